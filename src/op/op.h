@@ -1,0 +1,121 @@
+// op.h - what operators mean: element types, attributes, and one row per operator with its law. Layer 2: pure.
+//
+// Idea: the law of an operator names the dimensions of operands and results with letters. From it follow shapes,
+// flops, what may be split, what a split needs of each operand, and where a split leaves a partial result. Plans
+// read laws, never names of operators.
+#ifndef HEDDLE_OP_H
+#define HEDDLE_OP_H
+#include "layout/layout.h"
+
+// ---- element types -------------------------------------------------------------------------------------
+typedef enum {
+  DT_NONE,
+#define DTYPE(name, text, bytes, kind) name,
+#include "op/dtypes.def"
+#undef DTYPE
+  DT_COUNT
+} dtype;
+typedef enum { DK_NONE, DK_FLOAT, DK_INT, DK_UINT, DK_BOOL } dtype_kind;
+u32 dtype_bytes(dtype t);
+const char *dtype_name(dtype t); // "f16"
+dtype dtype_find(const char *name, size_t n);
+dtype_kind dtype_kind_of(dtype t);
+
+// ---- attributes ----------------------------------------------------------------------------------------
+typedef enum {
+  A_NONE,
+#define ATTR(name, kind, doc) A_##name,
+#include "op/attrs.def"
+#undef ATTR
+  A_COUNT
+} attr_key;
+typedef enum { AK_INT, AK_FLOAT, AK_INTS, AK_FLOATS, AK_STR, AK_DTYPE, AK_DATA, AK_AXES } attr_kind;
+typedef struct {
+  u16 key; // attr_key
+  u8 kind; // attr_kind, as attrs.def says
+  u8 pad;
+  u32 n;   // elements of ints/floats/axes
+  union { i64 i; double f; const i64 *ints; const double *floats; sym s; dtype t; u32 data; const u8 *axes; } u;
+} attr;
+typedef struct { u32 n; const attr *v; } attrs; // sorted by key
+const char *attr_name(attr_key k);
+attr_kind attr_kind_of(attr_key k);
+attr_key attr_find(const char *name, size_t n); // A_NONE if unknown
+const attr *attr_get(attrs a, attr_key k);      // NULL if absent
+i64 attr_int(attrs a, attr_key k, i64 absent);
+double attr_float(attrs a, attr_key k, double absent);
+u32 attr_ints(attrs a, attr_key k, const i64 **v); // 0 if absent
+
+// ---- operators -----------------------------------------------------------------------------------------
+typedef enum {
+  OP_none,
+#define OP(name, ...) OP_##name,
+#include "op/ops.def"
+#undef OP
+  OP_COUNT
+} opcode;
+
+enum { // row flags
+  OPF_VIEW = 1,      // no work: the result shares the first operand's storage
+  OPF_INPLACE = 2,   // the first result may take over the first operand's storage when that is donated
+  OPF_COMM = 4,      // communication: layouts of operand and result say what moves
+  OPF_RANDOM = 8,    // draws counter-based random numbers by global element index
+  OPF_META = 16,     // neither time nor bytes (constants, packs)
+  OPF_POS = 32,      // the kernel needs global extents and piece offsets
+  OPF_GEMM = 64,     // costed as a matrix product
+  OPF_MANY_RES = 128 // number of results is not fixed by the row
+};
+typedef struct {
+  const char *name;
+  u8 opd_min, opd_max; // 255 = any number
+  u8 res;              // results (OPF_MANY_RES: at least)
+  const char *law;     // text, or "=fn": computed by law_fn
+  const char *lin;     // one mark per operand, the last repeats: e, j or -
+  const char *types;   // dtype rule, see ops.def
+  const char *attrs;   // accepted attributes: "axis=-1 axes? perm!" (=default, ? optional, ! required)
+  reduction red;       // how contracted letters combine
+  u32 flops;           // per point of the iteration space
+  u32 flags;
+  const char *doc;
+} op_row;
+const op_row *op_row_of(opcode op);
+opcode op_find(const char *name, size_t n); // OP_none if unknown
+static inline char op_lin(const op_row *r, u32 operand) {
+  size_t n = strlen(r->lin);
+  return n == 0 ? '-' : r->lin[operand < n ? operand : n - 1];
+}
+
+// ---- shapes and laws -----------------------------------------------------------------------------------
+typedef struct { dtype t; u32 nd; i64 dim[DIMS_MAX]; } shape; // global extents
+i64 shape_elems(const shape *s);
+i64 shape_bytes(const shape *s);
+bool shape_same(const shape *a, const shape *b);
+
+enum { LAW_FACTORS = 7, LAW_WHOLE = 1, LAW_ADDRESSED = 2, LAW_FIXED = 4 };
+typedef struct { u8 n; u8 f[LAW_FACTORS]; } law_dim;   // letters of one dimension, major first; none: extent 1
+typedef struct { u32 nd; law_dim dim[DIMS_MAX]; } law_term;
+typedef struct {
+  i64 extent;
+  u8 flags;      // WHOLE: may not be split; ADDRESSED: picked by value, not iterated; FIXED: shrinking must keep it
+  char name;     // for messages; 0 if computed
+} law_letter;
+typedef struct {
+  u32 nletters, nopd, nres;
+  law_letter *letter;
+  law_term *opd, *res;
+} law;
+// The law of one application: checks operands and attributes, gives result shapes and letters. All in `a`.
+// Result shapes that the operands do not determine (reshape, expand, constant) come from the attribute `shape`.
+// Failure: located diagnostic (E_SHAPE, E_DTYPE, E_ATTR, E_ARITY) and NULL. *nres: results (in: wanted for MANY_RES).
+const law *op_law(ctx *c, arena *a, opcode op, attrs at, u32 nopd, const shape *opd, u32 *nres, shape *res, loc where);
+enum { OP_RES_MAX = 64 }; // room callers give for res
+// Points of the iteration space: product of extents of all letters that are iterated (not ADDRESSED).
+double law_points(const law *l);
+double op_flops(opcode op, attrs at, const law *l);
+
+// ---- collectives: one row each (docs, cost, evaluation read it) -----------------------------------------
+// in/out: what the named axes do in the operand's and the result's layout: R replicated, V partial, D split, O on one
+// member only (rooted), X another group.
+typedef struct { opcode op; char in, out; const char *doc; } coll_row;
+const coll_row *coll_find(opcode op); // NULL if not a collective
+#endif
