@@ -1,0 +1,200 @@
+// arena.c - memory that is given back all at once, growable arrays in it, and what happens when there is
+// no more. Not a general allocator: nothing is freed singly.
+//
+// Idea: a stack of blocks, each twice the one below (64 KiB to 8 MiB, or as large as one request needs). The
+// arena itself lives in its first block, so that making one is a single allocation that either works or
+// leaves nothing behind. A release keeps one block as a spare: a scratch loop that crosses a block boundary
+// on every round does not go to the system on every round.
+//
+// Under AddressSanitizer the unused part of every block is poisoned and allocations are kept apart, so that
+// reads past the end of an arena allocation, or after its release, are caught like those of malloc.
+#include "base/internal.h"
+#include <stdlib.h>
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ASAN 1
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define ASAN 1
+#endif
+#ifdef ASAN
+#include <sanitizer/asan_interface.h>
+#define POISON(p, n)   ASAN_POISON_MEMORY_REGION(p, n)
+#define UNPOISON(p, n) ASAN_UNPOISON_MEMORY_REGION(p, n)
+enum { RED_ZONE = 16 };
+#else
+#define POISON(p, n)   ((void)0)
+#define UNPOISON(p, n) ((void)0)
+enum { RED_ZONE = 0 };
+#endif
+
+enum { ALIGN = 16, BLOCK_MIN = 64 << 10, BLOCK_MAX = 8 << 20 };
+#define ROUND_UP(n) (((n) + ALIGN - 1) & ~(size_t)(ALIGN - 1))
+
+typedef struct block block;
+struct block {
+  block *below;
+  size_t size; // header included
+};
+
+struct arena {
+  char *at, *end; // free part of the top block
+  block *top, *spare;
+  size_t bytes;
+};
+
+_Thread_local jmp_buf *base_oom;
+_Thread_local i64 base_fail_after;
+
+void base_out_of_memory(size_t bytes) {
+  if (base_oom) longjmp(*base_oom, 1);
+  fprintf(stderr, "heddle: out of memory (%zu bytes wanted)\n", bytes);
+  abort();
+}
+
+static bool must_fail(void) { return base_fail_after > 0 && --base_fail_after == 0; }
+
+void *base_malloc(size_t bytes) {
+  void *p = must_fail() ? NULL : malloc(bytes ? bytes : 1);
+  if (!p) base_out_of_memory(bytes);
+  return p;
+}
+
+void *base_realloc(void *p, size_t bytes) {
+  void *q = must_fail() ? NULL : realloc(p, bytes ? bytes : 1);
+  if (!q) base_out_of_memory(bytes);
+  return q;
+}
+
+static char *block_start(block *b) { return (char *)b + ROUND_UP(sizeof *b); }
+static char *block_end(block *b) { return (char *)b + b->size; }
+
+static block *block_new(size_t size) {
+  block *b = base_malloc(size);
+  b->below = NULL;
+  b->size = size;
+  return b;
+}
+
+arena *arena_new(void) {
+  block *b = block_new(BLOCK_MIN);
+  arena *a = (arena *)block_start(b);
+  *a = (arena){.at = block_start(b) + ROUND_UP(sizeof *a), .end = block_end(b), .top = b, .bytes = b->size};
+  POISON(a->at, (size_t)(a->end - a->at));
+  return a;
+}
+
+void arena_free(arena *a) {
+  if (!a) return;
+  free(a->spare);
+  for (block *b = a->top, *below; b; b = below) { // the lowest block holds the arena: it goes last
+    below = b->below;
+    free(b);
+  }
+}
+
+// A new top block with room for n bytes. What is left of the old one is lost until a release returns to it.
+static void grow(arena *a, size_t n) {
+  size_t size = MIN(MAX(2 * a->top->size, (size_t)BLOCK_MIN), (size_t)BLOCK_MAX);
+  size = MAX(size, n + ROUND_UP(sizeof(block)));
+  block *b = a->spare;
+  a->spare = NULL;
+  if (b && b->size < size) {
+    a->bytes -= b->size;
+    free(b);
+    b = NULL;
+  }
+  if (!b) {
+    b = block_new(size);
+    a->bytes += size;
+  }
+  b->below = a->top;
+  a->top = b;
+  a->at = block_start(b);
+  a->end = block_end(b);
+  POISON(a->at, (size_t)(a->end - a->at));
+}
+
+void *arena_alloc(arena *a, size_t bytes) {
+  if (bytes > PTRDIFF_MAX - BLOCK_MIN) base_out_of_memory(bytes);
+  size_t n = ROUND_UP(bytes) + RED_ZONE;
+  if ((size_t)(a->end - a->at) < n) grow(a, n);
+  char *p = a->at;
+  a->at += n;
+  UNPOISON(p, bytes);
+  return p;
+}
+
+void *arena_zalloc(arena *a, size_t bytes) { return memset(arena_alloc(a, bytes), 0, bytes); }
+
+void *arena_dup(arena *a, const void *p, size_t bytes) {
+  void *q = arena_alloc(a, bytes);
+  if (bytes) memcpy(q, p, bytes);
+  return q;
+}
+
+char *arena_strdup(arena *a, const char *s) { return arena_dup(a, s, strlen(s) + 1); }
+
+char *arena_strndup(arena *a, const char *s, size_t n) {
+  char *q = arena_alloc(a, n + 1);
+  if (n) memcpy(q, s, n);
+  q[n] = 0;
+  return q;
+}
+
+char *arena_vprintf(arena *a, const char *fmt, va_list ap) {
+  char small[256];
+  va_list again;
+  va_copy(again, ap);
+  int n = vsnprintf(small, sizeof small, fmt, ap);
+  assert(n >= 0);
+  char *s = arena_alloc(a, (size_t)n + 1);
+  if ((size_t)n < sizeof small)
+    memcpy(s, small, (size_t)n + 1);
+  else
+    vsnprintf(s, (size_t)n + 1, fmt, again);
+  va_end(again);
+  return s;
+}
+
+char *arena_printf(arena *a, const char *fmt, ...) {
+  va_list ap;
+  va_start(ap, fmt);
+  char *s = arena_vprintf(a, fmt, ap);
+  va_end(ap);
+  return s;
+}
+
+arena_mark_t arena_mark(arena *a) { return (arena_mark_t){a->top, (size_t)(a->at - (char *)a->top)}; }
+
+void arena_release(arena *a, arena_mark_t m) {
+  while (a->top != m.block) {
+    block *b = a->top;
+    a->top = b->below;
+    assert(a->top); // else: a mark of another arena, or marks released out of order
+    if (b->size > BLOCK_MAX || (a->spare && a->spare->size >= b->size)) {
+      a->bytes -= b->size;
+      free(b);
+    } else {
+      if (a->spare) a->bytes -= a->spare->size;
+      free(a->spare);
+      a->spare = b;
+    }
+  }
+  a->at = (char *)a->top + m.used;
+  a->end = block_end(a->top);
+  POISON(a->at, (size_t)(a->end - a->at));
+}
+
+size_t arena_bytes(const arena *a) { return a->bytes; }
+
+void *vec_grow(arena *a, void *v, u32 n, u32 *cap, u32 want, size_t size) {
+  const u32 most = 1u << 31; // so that n + 1 never wraps
+  if (want > most) base_out_of_memory((size_t)want * size);
+  u32 c = *cap > most / 2 ? most : MAX(2 * *cap, MAX(want, 8u));
+  void *q = arena_alloc(a, (size_t)c * size);
+  if (n) memcpy(q, v, n * size);
+  *cap = c;
+  return q;
+}

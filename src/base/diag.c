@@ -1,0 +1,166 @@
+// diag.c - the list of diagnostics of a session and how it reads as text. Nothing is printed here.
+//
+// Idea: diagnostics, their notes and their texts are three stacks that grow together, so that a trial run can
+// be taken back in one step (diag_truncate) without leaving anything in memory.
+#include "base/internal.h"
+
+static const diag_row rows[DIAG_COUNT] = {
+#define DIAG(code, name, sev, title, text) [name] = {code, #name, title, text, sev},
+#include "base/diag.def"
+#undef DIAG
+};
+
+const diag_row *diag_row_of(diag_id id) {
+  assert(id > DIAG_NONE && id < DIAG_COUNT);
+  return &rows[id];
+}
+
+diag_id diag_find(const char *code) {
+  for (int id = DIAG_NONE + 1; id < DIAG_COUNT; id++)
+    if (!strcmp(rows[id].code, code)) return (diag_id)id;
+  return DIAG_NONE;
+}
+
+void diag(ctx *c, diag_id id, loc at, const char *fmt, ...) {
+  const diag_row *row = diag_row_of(id);
+  if (!c->diag_text) c->diag_text = arena_new();
+  diag_rec d = {.id = id, .at = at, .part = c->part.n, .mark = arena_mark(c->diag_text)};
+  va_list ap;
+  va_start(ap, fmt);
+  d.message = arena_vprintf(c->diag_text, fmt, ap);
+  va_end(ap);
+  *vec_push(c->a, &c->diag) = d;
+  c->errors += row->severity == DIAG_ERROR;
+}
+
+static void add_part(ctx *c, loc at, bool hint, const char *fmt, va_list ap) {
+  assert(c->diag.n);
+  diag_part_rec p = {.at = at, .message = arena_vprintf(c->diag_text, fmt, ap), .hint = hint};
+  if (hint) p.message = arena_printf(c->diag_text, "hint: %s", p.message);
+  *vec_push(c->a, &c->part) = p;
+  c->diag.v[c->diag.n - 1].parts++;
+}
+
+void diag_note(ctx *c, loc at, const char *fmt, ...) {
+  va_list ap;
+  va_start(ap, fmt);
+  add_part(c, at, false, fmt, ap);
+  va_end(ap);
+}
+
+void diag_hint(ctx *c, const char *fmt, ...) {
+  va_list ap;
+  va_start(ap, fmt);
+  add_part(c, (loc){0}, true, fmt, ap);
+  va_end(ap);
+}
+
+u32 diag_errors(const ctx *c) { return c->errors; }
+u32 diag_count(const ctx *c) { return c->diag.n; }
+void diag_clear(ctx *c) { diag_truncate(c, 0); }
+
+void diag_truncate(ctx *c, u32 n) {
+  if (n >= c->diag.n) return;
+  for (u32 i = n; i < c->diag.n; i++) c->errors -= rows[c->diag.v[i].id].severity == DIAG_ERROR;
+  c->part.n = c->diag.v[n].part;
+  arena_release(c->diag_text, c->diag.v[n].mark);
+  c->diag.n = n;
+}
+
+diag_item diag_get(const ctx *c, u32 index) {
+  assert(index < c->diag.n);
+  const diag_rec *d = &c->diag.v[index];
+  return (diag_item){d->id, d->at, d->message, d->parts};
+}
+
+// A hint is told from a note by its text, which begins with "hint: ".
+diag_severity diag_part(const ctx *c, u32 index, u32 note, loc *at, const char **message) {
+  assert(index < c->diag.n && note < c->diag.v[index].parts);
+  const diag_part_rec *p = &c->part.v[c->diag.v[index].part + note];
+  *at = p->at;
+  *message = p->message;
+  return DIAG_NOTE;
+}
+
+// ---- text ---------------------------------------------------------------------------------------------
+
+// Names come from files of strangers: no control character of theirs reaches the terminal.
+static void put_clean(strbuf *b, const char *s, size_t n, bool keep_lines) {
+  for (size_t i = 0; i < n; i++) {
+    bool ok = ((u8)s[i] >= 0x20 && s[i] != 0x7F) || s[i] == '\t' || (keep_lines && s[i] == '\n');
+    sb_char(b, ok ? s[i] : '?');
+  }
+}
+
+static void put_sym(const ctx *c, strbuf *b, sym s) { put_clean(b, sym_str(c, s), sym_len(c, s), false); }
+
+// The source line with a caret below column l->col (in bytes, from 1). A long line is cut to a window.
+static void put_caret(strbuf *b, const loc_info *l, int indent) {
+  const int gutter = snprintf(NULL, 0, "%4u", l->line);
+  const size_t width = 96;
+  size_t n = strlen(l->text), col = l->col ? l->col - 1 : 0, from = 0;
+  col = MIN(col, n);
+  if (n > width && col > width * 3 / 4) from = MIN(col - width / 2, n - width);
+  while (from && from < col && (l->text[from] & 0xC0) == 0x80) from++; // not inside a character
+  size_t to = MIN(n, from + width);
+  while (to < n && (l->text[to] & 0xC0) == 0x80) to++;
+  sb_fmt(b, "%*s%*u | %s", indent, "", gutter, l->line, from ? "..." : "");
+  put_clean(b, l->text + from, to - from, false);
+  sb_put(b, to < n ? "...\n" : "\n");
+  if (!l->col) return;
+  sb_fmt(b, "%*s | %s", indent + gutter, "", from ? "   " : "");
+  for (size_t i = from; i < col; i++) {
+    if (l->text[i] == '\t')
+      sb_char(b, '\t');
+    else if ((l->text[i] & 0xC0) != 0x80)
+      sb_char(b, ' ');
+  }
+  sb_put(b, "^\n");
+}
+
+static void put_loc(const ctx *c, strbuf *b, loc at, int indent) {
+  const loc_info *l = loc_get(c, at);
+  if (!l) return;
+  const char *sep = "";
+  sb_fmt(b, "%*s--> ", indent, "");
+  if (l->file.i) {
+    put_sym(c, b, l->file);
+    if (l->line) sb_fmt(b, ":%u", l->line);
+    if (l->line && l->col) sb_fmt(b, ":%u", l->col);
+    sep = ": ";
+  } else if (l->line) {
+    sb_fmt(b, "line %u", l->line);
+    if (l->col) sb_fmt(b, ", column %u", l->col);
+    sep = ": ";
+  }
+  for (int i = 0; i < 2; i++) {
+    sym s = i ? l->part : l->node;
+    if (!s.i) continue;
+    sb_put(b, sep);
+    put_sym(c, b, s);
+    sep = ", ";
+  }
+  sb_char(b, '\n');
+  if (l->text && l->line) put_caret(b, l, indent - 2);
+}
+
+char *diag_render(const ctx *c, arena *a) {
+  strbuf b = {.a = a};
+  sb_put(&b, "");
+  for (u32 i = 0; i < c->diag.n; i++) {
+    const diag_rec *d = &c->diag.v[i];
+    const diag_row *row = &rows[d->id];
+    sb_fmt(&b, "%s[%s]: ", row->severity == DIAG_ERROR ? "error" : "warning", row->code);
+    put_clean(&b, d->message, strlen(d->message), true);
+    sb_char(&b, '\n');
+    put_loc(c, &b, d->at, 2);
+    for (u32 k = 0; k < d->parts; k++) {
+      const diag_part_rec *p = &c->part.v[d->part + k];
+      sb_put(&b, p->hint ? "  " : "  note: ");
+      put_clean(&b, p->message, strlen(p->message), true);
+      sb_char(&b, '\n');
+      put_loc(c, &b, p->at, 4);
+    }
+  }
+  return b.v;
+}

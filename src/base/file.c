@@ -1,0 +1,179 @@
+// file.c - whole files in and out. Not a stream layer: inputs are mapped, outputs appear at once.
+//
+// Idea: an output is written beside its target under a temporary name and renamed when it is complete, so
+// whoever looks at the target sees the old content or the new one, never a part. Devices and pipes
+// (/dev/null, a fifo) cannot be replaced and are written in place.
+#include "base/internal.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *reason(int err, char buf[128]) {
+  return strerror_r(err, buf, 128) ? "unknown error" : buf;
+}
+
+static bool open_failed(ctx *c, const char *path, int err) {
+  char buf[128];
+  diag(c, E_FILE_OPEN, (loc){0}, "cannot read '%s': %s", path, reason(err, buf));
+  return false;
+}
+
+static bool write_failed(ctx *c, const char *path, int err) {
+  char buf[128];
+  diag(c, E_FILE_WRITE, (loc){0}, "cannot write '%s': %s", path, reason(err, buf));
+  const char *slash = strrchr(path, '/');
+  if (err == ENOENT && slash) diag_hint(c, "mkdir -p '%.*s'", (int)(slash - path), path);
+  return false;
+}
+
+// Reads what cannot be mapped: pipes, empty files, files of /proc that claim to be empty.
+static int read_all(int fd, u8 **data, size_t *size) {
+  size_t cap = 4096, n = 0;
+  u8 *p = malloc(cap);
+  if (!p) return ENOMEM;
+  for (;;) {
+    ssize_t got = read(fd, p + n, cap - n);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      int err = errno;
+      free(p);
+      return err;
+    }
+    if (!got) break;
+    n += (size_t)got;
+    if (n == cap) {
+      u8 *q = realloc(p, cap *= 2);
+      if (!q) {
+        free(p);
+        return ENOMEM;
+      }
+      p = q;
+    }
+  }
+  *data = p;
+  *size = n;
+  return 0;
+}
+
+bool file_map(ctx *c, const char *path, file_view *out) {
+  *out = (file_view){0};
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return open_failed(c, path, errno);
+  struct stat st;
+  int err = 0;
+  if (fstat(fd, &st)) {
+    err = errno;
+  } else if (S_ISDIR(st.st_mode)) {
+    err = EISDIR;
+  } else if (S_ISREG(st.st_mode) && st.st_size > 0) {
+    void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (p == MAP_FAILED)
+      err = errno;
+    else
+      *out = (file_view){p, (size_t)st.st_size, true};
+  } else {
+    u8 *p = NULL;
+    size_t n = 0;
+    err = read_all(fd, &p, &n);
+    if (!err) *out = (file_view){p, n, false};
+  }
+  close(fd);
+  return err ? open_failed(c, path, err) : true;
+}
+
+void file_unmap(file_view *f) {
+  if (f->mapped)
+    munmap((void *)f->data, f->size);
+  else
+    free((void *)f->data);
+  *f = (file_view){0};
+}
+
+static int write_all(int fd, const u8 *p, size_t n) {
+  while (n) {
+    ssize_t put = write(fd, p, MIN(n, (size_t)1 << 30));
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return errno;
+    p += put;
+    n -= (size_t)put;
+  }
+  return 0;
+}
+
+static int write_in_place(const char *path, const void *data, size_t n) {
+  int fd = open(path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return errno;
+  int err = write_all(fd, data, n);
+  if (close(fd) && !err) err = errno;
+  return err;
+}
+
+// `mode` is that of the file replaced, or negative: then the umask decides.
+static int write_beside(arena *a, const char *target, const void *data, size_t n, int mode) {
+  char *temp;
+  int fd;
+  u64 state = clock_ns() ^ (u64)getpid() << 40;
+  do {
+    temp = arena_printf(a, "%s.%08x.tmp", target, (u32)rng_next(&state));
+    fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  } while (fd < 0 && errno == EEXIST);
+  if (fd < 0) return errno;
+  int err = write_all(fd, data, n);
+  if (!err && mode >= 0 && fchmod(fd, (mode_t)mode & 07777)) err = errno;
+  if (close(fd) && !err) err = errno;
+  if (!err && rename(temp, target)) err = errno;
+  if (err) unlink(temp);
+  return err;
+}
+
+bool file_write(ctx *c, const char *path, const void *data, size_t n) {
+  if (!strcmp(path, "-")) {
+    fflush(stdout);
+    int err = write_all(STDOUT_FILENO, data, n);
+    return err ? write_failed(c, "standard output", err) : true;
+  }
+  struct stat st;
+  bool old = !stat(path, &st);
+  int err;
+  if (old && S_ISDIR(st.st_mode)) {
+    err = EISDIR;
+  } else if (old && !S_ISREG(st.st_mode)) {
+    err = write_in_place(path, data, n);
+  } else {
+    char real[PATH_MAX]; // through a link: the file is replaced, the link stays
+    const char *target = old && realpath(path, real) ? real : path;
+    arena_mark_t m = arena_mark(c->a);
+    err = write_beside(c->a, target, data, n, old ? (int)st.st_mode : -1);
+    arena_release(c->a, m);
+  }
+  return err ? write_failed(c, path, err) : true;
+}
+
+bool file_exists(const char *path) {
+  struct stat st;
+  return !stat(path, &st);
+}
+
+// Makes the missing parents too.
+bool dir_make(ctx *c, const char *path) {
+  arena_mark_t m = arena_mark(c->a);
+  char *p = arena_strdup(c->a, path), *s = p;
+  int err = 0;
+  do {
+    s += strspn(s, "/");
+    s += strcspn(s, "/");
+    char end = *s;
+    *s = 0;
+    if (*p && mkdir(p, 0777) && errno != EEXIST) err = errno;
+    *s = end;
+  } while (!err && *s);
+  struct stat st;
+  if (!err && stat(path, &st)) err = errno;
+  if (!err && !S_ISDIR(st.st_mode)) err = ENOTDIR;
+  arena_release(c->a, m);
+  return err ? write_failed(c, path, err) : true;
+}

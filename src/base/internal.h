@@ -1,0 +1,41 @@
+// internal.h - what the files of base/ share among themselves and hide from everybody else.
+#ifndef HEDDLE_BASE_INTERNAL_H
+#define HEDDLE_BASE_INTERNAL_H
+#include "base/base.h"
+
+typedef struct {
+  const char *str;
+  u32 len;
+} sym_row;
+
+typedef struct {
+  diag_id id;
+  loc at;
+  const char *message;
+  u32 part, parts;   // the run of its notes and hints in ctx.part
+  arena_mark_t mark; // top of ctx.diag_text before this diagnostic: diag_truncate goes back there
+} diag_rec;
+
+typedef struct {
+  loc at;
+  const char *message;
+  bool hint;
+} diag_part_rec;
+
+struct ctx {
+  arena *a;
+  arena *diag_text; // messages; a stack of its own because trial runs take diagnostics back
+  hmap sym_map;
+  VEC(sym_row) sym;  // [0] is the empty symbol
+  VEC(loc_info) loc; // [0] is unused
+  VEC(diag_rec) diag;
+  VEC(diag_part_rec) part;
+  u32 errors;
+};
+
+char *arena_vprintf(arena *a, const char *fmt, va_list ap);
+
+// Length in bytes of the well-formed UTF-8 sequence at s, 0 if there is none (overlong forms, surrogates and
+// code points above U+10FFFF are not well-formed).
+u32 utf8_len(const char *s, size_t n);
+#endif

@@ -1,0 +1,89 @@
+// symbol.c - the session: interned strings and the places things came from.
+//
+// Idea: a symbol or a location is an index, dense from 1, valid as long as the session; equal strings have
+// equal symbols. Locations are not interned: they are written once and looked at only when something is
+// wrong.
+#include "base/internal.h"
+
+ctx *ctx_new(void) {
+  arena *a = arena_new(); // all that follows fits into its first block: nothing can leak half-way
+  ctx *c = NEW(a, ctx);
+  c->a = a;
+  *vec_push(a, &c->sym) = (sym_row){"", 0};
+  *vec_push(a, &c->loc) = (loc_info){0};
+  return c;
+}
+
+void ctx_free(ctx *c) {
+  if (!c) return;
+  arena_free(c->diag_text);
+  arena_free(c->a);
+}
+
+arena *ctx_arena(ctx *c) { return c->a; }
+
+sym sym_ofn(ctx *c, const char *s, size_t n) {
+  if (!n) return (sym){0};
+  u64 h = hash_bytes(s, n, 0);
+  for (u32 it = 0, id; hmap_next(&c->sym_map, h, &it, &id);)
+    if (c->sym.v[id].len == n && !memcmp(c->sym.v[id].str, s, n)) return (sym){id};
+  if (n >= UINT32_MAX) base_out_of_memory(n);
+  sym id = {c->sym.n};
+  const char *copy = arena_strndup(c->a, s, n);
+  *vec_push(c->a, &c->sym) = (sym_row){copy, (u32)n};
+  hmap_add(c->a, &c->sym_map, h, id.i);
+  return id;
+}
+
+sym sym_of(ctx *c, const char *s) { return sym_ofn(c, s, strlen(s)); }
+
+sym sym_fmt(ctx *c, const char *fmt, ...) {
+  char buf[512];
+  va_list ap;
+  va_start(ap, fmt);
+  int n = vsnprintf(buf, sizeof buf, fmt, ap);
+  va_end(ap);
+  assert(n >= 0);
+  if ((size_t)n < sizeof buf) return sym_ofn(c, buf, (size_t)n);
+  va_start(ap, fmt);
+  const char *s = arena_vprintf(c->a, fmt, ap);
+  va_end(ap);
+  return sym_ofn(c, s, (size_t)n);
+}
+
+const char *sym_str(const ctx *c, sym s) {
+  assert(s.i < c->sym.n);
+  return c->sym.v[s.i].str;
+}
+
+u32 sym_len(const ctx *c, sym s) {
+  assert(s.i < c->sym.n);
+  return c->sym.v[s.i].len;
+}
+
+static loc loc_push(ctx *c, loc_info info) {
+  *vec_push(c->a, &c->loc) = info;
+  return (loc){c->loc.n - 1};
+}
+
+// The line is copied, once for a run of locations on it: readers may unmap their file.
+loc loc_text(ctx *c, sym file, u32 line, u32 col, const char *text) {
+  const loc_info *last = &c->loc.v[c->loc.n - 1];
+  if (text && line && last->line == line && last->file.i == file.i && last->text) {
+    text = last->text;
+  } else if (text) {
+    size_t n = strcspn(text, "\n");
+    if (n && text[n - 1] == '\r') n--;
+    text = arena_strndup(c->a, text, n);
+  }
+  return loc_push(c, (loc_info){.file = file, .line = line, .col = col, .text = text});
+}
+
+loc loc_node(ctx *c, sym file, sym node, sym part) {
+  return loc_push(c, (loc_info){.file = file, .node = node, .part = part});
+}
+
+const loc_info *loc_get(const ctx *c, loc l) {
+  assert(l.i < c->loc.n);
+  return l.i ? &c->loc.v[l.i] : NULL;
+}
