@@ -186,20 +186,19 @@ static ynode *document(reader *r) {
 }
 
 const ynode *yaml_parse(ctx *c, arena *a, sym file, const char *text, size_t n) {
-  if (n >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3)) text += 3, n -= 3;
+  const size_t bom = n >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3) ? 3 : 0;
+  char *copy = arena_strndup(a, text + bom, n - bom);
   yaml_parser_t parser;
+  reader r = {.c = c, .a = a, .file = file, .text = copy, .end = copy + (n - bom), .parser = &parser};
   if (!yaml_parser_initialize(&parser)) base_out_of_memory(0);
   yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
-  yaml_parser_set_input_string(&parser, (const unsigned char *)text, n);
-  reader r = {.c = c, .a = a, .file = file, .parser = &parser};
+  yaml_parser_set_input_string(&parser, (const unsigned char *)copy, n - bom);
   memset(&r.event, 0, sizeof r.event);
   jmp_buf here, *before = base_oom; // libyaml's memory must not be lost when ours runs out
   ynode *volatile y = NULL;
   volatile bool no_memory = true;
   base_oom = &here;
   if (!setjmp(here)) {
-    r.text = arena_strndup(a, text, n);
-    r.end = r.text + n;
     find_lines(&r);
     y = document(&r);
     no_memory = false;
