@@ -128,9 +128,10 @@ static bool escape(reader *r, strbuf *b) {
   return true;
 }
 
-static bool string(reader *r, const char **out) {
+// NULL if malformed.
+static const char *string(reader *r) {
   const char *s = r->p;
-  if (!take(r, '"')) return unexpected(r, "a string");
+  if (!take(r, '"')) return unexpected(r, "a string"), NULL;
   strbuf b = {.a = r->a};
   for (;;) {
     const char *run = r->p;
@@ -139,16 +140,15 @@ static bool string(reader *r, const char **out) {
            (n = utf8_len(r->p, (size_t)(r->end - r->p))))
       r->p += n;
     size_t len = (size_t)(r->p - run);
-    if (r->p == r->end) return bad(r, s, "this string does not end");
+    if (r->p == r->end) return bad(r, s, "this string does not end"), NULL;
     if (take(r, '"')) {
       if (b.v) sb_putn(&b, run, len);
-      *out = b.v ? b.v : arena_strndup(r->a, run, len);
-      return true;
+      return b.v ? b.v : arena_strndup(r->a, run, len);
     }
-    if (!n) return bad(r, r->p, "byte 0x%02x is not UTF-8", (u8)*r->p);
-    if (!take(r, '\\')) return bad(r, r->p, "control character 0x%02x in a string", (u8)*r->p);
+    if (!n) return bad(r, r->p, "byte 0x%02x is not UTF-8", (u8)*r->p), NULL;
+    if (!take(r, '\\')) return bad(r, r->p, "control character 0x%02x in a string", (u8)*r->p), NULL;
     sb_putn(&b, run, len);
-    if (!escape(r, &b)) return false;
+    if (!escape(r, &b)) return NULL;
   }
 }
 
@@ -178,13 +178,14 @@ static bool object(reader *r, json *out) {
   if (!take(r, '}')) {
     do {
       json v = {0};
-      const char *key = NULL;
       space(r);
-      const char *at = r->p;
-      if (!string(r, &key)) return false;
+      const char *at = r->p, *key = string(r);
+      if (!key) return false;
       u64 h = hash_bytes(key, strlen(key), 0);
-      for (u32 it = 0, k; hmap_next(&seen, h, &it, &k);)
+      for (u32 it = 0, k; hmap_next(&seen, h, &it, &k);) {
+        assert(k < keys.n && keys.v);
         if (!strcmp(keys.v[k], key)) return bad(r, at, "the name \"%s\" occurs twice in one object", key);
+      }
       hmap_add(r->a, &seen, h, keys.n);
       space(r);
       if (!take(r, ':')) return unexpected(r, "':'");
@@ -215,7 +216,7 @@ static bool value(reader *r, json *out) {
   if (s < r->end && (*s == '-' || (*s >= '0' && *s <= '9'))) return number(r, out);
   if (s < r->end && *s == '"') {
     out->kind = JSON_STR;
-    return string(r, &out->str);
+    return (out->str = string(r)) != NULL;
   }
   bool arr = take(r, '[');
   if (arr || take(r, '{')) {

@@ -130,6 +130,7 @@ static ynode *map_key(reader *r, hmap *seen, ynode **keys, u32 n) {
   if (!key) return NULL;
   u64 h = hash_bytes(key->str, strlen(key->str), 0);
   for (u32 it = 0, i; hmap_next(seen, h, &it, &i);) {
+    assert(i < n && keys);
     if (strcmp(keys[i]->str, key->str)) continue;
     diag(r->c, E_YAML, key->at, "the key '%s' is given twice", key->str);
     diag_note(r->c, keys[i]->at, "first here");

@@ -1,0 +1,224 @@
+# Makefile - builds, checks and installs Heddle (GNU make 4.3). `make help` lists the targets.
+#
+# Sources are found, not listed: everything in src/ is the library, except src/cli (the program) and src/run
+# (needs MPI). tests/unit/test_*.c make one program, every tests/prop/*.c, bench/*.c and fuzz/fuzz_*.c its own.
+VERSION := 0.1.0
+
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+PREFIX ?= /usr/local
+CFLAGS ?= -O2 -g
+B      ?= build
+
+# Debug builds also run the checks that cost time (the verifier after every pass). Asserts are always on.
+ifdef SAN
+B      := build/san
+CFLAGS := -O1 -g -DHEDDLE_DEBUG -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+else ifdef DEBUG
+B      := build/debug
+CFLAGS := -O1 -g -DHEDDLE_DEBUG
+endif
+
+WARN    := -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes $(if $(WERROR),-Werror)
+DEFINES := -D_DEFAULT_SOURCE -D_POSIX_C_SOURCE=200809L -DHEDDLE_VERSION='"$(VERSION)"'
+# No contraction: the same numbers on every machine.
+FLAGS    = -std=c11 -fPIC -ffp-contract=off -pthread -Isrc -Iinclude $(DEFINES) $(WARN) -MMD -MP $(CPPFLAGS) $(CFLAGS)
+LIBS    := -lyaml -lz -lm -lpthread
+
+ALL_SRC := $(sort $(wildcard src/*/*.c src/*/*/*.c))
+CLI_SRC := $(filter src/cli/%,$(ALL_SRC))
+LIB_SRC := $(filter-out src/cli/% src/run/%,$(ALL_SRC))
+CLI_OBJ := $(CLI_SRC:%.c=$(B)/obj/%.o)
+LIB_OBJ := $(LIB_SRC:%.c=$(B)/obj/%.o)
+
+UNIT_OBJ    := $(patsubst %.c,$(B)/obj/%.o,$(wildcard tests/unit/test_*.c))
+HARNESS_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(wildcard tests/*.c))
+UNIT        := $(if $(UNIT_OBJ),$(B)/tests/unit)
+PROP        := $(patsubst tests/prop/%.c,$(B)/tests/prop/%,$(wildcard tests/prop/*.c))
+BENCH       := $(patsubst bench/%.c,$(B)/bench/%,$(wildcard bench/*.c))
+FUZZ        := $(patsubst fuzz/%.c,%,$(wildcard fuzz/fuzz_*.c))
+GOLDEN      := $(wildcard tests/golden/run)
+
+PROGRAM := $(if $(CLI_OBJ),$(B)/heddle)
+LIB     := $(B)/libheddle.a
+
+# Commands are shown in short; V=1 shows them whole.
+Q   := $(if $(V),,@)
+say  = $(if $(V),,@echo '$(1) $@')
+
+MAKEFLAGS += -j$(shell nproc) --no-builtin-rules
+.DELETE_ON_ERROR:
+.SECONDARY:
+.PHONY: all help deps check check-onnx check-format format analyze bench demo reproduce fuzz install clean
+
+all: $(LIB) $(B)/libheddle.so $(PROGRAM)
+
+help:
+	@echo 'make                 build/heddle, build/libheddle.a, build/libheddle.so'
+	@echo 'make check           every test; the last line sums them up'
+	@echo 'make check-onnx      the ONNX conformance cases'
+	@echo 'make bench           measurements, printed and in build/bench.json'
+	@echo 'make demo            plan, verify and simulate a GPT-2 for 16 GPUs'
+	@echo 'make reproduce       the published figures beside ours'
+	@echo 'make fuzz            every fuzzer for FUZZ_SECONDS=60 (needs clang)'
+	@echo 'make analyze         the static analyser of clang'
+	@echo 'make format          clang-format on all sources; check-format only tells'
+	@echo 'make install         to PREFIX=/usr/local, below DESTDIR'
+	@echo 'make deps            install the packages that are missing'
+	@echo 'Switches: V=1, DEBUG=1, SAN=1, WERROR=1, CC=clang B=build/clang'
+
+# ---- packages ----------------------------------------------------------------------------------------
+
+deps:
+	@tools/deps $(CC)
+
+# Asked once for every build folder, before the first compilation.
+$(B)/deps-ok:
+	@tools/deps $(CC)
+	@mkdir -p $(@D) && touch $@
+
+# ---- library and program -----------------------------------------------------------------------------
+
+$(B)/obj/%.o: %.c Makefile | $(B)/deps-ok
+	@mkdir -p $(@D)
+	$(call say,CC)
+	$(Q)$(CC) $(FLAGS) -c $< -o $@
+
+$(B)/obj/tests/%.o: FLAGS += -Itests
+
+# The list of members is part of what the archive depends on: a source that is deleted must leave it.
+$(LIB): $(LIB_OBJ) $(B)/sources
+	@rm -f $@
+	$(call say,AR)
+	$(Q)ar rcs $@ $(LIB_OBJ)
+
+$(B)/sources: FORCE
+	@mkdir -p $(@D); echo '$(ALL_SRC)' | cmp -s - $@ || echo '$(ALL_SRC)' > $@
+FORCE:
+
+# Only the names of include/heddle.h leave the shared library.
+$(B)/libheddle.so: $(LIB_OBJ) $(B)/sources tools/heddle.map
+	$(call say,LD)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,libheddle.so -Wl,--version-script=tools/heddle.map \
+	  -o $@ $(LIB_OBJ) $(LIBS)
+
+$(B)/heddle: $(CLI_OBJ) $(LIB)
+	$(call say,LD)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+# ---- tests -------------------------------------------------------------------------------------------
+
+$(B)/tests/harness.a: $(HARNESS_OBJ)
+	@mkdir -p $(@D); rm -f $@
+	$(call say,AR)
+	$(Q)ar rcs $@ $^
+
+$(B)/tests/unit: $(UNIT_OBJ) $(B)/tests/harness.a $(LIB)
+	$(call say,LD)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(B)/tests/prop/%: $(B)/obj/tests/prop/%.o $(B)/tests/harness.a $(LIB)
+	@mkdir -p $(@D)
+	$(call say,LD)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+# A short run of a fuzzer without libFuzzer: its corpus and mutations of it.
+$(B)/tests/fuzz/%: $(B)/obj/fuzz/%.o $(B)/obj/fuzz/driver.o $(LIB)
+	@mkdir -p $(@D)
+	$(call say,LD)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+check: all $(UNIT) $(PROP) $(FUZZ:%=$(B)/tests/fuzz/%)
+	@BUILD=$(B) HEDDLE=$(PROGRAM) tests/check tools/check-layers $(UNIT) $(PROP) $(FUZZ:%=$(B)/tests/fuzz/%) $(GOLDEN)
+
+# Programs beside the build that others keep: they find the build in $BUILD and the program in $HEDDLE.
+check-onnx: all
+	@BUILD=$(B) HEDDLE=$(PROGRAM) tools/check-onnx
+demo: all
+	@BUILD=$(B) HEDDLE=$(PROGRAM) tools/demo
+reproduce: all $(BENCH)
+	@BUILD=$(B) HEDDLE=$(PROGRAM) tools/reproduce
+
+$(B)/bench/%: $(B)/obj/bench/%.o $(LIB)
+	@mkdir -p $(@D)
+	$(call say,LD)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+bench: all $(BENCH)
+	@set -e; for b in $(BENCH); do BUILD=$(B) HEDDLE=$(PROGRAM) $$b; done
+
+# ---- fuzzers: clang's libFuzzer over a library compiled for it ---------------------------------------
+
+FUZZ_CC      ?= clang
+FUZZ_SECONDS ?= 60
+FUZZ_SAN     := address,undefined
+FUZZ_OBJ     := $(LIB_SRC:%.c=$(B)/fuzz/obj/%.o)
+
+$(B)/fuzz/deps-ok:
+	@tools/deps $(CC) fuzz
+	@mkdir -p $(@D) && touch $@
+
+$(B)/fuzz/obj/%.o: %.c Makefile | $(B)/fuzz/deps-ok
+	@mkdir -p $(@D)
+	$(call say,CC)
+	$(Q)$(FUZZ_CC) $(FLAGS) -O1 -DHEDDLE_DEBUG -fsanitize=fuzzer-no-link,$(FUZZ_SAN) -fno-sanitize-recover=all -c $< -o $@
+
+$(B)/fuzz/fuzz_%: $(B)/fuzz/obj/fuzz/fuzz_%.o $(FUZZ_OBJ)
+	$(call say,LD)
+	$(Q)$(FUZZ_CC) -g -fsanitize=fuzzer,$(FUZZ_SAN) -o $@ $^ $(LIBS)
+
+# Findings are left in build/fuzz; the corpus that grows there is kept between runs.
+fuzz: $(FUZZ:%=$(B)/fuzz/%)
+	@for f in $(FUZZ); do n=$${f#fuzz_}; mkdir -p $(B)/fuzz/corpus/$$n; echo "== $$n"; \
+	  $(B)/fuzz/$$f -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 -artifact_prefix=$(B)/fuzz/$$n- \
+	    $(B)/fuzz/corpus/$$n $$(ls -d fuzz/corpus/$$n 2>/dev/null) || exit 1; done
+
+# ---- sources -----------------------------------------------------------------------------------------
+
+TEXTS := $(wildcard include/*.h src/*/*.[ch] src/*/*/*.[ch] tests/*.[ch] tests/*/*.[ch] bench/*.[ch] fuzz/*.[ch])
+
+format:
+	@clang-format -i $(TEXTS)
+check-format:
+	@clang-format --dry-run -Werror $(TEXTS)
+
+ANALYZE_CC ?= clang
+$(B)/analyze/%: %.c Makefile
+	@mkdir -p $(@D)
+	@$(ANALYZE_CC) --analyze -Xclang -analyzer-werror --analyzer-output text $(FLAGS) -MF $@.d $<
+	@touch $@
+analyze: $(ALL_SRC:%.c=$(B)/analyze/%)
+
+# ---- installation ------------------------------------------------------------------------------------
+
+TO := $(DESTDIR)$(PREFIX)
+
+define PKG_CONFIG
+prefix=$(PREFIX)
+libdir=$${prefix}/lib
+includedir=$${prefix}/include
+
+Name: heddle
+Description: Plans, simulates and verifies distributed training
+Version: $(VERSION)
+Libs: -L$${libdir} -lheddle
+Libs.private: $(LIBS)
+Cflags: -I$${includedir}
+endef
+
+install: all
+	install -d $(TO)/bin $(TO)/lib/pkgconfig $(TO)/include $(TO)/share/heddle/machines
+	$(if $(PROGRAM),install $(PROGRAM) $(TO)/bin)
+	install -m 644 $(LIB) $(B)/libheddle.so $(TO)/lib
+	install -m 644 include/heddle.h $(TO)/include
+	install -m 644 $(wildcard machines/*) $(TO)/share/heddle/machines
+	$(file >$(B)/heddle.pc,$(PKG_CONFIG))
+	install -m 644 $(B)/heddle.pc $(TO)/lib/pkgconfig
+
+clean:
+	rm -rf $(B)
+
+-include $(patsubst %.o,%.d,$(LIB_OBJ) $(CLI_OBJ) $(UNIT_OBJ) $(HARNESS_OBJ) $(FUZZ_OBJ))
+-include $(wildcard $(B)/obj/tests/prop/*.d $(B)/obj/bench/*.d $(B)/obj/fuzz/*.d $(B)/fuzz/obj/fuzz/*.d)
+-include $(patsubst %.c,$(B)/analyze/%.d,$(ALL_SRC))
