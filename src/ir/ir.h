@@ -66,7 +66,8 @@ typedef struct prog {
   VEC(attrs) attrsets;      // [0] = no attributes
   VEC(sym) streams;         // [0] = "compute"
   VEC(data_info) data;      // [0] unused
-  VEC(coords) points;       // [0] = no coordinate fixed: temporal coordinates of instructions
+  VEC(coords) points;       // [0] = no coordinate fixed: temporal coordinates of instructions; 0 where not fixed
+  VEC(u64) fixed;           // beside points: bit x set where axis x is fixed
   u32 norigins;
   hmap type_map, attr_map, point_map;
 } prog;
@@ -81,6 +82,7 @@ type type_tuple(prog *p, const type *elem, u32 n);
 static inline const type_info *type_get(const prog *p, type t) { return &p->types.v[t.i]; }
 type type_with(prog *p, type t, layout l, group g); // same shape, elsewhere (tensors)
 type type_on(prog *p, type t, group g);             // same layout on another group (tuples too)
+type type_bind(prog *p, type t, group g);           // a callee's type as seen by a call on g: group 0 becomes g
 attrset attrs_of(prog *p, const attr *v, u32 n);    // any order; copied
 static inline attrs attrs_get(const prog *p, attrset a) { return p->attrsets.v[a.i]; }
 attr attr_i(attr_key k, i64 v); attr attr_f(attr_key k, double v); attr attr_s(attr_key k, sym s);
@@ -88,8 +90,10 @@ attr attr_t(attr_key k, dtype t); attr attr_v(attr_key k, const i64 *v, u32 n); 
 attr attr_x(attr_key k, const u8 *axes, u32 n);
 stream stream_of(prog *p, sym name);    // found or added; 255 at most
 u32 data_add(prog *p, const shape *s, const void *bytes, bool copy);
-u32 point_of(prog *p, const coords *c); // interned temporal coordinates
+enum { POINT_FREE = 0xffff };           // in point_of's argument: this temporal axis is not fixed
+u32 point_of(prog *p, const coords *c); // interned temporal coordinates (spatial axes are ignored)
 u32 point_with(prog *p, u32 point, u8 axis, u16 at);
+u32 point_merge(prog *p, u32 outer, u32 inner); // of an instruction in a call: the inner coordinate wins
 
 // ---- access --------------------------------------------------------------------------------------------
 static inline func_info *func_get(const prog *p, func f) { return p->funcs.v[f.i]; }
@@ -132,6 +136,7 @@ void value_name(prog *p, func f, value v, sym name);
 // ---- text ----------------------------------------------------------------------------------------------
 void ir_print(const prog *p, strbuf *out);
 void ir_print_func(const prog *p, func f, strbuf *out);
+const char *ir_type_str(const prog *p, type t);     // for messages; in the session's arena
 prog *ir_parse(ctx *c, sym file, const char *text, size_t n); // verified; NULL and diagnostics if bad
 
 // ---- checking ------------------------------------------------------------------------------------------
