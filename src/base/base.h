@@ -21,11 +21,11 @@ typedef uint16_t u16;
 typedef uint8_t u8;
 
 #define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
-#define MIN(a, b) ((a) < (b) ? (a) : (b))
-#define MAX(a, b) ((a) > (b) ? (a) : (b))
+#define MIN(a, b)   ((a) < (b) ? (a) : (b))
+#define MAX(a, b)   ((a) > (b) ? (a) : (b))
 #if defined(__GNUC__)
 #define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
-#define NORETURN __attribute__((noreturn))
+#define NORETURN          __attribute__((noreturn))
 #else
 #define PRINTF_LIKE(f, a)
 #define NORETURN
@@ -35,67 +35,87 @@ typedef uint8_t u8;
 // An arena hands out memory that is freed all at once. Never returns NULL: when memory runs out it jumps to
 // `*base_oom` if set (the API boundary sets it, thread-local), else prints one line and aborts.
 typedef struct arena arena;
-typedef struct { void *block; size_t used; } arena_mark_t;
+typedef struct {
+  void *block;
+  size_t used;
+} arena_mark_t;
 arena *arena_new(void);
-void arena_free(arena *a);                       // NULL is fine
-void *arena_alloc(arena *a, size_t bytes);       // aligned to 16, not cleared
-void *arena_zalloc(arena *a, size_t bytes);      // cleared
+void arena_free(arena *a);                  // NULL is fine
+void *arena_alloc(arena *a, size_t bytes);  // aligned to 16, not cleared
+void *arena_zalloc(arena *a, size_t bytes); // cleared
 void *arena_dup(arena *a, const void *p, size_t bytes);
 char *arena_strdup(arena *a, const char *s);
 char *arena_strndup(arena *a, const char *s, size_t n);
 char *arena_printf(arena *a, const char *fmt, ...) PRINTF_LIKE(2, 3);
-arena_mark_t arena_mark(arena *a);               // scratch: everything allocated after the mark ...
-void arena_release(arena *a, arena_mark_t m);    // ... is given back here (LIFO)
-size_t arena_bytes(const arena *a);              // bytes taken from the system
+arena_mark_t arena_mark(arena *a);            // scratch: everything allocated after the mark ...
+void arena_release(arena *a, arena_mark_t m); // ... is given back here (LIFO)
+size_t arena_bytes(const arena *a);           // bytes taken from the system
 extern _Thread_local jmp_buf *base_oom;
-extern _Thread_local i64 base_fail_after;        // fault injection: the n-th block allocation fails; 0 = off
+extern _Thread_local i64 base_fail_after; // fault injection: the n-th block allocation fails; 0 = off
 NORETURN void base_out_of_memory(size_t bytes);
-void *base_malloc(size_t bytes);                 // malloc that obeys base_oom and base_fail_after
+void *base_malloc(size_t bytes); // malloc that obeys base_oom and base_fail_after
 void *base_realloc(void *p, size_t bytes);
 
-#define NEW(a, T) ((T *)arena_zalloc(a, sizeof(T)))
-#define NEWN(a, T, n) ((T *)arena_alloc(a, sizeof(T) * (size_t)(n)))
+#define NEW(a, T)      ((T *)arena_zalloc(a, sizeof(T)))
+#define NEWN(a, T, n)  ((T *)arena_alloc(a, sizeof(T) * (size_t)(n)))
 #define ZNEWN(a, T, n) ((T *)arena_zalloc(a, sizeof(T) * (size_t)(n)))
 
 // Growable array in an arena (old storage stays in the arena until it is freed: at most twice the final
 // size is taken). VEC(int) xs = {0}; *vec_push(a, &xs) = 3; xs.v[0].
-#define VEC(T) struct { T *v; u32 n, cap; }
+#define VEC(T)                                                                                               \
+  struct {                                                                                                   \
+    T *v;                                                                                                    \
+    u32 n, cap;                                                                                              \
+  }
 void *vec_grow(arena *a, void *v, u32 n, u32 *cap, u32 want, size_t size);
-#define vec_reserve(a, vec, want) \
-  ((vec)->cap >= (want) ? (void)0 : (void)((vec)->v = vec_grow(a, (vec)->v, (vec)->n, &(vec)->cap, (want), sizeof *(vec)->v)))
+#define vec_reserve(a, vec, want)                                                                            \
+  ((vec)->cap >= (want)                                                                                      \
+       ? (void)0                                                                                             \
+       : (void)((vec)->v = vec_grow(a, (vec)->v, (vec)->n, &(vec)->cap, (want), sizeof *(vec)->v)))
 #define vec_push(a, vec) (vec_reserve(a, vec, (vec)->n + 1), &(vec)->v[(vec)->n++])
-#define vec_push_n(a, vec, k) (vec_reserve(a, vec, (vec)->n + (k)), (vec)->n += (k), &(vec)->v[(vec)->n - (k)])
+#define vec_push_n(a, vec, k)                                                                                \
+  (vec_reserve(a, vec, (vec)->n + (k)), (vec)->n += (k), &(vec)->v[(vec)->n - (k)])
 
 // ---- hashing, numbers --------------------------------------------------------------------------------
 u64 hash_bytes(const void *p, size_t n, u64 seed);
 static inline u64 hash_u64(u64 x, u64 seed) {
   x ^= seed * 0x9E3779B97F4A7C15u;
-  x ^= x >> 32; x *= 0xD6E8FEB86659FD93u;
-  x ^= x >> 32; x *= 0xD6E8FEB86659FD93u;
+  x ^= x >> 32;
+  x *= 0xD6E8FEB86659FD93u;
+  x ^= x >> 32;
+  x *= 0xD6E8FEB86659FD93u;
   return x ^ (x >> 32);
 }
 // Open-addressed map from a 64-bit hash (0 is remapped) to u32; the caller compares keys. Used by every
 // intern table: for (u32 it = 0, id; hmap_next(&m, h, &it, &id);) if (same(id)) return id;  hmap_add(...).
-typedef struct { u64 *hash; u32 *val; u32 cap, n; } hmap;
+typedef struct {
+  u64 *hash;
+  u32 *val;
+  u32 cap, n;
+} hmap;
 bool hmap_next(const hmap *m, u64 h, u32 *it, u32 *val); // walks the values stored under hash h
 void hmap_add(arena *a, hmap *m, u64 h, u32 val);
-u32 hmap_get(const hmap *m, u64 h);                      // first value under h, 0 if none (h unique by construction)
+u32 hmap_get(const hmap *m, u64 h); // first value under h, 0 if none (h unique by construction)
 
 i64 gcd_i64(i64 a, i64 b);
 bool mul_i64(i64 a, i64 b, i64 *out); // false on overflow
 static inline i64 ceil_div(i64 a, i64 b) { return (a + b - 1) / b; }
-u64 rng_next(u64 *state);             // splitmix64: the state is any seed
-double rng_unit(u64 *state);          // [0,1)
-u64 clock_ns(void);                   // monotonic
+u64 rng_next(u64 *state);    // splitmix64: the state is any seed
+double rng_unit(u64 *state); // [0,1)
+u64 clock_ns(void);          // monotonic
 
 // ---- symbols and locations ---------------------------------------------------------------------------
-typedef struct { u32 i; } sym; // interned string; 0 = none, printed ""
-typedef struct { u32 i; } loc; // where something came from; 0 = unknown
+typedef struct {
+  u32 i;
+} sym; // interned string; 0 = none, printed ""
+typedef struct {
+  u32 i;
+} loc; // where something came from; 0 = unknown
 
 typedef struct ctx ctx;
 ctx *ctx_new(void);
 void ctx_free(ctx *c);
-arena *ctx_arena(ctx *c);              // lives as long as the session
+arena *ctx_arena(ctx *c); // lives as long as the session
 sym sym_of(ctx *c, const char *s);
 sym sym_ofn(ctx *c, const char *s, size_t n);
 sym sym_fmt(ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
@@ -114,8 +134,8 @@ loc loc_node(ctx *c, sym file, sym node, sym part);
 const loc_info *loc_get(const ctx *c, loc l); // NULL for loc 0
 
 // ---- diagnostics -------------------------------------------------------------------------------------
-// One row per diagnostic in diag.def: stable code, severity, one-line title, explanation for `heddle explain`.
-// A diagnostic is a message at a location, with notes (each with its own location) and hints.
+// One row per diagnostic in diag.def: stable code, severity, one-line title, explanation for `heddle
+// explain`. A diagnostic is a message at a location, with notes (each with its own location) and hints.
 typedef enum { DIAG_NOTE, DIAG_WARNING, DIAG_ERROR } diag_severity;
 typedef enum {
   DIAG_NONE,
@@ -124,17 +144,25 @@ typedef enum {
 #undef DIAG
   DIAG_COUNT
 } diag_id;
-typedef struct { const char *code, *name, *title, *text; diag_severity severity; } diag_row;
-const diag_row *diag_row_of(diag_id id);          // never NULL for a valid id
-diag_id diag_find(const char *code);              // "E0301" -> id; DIAG_NONE if unknown
+typedef struct {
+  const char *code, *name, *title, *text;
+  diag_severity severity;
+} diag_row;
+const diag_row *diag_row_of(diag_id id); // never NULL for a valid id
+diag_id diag_find(const char *code);     // "E0301" -> id; DIAG_NONE if unknown
 void diag(ctx *c, diag_id id, loc at, const char *fmt, ...) PRINTF_LIKE(4, 5);
-void diag_note(ctx *c, loc at, const char *fmt, ...) PRINTF_LIKE(3, 4);  // belongs to the latest diag
-void diag_hint(ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3);          // what the user can type or change
-u32 diag_errors(const ctx *c);                    // how many errors so far
+void diag_note(ctx *c, loc at, const char *fmt, ...) PRINTF_LIKE(3, 4); // belongs to the latest diag
+void diag_hint(ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3);         // what the user can type or change
+u32 diag_errors(const ctx *c);                                          // how many errors so far
 u32 diag_count(const ctx *c);
 void diag_clear(ctx *c);
-void diag_truncate(ctx *c, u32 n);                // keep the first n (used by trial runs)
-typedef struct { diag_id id; loc at; const char *message; u32 notes; } diag_item;
+void diag_truncate(ctx *c, u32 n); // keep the first n (used by trial runs)
+typedef struct {
+  diag_id id;
+  loc at;
+  const char *message;
+  u32 notes;
+} diag_item;
 diag_item diag_get(const ctx *c, u32 index);
 diag_severity diag_part(const ctx *c, u32 index, u32 note, loc *at, const char **message); // notes and hints
 // All diagnostics as text, jq/rustc style, with caret where the source line is known:
@@ -146,7 +174,11 @@ diag_severity diag_part(const ctx *c, u32 index, u32 note, loc *at, const char *
 char *diag_render(const ctx *c, arena *a);
 
 // ---- text building -----------------------------------------------------------------------------------
-typedef struct { arena *a; char *v; size_t n, cap; } strbuf; // strbuf b = {.a = arena}; always NUL-terminated after a put
+typedef struct {
+  arena *a;
+  char *v;
+  size_t n, cap;
+} strbuf; // strbuf b = {.a = arena}; always NUL-terminated after a put
 void sb_put(strbuf *b, const char *s);
 void sb_putn(strbuf *b, const char *s, size_t n);
 void sb_char(strbuf *b, char ch);
@@ -156,8 +188,12 @@ void sb_i64(strbuf *b, i64 x);              // fast path for printers
 const char *sb_str(strbuf *b);              // "" if nothing was put
 
 // ---- files -------------------------------------------------------------------------------------------
-typedef struct { const u8 *data; size_t size; bool mapped; } file_view;
-bool file_map(ctx *c, const char *path, file_view *out);   // read-only map; diagnostic and false on failure
+typedef struct {
+  const u8 *data;
+  size_t size;
+  bool mapped;
+} file_view;
+bool file_map(ctx *c, const char *path, file_view *out); // read-only map; diagnostic and false on failure
 void file_unmap(file_view *f);
 // Outputs appear whole or not at all: written to a temporary beside the target, then renamed.
 bool file_write(ctx *c, const char *path, const void *data, size_t n); // "-" writes to standard output
@@ -169,34 +205,42 @@ typedef enum { JSON_NULL, JSON_BOOL, JSON_NUM, JSON_STR, JSON_ARR, JSON_OBJ } js
 typedef struct json json;
 struct json {
   json_kind kind;
-  u32 n;             // elements or members
-  double num;        // also 0/1 for bool
-  const char *str;   // string; for a number its text
-  json *item;        // n elements; members' values
-  const char **key;  // n member names
+  u32 n;            // elements or members
+  double num;       // also 0/1 for bool
+  const char *str;  // string; for a number its text
+  json *item;       // n elements; members' values
+  const char **key; // n member names
 };
-const json *json_parse(ctx *c, arena *a, sym file, const char *text, size_t n); // NULL and a diagnostic if bad
-const json *json_get(const json *j, const char *key);                           // NULL if absent
+const json *json_parse(ctx *c, arena *a, sym file, const char *text,
+                       size_t n);                     // NULL and a diagnostic if bad
+const json *json_get(const json *j, const char *key); // NULL if absent
 
 // ---- YAML documents as the same tree, with line and column (machines, plans) --------------------------
 typedef struct ynode ynode;
 struct ynode {
   enum { Y_SCALAR, Y_SEQ, Y_MAP } kind;
   loc at;
-  const char *str;    // scalar text
+  const char *str; // scalar text
   bool quoted;
   u32 n;
-  ynode **item;       // n elements; members' values
-  ynode **key;        // n keys (scalars)
+  ynode **item; // n elements; members' values
+  ynode **key;  // n keys (scalars)
 };
-const ynode *yaml_parse(ctx *c, arena *a, sym file, const char *text, size_t n); // NULL and a diagnostic if bad
-const ynode *yaml_get(const ynode *y, const char *key);                          // NULL if absent
+const ynode *yaml_parse(ctx *c, arena *a, sym file, const char *text,
+                        size_t n);                      // NULL and a diagnostic if bad
+const ynode *yaml_get(const ynode *y, const char *key); // NULL if absent
 
 // ---- threads and progress ----------------------------------------------------------------------------
 int cpu_count(void);
-// Runs job(arg, i) for i in 0..n-1 on up to `threads` threads (the caller is one of them); returns when all are done.
+// Runs job(arg, i) for i in 0..n-1 on up to `threads` threads (the caller is one of them); returns when all
+// are done.
 void parallel_for(int threads, u32 n, void (*job)(void *arg, u32 i, int thread), void *arg);
-typedef struct { const char *title; u64 total; u64 start_ns, last_ns; bool on; } progress;
+typedef struct {
+  const char *title;
+  u64 total;
+  u64 start_ns, last_ns;
+  bool on;
+} progress;
 void progress_begin(progress *p, const char *title, u64 total); // draws on standard error if it is a terminal
 void progress_step(progress *p, u64 done);
 void progress_end(progress *p);

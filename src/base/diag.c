@@ -104,7 +104,7 @@ static void put_caret(strbuf *b, const loc_info *l, int indent) {
   while (from && from < col && (l->text[from] & 0xC0) == 0x80) from++; // not inside a character
   size_t to = MIN(n, from + width);
   while (to < n && (l->text[to] & 0xC0) == 0x80) to++;
-  sb_fmt(b, "%*s%*u | %s", indent, "", gutter, l->line, from ? "..." : "");
+  sb_fmt(b, "%*s%*u |%s%s", indent, "", gutter, l->line, n ? " " : "", from ? "..." : "");
   put_clean(b, l->text + from, to - from, false);
   sb_put(b, to < n ? "...\n" : "\n");
   if (!l->col) return;

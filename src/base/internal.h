@@ -26,8 +26,9 @@ struct ctx {
   arena *a;
   arena *diag_text; // messages; a stack of its own because trial runs take diagnostics back
   hmap sym_map;
-  VEC(sym_row) sym;  // [0] is the empty symbol
-  VEC(loc_info) loc; // [0] is unused
+  VEC(sym_row) sym;        // [0] is the empty symbol
+  VEC(loc_info) loc;       // [0] is unused
+  const char *line_source; // of which the text of the latest location is a copy, NULL if it has none
   VEC(diag_rec) diag;
   VEC(diag_part_rec) part;
   u32 errors;

@@ -66,20 +66,33 @@ static loc loc_push(ctx *c, loc_info info) {
   return (loc){c->loc.n - 1};
 }
 
+// Whether `text` begins the line of which `copy` was made. The start is enough to tell a buffer that was
+// filled again; comparing all of it would make long lines with many locations slow.
+static bool same_line(const char *copy, const char *text) {
+  for (int i = 0; i < 64; i++) {
+    if (!copy[i]) return !text[i] || text[i] == '\n' || text[i] == '\r';
+    if (copy[i] != text[i]) return false;
+  }
+  return true;
+}
+
 // The line is copied, once for a run of locations on it: readers may unmap their file.
 loc loc_text(ctx *c, sym file, u32 line, u32 col, const char *text) {
   const loc_info *last = &c->loc.v[c->loc.n - 1];
-  if (text && line && last->line == line && last->file.i == file.i && last->text) {
-    text = last->text;
+  const char *copy = NULL;
+  if (text && text == c->line_source && line == last->line && file.i == last->file.i &&
+      same_line(last->text, text)) {
+    copy = last->text;
   } else if (text) {
     size_t n = strcspn(text, "\n");
-    if (n && text[n - 1] == '\r') n--;
-    text = arena_strndup(c->a, text, n);
+    copy = arena_strndup(c->a, text, n && text[n - 1] == '\r' ? n - 1 : n);
   }
-  return loc_push(c, (loc_info){.file = file, .line = line, .col = col, .text = text});
+  c->line_source = text;
+  return loc_push(c, (loc_info){.file = file, .line = line, .col = col, .text = copy});
 }
 
 loc loc_node(ctx *c, sym file, sym node, sym part) {
+  c->line_source = NULL;
   return loc_push(c, (loc_info){.file = file, .node = node, .part = part});
 }
 
