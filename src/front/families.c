@@ -16,9 +16,10 @@ const front_row *front_family_get(u32 index) { return index < COUNT_OF(rows) ? &
 // ---- shared helpers ------------------------------------------------------------------------------------
 func fam_func(fam *m, const char *name) {
   func f = func_new(m->p, sym_of(m->p->c, name), m->b.where);
-  loc where = m->b.where;
+  builder was = m->b;
   m->b = builder_at(m->p, f);
-  m->b.where = where;
+  m->b.where = was.where;
+  m->b.failed = was.failed;
   return f;
 }
 
