@@ -78,6 +78,8 @@ static u32 read_corpus(ctx *c, const char *dir, input **out) {
 // One to eight changes: bytes, numbers at the borders, ranges cut, doubled or taken from another input.
 static size_t mutate(u8 *buf, size_t n, const input *other, u64 *rng) {
   static const i64 border[] = {0, 1, -1, 127, 128, 255, 32767, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN};
+  if (!n)
+    for (size_t want = rng_next(rng) % 32; n < want;) buf[n++] = (u8)rng_next(rng);
   for (u64 k = rng_next(rng) % 8 + 1; k--;) {
     size_t at = n ? rng_next(rng) % n : 0, len = n ? rng_next(rng) % MIN(n - at, (size_t)64) + 1 : 0;
     len = MIN(len, n - at);

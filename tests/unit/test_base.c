@@ -2,7 +2,9 @@
 #include "base/base.h"
 #include "test.h"
 #include <stdatomic.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -343,6 +345,18 @@ TEST(files_come_whole) {
   CHECK(file_write(c, "/dev/null", "gone", 4) && !stat("/dev/null", &st) && S_ISCHR(st.st_mode));
   CHECK(holds(c, "/dev/null", ""));
   CHECK_EQ_I64(diag_count(c), 0);
+
+  struct rlimit old, tight;
+  REQUIRE(!getrlimit(RLIMIT_FSIZE, &old));
+  tight = old;
+  tight.rlim_cur = 10;
+  signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &tight);
+  CHECK(!file_write(c, file, "more than fits", 14));
+  setrlimit(RLIMIT_FSIZE, &old);
+  CHECK(holds(c, file, "three"));
+  CHECK_EQ_I64(diag_count(c), 1);
+  diag_clear(c);
 
   file_view f;
   CHECK(!file_map(c, dir, &f) && !file_map(c, arena_printf(a, "%s/none", dir), &f));
