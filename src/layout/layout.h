@@ -125,7 +125,7 @@ void layout_local_dims(const space *s, layout l, u32 nd, const i64 *dims, const 
 // index[k] = global index of local index k along the dimension; returns the local extent.
 i64 layout_index(const space *s, layout l, u8 dim, i64 extent, const coords *c, i64 *index);
 bool layout_is_even(const space *s, layout l);
-i64 layout_local_elems(const space *s, layout l, u32 nd, const i64 *dims); // uneven: of the largest pieces
+i64 layout_local_elems(const space *s, layout l, u32 nd, const i64 *dims); // uneven: the largest piece, shared by the strides
 
 // ---- from one layout to another (intra-group) ----------------------------------------------------------
 // One step moves one or more axes between the roles replicated, partial and split. Kinds are SuperScaler's
@@ -155,8 +155,9 @@ rvd_graph rvd_all_paths(arena *a, u32 ndevices, u32 nd, const i64 *dims, step_co
 // pieces of coordinates 0, 1 (none), 2 (two intervals). After the bracket the partial axes: "+tp" a sum, " max pp".
 void layout_print(const space *s, layout l, u32 nd, const i64 *dims, strbuf *out);
 void group_print(const space *s, group g, strbuf *out); // "@m[pp=0,dp={0,3}]"
-// Read what was printed (blanks between tokens and names of products are fine too) and leave *text behind it. The
-// layout fits the extents. Otherwise false, *text where it fails, *error the reason (lives as long as the session).
+// Read what was printed (blanks between tokens and names of products are fine too) and leave *text behind it. Otherwise
+// false, *text where it fails, *error the reason (lives as long as the session). Whether the layout fits the extents is
+// layout_check's to say.
 bool layout_parse(space *s, const char **text, u32 *nd, i64 dims[DIMS_MAX], layout *out, const char **error);
 bool group_parse(space *s, const char **text, group *out, const char **error); // free axes also as "pp=*"
 
