@@ -223,7 +223,7 @@ mesh mesh_add(space *s, sym name, const u8 *axes, u32 naxes, u32 first, const u3
       if (ranks[i] != m.first + i) m.ranks = arena_dup(s->a, ranks, m.nranks * sizeof *ranks);
     if (m.ranks && !(order = rank_order(s, name, ranks, m.nranks))) return (mesh){0};
   }
-  memcpy(m.axis, axes, naxes);
+  if (naxes) memcpy(m.axis, axes, naxes);
   *vec_push(s->a, &s->meshes) = m;
   *vec_push(s->a, &s->mesh_order) = order;
   return (mesh){s->meshes.n - 1};
