@@ -1,0 +1,239 @@
+// contract.c - sums of products of two tensors: matmul, einsum, and all of convolution.
+//
+// Idea: the address of an element is a sum over letters, so any such sum of products is a matrix product
+// whose rows, columns and inner index are products of letters, addressed through offset tables (the packing
+// step of a fast matrix product reads every element through its table once and the inner loop never sees
+// them). Letters of both operands and the result are a batch. Everything is added in f64 in the order of the
+// inner index, so a result does not depend on blocking or machine.
+#include "kernel/internal.h"
+
+enum { MR = 6, NR = 8, PACK_A = 1 << 16, PACK_B = 1 << 18 }; // elements of a packed block, about L2 and L3
+
+#if defined(__GNUC__)
+typedef double v4 __attribute__((vector_size(32), aligned(8), may_alias));
+
+// out[MR][NR] = sum over k of a[k][MR] b[k][NR]: twelve accumulators, two columns, one broadcast.
+static inline __attribute__((always_inline)) void tile_body(i64 k, const double *a, const double *b,
+                                                            double *out) {
+#define ROWS(R) R(0) R(1) R(2) R(3) R(4) R(5)
+#define ZERO(i) v4 p##i = {0}, q##i = {0};
+  ROWS(ZERO)
+  for (; k > 0; k--, a += MR, b += NR) {
+    v4 p = *(const v4 *)b, q = *(const v4 *)(b + 4);
+#define STEP(i) p##i += a[i] * p, q##i += a[i] * q;
+    ROWS(STEP)
+  }
+#define STORE(i) *(v4 *)(out + i * NR) = p##i, *(v4 *)(out + i * NR + 4) = q##i;
+  ROWS(STORE)
+}
+#else
+static void tile_body(i64 k, const double *a, const double *b, double *out) {
+  memset(out, 0, sizeof(double) * MR * NR);
+  for (; k > 0; k--, a += MR, b += NR)
+    for (int i = 0; i < MR; i++)
+      for (int j = 0; j < NR; j++) out[i * NR + j] += a[i] * b[j];
+}
+#endif
+
+typedef void tile_fn(i64 k, const double *a, const double *b, double *out);
+static void tile_plain(i64 k, const double *a, const double *b, double *out) { tile_body(k, a, b, out); }
+
+#if defined(__GNUC__) && defined(__x86_64__)
+// Wider registers, the same operations in the same order: the same numbers.
+__attribute__((target("avx2"))) static void tile_avx2(i64 k, const double *a, const double *b, double *out) {
+  tile_body(k, a, b, out);
+}
+static tile_fn *tile_best(void) { return __builtin_cpu_supports("avx2") ? tile_avx2 : tile_plain; }
+#else
+static tile_fn *tile_best(void) { return tile_plain; }
+#endif
+
+// One matrix: offsets of its rows and columns.
+typedef struct {
+  const void *data;
+  i64 nrow, ncol;
+  i64 *row, *col;
+} table;
+
+// out[col][wide] = rows from..from+wide-1 of the matrix, as f64, zero beyond the last row.
+static void pack(double *out, dtype t, const table *m, i64 from, i64 wide) {
+  i64 rows = MIN(wide, m->nrow - from);
+  if (rows < wide) memset(out, 0, sizeof(double) * (size_t)(wide * m->ncol));
+#define PACK(T)                                                                                              \
+  for (i64 i = 0; i < rows; i++) {                                                                           \
+    const T *x = (const T *)m->data + m->row[from + i];                                                      \
+    for (i64 k = 0; k < m->ncol; k++) out[k * wide + i] = (double)x[m->col[k]];                              \
+  }
+  switch (t) {
+  case DT_F64: PACK(double) break;
+  case DT_F32: PACK(float) break;
+  default:
+    for (i64 i = 0; i < rows; i++)
+      for (i64 k = 0; k < m->ncol; k++)
+        ker_load_f64(&out[k * wide + i], t, (const u16 *)m->data + m->row[from + i] + m->col[k], 1);
+  }
+#undef PACK
+}
+
+// c[cm[i] + cn[j]] = sum over k of a[i][k] b[j][k].
+static void product_f64(arena *scratch, dtype t, const table *a, const table *b, double *c, const i64 *cm,
+                        const i64 *cn, bool add) {
+  arena_mark_t mark = arena_mark(scratch);
+  tile_fn *tile = tile_best();
+  i64 m = a->nrow, n = b->nrow, k = a->ncol, kk = MAX(k, 1);
+  i64 mc = MAX(PACK_A / kk / MR, 1) * MR, nc = MAX(PACK_B / kk / NR, 1) * NR;
+  mc = MIN(mc, (m + MR - 1) / MR * MR);
+  nc = MIN(nc, (n + NR - 1) / NR * NR);
+  double *pa = NEWN(scratch, double, mc *kk), *pb = NEWN(scratch, double, nc *kk), out[MR * NR];
+  for (i64 j0 = 0; j0 < n; j0 += nc) {
+    i64 j1 = MIN(j0 + nc, n);
+    for (i64 j = j0; j < j1; j += NR) pack(pb + (j - j0) * k, t, b, j, NR);
+    for (i64 i0 = 0; i0 < m; i0 += mc) {
+      i64 i1 = MIN(i0 + mc, m);
+      for (i64 i = i0; i < i1; i += MR) pack(pa + (i - i0) * k, t, a, i, MR);
+      for (i64 j = j0; j < j1; j += NR)
+        for (i64 i = i0; i < i1; i += MR) {
+          tile(k, pa + (i - i0) * k, pb + (j - j0) * k, out);
+          i64 rows = MIN(MR, i1 - i), cols = MIN(NR, j1 - j);
+          for (i64 y = 0; y < rows; y++)
+            for (i64 x = 0; x < cols; x++) {
+              double *to = c + cm[i + y] + cn[j + x];
+              *to = add ? *to + out[y * NR + x] : out[y * NR + x];
+            }
+        }
+    }
+  }
+  arena_release(scratch, mark);
+}
+
+static void product_i64(arena *scratch, dtype t, const table *a, const table *b, i64 *c, const i64 *cm,
+                        const i64 *cn, bool add) {
+  arena_mark_t mark = arena_mark(scratch);
+  size_t bytes = dtype_bytes(t);
+  i64 k = a->ncol, *x = NEWN(scratch, i64, k), *y = NEWN(scratch, i64, k * b->nrow);
+  for (i64 j = 0; j < b->nrow; j++)
+    for (i64 p = 0; p < k; p++)
+      ker_load_i64(&y[j * k + p], t, (const char *)b->data + (size_t)(b->row[j] + b->col[p]) * bytes, 1);
+  for (i64 i = 0; i < a->nrow; i++) {
+    for (i64 p = 0; p < k; p++)
+      ker_load_i64(&x[p], t, (const char *)a->data + (size_t)(a->row[i] + a->col[p]) * bytes, 1);
+    for (i64 j = 0; j < b->nrow; j++) {
+      u64 sum = add ? (u64)c[cm[i] + cn[j]] : 0;
+      for (i64 p = 0; p < k; p++) sum += (u64)x[p] * (u64)y[j * k + p];
+      c[cm[i] + cn[j]] = (i64)sum;
+    }
+  }
+  arena_release(scratch, mark);
+}
+
+enum { FROM_A, FROM_B, FROM_C };
+
+// Offsets, in one tensor, of all combinations of the letters that occur in exactly `in`; the last letter is
+// fastest.
+static i64 *offsets(arena *scratch, const contraction *k, u8 in, int from, i64 *count) {
+  i64 n = 1;
+  for (u32 i = 0; i < k->n; i++)
+    if (k->l[i].in == in) n *= k->l[i].n;
+  i64 *off = NEWN(scratch, i64, MAX(n, 1)), have = 1;
+  off[0] = 0;
+  for (u32 i = 0; i < k->n && n; i++) {
+    const letter *l = &k->l[i];
+    if (l->in != in) continue;
+    i64 s = from == FROM_A ? l->a : from == FROM_B ? l->b : l->c;
+    for (i64 j = have; j-- > 0;)
+      for (i64 x = l->n; x-- > 0;) off[j * l->n + x] = off[j] + x * s; // from the end: off[j] is read last
+    have *= l->n;
+  }
+  *count = n;
+  return off;
+}
+
+void contract(run *r, const contraction *k) {
+  contraction s = *k;
+  for (u32 i = 0; i < s.n;
+       i++) { // letters of one operand alone are summed as inner ones that the other ignores
+    letter *l = &s.l[i];
+    if (l->in == IN_A)
+      *l = (letter){l->n, l->a, 0, 0, IN_A | IN_B};
+    else if (l->in == IN_B)
+      *l = (letter){l->n, 0, l->b, 0, IN_A | IN_B};
+  }
+  arena_mark_t mark = arena_mark(r->a);
+  i64 nbatch, n, m, p;
+  i64 *ba = offsets(r->a, &s, IN_A | IN_B | IN_C, FROM_A, &nbatch);
+  i64 *bb = offsets(r->a, &s, IN_A | IN_B | IN_C, FROM_B, &nbatch);
+  i64 *bc = offsets(r->a, &s, IN_A | IN_B | IN_C, FROM_C, &nbatch);
+  i64 *cm = offsets(r->a, &s, IN_A | IN_C, FROM_C, &m), *am = offsets(r->a, &s, IN_A | IN_C, FROM_A, &m);
+  i64 *cn = offsets(r->a, &s, IN_B | IN_C, FROM_C, &n), *bn = offsets(r->a, &s, IN_B | IN_C, FROM_B, &n);
+  i64 *ak = offsets(r->a, &s, IN_A | IN_B, FROM_A, &p), *bk = offsets(r->a, &s, IN_A | IN_B, FROM_B, &p);
+  size_t bytes = dtype_bytes(k->t);
+  for (i64 i = 0; i < nbatch; i++) {
+    table a = {(const char *)k->a + ba[i] * (i64)bytes, m, p, am, ak};
+    table b = {(const char *)k->b + bb[i] * (i64)bytes, n, p, bn, bk};
+    if (dtype_kind_of(k->t) == DK_FLOAT)
+      product_f64(r->a, k->t, &a, &b, (double *)k->c + bc[i], cm, cn, k->add);
+    else
+      product_i64(r->a, k->t, &a, &b, (i64 *)k->c + bc[i], cm, cn, k->add);
+  }
+  arena_release(r->a, mark);
+}
+
+// ---- operators
+// ---------------------------------------------------------------------------------------------
+
+// numpy's matmul: one-dimensional operands are a row and a column, leading dimensions are broadcast.
+bool ker_matmul(run *r) {
+  const ker_tensor *a = &r->opd[0], *b = &r->opd[1], *c = &r->res[0];
+  contraction k = {.t = a->t, .a = a->data, .b = b->data, .c = c->data};
+  i64 sa[DIMS_MAX], sb[DIMS_MAX], sc[DIMS_MAX];
+  dense_strides(a->nd, a->dim, sa);
+  dense_strides(b->nd, b->dim, sb);
+  dense_strides(c->nd, c->dim, sc);
+  bool row = a->nd > 1, col = b->nd > 1;
+  u32 ka = a->nd - 1, kb = col ? b->nd - 2 : 0, lead = c->nd - row - col;
+  if (a->dim[ka] != b->dim[kb]) return misfit(r, "inner extents", a->dim[ka], b->dim[kb]);
+  for (u32 d = 0; d < lead; d++) {
+    u32 fa = row ? a->nd - 2 : 0, fb = col ? b->nd - 2 : 0; // leading dimensions of each
+    letter l = {.n = c->dim[d], .c = sc[d], .in = IN_C};
+    if (d + fa >= lead && a->dim[d + fa - lead] != 1) l.in |= IN_A, l.a = sa[d + fa - lead];
+    if (d + fb >= lead && b->dim[d + fb - lead] != 1) l.in |= IN_B, l.b = sb[d + fb - lead];
+    if (l.in & IN_A && a->dim[d + fa - lead] != l.n) return misfit(r, "extents", a->dim[d + fa - lead], l.n);
+    if (l.in & IN_B && b->dim[d + fb - lead] != l.n) return misfit(r, "extents", b->dim[d + fb - lead], l.n);
+    if (l.in != IN_C) k.l[k.n++] = l; // otherwise its extent is 1
+  }
+  if (row) k.l[k.n++] = (letter){a->dim[ka - 1], sa[ka - 1], 0, sc[lead], IN_A | IN_C};
+  if (col) k.l[k.n++] = (letter){b->dim[kb + 1], 0, sb[kb + 1], sc[lead + row], IN_B | IN_C};
+  k.l[k.n++] = (letter){a->dim[ka], sa[ka], sb[kb], 0, IN_A | IN_B};
+  if (row && c->dim[lead] != a->dim[ka - 1]) return misfit(r, "rows", c->dim[lead], a->dim[ka - 1]);
+  if (col && c->dim[lead + row] != b->dim[kb + 1])
+    return misfit(r, "columns", c->dim[lead + row], b->dim[kb + 1]);
+  contract(r, &k);
+  return true;
+}
+
+// The law "bsk,kn->bsn": a letter is a dimension; one that occurs twice in a term is its diagonal.
+bool ker_einsum(run *r) {
+  const char *p = mode_of(r, A_law, "");
+  contraction k = {.t = r->opd[0].t, .a = r->opd[0].data, .b = r->opd[1].data, .c = r->res[0].data};
+  u8 id[256] = {0}; // letter -> place + 1
+  const ker_tensor *term[3] = {&r->opd[0], &r->opd[1], &r->res[0]};
+  for (u32 t = 0; t < 3; t++) {
+    i64 stride[DIMS_MAX];
+    dense_strides(term[t]->nd, term[t]->dim, stride);
+    for (u32 d = 0; *p && *p != ',' && *p != '-'; p++) {
+      if (*p == ' ') continue;
+      u8 *at = &id[(u8)*p];
+      if (!*at) {
+        k.l[k.n] = (letter){.n = term[t]->dim[d]};
+        *at = (u8)++k.n;
+      }
+      letter *l = &k.l[*at - 1];
+      if (l->n != term[t]->dim[d]) return misfit(r, "extents", l->n, term[t]->dim[d]);
+      *(t == 0 ? &l->a : t == 1 ? &l->b : &l->c) += stride[d++];
+      l->in |= (u8)(t == 0 ? IN_A : t == 1 ? IN_B : IN_C);
+    }
+    p += *p == ',' ? 1 : *p == '-' ? 2 : 0;
+  }
+  contract(r, &k);
+  return true;
+}

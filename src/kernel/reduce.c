@@ -1,0 +1,199 @@
+// reduce.c - results that run over whole dimensions: reductions, places of extremes, running sums, the k
+// largest.
+//
+// Idea: a reduction is a walk in which the result does not move along the reduced dimensions. On pieces it
+// gives the piece's share (partial results); only the mean needs to know how many elements there are in all.
+#include "kernel/internal.h"
+
+// Which dimensions of the operand go, and the result's stride along each (0 for those).
+static bool reduced_dims(run *r, const ker_tensor *x, const ker_tensor *y, bool *gone, i64 *stride) {
+  const i64 *axes = NULL;
+  u32 n = attr_ints(r->at, A_axes, &axes);
+  for (u32 d = 0; d < x->nd; d++) gone[d] = n == 0;
+  for (u32 i = 0; i < n; i++) gone[axis_of(r, axes[i], x->nd)] = true;
+  bool keep = attr_int(r->at, A_keepdims, 1);
+  i64 own[DIMS_MAX];
+  dense_strides(y->nd, y->dim, own);
+  for (u32 d = 0, to = 0; d < x->nd; d++) {
+    stride[d] = gone[d] ? 0 : own[to];
+    if (!gone[d] && y->dim[to] != x->dim[d]) return misfit(r, "kept extents", y->dim[to], x->dim[d]);
+    to += keep || !gone[d];
+  }
+  return true;
+}
+
+static i64 int_limit(dtype t, bool lowest) {
+  u32 bits = dtype_bytes(t) * 8;
+  if (t == DT_BOOL) return !lowest;
+  if (dtype_kind_of(t) == DK_UINT) return lowest ? 0 : bits == 64 ? -1 : (i64)(((u64)1 << bits) - 1);
+  return lowest ? INT64_MIN >> (64 - bits) : INT64_MAX >> (64 - bits);
+}
+
+// Folds n elements of x into y; sy is 0 (one result) or 1.
+#define FOLD(T, expr)                                                                                        \
+  {                                                                                                          \
+    if (sy == 0) {                                                                                           \
+      T a = *ys;                                                                                             \
+      for (i64 i = 0; i < n; i++) {                                                                          \
+        T x = xs[i * sx];                                                                                    \
+        a = (T)(expr);                                                                                       \
+      }                                                                                                      \
+      *ys = a;                                                                                               \
+    } else                                                                                                   \
+      for (i64 i = 0; i < n; i++) {                                                                          \
+        T a = ys[i * sy], x = xs[i * sx];                                                                    \
+        ys[i * sy] = (T)(expr);                                                                              \
+      }                                                                                                      \
+    return;                                                                                                  \
+  }
+
+static void fold_f64(opcode op, double *ys, i64 sy, const double *xs, i64 sx, i64 n) {
+  switch (op) {
+  case OP_reduce_max: FOLD(double, x > a || x != x ? x : a)
+  case OP_reduce_min: FOLD(double, x < a || x != x ? x : a)
+  case OP_reduce_prod: FOLD(double, a *x)
+  default: FOLD(double, a + x)
+  }
+}
+
+static void fold_i64(opcode op, u64 *ys, i64 sy, const u64 *xs, i64 sx, i64 n, u64 flip) {
+  switch (op) {
+  case OP_reduce_max: FOLD(u64, (i64)(x ^ flip) > (i64)(a ^ flip) ? x : a)
+  case OP_reduce_min: FOLD(u64, (i64)(x ^ flip) < (i64)(a ^ flip) ? x : a)
+  case OP_reduce_prod: FOLD(u64, a * x)
+  default: FOLD(u64, a + x)
+  }
+}
+
+bool ker_reduce(run *r) {
+  const ker_tensor *x = &r->opd[0], *y = &r->res[0];
+  bool gone[DIMS_MAX], flt = is_float(x);
+  i64 stride[DIMS_MAX], n = ker_elems(y), count = 1;
+  if (!reduced_dims(r, x, y, gone, stride)) return false;
+  for (i64 i = 0; i < n; i++) switch (r->op) {
+    case OP_reduce_max:
+    case OP_reduce_min: {
+      bool lowest = r->op == OP_reduce_max;
+      if (flt)
+        F(y)[i] = lowest ? -INFINITY : INFINITY;
+      else
+        I(y)[i] = int_limit(x->t, lowest);
+      break;
+    }
+    default:
+      if (flt)
+        F(y)[i] = r->op == OP_reduce_prod;
+      else
+        I(y)[i] = r->op == OP_reduce_prod;
+    }
+  walk w;
+  walk_init(&w, x->nd, x->dim);
+  walk_add(&w, stride);
+  walk_add_dense(&w, x);
+  if (walk_begin(&w)) do {
+      if (flt)
+        fold_f64(r->op, F(y) + w.off[0], step(&w, 0), F(x) + w.off[1], step(&w, 1), walk_inner(&w));
+      else
+        fold_i64(r->op, (u64 *)I(y) + w.off[0], step(&w, 0), (u64 *)I(x) + w.off[1], step(&w, 1),
+                 walk_inner(&w), is_uint(x) ? (u64)1 << 63 : 0);
+    } while (walk_next(&w));
+  if (r->op != OP_reduce_mean) return true;
+  for (u32 d = 0; d < x->nd; d++)
+    if (gone[d]) count *= x->whole[d];
+  for (i64 i = 0; i < n; i++)
+    if (flt)
+      F(y)[i] /= (double)count;
+    else
+      I(y)[i] = count ? (is_uint(x) ? (i64)((u64)I(y)[i] / (u64)count) : I(y)[i] / count) : 0;
+  return true;
+}
+
+// ---- along one dimension ---------------------------------------------------------------------------------
+
+typedef struct {
+  i64 outer, n, inner;
+} lines; // element k of line (o, i) is at (o * n + k) * inner + i
+static lines lines_of(run *r, const ker_tensor *x, i64 absent) {
+  u32 axis = axis_of(r, attr_int(r->at, A_axis, absent), x->nd);
+  return (lines){elems_from(x, 0, axis), x->dim[axis], elems_from(x, axis + 1, x->nd)};
+}
+
+// x before y in the order asked for; numbers before what is not a number.
+static bool before(const ker_tensor *t, i64 x, i64 y, bool largest) {
+  if (is_float(t)) {
+    double a = F(t)[x], b = F(t)[y];
+    return a != a ? false : b != b ? true : largest ? a > b : a < b;
+  }
+  u64 flip = is_uint(t) ? (u64)1 << 63 : 0;
+  i64 a = (i64)((u64)I(t)[x] ^ flip), b = (i64)((u64)I(t)[y] ^ flip);
+  return largest ? a > b : a < b;
+}
+
+bool ker_arg(run *r) {
+  const ker_tensor *x = &r->opd[0], *y = &r->res[0];
+  lines l = lines_of(r, x, 0);
+  bool last = attr_int(r->at, A_select_last, 0), largest = r->op == OP_argmax;
+  if (ker_elems(y) != l.outer * l.inner) return misfit(r, "elements", ker_elems(y), l.outer * l.inner);
+  for (i64 o = 0; o < l.outer; o++)
+    for (i64 i = 0; i < l.inner; i++) {
+      i64 best = 0, base = o * l.n * l.inner + i;
+      for (i64 k = 1; k < l.n; k++) {
+        i64 at = base + k * l.inner, old = base + best * l.inner;
+        if (before(x, at, old, largest) || (last && !before(x, old, at, largest))) best = k;
+      }
+      I(y)[o * l.inner + i] = best;
+    }
+  return true;
+}
+
+bool ker_cumsum(run *r) {
+  const ker_tensor *x = &r->opd[0], *y = &r->res[0];
+  lines l = lines_of(r, x, 0);
+  bool exclusive = attr_int(r->at, A_exclusive, 0), back = attr_int(r->at, A_reverse, 0);
+  if (ker_elems(y) != ker_elems(x)) return misfit(r, "elements", ker_elems(y), ker_elems(x));
+  for (i64 o = 0; o < l.outer; o++)
+    for (i64 i = 0; i < l.inner; i++) {
+      double sum = 0;
+      u64 isum = 0;
+      for (i64 j = 0; j < l.n; j++) {
+        i64 at = (o * l.n + (back ? l.n - 1 - j : j)) * l.inner + i;
+        if (is_float(x)) {
+          double next = sum + F(x)[at];
+          F(y)[at] = exclusive ? sum : next;
+          sum = next;
+        } else {
+          u64 next = isum + (u64)I(x)[at];
+          I(y)[at] = (i64)(exclusive ? isum : next);
+          isum = next;
+        }
+      }
+    }
+  return true;
+}
+
+bool ker_topk(run *r) {
+  const ker_tensor *x = &r->opd[0], *y = &r->res[0], *place = &r->res[1];
+  u32 axis = axis_of(r, attr_int(r->at, A_axis, -1), x->nd);
+  lines l = lines_of(r, x, -1);
+  i64 k = y->dim[axis], *top = NEWN(r->a, i64, k + 1);
+  bool largest = attr_int(r->at, A_largest, 1);
+  if (k > l.n) return misfit(r, "k", k, l.n);
+  for (i64 o = 0; o < l.outer; o++)
+    for (i64 i = 0; i < l.inner; i++) {
+      i64 have = 0, base = o * l.n * l.inner + i;
+      for (i64 j = 0; j < l.n;
+           j++) { // insertion after all that are not worse: equal elements keep their order
+        i64 at = base + j * l.inner, p = have;
+        if (have == k && (k == 0 || !before(x, at, base + top[k - 1] * l.inner, largest))) continue;
+        for (; p > 0 && before(x, at, base + top[p - 1] * l.inner, largest); p--) top[p] = top[p - 1];
+        top[p] = j;
+        have = MIN(have + 1, k);
+      }
+      for (i64 j = 0; j < k; j++) {
+        i64 to = (o * k + j) * l.inner + i;
+        ((u64 *)y->data)[to] = ((u64 *)x->data)[base + top[j] * l.inner];
+        I(place)[to] = top[j];
+      }
+    }
+  return true;
+}

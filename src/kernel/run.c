@@ -1,0 +1,153 @@
+// run.c - from an operator to its kernel: widens the operands, runs, rounds the results.
+//
+// Idea: kernels are written once, for f64 and i64; this file is the only one that knows which of the others
+// need another form of their tensors. Where tensors already are f64 or i64 nothing is copied.
+#include "kernel/internal.h"
+
+enum {
+#define K(name, opd, res) KER_##name,
+  KERNELS(K)
+#undef K
+      KER_ELSEWHERE,
+  KER_comm = KER_ELSEWHERE, // what is not computed on one rank
+  KER_join = KER_ELSEWHERE,
+  KER_part = KER_ELSEWHERE,
+  KER_tuple = KER_ELSEWHERE,
+  KER_call = KER_ELSEWHERE,
+  KER_opaque = KER_ELSEWHERE
+};
+
+static const struct {
+  bool (*fn)(run *);
+  bool opd, res;
+} kernels[] = {
+#define K(name, opd, res) {ker_##name, opd, res},
+    KERNELS(K)
+#undef K
+};
+
+static const u8 kernel_of[OP_COUNT] = {
+#define OP(name, lo, hi, nres, law, lin, types, attrs, red, flops, flags, kernel, ...)                       \
+  [OP_##name] = KER_##kernel,
+#include "op/ops.def"
+#undef OP
+};
+
+i64 elems_from(const ker_tensor *t, u32 from, u32 to) {
+  i64 n = 1;
+  for (u32 d = from; d < to; d++) n *= t->dim[d];
+  return n;
+}
+
+i64 ker_elems(const ker_tensor *t) { return elems_from(t, 0, t->nd); }
+
+ker_tensor ker_whole(const shape *s, void *data) {
+  ker_tensor t = {.t = s->t, .nd = s->nd, .data = data};
+  for (u32 d = 0; d < s->nd; d++) t.dim[d] = t.whole[d] = s->dim[d];
+  return t;
+}
+
+u32 axis_of(const run *r, i64 axis, u32 nd) {
+  (void)r;
+  if (axis < 0) axis += nd;
+  assert(axis >= 0 && axis <= nd); // the law has checked it
+  return (u32)axis;
+}
+
+bool misfit(run *r, const char *what, i64 x, i64 y) {
+  diag(r->c, E_LAYOUT, r->where, "%s: pieces do not fit together: %s %lld against %lld",
+       op_row_of(r->op)->name, what, (long long)x, (long long)y);
+  return false;
+}
+
+bool lacks(run *r, const ker_tensor *t, u32 d, i64 g) {
+  diag(r->c, E_COVERAGE, r->where,
+       "%s: element %lld along dimension %u is needed but not in the piece of %lld of %lld",
+       op_row_of(r->op)->name, (long long)g, d, (long long)t->dim[d], (long long)t->whole[d]);
+  return false;
+}
+
+bool bad_value(run *r, const char *what, i64 v, i64 limit) {
+  diag(r->c, E_VALUE, r->where, "%s: %s %lld is outside 0..%lld", op_row_of(r->op)->name, what, (long long)v,
+       (long long)limit - 1);
+  return false;
+}
+
+const i64 *inverse_map(run *r, const ker_tensor *t, u32 d) {
+  if (!t->index[d]) return NULL;
+  i64 *inv = NEWN(r->a, i64, t->whole[d]);
+  for (i64 g = 0; g < t->whole[d]; g++) inv[g] = -1;
+  for (i64 k = t->dim[d]; k-- > 0;) inv[t->index[d][k]] = k;
+  return inv;
+}
+
+const char *mode_of(const run *r, attr_key k, const char *absent) {
+  const attr *a = attr_get(r->at, k);
+  return a ? sym_str(r->c, a->u.s) : absent;
+}
+
+static bool is_wide(dtype t) { return dtype_bytes(t) == 8; }
+
+// Operands as the kernel wants them; the same operand twice is widened twice, which is rare.
+static ker_tensor *widen(arena *a, u32 n, const ker_tensor *in, bool wide) {
+  ker_tensor *t = arena_dup(a, in, sizeof *in * n);
+  for (u32 k = 0; k < n && wide; k++) {
+    if (is_wide(t[k].t)) continue;
+    i64 count = ker_elems(&t[k]);
+    t[k].data = NEWN(a, u64, count);
+    if (is_float(&t[k]))
+      ker_load_f64(t[k].data, t[k].t, in[k].data, count);
+    else
+      ker_load_i64(t[k].data, t[k].t, in[k].data, count);
+  }
+  return t;
+}
+
+static void narrow(ker_tensor *to, const ker_tensor *from) {
+  if (is_float(to))
+    ker_store_f64(to->data, to->t, from->data, ker_elems(to));
+  else
+    ker_store_i64(to->data, to->t, from->data, ker_elems(to));
+}
+
+bool kernel_run(ctx *c, const ker_args *k, loc where) {
+  u8 id = kernel_of[k->op];
+  if (id == KER_ELSEWHERE) {
+    diag(c, E_VERIFY, where, "%s is not computed on one rank", op_row_of(k->op)->name);
+    return false;
+  }
+  arena *a = k->scratch ? k->scratch : ctx_arena(c);
+  arena_mark_t mark = arena_mark(a);
+  run r = {.c = c,
+           .a = a,
+           .where = where,
+           .op = k->op,
+           .at = k->at,
+           .nopd = k->nopd,
+           .nres = k->nres,
+           .blob = k->blob};
+  r.opd = widen(a, k->nopd, k->opd, kernels[id].opd);
+  r.res = arena_dup(a, k->res, sizeof *k->res * k->nres);
+  for (u32 i = 0; i < k->nres && kernels[id].res; i++)
+    if (!is_wide(k->res[i].t)) r.res[i].data = NEWN(a, u64, ker_elems(&k->res[i]));
+  bool ok = kernels[id].fn(&r);
+  for (u32 i = 0; i < k->nres && ok && kernels[id].res; i++)
+    if (!is_wide(k->res[i].t)) narrow(&k->res[i], &r.res[i]);
+  arena_release(a, mark);
+  return ok;
+}
+
+bool kernel_fold(ctx *c, arena *a, opcode op, attrs at, const ker_tensor *blob, u32 nopd,
+                 const ker_tensor *opd, u32 nres, ker_tensor *res, loc where) {
+  shape *in = NEWN(a, shape, nopd), out[OP_RES_MAX];
+  for (u32 k = 0; k < nopd; k++) {
+    in[k] = (shape){.t = opd[k].t, .nd = opd[k].nd};
+    memcpy(in[k].dim, opd[k].dim, sizeof in[k].dim);
+  }
+  u32 n = nres;
+  if (!op_law(c, a, op, at, nopd, in, &n, out, where)) return false;
+  assert(n == nres);
+  for (u32 k = 0; k < n; k++) res[k] = ker_whole(&out[k], arena_alloc(a, (size_t)shape_bytes(&out[k])));
+  ker_args args = {op, at, nopd, nres, opd, res, blob, a};
+  return kernel_run(c, &args, where);
+}
