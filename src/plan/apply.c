@@ -1,0 +1,346 @@
+// apply.c - a plan applied: axes and meshes, segments, tasks, the update of the weights, the results.
+#include "plan/main.h"
+
+static bool make_space(apply *x) {
+  const plan *pn = x->pn;
+  space *sp = x->p->sp;
+  for (u32 i = 0; i < pn->naxes; i++) {
+    x->axis[i + 1] = axis_add(sp, pn->axes[i].name, pn->axes[i].size, pn->axes[i].temporal);
+    if (!x->axis[i + 1]) return false;
+  }
+  x->mesh = NEWN(x->a, mesh, pn->nmeshes + 1);
+  for (u32 i = 0; i < pn->nmeshes; i++) {
+    u8 ax[MESH_AXES];
+    for (u32 k = 0; k < pn->meshes[i].naxes; k++) ax[k] = x->axis[pn->meshes[i].axis[k]];
+    x->mesh[i] = mesh_add(sp, pn->meshes[i].name, ax, pn->meshes[i].naxes, pn->meshes[i].first, pn->meshes[i].ranks);
+    if (!x->mesh[i].i) return false;
+  }
+  return true;
+}
+
+// ---- explicit choices: from dimensions of operands and results to letters ------------------------------------------
+// The letter and stride that a plan's dimension means under the law of its instruction.
+static bool choice_of(apply *x, const plan_trans *t, func f, u32 instr_no, choice *out) {
+  ctx *c = x->src->c;
+  const func_info *fi = func_get(x->src, f);
+  const instr *in = &fi->body.v[instr_no - 1];
+  const char *axis = sym_str(c, x->pn->axes[t->axis - 1].name), *name = op_row_of(in->op)->name;
+  if (in->op == OP_call || in->op == OP_pack || in->op == OP_unpack) {
+    diag(c, E_PLAN, in->where, "%s cannot be split itself: name instructions of the function it calls", name);
+    return false;
+  }
+  const law *l = plan_law(x->pl, f, instr_no - 1);
+  if (!l) return false;
+  if (t->index >= (t->result ? l->nres : l->nopd) || t->dim >= (t->result ? l->res : l->opd)[t->index].nd) {
+    diag(c, E_PLAN, in->where, "%s has no dimension %u in %s %u", name, t->dim, t->result ? "result" : "operand", t->index);
+    return false;
+  }
+  const law_dim *d = &(t->result ? l->res : l->opd)[t->index].dim[t->dim];
+  u32 n = x->pn->axes[t->axis - 1].size;
+  i64 inner = 1;
+  for (u32 j = d->n; j-- > 0;) {
+    i64 e = l->letter[d->f[j]].extent;
+    bool here = t->stride ? t->stride < inner * e && t->stride % inner == 0 : j == 0;
+    if (here) {
+      *out = (choice){x->axis[t->axis], d->f[j], t->weak, 0, t->stride ? t->stride / inner : 0};
+      if (l->letter[d->f[j]].flags & LAW_WHOLE) {
+        diag(c, E_PLAN, in->where, "%s: dimension %u must stay whole; it cannot be split over %s", name, t->dim, axis);
+        return false;
+      }
+      if (e % ((out->stride ? out->stride : 1) * n)) {
+        diag(c, E_DIVIDE, in->where, "%s: an extent of %lld cannot be split %u ways over axis %s", name, (long long)e, n, axis);
+        return false;
+      }
+      return true;
+    }
+    inner *= e;
+  }
+  diag(c, E_PLAN, in->where, "%s: dimension %u has extent 1 or no index at stride %lld; it cannot be split over %s", name, t->dim, (long long)t->stride, axis);
+  return false;
+}
+
+// Choices are kept by the origin that an instruction shares with its copies in cuts, gradients and recomputation.
+static bool make_choices(apply *x) {
+  const plan *pn = x->pn;
+  x->choices = ZNEWN(x->a, choice_list, x->src->norigins + 1);
+  for (u32 i = 0; i < pn->ntrans; i++) {
+    const plan_trans *t = &pn->trans[i];
+    if (!t->instr) continue;
+    choice c;
+    if (!choice_of(x, t, t->fn, t->instr, &c)) return false;
+    choice_list *row = &x->choices[func_get(x->src, t->fn)->body.v[t->instr - 1].origin];
+    choice *v = NEWN(x->a, choice, row->n + 1);
+    if (row->n) memcpy(v, row->v, sizeof *v * row->n);
+    v[row->n] = c;
+    *row = (choice_list){row->n + 1, v};
+  }
+  return true;
+}
+
+// ---- the update ----------------------------------------------------------------------------------------------
+// Two gradients of one weight on one group.
+static value combine(main_build *mb, value a, value b) {
+  prog *p = mb->p;
+  type ta = func_get(p, mb->b.f)->values.v[a].ty;
+  type_info t = *type_get(p, ta);
+  mb->b.coord = 0, mb->b.g = t.g;
+  b = shard_convert(mb->x, &mb->b, b, t.lay, t.g);
+  u32 opd[2] = {a | OPD_DONATED, b};
+  return mb->b.failed ? 0 : emit_res(p, mb->b.f, emit(&mb->b, OP_add, (attrset){0}, opd, 2, &ta, 1));
+}
+
+static void name_of(main_build *mb, value v, value w, const char *suffix) {
+  value_name(mb->p, mb->b.f, v, sym_fmt(mb->s->c, "%s%s", sym_str(mb->s->c, mb->m->values.v[w].name), suffix));
+}
+
+// Which axis separates groups of one mesh whose union is `all`; 0 if it is not one.
+static u8 joined_axis(const space *sp, group all, group one) {
+  const group_info *x = group_get(sp, all), *y = group_get(sp, one);
+  u8 ax = 0;
+  for (u32 i = 0; i < x->naxes; i++)
+    if (x->axis[i].at != y->axis[i].at) {
+      if (ax) return 0;
+      ax = x->axis[i].axis;
+    }
+  return ax;
+}
+
+static value join_groups(main_build *mb, value w, const value *v, u32 n) {
+  prog *p = mb->p;
+  group home = mb->param_group[w - 1];
+  const type_info *t = type_get(p, func_get(p, mb->b.f)->values.v[v[0]].ty);
+  u8 ax = joined_axis(p->sp, home, t->g);
+  if (!ax) {
+    diag(mb->s->c, E_PLAN, mb->m->where, "%s is shared by segments whose places differ in more than one axis", sym_str(mb->s->c, mb->m->values.v[w].name));
+    mb->b.failed = true;
+    return 0;
+  }
+  attr over = attr_x(A_over, &ax, 1);
+  shape sh = t->s;
+  type rt = type_tensor(p, &sh, layout_with_part(p->sp, t->lay, ax, RED_SUM), home);
+  mb->b.g = home, mb->b.coord = 0;
+  return emit_res(p, mb->b.f, emit(&mb->b, OP_join, attrs_of(p, &over, 1), v, n, &rt, 1));
+}
+
+// Per weight the gradient on the weight's own group (0: none), from the packed gradients of all segments.
+static bool gather_grads(main_build *mb, value *out) {
+  prog *p = mb->p;
+  arena *a = mb->x->a;
+  typedef VEC(value) values;
+  values *per = ZNEWN(a, values, mb->m->nparams + 1);
+  for (u32 i = 0; i < mb->nseg; i++) {
+    seg *s = &mb->seg[i];
+    if (!s->gp || !s->gp->nacc || !s->grads) continue;
+    const type_info *t = type_get(p, func_get(p, mb->b.f)->values.v[s->grads].ty);
+    u32 n = t->n;
+    type *ty = arena_dup(a, t->elem, sizeof *t->elem * n);
+    mb->b.g = s->g, mb->b.coord = 0;
+    value r = emit_res(p, mb->b.f, emit(&mb->b, OP_unpack, (attrset){0}, &s->grads, 1, ty, n));
+    for (u32 k = 0; k < n; k++) *vec_push(a, &per[s->c->weight[s->gp->acc[k]] - 1]) = r + k;
+  }
+  for (u32 i = 0; i < mb->m->nparams; i++) {
+    u32 n = 0; // one value for each distinct group
+    for (u32 k = 0; k < per[i].n; k++) {
+      group g = type_get(p, func_get(p, mb->b.f)->values.v[per[i].v[k]].ty)->g;
+      u32 j = 0;
+      while (j < n && type_get(p, func_get(p, mb->b.f)->values.v[per[i].v[j]].ty)->g.i != g.i) j++;
+      if (j == n) per[i].v[n++] = per[i].v[k];
+      else per[i].v[j] = combine(mb, per[i].v[j], per[i].v[k]);
+    }
+    out[i] = n > 1 ? join_groups(mb, i + 1, per[i].v, n) : n ? per[i].v[0] : 0;
+    if (mb->b.failed) return false;
+  }
+  return true;
+}
+
+// Updates of all weights that live on one group, as one call.
+static bool update_group(main_build *mb, const value *w, u32 n, const value *grad, value *neww, value **news, value *gradout) {
+  apply *x = mb->x;
+  prog *p = mb->p;
+  const plan *pn = x->pn;
+  u32 ns = optim_states(pn->optim.kind), np = n * (2 + ns), nr = n * (1 + ns + pn->keep_gradients);
+  func f = planner_update(x->pl, w, n, &pn->optim, pn->keep_gradients);
+  layout *in = NEWN(x->a, layout, np), *demand = NEWN(x->a, layout, nr);
+  u32 *opd = NEWN(x->a, u32, np);
+  u8 axes[4];
+  for (u32 i = 0; i < pn->nrest[REST_STATE]; i++) axes[i] = x->axis[pn->rest[REST_STATE][i]];
+  group g = mb->param_group[w[0] - 1];
+  for (u32 i = 0; i < n; i++) {
+    value v = w[i];
+    const shape *sh = &val_type(mb->s, mb->m, v)->s;
+    layout rest = mb->param_lay[v - 1], st = shard_at_rest(x, rest, sh->nd, sh->dim, axes, pn->nrest[REST_STATE]);
+    in[i] = rest, demand[i] = rest;
+    opd[i] = mb->param[v - 1] | OPD_DONATED;
+    in[n + i] = type_get(p, func_get(p, mb->b.f)->values.v[grad[v - 1]].ty)->lay;
+    opd[n + i] = grad[v - 1] | OPD_DONATED;
+    for (u32 j = 0; j < ns; j++) {
+      static const char *const suffix[] = {".m", ".v"};
+      in[(2 + j) * n + i] = demand[(1 + j) * n + i] = st;
+      value s = func_param(p, mb->b.f, type_tensor(p, sh, st, g), (sym){0}, ROLE_STATE);
+      name_of(mb, s, v, suffix[j]);
+      opd[(2 + j) * n + i] = s | OPD_DONATED;
+    }
+    if (pn->keep_gradients) demand[(1 + ns) * n + i] = rest;
+  }
+  sharded sh;
+  x->update = true;
+  shard_call_of call = {f, in, NULL, demand, g, NULL, 0, 0};
+  bool ok = shard_function(x, &call, &sh);
+  x->update = false;
+  if (!ok) return false;
+  type *res = NEWN(x->a, type, nr);
+  for (u32 k = 0; k < nr; k++) res[k] = type_bind(p, func_result(p, sh.dst, k), g);
+  mb->b.g = g, mb->b.coord = 0, mb->b.flags = INSTR_UPDATE;
+  u32 at = emit(&mb->b, OP_call, (attrset){0}, opd, np, res, nr);
+  mb->b.flags = 0;
+  func_get(p, mb->b.f)->body.v[at - 1].callee = sh.dst;
+  value r = emit_res(p, mb->b.f, at);
+  for (u32 i = 0; i < n; i++) {
+    static const char *const suffix[] = {".m.new", ".v.new"};
+    neww[w[i] - 1] = r + i;
+    name_of(mb, r + i, w[i], ".new");
+    for (u32 j = 0; j < ns; j++) {
+      news[j][w[i] - 1] = r + (1 + j) * n + i;
+      name_of(mb, r + (1 + j) * n + i, w[i], suffix[j]);
+    }
+    if (pn->keep_gradients) {
+      gradout[w[i] - 1] = r + (1 + ns) * n + i;
+      name_of(mb, r + (1 + ns) * n + i, w[i], ".grad");
+    }
+  }
+  return true;
+}
+
+static bool update_weights(main_build *mb, value *neww, value **news, value *gradout) {
+  arena *a = mb->x->a;
+  u32 np = mb->m->nparams;
+  value *grad = ZNEWN(a, value, np + 1), *w = NEWN(a, value, np + 1);
+  bool *done = ZNEWN(a, bool, np + 1);
+  if (!gather_grads(mb, grad)) return false;
+  for (u32 i = 0; i < np; i++) {
+    if (done[i] || !grad[i]) continue;
+    u32 n = 0;
+    for (u32 j = i; j < np; j++)
+      if (grad[j] && !done[j] && mb->param_group[j].i == mb->param_group[i].i) w[n++] = j + 1, done[j] = true;
+    if (!update_group(mb, w, n, grad, neww, news, gradout)) return false;
+  }
+  return true;
+}
+
+// ---- results -------------------------------------------------------------------------------------------------
+// A value that main returns: the microbatches joined, sums over space done.
+static value returned(main_build *mb, value v) {
+  prog *p = mb->p;
+  if (!mb->seg_of[v]) return mb->param[v - 1];
+  seg *s = &mb->seg[mb->seg_of[v] - 1];
+  value *per = &s->res[(size_t)mb->out_of[v] * mb->K], r = per[0];
+  mb->b.g = s->g, mb->b.coord = 0;
+  if (mb->time) {
+    type_info t = *type_get(p, func_get(p, mb->b.f)->values.v[r].ty);
+    attr over = attr_x(A_over, &mb->time, 1);
+    bool varies = layout_split_of(p->sp, t.lay, mb->time) || layout_part_of(p->sp, t.lay, mb->time) != RED_NONE;
+    type rt = type_tensor(p, &t.s, layout_without(p->sp, t.lay, mb->time), t.g);
+    if (varies) r = emit_res(p, mb->b.f, emit(&mb->b, OP_join, attrs_of(p, &over, 1), per, mb->K, &rt, 1));
+  }
+  layout l = main_filter(mb, type_get(p, func_get(p, mb->b.f)->values.v[r].ty)->lay, s->g);
+  r = shard_convert(mb->x, &mb->b, r, l, s->g);
+  value_name(p, mb->b.f, r, mb->m->values.v[v].name);
+  return r;
+}
+
+static bool finish_main(main_build *mb) {
+  arena *a = mb->x->a;
+  const plan *pn = mb->x->pn;
+  u32 np = mb->m->nparams, ns = pn->train ? optim_states(pn->optim.kind) : 0, n = 0;
+  value *ret = NEWN(a, value, mb->m->rets.n + np * (2 + ns) + 1), *neww = ZNEWN(a, value, np + 1), *grad = ZNEWN(a, value, np + 1), *news[2];
+  for (u32 j = 0; j < 2; j++) news[j] = ZNEWN(a, value, np + 1);
+  for (u32 i = 0; i < mb->m->rets.n; i++) ret[n++] = returned(mb, mb->m->rets.v[i]);
+  if (mb->b.failed || (pn->train && !update_weights(mb, neww, news, grad))) return false;
+  for (u32 i = 0; i < np; i++)
+    if (grad[i]) ret[n++] = grad[i];
+  for (u32 i = 0; i < np; i++)
+    if (neww[i]) ret[n++] = neww[i];
+  for (u32 j = 0; j < ns; j++)
+    for (u32 i = 0; i < np; i++)
+      if (news[j][i]) ret[n++] = news[j][i];
+  func_return(mb->p, mb->b.f, ret, n);
+  mb->p->main = mb->b.f;
+  return !mb->b.failed;
+}
+
+static bool build_main(apply *x) {
+  prog *s = x->src, *p = x->p;
+  main_build mb = {.x = x, .s = s, .p = p, .m = func_get(s, s->main), .nseg = x->pn->nsegments, .K = 1};
+  if (x->pn->time) {
+    mb.time = x->axis[x->pn->time];
+    mb.K = x->pn->axes[x->pn->time - 1].size;
+    mb.point = NEWN(x->a, u32, mb.K);
+    for (u32 i = 0; i < mb.K; i++) mb.point[i] = point_with(p, 0, mb.time, (u16)i);
+  }
+  mb.seg = ZNEWN(x->a, seg, mb.nseg + 1);
+  u32 nv = mb.m->values.n;
+  mb.seg_of = ZNEWN(x->a, u32, nv), mb.out_of = ZNEWN(x->a, u32, nv);
+  mb.param = ZNEWN(x->a, value, nv), mb.param_lay = ZNEWN(x->a, layout, nv), mb.param_group = ZNEWN(x->a, group, nv);
+  mb.weight_set = ZNEWN(x->a, bool, nv), mb.weight_rest = ZNEWN(x->a, bool, nv);
+  mb.b = builder_at(p, func_new(p, sym_of(s->c, "main"), mb.m->where));
+  return main_segments(&mb) && main_tasks(&mb) && finish_main(&mb);
+}
+
+prog *plan_apply(planner *pl, const plan *pn, coster *k) {
+  apply *x = &(apply){.pl = pl, .pn = pn, .src = pl->src, .k = k};
+  x->a = arena_new();
+  x->p = prog_new(pl->src->c);
+  planner_recompute(pl, pn);
+  bool ok = make_space(x) && make_choices(x) && build_main(x);
+  arena_free(x->a);
+  if (ok) {
+    IR_VERIFY_PASS(x->p);
+    return x->p;
+  }
+  prog_free(x->p);
+  return NULL;
+}
+
+prog *planner_source(planner *pl) { return pl->src; }
+
+bool plan_trial(planner *pl, const plan *pn, func f, u8 axis, plan_trial_result *out) {
+  apply *x = &(apply){.pl = pl, .pn = pn, .src = pl->src, .trial = out};
+  u32 errors = diag_count(pl->src->c);
+  x->a = arena_new();
+  x->p = prog_new(pl->src->c);
+  *out = (plan_trial_result){0};
+  x->trial_split = ZNEWN(pl->a, bool, pl->src->norigins + 1);
+  out->split = x->trial_split;
+  bool ok = make_space(x) && make_choices(x);
+  if (ok) {
+    const func_info *fi = func_get(pl->src, f);
+    x->trial_axis = x->axis[axis];
+    layout *in = ZNEWN(x->a, layout, fi->nparams + 1);
+    for (u32 i = 0; i < fi->nparams; i++)
+      if (fi->params.v[i].r == ROLE_WEIGHT) in[i] = LAYOUT_FREE;
+    sharded sh;
+    shard_call_of call = {f, in, NULL, NULL, group_all(x->p->sp, x->mesh[0]), NULL, 0, 0};
+    ok = shard_function(x, &call, &sh);
+  }
+  diag_truncate(pl->src->c, errors);
+  prog_free(x->p);
+  arena_free(x->a);
+  return ok;
+}
+
+plan *plan_single(arena *a, const prog *src, bool train, const optim_opts *o) {
+  plan *pn = NEW(a, plan);
+  static const task one[2] = {{0, TASK_F, 0}, {0, TASK_B, 0}};
+  pn->naxes = 1, pn->axes = NEW(a, plan_axis);
+  pn->axes[0] = (plan_axis){sym_of(src->c, "d"), 1, false};
+  pn->nmeshes = 1, pn->meshes = NEW(a, plan_mesh);
+  pn->meshes[0] = (plan_mesh){.name = sym_of(src->c, "m"), .naxes = 1, .axis = {1}};
+  pn->nsegments = 1, pn->segments = NEW(a, plan_segment);
+  pn->segments[0] = (plan_segment){.from = 1, .to = func_get(src, src->main)->body.n};
+  pn->nseqs = 1, pn->seqs = NEW(a, task_seq);
+  pn->seqs[0] = (task_seq){train ? 2 : 1, one};
+  pn->train = train;
+  if (o) pn->optim = *o;
+  pn->name = sym_of(src->c, "one device");
+  return pn;
+}

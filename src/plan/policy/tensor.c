@@ -1,0 +1,132 @@
+// tensor.c - tensor parallelism found from the laws: which letter of every product with a weight is split, so that all
+// products are divided and as little as possible moves. Never looks at names of models or operators.
+//
+// Idea: functions callee first, products in program order. A product that a split brought along by its operands already
+// divides needs no choice. For any other, each letter of its weight is tried at each of its factors (a fused QKV is
+// split over its heads that way), and the choice that leaves the least work and then the least traffic in the function
+// stays. Choices are weak: where an operand arrives split, that split is followed, so column and row splits alternate.
+#include "plan/plan.h"
+
+typedef struct {
+  planner *pl;
+  arena *a;
+  plan *pn;
+  u8 axis;
+  const classes *k;
+  bool *done; // per function
+} tensor;
+
+static bool is_weight(const func_info *f, value v) { return !f->values.v[v].def && f->params.v[v - 1].r == ROLE_WEIGHT; }
+
+static bool better(const plan_trial_result *x, const plan_trial_result *y) {
+  if (x->flops < y->flops * 0.999) return true;
+  return x->flops <= y->flops * 1.001 && x->moved < y->moved;
+}
+
+static void choose(tensor *t, func f, u32 index) {
+  prog *p = planner_source(t->pl);
+  const func_info *fi = func_get(p, f);
+  const instr *in = &fi->body.v[index];
+  u32 n = t->pn->axes[t->axis - 1].size, at = t->pn->ntrans++;
+  plan_trial_result best, now;
+  plan_trans pick = {0};
+  t->pn->ntrans--;
+  if (!plan_trial(t->pl, t->pn, f, t->axis, &best) || best.split[in->origin]) return;
+  t->pn->ntrans++;
+  for (u32 o = 0; o < instr_nopd(fi, in); o++) {
+    value w = opd_of(fi, in, o);
+    if (!is_weight(fi, w)) continue;
+    const shape *s = &val_type(p, fi, w)->s;
+    for (u32 d = 0; d < s->nd; d++) {
+      u32 id[16], na = classes_dim(t->k, f, w, d, id, COUNT_OF(id));
+      i64 inner = s->dim[d];
+      for (u32 j = 0; j < na; j++) {
+        i64 e = classes_get(t->k, id[j])->extent;
+        inner /= e;
+        if (e % n) continue;
+        t->pn->trans[at] = (plan_trans){.fn = f, .instr = index + 1, .index = o, .dim = (u8)d, .axis = t->axis, .stride = inner * (e / n), .weak = true};
+        if (plan_trial(t->pl, t->pn, f, t->axis, &now) && better(&now, &best)) best = now, pick = t->pn->trans[at];
+      }
+    }
+  }
+  if (pick.instr) t->pn->trans[at] = pick;
+  else t->pn->ntrans--;
+}
+
+static bool visit(tensor *t, func f) {
+  if (t->done[f.i]) return true;
+  t->done[f.i] = true;
+  prog *p = planner_source(t->pl);
+  const func_info *fi = func_get(p, f);
+  for (u32 i = 0; i < fi->body.n; i++) {
+    const instr *in = &fi->body.v[i];
+    if (in->op == OP_call && !visit(t, in->callee)) return false;
+    if (!(op_row_of(in->op)->flags & OPF_GEMM)) continue;
+    bool weight = false;
+    for (u32 o = 0; o < instr_nopd(fi, in); o++) weight |= is_weight(fi, opd_of(fi, in, o));
+    if (weight) choose(t, f, i);
+  }
+  return true;
+}
+
+bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis) {
+  prog *p = planner_source(pl);
+  u32 products = 0;
+  for (u32 f = 1; f < p->funcs.n; f++) products += p->funcs.v[f]->body.n;
+  plan_trans *more = NEWN(a, plan_trans, pn->ntrans + products + 1);
+  if (pn->ntrans) memcpy(more, pn->trans, sizeof *more * pn->ntrans);
+  pn->trans = more;
+  u32 before = pn->ntrans;
+  tensor t = {pl, a, pn, axis, classes_of(a, p), ZNEWN(a, bool, p->funcs.n)};
+  if (!visit(&t, p->main)) return false;
+  if (pn->ntrans == before) {
+    diag(p->c, E_DIVIDE, func_get(p, p->main)->where, "no product of the model can be split %u ways", pn->axes[axis - 1].size);
+    diag_hint(p->c, "the heads and the hidden dimensions must be multiples of the tensor degree");
+    return false;
+  }
+  return true;
+}
+
+// Sequence parallelism: instructions that tensor parallelism leaves whole are split over the sequence, the second
+// dimension of the first input.
+bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis) {
+  prog *p = planner_source(pl);
+  const func_info *m = func_get(p, p->main);
+  const classes *k = classes_of(a, p);
+  u32 seq = 0, n = pn->axes[axis - 1].size, products = 0;
+  for (u32 i = 0; i < m->nparams && !seq; i++) {
+    u32 id[8];
+    if (m->params.v[i].r == ROLE_INPUT && val_type(p, m, i + 1)->s.nd >= 2 && classes_dim(k, p->main, i + 1, 1, id, 8)) seq = id[0];
+  }
+  if (!seq || classes_get(k, seq)->extent % n) {
+    diag(p->c, E_DIVIDE, m->where, "the sequence of the first input cannot be split %u ways", n);
+    return false;
+  }
+  plan_trial_result r;
+  if (!plan_trial(pl, pn, p->main, axis, &r)) return false;
+  for (u32 f = 1; f < p->funcs.n; f++) products += p->funcs.v[f]->body.n;
+  plan_trans *more = NEWN(a, plan_trans, pn->ntrans + products + 1);
+  memcpy(more, pn->trans, sizeof *more * pn->ntrans);
+  pn->trans = more;
+  for (u32 f = 1; f < p->funcs.n; f++) {
+    const func_info *fi = p->funcs.v[f];
+    for (u32 i = 0; i < fi->body.n; i++) {
+      const instr *in = &fi->body.v[i];
+      if (in->op == OP_call || !in->nres || r.split[in->origin] || (op_row_of(in->op)->flags & OPF_GEMM)) continue;
+      const shape *s = &val_type(p, fi, in->res)->s;
+      for (u32 d = 0; d < s->nd; d++) {
+        u32 id[16], na = classes_dim(k, (func){f}, in->res, d, id, 16);
+        i64 inner = s->dim[d];
+        bool found = false;
+        for (u32 j = 0; j < na && !found; j++) {
+          i64 e = classes_get(k, id[j])->extent;
+          inner /= e;
+          found = id[j] == seq;
+          if (found) pn->trans[pn->ntrans++] = (plan_trans){.fn = {f}, .instr = i + 1, .result = true, .dim = (u8)d, .axis = axis, .stride = inner * (e / n), .weak = true};
+        }
+        if (found) break;
+      }
+    }
+  }
+  return true;
+}

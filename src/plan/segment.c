@@ -1,0 +1,192 @@
+// segment.c - assign: cuts main into stretches that become functions, and keeps what does not depend on a plan (cuts,
+// gradients, update functions) for the next plan over the same program.
+#include "plan/internal.h"
+
+planner *planner_new(prog *src) {
+  arena *a = arena_new();
+  planner *pl = NEW(a, planner);
+  pl->a = a;
+  prog *p = pl->src = prog_clone(src, src->c);
+  for (u32 f = 1; f < p->funcs.n; f++)
+    for (u32 i = 0; i < p->funcs.v[f]->body.n; i++) {
+      instr *in = &p->funcs.v[f]->body.v[i];
+      if (!in->origin) in->origin = ++p->norigins;
+    }
+  const func_info *m = func_get(p, p->main);
+  pl->cone = ZNEWN(a, bool, m->body.n + 1);
+  pl->last_use = ZNEWN(a, u32, m->values.n);
+  for (u32 i = 0; i < m->body.n; i++) {
+    const instr *in = &m->body.v[i];
+    bool cone = in->op != OP_call && !(op_row_of(in->op)->flags & OPF_RANDOM);
+    for (u32 k = 0; k < in->nopd; k++) {
+      value v = opd_of(m, in, k);
+      u32 def = m->values.v[v].def;
+      cone = cone && def && pl->cone[def - 1];
+      pl->last_use[v] = i + 1;
+    }
+    pl->cone[i] = cone;
+  }
+  for (u32 i = 0; i < m->rets.n; i++) pl->last_use[m->rets.v[i]] = m->body.n + 1;
+  return pl;
+}
+
+void planner_free(planner *pl) {
+  if (!pl) return;
+  prog_free(pl->src);
+  arena_free(pl->a);
+}
+
+void planner_recompute(planner *pl, const plan *pn) {
+  u64 key = 0;
+  for (u32 i = 0; i < pn->nrecompute; i++) key = hash_u64(((u64)pn->recompute[i].fn.i << 32) | pn->recompute[i].instr, key + 1);
+  if (key == pl->recompute) return;
+  pl->recompute = key;
+  prog *p = pl->src;
+  for (u32 f = 1; f < p->funcs.n; f++)
+    for (u32 i = 0; i < p->funcs.v[f]->body.n; i++)
+      if (!(p->funcs.v[f]->body.v[i].flags & INSTR_BACKWARD)) p->funcs.v[f]->body.v[i].flags &= (u8)~INSTR_RECOMPUTE;
+  for (u32 i = 0; i < pn->nrecompute; i++) func_get(p, pn->recompute[i].fn)->body.v[pn->recompute[i].instr - 1].flags |= INSTR_RECOMPUTE;
+}
+
+typedef struct {
+  planner *pl;
+  builder b;
+  value *map;    // value of main -> value of the cut
+  cut *c;
+  u32 from, to;
+  bool *copied;  // per instruction of main
+} cutting;
+
+static void copy_instr(cutting *x, u32 index) {
+  prog *p = x->pl->src;
+  const instr in = func_get(p, p->main)->body.v[index];
+  u32 opd_buf[64], *opd = in.nopd <= 64 ? opd_buf : NEWN(x->pl->a, u32, in.nopd);
+  for (u32 k = 0; k < in.nopd; k++) {
+    u32 e = func_get(p, p->main)->opds.v[in.opd + k];
+    value v = e & OPD_VALUE;
+    u32 def = func_get(p, p->main)->values.v[v].def;
+    if (!x->map[v] && def && x->pl->cone[def - 1]) copy_instr(x, def - 1);
+    assert(x->map[v]);
+    opd[k] = x->map[v] | (e & ~(u32)OPD_VALUE);
+  }
+  type *res = NEWN(x->pl->a, type, in.nres + 1);
+  for (u32 k = 0; k < in.nres; k++) res[k] = func_get(p, p->main)->values.v[in.res + k].ty;
+  x->b.where = in.where, x->b.flags = in.flags, x->b.origin = in.origin, x->b.strm = in.strm;
+  u32 at = emit(&x->b, in.op, in.at, opd, in.nopd, res, in.nres);
+  instr *made = &func_get(p, x->b.f)->body.v[at - 1];
+  made->callee = in.callee;
+  for (u32 k = 0; k < in.nres; k++) {
+    x->map[in.res + k] = made->res + k;
+    value_name(p, x->b.f, made->res + k, func_get(p, p->main)->values.v[in.res + k].name);
+  }
+  x->copied[index] = true;
+}
+
+static void param_of(cutting *x, value v, role r) {
+  prog *p = x->pl->src;
+  const value_info *vi = &func_get(p, p->main)->values.v[v];
+  x->map[v] = func_param(p, x->b.f, vi->ty, vi->name, r);
+}
+
+// The values of main that instructions from..to read from outside, constants' dependants followed.
+static void collect(cutting *x, u32 index, bool *seen, value **out, u32 *n) {
+  prog *p = x->pl->src;
+  const func_info *m = func_get(p, p->main);
+  const instr *in = &m->body.v[index];
+  for (u32 k = 0; k < in->nopd; k++) {
+    value v = opd_of(m, in, k);
+    u32 def = m->values.v[v].def;
+    if (seen[v]) continue;
+    seen[v] = true;
+    if (def && x->pl->cone[def - 1]) {
+      collect(x, def - 1, seen, out, n);
+    } else if (!def || def < x->from || def > x->to) {
+      (*out)[(*n)++] = v;
+    }
+  }
+}
+
+cut *planner_cut(planner *pl, u32 from, u32 to) {
+  u64 key = hash_u64(((u64)from << 32) | to, pl->recompute + 7);
+  u32 hit = hmap_get(&pl->cut_map, key);
+  if (hit) return pl->cuts.v[hit - 1];
+  prog *p = pl->src;
+  const func_info *m = func_get(p, p->main);
+  u32 nv = m->values.n;
+  cut *c = NEW(pl->a, cut);
+  cutting x = {.pl = pl, .c = c, .from = from, .to = to, .map = ZNEWN(pl->a, value, nv)};
+  x.copied = ZNEWN(pl->a, bool, m->body.n + 1);
+  x.b = builder_at(p, func_new(p, sym_of(p->c, "stage"), m->where));
+  bool *seen = ZNEWN(pl->a, bool, nv);
+  value *ext = NEWN(pl->a, value, nv);
+  u32 n = 0;
+  for (u32 i = from; i <= to; i++)
+    if (!pl->cone[i - 1]) collect(&x, i - 1, seen, &ext, &n);
+  c->weight = NEWN(pl->a, value, n + 1), c->input = NEWN(pl->a, value, n + 1);
+  for (u32 i = 0; i < n; i++) {
+    bool w = !m->values.v[ext[i]].def && m->params.v[ext[i] - 1].r == ROLE_WEIGHT;
+    if (w) c->weight[c->nweights++] = ext[i];
+    else c->input[c->ninputs++] = ext[i];
+  }
+  for (u32 i = 0; i < c->nweights; i++) param_of(&x, c->weight[i], ROLE_WEIGHT);
+  for (u32 i = 0; i < c->ninputs; i++) param_of(&x, c->input[i], ROLE_INPUT);
+  c->output = NEWN(pl->a, value, nv);
+  for (u32 i = from; i <= to; i++) {
+    m = func_get(p, p->main);
+    bool returned_constant = false;
+    const instr *in = &m->body.v[i - 1];
+    for (u32 k = 0; k < in->nres; k++) returned_constant |= pl->last_use[in->res + k] == m->body.n + 1;
+    if (pl->cone[i - 1] && !returned_constant) continue;
+    if (!x.copied[i - 1]) copy_instr(&x, i - 1);
+    m = func_get(p, p->main);
+    in = &m->body.v[i - 1];
+    for (u32 k = 0; k < in->nres; k++)
+      if (pl->last_use[in->res + k] > to) c->output[c->noutputs++] = in->res + k;
+  }
+  value *ret = NEWN(pl->a, value, c->noutputs + 1);
+  for (u32 i = 0; i < c->noutputs; i++) ret[i] = x.map[c->output[i]];
+  func_return(p, x.b.f, ret, c->noutputs);
+  c->fwd = x.b.f;
+  *vec_push(pl->a, &pl->cuts) = c;
+  hmap_add(pl->a, &pl->cut_map, key, pl->cuts.n);
+  return c;
+}
+
+const grad_pair *planner_grad(planner *pl, func f, const grad_opts *o, u64 key) {
+  const func_info *fi = func_get(pl->src, f);
+  key = hash_bytes(o->mark, fi->nparams, hash_bytes(o->has_dy, fi->rets.n * sizeof *o->has_dy, hash_u64(f.i * 2 + o->split, key + pl->recompute)));
+  u32 hit = hmap_get(&pl->grad_map, key);
+  if (hit) return pl->grads.v[hit - 1];
+  grad_pair *g = NEW(pl->a, grad_pair);
+  if (!pass_grad(pl->src, f, o, g)) return NULL;
+  *vec_push(pl->a, &pl->grads) = g;
+  hmap_add(pl->a, &pl->grad_map, key, pl->grads.n);
+  return g;
+}
+
+func planner_update(planner *pl, const value *weight, u32 n, const optim_opts *o, bool keep) {
+  prog *p = pl->src;
+  u64 key = hash_bytes(weight, sizeof *weight * n, hash_bytes(o, sizeof *o, keep));
+  u32 hit = hmap_get(&pl->update_map, key);
+  if (hit) return pl->updates.v[hit - 1];
+  func f = func_new(p, sym_of(p->c, "update"), func_get(p, p->main)->where);
+  u32 ns = optim_states(o->kind);
+  value *v = NEWN(pl->a, value, n * (2 + ns)), *ret = NEWN(pl->a, value, n * (2 + ns) + 1), res[4], st[4];
+  for (u32 j = 0; j < 2 + ns; j++)
+    for (u32 i = 0; i < n; i++) {
+      const value_info *w = &func_get(p, p->main)->values.v[weight[i]];
+      v[j * n + i] = func_param(p, f, w->ty, j == 0 ? w->name : (sym){0}, j == 0 ? ROLE_WEIGHT : j == 1 ? ROLE_INPUT : ROLE_STATE);
+    }
+  builder b = builder_at(p, f);
+  b.flags = INSTR_UPDATE;
+  for (u32 i = 0; i < n; i++) {
+    for (u32 j = 0; j < ns; j++) st[j] = v[(2 + j) * n + i];
+    optim_emit(&b, o, v[i], v[n + i], st, res);
+    for (u32 j = 0; j < 1 + ns; j++) ret[j * n + i] = res[j];
+    if (keep) ret[(1 + ns) * n + i] = v[n + i];
+  }
+  func_return(p, f, ret, n * (1 + ns + keep));
+  *vec_push(pl->a, &pl->updates) = f;
+  hmap_add(pl->a, &pl->update_map, key, pl->updates.n);
+  return f;
+}

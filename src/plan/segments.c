@@ -1,0 +1,289 @@
+// segments.c - the pieces of the distributed main before their order: places become groups, stretches of main become
+// functions with gradients, and each function is sharded for the layouts in which its inputs arrive.
+#include "plan/main.h"
+
+static bool is_float(const prog *p, const func_info *f, value v) {
+  const type_info *t = val_type(p, f, v);
+  return !t->tuple && dtype_kind_of(t->s.t) == DK_FLOAT;
+}
+type func_result(const prog *p, func f, u32 k) {
+  const func_info *fi = func_get(p, f);
+  return fi->values.v[fi->rets.v[k]].ty;
+}
+
+static bool same_place(const plan_place *a, const plan_place *b) {
+  return a->mesh == b->mesh && a->nfix == b->nfix && !memcmp(a->fix, b->fix, sizeof *a->fix * a->nfix);
+}
+
+static bool make_groups(main_build *mb) {
+  const plan *pn = mb->x->pn;
+  space *sp = mb->p->sp;
+  const plan_place **places = NEWN(mb->x->a, const plan_place *, pn->nsegments);
+  for (u32 i = 0; i < mb->nseg; i++) {
+    const plan_place *pl = &pn->segments[i].place;
+    group_axis fix[MESH_AXES];
+    for (u32 k = 0; k < pl->nfix; k++) fix[k] = (group_axis){.axis = mb->x->axis[pl->fix[k].axis], .at = (int)pl->fix[k].at};
+    mb->seg[i].g = group_of(sp, mb->x->mesh[pl->mesh], fix, pl->nfix);
+    if (!mb->seg[i].g.i) return false;
+    u32 k = 0;
+    while (k < mb->nplaces && !same_place(places[k], pl)) k++;
+    if (k == mb->nplaces) places[mb->nplaces++] = pl;
+    mb->seg[i].place = k;
+  }
+  return true;
+}
+
+static bool make_cuts(main_build *mb) {
+  const plan *pn = mb->x->pn;
+  u32 at = 1, end = mb->m->body.n;
+  for (u32 i = 0; i < mb->nseg; i++) {
+    const plan_segment *ps = &pn->segments[i];
+    if (ps->from != at || ps->to < ps->from || ps->to > end || (i + 1 == mb->nseg && ps->to != end)) {
+      diag(mb->s->c, E_PLAN, (loc){0}, "segment %u covers instructions %u to %u of main; expected to start at %u and the last to end at %u", i, ps->from,
+           ps->to, at, end);
+      return false;
+    }
+    at = ps->to + 1;
+    cut *c = mb->seg[i].c = planner_cut(mb->x->pl, ps->from, ps->to);
+    mb->m = func_get(mb->s, mb->s->main);
+    for (u32 k = 0; k < c->noutputs; k++) mb->seg_of[c->output[k]] = i + 1, mb->out_of[c->output[k]] = k;
+  }
+  return true;
+}
+
+// Which outputs get a gradient: the loss, and whatever a later segment with a backward consumes.
+static bool make_grads(main_build *mb) {
+  const plan *pn = mb->x->pn;
+  arena *a = mb->x->a;
+  for (u32 i = 0; i < mb->nseg; i++) mb->seg[i].has_dy = ZNEWN(a, bool, mb->seg[i].c->noutputs + 1);
+  if (!pn->train) return true;
+  value loss = mb->m->rets.v[0];
+  if (mb->seg_of[loss]) mb->seg[mb->seg_of[loss] - 1].has_dy[mb->out_of[loss]] = true;
+  for (u32 i = mb->nseg; i-- > 0;) {
+    seg *s = &mb->seg[i];
+    cut *c = s->c;
+    bool any = false;
+    for (u32 k = 0; k < c->noutputs; k++) any |= s->has_dy[k];
+    if (!any) continue;
+    s->acc = mb->K > 1 || pn->nrest[REST_GRAD];
+    u8 *mark = ZNEWN(a, u8, c->nweights + c->ninputs + 1);
+    for (u32 k = 0; k < c->nweights; k++) mark[k] = s->acc ? GRAD_ACC : GRAD_PLAIN;
+    for (u32 k = 0; k < c->ninputs; k++) {
+      u32 from = mb->seg_of[c->input[k]];
+      if (!from || !is_float(mb->s, mb->m, c->input[k])) continue;
+      mark[c->nweights + k] = GRAD_INPUT;
+      mb->seg[from - 1].has_dy[mb->out_of[c->input[k]]] = true;
+    }
+    grad_opts o = {mark, s->has_dy, pn->split_backward};
+    s->gp = planner_grad(mb->x->pl, c->fwd, &o, 0);
+    mb->m = func_get(mb->s, mb->s->main);
+    if (!s->gp) return false;
+    while (s->nneed_weights < s->gp->nneed && s->gp->need[s->nneed_weights] < c->nweights) s->nneed_weights++;
+  }
+  return true;
+}
+
+// Layout of an input of main as the plan deals it out over group g; with the temporal split of a microbatch or not.
+static layout dealt(main_build *mb, value v, group g, bool in_task) {
+  const plan *pn = mb->x->pn;
+  space *sp = mb->p->sp;
+  const shape *sh = &val_type(mb->s, mb->m, v)->s;
+  layout l = {0};
+  for (u32 i = 0; i < pn->ntrans; i++) {
+    const plan_trans *t = &pn->trans[i];
+    if (t->instr || t->fn.i != mb->s->main.i || t->index != v - 1) continue;
+    u8 ax = mb->x->axis[t->axis];
+    bool time = axis_get(sp, ax)->temporal;
+    if (!time && !group_has_axis(sp, g, ax)) continue;
+    i64 stride = t->stride ? t->stride : layout_next_stride(sp, l, t->dim, sh->dim[t->dim], axis_size(sp, ax));
+    layout with = stride ? layout_with_split(sp, l, ax, t->dim, stride) : l;
+    if (!stride || !layout_fits(sp, with, sh->nd, sh->dim)) {
+      diag(mb->s->c, E_DIVIDE, mb->m->where, "input %s: dimension %u of extent %lld cannot be split %u ways over axis %s",
+           sym_str(mb->s->c, mb->m->values.v[v].name), t->dim, (long long)sh->dim[t->dim], axis_size(sp, ax), sym_str(mb->s->c, axis_get(sp, ax)->name));
+      diag_hint(mb->s->c, "choose a batch that is a multiple of data x microbatches");
+      mb->b.failed = true;
+      return l;
+    }
+    l = with;
+  }
+  if (!in_task && mb->time) l = layout_without(sp, l, mb->time);
+  return l;
+}
+
+layout main_filter(const main_build *mb, layout l, group g) {
+  space *sp = mb->p->sp;
+  layout_info li = *layout_get(sp, l);
+  for (u32 i = 0; i < li.nsplit; i++)
+    if (!axis_get(sp, li.split[i].axis)->temporal && !group_has_axis(sp, g, li.split[i].axis)) l = layout_without(sp, l, li.split[i].axis);
+  for (u32 i = 0; i < li.npart; i++)
+    if (!axis_get(sp, li.part[i].axis)->temporal) l = layout_without(sp, l, li.part[i].axis);
+  return l;
+}
+
+// Layout in which a value of another segment arrives: what of its layout can be said here, and what the plan adds for
+// axes that only this group has.
+static layout arriving(main_build *mb, value v, const seg *to) {
+  const seg *from = &mb->seg[mb->seg_of[v] - 1];
+  space *sp = mb->p->sp;
+  layout l = main_filter(mb, from->out[mb->out_of[v]], to->g);
+  const shape *sh = &val_type(mb->s, mb->m, v)->s;
+  u32 def = mb->m->values.v[v].def;
+  for (u32 i = 0; i < mb->x->pn->ntrans; i++) {
+    const plan_trans *t = &mb->x->pn->trans[i];
+    u8 ax = mb->x->axis[t->axis];
+    if (t->fn.i != mb->s->main.i || t->instr != def || !t->result || mb->m->body.v[def - 1].res + t->index != v) continue;
+    if (layout_split_of(sp, l, ax) || !group_has_axis(sp, to->g, ax)) continue;
+    i64 stride = t->stride ? t->stride : layout_next_stride(sp, l, t->dim, sh->dim[t->dim], axis_size(sp, ax));
+    if (stride) l = layout_with_split(sp, l, ax, t->dim, stride);
+  }
+  return l;
+}
+
+static bool shard_forward(main_build *mb, seg *s) {
+  arena *a = mb->x->a;
+  cut *c = s->c;
+  u32 n = c->nweights + c->ninputs;
+  layout *in = NEWN(a, layout, n + 1), *demand = NEWN(a, layout, c->noutputs + (s->gp ? s->gp->nsaved : 0) + 1);
+  bool *rest = ZNEWN(a, bool, n + 1);
+  for (u32 k = 0; k < c->nweights; k++) {
+    value w = c->weight[k];
+    in[k] = mb->weight_set[w] ? mb->param_lay[w - 1] : LAYOUT_FREE;
+    rest[k] = mb->weight_rest[w];
+  }
+  s->in = in + c->nweights;
+  for (u32 k = 0; k < c->ninputs; k++) {
+    value v = c->input[k];
+    s->in[k] = mb->seg_of[v] ? arriving(mb, v, s) : dealt(mb, v, s->g, true);
+    if (mb->b.failed) return false;
+  }
+  u32 nres = c->noutputs + (s->gp ? s->gp->nsaved : 0);
+  for (u32 k = 0; k < nres; k++) demand[k] = k < c->noutputs && mb->m->rets.v[0] != c->output[k] ? LAYOUT_SUMMED : LAYOUT_FREE;
+  pack_range pk = {0, c->nweights};
+  shard_call_of call = {s->gp ? s->gp->fwd : c->fwd, in, rest, demand, s->g, &pk, 1, s->gp ? s->gp->nsaved : 0};
+  if (!shard_function(mb->x, &call, &s->fwd)) return false;
+  for (u32 k = 0; k < c->nweights; k++) {
+    value w = c->weight[k];
+    layout l = s->fwd.in[k].i == LAYOUT_FREE.i ? (layout){0} : s->fwd.in[k];
+    if (!mb->weight_set[w]) mb->param_lay[w - 1] = l, mb->weight_rest[w] = s->fwd.at_rest[k];
+    mb->weight_set[w] = true;
+  }
+  layout *out = NEWN(a, layout, c->noutputs + 1);
+  for (u32 k = 0; k < c->noutputs; k++) out[k] = type_get(mb->p, func_result(mb->p, s->fwd.dst, k))->lay;
+  s->out = out;
+  return true;
+}
+
+static void take_weights(main_build *mb, const seg *s, u32 param, layout *in, bool *rest) {
+  const cut *c = s->c;
+  if (param < c->nweights) *in = mb->param_lay[c->weight[param] - 1], *rest = mb->weight_rest[c->weight[param]];
+  else *in = s->in[param - c->nweights];
+}
+
+static bool shard_backward(main_build *mb, seg *s) {
+  const grad_pair *gp = s->gp;
+  if (!gp) return true;
+  arena *a = mb->x->a;
+  u32 nacc = gp->wgt.i ? 0 : gp->nacc, n = gp->nneed + gp->nsaved + gp->ndy + (s->acc ? nacc : 0), at = 0;
+  layout *in = NEWN(a, layout, n + 1);
+  bool *rest = ZNEWN(a, bool, n + 1);
+  for (u32 k = 0; k < gp->nneed; k++, at++) take_weights(mb, s, gp->need[k], &in[at], &rest[at]);
+  if (gp->nsaved) {
+    const type_info *t = type_get(mb->p, func_result(mb->p, s->fwd.dst, s->c->noutputs));
+    for (u32 k = 0; k < gp->nsaved; k++) in[at++] = type_get(mb->p, t->elem[k])->lay;
+  }
+  for (u32 k = 0; k < gp->ndy; k++) in[at++] = mb->m->rets.v[0] == s->c->output[gp->dy[k]] ? (layout){0} : s->out[gp->dy[k]];
+  for (u32 k = 0; s->acc && k < nacc; k++) in[at++] = LAYOUT_FREE;
+  u32 ncarry = gp->wgt.i ? gp->ncarry : 0;
+  layout *demand = NEWN(a, layout, gp->ndx + nacc + ncarry + 1);
+  for (u32 k = 0; k < gp->ndx + nacc + ncarry; k++) demand[k] = k < gp->ndx ? LAYOUT_SUMMED : LAYOUT_FREE;
+  pack_range pk[3] = {{0, s->nneed_weights}, {gp->nneed, gp->nsaved}, {gp->nneed + gp->nsaved + gp->ndy, s->acc ? nacc : 0}};
+  shard_call_of call = {gp->bwd, in, rest, demand, s->g, pk, 3, gp->wgt.i ? ncarry : nacc};
+  if (!shard_function(mb->x, &call, &s->bwd)) return false;
+  s->acc_lay = NEWN(a, layout, gp->nacc + 1);
+  if (!gp->wgt.i) {
+    const type_info *t = nacc ? type_get(mb->p, func_result(mb->p, s->bwd.dst, gp->ndx)) : NULL;
+    for (u32 k = 0; k < nacc; k++) s->acc_lay[k] = type_get(mb->p, t->elem[k])->lay;
+    return true;
+  }
+  n = gp->nneed_w + ncarry + (s->acc ? gp->nacc : 0), at = 0;
+  in = NEWN(a, layout, n + 1), rest = ZNEWN(a, bool, n + 1);
+  u32 nw = 0;
+  for (u32 k = 0; k < gp->nneed_w; k++, at++) {
+    nw += gp->need_w[k] < s->c->nweights;
+    take_weights(mb, s, gp->need_w[k], &in[at], &rest[at]);
+  }
+  const type_info *t = ncarry ? type_get(mb->p, func_result(mb->p, s->bwd.dst, gp->ndx)) : NULL;
+  for (u32 k = 0; k < ncarry; k++) in[at++] = type_get(mb->p, t->elem[k])->lay;
+  for (u32 k = 0; s->acc && k < gp->nacc; k++) in[at++] = LAYOUT_FREE;
+  pack_range pw[3] = {{0, nw}, {gp->nneed_w, ncarry}, {gp->nneed_w + ncarry, s->acc ? gp->nacc : 0}};
+  shard_call_of wcall = {gp->wgt, in, rest, NULL, s->g, pw, 3, gp->nacc};
+  if (!shard_function(mb->x, &wcall, &s->wgt)) return false;
+  t = gp->nacc ? type_get(mb->p, func_result(mb->p, s->wgt.dst, 0)) : NULL;
+  for (u32 k = 0; k < gp->nacc; k++) s->acc_lay[k] = type_get(mb->p, t->elem[k])->lay;
+  return true;
+}
+
+// The smallest group of one mesh that contains two others: coordinates that differ become subsets.
+static group group_union(main_build *mb, group a, group b) {
+  space *sp = mb->p->sp;
+  if (!a.i || a.i == b.i) return b;
+  const group_info *x = group_get(sp, a), *y = group_get(sp, b);
+  if (x->m.i != y->m.i) return (group){0};
+  group_axis fix[MESH_AXES];
+  u32 n = 0;
+  for (u32 i = 0; i < x->naxes; i++) {
+    u32 size = axis_size(sp, x->axis[i].axis), k = 0;
+    u32 *only = NEWN(mb->x->a, u32, size);
+    for (u32 c = 0; c < size; c++) {
+      const group_axis *s[2] = {&x->axis[i], &y->axis[i]};
+      bool in = false;
+      for (u32 j = 0; j < 2; j++) {
+        if (s[j]->at == -1 || s[j]->at == (int)c) in = true;
+        for (u32 q = 0; s[j]->at == -2 && q < s[j]->nonly; q++) in |= s[j]->only[q] == c;
+      }
+      if (in) only[k++] = c;
+    }
+    if (k == 1) fix[n++] = (group_axis){.axis = x->axis[i].axis, .at = (int)only[0]};
+    else if (k < size) fix[n++] = (group_axis){.axis = x->axis[i].axis, .at = -2, .nonly = k, .only = only};
+  }
+  return group_of(sp, x->m, fix, n);
+}
+
+static bool make_param_groups(main_build *mb) {
+  for (u32 i = 0; i < mb->nseg; i++) {
+    const cut *c = mb->seg[i].c;
+    for (u32 k = 0; k < c->nweights + c->ninputs; k++) {
+      value v = k < c->nweights ? c->weight[k] : c->input[k - c->nweights];
+      if (mb->m->values.v[v].def) continue;
+      group g = group_union(mb, mb->param_group[v - 1], mb->seg[i].g);
+      if (!g.i) {
+        diag(mb->s->c, E_PLAN, mb->m->where, "%s is used by segments on different meshes", sym_str(mb->s->c, mb->m->values.v[v].name));
+        diag_hint(mb->s->c, "give each mesh its own copy of the parameter, or place its users on one mesh");
+        return false;
+      }
+      mb->param_group[v - 1] = g;
+    }
+  }
+  for (u32 i = 0; i < mb->m->nparams; i++) {
+    value v = i + 1;
+    if (!mb->param_group[i].i) mb->param_group[i] = mb->seg[0].g;
+    if (!mb->weight_set[v]) mb->param_lay[i] = dealt(mb, v, mb->param_group[i], false);
+    if (mb->b.failed) return false;
+    type t = type_tensor(mb->p, &val_type(mb->s, mb->m, v)->s, mb->param_lay[i], mb->param_group[i]);
+    mb->param[i] = func_param(mb->p, mb->b.f, t, mb->m->values.v[v].name, mb->m->params.v[i].r);
+    if (mb->m->params.v[i].data) {
+      *vec_push(mb->p->a, &mb->p->data) = mb->s->data.v[mb->m->params.v[i].data];
+      func_get(mb->p, mb->b.f)->params.v[i].data = mb->p->data.n - 1;
+    }
+  }
+  return true;
+}
+
+bool main_segments(main_build *mb) {
+  if (!make_groups(mb) || !make_cuts(mb) || !make_grads(mb)) return false;
+  for (u32 i = 0; i < mb->nseg; i++)
+    if (!shard_forward(mb, &mb->seg[i])) return false;
+  for (u32 i = mb->nseg; i-- > 0;)
+    if (!shard_backward(mb, &mb->seg[i])) return false;
+  return make_param_groups(mb);
+}

@@ -1,0 +1,596 @@
+// shard.c - trans, made total: from explicit choices and the layouts of parameters to a sharded function with its
+// communication written out. Not here: which choices (policies), which segments (segment.c), what order (order.c).
+//
+// Idea: instructions in program order; for each one every axis gets at most one role: it splits a letter (explicit
+// choice first, then the operands' splits in operand order), or it passes a partial sum through a linear instruction,
+// or it replicates. The law then says in which layout each operand is needed and each result arrives; where an operand
+// lies otherwise, the cheapest chain of communications is emitted once and shared by later consumers.
+#include "plan/internal.h"
+
+const layout LAYOUT_FREE = {~0u}, LAYOUT_SUMMED = {~1u};
+static bool is_free(layout l) { return l.i == LAYOUT_FREE.i; }
+
+enum { ROLES_MAX = LAY_SPLITS, PASS = 0xff };
+typedef struct { u8 axis, letter, red; u16 table; i64 stride; } axis_role; // letter PASS: partial sums pass
+
+typedef struct converted { value v; layout l; struct converted *next; } converted;
+typedef struct {
+  apply *x;
+  builder b;
+  func src;
+  const func_info *f;
+  value *map;             // source value -> value of the new function
+  converted **conv;       // per source value: the same value in other layouts
+  u32 *nuses;             // per source value: consumers, returns included
+  bool *free_param;       // per source value: a parameter whose layout is not yet chosen
+  bool *at_rest;          // per source value: a weight that may be split further at rest; such splits claim no role
+  const layout *demand;   // per result
+  u32 *demand_of;         // per source value: result number + 1 with a demand
+  layout *in;             // parameter layouts, free ones being resolved
+  group g;
+} sharding;
+
+attrset apply_attrs(apply *x, attrset s) {
+  if (!s.i) return s;
+  while (x->attr_map.n <= s.i) vec_push(x->a, &x->attr_map)->i = 0;
+  if (x->attr_map.v[s.i].i) return x->attr_map.v[s.i];
+  attrs at = attrs_get(x->src, s);
+  attr *copy = arena_dup(x->a, at.v, sizeof(attr) * at.n);
+  for (u32 i = 0; i < at.n; i++)
+    if (copy[i].kind == AK_DATA) {
+      u32 d = copy[i].u.data;
+      while (x->data_map.n <= d) *vec_push(x->a, &x->data_map) = 0;
+      if (!x->data_map.v[d]) {
+        *vec_push(x->p->a, &x->p->data) = x->src->data.v[d];
+        x->data_map.v[d] = x->p->data.n - 1;
+      }
+      copy[i].u.data = x->data_map.v[d];
+    }
+  return x->attr_map.v[s.i] = attrs_of(x->p, copy, at.n);
+}
+
+const law *plan_law(planner *pl, func f, u32 index) {
+  prog *p = pl->src;
+  while (pl->laws.n <= f.i) *vec_push(pl->a, &pl->laws) = NULL;
+  const func_info *fi = func_get(p, f);
+  if (!pl->laws.v[f.i]) pl->laws.v[f.i] = ZNEWN(pl->a, const law *, fi->body.n);
+  const law **slot = &pl->laws.v[f.i][index];
+  if (*slot) return *slot;
+  const instr *in = &fi->body.v[index];
+  u32 n = instr_nopd(fi, in), nres = in->nres;
+  shape *os = NEWN(pl->a, shape, n + 1), rs[OP_RES_MAX];
+  for (u32 k = 0; k < n; k++) os[k] = val_type(p, fi, opd_of(fi, in, k))->s;
+  return *slot = op_law(p->c, pl->a, in->op, attrs_get(p, in->at), n, os, &nres, rs, in->where);
+}
+
+// ---- roles of axes in one instruction ------------------------------------------------------------------------
+static bool has_role(const axis_role *r, u32 n, u8 axis) {
+  for (u32 i = 0; i < n; i++)
+    if (r[i].axis == axis) return true;
+  return false;
+}
+
+static bool term_has(const law_term *t, u32 letter) {
+  for (u32 d = 0; d < t->nd; d++)
+    for (u32 j = 0; j < t->dim[d].n; j++)
+      if (t->dim[d].f[j] == letter) return true;
+  return false;
+}
+
+// May axis (of size n) split this letter at this stride, given the other roles?
+static bool may_split(const law *l, reduction red, const space *sp, u32 letter, i64 stride, u32 n, u16 table, const axis_role *r, u32 nr) {
+  const law_letter *lt = &l->letter[letter];
+  if (lt->flags & LAW_WHOLE) return false;
+  if (!table && (stride <= 0 || lt->extent % (stride * n))) return false;
+  if (red == RED_NONE)
+    for (u32 k = 0; k < l->nres; k++)
+      if (!term_has(&l->res[k], letter)) return false;
+  for (u32 i = 0; i < nr; i++) {
+    if (r[i].letter != letter) continue;
+    if (table || r[i].table) return false;
+    i64 m = axis_size(sp, r[i].axis);
+    if (r[i].stride == stride) return false;
+    if (r[i].stride > stride ? r[i].stride % (stride * n) : stride % (r[i].stride * m)) return false;
+  }
+  return true;
+}
+
+// The letter that stride S of a dimension falls into, and the stride inside that letter. false if it straddles two.
+static bool letter_at(const law *l, const law_dim *d, i64 S, u32 n, u8 *letter, i64 *stride) {
+  i64 inner = 1;
+  for (u32 j = d->n; j-- > 0;) {
+    i64 e = l->letter[d->f[j]].extent;
+    if (S < inner * e) {
+      if (S % inner || (S / inner) * n > e || e % ((S / inner) * n)) return false;
+      *letter = d->f[j], *stride = S / inner;
+      return true;
+    }
+    inner *= e;
+  }
+  return false;
+}
+
+static layout value_layout(const sharding *s, value v) { return val_type(s->x->p, func_get(s->x->p, s->b.f), v)->lay; }
+
+static bool rest_axis(const apply *x, u8 axis) {
+  for (u32 i = 0; i < x->pn->nrest[REST_WEIGHT]; i++)
+    if (x->axis[x->pn->rest[REST_WEIGHT][i]] == axis) return true;
+  return false;
+}
+
+// Splits that operands bring along, in operand order.
+static u32 roles_from_splits(sharding *s, const law *l, const op_row *row, const layout *have, const bool *at_rest, axis_role *r, u32 nr) {
+  space *sp = s->x->p->sp;
+  for (u32 k = 0; k < l->nopd; k++) {
+    if (is_free(have[k])) continue;
+    const layout_info *li = layout_get(sp, have[k]);
+    for (u32 i = 0; i < li->nsplit && nr < ROLES_MAX; i++) {
+      const lay_split *sl = &li->split[i];
+      if (has_role(r, nr, sl->axis) || (at_rest[k] && rest_axis(s->x, sl->axis))) continue;
+      const law_dim *d = &l->opd[k].dim[sl->dim];
+      u8 letter;
+      i64 stride;
+      if (sl->table) {
+        if (d->n != 1) continue;
+        letter = d->f[0], stride = 0;
+      } else if (!letter_at(l, d, sl->stride, axis_size(sp, sl->axis), &letter, &stride)) {
+        continue;
+      }
+      if (may_split(l, row->red, sp, letter, stride, axis_size(sp, sl->axis), sl->table, r, nr))
+        r[nr++] = (axis_role){sl->axis, letter, row->red, sl->table, stride};
+    }
+  }
+  return nr;
+}
+
+// Partial sums that may pass: the instruction is linear in the operand, nobody else uses the axis, and passing is either
+// free of regret (a view, an addition of partial sums, a smaller result) or the only way (temporal axes).
+static u32 roles_from_partials(sharding *s, const instr *in, const law *l, const op_row *row, const layout *have, axis_role *r, u32 nr) {
+  space *sp = s->x->p->sp;
+  for (u32 k = 0; k < l->nopd; k++) {
+    if (is_free(have[k])) continue;
+    const layout_info *li = layout_get(sp, have[k]);
+    for (u32 i = 0; i < li->npart && nr < ROLES_MAX; i++) {
+      u8 ax = li->part[i].axis;
+      char lin = law_lin(l, k);
+      if (has_role(r, nr, ax) || li->part[i].red != RED_SUM || row->red != RED_SUM || lin == '-') continue;
+      bool ok = true;
+      u32 joint = 0, partial = 0;
+      for (u32 j = 0; j < l->nopd && ok; j++) {
+        bool part = !is_free(have[j]) && layout_part_of(sp, have[j], ax) != RED_NONE;
+        if (lin == 'j' && law_lin(l, j) == 'j') joint++, partial += part;
+        else if (j != k && part) ok = false; // linear in each alone, not in both
+      }
+      if (!ok || (lin == 'j' && partial != joint)) continue;
+      bool gain = (row->flags & OPF_VIEW) || (lin == 'j' && joint > 1) || axis_get(sp, ax)->temporal;
+      if (!gain) {
+        const func_info *f = s->f;
+        const shape *a = &val_type(s->x->src, f, opd_of(f, in, k))->s, *b = &val_type(s->x->src, f, in->res)->s;
+        gain = s->nuses[opd_of(f, in, k)] == 1 && shape_elems(b) < shape_elems(a);
+      }
+      if (gain) r[nr++] = (axis_role){ax, PASS, RED_SUM, 0, 0};
+    }
+  }
+  return nr;
+}
+
+static u32 roles_explicit(sharding *s, u32 index, const law *l, const op_row *row, bool weak, axis_role *r, u32 nr) {
+  const instr *in = &s->f->body.v[index];
+  if ((in->flags & INSTR_BACKWARD) && !(in->flags & INSTR_RECOMPUTE)) return nr;
+  const choice_list *per = &s->x->choices[in->origin];
+  for (u32 i = 0; i < per->n && nr < ROLES_MAX; i++) {
+    const choice *c = &per->v[i];
+    if (c->weak != weak || (weak && has_role(r, nr, c->axis))) continue;
+    if (!axis_get(s->x->p->sp, c->axis)->temporal && !group_has_axis(s->x->p->sp, s->g, c->axis)) continue;
+    u32 n = axis_size(s->x->p->sp, c->axis);
+    i64 stride = c->stride;
+    if (!stride && !c->table) { // as major as the roles so far allow
+      stride = l->letter[c->letter].extent;
+      for (u32 j = 0; j < nr; j++)
+        if (r[j].letter == c->letter && r[j].stride) stride = MIN(stride, r[j].stride);
+      stride = stride % n ? 0 : stride / n;
+    }
+    if (!has_role(r, nr, c->axis) && may_split(l, row->red, s->x->p->sp, c->letter, stride, n, c->table, r, nr))
+      r[nr++] = (axis_role){c->axis, c->letter, row->red, c->table, stride};
+    else if (!weak) {
+      diag(s->x->src->c, E_DIVIDE, in->where, "%s: an extent of %lld cannot be split %u ways over axis %s", row->name,
+           (long long)l->letter[c->letter].extent, n, sym_str(s->x->src->c, axis_get(s->x->p->sp, c->axis)->name));
+      s->b.failed = true;
+    }
+  }
+  return nr;
+}
+
+// lin: the operand's linearity, 0 for a result. A jointly linear operand beside a contracted split (the bias of a
+// convolution split over its input channels) must itself be partial, else it would be added once per rank.
+static layout term_layout(sharding *s, const law *l, const law_term *t, const axis_role *r, u32 nr, char lin, bool pass) {
+  layout_info li = {0};
+  for (u32 i = 0; i < nr; i++) {
+    if (r[i].letter == PASS) {
+      if (pass && li.npart < LAY_PARTS) li.part[li.npart++] = (lay_part){r[i].axis, RED_SUM};
+      continue;
+    }
+    bool found = false;
+    for (u32 d = 0; d < t->nd && !found; d++) {
+      i64 inner = 1;
+      for (u32 j = t->dim[d].n; j-- > 0;) {
+        if (t->dim[d].f[j] == r[i].letter) {
+          li.split[li.nsplit++] = (lay_split){r[i].axis, (u8)d, r[i].table, r[i].stride * inner};
+          found = true;
+          break;
+        }
+        inner *= l->letter[t->dim[d].f[j]].extent;
+      }
+    }
+    bool sum = !lin || (lin == 'j' && !term_has(&l->res[0], r[i].letter));
+    if (!found && sum && li.npart < LAY_PARTS) li.part[li.npart++] = (lay_part){r[i].axis, r[i].red};
+  }
+  return layout_of(s->x->p->sp, &li);
+}
+
+// ---- conversions ---------------------------------------------------------------------------------------------
+static const opcode step_op[] = {[STEP_SHARD] = OP_shard, [STEP_PARTIAL] = OP_partial, [STEP_ALL_GATHER] = OP_all_gather,
+                                 [STEP_ALL_REDUCE] = OP_all_reduce, [STEP_REDUCE_SCATTER] = OP_reduce_scatter,
+                                 [STEP_ALL_TO_ALL] = OP_all_to_all, [STEP_PERMUTE] = OP_permute};
+
+static const path_entry *path_between(apply *x, const shape *sh, layout from, layout to, group g) {
+  u64 key = hash_bytes(sh->dim, sizeof(i64) * sh->nd, ((u64)from.i << 32) | to.i);
+  u32 at = hmap_get(&x->path_map, key);
+  if (at) return x->paths.v[at - 1].n == ~0u ? NULL : &x->paths.v[at - 1];
+  layout_step steps[16];
+  double cost;
+  int n = layout_path(x->p->sp, g, sh->nd, sh->dim, from, to, step_cost_elements, NULL, steps, COUNT_OF(steps), &cost);
+  *vec_push(x->a, &x->paths) = (path_entry){key, n < 0 ? 0 : cost, n < 0 ? ~0u : (u32)n, n > 0 ? arena_dup(x->a, steps, sizeof *steps * (u32)n) : NULL};
+  hmap_add(x->a, &x->path_map, key, x->paths.n);
+  return n < 0 ? NULL : &x->paths.v[x->paths.n - 1];
+}
+
+// After the last microbatch a sum over time is complete: what is partial over a temporal axis becomes whole.
+value shard_complete(apply *x, builder *b, value v) {
+  prog *p = x->p;
+  type_info t = *val_type(p, func_get(p, b->f), v);
+  layout_info li = *layout_get(p->sp, t.lay);
+  for (u32 i = 0; i < li.npart; i++) {
+    if (!axis_get(p->sp, li.part[i].axis)->temporal) continue;
+    t.lay = layout_without(p->sp, t.lay, li.part[i].axis);
+    attr over = attr_x(A_over, &li.part[i].axis, 1);
+    type rt = type_tensor(p, &t.s, t.lay, t.g);
+    v = emit_res(p, b->f, emit(b, OP_join, attrs_of(p, &over, 1), &v, 1, &rt, 1));
+  }
+  return v;
+}
+
+value shard_convert(apply *x, builder *b, value v, layout to, group g) {
+  prog *p = x->p;
+  if (x->update) v = shard_complete(x, b, v);
+  type_info t = *val_type(p, func_get(p, b->f), v);
+  if (t.lay.i == to.i) return v;
+  const path_entry *path = path_between(x, &t.s, t.lay, to, g);
+  if (!path) {
+    strbuf sb = {.a = x->a};
+    layout_print(p->sp, t.lay, t.s.nd, t.s.dim, &sb);
+    sb_put(&sb, " to ");
+    layout_print(p->sp, to, t.s.nd, t.s.dim, &sb);
+    diag(p->c, E_LAYOUT, b->where, "no communication leads from %s", sb_str(&sb));
+    diag_hint(p->c, "an axis in time (microbatches) cannot be gathered inside a step: split a dimension that every instruction keeps");
+    b->failed = true;
+    return 0;
+  }
+  if (x->trial) x->trial->moved += path->cost * dtype_bytes(t.s.t);
+  u8 flags = b->flags;
+  b->flags |= INSTR_PLAN;
+  for (u32 i = 0; i < path->n; i++) {
+    const layout_step *st = &path->step[i];
+    attr over = attr_x(A_over, st->axis, st->naxes);
+    type rt = type_tensor(p, &t.s, st->to, t.g);
+    v = emit_res(p, b->f, emit(b, step_op[st->kind], attrs_of(p, &over, 1), &v, 1, &rt, 1));
+  }
+  b->flags = flags;
+  return v;
+}
+
+static void set_free(sharding *s, value sv, layout l) { // a free parameter gets its layout
+  s->free_param[sv] = false;
+  s->in[sv - 1] = l;
+  func_get(s->x->p, s->b.f)->values.v[s->map[sv]].ty =
+      type_tensor(s->x->p, &val_type(s->x->src, s->f, sv)->s, l, (group){0});
+}
+
+// The operand (a source value) in the layout that is needed.
+static value operand_as(sharding *s, value sv, layout need) {
+  if (s->free_param[sv]) {
+    const shape *sh = &val_type(s->x->src, s->f, sv)->s;
+    u8 axes[4];
+    u32 n = s->x->pn->nrest[REST_WEIGHT];
+    for (u32 i = 0; i < n; i++) axes[i] = s->x->axis[s->x->pn->rest[REST_WEIGHT][i]];
+    set_free(s, sv, shard_at_rest(s->x, need, sh->nd, sh->dim, axes, n));
+    s->at_rest[sv] = true;
+  }
+  value v = s->map[sv];
+  if (value_layout(s, v).i == need.i) return v;
+  for (converted *c = s->conv[sv]; c; c = c->next)
+    if (c->l.i == need.i) return c->v;
+  value w = shard_convert(s->x, &s->b, v, need, s->g);
+  converted *c = NEW(s->x->a, converted);
+  *c = (converted){w, need, s->conv[sv]};
+  s->conv[sv] = c;
+  return w;
+}
+
+layout shard_at_rest(apply *x, layout l, u32 nd, const i64 *dims, const u8 *axes, u32 naxes) {
+  space *sp = x->p->sp;
+  for (u32 i = 0; i < naxes; i++) {
+    if (layout_split_of(sp, l, axes[i])) continue;
+    for (u32 d = 0; d < nd; d++) {
+      i64 stride = layout_next_stride(sp, l, (u8)d, dims[d], axis_size(sp, axes[i]));
+      if (!stride) continue;
+      l = layout_with_split(sp, layout_without(sp, l, axes[i]), axes[i], (u8)d, stride);
+      break;
+    }
+  }
+  return l;
+}
+
+// ---- instructions --------------------------------------------------------------------------------------------
+static layout without_spatial_parts(const sharding *s, layout l) {
+  space *sp = s->x->p->sp;
+  layout_info li = *layout_get(sp, l);
+  for (u32 i = li.npart; i-- > 0;)
+    if (!axis_get(sp, li.part[i].axis)->temporal) l = layout_without(sp, l, li.part[i].axis);
+  return l;
+}
+
+static void finish(sharding *s, const instr *in, u32 at) { // results of the new instruction stand for the source's
+  const instr *made = &func_get(s->x->p, s->b.f)->body.v[at - 1];
+  for (u32 k = 0; k < in->nres; k++) {
+    value sv = in->res + k;
+    s->map[sv] = made->res + k;
+    if (s->demand_of && s->demand_of[sv]) {
+      layout to = s->demand[s->demand_of[sv] - 1];
+      if (to.i == LAYOUT_SUMMED.i) to = without_spatial_parts(s, value_layout(s, s->map[sv]));
+      value w = shard_convert(s->x, &s->b, s->map[sv], to, s->g);
+      if (s->b.failed) return;
+      s->map[sv] = w;
+      made = &func_get(s->x->p, s->b.f)->body.v[at - 1];
+    }
+  }
+}
+
+static void shard_call(sharding *s, const instr *in) {
+  apply *x = s->x;
+  u32 n = instr_nopd(s->f, in);
+  layout *have = NEWN(x->a, layout, n);
+  bool *rest = NEWN(x->a, bool, n + 1);
+  for (u32 k = 0; k < n; k++) {
+    value sv = opd_of(s->f, in, k);
+    rest[k] = s->at_rest[sv];
+    if (s->free_param[sv]) {
+      have[k] = LAYOUT_FREE;
+    } else {
+      have[k] = value_layout(s, s->map[sv]);
+      if (!opd_donated(s->f, in, k)) have[k] = without_spatial_parts(s, have[k]);
+    }
+  }
+  sharded callee;
+  if (!shard_function(x, &(shard_call_of){in->callee, have, rest, NULL, s->g, NULL, 0, 0}, &callee)) {
+    s->b.failed = true;
+    return;
+  }
+  u32 *opd = NEWN(x->a, u32, n);
+  for (u32 k = 0; k < n && !s->b.failed; k++) {
+    value sv = opd_of(s->f, in, k);
+    layout want = is_free(callee.in[k]) ? (layout){0} : callee.in[k]; // still free: the callee does not read it
+    if (s->free_param[sv]) {
+      set_free(s, sv, want); // at rest already: the callee chose
+      s->at_rest[sv] = callee.at_rest[k];
+    }
+    opd[k] = operand_as(s, sv, want) | (opd_donated(s->f, in, k) ? OPD_DONATED : 0);
+  }
+  if (s->b.failed) return;
+  const func_info *cf = func_get(x->p, callee.dst);
+  type *res = NEWN(x->a, type, in->nres + 1);
+  for (u32 k = 0; k < in->nres; k++) res[k] = cf->values.v[cf->rets.v[k]].ty;
+  u32 at = emit(&s->b, OP_call, (attrset){0}, opd, n, res, in->nres);
+  func_get(x->p, s->b.f)->body.v[at - 1].callee = callee.dst;
+  finish(s, in, at);
+}
+
+static void count_work(sharding *s, const instr *in, const law *l, const axis_role *r, u32 nr) {
+  apply *x = s->x;
+  double ways = 1;
+  for (u32 i = 0; i < nr; i++) {
+    if (r[i].letter == PASS) continue;
+    ways *= axis_size(x->p->sp, r[i].axis);
+    if (r[i].axis == x->trial_axis) x->trial_split[in->origin] = true;
+  }
+  x->trial->flops += op_flops(in->op, attrs_get(x->src, in->at), l) / ways;
+}
+
+static void shard_instr(sharding *s, u32 index) {
+  apply *x = s->x;
+  const instr *in = &s->f->body.v[index];
+  s->b.where = in->where;
+  s->b.flags = in->flags;
+  s->b.origin = in->origin;
+  s->b.strm = in->strm;
+  if (in->op == OP_call) {
+    shard_call(s, in);
+    return;
+  }
+  const law *l = plan_law(x->pl, s->src, index);
+  if (!l) {
+    s->b.failed = true;
+    return;
+  }
+  const op_row *row = op_row_of(in->op);
+  u32 n = l->nopd;
+  layout have_buf[16], *have = n <= 16 ? have_buf : NEWN(x->a, layout, n);
+  bool rest_buf[16], *rest = n <= 16 ? rest_buf : NEWN(x->a, bool, n);
+  for (u32 k = 0; k < n; k++) {
+    value sv = opd_of(s->f, in, k);
+    rest[k] = s->at_rest[sv];
+    have[k] = s->free_param[sv] ? LAYOUT_FREE : value_layout(s, s->map[sv]);
+  }
+  if (in->op == OP_add && is_free(have[0]) && opd_donated(s->f, in, 0)) { // an accumulator: zero is valid in any layout
+    value sv = opd_of(s->f, in, 0);
+    const shape *sh = &val_type(x->src, s->f, sv)->s;
+    u8 axes[4];
+    for (u32 i = 0; i < x->pn->nrest[REST_GRAD]; i++) axes[i] = x->axis[x->pn->rest[REST_GRAD][i]];
+    set_free(s, sv, shard_at_rest(x, have[1], sh->nd, sh->dim, axes, x->pn->nrest[REST_GRAD]));
+    have[0] = s->in[sv - 1];
+  }
+  axis_role r[ROLES_MAX];
+  u32 nr = roles_explicit(s, index, l, row, false, r, 0);
+  nr = roles_from_splits(s, l, row, have, rest, r, nr);
+  nr = roles_explicit(s, index, l, row, true, r, nr);
+  nr = roles_from_partials(s, in, l, row, have, r, nr);
+  if (s->b.failed) return;
+  if (x->trial) count_work(s, in, l, r, nr);
+  u32 opd_buf[16], *opd = n <= 16 ? opd_buf : NEWN(x->a, u32, n);
+  for (u32 k = 0; k < n; k++) {
+    bool pass = !is_free(have[k]) && law_lin(l, k) != '-' && layout_get(x->p->sp, have[k])->npart > 0;
+    layout need = term_layout(s, l, &l->opd[k], r, nr, law_lin(l, k), pass);
+    for (u32 i = 0; pass && i < nr; i++) // only what this very operand holds partially passes
+      if (r[i].letter == PASS && !layout_part_of(x->p->sp, have[k], r[i].axis)) need = layout_without(x->p->sp, need, r[i].axis);
+    opd[k] = operand_as(s, opd_of(s->f, in, k), need);
+    if (s->b.failed) return;
+    if (opd_donated(s->f, in, k) && opd[k] == s->map[opd_of(s->f, in, k)]) opd[k] |= OPD_DONATED;
+  }
+  type res_buf[16], *res = in->nres <= 16 ? res_buf : NEWN(x->a, type, in->nres);
+  for (u32 k = 0; k < in->nres; k++) {
+    const shape *sh = &val_type(x->src, s->f, in->res + k)->s;
+    res[k] = type_tensor(x->p, sh, term_layout(s, l, &l->res[k], r, nr, 0, true), (group){0});
+  }
+  finish(s, in, emit(&s->b, in->op, apply_attrs(x, in->at), opd, n, res, in->nres));
+}
+
+// ---- functions -----------------------------------------------------------------------------------------------
+static bool in_pack(const pack_range *pk, u32 n, u32 i, const pack_range **which) {
+  for (u32 k = 0; k < n; k++)
+    if (i >= pk[k].first && i < pk[k].first + pk[k].count) {
+      *which = &pk[k];
+      return true;
+    }
+  return false;
+}
+
+// Parameters of the new function. A packed range is one tuple parameter, unpacked first thing; element types are
+// patched in pack_types when the free ones are known.
+static void make_params(sharding *s, const shard_call_of *c) {
+  apply *x = s->x;
+  const func_info *f = s->f;
+  type none = type_tuple(x->p, NULL, 0);
+  u32 tuple_param[8] = {0};
+  for (u32 i = 0; i < f->nparams; i++) {
+    const pack_range *pk;
+    if (in_pack(c->pack, c->npack, i, &pk)) {
+      if (i == pk->first) tuple_param[pk - c->pack] = func_param(x->p, s->b.f, none, (sym){0}, f->params.v[i].r);
+      continue;
+    }
+    layout l = is_free(c->in[i]) ? (layout){0} : c->in[i];
+    s->map[i + 1] = func_param(x->p, s->b.f, type_tensor(x->p, &val_type(x->src, f, i + 1)->s, l, (group){0}), f->values.v[i + 1].name, f->params.v[i].r);
+  }
+  for (u32 k = 0; k < c->npack; k++) {
+    const pack_range *pk = &c->pack[k];
+    if (!pk->count) continue;
+    type *ty = NEWN(x->a, type, pk->count);
+    for (u32 j = 0; j < pk->count; j++) {
+      layout l = is_free(c->in[pk->first + j]) ? (layout){0} : c->in[pk->first + j];
+      ty[j] = type_tensor(x->p, &val_type(x->src, f, pk->first + j + 1)->s, l, (group){0});
+    }
+    value r = emit_res(x->p, s->b.f, emit(&s->b, OP_unpack, (attrset){0}, &tuple_param[k], 1, ty, pk->count));
+    for (u32 j = 0; j < pk->count; j++) {
+      s->map[pk->first + j + 1] = r + j;
+      value_name(x->p, s->b.f, r + j, f->values.v[pk->first + j + 1].name);
+    }
+  }
+}
+
+static void pack_types(sharding *s, const shard_call_of *c) {
+  prog *p = s->x->p;
+  func_info *nf = func_get(p, s->b.f);
+  for (u32 k = 0, at = 0; k < c->npack; k++) {
+    const pack_range *pk = &c->pack[k];
+    if (!pk->count) continue;
+    type *ty = NEWN(s->x->a, type, pk->count);
+    for (u32 j = 0; j < pk->count; j++) ty[j] = nf->values.v[s->map[pk->first + j + 1]].ty;
+    nf->values.v[nf->opds.v[nf->body.v[at].opd] & OPD_VALUE].ty = type_tuple(p, ty, pk->count);
+    at++;
+  }
+}
+
+static void prepare(sharding *s, const shard_call_of *c) {
+  apply *x = s->x;
+  const func_info *f = s->f;
+  u32 nv = f->values.n;
+  s->map = ZNEWN(x->a, value, nv);
+  s->conv = ZNEWN(x->a, converted *, nv);
+  s->nuses = ZNEWN(x->a, u32, nv);
+  s->free_param = ZNEWN(x->a, bool, nv);
+  s->at_rest = ZNEWN(x->a, bool, nv);
+  s->in = arena_dup(x->a, c->in, sizeof *c->in * f->nparams);
+  for (u32 i = 0; i < f->opds.n; i++) s->nuses[f->opds.v[i] & OPD_VALUE]++;
+  for (u32 i = 0; i < f->rets.n; i++) s->nuses[f->rets.v[i]]++;
+  if (c->demand) {
+    s->demand_of = ZNEWN(x->a, u32, nv);
+    for (u32 i = 0; i < f->rets.n; i++)
+      if (!is_free(c->demand[i])) s->demand_of[f->rets.v[i]] = i + 1;
+  }
+  for (u32 i = 0; i < f->nparams; i++) {
+    s->free_param[i + 1] = is_free(c->in[i]);
+    s->at_rest[i + 1] = c->at_rest && c->at_rest[i];
+  }
+  s->b = builder_at(x->p, func_new(x->p, f->name, f->where));
+  make_params(s, c);
+}
+
+// Results as they are returned; the last pack_results of them as one tuple.
+static void make_returns(sharding *s, const shard_call_of *c) {
+  apply *x = s->x;
+  const func_info *f = s->f;
+  u32 n = f->rets.n, keep = n - c->pack_results;
+  value *ret = NEWN(x->a, value, n + 1);
+  for (u32 i = 0; i < n; i++) {
+    value sv = f->rets.v[i];
+    layout want = c->demand ? c->demand[i] : LAYOUT_FREE;
+    if (want.i == LAYOUT_SUMMED.i) want = without_spatial_parts(s, value_layout(s, s->map[sv]));
+    ret[i] = is_free(want) ? s->map[sv] : operand_as(s, sv, want);
+    if (s->b.failed) return;
+  }
+  if (c->pack_results) {
+    type *ty = NEWN(x->a, type, c->pack_results);
+    for (u32 i = keep; i < n; i++) ty[i - keep] = func_get(x->p, s->b.f)->values.v[ret[i]].ty;
+    type t = type_tuple(x->p, ty, c->pack_results);
+    ret[keep] = emit_res(x->p, s->b.f, emit(&s->b, OP_pack, (attrset){0}, ret + keep, c->pack_results, &t, 1));
+    n = keep + 1;
+  }
+  func_return(x->p, s->b.f, ret, n);
+}
+
+static u64 call_key(const apply *x, const shard_call_of *c, const func_info *f) {
+  u64 key = hash_bytes(c->in, sizeof *c->in * f->nparams, c->f.i);
+  if (c->at_rest) key = hash_bytes(c->at_rest, f->nparams, key);
+  if (c->demand) key = hash_bytes(c->demand, sizeof *c->demand * f->rets.n, key);
+  for (u32 i = 0; i < c->npack; i++) key = hash_u64(((u64)c->pack[i].first << 32) | c->pack[i].count, key);
+  return hash_u64(((u64)c->pack_results << 32) | group_get(x->p->sp, c->g)->m.i, key);
+}
+
+bool shard_function(apply *x, const shard_call_of *c, sharded *out) {
+  const func_info *fi = func_get(x->src, c->f);
+  u64 key = call_key(x, c, fi);
+  u32 hit = hmap_get(&x->variant_map, key);
+  if (hit) {
+    *out = x->variants.v[hit - 1];
+    return true;
+  }
+  sharding s = {.x = x, .src = c->f, .f = fi, .demand = c->demand, .g = c->g};
+  prepare(&s, c);
+  for (u32 i = 0; i < fi->body.n && !s.b.failed; i++) shard_instr(&s, i);
+  if (s.b.failed) return false;
+  make_returns(&s, c);
+  pack_types(&s, c);
+  out->dst = s.b.f, out->in = s.in, out->at_rest = s.at_rest + 1;
+  *vec_push(x->a, &x->variants) = *out;
+  hmap_add(x->a, &x->variant_map, key, x->variants.n);
+  return !s.b.failed;
+}
