@@ -367,12 +367,13 @@ static void keep_contracted_whole(law_job *j) {
     if (!kept[i]) j->letter[i].flags |= LAW_WHOLE;
 }
 
+// Empty dimensions do not excuse the others: every product of extents must stay countable.
 static bool result_shape(law_job *j, const law_term *t, shape *s) {
   double n = 1;
   s->nd = t->nd;
   for (u32 d = 0; d < t->nd; d++) {
     s->dim[d] = law_dim_extent(j, &t->dim[d]);
-    n *= (double)s->dim[d];
+    n *= (double)MAX(s->dim[d], 1);
   }
   return n < 0x1p60 || law_fail(j, E_LIMIT, "the result has %.3g elements", n);
 }
