@@ -345,6 +345,9 @@ static const char *linearity(const law_job *j, opcode op, const shape *res) {
   dtype_kind from = j->nopd ? dtype_kind_of(j->opd[0].t) : DK_NONE;
   bool linear = true;
   switch (op) {
+  case OP_conv:
+    if (j->nopd == 3) return "j-j"; // x w + b
+    break;
   case OP_cast:
     linear = res[0].t != DT_BOOL && (from != DK_FLOAT || dtype_kind_of(res[0].t) == DK_FLOAT);
     break;

@@ -96,8 +96,13 @@ static bool conv_terms(law_job *j, u32 nd, const i64 *x, const i64 *w, law_term 
 bool law_conv(law_job *j) {
   law_term *x = &j->l->opd[0], *w = &j->l->opd[1], *y = &j->l->res[0];
   u32 nd = j->opd[0].nd;
-  return law_rank(j, 0, 3, DIMS_MAX) && law_rank(j, 1, nd, nd) &&
-         conv_terms(j, nd, j->opd[0].dim, j->opd[1].dim, x, w, y);
+  if (!law_rank(j, 0, 3, DIMS_MAX) || !law_rank(j, 1, nd, nd)) return false;
+  if (!conv_terms(j, nd, j->opd[0].dim, j->opd[1].dim, x, w, y)) return false;
+  if (j->nopd < 3) return true;
+  for (u32 i = 0; i < w->dim[1].n; i++)
+    j->letter[w->dim[1].f[i]].flags |= LAW_WHOLE; // or every part would add the bias
+  law_term_push(&j->l->opd[2], y->dim[1]);
+  return law_matches(j, &j->l->opd[2], 2);
 }
 
 bool law_conv_dx(law_job *j) {

@@ -95,6 +95,7 @@ static const example examples[] = {
     {"conv", "2,3,8,8 16,3,3,3", "pads=1,1,1,1", "acDG,bcEH->abFI : f32[2,16,8,8]"},
     {"conv", "2,12,8,8 16,3,1,1", "group=4", "a(bd)ef,(bc)d11->a(bc)ef : f32[2,16,8,8]"},
     {"conv", "2,12,9 12,1,3", "group=12 strides=2", "abC,b1D->abE : f32[2,12,4]"},
+    {"conv", "2,6,8 16,3,3 16", "group=2", "a(bD)E,(bc)DF,(bc)->a(bc)G : f32[2,16,6]"},
     {"conv_dx", "2,16,4 16,3,3", "shape=2,3,9 strides=2", "abF,bcE->acD : f32[2,3,9]"},
     {"conv_dw", "2,16,4 2,3,9", "shape=16,3,3 strides=2", "abF,acD->bcE : f32[16,3,3]"},
     {"maxpool", "2,3,5", "window=2 strides=2", "abC->abD : f32[2,3,2]"},
@@ -581,12 +582,13 @@ TEST(op_linearity_of_an_application) {
     example e;
     const char *lin;
   } cases[] = {
-      {{"matmul", "2,3 3,4", "", NULL}, "e"},        {{"cast", "2", "dtype=f16", NULL}, "e"},
-      {{"cast", "2", "dtype=i32", NULL}, "-"},       {{"cast", "i32:2", "dtype=f32", NULL}, "e"},
-      {{"cast", "i32:2", "dtype=bool", NULL}, "-"},  {{"div", "2 2", "", NULL}, "e-"},
-      {{"div", "i32:2 i32:2", "", NULL}, "-"},       {{"pad", "2", "pads=1,1", NULL}, "e"},
-      {{"pad", "2", "pads=1,1 value=1", NULL}, "-"}, {{"layernorm", "2,8 8 8", "", NULL}, "-jj"},
-      {{"scale", "i32:2", "alpha=0.5", NULL}, "-"},  {{"reduce_mean", "i32:2", "", NULL}, "-"},
+      {{"matmul", "2,3 3,4", "", NULL}, "e"},         {{"conv", "2,6,8 16,6,3", "", NULL}, "e"},
+      {{"conv", "2,6,8 16,6,3 16", "", NULL}, "j-j"}, {{"cast", "2", "dtype=f16", NULL}, "e"},
+      {{"cast", "2", "dtype=i32", NULL}, "-"},        {{"cast", "i32:2", "dtype=f32", NULL}, "e"},
+      {{"cast", "i32:2", "dtype=bool", NULL}, "-"},   {{"div", "2 2", "", NULL}, "e-"},
+      {{"div", "i32:2 i32:2", "", NULL}, "-"},        {{"pad", "2", "pads=1,1", NULL}, "e"},
+      {{"pad", "2", "pads=1,1 value=1", NULL}, "-"},  {{"layernorm", "2,8 8 8", "", NULL}, "-jj"},
+      {{"scale", "i32:2", "alpha=0.5", NULL}, "-"},   {{"reduce_mean", "i32:2", "", NULL}, "-"},
   };
   begin();
   application x;
