@@ -16,7 +16,10 @@ static void finish(fam *m, value logits, value want) {
 static value conv(fam *m, value x, value w, value bias, i64 stride, i64 pad) {
   attr a[] = {attr_v(A_strides, (const i64[]){stride, stride}, 2),
               attr_v(A_pads, (const i64[]){pad, pad, pad, pad}, 4)};
-  return build(&m->b, OP_conv, (value[]){x, w, bias}, bias ? 3 : 2, a, 2);
+  value y = build(&m->b, OP_conv, (value[]){x, w}, 2, a, 2);
+  if (!bias || !y) return y;
+  i64 n = val_type(m->p, func_get(m->p, m->b.f), bias)->s.dim[0];
+  return build2(&m->b, OP_add, y, fam_reshape(m, bias, DIMS(n, 1, 1)));
 }
 
 static value maxpool(fam *m, value x, i64 window, i64 stride, i64 pad) {

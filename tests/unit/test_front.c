@@ -1,0 +1,77 @@
+// test_front.c - built-in models: they build, verify and have the published sizes.
+#include "front/front.h"
+#include "test.h"
+#include <stdlib.h>
+
+static void show_errors(ctx *c) {
+  if (diag_errors(c)) CHECK_MSG(false, "%s", diag_render(c, ctx_arena(c)));
+}
+
+static i64 weights(const prog *p) {
+  const func_info *f = func_get(p, p->main);
+  i64 n = 0;
+  for (u32 k = 0; k < f->nparams; k++)
+    if (f->params.v[k].r == ROLE_WEIGHT) n += shape_elems(&val_type(p, f, k + 1)->s);
+  return n;
+}
+
+TEST(front_families_build) {
+  for (u32 i = 0; front_family_get(i); i++)
+    for (u32 loss = 0; loss < 2; loss++) {
+      ctx *c = ctx_new();
+      front_opts o = {.batch = 4, .loss = loss, .t = i % 2 ? DT_F16 : DT_F32};
+      prog *p = front_family(c, front_family_get(i)->name, &o);
+      CHECK_MSG(p, "%s: %s", front_family_get(i)->name, diag_render(c, ctx_arena(c)));
+      if (p) {
+        const func_info *f = func_get(p, p->main);
+        CHECK_MSG(f->rets.n == 1, "%s", front_family_get(i)->name);
+        if (loss) CHECK_EQ_I64(val_type(p, f, f->rets.v[0])->s.nd, 0);
+        prog_free(p);
+      }
+      ctx_free(c);
+    }
+}
+
+TEST(front_family_sizes) {
+  static const struct {
+    const char *name;
+    i64 n;
+  } want[] = {
+      {"mlp-1b", 16ll * 8192 * 8192}, {"gpt2", 124439808}, // with biases and norms, tied embedding
+      {"gpt2-xl", 1557611200},                             //
+      {"bert-large", 335174458},                           // with the masked-word head
+      {"llama2-7b", 6738415616},                           //
+      {"llama3-8b", 8030261248},                           //
+      {"llama2-70b", 68976648192},                         //
+      {"t5-small", 60506624},                              //
+      {"vit-base", 86567656},                              //
+      {"resnet50", 25557032},                              //
+      {"vgg16", 138357544},
+  };
+  for (u32 i = 0; i < COUNT_OF(want); i++) {
+    ctx *c = ctx_new();
+    prog *p = front_family(c, want[i].name, NULL);
+    REQUIRE(p);
+    CHECK_MSG(weights(p) == want[i].n, "%s: %lld weights, not %lld", want[i].name, (long long)weights(p),
+              (long long)want[i].n);
+    prog_free(p);
+    ctx_free(c);
+  }
+}
+
+TEST(front_family_overrides) {
+  ctx *c = ctx_new();
+  prog *p = front_family(c, "llama2-70b:layers=2,hidden=256,heads=8,vocab=100,positions=32", NULL);
+  show_errors(c);
+  REQUIRE(p);
+  CHECK_EQ_I64(func_get(p, p->main)->nparams, 1 + 1 + 2 * 9 + 2);
+  CHECK(!front_family(c, "gpt2:layers=0", NULL));
+  CHECK(!front_family(c, "gpt2:wings=2", NULL));
+  CHECK(!front_family(c, "mlp-xs:heads=2", NULL));
+  CHECK(!front_family(c, "gpt2:heads=7", NULL));
+  CHECK(!front_family(c, "resnet50:layers=51", NULL));
+  CHECK(!front_family(c, "gpt22", NULL));
+  CHECK_EQ_I64(diag_errors(c), 6);
+  prog_free(p);
+  ctx_free(c);
+}
