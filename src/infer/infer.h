@@ -6,6 +6,33 @@
 // ---- layouts of results (layouts.c) ---------------------------------------------------------------------
 
 // ---- values that shapes depend on (concrete.c) -----------------------------------------------------------
+// A mixer is a builder for importers. A mixed value is known (its elements), abstract (a value of the program), or both.
+// An operation whose operands are all known and whose result is shape-like (at most one extent above 1, or a few
+// integers) is evaluated with the reference kernels and never emitted; a known value that an emitted instruction needs
+// becomes full, iota or constant, once.
+typedef u32 mixed; // handle of a mixer's value; 0 = none
+typedef struct {
+  shape s;
+  const void *known; // elements, row-major; NULL: not known
+  value v;           // 0: not in the program (yet)
+} mixed_info;
+typedef struct {
+  builder b;
+  arena *a; // known elements and scratch; outlives the mixer's values
+  VEC(mixed_info) v;
+} mixer;
+mixer mix_at(prog *p, func f, arena *a);
+static inline const mixed_info *mix_get(const mixer *m, mixed x) { return &m->v.v[x]; }
+mixed mix_value(mixer *m, value v);                             // an abstract value of the function
+mixed mix_known(mixer *m, const shape *s, const void *elems);   // elements are not copied
+mixed mix_full(mixer *m, dtype t, double x);                    // a known scalar
+mixed mix_i64s(mixer *m, const i64 *x, u32 n);                  // known [n]; copied
+// As build and build_n; a failed operation (diagnostic given, b.failed set) and one with a missing operand give 0.
+mixed mix_op(mixer *m, opcode op, const mixed *opd, u32 n, const attr *at, u32 nat);
+mixed mix_op_n(mixer *m, opcode op, const mixed *opd, u32 n, const attr *at, u32 nat, u32 nres);
+value mix_emit(mixer *m, mixed x);                              // its value in the function; 0 for 0
+bool mix_read(const mixer *m, mixed x, i64 *out);               // elements as integers; false if not known
+bool mix_read_f64(const mixer *m, mixed x, double *out);
 
 // ---- index classes (classes.c) ---------------------------------------------------------------------------
 // Which dimensions are the same index? Every dimension of every value of every function is a list of atoms, major
