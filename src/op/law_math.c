@@ -155,7 +155,7 @@ bool law_topk(law_job *j) {
     return law_fail(j, E_ATTR, "k is %lld, dimension %u has %lld elements", (long long)k, axis,
                     (long long)x->dim[axis]);
   for (u32 d = 0; d < x->nd; d++) {
-    law_dim l = law_letter_new(j, x->dim[d], d == axis ? LAW_WHOLE : 0, 0);
+    law_dim l = law_letter_new(j, x->dim[d], d == axis ? LAW_WHOLE | LAW_FIXED : 0, 0);
     law_term_push(&j->l->opd[0], l);
     law_term_push(&j->l->res[0],
                   d == axis ? law_letter_new(j, k, LAW_WHOLE | LAW_FIXED | LAW_DERIVED, 'K') : l);

@@ -334,8 +334,8 @@ bool law_gather(law_job *j) {
   u32 axis;
   if (!law_rank(j, 0, 1, DIMS_MAX) || !law_axis(j, A_axis, 0, x->nd, &axis)) return false;
   if (!law_result_rank(j, x->nd - 1 + i->nd)) return false;
-  for (u32 d = 0; d < x->nd; d++)
-    law_term_push(tx, law_letter_new(j, x->dim[d], d == axis ? LAW_ADDRESSED : 0, 0));
+  u32 picked = LAW_ADDRESSED | (x->t == DT_BOOL ? LAW_WHOLE : 0); // masked partial results must add up
+  for (u32 d = 0; d < x->nd; d++) law_term_push(tx, law_letter_new(j, x->dim[d], d == axis ? picked : 0, 0));
   for (u32 d = 0; d < i->nd; d++) law_term_push(ti, law_letter_new(j, i->dim[d], 0, 0));
   for (u32 d = 0; d < axis; d++) law_term_push(ty, tx->dim[d]);
   for (u32 d = 0; d < i->nd; d++) law_term_push(ty, ti->dim[d]);

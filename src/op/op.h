@@ -121,6 +121,9 @@ enum { OP_RES_MAX = 64 }; // room callers give for res
 // Points of the iteration space: product of extents of all letters that are iterated (not ADDRESSED).
 double law_points(const law *l);
 double op_flops(opcode op, attrs at, const law *l);
+// The attributes of the same application when letter i has extent[i] (FIXED letters keep theirs, others are 2 at least):
+// with operands of these extents its law has the same letters. In `a`.
+attrs law_rescale(arena *a, opcode op, attrs at, const law *l, const i64 *extent);
 
 // ---- collectives: one row each (docs, cost, evaluation read it) -----------------------------------------
 // in/out: what the named axes do in the operand's and the result's layout: R replicated, V partial, D split, O on one

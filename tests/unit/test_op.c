@@ -457,6 +457,54 @@ TEST(op_laws_hold) {
   end();
 }
 
+// Letters are all that an application says about sizes: at other extents it has the same law.
+static bool same_letters(const law *x, const law *y) {
+  if (x->nletters != y->nletters || x->nopd != y->nopd || x->nres != y->nres) return false;
+  for (u32 k = 0; k < x->nopd + x->nres; k++) { // results follow the operands
+    if (x->opd[k].nd != y->opd[k].nd) return false;
+    for (u32 d = 0; d < x->opd[k].nd; d++)
+      if (x->opd[k].dim[d].n != y->opd[k].dim[d].n ||
+          memcmp(x->opd[k].dim[d].f, y->opd[k].dim[d].f, x->opd[k].dim[d].n))
+        return false;
+  }
+  return true;
+}
+
+TEST(op_laws_rescale) {
+  begin();
+  u64 rng = 3;
+  application x, y;
+  for (u32 i = 0; i < COUNT_OF(examples); i++) {
+    for (u32 n = 0; n < 100; n++) {
+      arena_mark_t m = arena_mark(a);
+      parse(&x, &examples[i]);
+      for (u32 k = 0; k < n % 4; k++) change(&x, &rng);
+      const law *l = apply(&x);
+      if (l) {
+        i64 extent[256];
+        for (u32 f = 0; f < l->nletters; f++)
+          extent[f] = l->letter[f].flags & LAW_FIXED || l->letter[f].extent == 0 ? l->letter[f].extent
+                                                                                 : 2 + few(&rng, 4);
+        y = x;
+        y.at = law_rescale(a, x.op, x.at, l, extent);
+        for (u32 k = 0; k < l->nopd; k++)
+          for (u32 d = 0; d < l->opd[k].nd; d++) {
+            y.opd[k].dim[d] = 1;
+            for (u32 f = 0; f < l->opd[k].dim[d].n; f++) y.opd[k].dim[d] *= extent[l->opd[k].dim[d].f[f]];
+          }
+        const law *r = apply(&y);
+        CHECK_MSG(r && same_letters(l, r), "%s %s: %s, rescaled %s", examples[i].op, examples[i].attrs,
+                  law_as_text(&x, l), r ? law_as_text(&y, r) : diag_render(c, a));
+        for (u32 f = 0; r && f < r->nletters && f < l->nletters; f++)
+          CHECK_EQ_I64(r->letter[f].extent, extent[f]);
+      }
+      diag_clear(c);
+      arena_release(a, m);
+    }
+  }
+  end();
+}
+
 // ---- letters mean indices ----------------------------------------------------------------------------
 // For operators that only move elements: where an element comes from, computed without letters, must have the
 // same value of every letter that both sides share. So a piece of a letter's range needs just that piece of
