@@ -95,13 +95,15 @@ typedef struct {
   optim_opts optim;
   bool overlap;                        // sends on their own stream
   bool keep_gradients;
+  double flops_per_byte;               // of the machine: peak rate over link bandwidth; 0: 400
 } hybrid_opts;
 // data x tensor x pipeline x microbatches (+ ZeRO, recompute, sequence). NULL and diagnostics if it does not divide.
 plan *policy_hybrid(planner *pl, arena *a, const hybrid_opts *o);
 // Its parts, each adding to a plan whose axes and meshes exist. axis: 1-based into pn->axes.
 bool policy_batch(planner *pl, arena *a, plan *pn, u8 axis);      // the batch of every input over an axis (space or time)
 bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, u32 stages); // balanced segments on the coordinates of axis
-bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis);     // letters of the products, found from the laws
+// letters of the products, found from the laws; flops_per_byte: how much work moving a byte is worth
+bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, double flops_per_byte);
 bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis);   // what tensor left whole, over the sequence
 bool policy_schedule(planner *pl, arena *a, plan *pn, int schedule); // sequences of all places
 void policy_zero(plan *pn, u8 axis, u32 level);

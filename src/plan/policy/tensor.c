@@ -3,8 +3,9 @@
 //
 // Idea: functions callee first, products in program order. A product that a split brought along by its operands already
 // divides needs no choice. For any other, each letter of its weight is tried at each of its factors (a fused QKV is
-// split over its heads that way), and the choice that leaves the least work and then the least traffic in the function
-// stays. Choices are weak: where an operand arrives split, that split is followed, so column and row splits alternate.
+// split over its heads that way), and the choice that leaves the least work and traffic in the function stays, traffic
+// weighed at so many flops a byte; a product that costs more to move than to compute stays whole. If that leaves all
+// whole (a small model), work counts first. Choices are weak: where an operand arrives split, that split is followed, so column and row splits alternate.
 #include "plan/plan.h"
 
 typedef struct {
@@ -13,12 +14,15 @@ typedef struct {
   plan *pn;
   u8 axis;
   const classes *k;
-  bool *done; // per function
+  double price; // flops that cost as much as moving one byte
+  bool *done;   // per function
 } tensor;
 
 static bool is_weight(const func_info *f, value v) { return !f->values.v[v].def && f->params.v[v - 1].r == ROLE_WEIGHT; }
 
-static bool better(const plan_trial_result *x, const plan_trial_result *y) {
+// Less work and traffic in flops; with price 0 less work first, then less traffic.
+static bool better(const tensor *t, const plan_trial_result *x, const plan_trial_result *y) {
+  if (t->price > 0) return x->flops + t->price * x->moved < y->flops + t->price * y->moved;
   if (x->flops < y->flops * 0.999) return true;
   return x->flops <= y->flops * 1.001 && x->moved < y->moved;
 }
@@ -45,7 +49,7 @@ static void choose(tensor *t, func f, u32 index) {
         inner /= e;
         if (e % n) continue;
         t->pn->trans[at] = (plan_trans){.fn = f, .instr = index + 1, .index = o, .dim = (u8)d, .axis = t->axis, .stride = inner * (e / n), .weak = true};
-        if (plan_trial(t->pl, t->pn, f, t->axis, &now) && better(&now, &best)) best = now, pick = t->pn->trans[at];
+        if (plan_trial(t->pl, t->pn, f, t->axis, &now) && better(t, &now, &best)) best = now, pick = t->pn->trans[at];
       }
     }
   }
@@ -69,7 +73,7 @@ static bool visit(tensor *t, func f) {
   return true;
 }
 
-bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis) {
+bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, double flops_per_byte) {
   prog *p = planner_source(pl);
   u32 products = 0;
   for (u32 f = 1; f < p->funcs.n; f++) products += p->funcs.v[f]->body.n;
@@ -77,8 +81,13 @@ bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis) {
   if (pn->ntrans) memcpy(more, pn->trans, sizeof *more * pn->ntrans);
   pn->trans = more;
   u32 before = pn->ntrans;
-  tensor t = {pl, a, pn, axis, classes_of(a, p), ZNEWN(a, bool, p->funcs.n)};
+  tensor t = {pl, a, pn, axis, classes_of(a, p), flops_per_byte, ZNEWN(a, bool, p->funcs.n)};
   if (!visit(&t, p->main)) return false;
+  if (pn->ntrans == before) {
+    t.price = 0;
+    memset(t.done, 0, p->funcs.n * sizeof *t.done);
+    if (!visit(&t, p->main)) return false;
+  }
   if (pn->ntrans == before) {
     diag(p->c, E_DIVIDE, func_get(p, p->main)->where, "no product of the model can be split %u ways", pn->axes[axis - 1].size);
     diag_hint(p->c, "the heads and the hidden dimensions must be multiples of the tensor degree");

@@ -1,0 +1,506 @@
+// text.c - plans as YAML, docs/plans.md. What is printed reads back as the same plan; every mistake in a plan written by
+// hand is located.
+#include "plan/plan.h"
+#include <errno.h>
+#include <stdlib.h>
+
+static const char *const rest_name[REST_COUNT] = {"weights", "gradients", "states"};
+static const char *const optim_name[] = {"sgd", "momentum", "adam", "adamw"};
+static const char task_letters[] = "FBW";
+
+// ---- printing --------------------------------------------------------------------------------------------------
+static bool follows(const task *a, const task *b, u32 by) { // b is a, `by` microbatches later
+  return a->segment == b->segment && a->kind == b->kind && a->mb + by == b->mb;
+}
+
+// The longest repetition at v of a unit of `len` tasks whose microbatches grow by one each time.
+static u32 repeats(const task *v, u32 n, u32 len) {
+  u32 r = 1;
+  for (; (r + 1) * len <= n; r++)
+    for (u32 k = 0; k < len; k++)
+      if (!follows(&v[(r - 1) * len + k], &v[r * len + k], 1)) return r;
+  return r;
+}
+
+static void put_task(strbuf *b, const task *t) { sb_fmt(b, "%c%u.%u", task_letters[t->kind], t->segment, t->mb); }
+
+static void put_sequence(strbuf *b, const task_seq *s) {
+  for (u32 i = 0; i < s->n;) {
+    u32 best = 1, times = 1;
+    for (u32 len = 1; len <= 16 && i + len <= s->n; len++) {
+      u32 r = repeats(s->v + i, s->n - i, len);
+      if (r > 1 && r * len > best * times) best = len, times = r;
+    }
+    if (i) sb_char(b, ' ');
+    if (times == 1) best = 1;
+    if (best > 1) sb_char(b, '(');
+    for (u32 k = 0; k < best; k++) {
+      if (k) sb_char(b, ' ');
+      put_task(b, &s->v[i + k]);
+    }
+    if (best > 1) sb_char(b, ')');
+    if (times > 1) sb_fmt(b, "*%u", times);
+    i += best * times;
+  }
+}
+
+static void put_instr(const prog *src, func f, u32 number_of, strbuf *b) {
+  const func_info *fi = func_get(src, f);
+  sb_fmt(b, "in: %s, instr: %u, op: %s", sym_str(src->c, fi->name), number_of, op_row_of(fi->body.v[number_of - 1].op)->name);
+}
+
+static void put_axes(const prog *src, const plan *pn, bool temporal, strbuf *b) {
+  bool any = false;
+  for (u32 i = 0; i < pn->naxes; i++) {
+    if (pn->axes[i].temporal != temporal) continue;
+    sb_fmt(b, "%s%s: %u", any ? ", " : temporal ? "time: {" : "axes: {", sym_str(src->c, pn->axes[i].name), pn->axes[i].size);
+    any = true;
+  }
+  if (any) sb_put(b, "}\n");
+}
+
+static void put_trans(const prog *src, const plan *pn, strbuf *b) {
+  const ctx *c = src->c;
+  if (pn->ntrans) sb_put(b, "trans:\n");
+  for (u32 i = 0; i < pn->ntrans; i++) {
+    const plan_trans *t = &pn->trans[i];
+    sb_put(b, "  - {");
+    if (!t->instr) sb_fmt(b, "input: \"%s\"", sym_str(c, func_get(src, t->fn)->values.v[t->index + 1].name));
+    else put_instr(src, t->fn, t->instr, b);
+    if (t->instr) sb_fmt(b, ", %s: %u", t->result ? "result" : "operand", t->index);
+    sb_fmt(b, ", dim: %u, axis: %s", t->dim, sym_str(c, pn->axes[t->axis - 1].name));
+    if (t->stride) sb_fmt(b, ", stride: %lld", (long long)t->stride);
+    sb_put(b, t->weak ? ", weak: true}\n" : "}\n");
+  }
+}
+
+void plan_print(const prog *src, const plan *pn, strbuf *b) {
+  const ctx *c = src->c;
+  sb_fmt(b, "heddle-plan: 1\nname: \"%s\"\n", sym_str(c, pn->name));
+  if (pn->train) {
+    const optim_opts *o = &pn->optim;
+    sb_fmt(b, "train: {optimiser: %s, lr: %.17g, momentum: %.17g, beta1: %.17g, beta2: %.17g, eps: %.17g, weight-decay: %.17g}\n", optim_name[o->kind], o->lr,
+           o->momentum, o->beta1, o->beta2, o->eps, o->weight_decay);
+  }
+  put_axes(src, pn, false, b);
+  put_axes(src, pn, true, b);
+  sb_put(b, "meshes:\n");
+  for (u32 i = 0; i < pn->nmeshes; i++) {
+    const plan_mesh *m = &pn->meshes[i];
+    sb_fmt(b, "  %s: {axes: [", sym_str(c, m->name));
+    for (u32 k = 0; k < m->naxes; k++) sb_fmt(b, "%s%s", k ? ", " : "", sym_str(c, pn->axes[m->axis[k] - 1].name));
+    sb_put(b, "]");
+    if (m->first) sb_fmt(b, ", first: %u", m->first);
+    for (u32 k = 0; k < m->nranks; k++) sb_fmt(b, "%s%u", k ? ", " : ", ranks: [", m->ranks[k]);
+    sb_put(b, m->nranks ? "]}\n" : "}\n");
+  }
+  sb_put(b, "segments:\n");
+  for (u32 i = 0; i < pn->nsegments; i++) {
+    const plan_segment *s = &pn->segments[i];
+    sb_fmt(b, "  - {from: %u, to: %u, on: %s", s->from, s->to, sym_str(c, pn->meshes[s->place.mesh].name));
+    for (u32 k = 0; k < s->place.nfix; k++)
+      sb_fmt(b, "%s%s: %u", k ? ", " : ", at: {", sym_str(c, pn->axes[s->place.fix[k].axis - 1].name), s->place.fix[k].at);
+    sb_put(b, s->place.nfix ? "}}\n" : "}\n");
+  }
+  put_trans(src, pn, b);
+  for (u32 w = 0, any = 0; w < REST_COUNT; w++) {
+    for (u32 k = 0; k < pn->nrest[w]; k++) {
+      if (!k) sb_fmt(b, "%s%s: [", any++ ? ", " : "rest: {", rest_name[w]);
+      sb_fmt(b, "%s%s", k ? ", " : "", sym_str(c, pn->axes[pn->rest[w][k] - 1].name));
+      if (k + 1 == pn->nrest[w]) sb_put(b, "]");
+    }
+    if (w + 1 == REST_COUNT && any) sb_put(b, "}\n");
+  }
+  if (pn->nrecompute) sb_put(b, "recompute:\n");
+  for (u32 i = 0; i < pn->nrecompute; i++) {
+    sb_put(b, "  - {");
+    put_instr(src, pn->recompute[i].fn, pn->recompute[i].instr, b);
+    sb_put(b, "}\n");
+  }
+  if (pn->split_backward) sb_put(b, "split-backward: true\n");
+  if (pn->send_stream.i) sb_fmt(b, "send-stream: %s\n", sym_str(c, pn->send_stream));
+  sb_put(b, "order:\n");
+  for (u32 i = 0; i < pn->nseqs; i++) {
+    sb_put(b, "  - \"");
+    put_sequence(b, &pn->seqs[i]);
+    sb_put(b, "\"\n");
+  }
+}
+
+// ---- reading ---------------------------------------------------------------------------------------------------
+typedef struct {
+  arena *a;
+  const prog *src;
+  ctx *c;
+  plan *pn;
+  bool failed;
+} reader;
+
+static void bad(reader *r, const ynode *at, const char *fmt, ...) PRINTF_LIKE(3, 4);
+static void bad(reader *r, const ynode *at, const char *fmt, ...) {
+  va_list ap;
+  va_start(ap, fmt);
+  char text[512];
+  vsnprintf(text, sizeof text, fmt, ap);
+  va_end(ap);
+  diag(r->c, E_PLAN, at ? at->at : (loc){0}, "%s", text);
+  r->failed = true;
+}
+
+static const ynode *want(reader *r, const ynode *y, const char *key, int kind) {
+  const ynode *v = yaml_get(y, key);
+  static const char *const kinds[] = {"a scalar", "a list", "a map"};
+  if (!v) bad(r, y, "`%s` is missing", key);
+  else if ((int)v->kind != kind) bad(r, v, "`%s` must be %s", key, kinds[kind]), v = NULL;
+  return v;
+}
+
+static i64 number(reader *r, const ynode *y, i64 least, i64 most) {
+  char *end;
+  errno = 0;
+  long long v = y && y->kind == Y_SCALAR ? strtoll(y->str, &end, 10) : 0;
+  if (!y || y->kind != Y_SCALAR || end == y->str || *end || errno || v < least || v > most) {
+    if (y) bad(r, y, "expected a number from %lld to %lld, found `%s`", (long long)least, (long long)most, y->kind == Y_SCALAR ? y->str : "...");
+    r->failed = true;
+    return least;
+  }
+  return v;
+}
+static i64 number_at(reader *r, const ynode *y, const char *key, i64 least, i64 most, i64 absent) {
+  const ynode *v = yaml_get(y, key);
+  if (v) return number(r, v, least, most);
+  if (absent < least) bad(r, y, "`%s` is missing", key);
+  return absent < least ? least : absent;
+}
+
+static u8 axis_of(reader *r, const ynode *y) {
+  if (!y || y->kind != Y_SCALAR) {
+    if (y) bad(r, y, "expected the name of an axis");
+    r->failed = true;
+    return 1;
+  }
+  for (u32 i = 0; i < r->pn->naxes; i++)
+    if (!strcmp(sym_str(r->c, r->pn->axes[i].name), y->str)) return (u8)(i + 1);
+  bad(r, y, "unknown axis `%s`", y->str);
+  return 1;
+}
+
+static void known_keys(reader *r, const ynode *y, const char *const *keys) {
+  for (u32 i = 0; y && y->kind == Y_MAP && i < y->n; i++) {
+    u32 k = 0;
+    while (keys[k] && strcmp(keys[k], y->key[i]->str)) k++;
+    if (!keys[k]) bad(r, y->key[i], "unknown key `%s`", y->key[i]->str);
+  }
+}
+
+static void read_axes(reader *r, const ynode *top, const char *key, bool temporal) {
+  const ynode *y = yaml_get(top, key);
+  if (!y) return;
+  if (y->kind != Y_MAP) {
+    bad(r, y, "`%s` must be a map from names to sizes", key);
+    return;
+  }
+  plan_axis *v = NEWN(r->a, plan_axis, r->pn->naxes + y->n + 1);
+  if (r->pn->naxes) memcpy(v, r->pn->axes, sizeof *v * r->pn->naxes);
+  r->pn->axes = v;
+  for (u32 i = 0; i < y->n; i++) {
+    if (r->pn->naxes >= AXES_MAX - 1) {
+      bad(r, y, "more than %d axes", AXES_MAX - 1);
+      return;
+    }
+    v[r->pn->naxes++] = (plan_axis){sym_of(r->c, y->key[i]->str), (u32)number(r, y->item[i], 1, 1 << 20), temporal};
+    if (temporal) r->pn->time = (u8)r->pn->naxes;
+  }
+  if (temporal && y->n > 1) bad(r, y, "at most one axis in time (microbatches)");
+}
+
+static void read_meshes(reader *r, const ynode *top) {
+  static const char *const keys[] = {"axes", "first", "ranks", NULL};
+  const ynode *y = want(r, top, "meshes", Y_MAP);
+  if (!y) return;
+  r->pn->nmeshes = y->n;
+  r->pn->meshes = ZNEWN(r->a, plan_mesh, y->n + 1);
+  for (u32 i = 0; i < y->n; i++) {
+    plan_mesh *m = &r->pn->meshes[i];
+    m->name = sym_of(r->c, y->key[i]->str);
+    known_keys(r, y->item[i], keys);
+    const ynode *ax = want(r, y->item[i], "axes", Y_SEQ), *ranks = yaml_get(y->item[i], "ranks");
+    if (!ax) continue;
+    if (ax->n > MESH_AXES) {
+      bad(r, ax, "more than %d axes in one mesh", MESH_AXES);
+      continue;
+    }
+    u64 size = 1;
+    for (u32 k = 0; k < ax->n; k++) {
+      m->axis[k] = axis_of(r, ax->item[k]);
+      size *= r->pn->naxes ? r->pn->axes[m->axis[k] - 1].size : 1;
+      if (size > 1u << 24) size = 1u << 24;
+      if (r->pn->naxes && r->pn->axes[m->axis[k] - 1].temporal) bad(r, ax->item[k], "an axis in time cannot be part of a mesh");
+    }
+    m->naxes = ax->n;
+    m->first = (u32)number_at(r, y->item[i], "first", 0, 1 << 24, 0);
+    if (!ranks) continue;
+    if (ranks->kind != Y_SEQ || ranks->n != size) {
+      bad(r, ranks, "expected a list of %llu ranks", (unsigned long long)size);
+      continue;
+    }
+    u32 *v = NEWN(r->a, u32, ranks->n);
+    for (u32 k = 0; k < ranks->n; k++) v[k] = (u32)number(r, ranks->item[k], 0, 1 << 24);
+    m->ranks = v, m->nranks = ranks->n;
+  }
+}
+
+static void read_segments(reader *r, const ynode *top) {
+  static const char *const keys[] = {"from", "to", "on", "at", NULL};
+  const ynode *y = want(r, top, "segments", Y_SEQ);
+  u32 nbody = func_get(r->src, r->src->main)->body.n;
+  if (!y) return;
+  if (!y->n || y->n > 4096) {
+    bad(r, y, "from 1 to 4096 segments, found %u", y->n);
+    return;
+  }
+  r->pn->nsegments = y->n;
+  r->pn->segments = ZNEWN(r->a, plan_segment, y->n);
+  for (u32 i = 0; i < y->n; i++) {
+    plan_segment *s = &r->pn->segments[i];
+    known_keys(r, y->item[i], keys);
+    s->from = (u32)number_at(r, y->item[i], "from", 1, nbody, 0);
+    s->to = (u32)number_at(r, y->item[i], "to", 1, nbody, 0);
+    const ynode *on = want(r, y->item[i], "on", Y_SCALAR), *at = yaml_get(y->item[i], "at");
+    if (!on) continue;
+    while (s->place.mesh < r->pn->nmeshes && strcmp(sym_str(r->c, r->pn->meshes[s->place.mesh].name), on->str)) s->place.mesh++;
+    if (s->place.mesh == r->pn->nmeshes) {
+      bad(r, on, "unknown mesh `%s`", on->str);
+      s->place.mesh = 0;
+    }
+    if (!at) continue;
+    if (at->kind != Y_MAP || at->n > MESH_AXES) {
+      bad(r, at, "`at` must be a map from axes to coordinates");
+      continue;
+    }
+    for (u32 k = 0; k < at->n && r->pn->naxes; k++) {
+      u8 ax = axis_of(r, at->key[k]);
+      s->place.fix[s->place.nfix++] = (plan_fix){ax, (u32)number(r, at->item[k], 0, r->pn->axes[ax - 1].size - 1)};
+    }
+  }
+}
+
+// {in: FUNCTION, instr: N, op: NAME}: an instruction of the model; op guards against a plan made for another model.
+static bool read_instr(reader *r, const ynode *y, func *f, u32 *no) {
+  const ynode *in = want(r, y, "in", Y_SCALAR), *op = yaml_get(y, "op");
+  if (!in) return false;
+  *f = func_find(r->src, sym_of(r->c, in->str));
+  if (!f->i) {
+    bad(r, in, "the model has no function `%s`", in->str);
+    return false;
+  }
+  const func_info *fi = func_get(r->src, *f);
+  *no = (u32)number_at(r, y, "instr", 1, fi->body.n, 0);
+  if (r->failed) return false;
+  const char *name = op_row_of(fi->body.v[*no - 1].op)->name;
+  if (op && (op->kind != Y_SCALAR || strcmp(op->str, name))) {
+    bad(r, op, "instruction %u of %s is %s, not %s: the plan was made for another model", *no, in->str, name, op->kind == Y_SCALAR ? op->str : "...");
+    return false;
+  }
+  return true;
+}
+
+static bool truth(reader *r, const ynode *y) {
+  if (!y) return false;
+  if (y->kind == Y_SCALAR && !strcmp(y->str, "true")) return true;
+  if (y->kind != Y_SCALAR || strcmp(y->str, "false")) bad(r, y, "expected true or false");
+  return false;
+}
+
+static void read_trans(reader *r, const ynode *top) {
+  static const char *const keys[] = {"input", "in", "instr", "op", "operand", "result", "dim", "axis", "stride", "weak", NULL};
+  const ynode *y = yaml_get(top, "trans");
+  if (!y) return;
+  if (y->kind != Y_SEQ) {
+    bad(r, y, "`trans` must be a list");
+    return;
+  }
+  const func_info *m = func_get(r->src, r->src->main);
+  r->pn->trans = ZNEWN(r->a, plan_trans, y->n + 1);
+  for (u32 i = 0; i < y->n; i++) {
+    const ynode *e = y->item[i], *input = yaml_get(e, "input");
+    plan_trans t = {.weak = truth(r, yaml_get(e, "weak"))};
+    known_keys(r, e, keys);
+    if (input && input->kind == Y_SCALAR) {
+      t.fn = r->src->main;
+      while (t.index < m->nparams && strcmp(sym_str(r->c, m->values.v[t.index + 1].name), input->str)) t.index++;
+      if (t.index == m->nparams) {
+        bad(r, input, "the model has no input `%s`", input->str);
+        continue;
+      }
+    } else {
+      if (!read_instr(r, e, &t.fn, &t.instr)) continue;
+      t.result = yaml_get(e, "result") != NULL;
+      t.index = (u32)number_at(r, e, t.result ? "result" : "operand", 0, 255, -1);
+    }
+    t.dim = (u8)number_at(r, e, "dim", 0, DIMS_MAX - 1, -1);
+    t.axis = axis_of(r, want(r, e, "axis", Y_SCALAR));
+    t.stride = number_at(r, e, "stride", 0, INT64_MAX, 0);
+    if (!t.instr && t.dim >= val_type(r->src, m, t.index + 1)->s.nd) bad(r, e, "input %s has no dimension %u", input->str, t.dim);
+    r->pn->trans[r->pn->ntrans++] = t;
+  }
+}
+
+// F0.0*4 (F0.4 B0.0)*28 B0.28*4
+typedef struct { const char *at; const ynode *y; VEC(task) out; u32 total; } tasks;
+
+static u32 digits(reader *r, tasks *t, u32 most) {
+  u32 v = 0, n = 0;
+  for (; *t->at >= '0' && *t->at <= '9'; t->at++, n++) v = v > most ? v : v * 10 + (u32)(*t->at - '0');
+  if (!n || v > most) bad(r, t->y, "expected a number up to %u at `%.12s`", most, t->at);
+  return v;
+}
+
+static void read_unit(reader *r, tasks *t) {
+  bool paren = *t->at == '(';
+  if (paren) t->at++;
+  u32 first = t->out.n;
+  do {
+    while (*t->at == ' ') t->at++;
+    const char *k = *t->at ? strchr(task_letters, *t->at) : NULL;
+    if (!k) {
+      bad(r, t->y, "expected a task like F0.3, B0.3 or W0.3 at `%.12s`", t->at);
+      return;
+    }
+    t->at++;
+    u32 sg = digits(r, t, 4095);
+    if (*t->at != '.') {
+      bad(r, t->y, "expected `.` and a microbatch at `%.12s`", t->at);
+      return;
+    }
+    t->at++;
+    u32 mb = digits(r, t, 1 << 20);
+    *vec_push(r->a, &t->out) = (task){(u16)sg, (u8)(k - task_letters), mb};
+    while (*t->at == ' ' && paren) t->at++;
+  } while (!r->failed && paren && *t->at != ')');
+  if (paren && *t->at == ')') t->at++;
+  u32 len = t->out.n - first, times = 1;
+  if (*t->at == '*') {
+    t->at++;
+    times = digits(r, t, 1 << 20);
+  }
+  if (r->failed) return;
+  if ((u64)len * times + t->out.n > 1u << 24) {
+    bad(r, t->y, "more than %u tasks", 1u << 24);
+    return;
+  }
+  for (u32 i = 1; i < times; i++)
+    for (u32 k = 0; k < len; k++) {
+      task u = t->out.v[first + (i - 1) * len + k];
+      u.mb++;
+      *vec_push(r->a, &t->out) = u;
+    }
+}
+
+static void read_order(reader *r, const ynode *top) {
+  const ynode *y = want(r, top, "order", Y_SEQ);
+  if (!y) return;
+  r->pn->nseqs = y->n;
+  r->pn->seqs = ZNEWN(r->a, task_seq, y->n + 1);
+  for (u32 i = 0; i < y->n && !r->failed; i++) {
+    if (y->item[i]->kind != Y_SCALAR) {
+      bad(r, y->item[i], "expected the tasks of one place as text");
+      return;
+    }
+    tasks t = {.at = y->item[i]->str, .y = y->item[i]};
+    for (;;) {
+      while (*t.at == ' ') t.at++;
+      if (!*t.at || r->failed) break;
+      read_unit(r, &t);
+    }
+    r->pn->seqs[i] = (task_seq){t.out.n, t.out.v};
+  }
+}
+
+static double real_at(reader *r, const ynode *y, const char *key, double absent) {
+  const ynode *v = yaml_get(y, key);
+  if (!v) return absent;
+  char *end;
+  double d = v->kind == Y_SCALAR ? strtod(v->str, &end) : 0;
+  if (v->kind != Y_SCALAR || end == v->str || *end || d != d) bad(r, v, "`%s` must be a number", key);
+  return d;
+}
+
+static void read_train(reader *r, const ynode *top) {
+  static const char *const keys[] = {"optimiser", "lr", "momentum", "beta1", "beta2", "eps", "weight-decay", NULL};
+  const ynode *y = yaml_get(top, "train");
+  if (!y) return;
+  known_keys(r, y, keys);
+  const ynode *kind = y->kind == Y_MAP ? want(r, y, "optimiser", Y_SCALAR) : NULL;
+  optimiser k;
+  if (!kind || !optim_find(kind->str, &k)) {
+    bad(r, kind ? kind : y, "`train` names an optimiser: sgd, momentum, adam or adamw");
+    return;
+  }
+  optim_opts *o = &r->pn->optim, d = optim_default(k);
+  *o = (optim_opts){k, real_at(r, y, "lr", d.lr), real_at(r, y, "momentum", d.momentum), real_at(r, y, "beta1", d.beta1), real_at(r, y, "beta2", d.beta2),
+                    real_at(r, y, "eps", d.eps), real_at(r, y, "weight-decay", d.weight_decay)};
+  r->pn->train = true;
+}
+
+static void read_rest(reader *r, const ynode *top) {
+  static const char *const keys[] = {"weights", "gradients", "states", NULL};
+  const ynode *y = yaml_get(top, "rest");
+  if (!y) return;
+  known_keys(r, y, keys);
+  for (u32 w = 0; w < REST_COUNT; w++) {
+    const ynode *v = yaml_get(y, rest_name[w]);
+    if (!v) continue;
+    if (v->kind != Y_SEQ || v->n > 4) {
+      bad(r, v, "expected a list of up to 4 axes");
+      continue;
+    }
+    for (u32 k = 0; k < v->n; k++) r->pn->rest[w][r->pn->nrest[w]++] = axis_of(r, v->item[k]);
+  }
+}
+
+static void read_recompute(reader *r, const ynode *top) {
+  const ynode *y = yaml_get(top, "recompute");
+  if (!y) return;
+  if (y->kind != Y_SEQ) {
+    bad(r, y, "`recompute` must be a list of instructions");
+    return;
+  }
+  r->pn->recompute = arena_alloc(r->a, sizeof *r->pn->recompute * (y->n + 1));
+  for (u32 i = 0; i < y->n; i++) {
+    func f;
+    u32 instr_no;
+    if (!read_instr(r, y->item[i], &f, &instr_no)) continue;
+    r->pn->recompute[r->pn->nrecompute].fn = f;
+    r->pn->recompute[r->pn->nrecompute++].instr = instr_no;
+  }
+}
+
+plan *plan_parse(arena *a, const prog *src, sym file, const char *text, size_t n) {
+  static const char *const keys[] = {"heddle-plan", "name", "train", "axes", "time", "meshes", "segments", "trans", "rest", "recompute", "split-backward", "send-stream", "order", NULL};
+  reader r = {a, src, src->c, NEW(a, plan), false};
+  const ynode *y = yaml_parse(src->c, a, file, text, n);
+  if (!y) return NULL;
+  if (y->kind != Y_MAP) {
+    bad(&r, y, "a plan is a map that starts with `heddle-plan: 1`");
+    return NULL;
+  }
+  known_keys(&r, y, keys);
+  number_at(&r, y, "heddle-plan", 1, 1, 0);
+  const ynode *name = yaml_get(y, "name"), *send = yaml_get(y, "send-stream");
+  if (name && name->kind == Y_SCALAR) r.pn->name = sym_of(r.c, name->str);
+  if (send && send->kind == Y_SCALAR) r.pn->send_stream = sym_of(r.c, send->str);
+  r.pn->split_backward = truth(&r, yaml_get(y, "split-backward"));
+  read_axes(&r, y, "axes", false);
+  read_axes(&r, y, "time", true);
+  if (!r.pn->naxes) bad(&r, y, "`axes` is missing");
+  if (r.failed) return NULL;
+  read_train(&r, y);
+  read_meshes(&r, y);
+  if (!r.failed) read_segments(&r, y);
+  if (!r.failed) read_trans(&r, y);
+  read_rest(&r, y);
+  read_recompute(&r, y);
+  read_order(&r, y);
+  return r.failed ? NULL : r.pn;
+}
