@@ -1,0 +1,529 @@
+// columns.c - a function at a place as columns for the engines. Not the engines, and not what anything costs.
+//
+// Idea: a value needs a slot only where somebody reads it on another stream than the one that made it,
+// because the reader's own clock covers everything made on its stream. So three passes over a body: forward,
+// on which streams every value was made; backward, which values need slots; forward again, the nodes. A call
+// becomes one node of the caller and columns of its own, kept by (function, place, which parameters may be
+// late, which results are waited for).
+#include "sim/internal.h"
+
+// Sets of streams as far as they matter: none, one (its id + 1), several.
+enum { NONE = 0, SEVERAL = 0xffff };
+static u16 both(u16 a, u16 b) { return a == b || !b ? a : !a ? b : SEVERAL; }
+// Must a reader on streams `at` wait for something made on streams `made`?
+static bool is_late(u16 made, u16 at) { return made && at && (made != at || made == SEVERAL); }
+
+// ---- what a function does with its parameters, wherever it is called
+// ---------------------------------------------- reads: streams that read a parameter. made: streams on which
+// a result is made inside. thru: parameters that a result passes on without work. touch: streams used.
+
+// Parameters that value v stands for, through views and calls that pass values on.
+static void trace_params(sim *s, const func_info *f, value v, u8 *param) {
+  u8 *seen = ZNEWN(s->tmp, u8, f->values.n);
+  u32 *stack = NEWN(s->tmp, u32, f->values.n), n = 0;
+  stack[n++] = v;
+  seen[v] = 1;
+  while (n) {
+    v = stack[--n];
+    if (v <= f->nparams) {
+      param[v - 1] = 1;
+      continue;
+    }
+    const instr *i = &f->body.v[f->values.v[v].def - 1];
+    const summary *callee = i->op == OP_call ? s->summaries[i->callee.i] : NULL;
+    if (!callee && !no_work(op_row_of(i->op))) continue;
+    u32 from = callee ? callee->thru_begin[v - i->res] : 0;
+    u32 to = callee ? callee->thru_begin[v - i->res + 1] : i->nopd;
+    for (u32 k = from; k < to; k++) {
+      value w = opd_of(f, i, callee ? callee->thru[k] : k);
+      if (!seen[w]) stack[n++] = w;
+      seen[w] = 1;
+    }
+  }
+}
+
+static u16 made_by_call(const func_info *f, const instr *i, u32 k, const summary *callee, const u16 *made) {
+  u16 m = callee->made[k];
+  for (u32 j = callee->thru_begin[k]; j < callee->thru_begin[k + 1]; j++)
+    m = both(m, made[opd_of(f, i, callee->thru[j])]);
+  return m;
+}
+
+// On which streams every value of f is made, given that of its parameters.
+static void forward_made(sim *s, const func_info *f, u16 *made) {
+  for (u32 k = 0; k < f->body.n; k++) {
+    const instr *i = &f->body.v[k];
+    u16 m = (u16)(i->strm + 1);
+    if (i->op == OP_call) {
+      for (u32 j = 0; j < i->nres; j++)
+        made[i->res + j] = made_by_call(f, i, j, s->summaries[i->callee.i], made);
+      continue;
+    }
+    if (no_work(op_row_of(i->op))) {
+      m = NONE;
+      for (u32 j = 0; j < i->nopd; j++) m = both(m, made[opd_of(f, i, j)]);
+    }
+    for (u32 j = 0; j < i->nres; j++) made[i->res + j] = m;
+  }
+}
+
+static const summary *summary_of(sim *s, func fn) {
+  if (s->summaries[fn.i]) return s->summaries[fn.i];
+  const func_info *f = func_get(s->p, fn);
+  for (u32 k = 0; k < f->body.n; k++)
+    if (f->body.v[k].op == OP_call) summary_of(s, f->body.v[k].callee);
+  summary *m = NEW(s->a, summary);
+  m->reads = ZNEWN(s->a, u16, f->nparams);
+  m->made = ZNEWN(s->a, u16, f->rets.n);
+  m->thru_begin = ZNEWN(s->a, u32, f->rets.n + 1);
+  arena_mark_t mark = arena_mark(s->tmp);
+  u16 *made = ZNEWN(s->tmp, u16, f->values.n), *rd = ZNEWN(s->tmp, u16, f->values.n);
+  forward_made(s, f, made);
+  for (u32 k = f->body.n; k-- > 0;) {
+    const instr *i = &f->body.v[k];
+    const summary *callee = i->op == OP_call ? s->summaries[i->callee.i] : NULL;
+    u16 at = (u16)(i->strm + 1);
+    if (callee)
+      at = callee->touch;
+    else if (no_work(op_row_of(i->op))) {
+      at = NONE;
+      for (u32 j = 0; j < i->nres; j++) at = both(at, rd[i->res + j]);
+    } else
+      m->touch = both(m->touch, at);
+    if (callee) m->touch = both(m->touch, callee->touch);
+    for (u32 j = 0; j < i->nopd; j++) {
+      u32 o = f->opds.v[i->opd + j];
+      u16 *r = &rd[o & OPD_VALUE];
+      *r = both(*r, callee && !(o & OPD_AFTER) ? callee->reads[j] : at);
+    }
+    for (u32 q = 0; callee && q < i->nres; q++)
+      for (u32 j = callee->thru_begin[q]; j < callee->thru_begin[q + 1]; j++) {
+        u16 *r = &rd[opd_of(f, i, callee->thru[j])];
+        *r = both(*r, rd[i->res + q]);
+      }
+  }
+  for (u32 k = 0; k < f->nparams; k++) m->reads[k] = rd[k + 1];
+  VEC(u32) thru = {0};
+  u8 *param = NEWN(s->tmp, u8, f->nparams);
+  for (u32 k = 0; k < f->rets.n; k++) {
+    m->made[k] = made[f->rets.v[k]];
+    memset(param, 0, f->nparams);
+    trace_params(s, f, f->rets.v[k], param);
+    for (u32 j = 0; j < f->nparams; j++)
+      if (param[j]) *vec_push(s->a, &thru) = j;
+    m->thru_begin[k + 1] = thru.n;
+  }
+  m->thru = thru.v;
+  arena_release(s->tmp, mark);
+  return s->summaries[fn.i] = m;
+}
+
+// ---- a body
+// ------------------------------------------------------------------------------------------------------ The
+// columns of one function at one place, for one pattern of late parameters and wanted results.
+typedef struct body {
+  u32 row;               // in sim.priced
+  const u8 *late, *want; // per parameter, per result
+  sim_cols c;
+} body;
+
+typedef struct {
+  u32 slot;
+  const uset *us;
+} entry; // the time of a value on a unit: slot + position of the unit
+
+typedef struct {
+  sim *s;
+  const func_info *f;
+  const priced *row;
+  const summary *const *sums;
+  u16 *made;
+  u8 *need;
+  u8 *late, *want; // patterns of the call at hand
+  value *root;     // the value whose slots hold the time of v
+  entry *at;       // of roots
+  u32 *clock_no;   // unit * nstreams + stream -> clock + 1
+  u32 *site_no;    // row of a callee -> latest site + 1
+  VEC(i64) dur;
+  VEC(u32) occ, in, out, ref, what;
+  VEC(u32) clock, clock_unit;
+  VEC(u8) clock_stream;
+  VEC(i64) busy;
+  VEC(sim_site) site;
+  VEC(const body *) site_body;
+  VEC(entry) wait, make; // of the instruction at hand
+  u32 nslot;
+  u64 nodes;
+  i64 total;
+  bool overflow, maps;
+} maker;
+
+static u32 clock_of(maker *m, u32 unit, u8 strm) { // its number
+  arena *a = m->s->a;
+  u32 *no = &m->clock_no[unit * m->s->nstreams + strm];
+  if (!*no) {
+    *vec_push(a, &m->clock) = m->nslot++;
+    *vec_push(a, &m->clock_unit) = unit;
+    *vec_push(a, &m->clock_stream) = strm;
+    *vec_push(a, &m->busy) = 0;
+    *no = m->clock.n;
+  }
+  return *no - 1;
+}
+
+static entry slots_for(maker *m, value v) {
+  entry e = {m->nslot, uset_of_type(m->s, m->f->values.v[v].ty, m->row->g)};
+  m->nslot += e.us->n;
+  m->root[v] = v;
+  return m->at[v] = e;
+}
+
+static void add_ref(maker *m, u32 slot) { *vec_push(m->s->a, &m->ref) = slot; }
+static u32 slot_on(entry e, u32 unit) { // 0: nobody waits for it there
+  u32 pos = e.us->pos[unit];
+  return pos ? e.slot + pos - 1 : 0;
+}
+
+// The references of a node are added in this order: occupied; node_waits; waited for; node_makes; made;
+// node_close.
+static void node_waits(maker *m) { *vec_push(m->s->a, &m->in) = m->ref.n; }
+static void node_makes(maker *m) { *vec_push(m->s->a, &m->out) = m->ref.n; }
+static void node_close(maker *m, i64 dur, u32 what) {
+  *vec_push(m->s->a, &m->dur) = dur;
+  *vec_push(m->s->a, &m->what) = what;
+  *vec_push(m->s->a, &m->occ) = m->ref.n;
+}
+static void add_time(maker *m, i64 dur) { m->overflow |= __builtin_add_overflow(m->total, dur, &m->total); }
+
+// ---- instructions
+// ------------------------------------------------------------------------------------------------- One node
+// of the instruction at hand, on some units.
+static void emit_node(maker *m, u8 strm, const u32 *unit, u32 n, i64 dur, u32 what) {
+  for (u32 k = 0; k < n; k++) {
+    u32 c = clock_of(m, unit[k], strm);
+    add_ref(m, m->clock.v[c]);
+    m->busy.v[c] += dur;
+    m->nodes += m->s->weight[unit[k]];
+  }
+  node_waits(m);
+  for (u32 j = 0; j < m->wait.n; j++)
+    for (u32 k = 0, slot; k < n; k++)
+      if ((slot = slot_on(m->wait.v[j], unit[k]))) add_ref(m, slot);
+  node_makes(m);
+  for (u32 j = 0; j < m->make.n; j++)
+    for (u32 k = 0, slot; k < n; k++)
+      if ((slot = slot_on(m->make.v[j], unit[k]))) add_ref(m, slot);
+  node_close(m, dur, what);
+}
+
+static void emit_instr(maker *m, const instr *i, u32 what) {
+  sim *s = m->s;
+  const event *e = &s->events.v[m->row->ev[what - 1]];
+  u16 here = (u16)(i->strm + 1);
+  m->wait.n = m->make.n = 0;
+  if (!s->one_stream) {
+    for (u32 k = 0; k < i->nopd; k++) {
+      value v = opd_of(m->f, i, k);
+      if (is_late(m->made[v], here)) *vec_push(s->tmp, &m->wait) = m->at[m->root[v]];
+    }
+    for (u32 k = 0; k < i->nres; k++)
+      if (m->need[i->res + k]) *vec_push(s->tmp, &m->make) = slots_for(m, i->res + k);
+  }
+  const place *pl = place_of(s, e->g);
+  const meeting *meet = e->meet;
+  i64 longest = e->dur;
+  for (u32 k = 0; e->per && k < pl->n; k++) longest = MAX(longest, e->per[k]);
+  add_time(m, longest);
+  if (!meet) {
+    for (u32 k = 0; k < pl->us->n; k++)
+      emit_node(m, i->strm, &pl->us->unit[k], 1, e->per ? e->per[pl->member[k]] : e->dur, what);
+    return;
+  }
+  for (u32 k = 0; k < meet->un; k++) {
+    u32 node = meet->unode[k], from = meet->mbegin[node], to = meet->mbegin[node + 1];
+    i64 dur = from < to && !e->per ? e->dur : 0; // nobody gives anything: nothing moves
+    for (u32 j = from; e->per && j < to; j++) dur = MAX(dur, e->per[meet->mem[j]]);
+    emit_node(m, i->strm, &meet->unit[meet->ubegin[k]], meet->ubegin[k + 1] - meet->ubegin[k], dur, what);
+  }
+}
+
+// Views and the like take no time: their results stand for their operands. Where they join several values,
+// somebody waits for all of them.
+static void emit_view(maker *m, const instr *i) {
+  bool needed = false, several = false;
+  value root = 0;
+  for (u32 k = 0; k < i->nres; k++) needed |= m->need[i->res + k];
+  if (!needed) return;
+  for (u32 k = 0; k < i->nopd; k++) {
+    value v = opd_of(m->f, i, k);
+    if (!m->made[v]) continue;
+    several |= root && root != m->root[v];
+    root = m->root[v];
+  }
+  for (u32 k = 0; k < i->nres; k++) {
+    m->root[i->res + k] = root;
+    if (!several) continue;
+    entry e = slots_for(m, i->res + k);
+    for (u32 u = 0; u < e.us->n; u++) {
+      node_waits(m);
+      for (u32 j = 0, slot; j < i->nopd; j++) {
+        value v = opd_of(m->f, i, j);
+        if (m->made[v] && (slot = slot_on(m->at[m->root[v]], e.us->unit[u]))) add_ref(m, slot);
+      }
+      node_makes(m);
+      add_ref(m, e.slot + u);
+      node_close(m, 0, 0);
+    }
+  }
+}
+
+// ---- calls
+// --------------------------------------------------------------------------------------------------------
+// Which results of this call are waited for, which arguments may come later than the clock that reads them.
+static void call_patterns(maker *m, const instr *i) {
+  const summary *callee = m->sums[i->callee.i];
+  u32 np = func_get(m->s->p, i->callee)->nparams;
+  for (u32 k = 0; k < np; k++) m->late[k] = is_late(m->made[opd_of(m->f, i, k)], callee->reads[k]);
+  for (u32 k = 0; k < i->nres; k++) {
+    if (!(m->want[k] = m->need[i->res + k])) continue;
+    for (u32 j = callee->thru_begin[k]; j < callee->thru_begin[k + 1]; j++)
+      if (m->made[opd_of(m->f, i, callee->thru[j])]) m->late[callee->thru[j]] = 1;
+  }
+}
+
+static const body *body_of(sim *s, u32 row, const u8 *late, const u8 *want, bool maps);
+
+static u32 site_of(maker *m, const instr *i, u32 row) {
+  const func_info *f = func_get(m->s->p, i->callee);
+  u32 *no = &m->site_no[row];
+  if (*no) {
+    const body *b = m->site_body.v[*no - 1];
+    if (memcmp(b->late, m->late, f->nparams) == 0 && memcmp(b->want, m->want, i->nres) == 0) return *no - 1;
+  }
+  const body *b = body_of(m->s, row, m->late, m->want, m->maps);
+  for (u32 k = 0; k < m->site.n; k++)
+    if (m->site_body.v[k] == b) {
+      *no = k + 1;
+      return k;
+    }
+  u32 *clock = NEWN(m->s->a, u32, b->c.nclock);
+  for (u32 k = 0; k < b->c.nclock; k++) {
+    u32 c = clock_of(m, b->c.clock_unit[k], b->c.clock_stream[k]); // may move m->clock
+    clock[k] = m->clock.v[c];
+  }
+  *vec_push(m->s->a, &m->site) = (sim_site){&b->c, clock};
+  *vec_push(m->s->a, &m->site_body) = b;
+  return (*no = m->site.n) - 1;
+}
+
+// Operands that the whole call waits for raise every clock that it uses: clocks never go back.
+static void emit_after(maker *m, const instr *i, const sim_site *st) {
+  u16 touch = m->sums[i->callee.i]->touch;
+  m->wait.n = 0;
+  for (u32 k = i->nopd; k-- > 0 && m->f->opds.v[i->opd + k] & OPD_AFTER;) {
+    value v = opd_of(m->f, i, k);
+    if (is_late(m->made[v], touch)) *vec_push(m->s->tmp, &m->wait) = m->at[m->root[v]];
+  }
+  for (u32 c = 0; m->wait.n && c < st->sub->nclock; c++) {
+    add_ref(m, st->clock[c]);
+    node_waits(m);
+    for (u32 j = 0, slot; j < m->wait.n; j++)
+      if ((slot = slot_on(m->wait.v[j], st->sub->clock_unit[c]))) add_ref(m, slot);
+    node_makes(m);
+    node_close(m, 0, 0);
+  }
+}
+
+static void emit_call(maker *m, const instr *i, u32 what) {
+  sim *s = m->s;
+  u32 row = m->row->ev[what - 1];
+  const func_info *f = func_get(s->p, i->callee);
+  if (!s->one_stream) call_patterns(m, i);
+  u32 no = site_of(m, i, row);
+  const sim_site *st = &m->site.v[no];
+  if (!s->one_stream) emit_after(m, i, st);
+  node_waits(m);
+  for (u32 k = 0; k < f->nparams; k++) {
+    if (!m->late[k]) continue;
+    const uset *us = uset_of_type(s, f->values.v[k + 1].ty, s->priced.v[row].g);
+    entry e = m->at[m->root[opd_of(m->f, i, k)]];
+    for (u32 u = 0; u < us->n; u++) add_ref(m, slot_on(e, us->unit[u]));
+  }
+  node_makes(m);
+  for (u32 k = 0; k < i->nres; k++) {
+    if (!m->want[k]) continue;
+    const uset *us = uset_of_type(s, f->values.v[f->rets.v[k]].ty, s->priced.v[row].g);
+    entry e = slots_for(m, i->res + k);
+    assert(e.us == us);
+    for (u32 u = 0; u < us->n; u++) add_ref(m, e.slot + u);
+  }
+  node_close(m, ~(i64)no, what);
+  add_time(m, st->sub->total);
+  m->nodes += st->sub->nodes;
+  for (u32 c = 0; c < st->sub->nclock; c++)
+    m->busy.v[m->clock_no[st->sub->clock_unit[c] * s->nstreams + st->sub->clock_stream[c]] - 1] +=
+        st->sub->busy[c];
+}
+
+// ---- whole bodies
+// ------------------------------------------------------------------------------------------------- Backward:
+// which values somebody waits for.
+static void backward_need(maker *m) {
+  const func_info *f = m->f;
+  for (u32 k = f->body.n; k-- > 0;) {
+    const instr *i = &f->body.v[k];
+    u16 here = (u16)(i->strm + 1);
+    if (i->op == OP_call) {
+      call_patterns(m, i);
+      here = m->sums[i->callee.i]->touch;
+      for (u32 j = 0; j < i->nopd; j++) {
+        u32 o = f->opds.v[i->opd + j];
+        if (o & OPD_AFTER ? is_late(m->made[o & OPD_VALUE], here) : m->late[j]) m->need[o & OPD_VALUE] = 1;
+      }
+    } else if (no_work(op_row_of(i->op))) {
+      bool needed = false;
+      for (u32 j = 0; j < i->nres; j++) needed |= m->need[i->res + j];
+      for (u32 j = 0; needed && j < i->nopd; j++) {
+        value v = opd_of(f, i, j);
+        if (m->made[v]) m->need[v] = 1;
+      }
+    } else
+      for (u32 j = 0; j < i->nopd; j++) {
+        value v = opd_of(f, i, j);
+        if (is_late(m->made[v], here)) m->need[v] = 1;
+      }
+  }
+}
+
+static void maker_init(maker *m, sim *s, u32 row, bool maps) {
+  const func_info *f = func_get(s->p, s->priced.v[row].f);
+  *m = (maker){.s = s, .f = f, .row = &s->priced.v[row], .sums = s->summaries, .maps = maps, .nslot = 1};
+  u32 nv = f->values.n, most = 0, mostr = 0;
+  for (u32 k = 0; k < f->body.n; k++) {
+    most = MAX(most, f->body.v[k].nopd);
+    mostr = MAX(mostr, f->body.v[k].nres);
+  }
+  m->late = ZNEWN(s->tmp, u8, most + 1);
+  m->want = ZNEWN(s->tmp, u8, mostr + 1);
+  m->clock_no = ZNEWN(s->tmp, u32, s->nunits * s->nstreams);
+  m->site_no = ZNEWN(s->tmp, u32, s->priced.n);
+  if (!s->one_stream) {
+    m->made = ZNEWN(s->tmp, u16, nv);
+    m->need = ZNEWN(s->tmp, u8, nv);
+    m->root = ZNEWN(s->tmp, value, nv);
+    m->at = NEWN(s->tmp, entry, nv);
+  }
+  u32 nodes = f->body.n + 8;
+  vec_reserve(s->a, &m->dur, nodes);
+  vec_reserve(s->a, &m->occ, nodes + 1);
+  vec_reserve(s->a, &m->in, nodes);
+  vec_reserve(s->a, &m->out, nodes);
+  vec_reserve(s->a, &m->what, nodes);
+  vec_reserve(s->a, &m->ref, nodes);
+  *vec_push(s->a, &m->occ) = 0;
+}
+
+static void finish(maker *m, body *b, const u32 *in, u32 nin, const u32 *out, u32 nout) {
+  arena *a = m->s->a;
+  u32 nc = m->clock.n;
+  u32 *pi = NEWN(a, u32, nc + nin), *po = NEWN(a, u32, nc + nout);
+  for (u32 k = 0; k < nc; k++) pi[k] = po[k] = m->clock.v[k];
+  for (u32 k = 0; k < nin; k++) pi[nc + k] = in[k];
+  for (u32 k = 0; k < nout; k++) po[nc + k] = out[k];
+  u64 frame = 0;
+  for (u32 k = 0; k < m->site.n; k++) {
+    const sim_cols *c = m->site.v[k].sub;
+    frame = MAX(frame, c->map ? (u64)c->map->nin + c->map->nvert + c->map->nout : c->nslot + c->frame);
+  }
+  b->c = (sim_cols){.n = m->dur.n,
+                    .nslot = m->nslot,
+                    .dur = m->dur.v,
+                    .occ = m->occ.v,
+                    .in = m->in.v,
+                    .out = m->out.v,
+                    .ref = m->ref.v,
+                    .nclock = nc,
+                    .nin = nc + nin,
+                    .nout = nc + nout,
+                    .port_in = pi,
+                    .port_out = po,
+                    .site = m->site.v,
+                    .nsite = m->site.n,
+                    .frame = frame,
+                    .nodes = m->nodes,
+                    .busy = m->busy.v,
+                    .total = m->total,
+                    .tag = m->row->f.i,
+                    .what = m->what.v,
+                    .clock_unit = m->clock_unit.v,
+                    .clock_stream = m->clock_stream.v};
+  if (m->overflow) m->s->overflow = true;
+  if (!m->s->o->timeline && !m->s->o->critical && !m->s->want_slack) return;
+  u32 *of = ZNEWN(a, u32, m->nslot);
+  for (u32 k = 0; k < nc; k++) of[m->clock.v[k]] = k + 1;
+  b->c.slot_clock = of;
+}
+
+static const body *body_new(sim *s, u32 row, const u8 *late, const u8 *want, bool maps) {
+  arena_mark_t mark = arena_mark(s->tmp);
+  maker m;
+  maker_init(&m, s, row, maps);
+  const func_info *f = m.f;
+  body *b = NEW(s->a, body);
+  *b =
+      (body){.row = row, .late = arena_dup(s->a, late, f->nparams), .want = arena_dup(s->a, want, f->rets.n)};
+  VEC(u32) in = {0}, out = {0};
+  if (!s->one_stream) {
+    for (u32 k = 0; k < f->nparams; k++) m.made[k + 1] = late[k] ? SEVERAL : NONE;
+    forward_made(s, f, m.made);
+    for (u32 k = 0; k < f->rets.n; k++) m.need[f->rets.v[k]] |= want[k];
+    backward_need(&m);
+    for (u32 k = 0; k < f->nparams; k++) {
+      if (!late[k]) continue;
+      entry e = slots_for(&m, k + 1);
+      for (u32 u = 0; u < e.us->n; u++) *vec_push(s->tmp, &in) = e.slot + u;
+    }
+  }
+  for (u32 k = 0; k < f->body.n; k++) {
+    const instr *i = &f->body.v[k];
+    if (i->op == OP_call)
+      emit_call(&m, i, k + 1);
+    else if (!no_work(op_row_of(i->op)))
+      emit_instr(&m, i, k + 1);
+    else if (!s->one_stream)
+      emit_view(&m, i);
+  }
+  for (u32 k = 0; k < f->rets.n; k++) {
+    if (!want[k]) continue;
+    value v = f->rets.v[k];
+    const uset *us = uset_of_type(s, f->values.v[v].ty, m.row->g);
+    for (u32 u = 0; u < us->n; u++) *vec_push(s->tmp, &out) = slot_on(m.at[m.root[v]], us->unit[u]);
+  }
+  finish(&m, b, in.v, in.n, out.v, out.n);
+  arena_release(s->tmp, mark);
+  return b;
+}
+
+static const body *body_of(sim *s, u32 row, const u8 *late, const u8 *want, bool maps) {
+  const func_info *f = func_get(s->p, s->priced.v[row].f);
+  u64 h = hash_bytes(want, f->rets.n, hash_bytes(late, f->nparams, row));
+  for (u32 it = 0, id; hmap_next(&s->body_map, h, &it, &id);) {
+    const body *b = s->bodies.v[id];
+    if (b->row == row && memcmp(b->late, late, f->nparams) == 0 && memcmp(b->want, want, f->rets.n) == 0)
+      return b;
+  }
+  body *b = (body *)body_new(s, row, late, want, maps);
+  if (maps) b->c.map = sim_map_new(s->a, s->tmp, &b->c);
+  hmap_add(s->a, &s->body_map, h, s->bodies.n);
+  *vec_push(s->a, &s->bodies) = b;
+  return b;
+}
+
+const sim_cols *columns_of_main(sim *s, bool maps) {
+  const func_info *f = func_get(s->p, s->p->main);
+  s->summaries = ZNEWN(s->a, const summary *, s->p->funcs.n);
+  for (u32 k = 0; k < f->body.n && !s->one_stream; k++)
+    if (f->body.v[k].op == OP_call) summary_of(s, f->body.v[k].callee);
+  u8 *nothing = ZNEWN(s->a, u8, MAX(f->nparams, f->rets.n) + 1);
+  return &body_new(s, 1, nothing, nothing, maps)->c;
+}

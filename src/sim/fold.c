@@ -1,0 +1,122 @@
+// fold.c - ranks that cannot differ become one unit: partition refinement. Not the simulation itself.
+//
+// Idea: ranks are equal at first if they take part in the same groups, at the same prices and with pieces of
+// the same size; then, until nothing changes, ranks part whose communications meet different classes.
+// Everything is computed on functions and places, never on the unrolled program: a class of ranks executes
+// the same instructions in the same order because a group's members do.
+//
+// A class is named by a 64-bit hash of what distinguishes it.
+#include "sim/internal.h"
+
+// Numbers classes by first occurrence. Returns how many.
+static u32 number_classes(sim *s, const u64 *sig, u32 *class_of) {
+  arena_mark_t m = arena_mark(s->tmp);
+  hmap known = {0};
+  u32 n = 0;
+  for (u32 r = 0; r < s->nranks; r++) {
+    u32 id = hmap_get(&known, sig[r]);
+    if (!id) hmap_add(s->tmp, &known, sig[r], id = ++n);
+    class_of[r] = id - 1;
+  }
+  arena_release(s->tmp, m);
+  return n;
+}
+
+static void split_by_group(sim *s, u64 *sig, u32 g) {
+  const place *pl = s->places.v[g];
+  for (u32 k = 0; k < pl->n; k++) sig[pl->rank[k]] = hash_u64(sig[pl->rank[k]], g + 1);
+}
+
+typedef struct {
+  sim *s;
+  u64 *sig;
+  u8 *group_seen; // by group
+  u32 *row_seen;  // by type: the latest row that has seen it
+  hmap even;      // types and groups with uneven pieces that are done
+} splitter;
+
+// Groups that values live on, and pieces of different size.
+static void split_by_type(splitter *x, type t, group call) {
+  sim *s = x->s;
+  const type_info *ti = type_get(s->p, t);
+  for (u32 k = 0; k < ti->n; k++) split_by_type(x, ti->elem[k], call);
+  if (ti->tuple) return;
+  group g = resolve(ti->g, call);
+  const place *pl = place_of(s, g);
+  if (!x->group_seen[g.i]) split_by_group(s, x->sig, g.i);
+  x->group_seen[g.i] = 1;
+  if (layout_is_even(s->p->sp, ti->lay)) return;
+  u64 key = hash_u64((u64)t.i << 32 | g.i, 5);
+  if (hmap_get(&x->even, key)) return;
+  hmap_add(s->tmp, &x->even, key, 1);
+  for (u32 k = 0; k < pl->n; k++)
+    x->sig[pl->rank[k]] = hash_u64(x->sig[pl->rank[k]] ^ key, (u64)local_bytes(s, ti, g, k));
+}
+
+static void split_by_values(splitter *x, u32 row) {
+  const priced *pr = &x->s->priced.v[row];
+  const func_info *f = func_get(x->s->p, pr->f);
+  for (u32 v = 1; v < f->values.n; v++) {
+    type t = f->values.v[v].ty;
+    if (x->row_seen[t.i] != row) split_by_type(x, t, pr->g);
+    x->row_seen[t.i] = row;
+  }
+}
+
+static void split_by_prices(sim *s, u64 *sig) {
+  for (u32 k = 1; k < s->events.n; k++) {
+    const event *e = &s->events.v[k];
+    if (!e->per) continue;
+    const place *pl = place_of(s, e->g);
+    for (u32 j = 0; j < pl->n; j++) sig[pl->rank[j]] = hash_u64(sig[pl->rank[j]] ^ k, (u64)e->per[j]);
+  }
+}
+
+static void split_by_peers(sim *s, u64 *sig, const u32 *class_of) {
+  for (u32 k = 0; k < s->meetings.n; k++) {
+    const meeting *m = s->meetings.v[k].m;
+    for (u32 j = 0; j < m->n; j++) {
+      u64 who = 0; // of a set with repetitions: order does not matter
+      for (u32 q = m->begin[j]; q < m->begin[j + 1]; q++) who += hash_u64(class_of[m->rank[q]], 7);
+      for (u32 q = m->begin[j]; q < m->begin[j + 1]; q++)
+        sig[m->rank[q]] = hash_u64(sig[m->rank[q]] ^ k, who);
+    }
+  }
+}
+
+void fold_ranks(sim *s, bool fold) {
+  arena_mark_t mark = arena_mark(s->tmp);
+  u32 *unit_of = NEWN(s->a, u32, s->nranks), *stage_of = NEWN(s->a, u32, s->nranks);
+  splitter x = {.s = s, .sig = ZNEWN(s->tmp, u64, s->nranks)};
+  x.group_seen = ZNEWN(s->tmp, u8, group_count(s->p->sp) + 1);
+  x.row_seen = ZNEWN(s->tmp, u32, s->p->types.n);
+  split_by_values(&x, 1);
+  const func_info *f = func_get(s->p, s->p->main);
+  for (u32 k = 0; k < f->body.n; k++) {
+    group g = resolve(f->body.v[k].g, s->main_group);
+    if (x.group_seen[g.i]) continue;
+    place_of(s, g);
+    split_by_group(s, x.sig, g.i);
+    x.group_seen[g.i] = 1;
+  }
+  s->nstages = number_classes(s, x.sig, stage_of);
+  s->stage_of_rank = stage_of;
+  if (fold) {
+    for (u32 k = 2; k < s->priced.n; k++) split_by_values(&x, k);
+    for (u32 k = 0; k < s->places.n; k++)
+      if (s->places.v[k] && !x.group_seen[k]) split_by_group(s, x.sig, k);
+    split_by_prices(s, x.sig);
+    u32 n = 0;
+    for (u32 now; (now = number_classes(s, x.sig, unit_of)) != n; n = now) split_by_peers(s, x.sig, unit_of);
+    s->nunits = n;
+  } else {
+    for (u32 r = 0; r < s->nranks; r++) unit_of[r] = r;
+    s->nunits = s->nranks;
+  }
+  u32 *weight = ZNEWN(s->a, u32, s->nunits);
+  for (u32 r = 0; r < s->nranks; r++) weight[unit_of[r]]++;
+  s->unit_of_rank = unit_of;
+  s->weight = weight;
+  arena_release(s->tmp, mark);
+  place_units(s);
+}

@@ -1,0 +1,118 @@
+// internal.h - what the files of sim/ share: a program prepared for simulation. Others include sim/sim.h.
+//
+// place.c: where instructions run, who meets whom in a communication. price.c: durations of every distinct
+// instruction. fold.c: ranks to units. columns.c: a function at a place as columns. flat.c, map.c,
+// critical.c: the engines, which do not include this file. bytes.c: memory. run.c: the whole.
+#ifndef HEDDLE_SIM_INTERNAL_H
+#define HEDDLE_SIM_INTERNAL_H
+#include "sim/sim.h"
+
+typedef struct {
+  u32 n;
+  const u32 *unit;
+  const u32 *pos;
+} uset; // pos[unit] = index + 1; 0 = not in it
+typedef struct {
+  group g;
+  u32 n;
+  const u32 *rank;   // member -> rank
+  const uset *us;    // units, in order of first member
+  const u32 *member; // of every unit in us: its first member
+} place;
+
+// Who meets whom. Node i of a communication occupies ranks rank[begin[i]..begin[i+1]); its duration is the
+// largest over the members mem[mbegin[i]..mbegin[i+1]) of the instruction's group.
+typedef struct {
+  u32 n;
+  const u32 *begin, *rank, *mbegin, *mem;
+  u32 un;                           // the same over units (after folding): distinct sets of them
+  const u32 *ubegin, *unit, *unode; // unode: the node that stands for it
+} meeting;
+
+typedef struct {
+  bool send;
+  u32 naxes;
+  const u8 *axes;
+  u32 key[4];
+  meeting *m;
+} meeting_row;
+
+// One distinct instruction at one place with its price.
+typedef struct {
+  const u32 *key; // opcode, attributes, place, types
+  u32 nkey;
+  group g;
+  i64 dur;        // if per is NULL
+  const i64 *per; // per member of g
+  meeting *meet;  // NULL: every member for itself
+} event;
+
+// One function at one place: the event of every instruction; for calls the number of the callee's row.
+typedef struct {
+  func f;
+  group g;
+  u32 *ev;
+} priced;
+
+typedef struct { // of a function, anywhere; see columns.c
+  u16 *reads, *made, touch;
+  u32 *thru_begin, *thru;
+} summary;
+
+struct body;
+typedef struct sim {
+  ctx *c;
+  arena *a;   // results and everything that is kept while simulating
+  arena *tmp; // a stack
+  const prog *p;
+  const sim_opts *o;
+  sim_cost *cost;
+  void *cost_arg;
+  bool intern; // prices depend on the event key only
+  bool want_slack;
+  bool overflow;   // durations add up to more than fits
+  bool one_stream; // then nothing ever waits for a value
+  group main_group;
+  u32 nranks, nunits, nstreams, nstages;
+  const u32 *unit_of_rank, *stage_of_rank, *weight; // weight: ranks of a unit
+  VEC(place *) places;                              // by group id
+  VEC(uset *) usets;
+  hmap uset_map;
+  VEC(meeting_row) meetings;
+  hmap meeting_map;
+  VEC(event) events; // [0] unused
+  hmap event_map;
+  VEC(priced) priced; // [0] unused; 1 = main
+  hmap priced_map;
+  const summary **summaries; // by function
+  VEC(struct body *) bodies;
+  hmap body_map;
+  i64 *ps; // room for one price per rank
+} sim;
+
+// place.c
+place *place_of(sim *s, group g); // ranks only until place_units has run
+void place_units(sim *s);         // after unit_of_rank is known
+const uset *uset_of_type(sim *s, type t,
+                         group g); // units that hold a value of this type in a function called on g
+static inline group resolve(group own, group call) { return own.i ? own : call; }
+i64 local_bytes(sim *s, const type_info *t, group g, u32 member); // of a tensor on one member, not rounded
+bool meets(opcode op); // a communication that its members do together
+meeting *meeting_of(sim *s, const func_info *f, const instr *i, group g);
+
+// price.c: false and a diagnostic if something has no price
+bool price_program(sim *s);
+static inline bool no_work(const op_row *r) { return r->flags & (OPF_VIEW | OPF_META); }
+
+// fold.c
+void fold_ranks(sim *s, bool fold);
+
+// columns.c: the columns of main; those of its callees with maps if `maps`
+const sim_cols *columns_of_main(sim *s, bool maps);
+
+// timeline.c: the columns run flat into events
+trace *timeline_of(sim *s, const sim_cols *c);
+
+// bytes.c
+void bytes_run(sim *s, sim_result *r);
+#endif

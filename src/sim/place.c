@@ -1,0 +1,357 @@
+// place.c - where instructions run and who meets whom: groups as ranks and units, communications as meetings.
+// Not what anything costs (price.c).
+//
+// Idea: a collective over some axes is one meeting for each subgroup. A send is one meeting for each set of
+// members that exchange something: where source and target hold the same pieces member k meets member k, else
+// the graph "shares an element" is cut into its connected components. A rank that both sends and receives
+// joins its meetings.
+#include "sim/internal.h"
+
+// ---- unit sets
+// -------------------------------------------------------------------------------------------------
+static const uset *uset_intern(sim *s, const u32 *unit, u32 n) {
+  u64 h = hash_bytes(unit, n * sizeof *unit, n);
+  for (u32 it = 0, id; hmap_next(&s->uset_map, h, &it, &id);) {
+    const uset *u = s->usets.v[id];
+    if (u->n == n && memcmp(u->unit, unit, n * sizeof *unit) == 0) return u;
+  }
+  uset *u = NEW(s->a, uset);
+  u32 *pos = ZNEWN(s->a, u32, s->nunits);
+  for (u32 k = 0; k < n; k++) pos[unit[k]] = k + 1;
+  *u = (uset){n, arena_dup(s->a, unit, n * sizeof *unit), pos};
+  hmap_add(s->a, &s->uset_map, h, s->usets.n);
+  *vec_push(s->a, &s->usets) = u;
+  return u;
+}
+
+static void place_set_units(sim *s, place *pl) {
+  arena_mark_t m = arena_mark(s->tmp);
+  u32 *unit = NEWN(s->tmp, u32, pl->n), *member = NEWN(s->a, u32, pl->n), n = 0;
+  u8 *seen = ZNEWN(s->tmp, u8, s->nunits);
+  for (u32 k = 0; k < pl->n; k++) {
+    u32 u = s->unit_of_rank[pl->rank[k]];
+    if (seen[u]) continue;
+    seen[u] = 1;
+    unit[n] = u;
+    member[n++] = k;
+  }
+  pl->us = uset_intern(s, unit, n);
+  pl->member = member;
+  arena_release(s->tmp, m);
+}
+
+place *place_of(sim *s, group g) {
+  static const u32 rank0 = 0;
+  while (s->places.n <= g.i) *vec_push(s->a, &s->places) = NULL;
+  place *pl = s->places.v[g.i];
+  if (pl) return pl;
+  pl = s->places.v[g.i] = NEW(s->a, place);
+  *pl = (place){.g = g, .n = 1, .rank = &rank0};
+  if (g.i) {
+    const group_info *gi = group_get(s->p->sp, g);
+    pl->n = gi->nranks;
+    pl->rank = gi->ranks;
+  }
+  if (s->unit_of_rank) place_set_units(s, pl);
+  return pl;
+}
+
+const uset *uset_of_type(sim *s, type t, group g) {
+  const type_info *ti = type_get(s->p, t);
+  if (!ti->tuple) return place_of(s, resolve(ti->g, g))->us;
+  arena_mark_t m = arena_mark(s->tmp);
+  const uset *all = NULL;
+  for (u32 k = 0; k < ti->n; k++) {
+    const uset *e = uset_of_type(s, ti->elem[k], g);
+    if (!all || !all->n) all = e;
+    if (all == e) continue;
+    u32 *unit = NEWN(s->tmp, u32, all->n + e->n), n = all->n;
+    memcpy(unit, all->unit, n * sizeof *unit);
+    for (u32 j = 0; j < e->n; j++)
+      if (!all->pos[e->unit[j]]) unit[n++] = e->unit[j];
+    all = uset_intern(s, unit, n);
+  }
+  arena_release(s->tmp, m);
+  return all ? all : place_of(s, g)->us;
+}
+
+i64 local_bytes(sim *s, const type_info *t, group g, u32 member) {
+  coords at = {0};
+  i64 dims[DIMS_MAX], n = dtype_bytes(t->s.t);
+  bool even = layout_is_even(s->p->sp, t->lay);
+  if (!even && g.i) coords_of(s->p->sp, g, member, NULL, &at);
+  layout_local_dims(s->p->sp, t->lay, t->s.nd, t->s.dim, even ? NULL : &at, dims);
+  for (u32 d = 0; d < t->s.nd; d++) n *= dims[d];
+  return n;
+}
+
+// ---- meetings
+// --------------------------------------------------------------------------------------------------
+bool meets(opcode op) {
+  return op_row_of(op)->flags & OPF_COMM && op != OP_shard && op != OP_partial && op != OP_copy;
+}
+
+static meeting *meet_over(sim *s, group g, const u8 *axes, u32 naxes) {
+  const place *pl = place_of(s, g);
+  meeting *m = NEW(s->a, meeting);
+  u32 *begin = NEWN(s->a, u32, pl->n + 1), *mem = NEWN(s->a, u32, pl->n), *rank = NEWN(s->a, u32, pl->n);
+  u32 *offset = NEWN(s->tmp, u32, pl->n), at = 0;
+  u32 n = g.i && naxes ? group_offsets(s->p->sp, g, axes, naxes, offset, pl->n) : 0;
+  for (u32 k = 0; k < pl->n; k++) {
+    if (n && group_lead(s->p->sp, g, k, axes, naxes) != k) continue;
+    begin[m->n++] = at;
+    if (!n) // no axes named: all members
+      for (; at < pl->n; at++) mem[at] = at;
+    for (u32 j = 0; j < n; j++) mem[at++] = k + offset[j];
+    if (!n) break;
+  }
+  begin[m->n] = at;
+  for (u32 k = 0; k < at; k++) rank[k] = pl->rank[mem[k]];
+  m->begin = m->mbegin = begin;
+  m->rank = rank;
+  m->mem = mem;
+  return m;
+}
+
+// Which cells of one dimension the members of a group hold. A cell is a stretch that no piece cuts.
+typedef struct {
+  u32 words;
+  u64 *bits;
+  const u32 *combo;
+} holding; // of member k: bits + combo[k] * words
+
+static i64 cell_size(sim *s, layout l, u8 dim, i64 cell) {
+  const layout_info *li = layout_get(s->p->sp, l);
+  for (u32 k = 0; k < li->nsplit; k++) {
+    const lay_split *sp = &li->split[k];
+    if (sp->dim != dim) continue;
+    if (!sp->table)
+      cell = gcd_i64(cell, sp->stride);
+    else {
+      const pieces_info *pi = pieces_get(s->p->sp, (pieces){sp->table});
+      for (u32 j = 0; j < 2 * pi->begin[pi->npieces]; j++)
+        if (pi->bound[j]) cell = gcd_i64(cell, pi->bound[j]);
+    }
+  }
+  return cell;
+}
+
+static holding holding_of(sim *s, group g, layout l, u8 dim, i64 extent, i64 cell, const coords *at) {
+  const place *pl = place_of(s, g);
+  const layout_info *li = layout_get(s->p->sp, l);
+  u32 *combo = NEWN(s->tmp, u32, pl->n), ncombo = 0;
+  const coords **of = NEWN(s->tmp, const coords *, pl->n);
+  for (u32 k = 0; k < pl->n; k++) {
+    u32 j = 0;
+    for (bool same = false; j < ncombo; j++) {
+      same = true;
+      for (u32 q = 0; q < li->nsplit && same; q++)
+        same = li->split[q].dim != dim || of[j]->at[li->split[q].axis] == at[k].at[li->split[q].axis];
+      if (same) break;
+    }
+    if (j == ncombo) of[ncombo++] = &at[k];
+    combo[k] = j;
+  }
+  holding h = {.words = (u32)ceil_div(extent / cell, 64), .combo = combo};
+  h.bits = ZNEWN(s->tmp, u64, (size_t)h.words * ncombo);
+  i64 *index = NEWN(s->tmp, i64, extent);
+  for (u32 j = 0; j < ncombo; j++) {
+    i64 n = layout_index(s->p->sp, l, dim, extent, of[j], index);
+    for (i64 k = 0; k < n; k++) {
+      u64 c = (u64)(index[k] / cell);
+      h.bits[(size_t)j * h.words + c / 64] |= (u64)1 << c % 64;
+    }
+  }
+  return h;
+}
+
+static const u64 *held(const holding *h, u32 member) { return h->bits + (size_t)h->combo[member] * h->words; }
+
+static coords *coords_of_all(sim *s, group g) {
+  const place *pl = place_of(s, g);
+  coords *c = ZNEWN(s->tmp, coords, pl->n);
+  if (g.i)
+    for (u32 k = 0; k < pl->n; k++) coords_of(s->p->sp, g, k, NULL, &c[k]);
+  return c;
+}
+
+// Do both sides hold the same pieces, member by member, because layout and coordinates are the same?
+static bool same_places(sim *s, layout from, layout to, const coords *src, const coords *dst, u32 n) {
+  if (from.i != to.i) return false;
+  const layout_info *li = layout_get(s->p->sp, from);
+  for (u32 k = 0; k < n; k++) {
+    for (u32 q = 0; q < li->nsplit; q++)
+      if (src[k].at[li->split[q].axis] != dst[k].at[li->split[q].axis]) return false;
+    for (u32 q = 0; q < li->npart; q++)
+      if (src[k].at[li->part[q].axis] != dst[k].at[li->part[q].axis]) return false;
+  }
+  return true;
+}
+
+static u32 root_of(u32 *up, u32 k) {
+  while (up[k] != k) k = up[k] = up[up[k]];
+  return k;
+}
+static void unite(u32 *up, u32 a, u32 b) {
+  a = root_of(up, a);
+  b = root_of(up, b);
+  up[MAX(a, b)] = MIN(a, b);
+}
+
+// Unites members that share an element. Sources are 0..ns-1, targets ns..ns+nt-1.
+static void unite_sharing(sim *s, const type_info *from, const type_info *to, group gs, group gt,
+                          const coords *cs, const coords *ct, u32 *up) {
+  u32 ns = place_of(s, gs)->n, nt = place_of(s, gt)->n, nd = from->s.nd;
+  holding hs[DIMS_MAX], ht[DIMS_MAX];
+  bool pairwise = ns == nt;
+  for (u32 d = 0; d < nd; d++) {
+    i64 extent = from->s.dim[d], cell = cell_size(s, to->lay, (u8)d, cell_size(s, from->lay, (u8)d, extent));
+    hs[d] = holding_of(s, gs, from->lay, (u8)d, extent, MAX(cell, 1), cs);
+    ht[d] = holding_of(s, gt, to->lay, (u8)d, extent, MAX(cell, 1), ct);
+    for (u32 k = 0; k < ns && pairwise; k++)
+      pairwise = memcmp(held(&hs[d], k), held(&ht[d], k), hs[d].words * sizeof(u64)) == 0;
+  }
+  for (u32 i = 0; i < ns; i++)
+    for (u32 j = pairwise ? i : 0; j < (pairwise ? i + 1 : nt); j++) {
+      bool meet = true;
+      for (u32 d = 0; d < nd && meet; d++) {
+        const u64 *x = held(&hs[d], i), *y = held(&ht[d], j);
+        meet = false;
+        for (u32 w = 0; w < hs[d].words && !meet; w++) meet = x[w] & y[w];
+      }
+      if (meet) unite(up, i, ns + j);
+    }
+}
+
+static meeting *meet_send(sim *s, type from, type to, group gs, group gt) {
+  const place *ps = place_of(s, gs), *pt = place_of(s, gt);
+  const type_info *fi = type_get(s->p, from), *ti = type_get(s->p, to);
+  u32 ns = ps->n, n = ns + pt->n;
+  u32 *up = NEWN(s->tmp, u32, n), *by_rank = ZNEWN(s->tmp, u32, s->nranks);
+  for (u32 k = 0; k < n; k++) up[k] = k;
+  coords *cs = coords_of_all(s, gs), *ct = coords_of_all(s, gt);
+  if (fi->tuple || (ns == pt->n && same_places(s, fi->lay, ti->lay, cs, ct, ns)))
+    for (u32 k = 0; k < MIN(ns, pt->n); k++) unite(up, k, ns + k);
+  else
+    unite_sharing(s, fi, ti, gs, gt, cs, ct, up);
+  for (u32 k = 0; k < n; k++) { // a rank on both sides
+    u32 r = k < ns ? ps->rank[k] : pt->rank[k - ns];
+    if (by_rank[r])
+      unite(up, by_rank[r] - 1, k);
+    else
+      by_rank[r] = k + 1;
+  }
+  meeting *m = NEW(s->a, meeting);
+  u32 *begin = NEWN(s->a, u32, n + 1), *rank = NEWN(s->a, u32, n);
+  u32 *mbegin = NEWN(s->a, u32, n + 1), *mem = NEWN(s->a, u32, ns), nr = 0, nm = 0;
+  u32 *next = NEWN(s->tmp, u32, n),
+      *last = NEWN(s->tmp, u32, n); // members of a component as a list, in order
+  for (u32 k = 0; k < n; k++) {
+    u32 r = root_of(up, k);
+    next[k] = n;
+    if (r != k) next[last[r]] = k;
+    last[r] = k;
+  }
+  for (u32 k = 0; k < n; k++) {
+    if (up[k] != k) continue;
+    begin[m->n] = nr;
+    mbegin[m->n++] = nm;
+    bool target = false;
+    for (u32 j = k; j < n; j = next[j]) target |= j >= ns;
+    for (u32 j = k; j < n; j = next[j]) {
+      u32 r = j < ns ? ps->rank[j] : pt->rank[j - ns];
+      if (by_rank[r] == j + 1) rank[nr++] = r;
+      if (j < ns && target) mem[nm++] = j;
+    }
+  }
+  begin[m->n] = nr;
+  mbegin[m->n] = nm;
+  m->begin = begin;
+  m->rank = rank;
+  m->mbegin = mbegin;
+  m->mem = mem;
+  return m;
+}
+
+meeting *meeting_of(sim *s, const func_info *f, const instr *i, group g) {
+  u32 key[4] = {g.i, i->at.i, 0, 0};
+  type from = {0}, to = {0};
+  const attr *over = NULL;
+  u64 h;
+  if (i->op == OP_send) {
+    from = f->values.v[opd_of(f, i, 0)].ty;
+    to = f->values.v[i->res].ty;
+    key[1] = resolve(type_get(s->p, to)->g, g).i;
+    key[2] = from.i;
+    key[3] = to.i;
+    h = hash_bytes(key, sizeof key, 1);
+  } else {
+    over = attr_get(attrs_get(s->p, i->at), A_over);
+    h = hash_u64(g.i, 2);
+    if (over) h = hash_bytes(over->u.axes, over->n, h);
+  }
+  for (u32 it = 0, id; hmap_next(&s->meeting_map, h, &it, &id);) {
+    const meeting_row *r = &s->meetings.v[id];
+    if (i->op == OP_send ? r->send && memcmp(r->key, key, sizeof key) == 0
+                         : !r->send && r->key[0] == g.i && r->naxes == (over ? over->n : 0) &&
+                               (!over || memcmp(r->axes, over->u.axes, over->n) == 0))
+      return r->m;
+  }
+  arena_mark_t mark = arena_mark(s->tmp);
+  meeting_row row = {.send = i->op == OP_send};
+  memcpy(row.key, key, sizeof key);
+  if (row.send)
+    row.m = meet_send(s, from, to, resolve(type_get(s->p, from)->g, g), (group){key[1]});
+  else {
+    row.naxes = over ? over->n : 0;
+    row.axes = over ? over->u.axes : NULL;
+    row.m = meet_over(s, g, row.axes, row.naxes);
+  }
+  arena_release(s->tmp, mark);
+  hmap_add(s->a, &s->meeting_map, h, s->meetings.n);
+  *vec_push(s->a, &s->meetings) = row;
+  return row.m;
+}
+
+// Meetings of units: those with the same set of units are one.
+static void meeting_set_units(sim *s, meeting *m) {
+  arena_mark_t mark = arena_mark(s->tmp);
+  u32 total = m->begin[m->n];
+  u32 *ubegin = NEWN(s->a, u32, m->n + 1), *unit = NEWN(s->a, u32, total), *unode = NEWN(s->a, u32, m->n);
+  u32 *seen = ZNEWN(s->tmp, u32, s->nunits), at = 0;
+  hmap known = {0};
+  m->un = ubegin[0] = 0;
+  for (u32 k = 0; k < m->n; k++) {
+    u32 n = 0;
+    u64 h = 0;
+    for (u32 j = m->begin[k]; j < m->begin[k + 1]; j++) {
+      u32 u = s->unit_of_rank[m->rank[j]];
+      if (seen[u] == k + 1) continue;
+      seen[u] = k + 1;
+      unit[at + n++] = u;
+      h += hash_u64(u, 1);
+    }
+    bool dup = false;
+    if (s->nunits < s->nranks)
+      for (u32 it = 0, j; !dup && hmap_next(&known, h, &it, &j);) {
+        dup = ubegin[j + 1] - ubegin[j] == n;
+        for (u32 q = ubegin[j]; q < ubegin[j + 1] && dup; q++) dup = seen[unit[q]] == k + 1;
+      }
+    if (dup) continue;
+    ubegin[m->un] = at;
+    unode[m->un] = k;
+    if (s->nunits < s->nranks) hmap_add(s->tmp, &known, h, m->un);
+    at += n;
+    ubegin[++m->un] = at;
+  }
+  m->ubegin = ubegin;
+  m->unit = unit;
+  m->unode = unode;
+  arena_release(s->tmp, mark);
+}
+
+void place_units(sim *s) {
+  for (u32 k = 0; k < s->places.n; k++)
+    if (s->places.v[k]) place_set_units(s, s->places.v[k]);
+  for (u32 k = 0; k < s->meetings.n; k++) meeting_set_units(s, s->meetings.v[k].m);
+}

@@ -1,0 +1,83 @@
+// price.c - durations: one price for every distinct instruction at every place, asked for once. Not how
+// prices are made (cost/).
+//
+// Idea: an event is (opcode, attributes, place, types); a program of a million executed instructions has a
+// few hundred. Functions are priced once for every group they are called on, never for every call.
+#include "sim/internal.h"
+
+static u32 event_new(sim *s, const func_info *f, const instr *i, group g, const u32 *key, u32 nkey) {
+  const place *pl = place_of(s, g);
+  event e = {.g = g, .nkey = nkey};
+  u32 n = s->cost(s->cost_arg, s->p, f, i, g, s->ps);
+  if (!n) return 0;
+  assert(n == 1 || n == pl->n);
+  e.dur = s->ps[0];
+  bool uneven = false;
+  for (u32 k = 0; k < n; k++) {
+    assert(s->ps[k] >= 0);
+    uneven |= s->ps[k] != e.dur;
+  }
+  if (uneven) e.per = arena_dup(s->a, s->ps, n * sizeof *s->ps);
+  if (meets(i->op)) e.meet = meeting_of(s, f, i, g);
+  if (nkey) e.key = arena_dup(s->a, key, nkey * sizeof *key);
+  *vec_push(s->a, &s->events) = e;
+  return s->events.n - 1;
+}
+
+static u32 event_of(sim *s, const func_info *f, const instr *i, group g) {
+  if (!s->intern) return event_new(s, f, i, g, NULL, 0);
+  u32 few[64], n = 3 + i->nopd + i->nres;
+  arena_mark_t m = arena_mark(s->tmp);
+  u32 *key = n <= COUNT_OF(few) ? few : NEWN(s->tmp, u32, n);
+  key[0] = i->op;
+  key[1] = i->at.i;
+  key[2] = g.i;
+  for (u32 k = 0; k < i->nopd; k++) key[3 + k] = f->values.v[opd_of(f, i, k)].ty.i;
+  for (u32 k = 0; k < i->nres; k++) key[3 + i->nopd + k] = f->values.v[i->res + k].ty.i;
+  u64 h = hash_bytes(key, n * sizeof *key, i->nopd);
+  u32 found = 0;
+  for (u32 it = 0, id; !found && hmap_next(&s->event_map, h, &it, &id);) {
+    const event *e = &s->events.v[id];
+    if (e->nkey == n && memcmp(e->key, key, n * sizeof *key) == 0) found = id;
+  }
+  if (!found && (found = event_new(s, f, i, g, key, n))) hmap_add(s->a, &s->event_map, h, found);
+  arena_release(s->tmp, m);
+  return found;
+}
+
+// The row of function f at group g; 0 and a diagnostic if an instruction in it has no price.
+static u32 price_function(sim *s, func f, group g, i64 *only) {
+  u64 h = hash_u64((u64)f.i << 32 | g.i, 3);
+  for (u32 it = 0, id; hmap_next(&s->priced_map, h, &it, &id);)
+    if (s->priced.v[id].f.i == f.i && s->priced.v[id].g.i == g.i) return id;
+  const func_info *fi = func_get(s->p, f);
+  u32 *ev = ZNEWN(s->a, u32, fi->body.n), row = s->priced.n;
+  *vec_push(s->a, &s->priced) = (priced){f, g, ev};
+  hmap_add(s->a, &s->priced_map, h, row);
+  func last = {0};
+  group last_g = {0};
+  u32 last_row = 0;
+  for (u32 k = 0; k < fi->body.n; k++) {
+    const instr *i = &fi->body.v[k];
+    group ig = resolve(i->g, g);
+    if (i->op == OP_call) {
+      if (i->callee.i != last.i || ig.i != last_g.i || !last_row)
+        last_row = price_function(s, i->callee, ig, only);
+      last = i->callee;
+      last_g = ig;
+      if (!(ev[k] = last_row)) return 0;
+    } else if (!no_work(op_row_of(i->op))) {
+      if (!(ev[k] = event_of(s, fi, i, ig))) return 0;
+      if (*only >= 0 && *only != i->strm) s->one_stream = false;
+      *only = i->strm;
+    }
+  }
+  return row;
+}
+
+bool price_program(sim *s) {
+  i64 only = -1;
+  s->ps = NEWN(s->a, i64, s->nranks);
+  s->one_stream = true;
+  return price_function(s, s->p->main, s->main_group, &only) != 0;
+}

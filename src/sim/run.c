@@ -1,0 +1,99 @@
+// run.c - a simulation from program to result: what is prepared, run and summed up, in order.
+#include "sim/internal.h"
+
+const char *mem_kind_name(mem_kind k) {
+  static const char *const name[MEM_KINDS] = {"parameters",  "gradients", "optimiser state",
+                                              "activations", "temporary", "communication"};
+  return name[k];
+}
+
+// Ranks of all meshes; a program without a mesh has one. Group 0 of main is all of the first mesh.
+static void init_ranks(sim *s) {
+  space *sp = s->p->sp;
+  s->nranks = 1;
+  for (u32 k = 1; k <= mesh_count(sp); k++) {
+    const mesh_info *m = mesh_get(sp, (mesh){k});
+    for (u32 j = 0; m->ranks && j < m->nranks; j++) s->nranks = MAX(s->nranks, m->ranks[j] + 1);
+    if (!m->ranks) s->nranks = MAX(s->nranks, m->first + m->nranks);
+  }
+  if (mesh_count(sp)) s->main_group = group_all(sp, (mesh){1});
+}
+
+static void sum_up_units(sim *s, const sim_cols *c, const i64 *x, sim_result *r) {
+  u32 cells = s->nunits * s->nstreams;
+  i64 *end = ZNEWN(s->a, i64, cells), *busy = ZNEWN(s->a, i64, cells);
+  for (u32 k = 0; k < c->nclock; k++) {
+    u32 cell = c->clock_unit[k] * s->nstreams + c->clock_stream[k];
+    end[cell] = x[c->port_out[k]];
+    busy[cell] = c->busy[k];
+    r->makespan_ps = MAX(r->makespan_ps, end[cell]);
+  }
+  r->end_ps = end;
+  r->busy_ps = busy;
+  r->period_ps = r->makespan_ps;
+  r->instructions = c->nodes;
+  r->nranks = s->nranks;
+  r->nunits = s->nunits;
+  r->nstreams = s->nstreams;
+  r->unit_of_rank = s->unit_of_rank;
+  r->unit = ZNEWN(s->a, sim_unit, s->nunits);
+  for (u32 k = s->nranks; k-- > 0;) {
+    sim_unit *u = &r->unit[s->unit_of_rank[k]];
+    u->first_rank = k;
+    u->nranks++;
+    u->stage = s->stage_of_rank[k];
+  }
+}
+
+static void sum_up_stages(sim *s, sim_result *r) {
+  r->nstages = s->nstages;
+  r->stage = ZNEWN(s->a, sim_stage, s->nstages);
+  double span = r->makespan_ps ? (double)r->makespan_ps : 1, all = 0;
+  for (u32 k = 0; k < s->nunits; k++) {
+    const sim_unit *u = &r->unit[k];
+    sim_stage *st = &r->stage[u->stage];
+    double busy = (double)r->busy_ps[k * s->nstreams] / span * u->nranks;
+    st->nranks += u->nranks;
+    st->busy += busy;
+    st->peak_bytes = MAX(st->peak_bytes, u->peak_bytes);
+    all += busy;
+    if (u->peak_bytes > r->unit[r->peak_unit].peak_bytes) r->peak_unit = k;
+  }
+  for (u32 k = 0; k < s->nstages; k++) {
+    r->stage[k].busy /= r->stage[k].nranks;
+    r->stage[k].bubble = 1 - r->stage[k].busy;
+  }
+  r->utilisation = all / s->nranks;
+  r->peak_bytes = r->unit[r->peak_unit].peak_bytes;
+}
+
+// Everything up to the columns of main.
+static const sim_cols *prepare(sim *s, ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o) {
+  *s = (sim){.c = c, .a = a, .tmp = arena_new(), .p = p, .o = o, .cost = o->cost, .cost_arg = o->cost_arg};
+  (void)k;
+  s->nstreams = p->streams.n;
+  init_ranks(s);
+  *vec_push(a, &s->events) = (event){0};
+  *vec_push(a, &s->priced) = (priced){0};
+  if (!price_program(s)) return NULL;
+  fold_ranks(s, o->mode & SIM_FLAT_FOLDED);
+  const sim_cols *main = columns_of_main(s, o->mode & SIM_COMPOSED);
+  if (!s->overflow) return main;
+  diag(c, E_LIMIT, func_get(p, p->main)->where, "the durations add up to more than 2^63 ps, 106 days");
+  return NULL;
+}
+
+bool sim_run(ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o, sim_result *r) {
+  sim s;
+  *r = (sim_result){0};
+  const sim_cols *main = prepare(&s, c, a, p, k, o);
+  if (main) {
+    i64 *x = ZNEWN(s.tmp, i64, main->nslot), *frame = NEWN(s.tmp, i64, main->frame);
+    (o->mode & SIM_COMPOSED ? sim_composed : sim_flat)(main, x, frame);
+    sum_up_units(&s, main, x, r);
+    sum_up_stages(&s, r);
+    if (o->timeline) r->timeline = timeline_of(&s, main);
+  }
+  arena_free(s.tmp);
+  return main != NULL;
+}

@@ -1,0 +1,201 @@
+// sim.h - time and bytes of a program: what every rank does, when, and with how much memory. Layer 5.
+// Not the prices of instructions (cost/), not numbers (eval/), not real execution (run/).
+//
+// Idea: time is linear over (max, +). An instruction on resources and values I with duration d that yields O
+// does x[o] = max(x[i], i in I) + d. So a function is a linear map, a call applies it, and a schedule is a
+// chain of applications: simulating whole functions at once is exact. Ranks that cannot differ are simulated
+// once. docs/design/time.md has the reasons and the rules.
+//
+// The first half of this header is the interpreter of programs; the second half is the engines, which read
+// columns (duration, resources, predecessors) and know no program, so that replaying a trace uses the same
+// ones.
+#ifndef HEDDLE_SIM_H
+#define HEDDLE_SIM_H
+#include "ir/ir.h"
+#include "trace/trace.h"
+
+typedef struct coster coster; // cost/cost.h
+
+// ---- what is asked
+// ------------------------------------------------------------------------------------------- SIM_FLAT: every
+// instruction of every rank, calls expanded. SIM_COMPOSED: calls apply the maps of their functions.
+// SIM_FOLDED: composed, and ranks that cannot differ are one. All give the same times and bytes, to the last
+// bit.
+typedef enum { SIM_FLAT = 0, SIM_COMPOSED = 1, SIM_FLAT_FOLDED = 2, SIM_FOLDED = 3 } sim_mode;
+
+// SIM_BYTES_HEDDLE: along every rank's issue order, as a caching allocator sees it: a value lives from the
+// instruction that makes it to its last use; parameters belong to the caller unless donated; views share;
+// donated operands are taken over where the operator allows. SIM_BYTES_DISTIR, for reproducing that simulator
+// only: no sharing and no taking over except by optimisers (their results take no room), inputs live for
+// ever, results without use are never freed, no rounding.
+typedef enum { SIM_BYTES_HEDDLE, SIM_BYTES_DISTIR } sim_bytes;
+
+// Durations in ps of one instruction on the members of group g (never group 0 if the program has a mesh):
+// writes one and returns 1 if all members are equal, else one per member and returns their number. 0 and a
+// diagnostic: impossible.
+typedef u32 sim_cost(void *arg, const prog *p, const func_info *f, const instr *i, group g, i64 *ps);
+
+typedef struct {
+  u32 result, param;
+} sim_carry; // this result of main is that parameter of the next step (from 0)
+
+typedef struct {
+  sim_mode mode;
+  bool no_bytes, timeline, critical;
+  bool steady; // also the period of steps that follow each other without a barrier
+  sim_bytes bytes;
+  i64 round_bytes; // what the allocator rounds up to; 0 = 512
+  u32 top;         // values listed at the peak; 0 = 10
+  u32 ncarry;
+  const sim_carry *carry; // for steady; none: only the clocks are carried over
+  sim_cost *cost;
+  void *cost_arg; // prices instead of the coster's
+} sim_opts;
+
+// ---- what is answered
+// -----------------------------------------------------------------------------------------
+typedef enum { MEM_PARAM, MEM_GRAD, MEM_STATE, MEM_ACT, MEM_TEMP, MEM_COMM, MEM_KINDS } mem_kind;
+const char *mem_kind_name(
+    mem_kind k); // "parameters" "gradients" "optimiser state" "activations" "temporary" "communication"
+typedef struct {
+  func f;
+  value v;
+  mem_kind kind;
+  i64 bytes;
+  u32 count;
+} mem_item; // count equal ones in one function
+
+// A unit is a class of ranks that are simulated as one; unfolded, a rank. A stage is a set of ranks that take
+// part in exactly the same instructions of main.
+typedef struct {
+  u32 first_rank, nranks, stage;
+  i64 peak_bytes;
+  i64 peak_kind[MEM_KINDS];
+  u32 peak_at;     // instruction of main (number from 1) during which the peak is reached; 0 = at the start
+  i64 start_bytes; // parameters of main
+  u32 ntop;
+  mem_item *top; // largest first
+} sim_unit;
+typedef struct {
+  u32 nranks;
+  double busy;    // mean over its ranks of the time in instructions of the compute stream, over the makespan
+  double bubble;  // 1 - busy
+  i64 peak_bytes; // largest of its ranks
+} sim_stage;
+typedef struct {
+  func f;
+  u32 instr; // number from 1
+  u32 unit;  // one of the units it occupies
+  i64 start_ps, dur_ps;
+} sim_step;
+typedef struct {
+  u16 op;
+  func f;
+  u32 instr;
+  u64 count;
+  i64 total_ps;
+} sim_weight; // derivative of the makespan by one cost
+typedef struct {
+  i64 makespan_ps;
+  i64 period_ps; // time per step in steady state; = makespan unless asked for
+  u32 nranks, nunits, nstreams, nstages;
+  const u32 *unit_of_rank;
+  sim_unit *unit;
+  sim_stage *stage;
+  const i64 *end_ps;  // nunits x nstreams: when the stream is free
+  const i64 *busy_ps; // nunits x nstreams: time in instructions
+  double utilisation; // mean over ranks of compute-stream time over the makespan
+  u64 instructions;   // one instruction on n ranks counts n, calls expanded
+  i64 peak_bytes;     // of the fullest unit ...
+  u32 peak_unit;      // ... this one
+  u32 ncritical;
+  const sim_step *critical; // from the start to the end; nothing waits between
+  u32 nweights;
+  const sim_weight *weight; // the same summed by instruction, largest first
+  trace *timeline;          // one event per rank or, folded, per first rank of a class
+} sim_result;
+
+// Simulates one step of main: all clocks start at 0. Everything in the result is in `a`. k may be NULL if
+// o->cost is given. false and diagnostics if an instruction has no price (E_LINK, E_RATE) or the time does
+// not fit (E_LIMIT).
+bool sim_run(ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o, sim_result *r);
+
+// Slack of every instruction: by how much one execution of it may grow, at the least over its executions and
+// ranks, before the makespan grows. slack[f] has one entry per instruction of function f (NULL: not called).
+// Flat; memory and time are those of a timeline.
+bool sim_slack(ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o, i64 ***slack);
+
+// ---- engines: columns
+// ----------------------------------------------------------------------------------------- Nodes in issue
+// order over slots. A slot holds a time: the moment a resource is free or a value is ready. Node i takes the
+// slots it occupies, ref[occ[i]..in[i]), and those it waits for, ref[in[i]..out[i]); it starts at the largest
+// of them, ends dur[i] later, and writes the end to the slots it occupies and to ref[out[i]..occ[i+1]). A
+// node that takes nothing starts at 0. A negative duration is a call of site ~dur: the same columns again, in
+// a frame of their own. A slot is written before it is read, except the input ports and slot 0, which is
+// always 0 and never written.
+typedef struct sim_cols sim_cols;
+typedef struct sim_map sim_map;
+typedef struct {
+  const sim_cols *sub;
+  const u32 *clock; // sub's k-th clock is this slot of the caller
+} sim_site; // of the call node: ref[in..out) feeds sub's other input ports, its other output ports go to
+            // ref[out..occ)
+struct sim_cols {
+  u32 n, nslot;
+  const i64 *dur;
+  const u32 *occ, *in, *out; // n + 1, n, n
+  const u32 *ref;
+  u32 nclock;                    // resources; the first ports, in and out
+  u32 nin, nout;                 // ports
+  const u32 *port_in, *port_out; // slots
+  const sim_site *site;
+  u32 nsite;
+  const sim_map *map; // NULL: calls of it are expanded
+  u64 frame;          // slots that expanded calls inside take, at most, beyond nslot
+  u64 nodes;          // with calls expanded and `weight` per occupied resource counted
+  const i64 *busy;    // nclock: time that nodes occupy it
+  i64 total;          // no time exceeds it
+  // for reports
+  u32 tag;         // function
+  const u32 *what; // n: instruction number from 1; 0 = bookkeeping
+  const u32 *clock_unit;
+  const u8 *clock_stream;
+  const u32 *slot_clock; // nslot: number of the clock + 1; 0 = a value. NULL unless a report was asked for
+};
+
+// Runs the columns on slots x[nslot] whose input ports are set. frame: c->frame slots. With maps, calls apply
+// them.
+void sim_flat(const sim_cols *c, i64 *x, i64 *frame);
+void sim_composed(const sim_cols *c, i64 *x, i64 *frame);
+// The same as sim_flat; tells every node and every call.
+typedef struct {
+  void *arg;
+  void (*node)(void *arg, const sim_cols *c, u32 node, i64 start);
+  void (*enter)(void *arg, const sim_cols *c, u32 node); // a call
+  void (*leave)(void *arg, const sim_cols *c, u32 node);
+} sim_watch;
+void sim_flat_watched(const sim_cols *c, i64 *x, i64 *frame, const sim_watch *w);
+
+// The linear map from input ports to output ports as a reduced graph. Number 0 is the time 0, 1..nin-1 are
+// the input ports, nin + k is vertex k: the maximum over its edges of (earlier number) + weight. An output is
+// a number + weight.
+struct sim_map {
+  u32 nin, nout, nvert;
+  const u32 *edge; // nvert + 1
+  const u32 *from; // of every edge
+  const i64 *add;
+  const u32 *out;
+  const i64 *out_add;
+};
+// Maps of the sites inside are used where they exist. scratch is given back.
+const sim_map *sim_map_new(arena *a, arena *scratch, const sim_cols *c);
+// y[nin + nvert]: input ports in y[1..nin); outputs to z[nout], outside y.
+void sim_map_apply(const sim_map *m, i64 *y, i64 *z);
+
+// The path that decides when output port `port` gets its time, last node first: calls emit(arg, ...) for
+// every node on it and returns the input port it begins at (SIM_NEVER: at a node that waits for nothing). in:
+// times of the input ports.
+enum { SIM_NEVER = ~0u };
+typedef void sim_emit(void *arg, const sim_cols *c, u32 node, u32 unit, i64 start);
+u32 sim_critical(arena *scratch, const sim_cols *c, const i64 *in, u32 port, sim_emit *emit, void *arg);
+#endif

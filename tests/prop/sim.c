@@ -1,0 +1,414 @@
+// sim.c - random programs: flat = composed = folded = an interpreter that knows no trick, to the picosecond.
+//
+// The programs have nested calls, several streams, groups of different size, collectives, sends between
+// unlike layouts, views, tuples, control operands and prices that differ between ranks. The interpreter
+// inlines every call, keeps one clock per (rank, stream) and one ready time per (value, rank), and finds out
+// who meets whom element by element.
+#include "sim/sim.h"
+#include "test.h"
+#include <stdlib.h>
+
+enum { RANKS = 8, STREAMS = 3, FUNCS = 4, EXTENT = 8, VALUES = 96 };
+
+typedef struct {
+  u64 rng;
+  ctx *c;
+  arena *a;
+  prog *p;
+  group groups[8];
+  u32 ngroups;
+  u8 ax[3];
+  layout lays[6];
+  func fn[FUNCS];
+  u32 nfn;
+  u32 uneven; // one price in this many differs between members
+  u32 range;  // prices are below this: small ones tie
+} world;
+
+static u32 pick(world *w, u32 n) { return (u32)(rng_next(&w->rng) % n); }
+static bool chance(world *w, u32 n) { return pick(w, n) == 0; }
+
+// ---- programs
+// ---------------------------------------------------------------------------------------------------
+static type tensor(world *w, layout l, group g) {
+  shape s = {.t = DT_F32, .nd = 2, .dim = {EXTENT, EXTENT}};
+  return type_tensor(w->p, &s, l, g);
+}
+
+static void make_space(world *w) {
+  static const u32 sizes[][3] = {{2, 2, 2}, {4, 2, 1}, {2, 4, 1}, {8, 1, 1}, {2, 1, 1}};
+  const u32 *n = sizes[pick(w, COUNT_OF(sizes))];
+  space *sp = w->p->sp;
+  const char *name[3] = {"pp", "dp", "tp"};
+  for (u32 k = 0; k < 3; k++) w->ax[k] = axis_add(sp, sym_of(w->c, name[k]), n[k], false);
+  mesh m = mesh_add(sp, sym_of(w->c, "m"), w->ax, 3, 0, NULL);
+  w->groups[w->ngroups++] = group_all(sp, m);
+  for (u32 k = 0; k < n[0] && k < 4; k++) w->groups[w->ngroups++] = group_fix(sp, w->groups[0], w->ax[0], k);
+  if (n[1] > 1) w->groups[w->ngroups++] = group_fix(sp, w->groups[1], w->ax[1], 1);
+  w->lays[0] = (layout){0};
+  for (u32 k = 1; k < 6; k++) {
+    u8 axis = w->ax[1 + k % 2];
+    u32 size = axis_size(sp, axis);
+    w->lays[k] =
+        size == 1 ? (layout){0} : layout_with_split(sp, (layout){0}, axis, k & 1, k < 4 ? EXTENT / size : 1);
+  }
+}
+
+static bool usable(world *w, layout l, group g) { // every axis of l is free in g
+  const layout_info *li = layout_get(w->p->sp, l);
+  for (u32 k = 0; k < li->nsplit; k++)
+    if (g.i && !group_has_axis(w->p->sp, g, li->split[k].axis)) return false;
+  return true;
+}
+
+typedef struct { // values that the function being made may use, with the group they live on (0 = its own)
+  value v[VALUES];
+  group g[VALUES];
+  u32 n;
+} pool;
+
+static void add(pool *o, value v, group g) {
+  if (o->n == VALUES) return;
+  o->v[o->n] = v;
+  o->g[o->n++] = g;
+}
+
+static value any_on(world *w, pool *o, group g) { // a value on g; 0 if there is none
+  u32 seen = 0;
+  value v = 0;
+  for (u32 k = 0; k < o->n; k++)
+    if (o->g[k].i == g.i && chance(w, ++seen)) v = o->v[k];
+  return v;
+}
+
+static value any_tensor_on(world *w, builder *b, pool *o, group g) {
+  for (u32 tries = 0; tries < 4; tries++) {
+    value v = any_on(w, o, g);
+    if (v && !val_type(w->p, func_get(w->p, b->f), v)->tuple) return v;
+  }
+  type t = tensor(w, (layout){0}, g);
+  b->g = g;
+  return emit_res(w->p, b->f, emit(b, OP_full, (attrset){0}, NULL, 0, &t, 1));
+}
+
+static layout any_layout(world *w, group g) {
+  layout l = w->lays[pick(w, 6)];
+  return usable(w, l, g) ? l : (layout){0};
+}
+
+static void gen_call(world *w, builder *b, pool *o, group g) {
+  if (!w->nfn) return;
+  func callee = w->fn[pick(w, w->nfn)];
+  const func_info *f = func_get(w->p, callee);
+  u32 opd[16], n = 0, nret = f->rets.n;
+  type res[8];
+  for (u32 k = 0; k < f->nparams; k++) opd[n++] = any_tensor_on(w, b, o, g);
+  b->g = g;
+  if (chance(w, 4)) {
+    value v = any_on(w, o, g);
+    if (v) opd[n++] = v | OPD_AFTER;
+  }
+  for (u32 k = 0; k < nret; k++) res[k] = type_bind(w->p, f->values.v[f->rets.v[k]].ty, g);
+  u32 i = emit(b, OP_call, (attrset){0}, opd, n, res, nret);
+  func_get(w->p, b->f)->body.v[i - 1].callee = callee;
+  for (u32 k = 0; k < nret; k++) add(o, emit_res(w->p, b->f, i) + k, g);
+}
+
+static u32 gen_pack(world *w, builder *b, pool *o, group g, value x, value y) {
+  const func_info *f = func_get(w->p, b->f);
+  if (val_type(w->p, f, y)->tuple) y = x;
+  u32 opd[2] = {x, y};
+  type e[2] = {f->values.v[x].ty, f->values.v[y].ty}, t = type_tuple(w->p, e, 2);
+  u32 i = emit(b, OP_pack, (attrset){0}, opd, 2, &t, 1);
+  if (chance(w, 2)) return i;
+  u32 packed = emit_res(w->p, b->f, i);
+  add(o, packed, g);
+  return emit(b, OP_unpack, (attrset){0}, &packed, 1, e, 2);
+}
+
+static void gen_instr(world *w, builder *b, pool *o, bool in_main) {
+  group g = in_main ? w->groups[pick(w, w->ngroups)] : (group){0}, on = g;
+  u32 kind = pick(w, 12), i = 0;
+  value x = any_tensor_on(w, b, o, g), y = any_on(w, o, g), z = any_on(w, o, g);
+  layout lx = val_type(w->p, func_get(w->p, b->f), x)->lay;
+  u32 opd[3] = {x, y ? y : x, (z ? z : x) | OPD_AFTER};
+  b->g = g;
+  b->strm = (u8)pick(w, STREAMS);
+  if (kind < 4) {
+    type t = tensor(w, any_layout(w, in_main ? g : w->groups[w->ngroups - 1]), g);
+    i = emit(b, OP_add, (attrset){0}, opd, 2 + chance(w, 4), &t, 1);
+  } else if (kind < 7) {
+    u32 from = 1 + pick(w, 2), n = 1 + pick(w, 3 - from);
+    attr at = attr_x(A_over, w->ax + from, n);
+    type t = tensor(w, lx, g);
+    i = emit(b, OP_all_reduce, attrs_of(w->p, &at, 1), opd, 1, &t, 1);
+  } else if (kind == 7) {
+    type t = tensor(w, lx, g);
+    i = emit(b, OP_reshape, (attrset){0}, opd, 1, &t, 1);
+  } else if (kind == 8)
+    i = gen_pack(w, b, o, g, opd[0], opd[1]);
+  else if (kind == 9 && in_main) {
+    on = w->groups[pick(w, w->ngroups)];
+    type t = tensor(w, usable(w, lx, on) && !chance(w, 3) ? lx : any_layout(w, on), on);
+    i = emit(b, OP_send, (attrset){0}, opd, 1, &t, 1);
+  } else if (kind == 10 && in_main && w->ngroups > 2) {
+    u32 parts[8], n = 0;
+    for (u32 k = 1; k < w->ngroups - 1; k++) parts[n++] = any_tensor_on(w, b, o, w->groups[k]);
+    b->g = on = w->groups[0];
+    type t = tensor(w, (layout){0}, on);
+    i = emit(b, OP_join, (attrset){0}, parts, n, &t, 1);
+  } else {
+    gen_call(w, b, o, g);
+    return;
+  }
+  const instr *made = &func_get(w->p, b->f)->body.v[i - 1];
+  for (u32 k = 0; k < made->nres; k++) add(o, made->res + k, on);
+}
+
+static func gen_func(world *w, bool is_main) {
+  func f = func_new(w->p, sym_fmt(w->c, is_main ? "main" : "f%u", w->nfn), (loc){0});
+  pool o = {.n = 0};
+  for (u32 np = 1 + pick(w, 4); np--;) {
+    group g = is_main ? w->groups[pick(w, w->ngroups)] : (group){0};
+    add(&o, func_param(w->p, f, tensor(w, (layout){0}, g), (sym){0}, ROLE_INPUT), g);
+  }
+  builder b = builder_at(w->p, f);
+  for (u32 n = 4 + pick(w, is_main ? 40 : 12); n--;) gen_instr(w, &b, &o, is_main);
+  value rets[4];
+  u32 nret = 0;
+  for (u32 k = 1 + pick(w, 3); k--;)
+    rets[nret++] = any_tensor_on(w, &b, &o, is_main ? w->groups[0] : (group){0});
+  func_return(w->p, f, rets, nret);
+  return f;
+}
+
+static void gen_program(world *w) {
+  make_space(w);
+  for (u32 k = 1; k < STREAMS; k++) stream_of(w->p, sym_fmt(w->c, "s%u", k));
+  for (u32 n = pick(w, FUNCS + 1); n--; w->nfn++) w->fn[w->nfn] = gen_func(w, false);
+  w->p->main = gen_func(w, true);
+}
+
+// Prices from a hash: some zero, some unlike on the members.
+static u32 price(void *arg, const prog *p, const func_info *f, const instr *i, group g, i64 *ps) {
+  world *w = arg;
+  u64 h = hash_u64(hash_u64((u64)(i - f->body.v), f->name.i), g.i);
+  const group_info *gi = group_get(p->sp, g);
+  bool uneven = w->uneven && h % w->uneven == 0;
+  for (u32 k = 0; k < (uneven ? gi->nranks : 1); k++) {
+    u64 x = hash_u64(h, uneven ? 1 + gi->ranks[k] % 3 : 0);
+    ps[k] = x % 7 == 0 ? 0 : (i64)(x % w->range);
+  }
+  return uneven ? gi->nranks : 1;
+}
+
+// ---- the interpreter that knows no trick
+// ----------------------------------------------------------------------------
+typedef struct {
+  i64 at[RANKS];
+} moment; // per rank
+typedef struct {
+  world *w;
+  i64 clock[RANKS][STREAMS], busy[RANKS][STREAMS];
+  u64 count;
+} naive;
+
+static void raise_to(moment *m, const moment *by) {
+  for (u32 r = 0; r < RANKS; r++) m->at[r] = MAX(m->at[r], by->at[r]);
+}
+
+static i64 price_on(naive *z, const func_info *f, const instr *i, group g, u32 member) {
+  i64 ps[RANKS];
+  return ps[price(z->w, z->w->p, f, i, g, ps) == 1 ? 0 : member];
+}
+
+// Elements that a member holds, as a bitmap.
+static u64 elements(space *sp, const type_info *t, group g, u32 member) {
+  coords c;
+  i64 row[EXTENT], col[EXTENT];
+  coords_of(sp, g, member, NULL, &c);
+  i64 nr = layout_index(sp, t->lay, 0, EXTENT, &c, row), nc = layout_index(sp, t->lay, 1, EXTENT, &c, col);
+  u64 bits = 0;
+  for (i64 x = 0; x < nr; x++)
+    for (i64 y = 0; y < nc; y++) bits |= (u64)1 << (row[x] * EXTENT + col[y]);
+  return bits;
+}
+
+typedef struct {
+  u32 meet[RANKS];   // the meeting that a rank is in, named by its lowest rank; ~0 = none
+  bool gives[RANKS]; // whose price counts
+  bool linked[RANKS][RANKS];
+} gathering;
+
+static void link_send(naive *z, const func_info *f, const instr *i, group g, group call, gathering *m) {
+  space *sp = z->w->p->sp;
+  const type_info *x = val_type(z->w->p, f, opd_of(f, i, 0)), *y = val_type(z->w->p, f, i->res);
+  group gt = y->g.i ? y->g : call;
+  const group_info *from = group_get(sp, g), *to = group_get(sp, gt);
+  bool pair = from->nranks == to->nranks;
+  for (u32 k = 0; pair && k < from->nranks; k++) pair = elements(sp, x, g, k) == elements(sp, y, gt, k);
+  for (u32 k = 0; k < to->nranks; k++) m->meet[to->ranks[k]] = to->ranks[k];
+  for (u32 k = 0; k < from->nranks; k++) {
+    u32 r = from->ranks[k];
+    m->meet[r] = r;
+    for (u32 j = 0; j < to->nranks; j++) {
+      if (pair ? j != k : !(elements(sp, x, g, k) & elements(sp, y, gt, j))) continue;
+      m->linked[r][to->ranks[j]] = m->linked[to->ranks[j]][r] = m->gives[r] = true;
+    }
+  }
+}
+
+static void link_over(naive *z, const instr *i, group g, gathering *m) {
+  space *sp = z->w->p->sp;
+  const group_info *gi = group_get(sp, g);
+  const attr *over = attr_get(attrs_get(z->w->p, i->at), A_over);
+  for (u32 k = 0; k < gi->nranks; k++) {
+    u32 r = gi->ranks[k];
+    m->meet[r] = r;
+    m->gives[r] = true;
+    for (u32 j = 0; j < gi->nranks; j++) {
+      bool same = true;
+      for (u32 q = 0; q < gi->naxes; q++) {
+        u8 axis = gi->axis[q].axis;
+        bool named = false;
+        for (u32 n = 0; n < over->n; n++) named |= over->u.axes[n] == axis;
+        same &= named || group_coord(sp, g, k, axis) == group_coord(sp, g, j, axis);
+      }
+      m->linked[r][gi->ranks[j]] = same;
+    }
+  }
+}
+
+static void gather(naive *z, const func_info *f, const instr *i, group g, group call, gathering *m) {
+  *m = (gathering){.gives = {false}};
+  for (u32 r = 0; r < RANKS; r++) {
+    bool in = group_member(z->w->p->sp, g, r) >= 0;
+    m->meet[r] = in ? r : ~0u;
+    m->gives[r] = in && i->op != OP_send;
+  }
+  if (i->op == OP_send)
+    link_send(z, f, i, g, call, m);
+  else if (op_row_of(i->op)->flags & OPF_COMM)
+    link_over(z, i, g, m);
+  for (bool again = true; again;) {
+    again = false;
+    for (u32 r = 0; r < RANKS; r++)
+      for (u32 q = 0; q < RANKS; q++)
+        if (m->linked[r][q] && m->meet[q] < m->meet[r]) m->meet[r] = m->meet[q], again = true;
+  }
+}
+
+static void naive_func(naive *z, const func_info *f, group call, const moment *args, const moment *floor,
+                       moment *rets);
+
+static void naive_call(naive *z, const func_info *f, const instr *i, group g, const moment *floor,
+                       moment *val) {
+  const func_info *callee = func_get(z->w->p, i->callee);
+  moment args[16], rets[8], inner = *floor;
+  for (u32 k = 0; k < i->nopd; k++)
+    if (k < callee->nparams)
+      args[k] = val[opd_of(f, i, k)];
+    else
+      raise_to(&inner, &val[opd_of(f, i, k)]);
+  naive_func(z, callee, g, args, &inner, rets);
+  for (u32 k = 0; k < i->nres; k++) val[i->res + k] = rets[k];
+}
+
+// floor: before this nothing may start, because of control operands of calls around.
+static void naive_instr(naive *z, const func_info *f, const instr *i, group call, const moment *floor,
+                        moment *val) {
+  world *w = z->w;
+  group g = i->g.i ? i->g : call;
+  moment ready = {{0}}, end = {{0}};
+  if (i->op == OP_call) {
+    naive_call(z, f, i, g, floor, val);
+    return;
+  }
+  for (u32 k = 0; k < i->nopd; k++) raise_to(&ready, &val[opd_of(f, i, k)]);
+  if (op_row_of(i->op)->flags & (OPF_VIEW | OPF_META)) {
+    for (u32 k = 0; k < i->nres; k++) val[i->res + k] = ready;
+    return;
+  }
+  raise_to(&ready, floor);
+  gathering m;
+  gather(z, f, i, g, call, &m);
+  for (u32 r = 0; r < RANKS; r++) {
+    if (m.meet[r] == ~0u) continue;
+    i64 start = 0, dur = 0;
+    for (u32 q = 0; q < RANKS; q++) {
+      if (m.meet[q] != m.meet[r]) continue;
+      start = MAX(start, MAX(ready.at[q], z->clock[q][i->strm]));
+      if (m.gives[q]) dur = MAX(dur, price_on(z, f, i, g, (u32)group_member(w->p->sp, g, q)));
+    }
+    end.at[r] = start + dur;
+    z->busy[r][i->strm] += dur;
+    z->count++;
+  }
+  for (u32 r = 0; r < RANKS; r++)
+    if (m.meet[r] != ~0u) z->clock[r][i->strm] = end.at[r];
+  for (u32 k = 0; k < i->nres; k++) {
+    const type_info *t = val_type(w->p, f, i->res + k);
+    for (u32 r = 0; r < RANKS; r++)
+      val[i->res + k].at[r] = group_member(w->p->sp, t->g.i ? t->g : call, r) < 0 ? 0 : end.at[r];
+  }
+}
+
+static void naive_func(naive *z, const func_info *f, group call, const moment *args, const moment *floor,
+                       moment *rets) {
+  moment *val = calloc(f->values.n, sizeof *val);
+  memcpy(val + 1, args, f->nparams * sizeof *val);
+  for (u32 k = 0; k < f->body.n; k++) naive_instr(z, f, &f->body.v[k], call, floor, val);
+  for (u32 k = 0; k < f->rets.n; k++) rets[k] = val[f->rets.v[k]];
+  free(val);
+}
+
+// ---- agreement
+// --------------------------------------------------------------------------------------------------------
+static void check_mode(world *w, const naive *z, sim_mode mode, unsigned long long seed) {
+  static const char *const name[] = {"flat", "composed", "flat folded", "folded"};
+  sim_opts o = {.mode = mode, .cost = price, .cost_arg = w, .no_bytes = true};
+  sim_result r;
+  if (!CHECK(sim_run(w->c, w->a, w->p, NULL, &o, &r))) return;
+  for (u32 k = 0; k < r.nranks; k++)
+    for (u32 s = 0; s < r.nstreams; s++) {
+      u32 cell = r.unit_of_rank[k] * r.nstreams + s;
+      CHECK_MSG(r.end_ps[cell] == z->clock[k][s],
+                "seed %llu: %s: rank %u stream %u ends at %lld, should at %lld", seed, name[mode], k, s,
+                (long long)r.end_ps[cell], (long long)z->clock[k][s]);
+      CHECK_MSG(r.busy_ps[cell] == z->busy[k][s],
+                "seed %llu: %s: rank %u stream %u is busy for %lld, should be %lld", seed, name[mode], k, s,
+                (long long)r.busy_ps[cell], (long long)z->busy[k][s]);
+    }
+  CHECK_MSG(r.instructions == z->count, "seed %llu: %s: %llu instructions, should be %llu", seed, name[mode],
+            (unsigned long long)r.instructions, (unsigned long long)z->count);
+}
+
+static u32 folded_away, programs;
+
+static void check_seed(u64 seed) {
+  world w = {.rng = seed,
+             .c = ctx_new(),
+             .a = arena_new(),
+             .uneven = seed % 3 ? 0 : 5,
+             .range = seed % 2 ? 6 : 1000};
+  w.p = prog_new(w.c);
+  gen_program(&w);
+  naive z = {.w = &w};
+  moment args[8] = {{{0}}}, rets[8], floor = {{0}};
+  naive_func(&z, func_get(w.p, w.p->main), w.groups[0], args, &floor, rets);
+  for (sim_mode m = SIM_FLAT; m <= SIM_FOLDED; m++) check_mode(&w, &z, m, seed);
+  sim_opts o = {.mode = SIM_FOLDED, .cost = price, .cost_arg = &w, .no_bytes = true};
+  sim_result r;
+  if (sim_run(w.c, w.a, w.p, NULL, &o, &r)) folded_away += r.nunits < r.nranks;
+  programs++;
+  prog_free(w.p);
+  arena_free(w.a);
+  ctx_free(w.c);
+}
+
+TEST(times_agree) {
+  const char *one = getenv("SEED");
+  u64 from = one ? strtoull(one, NULL, 0) : 1, to = one ? from : 1500;
+  for (u64 seed = from; seed <= to; seed++) check_seed(seed);
+  if (!one) CHECK_MSG(folded_away > programs / 4, "only %u of %u programs fold", folded_away, programs);
+}
