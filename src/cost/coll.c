@@ -1,0 +1,93 @@
+// coll.c - how long a collective takes: latency and bandwidth by placement. Not contention in time: the place
+// says what the subgroup gets while its siblings run.
+//
+// n members on N nodes, k on the fullest; S bytes as cost_comm defines them. A ring passes every node once,
+// so its bytes leave a node at the node's bandwidth. In rounds over the members:
+//
+//   ring           f (n-1) steps, f (n-1)/n S bytes through the slowest link; f = 2 for all_reduce, else 1
+//   hierarchical   a ring inside every node, then one between nodes for each of its members: fewer slow
+//   steps, but
+//                  the two follow each other
+//   tree           all_reduce: up a chain in every node and a binary tree of nodes, and down again: 2 S bytes
+//   pipelined tree broadcast, reduce: the depth of a binary tree in steps, S bytes
+//
+// and the fastest is taken, as communication libraries do. Sources: Chan, Heimlich, Purkayastha, van de
+// Geijn, "Collective communication: theory, practice, and experience", 2007; bandwidth terms as nccl-tests
+// define them.
+#include "cost/internal.h"
+#include <math.h>
+
+typedef struct {
+  double n, nodes, k;   // members, nodes, members on the fullest node
+  double in, out;       // ps of a step
+  double in_ps, out_ps; // ps of a byte: of a member inside its node, of a node
+  double all_ps;        // ... of a member that sends evenly to all
+} net;
+
+static u32 log2_up(u32 n) {
+  u32 d = 0;
+  while ((1ull << d) < n) d++;
+  return d;
+}
+
+static double ring(const net *t, double f, double S) {
+  const double steps = f * ((t->n - t->nodes) * t->in + (t->nodes - 1) * t->out);
+  return steps + f * (t->n - 1) / t->n * S * MAX(t->in_ps, t->out_ps);
+}
+
+static double hierarchical(const net *t, double f, double S) {
+  const double steps = f * ((t->k - 1) * t->in + (t->nodes - 1) * t->out);
+  return steps + f * S * ((t->k - 1) / t->k * t->in_ps + (t->nodes - 1) / t->nodes * t->out_ps);
+}
+
+static double tree(const net *t, u32 nodes, double S) {
+  return 2 * ((t->k - 1) * t->in + log2_up(nodes) * t->out) + 2 * S * MAX(t->in_ps, t->out_ps);
+}
+
+// Every member keeps 1/n of its bytes, k/n stay in its node.
+static double exchange(const net *t, double S) {
+  const double stay = S * (t->k - 1) / t->n * t->all_ps, leave = t->k * S * (t->n - t->k) / t->n * t->out_ps;
+  return (t->n - 1) * t->in + (t->nodes > 1 ? t->out : 0) + MAX(stay, leave);
+}
+
+i64 coll_ps(opcode op, i64 bytes, const machine_place *p) {
+  if (p->n < 2) return 0;
+  const bool inside = p->per_node > 1, between = p->nodes > 1;
+  if ((inside && (p->in_bw <= 0 || p->pair_bw <= 0)) || (between && p->out_bw <= 0)) return -1;
+  const double S = (double)bytes, pair = inside ? 1e12 / p->pair_bw : 0, dev = between ? 1e12 / p->dev_bw : 0;
+  const net t = {p->n,
+                 p->nodes,
+                 p->per_node,
+                 (double)p->in_ps,
+                 (double)p->out_ps,
+                 inside ? 1e12 / p->in_bw : 0,
+                 between ? 1e12 / p->out_bw : 0,
+                 inside ? 1e12 / p->all_bw : 0};
+  double best;
+  switch (op) {
+  case OP_all_reduce:
+  case OP_all_gather:
+  case OP_reduce_scatter: {
+    const double f = op == OP_all_reduce ? 2 : 1;
+    best = ring(&t, f, S);
+    if (p->even && inside && between) best = fmin(best, hierarchical(&t, f, S));
+    if (op == OP_all_reduce && between) best = fmin(best, tree(&t, p->nodes, S));
+    break;
+  }
+  case OP_broadcast:
+  case OP_reduce:
+    best = log2_up(p->per_node) * t.in + log2_up(p->nodes) * t.out + S * MAX(t.in_ps, t.out_ps);
+    break;
+  case OP_gather_to: // everything passes the root's own links
+  case OP_scatter_from:
+    best = (t.n - 1) * t.in + (between ? t.out : 0) +
+           MAX(S * (t.k - 1) / t.n * pair, S * (t.n - t.k) / t.n * dev);
+    break;
+  case OP_all_to_all:
+  case OP_permute: best = exchange(&t, S); break; // a permutation: what it is on average over all of them
+  default:                                        // send, halo_exchange: between neighbours
+    best = between ? t.out + S * dev : t.in + S * pair;
+    break;
+  }
+  return round_ps(best) + p->start_ps;
+}

@@ -1,0 +1,90 @@
+// cost.h - how long an instruction takes on the ranks it runs on. Layer 4. Not when it runs: that is sim's.
+//
+// Idea: a cost belongs to an *event*: operator, attributes, what one rank holds, kind of device; for
+// communication operator, bytes and place. Equal events cost equally and are costed once, however often and
+// in however many programs they occur. A coster is one machine, one accounting (a named way of costing) and
+// the caches; one coster per thread, any number per machine.
+//
+// Costs are integer picoseconds. No cost depends on simulated time: an instruction is costed with all its
+// subgroups running at once (they share the NICs of their nodes).
+#ifndef HEDDLE_COST_H
+#define HEDDLE_COST_H
+#include "ir/ir.h"
+#include "machine/machine.h"
+
+typedef enum { COST_FREE, COST_ROOFLINE, COST_LINK, COST_DISTIR, COST_PREDICTED } cost_source;
+const char *cost_source_name(cost_source s);
+typedef struct {
+  i64 ps;
+  cost_source source;
+  float spread; // a run of the real thing lies within ps*(1 +- spread) two times in three, as far as is known
+} cost_info;
+
+typedef struct { // what a cost is a function of
+  opcode op;
+  attrs at;
+  dtype t; // of the first operand, else of the first result
+  u32 nopd, nres;
+  const shape *opd, *res; // what one rank holds
+  const device_kind *dev; // NULL: communication
+  eff_kind work;
+  double flops, bytes;        // of one rank: floating-point operations, memory traffic
+  i64 size;                   // communication: bytes, see cost_comm
+  const machine_place *where; // communication
+} cost_event;
+
+typedef struct {
+  const char *accounting;      // NULL: "heddle"
+  const distir_params *distir; // accounting "distir": NULL takes the machine's
+  // Asked before the accounting for every new event; false leaves the event to it.
+  bool (*predict)(void *arg, const cost_event *e, cost_info *out);
+  // Told of events that lie far outside the sizes a curve was given for: `factor` beyond its end. NULL: a
+  // warning W_EXTRAPOLATED for the first of every kind of device and work.
+  void (*extrapolated)(void *arg, const cost_event *e, double factor);
+  void *arg;
+} cost_opts;
+// Accountings by name. heddle: max(flops / rate, bytes / bandwidth) with the efficiencies of the machine,
+// plus launch; collectives from latency and bandwidth by placement (coll.c). distir: DistIR's formulas
+// (distir.c).
+u32 cost_accountings(const char *const **names);
+
+typedef struct coster coster;
+// opts may be NULL. NULL and a diagnostic if the accounting is unknown. Everything lives in `a`.
+coster *coster_new(ctx *c, arena *a, const machine *m, const cost_opts *opts);
+const machine *coster_machine(const coster *k);
+// Says that the following calls are about p. Needed only where p is another program at an address that this
+// coster has seen before (a clone freed and made again): ids of types and groups mean something else then.
+void coster_use(coster *k, const prog *p);
+
+// Costs of one instruction (no call) on the members of group g (resolved: not 0 unless the program has no
+// group). Returns the number written: 1 if equal for all members, else g's number of ranks, one each. 0 and a
+// diagnostic if a rate or a link is missing or a rank is not on the machine. A cached one takes tens of
+// nanoseconds.
+u32 cost_instr(coster *k, const prog *p, const func_info *f, const instr *i, group g, i64 *ps);
+// The same for one member, with what it is made of. Not cached by instruction. False and a diagnostic
+// likewise.
+bool cost_explain(coster *k, const prog *p, const func_info *f, const instr *i, group g, u32 member,
+                  cost_info *out, cost_event *made_of);
+
+// One communication among n ranks that run it alone; send: from ranks[0] to ranks[1]. -1 and a diagnostic if
+// there is no link. `bytes` is what one member holds:
+//   all_reduce, reduce_scatter, all_to_all, permute, reduce   of the operand
+//   all_gather, broadcast                                     of the result
+//   gather_to, scatter_from                                   of the whole, at the root
+//   send                                                      of the message
+//   halo_exchange                                             received from the neighbours
+i64 cost_comm(coster *k, opcode op, i64 bytes, const u32 *ranks, u32 n, dtype t);
+// The slowest of the subgroups of g over some axes, all running at once: what a planner asks. -1 likewise.
+i64 cost_over(coster *k, const prog *p, group g, const u8 *axes, u32 naxes, opcode op, i64 bytes, dtype t);
+// The slowest of the transfers that move a tensor from one group to another, where a member holds from_bytes
+// and is to hold to_bytes. -1 likewise.
+i64 cost_between(coster *k, const prog *p, group from, group to, i64 from_bytes, i64 to_bytes, dtype t);
+
+// ---- lower bounds: no event costs less than these say, in the coster's accounting
+// --------------------------
+double cost_top_flops(const coster *k, const device_kind *dev, dtype t); // FLOP/s of matrix products
+double cost_top_bw(const coster *k, const device_kind *dev);             // bytes/s of memory
+i64 cost_launch_ps(const coster *k, const device_kind *dev); // of every instruction that is not free
+
+u32 coster_events(const coster *k); // distinct events costed so far
+#endif

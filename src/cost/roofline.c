@@ -1,0 +1,104 @@
+// roofline.c - the accounting "heddle" for computation: an instruction takes the longer of its arithmetic and
+// its memory traffic, each at the fraction of the peak that the machine reaches for that much of it, plus the
+// launch.
+//
+// What kind of work an instruction is follows from its law, not from its name: a product is a product;
+// without arithmetic it moves data; a letter that must stay whole or that no result has makes it a reduction.
+#include "cost/internal.h"
+
+static bool whole(const law *l) {
+  for (u32 i = 0; i < l->nletters; i++)
+    if (l->letter[i].flags & LAW_WHOLE) return true;
+  return false;
+}
+
+static u64 letters(const law_term *t, u32 n) {
+  u64 set = 0;
+  for (u32 k = 0; k < n; k++)
+    for (u32 d = 0; d < t[k].nd; d++)
+      for (u32 i = 0; i < t[k].dim[d].n; i++) set |= 1ull << (t[k].dim[d].f[i] & 63);
+  return set;
+}
+
+static eff_kind work_of(const op_row *row, const law *l) {
+  if (row->flags & OPF_GEMM) return whole(l) ? EFF_CONV : EFF_GEMM;
+  if (!row->flops) return EFF_MOVE;
+  return whole(l) || (letters(l->opd, l->nopd) & ~letters(l->res, l->nres)) ? EFF_REDUCTION : EFF_ELEMENTWISE;
+}
+
+static bool addressed(const law *l, const law_term *t) {
+  for (u32 d = 0; d < t->nd; d++)
+    for (u32 i = 0; i < t->dim[d].n; i++)
+      if (l->letter[t->dim[d].f[i]].flags & LAW_ADDRESSED) return true;
+  return false;
+}
+
+void event_work(cost_event *e, const law *l, double share) {
+  double read = 0, written = 0;
+  for (u32 k = 0; k < e->nres; k++) written += (double)shape_bytes(&e->res[k]);
+  e->work = l ? work_of(op_row_of(e->op), l) : EFF_GEMM;
+  for (u32 k = 0; k < e->nopd; k++) {
+    double bytes = (double)shape_bytes(&e->opd[k]);
+    // What only moves data reads no more than it writes: the slice, the picked rows, not the whole table.
+    bool part = e->work == EFF_MOVE || (l && addressed(l, &l->opd[k]));
+    read += part ? MIN(bytes, written) : bytes;
+  }
+  e->bytes = read + written;
+  e->flops = l ? op_flops(e->op, e->at, l) * share : 0;
+  if (e->op == OP_opaque) {
+    e->bytes = (double)attr_int(e->at, A_bytes, (i64)e->bytes);
+    e->flops = (double)attr_int(e->at, A_flops, 0);
+  }
+}
+
+static bool compute(coster *k, const cost_event *e, loc at, cost_info *out) {
+  const device_kind *dev = e->dev;
+  const bool product = e->work <= EFF_CONV && e->flops > 0;
+  const eff_curve *flop_curve = &dev->eff[e->work], *byte_curve = &dev->eff[product ? EFF_MEMORY : e->work];
+  double ps = 0;
+  if (product) {
+    if (dev->rate[e->t] <= 0) {
+      const char *name = sym_str(k->c, dev->name), *t = dtype_name(e->t);
+      diag(k->c, E_RATE, at, "%s in %s: the device %s has no rate for %s", op_row_of(e->op)->name, t, name,
+           t);
+      diag_hint(k->c,
+                "add `%s: ... TFLOP/s` to `rate` of %s in the machine file, or use another element type", t,
+                name);
+      return false;
+    }
+    ps = curve_work(flop_curve, e->flops) / dev->rate[e->t] * 1e12;
+    cost_extrapolates(k, e, flop_curve, e->flops);
+  } else {
+    if (e->flops > 0) ps = e->flops / dev->vector * 1e12;
+    if (byte_curve->n == 0 && e->work < EFF_MEMORY) byte_curve = &dev->eff[EFF_MEMORY];
+  }
+  const double memory = curve_work(byte_curve, e->bytes) / dev->mem_bw * 1e12;
+  if (memory > ps) cost_extrapolates(k, e, byte_curve, e->bytes);
+  *out = (cost_info){round_ps(MAX(ps, memory)) + dev->launch_ps, COST_ROOFLINE, product ? 0.15f : 0.3f};
+  return true;
+}
+
+static bool comm(coster *k, const cost_event *e, loc at, cost_info *out) {
+  *out = (cost_info){coll_ps(e->op, e->size, e->where), COST_LINK, 0.3f};
+  if (out->ps >= 0) return true;
+  diag(k->c, E_LINK, at, "%s over %u ranks: the machine has no link %s", op_row_of(e->op)->name, e->where->n,
+       e->where->nodes > 1 ? "between its nodes" : "between the devices of a node");
+  diag_hint(k->c, e->where->nodes > 1 ? "add `nics: 8 x 400 Gb/s` to its nodes, or `ib=8x400Gb/s` in one line"
+                                      : "add `link: switch 300 GB/s` or `host: 32 GB/s` to its nodes");
+  return false;
+}
+
+static double top_flops(const coster *k, const device_kind *dev, dtype t) {
+  (void)k;
+  return machine_top_flops(dev, t);
+}
+static double top_bw(const coster *k, const device_kind *dev) {
+  (void)k;
+  return machine_top_bw(dev);
+}
+static i64 launch_ps(const coster *k, const device_kind *dev) {
+  (void)k;
+  return dev->launch_ps;
+}
+
+const accounting cost_heddle = {"heddle", OPF_VIEW | OPF_META, compute, comm, top_flops, top_bw, launch_ps};

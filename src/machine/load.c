@@ -1,0 +1,278 @@
+// load.c - from what a user types after --machine to a machine: presets, files, changes, machines in one
+// line.
+//
+// Idea: words. The first says what the machine is; a word with '=' changes the nodes before it; in the
+// one-line form '+' begins the next kind of node. Changes go through the same readers as the keys of a
+// machine file.
+#include "machine/draft.h"
+#include <stdlib.h>
+
+// ---- presets -----------------------------------------------------------------------------------------
+
+#define PRESET(id, file) extern const char preset_##id[], preset_##id##_end[];
+#include "machine/presets.def"
+#undef PRESET
+
+static const struct {
+  const char *name, *text, *end;
+} carried[] = {
+#define PRESET(id, file) {file, preset_##id, preset_##id##_end},
+#include "machine/presets.def"
+#undef PRESET
+};
+
+#ifndef HEDDLE_PREFIX
+#define HEDDLE_PREFIX "/usr/local"
+#endif
+
+static const char *read_file(ctx *c, arena *a, const char *path, size_t *n) {
+  file_view f;
+  if (!file_map(c, path, &f)) return NULL;
+  const char *text = arena_strndup(a, (const char *)f.data, f.size);
+  *n = f.size;
+  file_unmap(&f);
+  return text;
+}
+
+static const char *in_folder(ctx *c, arena *a, const char *folder, size_t len, const char *name, size_t *n,
+                             sym *from) {
+  const char *path = arena_printf(a, "%.*s/%s.yaml", (int)len, folder, name);
+  if (!len || !file_exists(path)) return NULL;
+  *from = sym_of(c, path);
+  return read_file(c, a, path, n);
+}
+
+const char *preset_text(ctx *c, arena *a, const char *name, size_t *n, sym *from) {
+  const char *text = in_folder(c, a, "machines", 8, name, n, from), *path = getenv("HEDDLE_MACHINES");
+  for (size_t len; !text && path && *path; path += len + (path[len] == ':')) {
+    len = strcspn(path, ":");
+    text = in_folder(c, a, path, len, name, n, from);
+  }
+  static const char installed[] = HEDDLE_PREFIX "/share/heddle/machines";
+  if (!text) text = in_folder(c, a, installed, sizeof installed - 1, name, n, from);
+  for (u32 i = 0; !text && i < COUNT_OF(carried); i++)
+    if (!strcmp(carried[i].name, name)) {
+      *from = sym_fmt(c, "%s.yaml", name);
+      *n = (size_t)(carried[i].end - carried[i].text);
+      text = carried[i].text;
+    }
+  return text;
+}
+
+u32 machine_presets(arena *a, const char *const **names) {
+  const char **v = NEWN(a, const char *, COUNT_OF(carried));
+  u32 n = 0;
+  for (u32 i = 0; i < COUNT_OF(carried); i++)
+    if (strcmp(carried[i].name, "devices")) v[n++] = carried[i].name;
+  *names = v;
+  return n;
+}
+
+// ---- words -------------------------------------------------------------------------------------------
+
+typedef struct {
+  draft *d;
+  const char *spec; // lives as long as the session: locations point into it
+  u32 first;        // changes apply to the nodes from here on
+} words;
+
+typedef enum {
+  SET_USABLE,
+  SET_MEMORY,
+  SET_LINK,
+  SET_SHAPE,
+  SET_HOST,
+  SET_NICS,
+  SET_STEP,
+  SET_OVERSUB,
+  SET_LEAF
+} setting;
+static const struct {
+  const char *key;
+  setting what;
+} settings[] = {{"usable", SET_USABLE},
+                {"memory", SET_MEMORY},
+                {"link", SET_LINK},
+                {"nvlink", SET_LINK},
+                {"xgmi", SET_LINK},
+                {"switch", SET_SHAPE},
+                {"mesh", SET_SHAPE},
+                {"ring", SET_SHAPE},
+                {"pairs", SET_SHAPE},
+                {"host", SET_HOST},
+                {"pcie", SET_HOST},
+                {"nics", SET_NICS},
+                {"ib", SET_NICS},
+                {"eth", SET_NICS},
+                {"roce", SET_NICS},
+                {"step", SET_STEP},
+                {"oversubscription", SET_OVERSUB},
+                {"leaf", SET_LEAF}};
+
+static loc word_loc(const words *w, const char *at) {
+  return loc_text(w->d->c, sym_of(w->d->c, "--machine"), 1, (u32)(at - w->spec) + 1, w->spec);
+}
+
+static bool set_memory(draft *d, loc at, const char *value, device_kind *k) {
+  double x, part = (double)k->usable_bytes / (double)k->mem_bytes;
+  if (!unit_parse(d->c, at, "memory", value, UNIT_BYTES, &x)) return d->ok = false;
+  if (x < 1 || x > 0x1p61) return draft_fail(d, at, "memory: %s is nothing a device has", value);
+  k->mem_bytes = (i64)x;
+  k->usable_bytes = (i64)(x * part);
+  return true;
+}
+
+static bool set_fabric(draft *d, loc at, setting what, const char *value) {
+  double x = 0;
+  if (what == SET_LEAF) return draft_count(d, at, "leaf", value, MACHINE_RANKS_MAX, &d->fabric.leaf);
+  if (!unit_parse(d->c, at, what == SET_STEP ? "step" : "oversubscription", value,
+                  what == SET_STEP ? UNIT_PS : UNIT_NUMBER, &x))
+    return d->ok = false;
+  if (what == SET_OVERSUB && (x < 1 || x > 1000))
+    return draft_fail(d, at, "oversubscription: %s is not between 1 and 1000", value);
+  if (x > 1e15) return draft_fail(d, at, "step: %s is longer than anything real", value);
+  if (what == SET_STEP)
+    d->fabric.step_ps = (i64)x;
+  else
+    d->fabric.oversub = x;
+  return true;
+}
+
+// What a device has, its fabric has too, is the same for every node; links and NICs are of the nodes before
+// the word.
+static bool change(words *w, const char *key, const char *value, loc at, loc value_at) {
+  draft *d = w->d;
+  u32 s = 0;
+  while (s < COUNT_OF(settings) && strcmp(settings[s].key, key)) s++;
+  if (s == COUNT_OF(settings)) {
+    strbuf known = {.a = d->a};
+    for (s = 0; s < COUNT_OF(settings); s++) sb_fmt(&known, " %s", settings[s].key);
+    draft_fail(d, at, "unknown key '%s'", key);
+    diag_hint(d->c, "known keys:%s", sb_str(&known));
+    return false;
+  }
+  const setting what = settings[s].what;
+  if (what >= SET_STEP) return set_fabric(d, value_at, what, value);
+  for (u32 i = 0; what <= SET_MEMORY && i < d->kinds.n; i++) {
+    device_kind *k = &d->kinds.v[i].k;
+    if (!(what == SET_USABLE ? draft_usable(d, value_at, value, k) : set_memory(d, value_at, value, k)))
+      return false;
+  }
+  for (u32 i = w->first; what > SET_MEMORY && i < d->nodes.n; i++) {
+    node_kind *nk = &d->nodes.v[i];
+    if (what == SET_SHAPE) draft_link(d, at, key, &nk->inside);
+    if (!(what == SET_NICS   ? draft_nics(d, value_at, value, nk)
+          : what == SET_HOST ? draft_link(d, value_at, value, &nk->host)
+                             : draft_link(d, value_at, value, &nk->inside)))
+      return false;
+  }
+  return true;
+}
+
+// The next word, in the session's memory; NULL at the end.
+static const char *word(const words *w, const char **p, const char **at) {
+  *at = *p + strspn(*p, " \t\n");
+  size_t n = strcspn(*at, " \t\n");
+  *p = *at + n;
+  return n ? arena_strndup(w->d->a, *at, n) : NULL;
+}
+
+static void changes(words *w, const char **p, const char *until) {
+  const char *at, *before = *p;
+  for (char *s; (s = (char *)word(w, p, &at)); before = *p) {
+    char *eq = strchr(s, '=');
+    if (until && !strcmp(s, until)) {
+      *p = before;
+      return;
+    }
+    if (!eq) {
+      draft_fail(w->d, word_loc(w, at), "'%s' is not KEY=VALUE", s);
+      return;
+    }
+    *eq = 0;
+    if (!change(w, s, eq + 1, word_loc(w, at), word_loc(w, at + (eq + 1 - s)))) return;
+  }
+}
+
+// ---- machines ----------------------------------------------------------------------------------------
+
+// "2x8 h100 KEY=VALUE ... + 4x4 a40 ...": the first word of a segment is nodes x devices, or devices of one
+// node.
+static void read_line(words *w, const char *p) {
+  draft *d = w->d;
+  for (const char *at, *s = word(w, &p, &at);; s = word(w, &p, &at)) {
+    node_kind nk = {.count = 1};
+    const char *x = s ? strchr(s, 'x') : NULL, *kind_at, *kind = word(w, &p, &kind_at);
+    if (!kind || strchr(kind, '=')) {
+      draft_fail(d, word_loc(w, s ? at : w->spec),
+                 "a machine in one line is NODESxDEVICES KIND, as in '2x8 h100'");
+      return;
+    }
+    if (x && !draft_count(d, word_loc(w, at), "nodes", arena_strndup(d->a, s, (size_t)(x - s)),
+                          MACHINE_RANKS_MAX, &nk.count))
+      return;
+    if (!draft_devices(d, word_loc(w, kind_at), arena_printf(d->a, "%s %s", x ? x + 1 : s, kind), &nk))
+      return;
+    nk.inside = d->kinds.v[nk.dev[0]].link;
+    nk.host = d->kinds.v[nk.dev[0]].host;
+    w->first = d->nodes.n;
+    *vec_push(d->a, &d->nodes) = nk;
+    changes(w, &p, "+");
+    if (!d->ok || !word(w, &p, &at)) return;
+  }
+}
+
+static const char *spec_text(words *w, const char *name, const char *at, size_t *n, sym *from) {
+  draft *d = w->d;
+  size_t len = strlen(name);
+  bool path = strchr(name, '/') || (len > 5 && !strcmp(name + len - 5, ".yaml")) || file_exists(name);
+  *from = sym_of(d->c, name);
+  if (path) return read_file(d->c, d->a, name, n);
+  const char *text = preset_text(d->c, d->a, name, n, from), *const * names;
+  if (text) return text;
+  strbuf known = {.a = d->a};
+  u32 count = machine_presets(d->a, &names);
+  for (u32 i = 0; i < count; i++) sb_fmt(&known, " %s", names[i]);
+  draft_fail(d, word_loc(w, at), "'%s' is neither a file nor a preset", name);
+  diag_hint(d->c, "presets:%s; or in one line, as in '2x8 h100 ib=8x400Gb/s'", sb_str(&known));
+  return NULL;
+}
+
+static bool read_named(words *w, const char *p) {
+  draft *d = w->d;
+  const char *at, *s = word(w, &p, &at), *star = s ? strrchr(s, '*') : NULL;
+  u32 times = 1;
+  if (star && !draft_count(d, word_loc(w, at + (star + 1 - s)), "times", star + 1, MACHINE_RANKS_MAX, &times))
+    return false;
+  if (star) s = arena_strndup(d->a, s, (size_t)(star - s));
+  size_t n = 0;
+  sym from;
+  const char *text = spec_text(w, s ? s : "", at, &n, &from);
+  const ynode *doc = text ? yaml_parse(d->c, d->a, from, text, n) : NULL;
+  if (!doc) return false;
+  d->name = sym_of(d->c, s);
+  draft_read(d, doc);
+  for (u32 i = 0; d->ok && i < d->nodes.n; i++) {
+    if ((u64)d->nodes.v[i].count * times > MACHINE_RANKS_MAX)
+      return draft_fail(d, word_loc(w, at), "%u times %u nodes are more than %d", times, d->nodes.v[i].count,
+                        MACHINE_RANKS_MAX);
+    d->nodes.v[i].count *= times;
+  }
+  if (times > 1) d->name = sym_fmt(d->c, "%s*%u", sym_str(d->c, d->name), times);
+  if (d->ok) changes(w, &p, NULL);
+  return d->ok;
+}
+
+machine *machine_load(ctx *c, arena *a, const char *spec) {
+  draft d = draft_new(c, a);
+  words w = {.d = &d, .spec = sym_str(c, sym_of(c, spec))};
+  const char *first = spec + strspn(spec, " \t\n");
+  size_t n = strspn(first, "0123456789"),
+         more = first[n] == 'x' ? 1 + strspn(first + n + 1, "0123456789") : 0;
+  if (n && strchr(" \t\n", first[n + more])) {
+    d.name = sym_of(c, spec);
+    read_line(&w, w.spec);
+  } else if (!read_named(&w, w.spec))
+    return NULL;
+  return draft_finish(&d, word_loc(&w, w.spec));
+}

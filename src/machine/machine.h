@@ -1,0 +1,153 @@
+// machine.h - the hardware a program is to run on: kinds of devices, nodes, links, the fabric between nodes.
+// Layer 3: knows nothing of programs; what work costs on it is src/cost's.
+//
+// Idea: a machine is text (docs/machines.md) and nothing is built in: presets are files in machines/, of
+// which the library carries copies so that it works from anywhere. Ranks are numbered node by node.
+// Collectives see the machine through a `machine_place`: how many members a subgroup has on how many nodes
+// and what its slowest link gives while all subgroups of the instruction run at once. Equal places cost
+// equally, wherever they are.
+//
+// Units: bytes, bytes/s, FLOP/s as double; picoseconds as i64. Every bandwidth is per direction.
+#ifndef HEDDLE_MACHINE_H
+#define HEDDLE_MACHINE_H
+#include "op/op.h"
+
+// ---- quantities with units (units.c) ---------------------------------------------------------------------
+// Decimal prefixes k M G T P E, binary Ki Mi Gi Ti Pi; B is bytes, b or bit is bits; times s ms us ns ps.
+typedef enum {
+  UNIT_NUMBER,
+  UNIT_BYTES,
+  UNIT_BITS,
+  UNIT_BYTES_PER_S,
+  UNIT_FLOP,
+  UNIT_FLOP_PER_S,
+  UNIT_PS,
+  UNIT_KINDS
+} unit_kind;
+// "25 GB/s", "8 us", "75 %". Anything else than a quantity of kind `want` is E_UNIT naming `what`, and false.
+bool unit_parse(ctx *c, loc at, const char *what, const char *text, unit_kind want, double *out);
+bool unit_read(const char *text, double *out, unit_kind *kind); // the same without diagnostics
+void unit_print(strbuf *b, double x, unit_kind kind);           // shortest text that reads back as x
+
+// ---- what a machine is made of ---------------------------------------------------------------------------
+// Fraction of a peak that is reached, by size of the work. Between two sizes the *time* is linear in the
+// size; outside the table the fraction stays. n = 0: 1 everywhere; n = 1: the same at every size.
+enum { CURVE_MAX = 12 };
+typedef struct {
+  u32 n;
+  double size[CURVE_MAX], eff[CURVE_MAX];
+} eff_curve;
+double curve_work(const eff_curve *k, double size); // size over efficiency: the work it amounts to at peak
+double curve_best(const eff_curve *k);              // largest fraction reached at any size
+
+typedef enum { EFF_GEMM, EFF_CONV, EFF_MEMORY, EFF_ELEMENTWISE, EFF_REDUCTION, EFF_MOVE, EFF_KINDS } eff_kind;
+const char *eff_name(eff_kind k);
+typedef struct {
+  sym name;
+  double rate[DT_COUNT];    // FLOP/s of matrix products by element type; 0: none
+  double vector;            // FLOP/s of everything else
+  double mem_bw;            // bytes/s
+  i64 mem_bytes;            // on the device
+  i64 usable_bytes;         // left to a program: without context, communication buffers, fragmentation
+  i64 alloc_bytes;          // allocations are rounded up to this
+  i64 launch_ps;            // what a kernel takes beyond its work
+  eff_curve eff[EFF_KINDS]; // gemm, conv: of `rate`, by FLOP; the others: of `mem_bw`, by bytes
+} device_kind;
+
+// switch: every device reaches every other at its full bandwidth. mesh: one link per pair, each
+// bandwidth/(n-1). ring: two neighbours, bandwidth/2 each way. pairs: devices 2k and 2k+1 only; others meet
+// through the host.
+typedef enum { LINK_NONE, LINK_SWITCH, LINK_MESH, LINK_RING, LINK_PAIRS } link_shape;
+const char *link_name(link_shape s);
+typedef struct {
+  link_shape shape;
+  double bw, eff;        // of one device, in all; the fraction of it that large transfers reach
+  i64 start_ps, step_ps; // of a transfer or collective once; of every step of it
+} machine_link;
+typedef struct {
+  u32 count; // nodes of this kind
+  u32 ndevs;
+  const u16 *dev;      // device kinds, in order
+  machine_link inside; // between the devices of a node
+  machine_link host;   // between a device and host memory
+  u32 nics;
+  double nic_bw; // of one
+} node_kind;
+typedef struct {
+  double eff;     // fraction of the NICs' bandwidth that large transfers reach
+  double oversub; // 2: the spine carries half of what the nodes can send
+  u32 leaf;       // nodes below one switch, among which there is no oversubscription; 0: every node alone
+  i64 start_ps, step_ps;
+} fabric_info;
+
+// DistIR's cost model on this machine (cost/distir.c). Where a file says nothing: its published defaults.
+enum { DISTIR_FITS = 8 };
+typedef struct {
+  i64 launch_ps;
+  double mem_bw, rate; // bytes/s, FLOP/s
+  double network;      // bytes/s between any two devices
+  u32 nfits;           // all_reduce over n members: a * bytes + b * n + c seconds
+  struct {
+    u32 n;
+    double a, b, c;
+  } fit[DISTIR_FITS];
+} distir_params;
+
+typedef struct {
+  u16 kind, index;
+  u32 node;
+} machine_dev; // device kind, place in its node, node
+typedef struct machine {
+  ctx *c;
+  sym name, about;
+  u32 nkinds, nnode_kinds, nnodes, nranks;
+  device_kind *kind;
+  const node_kind *node_kind;
+  fabric_info fabric;
+  distir_params distir;
+  const machine_dev *dev; // [rank]
+  const u16 *node;        // [node] -> node kind
+} machine;
+enum { MACHINE_RANKS_MAX = 1 << 20, MACHINE_NODE_MAX = 256 }; // ranks; devices of one node
+
+// ---- reading and printing (load.c, parse.c, print.c) -----------------------------------------------------
+// A spec is a preset ("dgx-h100"), a file ("my.yaml"), either of them a number of times ("dgx-h100*128": that
+// many times the nodes) and with changes ("dgx-2 usable=28GB"), or a machine in one line
+// ("2x8 h100 nvlink=450GB/s ib=8x400Gb/s", segments joined by +). Presets are sought in ./machines, the
+// folders of HEDDLE_MACHINES (joined by :), the installation, and the library. NULL and a diagnostic
+// (E_MACHINE, E_UNIT) if bad. The result belongs to `a`.
+machine *machine_load(ctx *c, arena *a, const char *spec);
+machine *machine_parse(ctx *c, arena *a, sym file, const char *text, size_t n); // the text of a machine file
+void machine_print(const machine *m, strbuf *out);        // as a file that reads back the same
+u32 machine_presets(arena *a, const char *const **names); // carried by the library, sorted
+
+// ---- questions (topology.c) ------------------------------------------------------------------------------
+static inline const device_kind *machine_kind_of(const machine *m, u32 rank) {
+  return &m->kind[m->dev[rank].kind];
+}
+double machine_peak_flops(const device_kind *k, dtype t); // matrix products, datasheet; 0: no rate
+double machine_top_flops(const device_kind *k,
+                         dtype t);              // ... the most that any size reaches: for lower bounds
+double machine_top_bw(const device_kind *k);    // bytes/s of memory, likewise
+void machine_set_usable(machine *m, i64 bytes); // of every device, at most its memory
+
+// A subgroup of ranks on the machine, without padding (it is hashed and compared as bytes). Bandwidths are
+// what its slowest member or node gets; 0: there is no link.
+typedef struct {
+  u32 n, nodes, per_node; // members; nodes they lie on; members on the fullest of them
+  u32 even;               // 1: equally many on every node
+  double in_bw;           // of one member, inside its node, when each sends to the next in a ring
+  double all_bw;          // ... when each sends evenly to all others
+  double pair_bw;         // ... when one sends to any one other
+  double out_bw;     // of a node: to and from other nodes, for this subgroup while all its siblings run too
+  double dev_bw;     // of one member, likewise
+  i64 start_ps;      // once
+  i64 in_ps, out_ps; // of a step inside a node, between nodes
+} machine_place;
+// The places of `nsub` subgroups of n ranks that run at once: ranks[s*n .. s*n+n) are the members of subgroup
+// s.
+void machine_places(const machine *m, arena *scratch, const u32 *ranks, u32 nsub, u32 n, machine_place *out);
+// The places of n transfers from[k] -> to[k] that run at once; n is 1 where both are the same rank.
+void machine_pairs(const machine *m, arena *scratch, const u32 *from, const u32 *to, u32 n,
+                   machine_place *out);
+#endif

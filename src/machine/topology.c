@@ -1,0 +1,195 @@
+// topology.c - what a machine gives to a set of ranks: peaks of its devices, places of subgroups.
+//
+// Idea: communication is costed from a handful of figures, not from routes. Inside a node the shape of the
+// link says what a ring of neighbours and what a single pair get; between nodes the NICs of a node are shared
+// evenly by the subgroups that leave it at the same time. Sharing is counted from the placement alone, so a
+// cost never depends on simulated time.
+#include "machine/machine.h"
+#include <stdlib.h>
+
+// ---- devices -----------------------------------------------------------------------------------------
+
+double curve_work(const eff_curve *k, double size) {
+  if (!k->n) return size;
+  if (size <= k->size[0]) return size / k->eff[0];
+  u32 i = 1;
+  while (i < k->n && size > k->size[i]) i++;
+  if (i == k->n) return size / k->eff[k->n - 1];
+  const double lo = k->size[i - 1] / k->eff[i - 1], hi = k->size[i] / k->eff[i];
+  return lo + (hi - lo) * ((size - k->size[i - 1]) / (k->size[i] - k->size[i - 1]));
+}
+
+double curve_best(const eff_curve *k) {
+  double best = k->n ? 0 : 1;
+  for (u32 i = 0; i < k->n; i++) best = MAX(best, k->eff[i]);
+  return best;
+}
+
+double machine_peak_flops(const device_kind *k, dtype t) { return k->rate[t]; }
+
+double machine_top_flops(const device_kind *k, dtype t) {
+  return k->rate[t] * MAX(curve_best(&k->eff[EFF_GEMM]), curve_best(&k->eff[EFF_CONV]));
+}
+
+double machine_top_bw(const device_kind *k) {
+  double best = 0;
+  for (u32 i = EFF_MEMORY; i < EFF_KINDS; i++) best = MAX(best, curve_best(&k->eff[i]));
+  return k->mem_bw * best;
+}
+
+void machine_set_usable(machine *m, i64 bytes) {
+  device_kind *k = (device_kind *)m->kind; // the machine's own array: read-only for everybody else
+  for (u32 i = 0; i < m->nkinds; i++) k[i].usable_bytes = MIN(bytes, k[i].mem_bytes);
+}
+
+// ---- links inside a node -----------------------------------------------------------------------------
+
+typedef struct {
+  double ring, all, pair;
+  i64 start_ps, step_ps;
+} inside;
+
+// Parts of the link's bandwidth.
+static inside through(const machine_link *l, double ring, double all, double pair) {
+  const double bw = l->bw * l->eff;
+  return (inside){bw * ring, bw * all, bw * pair, l->start_ps, l->step_ps};
+}
+
+// What members at the places at[0] < at[1] < ... of a node of kind nk get.
+static inside inside_of(const node_kind *nk, const u16 *at, u32 n) {
+  const machine_link *l = &nk->inside;
+  const double peers = nk->ndevs - 1;
+  switch (l->shape) {
+  case LINK_SWITCH: return through(l, 1, 1, 1);
+  case LINK_MESH: return through(l, (n - 1) / peers, (n - 1) / peers, 1 / peers);
+  case LINK_RING: {
+    // Strided members: the devices they step over run the same in their own subgroups, over the same links.
+    // All around, both directions carry a ring each; else one ring goes there and back past all gaps but the
+    // widest.
+    u32 widest = 0, next = 0;
+    for (u32 i = 0; i < n; i++) {
+      u32 gap = i + 1 < n ? (u32)at[i + 1] - at[i] : nk->ndevs - at[n - 1] + at[0];
+      if (gap > widest)
+        next = widest, widest = gap;
+      else if (gap > next)
+        next = gap;
+    }
+    // Evenly to all: bytes travel n/4 links on average around, n/3 along a line.
+    const double line = 0.5 / next, around = 1.0 / widest;
+    return around > line ? through(l, around, around * MIN(1, 4.0 / n), line)
+                         : through(l, line, line * MIN(1, 3.0 / n), line);
+  }
+  case LINK_PAIRS:
+    if (n == 2 && at[0] / 2 == at[1] / 2) return through(l, 1, 1, 1);
+    break;
+  case LINK_NONE: break;
+  }
+  return through(&nk->host, 1, 1, 1);
+}
+
+// ---- between nodes -----------------------------------------------------------------------------------
+
+// One device drives the NICs beside it: its even share, but at least one.
+static double device_out(const node_kind *nk) {
+  return nk->nic_bw * MAX(nk->nics / nk->ndevs, MIN(nk->nics, 1u));
+}
+
+static bool same_leaf(const machine *m, u32 a, u32 b) {
+  return a == b || (m->fabric.leaf && a / m->fabric.leaf == b / m->fabric.leaf);
+}
+
+static u32 node_of(const machine *m, u32 rank) { return m->dev[rank].node; }
+
+// Members of the ascending ranks r[0..n) on the node of the first.
+static u32 run_of(const machine *m, const u32 *r, u32 n) {
+  u32 k = 1;
+  while (k < n && node_of(m, r[k]) == node_of(m, r[0])) k++;
+  return k;
+}
+
+// sharing[node] subgroups leave the node at the same time.
+static machine_place place_of(const machine *m, const u32 *r, u32 n, const u32 *sharing) {
+  machine_place p = {.n = n, .even = true};
+  u16 at[MACHINE_NODE_MAX];
+  u32 k, least = n;
+  bool leaf = true;
+  for (u32 i = 0; i < n; i += k) {
+    const u32 node = node_of(m, r[i]);
+    const node_kind *nk = &m->node_kind[m->node[node]];
+    k = run_of(m, r + i, n - i);
+    for (u32 j = 0; j < k; j++) at[j] = m->dev[r[i + j]].index;
+    if (k > 1) {
+      const inside in = inside_of(nk, at, k);
+      const bool first = p.per_node < 2;
+      p.in_bw = first ? in.ring : MIN(p.in_bw, in.ring);
+      p.all_bw = first ? in.all : MIN(p.all_bw, in.all);
+      p.pair_bw = first ? in.pair : MIN(p.pair_bw, in.pair);
+      p.in_ps = MAX(p.in_ps, in.step_ps);
+      p.start_ps = MAX(p.start_ps, in.start_ps);
+    }
+    if (k < n) {
+      const double share = nk->nic_bw * nk->nics / MAX(sharing[node], 1u),
+                   out = MIN(share, k * device_out(nk));
+      const double dev = MIN(device_out(nk), share);
+      p.out_bw = p.nodes ? MIN(p.out_bw, out) : out;
+      p.dev_bw = p.nodes ? MIN(p.dev_bw, dev) : dev;
+    }
+    p.nodes++;
+    p.per_node = MAX(p.per_node, k);
+    least = MIN(least, k);
+    leaf = leaf && same_leaf(m, node_of(m, r[0]), node);
+  }
+  p.even = least == p.per_node;
+  if (p.nodes > 1) {
+    const fabric_info *f = &m->fabric;
+    p.out_bw *= f->eff / (leaf ? 1 : f->oversub);
+    p.dev_bw *= f->eff / (leaf ? 1 : f->oversub);
+    p.out_ps = f->step_ps;
+    p.start_ps = MAX(p.start_ps, f->start_ps);
+  }
+  return p;
+}
+
+// ---- subgroups ---------------------------------------------------------------------------------------
+
+static int by_value(const void *a, const void *b) {
+  const u32 x = *(const u32 *)a, y = *(const u32 *)b;
+  return x < y ? -1 : x > y;
+}
+
+void machine_places(const machine *m, arena *scratch, const u32 *ranks, u32 nsub, u32 n, machine_place *out) {
+  arena_mark_t mark = arena_mark(scratch);
+  u32 *sorted = arena_dup(scratch, ranks, sizeof *ranks * nsub * n);
+  u32 *sharing = ZNEWN(scratch, u32, m->nnodes);
+  for (u32 s = 0; s < nsub; s++) {
+    u32 *r = sorted + (size_t)s * n, i = 1, k;
+    while (i < n && r[i - 1] < r[i]) i++;
+    if (i < n) qsort(r, n, sizeof *r, by_value);
+    if ((k = run_of(m, r, n)) == n) continue;
+    for (i = 0; i < n; i += k) {
+      k = run_of(m, r + i, n - i);
+      sharing[node_of(m, r[i])]++;
+    }
+  }
+  for (u32 s = 0; s < nsub; s++) out[s] = place_of(m, sorted + (size_t)s * n, n, sharing);
+  arena_release(scratch, mark);
+}
+
+void machine_pairs(const machine *m, arena *scratch, const u32 *from, const u32 *to, u32 n,
+                   machine_place *out) {
+  arena_mark_t mark = arena_mark(scratch);
+  u32 *leaving = ZNEWN(scratch, u32, m->nnodes), *coming = ZNEWN(scratch, u32, m->nnodes);
+  u32 *sharing = ZNEWN(scratch, u32, m->nnodes);
+  for (u32 k = 0; k < n; k++) {
+    if (node_of(m, from[k]) == node_of(m, to[k])) continue;
+    leaving[node_of(m, from[k])]++; // NICs carry both directions at full speed
+    coming[node_of(m, to[k])]++;
+  }
+  for (u32 k = 0; k < n; k++) {
+    const u32 a = from[k], b = to[k], pair[2] = {MIN(a, b), MAX(a, b)};
+    sharing[node_of(m, a)] = leaving[node_of(m, a)];
+    sharing[node_of(m, b)] = coming[node_of(m, b)];
+    out[k] = place_of(m, pair, a == b ? 1 : 2, sharing);
+  }
+  arena_release(scratch, mark);
+}
