@@ -1,0 +1,330 @@
+// coster.c - the coster: costs of instructions on groups, and the cache of instructions.
+//
+// Idea: two caches. An instruction of a program is known by ids (operator, attributes, group, types), which
+// is a short comparison; ids mean something within one program only. Behind it, events are known by content,
+// for all programs of the coster. A miss of the first often hits the second: a plan that differs in the depth
+// of its pipeline has the same products.
+#include "cost/internal.h"
+
+static const accounting *const accountings[] = {&cost_heddle, &cost_distir};
+
+u32 cost_accountings(const char *const **names) {
+  static const char *v[COUNT_OF(accountings)];
+  for (u32 i = 0; i < COUNT_OF(accountings); i++) v[i] = accountings[i]->name;
+  *names = v;
+  return COUNT_OF(accountings);
+}
+
+const char *cost_source_name(cost_source s) {
+  static const char *const names[] = {"free", "roofline", "link model", "distir", "predictor"};
+  return names[s];
+}
+
+// ---- the coster --------------------------------------------------------------------------------------
+
+coster *coster_new(ctx *c, arena *a, const machine *m, const cost_opts *opts) {
+  const char *name = opts && opts->accounting ? opts->accounting : "heddle";
+  u32 i = 0;
+  while (i < COUNT_OF(accountings) && strcmp(accountings[i]->name, name)) i++;
+  if (i == COUNT_OF(accountings)) {
+    diag(c, E_USAGE, (loc){0}, "'%s' is not an accounting", name);
+    diag_hint(c, "accountings: heddle distir");
+    return NULL;
+  }
+  coster *k = NEW(a, coster);
+  k->c = c;
+  k->a = a;
+  k->m = m;
+  k->acc = accountings[i];
+  if (opts) k->opts = *opts;
+  k->distir = opts && opts->distir ? *opts->distir : m->distir;
+  return k;
+}
+
+const machine *coster_machine(const coster *k) { return k->m; }
+u32 coster_events(const coster *k) { return k->events.n; }
+
+void coster_use(coster *k, const prog *p) {
+  for (u32 i = 0; i < k->instr_map.cap; i++) k->instr_map.hash[i] = 0;
+  k->instr_map.n = k->instrs.n = k->values.n = k->words.n = k->subs.n = k->kinds.n = 0;
+  k->subs_map = (hmap){0};
+  k->p = p;
+}
+
+double cost_top_flops(const coster *k, const device_kind *dev, dtype t) {
+  return k->acc->top_flops(k, dev, t);
+}
+double cost_top_bw(const coster *k, const device_kind *dev) { return k->acc->top_bw(k, dev); }
+i64 cost_launch_ps(const coster *k, const device_kind *dev) { return k->acc->launch_ps(k, dev); }
+
+// ---- instructions ------------------------------------------------------------------------------------
+
+static void member_coords(const site *s, u32 member, coords *c) {
+  coords_of(s->p->sp, s->g, member, &s->p->points.v[s->i->coord], c);
+}
+
+static i64 local_bytes(const site *s, const type_info *t, const coords *c) {
+  const shape sh = site_local(s, t, c);
+  return shape_bytes(&sh);
+}
+
+// What cost_comm calls `bytes`, of one member of a subgroup of n.
+static i64 comm_bytes(const site *s, const coords *c, u32 n) {
+  const opcode op = s->i->op;
+  const bool of_result = op == OP_all_gather || op == OP_broadcast || op == OP_scatter_from;
+  const u32 count = of_result ? s->i->nres : instr_nopd(s->f, s->i);
+  i64 sum = 0;
+  for (u32 j = 0; j < count; j++)
+    sum += local_bytes(s, of_result ? site_result(s, j) : site_operand(s, j), c);
+  if (op == OP_halo_exchange) sum = MAX(local_bytes(s, site_result(s, 0), c) - sum, 0);
+  return op == OP_gather_to || op == OP_scatter_from ? sum * n : sum;
+}
+
+// One cost if all are equal.
+static u32 fold(i64 *ps, u32 n) {
+  for (u32 i = 1; i < n; i++)
+    if (ps[i] != ps[0]) return n;
+  return n ? 1 : 0;
+}
+
+static u32 compute_costs(coster *k, const site *s, bool uneven, i64 *ps) {
+  const u16 kind = group_kind(k, s->g, s->i->where);
+  const group_info *gi = group_get(s->p->sp, s->g);
+  const u32 n = uneven || kind == KINDS_MIXED ? gi->nranks : 1;
+  coords c;
+  cost_info cost;
+  if (!kind) return 0;
+  for (u32 m = 0; m < n; m++) {
+    if (uneven || !m) member_coords(s, m, &c);
+    const u16 own = kind == KINDS_MIXED ? k->m->dev[gi->ranks[m]].kind : (u16)(kind - 1);
+    if (!compute_event(k, s, &c, own, &cost, NULL)) return 0;
+    ps[m] = cost.ps;
+  }
+  return fold(ps, n);
+}
+
+static u32 over_axes(const site *s, u8 *axes) {
+  const attr *over = attr_get(attrs_get(s->p, s->i->at), A_over);
+  const group_info *gi = group_get(s->p->sp, s->g);
+  u32 n = 0;
+  if (over) {
+    assert(over->n <= MESH_AXES);
+    memcpy(axes, over->u.axes, over->n);
+    return over->n;
+  }
+  for (u32 i = 0; i < gi->naxes; i++)
+    if (gi->axis[i].at < 0) axes[n++] = gi->axis[i].axis;
+  return n;
+}
+
+static u32 collective_costs(coster *k, const site *s, bool uneven, i64 *ps) {
+  u8 axes[MESH_AXES];
+  const u32 naxes = over_axes(s, axes), n = group_get(s->p->sp, s->g)->nranks;
+  const seen_subs *subs = subgroups(k, s->g, axes, naxes, s->i->where);
+  coords c;
+  cost_info cost;
+  if (!subs) return 0;
+  // A subgroup takes as long as its member with the most bytes.
+  vec_reserve(k->a, &k->bytes, subs->nsub);
+  memset(k->bytes.v, 0, sizeof *k->bytes.v * subs->nsub);
+  const u32 *sub = k->ids.v + subs->sub, *place = k->ids.v + subs->place;
+  for (u32 m = 0; m < (uneven ? n : 1); m++) {
+    member_coords(s, m, &c);
+    const i64 bytes = comm_bytes(s, &c, subs->size);
+    k->bytes.v[sub[m]] = MAX(k->bytes.v[sub[m]], bytes);
+  }
+  const dtype t = instr_nopd(s->f, s->i) ? site_operand(s, 0)->s.t : DT_NONE;
+  for (u32 m = 0; m < (uneven || !subs->uniform ? n : 1); m++) {
+    const i64 bytes = k->bytes.v[uneven ? sub[m] : sub[0]];
+    if (!comm_event(k, s->i->op, t, bytes, place[sub[m]], s->i->where, &cost, NULL)) return 0;
+    ps[m] = cost.ps;
+  }
+  return fold(ps, uneven || !subs->uniform ? n : 1);
+}
+
+// What passes between members of groups of nf and nt ranks when one holds `from` and is to hold `to` bytes.
+static i64 send_bytes(u32 nf, u32 nt, i64 from, i64 to) {
+  return nf == nt ? MAX(from, to) : MAX(to, (i64)ceil_div(to * nt, nf));
+}
+
+static u32 send_costs(coster *k, const site *s, bool uneven, i64 *ps) {
+  const type_info *o = site_operand(s, 0), *r = site_result(s, 0);
+  const group to = r->g.i ? r->g : s->g;
+  const u32 nf = group_get(s->p->sp, s->g)->nranks, nt = group_get(s->p->sp, to)->nranks;
+  const seen_subs *subs = transfers(k, s->g, to, s->i->where);
+  coords c;
+  cost_info cost;
+  if (!subs) return 0;
+  const u32 n = uneven || !subs->uniform ? nf : 1, *place = k->ids.v + subs->place;
+  i64 bytes = 0;
+  for (u32 m = 0; m < n; m++) {
+    if (uneven || !m) {
+      member_coords(s, m, &c);
+      const i64 from = local_bytes(s, o, &c);
+      coords_of(s->p->sp, to, (u32)((u64)m * nt / nf), &s->p->points.v[s->i->coord], &c);
+      bytes = send_bytes(nf, nt, from, local_bytes(s, r, &c));
+    }
+    if (!comm_event(k, OP_send, o->s.t, bytes, place[m], s->i->where, &cost, NULL)) return 0;
+    ps[m] = cost.ps;
+  }
+  return fold(ps, n);
+}
+
+// Between a device and host memory: of the node, so not an event of the device's kind.
+static u32 copy_costs(coster *k, const site *s, bool uneven, i64 *ps) {
+  const group_info *gi = group_get(s->p->sp, s->g);
+  if (!group_kind(k, s->g, s->i->where)) return 0;
+  coords c;
+  for (u32 m = 0; m < gi->nranks; m++) {
+    const machine_link *host = &k->m->node_kind[k->m->node[k->m->dev[gi->ranks[m]].node]].host;
+    if (host->shape == LINK_NONE) {
+      diag(k->c, E_LINK, s->i->where, "copy: the machine has no link between device and host");
+      diag_hint(k->c, "add `host: 32 GB/s` to its nodes, or `pcie=32GB/s` in one line");
+      return 0;
+    }
+    if (uneven || !m) member_coords(s, m, &c);
+    const double bytes = (double)local_bytes(s, site_operand(s, 0), &c);
+    ps[m] = host->start_ps + host->step_ps + round_ps(bytes / (host->bw * host->eff) * 1e12);
+  }
+  return fold(ps, gi->nranks);
+}
+
+static bool is_uneven(const site *s) {
+  for (u32 j = 0, n = instr_nopd(s->f, s->i); j < n + s->i->nres; j++) {
+    const type_info *t = j < n ? site_operand(s, j) : site_result(s, j - n);
+    if (!t->tuple && !layout_is_even(s->p->sp, t->lay)) return true;
+  }
+  return false;
+}
+
+static u32 uncached(coster *k, const site *s, bool uneven, i64 *ps) {
+  switch (s->i->op) {
+  case OP_send: return send_costs(k, s, uneven, ps);
+  case OP_copy: return copy_costs(k, s, uneven, ps);
+  case OP_shard:
+  case OP_partial: return compute_costs(k, s, uneven, ps);
+  default:
+    return op_row_of(s->i->op)->flags & OPF_COMM ? collective_costs(k, s, uneven, ps)
+                                                 : compute_costs(k, s, uneven, ps);
+  }
+}
+
+static const seen_instr *find(const coster *k, const u32 *key, u32 n, u64 h) {
+  for (u32 it = 0, i; hmap_next(&k->instr_map, h, &it, &i);)
+    if (same_key(k, k->instrs.v[i].key, key, n)) return &k->instrs.v[i];
+  return NULL;
+}
+
+static void remember(coster *k, const u32 *key, u32 n, u64 h, u32 count, const i64 *ps) {
+  seen_instr s = {keep_key(k, key, n), count, k->values.n, count ? ps[0] : 0};
+  if (count > 1) memcpy(vec_push_n(k->a, &k->values, count), ps, sizeof *ps * count);
+  hmap_add(k->a, &k->instr_map, h, k->instrs.n);
+  *vec_push(k->a, &k->instrs) = s;
+}
+
+u32 cost_instr(coster *k, const prog *p, const func_info *f, const instr *i, group g, i64 *ps) {
+  enum { FIXED = 4, WORDS = FIXED + 2 * 256 };
+  assert(i->op != OP_call);
+  if (op_row_of(i->op)->flags & k->acc->free) {
+    *ps = 0;
+    return 1;
+  }
+  if (k->p != p) coster_use(k, p);
+  u32 key[WORDS], n = FIXED; // not cleared: that would take longer than the look-up
+  key[0] = i->op;
+  key[1] = i->at.i;
+  key[2] = g.i;
+  key[3] = 0;
+  assert(FIXED + i->nopd + i->nres < WORDS);
+  for (u32 j = 0; j < i->nopd; j++) {
+    const u32 o = f->opds.v[i->opd + j];
+    if (!(o & OPD_AFTER)) key[n++] = f->values.v[o & OPD_VALUE].ty.i;
+  }
+  for (u32 j = 0; j < i->nres; j++) key[n++] = f->values.v[i->res + j].ty.i;
+  u64 h = hash_bytes(key, sizeof *key * n, 0);
+  const seen_instr *s = find(k, key, n, h);
+  const site at = {p, f, i, g};
+  if (s ? !s->n : is_uneven(&at)) { // pieces may differ by the temporal coordinates as well
+    if (!s) remember(k, key, n, h, 0, NULL);
+    key[FIXED - 1] = i->coord + 1;
+    h = hash_bytes(key, sizeof *key * n, 0);
+    s = find(k, key, n, h);
+  }
+  if (!s) {
+    const u32 count = uncached(k, &at, key[FIXED - 1], ps);
+    if (count) remember(k, key, n, h, count, ps);
+    return count;
+  }
+  if (s->n == 1)
+    *ps = s->ps;
+  else
+    memcpy(ps, k->values.v + s->at, sizeof *ps * s->n);
+  return s->n;
+}
+
+bool cost_explain(coster *k, const prog *p, const func_info *f, const instr *i, group g, u32 member, cost_info *out,
+                  cost_event *made_of) {
+  const op_row *row = op_row_of(i->op);
+  const site s = {p, f, i, g};
+  *made_of = (cost_event){.op = i->op, .at = attrs_get(p, i->at)};
+  *out = (cost_info){0, COST_FREE, 0};
+  if (row->flags & k->acc->free) return true;
+  if (k->p != p) coster_use(k, p);
+  coords c;
+  member_coords(&s, member, &c);
+  const bool local = i->op == OP_shard || i->op == OP_partial;
+  if (!(row->flags & OPF_COMM) || local) {
+    const u16 kind = group_kind(k, g, i->where);
+    if (!kind) return false;
+    return compute_event(k, &s, &c, k->m->dev[group_get(p->sp, g)->ranks[member]].kind, out, made_of);
+  }
+  i64 *ps = NEWN(k->a, i64, group_get(p->sp, g)->nranks);
+  const u32 n = cost_instr(k, p, f, i, g, ps);
+  if (!n) return false;
+  *out = (cost_info){ps[n > 1 ? member : 0], k->acc->source, 0.3f};
+  if (i->op == OP_copy) return true;
+  u8 axes[MESH_AXES];
+  const bool send = i->op == OP_send;
+  const type_info *r = i->nres ? site_result(&s, 0) : NULL;
+  const seen_subs *subs = send ? transfers(k, g, r->g.i ? r->g : g, i->where)
+                               : subgroups(k, g, axes, over_axes(&s, axes), i->where);
+  made_of->size = send ? local_bytes(&s, site_operand(&s, 0), &c) : comm_bytes(&s, &c, subs->size);
+  made_of->where = &k->places.v[k->ids.v[subs->place + k->ids.v[subs->sub + member]]];
+  return true;
+}
+
+// ---- communication asked for by planners -------------------------------------------------------------
+
+i64 cost_comm(coster *k, opcode op, i64 bytes, const u32 *ranks, u32 n, dtype t) {
+  machine_place place;
+  cost_info cost;
+  for (u32 i = 0; i < n; i++)
+    if (!on_machine(k, ranks[i], (loc){0})) return -1;
+  if (op == OP_send) machine_pairs(k->m, k->a, ranks, ranks + 1, 1, &place);
+  else machine_places(k->m, k->a, ranks, 1, n, &place);
+  return comm_event(k, op, t, bytes, place_id(k, &place), (loc){0}, &cost, NULL) ? cost.ps : -1;
+}
+
+static i64 slowest(coster *k, const seen_subs *s, opcode op, i64 bytes, dtype t) {
+  i64 worst = 0;
+  cost_info cost;
+  for (u32 i = 0; i < (s->uniform ? 1 : s->nsub); i++) {
+    if (!comm_event(k, op, t, bytes, k->ids.v[s->place + i], (loc){0}, &cost, NULL)) return -1;
+    worst = MAX(worst, cost.ps);
+  }
+  return worst;
+}
+
+i64 cost_over(coster *k, const prog *p, group g, const u8 *axes, u32 naxes, opcode op, i64 bytes, dtype t) {
+  if (k->p != p) coster_use(k, p);
+  const seen_subs *s = subgroups(k, g, axes, naxes, (loc){0});
+  return s ? slowest(k, s, op, bytes, t) : -1;
+}
+
+i64 cost_between(coster *k, const prog *p, group from, group to, i64 from_bytes, i64 to_bytes, dtype t) {
+  if (k->p != p) coster_use(k, p);
+  const seen_subs *s = transfers(k, from, to, (loc){0});
+  if (!s) return -1;
+  const u32 nf = group_get(p->sp, from)->nranks, nt = group_get(p->sp, to)->nranks;
+  return slowest(k, s, OP_send, send_bytes(nf, nt, from_bytes, to_bytes), t);
+}

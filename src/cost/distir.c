@@ -1,0 +1,86 @@
+// distir.c - the accounting "distir": the cost model of DistIR (Santhanam et al., "DistIR: an intermediate
+// representation and simulator for efficient neural network distribution", 2021), for reproducing its results. Not a
+// model to plan with: arithmetic and memory traffic add up, the network is a full mesh of equal links.
+//
+// With launch L, memory bandwidth B, rate F, network W (bytes/s), n elements of the first operand x:
+//   elementwise and reductions   L + bytes/B + n/F; bytes of x, twice for two operands; results are not counted
+//   products                     L + (bytes of x and y)/B + 2mnk/F, reading only the first two dimensions of x and y,
+//                                also where there are four: batched products are far too cheap
+//   what only moves data, views  L; values copied by name (identity, join, part) 0
+//   all_reduce, all_gather       2 S (n-1)/n / W, S the bytes of one member's operand, or a line a S + b n + c fitted
+//                                for this n
+//   send                         S / W; gather_to and reduce the same; broadcast and scatter_from 0
+// Not taken over, because they are mistakes: gather and reduce count the element size twice; `min` costs one second
+// an element; of several updates on a device only the last is counted; subtraction from a scalar is free; an operator
+// without a formula ends the run. What DistIR has no operator for is costed like its nearest one.
+#include "cost/internal.h"
+
+static i64 seconds(double s) { return round_ps(s * 1e12); }
+
+static double elems_of_first_two(const shape *s) {
+  double n = 1;
+  for (u32 d = 0; d < MIN(s->nd, 2u); d++) n *= (double)s->dim[d];
+  return n;
+}
+
+static bool compute(coster *k, const cost_event *e, loc at, cost_info *out) {
+  const distir_params *p = &k->distir;
+  (void)at;
+  double s = 0;
+  const shape *x = e->nopd ? &e->opd[0] : NULL;
+  if (e->op == OP_matmul) {
+    const shape *y = &e->opd[1];
+    const double nx = elems_of_first_two(x), ny = elems_of_first_two(y);
+    const double columns = y->nd > 1 ? (double)y->dim[1] : 1;
+    s = dtype_bytes(x->t) * (nx + ny) / p->mem_bw + 2 * nx * columns / p->rate;
+  } else if (e->work <= EFF_CONV) {
+    for (u32 i = 0; i < e->nopd; i++) s += (double)shape_bytes(&e->opd[i]) / p->mem_bw;
+    s += e->flops / p->rate;
+  } else if (x && (e->work != EFF_MOVE || e->op == OP_transpose)) {
+    const double n = (double)shape_elems(x);
+    s = dtype_bytes(x->t) * n * (e->nopd > 1 ? 2 : 1) / p->mem_bw + n / p->rate;
+  }
+  *out = (cost_info){p->launch_ps + seconds(s), COST_DISTIR, 0.5f};
+  if (e->op == OP_identity) out->ps = 0;
+  return true;
+}
+
+static bool comm(coster *k, const cost_event *e, loc at, cost_info *out) {
+  const distir_params *p = &k->distir;
+  const double n = e->where->n;
+  double S = (double)e->size, s = 0;
+  (void)at;
+  switch (e->op) {
+  case OP_all_gather:
+    S /= n; // the operand
+    // fallthrough
+  case OP_all_reduce:
+  case OP_reduce_scatter:
+  case OP_all_to_all:
+    s = 2 * S * (n - 1) / n / p->network;
+    for (u32 i = 0; i < p->nfits; i++)
+      if (p->fit[i].n == e->where->n) s = p->fit[i].a * S + p->fit[i].b * n + p->fit[i].c;
+    break;
+  case OP_broadcast:
+  case OP_scatter_from: break;
+  case OP_gather_to: s = S / n / p->network; break;
+  default: s = S / p->network;
+  }
+  *out = (cost_info){n < 2 ? 0 : seconds(s), COST_DISTIR, 0.5f};
+  return true;
+}
+
+static double top_flops(const coster *k, const device_kind *dev, dtype t) {
+  (void)dev, (void)t;
+  return k->distir.rate;
+}
+static double top_bw(const coster *k, const device_kind *dev) {
+  (void)dev;
+  return k->distir.mem_bw;
+}
+static i64 launch_ps(const coster *k, const device_kind *dev) {
+  (void)dev;
+  return k->distir.launch_ps;
+}
+
+const accounting cost_distir = {"distir", OPF_META, COST_DISTIR, compute, comm, top_flops, top_bw, launch_ps};
