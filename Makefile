@@ -86,6 +86,8 @@ $(B)/obj/%.o: %.c Makefile | $(B)/deps-ok
 	$(Q)$(CC) $(FLAGS) -c $< -o $@
 
 $(B)/obj/tests/%.o: FLAGS += -Itests
+# The assembler puts these files into the object, unseen by -MMD.
+$(B)/obj/src/machine/presets.o $(B)/fuzz/obj/src/machine/presets.o: $(wildcard machines/*.yaml)
 
 # The list of members is part of what the archive depends on: a source that is deleted must leave it.
 $(LIB): $(LIB_OBJ) $(B)/sources

@@ -6,9 +6,8 @@
 //
 //   ring           f (n-1) steps, f (n-1)/n S bytes through the slowest link; f = 2 for all_reduce, else 1
 //   hierarchical   a ring inside every node, then one between nodes for each of its members: fewer slow
-//   steps, but
-//                  the two follow each other
-//   tree           all_reduce: up a chain in every node and a binary tree of nodes, and down again: 2 S bytes
+//                  steps, but the two follow each other
+//   tree           all_reduce: up a chain in every node and a binary tree of nodes, and down: 2 S bytes
 //   pipelined tree broadcast, reduce: the depth of a binary tree in steps, S bytes
 //
 // and the fastest is taken, as communication libraries do. Sources: Chan, Heimlich, Purkayastha, van de

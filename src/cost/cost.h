@@ -43,9 +43,8 @@ typedef struct {
   void (*extrapolated)(void *arg, const cost_event *e, double factor);
   void *arg;
 } cost_opts;
-// Accountings by name. heddle: max(flops / rate, bytes / bandwidth) with the efficiencies of the machine,
-// plus launch; collectives from latency and bandwidth by placement (coll.c). distir: DistIR's formulas
-// (distir.c).
+// Accountings by name. heddle: max(flops / rate, bytes / bandwidth), each at the machine's efficiency, plus
+// launch; collectives from latency and bandwidth by placement (coll.c). distir: DistIR's formulas (distir.c).
 u32 cost_accountings(const char *const **names);
 
 typedef struct coster coster;
@@ -56,13 +55,12 @@ const machine *coster_machine(const coster *k);
 // coster has seen before (a clone freed and made again): ids of types and groups mean something else then.
 void coster_use(coster *k, const prog *p);
 
-// Costs of one instruction (no call) on the members of group g (resolved: not 0 unless the program has no
-// group). Returns the number written: 1 if equal for all members, else g's number of ranks, one each. 0 and a
-// diagnostic if a rate or a link is missing or a rank is not on the machine. A cached one takes tens of
-// nanoseconds.
+// Costs of one instruction (no call) on the members of group g (resolved: the function's own group has been
+// put in). Returns the number written: 1 if equal for all members, else g's number of ranks, one each. 0 and
+// a diagnostic if a rate or a link is missing or a rank is not on the machine. A cached one takes tens of
+// nanoseconds. send: of the members of the source, g.
 u32 cost_instr(coster *k, const prog *p, const func_info *f, const instr *i, group g, i64 *ps);
-// The same for one member, with what it is made of. Not cached by instruction. False and a diagnostic
-// likewise.
+// The same for one member, with what it is made of: slower. False and a diagnostic likewise.
 bool cost_explain(coster *k, const prog *p, const func_info *f, const instr *i, group g, u32 member,
                   cost_info *out, cost_event *made_of);
 
@@ -80,8 +78,7 @@ i64 cost_over(coster *k, const prog *p, group g, const u8 *axes, u32 naxes, opco
 // and is to hold to_bytes. -1 likewise.
 i64 cost_between(coster *k, const prog *p, group from, group to, i64 from_bytes, i64 to_bytes, dtype t);
 
-// ---- lower bounds: no event costs less than these say, in the coster's accounting
-// --------------------------
+// ---- lower bounds: no event costs less than these say, in the coster's accounting ------------------------
 double cost_top_flops(const coster *k, const device_kind *dev, dtype t); // FLOP/s of matrix products
 double cost_top_bw(const coster *k, const device_kind *dev);             // bytes/s of memory
 i64 cost_launch_ps(const coster *k, const device_kind *dev); // of every instruction that is not free

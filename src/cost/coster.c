@@ -262,8 +262,8 @@ u32 cost_instr(coster *k, const prog *p, const func_info *f, const instr *i, gro
   return s->n;
 }
 
-bool cost_explain(coster *k, const prog *p, const func_info *f, const instr *i, group g, u32 member, cost_info *out,
-                  cost_event *made_of) {
+bool cost_explain(coster *k, const prog *p, const func_info *f, const instr *i, group g, u32 member,
+                  cost_info *out, cost_event *made_of) {
   const op_row *row = op_row_of(i->op);
   const site s = {p, f, i, g};
   *made_of = (cost_event){.op = i->op, .at = attrs_get(p, i->at)};
@@ -300,8 +300,10 @@ i64 cost_comm(coster *k, opcode op, i64 bytes, const u32 *ranks, u32 n, dtype t)
   cost_info cost;
   for (u32 i = 0; i < n; i++)
     if (!on_machine(k, ranks[i], (loc){0})) return -1;
-  if (op == OP_send) machine_pairs(k->m, k->a, ranks, ranks + 1, 1, &place);
-  else machine_places(k->m, k->a, ranks, 1, n, &place);
+  if (op == OP_send)
+    machine_pairs(k->m, k->a, ranks, ranks + 1, 1, &place);
+  else
+    machine_places(k->m, k->a, ranks, 1, n, &place);
   return comm_event(k, op, t, bytes, place_id(k, &place), (loc){0}, &cost, NULL) ? cost.ps : -1;
 }
 

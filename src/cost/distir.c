@@ -1,18 +1,21 @@
 // distir.c - the accounting "distir": the cost model of DistIR (Santhanam et al., "DistIR: an intermediate
-// representation and simulator for efficient neural network distribution", 2021), for reproducing its results. Not a
-// model to plan with: arithmetic and memory traffic add up, the network is a full mesh of equal links.
+// representation and simulator for efficient neural network distribution", 2021), to reproduce its results.
+// Not a model to plan with: arithmetic and traffic add up, the network is a full mesh of equal links.
 //
 // With launch L, memory bandwidth B, rate F, network W (bytes/s), n elements of the first operand x:
-//   elementwise and reductions   L + bytes/B + n/F; bytes of x, twice for two operands; results are not counted
-//   products                     L + (bytes of x and y)/B + 2mnk/F, reading only the first two dimensions of x and y,
-//                                also where there are four: batched products are far too cheap
-//   what only moves data, views  L; values copied by name (identity, join, part) 0
-//   all_reduce, all_gather       2 S (n-1)/n / W, S the bytes of one member's operand, or a line a S + b n + c fitted
-//                                for this n
-//   send                         S / W; gather_to and reduce the same; broadcast and scatter_from 0
-// Not taken over, because they are mistakes: gather and reduce count the element size twice; `min` costs one second
-// an element; of several updates on a device only the last is counted; subtraction from a scalar is free; an operator
-// without a formula ends the run. What DistIR has no operator for is costed like its nearest one.
+//
+//   elementwise, reductions   L + bytes/B + n/F: bytes of x, twice if elementwise of two operands; never
+//                             those of results
+//   products                  L + (bytes of x and y)/B + 2mnk/F, with no more than the first two dimensions
+//                             of x and y: batched products come out far too cheap
+//   data movement, views      L; by name only (identity, join, part) 0
+//   all_reduce, all_gather    2 S (n-1)/n / W for an operand of S bytes, or a line a S + b n + c for this n
+//   send, gather_to, reduce   S / W
+//   broadcast, scatter_from   0
+//
+// Not taken over, because they are mistakes: gather and reduce count the element size twice; `min` takes one
+// second an element; of several updates on a device only the last counts; subtraction from a scalar is free;
+// an operator without a formula ends the run. What DistIR does not have is costed like its nearest kin.
 #include "cost/internal.h"
 
 static i64 seconds(double s) { return round_ps(s * 1e12); }
@@ -38,7 +41,7 @@ static bool compute(coster *k, const cost_event *e, loc at, cost_info *out) {
     s += e->flops / p->rate;
   } else if (x && (e->work != EFF_MOVE || e->op == OP_transpose)) {
     const double n = (double)shape_elems(x);
-    s = dtype_bytes(x->t) * n * (e->nopd > 1 ? 2 : 1) / p->mem_bw + n / p->rate;
+    s = dtype_bytes(x->t) * n * (e->nopd > 1 && e->work == EFF_ELEMENTWISE ? 2 : 1) / p->mem_bw + n / p->rate;
   }
   *out = (cost_info){p->launch_ps + seconds(s), COST_DISTIR, 0.5f};
   if (e->op == OP_identity) out->ps = 0;

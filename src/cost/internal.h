@@ -9,7 +9,7 @@
 
 typedef struct {
   const char *name;
-  u32 free; // rows with one of these flags cost nothing
+  u32 free;           // rows with one of these flags cost nothing
   cost_source source; // of communication
   // Time of one event. False and a diagnostic at `at` if the machine lacks a rate or a link.
   bool (*compute)(coster *k, const cost_event *e, loc at, cost_info *out);

@@ -101,4 +101,5 @@ static i64 launch_ps(const coster *k, const device_kind *dev) {
   return dev->launch_ps;
 }
 
-const accounting cost_heddle = {"heddle", OPF_VIEW | OPF_META, COST_LINK, compute, comm, top_flops, top_bw, launch_ps};
+const accounting cost_heddle = {"heddle", OPF_VIEW | OPF_META, COST_LINK, compute,
+                                comm,     top_flops,           top_bw,    launch_ps};
