@@ -161,7 +161,7 @@ static u32 roles_from_partials(sharding *s, const instr *in, const law *l, const
         if (lin == 'j' && law_lin(l, j) == 'j') joint++, partial += part;
         else if (j != k && part) ok = false; // linear in each alone, not in both
       }
-      if (!ok || (lin == 'j' && partial != joint)) continue;
+      if (!ok || (lin == 'j' && partial != joint && !axis_get(sp, ax)->temporal)) continue;
       bool gain = (row->flags & OPF_VIEW) || (lin == 'j' && joint > 1) || axis_get(sp, ax)->temporal;
       if (!gain) {
         const func_info *f = s->f;
@@ -260,9 +260,27 @@ value shard_complete(apply *x, builder *b, value v) {
   return v;
 }
 
+// What does not vary in time, needed as the piece (or one summand) of a microbatch: cut out at the current coordinate.
+static value enter_time(apply *x, builder *b, value v, layout to) {
+  prog *p = x->p;
+  type_info t = *val_type(p, func_get(p, b->f), v);
+  layout_info li = *layout_get(p->sp, to);
+  for (u32 i = 0; i < li.nsplit + li.npart; i++) {
+    bool split = i < li.nsplit;
+    u8 ax = split ? li.split[i].axis : li.part[i - li.nsplit].axis;
+    if (!axis_get(p->sp, ax)->temporal || layout_split_of(p->sp, t.lay, ax) || layout_part_of(p->sp, t.lay, ax) != RED_NONE) continue;
+    t.lay = split ? layout_with_split(p->sp, t.lay, ax, li.split[i].dim, li.split[i].stride) : layout_with_part(p->sp, t.lay, ax, RED_SUM);
+    attr over = attr_x(A_over, &ax, 1);
+    type rt = type_tensor(p, &t.s, t.lay, t.g);
+    v = emit_res(p, b->f, emit(b, split ? OP_shard : OP_partial, attrs_of(p, &over, 1), &v, 1, &rt, 1));
+  }
+  return v;
+}
+
 value shard_convert(apply *x, builder *b, value v, layout to, group g) {
   prog *p = x->p;
   if (x->update) v = shard_complete(x, b, v);
+  v = enter_time(x, b, v, to);
   type_info t = *val_type(p, func_get(p, b->f), v);
   if (t.lay.i == to.i) return v;
   const path_entry *path = path_between(x, &t.s, t.lay, to, g);
@@ -448,10 +466,10 @@ static void shard_instr(sharding *s, u32 index) {
   if (x->trial) count_work(s, in, l, r, nr);
   u32 opd_buf[16], *opd = n <= 16 ? opd_buf : NEWN(x->a, u32, n);
   for (u32 k = 0; k < n; k++) {
-    bool pass = !is_free(have[k]) && law_lin(l, k) != '-' && layout_get(x->p->sp, have[k])->npart > 0;
+    bool pass = law_lin(l, k) == 'j' || (!is_free(have[k]) && law_lin(l, k) == 'e' && layout_get(x->p->sp, have[k])->npart > 0);
     layout need = term_layout(s, l, &l->opd[k], r, nr, law_lin(l, k), pass);
     for (u32 i = 0; pass && i < nr; i++) // only what this very operand holds partially passes
-      if (r[i].letter == PASS && !layout_part_of(x->p->sp, have[k], r[i].axis)) need = layout_without(x->p->sp, need, r[i].axis);
+      if (r[i].letter == PASS && law_lin(l, k) == 'e' && !layout_part_of(x->p->sp, have[k], r[i].axis)) need = layout_without(x->p->sp, need, r[i].axis);
     opd[k] = operand_as(s, opd_of(s->f, in, k), need);
     if (s->b.failed) return;
     if (opd_donated(s->f, in, k) && opd[k] == s->map[opd_of(s->f, in, k)]) opd[k] |= OPD_DONATED;
