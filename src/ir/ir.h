@@ -139,6 +139,14 @@ void ir_print_func(const prog *p, func f, strbuf *out);
 const char *ir_type_str(const prog *p, type t);     // for messages; in the session's arena
 prog *ir_parse(ctx *c, sym file, const char *text, size_t n); // verified; NULL and diagnostics if bad
 
+// ---- layouts through an operator -------------------------------------------------------------------------
+// Layouts of the results of a compute operator. A letter that one operand splits is split at the same stride over the
+// same axis in every operand that has it; the result has it there, or is partial with the row's reduction where the
+// letter is contracted. Sums that are still partial pass by linearity. Otherwise a diagnostic E_LAYOUT and false.
+bool ir_layouts(prog *p, opcode op, const law *l, const layout *opd, layout *res, loc where);
+// Is `declared` right for result k, given `derived` by ir_layouts? A letter that no operand has may be split at will.
+bool ir_layout_allowed(const prog *p, const law *l, u32 k, layout declared, layout derived);
+
 // ---- checking ------------------------------------------------------------------------------------------
 // Every invariant (docs/language.md lists them). A broken one is a diagnostic E_VERIFY (or the more specific one); false.
 bool ir_verify(prog *p);

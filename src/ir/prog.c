@@ -25,7 +25,7 @@ void prog_free(prog *p) {
   if (p) arena_free(p->a); // the program itself lives in its arena
 }
 
-// ---- types ---------------------------------------------------------------------------------------------
+// ---- types ------------------------------------------------------------------------------------------
 type type_tensor(prog *p, const shape *s, layout l, group g) {
   assert(s->nd <= DIMS_MAX);
   u64 h = hash_u64((u64)l.i << 32 | g.i, (u64)s->t << 8 | s->nd);
@@ -77,7 +77,7 @@ static type regroup(prog *p, type t, group g, bool all) {
 type type_on(prog *p, type t, group g) { return regroup(p, t, g, true); }
 type type_bind(prog *p, type t, group g) { return g.i ? regroup(p, t, g, false) : t; }
 
-// ---- attributes ----------------------------------------------------------------------------------------
+// ---- attributes -------------------------------------------------------------------------------------
 static attr attr_new(attr_key k, attr_kind kind, u32 n) {
   assert(k != A_NONE && k < A_COUNT && attr_kind_of(k) == kind);
   return (attr){.key = (u16)k, .kind = (u8)kind, .n = n};
@@ -187,7 +187,7 @@ attrset attrs_of(prog *p, const attr *v, u32 n) {
   return (attrset){id};
 }
 
-// ---- streams, constants, points ------------------------------------------------------------------------
+// ---- streams, constants, points ---------------------------------------------------------------------
 stream stream_of(prog *p, sym name) {
   for (u32 k = 0; k < p->streams.n; k++)
     if (p->streams.v[k].i == name.i) return (stream){k};
@@ -240,7 +240,7 @@ u32 point_merge(prog *p, u32 outer, u32 inner) {
   return point_intern(p, &c, p->fixed.v[outer] | p->fixed.v[inner]);
 }
 
-// ---- functions -----------------------------------------------------------------------------------------
+// ---- functions --------------------------------------------------------------------------------------
 func func_find(const prog *p, sym name) {
   for (u32 k = 1; k < p->funcs.n; k++)
     if (p->funcs.v[k]->name.i == name.i) return (func){k};
@@ -298,7 +298,7 @@ uses func_uses(arena *a, const func_info *f) {
   return (uses){begin, use};
 }
 
-// ---- copies --------------------------------------------------------------------------------------------
+// ---- copies -----------------------------------------------------------------------------------------
 // Symbols and locations belong to a session: a copy into another session names them anew.
 typedef struct {
   const ctx *from;
