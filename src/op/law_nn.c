@@ -15,7 +15,6 @@ static law_dim pair(law_dim major, law_dim minor) {
 // ---- windows -----------------------------------------------------------------------------------------
 
 typedef struct {
-  u32 n;
   i64 stride[DIMS_MAX], dilation[DIMS_MAX], before[DIMS_MAX], after[DIMS_MAX];
   bool ceil;
 } sliding;
@@ -35,7 +34,7 @@ static bool sliding_list(law_job *j, attr_key k, u32 n, i64 least, i64 absent, i
 
 static bool sliding_of(law_job *j, u32 n, sliding *w) {
   i64 pads[2 * DIMS_MAX];
-  w->n = n, w->ceil = attr_int(j->at, A_ceil, 0);
+  *w = (sliding){.ceil = attr_int(j->at, A_ceil, 0)};
   if (!sliding_list(j, A_strides, n, 1, 1, w->stride) || !sliding_list(j, A_dilations, n, 1, 1, w->dilation))
     return false;
   if (!sliding_list(j, A_pads, 2 * n, INT32_MIN, 0, pads)) return false;
@@ -50,6 +49,7 @@ static bool positions(law_job *j, const sliding *w, u32 i, i64 x, i64 k, i64 *ou
   if (k < 1)
     return law_fail(j, E_SHAPE, "the window has extent %lld in spatial dimension %u", (long long)k, i);
   if (k > INT32_MAX) return law_fail(j, E_LIMIT, "the window has extent %lld", (long long)k);
+  assert(w->stride[i] > 0);
   i64 room = x + w->before[i] + w->after[i] - (w->dilation[i] * (k - 1) + 1);
   if (room < 0)
     return law_fail(
@@ -82,7 +82,7 @@ static bool conv_terms(law_job *j, u32 nd, const i64 *x, const i64 *w, law_term 
   law_term_push(tw, pair(gr, f)), law_term_push(tw, c);
   law_term_push(ty, n), law_term_push(ty, pair(gr, f));
   for (u32 i = 0; i < nd - 2; i++) {
-    i64 out;
+    i64 out = 0;
     if (!positions(j, &slide, i, x[i + 2], w[i + 2], &out)) return false;
     bool still = w[i + 2] == 1 && slide.stride[i] == 1 && slide.before[i] == 0 && slide.after[i] == 0;
     law_dim in = law_letter_new(j, x[i + 2], still ? 0 : SOURCE, 0);
@@ -129,7 +129,7 @@ bool law_conv_dw(law_job *j) {
 
 static bool pool_terms(law_job *j, const shape *x, law_term *tx, law_term *ty) {
   sliding slide;
-  i64 window[DIMS_MAX];
+  i64 window[DIMS_MAX] = {0};
   u32 n = x->nd - 2;
   if (!attr_get(j->at, A_window)->n) return law_fail(j, E_ATTR, "window is empty, %u extents are needed", n);
   if (!sliding_of(j, n, &slide) || !sliding_list(j, A_window, n, 1, 1, window)) return false;
@@ -138,7 +138,7 @@ static bool pool_terms(law_job *j, const shape *x, law_term *tx, law_term *ty) {
     law_term_push(ty, tx->dim[d]);
   }
   for (u32 i = 0; i < n; i++) {
-    i64 out;
+    i64 out = 0;
     if (!positions(j, &slide, i, x->dim[i + 2], window[i], &out)) return false;
     law_term_push(tx, law_letter_new(j, x->dim[i + 2], SOURCE, 0));
     law_term_push(ty, law_letter_new(j, out, TIED, 0));
@@ -230,10 +230,9 @@ bool law_groupnorm(law_job *j) {
   if (groups < 0 || (groups && x->dim[1] % groups))
     return law_fail(j, E_SHAPE, "%lld channels do not divide into %lld groups", (long long)x->dim[1],
                     (long long)groups);
-  bool alone = groups == 0 || groups == x->dim[1];
   law_term *t = &j->l->opd[0];
   law_term_push(t, law_letter_new(j, x->dim[0], 0, 'n'));
-  law_term_push(t, law_letter_new(j, x->dim[1], groups == 0 ? 0 : alone ? LAW_FIXED : TIED, 'c'));
+  law_term_push(t, law_letter_new(j, x->dim[1], groups ? TIED : 0, 'c'));
   for (u32 d = 2; d < x->nd; d++) law_term_push(t, law_letter_new(j, x->dim[d], LAW_WHOLE, 0));
   for (u32 k = 1; k < 3; k++) {
     law_term_push(&j->l->opd[k], t->dim[1]);

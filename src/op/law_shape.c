@@ -70,6 +70,7 @@ static side side_of(u32 nd, const i64 *dim, law_term *t) {
 static bool stretch_whole(law_job *j, side *s, i64 lo, i64 hi, u32 flags) {
   for (u32 i = 0; i < s->c.n && hi > lo; i++) {
     i64 cut = MAX(s->c.at[i], lo);
+    assert(cut > 0);
     if (cut >= hi) continue;
     if (!put_stretch(&s->c, &s->at, s->t, s->dim, &s->d, cut, law_letter_new(j, hi / cut, flags, 0)))
       return false;
