@@ -402,12 +402,13 @@ const law *op_law(ctx *c, arena *a, opcode op, attrs at, u32 nopd, const shape *
              LETTERS_MAX);
     return NULL;
   }
-  if (rc->law && j.row->red == RED_NONE) keep_contracted_whole(&j);
+  l->nletters = j.nletters;
+  l->lin = linearity(&j, op, res);
+  bool rounded = op == OP_reduce_mean && *l->lin == '-'; // a mean of integers is not the sum of parts' means
+  if (rc->law && (j.row->red == RED_NONE || rounded)) keep_contracted_whole(&j);
   for (u32 r = 0; r < j.nres; r++)
     if (!result_shape(&j, &l->res[r], &res[r])) return NULL;
-  l->nletters = j.nletters;
   l->letter = arena_dup(a, j.letter, j.nletters * sizeof *j.letter);
-  l->lin = linearity(&j, op, res);
   return l;
 }
 

@@ -82,11 +82,11 @@ bool law_einsum(law_job *j) {
 
 // ---- reductions --------------------------------------------------------------------------------------
 
-// Which of nd dimensions the attribute `axes` names; all if it is absent.
+// Which of nd dimensions the attribute `axes` names; all if it is absent or empty.
 static bool axes_of(law_job *j, u32 nd, bool *on) {
   const i64 *v = NULL;
   u32 n = attr_ints(j->at, A_axes, &v);
-  memset(on, !attr_get(j->at, A_axes), nd * sizeof *on);
+  memset(on, n == 0, nd * sizeof *on);
   for (u32 i = 0; i < n; i++) {
     i64 d = v[i] < 0 ? v[i] + nd : v[i];
     if (d < 0 || d >= nd)

@@ -138,7 +138,11 @@ static bool pool_terms(law_job *j, const shape *x, law_term *tx, law_term *ty) {
     law_term_push(ty, tx->dim[d]);
   }
   for (u32 i = 0; i < n; i++) {
-    i64 out = 0;
+    i64 out = 0, seen = slide.dilation[i] * (window[i] - 1) + 1, pad = MAX(slide.before[i], slide.after[i]);
+    if (pad >= seen)
+      return law_fail(j, E_ATTR,
+                      "spatial dimension %u: a window over %lld elements lies in the padding of %lld", i,
+                      (long long)seen, (long long)pad);
     if (!positions(j, &slide, i, x->dim[i + 2], window[i], &out)) return false;
     law_term_push(tx, law_letter_new(j, x->dim[i + 2], SOURCE, 0));
     law_term_push(ty, law_letter_new(j, out, TIED, 0));

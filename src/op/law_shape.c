@@ -483,6 +483,8 @@ bool law_resize(law_job *j) {
     return law_fail(j, E_ATTR, "scales has %u entries for %u dimensions", scales->n, n);
   if (roi && roi->n != 2 * n) return law_fail(j, E_ATTR, "roi has %u entries for %u dimensions", roi->n, n);
   for (u32 d = 0; d < n; d++) {
+    if (dim[d] && !x->dim[d])
+      return law_fail(j, E_SHAPE, "dimension %u is empty and cannot become %lld", d, (long long)dim[d]);
     bool keep = dim[d] == x->dim[d] && (!scales || scales->u.floats[d] == 1) && !roi;
     law_dim l = law_letter_new(j, x->dim[d], keep ? 0 : SOURCE, 0);
     law_term_push(&j->l->opd[0], l);

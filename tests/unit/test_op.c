@@ -129,6 +129,7 @@ static const example examples[] = {
     {"all_gather", "4", "over=1", "a->a : f32[4]"},
     {"all_to_all", "4", "over=1", "a->a : f32[4]"},
     {"reduce_mean", "2,3", "axes=0", "ab->1b : f32[1,3]"},
+    {"reduce_mean", "i32:2,3", "axes=0", "Ab->1b : i32[1,3]"},
     {"reduce_min", "bool:2,3", "axes=0", "ab->1b : bool[1,3]"},
     {"reduce_prod", "2,3", "axes=0", "ab->1b : f32[1,3]"},
     {"argmin", "2,3", "", "Ab->1b : i64[1,3]"},
@@ -193,6 +194,9 @@ static const example refused[] = {
     {"conv", "2,64,8,8 16,16,3,3", "group=2", NULL},
     {"conv", "2,3,2,2 16,3,5,5", "", NULL},
     {"conv", "2,3,8 16,3,3", "strides=0", NULL},
+    {"maxpool", "2,3,8", "window=3 pads=3,0", NULL},
+    {"maxpool", "2,3,8", "window=3,3", NULL},
+    {"resize", "2,0", "shape=2,4", NULL},
     {"layernorm", "2,8 8 9", "", NULL},
     {"moe_gate", "4,16,8", "k=9 capacity=6", NULL},
     // clang-format on
