@@ -110,6 +110,23 @@ static bool conv_letters(run *r, contraction *k, const char *role, const i64 *xd
   return true;
 }
 
+static bool add_bias(run *r, const ker_tensor *y, const ker_tensor *b) {
+  i64 inner = elems_from(y, 2, y->nd), f = y->dim[1], planes = y->dim[0] * f;
+  if (ker_elems(b) != f) return misfit(r, "bias", ker_elems(b), f);
+  u64 *wide = NEWN(r->a, u64, f);
+  if (is_float(b))
+    ker_load_f64((double *)wide, b->t, b->data, f);
+  else
+    ker_load_i64((i64 *)wide, b->t, b->data, f);
+  for (i64 p = 0; p < planes; p++)
+    for (i64 i = p * inner; i < (p + 1) * inner; i++)
+      if (is_float(b))
+        F(y)[i] += ((double *)wide)[p % f];
+      else
+        I(y)[i] += ((i64 *)wide)[p % f];
+  return true;
+}
+
 bool ker_conv(run *r) {
   const ker_tensor *x = &r->opd[0], *w = &r->opd[1], *y = &r->res[0];
   window win = window_of(r, x->nd - 2, w->dim + 2);
@@ -119,7 +136,7 @@ bool ker_conv(run *r) {
   if (!conv_letters(r, &k, "abc", dim, w, y, &win, true)) return false;
   k.a = pad_borders(r, x, &win, dim);
   contract(r, &k);
-  return true;
+  return r->nopd < 3 || add_bias(r, y, &r->opd[2]);
 }
 
 bool ker_conv_dw(run *r) {

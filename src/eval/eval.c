@@ -1,0 +1,459 @@
+// eval.c - the interpreter: functions, calls, and one kernel per member for everything that computes.
+//
+// Idea: instructions run in program order, one after the other on all their members, which is an order that
+// every rank's own order allows. A value is dropped after its last use, an operand that ends there may lend
+// its storage to the result, and members that see the very same pieces compute once.
+#include "eval/internal.h"
+#include <math.h>
+#include <stdlib.h>
+
+// ---- values
+// --------------------------------------------------------------------------------------------------
+
+// Room for a value of this type; pieces not yet there.
+static held held_new(interp *m, type t, group bound) {
+  const type_info *ti = type_get(m->p, t);
+  held h = {.g = bind(ti->g, bound)};
+  if (ti->tuple) {
+    h.n = ti->n;
+    h.elem = ZNEWN(m->stack, held, h.n);
+    for (u32 k = 0; k < h.n; k++) h.elem[k] = held_new(m, ti->elem[k], bound);
+  } else {
+    h.n = members_of(m, h.g);
+    h.piece = ZNEWN(m->stack, buf *, h.n);
+  }
+  return h;
+}
+
+static void held_drop(interp *m, held *h) {
+  for (u32 k = 0; k < h->n; k++) {
+    if (h->elem)
+      held_drop(m, &h->elem[k]);
+    else if (h->piece) {
+      buf_drop(m, h->piece[k]);
+      h->piece[k] = NULL;
+    }
+  }
+}
+
+static void held_share(held *to, const held *from) {
+  assert(to->n == from->n);
+  for (u32 k = 0; k < to->n; k++)
+    if (to->elem)
+      held_share(&to->elem[k], &from->elem[k]);
+    else
+      to->piece[k] = buf_share(from->piece[k]);
+}
+
+// ---- lifetimes
+// -----------------------------------------------------------------------------------------------
+
+static const lifetimes *lifetimes_of(interp *m, func fn) {
+  lifetimes *l = &m->life[fn.i];
+  if (l->begin) return l;
+  const func_info *f = func_get(m->p, fn);
+  u32 n = f->body.n, nv = f->values.n;
+  u32 *last = ZNEWN(m->a, u32, nv); // instruction + 1; n + 1: returned
+  for (u32 i = 0; i < n; i++) {
+    const instr *in = &f->body.v[i];
+    for (u32 k = 0; k < in->nres; k++) last[in->res + k] = i + 1;
+    for (u32 k = 0; k < in->nopd; k++) last[opd_of(f, in, k)] = i + 1;
+  }
+  for (u32 k = 0; k < f->rets.n; k++) last[f->rets.v[k]] = n + 1;
+  l->begin = ZNEWN(m->a, u32, n + 2);
+  l->dies = NEWN(m->a, value, nv);
+  for (u32 v = 1; v < nv; v++)
+    if (last[v] && last[v] <= n) l->begin[last[v]]++;
+  for (u32 i = 1; i <= n; i++) l->begin[i] += l->begin[i - 1];
+  u32 *at = arena_dup(m->a, l->begin, sizeof *at * (n + 1));
+  for (u32 v = 1; v < nv; v++)
+    if (last[v] && last[v] <= n) l->dies[at[last[v] - 1]++] = v;
+  return l;
+}
+
+static bool dies_at(const frame *f, u32 i, value v) {
+  for (u32 k = f->life->begin[i]; k < f->life->begin[i + 1]; k++)
+    if (f->life->dies[k] == v) return true;
+  return false;
+}
+
+// ---- computation
+// ---------------------------------------------------------------------------------------------
+
+typedef struct {
+  const instr *i;
+  u32 index, nopd, nres;
+  group g;
+  const held **in;
+  const place **inp, **outp;
+  held *out;
+} step;
+
+static bool wrong_size(interp *m, const step *s, u32 opd, u32 member, i64 want) {
+  diag(m->c, E_LAYOUT, s->i->where, "%s: operand %u has %lld bytes on rank %u, its type says %lld",
+       op_row_of(s->i->op)->name, opd + 1, (long long)s->in[opd]->piece[member]->bytes,
+       rank_of(m, s->g, member), (long long)want);
+  return false;
+}
+
+// Does an earlier member see the same pieces for the same results? Then its results are this one's.
+static bool repeats(const step *s, u32 member, u32 earlier) {
+  for (u32 k = 0; k < s->nopd; k++)
+    if (s->in[k]->piece[member] != s->in[k]->piece[earlier]) return false;
+  for (u32 k = 0; k < s->nopd; k++)
+    if (!spot_same(&s->inp[k]->at[member], &s->inp[k]->at[earlier], s->inp[k]->t->s.nd)) return false;
+  for (u32 k = 0; k < s->nres; k++)
+    if (!spot_same(&s->outp[k]->at[member], &s->outp[k]->at[earlier], s->outp[k]->t->s.nd)) return false;
+  return true;
+}
+
+// The storage of operand 0 as the first result's: a view shares it; in place only where nobody else will read
+// it.
+static buf *lent(const frame *f, const step *s, u32 member) {
+  const op_row *row = op_row_of(s->i->op);
+  if (!(row->flags & (OPF_VIEW | OPF_INPLACE)) || !s->nopd) return NULL;
+  const place *x = s->inp[0], *y = s->outp[0];
+  buf *b = s->in[0]->piece[member];
+  if (x->stored != y->stored || x->at[member].elems != y->at[member].elems) return NULL;
+  if (row->flags & OPF_VIEW) return buf_share(b);
+  if (b->refs > 1 || !spot_same(&x->at[member], &y->at[member], y->t->s.nd)) return NULL;
+  value v = opd_of(f->f, s->i, 0);
+  return opd_donated(f->f, s->i, 0) || dies_at(f, s->index, v) ? buf_share(b) : NULL;
+}
+
+static bool compute_member(interp *m, const frame *f, const step *s, u32 member, const ker_tensor *blob) {
+  ker_tensor *x = NEWN(m->scratch, ker_tensor, s->nopd), *y = NEWN(m->scratch, ker_tensor, s->nres);
+  for (u32 k = 0; k < s->nopd; k++) {
+    buf *b = s->in[k]->piece[member];
+    if (b->bytes != spot_bytes(s->inp[k], member))
+      return wrong_size(m, s, k, member, spot_bytes(s->inp[k], member));
+    x[k] = spot_tensor(s->inp[k], member, b->data);
+  }
+  for (u32 k = 0; k < s->nres; k++) {
+    buf *b = k ? NULL : lent(f, s, member);
+    if (!b) b = buf_new(m, spot_bytes(s->outp[k], member));
+    s->out[k].piece[member] = b;
+    y[k] = spot_tensor(s->outp[k], member, b->data);
+  }
+  if (op_row_of(s->i->op)->flags & OPF_VIEW && s->nopd && x[0].data == y[0].data) return true;
+  ker_args args = {.op = s->i->op,
+                   .at = attrs_get(m->p, s->i->at),
+                   .nopd = s->nopd,
+                   .nres = s->nres,
+                   .opd = x,
+                   .res = y,
+                   .blob = blob,
+                   .scratch = m->scratch};
+  u32 before = diag_count(m->c);
+  if (kernel_run(m->c, &args, s->i->where)) return true;
+  if (members_of(m, s->g) > 1 && diag_count(m->c) > before)
+    diag_note(m->c, s->i->where, "on rank %u", rank_of(m, s->g, member));
+  return false;
+}
+
+static bool compute(interp *m, frame *f, const instr *i, u32 index, const point *at) {
+  arena_mark_t mark = arena_mark(m->scratch);
+  step s = {.i = i,
+            .index = index,
+            .nopd = instr_nopd(f->f, i),
+            .nres = i->nres,
+            .g = bind(i->g, f->g),
+            .out = &f->v[i->res]};
+  s.in = NEWN(m->scratch, const held *, s.nopd);
+  s.inp = NEWN(m->scratch, const place *, s.nopd);
+  s.outp = NEWN(m->scratch, const place *, s.nres);
+  bool ok = true;
+  for (u32 k = 0; k < s.nopd && ok; k++) {
+    value v = opd_of(f->f, i, k);
+    s.in[k] = &f->v[v];
+    s.inp[k] = place_of(m, val(f->f, v)->ty, f->g, at, i->where);
+    ok = s.inp[k];
+    if (ok && s.in[k]->g.i != s.g.i) {
+      diag(m->c, E_LAYOUT, i->where, "%s: operand %u is on another group than the instruction",
+           op_row_of(i->op)->name, k + 1);
+      ok = false;
+    }
+  }
+  for (u32 k = 0; k < s.nres && ok; k++)
+    ok = (s.outp[k] = place_of(m, val(f->f, i->res + k)->ty, f->g, at, i->where));
+  ker_tensor blob;
+  const attr *data = attr_get(attrs_get(m->p, i->at), A_data);
+  if (data) {
+    const data_info *d = &m->p->data.v[data->u.data];
+    shape sh = {.t = d->t, .nd = d->nd};
+    memcpy(sh.dim, d->dim, sizeof sh.dim);
+    blob = ker_whole(&sh, (void *)(uintptr_t)d->bytes);
+  }
+  for (u32 k = 0, n = members_of(m, s.g); k < n && ok; k++) {
+    u32 j = 0;
+    while (j < k && !repeats(&s, k, j)) j++;
+    if (j == k)
+      ok = compute_member(m, f, &s, k, data ? &blob : NULL);
+    else
+      for (u32 q = 0; q < s.nres; q++) s.out[q].piece[k] = buf_share(s.out[q].piece[j]);
+  }
+  arena_release(m->scratch, mark);
+  return ok;
+}
+
+// ---- movement
+// ------------------------------------------------------------------------------------------------
+
+// A join's operand k lies at coordinate k of the axes (major first); a part's result at the coordinate it
+// names.
+static point along(const interp *m, const point *at, const attr *over, i64 k) {
+  point q = *at;
+  for (u32 j = over ? over->n : 0; j-- > 0;) {
+    u8 axis = over->u.axes[j];
+    u32 n = axis_size(m->p->sp, axis);
+    if (!axis_get(m->p->sp, axis)->temporal) continue;
+    q.at.at[axis] = (u16)(k % n);
+    q.fixed |= (u64)1 << axis;
+    k /= n;
+  }
+  return q;
+}
+
+static bool communicate(interp *m, frame *f, const instr *i, const point *at) {
+  arena_mark_t mark = arena_mark(m->scratch);
+  attrs a = attrs_get(m->p, i->at);
+  const attr *over = attr_get(a, A_over);
+  u32 nopd = instr_nopd(f->f, i);
+  end *in = NEWN(m->scratch, end, nopd), *out = NEWN(m->scratch, end, i->nres);
+  bool ok = true;
+  for (u32 k = 0; k < nopd + i->nres && ok; k++) {
+    bool is_out = k >= nopd;
+    u32 j = is_out ? k - nopd : k;
+    value v = is_out ? i->res + j : opd_of(f->f, i, j);
+    point q = !is_out && i->op == OP_join  ? along(m, at, over, j)
+              : is_out && i->op == OP_part ? along(m, at, over, attr_int(a, A_at, 0))
+                                           : *at;
+    const place *p = place_of(m, val(f->f, v)->ty, f->g, &q, i->where);
+    *(is_out ? &out[j] : &in[j]) = (end){f->v[v].g, p, &f->v[v]};
+    ok = p;
+    for (u32 r = 0; ok && !is_out && r < p->n; r++)
+      if (f->v[v].piece[r]->bytes != spot_bytes(p, r)) {
+        diag(m->c, E_LAYOUT, i->where, "%s: operand %u has %lld bytes on rank %u, its type says %lld",
+             op_row_of(i->op)->name, j + 1, (long long)f->v[v].piece[r]->bytes, rank_of(m, f->v[v].g, r),
+             (long long)spot_bytes(p, r));
+        ok = false;
+      }
+  }
+  ok = ok && move(m, i, in, nopd, out, i->nres);
+  arena_release(m->scratch, mark);
+  return ok;
+}
+
+// ---- functions
+// -----------------------------------------------------------------------------------------------
+
+static bool run_func(interp *m, func fn, group g, const point *at, held *args, held *results);
+
+static point merged(const interp *m, const point *outer, u32 coord) {
+  point q = *outer;
+  u64 fixed = m->p->fixed.v[coord];
+  for (u64 left = fixed; left; left &= left - 1) {
+    u32 axis = (u32)__builtin_ctzll(left);
+    q.at.at[axis] = m->p->points.v[coord].at[axis];
+  }
+  q.fixed |= fixed;
+  return q;
+}
+
+static bool call(interp *m, frame *f, const instr *i, u32 index, const point *at) {
+  const func_info *callee = func_get(m->p, i->callee);
+  group g = bind(i->g, f->g);
+  u32 n = instr_nopd(f->f, i);
+  if (n != callee->nparams || i->nres != callee->rets.n) {
+    diag(m->c, E_ARITY, i->where, "call of @%s with %u operands and %u results; it has %u and %u",
+         sym_str(m->c, callee->name), n, i->nres, callee->nparams, callee->rets.n);
+    return false;
+  }
+  arena_mark_t mark = arena_mark(m->stack);
+  held *args = ZNEWN(m->stack, held, n);
+  bool ok = true;
+  for (u32 k = 0; k < n && ok; k++) {
+    const held *x = &f->v[opd_of(f->f, i, k)];
+    args[k] = held_new(m, callee->values.v[k + 1].ty, g);
+    ok = args[k].n == x->n && args[k].g.i == x->g.i;
+    if (ok)
+      held_share(&args[k], x);
+    else {
+      diag(m->c, E_LAYOUT, i->where, "call of @%s: operand %u is on another group than the parameter",
+           sym_str(m->c, callee->name), k + 1);
+      args[k].n = 0;
+    }
+  }
+  // What ends here ends before the callee runs, which may then work in its storage.
+  for (u32 k = f->life->begin[index]; ok && k < f->life->begin[index + 1]; k++) {
+    value v = f->life->dies[k];
+    if (v < i->res || v >= i->res + i->nres) held_drop(m, &f->v[v]);
+  }
+  ok = ok && run_func(m, i->callee, g, at, args, &f->v[i->res]);
+  for (u32 k = 0; k < n; k++) held_drop(m, &args[k]);
+  arena_release(m->stack, mark);
+  return ok;
+}
+
+static bool exec(interp *m, frame *f, u32 index) {
+  const instr *i = &f->f->body.v[index];
+  point at = i->coord ? merged(m, &f->at, i->coord) : f->at;
+  for (u32 k = 0; k < i->nres; k++) f->v[i->res + k] = held_new(m, val(f->f, i->res + k)->ty, f->g);
+  const op_row *row = op_row_of(i->op);
+  if (i->op == OP_call) return call(m, f, i, index, &at);
+  if (i->op == OP_pack) {
+    held *t = &f->v[i->res];
+    for (u32 k = 0; k < t->n; k++) held_share(&t->elem[k], &f->v[opd_of(f->f, i, k)]);
+    return true;
+  }
+  if (i->op == OP_unpack) {
+    const held *t = &f->v[opd_of(f->f, i, 0)];
+    for (u32 k = 0; k < i->nres; k++) held_share(&f->v[i->res + k], &t->elem[k]);
+    return true;
+  }
+  if (i->op == OP_opaque) {
+    diag(m->c, E_VALUE, i->where,
+         "opaque stands for a cost, not for numbers: such a program cannot be evaluated");
+    return false;
+  }
+  if (row->flags & OPF_COMM || i->op == OP_join || i->op == OP_part) return communicate(m, f, i, &at);
+  return compute(m, f, i, index, &at);
+}
+
+// Takes the arguments' pieces (the caller drops what is left of them) and fills `results`.
+static bool run_func(interp *m, func fn, group g, const point *at, held *args, held *results) {
+  frame f = {func_get(m->p, fn), g, *at, ZNEWN(m->stack, held, func_get(m->p, fn)->values.n),
+             lifetimes_of(m, fn)};
+  for (u32 k = 0; k < f.f->nparams; k++) {
+    f.v[k + 1] = args[k];
+    args[k] = (held){0};
+  }
+  bool ok = true;
+  for (u32 i = 0; i < f.f->body.n && ok; i++) {
+    ok = exec(m, &f, i);
+    for (u32 k = f.life->begin[i]; k < f.life->begin[i + 1]; k++) held_drop(m, &f.v[f.life->dies[k]]);
+  }
+  for (u32 k = 0; k < f.f->rets.n && ok; k++) {
+    const held *v = &f.v[f.f->rets.v[k]];
+    if (results[k].n != v->n) {
+      diag(m->c, E_LAYOUT, f.f->where, "@%s returns a value on another group than the call expects",
+           sym_str(m->c, f.f->name));
+      ok = false;
+    } else
+      held_share(&results[k], v);
+  }
+  for (u32 v = 1; v < f.f->values.n; v++) held_drop(m, &f.v[v]);
+  return ok;
+}
+
+// ---- main
+// ----------------------------------------------------------------------------------------------------
+
+static bool input_fits(interp *m, u32 k, const type_info *t, const eval_array *x, loc where) {
+  bool dims = !t->tuple && t->s.nd == x->s.nd && !memcmp(t->s.dim, x->s.dim, sizeof(i64) * t->s.nd);
+  bool kind = (dtype_kind_of(t->s.t) == DK_FLOAT) == (dtype_kind_of(x->s.t) == DK_FLOAT);
+  if (dims && kind && (x->data || shape_elems(&x->s) == 0)) return true;
+  if (!dims)
+    diag(m->c, E_SHAPE, where, "input %u has other extents than parameter %u of main", k, k);
+  else if (!kind)
+    diag(m->c, E_DTYPE, where, "input %u is %s, parameter %u of main is %s", k, dtype_name(x->s.t), k,
+         dtype_name(t->s.t));
+  else
+    diag(m->c, E_VALUE, where, "input %u of main has no elements", k);
+  return false;
+}
+
+static bool run_main(interp *m, const eval_array *in, eval_array *out, arena *a) {
+  const prog *p = m->p;
+  const func_info *f = func_get(p, p->main);
+  point at = {0};
+  held *args = ZNEWN(m->stack, held, f->nparams), *results = ZNEWN(m->stack, held, f->rets.n);
+  for (u32 k = 0; k < f->nparams; k++) {
+    type t = f->values.v[k + 1].ty;
+    if (!input_fits(m, k, type_get(p, t), &in[k], f->where)) return false;
+    const place *pl = place_of(m, t, (group){0}, &at, f->where);
+    if (!pl) return false;
+    args[k] = held_new(m, t, (group){0});
+    if (!cut(m, pl, &in[k], &args[k], f->where)) return false;
+  }
+  for (u32 k = 0; k < f->rets.n; k++) results[k] = held_new(m, f->values.v[f->rets.v[k]].ty, (group){0});
+  if (!run_func(m, p->main, (group){0}, &at, args, results)) return false;
+  for (u32 k = 0; k < f->rets.n; k++) {
+    type t = f->values.v[f->rets.v[k]].ty;
+    if (type_get(p, t)->tuple) {
+      diag(m->c, E_VERIFY, f->where, "result %u of main is a tuple: only tensors can be yielded", k);
+      return false;
+    }
+    const place *pl = place_of(m, t, (group){0}, &at, f->where);
+    if (!pl || !assemble(m, pl, &results[k], &out[k], a, f->where)) return false;
+    held_drop(m, &results[k]);
+  }
+  return true;
+}
+
+bool eval_run(const prog *p, const eval_opts *o, const eval_array *in, u32 nin, eval_array *out, u32 nout,
+              arena *a) {
+  const func_info *f = func_get(p, p->main);
+  if (nin != f->nparams || nout != f->rets.n) {
+    diag(p->c, E_ARITY, f->where, "main takes %u inputs and yields %u; %u and %u were asked for", f->nparams,
+         f->rets.n, nin, nout);
+    return false;
+  }
+  interp m = {.p = p, .c = p->c, .o = *o};
+  arena *volatile own[3] = {NULL};
+  jmp_buf here, *outer = base_oom;
+  volatile bool ok = false, oom = false;
+  if (setjmp(here) == 0) {
+    base_oom = &here;
+    for (int k = 0; k < 3; k++) own[k] = arena_new();
+    m.a = own[0];
+    m.stack = own[1];
+    m.scratch = own[2];
+    m.life = ZNEWN(m.a, lifetimes, p->funcs.n);
+    ok = run_main(&m, in, out, a);
+  } else
+    oom = true;
+  base_oom = outer;
+  while (m.live) {
+    m.live->refs = 1;
+    buf_drop(&m, m.live);
+  }
+  for (int k = 0; k < 3; k++) arena_free(own[k]);
+  if (oom) base_out_of_memory(0);
+  return ok;
+}
+
+shape eval_param_shape(const prog *p, u32 k) {
+  const func_info *f = func_get(p, p->main);
+  return val_type(p, f, k + 1)->s;
+}
+
+shape eval_result_shape(const prog *p, u32 k) {
+  const func_info *f = func_get(p, p->main);
+  return val_type(p, f, f->rets.v[k])->s;
+}
+
+double eval_difference(const eval_array *x, const eval_array *y, i64 *where) {
+  i64 n = shape_elems(&x->s), at = 0;
+  double sq = 0, worst = 0;
+  size_t bx = dtype_bytes(x->s.t), by = dtype_bytes(y->s.t);
+  for (int round = 0; round < 2; round++) {
+    double least = 1e-3 * sqrt(sq / (double)MAX(n, 1));
+    for (i64 k = 0; k < n; k++) {
+      double a, b;
+      ker_convert(&a, DT_F64, (const char *)x->data + (size_t)k * bx, x->s.t, 1);
+      ker_convert(&b, DT_F64, (const char *)y->data + (size_t)k * by, y->s.t, 1);
+      if (!round) {
+        if (isfinite(b)) sq += b * b;
+        continue;
+      }
+      double top = fmax(fmax(fabs(a), fabs(b)), least);
+      double d = a == b || (a != a && b != b)   ? 0
+                 : !isfinite(a) || !isfinite(b) ? INFINITY
+                                                : fabs(a - b) / top;
+      if (d > worst) worst = d, at = k;
+    }
+  }
+  if (where) *where = at;
+  return worst;
+}

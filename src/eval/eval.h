@@ -1,0 +1,52 @@
+// eval.h - the numbers interpreter: runs a program on all its ranks in one process and yields its results.
+// Layer 5.
+//
+// Idea: a value is one array per member of its group, the piece that its layout gives that member.
+// Computation runs a reference kernel on every member's pieces; communication moves exactly what its
+// collective moves, between the members it names. So the answer of a distributed program is right only if its
+// layouts, communications and order are, which is what verification asks.
+#ifndef HEDDLE_EVAL_H
+#define HEDDLE_EVAL_H
+#include "ir/ir.h"
+
+typedef struct {
+  shape s;
+  void *data;
+} eval_array; // a whole tensor, last dimension fastest
+
+typedef struct {
+  bool as_f64; // every floating-point value is computed and stored in f64; otherwise in the program's types
+} eval_opts;
+
+// Runs main. in: one array per parameter of main, in order; extents must be the parameter's, the element type
+// any of the same kind (it is converted). out: one per result of main, elements in `a`; nout must be their
+// number. Ranks that hold the same element of an output must agree (to 4096 units in the last place, else
+// E_DIFFERS); partial outputs are reduced. Inputs are not changed, donated or not. False and a diagnostic on
+// failure, `out` is then undefined.
+bool eval_run(const prog *p, const eval_opts *o, const eval_array *in, u32 nin, eval_array *out, u32 nout,
+              arena *a);
+
+// Inputs for main, from a seed and the parameter's number alone: constant elements where the program has
+// them, else normally distributed weights (1/sqrt(fan); gains around 1), states that an optimiser could have,
+// and integers within the bounds that their uses demand (rows of a table, classes). Elements in `a`.
+bool eval_random(const prog *p, u64 seed, eval_array *in, u32 nin, arena *a);
+
+shape eval_param_shape(const prog *p, u32 k); // of parameter k of main, from 0
+shape eval_result_shape(const prog *p, u32 k);
+
+// The largest difference of two arrays of one shape: max |x-y| / max(|x|, |y|, floor), where floor is 1e-3
+// times the root mean square of y, so that elements that are nothing but rounding do not decide. *where (may
+// be NULL) gets the element. Infinite where exactly one is not finite.
+double eval_difference(const eval_array *x, const eval_array *y, i64 *where);
+
+// ---- numpy's files (npy.c) -------------------------------------------------------------------------------
+// C order, any byte order, elements in `a`; bf16 is written as f32, for numpy has none.
+bool npy_read(ctx *c, arena *a, const char *path, eval_array *out);
+bool npy_write(ctx *c, const char *path, const eval_array *x);
+typedef struct {
+  const char *name; // "wte.weight"
+  eval_array x;
+} npz_item;
+bool npz_read(ctx *c, arena *a, const char *path, npz_item **items, u32 *n);
+bool npz_write(ctx *c, const char *path, const npz_item *items, u32 n); // stored, not compressed; below 4 GiB
+#endif

@@ -1,0 +1,110 @@
+// internal.h - what the files of eval/ share: pieces, where they lie, and the values of a running function.
+#ifndef HEDDLE_EVAL_INTERNAL_H
+#define HEDDLE_EVAL_INTERNAL_H
+#include "eval/eval.h"
+#include "kernel/kernel.h"
+
+// ---- pieces --------------------------------------------------------------------------------------------
+// Ranks that hold the same piece by construction (an all-gather's results) share it; nobody writes to a
+// shared one.
+typedef struct buf buf;
+struct buf {
+  buf *prev, *next; // all that are alive, so that a failed run leaves none behind
+  i64 bytes;
+  u32 refs;
+  _Alignas(16) char data[];
+};
+
+// ---- places: which elements the members hold (place.c) ---------------------------------------------------
+// Equal index maps are one object, so comparing pieces is comparing pointers.
+typedef struct {
+  i64 n, extent;
+  i64 *index;   // in the piece -> in the tensor
+  i64 *inverse; // in the tensor -> in the piece or -1
+} imap;
+typedef struct {
+  i64 dim[DIMS_MAX], elems;
+  const imap *map[DIMS_MAX]; // NULL: whole
+} spot;
+typedef struct { // of one type on one group at one temporal point
+  const type_info *t;
+  dtype stored;
+  bool even;
+  u32 n; // members
+  spot *at;
+} place;
+
+typedef struct {
+  coords at;
+  u64 fixed; // bit x: temporal axis x is fixed
+} point;
+
+typedef struct held held;
+struct held { // a value of a running function
+  group g;
+  u32 n;       // members; elements of a tuple
+  buf **piece; // by member
+  held *elem;  // of a tuple
+};
+
+typedef struct { // values last used by instruction i: dies[begin[i]] .. dies[begin[i+1]-1]
+  u32 *begin;
+  value *dies;
+} lifetimes;
+
+typedef struct {
+  const prog *p;
+  ctx *c;
+  eval_opts o;
+  arena *a, *stack, *scratch; // the run's; frames; one instruction's
+  buf *live;                  // list head
+  VEC(imap *) maps;
+  VEC(place *) places;
+  VEC(u64) place_key; // three words each
+  hmap map_index, place_index;
+  lifetimes *life; // by function; begin NULL: not yet known
+} interp;
+
+typedef struct {
+  const func_info *f;
+  group g;
+  point at;
+  held *v;
+  const lifetimes *life;
+} frame;
+
+buf *buf_new(interp *m, i64 bytes);
+static inline buf *buf_share(buf *b) { return b->refs++, b; }
+void buf_drop(interp *m, buf *b); // NULL is fine
+
+// NULL and a diagnostic at `where` if the layout has a temporal axis that the point does not fix.
+const place *place_of(interp *m, type t, group bound, const point *at, loc where);
+bool spot_same(const spot *x, const spot *y, u32 nd);
+ker_tensor spot_tensor(const place *p, u32 member, void *data);
+static inline i64 spot_bytes(const place *p, u32 member) {
+  return p->at[member].elems * dtype_bytes(p->stored);
+}
+static inline group bind(group own, group bound) { return own.i ? own : bound; }
+u32 members_of(const interp *m, group g);
+u32 rank_of(const interp *m, group g, u32 member);
+int member_at(const interp *m, group g, u32 rank); // -1: the rank is not in the group
+
+// Copies into the piece d of dp what the piece s of sp holds of it; returns how many elements. `done`, if
+// given, has a byte per element of d: elements marked are left alone, those written are marked.
+i64 spot_copy(interp *m, const place *dp, u32 d, void *dst, const place *sp, u32 s, const void *src,
+              u8 *done);
+
+bool cut(interp *m, const place *p, const eval_array *x, held *v, loc where);
+bool assemble(interp *m, const place *p, const held *v, eval_array *out, arena *a, loc where);
+
+// ---- movement (move.c) -----------------------------------------------------------------------------------
+typedef struct { // one end
+  group g;
+  const place *p;
+  held *v;
+} end;
+bool move(interp *m, const instr *i, const end *in, u32 nin, const end *out, u32 nout);
+// acc[k] = acc[k] (+) x[k]; acc in f64 (t a float type) or i64. fold_begin sets it to what changes nothing.
+void fold_begin(void *acc, dtype t, i64 n, reduction r);
+void fold(arena *scratch, void *acc, const void *x, dtype t, i64 n, reduction r);
+#endif

@@ -1,0 +1,339 @@
+// place.c - which elements of a tensor every member holds, and what follows from it alone: cutting a whole
+// array into pieces, copying between pieces, putting pieces together again.
+//
+// Idea: a layout is a product of index maps, one per dimension, so two pieces meet in a product too: what one
+// holds of the other is found per dimension. Places are kept per type, group and temporal point.
+#include "eval/internal.h"
+#include <math.h>
+#include <stdlib.h>
+
+// ---- pieces
+// ------------------------------------------------------------------------------------------------
+
+buf *buf_new(interp *m, i64 bytes) {
+  buf *b = base_malloc(sizeof(buf) + (size_t)bytes);
+  *b = (buf){.next = m->live, .bytes = bytes, .refs = 1};
+  if (b->next) b->next->prev = b;
+  m->live = b;
+  return b;
+}
+
+void buf_drop(interp *m, buf *b) {
+  if (!b || --b->refs) return;
+  *(b->prev ? &b->prev->next : &m->live) = b->next;
+  if (b->next) b->next->prev = b->prev;
+  free(b);
+}
+
+// ---- groups: group 0 is one rank, 0
+// ------------------------------------------------------------------------
+
+u32 members_of(const interp *m, group g) { return g.i ? group_get(m->p->sp, g)->nranks : 1; }
+u32 rank_of(const interp *m, group g, u32 member) { return g.i ? group_get(m->p->sp, g)->ranks[member] : 0; }
+int member_at(const interp *m, group g, u32 rank) {
+  return g.i ? group_member(m->p->sp, g, rank) : rank == 0 ? 0 : -1;
+}
+
+// ---- maps and places
+// ---------------------------------------------------------------------------------------
+
+static const imap *map_intern(interp *m, const i64 *index, i64 n, i64 extent) {
+  bool whole = n == extent;
+  for (i64 k = 0; k < n && whole; k++) whole = index[k] == k;
+  if (whole) return NULL;
+  u64 h = hash_bytes(index, sizeof *index * (size_t)n, (u64)extent + 1);
+  u32 it = 0, id;
+  while (hmap_next(&m->map_index, h, &it, &id)) {
+    const imap *x = m->maps.v[id];
+    if (x->n == n && x->extent == extent && !memcmp(x->index, index, sizeof *index * (size_t)n)) return x;
+  }
+  imap *x = NEW(m->a, imap);
+  *x = (imap){n, extent, arena_dup(m->a, index, sizeof *index * (size_t)n), NEWN(m->a, i64, extent)};
+  for (i64 g = 0; g < extent; g++) x->inverse[g] = -1;
+  for (i64 k = n; k-- > 0;) x->inverse[index[k]] = k;
+  hmap_add(m->a, &m->map_index, h, m->maps.n);
+  *vec_push(m->a, &m->maps) = x;
+  return x;
+}
+
+static spot spot_of(interp *m, const type_info *t, const layout_info *l, const coords *c) {
+  spot s = {.elems = 1};
+  for (u32 d = 0; d < t->s.nd; d++) {
+    i64 extent = t->s.dim[d], n = extent;
+    bool split = false;
+    for (u32 k = 0; k < l->nsplit; k++) split = split || l->split[k].dim == d;
+    if (split) {
+      arena_mark_t mark = arena_mark(m->scratch);
+      i64 *index =
+          NEWN(m->scratch, i64, MAX(extent, layout_local_extent(m->p->sp, t->lay, (u8)d, extent, c)));
+      n = layout_index(m->p->sp, t->lay, (u8)d, extent, c, index);
+      s.map[d] = map_intern(m, index, n, extent);
+      arena_release(m->scratch, mark);
+    }
+    s.dim[d] = n;
+    s.elems *= n;
+  }
+  return s;
+}
+
+// The temporal axes of a layout, their coordinates as one word; false if one is not fixed.
+static bool temporal_key(interp *m, const layout_info *l, const point *at, loc where, u64 *key) {
+  const space *sp = m->p->sp;
+  *key = 0;
+  for (u32 k = 0; k < l->nsplit + l->npart; k++) {
+    u8 axis = k < l->nsplit ? l->split[k].axis : l->part[k - l->nsplit].axis;
+    if (!axis_get(sp, axis)->temporal) continue;
+    if (!(at->fixed >> axis & 1)) {
+      diag(m->c, E_LAYOUT, where, "a value lies along the temporal axis %s, which is not fixed here",
+           sym_str(m->c, axis_get(sp, axis)->name));
+      diag_hint(m->c, "order expands temporal axes into calls that fix a coordinate: @%s=0, @%s=1, ...",
+                sym_str(m->c, axis_get(sp, axis)->name), sym_str(m->c, axis_get(sp, axis)->name));
+      return false;
+    }
+    *key = hash_u64(*key + at->at.at[axis] + 1, axis);
+  }
+  return true;
+}
+
+const place *place_of(interp *m, type t, group bound, const point *at, loc where) {
+  const type_info *ti = type_get(m->p, t);
+  const layout_info *l = layout_get(m->p->sp, ti->lay);
+  group g = bind(ti->g, bound);
+  u64 key[3] = {t.i, g.i, 0};
+  if (!temporal_key(m, l, at, where, &key[2])) return NULL;
+  u64 h = hash_bytes(key, sizeof key, 1);
+  u32 it = 0, id;
+  while (hmap_next(&m->place_index, h, &it, &id))
+    if (!memcmp(&m->place_key.v[3 * id], key, sizeof key)) return m->places.v[id];
+  place *p = NEW(m->a, place);
+  bool flt = dtype_kind_of(ti->s.t) == DK_FLOAT;
+  *p = (place){ti, m->o.as_f64 && flt ? DT_F64 : ti->s.t, layout_is_even(m->p->sp, ti->lay), members_of(m, g),
+               NULL};
+  p->at = NEWN(m->a, spot, p->n);
+  for (u32 k = 0; k < p->n; k++) {
+    coords c = at->at;
+    if (g.i) coords_of(m->p->sp, g, k, &at->at, &c);
+    p->at[k] = spot_of(m, ti, l, &c);
+  }
+  hmap_add(m->a, &m->place_index, h, m->places.n);
+  *vec_push(m->a, &m->places) = p;
+  memcpy(vec_push_n(m->a, &m->place_key, 3), key, sizeof key);
+  return p;
+}
+
+bool spot_same(const spot *x, const spot *y, u32 nd) {
+  for (u32 d = 0; d < nd; d++)
+    if (x->map[d] != y->map[d] || x->dim[d] != y->dim[d]) return false;
+  return true;
+}
+
+ker_tensor spot_tensor(const place *p, u32 member, void *data) {
+  const spot *s = &p->at[member];
+  ker_tensor t = {.t = p->stored, .nd = p->t->s.nd, .data = data};
+  for (u32 d = 0; d < t.nd; d++) {
+    t.dim[d] = s->dim[d];
+    t.whole[d] = p->t->s.dim[d];
+    t.index[d] = s->map[d] ? s->map[d]->index : NULL;
+  }
+  return t;
+}
+
+// ---- between two pieces
+// ------------------------------------------------------------------------------------
+
+// The elements of box b, one by one, leaving those alone that are done.
+static i64 copy_undone(const ker_box *b, size_t bytes, char *dst, const char *src, u8 *done) {
+  i64 k[DIMS_MAX] = {0}, copied = 0;
+  for (;;) {
+    i64 to = 0, from = 0;
+    bool held_there = true;
+    for (u32 d = 0; d < b->nd; d++) {
+      i64 s = b->sat[d] ? b->sat[d][k[d]] : k[d];
+      held_there = held_there && s >= 0;
+      to = to * b->ddim[d] + k[d];
+      from = from * b->sdim[d] + s;
+    }
+    if (held_there && !done[to]) {
+      memcpy(dst + (size_t)to * bytes, src + (size_t)from * bytes, bytes);
+      done[to] = 1;
+      copied++;
+    }
+    u32 d = b->nd;
+    while (d-- > 0) {
+      if (++k[d] < b->n[d]) break;
+      k[d] = 0;
+    }
+    if (d == (u32)-1) return copied;
+  }
+}
+
+i64 spot_copy(interp *m, const place *dp, u32 d, void *dst, const place *sp, u32 s, const void *src,
+              u8 *done) {
+  const spot *to = &dp->at[d], *from = &sp->at[s];
+  u32 nd = dp->t->s.nd;
+  ker_box b = {.nd = nd};
+  i64 count = 1;
+  arena_mark_t mark = arena_mark(m->scratch);
+  for (u32 k = 0; k < nd && count; k++) {
+    b.n[k] = b.ddim[k] = to->dim[k];
+    b.sdim[k] = from->dim[k];
+    i64 both = to->dim[k];
+    if (from->map[k] && from->map[k] != to->map[k]) {
+      i64 *at = NEWN(m->scratch, i64, to->dim[k]);
+      both = 0;
+      for (i64 j = 0; j < to->dim[k]; j++) {
+        at[j] = from->map[k]->inverse[to->map[k] ? to->map[k]->index[j] : j];
+        both += at[j] >= 0;
+      }
+      b.sat[k] = at;
+    } else if (!from->map[k] && to->map[k])
+      b.sat[k] = to->map[k]->index;
+    count *= both;
+  }
+  if (count) {
+    if (done)
+      count = copy_undone(&b, dtype_bytes(dp->stored), dst, src, done);
+    else
+      ker_pick(&b, dtype_bytes(dp->stored), dst, src, m->scratch);
+  }
+  arena_release(m->scratch, mark);
+  return count;
+}
+
+// ---- whole arrays
+// ------------------------------------------------------------------------------------------
+
+bool cut(interp *m, const place *p, const eval_array *x, held *v, loc where) {
+  const layout_info *l = layout_get(m->p->sp, p->t->lay);
+  if (l->npart) {
+    diag(m->c, E_LAYOUT, where, "an input of main is partial over %s: only whole inputs can be given",
+         sym_str(m->c, axis_get(m->p->sp, l->part[0].axis)->name));
+    return false;
+  }
+  size_t bytes = dtype_bytes(x->s.t);
+  for (u32 k = 0; k < p->n; k++) {
+    const spot *s = &p->at[k];
+    for (u32 j = 0; j < k && !v->piece[k]; j++)
+      if (spot_same(&p->at[j], s, x->s.nd)) v->piece[k] = buf_share(v->piece[j]);
+    if (v->piece[k]) continue;
+    ker_box b = {.nd = x->s.nd};
+    for (u32 d = 0; d < b.nd; d++) {
+      b.n[d] = b.ddim[d] = s->dim[d];
+      b.sdim[d] = x->s.dim[d];
+      b.sat[d] = s->map[d] ? s->map[d]->index : NULL;
+    }
+    arena_mark_t mark = arena_mark(m->scratch);
+    buf *to = v->piece[k] = buf_new(m, spot_bytes(p, k));
+    void *raw = x->s.t == p->stored ? to->data : arena_alloc(m->scratch, bytes * (size_t)s->elems);
+    ker_pick(&b, bytes, raw, x->data, m->scratch);
+    if (raw != to->data) ker_convert(to->data, p->stored, raw, x->s.t, s->elems);
+    arena_release(m->scratch, mark);
+  }
+  return true;
+}
+
+typedef struct { // one array being put together
+  interp *m;
+  const place *p;
+  const held *v;
+  u8 *done;
+  u32 *from; // member that gave each element; only when something disagrees is it looked at
+  loc where;
+} assembly;
+
+static bool agree(dtype t, const void *x, const void *y) {
+  if (!memcmp(x, y, dtype_bytes(t))) return true;
+  if (dtype_kind_of(t) != DK_FLOAT) return false;
+  double a, b, ulp = t == DT_F64 ? 0x1p-52 : t == DT_F32 ? 0x1p-23 : t == DT_F16 ? 0x1p-10 : 0x1p-7;
+  ker_load_f64(&a, t, x, 1);
+  ker_load_f64(&b, t, y, 1);
+  if (a == b || (a != a && b != b)) return true;
+  double slack = dtype_bytes(t) == 2 ? 16 : 4096;
+  return fabs(a - b) <= slack * ulp * fmax(fabs(a), fabs(b)) || fmax(fabs(a), fabs(b)) < 1e-300;
+}
+
+// Adds member k's piece; elements that are there already must be equal.
+static bool add_piece(assembly *s, u32 k, char *whole) {
+  const place *p = s->p;
+  const spot *at = &p->at[k];
+  u32 nd = p->t->s.nd;
+  size_t bytes = dtype_bytes(p->stored);
+  const char *src = s->v->piece[k]->data;
+  i64 pos[DIMS_MAX] = {0};
+  for (i64 i = 0; i < at->elems; i++) {
+    i64 g = 0;
+    for (u32 d = 0; d < nd; d++) g = g * p->t->s.dim[d] + (at->map[d] ? at->map[d]->index[pos[d]] : pos[d]);
+    char *to = whole + (size_t)g * bytes;
+    if (!s->done[g]) {
+      memcpy(to, src + (size_t)i * bytes, bytes);
+      s->done[g] = 1;
+      s->from[g] = k;
+    } else if (!agree(p->stored, to, src + (size_t)i * bytes)) {
+      double x, y;
+      ker_convert(&x, DT_F64, to, p->stored, 1);
+      ker_convert(&y, DT_F64, src + (size_t)i * bytes, p->stored, 1);
+      group g2 = s->v->g;
+      diag(s->m->c, E_DIFFERS, s->where,
+           "ranks %u and %u hold different values of element %lld of an output: %.17g and %.17g",
+           rank_of(s->m, g2, s->from[g]), rank_of(s->m, g2, k), (long long)g, x, y);
+      return false;
+    }
+    for (u32 d = nd; d-- > 0;) {
+      if (++pos[d] < at->dim[d]) break;
+      pos[d] = 0;
+    }
+  }
+  return true;
+}
+
+// Members with the same coordinates on the partial axes make one summand.
+static u32 summand_of(const interp *m, const held *v, const layout_info *l, u32 member) {
+  u32 id = 0;
+  for (u32 k = 0; k < l->npart && v->g.i; k++)
+    id = id * group_axis_size(m->p->sp, v->g, l->part[k].axis) +
+         group_coord(m->p->sp, v->g, member, l->part[k].axis);
+  return id;
+}
+
+bool assemble(interp *m, const place *p, const held *v, eval_array *out, arena *a, loc where) {
+  const layout_info *l = layout_get(m->p->sp, p->t->lay);
+  i64 n = shape_elems(&p->t->s);
+  size_t bytes = dtype_bytes(p->stored);
+  *out = (eval_array){p->t->s, arena_alloc(a, bytes * (size_t)n)};
+  out->s.t = p->stored;
+  u32 summands = 1;
+  reduction red = l->npart ? l->part[0].red : RED_NONE;
+  for (u32 k = 0; k < l->npart && v->g.i; k++) summands *= group_axis_size(m->p->sp, v->g, l->part[k].axis);
+  arena_mark_t mark = arena_mark(m->scratch);
+  assembly s = {m, p, v, NEWN(m->scratch, u8, n), NEWN(m->scratch, u32, n), where};
+  char *part = summands > 1 ? arena_alloc(m->scratch, bytes * (size_t)n) : out->data;
+  void *acc = NEWN(m->scratch, u64, summands > 1 ? n : 0);
+  bool ok = true;
+  fold_begin(acc, p->stored, summands > 1 ? n : 0, red);
+  for (u32 c = 0; c < summands && ok; c++) {
+    memset(s.done, 0, (size_t)n);
+    for (u32 k = 0; k < p->n && ok; k++) {
+      bool repeats = false; // the very same piece again
+      for (u32 j = 0; j < k && !repeats; j++)
+        repeats = v->piece[j] == v->piece[k] && spot_same(&p->at[j], &p->at[k], p->t->s.nd) &&
+                  summand_of(m, v, l, j) == c;
+      if (!repeats && summand_of(m, v, l, k) == c) ok = add_piece(&s, k, part);
+    }
+    i64 missing = 0;
+    for (i64 i = 0; i < n; i++) missing += !s.done[i];
+    if (ok && missing) {
+      diag(m->c, E_COVERAGE, where, "%lld of %lld elements of an output are on no rank", (long long)missing,
+           (long long)n);
+      ok = false;
+    }
+    if (summands > 1) fold(m->scratch, acc, part, p->stored, n, red);
+  }
+  if (summands > 1 && ok) {
+    if (dtype_kind_of(p->stored) == DK_FLOAT)
+      ker_store_f64(out->data, p->stored, acc, n);
+    else
+      ker_store_i64(out->data, p->stored, acc, n);
+  }
+  arena_release(m->scratch, mark);
+  return ok;
+}

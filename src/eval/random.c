@@ -1,0 +1,157 @@
+// random.c - inputs for a program that nobody gave inputs for.
+//
+// Idea: numbers come from the seed, the parameter's number and the element's index, so every way of sharding
+// the same program sees the same ones. What a parameter must be like is found from its uses, followed through
+// views and calls: a gain lies around 1, a variance is positive, an index stays below the extent that it
+// addresses.
+#include "eval/internal.h"
+#include <math.h>
+
+typedef enum { USE_ANY, USE_GAIN, USE_VARIANCE, USE_INDEX } use_kind;
+typedef struct {
+  use_kind kind;
+  i64 bound; // USE_INDEX: indices are below
+} use_info;
+
+typedef struct {
+  const prog *p;
+  arena *a;
+  uses *of; // by function; begin NULL: not yet known
+} tracer;
+
+static void index_below(use_info *u, i64 bound) {
+  u->bound = u->kind == USE_INDEX ? MIN(u->bound, bound) : bound;
+  u->kind = USE_INDEX;
+}
+
+static void trace(tracer *t, func fn, value v, use_info *u, u32 depth);
+
+static i64 dim_of(const prog *p, const func_info *f, const instr *i, u32 opd, i64 axis) {
+  const type_info *t = val_type(p, f, opd_of(f, i, opd));
+  return t->s.nd ? t->s.dim[axis < 0 ? axis + t->s.nd : axis] : 1;
+}
+
+// One use as operand `opd` of an instruction.
+static void note_use(tracer *t, func fn, const func_info *f, const instr *i, u32 opd, use_info *u,
+                     u32 depth) {
+  attrs at = attrs_get(t->p, i->at);
+  i64 axis = attr_int(at, A_axis, 0);
+  switch (i->op) {
+  case OP_gather:
+  case OP_take:
+  case OP_put:
+    if (opd == 1) index_below(u, dim_of(t->p, f, i, 0, axis));
+    return;
+  case OP_gather_add:
+    if (opd == 1)
+      index_below(u,
+                  val_type(t->p, f, i->res)->s.dim[axis < 0 ? axis + val_type(t->p, f, i->res)->s.nd : axis]);
+    return;
+  case OP_gather_nd:
+  case OP_scatter_nd:
+    if (opd == 1)
+      for (i64 k = 0, n = dim_of(t->p, f, i, 1, -1), b = attr_int(at, A_batch_dims, 0); k < n; k++)
+        index_below(u, dim_of(t->p, f, i, 0, b + k));
+    return;
+  case OP_one_hot: index_below(u, attr_int(at, A_size, 1)); return;
+  case OP_cross_entropy:
+    if (opd == 1) index_below(u, dim_of(t->p, f, i, 0, -1));
+    return;
+  case OP_cross_entropy_dx:
+    if (opd == 2) index_below(u, dim_of(t->p, f, i, 1, -1));
+    return;
+  case OP_nll:
+    if (opd == 1) index_below(u, dim_of(t->p, f, i, 0, 1));
+    return;
+  case OP_reverse:
+    if (opd == 1) index_below(u, dim_of(t->p, f, i, 0, axis) + 1);
+    return;
+  case OP_layernorm:
+  case OP_rmsnorm:
+  case OP_batchnorm_train:
+  case OP_groupnorm:
+    if (opd == 1) u->kind = USE_GAIN;
+    return;
+  case OP_batchnorm:
+    if (opd == 1) u->kind = USE_GAIN;
+    if (opd == 4) u->kind = USE_VARIANCE;
+    return;
+  case OP_call: trace(t, i->callee, opd + 1, u, depth + 1); return;
+  case OP_pack:
+  case OP_unpack:
+  case OP_opaque: return;
+  default: break;
+  }
+  // What only moves elements hands them on.
+  const op_row *row = op_row_of(i->op);
+  bool moves = row->flags & OPF_COMM || i->op == OP_join || i->op == OP_part || i->op == OP_identity ||
+               i->op == OP_reshape || i->op == OP_transpose || i->op == OP_slice || i->op == OP_split ||
+               i->op == OP_expand || i->op == OP_concat || i->op == OP_cast;
+  if (!moves) return;
+  for (u32 k = 0; k < i->nres; k++) trace(t, fn, i->res + k, u, depth + 1);
+}
+
+static void trace(tracer *t, func fn, value v, use_info *u, u32 depth) {
+  const func_info *f = func_get(t->p, fn);
+  uses *s = &t->of[fn.i];
+  if (depth > 64) return; // deeper than any model's calls and views; what is found by then stands
+  if (!s->begin) *s = func_uses(t->a, f);
+  for (u32 k = s->begin[v]; k < s->begin[v + 1]; k++) {
+    if (!s->use[k]) continue;
+    const instr *i = &f->body.v[s->use[k] - 1];
+    for (u32 j = 0, n = instr_nopd(f, i); j < n; j++)
+      if (opd_of(f, i, j) == v) note_use(t, fn, f, i, j, u, depth);
+  }
+}
+
+static i64 fan_of(const shape *s) {
+  i64 n = shape_elems(s);
+  return s->nd < 2 || !n ? 1 : MAX(s->dim[0], n / s->dim[0]);
+}
+
+static double element(role r, const use_info *u, double scale, u64 key, u64 k) {
+  double z = ker_normal(key, k);
+  switch (u->kind) {
+  case USE_GAIN: return 1 + 0.1 * z;
+  case USE_VARIANCE: return 1 + 0.5 * fabs(z);
+  default: return r == ROLE_STATE ? 0.01 * fabs(z) : scale * z;
+  }
+}
+
+static void fill(const prog *p, eval_array *x, const param_info *pi, const use_info *u, u64 key) {
+  i64 n = shape_elems(&x->s);
+  const data_info *d = pi->data ? &p->data.v[pi->data] : NULL;
+  if (d && d->bytes) {
+    ker_convert(x->data, x->s.t, d->bytes, d->t, n);
+    return;
+  }
+  bool flt = dtype_kind_of(x->s.t) == DK_FLOAT;
+  double scale = pi->r != ROLE_WEIGHT ? 1 : x->s.nd < 2 ? 0.1 : 1 / sqrt((double)fan_of(&x->s));
+  i64 bound = u->kind == USE_INDEX ? MAX(u->bound, 1) : 2;
+  size_t bytes = dtype_bytes(x->s.t);
+  for (i64 k = 0; k < n; k++) {
+    double v = flt                 ? element(pi->r, u, scale, key, (u64)k)
+               : x->s.t == DT_BOOL ? ker_uniform(key, (u64)k) > 0.25
+                                   : floor(ker_uniform(key, (u64)k) * (double)bound);
+    ker_convert((char *)x->data + (size_t)k * bytes, x->s.t, &v, DT_F64, 1);
+  }
+}
+
+bool eval_random(const prog *p, u64 seed, eval_array *in, u32 nin, arena *a) {
+  const func_info *f = func_get(p, p->main);
+  if (nin != f->nparams) {
+    diag(p->c, E_ARITY, f->where, "main takes %u inputs, %u were asked for", f->nparams, nin);
+    return false;
+  }
+  arena *scratch = arena_new();
+  tracer t = {p, scratch, ZNEWN(scratch, uses, p->funcs.n)};
+  for (u32 k = 0; k < nin; k++) {
+    use_info u = {0};
+    trace(&t, p->main, k + 1, &u, 0);
+    in[k].s = eval_param_shape(p, k);
+    in[k].data = arena_alloc(a, (size_t)shape_bytes(&in[k].s));
+    fill(p, &in[k], &f->params.v[k], &u, hash_u64(k + 1, seed + 1));
+  }
+  arena_free(scratch);
+  return true;
+}
