@@ -19,7 +19,7 @@ static held held_new(interp *m, type t, group bound) {
     h.elem = ZNEWN(m->stack, held, h.n);
     for (u32 k = 0; k < h.n; k++) h.elem[k] = held_new(m, ti->elem[k], bound);
   } else {
-    h.n = members_of(m, h.g);
+    h.n = eval_members(m, h.g);
     h.piece = ZNEWN(m->stack, buf *, h.n);
   }
   return h;
@@ -30,7 +30,7 @@ static void held_drop(interp *m, held *h) {
     if (h->elem)
       held_drop(m, &h->elem[k]);
     else if (h->piece) {
-      buf_drop(m, h->piece[k]);
+      eval_drop(m, h->piece[k]);
       h->piece[k] = NULL;
     }
   }
@@ -92,7 +92,7 @@ typedef struct {
 static bool wrong_size(interp *m, const step *s, u32 opd, u32 member, i64 want) {
   diag(m->c, E_LAYOUT, s->i->where, "%s: operand %u has %lld bytes on rank %u, its type says %lld",
        op_row_of(s->i->op)->name, opd + 1, (long long)s->in[opd]->piece[member]->bytes,
-       rank_of(m, s->g, member), (long long)want);
+       eval_rank(m, s->g, member), (long long)want);
   return false;
 }
 
@@ -101,9 +101,9 @@ static bool repeats(const step *s, u32 member, u32 earlier) {
   for (u32 k = 0; k < s->nopd; k++)
     if (s->in[k]->piece[member] != s->in[k]->piece[earlier]) return false;
   for (u32 k = 0; k < s->nopd; k++)
-    if (!spot_same(&s->inp[k]->at[member], &s->inp[k]->at[earlier], s->inp[k]->t->s.nd)) return false;
+    if (!eval_same(&s->inp[k]->at[member], &s->inp[k]->at[earlier], s->inp[k]->t->s.nd)) return false;
   for (u32 k = 0; k < s->nres; k++)
-    if (!spot_same(&s->outp[k]->at[member], &s->outp[k]->at[earlier], s->outp[k]->t->s.nd)) return false;
+    if (!eval_same(&s->outp[k]->at[member], &s->outp[k]->at[earlier], s->outp[k]->t->s.nd)) return false;
   return true;
 }
 
@@ -116,7 +116,7 @@ static buf *lent(const frame *f, const step *s, u32 member) {
   buf *b = s->in[0]->piece[member];
   if (x->stored != y->stored || x->at[member].elems != y->at[member].elems) return NULL;
   if (row->flags & OPF_VIEW) return buf_share(b);
-  if (b->refs > 1 || !spot_same(&x->at[member], &y->at[member], y->t->s.nd)) return NULL;
+  if (b->refs > 1 || !eval_same(&x->at[member], &y->at[member], y->t->s.nd)) return NULL;
   value v = opd_of(f->f, s->i, 0);
   return opd_donated(f->f, s->i, 0) || dies_at(f, s->index, v) ? buf_share(b) : NULL;
 }
@@ -127,13 +127,13 @@ static bool compute_member(interp *m, const frame *f, const step *s, u32 member,
     buf *b = s->in[k]->piece[member];
     if (b->bytes != spot_bytes(s->inp[k], member))
       return wrong_size(m, s, k, member, spot_bytes(s->inp[k], member));
-    x[k] = spot_tensor(s->inp[k], member, b->data);
+    x[k] = eval_tensor(s->inp[k], member, b->data);
   }
   for (u32 k = 0; k < s->nres; k++) {
     buf *b = k ? NULL : lent(f, s, member);
-    if (!b) b = buf_new(m, spot_bytes(s->outp[k], member));
+    if (!b) b = eval_buf(m, spot_bytes(s->outp[k], member));
     s->out[k].piece[member] = b;
-    y[k] = spot_tensor(s->outp[k], member, b->data);
+    y[k] = eval_tensor(s->outp[k], member, b->data);
   }
   if (op_row_of(s->i->op)->flags & OPF_VIEW && s->nopd && x[0].data == y[0].data) return true;
   ker_args args = {.op = s->i->op,
@@ -146,8 +146,8 @@ static bool compute_member(interp *m, const frame *f, const step *s, u32 member,
                    .scratch = m->scratch};
   u32 before = diag_count(m->c);
   if (kernel_run(m->c, &args, s->i->where)) return true;
-  if (members_of(m, s->g) > 1 && diag_count(m->c) > before)
-    diag_note(m->c, s->i->where, "on rank %u", rank_of(m, s->g, member));
+  if (eval_members(m, s->g) > 1 && diag_count(m->c) > before)
+    diag_note(m->c, s->i->where, "on rank %u", eval_rank(m, s->g, member));
   return false;
 }
 
@@ -166,7 +166,7 @@ static bool compute(interp *m, frame *f, const instr *i, u32 index, const point 
   for (u32 k = 0; k < s.nopd && ok; k++) {
     value v = opd_of(f->f, i, k);
     s.in[k] = &f->v[v];
-    s.inp[k] = place_of(m, val(f->f, v)->ty, f->g, at, i->where);
+    s.inp[k] = eval_place(m, val(f->f, v)->ty, f->g, at, i->where);
     ok = s.inp[k];
     if (ok && s.in[k]->g.i != s.g.i) {
       diag(m->c, E_LAYOUT, i->where, "%s: operand %u is on another group than the instruction",
@@ -175,7 +175,7 @@ static bool compute(interp *m, frame *f, const instr *i, u32 index, const point 
     }
   }
   for (u32 k = 0; k < s.nres && ok; k++)
-    ok = (s.outp[k] = place_of(m, val(f->f, i->res + k)->ty, f->g, at, i->where));
+    ok = (s.outp[k] = eval_place(m, val(f->f, i->res + k)->ty, f->g, at, i->where));
   ker_tensor blob;
   const attr *data = attr_get(attrs_get(m->p, i->at), A_data);
   if (data) {
@@ -184,7 +184,7 @@ static bool compute(interp *m, frame *f, const instr *i, u32 index, const point 
     memcpy(sh.dim, d->dim, sizeof sh.dim);
     blob = ker_whole(&sh, (void *)(uintptr_t)d->bytes);
   }
-  for (u32 k = 0, n = members_of(m, s.g); k < n && ok; k++) {
+  for (u32 k = 0, n = eval_members(m, s.g); k < n && ok; k++) {
     u32 j = 0;
     while (j < k && !repeats(&s, k, j)) j++;
     if (j == k)
@@ -228,18 +228,18 @@ static bool communicate(interp *m, frame *f, const instr *i, const point *at) {
     point q = !is_out && i->op == OP_join  ? along(m, at, over, j)
               : is_out && i->op == OP_part ? along(m, at, over, attr_int(a, A_at, 0))
                                            : *at;
-    const place *p = place_of(m, val(f->f, v)->ty, f->g, &q, i->where);
+    const place *p = eval_place(m, val(f->f, v)->ty, f->g, &q, i->where);
     *(is_out ? &out[j] : &in[j]) = (end){f->v[v].g, p, &f->v[v]};
     ok = p;
     for (u32 r = 0; ok && !is_out && r < p->n; r++)
       if (f->v[v].piece[r]->bytes != spot_bytes(p, r)) {
         diag(m->c, E_LAYOUT, i->where, "%s: operand %u has %lld bytes on rank %u, its type says %lld",
-             op_row_of(i->op)->name, j + 1, (long long)f->v[v].piece[r]->bytes, rank_of(m, f->v[v].g, r),
+             op_row_of(i->op)->name, j + 1, (long long)f->v[v].piece[r]->bytes, eval_rank(m, f->v[v].g, r),
              (long long)spot_bytes(p, r));
         ok = false;
       }
   }
-  ok = ok && move(m, i, in, nopd, out, i->nres);
+  ok = ok && eval_move(m, i, in, nopd, out, i->nres);
   arena_release(m->scratch, mark);
   return ok;
 }
@@ -371,10 +371,10 @@ static bool run_main(interp *m, const eval_array *in, eval_array *out, arena *a)
   for (u32 k = 0; k < f->nparams; k++) {
     type t = f->values.v[k + 1].ty;
     if (!input_fits(m, k, type_get(p, t), &in[k], f->where)) return false;
-    const place *pl = place_of(m, t, (group){0}, &at, f->where);
+    const place *pl = eval_place(m, t, (group){0}, &at, f->where);
     if (!pl) return false;
     args[k] = held_new(m, t, (group){0});
-    if (!cut(m, pl, &in[k], &args[k], f->where)) return false;
+    if (!eval_cut(m, pl, &in[k], &args[k], f->where)) return false;
   }
   for (u32 k = 0; k < f->rets.n; k++) results[k] = held_new(m, f->values.v[f->rets.v[k]].ty, (group){0});
   if (!run_func(m, p->main, (group){0}, &at, args, results)) return false;
@@ -384,8 +384,8 @@ static bool run_main(interp *m, const eval_array *in, eval_array *out, arena *a)
       diag(m->c, E_VERIFY, f->where, "result %u of main is a tuple: only tensors can be yielded", k);
       return false;
     }
-    const place *pl = place_of(m, t, (group){0}, &at, f->where);
-    if (!pl || !assemble(m, pl, &results[k], &out[k], a, f->where)) return false;
+    const place *pl = eval_place(m, t, (group){0}, &at, f->where);
+    if (!pl || !eval_assemble(m, pl, &results[k], &out[k], a, f->where)) return false;
     held_drop(m, &results[k]);
   }
   return true;
@@ -416,7 +416,7 @@ bool eval_run(const prog *p, const eval_opts *o, const eval_array *in, u32 nin, 
   base_oom = outer;
   while (m.live) {
     m.live->refs = 1;
-    buf_drop(&m, m.live);
+    eval_drop(&m, m.live);
   }
   for (int k = 0; k < 3; k++) arena_free(own[k]);
   if (oom) base_out_of_memory(0);

@@ -73,29 +73,29 @@ typedef struct {
   const lifetimes *life;
 } frame;
 
-buf *buf_new(interp *m, i64 bytes);
+buf *eval_buf(interp *m, i64 bytes);
 static inline buf *buf_share(buf *b) { return b->refs++, b; }
-void buf_drop(interp *m, buf *b); // NULL is fine
+void eval_drop(interp *m, buf *b); // NULL is fine
 
 // NULL and a diagnostic at `where` if the layout has a temporal axis that the point does not fix.
-const place *place_of(interp *m, type t, group bound, const point *at, loc where);
-bool spot_same(const spot *x, const spot *y, u32 nd);
-ker_tensor spot_tensor(const place *p, u32 member, void *data);
+const place *eval_place(interp *m, type t, group bound, const point *at, loc where);
+bool eval_same(const spot *x, const spot *y, u32 nd);
+ker_tensor eval_tensor(const place *p, u32 member, void *data);
 static inline i64 spot_bytes(const place *p, u32 member) {
   return p->at[member].elems * dtype_bytes(p->stored);
 }
 static inline group bind(group own, group bound) { return own.i ? own : bound; }
-u32 members_of(const interp *m, group g);
-u32 rank_of(const interp *m, group g, u32 member);
-int member_at(const interp *m, group g, u32 rank); // -1: the rank is not in the group
+u32 eval_members(const interp *m, group g);
+u32 eval_rank(const interp *m, group g, u32 member);
+int eval_member(const interp *m, group g, u32 rank); // -1: the rank is not in the group
 
 // Copies into the piece d of dp what the piece s of sp holds of it; returns how many elements. `done`, if
 // given, has a byte per element of d: elements marked are left alone, those written are marked.
-i64 spot_copy(interp *m, const place *dp, u32 d, void *dst, const place *sp, u32 s, const void *src,
+i64 eval_copy(interp *m, const place *dp, u32 d, void *dst, const place *sp, u32 s, const void *src,
               u8 *done);
 
-bool cut(interp *m, const place *p, const eval_array *x, held *v, loc where);
-bool assemble(interp *m, const place *p, const held *v, eval_array *out, arena *a, loc where);
+bool eval_cut(interp *m, const place *p, const eval_array *x, held *v, loc where);
+bool eval_assemble(interp *m, const place *p, const held *v, eval_array *out, arena *a, loc where);
 
 // ---- movement (move.c) -----------------------------------------------------------------------------------
 typedef struct { // one end
@@ -103,8 +103,8 @@ typedef struct { // one end
   const place *p;
   held *v;
 } end;
-bool move(interp *m, const instr *i, const end *in, u32 nin, const end *out, u32 nout);
+bool eval_move(interp *m, const instr *i, const end *in, u32 nin, const end *out, u32 nout);
 // acc[k] = acc[k] (+) x[k]; acc in f64 (t a float type) or i64. fold_begin sets it to what changes nothing.
-void fold_begin(void *acc, dtype t, i64 n, reduction r);
-void fold(arena *scratch, void *acc, const void *x, dtype t, i64 n, reduction r);
+void eval_fold_begin(void *acc, dtype t, i64 n, reduction r);
+void eval_fold(arena *scratch, void *acc, const void *x, dtype t, i64 n, reduction r);
 #endif

@@ -12,7 +12,7 @@
 // ---- combining
 // ---------------------------------------------------------------------------------------------
 
-void fold_begin(void *acc, dtype t, i64 n, reduction r) {
+void eval_fold_begin(void *acc, dtype t, i64 n, reduction r) {
   bool flt = dtype_kind_of(t) == DK_FLOAT, uns = dtype_kind_of(t) == DK_UINT;
   for (i64 k = 0; k < n; k++) {
     if (flt)
@@ -48,7 +48,7 @@ static void fold_u64(u64 *a, const u64 *x, i64 w, reduction r, u64 flip) {
 }
 #undef FOLD
 
-void fold(arena *scratch, void *acc, const void *x, dtype t, i64 n, reduction r) {
+void eval_fold(arena *scratch, void *acc, const void *x, dtype t, i64 n, reduction r) {
   enum { CHUNK = 1024 };
   arena_mark_t mark = arena_mark(scratch);
   u64 *wide = NEWN(scratch, u64, CHUNK);
@@ -113,7 +113,7 @@ static void give_subgroup(movement *v, group g, u32 member) {
 }
 
 static void give_rank(movement *v, u32 e, u32 rank) {
-  int k = member_at(v->m, v->in[e].g, rank);
+  int k = eval_member(v->m, v->in[e].g, rank);
   if (k >= 0) give(v, e, (u32)k);
 }
 
@@ -127,7 +127,7 @@ static bool root_rank(const movement *v, group g, u32 member, u32 *rank) {
   }
   u32 *offset = NEWN(v->m->scratch, u32, n);
   group_offsets(v->m->p->sp, g, v->over, v->nover, offset, n);
-  *rank = rank_of(v->m, g, group_lead(v->m->p->sp, g, member, v->over, v->nover) + offset[root]);
+  *rank = eval_rank(v->m, g, group_lead(v->m->p->sp, g, member, v->over, v->nover) + offset[root]);
   return true;
 }
 
@@ -167,7 +167,7 @@ static void give_across(movement *v, u32 to) {
 
 // Draws up the givers of one target member. False: the rule itself is broken (diagnosed).
 static bool givers(movement *v, u32 to) {
-  u32 rank = rank_of(v->m, v->out->g, to), root;
+  u32 rank = eval_rank(v->m, v->out->g, to), root;
   v->n = 0;
   switch (v->i->op) {
   case OP_all_reduce:
@@ -189,7 +189,7 @@ static bool givers(movement *v, u32 to) {
     return true;
   case OP_reduce:
   case OP_gather_to: {
-    int k = member_at(v->m, v->in->g, rank);
+    int k = eval_member(v->m, v->in->g, rank);
     if (k < 0) return true;
     if (!root_rank(v, v->in->g, (u32)k, &root)) return false;
     if (root == rank) give_subgroup(v, v->in->g, (u32)k);
@@ -206,7 +206,7 @@ static bool givers(movement *v, u32 to) {
 static bool not_covered(const movement *v, u32 to, i64 found) {
   const spot *s = &v->out->p->at[to];
   diag(v->m->c, E_COVERAGE, v->i->where, "%s: rank %u needs %lld elements and is given %lld", v->name,
-       rank_of(v->m, v->out->g, to), (long long)s->elems, (long long)found);
+       eval_rank(v->m, v->out->g, to), (long long)s->elems, (long long)found);
   return false;
 }
 
@@ -219,7 +219,7 @@ static bool put_together(movement *v, u32 to) {
   u32 nd = op->t->s.nd;
   if (v->n) { // one that holds just this piece
     const end *e = &v->in[v->list[0].end];
-    if (spot_same(&e->p->at[v->list[0].member], s, nd)) {
+    if (eval_same(&e->p->at[v->list[0].member], s, nd)) {
       v->out->v->piece[to] = buf_share(e->v->piece[v->list[0].member]);
       return true;
     }
@@ -227,7 +227,7 @@ static bool put_together(movement *v, u32 to) {
   bool even = true;
   for (u32 e = 0; e < v->nin; e++) even = even && v->in[e].p->even;
   arena_mark_t mark = arena_mark(v->m->scratch);
-  buf *b = v->out->v->piece[to] = buf_new(v->m, spot_bytes(op, to));
+  buf *b = v->out->v->piece[to] = eval_buf(v->m, spot_bytes(op, to));
   u8 *done = even ? NULL : ZNEWN(v->m->scratch, u8, s->elems); // even pieces are equal or disjoint
   i64 found = 0;
   for (u32 k = 0; k < v->n && found < s->elems; k++) {
@@ -235,8 +235,8 @@ static bool put_together(movement *v, u32 to) {
     const place *ip = v->in[g.end].p;
     bool again = false;
     for (u32 j = 0; j < k && !again; j++)
-      again = spot_same(&v->in[v->list[j].end].p->at[v->list[j].member], &ip->at[g.member], nd);
-    if (!again) found += spot_copy(v->m, op, to, b->data, ip, g.member, given(v, g), done);
+      again = eval_same(&v->in[v->list[j].end].p->at[v->list[j].member], &ip->at[g.member], nd);
+    if (!again) found += eval_copy(v->m, op, to, b->data, ip, g.member, given(v, g), done);
   }
   arena_release(v->m->scratch, mark);
   return found == s->elems || not_covered(v, to, found);
@@ -247,19 +247,19 @@ static bool combine(movement *v, u32 to) {
   const place *op = v->out->p;
   const spot *s = &op->at[to];
   arena_mark_t mark = arena_mark(v->m->scratch);
-  buf *b = v->out->v->piece[to] = buf_new(v->m, spot_bytes(op, to));
+  buf *b = v->out->v->piece[to] = eval_buf(v->m, spot_bytes(op, to));
   void *acc = NEWN(v->m->scratch, u64, s->elems), *tmp = arena_alloc(v->m->scratch, (size_t)b->bytes);
-  fold_begin(acc, op->stored, s->elems, v->red);
+  eval_fold_begin(acc, op->stored, s->elems, v->red);
   i64 found = v->n ? s->elems : 0;
   for (u32 k = 0; k < v->n && found == s->elems; k++) {
     giver g = v->list[k];
     const place *ip = v->in[g.end].p;
     const void *x = given(v, g);
-    if (!spot_same(&ip->at[g.member], s, op->t->s.nd)) {
-      found = spot_copy(v->m, op, to, tmp, ip, g.member, x, NULL);
+    if (!eval_same(&ip->at[g.member], s, op->t->s.nd)) {
+      found = eval_copy(v->m, op, to, tmp, ip, g.member, x, NULL);
       x = tmp;
     }
-    fold(v->m->scratch, acc, x, op->stored, s->elems, v->red);
+    eval_fold(v->m->scratch, acc, x, op->stored, s->elems, v->red);
   }
   store(b->data, op->stored, acc, s->elems);
   arena_release(v->m->scratch, mark);
@@ -283,7 +283,7 @@ static bool whole_movement(movement *v) {
     buf **piece = v->out->v->piece;
     for (u32 j = 0; j < to && !piece[to]; j++)
       if (begin[j + 1] - begin[j] == v->n && !memcmp(lists.v + begin[j], v->list, sizeof(giver) * v->n) &&
-          spot_same(&v->out->p->at[j], &v->out->p->at[to], nd))
+          eval_same(&v->out->p->at[j], &v->out->p->at[to], nd))
         piece[to] = buf_share(piece[j]);
     begin[to + 1] = lists.n;
     if (!piece[to]) ok = v->red == RED_NONE ? put_together(v, to) : combine(v, to);
@@ -365,9 +365,9 @@ static bool make_partial(movement *v) {
       continue;
     }
     arena_mark_t mark = arena_mark(v->m->scratch);
-    buf *b = v->out->v->piece[k] = buf_new(v->m, spot_bytes(op, k));
+    buf *b = v->out->v->piece[k] = eval_buf(v->m, spot_bytes(op, k));
     void *acc = NEWN(v->m->scratch, u64, op->at[k].elems);
-    fold_begin(acc, op->stored, op->at[k].elems, v->red);
+    eval_fold_begin(acc, op->stored, op->at[k].elems, v->red);
     store(b->data, op->stored, acc, op->at[k].elems);
     arena_release(v->m->scratch, mark);
   }
@@ -399,7 +399,7 @@ static bool move_one(movement *v) {
   return whole_movement(v);
 }
 
-bool move(interp *m, const instr *i, const end *in, u32 nin, const end *out, u32 nout) {
+bool eval_move(interp *m, const instr *i, const end *in, u32 nin, const end *out, u32 nout) {
   movement v = {
       .m = m, .i = i, .at = attrs_get(m->p, i->at), .name = op_row_of(i->op)->name, .in = in, .out = out};
   const attr *over = attr_get(v.at, A_over);

@@ -10,7 +10,7 @@
 // ---- pieces
 // ------------------------------------------------------------------------------------------------
 
-buf *buf_new(interp *m, i64 bytes) {
+buf *eval_buf(interp *m, i64 bytes) {
   buf *b = base_malloc(sizeof(buf) + (size_t)bytes);
   *b = (buf){.next = m->live, .bytes = bytes, .refs = 1};
   if (b->next) b->next->prev = b;
@@ -18,7 +18,7 @@ buf *buf_new(interp *m, i64 bytes) {
   return b;
 }
 
-void buf_drop(interp *m, buf *b) {
+void eval_drop(interp *m, buf *b) {
   if (!b || --b->refs) return;
   *(b->prev ? &b->prev->next : &m->live) = b->next;
   if (b->next) b->next->prev = b->prev;
@@ -28,9 +28,11 @@ void buf_drop(interp *m, buf *b) {
 // ---- groups: group 0 is one rank, 0
 // ------------------------------------------------------------------------
 
-u32 members_of(const interp *m, group g) { return g.i ? group_get(m->p->sp, g)->nranks : 1; }
-u32 rank_of(const interp *m, group g, u32 member) { return g.i ? group_get(m->p->sp, g)->ranks[member] : 0; }
-int member_at(const interp *m, group g, u32 rank) {
+u32 eval_members(const interp *m, group g) { return g.i ? group_get(m->p->sp, g)->nranks : 1; }
+u32 eval_rank(const interp *m, group g, u32 member) {
+  return g.i ? group_get(m->p->sp, g)->ranks[member] : 0;
+}
+int eval_member(const interp *m, group g, u32 rank) {
   return g.i ? group_member(m->p->sp, g, rank) : rank == 0 ? 0 : -1;
 }
 
@@ -95,7 +97,7 @@ static bool temporal_key(interp *m, const layout_info *l, const point *at, loc w
   return true;
 }
 
-const place *place_of(interp *m, type t, group bound, const point *at, loc where) {
+const place *eval_place(interp *m, type t, group bound, const point *at, loc where) {
   const type_info *ti = type_get(m->p, t);
   const layout_info *l = layout_get(m->p->sp, ti->lay);
   group g = bind(ti->g, bound);
@@ -107,8 +109,8 @@ const place *place_of(interp *m, type t, group bound, const point *at, loc where
     if (!memcmp(&m->place_key.v[3 * id], key, sizeof key)) return m->places.v[id];
   place *p = NEW(m->a, place);
   bool flt = dtype_kind_of(ti->s.t) == DK_FLOAT;
-  *p = (place){ti, m->o.as_f64 && flt ? DT_F64 : ti->s.t, layout_is_even(m->p->sp, ti->lay), members_of(m, g),
-               NULL};
+  *p = (place){ti, m->o.as_f64 && flt ? DT_F64 : ti->s.t, layout_is_even(m->p->sp, ti->lay),
+               eval_members(m, g), NULL};
   p->at = NEWN(m->a, spot, p->n);
   for (u32 k = 0; k < p->n; k++) {
     coords c = at->at;
@@ -121,13 +123,13 @@ const place *place_of(interp *m, type t, group bound, const point *at, loc where
   return p;
 }
 
-bool spot_same(const spot *x, const spot *y, u32 nd) {
+bool eval_same(const spot *x, const spot *y, u32 nd) {
   for (u32 d = 0; d < nd; d++)
     if (x->map[d] != y->map[d] || x->dim[d] != y->dim[d]) return false;
   return true;
 }
 
-ker_tensor spot_tensor(const place *p, u32 member, void *data) {
+ker_tensor eval_tensor(const place *p, u32 member, void *data) {
   const spot *s = &p->at[member];
   ker_tensor t = {.t = p->stored, .nd = p->t->s.nd, .data = data};
   for (u32 d = 0; d < t.nd; d++) {
@@ -167,7 +169,7 @@ static i64 copy_undone(const ker_box *b, size_t bytes, char *dst, const char *sr
   }
 }
 
-i64 spot_copy(interp *m, const place *dp, u32 d, void *dst, const place *sp, u32 s, const void *src,
+i64 eval_copy(interp *m, const place *dp, u32 d, void *dst, const place *sp, u32 s, const void *src,
               u8 *done) {
   const spot *to = &dp->at[d], *from = &sp->at[s];
   u32 nd = dp->t->s.nd;
@@ -203,7 +205,7 @@ i64 spot_copy(interp *m, const place *dp, u32 d, void *dst, const place *sp, u32
 // ---- whole arrays
 // ------------------------------------------------------------------------------------------
 
-bool cut(interp *m, const place *p, const eval_array *x, held *v, loc where) {
+bool eval_cut(interp *m, const place *p, const eval_array *x, held *v, loc where) {
   const layout_info *l = layout_get(m->p->sp, p->t->lay);
   if (l->npart) {
     diag(m->c, E_LAYOUT, where, "an input of main is partial over %s: only whole inputs can be given",
@@ -214,7 +216,7 @@ bool cut(interp *m, const place *p, const eval_array *x, held *v, loc where) {
   for (u32 k = 0; k < p->n; k++) {
     const spot *s = &p->at[k];
     for (u32 j = 0; j < k && !v->piece[k]; j++)
-      if (spot_same(&p->at[j], s, x->s.nd)) v->piece[k] = buf_share(v->piece[j]);
+      if (eval_same(&p->at[j], s, x->s.nd)) v->piece[k] = buf_share(v->piece[j]);
     if (v->piece[k]) continue;
     ker_box b = {.nd = x->s.nd};
     for (u32 d = 0; d < b.nd; d++) {
@@ -223,7 +225,7 @@ bool cut(interp *m, const place *p, const eval_array *x, held *v, loc where) {
       b.sat[d] = s->map[d] ? s->map[d]->index : NULL;
     }
     arena_mark_t mark = arena_mark(m->scratch);
-    buf *to = v->piece[k] = buf_new(m, spot_bytes(p, k));
+    buf *to = v->piece[k] = eval_buf(m, spot_bytes(p, k));
     void *raw = x->s.t == p->stored ? to->data : arena_alloc(m->scratch, bytes * (size_t)s->elems);
     ker_pick(&b, bytes, raw, x->data, m->scratch);
     if (raw != to->data) ker_convert(to->data, p->stored, raw, x->s.t, s->elems);
@@ -275,7 +277,7 @@ static bool add_piece(assembly *s, u32 k, char *whole) {
       group g2 = s->v->g;
       diag(s->m->c, E_DIFFERS, s->where,
            "ranks %u and %u hold different values of element %lld of an output: %.17g and %.17g",
-           rank_of(s->m, g2, s->from[g]), rank_of(s->m, g2, k), (long long)g, x, y);
+           eval_rank(s->m, g2, s->from[g]), eval_rank(s->m, g2, k), (long long)g, x, y);
       return false;
     }
     for (u32 d = nd; d-- > 0;) {
@@ -295,7 +297,7 @@ static u32 summand_of(const interp *m, const held *v, const layout_info *l, u32 
   return id;
 }
 
-bool assemble(interp *m, const place *p, const held *v, eval_array *out, arena *a, loc where) {
+bool eval_assemble(interp *m, const place *p, const held *v, eval_array *out, arena *a, loc where) {
   const layout_info *l = layout_get(m->p->sp, p->t->lay);
   i64 n = shape_elems(&p->t->s);
   size_t bytes = dtype_bytes(p->stored);
@@ -309,13 +311,13 @@ bool assemble(interp *m, const place *p, const held *v, eval_array *out, arena *
   char *part = summands > 1 ? arena_alloc(m->scratch, bytes * (size_t)n) : out->data;
   void *acc = NEWN(m->scratch, u64, summands > 1 ? n : 0);
   bool ok = true;
-  fold_begin(acc, p->stored, summands > 1 ? n : 0, red);
+  eval_fold_begin(acc, p->stored, summands > 1 ? n : 0, red);
   for (u32 c = 0; c < summands && ok; c++) {
     memset(s.done, 0, (size_t)n);
     for (u32 k = 0; k < p->n && ok; k++) {
       bool repeats = false; // the very same piece again
       for (u32 j = 0; j < k && !repeats; j++)
-        repeats = v->piece[j] == v->piece[k] && spot_same(&p->at[j], &p->at[k], p->t->s.nd) &&
+        repeats = v->piece[j] == v->piece[k] && eval_same(&p->at[j], &p->at[k], p->t->s.nd) &&
                   summand_of(m, v, l, j) == c;
       if (!repeats && summand_of(m, v, l, k) == c) ok = add_piece(&s, k, part);
     }
@@ -326,7 +328,7 @@ bool assemble(interp *m, const place *p, const held *v, eval_array *out, arena *
            (long long)n);
       ok = false;
     }
-    if (summands > 1) fold(m->scratch, acc, part, p->stored, n, red);
+    if (summands > 1) eval_fold(m->scratch, acc, part, p->stored, n, red);
   }
   if (summands > 1 && ok) {
     if (dtype_kind_of(p->stored) == DK_FLOAT)

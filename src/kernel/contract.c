@@ -148,7 +148,7 @@ static i64 *offsets(arena *scratch, const contraction *k, u8 in, int from, i64 *
   return off;
 }
 
-void contract(run *r, const contraction *k) {
+void ker_contract(run *r, const contraction *k) {
   contraction s = *k;
   for (u32 i = 0; i < s.n;
        i++) { // letters of one operand alone are summed as inner ones that the other ignores
@@ -186,40 +186,42 @@ bool ker_matmul(run *r) {
   const ker_tensor *a = &r->opd[0], *b = &r->opd[1], *c = &r->res[0];
   contraction k = {.t = a->t, .a = a->data, .b = b->data, .c = c->data};
   i64 sa[DIMS_MAX], sb[DIMS_MAX], sc[DIMS_MAX];
-  dense_strides(a->nd, a->dim, sa);
-  dense_strides(b->nd, b->dim, sb);
-  dense_strides(c->nd, c->dim, sc);
+  ker_strides(a->nd, a->dim, sa);
+  ker_strides(b->nd, b->dim, sb);
+  ker_strides(c->nd, c->dim, sc);
   bool row = a->nd > 1, col = b->nd > 1;
   u32 ka = a->nd - 1, kb = col ? b->nd - 2 : 0, lead = c->nd - row - col;
-  if (a->dim[ka] != b->dim[kb]) return misfit(r, "inner extents", a->dim[ka], b->dim[kb]);
+  if (a->dim[ka] != b->dim[kb]) return ker_misfit(r, "inner extents", a->dim[ka], b->dim[kb]);
   for (u32 d = 0; d < lead; d++) {
     u32 fa = row ? a->nd - 2 : 0, fb = col ? b->nd - 2 : 0; // leading dimensions of each
     letter l = {.n = c->dim[d], .c = sc[d], .in = IN_C};
     if (d + fa >= lead && a->dim[d + fa - lead] != 1) l.in |= IN_A, l.a = sa[d + fa - lead];
     if (d + fb >= lead && b->dim[d + fb - lead] != 1) l.in |= IN_B, l.b = sb[d + fb - lead];
-    if (l.in & IN_A && a->dim[d + fa - lead] != l.n) return misfit(r, "extents", a->dim[d + fa - lead], l.n);
-    if (l.in & IN_B && b->dim[d + fb - lead] != l.n) return misfit(r, "extents", b->dim[d + fb - lead], l.n);
+    if (l.in & IN_A && a->dim[d + fa - lead] != l.n)
+      return ker_misfit(r, "extents", a->dim[d + fa - lead], l.n);
+    if (l.in & IN_B && b->dim[d + fb - lead] != l.n)
+      return ker_misfit(r, "extents", b->dim[d + fb - lead], l.n);
     if (l.in != IN_C) k.l[k.n++] = l; // otherwise its extent is 1
   }
   if (row) k.l[k.n++] = (letter){a->dim[ka - 1], sa[ka - 1], 0, sc[lead], IN_A | IN_C};
   if (col) k.l[k.n++] = (letter){b->dim[kb + 1], 0, sb[kb + 1], sc[lead + row], IN_B | IN_C};
   k.l[k.n++] = (letter){a->dim[ka], sa[ka], sb[kb], 0, IN_A | IN_B};
-  if (row && c->dim[lead] != a->dim[ka - 1]) return misfit(r, "rows", c->dim[lead], a->dim[ka - 1]);
+  if (row && c->dim[lead] != a->dim[ka - 1]) return ker_misfit(r, "rows", c->dim[lead], a->dim[ka - 1]);
   if (col && c->dim[lead + row] != b->dim[kb + 1])
-    return misfit(r, "columns", c->dim[lead + row], b->dim[kb + 1]);
-  contract(r, &k);
+    return ker_misfit(r, "columns", c->dim[lead + row], b->dim[kb + 1]);
+  ker_contract(r, &k);
   return true;
 }
 
 // The law "bsk,kn->bsn": a letter is a dimension; one that occurs twice in a term is its diagonal.
 bool ker_einsum(run *r) {
-  const char *p = mode_of(r, A_law, "");
+  const char *p = ker_mode(r, A_law, "");
   contraction k = {.t = r->opd[0].t, .a = r->opd[0].data, .b = r->opd[1].data, .c = r->res[0].data};
   u8 id[256] = {0}; // letter -> place + 1
   const ker_tensor *term[3] = {&r->opd[0], &r->opd[1], &r->res[0]};
   for (u32 t = 0; t < 3; t++) {
     i64 stride[DIMS_MAX];
-    dense_strides(term[t]->nd, term[t]->dim, stride);
+    ker_strides(term[t]->nd, term[t]->dim, stride);
     for (u32 d = 0; *p && *p != ',' && *p != '-'; p++) {
       if (*p == ' ') continue;
       u8 *at = &id[(u8)*p];
@@ -228,12 +230,12 @@ bool ker_einsum(run *r) {
         *at = (u8)++k.n;
       }
       letter *l = &k.l[*at - 1];
-      if (l->n != term[t]->dim[d]) return misfit(r, "extents", l->n, term[t]->dim[d]);
+      if (l->n != term[t]->dim[d]) return ker_misfit(r, "extents", l->n, term[t]->dim[d]);
       *(t == 0 ? &l->a : t == 1 ? &l->b : &l->c) += stride[d++];
       l->in |= (u8)(t == 0 ? IN_A : t == 1 ? IN_B : IN_C);
     }
     p += *p == ',' ? 1 : *p == '-' ? 2 : 0;
   }
-  contract(r, &k);
+  ker_contract(r, &k);
   return true;
 }

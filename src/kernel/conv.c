@@ -1,12 +1,17 @@
 // conv.c - what slides a window over the spatial dimensions: convolution, its two gradients, pooling.
 //
 // Idea: once the borders are padded, convolution is a plain sum of products whose spatial address is
-// stride * output + dilation * tap, so contract() does all of it; the gradient for x writes overlapping
+// stride * output + dilation * tap, so ker_contract() does all of it; the gradient for x writes overlapping
 // places and therefore goes tap by tap. Pooling clips its windows instead of padding, because the borders do
 // not take part.
 #include "kernel/internal.h"
 
-window window_of(const run *r, u32 nspatial, const i64 *extent) {
+typedef struct {
+  u32 n; // spatial dimensions
+  i64 window[DIMS_MAX], stride[DIMS_MAX], dilation[DIMS_MAX], before[DIMS_MAX], after[DIMS_MAX];
+} window;
+
+static window window_of(const run *r, u32 nspatial, const i64 *extent) {
   window w = {.n = nspatial};
   const i64 *s = NULL, *d = NULL, *p = NULL;
   u32 ns = attr_ints(r->at, A_strides, &s), nd = attr_ints(r->at, A_dilations, &d),
@@ -84,13 +89,13 @@ static u8 mark(const char *role, const char *of) {
 static bool conv_letters(run *r, contraction *k, const char *role, const i64 *xdim, const ker_tensor *w,
                          const ker_tensor *y, const window *win, bool taps) {
   i64 xs[DIMS_MAX], ws[DIMS_MAX], ys[DIMS_MAX], cw = w->dim[1], f = w->dim[0];
-  dense_strides(w->nd, xdim, xs);
-  dense_strides(w->nd, w->dim, ws);
-  dense_strides(w->nd, y->dim, ys);
+  ker_strides(w->nd, xdim, xs);
+  ker_strides(w->nd, w->dim, ws);
+  ker_strides(w->nd, y->dim, ys);
   i64 groups = cw ? xdim[1] / cw : 1;
-  if (cw && xdim[1] % cw) return misfit(r, "channels", xdim[1], cw);
-  if (y->dim[0] != xdim[0]) return misfit(r, "batch", y->dim[0], xdim[0]);
-  if (y->dim[1] != f || (groups && f % groups)) return misfit(r, "filters", f, y->dim[1]);
+  if (cw && xdim[1] % cw) return ker_misfit(r, "channels", xdim[1], cw);
+  if (y->dim[0] != xdim[0]) return ker_misfit(r, "batch", y->dim[0], xdim[0]);
+  if (y->dim[1] != f || (groups && f % groups)) return ker_misfit(r, "filters", f, y->dim[1]);
   i64 fg = groups ? f / groups : 0;
 #define LETTER(count, of, sx, sw, sy)                                                                        \
   {                                                                                                          \
@@ -111,8 +116,8 @@ static bool conv_letters(run *r, contraction *k, const char *role, const i64 *xd
 }
 
 static bool add_bias(run *r, const ker_tensor *y, const ker_tensor *b) {
-  i64 inner = elems_from(y, 2, y->nd), f = y->dim[1], planes = y->dim[0] * f;
-  if (ker_elems(b) != f) return misfit(r, "bias", ker_elems(b), f);
+  i64 inner = ker_span(y, 2, y->nd), f = y->dim[1], planes = y->dim[0] * f;
+  if (ker_elems(b) != f) return ker_misfit(r, "bias", ker_elems(b), f);
   u64 *wide = NEWN(r->a, u64, f);
   if (is_float(b))
     ker_load_f64((double *)wide, b->t, b->data, f);
@@ -135,7 +140,7 @@ bool ker_conv(run *r) {
   contraction k = {.t = x->t, .b = w->data, .c = y->data};
   if (!conv_letters(r, &k, "abc", dim, w, y, &win, true)) return false;
   k.a = pad_borders(r, x, &win, dim);
-  contract(r, &k);
+  ker_contract(r, &k);
   return r->nopd < 3 || add_bias(r, y, &r->opd[2]);
 }
 
@@ -147,7 +152,7 @@ bool ker_conv_dw(run *r) {
   contraction k = {.t = x->t, .a = dy->data, .c = dw->data};
   if (!conv_letters(r, &k, "bca", dim, dw, dy, &win, true)) return false;
   k.b = pad_borders(r, x, &win, dim);
-  contract(r, &k);
+  ker_contract(r, &k);
   return true;
 }
 
@@ -157,24 +162,24 @@ bool ker_conv_dx(run *r) {
   i64 dim[DIMS_MAX], n = 1, xs[DIMS_MAX], ws[DIMS_MAX];
   padded_dims(dx, &win, dy->dim + 2, dim);
   for (u32 d = 0; d < dx->nd; d++) n *= dim[d];
-  dense_strides(dx->nd, dim, xs);
-  dense_strides(w->nd, w->dim, ws);
+  ker_strides(dx->nd, dim, xs);
+  ker_strides(w->nd, w->dim, ws);
   u64 *frame = ZNEWN(r->a, u64, n);
   contraction k = {.t = dy->t, .a = dy->data, .add = true};
   if (!conv_letters(r, &k, "cba", dim, w, dy, &win, false)) return false;
   walk taps; // one product for every tap: its outputs are distinct places
-  walk_init(&taps, win.n, w->dim + 2);
+  ker_walk_init(&taps, win.n, w->dim + 2);
   i64 sx[DIMS_MAX];
   for (u32 i = 0; i < win.n; i++) sx[i] = xs[2 + i] * win.dilation[i];
-  walk_add(&taps, sx);
-  walk_add(&taps, ws + 2);
-  if (walk_begin(&taps)) do
+  ker_walk_add(&taps, sx);
+  ker_walk_add(&taps, ws + 2);
+  if (ker_walk_begin(&taps)) do
       for (i64 i = 0; i < walk_inner(&taps); i++) {
         k.c = frame + taps.off[0] + i * step(&taps, 0);
         k.b = (const char *)w->data + (size_t)(taps.off[1] + i * step(&taps, 1)) * dtype_bytes(w->t);
-        contract(r, &k);
+        ker_contract(r, &k);
       }
-    while (walk_next(&taps));
+    while (ker_walk_next(&taps));
   memset(dx->data, 0, 8 * (size_t)ker_elems(dx)); // negative pads leave elements that no window saw
   frame_copy(r, dx, &win, dim, frame, 8, false);
   return true;
@@ -213,7 +218,7 @@ static pooling pooling_of(run *r, const ker_tensor *x, const ker_tensor *y) {
     p.taps *= p.window[i];
     p.at[i] = tap_table(r, &w, i, p.in[i], p.out[i]);
   }
-  dense_strides(p.n, p.in, p.stride);
+  ker_strides(p.n, p.in, p.stride);
   return p;
 }
 
@@ -269,11 +274,10 @@ static const double *as_f64(run *r, const ker_tensor *x) {
 
 bool ker_pool(run *r) {
   const ker_tensor *x = &r->opd[0], *y = &r->res[0];
-  if (x->dim[0] != y->dim[0] || x->dim[1] != y->dim[1]) return misfit(r, "planes", x->dim[1], y->dim[1]);
+  if (x->dim[0] != y->dim[0] || x->dim[1] != y->dim[1]) return ker_misfit(r, "planes", x->dim[1], y->dim[1]);
   pooling p = pooling_of(r, x, y);
-  bool columns = !strcmp(mode_of(r, A_mode, ""), "column"), include = attr_int(r->at, A_include_pad, 0);
-  i64 planes = x->dim[0] * x->dim[1], size = elems_from(x, 2, x->nd), *off = NEWN(r->a, i64, p.taps),
-      bordered;
+  bool columns = !strcmp(ker_mode(r, A_mode, ""), "column"), include = attr_int(r->at, A_include_pad, 0);
+  i64 planes = x->dim[0] * x->dim[1], size = ker_span(x, 2, x->nd), *off = NEWN(r->a, i64, p.taps), bordered;
   const double *v = as_f64(r, x);
   for (i64 o = 0; o < p.points; o++) {
     i64 n = taps_of(&p, o, off, &bordered);
@@ -297,11 +301,11 @@ bool ker_pool(run *r) {
 
 bool ker_pool_dx(run *r) {
   const ker_tensor *dy = &r->opd[0], *x = &r->opd[1], *dx = &r->res[0];
-  if (x->dim[0] != dy->dim[0] || x->dim[1] != dy->dim[1]) return misfit(r, "planes", x->dim[1], dy->dim[1]);
+  if (x->dim[0] != dy->dim[0] || x->dim[1] != dy->dim[1])
+    return ker_misfit(r, "planes", x->dim[1], dy->dim[1]);
   pooling p = pooling_of(r, x, dy);
   bool include = attr_int(r->at, A_include_pad, 0);
-  i64 planes = x->dim[0] * x->dim[1], size = elems_from(x, 2, x->nd), *off = NEWN(r->a, i64, p.taps),
-      bordered;
+  i64 planes = x->dim[0] * x->dim[1], size = ker_span(x, 2, x->nd), *off = NEWN(r->a, i64, p.taps), bordered;
   memset(dx->data, 0, sizeof(double) * (size_t)ker_elems(dx));
   for (i64 o = 0; o < p.points; o++) {
     i64 n = taps_of(&p, o, off, &bordered);

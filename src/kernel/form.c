@@ -22,39 +22,39 @@ bool ker_transpose(run *r) {
   const i64 *perm = NULL;
   i64 own[DIMS_MAX], stride[DIMS_MAX];
   attr_ints(r->at, A_perm, &perm);
-  dense_strides(x->nd, x->dim, own);
+  ker_strides(x->nd, x->dim, own);
   for (u32 d = 0; d < x->nd; d++) {
-    if (y->dim[d] != x->dim[perm[d]]) return misfit(r, "extents", y->dim[d], x->dim[perm[d]]);
+    if (y->dim[d] != x->dim[perm[d]]) return ker_misfit(r, "extents", y->dim[d], x->dim[perm[d]]);
     stride[d] = own[perm[d]];
   }
   walk w;
-  walk_init(&w, y->nd, y->dim);
-  walk_add_dense(&w, y);
-  walk_add(&w, stride);
-  walk_copy(&w, dtype_bytes(y->t), y->data, x->data);
+  ker_walk_init(&w, y->nd, y->dim);
+  ker_walk_add_dense(&w, y);
+  ker_walk_add(&w, stride);
+  ker_walk_copy(&w, dtype_bytes(y->t), y->data, x->data);
   return true;
 }
 
 bool ker_expand(run *r) {
   const ker_tensor *x = &r->opd[0], *y = &r->res[0];
   walk w;
-  walk_init(&w, y->nd, y->dim);
-  walk_add_dense(&w, y);
-  if (!walk_add_broadcast(&w, x)) return misfit(r, "elements", ker_elems(x), ker_elems(y));
-  walk_copy(&w, dtype_bytes(y->t), y->data, x->data);
+  ker_walk_init(&w, y->nd, y->dim);
+  ker_walk_add_dense(&w, y);
+  if (!ker_walk_add_broadcast(&w, x)) return ker_misfit(r, "elements", ker_elems(x), ker_elems(y));
+  ker_walk_copy(&w, dtype_bytes(y->t), y->data, x->data);
   return true;
 }
 
 static bool same_other_dims(run *r, const ker_tensor *x, const ker_tensor *y, u32 axis) {
   for (u32 d = 0; d < x->nd; d++)
-    if (d != axis && x->dim[d] != y->dim[d]) return misfit(r, "extents", x->dim[d], y->dim[d]);
+    if (d != axis && x->dim[d] != y->dim[d]) return ker_misfit(r, "extents", x->dim[d], y->dim[d]);
   return true;
 }
 
 bool ker_concat(run *r) {
   const ker_tensor *y = &r->res[0];
-  u32 axis = axis_of(r, attr_int(r->at, A_axis, 0), y->nd);
-  const i64 *inv = inverse_map(r, y, axis);
+  u32 axis = ker_axis(r, attr_int(r->at, A_axis, 0), y->nd);
+  const i64 *inv = ker_inverse(r, y, axis);
   i64 base = 0, filled = 0;
   for (u32 j = 0; j < r->nopd; base += r->opd[j++].whole[axis]) {
     const ker_tensor *x = &r->opd[j];
@@ -73,13 +73,13 @@ bool ker_concat(run *r) {
     b.dat[axis] = at;
     ker_pick(&b, dtype_bytes(y->t), y->data, x->data, r->a);
   }
-  return filled == y->dim[axis] || misfit(r, "elements along the dimension", filled, y->dim[axis]);
+  return filled == y->dim[axis] || ker_misfit(r, "elements along the dimension", filled, y->dim[axis]);
 }
 
 bool ker_split(run *r) {
   const ker_tensor *x = &r->opd[0];
-  u32 axis = axis_of(r, attr_int(r->at, A_axis, 0), x->nd);
-  const i64 *inv = inverse_map(r, x, axis);
+  u32 axis = ker_axis(r, attr_int(r->at, A_axis, 0), x->nd);
+  const i64 *inv = ker_inverse(r, x, axis);
   i64 base = 0;
   for (u32 j = 0; j < r->nres; base += r->res[j++].whole[axis]) {
     const ker_tensor *y = &r->res[j];
@@ -89,7 +89,7 @@ bool ker_split(run *r) {
     for (i64 k = 0; k < y->dim[axis]; k++) {
       i64 g = base + whole_or_map(y, axis, k);
       at[k] = inv ? inv[g] : g;
-      if (at[k] < 0) return lacks(r, x, axis, g);
+      if (at[k] < 0) return ker_lacks(r, x, axis, g);
     }
     sat[axis] = at;
     pick(r, y, x, sat);
@@ -106,13 +106,13 @@ bool ker_slice(run *r) {
   for (u32 d = 0; d < x->nd; d++) {
     i64 start = 0, by = 1;
     for (u32 i = 0; i < n; i++)
-      if (axis_of(r, axes[i], x->nd) == d) start = starts[i], by = nsteps ? steps[i] : 1;
-    const i64 *inv = inverse_map(r, x, d);
+      if (ker_axis(r, axes[i], x->nd) == d) start = starts[i], by = nsteps ? steps[i] : 1;
+    const i64 *inv = ker_inverse(r, x, d);
     i64 *at = NEWN(r->a, i64, y->dim[d]);
     for (i64 k = 0; k < y->dim[d]; k++) {
       i64 g = start + by * whole_or_map(y, d, k);
       at[k] = inv ? inv[g] : g;
-      if (at[k] < 0) return lacks(r, x, d, g);
+      if (at[k] < 0) return ker_lacks(r, x, d, g);
     }
     sat[d] = at;
   }
@@ -135,7 +135,7 @@ static i64 border(const char *mode, i64 g, i64 n) {
 
 bool ker_pad(run *r) {
   const ker_tensor *x = &r->opd[0], *y = &r->res[0];
-  const char *mode = mode_of(r, A_mode, "constant");
+  const char *mode = ker_mode(r, A_mode, "constant");
   const i64 *pads = NULL, *sat[DIMS_MAX];
   double value = attr_float(r->at, A_value, 0);
   attr_ints(r->at, A_pads, &pads);
@@ -144,12 +144,12 @@ bool ker_pad(run *r) {
   ker_convert(&fill, y->t, &value, DT_F64, 1);
   for (i64 i = 0, n = ker_elems(y); i < n; i++) memcpy((char *)y->data + (size_t)i * bytes, &fill, bytes);
   for (u32 d = 0; d < x->nd; d++) {
-    const i64 *inv = inverse_map(r, x, d);
+    const i64 *inv = ker_inverse(r, x, d);
     i64 *at = NEWN(r->a, i64, y->dim[d]);
     for (i64 k = 0; k < y->dim[d]; k++) {
       i64 g = border(mode, whole_or_map(y, d, k) - pads[d], x->whole[d]);
       at[k] = g < 0 || !inv ? g : inv[g];
-      if (at[k] < 0 && g >= 0) return lacks(r, x, d, g);
+      if (at[k] < 0 && g >= 0) return ker_lacks(r, x, d, g);
     }
     sat[d] = at;
   }
@@ -161,12 +161,12 @@ bool ker_tile(run *r) {
   const ker_tensor *x = &r->opd[0], *y = &r->res[0];
   const i64 *sat[DIMS_MAX];
   for (u32 d = 0; d < x->nd; d++) {
-    const i64 *inv = inverse_map(r, x, d);
+    const i64 *inv = ker_inverse(r, x, d);
     i64 *at = NEWN(r->a, i64, y->dim[d]);
     for (i64 k = 0; k < y->dim[d]; k++) {
       i64 g = whole_or_map(y, d, k) % x->whole[d];
       at[k] = inv ? inv[g] : g;
-      if (at[k] < 0) return lacks(r, x, d, g);
+      if (at[k] < 0) return ker_lacks(r, x, d, g);
     }
     sat[d] = at;
   }
@@ -177,29 +177,29 @@ bool ker_tile(run *r) {
 // y[n, c, h*b + i, w*b + j] = x[n, channel, h, w]; DCR: channel = (i, j, c), CRD: channel = (c, i, j).
 bool ker_d2s(run *r) {
   const ker_tensor *x = &r->opd[0], *y = &r->res[0];
-  bool crd = !strcmp(mode_of(r, A_mode, "DCR"), "CRD");
+  bool crd = !strcmp(ker_mode(r, A_mode, "DCR"), "CRD");
   i64 b = attr_int(r->at, A_size, 1), c = y->dim[1], h = x->dim[2], w = x->dim[3], p = h * w;
-  if (x->dim[1] != c * b * b) return misfit(r, "channels", x->dim[1], c * b * b);
+  if (x->dim[1] != c * b * b) return ker_misfit(r, "channels", x->dim[1], c * b * b);
   i64 n[6] = {x->dim[0], c, h, b, w, b}, to[6], from[6] = {x->dim[1] * p, p, w, b * c * p, 1, c * p};
   if (crd) from[1] = b * b * p, from[3] = b * p, from[5] = p;
-  dense_strides(6, n, to);
+  ker_strides(6, n, to);
   walk walker;
-  walk_init(&walker, 6, n);
-  walk_add(&walker, to);
-  walk_add(&walker, from);
-  walk_copy(&walker, dtype_bytes(y->t), y->data, x->data);
+  ker_walk_init(&walker, 6, n);
+  ker_walk_add(&walker, to);
+  ker_walk_add(&walker, from);
+  ker_walk_copy(&walker, dtype_bytes(y->t), y->data, x->data);
   return true;
 }
 
 bool ker_reverse(run *r) {
   const ker_tensor *x = &r->opd[0], *y = &r->res[0];
-  u32 time = axis_of(r, attr_int(r->at, A_axis, 0), x->nd);
-  u32 batch = axis_of(r, attr_int(r->at, A_batch_dims, 1), x->nd);
+  u32 time = ker_axis(r, attr_int(r->at, A_axis, 0), x->nd);
+  u32 batch = ker_axis(r, attr_int(r->at, A_batch_dims, 1), x->nd);
   i64 n = x->dim[time], nbatch = x->dim[batch], *len = NEWN(r->a, i64, nbatch), *at = NEWN(r->a, i64, n);
-  if (ker_elems(&r->opd[1]) != nbatch) return misfit(r, "lengths", ker_elems(&r->opd[1]), nbatch);
+  if (ker_elems(&r->opd[1]) != nbatch) return ker_misfit(r, "lengths", ker_elems(&r->opd[1]), nbatch);
   ker_load_i64(len, r->opd[1].t, r->opd[1].data, nbatch);
   for (i64 s = 0; s < nbatch; s++) {
-    if (len[s] < 0 || len[s] > n) return bad_value(r, "length", len[s], n + 1);
+    if (len[s] < 0 || len[s] > n) return ker_bad_value(r, "length", len[s], n + 1);
     ker_box b = {.nd = x->nd};
     for (u32 d = 0; d < x->nd; d++) b.n[d] = b.ddim[d] = b.sdim[d] = x->dim[d];
     for (i64 k = 0; k < n; k++) at[k] = k < len[s] ? len[s] - 1 - k : k;
@@ -215,9 +215,9 @@ bool ker_trilu(run *r) {
   const ker_tensor *x = &r->opd[0], *y = &r->res[0];
   u32 m = x->nd - 2, n = x->nd - 1;
   bool upper = attr_int(r->at, A_upper, 1);
-  i64 k = attr_int(r->at, A_k, 0), rows = elems_from(x, 0, n), cols = x->dim[n];
+  i64 k = attr_int(r->at, A_k, 0), rows = ker_span(x, 0, n), cols = x->dim[n];
   size_t bytes = dtype_bytes(x->t);
-  if (ker_elems(y) != ker_elems(x)) return misfit(r, "elements", ker_elems(y), ker_elems(x));
+  if (ker_elems(y) != ker_elems(x)) return ker_misfit(r, "elements", ker_elems(y), ker_elems(x));
   for (i64 i = 0; i < rows; i++) {
     i64 row = whole_or_map(x, m, i % x->dim[m]);
     for (i64 j = 0; j < cols; j++) {

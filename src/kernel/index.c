@@ -15,7 +15,7 @@ static i64 *indices(run *r, const ker_tensor *t, bool wide, i64 extent) {
   for (i64 i = 0; i < n; i++) {
     i64 v = at[i] < 0 ? at[i] + extent : at[i];
     if (v < 0 || v >= extent) {
-      bad_value(r, "index", at[i], extent);
+      ker_bad_value(r, "index", at[i], extent);
       return NULL;
     }
     at[i] = v;
@@ -29,12 +29,12 @@ static void to_local(i64 *at, i64 n, const i64 *inv) {
 
 bool ker_gather(run *r) {
   const ker_tensor *x = &r->opd[0], *idx = &r->opd[1], *y = &r->res[0];
-  u32 axis = axis_of(r, attr_int(r->at, A_axis, 0), x->nd);
-  i64 pre = elems_from(x, 0, axis), post = elems_from(x, axis + 1, x->nd), n = ker_elems(idx);
+  u32 axis = ker_axis(r, attr_int(r->at, A_axis, 0), x->nd);
+  i64 pre = ker_span(x, 0, axis), post = ker_span(x, axis + 1, x->nd), n = ker_elems(idx);
   i64 *at = indices(r, idx, false, x->whole[axis]);
   if (!at) return false;
-  if (ker_elems(y) != pre * n * post) return misfit(r, "elements", ker_elems(y), pre * n * post);
-  to_local(at, n, inverse_map(r, x, axis));
+  if (ker_elems(y) != pre * n * post) return ker_misfit(r, "elements", ker_elems(y), pre * n * post);
+  to_local(at, n, ker_inverse(r, x, axis));
   size_t bytes = dtype_bytes(y->t);
   if (x->index[axis]) memset(y->data, 0, bytes * (size_t)ker_elems(y));
   ker_box b = {.nd = 3, .n = {pre, n, post}, .ddim = {pre, n, post}, .sdim = {pre, x->dim[axis], post}};
@@ -45,13 +45,13 @@ bool ker_gather(run *r) {
 
 bool ker_gather_add(run *r) {
   const ker_tensor *dy = &r->opd[0], *idx = &r->opd[1], *y = &r->res[0];
-  u32 axis = axis_of(r, attr_int(r->at, A_axis, 0), y->nd);
-  i64 pre = elems_from(y, 0, axis), post = elems_from(y, axis + 1, y->nd), n = ker_elems(idx),
+  u32 axis = ker_axis(r, attr_int(r->at, A_axis, 0), y->nd);
+  i64 pre = ker_span(y, 0, axis), post = ker_span(y, axis + 1, y->nd), n = ker_elems(idx),
       rows = y->dim[axis];
   i64 *at = indices(r, idx, true, y->whole[axis]);
   if (!at) return false;
-  if (ker_elems(dy) != pre * n * post) return misfit(r, "elements", ker_elems(dy), pre * n * post);
-  to_local(at, n, inverse_map(r, y, axis));
+  if (ker_elems(dy) != pre * n * post) return ker_misfit(r, "elements", ker_elems(dy), pre * n * post);
+  to_local(at, n, ker_inverse(r, y, axis));
   memset(y->data, 0, 8 * (size_t)ker_elems(y));
   for (i64 p = 0; p < pre; p++)
     for (i64 i = 0; i < n; i++) {
@@ -69,7 +69,7 @@ bool ker_gather_add(run *r) {
 
 typedef enum { SET, ADD, MUL, MAX_, MIN_ } scatter;
 static scatter scatter_of(const run *r) {
-  const char *m = mode_of(r, A_scatter, "none");
+  const char *m = ker_mode(r, A_scatter, "none");
   return !strcmp(m, "add")   ? ADD
          : !strcmp(m, "mul") ? MUL
          : !strcmp(m, "max") ? MAX_
@@ -101,51 +101,51 @@ static void put_one(const ker_tensor *y, i64 to, const ker_tensor *u, i64 from, 
 // Visits idx together with the tensor x that it addresses along `axis`; x's offset leaves that dimension out.
 static bool address_walk(run *r, walk *w, const ker_tensor *idx, const ker_tensor *x, u32 axis, i64 *along) {
   i64 stride[DIMS_MAX];
-  dense_strides(x->nd, x->dim, stride);
+  ker_strides(x->nd, x->dim, stride);
   for (u32 d = 0; d < x->nd; d++)
-    if (d != axis && idx->dim[d] > x->dim[d]) return misfit(r, "extents", idx->dim[d], x->dim[d]);
+    if (d != axis && idx->dim[d] > x->dim[d]) return ker_misfit(r, "extents", idx->dim[d], x->dim[d]);
   if (x->index[axis])
-    return misfit(r, "the addressed dimension must be whole:", x->dim[axis], x->whole[axis]);
+    return ker_misfit(r, "the addressed dimension must be whole:", x->dim[axis], x->whole[axis]);
   *along = stride[axis];
   stride[axis] = 0;
-  walk_init(w, idx->nd, idx->dim);
-  walk_add_dense(w, idx);
-  walk_add(w, stride);
+  ker_walk_init(w, idx->nd, idx->dim);
+  ker_walk_add_dense(w, idx);
+  ker_walk_add(w, stride);
   return true;
 }
 
 bool ker_take(run *r) {
   const ker_tensor *x = &r->opd[0], *idx = &r->opd[1], *y = &r->res[0];
-  u32 axis = axis_of(r, attr_int(r->at, A_axis, 0), x->nd);
+  u32 axis = ker_axis(r, attr_int(r->at, A_axis, 0), x->nd);
   i64 along, *at = indices(r, idx, true, x->whole[axis]);
   walk w;
   if (!at || !address_walk(r, &w, idx, x, axis, &along)) return false;
-  if (ker_elems(y) != ker_elems(idx)) return misfit(r, "elements", ker_elems(y), ker_elems(idx));
-  if (walk_begin(&w)) do
+  if (ker_elems(y) != ker_elems(idx)) return ker_misfit(r, "elements", ker_elems(y), ker_elems(idx));
+  if (ker_walk_begin(&w)) do
       for (i64 i = 0; i < walk_inner(&w); i++) {
         i64 k = w.off[0] + i * step(&w, 0);
         ((u64 *)y->data)[k] = ((u64 *)x->data)[w.off[1] + i * step(&w, 1) + at[k] * along];
       }
-    while (walk_next(&w));
+    while (ker_walk_next(&w));
   return true;
 }
 
 bool ker_put(run *r) {
   const ker_tensor *x = &r->opd[0], *idx = &r->opd[1], *u = &r->opd[2], *y = &r->res[0];
-  u32 axis = axis_of(r, attr_int(r->at, A_axis, 0), x->nd);
+  u32 axis = ker_axis(r, attr_int(r->at, A_axis, 0), x->nd);
   i64 along, *at = indices(r, idx, true, x->whole[axis]);
   scatter how = scatter_of(r);
   walk w;
   if (!at || !address_walk(r, &w, idx, y, axis, &along)) return false;
-  if (ker_elems(u) != ker_elems(idx)) return misfit(r, "updates", ker_elems(u), ker_elems(idx));
-  if (ker_elems(y) != ker_elems(x)) return misfit(r, "elements", ker_elems(y), ker_elems(x));
+  if (ker_elems(u) != ker_elems(idx)) return ker_misfit(r, "updates", ker_elems(u), ker_elems(idx));
+  if (ker_elems(y) != ker_elems(x)) return ker_misfit(r, "elements", ker_elems(y), ker_elems(x));
   memmove(y->data, x->data, 8 * (size_t)ker_elems(x));
-  if (walk_begin(&w)) do
+  if (ker_walk_begin(&w)) do
       for (i64 i = 0; i < walk_inner(&w); i++) {
         i64 k = w.off[0] + i * step(&w, 0);
         put_one(y, w.off[1] + i * step(&w, 1) + at[k] * along, u, k, how);
       }
-    while (walk_next(&w));
+    while (ker_walk_next(&w));
   return true;
 }
 
@@ -160,18 +160,19 @@ typedef struct {
 static bool tuples_of(run *r, const ker_tensor *x, const ker_tensor *idx, u32 nb, tuples *t) {
   u32 q = (u32)idx->dim[idx->nd - 1];
   i64 stride[DIMS_MAX];
-  dense_strides(x->nd, x->dim, stride);
-  t->batch = elems_from(x, 0, nb);
-  t->size = elems_from(x, nb, x->nd);
-  t->slice = elems_from(x, nb + q, x->nd);
-  i64 n = elems_from(idx, 0, idx->nd - 1);
+  ker_strides(x->nd, x->dim, stride);
+  t->batch = ker_span(x, 0, nb);
+  t->size = ker_span(x, nb, x->nd);
+  t->slice = ker_span(x, nb + q, x->nd);
+  i64 n = ker_span(idx, 0, idx->nd - 1);
   t->tuples = t->batch ? n / t->batch : 0;
   t->at = ZNEWN(r->a, i64, n);
   for (i64 i = 0; i < n; i++)
     for (u32 j = 0; j < q; j++) {
       i64 raw = I(idx)[i * q + j], extent = x->whole[nb + j], v = raw < 0 ? raw + extent : raw;
-      if (v < 0 || v >= extent) return bad_value(r, "index", raw, extent);
-      if (x->index[nb + j]) return misfit(r, "an addressed dimension must be whole:", x->dim[nb + j], extent);
+      if (v < 0 || v >= extent) return ker_bad_value(r, "index", raw, extent);
+      if (x->index[nb + j])
+        return ker_misfit(r, "an addressed dimension must be whole:", x->dim[nb + j], extent);
       t->at[i] += v * stride[nb + j];
     }
   return true;
@@ -182,7 +183,7 @@ bool ker_gather_nd(run *r) {
   tuples t;
   if (!tuples_of(r, x, &r->opd[1], (u32)attr_int(r->at, A_batch_dims, 0), &t)) return false;
   if (ker_elems(y) != t.batch * t.tuples * t.slice)
-    return misfit(r, "elements", ker_elems(y), t.batch * t.tuples * t.slice);
+    return ker_misfit(r, "elements", ker_elems(y), t.batch * t.tuples * t.slice);
   for (i64 i = 0; i < t.batch * t.tuples; i++)
     memcpy(F(y) + i * t.slice, F(x) + i / t.tuples * t.size + t.at[i], 8 * (size_t)t.slice);
   return true;
@@ -193,8 +194,8 @@ bool ker_scatter_nd(run *r) {
   tuples t;
   scatter how = scatter_of(r);
   if (!tuples_of(r, x, &r->opd[1], 0, &t)) return false;
-  if (ker_elems(u) != t.tuples * t.slice) return misfit(r, "updates", ker_elems(u), t.tuples * t.slice);
-  if (ker_elems(y) != ker_elems(x)) return misfit(r, "elements", ker_elems(y), ker_elems(x));
+  if (ker_elems(u) != t.tuples * t.slice) return ker_misfit(r, "updates", ker_elems(u), t.tuples * t.slice);
+  if (ker_elems(y) != ker_elems(x)) return ker_misfit(r, "elements", ker_elems(y), ker_elems(x));
   memmove(y->data, x->data, 8 * (size_t)ker_elems(x));
   for (i64 i = 0; i < t.tuples; i++)
     for (i64 k = 0; k < t.slice; k++) put_one(y, t.at[i] + k, u, i * t.slice + k, how);
@@ -203,11 +204,11 @@ bool ker_scatter_nd(run *r) {
 
 bool ker_one_hot(run *r) {
   const ker_tensor *idx = &r->opd[0], *y = &r->res[0];
-  u32 axis = axis_of(r, attr_int(r->at, A_axis, -1), y->nd);
-  i64 pre = elems_from(y, 0, axis), post = elems_from(y, axis + 1, y->nd), n = y->dim[axis],
+  u32 axis = ker_axis(r, attr_int(r->at, A_axis, -1), y->nd);
+  i64 pre = ker_span(y, 0, axis), post = ker_span(y, axis + 1, y->nd), n = y->dim[axis],
       extent = y->whole[axis];
-  const i64 *inv = inverse_map(r, y, axis);
-  if (ker_elems(idx) != pre * post) return misfit(r, "elements", ker_elems(idx), pre * post);
+  const i64 *inv = ker_inverse(r, y, axis);
+  if (ker_elems(idx) != pre * post) return ker_misfit(r, "elements", ker_elems(idx), pre * post);
   memset(y->data, 0, 8 * (size_t)ker_elems(y));
   for (i64 i = 0; i < pre * post; i++) {
     i64 v = I(idx)[i] < 0 ? I(idx)[i] + extent : I(idx)[i];

@@ -27,35 +27,36 @@ static inline bool is_uint(const ker_tensor *t) { return dtype_kind_of(t->t) == 
 #define KERNELS(K)                                                                                           \
   K(copy, 0, 0)                                                                                              \
   K(cast, 0, 0)                                                                                              \
-  K(unary, 1, 1) K(binary, 1, 1) K(compare, 1, 1) K(where, 1, 1) K(scale, 1, 1) K(matmul, 0, 1)              \
-      K(einsum, 0, 1) K(conv, 0, 1) K(conv_dx, 0, 1) K(conv_dw, 0, 1) K(reduce, 1, 1) K(arg, 1, 1)           \
-          K(cumsum, 1, 1) K(topk, 1, 1) K(transpose, 0, 0) K(expand, 0, 0) K(concat, 0, 0) K(split, 0, 0)    \
-              K(slice, 0, 0) K(pad, 0, 0) K(tile, 0, 0) K(d2s, 0, 0) K(reverse, 0, 0) K(trilu, 0, 0)         \
-                  K(gather, 0, 0) K(gather_add, 1, 1) K(take, 1, 1) K(put, 1, 1) K(gather_nd, 1, 1)          \
-                      K(scatter_nd, 1, 1) K(one_hot, 1, 1) K(resize, 1, 1) K(constant, 0, 0) K(full, 0, 1)   \
-                          K(iota, 0, 1) K(random, 0, 1) K(dropout, 1, 1) K(softmax, 1, 1)                    \
-                              K(softmax_dx, 1, 1) K(layernorm, 1, 1) K(layernorm_dx, 1, 1)                   \
-                                  K(layernorm_dg, 1, 1) K(batchnorm, 1, 1) K(batchnorm_train, 1, 1)          \
-                                      K(batchnorm_dx, 1, 1) K(groupnorm, 1, 1) K(lrn, 1, 1) K(xent, 1, 1)    \
-                                          K(xent_dx, 1, 1) K(nll, 1, 1) K(pool, 1, 1) K(pool_dx, 1, 1)       \
-                                              K(moe_gate, 1, 1) K(moe_dispatch, 1, 1) K(moe_combine, 1, 1)   \
-                                                  K(moe_combine_dw, 1, 1) K(sgd, 1, 1) K(momentum, 1, 1)     \
-                                                      K(adam, 1, 1)
+  K(unary, 1, 1)                                                                                             \
+  K(binary, 1, 1)                                                                                            \
+  K(compare, 1, 1) K(where, 1, 1) K(scale, 1, 1) K(matmul, 0, 1) K(einsum, 0, 1) K(conv, 0, 1)               \
+      K(conv_dx, 0, 1) K(conv_dw, 0, 1) K(reduce, 1, 1) K(arg, 1, 1) K(cumsum, 1, 1) K(topk, 1, 1)           \
+          K(transpose, 0, 0) K(expand, 0, 0) K(concat, 0, 0) K(split, 0, 0) K(slice, 0, 0) K(pad, 0, 0)      \
+              K(tile, 0, 0) K(d2s, 0, 0) K(reverse, 0, 0) K(trilu, 0, 0) K(gather, 0, 0) K(gather_add, 1, 1) \
+                  K(take, 1, 1) K(put, 1, 1) K(gather_nd, 1, 1) K(scatter_nd, 1, 1) K(one_hot, 1, 1)         \
+                      K(resize, 1, 1) K(constant, 0, 0) K(full, 0, 1) K(iota, 0, 1) K(random, 0, 1)          \
+                          K(dropout, 1, 1) K(softmax, 1, 1) K(softmax_dx, 1, 1) K(layernorm, 1, 1)           \
+                              K(layernorm_dx, 1, 1) K(layernorm_dg, 1, 1) K(batchnorm, 1, 1)                 \
+                                  K(batchnorm_train, 1, 1) K(batchnorm_dx, 1, 1) K(groupnorm, 1, 1)          \
+                                      K(lrn, 1, 1) K(xent, 1, 1) K(xent_dx, 1, 1) K(nll, 1, 1) K(pool, 1, 1) \
+                                          K(pool_dx, 1, 1) K(moe_gate, 1, 1) K(moe_dispatch, 1, 1)           \
+                                              K(moe_combine, 1, 1) K(moe_combine_dw, 1, 1) K(sgd, 1, 1)      \
+                                                  K(momentum, 1, 1) K(adam, 1, 1)
 #define K(name, opd, res) bool ker_##name(run *r);
 KERNELS(K)
 #undef K
 
 // ---- shapes (run.c) ------------------------------------------------------------------------------------
-i64 elems_from(const ker_tensor *t, u32 from, u32 to); // product of the extents of dimensions from..to-1
+i64 ker_span(const ker_tensor *t, u32 from, u32 to); // product of the extents of dimensions from..to-1
 static inline i64 whole_or_map(const ker_tensor *t, u32 d, i64 k) { return t->index[d] ? t->index[d][k] : k; }
-u32 axis_of(const run *r, i64 axis, u32 nd);         // negative counts from the end
-bool misfit(run *r, const char *what, i64 x, i64 y); // E_LAYOUT: pieces do not fit together; always false
-bool lacks(run *r, const ker_tensor *t, u32 d,
-           i64 g); // E_COVERAGE: element g along d is not in the piece; always false
-bool bad_value(run *r, const char *what, i64 v, i64 limit); // E_VALUE; always false
+u32 ker_axis(const run *r, i64 axis, u32 nd);            // negative counts from the end
+bool ker_misfit(run *r, const char *what, i64 x, i64 y); // E_LAYOUT; always false
+bool ker_lacks(run *r, const ker_tensor *t, u32 d,
+               i64 g); // E_COVERAGE: element g along d is not in the piece; always false
+bool ker_bad_value(run *r, const char *what, i64 v, i64 limit); // E_VALUE; always false
 // whole index -> index in the piece or -1; NULL where the dimension is whole. Scratch.
-const i64 *inverse_map(run *r, const ker_tensor *t, u32 d);
-const char *mode_of(const run *r, attr_key k, const char *absent);
+const i64 *ker_inverse(run *r, const ker_tensor *t, u32 d);
+const char *ker_mode(const run *r, attr_key k, const char *absent);
 
 // ---- walks over several tensors at once (walk.c) -------------------------------------------------------
 // A walk visits every point of an iteration space; every tensor has a stride per dimension (0 where it does
@@ -66,16 +67,17 @@ typedef struct {
   i64 n[DIMS_MAX + 4], stride[WALK_TENSORS][DIMS_MAX + 4];
   i64 at[DIMS_MAX + 4], off[WALK_TENSORS];
 } walk;
-void walk_init(walk *w, u32 nd, const i64 *n);
-void walk_add(walk *w, const i64 *stride);             // the next tensor
-bool walk_add_broadcast(walk *w, const ker_tensor *t); // aligned at the right; false if extents do not fit
-void walk_add_dense(walk *w, const ker_tensor *t);     // of the space's own extents
-void dense_strides(u32 nd, const i64 *dim, i64 *stride);
-bool walk_begin(walk *w); // merges what can be; false if there is nothing to visit
-bool walk_next(walk *w);
+void ker_walk_init(walk *w, u32 nd, const i64 *n);
+void ker_walk_add(walk *w, const i64 *stride); // the next tensor
+bool ker_walk_add_broadcast(walk *w,
+                            const ker_tensor *t);      // aligned at the right; false if extents do not fit
+void ker_walk_add_dense(walk *w, const ker_tensor *t); // of the space's own extents
+void ker_strides(u32 nd, const i64 *dim, i64 *stride);
+bool ker_walk_begin(walk *w); // merges what can be; false if there is nothing to visit
+bool ker_walk_next(walk *w);
 static inline i64 walk_inner(const walk *w) { return w->n[w->nd - 1]; }
 static inline i64 step(const walk *w, u32 tensor) { return w->stride[tensor][w->nd - 1]; }
-void walk_copy(walk *w, size_t bytes, void *dst, const void *src); // tensor 0 from tensor 1
+void ker_walk_copy(walk *w, size_t bytes, void *dst, const void *src); // tensor 0 from tensor 1
 
 // ---- sums of products (contract.c) ---------------------------------------------------------------------
 // res[..] = sum over some letters of a[..] b[..]; a letter is an extent and its stride in each of the three,
@@ -94,12 +96,5 @@ typedef struct {
   u32 n;
   letter l[LETTERS_MAX];
 } contraction;
-void contract(run *r, const contraction *k);
-
-// ---- convolution windows, shared with pooling (conv.c) -------------------------------------------------
-typedef struct {
-  u32 n; // spatial dimensions
-  i64 window[DIMS_MAX], stride[DIMS_MAX], dilation[DIMS_MAX], before[DIMS_MAX], after[DIMS_MAX];
-} window;
-window window_of(const run *r, u32 nspatial, const i64 *extent);
+void ker_contract(run *r, const contraction *k);
 #endif

@@ -33,8 +33,8 @@ typedef struct {
 
 // Computes the results. Floating-point tensors may have any float type, not only the one the program states:
 // all of them as f64 is how plans are verified. False and a diagnostic where elements are outside the
-// operator's domain (E_VALUE), pieces do not fit together (E_LAYOUT), a piece lacks elements that a result
-// needs (E_COVERAGE), or the operator has no kernel on one rank (communication, calls).
+// operator's domain (E_VALUE), pieces do not fit together (E_LAYOUT), a piece ker_lacks elements that a
+// result needs (E_COVERAGE), or the operator has no kernel on one rank (communication, calls).
 bool kernel_run(ctx *c, const ker_args *k, loc where);
 
 // The same on whole tensors whose results are not yet made: shapes by the operator's law, elements in `a`.

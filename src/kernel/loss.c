@@ -10,7 +10,7 @@ typedef struct {
 } mode;
 
 static mode mode_of_loss(const run *r) {
-  const char *m = mode_of(r, A_reduce, "mean");
+  const char *m = ker_mode(r, A_reduce, "mean");
   return (mode){!strcmp(m, "none"), !strcmp(m, "mean"), attr_get(r->at, A_ignore) != NULL,
                 attr_int(r->at, A_ignore, 0)};
 }
@@ -31,8 +31,8 @@ static double denominator(run *r, const mode *m, const ker_tensor *label, const 
     return n;
   }
   if (is_piece(label)) {
-    misfit(r, "a mean over labels that are ignored or weighted takes all labels on every rank:",
-           ker_elems(label), -1);
+    ker_misfit(r, "a mean over labels that are ignored or weighted takes all labels on every rank:",
+               ker_elems(label), -1);
     return 0;
   }
   for (i64 i = 0, k = ker_elems(label); i < k; i++)
@@ -44,7 +44,8 @@ static double denominator(run *r, const mode *m, const ker_tensor *label, const 
 static bool labels_in(run *r, const mode *m, const ker_tensor *label, i64 classes) {
   for (i64 i = 0, n = ker_elems(label); i < n; i++) {
     i64 v = I(label)[i];
-    if ((v < 0 || v >= classes) && !(m->ignores && v == m->ignore)) return bad_value(r, "label", v, classes);
+    if ((v < 0 || v >= classes) && !(m->ignores && v == m->ignore))
+      return ker_bad_value(r, "label", v, classes);
   }
   return true;
 }
@@ -60,8 +61,8 @@ bool ker_xent(run *r) {
   const ker_tensor *x = &r->opd[0], *label = &r->opd[1], *y = &r->res[0];
   mode m = mode_of_loss(r);
   i64 classes = x->dim[x->nd - 1], n = ker_elems(label);
-  if (classes != x->whole[x->nd - 1]) return misfit(r, "classes", classes, x->whole[x->nd - 1]);
-  if (ker_elems(x) != n * classes) return misfit(r, "elements", ker_elems(x), n * classes);
+  if (classes != x->whole[x->nd - 1]) return ker_misfit(r, "classes", classes, x->whole[x->nd - 1]);
+  if (ker_elems(x) != n * classes) return ker_misfit(r, "elements", ker_elems(x), n * classes);
   if (!labels_in(r, &m, label, classes)) return false;
   double sum = 0, by = denominator(r, &m, label, NULL);
   if (m.mean && by == 0 && is_piece(label)) return false;
@@ -79,9 +80,9 @@ bool ker_xent_dx(run *r) {
   const ker_tensor *dy = &r->opd[0], *x = &r->opd[1], *label = &r->opd[2], *dx = &r->res[0];
   mode m = mode_of_loss(r);
   i64 classes = x->dim[x->nd - 1], n = ker_elems(label);
-  if (classes != x->whole[x->nd - 1]) return misfit(r, "classes", classes, x->whole[x->nd - 1]);
-  if (ker_elems(x) != n * classes) return misfit(r, "elements", ker_elems(x), n * classes);
-  if (ker_elems(dy) != (m.none ? n : 1)) return misfit(r, "gradients", ker_elems(dy), m.none ? n : 1);
+  if (classes != x->whole[x->nd - 1]) return ker_misfit(r, "classes", classes, x->whole[x->nd - 1]);
+  if (ker_elems(x) != n * classes) return ker_misfit(r, "elements", ker_elems(x), n * classes);
+  if (ker_elems(dy) != (m.none ? n : 1)) return ker_misfit(r, "gradients", ker_elems(dy), m.none ? n : 1);
   if (!labels_in(r, &m, label, classes)) return false;
   double by = denominator(r, &m, label, NULL);
   if (m.mean && by == 0 && is_piece(label)) return false;
@@ -100,10 +101,10 @@ bool ker_nll(run *r) { // x[n, class, ..] holds log probabilities
                    *y = &r->res[0];
   mode m = mode_of_loss(r);
   u32 class_dim = x->nd > 1;
-  i64 classes = x->dim[class_dim], n = ker_elems(label), inner = elems_from(x, class_dim + 1, x->nd);
-  if (classes != x->whole[class_dim]) return misfit(r, "classes", classes, x->whole[class_dim]);
-  if (ker_elems(x) != n * classes) return misfit(r, "elements", ker_elems(x), n * classes);
-  if (weight && ker_elems(weight) != classes) return misfit(r, "weights", ker_elems(weight), classes);
+  i64 classes = x->dim[class_dim], n = ker_elems(label), inner = ker_span(x, class_dim + 1, x->nd);
+  if (classes != x->whole[class_dim]) return ker_misfit(r, "classes", classes, x->whole[class_dim]);
+  if (ker_elems(x) != n * classes) return ker_misfit(r, "elements", ker_elems(x), n * classes);
+  if (weight && ker_elems(weight) != classes) return ker_misfit(r, "weights", ker_elems(weight), classes);
   if (!labels_in(r, &m, label, classes)) return false;
   double sum = 0, by = denominator(r, &m, label, weight);
   if (m.mean && by == 0 && is_piece(label)) return false;

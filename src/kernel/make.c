@@ -14,7 +14,7 @@ bool ker_constant(run *r) {
     b.n[d] = b.ddim[d] = y->dim[d];
     b.sdim[d] = x->dim[d];
     b.sat[d] = y->index[d];
-    if (x->dim[d] != y->whole[d]) return misfit(r, "extents", x->dim[d], y->whole[d]);
+    if (x->dim[d] != y->whole[d]) return ker_misfit(r, "extents", x->dim[d], y->whole[d]);
   }
   size_t bytes = dtype_bytes(x->t);
   i64 n = ker_elems(y);
@@ -39,13 +39,13 @@ bool ker_full(run *r) {
 
 bool ker_iota(run *r) {
   const ker_tensor *y = &r->res[0];
-  u32 axis = axis_of(r, attr_int(r->at, A_axis, 0), MAX(y->nd, 1));
+  u32 axis = ker_axis(r, attr_int(r->at, A_axis, 0), MAX(y->nd, 1));
   double alpha = attr_float(r->at, A_alpha, 1), beta = attr_float(r->at, A_beta, 0);
   if (y->nd == 0) {
     set(y, 0, beta);
     return true;
   }
-  i64 pre = elems_from(y, 0, axis), n = y->dim[axis], post = elems_from(y, axis + 1, y->nd);
+  i64 pre = ker_span(y, 0, axis), n = y->dim[axis], post = ker_span(y, axis + 1, y->nd);
   for (i64 k = 0; k < n; k++) {
     double v = beta + alpha * (double)whole_or_map(y, axis, k);
     for (i64 p = 0; p < pre; p++)
@@ -74,7 +74,7 @@ double ker_normal(u64 key, u64 i) { // Box and Muller; 1-u is never 0
 // Calls fn(arg, element, index of the element in the whole tensor) for every element.
 static void each_global(const ker_tensor *y, void (*fn)(void *, i64, u64), void *arg) {
   i64 at[DIMS_MAX] = {0}, stride[DIMS_MAX];
-  dense_strides(y->nd, y->whole, stride);
+  ker_strides(y->nd, y->whole, stride);
   for (i64 i = 0, n = ker_elems(y); i < n; i++) {
     i64 g = 0;
     for (u32 d = 0; d < y->nd; d++) g += whole_or_map(y, d, at[d]) * stride[d];
@@ -102,7 +102,7 @@ static void random_one(void *arg, i64 i, u64 g) {
 
 bool ker_random(run *r) {
   drawing d = {r, (u64)attr_int(r->at, A_seed, 0), attr_float(r->at, A_alpha, 0),
-               attr_float(r->at, A_beta, 1), !strcmp(mode_of(r, A_mode, "uniform"), "normal")};
+               attr_float(r->at, A_beta, 1), !strcmp(ker_mode(r, A_mode, "uniform"), "normal")};
   each_global(&r->res[0], random_one, &d);
   return true;
 }
@@ -118,7 +118,7 @@ bool ker_dropout(run *r) {
   double ratio = attr_float(r->at, A_ratio, 0.5);
   drawing d = {r, (u64)attr_int(r->at, A_seed, 0), ratio, ratio < 1 ? 1 / (1 - ratio) : 0, false};
   if (ker_elems(&r->res[0]) != ker_elems(&r->opd[0]))
-    return misfit(r, "elements", ker_elems(&r->res[0]), ker_elems(&r->opd[0]));
+    return ker_misfit(r, "elements", ker_elems(&r->res[0]), ker_elems(&r->opd[0]));
   each_global(&r->res[0], drop_one, &d);
   return true;
 }

@@ -90,9 +90,9 @@ static bool not_for(run *r, const ker_tensor *t) {
 bool ker_unary(run *r) {
   const ker_tensor *x = &r->opd[0], *y = &r->res[0];
   i64 n = ker_elems(x);
-  if (ker_elems(y) != n) return misfit(r, "elements", ker_elems(y), n);
+  if (ker_elems(y) != n) return ker_misfit(r, "elements", ker_elems(y), n);
   if (r->op == OP_isnan || r->op == OP_isinf) {
-    const char *mode = mode_of(r, A_mode, "both");
+    const char *mode = ker_mode(r, A_mode, "both");
     bool nan = r->op == OP_isnan, pos = strcmp(mode, "neg"), neg = strcmp(mode, "pos");
     for (i64 i = 0; i < n; i++) {
       double v = is_float(x) ? F(x)[i] : 0;
@@ -142,7 +142,7 @@ static i64 int_mod(i64 x, i64 y, bool of_x) {
   }
 
 static bool binary_f64(const run *r, double *zs, const double *xs, i64 sx, const double *ys, i64 sy, i64 n) {
-  bool of_x = !strcmp(mode_of(r, A_mode, ""), "fmod");
+  bool of_x = !strcmp(ker_mode(r, A_mode, ""), "fmod");
   switch (r->op) {
   case OP_add: EACH(double, double, x + y)
   case OP_sub: EACH(double, double, x - y)
@@ -157,7 +157,7 @@ static bool binary_f64(const run *r, double *zs, const double *xs, i64 sx, const
 }
 
 static bool binary_i64(const run *r, i64 *zs, const i64 *xs, i64 sx, const i64 *ys, i64 sy, i64 n) {
-  bool of_x = !strcmp(mode_of(r, A_mode, ""), "fmod"), uns = is_uint(&r->opd[0]);
+  bool of_x = !strcmp(ker_mode(r, A_mode, ""), "fmod"), uns = is_uint(&r->opd[0]);
   switch (r->op) {
   case OP_add: EACH(i64, i64, (u64)x + (u64)y)
   case OP_sub: EACH(i64, i64, (u64)x - (u64)y)
@@ -201,11 +201,11 @@ static bool compare_i64(const run *r, i64 *zs, const i64 *xs, i64 sx, const i64 
 
 // The result's space with the result and all operands in it.
 static bool walk_all(run *r, walk *w) {
-  walk_init(w, r->res[0].nd, r->res[0].dim);
-  walk_add_dense(w, &r->res[0]);
+  ker_walk_init(w, r->res[0].nd, r->res[0].dim);
+  ker_walk_add_dense(w, &r->res[0]);
   for (u32 k = 0; k < r->nopd; k++)
-    if (!walk_add_broadcast(w, &r->opd[k]))
-      return misfit(r, "elements", ker_elems(&r->opd[k]), ker_elems(&r->res[0]));
+    if (!ker_walk_add_broadcast(w, &r->opd[k]))
+      return ker_misfit(r, "elements", ker_elems(&r->opd[k]), ker_elems(&r->res[0]));
   return true;
 }
 
@@ -241,13 +241,13 @@ bool ker_binary(run *r) {
              op_row_of(r->op)->name, (long long)i);
         return false;
       }
-  if (!walk_begin(&w)) return true;
+  if (!ker_walk_begin(&w)) return true;
   do {
     i64 o = w.off[0], a = w.off[1], b = w.off[2], n = walk_inner(&w);
     if (is_float(x) ? !binary_f64(r, F(z) + o, F(x) + a, step(&w, 1), F(y) + b, step(&w, 2), n)
                     : !binary_i64(r, I(z) + o, I(x) + a, step(&w, 1), I(y) + b, step(&w, 2), n))
       return not_for(r, x);
-  } while (walk_next(&w));
+  } while (ker_walk_next(&w));
   return true;
 }
 
@@ -256,14 +256,14 @@ bool ker_compare(run *r) {
   walk w;
   if (is_float(x) != is_float(y)) return not_for(r, y);
   if (!walk_all(r, &w)) return false;
-  if (!walk_begin(&w)) return true;
+  if (!ker_walk_begin(&w)) return true;
   do {
     i64 o = w.off[0], a = w.off[1], b = w.off[2], n = walk_inner(&w);
     if (is_float(x))
       compare_f64(r, I(z) + o, F(x) + a, step(&w, 1), F(y) + b, step(&w, 2), n);
     else
       compare_i64(r, I(z) + o, I(x) + a, step(&w, 1), I(y) + b, step(&w, 2), n);
-  } while (walk_next(&w));
+  } while (ker_walk_next(&w));
   return true;
 }
 
@@ -272,12 +272,12 @@ bool ker_where(run *r) {
   u64 *z = r->res[0].data;
   walk w;
   if (!walk_all(r, &w)) return false;
-  if (!walk_begin(&w)) return true;
+  if (!ker_walk_begin(&w)) return true;
   do {
     i64 n = walk_inner(&w), sm = step(&w, 1), sx = step(&w, 2), sy = step(&w, 3);
     const i64 *m = I(&r->opd[0]) + w.off[1];
     for (i64 i = 0; i < n; i++) z[w.off[0] + i] = m[i * sm] ? x[w.off[2] + i * sx] : y[w.off[3] + i * sy];
-  } while (walk_next(&w));
+  } while (ker_walk_next(&w));
   return true;
 }
 
@@ -285,7 +285,7 @@ bool ker_scale(run *r) {
   const ker_tensor *x = &r->opd[0], *y = &r->res[0];
   double alpha = attr_float(r->at, A_alpha, 0);
   i64 n = ker_elems(x);
-  if (ker_elems(y) != n) return misfit(r, "elements", ker_elems(y), n);
+  if (ker_elems(y) != n) return ker_misfit(r, "elements", ker_elems(y), n);
   bool mul = r->op == OP_scale;
   if (is_float(x))
     for (i64 i = 0; i < n; i++) F(y)[i] = mul ? alpha * F(x)[i] : alpha + F(x)[i];
@@ -298,7 +298,7 @@ bool ker_scale(run *r) {
 bool ker_copy(run *r) {
   const ker_tensor *x = &r->opd[0], *y = &r->res[0];
   i64 n = ker_elems(x);
-  if (ker_elems(y) != n) return misfit(r, "elements", ker_elems(y), n);
+  if (ker_elems(y) != n) return ker_misfit(r, "elements", ker_elems(y), n);
   if (x->data != y->data) ker_convert(y->data, y->t, x->data, x->t, n);
   return true;
 }

@@ -10,7 +10,7 @@ bool ker_moe_gate(run *r) {
   i64 groups = p->dim[0], tokens = p->dim[1], experts = p->dim[2], k = slot->dim[2];
   i64 capacity = attr_int(r->at, A_capacity, 0), *used = NEWN(r->a, i64, experts);
   bool *taken = NEWN(r->a, bool, experts);
-  if (k > experts) return misfit(r, "k", k, experts);
+  if (k > experts) return ker_misfit(r, "k", k, experts);
   for (i64 g = 0; g < groups; g++) {
     memset(used, 0, sizeof *used * (size_t)experts);
     for (i64 t = 0; t < tokens; t++) {
@@ -38,11 +38,11 @@ typedef struct {
 } bank;
 
 static bool bank_of(run *r, const ker_tensor *y, const ker_tensor *slot, bank *b) {
-  *b = (bank){inverse_map(r, y, 1), y->dim[0], y->dim[1], y->whole[1], y->dim[2], y->dim[3]};
-  if (slot->dim[0] != b->groups) return misfit(r, "groups", slot->dim[0], b->groups);
+  *b = (bank){ker_inverse(r, y, 1), y->dim[0], y->dim[1], y->whole[1], y->dim[2], y->dim[3]};
+  if (slot->dim[0] != b->groups) return ker_misfit(r, "groups", slot->dim[0], b->groups);
   i64 n = ker_elems(slot), limit = b->whole * b->capacity;
   for (i64 i = 0; i < n; i++)
-    if (I(slot)[i] < -1 || I(slot)[i] >= limit) return bad_value(r, "slot", I(slot)[i], limit);
+    if (I(slot)[i] < -1 || I(slot)[i] >= limit) return ker_bad_value(r, "slot", I(slot)[i], limit);
   return true;
 }
 
@@ -57,8 +57,8 @@ bool ker_moe_dispatch(run *r) {
   bank b;
   if (!bank_of(r, y, slot, &b)) return false;
   i64 tokens = x->dim[1], k = slot->dim[2];
-  if (tokens != slot->dim[1]) return misfit(r, "tokens", tokens, slot->dim[1]);
-  if (x->dim[2] != b.d) return misfit(r, "extents", x->dim[2], b.d);
+  if (tokens != slot->dim[1]) return ker_misfit(r, "tokens", tokens, slot->dim[1]);
+  if (x->dim[2] != b.d) return ker_misfit(r, "extents", x->dim[2], b.d);
   memset(y->data, 0, 8 * (size_t)ker_elems(y));
   for (i64 i = 0, n = ker_elems(slot); i < n; i++) {
     i64 row = row_of(&b, i / (tokens * k), I(slot)[i]);
@@ -77,9 +77,10 @@ bool ker_moe_combine(run *r) {
   bank b;
   if (!bank_of(r, x, slot, &b)) return false;
   i64 tokens = slot->dim[1], k = slot->dim[2];
-  if (ker_elems(weight) != ker_elems(slot)) return misfit(r, "weights", ker_elems(weight), ker_elems(slot));
+  if (ker_elems(weight) != ker_elems(slot))
+    return ker_misfit(r, "weights", ker_elems(weight), ker_elems(slot));
   if (ker_elems(y) != b.groups * tokens * b.d)
-    return misfit(r, "elements", ker_elems(y), b.groups * tokens * b.d);
+    return ker_misfit(r, "elements", ker_elems(y), b.groups * tokens * b.d);
   memset(y->data, 0, 8 * (size_t)ker_elems(y));
   for (i64 i = 0, n = ker_elems(slot); i < n; i++) {
     i64 row = row_of(&b, i / (tokens * k), I(slot)[i]);
@@ -93,9 +94,9 @@ bool ker_moe_combine_dw(run *r) {
   bank b;
   if (!bank_of(r, x, slot, &b)) return false;
   i64 tokens = slot->dim[1], k = slot->dim[2];
-  if (ker_elems(dw) != ker_elems(slot)) return misfit(r, "weights", ker_elems(dw), ker_elems(slot));
+  if (ker_elems(dw) != ker_elems(slot)) return ker_misfit(r, "weights", ker_elems(dw), ker_elems(slot));
   if (ker_elems(dy) != b.groups * tokens * b.d)
-    return misfit(r, "elements", ker_elems(dy), b.groups * tokens * b.d);
+    return ker_misfit(r, "elements", ker_elems(dy), b.groups * tokens * b.d);
   for (i64 i = 0, n = ker_elems(slot); i < n; i++) {
     i64 row = row_of(&b, i / (tokens * k), I(slot)[i]);
     double dot = 0;

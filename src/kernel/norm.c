@@ -7,7 +7,7 @@
 
 static bool same_elems(run *r, u32 opd) {
   i64 n = ker_elems(&r->opd[opd]), m = ker_elems(&r->res[0]);
-  return n == m || misfit(r, "elements", n, m);
+  return n == m || ker_misfit(r, "elements", n, m);
 }
 
 // ---- softmax, log_softmax, hardmax, gradient
@@ -17,8 +17,8 @@ typedef struct {
   i64 outer, n, inner;
 } lines;
 static lines lines_of(run *r, const ker_tensor *x) {
-  u32 axis = axis_of(r, attr_int(r->at, A_axis, -1), x->nd);
-  return (lines){elems_from(x, 0, axis), x->dim[axis], elems_from(x, axis + 1, x->nd)};
+  u32 axis = ker_axis(r, attr_int(r->at, A_axis, -1), x->nd);
+  return (lines){ker_span(x, 0, axis), x->dim[axis], ker_span(x, axis + 1, x->nd)};
 }
 
 static void softmax_line(opcode op, double *y, const double *x, i64 n, i64 step) {
@@ -73,9 +73,9 @@ typedef struct {
   double eps;
 } rows;
 static rows rows_of(run *r, const ker_tensor *x) {
-  u32 axis = axis_of(r, attr_int(r->at, A_axis, -1), x->nd);
+  u32 axis = ker_axis(r, attr_int(r->at, A_axis, -1), x->nd);
   bool rms = r->op == OP_rmsnorm || r->op == OP_rmsnorm_dx || r->op == OP_rmsnorm_dg;
-  return (rows){elems_from(x, 0, axis), elems_from(x, axis, x->nd), rms, attr_float(r->at, A_eps, 1e-5)};
+  return (rows){ker_span(x, 0, axis), ker_span(x, axis, x->nd), rms, attr_float(r->at, A_eps, 1e-5)};
 }
 
 typedef struct {
@@ -92,7 +92,7 @@ static stats stats_of(const rows *w, const double *x) {
 }
 
 static bool fits_row(run *r, const ker_tensor *t, const rows *w) {
-  return ker_elems(t) == w->n || misfit(r, "normalised elements", ker_elems(t), w->n);
+  return ker_elems(t) == w->n || ker_misfit(r, "normalised elements", ker_elems(t), w->n);
 }
 
 bool ker_layernorm(run *r) {
@@ -132,7 +132,7 @@ bool ker_layernorm_dg(run *r) {
   double *dg = F(&r->res[0]);
   i64 n = ker_elems(&r->opd[0]);
   if (!fits_row(r, &r->res[0], &w)) return false;
-  if (n != w.rows * w.n) return misfit(r, "elements", n, w.rows * w.n);
+  if (n != w.rows * w.n) return ker_misfit(r, "elements", n, w.rows * w.n);
   memset(dg, 0, sizeof *dg * (size_t)w.n);
   for (i64 i = 0; i < w.rows; i++) {
     const double *dy = F(&r->opd[0]) + i * w.n, *x = F(&r->opd[1]) + i * w.n;
@@ -149,7 +149,7 @@ typedef struct {
   i64 n, c, inner;
 } planes; // element (i, channel, k) is at (i * c + channel) * inner + k
 static planes planes_of(const ker_tensor *x) {
-  return x->nd < 2 ? (planes){x->dim[0], 1, 1} : (planes){x->dim[0], x->dim[1], elems_from(x, 2, x->nd)};
+  return x->nd < 2 ? (planes){x->dim[0], 1, 1} : (planes){x->dim[0], x->dim[1], ker_span(x, 2, x->nd)};
 }
 
 #define EACH_OF_CHANNEL(p, ch, at)                                                                           \
@@ -158,7 +158,7 @@ static planes planes_of(const ker_tensor *x) {
 
 static bool fits_channels(run *r, const planes *p, u32 from, u32 to) {
   for (u32 k = from; k < to; k++)
-    if (ker_elems(&r->opd[k]) != p->c) return misfit(r, "channels", ker_elems(&r->opd[k]), p->c);
+    if (ker_elems(&r->opd[k]) != p->c) return ker_misfit(r, "channels", ker_elems(&r->opd[k]), p->c);
   return true;
 }
 
@@ -222,7 +222,7 @@ bool ker_groupnorm(run *r) {
   i64 groups = attr_int(r->at, A_groups, 0);
   if (groups == 0) groups = p.c;
   if (!same_elems(r, 0) || !fits_channels(r, &p, 1, 3)) return false;
-  if (!groups || p.c % groups) return misfit(r, "channels", p.c, groups);
+  if (!groups || p.c % groups) return ker_misfit(r, "channels", p.c, groups);
   rows w = {p.n * groups, p.c / groups * p.inner, false, attr_float(r->at, A_eps, 1e-5)};
   for (i64 i = 0; i < w.rows; i++) {
     const double *v = F(x) + i * w.n;

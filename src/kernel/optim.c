@@ -7,7 +7,7 @@
 static bool all_same(run *r) {
   i64 n = ker_elems(&r->opd[0]);
   for (u32 k = 1; k < r->nopd; k++)
-    if (ker_elems(&r->opd[k]) != n) return misfit(r, "elements", ker_elems(&r->opd[k]), n);
+    if (ker_elems(&r->opd[k]) != n) return ker_misfit(r, "elements", ker_elems(&r->opd[k]), n);
   return true;
 }
 

@@ -10,13 +10,13 @@ static bool reduced_dims(run *r, const ker_tensor *x, const ker_tensor *y, bool 
   const i64 *axes = NULL;
   u32 n = attr_ints(r->at, A_axes, &axes);
   for (u32 d = 0; d < x->nd; d++) gone[d] = n == 0;
-  for (u32 i = 0; i < n; i++) gone[axis_of(r, axes[i], x->nd)] = true;
+  for (u32 i = 0; i < n; i++) gone[ker_axis(r, axes[i], x->nd)] = true;
   bool keep = attr_int(r->at, A_keepdims, 1);
   i64 own[DIMS_MAX];
-  dense_strides(y->nd, y->dim, own);
+  ker_strides(y->nd, y->dim, own);
   for (u32 d = 0, to = 0; d < x->nd; d++) {
     stride[d] = gone[d] ? 0 : own[to];
-    if (!gone[d] && y->dim[to] != x->dim[d]) return misfit(r, "kept extents", y->dim[to], x->dim[d]);
+    if (!gone[d] && y->dim[to] != x->dim[d]) return ker_misfit(r, "kept extents", y->dim[to], x->dim[d]);
     to += keep || !gone[d];
   }
   return true;
@@ -87,16 +87,16 @@ bool ker_reduce(run *r) {
         I(y)[i] = r->op == OP_reduce_prod;
     }
   walk w;
-  walk_init(&w, x->nd, x->dim);
-  walk_add(&w, stride);
-  walk_add_dense(&w, x);
-  if (walk_begin(&w)) do {
+  ker_walk_init(&w, x->nd, x->dim);
+  ker_walk_add(&w, stride);
+  ker_walk_add_dense(&w, x);
+  if (ker_walk_begin(&w)) do {
       if (flt)
         fold_f64(r->op, F(y) + w.off[0], step(&w, 0), F(x) + w.off[1], step(&w, 1), walk_inner(&w));
       else
         fold_i64(r->op, (u64 *)I(y) + w.off[0], step(&w, 0), (u64 *)I(x) + w.off[1], step(&w, 1),
                  walk_inner(&w), is_uint(x) ? (u64)1 << 63 : 0);
-    } while (walk_next(&w));
+    } while (ker_walk_next(&w));
   if (r->op != OP_reduce_mean) return true;
   for (u32 d = 0; d < x->nd; d++)
     if (gone[d]) count *= x->whole[d];
@@ -114,8 +114,8 @@ typedef struct {
   i64 outer, n, inner;
 } lines; // element k of line (o, i) is at (o * n + k) * inner + i
 static lines lines_of(run *r, const ker_tensor *x, i64 absent) {
-  u32 axis = axis_of(r, attr_int(r->at, A_axis, absent), x->nd);
-  return (lines){elems_from(x, 0, axis), x->dim[axis], elems_from(x, axis + 1, x->nd)};
+  u32 axis = ker_axis(r, attr_int(r->at, A_axis, absent), x->nd);
+  return (lines){ker_span(x, 0, axis), x->dim[axis], ker_span(x, axis + 1, x->nd)};
 }
 
 // x before y in the order asked for; numbers before what is not a number.
@@ -133,7 +133,7 @@ bool ker_arg(run *r) {
   const ker_tensor *x = &r->opd[0], *y = &r->res[0];
   lines l = lines_of(r, x, 0);
   bool last = attr_int(r->at, A_select_last, 0), largest = r->op == OP_argmax;
-  if (ker_elems(y) != l.outer * l.inner) return misfit(r, "elements", ker_elems(y), l.outer * l.inner);
+  if (ker_elems(y) != l.outer * l.inner) return ker_misfit(r, "elements", ker_elems(y), l.outer * l.inner);
   for (i64 o = 0; o < l.outer; o++)
     for (i64 i = 0; i < l.inner; i++) {
       i64 best = 0, base = o * l.n * l.inner + i;
@@ -150,7 +150,7 @@ bool ker_cumsum(run *r) {
   const ker_tensor *x = &r->opd[0], *y = &r->res[0];
   lines l = lines_of(r, x, 0);
   bool exclusive = attr_int(r->at, A_exclusive, 0), back = attr_int(r->at, A_reverse, 0);
-  if (ker_elems(y) != ker_elems(x)) return misfit(r, "elements", ker_elems(y), ker_elems(x));
+  if (ker_elems(y) != ker_elems(x)) return ker_misfit(r, "elements", ker_elems(y), ker_elems(x));
   for (i64 o = 0; o < l.outer; o++)
     for (i64 i = 0; i < l.inner; i++) {
       double sum = 0;
@@ -173,11 +173,11 @@ bool ker_cumsum(run *r) {
 
 bool ker_topk(run *r) {
   const ker_tensor *x = &r->opd[0], *y = &r->res[0], *place = &r->res[1];
-  u32 axis = axis_of(r, attr_int(r->at, A_axis, -1), x->nd);
+  u32 axis = ker_axis(r, attr_int(r->at, A_axis, -1), x->nd);
   lines l = lines_of(r, x, -1);
   i64 k = y->dim[axis], *top = NEWN(r->a, i64, k + 1);
   bool largest = attr_int(r->at, A_largest, 1);
-  if (k > l.n) return misfit(r, "k", k, l.n);
+  if (k > l.n) return ker_misfit(r, "k", k, l.n);
   for (i64 o = 0; o < l.outer; o++)
     for (i64 i = 0; i < l.inner; i++) {
       i64 have = 0, base = o * l.n * l.inner + i;

@@ -103,9 +103,9 @@ static u32 floats(const run *r, attr_key k, const double **v) {
 
 bool ker_resize(run *r) {
   const ker_tensor *x = &r->opd[0], *y = &r->res[0];
-  how h = {mode_of(r, A_mode, "nearest"),
-           mode_of(r, A_coord, "half_pixel"),
-           mode_of(r, A_nearest, "round_prefer_floor"),
+  how h = {ker_mode(r, A_mode, "nearest"),
+           ker_mode(r, A_coord, "half_pixel"),
+           ker_mode(r, A_nearest, "round_prefer_floor"),
            attr_float(r->at, A_alpha, -0.75),
            attr_float(r->at, A_value, 0),
            attr_int(r->at, A_exclude, 0),
@@ -125,7 +125,7 @@ bool ker_resize(run *r) {
     double scale = ns ? scales[d] : (double)y->whole[d] / (double)x->whole[d];
     double lo = nr ? roi[d] : 0, hi = nr ? roi[x->nd + d] : 1;
     if (x->dim[d] == y->dim[d] && scale == 1 && lo == 0 && hi == 1) continue;
-    if (x->index[d]) return misfit(r, "a resized dimension must be whole:", x->dim[d], x->whole[d]);
+    if (x->index[d]) return ker_misfit(r, "a resized dimension must be whole:", x->dim[d], x->whole[d]);
     i64 pre = 1, post = 1;
     for (u32 e = 0; e < x->nd; e++) *(e < d ? &pre : &post) *= e == d ? 1 : dim[e];
     matrix m = matrix_of(r, &h, x->dim[d], y->dim[d], scale, lo, hi);

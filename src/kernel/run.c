@@ -33,13 +33,13 @@ static const u8 kernel_of[OP_COUNT] = {
 #undef OP
 };
 
-i64 elems_from(const ker_tensor *t, u32 from, u32 to) {
+i64 ker_span(const ker_tensor *t, u32 from, u32 to) {
   i64 n = 1;
   for (u32 d = from; d < to; d++) n *= t->dim[d];
   return n;
 }
 
-i64 ker_elems(const ker_tensor *t) { return elems_from(t, 0, t->nd); }
+i64 ker_elems(const ker_tensor *t) { return ker_span(t, 0, t->nd); }
 
 ker_tensor ker_whole(const shape *s, void *data) {
   ker_tensor t = {.t = s->t, .nd = s->nd, .data = data};
@@ -47,33 +47,33 @@ ker_tensor ker_whole(const shape *s, void *data) {
   return t;
 }
 
-u32 axis_of(const run *r, i64 axis, u32 nd) {
+u32 ker_axis(const run *r, i64 axis, u32 nd) {
   (void)r;
   if (axis < 0) axis += nd;
   assert(axis >= 0 && axis <= nd); // the law has checked it
   return (u32)axis;
 }
 
-bool misfit(run *r, const char *what, i64 x, i64 y) {
+bool ker_misfit(run *r, const char *what, i64 x, i64 y) {
   diag(r->c, E_LAYOUT, r->where, "%s: pieces do not fit together: %s %lld against %lld",
        op_row_of(r->op)->name, what, (long long)x, (long long)y);
   return false;
 }
 
-bool lacks(run *r, const ker_tensor *t, u32 d, i64 g) {
+bool ker_lacks(run *r, const ker_tensor *t, u32 d, i64 g) {
   diag(r->c, E_COVERAGE, r->where,
        "%s: element %lld along dimension %u is needed but not in the piece of %lld of %lld",
        op_row_of(r->op)->name, (long long)g, d, (long long)t->dim[d], (long long)t->whole[d]);
   return false;
 }
 
-bool bad_value(run *r, const char *what, i64 v, i64 limit) {
+bool ker_bad_value(run *r, const char *what, i64 v, i64 limit) {
   diag(r->c, E_VALUE, r->where, "%s: %s %lld is outside 0..%lld", op_row_of(r->op)->name, what, (long long)v,
        (long long)limit - 1);
   return false;
 }
 
-const i64 *inverse_map(run *r, const ker_tensor *t, u32 d) {
+const i64 *ker_inverse(run *r, const ker_tensor *t, u32 d) {
   if (!t->index[d]) return NULL;
   i64 *inv = NEWN(r->a, i64, t->whole[d]);
   for (i64 g = 0; g < t->whole[d]; g++) inv[g] = -1;
@@ -81,7 +81,7 @@ const i64 *inverse_map(run *r, const ker_tensor *t, u32 d) {
   return inv;
 }
 
-const char *mode_of(const run *r, attr_key k, const char *absent) {
+const char *ker_mode(const run *r, attr_key k, const char *absent) {
   const attr *a = attr_get(r->at, k);
   return a ? sym_str(r->c, a->u.s) : absent;
 }

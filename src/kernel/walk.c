@@ -2,35 +2,35 @@
 //
 // Idea: every regular access is an offset that is linear in the loop indices, so dimensions that follow each
 // other in all tensors merge into one; what stays irregular (pieces, windows, wrapped borders) is still a
-// product of per-dimension tables. Two copies cover both: walk_copy by strides, ker_pick by tables.
+// product of per-dimension tables. Two copies cover both: ker_walk_copy by strides, ker_pick by tables.
 #include "kernel/internal.h"
 
-void walk_init(walk *w, u32 nd, const i64 *n) {
+void ker_walk_init(walk *w, u32 nd, const i64 *n) {
   w->nd = nd;
   w->nt = 0;
   for (u32 d = 0; d < nd; d++) w->n[d] = n[d];
 }
 
-void walk_add(walk *w, const i64 *stride) {
+void ker_walk_add(walk *w, const i64 *stride) {
   assert(w->nt < WALK_TENSORS);
   memcpy(w->stride[w->nt++], stride, sizeof(i64) * w->nd);
 }
 
-void dense_strides(u32 nd, const i64 *dim, i64 *stride) {
+void ker_strides(u32 nd, const i64 *dim, i64 *stride) {
   i64 s = 1;
   for (u32 d = nd; d-- > 0; s *= dim[d]) stride[d] = s;
 }
 
-void walk_add_dense(walk *w, const ker_tensor *t) {
+void ker_walk_add_dense(walk *w, const ker_tensor *t) {
   i64 stride[DIMS_MAX];
-  dense_strides(t->nd, t->dim, stride);
-  walk_add(w, stride);
+  ker_strides(t->nd, t->dim, stride);
+  ker_walk_add(w, stride);
 }
 
-bool walk_add_broadcast(walk *w, const ker_tensor *t) {
+bool ker_walk_add_broadcast(walk *w, const ker_tensor *t) {
   if (t->nd > w->nd) return false;
   i64 own[DIMS_MAX], stride[DIMS_MAX + 4] = {0};
-  dense_strides(t->nd, t->dim, own);
+  ker_strides(t->nd, t->dim, own);
   u32 lead = w->nd - t->nd;
   for (u32 d = 0; d < t->nd; d++) {
     if (t->dim[d] == w->n[lead + d])
@@ -38,11 +38,11 @@ bool walk_add_broadcast(walk *w, const ker_tensor *t) {
     else if (t->dim[d] != 1 || t->whole[d] != 1)
       return false;
   }
-  walk_add(w, stride);
+  ker_walk_add(w, stride);
   return true;
 }
 
-bool walk_begin(walk *w) {
+bool ker_walk_begin(walk *w) {
   u32 nd = 0;
   for (u32 d = 0; d < w->nd; d++) {
     if (w->n[d] == 0) return false;
@@ -63,7 +63,7 @@ bool walk_begin(walk *w) {
   return true;
 }
 
-bool walk_next(walk *w) {
+bool ker_walk_next(walk *w) {
   for (u32 d = w->nd - 1; d-- > 0;) {
     if (++w->at[d] < w->n[d]) {
       for (u32 j = 0; j < w->nt; j++) w->off[j] += w->stride[j][d];
@@ -95,12 +95,12 @@ static void copy_run(size_t bytes, char *d, i64 sd, const char *s, i64 ss, i64 n
 #undef RUN
 }
 
-void walk_copy(walk *w, size_t bytes, void *dst, const void *src) {
-  if (!walk_begin(w)) return;
+void ker_walk_copy(walk *w, size_t bytes, void *dst, const void *src) {
+  if (!ker_walk_begin(w)) return;
   do {
     copy_run(bytes, (char *)dst + w->off[0] * (i64)bytes, step(w, 0),
              (const char *)src + w->off[1] * (i64)bytes, step(w, 1), walk_inner(w));
-  } while (walk_next(w));
+  } while (ker_walk_next(w));
 }
 
 typedef struct {
@@ -136,8 +136,8 @@ void ker_pick(const ker_box *b, size_t bytes, void *dst, const void *src, arena 
   arena_mark_t mark = arena_mark(scratch);
   stretch *st = NEWN(scratch, stretch, b->n[nd - 1]);
   i64 nst = stretches(b, nd - 1, st), at[DIMS_MAX] = {0}, sd[DIMS_MAX], ss[DIMS_MAX];
-  dense_strides(nd, b->ddim, sd);
-  dense_strides(nd, b->sdim, ss);
+  ker_strides(nd, b->ddim, sd);
+  ker_strides(nd, b->sdim, ss);
   for (u32 d = 0; nst;) {
     i64 to = 0, from = 0;
     for (d = 0; d + 1 < nd; d++) {
