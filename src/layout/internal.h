@@ -25,7 +25,7 @@ static inline bool digits_nest(digit x, digit y) {
 static inline bool digit_fits(digit x, i64 extent) {
   return x.stride > 0 && x.stride <= extent / x.size && extent % (x.stride * x.size) == 0;
 }
-// layout_next_stride over digits that nest and fit, largest stride first.
+// layout_next_stride over digits, largest stride first.
 i64 digits_next(const digit *d, u32 n, i64 extent, u32 size);
 
 // Do the intervals of a table lie in 0..extent, and those of one piece apart? Otherwise *piece is the first

@@ -70,7 +70,7 @@ layout layout_of(space *s, const layout_info *l) {
   if (!x.nsplit && !x.npart) return (layout){0};
   u64 h = x.nsplit;
   for (u32 i = 0; i < x.nsplit; i++)
-    h = hash_u64((u64)x.split[i].stride, hash_u64(split_word(&x.split[i]), h));
+    h = hash_u64(((u64)x.split[i].stride << 24) + split_word(&x.split[i]), h);
   for (u32 i = 0; i < x.npart; i++) h = hash_u64(x.part[i].axis | (u32)x.part[i].red << 8, h);
   for (u32 it = 0, id; hmap_next(&s->layout_map, h, &it, &id);)
     if (same_layout(&s->layouts.v[id], &x)) return (layout){id};
@@ -359,6 +359,7 @@ bool layout_check(space *s, layout l, group g, u32 nd, const i64 *dims, loc at) 
 i64 digits_next(const digit *d, u32 n, i64 extent, u32 size) {
   i64 upper = extent;
   for (u32 k = 0; k <= n; k++) { // the free digits between one split and the next, major first
+    if (k < n && !digit_fits(d[k], extent)) continue; // of a layout that nobody has checked yet
     i64 unit = k < n ? d[k].stride * d[k].size : 1, free = upper / unit;
     if (free >= size && free % size == 0) return unit * (free / size);
     if (k < n) upper = d[k].stride;

@@ -424,7 +424,8 @@ TEST(layout_text) {
                                      "[8{kv,dp}]",
                                      "[8{dp:1}]+kv,+rep",
                                      "[7,9] prod dp",
-                                     "[24{pp,dp:1}]"};
+                                     "[24{pp,dp:1}]",
+                                     "[8{dp:4611686018427387904,kv}]"};
   for (u32 i = 0; i < COUNT_OF(same); i++) {
     u32 nd;
     i64 dims[DIMS_MAX];
@@ -541,5 +542,37 @@ TEST(layout_check_says_why) {
   REQUIRE(diag_get(t.c, diag_count(t.c) - 1).notes == 1);
   diag_part(t.c, diag_count(t.c) - 1, 0, &at, &hint);
   CHECK_STR(hint, "hint: uneven pieces are written {dp:0-3|3-7}");
+  close_space();
+}
+
+// Damaged texts are refused with a reason, or read as something that prints and reads back the same.
+TEST(layout_text_damaged) {
+  static const char *const good[] = {"[2048{dp},3072{kv:256},64]+rep,max pp", "[64{tp:2},7]",
+                                     "[12{dp:0-5|-|5-8+9-12}]", "[8{dp:1}]+kv,+rep", "[] min pp"};
+  static const char letters[] = "[]{}:,|-+0123456789 dptkvrexmaxsumin\t@*";
+  open_space();
+  axis("dp", 3), axis("pp", 4);
+  u8 kv = axis("kv", 4), rep = axis("rep", 2);
+  axis_alias(t.s, sym_of(t.c, "tp"), (u8[]){kv, rep}, 2);
+  u32 accepted = 0;
+  for (u32 round = 0; round < 20000; round++) {
+    char text[64];
+    strcpy(text, good[pick(COUNT_OF(good))]);
+    u32 n = (u32)strlen(text);
+    for (u32 k = 1 + pick(2); k--;) text[pick(n)] = letters[pick(sizeof letters)];
+    const char *at = text, *error = NULL;
+    u32 nd, nd2;
+    i64 dims[DIMS_MAX], dims2[DIMS_MAX];
+    layout l, back;
+    bool ok = layout_parse(t.s, &at, &nd, dims, &l, &error);
+    CHECK(ok ? !error : error && *error);
+    CHECK(at >= text && at <= text + strlen(text));
+    if (!ok) continue;
+    accepted++;
+    at = printed(l, nd, dims);
+    CHECK_MSG(layout_parse(t.s, &at, &nd2, dims2, &back, &error) && *at == 0 && back.i == l.i && nd == nd2,
+              "%s reads back as %s", text, printed(l, nd, dims));
+  }
+  CHECK(accepted > 1000);
   close_space();
 }
