@@ -197,7 +197,7 @@ pieces pieces_of(space *s, u32 npieces, const u32 *begin, const i64 *bound, i64 
   for (u32 it = 0, id; hmap_next(&s->table_map, h, &it, &id);) {
     const pieces_info *x = &s->tables.v[id];
     if (x->extent == extent && x->npieces == npieces && memcmp(x->begin, begin, begin_bytes) == 0 &&
-        memcmp(x->bound, bound, bound_bytes) == 0)
+        (!bound_bytes || memcmp(x->bound, bound, bound_bytes) == 0))
       return (pieces){id};
   }
   assert(s->tables.n <= UINT16_MAX);

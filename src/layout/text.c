@@ -248,7 +248,7 @@ static void split_item(cursor *c, draft *x, u32 dim, i64 extent) {
     if (!c->error && stride == 0) FAIL(c, "a stride is at least 1");
     for (u32 i = n; i-- > 0 && !c->error;) { // the stride is that of the last factor
       add_split(c, x, (lay_split){.axis = axes[i], .dim = (u8)dim, .stride = stride});
-      if (!mul_i64(stride, axis_size(c->s, axes[i]), &stride)) FAIL(c, "the stride is too large");
+      if (i && !mul_i64(stride, axis_size(c->s, axes[i]), &stride)) FAIL(c, "the stride is too large");
     }
     return;
   }
