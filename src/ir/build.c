@@ -94,7 +94,8 @@ value build_call(builder *b, func callee, const value *opd, u32 n) {
   const func_info *f = func_get(p, b->f), *g = func_get(p, callee);
   if (b->failed) return 0;
   if (n != g->nparams) {
-    diag(p->c, E_ARITY, b->where, "@%s takes %u arguments, %u given", sym_str(p->c, g->name), g->nparams, n);
+    diag(p->c, E_ARITY, b->where, "@%s: %u arguments given, it takes %u", sym_str(p->c, g->name), n,
+         g->nparams);
     return fail(b);
   }
   for (u32 k = 0; k < n; k++) {

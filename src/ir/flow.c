@@ -250,7 +250,7 @@ bool ir_layout_allowed(const prog *p, const law *l, u32 k, layout declared, layo
 // ---- results that the text leaves out ---------------------------------------------------------------
 static bool count_is(prog *p, const application *x, u32 have, u32 want) {
   if (have == want) return true;
-  diag(p->c, E_ARITY, x->where, "%s has %u results, not %u", op_row_of(x->op)->name, have, want);
+  diag(p->c, E_ARITY, x->where, "%s: %u results named, it has %u", op_row_of(x->op)->name, want, have);
   return false;
 }
 

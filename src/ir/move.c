@@ -288,7 +288,7 @@ bool move_result(prog *p, const application *x, const type *opd, type *res, u32 
   if (!open_move(&m, p, x)) return false;
   u32 want = x->op == OP_join ? 1 : x->nopd;
   if (nres != want || want > x->nopd) {
-    diag(p->c, E_ARITY, x->where, "%s has %u results, not %u", m.name, want, nres);
+    diag(p->c, E_ARITY, x->where, "%s: %u results named, it has %u", m.name, nres, want);
     return false;
   }
   for (u32 k = 0; k < nres; k++)

@@ -175,28 +175,28 @@ static u32 label_id(parser *ps, u32 number) {
 }
 
 // Is there enough text left for so many elements? What is not there must not be allocated.
-static bool enough_text(parser *ps, i64 n) {
-  if (n <= ps->l.end - ps->l.start) return true;
-  diag(ps->c, E_SYNTAX, lex_loc(&ps->l), "%lld elements are wanted, the text ends before", (long long)n);
+static bool enough_text(parser *ps, const shape *s) {
+  if (shape_elems(s) <= ps->l.end - ps->l.start) return true;
+  diag(ps->c, E_SHAPE, lex_loc(&ps->l), "%lld elements are wanted, the text ends before",
+       (long long)shape_elems(s));
   return false;
 }
 
 static bool elements(parser *ps, const shape *s, u8 *bytes) {
-  i64 n = shape_elems(s), each = dtype_bytes(s->t);
-  for (i64 k = 0; k < n; k++) {
+  i64 n = shape_elems(s), each = dtype_bytes(s->t), k = 0;
+  for (; k < n && !parse_is(ps, ']'); k++) {
     if (k && !parse_expect(ps, ',')) return false;
     if ((ps->l.kind != TOK_NUMBER && ps->l.kind != TOK_NAME) ||
-        !lit_get_elem(s->t, ps->l.name, ps->l.len, bytes + k * each)) {
-      if (!parse_is(ps, ']'))
-        return parse_error(ps, arena_printf(ps->tmp, "an element of type %s", dtype_name(s->t)));
-      diag(ps->c, E_SHAPE, lex_loc(&ps->l), "%lld elements, %lld wanted", (long long)k, (long long)n);
-      return false;
-    }
+        !lit_get_elem(s->t, ps->l.name, ps->l.len, bytes + k * each))
+      return parse_error(ps, arena_printf(ps->tmp, "an element of type %s", dtype_name(s->t)));
     lex_next(&ps->l);
   }
-  if (parse_take(ps, ']')) return true;
-  if (!parse_is(ps, ',')) return parse_error(ps, "']'");
-  diag(ps->c, E_SHAPE, lex_loc(&ps->l), "more than %lld elements", (long long)n);
+  if (k == n && parse_take(ps, ']')) return true;
+  if (k == n && !parse_is(ps, ',')) return parse_error(ps, "']'");
+  if (k == n)
+    diag(ps->c, E_SHAPE, lex_loc(&ps->l), "more than %lld elements", (long long)n);
+  else
+    diag(ps->c, E_SHAPE, lex_loc(&ps->l), "%lld elements, %lld wanted", (long long)k, (long long)n);
   return false;
 }
 
@@ -218,7 +218,8 @@ bool parse_data(parser *ps, const shape *s, u32 *id) {
   if (ps->l.kind == TOK_DATA) {
     i64 number;
     if (!read_int(ps, 0, UINT32_MAX - 1, &number)) return false;
-    *id = ps->labels.v[label_id(ps, (u32)number)].id;
+    u32 k = label_id(ps, (u32)number); // may move the labels
+    *id = ps->labels.v[k].id;
     lex_next(&ps->l);
     return true;
   }
@@ -227,7 +228,7 @@ bool parse_data(parser *ps, const shape *s, u32 *id) {
     return true;
   }
   if (!parse_take(ps, '[')) return parse_error(ps, "elements: [1, 2], $1 or absent");
-  if (!enough_text(ps, shape_elems(s))) return false;
+  if (!enough_text(ps, s)) return false;
   u8 *bytes = arena_alloc(ps->p->a, (size_t)shape_bytes(s));
   if (!elements(ps, s, bytes)) return false;
   *id = data_add(ps->p, s, bytes, false);
@@ -260,7 +261,7 @@ bool parse_blob(parser *ps) {
   bool list = parse_is(ps, '[');
   if (list || parse_is_word(ps, "base64")) {
     lex_next(&ps->l);
-    if (!enough_text(ps, list ? shape_elems(&s) : shape_bytes(&s))) return false;
+    if (!enough_text(ps, &s)) return false;
     bytes = arena_alloc(ps->p->a, (size_t)shape_bytes(&s));
     if (!(list ? elements(ps, &s, bytes) : base64(ps, &s, bytes))) return false;
   } else if (!parse_word(ps, "absent")) {

@@ -166,12 +166,12 @@ static bool check_arity(verifier *w, u32 nopd) {
   const op_row *row = op_row_of((opcode)w->i->op);
   if (nopd < row->opd_min || (row->opd_max != 255 && nopd > row->opd_max)) {
     if (row->opd_min == row->opd_max)
-      return broken(w, E_ARITY, "%s takes %u operands, %u given", row->name, row->opd_min, nopd);
-    return broken(w, E_ARITY, "%s takes %u to %u operands, %u given", row->name, row->opd_min, row->opd_max,
-                  nopd);
+      return broken(w, E_ARITY, "%s: %u operands given, it takes %u", row->name, nopd, row->opd_min);
+    return broken(w, E_ARITY, "%s: %u operands given, it takes %u to %u", row->name, nopd, row->opd_min,
+                  row->opd_max);
   }
   if (row->flags & OPF_MANY_RES ? w->i->nres < row->res : w->i->nres != row->res)
-    return broken(w, E_ARITY, "%s has %u results, %u declared", row->name, row->res, w->i->nres);
+    return broken(w, E_ARITY, "%s: %u results declared, it has %u", row->name, w->i->nres, row->res);
   return true;
 }
 
@@ -228,7 +228,7 @@ static bool check_law(verifier *w, u32 nopd) {
   attrs at = attrs_get(w->p, w->i->at);
   if (!op_law(w->p->c, w->tmp, op, at, nopd, in, &nres, out, w->i->where)) return false;
   if (nres != w->i->nres)
-    return broken(w, E_ARITY, "%s has %u results, %u declared", op_name(w), nres, w->i->nres);
+    return broken(w, E_ARITY, "%s: %u results declared, it has %u", op_name(w), w->i->nres, nres);
   for (u32 k = 0; k < nres; k++) {
     const type_info *t = type_get(w->p, res_type(w, k));
     if (!t->tuple && shape_same(&t->s, &out[k])) continue;
@@ -262,9 +262,9 @@ static bool check_call(verifier *w, u32 nopd) {
   const func_info *g = func_get(p, w->i->callee);
   const char *name = func_name(w, w->i->callee);
   if (nopd != g->nparams)
-    return broken(w, E_ARITY, "@%s takes %u arguments, %u given", name, g->nparams, nopd);
+    return broken(w, E_ARITY, "@%s: %u arguments given, it takes %u", name, nopd, g->nparams);
   if (w->i->nres != g->rets.n)
-    return broken(w, E_ARITY, "@%s has %u results, %u declared", name, g->rets.n, w->i->nres);
+    return broken(w, E_ARITY, "@%s: %u results declared, it has %u", name, w->i->nres, g->rets.n);
   for (u32 k = 0; k < nopd; k++) {
     type have = val(w->fi, opd_of(w->fi, w->i, k))->ty, want = type_bind(p, val(g, k + 1)->ty, w->i->g);
     if (have.i != want.i)
