@@ -55,7 +55,7 @@ value scalar(rule *r, dtype t, double v);
 value to_dims(rule *r, value x, u32 nd, const i64 *dim); // reshape, or x itself
 value to_dtype(rule *r, value x, dtype t);               // cast, or x itself
 value sum_to(rule *r, value g, value like); // undoes broadcasting: g summed to the extents of `like`
-value contract(rule *r, const char *law, value x, value y); // einsum
+value contract(rule *r, const char *letters, value x, value y); // einsum
 
 // ---- one function being differentiated (grad.c makes the body, grad_settle.c the functions)
 // ---------------- Forward values have the same ids in the backward body, except that a differentiated call

@@ -11,8 +11,8 @@
 #define DX (r->dx[0])
 
 // ---- products --------------------------------------------------------------------------------------------
-value contract(rule *r, const char *law, value x, value y) {
-  attr at = attr_s(A_law, sym_of(r->b->p->c, law));
+value contract(rule *r, const char *letters, value x, value y) {
+  attr at = attr_s(A_law, sym_of(r->b->p->c, letters));
   return build(r->b, OP_einsum, (value[]){x, y}, 2, &at, 1);
 }
 
@@ -26,7 +26,7 @@ static bool term_has(const term *t, char c) { return memchr(t->letter, c, t->n) 
 // summed over in the factor alone; they come back by broadcasting. x: extents of the factor.
 static value factor(rule *r, value a, const term *ta, value b, const term *tb, const term *t,
                     const shape *x) {
-  char law[3 * DIMS_MAX + 5];
+  char letters[3 * DIMS_MAX + 5];
   term have = {0};
   shape part = *x;
   for (u32 d = 0; d < t->n; d++)
@@ -34,9 +34,9 @@ static value factor(rule *r, value a, const term *ta, value b, const term *tb, c
       have.letter[have.n++] = t->letter[d];
     else
       part.dim[d] = 1;
-  snprintf(law, sizeof law, "%.*s,%.*s->%.*s", (int)ta->n, ta->letter, (int)tb->n, tb->letter, (int)have.n,
-           have.letter);
-  value g = contract(r, law, a, b);
+  snprintf(letters, sizeof letters, "%.*s,%.*s->%.*s", (int)ta->n, ta->letter, (int)tb->n, tb->letter,
+           (int)have.n, have.letter);
+  value g = contract(r, letters, a, b);
   if (have.n == t->n) return g;
   return op_with(r, OP_expand, to_dims(r, g, part.nd, part.dim), attr_v(A_shape, x->dim, x->nd));
 }
@@ -49,13 +49,13 @@ static void product(rule *r, value x, const term *tx, value w, const term *tw, c
 }
 
 void grad_einsum(rule *r) {
-  const char *law = sym_str(r->b->p->c, attr_get(attrs_in(r), A_law)->u.s);
+  const char *s = sym_str(r->b->p->c, attr_get(attrs_in(r), A_law)->u.s);
   term t[3] = {{0}};
-  for (u32 k = 0; *law; law++)
-    if (*law == ',' || *law == '>')
+  for (u32 k = 0; *s; s++)
+    if (*s == ',' || *s == '>')
       k++;
-    else if (*law != ' ' && *law != '-')
-      t[k].letter[t[k].n++] = *law;
+    else if (*s != ' ' && *s != '-')
+      t[k].letter[t[k].n++] = *s;
   product(r, r->x[0], &t[0], r->x[1], &t[1], &t[2]);
 }
 

@@ -148,8 +148,8 @@ static instr *put_instr(writer *w, const instr *in, u32 nopd, u32 nres) {
   *out = *in;
   out->opd = w->to->opds.n, out->nopd = nopd;
   out->res = w->to->values.n, out->nres = nres;
-  if (nopd) vec_push_n(a, &w->to->opds, nopd);
-  if (nres) vec_push_n(a, &w->to->values, nres);
+  if (nopd) (void)vec_push_n(a, &w->to->opds, nopd);
+  if (nres) (void)vec_push_n(a, &w->to->values, nres);
   return out;
 }
 

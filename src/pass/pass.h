@@ -9,6 +9,8 @@
 // that makes blocks longer. Linear in the program. Returns the number of functions made.
 u32 pass_outline(prog *p);
 
+void pass_inline(prog *p); // the inverse: every call in main, nested ones too, becomes the callee's body (inline.c)
+
 // ---- clean-up (clean.c) ----------------------------------------------------------------------------------
 u32 pass_dce(prog *p);    // removes instructions without effect on returned values, then unreachable functions
 u32 pass_fold(prog *p);   // identities, casts to the same type, reshape of reshape, transpose of transpose, common subexpressions

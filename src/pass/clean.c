@@ -1,0 +1,261 @@
+// clean.c - what a program does not need: instructions nobody uses, moves that move nothing, results computed
+// twice, and table entries that nothing names. Not an optimiser: costs play no part.
+//
+// Idea: all instructions are pure, so one is needed if a returned value depends on it, and two of the same
+// operator, attributes and operands are one. Every walk is one pass over a function.
+#include "pass/internal.h"
+
+// ---- dead code -------------------------------------------------------------------------------------------
+// Drops the instructions that are not alive and numbers values anew.
+static u32 sweep(func_info *f, const bool *alive, arena *tmp) {
+  const value_info *values = arena_dup(tmp, f->values.v, f->values.n * sizeof *values);
+  const u32 *opds = f->opds.n ? arena_dup(tmp, f->opds.v, f->opds.n * sizeof *opds) : NULL;
+  value *id = NEWN(tmp, value, f->values.n), nv = f->nparams + 1;
+  u32 nb = 0, no = 0, was = f->body.n;
+  for (u32 k = 0; k <= f->nparams; k++) id[k] = k;
+  for (u32 k = 0; k < was; k++) {
+    instr in = f->body.v[k];
+    if (!alive[k]) continue;
+    for (u32 o = 0; o < in.nopd; o++)
+      f->opds.v[no + o] = id[opds[in.opd + o] & OPD_VALUE] | (opds[in.opd + o] & ~(u32)OPD_VALUE);
+    for (u32 r = 0; r < in.nres; r++) {
+      id[in.res + r] = nv + r;
+      f->values.v[nv + r] = values[in.res + r];
+      f->values.v[nv + r].def = nb + 1;
+    }
+    in.opd = no, in.res = nv;
+    no += in.nopd, nv += in.nres;
+    f->body.v[nb++] = in;
+  }
+  for (u32 k = 0; k < f->rets.n; k++) f->rets.v[k] = id[f->rets.v[k]];
+  f->values.n = nv, f->body.n = nb, f->opds.n = no;
+  return was - nb;
+}
+
+static u32 dce(func_info *f, arena *tmp) {
+  bool *used = ZNEWN(tmp, bool, f->values.n), *alive = ZNEWN(tmp, bool, f->body.n);
+  u32 dead = 0;
+  for (u32 k = 0; k < f->rets.n; k++) used[f->rets.v[k]] = true;
+  for (u32 k = f->body.n; k-- > 0;) {
+    const instr *in = &f->body.v[k];
+    for (u32 r = 0; r < in->nres; r++) alive[k] |= used[in->res + r];
+    for (u32 o = 0; o < in->nopd && alive[k]; o++) used[opd_of(f, in, o)] = true;
+    dead += !alive[k];
+  }
+  return dead ? sweep(f, alive, tmp) : 0;
+}
+
+static void reach(const prog *p, func f, bool *seen) {
+  if (seen[f.i]) return;
+  seen[f.i] = true;
+  const func_info *fi = func_get(p, f);
+  for (u32 k = 0; k < fi->body.n; k++)
+    if (fi->body.v[k].op == OP_call) reach(p, fi->body.v[k].callee, seen);
+}
+
+static void drop_unreachable(prog *p, arena *tmp) {
+  bool *seen = ZNEWN(tmp, bool, p->funcs.n);
+  u32 *id = ZNEWN(tmp, u32, p->funcs.n), n = 1;
+  reach(p, p->main, seen);
+  for (u32 k = 1; k < p->funcs.n; k++)
+    if (seen[k]) id[k] = n, p->funcs.v[n++] = p->funcs.v[k];
+  if (n == p->funcs.n) return;
+  p->funcs.n = n;
+  p->main.i = id[p->main.i];
+  for (u32 k = 1; k < n; k++)
+    for (u32 i = 0; i < p->funcs.v[k]->body.n; i++)
+      p->funcs.v[k]->body.v[i].callee.i = id[p->funcs.v[k]->body.v[i].callee.i];
+}
+
+u32 pass_dce(prog *p) {
+  arena *tmp = arena_new();
+  u32 n = 0;
+  for (u32 k = 1; k < p->funcs.n; k++) n += dce(p->funcs.v[k], tmp);
+  drop_unreachable(p, tmp);
+  arena_free(tmp);
+  IR_VERIFY_PASS(p);
+  return n;
+}
+
+// ---- moves that move nothing, results computed twice -----------------------------------------------------
+typedef struct {
+  prog *p;
+  func_info *f;
+  value *same;   // value -> what it equals; itself, if nothing simpler
+  bool *donated; // is it taken over by somebody
+  hmap seen;     // of instructions
+  arena *tmp;
+} folder;
+
+// Composes with the same operator that made the operand: the last reshape decides, permutations multiply.
+static void fold_chain(folder *w, instr *in) {
+  prog *p = w->p;
+  value x = opd_of(w->f, in, 0);
+  const instr *by = val(w->f, x)->def ? &w->f->body.v[val(w->f, x)->def - 1] : NULL;
+  if (!by || by->op != in->op) return;
+  if (in->op == OP_transpose) {
+    const i64 *a = NULL, *b = NULL;
+    i64 both[DIMS_MAX];
+    u32 n = attr_ints(attrs_get(p, by->at), A_perm, &a);
+    attr_ints(attrs_get(p, in->at), A_perm, &b);
+    for (u32 d = 0; d < n; d++) both[d] = a[b[d]];
+    attr perm = attr_v(A_perm, both, n);
+    in->at = attrs_of(p, &perm, 1);
+  } else if (in->op != OP_reshape) {
+    return;
+  }
+  w->f->opds.v[in->opd] = w->same[opd_of(w->f, by, 0)];
+}
+
+static bool moves_nothing(const folder *w, const instr *in) {
+  attrs a = attrs_get(w->p, in->at);
+  const i64 *perm = NULL;
+  if (in->nres != 1 || instr_nopd(w->f, in) != 1) return false;
+  if (val(w->f, opd_of(w->f, in, 0))->ty.i != val(w->f, in->res)->ty.i) return false;
+  switch (in->op) {
+  case OP_identity:
+  case OP_cast:
+  case OP_reshape:
+  case OP_expand:
+  case OP_concat: return true;
+  case OP_scale: return attr_float(a, A_alpha, 1) == 1;
+  case OP_offset: return attr_float(a, A_alpha, 0) == 0;
+  case OP_transpose:
+    for (u32 d = attr_ints(a, A_perm, &perm); d-- > 0;)
+      if (perm[d] != d) return false;
+    return true;
+  default: return false;
+  }
+}
+
+static bool instr_equal(const folder *w, const instr *a, const instr *b) {
+  if (a->op != b->op || a->at.i != b->at.i || a->nopd != b->nopd || a->nres != b->nres) return false;
+  if (a->g.i != b->g.i || a->strm != b->strm || a->coord != b->coord || a->callee.i != b->callee.i)
+    return false;
+  if (a->nopd && memcmp(&w->f->opds.v[a->opd], &w->f->opds.v[b->opd], a->nopd * sizeof(u32))) return false;
+  for (u32 r = 0; r < a->nres; r++)
+    if (val(w->f, a->res + r)->ty.i != val(w->f, b->res + r)->ty.i) return false;
+  return a->flags == b->flags;
+}
+
+// An earlier instruction that computes the same; NULL (and remembered) if there is none. What is taken over,
+// or does not run where and when its twin does, is never shared.
+static const instr *twin(folder *w, u32 index) {
+  const instr *in = &w->f->body.v[index];
+  if (op_row_of(in->op)->flags & OPF_COMM || in->op == OP_opaque || instr_nopd(w->f, in) != in->nopd)
+    return NULL;
+  for (u32 o = 0; o < in->nopd; o++)
+    if (opd_donated(w->f, in, o)) return NULL;
+  u64 h = hash_u64((u64)in->op << 32 | in->at.i, in->callee.i);
+  if (in->nopd) h = hash_bytes(&w->f->opds.v[in->opd], in->nopd * sizeof(u32), h);
+  for (u32 it = 0, k; hmap_next(&w->seen, h, &it, &k);)
+    if (instr_equal(w, &w->f->body.v[k], in)) return &w->f->body.v[k];
+  hmap_add(w->tmp, &w->seen, h, index);
+  return NULL;
+}
+
+static void fold(folder *w) {
+  func_info *f = w->f;
+  for (value v = 0; v < f->values.n; v++) w->same[v] = v;
+  for (u32 k = 0; k < f->opds.n; k++)
+    w->donated[f->opds.v[k] & OPD_VALUE] |= (f->opds.v[k] & OPD_DONATED) != 0;
+  for (u32 k = 0; k < f->body.n; k++) {
+    instr *in = &f->body.v[k];
+    for (u32 o = 0; o < in->nopd; o++) {
+      u32 *e = &f->opds.v[in->opd + o];
+      *e = w->same[*e & OPD_VALUE] | (*e & ~(u32)OPD_VALUE);
+    }
+    bool taken = in->nopd && opd_donated(f, in, 0);
+    for (u32 r = 0; r < in->nres; r++) taken |= w->donated[in->res + r];
+    if (taken) continue;
+    if (in->nopd) fold_chain(w, in);
+    const instr *t = moves_nothing(w, in) ? NULL : twin(w, k);
+    if (moves_nothing(w, in)) w->same[in->res] = opd_of(f, in, 0);
+    for (u32 r = 0; t && r < in->nres; r++) w->same[in->res + r] = t->res + r;
+  }
+  for (u32 k = 0; k < f->rets.n; k++) f->rets.v[k] = w->same[f->rets.v[k]];
+}
+
+u32 pass_fold(prog *p) {
+  arena *tmp = arena_new();
+  u32 n = 0;
+  for (u32 k = 1; k < p->funcs.n; k++) {
+    func_info *f = p->funcs.v[k];
+    folder w = {.p = p, .f = f, .tmp = tmp};
+    w.same = NEWN(tmp, value, f->values.n), w.donated = ZNEWN(tmp, bool, f->values.n);
+    fold(&w);
+    n += dce(f, tmp);
+  }
+  drop_unreachable(p, tmp);
+  arena_free(tmp);
+  IR_VERIFY_PASS(p);
+  return n;
+}
+
+// ---- tables ----------------------------------------------------------------------------------------------
+typedef struct {
+  prog *p;
+  VEC(type_info) types;
+  VEC(attrs) attrsets;
+  VEC(data_info) data;
+  u32 *type_id, *attr_id, *data_id; // old -> new; 0 = not yet
+} tables;
+
+static type keep_type(tables *t, type old) {
+  if (!old.i || t->type_id[old.i]) return (type){t->type_id[old.i]};
+  const type_info *i = &t->types.v[old.i];
+  type made;
+  if (i->tuple) {
+    type *elem = NEWN(t->p->a, type, i->n);
+    for (u32 k = 0; k < i->n; k++) elem[k] = keep_type(t, i->elem[k]);
+    made = type_tuple(t->p, elem, i->n);
+  } else {
+    made = type_tensor(t->p, &i->s, i->lay, i->g);
+  }
+  t->type_id[old.i] = made.i;
+  return made;
+}
+
+static u32 keep_data(tables *t, u32 old) {
+  if (!old || t->data_id[old]) return t->data_id[old];
+  *vec_push(t->p->a, &t->p->data) = t->data.v[old];
+  return t->data_id[old] = t->p->data.n - 1;
+}
+
+static attrset keep_attrs(tables *t, attrset old) {
+  if (!old.i || t->attr_id[old.i]) return (attrset){t->attr_id[old.i]};
+  attrs a = t->attrsets.v[old.i];
+  attr v[A_COUNT];
+  for (u32 k = 0; k < a.n; k++) {
+    v[k] = a.v[k];
+    if (v[k].kind == AK_DATA) v[k].u.data = keep_data(t, v[k].u.data);
+  }
+  attrset made = attrs_of(t->p, v, a.n);
+  t->attr_id[old.i] = made.i;
+  return made;
+}
+
+#define TAKE(to, from) ((to).v = (from).v, (to).n = (from).n, (from).v = NULL, (from).n = (from).cap = 0)
+void pass_compact(prog *p) {
+  arena *tmp = arena_new();
+  tables t = {.p = p};
+  drop_unreachable(p, tmp);
+  TAKE(t.types, p->types);
+  TAKE(t.attrsets, p->attrsets);
+  TAKE(t.data, p->data);
+  p->type_map = p->attr_map = (hmap){0};
+  *vec_push(p->a, &p->types) = (type_info){0};
+  *vec_push(p->a, &p->attrsets) = (attrs){0};
+  *vec_push(p->a, &p->data) = (data_info){0};
+  t.type_id = ZNEWN(tmp, u32, t.types.n);
+  t.attr_id = ZNEWN(tmp, u32, t.attrsets.n);
+  t.data_id = ZNEWN(tmp, u32, t.data.n);
+  for (u32 k = 1; k < p->funcs.n; k++) {
+    func_info *f = p->funcs.v[k];
+    for (value v = 1; v < f->values.n; v++) f->values.v[v].ty = keep_type(&t, f->values.v[v].ty);
+    for (u32 i = 0; i < f->body.n; i++) f->body.v[i].at = keep_attrs(&t, f->body.v[i].at);
+    for (u32 i = 0; i < f->nparams; i++) f->params.v[i].data = keep_data(&t, f->params.v[i].data);
+  }
+  arena_free(tmp);
+  IR_VERIFY_PASS(p);
+}

@@ -1,0 +1,81 @@
+// inline.c - bodies of functions put where they are called. The inverse of outline.c; no choice of what is
+// worth it.
+#include "pass/internal.h"
+
+value pass_param_like(prog *p, func to, const func_info *f, u32 k) {
+  value v = func_param(p, to, val(f, k + 1)->ty, val(f, k + 1)->name, f->params.v[k].r);
+  func_get(p, to)->params.v[v - 1].data = f->params.v[k].data;
+  return v;
+}
+
+void pass_replace(prog *p, func old, func made) {
+  assert(made.i == p->funcs.n - 1);
+  func_info *f = func_get(p, made);
+  f->name = func_get(p, old)->name;
+  p->funcs.v[old.i] = f;
+  p->funcs.n--;
+}
+
+static void splice(builder *b, func f, value *id, bool deep, bool names);
+
+// Groups and coordinates of the call hold where the callee leaves them open.
+static void splice_call(builder *b, const func_info *f, const instr *in, value *id) {
+  const func_info *g = func_get(b->p, in->callee);
+  value *inner = NEWN(b->p->a, value, g->values.n);
+  for (u32 k = 0; k < g->nparams; k++) inner[k + 1] = id[opd_of(f, in, k)];
+  builder c = *b;
+  if (in->g.i) c.g = in->g;
+  c.coord = point_merge(b->p, b->coord, in->coord);
+  c.flags |= in->flags;
+  splice(&c, in->callee, inner, true, false);
+  for (u32 r = 0; r < in->nres; r++) id[in->res + r] = inner[g->rets.v[r]];
+}
+
+static void splice(builder *b, func f, value *id, bool deep, bool names) {
+  prog *p = b->p;
+  const func_info *from = func_get(p, f);
+  func_info *to = func_get(p, b->f);
+  for (u32 k = 0; k < from->body.n; k++) {
+    const instr *in = &from->body.v[k];
+    if (deep && in->op == OP_call) {
+      splice_call(b, from, in, id);
+      continue;
+    }
+    instr *out = vec_push(p->a, &to->body);
+    *out = *in;
+    out->opd = to->opds.n, out->res = to->values.n;
+    out->flags |= b->flags;
+    out->coord = point_merge(p, b->coord, in->coord);
+    if (!out->g.i) out->g = b->g;
+    for (u32 o = 0; o < in->nopd; o++) {
+      u32 e = from->opds.v[in->opd + o];
+      *vec_push(p->a, &to->opds) = id[e & OPD_VALUE] | (e & ~(u32)OPD_VALUE);
+    }
+    for (u32 r = 0; r < in->nres; r++) {
+      const value_info *v = val(from, in->res + r);
+      id[in->res + r] = to->values.n;
+      *vec_push(p->a, &to->values) =
+          (value_info){type_bind(p, v->ty, b->g), to->body.n, names ? v->name : (sym){0}};
+    }
+  }
+}
+
+void pass_splice(builder *b, func f, const value *args, value *rets, bool names) {
+  const func_info *fi = func_get(b->p, f);
+  value *id = NEWN(b->p->a, value, fi->values.n);
+  for (u32 k = 0; k < fi->nparams; k++) id[k + 1] = args[k];
+  splice(b, f, id, false, names);
+  for (u32 k = 0; k < fi->rets.n; k++) rets[k] = id[fi->rets.v[k]];
+}
+
+void pass_inline(prog *p) {
+  const func_info *old = func_get(p, p->main);
+  func made = func_new(p, old->name, old->where);
+  builder b = builder_at(p, made);
+  value *id = NEWN(p->a, value, old->values.n);
+  for (u32 k = 0; k < old->nparams; k++) id[k + 1] = pass_param_like(p, made, old, k);
+  splice(&b, p->main, id, true, true);
+  for (u32 k = 0; k < old->rets.n; k++) *vec_push(p->a, &func_get(p, made)->rets) = id[old->rets.v[k]];
+  pass_replace(p, p->main, made);
+  IR_VERIFY_PASS(p);
+}

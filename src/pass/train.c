@@ -1,0 +1,196 @@
+// train.c - loss and optimiser: from a model to the program of one training step on a single device.
+//
+// Idea: loss and optimiser are instructions like all others. The step is main's forward and backward bodies,
+// one after the other, then the updates, so that loss, gradients and updates are values of one function.
+#include "pass/internal.h"
+
+static bool is_float(const type_info *t) { return !t->tuple && dtype_kind_of(t->s.t) == DK_FLOAT; }
+
+// ---- loss ------------------------------------------------------------------------------------------------
+// Are these scores of classes (the last dimension) or a quantity of the model's own? Something as large as an
+// input is a reconstruction; vectors have no classes.
+static bool is_logits(const prog *p, const func_info *f, const shape *y) {
+  if (y->nd < 2) return false;
+  for (u32 k = 0; k < f->nparams; k++)
+    if (f->params.v[k].r == ROLE_INPUT && shape_same(&val_type(p, f, k + 1)->s, y)) return false;
+  return true;
+}
+
+// What a model's final softmax was applied to: cross entropy takes scores, not probabilities.
+static value before_softmax(const prog *p, const func_info *f, value y) {
+  u32 def = val(f, y)->def;
+  const instr *in = def ? &f->body.v[def - 1] : NULL;
+  if (!in || in->op != OP_softmax) return y;
+  u32 nd = val_type(p, f, y)->s.nd;
+  i64 axis = attr_int(attrs_get(p, in->at), A_axis, -1);
+  return axis == -1 || axis == (i64)nd - 1 ? opd_of(f, in, 0) : y;
+}
+
+static value cross_entropy(builder *b, value y, value label) {
+  prog *p = b->p;
+  if (dtype_bytes(val_type(p, func_get(p, b->f), y)->s.t) < 4) { // half precision does not hold the sum
+    attr t = attr_t(A_dtype, DT_F32);
+    y = build(b, OP_cast, &y, 1, &t, 1);
+  }
+  attr mean = attr_s(A_reduce, sym_of(p->c, "mean"));
+  return build(b, OP_cross_entropy, (value[]){y, label}, 2, &mean, 1);
+}
+
+static value mean_squares(builder *b, value y, value target) {
+  value d = build2(b, OP_sub, y, target), sq = build2(b, OP_mul, d, d);
+  attr flat = attr_i(A_keepdims, 0);
+  return build(b, OP_reduce_mean, &sq, 1, &flat, 1);
+}
+
+bool pass_loss(prog *p) {
+  const func_info *old = func_get(p, p->main);
+  const type_info *t = old->rets.n ? val_type(p, old, old->rets.v[0]) : NULL;
+  if (!t || !is_float(t)) {
+    diag(p->c, E_NOGRAD, old->where, "the first result of @%s is %s: there is nothing to train",
+         sym_str(p->c, old->name), t ? ir_type_str(p, val(old, old->rets.v[0])->ty) : "missing");
+    diag_hint(p->c, "return a scalar loss, or floating-point scores or values, first");
+    return false;
+  }
+  if (t->s.nd == 0) return true;
+  value y = old->rets.v[0];
+  shape label = t->s;
+  bool logits = is_logits(p, old, &t->s);
+  if (logits) label.t = DT_I64, label.nd--, y = before_softmax(p, old, y);
+
+  func made = func_new(p, old->name, old->where);
+  u32 at = old->nparams; // behind the inputs
+  for (u32 k = 0; k < old->nparams; k++)
+    if (old->params.v[k].r == ROLE_INPUT) at = k + 1;
+  value *args = NEWN(p->a, value, old->nparams), given = 0, *rets = NEWN(p->a, value, old->rets.n + 1);
+  for (u32 k = 0; k <= old->nparams; k++) {
+    if (k == at)
+      given = func_param(p, made, type_tensor(p, &label, (layout){0}, (group){0}),
+                         sym_of(p->c, logits ? "labels" : "target"), ROLE_LABEL);
+    if (k < old->nparams) args[k] = pass_param_like(p, made, old, k);
+  }
+  builder b = builder_at(p, made);
+  *vec_push(p->a, &func_get(p, p->main)->rets) = y; // what the loss is taken of
+  pass_splice(&b, p->main, args, rets, true);
+  u32 n = old->rets.n - 1;
+  b.where = old->where;
+  rets[0] = logits ? cross_entropy(&b, rets[n], given) : mean_squares(&b, rets[n], given);
+  assert(!b.failed);
+  func_return(p, made, rets, n);
+  pass_replace(p, p->main, made);
+  pass_dce(p);
+  IR_VERIFY_PASS(p);
+  return true;
+}
+
+// ---- optimisers ------------------------------------------------------------------------------------------
+static const struct {
+  const char *name;
+  opcode op;
+  u32 states;
+  const char *state[2];
+  optim_opts dflt;
+} optims[] = {
+    {"sgd", OP_sgd, 0, {0}, {.kind = OPTIM_SGD, .lr = 0.01}},
+    {"momentum", OP_momentum, 1, {"m"}, {.kind = OPTIM_MOMENTUM, .lr = 0.01, .momentum = 0.9}},
+    {"adam", OP_adam, 2, {"m", "v"}, {OPTIM_ADAM, 0.001, 0, 0.9, 0.999, 1e-8, 0}},
+    {"adamw", OP_adamw, 2, {"m", "v"}, {OPTIM_ADAMW, 0.001, 0, 0.9, 0.999, 1e-8, 0.01}},
+};
+
+optim_opts optim_default(optimiser k) { return optims[k].dflt; }
+u32 optim_states(optimiser k) { return optims[k].states; }
+
+bool optim_find(const char *name, optimiser *out) {
+  for (u32 k = 0; k < COUNT_OF(optims); k++)
+    if (!strcmp(optims[k].name, name)) return *out = (optimiser)k, true;
+  return false;
+}
+
+void optim_emit(builder *b, const optim_opts *o, value w, value g, const value *state, value *results) {
+  prog *p = b->p;
+  attr at[6] = {attr_f(A_lr, o->lr), attr_f(A_weight_decay, o->weight_decay)};
+  u32 n = 2, states = optims[o->kind].states;
+  if (states == 1) at[n++] = attr_f(A_momentum, o->momentum);
+  if (states == 2)
+    at[n++] = attr_f(A_beta1, o->beta1), at[n++] = attr_f(A_beta2, o->beta2), at[n++] = attr_f(A_eps, o->eps);
+  const func_info *f = func_get(p, b->f);
+  u32 opd[4] = {w | OPD_DONATED, g};
+  type res[3] = {val(f, w)->ty};
+  for (u32 k = 0; k < states; k++) opd[2 + k] = state[k] | OPD_DONATED, res[1 + k] = val(f, state[k])->ty;
+  u8 flags = b->flags;
+  b->flags |= INSTR_UPDATE;
+  value r =
+      emit_res(p, b->f, emit(b, optims[o->kind].op, attrs_of(p, at, n), opd, 2 + states, res, 1 + states));
+  b->flags = flags;
+  for (u32 k = 0; k <= states; k++) results[k] = r + k;
+}
+
+// ---- one step
+// ----------------------------------------------------------------------------------------------
+typedef struct {
+  u32 n, *param; // parameter numbers of main
+} weights;
+
+// Statistics of half-precision weights are kept in single precision.
+static type state_type(prog *p, type w) {
+  shape s = type_get(p, w)->s;
+  if (dtype_bytes(s.t) < 4) s.t = DT_F32;
+  return type_tensor(p, &s, type_get(p, w)->lay, type_get(p, w)->g);
+}
+
+static bool main_gradients(prog *p, weights *w, grad_pair *pair) {
+  const func_info *f = func_get(p, p->main);
+  u8 *mark = ZNEWN(p->a, u8, f->nparams);
+  bool *has_dy = ZNEWN(p->a, bool, f->rets.n);
+  w->param = NEWN(p->a, u32, f->nparams);
+  for (u32 k = 0; k < f->nparams; k++)
+    if (f->params.v[k].r == ROLE_WEIGHT && is_float(val_type(p, f, k + 1)))
+      mark[k] = GRAD_PLAIN, w->param[w->n++] = k;
+  has_dy[0] = true;
+  return pass_grad(p, p->main, &(grad_opts){.mark = mark, .has_dy = has_dy}, pair);
+}
+
+bool pass_train(prog *p, const optim_opts *o, bool return_gradients) {
+  weights w = {0};
+  grad_pair pair;
+  if (!pass_loss(p) || !main_gradients(p, &w, &pair)) return false;
+  const func_info *old = func_get(p, p->main), *fwd = func_get(p, pair.fwd), *bwd = func_get(p, pair.bwd);
+  u32 np = old->nparams, states = optims[o->kind].states, n = 0;
+  func made = func_new(p, old->name, old->where);
+  value *param = NEWN(p->a, value, np), *state = NEWN(p->a, value, w.n * 2 + 1);
+  for (u32 k = 0; k < np; k++) param[k] = pass_param_like(p, made, old, k);
+  for (u32 k = 0; k < w.n * states; k++) {
+    const value_info *v = val(old, w.param[k / states] + 1);
+    sym name = sym_fmt(p->c, "%s.%s", sym_str(p->c, v->name), optims[o->kind].state[k % states]);
+    state[k] = func_param(p, made, state_type(p, v->ty), v->name.i ? name : (sym){0}, ROLE_STATE);
+  }
+
+  builder b = builder_at(p, made);
+  b.where = old->where;
+  value *y = NEWN(p->a, value, fwd->rets.n), *args = NEWN(p->a, value, bwd->nparams);
+  pass_splice(&b, pair.fwd, param, y, true);
+  for (u32 k = 0; k < pair.nneed; k++) args[n++] = param[pair.need[k]];
+  for (u32 k = 0; k < pair.nsaved; k++) args[n++] = y[old->rets.n + k];
+  const shape *s = &val_type(p, old, old->rets.v[0])->s;
+  attr one[] = {attr_t(A_dtype, s->t), attr_v(A_shape, NULL, 0), attr_f(A_value, 1)};
+  b.flags = INSTR_BACKWARD;
+  args[n++] = build(&b, OP_full, NULL, 0, one, COUNT_OF(one));
+  value *grad = NEWN(p->a, value, bwd->rets.n + 1);
+  pass_splice(&b, pair.bwd, args, grad, false);
+
+  value *rets = NEWN(p->a, value, 1 + 2 * w.n + w.n * states), *at = rets;
+  *at++ = y[0];
+  for (u32 k = 0; k < w.n && return_gradients; k++) *at++ = grad[k];
+  b.flags = 0;
+  for (u32 k = 0; k < w.n; k++) {
+    value res[3];
+    optim_emit(&b, o, param[w.param[k]], grad[k], state + k * states, res);
+    at[k] = res[0];
+    for (u32 i = 0; i < states; i++) at[w.n + k * states + i] = res[1 + i];
+  }
+  assert(!b.failed);
+  func_return(p, made, rets, (u32)(at - rets) + w.n * (1 + states));
+  pass_replace(p, p->main, made);
+  pass_compact(p);
+  IR_VERIFY_PASS(p);
+  return true;
+}
