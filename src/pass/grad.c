@@ -218,6 +218,14 @@ static u32 emit_call(builder *b, func callee, const u32 *opd, u32 n) {
   return f->rets.n ? emit_res(p, b->f, at) : 0;
 }
 
+// A result that is saved, too, is named as the result, so that the callee's second copy of it is dead.
+static value saved_of(const job *j, const grad_pair *q, const rule *r, u32 k) {
+  const value *rets = func_get(j->p, q->fwd)->rets.v;
+  for (u32 i = 0; i < r->nres; i++)
+    if (rets[i] == rets[r->nres + k]) return r->y + i;
+  return r->y + r->nres + k;
+}
+
 // Accumulators go down into the callee and come back. With split there are two calls.
 void grad_call(rule *r) {
   sums *s = r->s;
@@ -226,10 +234,10 @@ void grad_call(rule *r) {
   const grad_pair *q = &c->pair;
   u32 n = 0, *opd = NEWN(j->tmp, u32, q->nneed + q->nneed_w + q->nsaved + q->ncarry + q->ndy + q->nacc);
   for (u32 k = 0; k < q->nneed; k++) opd[n++] = r->x[q->need[k]];
-  for (u32 k = 0; k < q->nsaved; k++) opd[n++] = r->y + r->nres + k;
+  for (u32 k = 0; k < q->nsaved; k++) opd[n++] = saved_of(j, q, r, k);
   for (u32 k = 0; k < q->ndy; k++) {
     shape like = shape_of(r, r->y + q->dy[k]);
-    opd[n++] = r->dy[q->dy[k]] ? r->dy[q->dy[k]] : full_of(&s->b, &like, 0);
+    opd[n++] = r->dy[q->dy[k]] ? r->dy[q->dy[k]] : rule_full(&s->b, &like, 0);
   }
   value res = 0, acc;
   if (j->split) {
@@ -290,7 +298,7 @@ static bool make_body(job *j, sums *s) {
     u32 param = k < j->pair.ndx ? j->pair.dx[k] : j->pair.acc[k - j->pair.ndx];
     shape like = shape_of(&r, param + 1);
     value g = s->acc[param] ? s->acc[param] : s->grad[param + 1];
-    j->out[k] = g ? g : full_of(&s->b, &like, 0);
+    j->out[k] = g ? g : rule_full(&s->b, &like, 0);
   }
   return !s->b.failed;
 }
@@ -321,9 +329,8 @@ static const grad_done *differentiate(grad_memo *m, func f, const u8 *mark, cons
   return memo_add(&j);
 }
 
-bool pass_grad(prog *p, func f, const grad_opts *o, grad_pair *out) {
-  grad_memo *m = o->memo ? o->memo : grad_memo_new(p);
-  assert(m->p == p);
+bool pass_grad_shared(grad_memo *m, func f, const grad_opts *o, grad_pair *out) {
+  prog *p = m->p;
   u32 nfuncs = p->funcs.n, ndone = m->done.n;
   m->tmp = arena_new();
   const grad_done *done = differentiate(m, f, o->mark, o->has_dy, o->split);
@@ -333,4 +340,8 @@ bool pass_grad(prog *p, func f, const grad_opts *o, grad_pair *out) {
   else
     p->funcs.n = nfuncs, m->done.n = ndone;
   return done != NULL;
+}
+
+bool pass_grad(prog *p, func f, const grad_opts *o, grad_pair *out) {
+  return pass_grad_shared(grad_memo_new(p), f, o, out);
 }

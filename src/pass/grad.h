@@ -48,14 +48,13 @@ static inline value scale(rule *r, value x, double by) {
 static inline value offset(rule *r, value x, double by) {
   return op_with(r, OP_offset, x, attr_f(A_alpha, by));
 }
-value op_same(rule *r, opcode op, const value *x, u32 n); // with the forward instruction's attributes
-value op_same_and(rule *r, opcode op, const value *x, u32 n, attr more);
-value full_of(builder *b, const shape *s, double v);
-value scalar(rule *r, dtype t, double v);
-value to_dims(rule *r, value x, u32 nd, const i64 *dim); // reshape, or x itself
-value to_dtype(rule *r, value x, dtype t);               // cast, or x itself
-value sum_to(rule *r, value g, value like); // undoes broadcasting: g summed to the extents of `like`
-value contract(rule *r, const char *letters, value x, value y); // einsum
+value rule_same(rule *r, opcode op, const value *x, u32 n); // with the forward instruction's attributes
+value rule_same_and(rule *r, opcode op, const value *x, u32 n, attr more);
+value rule_full(builder *b, const shape *s, double v);
+value rule_scalar(rule *r, dtype t, double v);
+value rule_dims(rule *r, value x, u32 nd, const i64 *dim); // reshape, or x itself
+value rule_dtype(rule *r, value x, dtype t);               // cast, or x itself
+value rule_sum_to(rule *r, value g, value like); // undoes broadcasting: g summed to the extents of `like`
 
 // ---- one function being differentiated (grad.c makes the body, grad_settle.c the functions)
 // ---------------- Forward values have the same ids in the backward body, except that a differentiated call

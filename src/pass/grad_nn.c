@@ -11,7 +11,7 @@
 #define DX (r->dx[0])
 
 // ---- products --------------------------------------------------------------------------------------------
-value contract(rule *r, const char *letters, value x, value y) {
+static value contract(rule *r, const char *letters, value x, value y) {
   attr at = attr_s(A_law, sym_of(r->b->p->c, letters));
   return build(r->b, OP_einsum, (value[]){x, y}, 2, &at, 1);
 }
@@ -38,14 +38,14 @@ static value factor(rule *r, value a, const term *ta, value b, const term *tb, c
            (int)have.n, have.letter);
   value g = contract(r, letters, a, b);
   if (have.n == t->n) return g;
-  return op_with(r, OP_expand, to_dims(r, g, part.nd, part.dim), attr_v(A_shape, x->dim, x->nd));
+  return op_with(r, OP_expand, rule_dims(r, g, part.nd, part.dim), attr_v(A_shape, x->dim, x->nd));
 }
 
 // x, w: the operands, without dimensions that were broadcast.
 static void product(rule *r, value x, const term *tx, value w, const term *tw, const term *ty) {
   shape sx = shape_of(r, x), sw = shape_of(r, w), fx = shape_of(r, r->x[0]), fw = shape_of(r, r->x[1]);
-  if (r->want[0]) r->dx[0] = to_dims(r, factor(r, DY, ty, w, tw, tx, &sx), fx.nd, fx.dim);
-  if (r->want[1]) r->dx[1] = to_dims(r, factor(r, x, tx, DY, ty, tw, &sw), fw.nd, fw.dim);
+  if (r->want[0]) r->dx[0] = rule_dims(r, factor(r, DY, ty, w, tw, tx, &sx), fx.nd, fx.dim);
+  if (r->want[1]) r->dx[1] = rule_dims(r, factor(r, x, tx, DY, ty, tw, &sw), fw.nd, fw.dim);
 }
 
 void grad_einsum(rule *r) {
@@ -79,7 +79,7 @@ void grad_matmul(rule *r) {
       dim[t[k].n] = s[k].dim[i], t[k].letter[t[k].n++] = c;
       if (c != 'k') ty.letter[ty.n++] = c;
     }
-    v[k] = to_dims(r, r->x[k], t[k].n, dim);
+    v[k] = rule_dims(r, r->x[k], t[k].n, dim);
   }
   product(r, v[0], &t[0], v[1], &t[1], &ty);
 }
@@ -97,13 +97,13 @@ static value sum_but(rule *r, value x, u32 keep) { // over all dimensions but on
 void grad_conv(rule *r) {
   shape x = shape_of(r, X), w = shape_of(r, r->x[1]);
   if (r->want[0])
-    r->dx[0] = op_same_and(r, OP_conv_dx, (value[]){DY, r->x[1]}, 2, attr_v(A_shape, x.dim, x.nd));
-  if (r->want[1]) r->dx[1] = op_same_and(r, OP_conv_dw, (value[]){DY, X}, 2, attr_v(A_shape, w.dim, w.nd));
+    r->dx[0] = rule_same_and(r, OP_conv_dx, (value[]){DY, r->x[1]}, 2, attr_v(A_shape, x.dim, x.nd));
+  if (r->want[1]) r->dx[1] = rule_same_and(r, OP_conv_dw, (value[]){DY, X}, 2, attr_v(A_shape, w.dim, w.nd));
   if (r->nopd == 3 && r->want[2]) r->dx[2] = sum_but(r, DY, 1);
 }
 
 // ---- along a dimension -----------------------------------------------------------------------------------
-void grad_softmax(rule *r) { DX = op_same(r, OP_softmax_dx, (value[]){DY, Y}, 2); }
+void grad_softmax(rule *r) { DX = rule_same(r, OP_softmax_dx, (value[]){DY, Y}, 2); }
 
 void grad_log_softmax(rule *r) { // dy - exp(y) sum(dy)
   i64 axis = attr_int(attrs_in(r), A_axis, -1);
@@ -113,9 +113,9 @@ void grad_log_softmax(rule *r) { // dy - exp(y) sum(dy)
 }
 
 static void norm(rule *r, opcode dx, opcode dg) {
-  if (r->want[0]) r->dx[0] = op_same(r, dx, (value[]){DY, X, r->x[1]}, 3);
-  if (r->want[1]) r->dx[1] = op_same(r, dg, (value[]){DY, X}, 2);
-  if (r->nopd == 3 && r->want[2]) r->dx[2] = sum_to(r, DY, r->x[2]);
+  if (r->want[0]) r->dx[0] = rule_same(r, dx, (value[]){DY, X, r->x[1]}, 3);
+  if (r->want[1]) r->dx[1] = rule_same(r, dg, (value[]){DY, X}, 2);
+  if (r->nopd == 3 && r->want[2]) r->dx[2] = rule_sum_to(r, DY, r->x[2]);
 }
 void grad_layernorm(rule *r) { norm(r, OP_layernorm_dx, OP_layernorm_dg); }
 void grad_rmsnorm(rule *r) { norm(r, OP_rmsnorm_dx, OP_rmsnorm_dg); }
@@ -126,7 +126,7 @@ void grad_batchnorm_train(rule *r) {
     grad_refuse(r, "a gradient through its statistics");
     return;
   }
-  value g = op_same(r, OP_batchnorm_dx, (value[]){DY, X, r->x[1]}, 3);
+  value g = rule_same(r, OP_batchnorm_dx, (value[]){DY, X, r->x[1]}, 3);
   for (u32 k = 0; k < 3 && g; k++) r->dx[k] = g + k;
 }
 
@@ -136,22 +136,23 @@ void grad_batchnorm(rule *r) {
   shape x = shape_of(r, X);
   i64 dim[DIMS_MAX];
   for (u32 d = 0; d < x.nd; d++) dim[d] = d == 1 ? x.dim[1] : 1;
-  value g = to_dtype(r, r->x[1], x.t), mean = to_dtype(r, r->x[3], x.t), var = to_dtype(r, r->x[4], x.t);
+  value g = rule_dtype(r, r->x[1], x.t), mean = rule_dtype(r, r->x[3], x.t),
+        var = rule_dtype(r, r->x[4], x.t);
   value s = op1(r, OP_rsqrt, offset(r, var, attr_float(attrs_in(r), A_eps, 1e-5))), gs = mul(r, g, s);
-  if (r->want[0]) r->dx[0] = mul(r, DY, to_dims(r, gs, x.nd, dim));
+  if (r->want[0]) r->dx[0] = mul(r, DY, rule_dims(r, gs, x.nd, dim));
   value sum = r->want[2] || r->want[3] ? sum_but(r, DY, 1) : 0;
   value c = 0;
-  if (r->want[1] || r->want[4]) c = sum_but(r, mul(r, DY, sub(r, X, to_dims(r, mean, x.nd, dim))), 1);
+  if (r->want[1] || r->want[4]) c = sum_but(r, mul(r, DY, sub(r, X, rule_dims(r, mean, x.nd, dim))), 1);
   if (r->want[1]) r->dx[1] = mul(r, c, s);
   if (r->want[2]) r->dx[2] = sum;
   if (r->want[3]) r->dx[3] = op1(r, OP_neg, mul(r, gs, sum));
   if (r->want[4]) r->dx[4] = scale(r, mul(r, mul(r, gs, c), mul(r, s, s)), -0.5);
   for (u32 k = 1; k < 5; k++)
-    if (r->dx[k]) r->dx[k] = to_dtype(r, r->dx[k], shape_of(r, r->x[k]).t);
+    if (r->dx[k]) r->dx[k] = rule_dtype(r, r->dx[k], shape_of(r, r->x[k]).t);
 }
 
 // ---- losses, random numbers ------------------------------------------------------------------------------
-void grad_xent(rule *r) { DX = op_same(r, OP_cross_entropy_dx, (value[]){DY, X, r->x[1]}, 3); }
+void grad_xent(rule *r) { DX = rule_same(r, OP_cross_entropy_dx, (value[]){DY, X, r->x[1]}, 3); }
 
 // Dropout is linear: the same elements, drawn again from the same key, drop from dy. No mask is saved.
 void grad_dropout(rule *r) {
@@ -160,8 +161,8 @@ void grad_dropout(rule *r) {
 }
 
 // ---- windows ---------------------------------------------------------------------------------------------
-void grad_maxpool(rule *r) { DX = op_same(r, OP_maxpool_dx, (value[]){DY, X}, 2); }
-void grad_avgpool(rule *r) { DX = op_same(r, OP_avgpool_dx, (value[]){DY, X}, 2); }
+void grad_maxpool(rule *r) { DX = rule_same(r, OP_maxpool_dx, (value[]){DY, X}, 2); }
+void grad_avgpool(rule *r) { DX = rule_same(r, OP_avgpool_dx, (value[]){DY, X}, 2); }
 
 // ---- mixture of experts ----------------------------------------------------------------------------------
 // The weight of a slot is the probability of its expert, 0 if the token was dropped.
@@ -171,17 +172,17 @@ void grad_moe_gate(rule *r) {
   if (!dw) return;
   dtype ti = shape_of(r, slot).t;
   double capacity = (double)attr_int(attrs_in(r), A_capacity, 1);
-  value zero = scalar(r, ti, 0), taken = op2(r, OP_ge, slot, zero);
-  value expert = op2(r, OP_max, op2(r, OP_div, slot, scalar(r, ti, capacity)), zero);
-  value g = build(r->b, OP_where, (value[]){taken, dw, scalar(r, p.t, 0)}, 3, NULL, 0);
+  value zero = rule_scalar(r, ti, 0), taken = op2(r, OP_ge, slot, zero);
+  value expert = op2(r, OP_max, op2(r, OP_div, slot, rule_scalar(r, ti, capacity)), zero);
+  value g = build(r->b, OP_where, (value[]){taken, dw, rule_scalar(r, p.t, 0)}, 3, NULL, 0);
   attr at[] = {attr_i(A_axis, 2), attr_s(A_scatter, sym_of(r->b->p->c, "add"))};
-  DX = build(r->b, OP_put, (value[]){full_of(r->b, &p, 0), expert, g}, 3, at, 2);
+  DX = build(r->b, OP_put, (value[]){rule_full(r->b, &p, 0), expert, g}, 3, at, 2);
 }
 
 void grad_moe_dispatch(rule *r) { // back with weight 1
   shape w = shape_of(r, r->x[1]);
   w.t = shape_of(r, X).t;
-  DX = build(r->b, OP_moe_combine, (value[]){DY, r->x[1], full_of(r->b, &w, 1)}, 3, NULL, 0);
+  DX = build(r->b, OP_moe_combine, (value[]){DY, r->x[1], rule_full(r->b, &w, 1)}, 3, NULL, 0);
 }
 
 // For expert slots: dy sent to them, times the weight that each slot came back with. The weights get there as
@@ -193,7 +194,7 @@ void grad_moe_combine(rule *r) {
   if (!r->want[0]) return;
   attr at[] = {attr_i(A_experts, y.dim[1]), attr_i(A_capacity, y.dim[2])};
   i64 each[] = {s.dim[0], s.dim[1] * s.dim[2], 1};
-  value ws = to_dims(r, to_dtype(r, w, y.t), 3, each), to = to_dims(r, slots, 3, each);
+  value ws = rule_dims(r, rule_dtype(r, w, y.t), 3, each), to = rule_dims(r, slots, 3, each);
   value weight = build(r->b, OP_moe_dispatch, (value[]){ws, to}, 2, at, 2);
   r->dx[0] = mul(r, build(r->b, OP_moe_dispatch, (value[]){DY, slots}, 2, at, 2), weight);
 }

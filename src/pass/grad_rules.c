@@ -9,12 +9,12 @@
 #define PI 3.14159265358979323846
 
 // ---- what rules build with -------------------------------------------------------------------------------
-value op_same(rule *r, opcode op, const value *x, u32 n) {
+value rule_same(rule *r, opcode op, const value *x, u32 n) {
   attrs a = attrs_in(r);
   return build(r->b, op, x, n, a.v, a.n);
 }
 
-value op_same_and(rule *r, opcode op, const value *x, u32 n, attr more) {
+value rule_same_and(rule *r, opcode op, const value *x, u32 n, attr more) {
   attrs a = attrs_in(r);
   attr at[A_COUNT];
   u32 k = 0;
@@ -24,21 +24,21 @@ value op_same_and(rule *r, opcode op, const value *x, u32 n, attr more) {
   return build(r->b, op, x, n, at, k);
 }
 
-value full_of(builder *b, const shape *s, double v) {
+value rule_full(builder *b, const shape *s, double v) {
   attr at[] = {attr_t(A_dtype, s->t), attr_v(A_shape, s->dim, s->nd), attr_f(A_value, v)};
   return build(b, OP_full, NULL, 0, at, COUNT_OF(at));
 }
 
-value scalar(rule *r, dtype t, double v) { return full_of(r->b, &(shape){.t = t}, v); }
+value rule_scalar(rule *r, dtype t, double v) { return rule_full(r->b, &(shape){.t = t}, v); }
 
-value to_dims(rule *r, value x, u32 nd, const i64 *dim) {
+value rule_dims(rule *r, value x, u32 nd, const i64 *dim) {
   if (r->b->failed) return 0;
   shape s = shape_of(r, x);
   if (s.nd == nd && !memcmp(s.dim, dim, nd * sizeof *dim)) return x;
   return op_with(r, OP_reshape, x, attr_v(A_shape, dim, nd));
 }
 
-value to_dtype(rule *r, value x, dtype t) {
+value rule_dtype(rule *r, value x, dtype t) {
   if (r->b->failed || shape_of(r, x).t == t) return x;
   return op_with(r, OP_cast, x, attr_t(A_dtype, t));
 }
@@ -48,14 +48,14 @@ static value reduce(rule *r, opcode op, value x, const i64 *axes, u32 n, bool ke
   return n ? build(r->b, op, &x, 1, at, 2) : x;
 }
 
-value sum_to(rule *r, value g, value like) {
+value rule_sum_to(rule *r, value g, value like) {
   if (r->b->failed) return 0;
   shape from = shape_of(r, g), to = shape_of(r, like);
-  i64 axes[DIMS_MAX];
+  i64 axes[DIMS_MAX] = {0};
   u32 n = 0, lead = from.nd - to.nd;
   for (u32 d = 0; d < from.nd; d++)
     if (d < lead || to.dim[d - lead] != from.dim[d]) axes[n++] = d;
-  return to_dims(r, reduce(r, OP_reduce_sum, g, axes, n, lead == 0), to.nd, to.dim);
+  return rule_dims(r, reduce(r, OP_reduce_sum, g, axes, n, lead == 0), to.nd, to.dim);
 }
 
 static value expand(rule *r, value x, const shape *to) {
@@ -73,7 +73,7 @@ static value where(rule *r, value c, value x, value y) {
 #define DX (r->dx[0])
 
 void grad_same(rule *r) { DX = DY; }
-void grad_cast(rule *r) { DX = to_dtype(r, DY, shape_of(r, X).t); }
+void grad_cast(rule *r) { DX = rule_dtype(r, DY, shape_of(r, X).t); }
 void grad_neg(rule *r) { DX = op1(r, OP_neg, DY); }
 void grad_abs(rule *r) { DX = mul(r, DY, op1(r, OP_sign, X)); }
 void grad_exp(rule *r) { DX = mul(r, DY, Y); }
@@ -85,7 +85,7 @@ void grad_sin(rule *r) { DX = mul(r, DY, op1(r, OP_cos, X)); }
 void grad_cos(rule *r) { DX = mul(r, op1(r, OP_neg, DY), op1(r, OP_sin, X)); }
 void grad_relu(rule *r) { DX = mul(r, DY, op1(r, OP_sign, Y)); }
 void grad_softplus(rule *r) { DX = mul(r, DY, op1(r, OP_sigmoid, X)); }
-void grad_scale(rule *r) { DX = op_same(r, OP_scale, &DY, 1); }
+void grad_scale(rule *r) { DX = rule_same(r, OP_scale, &DY, 1); }
 
 void grad_tanh(rule *r) { // dy (1 - y^2)
   DX = sub(r, DY, mul(r, mul(r, DY, Y), Y));
@@ -113,13 +113,11 @@ void grad_erf(rule *r) { // dy 2/sqrt(pi) exp(-x^2)
 
 void grad_gelu(rule *r) {
   if (attr_int(attrs_in(r), A_approx, 0)) {
-    // y = x/2 (1 + t), t = tanh(k (x + c x^3)): dy ((1 + t)/2 + x (1 - t^2) k/2 (1 + 3 c x^2))
-    double k = sqrt(2 / PI), c = 0.044715;
-    value xx = mul(r, X, X);
-    value t = op1(r, OP_tanh, mul(r, X, offset(r, scale(r, xx, k * c), k)));
-    value slope = mul(r, X, offset(r, scale(r, xx, 1.5 * k * c), 0.5 * k));
-    value bend = sub(r, slope, mul(r, slope, mul(r, t, t)));
-    DX = mul(r, DY, add(r, offset(r, scale(r, t, 0.5), 0.5), bend));
+    // y = x s, s = sigmoid(u), u = x (k + c x^2): dy (s + (y - y s) (k + 3 c x^2))
+    double k = 2 * sqrt(2 / PI), c = 0.044715 * k;
+    value xx = mul(r, X, X), s = op1(r, OP_sigmoid, mul(r, X, offset(r, scale(r, xx, c), k)));
+    value bend = mul(r, sub(r, Y, mul(r, Y, s)), offset(r, scale(r, xx, 3 * c), k));
+    DX = mul(r, DY, add(r, s, bend));
     return;
   }
   // y = x P(x), P the normal distribution and p its density: dy (P + x p)
@@ -131,12 +129,12 @@ void grad_gelu(rule *r) {
 // ---- elementwise, several operands: broadcasting is undone by a sum --------------------------------------
 void grad_add(rule *r) {
   for (u32 k = 0; k < 2; k++)
-    if (r->want[k]) r->dx[k] = sum_to(r, DY, r->x[k]);
+    if (r->want[k]) r->dx[k] = rule_sum_to(r, DY, r->x[k]);
 }
 
 void grad_sub(rule *r) {
-  if (r->want[0]) r->dx[0] = sum_to(r, DY, r->x[0]);
-  if (r->want[1]) r->dx[1] = op1(r, OP_neg, sum_to(r, DY, r->x[1]));
+  if (r->want[0]) r->dx[0] = rule_sum_to(r, DY, r->x[0]);
+  if (r->want[1]) r->dx[1] = op1(r, OP_neg, rule_sum_to(r, DY, r->x[1]));
 }
 
 void grad_mul(rule *r) {
@@ -145,36 +143,36 @@ void grad_mul(rule *r) {
     return;
   }
   for (u32 k = 0; k < 2; k++)
-    if (r->want[k]) r->dx[k] = sum_to(r, mul(r, DY, r->x[1 - k]), r->x[k]);
+    if (r->want[k]) r->dx[k] = rule_sum_to(r, mul(r, DY, r->x[1 - k]), r->x[k]);
 }
 
 void grad_div(rule *r) { // dx = dy/b; db = -dx y
   value q = op2(r, OP_div, DY, r->x[1]);
-  if (r->want[0]) r->dx[0] = sum_to(r, q, r->x[0]);
-  if (r->want[1]) r->dx[1] = op1(r, OP_neg, sum_to(r, mul(r, q, Y), r->x[1]));
+  if (r->want[0]) r->dx[0] = rule_sum_to(r, q, r->x[0]);
+  if (r->want[1]) r->dx[1] = op1(r, OP_neg, rule_sum_to(r, mul(r, q, Y), r->x[1]));
 }
 
 void grad_pow(rule *r) { // b x^(b-1) dy; y log(x) dy
   dtype t = shape_of(r, X).t;
   value e = r->x[1];
   if (r->want[0]) {
-    value slope = mul(r, to_dtype(r, e, t), op2(r, OP_pow, X, offset(r, e, -1)));
-    r->dx[0] = sum_to(r, mul(r, DY, slope), X);
+    value slope = mul(r, rule_dtype(r, e, t), op2(r, OP_pow, X, offset(r, e, -1)));
+    r->dx[0] = rule_sum_to(r, mul(r, DY, slope), X);
   }
   if (r->want[1]) {
     value g = mul(r, DY, mul(r, Y, op1(r, OP_log, X)));
-    r->dx[1] = sum_to(r, to_dtype(r, g, shape_of(r, e).t), e);
+    r->dx[1] = rule_sum_to(r, rule_dtype(r, g, shape_of(r, e).t), e);
   }
 }
 
 // The mask takes dy to one operand; what is left of dy goes to the other.
 static void choose(rule *r, value mask, u32 x, u32 y) {
-  value g = where(r, mask, DY, scalar(r, shape_of(r, Y).t, 0));
-  if (r->want[x]) r->dx[x] = sum_to(r, g, r->x[x]);
+  value g = where(r, mask, DY, rule_scalar(r, shape_of(r, Y).t, 0));
+  if (r->want[x]) r->dx[x] = rule_sum_to(r, g, r->x[x]);
   if (r->want[y] && r->want[x])
-    r->dx[y] = sum_to(r, sub(r, DY, g), r->x[y]);
+    r->dx[y] = rule_sum_to(r, sub(r, DY, g), r->x[y]);
   else if (r->want[y])
-    r->dx[y] = sum_to(r, where(r, mask, scalar(r, shape_of(r, Y).t, 0), DY), r->x[y]);
+    r->dx[y] = rule_sum_to(r, where(r, mask, rule_scalar(r, shape_of(r, Y).t, 0), DY), r->x[y]);
 }
 void grad_where(rule *r) { choose(r, r->x[0], 1, 2); }
 void grad_max(rule *r) { choose(r, op2(r, OP_ge, r->x[0], r->x[1]), 0, 1); }
@@ -199,7 +197,7 @@ void grad_reduce_sum(rule *r) {
   double n;
   shape kept, x = shape_of(r, X);
   reduced(r, &kept, axes, &n);
-  DX = expand(r, to_dims(r, DY, kept.nd, kept.dim), &x);
+  DX = expand(r, rule_dims(r, DY, kept.nd, kept.dim), &x);
 }
 
 void grad_reduce_mean(rule *r) {
@@ -207,7 +205,7 @@ void grad_reduce_mean(rule *r) {
   double n;
   shape kept, x = shape_of(r, X);
   reduced(r, &kept, axes, &n);
-  DX = expand(r, scale(r, to_dims(r, DY, kept.nd, kept.dim), 1 / n), &x);
+  DX = expand(r, scale(r, rule_dims(r, DY, kept.nd, kept.dim), 1 / n), &x);
 }
 
 void grad_reduce_max(rule *r) { // equal largest elements share it
@@ -215,21 +213,21 @@ void grad_reduce_max(rule *r) { // equal largest elements share it
   double all;
   shape kept;
   u32 n = reduced(r, &kept, axes, &all);
-  value mask = op2(r, OP_eq, X, to_dims(r, Y, kept.nd, kept.dim));
-  value g = to_dims(r, DY, kept.nd, kept.dim);
-  value share = op2(r, OP_div, g, reduce(r, OP_reduce_sum, to_dtype(r, mask, kept.t), axes, n, true));
-  DX = where(r, mask, share, scalar(r, kept.t, 0));
+  value mask = op2(r, OP_eq, X, rule_dims(r, Y, kept.nd, kept.dim));
+  value g = rule_dims(r, DY, kept.nd, kept.dim);
+  value share = op2(r, OP_div, g, reduce(r, OP_reduce_sum, rule_dtype(r, mask, kept.t), axes, n, true));
+  DX = where(r, mask, share, rule_scalar(r, kept.t, 0));
 }
 
 void grad_cumsum(rule *r) {
   i64 back = !attr_int(attrs_in(r), A_reverse, 0);
-  DX = op_same_and(r, OP_cumsum, &DY, 1, attr_i(A_reverse, back));
+  DX = rule_same_and(r, OP_cumsum, &DY, 1, attr_i(A_reverse, back));
 }
 
 static value put(rule *r, value at, value g, i64 axis, const char *how) { // into zeros of x's extents
   shape x = shape_of(r, X);
   attr a[] = {attr_i(A_axis, axis), attr_s(A_scatter, sym_of(r->b->p->c, how))};
-  return build(r->b, OP_put, (value[]){full_of(r->b, &x, 0), at, g}, 3, a, 2);
+  return build(r->b, OP_put, (value[]){rule_full(r->b, &x, 0), at, g}, 3, a, 2);
 }
 
 void grad_topk(rule *r) { DX = put(r, Y + 1, DY, attr_int(attrs_in(r), A_axis, -1), "none"); }
@@ -238,11 +236,11 @@ void grad_take(rule *r) { DX = put(r, r->x[1], DY, attr_int(attrs_in(r), A_axis,
 // ---- form ------------------------------------------------------------------------------------------------
 void grad_reshape(rule *r) {
   shape x = shape_of(r, X);
-  DX = to_dims(r, DY, x.nd, x.dim);
+  DX = rule_dims(r, DY, x.nd, x.dim);
 }
 
-void grad_expand(rule *r) { DX = sum_to(r, DY, X); }
-void grad_trilu(rule *r) { DX = op_same(r, OP_trilu, &DY, 1); }
+void grad_expand(rule *r) { DX = rule_sum_to(r, DY, X); }
+void grad_trilu(rule *r) { DX = rule_same(r, OP_trilu, &DY, 1); }
 
 void grad_transpose(rule *r) {
   const i64 *perm = NULL;
@@ -280,7 +278,7 @@ void grad_split(rule *r) {
   value part[OP_RES_MAX];
   for (u32 k = 0; k < r->nres; k++) {
     shape s = shape_of(r, Y + k);
-    part[k] = r->dy[k] ? r->dy[k] : full_of(r->b, &s, 0);
+    part[k] = r->dy[k] ? r->dy[k] : rule_full(r->b, &s, 0);
   }
   attr at = attr_i(A_axis, axis_of(r, shape_of(r, X).nd));
   DX = build(r->b, OP_concat, part, r->nres, &at, 1);
@@ -314,9 +312,9 @@ static value unstep(rule *r, value g, u32 d, i64 step, i64 *lo, i64 *hi) {
     return 0;
   }
   pads[s.nd + 1 + d + 1] = step - 1;
-  g = op_with(r, OP_pad, to_dims(r, g, s.nd + 1, dims), attr_v(A_pads, pads, 2 * (s.nd + 1)));
+  g = op_with(r, OP_pad, rule_dims(r, g, s.nd + 1, dims), attr_v(A_pads, pads, 2 * (s.nd + 1)));
   s.dim[d] = n * step;
-  return to_dims(r, g, s.nd, s.dim);
+  return rule_dims(r, g, s.nd, s.dim);
 }
 
 void grad_slice(rule *r) {
@@ -367,14 +365,14 @@ void grad_tile(rule *r) { // (times extent) per dimension, summed over the times
       if (i == d) dims[o++] = times[d];
       dims[o++] = i == d ? x.dim[d] : g.dim[i];
     }
-    DX = reduce(r, OP_reduce_sum, to_dims(r, DX ? DX : DY, g.nd + 1, dims), &axis, 1, false);
+    DX = reduce(r, OP_reduce_sum, rule_dims(r, DX ? DX : DY, g.nd + 1, dims), &axis, 1, false);
   }
   if (!DX) DX = DY;
 }
 
 void grad_gather(rule *r) {
   shape x = shape_of(r, X);
-  DX = op_same_and(r, OP_gather_add, (value[]){DY, r->x[1]}, 2, attr_v(A_shape, x.dim, x.nd));
+  DX = rule_same_and(r, OP_gather_add, (value[]){DY, r->x[1]}, 2, attr_v(A_shape, x.dim, x.nd));
 }
 
 void grad_gather_nd(rule *r) {
@@ -384,5 +382,5 @@ void grad_gather_nd(rule *r) {
     return;
   }
   attr how = attr_s(A_scatter, sym_of(r->b->p->c, "add"));
-  DX = build(r->b, OP_scatter_nd, (value[]){full_of(r->b, &x, 0), r->x[1], DY}, 3, &how, 1);
+  DX = build(r->b, OP_scatter_nd, (value[]){rule_full(r->b, &x, 0), r->x[1], DY}, 3, &how, 1);
 }

@@ -39,19 +39,19 @@ typedef struct {
   func wgt;
   u32 ncarry, nneed_w; const u32 *need_w; // bwd's saved values needed by wgt travel in carry
 } grad_pair;
-// Functions of one program that were differentiated before, by their marks. Must not outlive the program; is out of date
-// once such a function or one it calls is changed. In p->a.
-typedef struct grad_memo grad_memo;
-grad_memo *grad_memo_new(prog *p);
 typedef struct {
   const u8 *mark;       // grad_mark per parameter of f
   const bool *has_dy;   // per result of f
   bool split;           // input-gradient and weight-gradient apart (zero-bubble schedules)
-  grad_memo *memo;      // shares functions differentiated before; NULL: only within this call
 } grad_opts;
 // Parameters of non-float type must be GRAD_NONE. Needs laws only, no layouts (single-device functions). Diagnostic
 // E_NOGRAD at the forward instruction when the gradient must pass an operator without one. Results in p->a.
 bool pass_grad(prog *p, func f, const grad_opts *o, grad_pair *out);
+// The same, sharing what was differentiated before: one memo for all functions of a program. It is out of date once such a
+// function, or one that it calls, is changed. Lives in p->a.
+typedef struct grad_memo grad_memo;
+grad_memo *grad_memo_new(prog *p);
+bool pass_grad_shared(grad_memo *m, func f, const grad_opts *o, grad_pair *out);
 
 // ---- loss and optimiser (train.c) --------------------------------------------------------------------------
 typedef enum { OPTIM_SGD, OPTIM_MOMENTUM, OPTIM_ADAM, OPTIM_ADAMW } optimiser;
