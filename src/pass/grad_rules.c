@@ -374,13 +374,3 @@ void grad_gather(rule *r) {
   shape x = shape_of(r, X);
   DX = rule_same_and(r, OP_gather_add, (value[]){DY, r->x[1]}, 2, attr_v(A_shape, x.dim, x.nd));
 }
-
-void grad_gather_nd(rule *r) {
-  shape x = shape_of(r, X);
-  if (attr_int(attrs_in(r), A_batch_dims, 0)) {
-    grad_refuse(r, "batch_dims");
-    return;
-  }
-  attr how = attr_s(A_scatter, sym_of(r->b->p->c, "add"));
-  DX = build(r->b, OP_scatter_nd, (value[]){rule_full(r->b, &x, 0), r->x[1], DY}, 3, &how, 1);
-}
