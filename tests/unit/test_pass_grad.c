@@ -17,7 +17,7 @@ static const char *const models[] = {
 };
 
 static prog *model(ctx *c, const char *name, bool loss) {
-  front_opts o = {.batch = 2, .seq = 16, .loss = loss};
+  front_opts o = {.batch = 2, .loss = loss};
   return front_family(c, name, &o);
 }
 
