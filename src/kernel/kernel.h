@@ -28,7 +28,7 @@ typedef struct {
   ker_tensor *res; // extents, maps and room for the elements are the caller's; a result may take the storage
                    // of operand 0 where the row is OPF_INPLACE and both have one type and extents
   const ker_tensor *blob; // elements that the attribute `data` names (constant), whole
-  arena *scratch;         // for the duration of the run; NULL: the session's
+  arena *scratch;         // for the duration of the run, not the session's; NULL: one is made
 } ker_args;
 
 // Computes the results. Floating-point tensors may have any float type, not only the one the program states:

@@ -222,8 +222,8 @@ bool ker_groupnorm(run *r) {
   i64 groups = attr_int(r->at, A_groups, 0);
   if (groups == 0) groups = p.c;
   if (!same_elems(r, 0) || !fits_channels(r, &p, 1, 3)) return false;
-  if (!groups || p.c % groups) return ker_misfit(r, "channels", p.c, groups);
-  rows w = {p.n * groups, p.c / groups * p.inner, false, attr_float(r->at, A_eps, 1e-5)};
+  if (groups && p.c % groups) return ker_misfit(r, "channels", p.c, groups);
+  rows w = {p.n * groups, groups ? p.c / groups * p.inner : 0, false, attr_float(r->at, A_eps, 1e-5)};
   for (i64 i = 0; i < w.rows; i++) {
     const double *v = F(x) + i * w.n;
     stats s = stats_of(&w, v);

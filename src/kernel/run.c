@@ -116,7 +116,7 @@ bool kernel_run(ctx *c, const ker_args *k, loc where) {
     diag(c, E_VERIFY, where, "%s is not computed on one rank", op_row_of(k->op)->name);
     return false;
   }
-  arena *a = k->scratch ? k->scratch : ctx_arena(c);
+  arena *a = k->scratch ? k->scratch : arena_new();
   arena_mark_t mark = arena_mark(a);
   run r = {.c = c,
            .a = a,
@@ -134,6 +134,7 @@ bool kernel_run(ctx *c, const ker_args *k, loc where) {
   for (u32 i = 0; i < k->nres && ok && kernels[id].res; i++)
     if (!is_wide(k->res[i].t)) narrow(&k->res[i], &r.res[i]);
   arena_release(a, mark);
+  if (!k->scratch) arena_free(a);
   return ok;
 }
 
@@ -148,6 +149,6 @@ bool kernel_fold(ctx *c, arena *a, opcode op, attrs at, const ker_tensor *blob, 
   if (!op_law(c, a, op, at, nopd, in, &n, out, where)) return false;
   assert(n == nres);
   for (u32 k = 0; k < n; k++) res[k] = ker_whole(&out[k], arena_alloc(a, (size_t)shape_bytes(&out[k])));
-  ker_args args = {op, at, nopd, nres, opd, res, blob, a};
+  ker_args args = {op, at, nopd, nres, opd, res, blob, NULL};
   return kernel_run(c, &args, where);
 }
