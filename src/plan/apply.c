@@ -63,6 +63,7 @@ static bool choice_of(apply *x, const plan_trans *t, func f, u32 instr_no, choic
 static bool make_choices(apply *x) {
   const plan *pn = x->pn;
   x->choices = ZNEWN(x->a, choice_list, x->src->norigins + 1);
+  x->seen = ZNEWN(x->a, seen_forward, x->src->norigins + 1);
   for (u32 i = 0; i < pn->ntrans; i++) {
     const plan_trans *t = &pn->trans[i];
     if (!t->instr) continue;
@@ -162,22 +163,17 @@ static bool update_group(main_build *mb, const value *w, u32 n, const value *gra
   func f = planner_update(x->pl, w, n, &pn->optim, pn->keep_gradients);
   layout *in = NEWN(x->a, layout, np), *demand = NEWN(x->a, layout, nr);
   u32 *opd = NEWN(x->a, u32, np);
-  u8 axes[4];
-  for (u32 i = 0; i < pn->nrest[REST_STATE]; i++) axes[i] = x->axis[pn->rest[REST_STATE][i]];
   group g = mb->param_group[w[0] - 1];
   for (u32 i = 0; i < n; i++) {
     value v = w[i];
-    const shape *sh = &val_type(mb->s, mb->m, v)->s;
-    layout rest = mb->param_lay[v - 1], st = shard_at_rest(x, rest, sh->nd, sh->dim, axes, pn->nrest[REST_STATE]);
+    layout rest = mb->param_lay[v - 1];
     in[i] = rest, demand[i] = rest;
     opd[i] = mb->param[v - 1] | OPD_DONATED;
     in[n + i] = type_get(p, func_get(p, mb->b.f)->values.v[grad[v - 1]].ty)->lay;
     opd[n + i] = grad[v - 1] | OPD_DONATED;
     for (u32 j = 0; j < ns; j++) {
-      static const char *const suffix[] = {".m", ".v"};
-      in[(2 + j) * n + i] = demand[(1 + j) * n + i] = st;
-      value s = func_param(p, mb->b.f, type_tensor(p, sh, st, g), (sym){0}, ROLE_STATE);
-      name_of(mb, s, v, suffix[j]);
+      value s = mb->state[j][v - 1];
+      in[(2 + j) * n + i] = demand[(1 + j) * n + i] = val_type(p, func_get(p, mb->b.f), s)->lay;
       opd[(2 + j) * n + i] = s | OPD_DONATED;
     }
     if (pn->keep_gradients) demand[(1 + ns) * n + i] = rest;
@@ -281,6 +277,7 @@ static bool build_main(apply *x) {
   u32 nv = mb.m->values.n;
   mb.seg_of = ZNEWN(x->a, u32, nv), mb.out_of = ZNEWN(x->a, u32, nv);
   mb.param = ZNEWN(x->a, value, nv), mb.param_lay = ZNEWN(x->a, layout, nv), mb.param_group = ZNEWN(x->a, group, nv);
+  mb.state[0] = ZNEWN(x->a, value, nv), mb.state[1] = ZNEWN(x->a, value, nv);
   mb.weight_set = ZNEWN(x->a, bool, nv), mb.weight_rest = ZNEWN(x->a, bool, nv);
   mb.b = builder_at(p, func_new(p, sym_of(s->c, "main"), mb.m->where));
   return main_segments(&mb) && main_tasks(&mb) && finish_main(&mb);

@@ -11,10 +11,13 @@ struct planner {
   VEC(struct cut *) cuts;
   VEC(grad_pair *) grads;
   VEC(func) updates;
-  hmap cut_map, grad_map, update_map;
+  hmap cut_map, grad_map, update_map, kept_map;
+  const classes *classes;
+  VEC(struct { u32 n; const plan_trans *v; }) kept;
   bool *cone;              // per instruction of main: depends on constants alone
   u32 *last_use;           // per value of main: number of the last instruction using it (nbody+1: returned)
   u64 recompute;           // hash of the instructions now marked
+  grad_memo *memo;         // gradients of functions called by several cuts
 };
 
 // A stretch of main as a function, with its gradient. Inputs are values of main: parameters or earlier results.
@@ -36,6 +39,7 @@ void planner_recompute(planner *pl, const plan *pn);          // marks the instr
 // One application of a plan.
 typedef struct { u32 n; const choice *v; } choice_list;
 typedef struct { u64 key; double cost; u32 n; layout_step *step; } path_entry;
+typedef struct { u32 n; layout lay[3]; const shape *shape[3]; } seen_forward; // operands of a forward instruction as last sharded
 typedef struct apply {
   planner *pl;
   const plan *pn;
@@ -45,6 +49,7 @@ typedef struct apply {
   u8 axis[AXES_MAX];             // plan axis (1-based) -> axis of p's space
   mesh *mesh;                    // plan mesh -> mesh of p
   choice_list *choices;          // explicit choices by origin
+  seen_forward *seen;            // by origin
   VEC(attrset) attr_map;         // source attribute set -> p's (0: not yet)
   VEC(u32) data_map;             // constant elements likewise
   VEC(sharded) variants;         // sharded functions by the hash of how they are called

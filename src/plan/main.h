@@ -14,6 +14,7 @@ typedef struct seg {
   sharded fwd, bwd, wgt;
   layout *in;              // per input of the cut
   const layout *out;       // per output
+  layout *dout;            // per output: layout of its gradient (a value that does not vary in time has partial ones)
   layout *acc_lay;         // per accumulator / weight gradient
   u32 nneed_weights;
   value W, Wb, Ww;         // packed weights for fwd, bwd, wgt (0: none)
@@ -40,6 +41,7 @@ typedef struct {
   value *param;            // per source parameter of main: value here
   layout *param_lay;
   group *param_group;
+  value *state[2];         // per source parameter: optimiser states
   bool *weight_set;        // its layout at rest is known
   bool *weight_rest;       // its layout has splits that claim no role
 } main_build;

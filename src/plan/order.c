@@ -32,9 +32,10 @@ value main_move(main_build *mb, value v, group to, layout want) {
     type rt = type_tensor(p, &sh, common, to);
     u8 strm = mb->b.strm;
     if (mb->x->pn->send_stream.i) mb->b.strm = (u8)stream_of(p, mb->x->pn->send_stream).i;
+    u8 flags = mb->b.flags;
     mb->b.flags |= INSTR_PLAN;
     v = emit_res(p, mb->b.f, emit(&mb->b, OP_send, (attrset){0}, &v, 1, &rt, 1));
-    mb->b.strm = strm;
+    mb->b.strm = strm, mb->b.flags = flags;
   }
   mb->b.g = to;
   return shard_convert(mb->x, &mb->b, v, want, to);
@@ -211,7 +212,7 @@ static void travel_backward(main_build *mb, seg *s, u32 m) {
     u32 o = mb->out_of[v];
     at_point(mb, s->g, m);
     mb->b.flags = INSTR_BACKWARD;
-    value g = main_move(mb, s->arg[((size_t)(s->c->ninputs + k)) * mb->K + m], d->g, d->out[o]);
+    value g = main_move(mb, s->arg[((size_t)(s->c->ninputs + k)) * mb->K + m], d->g, d->dout[o]);
     value *sum = &d->dres[(size_t)o * mb->K + m];
     if (*sum && !mb->b.failed) {
       u32 opd[2] = {*sum | OPD_DONATED, g};

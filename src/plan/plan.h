@@ -74,6 +74,10 @@ typedef struct {
 } plan_trial_result;
 bool plan_trial(planner *pl, const plan *pn, func f, u8 axis, plan_trial_result *out); // axis: 1-based into pn->axes
 const law *plan_law(planner *pl, func f, u32 instr_index); // law of an instruction of the source, kept; NULL and a diagnostic if refused
+const classes *planner_classes(planner *pl); // of the source program, kept
+// What a policy found out about the source program, kept for the next plan: trans by any key.
+const plan_trans *planner_kept(planner *pl, u64 key, u32 *n); // NULL: nothing kept
+void planner_keep(planner *pl, u64 key, const plan_trans *v, u32 n);
 prog *planner_source(planner *pl); // the planner's copy of the source program (plans name its functions)
 
 // ---- validation --------------------------------------------------------------------------------------------

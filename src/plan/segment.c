@@ -41,6 +41,7 @@ void planner_recompute(planner *pl, const plan *pn) {
   for (u32 i = 0; i < pn->nrecompute; i++) key = hash_u64(((u64)pn->recompute[i].fn.i << 32) | pn->recompute[i].instr, key + 1);
   if (key == pl->recompute) return;
   pl->recompute = key;
+  pl->memo = NULL; // marks are part of what was differentiated
   prog *p = pl->src;
   for (u32 f = 1; f < p->funcs.n; f++)
     for (u32 i = 0; i < p->funcs.v[f]->body.n; i++)
@@ -158,7 +159,8 @@ const grad_pair *planner_grad(planner *pl, func f, const grad_opts *o, u64 key) 
   u32 hit = hmap_get(&pl->grad_map, key);
   if (hit) return pl->grads.v[hit - 1];
   grad_pair *g = NEW(pl->a, grad_pair);
-  if (!pass_grad(pl->src, f, o, g)) return NULL;
+  if (!pl->memo) pl->memo = grad_memo_new(pl->src);
+  if (!pass_grad_shared(pl->memo, f, o, g)) return NULL;
   *vec_push(pl->a, &pl->grads) = g;
   hmap_add(pl->a, &pl->grad_map, key, pl->grads.n);
   return g;
@@ -189,4 +191,23 @@ func planner_update(planner *pl, const value *weight, u32 n, const optim_opts *o
   *vec_push(pl->a, &pl->updates) = f;
   hmap_add(pl->a, &pl->update_map, key, pl->updates.n);
   return f;
+}
+
+const classes *planner_classes(planner *pl) {
+  if (!pl->classes) pl->classes = classes_of(pl->a, pl->src);
+  return pl->classes;
+}
+
+const plan_trans *planner_kept(planner *pl, u64 key, u32 *n) {
+  u32 hit = hmap_get(&pl->kept_map, key);
+  if (!hit) return NULL;
+  *n = pl->kept.v[hit - 1].n;
+  return pl->kept.v[hit - 1].v;
+}
+
+void planner_keep(planner *pl, u64 key, const plan_trans *v, u32 n) {
+  vec_push(pl->a, &pl->kept);
+  pl->kept.v[pl->kept.n - 1].n = n;
+  pl->kept.v[pl->kept.n - 1].v = arena_dup(pl->a, v, sizeof *v * (n + 1));
+  hmap_add(pl->a, &pl->kept_map, key, pl->kept.n);
 }

@@ -179,10 +179,27 @@ static void take_weights(main_build *mb, const seg *s, u32 param, layout *in, bo
   else *in = s->in[param - c->nweights];
 }
 
+// Gradients arrive as the outputs left; those of a value that is the same for all microbatches are sums over time.
+static void gradient_layouts(main_build *mb, u32 index) {
+  seg *s = &mb->seg[index];
+  space *sp = mb->p->sp;
+  s->dout = arena_dup(mb->x->a, s->out, sizeof *s->out * (s->c->noutputs + 1));
+  for (u32 j = index + 1; mb->time && j < mb->nseg; j++) {
+    const seg *d = &mb->seg[j];
+    for (u32 k = 0; d->gp && k < d->gp->ndx; k++) {
+      value v = d->c->input[d->gp->dx[k] - d->c->nweights];
+      if (mb->seg_of[v] != index + 1) continue;
+      layout dx = type_get(mb->p, func_result(mb->p, d->bwd.dst, k))->lay, *l = &s->dout[mb->out_of[v]];
+      if (layout_part_of(sp, dx, mb->time) != RED_NONE) *l = layout_with_part(sp, *l, mb->time, RED_SUM);
+    }
+  }
+}
+
 static bool shard_backward(main_build *mb, seg *s) {
   const grad_pair *gp = s->gp;
   if (!gp) return true;
   arena *a = mb->x->a;
+  gradient_layouts(mb, (u32)(s - mb->seg));
   u32 nacc = gp->wgt.i ? 0 : gp->nacc, n = gp->nneed + gp->nsaved + gp->ndy + (s->acc ? nacc : 0), at = 0;
   layout *in = NEWN(a, layout, n + 1);
   bool *rest = ZNEWN(a, bool, n + 1);
@@ -191,7 +208,7 @@ static bool shard_backward(main_build *mb, seg *s) {
     const type_info *t = type_get(mb->p, func_result(mb->p, s->fwd.dst, s->c->noutputs));
     for (u32 k = 0; k < gp->nsaved; k++) in[at++] = type_get(mb->p, t->elem[k])->lay;
   }
-  for (u32 k = 0; k < gp->ndy; k++) in[at++] = mb->m->rets.v[0] == s->c->output[gp->dy[k]] ? (layout){0} : s->out[gp->dy[k]];
+  for (u32 k = 0; k < gp->ndy; k++) in[at++] = mb->m->rets.v[0] == s->c->output[gp->dy[k]] ? (layout){0} : s->dout[gp->dy[k]];
   for (u32 k = 0; s->acc && k < nacc; k++) in[at++] = LAYOUT_FREE;
   u32 ncarry = gp->wgt.i ? gp->ncarry : 0;
   layout *demand = NEWN(a, layout, gp->ndx + nacc + ncarry + 1);
@@ -279,11 +296,33 @@ static bool make_param_groups(main_build *mb) {
   return true;
 }
 
+// Optimiser states of every weight that gets a gradient.
+static void make_states(main_build *mb) {
+  const plan *pn = mb->x->pn;
+  static const char *const suffix[] = {".m", ".v"};
+  u8 axes[4];
+  u32 n = pn->train ? optim_states(pn->optim.kind) : 0;
+  bool *has = ZNEWN(mb->x->a, bool, mb->m->nparams + 1);
+  for (u32 i = 0; i < mb->nseg; i++)
+    for (u32 k = 0; mb->seg[i].gp && k < mb->seg[i].gp->nacc; k++) has[mb->seg[i].c->weight[mb->seg[i].gp->acc[k]] - 1] = true;
+  for (u32 i = 0; i < pn->nrest[REST_STATE]; i++) axes[i] = mb->x->axis[pn->rest[REST_STATE][i]];
+  for (u32 j = 0; j < n; j++)
+    for (u32 i = 0; i < mb->m->nparams; i++) {
+      if (!has[i]) continue;
+      const shape *sh = &val_type(mb->s, mb->m, i + 1)->s;
+      layout l = shard_at_rest(mb->x, mb->param_lay[i], sh->nd, sh->dim, axes, pn->nrest[REST_STATE]);
+      sym name = sym_fmt(mb->s->c, "%s%s", sym_str(mb->s->c, mb->m->values.v[i + 1].name), suffix[j]);
+      mb->state[j][i] = func_param(mb->p, mb->b.f, type_tensor(mb->p, sh, l, mb->param_group[i]), name, ROLE_STATE);
+    }
+}
+
 bool main_segments(main_build *mb) {
   if (!make_groups(mb) || !make_cuts(mb) || !make_grads(mb)) return false;
   for (u32 i = 0; i < mb->nseg; i++)
     if (!shard_forward(mb, &mb->seg[i])) return false;
   for (u32 i = mb->nseg; i-- > 0;)
     if (!shard_backward(mb, &mb->seg[i])) return false;
-  return make_param_groups(mb);
+  if (!make_param_groups(mb)) return false;
+  make_states(mb);
+  return true;
 }

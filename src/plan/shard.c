@@ -165,8 +165,8 @@ static u32 roles_from_partials(sharding *s, const instr *in, const law *l, const
       bool gain = (row->flags & OPF_VIEW) || (lin == 'j' && joint > 1) || axis_get(sp, ax)->temporal;
       if (!gain) {
         const func_info *f = s->f;
-        const shape *a = &val_type(s->x->src, f, opd_of(f, in, k))->s, *b = &val_type(s->x->src, f, in->res)->s;
-        gain = s->nuses[opd_of(f, in, k)] == 1 && shape_elems(b) < shape_elems(a);
+        i64 a = shape_elems(&val_type(s->x->src, f, opd_of(f, in, k))->s), b = shape_elems(&val_type(s->x->src, f, in->res)->s);
+        gain = s->nuses[opd_of(f, in, k)] == 1 && (b < a || b == 1);
       }
       if (gain) r[nr++] = (axis_role){ax, PASS, RED_SUM, 0, 0};
     }
@@ -413,6 +413,40 @@ static void shard_call(sharding *s, const instr *in) {
   finish(s, in, at);
 }
 
+// An instruction of a backward keeps the letters of the forward instruction it came from: where it makes a gradient of
+// the shape of a forward operand out of less (the gradient of a sum), it is split as that operand was.
+static u32 roles_from_forward(sharding *s, const instr *in, const law *l, const op_row *row, axis_role *r, u32 nr) {
+  space *sp = s->x->p->sp;
+  const seen_forward *fw = &s->x->seen[in->origin];
+  if (!in->nres) return nr;
+  const shape *sh = &val_type(s->x->src, s->f, in->res)->s;
+  for (u32 k = 0; k < fw->n; k++) {
+    if (fw->shape[k]->nd != sh->nd || memcmp(fw->shape[k]->dim, sh->dim, sh->nd * sizeof *sh->dim)) continue;
+    const layout_info *li = layout_get(sp, fw->lay[k]);
+    for (u32 i = 0; i < li->nsplit && nr < ROLES_MAX; i++) {
+      const lay_split *sl = &li->split[i];
+      u8 letter;
+      i64 stride;
+      if (sl->table || has_role(r, nr, sl->axis) || !letter_at(l, &l->res[0].dim[sl->dim], sl->stride, axis_size(sp, sl->axis), &letter, &stride)) continue;
+      bool made = true; // only letters that no operand has
+      for (u32 o = 0; o < l->nopd; o++) made = made && !term_has(&l->opd[o], letter);
+      if (made && may_split(l, row->red, sp, letter, stride, axis_size(sp, sl->axis), 0, r, nr))
+        r[nr++] = (axis_role){sl->axis, letter, row->red, 0, stride};
+    }
+    break;
+  }
+  return nr;
+}
+
+static void remember_forward(sharding *s, const instr *in, const law *l, const layout *need) {
+  seen_forward *fw = &s->x->seen[in->origin];
+  fw->n = MIN(l->nopd, COUNT_OF(fw->lay));
+  for (u32 k = 0; k < fw->n; k++) {
+    fw->lay[k] = need[k];
+    fw->shape[k] = &val_type(s->x->src, s->f, opd_of(s->f, in, k))->s;
+  }
+}
+
 static void count_work(sharding *s, const instr *in, const law *l, const axis_role *r, u32 nr) {
   apply *x = s->x;
   double ways = 1;
@@ -461,6 +495,8 @@ static void shard_instr(sharding *s, u32 index) {
   u32 nr = roles_explicit(s, index, l, row, false, r, 0);
   nr = roles_from_splits(s, l, row, have, rest, r, nr);
   nr = roles_explicit(s, index, l, row, true, r, nr);
+  bool backward = (in->flags & INSTR_BACKWARD) && !(in->flags & INSTR_RECOMPUTE);
+  if (backward) nr = roles_from_forward(s, in, l, row, r, nr);
   nr = roles_from_partials(s, in, l, row, have, r, nr);
   if (s->b.failed) return;
   if (x->trial) count_work(s, in, l, r, nr);
@@ -470,10 +506,12 @@ static void shard_instr(sharding *s, u32 index) {
     layout need = term_layout(s, l, &l->opd[k], r, nr, law_lin(l, k), pass);
     for (u32 i = 0; pass && i < nr; i++) // only what this very operand holds partially passes
       if (r[i].letter == PASS && law_lin(l, k) == 'e' && !layout_part_of(x->p->sp, have[k], r[i].axis)) need = layout_without(x->p->sp, need, r[i].axis);
+    have[k] = need;
     opd[k] = operand_as(s, opd_of(s->f, in, k), need);
     if (s->b.failed) return;
     if (opd_donated(s->f, in, k) && opd[k] == s->map[opd_of(s->f, in, k)]) opd[k] |= OPD_DONATED;
   }
+  if (!backward) remember_forward(s, in, l, have);
   type res_buf[16], *res = in->nres <= 16 ? res_buf : NEWN(x->a, type, in->nres);
   for (u32 k = 0; k < in->nres; k++) {
     const shape *sh = &val_type(x->src, s->f, in->res + k)->s;

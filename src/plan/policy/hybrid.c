@@ -8,8 +8,7 @@
 bool policy_batch(planner *pl, arena *a, plan *pn, u8 axis) {
   prog *p = planner_source(pl);
   const func_info *m = func_get(p, p->main);
-  arena *tmp = arena_new();
-  const classes *k = classes_of(tmp, p);
+  const classes *k = planner_classes(pl);
   u32 batch = 0, n = pn->axes[axis - 1].size;
   plan_trans *more = NEWN(a, plan_trans, pn->ntrans + m->nparams + 1);
   if (pn->ntrans) memcpy(more, pn->trans, sizeof *more * pn->ntrans);
@@ -40,7 +39,6 @@ bool policy_batch(planner *pl, arena *a, plan *pn, u8 axis) {
       }
     }
   }
-  arena_free(tmp);
   if (ok && !batch) {
     diag(p->c, E_PLAN, m->where, "the model has no input with a batch to split");
     ok = false;

@@ -80,8 +80,15 @@ bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, double flops_per_by
   plan_trans *more = NEWN(a, plan_trans, pn->ntrans + products + 1);
   if (pn->ntrans) memcpy(more, pn->trans, sizeof *more * pn->ntrans);
   pn->trans = more;
-  u32 before = pn->ntrans;
-  tensor t = {pl, a, pn, axis, classes_of(a, p), flops_per_byte, ZNEWN(a, bool, p->funcs.n)};
+  u32 before = pn->ntrans, nkept;
+  u64 key = hash_bytes(&flops_per_byte, sizeof flops_per_byte, ((u64)pn->axes[axis - 1].size << 32) | axis);
+  const plan_trans *kept = planner_kept(pl, key, &nkept);
+  if (kept) {
+    memcpy(pn->trans + before, kept, sizeof *kept * nkept);
+    pn->ntrans += nkept;
+    return true;
+  }
+  tensor t = {pl, a, pn, axis, planner_classes(pl), flops_per_byte, ZNEWN(a, bool, p->funcs.n)};
   if (!visit(&t, p->main)) return false;
   if (pn->ntrans == before) {
     t.price = 0;
@@ -93,6 +100,7 @@ bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, double flops_per_by
     diag_hint(p->c, "the heads and the hidden dimensions must be multiples of the tensor degree");
     return false;
   }
+  planner_keep(pl, key, pn->trans + before, pn->ntrans - before);
   return true;
 }
 
@@ -101,7 +109,7 @@ bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, double flops_per_by
 bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis) {
   prog *p = planner_source(pl);
   const func_info *m = func_get(p, p->main);
-  const classes *k = classes_of(a, p);
+  const classes *k = planner_classes(pl);
   u32 seq = 0, n = pn->axes[axis - 1].size, products = 0;
   for (u32 i = 0; i < m->nparams && !seq; i++) {
     u32 id[8];
