@@ -13,7 +13,7 @@
 // Room for a value of this type; pieces not yet there.
 static held held_new(interp *m, type t, group bound) {
   const type_info *ti = type_get(m->p, t);
-  held h = {.g = bind(ti->g, bound)};
+  held h = {.g = ti->tuple ? (group){0} : bind(ti->g, bound)}; // a tuple lies where its elements lie
   if (ti->tuple) {
     h.n = ti->n;
     h.elem = ZNEWN(m->stack, held, h.n);
