@@ -84,11 +84,11 @@ static bool term_has(const law *l, const law_term *t, u8 letter) {
 }
 
 // ---- what the operands say --------------------------------------------------------------------------
-static axis_use *use_of(flow *w, u8 axis) {
-  for (u32 k = 0; k < w->n; k++)
-    if (w->use[k].axis == axis) return &w->use[k];
+static axis_use *use_of(flow *w, u8 axis, u32 k) {
+  for (u32 j = 0; j < w->n; j++)
+    if (w->use[j].axis == axis) return &w->use[j];
   assert(w->n < AXES_MAX);
-  w->use[w->n] = (axis_use){.axis = axis};
+  w->use[w->n] = (axis_use){.axis = axis, .by = k};
   return &w->use[w->n++];
 }
 
@@ -108,7 +108,7 @@ static bool add_split(flow *w, u32 k, const lay_split *s) {
     diag_hint(c, "all_gather it over %s first", axis);
     return false;
   }
-  axis_use *old = use_of(w, s->axis);
+  axis_use *old = use_of(w, s->axis, k);
   if (!old->split) {
     *old = new;
     return true;
@@ -120,8 +120,7 @@ static bool add_split(flow *w, u32 k, const lay_split *s) {
 }
 
 static bool add_part(flow *w, u32 k, const lay_part *q) {
-  axis_use *u = use_of(w, q->axis);
-  if (!u->split) u->by = k;
+  use_of(w, q->axis, k);
   if (q->red == RED_SUM && law_lin(w->l, k) != '-') return true;
   diag(w->p->c, E_LAYOUT, w->where, "%s: operand %u, %s, is still partial over %s", w->row->name, k + 1,
        operand_str(w, k), axis_str(w, q->axis));
