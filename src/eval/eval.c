@@ -7,8 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-// ---- values
-// --------------------------------------------------------------------------------------------------
+// ---- values --------------------------------------------------------------------------------------------
 
 // Room for a value of this type; pieces not yet there.
 static held held_new(interp *m, type t, group bound) {
@@ -45,8 +44,13 @@ static void held_share(held *to, const held *from) {
       to->piece[k] = buf_share(from->piece[k]);
 }
 
-// ---- lifetimes
-// -----------------------------------------------------------------------------------------------
+static bool held_alike(const held *x, const held *y) {
+  bool alike = x->n == y->n && !x->elem == !y->elem && (x->elem || x->g.i == y->g.i);
+  for (u32 k = 0; alike && x->elem && k < x->n; k++) alike = held_alike(&x->elem[k], &y->elem[k]);
+  return alike;
+}
+
+// ---- lifetimes -----------------------------------------------------------------------------------------
 
 static const lifetimes *lifetimes_of(interp *m, func fn) {
   lifetimes *l = &m->life[fn.i];
@@ -77,8 +81,7 @@ static bool dies_at(const frame *f, u32 i, value v) {
   return false;
 }
 
-// ---- computation
-// ---------------------------------------------------------------------------------------------
+// ---- computation ---------------------------------------------------------------------------------------
 
 typedef struct {
   const instr *i;
@@ -196,8 +199,7 @@ static bool compute(interp *m, frame *f, const instr *i, u32 index, const point 
   return ok;
 }
 
-// ---- movement
-// ------------------------------------------------------------------------------------------------
+// ---- movement ------------------------------------------------------------------------------------------
 
 // A join's operand k lies at coordinate k of the axes (major first); a part's result at the coordinate it
 // names.
@@ -244,8 +246,7 @@ static bool communicate(interp *m, frame *f, const instr *i, const point *at) {
   return ok;
 }
 
-// ---- functions
-// -----------------------------------------------------------------------------------------------
+// ---- functions -----------------------------------------------------------------------------------------
 
 static bool run_func(interp *m, func fn, group g, const point *at, held *args, held *results);
 
@@ -275,14 +276,12 @@ static bool call(interp *m, frame *f, const instr *i, u32 index, const point *at
   for (u32 k = 0; k < n && ok; k++) {
     const held *x = &f->v[opd_of(f->f, i, k)];
     args[k] = held_new(m, callee->values.v[k + 1].ty, g);
-    ok = args[k].n == x->n && args[k].g.i == x->g.i;
+    ok = held_alike(&args[k], x);
     if (ok)
       held_share(&args[k], x);
-    else {
+    else
       diag(m->c, E_LAYOUT, i->where, "call of @%s: operand %u is on another group than the parameter",
            sym_str(m->c, callee->name), k + 1);
-      args[k].n = 0;
-    }
   }
   // What ends here ends before the callee runs, which may then work in its storage.
   for (u32 k = f->life->begin[index]; ok && k < f->life->begin[index + 1]; k++) {
@@ -335,7 +334,7 @@ static bool run_func(interp *m, func fn, group g, const point *at, held *args, h
   }
   for (u32 k = 0; k < f.f->rets.n && ok; k++) {
     const held *v = &f.v[f.f->rets.v[k]];
-    if (results[k].n != v->n) {
+    if (!held_alike(&results[k], v)) {
       diag(m->c, E_LAYOUT, f.f->where, "@%s returns a value on another group than the call expects",
            sym_str(m->c, f.f->name));
       ok = false;
@@ -346,8 +345,7 @@ static bool run_func(interp *m, func fn, group g, const point *at, held *args, h
   return ok;
 }
 
-// ---- main
-// ----------------------------------------------------------------------------------------------------
+// ---- main ----------------------------------------------------------------------------------------------
 
 static bool input_fits(interp *m, u32 k, const type_info *t, const eval_array *x, loc where) {
   bool dims = !t->tuple && t->s.nd == x->s.nd && !memcmp(t->s.dim, x->s.dim, sizeof(i64) * t->s.nd);

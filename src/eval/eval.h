@@ -39,7 +39,7 @@ shape eval_result_shape(const prog *p, u32 k);
 // be NULL) gets the element. Infinite where exactly one is not finite.
 double eval_difference(const eval_array *x, const eval_array *y, i64 *where);
 
-// ---- numpy's files (npy.c) -------------------------------------------------------------------------------
+// ---- numpy's files (npy.c) -----------------------------------------------------------------------------
 // C order, any byte order, elements in `a`; bf16 is written as f32, for numpy has none.
 bool npy_read(ctx *c, arena *a, const char *path, eval_array *out);
 bool npy_write(ctx *c, const char *path, const eval_array *x);

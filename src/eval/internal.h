@@ -15,7 +15,7 @@ struct buf {
   _Alignas(16) char data[];
 };
 
-// ---- places: which elements the members hold (place.c) ---------------------------------------------------
+// ---- places: which elements the members hold (place.c) -------------------------------------------------
 // Equal index maps are one object, so comparing pieces is comparing pointers.
 typedef struct {
   i64 n, extent;
@@ -97,7 +97,7 @@ i64 eval_copy(interp *m, const place *dp, u32 d, void *dst, const place *sp, u32
 bool eval_cut(interp *m, const place *p, const eval_array *x, held *v, loc where);
 bool eval_assemble(interp *m, const place *p, const held *v, eval_array *out, arena *a, loc where);
 
-// ---- movement (move.c) -----------------------------------------------------------------------------------
+// ---- movement (move.c) ---------------------------------------------------------------------------------
 typedef struct { // one end
   group g;
   const place *p;

@@ -9,8 +9,7 @@
 #include "eval/internal.h"
 #include <math.h>
 
-// ---- combining
-// ---------------------------------------------------------------------------------------------
+// ---- combining -----------------------------------------------------------------------------------------
 
 void eval_fold_begin(void *acc, dtype t, i64 n, reduction r) {
   bool flt = dtype_kind_of(t) == DK_FLOAT, uns = dtype_kind_of(t) == DK_UINT;
@@ -74,8 +73,7 @@ static void store(void *dst, dtype t, const void *acc, i64 n) {
     ker_store_i64(dst, t, acc, n);
 }
 
-// ---- one movement
-// ------------------------------------------------------------------------------------------
+// ---- one movement --------------------------------------------------------------------------------------
 
 typedef struct {
   u32 end, member;
@@ -292,8 +290,7 @@ static bool whole_movement(movement *v) {
   return ok;
 }
 
-// ---- what the layouts must say
-// -----------------------------------------------------------------------------
+// ---- what the layouts must say -------------------------------------------------------------------------
 
 static bool wrong_role(const movement *v, u8 axis, const char *side, const char *want) {
   diag(v->m->c, E_LAYOUT, v->i->where, "%s over %s: the %s must be %s over it", v->name, axis_name(v, axis),

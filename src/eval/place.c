@@ -7,8 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-// ---- pieces
-// ------------------------------------------------------------------------------------------------
+// ---- pieces --------------------------------------------------------------------------------------------
 
 buf *eval_buf(interp *m, i64 bytes) {
   buf *b = base_malloc(sizeof(buf) + (size_t)bytes);
@@ -25,8 +24,7 @@ void eval_drop(interp *m, buf *b) {
   free(b);
 }
 
-// ---- groups: group 0 is one rank, 0
-// ------------------------------------------------------------------------
+// ---- groups: group 0 is one rank, 0 --------------------------------------------------------------------
 
 u32 eval_members(const interp *m, group g) { return g.i ? group_get(m->p->sp, g)->nranks : 1; }
 u32 eval_rank(const interp *m, group g, u32 member) {
@@ -36,8 +34,7 @@ int eval_member(const interp *m, group g, u32 rank) {
   return g.i ? group_member(m->p->sp, g, rank) : rank == 0 ? 0 : -1;
 }
 
-// ---- maps and places
-// ---------------------------------------------------------------------------------------
+// ---- maps and places -----------------------------------------------------------------------------------
 
 static const imap *map_intern(interp *m, const i64 *index, i64 n, i64 extent) {
   bool whole = n == extent;
@@ -140,8 +137,7 @@ ker_tensor eval_tensor(const place *p, u32 member, void *data) {
   return t;
 }
 
-// ---- between two pieces
-// ------------------------------------------------------------------------------------
+// ---- between two pieces --------------------------------------------------------------------------------
 
 // The elements of box b, one by one, leaving those alone that are done.
 static i64 copy_undone(const ker_box *b, size_t bytes, char *dst, const char *src, u8 *done) {
@@ -202,8 +198,7 @@ i64 eval_copy(interp *m, const place *dp, u32 d, void *dst, const place *sp, u32
   return count;
 }
 
-// ---- whole arrays
-// ------------------------------------------------------------------------------------------
+// ---- whole arrays --------------------------------------------------------------------------------------
 
 bool eval_cut(interp *m, const place *p, const eval_array *x, held *v, loc where) {
   const layout_info *l = layout_get(m->p->sp, p->t->lay);

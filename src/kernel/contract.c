@@ -178,8 +178,7 @@ void ker_contract(run *r, const contraction *k) {
   arena_release(r->a, mark);
 }
 
-// ---- operators
-// ---------------------------------------------------------------------------------------------
+// ---- operators -----------------------------------------------------------------------------------------
 
 // numpy's matmul: one-dimensional operands are a row and a column, leading dimensions are broadcast.
 bool ker_matmul(run *r) {

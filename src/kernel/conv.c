@@ -185,8 +185,7 @@ bool ker_conv_dx(run *r) {
   return true;
 }
 
-// ---- pooling
-// -----------------------------------------------------------------------------------------------
+// ---- pooling -------------------------------------------------------------------------------------------
 
 // The taps of every output position along one dimension: input index, -1 in the border, -2 beyond it.
 static i64 *tap_table(run *r, const window *w, u32 i, i64 nin, i64 nout) {

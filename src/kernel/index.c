@@ -65,7 +65,7 @@ bool ker_gather_add(run *r) {
   return true;
 }
 
-// ---- one index per element: take, put --------------------------------------------------------------------
+// ---- one index per element: take, put ------------------------------------------------------------------
 
 typedef enum { SET, ADD, MUL, MAX_, MIN_ } scatter;
 static scatter scatter_of(const run *r) {
@@ -149,7 +149,7 @@ bool ker_put(run *r) {
   return true;
 }
 
-// ---- index tuples: gather_nd, scatter_nd -----------------------------------------------------------------
+// ---- index tuples: gather_nd, scatter_nd ---------------------------------------------------------------
 
 typedef struct {
   i64 batch, tuples, slice; // per batch; elements of one slice

@@ -30,19 +30,19 @@ static inline bool is_uint(const ker_tensor *t) { return dtype_kind_of(t->t) == 
   K(unary, 1, 1)                                                                                             \
   K(binary, 1, 1)                                                                                            \
   K(compare, 1, 1)                                                                                           \
-  K(where, 1, 1) K(scale, 1, 1) K(matmul, 0, 1) K(einsum, 0, 1) K(conv, 0, 1) K(conv_dx, 0, 1)               \
-      K(conv_dw, 0, 1) K(reduce, 1, 1) K(arg, 1, 1) K(cumsum, 1, 1) K(topk, 1, 1) K(transpose, 0, 0)         \
-          K(expand, 0, 0) K(concat, 0, 0) K(split, 0, 0) K(slice, 0, 0) K(pad, 0, 0) K(tile, 0, 0)           \
-              K(d2s, 0, 0) K(reverse, 0, 0) K(trilu, 0, 0) K(gather, 0, 0) K(gather_add, 1, 1) K(take, 1, 1) \
-                  K(put, 1, 1) K(gather_nd, 1, 1) K(scatter_nd, 1, 1) K(one_hot, 1, 1) K(resize, 1, 1)       \
-                      K(constant, 0, 0) K(full, 0, 1) K(iota, 0, 1) K(random, 0, 1) K(dropout, 1, 1)         \
-                          K(softmax, 1, 1) K(softmax_dx, 1, 1) K(layernorm, 1, 1) K(layernorm_dx, 1, 1)      \
-                              K(layernorm_dg, 1, 1) K(batchnorm, 1, 1) K(batchnorm_train, 1, 1)              \
-                                  K(batchnorm_dx, 1, 1) K(groupnorm, 1, 1) K(lrn, 1, 1) K(xent, 1, 1)        \
-                                      K(xent_dx, 1, 1) K(nll, 1, 1) K(pool, 1, 1) K(pool_dx, 1, 1)           \
-                                          K(moe_gate, 1, 1) K(moe_dispatch, 1, 1) K(moe_combine, 1, 1)       \
-                                              K(moe_combine_dw, 1, 1) K(sgd, 1, 1) K(momentum, 1, 1)         \
-                                                  K(adam, 1, 1)
+  K(where, 1, 1)                                                                                             \
+  K(scale, 1, 1) K(matmul, 0, 1) K(einsum, 0, 1) K(conv, 0, 1) K(conv_dx, 0, 1) K(conv_dw, 0, 1)             \
+      K(reduce, 1, 1) K(arg, 1, 1) K(cumsum, 1, 1) K(topk, 1, 1) K(transpose, 0, 0) K(expand, 0, 0)          \
+          K(concat, 0, 0) K(split, 0, 0) K(slice, 0, 0) K(pad, 0, 0) K(tile, 0, 0) K(d2s, 0, 0)              \
+              K(reverse, 0, 0) K(trilu, 0, 0) K(gather, 0, 0) K(gather_add, 1, 1) K(take, 1, 1) K(put, 1, 1) \
+                  K(gather_nd, 1, 1) K(scatter_nd, 1, 1) K(one_hot, 1, 1) K(resize, 1, 1) K(constant, 0, 0)  \
+                      K(full, 0, 1) K(iota, 0, 1) K(random, 0, 1) K(dropout, 1, 1) K(softmax, 1, 1)          \
+                          K(softmax_dx, 1, 1) K(layernorm, 1, 1) K(layernorm_dx, 1, 1) K(layernorm_dg, 1, 1) \
+                              K(batchnorm, 1, 1) K(batchnorm_train, 1, 1) K(batchnorm_dx, 1, 1)              \
+                                  K(groupnorm, 1, 1) K(lrn, 1, 1) K(xent, 1, 1) K(xent_dx, 1, 1)             \
+                                      K(nll, 1, 1) K(pool, 1, 1) K(pool_dx, 1, 1) K(moe_gate, 1, 1)          \
+                                          K(moe_dispatch, 1, 1) K(moe_combine, 1, 1) K(moe_combine_dw, 1, 1) \
+                                              K(sgd, 1, 1) K(momentum, 1, 1) K(adam, 1, 1)
 #define K(name, opd, res) bool ker_##name(run *r);
 KERNELS(K)
 #undef K

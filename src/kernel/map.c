@@ -104,7 +104,7 @@ bool ker_unary(run *r) {
   return known || not_for(r, x);
 }
 
-// ---- two operands ----------------------------------------------------------------------------------------
+// ---- two operands --------------------------------------------------------------------------------------
 
 static double python_mod(double x, double y) {
   double m = fmod(x, y);

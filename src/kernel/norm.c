@@ -10,8 +10,7 @@ static bool same_elems(run *r, u32 opd) {
   return n == m || ker_misfit(r, "elements", n, m);
 }
 
-// ---- softmax, log_softmax, hardmax, gradient
-// ---------------------------------------------------------------
+// ---- softmax, log_softmax, hardmax, gradient -----------------------------------------------------------
 
 typedef struct {
   i64 outer, n, inner;
@@ -65,7 +64,7 @@ bool ker_softmax_dx(run *r) { // dx = y (dy - sum(dy y))
   return true;
 }
 
-// ---- layer norm, root-mean-square norm -------------------------------------------------------------------
+// ---- layer norm, root-mean-square norm -----------------------------------------------------------------
 
 typedef struct {
   i64 rows, n;
@@ -142,8 +141,7 @@ bool ker_layernorm_dg(run *r) {
   return true;
 }
 
-// ---- batch norm: statistics per channel, dimension 1
-// ---------------------------------------------------------
+// ---- batch norm: statistics per channel, dimension 1 ---------------------------------------------------
 
 typedef struct {
   i64 n, c, inner;

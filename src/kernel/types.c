@@ -61,8 +61,8 @@ static u64 saturate_u64(double x) {
   DO(DT_I8, int8_t)                                                                                          \
   DO(DT_I16, int16_t)                                                                                        \
   DO(DT_I32, int32_t)                                                                                        \
-  DO(DT_I64, int64_t) DO(DT_U8, uint8_t) DO(DT_U16, uint16_t) DO(DT_U32, uint32_t) DO(DT_U64, uint64_t)      \
-      DO(DT_BOOL, uint8_t)
+  DO(DT_I64, int64_t)                                                                                        \
+  DO(DT_U8, uint8_t) DO(DT_U16, uint16_t) DO(DT_U32, uint32_t) DO(DT_U64, uint64_t) DO(DT_BOOL, uint8_t)
 
 void ker_load_f64(double *dst, dtype t, const void *src, i64 n) {
   switch (t) {
@@ -106,7 +106,8 @@ void ker_load_i64(i64 *dst, dtype t, const void *src, i64 n) {
     DO(DT_I32, int32_t)
     DO(DT_I64, int64_t)
     DO(DT_U8, uint8_t)
-    DO(DT_U16, uint16_t) DO(DT_U32, uint32_t) DO(DT_U64, uint64_t)
+    DO(DT_U16, uint16_t)
+    DO(DT_U32, uint32_t) DO(DT_U64, uint64_t)
 #undef DO
         default : assert(!"element type");
   }
@@ -144,7 +145,8 @@ void ker_store_i64(void *dst, dtype t, const i64 *src, i64 n) {
     DO(DT_I32, int32_t)
     DO(DT_I64, int64_t)
     DO(DT_U8, uint8_t)
-    DO(DT_U16, uint16_t) DO(DT_U32, uint32_t) DO(DT_U64, uint64_t)
+    DO(DT_U16, uint16_t)
+    DO(DT_U32, uint32_t) DO(DT_U64, uint64_t)
 #undef DO
         default : assert(!"an integer type");
   }

@@ -87,8 +87,7 @@ static arena *A;
 static u64 R = 1;
 static i64 few(i64 n) { return (i64)(rng_next(&R) % (u64)n); }
 
-// ---- an application
-// ------------------------------------------------------------------------------------------
+// ---- an application ------------------------------------------------------------------------------------
 
 enum { OPDS = 6, ATTRS = 10, LIST = 8 };
 typedef struct {
@@ -169,8 +168,7 @@ static bool rescale(application *x) {
   return apply(x);
 }
 
-// ---- elements
-// ------------------------------------------------------------------------------------------------
+// ---- elements ------------------------------------------------------------------------------------------
 
 // Integers are in 0..bound-1.
 static i64 bound_of(const application *x, u32 k) {
@@ -232,8 +230,7 @@ static bool run(const application *x, const ker_tensor *opd, ker_tensor *res, in
   return kernel_run(C, &args, (loc){0});
 }
 
-// ---- pieces
-// --------------------------------------------------------------------------------------------------
+// ---- pieces --------------------------------------------------------------------------------------------
 
 // Which pieces an index of the split letter belongs to.
 typedef struct {
@@ -370,8 +367,7 @@ static void check_splits(const application *x, const ker_tensor *opd, const ker_
   }
 }
 
-// ---- properties
-// ----------------------------------------------------------------------------------------------
+// ---- properties ----------------------------------------------------------------------------------------
 
 static void begin(void) {
   C = ctx_new();

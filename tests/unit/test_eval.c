@@ -101,8 +101,7 @@ static void check_product(u32 res, u32 a, u32 b, double tol) {
 }
 static diag_id last_diag(void) { return diag_count(C) ? diag_get(C, diag_count(C) - 1).id : DIAG_NONE; }
 
-// ---- one rank
-// ----------------------------------------------------------------------------------------------
+// ---- one rank ------------------------------------------------------------------------------------------
 
 TEST(eval_single_device) {
   restart();
@@ -150,8 +149,7 @@ TEST(eval_leaves_inputs_alone) {
   end();
 }
 
-// ---- many ranks
-// --------------------------------------------------------------------------------------------
+// ---- many ranks ----------------------------------------------------------------------------------------
 
 TEST(eval_megatron_pair) {
   restart();
@@ -318,8 +316,7 @@ TEST(eval_disagreeing_ranks_are_found) {
   end();
 }
 
-// ---- time
-// --------------------------------------------------------------------------------------------------
+// ---- time ----------------------------------------------------------------------------------------------
 
 TEST(eval_microbatches) {
   restart();
@@ -403,8 +400,39 @@ TEST(eval_joins_groups) {
   end();
 }
 
-// ---- inputs
-// ------------------------------------------------------------------------------------------------
+// ---- programs as text ----------------------------------------------------------------------------------
+
+static void run_example(const char *path, eval_array *out, u32 nout) {
+  file_view f;
+  REQUIRE(file_map(C, path, &f));
+  prog *p = ir_parse(C, sym_of(C, path), (const char *)f.data, f.size);
+  file_unmap(&f);
+  if (!CHECK_MSG(p, "%s", diag_render(C, A))) test_leave();
+  u32 n = func_get(p, p->main)->nparams;
+  eval_array *x = ZNEWN(A, eval_array, n);
+  bool ok = eval_random(p, 1, x, n, A) && eval_run(p, &(eval_opts){true}, x, n, out, nout, A);
+  prog_free(p);
+  if (!CHECK_MSG(ok, "%s: %s", path, diag_render(C, A))) test_leave();
+}
+
+// One step of training, three ways: two orders of one pipeline, and one device that computes activations
+// again.
+TEST(eval_distir_examples_compute_the_same) {
+  restart();
+  static const char *const path[] = {"examples/distir/fig8_checkpointing.heddle",
+                                     "examples/distir/fig2_pipeline.heddle",
+                                     "examples/distir/fig2_swapped.heddle"};
+  eval_array want[4], got[4];
+  run_example(path[0], want, 4);
+  for (u32 i = 1; i < COUNT_OF(path); i++) {
+    run_example(path[i], got, 4);
+    for (u32 k = 0; k < 4; k++)
+      CHECK_MSG(eval_difference(&got[k], &want[k], NULL) < 1e-12, "%s: result %u", path[i], k);
+  }
+  end();
+}
+
+// ---- inputs --------------------------------------------------------------------------------------------
 
 TEST(eval_random_respects_uses) {
   restart();
@@ -449,8 +477,7 @@ TEST(eval_refuses_inputs_that_do_not_fit) {
   end();
 }
 
-// ---- files
-// -------------------------------------------------------------------------------------------------
+// ---- files ---------------------------------------------------------------------------------------------
 
 static void check_file_round(dtype t) {
   char path[64];

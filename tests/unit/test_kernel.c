@@ -81,8 +81,7 @@ static void check_values(const ker_tensor *x, i64 n, const double *want, double 
 #define CHECK_VALUES(x, rel, ...)                                                                            \
   check_values((x), sizeof(VALUES(__VA_ARGS__)) / sizeof(double), VALUES(__VA_ARGS__), (rel))
 
-// ---- element types
-// -----------------------------------------------------------------------------------------
+// ---- element types -------------------------------------------------------------------------------------
 
 TEST(kernel_half_rounds_to_nearest_even) {
   begin();
@@ -162,8 +161,7 @@ TEST(kernel_cast_saturates_and_wraps) {
   end();
 }
 
-// ---- elementwise
-// -------------------------------------------------------------------------------------------
+// ---- elementwise ---------------------------------------------------------------------------------------
 
 TEST(kernel_elementwise_broadcasts) {
   begin();
@@ -224,8 +222,7 @@ TEST(kernel_unary_values) {
   end();
 }
 
-// ---- products
-// ----------------------------------------------------------------------------------------------
+// ---- products ------------------------------------------------------------------------------------------
 
 static double rel_error(const ker_tensor *x, const double *want) {
   double worst = 0, top = 0;
@@ -352,8 +349,7 @@ TEST(kernel_pools) {
   end();
 }
 
-// ---- reductions, form, index
-// -------------------------------------------------------------------------------
+// ---- reductions, form, index ---------------------------------------------------------------------------
 
 TEST(kernel_reductions) {
   begin();
@@ -433,8 +429,7 @@ TEST(kernel_gathers) {
   end();
 }
 
-// ---- random numbers
-// ----------------------------------------------------------------------------------------
+// ---- random numbers ------------------------------------------------------------------------------------
 
 TEST(kernel_random_is_uniform_and_normal) {
   begin();
