@@ -17,10 +17,10 @@ typedef struct {
   i64 stride;
 } role;
 
-enum { SLOT_BITS = 5, SLOTS = 1 << SLOT_BITS, NO_ROLE = SLOTS, NODES_MAX = 1 << 14 };
+enum { SLOT_BITS = 5, SLOTS = 1 << SLOT_BITS, NO_ROLE = SLOTS };
+enum { LEND_BELOW = 4, STEPS_MAX = 1 << 14 }; // axes are lent while fewer move; steps of one search
 
-// An axis that may change its role. Slots are the roles it can have; 0 is replicated, `to` the one it ends
-// in.
+// An axis that may change its role. Slots are the roles it can have; slot 0 is replicated.
 typedef struct {
   u8 axis;
   u8 from, to, nslots;
@@ -68,6 +68,7 @@ typedef struct {
   u64 target;
   double best; // cost and steps of the best way to the target so far
   u32 best_hops;
+  u32 steps_left;
   // the state being expanded
   u32 at;
   u8 cur[MESH_AXES];
@@ -301,12 +302,11 @@ static void more_cells(search *q) {
   for (u32 i = 0; i < w->nodes.n; i++) *cell_for(w, w->nodes.v[i].key) = (cell){w->nodes.v[i].key, 1, i};
 }
 
-// The node of a state, new (cost INFINITY) if need be; NULL if there are too many.
+// The node of a state, new (cost INFINITY) if need be.
 static node *node_for(search *q, u64 key) {
   struct path_work *w = q->w;
   cell *c = cell_for(w, key);
   if (c->round == w->round) return &w->nodes.v[c->node];
-  if (w->nodes.n == NODES_MAX) return NULL;
   if (2 * w->nodes.n >= w->ncells) {
     more_cells(q);
     c = cell_for(w, key);
@@ -331,6 +331,7 @@ static void step(search *q, step_kind kind, u32 sub, u64 key) {
     }
     if (m->slot[key >> (i * SLOT_BITS) & (SLOTS - 1)].kind == SPLIT) ways *= m->size;
   }
+  q->steps_left -= q->steps_left > 0;
   if (q->crowded && !has_room(q, key)) return;
   const node *from = &q->w->nodes.v[q->at];
   double cost = q->cost_fn(q->arg, kind, axes, naxes, n, q->in, elems_at(q, key, ways));
@@ -339,7 +340,7 @@ static void step(search *q, step_kind kind, u32 sub, u64 key) {
   cost += from->cost;
   if (cost == INFINITY || cost > q->best || (cost == q->best && hops >= q->best_hops)) return;
   node *to = node_for(q, key);
-  if (!to || cost > to->cost || (cost == to->cost && hops >= to->hops)) return;
+  if (cost > to->cost || (cost == to->cost && hops >= to->hops)) return;
   to->cost = cost;
   to->hops = hops;
   to->prev = q->at;
@@ -465,27 +466,28 @@ static void start(search *q, u64 from) {
   if (!++w->round || !w->ncells) more_cells(q);
   q->best = INFINITY;
   q->best_hops = UINT32_MAX;
+  q->steps_left = STEPS_MAX;
   node *x = node_for(q, from);
   x->cost = 0;
   x->hops = 0;
 }
 
-// The node of the target, or 0 if it was not reached.
+// The node of the target, or 0. It is at the end of the cheapest way unless steps_left is 0.
 static u32 dijkstra(search *q, u64 from) {
+  struct path_work *w = q->w;
   start(q, from);
   queue_push(q, 0);
-  while (q->w->heap.n) {
-    u32 x = queue_pop(q->w);
-    if (q->w->nodes.v[x].done) continue;
-    q->w->nodes.v[x].done = true;
-    if (q->w->nodes.v[x].key == q->target) return x;
+  while (w->heap.n && q->steps_left) {
+    u32 x = queue_pop(w);
+    if (w->nodes.v[x].done) continue;
+    w->nodes.v[x].done = true;
+    if (w->nodes.v[x].key == q->target) return x;
     expand(q, x);
   }
-  return 0;
+  return q->best < INFINITY ? (u32)(node_for(q, q->target) - w->nodes.v) : 0;
 }
 
-// Movers with a wrong role, not replicated (now, or in the end), that are all in the class of the first of
-// them.
+// Movers with a wrong role that are not replicated (now, or in the end): the first, and all of its class.
 static u32 wrong_class(const search *q, bool now, u32 *class) {
   u32 set = 0;
   for (u32 i = 0; i < q->n; i++) {
@@ -497,7 +499,7 @@ static u32 wrong_class(const search *q, bool now, u32 *class) {
   return set;
 }
 
-// The way through replication, class by class. Taken only when a search would make more states than it may.
+// The way through replication, class by class: no way that a search has to give up on may be dearer.
 static u32 plain_way(search *q, u64 from) {
   start(q, from);
   for (u32 x = 0; x < q->w->nodes.n; x++) {
@@ -538,44 +540,48 @@ static void add_mover(search *q, group g, u8 axis, role from, role to) {
   m->lent = m->from == m->to;
 }
 
-// Fills q->m and q->fixed. False if an axis changes that no step can move.
+// The axes that steps can move: free in the group, in mesh order; in group 0 those that the layouts name.
+static u32 free_axes(const space *s, group g, u64 named, u8 *axis) {
+  const group_info *gi = group_get(s, g);
+  u32 n = 0;
+  for (u32 i = 0; i < gi->naxes; i++)
+    if (group_axis_size(s, g, gi->axis[i].axis) > 1) axis[n++] = gi->axis[i].axis;
+  for (u64 rest = g.i ? 0 : named; rest; rest &= rest - 1)
+    if (group_has_axis(s, g, (u8)__builtin_ctzll(rest))) axis[n++] = (u8)__builtin_ctzll(rest);
+  return n;
+}
+
+// Fills q->m and q->fixed. False if an axis changes that no step can move, or too many do (in group 0 only).
 static bool find_movers(search *q, group g, layout from, layout to) {
   const space *s = q->s;
   const layout_info *x = layout_get(s, from), *y = layout_get(s, to);
-  const group_info *gi = group_get(s, g);
-  u64 named = axes_of(x) | axes_of(y), moving = 0, lent = 0;
+  u64 named = axes_of(x) | axes_of(y), change = 0, move;
+  u8 axis[AXES_MAX];
+  u32 n = free_axes(s, g, named, axis), movers = 0;
   bool paid = false; // some step costs: only then is it worth to lend axes
   for (u64 rest = named; rest; rest &= rest - 1) {
-    u8 axis = (u8)__builtin_ctzll(rest);
-    role a = role_in(s, from, axis), b = role_in(s, to, axis);
-    if (same_role(a, b)) {
-      if (a.kind == PARTIAL && group_has_axis(s, g, axis)) lent |= 1ull << axis;
-      continue;
-    }
-    if (!group_has_axis(s, g, axis)) return false;
-    moving |= 1ull << axis;
-    paid = paid || a.kind != REPLICATED;
+    u8 a = (u8)__builtin_ctzll(rest);
+    role was = role_in(s, from, a);
+    if (same_role(was, role_in(s, to, a))) continue;
+    if (!group_has_axis(s, g, a) || ++movers > MESH_AXES) return false;
+    change |= 1ull << a;
+    paid = paid || was.kind != REPLICATED;
   }
-  for (u32 i = 0; i < gi->naxes; i++)
-    if (!(named >> gi->axis[i].axis & 1) && group_axis_size(s, g, gi->axis[i].axis) > 1)
-      lent |= 1ull << gi->axis[i].axis;
-  if (!paid) lent = 0;
-  if (__builtin_popcountll(moving | lent) > MESH_AXES) return false; // group 0 only: a mesh has no more
-  if (g.i) {
-    for (u32 i = 0; i < gi->naxes; i++) {
-      u8 axis = gi->axis[i].axis;
-      if ((moving | lent) >> axis & 1) add_mover(q, g, axis, role_in(s, from, axis), role_in(s, to, axis));
-    }
-  } else
-    for (u64 rest = moving | lent; rest; rest &= rest - 1) {
-      u8 axis = (u8)__builtin_ctzll(rest);
-      add_mover(q, g, axis, role_in(s, from, axis), role_in(s, to, axis));
-    }
+  move = change;
+  for (u32 k = n; k-- > 0 && paid && movers < LEND_BELOW;) { // minor axes first: they join neighbours
+    role r = role_in(s, from, axis[k]);
+    bool divides = group_axis_size(s, g, axis[k]) == axis_size(s, axis[k]);
+    if (change >> axis[k] & 1 || r.kind == SPLIT || !divides) continue;
+    move |= 1ull << axis[k];
+    movers++;
+  }
+  for (u32 k = 0; k < n; k++)
+    if (move >> axis[k] & 1) add_mover(q, g, axis[k], role_in(s, from, axis[k]), role_in(s, to, axis[k]));
   q->fixed.nsplit = q->fixed.npart = 0;
   for (u32 i = 0; i < x->nsplit; i++)
-    if (!((moving | lent) >> x->split[i].axis & 1)) q->fixed.split[q->fixed.nsplit++] = x->split[i];
+    if (!(move >> x->split[i].axis & 1)) q->fixed.split[q->fixed.nsplit++] = x->split[i];
   for (u32 i = 0; i < x->npart; i++)
-    if (!((moving | lent) >> x->part[i].axis & 1)) q->fixed.part[q->fixed.npart++] = x->part[i];
+    if (!(move >> x->part[i].axis & 1)) q->fixed.part[q->fixed.npart++] = x->part[i];
   return true;
 }
 
@@ -617,7 +623,11 @@ int layout_path(space *s, group g, u32 nd, const i64 *dims, layout from, layout 
     q.target = key_with(q.target, i, q.m[i].to);
   }
   u32 end = dijkstra(&q, key);
-  if (!end) end = plain_way(&q, key);
+  if (!q.steps_left) {
+    double found = q.best;
+    end = plain_way(&q, key);
+    if (!end || found <= q.best) end = dijkstra(&q, key);
+  }
   if (!end) return -1;
   const node *v = q.w->nodes.v;
   u32 n = v[end].hops;

@@ -96,56 +96,62 @@ static void connect(graph *g, step_cost *cost_fn, void *arg) {
 
 typedef struct {
   double cost;
-  u32 hops, state;
-} entry;
+  u32 hops, next; // next: the state after this one on the way
+} way;
 
-static bool before(entry x, entry y) {
-  if (x.cost != y.cost) return x.cost < y.cost;
-  return x.hops != y.hops ? x.hops < y.hops : x.state < y.state;
+// States whose way is not final yet: a binary heap of them, and where each is in it.
+typedef struct {
+  u32 n, *heap, *place;
+  way *best;
+} queue;
+
+static bool nearer(const queue *q, u32 x, u32 y) {
+  const way *a = &q->best[x], *b = &q->best[y];
+  if (a->cost != b->cost) return a->cost < b->cost;
+  return a->hops != b->hops ? a->hops < b->hops : x < y;
 }
 
-static void heap_push(entry *heap, u32 *n, entry x) {
-  u32 i = (*n)++;
-  for (; i && before(x, heap[(i - 1) / 2]); i = (i - 1) / 2) heap[i] = heap[(i - 1) / 2];
-  heap[i] = x;
+static void put(queue *q, u32 i, u32 state) {
+  q->heap[i] = state;
+  q->place[state] = i;
 }
 
-static entry heap_pop(entry *heap, u32 *n) {
-  entry top = heap[0], last = heap[--*n];
-  u32 i = 0;
-  for (u32 k; (k = 2 * i + 1) < *n; i = k) {
-    if (k + 1 < *n && before(heap[k + 1], heap[k])) k++;
-    if (!before(heap[k], last)) break;
-    heap[i] = heap[k];
+static void rise(queue *q, u32 i, u32 state) {
+  for (; i && nearer(q, state, q->heap[(i - 1) / 2]); i = (i - 1) / 2) put(q, i, q->heap[(i - 1) / 2]);
+  put(q, i, state);
+}
+
+static u32 pop(queue *q) {
+  u32 top = q->heap[0], last = q->heap[--q->n], i = 0;
+  for (u32 k; (k = 2 * i + 1) < q->n; i = k) {
+    if (k + 1 < q->n && nearer(q, q->heap[k + 1], q->heap[k])) k++;
+    if (!nearer(q, q->heap[k], last)) break;
+    put(q, i, q->heap[k]);
   }
-  heap[i] = last;
+  put(q, i, last);
   return top;
 }
 
 // into[begin[k]..begin[k+1]) are the edges that arrive at k. Of ways equally good the one with fewest steps,
-// then the one whose next state comes first. cost, hops and next have one entry per state.
-static void paths_to(u32 target, u32 n, const u32 *begin, const edge *into, entry *heap, double *cost,
-                     u32 *hops, u32 *next) {
-  u32 nheap = 0;
-  for (u32 i = 0; i < n; i++) cost[i] = INFINITY, hops[i] = UINT32_MAX, next[i] = n;
-  cost[target] = 0;
-  hops[target] = 0;
-  heap_push(heap, &nheap, (entry){0, 0, target});
-  while (nheap) {
-    entry x = heap_pop(heap, &nheap);
-    if (x.cost != cost[x.state] || x.hops != hops[x.state]) continue; // a better one came after it was pushed
-    for (u32 e = begin[x.state]; e < begin[x.state + 1]; e++) {
-      entry y = {x.cost + into[e].cost, x.hops + 1, into[e].from};
-      double old = cost[y.state];
-      if (y.cost > old || (y.cost == old && y.hops > hops[y.state])) continue;
-      if (y.cost == old && y.hops == hops[y.state]) {
-        next[y.state] = MIN(next[y.state], x.state);
+// then the one whose next state comes first.
+static void paths_to(u32 target, u32 n, const u32 *begin, const edge *into, queue *q) {
+  for (u32 i = 0; i < n; i++) q->best[i] = (way){INFINITY, UINT32_MAX, n};
+  q->best[target] = (way){0, 0, n};
+  q->n = 0;
+  rise(q, q->n++, target);
+  while (q->n) {
+    u32 x = pop(q);
+    const way from = q->best[x];
+    for (u32 e = begin[x]; e < begin[x + 1]; e++) {
+      way *old = &q->best[into[e].from], new = {from.cost + into[e].cost, from.hops + 1, x};
+      if (new.cost > old->cost || (new.cost == old->cost &&new.hops > old->hops)) continue;
+      if (new.cost == old->cost &&new.hops == old->hops) {
+        old->next = MIN(old->next, x);
         continue;
       }
-      cost[y.state] = y.cost;
-      hops[y.state] = y.hops;
-      next[y.state] = x.state;
-      heap_push(heap, &nheap, y);
+      bool first = old->next == n;
+      *old = new;
+      rise(q, first ? q->n++ : q->place[into[e].from], into[e].from);
     }
   }
 }
@@ -162,15 +168,14 @@ rvd_graph rvd_all_paths(arena *a, u32 ndevices, u32 nd, const i64 *dims, step_co
   for (u32 e = 0; e < nedges; e++) begin[g.edges.v[e].to + 2]++;
   for (u32 i = 0; i < n; i++) begin[i + 2] += begin[i + 1];
   for (u32 e = 0; e < nedges; e++) into[begin[g.edges.v[e].to + 1]++] = g.edges.v[e];
-  entry *heap = NEWN(scratch, entry, nedges + 1); // an edge pushes at most once for a target
-  double *cost = NEWN(a, double, (size_t)n *n), *column = NEWN(scratch, double, n);
-  u32 *next = NEWN(a, u32, (size_t)n * n), *hops = NEWN(scratch, u32, n),
-      *next_column = NEWN(scratch, u32, n);
+  queue q = {.heap = NEWN(scratch, u32, n), .place = NEWN(scratch, u32, n), .best = NEWN(scratch, way, n)};
+  double *cost = NEWN(a, double, (size_t)n *n);
+  u32 *next = NEWN(a, u32, (size_t)n * n);
   for (u32 j = 0; j < n; j++) {
-    paths_to(j, n, begin, into, heap, column, hops, next_column);
+    paths_to(j, n, begin, into, &q);
     for (u32 i = 0; i < n; i++) {
-      cost[(size_t)i * n + j] = column[i];
-      next[(size_t)i * n + j] = next_column[i];
+      cost[(size_t)i * n + j] = q.best[i].cost;
+      next[(size_t)i * n + j] = q.best[i].next;
     }
   }
   u32 *state = arena_dup(a, g.state.v, g.state.n * sizeof *state);

@@ -276,6 +276,42 @@ static bool natural(layout l) {
   return true;
 }
 
+// What every member needs after a step was held by members that differ from it in the step's axes only; after
+// a step without traffic, by itself.
+static void check_local(group g, u32 nd, const i64 *dims, layout before, const layout_step *step) {
+  enum { ELEMS = 4096 };
+  u32 members = group_get(t.s, g)->nranks, offset[64],
+      n = group_offsets(t.s, g, step->axis, step->naxes, offset, 64);
+  REQUIRE(n <= 64);
+  for (u32 k = 0; k < members; k++) {
+    bool held[ELEMS] = {0};
+    u32 lead = group_lead(t.s, g, k, step->axis, step->naxes);
+    for (u32 i = 0; i <= n; i++) { // the givers, then the taker
+      bool taker = i == n;
+      if (!taker && (step->kind == STEP_SHARD || step->kind == STEP_PARTIAL) && lead + offset[i] != k)
+        continue;
+      i64 index[3][128], count[3] = {1, 1, 1}, total = 1;
+      coords c;
+      coords_of(t.s, g, taker ? k : lead + offset[i], NULL, &c);
+      for (u32 d = 0; d < 3; d++) index[d][0] = 0;
+      for (u32 d = 0; d < nd; d++)
+        count[d] = layout_index(t.s, taker ? step->to : before, (u8)d, dims[d], &c, index[d]);
+      for (u32 d = 0; d < nd; d++) total *= dims[d];
+      REQUIRE(total <= ELEMS);
+      for (i64 a = 0; a < count[0]; a++)
+        for (i64 b = 0; b < count[1]; b++)
+          for (i64 x = 0; x < count[2]; x++) {
+            i64 at =
+                (index[0][a] * (nd > 1 ? dims[1] : 1) + index[1][b]) * (nd > 2 ? dims[2] : 1) + index[2][x];
+            if (taker)
+              CHECK(held[at]);
+            else
+              held[at] = true;
+          }
+    }
+  }
+}
+
 // Every step of the way is what it says it is, and they add up.
 static void check_way(u32 from, u32 to, const layout_step *step, int n, step_cost *cost_fn, double cost) {
   layout at = e.l[from];
@@ -290,6 +326,7 @@ static void check_way(u32 from, u32 to, const layout_step *step, int n, step_cos
                      : together(at, step[i].to, axes, k, &kind) && kind == step[i].kind;
     CHECK_MSG(right && k == step[i].naxes && layout_fits(t.s, step[i].to, e.nd, e.dims), "%s",
               way_text(step, n, e.nd, e.dims));
+    if (pick(50) == 0) check_local(e.g, e.nd, e.dims, at, &step[i]);
     sum += cost_of(at, step[i].to, step[i].kind, axes, k, cost_fn);
     at = step[i].to;
   }
@@ -401,6 +438,7 @@ static void check_rows(group g, const way_row *row, u32 n) {
     double cost;
     int k = layout_path(t.s, g, nd, dims, from, to, step_cost_elements, NULL, step, 16, &cost);
     CHECK_STR(way_text(step, k, nd, dims), row[i].way);
+    for (int j = 0; j < k && g.i; j++) check_local(g, nd, dims, j ? step[j - 1].to : from, &step[j]);
     CHECK_CLOSE(cost, row[i].cost, 1e-12);
     if (k > 0)
       CHECK_EQ_I64(layout_path(t.s, g, nd, dims, from, to, step_cost_elements, NULL, step, (u32)k - 1, &cost),
@@ -494,5 +532,9 @@ TEST(layout_path_of_many_axes) {
   REQUIRE(n > 0);
   CHECK_EQ_I64(step[n - 1].to.i, to.i);
   for (int i = 0; i < n; i++) CHECK(layout_fits(t.s, step[i].to, 8, dims));
+  // one that changes, eleven that could be lent
+  n = layout_path(t.s, g, 8, dims, layout_with_part(t.s, (layout){0}, x[0], RED_SUM), (layout){0},
+                  step_cost_elements, NULL, step, 32, &cost);
+  CHECK(n > 0 && cost <= step_cost_elements(NULL, STEP_ALL_REDUCE, x, 1, 2, 1ll << 48, 1ll << 48));
   close_space();
 }
