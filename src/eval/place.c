@@ -75,12 +75,13 @@ static spot spot_of(interp *m, const type_info *t, const layout_info *l, const c
   return s;
 }
 
-// The temporal axes of a layout, their coordinates as one word; false if one is not fixed.
+// The temporal axes that split a layout, their coordinates as one word; false if one is not fixed. A sum over time needs
+// no coordinate: it has the same extents at all of them.
 static bool temporal_key(interp *m, const layout_info *l, const point *at, loc where, u64 *key) {
   const space *sp = m->p->sp;
   *key = 0;
-  for (u32 k = 0; k < l->nsplit + l->npart; k++) {
-    u8 axis = k < l->nsplit ? l->split[k].axis : l->part[k - l->nsplit].axis;
+  for (u32 k = 0; k < l->nsplit; k++) {
+    u8 axis = l->split[k].axis;
     if (!axis_get(sp, axis)->temporal) continue;
     if (!(at->fixed >> axis & 1)) {
       diag(m->c, E_LAYOUT, where, "a value lies along the temporal axis %s, which is not fixed here",

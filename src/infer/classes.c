@@ -13,6 +13,7 @@ struct classes {
   const prog *p;
   VEC(atom) atoms;       // [0] unused
   u32 **dims;            // per function: value * DIMS_MAX + dim -> atom (0: extent 1)
+  u32 nfuncs;            // functions made later have no classes
   bool *done;
   u32 *id_of;            // atom -> class id
   VEC(class_info) info;  // [0] unused
@@ -146,7 +147,7 @@ static void analyse(classes *k, func f) {
 
 classes *classes_of(arena *a, const prog *p) {
   classes *k = NEW(a, classes);
-  k->a = a, k->p = p, k->tmp = arena_new();
+  k->a = a, k->p = p, k->nfuncs = p->funcs.n, k->tmp = arena_new();
   atom_new(k, 0);
   k->dims = ZNEWN(a, u32 *, p->funcs.n);
   k->done = ZNEWN(a, bool, p->funcs.n);
@@ -175,7 +176,7 @@ u32 classes_count(const classes *k) { return k->info.n - 1; }
 const class_info *classes_get(const classes *k, u32 id) { return &k->info.v[id]; }
 
 u32 classes_dim(const classes *k, func f, value v, u32 dim, u32 *id, u32 cap) {
-  u32 x = k->dims[f.i] ? k->dims[f.i][(size_t)v * DIMS_MAX + dim] : 0, list[LIST_MAX];
+  u32 x = f.i < k->nfuncs && k->dims[f.i] ? k->dims[f.i][(size_t)v * DIMS_MAX + dim] : 0, list[LIST_MAX];
   u32 n = x ? leaves((classes *)k, x, list, 0) : 0;
   for (u32 i = 0; i < n && i < cap; i++) id[i] = k->id_of[list[i]];
   return MIN(n, cap);

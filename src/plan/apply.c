@@ -289,6 +289,7 @@ prog *plan_apply(planner *pl, const plan *pn, coster *k) {
   x->p = prog_new(pl->src->c);
   planner_recompute(pl, pn);
   bool ok = make_space(x) && make_choices(x) && build_main(x);
+  x->p->norigins = x->src->norigins;
   arena_free(x->a);
   if (ok) {
     IR_VERIFY_PASS(x->p);

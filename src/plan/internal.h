@@ -14,6 +14,7 @@ struct planner {
   hmap cut_map, grad_map, update_map, kept_map;
   const classes *classes;
   VEC(struct { u32 n; const plan_trans *v; }) kept;
+  u32 nfuncs;              // functions of the program as it came
   bool *cone;              // per instruction of main: depends on constants alone
   u32 *last_use;           // per value of main: number of the last instruction using it (nbody+1: returned)
   u64 recompute;           // hash of the instructions now marked

@@ -78,7 +78,10 @@ const classes *planner_classes(planner *pl); // of the source program, kept
 // What a policy found out about the source program, kept for the next plan: trans by any key.
 const plan_trans *planner_kept(planner *pl, u64 key, u32 *n); // NULL: nothing kept
 void planner_keep(planner *pl, u64 key, const plan_trans *v, u32 n);
-prog *planner_source(planner *pl); // the planner's copy of the source program (plans name its functions)
+// The planner's copy of the source program: plans name its functions, which are numbers 1 to planner_funcs()-1; those
+// after them are the planner's own.
+prog *planner_source(planner *pl);
+u32 planner_funcs(const planner *pl);
 
 // ---- validation --------------------------------------------------------------------------------------------
 // Every element produced exactly once where it is needed, sums complete over space and time, collectives in one order,

@@ -12,6 +12,7 @@ planner *planner_new(prog *src) {
       instr *in = &p->funcs.v[f]->body.v[i];
       if (!in->origin) in->origin = ++p->norigins;
     }
+  pl->nfuncs = p->funcs.n;
   const func_info *m = func_get(p, p->main);
   pl->cone = ZNEWN(a, bool, m->body.n + 1);
   pl->last_use = ZNEWN(a, u32, m->values.n);
@@ -192,6 +193,8 @@ func planner_update(planner *pl, const value *weight, u32 n, const optim_opts *o
   hmap_add(pl->a, &pl->update_map, key, pl->updates.n);
   return f;
 }
+
+u32 planner_funcs(const planner *pl) { return pl->nfuncs; }
 
 const classes *planner_classes(planner *pl) {
   if (!pl->classes) pl->classes = classes_of(pl->a, pl->src);

@@ -180,12 +180,12 @@ bool policy_recompute(planner *pl, arena *a, plan *pn, int what) {
   prog *p = planner_source(pl);
   if (what == RECOMPUTE_NONE) return true;
   u32 total = 0;
-  for (u32 f = 1; f < p->funcs.n; f++) total += p->funcs.v[f]->body.n;
+  for (u32 f = 1; f < planner_funcs(pl); f++) total += p->funcs.v[f]->body.n;
   pn->recompute = arena_alloc(a, sizeof *pn->recompute * (total + 1));
   const func_info *m = func_get(p, p->main);
   for (u32 i = 0; what == RECOMPUTE_FULL && i < m->body.n; i++)
     if (m->body.v[i].op == OP_call) pn->recompute[pn->nrecompute].fn = p->main, pn->recompute[pn->nrecompute++].instr = i + 1;
-  for (u32 f = 1; what == RECOMPUTE_SELECTIVE && f < p->funcs.n; f++) {
+  for (u32 f = 1; what == RECOMPUTE_SELECTIVE && f < planner_funcs(pl); f++) {
     const func_info *fi = p->funcs.v[f];
     bool *scores = ZNEWN(a, bool, fi->values.n); // depends on a product of activations, by cheap instructions only
     for (u32 i = 0; i < fi->body.n; i++) {

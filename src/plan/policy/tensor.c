@@ -76,7 +76,7 @@ static bool visit(tensor *t, func f) {
 bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, double flops_per_byte) {
   prog *p = planner_source(pl);
   u32 products = 0;
-  for (u32 f = 1; f < p->funcs.n; f++) products += p->funcs.v[f]->body.n;
+  for (u32 f = 1; f < planner_funcs(pl); f++) products += p->funcs.v[f]->body.n;
   plan_trans *more = NEWN(a, plan_trans, pn->ntrans + products + 1);
   if (pn->ntrans) memcpy(more, pn->trans, sizeof *more * pn->ntrans);
   pn->trans = more;
@@ -121,11 +121,11 @@ bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis) {
   }
   plan_trial_result r;
   if (!plan_trial(pl, pn, p->main, axis, &r)) return false;
-  for (u32 f = 1; f < p->funcs.n; f++) products += p->funcs.v[f]->body.n;
+  for (u32 f = 1; f < planner_funcs(pl); f++) products += p->funcs.v[f]->body.n;
   plan_trans *more = NEWN(a, plan_trans, pn->ntrans + products + 1);
   memcpy(more, pn->trans, sizeof *more * pn->ntrans);
   pn->trans = more;
-  for (u32 f = 1; f < p->funcs.n; f++) {
+  for (u32 f = 1; f < planner_funcs(pl); f++) {
     const func_info *fi = p->funcs.v[f];
     for (u32 i = 0; i < fi->body.n; i++) {
       const instr *in = &fi->body.v[i];
