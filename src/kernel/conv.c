@@ -173,13 +173,13 @@ bool ker_conv_dx(run *r) {
   for (u32 i = 0; i < win.n; i++) sx[i] = xs[2 + i] * win.dilation[i];
   ker_walk_add(&taps, sx);
   ker_walk_add(&taps, ws + 2);
-  if (ker_walk_begin(&taps)) do
-      for (i64 i = 0; i < walk_inner(&taps); i++) {
-        k.c = frame + taps.off[0] + i * step(&taps, 0);
-        k.b = (const char *)w->data + (size_t)(taps.off[1] + i * step(&taps, 1)) * dtype_bytes(w->t);
-        ker_contract(r, &k);
-      }
-    while (ker_walk_next(&taps));
+  EACH_RUN(&taps) {
+    for (i64 i = 0; i < walk_inner(&taps); i++) {
+      k.c = frame + taps.off[0] + i * step(&taps, 0);
+      k.b = (const char *)w->data + (size_t)(taps.off[1] + i * step(&taps, 1)) * dtype_bytes(w->t);
+      ker_contract(r, &k);
+    }
+  }
   memset(dx->data, 0, 8 * (size_t)ker_elems(dx)); // negative pads leave elements that no window saw
   frame_copy(r, dx, &win, dim, frame, 8, false);
   return true;

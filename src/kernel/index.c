@@ -121,12 +121,12 @@ bool ker_take(run *r) {
   walk w;
   if (!at || !address_walk(r, &w, idx, x, axis, &along)) return false;
   if (ker_elems(y) != ker_elems(idx)) return ker_misfit(r, "elements", ker_elems(y), ker_elems(idx));
-  if (ker_walk_begin(&w)) do
-      for (i64 i = 0; i < walk_inner(&w); i++) {
-        i64 k = w.off[0] + i * step(&w, 0);
-        ((u64 *)y->data)[k] = ((u64 *)x->data)[w.off[1] + i * step(&w, 1) + at[k] * along];
-      }
-    while (ker_walk_next(&w));
+  EACH_RUN(&w) {
+    for (i64 i = 0; i < walk_inner(&w); i++) {
+      i64 k = w.off[0] + i * step(&w, 0);
+      ((u64 *)y->data)[k] = ((u64 *)x->data)[w.off[1] + i * step(&w, 1) + at[k] * along];
+    }
+  }
   return true;
 }
 
@@ -140,12 +140,12 @@ bool ker_put(run *r) {
   if (ker_elems(u) != ker_elems(idx)) return ker_misfit(r, "updates", ker_elems(u), ker_elems(idx));
   if (ker_elems(y) != ker_elems(x)) return ker_misfit(r, "elements", ker_elems(y), ker_elems(x));
   memmove(y->data, x->data, 8 * (size_t)ker_elems(x));
-  if (ker_walk_begin(&w)) do
-      for (i64 i = 0; i < walk_inner(&w); i++) {
-        i64 k = w.off[0] + i * step(&w, 0);
-        put_one(y, w.off[1] + i * step(&w, 1) + at[k] * along, u, k, how);
-      }
-    while (ker_walk_next(&w));
+  EACH_RUN(&w) {
+    for (i64 i = 0; i < walk_inner(&w); i++) {
+      i64 k = w.off[0] + i * step(&w, 0);
+      put_one(y, w.off[1] + i * step(&w, 1) + at[k] * along, u, k, how);
+    }
+  }
   return true;
 }
 

@@ -23,38 +23,18 @@ typedef struct {
 static inline bool is_float(const ker_tensor *t) { return dtype_kind_of(t->t) == DK_FLOAT; }
 static inline bool is_uint(const ker_tensor *t) { return dtype_kind_of(t->t) == DK_UINT; }
 
-// The kernels: name, operands wide, results wide.
-#define KERNELS(K)                                                                                           \
-  K(copy, 0, 0)                                                                                              \
-  K(cast, 0, 0)                                                                                              \
-  K(unary, 1, 1)                                                                                             \
-  K(binary, 1, 1)                                                                                            \
-  K(compare, 1, 1)                                                                                           \
-  K(where, 1, 1)                                                                                             \
-  K(scale, 1, 1) K(matmul, 0, 1) K(einsum, 0, 1) K(conv, 0, 1) K(conv_dx, 0, 1) K(conv_dw, 0, 1)             \
-      K(reduce, 1, 1) K(arg, 1, 1) K(cumsum, 1, 1) K(topk, 1, 1) K(transpose, 0, 0) K(expand, 0, 0)          \
-          K(concat, 0, 0) K(split, 0, 0) K(slice, 0, 0) K(pad, 0, 0) K(tile, 0, 0) K(d2s, 0, 0)              \
-              K(reverse, 0, 0) K(trilu, 0, 0) K(gather, 0, 0) K(gather_add, 1, 1) K(take, 1, 1) K(put, 1, 1) \
-                  K(gather_nd, 1, 1) K(scatter_nd, 1, 1) K(one_hot, 1, 1) K(resize, 1, 1) K(constant, 0, 0)  \
-                      K(full, 0, 1) K(iota, 0, 1) K(random, 0, 1) K(dropout, 1, 1) K(softmax, 1, 1)          \
-                          K(softmax_dx, 1, 1) K(layernorm, 1, 1) K(layernorm_dx, 1, 1) K(layernorm_dg, 1, 1) \
-                              K(batchnorm, 1, 1) K(batchnorm_train, 1, 1) K(batchnorm_dx, 1, 1)              \
-                                  K(groupnorm, 1, 1) K(lrn, 1, 1) K(xent, 1, 1) K(xent_dx, 1, 1)             \
-                                      K(nll, 1, 1) K(pool, 1, 1) K(pool_dx, 1, 1) K(moe_gate, 1, 1)          \
-                                          K(moe_dispatch, 1, 1) K(moe_combine, 1, 1) K(moe_combine_dw, 1, 1) \
-                                              K(sgd, 1, 1) K(momentum, 1, 1) K(adam, 1, 1)
 #define K(name, opd, res) bool ker_##name(run *r);
-KERNELS(K)
+#include "kernel/kernels.def"
 #undef K
 
 // ---- shapes (run.c) ------------------------------------------------------------------------------------
 i64 ker_span(const ker_tensor *t, u32 from, u32 to); // product of the extents of dimensions from..to-1
 static inline i64 whole_or_map(const ker_tensor *t, u32 d, i64 k) { return t->index[d] ? t->index[d][k] : k; }
-u32 ker_axis(const run *r, i64 axis, u32 nd);            // negative counts from the end
-bool ker_misfit(run *r, const char *what, i64 x, i64 y); // E_LAYOUT; always false
-bool ker_lacks(run *r, const ker_tensor *t, u32 d,
-               i64 g); // E_COVERAGE: element g along d is not in the piece; always false
+u32 ker_axis(const run *r, i64 axis, u32 nd);                   // negative counts from the end
+bool ker_misfit(run *r, const char *what, i64 x, i64 y);        // E_LAYOUT; always false
 bool ker_bad_value(run *r, const char *what, i64 v, i64 limit); // E_VALUE; always false
+// E_COVERAGE: element g along dimension d is needed but not in the piece; always false.
+bool ker_lacks(run *r, const ker_tensor *t, u32 d, i64 g);
 // whole index -> index in the piece or -1; NULL where the dimension is whole. Scratch.
 const i64 *ker_inverse(run *r, const ker_tensor *t, u32 d);
 const char *ker_mode(const run *r, attr_key k, const char *absent);
@@ -69,13 +49,15 @@ typedef struct {
   i64 at[DIMS_MAX + 4], off[WALK_TENSORS];
 } walk;
 void ker_walk_init(walk *w, u32 nd, const i64 *n);
-void ker_walk_add(walk *w, const i64 *stride); // the next tensor
-bool ker_walk_add_broadcast(walk *w,
-                            const ker_tensor *t);      // aligned at the right; false if extents do not fit
-void ker_walk_add_dense(walk *w, const ker_tensor *t); // of the space's own extents
-void ker_strides(u32 nd, const i64 *dim, i64 *stride);
+// The next tensor: its strides; of the space's own extents; aligned at the right (false if extents do not
+// fit).
+void ker_walk_add(walk *w, const i64 *stride);
+void ker_walk_add_dense(walk *w, const ker_tensor *t);
+bool ker_walk_add_broadcast(walk *w, const ker_tensor *t);
+void ker_strides(u32 nd, const i64 *dim, i64 *stride); // of a dense tensor
 bool ker_walk_begin(walk *w); // merges what can be; false if there is nothing to visit
 bool ker_walk_next(walk *w);
+#define EACH_RUN(w) for (bool more_ = ker_walk_begin(w); more_; more_ = ker_walk_next(w))
 static inline i64 walk_inner(const walk *w) { return w->n[w->nd - 1]; }
 static inline i64 step(const walk *w, u32 tensor) { return w->stride[tensor][w->nd - 1]; }
 void ker_walk_copy(walk *w, size_t bytes, void *dst, const void *src); // tensor 0 from tensor 1

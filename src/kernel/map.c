@@ -241,13 +241,12 @@ bool ker_binary(run *r) {
              op_row_of(r->op)->name, (long long)i);
         return false;
       }
-  if (!ker_walk_begin(&w)) return true;
-  do {
+  EACH_RUN(&w) {
     i64 o = w.off[0], a = w.off[1], b = w.off[2], n = walk_inner(&w);
     if (is_float(x) ? !binary_f64(r, F(z) + o, F(x) + a, step(&w, 1), F(y) + b, step(&w, 2), n)
                     : !binary_i64(r, I(z) + o, I(x) + a, step(&w, 1), I(y) + b, step(&w, 2), n))
       return not_for(r, x);
-  } while (ker_walk_next(&w));
+  }
   return true;
 }
 
@@ -256,14 +255,13 @@ bool ker_compare(run *r) {
   walk w;
   if (is_float(x) != is_float(y)) return not_for(r, y);
   if (!walk_all(r, &w)) return false;
-  if (!ker_walk_begin(&w)) return true;
-  do {
+  EACH_RUN(&w) {
     i64 o = w.off[0], a = w.off[1], b = w.off[2], n = walk_inner(&w);
     if (is_float(x))
       compare_f64(r, I(z) + o, F(x) + a, step(&w, 1), F(y) + b, step(&w, 2), n);
     else
       compare_i64(r, I(z) + o, I(x) + a, step(&w, 1), I(y) + b, step(&w, 2), n);
-  } while (ker_walk_next(&w));
+  }
   return true;
 }
 
@@ -272,12 +270,11 @@ bool ker_where(run *r) {
   u64 *z = r->res[0].data;
   walk w;
   if (!walk_all(r, &w)) return false;
-  if (!ker_walk_begin(&w)) return true;
-  do {
+  EACH_RUN(&w) {
     i64 n = walk_inner(&w), sm = step(&w, 1), sx = step(&w, 2), sy = step(&w, 3);
     const i64 *m = I(&r->opd[0]) + w.off[1];
     for (i64 i = 0; i < n; i++) z[w.off[0] + i] = m[i * sm] ? x[w.off[2] + i * sx] : y[w.off[3] + i * sy];
-  } while (ker_walk_next(&w));
+  }
   return true;
 }
 

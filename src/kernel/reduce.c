@@ -90,13 +90,13 @@ bool ker_reduce(run *r) {
   ker_walk_init(&w, x->nd, x->dim);
   ker_walk_add(&w, stride);
   ker_walk_add_dense(&w, x);
-  if (ker_walk_begin(&w)) do {
-      if (flt)
-        fold_f64(r->op, F(y) + w.off[0], step(&w, 0), F(x) + w.off[1], step(&w, 1), walk_inner(&w));
-      else
-        fold_i64(r->op, (u64 *)I(y) + w.off[0], step(&w, 0), (u64 *)I(x) + w.off[1], step(&w, 1),
-                 walk_inner(&w), is_uint(x) ? (u64)1 << 63 : 0);
-    } while (ker_walk_next(&w));
+  EACH_RUN(&w) {
+    if (flt)
+      fold_f64(r->op, F(y) + w.off[0], step(&w, 0), F(x) + w.off[1], step(&w, 1), walk_inner(&w));
+    else
+      fold_i64(r->op, (u64 *)I(y) + w.off[0], step(&w, 0), (u64 *)I(x) + w.off[1], step(&w, 1),
+               walk_inner(&w), is_uint(x) ? (u64)1 << 63 : 0);
+  }
   if (r->op != OP_reduce_mean) return true;
   for (u32 d = 0; d < x->nd; d++)
     if (gone[d]) count *= x->whole[d];

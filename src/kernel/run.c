@@ -6,9 +6,9 @@
 
 enum {
 #define K(name, opd, res) KER_##name,
-  KERNELS(K)
+#include "kernel/kernels.def"
 #undef K
-      KER_ELSEWHERE,
+  KER_ELSEWHERE,
   KER_comm = KER_ELSEWHERE, // what is not computed on one rank
   KER_join = KER_ELSEWHERE,
   KER_part = KER_ELSEWHERE,
@@ -22,7 +22,7 @@ static const struct {
   bool opd, res;
 } kernels[] = {
 #define K(name, opd, res) {ker_##name, opd, res},
-    KERNELS(K)
+#include "kernel/kernels.def"
 #undef K
 };
 

@@ -96,11 +96,10 @@ static void copy_run(size_t bytes, char *d, i64 sd, const char *s, i64 ss, i64 n
 }
 
 void ker_walk_copy(walk *w, size_t bytes, void *dst, const void *src) {
-  if (!ker_walk_begin(w)) return;
-  do {
+  EACH_RUN(w) {
     copy_run(bytes, (char *)dst + w->off[0] * (i64)bytes, step(w, 0),
              (const char *)src + w->off[1] * (i64)bytes, step(w, 1), walk_inner(w));
-  } while (ker_walk_next(w));
+  }
 }
 
 typedef struct {
