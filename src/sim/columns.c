@@ -13,8 +13,8 @@ static u16 both(u16 a, u16 b) { return a == b || !b ? a : !a ? b : SEVERAL; }
 // Must a reader on streams `at` wait for something made on streams `made`?
 static bool is_late(u16 made, u16 at) { return made && at && (made != at || made == SEVERAL); }
 
-// ---- what a function does with its parameters, wherever it is called
-// ---------------------------------------------- reads: streams that read a parameter. made: streams on which
+// ---- what a function does with its parameters, wherever it is called --------------------------------
+// reads: streams that read a parameter. made: streams on which
 // a result is made inside. thru: parameters that a result passes on without work. touch: streams used.
 
 // Parameters that value v stands for, through views and calls that pass values on.
@@ -118,8 +118,8 @@ static const summary *summary_of(sim *s, func fn) {
   return s->summaries[fn.i] = m;
 }
 
-// ---- a body
-// ------------------------------------------------------------------------------------------------------ The
+// ---- a body -----------------------------------------------------------------------------------------
+// The
 // columns of one function at one place, for one pattern of late parameters and wanted results.
 typedef struct body {
   u32 row;               // in sim.priced
@@ -195,8 +195,8 @@ static void node_close(maker *m, i64 dur, u32 what) {
 }
 static void add_time(maker *m, i64 dur) { m->overflow |= __builtin_add_overflow(m->total, dur, &m->total); }
 
-// ---- instructions
-// ------------------------------------------------------------------------------------------------- One node
+// ---- instructions -----------------------------------------------------------------------------------
+// One node
 // of the instruction at hand, on some units.
 static void emit_node(maker *m, u8 strm, const u32 *unit, u32 n, i64 dur, u32 what) {
   for (u32 k = 0; k < n; k++) {
@@ -277,8 +277,7 @@ static void emit_view(maker *m, const instr *i) {
   }
 }
 
-// ---- calls
-// --------------------------------------------------------------------------------------------------------
+// ---- calls ------------------------------------------------------------------------------------------
 // Which results of this call are waited for, which arguments may come later than the clock that reads them.
 static void call_patterns(maker *m, const instr *i) {
   const summary *callee = m->sums[i->callee.i];
@@ -365,8 +364,8 @@ static void emit_call(maker *m, const instr *i, u32 what) {
         st->sub->busy[c];
 }
 
-// ---- whole bodies
-// ------------------------------------------------------------------------------------------------- Backward:
+// ---- whole bodies -----------------------------------------------------------------------------------
+// Backward:
 // which values somebody waits for.
 static void backward_need(maker *m) {
   const func_info *f = m->f;

@@ -59,6 +59,16 @@ typedef struct { // of a function, anywhere; see columns.c
   u32 *thru_begin, *thru;
 } summary;
 
+// What is known of the values of a function wherever it runs; see life.c. Arrays by value.
+enum { LIFE_END = ~0u }; // returned
+enum { LIFE_GRAD = 1, LIFE_BACK = 2, LIFE_READ_BACK = 4, LIFE_PARAM = 8, LIFE_STATE = 16, LIFE_COMM = 32 };
+typedef struct {
+  u32 *last; // number of the instruction that uses it last; its own if none does; 0: a parameter without use
+  u32 *inside; // the same without the return
+  u32 *ret;    // result of the function + 1 that it, or a view of it, is
+  u8 *flags;
+} life;
+
 struct body;
 typedef struct sim {
   ctx *c;
@@ -85,14 +95,17 @@ typedef struct sim {
   VEC(priced) priced; // [0] unused; 1 = main
   hmap priced_map;
   const summary **summaries; // by function
+  const life **lives;        // by function
+  u8 *life_flags;
   VEC(struct body *) bodies;
   hmap body_map;
   i64 *ps; // room for one price per rank
 } sim;
 
 // place.c
-place *place_of(sim *s, group g); // ranks only until place_units has run
-void place_units(sim *s);         // after unit_of_rank is known
+place *place_of(sim *s, group g);                          // ranks only until place_units has run
+const uset *uset_of_units(sim *s, const u32 *unit, u32 n); // distinct
+void place_units(sim *s);                                  // after unit_of_rank is known
 const uset *uset_of_type(sim *s, type t,
                          group g); // units that hold a value of this type in a function called on g
 static inline group resolve(group own, group call) { return own.i ? own : call; }
@@ -112,6 +125,10 @@ const sim_cols *columns_of_main(sim *s, bool maps);
 
 // timeline.c: the columns run flat into events
 trace *timeline_of(sim *s, const sim_cols *c);
+
+// life.c
+const life *life_of(sim *s, func f);
+mem_kind life_kind(const life *l, value v, bool is_call);
 
 // bytes.c
 void bytes_run(sim *s, sim_result *r);

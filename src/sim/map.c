@@ -81,8 +81,7 @@ static term set_take(graph *g) {
   return t;
 }
 
-// ---- symbolic run
-// --------------------------------------------------------------------------------------------------
+// ---- symbolic run -----------------------------------------------------------------------------------
 static void run(graph *g, const sim_cols *c, term *x, term *frame);
 
 static void run_call(graph *g, const sim_cols *c, u32 i, term *x, term *frame) {
@@ -123,8 +122,8 @@ static void run(graph *g, const sim_cols *c, term *x, term *frame) {
   }
 }
 
-// ---- elimination
-// --------------------------------------------------------------------------------------------------- One
+// ---- elimination ------------------------------------------------------------------------------------
+// One
 // pass: the graph again without vertices that nobody reads and, expanded into their reader, those read once.
 static graph reduce(const graph *g, term *out, u32 nout) {
   u32 nv = g->begin.n - 1, nin = g->nin;

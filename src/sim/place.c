@@ -7,9 +7,8 @@
 // joins its meetings.
 #include "sim/internal.h"
 
-// ---- unit sets
-// -------------------------------------------------------------------------------------------------
-static const uset *uset_intern(sim *s, const u32 *unit, u32 n) {
+// ---- unit sets --------------------------------------------------------------------------------------
+const uset *uset_of_units(sim *s, const u32 *unit, u32 n) {
   u64 h = hash_bytes(unit, n * sizeof *unit, n);
   for (u32 it = 0, id; hmap_next(&s->uset_map, h, &it, &id);) {
     const uset *u = s->usets.v[id];
@@ -35,7 +34,7 @@ static void place_set_units(sim *s, place *pl) {
     unit[n] = u;
     member[n++] = k;
   }
-  pl->us = uset_intern(s, unit, n);
+  pl->us = uset_of_units(s, unit, n);
   pl->member = member;
   arena_release(s->tmp, m);
 }
@@ -69,7 +68,7 @@ const uset *uset_of_type(sim *s, type t, group g) {
     memcpy(unit, all->unit, n * sizeof *unit);
     for (u32 j = 0; j < e->n; j++)
       if (!all->pos[e->unit[j]]) unit[n++] = e->unit[j];
-    all = uset_intern(s, unit, n);
+    all = uset_of_units(s, unit, n);
   }
   arena_release(s->tmp, m);
   return all ? all : place_of(s, g)->us;
@@ -85,8 +84,7 @@ i64 local_bytes(sim *s, const type_info *t, group g, u32 member) {
   return n;
 }
 
-// ---- meetings
-// --------------------------------------------------------------------------------------------------
+// ---- meetings ---------------------------------------------------------------------------------------
 bool meets(opcode op) {
   return op_row_of(op)->flags & OPF_COMM && op != OP_shard && op != OP_partial && op != OP_copy;
 }

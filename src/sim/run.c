@@ -91,6 +91,7 @@ bool sim_run(ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o, sim_
     i64 *x = ZNEWN(s.tmp, i64, main->nslot), *frame = NEWN(s.tmp, i64, main->frame);
     (o->mode & SIM_COMPOSED ? sim_composed : sim_flat)(main, x, frame);
     sum_up_units(&s, main, x, r);
+    if (!o->no_bytes) bytes_run(&s, r);
     sum_up_stages(&s, r);
     if (o->timeline) r->timeline = timeline_of(&s, main);
   }

@@ -16,8 +16,8 @@
 
 typedef struct coster coster; // cost/cost.h
 
-// ---- what is asked
-// ------------------------------------------------------------------------------------------- SIM_FLAT: every
+// ---- what is asked ----------------------------------------------------------------------------------
+// SIM_FLAT: every
 // instruction of every rank, calls expanded. SIM_COMPOSED: calls apply the maps of their functions.
 // SIM_FOLDED: composed, and ranks that cannot differ are one. All give the same times and bytes, to the last
 // bit.
@@ -45,6 +45,7 @@ typedef struct {
   bool steady; // also the period of steps that follow each other without a barrier
   sim_bytes bytes;
   i64 round_bytes; // what the allocator rounds up to; 0 = 512
+  bool peak_only;  // of memory: not by kind, not by value
   u32 top;         // values listed at the peak; 0 = 10
   u32 ncarry;
   const sim_carry *carry; // for steady; none: only the clocks are carried over
@@ -52,8 +53,7 @@ typedef struct {
   void *cost_arg; // prices instead of the coster's
 } sim_opts;
 
-// ---- what is answered
-// -----------------------------------------------------------------------------------------
+// ---- what is answered -------------------------------------------------------------------------------
 typedef enum { MEM_PARAM, MEM_GRAD, MEM_STATE, MEM_ACT, MEM_TEMP, MEM_COMM, MEM_KINDS } mem_kind;
 const char *mem_kind_name(
     mem_kind k); // "parameters" "gradients" "optimiser state" "activations" "temporary" "communication"
@@ -125,8 +125,8 @@ bool sim_run(ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o, sim_
 // Flat; memory and time are those of a timeline.
 bool sim_slack(ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o, i64 ***slack);
 
-// ---- engines: columns
-// ----------------------------------------------------------------------------------------- Nodes in issue
+// ---- engines: columns -------------------------------------------------------------------------------
+// Nodes in issue
 // order over slots. A slot holds a time: the moment a resource is free or a value is ready. Node i takes the
 // slots it occupies, ref[occ[i]..in[i]), and those it waits for, ref[in[i]..out[i]); it starts at the largest
 // of them, ends dur[i] later, and writes the end to the slots it occupies and to ref[out[i]..occ[i+1]). A

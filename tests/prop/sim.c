@@ -8,7 +8,7 @@
 #include "test.h"
 #include <stdlib.h>
 
-enum { RANKS = 8, STREAMS = 3, FUNCS = 4, EXTENT = 8, VALUES = 96 };
+enum { RANKS = 8, STREAMS = 3, FUNCS = 4, EXTENT = 8, VALUES = 96, LAYOUTS = 8 };
 
 typedef struct {
   u64 rng;
@@ -18,7 +18,7 @@ typedef struct {
   group groups[8];
   u32 ngroups;
   u8 ax[3];
-  layout lays[6];
+  layout lays[LAYOUTS];
   func fn[FUNCS];
   u32 nfn;
   u32 uneven; // one price in this many differs between members
@@ -28,8 +28,7 @@ typedef struct {
 static u32 pick(world *w, u32 n) { return (u32)(rng_next(&w->rng) % n); }
 static bool chance(world *w, u32 n) { return pick(w, n) == 0; }
 
-// ---- programs
-// ---------------------------------------------------------------------------------------------------
+// ---- programs ---------------------------------------------------------------------------------------
 static type tensor(world *w, layout l, group g) {
   shape s = {.t = DT_F32, .nd = 2, .dim = {EXTENT, EXTENT}};
   return type_tensor(w->p, &s, l, g);
@@ -45,12 +44,26 @@ static void make_space(world *w) {
   w->groups[w->ngroups++] = group_all(sp, m);
   for (u32 k = 0; k < n[0] && k < 4; k++) w->groups[w->ngroups++] = group_fix(sp, w->groups[0], w->ax[0], k);
   if (n[1] > 1) w->groups[w->ngroups++] = group_fix(sp, w->groups[1], w->ax[1], 1);
-  w->lays[0] = (layout){0};
+  w->lays[0] = w->lays[6] = w->lays[7] = (layout){0};
   for (u32 k = 1; k < 6; k++) {
     u8 axis = w->ax[1 + k % 2];
     u32 size = axis_size(sp, axis);
     w->lays[k] =
         size == 1 ? (layout){0} : layout_with_split(sp, (layout){0}, axis, k & 1, k < 4 ? EXTENT / size : 1);
+  }
+  for (u32 k = 6; k < LAYOUTS; k++) { // unlike pieces: the first rank has most
+    u8 axis = w->ax[k - 5];
+    u32 size = axis_size(sp, axis), begin[9] = {0};
+    i64 bound[18], at = 0;
+    if (size == 1 || size > EXTENT / 2) continue;
+    for (u32 j = 0; j < size; j++) {
+      bound[2 * j] = at;
+      bound[2 * j + 1] = at = j + 1 == size ? EXTENT : at + (j ? 1 : 3);
+      begin[j + 1] = j + 1;
+    }
+    layout_info li = {.nsplit = 1};
+    li.split[0] = (lay_split){.axis = axis, .table = (u16)pieces_of(sp, size, begin, bound, EXTENT).i};
+    w->lays[k] = layout_of(sp, &li);
   }
 }
 
@@ -92,7 +105,7 @@ static value any_tensor_on(world *w, builder *b, pool *o, group g) {
 }
 
 static layout any_layout(world *w, group g) {
-  layout l = w->lays[pick(w, 6)];
+  layout l = w->lays[pick(w, LAYOUTS)];
   return usable(w, l, g) ? l : (layout){0};
 }
 
@@ -165,6 +178,20 @@ static void gen_instr(world *w, builder *b, pool *o, bool in_main) {
   for (u32 k = 0; k < made->nres; k++) add(o, made->res + k, on);
 }
 
+// Operands that are used for the last time may be donated.
+static void donate(world *w, func fn) {
+  func_info *f = func_get(w->p, fn);
+  uses u = func_uses(w->a, f);
+  for (u32 k = 0; k < f->body.n; k++)
+    for (u32 j = 0; j < instr_nopd(f, &f->body.v[k]); j++) {
+      u32 *o = &f->opds.v[f->body.v[k].opd + j];
+      bool last = true;
+      for (u32 q = u.begin[*o & OPD_VALUE]; q < u.begin[(*o & OPD_VALUE) + 1]; q++)
+        last &= u.use[q] && u.use[q] <= k + 1;
+      if (last && chance(w, 2)) *o |= OPD_DONATED;
+    }
+}
+
 static func gen_func(world *w, bool is_main) {
   func f = func_new(w->p, sym_fmt(w->c, is_main ? "main" : "f%u", w->nfn), (loc){0});
   pool o = {.n = 0};
@@ -179,6 +206,7 @@ static func gen_func(world *w, bool is_main) {
   for (u32 k = 1 + pick(w, 3); k--;)
     rets[nret++] = any_tensor_on(w, &b, &o, is_main ? w->groups[0] : (group){0});
   func_return(w->p, f, rets, nret);
+  donate(w, f);
   return f;
 }
 
@@ -202,8 +230,7 @@ static u32 price(void *arg, const prog *p, const func_info *f, const instr *i, g
   return uneven ? gi->nranks : 1;
 }
 
-// ---- the interpreter that knows no trick
-// ----------------------------------------------------------------------------
+// ---- the interpreter that knows no trick ------------------------------------------------------------
 typedef struct {
   i64 at[RANKS];
 } moment; // per rank
@@ -362,14 +389,234 @@ static void naive_func(naive *z, const func_info *f, group call, const moment *a
   free(val);
 }
 
-// ---- agreement
-// --------------------------------------------------------------------------------------------------------
-static void check_mode(world *w, const naive *z, sim_mode mode, unsigned long long seed) {
+// ---- memory: who holds every buffer -----------------------------------------------------------------
+typedef struct {
+  i64 bytes[RANKS];
+  u32 holders;
+  bool kept; // a parameter of main that was not donated
+} block;
+typedef struct {
+  u32 n, block[24];
+} leaf_of; // blocks of one tensor
+typedef struct {
+  u32 n;
+  leaf_of *leaf;
+} holding; // of one value
+typedef struct {
+  world *w;
+  block block[20000];
+  u32 n;
+  i64 now[RANKS], peak[RANKS];
+} heap;
+
+static void bytes_on(world *w, type t, group call, i64 *bytes) {
+  const type_info *ti = type_get(w->p, t);
+  group g = ti->g.i ? ti->g : call;
+  for (u32 r = 0; r < RANKS; r++) {
+    int m = group_member(w->p->sp, g, r);
+    bytes[r] = m < 0 ? 0 : (__builtin_popcountll(elements(w->p->sp, ti, g, (u32)m)) * 4 + 63) / 64 * 64;
+  }
+}
+
+static u32 tensors_in(world *w, type t) {
+  const type_info *ti = type_get(w->p, t);
+  u32 n = !ti->tuple;
+  for (u32 k = 0; k < ti->n; k++) n += tensors_in(w, ti->elem[k]);
+  return n;
+}
+
+static u32 allocate(heap *h, const i64 *bytes) {
+  block *b = &h->block[h->n];
+  *b = (block){.holders = 0};
+  for (u32 r = 0; r < RANKS; r++) h->now[r] += b->bytes[r] = bytes[r];
+  return h->n++;
+}
+static void take(heap *h, const holding *v) {
+  for (u32 k = 0; k < v->n; k++)
+    for (u32 j = 0; j < v->leaf[k].n; j++) h->block[v->leaf[k].block[j]].holders++;
+}
+static void drop(heap *h, const holding *v) {
+  for (u32 k = 0; k < v->n; k++)
+    for (u32 j = 0; j < v->leaf[k].n; j++) {
+      block *b = &h->block[v->leaf[k].block[j]];
+      if (--b->holders || b->kept) continue;
+      for (u32 r = 0; r < RANKS; r++) h->now[r] -= b->bytes[r];
+    }
+}
+static holding holding_new(heap *h, u32 n) { return (holding){n, ZNEWN(h->w->a, leaf_of, n)}; }
+
+// The one block of a tensor; NULL if it has none or several, or more holders than these.
+static block *sole(heap *h, const holding *v, u32 holders) {
+  if (v->n != 1 || v->leaf[0].n != 1) return NULL;
+  block *b = &h->block[v->leaf[0].block[0]];
+  return b->holders == holders && !b->kept ? b : NULL;
+}
+
+static bool reads(const func_info *f, u32 at, value v) {
+  for (u32 j = 0; j < instr_nopd(f, &f->body.v[at]); j++)
+    if (opd_of(f, &f->body.v[at], j) == v) return true;
+  return false;
+}
+static bool last_use(const func_info *f, u32 at, value v,
+                     const bool *used) { // nobody reads v after instruction `at`
+  for (u32 k = at + 1; k < f->body.n; k++)
+    if (reads(f, k, v)) return false;
+  for (u32 k = 0; k < f->rets.n; k++)
+    if (f->rets.v[k] == v && used[k]) return false;
+  return true;
+}
+static bool repeated(const func_info *f, const instr *i, u32 k,
+                     u32 n) { // is operand k among the first n others?
+  for (u32 j = 0; j < n; j++)
+    if (j != k && opd_of(f, i, j) == opd_of(f, i, k)) return true;
+  return false;
+}
+
+static void heap_func(heap *h, const func_info *f, group call, holding *args, const bool *used,
+                      holding *rets);
+
+static void heap_call(heap *h, const func_info *f, u32 at, group g, const bool *used, holding *val) {
+  const instr *i = &f->body.v[at];
+  const func_info *callee = func_get(h->w->p, i->callee);
+  holding args[16], rets[8];
+  bool want[8], given[16] = {false};
+  for (u32 k = 0; k < i->nres; k++) want[k] = !last_use(f, at, i->res + k, used);
+  for (u32 k = 0; k < callee->nparams; k++) {
+    value v = opd_of(f, i, k);
+    args[k] = val[v];
+    if (!opd_donated(f, i, k) || !last_use(f, at, v, used) || repeated(f, i, k, callee->nparams)) continue;
+    i64 bytes[RANKS];
+    bytes_on(h->w, callee->values.v[k + 1].ty, g, bytes);
+    const block *b = sole(h, &args[k], 1);
+    given[k] = b && memcmp(bytes, b->bytes, sizeof bytes) == 0;
+  }
+  for (u32 k = 0; k < callee->nparams; k++) take(h, &args[k]);
+  for (u32 k = 0; k < callee->nparams; k++)
+    if (given[k]) drop(h, &args[k]); // the callee's from here on
+  heap_func(h, callee, g, args, want, rets);
+  for (u32 k = 0; k < i->nres; k++) val[i->res + k] = want[k] ? rets[k] : holding_new(h, 0);
+  for (u32 k = 0; k < callee->nparams; k++)
+    if (!given[k] && !repeated(f, i, k, k) && last_use(f, at, opd_of(f, i, k), used)) drop(h, &args[k]);
+}
+
+static void heap_view(heap *h, const func_info *f, const instr *i, holding *val) {
+  u32 from = 0, n = instr_nopd(f, i);
+  for (u32 k = 0; k < i->nres; k++) {
+    holding *v = &val[i->res + k];
+    *v = holding_new(h, tensors_in(h->w, f->values.v[i->res + k].ty));
+    for (u32 q = 0; q < v->n; q++)
+      if (i->op == OP_unpack)
+        v->leaf[q] = val[opd_of(f, i, 0)].leaf[from++];
+      else if (i->op == OP_pack) {
+        u32 skip = q, o = 0;
+        while (skip >= val[opd_of(f, i, o)].n) skip -= val[opd_of(f, i, o++)].n;
+        v->leaf[q] = val[opd_of(f, i, o)].leaf[skip];
+      } else
+        for (u32 o = 0; o < n; o++) {
+          leaf_of l = val[opd_of(f, i, o)].leaf[q];
+          for (u32 j = 0; j < l.n && CHECK(v->leaf[q].n < 24); j++)
+            v->leaf[q].block[v->leaf[q].n++] = l.block[j];
+        }
+    take(h, v);
+  }
+}
+
+static void heap_work(heap *h, const func_info *f, u32 at, group call, const bool *used, holding *val) {
+  const instr *i = &f->body.v[at];
+  u32 n = instr_nopd(f, i);
+  for (u32 k = 0; k < i->nres; k++) {
+    i64 bytes[RANKS];
+    bytes_on(h->w, f->values.v[i->res + k].ty, call, bytes);
+    holding *v = &val[i->res + k], *x = k < n ? &val[opd_of(f, i, k)] : NULL;
+    *v = holding_new(h, 1);
+    block *b = NULL;
+    if (op_row_of(i->op)->flags & OPF_INPLACE && x && x->n == 1 && x->leaf[0].n == 1 &&
+        opd_donated(f, i, k)) {
+      u32 going = 0; // how often operands that are not read again hold it
+      for (u32 j = 0; j < n; j++) {
+        const holding *y = &val[opd_of(f, i, j)];
+        if (repeated(f, i, j, j) || !last_use(f, at, opd_of(f, i, j), used)) continue;
+        for (u32 q = 0; q < y->n; q++)
+          for (u32 m = 0; m < y->leaf[q].n; m++) going += y->leaf[q].block[m] == x->leaf[0].block[0];
+      }
+      b = sole(h, x, going);
+    }
+    v->leaf[0].n = 1;
+    v->leaf[0].block[0] =
+        b && memcmp(b->bytes, bytes, sizeof bytes) == 0 ? (u32)(b - h->block) : allocate(h, bytes);
+    take(h, v);
+  }
+  for (u32 r = 0; r < RANKS; r++) h->peak[r] = MAX(h->peak[r], h->now[r]);
+}
+
+// The callee's frame holds args already.
+static void heap_func(heap *h, const func_info *f, group call, holding *args, const bool *used,
+                      holding *rets) {
+  holding *val = calloc(f->values.n, sizeof *val);
+  memcpy(val + 1, args, f->nparams * sizeof *val);
+  for (u32 k = 1; k <= f->nparams; k++) // without a reader it goes at once
+    if (last_use(f, ~0u, k, used)) drop(h, &val[k]);
+  for (u32 at = 0; at < f->body.n; at++) {
+    const instr *i = &f->body.v[at];
+    u32 n = instr_nopd(f, i);
+    for (u32 k = 0; f == func_get(h->w->p, h->w->p->main) && k < n;
+         k++) { // what main donates it no longer keeps
+      holding *x = &val[opd_of(f, i, k)];
+      for (u32 q = 0; opd_donated(f, i, k) && q < x->n; q++)
+        for (u32 j = 0; j < x->leaf[q].n; j++) h->block[x->leaf[q].block[j]].kept = false;
+    }
+    if (i->op == OP_call)
+      heap_call(h, f, at, i->g.i ? i->g : call, used, val);
+    else {
+      if (op_row_of(i->op)->flags & (OPF_VIEW | OPF_META))
+        heap_view(h, f, i, val);
+      else
+        heap_work(h, f, at, call, used, val);
+      for (u32 k = 0; k < n; k++)
+        if (!repeated(f, i, k, k) && last_use(f, at, opd_of(f, i, k), used)) drop(h, &val[opd_of(f, i, k)]);
+    }
+    for (u32 k = 0; k < i->nres; k++)
+      if (last_use(f, at, i->res + k, used)) drop(h, &val[i->res + k]);
+  }
+  for (u32 k = 0; k < f->rets.n; k++) {
+    rets[k] = val[f->rets.v[k]];
+    for (u32 j = 0; used[k] && j < k; j++)
+      if (used[j] && f->rets.v[j] == f->rets.v[k]) { // two values of the caller hold it
+        take(h, &rets[k]);
+        break;
+      }
+  }
+  free(val);
+}
+
+static void heap_main(heap *h) {
+  world *w = h->w;
+  const func_info *f = func_get(w->p, w->p->main);
+  holding args[8], rets[8];
+  bool used[8] = {true, true, true, true, true, true, true, true};
+  for (u32 k = 0; k < f->nparams; k++) {
+    i64 bytes[RANKS];
+    bytes_on(w, f->values.v[k + 1].ty, w->groups[0], bytes);
+    args[k] = holding_new(h, 1);
+    args[k].leaf[0].n = 1;
+    u32 b = args[k].leaf[0].block[0] = allocate(h, bytes);
+    h->block[b].kept = true;
+    take(h, &args[k]);
+  }
+  memcpy(h->peak, h->now, sizeof h->peak);
+  heap_func(h, f, w->groups[0], args, used, rets);
+}
+
+// ---- agreement --------------------------------------------------------------------------------------
+static void check_mode(world *w, const naive *z, const heap *h, sim_mode mode, unsigned long long seed) {
   static const char *const name[] = {"flat", "composed", "flat folded", "folded"};
-  sim_opts o = {.mode = mode, .cost = price, .cost_arg = w, .no_bytes = true};
+  sim_opts o = {.mode = mode, .cost = price, .cost_arg = w, .round_bytes = 64};
   sim_result r;
   if (!CHECK(sim_run(w->c, w->a, w->p, NULL, &o, &r))) return;
-  for (u32 k = 0; k < r.nranks; k++)
+  for (u32 k = 0; k < r.nranks; k++) {
+    const sim_unit *u = &r.unit[r.unit_of_rank[k]];
+    CHECK_MSG(u->peak_bytes == h->peak[k], "seed %llu: %s: rank %u takes %lld bytes, should %lld", seed,
+              name[mode], k, (long long)u->peak_bytes, (long long)h->peak[k]);
     for (u32 s = 0; s < r.nstreams; s++) {
       u32 cell = r.unit_of_rank[k] * r.nstreams + s;
       CHECK_MSG(r.end_ps[cell] == z->clock[k][s],
@@ -379,6 +626,7 @@ static void check_mode(world *w, const naive *z, sim_mode mode, unsigned long lo
                 "seed %llu: %s: rank %u stream %u is busy for %lld, should be %lld", seed, name[mode], k, s,
                 (long long)r.busy_ps[cell], (long long)z->busy[k][s]);
     }
+  }
   CHECK_MSG(r.instructions == z->count, "seed %llu: %s: %llu instructions, should be %llu", seed, name[mode],
             (unsigned long long)r.instructions, (unsigned long long)z->count);
 }
@@ -396,7 +644,10 @@ static void check_seed(u64 seed) {
   naive z = {.w = &w};
   moment args[8] = {{{0}}}, rets[8], floor = {{0}};
   naive_func(&z, func_get(w.p, w.p->main), w.groups[0], args, &floor, rets);
-  for (sim_mode m = SIM_FLAT; m <= SIM_FOLDED; m++) check_mode(&w, &z, m, seed);
+  static heap h;
+  h = (heap){.w = &w};
+  heap_main(&h);
+  for (sim_mode m = SIM_FLAT; m <= SIM_FOLDED; m++) check_mode(&w, &z, &h, m, seed);
   sim_opts o = {.mode = SIM_FOLDED, .cost = price, .cost_arg = &w, .no_bytes = true};
   sim_result r;
   if (sim_run(w.c, w.a, w.p, NULL, &o, &r)) folded_away += r.nunits < r.nranks;
@@ -406,7 +657,7 @@ static void check_seed(u64 seed) {
   ctx_free(w.c);
 }
 
-TEST(times_agree) {
+TEST(times_and_bytes_agree) {
   const char *one = getenv("SEED");
   u64 from = one ? strtoull(one, NULL, 0) : 1, to = one ? from : 1500;
   for (u64 seed = from; seed <= to; seed++) check_seed(seed);

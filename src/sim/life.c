@@ -1,0 +1,107 @@
+// life.c - what can be said of the values of a function without knowing where it runs: where each is used
+// last, and what kind of memory it is. Not how much (bytes.c).
+//
+// Idea: kinds follow from who reads. A gradient is what an optimiser takes as its second operand, and what
+// adds up to one; an activation is made by the forward pass and read by the backward pass; the rest is
+// temporary, or received.
+#include "sim/internal.h"
+
+static bool carries_gradient(opcode op) { // a result that is a gradient is so because its operands are
+  return op_row_of(op)->flags & (OPF_VIEW | OPF_META | OPF_COMM) || op == OP_add || op == OP_scale ||
+         op == OP_cast;
+}
+
+static u8 pass_of_func(sim *s, func fn) { // flags of the instructions inside
+  u8 *known = &s->life_flags[fn.i];
+  if (*known) return *known & 0x7f;
+  const func_info *f = func_get(s->p, fn);
+  u8 all = 0;
+  for (u32 k = 0; k < f->body.n; k++) {
+    const instr *i = &f->body.v[k];
+    if (i->op == OP_call)
+      all |= pass_of_func(s, i->callee);
+    else if (!no_work(op_row_of(i->op)))
+      all |= i->flags;
+  }
+  *known = all | 0x80;
+  return all;
+}
+
+static u8 pass_of(sim *s, const instr *i) {
+  return i->op == OP_call ? (u8)(i->flags | pass_of_func(s, i->callee)) : i->flags;
+}
+
+// Gradients among the operands of instruction i: of an optimiser, or because its results are gradients.
+static void mark_gradients(sim *s, const func_info *f, const instr *i, life *l) {
+  u32 n = instr_nopd(f, i);
+  if (i->op == OP_call) {
+    const life *callee = life_of(s, i->callee);
+    for (u32 k = 0; k < n; k++)
+      if (callee->flags[k + 1] & LIFE_GRAD) l->flags[opd_of(f, i, k)] |= LIFE_GRAD;
+  } else if (i->flags & INSTR_UPDATE && n >= 2 && !carries_gradient(i->op)) {
+    l->flags[opd_of(f, i, 1)] |= LIFE_GRAD;
+    return;
+  }
+  for (u32 r = 0; r < i->nres; r++) {
+    if (!(l->flags[i->res + r] & LIFE_GRAD)) continue;
+    for (u32 k = 0; k < n; k++) { // of a call: the accumulator that the result continues
+      value v = opd_of(f, i, k);
+      bool same = f->values.v[v].ty.i == f->values.v[i->res + r].ty.i;
+      if (i->op == OP_call ? same && opd_donated(f, i, k) : carries_gradient(i->op)) l->flags[v] |= LIFE_GRAD;
+    }
+  }
+}
+
+const life *life_of(sim *s, func fn) {
+  if (s->lives[fn.i]) return s->lives[fn.i];
+  const func_info *f = func_get(s->p, fn);
+  u32 nv = f->values.n;
+  life *l = NEW(s->a, life);
+  l->last = ZNEWN(s->a, u32, nv);
+  l->inside = ZNEWN(s->a, u32, nv);
+  l->flags = ZNEWN(s->a, u8, nv);
+  l->ret = ZNEWN(s->a, u32, nv);
+  for (u32 k = f->rets.n; k-- > 0;) {
+    value v = f->rets.v[k];
+    l->last[v] = LIFE_END;
+    l->ret[v] = k + 1;
+    u32 def = f->values.v[v].def;
+    if (fn.i == s->p->main.i && def && pass_of(s, &f->body.v[def - 1]) & INSTR_BACKWARD &&
+        !(pass_of(s, &f->body.v[def - 1]) & INSTR_UPDATE))
+      l->flags[v] |= LIFE_GRAD;
+  }
+  for (u32 k = f->body.n; k-- > 0;) {
+    const instr *i = &f->body.v[k];
+    const op_row *row = op_row_of(i->op);
+    u8 pass = pass_of(s, i);
+    mark_gradients(s, f, i, l);
+    for (u32 j = 0; j < i->nres; j++) {
+      value r = i->res + j;
+      if (!l->inside[r]) l->inside[r] = k + 1;
+      if (!l->last[r]) l->last[r] = k + 1;
+      if (pass & INSTR_BACKWARD) l->flags[r] |= LIFE_BACK;
+      if (pass & INSTR_UPDATE) l->flags[r] |= j ? LIFE_STATE : LIFE_PARAM;
+      if (row->flags & OPF_COMM) l->flags[r] |= LIFE_COMM;
+    }
+    bool view = row->flags & (OPF_VIEW | OPF_META);
+    for (u32 j = 0; j < i->nopd && !(f->opds.v[i->opd + j] & OPD_AFTER); j++) {
+      value v = opd_of(f, i, j);
+      if (!l->last[v]) l->last[v] = k + 1;
+      if (!l->inside[v]) l->inside[v] = k + 1;
+      if (pass & INSTR_BACKWARD) l->flags[v] |= LIFE_READ_BACK;
+      if (!view || i->nres != 1) continue;
+      l->flags[v] |= l->flags[i->res] & LIFE_READ_BACK;
+      if (!l->ret[v]) l->ret[v] = l->ret[i->res];
+    }
+  }
+  return s->lives[fn.i] = l;
+}
+
+mem_kind life_kind(const life *l, value v, bool is_call) {
+  u8 x = l->flags[v];
+  if (x & LIFE_GRAD) return MEM_GRAD;
+  if (x & LIFE_PARAM && !is_call) return MEM_PARAM;
+  if (x & LIFE_STATE && !is_call) return MEM_STATE;
+  if (!(x & LIFE_BACK) && x & LIFE_READ_BACK) return MEM_ACT;
+  return x & LIFE_COMM ? MEM_COMM : MEM_TEMP;
+}
