@@ -86,6 +86,7 @@ $(B)/obj/%.o: %.c Makefile | $(B)/deps-ok
 	$(Q)$(CC) $(FLAGS) -c $< -o $@
 
 $(B)/obj/tests/%.o: FLAGS += -Itests
+$(B)/obj/src/machine/load.o: DEFINES += -DHEDDLE_PREFIX='"$(PREFIX)"'
 # The assembler puts these files into the object, unseen by -MMD.
 $(B)/obj/src/machine/presets.o $(B)/fuzz/obj/src/machine/presets.o: $(wildcard machines/*.yaml)
 

@@ -38,5 +38,5 @@ int draft_kind(draft *d, loc at,
 // A file of the search path, else the copy in the library. NULL if there is none; *from says which it was.
 const char *preset_text(ctx *c, arena *a, const char *name, size_t *n, sym *from);
 
-enum { USABLE_PERCENT = 90, ALLOCATION_BYTES = 512 };
+enum { ALLOCATION_BYTES = 512 }; // what CUDA's caching allocators round to
 #endif

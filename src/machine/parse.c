@@ -90,6 +90,7 @@ static void count(draft *d, const ynode *map, const char *key, u32 max, u32 *out
 }
 
 static const double rate_max = 1e21, bw_max = 1e18;
+static const char name_chars[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
 
 // ---- pieces of text ----------------------------------------------------------------------------------
 
@@ -129,6 +130,7 @@ bool draft_link(draft *d, loc at, const char *text, machine_link *io) {
     if (strlen(link_names[i]) == n && !memcmp(s, link_names[i], n)) {
       io->shape = (link_shape)i;
       s = blanks(s + n);
+      if (!i) io->bw = 0;
       if (!*s || !i) return true;
       break;
     }
@@ -168,6 +170,13 @@ bool draft_usable(draft *d, loc at, const char *text, device_kind *io) {
   }
   io->usable_bytes = (i64)x;
   return true;
+}
+
+// Nine tenths, in whole MiB: a context and communication buffers take about a gigabyte, fragmentation the
+// rest.
+static i64 usually_usable(i64 bytes) {
+  const i64 most = bytes - bytes / 10;
+  return most >> 20 ? most >> 20 << 20 : most;
 }
 
 // ---- kinds of devices --------------------------------------------------------------------------------
@@ -249,22 +258,35 @@ static int find_kind(const draft *d, sym name) {
   return -1;
 }
 
-static void read_kind(draft *d, const char *name, const ynode *y) {
+// What a kind must have. Not asked after another error: its cause is likely the same.
+static bool complete(draft *d, const kind_draft *k, loc at) {
+  const char *name = sym_str(d->c, k->k.name);
+  if (k->k.mem_bytes <= 0) return draft_fail(d, at, "%s: memory is missing", name);
+  if (k->k.mem_bw <= 0) return draft_fail(d, at, "%s: bandwidth (of its memory) is missing", name);
+  if (k->k.alloc_bytes <= 0) return draft_fail(d, at, "%s: allocation must be at least 1 B", name);
+  if (k->k.vector <= 0) return draft_fail(d, at, "%s: vector (or a rate for f32) is missing", name);
+  return true;
+}
+
+static void read_kind(draft *d, const ynode *name, const ynode *y) {
   kind_draft k = {.link = {.eff = 1}, .host = {.eff = 1}};
+  const bool was_ok = d->ok;
   k.k.alloc_bytes = ALLOCATION_BYTES;
-  if (!map_of(d, y, name, "like rate vector memory usable bandwidth launch allocation efficiency link host"))
-    return;
-  if (!name[0] || name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")]) {
-    draft_fail(d, y->at, "devices: '%s' is not a name: letters, digits, _ . - are", name);
+  if (!name->str[0] || name->str[strspn(name->str, name_chars)]) {
+    draft_fail(d, name->at, "devices: '%s' is not a name (letters, digits, _ . -)", name->str);
     return;
   }
+  if (!map_of(d, y, name->str,
+              "like rate vector memory usable bandwidth launch allocation efficiency link host"))
+    return;
   const ynode *like = yaml_get(y, "like"), *sub;
   const char *text = like ? text_of(d, like, "like") : NULL;
+  d->ok = true;
   if (text) {
     int i = draft_kind(d, like->at, text);
     if (i >= 0) k = d->kinds.v[i];
   }
-  k.k.name = sym_of(d->c, name);
+  k.k.name = sym_of(d->c, name->str);
   if ((sub = yaml_get(y, "rate"))) read_rates(d, sub, &k.k);
   quantity(d, y, "vector", UNIT_FLOP_PER_S, rate_max, &k.k.vector);
   quantity(d, y, "bandwidth", UNIT_BYTES_PER_S, bw_max, &k.k.mem_bw);
@@ -274,14 +296,11 @@ static void read_kind(draft *d, const char *name, const ynode *y) {
   if ((sub = yaml_get(y, "efficiency"))) read_efficiency(d, sub, &k.k);
   if ((sub = yaml_get(y, "link"))) read_link(d, sub, &k.link);
   if ((sub = yaml_get(y, "host"))) read_link(d, sub, &k.host);
-  if (k.k.mem_bytes <= 0) draft_fail(d, y->at, "%s: memory is missing", name);
-  if (k.k.mem_bw <= 0) draft_fail(d, y->at, "%s: bandwidth (of its memory) is missing", name);
-  if (k.k.alloc_bytes <= 0) draft_fail(d, y->at, "%s: allocation must be at least 1 B", name);
-  if (k.k.vector <= 0 && (k.k.vector = k.k.rate[DT_F32]) <= 0)
-    draft_fail(d, y->at, "%s: vector (or a rate for f32) is missing", name);
-  if (!text || yaml_get(y, "memory")) k.k.usable_bytes = k.k.mem_bytes / 100 * USABLE_PERCENT;
-  if ((sub = yaml_get(y, "usable")) && (text = text_of(d, sub, "usable")))
+  if (k.k.vector <= 0) k.k.vector = k.k.rate[DT_F32];
+  if (!text || yaml_get(y, "memory")) k.k.usable_bytes = usually_usable(k.k.mem_bytes);
+  if ((sub = yaml_get(y, "usable")) && d->ok && (text = text_of(d, sub, "usable")))
     draft_usable(d, sub->at, text, &k.k);
+  d->ok = d->ok && complete(d, &k, name->at) && was_ok;
   int old =
       find_kind(d, k.k.name); // the library's kind of this name may already be there, taken for a `like`
   if (old >= 0)
@@ -314,7 +333,7 @@ int draft_kind(draft *d, loc at, const char *name) {
   draft sub = draft_new(d->c, d->a);
   sub.library = true;
   for (u32 k = 0; k < lib->n; k++) {
-    read_kind(&sub, lib->key[k]->str, lib->item[k]);
+    read_kind(&sub, lib->key[k], lib->item[k]);
     if (!strcmp(lib->key[k]->str, name)) break;
   }
   d->ok = d->ok && sub.ok;
@@ -411,7 +430,7 @@ void draft_read(draft *d, const ynode *doc) {
   if ((y = yaml_get(doc, "name")) && (text = text_of(d, y, "name"))) d->name = sym_of(d->c, text);
   if ((y = yaml_get(doc, "about")) && (text = text_of(d, y, "about"))) d->about = sym_of(d->c, text);
   if ((y = yaml_get(doc, "devices")) && map_of(d, y, "devices", NULL))
-    for (u32 i = 0; i < y->n; i++) read_kind(d, y->key[i]->str, y->item[i]);
+    for (u32 i = 0; i < y->n; i++) read_kind(d, y->key[i], y->item[i]);
   if ((y = yaml_get(doc, "fabric"))) read_fabric(d, y);
   if ((y = yaml_get(doc, "distir"))) read_distir(d, y);
   if (!(y = yaml_get(doc, "nodes"))) {

@@ -40,13 +40,14 @@ static const struct {
 static const struct {
   const char *what, *print, *example;
 } kinds[UNIT_KINDS] = {
-    [UNIT_NUMBER] = {"a plain number", "", "0.75 or 75 %"},
-    [UNIT_BYTES] = {"an amount of bytes", "B", "80 GiB or 80 GB"},
-    [UNIT_BITS] = {"an amount of bits", "b", "8 Gb"},
-    [UNIT_BYTES_PER_S] = {"a bandwidth", "B/s", "50 GB/s (bytes) or 400 Gb/s (bits)"},
-    [UNIT_FLOP] = {"a number of operations", "FLOP", "10 GFLOP"},
-    [UNIT_FLOP_PER_S] = {"a rate of operations", "FLOP/s", "312 TFLOP/s"},
-    [UNIT_PS] = {"a time", "s", "5 us"},
+    // example: after a number
+    [UNIT_NUMBER] = {"a plain number", "", " or a percentage with %"},
+    [UNIT_BYTES] = {"an amount of bytes", "B", " GiB or GB"},
+    [UNIT_BITS] = {"an amount of bits", "b", " Gb"},
+    [UNIT_BYTES_PER_S] = {"a bandwidth", "B/s", " GB/s (bytes) or Gb/s (bits)"},
+    [UNIT_FLOP] = {"a number of operations", "FLOP", " GFLOP"},
+    [UNIT_FLOP_PER_S] = {"a rate of operations", "FLOP/s", " TFLOP/s"},
+    [UNIT_PS] = {"a time", "s", " us"},
 };
 
 static bool unit_of(const char *s, unit_kind *kind, double *factor) {
@@ -117,7 +118,9 @@ bool unit_parse(ctx *c, loc at, const char *what, const char *text, unit_kind wa
     diag(c, E_UNIT, at, "%s: '%s' is negative", what, text);
   else
     return true;
-  diag_hint(c, "write for example %s", kinds[want].example);
+  const char *digits = blanks(text);
+  const int n = rest && rest > digits ? (int)(rest - digits) : 0;
+  diag_hint(c, "write %.*s%s", n ? n : 1, n ? digits : "1", kinds[want].example);
   return false;
 }
 
