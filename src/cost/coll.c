@@ -7,7 +7,8 @@
 //   ring           f (n-1) steps, f (n-1)/n S bytes through the slowest link; f = 2 for all_reduce, else 1
 //   hierarchical   a ring inside every node, then one between nodes for each of its members: fewer slow
 //                  steps, but the two follow each other
-//   tree           all_reduce: up a chain in every node and a binary tree of nodes, and down: 2 S bytes
+//   tree           all_reduce: up a chain in every node and a binary tree of nodes, and down: 2 S bytes;
+//                  of two nodes S bytes leave each
 //   pipelined tree broadcast, reduce: the depth of a binary tree in steps, S bytes
 //
 // and the fastest is taken, as communication libraries do. Sources: Chan, Heimlich, Purkayastha, van de
@@ -39,8 +40,10 @@ static double hierarchical(const net *t, double f, double S) {
   return steps + f * S * ((t->k - 1) / t->k * t->in_ps + (t->nodes - 1) / t->nodes * t->out_ps);
 }
 
+// Of two nodes each sends once; of more, those within send up what they got and down what comes back.
 static double tree(const net *t, u32 nodes, double S) {
-  return 2 * ((t->k - 1) * t->in + log2_up(nodes) * t->out) + 2 * S * MAX(t->in_ps, t->out_ps);
+  const double steps = 2 * ((t->k - 1) * t->in + log2_up(nodes) * t->out);
+  return steps + S * MAX(2 * t->in_ps, (nodes > 2 ? 2 : 1) * t->out_ps);
 }
 
 // Every member keeps 1/n of its bytes, k/n stay in its node.

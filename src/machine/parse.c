@@ -31,14 +31,20 @@ static const char *text_of(draft *d, const ynode *y, const char *what) {
   return NULL;
 }
 
+static bool listed(const char *words, const char *word) {
+  const size_t n = strlen(word);
+  for (size_t len; *words; words += len + (words[len] == ' ')) {
+    len = strcspn(words, " ");
+    if (len == n && !memcmp(words, word, n)) return true;
+  }
+  return false;
+}
+
 static bool map_of(draft *d, const ynode *y, const char *what, const char *keys) {
   if (y->kind != Y_MAP) return draft_fail(d, y->at, "%s: a map is needed", what);
   for (u32 i = 0; keys && i < y->n; i++) {
-    const char *key = y->key[i]->str, *at = strstr(keys, key);
-    size_t n = strlen(key);
-    while (at && ((at > keys && at[-1] != ' ') || (at[n] && at[n] != ' '))) at = strstr(at + 1, key);
-    if (at && n) continue;
-    draft_fail(d, y->key[i]->at, "%s: unknown key '%s'", what, key);
+    if (listed(keys, y->key[i]->str)) continue;
+    draft_fail(d, y->key[i]->at, "%s: unknown key '%s'", what, y->key[i]->str);
     diag_hint(d->c, "known keys: %s", keys);
   }
   return true;
@@ -276,12 +282,12 @@ static void read_kind(draft *d, const ynode *name, const ynode *y) {
     draft_fail(d, name->at, "devices: '%s' is not a name (letters, digits, _ . -)", name->str);
     return;
   }
+  d->ok = true; // of this kind alone
   if (!map_of(d, y, name->str,
               "like rate vector memory usable bandwidth launch allocation efficiency link host"))
     return;
   const ynode *like = yaml_get(y, "like"), *sub;
   const char *text = like ? text_of(d, like, "like") : NULL;
-  d->ok = true;
   if (text) {
     int i = draft_kind(d, like->at, text);
     if (i >= 0) k = d->kinds.v[i];

@@ -2,6 +2,7 @@
 // caches.
 #include "cost/cost.h"
 #include "test.h"
+#include <stdlib.h>
 
 typedef struct {
   ctx *c;
@@ -96,4 +97,492 @@ TEST(cost_missing_rate) {
   CHECK_EQ_I64(cost_of(&b, OP_matmul, (attrset){0}, (type[]){x, x}, 2, &x, 1, g, ps), 0);
   CHECK_GOLDEN("cost/rate.txt", diag_render(b.c, b.a));
   bed_free(&b);
+}
+
+// ---- what an event is made of ------------------------------------------------------------------------
+
+TEST(cost_explains) {
+  bed b = bed_new("dgx-h100", NULL, 2, 4);
+  REQUIRE(b.k);
+  const group g = group_all(b.p->sp, b.mesh);
+  func f = func_new(b.p, sym_of(b.c, "f"), (loc){0});
+  builder bl = builder_at(b.p, f);
+  bl.g = g;
+  // An embedding: the table split over tp in the rows that are picked, the tokens over dp.
+  const shape tokens = {DT_I64, 2, {8, 128}}, vectors = {DT_F16, 3, {8, 128, 1024}};
+  const type ids = type_tensor(b.p, &tokens, split(&b, b.dp, 0, 4), g);
+  const type table = matrix(&b, DT_F16, 50304, 1024, split(&b, b.tp, 0, 50304 / 4), g);
+  const layout partial = layout_with_part(b.p->sp, split(&b, b.dp, 0, 4), b.tp, RED_SUM);
+  const type out = type_tensor(b.p, &vectors, partial, g);
+  const attr axis = attr_i(A_axis, 0);
+  const u32 o[2] = {func_param(b.p, f, table, (sym){0}, ROLE_WEIGHT),
+                    func_param(b.p, f, ids, (sym){0}, ROLE_INPUT)};
+  const u32 i = emit(&bl, OP_gather, attrs_of(b.p, &axis, 1), o, 2, &out, 1);
+  cost_info cost;
+  cost_event e;
+  const func_info *fi = func_get(b.p, f);
+  REQUIRE(cost_explain(b.k, b.p, fi, &fi->body.v[i - 1], g, 5, &cost, &e));
+  const double picked = 4.0 * 128 * 1024 * 2;
+  CHECK(e.work == EFF_MOVE && e.flops == 0);
+  CHECK_CLOSE(e.bytes, 2 * picked + 4 * 128 * 8, 1e-12); // rows read and written, indices read; not the table
+  CHECK_EQ_I64(e.opd[0].dim[0], 12576);
+  CHECK(cost.source == COST_ROOFLINE && cost.ps > 3000000);
+  i64 ps[8];
+  CHECK_EQ_I64(cost_instr(b.k, b.p, fi, &fi->body.v[i - 1], g, ps), 1);
+  CHECK_EQ_I64(ps[0], cost.ps);
+  bed_free(&b);
+}
+
+TEST(cost_kinds_of_work) {
+  static const struct {
+    const char *op;
+    eff_kind work;
+    double flops; // of x[64,64] (and y[64,64])
+  } rows[] = {{"matmul", EFF_GEMM, 2.0 * 64 * 64 * 64},
+              {"add", EFF_ELEMENTWISE, 4096},
+              {"gelu", EFF_ELEMENTWISE, 40960},
+              {"softmax", EFF_REDUCTION, 5 * 4096},
+              {"sgd", EFF_ELEMENTWISE, 8192}};
+  bed b = bed_new("dgx-h100", NULL, 2, 4);
+  REQUIRE(b.k);
+  const group g = group_all(b.p->sp, b.mesh);
+  const type x = matrix(&b, DT_F32, 64, 64, (layout){0}, g);
+  for (u32 r = 0; r < COUNT_OF(rows); r++) {
+    const opcode op = op_find(rows[r].op, strlen(rows[r].op));
+    func f = func_new(b.p, sym_of(b.c, "f"), (loc){0});
+    builder bl = builder_at(b.p, f);
+    bl.g = g;
+    const u32 v = func_param(b.p, f, x, (sym){0}, ROLE_INPUT), o[2] = {v, v};
+    const u32 i = emit(&bl, op, (attrset){0}, o, op_row_of(op)->opd_min, &x, 1);
+    cost_info cost;
+    cost_event e;
+    const func_info *fi = func_get(b.p, f);
+    if (!CHECK(cost_explain(b.k, b.p, fi, &fi->body.v[i - 1], g, 0, &cost, &e))) continue;
+    CHECK_MSG(e.work == rows[r].work, "%s is %s", rows[r].op, eff_name(e.work));
+    CHECK_CLOSE(e.flops, rows[r].flops, 0);
+  }
+  bed_free(&b);
+}
+
+// ---- unequal members ---------------------------------------------------------------------------------
+
+TEST(cost_mixed_devices) {
+  bed b = bed_new("1x4 h100 ib=4x400Gb/s + 1x4 a100 ib=4x400Gb/s", NULL, 2, 4);
+  REQUIRE(b.k);
+  const group g = group_all(b.p->sp, b.mesh), fast = group_fix(b.p->sp, g, b.dp, 0);
+  const type x = matrix(&b, DT_F16, 4096, 4096, (layout){0}, g);
+  const type y = matrix(&b, DT_F16, 4096, 4096, (layout){0}, fast);
+  i64 ps[8], one[8];
+  CHECK_EQ_I64(cost_of(&b, OP_matmul, (attrset){0}, (type[]){x, x}, 2, &x, 1, g, ps), 8);
+  CHECK(ps[0] == ps[3] && ps[4] == ps[7] && ps[0] < ps[4]);
+  CHECK_EQ_I64(cost_of(&b, OP_matmul, (attrset){0}, (type[]){y, y}, 2, &y, 1, fast, one), 1);
+  CHECK_EQ_I64(one[0], ps[0]);
+  CHECK_EQ_I64(coster_events(b.k), 2);
+  bed_free(&b);
+}
+
+TEST(cost_uneven_pieces) {
+  bed b = bed_new("dgx-h100", NULL, 2, 4);
+  REQUIRE(b.k);
+  const group g = group_all(b.p->sp, b.mesh);
+  const u32 begin[] = {0, 1, 2};
+  const i64 bound[] = {0, 3072, 3072, 4096};
+  const pieces t = pieces_of(b.p->sp, 2, begin, bound, 4096);
+  const layout_info li = {.nsplit = 1, .split = {{b.dp, 0, (u16)t.i, 0}}};
+  const layout l = layout_of(b.p->sp, &li);
+  const type x = matrix(&b, DT_F16, 4096, 4096, l, g), w = matrix(&b, DT_F16, 4096, 4096, (layout){0}, g);
+  i64 ps[8], again[8];
+  CHECK_EQ_I64(cost_of(&b, OP_matmul, (attrset){0}, (type[]){x, w}, 2, &x, 1, g, ps), 8);
+  CHECK(ps[0] == ps[3] && ps[4] == ps[7] && ps[0] > 2 * ps[4]);
+  CHECK_EQ_I64(cost_of(&b, OP_matmul, (attrset){0}, (type[]){x, w}, 2, &x, 1, g, again), 8);
+  CHECK(!memcmp(ps, again, sizeof ps));
+  const attr over = attr_x(A_over, &b.dp, 1);
+  // Gathered: all members of a subgroup wait for the longest, which is the whole.
+  CHECK_EQ_I64(cost_of(&b, OP_all_gather, attrs_of(b.p, &over, 1), &x, 1, &w, 1, g, ps), 1);
+  CHECK_EQ_I64(ps[0], cost_comm(b.k, OP_all_gather, 2 * 4096 * 4096, (u32[]){0, 4}, 2, DT_F16));
+  bed_free(&b);
+}
+
+// ---- communication -----------------------------------------------------------------------------------
+
+TEST(cost_collectives_by_hand) {
+  ctx *c = ctx_new();
+  arena *a = arena_new();
+  coster *k = coster_new(c, a, machine_load(c, a, "dgx-h100*2"), NULL);
+  u32 all[16], far[4] = {0, 1, 8, 9};
+  for (u32 i = 0; i < 16; i++) all[i] = i;
+  const double in = 450e9 * 0.75, out = 400e9 * 0.92, S = 1e9, us = 1e6, start = 4.7 * us, slow = 10 * us;
+  const struct {
+    opcode op;
+    const u32 *ranks;
+    u32 n;
+    double ps;
+  } rows[] = {
+      {OP_all_reduce, all, 8, start + 14 * 0.8 * us + 2 * 7 / 8.0 * S / in * 1e12},
+      {OP_all_gather, all, 8, start + 7 * 0.8 * us + 7 / 8.0 * S / in * 1e12},
+      {OP_reduce_scatter, all, 4, start + 3 * 0.8 * us + 3 / 4.0 * S / in * 1e12},
+      {OP_all_to_all, all, 8, start + 7 * 0.8 * us + 7 / 8.0 * S / in * 1e12},
+      {OP_broadcast, all, 8, start + 3 * 0.8 * us + S / in * 1e12},
+      {OP_gather_to, all, 8, start + 7 * 0.8 * us + 7 / 8.0 * S / in * 1e12},
+      {OP_send, all, 2, start + 0.8 * us + S / in * 1e12},
+      {OP_all_reduce, all, 16,
+       slow + 2 * (14 * 0.8 + 6) * us + 2 * 15 / 16.0 * S / in * 1e12}, // NVLink is the slower
+      {OP_all_gather, far, 4,
+       slow + (0.8 + 6) * us + S * (0.5 / in + 0.5 / (out / 4)) * 1e12}, // two NICs of eight
+      {OP_all_to_all, all, 16, slow + (15 * 0.8 + 6) * us + 8 * S / 2 / out * 1e12},
+      {OP_all_reduce, all, 1, 0},
+  };
+  for (u32 i = 0; i < COUNT_OF(rows); i++) {
+    const i64 ps = cost_comm(k, rows[i].op, (i64)S, rows[i].ranks, rows[i].n, DT_F16);
+    CHECK_MSG(ps > rows[i].ps * (1 - 1e-9) - 1 && ps < rows[i].ps * (1 + 1e-9) + 1,
+              "%s over %u: %.3f ms, not %.3f ms", op_row_of(rows[i].op)->name, rows[i].n, (double)ps / 1e9,
+              rows[i].ps / 1e9);
+  }
+  // Small ones over many nodes go up and down a tree.
+  coster *big = coster_new(c, a, machine_load(c, a, "dgx-h100*128"), NULL);
+  u32 ranks[1024];
+  for (u32 i = 0; i < 1024; i++) ranks[i] = i;
+  const double ps = (double)cost_comm(big, OP_all_reduce, 8, ranks, 1024, DT_F16);
+  CHECK_CLOSE(ps, slow + 2 * (7 * 0.8 + 7 * 6) * us, 1e-3);
+  CHECK_EQ_I64(cost_comm(big, OP_all_reduce, 8, (u32[]){1023, 1024}, 2, DT_F16), -1);
+  coster *lone = coster_new(c, a, machine_load(c, a, "2x8 h100"), NULL);
+  CHECK_EQ_I64(cost_comm(lone, OP_all_reduce, 8, (u32[]){7, 8}, 2, DT_F16), -1);
+  CHECK(!coster_new(c, a, coster_machine(k), &(cost_opts){.accounting = "magic"}));
+  CHECK_GOLDEN("cost/links.txt", diag_render(c, a));
+  arena_free(a);
+  ctx_free(c);
+}
+
+TEST(cost_subgroups_share) {
+  bed b = bed_new("dgx-2*2", NULL, 2, 16);
+  REQUIRE(b.k);
+  const group g = group_all(b.p->sp, b.mesh);
+  const type x = matrix(&b, DT_F16, 1024, 1024, layout_with_part(b.p->sp, (layout){0}, b.dp, RED_SUM), g);
+  const type y = matrix(&b, DT_F16, 1024, 1024, (layout){0}, g);
+  const attr over = attr_x(A_over, &b.dp, 1);
+  i64 ps[32];
+  CHECK_EQ_I64(cost_of(&b, OP_all_reduce, attrs_of(b.p, &over, 1), &x, 1, &y, 1, g, ps), 1);
+  const i64 bytes = 2 << 20, alone = cost_comm(b.k, OP_all_reduce, bytes, (u32[]){0, 16}, 2, DT_F16);
+  // 16 rings over 8 NICs: half a NIC each.
+  CHECK_CLOSE((double)(ps[0] - alone), 2 * 0.5 * (double)bytes / (12.5e9 * 0.92) * 1e12, 1e-6);
+  CHECK_EQ_I64(cost_over(b.k, b.p, g, &b.dp, 1, OP_all_reduce, bytes, DT_F16), ps[0]);
+  bed_free(&b);
+}
+
+TEST(cost_subgroups_differ) {
+  bed b = bed_new("2x6 h100 ib=6x400Gb/s", NULL, 3, 4); // tp=4 on nodes of six: the middle one lies on both
+  REQUIRE(b.k);
+  const group g = group_all(b.p->sp, b.mesh);
+  const type x = matrix(&b, DT_F16, 1024, 1024, layout_with_part(b.p->sp, (layout){0}, b.tp, RED_SUM), g);
+  const type y = matrix(&b, DT_F16, 1024, 1024, (layout){0}, g);
+  const attr over = attr_x(A_over, &b.tp, 1);
+  i64 ps[12], again[12];
+  CHECK_EQ_I64(cost_of(&b, OP_all_reduce, attrs_of(b.p, &over, 1), &x, 1, &y, 1, g, ps), 12);
+  CHECK(ps[0] == ps[3] && ps[4] == ps[7] && ps[8] == ps[11] && ps[0] == ps[8] && ps[4] > ps[0]);
+  CHECK_EQ_I64(cost_of(&b, OP_all_reduce, attrs_of(b.p, &over, 1), &x, 1, &y, 1, g, again), 12);
+  CHECK(!memcmp(ps, again, sizeof ps));
+  CHECK_EQ_I64(cost_over(b.k, b.p, g, &b.tp, 1, OP_all_reduce, 2 << 20, DT_F16), ps[4]);
+  bed_free(&b);
+}
+
+TEST(cost_sends) {
+  bed b = bed_new("dgx-h100*2", NULL, 4, 4);
+  REQUIRE(b.k);
+  const group all = group_all(b.p->sp, b.mesh);
+  group at[4];
+  for (u32 i = 0; i < 4; i++) at[i] = group_fix(b.p->sp, all, b.dp, i);
+  const layout cut = split(&b, b.tp, 0, 1024);
+  const type whole = matrix(&b, DT_F16, 4096, 1024, (layout){0}, at[1]);
+  const i64 piece = 2 << 20;
+  i64 ps[16];
+  // Four transfers at once over the NICs beside their devices.
+  const type from = matrix(&b, DT_F16, 4096, 1024, cut, at[1]),
+             to = matrix(&b, DT_F16, 4096, 1024, cut, at[2]);
+  CHECK_EQ_I64(cost_of(&b, OP_send, (attrset){0}, &from, 1, &to, 1, at[1], ps), 1);
+  CHECK_CLOSE((double)ps[0], 16e6 + (double)piece / (50e9 * 0.92) * 1e12, 1e-6);
+  CHECK_EQ_I64(cost_between(b.k, b.p, at[1], at[2], piece, piece, DT_F16), ps[0]);
+  const type near = matrix(&b, DT_F16, 4096, 1024, cut, at[0]);
+  CHECK_EQ_I64(cost_of(&b, OP_send, (attrset){0}, &near, 1, &from, 1, at[0], ps), 1);
+  CHECK_CLOSE((double)ps[0], 5.5e6 + (double)piece / (450e9 * 0.75) * 1e12, 1e-6);
+  // To half as many members, each of which takes the pieces of two.
+  const group pair =
+      group_of(b.p->sp, b.mesh, (group_axis[]){{b.dp, 3, 0, NULL}, {b.tp, -2, 2, (u32[]){0, 1}}}, 2);
+  CHECK_EQ_I64(cost_between(b.k, b.p, at[1], pair, piece, 2 * piece, DT_F16),
+               cost_comm(b.k, OP_send, 2 * piece, (u32[]){4, 12}, 2, DT_F16));
+  CHECK_EQ_I64(cost_between(b.k, b.p, at[1], at[1], piece, piece, DT_F16), 0);
+  (void)whole;
+  bed_free(&b);
+}
+
+// ---- caches ------------------------------------------------------------------------------------------
+
+static type random_type(bed *b, u64 *rng, group g) {
+  const i64 m = 64ll << rng_next(rng) % 6, n = 64ll << rng_next(rng) % 6;
+  layout l = {0};
+  if (rng_next(rng) & 1) l = layout_with_split(b->p->sp, l, b->dp, 0, m / axis_size(b->p->sp, b->dp));
+  if (rng_next(rng) & 1) l = layout_with_split(b->p->sp, l, b->tp, 1, n / axis_size(b->p->sp, b->tp));
+  return matrix(b, rng_next(rng) & 1 ? DT_F16 : DT_F32, m, n, l, g);
+}
+
+// A coster that has seen everything says what a new one says.
+TEST(cost_caches_change_nothing) {
+  u64 rng = 7;
+  const char *const accountings[] = {"heddle", "distir"};
+  for (u32 round = 0; round < 6; round++) {
+    bed b = bed_new("dgx-h100*2", accountings[round & 1], round < 3 ? 2 : 4, 4);
+    REQUIRE(b.k);
+    const cost_opts o = {.accounting = accountings[round & 1]};
+    const group all = group_all(b.p->sp, b.mesh), part = group_fix(b.p->sp, all, b.dp, 1);
+    for (u32 i = 0; i < 300; i++) {
+      static const opcode ops[] = {OP_add,        OP_relu,       OP_softmax, OP_sgd,
+                                   OP_all_reduce, OP_all_gather, OP_send,    OP_mul};
+      const opcode op = ops[rng_next(&rng) % COUNT_OF(ops)];
+      const group g = rng_next(&rng) & 1 ? all : part;
+      const type x = random_type(&b, &rng, g);
+      const bool comm = op_row_of(op)->flags & OPF_COMM;
+      const attr over = attr_x(A_over, rng_next(&rng) & 1 && g.i == all.i ? &b.dp : &b.tp, 1);
+      const attrset at = comm && op != OP_send ? attrs_of(b.p, &over, 1) : (attrset){0};
+      i64 ps[16], fresh[16];
+      const u32 n = cost_of(&b, op, at, (type[]){x, x}, comm ? 1 : op_row_of(op)->opd_min, &x, 1, g, ps);
+      coster *used = b.k;
+      arena_mark_t mark = arena_mark(b.a);
+      b.k = coster_new(b.c, b.a, b.m, &o);
+      const u32 m = cost_of(&b, op, at, (type[]){x, x}, comm ? 1 : op_row_of(op)->opd_min, &x, 1, g, fresh);
+      b.k = used;
+      CHECK(n && n == m && !memcmp(ps, fresh, sizeof *ps * n));
+      arena_release(b.a, mark);
+    }
+    bed_free(&b);
+  }
+}
+
+// Programs whose ids mean different things, one after the other at the same address.
+TEST(cost_programs_take_turns) {
+  ctx *c = ctx_new();
+  arena *a = arena_new();
+  coster *k = coster_new(c, a, machine_load(c, a, "dgx-h100*2"), NULL);
+  i64 first[3];
+  for (u32 round = 0; round < 6; round++) {
+    bed b = {.c = c, .a = a, .k = k, .p = prog_new(c)};
+    b.dp = axis_add(b.p->sp, sym_of(c, "dp"), 2 + 2 * (round % 3), false);
+    b.mesh = mesh_add(b.p->sp, sym_of(c, "m"), &b.dp, 1, 0, NULL);
+    const group g = group_all(b.p->sp, b.mesh);
+    const type x = matrix(&b, DT_F16, 960, 4096, split(&b, b.dp, 0, 960 / (2 + 2 * (round % 3))), g);
+    coster_use(k, b.p);
+    i64 ps[6];
+    REQUIRE(cost_of(&b, OP_relu, (attrset){0}, &x, 1, &x, 1, g, ps) == 1);
+    if (round < 3)
+      first[round] = ps[0];
+    else
+      CHECK_EQ_I64(ps[0], first[round % 3]);
+    prog_free(b.p);
+  }
+  CHECK(first[0] > first[1] && first[1] > first[2]);
+  CHECK_EQ_I64(coster_events(k), 3);
+  arena_free(a);
+  ctx_free(c);
+}
+
+// ---- from outside ------------------------------------------------------------------------------------
+
+static bool products_take_a_second(void *arg, const cost_event *e, cost_info *out) {
+  ++*(int *)arg;
+  if (e->op != OP_matmul) return false;
+  out->ps = 1000000000000;
+  return true;
+}
+static void count_far(void *arg, const cost_event *e, double factor) {
+  if (e->op == OP_matmul && factor > 64) *(int *)arg += 100;
+}
+
+TEST(cost_predictor) {
+  bed b = bed_new("dgx-h100", NULL, 2, 4);
+  REQUIRE(b.k);
+  int asked = 0;
+  const cost_opts o = {.predict = products_take_a_second, .extrapolated = count_far, .arg = &asked};
+  b.k = coster_new(b.c, b.a, b.m, &o);
+  const group g = group_all(b.p->sp, b.mesh);
+  const type x = matrix(&b, DT_F16, 64, 64, (layout){0}, g);
+  i64 ps[8];
+  for (u32 i = 0; i < 3; i++) {
+    CHECK_EQ_I64(cost_of(&b, OP_matmul, (attrset){0}, (type[]){x, x}, 2, &x, 1, g, ps), 1);
+    CHECK_EQ_I64(ps[0], 1000000000000);
+  }
+  CHECK_EQ_I64(cost_of(&b, OP_relu, (attrset){0}, &x, 1, &x, 1, g, ps), 1);
+  CHECK_EQ_I64(asked, 2);
+  asked = 0;
+  b.k = coster_new(b.c, b.a, b.m, &(cost_opts){.extrapolated = count_far, .arg = &asked});
+  cost_of(&b, OP_matmul, (attrset){0}, (type[]){x, x}, 2, &x, 1, g, ps);
+  CHECK_EQ_I64(asked, 100); // 0.5 MFLOP; the table begins at 10 GFLOP
+  CHECK_EQ_I64(diag_count(b.c), 0);
+  b.k = coster_new(b.c, b.a, b.m, NULL);
+  for (u32 i = 0; i < 3; i++) cost_of(&b, OP_matmul, (attrset){0}, (type[]){x, x}, 2, &x, 1, g, ps);
+  CHECK_EQ_I64(diag_count(b.c), 1);
+  CHECK(diag_get(b.c, 0).id == W_EXTRAPOLATED);
+  bed_free(&b);
+}
+
+TEST(cost_bounds_hold) {
+  u64 rng = 11;
+  for (u32 round = 0; round < 2; round++) {
+    bed b = bed_new("dgx-a100-80", round ? "distir" : "heddle", 2, 4);
+    REQUIRE(b.k);
+    const device_kind *dev = &b.m->kind[0];
+    const group g = group_all(b.p->sp, b.mesh);
+    for (u32 i = 0; i < 200; i++) {
+      const i64 m = 1ll << rng_next(&rng) % 14, n = 1ll << rng_next(&rng) % 14,
+                k = 1ll << rng_next(&rng) % 14;
+      const type x = matrix(&b, DT_F16, m, k, (layout){0}, g), w = matrix(&b, DT_F16, k, n, (layout){0}, g);
+      const type y = matrix(&b, DT_F16, m, n, (layout){0}, g);
+      i64 ps[8];
+      REQUIRE(cost_of(&b, OP_matmul, (attrset){0}, (type[]){x, w}, 2, &y, 1, g, ps) == 1);
+      const double flops = 2.0 * (double)(m * n * k), read = 2.0 * (double)(m * k + k * n);
+      CHECK((double)ps[0] + 1 >=
+            (double)cost_launch_ps(b.k, dev) + flops / cost_top_flops(b.k, dev, DT_F16) * 1e12);
+      CHECK((double)ps[0] + 1 >= (double)cost_launch_ps(b.k, dev) + read / cost_top_bw(b.k, dev) * 1e12);
+    }
+    bed_free(&b);
+  }
+}
+
+// ---- against what others measured and computed ---------------------------------------------------------
+
+// The comma-separated fields of one line, in place; quotes are not needed by these tables' first columns.
+static u32 fields(char *line, char **f, u32 max) {
+  u32 n = 0;
+  line[strcspn(line, "\r\n")] = 0;
+  while (n < max && line) {
+    f[n++] = line;
+    if ((line = strchr(line, ','))) *line++ = 0;
+  }
+  return n;
+}
+
+static int by_value(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return x < y ? -1 : x > y;
+}
+static double median(double *v, u32 n) {
+  qsort(v, n, sizeof *v, by_value);
+  return n ? v[n / 2] : 1e9;
+}
+
+// DistIR's data-parallel MLPs: per layer a product, relu, its gradient, two products backward and an
+// all_reduce of the weight's gradient, then loss, its gradient and one update.
+TEST(cost_distir_data_parallel) {
+  static const struct {
+    const char *file, *model;
+    u32 layers;
+    i64 hidden;
+    dtype t;
+  } models[] = {{"distir/golden_mlp_xs_fp32.csv", "mlp-xs", 8, 512, DT_F32},
+                {"distir/golden_mlp_small_fp16.csv", "mlp-small", 16, 8192, DT_F16}};
+  u32 rows = 0;
+  for (u32 r = 0; r < COUNT_OF(models); r++) {
+    FILE *in = fopen(test_data(models[r].file), "r");
+    char line[1024], *f[9];
+    while (fgets(line, sizeof line, in)) {
+      if (fields(line, f, 9) < 9 || strcmp(f[0], models[r].model) || atoi(f[2]) != 1 || atoi(f[3]) != 1)
+        continue;
+      const u32 D = (u32)atoi(f[1]), L = models[r].layers;
+      const i64 h = models[r].hidden, batch = atoi(f[5]);
+      bed b = bed_new("dgx-2", "distir", D, 1);
+      REQUIRE(b.k);
+      const group g = group_all(b.p->sp, b.mesh);
+      const layout rowwise = D > 1 ? split(&b, b.dp, 0, batch / D) : (layout){0},
+                   columns = D > 1 ? split(&b, b.dp, 1, batch / D) : (layout){0};
+      const layout sums = D > 1 ? layout_with_part(b.p->sp, (layout){0}, b.dp, RED_SUM) : (layout){0};
+      const type x = matrix(&b, models[r].t, batch, h, rowwise, g),
+                 xt = matrix(&b, models[r].t, h, batch, columns, g);
+      const type w = matrix(&b, models[r].t, h, h, (layout){0}, g),
+                 dw = matrix(&b, models[r].t, h, h, sums, g);
+      const attr over = attr_x(A_over, &b.dp, 1);
+      i64 mm, back, relu, mask, update, sum = 0;
+      CHECK(cost_of(&b, OP_matmul, (attrset){0}, (type[]){x, w}, 2, &x, 1, g, &mm) == 1);
+      CHECK(cost_of(&b, OP_matmul, (attrset){0}, (type[]){xt, x}, 2, &dw, 1, g, &back) == 1);
+      CHECK(cost_of(&b, OP_relu, (attrset){0}, &x, 1, &x, 1, g, &relu) == 1);
+      CHECK(cost_of(&b, OP_mul, (attrset){0}, (type[]){x, x}, 2, &x, 1, g, &mask) == 1);
+      CHECK(cost_of(&b, OP_sgd, (attrset){0}, (type[]){w, w}, 2, &w, 1, g, &update) == 1);
+      if (D > 1) CHECK(cost_of(&b, OP_all_reduce, attrs_of(b.p, &over, 1), &dw, 1, &w, 1, g, &sum) == 1);
+      const double ps = (double)(L * (2 * mm + back + relu + mask + sum) + 2 * relu + update);
+      CHECK_CLOSE(ps * 1e-12, atof(f[8]), 1e-8);
+      rows++;
+      bed_free(&b);
+    }
+    fclose(in);
+  }
+  CHECK_EQ_I64(rows, 7);
+}
+
+// The presets' efficiencies are medians of these very tables; this keeps tables, units and formulas together.
+TEST(cost_near_measured_collectives) {
+  static const struct {
+    const char *name;
+    opcode op;
+  } ops[] = {{"all_reduce", OP_all_reduce},
+             {"all_gather", OP_all_gather},
+             {"reduce_scatter", OP_reduce_scatter},
+             {"alltoall", OP_all_to_all}};
+  static const char *const gpus[][2] = {{"A100-SXM-80GB", "dgx-a100-80"}, {"H100-SXM-80GB", "dgx-h100"}};
+  const u32 ranks[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+  for (u32 i = 0; i < COUNT_OF(gpus); i++) {
+    FILE *in = fopen(test_data("calibration/collectives.csv"), "r");
+    ctx *c = ctx_new();
+    arena *a = arena_new();
+    coster *k = coster_new(c, a, machine_load(c, a, gpus[i][1]), NULL);
+    char line[1024], *f[11];
+    double off[4096];
+    u32 n = 0;
+    while (fgets(line, sizeof line, in)) {
+      if (fields(line, f, 11) < 11 || strcmp(f[1], gpus[i][0]) || strcmp(f[5], "NVLink") ||
+          n == COUNT_OF(off))
+        continue;
+      for (u32 o = 0; o < COUNT_OF(ops); o++)
+        if (!strcmp(ops[o].name, f[0])) {
+          const double got =
+                           (double)cost_comm(k, ops[o].op, atoll(f[8]), ranks, (u32)atoi(f[2]), DT_F16) / 1e6,
+                       want = atof(f[10]);
+          off[n++] = (got > want ? got - want : want - got) / want;
+        }
+    }
+    CHECK(n > 200);
+    const double m = median(off, n);
+    CHECK_MSG(m < 0.3, "%s: median error %.3f of %u", gpus[i][0], m, n);
+    fclose(in);
+    arena_free(a);
+    ctx_free(c);
+  }
+}
+
+TEST(cost_near_measured_products) {
+  static const char *const gpus[][2] = {
+      {"A100-SXM-80GB", "dgx-a100-80"}, {"H100-SXM-80GB", "dgx-h100"}, {"A40", "a40-4x4"}};
+  for (u32 i = 0; i < COUNT_OF(gpus); i++) {
+    FILE *in = fopen(test_data("calibration/gemm.csv"), "r");
+    bed b = bed_new(gpus[i][1], NULL, 1, 1);
+    REQUIRE(b.k);
+    const group g = group_all(b.p->sp, b.mesh);
+    char line[1024], *f[9];
+    double *off = NEWN(b.a, double, 50000);
+    u32 n = 0;
+    while (fgets(line, sizeof line, in)) {
+      if (fields(line, f, 9) < 9 || strcmp(f[1], gpus[i][0]) || strncmp(f[0], "gemm", 4) ||
+          (strcmp(f[2], "bf16") && strcmp(f[2], "fp16")))
+        continue;
+      if (n++ % 7 != 0) continue;
+      const i64 M = atoll(f[3]), N = atoll(f[4]), K = atoll(f[5]);
+      const type x = matrix(&b, DT_F16, M, K, (layout){0}, g), w = matrix(&b, DT_F16, K, N, (layout){0}, g),
+                 y = matrix(&b, DT_F16, M, N, (layout){0}, g);
+      i64 ps;
+      REQUIRE(cost_of(&b, OP_matmul, (attrset){0}, (type[]){x, w}, 2, &y, 1, g, &ps) == 1);
+      const double got = (double)ps / 1e6, want = atof(f[8]);
+      off[n / 7] = (got > want ? got - want : want - got) / want;
+    }
+    n /= 7;
+    CHECK(n > 20);
+    const double m = median(off, n);
+    CHECK_MSG(m < 0.25, "%s: median error %.3f of %u", gpus[i][0], m, n);
+    fclose(in);
+    bed_free(&b);
+  }
 }
