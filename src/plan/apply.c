@@ -106,8 +106,25 @@ static u8 joined_axis(const space *sp, group all, group one) {
   return ax;
 }
 
-static value join_groups(main_build *mb, value w, const value *v, u32 n) {
+// Values on several groups in one layout: the first one's, without partial sums that not all of them hold.
+static bool same_layout(main_build *mb, value *v, u32 n) {
   prog *p = mb->p;
+  layout to = type_get(p, func_get(p, mb->b.f)->values.v[v[0]].ty)->lay;
+  layout_info li = *layout_get(p->sp, to);
+  for (u32 i = 0; i < li.npart; i++)
+    for (u32 k = 1; k < n; k++)
+      if (layout_part_of(p->sp, type_get(p, func_get(p, mb->b.f)->values.v[v[k]].ty)->lay, li.part[i].axis) == RED_NONE)
+        to = layout_without(p->sp, to, li.part[i].axis);
+  for (u32 k = 0; k < n; k++) {
+    mb->b.g = type_get(p, func_get(p, mb->b.f)->values.v[v[k]].ty)->g, mb->b.coord = 0;
+    v[k] = shard_convert(mb->x, &mb->b, v[k], to, mb->b.g);
+  }
+  return !mb->b.failed;
+}
+
+static value join_groups(main_build *mb, value w, value *v, u32 n) {
+  prog *p = mb->p;
+  if (!same_layout(mb, v, n)) return 0;
   group home = mb->param_group[w - 1];
   const type_info *t = type_get(p, func_get(p, mb->b.f)->values.v[v[0]].ty);
   u8 ax = joined_axis(p->sp, home, t->g);

@@ -249,6 +249,10 @@ static group group_union(main_build *mb, group a, group b) {
   group_axis fix[MESH_AXES];
   u32 n = 0;
   for (u32 i = 0; i < x->naxes; i++) {
+    if (x->axis[i].at == y->axis[i].at && x->axis[i].at != -2) {
+      if (x->axis[i].at >= 0) fix[n++] = x->axis[i];
+      continue;
+    }
     u32 size = axis_size(sp, x->axis[i].axis), k = 0;
     u32 *only = NEWN(mb->x->a, u32, size);
     for (u32 c = 0; c < size; c++) {

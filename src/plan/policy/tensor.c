@@ -104,6 +104,32 @@ bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, double flops_per_by
   return true;
 }
 
+// The dimension of an instruction's first result that holds the sequence, if its law lets it be split n ways.
+static bool sequence_dim(planner *pl, const classes *k, u32 seq, u32 n, plan_trans *t) {
+  prog *p = planner_source(pl);
+  const func_info *fi = func_get(p, t->fn);
+  value v = fi->body.v[t->instr - 1].res;
+  const shape *s = &val_type(p, fi, v)->s;
+  const law *l = plan_law(pl, t->fn, t->instr - 1);
+  for (u32 d = 0; l && d < s->nd; d++) {
+    u32 id[16], na = classes_dim(k, t->fn, v, d, id, 16);
+    i64 inner = s->dim[d];
+    for (u32 j = 0; j < na; j++) {
+      i64 e = classes_get(k, id[j])->extent;
+      inner /= e;
+      if (id[j] != seq) continue;
+      t->dim = (u8)d, t->stride = inner * (e / n);
+      const law_dim *ld = &l->res[0].dim[d];
+      i64 in = 1;
+      for (u32 x = ld->n; x-- > 0; in *= l->letter[ld->f[x]].extent)
+        if (t->stride >= in && t->stride < in * l->letter[ld->f[x]].extent)
+          return !(l->letter[ld->f[x]].flags & LAW_WHOLE) && t->stride % in == 0 && l->letter[ld->f[x]].extent % (t->stride / in * n) == 0;
+      return false;
+    }
+  }
+  return false;
+}
+
 // Sequence parallelism: instructions that tensor parallelism leaves whole are split over the sequence, the second
 // dimension of the first input.
 bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis) {
@@ -130,19 +156,8 @@ bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis) {
     for (u32 i = 0; i < fi->body.n; i++) {
       const instr *in = &fi->body.v[i];
       if (in->op == OP_call || !in->nres || r.split[in->origin] || (op_row_of(in->op)->flags & OPF_GEMM)) continue;
-      const shape *s = &val_type(p, fi, in->res)->s;
-      for (u32 d = 0; d < s->nd; d++) {
-        u32 id[16], na = classes_dim(k, (func){f}, in->res, d, id, 16);
-        i64 inner = s->dim[d];
-        bool found = false;
-        for (u32 j = 0; j < na && !found; j++) {
-          i64 e = classes_get(k, id[j])->extent;
-          inner /= e;
-          found = id[j] == seq;
-          if (found) pn->trans[pn->ntrans++] = (plan_trans){.fn = {f}, .instr = i + 1, .result = true, .dim = (u8)d, .axis = axis, .stride = inner * (e / n), .weak = true};
-        }
-        if (found) break;
-      }
+      plan_trans t = {.fn = {f}, .instr = i + 1, .result = true, .axis = axis, .weak = true};
+      if (sequence_dim(pl, k, seq, n, &t)) pn->trans[pn->ntrans++] = t;
     }
   }
   return true;
