@@ -16,6 +16,8 @@ static prog *front_text(ctx *c, const char *path) {
 }
 
 prog *front_load(ctx *c, const char *path_or_name, const front_opts *o) {
+  if (ends_with(path_or_name, ".onnx")) return front_onnx(c, path_or_name, o);
   if (ends_with(path_or_name, ".heddle")) return front_text(c, path_or_name);
+  if (file_exists(path_or_name)) return front_onnx(c, path_or_name, o);
   return front_family(c, path_or_name, o);
 }
