@@ -119,30 +119,35 @@ static attrs sorted(attr *to, const attr *at, u32 n) {
   return (attrs){n, to};
 }
 
+static ker_tensor known_elements(const mixer *m, mixed x) {
+  return ker_whole(&m->v.v[x].s, (void *)m->v.v[x].known);
+}
+
 // Results are evaluated if they all are shape-like. 0: they are not, or the kernel refused (b.failed).
 static mixed evaluate(mixer *m, opcode op, attrs at, const mixed *opd, u32 n, const shape *res, u32 nres) {
   for (u32 k = 0; k < nres; k++)
     if (!shape_like(&res[k])) return 0;
   mixed first = m->v.n;
   if (op_row_of(op)->flags & OPF_VIEW && n == 1 && nres == 1) return add(m, res, m->v.v[opd[0]].known, 0);
-  ker_tensor *in = NEWN(m->a, ker_tensor, n), out[OP_RES_MAX], blob;
-  for (u32 k = 0; k < n; k++) in[k] = ker_whole(&m->v.v[opd[k]].s, (void *)m->v.v[opd[k]].known);
+  ker_tensor out[OP_RES_MAX], few[8], blob;
   for (u32 k = 0; k < nres; k++)
-    out[k] = ker_whole(&res[k], arena_alloc(m->a, (size_t)shape_bytes(&res[k]) + 16));
+    out[k] = ker_whole(&res[k], arena_alloc(m->a, (size_t)shape_bytes(&res[k]) + 1));
+  arena_mark_t mark = arena_mark(m->a);
+  ker_tensor *in = n <= COUNT_OF(few) ? few : NEWN(m->a, ker_tensor, n);
+  for (u32 k = 0; k < n; k++) in[k] = known_elements(m, opd[k]);
   const attr *data = attr_get(at, A_data);
   if (data) {
-    data_info *d = &m->b.p->data.v[data->u.data];
+    const data_info *d = &m->b.p->data.v[data->u.data];
     shape s = {.t = d->t, .nd = d->nd};
     memcpy(s.dim, d->dim, sizeof s.dim);
     blob = ker_whole(&s, (void *)d->bytes);
   }
   ker_args args = {op, at, n, nres, in, out, data ? &blob : NULL, m->a};
-  if (!kernel_run(m->b.p->c, &args, m->b.where)) {
-    m->b.failed = true;
-    return 0;
-  }
-  for (u32 k = 0; k < nres; k++) add(m, &res[k], out[k].data, 0);
-  return first;
+  bool ok = kernel_run(m->b.p->c, &args, m->b.where);
+  arena_release(m->a, mark);
+  for (u32 k = 0; k < nres && ok; k++) add(m, &res[k], out[k].data, 0);
+  m->b.failed = !ok;
+  return ok ? first : 0;
 }
 
 mixed mix_op_n(mixer *m, opcode op, const mixed *opd, u32 n, const attr *at, u32 nat, u32 nres) {
