@@ -507,7 +507,9 @@ static bool read_return(reader *r) {
   loc where = lex_loc(&ps->l);
   r->spoilt = false;
   r->opds.n = 0;
-  if (parse_word(ps, "return") && ps->l.kind == TOK_VALUE && !operands(r, 0)) return false;
+  bool more = parse_word(ps, "return") && !parse_is(ps, '}');
+  for (; more; more = parse_take(ps, ','))
+    if (!operand(r, vec_push(ps->tmp, &r->opds))) return false;
   if (r->spoilt) return false;
   if (r->opds.n != r->in->rets.n) {
     diag(ps->c, E_ARITY, where, "%u values are returned, the head declares %u", r->opds.n, r->in->rets.n);

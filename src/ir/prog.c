@@ -204,16 +204,20 @@ u32 data_add(prog *p, const shape *s, const void *bytes, bool copy) {
   return p->data.n - 1;
 }
 
+// Two points are the same if they fix the same axes at the same coordinates; nothing else is looked at.
 static u32 point_intern(prog *p, const coords *c, u64 fixed) {
   if (!fixed) return 0;
-  coords clean = {{0}};
-  for (u32 x = 1; x < AXES_MAX; x++)
-    if (fixed >> x & 1) clean.at[x] = c->at[x];
-  u64 h = hash_bytes(&clean, sizeof clean, fixed);
-  for (u32 it = 0, id; hmap_next(&p->point_map, h, &it, &id);)
-    if (p->fixed.v[id] == fixed && memcmp(&p->points.v[id], &clean, sizeof clean) == 0) return id;
+  u64 h = fixed;
+  for (u64 rest = fixed; rest; rest &= rest - 1) h = hash_u64(c->at[__builtin_ctzll(rest)], h);
+  for (u32 it = 0, id; hmap_next(&p->point_map, h, &it, &id);) {
+    u64 rest = p->fixed.v[id] == fixed ? fixed : 0;
+    while (rest && p->points.v[id].at[__builtin_ctzll(rest)] == c->at[__builtin_ctzll(rest)]) rest &= rest - 1;
+    if (p->fixed.v[id] == fixed && !rest) return id;
+  }
   u32 id = p->points.n;
-  *vec_push(p->a, &p->points) = clean;
+  coords *own = vec_push(p->a, &p->points);
+  *own = (coords){{0}};
+  for (u64 rest = fixed; rest; rest &= rest - 1) own->at[__builtin_ctzll(rest)] = c->at[__builtin_ctzll(rest)];
   *vec_push(p->a, &p->fixed) = fixed;
   hmap_add(p->a, &p->point_map, h, id);
   return id;
