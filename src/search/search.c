@@ -144,6 +144,8 @@ static const char *reason(search *s, worker *w) { // the first diagnostic of the
   return diag_count(w->c) ? diag_get(w->c, 0).message : (void)s, "";
 }
 
+static u32 price(void *arg, const prog *p, const func_info *f, const instr *i, group g, i64 *ps) { return cost_instr(arg, p, f, i, g, ps); }
+
 static void evaluate(search *s, worker *w, search_point *p, bool explain) {
   arena *a = arena_new();
   hybrid_opts h = search_hybrid(s->o, p);
@@ -151,7 +153,7 @@ static void evaluate(search *s, worker *w, search_point *p, bool explain) {
   plan *pn = policy_hybrid(w->pl, a, &h);
   prog *d = pn ? plan_apply(w->pl, pn, NULL) : NULL;
   sim_result r;
-  sim_opts so = {.mode = SIM_FOLDED, .bytes = s->o->accounting, .critical = explain};
+  sim_opts so = {.mode = SIM_FOLDED, .bytes = s->o->accounting, .critical = explain, .cost = price, .cost_arg = w->k};
   if (d) coster_use(w->k, d);
   if (!d || !sim_run(w->c, a, d, w->k, &so, &r)) {
     p->state = SEARCH_INDIVISIBLE;
