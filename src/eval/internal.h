@@ -12,7 +12,7 @@ struct buf {
   buf *prev, *next; // all that are alive, so that a failed run leaves none behind
   i64 bytes;
   u32 refs;
-  _Alignas(16) char data[];
+  char *data; // behind the header, or an input's own
 };
 
 // ---- places: which elements the members hold (place.c) -------------------------------------------------
@@ -74,6 +74,7 @@ typedef struct {
 } frame;
 
 buf *eval_buf(interp *m, i64 bytes);
+buf *eval_borrow(interp *m, void *data, i64 bytes); // shared from the start, so nobody writes to it
 static inline buf *buf_share(buf *b) { return b->refs++, b; }
 void eval_drop(interp *m, buf *b); // NULL is fine
 

@@ -9,11 +9,21 @@
 
 // ---- pieces --------------------------------------------------------------------------------------------
 
-buf *eval_buf(interp *m, i64 bytes) {
-  buf *b = base_malloc(sizeof(buf) + (size_t)bytes);
-  *b = (buf){.next = m->live, .bytes = bytes, .refs = 1};
+static buf *linked(interp *m, size_t room, i64 bytes) {
+  enum { HEAD = (sizeof(buf) + 15) / 16 * 16 };
+  buf *b = base_malloc(HEAD + room);
+  *b = (buf){.next = m->live, .bytes = bytes, .refs = 1, .data = (char *)b + HEAD};
   if (b->next) b->next->prev = b;
   m->live = b;
+  return b;
+}
+
+buf *eval_buf(interp *m, i64 bytes) { return linked(m, (size_t)bytes, bytes); }
+
+buf *eval_borrow(interp *m, void *data, i64 bytes) {
+  buf *b = linked(m, 0, bytes);
+  b->data = data;
+  b->refs = 2;
   return b;
 }
 
@@ -75,8 +85,8 @@ static spot spot_of(interp *m, const type_info *t, const layout_info *l, const c
   return s;
 }
 
-// The temporal axes that split a layout, their coordinates as one word; false if one is not fixed. A sum over time needs
-// no coordinate: it has the same extents at all of them.
+// The temporal axes that split a layout, their coordinates as one word; false if one is not fixed. A sum over
+// time needs no coordinate: it has the same extents at all of them.
 static bool temporal_key(interp *m, const layout_info *l, const point *at, loc where, u64 *key) {
   const space *sp = m->p->sp;
   *key = 0;
@@ -201,6 +211,12 @@ i64 eval_copy(interp *m, const place *dp, u32 d, void *dst, const place *sp, u32
 
 // ---- whole arrays --------------------------------------------------------------------------------------
 
+static bool whole_spot(const spot *s, u32 nd) {
+  for (u32 d = 0; d < nd; d++)
+    if (s->map[d]) return false;
+  return true;
+}
+
 bool eval_cut(interp *m, const place *p, const eval_array *x, held *v, loc where) {
   const layout_info *l = layout_get(m->p->sp, p->t->lay);
   if (l->npart) {
@@ -214,6 +230,10 @@ bool eval_cut(interp *m, const place *p, const eval_array *x, held *v, loc where
     for (u32 j = 0; j < k && !v->piece[k]; j++)
       if (eval_same(&p->at[j], s, x->s.nd)) v->piece[k] = buf_share(v->piece[j]);
     if (v->piece[k]) continue;
+    if (x->s.t == p->stored && whole_spot(s, x->s.nd)) {
+      v->piece[k] = eval_borrow(m, x->data, spot_bytes(p, k));
+      continue;
+    }
     ker_box b = {.nd = x->s.nd};
     for (u32 d = 0; d < b.nd; d++) {
       b.n[d] = b.ddim[d] = s->dim[d];
