@@ -138,7 +138,7 @@ typedef struct { step_kind kind; u32 naxes; u8 axis[MESH_AXES]; layout to; } lay
 typedef double step_cost(void *arg, step_kind kind, const u8 *axes, u32 naxes, u32 n, i64 in_elems, i64 out_elems);
 double step_cost_elements(void *arg, step_kind kind, const u8 *axes, u32 naxes, u32 n, i64 in_elems, i64 out_elems); // elements moved + 1 a hop (nnScaler's rule)
 // Cheapest chain of steps from one layout to another of a tensor on a group (Dijkstra over the steps that can help; what
-// they leave out is counted in docs/design/layouts.md: nothing where one axis changes). Returns the number of steps
+// they leave out is counted in docs/design/layouts.md). Returns the number of steps
 // written to `steps` (cap at most), or -1 if there is none within cap (a temporal axis changes, the layouts do not fit);
 // *cost gets the sum. Ties go to the fewest steps, then to the first axis: deterministic. A cost is at least 0; INFINITY
 // forbids the step. Axes of a step are in the order of the strides they leave or take, else of the mesh. Uneven pieces
