@@ -508,12 +508,13 @@ static u32 plain_way(search *q, u64 from) {
     q->at = x;
     decode(q, key);
     q->in = elems_at(q, key, q->ways);
-    u32 class, set = wrong_class(q, true, &class);
+    u32 class = 0, set = wrong_class(q, true, &class);
     if (set) {
       step(q, (class & 3) == PARTIAL ? STEP_ALL_REDUCE : STEP_ALL_GATHER, set, replicated(key, set));
       continue;
     }
     set = wrong_class(q, false, &class);
+    assert(set); // else it were the target
     step(q, (class & 3) == PARTIAL ? STEP_PARTIAL : STEP_SHARD, set, final_roles(q, set, key));
   }
   return 0;

@@ -465,6 +465,7 @@ u32 group_offsets(const space *s, group g, const u8 *axes, u32 naxes, u32 *offse
     if (k == NO_SLOT) continue;
     for (u32 j = n; j < n * d->size[k] && j < cap; j++) offset[j] = offset[j % n] + j / n * d->step[k];
     n *= d->size[k];
+    assert(n);
   }
   return n;
 }

@@ -89,6 +89,18 @@ TEST(layout_meshes) {
   mesh next = mesh_add(t.s, sym_of(t.c, "next"), &tp, 1, 0, (u32[]){4, 5, 6});
   CHECK(mesh_get(t.s, next)->ranks == NULL && mesh_get(t.s, next)->first == 4);
   CHECK_EQ_I64(mesh_count(t.s), 2);
+  CHECK(space_ctx(t.s) == t.c);
+  u8 big[13] = {0};
+  for (u32 i = 0; i < 13; i++) big[i] = axis(arena_printf(ctx_arena(t.c), "big%u", i), 512);
+  CHECK_EQ_I64(mesh_over("big", big, 3).i, 0);
+  CHECK_STR(last_message(), "mesh @big has more than 4194304 ranks");
+  CHECK_EQ_I64(mesh_over("many", big, 13).i, 0);
+  CHECK_STR(last_message(), "mesh @many has 13 axes; at most 12 are possible");
+  CHECK(!axis_alias(t.s, sym_of(t.c, "product"), big, 13) && !axis_alias(t.s, sym_of(t.c, "tp"), big, 2));
+  coords time = {{0}}, at;
+  time.at[mb] = 5;
+  coords_of(t.s, group_all(t.s, m), 4, &time, &at);
+  CHECK(at.at[mb] == 5 && at.at[pp] == 1 && at.at[tp] == 1);
   mesh one = mesh_over("one", NULL, 0);
   CHECK_EQ_I64(group_get(t.s, group_all(t.s, one))->nranks, 1);
   close_space();
@@ -198,6 +210,8 @@ TEST(layout_group_forms) {
   CHECK_STR(last_message(), "a group of @m does not reach position 1 of axis 'pp'");
   CHECK_EQ_I64(group_fix(t.s, g, tp, 0).i, 0);
   CHECK_STR(last_message(), "mesh @m has no axis 'tp'");
+  CHECK_EQ_I64(group_of(t.s, m, (group_axis[]){{.axis = dp, .at = -2}}, 1).i, 0);
+  CHECK_STR(last_message(), "group of @m: no position of axis 'dp' is left");
   CHECK_EQ_I64(group_of(t.s, m, (group_axis[]){{.axis = dp, .at = 3}}, 1).i, 0);
   CHECK_STR(last_message(), "group of @m: axis 'dp' has positions 0 to 2, not 3");
   group all =
@@ -253,6 +267,8 @@ TEST(layout_interning) {
   CHECK_EQ_I64(pieces_of(t.s, 2, (u32[]){0, 1, 2}, (i64[]){0, 5, 5, 12}, 12).i, uneven.i);
   CHECK(pieces_get(t.s, uneven)->covers && !pieces_get(t.s, uneven)->each);
   CHECK_EQ_I64(pieces_get(t.s, uneven)->longest, 7);
+  mesh m = mesh_add(t.s, sym_of(t.c, "m"), &b, 1, 0, (u32[]){9, 8, 7});
+  group g = group_of(t.s, m, (group_axis[]){{.axis = b, .at = -2, .nonly = 2, .only = (u32[]){0, 2}}}, 1);
   ctx *other = ctx_new();
   sym_of(other, "shifts the symbols");
   space *q = space_clone(t.s, other, ctx_arena(other));
@@ -260,6 +276,10 @@ TEST(layout_interning) {
   layout_print(q, p, 2, (i64[]){12, 3}, &text);
   CHECK_STR(sb_str(&text), printed(p, 2, (i64[]){12, 3}));
   CHECK_EQ_I64(layout_with_part(q, l, a, RED_MAX).i, p.i);
+  const char *name = group_text(g), *error;
+  group same;
+  CHECK(group_parse(q, &name, &same, &error) && same.i == g.i && group_count(q) == 1);
+  CHECK_EQ_I64(group_get(q, same)->ranks[1], 7);
   ctx_free(other);
   close_space();
 }
