@@ -14,7 +14,9 @@ static const char *name_end(const char *s) {
   return s;
 }
 
-bool lex_plain(const char *s, size_t n) { return n && is_alpha(*s) && name_end(s) == s + n; }
+bool lex_plain(const char *s, size_t n) { // a lone _ names nothing
+  return n && is_alpha(*s) && name_end(s) == s + n && !(n == 1 && *s == '_');
+}
 
 void lex_open(lexer *l, ctx *c, arena *a, sym file, const char *text, size_t n) {
   *l = (lexer){
