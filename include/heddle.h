@@ -1,0 +1,239 @@
+// heddle.h - the C interface of Heddle: plans, simulates and verifies distributed training and inference.
+//
+// The work of a session, in the order in which handles are made of one another:
+//
+//   heddle_session *s = heddle_session_new();
+//   heddle_program *p = heddle_program_load(s, "gpt3-xl", &(heddle_load_options){.batch = 256, .loss =
+//   true}); heddle_machine *m = heddle_machine_load(s, "dgx-2"); heddle_search  *f = heddle_search_run(p, m,
+//   &(heddle_search_options){.train = true}); heddle_plan    *b = heddle_search_plan(f, 0); // the best
+//   heddle_program *d = heddle_plan_apply(b);                        // the distributed program
+//   heddle_result  *r = heddle_result_run(d, m, NULL);               // its time and memory
+//   heddle_check   *c = heddle_check_run(b, NULL);                   // its numbers against the model's
+//   fputs(heddle_result_report(r, HEDDLE_TEXT), stdout);
+//   heddle_session_free(s);
+//
+// Errors. A function that fails returns NULL (or false) and the session has diagnostics: what was wrong,
+// where, both numbers, and what to do about it. Nothing is printed and nothing ends the process. A NULL
+// handle given to a function makes it return NULL at once, so a chain as above may be checked once, at its
+// end.
+//
+// Memory. Everything made in a session is freed with it; handles may be freed earlier, in any order: what a
+// handle was made of may go before it. A string belongs to the handle that the function takes, and lives
+// as long. When memory runs out the call fails, and the session is good for nothing but
+// heddle_session_messages and heddle_session_free.
+//
+// Threads. A session and all that was made in it belong to one thread at a time; different sessions are
+// independent. heddle_search_run uses threads of its own and returns when they have ended.
+//
+// Options. Every structure of options is zero where nothing is asked for: write (heddle_..._options){...}
+// with the fields that matter, or pass NULL for none.
+//
+// Units. Bytes; picoseconds (integers: the same input gives the same bytes on every machine); floating-point
+// operations. Decimal prefixes: a GB is 10^9 bytes.
+#ifndef HEDDLE_H
+#define HEDDLE_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HEDDLE_VERSION_MAJOR 0
+#define HEDDLE_VERSION_MINOR 1
+#define HEDDLE_VERSION_PATCH 0
+
+typedef struct heddle_session heddle_session;
+typedef struct heddle_program heddle_program;
+typedef struct heddle_machine heddle_machine;
+typedef struct heddle_plan heddle_plan;
+typedef struct heddle_search heddle_search;
+typedef struct heddle_result heddle_result;
+typedef struct heddle_check heddle_check;
+typedef struct heddle_tensors heddle_tensors;
+
+// How a report is rendered: aligned columns in human units, or one JSON object whose keys docs/json.md lists.
+typedef enum { HEDDLE_TEXT, HEDDLE_JSON } heddle_format;
+
+const char *heddle_version(void); // "0.1.0", of the library; the macros above are of this header
+
+// ---- sessions and diagnostics ----------------------------------------------------------------------------
+heddle_session *heddle_session_new(void); // NULL: out of memory
+void heddle_session_free(heddle_session *s);
+// All diagnostics so far, with source lines and carets, in the form that compilers use; "" if there are none.
+// Valid until the next call with this session.
+const char *heddle_session_messages(heddle_session *s);
+uint32_t heddle_session_errors(const heddle_session *s); // how many of them are errors, not warnings
+void heddle_session_clear(heddle_session *s);            // forgets them
+typedef struct {
+  const char *code; // "E0301": heddle_docs_diagnostic has its explanation
+  const char *message, *file, *node;
+  uint32_t line, column; // from 1; 0: unknown
+  bool error;
+} heddle_diagnostic;
+// Diagnostic number `index` from 0; false past the end. Absent strings are "".
+bool heddle_session_diagnostic(heddle_session *s, uint32_t index, heddle_diagnostic *out);
+// "28 GB", "80GiB": bytes; false and a diagnostic that names `what` if it is none.
+bool heddle_session_bytes(heddle_session *s, const char *what, const char *text, int64_t *bytes);
+// Writes a file as Heddle writes all of its files: it appears whole or not at all. "-": standard output.
+bool heddle_session_write(heddle_session *s, const char *path, const char *text);
+
+// ---- programs: models, training steps, distributed programs
+// ------------------------------------------------
+typedef struct {
+  const char *name;
+  int64_t extent;
+} heddle_dim;
+typedef struct {
+  int64_t batch, seq,
+      vocab;              // of built-in models; 0: the model's own. seq: tokens, or pixels of an image's side
+  const char *dtype;      // of built-in models: "f16", "bf16", "f32"; NULL: f32
+  bool headless;          // built-in language models: without the projection to the vocabulary
+  bool loss;              // end in a scalar loss, as training needs it
+  uint32_t ndims;         // extents of the symbolic dimensions of an ONNX model; "INPUT:2" is the third
+  const heddle_dim *dims; // ... extent of an input
+} heddle_load_options;
+// An .onnx file, a .heddle file, or a built-in model: "gpt3-175b", "llama2-7b:layers=2,hidden=256".
+heddle_program *heddle_program_load(heddle_session *s, const char *model, const heddle_load_options *o);
+// Program text (docs/language.md). `name` is what diagnostics call it.
+heddle_program *heddle_program_parse(heddle_session *s, const char *name, const char *text, size_t n);
+void heddle_program_free(heddle_program *p);
+const char *heddle_program_print(heddle_program *p); // as text that reads back the same
+const char *heddle_program_report(heddle_program *p, heddle_format f);
+uint32_t heddle_program_ranks(const heddle_program *p); // 0: a single-device program without a mesh
+
+typedef struct {
+  const char *name; // "sgd", "momentum", "adam", "adamw"; NULL: sgd
+  double lr, momentum, beta1, beta2, eps, weight_decay;
+} heddle_optimiser;
+// The defaults of an optimiser, to be changed; false and a diagnostic if there is none of that name. An
+// optimiser option with a name and all figures 0 means its defaults.
+bool heddle_optimiser_find(heddle_session *s, const char *name, heddle_optimiser *out);
+// One training step on a single device: loss, gradients, update. The gradients are results too if asked for.
+heddle_program *heddle_program_train(heddle_program *p, const heddle_optimiser *o, bool gradients);
+// What one rank of a distributed program runs: pieces instead of tensors, peers instead of groups.
+const char *heddle_program_lower(heddle_program *p, uint32_t rank);
+
+// ---- numbers
+// -----------------------------------------------------------------------------------------------
+typedef struct {
+  const char *name, *dtype; // dtype: "f32", "i64", ...
+  uint32_t ndims;
+  const int64_t *dims;
+  const void *data; // last dimension fastest
+} heddle_tensor;
+uint32_t heddle_tensors_count(const heddle_tensors *t);
+bool heddle_tensors_get(const heddle_tensors *t, uint32_t index, heddle_tensor *out);
+void heddle_tensors_free(heddle_tensors *t);
+// Inputs for a program: random ones that are the same for the same seed, or NAME.npy files of a folder.
+heddle_tensors *heddle_tensors_random(heddle_program *p, uint64_t seed);
+heddle_tensors *heddle_tensors_read(heddle_program *p, const char *folder);
+bool heddle_tensors_write(heddle_tensors *t, const char *folder); // one NAME.npy each
+const char *heddle_tensors_report(heddle_tensors *t, heddle_format f);
+// The results of a program, distributed or not, all ranks in this process. wide: every floating-point value
+// in float64 instead of its own type.
+heddle_tensors *heddle_tensors_eval(heddle_program *p, const heddle_tensors *in, bool wide);
+
+// ---- machines
+// ---------------------------------------------------------------------------------------------- A preset, a
+// machine file, or one line: "dgx-h100*4", "my.yaml", "2x8 h100 ib=8x400Gb/s" (docs/machines.md).
+heddle_machine *heddle_machine_load(heddle_session *s, const char *spec);
+void heddle_machine_free(heddle_machine *m);
+const char *heddle_machine_print(heddle_machine *m); // as a file that reads back the same
+const char *heddle_machine_report(heddle_machine *m, heddle_format f);
+uint32_t heddle_machine_ranks(const heddle_machine *m);
+
+// ---- plans
+// -------------------------------------------------------------------------------------------------
+typedef enum { HEDDLE_RECOMPUTE_NONE, HEDDLE_RECOMPUTE_SELECTIVE, HEDDLE_RECOMPUTE_FULL } heddle_recompute;
+typedef enum { HEDDLE_GPIPE = 1, HEDDLE_1F1B } heddle_schedule;
+typedef struct {
+  uint32_t data, tensor, pipeline, microbatches; // 0: 1
+  uint32_t zero;                                 // 0..3
+  heddle_recompute recompute;
+  heddle_schedule schedule; // 0: 1F1B
+  bool train;               // with gradients and update; the program must end in a loss
+  bool sequence;            // what tensor parallelism leaves whole is split over the sequence
+  bool overlap;             // sends on a stream of their own
+  heddle_optimiser optimiser;
+} heddle_hybrid;
+// data x tensor x pipeline parallelism with microbatches, ZeRO and recompute. NULL if it does not divide.
+heddle_plan *heddle_plan_hybrid(heddle_program *p, const heddle_hybrid *o);
+heddle_plan *heddle_plan_read(heddle_program *p, const char *path); // a plan file (docs/plans.md)
+heddle_plan *heddle_plan_parse(heddle_program *p, const char *name, const char *text, size_t n);
+void heddle_plan_free(heddle_plan *b);
+const char *heddle_plan_print(heddle_plan *b);
+const char *heddle_plan_name(const heddle_plan *b); // "D2 T4 P2 K32 1f1b"
+uint32_t heddle_plan_ranks(const heddle_plan *b);
+heddle_program *heddle_plan_apply(heddle_plan *b); // the distributed program
+
+// ---- time and memory
+// ---------------------------------------------------------------------------------------
+typedef struct {
+  bool timeline;     // keep every event of every rank for heddle_result_timeline
+  bool flat;         // every rank and every instruction one by one: the same result, slowly
+  int64_t batch;     // samples a step, for throughput; 0: extent of the first dimension of the first input
+  const char *costs; // accounting: "heddle" or "distir"; NULL: heddle
+} heddle_simulate_options;
+heddle_result *heddle_result_run(heddle_program *distributed, heddle_machine *m,
+                                 const heddle_simulate_options *o);
+void heddle_result_free(heddle_result *r);
+int64_t heddle_result_time_ps(const heddle_result *r);    // of one step
+int64_t heddle_result_peak_bytes(const heddle_result *r); // of the fullest rank
+double heddle_result_utilisation(const heddle_result *r); // mean over ranks: time computing over time
+const char *heddle_result_report(heddle_result *r, heddle_format f);
+// Chrome's trace format, which ui.perfetto.dev opens. Needs options.timeline.
+const char *heddle_result_timeline(heddle_result *r);
+
+// ---- search
+// ------------------------------------------------------------------------------------------------
+typedef struct {
+  // Fixed choices: lists of n values. An empty list is searched.
+  uint32_t ndata, ntensor, npipeline, nmicrobatches, nzero, nrecompute, nschedule;
+  const uint32_t *data, *tensor, *pipeline, *microbatches, *zero;
+  const heddle_recompute *recompute;
+  const heddle_schedule *schedule;
+  uint32_t ranks;     // devices to use; 0: all of the machine
+  bool powers_of_two; // degrees and microbatches are powers of two only
+  bool train, sequence, overlap;
+  heddle_optimiser optimiser;
+  int64_t batch;        // samples a step, for throughput; 0: the program's
+  int64_t memory_bytes; // of every rank; 0: what the machine leaves usable; -1: no limit
+  uint32_t top;         // how many of the best are asked for; 0: all
+  int threads;          // 0: one for every core
+  const char *costs;
+} heddle_search_options;
+heddle_search *heddle_search_run(heddle_program *p, heddle_machine *m, const heddle_search_options *o);
+void heddle_search_free(heddle_search *f);
+uint32_t heddle_search_count(const heddle_search *f);              // plans that fit, best first
+heddle_plan *heddle_search_plan(heddle_search *f, uint32_t index); // NULL past the end
+const char *heddle_search_report(heddle_search *f, heddle_format format);
+
+// ---- verification
+// ------------------------------------------------------------------------------------------
+typedef struct {
+  uint64_t seed;
+  double tolerance;     // relative; 0: 1e-9
+  int64_t memory_bytes; // a model that needs more is shrunk letter by letter under the same plan; 0: 1 GB
+} heddle_check_options;
+// Runs the plan and the single-device program on the same random inputs in float64 and compares every output,
+// gradient and updated parameter. NULL if that was not possible; heddle_check_passed says how it ended.
+heddle_check *heddle_check_run(heddle_plan *b, const heddle_check_options *o);
+void heddle_check_free(heddle_check *c);
+bool heddle_check_passed(const heddle_check *c);
+double heddle_check_worst(const heddle_check *c); // largest relative difference
+const char *heddle_check_report(heddle_check *c, heddle_format f);
+
+// ---- documentation from the tables
+// ---------------------------------------------------------------------------
+const char *heddle_docs_models(heddle_session *s, heddle_format f);                     // built-in models
+const char *heddle_docs_machines(heddle_session *s, heddle_format f);                   // presets
+const char *heddle_docs_operators(heddle_session *s, heddle_format f);                  // one line each
+const char *heddle_docs_operator(heddle_session *s, const char *name, heddle_format f); // NULL if unknown
+const char *heddle_docs_diagnostics(heddle_session *s, heddle_format f);
+const char *heddle_docs_diagnostic(heddle_session *s, const char *code, heddle_format f); // NULL if unknown
+
+#ifdef __cplusplus
+}
+#endif
+#endif

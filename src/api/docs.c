@@ -1,0 +1,63 @@
+// docs.c - Heddle's own tables behind heddle.h: models, machines, operators, diagnostics.
+#include "api/internal.h"
+
+// Strings of the documentation live as long as the session.
+static const char *table(heddle_session *s, heddle_format f, void (*fill)(report *, arena *)) {
+  arena *a = ctx_arena(s->c);
+  report *r = report_new(a);
+  fill(r, a);
+  return rendered(a, r, f);
+}
+
+const char *heddle_docs_models(heddle_session *s, heddle_format f) {
+  API_RETURN(const char *, NULL, s, table(s, f, report_families));
+}
+const char *heddle_docs_operators(heddle_session *s, heddle_format f) {
+  API_RETURN(const char *, NULL, s, table(s, f, report_ops));
+}
+const char *heddle_docs_diagnostics(heddle_session *s, heddle_format f) {
+  API_RETURN(const char *, NULL, s, table(s, f, report_diagnostics));
+}
+
+static const char *machines(heddle_session *s, heddle_format f) {
+  arena *a = ctx_arena(s->c);
+  report *r = report_new(a);
+  return report_machines(r, s->c, a) ? rendered(a, r, f) : NULL;
+}
+const char *heddle_docs_machines(heddle_session *s, heddle_format f) {
+  API_RETURN(const char *, NULL, s, machines(s, f));
+}
+
+static const char *operator_page(heddle_session *s, const char *name, heddle_format f) {
+  opcode op = op_find(name, strlen(name));
+  if (op == OP_none) {
+    const char *near = report_op_near(name);
+    diag(s->c, E_USAGE, (loc){0}, "no operator is called '%s'", name);
+    if (near) diag_hint(s->c, "did you mean '%s'?", near);
+    diag_hint(s->c, "`heddle ops` lists them");
+    return NULL;
+  }
+  arena *a = ctx_arena(s->c);
+  report *r = report_new(a);
+  report_op(r, a, op);
+  return rendered(a, r, f);
+}
+const char *heddle_docs_operator(heddle_session *s, const char *name, heddle_format f) {
+  API_RETURN(const char *, NULL, s, operator_page(s, name, f));
+}
+
+static const char *diagnostic_page(heddle_session *s, const char *code, heddle_format f) {
+  diag_id id = diag_find(code);
+  if (id == DIAG_NONE) {
+    diag(s->c, E_USAGE, (loc){0}, "no diagnostic has the code '%s'", code);
+    diag_hint(s->c, "`heddle explain` lists them");
+    return NULL;
+  }
+  arena *a = ctx_arena(s->c);
+  report *r = report_new(a);
+  report_diagnostic(r, a, id);
+  return rendered(a, r, f);
+}
+const char *heddle_docs_diagnostic(heddle_session *s, const char *code, heddle_format f) {
+  API_RETURN(const char *, NULL, s, diagnostic_page(s, code, f));
+}

@@ -1,0 +1,70 @@
+// internal.h - handles behind heddle.h: what they have in common and how a call enters the library. Private
+// to api/.
+#ifndef HEDDLE_API_INTERNAL_H
+#define HEDDLE_API_INTERNAL_H
+#include "heddle.h"
+#include "report/report.h"
+
+// Every handle is an object with an arena of its own, in a list of the session. Handles that need another one
+// hold it, so that users may free them in any order.
+typedef struct object object;
+struct object {
+  heddle_session *s;
+  object *prev, *next;
+  arena *a;
+  u32 holds;              // the user's and those of other objects
+  void (*fini)(object *); // gives back what is not in `a`; NULL: nothing
+};
+struct heddle_session {
+  ctx *c;
+  arena *a;     // messages
+  object *live; // all objects
+  bool dead;    // out of memory: nothing in it can be relied on
+};
+struct heddle_program {
+  object o;
+  prog *p;
+  planner *pl; // made when first asked for
+  const char *name;
+};
+struct heddle_machine {
+  object o;
+  machine *m;
+};
+struct heddle_tensors {
+  object o;
+  u32 n;
+  heddle_tensor *v;
+};
+
+// A new object of `size` bytes, cleared, held once. hold and drop take NULL.
+void *object_new(heddle_session *s, size_t size, void (*fini)(object *));
+void *object_hold(void *o);
+void object_drop(void *o);
+
+// The boundary that out of memory jumps to: `call` yields `r` of type T, or the session is dead and r is
+// `none`. Objects that were being made stay in the session's list; arenas of inner layers in flight are lost.
+#define API_RETURN(T, none, session, call)                                                                   \
+  do {                                                                                                       \
+    T volatile r_ = none;                                                                                    \
+    heddle_session *s_ = (session);                                                                          \
+    jmp_buf here_, *volatile outer_ = base_oom;                                                              \
+    if (s_->dead) return none;                                                                               \
+    if (setjmp(here_) == 0) {                                                                                \
+      base_oom = &here_;                                                                                     \
+      r_ = (call);                                                                                           \
+    } else                                                                                                   \
+      s_->dead = true;                                                                                       \
+    base_oom = outer_;                                                                                       \
+    return r_;                                                                                               \
+  } while (0)
+
+static inline const char *rendered(arena *a, const report *r, heddle_format f) {
+  strbuf b = {.a = a};
+  report_print(r, f == HEDDLE_JSON, &b);
+  return sb_str(&b);
+}
+planner *program_planner(heddle_program *p);                                // shared by all plans of p
+heddle_program *program_wrap(heddle_session *s, prog *p, const char *name); // takes p over; NULL for NULL
+bool optimiser_read(ctx *c, const heddle_optimiser *o, optim_opts *out);
+#endif

@@ -1,0 +1,37 @@
+// machine.c - machines behind heddle.h.
+#include "api/internal.h"
+
+static heddle_machine *load(heddle_session *s, const char *spec) {
+  heddle_machine *m = object_new(s, sizeof *m, NULL);
+  m->m = machine_load(s->c, m->o.a, spec);
+  if (m->m) return m;
+  object_drop(m);
+  return NULL;
+}
+heddle_machine *heddle_machine_load(heddle_session *s, const char *spec) {
+  API_RETURN(heddle_machine *, NULL, s, load(s, spec));
+}
+
+void heddle_machine_free(heddle_machine *m) { object_drop(m); }
+
+static const char *print(heddle_machine *m) {
+  strbuf b = {.a = m->o.a};
+  machine_print(m->m, &b);
+  return sb_str(&b);
+}
+const char *heddle_machine_print(heddle_machine *m) {
+  if (!m) return NULL;
+  API_RETURN(const char *, NULL, m->o.s, print(m));
+}
+
+static const char *describe(heddle_machine *m, heddle_format f) {
+  report *r = report_new(m->o.a);
+  report_machine(r, m->o.a, m->m);
+  return rendered(m->o.a, r, f);
+}
+const char *heddle_machine_report(heddle_machine *m, heddle_format f) {
+  if (!m) return NULL;
+  API_RETURN(const char *, NULL, m->o.s, describe(m, f));
+}
+
+uint32_t heddle_machine_ranks(const heddle_machine *m) { return m ? m->m->nranks : 0; }

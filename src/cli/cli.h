@@ -1,0 +1,84 @@
+// cli.h - what the commands share: the options, parsed, and the ways from options to handles.
+//
+// Idea: options and commands are two tables. Parsing, help, suggestions and completion read them; a command
+// is one function in a file of its own that gets what was parsed.
+#ifndef HEDDLE_CLI_H
+#define HEDDLE_CLI_H
+#include "heddle.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { EXIT_OK = 0, EXIT_USER = 1, EXIT_USAGE = 2, EXIT_BUG = 70 };
+enum { LIST_MAX = 64, DIMS_LIMIT = 64 };
+enum {
+  G_MODEL = 1 << 0,
+  G_LIST = 1 << 1,
+  G_TRAIN = 1 << 2,
+  G_IMPORT = 1 << 3,
+  G_CHOICE = 1 << 4,
+  G_PLAN = 1 << 5,
+  G_MACHINE = 1 << 6,
+  G_SEARCH = 1 << 7,
+  G_EVAL = 1 << 8,
+  G_VERIFY = 1 << 9,
+  G_RANK = 1 << 10,
+  G_TIME = 1 << 11,
+  G_OUTPUT = 1 << 12,
+  G_ALL = 1 << 13
+};
+
+typedef bool CLI_FLAG;
+typedef const char *CLI_TEXT; // NULL: not given
+typedef struct {
+  bool given;
+  int64_t i;
+} CLI_COUNT, CLI_SEED;
+typedef struct {
+  bool given;
+  double x;
+} CLI_REAL;
+typedef struct {
+  uint32_t n;
+  uint32_t v[LIST_MAX];
+} CLI_LIST;
+typedef struct {
+  uint32_t n;
+  heddle_dim v[DIMS_LIMIT];
+} CLI_DIMS;
+
+typedef struct {
+  heddle_session *s;
+  const char *operand; // NULL: none
+#define OPT(name, field, kind, groups, arg, help) CLI_##kind field;
+#include "cli/options.def"
+#undef OPT
+} cli;
+
+typedef struct {
+  const char *name, *operands;
+  int least, most;
+  unsigned groups;
+  const char *summary, *example;
+  bool (*run)(cli *x); // false: diagnostics say why
+} command;
+extern const command commands[];
+extern const int command_count;
+const command *command_find(const char *name);
+
+// ---- options.c
+// ----------------------------------------------------------------------------------------------- Reads the
+// words after the command. False: wrong usage, said on standard error.
+bool options_parse(cli *x, const command *c, int argc, char **argv);
+void options_help(const command *c, FILE *to);
+const char *nearest(const char *word, const char *(*name)(int i)); // name: NULL ends; NULL: nothing is near
+extern int usage_errors;                                           // so far
+bool usage_error(const char *hint, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3))); // always false
+
+// ---- handles.c: from options to handles; NULL and diagnostics
+// ------------------------------------------------
+heddle_format format_of(const cli *x);
+heddle_program *model_of(cli *x, bool loss); // of the operand
+bool optimiser_of(cli *x, heddle_optimiser *o);
+bool put(const char *text); // to standard output; false for NULL
+#endif

@@ -1,0 +1,9 @@
+// machines.c - heddle machines [MACHINE]: the presets, or one machine; -o writes its text, to be changed.
+#include "cli/cli.h"
+
+bool cmd_machines(cli *x) {
+  if (!x->operand) return put(heddle_docs_machines(x->s, format_of(x)));
+  heddle_machine *m = heddle_machine_load(x->s, x->operand);
+  if (m && x->output) return heddle_session_write(x->s, x->output, heddle_machine_print(m));
+  return put(heddle_machine_report(m, format_of(x)));
+}

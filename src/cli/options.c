@@ -1,0 +1,227 @@
+// options.c - reads the command line by the table of options, and explains it.
+//
+// --name VALUE and --name=VALUE are the same; -o is --output. Everything wrong is said in the form of the
+// library's diagnostics, before anything is done.
+#include "cli/cli.h"
+#include <errno.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+typedef enum { FLAG, TEXT, COUNT, SEED, REAL, LIST, DIMS } kind;
+typedef struct {
+  const char *name, *arg, *help;
+  kind kind;
+  unsigned groups;
+  size_t field;
+} option;
+static const option options[] = {
+#define OPT(name, field, kind, groups, arg, help) {name, arg, help, kind, groups, offsetof(cli, field)},
+#include "cli/options.def"
+#undef OPT
+};
+enum { NOPTIONS = sizeof options / sizeof *options };
+
+int usage_errors;
+
+bool usage_error(const char *hint, const char *fmt, ...) {
+  va_list ap;
+  usage_errors++;
+  va_start(ap, fmt);
+  fputs("error[E0801]: ", stderr);
+  vfprintf(stderr, fmt, ap);
+  va_end(ap);
+  fputc('\n', stderr);
+  if (hint) fprintf(stderr, "  hint: %s\n", hint);
+  return false;
+}
+
+// ---- did you mean
+// --------------------------------------------------------------------------------------------
+static unsigned distance(const char *a, const char *b) {
+  unsigned row[32];
+  size_t n = strlen(b);
+  if (n >= sizeof row / sizeof *row) return ~0u;
+  for (unsigned j = 0; j <= n; j++) row[j] = j;
+  for (unsigned i = 1; *a; a++, i++) {
+    unsigned diagonal = row[0];
+    row[0] = i;
+    for (unsigned j = 1; j <= n; j++) {
+      unsigned change = diagonal + (*a != b[j - 1]);
+      diagonal = row[j];
+      unsigned least = row[j] < row[j - 1] ? row[j] : row[j - 1];
+      row[j] = change < least + 1 ? change : least + 1;
+    }
+  }
+  return row[n];
+}
+
+const char *nearest(const char *word, const char *(*name)(int i)) {
+  const char *best = NULL;
+  unsigned least = 1 + (unsigned)strlen(word) / 3;
+  for (int i = 0; name(i); i++) {
+    unsigned d = distance(word, name(i));
+    if (d < least || (d == least && !best)) least = d, best = name(i);
+  }
+  return best;
+}
+
+static const command *now; // of which option_name tells the options
+static const char *option_name(int i) {
+  for (int k = 0; k < NOPTIONS; k++)
+    if ((options[k].groups & (now->groups | G_ALL)) && i-- == 0) return options[k].name;
+  return NULL;
+}
+
+static bool unknown_option(const command *c, const char *name, int n) {
+  char word[64], hint[160];
+  snprintf(word, sizeof word, "%.*s", n, name);
+  now = c;
+  const char *near = nearest(word, option_name);
+  snprintf(hint, sizeof hint, near ? "did you mean --%s?" : "`heddle %s --help` lists the options",
+           near ? near : c->name);
+  for (int k = 0; !near && k < NOPTIONS; k++) {
+    if (strcmp(options[k].name, word)) continue;
+    return usage_error(hint, "`heddle %s` has no use for --%s", c->name, word);
+  }
+  return usage_error(hint, "`heddle %s` has no option --%s", c->name, word);
+}
+
+// ---- values
+// --------------------------------------------------------------------------------------------------
+static bool read_whole(const option *o, const char *text, size_t n, int64_t least, int64_t *out) {
+  char *end;
+  errno = 0;
+  long long v = strtoll(text, &end, 10);
+  if (n && end == text + n && *text != '+' && *text != ' ' && !errno && v >= least && v <= (int64_t)1 << 62) {
+    *out = v;
+    return true;
+  }
+  return usage_error(NULL, "--%s: '%.*s' is not a whole number from %lld", o->name, (int)n, text,
+                     (long long)least);
+}
+
+static bool read_real(const option *o, const char *text, double *out) {
+  char *end;
+  *out = strtod(text, &end);
+  if (*text && !*end && *out - *out == 0) return true;
+  return usage_error(NULL, "--%s: '%s' is not a number", o->name, text);
+}
+
+static bool read_list(const option *o, const char *text, CLI_LIST *out) {
+  for (out->n = 0;; text++) {
+    int64_t v;
+    size_t n = strcspn(text, ",");
+    if (out->n == LIST_MAX) return usage_error(NULL, "--%s: more than %d values", o->name, LIST_MAX);
+    if (!read_whole(o, text, n, !strcmp(o->name, "zero") ? 0 : 1, &v)) return false;
+    if (v > 1 << 20)
+      return usage_error(NULL, "--%s: %lld is more than any machine has", o->name, (long long)v);
+    out->v[out->n++] = (uint32_t)v;
+    text += n;
+    if (!*text) return true;
+  }
+}
+
+static bool read_dim(const option *o, char *text, CLI_DIMS *out) {
+  char *eq = strrchr(text, '=');
+  if (!eq || eq == text) return usage_error("--dim batch=8", "--%s: '%s' is not NAME=N", o->name, text);
+  if (out->n == DIMS_LIMIT) return usage_error(NULL, "--%s: given more than %d times", o->name, DIMS_LIMIT);
+  if (!read_whole(o, eq + 1, strlen(eq + 1), 1, &out->v[out->n].extent)) return false;
+  *eq = 0;
+  out->v[out->n++].name = text;
+  return true;
+}
+
+static bool read_value(cli *x, const option *o, char *text) {
+  void *field = (char *)x + o->field;
+  CLI_COUNT *count = field;
+  CLI_REAL *real = field;
+  switch (o->kind) {
+  case FLAG: return *(CLI_FLAG *)field = true;
+  case TEXT: *(CLI_TEXT *)field = text; return true;
+  case COUNT:
+  case SEED: return count->given = read_whole(o, text, strlen(text), o->kind == COUNT, &count->i);
+  case REAL: return real->given = read_real(o, text, &real->x);
+  case LIST: return read_list(o, text, field);
+  case DIMS: return read_dim(o, text, field);
+  }
+  return false;
+}
+
+// ---- the command line
+// ----------------------------------------------------------------------------------------
+static const option *option_find(const command *c, const char *name, size_t n) {
+  for (int k = 0; k < NOPTIONS; k++)
+    if (options[k].groups & (c->groups | G_ALL) && strlen(options[k].name) == n &&
+        !memcmp(options[k].name, name, n))
+      return &options[k];
+  return NULL;
+}
+
+bool options_parse(cli *x, const command *c, int argc, char **argv) {
+  char hint[96];
+  int operands = 0;
+  bool only_operands = false;
+  snprintf(hint, sizeof hint, "`heddle %s --help` explains it", c->name);
+  for (int i = 0; i < argc; i++) {
+    char *word = argv[i], *eq = strchr(word, '=');
+    if (only_operands || *word != '-' || !word[1]) {
+      if (operands++ == c->most)
+        return usage_error(hint, "`heddle %s`: '%s' is one operand too many", c->name, word);
+      x->operand = word;
+      continue;
+    }
+    if (!strcmp(word, "--")) {
+      only_operands = true;
+      continue;
+    }
+    if (!strcmp(word, "-h")) word = "--help";
+    if (!strcmp(word, "-o")) word = "--output";
+    if (word[1] != '-') return usage_error(hint, "`heddle %s` has no option %s", c->name, word);
+    size_t n = eq ? (size_t)(eq - word - 2) : strlen(word + 2);
+    const option *o = option_find(c, word + 2, n);
+    if (!o) return unknown_option(c, word + 2, (int)n);
+    if (o->kind == FLAG && eq) return usage_error(NULL, "--%s takes no value", o->name);
+    if (o->kind != FLAG && !eq && ++i == argc)
+      return usage_error(NULL, "--%s wants a value: --%s %s", o->name, o->name, o->arg);
+    if (!read_value(x, o, o->kind == FLAG ? NULL : eq ? eq + 1 : argv[i])) return false;
+  }
+  if (operands < c->least && !x->help) return usage_error(hint, "`heddle %s` wants %s", c->name, c->operands);
+  return true;
+}
+
+// ---- help
+// ----------------------------------------------------------------------------------------------------
+static void put_group(const command *c, FILE *to, unsigned group, const char *title) {
+  if (!(group & (c->groups | G_ALL))) return;
+  fprintf(to, "\n%s\n", title);
+  for (int k = 0; k < NOPTIONS; k++) {
+    const option *o = &options[k];
+    char left[64];
+    if (!(o->groups & group) || !(o->groups & (c->groups | G_ALL))) continue;
+    snprintf(left, sizeof left, "--%s %s", o->name, o->arg);
+    fprintf(to, "  %-22s %s\n", left, o->help);
+  }
+}
+
+void options_help(const command *c, FILE *to) {
+  fprintf(to, "heddle %s%s%s - %s\n", c->name, *c->operands ? " " : "", c->operands, c->summary);
+  if (strstr(c->operands, "MODEL"))
+    fputs("\nMODEL is an .onnx file, a .heddle file, or a built-in model such as gpt3-175b or\n"
+          "llama2-7b:layers=2,hidden=256 (`heddle show --list` lists them).\n",
+          to);
+  put_group(c, to, G_MODEL | G_LIST, "the model");
+  put_group(c, to, G_TRAIN | G_IMPORT, "training");
+  put_group(c, to, G_PLAN | G_CHOICE,
+            c->groups & G_SEARCH ? "fixed choices (N or a list N,N; the others are searched)" : "the plan");
+  put_group(c, to, G_MACHINE, "the machine");
+  put_group(c, to, G_SEARCH, "the search");
+  put_group(c, to, G_EVAL | G_VERIFY | G_RANK | G_TIME, "what to do");
+  put_group(c, to, G_OUTPUT | G_ALL, "output");
+  fprintf(to, "\nexample\n");
+  for (const char *e = c->example; *e; e += *e == '\n') {
+    int n = (int)strcspn(e, "\n");
+    fprintf(to, "  %.*s\n", n, e);
+    e += n;
+  }
+}

@@ -1,0 +1,21 @@
+// internal.h - the inside of a report. Private to report/.
+#ifndef HEDDLE_REPORT_INTERNAL_H
+#define HEDDLE_REPORT_INTERNAL_H
+#include "report/report.h"
+
+typedef enum { PART_FACT, PART_LINE, PART_GAP, PART_TABLE, PART_NOTE } part_kind;
+typedef struct {
+  part_kind kind;
+  const char *key, *text; // text: the label; of a note and of a line without label what it says
+  cell x;                 // of a line what it says
+  u32 ncols, nrows, top;  // top: rows that text shows; 0: all
+  const column *col;
+  VEC(cell) cells; // nrows x ncols
+} part;
+struct report {
+  arena *a;
+  VEC(part) parts;
+};
+
+void report_json(const report *r, strbuf *b);
+#endif

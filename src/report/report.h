@@ -1,0 +1,80 @@
+// report.h - what Heddle tells people and programs about models, machines, plans and runs. Layer 8.
+//
+// Idea: a report is said once and rendered twice. It is a list of facts and tables of cells; a cell is a
+// quantity of a kind (bytes, picoseconds, a share, ...). As text it becomes aligned columns in human units;
+// as JSON one object with the exact quantities, in the same order. So both always say the same, and the keys
+// are next to what they mean. docs/json.md lists them; they do not change meaning.
+#ifndef HEDDLE_REPORT_H
+#define HEDDLE_REPORT_H
+#include "front/front.h"
+#include "machine/machine.h"
+#include "plan/plan.h"
+#include "sim/sim.h"
+
+// ---- cells -----------------------------------------------------------------------------------------------
+typedef enum {
+  CELL_NONE,  // text: nothing; JSON: null
+  CELL_TEXT,  // "..."
+  CELL_INT,   // 1,280,000
+  CELL_COUNT, // 1.56 billion
+  CELL_BYTES, // 2.90 GiB: memory is counted in powers of two
+  CELL_PS,    // 1.234 ms
+  CELL_FLOP,  // 2.12 TFLOP
+  CELL_RATE,  // 450 GB/s: transfer is not
+  CELL_FLOPS, // 312 TFLOP/s
+  CELL_PER_S, // 5,120/s
+  CELL_SHARE, // of one: 82.3 %
+  CELL_TIMES, // 1.23x
+  CELL_REAL,  // %.3g; JSON: exact
+  CELL_BOOL,  // yes
+  CELL_DIMS   // 8 x 1024; JSON: [8, 1024]
+} cell_kind;
+typedef struct {
+  cell_kind kind;
+  u32 n;
+  union {
+    const char *s;
+    i64 i;
+    double x;
+    const i64 *v;
+  } u;
+} cell;
+static inline cell cell_none(void) { return (cell){.kind = CELL_NONE}; }
+static inline cell cell_text(const char *s) { return (cell){.kind = s ? CELL_TEXT : CELL_NONE, .u.s = s}; }
+static inline cell cell_i(cell_kind k, i64 i) { return (cell){.kind = k, .u.i = i}; } // INT .. PS, BOOL
+static inline cell cell_x(cell_kind k, double x) {
+  return (cell){.kind = k, .u.x = x};
+} // FLOP, PER_S .. REAL
+static inline cell cell_dims(const i64 *v, u32 n) { return (cell){.kind = CELL_DIMS, .n = n, .u.v = v}; }
+void cell_print(const cell *x, strbuf *b); // as in text
+
+// ---- reports ---------------------------------------------------------------------------------------------
+typedef struct {
+  const char *key, *title; // key NULL: not in JSON. title NULL: not in text
+} column;
+typedef struct report report;
+report *report_new(arena *a); // strings given to it are not copied
+// One quantity. Labels of neighbouring facts and lines are aligned; label NULL: only in JSON.
+void report_fact(report *r, const char *key, const char *label, cell x);
+// Words of which text consists and JSON does not. label "" continues the one above; NULL: from the margin.
+void report_line(report *r, const char *label, const char *fmt, ...) PRINTF_LIKE(3, 4);
+void report_gap(report *r);                                               // an empty line in text
+void report_table(report *r, const char *key, const column *cols, u32 n); // JSON: an array of objects
+void report_row(report *r, const cell *cells);                            // of the latest table
+void report_top(report *r, u32 n); // text shows the first n rows of the latest table and counts the others
+void report_note(report *r, const char *text); // paragraphs, as they are
+void report_print(const report *r, bool as_json, strbuf *b);
+
+// ---- what there is to report
+// ------------------------------------------------------------------------------- Appends to r what is known
+// of its subject. Nothing here fails: what is reported on is valid.
+void report_model(report *r, arena *a, const prog *p, const char *name); // show (model.c)
+void report_machine(report *r, arena *a, const machine *m);              // machines NAME (machine.c)
+bool report_machines(report *r, ctx *c, arena *a);                       // every preset
+void report_families(report *r, arena *a);                               // built-in models (tables.c)
+void report_ops(report *r, arena *a);                                    // every operator
+void report_op(report *r, arena *a, opcode op);                          // one of them
+const char *report_op_near(const char *name);            // the nearest name; NULL: none is near
+void report_diagnostics(report *r, arena *a);            // every diagnostic
+void report_diagnostic(report *r, arena *a, diag_id id); // one of them
+#endif

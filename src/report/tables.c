@@ -1,0 +1,108 @@
+// tables.c - the tables that Heddle is made of, for people: built-in models, operators, diagnostics. Printed
+// from the rows themselves, so they cannot be out of date.
+#include "report/report.h"
+
+static cell positive(i64 x) { return x > 0 ? cell_i(CELL_INT, x) : cell_none(); }
+
+void report_families(report *r, arena *a) {
+  (void)a;
+  static const column cols[] = {
+      {"name", "model"},  {"kind", "kind"},           {"layers", "layers"},   {"hidden", "hidden"},
+      {"heads", "heads"}, {"kv_heads", NULL},         {"head_dim", NULL},     {"ffn", "ffn"},
+      {"vocab", "vocab"}, {"positions", "positions"}, {"experts", "experts"}, {"topk", NULL},
+      {"source", NULL}};
+  report_table(r, "models", cols, COUNT_OF(cols));
+  const front_row *f;
+  for (u32 i = 0; (f = front_family_get(i)); i++)
+    report_row(r, (cell[]){cell_text(f->name), cell_text(f->kind), positive(f->layers), positive(f->hidden),
+                           positive(f->heads), positive(f->kv_heads), positive(f->head_dim), positive(f->ffn),
+                           positive(f->vocab), positive(f->positions), positive(f->experts),
+                           positive(f->topk), cell_text(f->source)});
+}
+
+void report_ops(report *r, arena *a) {
+  static const column cols[] = {{"name", "operator"},   {NULL, "operands"},     {"operands_min", NULL},
+                                {"operands_max", NULL}, {"results", "results"}, {"kind", NULL},
+                                {"about", "about"}};
+  report_table(r, "operators", cols, COUNT_OF(cols));
+  for (u32 op = OP_none + 1; op < OP_COUNT; op++) {
+    const op_row *o = op_row_of(op);
+    const char *n = o->opd_max == 255          ? arena_printf(a, "%u..", o->opd_min)
+                    : o->opd_max == o->opd_min ? arena_printf(a, "%u", o->opd_min)
+                                               : arena_printf(a, "%u..%u", o->opd_min, o->opd_max);
+    report_row(r, (cell[]){cell_text(o->name), cell_text(n), cell_i(CELL_INT, o->opd_min),
+                           o->opd_max == 255 ? cell_none() : cell_i(CELL_INT, o->opd_max),
+                           o->flags & OPF_MANY_RES ? cell_text("any") : cell_i(CELL_INT, o->res),
+                           cell_text(o->flags & OPF_COMM   ? "communication"
+                                     : o->flags & OPF_META ? "structure"
+                                                           : "compute"),
+                           cell_text(o->doc)});
+  }
+}
+
+void report_op(report *r, arena *a, opcode op) {
+  const op_row *o = op_row_of(op);
+  strbuf page = {.a = a};
+  op_doc(op, &page);
+  report_note(r, sb_str(&page));
+  report_fact(r, "name", NULL, cell_text(o->name));
+  report_fact(r, "about", NULL, cell_text(o->doc));
+  report_fact(r, "operands_min", NULL, cell_i(CELL_INT, o->opd_min));
+  report_fact(r, "operands_max", NULL, o->opd_max == 255 ? cell_none() : cell_i(CELL_INT, o->opd_max));
+  report_fact(r, "results", NULL, o->flags & OPF_MANY_RES ? cell_none() : cell_i(CELL_INT, o->res));
+  report_fact(r, "law", NULL, cell_text(o->law));
+  report_fact(r, "linear", NULL, cell_text(o->lin));
+  report_fact(r, "types", NULL, cell_text(o->types));
+  report_fact(r, "attributes", NULL, cell_text(o->attrs));
+  report_fact(r, "flops_per_point", NULL, cell_i(CELL_INT, o->flops));
+}
+
+// Edit distance of short names.
+static u32 distance(const char *a, const char *b) {
+  u32 row[32], n = (u32)strlen(b);
+  if (n >= COUNT_OF(row)) return ~0u;
+  for (u32 j = 0; j <= n; j++) row[j] = j;
+  for (u32 i = 1; *a; a++, i++) {
+    u32 diagonal = row[0];
+    row[0] = i;
+    for (u32 j = 1; j <= n; j++) {
+      u32 change = diagonal + (*a != b[j - 1]);
+      diagonal = row[j];
+      row[j] = MIN(change, MIN(row[j], row[j - 1]) + 1);
+    }
+  }
+  return row[n];
+}
+
+const char *report_op_near(const char *name) {
+  const char *best = NULL;
+  u32 least = 1 + (u32)strlen(name) / 3;
+  for (u32 op = OP_none + 1; op < OP_COUNT; op++) {
+    u32 d = distance(name, op_row_of(op)->name);
+    if (d < least || (d == least && !best)) least = d, best = op_row_of(op)->name;
+  }
+  return best;
+}
+
+void report_diagnostic(report *r, arena *a, diag_id id) {
+  const diag_row *d = diag_row_of(id);
+  bool error = d->severity == DIAG_ERROR;
+  report_note(
+      r, arena_printf(a, "%s (%s): %s\n\n%s\n", d->code, error ? "error" : "warning", d->title, d->text));
+  report_fact(r, "code", NULL, cell_text(d->code));
+  report_fact(r, "severity", NULL, cell_text(error ? "error" : "warning"));
+  report_fact(r, "title", NULL, cell_text(d->title));
+  report_fact(r, "explanation", NULL, cell_text(d->text));
+}
+
+void report_diagnostics(report *r, arena *a) {
+  (void)a;
+  static const column cols[] = {
+      {"code", "code"}, {"severity", NULL}, {"title", "meaning"}, {"explanation", NULL}};
+  report_table(r, "diagnostics", cols, COUNT_OF(cols));
+  for (int id = DIAG_NONE + 1; id < DIAG_COUNT; id++) {
+    const diag_row *d = diag_row_of((diag_id)id);
+    report_row(r, (cell[]){cell_text(d->code), cell_text(d->severity == DIAG_ERROR ? "error" : "warning"),
+                           cell_text(d->title), cell_text(d->text)});
+  }
+}

@@ -1,0 +1,130 @@
+$ heddle help
+heddle - plans, simulates and verifies distributed training and inference
+
+  heddle show MODEL             what is in a model: inputs, parameters, FLOPs, repeated blocks, operators
+  heddle import MODEL           a model as program text, which every command reads
+  heddle ops [OPERATOR]         the operators, or the manual page of one
+  heddle explain [CODE]         what a diagnostic means
+  heddle machines [MACHINE]     the machine presets, or one machine
+  heddle help [COMMAND]         this list, or the options of a command
+  heddle version                the version of Heddle
+
+`heddle COMMAND --help` lists the options of a command, with an example.
+$ heddle version
+heddle 0.1.0
+$ heddle version --json
+{
+  "version": "0.1.0"
+}
+$ heddle show --help
+heddle show MODEL - what is in a model: inputs, parameters, FLOPs, repeated blocks, operators
+
+MODEL is an .onnx file, a .heddle file, or a built-in model such as gpt3-175b or
+llama2-7b:layers=2,hidden=256 (`heddle show --list` lists them).
+
+the model
+  --batch N              samples in one step (of a built-in model)
+  --seq N                tokens in a sequence, or pixels of an image's side
+  --vocab N              words, or classes
+  --dtype TYPE           f16, bf16, f32 or f64 (of a built-in model)
+  --headless             without the projection to the vocabulary
+  --dim NAME=N           extent of a symbolic dimension of an ONNX model
+  --list                 list the built-in models
+
+training
+  --train                a training step: loss, gradients, update
+  --optimizer NAME       sgd, momentum, adam or adamw
+  --lr X                 learning rate
+  --momentum X           of momentum
+  --beta1 X              of adam and adamw
+  --beta2 X              of adam and adamw
+  --eps X                of adam and adamw
+  --weight-decay X       decay of the parameters
+
+output
+  --json                 print one JSON object (docs/json.md)
+  --help                 this text
+
+example
+  heddle show gpt2 --batch 4 --seq 256
+$ heddle ops matmul
+matmul: matrix product of the last two dimensions, numpy's rules
+  operands    2
+  results     1
+  law         ...mk,...kn->...mn
+  types       N->N
+  split       all; a split k leaves partial sums
+  linearity   every operand: linear in it alone
+  flops       2 per point of the iteration space
+$ heddle ops all_reduce
+all_reduce: partial to replicated
+  operands    1 or more
+  results     any number
+  law         ...,***->...,***
+  types       each
+  axes        from V to R: partial results combined, the result everywhere
+  linearity   every operand: linear in it alone
+  attributes  over         mesh axes of a communication, major first (mesh axes, required)
+  note        the result may take over the storage of a donated first operand
+$ heddle ops layernorm --json
+{
+  "name": "layernorm",
+  "about": "(x-mean)/sqrt(var+eps) g + b over the dimensions from axis on",
+  "operands_min": 3,
+  "operands_max": 3,
+  "results": 1,
+  "law": "=norm",
+  "linear": "-jj",
+  "types": "F->F",
+  "attributes": "axis=-1 eps=1e-5",
+  "flops_per_point": 8
+}
+$ heddle ops | head -5
+operator          operands  results  about
+identity          1               1  the operand itself
+cast              1               1  another element type
+neg               1               1  -x
+abs               1               1  |x|
+$ heddle explain E0502
+E0502 (error): a split does not divide
+
+The number of ways does not divide the extent, the number of blocks or the number of devices. Nothing is rounded silently.
+$ heddle explain E0502 --json
+{
+  "code": "E0502",
+  "severity": "error",
+  "title": "a split does not divide",
+  "explanation": "The number of ways does not divide the extent, the number of blocks or the number of devices. Nothing is rounded silently."
+}
+$ heddle machines
+machine      devices  nodes  device      memory  about
+a10-4x4           16      4  a10       24.0 GiB  4 nodes of 4 x A10 on PCIe
+a40-4x4           16      4  a40       48.0 GiB  4 nodes of 4 x A40, joined in pairs by NVLink bridges
+dgx-2             16      1  v100      32.0 GiB  NVIDIA DGX-2, 16 x V100-32GB behind NVSwitch
+dgx-a100-80        8      1  a100      80.0 GiB  NVIDIA DGX A100 640GB, 8 x A100-SXM-80GB behind NVSwitch
+dgx-h100           8      1  h100      80.0 GiB  NVIDIA DGX H100, 8 x H100-SXM-80GB behind NVSwitch
+laptop             4      1  cpu-core  4.00 GiB  4 processor cores, one rank each
+$ heddle machines dgx-h100
+machine  dgx-h100
+about    NVIDIA DGX H100, 8 x H100-SXM-80GB behind NVSwitch
+devices  8
+
+nodes  devices  link    each way  NICs       each
+    1        8  switch  450 GB/s     8  50.0 GB/s
+
+device  count    memory    usable  bandwidth          f16         bf16           f32           f64
+h100        8  80.0 GiB  72.0 GiB  3.35 TB/s  989 TFLOP/s  989 TFLOP/s  66.9 TFLOP/s  66.9 TFLOP/s
+$ heddle machines "2x8 h100 ib=8x400Gb/s + 1x4 a40" --json
+{
+  "machine": "2x8 h100 ib=8x400Gb/s + 1x4 a40",
+  "about": "",
+  "ranks": 20,
+  "nodes": [
+    {"nodes": 2, "devices": 8, "link": "switch", "link_bytes_per_s": 450000000000, "nics": 8, "nic_bytes_per_s": 50000000000},
+    {"nodes": 1, "devices": 4, "link": "pairs", "link_bytes_per_s": 56250000000, "nics": 0, "nic_bytes_per_s": null}
+  ],
+  "devices": [
+    {"device": "h100", "count": 16, "memory_bytes": 85899345920, "usable_bytes": 77309411310, "memory_bytes_per_s": 3350000000000, "f16_flop_per_s": 989400000000000, "bf16_flop_per_s": 989400000000000, "f32_flop_per_s": 66900000000000.01, "f64_flop_per_s": 66900000000000.01},
+    {"device": "a40", "count": 4, "memory_bytes": 51539607552, "usable_bytes": 46385646750, "memory_bytes_per_s": 696000000000, "f16_flop_per_s": 149700000000000, "bf16_flop_per_s": 149700000000000, "f32_flop_per_s": 37400000000000, "f64_flop_per_s": null}
+  ]
+}

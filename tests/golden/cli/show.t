@@ -1,0 +1,150 @@
+$ heddle show gpt2
+model         gpt2
+parameters    124 million in 148 tensors, f32, 475 MiB
+work          2.35 TFLOP, 7.03 TFLOP with loss, gradients and update
+instructions  330
+
+input   tokens  i64  8 x 1024          64.0 KiB
+output  0       f32  8 x 1024 x 50257  1.53 GiB
+
+block  calls  instructions    parameters  FLOPs each  share of FLOPs
+layer     12            27  7.09 million   143 GFLOP          73.0 %
+
+operator   count       FLOPs   share
+matmul        48  1.39 TFLOP  59.3 %
+einsum        25   942 GFLOP  40.1 %
+softmax       12  6.04 GFLOP   0.3 %
+gelu          12  3.02 GFLOP   0.1 %
+layernorm     25  1.26 GFLOP   0.1 %
+where         12  1.21 GFLOP   0.1 %
+add           73   837 MFLOP   0.0 %
+scale         12  75.5 MFLOP   0.0 %
+ge            12  12.6 MFLOP   0.0 %
+reshape       48
+iota          25
+split         12
+... and 2 more
+$ heddle show gpt2 --json
+{
+  "model": "gpt2",
+  "parameters": 124439808,
+  "parameter_tensors": 148,
+  "parameter_tensors_without_data": 148,
+  "parameter_bytes": 497759232,
+  "parameter_dtypes": "f32",
+  "state_bytes": 0,
+  "flops": 2345637249024,
+  "training_flops": 7032344677632,
+  "instructions": 330,
+  "inputs": [
+    {"name": "tokens", "dtype": "i64", "shape": [8, 1024], "bytes": 65536}
+  ],
+  "outputs": [
+    {"name": "0", "dtype": "f32", "shape": [8, 1024, 50257], "bytes": 1646821376}
+  ],
+  "blocks": [
+    {"block": "layer", "calls": 12, "instructions": 27, "parameters": 7087872, "flops": 142766768128, "share": 0.7303777334917616}
+  ],
+  "operators": [
+    {"op": "matmul", "count": 48, "flops": 1391569403904, "share": 0.5932585716239884},
+    {"op": "einsum", "count": 25, "flops": 941617053696, "share": 0.4014333648938253},
+    {"op": "softmax", "count": 12, "flops": 6039797760, "share": 0.0025749069948957834},
+    {"op": "gelu", "count": 12, "flops": 3019898880, "share": 0.0012874534974478917},
+    {"op": "layernorm", "count": 25, "flops": 1258291200, "share": 0.0005364389572699549},
+    {"op": "where", "count": 12, "flops": 1207959552, "share": 0.0005149813989791566},
+    {"op": "add", "count": 73, "flops": 836763648, "share": 0.00035673190658451996},
+    {"op": "scale", "count": 12, "flops": 75497472, "share": 3.218633743619729e-05},
+    {"op": "ge", "count": 12, "flops": 12582912, "share": 5.364389572699549e-06},
+    {"op": "reshape", "count": 48, "flops": null, "share": null},
+    {"op": "iota", "count": 25, "flops": null, "share": null},
+    {"op": "split", "count": 12, "flops": null, "share": null},
+    {"op": "full", "count": 12, "flops": null, "share": null},
+    {"op": "gather", "count": 2, "flops": null, "share": null}
+  ]
+}
+$ heddle show mlp-xs:layers=2 --train --optimizer adam
+model            mlp-xs:layers=2
+parameters       524 thousand in 2 tensors, f32, 2.00 MiB
+optimiser state  4.00 MiB
+work             1.35 GFLOP
+instructions     23
+
+input   x  f32  512 x 512  1.00 MiB
+label   z  f32  512 x 512  1.00 MiB
+output  0  f32  scalar          4 B
+        1  f32  512 x 512  1.00 MiB
+        2  f32  512 x 512  1.00 MiB
+        3  f32  512 x 512  1.00 MiB
+        4  f32  512 x 512  1.00 MiB
+        5  f32  512 x 512  1.00 MiB
+        6  f32  512 x 512  1.00 MiB
+
+block        calls  instructions    parameters  FLOPs each  share of FLOPs
+layer.bwd        1             4  262 thousand   537 MFLOP          39.8 %
+layer.bwd.1      1             3             0   269 MFLOP          19.9 %
+layer.fwd        1             2  262 thousand   269 MFLOP          19.9 %
+layer.fwd.1      1             2  262 thousand   269 MFLOP          19.9 %
+
+operator    count       FLOPs   share
+einsum          3   805 MFLOP  59.6 %
+matmul          2   537 MFLOP  39.7 %
+adam            2  6.29 MFLOP   0.5 %
+mul             4  1.05 MFLOP   0.1 %
+relu            2   524 kFLOP   0.0 %
+sign            2   524 kFLOP   0.0 %
+scale           3   262 kFLOP   0.0 %
+sub             1   262 kFLOP   0.0 %
+reduce_sum      1   262 kFLOP   0.0 %
+reshape         1
+expand          1
+full            1
+$ heddle show examples/distir/fig2_pipeline.heddle
+model         examples/distir/fig2_pipeline.heddle
+parameters    132 thousand in 4 tensors, f32, 514 KiB
+work          270 MFLOP
+instructions  88
+ranks         2
+
+input   x       f32  128 x 256   128 KiB
+label   y       f32  128 x 256   128 KiB
+output  A1_new  f32  256 x 256   256 KiB
+        b1_new  f32  256        1.00 KiB
+        A2_new  f32  256 x 256   256 KiB
+        b2_new  f32  256        1.00 KiB
+
+block      calls  instructions  parameters  FLOPs each  share of FLOPs
+denseGrad      4            10           0  50.5 MFLOP          74.9 %
+dense          4             4           0  16.8 MFLOP          25.0 %
+optimizer      2             4           0   132 kFLOP           0.1 %
+lossGrad       2             2           0  65.5 kFLOP           0.0 %
+sum            2             5           0                       0.0 %
+
+operator    count       FLOPs   share
+matmul          8   134 MFLOP  49.8 %
+einsum          8   134 MFLOP  49.8 %
+sgd             4   263 kFLOP   0.1 %
+add             8   262 kFLOP   0.1 %
+relu            4   131 kFLOP   0.0 %
+gt              4   131 kFLOP   0.0 %
+where           4   131 kFLOP   0.0 %
+reduce_sum      4   131 kFLOP   0.0 %
+sub             2  65.5 kFLOP   0.0 %
+scale           2  65.5 kFLOP   0.0 %
+unpack         16
+pack            8
+... and 4 more
+$ heddle show mlp-xs:layers=2,hidden=64 --batch=8 --dtype f16
+model         mlp-xs:layers=2,hidden=64
+parameters    8,192 in 2 tensors, f16, 16.0 KiB
+work          132 kFLOP, 350 kFLOP with loss, gradients and update
+instructions  4
+
+input   x  f16  8 x 64  1.00 KiB
+output  0  f16  8 x 64  1.00 KiB
+
+block  calls  instructions  parameters  FLOPs each  share of FLOPs
+layer      2             2       4,096  66.0 kFLOP         100.0 %
+
+operator  count       FLOPs   share
+matmul        2   131 kFLOP  99.2 %
+relu          2  1.02 kFLOP   0.8 %
