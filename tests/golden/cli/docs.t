@@ -124,7 +124,7 @@ $ heddle machines "2x8 h100 ib=8x400Gb/s + 1x4 a40" --json
     {"nodes": 1, "devices": 4, "link": "pairs", "link_bytes_per_s": 56250000000, "nics": 0, "nic_bytes_per_s": null}
   ],
   "devices": [
-    {"device": "h100", "count": 16, "memory_bytes": 85899345920, "usable_bytes": 77309411310, "memory_bytes_per_s": 3350000000000, "f16_flop_per_s": 989400000000000, "bf16_flop_per_s": 989400000000000, "f32_flop_per_s": 66900000000000.01, "f64_flop_per_s": 66900000000000.01},
-    {"device": "a40", "count": 4, "memory_bytes": 51539607552, "usable_bytes": 46385646750, "memory_bytes_per_s": 696000000000, "f16_flop_per_s": 149700000000000, "bf16_flop_per_s": 149700000000000, "f32_flop_per_s": 37400000000000, "f64_flop_per_s": null}
+    {"device": "h100", "count": 16, "memory_bytes": 85899345920, "usable_bytes": 77309411328, "memory_bytes_per_s": 3350000000000, "f16_flop_per_s": 989400000000000, "bf16_flop_per_s": 989400000000000, "f32_flop_per_s": 66900000000000.01, "f64_flop_per_s": 66900000000000.01},
+    {"device": "a40", "count": 4, "memory_bytes": 51539607552, "usable_bytes": 46384807936, "memory_bytes_per_s": 696000000000, "f16_flop_per_s": 149700000000000, "bf16_flop_per_s": 149700000000000, "f32_flop_per_s": 37400000000000, "f64_flop_per_s": null}
   ]
 }

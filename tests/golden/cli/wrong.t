@@ -102,7 +102,7 @@ error[E0602]: link: '450GB' is an amount of bytes; a bandwidth is needed
   --> --machine:1:17
    1 | 2x8 h100 nvlink=450GB
      |                 ^
-  hint: write for example 50 GB/s (bytes) or 400 Gb/s (bits)
+  hint: write 450 GB/s (bytes) or Gb/s (bits)
 [1]
 $ heddle machines "2x8 h101"
 error[E0601]: 'h101' is not a kind of device
