@@ -51,7 +51,7 @@ static void check_round_trip(ctx *c, const prog *p) {
   for (u32 f = 1; f < q->funcs.n; f++) {
     const func_info *a = q->funcs.v[f], *b = r->funcs.v[f];
     CHECK(a->values.n == b->values.n && a->body.n == b->body.n && a->opds.n == b->opds.n);
-    CHECK(memcmp(a->opds.v, b->opds.v, a->opds.n * sizeof *a->opds.v) == 0);
+    CHECK(!a->opds.n || memcmp(a->opds.v, b->opds.v, a->opds.n * sizeof *a->opds.v) == 0);
   }
   prog_free(q);
   prog_free(r);
