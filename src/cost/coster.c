@@ -262,6 +262,13 @@ u32 cost_instr(coster *k, const prog *p, const func_info *f, const instr *i, gro
   return s->n;
 }
 
+static const seen_subs *subs_of(coster *k, const site *s) {
+  u8 axes[MESH_AXES];
+  if (s->i->op != OP_send) return subgroups(k, s->g, axes, over_axes(s, axes), s->i->where);
+  const group to = site_result(s, 0)->g;
+  return transfers(k, s->g, to.i ? to : s->g, s->i->where);
+}
+
 bool cost_explain(coster *k, const prog *p, const func_info *f, const instr *i, group g, u32 member,
                   cost_info *out, cost_event *made_of) {
   const op_row *row = op_row_of(i->op);
@@ -278,16 +285,13 @@ bool cost_explain(coster *k, const prog *p, const func_info *f, const instr *i, 
     if (!kind) return false;
     return compute_event(k, &s, &c, k->m->dev[group_get(p->sp, g)->ranks[member]].kind, out, made_of);
   }
-  i64 *ps = NEWN(k->a, i64, group_get(p->sp, g)->nranks);
-  const u32 n = cost_instr(k, p, f, i, g, ps);
+  vec_reserve(k->a, &k->costs, group_get(p->sp, g)->nranks);
+  const u32 n = cost_instr(k, p, f, i, g, k->costs.v);
   if (!n) return false;
-  *out = (cost_info){ps[n > 1 ? member : 0], k->acc->source, 0.3f};
+  *out = (cost_info){k->costs.v[n > 1 ? member : 0], k->acc->source, 0.3f};
   if (i->op == OP_copy) return true;
-  u8 axes[MESH_AXES];
+  const seen_subs *subs = subs_of(k, &s);
   const bool send = i->op == OP_send;
-  const type_info *r = i->nres ? site_result(&s, 0) : NULL;
-  const seen_subs *subs = send ? transfers(k, g, r->g.i ? r->g : g, i->where)
-                               : subgroups(k, g, axes, over_axes(&s, axes), i->where);
   made_of->size = send ? local_bytes(&s, site_operand(&s, 0), &c) : comm_bytes(&s, &c, subs->size);
   made_of->where = &k->places.v[k->ids.v[subs->place + k->ids.v[subs->sub + member]]];
   return true;

@@ -30,8 +30,9 @@ static bool compute(coster *k, const cost_event *e, loc at, cost_info *out) {
   const distir_params *p = &k->distir;
   (void)at;
   double s = 0;
-  const shape *x = e->nopd ? &e->opd[0] : NULL;
+  const shape *x = &e->opd[0];
   if (e->op == OP_matmul) {
+    assert(e->nopd == 2);
     const shape *y = &e->opd[1];
     const double nx = elems_of_first_two(x), ny = elems_of_first_two(y);
     const double columns = y->nd > 1 ? (double)y->dim[1] : 1;
@@ -39,7 +40,7 @@ static bool compute(coster *k, const cost_event *e, loc at, cost_info *out) {
   } else if (e->work <= EFF_CONV) {
     for (u32 i = 0; i < e->nopd; i++) s += (double)shape_bytes(&e->opd[i]) / p->mem_bw;
     s += e->flops / p->rate;
-  } else if (x && (e->work != EFF_MOVE || e->op == OP_transpose)) {
+  } else if (e->nopd && (e->work != EFF_MOVE || e->op == OP_transpose)) {
     const double n = (double)shape_elems(x);
     s = dtype_bytes(x->t) * n * (e->nopd > 1 && e->work == EFF_ELEMENTWISE ? 2 : 1) / p->mem_bw + n / p->rate;
   }

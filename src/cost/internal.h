@@ -70,7 +70,7 @@ struct coster {
   VEC(machine_place) found;
   VEC(u64) key;
   VEC(shape) shapes;
-  VEC(i64) bytes;
+  VEC(i64) bytes, costs;
 };
 enum { KINDS_MIXED = 0xffff };
 

@@ -345,6 +345,7 @@ int draft_kind(draft *d, loc at, const char *name) {
   d->ok = d->ok && sub.ok;
   i = find_kind(&sub, sym_of(d->c, name));
   if (i < 0) return -1;
+  assert(sub.kinds.v);
   *vec_push(d->a, &d->kinds) = sub.kinds.v[i];
   return (int)d->kinds.n - 1;
 }
@@ -358,6 +359,7 @@ static void read_node(draft *d, const ynode *y) {
   const char *text = sub ? text_of(d, sub, "devices") : NULL;
   if (!sub) draft_fail(d, y->at, "nodes: devices are missing");
   if (!text || !draft_devices(d, sub->at, text, &nk)) return;
+  assert(nk.dev);
   count(d, y, "count", MACHINE_RANKS_MAX, &nk.count);
   nk.inside = d->kinds.v[nk.dev[0]].link;
   nk.host = d->kinds.v[nk.dev[0]].host;
@@ -382,7 +384,7 @@ static void read_fits(draft *d, const ynode *y) {
   distir_params *p = &d->distir;
   if (!map_of(d, y, "all_reduce", NULL)) return;
   for (u32 i = 0; i < y->n; i++) {
-    u32 n;
+    u32 n = 0;
     double x[3];
     const ynode *v = y->item[i];
     if (p->nfits == DISTIR_FITS) {

@@ -165,7 +165,7 @@ void machine_places(const machine *m, arena *scratch, const u32 *ranks, u32 nsub
     u32 *r = sorted + (size_t)s * n, i = 1, k;
     while (i < n && r[i - 1] < r[i]) i++;
     if (i < n) qsort(r, n, sizeof *r, by_value);
-    if ((k = run_of(m, r, n)) == n) continue;
+    if (run_of(m, r, n) == n) continue;
     for (i = 0; i < n; i += k) {
       k = run_of(m, r + i, n - i);
       sharing[node_of(m, r[i])]++;

@@ -467,51 +467,56 @@ static double median(double *v, u32 n) {
   return n ? v[n / 2] : 1e9;
 }
 
-// DistIR's data-parallel MLPs: per layer a product, relu, its gradient, two products backward and an
-// all_reduce of the weight's gradient, then loss, its gradient and one update.
+// DistIR's data-parallel MLP: per layer a product, relu, its gradient, two products backward and an
+// all_reduce of the weight's gradient, then loss, its gradient and one update. Seconds.
+static double distir_mlp(const char *machine_spec, u32 D, u32 layers, i64 h, i64 batch, dtype t) {
+  bed b = bed_new(machine_spec, "distir", D, 1);
+  REQUIRE(b.k);
+  const group g = group_all(b.p->sp, b.mesh);
+  const layout none = {0}, rows = D > 1 ? split(&b, b.dp, 0, batch / D) : none;
+  const layout columns = D > 1 ? split(&b, b.dp, 1, batch / D) : none;
+  const layout sums = D > 1 ? layout_with_part(b.p->sp, none, b.dp, RED_SUM) : none;
+  const type x = matrix(&b, t, batch, h, rows, g), xt = matrix(&b, t, h, batch, columns, g);
+  const type w = matrix(&b, t, h, h, none, g), dw = matrix(&b, t, h, h, sums, g);
+  const attr over = attr_x(A_over, &b.dp, 1);
+  i64 mm, back, relu, mask, update, sum = 0;
+  CHECK(cost_of(&b, OP_matmul, (attrset){0}, (type[]){x, w}, 2, &x, 1, g, &mm) == 1);
+  CHECK(cost_of(&b, OP_matmul, (attrset){0}, (type[]){xt, x}, 2, &dw, 1, g, &back) == 1);
+  CHECK(cost_of(&b, OP_relu, (attrset){0}, &x, 1, &x, 1, g, &relu) == 1);
+  CHECK(cost_of(&b, OP_mul, (attrset){0}, (type[]){x, x}, 2, &x, 1, g, &mask) == 1);
+  CHECK(cost_of(&b, OP_sgd, (attrset){0}, (type[]){w, w}, 2, &w, 1, g, &update) == 1);
+  if (D > 1) CHECK(cost_of(&b, OP_all_reduce, attrs_of(b.p, &over, 1), &dw, 1, &w, 1, g, &sum) == 1);
+  bed_free(&b);
+  return (double)(layers * (2 * mm + back + relu + mask + sum) + 2 * relu + update) * 1e-12;
+}
+
+// model, style or D, ...: rows of their code with its default parameters, and of its calibration to a DGX-2.
 TEST(cost_distir_data_parallel) {
   static const struct {
-    const char *file, *model;
-    u32 layers;
-    i64 hidden;
-    dtype t;
-  } models[] = {{"distir/golden_mlp_xs_fp32.csv", "mlp-xs", 8, 512, DT_F32},
-                {"distir/golden_mlp_small_fp16.csv", "mlp-small", 16, 8192, DT_F16}};
+    const char *file, *machine;
+    u32 D, T, P, batch, figure; // columns
+  } tables[] = {{"distir/golden_mlp_xs_fp32.csv", "16 v100", 1, 2, 3, 5, 8},
+                {"distir/golden_mlp_small_fp16.csv", "16 v100", 1, 2, 3, 5, 8},
+                {"distir/sim_mem_vs_thr.csv", "dgx-2", 3, 4, 5, 2, 7}};
   u32 rows = 0;
-  for (u32 r = 0; r < COUNT_OF(models); r++) {
-    FILE *in = fopen(test_data(models[r].file), "r");
+  for (u32 r = 0; r < COUNT_OF(tables); r++) {
+    FILE *in = fopen(test_data(tables[r].file), "r");
     char line[1024], *f[9];
     while (fgets(line, sizeof line, in)) {
-      if (fields(line, f, 9) < 9 || strcmp(f[0], models[r].model) || atoi(f[2]) != 1 || atoi(f[3]) != 1)
+      const bool whole = fields(line, f, 9) == 9, xs = !strcmp(f[0], "mlp-xs");
+      if (!whole || (!xs && strcmp(f[0], "mlp-small")) || atoi(f[tables[r].T]) != 1 ||
+          atoi(f[tables[r].P]) != 1)
         continue;
-      const u32 D = (u32)atoi(f[1]), L = models[r].layers;
-      const i64 h = models[r].hidden, batch = atoi(f[5]);
-      bed b = bed_new("dgx-2", "distir", D, 1);
-      REQUIRE(b.k);
-      const group g = group_all(b.p->sp, b.mesh);
-      const layout rowwise = D > 1 ? split(&b, b.dp, 0, batch / D) : (layout){0},
-                   columns = D > 1 ? split(&b, b.dp, 1, batch / D) : (layout){0};
-      const layout sums = D > 1 ? layout_with_part(b.p->sp, (layout){0}, b.dp, RED_SUM) : (layout){0};
-      const type x = matrix(&b, models[r].t, batch, h, rowwise, g),
-                 xt = matrix(&b, models[r].t, h, batch, columns, g);
-      const type w = matrix(&b, models[r].t, h, h, (layout){0}, g),
-                 dw = matrix(&b, models[r].t, h, h, sums, g);
-      const attr over = attr_x(A_over, &b.dp, 1);
-      i64 mm, back, relu, mask, update, sum = 0;
-      CHECK(cost_of(&b, OP_matmul, (attrset){0}, (type[]){x, w}, 2, &x, 1, g, &mm) == 1);
-      CHECK(cost_of(&b, OP_matmul, (attrset){0}, (type[]){xt, x}, 2, &dw, 1, g, &back) == 1);
-      CHECK(cost_of(&b, OP_relu, (attrset){0}, &x, 1, &x, 1, g, &relu) == 1);
-      CHECK(cost_of(&b, OP_mul, (attrset){0}, (type[]){x, x}, 2, &x, 1, g, &mask) == 1);
-      CHECK(cost_of(&b, OP_sgd, (attrset){0}, (type[]){w, w}, 2, &w, 1, g, &update) == 1);
-      if (D > 1) CHECK(cost_of(&b, OP_all_reduce, attrs_of(b.p, &over, 1), &dw, 1, &w, 1, g, &sum) == 1);
-      const double ps = (double)(L * (2 * mm + back + relu + mask + sum) + 2 * relu + update);
-      CHECK_CLOSE(ps * 1e-12, atof(f[8]), 1e-8);
+      const i64 batch = atoll(f[tables[r].batch]);
+      const double got = distir_mlp(tables[r].machine, (u32)atoi(f[tables[r].D]), xs ? 8 : 16,
+                                    xs ? 512 : 8192, batch, xs ? DT_F32 : DT_F16);
+      const double want = atof(f[tables[r].figure]);
+      CHECK_CLOSE(got, r == 2 ? (double)batch / want : want, 1e-8);
       rows++;
-      bed_free(&b);
     }
     fclose(in);
   }
-  CHECK_EQ_I64(rows, 7);
+  CHECK_EQ_I64(rows, 10);
 }
 
 // The presets' efficiencies are medians of these very tables; this keeps tables, units and formulas together.
