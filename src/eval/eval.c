@@ -389,6 +389,30 @@ static bool run_main(interp *m, const eval_array *in, eval_array *out, arena *a)
   return true;
 }
 
+// Out of memory must pass through here, because pieces are not in an arena. False in *whole: it did.
+static bool run_or_clean(interp *m, const eval_array *in, eval_array *out, arena *a, bool *whole) {
+  jmp_buf here, *outer = base_oom;
+  volatile bool ok = false;
+  if (setjmp(here) == 0) {
+    base_oom = &here;
+    m->a = arena_new();
+    m->stack = arena_new();
+    m->scratch = arena_new();
+    m->life = ZNEWN(m->a, lifetimes, m->p->funcs.n);
+    ok = run_main(m, in, out, a);
+    *whole = true;
+  }
+  base_oom = outer;
+  while (m->live) {
+    m->live->refs = 1;
+    eval_drop(m, m->live);
+  }
+  arena_free(m->scratch);
+  arena_free(m->stack);
+  arena_free(m->a);
+  return *whole && ok;
+}
+
 bool eval_run(const prog *p, const eval_opts *o, const eval_array *in, u32 nin, eval_array *out, u32 nout,
               arena *a) {
   const func_info *f = func_get(p, p->main);
@@ -398,26 +422,8 @@ bool eval_run(const prog *p, const eval_opts *o, const eval_array *in, u32 nin, 
     return false;
   }
   interp m = {.p = p, .c = p->c, .o = *o};
-  arena *volatile own[3] = {NULL};
-  jmp_buf here, *outer = base_oom;
-  volatile bool ok = false, oom = false;
-  if (setjmp(here) == 0) {
-    base_oom = &here;
-    for (int k = 0; k < 3; k++) own[k] = arena_new();
-    m.a = own[0];
-    m.stack = own[1];
-    m.scratch = own[2];
-    m.life = ZNEWN(m.a, lifetimes, p->funcs.n);
-    ok = run_main(&m, in, out, a);
-  } else
-    oom = true;
-  base_oom = outer;
-  while (m.live) {
-    m.live->refs = 1;
-    eval_drop(&m, m.live);
-  }
-  for (int k = 0; k < 3; k++) arena_free(own[k]);
-  if (oom) base_out_of_memory(0);
+  bool whole = false, ok = run_or_clean(&m, in, out, a, &whole);
+  if (!whole) base_out_of_memory(0);
   return ok;
 }
 

@@ -151,15 +151,17 @@ bool eval_random(const prog *p, u64 seed, eval_array *in, u32 nin, arena *a) {
     diag(p->c, E_ARITY, f->where, "main takes %u inputs, %u were asked for", f->nparams, nin);
     return false;
   }
-  arena *scratch = arena_new();
-  tracer t = {p, scratch, ZNEWN(scratch, uses, p->funcs.n)};
+  for (u32 k = 0; k < nin; k++) {
+    in[k].s = eval_param_shape(p, k);
+    in[k].data = arena_alloc(a, (size_t)shape_bytes(&in[k].s));
+  }
+  arena_mark_t mark = arena_mark(a);
+  tracer t = {p, a, ZNEWN(a, uses, p->funcs.n)};
   for (u32 k = 0; k < nin; k++) {
     use_info u = {0};
     trace(&t, p->main, k + 1, &u, 0);
-    in[k].s = eval_param_shape(p, k);
-    in[k].data = arena_alloc(a, (size_t)shape_bytes(&in[k].s));
     fill(p, &in[k], &f->params.v[k], &u, hash_u64(k + 1, seed + 1));
   }
-  arena_free(scratch);
+  arena_release(a, mark);
   return true;
 }

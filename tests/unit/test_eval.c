@@ -4,6 +4,7 @@
 #include "kernel/kernel.h"
 #include "test.h"
 #include <math.h>
+#include <setjmp.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -429,6 +430,38 @@ TEST(eval_distir_examples_compute_the_same) {
     for (u32 k = 0; k < 4; k++)
       CHECK_MSG(eval_difference(&got[k], &want[k], NULL) < 1e-12, "%s: result %u", path[i], k);
   }
+  end();
+}
+
+// ---- memory --------------------------------------------------------------------------------------------
+
+// Every allocation fails once: the run jumps to its caller and leaves nothing behind (the leak checker
+// looks).
+TEST(eval_runs_out_of_memory) {
+  restart();
+  u8 a = axis("a", 2, false);
+  group g = mesh_group("m", 1, &a);
+  value x = param("[8{a},4]", g, ROLE_INPUT), w = param("[4,8{a}]", g, ROLE_INPUT);
+  value y = comm(OP_all_gather, a, x, "[8,4]", g), z = comm(OP_all_gather, a, w, "[4,8]", g);
+  value p = matmul(y, z, "[8,8]", g);
+  ret(2, (value[]){p, x});
+  must_go(true);
+  u32 failures = 0;
+  for (i64 n = 1; n < 1000; n++) {
+    jmp_buf here, *outer = base_oom;
+    volatile bool done = false;
+    base_fail_after = n;
+    if (setjmp(here) == 0) {
+      base_oom = &here;
+      go(true);
+      done = true;
+    }
+    base_oom = outer;
+    base_fail_after = 0;
+    if (done) break;
+    failures++;
+  }
+  CHECK(failures > 8 && failures < 900);
   end();
 }
 
