@@ -12,6 +12,7 @@ typedef struct seg {
   bool acc;                // gradients go into accumulators
   bool *has_dy;            // per output: a gradient comes back
   sharded fwd, bwd, wgt;
+  const type *fwd_types, *bwd_types, *wgt_types; // results of a call on this group
   layout *in;              // per input of the cut
   const layout *out;       // per output
   layout *dout;            // per output: layout of its gradient (a value that does not vary in time has partial ones)

@@ -112,14 +112,17 @@ static void prologue(main_build *mb) {
 }
 
 // ---- tasks ---------------------------------------------------------------------------------------------------
-static u32 emit_call(main_build *mb, const sharded *f, const u32 *opd, u32 n, group g, u32 m, u8 flags) {
+static u32 emit_call(main_build *mb, const sharded *f, const type **types, const u32 *opd, u32 n, group g, u32 m, u8 flags) {
   prog *p = mb->p;
   const func_info *fi = func_get(p, f->dst);
-  type buf[64], *res = fi->rets.n <= 64 ? buf : NEWN(mb->x->a, type, fi->rets.n);
-  for (u32 k = 0; k < fi->rets.n; k++) res[k] = type_bind(p, fi->values.v[fi->rets.v[k]].ty, g);
+  if (!*types) { // once for all microbatches
+    type *t = NEWN(mb->x->a, type, fi->rets.n + 1);
+    for (u32 k = 0; k < fi->rets.n; k++) t[k] = type_bind(p, fi->values.v[fi->rets.v[k]].ty, g);
+    *types = t;
+  }
   at_point(mb, g, m);
   mb->b.flags = flags;
-  u32 at = emit(&mb->b, OP_call, (attrset){0}, opd, n, res, fi->rets.n);
+  u32 at = emit(&mb->b, OP_call, (attrset){0}, opd, n, *types, fi->rets.n);
   mb->b.flags = 0;
   instr *in = &func_get(p, mb->b.f)->body.v[at - 1];
   in->callee = f->dst;
@@ -148,7 +151,7 @@ static void run_forward(main_build *mb, seg *s, u32 m) {
   u32 buf[64], *opd = c->ninputs < 60 ? buf : NEWN(mb->x->a, u32, c->ninputs + 1), n = 0;
   if (s->W) opd[n++] = s->W;
   for (u32 k = 0; k < c->ninputs; k++) opd[n++] = argument(mb, s, k, m);
-  u32 r = emit_call(mb, &s->fwd, opd, n, s->g, m, 0);
+  u32 r = emit_call(mb, &s->fwd, &s->fwd_types, opd, n, s->g, m, 0);
   for (u32 k = 0; k < c->noutputs; k++) s->res[(size_t)k * mb->K + m] = r + k;
   if (s->gp && s->gp->nsaved) s->saved[m] = r + c->noutputs;
 }
@@ -179,7 +182,7 @@ static void run_backward(main_build *mb, seg *s, u32 m) {
     opd[n++] = d ? d : loss_seed(mb, s, gp->dy[k], m);
   }
   if (!gp->wgt.i && s->acc && gp->nacc) opd[n++] = s->grads | OPD_DONATED;
-  u32 r = emit_call(mb, &s->bwd, opd, n, s->g, m, INSTR_BACKWARD);
+  u32 r = emit_call(mb, &s->bwd, &s->bwd_types, opd, n, s->g, m, INSTR_BACKWARD);
   for (u32 k = 0; k < gp->ndx; k++) s->arg[((size_t)(s->c->ninputs + k)) * mb->K + m] = r + k; // leaves in travel()
   if (gp->wgt.i) s->carry[m] = gp->ncarry ? r + gp->ndx : 0;
   else if (gp->nacc) s->grads = r + gp->ndx;
@@ -191,7 +194,7 @@ static void run_weights(main_build *mb, seg *s, u32 m) {
   u32 n = put_needs(mb, s, s->Ww, gp->need_w, gp->nneed_w, m, opd);
   if (gp->ncarry) opd[n++] = s->carry[m];
   if (s->acc && gp->nacc) opd[n++] = s->grads | OPD_DONATED;
-  u32 r = emit_call(mb, &s->wgt, opd, n, s->g, m, INSTR_BACKWARD);
+  u32 r = emit_call(mb, &s->wgt, &s->wgt_types, opd, n, s->g, m, INSTR_BACKWARD);
   if (gp->nacc) s->grads = r;
 }
 
@@ -332,6 +335,12 @@ bool main_tasks(main_build *mb) {
   }
   if (!check_sequences(mb)) return false;
   make_edges(mb);
+  u32 calls = 0, args = 0; // room for all that the tasks emit: two calls, a send and a piece of an input for each
+  for (u32 i = 0; i < mb->nseg; i++) calls += 2 + 2 * mb->seg[i].nedges + mb->seg[i].c->ninputs, args += 16 + 2 * mb->seg[i].c->ninputs;
+  func_info *out = func_get(mb->p, mb->b.f);
+  vec_reserve(mb->p->a, &out->body, out->body.n + calls * mb->K);
+  vec_reserve(mb->p->a, &out->values, out->values.n + calls * 2 * mb->K);
+  vec_reserve(mb->p->a, &out->opds, out->opds.n + args * mb->K);
   prologue(mb);
   cursor *cur = ZNEWN(a, cursor, pn->nseqs);
   const task **now = NEWN(a, const task *, pn->nseqs);
