@@ -353,11 +353,12 @@ static bool reduction_of(movement *v, const end *in) {
 static bool make_partial(movement *v) {
   if (!reduction_of(v, v->out)) return false;
   const place *op = v->out->p;
+  v->list = NEW(v->m->scratch, giver);
+  v->cap = 1;
   for (u32 k = 0; k < op->n; k++) {
     if (group_lead(v->m->p->sp, v->out->g, k, v->over, v->nover) == k) {
       v->n = 0;
-      v->list = &(giver){0, k};
-      v->n = 1;
+      give(v, 0, k);
       if (!put_together(v, k)) return false;
       continue;
     }

@@ -135,7 +135,7 @@ static bool add_bias(run *r, const ker_tensor *y, const ker_tensor *b) {
 bool ker_conv(run *r) {
   const ker_tensor *x = &r->opd[0], *w = &r->opd[1], *y = &r->res[0];
   window win = window_of(r, x->nd - 2, w->dim + 2);
-  i64 dim[DIMS_MAX];
+  i64 dim[DIMS_MAX] = {0};
   padded_dims(x, &win, y->dim + 2, dim);
   contraction k = {.t = x->t, .b = w->data, .c = y->data};
   if (!conv_letters(r, &k, "abc", dim, w, y, &win, true)) return false;
@@ -147,7 +147,7 @@ bool ker_conv(run *r) {
 bool ker_conv_dw(run *r) {
   const ker_tensor *dy = &r->opd[0], *x = &r->opd[1], *dw = &r->res[0];
   window win = window_of(r, x->nd - 2, dw->dim + 2);
-  i64 dim[DIMS_MAX];
+  i64 dim[DIMS_MAX] = {0};
   padded_dims(x, &win, dy->dim + 2, dim);
   contraction k = {.t = x->t, .a = dy->data, .c = dw->data};
   if (!conv_letters(r, &k, "bca", dim, dw, dy, &win, true)) return false;
@@ -159,7 +159,7 @@ bool ker_conv_dw(run *r) {
 bool ker_conv_dx(run *r) {
   const ker_tensor *dy = &r->opd[0], *w = &r->opd[1], *dx = &r->res[0];
   window win = window_of(r, w->nd - 2, w->dim + 2);
-  i64 dim[DIMS_MAX], n = 1, xs[DIMS_MAX], ws[DIMS_MAX];
+  i64 dim[DIMS_MAX] = {0}, n = 1, xs[DIMS_MAX], ws[DIMS_MAX];
   padded_dims(dx, &win, dy->dim + 2, dim);
   for (u32 d = 0; d < dx->nd; d++) n *= dim[d];
   ker_strides(dx->nd, dim, xs);

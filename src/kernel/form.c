@@ -102,7 +102,7 @@ bool ker_slice(run *r) {
   const i64 *starts = NULL, *axes = NULL, *steps = NULL;
   u32 n = attr_ints(r->at, A_starts, &starts), nsteps = attr_ints(r->at, A_steps, &steps);
   attr_ints(r->at, A_axes, &axes);
-  const i64 *sat[DIMS_MAX];
+  const i64 *sat[DIMS_MAX] = {0};
   for (u32 d = 0; d < x->nd; d++) {
     i64 start = 0, by = 1;
     for (u32 i = 0; i < n; i++)
@@ -136,7 +136,7 @@ static i64 border(const char *mode, i64 g, i64 n) {
 bool ker_pad(run *r) {
   const ker_tensor *x = &r->opd[0], *y = &r->res[0];
   const char *mode = ker_mode(r, A_mode, "constant");
-  const i64 *pads = NULL, *sat[DIMS_MAX];
+  const i64 *pads = NULL, *sat[DIMS_MAX] = {0};
   double value = attr_float(r->at, A_value, 0);
   attr_ints(r->at, A_pads, &pads);
   size_t bytes = dtype_bytes(y->t);
@@ -159,7 +159,7 @@ bool ker_pad(run *r) {
 
 bool ker_tile(run *r) {
   const ker_tensor *x = &r->opd[0], *y = &r->res[0];
-  const i64 *sat[DIMS_MAX];
+  const i64 *sat[DIMS_MAX] = {0};
   for (u32 d = 0; d < x->nd; d++) {
     const i64 *inv = ker_inverse(r, x, d);
     i64 *at = NEWN(r->a, i64, y->dim[d]);

@@ -117,7 +117,7 @@ static bool address_walk(run *r, walk *w, const ker_tensor *idx, const ker_tenso
 bool ker_take(run *r) {
   const ker_tensor *x = &r->opd[0], *idx = &r->opd[1], *y = &r->res[0];
   u32 axis = ker_axis(r, attr_int(r->at, A_axis, 0), x->nd);
-  i64 along, *at = indices(r, idx, true, x->whole[axis]);
+  i64 along = 0, *at = indices(r, idx, true, x->whole[axis]);
   walk w;
   if (!at || !address_walk(r, &w, idx, x, axis, &along)) return false;
   if (ker_elems(y) != ker_elems(idx)) return ker_misfit(r, "elements", ker_elems(y), ker_elems(idx));
@@ -133,7 +133,7 @@ bool ker_take(run *r) {
 bool ker_put(run *r) {
   const ker_tensor *x = &r->opd[0], *idx = &r->opd[1], *u = &r->opd[2], *y = &r->res[0];
   u32 axis = ker_axis(r, attr_int(r->at, A_axis, 0), x->nd);
-  i64 along, *at = indices(r, idx, true, x->whole[axis]);
+  i64 along = 0, *at = indices(r, idx, true, x->whole[axis]);
   scatter how = scatter_of(r);
   walk w;
   if (!at || !address_walk(r, &w, idx, y, axis, &along)) return false;
