@@ -27,10 +27,10 @@ typedef struct {
   u32 line_no;
   // the current token
   tok_kind kind;
-  bool quoted;          // VALUE, AT: the name was written in quotes
-  bool first;           // first of its line
-  const char *start;    // in the text
-  const char *name;     // NAME, VALUE, AT, DATA, NUMBER, STRING: its text, unescaped, not terminated
+  bool quoted;       // VALUE, AT: the name was written in quotes
+  bool first;        // first of its line
+  const char *start; // in the text
+  const char *name;  // NAME, VALUE, AT, DATA, NUMBER, STRING: its text, unescaped, not terminated
   size_t len;
   char punct;
 } lexer;
@@ -44,8 +44,8 @@ const char *lex_found(lexer *l);         // the current token for "expected ...,
 bool lex_plain(const char *s, size_t n); // may this name be written without quotes?
 
 // ---- constant elements (literal.c) ------------------------------------------------------------------
-void lit_put_float(strbuf *b, double x);                 // shortest decimal that reads back as x
-void lit_put_elem(strbuf *b, dtype t, const void *elem); // one element
+void lit_put_float(strbuf *b, double x);                         // shortest decimal that reads back as x
+void lit_put_elem(strbuf *b, dtype t, const void *elem);         // one element
 bool lit_get_elem(dtype t, const char *s, size_t n, void *elem); // false: not an element of this type
 void lit_put_base64(strbuf *b, const u8 *bytes, size_t n);
 // Decodes n characters into *out, which moves; false on a foreign character or beyond `end`.
@@ -53,23 +53,27 @@ bool lit_get_base64(const char *s, size_t n, u8 **out, const u8 *end);
 
 // ---- reading (parse.c; parse_term.c) ----------------------------------------------------------------
 // Every parse_ function reports what is wrong and returns false; the lexer then stands at the culprit.
-typedef struct { u32 number, id; bool defined; loc where; } blob_label;
+typedef struct {
+  u32 number, id;
+  bool defined;
+  loc where;
+} blob_label;
 typedef struct {
   lexer l;
   ctx *c;
   prog *p;
   arena *tmp;
-  sym source;                                           // the file of locations that do not name one
-  hmap label;                                           // number of a constant in the text + 1 -> data id
+  sym source; // the file of locations that do not name one
+  hmap label; // number of a constant in the text + 1 -> data id
   VEC(blob_label) labels;
 } parser;
 
-bool parse_error(parser *ps, const char *expected);      // "expected ..., found ..."
-bool parse_is(const parser *ps, char punct);             // looks only
-bool parse_take(parser *ps, char punct);                 // takes it if it is there
+bool parse_error(parser *ps, const char *expected); // "expected ..., found ..."
+bool parse_is(const parser *ps, char punct);        // looks only
+bool parse_take(parser *ps, char punct);            // takes it if it is there
 bool parse_expect(parser *ps, char punct);
 bool parse_is_word(const parser *ps, const char *word);
-bool parse_word(parser *ps, const char *word);           // takes it if it is there
+bool parse_word(parser *ps, const char *word); // takes it if it is there
 bool parse_int(parser *ps, i64 least, i64 most, i64 *out);
 bool parse_name(parser *ps, const char *what, sym *out); // a name or a string
 bool parse_group(parser *ps, group *out);                // "@m[pp=0]" or "@."
@@ -84,7 +88,7 @@ bool parse_loc(parser *ps, loc *out);                    // behind "loc"
 typedef struct {
   opcode op;
   attrset at;
-  u32 nopd;         // data operands
+  u32 nopd; // data operands
   group g;
   const type *rets; // call: results of the callee
   u32 nrets;

@@ -211,13 +211,15 @@ static u32 point_intern(prog *p, const coords *c, u64 fixed) {
   for (u64 rest = fixed; rest; rest &= rest - 1) h = hash_u64(c->at[__builtin_ctzll(rest)], h);
   for (u32 it = 0, id; hmap_next(&p->point_map, h, &it, &id);) {
     u64 rest = p->fixed.v[id] == fixed ? fixed : 0;
-    while (rest && p->points.v[id].at[__builtin_ctzll(rest)] == c->at[__builtin_ctzll(rest)]) rest &= rest - 1;
+    while (rest && p->points.v[id].at[__builtin_ctzll(rest)] == c->at[__builtin_ctzll(rest)])
+      rest &= rest - 1;
     if (p->fixed.v[id] == fixed && !rest) return id;
   }
   u32 id = p->points.n;
   coords *own = vec_push(p->a, &p->points);
   *own = (coords){{0}};
-  for (u64 rest = fixed; rest; rest &= rest - 1) own->at[__builtin_ctzll(rest)] = c->at[__builtin_ctzll(rest)];
+  for (u64 rest = fixed; rest; rest &= rest - 1)
+    own->at[__builtin_ctzll(rest)] = c->at[__builtin_ctzll(rest)];
   *vec_push(p->a, &p->fixed) = fixed;
   hmap_add(p->a, &p->point_map, h, id);
   return id;

@@ -57,20 +57,38 @@ static void check_round_trip(ctx *c, const prog *p) {
   prog_free(r);
 }
 
+static void check_example(ctx *c, const char *path, const char *golden, const char *text) {
+  prog *p = ir_parse(c, sym_of(c, path), text, strlen(text));
+  if (!CHECK_MSG(p && infer_verify(p), "%s", rendered(c))) return;
+  CHECK_GOLDEN(arena_printf(ctx_arena(c), "ir/%s.heddle", golden), printed(p, c));
+  check_round_trip(c, p);
+  prog_free(p);
+}
+
 TEST(ir_examples_round_trip) {
+  static const char *const dir[] = {"examples", "examples/distir"};
   ctx *c = ctx_new();
-  char **name;
-  u32 n = files_in(c, "examples/distir", ".heddle", &name);
-  CHECK(n >= 5);
-  for (u32 k = 0; k < n; k++) {
-    const char *path = arena_printf(ctx_arena(c), "examples/distir/%s.heddle", name[k]),
-               *text = file_text(c, path);
-    prog *p = ir_parse(c, sym_of(c, path), text, strlen(text));
-    if (!CHECK_MSG(p && infer_verify(p), "%s", rendered(c))) continue;
-    CHECK_GOLDEN(arena_printf(ctx_arena(c), "ir/%s.heddle", name[k]), printed(p, c));
-    check_round_trip(c, p);
-    prog_free(p);
+  for (u32 d = 0, all = 0; d < COUNT_OF(dir); d++) {
+    char **name;
+    u32 n = files_in(c, dir[d], ".heddle", &name);
+    CHECK(all += n);
+    for (u32 k = 0; k < n; k++) {
+      const char *path = arena_printf(ctx_arena(c), "%s/%s.heddle", dir[d], name[k]);
+      check_example(c, path, name[k], file_text(c, path));
+    }
   }
+  ctx_free(c);
+}
+
+// The program that the manual of the language begins with.
+TEST(ir_manual_is_right) {
+  ctx *c = ctx_new();
+  char *text = (char *)file_text(c, "docs/language.md"), *start = strstr(text, "```\n");
+  REQUIRE(start);
+  char *end = strstr(start + 4, "```");
+  REQUIRE(end);
+  *end = 0;
+  check_example(c, "docs/language.md", "manual", start + 4);
   ctx_free(c);
 }
 
