@@ -230,3 +230,237 @@ TEST(rows) {
     if (rule_exists((opcode)op))
       CHECK_MSG(covered[op], "%s has a gradient and no case", op_row_of((opcode)op)->name);
 }
+
+// ---- whole models
+// ------------------------------------------------------------------------------------------
+static const char *const models[] = {
+    "mlp-xs:layers=3,hidden=8",
+    "gpt2:layers=2,hidden=16,heads=2,vocab=32,positions=8",
+    "bert-base:layers=2,hidden=16,heads=2,vocab=32,positions=8",
+    "llama2-70b:layers=2,hidden=16,heads=4,kv_heads=2,ffn=24,vocab=32,positions=8",
+    "moe-8x125m:layers=2,hidden=16,heads=2,vocab=32,positions=8,experts=4",
+    "t5-small:layers=2,hidden=16,heads=2,head_dim=8,vocab=32,positions=8",
+    "vit-base:layers=2,hidden=16,heads=2,positions=32",
+    "resnet50:hidden=4,positions=32",
+};
+
+typedef enum { PLAIN, ACCUMULATE, SPLIT, RECOMPUTE_CALLS, RECOMPUTE_ANY, ALL_OF_IT, VARIANTS } variant;
+
+static void donate(builder *b, u32 n) { // the last operands of the latest instruction
+  func_info *f = func_get(b->p, b->f);
+  for (u32 k = 0; k < n; k++) f->opds.v[f->opds.n - 1 - k] |= OPD_DONATED;
+}
+
+// A step made of fwd, bwd and wgt as a plan uses them: main(x.., acc..) -> (loss, dx.., acc'..).
+static bool make_step(prog *p, variant how, u64 *rng, u32 *ndx) {
+  const func_info *old = func_get(p, p->main);
+  bool acc = how == ACCUMULATE || how == ALL_OF_IT, split = how == SPLIT || how == ALL_OF_IT;
+  u8 *mark = ZNEWN(p->a, u8, old->nparams);
+  bool *has_dy = ZNEWN(p->a, bool, old->rets.n);
+  has_dy[0] = true;
+  for (u32 k = 0; k < old->nparams; k++)
+    if (dtype_kind_of(val_type(p, old, k + 1)->s.t) == DK_FLOAT)
+      mark[k] = old->params.v[k].r == ROLE_WEIGHT  ? (acc ? GRAD_ACC : GRAD_PLAIN)
+                : old->params.v[k].r == ROLE_INPUT ? GRAD_INPUT
+                                                   : GRAD_NONE;
+  for (u32 f = 1; f < p->funcs.n; f++)
+    for (u32 k = 0; k < p->funcs.v[f]->body.n; k++) {
+      instr *in = &p->funcs.v[f]->body.v[k];
+      bool any = (how == RECOMPUTE_ANY || how == ALL_OF_IT) && rng_next(rng) % 2;
+      if (any || (how == RECOMPUTE_CALLS && in->op == OP_call)) in->flags |= INSTR_RECOMPUTE;
+    }
+  grad_pair g;
+  if (!pass_grad(p, p->main, &(grad_opts){.mark = mark, .has_dy = has_dy, .split = split}, &g)) return false;
+
+  func made = func_new(p, sym_of(p->c, "step"), (loc){0});
+  u32 np = old->nparams, n = 0, nret = 0, nacc = 0;
+  u32 most = func_get(p, g.bwd)->nparams + np + g.ncarry;
+  value *x = NEWN(p->a, value, np), *in = NEWN(p->a, value, most), *ret = NEWN(p->a, value, 1 + 2 * np);
+  value *accs = NEWN(p->a, value, np);
+  for (u32 k = 0; k < np; k++)
+    x[k] = func_param(p, made, val(old, k + 1)->ty, val(old, k + 1)->name, old->params.v[k].r);
+  for (u32 k = 0; k < np; k++) func_get(p, made)->params.v[k].data = old->params.v[k].data;
+  for (u32 k = 0; acc && k < g.nacc; k++)
+    accs[nacc++] = func_param(p, made, val(old, g.acc[k] + 1)->ty, (sym){0}, ROLE_STATE);
+  builder b = builder_at(p, made);
+  value y = build_call(&b, g.fwd, x, np);
+  const shape *s = &val_type(p, old, old->rets.v[0])->s;
+  attr one[] = {attr_t(A_dtype, s->t), attr_v(A_shape, NULL, 0), attr_f(A_value, 1)};
+  value dy = build(&b, OP_full, NULL, 0, one, 3);
+  for (u32 k = 0; k < g.nneed; k++) in[n++] = x[g.need[k]];
+  for (u32 k = 0; k < g.nsaved; k++) in[n++] = y + old->rets.n + k;
+  for (u32 k = 0; k < g.ndy; k++) in[n++] = dy;
+  for (u32 k = 0; !split && k < nacc; k++) in[n++] = accs[k];
+  value dx = build_call(&b, g.bwd, in, n), out = dx + g.ndx;
+  if (!split) donate(&b, nacc);
+  if (split) {
+    n = 0;
+    for (u32 k = 0; k < g.nneed_w; k++) in[n++] = x[g.need_w[k]];
+    for (u32 k = 0; k < g.ncarry; k++) in[n++] = dx + g.ndx + k;
+    for (u32 k = 0; k < nacc; k++) in[n++] = accs[k];
+    out = build_call(&b, g.wgt, in, n);
+    donate(&b, nacc);
+  }
+  if (b.failed) return false;
+  ret[nret++] = y;
+  for (u32 k = 0; k < g.ndx; k++) ret[nret++] = dx + k;
+  for (u32 k = 0; k < g.nacc; k++) ret[nret++] = out + k;
+  func_return(p, made, ret, nret);
+  p->main = made;
+  *ndx = g.ndx;
+  return ir_verify(p);
+}
+
+typedef struct {
+  u32 nin, nout, ndx, nacc; // nacc: accumulators among the inputs, the last ones
+  eval_array *in, *out;
+} numbers;
+
+static numbers step_numbers(const prog *model, variant how, u64 seed, arena *a) {
+  prog *p = prog_clone(model, model->c);
+  numbers r = {0};
+  u64 rng = seed;
+  bool ok = make_step(p, how, &rng, &r.ndx);
+  show(p->c, "step");
+  REQUIRE(ok);
+  pass_compact(p);
+  r.nin = func_get(p, p->main)->nparams, r.nout = func_get(p, p->main)->rets.n;
+  r.nacc = r.nin - func_get(model, model->main)->nparams;
+  r.in = NEWN(a, eval_array, r.nin), r.out = NEWN(a, eval_array, r.nout);
+  CHECK(eval_random(p, 11, r.in, r.nin, a) &&
+        eval_run(p, &(eval_opts){.as_f64 = true}, r.in, r.nin, r.out, r.nout, a));
+  show(p->c, "step");
+  prog_free(p);
+  return r;
+}
+
+// Loss and gradients of a variant are those of the plain step; accumulators have grown by them.
+static void compare(const numbers *x, const numbers *y, const char *what) {
+  REQUIRE(x->nout == y->nout);
+  for (u32 k = 0; k < x->nout; k++) {
+    u32 acc = y->nin - y->nacc + k - 1 - y->ndx;
+    const double *g = x->out[k].data, *h = y->out[k].data,
+                 *was = y->nacc && k > y->ndx ? y->in[acc].data : NULL;
+    double off = 0, most = 1e-9;
+    for (i64 i = 0; i < shape_elems(&x->out[k].s); i++) {
+      off = fmax(off, fabs(h[i] - (was ? was[i] : 0) - g[i]));
+      most = fmax(most, fmax(fabs(g[i]), was ? fabs(was[i]) : 0));
+    }
+    CHECK_MSG(off <= 1e-11 * most, "%s: result %u is off by %.3g of %.3g", what, k, off, most);
+  }
+}
+
+// Along a random direction of all weights and inputs.
+static void check_direction(const prog *p, const numbers *x, const char *what, arena *a) {
+  const func_info *f = func_get(p, p->main);
+  double slope = 0, h = 1e-6, loss[2];
+  u64 rng = 5;
+  u32 w = 1 + x->ndx, d = 1;
+  eval_array *in = arena_dup(a, x->in, f->nparams * sizeof *in);
+  double **way = ZNEWN(a, double *, f->nparams);
+  for (u32 k = 0; k < f->nparams; k++) {
+    role r = f->params.v[k].r;
+    if (dtype_kind_of(in[k].s.t) != DK_FLOAT || (r != ROLE_WEIGHT && r != ROLE_INPUT)) continue;
+    const double *g = x->out[r == ROLE_WEIGHT ? w++ : d++].data;
+    i64 n = shape_elems(&in[k].s);
+    way[k] = NEWN(a, double, n);
+    for (i64 i = 0; i < n; i++) way[k][i] = rng_unit(&rng) - 0.5, slope += way[k][i] * g[i];
+  }
+  for (u32 up = 0; up < 2; up++) {
+    for (u32 k = 0; k < f->nparams; k++) {
+      if (!way[k]) continue;
+      i64 n = shape_elems(&in[k].s);
+      double *v = NEWN(a, double, n);
+      for (i64 i = 0; i < n; i++) v[i] = ((double *)x->in[k].data)[i] + (up ? h : -h) * way[k][i];
+      in[k].data = v;
+    }
+    loss[up] = loss_of(p, in, f->nparams, a);
+  }
+  double fd = (loss[1] - loss[0]) / (2 * h);
+  CHECK_MSG(fabs(fd - slope) <= 1e-5 * fmax(fabs(fd), 1e-3), "%s: slope %.9g, differences give %.9g", what,
+            slope, fd);
+}
+
+TEST(models) {
+  for (u32 k = 0; k < COUNT_OF(models); k++) {
+    ctx *c = ctx_new();
+    arena *a = arena_new();
+    front_opts o = {.batch = 2, .loss = true, .t = DT_F64};
+    prog *p = front_family(c, models[k], &o);
+    show(c, models[k]);
+    REQUIRE(p != NULL);
+    numbers plain = step_numbers(p, PLAIN, 1, a);
+    check_direction(p, &plain, models[k], a);
+    for (variant how = ACCUMULATE; how < VARIANTS; how++)
+      for (u64 seed = 1; seed < 3; seed++) {
+        numbers other = step_numbers(p, how, seed, a);
+        compare(&plain, &other, arena_printf(a, "%s, variant %d", models[k], (int)how));
+      }
+    prog_free(p);
+    arena_free(a);
+    ctx_free(c);
+  }
+}
+
+// ---- a model from elsewhere
+// --------------------------------------------------------------------------------
+static const npz_item *item(const npz_item *items, u32 n, const char *name) {
+  for (u32 k = 0; k < n; k++)
+    if (!strcmp(items[k].name, name)) return &items[k];
+  return NULL;
+}
+
+// Loss and every gradient of a GPT as PyTorch computed them in f32: largest difference by largest element.
+static void check_reference(ctx *c, prog *p, const npz_item *items, u32 n) {
+  arena *a = arena_new();
+  optim_opts o = optim_default(OPTIM_SGD);
+  const func_info *old = func_get(p, p->main);
+  u32 nin = old->nparams, nw = 0;
+  eval_array *in = NEWN(a, eval_array, nin);
+  REQUIRE(eval_random(p, 1, in, nin, a));
+  const char **weight = NEWN(a, const char *, nin);
+  for (u32 k = 0; k < nin; k++) {
+    const char *name = sym_str(c, val(old, k + 1)->name);
+    if (old->params.v[k].r == ROLE_WEIGHT)
+      weight[nw++] = name;
+    else if (item(items, n, name))
+      in[k] = item(items, n, name)->x;
+  }
+  REQUIRE(pass_train(p, &o, true));
+  u32 nout = func_get(p, p->main)->rets.n;
+  eval_array *out = NEWN(a, eval_array, nout);
+  REQUIRE(eval_run(p, &(eval_opts){.as_f64 = false}, in, nin, out, nout, a));
+  u32 found = 0;
+  for (u32 k = 0; k <= nw; k++) {
+    const char *name = k ? arena_printf(a, "grad/%s", weight[k - 1]) : "loss";
+    const npz_item *want = item(items, n, name);
+    if (!want) continue; // a constant of the graph
+    REQUIRE(shape_same(&want->x.s, &out[k].s));
+    found++;
+    const float *x = out[k].data, *y = want->x.data;
+    double most = 0, off = 0;
+    for (i64 i = 0; i < shape_elems(&out[k].s); i++)
+      most = fmax(most, fabs(y[i])), off = fmax(off, fabs(x[i] - y[i]));
+    CHECK_MSG(off <= 1e-4 * most, "%s: off by %.3g of %.3g", name, off, most);
+  }
+  CHECK_EQ_I64(found, n - 2); // but ids and labels
+  arena_free(a);
+}
+
+TEST(reference_gpt) {
+  const char *onnx = test_data("reference/gpt_small_loss_train.onnx");
+  const char *npz = test_data("reference/gpt_small_loss_grads.npz");
+  for (u32 outlined = 0; outlined < 2; outlined++) {
+    ctx *c = ctx_new();
+    npz_item *items = NULL;
+    u32 n = 0;
+    prog *p = front_load(c, onnx, NULL);
+    if (CHECK(p && npz_read(c, ctx_arena(c), npz, &items, &n))) {
+      if (outlined) CHECK_EQ_I64(pass_outline(p), 1);
+      check_reference(c, p, items, n);
+      prog_free(p);
+    }
+    show(c, onnx);
+    ctx_free(c);
+  }
+}
