@@ -110,8 +110,8 @@ static bool repeats(const step *s, u32 member, u32 earlier) {
   return true;
 }
 
-// The storage of operand 0 as the first result's: a view shares it; in place only where nobody else will read
-// it.
+// The storage of operand 0 as the first result's: a view shares it; in place only where nobody reads it
+// later.
 static buf *lent(const frame *f, const step *s, u32 member) {
   const op_row *row = op_row_of(s->i->op);
   if (!(row->flags & (OPF_VIEW | OPF_INPLACE)) || !s->nopd) return NULL;
@@ -201,8 +201,7 @@ static bool compute(interp *m, frame *f, const instr *i, u32 index, const point 
 
 // ---- movement ------------------------------------------------------------------------------------------
 
-// A join's operand k lies at coordinate k of the axes (major first); a part's result at the coordinate it
-// names.
+// A join's operand k lies at coordinate k of the axes (major first), a part's result where it says.
 static point along(const interp *m, const point *at, const attr *over, i64 k) {
   point q = *at;
   for (u32 j = over ? over->n : 0; j-- > 0;) {

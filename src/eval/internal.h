@@ -5,8 +5,7 @@
 #include "kernel/kernel.h"
 
 // ---- pieces --------------------------------------------------------------------------------------------
-// Ranks that hold the same piece by construction (an all-gather's results) share it; nobody writes to a
-// shared one.
+// Ranks whose pieces are equal by construction (an all-gather's) share one; nobody writes to a shared one.
 typedef struct buf buf;
 struct buf {
   buf *prev, *next; // all that are alive, so that a failed run leaves none behind

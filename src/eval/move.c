@@ -129,8 +129,7 @@ static bool root_rank(const movement *v, group g, u32 member, u32 *rank) {
   return true;
 }
 
-// Do a member of one group and one of another stand at the same place on every axis over which the value is
-// partial?
+// Do a giver and a receiver stand at the same place on every axis over which the value is partial?
 static bool same_summand(const movement *v, u32 from, u32 to) {
   const space *sp = v->m->p->sp;
   const layout_info *l = layout_get(sp, v->in->p->t->lay);
@@ -151,8 +150,7 @@ static bool holds_all(const spot *x, const spot *of, u32 nd) {
   return true;
 }
 
-// A send: member k to member k between groups of one size where that suffices, else whoever holds the
-// elements.
+// A send: member k to member k between groups of one size if that suffices, else whoever has the elements.
 static void give_across(movement *v, u32 to) {
   const place *ip = v->in->p, *op = v->out->p;
   if (ip->n == op->n && same_summand(v, to, to) && holds_all(&ip->at[to], &op->at[to], ip->t->s.nd)) {

@@ -2,8 +2,7 @@
 //
 // Idea: numbers come from the seed, the parameter's number and the element's index, so every way of sharding
 // the same program sees the same ones. What a parameter must be like is found from its uses, followed through
-// views and calls: a gain lies around 1, a variance is positive, an index stays below the extent that it
-// addresses.
+// views and calls: a gain lies around 1, a variance is positive, an index stays below its extent.
 #include "eval/internal.h"
 #include <math.h>
 

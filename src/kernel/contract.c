@@ -128,7 +128,7 @@ static void product_i64(arena *scratch, dtype t, const table *a, const table *b,
 
 enum { FROM_A, FROM_B, FROM_C };
 
-// Offsets, in one tensor, of all combinations of the letters that occur in exactly `in`; the last letter is
+// Offsets, in one tensor, of all combinations of the letters that occur in exactly `in`, the last one
 // fastest.
 static i64 *offsets(arena *scratch, const contraction *k, u8 in, int from, i64 *count) {
   i64 n = 1;

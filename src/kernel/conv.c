@@ -36,8 +36,7 @@ static void padded_dims(const ker_tensor *x, const window *w, const i64 *out, i6
   }
 }
 
-// Moves x into the padded frame, or out of it. The border tables: place in the frame, -1 outside (negative
-// pads).
+// Moves x into the padded frame, or out of it. Tables: place in the frame, -1 outside (negative pads).
 static void frame_copy(run *r, const ker_tensor *x, const window *w, const i64 *dim, void *frame,
                        size_t bytes, bool in) {
   ker_box b = {.nd = x->nd};
@@ -68,8 +67,7 @@ static const void *pad_borders(run *r, const ker_tensor *x, const window *w, con
   return frame;
 }
 
-// The letters of a convolution y[n,f,o] = x[n,c,p] w[f,c,k]. `role` gives the place (a, b or c) of x, w and
-// y.
+// The letters of a convolution y[n,f,o] = x[n,c,p] w[f,c,k]. `role`: which of a, b, c are x, w and y.
 typedef struct {
   i64 *x, *w, *y;
 } place;

@@ -1,9 +1,8 @@
-// form.c - operators that only move elements: every element of the result is one of the operands', or a
-// constant.
+// form.c - operators that only move elements: each one of the result is one of the operands', or a constant.
 //
 // Idea: most of these are a table per dimension (where does index k of the result come from?), and the tables
-// are made from global indices, so that pieces of the result come from pieces of the operand. The rest is
-// strides.
+// are made from global indices, so that pieces of the result come from pieces of the operand.
+// The rest is strides.
 #include "kernel/internal.h"
 
 // y = x with sat[d][k] the index in the operand's piece; negative: left as it is.

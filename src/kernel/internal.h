@@ -1,5 +1,4 @@
-// internal.h - what the files of kernel/ share: the form in which a kernel gets its tensors, and walks over
-// them.
+// internal.h - what the files of kernel/ share: how a kernel gets its tensors, and walks over them.
 #ifndef HEDDLE_KERNEL_INTERNAL_H
 #define HEDDLE_KERNEL_INTERNAL_H
 #include "kernel/kernel.h"
@@ -49,8 +48,7 @@ typedef struct {
   i64 at[DIMS_MAX + 4], off[WALK_TENSORS];
 } walk;
 void ker_walk_init(walk *w, u32 nd, const i64 *n);
-// The next tensor: its strides; of the space's own extents; aligned at the right (false if extents do not
-// fit).
+// The next tensor: by strides; of the space's own extents; aligned at the right (false if that does not fit).
 void ker_walk_add(walk *w, const i64 *stride);
 void ker_walk_add_dense(walk *w, const ker_tensor *t);
 bool ker_walk_add_broadcast(walk *w, const ker_tensor *t);

@@ -1,5 +1,4 @@
-// kernel.h - plain reference kernels: what every operator computes. Layer 3: tensors and attributes, no
-// programs.
+// kernel.h - plain reference kernels: what every operator computes. Layer 3: knows no programs.
 //
 // Idea: a kernel sees one rank's pieces. A piece knows the global index of each of its elements, so that the
 // few operators whose meaning depends on where an element lies (means, masks, picks by index, random numbers)

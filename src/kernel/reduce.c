@@ -1,5 +1,4 @@
-// reduce.c - results that run over whole dimensions: reductions, places of extremes, running sums, the k
-// largest.
+// reduce.c - what runs over whole dimensions: reductions, places of extremes, running sums, the k largest.
 //
 // Idea: a reduction is a walk in which the result does not move along the reduced dimensions. On pieces it
 // gives the piece's share (partial results); only the mean needs to know how many elements there are in all.

@@ -1,8 +1,7 @@
 // types.c - element types: to and from the two types that are computed with, f64 and i64.
 //
 // Idea: a conversion to a small float rounds the f64 once, to nearest even, on its bits: through f32 it would
-// be rounded twice. What does not fit becomes infinite; integers keep their low bits, as two's complement
-// does.
+// be rounded twice. What does not fit becomes infinite; integers keep their low bits.
 #include "kernel/internal.h"
 
 static u64 bits_of(double x) {

@@ -1,5 +1,4 @@
-// test_eval.c - the numbers interpreter: programs on one rank, on many, in time; every collective by its own
-// rule.
+// test_eval.c - the numbers interpreter: on one rank, on many, in time; every collective by its own rule.
 #include "eval/eval.h"
 #include "kernel/kernel.h"
 #include "test.h"
@@ -361,8 +360,7 @@ TEST(eval_microbatches) {
   In[2].data = t;
   In[3] = Out[0];
   check_product(1, 2, 3, 1e-13);
-  // An accumulator in the wrong order is another sum only if a piece is used twice; a join of swapped parts
-  // differs.
+  // A join goes by position: swapped parts are another value.
   value swapped = put(OP_join, 3, (value[]){ys[1], ys[0], ys[2]}, ty("[12{dp:2},3]", g), 1, &at);
   ret(1, &swapped);
   must_go(true);
@@ -416,8 +414,7 @@ static void run_example(const char *path, eval_array *out, u32 nout) {
   if (!CHECK_MSG(ok, "%s: %s", path, diag_render(C, A))) test_leave();
 }
 
-// One step of training, three ways: two orders of one pipeline, and one device that computes activations
-// again.
+// One step of training, three ways: two orders of one pipeline, one device that computes activations again.
 TEST(eval_distir_examples_compute_the_same) {
   restart();
   static const char *const path[] = {"examples/distir/fig8_checkpointing.heddle",
@@ -435,8 +432,7 @@ TEST(eval_distir_examples_compute_the_same) {
 
 // ---- memory --------------------------------------------------------------------------------------------
 
-// Every allocation fails once: the run jumps to its caller and leaves nothing behind (the leak checker
-// looks).
+// Every allocation fails once: the run jumps to its caller and leaves nothing behind.
 TEST(eval_runs_out_of_memory) {
   restart();
   u8 a = axis("a", 2, false);
