@@ -274,7 +274,7 @@ static bool make_step(prog *p, variant how, u64 *rng, u32 *ndx) {
 
   func made = func_new(p, sym_of(p->c, "step"), (loc){0});
   u32 np = old->nparams, n = 0, nret = 0, nacc = 0;
-  u32 most = func_get(p, g.bwd)->nparams + np + g.ncarry;
+  u32 most = func_get(p, g.bwd)->nparams + (split ? func_get(p, g.wgt)->nparams : 0);
   value *x = NEWN(p->a, value, np), *in = NEWN(p->a, value, most), *ret = NEWN(p->a, value, 1 + 2 * np);
   value *accs = NEWN(p->a, value, np);
   for (u32 k = 0; k < np; k++)
