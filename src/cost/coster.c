@@ -9,10 +9,9 @@
 static const accounting *const accountings[] = {&cost_heddle, &cost_distir};
 
 u32 cost_accountings(const char *const **names) {
-  static const char *v[COUNT_OF(accountings)];
-  for (u32 i = 0; i < COUNT_OF(accountings); i++) v[i] = accountings[i]->name;
+  static const char *const v[] = {"heddle", "distir"};
   *names = v;
-  return COUNT_OF(accountings);
+  return COUNT_OF(v);
 }
 
 const char *cost_source_name(cost_source s) {

@@ -51,12 +51,19 @@ void event_work(cost_event *e, const law *l, double share) {
   }
 }
 
+// Time at the peak of what `size` amounts to. Far outside the curve it is a guess, which matters only where
+// it is more than the launch.
+static double at_peak(coster *k, const cost_event *e, const eff_curve *curve, double size, double rate) {
+  const double ps = curve_work(curve, size) / rate * 1e12;
+  if (ps > (double)e->dev->launch_ps) cost_extrapolates(k, e, curve, size);
+  return ps;
+}
+
 static bool compute(coster *k, const cost_event *e, loc at, cost_info *out) {
   const device_kind *dev = e->dev;
-  const bool product = e->work <= EFF_CONV && e->flops > 0;
-  const eff_curve *flop_curve = &dev->eff[e->work], *byte_curve = &dev->eff[product ? EFF_MEMORY : e->work];
+  const bool product = e->work <= EFF_CONV;
   double ps = 0;
-  if (product) {
+  if (product && e->flops > 0) {
     if (dev->rate[e->t] <= 0) {
       const char *name = sym_str(k->c, dev->name), *t = dtype_name(e->t);
       diag(k->c, E_RATE, at, "%s in %s: the device %s has no rate for %s", op_row_of(e->op)->name, t, name,
@@ -66,14 +73,10 @@ static bool compute(coster *k, const cost_event *e, loc at, cost_info *out) {
                 name);
       return false;
     }
-    ps = curve_work(flop_curve, e->flops) / dev->rate[e->t] * 1e12;
-    cost_extrapolates(k, e, flop_curve, e->flops);
-  } else {
-    if (e->flops > 0) ps = e->flops / dev->vector * 1e12;
-    if (byte_curve->n == 0 && e->work < EFF_MEMORY) byte_curve = &dev->eff[EFF_MEMORY];
-  }
-  const double memory = curve_work(byte_curve, e->bytes) / dev->mem_bw * 1e12;
-  if (memory > ps) cost_extrapolates(k, e, byte_curve, e->bytes);
+    ps = at_peak(k, e, &dev->eff[e->work], e->flops, dev->rate[e->t]);
+  } else if (e->flops > 0)
+    ps = e->flops / dev->vector * 1e12;
+  const double memory = at_peak(k, e, &dev->eff[product ? EFF_MEMORY : e->work], e->bytes, dev->mem_bw);
   *out = (cost_info){round_ps(MAX(ps, memory)) + dev->launch_ps, COST_ROOFLINE, product ? 0.15f : 0.3f};
   return true;
 }

@@ -342,3 +342,21 @@ TEST(machine_oversubscription) {
   CHECK_CLOSE(p->out_bw, 50e9 * 0.92 / 4, 1e-12);
   bed_free(&b);
 }
+
+// ---- no memory ---------------------------------------------------------------------------------------
+
+// Whichever block cannot be had: the jump is taken and what there was can be freed.
+TEST(machine_without_memory) {
+  for (i64 n = 1; n < 20; n++) {
+    jmp_buf here;
+    ctx *volatile c = ctx_new();
+    arena *volatile a = arena_new();
+    base_oom = &here;
+    base_fail_after = n;
+    if (!setjmp(here)) machine_load(c, a, "dgx-h100*1024 usable=70GB");
+    base_oom = NULL;
+    base_fail_after = 0;
+    arena_free(a);
+    ctx_free(c);
+  }
+}
