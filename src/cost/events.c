@@ -3,7 +3,7 @@
 #include "cost/internal.h"
 
 void cost_extrapolates(coster *k, const cost_event *e, const eff_curve *curve, double size) {
-  enum { FAR = 64 };
+  enum { FAR = 1000 };
   if (curve->n < 2 || size <= 0) return;
   const double first = curve->size[0], last = curve->size[curve->n - 1];
   const double factor = size < first ? first / size : size / last;
@@ -72,7 +72,7 @@ static void put_attr(coster *k, const attr *x) {
     return;
   }
   u64 w[LIST_WORDS] = {0};
-  memcpy(w, data, bytes);
+  if (bytes) memcpy(w, data, bytes);
   for (size_t i = 0; i < words; i++) put_word(k, w[i]);
 }
 

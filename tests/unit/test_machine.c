@@ -347,7 +347,7 @@ TEST(machine_oversubscription) {
 
 // Whichever block cannot be had: the jump is taken and what there was can be freed.
 TEST(machine_without_memory) {
-  for (i64 n = 1; n < 20; n++) {
+  for (volatile i64 n = 1; n < 20; n++) {
     jmp_buf here;
     ctx *volatile c = ctx_new();
     arena *volatile a = arena_new();
