@@ -273,6 +273,7 @@ static bool by_law(prog *p, arena *tmp, const application *x, const type *opd, u
   u32 have = nres;
   const law *l = op_law(p->c, tmp, x->op, attrs_get(p, x->at), x->nopd, in, &have, out, x->where);
   if (!l || !count_is(p, x, have, nres) || !ir_layouts(p, x->op, l, from, to, x->where)) return false;
+  assert(l->nres == nres);
   for (u32 k = 0; k < nres; k++) res[k] = type_tensor(p, &out[k], to[k], x->g);
   return true;
 }

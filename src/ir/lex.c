@@ -43,7 +43,7 @@ static void newline(lexer *l, const char *after) {
   l->first = true;
 }
 
-static int hex(char ch) { return is_digit(ch) ? ch - '0' : (ch | 32) - 'a' + 10; }
+static u32 hex(char ch) { return (u32)(is_digit(ch) ? ch - '0' : (ch | 32) - 'a' + 10); }
 
 // \" \\ \n \t, and \xNN for bytes that are no text. NULL if it is none of these.
 static const char *escape(const char *s, char *out) {

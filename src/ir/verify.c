@@ -289,9 +289,22 @@ static bool check_call(verifier *w, u32 nopd) {
 static bool fixed_in(const verifier *w, u32 point, u8 axis) { return w->p->fixed.v[point] >> axis & 1; }
 
 static bool named(const attr *over, u8 axis) {
-  for (u32 k = 0; over && k < over->n; k++)
+  for (u32 k = 0; k < over->n; k++)
     if (over->u.axes[k] == axis) return true;
   return false;
+}
+
+// Operand k of a part or join over this axis, itself a piece at coordinate `at`.
+static bool check_piece(verifier *w, u32 k, u8 axis, u32 at, const attr *over) {
+  const space *sp = w->p->sp;
+  const char *name = sym_str(w->p->c, axis_get(sp, axis)->name);
+  if (w->i->op == OP_part)
+    return broken(w, E_VERIFY, "part: %s is at %s=%u already", value_str(w, opd_of(w->fi, w->i, k)), name,
+                  at);
+  u32 minor = 1; // pieces come in row-major order of the joined axes
+  for (u32 j = over->n; over->u.axes[j - 1] != axis; j--) minor *= axis_size(sp, over->u.axes[j - 1]);
+  u32 place = k / minor % axis_size(sp, axis);
+  return at == place || broken(w, E_VERIFY, "join: operand %u is at %s=%u, not %u", k + 1, name, at, place);
 }
 
 // A value that is split over a temporal axis is one piece of it, known by where it was made: its user must be
@@ -309,15 +322,8 @@ static bool check_point(verifier *w, u32 k, const attr *over) {
     u32 at = p->points.v[w->point[v]].at[axis], to = p->points.v[w->i->coord].at[axis];
     const char *name = sym_str(p->c, axis_get(p->sp, axis)->name);
     if (!have && v <= w->fi->nparams && w->f.i != p->main.i) continue;
-    if (named(over, axis)) {
-      if (w->i->op == OP_part && have)
-        return broken(w, E_VERIFY, "part: %s is at %s=%u already", value_str(w, v), name, at);
-      u32 minor = 1; // the coordinate of operand k on this axis, row-major over the joined axes
-      for (u32 j = over->n; w->i->op == OP_join && over->u.axes[j - 1] != axis; j--)
-        minor *= axis_size(p->sp, over->u.axes[j - 1]);
-      u32 place = k / minor % axis_size(p->sp, axis);
-      if (w->i->op == OP_join && have && at != place)
-        return broken(w, E_VERIFY, "join: operand %u is at %s=%u, not %u", k + 1, name, at, place);
+    if (over && named(over, axis)) {
+      if (have && !check_piece(w, k, axis, at, over)) return false;
       continue;
     }
     if (have == want && (!have || at == to)) continue;
