@@ -157,6 +157,7 @@ void arena_free(arena *a) {
 // A new top block with room for n bytes. What is left of the old one is lost until a release returns to it.
 static void grow(arena *a, size_t n) {
   size_t size = MIN(MAX(2 * a->top->size, (size_t)BLOCK_MIN), (size_t)BLOCK_MAX);
+  while (size < n + ROUND_UP(sizeof(block)) && size < BLOCK_MAX) size *= 2; // so that threads can keep it
   size = MAX(size, n + ROUND_UP(sizeof(block)));
   block *b = a->spare;
   a->spare = NULL;

@@ -20,6 +20,7 @@ typedef struct seg {
   u32 nneed_weights;
   value W, Wb, Ww;         // packed weights for fwd, bwd, wgt (0: none)
   value grads;             // packed gradients so far
+  type *arg_type;          // per input that is a piece of a parameter: its type, once known
   value *arg;              // [input * K + mb] on this group; 0: not arrived
   value *res;              // [output * K + mb]
   value *dres;             // [output * K + mb]: gradient so far
@@ -29,8 +30,12 @@ typedef struct seg {
   value *base;             // per input that is a parameter of main: restricted to this group
 } seg;
 
+typedef struct { u32 from, to, want, result; } direct_move; // a send that needs no conversion on either side, by types
 typedef struct {
   apply *x;
+  VEC(direct_move) moves;
+  hmap move_map;
+  attrset *part_at;        // per microbatch: attributes of `part` over time
   builder b;
   prog *s, *p;
   const func_info *m;      // source main

@@ -17,9 +17,30 @@ static void at_point(main_build *mb, group g, u32 m) {
 
 static type type_here(main_build *mb, value v) { return func_get(mb->p, mb->b.f)->values.v[v].ty; }
 
+static value emit_send(main_build *mb, value v, type result) {
+  prog *p = mb->p;
+  u8 strm = mb->b.strm, flags = mb->b.flags;
+  if (mb->x->pn->send_stream.i) mb->b.strm = (u8)stream_of(p, mb->x->pn->send_stream).i;
+  mb->b.flags |= INSTR_PLAN;
+  v = emit_res(p, mb->b.f, emit(&mb->b, OP_send, (attrset){0}, &v, 1, &result, 1));
+  mb->b.strm = strm, mb->b.flags = flags;
+  return v;
+}
+
 value main_move(main_build *mb, value v, group to, layout want) {
   prog *p = mb->p;
-  const type_info *t = type_get(p, type_here(mb, v));
+  type from = type_here(mb, v);
+  const type_info *t = type_get(p, from);
+  if (t->g.i == to.i && t->lay.i == want.i) return v;
+  u64 key = hash_u64(((u64)from.i << 32) | to.i, want.i);
+  for (u32 it = 0, id; hmap_next(&mb->move_map, key, &it, &id);) {
+    const direct_move *m = &mb->moves.v[id];
+    if (m->from != from.i || m->to != to.i || m->want != want.i) continue;
+    mb->b.g = t->g;
+    v = emit_send(mb, v, (type){m->result});
+    mb->b.g = to;
+    return v;
+  }
   if (t->g.i != to.i) {
     layout common = main_filter(mb, t->lay, to), sent = t->lay;
     const layout_info *li = layout_get(p->sp, sent);
@@ -30,12 +51,11 @@ value main_move(main_build *mb, value v, group to, layout want) {
     v = shard_convert(mb->x, &mb->b, v, sent, mb->b.g);
     if (mb->b.failed) return 0;
     type rt = type_tensor(p, &sh, common, to);
-    u8 strm = mb->b.strm;
-    if (mb->x->pn->send_stream.i) mb->b.strm = (u8)stream_of(p, mb->x->pn->send_stream).i;
-    u8 flags = mb->b.flags;
-    mb->b.flags |= INSTR_PLAN;
-    v = emit_res(p, mb->b.f, emit(&mb->b, OP_send, (attrset){0}, &v, 1, &rt, 1));
-    mb->b.strm = strm, mb->b.flags = flags;
+    if (sent.i == type_get(p, from)->lay.i && common.i == want.i) {
+      *vec_push(mb->x->a, &mb->moves) = (direct_move){from.i, to.i, want.i, rt.i};
+      hmap_add(mb->x->a, &mb->move_map, key, mb->moves.n - 1);
+    }
+    v = emit_send(mb, v, rt);
   }
   mb->b.g = to;
   return shard_convert(mb->x, &mb->b, v, want, to);
@@ -136,12 +156,20 @@ static value argument(main_build *mb, seg *s, u32 k, u32 m) {
   prog *p = mb->p;
   value v = s->base[k];
   at_point(mb, s->g, m);
-  const type_info *t = type_get(p, type_here(mb, v));
-  if (mb->time && layout_split_of(p->sp, s->in[k], mb->time)) {
-    attr a[2] = {attr_x(A_over, &mb->time, 1), attr_i(A_at, m)};
-    const lay_split *sl = layout_split_of(p->sp, s->in[k], mb->time);
-    type rt = type_tensor(p, &t->s, layout_with_split(p->sp, t->lay, mb->time, sl->dim, sl->stride), s->g);
-    v = emit_res(p, mb->b.f, emit(&mb->b, OP_part, attrs_of(p, a, 2), &v, 1, &rt, 1));
+  type *rt = &s->arg_type[k];
+  if (!rt->i) { // once for all microbatches
+    const type_info *t = type_get(p, type_here(mb, v));
+    const lay_split *sl = mb->time ? layout_split_of(p->sp, s->in[k], mb->time) : NULL;
+    *rt = sl ? type_tensor(p, &t->s, layout_with_split(p->sp, t->lay, mb->time, sl->dim, sl->stride), s->g) : type_here(mb, v);
+  }
+  if (rt->i != type_here(mb, v).i) {
+    attrset *at = &mb->part_at[m];
+    if (!at->i) {
+      attr a[2] = {attr_x(A_over, &mb->time, 1), attr_i(A_at, m)};
+      *at = attrs_of(p, a, 2);
+    }
+    v = emit_res(p, mb->b.f, emit(&mb->b, OP_part, *at, &v, 1, rt, 1));
+    if (type_get(p, *rt)->lay.i == s->in[k].i) return *slot = v;
   }
   return *slot = shard_convert(mb->x, &mb->b, v, s->in[k], s->g);
 }
@@ -328,11 +356,13 @@ bool main_tasks(main_build *mb) {
   arena *a = mb->x->a;
   for (u32 i = 0; i < mb->nseg; i++) {
     seg *s = &mb->seg[i];
+    s->arg_type = ZNEWN(a, type, s->c->ninputs + 1);
     s->arg = ZNEWN(a, value, (size_t)(s->c->ninputs + (s->gp ? s->gp->ndx : 0) + 1) * mb->K);
     s->res = ZNEWN(a, value, (size_t)(s->c->noutputs + 1) * mb->K);
     s->dres = ZNEWN(a, value, (size_t)(s->c->noutputs + 1) * mb->K);
     s->saved = ZNEWN(a, value, mb->K), s->carry = ZNEWN(a, value, mb->K);
   }
+  mb->part_at = ZNEWN(a, attrset, mb->K);
   if (!check_sequences(mb)) return false;
   make_edges(mb);
   u32 calls = 0, args = 0; // room for all that the tasks emit: two calls, a send and a piece of an input for each
