@@ -7,6 +7,7 @@
 // (plan/policy/) only fill in this structure.
 #ifndef HEDDLE_PLAN_H
 #define HEDDLE_PLAN_H
+#include "eval/eval.h"
 #include "pass/pass.h"
 
 typedef struct coster coster; // cost/cost.h
@@ -87,6 +88,35 @@ u32 planner_funcs(const planner *pl);
 // Every element produced exactly once where it is needed, sums complete over space and time, collectives in one order,
 // rendezvous without a cycle, peak memory within the device (peak_bytes per rank, from the simulator; NULL: not checked).
 bool plan_validate(prog *distributed, const i64 *peak_bytes, i64 limit_bytes);
+
+// ---- verification (compare.c) ------------------------------------------------------------------------------
+// Numbers of a program: its results by name, in f64. Inputs are random, by the numbers and uses of the source program's
+// parameters (optimiser states: of the program's own), so every plan of one source sees the same ones. In `a`.
+typedef struct { u32 n; const char **name; eval_array *v; } plan_numbers;
+bool plan_evaluate(const prog *src, const prog *p, u64 seed, arena *a, plan_numbers *out);
+typedef struct {
+  const char *name;
+  i64 elems, at;           // at: the element (row-major) with the largest relative difference
+  double max_abs, max_rel; // relative to the larger of the two, where that is more than rounding (compare.c says how)
+} verify_row;
+typedef struct {
+  bool passed;
+  double worst, tolerance;
+  u32 nrows;
+  verify_row *row;         // one for every result; the worst first
+  const char *shrunk;      // "" or what was made smaller to fit: "2048 -> 8 (h.0.mlp.up, dimension 1), ..."
+} verify_report;
+// Compares results by name; E_DIFFERS names the worst. tolerance 0: 1e-9. False only if the two have different results.
+bool plan_compare(ctx *c, const plan_numbers *want, const plan_numbers *got, double tolerance, arena *a, verify_report *r);
+typedef struct {
+  u64 seed;
+  double tolerance;        // relative; 0: 1e-9
+  i64 memory_bytes;        // of the evaluator; 0: 1 GB. What needs more is shrunk letter by letter under the same plan
+  double points;           // of all iteration spaces, forward; 0: 4e9. The same
+} verify_opts;
+// Every output, gradient, updated weight and state of the distributed program against the single-device program's.
+// False and diagnostics if that was not possible; r->passed, with E_DIFFERS if it is false, says how it ended.
+bool plan_verify(planner *pl, const plan *pn, coster *k, const verify_opts *o, arena *a, verify_report *r);
 
 // ---- text --------------------------------------------------------------------------------------------------
 void plan_print(const prog *src, const plan *pn, strbuf *out);           // YAML; docs/plans.md
