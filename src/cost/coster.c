@@ -58,8 +58,11 @@ i64 cost_launch_ps(const coster *k, const device_kind *dev) { return k->acc->lau
 
 // ---- instructions ------------------------------------------------------------------------------------
 
-static void member_coords(const site *s, u32 member, coords *c) {
-  coords_of(s->p->sp, s->g, member, &s->p->points.v[s->i->coord], c);
+// Coordinates matter only where pieces are uneven: NULL otherwise, which is much faster.
+static const coords *coords_at(const site *s, group g, u32 member, bool uneven, coords *room) {
+  if (!uneven) return NULL;
+  coords_of(s->p->sp, g, member, &s->p->points.v[s->i->coord], room);
+  return room;
 }
 
 static i64 local_bytes(const site *s, const type_info *t, const coords *c) {
@@ -94,9 +97,8 @@ static u32 compute_costs(coster *k, const site *s, bool uneven, i64 *ps) {
   cost_info cost;
   if (!kind) return 0;
   for (u32 m = 0; m < n; m++) {
-    if (uneven || !m) member_coords(s, m, &c);
     const u16 own = kind == KINDS_MIXED ? k->m->dev[gi->ranks[m]].kind : (u16)(kind - 1);
-    if (!compute_event(k, s, &c, own, &cost, NULL)) return 0;
+    if (!compute_event(k, s, coords_at(s, s->g, m, uneven, &c), own, &cost, NULL)) return 0;
     ps[m] = cost.ps;
   }
   return fold(ps, n);
@@ -128,8 +130,7 @@ static u32 collective_costs(coster *k, const site *s, bool uneven, i64 *ps) {
   memset(k->bytes.v, 0, sizeof *k->bytes.v * subs->nsub);
   const u32 *sub = k->ids.v + subs->sub, *place = k->ids.v + subs->place;
   for (u32 m = 0; m < (uneven ? n : 1); m++) {
-    member_coords(s, m, &c);
-    const i64 bytes = comm_bytes(s, &c, subs->size);
+    const i64 bytes = comm_bytes(s, coords_at(s, s->g, m, uneven, &c), subs->size);
     k->bytes.v[sub[m]] = MAX(k->bytes.v[sub[m]], bytes);
   }
   const dtype t = instr_nopd(s->f, s->i) ? site_operand(s, 0)->s.t : DT_NONE;
@@ -158,10 +159,9 @@ static u32 send_costs(coster *k, const site *s, bool uneven, i64 *ps) {
   i64 bytes = 0;
   for (u32 m = 0; m < n; m++) {
     if (uneven || !m) {
-      member_coords(s, m, &c);
-      const i64 from = local_bytes(s, o, &c);
-      coords_of(s->p->sp, to, (u32)((u64)m * nt / nf), &s->p->points.v[s->i->coord], &c);
-      bytes = send_bytes(nf, nt, from, local_bytes(s, r, &c));
+      const i64 from = local_bytes(s, o, coords_at(s, s->g, m, uneven, &c));
+      bytes =
+          send_bytes(nf, nt, from, local_bytes(s, r, coords_at(s, to, (u32)((u64)m * nt / nf), uneven, &c)));
     }
     if (!comm_event(k, OP_send, o->s.t, bytes, place[m], s->i->where, &cost, NULL)) return 0;
     ps[m] = cost.ps;
@@ -181,8 +181,7 @@ static u32 copy_costs(coster *k, const site *s, bool uneven, i64 *ps) {
       diag_hint(k->c, "add `host: 32 GB/s` to its nodes, or `pcie=32GB/s` in one line");
       return 0;
     }
-    if (uneven || !m) member_coords(s, m, &c);
-    const double bytes = (double)local_bytes(s, site_operand(s, 0), &c);
+    const double bytes = (double)local_bytes(s, site_operand(s, 0), coords_at(s, s->g, m, uneven, &c));
     ps[m] = host->start_ps + host->step_ps + round_ps(bytes / (host->bw * host->eff) * 1e12);
   }
   return fold(ps, gi->nranks);
@@ -276,13 +275,13 @@ bool cost_explain(coster *k, const prog *p, const func_info *f, const instr *i, 
   *out = (cost_info){0, COST_FREE, 0};
   if (row->flags & k->acc->free) return true;
   if (k->p != p) coster_use(k, p);
-  coords c;
-  member_coords(&s, member, &c);
+  coords room;
+  const coords *c = coords_at(&s, g, member, is_uneven(&s), &room);
   const bool local = i->op == OP_shard || i->op == OP_partial;
   if (!(row->flags & OPF_COMM) || local) {
     const u16 kind = group_kind(k, g, i->where);
     if (!kind) return false;
-    return compute_event(k, &s, &c, k->m->dev[group_get(p->sp, g)->ranks[member]].kind, out, made_of);
+    return compute_event(k, &s, c, k->m->dev[group_get(p->sp, g)->ranks[member]].kind, out, made_of);
   }
   vec_reserve(k->a, &k->costs, group_get(p->sp, g)->nranks);
   const u32 n = cost_instr(k, p, f, i, g, k->costs.v);
@@ -291,7 +290,7 @@ bool cost_explain(coster *k, const prog *p, const func_info *f, const instr *i, 
   if (i->op == OP_copy) return true;
   const seen_subs *subs = subs_of(k, &s);
   const bool send = i->op == OP_send;
-  made_of->size = send ? local_bytes(&s, site_operand(&s, 0), &c) : comm_bytes(&s, &c, subs->size);
+  made_of->size = send ? local_bytes(&s, site_operand(&s, 0), c) : comm_bytes(&s, c, subs->size);
   made_of->where = &k->places.v[k->ids.v[subs->place + k->ids.v[subs->sub + member]]];
   return true;
 }
