@@ -135,7 +135,7 @@ value fam_xent(fam *m, value logits, value labels) {
   return build(&m->b, OP_cross_entropy, (value[]){x, labels}, 2, &a, 1);
 }
 
-// ---- mlp -------------------------------------------------------------------------------------------------
+// ---- mlp -----------------------------------------------------------------------------------------------
 // DistIR's model: x := relu(x w) for every layer, all of one width; loss: squared differences summed, per
 // sample.
 static void fam_mlp(fam *m) {
@@ -161,7 +161,7 @@ static void fam_mlp(fam *m) {
   fam_return(m, x);
 }
 
-// ---- from a name to a program ----------------------------------------------------------------------------
+// ---- from a name to a program --------------------------------------------------------------------------
 static const struct {
   const char *kind;
   void (*make)(fam *m);

@@ -29,7 +29,7 @@ static value maxpool(fam *m, value x, i64 window, i64 stride, i64 pad) {
   return build(&m->b, OP_maxpool, &x, 1, a, 3);
 }
 
-// ---- ViT: patches of 16 x 16, a class token, encoder layers ----------------------------------------------
+// ---- ViT: patches of 16 x 16, a class token, encoder layers --------------------------------------------
 void fam_vit(fam *m) {
   i64 n = m->batch, d = m->v.hidden, side = m->seq / 16, s = side * side + 1;
   if (m->seq % 16) {
@@ -63,8 +63,7 @@ void fam_vit(fam *m) {
   finish(m, fam_linear(m, x, hw, hb), want);
 }
 
-// ---- ResNet
-// ------------------------------------------------------------------------------------------------
+// ---- ResNet --------------------------------------------------------------------------------------------
 typedef struct {
   value w, g, b, mean, var;
   i64 stride, pad;
@@ -153,8 +152,7 @@ void fam_resnet(fam *m) {
   finish(m, fam_linear(m, x, hw, hb), want);
 }
 
-// ---- VGG
-// ---------------------------------------------------------------------------------------------------
+// ---- VGG -----------------------------------------------------------------------------------------------
 static func conv_relu(fam *m, const char *name, i64 side, i64 from, i64 to) {
   func f = fam_func(m, name);
   value x = fam_x(m, "x", ROLE_INPUT, m->t, DIMS(m->batch, from, side, side));

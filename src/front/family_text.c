@@ -6,7 +6,7 @@
 #include "front/family.h"
 #include <math.h>
 
-// ---- attention -------------------------------------------------------------------------------------------
+// ---- attention -----------------------------------------------------------------------------------------
 // Hides what lies ahead. Finite, because half precision meets -inf - -inf where all is hidden; exp makes it
 // 0.
 static value causal_mask(fam *m, value scores, i64 s) {
@@ -45,7 +45,7 @@ static value self_attention(fam *m, value x, self_weights w, i64 s, bool causal)
   return fam_linear(m, fam_reshape(m, y, DIMS(n, s, d)), w.out, w.out_b);
 }
 
-// ---- feed-forward halves ---------------------------------------------------------------------------------
+// ---- feed-forward halves -------------------------------------------------------------------------------
 typedef struct {
   value up, up_b, down, down_b, gate;
 } ffn_weights;
@@ -100,8 +100,7 @@ func fam_layer(fam *m, const char *name, i64 s, bool causal) {
   return f;
 }
 
-// ---- the frame of a language model
-// -------------------------------------------------------------------------
+// ---- the frame of a language model ---------------------------------------------------------------------
 static value embed(fam *m, value table, value ids) { return build2(&m->b, OP_gather, table, ids); }
 
 static value positions(fam *m, i64 s) { return fam_iota(m, DT_I64, 0, 1, DIMS(s)); }
@@ -146,8 +145,7 @@ void fam_gpt(fam *m) {
 
 void fam_moe(fam *m) { fam_gpt(m); }
 
-// ---- BERT: normalised after each half; masked-word head
-// ------------------------------------------------------
+// ---- BERT: normalised after each half; masked-word head ------------------------------------------------
 static func bert_layer(fam *m) {
   i64 d = m->v.hidden, s = m->seq;
   func f = fam_func(m, "layer");

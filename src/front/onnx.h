@@ -8,7 +8,7 @@
 #include "front/front.h"
 #include "infer/infer.h"
 
-// ---- protobuf wire format (onnx_wire.c) ------------------------------------------------------------------
+// ---- protobuf wire format (onnx_wire.c) ----------------------------------------------------------------
 typedef struct {
   const u8 *at, *end;
 } pb_span;
@@ -44,7 +44,7 @@ void pb_f32s(pb *r, f32_vec *out, const char *what);
 bool pb_bad(pb_file *f, const u8 *at, const char *fmt, ...)
     PRINTF_LIKE(3, 4); // E_ONNX at the byte; always false
 
-// ---- the model's parts (onnx_model.c) --------------------------------------------------------------------
+// ---- the model's parts (onnx_model.c) ------------------------------------------------------------------
 typedef struct {
   sym name;
   i64 type; // TensorProto.DataType
@@ -134,7 +134,7 @@ typedef struct {
 } onnx_store;
 bool onnx_tensor_data(pb_file *f, onnx_store *st, const onnx_tensor *t, loc where, data_info *out);
 
-// ---- the importer's state and its names (onnx_node.c) ----------------------------------------------------
+// ---- the importer's state and its names (onnx_node.c) --------------------------------------------------
 // One scope per graph or inlined function: names to mixed values. A graph sees the names of the graph around
 // it.
 typedef struct scope scope;
@@ -189,7 +189,7 @@ bool onnx_is_effect(imp *I, const onnx_node *n);                   // is it ther
 void onnx_walk(imp *I, const scope *s, const onnx_node *v, u32 n, const bool *live); // live NULL: all
 void onnx_tell_refused(imp *I);
 
-// ---- what maps are written with (onnx_node.c) ------------------------------------------------------------
+// ---- what maps are written with (onnx_node.c) ----------------------------------------------------------
 typedef struct node node;
 // Maps one node: reads operands, emits native instructions, sets outputs. False after a diagnostic.
 typedef bool onnx_map(node *n);
@@ -246,7 +246,9 @@ bool axis_of(node *n, i64 axis, u32 nd, u32 *out);            // negative counts
 bool refuse(node *n, const char *fmt, ...) PRINTF_LIKE(2, 3); // this form is not supported; always false
 bool wrong(node *n, const char *fmt, ...) PRINTF_LIKE(2, 3);  // the model is wrong; always false
 void effect(node *n, mixed x); // an update that the graph leaves to a side effect: main returns it too
-void is_weight(node *n, u32 k, role r);       // operand k, if it is an input of the model with fixed extents
+// Operand k, if it is an input of the model, is a weight (only if its extents are fixed), a label, ...;
+// running statistics (ROLE_CONST) are no weights even where the model stores them as such.
+void is_weight(node *n, u32 k, role r);
 bool map_graph(node *n, const onnx_graph *g); // a subgraph in place of the node
 // Shared by the maps of several files.
 mixed conv_of(node *n, mixed x, mixed w);  // with the node's window; 0 after a diagnostic

@@ -22,8 +22,7 @@ static i64 ints_or_attr(node *n, u32 k, const char *name, i64 *v, u32 cap) {
 
 static bool missing(node *n, u32 k) { return !in_of(n, k) && !wrong(n, "input %u is missing", k + 1); }
 
-// ---- extents
-// -------------------------------------------------------------------------------------------------
+// ---- extents -------------------------------------------------------------------------------------------
 bool map_reshape(node *n) {
   i64 dim[DIMS_MAX], known = 1, open = -1;
   if (missing(n, 0)) return false;
@@ -139,8 +138,7 @@ bool map_size(node *n) {
   return !missing(n, 0) && set(n, 0, mix_full(n->x, DT_I64, (double)shape_elems(shape_of(n, in_of(n, 0)))));
 }
 
-// ---- parts
-// ---------------------------------------------------------------------------------------------------
+// ---- parts ---------------------------------------------------------------------------------------------
 bool map_concat(node *n) {
   u32 axis;
   if (missing(n, 0) || !axis_of(n, at_i(n, "axis", 1), shape_of(n, in_of(n, 0))->nd, &axis)) return false;
@@ -376,8 +374,7 @@ bool map_reverse(node *n) {
   return set(n, 0, opn(n, OP_reverse, (mixed[]){in_of(n, 0), in_of(n, 1)}, 2, at, 2));
 }
 
-// ---- made from extents
-// -------------------------------------------------------------------------------------------
+// ---- made from extents ---------------------------------------------------------------------------------
 static mixed fill(node *n, dtype t, const i64 *dim, u32 nd, double v) {
   attr at[] = {attr_t(A_dtype, t), attr_v(A_shape, dim, nd), attr_f(A_value, v)};
   return opn(n, OP_full, NULL, 0, at, 3);
@@ -437,8 +434,7 @@ bool map_eye_like(node *n) {
   return set(n, 0, to_type(n, op2(n, OP_eq, row, col), t));
 }
 
-// ---- extents that are elements: only where these are known
-// -----------------------------------------------------------
+// ---- extents that are elements: only where these are known ---------------------------------------------
 static double *elements(node *n, mixed x) {
   double *v = NEWN(n->x->a, double, shape_elems(shape_of(n, x)));
   mix_read_f64(n->x, x, v);

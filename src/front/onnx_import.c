@@ -6,9 +6,11 @@
 #include "front/onnx.h"
 
 enum { OPSET_MAX = 21 };
-enum { WEIGHT_CONSTANT = 64 }; // a float constant of this many elements is a weight
+enum { WEIGHT_CONSTANT = 64 };              // a float constant of this many elements is a weight
+enum { FILL_MAX = 1 << 27 };                // larger filled weights stay instructions
+static const i64 extent_max = (i64)1 << 40; // elements of an input
 
-// ---- the graph before the walk ---------------------------------------------------------------------------
+// ---- the graph before the walk -------------------------------------------------------------------------
 // Names that a node's subgraphs take from around them count as its operands (a superset: their own names
 // too).
 static void need_graph(imp *I, const onnx_graph *g);
@@ -111,7 +113,7 @@ static bool check_model(imp *I) {
   return !diag_errors(c);
 }
 
-// ---- parameters ------------------------------------------------------------------------------------------
+// ---- parameters ----------------------------------------------------------------------------------------
 static value add_param(imp *I, const shape *s, sym name, role r, u32 data) {
   prog *p = I->x.b.p;
   value v = func_param(p, p->main, type_tensor(p, s, (layout){0}, (group){0}), name, r);
@@ -161,6 +163,12 @@ static bool input_shape(imp *I, const onnx_value *v, shape *s, strbuf *open) {
     }
     ok = false;
   }
+  i64 elems = 1;
+  for (u32 d = 0; d < s->nd && ok; d++)
+    if (!mul_i64(elems, MAX(s->dim[d], 1), &elems) || elems > extent_max) {
+      diag(c, E_LIMIT, where, "input `%s` has more than %lld elements", name, (long long)extent_max);
+      ok = false;
+    }
   return ok;
 }
 
@@ -225,7 +233,7 @@ static bool declare_filled(imp *I, const scope *s, const onnx_node *n) {
   mix_read(&I->x, v - 1, sh.dim);
   i64 elems = 1;
   for (u32 d = 0; d < sh.nd; d++)
-    if (sh.dim[d] < 0 || !mul_i64(elems, sh.dim[d], &elems) || elems > (i64)1 << 32) return true;
+    if (sh.dim[d] < 0 || !mul_i64(elems, sh.dim[d], &elems) || elems > FILL_MAX) return true;
   u32 size = dtype_bytes(one.t);
   if (dtype_kind_of(one.t) != DK_FLOAT || one.size != size || elems < WEIGHT_CONSTANT) return true;
   if (!I->fill.bytes || I->fill.n < elems || I->fill.size != size || memcmp(I->fill.bytes, one.bytes, size)) {
@@ -268,7 +276,7 @@ static bool declare(imp *I, const scope *s, bool *live) {
   return diag_errors(c) == errors;
 }
 
-// ---- after the walk --------------------------------------------------------------------------------------
+// ---- after the walk ------------------------------------------------------------------------------------
 // Drops instructions that no result depends on and weights that nothing reads, and renumbers main's values.
 static void sweep(prog *p, arena *a) {
   func_info *f = func_get(p, p->main);
@@ -317,7 +325,9 @@ static bool returns(imp *I, const scope *s) {
     u32 v = onnx_lookup(I, s, g->out.v[k].name);
     I->x.b.where = onnx_loc(I, g->out.v[k].name);
     rets[k] = v && v != UNKNOWN ? mix_emit(&I->x, v - 1) : 0;
-    if (!rets[k]) return false;
+    if (rets[k]) continue;
+    diag(I->f.c, E_ONNX_MODEL, I->x.b.where, "the output `%s` has no value", sym_str(I->f.c, g->out.v[k].name));
+    return false;
   }
   for (u32 k = 0; k < I->effects.n; k++) {
     value v = mix_emit(&I->x, I->effects.v[k]);

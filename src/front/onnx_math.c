@@ -20,8 +20,7 @@ static mixed shifted(node *n, mixed x, double a) {
   return a == 0 ? x : op_at(n, OP_offset, x, attr_f(A_alpha, a));
 }
 
-// ---- one operand
-// -------------------------------------------------------------------------------------------
+// ---- one operand ---------------------------------------------------------------------------------------
 bool map_unary(node *n) { return set(n, 0, op1(n, (opcode)n->row->arg, in_of(n, 0))); }
 bool map_identity(node *n) { return set(n, 0, in_of(n, 0)); }
 

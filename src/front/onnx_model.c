@@ -24,7 +24,7 @@ static void count_fields(pb r, u32 *count, u32 n) {
     if (r.field < n) count[r.field]++;
 }
 
-// ---- tensors ---------------------------------------------------------------------------------------------
+// ---- tensors -------------------------------------------------------------------------------------------
 static i64 decimal(pb_span s) {
   i64 v = 0;
   for (const u8 *p = s.at; p < s.end; p++) {
@@ -77,7 +77,7 @@ static void read_tensor(pb r, onnx_tensor *t) {
   t->external = place == 1;
 }
 
-// ---- types -----------------------------------------------------------------------------------------------
+// ---- types ---------------------------------------------------------------------------------------------
 static void read_shape(pb r, onnx_value *v) {
   while (pb_next(&r)) {
     if (r.field != 1) continue;
@@ -106,7 +106,7 @@ static void read_value(pb r, onnx_value *v) {
   }
 }
 
-// ---- nodes -----------------------------------------------------------------------------------------------
+// ---- nodes ---------------------------------------------------------------------------------------------
 static void read_attr(pb r, onnx_attr *at) {
   arena *a = r.f->a;
   while (pb_next(&r)) switch (r.field) {
@@ -174,7 +174,7 @@ static void read_graph(pb r, onnx_graph *g) {
     }
 }
 
-// ---- model -----------------------------------------------------------------------------------------------
+// ---- model ---------------------------------------------------------------------------------------------
 static void read_opset(pb r, onnx_opset *o) {
   while (pb_next(&r)) {
     if (r.field == 1) pb_sym(&r, &o->domain, "domain");
@@ -224,8 +224,7 @@ const onnx_attr *onnx_attr_get(const onnx_node *n, sym name) {
   return NULL;
 }
 
-// ---- element types
-// -----------------------------------------------------------------------------------------
+// ---- element types -------------------------------------------------------------------------------------
 static const struct {
   const char *name;
   dtype t;

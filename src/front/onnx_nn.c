@@ -6,8 +6,7 @@
 #include "front/onnx.h"
 #include <math.h>
 
-// ---- windows
-// ---------------------------------------------------------------------------------------------------
+// ---- windows -------------------------------------------------------------------------------------------
 typedef struct {
   u32 n; // spatial dimensions
   i64 window[DIMS_MAX], stride[DIMS_MAX], dilation[DIMS_MAX],
@@ -18,7 +17,10 @@ typedef struct {
 static bool ints_exact(node *n, const char *name, i64 *v, u32 count, i64 absent) {
   const i64 *given;
   u32 got = at_ints(n, name, &given);
-  for (u32 k = 0; k < count; k++) v[k] = got ? (k < got ? given[k] : 0) : absent;
+  for (u32 k = 0; k < count; k++) {
+    v[k] = got ? (k < got ? given[k] : 0) : absent;
+    if (v[k] < -INT32_MAX || v[k] > INT32_MAX) return wrong(n, "%s: %lld", name, (long long)v[k]);
+  }
   return !got || got == count || wrong(n, "%s has %u entries, %u are needed", name, got, count);
 }
 
@@ -39,8 +41,10 @@ static bool windows_of(node *n, const shape *x, const i64 *window, windows *w) {
   bool upper = strcmp(mode, "SAME_UPPER") == 0, lower = strcmp(mode, "SAME_LOWER") == 0;
   if (strcmp(mode, "VALID") == 0) memset(w->pad, 0, sizeof w->pad);
   for (u32 d = 0; d < w->n; d++) {
-    if (w->window[d] < 1 || w->stride[d] < 1 || w->dilation[d] < 1)
-      return wrong(n, "a window without extent");
+    i64 least = MIN(MIN(w->window[d], w->stride[d]), w->dilation[d]);
+    i64 most = MAX(MAX(w->window[d], w->stride[d]), w->dilation[d]);
+    if (least < 1 || most > INT32_MAX)
+      return wrong(n, "window, stride or dilation of %lld", (long long)(least < 1 ? least : most));
     if (!upper && !lower) continue;
     i64 in = x->dim[d + 2], out = ceil_div(in, w->stride[d]);
     i64 all = MAX((out - 1) * w->stride[d] + (w->window[d] - 1) * w->dilation[d] + 1 - in, 0);
@@ -65,8 +69,7 @@ mixed add_bias(node *n, mixed x, mixed bias) {
   return op2(n, OP_add, x, to_shape(n, bias, s.dim, shape_of(n, x)->nd - 1));
 }
 
-// ---- convolutions
-// --------------------------------------------------------------------------------------------
+// ---- convolutions --------------------------------------------------------------------------------------
 mixed conv_of(node *n, mixed x, mixed w) {
   windows k;
   attr at[4];
@@ -123,8 +126,7 @@ bool map_conv_transpose(node *n) {
   return r && set(n, 0, add_bias(n, r, in_of(n, 2)));
 }
 
-// ---- pools
-// -----------------------------------------------------------------------------------------------------
+// ---- pools ---------------------------------------------------------------------------------------------
 static u32 pool_attrs(const windows *w, attr *at) {
   u32 nat = windows_attrs(w, at);
   at[nat++] = attr_v(A_window, w->window, w->n);
@@ -305,8 +307,7 @@ bool map_dropout(node *n) {
   return set(n, 0, x);
 }
 
-// ---- losses
-// ------------------------------------------------------------------------------------------------------
+// ---- losses --------------------------------------------------------------------------------------------
 // Scores with classes in dimension 1, as rows of classes.
 mixed classes_last(node *n, mixed x) {
   u32 nd = x ? shape_of(n, x)->nd : 0;
@@ -345,8 +346,7 @@ bool map_xent(node *n) {
   return x && set(n, 0, opn(n, OP_cross_entropy, (mixed[]){x, label}, 2, at, nat));
 }
 
-// ---- resize
-// --------------------------------------------------------------------------------------------------------
+// ---- resize --------------------------------------------------------------------------------------------
 // Operand k's numbers or the attribute's, spread over all dimensions of x by `axes`. 0: there are none; -1:
 // told.
 static int numbers(node *n, u32 k, u32 nd, double *v, u32 per, double absent) {
@@ -376,10 +376,18 @@ static int resize_scales(node *n, u32 nd, double *scale) {
   return 1;
 }
 
+static bool whole_extent(node *n, double x, i64 *dim) {
+  if (!(x >= 0 && x < 1e12)) return wrong(n, "an extent of %g", x);
+  *dim = (i64)floor(x);
+  return true;
+}
+
 static bool resize_extents(node *n, const shape *s, double *scale, i64 *dim, bool *ratio) {
   int have = resize_scales(n, s->nd, scale);
   *ratio = have == 1;
-  for (u32 d = 0; d < s->nd; d++) dim[d] = have == 1 ? (i64)floor((double)s->dim[d] * scale[d]) : s->dim[d];
+  memcpy(dim, s->dim, s->nd * sizeof *dim);
+  for (u32 d = 0; d < s->nd && have == 1; d++)
+    if (!whole_extent(n, (double)s->dim[d] * scale[d], &dim[d])) return false;
   if (have) return have > 0;
   double want[DIMS_MAX];
   have = numbers(n, 3, s->nd, want, 1, -1);
@@ -393,8 +401,8 @@ static bool resize_extents(node *n, const shape *s, double *scale, i64 *dim, boo
   }
   bool keep = strcmp(policy, "stretch") != 0;
   for (u32 d = 0; d < s->nd; d++) {
-    if (want[d] < 0) continue;
-    dim[d] = keep ? (i64)floor(common * (double)s->dim[d] + 0.5) : (i64)want[d];
+    if (want[d] == -1) continue; // not among the axes
+    if (!whole_extent(n, keep ? common * (double)s->dim[d] + 0.5 : want[d], &dim[d])) return false;
   }
   return true;
 }
@@ -434,8 +442,15 @@ bool map_resize(node *n) {
   return set(n, 0, opn(n, OP_resize, &x, 1, at, nat));
 }
 
-// ---- numbers from nowhere
-// ------------------------------------------------------------------------------------------
+// ---- numbers from nowhere ------------------------------------------------------------------------------
+// The model's seed, whatever bits it has, and a number of the node's own.
+static i64 random_key(node *n) {
+  float seed = (float)at_f(n, "seed", 0);
+  u32 bits;
+  memcpy(&bits, &seed, sizeof bits);
+  return (i64)bits << 24 | (n->x->v.n & 0xffffff);
+}
+
 bool map_random(node *n) {
   bool uniform = n->row->arg;
   const i64 *dim;
@@ -446,7 +461,7 @@ bool map_random(node *n) {
   double lo = at_f(n, uniform ? "low" : "mean", 0), hi = at_f(n, uniform ? "high" : "scale", 1);
   attr at[] = {attr_t(A_dtype, t),
                like ? attr_v(A_shape, s.dim, s.nd) : attr_v(A_shape, dim, nd),
-               attr_i(A_seed, (i64)at_f(n, "seed", 0) + n->x->v.n),
+               attr_i(A_seed, random_key(n)),
                attr_f(A_alpha, lo),
                attr_f(A_beta, hi),
                attr_s(A_mode, sym_of(n->x->b.p->c, uniform ? "uniform" : "normal"))};

@@ -16,7 +16,7 @@ static const onnx_row rows[] = {
 #undef ONNX
 };
 
-// ---- names -----------------------------------------------------------------------------------------------
+// ---- names ---------------------------------------------------------------------------------------------
 static u64 key_of(const scope *s, sym name) { return hash_u64((u64)s->id << 32 | name.i, 1); }
 
 u32 onnx_lookup(const imp *I, const scope *s, sym name) { // 0: not defined
@@ -63,7 +63,7 @@ mixed onnx_known(imp *I, const data_info *d) {
   return mix_known(&I->x, &s, aligned ? d->bytes : arena_dup(I->a, d->bytes, (size_t)d->size));
 }
 
-// ---- what the maps call ----------------------------------------------------------------------------------
+// ---- what the maps call --------------------------------------------------------------------------------
 static void at_node(node *n) {
   imp *I = n->I;
   if (I->at == n->n) return;
@@ -233,7 +233,10 @@ void is_weight(node *n, u32 k, role r) {
   imp *I = n->I;
   func_info *f = func_get(I->x.b.p, I->x.b.p->main);
   value v = in_of(n, k) ? mix_get(n->x, in_of(n, k))->v : 0;
-  if (!v || v > f->nparams || f->params.v[v - 1].r != ROLE_INPUT) return;
+  if (!v || v > f->nparams) return;
+  role had = f->params.v[v - 1].r;
+  if (had == ROLE_WEIGHT && r == ROLE_CONST) f->params.v[v - 1].r = r;
+  if (had != ROLE_INPUT) return;
   for (u32 i = 0; i < I->m.graph.in.n; i++) {
     const onnx_value *in = &I->m.graph.in.v[i];
     if (in->name.i != f->values.v[v].name.i) continue;
@@ -243,7 +246,7 @@ void is_weight(node *n, u32 k, role r) {
   f->params.v[v - 1].r = r;
 }
 
-// ---- one node --------------------------------------------------------------------------------------------
+// ---- one node ------------------------------------------------------------------------------------------
 bool onnx_standard(ctx *c, sym domain) { return !domain.i || strcmp(sym_str(c, domain), "ai.onnx") == 0; }
 
 i64 onnx_opset_in(ctx *c, const onnx_opset *v, u32 n, sym domain) {
@@ -282,7 +285,6 @@ static const onnx_row *row_of(node *n) {
            (long long)oldest);
   return NULL;
 }
-
 
 static const onnx_function *function_of(const imp *I, const onnx_node *n) {
   u64 h = hash_u64((u64)n->domain.i << 32 | n->op.i, 3);

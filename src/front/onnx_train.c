@@ -59,8 +59,7 @@ bool map_ms_xent_loss_grad(node *n) {
   return d && set(n, 0, to_perm(n, d, perm, nd));
 }
 
-// ---- gradients
-// ---------------------------------------------------------------------------------------------------
+// ---- gradients -----------------------------------------------------------------------------------------
 bool map_ms_relu_grad(node *n) {
   mixed dy = in_of(n, 0), y = in_of(n, 1);
   return set(n, 0, op3(n, OP_where, op2(n, OP_gt, y, full_like(n, y, 0)), dy, full_like(n, dy, 0)));
@@ -166,8 +165,7 @@ bool map_ms_fast_gelu(node *n) {
 }
 bool map_ms_bias_gelu(node *n) { return set(n, 0, op1(n, OP_gelu, biased(n))); }
 
-// ---- updates
-// -----------------------------------------------------------------------------------------------------
+// ---- updates -------------------------------------------------------------------------------------------
 bool map_ms_sgd(node *n) { // rate, weight, gradient
   mixed rate = in_of(n, 0), w = in_of(n, 1), g = in_of(n, 2), r;
   double lr;

@@ -52,7 +52,7 @@ bool mix_read_f64(const mixer *m, mixed x, double *out) {
   return true;
 }
 
-// ---- into the program ------------------------------------------------------------------------------------
+// ---- into the program ----------------------------------------------------------------------------------
 // beta + alpha * i along the only extent above 1 (axis), exactly in f64; alpha 0: all elements are equal.
 static bool progression(const mixed_info *x, arena *a, i64 *axis, double *alpha, double *beta) {
   const i64 exact = (i64)1 << 53;
@@ -101,7 +101,7 @@ value mix_emit(mixer *m, mixed x) {
   return m->v.v[x].v = v;
 }
 
-// ---- operations ------------------------------------------------------------------------------------------
+// ---- operations ----------------------------------------------------------------------------------------
 static bool shape_like(const shape *s) {
   u32 wide = 0;
   bool real = dtype_kind_of(s->t) == DK_FLOAT;
