@@ -435,28 +435,3 @@ shape eval_result_shape(const prog *p, u32 k) {
   const func_info *f = func_get(p, p->main);
   return val_type(p, f, f->rets.v[k])->s;
 }
-
-double eval_difference(const eval_array *x, const eval_array *y, i64 *where) {
-  i64 n = shape_elems(&x->s), at = 0;
-  double sq = 0, worst = 0;
-  size_t bx = dtype_bytes(x->s.t), by = dtype_bytes(y->s.t);
-  for (int round = 0; round < 2; round++) {
-    double least = 1e-3 * sqrt(sq / (double)MAX(n, 1));
-    for (i64 k = 0; k < n; k++) {
-      double a, b;
-      ker_convert(&a, DT_F64, (const char *)x->data + (size_t)k * bx, x->s.t, 1);
-      ker_convert(&b, DT_F64, (const char *)y->data + (size_t)k * by, y->s.t, 1);
-      if (!round) {
-        if (isfinite(b)) sq += b * b;
-        continue;
-      }
-      double top = fmax(fmax(fabs(a), fabs(b)), least);
-      double d = a == b || (a != a && b != b)   ? 0
-                 : !isfinite(a) || !isfinite(b) ? INFINITY
-                                                : fabs(a - b) / top;
-      if (d > worst) worst = d, at = k;
-    }
-  }
-  if (where) *where = at;
-  return worst;
-}

@@ -94,6 +94,7 @@ int eval_member(const interp *m, group g, u32 rank); // -1: the rank is not in t
 i64 eval_copy(interp *m, const place *dp, u32 d, void *dst, const place *sp, u32 s, const void *src,
               u8 *done);
 
+// Whole arrays (whole.c): an input into the pieces of a value, an output from them.
 bool eval_cut(interp *m, const place *p, const eval_array *x, held *v, loc where);
 bool eval_assemble(interp *m, const place *p, const held *v, eval_array *out, arena *a, loc where);
 
@@ -106,5 +107,6 @@ typedef struct { // one end
 bool eval_move(interp *m, const instr *i, const end *in, u32 nin, const end *out, u32 nout);
 // acc[k] = acc[k] (+) x[k]; acc in f64 (t a float type) or i64. fold_begin sets it to what changes nothing.
 void eval_fold_begin(void *acc, dtype t, i64 n, reduction r);
+void eval_store(void *dst, dtype t, const void *acc, i64 n); // rounded
 void eval_fold(arena *scratch, void *acc, const void *x, dtype t, i64 n, reduction r);
 #endif

@@ -66,7 +66,7 @@ void eval_fold(arena *scratch, void *acc, const void *x, dtype t, i64 n, reducti
   arena_release(scratch, mark);
 }
 
-static void store(void *dst, dtype t, const void *acc, i64 n) {
+void eval_store(void *dst, dtype t, const void *acc, i64 n) {
   if (dtype_kind_of(t) == DK_FLOAT)
     ker_store_f64(dst, t, acc, n);
   else
@@ -257,7 +257,7 @@ static bool combine(movement *v, u32 to) {
     }
     eval_fold(v->m->scratch, acc, x, op->stored, s->elems, v->red);
   }
-  store(b->data, op->stored, acc, s->elems);
+  eval_store(b->data, op->stored, acc, s->elems);
   arena_release(v->m->scratch, mark);
   return found == s->elems || not_covered(v, to, found);
 }
@@ -364,7 +364,7 @@ static bool make_partial(movement *v) {
     buf *b = v->out->v->piece[k] = eval_buf(v->m, spot_bytes(op, k));
     void *acc = NEWN(v->m->scratch, u64, op->at[k].elems);
     eval_fold_begin(acc, op->stored, op->at[k].elems, v->red);
-    store(b->data, op->stored, acc, op->at[k].elems);
+    eval_store(b->data, op->stored, acc, op->at[k].elems);
     arena_release(v->m->scratch, mark);
   }
   return true;
