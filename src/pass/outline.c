@@ -9,7 +9,7 @@
 #include "pass/internal.h"
 #include <stdlib.h>
 
-enum { LEAST_SAVED = 4, LEAST_LONE = 8, SAME_BYTES = 4096, RETURNED = UINT32_MAX };
+enum { LEAST_SAVED = 4, LEAST_LONE = 8, SAME_BYTES = 4096, SCANS = 256, RETURNED = UINT32_MAX };
 
 typedef struct {
   u32 at, len, period; // tokens [at, at+len) equal those `period` places before
@@ -39,6 +39,7 @@ typedef struct {
   VEC(repeat) repeats;
   VEC(block) blocks;
   bool *taken; // place -> is it in a block
+  u32 scans;   // of the whole string so far: bounded, so that no input makes this quadratic
 } outliner;
 
 // ---- the string ------------------------------------------------------------------------------------------
@@ -195,7 +196,7 @@ static bool has_product(const outliner *o, u32 at, u32 len) {
 static void take_block(outliner *o, u32 at, u32 len) {
   u32 cap = o->n / len, n = 0, kept = 0, votes = 0, *copy = NEWN(o->a, u32, cap);
   u64 h = stretch(o, at, len), most = 0;
-  if (len < 2 || !has_product(o, at, len)) return;
+  if (len < 2 || !has_product(o, at, len) || o->scans++ >= SCANS) return;
   for (u32 i = 0, clear = 0; i + len <= o->n;
        i++) { // clear: free places up to and with the last of the window
     if (i == 0)

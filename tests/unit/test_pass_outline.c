@@ -116,3 +116,30 @@ TEST(outline_in_any_order) {
     ctx_free(c);
   }
 }
+
+TEST(outline_imports) {
+  static const struct {
+    const char *path;
+    u32 calls, least;
+  } files[] = {
+      {"onnx/srijanie_ortgraphs__torchtune_llama2_forward.onnx", 32, 60},
+      {"onnx/onnx_light_resnet50.onnx", 5, 8},
+      {"onnx/onnx_light_vgg19.onnx", 4, 4},
+      {"onnx/izan_resnet50_ort__training_model.onnx", 5, 10},
+      {"reference/gpt_small_loss_train.onnx", 4, 30},
+  };
+  front_dim dims[] = {{"batch_size", 1}, {"seq_len", 64}, {"N", 2}};
+  for (u32 k = 0; k < COUNT_OF(files); k++) {
+    ctx *c = ctx_new();
+    prog *p = front_load(c, test_data(files[k].path), &(front_opts){.ndims = COUNT_OF(dims), .dims = dims});
+    CHECK_STR(p ? "" : diag_render(c, ctx_arena(c)), "");
+    REQUIRE(p != NULL);
+    pass_outline(p);
+    CHECK_MSG(block_called(p, files[k].calls) >= files[k].least,
+              "%s: no block of %u instructions is called %u times", files[k].path, files[k].least,
+              files[k].calls);
+    CHECK(ir_verify(p));
+    prog_free(p);
+    ctx_free(c);
+  }
+}
