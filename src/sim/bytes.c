@@ -642,7 +642,7 @@ static void tell(walk *w, u32 num, const mbody *callee, const instr *i) {
     m->item_map = (hmap){0};
     tally_unit(w, u - 1, callee, i);
     memcpy(out->peak_kind, m->kind, sizeof m->kind);
-    qsort(m->item.v, m->item.n, sizeof *m->item.v, by_bytes);
+    if (m->item.n) qsort(m->item.v, m->item.n, sizeof *m->item.v, by_bytes);
     out->ntop = MIN(m->item.n, m->s->o->top ? m->s->o->top : 10);
     out->top = arena_dup(m->s->a, m->item.v, out->ntop * sizeof *out->top);
     i64 sum = 0;
@@ -669,7 +669,7 @@ static void leaf_types(mem *m) {
 
 void bytes_run(sim *s, sim_result *r) {
   mem m = {.s = s, .distir = s->o->bytes == SIM_BYTES_DISTIR, .ta = arena_new(), .out = r->unit};
-  m.round = m.distir ? 1 : s->o->round_bytes ? s->o->round_bytes : 512;
+  m.round = m.distir ? 1 : s->round;
   m.latest = ZNEWN(s->a, const mbody *, s->priced.n);
   s->lives = ZNEWN(s->a, const life *, s->p->funcs.n);
   s->life_flags = ZNEWN(s->a, u8, s->p->funcs.n);

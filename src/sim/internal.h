@@ -78,6 +78,7 @@ typedef struct sim {
   const sim_opts *o;
   sim_cost *cost;
   void *cost_arg;
+  i64 round;   // of allocations
   bool intern; // prices depend on the event key only
   bool want_slack;
   bool overflow;   // durations add up to more than fits

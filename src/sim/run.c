@@ -67,10 +67,22 @@ static void sum_up_stages(sim *s, sim_result *r) {
   r->peak_bytes = r->unit[r->peak_unit].peak_bytes;
 }
 
+static u32 price_by_coster(void *arg, const prog *p, const func_info *f, const instr *i, group g, i64 *ps) {
+  return cost_instr(arg, p, f, i, g, ps);
+}
+
 // Everything up to the columns of main.
 static const sim_cols *prepare(sim *s, ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o) {
   *s = (sim){.c = c, .a = a, .tmp = arena_new(), .p = p, .o = o, .cost = o->cost, .cost_arg = o->cost_arg};
-  (void)k;
+  if (!s->cost) {
+    s->cost = price_by_coster;
+    s->cost_arg = k;
+    s->intern = true;
+  }
+  s->round = o->round_bytes;
+  for (u32 j = 0; k && !o->round_bytes && j < coster_machine(k)->nkinds; j++)
+    s->round = MAX(s->round, coster_machine(k)->kind[j].alloc_bytes);
+  if (s->round < 1) s->round = 512;
   s->nstreams = p->streams.n;
   init_ranks(s);
   *vec_push(a, &s->events) = (event){0};

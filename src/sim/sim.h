@@ -11,10 +11,8 @@
 // ones.
 #ifndef HEDDLE_SIM_H
 #define HEDDLE_SIM_H
-#include "ir/ir.h"
+#include "cost/cost.h"
 #include "trace/trace.h"
-
-typedef struct coster coster; // cost/cost.h
 
 // ---- what is asked ----------------------------------------------------------------------------------
 // SIM_FLAT: every
@@ -44,7 +42,7 @@ typedef struct {
   bool no_bytes, timeline, critical;
   bool steady; // also the period of steps that follow each other without a barrier
   sim_bytes bytes;
-  i64 round_bytes; // what the allocator rounds up to; 0 = 512
+  i64 round_bytes; // what the allocator rounds up to; 0: as the machine says, 512 without one
   bool peak_only;  // of memory: not by kind, not by value
   u32 top;         // values listed at the peak; 0 = 10
   u32 ncarry;
