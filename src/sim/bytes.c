@@ -27,7 +27,7 @@ typedef struct {
   bool owned;      // freed here when nothing holds it
   bool lent;       // a parameter of main: freed or taken over only where it is donated
   bool given;      // to the call at hand
-  u32 seen, times; // at this call, among its operands
+  u32 seen, times; // at instruction `seen`, how often operands used last there held it
 } buffer;
 
 // A function at a place as seen by a call: one pair (peak, net) for every unit it touches.
@@ -55,6 +55,7 @@ typedef struct {       // what the call that is being expanded knows
   const origin *param; // of every parameter leaf
   const mem_kind *ret; // of every result
 } context;
+enum { GONE_TWICE = ~0u }; // that instruction took it twice
 typedef struct mem mem;
 typedef struct { // one pass over a function at a place
   mem *m;
@@ -72,11 +73,19 @@ typedef struct { // one pass over a function at a place
   i64 *cur, *peak;     // by unit
   u32 *at;
   u8 *touched;
-  VEC(u32) dying, arg; // of the instruction at hand
+  u32 *gone;      // of every value: the instruction that used it last
+  VEC(u32) dying; // of the instruction at hand
   VEC(u8) die;
   u8 *used;
   const u32 *ask, *ask_next; // units + 1 to tell about at an instruction, as a list; NULL: none
 } walk;
+
+typedef struct { // the tensors that a function takes, tuples opened
+  u32 nparam, nleaf;
+  const type *leaf;
+  const u32 *begin; // leaves of parameter k: begin[k]..
+  const u32 *param; // of a leaf
+} param_leaves;
 
 struct mem {
   sim *s;
@@ -87,8 +96,9 @@ struct mem {
   VEC(mbody *) bodies;
   hmap body_map;
   const mbody **latest; // by row
-  const type **leaf;    // types of parameter leaves, by function
-  u32 *nleaf;
+  param_leaves *params; // by function
+  const msize **near;   // by type: the latest size asked for
+  group *near_g;
   arena *ta; // of the tally: what is alive on one unit at its peak
   i64 kind[MEM_KINDS];
   VEC(mem_item) item;
@@ -101,9 +111,11 @@ static const msize *size_of(mem *m, type t, group call) {
   sim *s = m->s;
   const type_info *ti = type_get(s->p, t);
   group g = resolve(ti->g, call);
+  if (m->near[t.i] && m->near_g[t.i].i == g.i) return m->near[t.i];
+  m->near_g[t.i] = g;
   u64 h = hash_u64((u64)t.i << 32 | g.i, 11);
   u32 known = hmap_get(&m->size_map, h);
-  if (known) return m->sizes.v[known - 1];
+  if (known) return m->near[t.i] = m->sizes.v[known - 1];
   const place *pl = place_of(s, g);
   msize *z = NEW(s->a, msize);
   z->us = pl->us;
@@ -116,7 +128,7 @@ static const msize *size_of(mem *m, type t, group call) {
   }
   *vec_push(s->a, &m->sizes) = z;
   hmap_add(s->a, &m->size_map, h, m->sizes.n);
-  return z;
+  return m->near[t.i] = z;
 }
 
 static i64 size_on(const msize *z, u32 unit) {
@@ -139,11 +151,6 @@ static u32 leaves_of(const prog *p, type t, type *leaf) {
     return 1;
   }
   for (u32 k = 0; k < ti->n; k++) n += leaves_of(p, ti->elem[k], leaf ? leaf + n : NULL);
-  return n;
-}
-static u32 leaves_of_params(const prog *p, const func_info *f, type *leaf) {
-  u32 n = 0;
-  for (u32 k = 1; k <= f->nparams; k++) n += leaves_of(p, f->values.v[k].ty, leaf ? leaf + n : NULL);
   return n;
 }
 
@@ -203,12 +210,15 @@ static u32 only_buffer(walk *w, u32 leaf) {
 }
 
 // Values whose last use this is let go of their buffers; those that nothing holds any more are in w->dying.
-static void let_go(walk *w, value v) {
+static void let_go(walk *w, value v, u32 num) {
   span x = w->val[v];
   for (u32 k = x.begin; k < x.begin + x.n; k++)
     for (u32 j = 0; j < w->leaf.v[k].n; j++) {
       u32 b = w->pool.v[w->leaf.v[k].begin + j];
-      if (!--w->buf.v[b].refs) *vec_push(w->m->s->tmp, &w->dying) = b;
+      buffer *z = &w->buf.v[b];
+      z->times = z->seen == num ? z->times + 1 : 1;
+      z->seen = num;
+      if (!--z->refs) *vec_push(w->m->s->tmp, &w->dying) = b;
     }
 }
 static void let_operands_go(walk *w, const instr *i, u32 n, u32 num) {
@@ -216,9 +226,10 @@ static void let_operands_go(walk *w, const instr *i, u32 n, u32 num) {
   for (u32 k = 0; k < n; k++) {
     value v = opd_of(w->f, i, k);
     if (w->last[v] != num) continue;
-    bool again = false; // the same value twice
-    for (u32 j = 0; j < k && !again; j++) again = opd_of(w->f, i, j) == v;
-    if (!again) let_go(w, v);
+    if (w->gone[v] == num) w->gone[v] = GONE_TWICE; // passed twice
+    if (w->gone[v]) continue;
+    w->gone[v] = num;
+    let_go(w, v, num);
   }
 }
 static void free_dying(walk *w) {
@@ -276,7 +287,7 @@ static void step_view(walk *w, const instr *i, u32 n, u32 num) {
   if (!w->m->distir) unlend_donated(w, i, n);
   let_operands_go(w, i, n, num);
   for (u32 r = 0; r < i->nres; r++)
-    if (w->last[i->res + r] == num) let_go(w, i->res + r);
+    if (w->last[i->res + r] == num) let_go(w, i->res + r, num);
   free_dying(w);
 }
 
@@ -329,35 +340,32 @@ static void make_results(walk *w, const instr *i, u32 n, u32 num) {
 static const mbody *body_of(mem *m, u32 row, const u8 *die, const u8 *used);
 
 // Which parameter leaves die in the call: donated, whole, held by nothing else and not passed twice. Needs
-// what let_operands_go has done. Fills w->arg with the leaves passed.
-static void die_pattern(walk *w, const instr *i, const func_info *callee, group g, u32 num) {
-  const type *leaf = w->m->leaf[i->callee.i];
-  u32 n = 0, *arg = w->arg.v;
-  for (u32 k = 0; k < callee->nparams; k++) {
-    span x = w->val[opd_of(w->f, i, k)];
-    for (u32 q = x.begin; q < x.begin + x.n; q++) {
-      arg[n++] = q;
-      for (u32 j = 0; j < w->leaf.v[q].n; j++) {
-        buffer *b = &w->buf.v[w->pool.v[w->leaf.v[q].begin + j]];
-        if (b->seen != num) b->times = 0;
-        b->seen = num;
-        b->times++;
-      }
-    }
-  }
-  for (u32 k = 0, q = 0; k < callee->nparams; k++) {
-    bool gives = w->m->distir || opd_donated(w->f, i, k);
-    for (u32 end = q + w->val[opd_of(w->f, i, k)].n; q < end; q++) {
-      u32 only = gives ? only_buffer(w, arg[q]) : ~0u;
-      const buffer *b = only == ~0u ? NULL : &w->buf.v[only];
-      w->die.v[q] = b && b->owned && !b->lent && b->live && !b->refs && b->times == 1 &&
-                    size_same(b->size, size_of(w->m, leaf[q], g));
+// what let_operands_go has done.
+static void die_pattern(walk *w, const instr *i, group g, u32 num) {
+  const param_leaves *sp = &w->m->params[i->callee.i];
+  memset(w->die.v, 0, sp->nleaf);
+  for (u32 k = 0; k < sp->nparam; k++) {
+    value v = opd_of(w->f, i, k);
+    if (w->gone[v] != num || !(w->m->distir || opd_donated(w->f, i, k))) continue;
+    for (u32 q = 0; q < w->val[v].n; q++) {
+      u32 b = only_buffer(w, w->val[v].begin + q);
+      if (b == ~0u) continue;
+      const buffer *x = &w->buf.v[b];
+      w->die.v[sp->begin[k] + q] = x->owned && !x->lent && x->live && !x->refs && x->times == 1 &&
+                                   size_same(x->size, size_of(w->m, sp->leaf[sp->begin[k] + q], g));
     }
   }
 }
 
-static void call_results(walk *w, const instr *i, const mbody *b, const u32 *arg) {
-  u32 *made = NEWN(w->m->s->tmp, u32, b->nown); // of this call
+// The leaf that was passed as leaf q of the parameters.
+static u32 passed(const walk *w, const instr *i, u32 q) {
+  const param_leaves *sp = &w->m->params[i->callee.i];
+  u32 k = sp->param[q];
+  return w->val[opd_of(w->f, i, k)].begin + q - sp->begin[k];
+}
+static void call_results(walk *w, const instr *i, const mbody *b) {
+  arena_mark_t mark = arena_mark(w->m->ta);
+  u32 *made = NEWN(w->m->ta, u32, b->nown); // of this call
   for (u32 k = 0; k < b->nown; k++) made[k] = ~0u;
   for (u32 r = 0; r < i->nres; r++) {
     value v = i->res + r;
@@ -367,7 +375,7 @@ static void call_results(walk *w, const instr *i, const mbody *b, const u32 *arg
       for (u32 j = b->held_begin[q]; j < b->held_begin[q + 1]; j++) {
         held_by h = b->held[j];
         if (!h.own) {
-          span x = w->leaf.v[arg[h.k]];
+          span x = w->leaf.v[passed(w, i, h.k)];
           for (u32 y = 0; y < x.n; y++) hold(w, w->pool.v[x.begin + y]);
           continue;
         }
@@ -382,6 +390,7 @@ static void call_results(walk *w, const instr *i, const mbody *b, const u32 *arg
     }
     value_close(w, v);
   }
+  arena_release(w->m->ta, mark);
 }
 
 static void add_body(walk *w, const mbody *b, u32 num) {
@@ -402,24 +411,23 @@ static void step_call(walk *w, const instr *i, u32 num) {
   mem *m = w->m;
   sim *s = m->s;
   const func_info *callee = func_get(s->p, i->callee);
-  u32 row = w->rows[num - 1], nl = m->nleaf[i->callee.i];
-  vec_reserve(s->tmp, &w->arg, nl);
+  u32 row = w->rows[num - 1], nl = m->params[i->callee.i].nleaf;
   vec_reserve(s->tmp, &w->die, nl);
   if (!m->distir) unlend_donated(w, i, callee->nparams);
   let_operands_go(w, i, callee->nparams, num);
-  die_pattern(w, i, callee, s->priced.v[row].g, num);
+  die_pattern(w, i, s->priced.v[row].g, num);
   for (u32 r = 0; r < i->nres; r++) w->used[r] = m->distir || w->last[i->res + r] != num;
   const mbody *b = m->latest[row];
   if (!b || memcmp(b->die, w->die.v, nl) != 0 || memcmp(b->used, w->used, i->nres) != 0)
     b = m->latest[row] = body_of(m, row, w->die.v, w->used);
   for (u32 q = 0; q < nl; q++)
-    if (b->die[q]) w->buf.v[only_buffer(w, w->arg.v[q])].given = true;
+    if (b->die[q]) w->buf.v[only_buffer(w, passed(w, i, q))].given = true;
   tell(w, num, b, i);
   add_body(w, b, num);
-  call_results(w, i, b, w->arg.v);
+  call_results(w, i, b);
   for (u32 q = 0; q < nl; q++) {
     if (!b->die[q]) continue;
-    u32 k = only_buffer(w, w->arg.v[q]);
+    u32 k = only_buffer(w, passed(w, i, q));
     w->buf.v[k].given = false;
     if (!w->buf.v[k].refs) buffer_gone(w, k); // freed inside
   }
@@ -434,7 +442,7 @@ static void add_params(walk *w, const u8 *die, bool is_main) {
     u32 n = leaves_of(m->s->p, w->f->values.v[k].ty, NULL);
     value_open(w, k);
     for (u32 q = 0; q < n; q++, leaf++) {
-      const msize *z = size_of(m, m->leaf[w->fn.i][leaf], w->g);
+      const msize *z = size_of(m, m->params[w->fn.i].leaf[leaf], w->g);
       origin from = w->cx ? w->cx->param[leaf] : (origin){w->fn, k, MEM_ACT};
       if (is_main) {
         role r = w->f->params.v[k - 1].r;
@@ -468,6 +476,7 @@ static void walk_init(walk *w, mem *m, u32 row, const u8 *used, const context *c
   for (u32 k = 0; k < f->body.n; k++) most = MAX(most, f->body.v[k].nres);
   w->used = NEWN(s->tmp, u8, most);
   w->val = NEWN(s->tmp, span, nv);
+  w->gone = ZNEWN(s->tmp, u32, nv);
   w->cur = ZNEWN(s->tmp, i64, s->nunits);
   w->peak = ZNEWN(s->tmp, i64, s->nunits);
   w->at = ZNEWN(s->tmp, u32, s->nunits);
@@ -492,7 +501,7 @@ static void walk_run(walk *w, const u8 *die, bool is_main) {
   tell(w, 0, NULL, NULL);
   w->dying.n = 0;
   for (u32 k = 1; k <= f->nparams; k++)
-    if (!w->last[k]) let_go(w, k);
+    if (!w->last[k]) let_go(w, k, 0);
   free_dying(w);
   for (u32 num = 1; num <= f->body.n; num++) {
     const instr *i = &f->body.v[num - 1];
@@ -506,7 +515,7 @@ static void walk_run(walk *w, const u8 *die, bool is_main) {
       make_results(w, i, n, num);
       tell(w, num, NULL, NULL);
       for (u32 r = 0; r < i->nres && !w->m->distir; r++) // distir: what is not used is never freed
-        if (w->last[i->res + r] == num) let_go(w, i->res + r);
+        if (w->last[i->res + r] == num) let_go(w, i->res + r, num);
       free_dying(w);
     }
   }
@@ -519,7 +528,7 @@ static void keep_results(walk *w, mbody *b) {
   VEC(u32) held_begin = {0};
   VEC(held_by) held = {0};
   VEC(buffer) own = {0};
-  u32 *res = NEWN(a, u32, f->rets.n + 1), nparam = w->m->nleaf[w->fn.i];
+  u32 *res = NEWN(a, u32, f->rets.n + 1), nparam = w->m->params[w->fn.i].nleaf;
   u32 *number = ZNEWN(w->m->s->tmp, u32, w->buf.n);
   for (u32 k = 0; k < f->rets.n; k++) {
     span x = w->val[f->rets.v[k]];
@@ -548,7 +557,7 @@ static void keep_results(walk *w, mbody *b) {
 static const mbody *body_of(mem *m, u32 row, const u8 *die, const u8 *used) {
   sim *s = m->s;
   func fn = s->priced.v[row].f;
-  u32 nl = m->nleaf[fn.i], nr = func_get(s->p, fn)->rets.n, n = 0;
+  u32 nl = m->params[fn.i].nleaf, nr = func_get(s->p, fn)->rets.n, n = 0;
   u64 h = hash_bytes(used, nr, hash_bytes(die, nl, row));
   for (u32 it = 0, id; hmap_next(&m->body_map, h, &it, &id);) {
     const mbody *b = m->bodies.v[id];
@@ -604,12 +613,12 @@ static void tally_unit(walk *w, u32 unit, const mbody *callee, const instr *i) {
     if (!b->given) tally(m, b->from, size_on(b->size, unit));
   }
   if (!callee) return;
-  u32 pos = callee->us->pos[unit], nl = m->nleaf[i->callee.i];
+  u32 pos = callee->us->pos[unit], nl = m->params[i->callee.i].nleaf;
   arena_mark_t mark = arena_mark(s->tmp);
   origin *param = ZNEWN(s->tmp, origin, nl);
   mem_kind *ret = NEWN(s->tmp, mem_kind, i->nres);
   for (u32 q = 0; q < nl; q++)
-    if (callee->die[q]) param[q] = w->buf.v[only_buffer(w, w->arg.v[q])].from;
+    if (callee->die[q]) param[q] = w->buf.v[only_buffer(w, passed(w, i, q))].from;
   for (u32 r = 0; r < i->nres; r++) ret[r] = kind_of(w, i->res + r, true);
   context cx = {param, ret};
   u32 *ask = ZNEWN(s->tmp, u32, func_get(s->p, i->callee)->body.n + 1),
@@ -652,18 +661,23 @@ static void tell(walk *w, u32 num, const mbody *callee, const instr *i) {
 }
 
 // ---- the whole --------------------------------------------------------------------------------------
-static void leaf_types(mem *m) {
-  const prog *p = m->s->p;
-  m->leaf = ZNEWN(m->s->a, const type *, p->funcs.n);
-  m->nleaf = ZNEWN(m->s->a, u32, p->funcs.n);
-  for (u32 k = 1; k < m->s->priced.n; k++) {
-    func f = m->s->priced.v[k].f;
-    if (m->leaf[f.i]) continue;
-    const func_info *fi = func_get(p, f);
-    u32 n = m->nleaf[f.i] = leaves_of_params(p, fi, NULL);
-    type *leaf = NEWN(m->s->a, type, n + 1);
-    leaves_of_params(p, fi, leaf);
-    m->leaf[f.i] = leaf;
+static void open_params(mem *m) {
+  sim *s = m->s;
+  m->params = ZNEWN(s->a, param_leaves, s->p->funcs.n);
+  for (u32 k = 1; k < s->priced.n; k++) {
+    const func_info *f = func_get(s->p, s->priced.v[k].f);
+    param_leaves *x = &m->params[s->priced.v[k].f.i];
+    if (x->begin) continue;
+    u32 *begin = ZNEWN(s->a, u32, f->nparams + 1);
+    for (u32 j = 0; j < f->nparams; j++)
+      begin[j + 1] = begin[j] + leaves_of(s->p, f->values.v[j + 1].ty, NULL);
+    u32 n = begin[f->nparams], *param = NEWN(s->a, u32, n);
+    type *leaf = NEWN(s->a, type, n);
+    for (u32 j = 0; j < f->nparams; j++) {
+      leaves_of(s->p, f->values.v[j + 1].ty, leaf + begin[j]);
+      for (u32 q = begin[j]; q < begin[j + 1]; q++) param[q] = j;
+    }
+    *x = (param_leaves){f->nparams, n, leaf, begin, param};
   }
 }
 
@@ -673,7 +687,9 @@ void bytes_run(sim *s, sim_result *r) {
   m.latest = ZNEWN(s->a, const mbody *, s->priced.n);
   s->lives = ZNEWN(s->a, const life *, s->p->funcs.n);
   s->life_flags = ZNEWN(s->a, u8, s->p->funcs.n);
-  leaf_types(&m);
+  m.near = ZNEWN(s->a, const msize *, s->p->types.n);
+  m.near_g = ZNEWN(s->a, group, s->p->types.n);
+  open_params(&m);
   arena_mark_t mark = arena_mark(s->tmp);
   walk w;
   walk_init(&w, &m, 1, NULL, NULL);
