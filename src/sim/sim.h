@@ -69,8 +69,8 @@ typedef struct {
   u32 first_rank, nranks, stage;
   i64 peak_bytes;
   i64 peak_kind[MEM_KINDS];
-  u32 peak_at;     // instruction of main (number from 1) during which the peak is reached; 0 = at the start
-  i64 start_bytes; // parameters of main
+  u32 peak_at; // instruction of main (number from 1) during which the peak is reached; 0 = at the start
+  i64 start_bytes, end_bytes; // before the first and after the last instruction
   u32 ntop;
   mem_item *top; // largest first
 } sim_unit;

@@ -1,0 +1,182 @@
+// heap.c - buffers and who holds them, within one function. Knows neither operators nor calls (bytes.c).
+//
+// Idea: a buffer counts the leaves that hold it. Whoever uses a value for the last time lets go of its
+// leaves; a buffer that nothing holds is first only marked, because the instruction at hand may take it over
+// or give it to a call.
+#include "sim/heap.h"
+
+bool size_same(const msize *x, const msize *y) {
+  if (x == y) return true;
+  if (x->us != y->us || !x->per != !y->per) return false;
+  return x->per ? memcmp(x->per, y->per, x->us->n * sizeof *x->per) == 0 : x->even == y->even;
+}
+
+void heap_init(heap *h, arena *a, const func_info *f, u32 nunits) {
+  u32 nv = f->values.n;
+  *h = (heap){.a = a, .f = f};
+  h->val = ZNEWN(a, span, nv);
+  h->whole = ZNEWN(a, u32, nv);
+  h->gone = ZNEWN(a, u32, nv);
+  h->cur = ZNEWN(a, i64, nunits);
+  h->peak = ZNEWN(a, i64, nunits);
+  h->at = ZNEWN(a, u32, nunits);
+  h->touched = ZNEWN(a, u8, nunits);
+  vec_reserve(a, &h->buf, nv);
+  vec_reserve(a, &h->live, nv);
+  vec_reserve(a, &h->pool, nv);
+  vec_reserve(a, &h->leaf, nv);
+}
+
+u32 heap_new(heap *h, const msize *z, origin from) {
+  *vec_push(h->a, &h->buf) = (buffer){.size = z, .from = from, .owned = true, .live = h->live.n + 1};
+  *vec_push(h->a, &h->live) = h->buf.n - 1;
+  return h->buf.n - 1;
+}
+
+void heap_gone(heap *h, u32 b) {
+  u32 at = h->buf.v[b].live - 1, last = h->live.v[--h->live.n];
+  h->live.v[at] = last;
+  h->buf.v[last].live = at + 1;
+  h->buf.v[b].live = 0;
+}
+
+// ---- values -----------------------------------------------------------------------------------------
+void heap_leaf(heap *h) { *vec_push(h->a, &h->leaf) = (span){h->pool.n, 0}; }
+void heap_hold(heap *h, u32 b) {
+  *vec_push(h->a, &h->pool) = b;
+  h->leaf.v[h->leaf.n - 1].n++;
+}
+void heap_copy_leaf(heap *h, u32 leaf) {
+  span x = h->leaf.v[leaf];
+  heap_leaf(h);
+  for (u32 j = 0; j < x.n; j++) heap_hold(h, h->pool.v[x.begin + j]);
+}
+u32 heap_only(const heap *h, u32 leaf) {
+  span x = h->leaf.v[leaf];
+  return x.n == 1 ? h->pool.v[x.begin] : NO_BUFFER;
+}
+
+static void add_refs(heap *h, span x) {
+  for (u32 k = x.begin; k < x.begin + x.n; k++)
+    for (u32 j = 0; j < h->leaf.v[k].n; j++) h->buf.v[h->pool.v[h->leaf.v[k].begin + j]].refs++;
+}
+void heap_begin(heap *h, value v) { h->val[v] = (span){h->leaf.n, 0}; }
+void heap_end(heap *h, value v) {
+  h->val[v].n = h->leaf.n - h->val[v].begin;
+  add_refs(h, h->val[v]);
+}
+
+void heap_be_bundle(heap *h, value v, u32 b) {
+  h->whole[v] = b + 1;
+  h->buf.v[b].refs++;
+}
+
+u32 heap_whole(heap *h, value v) {
+  u32 b = h->whole[v];
+  if (!b) return NO_BUFFER;
+  if (!h->buf.v[b - 1].opened) return b - 1;
+  h->val[v] = (span){h->buf.v[b - 1].opened - 1, h->buf.v[b - 1].nparts};
+  h->whole[v] = 0;
+  return NO_BUFFER;
+}
+
+span heap_leaves(heap *h, value v) {
+  u32 b = heap_whole(h, v);
+  if (b == NO_BUFFER) return h->val[v];
+  u32 first = h->leaf.n;
+  for (u32 k = 0; k < h->buf.v[b].nparts; k++) {
+    buffer old = h->buf.v[b];
+    origin from = old.parts[k].from;
+    if (old.from.kind != MEM_TEMP) from.kind = old.from.kind;
+    u32 x = heap_new(h, old.parts[k].size, from);
+    h->buf.v[x].refs = old.refs;
+    h->buf.v[x].seen = old.seen;
+    h->buf.v[x].times = old.times;
+    h->buf.v[x].given = old.given;
+    if (!old.refs) *vec_push(h->a, &h->dying) = x; // opened at its last use
+    heap_leaf(h);
+    heap_hold(h, x);
+  }
+  if (h->buf.v[b].live) heap_gone(h, b);
+  h->buf.v[b].opened = first + 1;
+  heap_whole(h, v);
+  return h->val[v];
+}
+
+void heap_share(heap *h, value v, value of) {
+  u32 b = heap_whole(h, of);
+  if (b != NO_BUFFER)
+    heap_be_bundle(h, v, b);
+  else
+    add_refs(h, h->val[v] = h->val[of]);
+}
+
+// ---- uses -------------------------------------------------------------------------------------------
+static void release(heap *h, u32 b, u32 num) {
+  buffer *x = &h->buf.v[b];
+  x->times = x->seen == num ? x->times + 1 : 1;
+  x->seen = num;
+  if (!--x->refs) *vec_push(h->a, &h->dying) = b;
+}
+
+void heap_let_go(heap *h, value v, u32 num) {
+  u32 b = heap_whole(h, v);
+  if (b != NO_BUFFER) {
+    release(h, b, num);
+    return;
+  }
+  span x = h->val[v];
+  for (u32 k = x.begin; k < x.begin + x.n; k++)
+    for (u32 j = 0; j < h->leaf.v[k].n; j++) release(h, h->pool.v[h->leaf.v[k].begin + j], num);
+}
+
+void heap_let_operands_go(heap *h, const instr *i, u32 n, const u32 *last, u32 num) {
+  h->dying.n = 0;
+  for (u32 k = 0; k < n; k++) {
+    value v = opd_of(h->f, i, k);
+    if (last[v] != num) continue;
+    if (h->gone[v])
+      h->gone[v] = GONE_TWICE;
+    else {
+      h->gone[v] = num;
+      heap_let_go(h, v, num);
+    }
+  }
+}
+
+void heap_unlend_donated(heap *h, const instr *i, u32 n) {
+  for (u32 k = 0; k < n; k++) {
+    if (!opd_donated(h->f, i, k) || h->whole[opd_of(h->f, i, k)]) continue; // bundles are never lent
+    span x = h->val[opd_of(h->f, i, k)];
+    for (u32 q = x.begin; q < x.begin + x.n; q++)
+      for (u32 j = 0; j < h->leaf.v[q].n; j++) h->buf.v[h->pool.v[h->leaf.v[q].begin + j]].lent = false;
+  }
+}
+
+void heap_free_dying(heap *h) {
+  for (u32 k = 0; k < h->dying.n; k++) {
+    const buffer *b = &h->buf.v[h->dying.v[k]];
+    if (b->refs || !b->live || !b->owned || b->lent) continue;
+    heap_add(h, b->size, false);
+    heap_gone(h, h->dying.v[k]);
+  }
+}
+
+// ---- bytes ------------------------------------------------------------------------------------------
+void heap_add(heap *h, const msize *z, bool up) {
+  for (u32 k = 0; k < z->us->n; k++) {
+    u32 u = z->us->unit[k];
+    i64 n = z->per ? z->per[k] : z->even;
+    h->cur[u] += up ? n : -n;
+    h->touched[u] = 1;
+  }
+}
+
+void heap_see_peak(heap *h, const msize *z, u32 num) {
+  for (u32 k = 0; k < z->us->n; k++) {
+    u32 u = z->us->unit[k];
+    if (h->cur[u] <= h->peak[u]) continue;
+    h->peak[u] = h->cur[u];
+    h->at[u] = num;
+  }
+}

@@ -1,0 +1,169 @@
+// heap.h - what the values of one function hold while it is walked: buffers, and who holds them. Shared by
+// bytes.c and peak.c only.
+//
+// A buffer is what an instruction allocates. A value holds the buffers of its leaves (a tensor is one leaf, a
+// tuple has one for each of its tensors); joins and views make leaves that hold several or the same. A tuple
+// that a call returns with buffers of its own is held as one bundle until somebody looks inside: main passes
+// such tuples on by the hundred.
+#ifndef HEDDLE_SIM_HEAP_H
+#define HEDDLE_SIM_HEAP_H
+#include "sim/internal.h"
+
+enum { NO_BUFFER = ~0u };
+typedef struct {
+  const uset *us;
+  i64 even;
+  const i64 *per;
+} msize; // bytes on every unit of us; per beside us->unit
+typedef struct {
+  func f;
+  value v;
+  mem_kind kind;
+} origin;
+typedef struct {
+  const msize *size;
+  origin from;
+} part;
+typedef struct {
+  const msize *size;
+  origin from;       // of a bundle the kind only: that of its parts if it is MEM_TEMP
+  const part *parts; // of a bundle
+  u32 nparts;
+  u32 opened;      // a bundle's leaves + 1, once they are apart; it is gone then
+  u32 refs;        // leaves of live values that hold it
+  u32 live;        // position in heap.live + 1; 0 = gone
+  bool owned;      // freed here when nothing holds it
+  bool lent;       // a parameter of main: freed or taken over only where it is donated
+  bool given;      // to the call at hand
+  u32 seen, times; // at instruction `seen`, how often operands used last there held it
+} buffer;
+
+typedef struct {
+  u32 begin, n;
+} span;
+typedef struct { // what one walk has
+  arena *a;
+  const func_info *f;
+  VEC(buffer) buf;
+  VEC(u32) live, pool; // buffers that are there; buffers that leaves hold
+  VEC(span) leaf;      // in pool
+  span *val;           // leaves of every value
+  u32 *whole;          // the bundle + 1 that a value is
+  u32 *gone;           // the instruction that used it last; GONE_TWICE: that took it twice
+  VEC(u32) dying;      // buffers that nothing holds since the instruction at hand
+  i64 *cur, *peak;     // by unit
+  u32 *at;             // the instruction at which the peak is
+  u8 *touched;
+} heap;
+enum { GONE_TWICE = ~0u };
+
+void heap_init(heap *h, arena *a, const func_info *f, u32 nunits);
+u32 heap_new(heap *h, const msize *z, origin from); // a live, owned buffer that nothing holds
+void heap_gone(heap *h, u32 b);                     // not live any more
+span heap_leaves(heap *h, value v);                 // opens a bundle
+u32 heap_whole(heap *h, value v);                   // the unopened bundle that v is, or NO_BUFFER
+u32 heap_only(const heap *h, u32 leaf);             // the one buffer of a leaf, or NO_BUFFER
+// A value gets its leaves one after the other: begin, {leaf, hold...}..., end.
+void heap_begin(heap *h, value v);
+void heap_leaf(heap *h);
+void heap_hold(heap *h, u32 b);
+void heap_copy_leaf(heap *h, u32 leaf);
+void heap_end(heap *h, value v);
+void heap_be_bundle(heap *h, value v, u32 b);
+void heap_share(heap *h, value v, value of); // v holds what `of` holds
+
+// Uses. Instruction number num uses operands for the last time where last[v] = num.
+void heap_let_go(heap *h, value v, u32 num);
+void heap_let_operands_go(heap *h, const instr *i, u32 n, const u32 *last, u32 num);
+void heap_unlend_donated(heap *h, const instr *i, u32 n);
+void heap_free_dying(heap *h);
+// May a call or instruction that took operand v for the last time have buffer b for itself?
+static inline bool heap_free_to_give(const heap *h, u32 b) {
+  const buffer *x = &h->buf.v[b];
+  return (x->owned || x->lent) && x->live && !x->refs;
+}
+void heap_add(heap *h, const msize *z, bool up);
+void heap_see_peak(heap *h, const msize *z, u32 num);
+
+static inline i64 size_on(const msize *z, u32 unit) {
+  u32 pos = z->us->pos[unit];
+  return !pos ? 0 : z->per ? z->per[pos - 1] : z->even;
+}
+bool size_same(const msize *x, const msize *y);
+
+// ---- walks over functions (bytes.c) -----------------------------------------------------------------
+typedef struct {
+  bool own;
+  u32 k;
+} held_by; // a buffer made inside, or leaf k of the parameters
+typedef enum { RES_MIXED, RES_BUNDLE, RES_PARAM } res_form;
+typedef struct {
+  res_form form;
+  u32 k;             // bundle: first of `own`; param: its number
+  u32 leaf0, nleaf;  // in mbody.held_begin
+  const msize *size; // of a bundle
+} mres;
+// A function at a place as seen by a call: one pair (peak, net) for every unit it touches.
+typedef struct mbody {
+  u32 row;              // in sim.priced
+  const u8 *die, *used; // per parameter leaf, per result
+  const uset *us;
+  const i64 *peak, *net; // beside us->unit
+  const u32 *at;         // instruction during which the peak is; 0 = at the start
+  const mres *res;
+  const u32 *held_begin;
+  const held_by *held;
+  u32 nown;
+  const part *own; // buffers made inside that results hold
+} mbody;
+
+typedef struct {       // what the call that is being expanded knows
+  const origin *param; // of every parameter leaf
+  const mem_kind *ret; // of every result
+} context;
+typedef struct { // the tensors that a function takes, tuples opened
+  u32 nparam, nleaf;
+  const type *leaf;
+  const u32 *begin; // leaves of parameter k: begin[k]..
+  const u32 *param; // of a leaf
+} param_leaves;
+
+typedef struct {
+  sim *s;
+  bool distir;
+  VEC(msize *) sizes;
+  hmap size_map;
+  VEC(mbody *) bodies;
+  hmap body_map;
+  const mbody **latest; // by row
+  param_leaves *params; // by function
+  const msize **near;   // by type: the latest size asked for
+  group *near_g;
+  struct tally *tally; // peak.c
+} mem;
+
+typedef struct { // one pass over a function at a place
+  mem *m;
+  func fn;
+  const func_info *f;
+  group g;
+  const u32 *rows; // of callees, by instruction
+  const life *l;
+  const u32 *last; // as in life; results that the caller does not use die inside
+  const context *cx;
+  heap h;
+  const i64 *start; // of main: bytes of its parameters, by unit
+  VEC(u8) die;
+  VEC(u32) given; // buffers
+  u8 *used;
+  const u32 *ask, *ask_next; // units + 1 to tell about at an instruction, as a list; NULL: none
+} walk;
+
+void mem_init(mem *m, sim *s);
+void walk_init(walk *w, mem *m, u32 row, const u8 *used, const context *cx);
+void walk_run(walk *w, const u8 *die, bool is_main);
+mem_kind walk_kind(const walk *w, value v, bool is_call);
+u32 walk_passed(walk *w, const instr *i, u32 q); // the leaf passed as leaf q of the callee's parameters
+// peak.c: called before instruction num frees anything; callee: it is that call.
+void walk_tell(walk *w, u32 num, const mbody *callee, const instr *i);
+#endif

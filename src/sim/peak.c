@@ -1,0 +1,141 @@
+// peak.c - memory of the whole: the peak of every unit, and what it is made of. How a function is walked is
+// in bytes.c.
+//
+// Idea: one walk over main finds where every unit has its peak. A second walk stops there and counts what is
+// alive; if it is in a call, that function is walked again down to its own peak, and so on.
+#include "sim/heap.h"
+#include <stdlib.h>
+
+typedef struct tally { // of one unit
+  arena *a;
+  i64 kind[MEM_KINDS];
+  VEC(mem_item) item;
+  hmap map; // (function, value, kind) -> item + 1
+  sim_unit *unit;
+} tally;
+
+static void count(tally *t, origin from, i64 bytes) {
+  if (!bytes) return;
+  u64 h = hash_u64((u64)from.f.i << 32 | from.v, from.kind);
+  u32 id = hmap_get(&t->map, h);
+  t->kind[from.kind] += bytes;
+  if (!id) {
+    *vec_push(t->a, &t->item) = (mem_item){from.f, from.v, from.kind, 0, 0};
+    hmap_add(t->a, &t->map, h, id = t->item.n);
+  }
+  t->item.v[id - 1].bytes += bytes;
+  t->item.v[id - 1].count++;
+}
+
+static origin part_origin(const buffer *b, u32 k) {
+  origin from = b->parts[k].from;
+  if (b->from.kind != MEM_TEMP) from.kind = b->from.kind;
+  return from;
+}
+
+// The same for what is given to the call at hand: it is alive inside it, or gone already.
+static void origins_given(walk *w, const instr *i, const mbody *callee, origin *param) {
+  heap *h = &w->h;
+  const param_leaves *sp = &w->m->params[i->callee.i];
+  for (u32 k = 0; k < sp->nparam; k++) {
+    u32 q = sp->begin[k], n = sp->begin[k + 1], b = heap_whole(h, opd_of(w->f, i, k));
+    for (u32 j = q; j < n; j++) {
+      if (!callee->die[j]) continue;
+      param[j] = b != NO_BUFFER ? part_origin(&h->buf.v[b], j - q)
+                                : h->buf.v[heap_only(h, walk_passed(w, i, j))].from;
+    }
+  }
+}
+
+// Everything alive on a unit: here, and in the call at hand down to where its peak is.
+static void count_unit(walk *w, u32 unit, const mbody *callee, const instr *i) {
+  mem *m = w->m;
+  sim *s = m->s;
+  heap *h = &w->h;
+  for (u32 k = 0; k < h->live.n; k++) {
+    const buffer *b = &h->buf.v[h->live.v[k]];
+    if (b->given) continue;
+    if (!b->parts) count(m->tally, b->from, size_on(b->size, unit));
+    for (u32 j = 0; b->parts && j < b->nparts; j++)
+      count(m->tally, part_origin(b, j), size_on(b->parts[j].size, unit));
+  }
+  if (!callee) return;
+  arena_mark_t mark = arena_mark(s->tmp);
+  u32 pos = callee->us->pos[unit];
+  origin *param = ZNEWN(s->tmp, origin, m->params[i->callee.i].nleaf);
+  mem_kind *ret = NEWN(s->tmp, mem_kind, i->nres);
+  for (u32 r = 0; r < i->nres; r++) ret[r] = walk_kind(w, i->res + r, true);
+  origins_given(w, i, callee, param);
+  context cx = {param, ret};
+  u32 *ask = ZNEWN(s->tmp, u32, func_get(s->p, i->callee)->body.n + 1),
+      *next = ZNEWN(s->tmp, u32, s->nunits + 1);
+  ask[pos ? callee->at[pos - 1] : 0] = unit + 1;
+  walk sub;
+  walk_init(&sub, m, callee->row, callee->used, &cx);
+  sub.ask = ask;
+  sub.ask_next = next;
+  walk_run(&sub, callee->die, false);
+  arena_release(s->tmp, mark);
+}
+
+static int by_bytes(const void *x, const void *y) {
+  const mem_item *a = x, *b = y;
+  if (a->bytes != b->bytes) return a->bytes < b->bytes ? 1 : -1;
+  if (a->f.i != b->f.i) return a->f.i < b->f.i ? -1 : 1;
+  if (a->v != b->v) return a->v < b->v ? -1 : 1;
+  return (a->kind > b->kind) - (a->kind < b->kind);
+}
+
+static void count_all(walk *w, u32 unit, const mbody *callee, const instr *i) {
+  tally *t = w->m->tally;
+  sim_unit *out = &t->unit[unit];
+  u32 most = w->m->s->o->top ? w->m->s->o->top : 10;
+  memset(t->kind, 0, sizeof t->kind);
+  t->item.n = 0;
+  t->map = (hmap){0};
+  count_unit(w, unit, callee, i);
+  memcpy(out->peak_kind, t->kind, sizeof t->kind);
+  if (t->item.n) qsort(t->item.v, t->item.n, sizeof *t->item.v, by_bytes);
+  out->ntop = MIN(t->item.n, most);
+  out->top = arena_dup(w->m->s->a, t->item.v, out->ntop * sizeof *out->top);
+  i64 sum = 0;
+  for (u32 k = 0; k < MEM_KINDS; k++) sum += t->kind[k];
+  assert(sum == out->peak_bytes);
+}
+
+void walk_tell(walk *w, u32 num, const mbody *callee, const instr *i) {
+  for (u32 u = w->ask ? w->ask[num] : 0; u; u = w->ask_next[u])
+    if (w->cx)
+      count_unit(w, u - 1, callee, i); // inside a call: part of a unit's count
+    else
+      count_all(w, u - 1, callee, i);
+}
+
+void bytes_run(sim *s, sim_result *r) {
+  mem m;
+  walk w;
+  mem_init(&m, s);
+  arena_mark_t mark = arena_mark(s->tmp);
+  walk_init(&w, &m, 1, NULL, NULL);
+  u32 *ask = ZNEWN(s->tmp, u32, w.f->body.n + 1), *next = ZNEWN(s->tmp, u32, s->nunits + 1);
+  walk_run(&w, NULL, true);
+  for (u32 u = 0; u < s->nunits; u++) {
+    r->unit[u].peak_bytes = w.h.peak[u];
+    r->unit[u].peak_at = w.h.at[u];
+    r->unit[u].start_bytes = w.start[u];
+    r->unit[u].end_bytes = w.h.cur[u];
+    next[u + 1] = ask[w.h.at[u]];
+    ask[w.h.at[u]] = u + 1;
+  }
+  if (!s->o->peak_only) {
+    tally t = {.a = arena_new(), .unit = r->unit};
+    walk again;
+    m.tally = &t;
+    walk_init(&again, &m, 1, NULL, NULL);
+    again.ask = ask;
+    again.ask_next = next;
+    walk_run(&again, NULL, true);
+    arena_free(t.a);
+  }
+  arena_release(s->tmp, mark);
+}
