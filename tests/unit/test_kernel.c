@@ -429,6 +429,86 @@ TEST(kernel_gathers) {
   end();
 }
 
+// ---- layers, losses, optimisers ------------------------------------------------------------------------
+
+TEST(kernel_layers) {
+  begin();
+  ker_tensor x = made(DT_F64, DIMS(1, 3), VALUES(1, 2, 3)), one = made(DT_F64, DIMS(3), VALUES(1, 1, 1)),
+             b = made(DT_F64, DIMS(3), VALUES(0, 0, 10));
+  double r = 1 / sqrt(2. / 3);
+  ker_tensor y = run(OP_layernorm, WITH(af(A_eps, 0)), 3, (ker_tensor[]){x, one, b});
+  CHECK_VALUES(&y, 1e-14, -r, 0, r + 10);
+  y = run(OP_rmsnorm, WITH(af(A_eps, 0)), 2, (ker_tensor[]){x, one});
+  double q = sqrt(14. / 3);
+  CHECK_VALUES(&y, 1e-14, 1 / q, 2 / q, 3 / q);
+  y = run1(OP_softmax, (attrs){0}, made(DT_F64, DIMS(3), VALUES(0, log(2), -INFINITY)));
+  CHECK_VALUES(&y, 1e-14, 1. / 3, 2. / 3, 0);
+  y = run1(OP_hardmax, (attrs){0}, made(DT_F64, DIMS(3), VALUES(1, 2, 2)));
+  CHECK_VALUES(&y, 0, 0, 1, 0);
+  y = run1(OP_resize, WITH(av(A_shape, 1, (i64[]){4}), as(A_mode, "linear")),
+           made(DT_F64, DIMS(2), VALUES(0, 4)));
+  CHECK_VALUES(&y, 1e-14, 0, 1, 3, 4);
+  y = run2(OP_reverse, WITH(ai(A_axis, 0), ai(A_batch_dims, 1)),
+           made(DT_F64, DIMS(3, 2), VALUES(1, 2, 3, 4, 5, 6)), made(DT_I64, DIMS(2), VALUES(3, 1)));
+  CHECK_VALUES(&y, 0, 5, 2, 3, 4, 1, 6);
+  end();
+}
+
+TEST(kernel_losses) {
+  begin();
+  ker_tensor x = made(DT_F64, DIMS(3, 4), VALUES(0, 0, 0, 0, 0, 0, 0, 0, log(3), 0, 0, 0));
+  ker_tensor l = made(DT_I64, DIMS(3), VALUES(1, 2, 0));
+  ker_tensor y = run2(OP_cross_entropy, WITH(as(A_reduce, "none")), x, l);
+  CHECK_VALUES(&y, 1e-14, log(4), log(4), log(2));
+  y = run2(OP_cross_entropy, (attrs){0}, x, l);
+  CHECK_VALUES(&y, 1e-14, (2 * log(4) + log(2)) / 3);
+  y = run2(OP_cross_entropy, WITH(ai(A_ignore, 0)), x, l);
+  CHECK_VALUES(&y, 1e-14, log(4));
+  i64 here[] = {0, 2}; // a mean over labels that count needs all of them
+  l.dim[0] = x.dim[0] = 2;
+  l.index[0] = x.index[0] = here;
+  ker_tensor in[2] = {x, l}, res[1] = {made(DT_F64, 0, (i64[]){0}, NULL)};
+  ker_args args = {
+      .op = OP_cross_entropy, .at = WITH(ai(A_ignore, 0)), .nopd = 2, .nres = 1, .opd = in, .res = res};
+  CHECK(!kernel_run(C, &args, (loc){0}));
+  CHECK_EQ_I64(diag_get(C, 0).id, E_LAYOUT);
+  args.at = (attrs){0}; // over all labels a piece gives its share
+  CHECK(kernel_run(C, &args, (loc){0}));
+  CHECK_VALUES(&res[0], 1e-14, 2 * log(4) / 3);
+  end();
+}
+
+TEST(kernel_optimisers) {
+  begin();
+  ker_tensor w = made(DT_F64, DIMS(1), VALUES(1)), g = made(DT_F64, DIMS(1), VALUES(0.5)),
+             zero = made(DT_F64, DIMS(1), VALUES(0));
+  ker_tensor y = run2(OP_sgd, WITH(af(A_lr, 0.1), af(A_weight_decay, 1)), w, g);
+  CHECK_VALUES(&y, 1e-15, 1 - 0.1 * 1.5);
+  y = run(OP_momentum, WITH(af(A_lr, 0.1)), 3, (ker_tensor[]){w, g, g});
+  CHECK_VALUES(&y, 1e-15, 1 - 0.1 * (0.9 * 0.5 + 0.5));
+  y = run(OP_adam, WITH(af(A_lr, 0.1)), 4,
+          (ker_tensor[]){w, g, zero, zero}); // the first step is lr, whatever g
+  CHECK_VALUES(&y, 1e-7, 0.9);
+  y = run(OP_adamw, WITH(af(A_lr, 0.1), af(A_weight_decay, 0.5)), 4, (ker_tensor[]){w, g, zero, zero});
+  CHECK_VALUES(&y, 1e-7, 1 - 0.05 - 0.1);
+  end();
+}
+
+TEST(kernel_experts) {
+  begin();
+  ker_tensor p = made(DT_F64, DIMS(1, 3, 2), VALUES(.6, .4, .7, .3, .8, .2)), gate[2];
+  REQUIRE(
+      kernel_fold(C, A, OP_moe_gate, WITH(ai(A_k, 1), ai(A_capacity, 2)), NULL, 1, &p, 2, gate, (loc){0}));
+  CHECK_VALUES(&gate[0], 0, 0, 1, -1); // expert 0 takes two tokens
+  CHECK_VALUES(&gate[1], 0, .6, .7, 0);
+  ker_tensor x = made(DT_F64, DIMS(1, 3, 2), VALUES(1, 2, 3, 4, 5, 6));
+  ker_tensor d = run2(OP_moe_dispatch, WITH(ai(A_experts, 2), ai(A_capacity, 2)), x, gate[0]);
+  CHECK_VALUES(&d, 0, 1, 2, 3, 4, 0, 0, 0, 0);
+  ker_tensor y = run(OP_moe_combine, (attrs){0}, 3, (ker_tensor[]){d, gate[0], gate[1]});
+  CHECK_VALUES(&y, 1e-15, .6, 1.2, 2.1, 2.8, 0, 0);
+  end();
+}
+
 // ---- random numbers ------------------------------------------------------------------------------------
 
 TEST(kernel_random_is_uniform_and_normal) {
