@@ -156,16 +156,18 @@ typedef struct {
   bool sequence;            // what tensor parallelism leaves whole is split over the sequence
   bool overlap;             // sends on a stream of their own
   heddle_optimiser optimiser;
+  const heddle_machine *machine; // what communication is weighed with; NULL: a typical one
 } heddle_hybrid;
 // data x tensor x pipeline parallelism with microbatches, ZeRO and recompute. NULL if it does not divide.
 heddle_plan *heddle_plan_hybrid(heddle_program *p, const heddle_hybrid *o);
 heddle_plan *heddle_plan_read(heddle_program *p, const char *path); // a plan file (docs/plans.md)
 heddle_plan *heddle_plan_parse(heddle_program *p, const char *name, const char *text, size_t n);
+// Is the plan in this file one of training, so that its program must be loaded with a loss?
+bool heddle_plan_trains(heddle_session *s, const char *path, bool *train);
 void heddle_plan_free(heddle_plan *b);
 const char *heddle_plan_print(heddle_plan *b);
 const char *heddle_plan_name(const heddle_plan *b); // "D2 T4 P2 K32 1f1b"
-uint32_t heddle_plan_ranks(const heddle_plan *b);
-heddle_program *heddle_plan_apply(heddle_plan *b); // the distributed program
+heddle_program *heddle_plan_apply(heddle_plan *b);  // the distributed program
 
 // ---- time and memory
 // ---------------------------------------------------------------------------------------

@@ -24,17 +24,39 @@ struct heddle_session {
 struct heddle_program {
   object o;
   prog *p;
-  planner *pl; // made when first asked for
-  const char *name;
+  planner *pl;             // made when first asked for
+  const char *name, *plan; // plan: of a distributed program; NULL: of none
 };
 struct heddle_machine {
   object o;
   machine *m;
 };
+struct heddle_plan {
+  object o;
+  heddle_program *p;
+  plan *pn;
+};
+struct heddle_result {
+  object o;
+  heddle_program *p;
+  heddle_machine *m;
+  sim_result r;
+  i64 batch;
+  u32 warned; // kinds of work, by bit
+};
+struct heddle_search {
+  object o;
+  heddle_program *p;
+  heddle_machine *m;
+  const char *costs;
+  search_opts so;
+  search_result r;
+};
 struct heddle_tensors {
   object o;
   u32 n;
-  heddle_tensor *v;
+  eval_array *x;
+  const char **name;
 };
 
 // A new object of `size` bytes, cleared, held once. hold and drop take NULL.
@@ -66,5 +88,8 @@ static inline const char *rendered(arena *a, const report *r, heddle_format f) {
 }
 planner *program_planner(heddle_program *p);                                // shared by all plans of p
 heddle_program *program_wrap(heddle_session *s, prog *p, const char *name); // takes p over; NULL for NULL
+i64 program_batch(const prog *p);          // samples a step; 0: no input says
+heddle_plan *plan_open(heddle_program *p); // without its plan
+double machine_flops_per_byte(const machine *m);
 bool optimiser_read(ctx *c, const heddle_optimiser *o, optim_opts *out);
 #endif

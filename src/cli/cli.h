@@ -49,6 +49,8 @@ typedef struct {
 typedef struct {
   heddle_session *s;
   const char *operand; // NULL: none
+  int argc;            // the words after `heddle`
+  char **argv;
 #define OPT(name, field, kind, groups, arg, help) CLI_##kind field;
 #include "cli/options.def"
 #undef OPT
@@ -80,5 +82,12 @@ bool usage_error(const char *hint, const char *fmt, ...)
 heddle_format format_of(const cli *x);
 heddle_program *model_of(cli *x, bool loss); // of the operand
 bool optimiser_of(cli *x, heddle_optimiser *o);
-bool put(const char *text); // to standard output; false for NULL
+heddle_machine *machine_of(cli *x);
+// Choices as lists of words; more than `cap` or an unknown one is wrong usage.
+bool recomputes_of(cli *x, heddle_recompute *v, uint32_t *n); // 3 at most
+bool schedules_of(cli *x, heddle_schedule *v, uint32_t *n);   // 2 at most
+// The plan of --plan or of the fixed choices; NULL without diagnostics if neither is given.
+bool plan_of(cli *x, const heddle_machine *m, heddle_plan **out);
+heddle_program *distributed_of(cli *x, const heddle_machine *m); // under that plan, or the program as it is
+bool put(const char *text);                                      // to standard output; false for NULL
 #endif

@@ -30,3 +30,86 @@ bool optimiser_of(cli *x, heddle_optimiser *o) {
   if (x->weight_decay.given) o->weight_decay = x->weight_decay.x;
   return true;
 }
+
+heddle_machine *machine_of(cli *x) {
+  if (x->machine) return heddle_machine_load(x->s, x->machine);
+  usage_error("--machine dgx-2; `heddle machines` lists the presets", "which machine? --machine is missing");
+  return NULL;
+}
+
+// ---- choices
+// ------------------------------------------------------------------------------------------------- Which of
+// `words` are in the list `text`.
+static bool words_of(const char *option, const char *text, const char *const *words, int nwords, int *v,
+                     uint32_t *n) {
+  for (*n = 0; text && *text; text += *text == ',') {
+    size_t len = strcspn(text, ",");
+    int k = 0;
+    while (k < nwords && (strlen(words[k]) != len || memcmp(words[k], text, len))) k++;
+    if (k == nwords || *n == (uint32_t)nwords)
+      return usage_error(NULL, "--%s: '%.*s' is not one of%s%s%s%s%s%s", option, (int)len, text, " ",
+                         words[0], ", ", words[1], nwords > 2 ? ", " : "", nwords > 2 ? words[2] : "");
+    v[(*n)++] = k;
+    text += len;
+  }
+  return true;
+}
+
+bool recomputes_of(cli *x, heddle_recompute *v, uint32_t *n) {
+  static const char *const words[] = {"none", "selective", "full"};
+  int k[3];
+  if (!words_of("recompute", x->recompute, words, 3, k, n)) return false;
+  for (uint32_t i = 0; i < *n; i++) v[i] = (heddle_recompute)k[i];
+  return true;
+}
+
+bool schedules_of(cli *x, heddle_schedule *v, uint32_t *n) {
+  static const char *const words[] = {"gpipe", "1f1b"};
+  int k[3];
+  if (!words_of("schedule", x->schedule, words, 2, k, n)) return false;
+  for (uint32_t i = 0; i < *n; i++) v[i] = k[i] ? HEDDLE_1F1B : HEDDLE_GPIPE;
+  return true;
+}
+
+static bool one(const char *option, const CLI_LIST *l, uint32_t *out) {
+  *out = l->n ? l->v[0] : 0;
+  return l->n <= 1 || usage_error("`heddle plan` searches several", "--%s: one value, not %u", option, l->n);
+}
+
+static bool hybrid_of(cli *x, const heddle_machine *m, heddle_hybrid *h) {
+  heddle_recompute recompute[3] = {HEDDLE_RECOMPUTE_NONE};
+  heddle_schedule schedule[2] = {HEDDLE_1F1B};
+  uint32_t nr, ns;
+  *h = (heddle_hybrid){.train = x->train, .sequence = x->sequence, .overlap = x->overlap, .machine = m};
+  if (!one("data", &x->data, &h->data) || !one("tensor", &x->tensor, &h->tensor) ||
+      !one("pipeline", &x->pipeline, &h->pipeline) ||
+      !one("microbatches", &x->microbatches, &h->microbatches) || !one("zero", &x->zero, &h->zero) ||
+      !recomputes_of(x, recompute, &nr) || !schedules_of(x, schedule, &ns) || !optimiser_of(x, &h->optimiser))
+    return false;
+  h->recompute = recompute[0];
+  h->schedule = schedule[0];
+  return nr <= 1 && ns <= 1
+             ? true
+             : usage_error("`heddle plan` searches several", "one schedule and one way of recomputing");
+}
+
+bool plan_of(cli *x, const heddle_machine *m, heddle_plan **out) {
+  bool chosen = x->data.n || x->tensor.n || x->pipeline.n || x->microbatches.n || x->zero.n || x->recompute ||
+                x->schedule || x->train;
+  *out = NULL;
+  if (x->plan) {
+    bool train = false;
+    if (chosen && !x->train) return usage_error(NULL, "--plan has made the choices: leave out the others");
+    if (!heddle_plan_trains(x->s, x->plan, &train)) return false;
+    return (*out = heddle_plan_read(model_of(x, train), x->plan)) != NULL;
+  }
+  if (!chosen) return true;
+  heddle_hybrid h;
+  return hybrid_of(x, m, &h) && (*out = heddle_plan_hybrid(model_of(x, x->train), &h)) != NULL;
+}
+
+heddle_program *distributed_of(cli *x, const heddle_machine *m) {
+  heddle_plan *b;
+  if (!plan_of(x, m, &b)) return NULL;
+  return b ? heddle_plan_apply(b) : model_of(x, false);
+}

@@ -67,6 +67,7 @@ int main(int argc, char **argv) {
   argc--, argv++;
   if (!strcmp(*argv, "--help") || !strcmp(*argv, "--version")) *argv += 2;
   static cli x;
+  x.argc = argc, x.argv = argv;
   const command *c = command_find(*argv);
   if (!c || !options_parse(&x, c, argc - 1, argv + 1)) return EXIT_USAGE;
   if (x.help) {

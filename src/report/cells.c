@@ -70,7 +70,7 @@ void cell_print(const cell *x, strbuf *b) {
     put_digits(b, x->u.x, 3);
     sb_char(b, 'x');
     break;
-  case CELL_REAL: sb_fmt(b, "%.3g", x->u.x); break;
+  case CELL_REAL: sb_fmt(b, "%.6g", x->u.x); break;
   case CELL_BOOL: sb_put(b, x->u.i ? "yes" : "no"); break;
   case CELL_DIMS:
     if (!x->n) sb_put(b, "scalar");

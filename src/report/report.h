@@ -6,10 +6,10 @@
 // are next to what they mean. docs/json.md lists them; they do not change meaning.
 #ifndef HEDDLE_REPORT_H
 #define HEDDLE_REPORT_H
+#include "eval/eval.h"
 #include "front/front.h"
 #include "machine/machine.h"
-#include "plan/plan.h"
-#include "sim/sim.h"
+#include "search/search.h"
 
 // ---- cells -----------------------------------------------------------------------------------------------
 typedef enum {
@@ -25,7 +25,7 @@ typedef enum {
   CELL_PER_S, // 5,120/s
   CELL_SHARE, // of one: 82.3 %
   CELL_TIMES, // 1.23x
-  CELL_REAL,  // %.3g; JSON: exact
+  CELL_REAL,  // 0.000123457
   CELL_BOOL,  // yes
   CELL_DIMS   // 8 x 1024; JSON: [8, 1024]
 } cell_kind;
@@ -69,11 +69,20 @@ void report_print(const report *r, bool as_json, strbuf *b);
 // ------------------------------------------------------------------------------- Appends to r what is known
 // of its subject. Nothing here fails: what is reported on is valid.
 void report_model(report *r, arena *a, const prog *p, const char *name); // show (model.c)
-void report_machine(report *r, arena *a, const machine *m);              // machines NAME (machine.c)
-bool report_machines(report *r, ctx *c, arena *a);                       // every preset
-void report_families(report *r, arena *a);                               // built-in models (tables.c)
-void report_ops(report *r, arena *a);                                    // every operator
-void report_op(report *r, arena *a, opcode op);                          // one of them
+typedef struct {
+  const char *model, *plan; // plan: NULL if there is none
+  i64 batch;                // samples a step; 0: unknown
+} sim_about;
+void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_result *s,
+                const sim_about *of); // sim.c
+void report_search(report *r, arena *a, const machine *m, const search_opts *o, const search_result *s,
+                   const char *model);
+void report_machine(report *r, arena *a, const machine *m); // machines NAME (machine.c)
+bool report_machines(report *r, ctx *c, arena *a);          // every preset
+void report_arrays(report *r, arena *a, const eval_array *x, const char *const *name, u32 n); // arrays.c
+void report_families(report *r, arena *a);               // built-in models (tables.c)
+void report_ops(report *r, arena *a);                    // every operator
+void report_op(report *r, arena *a, opcode op);          // one of them
 const char *report_op_near(const char *name);            // the nearest name; NULL: none is near
 void report_diagnostics(report *r, arena *a);            // every diagnostic
 void report_diagnostic(report *r, arena *a, diag_id id); // one of them

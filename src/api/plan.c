@@ -1,0 +1,114 @@
+// plan.c - plans behind heddle.h: made from choices, read from text, applied.
+#include "api/internal.h"
+
+static void plan_fini(object *o) { object_drop(((heddle_plan *)o)->p); }
+
+heddle_plan *plan_open(heddle_program *p) {
+  heddle_plan *b = object_new(p->o.s, sizeof *b, plan_fini);
+  b->p = object_hold(p);
+  return b;
+}
+
+static heddle_plan *checked(heddle_plan *b, plan *pn) {
+  b->pn = pn;
+  if (pn) return b;
+  object_drop(b);
+  return NULL;
+}
+
+// How much arithmetic moving a byte between neighbours is worth: what choosing letters weighs, here and in
+// search.
+double machine_flops_per_byte(const machine *m) {
+  const device_kind *k = &m->kind[0];
+  const node_kind *n = &m->node_kind[0];
+  double rate = MAX(machine_top_flops(k, DT_F16), machine_top_flops(k, DT_F32));
+  double bw = n->ndevs < 2 ? n->nics * n->nic_bw * m->fabric.eff : n->inside.bw * n->inside.eff;
+  return rate > 0 && bw > 0 ? rate / bw : 0;
+}
+
+static bool choices_read(ctx *c, const heddle_hybrid *o, hybrid_opts *h) {
+  *h = (hybrid_opts){.data = MAX(o->data, 1u),
+                     .tensor = MAX(o->tensor, 1u),
+                     .pipeline = MAX(o->pipeline, 1u),
+                     .micro = MAX(o->microbatches, 1u),
+                     .zero = o->zero,
+                     .recompute = (int)o->recompute,
+                     .schedule = o->schedule == HEDDLE_GPIPE ? SCHED_GPIPE : SCHED_1F1B,
+                     .train = o->train,
+                     .sequence = o->sequence,
+                     .overlap = o->overlap,
+                     .flops_per_byte = o->machine ? machine_flops_per_byte(o->machine->m) : 0};
+  if (o->zero <= 3) return optimiser_read(c, &o->optimiser, &h->optim);
+  diag(c, E_PLAN, (loc){0}, "ZeRO has levels 0 to 3, not %u", o->zero);
+  return false;
+}
+
+static heddle_plan *hybrid(heddle_program *p, const heddle_hybrid *o) {
+  hybrid_opts h;
+  if (!choices_read(p->o.s->c, o, &h)) return NULL;
+  heddle_plan *b = plan_open(p);
+  return checked(b, policy_hybrid(program_planner(p), b->o.a, &h));
+}
+heddle_plan *heddle_plan_hybrid(heddle_program *p, const heddle_hybrid *o) {
+  if (!p) return NULL;
+  API_RETURN(heddle_plan *, NULL, p->o.s, hybrid(p, o));
+}
+
+static heddle_plan *parse(heddle_program *p, const char *name, const char *text, size_t n) {
+  heddle_plan *b = plan_open(p);
+  return checked(b, plan_parse(b->o.a, planner_source(program_planner(p)), sym_of(p->o.s->c, name), text, n));
+}
+heddle_plan *heddle_plan_parse(heddle_program *p, const char *name, const char *text, size_t n) {
+  if (!p) return NULL;
+  API_RETURN(heddle_plan *, NULL, p->o.s, parse(p, name, text, n));
+}
+
+static heddle_plan *read(heddle_program *p, const char *path) {
+  file_view f;
+  if (!file_map(p->o.s->c, path, &f)) return NULL;
+  heddle_plan *b = parse(p, path, (const char *)f.data, f.size);
+  file_unmap(&f);
+  return b;
+}
+heddle_plan *heddle_plan_read(heddle_program *p, const char *path) {
+  if (!p) return NULL;
+  API_RETURN(heddle_plan *, NULL, p->o.s, read(p, path));
+}
+
+static bool trains(ctx *c, const char *path, bool *train) {
+  file_view f;
+  if (!file_map(c, path, &f)) return false;
+  arena *a = arena_new();
+  const ynode *y = yaml_parse(c, a, sym_of(c, path), (const char *)f.data, f.size);
+  if (y) *train = y->kind == Y_MAP && yaml_get(y, "train");
+  file_unmap(&f);
+  arena_free(a);
+  return y != NULL;
+}
+bool heddle_plan_trains(heddle_session *s, const char *path, bool *train) {
+  API_RETURN(bool, false, s, trains(s->c, path, train));
+}
+
+void heddle_plan_free(heddle_plan *b) { object_drop(b); }
+const char *heddle_plan_name(const heddle_plan *b) { return b ? sym_str(b->o.s->c, b->pn->name) : NULL; }
+
+static const char *print(heddle_plan *b) {
+  strbuf t = {.a = b->o.a};
+  plan_print(planner_source(program_planner(b->p)), b->pn, &t);
+  return sb_str(&t);
+}
+const char *heddle_plan_print(heddle_plan *b) {
+  if (!b) return NULL;
+  API_RETURN(const char *, NULL, b->o.s, print(b));
+}
+
+static heddle_program *applied(heddle_plan *b) {
+  prog *d = plan_apply(program_planner(b->p), b->pn, NULL);
+  heddle_program *p = program_wrap(b->o.s, d, b->p->name);
+  if (p) p->plan = arena_strdup(p->o.a, heddle_plan_name(b));
+  return p;
+}
+heddle_program *heddle_plan_apply(heddle_plan *b) {
+  if (!b) return NULL;
+  API_RETURN(heddle_program *, NULL, b->o.s, applied(b));
+}

@@ -1,0 +1,76 @@
+// result.c - time and memory of programs behind heddle.h.
+#include "api/internal.h"
+
+static void result_fini(object *o) {
+  heddle_result *r = (heddle_result *)o;
+  object_drop(r->p);
+  object_drop(r->m);
+}
+
+static u32 price(void *arg, const prog *p, const func_info *f, const instr *i, group g, i64 *ps) {
+  return cost_instr(arg, p, f, i, g, ps);
+}
+
+// A curve that ends too early is the user's to know. Below its beginning an event takes hardly longer than
+// its launch, whatever the curve says.
+static void extrapolated(void *arg, const cost_event *e, double factor) {
+  heddle_result *r = arg;
+  const eff_curve *k = &e->dev->eff[e->work];
+  if (!k->n) k = &e->dev->eff[EFF_MEMORY];
+  double size = e->work == EFF_GEMM || e->work == EFF_CONV ? MAX(e->flops, e->bytes) : e->bytes;
+  if (r->warned >> e->work & 1 || (k->n && size < k->size[k->n - 1])) return;
+  r->warned |= 1u << e->work;
+  diag(r->o.s->c, W_EXTRAPOLATED, (loc){0},
+       "%s on %s: %.0f times larger than what its %s efficiency is known for", op_row_of(e->op)->name,
+       sym_str(r->o.s->c, e->dev->name), factor, eff_name(e->work));
+}
+
+// What throughput counts: the extent of the first dimension of the first input.
+i64 program_batch(const prog *p) {
+  const func_info *m = func_get(p, p->main);
+  for (u32 i = 0; i < m->nparams; i++) {
+    const type_info *t = val_type(p, m, i + 1);
+    if (m->params.v[i].r == ROLE_INPUT && !t->tuple && t->s.nd) return t->s.dim[0];
+  }
+  return 0;
+}
+
+static heddle_result *run(heddle_program *p, heddle_machine *m, const heddle_simulate_options *o) {
+  ctx *c = p->o.s->c;
+  heddle_result *r = object_new(p->o.s, sizeof *r, result_fini);
+  cost_opts costs = {.accounting = o->costs, .extrapolated = extrapolated, .arg = r};
+  r->p = object_hold(p);
+  r->m = object_hold(m);
+  r->batch = o->batch ? o->batch : program_batch(p->p);
+  coster *k = coster_new(c, r->o.a, m->m, &costs);
+  sim_opts so = {.mode = o->flat ? SIM_FLAT : SIM_FOLDED,
+                 .bytes = o->costs && !strcmp(o->costs, "distir") ? SIM_BYTES_DISTIR : SIM_BYTES_HEDDLE,
+                 .critical = true,
+                 .timeline = o->timeline,
+                 .cost = price,
+                 .cost_arg = k};
+  if (o->timeline) so.mode = SIM_FLAT;
+  if (k && sim_run(c, r->o.a, p->p, k, &so, &r->r)) return r;
+  object_drop(r);
+  return NULL;
+}
+heddle_result *heddle_result_run(heddle_program *p, heddle_machine *m, const heddle_simulate_options *o) {
+  static const heddle_simulate_options none;
+  if (!p || !m) return NULL;
+  API_RETURN(heddle_result *, NULL, p->o.s, run(p, m, o ? o : &none));
+}
+
+void heddle_result_free(heddle_result *r) { object_drop(r); }
+int64_t heddle_result_time_ps(const heddle_result *r) { return r ? r->r.makespan_ps : 0; }
+int64_t heddle_result_peak_bytes(const heddle_result *r) { return r ? r->r.peak_bytes : 0; }
+double heddle_result_utilisation(const heddle_result *r) { return r ? r->r.utilisation : 0; }
+
+static const char *describe(heddle_result *r, heddle_format f) {
+  report *t = report_new(r->o.a);
+  report_sim(t, r->o.a, r->p->p, r->m->m, &r->r, &(sim_about){r->p->name, r->p->plan, r->batch});
+  return rendered(r->o.a, t, f);
+}
+const char *heddle_result_report(heddle_result *r, heddle_format f) {
+  if (!r) return NULL;
+  API_RETURN(const char *, NULL, r->o.s, describe(r, f));
+}

@@ -1,0 +1,129 @@
+// tensors.c - numbers behind heddle.h: named arrays, inputs of programs, the reference answer.
+#include "api/internal.h"
+
+uint32_t heddle_tensors_count(const heddle_tensors *t) { return t ? t->n : 0; }
+
+bool heddle_tensors_get(const heddle_tensors *t, uint32_t index, heddle_tensor *out) {
+  if (!t || index >= t->n) return false;
+  const eval_array *x = &t->x[index];
+  *out = (heddle_tensor){t->name[index], dtype_name(x->s.t), x->s.nd, x->s.dim, x->data};
+  return true;
+}
+
+void heddle_tensors_free(heddle_tensors *t) { object_drop(t); }
+
+static heddle_tensors *open(heddle_session *s, u32 n) {
+  heddle_tensors *t = object_new(s, sizeof *t, NULL);
+  t->n = n;
+  t->x = ZNEWN(t->o.a, eval_array, n + 1);
+  t->name = ZNEWN(t->o.a, const char *, n + 1);
+  return t;
+}
+
+static const char *name_or_number(arena *a, const char *name, u32 i) {
+  return *name ? arena_strdup(a, name) : arena_printf(a, "%u", i);
+}
+
+static heddle_tensors *inputs(heddle_program *p) {
+  const func_info *m = func_get(p->p, p->p->main);
+  heddle_tensors *t = open(p->o.s, m->nparams);
+  for (u32 i = 0; i < t->n; i++)
+    t->name[i] = name_or_number(t->o.a, sym_str(p->p->c, val(m, i + 1)->name), i);
+  return t;
+}
+
+static heddle_tensors *random_inputs(heddle_program *p, u64 seed) {
+  heddle_tensors *t = inputs(p);
+  if (eval_random(p->p, seed, t->x, t->n, t->o.a)) return t;
+  object_drop(t);
+  return NULL;
+}
+heddle_tensors *heddle_tensors_random(heddle_program *p, uint64_t seed) {
+  if (!p) return NULL;
+  API_RETURN(heddle_tensors *, NULL, p->o.s, random_inputs(p, seed));
+}
+
+// ---- folders of .npy files
+// ----------------------------------------------------------------------------------- Names of ONNX values
+// may contain '/', which no file name does.
+static const char *npy_path(arena *a, const char *folder, const char *name) {
+  char *path = arena_printf(a, "%s/%s.npy", folder, name);
+  for (char *c = path + strlen(folder) + 1; *c; c++)
+    if (*c == '/') *c = '_';
+  return path;
+}
+
+// A parameter of a program by its file; where there is none, by the elements that the program carries.
+static heddle_tensors *read(heddle_program *p, const char *folder) {
+  ctx *c = p->p->c;
+  heddle_tensors *t = inputs(p);
+  const func_info *m = func_get(p->p, p->p->main);
+  strbuf missing = {.a = t->o.a};
+  bool ok = true;
+  u32 nmissing = 0;
+  for (u32 i = 0; i < t->n && ok; i++) {
+    const char *path = npy_path(t->o.a, folder, t->name[i]);
+    const data_info *d = &p->p->data.v[m->params.v[i].data];
+    if (file_exists(path))
+      ok = npy_read(c, t->o.a, path, &t->x[i]);
+    else if (m->params.v[i].data && d->bytes)
+      t->x[i] = (eval_array){eval_param_shape(p->p, i), (void *)(uintptr_t)d->bytes};
+    else if (nmissing++ < 8)
+      sb_fmt(&missing, "%s%s", nmissing > 1 ? ", " : "", t->name[i]);
+  }
+  if (nmissing) {
+    diag(c, E_FILE_OPEN, (loc){0}, "%u of %u inputs are not in '%s': %s%s", nmissing, t->n, folder,
+         sb_str(&missing), nmissing > 8 ? ", ..." : "");
+    diag_hint(c, "each input is a file of its name, such as %s", npy_path(t->o.a, folder, "NAME"));
+  }
+  if (ok && !nmissing) return t;
+  object_drop(t);
+  return NULL;
+}
+heddle_tensors *heddle_tensors_read(heddle_program *p, const char *folder) {
+  if (!p) return NULL;
+  API_RETURN(heddle_tensors *, NULL, p->o.s, read(p, folder));
+}
+
+static bool write(heddle_tensors *t, const char *folder) {
+  ctx *c = t->o.s->c;
+  if (!dir_make(c, folder)) return false;
+  for (u32 i = 0; i < t->n; i++)
+    if (!npy_write(c, npy_path(t->o.a, folder, t->name[i]), &t->x[i])) return false;
+  return true;
+}
+bool heddle_tensors_write(heddle_tensors *t, const char *folder) {
+  if (!t) return false;
+  API_RETURN(bool, false, t->o.s, write(t, folder));
+}
+
+static const char *describe(heddle_tensors *t, heddle_format f) {
+  report *r = report_new(t->o.a);
+  report_arrays(r, t->o.a, t->x, t->name, t->n);
+  return rendered(t->o.a, r, f);
+}
+const char *heddle_tensors_report(heddle_tensors *t, heddle_format f) {
+  if (!t) return NULL;
+  API_RETURN(const char *, NULL, t->o.s, describe(t, f));
+}
+
+// ---- evaluation
+// ----------------------------------------------------------------------------------------------
+static heddle_tensors *eval(heddle_program *p, const heddle_tensors *in, bool wide) {
+  const func_info *m = func_get(p->p, p->p->main);
+  if (in->n != m->nparams) {
+    diag(p->p->c, E_ARITY, (loc){0}, "%u arrays for %u parameters", in->n, m->nparams);
+    return NULL;
+  }
+  heddle_tensors *t = open(p->o.s, m->rets.n);
+  for (u32 i = 0; i < t->n; i++)
+    t->name[i] = name_or_number(t->o.a, sym_str(p->p->c, val(m, m->rets.v[i])->name), i);
+  eval_opts o = {.as_f64 = wide};
+  if (eval_run(p->p, &o, in->x, in->n, t->x, t->n, t->o.a)) return t;
+  object_drop(t);
+  return NULL;
+}
+heddle_tensors *heddle_tensors_eval(heddle_program *p, const heddle_tensors *in, bool wide) {
+  if (!p || !in) return NULL;
+  API_RETURN(heddle_tensors *, NULL, p->o.s, eval(p, in, wide));
+}

@@ -1,0 +1,52 @@
+// plan.c - heddle plan MODEL: searches, ranks, and writes the best plan.
+#include "cli/cli.h"
+#include <stdlib.h>
+
+// A plan file begins with how it was made: it fits only the model with the same options.
+static const char *with_origin(cli *x, const char *text) {
+  size_t n = strlen(text) + 64;
+  for (int i = 0; i < x->argc; i++) n += strlen(x->argv[i]) + 1;
+  char *out = malloc(n);
+  if (!out) return NULL;
+  char *at = out + sprintf(out, "# heddle");
+  for (int i = 0; i < x->argc; i++) at += sprintf(at, " %s", x->argv[i]);
+  sprintf(at, "\n%s", text);
+  return out;
+}
+
+bool cmd_plan(cli *x) {
+  heddle_recompute recompute[3];
+  heddle_schedule schedule[2];
+  heddle_search_options o = {.ndata = x->data.n,
+                             .data = x->data.v,
+                             .ntensor = x->tensor.n,
+                             .tensor = x->tensor.v,
+                             .npipeline = x->pipeline.n,
+                             .pipeline = x->pipeline.v,
+                             .nmicrobatches = x->microbatches.n,
+                             .microbatches = x->microbatches.v,
+                             .nzero = x->zero.n,
+                             .zero = x->zero.v,
+                             .recompute = recompute,
+                             .schedule = schedule,
+                             .ranks = (uint32_t)x->devices.i,
+                             .powers_of_two = x->powers_of_two,
+                             .train = x->train,
+                             .sequence = x->sequence,
+                             .overlap = x->overlap,
+                             .top = x->top.given ? (uint32_t)x->top.i : 10,
+                             .threads = (int)x->threads.i,
+                             .costs = x->costs};
+  if (!recomputes_of(x, recompute, &o.nrecompute) || !schedules_of(x, schedule, &o.nschedule)) return false;
+  if (x->memory_limit && !heddle_session_bytes(x->s, "--memory-limit", x->memory_limit, &o.memory_bytes))
+    return false;
+  if (!optimiser_of(x, &o.optimiser)) return false;
+  heddle_machine *m = machine_of(x);
+  heddle_search *f = heddle_search_run(m ? model_of(x, x->train) : NULL, m, &o);
+  if (!f) return false;
+  if (x->output) {
+    const char *text = heddle_plan_print(heddle_search_plan(f, 0));
+    if (!text || !heddle_session_write(x->s, x->output, with_origin(x, text))) return false;
+  }
+  return put(heddle_search_report(f, format_of(x)));
+}

@@ -1,0 +1,73 @@
+// search.c - the ranked table of plans, why the best is best, and how much of the space was looked at.
+#include "report/report.h"
+
+static const char *const recompute_name[] = {"none", "selective", "full"};
+static const char *const schedule_name[] = {"gpipe", "1f1b"};
+static const char *const state_name[SEARCH_STATES] = {[SEARCH_RAN] = "simulated",
+                                                      [SEARCH_INDIVISIBLE] = "impossible",
+                                                      [SEARCH_BOUND_MEMORY] = "ruled out by memory",
+                                                      [SEARCH_BOUND_TIME] = "ruled out by time",
+                                                      [SEARCH_OVER_MEMORY] = "does not fit"};
+
+// The largest part of the time that is not spent computing; computing, if they are all small.
+static const char *limit_of(const search_point *p) {
+  double idle = 1 - p->utilisation;
+  if (p->state == SEARCH_OVER_MEMORY) return "memory";
+  if (MAX(idle, p->comm) < 0.2) return "computation";
+  return p->comm > idle ? "communication" : p->pipeline > 1 ? "bubble" : "waiting";
+}
+
+void report_search(report *r, arena *a, const machine *m, const search_opts *o, const search_result *s,
+                   const char *model) {
+  static const column cols[] = {{"rank", ""},
+                                {"data", "data"},
+                                {"tensor", "tensor"},
+                                {"pipeline", "pipeline"},
+                                {"microbatches", "microbatches"},
+                                {"schedule", "schedule"},
+                                {"zero", "ZeRO"},
+                                {"recompute", "recompute"},
+                                {"state", NULL},
+                                {"time_ps", "time"},
+                                {"times_best", ""},
+                                {"samples_per_s", "samples"},
+                                {"peak_bytes", "peak memory"},
+                                {"utilisation", "busy"},
+                                {"limit", "limited by"}};
+  report_fact(r, "model", "model", cell_text(model));
+  report_fact(r, "machine", "machine", cell_text(sym_str(m->c, m->name)));
+  report_fact(r, "ranks", "ranks", cell_i(CELL_INT, o->ranks ? o->ranks : m->nranks));
+  report_fact(r, "batch", "batch", s->batch ? cell_i(CELL_INT, s->batch) : cell_none());
+  report_fact(r, "memory_limit_bytes", "memory limit",
+              s->memory_bytes >= 0 ? cell_i(CELL_BYTES, s->memory_bytes) : cell_text("none"));
+  report_fact(r, "train", NULL, cell_i(CELL_BOOL, o->train));
+  report_gap(r);
+  report_table(r, "plans", cols, COUNT_OF(cols));
+  u32 top = o->top ? o->top : s->npoints;
+  i64 best = s->point[0].time_ps;
+  for (u32 i = 0; i < s->npoints && i < top; i++) {
+    const search_point *p = &s->point[i];
+    if (!p->time_ps) break;
+    double seconds = (double)p->time_ps * 1e-12;
+    report_row(r, (cell[]){cell_i(CELL_INT, i + 1), cell_i(CELL_INT, p->data), cell_i(CELL_INT, p->tensor),
+                           cell_i(CELL_INT, p->pipeline), cell_i(CELL_INT, p->micro),
+                           p->pipeline > 1 && o->train ? cell_text(schedule_name[p->schedule]) : cell_none(),
+                           cell_i(CELL_INT, p->zero), cell_text(recompute_name[p->recompute]),
+                           cell_text(state_name[p->state]), cell_i(CELL_PS, p->time_ps),
+                           cell_x(CELL_TIMES, (double)p->time_ps / (double)best),
+                           s->batch ? cell_x(CELL_PER_S, (double)s->batch / seconds) : cell_none(),
+                           cell_i(CELL_BYTES, p->peak_bytes), cell_x(CELL_SHARE, p->utilisation),
+                           cell_text(limit_of(p))});
+  }
+  report_gap(r);
+  strbuf why = {.a = a};
+  search_explain(s, &why);
+  report_note(r, sb_str(&why));
+  report_fact(r, "space", NULL, cell_i(CELL_INT, s->npoints));
+  report_fact(r, "fit", NULL, cell_i(CELL_INT, s->nfit));
+  report_fact(r, "simulated", NULL, cell_i(CELL_INT, s->count[SEARCH_RAN] + s->count[SEARCH_OVER_MEMORY]));
+  report_fact(r, "ruled_out_by_memory", NULL, cell_i(CELL_INT, s->count[SEARCH_BOUND_MEMORY]));
+  report_fact(r, "ruled_out_by_time", NULL, cell_i(CELL_INT, s->count[SEARCH_BOUND_TIME]));
+  report_fact(r, "impossible", NULL, cell_i(CELL_INT, s->count[SEARCH_INDIVISIBLE]));
+  report_fact(r, "why", NULL, cell_text(sb_str(&why)));
+}

@@ -1,0 +1,199 @@
+// sim.c - what a simulation found: time, who is busy when, memory, and what the time consists of.
+#include "report/report.h"
+#include <stdlib.h>
+
+// "0-7", "0-3,8-11": the ranks that satisfy a condition, in order.
+typedef struct {
+  const sim_result *s;
+  u32 unit, stage; // ~0: any
+} rank_set;
+static bool has(const rank_set *k, u32 rank) {
+  u32 u = k->s->unit_of_rank[rank];
+  return (k->unit == ~0u || u == k->unit) && (k->stage == ~0u || k->s->unit[u].stage == k->stage);
+}
+static const char *ranks_text(arena *a, const rank_set *k) {
+  strbuf b = {.a = a};
+  u32 runs = 0, n = k->s->nranks;
+  for (u32 i = 0; i < n; i++) {
+    if (!has(k, i)) continue;
+    u32 j = i;
+    while (j + 1 < n && has(k, j + 1)) j++;
+    if (runs++ == 4) {
+      sb_put(&b, ",...");
+      break;
+    }
+    sb_fmt(&b, runs > 1 ? ",%u" : "%u", i);
+    if (j > i) sb_fmt(&b, "-%u", j);
+    i = j;
+  }
+  return sb_str(&b);
+}
+
+static void put_stages(report *r, arena *a, const sim_result *s) {
+  static const column cols[] = {{"stage", "stage"},      {NULL, "ranks"},    {"ranks", NULL},
+                                {"utilisation", "busy"}, {"bubble", "idle"}, {"peak_bytes", "peak memory"}};
+  report_table(r, "stages", cols, COUNT_OF(cols));
+  for (u32 k = 0; k < s->nstages; k++)
+    report_row(r,
+               (cell[]){cell_i(CELL_INT, k), cell_text(ranks_text(a, &(rank_set){s, ~0u, k})),
+                        cell_i(CELL_INT, s->stage[k].nranks), cell_x(CELL_SHARE, s->stage[k].busy),
+                        cell_x(CELL_SHARE, s->stage[k].bubble), cell_i(CELL_BYTES, s->stage[k].peak_bytes)});
+  report_top(r, 16);
+}
+
+static void put_devices(report *r, const machine *m, const sim_result *s) {
+  static const column cols[] = {
+      {"device", "device"}, {"ranks", "ranks"}, {"utilisation", "busy"}, {"bubble", "idle"}};
+  report_table(r, "devices", cols, COUNT_OF(cols));
+  double span = s->makespan_ps ? (double)s->makespan_ps : 1;
+  for (u32 d = 0; d < m->nkinds; d++) {
+    double busy = 0;
+    u32 n = 0;
+    for (u32 u = 0; u < s->nunits; u++) {
+      if (m->dev[s->unit[u].first_rank].kind != d) continue;
+      busy += (double)s->busy_ps[u * s->nstreams] / span * s->unit[u].nranks;
+      n += s->unit[u].nranks;
+    }
+    if (n)
+      report_row(r, (cell[]){cell_text(sym_str(m->c, m->kind[d].name)), cell_i(CELL_INT, n),
+                             cell_x(CELL_SHARE, busy / n), cell_x(CELL_SHARE, 1 - busy / n)});
+  }
+}
+
+// Streams beside computation: how long each is in use.
+static void put_streams(report *r, arena *a, const prog *p, const sim_result *s) {
+  static const column cols[] = {
+      {"ranks", "ranks"}, {"stream", "stream"}, {"busy_ps", "in use"}, {"share", "share"}};
+  if (s->nstreams < 2) return;
+  double span = s->makespan_ps ? (double)s->makespan_ps : 1;
+  report_gap(r);
+  report_table(r, "streams", cols, COUNT_OF(cols));
+  for (u32 u = 0; u < s->nunits; u++)
+    for (u32 k = 0; k < s->nstreams; k++) {
+      i64 busy = s->busy_ps[u * s->nstreams + k];
+      if (busy)
+        report_row(r, (cell[]){cell_text(ranks_text(a, &(rank_set){s, u, ~0u})),
+                               cell_text(sym_str(p->c, p->streams.v[k])), cell_i(CELL_PS, busy),
+                               cell_x(CELL_SHARE, (double)busy / span)});
+    }
+  report_top(r, 16);
+}
+
+static void put_memory(report *r, arena *a, const sim_result *s) {
+  static const column cols[] = {{NULL, "ranks"},
+                                {"first_rank", NULL},
+                                {"ranks", NULL},
+                                {"stage", NULL},
+                                {"parameter_bytes", "parameters"},
+                                {"gradient_bytes", "gradients"},
+                                {"state_bytes", "optimiser"},
+                                {"activation_bytes", "activations"},
+                                {"temporary_bytes", "temporary"},
+                                {"communication_bytes", "communication"},
+                                {"peak_bytes", "peak"}};
+  report_table(r, "memory", cols, COUNT_OF(cols));
+  for (u32 u = 0; u < s->nunits; u++) {
+    const sim_unit *k = &s->unit[u];
+    cell row[COUNT_OF(cols)] = {cell_text(ranks_text(a, &(rank_set){s, u, ~0u})),
+                                cell_i(CELL_INT, k->first_rank), cell_i(CELL_INT, k->nranks),
+                                cell_i(CELL_INT, k->stage)};
+    for (u32 i = 0; i < MEM_KINDS; i++) row[4 + i] = cell_i(CELL_BYTES, k->peak_kind[i]);
+    row[4 + MEM_KINDS] = cell_i(CELL_BYTES, k->peak_bytes);
+    report_row(r, row);
+  }
+  report_top(r, 16);
+}
+
+// The largest values of the fullest rank, at its peak.
+static void put_peak(report *r, const prog *p, const sim_result *s) {
+  static const column cols[] = {
+      {"value", "at the peak"}, {"function", "of"}, {"kind", "kind"}, {"count", "count"}, {"bytes", "bytes"}};
+  const sim_unit *u = &s->unit[s->peak_unit];
+  if (!u->ntop) return;
+  report_gap(r);
+  report_table(r, "peak", cols, COUNT_OF(cols));
+  for (u32 i = 0; i < u->ntop; i++) {
+    const mem_item *t = &u->top[i];
+    const func_info *f = t->f.i ? func_get(p, t->f) : NULL;
+    const char *name = f && t->v ? sym_str(p->c, val(f, t->v)->name) : "";
+    u32 def = f && t->v ? val(f, t->v)->def : 0;
+    if (!*name && def) name = op_row_of(f->body.v[def - 1].op)->name;
+    report_row(r, (cell[]){cell_text(name), cell_text(f ? sym_str(p->c, f->name) : ""),
+                           cell_text(mem_kind_name(t->kind)), cell_i(CELL_INT, t->count),
+                           cell_i(CELL_BYTES, t->bytes)});
+  }
+  report_top(r, 6);
+}
+
+typedef struct {
+  u32 op;
+  u64 count;
+  i64 ps;
+} op_time;
+static int by_time(const void *x, const void *y) {
+  const op_time *a = x, *b = y;
+  return a->ps != b->ps ? (a->ps > b->ps ? -1 : 1) : a->op < b->op ? -1 : a->op > b->op;
+}
+
+static void put_critical(report *r, const sim_result *s) {
+  static const column cols[] = {
+      {"op", "critical path"}, {"kind", "kind"}, {"count", "count"}, {"time_ps", "time"}, {"share", "share"}};
+  op_time sum[OP_COUNT];
+  if (!s->nweights) return;
+  for (u32 i = 0; i < OP_COUNT; i++) sum[i] = (op_time){.op = i};
+  i64 comm = 0;
+  for (u32 i = 0; i < s->nweights; i++) {
+    const sim_weight *w = &s->weight[i];
+    sum[w->op].count += w->count;
+    sum[w->op].ps += w->total_ps;
+    if (op_row_of(w->op)->flags & OPF_COMM) comm += w->total_ps;
+  }
+  qsort(sum, OP_COUNT, sizeof *sum, by_time);
+  double span = s->makespan_ps ? (double)s->makespan_ps : 1;
+  report_gap(r);
+  report_fact(r, "critical_communication_share", NULL, cell_x(CELL_SHARE, (double)comm / span));
+  report_table(r, "critical_path", cols, COUNT_OF(cols));
+  for (u32 i = 0; i < OP_COUNT && sum[i].ps; i++)
+    report_row(r,
+               (cell[]){cell_text(op_row_of(sum[i].op)->name),
+                        cell_text(op_row_of(sum[i].op)->flags & OPF_COMM ? "communication" : "computation"),
+                        cell_i(CELL_INT, (i64)sum[i].count), cell_i(CELL_PS, sum[i].ps),
+                        cell_x(CELL_SHARE, (double)sum[i].ps / span)});
+  report_top(r, 8);
+}
+
+void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_result *s,
+                const sim_about *of) {
+  i64 usable = m->kind[m->dev[s->unit[s->peak_unit].first_rank].kind].usable_bytes;
+  double seconds = (double)s->makespan_ps * 1e-12;
+  report_fact(r, "model", "model", cell_text(of->model));
+  report_fact(r, "plan", of->plan ? "plan" : NULL, cell_text(of->plan));
+  report_fact(r, "machine", "machine", cell_text(sym_str(m->c, m->name)));
+  report_fact(r, "ranks", "ranks", cell_i(CELL_INT, s->nranks));
+  report_fact(r, "time_ps", "time per step", cell_i(CELL_PS, s->makespan_ps));
+  bool rate = of->batch && seconds > 0;
+  report_fact(r, "batch", NULL, of->batch ? cell_i(CELL_INT, of->batch) : cell_none());
+  report_fact(r, "samples_per_s", rate ? "samples" : NULL,
+              rate ? cell_x(CELL_PER_S, (double)of->batch / seconds) : cell_none());
+  report_fact(r, "utilisation", "utilisation", cell_x(CELL_SHARE, s->utilisation));
+  report_fact(r, "bubble", "idle", cell_x(CELL_SHARE, 1 - s->utilisation));
+  strbuf mem = {.a = a};
+  cell peak = cell_i(CELL_BYTES, s->peak_bytes), most = cell_i(CELL_BYTES, usable);
+  cell_print(&peak, &mem);
+  sb_put(&mem, s->peak_bytes > usable ? ", does not fit in " : " of ");
+  cell_print(&most, &mem);
+  report_line(r, "peak memory", "%s on rank %u", sb_str(&mem), s->unit[s->peak_unit].first_rank);
+  report_fact(r, "peak_bytes", NULL, peak);
+  report_fact(r, "usable_bytes", NULL, most);
+  report_fact(r, "fits", NULL, cell_i(CELL_BOOL, s->peak_bytes <= usable));
+  report_fact(r, "instructions", "instructions", cell_i(CELL_INT, (i64)s->instructions));
+  report_gap(r);
+  put_stages(r, a, s);
+  if (m->nkinds > 1) report_gap(r);
+  put_devices(r, m, s);
+  put_streams(r, a, p, s);
+  report_gap(r);
+  put_memory(r, a, s);
+  put_peak(r, p, s);
+  put_critical(r, s);
+}
