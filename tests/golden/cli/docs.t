@@ -3,6 +3,9 @@ heddle - plans, simulates and verifies distributed training and inference
 
   heddle show MODEL             what is in a model: inputs, parameters, FLOPs, repeated blocks, operators
   heddle import MODEL           a model as program text, which every command reads
+  heddle eval MODEL             the reference answer: what the model computes
+  heddle plan MODEL             the fastest ways of spreading a model over a machine, ranked
+  heddle sim MODEL              time and memory of every rank, under a plan
   heddle ops [OPERATOR]         the operators, or the manual page of one
   heddle explain [CODE]         what a diagnostic means
   heddle machines [MACHINE]     the machine presets, or one machine
