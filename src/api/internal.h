@@ -42,7 +42,6 @@ struct heddle_result {
   heddle_machine *m;
   sim_result r;
   i64 batch;
-  u32 warned; // kinds of work, by bit
 };
 struct heddle_search {
   object o;
@@ -51,6 +50,11 @@ struct heddle_search {
   const char *costs;
   search_opts so;
   search_result r;
+};
+struct heddle_check {
+  object o;
+  heddle_plan *b;
+  verify_report r;
 };
 struct heddle_tensors {
   object o;

@@ -20,7 +20,27 @@ planner *program_planner(heddle_program *p) {
   return p->pl;
 }
 
-// A built-in model has a loss of its own; what comes from a file gets one where it has none.
+static bool ends_with(const char *s, const char *end) {
+  size_t n = strlen(s), k = strlen(end);
+  return n >= k && !strcmp(s + n - k, end);
+}
+
+// Files have the extents and types that they have; silence would be a wrong answer.
+static bool fits(ctx *c, bool file, const heddle_load_options *o) {
+  const char *wrong = o->batch      ? "batch"
+                      : o->seq      ? "seq"
+                      : o->vocab    ? "vocab"
+                      : o->dtype    ? "dtype"
+                      : o->headless ? "headless"
+                                    : NULL;
+  if (!file || !wrong) return true;
+  diag(c, E_USAGE, (loc){0}, "'%s' is an option of built-in models; a file has its own", wrong);
+  diag_hint(c, "open extents of an ONNX model are bound with --dim NAME=N");
+  return false;
+}
+
+// Layers of an ONNX file become functions, as those of built-in models are. A built-in model has a loss of
+// its own; what comes from a file gets one where it has none.
 static prog *load(ctx *c, const char *model, const heddle_load_options *o) {
   front_opts f = {
       .batch = o->batch, .seq = o->seq, .vocab = o->vocab, .headless = o->headless, .loss = o->loss};
@@ -29,6 +49,8 @@ static prog *load(ctx *c, const char *model, const heddle_load_options *o) {
     diag_hint(c, "f16, bf16, f32 or f64");
     return NULL;
   }
+  bool onnx = ends_with(model, ".onnx");
+  if (!fits(c, onnx || ends_with(model, ".heddle"), o)) return NULL;
   front_dim *dims = NEWN(ctx_arena(c), front_dim, o->ndims + 1);
   for (u32 i = 0; i < o->ndims; i++) dims[i] = (front_dim){o->dims[i].name, o->dims[i].extent};
   f.dims = dims;
@@ -38,6 +60,7 @@ static prog *load(ctx *c, const char *model, const heddle_load_options *o) {
     prog_free(p);
     return NULL;
   }
+  if (p && onnx) pass_outline(p);
   return p;
 }
 

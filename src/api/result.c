@@ -11,20 +11,6 @@ static u32 price(void *arg, const prog *p, const func_info *f, const instr *i, g
   return cost_instr(arg, p, f, i, g, ps);
 }
 
-// A curve that ends too early is the user's to know. Below its beginning an event takes hardly longer than
-// its launch, whatever the curve says.
-static void extrapolated(void *arg, const cost_event *e, double factor) {
-  heddle_result *r = arg;
-  const eff_curve *k = &e->dev->eff[e->work];
-  if (!k->n) k = &e->dev->eff[EFF_MEMORY];
-  double size = e->work == EFF_GEMM || e->work == EFF_CONV ? MAX(e->flops, e->bytes) : e->bytes;
-  if (r->warned >> e->work & 1 || (k->n && size < k->size[k->n - 1])) return;
-  r->warned |= 1u << e->work;
-  diag(r->o.s->c, W_EXTRAPOLATED, (loc){0},
-       "%s on %s: %.0f times larger than what its %s efficiency is known for", op_row_of(e->op)->name,
-       sym_str(r->o.s->c, e->dev->name), factor, eff_name(e->work));
-}
-
 // What throughput counts: the extent of the first dimension of the first input.
 i64 program_batch(const prog *p) {
   const func_info *m = func_get(p, p->main);
@@ -35,11 +21,19 @@ i64 program_batch(const prog *p) {
   return 0;
 }
 
+// A program without a mesh runs on one device.
+static heddle_program *on_ranks(heddle_program *p) {
+  if (mesh_count(p->p->sp)) return object_hold(p);
+  planner *pl = program_planner(p);
+  return program_wrap(p->o.s, plan_apply(pl, plan_single(p->o.a, planner_source(pl), false, NULL), NULL),
+                      p->name);
+}
+
 static heddle_result *run(heddle_program *p, heddle_machine *m, const heddle_simulate_options *o) {
   ctx *c = p->o.s->c;
   heddle_result *r = object_new(p->o.s, sizeof *r, result_fini);
-  cost_opts costs = {.accounting = o->costs, .extrapolated = extrapolated, .arg = r};
-  r->p = object_hold(p);
+  cost_opts costs = {.accounting = o->costs};
+  r->p = on_ranks(p);
   r->m = object_hold(m);
   r->batch = o->batch ? o->batch : program_batch(p->p);
   coster *k = coster_new(c, r->o.a, m->m, &costs);
@@ -50,7 +44,7 @@ static heddle_result *run(heddle_program *p, heddle_machine *m, const heddle_sim
                  .cost = price,
                  .cost_arg = k};
   if (o->timeline) so.mode = SIM_FLAT;
-  if (k && sim_run(c, r->o.a, p->p, k, &so, &r->r)) return r;
+  if (k && r->p && sim_run(c, r->o.a, r->p->p, k, &so, &r->r)) return r;
   object_drop(r);
   return NULL;
 }

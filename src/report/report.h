@@ -79,6 +79,8 @@ void report_search(report *r, arena *a, const machine *m, const search_opts *o, 
                    const char *model);
 void report_machine(report *r, arena *a, const machine *m); // machines NAME (machine.c)
 bool report_machines(report *r, ctx *c, arena *a);          // every preset
+void report_check(report *r, arena *a, const verify_report *v, const char *model,
+                  const char *plan);                                                          // check.c
 void report_arrays(report *r, arena *a, const eval_array *x, const char *const *name, u32 n); // arrays.c
 void report_families(report *r, arena *a);               // built-in models (tables.c)
 void report_ops(report *r, arena *a);                    // every operator

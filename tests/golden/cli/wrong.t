@@ -128,3 +128,85 @@ error[E0202]: no operator is called 'rleu'
 $ heddle show gpt2 > /dev/full
 error[E0102]: cannot write standard output
 [1]
+$ heddle eval mlp-xs
+error[E0801]: `heddle eval` wants inputs
+  hint: --random 7, or --inputs DIR with a file NAME.npy for every input
+[2]
+$ heddle eval mlp-xs --inputs nowhere
+error[E0101]: 9 of 9 inputs are not in 'nowhere': x, h.0.w, h.1.w, h.2.w, h.3.w, h.4.w, h.5.w, h.6.w, ...
+  hint: each input is a file of its name, such as nowhere/NAME.npy
+[1]
+$ heddle show examples/distir/fig2_pipeline.heddle --batch 4
+error[E0801]: 'batch' is an option of built-in models; a file has its own
+  hint: open extents of an ONNX model are bound with --dim NAME=N
+[2]
+$ heddle sim gpt2
+error[E0801]: which machine? --machine is missing
+  hint: --machine dgx-2; `heddle machines` lists the presets
+[2]
+$ heddle sim gpt2 --machine dgx-2 --data 2,4
+error[E0801]: --data: one value, not 2
+  hint: `heddle plan` searches several
+[2]
+$ heddle sim gpt2 --machine dgx-2 --schedule 2f1b
+error[E0801]: --schedule: '2f1b' is not one of gpipe, 1f1b
+[2]
+$ heddle sim gpt2 --machine dgx-2 --data 3
+error[E0502]: a batch of 8 leaves 8, which cannot be split 3 ways over dp
+  --> gpt2: layer/mlp
+  hint: choose a batch that is a multiple of data x microbatches
+[1]
+$ heddle sim gpt2 --machine dgx-2 --data 32
+error[E0502]: a batch of 8 leaves 8, which cannot be split 32 ways over dp
+  --> gpt2: layer/mlp
+  hint: choose a batch that is a multiple of data x microbatches
+[1]
+$ heddle sim gpt2 --machine dgx-2 --pipeline 64
+error[E0502]: 64 stages, but the model has only 13 blocks or products to deal out
+  --> gpt2: layer/mlp
+[1]
+$ heddle sim gpt2 --machine dgx-2 --data 2 --zero 4
+error[E0501]: ZeRO has levels 0 to 3, not 4
+[1]
+$ heddle sim gpt2 --machine dgx-2 --plan nowhere.plan
+error[E0101]: cannot read 'nowhere.plan': No such file or directory
+[1]
+$ printf 'heddle-plan: 1\naxes: {dp: 2}\nmeshes:\n  m: {axes: [dp]}\nsegments:\n  - {from: 1, to: 99, on: m}\norder:\n  - "F0.0"\n' > bad.plan; heddle sim gpt2 --machine dgx-2 --plan bad.plan
+error[E0501]: expected a number from 1 to 18, found `99`
+  --> bad.plan:6:19
+   6 |   - {from: 1, to: 99, on: m}
+     |                   ^
+[1]
+$ printf 'heddle-plan: 1\naxis: {dp: 2}\n' > bad.plan; heddle sim gpt2 --machine dgx-2 --plan bad.plan
+error[E0501]: unknown key `axis`
+  --> bad.plan:2:1
+   2 | axis: {dp: 2}
+     | ^
+error[E0501]: `axes` is missing
+  --> bad.plan:1:1
+   1 | heddle-plan: 1
+     | ^
+[1]
+$ heddle plan gpt3-175b --machine laptop --train
+error[E0506]: none of 69 plans can run: 0 do not divide, 69 need more than 3.87 GB of memory
+  note: the smallest needs at least 349.21 GB on a rank
+  hint: more devices, a smaller batch, --zero 3 or --recompute full need less memory on each
+[1]
+$ heddle plan gpt2 --machine dgx-2 --memory-limit 28GB/s
+error[E0602]: --memory-limit: '28GB/s' is a bandwidth; an amount of bytes is needed
+  hint: write 28 GiB or GB
+[1]
+$ heddle plan gpt2 --machine dgx-2 --devices 64
+error[E0501]: 64 devices asked for, but the machine has 16
+[1]
+$ heddle plan gpt2 --machine dgx-2 --costs guess
+error[E0801]: 'guess' is not an accounting
+[2]
+$ heddle verify mlp-xs
+error[E0801]: `heddle verify` wants a plan
+  hint: --plan best.plan, or --data 2 --tensor 2
+[2]
+$ head -c 300 /dev/zero > bad.onnx; heddle show bad.onnx
+error[E0110]: field number 0
+  --> bad.onnx: byte 0
+[1]

@@ -1,0 +1,29 @@
+// check.c - how far the numbers of a plan are from the model's, result by result.
+#include "report/report.h"
+
+void report_check(report *r, arena *a, const verify_report *v, const char *model, const char *name) {
+  static const column cols[] = {{"name", "result"},
+                                {"elements", "elements"},
+                                {"max_abs", "largest difference"},
+                                {"max_rel", "relative"}};
+  i64 elements = 0;
+  for (u32 i = 0; i < v->nrows; i++) elements += v->row[i].elems;
+  report_fact(r, "model", "model", cell_text(model));
+  report_fact(r, "plan", "plan", cell_text(name));
+  bool whole = !v->shrunk || !*v->shrunk;
+  report_fact(r, "shrunk", whole ? NULL : "shrunk", whole ? cell_none() : cell_text(v->shrunk));
+  report_fact(r, "results", "results", cell_i(CELL_INT, v->nrows));
+  report_fact(r, "elements", "elements", cell_i(CELL_INT, elements));
+  report_fact(r, "worst", "worst", cell_x(CELL_REAL, v->worst));
+  report_fact(r, "tolerance", "tolerance", cell_x(CELL_REAL, v->tolerance));
+  report_fact(r, "passed", NULL, cell_i(CELL_BOOL, v->passed));
+  report_line(r, "verdict", v->passed ? "equal: the plan computes what the model computes%s" : "DIFFERENT%s",
+              whole || !v->passed ? "" : ", at the extents given above");
+  report_gap(r);
+  report_table(r, "differences", cols, COUNT_OF(cols));
+  for (u32 i = 0; i < v->nrows; i++)
+    report_row(r, (cell[]){cell_text(v->row[i].name), cell_i(CELL_INT, v->row[i].elems),
+                           cell_x(CELL_REAL, v->row[i].max_abs), cell_x(CELL_REAL, v->row[i].max_rel)});
+  report_top(r, 10);
+  (void)a;
+}

@@ -1,0 +1,112 @@
+$ heddle plan mlp-xs --batch 1024 --train --machine laptop --top 5 -o best.plan
+model         mlp-xs
+machine       laptop
+ranks         4
+batch         1,024
+memory limit  3.60 GiB
+
+   data  tensor  pipeline  microbatches  schedule  ZeRO  recompute      time          samples  peak memory     busy  limited by
+1     4       1         1             1               2  none       49.74 ms  1.00x  20,586/s     18.0 MiB  100.0 %  computation
+2     4       1         1             1               2  selective  49.74 ms  1.00x  20,586/s     18.0 MiB  100.0 %  computation
+3     4       1         1             1               2  full       49.74 ms  1.00x  20,586/s     18.0 MiB  100.0 %  computation
+4     4       1         1             1               3  none       50.34 ms  1.01x  20,343/s     12.0 MiB  100.0 %  computation
+5     4       1         1             1               3  selective  50.34 ms  1.01x  20,343/s     12.0 MiB  100.0 %  computation
+
+best: D4 T1 P1 K1 zero2: devices compute 100 % of the time; peak memory 0.02 GB of 3.87 GB
+next: D4 T1 P1 K1 zero2 selective takes 1 times as long
+tensor parallelism alone: 1.17 times as long
+pipeline parallelism alone: 1.5 times as long
+certificate: 153 plans in the space; 129 simulated (129 fit), 0 ruled out by the memory bound, 24 by the time bound, 0 do not divide
+$ cat best.plan
+# heddle plan mlp-xs --batch 1024 --train --machine laptop --top 5 -o best.plan
+heddle-plan: 1
+name: "D4 T1 P1 K1 zero2"
+train: {optimiser: sgd, lr: 0.01, momentum: 0, beta1: 0, beta2: 0, eps: 0, weight-decay: 0}
+axes: {pp: 1, dp: 4, tp: 1}
+meshes:
+  m: {axes: [pp, dp, tp]}
+segments:
+  - {from: 1, to: 12, on: m, at: {pp: 0}}
+trans:
+  - {input: "x", dim: 0, axis: dp, stride: 256}
+  - {input: "z", dim: 0, axis: dp, stride: 256}
+rest: {gradients: [dp], states: [dp]}
+order:
+  - "F0.0 B0.0"
+## The time of a plan in the search is that of its simulation.
+$ heddle sim mlp-xs --batch 1024 --plan best.plan --machine laptop
+model          mlp-xs
+plan           D4 T1 P1 K1 zero2
+machine        laptop
+ranks          4
+time per step  49.74 ms
+samples        20,586/s
+utilisation    100.0 %
+idle           0.0 %
+peak memory    18.0 MiB of 3.60 GiB on rank 0
+instructions   420
+
+stage  ranks     busy   idle  peak memory
+    0  0-3    100.0 %  0.0 %     18.0 MiB
+device    ranks     busy   idle
+cpu-core      4  100.0 %  0.0 %
+
+ranks  parameters  gradients  optimiser  activations  temporary  communication      peak
+0-3      8.00 MiB   2.00 MiB        0 B     5.50 MiB   2.50 MiB            0 B  18.0 MiB
+
+at the peak  of         kind         count     bytes
+relu         layer.fwd  activations      7  3.50 MiB
+h.0.w        main       parameters       1  1.00 MiB
+h.1.w        main       parameters       1  1.00 MiB
+h.2.w        main       parameters       1  1.00 MiB
+h.3.w        main       parameters       1  1.00 MiB
+h.4.w        main       parameters       1  1.00 MiB
+... and 4 more
+$ heddle plan mlp-xs --batch 1024 --train --machine laptop --data 2 --tensor 1,2 --zero 0,1 --json
+{
+  "model": "mlp-xs",
+  "machine": "laptop",
+  "ranks": 4,
+  "batch": 1024,
+  "memory_limit_bytes": 3865051136,
+  "train": true,
+  "plans": [
+    {"rank": 1, "data": 2, "tensor": 2, "pipeline": 1, "microbatches": 1, "schedule": null, "zero": 0, "recompute": "none", "state": "simulated", "time_ps": 51396108841, "times_best": 1, "samples_per_s": 19923.687280838054, "peak_bytes": 19923968, "utilisation": 1, "limit": "computation"},
+    {"rank": 2, "data": 2, "tensor": 2, "pipeline": 1, "microbatches": 1, "schedule": null, "zero": 0, "recompute": "selective", "state": "simulated", "time_ps": 51396108841, "times_best": 1, "samples_per_s": 19923.687280838054, "peak_bytes": 19923968, "utilisation": 1, "limit": "computation"},
+    {"rank": 3, "data": 2, "tensor": 2, "pipeline": 1, "microbatches": 1, "schedule": null, "zero": 1, "recompute": "none", "state": "simulated", "time_ps": 51396108841, "times_best": 1, "samples_per_s": 19923.687280838054, "peak_bytes": 19923968, "utilisation": 1, "limit": "computation"},
+    {"rank": 4, "data": 2, "tensor": 2, "pipeline": 1, "microbatches": 1, "schedule": null, "zero": 1, "recompute": "selective", "state": "simulated", "time_ps": 51396108841, "times_best": 1, "samples_per_s": 19923.687280838054, "peak_bytes": 19923968, "utilisation": 1, "limit": "computation"},
+    {"rank": 5, "data": 2, "tensor": 2, "pipeline": 1, "microbatches": 1, "schedule": null, "zero": 0, "recompute": "full", "state": "simulated", "time_ps": 60294052309, "times_best": 1.1731248467763746, "samples_per_s": 16983.433038338826, "peak_bytes": 16778240, "utilisation": 1, "limit": "computation"},
+    {"rank": 6, "data": 2, "tensor": 2, "pipeline": 1, "microbatches": 1, "schedule": null, "zero": 1, "recompute": "full", "state": "simulated", "time_ps": 60294052309, "times_best": 1.1731248467763746, "samples_per_s": 16983.433038338826, "peak_bytes": 16778240, "utilisation": 1, "limit": "computation"},
+    {"rank": 7, "data": 2, "tensor": 1, "pipeline": 2, "microbatches": 4, "schedule": "1f1b", "zero": 0, "recompute": "none", "state": "simulated", "time_ps": 69281219847, "times_best": 1.34798570182287, "samples_per_s": 14780.340217181396, "peak_bytes": 13631488, "utilisation": 0.7871368898877928, "limit": "bubble"},
+    {"rank": 8, "data": 2, "tensor": 1, "pipeline": 2, "microbatches": 4, "schedule": "1f1b", "zero": 0, "recompute": "selective", "state": "simulated", "time_ps": 69281219847, "times_best": 1.34798570182287, "samples_per_s": 14780.340217181396, "peak_bytes": 13631488, "utilisation": 0.7871368898877928, "limit": "bubble"},
+    {"rank": 9, "data": 2, "tensor": 1, "pipeline": 2, "microbatches": 4, "schedule": "1f1b", "zero": 1, "recompute": "none", "state": "simulated", "time_ps": 69281219847, "times_best": 1.34798570182287, "samples_per_s": 14780.340217181396, "peak_bytes": 13631488, "utilisation": 0.7871368898877928, "limit": "bubble"},
+    {"rank": 10, "data": 2, "tensor": 1, "pipeline": 2, "microbatches": 4, "schedule": "1f1b", "zero": 1, "recompute": "selective", "state": "simulated", "time_ps": 69281219847, "times_best": 1.34798570182287, "samples_per_s": 14780.340217181396, "peak_bytes": 13631488, "utilisation": 0.7871368898877928, "limit": "bubble"}
+  ],
+  "space": 48,
+  "fit": 48,
+  "simulated": 48,
+  "ruled_out_by_memory": 0,
+  "ruled_out_by_time": 0,
+  "impossible": 0,
+  "why": "best: D2 T2 P1 K1: devices compute 100 % of the time; peak memory 0.02 GB of 3.87 GB\nnext: D2 T2 P1 K1 selective takes 1 times as long\ncertificate: 48 plans in the space; 48 simulated (48 fit), 0 ruled out by the memory bound, 0 by the time bound, 0 do not divide\n"
+}
+$ heddle plan mlp-xs --batch 256 --machine laptop --microbatches 1 --powers-of-two
+model         mlp-xs
+machine       laptop
+ranks         4
+batch         256
+memory limit  3.60 GiB
+
+   data  tensor  pipeline  microbatches  schedule  ZeRO  recompute      time          samples  peak memory     busy  limited by
+1     4       1         1             1               0  none       3.773 ms  1.00x  67,843/s     8.50 MiB  100.0 %  computation
+2     2       2         1             1               0  none       4.126 ms  1.09x  62,043/s     4.88 MiB  100.0 %  computation
+3     1       4         1             1               0  none       4.816 ms  1.28x  53,159/s     3.62 MiB  100.0 %  computation
+4     2       1         2             1               0  none       7.586 ms  2.01x  33,748/s     5.00 MiB   50.4 %  bubble
+5     1       2         2             1               0  none       8.332 ms  2.21x  30,726/s     3.75 MiB   50.6 %  bubble
+6     1       1         4             1               0  none       15.37 ms  4.07x  16,658/s     4.00 MiB   25.5 %  bubble
+
+best: D4 T1 P1 K1: devices compute 100 % of the time; peak memory 0.01 GB of 3.87 GB
+next: D2 T2 P1 K1 takes 1.09 times as long
+tensor parallelism alone: 1.28 times as long
+pipeline parallelism alone: 4.07 times as long
+certificate: 6 plans in the space; 6 simulated (6 fit), 0 ruled out by the memory bound, 0 by the time bound, 0 do not divide

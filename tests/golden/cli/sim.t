@@ -1,0 +1,134 @@
+$ heddle sim examples/distir/fig2_pipeline.heddle --machine dgx-2
+model          examples/distir/fig2_pipeline.heddle
+machine        dgx-2
+ranks          2
+time per step  267.9 us
+samples        477,840/s
+utilisation    71.5 %
+idle           28.5 %
+peak memory    1.13 MiB of 28.8 GiB on rank 0
+instructions   60
+
+stage  ranks    busy    idle  peak memory
+    0  0      67.2 %  32.8 %     1.13 MiB
+    1  1      75.9 %  24.1 %     1.13 MiB
+device  ranks    busy    idle
+v100        2  71.5 %  28.5 %
+
+ranks  parameters  gradients  optimiser  activations  temporary  communication      peak
+0         514 KiB        0 B        0 B      128 KiB    514 KiB            0 B  1.13 MiB
+1         514 KiB        0 B        0 B      128 KiB    514 KiB            0 B  1.13 MiB
+
+at the peak  of         kind         count     bytes
+dA           denseGrad  temporary        2   512 KiB
+A_new        optimizer  parameters       1   256 KiB
+A1           main       parameters       1   256 KiB
+x            main       activations      1   128 KiB
+db           denseGrad  temporary        2  2.00 KiB
+b_new        optimizer  parameters       1  1.00 KiB
+b1           main       parameters       1  1.00 KiB
+## Line 11 before line 10: the second stage waits.
+$ heddle sim examples/distir/fig2_swapped.heddle --machine dgx-2
+model          examples/distir/fig2_swapped.heddle
+machine        dgx-2
+ranks          2
+time per step  285.8 us
+samples        447,923/s
+utilisation    67.1 %
+idle           32.9 %
+peak memory    1.13 MiB of 28.8 GiB on rank 0
+instructions   60
+
+stage  ranks    busy    idle  peak memory
+    0  0      63.0 %  37.0 %     1.13 MiB
+    1  1      71.1 %  28.9 %     1.13 MiB
+device  ranks    busy    idle
+v100        2  67.1 %  32.9 %
+
+ranks  parameters  gradients  optimiser  activations  temporary  communication      peak
+0         514 KiB        0 B        0 B      128 KiB    514 KiB            0 B  1.13 MiB
+1         514 KiB        0 B        0 B      128 KiB    514 KiB            0 B  1.13 MiB
+
+at the peak  of         kind         count     bytes
+dA           denseGrad  temporary        2   512 KiB
+A_new        optimizer  parameters       1   256 KiB
+A1           main       parameters       1   256 KiB
+x            main       activations      1   128 KiB
+db           denseGrad  temporary        2  2.00 KiB
+b_new        optimizer  parameters       1  1.00 KiB
+b1           main       parameters       1  1.00 KiB
+$ heddle sim gpt2 --batch 64 --train --data 4 --tensor 2 --pipeline 2 --microbatches 8 --optimizer adam --machine dgx-2
+model          gpt2
+plan           D4 T2 P2 K8 1f1b
+machine        dgx-2
+ranks          16
+time per step  637.7 ms
+samples        100.4/s
+utilisation    85.6 %
+idle           14.4 %
+peak memory    2.86 GiB of 28.8 GiB on rank 0
+instructions   70,456
+
+stage  ranks    busy    idle  peak memory
+    0  0-7    81.7 %  18.3 %     2.86 GiB
+    1  8-15   89.5 %  10.5 %     2.14 GiB
+device  ranks    busy    idle
+v100       16  85.6 %  14.4 %
+
+ranks  parameters  gradients  optimiser  activations  temporary  communication      peak
+0-7       258 MiB    258 MiB    517 MiB     1.69 GiB    156 MiB       6.00 MiB  2.86 GiB
+8-15      201 MiB    201 MiB    403 MiB      843 MiB    546 MiB            0 B  2.14 GiB
+
+at the peak  of         kind             count    bytes
+softmax      layer.fwd  activations         16  768 MiB
+add          layer.fwd  activations         16  192 MiB
+gelu         layer.fwd  activations         16  192 MiB
+wte          main       parameters           1  147 MiB
+wte.m        main       optimiser state      1  147 MiB
+wte.v        main       optimiser state      1  147 MiB
+... and 4 more
+$ heddle sim mlp-xs --machine laptop --json
+{
+  "model": "mlp-xs",
+  "plan": null,
+  "machine": "laptop",
+  "ranks": 1,
+  "time_ps": 30075178664,
+  "batch": 512,
+  "samples_per_s": 17024.00526760176,
+  "utilisation": 1,
+  "bubble": 0,
+  "peak_bytes": 12582912,
+  "usable_bytes": 3865051136,
+  "fits": true,
+  "instructions": 16,
+  "stages": [
+    {"stage": 0, "ranks": 1, "utilisation": 1, "bubble": 0, "peak_bytes": 12582912}
+  ],
+  "devices": [
+    {"device": "cpu-core", "ranks": 1, "utilisation": 1, "bubble": 0}
+  ],
+  "memory": [
+    {"first_rank": 0, "ranks": 1, "stage": 0, "parameter_bytes": 8388608, "gradient_bytes": 0, "state_bytes": 0, "activation_bytes": 1048576, "temporary_bytes": 3145728, "communication_bytes": 0, "peak_bytes": 12582912}
+  ],
+  "peak": [
+    {"value": "relu", "function": "layer", "kind": "temporary", "count": 2, "bytes": 2097152},
+    {"value": "x", "function": "main", "kind": "activations", "count": 1, "bytes": 1048576},
+    {"value": "h.0.w", "function": "main", "kind": "parameters", "count": 1, "bytes": 1048576},
+    {"value": "h.1.w", "function": "main", "kind": "parameters", "count": 1, "bytes": 1048576},
+    {"value": "h.2.w", "function": "main", "kind": "parameters", "count": 1, "bytes": 1048576},
+    {"value": "h.3.w", "function": "main", "kind": "parameters", "count": 1, "bytes": 1048576},
+    {"value": "h.4.w", "function": "main", "kind": "parameters", "count": 1, "bytes": 1048576},
+    {"value": "h.5.w", "function": "main", "kind": "parameters", "count": 1, "bytes": 1048576},
+    {"value": "h.6.w", "function": "main", "kind": "parameters", "count": 1, "bytes": 1048576},
+    {"value": "h.7.w", "function": "main", "kind": "parameters", "count": 1, "bytes": 1048576}
+  ]
+}
+## Every rank and instruction one by one: the same result.
+$ heddle sim mlp-xs --train --data 2 --pipeline 2 --microbatches 4 --machine laptop --json > a; heddle sim mlp-xs --train --data 2 --pipeline 2 --microbatches 4 --machine laptop --json --flat > b; grep -E 'time_ps|peak_bytes"|utilisation"|instructions' a | head -5; grep -c . b
+  "time_ps": 40148283353,
+  "utilisation": 0.7961832340612752,
+  "peak_bytes": 11534336,
+  "instructions": 594,
+    {"stage": 0, "ranks": 2, "utilisation": 0.7632726181232897, "bubble": 0.23672738187671027, "peak_bytes": 11534336},
+40

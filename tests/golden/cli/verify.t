@@ -1,0 +1,45 @@
+$ heddle verify mlp-xs:layers=4,hidden=32 --batch 16 --train --optimizer adam --data 2 --tensor 2 --pipeline 2 --microbatches 2 --zero 2
+model      mlp-xs:layers=4,hidden=32
+plan       D2 T2 P2 K2 1f1b zero2
+results    17
+elements   16,385
+worst      2.62301e-13
+tolerance  1e-09
+verdict    equal: the plan computes what the model computes
+
+result       elements  largest difference     relative
+h.1.w.grad      1,024         1.66533e-16  2.62301e-13
+h.2.w.m.new     1,024         2.77556e-17  1.40064e-13
+h.3.w.grad      1,024         6.66134e-16  1.39817e-13
+h.0.w.grad      1,024         2.22045e-16  1.32638e-13
+h.2.w.grad      1,024           2.498e-16  1.29266e-13
+h.0.w.m.new     1,024         2.77556e-17   6.4375e-14
+h.3.w.m.new     1,024         5.55112e-17  5.09955e-14
+h.1.w.m.new     1,024         2.08167e-17  4.44496e-14
+h.2.w.v.new     1,024         1.73472e-18  1.24729e-15
+result 0            1         2.84217e-14  8.43191e-16
+... and 7 more
+$ heddle verify gpt2:layers=2,hidden=32,heads=4,vocab=64 --batch 4 --seq 8 --tensor 4 --json | head -12
+{
+  "model": "gpt2:layers=2,hidden=32,heads=4,vocab=64",
+  "plan": "D1 T4 P1 K1",
+  "shrunk": null,
+  "results": 1,
+  "elements": 2048,
+  "worst": 0,
+  "tolerance": 1e-09,
+  "passed": true,
+  "differences": [
+    {"name": "result 0", "elements": 2048, "max_abs": 0, "max_rel": 0}
+  ]
+$ heddle verify mlp-xs:layers=2,hidden=8 --batch 4 --data 2 --tolerance 1e-30
+model      mlp-xs:layers=2,hidden=8
+plan       D2 T1 P1 K1
+results    1
+elements   32
+worst      0
+tolerance  1e-30
+verdict    equal: the plan computes what the model computes
+
+result    elements  largest difference  relative
+result 0        32                   0         0
