@@ -62,33 +62,33 @@ h.2.w        main       parameters       1  1.00 MiB
 h.3.w        main       parameters       1  1.00 MiB
 h.4.w        main       parameters       1  1.00 MiB
 ... and 4 more
-$ heddle plan mlp-xs --batch 1024 --train --machine laptop --data 2 --tensor 1,2 --zero 0,1 --json
+$ heddle plan mlp-xs --batch 1024 --train --machine laptop --data 2 --tensor 1,2 --zero 0,1 --recompute none --json | sed -E 's/: [0-9.e+-]+/: N/g'
 {
   "model": "mlp-xs",
   "machine": "laptop",
-  "ranks": 4,
-  "batch": 1024,
-  "memory_limit_bytes": 3865051136,
+  "ranks": N,
+  "batch": N,
+  "memory_limit_bytes": N,
   "train": true,
   "plans": [
-    {"rank": 1, "data": 2, "tensor": 2, "pipeline": 1, "microbatches": 1, "schedule": null, "zero": 0, "recompute": "none", "state": "simulated", "time_ps": 51396108841, "times_best": 1, "samples_per_s": 19923.687280838054, "peak_bytes": 19923968, "utilisation": 1, "limit": "computation"},
-    {"rank": 2, "data": 2, "tensor": 2, "pipeline": 1, "microbatches": 1, "schedule": null, "zero": 0, "recompute": "selective", "state": "simulated", "time_ps": 51396108841, "times_best": 1, "samples_per_s": 19923.687280838054, "peak_bytes": 19923968, "utilisation": 1, "limit": "computation"},
-    {"rank": 3, "data": 2, "tensor": 2, "pipeline": 1, "microbatches": 1, "schedule": null, "zero": 1, "recompute": "none", "state": "simulated", "time_ps": 51396108841, "times_best": 1, "samples_per_s": 19923.687280838054, "peak_bytes": 19923968, "utilisation": 1, "limit": "computation"},
-    {"rank": 4, "data": 2, "tensor": 2, "pipeline": 1, "microbatches": 1, "schedule": null, "zero": 1, "recompute": "selective", "state": "simulated", "time_ps": 51396108841, "times_best": 1, "samples_per_s": 19923.687280838054, "peak_bytes": 19923968, "utilisation": 1, "limit": "computation"},
-    {"rank": 5, "data": 2, "tensor": 2, "pipeline": 1, "microbatches": 1, "schedule": null, "zero": 0, "recompute": "full", "state": "simulated", "time_ps": 60294052309, "times_best": 1.1731248467763746, "samples_per_s": 16983.433038338826, "peak_bytes": 16778240, "utilisation": 1, "limit": "computation"},
-    {"rank": 6, "data": 2, "tensor": 2, "pipeline": 1, "microbatches": 1, "schedule": null, "zero": 1, "recompute": "full", "state": "simulated", "time_ps": 60294052309, "times_best": 1.1731248467763746, "samples_per_s": 16983.433038338826, "peak_bytes": 16778240, "utilisation": 1, "limit": "computation"},
-    {"rank": 7, "data": 2, "tensor": 1, "pipeline": 2, "microbatches": 4, "schedule": "1f1b", "zero": 0, "recompute": "none", "state": "simulated", "time_ps": 69281219847, "times_best": 1.34798570182287, "samples_per_s": 14780.340217181396, "peak_bytes": 13631488, "utilisation": 0.7871368898877928, "limit": "bubble"},
-    {"rank": 8, "data": 2, "tensor": 1, "pipeline": 2, "microbatches": 4, "schedule": "1f1b", "zero": 0, "recompute": "selective", "state": "simulated", "time_ps": 69281219847, "times_best": 1.34798570182287, "samples_per_s": 14780.340217181396, "peak_bytes": 13631488, "utilisation": 0.7871368898877928, "limit": "bubble"},
-    {"rank": 9, "data": 2, "tensor": 1, "pipeline": 2, "microbatches": 4, "schedule": "1f1b", "zero": 1, "recompute": "none", "state": "simulated", "time_ps": 69281219847, "times_best": 1.34798570182287, "samples_per_s": 14780.340217181396, "peak_bytes": 13631488, "utilisation": 0.7871368898877928, "limit": "bubble"},
-    {"rank": 10, "data": 2, "tensor": 1, "pipeline": 2, "microbatches": 4, "schedule": "1f1b", "zero": 1, "recompute": "selective", "state": "simulated", "time_ps": 69281219847, "times_best": 1.34798570182287, "samples_per_s": 14780.340217181396, "peak_bytes": 13631488, "utilisation": 0.7871368898877928, "limit": "bubble"}
+    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": null, "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "limit": "computation"},
+    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": null, "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "limit": "computation"},
+    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": "1f1b", "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "limit": "bubble"},
+    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": "1f1b", "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "limit": "bubble"},
+    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": "1f1b", "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "limit": "computation"},
+    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": "1f1b", "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "limit": "computation"},
+    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": "1f1b", "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "limit": "bubble"},
+    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": "1f1b", "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "limit": "bubble"},
+    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": "1f1b", "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "limit": "computation"},
+    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": "1f1b", "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "limit": "computation"}
   ],
-  "space": 48,
-  "fit": 48,
-  "simulated": 48,
-  "ruled_out_by_memory": 0,
-  "ruled_out_by_time": 0,
-  "impossible": 0,
-  "why": "best: D2 T2 P1 K1: devices compute 100 % of the time; peak memory 0.02 GB of 3.87 GB\nnext: D2 T2 P1 K1 selective takes 1 times as long\ncertificate: 48 plans in the space; 48 simulated (48 fit), 0 ruled out by the memory bound, 0 by the time bound, 0 do not divide\n"
+  "space": N,
+  "fit": N,
+  "simulated": N,
+  "ruled_out_by_memory": N,
+  "ruled_out_by_time": N,
+  "impossible": N,
+  "why": "best: D2 T2 P1 K1: devices compute 100 % of the time; peak memory 0.02 GB of 3.87 GB\nnext: D2 T2 P1 K1 zero1 takes 1 times as long\ncertificate: N plans in the space; 16 simulated (16 fit), 0 ruled out by the memory bound, 0 by the time bound, 0 do not divide\n"
 }
 $ heddle plan mlp-xs --batch 256 --machine laptop --microbatches 1 --powers-of-two
 model         mlp-xs
