@@ -102,8 +102,8 @@ static bool differentiate_callee(job *j, u32 index) {
     if (!(by & VARIES)) continue;
     mark[k] = by & BY_INPUTS ? GRAD_INPUT : v <= j->fi->nparams ? j->mark[v - 1] : GRAD_PLAIN;
     tuple |= val_type(j->p, j->fi, v)->tuple;
-    for (u32 o = 0; o < k && mark[k] == GRAD_ACC; o++) // an accumulator can be handed over only once
-      if (mark[o] == GRAD_ACC && opd_of(j->fi, in, o) == v) mark[k] = GRAD_PLAIN;
+    if (mark[k] == GRAD_ACC && j->handed[v] == index + 1) mark[k] = GRAD_PLAIN; // handed over once
+    if (mark[k] == GRAD_ACC) j->handed[v] = index + 1;
   }
   for (u32 k = 0; k < in->nres; k++) {
     has_dy[k] = j->flags[in->res + k] & FLOWS;
@@ -208,7 +208,7 @@ void grad_tuple(rule *r) {
     if (r->dy[k]) e[k] = e[k] ? emit_add(r->s, e[k], r->dy[k]) : r->dy[k];
 }
 
-static u32 emit_call(builder *b, func callee, const u32 *opd, u32 n) {
+static value emit_call(builder *b, func callee, const u32 *opd, u32 n) {
   prog *p = b->p;
   const func_info *f = func_get(p, callee);
   type *res = NEWN(p->a, type, f->rets.n);
@@ -311,6 +311,7 @@ static const grad_done *differentiate(grad_memo *m, func f, const u8 *mark, cons
   const grad_done *done = memo_find(&j);
   if (done) return done;
   j.flags = ZNEWN(j.tmp, u8, fi->values.n);
+  j.handed = ZNEWN(j.tmp, u32, fi->values.n);
   j.callee = ZNEWN(j.tmp, const grad_done *, fi->body.n);
   vary(&j);
   if (!flow(&j)) return NULL;
@@ -335,11 +336,13 @@ bool pass_grad_shared(grad_memo *m, func f, const grad_opts *o, grad_pair *out) 
   m->tmp = arena_new();
   const grad_done *done = differentiate(m, f, o->mark, o->has_dy, o->split);
   arena_free(m->tmp);
-  if (done)
-    *out = done->pair;
-  else
+  if (!done) {
     p->funcs.n = nfuncs, m->done.n = ndone;
-  return done != NULL;
+    return false;
+  }
+  *out = done->pair;
+  IR_VERIFY_PASS(p);
+  return true;
 }
 
 bool pass_grad(prog *p, func f, const grad_opts *o, grad_pair *out) {

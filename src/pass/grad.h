@@ -30,10 +30,10 @@ typedef struct {
 #include "op/ops.def"
 #undef OP
 
-void grad_refuse(rule *r,
-                 const char *what); // E_NOGRAD at the forward instruction; what: "mode reflect", or NULL
+// E_NOGRAD at the forward instruction. what: the form of it that is meant, "mode reflect", or NULL.
+void grad_refuse(rule *r, const char *what);
 
-// ---- what rules build with: 0 and no effect once an instruction has failed --------------------------------
+// ---- what rules build with: 0 and no effect once an instruction has failed -------------------------------
 static inline shape shape_of(const rule *r, value v) { return val_type(r->b->p, r->f, v)->s; }
 static inline attrs attrs_in(const rule *r) { return attrs_get(r->b->p, r->at); }
 static inline value op1(rule *r, opcode op, value x) { return build1(r->b, op, x); }
@@ -56,10 +56,9 @@ value rule_dims(rule *r, value x, u32 nd, const i64 *dim); // reshape, or x itse
 value rule_dtype(rule *r, value x, dtype t);               // cast, or x itself
 value rule_sum_to(rule *r, value g, value like); // undoes broadcasting: g summed to the extents of `like`
 
-// ---- one function being differentiated (grad.c makes the body, grad_settle.c the functions)
-// ---------------- Forward values have the same ids in the backward body, except that a differentiated call
-// counts as one of the callee's fwd: the saved values follow its results, and later ids move up. Such an id
-// is called F.
+// ---- one function being differentiated: grad.c makes the body, grad_settle.c the functions ----------------
+// Forward values have the same ids in the backward body, except that a differentiated call counts as one of
+// the callee's fwd: the saved values follow its results, and later ids move up. Such an id is called F.
 typedef struct {
   func f;
   bool split;
@@ -78,8 +77,9 @@ struct job {
   const u8 *mark;
   const bool *has_dy;
   bool split;
-  u8 *flags; // per value of f. VARIES: depends on a marked parameter; BY_...: on weights, on other
-             // parameters; FLOWS: varies, and a result with a gradient depends on it
+  u8 *flags;   // per value of f. VARIES: depends on a marked parameter; BY_...: on weights, on other
+               // parameters; FLOWS: varies, and a result with a gradient depends on it
+  u32 *handed; // value of f -> 1 + the latest call that takes its accumulator
   const grad_done **callee; // per instruction; NULL: not a differentiated call
   value *to;                // value of f -> F
   func_info *body;          // the backward body

@@ -33,8 +33,7 @@ static bool is_free(const job *j, const instr *in) {
   return in->op != OP_call && in->nres && !(j->flags[in->res] & (BY_WEIGHTS | BY_INPUTS));
 }
 
-// ---- which forward values are made again, where, and which are saved
-// ---------------------------------------
+// ---- which forward values are made again, where, and which are saved -------------------------------------
 static void find_uses(settle *s) {
   const job *j = s->j;
   const func_info *b = j->body;
@@ -122,8 +121,7 @@ static void part_steps(settle *s) {
   }
 }
 
-// ---- writing
-// -----------------------------------------------------------------------------------------------
+// ---- writing ---------------------------------------------------------------------------------------------
 typedef struct {
   prog *p;
   func f;

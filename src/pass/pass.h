@@ -4,25 +4,28 @@
 #include "infer/infer.h"
 
 // ---- outline (outline.c) ---------------------------------------------------------------------------------
-// Repeated isomorphic stretches of main become one function called several times (structural hashing): a 96-layer
-// model is a short program. Constants and weights used inside become arguments. Also merges a single-use chain where
-// that makes blocks longer. Linear in the program. Returns the number of functions made.
+// Repeated isomorphic stretches of main become functions called several times (structural hashing): a 96-layer model is
+// a short program. In main's order, or in one found from its results where that shows more. Parameters of such a function:
+// what is computed outside first, then weights; constants that all copies agree on are made inside. At worst some hundred
+// walks over main. Returns the number of functions made.
 u32 pass_outline(prog *p);
-
 void pass_inline(prog *p); // the inverse: every call in main, nested ones too, becomes the callee's body (inline.c)
 
 // ---- clean-up (clean.c) ----------------------------------------------------------------------------------
-u32 pass_dce(prog *p);    // removes instructions without effect on returned values, then unreachable functions
-u32 pass_fold(prog *p);   // identities, casts to the same type, reshape of reshape, transpose of transpose, common subexpressions
-void pass_compact(prog *p); // drops unreachable functions, unused types and data; renumbers
+// Each drops unreachable functions, so that ids of functions may change. The first two return how many instructions went.
+u32 pass_dce(prog *p);      // instructions without effect on returned values
+u32 pass_fold(prog *p);     // identities, casts to the same type, reshape of reshape, transpose of transpose, common
+                            // subexpressions; what is donated is left alone
+void pass_compact(prog *p); // unused types, attributes and constants; renumbers them
 
-// ---- gradients (grad.c, grad_rules.c) ----------------------------------------------------------------------
+// ---- gradients (grad*.c) --------------------------------------------------------------------
 // Reverse mode, function by function. From a forward function f(x1..xn) -> (y1..ym) two functions are made:
 //   fwd(x1..xn) -> (y1..ym, s1..sk)                      saved values s: results of instructions that bwd needs
 //   bwd(need.., s1..sk, dy.., acc..) -> (dx.., acc'..)
 // need: the parameters of f that bwd reads (indices in need[]); dy: gradients of the results with has_dy; dx: gradients
 // of the parameters marked GRAD_INPUT; acc: a donated gradient accumulator for every parameter marked GRAD_ACC (acc' =
-// acc + gradient); parameters marked GRAD_PLAIN return their gradient without an accumulator (in acc's place).
+// acc + gradient); parameters marked GRAD_PLAIN return their gradient without an accumulator (in acc's place). A call
+// must donate the accumulators. A saved value that is also a result is returned twice.
 // Calls inside f are differentiated recursively, each (callee, marks) once. Fan-out adds are explicit. Every backward
 // instruction carries INSTR_BACKWARD and the origin of its forward instruction; gradients have the parameter's type.
 // Forward instructions marked INSTR_RECOMPUTE are not saved but computed again in bwd (a marked call: its inputs are
@@ -53,19 +56,21 @@ typedef struct grad_memo grad_memo;
 grad_memo *grad_memo_new(prog *p);
 bool pass_grad_shared(grad_memo *m, func f, const grad_opts *o, grad_pair *out);
 
-// ---- loss and optimiser (train.c) --------------------------------------------------------------------------
+// ---- loss and optimiser (train.c) ------------------------------------------------------------------------
 typedef enum { OPTIM_SGD, OPTIM_MOMENTUM, OPTIM_ADAM, OPTIM_ADAMW } optimiser;
 typedef struct { optimiser kind; double lr, momentum, beta1, beta2, eps, weight_decay; } optim_opts;
 optim_opts optim_default(optimiser k);
 bool optim_find(const char *name, optimiser *out);
 // Makes main return a scalar loss first: kept if main's first result is already a scalar; logits [..,classes] get a
 // label input and cross_entropy; anything else mean squares against a target input. Returns false and a diagnostic if
-// main has no float result.
+// main has no float result. Logits: two dimensions or more, and not the extents of an input; a softmax that ends the model
+// is left to the cross entropy.
 bool pass_loss(prog *p);
 u32 optim_states(optimiser k);    // state tensors a parameter has: 0, 1, 2
 // Emits one update: w and states in, new w and states out (results[0] = w', then states). b->flags gets INSTR_UPDATE.
 void optim_emit(builder *b, const optim_opts *o, value w, value g, const value *state, value *results);
 // The single-device training program: main(inputs, labels, weights, states) -> (loss, [gradients,] weights', states').
+// Trained are floating-point parameters with ROLE_WEIGHT, in order; a weight's states follow each other.
 // The reference that plans are verified against and what `heddle import --train` prints. Weights and states are donated.
 bool pass_train(prog *p, const optim_opts *o, bool return_gradients);
 #endif

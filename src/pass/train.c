@@ -124,8 +124,7 @@ void optim_emit(builder *b, const optim_opts *o, value w, value g, const value *
   for (u32 k = 0; k <= states; k++) results[k] = r + k;
 }
 
-// ---- one step
-// ----------------------------------------------------------------------------------------------
+// ---- one step --------------------------------------------------------------------------------------------
 typedef struct {
   u32 n, *param; // parameter numbers of main
 } weights;
@@ -177,6 +176,9 @@ bool pass_train(prog *p, const optim_opts *o, bool return_gradients) {
   value *grad = NEWN(p->a, value, bwd->rets.n + 1);
   pass_splice(&b, pair.bwd, args, grad, false);
 
+  attr by1 = attr_f(A_alpha, 1);
+  if (y[0] <= np)
+    y[0] = build(&b, OP_scale, y, 1, &by1, 1); // a weight as the loss: its update takes the weight over
   value *rets = NEWN(p->a, value, 1 + 2 * w.n + w.n * states), *at = rets;
   *at++ = y[0];
   for (u32 k = 0; k < w.n && return_gradients; k++) *at++ = grad[k];

@@ -6,9 +6,8 @@
 #include "test.h"
 #include <math.h>
 
-// ---- rows
-// -------------------------------------------------------------------------------------------------- The body
-// of a function that computes %y. Operands that get a gradient are weights: their elements lie in
+// ---- rows ------------------------------------------------------------------------------------------------
+// The body of a function that computes %y. Operands that get a gradient are weights: their elements lie in
 // +-(0.2, 1.5), or in (0.2, 1.5) if the case says so, 0.05 apart where that matters.
 typedef struct {
   const char *op, *params, *body;
@@ -135,8 +134,7 @@ static bool rule_exists(opcode op) {
   return cell[op] && strcmp(cell[op], "no") && strcmp(cell[op], "zero") && strcmp(cell[op], "call");
 }
 
-// ---- numbers
-// -----------------------------------------------------------------------------------------------
+// ---- numbers ---------------------------------------------------------------------------------------------
 static void show(ctx *c, const char *what) {
   arena *a = arena_new();
   if (diag_count(c)) CHECK_MSG(false, "%s: %s", what, diag_render(c, a));
@@ -231,8 +229,7 @@ TEST(rows) {
       CHECK_MSG(covered[op], "%s has a gradient and no case", op_row_of((opcode)op)->name);
 }
 
-// ---- whole models
-// ------------------------------------------------------------------------------------------
+// ---- whole models ----------------------------------------------------------------------------------------
 static const char *const models[] = {
     "mlp-xs:layers=3,hidden=8",
     "gpt2:layers=2,hidden=16,heads=2,vocab=32,positions=8",
@@ -402,8 +399,42 @@ TEST(models) {
   }
 }
 
-// ---- a model from elsewhere
-// --------------------------------------------------------------------------------
+// Ways to use a value that need care: several times, in one call, as a result itself.
+static const char *const odd[] = {
+    "func @main(%x: f64[3,3] weight, %w: f64[3,3] weight) -> (f64[]) {\n"
+    "  %a = call @f(%x, %w, %w) : f64[3,3]\n  %b = call @f(%a, %w, %x) : f64[3,3]\n  %c = mul %b, %w\n"
+    "  %s = reduce_sum %c {keepdims=0}\n  return %s\n}\n"
+    "func @f(%x: f64[3,3], %v: f64[3,3] weight, %w: f64[3,3] weight) -> (f64[3,3]) {\n"
+    "  %y = matmul %x, %v\n  %z = mul %y, %w\n  return %z\n}\n",
+    "func @main(%x: f64[4] weight) -> (f64[]) {\n  %a, %b, %c = call @f(%x) : f64[4], f64[4], f64[4]\n"
+    "  %d = mul %a, %b\n  %e = mul %d, %c\n  %s = reduce_sum %e {keepdims=0}\n  return %s\n}\n"
+    "func @f(%x: f64[4]) -> (f64[4], f64[4], f64[4]) {\n  %y = exp %x\n  return %x, %y, %y\n}\n",
+    "func @main(%x: f64[4] weight, %u: f64[4] weight) -> (f64[]) {\n  %a, %b = call @f(%x) : f64[4], f64[4]\n"
+    "  %s = reduce_sum %a {keepdims=0}\n  return %s\n}\n" // one result without a gradient, one weight unused
+    "func @f(%x: f64[4]) -> (f64[4], f64[4]) {\n  %y = exp %x\n  %z = sin %y\n  return %z, %y\n}\n",
+    "func @main(%x: f64[] weight) -> (f64[]) {\n  return %x\n}\n",
+};
+
+TEST(odd_uses) {
+  for (u32 k = 0; k < COUNT_OF(odd); k++) {
+    ctx *c = ctx_new();
+    arena *a = arena_new();
+    prog *p = ir_parse(c, sym_of(c, "odd"), odd[k], strlen(odd[k]));
+    show(c, odd[k]);
+    REQUIRE(p != NULL);
+    check_elements(p, odd[k], false, 1);
+    numbers plain = step_numbers(p, PLAIN, 1, a);
+    for (variant how = ACCUMULATE; how < VARIANTS; how++) {
+      numbers other = step_numbers(p, how, 1, a);
+      compare(&plain, &other, odd[k]);
+    }
+    prog_free(p);
+    arena_free(a);
+    ctx_free(c);
+  }
+}
+
+// ---- a model from elsewhere ------------------------------------------------------------------------------
 static const npz_item *item(const npz_item *items, u32 n, const char *name) {
   for (u32 k = 0; k < n; k++)
     if (!strcmp(items[k].name, name)) return &items[k];
