@@ -130,8 +130,9 @@ TEST(outline_imports) {
   };
   front_dim dims[] = {{"batch_size", 1}, {"seq_len", 64}, {"N", 2}};
   for (u32 k = 0; k < COUNT_OF(files); k++) {
+    const char *path = test_data(files[k].path); // may leave
     ctx *c = ctx_new();
-    prog *p = front_load(c, test_data(files[k].path), &(front_opts){.ndims = COUNT_OF(dims), .dims = dims});
+    prog *p = front_load(c, path, &(front_opts){.ndims = COUNT_OF(dims), .dims = dims});
     CHECK_STR(p ? "" : diag_render(c, ctx_arena(c)), "");
     REQUIRE(p != NULL);
     pass_outline(p);
