@@ -53,6 +53,7 @@ typedef struct { arena *a; VEC(search_point) v; } points;
 static void add_variants(points *ps, const search_opts *o, u32 D, u32 T, u32 P, u32 K) {
   for (u32 z = 0; z < 4; z++) {
     if (!in_list(o->zero, o->nzero, z, o->train && D > 1 ? ~0u : 0) || (z && (D == 1 || !o->train))) continue;
+    if (z == 1 && !o->nzero && !optim_states(o->optim.kind)) continue; // no states to split: the same as 0
     for (u32 rc = 0; rc < 3; rc++) {
       if (!in_list(o->recompute, o->nrecompute, rc, o->train ? ~0u : 0) || (rc && !o->train)) continue;
       for (u32 s = 0; s < 2; s++) {
