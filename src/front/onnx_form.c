@@ -22,6 +22,11 @@ static i64 ints_or_attr(node *n, u32 k, const char *name, i64 *v, u32 cap) {
 
 static bool missing(node *n, u32 k) { return !in_of(n, k) && !wrong(n, "input %u is missing", k + 1); }
 
+static mixed fill(node *n, dtype t, const i64 *dim, u32 nd, double v) {
+  attr at[] = {attr_t(A_dtype, t), attr_v(A_shape, dim, nd), attr_f(A_value, v)};
+  return opn(n, OP_full, NULL, 0, at, 3);
+}
+
 // ---- extents -------------------------------------------------------------------------------------------
 bool map_reshape(node *n) {
   i64 dim[DIMS_MAX], known = 1, open = -1;
@@ -122,7 +127,11 @@ bool map_expand(node *n) {
     dim[d] = a == 1 ? b : a;
     same = same && dim[d] == a;
   }
-  return set(n, 0, same ? x : op_at(n, OP_expand, x, attr_v(A_shape, dim, nd)));
+  double v;
+  if (same || !x) return set(n, 0, x);
+  if (shape_elems(s) == 1 && dtype_kind_of(s->t) == DK_FLOAT && mix_read_f64(n->x, x, &v))
+    return set(n, 0, fill(n, s->t, dim, nd, v));
+  return set(n, 0, op_at(n, OP_expand, x, attr_v(A_shape, dim, nd)));
 }
 
 bool map_shape(node *n) {
@@ -375,11 +384,6 @@ bool map_reverse(node *n) {
 }
 
 // ---- made from extents ---------------------------------------------------------------------------------
-static mixed fill(node *n, dtype t, const i64 *dim, u32 nd, double v) {
-  attr at[] = {attr_t(A_dtype, t), attr_v(A_shape, dim, nd), attr_f(A_value, v)};
-  return opn(n, OP_full, NULL, 0, at, 3);
-}
-
 static mixed count_up(node *n, dtype t, const i64 *dim, u32 nd, u32 axis, double step, double first) {
   attr at[] = {attr_t(A_dtype, t), attr_v(A_shape, dim, nd), attr_i(A_axis, axis), attr_f(A_alpha, step),
                attr_f(A_beta, first)};

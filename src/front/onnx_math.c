@@ -161,6 +161,12 @@ static mixed with_number(node *n, opcode op, mixed x, mixed y) {
   }
 }
 
+static bool is_one(node *n, mixed x, mixed y) {
+  double v;
+  bool real = dtype_kind_of(shape_of(n, y)->t) == DK_FLOAT;
+  return real && number(n, x, &v) && v == 1 && shape_of(n, x)->nd <= shape_of(n, y)->nd;
+}
+
 bool map_binary(node *n) {
   opcode op = (opcode)n->row->arg;
   mixed x = in_of(n, 0), y = in_of(n, 1);
@@ -168,6 +174,7 @@ bool map_binary(node *n) {
   y = aligned(n, x, y);
   mixed z = with_number(n, op, x, y);
   if (!z && (op == OP_mul || op == OP_add)) z = with_number(n, op, y, x);
+  if (!z && op == OP_div && is_one(n, x, y)) z = op1(n, OP_recip, y);
   return set(n, 0, z ? z : op2(n, op, x, y));
 }
 

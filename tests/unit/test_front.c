@@ -1,7 +1,8 @@
 // test_front.c - built-in models: they build, verify and have the published sizes.
 #include "front/front.h"
+#include "eval/eval.h"
 #include "test.h"
-#include <stdlib.h>
+#include <math.h>
 
 static void show_errors(ctx *c) {
   if (diag_errors(c)) CHECK_MSG(false, "%s", diag_render(c, ctx_arena(c)));
@@ -74,4 +75,38 @@ TEST(front_family_overrides) {
   CHECK_EQ_I64(diag_errors(c), 6);
   prog_free(p);
   ctx_free(c);
+}
+
+// One small model of every kind, with its loss, evaluated in f64 on random inputs: finite, and about as large as the
+// logarithm of the number of classes.
+TEST(front_families_evaluate) {
+  static const struct { const char *name; i64 seq, classes; } small[] = {
+      {"mlp-xs:layers=3,hidden=16", 0, 0},
+      {"gpt2:layers=2,hidden=32,heads=4,vocab=50", 8, 50},
+      {"moe-8x125m:layers=2,hidden=32,heads=4,vocab=50,experts=4", 8, 50},
+      {"bert-base:layers=2,hidden=32,heads=4,vocab=50", 8, 50},
+      {"llama2-7b:layers=2,hidden=32,heads=4,vocab=50,ffn=48", 8, 50},
+      {"llama3-8b:layers=2,hidden=32,heads=4,kv_heads=2,vocab=50,ffn=48", 8, 50},
+      {"t5-small:layers=2,hidden=32,heads=4,head_dim=8,vocab=50,ffn=64", 8, 50},
+      {"vit-base:layers=2,hidden=32,heads=4,vocab=10", 32, 10},
+      {"resnet50:hidden=4,vocab=10", 32, 10},
+      {"vgg16:hidden=4,vocab=10,ffn=16", 32, 10},
+  };
+  for (u32 i = 0; i < COUNT_OF(small); i++) {
+    ctx *c = ctx_new();
+    arena *a = arena_new();
+    prog *p = front_family(c, small[i].name, &(front_opts){.batch = 2, .seq = small[i].seq, .loss = true});
+    CHECK_MSG(p && ir_verify(p), "%s: %s", small[i].name, diag_render(c, a));
+    if (p) {
+      u32 n = func_get(p, p->main)->nparams;
+      eval_array *in = ZNEWN(a, eval_array, n), y;
+      bool ok = eval_random(p, 5, in, n, a) && eval_run(p, &(eval_opts){.as_f64 = true}, in, n, &y, 1, a);
+      CHECK_MSG(ok, "%s: %s", small[i].name, diag_render(c, a));
+      double loss = ok ? *(double *)y.data : 0, even = log((double)MAX(small[i].classes, 1));
+      CHECK_MSG(!ok || (loss > 0.3 * even && loss < 20 + 3 * even), "%s: loss %g", small[i].name, loss);
+      prog_free(p);
+    }
+    arena_free(a);
+    ctx_free(c);
+  }
 }
