@@ -82,9 +82,10 @@ static bool *live_nodes(imp *I) {
     live[i] = !broken[i] && onnx_is_effect(I, n);
     for (u32 k = 0; k < n->out.n; k++) live[i] = live[i] || *onnx_mark(I, n->out.v[k]) & MARK_NEEDED;
     if (live[i]) need_node(I, n);
-    if (live[i] && broken[i]) tell_undefined(I, i);
     if (!live[i] && broken[i]) dropped++, first = i;
   }
+  for (u32 i = 0; i < g->node.n; i++)
+    if (live[i] && broken[i]) tell_undefined(I, i);
   if (diag_errors(I->f.c)) return NULL;
   if (dropped)
     diag(I->f.c, W_IGNORED, onnx_node_loc(I, &g->node.v[first], ""),
@@ -326,7 +327,8 @@ static bool returns(imp *I, const scope *s) {
     I->x.b.where = onnx_loc(I, g->out.v[k].name);
     rets[k] = v && v != UNKNOWN ? mix_emit(&I->x, v - 1) : 0;
     if (rets[k]) continue;
-    diag(I->f.c, E_ONNX_MODEL, I->x.b.where, "the output `%s` has no value", sym_str(I->f.c, g->out.v[k].name));
+    diag(I->f.c, E_ONNX_MODEL, I->x.b.where, "the output `%s` has no value",
+         sym_str(I->f.c, g->out.v[k].name));
     return false;
   }
   for (u32 k = 0; k < I->effects.n; k++) {

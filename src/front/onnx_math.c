@@ -306,7 +306,7 @@ static bool term_parse(node *n, const char *text, size_t len, mixed x, einsum_te
   t->letter[k] = 0;
   t->x = x;
   for (u32 i = 0; i < k; i++)
-    if (strchr(t->letter + i + 1, t->letter[i])) return refuse(n, "a diagonal");
+    if (strchr(t->letter + i + 1, t->letter[i])) return refuse(n, "with a diagonal");
   return k == nd || wrong(n, "equation and operands do not agree");
 }
 
@@ -345,7 +345,7 @@ static bool result_letters(node *n, const char *arrow, const einsum_term t[2], c
     else if (*text != ' ' && k < DIMS_MAX)
       out[k++] = *text;
     else if (*text != ' ')
-      return refuse(n, "a result of more than %d dimensions", DIMS_MAX);
+      return refuse(n, "with a result of more than %d dimensions", DIMS_MAX);
   }
   out[k] = 0;
   for (u32 i = 0; i < k; i++)

@@ -423,7 +423,8 @@ bool map_resize(node *n) {
   if (strcmp(mode, "bilinear") == 0) mode = "linear";
   for (u32 d = 0; d < s.nd && ratio && strcmp(coord, "align_corners") == 0; d++)
     if ((double)s.dim[d] * scale[d] != (double)dim[d])
-      return refuse(n, "align_corners with scales that give no whole extent (versions of ONNX differ)");
+      return refuse(
+          n, "with align_corners and scales that give no whole extent, where versions of ONNX differ,");
   attr at[10] = {attr_v(A_shape, dim, s.nd),
                  attr_s(A_mode, sym_of(c, mode)),
                  attr_s(A_coord, sym_of(c, coord)),

@@ -28,11 +28,12 @@ u32 onnx_lookup(const imp *I, const scope *s, sym name) { // 0: not defined
 loc onnx_loc(imp *I, sym name) { return loc_node(I->f.c, I->f.file, name, (sym){0}); }
 
 loc onnx_node_loc(imp *I, const onnx_node *n, const char *part) {
-  const char *graph = sym_str(I->f.c, I->m.graph.name), *op = sym_str(I->f.c, n->op);
-  sym path = n->name.at != n->name.end
-                 ? sym_fmt(I->f.c, "%s/%.*s", graph, (int)MIN(n->name.end - n->name.at, 500),
-                           (const char *)n->name.at)
-                 : sym_fmt(I->f.c, "%s/%s -> %s", graph, op, n->out.n ? sym_str(I->f.c, n->out.v[0]) : "");
+  const char *graph = sym_str(I->f.c, I->m.graph.name), *slash = *graph ? "/" : "",
+             *op = sym_str(I->f.c, n->op);
+  int len = (int)MIN(n->name.end - n->name.at, 500);
+  sym path =
+      len ? sym_fmt(I->f.c, "%s%s%.*s", graph, slash, len, (const char *)n->name.at)
+          : sym_fmt(I->f.c, "%s%s%s -> %s", graph, slash, op, n->out.n ? sym_str(I->f.c, n->out.v[0]) : "");
   return loc_node(I->f.c, I->f.file, path, sym_of(I->f.c, part));
 }
 
@@ -153,6 +154,23 @@ bool set(node *n, u32 k, mixed x) {
   return x != 0;
 }
 
+// An input of the model that value v hangs on: the first one found. 0: none.
+static value source_of(imp *I, value v) {
+  const func_info *f = func_get(I->x.b.p, I->x.b.f);
+  bool *seen = ZNEWN(I->a, bool, f->values.n);
+  VEC(value) stack = {0};
+  *vec_push(I->a, &stack) = v;
+  while (stack.n) {
+    v = stack.v[--stack.n];
+    u32 def = f->values.v[v].def;
+    if (!def && f->params.v[v - 1].r == ROLE_INPUT) return v;
+    const instr *i = def && !seen[v] ? &f->body.v[def - 1] : NULL;
+    seen[v] = true;
+    for (u32 k = 0; i && k < i->nopd; k++) *vec_push(I->a, &stack) = opd_of(f, i, k);
+  }
+  return 0;
+}
+
 bool known_in(node *n, u32 k) {
   char part[32];
   mixed x = in_of(n, k);
@@ -162,6 +180,10 @@ bool known_in(node *n, u32 k) {
   diag(n->I->f.c, E_DYNAMIC, onnx_node_loc(n->I, n->n, part),
        "%s: what it does depends on the elements of `%s`", sym_str(n->I->f.c, n->n->op),
        sym_str(n->I->f.c, n->n->in.v[k]));
+  value from = source_of(n->I, mix_get(n->x, x)->v);
+  sym name = from ? func_get(n->x->b.p, n->x->b.f)->values.v[from].name : (sym){0};
+  if (from)
+    diag_note(n->I->f.c, onnx_loc(n->I, name), "they come from the input `%s`", sym_str(n->I->f.c, name));
   return false;
 }
 
@@ -277,11 +299,11 @@ static const onnx_row *row_of(node *n) {
   if (best) return best;
   const char *d = domain.i ? sym_str(I->f.c, domain) : "ai.onnx";
   if (oldest == INT64_MAX)
-    refuse(n, "not known in domain %s", d);
+    refuse(n, "of domain %s", d);
   else if (!n->opset)
     wrong(n, "the model does not say which opset of domain %s it uses", d);
   else
-    refuse(n, "its form in opset %lld of %s (supported from %lld)", (long long)n->opset, d,
+    refuse(n, "in its form of opset %lld (%s; known from %lld on)", (long long)n->opset, d,
            (long long)oldest);
   return NULL;
 }
@@ -369,14 +391,14 @@ static void map_node(imp *I, const scope *s, const onnx_node *v) {
   bool ok = (f || n.row) && operands(&n);
   if (ok) ok = f ? inline_function(&n, f) : n.row->map(&n);
   if (!ok && (f || n.row) && operands(&n) && errors == diag_errors(I->f.c) && refused == I->refused.n)
-    refuse(&n, "this form of it");
+    refuse(&n, "in this form");
   I->at = NULL;
   I->x.b.failed = false;
   prog *p = I->x.b.p;
   for (u32 k = 0; k < n.nout; k++) {
     if (!v->out.v[k].i) continue;
     mixed x = ok ? n.out[k] : 0;
-    if (ok && !x && (*onnx_mark(I, v->out.v[k]) & MARK_NEEDED)) refuse(&n, "its output %u", k + 1);
+    if (ok && !x && (*onnx_mark(I, v->out.v[k]) & MARK_NEEDED)) refuse(&n, "with its output %u", k + 1);
     if (!onnx_define(I, s, v->out.v[k], x, onnx_node_loc(I, v, ""))) continue;
     value made = x && s->id == 1 ? I->x.v.v[x].v : 0;
     const value_info *info = val(func_get(p, p->main), made);
@@ -406,9 +428,10 @@ void onnx_tell_refused(imp *I) {
   for (u32 i = 0; i < I->refused.n; i++) {
     const onnx_refusal *r = &I->refused.v[i];
     if (r->count == 1)
-      diag(c, E_ONNX_OP, r->first, "%s: %s", sym_str(c, r->op), r->reason);
+      diag(c, E_ONNX_OP, r->first, "%s %s is not supported", sym_str(c, r->op), r->reason);
     else
-      diag(c, E_ONNX_OP, r->first, "%s (%u nodes): %s", sym_str(c, r->op), r->count, r->reason);
+      diag(c, E_ONNX_OP, r->first, "%s %s is not supported (%u nodes)", sym_str(c, r->op), r->reason,
+           r->count);
   }
 }
 

@@ -116,8 +116,10 @@ void pb_i64(pb *r, i64 *out, const char *what) {
 void pb_sym(pb *r, sym *out, const char *what) {
   if (!pb_want(r, PB_BYTES, what)) return;
   size_t n = (size_t)(r->bytes.end - r->bytes.at);
-  if (memchr(r->bytes.at, 0, n)) pb_bad(r->f, r->bytes.at, "field %u (%s) holds a zero byte", r->field, what);
-  else *out = sym_ofn(r->f->c, (const char *)r->bytes.at, n);
+  if (memchr(r->bytes.at, 0, n))
+    pb_bad(r->f, r->bytes.at, "field %u (%s) holds a zero byte", r->field, what);
+  else
+    *out = sym_ofn(r->f->c, (const char *)r->bytes.at, n);
 }
 
 void pb_text(pb *r, pb_span *out, const char *what) {

@@ -72,7 +72,9 @@ TEST(front_family_overrides) {
   CHECK(!front_family(c, "gpt2:heads=7", NULL));
   CHECK(!front_family(c, "resnet50:layers=51", NULL));
   CHECK(!front_family(c, "gpt22", NULL));
-  CHECK_EQ_I64(diag_errors(c), 6);
+  CHECK(!front_load(c, "nothing-like-it", NULL));
+  CHECK_EQ_I64(diag_errors(c), 7);
+  CHECK_GOLDEN("front/overrides.txt", diag_render(c, ctx_arena(c)));
   prog_free(p);
   ctx_free(c);
 }

@@ -238,7 +238,7 @@ TEST(onnx_names) {
   m_msg(&g, 12, value_of("y", 1, "4"));
   CHECK(!load(c, model_of(g, 17), NULL));
   CHECK_EQ_I64(diag_errors(c), 2);
-  CHECK(told(c, "topological order") && told(c, "`nowhere` is defined nowhere") && told(c, "input 2"));
+  CHECK_GOLDEN("onnx/names.txt", errors(c));
   diag_clear(c);
   m_msg(&g, 1, node_of("Relu", "x", "y"));
   CHECK(!load(c, model_of(g, 17), NULL) && told(c, "`y` is defined twice"));
@@ -258,7 +258,7 @@ TEST(onnx_unsupported_all_at_once) {
   m_msg(&g, 12, value_of("y", 1, "4"));
   CHECK(!load(c, model_of(g, 17), NULL));
   CHECK_EQ_I64(diag_errors(c), 3);
-  CHECK(told(c, "Wonder (2 nodes): not known") && told(c, "Loop: not known") && told(c, "with p = 3"));
+  CHECK_GOLDEN("onnx/unsupported.txt", errors(c));
   diag_clear(c);
   CHECK(!load(c, model_of(g, 22), NULL) && told(c, "opset 22"));
   END
@@ -273,7 +273,7 @@ TEST(onnx_dimensions) {
   m_msg(&g, 12, value_of("y", 1, "batch,seq,4"));
   msg m = model_of(g, 17);
   CHECK(!load(c, m, NULL));
-  CHECK(told(c, "extents are open: `batch`, `x:1`, `seq`") && told(c, "--dim batch=8"));
+  CHECK_GOLDEN("onnx/dimensions.txt", errors(c));
   diag_clear(c);
   front_dim d[] = {{"batch", 2}, {"seq", 3}, {"x:1", 3}};
   prog *p = load(c, m, &(front_opts){.dims = d, .ndims = 3});
@@ -298,7 +298,8 @@ TEST(onnx_shapes_from_values) {
   m_msg(&g, 1, node_of("Reshape", "x,to", "y"));
   m_msg(&g, 12, value_of("y", 1, "2,3,2"));
   msg m = model_of(g, 17);
-  CHECK(!load(c, m, NULL) && told(c, "E0304") && told(c, "input 2"));
+  CHECK(!load(c, m, NULL));
+  CHECK_GOLDEN("onnx/dynamic.txt", errors(c));
   diag_clear(c);
   static const i64 three[] = {3};
   data_info d = {.t = DT_I64, .nd = 1, .dim = {1}, .bytes = three, .size = 8};
