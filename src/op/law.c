@@ -25,7 +25,8 @@ law_dim law_letter_new(law_job *j, i64 extent, u32 flags, char name) {
 
 i64 law_dim_extent(const law_job *j, const law_dim *d) {
   i64 n = 1;
-  for (u32 i = 0; i < d->n; i++) n *= j->letter[d->f[i]].extent;
+  for (u32 i = 0; i < d->n; i++)
+    if (!mul_i64(n, j->letter[d->f[i]].extent, &n)) return INT64_MAX; // refused as uncountable
   return n;
 }
 
