@@ -457,7 +457,7 @@ static void finish(maker *m, body *b, const u32 *in, u32 nin, const u32 *out, u3
                     .clock_unit = m->clock_unit.v,
                     .clock_stream = m->clock_stream.v};
   if (m->overflow) m->s->overflow = true;
-  if (!m->s->o->timeline && !m->s->o->critical && !m->s->want_slack) return;
+  if (!m->s->o->timeline && !m->s->want_path) return;
   u32 *of = ZNEWN(a, u32, m->nslot);
   for (u32 k = 0; k < nc; k++) of[m->clock.v[k]] = k + 1;
   b->c.slot_clock = of;
@@ -496,7 +496,8 @@ static const body *body_new(sim *s, u32 row, const u8 *late, const u8 *want, boo
     if (!want[k]) continue;
     value v = f->rets.v[k];
     const uset *us = uset_of_type(s, f->values.v[v].ty, m.row->g);
-    for (u32 u = 0; u < us->n; u++) *vec_push(s->tmp, &out) = slot_on(m.at[m.root[v]], us->unit[u]);
+    for (u32 u = 0; u < us->n; u++)
+      *vec_push(s->tmp, &out) = m.made[v] ? slot_on(m.at[m.root[v]], us->unit[u]) : 0;
   }
   finish(&m, b, in.v, in.n, out.v, out.n);
   arena_release(s->tmp, mark);
@@ -518,11 +519,23 @@ static const body *body_of(sim *s, u32 row, const u8 *late, const u8 *want, bool
   return b;
 }
 
-const sim_cols *columns_of_main(sim *s, bool maps) {
+static void summarise_callees(sim *s) {
   const func_info *f = func_get(s->p, s->p->main);
-  s->summaries = ZNEWN(s->a, const summary *, s->p->funcs.n);
+  if (!s->summaries) s->summaries = ZNEWN(s->a, const summary *, s->p->funcs.n);
   for (u32 k = 0; k < f->body.n && !s->one_stream; k++)
     if (f->body.v[k].op == OP_call) summary_of(s, f->body.v[k].callee);
+}
+
+const sim_cols *columns_of_main(sim *s, bool maps) {
+  const func_info *f = func_get(s->p, s->p->main);
   u8 *nothing = ZNEWN(s->a, u8, MAX(f->nparams, f->rets.n) + 1);
+  summarise_callees(s);
   return &body_new(s, 1, nothing, nothing, maps)->c;
+}
+
+const sim_cols *columns_of_step(sim *s, const u8 *late, const u8 *want) {
+  summarise_callees(s);
+  body *b = (body *)body_new(s, 1, late, want, true);
+  b->c.map = sim_map_new(s->a, s->tmp, &b->c);
+  return &b->c;
 }

@@ -55,6 +55,13 @@ static inline void run(const sim_cols *c, i64 *restrict x, i64 *restrict frame, 
   }
 }
 
+void sim_call(const sim_cols *c, u32 node, i64 *x, i64 *frame) {
+  if (c->site[~c->dur[node]].sub->map)
+    call_map(c, node, x, frame);
+  else
+    call_flat(c, node, x, frame, true, NULL);
+}
+
 void sim_flat(const sim_cols *c, i64 *x, i64 *frame) { run(c, x, frame, false, NULL); }
 void sim_composed(const sim_cols *c, i64 *x, i64 *frame) { run(c, x, frame, true, NULL); }
 void sim_flat_watched(const sim_cols *c, i64 *x, i64 *frame, const sim_watch *w) {

@@ -78,9 +78,10 @@ typedef struct sim {
   const sim_opts *o;
   sim_cost *cost;
   void *cost_arg;
-  i64 round;   // of allocations
-  bool intern; // prices depend on the event key only
-  bool want_slack;
+  i64 round;      // of allocations
+  bool intern;    // prices depend on the event key only
+  bool want_path; // slots are to know their clocks
+  VEC(sim_carry) carry;
   bool overflow;   // durations add up to more than fits
   bool one_stream; // then nothing ever waits for a value
   group main_group;
@@ -123,6 +124,11 @@ void fold_ranks(sim *s, bool fold);
 
 // columns.c: the columns of main; those of its callees with maps if `maps`
 const sim_cols *columns_of_main(sim *s, bool maps);
+// The same with parameters that may be late and results that are waited for, by number: for steady.c.
+const sim_cols *columns_of_step(sim *s, const u8 *late, const u8 *want);
+
+// steady.c: time per step when steps follow each other
+i64 steady_period(sim *s);
 
 // timeline.c: the columns run flat into events
 trace *timeline_of(sim *s, const sim_cols *c);

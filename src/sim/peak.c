@@ -111,6 +111,20 @@ void walk_tell(walk *w, u32 num, const mbody *callee, const instr *i) {
       count_all(w, u - 1, callee, i);
 }
 
+// A result that lies where a parameter of main lay is that parameter in the next step.
+static void find_carried(walk *w, sim *s) {
+  const param_leaves *sp = &w->m->params[w->fn.i];
+  for (u32 r = 0; r < w->f->rets.n; r++) {
+    value v = w->f->rets.v[r];
+    span x = heap_leaves(&w->h, v);
+    u32 b = x.n == 1 ? heap_only(&w->h, x.begin) : NO_BUFFER;
+    if (b >= sp->nleaf) continue;
+    u32 p = sp->param[b];
+    if (v != p + 1 && w->f->values.v[p + 1].ty.i == w->f->values.v[v].ty.i)
+      *vec_push(s->a, &s->carry) = (sim_carry){r, p};
+  }
+}
+
 void bytes_run(sim *s, sim_result *r) {
   mem m;
   walk w;
@@ -127,6 +141,7 @@ void bytes_run(sim *s, sim_result *r) {
     next[u + 1] = ask[w.h.at[u]];
     ask[w.h.at[u]] = u + 1;
   }
+  if (s->o->steady && !s->o->ncarry) find_carried(&w, s);
   if (!s->o->peak_only) {
     tally t = {.a = arena_new(), .unit = r->unit};
     walk again;

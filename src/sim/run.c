@@ -1,5 +1,6 @@
 // run.c - a simulation from program to result: what is prepared, run and summed up, in order.
 #include "sim/internal.h"
+#include <stdlib.h>
 
 const char *mem_kind_name(mem_kind k) {
   static const char *const name[MEM_KINDS] = {"parameters",  "gradients", "optimiser state",
@@ -72,8 +73,16 @@ static u32 price_by_coster(void *arg, const prog *p, const func_info *f, const i
 }
 
 // Everything up to the columns of main.
-static const sim_cols *prepare(sim *s, ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o) {
-  *s = (sim){.c = c, .a = a, .tmp = arena_new(), .p = p, .o = o, .cost = o->cost, .cost_arg = o->cost_arg};
+static const sim_cols *prepare(sim *s, ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o,
+                               bool want_path) {
+  *s = (sim){.want_path = want_path,
+             .c = c,
+             .a = a,
+             .tmp = arena_new(),
+             .p = p,
+             .o = o,
+             .cost = o->cost,
+             .cost_arg = o->cost_arg};
   if (!s->cost) {
     s->cost = price_by_coster;
     s->cost_arg = k;
@@ -95,18 +104,103 @@ static const sim_cols *prepare(sim *s, ctx *c, arena *a, const prog *p, coster *
   return NULL;
 }
 
+// ---- the path that decides the makespan -------------------------------------------------------------
+typedef struct {
+  sim *s;
+  VEC(sim_step) step; // last first
+  VEC(sim_weight) weight;
+  hmap map; // (function, instruction) -> weight + 1
+} path;
+
+static void add_step(void *arg, const sim_cols *c, u32 node, u32 unit, i64 start) {
+  path *x = arg;
+  u32 num = c->what[node];
+  if (!num) return;
+  func f = {c->tag};
+  *vec_push(x->s->a, &x->step) = (sim_step){f, num, unit, start, c->dur[node]};
+  u64 h = hash_u64((u64)c->tag << 32 | num, 13);
+  u32 id = hmap_get(&x->map, h);
+  if (!id) {
+    *vec_push(x->s->a, &x->weight) =
+        (sim_weight){.op = func_get(x->s->p, f)->body.v[num - 1].op, .f = f, .instr = num};
+    hmap_add(x->s->a, &x->map, h, id = x->weight.n);
+  }
+  x->weight.v[id - 1].count++;
+  x->weight.v[id - 1].total_ps += c->dur[node];
+}
+
+static int by_total(const void *a, const void *b) {
+  const sim_weight *x = a, *y = b;
+  if (x->total_ps != y->total_ps) return x->total_ps < y->total_ps ? 1 : -1;
+  if (x->f.i != y->f.i) return x->f.i < y->f.i ? -1 : 1;
+  return x->instr < y->instr ? -1 : x->instr > y->instr;
+}
+
+static void find_path(sim *s, const sim_cols *c, const i64 *x, sim_result *r) {
+  path p = {.s = s};
+  u32 port = 0;
+  for (u32 k = 0; k < c->nclock; k++)
+    if (x[c->port_out[k]] > x[c->port_out[port]]) port = k;
+  i64 *in = ZNEWN(s->tmp, i64, c->nin);
+  if (c->nclock) sim_critical(s->tmp, c, in, port, add_step, &p);
+  for (u32 k = 0; k < p.step.n / 2; k++) {
+    sim_step t = p.step.v[k];
+    p.step.v[k] = p.step.v[p.step.n - 1 - k];
+    p.step.v[p.step.n - 1 - k] = t;
+  }
+  if (p.weight.n) qsort(p.weight.v, p.weight.n, sizeof *p.weight.v, by_total);
+  r->critical = p.step.v;
+  r->ncritical = p.step.n;
+  r->weight = p.weight.v;
+  r->nweights = p.weight.n;
+}
+
+// ---- entry points -----------------------------------------------------------------------------------
 bool sim_run(ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o, sim_result *r) {
   sim s;
   *r = (sim_result){0};
-  const sim_cols *main = prepare(&s, c, a, p, k, o);
+  const sim_cols *main = prepare(&s, c, a, p, k, o, o->timeline || o->critical);
   if (main) {
     i64 *x = ZNEWN(s.tmp, i64, main->nslot), *frame = NEWN(s.tmp, i64, main->frame);
     (o->mode & SIM_COMPOSED ? sim_composed : sim_flat)(main, x, frame);
     sum_up_units(&s, main, x, r);
     if (!o->no_bytes) bytes_run(&s, r);
     sum_up_stages(&s, r);
+    if (o->critical) find_path(&s, main, x, r);
     if (o->timeline) r->timeline = timeline_of(&s, main);
+    for (u32 j = 0; j < o->ncarry; j++) *vec_push(a, &s.carry) = o->carry[j];
+    if (o->steady) r->period_ps = steady_period(&s);
   }
+  arena_free(s.tmp);
+  return main != NULL;
+}
+
+typedef struct {
+  sim *s;
+  i64 **slack;
+} slacks;
+
+static void least(void *arg, const sim_cols *c, u32 node, i64 slack) {
+  slacks *x = arg;
+  u32 num = c->what[node];
+  if (!num) return;
+  if (!x->slack[c->tag]) {
+    u32 n = func_get(x->s->p, (func){c->tag})->body.n;
+    x->slack[c->tag] = NEWN(x->s->a, i64, n);
+    for (u32 k = 0; k < n; k++) x->slack[c->tag][k] = -1;
+  }
+  i64 *to = &x->slack[c->tag][num - 1];
+  if (*to < 0 || slack < *to) *to = slack;
+}
+
+bool sim_slack(ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o, i64 ***slack) {
+  sim s;
+  sim_opts flat = *o;
+  flat.mode &= ~(u32)SIM_COMPOSED;
+  const sim_cols *main = prepare(&s, c, a, p, k, &flat, false);
+  slacks x = {&s, main ? ZNEWN(a, i64 *, p->funcs.n) : NULL};
+  if (main) sim_slack_of(s.tmp, main, least, &x);
+  *slack = x.slack;
   arena_free(s.tmp);
   return main != NULL;
 }

@@ -46,7 +46,7 @@ typedef struct {
   bool peak_only;  // of memory: not by kind, not by value
   u32 top;         // values listed at the peak; 0 = 10
   u32 ncarry;
-  const sim_carry *carry; // for steady; none: only the clocks are carried over
+  const sim_carry *carry; // for steady; none: results that take over a parameter's storage (needs bytes)
   sim_cost *cost;
   void *cost_arg; // prices instead of the coster's
 } sim_opts;
@@ -119,8 +119,8 @@ typedef struct {
 bool sim_run(ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o, sim_result *r);
 
 // Slack of every instruction: by how much one execution of it may grow, at the least over its executions and
-// ranks, before the makespan grows. slack[f] has one entry per instruction of function f (NULL: not called).
-// Flat; memory and time are those of a timeline.
+// ranks, before the makespan grows. slack[f][k] of instruction k + 1 of function f, -1 if it takes no part in
+// time (calls, views); slack[f] is NULL if f is not called. Costs as much as a timeline.
 bool sim_slack(ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o, i64 ***slack);
 
 // ---- engines: columns -------------------------------------------------------------------------------
@@ -190,10 +190,17 @@ const sim_map *sim_map_new(arena *a, arena *scratch, const sim_cols *c);
 // y[nin + nvert]: input ports in y[1..nin); outputs to z[nout], outside y.
 void sim_map_apply(const sim_map *m, i64 *y, i64 *z);
 
-// The path that decides when output port `port` gets its time, last node first: calls emit(arg, ...) for
-// every node on it and returns the input port it begins at (SIM_NEVER: at a node that waits for nothing). in:
-// times of the input ports.
+// One call node: what sim_composed does with it.
+void sim_call(const sim_cols *c, u32 node, i64 *x, i64 *frame);
+
+// The path that decides when output port `port` gets its time, last node first: calls tell(arg, ...) for
+// every node on it and returns the input port where it begins (SIM_NEVER: at a node that waits for nothing).
+// in: times of the input ports. Needs slot_clock.
 enum { SIM_NEVER = ~0u };
 typedef void sim_emit(void *arg, const sim_cols *c, u32 node, u32 unit, i64 start);
-u32 sim_critical(arena *scratch, const sim_cols *c, const i64 *in, u32 port, sim_emit *emit, void *arg);
+u32 sim_critical(arena *scratch, const sim_cols *c, const i64 *in, u32 port, sim_emit *tell, void *arg);
+// By how much every node of a flat run from times 0 may grow before the last clock does; nodes in reverse
+// order.
+void sim_slack_of(arena *scratch, const sim_cols *c,
+                  void (*tell)(void *arg, const sim_cols *c, u32 node, i64 slack), void *arg);
 #endif

@@ -1,0 +1,175 @@
+// critical.c - why it takes that long: the path that decides a time, and how much every node could grow.
+// Engines over columns; they know no program.
+//
+// Idea: run forward and note for every node which slot let it start. A call notes only the times that went
+// in: if the path leads through it, its columns are run again from there. So the path through a million nodes
+// costs the calls that lie on it. Slack is the same in the other direction: the latest time at which every
+// slot could have been written.
+#include "sim/sim.h"
+
+// ---- the path ---------------------------------------------------------------------------------------
+typedef struct {
+  u32 slot, by;
+} source; // a slot and the node + 1 that wrote it last; 0 = an input port
+typedef struct {
+  const sim_cols *c;
+  i64 *x;
+  u32 *by;     // of every slot
+  source *let; // of every plain node: what let it start; slot SIM_NEVER: nothing
+  i64 *start;
+  u32 *noted; // of every call: where its inputs are noted
+  VEC(i64) time;
+  VEC(source) from;
+} pass;
+
+static u32 input_slot(const sim_cols *c, u32 node,
+                      u32 port) { // the caller's slot behind an input port of a call
+  const sim_site *st = &c->site[~c->dur[node]];
+  return port < st->sub->nclock ? st->clock[port] : c->ref[c->in[node] + port - st->sub->nclock];
+}
+static u32 output_slot(const sim_cols *c, u32 node, u32 port) {
+  const sim_site *st = &c->site[~c->dur[node]];
+  return port < st->sub->nclock ? st->clock[port] : c->ref[c->out[node] + port - st->sub->nclock];
+}
+
+static void forward_call(pass *p, arena *a, u32 i, i64 *frame) {
+  const sim_cols *c = p->c, *sub = c->site[~c->dur[i]].sub;
+  p->noted[i] = p->time.n;
+  for (u32 k = 0; k < sub->nin; k++) {
+    u32 slot = input_slot(c, i, k);
+    *vec_push(a, &p->time) = p->x[slot];
+    *vec_push(a, &p->from) = (source){slot, p->by[slot]};
+  }
+  sim_call(c, i, p->x, frame);
+  for (u32 k = 0; k < sub->nout; k++) p->by[output_slot(c, i, k)] = i + 1;
+}
+
+static void forward(pass *p, arena *a, i64 *frame) {
+  const sim_cols *c = p->c;
+  p->x[0] = 0;
+  for (u32 i = 0; i < c->n; i++) {
+    if (c->dur[i] < 0) {
+      forward_call(p, a, i, frame);
+      continue;
+    }
+    i64 t = 0;
+    source let = {SIM_NEVER, 0};
+    for (u32 k = c->occ[i]; k < c->out[i]; k++) {
+      u32 slot = c->ref[k];
+      if (slot == 0 || (p->x[slot] <= t && let.slot != SIM_NEVER)) continue;
+      t = p->x[slot];
+      let = (source){slot, p->by[slot]};
+    }
+    p->let[i] = let;
+    p->start[i] = t;
+    for (u32 k = c->occ[i]; k < c->occ[i + 1]; k++) {
+      if (k == c->in[i]) k = c->out[i];
+      if (k == c->occ[i + 1]) break;
+      p->x[c->ref[k]] = t + c->dur[i];
+      p->by[c->ref[k]] = i + 1;
+    }
+  }
+}
+
+static u32 unit_of(const sim_cols *c, u32 node, u32 slot) {
+  u32 clock = c->slot_clock[slot];
+  if (!clock && c->occ[node] < c->in[node]) clock = c->slot_clock[c->ref[c->occ[node]]];
+  return clock ? c->clock_unit[clock - 1] : 0;
+}
+
+u32 sim_critical(arena *scratch, const sim_cols *c, const i64 *in, u32 port, sim_emit *tell, void *arg) {
+  arena_mark_t mark = arena_mark(scratch);
+  pass p = {.c = c};
+  p.x = NEWN(scratch, i64, c->nslot);
+  p.by = ZNEWN(scratch, u32, c->nslot);
+  p.let = NEWN(scratch, source, c->n);
+  p.start = NEWN(scratch, i64, c->n);
+  p.noted = NEWN(scratch, u32, c->n);
+  for (u32 k = 0; k < c->nin; k++) p.x[c->port_in[k]] = in[k];
+  forward(&p, scratch, NEWN(scratch, i64, c->frame));
+  source at = {c->port_out[port], p.by[c->port_out[port]]};
+  while (at.by && at.slot != SIM_NEVER) {
+    u32 i = at.by - 1;
+    if (c->dur[i] >= 0) {
+      tell(arg, c, i, unit_of(c, i, at.slot), p.start[i]);
+      at = p.let[i];
+      continue;
+    }
+    u32 out = 0, through;
+    while (output_slot(c, i, out) != at.slot) out++;
+    through = sim_critical(scratch, c->site[~c->dur[i]].sub, p.time.v + p.noted[i], out, tell, arg);
+    at = through == SIM_NEVER ? (source){SIM_NEVER, 0} : p.from.v[p.noted[i] + through];
+  }
+  u32 from = SIM_NEVER;
+  for (u32 k = 0; k < c->nin && at.slot != SIM_NEVER; k++)
+    if (c->port_in[k] == at.slot) from = k;
+  arena_release(scratch, mark);
+  return from;
+}
+
+// ---- slack ------------------------------------------------------------------------------------------
+typedef struct {
+  arena *a;
+  VEC(i64) start; // of every node, in the order of a flat run
+  u32 left;       // of them, going back
+  void (*tell)(void *arg, const sim_cols *c, u32 node, i64 slack);
+  void *arg;
+} backward;
+
+static const i64 LATEST = INT64_MAX / 2;
+
+static void note_start(void *arg, const sim_cols *c, u32 node, i64 start) {
+  backward *b = arg;
+  (void)c, (void)node;
+  *vec_push(b->a, &b->start) = start;
+}
+static void ignore(void *arg, const sim_cols *c, u32 node) { (void)arg, (void)c, (void)node; }
+
+// late[slot]: when what is in the slot may be there at the latest. Going back over a node that writes a slot,
+// it turns into the limit of what was there before.
+static void back(backward *b, const sim_cols *c, i64 *late, i64 *frame) {
+  for (u32 i = c->n; i-- > 0;) {
+    u32 k = c->occ[i], in = c->in[i], out = c->out[i], end = c->occ[i + 1];
+    if (c->dur[i] < 0) {
+      const sim_cols *sub = c->site[~c->dur[i]].sub;
+      for (u32 s = 0; s < sub->nslot; s++) frame[s] = LATEST;
+      for (u32 p = 0; p < sub->nout; p++) {
+        i64 *to = &frame[sub->port_out[p]];
+        *to = MIN(*to, late[output_slot(c, i, p)]);
+        late[output_slot(c, i, p)] = LATEST;
+      }
+      back(b, sub, frame, frame + sub->nslot);
+      for (u32 p = 0; p < sub->nin; p++) {
+        i64 *to = &late[input_slot(c, i, p)];
+        *to = MIN(*to, frame[sub->port_in[p]]);
+      }
+      continue;
+    }
+    i64 t = LATEST;
+    for (u32 j = k; j < in; j++) t = MIN(t, late[c->ref[j]]);
+    for (u32 j = out; j < end; j++) {
+      t = MIN(t, late[c->ref[j]]);
+      late[c->ref[j]] = LATEST;
+    }
+    t -= c->dur[i];
+    b->tell(b->arg, c, i, t - b->start.v[--b->left]);
+    for (u32 j = k; j < in; j++) late[c->ref[j]] = t;
+    for (u32 j = in; j < out; j++) late[c->ref[j]] = MIN(late[c->ref[j]], t);
+  }
+}
+
+void sim_slack_of(arena *scratch, const sim_cols *c, void (*tell)(void *, const sim_cols *, u32, i64),
+                  void *arg) {
+  arena_mark_t mark = arena_mark(scratch);
+  backward b = {.a = arena_new(), .tell = tell, .arg = arg};
+  i64 *x = ZNEWN(scratch, i64, c->nslot), *frame = NEWN(scratch, i64, c->frame), end = 0;
+  sim_watch w = {&b, note_start, ignore, ignore};
+  sim_flat_watched(c, x, frame, &w);
+  b.left = b.start.n;
+  for (u32 k = 0; k < c->nclock; k++) end = MAX(end, x[c->port_out[k]]);
+  for (u32 s = 0; s < c->nslot; s++) x[s] = LATEST;
+  for (u32 k = 0; k < c->nclock; k++) x[c->port_out[k]] = end;
+  back(&b, c, x, frame);
+  arena_free(b.a);
+  arena_release(scratch, mark);
+}
