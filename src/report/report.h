@@ -88,4 +88,18 @@ void report_op(report *r, arena *a, opcode op);          // one of them
 const char *report_op_near(const char *name);            // the nearest name; NULL: none is near
 void report_diagnostics(report *r, arena *a);            // every diagnostic
 void report_diagnostic(report *r, arena *a, diag_id id); // one of them
+
+// ---- timelines (chrome.c) --------------------------------------------------------------------------------
+// A timeline in the Trace Event Format, which ui.perfetto.dev and chrome://tracing open: one process for
+// every rank, one thread for every stream; arrows join the events of one message or collective, up to 100,000
+// of them. Times are microseconds, exact to the picosecond. An event's name is its operator; its place in the
+// user's model, its microbatch and its bytes are arguments.
+typedef struct {
+  const char *title;            // of the whole; NULL: none
+  const char *const *rank_name; // by rank; NULL: "rank 3"
+  bool no_arrows;
+} chrome_opts;
+void chrome_print(ctx *c, const trace *t, const chrome_opts *o, strbuf *out); // o may be NULL
+// To a file, which appears whole or not at all; "-" is standard output. False and a diagnostic on failure.
+bool chrome_write(ctx *c, const trace *t, const chrome_opts *o, const char *path);
 #endif
