@@ -86,16 +86,16 @@ static const char *place_of(writer *w, loc where) {
   if (!l) return "";
   while (w->places.n <= where.i) *vec_push(w->out->a, &w->places) = NULL;
   if (w->places.v[where.i]) return w->places.v[where.i];
-  strbuf s = {.a = w->out->a}, json = {.a = w->out->a};
+  strbuf s = {.a = w->out->a}, quoted = {.a = w->out->a};
   if (l->node.i)
     sb_put(&s, sym_str(w->c, l->node));
   else {
     sb_put(&s, sym_str(w->c, l->file));
     if (l->line) sb_fmt(&s, ":%u", l->line);
   }
-  sb_put(&json, ",\"node\":");
-  sb_json_str(&json, sb_str(&s));
-  return w->places.v[where.i] = sb_str(&json);
+  sb_put(&quoted, ",\"node\":");
+  sb_json_str(&quoted, sb_str(&s));
+  return w->places.v[where.i] = sb_str(&quoted);
 }
 
 static const char *head_of(writer *w, u32 e) { // up to the rank
