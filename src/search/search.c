@@ -141,9 +141,7 @@ static bool setup(search *s, worker *w) {
   return !w->broken;
 }
 
-static const char *reason(search *s, worker *w) { // the first diagnostic of the worker, kept for the caller
-  return diag_count(w->c) ? diag_get(w->c, 0).message : (void)s, "";
-}
+static const char *reason(const worker *w) { return diag_count(w->c) ? diag_get(w->c, 0).message : ""; }
 
 static u32 price(void *arg, const prog *p, const func_info *f, const instr *i, group g, i64 *ps) { return cost_instr(arg, p, f, i, g, ps); }
 
@@ -158,7 +156,7 @@ static void evaluate(search *s, worker *w, search_point *p, bool explain) {
   if (d) coster_use(w->k, d);
   if (!d || !sim_run(w->c, a, d, w->k, &so, &r)) {
     p->state = SEARCH_INDIVISIBLE;
-    const char *why = reason(s, w);
+    const char *why = reason(w);
     p->why = strdup(why); // moved to the caller's arena when the wave is done
   } else {
     p->time_ps = r.makespan_ps, p->peak_bytes = r.peak_bytes, p->utilisation = r.utilisation;
@@ -246,7 +244,12 @@ static double link_price(const machine *m, const prog *src) { // flops that movi
   return rate > 0 && bw > 0 ? rate / bw : 0;
 }
 
-static void no_plan(ctx *c, const search_result *r) {
+static void no_plan(ctx *c, const search_result *r, u32 ranks) {
+  if (!r->npoints) {
+    diag(c, E_NO_PLAN, (loc){0}, "no choice of data x tensor x pipeline makes %u devices", ranks);
+    diag_hint(c, "leave one of --data, --tensor, --pipeline to the search, or say --devices N");
+    return;
+  }
   diag(c, E_NO_PLAN, (loc){0}, "none of %u plans can run: %u do not divide, %u need more than %.2f GB of memory", r->npoints, r->count[SEARCH_INDIVISIBLE],
        r->count[SEARCH_BOUND_MEMORY] + r->count[SEARCH_OVER_MEMORY], (double)r->memory_bytes / 1e9);
   const char *why = NULL;
@@ -310,6 +313,6 @@ bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_
     ctx_free(s.w[i].c);
   }
   r->time_ns = clock_ns() - start;
-  if (ok && !r->nfit) no_plan(c, r);
+  if (ok && !r->nfit) no_plan(c, r, s.ranks);
   return ok && r->nfit;
 }

@@ -67,17 +67,19 @@ static i64 crossing(const prog *p, const func_info *m, const u32 *last, u32 at) 
   return bytes;
 }
 
-static u32 stages_under(const double *w, u32 n, double most, u32 *ends) {
+// Stages of at most `most` work, filled from the last one: the first stage, which keeps the most activations alive, gets
+// what is left. Returns how many; firsts[k] is the first instruction of the k-th stage from the end.
+static u32 stages_under(const double *w, u32 n, double most, u32 *firsts) {
   u32 k = 0;
   double sum = 0;
-  for (u32 i = 0; i < n; i++) {
+  for (u32 i = n; i-- > 0;) {
     if (sum > 0 && sum + w[i] > most) {
-      if (ends) ends[k] = i;
+      if (firsts) firsts[k] = i + 1;
       k++, sum = 0;
     }
     sum += w[i];
   }
-  if (ends) ends[k] = n;
+  if (firsts) firsts[k] = 0;
   return k + 1;
 }
 
@@ -105,7 +107,8 @@ bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, u32 P) {
     if (stages_under(w, n, mid, NULL) <= P) hi = mid;
     else lo = mid;
   }
-  u32 *ends = NEWN(tmp, u32, n + 1), *last = ZNEWN(tmp, u32, m->values.n), got = stages_under(w, n, hi, ends);
+  u32 *ends = NEWN(tmp, u32, n + 1), *firsts = NEWN(tmp, u32, n + 1), *last = ZNEWN(tmp, u32, m->values.n), got = stages_under(w, n, hi, firsts);
+  for (u32 s = 0; s < got; s++) ends[s] = s + 1 == got ? n : firsts[got - 2 - s];
   while (got < P) { // more stages than the balance needs: split the stage with the most heavy instructions
     u32 best = 0, most = 0;
     for (u32 s = 0; s < got; s++) {
