@@ -50,4 +50,14 @@ u32 classes_count(const classes *k);                     // ids 1..count
 const class_info *classes_get(const classes *k, u32 id);
 // Atoms of one dimension, major first: class ids; the stride of atom j is the product of extents after it. Returns n.
 u32 classes_dim(const classes *k, func f, value v, u32 dim, u32 *id, u32 cap);
+
+// ---- the same program, smaller (shrink.c) ----------------------------------------------------------------
+// A copy of a single-device program in which every class that is not pinned and is larger than `most` (2 at least) has the
+// next multiple of multiple[class] instead (the ways it will be split; NULL: 1), if that is smaller. Let `most` be a multiple
+// of all of them, and what indexes something stays within it. Instructions, values and functions keep their ids; parameters
+// whose shape changes lose their elements. extent gets the new extents of classes 1..count. NULL and a diagnostic if the
+// program has tuples or abstract operations.
+prog *infer_shrink(const prog *p, const classes *k, i64 most, const i64 *multiple, i64 *extent);
+// The stride of a split there that was at `stride` here; 0 if there is none.
+i64 infer_shrink_stride(const classes *k, const i64 *extent, func f, value v, u32 dim, i64 stride);
 #endif
