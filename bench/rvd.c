@@ -1,18 +1,8 @@
-// rvd.c - layouts and ways between them: one row per figure, "name  value unit  required".
+// rvd.c - layouts and ways between them.
+#include "bench.h"
 #include "layout/layout.h"
-#include <stdlib.h>
 
 enum { RUNS = 50, CALLS = 20000 };
-
-static int by_value(const void *x, const void *y) {
-  double a = *(const double *)x, b = *(const double *)y;
-  return (a > b) - (a < b);
-}
-
-static double median(double *v, u32 n) {
-  qsort(v, n, sizeof *v, by_value);
-  return v[n / 2];
-}
 
 // The graph of a 3-D tensor on 32 devices and all its shortest paths: milliseconds, median.
 static double graph_ms(void) {
@@ -20,13 +10,13 @@ static double graph_ms(void) {
   double ms[RUNS];
   for (u32 i = 0; i < RUNS; i++) {
     arena *a = arena_new();
-    u64 start = clock_ns();
+    double start = bench_ms();
     rvd_graph g = rvd_all_paths(a, 32, 3, dims, step_cost_elements, NULL);
-    ms[i] = (double)(clock_ns() - start) / 1e6;
+    ms[i] = bench_ms() - start;
     if (g.n != 126) abort();
     arena_free(a);
   }
-  return median(ms, RUNS);
+  return bench_median(ms, RUNS);
 }
 
 typedef struct {
@@ -69,7 +59,7 @@ static double path_us(bed *b, const char *from_text, const char *to_text) {
       if (layout_path(b->s, b->g, 3, shape, from, to, step_cost_elements, NULL, step, 16, &cost) < 0) abort();
     us[i] = (double)(clock_ns() - start) / 1e3 / (CALLS / RUNS);
   }
-  return median(us, RUNS);
+  return bench_median(us, RUNS);
 }
 
 // One more split, of a layout that exists: nanoseconds.
@@ -116,12 +106,16 @@ int main(void) {
       {"two axes change", "[64{dp},2048{sp},4096]+tp", "[64{dp},2048{tp},4096{sp}]"},
       {"three axes change", "[64{dp},2048{sp},4096]+tp", "[64,2048{dp,tp},4096{sp}]"}};
   bed b = bed_new();
-  printf("%-55s %10.3f ms  required 10\n", "R/V/D graph of a 3-D tensor on 32 devices, all paths",
-         graph_ms());
-  for (u32 i = 0; i < COUNT_OF(way); i++)
-    printf("layout_path, %-42s %10.3f us\n", way[i][0], path_us(&b, way[i][1], way[i][2]));
-  printf("%-55s %10.1f ns\n", "layout_with_split, known", intern_ns(&b));
-  printf("%-55s %10.1f ns\n", "layout_local_dims", local_dims_ns(&b));
-  printf("%-55s %10.1f ns\n", "group_of, known", group_ns(&b));
+  bench_add((bench_row){"R/V/D graph of a 3-D tensor on 32 devices and all its shortest paths", "ms",
+                        graph_ms(), 10, "nnScaler 1.7 s", false});
+  for (u32 i = 0; i < COUNT_OF(way); i++) {
+    const char *name = arena_printf(ctx_arena(b.c), "layout_path, %s", way[i][0]);
+    bench_add((bench_row){name, "us", path_us(&b, way[i][1], way[i][2]), 0, "", false});
+  }
+  bench_add((bench_row){"layout_with_split, known", "ns", intern_ns(&b), 0, "", false});
+  bench_add((bench_row){"layout_local_dims", "ns", local_dims_ns(&b), 0, "", false});
+  bench_add((bench_row){"group_of, known", "ns", group_ns(&b), 0, "", false});
+  int status = bench_end();
   ctx_free(b.c);
+  return status;
 }
