@@ -9,7 +9,8 @@
 // Drops the instructions that are not alive and numbers values anew.
 static u32 sweep(func_info *f, const bool *alive, arena *tmp) {
   const value_info *values = arena_dup(tmp, f->values.v, f->values.n * sizeof *values);
-  const u32 *opds = f->opds.n ? arena_dup(tmp, f->opds.v, f->opds.n * sizeof *opds) : NULL;
+  u32 *opds = NEWN(tmp, u32, f->opds.n + 1);
+  if (f->opds.n) memcpy(opds, f->opds.v, f->opds.n * sizeof *opds);
   value *id = NEWN(tmp, value, f->values.n), nv = f->nparams + 1;
   u32 nb = 0, no = 0, was = f->body.n;
   for (u32 k = 0; k <= f->nparams; k++) id[k] = k;
