@@ -215,7 +215,7 @@ bool map_slice(node *n) {
 }
 
 bool map_pad(node *n) {
-  i64 given[2 * DIMS_MAX], axes[DIMS_MAX], pads[2 * DIMS_MAX] = {0};
+  i64 given[2 * DIMS_MAX] = {0}, axes[DIMS_MAX] = {0}, pads[2 * DIMS_MAX] = {0};
   if (missing(n, 0)) return false;
   mixed x = in_of(n, 0);
   u32 nd = shape_of(n, x)->nd;

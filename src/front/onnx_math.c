@@ -360,10 +360,10 @@ bool map_einsum(node *n) {
   einsum_term t[2] = {0};
   char result[DIMS_MAX + 1], keep[2 * DIMS_MAX + 2], law_text[4 * DIMS_MAX];
   if (n->nin == 0 || n->nin > 2) return refuse(n, "with %u operands", n->nin);
-  if ((comma && comma < end) != (n->nin == 2))
-    return wrong(n, "the equation `%s` has another number of operands", text);
-  if (!term_parse(n, text, (size_t)((n->nin == 2 ? comma : end) - text), in_of(n, 0), &t[0])) return false;
-  if (n->nin == 2 && !term_parse(n, comma + 1, (size_t)(end - comma - 1), in_of(n, 1), &t[1])) return false;
+  if (comma && comma >= end) comma = NULL;
+  if (!comma == (n->nin == 2)) return wrong(n, "the equation `%s` has another number of operands", text);
+  if (!term_parse(n, text, (size_t)((comma ? comma : end) - text), in_of(n, 0), &t[0])) return false;
+  if (comma && !term_parse(n, comma + 1, (size_t)(end - comma - 1), in_of(n, 1), &t[1])) return false;
   if (!result_letters(n, arrow, t, result)) return false;
   for (u32 k = 0; k < n->nin; k++) {
     snprintf(keep, sizeof keep, "%s%s", result, t[!k].letter);

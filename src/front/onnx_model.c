@@ -5,7 +5,9 @@
 // singular message that occurs twice is merged, a repeated field grows, a scalar is replaced.
 #include "front/onnx.h"
 #include <stdlib.h>
-#include <sys/stat.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "elements are viewed where they lie, in ONNX's byte order");
 
 #define ADD(r, vec) (*vec_push((r)->f->a, vec) = (__typeof__(*(vec)->v)){0}, &(vec)->v[(vec)->n - 1])
 

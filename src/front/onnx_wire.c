@@ -133,22 +133,19 @@ void pb_i64s(pb *r, i64_vec *out, const char *what) {
   }
   if (!pb_want(r, PB_BYTES, what)) return;
   pb run = {.f = r->f, .at = r->bytes.at, .end = r->bytes.end};
-  for (u64 v; run.at != run.end && varint(&run, &v);) *vec_push(r->f->a, out) = (i64)v;
+  for (u64 v = 0; run.at != run.end && varint(&run, &v);) *vec_push(r->f->a, out) = (i64)v;
 }
 
 void pb_f32s(pb *r, f32_vec *out, const char *what) {
-  pb run = {.f = r->f, .at = r->bytes.at, .end = r->bytes.end};
-  if (r->wire != PB_32) {
-    if (!pb_want(r, PB_BYTES, what)) return;
-    if ((run.end - run.at) % 4) {
-      pb_bad(r->f, run.at, "field %u (%s): %llu bytes are not whole numbers of 4", r->field, what,
-             (unsigned long long)(run.end - run.at));
-      return;
-    }
-  }
-  do {
-    if (r->wire != PB_32 && (run.at == run.end || !fixed(&run, 4))) return;
-    u32 bits = (u32)(r->wire == PB_32 ? r->num : run.num);
+  if (r->wire == PB_32) {
+    u32 bits = (u32)r->num;
     memcpy(vec_push(r->f->a, out), &bits, sizeof bits);
-  } while (r->wire != PB_32);
+    return;
+  }
+  if (!pb_want(r, PB_BYTES, what)) return;
+  size_t n = (size_t)(r->bytes.end - r->bytes.at);
+  if (n % 4)
+    pb_bad(r->f, r->bytes.at, "field %u (%s): %zu bytes are not whole numbers of 4", r->field, what, n);
+  else if (n)
+    memcpy(vec_push_n(r->f->a, out, (u32)(n / 4)), r->bytes.at, n); // the file's byte order is ours
 }
