@@ -45,6 +45,7 @@ static bool windows_of(node *n, const shape *x, const i64 *window, windows *w) {
     i64 most = MAX(MAX(w->window[d], w->stride[d]), w->dilation[d]);
     if (least < 1 || most > INT32_MAX)
       return wrong(n, "window, stride or dilation of %lld", (long long)(least < 1 ? least : most));
+    if (x->dim[d + 2] > INT32_MAX) return wrong(n, "%lld elements of space", (long long)x->dim[d + 2]);
     if (!upper && !lower) continue;
     i64 in = x->dim[d + 2], out = ceil_div(in, w->stride[d]);
     i64 all = MAX((out - 1) * w->stride[d] + (w->window[d] - 1) * w->dilation[d] + 1 - in, 0);
@@ -154,6 +155,29 @@ bool map_average_pool(node *n) {
   u32 nat = pool_attrs(&w, at);
   at[nat++] = attr_i(A_include_pad, at_i(n, "count_include_pad", 0));
   return set(n, 0, opn(n, OP_avgpool, &x, 1, at, nat));
+}
+
+// Elements back at the flat places that a pool took them from. The places count in the smallest tensor that
+// the pool could have had; a larger one that the model asks for is that one with zeros behind it.
+bool map_max_unpool(node *n) {
+  mixed x = in_of(n, 0), at = in_of(n, 1);
+  windows w;
+  if (!x || !at || !windows_of(n, shape_of(n, x), NULL, &w))
+    return wrong(n, "elements and places are needed");
+  shape s = *shape_of(n, x);
+  i64 from = shape_elems(&s), want[DIMS_MAX], pads[2 * DIMS_MAX] = {0};
+  for (u32 d = 0; d < w.n; d++)
+    s.dim[d + 2] = (s.dim[d + 2] - 1) * w.stride[d] + w.window[d] - w.pad[d] - w.pad[w.n + d];
+  i64 into = shape_elems(&s), count = in_of(n, 2) ? ints_in(n, 2, want, DIMS_MAX) : 0;
+  if (count < 0) return false;
+  if (count && count != s.nd) return wrong(n, "%lld extents for %u dimensions", (long long)count, s.nd);
+  attr zero[] = {attr_t(A_dtype, s.t), attr_v(A_shape, &into, 1), attr_f(A_value, 0)},
+       axis = attr_i(A_axis, 0);
+  mixed y = opn(n, OP_full, NULL, 0, zero, 3);
+  y = opn(n, OP_put, (mixed[]){y, to_shape(n, at, &from, 1), to_shape(n, x, &from, 1)}, 3, &axis, 1);
+  y = y ? to_shape(n, y, s.dim, s.nd) : 0;
+  for (i64 d = 0; d < count; d++) pads[s.nd + d] = want[d] - s.dim[d];
+  return set(n, 0, count ? op_at(n, OP_pad, y, attr_v(A_pads, pads, 2 * s.nd)) : y);
 }
 
 // (sum |x|^p)^(1/p) is the mean, padding counted, times the window's size.
@@ -467,6 +491,16 @@ bool map_random(node *n) {
                attr_f(A_beta, hi),
                attr_s(A_mode, sym_of(n->x->b.p->c, uniform ? "uniform" : "normal"))};
   return set(n, 0, opn(n, OP_random, NULL, 0, at, 6));
+}
+
+bool map_bernoulli(node *n) {
+  mixed x = in_of(n, 0);
+  if (!x) return wrong(n, "input 1 is missing");
+  const shape s = *shape_of(n, x);
+  dtype t = at_find(n, "dtype") ? onnx_dtype(at_i(n, "dtype", 1)) : s.t;
+  if (!t) return refuse(n, "to this element type");
+  attr at[] = {attr_t(A_dtype, s.t), attr_v(A_shape, s.dim, s.nd), attr_i(A_seed, random_key(n))};
+  return set(n, 0, to_type(n, op2(n, OP_lt, opn(n, OP_random, NULL, 0, at, 3), x), t));
 }
 
 // a0 - a1 cos(2 pi k / N) + a2 cos(4 pi k / N), periodic or symmetric.
