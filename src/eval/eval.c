@@ -240,7 +240,7 @@ static bool communicate(interp *m, frame *f, const instr *i, const point *at) {
         ok = false;
       }
   }
-  ok = ok && eval_move(m, i, in, nopd, out, i->nres);
+  ok = ok && eval_move(m, i, at, in, nopd, out, i->nres);
   arena_release(m->scratch, mark);
   return ok;
 }

@@ -104,7 +104,8 @@ typedef struct { // one end
   const place *p;
   held *v;
 } end;
-bool eval_move(interp *m, const instr *i, const end *in, u32 nin, const end *out, u32 nout);
+bool eval_move(interp *m, const instr *i, const point *when, const end *in, u32 nin, const end *out,
+               u32 nout);
 // acc[k] = acc[k] (+) x[k]; acc in f64 (t a float type) or i64. fold_begin sets it to what changes nothing.
 void eval_fold_begin(void *acc, dtype t, i64 n, reduction r);
 void eval_store(void *dst, dtype t, const void *acc, i64 n); // rounded

@@ -83,6 +83,7 @@ typedef struct {
   interp *m;
   const instr *i;
   attrs at;
+  const point *when;
   const char *name;
   const u8 *over;
   u32 nover;
@@ -347,14 +348,18 @@ static bool reduction_of(movement *v, const end *in) {
   return true;
 }
 
-// `partial`: the first member of every subgroup keeps the value, the others hold what changes nothing.
+// `partial`: the first member of every subgroup keeps the value, at the first coordinate in time; all others
+// hold what changes nothing.
 static bool make_partial(movement *v) {
   if (!reduction_of(v, v->out)) return false;
   const place *op = v->out->p;
+  bool first = true;
+  for (u32 k = 0; k < v->nover; k++)
+    first = first && !(v->when->fixed >> v->over[k] & 1 && v->when->at.at[v->over[k]]);
   v->list = NEW(v->m->scratch, giver);
   v->cap = 1;
   for (u32 k = 0; k < op->n; k++) {
-    if (group_lead(v->m->p->sp, v->out->g, k, v->over, v->nover) == k) {
+    if (first && group_lead(v->m->p->sp, v->out->g, k, v->over, v->nover) == k) {
       v->n = 0;
       give(v, 0, k);
       if (!put_together(v, k)) return false;
@@ -395,9 +400,15 @@ static bool move_one(movement *v) {
   return whole_movement(v);
 }
 
-bool eval_move(interp *m, const instr *i, const end *in, u32 nin, const end *out, u32 nout) {
-  movement v = {
-      .m = m, .i = i, .at = attrs_get(m->p, i->at), .name = op_row_of(i->op)->name, .in = in, .out = out};
+bool eval_move(interp *m, const instr *i, const point *when, const end *in, u32 nin, const end *out,
+               u32 nout) {
+  movement v = {.m = m,
+                .i = i,
+                .at = attrs_get(m->p, i->at),
+                .when = when,
+                .name = op_row_of(i->op)->name,
+                .in = in,
+                .out = out};
   const attr *over = attr_get(v.at, A_over);
   if (over) v.over = over->u.axes, v.nover = over->n;
   v.nin = i->op == OP_join ? nin : 1;
