@@ -94,16 +94,27 @@ static void name_of(main_build *mb, value v, value w, const char *suffix) {
   value_name(mb->p, mb->b.f, v, sym_fmt(mb->s->c, "%s%s", sym_str(mb->s->c, mb->m->values.v[w].name), suffix));
 }
 
-// Which axis separates groups of one mesh whose union is `all`; 0 if it is not one.
-static u8 joined_axis(const space *sp, group all, group one) {
-  const group_info *x = group_get(sp, all), *y = group_get(sp, one);
-  u8 ax = 0;
-  for (u32 i = 0; i < x->naxes; i++)
-    if (x->axis[i].at != y->axis[i].at) {
-      if (ax) return 0;
-      ax = x->axis[i].axis;
+// Gradients on the groups at all coordinates of one axis, in any order, that make up `all`: the axis, and each one put
+// at its coordinate; else 0.
+static u8 joined_axis(main_build *mb, group all, value *v, u32 n) {
+  const space *sp = mb->p->sp;
+  const func_info *f = func_get(mb->p, mb->b.f);
+  const group_info *x = group_get(sp, all);
+  for (u32 i = 0; i < x->naxes; i++) {
+    const group_axis *ax = &x->axis[i];
+    if (ax->at >= 0 || group_axis_size(sp, all, ax->axis) != n) continue;
+    value *at = ZNEWN(mb->x->a, value, n);
+    u32 found = 0;
+    for (u32 c = 0; c < n; c++) {
+      group g = group_fix(mb->p->sp, all, ax->axis, ax->nonly ? ax->only[c] : c);
+      for (u32 k = 0; k < n && !at[c]; k++)
+        if (val_type(mb->p, f, v[k])->g.i == g.i) at[c] = v[k], found++;
     }
-  return ax;
+    if (found < n) continue;
+    memcpy(v, at, sizeof *v * n);
+    return ax->axis;
+  }
+  return 0;
 }
 
 // Values on several groups in one layout: the first one's, without partial sums that not all of them hold.
@@ -122,17 +133,21 @@ static bool same_layout(main_build *mb, value *v, u32 n) {
   return !mb->b.failed;
 }
 
+// Gradients of one weight on several groups: one value on the weight's own group. Groups that are the coordinates of an
+// axis become a sum over that axis; what lies in any other way is sent there and added.
 static value join_groups(main_build *mb, value w, value *v, u32 n) {
   prog *p = mb->p;
-  if (!same_layout(mb, v, n)) return 0;
   group home = mb->param_group[w - 1];
-  const type_info *t = type_get(p, func_get(p, mb->b.f)->values.v[v[0]].ty);
-  u8 ax = joined_axis(p->sp, home, t->g);
-  if (!ax) {
-    diag(mb->s->c, E_PLAN, mb->m->where, "%s is shared by segments whose places differ in more than one axis", sym_str(mb->s->c, mb->m->values.v[w].name));
-    mb->b.failed = true;
-    return 0;
+  u8 ax = joined_axis(mb, home, v, n);
+  mb->b.coord = 0;
+  for (u32 k = 0; !ax && k < n; k++) {
+    v[k] = main_move(mb, v[k], home, main_filter(mb, type_get(p, func_get(p, mb->b.f)->values.v[v[k]].ty)->lay, home));
+    if (mb->b.failed) return 0;
+    if (k) v[0] = combine(mb, v[0], v[k]);
   }
+  if (!ax) return v[0];
+  if (!same_layout(mb, v, n)) return 0;
+  const type_info *t = type_get(p, func_get(p, mb->b.f)->values.v[v[0]].ty);
   attr over = attr_x(A_over, &ax, 1);
   shape sh = t->s;
   type rt = type_tensor(p, &sh, layout_with_part(p->sp, t->lay, ax, RED_SUM), home);
@@ -197,7 +212,7 @@ static bool update_group(main_build *mb, const value *w, u32 n, const value *gra
   }
   sharded sh;
   x->update = true;
-  shard_call_of call = {f, in, NULL, demand, g, NULL, 0, 0};
+  shard_call_of call = {.f = f, .in = in, .demand = demand, .g = g};
   bool ok = shard_function(x, &call, &sh);
   x->update = false;
   if (!ok) return false;
@@ -296,6 +311,7 @@ static bool build_main(apply *x) {
   mb.param = ZNEWN(x->a, value, nv), mb.param_lay = ZNEWN(x->a, layout, nv), mb.param_group = ZNEWN(x->a, group, nv);
   mb.state[0] = ZNEWN(x->a, value, nv), mb.state[1] = ZNEWN(x->a, value, nv);
   mb.weight_set = ZNEWN(x->a, bool, nv), mb.weight_rest = ZNEWN(x->a, bool, nv);
+  mb.some_free = ZNEWN(x->a, u64, nv), mb.all_free = ZNEWN(x->a, u64, nv);
   mb.b = builder_at(p, func_new(p, sym_of(s->c, "main"), mb.m->where));
   return main_segments(&mb) && main_tasks(&mb) && finish_main(&mb);
 }
@@ -334,7 +350,7 @@ bool plan_trial(planner *pl, const plan *pn, func f, u8 axis, plan_trial_result 
     for (u32 i = 0; i < fi->nparams; i++)
       if (fi->params.v[i].r == ROLE_WEIGHT) in[i] = LAYOUT_FREE;
     sharded sh;
-    shard_call_of call = {f, in, NULL, NULL, group_all(x->p->sp, x->mesh[0]), NULL, 0, 0};
+    shard_call_of call = {.f = f, .in = in, .g = group_all(x->p->sp, x->mesh[0])};
     ok = shard_function(x, &call, &sh);
   }
   diag_truncate(pl->src->c, errors);

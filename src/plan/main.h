@@ -48,6 +48,7 @@ typedef struct {
   layout *param_lay;
   group *param_group;
   value *state[2];         // per source parameter: optimiser states
+  u64 *some_free, *all_free; // per value of main: axes that some groups, all groups of the segments that use it have
   bool *weight_set;        // its layout at rest is known
   bool *weight_rest;       // its layout has splits that claim no role
 } main_build;

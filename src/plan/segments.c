@@ -94,7 +94,7 @@ static layout dealt(main_build *mb, value v, group g, bool in_task) {
     if (t->instr || t->fn.i != mb->s->main.i || t->index != v - 1) continue;
     u8 ax = mb->x->axis[t->axis];
     bool time = axis_get(sp, ax)->temporal;
-    if (!time && !group_has_axis(sp, g, ax)) continue;
+    if (!time && (!group_has_axis(sp, g, ax) || (!in_task && !(mb->all_free[v] >> ax & 1)))) continue;
     i64 stride = t->stride ? t->stride : layout_next_stride(sp, l, t->dim, sh->dim[t->dim], axis_size(sp, ax));
     layout with = stride ? layout_with_split(sp, l, ax, t->dim, stride) : l;
     if (!stride || !layout_fits(sp, with, sh->nd, sh->dim)) {
@@ -114,7 +114,8 @@ layout main_filter(const main_build *mb, layout l, group g) {
   space *sp = mb->p->sp;
   layout_info li = *layout_get(sp, l);
   for (u32 i = 0; i < li.nsplit; i++)
-    if (!axis_get(sp, li.split[i].axis)->temporal && !group_has_axis(sp, g, li.split[i].axis)) l = layout_without(sp, l, li.split[i].axis);
+    if (!axis_get(sp, li.split[i].axis)->temporal && group_axis_size(sp, g, li.split[i].axis) != axis_size(sp, li.split[i].axis))
+      l = layout_without(sp, l, li.split[i].axis);
   for (u32 i = 0; i < li.npart; i++)
     if (!axis_get(sp, li.part[i].axis)->temporal) l = layout_without(sp, l, li.part[i].axis);
   return l;
@@ -147,7 +148,7 @@ static bool shard_forward(main_build *mb, seg *s) {
   bool *rest = ZNEWN(a, bool, n + 1);
   for (u32 k = 0; k < c->nweights; k++) {
     value w = c->weight[k];
-    in[k] = mb->weight_set[w] ? mb->param_lay[w - 1] : LAYOUT_FREE;
+    in[k] = mb->weight_set[w] ? mb->param_lay[w - 1] : mb->all_free[w] != mb->some_free[w] ? (layout){0} : LAYOUT_FREE;
     rest[k] = mb->weight_rest[w];
   }
   s->in = in + c->nweights;
@@ -159,7 +160,7 @@ static bool shard_forward(main_build *mb, seg *s) {
   u32 nres = c->noutputs + (s->gp ? s->gp->nsaved : 0);
   for (u32 k = 0; k < nres; k++) demand[k] = k < c->noutputs && mb->m->rets.v[0] != c->output[k] ? LAYOUT_SUMMED : LAYOUT_FREE;
   pack_range pk = {0, c->nweights};
-  shard_call_of call = {s->gp ? s->gp->fwd : c->fwd, in, rest, demand, s->g, &pk, 1, s->gp ? s->gp->nsaved : 0};
+  shard_call_of call = {s->gp ? s->gp->fwd : c->fwd, in, rest, demand, s->g, &pk, 1, s->gp ? s->gp->nsaved : 0, 0, 0};
   if (!shard_function(mb->x, &call, &s->fwd)) return false;
   for (u32 k = 0; k < c->nweights; k++) {
     value w = c->weight[k];
@@ -179,11 +180,14 @@ static void take_weights(main_build *mb, const seg *s, u32 param, layout *in, bo
   else *in = s->in[param - c->nweights];
 }
 
-// Gradients arrive as the outputs left; those of a value that is the same for all microbatches are sums over time.
+// Gradients arrive as the outputs left, but for time: of a value that is the same for all microbatches they are sums over
+// time, and of a sum over time they are the same for all.
 static void gradient_layouts(main_build *mb, u32 index) {
   seg *s = &mb->seg[index];
   space *sp = mb->p->sp;
   s->dout = arena_dup(mb->x->a, s->out, sizeof *s->out * (s->c->noutputs + 1));
+  for (u32 k = 0; mb->time && k < s->c->noutputs; k++)
+    if (layout_part_of(sp, s->out[k], mb->time) != RED_NONE) s->dout[k] = layout_without(sp, s->out[k], mb->time);
   for (u32 j = index + 1; mb->time && j < mb->nseg; j++) {
     const seg *d = &mb->seg[j];
     for (u32 k = 0; d->gp && k < d->gp->ndx; k++) {
@@ -214,7 +218,7 @@ static bool shard_backward(main_build *mb, seg *s) {
   layout *demand = NEWN(a, layout, gp->ndx + nacc + ncarry + 1);
   for (u32 k = 0; k < gp->ndx + nacc + ncarry; k++) demand[k] = k < gp->ndx ? LAYOUT_SUMMED : LAYOUT_FREE;
   pack_range pk[3] = {{0, s->nneed_weights}, {gp->nneed, gp->nsaved}, {gp->nneed + gp->nsaved + gp->ndy, s->acc ? nacc : 0}};
-  shard_call_of call = {gp->bwd, in, rest, demand, s->g, pk, 3, gp->wgt.i ? ncarry : nacc};
+  shard_call_of call = {gp->bwd, in, rest, demand, s->g, pk, 3, gp->wgt.i ? ncarry : nacc, pk[2].first, pk[2].count};
   if (!shard_function(mb->x, &call, &s->bwd)) return false;
   s->acc_lay = NEWN(a, layout, gp->nacc + 1);
   if (!gp->wgt.i) {
@@ -233,7 +237,7 @@ static bool shard_backward(main_build *mb, seg *s) {
   for (u32 k = 0; k < ncarry; k++) in[at++] = type_get(mb->p, t->elem[k])->lay;
   for (u32 k = 0; s->acc && k < gp->nacc; k++) in[at++] = LAYOUT_FREE;
   pack_range pw[3] = {{0, nw}, {gp->nneed_w, ncarry}, {gp->nneed_w + ncarry, s->acc ? gp->nacc : 0}};
-  shard_call_of wcall = {gp->wgt, in, rest, NULL, s->g, pw, 3, gp->nacc};
+  shard_call_of wcall = {gp->wgt, in, rest, NULL, s->g, pw, 3, gp->nacc, pw[2].first, pw[2].count};
   if (!shard_function(mb->x, &wcall, &s->wgt)) return false;
   t = gp->nacc ? type_get(mb->p, func_result(mb->p, s->wgt.dst, 0)) : NULL;
   for (u32 k = 0; k < gp->nacc; k++) s->acc_lay[k] = type_get(mb->p, t->elem[k])->lay;
@@ -253,13 +257,14 @@ static group group_union(main_build *mb, group a, group b) {
       if (x->axis[i].at >= 0) fix[n++] = x->axis[i];
       continue;
     }
+    if (x->axis[i].at == -1 || y->axis[i].at == -1) continue;
     u32 size = axis_size(sp, x->axis[i].axis), k = 0;
     u32 *only = NEWN(mb->x->a, u32, size);
     for (u32 c = 0; c < size; c++) {
       const group_axis *s[2] = {&x->axis[i], &y->axis[i]};
       bool in = false;
       for (u32 j = 0; j < 2; j++) {
-        if (s[j]->at == -1 || s[j]->at == (int)c) in = true;
+        if (s[j]->at == (int)c) in = true;
         for (u32 q = 0; s[j]->at == -2 && q < s[j]->nonly; q++) in |= s[j]->only[q] == c;
       }
       if (in) only[k++] = c;
@@ -270,6 +275,15 @@ static group group_union(main_build *mb, group a, group b) {
   return group_of(sp, x->m, fix, n);
 }
 
+static u64 free_axes(const space *sp, group g) {
+  const group_info *gi = group_get(sp, g);
+  u64 free = 0;
+  for (u32 i = 0; i < gi->naxes; i++) free |= (u64)(gi->axis[i].at < 0) << gi->axis[i].axis;
+  return free;
+}
+
+// Where every parameter lives: on all groups of the segments that use it. Its layout may only name axes that they all
+// have.
 static bool make_param_groups(main_build *mb) {
   for (u32 i = 0; i < mb->nseg; i++) {
     const cut *c = mb->seg[i].c;
@@ -282,12 +296,19 @@ static bool make_param_groups(main_build *mb) {
         diag_hint(mb->s->c, "give each mesh its own copy of the parameter, or place its users on one mesh");
         return false;
       }
+      u64 free = free_axes(mb->p->sp, mb->seg[i].g);
+      mb->some_free[v] |= free;
+      mb->all_free[v] = mb->param_group[v - 1].i ? mb->all_free[v] & free : free;
       mb->param_group[v - 1] = g;
     }
   }
+  return true;
+}
+
+static bool make_params(main_build *mb) {
   for (u32 i = 0; i < mb->m->nparams; i++) {
     value v = i + 1;
-    if (!mb->param_group[i].i) mb->param_group[i] = mb->seg[0].g;
+    if (!mb->param_group[i].i) mb->param_group[i] = mb->seg[0].g, mb->all_free[v] = free_axes(mb->p->sp, mb->seg[0].g);
     if (!mb->weight_set[v]) mb->param_lay[i] = dealt(mb, v, mb->param_group[i], false);
     if (mb->b.failed) return false;
     type t = type_tensor(mb->p, &val_type(mb->s, mb->m, v)->s, mb->param_lay[i], mb->param_group[i]);
@@ -314,19 +335,19 @@ static void make_states(main_build *mb) {
     for (u32 i = 0; i < mb->m->nparams; i++) {
       if (!has[i]) continue;
       const shape *sh = &val_type(mb->s, mb->m, i + 1)->s;
-      layout l = shard_at_rest(mb->x, mb->param_lay[i], sh->nd, sh->dim, axes, pn->nrest[REST_STATE]);
+      layout l = shard_at_rest(mb->x, mb->param_lay[i], sh->nd, sh->dim, axes, pn->nrest[REST_STATE], mb->param_group[i]);
       sym name = sym_fmt(mb->s->c, "%s%s", sym_str(mb->s->c, mb->m->values.v[i + 1].name), suffix[j]);
       mb->state[j][i] = func_param(mb->p, mb->b.f, type_tensor(mb->p, sh, l, mb->param_group[i]), name, ROLE_STATE);
     }
 }
 
 bool main_segments(main_build *mb) {
-  if (!make_groups(mb) || !make_cuts(mb) || !make_grads(mb)) return false;
+  if (!make_groups(mb) || !make_cuts(mb) || !make_param_groups(mb) || !make_grads(mb)) return false;
   for (u32 i = 0; i < mb->nseg; i++)
     if (!shard_forward(mb, &mb->seg[i])) return false;
   for (u32 i = mb->nseg; i-- > 0;)
     if (!shard_backward(mb, &mb->seg[i])) return false;
-  if (!make_param_groups(mb)) return false;
+  if (!make_params(mb)) return false;
   make_states(mb);
   return true;
 }

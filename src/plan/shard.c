@@ -118,8 +118,9 @@ static bool rest_axis(const apply *x, u8 axis) {
   return false;
 }
 
-// Splits that operands bring along, in operand order.
-static u32 roles_from_splits(sharding *s, const law *l, const op_row *row, const layout *have, const bool *at_rest, axis_role *r, u32 nr) {
+// Splits that operands bring along, in operand order. Those over time alone come before everything else: nothing can
+// undo them within a step.
+static u32 roles_from_splits(sharding *s, const law *l, const op_row *row, const layout *have, const bool *at_rest, bool time_only, axis_role *r, u32 nr) {
   space *sp = s->x->p->sp;
   for (u32 k = 0; k < l->nopd; k++) {
     if (is_free(have[k])) continue;
@@ -127,6 +128,7 @@ static u32 roles_from_splits(sharding *s, const law *l, const op_row *row, const
     for (u32 i = 0; i < li->nsplit && nr < ROLES_MAX; i++) {
       const lay_split *sl = &li->split[i];
       if (has_role(r, nr, sl->axis) || (at_rest[k] && rest_axis(s->x, sl->axis))) continue;
+      if (time_only && !axis_get(sp, sl->axis)->temporal) continue;
       const law_dim *d = &l->opd[k].dim[sl->dim];
       u8 letter;
       i64 stride;
@@ -195,6 +197,10 @@ static u32 roles_explicit(sharding *s, u32 index, const law *l, const op_row *ro
     else if (!weak) {
       diag(s->x->src->c, E_DIVIDE, in->where, "%s: an extent of %lld cannot be split %u ways over axis %s", row->name,
            (long long)l->letter[c->letter].extent, n, sym_str(s->x->src->c, axis_get(s->x->p->sp, c->axis)->name));
+      for (u32 j = 0; j < nr; j++)
+        if (r[j].letter == c->letter || r[j].axis == c->axis)
+          diag_note(s->x->src->c, in->where, "%s splits an extent of %lld at stride %lld", sym_str(s->x->src->c, axis_get(s->x->p->sp, r[j].axis)->name),
+                    (long long)l->letter[r[j].letter].extent, (long long)r[j].stride);
       s->b.failed = true;
     }
   }
@@ -233,8 +239,20 @@ static const opcode step_op[] = {[STEP_SHARD] = OP_shard, [STEP_PARTIAL] = OP_pa
                                  [STEP_ALL_REDUCE] = OP_all_reduce, [STEP_REDUCE_SCATTER] = OP_reduce_scatter,
                                  [STEP_ALL_TO_ALL] = OP_all_to_all, [STEP_PERMUTE] = OP_permute};
 
+// All that sharding looks at in a group: which axes are free. Functions and paths are shared by groups that agree.
+static u64 axes_of(const space *sp, group g) {
+  const group_info *gi = group_get(sp, g);
+  u64 key = gi->m.i;
+  for (u32 i = 0; i < gi->naxes; i++) {
+    const group_axis *ax = &gi->axis[i];
+    key = hash_u64((u64)(MIN(ax->at, 0) + 2), key);
+    if (ax->at == -2) key = hash_bytes(ax->only, sizeof *ax->only * ax->nonly, key);
+  }
+  return key;
+}
+
 static const path_entry *path_between(apply *x, const shape *sh, layout from, layout to, group g) {
-  u64 key = hash_bytes(sh->dim, sizeof(i64) * sh->nd, ((u64)from.i << 32) | to.i);
+  u64 key = hash_bytes(sh->dim, sizeof(i64) * sh->nd, hash_u64(((u64)from.i << 32) | to.i, axes_of(x->p->sp, g)));
   u32 at = hmap_get(&x->path_map, key);
   if (at) return x->paths.v[at - 1].n == ~0u ? NULL : &x->paths.v[at - 1];
   layout_step steps[16];
@@ -321,7 +339,7 @@ static value operand_as(sharding *s, value sv, layout need) {
     u8 axes[4];
     u32 n = s->x->pn->nrest[REST_WEIGHT];
     for (u32 i = 0; i < n; i++) axes[i] = s->x->axis[s->x->pn->rest[REST_WEIGHT][i]];
-    set_free(s, sv, shard_at_rest(s->x, need, sh->nd, sh->dim, axes, n));
+    set_free(s, sv, shard_at_rest(s->x, need, sh->nd, sh->dim, axes, n, s->g));
     s->at_rest[sv] = true;
   }
   value v = s->map[sv];
@@ -335,10 +353,11 @@ static value operand_as(sharding *s, value sv, layout need) {
   return w;
 }
 
-layout shard_at_rest(apply *x, layout l, u32 nd, const i64 *dims, const u8 *axes, u32 naxes) {
+layout shard_at_rest(apply *x, layout l, u32 nd, const i64 *dims, const u8 *axes, u32 naxes, group g) {
   space *sp = x->p->sp;
   for (u32 i = 0; i < naxes; i++) {
-    if (layout_split_of(sp, l, axes[i])) continue;
+    if (layout_split_of(sp, l, axes[i]) || !group_has_axis(sp, g, axes[i])) continue;
+    if (group_axis_size(sp, g, axes[i]) != axis_size(sp, axes[i])) continue; // a subset has no equal pieces
     for (u32 d = 0; d < nd; d++) {
       i64 stride = layout_next_stride(sp, l, (u8)d, dims[d], axis_size(sp, axes[i]));
       if (!stride) continue;
@@ -390,7 +409,7 @@ static void shard_call(sharding *s, const instr *in) {
     }
   }
   sharded callee;
-  if (!shard_function(x, &(shard_call_of){in->callee, have, rest, NULL, s->g, NULL, 0, 0}, &callee)) {
+  if (!shard_function(x, &(shard_call_of){.f = in->callee, .in = have, .at_rest = rest, .g = s->g}, &callee)) {
     s->b.failed = true;
     return;
   }
@@ -488,12 +507,16 @@ static void shard_instr(sharding *s, u32 index) {
     const shape *sh = &val_type(x->src, s->f, sv)->s;
     u8 axes[4];
     for (u32 i = 0; i < x->pn->nrest[REST_GRAD]; i++) axes[i] = x->axis[x->pn->rest[REST_GRAD][i]];
-    set_free(s, sv, shard_at_rest(x, have[1], sh->nd, sh->dim, axes, x->pn->nrest[REST_GRAD]));
+    layout sum = have[1];
+    u8 time = x->axis[x->pn->time]; // over the microbatches, even of what does not vary
+    if (time && !layout_split_of(x->p->sp, sum, time)) sum = layout_with_part(x->p->sp, layout_without(x->p->sp, sum, time), time, RED_SUM);
+    set_free(s, sv, shard_at_rest(x, sum, sh->nd, sh->dim, axes, x->pn->nrest[REST_GRAD], s->g));
     have[0] = s->in[sv - 1];
   }
   axis_role r[ROLES_MAX];
-  u32 nr = roles_explicit(s, index, l, row, false, r, 0);
-  nr = roles_from_splits(s, l, row, have, rest, r, nr);
+  u32 nr = x->pn->time ? roles_from_splits(s, l, row, have, rest, true, r, 0) : 0;
+  nr = roles_explicit(s, index, l, row, false, r, nr);
+  nr = roles_from_splits(s, l, row, have, rest, false, r, nr);
   nr = roles_explicit(s, index, l, row, true, r, nr);
   bool backward = (in->flags & INSTR_BACKWARD) && !(in->flags & INSTR_RECOMPUTE);
   if (backward) nr = roles_from_forward(s, in, l, row, r, nr);
@@ -609,6 +632,7 @@ static void make_returns(sharding *s, const shard_call_of *c) {
   for (u32 i = 0; i < n; i++) {
     value sv = f->rets.v[i];
     layout want = c->demand ? c->demand[i] : LAYOUT_FREE;
+    if (i + c->nacc >= n) want = s->in[c->acc + i + c->nacc - n];
     if (want.i == LAYOUT_SUMMED.i) want = without_spatial_parts(s, value_layout(s, s->map[sv]));
     ret[i] = is_free(want) ? s->map[sv] : operand_as(s, sv, want);
     if (s->b.failed) return;
@@ -628,7 +652,7 @@ static u64 call_key(const apply *x, const shard_call_of *c, const func_info *f) 
   if (c->at_rest) key = hash_bytes(c->at_rest, f->nparams, key);
   if (c->demand) key = hash_bytes(c->demand, sizeof *c->demand * f->rets.n, key);
   for (u32 i = 0; i < c->npack; i++) key = hash_u64(((u64)c->pack[i].first << 32) | c->pack[i].count, key);
-  return hash_u64(((u64)c->pack_results << 32) | group_get(x->p->sp, c->g)->m.i, key);
+  return hash_u64(c->pack_results, hash_u64(axes_of(x->p->sp, c->g), key));
 }
 
 bool shard_function(apply *x, const shard_call_of *c, sharded *out) {

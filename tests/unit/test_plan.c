@@ -1,0 +1,137 @@
+// test_plan.c - plans small enough to see what they are about, each verified in numbers: what once went
+// wrong.
+#include "plan/plan.h"
+#include "test.h"
+
+typedef struct {
+  ctx *c;
+  arena *a;
+  prog *src;
+  planner *pl;
+} session;
+
+static session open_source(const char *text) {
+  session s = {ctx_new(), arena_new(), NULL, NULL};
+  s.src = ir_parse(s.c, sym_of(s.c, "model"), text, strlen(text));
+  if (s.src) s.pl = planner_new(s.src);
+  CHECK_MSG(s.src != NULL, "%s", diag_render(s.c, s.a));
+  REQUIRE(s.src);
+  return s;
+}
+
+static void close_source(session *s) {
+  planner_free(s->pl);
+  prog_free(s->src);
+  arena_free(s->a);
+  ctx_free(s->c);
+}
+
+static void check_plan(const char *model, const char *text) {
+  session s = open_source(model);
+  plan *pn = plan_parse(s.a, planner_source(s.pl), sym_of(s.c, "plan"), text, strlen(text));
+  verify_report r = {0};
+  bool ok = pn && plan_verify(s.pl, pn, NULL, &(verify_opts){.seed = 3}, s.a, &r) && r.passed;
+  CHECK_MSG(ok, "%s", diag_render(s.c, s.a));
+  prog *p = pn ? plan_apply(s.pl, pn, NULL) : NULL;
+  CHECK_MSG(p && ir_verify(p) && infer_verify(p), "%s", diag_render(s.c, s.a));
+  if (p) prog_free(p);
+  close_source(&s);
+}
+
+#define TRAIN "heddle-plan: 1\ntrain: {optimiser: sgd}\n"
+
+// Two products and a squared error: main has 5 instructions.
+#define TWO                                                                                                  \
+  "func @main(%x: f32[12,8], %y: f32[12,8] label, %w: f32[8,8] weight, %v: f32[8,8] weight) -> (f32[]) {\n"  \
+  "  %1 = matmul %x, %w\n"                                                                                   \
+  "  %2 = matmul %1, %v\n"                                                                                   \
+  "  %3 = sub %2, %y\n"                                                                                      \
+  "  %4 = mul %3, %3\n"                                                                                      \
+  "  %5 = reduce_sum %4 {axes=[0,1], keepdims=0}\n"                                                          \
+  "  return %5\n"                                                                                            \
+  "}\n"
+
+// The same weight twice.
+#define TIED                                                                                                 \
+  "func @main(%x: f32[12,8], %y: f32[12,8] label, %w: f32[8,8] weight) -> (f32[]) {\n"                       \
+  "  %1 = matmul %x, %w\n"                                                                                   \
+  "  %2 = matmul %1, %w\n"                                                                                   \
+  "  %3 = sub %2, %y\n"                                                                                      \
+  "  %4 = mul %3, %3\n"                                                                                      \
+  "  %5 = reduce_sum %4 {axes=[0,1], keepdims=0}\n"                                                          \
+  "  return %5\n"                                                                                            \
+  "}\n"
+
+// A sum over the batch and one over a weight, added.
+#define DECAY                                                                                                \
+  "func @main(%x: f32[12,8], %w: f32[8,8] weight) -> (f32[]) {\n"                                            \
+  "  %1 = matmul %x, %w\n"                                                                                   \
+  "  %2 = tanh %1\n"                                                                                         \
+  "  %3 = reduce_sum %2 {axes=[0,1], keepdims=0}\n"                                                          \
+  "  %4 = mul %w, %w\n"                                                                                      \
+  "  %5 = reduce_sum %4 {axes=[0,1], keepdims=0}\n"                                                          \
+  "  %6 = add %3, %5\n"                                                                                      \
+  "  %7 = scale %6 {alpha=0.5}\n"                                                                            \
+  "  return %7\n"                                                                                            \
+  "}\n"
+
+// A function sharded for a group with an axis is not the one for a group without; nor is a path, which may
+// use an axis that neither layout names.
+TEST(plan_segments_with_other_axes) {
+  check_plan(TWO,
+             TRAIN "axes: {a: 3, b: 2}\nmeshes:\n  m: {axes: [a, b]}\nsegments:\n"
+                   "  - {from: 1, to: 1, on: m}\n  - {from: 2, to: 5, on: m, at: {b: 1}}\n"
+                   "trans:\n  - {input: x, dim: 0, axis: a}\n  - {input: y, dim: 0, axis: a}\n"
+                   "rest: {states: [a, b], weights: [b]}\norder:\n  - \"F0.0 B0.0\"\n  - \"F1.0 B1.0\"\n");
+}
+
+// Places that are the coordinates of no axis, and axes of size 1.
+TEST(plan_weight_on_unlike_places) {
+  check_plan(TIED, TRAIN
+             "axes: {a: 2, b: 2, c: 1}\nmeshes:\n  m: {axes: [a, b, c]}\nsegments:\n"
+             "  - {from: 1, to: 1, on: m, at: {a: 1, b: 0}}\n  - {from: 2, to: 5, on: m, at: {a: 0, c: 0}}\n"
+             "trans:\n  - {in: main, instr: 2, operand: 1, dim: 0, axis: b}\n"
+             "rest: {gradients: [b]}\norder:\n  - \"F0.0 B0.0\"\n  - \"F1.0 B1.0\"\n");
+  check_plan(TIED, TRAIN "axes: {a: 4}\nmeshes:\n  m: {axes: [a]}\nsegments:\n" // the second coordinate first
+                         "  - {from: 1, to: 1, on: m, at: {a: 3}}\n  - {from: 2, to: 5, on: m, at: {a: 1}}\n"
+                         "order:\n  - \"F0.0 B0.0\"\n  - \"F1.0 B1.0\"\n");
+}
+
+// An accumulator has one layout from microbatch to microbatch, though its two gradients come in different
+// ones.
+TEST(plan_accumulator_of_two_gradients) {
+  check_plan(
+      TIED,
+      TRAIN "axes: {a: 2}\ntime: {mb: 3}\nmeshes:\n  m: {axes: [a]}\nsegments:\n  - {from: 1, to: 5, on: m}\n"
+            "trans:\n  - {input: x, dim: 0, axis: mb}\n  - {input: y, dim: 0, axis: mb}\n"
+            "  - {input: x, dim: 1, axis: a}\n"
+            "  - {in: main, instr: 2, operand: 0, dim: 0, axis: a, stride: 1}\n"
+            "order:\n  - \"(F0.0 B0.0)*3\"\n");
+}
+
+// What is the same for all microbatches counts once in a sum over them; the gradient of such a sum is the
+// same for all.
+TEST(plan_sums_over_time) {
+  static const char *const cut[] = {"  - {from: 1, to: 7, on: m}\n",
+                                    "  - {from: 1, to: 3, on: m}\n  - {from: 4, to: 7, on: m}\n",
+                                    "  - {from: 1, to: 6, on: m}\n  - {from: 7, to: 7, on: m}\n",
+                                    "  - {from: 1, to: 4, on: m}\n  - {from: 5, to: 7, on: m}\n"};
+  for (u32 k = 0; k < COUNT_OF(cut); k++) {
+    char text[1024];
+    snprintf(text, sizeof text,
+             TRAIN "axes: {a: 2}\ntime: {mb: 3}\nmeshes:\n  m: {axes: [a]}\nsegments:\n%strans:\n"
+                   "  - {input: x, dim: 0, axis: mb}\norder:\n  - \"%s\"\n",
+             cut[k], k ? "(F0.0 F1.0 B1.0 B0.0)*3" : "(F0.0 B0.0)*3");
+    check_plan(DECAY, text);
+  }
+}
+
+// An operand split over time says how an instruction runs; what a plan chooses comes after it.
+TEST(plan_time_comes_first) {
+  check_plan(
+      TWO,
+      TRAIN "axes: {a: 2}\ntime: {mb: 3}\nmeshes:\n  m: {axes: [a]}\nsegments:\n  - {from: 1, to: 5, on: m}\n"
+            "trans:\n  - {input: x, dim: 0, axis: mb}\n  - {input: y, dim: 0, axis: mb}\n"
+            "  - {in: main, instr: 2, operand: 0, dim: 0, axis: a, stride: 6, weak: true}\norder:\n  - "
+            "\"(F0.0 B0.0)*3\"\n");
+}
