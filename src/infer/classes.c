@@ -73,11 +73,13 @@ static void unify(classes *k, const u32 *xs, u32 nx, const u32 *ys, u32 ny) {
       i++, j++;
     } else if (ex > ey && ex % ey == 0) {
       split(k, x, ey);
+      k->atoms.v[k->atoms.v[x].child].fixed |= k->atoms.v[y].fixed;
       k->atoms.v[y].fwd = k->atoms.v[x].child;
       a[i] = k->atoms.v[x].child + 1;
       j++;
     } else if (ey > ex && ey % ex == 0) {
       split(k, y, ex);
+      k->atoms.v[k->atoms.v[y].child].fixed |= k->atoms.v[x].fixed;
       k->atoms.v[x].fwd = k->atoms.v[y].child;
       b[j] = k->atoms.v[y].child + 1;
       i++;
