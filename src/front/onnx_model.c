@@ -292,13 +292,15 @@ static const file_view *store_open(pb_file *f, onnx_store *st, pb_span location,
       return &st->file.v[i].view;
   char *name = arena_strndup(f->a, (const char *)location.at, n);
   char *path = arena_printf(f->a, "%s/%s", st->dir, name);
-  if (strlen(name) != n || !relative(name) || (file_exists(path) && !inside(st->dir, path))) {
+  bool there = file_exists(path);
+  if (strlen(name) != n || !relative(name) || (there && !inside(st->dir, path))) {
     diag(f->c, E_ONNX_DATA, where, "external data `%s` lies outside the model's folder", name);
     return NULL;
   }
   file_view view = {0};
-  if (file_exists(path) && !file_map(f->c, path, &view)) return NULL;
-  if (!view.data && !st->missing++) st->first = path, st->where = where;
+  if (there && !file_map(f->c, path, &view)) return NULL;
+  if (there && !view.data) view.data = (const u8 *)""; // empty
+  if (!there && !st->missing++) st->first = path, st->where = where;
   u32 i = st->file.n;
   vec_push(f->a, &st->file);
   st->file.v[i].name = location;

@@ -3,6 +3,7 @@
 #include "eval/eval.h"
 #include "test.h"
 #include <math.h>
+#include <stdlib.h>
 
 static void show_errors(ctx *c) {
   if (diag_errors(c)) CHECK_MSG(false, "%s", diag_render(c, ctx_arena(c)));
@@ -79,10 +80,13 @@ TEST(front_family_overrides) {
   ctx_free(c);
 }
 
-// One small model of every kind, with its loss, evaluated in f64 on random inputs: finite, and about as large as the
-// logarithm of the number of classes.
+// One small model of every kind, with its loss, evaluated in f64 on random inputs: finite, and about as large
+// as the logarithm of the number of classes.
 TEST(front_families_evaluate) {
-  static const struct { const char *name; i64 seq, classes; } small[] = {
+  static const struct {
+    const char *name;
+    i64 seq, classes;
+  } small[] = {
       {"mlp-xs:layers=3,hidden=16", 0, 0},
       {"gpt2:layers=2,hidden=32,heads=4,vocab=50", 8, 50},
       {"moe-8x125m:layers=2,hidden=32,heads=4,vocab=50,experts=4", 8, 50},
@@ -108,6 +112,41 @@ TEST(front_families_evaluate) {
       CHECK_MSG(!ok || (loss > 0.3 * even && loss < 20 + 3 * even), "%s: loss %g", small[i].name, loss);
       prog_free(p);
     }
+    arena_free(a);
+    ctx_free(c);
+  }
+}
+
+// T5 as its paper has it: distances up to half of a direction's buckets count one by one, the rest
+// logarithmically up to 128; an encoder has as many buckets for what lies ahead.
+static i64 t5_bucket(i64 at, i64 of, bool both_ways) {
+  i64 buckets = both_ways ? 16 : 32, exact = buckets / 2, first = 0;
+  i64 far = both_ways ? llabs(at - of) : MAX(at - of, 0);
+  if (both_ways && of > at) first = buckets;
+  if (far < exact) return first + far;
+  double part = log((double)far / (double)exact) / log(128.0 / (double)exact);
+  return first + MIN(exact + (i64)(part * (double)exact), buckets - 1);
+}
+
+TEST(front_t5_buckets) {
+  static const char *const names[] = {"bias.decoder", "bias.encoder"};
+  const i64 s = 200;
+  for (u32 both = 0; both < 2; both++) {
+    ctx *c = ctx_new();
+    arena *a = arena_new();
+    prog *p = front_family(c, "t5-small:heads=1,head_dim=8,layers=1", &(front_opts){.batch = 1, .seq = s});
+    REQUIRE(p);
+    p->main = func_find(p, sym_of(c, names[both]));
+    float table[32];
+    for (u32 i = 0; i < 32; i++) table[i] = (float)i;
+    eval_array in = {{.t = DT_F32, .nd = 2, .dim = {32, 1}}, table}, y;
+    bool ok = eval_run(p, &(eval_opts){.as_f64 = true}, &in, 1, &y, 1, a);
+    CHECK_MSG(ok, "%s", diag_render(c, a));
+    u32 wrong = 0; // a logarithm may fall on either side of a whole number
+    for (i64 i = 0; ok && i < s * s; i++)
+      wrong += llabs((i64)((double *)y.data)[i] - t5_bucket(i / s, i % s, both)) > ((i / s - i % s) % 8 == 0);
+    CHECK_EQ_I64(wrong, 0);
+    prog_free(p);
     arena_free(a);
     ctx_free(c);
   }

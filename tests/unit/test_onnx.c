@@ -376,6 +376,7 @@ TEST(onnx_external_data) {
   static const float data[] = {0, 1, 2, 3};
   REQUIRE(dir_make(c, dir) && file_write(c, arena_printf(mem, "%s/w.bin", dir), data, sizeof data));
   REQUIRE(file_write(c, arena_printf(mem, "%s/outside.bin", test_build()), data, sizeof data));
+  REQUIRE(file_write(c, arena_printf(mem, "%s/empty.bin", dir), data, 0));
   unlink(arena_printf(mem, "%s/link.bin", dir));
   REQUIRE(symlink("../outside.bin", arena_printf(mem, "%s/link.bin", dir)) == 0);
   static const struct {
@@ -393,6 +394,7 @@ TEST(onnx_external_data) {
       {"link.bin", 0, 12, "outside the model's folder"},
       {"/etc/passwd", 0, 12, "outside the model's folder"},
       {"a/../../outside.bin", 0, 12, "outside"},
+      {"empty.bin", 0, 12, "of 0"},
       {"gone.bin", 0, 12, NULL},
   };
   for (u32 i = 0; i < COUNT_OF(cases); i++) {
