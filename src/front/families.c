@@ -1,4 +1,4 @@
-// families.c - built-in models by name: the table, the overrides, the helpers all kinds share, and the MLP.
+// families.c - built-in models by name: the table, the overrides, what all kinds share, and the MLP.
 //
 // Idea: every repeated layer is one function, called once per layer with weights of its own, so a model of 96
 // layers is as short a program as one of 2. "NAME:key=value,..." changes any column of the row.
@@ -13,7 +13,7 @@ static const front_row rows[] = {
 
 const front_row *front_family_get(u32 index) { return index < COUNT_OF(rows) ? &rows[index] : NULL; }
 
-// ---- shared helpers ------------------------------------------------------------------------------------
+// ---- what all kinds share ------------------------------------------------------------------------------
 func fam_func(fam *m, const char *name) {
   func f = func_new(m->p, sym_of(m->p->c, name), m->b.where);
   builder was = m->b;

@@ -122,12 +122,13 @@ const onnx_attr *onnx_attr_get(const onnx_node *n, sym name);
 // External data is looked up beside the model; a missing file gives bytes == NULL ("absent"), which only
 // weights may be.
 typedef struct {
+  pb_span name;
+  bool absent;
+  file_view view;
+} onnx_file;
+typedef struct {
   const char *dir; // of the model
-  VEC(struct {
-    pb_span name;
-    file_view view;
-  })
-  file;
+  VEC(onnx_file) file;
   u32 missing; // files that are not there; the first of them and who wants it
   const char *first;
   loc where;
@@ -161,6 +162,7 @@ typedef struct {
   hmap rows;  // symbols of domain and name to 1 + row of onnx.def
   hmap funcs; // symbols of domain and name to 1 + model function
   u32 nscopes, nnodes;
+  u32 errors;   // of the session before the import
   VEC(u8) mark; // by symbol: what is known of a name before the walk
   VEC(onnx_refusal) refused;
   VEC(mixed) effects;
@@ -175,6 +177,7 @@ enum { UNKNOWN = UINT32_MAX };
 enum { MARK_SEEN = 1, MARK_NEEDED = 2, MARK_INIT = 4, MARK_BROKEN = 8 };
 enum { ERRORS_MAX = 50 }; // then the import gives up
 
+static inline u32 onnx_errors(const imp *I) { return diag_errors(I->f.c) - I->errors; }
 void onnx_index(imp *I);                                 // the tables above, once
 u32 onnx_lookup(const imp *I, const scope *s, sym name); // 1 + handle, UNKNOWN, 0: not defined
 bool onnx_define(imp *I, const scope *s, sym name, mixed x,

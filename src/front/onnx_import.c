@@ -29,12 +29,11 @@ static void need_graph(imp *I, const onnx_graph *g) {
 static bool check_names(imp *I, bool *broken) {
   const onnx_graph *g = &I->m.graph;
   ctx *c = I->f.c;
-  u32 errors = diag_errors(c);
   for (u32 k = 0; k < g->in.n; k++) *onnx_mark(I, g->in.v[k].name) |= MARK_SEEN;
   for (u32 k = 0; k < g->init.n; k++) *onnx_mark(I, g->init.v[k].name) |= MARK_SEEN | MARK_INIT;
   for (u32 k = 0; k < I->o->nfixed; k++) *onnx_mark(I, sym_of(c, I->o->fixed[k].name)) |= MARK_SEEN;
   *onnx_mark(I, (sym){0}) = MARK_SEEN;
-  for (u32 i = 0; i < g->node.n && diag_errors(c) - errors < ERRORS_MAX; i++) {
+  for (u32 i = 0; i < g->node.n && onnx_errors(I) < ERRORS_MAX; i++) {
     const onnx_node *n = &g->node.v[i];
     for (u32 k = 0; k < n->in.n; k++) broken[i] = broken[i] || !(*onnx_mark(I, n->in.v[k]) & MARK_SEEN);
     for (u32 k = 0; k < n->in.n; k++) broken[i] = broken[i] || *onnx_mark(I, n->in.v[k]) & MARK_BROKEN;
@@ -49,7 +48,7 @@ static bool check_names(imp *I, bool *broken) {
     if (!(*onnx_mark(I, g->out.v[k].name) & MARK_SEEN))
       diag(c, E_ONNX_MODEL, onnx_loc(I, g->out.v[k].name), "the output `%s` is defined nowhere",
            sym_str(c, g->out.v[k].name));
-  return diag_errors(c) == errors;
+  return onnx_errors(I) == 0;
 }
 
 // Tells the names that live node i reads and no earlier node, input or initializer defines.
@@ -61,7 +60,7 @@ static void tell_undefined(imp *I, u32 i) {
     for (u32 j = 0; j < I->m.graph.node.n && !made; j++)
       for (u32 o = 0; o < I->m.graph.node.v[j].out.n && !made; o++)
         if (I->m.graph.node.v[j].out.v[o].i == n->in.v[k].i) made = true, earlier = j < i;
-    if (earlier || diag_errors(c) >= ERRORS_MAX) continue;
+    if (earlier || onnx_errors(I) >= ERRORS_MAX) continue;
     char part[32];
     snprintf(part, sizeof part, "input %u", k + 1);
     diag(c, E_ONNX_MODEL, onnx_node_loc(I, n, part), "%s: `%s` is %s", sym_str(c, n->op),
@@ -86,7 +85,7 @@ static bool *live_nodes(imp *I) {
   }
   for (u32 i = 0; i < g->node.n; i++)
     if (live[i] && broken[i]) tell_undefined(I, i);
-  if (diag_errors(I->f.c)) return NULL;
+  if (onnx_errors(I)) return NULL;
   if (dropped)
     diag(I->f.c, W_IGNORED, onnx_node_loc(I, &g->node.v[first], ""),
          "%u nodes are left out: they read names that nothing defines, and no output needs them", dropped);
@@ -111,7 +110,7 @@ static bool check_model(imp *I) {
     diag_hint(c, "export with opset %d, or convert with onnx.version_converter", OPSET_MAX);
   }
   if (I->m.graph.sparse) diag(c, E_ONNX_OP, where, "sparse initializers are not supported");
-  return !diag_errors(c);
+  return onnx_errors(I) == 0;
 }
 
 // ---- parameters ----------------------------------------------------------------------------------------
@@ -253,7 +252,6 @@ static bool declare_filled(imp *I, const scope *s, const onnx_node *n) {
 static bool declare(imp *I, const scope *s, bool *live) {
   const onnx_graph *g = &I->m.graph;
   ctx *c = I->f.c;
-  u32 errors = diag_errors(c);
   for (u32 k = 0; k < I->o->nfixed; k++) {
     sym name = sym_of(c, I->o->fixed[k].name);
     onnx_define(I, s, name, onnx_known(I, I->o->fixed[k].data), onnx_loc(I, name));
@@ -274,7 +272,7 @@ static bool declare(imp *I, const scope *s, bool *live) {
       declare_filled(I, s, n);
     live[i] = I->name.n == had;
   }
-  return diag_errors(c) == errors;
+  return onnx_errors(I) == 0;
 }
 
 // ---- after the walk ------------------------------------------------------------------------------------
@@ -348,14 +346,13 @@ static bool import(imp *I, const u8 *bytes, size_t n) {
   if (!live) return false;
   scope top = {.id = ++I->nscopes};
   if (!declare(I, &top, live)) return false;
-  u32 errors = diag_errors(I->f.c);
   onnx_walk(I, &top, I->m.graph.node.v, I->m.graph.node.n, live);
   onnx_tell_refused(I);
   if (I->store.missing)
     diag(I->f.c, W_IGNORED, I->store.where,
          "%u files of external data are not there, `%s` first: weights have no elements", I->store.missing,
          I->store.first);
-  return diag_errors(I->f.c) == errors && returns(I, &top);
+  return onnx_errors(I) == 0 && returns(I, &top);
 }
 
 prog *front_onnx_bytes(ctx *c, const char *path, const u8 *bytes, size_t n, const front_opts *o) {
@@ -364,6 +361,7 @@ prog *front_onnx_bytes(ctx *c, const char *path, const u8 *bytes, size_t n, cons
   arena *a = arena_new();
   const char *slash = strrchr(path, '/');
   imp I = {.f = {.c = c, .a = a, .file = sym_of(c, path), .base = bytes}, .a = a, .o = o ? o : &none};
+  I.errors = diag_errors(c);
   I.store.dir = slash ? arena_strndup(a, path, (size_t)MAX(slash - path, 1)) : ".";
   p->main = func_new(p, sym_of(c, "main"), loc_node(c, I.f.file, (sym){0}, (sym){0}));
   I.x = mix_at(p, p->main, a);

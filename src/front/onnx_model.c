@@ -283,44 +283,37 @@ static bool relative(const char *path) {
   return true;
 }
 
-// Maps a file once per model. NULL and a diagnostic, or a view without data when the file is not there.
-static const file_view *store_open(pb_file *f, onnx_store *st, pb_span location, loc where) {
+// Maps a file once per model. NULL after a diagnostic.
+static const onnx_file *store_open(pb_file *f, onnx_store *st, pb_span location, loc where) {
   size_t n = (size_t)(location.end - location.at);
-  for (u32 i = 0; i < st->file.n; i++)
-    if ((size_t)(st->file.v[i].name.end - st->file.v[i].name.at) == n &&
-        memcmp(st->file.v[i].name.at, location.at, n) == 0)
-      return &st->file.v[i].view;
+  for (u32 i = 0; i < st->file.n; i++) {
+    const onnx_file *old = &st->file.v[i];
+    if ((size_t)(old->name.end - old->name.at) == n && memcmp(old->name.at, location.at, n) == 0) return old;
+  }
   char *name = arena_strndup(f->a, (const char *)location.at, n);
   char *path = arena_printf(f->a, "%s/%s", st->dir, name);
-  bool there = file_exists(path);
-  if (strlen(name) != n || !relative(name) || (there && !inside(st->dir, path))) {
+  onnx_file new = {.name = location, .absent = !file_exists(path)};
+  if (strlen(name) != n || !relative(name) || (!new.absent && !inside(st->dir, path))) {
     diag(f->c, E_ONNX_DATA, where, "external data `%s` lies outside the model's folder", name);
     return NULL;
   }
-  file_view view = {0};
-  if (there && !file_map(f->c, path, &view)) return NULL;
-  if (there && !view.data) view.data = (const u8 *)""; // empty
-  if (!there && !st->missing++) st->first = path, st->where = where;
-  u32 i = st->file.n;
-  vec_push(f->a, &st->file);
-  st->file.v[i].name = location;
-  st->file.v[i].view = view;
-  return &st->file.v[i].view;
+  if (!new.absent && !file_map(f->c, path, &new.view)) return NULL;
+  if (new.absent && !st->missing++) st->first = path, st->where = where;
+  *vec_push(f->a, &st->file) = new;
+  return &st->file.v[st->file.n - 1];
 }
 
 static bool external_data(pb_file *f, onnx_store *st, const onnx_tensor *t, loc where, data_info *out) {
-  const file_view *view = store_open(f, st, t->location, where);
-  if (!view) return false;
-  if (!view->data) return true;
-  i64 n = t->length >= 0 ? t->length : (i64)view->size - t->offset;
-  if (n != out->size || t->offset > (i64)view->size || n > (i64)view->size - t->offset) {
+  const onnx_file *file = store_open(f, st, t->location, where);
+  if (!file || file->absent) return file != NULL;
+  i64 size = (i64)file->view.size, n = t->length >= 0 ? t->length : size - t->offset;
+  if (n != out->size || t->offset > size || n > size - t->offset) {
     diag(f->c, E_ONNX_DATA, where,
          "tensor `%s` needs %lld bytes; its external data has %lld at offset %lld of %lld",
-         sym_str(f->c, t->name), (long long)out->size, (long long)n, (long long)t->offset,
-         (long long)view->size);
+         sym_str(f->c, t->name), (long long)out->size, (long long)n, (long long)t->offset, (long long)size);
     return false;
   }
-  out->bytes = view->data + t->offset;
+  out->bytes = n ? file->view.data + t->offset : (const u8 *)"";
   return true;
 }
 

@@ -407,7 +407,7 @@ static void map_node(imp *I, const scope *s, const onnx_node *v) {
 }
 
 void onnx_walk(imp *I, const scope *s, const onnx_node *v, u32 n, const bool *live) {
-  for (u32 i = 0; i < n && diag_errors(I->f.c) < ERRORS_MAX; i++) {
+  for (u32 i = 0; i < n && onnx_errors(I) < ERRORS_MAX; i++) {
     if (live && !live[i]) continue;
     if (I->nnodes++ == NODES_MAX)
       diag(I->f.c, E_LIMIT, onnx_node_loc(I, &v[i], ""), "more than %d nodes after inlining", NODES_MAX);

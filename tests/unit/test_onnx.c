@@ -274,7 +274,6 @@ TEST(onnx_dimensions) {
   msg m = model_of(g, 17);
   CHECK(!load(c, m, NULL));
   CHECK_GOLDEN("onnx/dimensions.txt", errors(c));
-  diag_clear(c);
   front_dim d[] = {{"batch", 2}, {"seq", 3}, {"x:1", 3}};
   prog *p = load(c, m, &(front_opts){.dims = d, .ndims = 3});
   CHECK_MSG(p, "%s", errors(c));
