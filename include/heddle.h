@@ -112,7 +112,7 @@ bool heddle_optimiser_find(heddle_session *s, const char *name, heddle_optimiser
 // One training step on a single device: loss, gradients, update. The gradients are results too if asked for.
 heddle_program *heddle_program_train(heddle_program *p, const heddle_optimiser *o, bool gradients);
 // What one rank of a distributed program runs: pieces instead of tensors, peers instead of groups.
-const char *heddle_program_lower(heddle_program *p, uint32_t rank);
+const char *heddle_program_lower(heddle_program *p, uint32_t rank, heddle_format f);
 
 // ---- numbers
 // -----------------------------------------------------------------------------------------------

@@ -144,3 +144,12 @@ heddle_program *heddle_program_train(heddle_program *p, const heddle_optimiser *
   if (!p) return NULL;
   API_RETURN(heddle_program *, NULL, p->o.s, train(p, o, gradients));
 }
+
+static const char *lower(heddle_program *p, u32 rank, heddle_format f) {
+  report *r = report_new(p->o.a);
+  return report_lower(r, p->o.a, p->p, rank, heddle_program_ranks(p)) ? rendered(p->o.a, r, f) : NULL;
+}
+const char *heddle_program_lower(heddle_program *p, uint32_t rank, heddle_format f) {
+  if (!p) return NULL;
+  API_RETURN(const char *, NULL, p->o.s, lower(p, rank, f));
+}
