@@ -57,7 +57,7 @@ typedef enum { HEDDLE_TEXT, HEDDLE_JSON } heddle_format;
 
 const char *heddle_version(void); // "0.1.0", of the library; the macros above are of this header
 
-// ---- sessions and diagnostics ----------------------------------------------------------------------------
+// ---- sessions and diagnostics ---------------------------------------------------------------------------
 heddle_session *heddle_session_new(void); // NULL: out of memory
 void heddle_session_free(heddle_session *s);
 // All diagnostics so far, with source lines and carets, in the form that compilers use; "" if there are none.
@@ -78,8 +78,7 @@ bool heddle_session_bytes(heddle_session *s, const char *what, const char *text,
 // Writes a file as Heddle writes all of its files: it appears whole or not at all. "-": standard output.
 bool heddle_session_write(heddle_session *s, const char *path, const char *text);
 
-// ---- programs: models, training steps, distributed programs
-// ------------------------------------------------
+// ---- programs: models, training steps, distributed programs ---------------------------------------------
 typedef struct {
   const char *name;
   int64_t extent;
@@ -114,8 +113,7 @@ heddle_program *heddle_program_train(heddle_program *p, const heddle_optimiser *
 // What one rank of a distributed program runs: pieces instead of tensors, peers instead of groups.
 const char *heddle_program_lower(heddle_program *p, uint32_t rank, heddle_format f);
 
-// ---- numbers
-// -----------------------------------------------------------------------------------------------
+// ---- numbers --------------------------------------------------------------------------------------------
 typedef struct {
   const char *name, *dtype; // dtype: "f32", "i64", ...
   uint32_t ndims;
@@ -134,17 +132,16 @@ const char *heddle_tensors_report(heddle_tensors *t, heddle_format f);
 // in float64 instead of its own type.
 heddle_tensors *heddle_tensors_eval(heddle_program *p, const heddle_tensors *in, bool wide);
 
-// ---- machines
-// ---------------------------------------------------------------------------------------------- A preset, a
-// machine file, or one line: "dgx-h100*4", "my.yaml", "2x8 h100 ib=8x400Gb/s" (docs/machines.md).
+// ---- machines -------------------------------------------------------------------------------------------
+// A preset, a machine file, or one line: "dgx-h100*4", "my.yaml", "2x8 h100 ib=8x400Gb/s"
+// (docs/machines.md).
 heddle_machine *heddle_machine_load(heddle_session *s, const char *spec);
 void heddle_machine_free(heddle_machine *m);
 const char *heddle_machine_print(heddle_machine *m); // as a file that reads back the same
 const char *heddle_machine_report(heddle_machine *m, heddle_format f);
 uint32_t heddle_machine_ranks(const heddle_machine *m);
 
-// ---- plans
-// -------------------------------------------------------------------------------------------------
+// ---- plans ----------------------------------------------------------------------------------------------
 typedef enum { HEDDLE_RECOMPUTE_NONE, HEDDLE_RECOMPUTE_SELECTIVE, HEDDLE_RECOMPUTE_FULL } heddle_recompute;
 typedef enum { HEDDLE_GPIPE = 1, HEDDLE_1F1B } heddle_schedule;
 typedef struct {
@@ -169,8 +166,7 @@ const char *heddle_plan_print(heddle_plan *b);
 const char *heddle_plan_name(const heddle_plan *b); // "D2 T4 P2 K32 1f1b"
 heddle_program *heddle_plan_apply(heddle_plan *b);  // the distributed program
 
-// ---- time and memory
-// ---------------------------------------------------------------------------------------
+// ---- time and memory ------------------------------------------------------------------------------------
 typedef struct {
   bool timeline;     // keep every event of every rank for heddle_result_timeline
   bool flat;         // every rank and every instruction one by one: the same result, slowly
@@ -184,11 +180,10 @@ int64_t heddle_result_time_ps(const heddle_result *r);    // of one step
 int64_t heddle_result_peak_bytes(const heddle_result *r); // of the fullest rank
 double heddle_result_utilisation(const heddle_result *r); // mean over ranks: time computing over time
 const char *heddle_result_report(heddle_result *r, heddle_format f);
-// Chrome's trace format, which ui.perfetto.dev opens. Needs options.timeline.
-const char *heddle_result_timeline(heddle_result *r);
+// Writes every event in Chrome's trace format, which ui.perfetto.dev opens. Needs options.timeline.
+bool heddle_result_timeline(heddle_result *r, const char *path);
 
-// ---- search
-// ------------------------------------------------------------------------------------------------
+// ---- search ---------------------------------------------------------------------------------------------
 typedef struct {
   // Fixed choices: lists of n values. An empty list is searched.
   uint32_t ndata, ntensor, npipeline, nmicrobatches, nzero, nrecompute, nschedule;
@@ -211,8 +206,7 @@ uint32_t heddle_search_count(const heddle_search *f);              // plans that
 heddle_plan *heddle_search_plan(heddle_search *f, uint32_t index); // NULL past the end
 const char *heddle_search_report(heddle_search *f, heddle_format format);
 
-// ---- verification
-// ------------------------------------------------------------------------------------------
+// ---- verification ---------------------------------------------------------------------------------------
 typedef struct {
   uint64_t seed;
   double tolerance;     // relative; 0: 1e-9
@@ -226,8 +220,7 @@ bool heddle_check_passed(const heddle_check *c);
 double heddle_check_worst(const heddle_check *c); // largest relative difference
 const char *heddle_check_report(heddle_check *c, heddle_format f);
 
-// ---- documentation from the tables
-// ---------------------------------------------------------------------------
+// ---- documentation from the tables ----------------------------------------------------------------------
 const char *heddle_docs_models(heddle_session *s, heddle_format f);                     // built-in models
 const char *heddle_docs_machines(heddle_session *s, heddle_format f);                   // presets
 const char *heddle_docs_operators(heddle_session *s, heddle_format f);                  // one line each

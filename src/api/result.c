@@ -68,3 +68,14 @@ const char *heddle_result_report(heddle_result *r, heddle_format f) {
   if (!r) return NULL;
   API_RETURN(const char *, NULL, r->o.s, describe(r, f));
 }
+
+static bool write_timeline(heddle_result *r, const char *path) {
+  ctx *c = r->o.s->c;
+  if (r->r.timeline) return chrome_write(c, r->r.timeline, NULL, path);
+  diag(c, E_USAGE, (loc){0}, "the result has no timeline: it must be asked for when it is made");
+  return false;
+}
+bool heddle_result_timeline(heddle_result *r, const char *path) {
+  if (!r) return false;
+  API_RETURN(bool, false, r->o.s, write_timeline(r, path));
+}

@@ -4,6 +4,8 @@
 bool cmd_sim(cli *x) {
   heddle_machine *m = machine_of(x);
   heddle_program *d = m ? distributed_of(x, m) : NULL;
-  heddle_result *r = heddle_result_run(d, m, &(heddle_simulate_options){.flat = x->flat, .costs = x->costs});
+  heddle_simulate_options o = {.flat = x->flat, .costs = x->costs, .timeline = x->timeline != NULL};
+  heddle_result *r = heddle_result_run(d, m, &o);
+  if (r && x->timeline && !heddle_result_timeline(r, x->timeline)) return false;
   return put(heddle_result_report(r, format_of(x)));
 }

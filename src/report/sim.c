@@ -2,22 +2,14 @@
 #include "report/report.h"
 #include <stdlib.h>
 
-// "0-7", "0-3,8-11": the ranks that satisfy a condition, in order.
-typedef struct {
-  const sim_result *s;
-  u32 unit, stage; // ~0: any
-} rank_set;
-static bool has(const rank_set *k, u32 rank) {
-  u32 u = k->s->unit_of_rank[rank];
-  return (k->unit == ~0u || u == k->unit) && (k->stage == ~0u || k->s->unit[u].stage == k->stage);
-}
-static const char *ranks_text(arena *a, const rank_set *k) {
+// "0-7", "0-3,8-11": the ranks whose units carry a mark, in order.
+static const char *ranks_text(arena *a, const sim_result *s, const u32 *mark, u32 wanted) {
   strbuf b = {.a = a};
-  u32 runs = 0, n = k->s->nranks;
+  u32 runs = 0, n = s->nranks;
   for (u32 i = 0; i < n; i++) {
-    if (!has(k, i)) continue;
+    if (mark[s->unit_of_rank[i]] != wanted) continue;
     u32 j = i;
-    while (j + 1 < n && has(k, j + 1)) j++;
+    while (j + 1 < n && mark[s->unit_of_rank[j + 1]] == wanted) j++;
     if (runs++ == 4) {
       sb_put(&b, ",...");
       break;
@@ -29,13 +21,31 @@ static const char *ranks_text(arena *a, const rank_set *k) {
   return sb_str(&b);
 }
 
+// Units that a table need not tell apart: mark[u] is the first of those like u. Returns in count how many
+// ranks.
+typedef bool alike(const sim_result *s, u32 x, u32 y);
+static void mark_alike(arena *a, const sim_result *s, alike *same, u32 **mark, u32 **count) {
+  *mark = NEWN(a, u32, s->nunits);
+  *count = ZNEWN(a, u32, s->nunits);
+  VEC(u32) first = {0};
+  for (u32 u = 0; u < s->nunits; u++) {
+    u32 k = 0;
+    while (k < first.n && !same(s, first.v[k], u)) k++;
+    if (k == first.n) *vec_push(a, &first) = u;
+    (*mark)[u] = first.v[k];
+    (*count)[first.v[k]] += s->unit[u].nranks;
+  }
+}
+
 static void put_stages(report *r, arena *a, const sim_result *s) {
   static const column cols[] = {{"stage", "stage"},      {NULL, "ranks"},    {"ranks", NULL},
                                 {"utilisation", "busy"}, {"bubble", "idle"}, {"peak_bytes", "peak memory"}};
+  u32 *stage = NEWN(a, u32, s->nunits);
+  for (u32 u = 0; u < s->nunits; u++) stage[u] = s->unit[u].stage;
   report_table(r, "stages", cols, COUNT_OF(cols));
   for (u32 k = 0; k < s->nstages; k++)
     report_row(r,
-               (cell[]){cell_i(CELL_INT, k), cell_text(ranks_text(a, &(rank_set){s, ~0u, k})),
+               (cell[]){cell_i(CELL_INT, k), cell_text(ranks_text(a, s, stage, k)),
                         cell_i(CELL_INT, s->stage[k].nranks), cell_x(CELL_SHARE, s->stage[k].busy),
                         cell_x(CELL_SHARE, s->stage[k].bubble), cell_i(CELL_BYTES, s->stage[k].peak_bytes)});
   report_top(r, 16);
@@ -61,22 +71,35 @@ static void put_devices(report *r, const machine *m, const sim_result *s) {
 }
 
 // Streams beside computation: how long each is in use.
+static bool same_streams(const sim_result *s, u32 x, u32 y) {
+  size_t n = s->nstreams;
+  return !memcmp(s->busy_ps + x * n, s->busy_ps + y * n, n * sizeof *s->busy_ps);
+}
+
 static void put_streams(report *r, arena *a, const prog *p, const sim_result *s) {
-  static const column cols[] = {
-      {"ranks", "ranks"}, {"stream", "stream"}, {"busy_ps", "in use"}, {"share", "share"}};
+  static const column cols[] = {{NULL, "ranks"},      {"first_rank", NULL},  {"ranks", NULL},
+                                {"stream", "stream"}, {"busy_ps", "in use"}, {"share", "share"}};
   if (s->nstreams < 2) return;
   double span = s->makespan_ps ? (double)s->makespan_ps : 1;
+  u32 *mark, *count;
+  mark_alike(a, s, same_streams, &mark, &count);
   report_gap(r);
   report_table(r, "streams", cols, COUNT_OF(cols));
   for (u32 u = 0; u < s->nunits; u++)
     for (u32 k = 0; k < s->nstreams; k++) {
       i64 busy = s->busy_ps[u * s->nstreams + k];
-      if (busy)
-        report_row(r, (cell[]){cell_text(ranks_text(a, &(rank_set){s, u, ~0u})),
-                               cell_text(sym_str(p->c, p->streams.v[k])), cell_i(CELL_PS, busy),
-                               cell_x(CELL_SHARE, (double)busy / span)});
+      if (!count[u] || !busy) continue;
+      report_row(r, (cell[]){cell_text(ranks_text(a, s, mark, u)), cell_i(CELL_INT, s->unit[u].first_rank),
+                             cell_i(CELL_INT, count[u]), cell_text(sym_str(p->c, p->streams.v[k])),
+                             cell_i(CELL_PS, busy), cell_x(CELL_SHARE, (double)busy / span)});
     }
   report_top(r, 16);
+}
+
+static bool same_memory(const sim_result *s, u32 x, u32 y) {
+  const sim_unit *a = &s->unit[x], *b = &s->unit[y];
+  return a->stage == b->stage && a->peak_bytes == b->peak_bytes &&
+         !memcmp(a->peak_kind, b->peak_kind, sizeof a->peak_kind);
 }
 
 static void put_memory(report *r, arena *a, const sim_result *s) {
@@ -91,12 +114,14 @@ static void put_memory(report *r, arena *a, const sim_result *s) {
                                 {"temporary_bytes", "temporary"},
                                 {"communication_bytes", "communication"},
                                 {"peak_bytes", "peak"}};
+  u32 *mark, *count;
+  mark_alike(a, s, same_memory, &mark, &count);
   report_table(r, "memory", cols, COUNT_OF(cols));
   for (u32 u = 0; u < s->nunits; u++) {
     const sim_unit *k = &s->unit[u];
-    cell row[COUNT_OF(cols)] = {cell_text(ranks_text(a, &(rank_set){s, u, ~0u})),
-                                cell_i(CELL_INT, k->first_rank), cell_i(CELL_INT, k->nranks),
-                                cell_i(CELL_INT, k->stage)};
+    if (!count[u]) continue;
+    cell row[COUNT_OF(cols)] = {cell_text(ranks_text(a, s, mark, u)), cell_i(CELL_INT, k->first_rank),
+                                cell_i(CELL_INT, count[u]), cell_i(CELL_INT, k->stage)};
     for (u32 i = 0; i < MEM_KINDS; i++) row[4 + i] = cell_i(CELL_BYTES, k->peak_kind[i]);
     row[4 + MEM_KINDS] = cell_i(CELL_BYTES, k->peak_bytes);
     report_row(r, row);

@@ -7,6 +7,7 @@ heddle - plans, simulates and verifies distributed training and inference
   heddle plan MODEL             the fastest ways of spreading a model over a machine, ranked
   heddle sim MODEL              time and memory of every rank, under a plan
   heddle verify MODEL           do the numbers of a plan equal the model's?
+  heddle lower MODEL            what one rank runs, under a plan
   heddle ops [OPERATOR]         the operators, or the manual page of one
   heddle explain [CODE]         what a diagnostic means
   heddle machines [MACHINE]     the machine presets, or one machine

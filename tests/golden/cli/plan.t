@@ -12,11 +12,11 @@ memory limit  3.60 GiB
 4     4       1         1             1               3  none       50.34 ms  1.01x  20,343/s     12.0 MiB  100.0 %  computation
 5     4       1         1             1               3  selective  50.34 ms  1.01x  20,343/s     12.0 MiB  100.0 %  computation
 
-best: D4 T1 P1 K1 zero2: devices compute 100 % of the time; peak memory 0.02 GB of 3.87 GB
+best: D4 T1 P1 K1 zero2: devices compute 100 % of the time; 6 % of the critical path is communication; peak memory 0.02 GB of 3.87 GB
 next: D4 T1 P1 K1 zero2 selective takes 1 times as long
 tensor parallelism alone: 1.17 times as long
 pipeline parallelism alone: 1.5 times as long
-certificate: 153 plans in the space; 129 simulated (129 fit), 0 ruled out by the memory bound, 24 by the time bound, 0 do not divide
+certificate: 126 plans in the space; 105 simulated (105 fit), 0 ruled out by the memory bound, 21 by the time bound, 0 do not divide
 $ cat best.plan
 # heddle plan mlp-xs --batch 1024 --train --machine laptop --top 5 -o best.plan
 heddle-plan: 1
@@ -62,6 +62,17 @@ h.2.w        main       parameters       1  1.00 MiB
 h.3.w        main       parameters       1  1.00 MiB
 h.4.w        main       parameters       1  1.00 MiB
 ... and 4 more
+
+critical path   kind           count      time   share
+einsum          computation       15  26.23 ms  52.7 %
+matmul          computation        8  13.99 ms  28.1 %
+mul             computation       10  1.976 ms   4.0 %
+reduce_scatter  communication      8  1.286 ms   2.6 %
+all_gather      communication      8  1.286 ms   2.6 %
+relu            computation        8  1.057 ms   2.1 %
+sign            computation        8  1.057 ms   2.1 %
+add             computation        8  794.4 us   1.6 %
+... and 8 more
 $ heddle plan mlp-xs --batch 1024 --train --machine laptop --data 2 --tensor 1,2 --zero 0,1 --recompute none --json | sed -E 's/: [0-9.e+-]+/: N/g'
 {
   "model": "mlp-xs",
@@ -88,7 +99,7 @@ $ heddle plan mlp-xs --batch 1024 --train --machine laptop --data 2 --tensor 1,2
   "ruled_out_by_memory": N,
   "ruled_out_by_time": N,
   "impossible": N,
-  "why": "best: D2 T2 P1 K1: devices compute 100 % of the time; peak memory 0.02 GB of 3.87 GB\nnext: D2 T2 P1 K1 zero1 takes 1 times as long\ncertificate: N plans in the space; 16 simulated (16 fit), 0 ruled out by the memory bound, 0 by the time bound, 0 do not divide\n"
+  "why": "best: D2 T2 P1 K1: devices compute 100 % of the time; 5 % of the critical path is communication; peak memory 0.02 GB of 3.87 GB\nnext: D2 T2 P1 K1 zero1 takes 1 times as long\ncertificate: N plans in the space; 16 simulated (16 fit), 0 ruled out by the memory bound, 0 by the time bound, 0 do not divide\n"
 }
 $ heddle plan mlp-xs --batch 256 --machine laptop --microbatches 1 --powers-of-two
 model         mlp-xs

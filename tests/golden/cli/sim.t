@@ -27,6 +27,17 @@ x            main       activations      1   128 KiB
 db           denseGrad  temporary        2  2.00 KiB
 b_new        optimizer  parameters       1  1.00 KiB
 b1           main       parameters       1  1.00 KiB
+
+critical path  kind           count      time   share
+send           communication      4  38.43 us  14.3 %
+matmul         computation        6  38.28 us  14.3 %
+einsum         computation        6  38.28 us  14.3 %
+add            computation        6  34.54 us  12.9 %
+where          computation        3  17.38 us   6.5 %
+relu           computation        3  17.26 us   6.4 %
+gt             computation        3  16.67 us   6.2 %
+reduce_sum     computation        3  16.36 us   6.1 %
+... and 4 more
 ## Line 11 before line 10: the second stage waits.
 $ heddle sim examples/distir/fig2_swapped.heddle --machine dgx-2
 model          examples/distir/fig2_swapped.heddle
@@ -57,6 +68,17 @@ x            main       activations      1   128 KiB
 db           denseGrad  temporary        2  2.00 KiB
 b_new        optimizer  parameters       1  1.00 KiB
 b1           main       parameters       1  1.00 KiB
+
+critical path  kind           count      time   share
+matmul         computation        7  44.66 us  15.6 %
+add            computation        7  40.29 us  14.1 %
+send           communication      4  38.43 us  13.4 %
+einsum         computation        6  38.28 us  13.4 %
+relu           computation        4  23.02 us   8.1 %
+where          computation        3  17.38 us   6.1 %
+gt             computation        3  16.67 us   5.8 %
+reduce_sum     computation        3  16.36 us   5.7 %
+... and 4 more
 $ heddle sim gpt2 --batch 64 --train --data 4 --tensor 2 --pipeline 2 --microbatches 8 --optimizer adam --machine dgx-2
 model          gpt2
 plan           D4 T2 P2 K8 1f1b
@@ -87,6 +109,17 @@ wte          main       parameters           1  147 MiB
 wte.m        main       optimiser state      1  147 MiB
 wte.v        main       optimiser state      1  147 MiB
 ... and 4 more
+
+critical path     kind           count      time   share
+einsum            computation      584  453.8 ms  71.2 %
+matmul            computation      160  58.96 ms   9.2 %
+add               computation      867  23.03 ms   3.6 %
+all_reduce        communication    208  13.17 ms   2.1 %
+mul               computation      200  11.78 ms   1.8 %
+where             computation       80  11.74 ms   1.8 %
+softmax_dx        computation       40  8.287 ms   1.3 %
+cross_entropy_dx  computation        8  8.253 ms   1.3 %
+... and 23 more
 $ heddle sim mlp-xs --machine laptop --json | sed -E 's/: [0-9.e+-]+/: N/g'
 {
   "model": "mlp-xs",
@@ -122,6 +155,11 @@ $ heddle sim mlp-xs --machine laptop --json | sed -E 's/: [0-9.e+-]+/: N/g'
     {"value": "h.5.w", "function": "main", "kind": "parameters", "count": N, "bytes": N},
     {"value": "h.6.w", "function": "main", "kind": "parameters", "count": N, "bytes": N},
     {"value": "h.7.w", "function": "main", "kind": "parameters", "count": N, "bytes": N}
+  ],
+  "critical_communication_share": N,
+  "critical_path": [
+    {"op": "matmul", "kind": "computation", "count": N, "time_ps": N, "share": N},
+    {"op": "relu", "kind": "computation", "count": N, "time_ps": N, "share": N}
   ]
 }
 ## Every rank and instruction one by one: the same result.

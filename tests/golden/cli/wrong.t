@@ -188,7 +188,7 @@ error[E0501]: `axes` is missing
      | ^
 [1]
 $ heddle plan gpt3-175b --machine laptop --train
-error[E0506]: none of 69 plans can run: 0 do not divide, 69 need more than 3.87 GB of memory
+error[E0506]: none of 57 plans can run: 0 do not divide, 57 need more than 3.87 GB of memory
   note: the smallest needs at least 349.21 GB on a rank
   hint: more devices, a smaller batch, --zero 3 or --recompute full need less memory on each
 [1]
