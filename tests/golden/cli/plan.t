@@ -8,9 +8,9 @@ memory limit  3.60 GiB
    data  tensor  pipeline  microbatches  schedule  ZeRO  recompute      time          samples  peak memory     busy  limited by
 1     4       1         1             1               2  none       49.74 ms  1.00x  20,586/s     18.0 MiB  100.0 %  computation
 2     4       1         1             1               2  selective  49.74 ms  1.00x  20,586/s     18.0 MiB  100.0 %  computation
-3     4       1         1             1               2  full       49.74 ms  1.00x  20,586/s     18.0 MiB  100.0 %  computation
-4     4       1         1             1               3  none       50.34 ms  1.01x  20,343/s     12.0 MiB  100.0 %  computation
-5     4       1         1             1               3  selective  50.34 ms  1.01x  20,343/s     12.0 MiB  100.0 %  computation
+3     4       1         1             1               3  none       50.34 ms  1.01x  20,343/s     12.0 MiB  100.0 %  computation
+4     4       1         1             1               3  selective  50.34 ms  1.01x  20,343/s     12.0 MiB  100.0 %  computation
+5     4       1         1             1               0  none       50.49 ms  1.02x  20,282/s     22.5 MiB  100.0 %  computation
 
 best: D4 T1 P1 K1 zero2: devices compute 100 % of the time; 6 % of the critical path is communication; peak memory 0.02 GB of 3.87 GB
 next: D4 T1 P1 K1 zero2 selective takes 1 times as long
