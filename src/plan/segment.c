@@ -44,9 +44,8 @@ void planner_recompute(planner *pl, const plan *pn) {
   pl->recompute = key;
   pl->memo = NULL; // marks are part of what was differentiated
   prog *p = pl->src;
-  for (u32 f = 1; f < p->funcs.n; f++)
-    for (u32 i = 0; i < p->funcs.v[f]->body.n; i++)
-      if (!(p->funcs.v[f]->body.v[i].flags & INSTR_BACKWARD)) p->funcs.v[f]->body.v[i].flags &= (u8)~INSTR_RECOMPUTE;
+  for (u32 f = 1; f < pl->nfuncs; f++) // cuts keep the marks that they were made with
+    for (u32 i = 0; i < p->funcs.v[f]->body.n; i++) p->funcs.v[f]->body.v[i].flags &= (u8)~INSTR_RECOMPUTE;
   for (u32 i = 0; i < pn->nrecompute; i++) func_get(p, pn->recompute[i].fn)->body.v[pn->recompute[i].instr - 1].flags |= INSTR_RECOMPUTE;
 }
 

@@ -236,8 +236,7 @@ static void run_waves(search *s, search_point **all, u32 n, int threads) {
   progress_end(&bar);
 }
 
-static double link_price(const machine *m, const prog *src) { // flops that moving a byte between devices costs
-  (void)src;
+double search_price(const machine *m) {
   const device_kind *k = &m->kind[0];
   double rate = MAX(machine_top_flops(k, DT_F16), machine_top_flops(k, DT_F32)), bw = m->node_kind[0].inside.bw * m->node_kind[0].inside.eff;
   if (m->node_kind[0].ndevs < 2) bw = m->node_kind[0].nics * m->node_kind[0].nic_bw * m->fabric.eff;
@@ -277,7 +276,7 @@ bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_
   i64 usable = m->kind[0].usable_bytes;
   for (u32 k = 1; k < m->nkinds; k++) usable = MIN(usable, m->kind[k].usable_bytes);
   s.limit = r->memory_bytes = o->memory_bytes ? o->memory_bytes : usable;
-  s.flops_per_byte = link_price(m, src);
+  s.flops_per_byte = search_price(m);
   points ps = {.a = a};
   enumerate(&s, &ps);
   r->npoints = ps.v.n, r->point = ps.v.v;

@@ -51,7 +51,9 @@ typedef struct {
 // diagnostics if nothing fits (E_NO_PLAN, with the counts of reasons).
 bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_opts *costs, const search_opts *o, search_result *r);
 
-// The options of policy_hybrid that a point stands for.
+// What moving a byte between devices is worth in flops on a machine: policy_hybrid's flops_per_byte.
+double search_price(const machine *m);
+// The options of policy_hybrid that a point stands for (flops_per_byte left to the caller).
 hybrid_opts search_hybrid(const search_opts *o, const search_point *p);
 // Why the first plan is first and what limits the others, as lines of text.
 void search_explain(const search_result *r, strbuf *out);
