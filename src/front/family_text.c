@@ -191,9 +191,8 @@ void fam_bert(fam *m) {
   fam_return(m, want ? fam_xent(m, x, want) : x);
 }
 
-// ---- Llama: rotary positions, grouped queries, gated feed-forward
-// ------------------------------------------ Turns the pairs (x[i], x[i + dim/2]) of every head by position *
-// base^(-2i/dim).
+// ---- Llama: rotary positions, grouped queries, gated feed-forward --------------------------------------
+// Turns the pairs (x[i], x[i + dim/2]) of every head by position * base^(-2i/dim).
 static value rotate(fam *m, value x, value cos, value sin) {
   i64 half = m->v.head_dim / 2;
   attr parts[] = {attr_i(A_axis, 3), attr_v(A_sizes, (const i64[]){half, half}, 2)};
@@ -259,10 +258,10 @@ void fam_llama(fam *m) {
   finish(m, fam_rmsnorm(m, x, g, 1e-5), 0, head, want);
 }
 
-// ---- T5: encoder and decoder, bucketed relative positions, unscaled scores
-// ------------------------------------- Scores' bias [heads, s, t] from a table [32, heads]: distances below
-// half of the buckets have one each, larger ones share buckets logarithmically up to 128. An encoder spends
-// half of the buckets on each direction.
+// ---- T5: encoder and decoder, bucketed relative positions, unscaled scores -----------------------------
+// Scores' bias [heads, s, t] from a table [32, heads]: distances below half of the buckets have one each,
+// larger ones share buckets logarithmically up to 128. An encoder spends half of the buckets on each
+// direction.
 static func t5_bias(fam *m, const char *name, bool both_ways) {
   i64 s = m->seq, buckets = both_ways ? 16 : 32, exact = buckets / 2;
   func f = fam_func(m, name);

@@ -163,6 +163,7 @@ typedef struct {
   hmap funcs; // symbols of domain and name to 1 + model function
   u32 nscopes, nnodes;
   u32 errors;   // of the session before the import
+  u32 nrefused; // calls of refuse
   VEC(u8) mark; // by symbol: what is known of a name before the walk
   VEC(onnx_refusal) refused;
   VEC(mixed) effects;
@@ -180,8 +181,8 @@ enum { ERRORS_MAX = 50 }; // then the import gives up
 static inline u32 onnx_errors(const imp *I) { return diag_errors(I->f.c) - I->errors; }
 void onnx_index(imp *I);                                 // the tables above, once
 u32 onnx_lookup(const imp *I, const scope *s, sym name); // 1 + handle, UNKNOWN, 0: not defined
-bool onnx_define(imp *I, const scope *s, sym name, mixed x,
-                 loc where); // x 0: unknown; false if defined twice
+// x 0: unknown. False, and told at `by` (NULL: an input or initializer), if the name is defined already.
+bool onnx_define(imp *I, const scope *s, sym name, mixed x, const onnx_node *by);
 u8 *onnx_mark(imp *I, sym name);
 loc onnx_loc(imp *I, sym name); // of an input, initializer or output
 loc onnx_node_loc(imp *I, const onnx_node *n, const char *part);

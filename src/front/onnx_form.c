@@ -269,9 +269,8 @@ bool map_tile(node *n) {
   return count >= 0 && set(n, 0, op_at(n, OP_tile, in_of(n, 0), attr_v(A_sizes, times, (u32)count)));
 }
 
-// ---- picked by index
-// --------------------------------------------------------------------------------------------- A known run
-// of neighbours is a slice: plans can split what a gather would keep whole.
+// ---- picked by index -----------------------------------------------------------------------------------
+// A known run of neighbours is a slice: plans can split what a gather would keep whole.
 static mixed gather_run(node *n, mixed x, mixed idx, u32 axis) {
   const shape s = *shape_of(n, x), si = *shape_of(n, idx);
   i64 count = shape_elems(&si), extent = s.dim[axis];

@@ -186,7 +186,7 @@ static bool declare_inputs(imp *I, const scope *s) {
       continue;
     }
     value param = add_param(I, &sh, v->name, ROLE_INPUT, 0);
-    ok &= onnx_define(I, s, v->name, mix_value(&I->x, param), onnx_loc(I, v->name));
+    ok &= onnx_define(I, s, v->name, mix_value(&I->x, param), NULL);
   }
   if (open.n) {
     diag(c, E_ONNX_DIM, loc_node(c, I->f.file, (sym){0}, (sym){0}), "extents are open: %s", sb_str(&open));
@@ -209,14 +209,14 @@ static bool declare_tensor(imp *I, const scope *s, const onnx_tensor *t, sym nam
     bool in_file = t->raw.at || t->external || t->data.n == 1;
     u32 data = d.bytes ? data_add(I->x.b.p, &sh, d.bytes, !in_file) : 0;
     value param = add_param(I, &sh, name, real ? ROLE_WEIGHT : ROLE_CONST, data);
-    return onnx_define(I, s, name, mix_value(&I->x, param), where);
+    return onnx_define(I, s, name, mix_value(&I->x, param), NULL);
   }
   if (!d.bytes) {
     diag(I->f.c, E_ONNX_DATA, where, "the elements of `%s` are needed but its external data is not there",
          sym_str(I->f.c, name));
     return false;
   }
-  return onnx_define(I, s, name, onnx_known(I, &d), where);
+  return onnx_define(I, s, name, onnx_known(I, &d), NULL);
 }
 
 // Weights that ConstantOfShape makes share one run of equal elements.
@@ -244,7 +244,7 @@ static bool declare_filled(imp *I, const scope *s, const onnx_node *n) {
     I->fill.bytes = to, I->fill.n = elems, I->fill.size = size;
   }
   value param = add_param(I, &sh, n->out.v[0], ROLE_WEIGHT, data_add(I->x.b.p, &sh, I->fill.bytes, false));
-  return onnx_define(I, s, n->out.v[0], mix_value(&I->x, param), onnx_node_loc(I, n, ""));
+  return onnx_define(I, s, n->out.v[0], mix_value(&I->x, param), n);
 }
 
 // All of main's parameters, before its first instruction: inputs, then weights. Nodes that become weights are
@@ -254,7 +254,7 @@ static bool declare(imp *I, const scope *s, bool *live) {
   ctx *c = I->f.c;
   for (u32 k = 0; k < I->o->nfixed; k++) {
     sym name = sym_of(c, I->o->fixed[k].name);
-    onnx_define(I, s, name, onnx_known(I, I->o->fixed[k].data), onnx_loc(I, name));
+    onnx_define(I, s, name, onnx_known(I, I->o->fixed[k].data), NULL);
   }
   declare_inputs(I, s);
   for (u32 k = 0; k < g->init.n; k++) {

@@ -133,9 +133,9 @@ bool map_bitwise_not(node *n) {
   return set(n, 0, op2(n, OP_xor, x, mix_known(n->x, &one, &ones)));
 }
 
-// ---- several operands
-// -------------------------------------------------------------------------------------- Before opset 7 an
-// operand was only broadcast on demand, aligned at `axis` instead of the last dimension.
+// ---- several operands ----------------------------------------------------------------------------------
+// Before opset 7 an operand was only broadcast on demand, aligned at `axis` instead of the last
+// dimension.
 static mixed aligned(node *n, mixed x, mixed y) {
   const onnx_attr *axis = n->opset < 7 && at_i(n, "broadcast", 0) ? at_find(n, "axis") : NULL;
   u32 at, nx = shape_of(n, x)->nd, ny = shape_of(n, y)->nd;
@@ -219,10 +219,9 @@ bool map_prelu(node *n) {
   return set(n, 0, op3(n, OP_where, op2(n, OP_lt, x, full_like(n, x, 0)), op2(n, OP_mul, slope, x), x));
 }
 
-// ---- products
-// ------------------------------------------------------------------------------------------------ The
-// operand of the transposition that made x, if it exchanged the two dimensions of a matrix: products read a
-// transposed matrix as well as any other, and weights are often stored so.
+// ---- products ------------------------------------------------------------------------------------------
+// The operand of the transposition that made x, if it exchanged the two dimensions of a matrix: products
+// read a transposed matrix as well as any other, and weights are often stored so.
 static mixed untransposed(node *n, mixed x) {
   const prog *p = n->x->b.p;
   const func_info *f = func_get(p, n->x->b.f);
@@ -280,9 +279,9 @@ bool map_gemm(node *n) {
   return set(n, 0, y);
 }
 
-// ---- einsum
-// ---------------------------------------------------------------------------------------------------- One
-// operand's letters, in order; "..." stands for the spare letters A, B, ... of the dimensions it covers.
+// ---- einsum --------------------------------------------------------------------------------------------
+// One operand's letters, in order; "..." stands for the spare letters A, B, ... of the dimensions it
+// covers.
 typedef struct {
   mixed x;
   char letter[DIMS_MAX + 1];
@@ -379,9 +378,8 @@ bool map_einsum(node *n) {
   return set(n, 0, to_perm(n, t[0].x, perm, nd));
 }
 
-// ---- reductions
-// ------------------------------------------------------------------------------------------------ The
-// reduced dimensions: attribute (or, newer, operand 1). False: told. *whole: nothing is reduced.
+// ---- reductions ----------------------------------------------------------------------------------------
+// The reduced dimensions: attribute (or, newer, operand 1). False: told. *whole: nothing is reduced.
 static bool reduced(node *n, i64 *axes, u32 *count, bool *nothing) {
   u32 nd = shape_of(n, in_of(n, 0))->nd;
   const i64 *v;

@@ -262,9 +262,8 @@ const char *onnx_type_name(i64 code) {
   return code > 0 && code < (i64)COUNT_OF(types) ? types[code].name : "an unknown type";
 }
 
-// ---- elements
-// ---------------------------------------------------------------------------------------------- External
-// files must lie in the model's folder or below, also after links are followed.
+// ---- elements ------------------------------------------------------------------------------------------
+// External files must lie in the model's folder or below, also after links are followed.
 static bool inside(const char *dir, const char *path) {
   char *d = realpath(dir, NULL), *p = realpath(path, NULL);
   size_t n = d ? strlen(d) : 0;

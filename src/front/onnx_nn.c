@@ -207,9 +207,8 @@ bool map_global_pool(node *n) {
   return set(n, 0, op_at(n, (opcode)n->row->arg, x, attr_v(A_axes, axes, nd - 2)));
 }
 
-// ---- normalisations
-// ---------------------------------------------------------------------------------------------- old *
-// momentum + new * (1 - momentum); var of the batch is the biased one.
+// ---- normalisations ------------------------------------------------------------------------------------
+// old * momentum + new * (1 - momentum); var of the batch is the biased one.
 static mixed running(node *n, mixed old, mixed now, double momentum) {
   mixed a = op_at(n, OP_scale, old, attr_f(A_alpha, momentum));
   return op2(n, OP_add, a,
@@ -225,8 +224,10 @@ bool map_batch_norm(node *n) {
   if (n->opset < 9 && at_i(n, "spatial", 1) == 0) return refuse(n, "with spatial=0");
   for (u32 k = 1; k < 3; k++) is_weight(n, k, ROLE_WEIGHT);
   for (u32 k = 3; k < 5; k++) is_weight(n, k, ROLE_CONST);
-  if (!at_i(n, "training_mode", 0) && n->nout == 1) return set(n, 0, opn(n, OP_batchnorm, n->in, 5, &eps, 1));
-  if (n->opset < 14) return refuse(n, "in training mode before opset 14");
+  u32 named = 0; // before opset 14 more outputs than one mean training
+  for (u32 k = 0; k < n->nout; k++) named += n->n->out.v[k].i != 0;
+  if (n->opset < 14 && named > 1) return refuse(n, "in training mode before opset 14");
+  if (!at_i(n, "training_mode", 0)) return set(n, 0, opn(n, OP_batchnorm, n->in, 5, &eps, 1));
   r = opn(n, OP_batchnorm_train, n->in, 3, &eps, 1);
   if (!set(n, 0, r) || !x) return false;
   double momentum = at_f(n, "momentum", 0.9);

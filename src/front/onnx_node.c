@@ -37,10 +37,11 @@ loc onnx_node_loc(imp *I, const onnx_node *n, const char *part) {
   return loc_node(I->f.c, I->f.file, path, sym_of(I->f.c, part));
 }
 
-bool onnx_define(imp *I, const scope *s, sym name, mixed x, loc where) {
+bool onnx_define(imp *I, const scope *s, sym name, mixed x, const onnx_node *by) {
   u64 key = key_of(s, name);
   if (hmap_get(&I->name, key)) {
-    diag(I->f.c, E_ONNX_MODEL, where, "`%s` is defined twice", sym_str(I->f.c, name));
+    diag(I->f.c, E_ONNX_MODEL, by ? onnx_node_loc(I, by, "") : onnx_loc(I, name), "`%s` is defined twice",
+         sym_str(I->f.c, name));
     return false;
   }
   hmap_add(I->a, &I->name, key, x ? x + 1 : UNKNOWN);
@@ -227,6 +228,7 @@ bool refuse(node *n, const char *fmt, ...) {
   va_start(ap, fmt);
   vsnprintf(text, sizeof text, fmt, ap);
   va_end(ap);
+  I->nrefused++;
   for (u32 i = 0; i < I->refused.n; i++)
     if (I->refused.v[i].op.i == n->n->op.i && strcmp(I->refused.v[i].reason, text) == 0) {
       I->refused.v[i].count++;
@@ -325,7 +327,7 @@ static bool inline_function(node *n, const onnx_function *f) {
   for (u32 k = 0; k < f->in.n; k++) {
     if (!in_of(n, k))
       hmap_add(I->a, &I->name, key_of(&s, f->in.v[k]), 1);
-    else if (!onnx_define(I, &s, f->in.v[k], n->in[k], onnx_node_loc(I, n->n, "")))
+    else if (!onnx_define(I, &s, f->in.v[k], n->in[k], n->n))
       return false;
   }
   onnx_walk(I, &s, f->node.v, f->node.n, NULL);
@@ -344,7 +346,7 @@ bool map_graph(node *n, const onnx_graph *g) {
     data_info d;
     loc where = onnx_node_loc(I, n->n, sym_str(I->f.c, g->init.v[k].name));
     if (!onnx_tensor_data(&I->f, &I->store, &g->init.v[k], where, &d)) return false;
-    if (!onnx_define(I, &s, g->init.v[k].name, onnx_known(I, &d), where)) return false;
+    if (!onnx_define(I, &s, g->init.v[k].name, onnx_known(I, &d), n->n)) return false;
   }
   onnx_walk(I, &s, g->node.v, g->node.n, NULL);
   for (u32 k = 0; k < MIN(g->out.n, n->nout); k++) {
@@ -387,19 +389,20 @@ static void map_node(imp *I, const scope *s, const onnx_node *v) {
   n.opset = opset_of(I, s, v->domain);
   const onnx_function *f = I->m.function.n ? function_of(I, v) : NULL;
   n.row = f ? NULL : row_of(&n);
-  u32 errors = diag_errors(I->f.c), refused = I->refused.n;
-  bool ok = (f || n.row) && operands(&n);
-  if (ok) ok = f ? inline_function(&n, f) : n.row->map(&n);
-  if (!ok && (f || n.row) && operands(&n) && errors == diag_errors(I->f.c) && refused == I->refused.n)
-    refuse(&n, "in this form");
+  u32 told = onnx_errors(I) + I->nrefused;
+  bool ready = (f || n.row) && operands(&n), ok = ready;
+  if (ready) ok = f ? inline_function(&n, f) : n.row->map(&n);
+  if (ready && !ok && told == onnx_errors(I) + I->nrefused) refuse(&n, "in this form");
+  told = onnx_errors(I) + I->nrefused - told;
   I->at = NULL;
   I->x.b.failed = false;
   prog *p = I->x.b.p;
   for (u32 k = 0; k < n.nout; k++) {
     if (!v->out.v[k].i) continue;
     mixed x = ok ? n.out[k] : 0;
-    if (ok && !x && (*onnx_mark(I, v->out.v[k]) & MARK_NEEDED)) refuse(&n, "with its output %u", k + 1);
-    if (!onnx_define(I, s, v->out.v[k], x, onnx_node_loc(I, v, ""))) continue;
+    if (ok && !x && !told && (*onnx_mark(I, v->out.v[k]) & MARK_NEEDED))
+      refuse(&n, "with its output %u", k + 1);
+    if (!onnx_define(I, s, v->out.v[k], x, v)) continue;
     value made = x && s->id == 1 ? I->x.v.v[x].v : 0;
     const value_info *info = val(func_get(p, p->main), made);
     if (made && info->def && !info->name.i) value_name(p, p->main, made, v->out.v[k]);

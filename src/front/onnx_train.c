@@ -16,9 +16,8 @@ static mixed sum_over(node *n, mixed x, bool keep_channels) {
   return opn(n, OP_reduce_sum, &x, 1, at, 2);
 }
 
-// ---- losses
-// ---------------------------------------------------------------------------------------------------- Labels
-// are distributions: -sum(label log softmax(x)), over the number of rows for "mean".
+// ---- losses --------------------------------------------------------------------------------------------
+// Labels are distributions: -sum(label log softmax(x)), over the number of rows for "mean".
 static double rows_of(node *n, mixed x) {
   bool mean = strcmp(at_s(n, "reduction", "mean"), "mean") == 0;
   const shape *s = shape_of(n, x);
