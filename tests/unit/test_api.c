@@ -1,0 +1,147 @@
+// test_api.c - the public interface: lifetimes, failures, diagnostics as data, and what happens at every
+// allocation that fails. Not what is computed: that is tested where it is computed.
+#include "base/base.h"
+#include "heddle.h"
+#include "test.h"
+#include <stdlib.h>
+
+static const char model[] = "mlp-xs:layers=4,hidden=32";
+static const heddle_load_options small = {.batch = 16, .loss = true};
+
+TEST(api_null_in_null_out) {
+  CHECK(!heddle_program_report(NULL, HEDDLE_TEXT));
+  CHECK(!heddle_plan_apply(heddle_plan_hybrid(NULL, NULL)));
+  CHECK(!heddle_result_report(heddle_result_run(NULL, NULL, NULL), HEDDLE_JSON));
+  CHECK(!heddle_search_plan(heddle_search_run(NULL, NULL, NULL), 0));
+  CHECK(!heddle_check_run(NULL, NULL));
+  CHECK(!heddle_tensors_eval(NULL, NULL, false));
+  heddle_program_free(NULL);
+  heddle_session_free(NULL);
+}
+
+TEST(api_handles_are_freed_in_any_order) {
+  heddle_session *s = heddle_session_new();
+  heddle_program *p = heddle_program_load(s, model, &small);
+  heddle_machine *m = heddle_machine_load(s, "laptop");
+  heddle_plan *b =
+      heddle_plan_hybrid(p, &(heddle_hybrid){.data = 2, .pipeline = 2, .microbatches = 2, .train = true});
+  heddle_program *d = heddle_plan_apply(b);
+  heddle_result *r = heddle_result_run(d, m, NULL);
+  REQUIRE(r);
+  heddle_program_free(d);
+  heddle_machine_free(m);
+  heddle_program_free(p);
+  CHECK(strstr(heddle_result_report(r, HEDDLE_TEXT), "D2 T1 P2 K2"));
+  CHECK(heddle_plan_apply(b));
+  heddle_plan_free(b);
+  CHECK(heddle_result_time_ps(r) > 0);
+  heddle_session_free(s); // and r with it
+}
+
+TEST(api_diagnostics_as_data) {
+  heddle_session *s = heddle_session_new();
+  const char text[] = "func @main(%x: f32[4,8]) -> (f32[4,8]) {\n  %y = rleu %x\n  return %y\n}\n";
+  heddle_diagnostic d;
+  CHECK(!heddle_session_diagnostic(s, 0, &d));
+  CHECK_STR(heddle_session_messages(s), "");
+  CHECK(!heddle_program_parse(s, "mine", text, sizeof text - 1));
+  REQUIRE(heddle_session_diagnostic(s, 0, &d));
+  CHECK_STR(d.code, "E0202");
+  CHECK_STR(d.file, "mine");
+  CHECK_EQ_I64(d.line, 2);
+  CHECK_EQ_I64(d.column, 8);
+  CHECK(d.error && heddle_session_errors(s) == 1);
+  CHECK(strstr(heddle_docs_diagnostic(s, d.code, HEDDLE_TEXT), "E0202"));
+  heddle_session_clear(s);
+  CHECK_EQ_I64(heddle_session_errors(s), 0);
+  int64_t bytes = 0;
+  CHECK(heddle_session_bytes(s, "limit", "80 GiB", &bytes) && bytes == (int64_t)80 << 30);
+  CHECK(!heddle_session_bytes(s, "limit", "80 GB/s", &bytes));
+  heddle_session_free(s);
+}
+
+// A search must not say of a plan what its simulation does not.
+TEST(api_search_value_is_simulated_value) {
+  heddle_session *s = heddle_session_new();
+  heddle_program *p = heddle_program_load(s, model, &small);
+  heddle_machine *m = heddle_machine_load(s, "laptop");
+  heddle_search *f = heddle_search_run(p, m, &(heddle_search_options){.train = true, .threads = 2});
+  REQUIRE(heddle_search_count(f) > 10);
+  int64_t before = 0;
+  for (uint32_t i = 0; i < heddle_search_count(f); i++) {
+    heddle_plan *b = heddle_search_plan(f, i);
+    heddle_result *r = heddle_result_run(heddle_plan_apply(b), m, NULL);
+    CHECK_MSG(heddle_result_time_ps(r) >= before, "%s is out of order", heddle_plan_name(b));
+    before = heddle_result_time_ps(r);
+  }
+  heddle_session_free(s);
+}
+
+TEST(api_plans_and_programs_round_trip) {
+  heddle_session *s = heddle_session_new();
+  heddle_program *p = heddle_program_load(s, model, &small);
+  heddle_hybrid h = {.data = 2, .tensor = 2, .zero = 2, .train = true, .optimiser = {.name = "adamw"}};
+  heddle_plan *b = heddle_plan_hybrid(p, &h);
+  const char *text = heddle_plan_print(b);
+  heddle_plan *again = heddle_plan_parse(p, "again", text, strlen(text));
+  CHECK_STR(heddle_plan_print(again), text);
+  const char *program = heddle_program_print(heddle_plan_apply(b));
+  CHECK_STR(heddle_program_print(heddle_plan_apply(again)), program);
+  heddle_program *back = heddle_program_parse(s, "back", program, strlen(program));
+  CHECK_STR(heddle_program_print(back), program);
+  CHECK_EQ_I64(heddle_program_ranks(back), 4);
+  heddle_session_free(s);
+}
+
+TEST(api_tensors_go_through_files) {
+  heddle_session *s = heddle_session_new();
+  heddle_program *p = heddle_program_load(s, model, &small);
+  char folder[] = "/tmp/heddle-XXXXXX", command[64];
+  REQUIRE(mkdtemp(folder));
+  heddle_tensors *in = heddle_tensors_random(p, 3);
+  CHECK(heddle_tensors_write(in, folder));
+  heddle_tensors *x = heddle_tensors_eval(p, in, false),
+                 *y = heddle_tensors_eval(p, heddle_tensors_read(p, folder), false);
+  heddle_tensor a, b;
+  REQUIRE(heddle_tensors_get(x, 0, &a) && heddle_tensors_get(y, 0, &b));
+  CHECK(a.ndims == 0 && !memcmp(a.data, b.data, sizeof(float)));
+  CHECK(!heddle_tensors_get(x, heddle_tensors_count(x), &a));
+  snprintf(command, sizeof command, "rm -r %s", folder);
+  CHECK(system(command) == 0);
+  heddle_session_free(s);
+}
+
+// ---- out of memory
+// ------------------------------------------------------------------------------------------- What inner
+// layers held when memory ran out is lost, as heddle.h says.
+void __lsan_disable(void) __attribute__((weak));
+void __lsan_enable(void) __attribute__((weak));
+
+static bool everything(void) {
+  heddle_session *s = heddle_session_new();
+  if (!s) return false;
+  heddle_program *p =
+      heddle_program_load(s, "mlp-xs:layers=2,hidden=8", &(heddle_load_options){.batch = 4, .loss = true});
+  heddle_machine *m = heddle_machine_load(s, "laptop");
+  heddle_plan *b = heddle_plan_hybrid(p, &(heddle_hybrid){.data = 2, .train = true});
+  heddle_result *r = heddle_result_run(heddle_plan_apply(b), m, NULL);
+  heddle_check *k = heddle_check_run(b, NULL);
+  bool ok =
+      heddle_program_report(p, HEDDLE_JSON) && heddle_result_report(r, HEDDLE_TEXT) && heddle_check_passed(k);
+  const char *said = heddle_session_messages(s);
+  CHECK_MSG(ok || strstr(said, "out of memory"), "%s", said);
+  heddle_session_free(s);
+  return ok;
+}
+
+TEST(api_every_failing_allocation) {
+  if (__lsan_disable) __lsan_disable();
+  i64 n = 1;
+  for (bool ok = false; !ok && n < 5000; n++) {
+    base_fail_after = n;
+    ok = everything();
+    base_fail_after = 0;
+  }
+  if (__lsan_enable) __lsan_enable();
+  CHECK_MSG(n > 20 && n < 5000, "%lld allocations", (long long)n);
+}
