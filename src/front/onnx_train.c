@@ -59,10 +59,7 @@ bool map_ms_xent_loss_grad(node *n) {
 }
 
 // ---- gradients -----------------------------------------------------------------------------------------
-bool map_ms_relu_grad(node *n) {
-  mixed dy = in_of(n, 0), y = in_of(n, 1);
-  return set(n, 0, op3(n, OP_where, op2(n, OP_gt, y, full_like(n, y, 0)), dy, full_like(n, dy, 0)));
-}
+bool map_ms_relu_grad(node *n) { return set(n, 0, op2(n, OP_relu_dx, in_of(n, 0), in_of(n, 1))); }
 
 bool map_ms_scale(node *n) {
   return set(n, 0, op2(n, at_i(n, "scale_down", 0) ? OP_div : OP_mul, in_of(n, 0), in_of(n, 1)));

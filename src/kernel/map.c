@@ -10,6 +10,18 @@ static double gelu_tanh(double x) {
 }
 static double sigmoid(double x) { return x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x)); }
 
+static double gelu_slope(double x) { // x P(x), P the normal distribution: P + x P'
+  return 0.5 * erfc(-x * root_half) + x * 0.39894228040143267794 * exp(-0.5 * x * x);
+}
+static double gelu_tanh_slope(double x) { // x sigmoid(u(x))
+  double k = 2 * two_over_root_pi_half, c = 0.044715 * x * x, s = sigmoid(k * x * (1 + c));
+  return s + x * s * (1 - s) * k * (1 + 3 * c);
+}
+static double silu_slope(double x) {
+  double s = sigmoid(x);
+  return s * (1 + x * (1 - s));
+}
+
 // Every unary operator on floats, of x, with the attributes alpha and tanh_form.
 #define UNARY(DO)                                                                                            \
   DO(neg, -x)                                                                                                \
@@ -142,7 +154,8 @@ static i64 int_mod(i64 x, i64 y, bool of_x) {
   }
 
 static bool binary_f64(const run *r, double *zs, const double *xs, i64 sx, const double *ys, i64 sy, i64 n) {
-  bool of_x = !strcmp(ker_mode(r, A_mode, ""), "fmod");
+  bool of_x = !strcmp(ker_mode(r, A_mode, ""), "fmod"), tanh_form = attr_int(r->at, A_approx, 0);
+  double alpha = attr_float(r->at, A_alpha, 0);
   switch (r->op) {
   case OP_add: EACH(double, double, x + y)
   case OP_sub: EACH(double, double, x - y)
@@ -152,6 +165,11 @@ static bool binary_f64(const run *r, double *zs, const double *xs, i64 sx, const
   case OP_mod: EACH(double, double, of_x ? fmod(x, y) : python_mod(x, y))
   case OP_max: EACH(double, double, x > y || x != x ? x : y)
   case OP_min: EACH(double, double, x < y || x != x ? x : y)
+  case OP_relu_dx: EACH(double, double, y <= 0 ? (alpha ? alpha * x : 0) : x)
+  case OP_gelu_dx: EACH(double, double, x *(tanh_form ? gelu_tanh_slope(y) : gelu_slope(y)))
+  case OP_silu_dx: EACH(double, double, x *silu_slope(y))
+  case OP_tanh_dx: EACH(double, double, x *(1 - y * y))
+  case OP_sigmoid_dx: EACH(double, double, x *y *(1 - y))
   default: return false;
   }
 }

@@ -2,7 +2,9 @@
 // all rules build with. Products, layers and losses are in grad_nn.c.
 //
 // Idea: of the forms that a gradient can take, the one that needs the fewest saved values: the result where
-// that is enough (tanh, exp, sqrt), else the operand. Masks are compared anew, not saved.
+// that is enough (tanh, relu, sqrt), else the operand. Masks are compared anew, not saved. Activations have
+// one operator each for their gradient: written out, they would cost as many launches and passes over memory
+// as formulas have operations.
 #include "pass/grad.h"
 #include <math.h>
 
@@ -83,47 +85,23 @@ void grad_rsqrt(rule *r) { DX = mul(r, scale(r, DY, -0.5), mul(r, Y, mul(r, Y, Y
 void grad_recip(rule *r) { DX = mul(r, op1(r, OP_neg, DY), mul(r, Y, Y)); }
 void grad_sin(rule *r) { DX = mul(r, DY, op1(r, OP_cos, X)); }
 void grad_cos(rule *r) { DX = mul(r, op1(r, OP_neg, DY), op1(r, OP_sin, X)); }
-void grad_relu(rule *r) { DX = mul(r, DY, op1(r, OP_sign, Y)); }
 void grad_softplus(rule *r) { DX = mul(r, DY, op1(r, OP_sigmoid, X)); }
 void grad_scale(rule *r) { DX = rule_same(r, OP_scale, &DY, 1); }
 
-void grad_tanh(rule *r) { // dy (1 - y^2)
-  DX = sub(r, DY, mul(r, mul(r, DY, Y), Y));
-}
+void grad_tanh(rule *r) { DX = op2(r, OP_tanh_dx, DY, Y); }
+void grad_sigmoid(rule *r) { DX = op2(r, OP_sigmoid_dx, DY, Y); }
+void grad_relu(rule *r) { DX = op2(r, OP_relu_dx, DY, Y); }
+void grad_gelu(rule *r) { DX = rule_same(r, OP_gelu_dx, (value[]){DY, X}, 2); }
+void grad_silu(rule *r) { DX = op2(r, OP_silu_dx, DY, X); }
 
-void grad_sigmoid(rule *r) { // dy y (1 - y)
-  value t = mul(r, DY, Y);
-  DX = sub(r, t, mul(r, t, Y));
-}
-
-void grad_silu(rule *r) { // with s = sigmoid(x), y = x s: dy (s + y (1 - s))
-  value s = op1(r, OP_sigmoid, X);
-  DX = mul(r, DY, add(r, s, sub(r, Y, mul(r, Y, s))));
-}
-
-void grad_leaky_relu(rule *r) { // dy times 1 above 0, alpha below
-  double a = attr_float(attrs_in(r), A_alpha, 0.01);
-  DX = mul(r, DY, offset(r, scale(r, op1(r, OP_sign, X), (1 - a) / 2), (1 + a) / 2));
+void grad_leaky_relu(rule *r) {
+  DX = build(r->b, OP_relu_dx, (value[]){DY, X}, 2,
+             (attr[]){attr_f(A_alpha, attr_float(attrs_in(r), A_alpha, 0.01))}, 1);
 }
 
 void grad_erf(rule *r) { // dy 2/sqrt(pi) exp(-x^2)
   value e = op1(r, OP_exp, op1(r, OP_neg, mul(r, X, X)));
   DX = mul(r, scale(r, DY, 2 / sqrt(PI)), e);
-}
-
-void grad_gelu(rule *r) {
-  if (attr_int(attrs_in(r), A_approx, 0)) {
-    // y = x s, s = sigmoid(u), u = x (k + c x^2): dy (s + (y - y s) (k + 3 c x^2))
-    double k = 2 * sqrt(2 / PI), c = 0.044715 * k;
-    value xx = mul(r, X, X), s = op1(r, OP_sigmoid, mul(r, X, offset(r, scale(r, xx, c), k)));
-    value bend = mul(r, sub(r, Y, mul(r, Y, s)), offset(r, scale(r, xx, 3 * c), k));
-    DX = mul(r, DY, add(r, s, bend));
-    return;
-  }
-  // y = x P(x), P the normal distribution and p its density: dy (P + x p)
-  value P = offset(r, scale(r, op1(r, OP_erf, scale(r, X, sqrt(0.5))), 0.5), 0.5);
-  value p = scale(r, op1(r, OP_exp, scale(r, mul(r, X, X), -0.5)), 1 / sqrt(2 * PI));
-  DX = mul(r, DY, add(r, P, mul(r, X, p)));
 }
 
 // ---- elementwise, several operands: broadcasting is undone by a sum --------------------------------------

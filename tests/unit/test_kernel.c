@@ -219,6 +219,11 @@ TEST(kernel_unary_values) {
   }
   ker_tensor y = run1(OP_leaky_relu, WITH(af(A_alpha, 0.1)), x);
   CHECK_VALUES(&y, 1e-15, -0.15, 0, 0.5, 2);
+  ker_tensor dy = made(DT_F64, DIMS(4), VALUES(-2, INFINITY, 3, 4));
+  y = run2(OP_relu_dx, (attrs){0}, dy, x); // no 0 times infinity
+  CHECK_VALUES(&y, 0, 0, 0, 3, 4);
+  y = run2(OP_relu_dx, WITH(af(A_alpha, 0.1)), made(DT_F64, DIMS(1), VALUES(-2)), x);
+  CHECK_VALUES(&y, 1e-15, -0.2, -0.2, -2, -2);
   end();
 }
 

@@ -33,10 +33,9 @@ func @main(%x: f32[2,4], %z: f32[2,4] label, %h.0.w: f32[4,4] weight, %h.0.w.m: 
 }
 
 func @layer.bwd(%x: f32[2,4], %2: f32[2,4], %3: f32[2,4]) -> (f32[4,4]) {
-  %4 = sign %2 backward ^7 : f32[2,4]
-  %5 = mul %3, %4 backward ^7 : f32[2,4]
-  %6 = einsum %x, %5 {law="mk,mn->kn"} backward ^6 : f32[4,4]
-  return %6
+  %4 = relu_dx %3, %2 backward ^7 : f32[2,4]
+  %5 = einsum %x, %4 {law="mk,mn->kn"} backward ^6 : f32[4,4]
+  return %5
 }
 
 func @layer.fwd(%x: f32[2,4], %w: f32[4,4] weight) -> (f32[2,4], f32[2,4]) {

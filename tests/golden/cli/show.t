@@ -34,7 +34,7 @@ $ heddle show gpt2 --json
   "parameter_dtypes": "f32",
   "state_bytes": 0,
   "flops": 2345637249024,
-  "training_flops": 7032344677632,
+  "training_flops": 7031740697856,
   "instructions": 330,
   "inputs": [
     {"name": "tokens", "dtype": "i64", "shape": [8, 1024], "bytes": 65536}
@@ -67,7 +67,7 @@ model            mlp-xs:layers=2
 parameters       524 thousand in 2 tensors, f32, 2.00 MiB
 optimiser state  4.00 MiB
 work             1.35 GFLOP
-instructions     23
+instructions     21
 
 input   x  f32  512 x 512  1.00 MiB
 label   z  f32  512 x 512  1.00 MiB
@@ -80,18 +80,18 @@ output  0  f32  scalar          4 B
         6  f32  512 x 512  1.00 MiB
 
 block        calls  instructions    parameters  FLOPs each  share of FLOPs
-layer.bwd        1             4  262 thousand   537 MFLOP          39.8 %
-layer.bwd.1      1             3             0   269 MFLOP          19.9 %
+layer.bwd        1             3  262 thousand   537 MFLOP          39.8 %
 layer.fwd        1             2  262 thousand   269 MFLOP          19.9 %
+layer.bwd.1      1             2             0   269 MFLOP          19.9 %
 layer.fwd.1      1             2  262 thousand   269 MFLOP          19.9 %
 
 operator    count       FLOPs   share
 einsum          3   805 MFLOP  59.6 %
 matmul          2   537 MFLOP  39.7 %
 adam            2  6.29 MFLOP   0.5 %
-mul             4  1.05 MFLOP   0.1 %
 relu            2   524 kFLOP   0.0 %
-sign            2   524 kFLOP   0.0 %
+mul             2   524 kFLOP   0.0 %
+relu_dx         2   524 kFLOP   0.0 %
 scale           3   262 kFLOP   0.0 %
 sub             1   262 kFLOP   0.0 %
 reduce_sum      1   262 kFLOP   0.0 %
@@ -136,7 +136,7 @@ pack            8
 $ heddle show mlp-xs:layers=2,hidden=64 --batch=8 --dtype f16
 model         mlp-xs:layers=2,hidden=64
 parameters    8,192 in 2 tensors, f16, 16.0 KiB
-work          132 kFLOP, 350 kFLOP with loss, gradients and update
+work          132 kFLOP, 349 kFLOP with loss, gradients and update
 instructions  4
 
 input   x  f16  8 x 64  1.00 KiB

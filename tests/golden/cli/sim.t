@@ -84,18 +84,18 @@ model          gpt2
 plan           D4 T2 P2 K8 1f1b
 machine        dgx-2
 ranks          16
-time per step  637.7 ms
-samples        100.4/s
-utilisation    85.6 %
-idle           14.4 %
+time per step  615.3 ms
+samples        104.0/s
+utilisation    84.3 %
+idle           15.7 %
 peak memory    2.86 GiB of 28.8 GiB on rank 0
-instructions   70,456
+instructions   62,008
 
 stage  ranks    busy    idle  peak memory
-    0  0-7    81.7 %  18.3 %     2.86 GiB
-    1  8-15   89.5 %  10.5 %     2.14 GiB
+    0  0-7    78.8 %  21.2 %     2.86 GiB
+    1  8-15   89.9 %  10.1 %     2.14 GiB
 device  ranks    busy    idle
-v100       16  85.6 %  14.4 %
+v100       16  84.3 %  15.7 %
 
 ranks  parameters  gradients  optimiser  activations  temporary  communication      peak
 0-7       258 MiB    258 MiB    517 MiB     1.69 GiB    156 MiB       6.00 MiB  2.86 GiB
@@ -111,15 +111,15 @@ wte.v        main       optimiser state      1  147 MiB
 ... and 4 more
 
 critical path     kind           count      time   share
-einsum            computation      584  453.8 ms  71.2 %
-matmul            computation      160  58.96 ms   9.2 %
-add               computation      867  23.03 ms   3.6 %
+einsum            computation      584  453.8 ms  73.8 %
+matmul            computation      160  58.96 ms   9.6 %
+add               computation      827  20.68 ms   3.4 %
 all_reduce        communication    208  13.17 ms   2.1 %
-mul               computation      200  11.78 ms   1.8 %
-where             computation       80  11.74 ms   1.8 %
+where             computation       80  11.74 ms   1.9 %
 softmax_dx        computation       40  8.287 ms   1.3 %
 cross_entropy_dx  computation        8  8.253 ms   1.3 %
-... and 23 more
+softmax           computation       40  5.818 ms   0.9 %
+... and 20 more
 $ heddle sim mlp-xs --machine laptop --json | sed -E 's/: [0-9.e+-]+/: N/g'
 {
   "model": "mlp-xs",
