@@ -46,6 +46,7 @@ static void sum_up_units(sim *s, const sim_cols *c, const i64 *x, sim_result *r)
   }
 }
 
+// Shares are summed rank by rank, so that folding does not change how they round.
 static void sum_up_stages(sim *s, sim_result *r) {
   r->nstages = s->nstages;
   r->stage = ZNEWN(s->a, sim_stage, s->nstages);
@@ -53,12 +54,14 @@ static void sum_up_stages(sim *s, sim_result *r) {
   for (u32 k = 0; k < s->nunits; k++) {
     const sim_unit *u = &r->unit[k];
     sim_stage *st = &r->stage[u->stage];
-    double busy = (double)r->busy_ps[k * s->nstreams] / span * u->nranks;
     st->nranks += u->nranks;
-    st->busy += busy;
     st->peak_bytes = MAX(st->peak_bytes, u->peak_bytes);
-    all += busy;
     if (u->peak_bytes > r->unit[r->peak_unit].peak_bytes) r->peak_unit = k;
+  }
+  for (u32 k = 0; k < s->nranks; k++) {
+    double busy = (double)r->busy_ps[s->unit_of_rank[k] * s->nstreams] / span;
+    r->stage[s->stage_of_rank[k]].busy += busy;
+    all += busy;
   }
   for (u32 k = 0; k < s->nstages; k++) {
     r->stage[k].busy /= r->stage[k].nranks;
