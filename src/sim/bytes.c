@@ -46,6 +46,7 @@ static u32 leaves_of(const prog *p, type t, type *leaf) {
 // ---- instructions -----------------------------------------------------------------------------------
 // The caller knows better what a result is, unless it is nothing special there.
 mem_kind walk_kind(const walk *w, value v, bool is_call) {
+  if (!w->l->flags) return MEM_TEMP; // nobody asks for kinds
   u32 ret = w->l->ret[v];
   mem_kind k = ret && w->cx ? w->cx->ret[ret - 1] : MEM_TEMP;
   return k != MEM_TEMP ? k : life_kind(w->l, v, is_call);
@@ -55,6 +56,10 @@ mem_kind walk_kind(const walk *w, value v, bool is_call) {
 static void hold_view(walk *w, const instr *i, u32 n) {
   heap *h = &w->h;
   u32 from = 0;
+  if (n == 1 && i->op != OP_pack && i->op != OP_unpack) {
+    heap_share(h, i->res, opd_of(w->f, i, 0));
+    return;
+  }
   for (u32 k = 0; k < n; k++) heap_leaves(h, opd_of(w->f, i, k));
   for (u32 r = 0; r < i->nres; r++) {
     value v = i->res + r;
@@ -88,9 +93,12 @@ static u32 taken_over(walk *w, const instr *i, u32 n, u32 r) {
   const op_row *row = op_row_of(i->op);
   u32 k = row->flags & OPF_MANY_RES ? r : r ? r + 1 : 0; // optimisers: new states after the gradient
   if (!(row->flags & OPF_INPLACE) || k >= n || !opd_donated(w->f, i, k)) return NO_BUFFER;
-  span x = heap_leaves(&w->h, opd_of(w->f, i, k));
-  u32 b = x.n == 1 ? heap_only(&w->h, x.begin) : NO_BUFFER;
-  if (b == NO_BUFFER || !heap_free_to_give(&w->h, b)) return NO_BUFFER;
+  u32 b = heap_whole(&w->h, opd_of(w->f, i, k));
+  if (b == NO_BUFFER) {
+    span x = w->h.val[opd_of(w->f, i, k)];
+    b = x.n == 1 ? heap_only(&w->h, x.begin) : NO_BUFFER;
+  }
+  if (b == NO_BUFFER || w->h.buf.v[b].parts || !heap_free_to_give(&w->h, b)) return NO_BUFFER;
   return size_same(w->h.buf.v[b].size, size_of(w->m, w->f->values.v[i->res + r].ty, w->g)) ? b : NO_BUFFER;
 }
 
@@ -116,10 +124,13 @@ static void make_results(walk *w, const instr *i, u32 n, u32 num) {
       b = heap_new(h, z, from);
       heap_add(h, z, true);
     }
-    heap_begin(h, v);
-    heap_leaf(h);
-    if (b != NO_BUFFER) heap_hold(h, b);
-    heap_end(h, v);
+    if (b != NO_BUFFER)
+      heap_be(h, v, b);
+    else {
+      heap_begin(h, v);
+      heap_leaf(h);
+      heap_end(h, v);
+    }
   }
   for (u32 b = first_new; b < h->buf.n; b++) heap_see_peak(h, h->buf.v[b].size, num);
 }
@@ -162,12 +173,13 @@ static void give(walk *w, const instr *i, group g, u32 num) {
     if (h->gone[v] != num || !(w->m->distir || opd_donated(w->f, i, k))) continue;
     u32 b = heap_whole(h, v), q = sp->begin[k], n = 0;
     if (b != NO_BUFFER) {
-      while (n < h->buf.v[b].nparts && fits(w, sp, b, h->buf.v[b].parts[n].size, q + n, g)) n++;
-      if (n == h->buf.v[b].nparts) {
+      u32 parts = heap_parts(&h->buf.v[b]);
+      while (n < parts && fits(w, sp, b, heap_part_size(&h->buf.v[b], n), q + n, g)) n++;
+      if (n == parts) {
         memset(w->die.v + q, 1, n);
         *vec_push(h->a, &w->given) = b;
-        continue;
       }
+      if (n == parts || parts == 1) continue;
     }
     span x = heap_leaves(h, v);
     for (u32 j = 0; j < x.n; j++) {
@@ -195,11 +207,13 @@ static void hold_results(walk *w, const instr *i, const mbody *b) {
     const mres *res = &b->res[r];
     mem_kind kind = walk_kind(w, v, true);
     if (res->form == RES_PARAM) heap_share(h, v, opd_of(w->f, i, res->k));
-    if (res->form == RES_BUNDLE) {
-      u32 x = heap_new(h, res->size, (origin){.kind = kind});
-      h->buf.v[x].parts = b->own + res->k;
+    if (res->form == RES_OWN) {
+      origin from = res->nleaf == 1 ? b->own[res->k].from : (origin){.kind = MEM_TEMP};
+      if (kind != MEM_TEMP) from.kind = kind;
+      u32 x = heap_new(h, res->size, from);
+      h->buf.v[x].parts = res->nleaf == 1 ? NULL : b->own + res->k;
       h->buf.v[x].nparts = res->nleaf;
-      heap_be_bundle(h, v, x);
+      heap_be(h, v, x);
     }
     if (res->form != RES_MIXED) continue;
     for (u32 q = res->leaf0; q < res->leaf0 + res->nleaf; q++) // opens bundles, before leaves are added
@@ -281,8 +295,8 @@ static u32 whole_param(const param_leaves *sp, const mres *r, const u32 *held_be
 }
 
 // All leaves of the result are new buffers, next to each other, that nothing else holds.
-static bool is_bundle(const mres *r, const u32 *held_begin, const held_by *held, const part *own,
-                      const u32 *holds) {
+static bool is_own(const mres *r, const u32 *held_begin, const held_by *held, const part *own,
+                   const u32 *holds) {
   u32 first = held_begin[r->leaf0];
   for (u32 q = 0; q < r->nleaf; q++) {
     u32 at = held_begin[r->leaf0 + q];
@@ -290,10 +304,11 @@ static bool is_bundle(const mres *r, const u32 *held_begin, const held_by *held,
       return false;
     if (holds[held[at].k] != 1 || own[held[at].k].size->us != own[held[first].k].size->us) return false;
   }
-  return r->nleaf > 1;
+  return r->nleaf > 0;
 }
 
 static const msize *sum_of(arena *a, const part *own, u32 n) {
+  if (n == 1) return own->size;
   msize *z = NEW(a, msize);
   i64 *per = NULL;
   z->us = own->size->us;
@@ -343,8 +358,8 @@ static void keep_results(walk *w, mbody *b) {
     u32 p = whole_param(sp, &res[k], begin.v, held.v);
     if (p)
       res[k] = (mres){.form = RES_PARAM, .k = p - 1};
-    else if (is_bundle(&res[k], begin.v, held.v, own.v, holds.v)) {
-      res[k].form = RES_BUNDLE;
+    else if (is_own(&res[k], begin.v, held.v, own.v, holds.v)) {
+      res[k].form = RES_OWN;
       res[k].k = held.v[begin.v[res[k].leaf0]].k;
       res[k].size = sum_of(a, own.v + res[k].k, res[k].nleaf);
     }
@@ -362,7 +377,8 @@ static void add_params(walk *w, const u8 *die, bool is_main) {
   heap *h = &w->h;
   const param_leaves *sp = &m->params[w->fn.i];
   for (u32 k = 0, leaf = 0; k < sp->nparam; k++) {
-    heap_begin(h, k + 1);
+    bool whole = sp->begin[k + 1] == sp->begin[k] + 1;
+    if (!whole) heap_begin(h, k + 1);
     for (; leaf < sp->begin[k + 1]; leaf++) {
       const msize *z = size_of(m, sp->leaf[leaf], w->g);
       origin from = w->cx ? w->cx->param[leaf] : (origin){w->fn, k + 1, MEM_ACT};
@@ -379,10 +395,14 @@ static void add_params(walk *w, const u8 *die, bool is_main) {
         h->buf.v[b].lent = true;
         heap_add(h, z, true);
       }
-      heap_leaf(h);
-      heap_hold(h, b);
+      if (whole)
+        heap_be(h, k + 1, b);
+      else {
+        heap_leaf(h);
+        heap_hold(h, b);
+      }
     }
-    heap_end(h, k + 1);
+    if (!whole) heap_end(h, k + 1);
   }
   for (u32 b = 0; is_main && b < h->buf.n; b++) heap_see_peak(h, h->buf.v[b].size, 0);
 }

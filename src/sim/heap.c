@@ -66,7 +66,7 @@ void heap_end(heap *h, value v) {
   add_refs(h, h->val[v]);
 }
 
-void heap_be_bundle(heap *h, value v, u32 b) {
+void heap_be(heap *h, value v, u32 b) {
   h->whole[v] = b + 1;
   h->buf.v[b].refs++;
 }
@@ -80,15 +80,12 @@ u32 heap_whole(heap *h, value v) {
   return NO_BUFFER;
 }
 
-span heap_leaves(heap *h, value v) {
-  u32 b = heap_whole(h, v);
-  if (b == NO_BUFFER) return h->val[v];
+// A bundle becomes its parts, each held as often as the bundle was.
+static void open_bundle(heap *h, u32 b) {
   u32 first = h->leaf.n;
   for (u32 k = 0; k < h->buf.v[b].nparts; k++) {
     buffer old = h->buf.v[b];
-    origin from = old.parts[k].from;
-    if (old.from.kind != MEM_TEMP) from.kind = old.from.kind;
-    u32 x = heap_new(h, old.parts[k].size, from);
+    u32 x = heap_new(h, old.parts[k].size, heap_part_origin(&old, k));
     h->buf.v[x].refs = old.refs;
     h->buf.v[x].seen = old.seen;
     h->buf.v[x].times = old.times;
@@ -99,14 +96,27 @@ span heap_leaves(heap *h, value v) {
   }
   if (h->buf.v[b].live) heap_gone(h, b);
   h->buf.v[b].opened = first + 1;
-  heap_whole(h, v);
+}
+
+span heap_leaves(heap *h, value v) {
+  u32 b = heap_whole(h, v);
+  if (b == NO_BUFFER) return h->val[v];
+  if (h->buf.v[b].parts) {
+    open_bundle(h, b);
+    heap_whole(h, v);
+  } else {
+    h->val[v] = (span){h->leaf.n, 1};
+    h->whole[v] = 0;
+    heap_leaf(h);
+    heap_hold(h, b);
+  }
   return h->val[v];
 }
 
 void heap_share(heap *h, value v, value of) {
   u32 b = heap_whole(h, of);
   if (b != NO_BUFFER)
-    heap_be_bundle(h, v, b);
+    heap_be(h, v, b);
   else
     add_refs(h, h->val[v] = h->val[of]);
 }
@@ -146,7 +156,12 @@ void heap_let_operands_go(heap *h, const instr *i, u32 n, const u32 *last, u32 n
 
 void heap_unlend_donated(heap *h, const instr *i, u32 n) {
   for (u32 k = 0; k < n; k++) {
-    if (!opd_donated(h->f, i, k) || h->whole[opd_of(h->f, i, k)]) continue; // bundles are never lent
+    if (!opd_donated(h->f, i, k)) continue;
+    u32 b = heap_whole(h, opd_of(h->f, i, k));
+    if (b != NO_BUFFER) {
+      h->buf.v[b].lent = false;
+      continue;
+    }
     span x = h->val[opd_of(h->f, i, k)];
     for (u32 q = x.begin; q < x.begin + x.n; q++)
       for (u32 j = 0; j < h->leaf.v[q].n; j++) h->buf.v[h->pool.v[h->leaf.v[q].begin + j]].lent = false;

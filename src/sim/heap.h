@@ -1,10 +1,10 @@
 // heap.h - what the values of one function hold while it is walked: buffers, and who holds them. Shared by
 // bytes.c and peak.c only.
 //
-// A buffer is what an instruction allocates. A value holds the buffers of its leaves (a tensor is one leaf, a
-// tuple has one for each of its tensors); joins and views make leaves that hold several or the same. A tuple
-// that a call returns with buffers of its own is held as one bundle until somebody looks inside: main passes
-// such tuples on by the hundred.
+// A buffer is what an instruction allocates. Most values are one buffer; a value that joins or packs others
+// has leaves (a tensor one, a tuple one for each of its tensors), each of which holds any number of buffers.
+// A tuple that a call returns in buffers of its own is one bundle of them until somebody looks inside: main
+// passes such tuples on by the hundred.
 #ifndef HEDDLE_SIM_HEAP_H
 #define HEDDLE_SIM_HEAP_H
 #include "sim/internal.h"
@@ -48,7 +48,7 @@ typedef struct { // what one walk has
   VEC(u32) live, pool; // buffers that are there; buffers that leaves hold
   VEC(span) leaf;      // in pool
   span *val;           // leaves of every value
-  u32 *whole;          // the bundle + 1 that a value is
+  u32 *whole;          // the buffer + 1 that a value is; 0: see val
   u32 *gone;           // the instruction that used it last; GONE_TWICE: that took it twice
   VEC(u32) dying;      // buffers that nothing holds since the instruction at hand
   i64 *cur, *peak;     // by unit
@@ -60,8 +60,8 @@ enum { GONE_TWICE = ~0u };
 void heap_init(heap *h, arena *a, const func_info *f, u32 nunits);
 u32 heap_new(heap *h, const msize *z, origin from); // a live, owned buffer that nothing holds
 void heap_gone(heap *h, u32 b);                     // not live any more
-span heap_leaves(heap *h, value v);                 // opens a bundle
-u32 heap_whole(heap *h, value v);                   // the unopened bundle that v is, or NO_BUFFER
+span heap_leaves(heap *h, value v);                 // of any value; opens a bundle
+u32 heap_whole(heap *h, value v);                   // the buffer or unopened bundle that v is, or NO_BUFFER
 u32 heap_only(const heap *h, u32 leaf);             // the one buffer of a leaf, or NO_BUFFER
 // A value gets its leaves one after the other: begin, {leaf, hold...}..., end.
 void heap_begin(heap *h, value v);
@@ -69,7 +69,7 @@ void heap_leaf(heap *h);
 void heap_hold(heap *h, u32 b);
 void heap_copy_leaf(heap *h, u32 leaf);
 void heap_end(heap *h, value v);
-void heap_be_bundle(heap *h, value v, u32 b);
+void heap_be(heap *h, value v, u32 b);       // v is buffer b
 void heap_share(heap *h, value v, value of); // v holds what `of` holds
 
 // Uses. Instruction number num uses operands for the last time where last[v] = num.
@@ -89,6 +89,16 @@ static inline i64 size_on(const msize *z, u32 unit) {
   u32 pos = z->us->pos[unit];
   return !pos ? 0 : z->per ? z->per[pos - 1] : z->even;
 }
+static inline u32 heap_parts(const buffer *b) { return b->parts ? b->nparts : 1; }
+static inline const msize *heap_part_size(const buffer *b, u32 k) {
+  return b->parts ? b->parts[k].size : b->size;
+}
+static inline origin heap_part_origin(const buffer *b, u32 k) {
+  if (!b->parts) return b->from;
+  origin from = b->parts[k].from;
+  if (b->from.kind != MEM_TEMP) from.kind = b->from.kind;
+  return from;
+}
 bool size_same(const msize *x, const msize *y);
 
 // ---- walks over functions (bytes.c) -----------------------------------------------------------------
@@ -96,12 +106,12 @@ typedef struct {
   bool own;
   u32 k;
 } held_by; // a buffer made inside, or leaf k of the parameters
-typedef enum { RES_MIXED, RES_BUNDLE, RES_PARAM } res_form;
+typedef enum { RES_MIXED, RES_OWN, RES_PARAM } res_form;
 typedef struct {
   res_form form;
-  u32 k;             // bundle: first of `own`; param: its number
+  u32 k;             // own: the first of them; param: its number
   u32 leaf0, nleaf;  // in mbody.held_begin
-  const msize *size; // of a bundle
+  const msize *size; // own: of all
 } mres;
 // A function at a place as seen by a call: one pair (peak, net) for every unit it touches.
 typedef struct mbody {

@@ -66,7 +66,7 @@ typedef struct {
   u32 *last; // number of the instruction that uses it last; its own if none does; 0: a parameter without use
   u32 *inside; // the same without the return
   u32 *ret;    // result of the function + 1 that it, or a view of it, is
-  u8 *flags;
+  u8 *flags;   // NULL if nobody asks for kinds
 } life;
 
 struct body;

@@ -52,23 +52,36 @@ static void mark_gradients(sim *s, const func_info *f, const instr *i, life *l) 
   }
 }
 
-const life *life_of(sim *s, func fn) {
-  if (s->lives[fn.i]) return s->lives[fn.i];
-  const func_info *f = func_get(s->p, fn);
-  u32 nv = f->values.n;
-  life *l = NEW(s->a, life);
-  l->last = ZNEWN(s->a, u32, nv);
-  l->inside = ZNEWN(s->a, u32, nv);
-  l->flags = ZNEWN(s->a, u8, nv);
-  l->ret = ZNEWN(s->a, u32, nv);
+// Only where values are used last.
+static void last_uses(const func_info *f, life *l) {
   for (u32 k = f->rets.n; k-- > 0;) {
-    value v = f->rets.v[k];
-    l->last[v] = LIFE_END;
-    l->ret[v] = k + 1;
-    u32 def = f->values.v[v].def;
-    if (fn.i == s->p->main.i && def && pass_of(s, &f->body.v[def - 1]) & INSTR_BACKWARD &&
-        !(pass_of(s, &f->body.v[def - 1]) & INSTR_UPDATE))
-      l->flags[v] |= LIFE_GRAD;
+    l->last[f->rets.v[k]] = LIFE_END;
+    l->ret[f->rets.v[k]] = k + 1;
+  }
+  for (u32 k = f->body.n; k-- > 0;) {
+    const instr *i = &f->body.v[k];
+    for (u32 r = i->res; r < i->res + i->nres; r++) {
+      if (!l->inside[r]) l->inside[r] = k + 1;
+      if (!l->last[r]) l->last[r] = k + 1;
+    }
+    for (u32 j = 0; j < i->nopd; j++) {
+      u32 o = f->opds.v[i->opd + j];
+      if (o & OPD_AFTER) break;
+      o &= OPD_VALUE;
+      if (l->inside[o]) continue;
+      l->inside[o] = k + 1;
+      if (!l->last[o]) l->last[o] = k + 1;
+    }
+  }
+}
+
+static void find_kinds(sim *s, func fn, life *l) {
+  const func_info *f = func_get(s->p, fn);
+  for (u32 k = f->rets.n; k-- > 0;) {
+    u32 def = f->values.v[f->rets.v[k]].def;
+    u8 pass = def ? pass_of(s, &f->body.v[def - 1]) : 0;
+    if (fn.i == s->p->main.i && pass & INSTR_BACKWARD && !(pass & INSTR_UPDATE))
+      l->flags[f->rets.v[k]] |= LIFE_GRAD;
   }
   for (u32 k = f->body.n; k-- > 0;) {
     const instr *i = &f->body.v[k];
@@ -76,23 +89,34 @@ const life *life_of(sim *s, func fn) {
     u8 pass = pass_of(s, i);
     mark_gradients(s, f, i, l);
     for (u32 j = 0; j < i->nres; j++) {
-      value r = i->res + j;
-      if (!l->inside[r]) l->inside[r] = k + 1;
-      if (!l->last[r]) l->last[r] = k + 1;
-      if (pass & INSTR_BACKWARD) l->flags[r] |= LIFE_BACK;
-      if (pass & INSTR_UPDATE) l->flags[r] |= j ? LIFE_STATE : LIFE_PARAM;
-      if (row->flags & OPF_COMM) l->flags[r] |= LIFE_COMM;
+      u8 *x = &l->flags[i->res + j];
+      if (pass & INSTR_BACKWARD) *x |= LIFE_BACK;
+      if (pass & INSTR_UPDATE) *x |= j ? LIFE_STATE : LIFE_PARAM;
+      if (row->flags & OPF_COMM) *x |= LIFE_COMM;
     }
-    bool view = row->flags & (OPF_VIEW | OPF_META);
+    bool view = row->flags & (OPF_VIEW | OPF_META) && i->nres == 1;
     for (u32 j = 0; j < i->nopd && !(f->opds.v[i->opd + j] & OPD_AFTER); j++) {
       value v = opd_of(f, i, j);
-      if (!l->last[v]) l->last[v] = k + 1;
-      if (!l->inside[v]) l->inside[v] = k + 1;
       if (pass & INSTR_BACKWARD) l->flags[v] |= LIFE_READ_BACK;
-      if (!view || i->nres != 1) continue;
+      if (!view) continue;
       l->flags[v] |= l->flags[i->res] & LIFE_READ_BACK;
       if (!l->ret[v]) l->ret[v] = l->ret[i->res];
     }
+  }
+}
+
+const life *life_of(sim *s, func fn) {
+  if (s->lives[fn.i]) return s->lives[fn.i];
+  const func_info *f = func_get(s->p, fn);
+  u32 nv = f->values.n;
+  life *l = NEW(s->a, life);
+  l->last = ZNEWN(s->a, u32, nv);
+  l->inside = ZNEWN(s->a, u32, nv);
+  l->ret = ZNEWN(s->a, u32, nv);
+  last_uses(f, l);
+  if (!s->o->peak_only) {
+    l->flags = ZNEWN(s->a, u8, nv);
+    find_kinds(s, fn, l);
   }
   return s->lives[fn.i] = l;
 }

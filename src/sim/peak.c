@@ -27,13 +27,7 @@ static void count(tally *t, origin from, i64 bytes) {
   t->item.v[id - 1].count++;
 }
 
-static origin part_origin(const buffer *b, u32 k) {
-  origin from = b->parts[k].from;
-  if (b->from.kind != MEM_TEMP) from.kind = b->from.kind;
-  return from;
-}
-
-// The same for what is given to the call at hand: it is alive inside it, or gone already.
+// Where the leaves come from that are given to the call at hand.
 static void origins_given(walk *w, const instr *i, const mbody *callee, origin *param) {
   heap *h = &w->h;
   const param_leaves *sp = &w->m->params[i->callee.i];
@@ -41,7 +35,7 @@ static void origins_given(walk *w, const instr *i, const mbody *callee, origin *
     u32 q = sp->begin[k], n = sp->begin[k + 1], b = heap_whole(h, opd_of(w->f, i, k));
     for (u32 j = q; j < n; j++) {
       if (!callee->die[j]) continue;
-      param[j] = b != NO_BUFFER ? part_origin(&h->buf.v[b], j - q)
+      param[j] = b != NO_BUFFER ? heap_part_origin(&h->buf.v[b], j - q)
                                 : h->buf.v[heap_only(h, walk_passed(w, i, j))].from;
     }
   }
@@ -55,9 +49,8 @@ static void count_unit(walk *w, u32 unit, const mbody *callee, const instr *i) {
   for (u32 k = 0; k < h->live.n; k++) {
     const buffer *b = &h->buf.v[h->live.v[k]];
     if (b->given) continue;
-    if (!b->parts) count(m->tally, b->from, size_on(b->size, unit));
-    for (u32 j = 0; b->parts && j < b->nparts; j++)
-      count(m->tally, part_origin(b, j), size_on(b->parts[j].size, unit));
+    for (u32 j = 0; j < heap_parts(b); j++)
+      count(m->tally, heap_part_origin(b, j), size_on(heap_part_size(b, j), unit));
   }
   if (!callee) return;
   arena_mark_t mark = arena_mark(s->tmp);
