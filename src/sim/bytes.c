@@ -9,10 +9,10 @@
 // ---- sizes ------------------------------------------------------------------------------------------
 static const msize *size_of(mem *m, type t, group call) {
   sim *s = m->s;
+  if (m->near[t.i] && m->near_g[t.i].i == call.i) return m->near[t.i];
   const type_info *ti = type_get(s->p, t);
   group g = resolve(ti->g, call);
-  if (m->near[t.i] && m->near_g[t.i].i == g.i) return m->near[t.i];
-  m->near_g[t.i] = g;
+  m->near_g[t.i] = call;
   u64 h = hash_u64((u64)t.i << 32 | g.i, 11);
   u32 known = hmap_get(&m->size_map, h);
   if (known) return m->near[t.i] = m->sizes.v[known - 1];
@@ -43,6 +43,21 @@ static u32 leaves_of(const prog *p, type t, type *leaf) {
   return n;
 }
 
+static const msize *sum_of(arena *a, const part *own, u32 n) {
+  if (n == 1) return own->size;
+  msize *z = NEW(a, msize);
+  i64 *per = NULL;
+  z->us = own->size->us;
+  for (u32 k = 0; k < n; k++) {
+    const msize *x = own[k].size;
+    if (x->per && !per) z->per = per = ZNEWN(a, i64, z->us->n);
+    if (!x->per) z->even += x->even;
+    for (u32 u = 0; x->per && u < z->us->n; u++) per[u] += x->per[u];
+  }
+  for (u32 u = 0; per && u < z->us->n; u++) per[u] += z->even;
+  return z;
+}
+
 // ---- instructions -----------------------------------------------------------------------------------
 // The caller knows better what a result is, unless it is nothing special there.
 mem_kind walk_kind(const walk *w, value v, bool is_call) {
@@ -52,10 +67,46 @@ mem_kind walk_kind(const walk *w, value v, bool is_call) {
   return k != MEM_TEMP ? k : life_kind(w->l, v, is_call);
 }
 
+// Values that are packed for good become one bundle: each a buffer that nothing else holds, used for the last
+// time.
+static bool bundle_operands(walk *w, const instr *i, u32 n, u32 num) {
+  heap *h = &w->h;
+  const uset *us = NULL;
+  for (u32 k = 0; k < n; k++) {
+    value v = opd_of(w->f, i, k);
+    u32 b = heap_whole(h, v);
+    buffer *x = b == NO_BUFFER ? NULL : &h->buf.v[b];
+    if (!x || x->parts || x->refs != 1 || !x->owned || x->lent || !x->live) return false;
+    if (w->last[v] != num || x->seen == num || (us && us != x->size->us)) return false;
+    us = x->size->us;
+    x->seen = num; // a value that is packed twice is found here
+    x->times = 0;
+  }
+  return n > 1;
+}
+
+static void hold_bundle(walk *w, const instr *i, u32 n) {
+  heap *h = &w->h;
+  part *parts = NEWN(h->a, part, n);
+  for (u32 k = 0; k < n; k++) {
+    u32 b = heap_whole(h, opd_of(w->f, i, k));
+    parts[k] = (part){h->buf.v[b].size, h->buf.v[b].from};
+    heap_gone(h, b); // the bundle stands for it
+  }
+  u32 x = heap_new(h, sum_of(w->m->s->a, parts, n), (origin){.kind = MEM_TEMP});
+  h->buf.v[x].parts = parts;
+  h->buf.v[x].nparts = n;
+  heap_be(h, i->res, x);
+}
+
 // Views share; joins hold everything they are made of.
-static void hold_view(walk *w, const instr *i, u32 n) {
+static void hold_view(walk *w, const instr *i, u32 n, u32 num) {
   heap *h = &w->h;
   u32 from = 0;
+  if (i->op == OP_pack && bundle_operands(w, i, n, num)) {
+    hold_bundle(w, i, n);
+    return;
+  }
   if (n == 1 && i->op != OP_pack && i->op != OP_unpack) {
     heap_share(h, i->res, opd_of(w->f, i, 0));
     return;
@@ -139,12 +190,11 @@ static void step(walk *w, const instr *i, u32 num) {
   heap *h = &w->h;
   u32 n = instr_nopd(w->f, i), flags = op_row_of(i->op)->flags;
   bool view = flags & OPF_META || (flags & OPF_VIEW && !w->m->distir);
-  if (!w->m->distir) heap_unlend_donated(h, i, n);
-  if (view) hold_view(w, i, n); // before anything is let go: a view keeps it
-  heap_let_operands_go(h, i, n, w->last, num);
+  if (view) hold_view(w, i, n, num); // before anything is let go: a view keeps it
+  heap_let_operands_go(h, i, n, w->last, num, !w->m->distir);
   if (!view) {
     make_results(w, i, n, num);
-    walk_tell(w, num, NULL, NULL);
+    if (w->ask) walk_tell(w, num, NULL, NULL);
   }
   for (u32 r = 0; r < i->nres && (view || !w->m->distir); r++) // distir: what is not used is never freed
     if (w->last[i->res + r] == num) heap_let_go(h, i->res + r, num);
@@ -154,18 +204,27 @@ static void step(walk *w, const instr *i, u32 num) {
 // ---- calls ------------------------------------------------------------------------------------------
 static const mbody *body_of(mem *m, u32 row, const u8 *die, const u8 *used);
 
-// May the callee have buffer b, passed as its parameter leaf q? Donated, whole, held by nothing else, not
-// passed twice.
-static bool fits(walk *w, const param_leaves *sp, u32 b, const msize *size, u32 q, group g) {
-  const buffer *x = b == NO_BUFFER ? NULL : &w->h.buf.v[b];
-  return x && x->owned && !x->lent && x->live && !x->refs && x->times == 1 &&
-         size_same(size, size_of(w->m, sp->leaf[q], g));
+// May the callee have this part of buffer b? Whole, held by nothing else, not passed twice.
+static bool fits(const heap *h, u32 b, const msize *size, const msize *param) {
+  const buffer *x = &h->buf.v[b];
+  return x->owned && !x->lent && x->live && !x->refs && x->times == 1 &&
+         (size == param || size_same(size, param));
+}
+
+static const msize *const *param_sizes(mem *m, u32 row) {
+  const msize **z = m->param_size[row];
+  if (z) return z;
+  const param_leaves *sp = &m->params[m->s->priced.v[row].f.i];
+  z = m->param_size[row] = NEWN(m->s->a, const msize *, sp->nleaf);
+  for (u32 q = 0; q < sp->nleaf; q++) z[q] = size_of(m, sp->leaf[q], m->s->priced.v[row].g);
+  return z;
 }
 
 // Which parameter leaves die in the call; their buffers are marked as given.
-static void give(walk *w, const instr *i, group g, u32 num) {
+static void give(walk *w, const instr *i, u32 row, u32 num) {
   heap *h = &w->h;
   const param_leaves *sp = &w->m->params[i->callee.i];
+  const msize *const *want = param_sizes(w->m, row);
   memset(w->die.v, 0, sp->nleaf);
   w->given.n = 0;
   for (u32 k = 0; k < sp->nparam; k++) {
@@ -174,7 +233,7 @@ static void give(walk *w, const instr *i, group g, u32 num) {
     u32 b = heap_whole(h, v), q = sp->begin[k], n = 0;
     if (b != NO_BUFFER) {
       u32 parts = heap_parts(&h->buf.v[b]);
-      while (n < parts && fits(w, sp, b, heap_part_size(&h->buf.v[b], n), q + n, g)) n++;
+      while (n < parts && fits(h, b, heap_part_size(&h->buf.v[b], n), want[q + n])) n++;
       if (n == parts) {
         memset(w->die.v + q, 1, n);
         *vec_push(h->a, &w->given) = b;
@@ -184,7 +243,7 @@ static void give(walk *w, const instr *i, group g, u32 num) {
     span x = heap_leaves(h, v);
     for (u32 j = 0; j < x.n; j++) {
       b = heap_only(h, x.begin + j);
-      if (b == NO_BUFFER || !fits(w, sp, b, h->buf.v[b].size, q + j, g)) continue;
+      if (b == NO_BUFFER || !fits(h, b, h->buf.v[b].size, want[q + j])) continue;
       w->die.v[q + j] = 1;
       *vec_push(h->a, &w->given) = b;
     }
@@ -264,14 +323,13 @@ static void step_call(walk *w, const instr *i, u32 num) {
   const param_leaves *sp = &m->params[i->callee.i];
   u32 row = w->rows[num - 1];
   vec_reserve(h->a, &w->die, sp->nleaf);
-  if (!m->distir) heap_unlend_donated(h, i, sp->nparam);
-  heap_let_operands_go(h, i, sp->nparam, w->last, num);
-  give(w, i, m->s->priced.v[row].g, num);
+  heap_let_operands_go(h, i, sp->nparam, w->last, num, !m->distir);
+  give(w, i, row, num);
   for (u32 r = 0; r < i->nres; r++) w->used[r] = m->distir || w->last[i->res + r] != num;
   const mbody *b = m->latest[row];
   if (!b || memcmp(b->die, w->die.v, sp->nleaf) != 0 || memcmp(b->used, w->used, i->nres) != 0)
     b = m->latest[row] = body_of(m, row, w->die.v, w->used);
-  walk_tell(w, num, b, i);
+  if (w->ask) walk_tell(w, num, b, i);
   add_body(h, b, num);
   hold_results(w, i, b);
   for (u32 k = 0; k < w->given.n; k++) {
@@ -305,21 +363,6 @@ static bool is_own(const mres *r, const u32 *held_begin, const held_by *held, co
     if (holds[held[at].k] != 1 || own[held[at].k].size->us != own[held[first].k].size->us) return false;
   }
   return r->nleaf > 0;
-}
-
-static const msize *sum_of(arena *a, const part *own, u32 n) {
-  if (n == 1) return own->size;
-  msize *z = NEW(a, msize);
-  i64 *per = NULL;
-  z->us = own->size->us;
-  for (u32 k = 0; k < n; k++) {
-    const msize *x = own[k].size;
-    if (x->per && !per) z->per = per = ZNEWN(a, i64, z->us->n);
-    if (!x->per) z->even += x->even;
-    for (u32 u = 0; x->per && u < z->us->n; u++) per[u] += x->per[u];
-  }
-  for (u32 u = 0; per && u < z->us->n; u++) per[u] += z->even;
-  return z;
 }
 
 static void keep_results(walk *w, mbody *b) {
@@ -430,7 +473,7 @@ void walk_run(walk *w, const u8 *die, bool is_main) {
   const func_info *f = w->f;
   add_params(w, die, is_main);
   if (is_main) w->start = arena_dup(w->h.a, w->h.cur, w->m->s->nunits * sizeof *w->start);
-  walk_tell(w, 0, NULL, NULL);
+  if (w->ask) walk_tell(w, 0, NULL, NULL);
   for (u32 k = 1; k <= f->nparams; k++)
     if (!w->last[k]) heap_let_go(&w->h, k, 0);
   heap_free_dying(&w->h);
@@ -484,6 +527,7 @@ void mem_init(mem *m, sim *s) {
   m->near = ZNEWN(s->a, const msize *, s->p->types.n);
   m->near_g = ZNEWN(s->a, group, s->p->types.n);
   m->params = ZNEWN(s->a, param_leaves, s->p->funcs.n);
+  m->param_size = ZNEWN(s->a, const msize **, s->priced.n);
   s->lives = ZNEWN(s->a, const life *, s->p->funcs.n);
   s->life_flags = ZNEWN(s->a, u8, s->p->funcs.n);
   for (u32 k = 1; k < s->priced.n; k++) {

@@ -73,6 +73,7 @@ static const summary *summary_of(sim *s, func fn) {
   for (u32 k = 0; k < f->body.n; k++)
     if (f->body.v[k].op == OP_call) summary_of(s, f->body.v[k].callee);
   summary *m = NEW(s->a, summary);
+  m->nparams = f->nparams;
   m->reads = ZNEWN(s->a, u16, f->nparams);
   m->made = ZNEWN(s->a, u16, f->rets.n);
   m->thru_begin = ZNEWN(s->a, u32, f->rets.n + 1);
@@ -138,12 +139,12 @@ typedef struct {
   const priced *row;
   const summary *const *sums;
   u16 *made;
-  u8 *need;
-  u8 *late, *want; // patterns of the call at hand
-  value *root;     // the value whose slots hold the time of v
-  entry *at;       // of roots
-  u32 *clock_no;   // unit * nstreams + stream -> clock + 1
-  u32 *site_no;    // row of a callee -> latest site + 1
+  u8 *need;      // of every value: somebody waits for it
+  u8 *late;      // beside the operands of calls: it may come later than the clock that reads it
+  value *root;   // the value whose slots hold the time of v
+  entry *at;     // of roots
+  u32 *clock_no; // unit * nstreams + stream -> clock + 1
+  u32 *site_no;  // row of a callee -> latest site + 1
   VEC(i64) dur;
   VEC(u32) occ, in, out, ref, what;
   VEC(u32) clock, clock_unit;
@@ -280,26 +281,26 @@ static void emit_view(maker *m, const instr *i) {
 // ---- calls ------------------------------------------------------------------------------------------
 // Which results of this call are waited for, which arguments may come later than the clock that reads them.
 static void call_patterns(maker *m, const instr *i) {
+  const func_info *f = m->f;
   const summary *callee = m->sums[i->callee.i];
-  u32 np = func_get(m->s->p, i->callee)->nparams;
-  for (u32 k = 0; k < np; k++) m->late[k] = is_late(m->made[opd_of(m->f, i, k)], callee->reads[k]);
-  for (u32 k = 0; k < i->nres; k++) {
-    if (!(m->want[k] = m->need[i->res + k])) continue;
-    for (u32 j = callee->thru_begin[k]; j < callee->thru_begin[k + 1]; j++)
-      if (m->made[opd_of(m->f, i, callee->thru[j])]) m->late[callee->thru[j]] = 1;
-  }
+  u8 *late = m->late + i->opd;
+  for (u32 k = 0; k < callee->nparams; k++) late[k] = is_late(m->made[opd_of(f, i, k)], callee->reads[k]);
+  for (u32 k = 0; k < i->nres; k++)
+    for (u32 j = callee->thru_begin[k]; m->need[i->res + k] && j < callee->thru_begin[k + 1]; j++)
+      if (m->made[opd_of(f, i, callee->thru[j])]) late[callee->thru[j]] = 1;
 }
 
 static const body *body_of(sim *s, u32 row, const u8 *late, const u8 *want, bool maps);
 
 static u32 site_of(maker *m, const instr *i, u32 row) {
   const func_info *f = func_get(m->s->p, i->callee);
+  const u8 *late = m->late + i->opd, *want = m->need + i->res;
   u32 *no = &m->site_no[row];
   if (*no) {
     const body *b = m->site_body.v[*no - 1];
-    if (memcmp(b->late, m->late, f->nparams) == 0 && memcmp(b->want, m->want, i->nres) == 0) return *no - 1;
+    if (memcmp(b->late, late, f->nparams) == 0 && memcmp(b->want, want, i->nres) == 0) return *no - 1;
   }
-  const body *b = body_of(m->s, row, m->late, m->want, m->maps);
+  const body *b = body_of(m->s, row, late, want, m->maps);
   for (u32 k = 0; k < m->site.n; k++)
     if (m->site_body.v[k] == b) {
       *no = k + 1;
@@ -337,20 +338,19 @@ static void emit_call(maker *m, const instr *i, u32 what) {
   sim *s = m->s;
   u32 row = m->row->ev[what - 1];
   const func_info *f = func_get(s->p, i->callee);
-  if (!s->one_stream) call_patterns(m, i);
   u32 no = site_of(m, i, row);
   const sim_site *st = &m->site.v[no];
   if (!s->one_stream) emit_after(m, i, st);
   node_waits(m);
   for (u32 k = 0; k < f->nparams; k++) {
-    if (!m->late[k]) continue;
+    if (!m->late[i->opd + k]) continue;
     const uset *us = uset_of_type(s, f->values.v[k + 1].ty, s->priced.v[row].g);
     entry e = m->at[m->root[opd_of(m->f, i, k)]];
     for (u32 u = 0; u < us->n; u++) add_ref(m, slot_on(e, us->unit[u]));
   }
   node_makes(m);
   for (u32 k = 0; k < i->nres; k++) {
-    if (!m->want[k]) continue;
+    if (!m->need[i->res + k]) continue;
     const uset *us = uset_of_type(s, f->values.v[f->rets.v[k]].ty, s->priced.v[row].g);
     entry e = slots_for(m, i->res + k);
     assert(e.us == us);
@@ -377,7 +377,8 @@ static void backward_need(maker *m) {
       here = m->sums[i->callee.i]->touch;
       for (u32 j = 0; j < i->nopd; j++) {
         u32 o = f->opds.v[i->opd + j];
-        if (o & OPD_AFTER ? is_late(m->made[o & OPD_VALUE], here) : m->late[j]) m->need[o & OPD_VALUE] = 1;
+        if (o & OPD_AFTER ? is_late(m->made[o & OPD_VALUE], here) : m->late[i->opd + j])
+          m->need[o & OPD_VALUE] = 1;
       }
     } else if (no_work(op_row_of(i->op))) {
       bool needed = false;
@@ -397,18 +398,13 @@ static void backward_need(maker *m) {
 static void maker_init(maker *m, sim *s, u32 row, bool maps) {
   const func_info *f = func_get(s->p, s->priced.v[row].f);
   *m = (maker){.s = s, .f = f, .row = &s->priced.v[row], .sums = s->summaries, .maps = maps, .nslot = 1};
-  u32 nv = f->values.n, most = 0, mostr = 0;
-  for (u32 k = 0; k < f->body.n; k++) {
-    most = MAX(most, f->body.v[k].nopd);
-    mostr = MAX(mostr, f->body.v[k].nres);
-  }
-  m->late = ZNEWN(s->tmp, u8, most + 1);
-  m->want = ZNEWN(s->tmp, u8, mostr + 1);
+  u32 nv = f->values.n;
+  m->late = ZNEWN(s->tmp, u8, f->opds.n);
+  m->need = ZNEWN(s->tmp, u8, nv);
   m->clock_no = ZNEWN(s->tmp, u32, s->nunits * s->nstreams);
   m->site_no = ZNEWN(s->tmp, u32, s->priced.n);
   if (!s->one_stream) {
     m->made = ZNEWN(s->tmp, u16, nv);
-    m->need = ZNEWN(s->tmp, u8, nv);
     m->root = ZNEWN(s->tmp, value, nv);
     m->at = NEWN(s->tmp, entry, nv);
   }

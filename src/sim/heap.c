@@ -14,7 +14,7 @@ bool size_same(const msize *x, const msize *y) {
 void heap_init(heap *h, arena *a, const func_info *f, u32 nunits) {
   u32 nv = f->values.n;
   *h = (heap){.a = a, .f = f};
-  h->val = ZNEWN(a, span, nv);
+  h->val = NEWN(a, span, nv);
   h->whole = ZNEWN(a, u32, nv);
   h->gone = ZNEWN(a, u32, nv);
   h->cur = ZNEWN(a, i64, nunits);
@@ -69,15 +69,6 @@ void heap_end(heap *h, value v) {
 void heap_be(heap *h, value v, u32 b) {
   h->whole[v] = b + 1;
   h->buf.v[b].refs++;
-}
-
-u32 heap_whole(heap *h, value v) {
-  u32 b = h->whole[v];
-  if (!b) return NO_BUFFER;
-  if (!h->buf.v[b - 1].opened) return b - 1;
-  h->val[v] = (span){h->buf.v[b - 1].opened - 1, h->buf.v[b - 1].nparts};
-  h->whole[v] = 0;
-  return NO_BUFFER;
 }
 
 // A bundle becomes its parts, each held as often as the bundle was.
@@ -140,10 +131,23 @@ void heap_let_go(heap *h, value v, u32 num) {
     for (u32 j = 0; j < h->leaf.v[k].n; j++) release(h, h->pool.v[h->leaf.v[k].begin + j], num);
 }
 
-void heap_let_operands_go(heap *h, const instr *i, u32 n, const u32 *last, u32 num) {
+static void unlend(heap *h, value v) {
+  u32 b = heap_whole(h, v);
+  if (b != NO_BUFFER) {
+    h->buf.v[b].lent = false;
+    return;
+  }
+  span x = h->val[v];
+  for (u32 q = x.begin; q < x.begin + x.n; q++)
+    for (u32 j = 0; j < h->leaf.v[q].n; j++) h->buf.v[h->pool.v[h->leaf.v[q].begin + j]].lent = false;
+}
+
+void heap_let_operands_go(heap *h, const instr *i, u32 n, const u32 *last, u32 num, bool donate) {
+  const u32 *opd = &h->f->opds.v[i->opd];
   h->dying.n = 0;
   for (u32 k = 0; k < n; k++) {
-    value v = opd_of(h->f, i, k);
+    value v = opd[k] & OPD_VALUE;
+    if (donate && opd[k] & OPD_DONATED) unlend(h, v);
     if (last[v] != num) continue;
     if (h->gone[v])
       h->gone[v] = GONE_TWICE;
@@ -151,20 +155,6 @@ void heap_let_operands_go(heap *h, const instr *i, u32 n, const u32 *last, u32 n
       h->gone[v] = num;
       heap_let_go(h, v, num);
     }
-  }
-}
-
-void heap_unlend_donated(heap *h, const instr *i, u32 n) {
-  for (u32 k = 0; k < n; k++) {
-    if (!opd_donated(h->f, i, k)) continue;
-    u32 b = heap_whole(h, opd_of(h->f, i, k));
-    if (b != NO_BUFFER) {
-      h->buf.v[b].lent = false;
-      continue;
-    }
-    span x = h->val[opd_of(h->f, i, k)];
-    for (u32 q = x.begin; q < x.begin + x.n; q++)
-      for (u32 j = 0; j < h->leaf.v[q].n; j++) h->buf.v[h->pool.v[h->leaf.v[q].begin + j]].lent = false;
   }
 }
 

@@ -61,8 +61,16 @@ void heap_init(heap *h, arena *a, const func_info *f, u32 nunits);
 u32 heap_new(heap *h, const msize *z, origin from); // a live, owned buffer that nothing holds
 void heap_gone(heap *h, u32 b);                     // not live any more
 span heap_leaves(heap *h, value v);                 // of any value; opens a bundle
-u32 heap_whole(heap *h, value v);                   // the buffer or unopened bundle that v is, or NO_BUFFER
 u32 heap_only(const heap *h, u32 leaf);             // the one buffer of a leaf, or NO_BUFFER
+// The buffer or unopened bundle that v is, or NO_BUFFER.
+static inline u32 heap_whole(heap *h, value v) {
+  u32 b = h->whole[v];
+  if (!b) return NO_BUFFER;
+  if (!h->buf.v[b - 1].opened) return b - 1;
+  h->val[v] = (span){h->buf.v[b - 1].opened - 1, h->buf.v[b - 1].nparts};
+  h->whole[v] = 0;
+  return NO_BUFFER;
+}
 // A value gets its leaves one after the other: begin, {leaf, hold...}..., end.
 void heap_begin(heap *h, value v);
 void heap_leaf(heap *h);
@@ -72,10 +80,10 @@ void heap_end(heap *h, value v);
 void heap_be(heap *h, value v, u32 b);       // v is buffer b
 void heap_share(heap *h, value v, value of); // v holds what `of` holds
 
-// Uses. Instruction number num uses operands for the last time where last[v] = num.
+// Uses. Instruction number num uses operands for the last time where last[v] = num. donate: parameters of
+// main that it donates are lent no more.
 void heap_let_go(heap *h, value v, u32 num);
-void heap_let_operands_go(heap *h, const instr *i, u32 n, const u32 *last, u32 num);
-void heap_unlend_donated(heap *h, const instr *i, u32 n);
+void heap_let_operands_go(heap *h, const instr *i, u32 n, const u32 *last, u32 num, bool donate);
 void heap_free_dying(heap *h);
 // May a call or instruction that took operand v for the last time have buffer b for itself?
 static inline bool heap_free_to_give(const heap *h, u32 b) {
@@ -145,11 +153,12 @@ typedef struct {
   hmap size_map;
   VEC(mbody *) bodies;
   hmap body_map;
-  const mbody **latest; // by row
-  param_leaves *params; // by function
-  const msize **near;   // by type: the latest size asked for
-  group *near_g;
-  struct tally *tally; // peak.c
+  const mbody **latest;      // by row
+  param_leaves *params;      // by function
+  const msize ***param_size; // by row: of every leaf
+  const msize **near;        // by type: the latest size asked for
+  group *near_g;             // and for which group of the call
+  struct tally *tally;       // peak.c
 } mem;
 
 typedef struct { // one pass over a function at a place
@@ -174,6 +183,6 @@ void walk_init(walk *w, mem *m, u32 row, const u8 *used, const context *cx);
 void walk_run(walk *w, const u8 *die, bool is_main);
 mem_kind walk_kind(const walk *w, value v, bool is_call);
 u32 walk_passed(walk *w, const instr *i, u32 q); // the leaf passed as leaf q of the callee's parameters
-// peak.c: called before instruction num frees anything; callee: it is that call.
+// peak.c: called, if w->ask, before instruction num frees anything; callee: it is that call.
 void walk_tell(walk *w, u32 num, const mbody *callee, const instr *i);
 #endif

@@ -55,6 +55,7 @@ typedef struct {
 } priced;
 
 typedef struct { // of a function, anywhere; see columns.c
+  u32 nparams;
   u16 *reads, *made, touch;
   u32 *thru_begin, *thru;
 } summary;
@@ -90,6 +91,8 @@ typedef struct sim {
   VEC(place *) places;                              // by group id
   VEC(uset *) usets;
   hmap uset_map;
+  const uset **near; // by type: the latest answer of uset_of_type
+  group *near_g;     // and for which group
   VEC(meeting_row) meetings;
   hmap meeting_map;
   VEC(event) events; // [0] unused
@@ -105,7 +108,10 @@ typedef struct sim {
 } sim;
 
 // place.c
-place *place_of(sim *s, group g);                          // ranks only until place_units has run
+place *place_new(sim *s, group g);
+static inline place *place_of(sim *s, group g) {
+  return g.i < s->places.n && s->places.v[g.i] ? s->places.v[g.i] : place_new(s, g);
+} // ranks only until place_units has run
 const uset *uset_of_units(sim *s, const u32 *unit, u32 n); // distinct
 void place_units(sim *s);                                  // after unit_of_rank is known
 const uset *uset_of_type(sim *s, type t,

@@ -97,7 +97,7 @@ static void count_all(walk *w, u32 unit, const mbody *callee, const instr *i) {
 }
 
 void walk_tell(walk *w, u32 num, const mbody *callee, const instr *i) {
-  for (u32 u = w->ask ? w->ask[num] : 0; u; u = w->ask_next[u])
+  for (u32 u = w->ask[num]; u; u = w->ask_next[u])
     if (w->cx)
       count_unit(w, u - 1, callee, i); // inside a call: part of a unit's count
     else

@@ -39,12 +39,10 @@ static void place_set_units(sim *s, place *pl) {
   arena_release(s->tmp, m);
 }
 
-place *place_of(sim *s, group g) {
+place *place_new(sim *s, group g) {
   static const u32 rank0 = 0;
   while (s->places.n <= g.i) *vec_push(s->a, &s->places) = NULL;
-  place *pl = s->places.v[g.i];
-  if (pl) return pl;
-  pl = s->places.v[g.i] = NEW(s->a, place);
+  place *pl = s->places.v[g.i] = NEW(s->a, place);
   *pl = (place){.g = g, .n = 1, .rank = &rank0};
   if (g.i) {
     const group_info *gi = group_get(s->p->sp, g);
@@ -55,9 +53,8 @@ place *place_of(sim *s, group g) {
   return pl;
 }
 
-const uset *uset_of_type(sim *s, type t, group g) {
-  const type_info *ti = type_get(s->p, t);
-  if (!ti->tuple) return place_of(s, resolve(ti->g, g))->us;
+// Units of any element.
+static const uset *uset_of_tuple(sim *s, const type_info *ti, group g) {
   arena_mark_t m = arena_mark(s->tmp);
   const uset *all = NULL;
   for (u32 k = 0; k < ti->n; k++) {
@@ -72,6 +69,13 @@ const uset *uset_of_type(sim *s, type t, group g) {
   }
   arena_release(s->tmp, m);
   return all ? all : place_of(s, g)->us;
+}
+
+const uset *uset_of_type(sim *s, type t, group g) {
+  if (s->near[t.i] && s->near_g[t.i].i == g.i) return s->near[t.i];
+  const type_info *ti = type_get(s->p, t);
+  s->near_g[t.i] = g;
+  return s->near[t.i] = ti->tuple ? uset_of_tuple(s, ti, g) : place_of(s, resolve(ti->g, g))->us;
 }
 
 i64 local_bytes(sim *s, const type_info *t, group g, u32 member) {
@@ -349,6 +353,8 @@ static void meeting_set_units(sim *s, meeting *m) {
 }
 
 void place_units(sim *s) {
+  s->near = ZNEWN(s->a, const uset *, s->p->types.n);
+  s->near_g = ZNEWN(s->a, group, s->p->types.n);
   for (u32 k = 0; k < s->places.n; k++)
     if (s->places.v[k]) place_set_units(s, s->places.v[k]);
   for (u32 k = 0; k < s->meetings.n; k++) meeting_set_units(s, s->meetings.v[k].m);
