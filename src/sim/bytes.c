@@ -7,6 +7,19 @@
 #include "sim/heap.h"
 
 // ---- sizes ------------------------------------------------------------------------------------------
+static u32 size_intern(mem *m, msize z) {              // its number + 1
+  u64 h = hash_u64((u64)z.even, (u64)(uintptr_t)z.us); // for looking up only: results do not depend on it
+  if (z.per) h = hash_bytes(z.per, z.us->n * sizeof *z.per, h);
+  for (u32 it = 0, id; hmap_next(&m->size_map, h, &it, &id);) {
+    const msize *x = m->sizes.v[id];
+    if (x->us != z.us || x->even != z.even || !x->per != !z.per) continue;
+    if (!z.per || memcmp(x->per, z.per, z.us->n * sizeof *z.per) == 0) return id + 1;
+  }
+  hmap_add(m->s->a, &m->size_map, h, m->sizes.n);
+  *vec_push(m->s->a, &m->sizes) = arena_dup(m->s->a, &z, sizeof z);
+  return m->sizes.n;
+}
+
 static const msize *size_of(mem *m, type t, group call) {
   sim *s = m->s;
   if (m->near[t.i] && m->near_g[t.i].i == call.i) return m->near[t.i];
@@ -14,21 +27,20 @@ static const msize *size_of(mem *m, type t, group call) {
   group g = resolve(ti->g, call);
   m->near_g[t.i] = call;
   u64 h = hash_u64((u64)t.i << 32 | g.i, 11);
-  u32 known = hmap_get(&m->size_map, h);
+  u32 known = hmap_get(&m->size_by_type, h);
   if (known) return m->near[t.i] = m->sizes.v[known - 1];
   const place *pl = place_of(s, g);
-  msize *z = NEW(s->a, msize);
-  z->us = pl->us;
-  z->even = ceil_div(local_bytes(s, ti, g, 0), s->round) * s->round;
-  if (!layout_is_even(s->p->sp, ti->lay)) {
+  msize z = {.us = pl->us};
+  if (layout_is_even(s->p->sp, ti->lay))
+    z.even = ceil_div(local_bytes(s, ti, g, 0), s->round) * s->round;
+  else {
     i64 *per = NEWN(s->a, i64, pl->us->n);
     for (u32 k = 0; k < pl->us->n; k++)
       per[k] = ceil_div(local_bytes(s, ti, g, pl->member[k]), s->round) * s->round;
-    z->per = per;
+    z.per = per;
   }
-  *vec_push(s->a, &m->sizes) = z;
-  hmap_add(s->a, &m->size_map, h, m->sizes.n);
-  return m->near[t.i] = z;
+  hmap_add(s->a, &m->size_by_type, h, known = size_intern(m, z));
+  return m->near[t.i] = m->sizes.v[known - 1];
 }
 
 // Tensors in a type, those of tuples in order; puts them in leaf if it is not NULL.
@@ -87,7 +99,7 @@ static bool bundle_operands(walk *w, const instr *i, u32 n, u32 num) {
 
 static void hold_bundle(walk *w, const instr *i, u32 n) {
   heap *h = &w->h;
-  part *parts = NEWN(h->a, part, n);
+  part *parts = NEWN(w->m->s->a, part, n); // stays: mem.fitted knows it by its address
   for (u32 k = 0; k < n; k++) {
     u32 b = heap_whole(h, opd_of(w->f, i, k));
     parts[k] = (part){h->buf.v[b].size, h->buf.v[b].from};
@@ -150,7 +162,7 @@ static u32 taken_over(walk *w, const instr *i, u32 n, u32 r) {
     b = x.n == 1 ? heap_only(&w->h, x.begin) : NO_BUFFER;
   }
   if (b == NO_BUFFER || w->h.buf.v[b].parts || !heap_free_to_give(&w->h, b)) return NO_BUFFER;
-  return size_same(w->h.buf.v[b].size, size_of(w->m, w->f->values.v[i->res + r].ty, w->g)) ? b : NO_BUFFER;
+  return w->h.buf.v[b].size == size_of(w->m, w->f->values.v[i->res + r].ty, w->g) ? b : NO_BUFFER;
 }
 
 static bool takes_no_room(const walk *w, const instr *i) {
@@ -204,11 +216,22 @@ static void step(walk *w, const instr *i, u32 num) {
 // ---- calls ------------------------------------------------------------------------------------------
 static const mbody *body_of(mem *m, u32 row, const u8 *die, const u8 *used);
 
-// May the callee have this part of buffer b? Whole, held by nothing else, not passed twice.
-static bool fits(const heap *h, u32 b, const msize *size, const msize *param) {
+// May the callee have buffer b? Nothing else may hold it, and it must not be passed twice.
+static bool may_give(const heap *h, u32 b) {
   const buffer *x = &h->buf.v[b];
-  return x->owned && !x->lent && x->live && !x->refs && x->times == 1 &&
-         (size == param || size_same(size, param));
+  return x->owned && !x->lent && x->live && !x->refs && x->times == 1;
+}
+
+// Is it as large as the parameter leaves that it is passed as?
+static bool size_fits(mem *m, const buffer *b, const msize *const *want) {
+  if (!b->parts) return b->size == *want;
+  u64 slot = hash_u64((u64)(uintptr_t)b->parts, (u64)(uintptr_t)want) % COUNT_OF(m->fitted);
+  if (m->fitted[slot].parts == b->parts && m->fitted[slot].want == want) return true;
+  for (u32 k = 0; k < b->nparts; k++)
+    if (b->parts[k].size != want[k]) return false;
+  m->fitted[slot].parts = b->parts;
+  m->fitted[slot].want = want;
+  return true;
 }
 
 static const msize *const *param_sizes(mem *m, u32 row) {
@@ -230,20 +253,17 @@ static void give(walk *w, const instr *i, u32 row, u32 num) {
   for (u32 k = 0; k < sp->nparam; k++) {
     value v = opd_of(w->f, i, k);
     if (h->gone[v] != num || !(w->m->distir || opd_donated(w->f, i, k))) continue;
-    u32 b = heap_whole(h, v), q = sp->begin[k], n = 0;
-    if (b != NO_BUFFER) {
-      u32 parts = heap_parts(&h->buf.v[b]);
-      while (n < parts && fits(h, b, heap_part_size(&h->buf.v[b], n), want[q + n])) n++;
-      if (n == parts) {
-        memset(w->die.v + q, 1, n);
-        *vec_push(h->a, &w->given) = b;
-      }
-      if (n == parts || parts == 1) continue;
+    u32 b = heap_whole(h, v), q = sp->begin[k];
+    if (b != NO_BUFFER && !may_give(h, b)) continue; // nor any part of it
+    if (b != NO_BUFFER && size_fits(w->m, &h->buf.v[b], want + q)) {
+      memset(w->die.v + q, 1, heap_parts(&h->buf.v[b]));
+      *vec_push(h->a, &w->given) = b;
+      continue;
     }
     span x = heap_leaves(h, v);
     for (u32 j = 0; j < x.n; j++) {
       b = heap_only(h, x.begin + j);
-      if (b == NO_BUFFER || !fits(h, b, h->buf.v[b].size, want[q + j])) continue;
+      if (b == NO_BUFFER || !may_give(h, b) || h->buf.v[b].size != want[q + j]) continue;
       w->die.v[q + j] = 1;
       *vec_push(h->a, &w->given) = b;
     }

@@ -5,12 +5,6 @@
 // or give it to a call.
 #include "sim/heap.h"
 
-bool size_same(const msize *x, const msize *y) {
-  if (x == y) return true;
-  if (x->us != y->us || !x->per != !y->per) return false;
-  return x->per ? memcmp(x->per, y->per, x->us->n * sizeof *x->per) == 0 : x->even == y->even;
-}
-
 void heap_init(heap *h, arena *a, const func_info *f, u32 nunits) {
   u32 nv = f->values.n;
   *h = (heap){.a = a, .f = f};

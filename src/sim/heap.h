@@ -14,7 +14,7 @@ typedef struct {
   const uset *us;
   i64 even;
   const i64 *per;
-} msize; // bytes on every unit of us; per beside us->unit
+} msize; // bytes on every unit of us; per beside us->unit. Interned
 typedef struct {
   func f;
   value v;
@@ -107,7 +107,6 @@ static inline origin heap_part_origin(const buffer *b, u32 k) {
   if (b->from.kind != MEM_TEMP) from.kind = b->from.kind;
   return from;
 }
-bool size_same(const msize *x, const msize *y);
 
 // ---- walks over functions (bytes.c) -----------------------------------------------------------------
 typedef struct {
@@ -150,7 +149,11 @@ typedef struct {
   sim *s;
   bool distir;
   VEC(msize *) sizes;
-  hmap size_map;
+  hmap size_map, size_by_type;
+  struct {
+    const part *parts;
+    const msize *const *want;
+  } fitted[64]; // bundles that fit a parameter
   VEC(mbody *) bodies;
   hmap body_map;
   const mbody **latest;      // by row
