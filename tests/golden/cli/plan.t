@@ -8,9 +8,9 @@ memory limit  3.60 GiB
    data  tensor  pipeline  microbatches  schedule  ZeRO  recompute      time          samples  peak memory     busy  limited by
 1     4       1         1             1               2  none       48.69 ms  1.00x  21,033/s     18.0 MiB  100.0 %  computation
 2     4       1         1             1               2  selective  48.69 ms  1.00x  21,033/s     18.0 MiB  100.0 %  computation
-3     4       1         1             1               2  full       48.69 ms  1.00x  21,033/s     18.0 MiB  100.0 %  computation
-4     4       1         1             1               3  none       49.28 ms  1.01x  20,780/s     12.0 MiB  100.0 %  computation
-5     4       1         1             1               3  selective  49.28 ms  1.01x  20,780/s     12.0 MiB  100.0 %  computation
+3     4       1         1             1               3  none       49.28 ms  1.01x  20,780/s     12.0 MiB  100.0 %  computation
+4     4       1         1             1               3  selective  49.28 ms  1.01x  20,780/s     12.0 MiB  100.0 %  computation
+5     4       1         1             1               0  none       49.43 ms  1.02x  20,715/s     22.5 MiB  100.0 %  computation
 
 best: D4 T1 P1 K1 zero2: devices compute 100 % of the time; 6 % of the critical path is communication; peak memory 0.02 GB of 3.87 GB
 next: D4 T1 P1 K1 zero2 selective takes 1 times as long
