@@ -11,10 +11,9 @@ static const char *const state_name[SEARCH_STATES] = {[SEARCH_RAN] = "simulated"
 
 // The largest part of the time that is not spent computing; computing, if they are all small.
 static const char *limit_of(const search_point *p) {
-  double idle = 1 - p->utilisation;
   if (p->state == SEARCH_OVER_MEMORY) return "memory";
-  if (MAX(idle, p->comm) < 0.2) return "computation";
-  return p->comm > idle ? "communication" : p->pipeline > 1 ? "bubble" : "waiting";
+  if (MAX(p->bubble, p->comm) < 0.2) return "computation";
+  return p->comm > p->bubble ? "communication" : p->pipeline > 1 ? "bubble" : "waiting";
 }
 
 void report_search(report *r, arena *a, const machine *m, const search_opts *o, const search_result *s,
@@ -33,6 +32,7 @@ void report_search(report *r, arena *a, const machine *m, const search_opts *o, 
                                 {"samples_per_s", "samples"},
                                 {"peak_bytes", "peak memory"},
                                 {"utilisation", "busy"},
+                                {"communication", "comm"},
                                 {"limit", "limited by"}};
   report_fact(r, "model", "model", cell_text(model));
   report_fact(r, "machine", "machine", cell_text(sym_str(m->c, m->name)));
@@ -57,7 +57,7 @@ void report_search(report *r, arena *a, const machine *m, const search_opts *o, 
                            cell_x(CELL_TIMES, (double)p->time_ps / (double)best),
                            s->batch ? cell_x(CELL_PER_S, (double)s->batch / seconds) : cell_none(),
                            cell_i(CELL_BYTES, p->peak_bytes), cell_x(CELL_SHARE, p->utilisation),
-                           cell_text(limit_of(p))});
+                           cell_x(CELL_SHARE, p->comm), cell_text(limit_of(p))});
   }
   report_gap(r);
   strbuf why = {.a = a};

@@ -38,35 +38,42 @@ static void mark_alike(arena *a, const sim_result *s, alike *same, u32 **mark, u
 }
 
 static void put_stages(report *r, arena *a, const sim_result *s) {
-  static const column cols[] = {{"stage", "stage"},      {NULL, "ranks"},    {"ranks", NULL},
-                                {"utilisation", "busy"}, {"bubble", "idle"}, {"peak_bytes", "peak memory"}};
+  static const column cols[] = {{"stage", "stage"},           {NULL, "ranks"},           {"ranks", NULL},
+                                {"utilisation", "busy"},      {"communication", "comm"}, {"bubble", "idle"},
+                                {"peak_bytes", "peak memory"}};
   u32 *stage = NEWN(a, u32, s->nunits);
   for (u32 u = 0; u < s->nunits; u++) stage[u] = s->unit[u].stage;
   report_table(r, "stages", cols, COUNT_OF(cols));
   for (u32 k = 0; k < s->nstages; k++)
-    report_row(r,
-               (cell[]){cell_i(CELL_INT, k), cell_text(ranks_text(a, s, stage, k)),
-                        cell_i(CELL_INT, s->stage[k].nranks), cell_x(CELL_SHARE, s->stage[k].busy),
-                        cell_x(CELL_SHARE, s->stage[k].bubble), cell_i(CELL_BYTES, s->stage[k].peak_bytes)});
+    report_row(r, (cell[]){cell_i(CELL_INT, k), cell_text(ranks_text(a, s, stage, k)),
+                           cell_i(CELL_INT, s->stage[k].nranks), cell_x(CELL_SHARE, s->stage[k].busy),
+                           cell_x(CELL_SHARE, s->stage[k].comm), cell_x(CELL_SHARE, s->stage[k].bubble),
+                           cell_i(CELL_BYTES, s->stage[k].peak_bytes)});
   report_top(r, 16);
 }
 
 static void put_devices(report *r, const machine *m, const sim_result *s) {
-  static const column cols[] = {
-      {"device", "device"}, {"ranks", "ranks"}, {"utilisation", "busy"}, {"bubble", "idle"}};
+  static const column cols[] = {{"device", "device"},
+                                {"ranks", "ranks"},
+                                {"utilisation", "busy"},
+                                {"communication", "comm"},
+                                {"bubble", "idle"}};
   report_table(r, "devices", cols, COUNT_OF(cols));
   double span = s->makespan_ps ? (double)s->makespan_ps : 1;
   for (u32 d = 0; d < m->nkinds; d++) {
-    double busy = 0;
+    double busy = 0, comm = 0;
     u32 n = 0;
-    for (u32 u = 0; u < s->nunits; u++) {
-      if (m->dev[s->unit[u].first_rank].kind != d) continue;
-      busy += (double)s->busy_ps[u * s->nstreams] / span * s->unit[u].nranks;
-      n += s->unit[u].nranks;
+    for (u32 k = 0; k < s->nranks; k++) { // rank by rank: rounds the same folded and not
+      if (m->dev[k].kind != d) continue;
+      u32 cell = s->unit_of_rank[k] * s->nstreams;
+      busy += (double)(s->busy_ps[cell] - s->comm_ps[cell]) / span;
+      comm += (double)s->comm_ps[cell] / span;
+      n++;
     }
     if (n)
       report_row(r, (cell[]){cell_text(sym_str(m->c, m->kind[d].name)), cell_i(CELL_INT, n),
-                             cell_x(CELL_SHARE, busy / n), cell_x(CELL_SHARE, 1 - busy / n)});
+                             cell_x(CELL_SHARE, busy / n), cell_x(CELL_SHARE, comm / n),
+                             cell_x(CELL_SHARE, 1 - (busy + comm) / n)});
   }
 }
 
@@ -201,7 +208,8 @@ void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_
   report_fact(r, "samples_per_s", rate ? "samples" : NULL,
               rate ? cell_x(CELL_PER_S, (double)of->batch / seconds) : cell_none());
   report_fact(r, "utilisation", "utilisation", cell_x(CELL_SHARE, s->utilisation));
-  report_fact(r, "bubble", "idle", cell_x(CELL_SHARE, 1 - s->utilisation));
+  report_fact(r, "communication", "communication", cell_x(CELL_SHARE, s->comm));
+  report_fact(r, "bubble", "idle", cell_x(CELL_SHARE, 1 - s->utilisation - s->comm));
   strbuf mem = {.a = a};
   cell peak = cell_i(CELL_BYTES, s->peak_bytes), most = cell_i(CELL_BYTES, usable);
   cell_print(&peak, &mem);

@@ -23,7 +23,7 @@ void search_explain(const search_result *r, strbuf *b) {
   sb_put(b, "best: ");
   plan_name(w, b);
   sb_fmt(b, ": devices compute %.0f %% of the time", 100 * w->utilisation);
-  if (w->comm > 0.005) sb_fmt(b, "; %.0f %% of the critical path is communication", 100 * w->comm);
+  if (w->comm > 0.005) sb_fmt(b, "; they communicate %.0f %%", 100 * w->comm);
   sb_fmt(b, "; peak memory %.2f GB", (double)w->peak_bytes / 1e9);
   if (r->memory_bytes > 0) sb_fmt(b, " of %.2f GB", (double)r->memory_bytes / 1e9);
   sb_put(b, "\n");

@@ -145,27 +145,23 @@ static const char *reason(const worker *w) { return diag_count(w->c) ? diag_get(
 
 static u32 price(void *arg, const prog *p, const func_info *f, const instr *i, group g, i64 *ps) { return cost_instr(arg, p, f, i, g, ps); }
 
-static void evaluate(search *s, worker *w, search_point *p, bool explain) {
+static void evaluate(search *s, worker *w, search_point *p) {
   arena *a = arena_new();
   hybrid_opts h = search_hybrid(s->o, p);
   h.flops_per_byte = s->flops_per_byte;
   plan *pn = policy_hybrid(w->pl, a, &h);
   prog *d = pn ? plan_apply(w->pl, pn, NULL) : NULL;
   sim_result r;
-  sim_opts so = {.mode = SIM_FOLDED, .bytes = s->o->accounting, .critical = explain, .cost = price, .cost_arg = w->k};
+  sim_opts so = {.mode = SIM_FOLDED, .bytes = s->o->accounting, .cost = price, .cost_arg = w->k};
   if (d) coster_use(w->k, d);
   if (!d || !sim_run(w->c, a, d, w->k, &so, &r)) {
     p->state = SEARCH_INDIVISIBLE;
     const char *why = reason(w);
     p->why = strdup(why); // moved to the caller's arena when the wave is done
   } else {
-    p->time_ps = r.makespan_ps, p->peak_bytes = r.peak_bytes, p->utilisation = r.utilisation;
-    p->bubble = 1 - r.utilisation;
+    p->time_ps = r.makespan_ps, p->peak_bytes = r.peak_bytes, p->utilisation = r.utilisation, p->comm = r.comm;
+    p->bubble = 1 - r.utilisation - r.comm;
     p->state = s->limit >= 0 && r.peak_bytes > s->limit ? SEARCH_OVER_MEMORY : SEARCH_RAN;
-    i64 comm = 0;
-    for (u32 i = 0; explain && i < r.nweights; i++)
-      if (op_row_of(r.weight[i].op)->flags & OPF_COMM) comm += r.weight[i].total_ps;
-    p->comm = explain && r.makespan_ps ? (double)comm / (double)r.makespan_ps : p->comm;
   }
   diag_clear(w->c);
   if (d) prog_free(d);
@@ -175,7 +171,7 @@ static void evaluate(search *s, worker *w, search_point *p, bool explain) {
 static void job(void *arg, u32 i, int thread) {
   search *s = arg;
   worker *w = &s->w[thread];
-  if (setup(s, w)) evaluate(s, w, s->wave[i], false);
+  if (setup(s, w)) evaluate(s, w, s->wave[i]);
 }
 
 // ---- ranking ---------------------------------------------------------------------------------------------------
@@ -301,7 +297,6 @@ bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_
     qsort(r->point, r->npoints, sizeof *r->point, by_rank);
     for (u32 i = 0; i < r->npoints; i++) r->count[r->point[i].state]++;
     r->nfit = r->count[SEARCH_RAN];
-    for (u32 i = 0; i < MIN(r->nfit, o->top ? MIN(o->top, 10) : 10) && !o->no_bounds; i++) evaluate(&s, &s.w[0], &r->point[i], true);
   } else {
     for (u32 i = 0; i < diag_count(s.w[0].c); i++) diag(c, diag_get(s.w[0].c, i).id, (loc){0}, "%s", diag_get(s.w[0].c, i).message);
   }

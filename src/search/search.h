@@ -34,7 +34,7 @@ typedef struct {
   search_state state;
   i64 time_ps, peak_bytes;         // of one step; peak of the fullest rank. 0 where the plan was not simulated
   i64 bound_ps, bound_bytes;       // proven lower bounds
-  double utilisation, bubble, comm; // mean over ranks: busy computing; idle; fraction of the time in communication
+  double utilisation, bubble, comm; // mean over ranks: computing; neither; communication that holds up computing
   const char *why;                 // of those that did not run: the reason; in `a`
 } search_point;
 typedef struct {

@@ -149,7 +149,7 @@ typedef struct {
   VEC(u32) occ, in, out, ref, what;
   VEC(u32) clock, clock_unit;
   VEC(u8) clock_stream;
-  VEC(i64) busy;
+  VEC(i64) busy, comm;
   VEC(sim_site) site;
   VEC(const body *) site_body;
   VEC(entry) wait, make; // of the instruction at hand
@@ -166,7 +166,7 @@ static u32 clock_of(maker *m, u32 unit, u8 strm) { // its number
     *vec_push(a, &m->clock) = m->nslot++;
     *vec_push(a, &m->clock_unit) = unit;
     *vec_push(a, &m->clock_stream) = strm;
-    *vec_push(a, &m->busy) = 0;
+    *vec_push(a, &m->busy) = *vec_push(a, &m->comm) = 0;
     *no = m->clock.n;
   }
   return *no - 1;
@@ -197,13 +197,14 @@ static void node_close(maker *m, i64 dur, u32 what) {
 static void add_time(maker *m, i64 dur) { m->overflow |= __builtin_add_overflow(m->total, dur, &m->total); }
 
 // ---- instructions -----------------------------------------------------------------------------------
-// One node
-// of the instruction at hand, on some units.
-static void emit_node(maker *m, u8 strm, const u32 *unit, u32 n, i64 dur, u32 what) {
+// One node of the instruction at hand, on some units.
+static void emit_node(maker *m, const instr *i, const u32 *unit, u32 n, i64 dur, u32 what) {
+  const bool comm = op_row_of(i->op)->flags & OPF_COMM;
   for (u32 k = 0; k < n; k++) {
-    u32 c = clock_of(m, unit[k], strm);
+    u32 c = clock_of(m, unit[k], i->strm);
     add_ref(m, m->clock.v[c]);
     m->busy.v[c] += dur;
+    if (comm) m->comm.v[c] += dur;
     m->nodes += m->s->weight[unit[k]];
   }
   node_waits(m);
@@ -237,14 +238,14 @@ static void emit_instr(maker *m, const instr *i, u32 what) {
   add_time(m, longest);
   if (!meet) {
     for (u32 k = 0; k < pl->us->n; k++)
-      emit_node(m, i->strm, &pl->us->unit[k], 1, e->per ? e->per[pl->member[k]] : e->dur, what);
+      emit_node(m, i, &pl->us->unit[k], 1, e->per ? e->per[pl->member[k]] : e->dur, what);
     return;
   }
   for (u32 k = 0; k < meet->un; k++) {
     u32 node = meet->unode[k], from = meet->mbegin[node], to = meet->mbegin[node + 1];
     i64 dur = from < to && !e->per ? e->dur : 0; // nobody gives anything: nothing moves
     for (u32 j = from; e->per && j < to; j++) dur = MAX(dur, e->per[meet->mem[j]]);
-    emit_node(m, i->strm, &meet->unit[meet->ubegin[k]], meet->ubegin[k + 1] - meet->ubegin[k], dur, what);
+    emit_node(m, i, &meet->unit[meet->ubegin[k]], meet->ubegin[k + 1] - meet->ubegin[k], dur, what);
   }
 }
 
@@ -359,9 +360,11 @@ static void emit_call(maker *m, const instr *i, u32 what) {
   node_close(m, ~(i64)no, what);
   add_time(m, st->sub->total);
   m->nodes += st->sub->nodes;
-  for (u32 c = 0; c < st->sub->nclock; c++)
-    m->busy.v[m->clock_no[st->sub->clock_unit[c] * s->nstreams + st->sub->clock_stream[c]] - 1] +=
-        st->sub->busy[c];
+  for (u32 c = 0; c < st->sub->nclock; c++) {
+    u32 own = m->clock_no[st->sub->clock_unit[c] * s->nstreams + st->sub->clock_stream[c]] - 1;
+    m->busy.v[own] += st->sub->busy[c];
+    m->comm.v[own] += st->sub->comm[c];
+  }
 }
 
 // ---- whole bodies -----------------------------------------------------------------------------------
@@ -447,6 +450,7 @@ static void finish(maker *m, body *b, const u32 *in, u32 nin, const u32 *out, u3
                     .frame = frame,
                     .nodes = m->nodes,
                     .busy = m->busy.v,
+                    .comm = m->comm.v,
                     .total = m->total,
                     .tag = m->row->f.i,
                     .what = m->what.v,

@@ -22,15 +22,17 @@ static void init_ranks(sim *s) {
 
 static void sum_up_units(sim *s, const sim_cols *c, const i64 *x, sim_result *r) {
   u32 cells = s->nunits * s->nstreams;
-  i64 *end = ZNEWN(s->a, i64, cells), *busy = ZNEWN(s->a, i64, cells);
+  i64 *end = ZNEWN(s->a, i64, cells), *busy = ZNEWN(s->a, i64, cells), *comm = ZNEWN(s->a, i64, cells);
   for (u32 k = 0; k < c->nclock; k++) {
     u32 cell = c->clock_unit[k] * s->nstreams + c->clock_stream[k];
     end[cell] = x[c->port_out[k]];
     busy[cell] = c->busy[k];
+    comm[cell] = c->comm[k];
     r->makespan_ps = MAX(r->makespan_ps, end[cell]);
   }
   r->end_ps = end;
   r->busy_ps = busy;
+  r->comm_ps = comm;
   r->period_ps = r->makespan_ps;
   r->instructions = c->nodes;
   r->nranks = s->nranks;
@@ -50,7 +52,7 @@ static void sum_up_units(sim *s, const sim_cols *c, const i64 *x, sim_result *r)
 static void sum_up_stages(sim *s, sim_result *r) {
   r->nstages = s->nstages;
   r->stage = ZNEWN(s->a, sim_stage, s->nstages);
-  double span = r->makespan_ps ? (double)r->makespan_ps : 1, all = 0;
+  double span = r->makespan_ps ? (double)r->makespan_ps : 1;
   for (u32 k = 0; k < s->nunits; k++) {
     const sim_unit *u = &r->unit[k];
     sim_stage *st = &r->stage[u->stage];
@@ -59,15 +61,18 @@ static void sum_up_stages(sim *s, sim_result *r) {
     if (u->peak_bytes > r->unit[r->peak_unit].peak_bytes) r->peak_unit = k;
   }
   for (u32 k = 0; k < s->nranks; k++) {
-    double busy = (double)r->busy_ps[s->unit_of_rank[k] * s->nstreams] / span;
-    r->stage[s->stage_of_rank[k]].busy += busy;
-    all += busy;
+    u32 cell = s->unit_of_rank[k] * s->nstreams;
+    double comm = (double)r->comm_ps[cell] / span,
+           busy = (double)(r->busy_ps[cell] - r->comm_ps[cell]) / span;
+    sim_stage *st = &r->stage[s->stage_of_rank[k]];
+    st->busy += busy, r->utilisation += busy / s->nranks;
+    st->comm += comm, r->comm += comm / s->nranks;
   }
   for (u32 k = 0; k < s->nstages; k++) {
-    r->stage[k].busy /= r->stage[k].nranks;
-    r->stage[k].bubble = 1 - r->stage[k].busy;
+    sim_stage *st = &r->stage[k];
+    st->busy /= st->nranks, st->comm /= st->nranks;
+    st->bubble = 1 - st->busy - st->comm;
   }
-  r->utilisation = all / s->nranks;
   r->peak_bytes = r->unit[r->peak_unit].peak_bytes;
 }
 

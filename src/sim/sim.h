@@ -76,8 +76,9 @@ typedef struct {
 } sim_unit;
 typedef struct {
   u32 nranks;
-  double busy;    // mean over its ranks of the time in instructions of the compute stream, over the makespan
-  double bubble;  // 1 - busy
+  // Means over its ranks of the compute stream's time, over the makespan: in computation; in communication
+  // that occupies it; in neither. Communication on other streams counts in none of them.
+  double busy, comm, bubble;
   i64 peak_bytes; // largest of its ranks
 } sim_stage;
 typedef struct {
@@ -102,7 +103,9 @@ typedef struct {
   sim_stage *stage;
   const i64 *end_ps;  // nunits x nstreams: when the stream is free
   const i64 *busy_ps; // nunits x nstreams: time in instructions
-  double utilisation; // mean over ranks of compute-stream time over the makespan
+  const i64 *comm_ps; // of it, in communication
+  double utilisation; // mean over ranks of sim_stage.busy
+  double comm;        // mean over ranks of sim_stage.comm
   u64 instructions;   // one instruction on n ranks counts n, calls expanded
   i64 peak_bytes;     // of the fullest unit ...
   u32 peak_unit;      // ... this one
@@ -152,6 +155,7 @@ struct sim_cols {
   u64 frame;          // slots that expanded calls inside take, at most, beyond nslot
   u64 nodes;          // with calls expanded and `weight` per occupied resource counted
   const i64 *busy;    // nclock: time that nodes occupy it
+  const i64 *comm;    // of it, communication
   i64 total;          // no time exceeds it
   // for reports
   u32 tag;         // function

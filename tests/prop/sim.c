@@ -6,6 +6,7 @@
 // who meets whom element by element.
 #include "sim/sim.h"
 #include "test.h"
+#include <math.h>
 #include <stdlib.h>
 
 enum { RANKS = 8, STREAMS = 3, FUNCS = 4, EXTENT = 8, VALUES = 96, LAYOUTS = 8 };
@@ -274,7 +275,7 @@ typedef struct {
 } moment; // per rank
 typedef struct {
   world *w;
-  i64 clock[RANKS][STREAMS], busy[RANKS][STREAMS];
+  i64 clock[RANKS][STREAMS], busy[RANKS][STREAMS], comm[RANKS][STREAMS];
   u64 count;
 } naive;
 
@@ -407,6 +408,7 @@ static void naive_instr(naive *z, const func_info *f, const instr *i, group call
     }
     end.at[r] = start + dur;
     z->busy[r][i->strm] += dur;
+    if (op_row_of(i->op)->flags & OPF_COMM) z->comm[r][i->strm] += dur;
     z->count++;
   }
   for (u32 r = 0; r < RANKS; r++)
@@ -675,7 +677,13 @@ static void check_mode(world *w, const naive *z, const heap *h, sim_mode mode, u
       CHECK_MSG(r.busy_ps[cell] == z->busy[k][s],
                 "seed %llu: %s: rank %u stream %u is busy for %lld, should be %lld", seed, name[mode], k, s,
                 (long long)r.busy_ps[cell], (long long)z->busy[k][s]);
+      CHECK_MSG(r.comm_ps[cell] == z->comm[k][s],
+                "seed %llu: %s: rank %u stream %u communicates for %lld, should for %lld", seed, name[mode],
+                k, s, (long long)r.comm_ps[cell], (long long)z->comm[k][s]);
     }
+    double all = (double)r.stage[u->stage].busy + r.stage[u->stage].comm + r.stage[u->stage].bubble;
+    CHECK_MSG(fabs(all - 1) < 1e-12, "seed %llu: %s: the shares of stage %u add up to %g", seed, name[mode],
+              u->stage, all);
   }
   CHECK_MSG(r.instructions == z->count, "seed %llu: %s: %llu instructions, should be %llu", seed, name[mode],
             (unsigned long long)r.instructions, (unsigned long long)z->count);

@@ -4,16 +4,17 @@ machine        dgx-2
 ranks          2
 time per step  267.9 us
 samples        477,840/s
-utilisation    71.5 %
+utilisation    57.2 %
+communication  14.3 %
 idle           28.5 %
 peak memory    1.13 MiB of 28.8 GiB on rank 0
 instructions   60
 
-stage  ranks    busy    idle  peak memory
-    0  0      67.2 %  32.8 %     1.13 MiB
-    1  1      75.9 %  24.1 %     1.13 MiB
-device  ranks    busy    idle
-v100        2  71.5 %  28.5 %
+stage  ranks    busy    comm    idle  peak memory
+    0  0      52.8 %  14.3 %  32.8 %     1.13 MiB
+    1  1      61.5 %  14.3 %  24.1 %     1.13 MiB
+device  ranks    busy    comm    idle
+v100        2  57.2 %  14.3 %  28.5 %
 
 ranks  parameters  gradients  optimiser  activations  temporary  communication      peak
 0         514 KiB        0 B        0 B      128 KiB    514 KiB            0 B  1.13 MiB
@@ -45,16 +46,17 @@ machine        dgx-2
 ranks          2
 time per step  285.8 us
 samples        447,923/s
-utilisation    67.1 %
+utilisation    53.6 %
+communication  13.4 %
 idle           32.9 %
 peak memory    1.13 MiB of 28.8 GiB on rank 0
 instructions   60
 
-stage  ranks    busy    idle  peak memory
-    0  0      63.0 %  37.0 %     1.13 MiB
-    1  1      71.1 %  28.9 %     1.13 MiB
-device  ranks    busy    idle
-v100        2  67.1 %  32.9 %
+stage  ranks    busy    comm    idle  peak memory
+    0  0      49.5 %  13.4 %  37.0 %     1.13 MiB
+    1  1      57.7 %  13.4 %  28.9 %     1.13 MiB
+device  ranks    busy    comm    idle
+v100        2  53.6 %  13.4 %  32.9 %
 
 ranks  parameters  gradients  optimiser  activations  temporary  communication      peak
 0         514 KiB        0 B        0 B      128 KiB    514 KiB            0 B  1.13 MiB
@@ -86,16 +88,17 @@ machine        dgx-2
 ranks          16
 time per step  615.3 ms
 samples        104.0/s
-utilisation    84.3 %
+utilisation    81.2 %
+communication  3.2 %
 idle           15.7 %
 peak memory    2.86 GiB of 28.8 GiB on rank 0
 instructions   62,008
 
-stage  ranks    busy    idle  peak memory
-    0  0-7    78.8 %  21.2 %     2.86 GiB
-    1  8-15   89.9 %  10.1 %     2.14 GiB
-device  ranks    busy    idle
-v100       16  84.3 %  15.7 %
+stage  ranks    busy   comm    idle  peak memory
+    0  0-7    74.7 %  4.1 %  21.2 %     2.86 GiB
+    1  8-15   87.6 %  2.3 %  10.1 %     2.14 GiB
+device  ranks    busy   comm    idle
+v100       16  81.2 %  3.2 %  15.7 %
 
 ranks  parameters  gradients  optimiser  activations  temporary  communication      peak
 0-7       258 MiB    258 MiB    517 MiB     1.69 GiB    156 MiB       6.00 MiB  2.86 GiB
@@ -130,16 +133,17 @@ $ heddle sim mlp-xs --machine laptop --json | sed -E 's/: [0-9.e+-]+/: N/g'
   "batch": N,
   "samples_per_s": N,
   "utilisation": N,
+  "communication": N,
   "bubble": N,
   "peak_bytes": N,
   "usable_bytes": N,
   "fits": true,
   "instructions": N,
   "stages": [
-    {"stage": N, "ranks": N, "utilisation": N, "bubble": N, "peak_bytes": N}
+    {"stage": N, "ranks": N, "utilisation": N, "communication": N, "bubble": N, "peak_bytes": N}
   ],
   "devices": [
-    {"device": "cpu-core", "ranks": N, "utilisation": N, "bubble": N}
+    {"device": "cpu-core", "ranks": N, "utilisation": N, "communication": N, "bubble": N}
   ],
   "memory": [
     {"first_rank": N, "ranks": N, "stage": N, "parameter_bytes": N, "gradient_bytes": N, "state_bytes": N, "activation_bytes": N, "temporary_bytes": N, "communication_bytes": N, "peak_bytes": N}
