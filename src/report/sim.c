@@ -61,19 +61,20 @@ static void put_devices(report *r, const machine *m, const sim_result *s) {
   report_table(r, "devices", cols, COUNT_OF(cols));
   double span = s->makespan_ps ? (double)s->makespan_ps : 1;
   for (u32 d = 0; d < m->nkinds; d++) {
-    double busy = 0, comm = 0;
+    double busy = 0, comm = 0, idle = 0;
     u32 n = 0;
     for (u32 k = 0; k < s->nranks; k++) { // rank by rank: rounds the same folded and not
       if (m->dev[k].kind != d) continue;
-      u32 cell = s->unit_of_rank[k] * s->nstreams;
-      busy += (double)(s->busy_ps[cell] - s->comm_ps[cell]) / span;
-      comm += (double)s->comm_ps[cell] / span;
+      u32 at = s->unit_of_rank[k] * s->nstreams;
+      busy += (double)(s->busy_ps[at] - s->comm_ps[at]) / span;
+      comm += (double)s->comm_ps[at] / span;
+      idle += (double)(s->makespan_ps - s->busy_ps[at]) / span;
       n++;
     }
     if (n)
       report_row(r, (cell[]){cell_text(sym_str(m->c, m->kind[d].name)), cell_i(CELL_INT, n),
                              cell_x(CELL_SHARE, busy / n), cell_x(CELL_SHARE, comm / n),
-                             cell_x(CELL_SHARE, 1 - (busy + comm) / n)});
+                             cell_x(CELL_SHARE, idle / n)});
   }
 }
 
@@ -209,7 +210,7 @@ void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_
               rate ? cell_x(CELL_PER_S, (double)of->batch / seconds) : cell_none());
   report_fact(r, "utilisation", "utilisation", cell_x(CELL_SHARE, s->utilisation));
   report_fact(r, "communication", "communication", cell_x(CELL_SHARE, s->comm));
-  report_fact(r, "bubble", "idle", cell_x(CELL_SHARE, 1 - s->utilisation - s->comm));
+  report_fact(r, "bubble", "idle", cell_x(CELL_SHARE, s->bubble));
   strbuf mem = {.a = a};
   cell peak = cell_i(CELL_BYTES, s->peak_bytes), most = cell_i(CELL_BYTES, usable);
   cell_print(&peak, &mem);

@@ -160,7 +160,7 @@ static void evaluate(search *s, worker *w, search_point *p) {
     p->why = strdup(why); // moved to the caller's arena when the wave is done
   } else {
     p->time_ps = r.makespan_ps, p->peak_bytes = r.peak_bytes, p->utilisation = r.utilisation, p->comm = r.comm;
-    p->bubble = 1 - r.utilisation - r.comm;
+    p->bubble = r.bubble;
     p->state = s->limit >= 0 && r.peak_bytes > s->limit ? SEARCH_OVER_MEMORY : SEARCH_RAN;
   }
   diag_clear(w->c);

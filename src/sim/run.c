@@ -62,17 +62,18 @@ static void sum_up_stages(sim *s, sim_result *r) {
   }
   for (u32 k = 0; k < s->nranks; k++) {
     u32 cell = s->unit_of_rank[k] * s->nstreams;
-    double comm = (double)r->comm_ps[cell] / span,
-           busy = (double)(r->busy_ps[cell] - r->comm_ps[cell]) / span;
+    i64 used = r->busy_ps[cell], comm = r->comm_ps[cell];
+    double share[] = {(double)(used - comm) / span, (double)comm / span,
+                      (double)(r->makespan_ps - used) / span};
     sim_stage *st = &r->stage[s->stage_of_rank[k]];
-    st->busy += busy, r->utilisation += busy / s->nranks;
-    st->comm += comm, r->comm += comm / s->nranks;
+    st->busy += share[0], st->comm += share[1], st->bubble += share[2];
+    r->utilisation += share[0], r->comm += share[1], r->bubble += share[2];
   }
   for (u32 k = 0; k < s->nstages; k++) {
     sim_stage *st = &r->stage[k];
-    st->busy /= st->nranks, st->comm /= st->nranks;
-    st->bubble = 1 - st->busy - st->comm;
+    st->busy /= st->nranks, st->comm /= st->nranks, st->bubble /= st->nranks;
   }
+  r->utilisation /= s->nranks, r->comm /= s->nranks, r->bubble /= s->nranks;
   r->peak_bytes = r->unit[r->peak_unit].peak_bytes;
 }
 

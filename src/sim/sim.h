@@ -101,14 +101,13 @@ typedef struct {
   const u32 *unit_of_rank;
   sim_unit *unit;
   sim_stage *stage;
-  const i64 *end_ps;  // nunits x nstreams: when the stream is free
-  const i64 *busy_ps; // nunits x nstreams: time in instructions
-  const i64 *comm_ps; // of it, in communication
-  double utilisation; // mean over ranks of sim_stage.busy
-  double comm;        // mean over ranks of sim_stage.comm
-  u64 instructions;   // one instruction on n ranks counts n, calls expanded
-  i64 peak_bytes;     // of the fullest unit ...
-  u32 peak_unit;      // ... this one
+  const i64 *end_ps;                // nunits x nstreams: when the stream is free
+  const i64 *busy_ps;               // nunits x nstreams: time in instructions
+  const i64 *comm_ps;               // of it, in communication
+  double utilisation, comm, bubble; // means over all ranks of what sim_stage has as busy, comm, bubble
+  u64 instructions;                 // one instruction on n ranks counts n, calls expanded
+  i64 peak_bytes;                   // of the fullest unit ...
+  u32 peak_unit;                    // ... this one
   u32 ncritical;
   const sim_step *critical; // from the start to the end; nothing waits between
   u32 nweights;
