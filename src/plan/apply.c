@@ -155,7 +155,15 @@ static value join_groups(main_build *mb, value w, value *v, u32 n) {
   return emit_res(p, mb->b.f, emit(&mb->b, OP_join, attrs_of(p, &over, 1), v, n, &rt, 1));
 }
 
-// Per weight the gradient on the weight's own group (0: none), from the packed gradients of all segments.
+static value zero_grad(main_build *mb, value w) { // of a weight that the loss does not depend on
+  prog *p = mb->p;
+  const type_info *t = type_get(p, func_get(p, mb->b.f)->values.v[mb->param[w - 1]].ty);
+  attr at[2] = {attr_t(A_dtype, t->s.t), attr_v(A_shape, t->s.dim, t->s.nd)};
+  mb->b.g = t->g, mb->b.coord = 0;
+  return emit_res(p, mb->b.f, emit(&mb->b, OP_full, attrs_of(p, at, 2), NULL, 0, &func_get(p, mb->b.f)->values.v[mb->param[w - 1]].ty, 1));
+}
+
+// Per weight the gradient on the weight's own group, from the packed gradients of all segments; 0: not a weight.
 static bool gather_grads(main_build *mb, value *out) {
   prog *p = mb->p;
   arena *a = mb->x->a;
@@ -180,7 +188,8 @@ static bool gather_grads(main_build *mb, value *out) {
       if (j == n) per[i].v[n++] = per[i].v[k];
       else per[i].v[j] = combine(mb, per[i].v[j], per[i].v[k]);
     }
-    out[i] = n > 1 ? join_groups(mb, i + 1, per[i].v, n) : n ? per[i].v[0] : 0;
+    bool home = n == 1 && type_get(p, func_get(p, mb->b.f)->values.v[per[i].v[0]].ty)->g.i == mb->param_group[i].i;
+    out[i] = home ? per[i].v[0] : n ? join_groups(mb, i + 1, per[i].v, n) : main_trains(mb, i + 1) ? zero_grad(mb, i + 1) : 0;
     if (mb->b.failed) return false;
   }
   return true;

@@ -91,4 +91,6 @@ value shard_complete(apply *x, builder *b, value v);
 // l with further splits over axes (of p) that g has, each on the first dimension that divides; axes that divide nowhere
 // are left out.
 layout shard_at_rest(apply *x, layout l, u32 nd, const i64 *dims, const u8 *axes, u32 naxes, group g);
+
+bool plan_check_projections(const prog *p); // plan_check_orders of main's own orders, one rank of each kind
 #endif

@@ -58,5 +58,6 @@ bool main_tasks(main_build *mb);      // order.c: schedule and emit
 bool main_update(main_build *mb, value *neww, value **news, value *grad); // update.c
 value main_move(main_build *mb, value v, group to, layout want); // to another group and layout, at the current point
 layout main_filter(const main_build *mb, layout l, group g);     // what of l can be said on g; sums over space done
+bool main_trains(const main_build *mb, value v);                 // is this parameter of main updated?
 type func_result(const prog *p, func f, u32 k);                  // type of result k
 #endif

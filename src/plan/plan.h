@@ -89,6 +89,16 @@ u32 planner_funcs(const planner *pl);
 // rendezvous without a cycle, peak memory within the device (peak_bytes per rank, from the simulator; NULL: not checked).
 bool plan_validate(prog *distributed, const i64 *peak_bytes, i64 limit_bytes);
 
+// What every rank issues, in its own order: numbers of main's instructions from 1. A call is one of them, and all that
+// communicates inside it. plan_projections: the orders that main itself stands for; in `a`. plan_check_orders: does every
+// rank issue all that it takes part in, communication of the same ranks in one order (E_COLLECTIVE_ORDER), and can all
+// go on to the end when one instruction at a time runs on each stream of each rank and communication waits for all of
+// its ranks (E_DEADLOCK)? Linear.
+typedef struct { u32 n; const u32 *instr; } plan_order;
+u32 plan_ranks(const prog *p); // highest rank of any group + 1
+void plan_projections(const prog *p, arena *a, plan_order *of_rank);
+bool plan_check_orders(const prog *p, const plan_order *of_rank, u32 nranks);
+
 // ---- verification (compare.c) ------------------------------------------------------------------------------
 // Numbers of a program: its results by name, in f64. Inputs are random, by the numbers and uses of the source program's
 // parameters (optimiser states: of the program's own), so every plan of one source sees the same ones. In `a`.

@@ -6,6 +6,9 @@ static bool is_float(const prog *p, const func_info *f, value v) {
   const type_info *t = val_type(p, f, v);
   return !t->tuple && dtype_kind_of(t->s.t) == DK_FLOAT;
 }
+bool main_trains(const main_build *mb, value v) {
+  return mb->x->pn->train && mb->m->params.v[v - 1].r == ROLE_WEIGHT && is_float(mb->s, mb->m, v);
+}
 type func_result(const prog *p, func f, u32 k) {
   const func_info *fi = func_get(p, f);
   return fi->values.v[fi->rets.v[k]].ty;
@@ -67,7 +70,7 @@ static bool make_grads(main_build *mb) {
     if (!any) continue;
     s->acc = mb->K > 1 || pn->nrest[REST_GRAD];
     u8 *mark = ZNEWN(a, u8, c->nweights + c->ninputs + 1);
-    for (u32 k = 0; k < c->nweights; k++) mark[k] = s->acc ? GRAD_ACC : GRAD_PLAIN;
+    for (u32 k = 0; k < c->nweights; k++) mark[k] = !main_trains(mb, c->weight[k]) ? GRAD_NONE : s->acc ? GRAD_ACC : GRAD_PLAIN;
     for (u32 k = 0; k < c->ninputs; k++) {
       u32 from = mb->seg_of[c->input[k]];
       if (!from || !is_float(mb->s, mb->m, c->input[k])) continue;
@@ -321,19 +324,16 @@ static bool make_params(main_build *mb) {
   return true;
 }
 
-// Optimiser states of every weight that gets a gradient.
+// Optimiser states of every weight.
 static void make_states(main_build *mb) {
   const plan *pn = mb->x->pn;
   static const char *const suffix[] = {".m", ".v"};
   u8 axes[4];
   u32 n = pn->train ? optim_states(pn->optim.kind) : 0;
-  bool *has = ZNEWN(mb->x->a, bool, mb->m->nparams + 1);
-  for (u32 i = 0; i < mb->nseg; i++)
-    for (u32 k = 0; mb->seg[i].gp && k < mb->seg[i].gp->nacc; k++) has[mb->seg[i].c->weight[mb->seg[i].gp->acc[k]] - 1] = true;
   for (u32 i = 0; i < pn->nrest[REST_STATE]; i++) axes[i] = mb->x->axis[pn->rest[REST_STATE][i]];
   for (u32 j = 0; j < n; j++)
     for (u32 i = 0; i < mb->m->nparams; i++) {
-      if (!has[i]) continue;
+      if (!main_trains(mb, i + 1)) continue;
       const shape *sh = &val_type(mb->s, mb->m, i + 1)->s;
       layout l = shard_at_rest(mb->x, mb->param_lay[i], sh->nd, sh->dim, axes, pn->nrest[REST_STATE], mb->param_group[i]);
       sym name = sym_fmt(mb->s->c, "%s%s", sym_str(mb->s->c, mb->m->values.v[i + 1].name), suffix[j]);

@@ -135,3 +135,23 @@ TEST(plan_time_comes_first) {
             "  - {in: main, instr: 2, operand: 0, dim: 0, axis: a, stride: 6, weak: true}\norder:\n  - "
             "\"(F0.0 B0.0)*3\"\n");
 }
+
+// Only one of the segments that share a weight has a backward; another weight has none at all and is updated
+// with a gradient of zero, as on one device.
+TEST(plan_weights_without_gradient) {
+  static const char model[] = "func @main(%x: f32[12,8], %w: f32[8,8] weight, %g: f32[8] weight, %n: i32[8] "
+                              "weight) -> (f32[], f32[12,8]) {\n"
+                              "  %1 = matmul %x, %w\n"
+                              "  %2 = mul %1, %1\n"
+                              "  %3 = reduce_sum %2 {axes=[0,1], keepdims=0}\n"
+                              "  %4 = matmul %1, %w\n"
+                              "  %5 = cast %n {dtype=f32}\n"
+                              "  %6 = add %g, %5\n"
+                              "  %7 = add %4, %6\n"
+                              "  return %3, %7\n"
+                              "}\n";
+  check_plan(model,
+             "heddle-plan: 1\ntrain: {optimiser: adamw}\naxes: {a: 2}\nmeshes:\n  m: {axes: [a]}\nsegments:\n"
+             "  - {from: 1, to: 3, on: m, at: {a: 1}}\n  - {from: 4, to: 7, on: m}\nrest: {states: "
+             "[a]}\norder:\n  - \"F0.0 B0.0\"\n  - \"F1.0\"\n");
+}

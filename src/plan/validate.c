@@ -1,0 +1,469 @@
+// validate.c - does a distributed program cover what it must? Layouts and shapes are invariants (ir_verify,
+// infer_verify); here is what they leave open: places in time, the order of communication, memory. Nothing is
+// evaluated: that the numbers are right is for compare.c.
+//
+// Idea: space is in the types, time is not. A value split over a temporal axis is the piece of one
+// coordinate, and whoever reads it must be at that coordinate. A value partial over it is a sum, so far, of
+// some coordinates: `set` says of which ones, as a tree of contributions. A function is walked once; what it
+// adds to a sum it was given is an expression over its parameters and "the coordinate it is called at", which
+// every call instantiates. Where a sum is taken to be complete (join), each contribution must be there from
+// every coordinate, once. Linear in the instructions of all functions, and of main in contributions to sums.
+#include "plan/internal.h"
+
+// ---- sums over time ----------------------------------------------------------------------------------
+// A contribution is known by its site: instruction of the function that makes it, through the calls that lead
+// there.
+typedef enum { SET_EMPTY, SET_AT, SET_CURRENT, SET_ALL, SET_PARAM, SET_BOTH } set_kind;
+typedef struct {
+  u8 kind;
+  bool loose; // AT: made in main itself, where equal contributions cannot be told from one made twice
+  u32 a, b;   // AT: coordinate; PARAM: slot; BOTH: two sets
+  u64 site;   // AT, CURRENT, ALL
+} set;
+
+// What an element of a value is, over the axis at hand. In functions, COORD_CURRENT is where they are called.
+typedef enum { IN_NONE, IN_PIECE, IN_SUM } in_kind;
+enum { COORD_CURRENT = 0xffff, COORD_NONE = 0xfffe };
+typedef struct {
+  u8 kind;
+  u32 x; // PIECE: coordinate; SUM: set
+} in_time;
+typedef struct {
+  u32 n; // elements of a tuple, nested ones one after the other; 1 for a tensor
+  in_time *v;
+} state;
+
+typedef struct {
+  u32 set;
+  u32 instr; // that takes it to be complete
+} claim;
+typedef struct {
+  bool done;
+  u32 nslots; // elements of all parameters
+  u32 nrets;
+  state *ret;
+  VEC(claim) claims;
+} summary;
+
+typedef struct {
+  prog *p;
+  arena *a, *tmp;
+  u8 axis;
+  u32 size;
+  summary *sum; // per function
+  VEC(set) sets;
+  VEC(u32) memo; // per set: what it has become in this instantiation
+  VEC(u32) memo_of;
+  u32 instantiation;
+  u32 errors;
+  // the function at hand
+  func f;
+  const func_info *fi;
+  bool main;
+  state *val;
+} coverage;
+
+enum { ERRORS_MAX = 20 };
+
+static u32 set_new(coverage *w, set s) {
+  *vec_push(w->a, &w->sets) = s;
+  return w->sets.n - 1;
+}
+static u32 set_both(coverage *w, u32 x, u32 y) {
+  if (w->sets.v[x].kind == SET_EMPTY) return y;
+  if (w->sets.v[y].kind == SET_EMPTY) return x;
+  return set_new(w, (set){.kind = SET_BOTH, .a = x, .b = y});
+}
+
+static u32 elements(const prog *p, type t) {
+  const type_info *ti = type_get(p, t);
+  u32 n = 0;
+  for (u32 k = 0; ti->tuple && k < ti->n; k++) n += elements(p, ti->elem[k]);
+  return ti->tuple ? n : 1;
+}
+
+static char role_of(const coverage *w, type t) { // of a tensor over the axis: R, D or V
+  layout l = type_get(w->p, t)->lay;
+  if (!l.i) return 'R';
+  if (layout_split_of(w->p->sp, l, w->axis)) return 'D';
+  return layout_part_of(w->p->sp, l, w->axis) != RED_NONE ? 'V' : 'R';
+}
+
+// The coordinate of an instruction: fixed by itself, or that of the call.
+static u32 coord_of(const coverage *w, const instr *i) {
+  if (w->p->fixed.v[i->coord] >> w->axis & 1) return w->p->points.v[i->coord].at[w->axis];
+  return w->main ? COORD_NONE : COORD_CURRENT;
+}
+
+static const char *axis_name(const coverage *w) {
+  return sym_str(w->p->c, axis_get(w->p->sp, w->axis)->name);
+}
+
+static bool full(const coverage *w) { return diag_errors(w->p->c) - w->errors >= ERRORS_MAX; }
+
+// ---- is a sum complete? --------------------------------------------------------------------------------
+typedef struct {
+  u64 site;
+  bool loose;
+  u32 *count; // per coordinate
+} tally;
+typedef struct {
+  VEC(tally) v;
+  hmap at;
+} tallies;
+
+static tally *tally_of(coverage *w, tallies *t, const set *s) {
+  u32 at = hmap_get(&t->at, s->site);
+  if (at) return &t->v.v[at - 1];
+  *vec_push(w->tmp, &t->v) = (tally){s->site, s->loose, ZNEWN(w->tmp, u32, w->size)};
+  hmap_add(w->tmp, &t->at, s->site, t->v.n);
+  return &t->v.v[t->v.n - 1];
+}
+
+static void count_set(coverage *w, tallies *t, u32 x) {
+  for (;;) {
+    const set *s = &w->sets.v[x];
+    switch (s->kind) {
+    case SET_BOTH: // a chain of sums hangs on the first
+      count_set(w, t, s->b);
+      x = s->a;
+      continue;
+    case SET_AT: tally_of(w, t, s)->count[s->a]++; return;
+    case SET_ALL:
+      for (u32 k = 0; k < w->size; k++) tally_of(w, t, s)->count[k]++;
+      return;
+    default: return; // nothing; what hangs on a parameter of main does not exist
+    }
+  }
+}
+
+static void put_coordinates(const coverage *w, strbuf *b, const tally *t, bool missing, u32 most) {
+  u32 n = 0;
+  for (u32 k = 0; k < w->size; k++) {
+    if (missing ? t->count[k] > 0 : t->count[k] <= most) continue;
+    if (n++ == 8) {
+      sb_put(b, ", ...");
+      return;
+    }
+    sb_fmt(b, "%s%s=%u", n > 1 ? ", " : "", axis_name(w), k);
+  }
+}
+
+// Every contribution once from every coordinate.
+static bool is_complete(coverage *w, u32 x, const instr *i, const func_info *f) {
+  arena_mark_t m = arena_mark(w->tmp);
+  tallies t = {0};
+  bool ok = true;
+  count_set(w, &t, x);
+  for (u32 k = 0; ok && k < t.v.n; k++) {
+    const tally *y = &t.v.v[k];
+    u32 least = ~0u, most = 0, allowed = y->loose ? ~0u : 1;
+    for (u32 c = 0; c < w->size; c++) least = MIN(least, y->count[c]), most = MAX(most, y->count[c]);
+    if (least == most && most <= allowed) continue;
+    if (y->loose && least > 0) allowed = least;
+    ok = false;
+    strbuf b = {.a = w->tmp};
+    put_coordinates(w, &b, y, least == 0, least == 0 ? 0 : allowed);
+    diag(w->p->c, E_COVERAGE, i->where, "%s in @%s: a sum over %s %s %s", op_row_of((opcode)i->op)->name,
+         sym_str(w->p->c, f->name), axis_name(w), least == 0 ? "lacks" : "has twice", sb_str(&b));
+  }
+  arena_release(w->tmp, m);
+  return ok;
+}
+
+static void claim_complete(coverage *w, u32 x, const instr *i) {
+  if (w->main)
+    is_complete(w, x, i, w->fi);
+  else
+    *vec_push(w->a, &w->sum[w->f.i].claims) = (claim){x, (u32)(i - w->fi->body.v)};
+}
+
+// ---- instructions -------------------------------------------------------------------------------------
+static state state_new(coverage *w, u32 n) { return (state){n, ZNEWN(w->a, in_time, n + 1)}; }
+
+// A result that no operand accounts for: a piece, or a sum of what is made here.
+static in_time made_here(coverage *w, const instr *i, type t, bool zero) {
+  char now = role_of(w, t);
+  if (now == 'R') return (in_time){IN_NONE, 0};
+  u32 c = coord_of(w, i);
+  if (now == 'D') return (in_time){IN_PIECE, c};
+  if (zero) return (in_time){IN_SUM, 0};
+  u64 site = w->main ? hash_u64(i->op, hash_u64(i->at.i, i->origin))
+                     : hash_u64((u64)w->f.i << 32 | (u32)(i - w->fi->body.v), 1);
+  if (c == COORD_CURRENT) return (in_time){IN_SUM, set_new(w, (set){.kind = SET_CURRENT, .site = site})};
+  if (c == COORD_NONE) return (in_time){IN_SUM, set_new(w, (set){.kind = SET_ALL, .site = site})};
+  return (in_time){IN_SUM, set_new(w, (set){.kind = SET_AT, .loose = w->main, .a = c, .site = site})};
+}
+
+static void read_elsewhere(coverage *w, const instr *i, u32 opd, u32 from, u32 at) {
+  strbuf b = {.a = ctx_arena(w->p->c)};
+  if (from == COORD_NONE)
+    sb_put(&b, "no coordinate");
+  else
+    sb_fmt(&b, "%s=%u", axis_name(w), from);
+  const func_info *g = i->op == OP_call ? func_get(w->p, i->callee) : NULL;
+  diag(w->p->c, E_COVERAGE, i->where, "%s%s at %s=%u reads operand %u, which was made at %s",
+       op_row_of((opcode)i->op)->name,
+       g ? arena_printf(ctx_arena(w->p->c), " of @%s", sym_str(w->p->c, g->name)) : "", axis_name(w), at,
+       opd + 1, sb_str(&b));
+}
+
+// Pieces must be of the coordinate where they are read.
+static void check_pieces(coverage *w, const instr *i, u32 nopd) {
+  u32 at = coord_of(w, i);
+  for (u32 k = 0; k < nopd && !full(w); k++) {
+    const state *s = &w->val[opd_of(w->fi, i, k)];
+    for (u32 e = 0; e < s->n; e++) {
+      if (s->v[e].kind != IN_PIECE || s->v[e].x == at || at == COORD_CURRENT || s->v[e].x == COORD_CURRENT)
+        continue;
+      if (at != COORD_NONE)
+        read_elsewhere(w, i, k, s->v[e].x, at);
+      else
+        diag(w->p->c, E_COVERAGE, i->where, "%s reads operand %u, a piece of %s, at no coordinate",
+             op_row_of((opcode)i->op)->name, k + 1, axis_name(w));
+      break;
+    }
+  }
+}
+
+// The callee's set as the call makes it: its parameters are the arguments, its coordinate is the call's.
+static u32 instantiate(coverage *w, u32 x, const instr *i, const u32 *arg, u32 c) {
+  if (w->memo_of.n < w->sets.n) {
+    u32 n = w->sets.n - w->memo_of.n;
+    memset(vec_push_n(w->a, &w->memo_of, n), 0, n * sizeof *w->memo_of.v);
+    (void)vec_push_n(w->a, &w->memo, n);
+  }
+  if (w->memo_of.v[x] == w->instantiation) return w->memo.v[x];
+  set s = w->sets.v[x];
+  u32 y = x;
+  switch (s.kind) {
+  case SET_PARAM: y = arg[s.a]; break;
+  case SET_BOTH: y = set_both(w, instantiate(w, s.a, i, arg, c), instantiate(w, s.b, i, arg, c)); break;
+  case SET_CURRENT:
+  case SET_AT:
+    s.site =
+        hash_u64(w->main ? i->callee.i : hash_u64((u64)w->f.i << 32 | (u32)(i - w->fi->body.v), 2), s.site);
+    if (s.kind == SET_CURRENT && c != COORD_CURRENT) s.kind = c == COORD_NONE ? SET_ALL : SET_AT, s.a = c;
+    y = set_new(w, s);
+    break;
+  default: break;
+  }
+  w->memo_of.v[x] = w->instantiation;
+  return w->memo.v[x] = y;
+}
+
+static summary *summary_of(coverage *w, func f);
+
+static void do_call(coverage *w, const instr *i, u32 nopd) {
+  summary *s = summary_of(w, i->callee);
+  u32 c = coord_of(w, i), n = 0;
+  u32 *arg = NEWN(w->tmp, u32, s->nslots + 1);
+  for (u32 k = 0; k < nopd; k++) {
+    const state *x = &w->val[opd_of(w->fi, i, k)];
+    for (u32 e = 0; e < x->n; e++) arg[n++] = x->v[e].kind == IN_SUM ? x->v[e].x : 0;
+  }
+  w->instantiation++;
+  const func_info *g = func_get(w->p, i->callee);
+  for (u32 r = 0; r < s->nrets; r++) {
+    state *out = &w->val[i->res + r];
+    *out = state_new(w, s->ret[r].n);
+    for (u32 e = 0; e < out->n; e++) {
+      in_time t = s->ret[r].v[e];
+      if (t.kind == IN_PIECE && t.x == COORD_CURRENT) t.x = c;
+      if (t.kind == IN_SUM) t.x = instantiate(w, t.x, i, arg, c);
+      out->v[e] = t;
+    }
+  }
+  for (u32 k = 0; k < s->claims.n && !full(w); k++) {
+    u32 x = instantiate(w, s->claims.v[k].set, i, arg, c);
+    const instr *by = &g->body.v[s->claims.v[k].instr];
+    if (!w->main)
+      *vec_push(w->a, &w->sum[w->f.i].claims) = (claim){x, (u32)(i - w->fi->body.v)};
+    else if (!is_complete(w, x, by, g))
+      diag_note(w->p->c, i->where, "called here");
+  }
+}
+
+static void do_tuple(coverage *w, const instr *i, u32 nopd) {
+  if (i->op == OP_pack) {
+    u32 n = 0;
+    for (u32 k = 0; k < nopd; k++) n += w->val[opd_of(w->fi, i, k)].n;
+    state *out = &w->val[i->res];
+    *out = state_new(w, n);
+    n = 0;
+    for (u32 k = 0; k < nopd; k++) {
+      const state *x = &w->val[opd_of(w->fi, i, k)];
+      memcpy(out->v + n, x->v, x->n * sizeof *x->v);
+      n += x->n;
+    }
+    return;
+  }
+  in_time *at = w->val[opd_of(w->fi, i, 0)].v;
+  for (u32 k = 0; k < i->nres; k++) {
+    w->val[i->res + k] = (state){elements(w->p, val(w->fi, i->res + k)->ty), at};
+    at += w->val[i->res + k].n;
+  }
+}
+
+static bool over_axis(const coverage *w, const instr *i) {
+  const attr *over = attr_get(attrs_get(w->p, i->at), A_over);
+  for (u32 k = 0; over && k < over->n; k++)
+    if (over->u.axes[k] == w->axis) return true;
+  return false;
+}
+
+static bool is_zero(const coverage *w, const instr *i) {
+  return i->op == OP_full && attr_float(attrs_get(w->p, i->at), A_value, 0) == 0;
+}
+
+// Sums pass through what is linear in them: the result is the sum of all that was summed in the operands.
+static void do_instr(coverage *w, const instr *i) {
+  u32 nopd = instr_nopd(w->fi, i);
+  bool time = (i->op == OP_join || i->op == OP_part) && over_axis(w, i);
+  if (i->op != OP_pack && i->op != OP_unpack && !time) check_pieces(w, i, nopd);
+  if (i->op == OP_call) {
+    do_call(w, i, nopd);
+    return;
+  }
+  if (i->op == OP_pack || i->op == OP_unpack) {
+    do_tuple(w, i, nopd);
+    return;
+  }
+  u32 sum = 0;
+  bool any = false;
+  for (u32 k = 0; k < nopd; k++) {
+    const state *s = &w->val[opd_of(w->fi, i, k)];
+    if (s->n == 1 && s->v[0].kind == IN_SUM) sum = set_both(w, sum, s->v[0].x), any = true;
+  }
+  if (time && i->op == OP_join && any) claim_complete(w, sum, i);
+  for (u32 k = 0; k < i->nres; k++) {
+    type t = val(w->fi, i->res + k)->ty;
+    state *out = &w->val[i->res + k];
+    *out = state_new(w, elements(w->p, t));
+    if (out->n != 1 || type_get(w->p, t)->tuple) continue; // opaque: a tuple of nobody knows what
+    out->v[0] = made_here(w, i, t, is_zero(w, i));
+    if (time && i->op == OP_part && out->v[0].kind == IN_PIECE)
+      out->v[0].x = (u32)attr_int(attrs_get(w->p, i->at), A_at, 0);
+    if (out->v[0].kind == IN_SUM && any) out->v[0].x = sum;
+  }
+}
+
+// ---- functions ----------------------------------------------------------------------------------------
+static void param_states(coverage *w, type t, in_time *v, u32 *n) {
+  const type_info *ti = type_get(w->p, t);
+  for (u32 k = 0; ti->tuple && k < ti->n; k++) param_states(w, ti->elem[k], v, n);
+  if (ti->tuple) return;
+  char now = role_of(w, t);
+  u32 slot = (*n)++;
+  if (now == 'D') v[slot] = (in_time){IN_PIECE, w->main ? COORD_NONE : COORD_CURRENT};
+  if (now == 'V') v[slot] = (in_time){IN_SUM, w->main ? 0 : set_new(w, (set){.kind = SET_PARAM, .a = slot})};
+}
+
+static void walk(coverage *w, func f, summary *s) {
+  w->f = f, w->fi = func_get(w->p, f), w->main = f.i == w->p->main.i;
+  w->val = ZNEWN(w->a, state, w->fi->values.n);
+  u32 n = 0, used = 0;
+  for (u32 k = 1; k <= w->fi->nparams; k++) n += elements(w->p, val(w->fi, k)->ty);
+  in_time *slots = ZNEWN(w->a, in_time, n + 1);
+  for (u32 k = 1; k <= w->fi->nparams; k++) {
+    u32 from = used;
+    param_states(w, val(w->fi, k)->ty, slots, &used);
+    w->val[k] = (state){used - from, slots + from};
+  }
+  s->nslots = n;
+  for (u32 k = 0; k < w->fi->body.n && !full(w); k++) do_instr(w, &w->fi->body.v[k]);
+  s->nrets = w->fi->rets.n;
+  s->ret = NEWN(w->a, state, s->nrets + 1);
+  for (u32 k = 0; k < s->nrets; k++) s->ret[k] = w->val[w->fi->rets.v[k]];
+}
+
+static summary *summary_of(coverage *w, func f) {
+  summary *s = &w->sum[f.i];
+  if (s->done) return s;
+  s->done = true; // ir_verify has ruled out recursion
+  coverage outer = *w;
+  walk(w, f, s);
+  w->f = outer.f, w->fi = outer.fi, w->main = outer.main, w->val = outer.val;
+  return s;
+}
+
+// What main returns is complete.
+static void check_results(coverage *w) {
+  const func_info *m = func_get(w->p, w->p->main);
+  for (u32 k = 0; k < m->rets.n; k++) {
+    value v = m->rets.v[k];
+    if (type_get(w->p, m->values.v[v].ty)->tuple || role_of(w, m->values.v[v].ty) == 'R') continue;
+    diag(w->p->c, E_COVERAGE, m->where, "result %u of main, %s, is %s of %s", k + 1,
+         ir_type_str(w->p, m->values.v[v].ty),
+         role_of(w, m->values.v[v].ty) == 'D' ? "one piece" : "a sum over some coordinates", axis_name(w));
+  }
+}
+
+static bool check_time(prog *p) {
+  u32 errors = diag_errors(p->c);
+  for (u32 x = 1; x <= axis_count(p->sp); x++) {
+    if (!axis_get(p->sp, (u8)x)->temporal) continue;
+    coverage w = {.p = p,
+                  .a = arena_new(),
+                  .tmp = arena_new(),
+                  .axis = (u8)x,
+                  .size = axis_size(p->sp, (u8)x),
+                  .errors = errors};
+    w.sum = ZNEWN(w.a, summary, p->funcs.n);
+    set_new(&w, (set){.kind = SET_EMPTY});
+    walk(&w, p->main, &w.sum[p->main.i]);
+    check_results(&w);
+    arena_free(w.tmp);
+    arena_free(w.a);
+  }
+  return diag_errors(p->c) == errors;
+}
+
+// ---- memory ---------------------------------------------------------------------------------------------
+static i64 local_bytes(const prog *p, type t, u32 rank) {
+  const type_info *ti = type_get(p, t);
+  i64 n = 0;
+  for (u32 k = 0; ti->tuple && k < ti->n; k++) n += local_bytes(p, ti->elem[k], rank);
+  if (ti->tuple) return n;
+  if (ti->g.i && group_member(p->sp, ti->g, rank) < 0) return 0;
+  return layout_local_elems(p->sp, ti->lay, ti->s.nd, ti->s.dim) * dtype_bytes(ti->s.t);
+}
+
+static bool check_memory(const prog *p, const i64 *peak, i64 limit) {
+  const func_info *m = func_get(p, p->main);
+  u32 nranks = plan_ranks(p), worst = 0;
+  for (u32 r = 1; r < nranks; r++)
+    if (peak[r] > peak[worst]) worst = r;
+  if (!nranks || peak[worst] <= limit) return true;
+  diag(p->c, E_MEMORY, m->where, "rank %u needs %.2f GiB of %.2f GiB", worst, (double)peak[worst] / (1 << 30),
+       (double)limit / (1 << 30));
+  value top[3] = {0};
+  i64 size[3] = {0};
+  for (value v = 1; v < m->values.n; v++) {
+    i64 n = local_bytes(p, m->values.v[v].ty, worst);
+    for (u32 k = 0; k < 3; k++) {
+      if (n <= size[k]) continue;
+      memmove(top + k + 1, top + k, (2 - k) * sizeof *top);
+      memmove(size + k + 1, size + k, (2 - k) * sizeof *size);
+      top[k] = v, size[k] = n;
+      break;
+    }
+  }
+  for (u32 k = 0; k < 3 && top[k]; k++) {
+    sym s = m->values.v[top[k]].name;
+    u32 def = m->values.v[top[k]].def;
+    diag_note(p->c, def ? m->body.v[def - 1].where : m->where, "%s holds %.2f GiB there",
+              s.i   ? sym_str(p->c, s)
+              : def ? op_row_of((opcode)m->body.v[def - 1].op)->name
+                    : "a parameter",
+              (double)size[k] / (1 << 30));
+  }
+  diag_hint(p->c,
+            "more pipeline stages or tensor parallelism, --zero, --recompute, or a larger --memory-limit");
+  return false;
+}
+
+bool plan_validate(prog *p, const i64 *peak_bytes, i64 limit_bytes) {
+  if (!ir_verify(p) || !infer_verify(p) || !check_time(p) || !plan_check_projections(p)) return false;
+  return !peak_bytes || check_memory(p, peak_bytes, limit_bytes);
+}
