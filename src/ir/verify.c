@@ -241,6 +241,41 @@ static bool check_law(verifier *w, u32 nopd) {
   return is_move(op) ? check_move(w, nopd) : check_places(w, nopd);
 }
 
+// In the program of one rank (plan/lower.c) attributes say what layouts no longer do: who takes part, or what the
+// whole is like. Such a communication may lack the end that lies elsewhere.
+static bool is_local(const prog *p, const instr *i) {
+  static const attr_key key[] = {A_peers, A_gives, A_gets, A_whole};
+  attrs at = attrs_get(p, i->at);
+  for (u32 k = 0; at.n && k < COUNT_OF(key); k++)
+    if (attr_get(at, key[k])) return true;
+  return false;
+}
+
+static bool alone(verifier *w, group g) {
+  if (g.i && group_get(w->p->sp, g)->nranks == 1) return true;
+  strbuf b = {.a = w->tmp};
+  group_print(w->p->sp, g, &b);
+  return broken(w, E_VERIFY, "%s: peers, gives, gets and whole belong to programs of one rank, not to %s",
+                op_name(w), g.i ? sb_str(&b) : "one without a mesh");
+}
+
+static bool check_local(verifier *w, u32 nopd) {
+  const op_row *row = op_row_of((opcode)w->i->op);
+  if (w->i->g.i && !alone(w, w->i->g)) return false;
+  if (!(row->flags & OPF_COMM)) return check_arity(w, nopd) && check_places(w, nopd);
+  bool many = row->flags & OPF_MANY_RES;
+  if (nopd + w->i->nres == 0 || (many ? nopd != w->i->nres : nopd > 1 || w->i->nres > 1))
+    return broken(w, E_ARITY, "%s: %u operands, %u results", row->name, nopd, w->i->nres);
+  for (u32 k = 0; k < MIN(nopd, w->i->nres); k++) {
+    const type_info *a = opd_type(w, k), *b = type_get(w->p, res_type(w, k));
+    if (!a->tuple && !b->tuple && a->s.t == b->s.t && a->s.nd == b->s.nd) continue;
+    return broken(w, E_SHAPE, "%s: operand %u is %s, its result %s", row->name, k + 1,
+                  ir_type_str(w->p, val(w->fi, opd_of(w->fi, w->i, k))->ty),
+                  ir_type_str(w->p, res_type(w, k)));
+  }
+  return true;
+}
+
 static bool check_tuple(verifier *w, u32 nopd) {
   bool pack = w->i->op == OP_pack;
   type whole = pack ? res_type(w, 0) : val(w->fi, opd_of(w->fi, w->i, 0))->ty;
@@ -365,8 +400,9 @@ static bool check_instr(verifier *w) {
   u32 nopd;
   if (!check_record(w) || !check_operands(w)) return false;
   nopd = instr_nopd(w->fi, w->i);
-  if (!check_arity(w, nopd)) return false;
   bool ok;
+  if (is_local(w->p, w->i)) return check_local(w, nopd) && (!w->temporal || check_time(w, nopd));
+  if (!check_arity(w, nopd)) return false;
   switch (w->i->op) {
   case OP_call: ok = check_call(w, nopd); break;
   case OP_opaque: ok = check_places(w, nopd); break;
@@ -397,6 +433,8 @@ static void summarise(verifier *w, hmap *calls) {
     if (hmap_get(calls, key)) return;
     hmap_add(w->tmp, calls, key, 1);
     *vec_push(w->tmp, &s->calls) = (own_call){i->callee, i->g, w->index + 1};
+  } else if (!i->g.i && is_local(w->p, i)) {
+    *vec_push(w->tmp, &s->moves) = w->index;
   } else if (!i->g.i && is_move((opcode)i->op) && attr_get(attrs_get(w->p, i->at), A_over)) {
     *vec_push(w->tmp, &s->moves) = w->index;
   }
@@ -508,6 +546,10 @@ static bool check_binding(verifier *w, const binding *b) {
   for (u32 k = 0; k < s->moves.n && !full(w); k++) {
     w->i = &w->fi->body.v[s->moves.v[k]];
     const attr *over = attr_get(attrs_get(p, w->i->at), A_over);
+    if (is_local(p, w->i)) {
+      if (!b->open && !alone(w, b->g)) return false;
+      continue;
+    }
     for (u32 x = 0; x < over->n && !b->open; x++)
       if (!axis_get(p->sp, over->u.axes[x])->temporal &&
           (!b->g.i || !group_has_axis(p->sp, b->g, over->u.axes[x]))) {

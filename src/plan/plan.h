@@ -132,6 +132,13 @@ bool plan_verify(planner *pl, const plan *pn, coster *k, const verify_opts *o, a
 void plan_print(const prog *src, const plan *pn, strbuf *out);           // YAML; docs/plans.md
 plan *plan_parse(arena *a, const prog *src, sym file, const char *text, size_t n); // NULL and diagnostics
 
+// ---- the program of one rank (lower.c) ---------------------------------------------------------------------------
+// Functions at the local shapes of the rank, on groups of one rank; instructions in which it takes no part are gone; who
+// its communication is with stands in the attributes peers, gives and gets (docs/design/communication.md). Reads and
+// prints like any program; cannot be run alone. NULL and diagnostics (E_RANK, E_LIMIT).
+prog *plan_lower(const prog *distributed, u32 rank);
+char *plan_lower_text(const prog *distributed, u32 rank, arena *a); // the same as text, in `a`
+
 // ---- policies (plan/policy/*.c), all from the mechanism above ------------------------------------------------
 typedef struct {
   u32 data, tensor, pipeline, micro;   // degrees D, T, P, K
