@@ -420,6 +420,7 @@ bool eval_run(const prog *p, const eval_opts *o, const eval_array *in, u32 nin, 
          f->rets.n, nin, nout);
     return false;
   }
+  if (!ir_check_whole(p, "evaluated")) return false;
   interp m = {.p = p, .c = p->c, .o = *o};
   bool whole = false, ok = run_or_clean(&m, in, out, a, &whole);
   if (!whole) base_out_of_memory(0);

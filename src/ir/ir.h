@@ -150,6 +150,8 @@ bool ir_layout_allowed(const prog *p, const law *l, u32 k, layout declared, layo
 // ---- checking ------------------------------------------------------------------------------------------
 // Every invariant (docs/language.md lists them). A broken one is a diagnostic E_VERIFY (or the more specific one); false.
 bool ir_verify(prog *p);
+// The program of one rank (plan/lower.c) cannot run alone: E_RANK, naming what cannot be done with it, and false.
+bool ir_check_whole(const prog *p, const char *what);
 #ifdef HEDDLE_DEBUG
 #define IR_VERIFY_PASS(p) assert(ir_verify(p))
 #else

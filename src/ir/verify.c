@@ -243,12 +243,23 @@ static bool check_law(verifier *w, u32 nopd) {
 
 // In the program of one rank (plan/lower.c) attributes say what layouts no longer do: who takes part, or what the
 // whole is like. Such a communication may lack the end that lies elsewhere.
-static bool is_local(const prog *p, const instr *i) {
+static bool has_local(attrs at) {
   static const attr_key key[] = {A_peers, A_gives, A_gets, A_whole};
-  attrs at = attrs_get(p, i->at);
   for (u32 k = 0; at.n && k < COUNT_OF(key); k++)
     if (attr_get(at, key[k])) return true;
   return false;
+}
+
+static bool is_local(const prog *p, const instr *i) { return has_local(attrs_get(p, i->at)); }
+
+bool ir_check_whole(const prog *p, const char *what) {
+  for (u32 k = 1; k < p->attrsets.n; k++)
+    if (has_local(p->attrsets.v[k])) {
+      diag(p->c, E_RANK, (loc){0}, "the program of one rank cannot be %s alone", what);
+      diag_hint(p->c, "use the distributed program that it was lowered from");
+      return false;
+    }
+  return true;
 }
 
 static bool alone(verifier *w, group g) {

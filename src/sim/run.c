@@ -168,6 +168,7 @@ static void find_path(sim *s, const sim_cols *c, const i64 *x, sim_result *r) {
 bool sim_run(ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o, sim_result *r) {
   sim s;
   *r = (sim_result){0};
+  if (!ir_check_whole(p, "simulated")) return false;
   const sim_cols *main = prepare(&s, c, a, p, k, o, o->timeline || o->critical);
   if (main) {
     i64 *x = ZNEWN(s.tmp, i64, main->nslot), *frame = NEWN(s.tmp, i64, main->frame);
