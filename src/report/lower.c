@@ -423,6 +423,9 @@ bool report_lower(report *r, arena *a, const prog *p, u32 rank, u32 nranks) {
     report_fact(r, "instructions", NULL, cell_i(CELL_INT, l.instructions));
     report_fact(r, "text", NULL, cell_text(sb_str(&text)));
     report_note(r, sb_str(&text));
+  } else if (!nranks) {
+    diag(p->c, E_USAGE, (loc){0}, "the program is not distributed: it has no mesh");
+    diag_hint(p->c, "give it a plan, such as --plan best.plan or --data 2");
   } else {
     diag(p->c, E_USAGE, (loc){0}, "rank %u does not exist: the program runs on %u", rank, nranks);
   }

@@ -16,6 +16,69 @@ static const char *limit_of(const search_point *p) {
   return p->comm > p->bubble ? "communication" : p->pipeline > 1 ? "bubble" : "waiting";
 }
 
+static const char *name_of(arena *a, const search_point *p, bool train) {
+  strbuf b = {.a = a};
+  sb_fmt(&b, "data %u", p->data);
+  if (p->tensor > 1) sb_fmt(&b, ", tensor %u", p->tensor);
+  if (p->pipeline > 1) sb_fmt(&b, ", pipeline %u", p->pipeline);
+  if (p->micro > 1) sb_fmt(&b, ", microbatches %u", p->micro);
+  if (p->pipeline > 1 && train) sb_fmt(&b, " (%s)", schedule_name[p->schedule]);
+  if (p->zero) sb_fmt(&b, ", ZeRO %u", p->zero);
+  if (p->recompute) sb_fmt(&b, ", recompute %s", recompute_name[p->recompute]);
+  return sb_str(&b);
+}
+
+static const char *text_of(arena *a, cell x) {
+  strbuf b = {.a = a};
+  cell_print(&x, &b);
+  return sb_str(&b);
+}
+
+// The best plan that uses one dimension only; NULL: none was simulated.
+static const search_point *alone(const search_result *s, int dimension) {
+  for (u32 i = 0; i < s->npoints; i++) {
+    const search_point *p = &s->point[i];
+    u32 others = dimension == 0   ? p->tensor * p->pipeline
+                 : dimension == 1 ? p->data * p->pipeline
+                                  : p->data * p->tensor;
+    if (p->time_ps && others == 1) return p;
+  }
+  return NULL;
+}
+
+// Why the best is best and what limits the others, in lines made of the figures.
+static void put_why(report *r, arena *a, const search_opts *o, const search_result *s) {
+  static const char *const dimension[] = {"data alone", "tensor alone", "pipeline alone"};
+  const search_point *w = &s->point[0], *more = NULL;
+  double best = (double)w->time_ps;
+  report_line(r, "winner", "%s", name_of(a, w, o->train));
+  if (s->nfit > 1)
+    report_line(r, "next", "%s the time: %s",
+                text_of(a, cell_x(CELL_TIMES, (double)s->point[1].time_ps / best)),
+                name_of(a, &s->point[1], o->train));
+  for (int k = 0; k < 3; k++) {
+    const search_point *p = alone(s, k);
+    if (!p || p == w) continue;
+    if (p->state == SEARCH_OVER_MEMORY)
+      report_line(r, dimension[k], "does not fit: %s", text_of(a, cell_i(CELL_BYTES, p->peak_bytes)));
+    else
+      report_line(r, dimension[k], "%s the time", text_of(a, cell_x(CELL_TIMES, (double)p->time_ps / best)));
+  }
+  for (u32 i = s->nfit; i < s->npoints; i++) {
+    const search_point *p = &s->point[i];
+    if (p->state == SEARCH_OVER_MEMORY && p->time_ps < w->time_ps && (!more || p->time_ps < more->time_ps))
+      more = p;
+  }
+  if (more)
+    report_line(r, "with more memory", "%s the time with %s: %s",
+                text_of(a, cell_x(CELL_TIMES, (double)more->time_ps / best)),
+                text_of(a, cell_i(CELL_BYTES, more->peak_bytes)), name_of(a, more, o->train));
+  report_line(r, "certificate",
+              "%u plans: %u simulated, of which %u fit; %u ruled out by memory, %u by time; %u impossible",
+              s->npoints, s->count[SEARCH_RAN] + s->count[SEARCH_OVER_MEMORY], s->nfit,
+              s->count[SEARCH_BOUND_MEMORY], s->count[SEARCH_BOUND_TIME], s->count[SEARCH_INDIVISIBLE]);
+}
+
 void report_search(report *r, arena *a, const machine *m, const search_opts *o, const search_result *s,
                    const char *model) {
   static const column cols[] = {{"rank", ""},
@@ -60,14 +123,11 @@ void report_search(report *r, arena *a, const machine *m, const search_opts *o, 
                            cell_x(CELL_SHARE, p->comm), cell_text(limit_of(p))});
   }
   report_gap(r);
-  strbuf why = {.a = a};
-  search_explain(s, &why);
-  report_note(r, sb_str(&why));
+  put_why(r, a, o, s);
   report_fact(r, "space", NULL, cell_i(CELL_INT, s->npoints));
   report_fact(r, "fit", NULL, cell_i(CELL_INT, s->nfit));
   report_fact(r, "simulated", NULL, cell_i(CELL_INT, s->count[SEARCH_RAN] + s->count[SEARCH_OVER_MEMORY]));
   report_fact(r, "ruled_out_by_memory", NULL, cell_i(CELL_INT, s->count[SEARCH_BOUND_MEMORY]));
   report_fact(r, "ruled_out_by_time", NULL, cell_i(CELL_INT, s->count[SEARCH_BOUND_TIME]));
   report_fact(r, "impossible", NULL, cell_i(CELL_INT, s->count[SEARCH_INDIVISIBLE]));
-  report_fact(r, "why", NULL, cell_text(sb_str(&why)));
 }

@@ -133,3 +133,25 @@ $ heddle machines "2x8 h100 ib=8x400Gb/s + 1x4 a40" --json
     {"device": "a40", "count": 4, "memory_bytes": 51539607552, "usable_bytes": 46384807936, "memory_bytes_per_s": 696000000000, "f16_flop_per_s": 149700000000000, "bf16_flop_per_s": 149700000000000, "f32_flop_per_s": 37400000000000, "f64_flop_per_s": null}
   ]
 }
+$ heddle machines --json | head -3
+{
+  "machines": [
+    {"name": "a10-4x4", "ranks": 16, "nodes": 4, "device": "a10", "memory_bytes": 25769803776, "about": "4 nodes of 4 x A10 on PCIe"},
+$ heddle ops --json | head -3
+{
+  "operators": [
+    {"name": "identity", "operands_min": 1, "operands_max": 1, "results": 1, "kind": "compute", "about": "the operand itself"},
+$ heddle explain --json | head -3
+{
+  "diagnostics": [
+    {"code": "E0101", "severity": "error", "title": "a file cannot be opened", "explanation": "The path does not exist, is a folder, or may not be read. Check the spelling and the permissions."},
+$ heddle show --list | head -5
+model        kind    layers  hidden  heads     ffn    vocab  positions  experts
+mlp-xs       mlp          8     512
+mlp-small    mlp         16   8,192
+mlp-medium   mlp         64  16,384
+mlp-large    mlp         96  32,768
+$ heddle show --list --json | head -3
+{
+  "models": [
+    {"name": "mlp-xs", "kind": "mlp", "layers": 8, "hidden": 512, "heads": null, "kv_heads": null, "head_dim": null, "ffn": null, "vocab": null, "positions": null, "experts": null, "topk": null, "source": "DistIR examples: 8 x 512"},

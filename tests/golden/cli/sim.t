@@ -169,3 +169,79 @@ $ heddle sim mlp-xs --machine laptop --json | sed -E 's/: [0-9.e+-]+/: N/g'
 ## Every rank and instruction one by one: the same result.
 $ for how in "" --flat; do heddle sim mlp-xs --train --data 2 --pipeline 2 --microbatches 4 --machine laptop $how --json | grep -E '^  "(time_ps|peak_bytes|utilisation|instructions)"' | cksum | cut -c1-3; done | uniq | grep -c .
 1
+$ heddle sim mlp-xs --train --data 2 --pipeline 2 --microbatches 4 --machine laptop --overlap --json | sed -E 's/: [0-9.e+-]+/: N/g'
+{
+  "model": "mlp-xs",
+  "plan": "D2 T1 P2 K4 1f1b",
+  "machine": "laptop",
+  "ranks": N,
+  "time_ps": N,
+  "batch": N,
+  "samples_per_s": N,
+  "utilisation": N,
+  "bubble": N,
+  "peak_bytes": N,
+  "usable_bytes": N,
+  "fits": true,
+  "instructions": N,
+  "stages": [
+    {"stage": N, "ranks": N, "utilisation": N, "bubble": N, "peak_bytes": N},
+    {"stage": N, "ranks": N, "utilisation": N, "bubble": N, "peak_bytes": N}
+  ],
+  "devices": [
+    {"device": "cpu-core", "ranks": N, "utilisation": N, "bubble": N}
+  ],
+  "streams": [
+    {"first_rank": N, "ranks": N, "stream": "compute", "busy_ps": N, "share": N},
+    {"first_rank": N, "ranks": N, "stream": "pp", "busy_ps": N, "share": N},
+    {"first_rank": N, "ranks": N, "stream": "compute", "busy_ps": N, "share": N},
+    {"first_rank": N, "ranks": N, "stream": "pp", "busy_ps": N, "share": N}
+  ],
+  "memory": [
+    {"first_rank": N, "ranks": N, "stage": N, "parameter_bytes": N, "gradient_bytes": N, "state_bytes": N, "activation_bytes": N, "temporary_bytes": N, "communication_bytes": N, "peak_bytes": N},
+    {"first_rank": N, "ranks": N, "stage": N, "parameter_bytes": N, "gradient_bytes": N, "state_bytes": N, "activation_bytes": N, "temporary_bytes": N, "communication_bytes": N, "peak_bytes": N}
+  ],
+  "peak": [
+    {"value": "h.0.w", "function": "main", "kind": "parameters", "count": N, "bytes": N},
+    {"value": "h.1.w", "function": "main", "kind": "parameters", "count": N, "bytes": N},
+    {"value": "h.2.w", "function": "main", "kind": "parameters", "count": N, "bytes": N},
+    {"value": "h.3.w", "function": "main", "kind": "parameters", "count": N, "bytes": N},
+    {"value": "full", "function": "main", "kind": "gradients", "count": N, "bytes": N},
+    {"value": "full", "function": "main", "kind": "gradients", "count": N, "bytes": N},
+    {"value": "full", "function": "main", "kind": "gradients", "count": N, "bytes": N},
+    {"value": "full", "function": "main", "kind": "gradients", "count": N, "bytes": N},
+    {"value": "einsum", "function": "layer.bwd", "kind": "temporary", "count": N, "bytes": N},
+    {"value": "x", "function": "main", "kind": "activations", "count": N, "bytes": N}
+  ],
+  "critical_communication_share": N,
+  "critical_path": [
+    {"op": "einsum", "kind": "computation", "count": N, "time_ps": N, "share": N},
+    {"op": "matmul", "kind": "computation", "count": N, "time_ps": N, "share": N},
+    {"op": "add", "kind": "computation", "count": N, "time_ps": N, "share": N},
+    {"op": "sgd", "kind": "computation", "count": N, "time_ps": N, "share": N},
+    {"op": "mul", "kind": "computation", "count": N, "time_ps": N, "share": N},
+    {"op": "all_reduce", "kind": "communication", "count": N, "time_ps": N, "share": N},
+    {"op": "relu", "kind": "computation", "count": N, "time_ps": N, "share": N},
+    {"op": "sign", "kind": "computation", "count": N, "time_ps": N, "share": N},
+    {"op": "full", "kind": "computation", "count": N, "time_ps": N, "share": N},
+    {"op": "sub", "kind": "computation", "count": N, "time_ps": N, "share": N},
+    {"op": "scale", "kind": "computation", "count": N, "time_ps": N, "share": N},
+    {"op": "reduce_sum", "kind": "computation", "count": N, "time_ps": N, "share": N},
+    {"op": "expand", "kind": "computation", "count": N, "time_ps": N, "share": N},
+    {"op": "send", "kind": "communication", "count": N, "time_ps": N, "share": N}
+  ]
+}
+## A timeline: one slice for every instruction on every rank.
+$ heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --data 2 --pipeline 2 --microbatches 2 --machine laptop --timeline - | head -12
+{"displayTimeUnit":"ms","traceEvents":[
+{"ph":"M","name":"process_name","pid":0,"args":{"name":"rank 0"}},
+{"ph":"M","name":"process_sort_index","pid":0,"args":{"sort_index":0}},
+{"ph":"M","name":"thread_name","pid":0,"tid":0,"args":{"name":"compute"}},
+{"ph":"M","name":"thread_sort_index","pid":0,"tid":0,"args":{"sort_index":0}},
+{"ph":"M","name":"process_name","pid":1,"args":{"name":"rank 1"}},
+{"ph":"M","name":"process_sort_index","pid":1,"args":{"sort_index":1}},
+{"ph":"M","name":"thread_name","pid":1,"tid":0,"args":{"name":"compute"}},
+{"ph":"M","name":"thread_sort_index","pid":1,"tid":0,"args":{"sort_index":0}},
+{"ph":"M","name":"process_name","pid":2,"args":{"name":"rank 2"}},
+{"ph":"M","name":"process_sort_index","pid":2,"args":{"sort_index":2}},
+{"ph":"M","name":"thread_name","pid":2,"tid":0,"args":{"name":"compute"}},

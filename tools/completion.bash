@@ -1,0 +1,22 @@
+# completion.bash - completes commands, options and built-in names of heddle. Source it from ~/.bashrc. It asks the
+# program, so it is never out of date.
+_heddle() {
+  local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} list=
+  if [ "$COMP_CWORD" = 1 ]; then
+    list=$(heddle help | sed -n 's/^  heddle \([a-z]*\).*/\1/p')
+  elif [ "$previous" = --machine ] || [ "${COMP_WORDS[1]}" = machines ]; then
+    list=$(heddle machines | sed 1d | cut -d' ' -f1)
+  elif [ "${COMP_WORDS[1]}" = help ]; then
+    list=$(heddle help | sed -n 's/^  heddle \([a-z]*\).*/\1/p')
+  elif [ "${word#-}" != "$word" ]; then
+    list=$(heddle "${COMP_WORDS[1]}" --help | grep -o '^  --[a-z0-9-]*')
+  elif [ "${COMP_WORDS[1]}" = ops ]; then
+    list=$(heddle ops | sed 1d | cut -d' ' -f1)
+  elif [ "${COMP_WORDS[1]}" = explain ]; then
+    list=$(heddle explain | sed 1d | cut -d' ' -f1)
+  elif [ "$COMP_CWORD" = 2 ]; then
+    list=$(heddle show --list | sed 1d | cut -d' ' -f1)
+  fi
+  mapfile -t COMPREPLY < <(compgen -W "$list" -- "$word")
+}
+complete -o default -F _heddle heddle
