@@ -94,8 +94,8 @@ void report_search(report *r, arena *a, const machine *m, const search_opts *o, 
                                 {"times_best", ""},
                                 {"samples_per_s", "samples"},
                                 {"peak_bytes", "peak memory"},
-                                {"utilisation", "busy"},
-                                {"communication", "comm"},
+                                {"utilisation", "computes"},
+                                {"communication", "communicates"},
                                 {"limit", "limited by"}};
   report_fact(r, "model", "model", cell_text(model));
   report_fact(r, "machine", "machine", cell_text(sym_str(m->c, m->name)));

@@ -38,8 +38,12 @@ static void mark_alike(arena *a, const sim_result *s, alike *same, u32 **mark, u
 }
 
 static void put_stages(report *r, arena *a, const sim_result *s) {
-  static const column cols[] = {{"stage", "stage"},           {NULL, "ranks"},           {"ranks", NULL},
-                                {"utilisation", "busy"},      {"communication", "comm"}, {"bubble", "idle"},
+  static const column cols[] = {{"stage", "stage"},
+                                {NULL, "ranks"},
+                                {"ranks", NULL},
+                                {"utilisation", "computes"},
+                                {"communication", "communicates"},
+                                {"bubble", "idle"},
                                 {"peak_bytes", "peak memory"}};
   u32 *stage = NEWN(a, u32, s->nunits);
   for (u32 u = 0; u < s->nunits; u++) stage[u] = s->unit[u].stage;
@@ -55,8 +59,8 @@ static void put_stages(report *r, arena *a, const sim_result *s) {
 static void put_devices(report *r, const machine *m, const sim_result *s) {
   static const column cols[] = {{"device", "device"},
                                 {"ranks", "ranks"},
-                                {"utilisation", "busy"},
-                                {"communication", "comm"},
+                                {"utilisation", "computes"},
+                                {"communication", "communicates"},
                                 {"bubble", "idle"}};
   report_table(r, "devices", cols, COUNT_OF(cols));
   double span = s->makespan_ps ? (double)s->makespan_ps : 1;
@@ -208,8 +212,8 @@ void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_
   report_fact(r, "batch", NULL, of->batch ? cell_i(CELL_INT, of->batch) : cell_none());
   report_fact(r, "samples_per_s", rate ? "samples" : NULL,
               rate ? cell_x(CELL_PER_S, (double)of->batch / seconds) : cell_none());
-  report_fact(r, "utilisation", "utilisation", cell_x(CELL_SHARE, s->utilisation));
-  report_fact(r, "communication", "communication", cell_x(CELL_SHARE, s->comm));
+  report_fact(r, "utilisation", "computes", cell_x(CELL_SHARE, s->utilisation));
+  report_fact(r, "communication", "communicates", cell_x(CELL_SHARE, s->comm));
   report_fact(r, "bubble", "idle", cell_x(CELL_SHARE, s->bubble));
   strbuf mem = {.a = a};
   cell peak = cell_i(CELL_BYTES, s->peak_bytes), most = cell_i(CELL_BYTES, usable);

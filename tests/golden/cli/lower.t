@@ -64,20 +64,18 @@ func @layer.fwd(%x: f32[8,32], %w: f32[32,64] weight) {
 }
 
 func @layer.bwd(%x: f32[8,32], %w: f32[32,64] weight, %3: f32[8,64], %4: f32[8,64], %5: f32[32,64] state) {
-  %6 = sign %3 : f32[8,64]
-  %7 = mul %4, %6 : f32[8,64]
-  %8 = einsum %7, %w {law="mn,kn->mk"} : f32[8,32]
-  %9 = einsum %x, %7 {law="mk,mn->kn"} : f32[32,64]
-  %10 = add !%5, %9 : f32[32,64]
-  return %8, %10
+  %6 = relu_dx %4, %3 : f32[8,64]
+  %7 = einsum %6, %w {law="mn,kn->mk"} : f32[8,32]
+  %8 = einsum %x, %6 {law="mk,mn->kn"} : f32[32,64]
+  %9 = add !%5, %8 : f32[32,64]
+  return %7, %9
 }
 
 func @layer.bwd.1.1(%x: f32[8,64], %2: f32[8,32], %3: f32[8,32], %4: f32[64,32] state) {
-  %5 = sign %2 : f32[8,32]
-  %6 = mul %3, %5 : f32[8,32]
-  %7 = einsum %x, %6 {law="mk,mn->kn"} : f32[64,32]
-  %8 = add !%4, %7 : f32[64,32]
-  return %8
+  %5 = relu_dx %3, %2 : f32[8,32]
+  %6 = einsum %x, %5 {law="mk,mn->kn"} : f32[64,32]
+  %7 = add !%4, %6 : f32[64,32]
+  return %7
 }
 ## Uneven pieces, rooted collectives, several meshes.
 $ heddle lower examples/uneven_data.heddle --rank 1

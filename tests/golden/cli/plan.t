@@ -5,17 +5,17 @@ ranks         4
 batch         1,024
 memory limit  3.60 GiB
 
-   data  tensor  pipeline  microbatches  schedule  ZeRO  recompute      time          samples  peak memory     busy  limited by
-1     4       1         1             1               2  none       49.74 ms  1.00x  20,586/s     18.0 MiB  100.0 %  computation
-2     4       1         1             1               2  selective  49.74 ms  1.00x  20,586/s     18.0 MiB  100.0 %  computation
-3     4       1         1             1               3  none       50.34 ms  1.01x  20,343/s     12.0 MiB  100.0 %  computation
-4     4       1         1             1               3  selective  50.34 ms  1.01x  20,343/s     12.0 MiB  100.0 %  computation
-5     4       1         1             1               0  none       50.49 ms  1.02x  20,282/s     22.5 MiB  100.0 %  computation
+   data  tensor  pipeline  microbatches  schedule  ZeRO  recompute      time          samples  peak memory  computes  communicates  limited by
+1     4       1         1             1               2  none       48.69 ms  1.00x  21,033/s     18.0 MiB    93.6 %         6.4 %  computation
+2     4       1         1             1               2  selective  48.69 ms  1.00x  21,033/s     18.0 MiB    93.6 %         6.4 %  computation
+3     4       1         1             1               3  none       49.28 ms  1.01x  20,780/s     12.0 MiB    92.5 %         7.5 %  computation
+4     4       1         1             1               3  selective  49.28 ms  1.01x  20,780/s     12.0 MiB    92.5 %         7.5 %  computation
+5     4       1         1             1               0  none       49.43 ms  1.02x  20,715/s     22.5 MiB    94.8 %         5.2 %  computation
 
 winner          data 4, ZeRO 2
 next            1.00x the time: data 4, ZeRO 2, recompute selective
-tensor alone    1.17x the time
-pipeline alone  1.50x the time
+tensor alone    1.14x the time
+pipeline alone  1.51x the time
 certificate     126 plans: 105 simulated, of which 105 fit; 0 ruled out by memory, 21 by time; 0 impossible
 $ cat best.plan
 # heddle plan mlp-xs --batch 1024 --train --machine laptop --top 5 -o best.plan
@@ -39,17 +39,18 @@ model          mlp-xs
 plan           D4 T1 P1 K1 zero2
 machine        laptop
 ranks          4
-time per step  49.74 ms
-samples        20,586/s
-utilisation    100.0 %
-idle           0.0 %
+time per step  48.69 ms
+samples        21,033/s
+computes       93.6 %
+communicates   6.4 %
+idle           -0.0 %
 peak memory    18.0 MiB of 3.60 GiB on rank 0
-instructions   420
+instructions   388
 
-stage  ranks     busy   idle  peak memory
-    0  0-3    100.0 %  0.0 %     18.0 MiB
-device    ranks     busy   idle
-cpu-core      4  100.0 %  0.0 %
+stage  ranks  computes  communicates    idle  peak memory
+    0  0-3      93.6 %         6.4 %  -0.0 %     18.0 MiB
+device    ranks  computes  communicates   idle
+cpu-core      4    93.6 %         6.4 %  0.0 %
 
 ranks  parameters  gradients  optimiser  activations  temporary  communication      peak
 0-3      8.00 MiB   2.00 MiB        0 B     5.50 MiB   2.50 MiB            0 B  18.0 MiB
@@ -64,14 +65,14 @@ h.4.w        main       parameters       1  1.00 MiB
 ... and 4 more
 
 critical path   kind           count      time   share
-einsum          computation       15  26.23 ms  52.7 %
-matmul          computation        8  13.99 ms  28.1 %
-mul             computation       10  1.976 ms   4.0 %
+einsum          computation       15  26.23 ms  53.9 %
+matmul          computation        8  13.99 ms  28.7 %
+relu_dx         computation        8  1.581 ms   3.2 %
 reduce_scatter  communication      8  1.286 ms   2.6 %
 all_gather      communication      8  1.286 ms   2.6 %
-relu            computation        8  1.057 ms   2.1 %
-sign            computation        8  1.057 ms   2.1 %
+relu            computation        8  1.057 ms   2.2 %
 add             computation        8  794.4 us   1.6 %
+sgd             computation        8  794.4 us   1.6 %
 ... and 8 more
 $ heddle plan mlp-xs --batch 1024 --train --machine laptop --data 2 --tensor 1,2 --zero 0,1 --recompute none --json | sed -E 's/: [0-9.e+-]+/: N/g'
 {
@@ -82,16 +83,16 @@ $ heddle plan mlp-xs --batch 1024 --train --machine laptop --data 2 --tensor 1,2
   "memory_limit_bytes": N,
   "train": true,
   "plans": [
-    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": null, "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "limit": "computation"},
-    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": null, "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "limit": "computation"},
-    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": "1f1b", "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "limit": "bubble"},
-    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": "1f1b", "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "limit": "bubble"},
-    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": "1f1b", "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "limit": "computation"},
-    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": "1f1b", "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "limit": "computation"},
-    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": "1f1b", "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "limit": "bubble"},
-    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": "1f1b", "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "limit": "bubble"},
-    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": "1f1b", "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "limit": "computation"},
-    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": "1f1b", "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "limit": "computation"}
+    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": null, "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
+    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": null, "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
+    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": "1f1b", "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "bubble"},
+    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": "1f1b", "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "bubble"},
+    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": "1f1b", "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
+    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": "1f1b", "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
+    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": "1f1b", "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "bubble"},
+    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": "1f1b", "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "bubble"},
+    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": "1f1b", "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
+    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": "1f1b", "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"}
   ],
   "space": N,
   "fit": N,
@@ -107,13 +108,13 @@ ranks         4
 batch         256
 memory limit  3.60 GiB
 
-   data  tensor  pipeline  microbatches  schedule  ZeRO  recompute      time          samples  peak memory     busy  limited by
-1     4       1         1             1               0  none       3.773 ms  1.00x  67,843/s     8.50 MiB  100.0 %  computation
-2     2       2         1             1               0  none       4.126 ms  1.09x  62,043/s     4.88 MiB  100.0 %  computation
-3     1       4         1             1               0  none       4.816 ms  1.28x  53,159/s     3.62 MiB  100.0 %  computation
-4     2       1         2             1               0  none       7.586 ms  2.01x  33,748/s     5.00 MiB   50.4 %  bubble
-5     1       2         2             1               0  none       8.332 ms  2.21x  30,726/s     3.75 MiB   50.6 %  bubble
-6     1       1         4             1               0  none       15.37 ms  4.07x  16,658/s     4.00 MiB   25.5 %  bubble
+   data  tensor  pipeline  microbatches  schedule  ZeRO  recompute      time          samples  peak memory  computes  communicates  limited by
+1     4       1         1             1               0  none       3.773 ms  1.00x  67,843/s     8.50 MiB   100.0 %         0.0 %  computation
+2     2       2         1             1               0  none       4.126 ms  1.09x  62,043/s     4.88 MiB    94.6 %         5.4 %  computation
+3     1       4         1             1               0  none       4.816 ms  1.28x  53,159/s     3.62 MiB    86.5 %        13.5 %  computation
+4     2       1         2             1               0  none       7.586 ms  2.01x  33,748/s     5.00 MiB    49.6 %         0.7 %  bubble
+5     1       2         2             1               0  none       8.332 ms  2.21x  30,726/s     3.75 MiB    46.8 %         3.9 %  bubble
+6     1       1         4             1               0  none       15.37 ms  4.07x  16,658/s     4.00 MiB    24.5 %         1.0 %  bubble
 
 winner          data 4
 next            1.09x the time: data 2, tensor 2

@@ -4,17 +4,17 @@ machine        dgx-2
 ranks          2
 time per step  267.9 us
 samples        477,840/s
-utilisation    57.2 %
-communication  14.3 %
+computes       57.2 %
+communicates   14.3 %
 idle           28.5 %
 peak memory    1.13 MiB of 28.8 GiB on rank 0
 instructions   60
 
-stage  ranks    busy    comm    idle  peak memory
-    0  0      52.8 %  14.3 %  32.8 %     1.13 MiB
-    1  1      61.5 %  14.3 %  24.1 %     1.13 MiB
-device  ranks    busy    comm    idle
-v100        2  57.2 %  14.3 %  28.5 %
+stage  ranks  computes  communicates    idle  peak memory
+    0  0        52.8 %        14.3 %  32.8 %     1.13 MiB
+    1  1        61.5 %        14.3 %  24.1 %     1.13 MiB
+device  ranks  computes  communicates    idle
+v100        2    57.2 %        14.3 %  28.5 %
 
 ranks  parameters  gradients  optimiser  activations  temporary  communication      peak
 0         514 KiB        0 B        0 B      128 KiB    514 KiB            0 B  1.13 MiB
@@ -46,17 +46,17 @@ machine        dgx-2
 ranks          2
 time per step  285.8 us
 samples        447,923/s
-utilisation    53.6 %
-communication  13.4 %
+computes       53.6 %
+communicates   13.4 %
 idle           32.9 %
 peak memory    1.13 MiB of 28.8 GiB on rank 0
 instructions   60
 
-stage  ranks    busy    comm    idle  peak memory
-    0  0      49.5 %  13.4 %  37.0 %     1.13 MiB
-    1  1      57.7 %  13.4 %  28.9 %     1.13 MiB
-device  ranks    busy    comm    idle
-v100        2  53.6 %  13.4 %  32.9 %
+stage  ranks  computes  communicates    idle  peak memory
+    0  0        49.5 %        13.4 %  37.0 %     1.13 MiB
+    1  1        57.7 %        13.4 %  28.9 %     1.13 MiB
+device  ranks  computes  communicates    idle
+v100        2    53.6 %        13.4 %  32.9 %
 
 ranks  parameters  gradients  optimiser  activations  temporary  communication      peak
 0         514 KiB        0 B        0 B      128 KiB    514 KiB            0 B  1.13 MiB
@@ -88,17 +88,17 @@ machine        dgx-2
 ranks          16
 time per step  615.3 ms
 samples        104.0/s
-utilisation    81.2 %
-communication  3.2 %
+computes       81.2 %
+communicates   3.2 %
 idle           15.7 %
 peak memory    2.86 GiB of 28.8 GiB on rank 0
 instructions   62,008
 
-stage  ranks    busy   comm    idle  peak memory
-    0  0-7    74.7 %  4.1 %  21.2 %     2.86 GiB
-    1  8-15   87.6 %  2.3 %  10.1 %     2.14 GiB
-device  ranks    busy   comm    idle
-v100       16  81.2 %  3.2 %  15.7 %
+stage  ranks  computes  communicates    idle  peak memory
+    0  0-7      74.7 %         4.1 %  21.2 %     2.86 GiB
+    1  8-15     87.6 %         2.3 %  10.1 %     2.14 GiB
+device  ranks  computes  communicates    idle
+v100       16    81.2 %         3.2 %  15.7 %
 
 ranks  parameters  gradients  optimiser  activations  temporary  communication      peak
 0-7       258 MiB    258 MiB    517 MiB     1.69 GiB    156 MiB       6.00 MiB  2.86 GiB
@@ -179,17 +179,18 @@ $ heddle sim mlp-xs --train --data 2 --pipeline 2 --microbatches 4 --machine lap
   "batch": N,
   "samples_per_s": N,
   "utilisation": N,
+  "communication": N,
   "bubble": N,
   "peak_bytes": N,
   "usable_bytes": N,
   "fits": true,
   "instructions": N,
   "stages": [
-    {"stage": N, "ranks": N, "utilisation": N, "bubble": N, "peak_bytes": N},
-    {"stage": N, "ranks": N, "utilisation": N, "bubble": N, "peak_bytes": N}
+    {"stage": N, "ranks": N, "utilisation": N, "communication": N, "bubble": N, "peak_bytes": N},
+    {"stage": N, "ranks": N, "utilisation": N, "communication": N, "bubble": N, "peak_bytes": N}
   ],
   "devices": [
-    {"device": "cpu-core", "ranks": N, "utilisation": N, "bubble": N}
+    {"device": "cpu-core", "ranks": N, "utilisation": N, "communication": N, "bubble": N}
   ],
   "streams": [
     {"first_rank": N, "ranks": N, "stream": "compute", "busy_ps": N, "share": N},
@@ -219,11 +220,11 @@ $ heddle sim mlp-xs --train --data 2 --pipeline 2 --microbatches 4 --machine lap
     {"op": "matmul", "kind": "computation", "count": N, "time_ps": N, "share": N},
     {"op": "add", "kind": "computation", "count": N, "time_ps": N, "share": N},
     {"op": "sgd", "kind": "computation", "count": N, "time_ps": N, "share": N},
-    {"op": "mul", "kind": "computation", "count": N, "time_ps": N, "share": N},
+    {"op": "relu_dx", "kind": "computation", "count": N, "time_ps": N, "share": N},
     {"op": "all_reduce", "kind": "communication", "count": N, "time_ps": N, "share": N},
     {"op": "relu", "kind": "computation", "count": N, "time_ps": N, "share": N},
-    {"op": "sign", "kind": "computation", "count": N, "time_ps": N, "share": N},
     {"op": "full", "kind": "computation", "count": N, "time_ps": N, "share": N},
+    {"op": "mul", "kind": "computation", "count": N, "time_ps": N, "share": N},
     {"op": "sub", "kind": "computation", "count": N, "time_ps": N, "share": N},
     {"op": "scale", "kind": "computation", "count": N, "time_ps": N, "share": N},
     {"op": "reduce_sum", "kind": "computation", "count": N, "time_ps": N, "share": N},
