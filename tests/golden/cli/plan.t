@@ -43,12 +43,12 @@ time per step  48.69 ms
 samples        21,033/s
 computes       93.6 %
 communicates   6.4 %
-idle           -0.0 %
+idle           0.0 %
 peak memory    18.0 MiB of 3.60 GiB on rank 0
 instructions   388
 
-stage  ranks  computes  communicates    idle  peak memory
-    0  0-3      93.6 %         6.4 %  -0.0 %     18.0 MiB
+stage  ranks  computes  communicates   idle  peak memory
+    0  0-3      93.6 %         6.4 %  0.0 %     18.0 MiB
 device    ranks  computes  communicates   idle
 cpu-core      4    93.6 %         6.4 %  0.0 %
 
