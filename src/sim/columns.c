@@ -156,7 +156,7 @@ typedef struct {
   u32 nslot;
   u64 nodes;
   i64 total;
-  bool overflow, maps;
+  bool maps;
 } maker;
 
 static u32 clock_of(maker *m, u32 unit, u8 strm) { // its number
@@ -194,7 +194,11 @@ static void node_close(maker *m, i64 dur, u32 what) {
   *vec_push(m->s->a, &m->what) = what;
   *vec_push(m->s->a, &m->occ) = m->ref.n;
 }
-static void add_time(maker *m, i64 dur) { m->overflow |= __builtin_add_overflow(m->total, dur, &m->total); }
+// False: the times do not fit; the columns that are being made are of no use.
+static bool add_time(maker *m, i64 dur) {
+  if (__builtin_add_overflow(m->total, dur, &m->total)) m->s->overflow = true;
+  return !m->s->overflow;
+}
 
 // ---- instructions -----------------------------------------------------------------------------------
 // One node of the instruction at hand, on some units.
@@ -235,7 +239,7 @@ static void emit_instr(maker *m, const instr *i, u32 what) {
   const meeting *meet = e->meet;
   i64 longest = e->dur;
   for (u32 k = 0; e->per && k < pl->n; k++) longest = MAX(longest, e->per[k]);
-  add_time(m, longest);
+  if (!add_time(m, longest)) return;
   if (!meet) {
     for (u32 k = 0; k < pl->us->n; k++)
       emit_node(m, i, &pl->us->unit[k], 1, e->per ? e->per[pl->member[k]] : e->dur, what);
@@ -341,6 +345,7 @@ static void emit_call(maker *m, const instr *i, u32 what) {
   const func_info *f = func_get(s->p, i->callee);
   u32 no = site_of(m, i, row);
   const sim_site *st = &m->site.v[no];
+  if (!add_time(m, st->sub->total)) return;
   if (!s->one_stream) emit_after(m, i, st);
   node_waits(m);
   for (u32 k = 0; k < f->nparams; k++) {
@@ -358,7 +363,6 @@ static void emit_call(maker *m, const instr *i, u32 what) {
     for (u32 u = 0; u < us->n; u++) add_ref(m, e.slot + u);
   }
   node_close(m, ~(i64)no, what);
-  add_time(m, st->sub->total);
   m->nodes += st->sub->nodes;
   for (u32 c = 0; c < st->sub->nclock; c++) {
     u32 own = m->clock_no[st->sub->clock_unit[c] * s->nstreams + st->sub->clock_stream[c]] - 1;
@@ -456,7 +460,6 @@ static void finish(maker *m, body *b, const u32 *in, u32 nin, const u32 *out, u3
                     .what = m->what.v,
                     .clock_unit = m->clock_unit.v,
                     .clock_stream = m->clock_stream.v};
-  if (m->overflow) m->s->overflow = true;
   if (!m->s->o->timeline && !m->s->want_path) return;
   u32 *of = ZNEWN(a, u32, m->nslot);
   for (u32 k = 0; k < nc; k++) of[m->clock.v[k]] = k + 1;
@@ -483,7 +486,7 @@ static const body *body_new(sim *s, u32 row, const u8 *late, const u8 *want, boo
       for (u32 u = 0; u < e.us->n; u++) *vec_push(s->tmp, &in) = e.slot + u;
     }
   }
-  for (u32 k = 0; k < f->body.n; k++) {
+  for (u32 k = 0; k < f->body.n && !s->overflow; k++) {
     const instr *i = &f->body.v[k];
     if (i->op == OP_call)
       emit_call(&m, i, k + 1);
@@ -493,7 +496,7 @@ static const body *body_new(sim *s, u32 row, const u8 *late, const u8 *want, boo
       emit_view(&m, i);
   }
   for (u32 k = 0; k < f->rets.n; k++) {
-    if (!want[k]) continue;
+    if (!want[k] || s->overflow) continue;
     value v = f->rets.v[k];
     const uset *us = uset_of_type(s, f->values.v[v].ty, m.row->g);
     for (u32 u = 0; u < us->n; u++)

@@ -1,0 +1,470 @@
+// test_sim.c - times and bytes worked out by hand, schedules with published bubbles, the papers' programs.
+#include "report/report.h"
+#include "sim/sim.h"
+#include "test.h"
+#include <stdlib.h>
+
+// ---- programs whose instructions say what they cost -------------------------------------------------
+// An opaque instruction lasts as many ps as its attribute `flops` says, on rank r of a group `bytes` * r
+// more; all others last nothing.
+static u32 price(void *arg, const prog *p, const func_info *f, const instr *i, group g, i64 *ps) {
+  (void)f;
+  if (arg) ++*(u32 *)arg;
+  attrs at = attrs_get(p, i->at);
+  i64 more = attr_int(at, A_bytes, 0);
+  u32 n = more ? group_get(p->sp, g)->nranks : 1;
+  for (u32 k = 0; k < n; k++) ps[k] = attr_int(at, A_flops, 0) + more * (i64)k;
+  return n;
+}
+
+typedef struct {
+  ctx *c;
+  arena *a;
+  prog *p;
+} bed;
+
+static bed parsed(const char *text) {
+  bed b = {.c = ctx_new()};
+  b.a = ctx_arena(b.c);
+  b.p = ir_parse(b.c, sym_of(b.c, "test"), text, strlen(text));
+  CHECK_MSG(b.p, "%s", diag_render(b.c, b.a));
+  REQUIRE(b.p);
+  return b;
+}
+static void drop(bed *b) {
+  prog_free(b->p);
+  ctx_free(b->c);
+}
+
+static sim_result simulated(bed *b, sim_opts o) {
+  sim_result r;
+  if (!o.cost) o.cost = price;
+  bool ok = sim_run(b->c, b->a, b->p, NULL, &o, &r);
+  CHECK_MSG(ok, "%s", diag_render(b->c, b->a));
+  REQUIRE(ok);
+  return r;
+}
+
+// Two streams: the second one's work is hidden behind the first until somebody waits for it.
+static const char overlapped[] = "mesh @m [d=2]\n"
+                                 "stream comm\n"
+                                 "func @main(%x: f32[8,4{d}] @m) -> (f32[8,4{d}] @m) {\n"
+                                 "  %a = opaque %x {flops=10} @m : f32[8,4{d}]\n"
+                                 "  %c = opaque %a {flops=25} @m !comm : f32[8,4{d}]\n"
+                                 "  %b = opaque %a {flops=20} @m : f32[8,4{d}]\n"
+                                 "  %d = opaque %b, %c {flops=3} @m : f32[8,4{d}]\n"
+                                 "  return %d\n"
+                                 "}\n";
+
+TEST(sim_streams_overlap) {
+  bed b = parsed(overlapped);
+  for (sim_mode m = SIM_FLAT; m <= SIM_FOLDED; m++) {
+    sim_result r = simulated(&b, (sim_opts){.mode = m, .critical = true});
+    CHECK_EQ_I64(r.makespan_ps, 10 + 25 + 3);
+    CHECK_EQ_I64(r.nunits, m & SIM_FLAT_FOLDED ? 1 : 2);
+    CHECK_EQ_I64(r.busy_ps[0], 33);
+    CHECK_EQ_I64(r.busy_ps[1], 25);
+    CHECK_EQ_I64((i64)r.instructions, 8);
+    CHECK_CLOSE(r.utilisation, 33.0 / 38, 1e-12);
+    CHECK_CLOSE(r.stage[0].bubble, 5.0 / 38, 1e-12);
+    REQUIRE(r.ncritical == 3);
+    CHECK_EQ_I64(r.critical[1].instr, 2);
+    CHECK_EQ_I64(r.weight[0].total_ps, 25);
+  }
+  i64 **slack;
+  sim_opts o = {.cost = price};
+  REQUIRE(sim_slack(b.c, b.a, b.p, NULL, &o, &slack));
+  static const i64 want[] = {0, 0, 5, 0};
+  for (u32 k = 0; k < 4; k++) CHECK_EQ_I64(slack[b.p->main.i][k], want[k]);
+  drop(&b);
+}
+
+// A rendezvous starts when all are there; ranks with other prices are other classes.
+TEST(sim_late_rank_holds_up_all) {
+  bed b = parsed("mesh @m [d=4]\n"
+                 "func @f(%x: f32[8]) -> (f32[8]) {\n"
+                 "  %a = opaque %x {flops=10, bytes=7} : f32[8]+d\n"
+                 "  %b = all_reduce %a over d : f32[8]\n"
+                 "  return %b\n"
+                 "}\n"
+                 "func @main(%x: f32[8] @m) -> (f32[8] @m) {\n"
+                 "  %a = call @f(%x) @m\n"
+                 "  %b = call @f(%a) @m\n"
+                 "  return %b\n"
+                 "}\n");
+  for (sim_mode m = SIM_FLAT; m <= SIM_FOLDED; m++) {
+    sim_result r = simulated(&b, (sim_opts){.mode = m, .critical = true});
+    CHECK_EQ_I64(r.makespan_ps, 2 * (10 + 3 * 7));
+    CHECK_EQ_I64(r.nunits, 4);
+    CHECK_EQ_I64(r.nstages, 1);
+    CHECK_EQ_I64(r.busy_ps[0], 20);
+    for (u32 k = 0; k < r.ncritical; k++)
+      if (r.critical[k].dur_ps) CHECK_EQ_I64(r.unit[r.critical[k].unit].first_rank, 3);
+  }
+  drop(&b);
+}
+
+// An `after` operand of a call holds up all of it; values wait only where another stream reads them.
+TEST(sim_calls_are_their_bodies) {
+  bed b = parsed("mesh @m [d=1]\n"
+                 "stream side\n"
+                 "func @f(%x: f32[8], %y: f32[8]) -> (f32[8], f32[8]) {\n"
+                 "  %a = opaque %x {flops=10} : f32[8]\n"
+                 "  %b = opaque %y {flops=1} !side : f32[8]\n"
+                 "  return %a, %b\n"
+                 "}\n"
+                 "func @main(%x: f32[8] @m) -> (f32[8] @m) {\n"
+                 "  %y = opaque %x {flops=30} !side @m : f32[8]\n"
+                 "  %a, %b = call @f(%x, %y) @m\n"          // compute 0..10, side 30..31
+                 "  %c = opaque %b {flops=2} @m : f32[8]\n" // 31..33
+                 "  %d, %e = call @f(%x, %x) after %b @m\n" // compute 33..43, side 31..32
+                 "  return %d\n"
+                 "}\n");
+  for (sim_mode m = SIM_FLAT; m <= SIM_FOLDED; m++) {
+    sim_result r = simulated(&b, (sim_opts){.mode = m});
+    CHECK_EQ_I64(r.end_ps[0], 43);
+    CHECK_EQ_I64(r.end_ps[1], 32);
+  }
+  drop(&b);
+}
+
+TEST(sim_steps_in_steady_state) {
+  // The update runs on a stream of its own: the next step's forward pass waits for it, the end of this one
+  // does not.
+  bed b = parsed("mesh @m [d=1]\n"
+                 "stream side\n"
+                 "func @main(%w: f32[8] @m weight, %x: f32[8] @m) -> (f32[8] @m) {\n"
+                 "  %y = opaque %x {flops=100} @m : f32[8]\n"
+                 "  %g = opaque %y, %w {flops=10} @m : f32[8]\n"
+                 "  %h = opaque %g {flops=30} !side @m : f32[8]\n"
+                 "  %v = sgd !%w, %h @m !side update : f32[8]\n"
+                 "  %z = opaque %y {flops=20} @m : f32[8]\n"
+                 "  return %v\n"
+                 "}\n");
+  sim_result r = simulated(&b, (sim_opts){.mode = SIM_FOLDED, .steady = true});
+  CHECK_EQ_I64(r.makespan_ps, 140);
+  CHECK_EQ_I64(r.period_ps, 130); // compute alone: the update is hidden
+  drop(&b);
+}
+
+// ---- schedules --------------------------------------------------------------------------------------
+typedef struct {
+  u32 p, m;
+  i64 f, b;
+  bool gpipe;
+} schedule;
+
+// Stage k's chunks live from forward to backward; what is sent is small. Sends cost nothing, on a stream of
+// their own.
+static void schedule_program(bed *x, const schedule *s) {
+  x->c = ctx_new();
+  x->a = ctx_arena(x->c);
+  prog *p = x->p = prog_new(x->c);
+  u8 pp = axis_add(p->sp, sym_of(x->c, "pp"), s->p, false);
+  mesh me = mesh_add(p->sp, sym_of(x->c, "m"), &pp, 1, 0, NULL);
+  stream_of(p, sym_of(x->c, "pp"));
+  shape small = {.t = DT_F32, .nd = 1, .dim = {1}}, chunk = {.t = DT_F32, .nd = 1, .dim = {1 << 18}};
+  func main = p->main = func_new(p, sym_of(x->c, "main"), (loc){0});
+  builder b = builder_at(p, main);
+  attr fl = attr_i(A_flops, s->f), bl = attr_i(A_flops, s->b);
+  attrset forward = attrs_of(p, &fl, 1), backward = attrs_of(p, &bl, 1);
+  value *act = ZNEWN(x->a, value, (s->p + 1) * s->m), *grad = ZNEWN(x->a, value, (s->p + 1) * s->m);
+  value *saved = ZNEWN(x->a, value, s->p * s->m);
+  u32 *nf = ZNEWN(x->a, u32, s->p), *nb = ZNEWN(x->a, u32, s->p);
+  for (u32 left = 2 * s->p * s->m; left;)
+    for (u32 k = 0; k < s->p; k++) {
+      u32 warm = s->gpipe ? s->m : MIN(s->p - k, s->m);
+      bool back = nb[k] < nf[k] && (nf[k] == s->m || nf[k] - nb[k] >= warm);
+      value in = back ? grad[k * s->m + nb[k]] : nf[k] < s->m ? act[k * s->m + nf[k]] : 0;
+      if (!in && (back ? k + 1 < s->p : k > 0)) continue;
+      if (!back && nf[k] == s->m) continue;
+      b.g = group_fix(p->sp, group_all(p->sp, me), pp, k);
+      type ts = type_tensor(p, &small, (layout){0}, b.g),
+           res[2] = {ts, type_tensor(p, &chunk, (layout){0}, b.g)};
+      u32 opd[2], n = 0;
+      if (in) opd[n++] = in;
+      if (back) opd[n++] = saved[k * s->m + nb[k]];
+      value v = emit_res(p, main, emit(&b, OP_opaque, back ? backward : forward, opd, n, res, back ? 1 : 2));
+      u32 to = back ? k - 1 : k + 1, mb = back ? nb[k]++ : nf[k]++;
+      if (!back) saved[k * s->m + mb] = v + 1;
+      left--;
+      if (back ? k == 0 : to == s->p) continue;
+      type there = type_tensor(p, &small, (layout){0}, group_fix(p->sp, group_all(p->sp, me), pp, to));
+      b.strm = 1;
+      v = emit_res(p, main, emit(&b, OP_send, (attrset){0}, &v, 1, &there, 1));
+      b.strm = 0;
+      *(back ? &grad[to * s->m + mb] : &act[to * s->m + mb]) = v;
+    }
+}
+
+TEST(sim_pipelines_have_their_bubbles) {
+  for (u32 k = 0; k < 12; k++) {
+    schedule s = {.p = 2 + k % 3 * 2, .m = 4 + k, .f = 10 + k, .b = 20 + k % 5, .gpipe = k % 2};
+    bed b;
+    schedule_program(&b, &s);
+    sim_result r = simulated(&b, (sim_opts){.mode = k % 4, .round_bytes = 512});
+    i64 ideal = s.m * (s.f + s.b);
+    CHECK_EQ_I64(r.makespan_ps, ideal + (s.p - 1) * (s.f + s.b));
+    CHECK_EQ_I64(r.nstages, s.p);
+    CHECK_CLOSE(r.stage[0].busy, (double)ideal / (double)r.makespan_ps, 1e-12);
+    for (u32 u = 0; u < r.nunits; u++) {
+      CHECK_EQ_I64(r.unit[u].peak_bytes >> 20, s.gpipe ? s.m : MIN(s.p - u, s.m));
+      CHECK_EQ_I64(r.unit[u].end_bytes, 0);
+    }
+    drop(&b);
+  }
+}
+
+TEST(sim_published_schedules) {
+  FILE *f = fopen(test_data("schedules/golden.txt"), "r");
+  REQUIRE(f);
+  char line[1000], name[32];
+  u32 rows = 0;
+  while (fgets(line, sizeof line, f)) {
+    schedule s = {.p = 0};
+    double fwd, bwd, wgt, makespan;
+    int used = 0;
+    if (sscanf(line, "p=%u m=%u F/B/W=%lf/%lf/%lf %31s makespan=%lf", &s.p, &s.m, &fwd, &bwd, &wgt, name,
+               &makespan) != 7)
+      continue;
+    s.gpipe = !strcmp(name, "GPipe");
+    if (!s.gpipe && strcmp(name, "1F1B") != 0) continue;
+    s.f = (i64)(fwd * 1000);
+    s.b = (i64)((bwd + wgt) * 1000);
+    bed b;
+    schedule_program(&b, &s);
+    sim_result r = simulated(&b, (sim_opts){.mode = SIM_FOLDED});
+    CHECK_MSG(r.makespan_ps == (i64)(makespan * 1000), "%s: %lld", line, (long long)r.makespan_ps);
+    const char *live = strstr(line, "chunks=[");
+    for (u32 k = 0; live && k < s.p; k++) {
+      u32 chunks;
+      live += k ? 0 : strlen("chunks=[");
+      REQUIRE(sscanf(live, "%u%n", &chunks, &used) == 1);
+      live += used + 2; // ", "
+      CHECK_EQ_I64(r.unit[r.unit_of_rank[k]].peak_bytes >> 20, chunks);
+    }
+    rows++;
+    drop(&b);
+  }
+  fclose(f);
+  CHECK(rows > 0);
+}
+
+// ---- bytes ------------------------------------------------------------------------------------------
+static i64 peak_of(const char *body, sim_bytes how, i64 *kinds) {
+  char text[4000];
+  snprintf(text, sizeof text,
+           "mesh @m [d=2]\nfunc @main(%%x: f32[256] @m, %%w: f32[256] @m weight) -> (f32[256] @m) {\n%s}\n",
+           body);
+  bed b = parsed(text);
+  sim_result r = simulated(&b, (sim_opts){.mode = SIM_FOLDED, .bytes = how});
+  if (kinds) memcpy(kinds, r.unit[0].peak_kind, sizeof r.unit[0].peak_kind);
+  drop(&b);
+  return r.peak_bytes;
+}
+
+TEST(sim_bytes_live_until_last_use) {
+  // x and w are 1 KiB each and stay. %a and %b are there at once, %b and %c too.
+  CHECK_EQ_I64(
+      peak_of("  %a = exp %x @m\n  %b = exp %a @m\n  %c = exp %b @m\n  return %c\n", SIM_BYTES_HEDDLE, NULL),
+      4 << 10);
+  // donated: taken over
+  CHECK_EQ_I64(peak_of("  %a = exp %x @m\n  %b = exp !%a @m\n  %c = exp !%b @m\n  return %c\n",
+                       SIM_BYTES_HEDDLE, NULL),
+               3 << 10);
+  // a view keeps its operand
+  CHECK_EQ_I64(peak_of("  %a = exp %x @m\n  %v = reshape %a {shape=[16,16]} @m\n  %b = exp %x @m\n"
+                       "  %u = reshape %v {shape=[256]} @m\n  %c = add %b, %u @m\n  return %c\n",
+                       SIM_BYTES_HEDDLE, NULL),
+               5 << 10);
+  // a piece on each of two ranks, rounded up to 512: x, w, and half of %a
+  CHECK_EQ_I64(peak_of("  %a = shard %x over d @m : f32[256{d}]\n  return %x\n", SIM_BYTES_HEDDLE, NULL),
+               2560);
+  // an update takes over its weight, not its gradient
+  CHECK_EQ_I64(peak_of("  %g = exp %x @m backward\n  %v = sgd !%w, %g {lr=0.1} @m update\n  return %v\n",
+                       SIM_BYTES_HEDDLE, NULL),
+               3 << 10);
+  CHECK_EQ_I64(peak_of("  %g = exp %x @m backward\n  %v = sgd %w, %g {lr=0.1} @m update\n  return %v\n",
+                       SIM_BYTES_HEDDLE, NULL),
+               4 << 10);
+}
+
+TEST(sim_bytes_as_distir_counts) {
+  // Not used: never freed. In place: nothing, except updates. Not rounded.
+  CHECK_EQ_I64(peak_of("  %a = exp %x @m\n  %b = exp !%x @m\n  %c = exp !%b @m\n  return %c\n",
+                       SIM_BYTES_DISTIR, NULL),
+               5 << 10);
+  CHECK_EQ_I64(peak_of("  %g = exp %x @m backward\n  %v = sgd %w, %g {lr=0.1} @m update\n  return %v\n",
+                       SIM_BYTES_DISTIR, NULL),
+               3 << 10);
+}
+
+TEST(sim_bytes_by_kind) {
+  i64 kind[MEM_KINDS];
+  peak_of("  %a = exp %x @m\n"               // activation
+          "  %b = exp %a @m : f32[256]+d\n"  // temporary
+          "  %c = all_reduce %b over d @m\n" // received
+          "  %d = mul %c, %w @m\n"           // temporary; here %a, %c, %d
+          "  %g = mul %d, %a @m backward\n"
+          "  %h = scale %g {alpha=2} @m backward\n" // gradient, because of what follows
+          "  %v = sgd !%w, %h {lr=0.1} @m update\n"
+          "  return %v\n",
+          SIM_BYTES_HEDDLE, kind);
+  static const i64 want[MEM_KINDS] = {
+      [MEM_PARAM] = 1024, [MEM_ACT] = 2048, [MEM_TEMP] = 1024, [MEM_COMM] = 1024};
+  for (u32 k = 0; k < MEM_KINDS; k++)
+    CHECK_MSG(kind[k] == want[k], "%s: %lld, should be %lld", mem_kind_name(k), (long long)kind[k],
+              (long long)want[k]);
+}
+
+// A tuple that a call gives back, passed on at its last use to a function that returns one part of it: the
+// other part is freed then.
+TEST(sim_bytes_of_tuples) {
+  bed b = parsed("mesh @m [d=1]\n"
+                 "func @two(%x: f32[256]) -> ((f32[256], f32[256])) {\n"
+                 "  %a = exp %x\n"
+                 "  %b = exp %x\n"
+                 "  %t = pack %a, %b\n"
+                 "  return %t\n"
+                 "}\n"
+                 "func @first(%t: (f32[256], f32[256])) -> (f32[256]) {\n"
+                 "  %a, %b = unpack %t\n"
+                 "  return %a\n"
+                 "}\n"
+                 "func @main(%x: f32[256] @m) -> (f32[256] @m) {\n"
+                 "  %t = call @two(%x) @m\n"
+                 "  %u = call @two(%x) @m\n"
+                 "  %a = call @first(%t) @m\n"
+                 "  %b = call @first(!%u) @m\n"
+                 "  %c = add %a, %b @m\n"
+                 "  return %c\n"
+                 "}\n");
+  sim_result r = simulated(&b, (sim_opts){.mode = SIM_FOLDED});
+  CHECK_EQ_I64(r.peak_bytes, 5 << 10);
+  CHECK_EQ_I64(r.unit[0].start_bytes, 1 << 10);
+  CHECK_EQ_I64(r.unit[0].end_bytes, 2 << 10);
+  REQUIRE(r.unit[0].ntop == 3);
+  CHECK_EQ_I64(r.unit[0].top[0].count, 2); // of %a in @two, twice
+  drop(&b);
+}
+
+// ---- prices -----------------------------------------------------------------------------------------
+TEST(sim_asks_for_a_price_once) {
+  bed b = parsed("mesh @m [d=1]\n"
+                 "func @f(%x: f32[8]) -> (f32[8]) {\n"
+                 "  %a = opaque %x {flops=1} : f32[8]\n"
+                 "  return %a\n"
+                 "}\n"
+                 "func @main(%x: f32[8] @m) -> (f32[8] @m) {\n"
+                 "  %a = call @f(%x) @m\n"
+                 "  %b = call @f(%a) @m\n"
+                 "  %c = call @f(%b) @m\n"
+                 "  return %c\n"
+                 "}\n");
+  u32 asked = 0;
+  sim_result r = simulated(&b, (sim_opts){.cost_arg = &asked});
+  CHECK_EQ_I64(r.makespan_ps, 3);
+  CHECK_EQ_I64(asked, 1);
+  drop(&b);
+}
+
+static u32 no_price(void *arg, const prog *p, const func_info *f, const instr *i, group g, i64 *ps) {
+  (void)arg, (void)f, (void)g, (void)ps;
+  diag(p->c, E_LINK, i->where, "no link between rank 0 and rank 1");
+  return 0;
+}
+
+TEST(sim_refuses) {
+  bed b = parsed(overlapped);
+  sim_result r;
+  sim_opts o = {.cost = no_price};
+  CHECK(!sim_run(b.c, b.a, b.p, NULL, &o, &r) && diag_errors(b.c) == 1);
+  drop(&b);
+  b = parsed("mesh @m [d=1]\n"
+             "func @main(%x: f32[8] @m) -> (f32[8] @m) {\n"
+             "  %a = opaque %x {flops=5000000000000000000} @m : f32[8]\n"
+             "  %b = opaque %a {flops=5000000000000000000} @m : f32[8]\n"
+             "  return %b\n"
+             "}\n");
+  o.cost = price;
+  CHECK(!sim_run(b.c, b.a, b.p, NULL, &o, &r));
+  CHECK(diag_errors(b.c) == 1 && diag_get(b.c, 0).id == E_LIMIT);
+  drop(&b);
+}
+
+// ---- the papers' programs ---------------------------------------------------------------------------
+static i64 example_ps(const char *name, sim_mode mode) {
+  ctx *c = ctx_new();
+  arena *a = ctx_arena(c);
+  char path[200];
+  snprintf(path, sizeof path, "examples/distir/%s.heddle", name);
+  file_view f;
+  REQUIRE(file_map(c, path, &f));
+  prog *p = ir_parse(c, sym_of(c, path), (const char *)f.data, f.size);
+  file_unmap(&f);
+  machine *m = machine_load(c, a, "2 v100");
+  coster *k = m ? coster_new(c, a, m, NULL) : NULL;
+  sim_opts o = {.mode = mode};
+  sim_result r = {0};
+  CHECK_MSG(p && k && sim_run(c, a, p, k, &o, &r), "%s: %s", name, diag_render(c, a));
+  prog_free(p);
+  ctx_free(c);
+  return r.makespan_ps;
+}
+
+TEST(sim_distir_programs) {
+  // Sending the second microbatch's activations before the first one is worked on leaves the second device
+  // idle less.
+  i64 good = example_ps("fig2_pipeline", SIM_FOLDED), swapped = example_ps("fig2_swapped", SIM_FOLDED);
+  CHECK_MSG(good < swapped, "%lld, swapped %lld", (long long)good, (long long)swapped);
+  static const char *const name[] = {"fig2_pipeline", "fig2_swapped", "fig8_checkpointing", "fig9_zero"};
+  for (u32 k = 0; k < COUNT_OF(name); k++)
+    CHECK_EQ_I64(example_ps(name[k], SIM_FLAT), example_ps(name[k], SIM_FOLDED));
+}
+
+// ---- engines without a program ----------------------------------------------------------------------
+TEST(sim_engine_runs_columns) {
+  // Slots: 1, 2 resources; 3, 4 values. Two tasks on 1, the second waits for one on 2.
+  static const i64 dur[] = {5, 7, 1};
+  static const u32 occ[] = {0, 1, 3, 5}, in[] = {1, 2, 4}, out[] = {1, 2, 5}, ref[] = {1, 2, 3, 1, 3};
+  static const u32 port[] = {1, 2}, slot_clock[] = {0, 1, 2, 0}, unit[] = {0, 1}, what[] = {1, 2, 3};
+  sim_cols c = {.n = 3,
+                .nslot = 4,
+                .dur = dur,
+                .occ = occ,
+                .in = in,
+                .out = out,
+                .ref = ref,
+                .nclock = 2,
+                .nin = 2,
+                .nout = 2,
+                .port_in = port,
+                .port_out = port,
+                .slot_clock = slot_clock,
+                .clock_unit = unit,
+                .what = what};
+  i64 x[4] = {0, 100, 0, 0}, frame[1];
+  sim_flat(&c, x, frame);
+  CHECK_EQ_I64(x[1], 106);
+  CHECK_EQ_I64(x[2], 7);
+  arena *a = arena_new(), *s = arena_new();
+  const sim_map *m = sim_map_new(a, s, &c);
+  i64 *y = ZNEWN(s, i64, m->nin + m->nvert), z[2];
+  y[2] = 100; // ports are numbered from 1
+  sim_map_apply(m, y, z);
+  CHECK_EQ_I64(z[0], 108);
+  CHECK_EQ_I64(z[1], 107);
+  arena_free(s);
+  arena_free(a);
+}
+
+TEST(sim_timeline_as_chrome_reads_it) {
+  bed b = parsed(overlapped);
+  sim_result r = simulated(&b, (sim_opts){.timeline = true});
+  strbuf out = {.a = b.a};
+  chrome_print(b.c, r.timeline, &(chrome_opts){.title = "overlapped"}, &out);
+  CHECK_GOLDEN("sim/overlapped.json", sb_str(&out));
+  const json *j = json_parse(b.c, b.a, sym_of(b.c, "timeline"), out.v, out.n);
+  CHECK(j && json_get(j, "traceEvents")->n == 4 + 2 + 2 + 8 + 4);
+  drop(&b);
+}
