@@ -34,6 +34,12 @@ typedef struct {
 // Loads an .onnx file, a .heddle file or a built-in model ("gpt3-175b", "llama2-7b:layers=2,hidden=256").
 // NULL and diagnostics on failure. Weights held in an ONNX file are views of the mapped file, which stays
 // mapped until the process ends. `o` may be NULL.
+//
+// Which stored tensors of an ONNX file are weights (ROLE_WEIGHT, trained) the file does not say:
+// floating-point ones are, except running statistics and masks (ROLE_CONST). A mask is only compared or
+// indexed with, also after it has been moved or cut, so that no gradient could reach it; or has two
+// dimensions at least, only takes part in elementwise operations with other operands, and consists of 0, 1
+// and numbers of at most -10,000 (minus infinity), not of 0 or of 1 alone.
 prog *front_load(ctx *c, const char *path_or_name, const front_opts *o);
 prog *front_onnx(ctx *c, const char *path, const front_opts *o);
 prog *front_onnx_bytes(ctx *c, const char *path, const u8 *bytes, size_t n,

@@ -4,6 +4,7 @@
 // Idea: nodes are walked once, in order, only those that an output or a side effect depends on. Weights
 // become parameters whose elements stay where the file has them.
 #include "front/onnx.h"
+#include "kernel/kernel.h"
 
 enum { OPSET_MAX = 21 };
 enum { WEIGHT_CONSTANT = 64 };              // a float constant of this many elements is a weight
@@ -315,6 +316,52 @@ static void sweep(prog *p, arena *a) {
   f->values.n = next, f->body.n = body, f->opds.n = opds;
 }
 
+// What becomes of a value, also after it has been moved, cut or spread.
+enum { USE_DECIDES = 1 /* gives no floating-point number */, USE_ELEMENTWISE = 2, USE_OTHER = 4 };
+
+static u8 use_by(const prog *p, const func_info *f, const instr *i, const u8 *use) {
+  const op_row *row = op_row_of(i->op);
+  if (dtype_kind_of(val_type(p, f, i->res)->s.t) != DK_FLOAT) return USE_DECIDES;
+  if (i->op == OP_cast || (!row->flops && i->nres == 1 && i->op != OP_call)) return use[i->res];
+  return i->nopd > 1 && !strncmp(row->law, "...,", 4) ? USE_ELEMENTWISE : USE_OTHER;
+}
+
+// 0, 1 and numbers that a softmax turns into 0 (-10,000 as bf16 rounds it), not all 0 and not all 1.
+static bool looks_like_mask(const data_info *d) {
+  enum { CHUNK = 256 };
+  double x[CHUNK];
+  bool zero = false, one = false, low = false;
+  const i64 n = d->size / dtype_bytes(d->t);
+  for (i64 at = 0; at < n; at += CHUNK) {
+    i64 m = MIN(n - at, CHUNK);
+    ker_load_f64(x, d->t, (const u8 *)d->bytes + at * dtype_bytes(d->t), m);
+    for (i64 k = 0; k < m; k++) {
+      if (x[k] != 0 && x[k] != 1 && !(x[k] <= -9984)) return false;
+      zero |= x[k] == 0, one |= x[k] == 1, low |= x[k] < 0;
+    }
+  }
+  return low || (zero && one);
+}
+
+// Masks are no weights, though files store both alike (front.h has the rule).
+static void find_masks(prog *p, arena *a) {
+  func_info *f = func_get(p, p->main);
+  u8 *use = ZNEWN(a, u8, f->values.n);
+  for (u32 k = 0; k < f->rets.n; k++) use[f->rets.v[k]] = USE_OTHER;
+  for (u32 k = f->body.n; k-- > 0;) {
+    const instr *i = &f->body.v[k];
+    u8 u = i->nres ? use_by(p, f, i, use) : USE_OTHER;
+    for (u32 j = 0; j < i->nopd; j++) use[opd_of(f, i, j)] |= u;
+  }
+  for (u32 k = 0; k < f->nparams; k++) {
+    param_info *w = &f->params.v[k];
+    const data_info *d = w->data ? &p->data.v[w->data] : NULL;
+    if (w->r != ROLE_WEIGHT || use[k + 1] & USE_OTHER) continue;
+    bool mask = d && d->bytes && val_type(p, f, k + 1)->s.nd > 1 && looks_like_mask(d);
+    if (use[k + 1] == USE_DECIDES || mask) w->r = ROLE_CONST;
+  }
+}
+
 static bool returns(imp *I, const scope *s) {
   const onnx_graph *g = &I->m.graph;
   prog *p = I->x.b.p;
@@ -366,7 +413,10 @@ prog *front_onnx_bytes(ctx *c, const char *path, const u8 *bytes, size_t n, cons
   p->main = func_new(p, sym_of(c, "main"), loc_node(c, I.f.file, (sym){0}, (sym){0}));
   I.x = mix_at(p, p->main, a);
   bool ok = import(&I, bytes, n);
-  if (ok) sweep(p, a);
+  if (ok) {
+    sweep(p, a);
+    find_masks(p, a);
+  }
   for (u32 k = 0; k < I.store.file.n && !ok; k++) file_unmap(&I.store.file.v[k].view);
   arena_free(a);
   if (ok) return p;

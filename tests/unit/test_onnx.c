@@ -132,6 +132,39 @@ TEST(onnx_weights_are_views) {
   END
 }
 
+// What is stored beside weights and is none: told by its use and its elements.
+TEST(onnx_masks) {
+  static const struct {
+    const char *op, *extents;
+    float v[4];
+    role r;
+  } cases[] = {
+      {"Add", "2,2", {0, -INFINITY, 0, 0}, ROLE_CONST}, {"Add", "2,2", {-10000, 0, 0, 0}, ROLE_CONST},
+      {"Mul", "2,2", {1, 0, 1, 1}, ROLE_CONST},         {"Add", "4", {1, 0, 1, 1}, ROLE_WEIGHT},
+      {"Mul", "2,2", {1, 1, 1, 1}, ROLE_WEIGHT},        {"Add", "2,2", {0, 0, 0, 0}, ROLE_WEIGHT},
+      {"Add", "2,2", {0, 0, -1, 0}, ROLE_WEIGHT},       {"MatMul", "2,2", {1, 0, 0, 1}, ROLE_WEIGHT},
+      {"Less", "2,2", {1, 2, 3, 4}, ROLE_CONST},
+  };
+  for (u32 i = 0; i < COUNT_OF(cases); i++) {
+    BEGIN
+    bool flat = !strchr(cases[i].extents, ',');
+    msg g = m_new();
+    m_str(&g, 2, "g");
+    m_msg(&g, 1, node_of("Transpose", "w", "t"));
+    m_msg(&g, 1, node_of(cases[i].op, "x,t", "y"));
+    m_msg(&g, 5, tensor("w", 1, cases[i].extents, cases[i].v, sizeof cases[i].v));
+    m_msg(&g, 11, value_of("x", 1, flat ? "4" : "2,2"));
+    m_msg(&g, 12, value_of("y", strcmp(cases[i].op, "Less") ? 1 : 9, flat ? "4" : "2,2"));
+    prog *p = load(c, model_of(g, 17), NULL);
+    CHECK_MSG(p, "%s", errors(c));
+    if (p) {
+      CHECK_MSG(func_get(p, p->main)->params.v[1].r == cases[i].r, "case %u", i);
+      prog_free(p);
+    }
+    END
+  }
+}
+
 // A prefix of a model is either a malformed file, or a model that lacks something; never a crash, never
 // silent.
 TEST(onnx_truncated) {
@@ -499,6 +532,14 @@ TEST(onnx_gpt_loss) {
   CHECK_MSG(p, "%s", errors(c));
   if (p && items_named(v, n, "ids") && items_named(v, n, "loss")) {
     eval_array y;
+    const func_info *f = func_get(p, p->main);
+    u32 masks = 0;
+    for (u32 k = 0; k < f->nparams; k++) { // of the layers' attention; all else is a weight, biases of 0 too
+      const char *grad = arena_printf(mem, "grad/%s", sym_str(p->c, f->values.v[k + 1].name));
+      CHECK((f->params.v[k].r == ROLE_WEIGHT) == (items_named(v, n, grad) != NULL));
+      masks += f->params.v[k].r == ROLE_CONST;
+    }
+    CHECK_EQ_I64(masks, 4);
     REQUIRE(run(p, v, n, &y));
     CHECK_CLOSE(*(float *)y.data, *(float *)items_named(v, n, "loss")->data, 1e-5);
   }
