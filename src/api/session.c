@@ -20,17 +20,13 @@ void *object_hold(void *x) {
   return o;
 }
 
-static void object_end(object *o) {
-  if (o->fini) o->fini(o);
-  arena_free(o->a);
-}
-
 void object_drop(void *x) {
   object *o = x;
   if (!o || --o->holds) return;
   *(o->prev ? &o->prev->next : &o->s->live) = o->next;
   if (o->next) o->next->prev = o->prev;
-  object_end(o);
+  if (o->fini) o->fini(o);
+  arena_free(o->a);
 }
 
 // ---- sessions
@@ -52,15 +48,16 @@ heddle_session *heddle_session_new(void) {
   return NULL;
 }
 
-// Newest first: an object holds older ones only. What it drops is not ended twice, because it is still held
-// here.
+// Objects that drop each other are still held here and end when all of them have.
 void heddle_session_free(heddle_session *s) {
   if (!s) return;
   for (object *o = s->live; o; o = o->next) o->holds++;
+  for (object *o = s->live; o; o = o->next)
+    if (o->fini) o->fini(o);
   while (s->live) {
     object *o = s->live;
     s->live = o->next;
-    object_end(o);
+    arena_free(o->a);
   }
   arena_free(s->a);
   ctx_free(s->c);

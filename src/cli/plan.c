@@ -3,15 +3,17 @@
 #include <stdlib.h>
 
 // A plan file begins with how it was made: it fits only the model with the same options.
-static const char *with_origin(cli *x, const char *text) {
-  size_t n = strlen(text) + 64;
+static bool write_plan(cli *x, const char *text) {
+  size_t n = strlen(text) + 16;
   for (int i = 0; i < x->argc; i++) n += strlen(x->argv[i]) + 1;
-  char *out = malloc(n);
-  if (!out) return NULL;
-  char *at = out + sprintf(out, "# heddle");
+  char *whole = malloc(n), *at = whole;
+  if (!whole) return false;
+  at += sprintf(at, "# heddle");
   for (int i = 0; i < x->argc; i++) at += sprintf(at, " %s", x->argv[i]);
   sprintf(at, "\n%s", text);
-  return out;
+  bool ok = heddle_session_write(x->s, x->output, whole);
+  free(whole);
+  return ok;
 }
 
 bool cmd_plan(cli *x) {
@@ -46,7 +48,7 @@ bool cmd_plan(cli *x) {
   if (!f) return false;
   if (x->output) {
     const char *text = heddle_plan_print(heddle_search_plan(f, 0));
-    if (!text || !heddle_session_write(x->s, x->output, with_origin(x, text))) return false;
+    if (!text || !write_plan(x, text)) return false;
   }
   return put(heddle_search_report(f, format_of(x)));
 }

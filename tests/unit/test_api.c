@@ -35,7 +35,8 @@ TEST(api_handles_are_freed_in_any_order) {
   CHECK(heddle_plan_apply(b));
   heddle_plan_free(b);
   CHECK(heddle_result_time_ps(r) > 0);
-  heddle_session_free(s); // and r with it
+  CHECK(heddle_result_run(heddle_program_load(s, model, NULL), heddle_machine_load(s, "laptop"), NULL));
+  heddle_session_free(s); // and all that is left in it
 }
 
 TEST(api_diagnostics_as_data) {
