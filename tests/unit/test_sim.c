@@ -390,6 +390,20 @@ TEST(sim_refuses) {
   CHECK(!sim_run(b.c, b.a, b.p, NULL, &o, &r));
   CHECK(diag_errors(b.c) == 1 && diag_get(b.c, 0).id == E_LIMIT);
   drop(&b);
+  b = parsed("mesh @m [d=1]\n"
+             "stream side\n"
+             "func @f(%x: f32[8]) -> (f32[8]) {\n"
+             "  %a = opaque %x {flops=9000000000000000000} : f32[8]\n"
+             "  %b = opaque %a {flops=9000000000000000000} : f32[8]\n"
+             "  return %b\n"
+             "}\n"
+             "func @main(%x: f32[8] @m) -> (f32[8] @m) {\n"
+             "  %a = call @f(%x) @m\n"
+             "  %b = opaque %a {flops=1} @m !side : f32[8]\n"
+             "  return %b\n"
+             "}\n");
+  for (o.mode = SIM_FLAT; o.mode <= SIM_FOLDED; o.mode++) CHECK(!sim_run(b.c, b.a, b.p, NULL, &o, &r));
+  drop(&b);
 }
 
 // ---- the papers' programs ---------------------------------------------------------------------------
