@@ -120,8 +120,7 @@ static const summary *summary_of(sim *s, func fn) {
 }
 
 // ---- a body -----------------------------------------------------------------------------------------
-// The
-// columns of one function at one place, for one pattern of late parameters and wanted results.
+// The columns of one function at one place, for one pattern of late parameters and wanted results.
 typedef struct body {
   u32 row;               // in sim.priced
   const u8 *late, *want; // per parameter, per result
@@ -372,8 +371,7 @@ static void emit_call(maker *m, const instr *i, u32 what) {
 }
 
 // ---- whole bodies -----------------------------------------------------------------------------------
-// Backward:
-// which values somebody waits for.
+// Backward: which values somebody waits for.
 static void backward_need(maker *m) {
   const func_info *f = m->f;
   for (u32 k = f->body.n; k-- > 0;) {

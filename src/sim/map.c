@@ -123,8 +123,8 @@ static void run(graph *g, const sim_cols *c, term *x, term *frame) {
 }
 
 // ---- elimination ------------------------------------------------------------------------------------
-// One
-// pass: the graph again without vertices that nobody reads and, expanded into their reader, those read once.
+// One pass: the graph again without vertices that nobody reads and, expanded into their reader, those read
+// once.
 static graph reduce(const graph *g, term *out, u32 nout) {
   u32 nv = g->begin.n - 1, nin = g->nin;
   arena *tmp = g->tmp;

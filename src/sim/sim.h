@@ -15,10 +15,9 @@
 #include "trace/trace.h"
 
 // ---- what is asked ----------------------------------------------------------------------------------
-// SIM_FLAT: every
-// instruction of every rank, calls expanded. SIM_COMPOSED: calls apply the maps of their functions.
-// SIM_FOLDED: composed, and ranks that cannot differ are one. All give the same times and bytes, to the last
-// bit.
+// SIM_FLAT: every instruction of every rank, calls expanded. SIM_COMPOSED: calls apply the maps of their
+// functions. SIM_FOLDED: composed, and ranks that cannot differ are one. All give the same times and bytes,
+// to the last bit.
 typedef enum { SIM_FLAT = 0, SIM_COMPOSED = 1, SIM_FLAT_FOLDED = 2, SIM_FOLDED = 3 } sim_mode;
 
 // SIM_BYTES_HEDDLE: along every rank's issue order, as a caching allocator sees it: a value lives from the
@@ -47,14 +46,14 @@ typedef struct {
   u32 top;         // values listed at the peak; 0 = 10
   u32 ncarry;
   const sim_carry *carry; // for steady; none: results that take over a parameter's storage (needs bytes)
-  sim_cost *cost;
-  void *cost_arg; // prices instead of the coster's
+  sim_cost *cost; // prices instead of the coster's: asked once for every instruction of a function at a place
+  void *cost_arg;
 } sim_opts;
 
 // ---- what is answered -------------------------------------------------------------------------------
 typedef enum { MEM_PARAM, MEM_GRAD, MEM_STATE, MEM_ACT, MEM_TEMP, MEM_COMM, MEM_KINDS } mem_kind;
-const char *mem_kind_name(
-    mem_kind k); // "parameters" "gradients" "optimiser state" "activations" "temporary" "communication"
+// "parameters" "gradients" "optimiser state" "activations" "temporary" "communication"
+const char *mem_kind_name(mem_kind k);
 typedef struct {
   func f;
   value v;
@@ -126,20 +125,19 @@ bool sim_run(ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o, sim_
 bool sim_slack(ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o, i64 ***slack);
 
 // ---- engines: columns -------------------------------------------------------------------------------
-// Nodes in issue
-// order over slots. A slot holds a time: the moment a resource is free or a value is ready. Node i takes the
-// slots it occupies, ref[occ[i]..in[i]), and those it waits for, ref[in[i]..out[i]); it starts at the largest
-// of them, ends dur[i] later, and writes the end to the slots it occupies and to ref[out[i]..occ[i+1]). A
-// node that takes nothing starts at 0. A negative duration is a call of site ~dur: the same columns again, in
-// a frame of their own. A slot is written before it is read, except the input ports and slot 0, which is
-// always 0 and never written.
+// Nodes in issue order over slots. A slot holds a time: the moment a resource is free or a value is ready.
+// Node i occupies the slots ref[occ[i]..in[i]) and waits for ref[in[i]..out[i]); it starts at the latest of
+// them, ends dur[i] later, and writes the end to what it occupies and to ref[out[i]..occ[i+1]). A node
+// without any starts at 0. A negative duration is a call of site ~dur: other columns, in a frame of their
+// own. A slot is written before it is read, except the input ports and slot 0, which is always 0 and never
+// written.
 typedef struct sim_cols sim_cols;
 typedef struct sim_map sim_map;
 typedef struct {
   const sim_cols *sub;
   const u32 *clock; // sub's k-th clock is this slot of the caller
-} sim_site; // of the call node: ref[in..out) feeds sub's other input ports, its other output ports go to
-            // ref[out..occ)
+} sim_site; // at the call node, ref[in..out) are sub's other input ports and ref[out..occ of the next) its
+            // other output ports
 struct sim_cols {
   u32 n, nslot;
   const i64 *dur;
