@@ -110,7 +110,7 @@ static bool read_real(const option *o, const char *text, double *out) {
 
 static bool read_list(const option *o, const char *text, CLI_LIST *out) {
   for (out->n = 0;; text++) {
-    int64_t v;
+    int64_t v = 0;
     size_t n = strcspn(text, ",");
     if (out->n == LIST_MAX) return usage_error(NULL, "--%s: more than %d values", o->name, LIST_MAX);
     if (!read_whole(o, text, n, !strcmp(o->name, "zero") ? 0 : 1, &v)) return false;
