@@ -110,6 +110,9 @@ typedef struct {
 bool heddle_optimiser_find(heddle_session *s, const char *name, heddle_optimiser *out);
 // One training step on a single device: loss, gradients, update. The gradients are results too if asked for.
 heddle_program *heddle_program_train(heddle_program *p, const heddle_optimiser *o, bool gradients);
+// Is every element there where it is needed, every sum complete, every rank in the same order of collectives,
+// and nobody waiting for each other for ever? Programs from heddle_plan_apply and from files alike.
+bool heddle_program_validate(heddle_program *p);
 // What one rank of a distributed program runs: pieces instead of tensors, peers instead of groups.
 const char *heddle_program_lower(heddle_program *p, uint32_t rank, heddle_format f);
 
@@ -179,6 +182,8 @@ void heddle_result_free(heddle_result *r);
 int64_t heddle_result_time_ps(const heddle_result *r);    // of one step
 int64_t heddle_result_peak_bytes(const heddle_result *r); // of the fullest rank
 double heddle_result_utilisation(const heddle_result *r); // mean over ranks: time computing over time
+// Does every rank stay within its device? Otherwise false, and a diagnostic that names its largest values.
+bool heddle_result_fits(heddle_result *r);
 const char *heddle_result_report(heddle_result *r, heddle_format f);
 // Writes every event in Chrome's trace format, which ui.perfetto.dev opens. Needs options.timeline.
 bool heddle_result_timeline(heddle_result *r, const char *path);

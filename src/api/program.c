@@ -145,6 +145,11 @@ heddle_program *heddle_program_train(heddle_program *p, const heddle_optimiser *
   API_RETURN(heddle_program *, NULL, p->o.s, train(p, o, gradients));
 }
 
+bool heddle_program_validate(heddle_program *p) {
+  if (!p) return false;
+  API_RETURN(bool, false, p->o.s, !mesh_count(p->p->sp) || plan_validate(p->p, NULL, 0));
+}
+
 static const char *lower(heddle_program *p, u32 rank, heddle_format f) {
   report *r = report_new(p->o.a);
   return report_lower(r, p->o.a, p->p, rank, heddle_program_ranks(p)) ? rendered(p->o.a, r, f) : NULL;

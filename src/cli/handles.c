@@ -111,5 +111,6 @@ bool plan_of(cli *x, const heddle_machine *m, heddle_plan **out) {
 heddle_program *distributed_of(cli *x, const heddle_machine *m) {
   heddle_plan *b;
   if (!plan_of(x, m, &b)) return NULL;
-  return b ? heddle_plan_apply(b) : model_of(x, false);
+  heddle_program *d = b ? heddle_plan_apply(b) : model_of(x, false);
+  return heddle_program_validate(d) ? d : NULL;
 }

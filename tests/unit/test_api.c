@@ -105,6 +105,7 @@ TEST(api_tensors_go_through_files) {
                  *y = heddle_tensors_eval(p, heddle_tensors_read(p, folder), false);
   heddle_tensor a = {0}, b = {0};
   REQUIRE(heddle_tensors_get(x, 0, &a) && heddle_tensors_get(y, 0, &b));
+  REQUIRE(a.data && b.data);
   CHECK(a.ndims == 0 && !memcmp(a.data, b.data, sizeof(float)));
   CHECK(!heddle_tensors_get(x, heddle_tensors_count(x), &a));
   snprintf(command, sizeof command, "rm -r %s", folder);

@@ -210,3 +210,34 @@ $ head -c 300 /dev/zero > bad.onnx; heddle show bad.onnx
 error[E0110]: field number 0
   --> bad.onnx: byte 0
 [1]
+## What does not fit is shown all the same.
+$ heddle sim gpt3-2.7b --batch 16 --train --optimizer adam --data 2 --machine dgx-2 > /dev/null
+error[E0505]: rank 0 needs 259.27 GiB of 28.80 GiB
+  --> gpt3-2.7b: layer/mlp
+  note: call holds 211.38 GiB there
+  note: pack holds 9.88 GiB there
+  note: call holds 9.88 GiB there
+  hint: more pipeline stages or tensor parallelism, --zero, --recompute, or a larger --memory-limit
+[1]
+## An order in which the stages wait for each other.
+$ heddle plan mlp-xs:layers=2,hidden=8 --batch 4 --train --data 1 --tensor 1 --pipeline 2 --microbatches 2 --zero 0 --recompute none --devices 2 --machine laptop -o ok.plan > /dev/null; sed 's/F0.0\*2 B0.0\*2/B0.0*2 F0.0*2/' ok.plan > bad.plan; tail -3 bad.plan; heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --plan bad.plan --machine laptop
+order:
+  - "B0.0*2 F0.0*2"
+  - "(F1.0 B1.0)*2"
+error[E0503]: the orders of the places cannot be merged: every place waits
+  note: place 0 has B0.0 next (task 1 of 4), which waits for F0.0
+  note: place 1 has F1.0 next (task 1 of 4), which waits for F0.0
+  hint: a task must stand after the tasks that it waits for; `schedule: 1f1b` and `gpipe` are always possible
+[1]
+## A stage that is not there; another batch than the plan's.
+$ sed 's/at: {pp: 1}/at: {pp: 2}/' ok.plan > bad.plan; heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --plan bad.plan --machine laptop
+error[E0501]: expected a number from 0 to 1, found `2`
+  --> bad.plan:11:38
+  11 |   - {from: 2, to: 6, on: m, at: {pp: 2}}
+     |                                      ^
+[1]
+$ heddle sim mlp-xs:layers=2,hidden=8 --batch 6 --plan ok.plan --machine laptop
+error[E0502]: input x: dimension 0 of extent 6 cannot be split 2 ways over axis mb
+  --> mlp-xs
+  hint: choose a batch that is a multiple of data x microbatches
+[1]
