@@ -329,12 +329,13 @@ static u8 use_by(const prog *p, const func_info *f, const instr *i, const u8 *us
 // 0, 1 and numbers that a softmax turns into 0 (-10,000 as bf16 rounds it), not all 0 and not all 1.
 static bool looks_like_mask(const data_info *d) {
   enum { CHUNK = 256 };
-  double x[CHUNK];
+  double x[CHUNK], raw[CHUNK]; // elements lie anywhere in the file, aligned to nothing
   bool zero = false, one = false, low = false;
   const i64 n = d->size / dtype_bytes(d->t);
   for (i64 at = 0; at < n; at += CHUNK) {
     i64 m = MIN(n - at, CHUNK);
-    ker_load_f64(x, d->t, (const u8 *)d->bytes + at * dtype_bytes(d->t), m);
+    memcpy(raw, (const u8 *)d->bytes + at * dtype_bytes(d->t), (size_t)m * dtype_bytes(d->t));
+    ker_load_f64(x, d->t, raw, m);
     for (i64 k = 0; k < m; k++) {
       if (x[k] != 0 && x[k] != 1 && !(x[k] <= -9984)) return false;
       zero |= x[k] == 0, one |= x[k] == 1, low |= x[k] < 0;
