@@ -93,7 +93,7 @@ void fold_ranks(sim *s, bool fold) {
   split_by_values(&x, 1);
   const func_info *f = func_get(s->p, s->p->main);
   for (u32 k = 0; k < f->body.n; k++) {
-    group g = resolve(f->body.v[k].g, s->main_group);
+    group g = resolve(f->body.v[k].g, (group){0});
     if (x.group_seen[g.i]) continue;
     place_of(s, g);
     split_by_group(s, x.sig, g.i);

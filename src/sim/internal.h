@@ -85,7 +85,6 @@ typedef struct sim {
   VEC(sim_carry) carry;
   bool overflow;   // durations add up to more than fits
   bool one_stream; // then nothing ever waits for a value
-  group main_group;
   u32 nranks, nunits, nstreams, nstages;
   const u32 *unit_of_rank, *stage_of_rank, *weight; // weight: ranks of a unit
   VEC(place *) places;                              // by group id

@@ -79,5 +79,5 @@ bool price_program(sim *s) {
   i64 only = -1;
   s->ps = NEWN(s->a, i64, s->nranks);
   s->one_stream = true;
-  return price_function(s, s->p->main, s->main_group, &only) != 0;
+  return price_function(s, s->p->main, (group){0}, &only) != 0;
 }

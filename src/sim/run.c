@@ -8,7 +8,7 @@ const char *mem_kind_name(mem_kind k) {
   return name[k];
 }
 
-// Ranks of all meshes; a program without a mesh has one. Group 0 of main is all of the first mesh.
+// Ranks of all meshes; a program without a mesh has one. Group 0 of main is rank 0.
 static void init_ranks(sim *s) {
   space *sp = s->p->sp;
   s->nranks = 1;
@@ -17,7 +17,6 @@ static void init_ranks(sim *s) {
     for (u32 j = 0; m->ranks && j < m->nranks; j++) s->nranks = MAX(s->nranks, m->ranks[j] + 1);
     if (!m->ranks) s->nranks = MAX(s->nranks, m->first + m->nranks);
   }
-  if (mesh_count(sp)) s->main_group = group_all(sp, (mesh){1});
 }
 
 static void sum_up_units(sim *s, const sim_cols *c, const i64 *x, sim_result *r) {
@@ -92,6 +91,7 @@ static const sim_cols *prepare(sim *s, ctx *c, arena *a, const prog *p, coster *
              .o = o,
              .cost = o->cost,
              .cost_arg = o->cost_arg};
+  if (!ir_check_whole(p, "simulated")) return NULL;
   if (!s->cost) {
     s->cost = price_by_coster;
     s->cost_arg = k;
@@ -168,7 +168,6 @@ static void find_path(sim *s, const sim_cols *c, const i64 *x, sim_result *r) {
 bool sim_run(ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o, sim_result *r) {
   sim s;
   *r = (sim_result){0};
-  if (!ir_check_whole(p, "simulated")) return false;
   const sim_cols *main = prepare(&s, c, a, p, k, o, o->timeline || o->critical);
   if (main) {
     i64 *x = ZNEWN(s.tmp, i64, main->nslot), *frame = NEWN(s.tmp, i64, main->frame);

@@ -27,9 +27,9 @@ typedef enum { SIM_FLAT = 0, SIM_COMPOSED = 1, SIM_FLAT_FOLDED = 2, SIM_FOLDED =
 // ever, results without use are never freed, no rounding.
 typedef enum { SIM_BYTES_HEDDLE, SIM_BYTES_DISTIR } sim_bytes;
 
-// Durations in ps of one instruction on the members of group g (never group 0 if the program has a mesh):
-// writes one and returns 1 if all members are equal, else one per member and returns their number. 0 and a
-// diagnostic: impossible.
+// Durations in ps of one instruction on the members of group g (group 0, of main only: rank 0): writes one
+// and returns 1 if all members are equal, else one per member and returns their number. 0 and a diagnostic:
+// impossible.
 typedef u32 sim_cost(void *arg, const prog *p, const func_info *f, const instr *i, group g, i64 *ps);
 
 typedef struct {

@@ -63,8 +63,8 @@ i64 steady_period(sim *s) {
     for (u32 k = 0; k < s->carry.n; k++)
       if (s->carry.v[k].param == p) result = s->carry.v[k].result;
     for (u32 r = 0; r < result; r++)
-      if (want[r]) from += uset_of_type(s, f->values.v[f->rets.v[r]].ty, s->main_group)->n;
-    u32 n = uset_of_type(s, f->values.v[p + 1].ty, s->main_group)->n;
+      if (want[r]) from += uset_of_type(s, f->values.v[f->rets.v[r]].ty, (group){0})->n;
+    u32 n = uset_of_type(s, f->values.v[p + 1].ty, (group){0})->n;
     for (u32 k = 0; k < n; k++) next[in++] = from + k;
   }
   i64 period = iterate(s, c, next);

@@ -406,6 +406,41 @@ TEST(sim_refuses) {
   drop(&b);
 }
 
+TEST(sim_programs_that_do_nothing) {
+  static const char *const text[] = {
+      "func @main(%x: f32[8]) -> (f32[8]) {\n  return %x\n}\n",
+      "mesh @m [d=4]\nfunc @main(%x: f32[8] @m[d=1]) -> (f32[8] @m[d=1]) {\n  return %x\n}\n",
+      "func @f(%x: f32[8]) -> (f32[8]) {\n  return %x\n}\n"
+      "func @main(%x: f32[8]) -> (f32[8]) {\n  %y = call @f(%x)\n  return %y\n}\n"};
+  for (u32 k = 0; k < COUNT_OF(text); k++) {
+    bed b = parsed(text[k]);
+    for (sim_mode m = SIM_FLAT; m <= SIM_FOLDED; m++) {
+      sim_result r = simulated(&b, (sim_opts){.mode = m, .critical = true, .timeline = true, .steady = true});
+      CHECK_EQ_I64(r.makespan_ps, 0);
+      CHECK_EQ_I64(r.nranks, k == 1 ? 4 : 1);
+      CHECK_EQ_I64(r.peak_bytes, 512);
+      CHECK_EQ_I64(r.unit[r.unit_of_rank[r.nranks - 1]].peak_bytes, k == 1 ? 0 : 512);
+      CHECK(r.timeline->n == 0 && r.ncritical == 0 && r.period_ps == 0);
+    }
+    drop(&b);
+  }
+}
+
+// Without a mesh there is one rank.
+TEST(sim_one_device) {
+  bed b = parsed("func @main(%x: f32[8]) -> (f32[8]) {\n"
+                 "  %a = opaque %x {flops=5} : f32[8]\n"
+                 "  %b = opaque %a {flops=6} : f32[8]\n"
+                 "  return %b\n"
+                 "}\n");
+  for (sim_mode m = SIM_FLAT; m <= SIM_FOLDED; m++) {
+    sim_result r = simulated(&b, (sim_opts){.mode = m});
+    CHECK_EQ_I64(r.makespan_ps, 11);
+    CHECK_CLOSE(r.utilisation, 1, 1e-12);
+  }
+  drop(&b);
+}
+
 // ---- the papers' programs ---------------------------------------------------------------------------
 static i64 example_ps(const char *name, sim_mode mode) {
   ctx *c = ctx_new();
