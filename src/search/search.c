@@ -294,7 +294,7 @@ bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_
     }
     qsort(all, n, sizeof *all, by_bound);
     run_waves(&s, all, n, threads);
-    qsort(r->point, r->npoints, sizeof *r->point, by_rank);
+    if (r->npoints) qsort(r->point, r->npoints, sizeof *r->point, by_rank);
     for (u32 i = 0; i < r->npoints; i++) r->count[r->point[i].state]++;
     r->nfit = r->count[SEARCH_RAN];
   } else {
