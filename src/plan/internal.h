@@ -88,6 +88,7 @@ bool shard_function(apply *x, const shard_call_of *c, sharded *out);
 // v converted to a layout by the cheapest chain of communications, emitted at b; v itself if nothing is to be done. 0: impossible.
 value shard_convert(apply *x, builder *b, value v, layout to, group g);
 value shard_complete(apply *x, builder *b, value v);
+extern const opcode step_op[]; // of a step_kind
 // l with further splits over axes (of p) that g has, each on the first dimension that divides; axes that divide nowhere
 // are left out.
 layout shard_at_rest(apply *x, layout l, u32 nd, const i64 *dims, const u8 *axes, u32 naxes, group g);

@@ -30,10 +30,10 @@ typedef struct seg {
   value *base;             // per input that is a parameter of main: restricted to this group
 } seg;
 
-typedef struct { u32 from, to, want, result; } direct_move; // a send that needs no conversion on either side, by types
+typedef struct { u32 from, to, want; layout sent; type got; bool direct; } known_move; // by types; direct: nothing but the send
 typedef struct {
   apply *x;
-  VEC(direct_move) moves;
+  VEC(known_move) moves;
   hmap move_map;
   attrset *part_at;        // per microbatch: attributes of `part` over time
   builder b;
@@ -56,7 +56,7 @@ typedef struct {
 bool main_segments(main_build *mb);   // segments.c: groups, cuts, gradients, sharded functions
 bool main_tasks(main_build *mb);      // order.c: schedule and emit
 bool main_update(main_build *mb, value *neww, value **news, value *grad); // update.c
-value main_move(main_build *mb, value v, group to, layout want); // to another group and layout, at the current point
+value main_move(main_build *mb, value v, group to, layout want); // move.c: to another group and layout, at the current point
 layout main_filter(const main_build *mb, layout l, group g);     // what of l can be said on g; sums over space done
 bool main_trains(const main_build *mb, value v);                 // is this parameter of main updated?
 type func_result(const prog *p, func f, u32 k);                  // type of result k

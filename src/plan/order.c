@@ -17,50 +17,6 @@ static void at_point(main_build *mb, group g, u32 m) {
 
 static type type_here(main_build *mb, value v) { return func_get(mb->p, mb->b.f)->values.v[v].ty; }
 
-static value emit_send(main_build *mb, value v, type result) {
-  prog *p = mb->p;
-  u8 strm = mb->b.strm, flags = mb->b.flags;
-  if (mb->x->pn->send_stream.i) mb->b.strm = (u8)stream_of(p, mb->x->pn->send_stream).i;
-  mb->b.flags |= INSTR_PLAN;
-  v = emit_res(p, mb->b.f, emit(&mb->b, OP_send, (attrset){0}, &v, 1, &result, 1));
-  mb->b.strm = strm, mb->b.flags = flags;
-  return v;
-}
-
-value main_move(main_build *mb, value v, group to, layout want) {
-  prog *p = mb->p;
-  type from = type_here(mb, v);
-  const type_info *t = type_get(p, from);
-  if (t->g.i == to.i && t->lay.i == want.i) return v;
-  u64 key = hash_u64(((u64)from.i << 32) | to.i, want.i);
-  for (u32 it = 0, id; hmap_next(&mb->move_map, key, &it, &id);) {
-    const direct_move *m = &mb->moves.v[id];
-    if (m->from != from.i || m->to != to.i || m->want != want.i) continue;
-    mb->b.g = t->g;
-    v = emit_send(mb, v, (type){m->result});
-    mb->b.g = to;
-    return v;
-  }
-  if (t->g.i != to.i) {
-    layout common = main_filter(mb, t->lay, to), sent = t->lay;
-    const layout_info *li = layout_get(p->sp, sent);
-    for (u32 i = li->npart; i-- > 0;)
-      if (!axis_get(p->sp, layout_get(p->sp, sent)->part[i].axis)->temporal) sent = layout_without(p->sp, sent, layout_get(p->sp, sent)->part[i].axis);
-    mb->b.g = t->g;
-    shape sh = t->s;
-    v = shard_convert(mb->x, &mb->b, v, sent, mb->b.g);
-    if (mb->b.failed) return 0;
-    type rt = type_tensor(p, &sh, common, to);
-    if (sent.i == type_get(p, from)->lay.i && common.i == want.i) {
-      *vec_push(mb->x->a, &mb->moves) = (direct_move){from.i, to.i, want.i, rt.i};
-      hmap_add(mb->x->a, &mb->move_map, key, mb->moves.n - 1);
-    }
-    v = emit_send(mb, v, rt);
-  }
-  mb->b.g = to;
-  return shard_convert(mb->x, &mb->b, v, want, to);
-}
-
 // A parameter of main as one segment sees it: restricted to the segment's group.
 static value on_group(main_build *mb, value v, group g) {
   prog *p = mb->p;

@@ -132,6 +132,15 @@ bool plan_verify(planner *pl, const plan *pn, coster *k, const verify_opts *o, a
 void plan_print(const prog *src, const plan *pn, strbuf *out);           // YAML; docs/plans.md
 plan *plan_parse(arena *a, const prog *src, sym file, const char *text, size_t n); // NULL and diagnostics
 
+// ---- between groups (move.c) -------------------------------------------------------------------------------------
+// How a tensor gets from layout `from` on group g to layout `want` on another group: converted on g to `sent`, sent so
+// that it arrives as `got`, converted there to `want`. The cheapest of the routes that docs/design/communication.md
+// lists; cost in picoseconds of k, or with k NULL in elements moved, those between groups times 24, and one a hop.
+typedef struct { layout sent, got; double cost; } route;
+route route_find(prog *p, const shape *s, group g, layout from, group to, layout want, coster *k);
+// What one route costs; INFINITY if it is none.
+double route_cost(prog *p, const shape *s, group g, layout from, group to, layout want, const route *r, coster *k);
+
 // ---- the program of one rank (lower.c) ---------------------------------------------------------------------------
 // Functions at the local shapes of the rank, on groups of one rank; instructions in which it takes no part are gone; who
 // its communication is with stands in the attributes peers, gives and gets (docs/design/communication.md). Reads and

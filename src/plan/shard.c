@@ -235,7 +235,7 @@ static layout term_layout(sharding *s, const law *l, const law_term *t, const ax
 }
 
 // ---- conversions ---------------------------------------------------------------------------------------------
-static const opcode step_op[] = {[STEP_SHARD] = OP_shard, [STEP_PARTIAL] = OP_partial, [STEP_ALL_GATHER] = OP_all_gather,
+const opcode step_op[] = {[STEP_SHARD] = OP_shard, [STEP_PARTIAL] = OP_partial, [STEP_ALL_GATHER] = OP_all_gather,
                                  [STEP_ALL_REDUCE] = OP_all_reduce, [STEP_REDUCE_SCATTER] = OP_reduce_scatter,
                                  [STEP_ALL_TO_ALL] = OP_all_to_all, [STEP_PERMUTE] = OP_permute};
 

@@ -1,0 +1,221 @@
+// move.c - a value of main goes to another group: which layout it is sent in, and in which it arrives. Not
+// the steps inside one group (layout/path.c), nor who gives what to whom (eval, lower.c).
+//
+// Idea: a route is a conversion on the source, a send and a conversion on the target. What a send costs
+// depends on how much its members hold, not on which dimension is cut; so the source never gathers, and the
+// target never receives more than it wants. Left to choose is which axes that only replicate are split for
+// the journey: on the source that is free (and turns all_reduce into reduce_scatter), on the target it is
+// paid for with an all_gather over its own, faster links: Megatron's scatter-gather. All subsets of these
+// axes on both sides are tried; both ends are priced apart, so that is cheap.
+#include "plan/main.h"
+#include "cost/cost.h"
+#include <math.h>
+
+enum { FREE_MAX = 5, ENDS_MAX = 1 << FREE_MAX };
+static const double BETWEEN =
+    24; // an element between groups beside one within, without a coster (nnScaler's rule)
+
+// ---- prices
+// --------------------------------------------------------------------------------------------------
+static i64 local(const prog *p, const shape *s, layout l) {
+  return layout_local_elems(p->sp, l, s->nd, s->dim);
+}
+
+static double priced(i64 ps) { return ps < 0 ? INFINITY : (double)ps; }
+
+// A conversion inside a group along the path that shard_convert takes. INFINITY: there is none.
+static double conversion(prog *p, const shape *s, group g, layout from, layout to, coster *k, u32 *steps) {
+  layout_step step[16];
+  double cost;
+  int n =
+      layout_path(p->sp, g, s->nd, s->dim, from, to, step_cost_elements, NULL, step, COUNT_OF(step), &cost);
+  if (n < 0) return INFINITY;
+  *steps += (u32)n;
+  if (!k) return cost;
+  cost = 0;
+  for (int i = 0; i < n; i++) {
+    i64 elems = local(p, s, step[i].kind == STEP_ALL_GATHER ? step[i].to : i ? step[i - 1].to : from);
+    if (step[i].kind == STEP_SHARD || step[i].kind == STEP_PARTIAL) continue;
+    cost += priced(cost_over(k, p, g, step[i].axis, step[i].naxes, step_op[step[i].kind],
+                             elems * dtype_bytes(s->t), s->t));
+  }
+  return cost;
+}
+
+// The coster's view: member k to member k of groups of one size, else every member of the smaller deals with
+// an even share of the larger.
+static double sending(prog *p, const shape *s, group g, group to, i64 sent, i64 got, coster *k) {
+  if (k) return priced(cost_between(k, p, g, to, sent * dtype_bytes(s->t), got * dtype_bytes(s->t), s->t));
+  u32 nf = group_get(p->sp, g)->nranks, nt = group_get(p->sp, to)->nranks;
+  return BETWEEN * (double)(nf == nt ? MAX(sent, got) : MAX(got, ceil_div(got * nt, nf))) + 1;
+}
+
+// ---- ends
+// ----------------------------------------------------------------------------------------------------
+typedef struct {
+  layout l;
+  double cost;
+  u32 steps;
+  i64 elems;
+} ending;
+typedef struct {
+  u32 n;
+  ending v[ENDS_MAX];
+} endings;
+
+static bool in_time(const prog *p, u8 axis) { return axis_get(p->sp, axis)->temporal; }
+
+// What of l lies in space, without sums, and what of `time` lies in time: a send changes neither sums nor
+// places in time.
+static layout sendable(prog *p, layout l, layout time) {
+  layout_info x = *layout_get(p->sp, l), t = *layout_get(p->sp, time), r = {0};
+  for (u32 i = 0; i < x.nsplit; i++)
+    if (!in_time(p, x.split[i].axis)) r.split[r.nsplit++] = x.split[i];
+  for (u32 i = 0; i < t.nsplit; i++)
+    if (in_time(p, t.split[i].axis) && r.nsplit < LAY_SPLITS) r.split[r.nsplit++] = t.split[i];
+  for (u32 i = 0; i < t.npart; i++)
+    if (in_time(p, t.part[i].axis)) r.part[r.npart++] = t.part[i];
+  return layout_of(p->sp, &r);
+}
+
+// l split further over all of the axes, each as the other end does it where it can, else on the first
+// dimension that leaves room for the rest.
+static bool split_all(prog *p, const shape *s, layout *l, const u8 *axes, u32 n, layout other) {
+  if (!n) return true;
+  const lay_split *hint = layout_split_of(p->sp, other, *axes);
+  for (int d = hint ? -1 : 0; d < (int)s->nd; d++) {
+    u8 dim = d < 0 ? hint->dim : (u8)d;
+    if (d < 0 && hint->table) continue;
+    i64 stride =
+        d < 0 ? hint->stride : layout_next_stride(p->sp, *l, dim, s->dim[dim], axis_size(p->sp, *axes));
+    if (!stride) continue;
+    layout with = layout_with_split(p->sp, *l, *axes, dim, stride);
+    if (!layout_fits(p->sp, with, s->nd, s->dim) || !split_all(p, s, &with, axes + 1, n - 1, other)) continue;
+    *l = with;
+    return true;
+  }
+  return false;
+}
+
+static u32 free_axes(const prog *p, group g, layout l, u8 *axes) {
+  const group_info *gi = group_get(p->sp, g);
+  u32 n = 0;
+  for (u32 i = gi->naxes; i-- > 0 && n < FREE_MAX;) { // minor axes first: their links are the fastest
+    u8 a = gi->axis[i].axis;
+    if (gi->axis[i].at == -1 && axis_size(p->sp, a) > 1 && !layout_split_of(p->sp, l, a)) axes[n++] = a;
+  }
+  return n;
+}
+
+// Layouts for the journey at one end: `base` with every set of free axes split further. own: what it is
+// converted from (source) or to (target), at the same place in time.
+static void find_ends(prog *p, const shape *s, group g, layout own, layout base, layout other, bool source,
+                      coster *k, endings *e) {
+  u8 axes[FREE_MAX], some[FREE_MAX];
+  u32 n = free_axes(p, g, base, axes);
+  e->n = 0;
+  for (u32 set = 0; set < 1u << n; set++) {
+    ending *x = &e->v[e->n];
+    u32 m = 0;
+    for (u32 i = n; i-- > 0;)
+      if (set >> i & 1) some[m++] = axes[i];
+    *x = (ending){.l = base};
+    if (!split_all(p, s, &x->l, some, m, other)) continue;
+    x->cost =
+        source ? conversion(p, s, g, own, x->l, k, &x->steps) : conversion(p, s, g, x->l, own, k, &x->steps);
+    x->elems = local(p, s, x->l);
+    e->n += x->cost < INFINITY;
+  }
+}
+
+static layout spatial(prog *p, layout want,
+                      layout time) { // want at the place in time of `time`, sums over space kept
+  layout l = sendable(p, want, time);
+  const layout_info w = *layout_get(p->sp, want);
+  for (u32 i = 0; i < w.npart; i++)
+    if (!in_time(p, w.part[i].axis)) l = layout_with_part(p->sp, l, w.part[i].axis, (reduction)w.part[i].red);
+  return l;
+}
+
+// ---- routes
+// --------------------------------------------------------------------------------------------------
+double route_cost(prog *p, const shape *s, group g, layout from, group to, layout want, const route *r,
+                  coster *k) {
+  u32 steps = 0;
+  double a = conversion(p, s, g, from, r->sent, k, &steps);
+  double b = conversion(p, s, to, r->got, spatial(p, want, from), k, &steps);
+  return a + sending(p, s, g, to, local(p, s, r->sent), local(p, s, r->got), k) + b;
+}
+
+route route_find(prog *p, const shape *s, group g, layout from, group to, layout want, coster *k) {
+  endings source, target;
+  layout base = sendable(p, from, from), goal = sendable(p, want, from);
+  route best = {base, goal, INFINITY};
+  i64 best_even = 0;
+  u32 best_steps = 0, diags = diag_count(p->c);
+  if (!layout_fits(p->sp, goal, s->nd, s->dim)) return best; // its conversion will say why
+  bool even = group_get(p->sp, g)->nranks == group_get(p->sp, to)->nranks;
+  find_ends(p, s, g, from, base, goal, true, k, &source);
+  find_ends(p, s, to, spatial(p, want, from), goal, base, false, k, &target);
+  for (u32 i = 0; i < source.n; i++)
+    for (u32 j = 0; j < target.n; j++) {
+      const ending *x = &source.v[i], *y = &target.v[j];
+      double cost = x->cost + sending(p, s, g, to, x->elems, y->elems, k) + y->cost;
+      // Of equal costs: shares of groups of different size are even only if the source's pieces are small;
+      // then few steps.
+      i64 share = even ? 0 : x->elems;
+      u32 steps = x->steps + y->steps;
+      bool better = cost < best.cost ||
+                    (cost == best.cost && (share < best_even || (share == best_even && steps < best_steps)));
+      if (better) best = (route){x->l, y->l, cost}, best_even = share, best_steps = steps;
+    }
+  diag_truncate(p->c, diags); // a link that is missing is met again when the program is costed
+  return best;
+}
+
+// ---- values of main
+// --------------------------------------------------------------------------------------------
+static value emit_send(main_build *mb, value v, type result) {
+  prog *p = mb->p;
+  u8 strm = mb->b.strm, flags = mb->b.flags;
+  if (mb->x->pn->send_stream.i) mb->b.strm = (u8)stream_of(p, mb->x->pn->send_stream).i;
+  mb->b.flags |= INSTR_PLAN;
+  v = emit_res(p, mb->b.f, emit(&mb->b, OP_send, (attrset){0}, &v, 1, &result, 1));
+  mb->b.strm = strm, mb->b.flags = flags;
+  return v;
+}
+
+static const known_move *move_for(main_build *mb, type from, group to, layout want) {
+  u64 key = hash_u64(((u64)from.i << 32) | to.i, want.i);
+  for (u32 it = 0, id; hmap_next(&mb->move_map, key, &it, &id);) {
+    const known_move *m = &mb->moves.v[id];
+    if (m->from == from.i && m->to == to.i && m->want == want.i) return m;
+  }
+  type_info t = *type_get(mb->p, from);
+  route r = route_find(mb->p, &t.s, t.g, t.lay, to, want, mb->x->k);
+  known_move m = {from.i,
+                  to.i,
+                  want.i,
+                  r.sent,
+                  type_tensor(mb->p, &t.s, r.got, to),
+                  r.sent.i == t.lay.i && r.got.i == want.i};
+  hmap_add(mb->x->a, &mb->move_map, key, mb->moves.n);
+  *vec_push(mb->x->a, &mb->moves) = m;
+  return &mb->moves.v[mb->moves.n - 1];
+}
+
+value main_move(main_build *mb, value v, group to, layout want) {
+  type from = func_get(mb->p, mb->b.f)->values.v[v].ty;
+  group g = type_get(mb->p, from)->g;
+  if (g.i != to.i) {
+    known_move m = *move_for(mb, from, to, want);
+    mb->b.g = g;
+    if (!m.direct) v = shard_convert(mb->x, &mb->b, v, m.sent, g);
+    if (mb->b.failed) return 0;
+    v = emit_send(mb, v, m.got);
+    mb->b.g = to;
+    if (m.direct) return v;
+  }
+  mb->b.g = to;
+  return shard_convert(mb->x, &mb->b, v, want, to);
+}
