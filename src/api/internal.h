@@ -35,7 +35,10 @@ struct heddle_plan {
   object o;
   heddle_program *p;
   plan *pn;
+  heddle_machine *m; // whose costs choose communication; NULL: amounts do
+  const char *costs; // accounting
 };
+coster *plan_coster(heddle_plan *b); // NULL without a machine; and, with a diagnostic, if there is no such accounting
 struct heddle_result {
   object o;
   heddle_program *p;

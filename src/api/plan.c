@@ -1,7 +1,10 @@
 // plan.c - plans behind heddle.h: made from choices, read from text, applied.
 #include "api/internal.h"
 
-static void plan_fini(object *o) { object_drop(((heddle_plan *)o)->p); }
+static void plan_fini(object *o) {
+  object_drop(((heddle_plan *)o)->p);
+  object_drop(((heddle_plan *)o)->m);
+}
 
 heddle_plan *plan_open(heddle_program *p) {
   heddle_plan *b = object_new(p->o.s, sizeof *b, plan_fini);
@@ -102,8 +105,26 @@ const char *heddle_plan_print(heddle_plan *b) {
   API_RETURN(const char *, NULL, b->o.s, print(b));
 }
 
+static bool on_machine(heddle_plan *b, heddle_machine *m, const char *costs) {
+  object_drop(b->m);
+  b->m = m ? object_hold(m) : NULL;
+  b->costs = costs ? arena_strdup(b->o.a, costs) : NULL;
+  return true;
+}
+bool heddle_plan_on(heddle_plan *b, heddle_machine *m, const char *costs) {
+  if (!b) return false;
+  API_RETURN(bool, false, b->o.s, on_machine(b, m, costs));
+}
+
+coster *plan_coster(heddle_plan *b) {
+  cost_opts o = {.accounting = b->costs, .extrapolated = NULL};
+  return b->m ? coster_new(b->o.s->c, b->o.a, b->m->m, &o) : NULL;
+}
+
 static heddle_program *applied(heddle_plan *b) {
-  prog *d = plan_apply(program_planner(b->p), b->pn, NULL);
+  coster *k = plan_coster(b);
+  if (b->m && !k) return NULL;
+  prog *d = plan_apply(program_planner(b->p), b->pn, k);
   heddle_program *p = program_wrap(b->o.s, d, b->p->name);
   if (p) p->plan = arena_strdup(p->o.a, heddle_plan_name(b));
   return p;

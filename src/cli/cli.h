@@ -87,7 +87,7 @@ heddle_machine *machine_of(cli *x);
 bool recomputes_of(cli *x, heddle_recompute *v, uint32_t *n); // 3 at most
 bool schedules_of(cli *x, heddle_schedule *v, uint32_t *n);   // 2 at most
 // The plan of --plan or of the fixed choices; NULL without diagnostics if neither is given.
-bool plan_of(cli *x, const heddle_machine *m, heddle_plan **out);
-heddle_program *distributed_of(cli *x, const heddle_machine *m); // under that plan, or the program as it is
+bool plan_of(cli *x, heddle_machine *m, heddle_plan **out);
+heddle_program *distributed_of(cli *x, heddle_machine *m); // under that plan, or the program as it is
 bool put(const char *text);                                      // to standard output; false for NULL
 #endif

@@ -93,7 +93,7 @@ static bool hybrid_of(cli *x, const heddle_machine *m, heddle_hybrid *h) {
              : usage_error("`heddle plan` searches several", "one schedule and one way of recomputing");
 }
 
-bool plan_of(cli *x, const heddle_machine *m, heddle_plan **out) {
+bool plan_of(cli *x, heddle_machine *m, heddle_plan **out) {
   bool chosen = x->data.n || x->tensor.n || x->pipeline.n || x->microbatches.n || x->zero.n || x->recompute ||
                 x->schedule || x->train;
   *out = NULL;
@@ -101,14 +101,16 @@ bool plan_of(cli *x, const heddle_machine *m, heddle_plan **out) {
     bool train = false;
     if (chosen && !x->train) return usage_error(NULL, "--plan has made the choices: leave out the others");
     if (!heddle_plan_trains(x->s, x->plan, &train)) return false;
-    return (*out = heddle_plan_read(model_of(x, train), x->plan)) != NULL;
+    *out = heddle_plan_read(model_of(x, train), x->plan);
+    return heddle_plan_on(*out, m, x->costs);
   }
   if (!chosen) return true;
   heddle_hybrid h;
-  return hybrid_of(x, m, &h) && (*out = heddle_plan_hybrid(model_of(x, x->train), &h)) != NULL;
+  return hybrid_of(x, m, &h) && (*out = heddle_plan_hybrid(model_of(x, x->train), &h)) != NULL &&
+         heddle_plan_on(*out, m, x->costs);
 }
 
-heddle_program *distributed_of(cli *x, const heddle_machine *m) {
+heddle_program *distributed_of(cli *x, heddle_machine *m) {
   heddle_plan *b;
   if (!plan_of(x, m, &b)) return NULL;
   heddle_program *d = b ? heddle_plan_apply(b) : model_of(x, false);

@@ -1,5 +1,6 @@
 // apply.c - a plan applied: axes and meshes, segments, tasks, the update of the weights, the results.
 #include "plan/main.h"
+#include "cost/cost.h"
 
 static bool make_space(apply *x) {
   const plan *pn = x->pn;
@@ -329,6 +330,7 @@ prog *plan_apply(planner *pl, const plan *pn, coster *k) {
   apply *x = &(apply){.pl = pl, .pn = pn, .src = pl->src, .k = k};
   x->a = arena_new();
   x->p = prog_new(pl->src->c);
+  if (k) coster_use(k, x->p);
   planner_recompute(pl, pn);
   bool ok = make_space(x) && make_choices(x) && build_main(x);
   x->p->norigins = x->src->norigins;

@@ -150,7 +150,7 @@ static void evaluate(search *s, worker *w, search_point *p) {
   hybrid_opts h = search_hybrid(s->o, p);
   h.flops_per_byte = s->flops_per_byte;
   plan *pn = policy_hybrid(w->pl, a, &h);
-  prog *d = pn ? plan_apply(w->pl, pn, NULL) : NULL;
+  prog *d = pn ? plan_apply(w->pl, pn, w->k) : NULL;
   sim_result r;
   sim_opts so = {.mode = SIM_FOLDED, .bytes = s->o->accounting, .cost = price, .cost_arg = w->k};
   if (d) coster_use(w->k, d);

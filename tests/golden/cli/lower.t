@@ -9,16 +9,20 @@ func @main(%x: f32[16,64], %h.0.w: f32[64,32] weight, %h.1.w: f32[32,64] weight)
   %11 = pack %9, %10 : (f32[64,32], f32[32,64])
   %17 = part %x {at=0} @mb=0 : f32[8,64]
   %18, %19 = call @stage.fwd(%7, %17) @mb=0 : f32[8,64], (f32[8,32], f32[8,64])
-  send %18 to 7 @mb=0
-  %21 = part %x {at=1} @mb=1 : f32[8,64]
-  %22, %23 = call @stage.fwd(%7, %21) @mb=1 : f32[8,64], (f32[8,32], f32[8,64])
-  send %22 to 7 @mb=1
-  %31 = recv from 7 @mb=0 : f32[8,64]
-  %32 = call @stage.bwd(%8, %17, %19, %31, !%11) @mb=0 : (f32[64,32], f32[32,64])
-  %39 = recv from 7 @mb=1 : f32[8,64]
-  %40 = call @stage.bwd(%8, %21, %23, %39, !%32) @mb=1 : (f32[64,32], f32[32,64])
-  %43, %44 = unpack %40 : f32[64,32], f32[32,64]
-  %h.0.w.new, %h.1.w.new = call @update(!%h.0.w, !%h.1.w, !%43, !%44) : f32[64,32], f32[32,64]
+  %20 = shard %18 with 2, 3 @mb=0 : f32[4,64]
+  send %20 to 7 @mb=0
+  %23 = part %x {at=1} @mb=1 : f32[8,64]
+  %24, %25 = call @stage.fwd(%7, %23) @mb=1 : f32[8,64], (f32[8,32], f32[8,64])
+  %29 = shard %24 with 2, 3 @mb=1 : f32[4,64]
+  send %29 to 7 @mb=1
+  %36 = recv from 7 @mb=0 : f32[4,64]
+  %37 = all_gather %36 with 2, 3 @mb=0 : f32[8,64]
+  %38 = call @stage.bwd(%8, %17, %19, %37, !%11) @mb=0 : (f32[64,32], f32[32,64])
+  %46 = recv from 7 @mb=1 : f32[4,64]
+  %47 = all_gather %46 with 2, 3 @mb=1 : f32[8,64]
+  %48 = call @stage.bwd(%8, %23, %25, %47, !%38) @mb=1 : (f32[64,32], f32[32,64])
+  %51, %52 = unpack %48 : f32[64,32], f32[32,64]
+  %h.0.w.new, %h.1.w.new = call @update(!%h.0.w, !%h.1.w, !%51, !%52) : f32[64,32], f32[32,64]
   return %h.0.w.new, %h.1.w.new
 }
 
