@@ -11,7 +11,7 @@
 #include "cost/cost.h"
 #include <math.h>
 
-enum { FREE_MAX = 5, ENDS_MAX = 1 << FREE_MAX };
+enum { FREE_MAX = 5, ENDS_MAX = 64 };
 static const double BETWEEN =
     24; // an element between groups beside one within, without a coster (nnScaler's rule)
 
@@ -23,21 +23,26 @@ static i64 local(const prog *p, const shape *s, layout l) {
 
 static double priced(i64 ps) { return ps < 0 ? INFINITY : (double)ps; }
 
-// A conversion inside a group along the path that shard_convert takes. INFINITY: there is none.
+// A conversion inside a group along the path that shard_convert takes; what moves nothing is free. INFINITY:
+// there is none.
 static double conversion(prog *p, const shape *s, group g, layout from, layout to, coster *k, u32 *steps) {
   layout_step step[16];
   double cost;
   int n =
       layout_path(p->sp, g, s->nd, s->dim, from, to, step_cost_elements, NULL, step, COUNT_OF(step), &cost);
   if (n < 0) return INFINITY;
-  *steps += (u32)n;
-  if (!k) return cost;
-  cost = 0;
+  if (k) cost = 0;
   for (int i = 0; i < n; i++) {
-    i64 elems = local(p, s, step[i].kind == STEP_ALL_GATHER ? step[i].to : i ? step[i - 1].to : from);
-    if (step[i].kind == STEP_SHARD || step[i].kind == STEP_PARTIAL) continue;
-    cost += priced(cost_over(k, p, g, step[i].axis, step[i].naxes, step_op[step[i].kind],
-                             elems * dtype_bytes(s->t), s->t));
+    const layout_step *x = &step[i];
+    if (x->kind == STEP_SHARD || x->kind == STEP_PARTIAL) {
+      cost -= k ? 0 : 1; // the path counts a hop
+      continue;
+    }
+    ++*steps;
+    i64 elems = local(p, s, x->kind == STEP_ALL_GATHER ? x->to : i ? step[i - 1].to : from);
+    if (k)
+      cost +=
+          priced(cost_over(k, p, g, x->axis, x->naxes, step_op[x->kind], elems * dtype_bytes(s->t), s->t));
   }
   return cost;
 }
@@ -78,19 +83,21 @@ static layout sendable(prog *p, layout l, layout time) {
   return layout_of(p->sp, &r);
 }
 
-// l split further over all of the axes, each as the other end does it where it can, else on the first
-// dimension that leaves room for the rest.
-static bool split_all(prog *p, const shape *s, layout *l, const u8 *axes, u32 n, layout other) {
+// l split further over all of the axes: each as the other end does it where it can, if there is one to look
+// at, else on the first dimension from `first` on, around, that leaves room for the rest.
+static bool split_all(prog *p, const shape *s, layout *l, const u8 *axes, u32 n, const layout *other,
+                      u32 first) {
   if (!n) return true;
-  const lay_split *hint = layout_split_of(p->sp, other, *axes);
-  for (int d = hint ? -1 : 0; d < (int)s->nd; d++) {
-    u8 dim = d < 0 ? hint->dim : (u8)d;
-    if (d < 0 && hint->table) continue;
+  const lay_split *hint = other ? layout_split_of(p->sp, *other, *axes) : NULL;
+  lay_split same = hint ? *hint : (lay_split){.table = 1}; // layouts move when one is added
+  for (int d = same.table ? 0 : -1; d < (int)s->nd; d++) {
+    u8 dim = d < 0 ? same.dim : (u8)((u32)d + first < s->nd ? (u32)d + first : (u32)d + first - s->nd);
     i64 stride =
-        d < 0 ? hint->stride : layout_next_stride(p->sp, *l, dim, s->dim[dim], axis_size(p->sp, *axes));
+        d < 0 ? same.stride : layout_next_stride(p->sp, *l, dim, s->dim[dim], axis_size(p->sp, *axes));
     if (!stride) continue;
     layout with = layout_with_split(p->sp, *l, *axes, dim, stride);
-    if (!layout_fits(p->sp, with, s->nd, s->dim) || !split_all(p, s, &with, axes + 1, n - 1, other)) continue;
+    if (!layout_fits(p->sp, with, s->nd, s->dim) || !split_all(p, s, &with, axes + 1, n - 1, other, first))
+      continue;
     *l = with;
     return true;
   }
@@ -107,24 +114,40 @@ static u32 free_axes(const prog *p, group g, layout l, u8 *axes) {
   return n;
 }
 
-// Layouts for the journey at one end: `base` with every set of free axes split further. own: what it is
-// converted from (source) or to (target), at the same place in time.
+// Of ends at which members hold equally much only the cheapest matters, the first of equals.
+static void add_end(endings *e, ending x) {
+  u32 i = 0;
+  while (i < e->n && e->v[i].elems != x.elems) i++;
+  if (i == ENDS_MAX || x.cost == INFINITY) return;
+  if (i == e->n)
+    e->v[e->n++] = x;
+  else if (x.cost < e->v[i].cost || (x.cost == e->v[i].cost && x.steps < e->v[i].steps))
+    e->v[i] = x;
+}
+
+// Layouts for the journey at one end: `base` with every set of free axes split further, as at the other end,
+// or on one dimension after another. own: what it is converted from (source) or to (target), at the same
+// place in time.
 static void find_ends(prog *p, const shape *s, group g, layout own, layout base, layout other, bool source,
                       coster *k, endings *e) {
   u8 axes[FREE_MAX], some[FREE_MAX];
   u32 n = free_axes(p, g, base, axes);
   e->n = 0;
   for (u32 set = 0; set < 1u << n; set++) {
-    ending *x = &e->v[e->n];
     u32 m = 0;
     for (u32 i = n; i-- > 0;)
       if (set >> i & 1) some[m++] = axes[i];
-    *x = (ending){.l = base};
-    if (!split_all(p, s, &x->l, some, m, other)) continue;
-    x->cost =
-        source ? conversion(p, s, g, own, x->l, k, &x->steps) : conversion(p, s, g, x->l, own, k, &x->steps);
-    x->elems = local(p, s, x->l);
-    e->n += x->cost < INFINITY;
+    layout last = {~0u};
+    for (u32 way = 0; way <= (m ? s->nd : 0); way++) {
+      ending x = {.l = base};
+      if (!split_all(p, s, &x.l, some, m, way ? NULL : &other, way ? way - 1 : 0) || x.l.i == last.i)
+        continue;
+      last = x.l;
+      x.cost =
+          source ? conversion(p, s, g, own, x.l, k, &x.steps) : conversion(p, s, g, x.l, own, k, &x.steps);
+      x.elems = local(p, s, x.l);
+      add_end(e, x);
+    }
   }
 }
 
