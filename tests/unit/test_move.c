@@ -232,13 +232,30 @@ TEST(move_routes_by_hand) {
   end();
 }
 
-TEST(move_a_small_message_goes_whole) { // on one switch, gathering costs more than it saves
-  begin(1);
-  u8 ax[3] = {axis_add(P->sp, sym_of(C, "pp"), 2, false), axis_add(P->sp, sym_of(C, "dp"), 2, false),
-              axis_add(P->sp, sym_of(C, "tp"), 4, false)};
-  mesh_add(P->sp, sym_of(C, "m"), ax, 3, 0, NULL);
-  machine *m = machine_named("dgx-2");
-  REQUIRE(m != NULL);
-  CHECK_STR(stages("[24{dp},16]", "[24{dp},16]", coster_new(C, A, m, NULL)), "[24{dp},16] > [24{dp},16]");
-  end();
+// Activations of 16 MB: between nodes of slow links in pieces, inside one switch and when small whole.
+TEST(move_by_machine) {
+  static const struct {
+    const char *machine;
+    u32 pp, tp;
+    i64 rows;
+    bool pieces;
+  } cases[] = {{"a40-4x4", 4, 4, 2048, true},
+               {"a10-4x4", 4, 4, 2048, true},
+               {"dgx-2", 4, 4, 2048, false},
+               {"dgx-2", 4, 4, 4, false}};
+  for (u32 i = 0; i < COUNT_OF(cases); i++) {
+    begin(1);
+    u8 ax[2] = {axis_add(P->sp, sym_of(C, "pp"), cases[i].pp, false),
+                axis_add(P->sp, sym_of(C, "tp"), cases[i].tp, false)};
+    group all = group_all(P->sp, mesh_add(P->sp, sym_of(C, "m"), ax, 2, 0, NULL));
+    machine *m = machine_named(cases[i].machine);
+    REQUIRE(m != NULL);
+    shape s = {.t = DT_F16, .nd = 2, .dim = {cases[i].rows, 4096}};
+    route r = route_find(P, &s, group_fix(P->sp, all, ax[0], 0), (layout){0}, group_fix(P->sp, all, ax[0], 1),
+                         (layout){0}, coster_new(C, A, m, NULL));
+    CHECK_MSG((r.sent.i && r.got.i) == cases[i].pieces, "%s, %lld rows: %g ps", cases[i].machine,
+              (long long)cases[i].rows, r.cost);
+    CHECK(!r.sent.i == !r.got.i);
+    end();
+  }
 }
