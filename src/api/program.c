@@ -25,17 +25,25 @@ static bool ends_with(const char *s, const char *end) {
   return n >= k && !strcmp(s + n - k, end);
 }
 
-// Files have the extents and types that they have; silence would be a wrong answer.
-static bool fits(ctx *c, bool file, const heddle_load_options *o) {
-  const char *wrong = o->batch      ? "batch"
-                      : o->seq      ? "seq"
-                      : o->vocab    ? "vocab"
-                      : o->dtype    ? "dtype"
-                      : o->headless ? "headless"
-                                    : NULL;
-  if (!file || !wrong) return true;
-  diag(c, E_USAGE, (loc){0}, "'%s' is an option of built-in models; a file has its own", wrong);
-  diag_hint(c, "open extents of an ONNX model are bound with --dim NAME=N");
+// Options that a model has no use for: silence would be a wrong answer.
+static bool fits(ctx *c, bool file, bool onnx, const heddle_load_options *o) {
+  const struct {
+    const char *name;
+    bool given;
+  } own[] = {{"batch", o->batch},
+             {"seq", o->seq},
+             {"vocab", o->vocab},
+             {"dtype", o->dtype},
+             {"headless", o->headless}};
+  for (u32 k = 0; file && k < COUNT_OF(own); k++) {
+    if (!own[k].given) continue;
+    diag(c, E_USAGE, (loc){0}, "--%s is for built-in models; a file has its own", own[k].name);
+    if (onnx) diag_hint(c, "open extents of an ONNX model are bound with --dim NAME=N");
+    return false;
+  }
+  if (onnx || !o->ndims) return true;
+  diag(c, E_USAGE, (loc){0}, "--dim binds open extents of ONNX models; this model has none");
+  if (!file) diag_hint(c, "--batch, --seq and --vocab change a built-in model");
   return false;
 }
 
@@ -50,7 +58,7 @@ static prog *load(ctx *c, const char *model, const heddle_load_options *o) {
     return NULL;
   }
   bool onnx = ends_with(model, ".onnx");
-  if (!fits(c, onnx || ends_with(model, ".heddle"), o)) return NULL;
+  if (!fits(c, onnx || ends_with(model, ".heddle"), onnx, o)) return NULL;
   front_dim *dims = NEWN(ctx_arena(c), front_dim, o->ndims + 1);
   for (u32 i = 0; i < o->ndims; i++) dims[i] = (front_dim){o->dims[i].name, o->dims[i].extent};
   f.dims = dims;

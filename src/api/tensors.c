@@ -1,5 +1,6 @@
 // tensors.c - numbers behind heddle.h: named arrays, inputs of programs, the reference answer.
 #include "api/internal.h"
+#include <unistd.h>
 
 uint32_t heddle_tensors_count(const heddle_tensors *t) { return t ? t->n : 0; }
 
@@ -24,6 +25,21 @@ static const char *name_or_number(arena *a, const char *name, u32 i) {
   return *name ? arena_strdup(a, name) : arena_printf(a, "%u", i);
 }
 
+// Arrays that this computer cannot hold are refused before they are made.
+static bool fits(const prog *p) {
+  const func_info *m = func_get(p, p->main);
+  double bytes = 0, have = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+  for (u32 i = 0; i < m->nparams + m->rets.n; i++) {
+    shape s = i < m->nparams ? eval_param_shape(p, i) : eval_result_shape(p, i - m->nparams);
+    bytes += (double)shape_elems(&s) * 8;
+  }
+  if (have <= 0 || bytes < 0.5 * have) return true;
+  diag(p->c, E_LIMIT, m->where, "inputs and results take %.1f GiB in float64; this computer has %.1f GiB",
+       bytes / 0x1p30, have / 0x1p30);
+  diag_hint(p->c, "a smaller --batch, or fewer and smaller layers, as in gpt2:layers=2,hidden=128,heads=2");
+  return false;
+}
+
 static heddle_tensors *inputs(heddle_program *p) {
   const func_info *m = func_get(p->p, p->p->main);
   heddle_tensors *t = open(p->o.s, m->nparams);
@@ -33,6 +49,7 @@ static heddle_tensors *inputs(heddle_program *p) {
 }
 
 static heddle_tensors *random_inputs(heddle_program *p, u64 seed) {
+  if (!fits(p->p)) return NULL;
   heddle_tensors *t = inputs(p);
   if (eval_random(p->p, seed, t->x, t->n, t->o.a)) return t;
   object_drop(t);
@@ -54,8 +71,9 @@ static const char *npy_path(arena *a, const char *folder, const char *name) {
 }
 
 // A parameter of a program by its file; where there is none, by the elements that the program carries.
-static heddle_tensors *read(heddle_program *p, const char *folder) {
+static heddle_tensors *read_folder(heddle_program *p, const char *folder) {
   ctx *c = p->p->c;
+  if (!fits(p->p)) return NULL;
   heddle_tensors *t = inputs(p);
   const func_info *m = func_get(p->p, p->p->main);
   strbuf missing = {.a = t->o.a};
@@ -82,10 +100,10 @@ static heddle_tensors *read(heddle_program *p, const char *folder) {
 }
 heddle_tensors *heddle_tensors_read(heddle_program *p, const char *folder) {
   if (!p) return NULL;
-  API_RETURN(heddle_tensors *, NULL, p->o.s, read(p, folder));
+  API_RETURN(heddle_tensors *, NULL, p->o.s, read_folder(p, folder));
 }
 
-static bool write(heddle_tensors *t, const char *folder) {
+static bool write_folder(heddle_tensors *t, const char *folder) {
   ctx *c = t->o.s->c;
   if (!dir_make(c, folder)) return false;
   for (u32 i = 0; i < t->n; i++)
@@ -94,7 +112,7 @@ static bool write(heddle_tensors *t, const char *folder) {
 }
 bool heddle_tensors_write(heddle_tensors *t, const char *folder) {
   if (!t) return false;
-  API_RETURN(bool, false, t->o.s, write(t, folder));
+  API_RETURN(bool, false, t->o.s, write_folder(t, folder));
 }
 
 static const char *describe(heddle_tensors *t, heddle_format f) {

@@ -137,8 +137,7 @@ error[E0101]: 9 of 9 inputs are not in 'nowhere': x, h.0.w, h.1.w, h.2.w, h.3.w,
   hint: each input is a file of its name, such as nowhere/NAME.npy
 [1]
 $ heddle show examples/distir/fig2_pipeline.heddle --batch 4
-error[E0801]: 'batch' is an option of built-in models; a file has its own
-  hint: open extents of an ONNX model are bound with --dim NAME=N
+error[E0801]: --batch is for built-in models; a file has its own
 [2]
 $ heddle sim gpt2
 error[E0801]: which machine? --machine is missing
@@ -241,3 +240,30 @@ error[E0502]: input x: dimension 0 of extent 6 cannot be split 2 ways over axis 
   --> mlp-xs
   hint: choose a batch that is a multiple of data x microbatches
 [1]
+$ heddle show gpt2 --dim batch=8
+error[E0801]: --dim binds open extents of ONNX models; this model has none
+  hint: --batch, --seq and --vocab change a built-in model
+[2]
+$ heddle eval gpt3-175b --random 1 2>&1 | sed 's/has [0-9.]* GiB/has N GiB/'
+error[E0901]: inputs and results take 1307.0 GiB in float64; this computer has N GiB
+  --> gpt3-175b: layer/mlp
+  hint: a smaller --batch, or fewer and smaller layers, as in gpt2:layers=2,hidden=128,heads=2
+$ heddle show examples/gpt2.onnx
+error[E0113]: extents are open: `batch`, `sequence`
+  --> examples/gpt2.onnx
+  hint: --dim batch=8
+[1]
+$ head -c 100000 examples/gpt2.onnx > cut.onnx; heddle show cut.onnx
+error[E0110]: a part of 1397940 bytes where its message has 99977 left
+  --> cut.onnx: byte 19
+[1]
+$ heddle import cut.onnx -o kept.heddle; ls
+error[E0110]: a part of 1397940 bytes where its message has 99977 left
+  --> cut.onnx: byte 19
+bad.heddle
+bad.onnx
+bad.plan
+cut.onnx
+examples
+ok.plan
+tests
