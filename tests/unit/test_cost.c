@@ -488,7 +488,7 @@ static double distir_mlp(const char *machine_spec, u32 D, u32 layers, i64 h, i64
   CHECK(cost_of(&b, OP_matmul, (attrset){0}, (type[]){x, w}, 2, &x, 1, g, &mm) == 1);
   CHECK(cost_of(&b, OP_matmul, (attrset){0}, (type[]){xt, x}, 2, &dw, 1, g, &back) == 1);
   CHECK(cost_of(&b, OP_relu, (attrset){0}, &x, 1, &x, 1, g, &relu) == 1);
-  CHECK(cost_of(&b, OP_mul, (attrset){0}, (type[]){x, x}, 2, &x, 1, g, &mask) == 1);
+  CHECK(cost_of(&b, OP_relu_dx, (attrset){0}, (type[]){x, x}, 2, &x, 1, g, &mask) == 1);
   CHECK(cost_of(&b, OP_sgd, (attrset){0}, (type[]){w, w}, 2, &w, 1, g, &update) == 1);
   if (D > 1) CHECK(cost_of(&b, OP_all_reduce, attrs_of(b.p, &over, 1), &dw, 1, &w, 1, g, &sum) == 1);
   bed_free(&b);
