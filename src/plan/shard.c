@@ -623,6 +623,16 @@ static void prepare(sharding *s, const shard_call_of *c) {
   make_params(s, c);
 }
 
+// A value in whatever layout is at hand: one that was summed for a use here is returned as the sum, or what reads it
+// later (the backward pass, above all) would sum it again.
+static value as_summed(const sharding *s, value sv) {
+  value v = s->map[sv];
+  if (without_spatial_parts(s, value_layout(s, v)).i == value_layout(s, v).i) return v;
+  for (const converted *c = s->conv[sv]; c; c = c->next)
+    if (without_spatial_parts(s, c->l).i == c->l.i) v = c->v; // the first that was made: the list is in reverse
+  return v;
+}
+
 // Results as they are returned; the last pack_results of them as one tuple.
 static void make_returns(sharding *s, const shard_call_of *c) {
   apply *x = s->x;
@@ -634,7 +644,7 @@ static void make_returns(sharding *s, const shard_call_of *c) {
     layout want = c->demand ? c->demand[i] : LAYOUT_FREE;
     if (i + c->nacc >= n) want = s->in[c->acc + i + c->nacc - n];
     if (want.i == LAYOUT_SUMMED.i) want = without_spatial_parts(s, value_layout(s, s->map[sv]));
-    ret[i] = is_free(want) ? s->map[sv] : operand_as(s, sv, want);
+    ret[i] = is_free(want) ? as_summed(s, sv) : operand_as(s, sv, want);
     if (s->b.failed) return;
   }
   if (c->pack_results) {
