@@ -195,6 +195,7 @@ static void travel_forward(main_build *mb, seg *s, u32 m) {
 static void travel_backward(main_build *mb, seg *s, u32 m) {
   for (u32 k = 0; k < s->gp->ndx && !mb->b.failed; k++) {
     value v = s->c->input[s->gp->dx[k] - s->c->nweights];
+    if (!mb->seg_of[v]) continue; // of an input: stays here
     seg *d = &mb->seg[mb->seg_of[v] - 1];
     u32 o = mb->out_of[v];
     at_point(mb, s->g, m);

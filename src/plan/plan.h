@@ -50,6 +50,7 @@ typedef struct {
   u32 nrest[REST_COUNT]; u8 rest[REST_COUNT][4]; // axes over which weights / gradients / states are also split at rest
   u32 nrecompute; struct { func fn; u32 instr; } *recompute;
   bool train, split_backward, keep_gradients;
+  bool input_gradients;              // of floating-point inputs too, though nothing reads them: what some systems spend
   optim_opts optim;
   sym send_stream, reduce_stream;    // streams of sends and of gradient reductions; {0} = compute
   sym name;                          // what the user sees, "D2 T4 P2 K32 1f1b zero1"

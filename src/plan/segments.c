@@ -73,9 +73,11 @@ static bool make_grads(main_build *mb) {
     for (u32 k = 0; k < c->nweights; k++) mark[k] = !main_trains(mb, c->weight[k]) ? GRAD_NONE : s->acc ? GRAD_ACC : GRAD_PLAIN;
     for (u32 k = 0; k < c->ninputs; k++) {
       u32 from = mb->seg_of[c->input[k]];
-      if (!from || !is_float(mb->s, mb->m, c->input[k])) continue;
+      if (!is_float(mb->s, mb->m, c->input[k])) continue;
+      bool input = !from && mb->m->params.v[c->input[k] - 1].r == ROLE_INPUT;
+      if (!from && !(pn->input_gradients && input)) continue;
       mark[c->nweights + k] = GRAD_INPUT;
-      mb->seg[from - 1].has_dy[mb->out_of[c->input[k]]] = true;
+      if (from) mb->seg[from - 1].has_dy[mb->out_of[c->input[k]]] = true;
     }
     grad_opts o = {mark, s->has_dy, pn->split_backward};
     s->gp = planner_grad(mb->x->pl, c->fwd, &o, 0);
