@@ -6,8 +6,9 @@
 //
 //   elementwise, reductions   L + bytes/B + n/F: bytes of x, twice if elementwise of two operands; never
 //                             those of results
-//   products                  L + (bytes of x and y)/B + 2mnk/F, with no more than the first two dimensions
-//                             of x and y: batched products come out far too cheap
+//   products                  L + (bytes of x and y)/B + 2mnk/F. Of x[..,k] y[k,n] all, its programs reshape
+//                             x to two dimensions before; of batched products no more than the first two
+//                             dimensions of x and y: they come out far too cheap
 //   data movement, views      L; by name only (identity, join, part) 0
 //   all_reduce, all_gather    2 S (n-1)/n / W for an operand of S bytes, or a line a S + b n + c for this n
 //   send, gather_to, reduce   S / W
@@ -34,7 +35,7 @@ static bool compute(coster *k, const cost_event *e, loc at, cost_info *out) {
   if (e->op == OP_matmul) {
     assert(e->nopd == 2);
     const shape *y = &e->opd[1];
-    const double nx = elems_of_first_two(x), ny = elems_of_first_two(y);
+    const double nx = y->nd == 2 ? (double)shape_elems(x) : elems_of_first_two(x), ny = elems_of_first_two(y);
     const double columns = y->nd > 1 ? (double)y->dim[1] : 1;
     s = dtype_bytes(x->t) * (nx + ny) / p->mem_bw + 2 * nx * columns / p->rate;
   } else if (e->work <= EFF_CONV) {

@@ -166,7 +166,8 @@ static u32 taken_over(walk *w, const instr *i, u32 n, u32 r) {
 }
 
 static bool takes_no_room(const walk *w, const instr *i) {
-  if (w->m->distir && i->flags & INSTR_UPDATE) return true;
+  // distir: updates are in place; the first gradient is the accumulator, where a plan has a zero.
+  if (w->m->distir && (i->flags & INSTR_UPDATE || (i->op == OP_full && i->flags & INSTR_BACKWARD))) return true;
   if (i->op != OP_copy) return false;
   const attr *to = attr_get(attrs_get(w->m->s->p, i->at), A_to);
   return to && strcmp(sym_str(w->m->s->c, to->u.s), "host") == 0;
@@ -201,7 +202,8 @@ static void make_results(walk *w, const instr *i, u32 n, u32 num) {
 static void step(walk *w, const instr *i, u32 num) {
   heap *h = &w->h;
   u32 n = instr_nopd(w->f, i), flags = op_row_of(i->op)->flags;
-  bool view = flags & OPF_META || (flags & OPF_VIEW && !w->m->distir);
+  bool view = flags & (OPF_META | OPF_VIEW);
+  if (w->m->distir) view = flags & OPF_META && i->op != OP_join; // its Concat copies
   if (view) hold_view(w, i, n, num); // before anything is let go: a view keeps it
   heap_let_operands_go(h, i, n, w->last, num, !w->m->distir);
   if (!view) {

@@ -502,7 +502,7 @@ TEST(cost_distir_data_parallel) {
     u32 D, T, P, batch, figure; // columns
   } tables[] = {{"distir/golden_mlp_xs_fp32.csv", "16 v100", 1, 2, 3, 5, 8},
                 {"distir/golden_mlp_small_fp16.csv", "16 v100", 1, 2, 3, 5, 8},
-                {"distir/sim_mem_vs_thr.csv", "dgx-2", 3, 4, 5, 2, 7}};
+                {"distir/sim_mem_vs_thr.csv", "bench/reproduce/dgx-2-distir.yaml", 3, 4, 5, 2, 7}};
   u32 rows = 0;
   for (u32 r = 0; r < COUNT_OF(tables); r++) {
     FILE *in = fopen(test_data(tables[r].file), "r");
