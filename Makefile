@@ -140,11 +140,16 @@ check-onnx: all
 	@BUILD=$(B) HEDDLE=$(PROGRAM) tools/check-onnx
 demo: all
 	@BUILD=$(B) HEDDLE=$(PROGRAM) tools/demo
-reproduce: all $(BENCH)
-	@BUILD=$(B) HEDDLE=$(PROGRAM) tools/reproduce
+reproduce: $(B)/reproduce
+	@$(B)/reproduce
 
 $(B)/bench/%: $(B)/obj/bench/%.o $(LIB)
 	@mkdir -p $(@D)
+	$(call say,LD)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+REPRODUCE_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(wildcard bench/reproduce/*.c))
+$(B)/reproduce: $(REPRODUCE_OBJ) $(LIB)
 	$(call say,LD)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
@@ -179,7 +184,7 @@ fuzz: $(FUZZ:%=$(B)/fuzz/%)
 
 # ---- sources -----------------------------------------------------------------------------------------
 
-TEXTS := $(wildcard include/*.h src/*/*.[ch] src/*/*/*.[ch] tests/*.[ch] tests/*/*.[ch] bench/*.[ch] fuzz/*.[ch])
+TEXTS := $(wildcard include/*.h src/*/*.[ch] src/*/*/*.[ch] tests/*.[ch] tests/*/*.[ch] bench/*.[ch] bench/*/*.[ch] fuzz/*.[ch])
 
 format:
 	@clang-format -i $(TEXTS)
@@ -222,6 +227,6 @@ install: all
 clean:
 	rm -rf $(B)
 
--include $(patsubst %.o,%.d,$(LIB_OBJ) $(CLI_OBJ) $(UNIT_OBJ) $(HARNESS_OBJ) $(FUZZ_OBJ))
+-include $(patsubst %.o,%.d,$(LIB_OBJ) $(CLI_OBJ) $(UNIT_OBJ) $(HARNESS_OBJ) $(FUZZ_OBJ) $(REPRODUCE_OBJ))
 -include $(wildcard $(B)/obj/tests/prop/*.d $(B)/obj/bench/*.d $(B)/obj/fuzz/*.d $(B)/fuzz/obj/fuzz/*.d)
 -include $(patsubst %.c,$(B)/analyze/%.d,$(ALL_SRC))
