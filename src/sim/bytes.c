@@ -365,11 +365,11 @@ static void step_call(walk *w, const instr *i, u32 num) {
 // ---- results that callers hold ----------------------------------------------------------------------
 // The result is all leaves of parameter p as they came: p + 1; else 0.
 static u32 whole_param(const param_leaves *sp, const mres *r, const u32 *held_begin, const held_by *held) {
+  if (!r->nleaf || !sp->nleaf || !held) return 0;
   for (u32 q = 0, first = held_begin[r->leaf0]; q < r->nleaf; q++) {
     u32 at = held_begin[r->leaf0 + q];
     if (held_begin[r->leaf0 + q + 1] != at + 1 || held[at].own || held[at].k != held[first].k + q) return 0;
   }
-  if (!r->nleaf || !sp->nleaf) return 0;
   u32 k = held[held_begin[r->leaf0]].k, p = sp->param[k];
   return sp->begin[p] == k && sp->begin[p + 1] == k + r->nleaf ? p + 1 : 0;
 }
@@ -378,6 +378,7 @@ static u32 whole_param(const param_leaves *sp, const mres *r, const u32 *held_be
 static bool is_own(const mres *r, const u32 *held_begin, const held_by *held, const part *own,
                    const u32 *holds) {
   u32 first = held_begin[r->leaf0];
+  if (!held) return false;
   for (u32 q = 0; q < r->nleaf; q++) {
     u32 at = held_begin[r->leaf0 + q];
     if (held_begin[r->leaf0 + q + 1] != at + 1 || !held[at].own || held[at].k != held[first].k + q)

@@ -105,6 +105,7 @@ static const summary *summary_of(sim *s, func fn) {
   }
   for (u32 k = 0; k < f->nparams; k++) m->reads[k] = rd[k + 1];
   VEC(u32) thru = {0};
+  vec_reserve(s->a, &thru, 1);
   u8 *param = NEWN(s->tmp, u8, f->nparams);
   for (u32 k = 0; k < f->rets.n; k++) {
     m->made[k] = made[f->rets.v[k]];

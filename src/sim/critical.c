@@ -79,6 +79,7 @@ static u32 unit_of(const sim_cols *c, u32 node, u32 slot) {
 
 u32 sim_critical(arena *scratch, const sim_cols *c, const i64 *in, u32 port, sim_emit *tell, void *arg) {
   arena_mark_t mark = arena_mark(scratch);
+  assert(in || !c->nin);
   pass p = {.c = c};
   p.x = NEWN(scratch, i64, c->nslot);
   p.by = ZNEWN(scratch, u32, c->nslot);

@@ -137,6 +137,7 @@ static graph reduce(const graph *g, term *out, u32 nout) {
   term *now = NEWN(tmp, term, nin + nv);       // what a vertex is in the new graph,
   u32 *list = ZNEWN(tmp, u32, 2 * (nin + nv)); // or the part of `lists` it is expanded to
   VEC(term) lists = {0};
+  vec_reserve(tmp, &lists, 1);
   for (u32 v = 0; v < nin; v++) now[v] = (term){.v = v};
   for (u32 v = 0; v < nv; v++) {
     u32 id = nin + v, *mine = &list[2 * id];
