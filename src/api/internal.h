@@ -38,7 +38,8 @@ struct heddle_plan {
   heddle_machine *m; // whose costs choose communication; NULL: amounts do
   const char *costs; // accounting
 };
-coster *plan_coster(heddle_plan *b); // NULL without a machine; and, with a diagnostic, if there is no such accounting
+coster *
+plan_coster(heddle_plan *b); // NULL without a machine; and, with a diagnostic, if there is no such accounting
 struct heddle_result {
   object o;
   heddle_program *p;

@@ -113,8 +113,7 @@ uint32_t heddle_program_ranks(const heddle_program *p) {
   return n;
 }
 
-// ---- training
-// ----------------------------------------------------------------------------------------------
+// ---- training -----------------------------------------------------------------------------------------
 bool optimiser_read(ctx *c, const heddle_optimiser *o, optim_opts *out) {
   optimiser kind = OPTIM_SGD;
   const char *name = o && o->name ? o->name : "sgd";

@@ -4,8 +4,7 @@
 
 const char *heddle_version(void) { return HEDDLE_VERSION; }
 
-// ---- objects
-// -----------------------------------------------------------------------------------------------
+// ---- objects ------------------------------------------------------------------------------------------
 void *object_new(heddle_session *s, size_t size, void (*fini)(object *)) {
   arena *a = arena_new();
   object *o = arena_zalloc(a, size);
@@ -29,8 +28,7 @@ void object_drop(void *x) {
   arena_free(o->a);
 }
 
-// ---- sessions
-// ----------------------------------------------------------------------------------------------
+// ---- sessions -----------------------------------------------------------------------------------------
 heddle_session *heddle_session_new(void) {
   heddle_session *volatile s = calloc(1, sizeof *s);
   jmp_buf here, *volatile outer = base_oom;

@@ -60,9 +60,8 @@ heddle_tensors *heddle_tensors_random(heddle_program *p, uint64_t seed) {
   API_RETURN(heddle_tensors *, NULL, p->o.s, random_inputs(p, seed));
 }
 
-// ---- folders of .npy files
-// ----------------------------------------------------------------------------------- Names of ONNX values
-// may contain '/', which no file name does.
+// ---- folders of .npy files ----------------------------------------------------------------------------
+// Names of ONNX values may contain '/', which no file name does.
 static const char *npy_path(arena *a, const char *folder, const char *name) {
   char *path = arena_printf(a, "%s/%s.npy", folder, name);
   for (char *c = path + strlen(folder) + 1; *c; c++)
@@ -125,8 +124,7 @@ const char *heddle_tensors_report(heddle_tensors *t, heddle_format f) {
   API_RETURN(const char *, NULL, t->o.s, describe(t, f));
 }
 
-// ---- evaluation
-// ----------------------------------------------------------------------------------------------
+// ---- evaluation ---------------------------------------------------------------------------------------
 static heddle_tensors *eval(heddle_program *p, const heddle_tensors *in, bool wide) {
   const func_info *m = func_get(p->p, p->p->main);
   if (in->n != m->nparams) {

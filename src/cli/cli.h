@@ -67,7 +67,7 @@ extern const command commands[];
 extern const int command_count;
 const command *command_find(const char *name);
 
-// ---- options.c
+// ---- options.c ----------------------------------------------------------------------------------------
 // ----------------------------------------------------------------------------------------------- Reads the
 // words after the command. False: wrong usage, said on standard error.
 bool options_parse(cli *x, const command *c, int argc, char **argv);
@@ -77,8 +77,7 @@ extern int usage_errors;                                           // so far
 bool usage_error(const char *hint, const char *fmt, ...)
     __attribute__((format(printf, 2, 3))); // always false
 
-// ---- handles.c: from options to handles; NULL and diagnostics
-// ------------------------------------------------
+// ---- handles.c: from options to handles; NULL and diagnostics -----------------------------------------
 heddle_format format_of(const cli *x);
 heddle_program *model_of(cli *x, bool loss); // of the operand
 bool optimiser_of(cli *x, heddle_optimiser *o);
@@ -89,5 +88,5 @@ bool schedules_of(cli *x, heddle_schedule *v, uint32_t *n);   // 2 at most
 // The plan of --plan or of the fixed choices; NULL without diagnostics if neither is given.
 bool plan_of(cli *x, heddle_machine *m, heddle_plan **out);
 heddle_program *distributed_of(cli *x, heddle_machine *m); // under that plan, or the program as it is
-bool put(const char *text);                                      // to standard output; false for NULL
+bool put(const char *text);                                // to standard output; false for NULL
 #endif

@@ -37,9 +37,8 @@ heddle_machine *machine_of(cli *x) {
   return NULL;
 }
 
-// ---- choices
-// ------------------------------------------------------------------------------------------------- Which of
-// `words` are in the list `text`.
+// ---- choices ------------------------------------------------------------------------------------------
+// Which of `words` are in the list `text`.
 static bool words_of(const char *option, const char *text, const char *const *words, int nwords, int *v,
                      uint32_t *n) {
   for (*n = 0; text && *text; text += *text == ',') {

@@ -36,8 +36,7 @@ bool usage_error(const char *hint, const char *fmt, ...) {
   return false;
 }
 
-// ---- did you mean
-// --------------------------------------------------------------------------------------------
+// ---- did you mean -------------------------------------------------------------------------------------
 static unsigned distance(const char *a, const char *b) {
   unsigned row[32];
   size_t n = strlen(b);
@@ -87,8 +86,7 @@ static bool unknown_option(const command *c, const char *name, int n) {
   return usage_error(hint, "`heddle %s` has no option --%s", c->name, word);
 }
 
-// ---- values
-// --------------------------------------------------------------------------------------------------
+// ---- values -------------------------------------------------------------------------------------------
 static bool read_whole(const option *o, const char *text, size_t n, int64_t least, int64_t *out) {
   char *end;
   errno = 0;
@@ -148,8 +146,7 @@ static bool read_value(cli *x, const option *o, char *text) {
   return false;
 }
 
-// ---- the command line
-// ----------------------------------------------------------------------------------------
+// ---- the command line ---------------------------------------------------------------------------------
 static const option *option_find(const command *c, const char *name, size_t n) {
   for (int k = 0; k < NOPTIONS; k++)
     if (options[k].groups & (c->groups | G_ALL) && strlen(options[k].name) == n &&
@@ -190,8 +187,7 @@ bool options_parse(cli *x, const command *c, int argc, char **argv) {
   return true;
 }
 
-// ---- help
-// ----------------------------------------------------------------------------------------------------
+// ---- help ---------------------------------------------------------------------------------------------
 static void put_group(const command *c, FILE *to, unsigned group, const char *title) {
   if (!(group & (c->groups | G_ALL))) return;
   fprintf(to, "\n%s\n", title);

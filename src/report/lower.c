@@ -39,8 +39,7 @@ static bool held(const lowering *l, type t) {
   return ti->tuple ? ti->n == 0 : on_rank(l, resolve(l, ti->g));
 }
 
-// ---- types and values
-// --------------------------------------------------------------------------------------
+// ---- types and values ---------------------------------------------------------------------------------
 static void local_dims(const lowering *l, const type_info *t, i64 *dims) {
   coords at;
   group g = resolve(l, t->g);
@@ -96,8 +95,7 @@ static void number_values(lowering *l) {
   }
 }
 
-// ---- peers
-// -------------------------------------------------------------------------------------------------
+// ---- peers --------------------------------------------------------------------------------------------
 static void put_ranks(strbuf *b, const char *word, const u32 *rank, u32 n) {
   sb_fmt(b, " %s ", word);
   for (u32 k = 0; k < n && k < 16; k++) sb_fmt(b, k ? ", %u" : "%u", rank[k]);
@@ -205,8 +203,7 @@ static const pairing *pairing_of(lowering *l, const instr *i) {
   return made;
 }
 
-// ---- instructions
-// ------------------------------------------------------------------------------------------
+// ---- instructions -------------------------------------------------------------------------------------
 static void put_attr(lowering *l, const instr *i, const attr *x) {
   sb_fmt(l->b, "%s=", attr_name((attr_key)x->key));
   switch ((attr_kind)x->kind) {

@@ -23,6 +23,25 @@ typedef struct {
   u32 instructions; // with calls expanded, calls not counted
 } survey;
 
+// What is split over time is done in parts: one execution does one of them.
+static double parts_in_time(const survey *s, const func_info *f, const instr *i) {
+  const space *sp = s->p->sp;
+  u64 seen = 0;
+  double parts = 1;
+  u32 n = instr_nopd(f, i);
+  for (u32 k = 0; k < n + i->nres; k++) {
+    const type_info *t = val_type(s->p, f, k < n ? opd_of(f, i, k) : i->res + k - n);
+    const layout_info *l = layout_get(sp, t->lay);
+    for (u32 j = 0; !t->tuple && j < l->nsplit; j++) {
+      u8 axis = l->split[j].axis;
+      if (!axis_get(sp, axis)->temporal || seen >> axis & 1) continue;
+      seen |= (u64)1 << axis;
+      parts *= axis_size(sp, axis);
+    }
+  }
+  return parts;
+}
+
 static double instr_flops(survey *s, const func_info *f, const instr *i) {
   const op_row *row = op_row_of(i->op);
   attrs at = attrs_get(s->p, i->at);
@@ -32,7 +51,7 @@ static double instr_flops(survey *s, const func_info *f, const instr *i) {
   shape *in = NEWN(s->tmp, shape, n + 1), res[OP_RES_MAX];
   for (u32 k = 0; k < n; k++) in[k] = val_type(s->p, f, opd_of(f, i, k))->s;
   const law *l = op_law(s->p->c, s->tmp, i->op, at, n, in, &nres, res, i->where);
-  return l ? op_flops(i->op, at, l) : 0;
+  return l ? op_flops(i->op, at, l) / parts_in_time(s, f, i) : 0;
 }
 
 // Callees before their callers.
@@ -84,8 +103,7 @@ static u32 survey_funcs(survey *s) {
   return n;
 }
 
-// ---- parts of the report
-// -----------------------------------------------------------------------------------
+// ---- parts of the report ------------------------------------------------------------------------------
 static void put_values(report *r, arena *a, const prog *p) {
   static const column cols[] = {{NULL, ""}, {"name", ""}, {"dtype", ""}, {"shape", ""}, {"bytes", ""}};
   const func_info *m = func_get(p, p->main);
@@ -214,6 +232,15 @@ static void put_operators(report *r, survey *s) {
                            o->flops > 0 ? cell_x(CELL_SHARE, share) : cell_none()});
   }
   report_top(r, 12);
+}
+
+double report_flops(const prog *p) {
+  arena *tmp = arena_new();
+  survey s = {.p = (prog *)(uintptr_t)p, .a = tmp, .tmp = tmp};
+  survey_funcs(&s);
+  double flops = s.f[p->main.i].flops;
+  arena_free(tmp);
+  return flops;
 }
 
 void report_model(report *r, arena *a, const prog *p, const char *name) {

@@ -47,7 +47,7 @@ void report_row(report *r, const cell *cells) {
 
 void report_top(report *r, u32 n) { r->parts.v[r->parts.n - 1].top = n; }
 
-// ---- text ------------------------------------------------------------------------------------------------
+// ---- text ---------------------------------------------------------------------------------------------
 // Columns on the screen: characters, not bytes.
 static u32 width(const char *s) {
   u32 n = 0;

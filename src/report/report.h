@@ -11,7 +11,7 @@
 #include "machine/machine.h"
 #include "search/search.h"
 
-// ---- cells -----------------------------------------------------------------------------------------------
+// ---- cells --------------------------------------------------------------------------------------------
 typedef enum {
   CELL_NONE,  // text: nothing; JSON: null
   CELL_TEXT,  // "..."
@@ -48,7 +48,7 @@ static inline cell cell_x(cell_kind k, double x) {
 static inline cell cell_dims(const i64 *v, u32 n) { return (cell){.kind = CELL_DIMS, .n = n, .u.v = v}; }
 void cell_print(const cell *x, strbuf *b); // as in text
 
-// ---- reports ---------------------------------------------------------------------------------------------
+// ---- reports ------------------------------------------------------------------------------------------
 typedef struct {
   const char *key, *title; // key NULL: not in JSON. title NULL: not in text
 } column;
@@ -65,10 +65,11 @@ void report_top(report *r, u32 n); // text shows the first n rows of the latest 
 void report_note(report *r, const char *text); // paragraphs, as they are
 void report_print(const report *r, bool as_json, strbuf *b);
 
-// ---- what there is to report
-// ------------------------------------------------------------------------------- Appends to r what is known
-// of its subject. Nothing here fails: what is reported on is valid.
+// ---- what there is to report --------------------------------------------------------------------------
+// Appends to r what is known of its subject. What is reported on is valid, so this does not fail unless it
+// says so.
 void report_model(report *r, arena *a, const prog *p, const char *name); // show (model.c)
+double report_flops(const prog *p); // of one run, by the laws: what ranks do alike is counted once
 typedef struct {
   const char *model, *plan; // plan: NULL if there is none
   i64 batch;                // samples a step; 0: unknown
@@ -91,7 +92,7 @@ const char *report_op_near(const char *name);            // the nearest name; NU
 void report_diagnostics(report *r, arena *a);            // every diagnostic
 void report_diagnostic(report *r, arena *a, diag_id id); // one of them
 
-// ---- timelines (chrome.c) --------------------------------------------------------------------------------
+// ---- timelines (chrome.c) -----------------------------------------------------------------------------
 // A timeline in the Trace Event Format, which ui.perfetto.dev and chrome://tracing open: one process for
 // every rank, one thread for every stream; arrows join the events of one message or collective, up to 100,000
 // of them. Times are microseconds, exact to the picosecond. An event's name is its operator; its place in the

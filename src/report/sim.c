@@ -199,6 +199,28 @@ static void put_critical(report *r, const sim_result *s) {
   report_top(r, 8);
 }
 
+// Arithmetic a second and device, against the peak of the type that the weights have.
+static void put_rate(report *r, arena *a, const prog *p, const machine *m, const sim_result *s) {
+  const func_info *f = func_get(p, p->main);
+  double flops = report_flops(p), seconds = (double)s->makespan_ps * 1e-12, peak = 0;
+  dtype t = DT_F32;
+  for (u32 i = f->nparams; i-- > 0;)
+    if (f->params.v[i].r == ROLE_WEIGHT && !val_type(p, f, i + 1)->tuple) t = val_type(p, f, i + 1)->s.t;
+  for (u32 k = 0; k < s->nranks; k++) peak += machine_kind_of(m, k)->rate[t];
+  if (flops <= 0 || seconds <= 0) return;
+  cell rate = cell_x(CELL_FLOPS, flops / seconds / s->nranks);
+  cell share = peak > 0 ? cell_x(CELL_SHARE, flops / seconds / peak) : cell_none();
+  strbuf text = {.a = a};
+  cell_print(&rate, &text);
+  sb_put(&text, " a device");
+  if (peak > 0)
+    sb_put(&text, ", "), cell_print(&share, &text), sb_fmt(&text, " of the %s peak", dtype_name(t));
+  report_line(r, "arithmetic", "%s", sb_str(&text));
+  report_fact(r, "flops", NULL, cell_x(CELL_FLOP, flops));
+  report_fact(r, "flop_per_s_per_device", NULL, rate);
+  report_fact(r, "peak_share", NULL, share);
+}
+
 void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_result *s,
                 const sim_about *of) {
   i64 usable = m->kind[m->dev[s->unit[s->peak_unit].first_rank].kind].usable_bytes;
@@ -212,6 +234,7 @@ void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_
   report_fact(r, "batch", NULL, of->batch ? cell_i(CELL_INT, of->batch) : cell_none());
   report_fact(r, "samples_per_s", rate ? "samples" : NULL,
               rate ? cell_x(CELL_PER_S, (double)of->batch / seconds) : cell_none());
+  put_rate(r, a, p, m, s);
   report_fact(r, "utilisation", "computes", cell_x(CELL_SHARE, s->utilisation));
   report_fact(r, "communication", "communicates", cell_x(CELL_SHARE, s->comm));
   report_fact(r, "bubble", "idle", cell_x(CELL_SHARE, s->bubble));

@@ -113,7 +113,7 @@ TEST(api_tensors_go_through_files) {
   heddle_session_free(s);
 }
 
-// ---- out of memory
+// ---- out of memory ------------------------------------------------------------------------------------
 // ------------------------------------------------------------------------------------------- What inner
 // layers held when memory ran out is lost, as heddle.h says.
 void __lsan_disable(void) __attribute__((weak));

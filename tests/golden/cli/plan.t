@@ -41,6 +41,7 @@ machine        laptop
 ranks          4
 time per step  48.69 ms
 samples        21,033/s
+arithmetic     63.5 GFLOP/s a device, 66.1 % of the f32 peak
 computes       93.6 %
 communicates   6.4 %
 idle           0.0 %

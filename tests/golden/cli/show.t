@@ -101,7 +101,7 @@ full            1
 $ heddle show examples/distir/fig2_pipeline.heddle
 model         examples/distir/fig2_pipeline.heddle
 parameters    132 thousand in 4 tensors, f32, 514 KiB
-work          270 MFLOP
+work          135 MFLOP
 instructions  88
 ranks         2
 
@@ -113,23 +113,23 @@ output  A1_new  f32  256 x 256   256 KiB
         b2_new  f32  256        1.00 KiB
 
 block      calls  instructions  parameters  FLOPs each  share of FLOPs
-denseGrad      4            10           0  50.5 MFLOP          74.9 %
-dense          4             4           0  16.8 MFLOP          25.0 %
-optimizer      2             4           0   132 kFLOP           0.1 %
-lossGrad       2             2           0  65.5 kFLOP           0.0 %
+denseGrad      4            10           0  25.2 MFLOP          74.8 %
+dense          4             4           0  8.42 MFLOP          25.0 %
+optimizer      2             4           0   132 kFLOP           0.2 %
+lossGrad       2             2           0  32.8 kFLOP           0.0 %
 sum            2             5           0                       0.0 %
 
 operator    count       FLOPs   share
-matmul          8   134 MFLOP  49.8 %
-einsum          8   134 MFLOP  49.8 %
-sgd             4   263 kFLOP   0.1 %
-add             8   262 kFLOP   0.1 %
-relu            4   131 kFLOP   0.0 %
-gt              4   131 kFLOP   0.0 %
-where           4   131 kFLOP   0.0 %
-reduce_sum      4   131 kFLOP   0.0 %
-sub             2  65.5 kFLOP   0.0 %
-scale           2  65.5 kFLOP   0.0 %
+matmul          8  67.1 MFLOP  49.7 %
+einsum          8  67.1 MFLOP  49.7 %
+sgd             4   263 kFLOP   0.2 %
+add             8   131 kFLOP   0.1 %
+relu            4  65.5 kFLOP   0.0 %
+gt              4  65.5 kFLOP   0.0 %
+where           4  65.5 kFLOP   0.0 %
+reduce_sum      4  65.5 kFLOP   0.0 %
+sub             2  32.8 kFLOP   0.0 %
+scale           2  32.8 kFLOP   0.0 %
 unpack         16
 pack            8
 ... and 4 more

@@ -4,6 +4,7 @@ machine        dgx-2
 ranks          2
 time per step  267.9 us
 samples        477,840/s
+arithmetic     252 GFLOP/s a device, 1.6 % of the f32 peak
 computes       57.2 %
 communicates   14.3 %
 idle           28.5 %
@@ -46,6 +47,7 @@ machine        dgx-2
 ranks          2
 time per step  285.8 us
 samples        447,923/s
+arithmetic     236 GFLOP/s a device, 1.5 % of the f32 peak
 computes       53.6 %
 communicates   13.4 %
 idle           32.9 %
@@ -88,6 +90,7 @@ machine        dgx-2
 ranks          16
 time per step  615.3 ms
 samples        104.0/s
+arithmetic     5.71 TFLOP/s a device, 36.4 % of the f32 peak
 computes       81.2 %
 communicates   3.2 %
 idle           15.7 %
@@ -132,6 +135,9 @@ $ heddle sim mlp-xs --machine laptop --json | sed -E 's/: [0-9.e+-]+/: N/g'
   "time_ps": N,
   "batch": N,
   "samples_per_s": N,
+  "flops": N,
+  "flop_per_s_per_device": N,
+  "peak_share": N,
   "utilisation": N,
   "communication": N,
   "bubble": N,
@@ -178,6 +184,9 @@ $ heddle sim mlp-xs --train --data 2 --pipeline 2 --microbatches 4 --machine lap
   "time_ps": N,
   "batch": N,
   "samples_per_s": N,
+  "flops": N,
+  "flop_per_s_per_device": N,
+  "peak_share": N,
   "utilisation": N,
   "communication": N,
   "bubble": N,
