@@ -51,13 +51,24 @@ const class_info *classes_get(const classes *k, u32 id);
 // Atoms of one dimension, major first: class ids; the stride of atom j is the product of extents after it. Returns n.
 u32 classes_dim(const classes *k, func f, value v, u32 dim, u32 *id, u32 cap);
 
-// ---- the same program, smaller (shrink.c) ----------------------------------------------------------------
-// A copy of a single-device program in which every class that is not pinned and is larger than `most` (2 at least) has the
-// next multiple of multiple[class] instead (the ways it will be split; NULL: 1), if that is smaller. Let `most` be a multiple
-// of all of them, and what indexes something stays within it. Instructions, values and functions keep their ids; parameters
-// whose shape changes lose their elements. extent gets the new extents of classes 1..count. NULL and a diagnostic if the
-// program has tuples or abstract operations.
-prog *infer_shrink(const prog *p, const classes *k, i64 most, const i64 *multiple, i64 *extent);
-// The stride of a split there that was at `stride` here; 0 if there is none.
-i64 infer_shrink_stride(const classes *k, const i64 *extent, func f, value v, u32 dim, i64 stride);
+// ---- the same program at smaller extents (shrink.c) --------------------------------------------------------
+// Every class of a program may get a smaller extent, except where something pins it: a law or an attribute (fixed), an
+// index that is computed and not given (rows of a table that must exist). A cut is a split that must remain possible:
+// `ways` pieces at `stride` within the class. keep: what an extent has in common with this number it shall keep (axes
+// that may split it without a cut). The program must have been verified and is only read; k is of this very program.
+typedef struct { u32 id; i64 stride; u32 ways; } class_cut;
+typedef struct shrinking shrinking;
+shrinking *shrink_new(arena *a, prog *p, const classes *k, const class_cut *cut, u32 ncuts, i64 keep);
+void shrink_pin(shrinking *s, u32 id);                     // this class keeps its extent
+// Elements of all values with calls expanded (parameters of main count 5 times: gradients, states) and points of all
+// iteration spaces, at the extents as they are now.
+void shrink_cost(const shrinking *s, double *elems, double *points);
+// Shrinks class by class, always the one that helps most, until neither is more. False if all that is left is pinned.
+bool shrink_until(shrinking *s, double elems, double points);
+i64 shrink_extent(const shrinking *s, u32 id);             // as it is now
+i64 shrink_stride(const shrinking *s, u32 id, i64 stride); // what a cut's stride has become
+// A copy with these extents, same functions, instructions and values; constant elements become the corner of what they
+// were. NULL and diagnostics if it does not verify.
+prog *shrink_program(const shrinking *s);
+void shrink_print(const shrinking *s, strbuf *out);        // "1024 -> 8 (tokens[1]), 50257 -> 5 (wte[0])"; "" if nothing
 #endif

@@ -119,16 +119,141 @@ bool plan_compare(ctx *c, const plan_numbers *want, const plan_numbers *got, dou
   return true;
 }
 
-bool plan_verify(planner *pl, const plan *pn, coster *k, const verify_opts *o, arena *a, verify_report *r) {
-  ctx *c = pl->src->c;
+static bool compare_plans(planner *pl, const plan *pn, coster *k, const verify_opts *o, arena *a,
+                          verify_report *r) {
   plan keep = *pn, *one = plan_single(a, pl->src, pn->train, &pn->optim);
   keep.keep_gradients = one->keep_gradients = pn->train;
   prog *dist = plan_apply(pl, &keep, k), *ref = dist ? plan_apply(pl, one, k) : NULL;
   plan_numbers want, got;
   bool ok = ref && plan_evaluate(pl->src, ref, o->seed, a, &want) &&
             plan_evaluate(pl->src, dist, o->seed, a, &got) &&
-            plan_compare(c, &want, &got, o->tolerance, a, r);
+            plan_compare(pl->src->c, &want, &got, o->tolerance, a, r);
   if (dist) prog_free(dist);
   if (ref) prog_free(ref);
   return ok;
+}
+
+// ---- the same plan on a smaller model ------------------------------------------------------------------
+// The dimension that a trans splits, as the classes of its atoms, and which of them it splits where.
+typedef struct {
+  u32 n, id[16], at; // at: the atom that is split
+  i64 stride;        // within it
+} split_of;
+
+static i64 dim_of(const prog *p, const plan_trans *t, value *v) {
+  const func_info *f = func_get(p, t->fn);
+  const instr *in = t->instr ? &f->body.v[t->instr - 1] : NULL;
+  *v = !in ? t->index + 1 : t->result ? in->res + t->index : opd_of(f, in, t->index);
+  return val_type(p, f, *v)->s.dim[t->dim];
+}
+
+static bool find_split(const plan *pn, u32 number, const prog *p, const classes *k, split_of *out) {
+  const plan_trans *t = &pn->trans[number];
+  value v;
+  i64 extent = dim_of(p, t, &v), inner = 1, ways = pn->axes[t->axis - 1].size, stride = t->stride;
+  out->n = classes_dim(k, t->fn, v, t->dim, out->id, COUNT_OF(out->id));
+  if (!stride) { // as major as those before it on this dimension leave
+    stride = extent / ways;
+    for (u32 i = 0; i < number; i++)
+      if (pn->trans[i].fn.i == t->fn.i && pn->trans[i].instr == t->instr &&
+          pn->trans[i].result == t->result && pn->trans[i].index == t->index && pn->trans[i].dim == t->dim)
+        stride /= pn->axes[pn->trans[i].axis - 1].size;
+  }
+  for (out->at = out->n; out->at-- > 0;) {
+    i64 e = classes_get(k, out->id[out->at])->extent;
+    if (stride < inner * e) {
+      out->stride = stride / inner;
+      return stride % inner == 0 && out->stride > 0 && e % (out->stride * ways) == 0;
+    }
+    inner *= e;
+  }
+  return false;
+}
+
+static i64 lcm(i64 x, i64 y) { return x / gcd_i64(x, y) * y; }
+
+// What any extent should go on being divisible by: all axes, as far as possible; at least those of what lies
+// split at rest, which take any dimension; or nothing.
+static i64 common_divisor(const plan *pn, u32 stage) {
+  i64 keep = 1;
+  for (u32 i = 0; i < pn->naxes && stage == 0; i++) keep = lcm(keep, pn->axes[i].size);
+  for (u32 w = 0; w < REST_COUNT && stage < 2; w++) {
+    i64 rest = 1;
+    for (u32 i = 0; i < pn->nrest[w]; i++) rest *= pn->axes[pn->rest[w][i] - 1].size;
+    keep = lcm(keep, rest);
+  }
+  return keep;
+}
+
+static shrinking *shrink_under(planner *pl, const plan *pn, arena *a, const classes *k, u32 stage) {
+  class_cut *cuts = NEWN(a, class_cut, pn->ntrans + 1);
+  split_of *s = NEWN(a, split_of, pn->ntrans + 1);
+  bool *found = NEWN(a, bool, pn->ntrans + 1);
+  u32 n = 0;
+  for (u32 i = 0; i < pn->ntrans; i++) {
+    found[i] = find_split(pn, i, pl->src, k, &s[i]);
+    if (found[i])
+      cuts[n++] = (class_cut){s[i].id[s[i].at], s[i].stride, pn->axes[pn->trans[i].axis - 1].size};
+  }
+  shrinking *sh = shrink_new(a, pl->src, k, cuts, n, common_divisor(pn, stage));
+  for (u32 i = 0; i < pn->ntrans; i++)
+    for (u32 j = 0; !found[i] && j < s[i].n; j++) shrink_pin(sh, s[i].id[j]);
+  return sh;
+}
+
+// The plan with the strides that its splits have in the smaller model.
+static plan smaller_plan(const planner *pl, const plan *pn, arena *a, const classes *k, const shrinking *sh) {
+  plan q = *pn;
+  q.trans = arena_dup(a, pn->trans, sizeof *pn->trans * (pn->ntrans + 1));
+  for (u32 i = 0; i < pn->ntrans; i++) {
+    split_of s;
+    if (!pn->trans[i].stride || !find_split(pn, i, pl->src, k, &s)) continue;
+    i64 stride = shrink_stride(sh, s.id[s.at], s.stride);
+    for (u32 j = s.at + 1; j < s.n; j++) stride *= shrink_extent(sh, s.id[j]);
+    q.trans[i].stride = stride;
+  }
+  return q;
+}
+
+static bool compare_smaller(planner *pl, const plan *pn, coster *k, const verify_opts *o, const shrinking *sh,
+                            arena *a, verify_report *r) {
+  prog *src = shrink_program(sh);
+  if (!src) return false;
+  src->funcs.n = pl->nfuncs; // the planner's own follow
+  for (u32 f = 1; f < src->funcs.n; f++)
+    for (u32 i = 0; i < src->funcs.v[f]->body.n; i++)
+      src->funcs.v[f]->body.v[i].flags &= (u8)~INSTR_RECOMPUTE;
+  plan q = smaller_plan(pl, pn, a, planner_classes(pl), sh);
+  planner *small = planner_new(src);
+  bool ok = compare_plans(small, &q, k, o, a, r);
+  strbuf b = {.a = a};
+  shrink_print(sh, &b);
+  if (ok) r->shrunk = sb_str(&b);
+  planner_free(small);
+  prog_free(src);
+  return ok;
+}
+
+bool plan_verify(planner *pl, const plan *pn, coster *k, const verify_opts *o, arena *a, verify_report *r) {
+  static const double elem_bytes =
+      0.7 * sizeof(double); // so much of all values is alive at the peak of a step
+  double memory = o->memory_bytes > 0 ? (double)o->memory_bytes : 1e9,
+         points = o->points > 0 ? o->points : 2e9;
+  double elems, most;
+  const classes *c = planner_classes(pl);
+  for (u32 stage = 0; stage < 3; stage++) {
+    shrinking *sh = shrink_under(pl, pn, a, c, stage);
+    shrink_cost(sh, &elems, &most);
+    if (elems * elem_bytes <= memory && most <= points) return compare_plans(pl, pn, k, o, a, r);
+    if (shrink_until(sh, memory / elem_bytes, points)) return compare_smaller(pl, pn, k, o, sh, a, r);
+    shrink_cost(sh, &elems, &most);
+  }
+  diag(pl->src->c, E_LIMIT, func_get(pl->src, pl->src->main)->where,
+       "evaluating the model takes %.3g GB and %.3g points even at the smallest extents that the plan "
+       "allows; %.3g GB and "
+       "%.3g points are allowed",
+       elems * elem_bytes / 1e9, most, memory / 1e9, points);
+  diag_hint(pl->src->c,
+            "verify the plan on the same model with fewer layers or a smaller batch, or allow more memory");
+  return false;
 }

@@ -115,7 +115,7 @@ typedef struct {
   double worst, tolerance;
   u32 nrows;
   verify_row *row;         // one for every result; the worst first
-  const char *shrunk;      // "" or what was made smaller to fit: "2048 -> 8 (h.0.mlp.up, dimension 1), ..."
+  const char *shrunk;      // "" or what was made smaller to fit: "2048 -> 8 (h.0.mlp.up[1]), ..."
 } verify_report;
 // Compares results by name; E_DIFFERS names the worst. tolerance 0: 1e-9. False only if the two have different results.
 bool plan_compare(ctx *c, const plan_numbers *want, const plan_numbers *got, double tolerance, arena *a, verify_report *r);
@@ -123,7 +123,7 @@ typedef struct {
   u64 seed;
   double tolerance;        // relative; 0: 1e-9
   i64 memory_bytes;        // of the evaluator; 0: 1 GB. What needs more is shrunk letter by letter under the same plan
-  double points;           // of all iteration spaces, forward; 0: 4e9. The same
+  double points;           // of all iteration spaces, forward; 0: 2e9. The same
 } verify_opts;
 // Every output, gradient, updated weight and state of the distributed program against the single-device program's.
 // False and diagnostics if that was not possible; r->passed, with E_DIFFERS if it is false, says how it ended.

@@ -1,4 +1,4 @@
-// test_shrink.c - shrunk models keep their form and can be run.
+// test_shrink.c - models made small letter by letter: they keep their form, their splits, and can be run.
 #include "eval/eval.h"
 #include "front/front.h"
 #include "infer/infer.h"
@@ -6,12 +6,71 @@
 #include "test.h"
 #include <math.h>
 
-static i64 largest(const prog *p) {
-  i64 n = 0;
-  for (u32 f = 1; f < p->funcs.n; f++)
-    for (value v = 1; v < p->funcs.v[f]->values.n; v++)
-      n = MAX(n, shape_elems(&val_type(p, p->funcs.v[f], v)->s));
-  return n;
+typedef struct {
+  ctx *c;
+  arena *a;
+  prog *p;
+} model;
+
+static model open_model(const char *name, i64 batch, i64 seq) {
+  model m = {ctx_new(), arena_new(), NULL};
+  front_opts o = {.batch = batch, .seq = seq, .loss = true};
+  m.p = front_load(m.c, name, &o);
+  CHECK_MSG(m.p && pass_loss(m.p), "%s", diag_render(m.c, m.a));
+  REQUIRE(m.p);
+  return m;
+}
+
+static void close_model(model *m) {
+  prog_free(m->p);
+  arena_free(m->a);
+  ctx_free(m->c);
+}
+
+static const char *shrunk(const shrinking *s, arena *a) {
+  strbuf b = {.a = a};
+  shrink_print(s, &b);
+  return sb_str(&b);
+}
+
+// The class of a dimension of a parameter of main (of its atom number `atom`).
+static u32 class_at(const model *m, const classes *k, const char *param, u32 dim, u32 atom) {
+  const func_info *f = func_get(m->p, m->p->main);
+  for (value v = 1; v <= f->nparams; v++) {
+    u32 id[16];
+    if (strcmp(sym_str(m->c, f->values.v[v].name), param) ||
+        classes_dim(k, m->p->main, v, dim, id, 16) <= atom)
+      continue;
+    return id[atom];
+  }
+  CHECK_MSG(false, "no parameter %s", param);
+  return 0;
+}
+
+TEST(shrink_keeps_cuts) {
+  model m = open_model("gpt2:layers=2,hidden=1536,heads=24", 16, 1024);
+  classes *k = classes_of(m.a, m.p);
+  // The fused weight of queries, keys and values is 3 x heads x 64; heads are split 4 ways, the batch 2 x 4.
+  u32 heads = class_at(&m, k, "h.0.attn.qkv", 1, 1), batch = class_at(&m, k, "tokens", 0, 0);
+  CHECK_EQ_I64(classes_get(k, heads)->extent, 24);
+  class_cut cuts[] = {{heads, 6, 4}, {batch, 8, 2}, {batch, 2, 4}};
+  shrinking *s = shrink_new(m.a, m.p, k, cuts, COUNT_OF(cuts), 2);
+  double elems, points, before;
+  shrink_cost(s, &before, &points);
+  CHECK(!shrink_until(s, 1, 1));
+  shrink_cost(s, &elems, &points);
+  CHECK_MSG(elems < before / 1000, "%g to %g", before, elems);
+  CHECK_EQ_I64(shrink_extent(s, heads), 8); // 4 ways of at least 2, so that there are 8
+  CHECK_EQ_I64(shrink_stride(s, heads, 6), 2);
+  CHECK_EQ_I64(shrink_extent(s, batch), 16); // the odd factors between the cuts were 1 and 2
+  CHECK_EQ_I64(shrink_stride(s, batch, 8), 8);
+  CHECK_STR(shrunk(s, m.a), "1024 -> 8 (tokens[1]), 1536 -> 8 (wte[1]), 24 -> 8 (h.0.attn.qkv[1]), 64 -> 8 "
+                            "(h.0.attn.qkv[1]), 6144 -> 8 (h.0.mlp.up[1]), "
+                            "50257 -> 9 (wte[0])");
+  prog *q = shrink_program(s);
+  CHECK_MSG(q != NULL, "%s", diag_render(m.c, m.a));
+  if (q) prog_free(q);
+  close_model(&m);
 }
 
 static void runs(const prog *p, const char *what) {
@@ -23,78 +82,31 @@ static void runs(const prog *p, const char *what) {
   arena_free(a);
 }
 
+// One of each kind, forward and with its gradients.
 TEST(shrink_families) {
-  static const struct {
-    const char *model;
-    i64 most, elems; // no value has more elements
-  } rows[] = {
-      {"mlp-17b", 4, 16},
-      {"gpt3-175b", 4, 1024},
-      {"bert-48l", 4, 1024},
-      {"llama3-405b", 4, 2048},
-      {"moe-8x1.3b", 4, 200000},
-      {"t5-11b", 4, 2048},
-      {"vit-huge:positions=32", 4, 20000},
-      {"gpt2-xl:layers=3", 8, 32768},
-      {"resnet50:positions=32", 4, 100000},
-  };
-  for (u32 k = 0; k < COUNT_OF(rows); k++)
-    for (u32 train = 0; train < 2; train++) {
-      ctx *c = ctx_new();
-      arena *a = arena_new();
-      front_opts o = {.batch = 16, .loss = true};
-      prog *p = front_family(c, rows[k].model, &o);
-      REQUIRE(p != NULL);
+  static const char *const names[] = {"mlp-17b",
+                                      "gpt3-175b:layers=12",
+                                      "bert-48l:layers=6",
+                                      "llama3-405b:layers=6",
+                                      "moe-8x1.3b:layers=2",
+                                      "t5-11b:layers=4",
+                                      "vit-huge:positions=32,layers=4",
+                                      "resnet50:positions=32",
+                                      "vgg16:positions=32"};
+  for (u32 i = 0; i < COUNT_OF(names); i++)
+    for (int train = 0; train < 2; train++) {
+      model m = open_model(names[i], 16, 0);
       optim_opts sgd = optim_default(OPTIM_SGD);
-      if (train) CHECK(pass_train(p, &sgd, true));
-      classes *kk = classes_of(a, p);
-      i64 *extent = NEWN(a, i64, classes_count(kk) + 1);
-      prog *q = infer_shrink(p, kk, rows[k].most, NULL, extent);
-      CHECK_MSG(q != NULL, "%s: %s", rows[k].model, diag_render(c, a));
-      if (q) {
-        CHECK_EQ_I64(func_get(q, q->main)->body.n, func_get(p, p->main)->body.n);
-        CHECK_MSG(largest(q) <= rows[k].elems, "%s: a value has %lld elements", rows[k].model,
-                  (long long)largest(q));
-        runs(q, rows[k].model);
-        prog_free(q);
-      }
-      prog_free(p);
-      arena_free(a);
-      ctx_free(c);
+      if (train) CHECK(pass_train(m.p, &sgd, true));
+      shrinking *s = shrink_new(m.a, m.p, classes_of(m.a, m.p), NULL, 0, 1);
+      double before, elems, points;
+      shrink_cost(s, &before, &points);
+      shrink_until(s, 1, 1);
+      shrink_cost(s, &elems, &points);
+      prog *q = shrink_program(s);
+      CHECK_MSG(q && elems * 20 < before, "%s: %g of %g: %s", names[i], elems, before, diag_render(m.c, m.a));
+      if (q) runs(q, names[i]);
+      if (q) prog_free(q);
+      close_model(&m);
     }
-}
-
-// A fused projection (3 parts, heads, 128 per head) split over heads, and within a class.
-TEST(shrink_strides) {
-  ctx *c = ctx_new();
-  arena *a = arena_new();
-  front_opts o = {.batch = 16};
-  prog *p = front_family(c, "gpt3-175b", &o);
-  REQUIRE(p != NULL);
-  classes *k = classes_of(a, p);
-  u32 n = classes_count(k);
-  i64 *extent = NEWN(a, i64, n + 1), *ways = ZNEWN(a, i64, n + 1);
-  func layer = func_find(p, sym_of(c, "layer"));
-  value qkv = 0;
-  const func_info *f = func_get(p, layer);
-  for (value v = 1; v <= f->nparams; v++)
-    if (!strcmp(sym_str(c, val(f, v)->name), "attn.qkv")) qkv = v;
-  u32 id[8];
-  REQUIRE(classes_dim(k, layer, qkv, 1, id, 8) == 3);
-  ways[id[1]] = 6; // heads
-  prog *q = infer_shrink(p, k, 4, ways, extent);
-  REQUIRE(q != NULL);
-  CHECK_EQ_I64(extent[id[0]], 3);
-  CHECK_EQ_I64(extent[id[1]], 6);
-  CHECK_EQ_I64(extent[id[2]], 4);
-  CHECK_EQ_I64(val_type(q, func_get(q, layer), qkv)->s.dim[1], 3 * 6 * 4);
-  CHECK_EQ_I64(infer_shrink_stride(k, extent, layer, qkv, 1, 96 / 6 * 128), 4);     // heads 6 ways
-  CHECK_EQ_I64(infer_shrink_stride(k, extent, layer, qkv, 1, 96 / 3 * 128), 2 * 4); // heads 3 ways
-  CHECK_EQ_I64(infer_shrink_stride(k, extent, layer, qkv, 1, 64), 2);               // each head 2 ways
-  CHECK_EQ_I64(infer_shrink_stride(k, extent, layer, qkv, 1, 96 * 128), 24);        // parts
-  CHECK_EQ_I64(infer_shrink_stride(k, extent, layer, qkv, 1, 96 / 4 * 128), 0);     // 4 ways do not divide 6
-  prog_free(q);
-  prog_free(p);
-  arena_free(a);
-  ctx_free(c);
 }

@@ -1,0 +1,70 @@
+// test_plan_shrink.c - plans too large to be evaluated, verified on the same model made small.
+#include "front/front.h"
+#include "plan/plan.h"
+#include "test.h"
+
+typedef struct {
+  ctx *c;
+  arena *a;
+  prog *p;
+} model;
+
+static model open_model(const char *name, i64 batch, i64 seq) {
+  model m = {ctx_new(), arena_new(), NULL};
+  front_opts o = {.batch = batch, .seq = seq, .loss = true};
+  m.p = front_load(m.c, name, &o);
+  CHECK_MSG(m.p && pass_loss(m.p), "%s", diag_render(m.c, m.a));
+  REQUIRE(m.p);
+  return m;
+}
+
+static void close_model(model *m) {
+  prog_free(m->p);
+  arena_free(m->a);
+  ctx_free(m->c);
+}
+
+TEST(shrink_verifies_plans) {
+  static const struct {
+    const char *name;
+    i64 batch, seq;
+    hybrid_opts o;
+  } plans[] = {
+      {"gpt2:layers=2",
+       16,
+       128,
+       {.data = 2, .tensor = 4, .pipeline = 2, .micro = 4, .zero = 3, .sequence = true}},
+      {"llama2-7b:layers=2",
+       16,
+       128,
+       {.data = 2, .tensor = 2, .pipeline = 2, .micro = 2, .zero = 1, .recompute = RECOMPUTE_FULL}},
+      {"moe-8x125m:layers=2", 8, 64, {.data = 2, .tensor = 4, .pipeline = 1, .micro = 2, .zero = 2}},
+      {"resnet50", 16, 64, {.data = 2, .tensor = 2, .pipeline = 2, .micro = 2}},
+  };
+  for (u32 i = 0; i < COUNT_OF(plans); i++) {
+    model m = open_model(plans[i].name, plans[i].batch, plans[i].seq);
+    planner *pl = planner_new(m.p);
+    hybrid_opts o = plans[i].o;
+    o.train = true, o.optim = optim_default(OPTIM_SGD);
+    plan *pn = policy_hybrid(pl, m.a, &o);
+    verify_report r = {0};
+    bool ok = pn &&
+              plan_verify(pl, pn, NULL, &(verify_opts){.seed = 1, .memory_bytes = 40 << 20, .points = 3e7},
+                          m.a, &r) &&
+              r.passed && *r.shrunk;
+    CHECK_MSG(ok, "%s: %s", plans[i].name, diag_render(m.c, m.a));
+    planner_free(pl);
+    close_model(&m);
+  }
+}
+
+TEST(shrink_has_limits) {
+  model m = open_model("gpt2:layers=2", 16, 128);
+  planner *pl = planner_new(m.p);
+  plan *one = plan_single(m.a, m.p, false, NULL);
+  verify_report r;
+  CHECK(!plan_verify(pl, one, NULL, &(verify_opts){.memory_bytes = 1000}, m.a, &r));
+  CHECK_STR(diag_row_of(diag_get(m.c, 0).id)->code, "E0901");
+  planner_free(pl);
+  close_model(&m);
+}
