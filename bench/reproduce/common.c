@@ -25,10 +25,10 @@ bool model_open(bench_model *b, const machine *m, const model_opts *o, const dis
   cost_opts co = {.accounting = "distir", .distir = params};
   b->k = coster_new(b->c, b->a, m, &co);
   const front_row *r = NULL;
-  for (u32 i = 0; b->train && (r = front_family_get(i)) && strcmp(r->name, o->model); i++) continue;
-  prog *src =
-      r ? distir_mlp(b->c, r->layers, r->hidden, o->batch, o->t)
-        : front_load(b->c, o->model, &(front_opts){.batch = o->batch, .seq = 8, .t = o->t, .headless = true});
+  for (u32 i = 0; (r = front_family_get(i)) && strcmp(r->name, o->model); i++) continue;
+  prog *src = !r         ? NULL
+              : b->train ? distir_mlp(b->c, r->layers, r->hidden, o->batch, o->t)
+                         : distir_gpt(b->c, r->layers, r->hidden, r->heads, o->batch, o->t);
   b->pl = src ? planner_new(src) : NULL; // has a copy
   prog_free(src);
   if (b->pl && b->k) return true;

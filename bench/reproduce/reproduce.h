@@ -32,6 +32,9 @@ typedef struct {
 // takes more steps.
 prog *distir_mlp(ctx *c, i64 layers, i64 width, i64 batch, dtype t);
 
+// Its GPT-2, distir_gpt.c.
+prog *distir_gpt(ctx *c, i64 layers, i64 width, i64 nheads, i64 batch, dtype e);
+
 // One model, planned again and again. `params` NULL: what the machine's file says.
 typedef struct {
   ctx *c;

@@ -1,0 +1,129 @@
+// distir_gpt.c - DistIR's GPT-2 inference, operator by operator as PyTorch exported it to ONNX at the time:
+// normalisation and GELU in single steps, products as Gemm, and the arithmetic on shapes before every view,
+// which DistIR charges a launch for each.
+//
+// How many of those: a Conv1D computes two sizes (Shape 3, Gather 3, Unsqueeze 5, Concat 2, Reshape 2 = 15,
+// four a layer), splitting heads one (3 + 3 + 4 + 1 = 11, three times), merging them one (4 + 4 + 3 + 1 =
+// 12), the mask its slices (2 + 2 + 4 + 2 = 10), the cached keys and values four: 119. Constants and
+// arithmetic on scalars are free there. With the rest that is some 170 charged operators a layer; with
+// constants and scalars DistIR's paper has 208.
+#include "reproduce.h"
+
+enum { CONV1D = 15, HEADS = 11, MERGE = 12, MASK = 10, CACHE = 4, SEQ = 8 };
+
+typedef struct {
+  strbuf s;
+  const char *e; // element type
+  long long b, d, h;
+  u32 next; // number of the next value
+} text;
+
+// One line "%n = <format>"; returns n.
+static u32 line(text *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
+static u32 line(text *t, const char *fmt, ...) {
+  char buf[256];
+  va_list ap;
+  va_start(ap, fmt);
+  vsnprintf(buf, sizeof buf, fmt, ap);
+  va_end(ap);
+  sb_fmt(&t->s, "  %%v%u = %s\n", t->next, buf);
+  return t->next++;
+}
+
+static void launches(text *t, u32 n) {
+  for (u32 i = 0; i < n; i++) line(t, "full {shape=[1], dtype=i64, value=0}");
+}
+
+static u32 layernorm(text *t, u32 x, const char *name) {
+  u32 c = line(t, "sub %%v%u, %%v%u", x, line(t, "reduce_mean %%v%u {axes=[2], keepdims=1}", x));
+  u32 v = line(t, "reduce_mean %%v%u {axes=[2], keepdims=1}", line(t, "pow %%v%u, %%two", c));
+  u32 y = line(t, "div %%v%u, %%v%u", c, line(t, "sqrt %%v%u", line(t, "add %%v%u, %%eps", v)));
+  return line(t, "add %%v%u, %%%s.b", line(t, "mul %%v%u, %%%s.g", y, name), name);
+}
+
+static u32 gemm(text *t, u32 x, const char *name) {
+  launches(t, CONV1D);
+  return line(t, "add %%v%u, %%%s.bias", line(t, "matmul %%v%u, %%%s", x, name), name);
+}
+
+static u32 gelu(text *t, u32 x) { // x/2 (1 + tanh(root (x + cubic x^3)))
+  u32 half = line(t, "mul %%v%u, %%half", x);
+  u32 c = line(t, "mul %%v%u, %%cubic", line(t, "pow %%v%u, %%three", x));
+  u32 u = line(t, "mul %%v%u, %%root", line(t, "add %%v%u, %%v%u", x, c));
+  return line(t, "mul %%v%u, %%v%u", half, line(t, "add %%v%u, %%one", line(t, "tanh %%v%u", u)));
+}
+
+static u32 heads(text *t, u32 x, const char *perm) {
+  launches(t, HEADS);
+  u32 r = line(t, "reshape %%v%u {shape=[%lld, %d, %lld, %lld]}", x, t->b, SEQ, t->h, t->d / t->h);
+  return line(t, "transpose %%v%u {perm=[%s]}", r, perm);
+}
+
+static u32 attention(text *t, u32 x) {
+  u32 qkv = gemm(t, x, "attn.qkv"), part = t->next;
+  sb_fmt(&t->s, "  %%v%u, %%v%u, %%v%u = split %%v%u {axis=2, sizes=[%lld, %lld, %lld]}\n", part, part + 1,
+         part + 2, qkv, t->d, t->d, t->d);
+  t->next += 3;
+  u32 q = heads(t, part, "0, 2, 1, 3"), k = heads(t, part + 1, "0, 2, 3, 1"),
+      v = heads(t, part + 2, "0, 2, 1, 3");
+  launches(t, CACHE + MASK);
+  u32 w = line(t, "div %%v%u, %%scale", line(t, "matmul %%v%u, %%v%u", q, k));
+  w = line(t, "softmax %%v%u", line(t, "sub %%v%u, %%hidden", line(t, "mul %%v%u, %%seen", w)));
+  u32 y = line(t, "transpose %%v%u {perm=[0, 2, 1, 3]}", line(t, "matmul %%v%u, %%v%u", w, v));
+  launches(t, MERGE);
+  return gemm(t, line(t, "reshape %%v%u {shape=[%lld, %d, %lld]}", y, t->b, SEQ, t->d), "attn.out");
+}
+
+typedef struct {
+  const char *name;
+  int rows, cols; // in units of the width; 0: no such dimension; -1: the extent of a sequence
+} weight;
+static const weight weights[] = {
+    {"two", 0, 0},      {"three", 0, 0},         {"half", 0, 0},     {"cubic", 0, 0},
+    {"root", 0, 0},     {"one", 0, 0},           {"eps", 0, 0},      {"scale", 0, 0},
+    {"seen", -1, -1},   {"hidden", -1, -1},      {"ln1.g", 0, 1},    {"ln1.b", 0, 1},
+    {"attn.qkv", 1, 3}, {"attn.qkv.bias", 0, 3}, {"attn.out", 1, 1}, {"attn.out.bias", 0, 1},
+    {"ln2.g", 0, 1},    {"ln2.b", 0, 1},         {"mlp.up", 1, 4},   {"mlp.up.bias", 0, 4},
+    {"mlp.down", 4, 1}, {"mlp.down.bias", 0, 1}};
+
+static void parameter(text *t, const char *prefix, const weight *w) {
+  sb_fmt(&t->s, ",\n  %%%s%s: %s[", prefix, w->name, t->e);
+  if (w->rows) sb_fmt(&t->s, "%lld,", w->rows < 0 ? SEQ : w->rows * t->d);
+  if (w->cols) sb_fmt(&t->s, "%lld", w->cols < 0 ? SEQ : w->cols * t->d);
+  sb_put(&t->s, "] weight");
+}
+
+prog *distir_gpt(ctx *c, i64 layers, i64 width, i64 nheads, i64 batch, dtype e) {
+  text t = {.s = {.a = arena_new()}, .e = e == DT_F16 ? "f16" : "f32", .b = batch, .d = width, .h = nheads};
+  strbuf *s = &t.s;
+  sb_fmt(s, "func @layer(%%v0: %s[%lld,%d,%lld]", t.e, t.b, SEQ, t.d);
+  for (u32 i = 0; i < COUNT_OF(weights); i++) parameter(&t, "", &weights[i]);
+  sb_fmt(s, ") -> (%s[%lld,%d,%lld]) {\n", t.e, t.b, SEQ, t.d);
+  t.next = 1;
+  u32 x = line(&t, "add %%v0, %%v%u", attention(&t, layernorm(&t, 0, "ln1")));
+  u32 y = gemm(&t, gelu(&t, gemm(&t, layernorm(&t, x, "ln2"), "mlp.up")), "mlp.down");
+  sb_fmt(s, "  return %%v%u\n}\n", line(&t, "add %%v%u, %%v%u", x, y));
+
+  sb_fmt(s,
+         "func @main(%%tokens: i64[%lld,%d],\n  %%wte: %s[50257,%lld] weight,\n  %%wpe: %s[%d,%lld] weight",
+         t.b, SEQ, t.e, t.d, t.e, SEQ, t.d);
+  for (i64 l = 0; l < layers; l++)
+    for (u32 i = 0; i < COUNT_OF(weights); i++) {
+      char prefix[16];
+      snprintf(prefix, sizeof prefix, "h%d.", (int)l);
+      parameter(&t, prefix, &weights[i]);
+    }
+  sb_fmt(s, ") -> (%s[%lld,%d,%lld]) {\n", t.e, t.b, SEQ, t.d);
+  t.next = 0;
+  x = line(&t, "add %%v%u, %%wpe", line(&t, "gather %%wte, %%tokens"));
+  for (i64 l = 0; l < layers; l++) {
+    sb_fmt(s, "  %%v%u = call @layer(%%v%u", t.next, x);
+    for (u32 i = 0; i < COUNT_OF(weights); i++) sb_fmt(s, ", %%h%d.%s", (int)l, weights[i].name);
+    sb_put(s, ")\n");
+    x = t.next++;
+  }
+  sb_fmt(s, "  return %%v%u\n}\n", x);
+  prog *p = ir_parse(c, sym_of(c, "gpt"), s->v, s->n);
+  arena_free(s->a);
+  return p;
+}
