@@ -241,8 +241,8 @@ static bool check_law(verifier *w, u32 nopd) {
   return is_move(op) ? check_move(w, nopd) : check_places(w, nopd);
 }
 
-// In the program of one rank (plan/lower.c) attributes say what layouts no longer do: who takes part, or what the
-// whole is like. Such a communication may lack the end that lies elsewhere.
+// In the program of one rank (plan/lower.c) attributes say what layouts no longer do: who takes part, or what
+// the whole is like. Such a communication may lack the end that lies elsewhere.
 static bool has_local(attrs at) {
   static const attr_key key[] = {A_peers, A_gives, A_gets, A_whole};
   for (u32 k = 0; at.n && k < COUNT_OF(key); k++)

@@ -208,7 +208,7 @@ static const char *stages(const char *from, const char *want, coster *k) { // on
   const char *error;
   u32 nd;
   i64 d[DIMS_MAX];
-  layout f, w;
+  layout f = {0}, w = {0};
   group all = group_all(P->sp, mesh_find(P->sp, sym_of(C, "m")));
   u8 pp = axis_find(P->sp, sym_of(C, "pp"));
   CHECK(layout_parse(P->sp, &from, &nd, d, &f, &error) && layout_parse(P->sp, &want, &nd, d, &w, &error));
