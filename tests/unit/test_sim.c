@@ -410,8 +410,8 @@ TEST(sim_programs_that_do_nothing) {
   static const char *const text[] = {
       "func @main(%x: f32[8]) -> (f32[8]) {\n  return %x\n}\n",
       "mesh @m [d=4]\nfunc @main(%x: f32[8] @m[d=1]) -> (f32[8] @m[d=1]) {\n  return %x\n}\n",
-      "func @f(%x: f32[8]) -> (f32[8]) {\n  return %x\n}\n"
-      "func @main(%x: f32[8]) -> (f32[8]) {\n  %y = call @f(%x)\n  return %y\n}\n"};
+      ("func @f(%x: f32[8]) -> (f32[8]) {\n  return %x\n}\n"
+       "func @main(%x: f32[8]) -> (f32[8]) {\n  %y = call @f(%x)\n  return %y\n}\n")};
   for (u32 k = 0; k < COUNT_OF(text); k++) {
     bed b = parsed(text[k]);
     for (sim_mode m = SIM_FLAT; m <= SIM_FOLDED; m++) {
