@@ -1,0 +1,368 @@
+// plans.c - random plans. Every choice comes from one stream of random numbers, so a seed is a plan.
+//
+// Idea: hybrids take every option of the policies. Random plans take none of them: any dimension of any
+// instruction over any axis that divides it, any cut of main, any place for any segment (several per place,
+// places that overlap, the same ranks under two meshes), tasks in any order that respects who waits for whom.
+// Many such plans are senseless and some are refused; those that are not must be right.
+#include "plans.h"
+#include "front/front.h"
+#include <stdlib.h>
+
+static const struct {
+  const char *name, *spec;
+  i64 batch, seq;
+} models[] = {
+    {"mlp", "mlp-xs:layers=4,hidden=24", 12, 0},
+    {"gpt", "gpt2:layers=3,hidden=24,heads=4,vocab=24,positions=8,ffn=36", 12, 8},
+    {"llama", "llama2-7b:layers=2,hidden=24,heads=4,kv_heads=2,head_dim=6,ffn=36,vocab=24", 12, 4},
+    {"resnet", "resnet50:hidden=4,vocab=12", 4, 16},
+    {"t5", "t5-small:layers=2,hidden=12,heads=4,head_dim=3,ffn=24,vocab=24", 12, 4},
+    {"moe", "moe-8x125m:layers=2,hidden=12,heads=2,vocab=12,experts=4,ffn=24,positions=8", 4, 8},
+    {"bert", "bert-base:layers=2,hidden=12,heads=2,vocab=24,positions=4,ffn=24", 12, 4},
+    {"vit", "vit-base:layers=2,hidden=12,heads=4,vocab=12,ffn=24", 4, 32},
+    {"odd", NULL, 0, 0},
+};
+
+// What the models above lack: several results, a weight used on its own (regularisation, so a sum that does
+// not vary in time joins one that does), one used by two instructions, dropout, a result that nothing is
+// derived from, a part that depends on constants alone, a weight without gradient.
+static const char odd_text[] =
+    "func @block(%x: f32[12,24], %w: f32[24,24] weight, %b: f32[24] weight) -> (f32[12,24]) {\n"
+    "  %a = matmul %x, %w\n"
+    "  %c = add %a, %b\n"
+    "  %d = tanh %c\n"
+    "  %e, %m = dropout %d {ratio=0.25, seed=3}\n"
+    "  return %e\n"
+    "}\n"
+    "func @main(%x: f32[12,24], %y: f32[12,24] label, %w: f32[24,24] weight, %b: f32[24] weight, %v: "
+    "f32[24,24] weight,\n"
+    "  %g: f32[24] weight, %u: f32[24] weight) -> (f32[], f32[12,24], f32[24], i64[12]) {\n"
+    "  %0 = call @block(%x, %w, %b)\n"
+    "  %i = iota {shape=[24], dtype=f32, axis=0, alpha=0.1}\n"
+    "  %j = sin %i\n"
+    "  %1 = add %0, %j\n"
+    "  %2 = call @block(%1, %v, %b)\n"
+    "  %3 = add %2, %x\n"
+    "  %4 = rmsnorm %3, %g\n"
+    "  %best = argmax %4 {axis=1, keepdims=0}\n"
+    "  %5 = sub %4, %y\n"
+    "  %6 = mul %5, %5\n"
+    "  %7 = reduce_sum %6 {axes=[0,1], keepdims=0}\n"
+    "  %8 = mul %w, %w\n"
+    "  %9 = reduce_sum %8 {axes=[0,1], keepdims=0}\n"
+    "  %10 = scale %9 {alpha=0.5}\n"
+    "  %11 = add %7, %10\n"
+    "  %loss = scale %11 {alpha=0.25}\n"
+    "  %z = mul %g, %u\n"
+    "  return %loss, %4, %z, %best\n"
+    "}\n";
+
+u32 plans_count(void) { return COUNT_OF(models); }
+
+static void give_up(plans_model *m) {
+  fprintf(stderr, "%s: %s", m->spec, diag_render(m->c, m->a));
+  abort();
+}
+
+void plans_open(plans_model *m, u32 index) {
+  front_opts o = {.batch = models[index].batch, .seq = models[index].seq, .loss = true};
+  *m =
+      (plans_model){.name = models[index].name, .spec = models[index].spec, .c = ctx_new(), .a = arena_new()};
+  if (!m->spec)
+    m->spec = "odd", m->src = ir_parse(m->c, sym_of(m->c, "odd"), odd_text, sizeof odd_text - 1);
+  else
+    m->src = front_load(m->c, m->spec, &o);
+  if (!m->src || !pass_loss(m->src)) give_up(m);
+  m->pl = planner_new(m->src);
+  optim_opts opt = optim_default(OPTIM_MOMENTUM);
+  for (int train = 0; train < 2; train++) {
+    plan *one = plan_single(m->a, m->src, train, &opt);
+    one->keep_gradients = true;
+    prog *p = plan_apply(m->pl, one, NULL);
+    if (!p || !plan_evaluate(m->src, p, PLANS_SEED, m->a, &m->want[train])) give_up(m);
+    prog_free(p);
+  }
+}
+
+void plans_close(plans_model *m) {
+  planner_free(m->pl);
+  prog_free(m->src);
+  arena_free(m->a);
+  ctx_free(m->c);
+}
+
+static u32 pick(u64 *rng, u32 n) { return (u32)(rng_next(rng) % n); }
+static bool chance(u64 *rng, u32 n) { return pick(rng, n) == 0; }
+
+// ---- orders
+// ---------------------------------------------------------------------------------------------------- Which
+// segments a segment reads from: whoever makes a value that it uses; `grads`: a float, which a gradient goes
+// back for. Parts that depend on constants alone are copied into every segment.
+static void read_from(const prog *p, const plan *pn, bool *reads, bool *grads, arena *a) {
+  const func_info *m = func_get(p, p->main);
+  u32 n = pn->nsegments, *seg = ZNEWN(a, u32, m->body.n + 1);
+  bool *cone = ZNEWN(a, bool, m->body.n + 1);
+  for (u32 s = 0; s < n; s++)
+    for (u32 i = pn->segments[s].from; i <= pn->segments[s].to; i++) seg[i] = s;
+  for (u32 i = 1; i <= m->body.n; i++) {
+    const instr *in = &m->body.v[i - 1];
+    cone[i] = in->op != OP_call && !(op_row_of(in->op)->flags & OPF_RANDOM);
+    for (u32 k = 0; k < in->nopd; k++) {
+      u32 def = m->values.v[opd_of(m, in, k)].def;
+      cone[i] = cone[i] && def && cone[def];
+    }
+    for (u32 k = 0; !cone[i] && k < in->nopd; k++) {
+      value v = opd_of(m, in, k);
+      u32 def = m->values.v[v].def;
+      if (!def || cone[def] || seg[def] == seg[i]) continue;
+      reads[seg[i] * n + seg[def]] = true;
+      grads[seg[i] * n + seg[def]] |= dtype_kind_of(val_type(p, m, v)->s.t) == DK_FLOAT;
+    }
+  }
+}
+
+static bool same_place(const plan_place *a, const plan_place *b) {
+  return a->mesh == b->mesh && a->nfix == b->nfix && !memcmp(a->fix, b->fix, sizeof *a->fix * a->nfix);
+}
+
+typedef struct {
+  const plan *pn;
+  u64 *rng;
+  u32 n, K;
+  const bool *reads, *grads;
+  const u8 *kinds; // per segment: bits of tasks that it has
+  u8 *done;        // n * K: bits
+} scheduling;
+
+static bool ready(const scheduling *s, u32 sg, u32 kind, u32 mb) {
+  if (!(s->kinds[sg] >> kind & 1) || s->done[sg * s->K + mb] >> kind & 1) return false;
+  for (u32 k = 0; k < s->n; k++) {
+    if (kind == TASK_F && s->reads[sg * s->n + k] && !(s->done[k * s->K + mb] & 1)) return false;
+    if (kind == TASK_B && s->grads[k * s->n + sg] && (s->kinds[k] & 2) && !(s->done[k * s->K + mb] & 2))
+      return false;
+  }
+  u8 before = kind == TASK_F ? 0 : kind == TASK_B ? 1 : 2;
+  return (s->done[sg * s->K + mb] & before) == before;
+}
+
+static void random_order(const prog *p, plan *pn, u64 *rng, arena *a) {
+  u32 n = pn->nsegments, K = pn->time ? pn->axes[pn->time - 1].size : 1, left = 0, np = 0;
+  bool *reads = ZNEWN(a, bool, n *n), *grads = ZNEWN(a, bool, n *n);
+  u8 *kinds = NEWN(a, u8, n);
+  read_from(p, pn, reads, grads, a);
+  u32 loss = func_get(p, p->main)->values.v[func_get(p, p->main)->rets.v[0]].def;
+  for (u32 s = n; s-- > 0;) { // gradients flow from where the loss is
+    bool back = pn->segments[s].from <= loss && loss <= pn->segments[s].to;
+    for (u32 k = s + 1; k < n; k++) back |= grads[k * n + s] && kinds[k] & 2;
+    kinds[s] = !pn->train || !back ? 1 : pn->split_backward ? 7 : 3;
+  }
+  scheduling s = {pn, rng, n, K, reads, grads, kinds, ZNEWN(a, u8, n * K)};
+  u32 *place = NEWN(a, u32, n), style = pick(rng, 3);
+  pn->seqs = ZNEWN(a, task_seq, n);
+  task **seq = NEWN(a, task *, n);
+  for (u32 i = 0; i < n; i++) {
+    u32 k = 0;
+    while (k < i && !same_place(&pn->segments[k].place, &pn->segments[i].place)) k++;
+    place[i] = k < i ? place[k] : np;
+    if (k == i) seq[np++] = NEWN(a, task, 3 * n * K);
+    for (u32 b = 0; b < 3; b++) left += K * (kinds[i] >> b & 1);
+  }
+  while (left) { // style 1 prefers late microbatches, 2 backwards; 0 nothing
+    task best = {0};
+    u32 seen = 0, most = 0;
+    for (u32 sg = 0; sg < n; sg++)
+      for (u32 kind = 0; kind < 3; kind++)
+        for (u32 mb = 0; mb < K; mb++) {
+          if (!ready(&s, sg, kind, mb)) continue;
+          u32 rank = style == 1 ? mb + 1 : style == 2 ? kind + 1 : 1;
+          if (rank < most || (rank == most && pick(rng, ++seen))) continue;
+          if (rank > most) most = rank, seen = 1;
+          best = (task){(u16)sg, (u8)kind, mb};
+        }
+    assert(most);
+    task_seq *to = &pn->seqs[place[best.segment]];
+    seq[place[best.segment]][to->n++] = best;
+    s.done[best.segment * K + best.mb] |= (u8)(1u << best.kind);
+    left--;
+  }
+  pn->nseqs = np;
+  for (u32 i = 0; i < np; i++) pn->seqs[i].v = seq[i];
+}
+
+// ---- hybrids
+// ---------------------------------------------------------------------------------------------------
+plan *plans_hybrid(plans_model *m, u64 *rng, arena *a) {
+  static const u32 degree[] = {1, 1, 2, 2, 3, 4};
+  hybrid_opts o = {.data = degree[pick(rng, 6)],
+                   .tensor = degree[pick(rng, 6)],
+                   .pipeline = degree[pick(rng, 6)],
+                   .micro = degree[pick(rng, 6)],
+                   .zero = pick(rng, 4),
+                   .recompute = pick(rng, 3),
+                   .schedule = pick(rng, 2),
+                   .train = !chance(rng, 6),
+                   .sequence = chance(rng, 2),
+                   .overlap = chance(rng, 2),
+                   .optim = optim_default(OPTIM_MOMENTUM),
+                   .keep_gradients = true};
+  plan *pn = policy_hybrid(m->pl, a, &o);
+  if (!pn) return NULL;
+  if (pn->train && chance(rng, 4)) { // weight gradients apart: each after its input gradient
+    pn->split_backward = true;
+    for (u32 i = 0; i < pn->nseqs; i++) {
+      task_seq *s = &pn->seqs[i];
+      task *v = NEWN(a, task, 2 * s->n);
+      u32 n = 0, w = 0, late = pick(rng, 3);
+      for (u32 k = 0; k < s->n; k++) {
+        v[n++] = s->v[k];
+        if (s->v[k].kind != TASK_B) continue;
+        if (s->v[k].mb >= late) v[n++] = (task){s->v[k].segment, TASK_W, w++};
+      }
+      for (u32 mbs = pn->time ? pn->axes[pn->time - 1].size : 1; w < mbs;)
+        v[n++] = (task){(u16)i, TASK_W, w++};
+      *s = (task_seq){n, v};
+    }
+  }
+  return pn;
+}
+
+// ---- random primitives
+// -----------------------------------------------------------------------------------------
+static void random_axes(plans_model *m, plan *pn, u64 *rng, arena *a) {
+  static const u32 sizes[] = {2, 2, 3, 4};
+  static const char *const names[] = {"a", "b", "c"};
+  u32 n = 1 + pick(rng, 3), total = 1;
+  pn->axes = ZNEWN(a, plan_axis, 4);
+  pn->meshes = ZNEWN(a, plan_mesh, 2);
+  for (u32 i = 0; i < n; i++) {
+    u32 size = sizes[pick(rng, 4)];
+    if (total * size > 12) size = 1;
+    total *= size;
+    pn->axes[pn->naxes++] = (plan_axis){sym_of(m->c, names[i]), size, false};
+  }
+  plan_mesh *all = &pn->meshes[pn->nmeshes++];
+  all->name = sym_of(m->c, "m");
+  for (u32 i = 0; i < n; i++) all->axis[all->naxes++] = (u8)(i + 1);
+  if (chance(rng, 3)) { // the ranks in another order
+    u32 *ranks = NEWN(a, u32, total);
+    for (u32 i = 0; i < total; i++) {
+      u32 k = pick(rng, i + 1);
+      ranks[i] = ranks[k], ranks[k] = i;
+    }
+    all->ranks = ranks, all->nranks = total;
+  }
+  if (n > 1 && chance(rng, 3)) { // some axes again as another mesh, over ranks of its own or the same ones
+    plan_mesh *part = &pn->meshes[pn->nmeshes++];
+    part->name = sym_of(m->c, "part");
+    part->axis[part->naxes++] = (u8)(1 + pick(rng, n));
+    part->first = chance(rng, 2) ? 0 : total;
+  }
+  if (chance(rng, 2)) {
+    pn->axes[pn->naxes++] = (plan_axis){sym_of(m->c, "mb"), sizes[pick(rng, 4)], true};
+    pn->time = (u8)pn->naxes;
+  }
+}
+
+static void random_segments(plans_model *m, plan *pn, u64 *rng, arena *a) {
+  u32 body = func_get(m->src, m->src->main)->body.n, n = 1 + pick(rng, 4), at = 1;
+  pn->segments = ZNEWN(a, plan_segment, n);
+  for (u32 i = 0; i < n && at <= body; i++) {
+    plan_segment *s = &pn->segments[pn->nsegments++];
+    u32 left = n - 1 - i, room = body - at + 1;
+    s->from = at;
+    s->to = !left || room == 1 ? body : at + pick(rng, MAX(2 * room / (left + 1), 1));
+    if (s->to > body) s->to = body;
+    at = s->to + 1;
+    if (i && chance(rng, 3)) { // where another segment is
+      s->place = pn->segments[pick(rng, i)].place;
+      continue;
+    }
+    s->place.mesh = pn->nmeshes > 1 && chance(rng, 3);
+    const plan_mesh *pm = &pn->meshes[s->place.mesh];
+    for (u32 k = 0; k < pm->naxes; k++)
+      if (chance(rng, 3))
+        s->place.fix[s->place.nfix++] = (plan_fix){pm->axis[k], pick(rng, pn->axes[pm->axis[k] - 1].size)};
+  }
+  pn->segments[pn->nsegments - 1].to = body;
+}
+
+// One split: some dimension of an operand or result of some instruction, somewhere in one of its letters.
+static bool random_trans(plans_model *m, const plan *pn, u64 *rng, plan_trans *t) {
+  prog *p = planner_source(m->pl);
+  func f = {1 + pick(rng, planner_funcs(m->pl) - 1)};
+  const func_info *fi = func_get(p, f);
+  if (!fi->body.n) return false;
+  u32 at = pick(rng, fi->body.n);
+  const instr *in = &fi->body.v[at];
+  if (in->op == OP_call || in->op == OP_pack || in->op == OP_unpack) return false;
+  const law *l = plan_law(m->pl, f, at);
+  if (!l) return false;
+  bool result = l->nopd == 0 || chance(rng, 3);
+  u32 k = pick(rng, result ? l->nres : l->nopd);
+  const law_term *term = result ? &l->res[k] : &l->opd[k];
+  if (!term->nd) return false;
+  u32 d = pick(rng, term->nd), axis = 1 + pick(rng, pn->naxes);
+  if (!term->dim[d].n || (pn->axes[axis - 1].temporal && !chance(rng, 8))) return false;
+  u32 j = pick(rng, term->dim[d].n), n = pn->axes[axis - 1].size;
+  i64 inner = 1, e = l->letter[term->dim[d].f[j]].extent, stride;
+  for (u32 x = j + 1; x < term->dim[d].n; x++) inner *= l->letter[term->dim[d].f[x]].extent;
+  if (n < 2 || e % n || l->letter[term->dim[d].f[j]].flags & LAW_WHOLE) return false;
+  stride = e / n;
+  for (i64 div = 2; div <= stride && chance(rng, 3); div++) // now and then a minor split
+    if (stride % div == 0) stride /= div;
+  *t = (plan_trans){.fn = f,
+                    .instr = at + 1,
+                    .result = result,
+                    .index = k,
+                    .dim = (u8)d,
+                    .axis = (u8)axis,
+                    .stride = stride * inner,
+                    .weak = !chance(rng, 4)};
+  if (j == 0 && chance(rng, 4)) t->stride = 0;
+  return true;
+}
+
+static void random_splits(plans_model *m, plan *pn, u64 *rng, arena *a) {
+  u32 n = pick(rng, 12);
+  plan_trans *v = NEWN(a, plan_trans, pn->ntrans + n + 1);
+  if (pn->ntrans) memcpy(v, pn->trans, sizeof *v * pn->ntrans);
+  pn->trans = v;
+  for (u32 i = 0; i < n; i++)
+    if (random_trans(m, pn, rng, &v[pn->ntrans])) pn->ntrans++;
+}
+
+static void random_rest(plan *pn, u64 *rng) {
+  for (u32 w = 0; w < REST_COUNT; w++)
+    for (u32 x = 1; x <= pn->naxes; x++)
+      if (!pn->axes[x - 1].temporal && chance(rng, 4)) pn->rest[w][pn->nrest[w]++] = (u8)x;
+}
+
+static void random_recompute(plans_model *m, plan *pn, u64 *rng, arena *a) {
+  u32 n = pick(rng, 6);
+  prog *p = planner_source(m->pl);
+  pn->recompute = arena_alloc(a, sizeof *pn->recompute * (n + 1));
+  for (u32 i = 0; i < n; i++) {
+    func f = {1 + pick(rng, planner_funcs(m->pl) - 1)};
+    if (!func_get(p, f)->body.n) continue;
+    pn->recompute[pn->nrecompute].fn = f;
+    pn->recompute[pn->nrecompute++].instr = 1 + pick(rng, func_get(p, f)->body.n);
+  }
+}
+
+plan *plans_random(plans_model *m, u64 *rng, arena *a) {
+  plan *pn = NEW(a, plan);
+  pn->name = sym_of(m->c, "random");
+  pn->train = !chance(rng, 5), pn->keep_gradients = true;
+  pn->optim = optim_default(OPTIM_MOMENTUM);
+  pn->split_backward = pn->train && chance(rng, 4);
+  random_axes(m, pn, rng, a);
+  random_segments(m, pn, rng, a);
+  if (pn->time && !policy_batch(m->pl, a, pn, pn->time)) return NULL;
+  if (chance(rng, 2) && pn->axes[0].size > 1 && !policy_batch(m->pl, a, pn, 1)) return NULL;
+  random_splits(m, pn, rng, a);
+  random_rest(pn, rng);
+  if (pn->train && chance(rng, 2)) random_recompute(m, pn, rng, a);
+  if (chance(rng, 3)) pn->send_stream = sym_of(m->c, "link");
+  random_order(m->src, pn, rng, a);
+  return pn;
+}

@@ -1,0 +1,26 @@
+// plans.h - tiny models of every kind and random plans for them, shared by the property tests of plans.
+#ifndef HEDDLE_TEST_PLANS_H
+#define HEDDLE_TEST_PLANS_H
+#include "plan/plan.h"
+
+typedef struct {
+  const char *name, *spec; // front_load's name
+  ctx *c;
+  arena *a;
+  prog *src; // with a loss
+  planner *pl;
+  plan_numbers want[2]; // of the single-device program: inference, training (momentum, with gradients)
+} plans_model;
+
+enum { PLANS_SEED = 7 };                    // of the inputs
+u32 plans_count(void);                      // models
+void plans_open(plans_model *m, u32 index); // aborts with its diagnostics if the model cannot be made
+void plans_close(plans_model *m);
+
+// A plan made by policies: a hybrid of data, tensor and pipeline parallelism with random options. NULL: it
+// does not divide; the diagnostics stand in m->c. In `a`.
+plan *plans_hybrid(plans_model *m, u64 *rng, arena *a);
+// A plan from random primitives, without policies: meshes, places, cuts, splits, orders, what is split at
+// rest.
+plan *plans_random(plans_model *m, u64 *rng, arena *a);
+#endif

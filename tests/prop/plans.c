@@ -1,0 +1,225 @@
+// plans.c - random plans of tiny models. Each one is applied, verified as a program, validated, printed and
+// read back, compared in numbers with the single-device program, and simulated four ways that must agree to
+// the picosecond and to the byte. SEED=n MODEL=name runs one plan and prints it.
+#include "plans.h"
+#include "sim/sim.h"
+#include "test.h"
+#include <stdlib.h>
+
+enum { EACH = 36 }; // plans of every model and kind
+
+// What the plans that ran had in them: all of it must occur.
+typedef enum {
+  HAS_DATA,
+  HAS_TENSOR,
+  HAS_PIPELINE,
+  HAS_MICRO,
+  HAS_ZERO1,
+  HAS_ZERO2,
+  HAS_ZERO3,
+  HAS_SELECTIVE,
+  HAS_FULL,
+  HAS_GPIPE,
+  HAS_1F1B,
+  HAS_SEQUENCE,
+  HAS_OVERLAP,
+  HAS_SPLIT,
+  HAS_INFERENCE,
+  HAS_ALL_FOUR,
+  HAS_TWO_MESHES,
+  HAS_SHARED_PLACE,
+  HAS_BACK,
+  HAS_REST,
+  HAS_RANKS,
+  HAS_MINOR,
+  HAS_TEMPORAL,
+  HAS_COUNT
+} feature;
+static const char *const feature_name[] = {"data",
+                                           "tensor",
+                                           "pipeline",
+                                           "microbatches",
+                                           "zero 1",
+                                           "zero 2",
+                                           "zero 3",
+                                           "recompute selective",
+                                           "recompute full",
+                                           "gpipe",
+                                           "1f1b",
+                                           "sequence",
+                                           "overlap",
+                                           "split backward",
+                                           "inference",
+                                           "data, tensor, pipeline and microbatches at once",
+                                           "two meshes",
+                                           "a shared place",
+                                           "placement backwards",
+                                           "split at rest",
+                                           "permuted ranks",
+                                           "minor splits",
+                                           "splits over time inside functions"};
+static u32 has[HAS_COUNT], ran, refused;
+
+static void note(feature f, bool yes) { has[f] += yes; }
+
+// The name of a hybrid says what it is: "D2 T4 P2 K8 1f1b zero1 recompute sp".
+static void note_name(const plan *pn, const char *name) {
+  u32 d = 1, t = 1, p = 1, k = 1;
+  if (sscanf(name, "D%u T%u P%u K%u", &d, &t, &p, &k) != 4) return;
+  note(HAS_DATA, d > 1), note(HAS_TENSOR, t > 1), note(HAS_PIPELINE, p > 1), note(HAS_MICRO, k > 1);
+  note(HAS_ALL_FOUR, d > 1 && t > 1 && p > 1 && k > 1);
+  note(HAS_ZERO1, strstr(name, "zero1") != NULL), note(HAS_ZERO2, strstr(name, "zero2") != NULL),
+      note(HAS_ZERO3, strstr(name, "zero3") != NULL);
+  note(HAS_SELECTIVE, strstr(name, "selective") != NULL), note(HAS_FULL, strstr(name, "recompute") != NULL);
+  note(HAS_GPIPE, strstr(name, "gpipe") != NULL), note(HAS_1F1B, strstr(name, "1f1b") != NULL);
+  note(HAS_SEQUENCE, strstr(name, " sp") != NULL), note(HAS_OVERLAP, pn->send_stream.i != 0);
+}
+
+static void note_plan(const plan *pn, const char *name) {
+  note_name(pn, name);
+  note(HAS_SPLIT, pn->split_backward), note(HAS_INFERENCE, !pn->train), note(HAS_TWO_MESHES, pn->nmeshes > 1);
+  note(HAS_REST, pn->nrest[0] + pn->nrest[1] + pn->nrest[2] > 0),
+      note(HAS_RANKS, pn->meshes[0].ranks != NULL);
+  note(HAS_SHARED_PLACE, pn->nseqs < pn->nsegments);
+  for (u32 i = 1; i < pn->nsegments; i++) { // a later segment before an earlier one on some axis
+    const plan_place *a = &pn->segments[i - 1].place, *b = &pn->segments[i].place;
+    for (u32 x = 0; x < a->nfix; x++)
+      for (u32 y = 0; y < b->nfix; y++)
+        note(HAS_BACK, a->mesh == b->mesh && a->fix[x].axis == b->fix[y].axis && a->fix[x].at > b->fix[y].at);
+  }
+  for (u32 i = 0; i < pn->ntrans; i++) {
+    note(HAS_TEMPORAL, pn->trans[i].instr && pn->axes[pn->trans[i].axis - 1].temporal);
+    note(HAS_MINOR, pn->trans[i].instr && pn->trans[i].stride == 1);
+  }
+}
+
+// ---- simulation
+// ------------------------------------------------------------------------------------------------ Any price
+// will do, as long as it belongs to the instruction: of its operator, what it works on and where in its
+// function it stands.
+static u32 price(void *arg, const prog *p, const func_info *f, const instr *i, group g, i64 *ps) {
+  (void)arg, (void)p, (void)g;
+  *ps = (i64)(hash_u64(i->op, hash_u64((u64)(i - f->body.v), f->name.i)) % 100000);
+  return 1;
+}
+
+static bool same_simulation(const sim_result *x, const sim_result *y) {
+  if (x->makespan_ps != y->makespan_ps || x->nranks != y->nranks || x->nstreams != y->nstreams ||
+      x->instructions != y->instructions || x->peak_bytes != y->peak_bytes)
+    return false;
+  for (u32 r = 0; r < x->nranks; r++) {
+    u32 u = x->unit_of_rank[r], v = y->unit_of_rank[r];
+    if (x->unit[u].peak_bytes != y->unit[v].peak_bytes ||
+        memcmp(x->unit[u].peak_kind, y->unit[v].peak_kind, sizeof x->unit[u].peak_kind))
+      return false;
+    if (memcmp(x->end_ps + u * x->nstreams, y->end_ps + v * y->nstreams, x->nstreams * sizeof *x->end_ps))
+      return false;
+    if (memcmp(x->busy_ps + u * x->nstreams, y->busy_ps + v * y->nstreams, x->nstreams * sizeof *x->busy_ps))
+      return false;
+  }
+  return true;
+}
+
+static bool check_simulation(plans_model *m, const prog *p, arena *a) {
+  static const sim_mode modes[] = {SIM_FLAT, SIM_COMPOSED, SIM_FLAT_FOLDED, SIM_FOLDED};
+  sim_result first, r;
+  for (u32 k = 0; k < COUNT_OF(modes); k++) {
+    sim_opts o = {.mode = modes[k], .cost = price};
+    if (!sim_run(m->c, a, p, NULL, &o, k ? &r : &first)) return false;
+    if (k && !same_simulation(&first, &r)) {
+      diag(m->c, E_VERIFY, (loc){0},
+           "simulations differ: mode %u takes %lld ps and %lld bytes, flat %lld ps and %lld bytes", modes[k],
+           (long long)r.makespan_ps, (long long)r.peak_bytes, (long long)first.makespan_ps,
+           (long long)first.peak_bytes);
+      return false;
+    }
+  }
+  return true;
+}
+
+// ---- one plan
+// --------------------------------------------------------------------------------------------------
+static const char *program_text(const prog *p, arena *a) {
+  strbuf b = {.a = a};
+  ir_print(p, &b);
+  return sb_str(&b);
+}
+
+// What is printed reads back as a plan that makes the same program.
+static bool check_text(plans_model *m, const char *text, const prog *p, arena *a) {
+  plan *back = plan_parse(a, planner_source(m->pl), sym_of(m->c, "plan"), text, strlen(text));
+  if (!back) return false;
+  back->keep_gradients = true;
+  strbuf again = {.a = a};
+  plan_print(planner_source(m->pl), back, &again);
+  prog *q = plan_apply(m->pl, back, NULL);
+  bool ok = q && !strcmp(sb_str(&again), text) && !strcmp(program_text(q, a), program_text(p, a));
+  if (!ok) diag(m->c, E_PLAN, (loc){0}, "the plan read back makes another program");
+  if (q) prog_free(q);
+  return ok;
+}
+
+static bool check_numbers(plans_model *m, const plan *pn, const prog *p, arena *a) {
+  plan_numbers got;
+  verify_report r = {0};
+  return plan_evaluate(m->src, p, PLANS_SEED, a, &got) &&
+         plan_compare(m->c, &m->want[pn->train], &got, 0, a, &r) && r.passed;
+}
+
+static void check_plan(plans_model *m, const plan *pn, u64 seed, arena *a) {
+  strbuf text = {.a = a};
+  plan_print(planner_source(m->pl), pn, &text);
+  if (getenv("SEED")) puts(sb_str(&text));
+  prog *p = plan_apply(m->pl, pn, NULL);
+  if (!p) {
+    if (getenv("SEED")) puts(diag_render(m->c, a));
+    refused++;
+    return;
+  }
+  const char *failed = !ir_verify(p)                         ? "is not a program"
+                       : !plan_validate(p, NULL, 0)          ? "is not valid"
+                       : !check_numbers(m, pn, p, a)         ? "computes something else"
+                       : !check_text(m, sb_str(&text), p, a) ? "does not read back"
+                       : !check_simulation(m, p, a)          ? "is simulated differently"
+                                                             : NULL;
+  CHECK_MSG(!failed, "%s, seed %llu, %s: %s\n%s", m->name, (unsigned long long)seed, failed,
+            diag_render(m->c, a), sb_str(&text));
+  if (getenv("SEED")) puts(program_text(p, a));
+  prog_free(p);
+  note_plan(pn, sym_str(m->c, pn->name));
+  ran++;
+}
+
+typedef plan *maker(plans_model *m, u64 *rng, arena *a);
+static void check_models(maker *make, u32 kind) {
+  const char *only = getenv("MODEL"), *one = getenv("SEED");
+  ran = refused = 0;
+  for (u32 i = 0; i < plans_count(); i++) {
+    plans_model m;
+    plans_open(&m, i);
+    u32 want = ran + EACH;
+    u64 from = one ? strtoull(one, NULL, 0) : 1, to = one ? from : 8 * EACH;
+    for (u64 seed = from; seed <= to && ran < want && (!only || !strcmp(only, m.name)); seed++) {
+      arena *a = arena_new();
+      u64 rng = hash_u64(seed, 2 * i + kind + 1);
+      diag_clear(m.c);
+      plan *pn = make(&m, &rng, a);
+      if (pn)
+        check_plan(&m, pn, seed, a);
+      else
+        refused++;
+      arena_free(a);
+    }
+    if (!one && !only)
+      CHECK_MSG(ran == want, "%s: %u of %u plans can be applied", m.name, ran + EACH - want, EACH);
+    plans_close(&m);
+  }
+}
+
+TEST(plans_of_policies) { check_models(plans_hybrid, 0); }
+TEST(plans_of_primitives) { check_models(plans_random, 1); }
+
+TEST(plans_had_everything) {
+  for (u32 k = 0; k < HAS_COUNT && !getenv("MODEL") && !getenv("SEED"); k++)
+    CHECK_MSG(has[k] >= 5, "only %u plans with %s", has[k], feature_name[k]);
+}
