@@ -204,6 +204,14 @@ static const pairing *pairing_of(lowering *l, const instr *i) {
 }
 
 // ---- instructions -------------------------------------------------------------------------------------
+// The extent of result k of a split along its dimension.
+static i64 split_size(const lowering *l, const instr *i, u32 k) {
+  const type_info *t = val_type(l->p, l->f, i->res + k);
+  i64 dims[DIMS_MAX], axis = attr_int(attrs_get(l->p, i->at), A_axis, 0);
+  local_dims(l, t, dims);
+  return dims[axis < 0 ? axis + t->s.nd : axis];
+}
+
 static void put_attr(lowering *l, const instr *i, const attr *x) {
   sb_fmt(l->b, "%s=", attr_name((attr_key)x->key));
   switch ((attr_kind)x->kind) {
@@ -221,6 +229,8 @@ static void put_attr(lowering *l, const instr *i, const attr *x) {
     local_dims(l, val_type(l->p, l->f, i->res), local);
     ints = local;
   }
+  if (x->key == A_sizes && i->op == OP_split && n <= COUNT_OF(local))
+    for (u32 k = 0; k < n; k++) local[k] = split_size(l, i, k), ints = local;
   sb_char(l->b, '[');
   for (u32 k = 0; k < n; k++) {
     if (k) sb_put(l->b, ", ");
