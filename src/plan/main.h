@@ -30,10 +30,13 @@ typedef struct seg {
   value *base;             // per input that is a parameter of main: restricted to this group
 } seg;
 
-typedef struct { u32 from, to, want; layout sent; type got; bool direct; } known_move; // by types; direct: nothing but the send
+// By types. direct: nothing but the send. first, n: the chain of instructions it takes, once known (n 0: not yet).
+typedef struct { u32 from, to, want; layout sent; type got; bool direct; u32 first, n; } known_move;
+typedef struct { u16 op; u8 strm; attrset at; group g; type ty; } move_step;
 typedef struct {
   apply *x;
   VEC(known_move) moves;
+  VEC(move_step) steps;
   hmap move_map;
   attrset *part_at;        // per microbatch: attributes of `part` over time
   builder b;
