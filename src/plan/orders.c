@@ -175,7 +175,18 @@ typedef struct {
   u32 *v;
 } meeting;
 
-// Does every rank issue what it takes part in, once, and the meetings of equal ranks in equal order?
+// An operand that the rank itself makes but has not issued yet: who makes it; else 0.
+static u32 made_later(const orders *o, u32 number, u32 rank, const u32 *seen) {
+  const instr *i = &o->m->body.v[number - 1];
+  for (u32 k = 0; k < i->nopd; k++) {
+    u32 def = o->m->values.v[opd_of(o->m, i, k)].def;
+    if (def && seen[def] != rank + 1 && takes_part(o, &o->m->body.v[def - 1], rank)) return def;
+  }
+  return 0;
+}
+
+// Does every rank issue what it takes part in, once, after its operands, and the meetings of equal ranks in
+// equal order?
 static bool check_issue(orders *o, const plan_order *of_rank, u32 nranks) {
   u32 n = o->m->body.n;
   VEC(meeting) met = {0};
@@ -195,6 +206,12 @@ static bool check_issue(orders *o, const plan_order *of_rank, u32 nranks) {
         return false;
       }
       seen[x] = r + 1;
+      u32 early = made_later(o, x, r, seen);
+      if (early) {
+        diag(o->p->c, E_DEADLOCK, where_of(o, x), "rank %u issues %s before %s, whose result it needs", r,
+             instr_str(o, x), instr_str(o, early));
+        return false;
+      }
       if (!o->nat[x].communicates) continue;
       u64 key = meeting_of(o, x);
       u32 j = hmap_get(&at, key);
@@ -250,7 +267,7 @@ static void add_rank(orders *o, graph *g, u32 rank, const plan_order *order, u32
     for (u32 s = 0; s < MAX(nstreams, 1); s++)
       if (o->nat[x].on.w[s >> 6] >> (s & 63) & 1) add_edge(o, g, last[s], self), last[s] = self;
   }
-  for (u32 k = 0; k < order->n; k++) { // values, wherever in the order they are made
+  for (u32 k = 0; k < order->n; k++) { // values
     u32 x = order->instr[k];
     const instr *i = &o->m->body.v[x - 1];
     for (u32 j = 0; j < i->nopd; j++) {
