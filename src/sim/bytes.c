@@ -250,7 +250,7 @@ static void give(walk *w, const instr *i, u32 row, u32 num) {
   heap *h = &w->h;
   const param_leaves *sp = &w->m->params[i->callee.i];
   const msize *const *want = param_sizes(w->m, row);
-  memset(w->die.v, 0, sp->nleaf);
+  if (sp->nleaf) memset(w->die.v, 0, sp->nleaf);
   w->given.n = 0;
   for (u32 k = 0; k < sp->nparam; k++) {
     value v = opd_of(w->f, i, k);
