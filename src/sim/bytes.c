@@ -250,7 +250,7 @@ static void give(walk *w, const instr *i, u32 row, u32 num) {
   heap *h = &w->h;
   const param_leaves *sp = &w->m->params[i->callee.i];
   const msize *const *want = param_sizes(w->m, row);
-  if (sp->nleaf) memset(w->die.v, 0, sp->nleaf);
+  memset(w->die.v, 0, sp->nleaf);
   w->given.n = 0;
   for (u32 k = 0; k < sp->nparam; k++) {
     value v = opd_of(w->f, i, k);
@@ -344,7 +344,7 @@ static void step_call(walk *w, const instr *i, u32 num) {
   heap *h = &w->h;
   const param_leaves *sp = &m->params[i->callee.i];
   u32 row = w->rows[num - 1];
-  vec_reserve(h->a, &w->die, sp->nleaf);
+  vec_reserve(h->a, &w->die, sp->nleaf + 1);
   heap_let_operands_go(h, i, sp->nparam, w->last, num, !m->distir);
   give(w, i, row, num);
   for (u32 r = 0; r < i->nres; r++) w->used[r] = m->distir || w->last[i->res + r] != num;
