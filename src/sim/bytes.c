@@ -152,10 +152,9 @@ static void hold_view(walk *w, const instr *i, u32 n, u32 num) {
 
 // The buffer that result r takes over: that of the operand it continues, if it is donated and nothing else
 // holds it.
-static u32 taken_over(walk *w, const instr *i, u32 n, u32 r) {
-  const op_row *row = op_row_of(i->op);
-  u32 k = row->flags & OPF_MANY_RES ? r : r ? r + 1 : 0; // optimisers: new states after the gradient
-  if (!(row->flags & OPF_INPLACE) || k >= n || !opd_donated(w->f, i, k)) return NO_BUFFER;
+static u32 taken_over(walk *w, const instr *i, u32 flags, u32 n, u32 r) {
+  u32 k = flags & OPF_MANY_RES ? r : r ? r + 1 : 0; // optimisers: new states after the gradient
+  if (!(flags & OPF_INPLACE) || k >= n || !opd_donated(w->f, i, k)) return NO_BUFFER;
   u32 b = heap_whole(&w->h, opd_of(w->f, i, k));
   if (b == NO_BUFFER) {
     span x = w->h.val[opd_of(w->f, i, k)];
@@ -167,26 +166,26 @@ static u32 taken_over(walk *w, const instr *i, u32 n, u32 r) {
 
 static bool takes_no_room(const walk *w, const instr *i) {
   // distir: updates are in place; the first gradient is the accumulator, where a plan has a zero.
-  if (w->m->distir && (i->flags & INSTR_UPDATE || (i->op == OP_full && i->flags & INSTR_BACKWARD))) return true;
+  if (w->m->distir && (i->flags & INSTR_UPDATE || (i->op == OP_full && i->flags & INSTR_BACKWARD)))
+    return true;
   if (i->op != OP_copy) return false;
   const attr *to = attr_get(attrs_get(w->m->s->p, i->at), A_to);
   return to && strcmp(sym_str(w->m->s->c, to->u.s), "host") == 0;
 }
 
-static void make_results(walk *w, const instr *i, u32 n, u32 num) {
+static void make_results(walk *w, const instr *i, u32 flags, u32 n, u32 num) {
   heap *h = &w->h;
   bool nothing = takes_no_room(w, i);
-  u32 first_new = h->buf.n;
   for (u32 r = 0; r < i->nres; r++) {
     value v = i->res + r;
-    u32 b = w->m->distir ? NO_BUFFER : taken_over(w, i, n, r);
+    u32 b = w->m->distir ? NO_BUFFER : taken_over(w, i, flags, n, r);
     origin from = {w->fn, v, walk_kind(w, v, false)};
     if (b != NO_BUFFER)
       h->buf.v[b].from = from;
     else if (!nothing) {
       const msize *z = size_of(w->m, w->f->values.v[v].ty, w->g);
       b = heap_new(h, z, from);
-      heap_add(h, z, true);
+      heap_take(h, z);
     }
     if (b != NO_BUFFER)
       heap_be(h, v, b);
@@ -196,7 +195,10 @@ static void make_results(walk *w, const instr *i, u32 n, u32 num) {
       heap_end(h, v);
     }
   }
-  for (u32 b = first_new; b < h->buf.n; b++) heap_see_peak(h, h->buf.v[b].size, num);
+  for (u32 r = 0; r < i->nres; r++) {
+    u32 b = heap_whole(h, i->res + r);
+    if (b != NO_BUFFER) heap_see_peak(h, h->buf.v[b].size, num);
+  }
 }
 
 static void step(walk *w, const instr *i, u32 num) {
@@ -204,10 +206,10 @@ static void step(walk *w, const instr *i, u32 num) {
   u32 n = instr_nopd(w->f, i), flags = op_row_of(i->op)->flags;
   bool view = flags & (OPF_META | OPF_VIEW);
   if (w->m->distir) view = flags & OPF_META && i->op != OP_join; // its Concat copies
-  if (view) hold_view(w, i, n, num); // before anything is let go: a view keeps it
+  if (view) hold_view(w, i, n, num);                             // before anything is let go: a view keeps it
   heap_let_operands_go(h, i, n, w->last, num, !w->m->distir);
   if (!view) {
-    make_results(w, i, n, num);
+    make_results(w, i, flags, n, num);
     if (w->ask) walk_tell(w, num, NULL, NULL);
   }
   for (u32 r = 0; r < i->nres && (view || !w->m->distir); r++) // distir: what is not used is never freed
@@ -282,7 +284,7 @@ u32 walk_passed(walk *w, const instr *i, u32 q) {
 static void hold_results(walk *w, const instr *i, const mbody *b) {
   heap *h = &w->h;
   u32 few[64], *made = b->nown <= COUNT_OF(few) ? few : NEWN(h->a, u32, b->nown); // of this call
-  for (u32 k = 0; k < b->nown; k++) made[k] = NO_BUFFER;
+  for (u32 k = 0; b->mixed && k < b->nown; k++) made[k] = NO_BUFFER;
   for (u32 r = 0; r < i->nres; r++) {
     value v = i->res + r;
     const mres *res = &b->res[r];
@@ -336,7 +338,9 @@ static void add_body(heap *h, const mbody *b, u32 num) {
 
 static void drop_given(heap *h, u32 b) { // after the call, which has freed it unless a result holds it
   h->buf.v[b].given = false;
-  if (!h->buf.v[b].refs && h->buf.v[b].live) heap_gone(h, b);
+  if (h->buf.v[b].refs || !h->buf.v[b].live) return;
+  heap_gone(h, b);
+  heap_recycle(h, b);
 }
 
 static void step_call(walk *w, const instr *i, u32 num) {
@@ -430,6 +434,7 @@ static void keep_results(walk *w, mbody *b) {
       res[k].size = sum_of(a, own.v + res[k].k, res[k].nleaf);
     }
   }
+  for (u32 k = 0; k < f->rets.n; k++) b->mixed |= res[k].form == RES_MIXED;
   b->res = res;
   b->held_begin = begin.v;
   b->held = held.v;
@@ -459,7 +464,7 @@ static void add_params(walk *w, const u8 *die, bool is_main) {
       }
       if (is_main) {
         h->buf.v[b].lent = true;
-        heap_add(h, z, true);
+        heap_take(h, z);
       }
       if (whole)
         heap_be(h, k + 1, b);
@@ -470,6 +475,7 @@ static void add_params(walk *w, const u8 *die, bool is_main) {
     }
     if (!whole) heap_end(h, k + 1);
   }
+  h->nparam = h->buf.n;
   for (u32 b = 0; is_main && b < h->buf.n; b++) heap_see_peak(h, h->buf.v[b].size, 0);
 }
 
@@ -507,6 +513,62 @@ void walk_run(walk *w, const u8 *die, bool is_main) {
       step(w, &f->body.v[k], k + 1);
 }
 
+// Does all of a function live on the group that it is called on, in even pieces? Then it takes the same bytes
+// everywhere.
+static bool is_portable(mem *m, func fn) {
+  u8 *known = &m->portable[fn.i];
+  if (*known) return *known == 1;
+  const func_info *f = func_get(m->s->p, fn);
+  bool is = true;
+  for (u32 v = 1; v < f->values.n && is; v++) {
+    const type_info *t = type_get(m->s->p, f->values.v[v].ty);
+    is = t->tuple ||
+         (!t->g.i && layout_is_even(m->s->p->sp, t->lay)); // a tuple's elements are values elsewhere
+  }
+  for (u32 k = 0; k < m->params[fn.i].nleaf && is; k++) {
+    const type_info *t = type_get(m->s->p, m->params[fn.i].leaf[k]);
+    is = !t->g.i && layout_is_even(m->s->p->sp, t->lay);
+  }
+  for (u32 k = 0; k < f->body.n && is; k++)
+    is = !f->body.v[k].g.i && (f->body.v[k].op != OP_call || is_portable(m, f->body.v[k].callee));
+  *known = is ? 1 : 2;
+  return is;
+}
+
+// The body of a row made from that of the same function elsewhere; NULL if there is none.
+static mbody *body_elsewhere(mem *m, u32 row, const u8 *die, const u8 *used) {
+  sim *s = m->s;
+  func fn = s->priced.v[row].f;
+  u32 nl = m->params[fn.i].nleaf, nr = func_get(s->p, fn)->rets.n, n;
+  const mbody *like = m->first[fn.i];
+  if (!like || memcmp(like->die, die, nl) != 0 || memcmp(like->used, used, nr) != 0) return NULL;
+  mbody *b = arena_dup(s->a, like, sizeof *like);
+  b->row = row;
+  b->us = place_of(s, s->priced.v[row].g)->us;
+  n = b->us->n;
+  i64 *peak = NEWN(s->a, i64, n), *net = NEWN(s->a, i64, n);
+  u32 *at = NEWN(s->a, u32, n);
+  for (u32 k = 0; k < n; k++) {
+    peak[k] = like->peak[0];
+    net[k] = like->net[0];
+    at[k] = like->at[0];
+  }
+  part *own = NEWN(s->a, part, b->nown);
+  for (u32 k = 0; k < b->nown; k++) {
+    u32 id = size_intern(m, (msize){b->us, like->own[k].size->even, NULL}); // may move m->sizes
+    own[k] = (part){m->sizes.v[id - 1], like->own[k].from};
+  }
+  mres *res = arena_dup(s->a, like->res, nr * sizeof *res);
+  for (u32 k = 0; k < nr; k++)
+    if (res[k].form == RES_OWN) res[k].size = sum_of(s->a, own + res[k].k, res[k].nleaf);
+  b->peak = peak;
+  b->net = net;
+  b->at = at;
+  b->own = own;
+  b->res = res;
+  return b;
+}
+
 static const mbody *body_of(mem *m, u32 row, const u8 *die, const u8 *used) {
   sim *s = m->s;
   func fn = s->priced.v[row].f;
@@ -516,7 +578,12 @@ static const mbody *body_of(mem *m, u32 row, const u8 *die, const u8 *used) {
     const mbody *b = m->bodies.v[id];
     if (b->row == row && memcmp(b->die, die, nl) == 0 && memcmp(b->used, used, nr) == 0) return b;
   }
-  mbody *b = NEW(s->a, mbody);
+  mbody *b = body_elsewhere(m, row, die, used);
+  if (b) {
+    hmap_add(s->a, &m->body_map, hash, m->bodies.n);
+    return *vec_push(s->a, &m->bodies) = b;
+  }
+  b = NEW(s->a, mbody);
   *b = (mbody){.row = row, .die = arena_dup(s->a, die, nl), .used = arena_dup(s->a, used, nr)};
   arena_mark_t mark = arena_mark(s->tmp);
   walk w;
@@ -540,6 +607,7 @@ static const mbody *body_of(mem *m, u32 row, const u8 *die, const u8 *used) {
   arena_release(s->tmp, mark);
   hmap_add(s->a, &m->body_map, hash, m->bodies.n);
   *vec_push(s->a, &m->bodies) = b;
+  if (b->us == place_of(s, s->priced.v[row].g)->us && n && is_portable(m, fn)) m->first[fn.i] = b;
   return b;
 }
 
@@ -550,6 +618,8 @@ void mem_init(mem *m, sim *s) {
   m->near = ZNEWN(s->a, const msize *, s->p->types.n);
   m->near_g = ZNEWN(s->a, group, s->p->types.n);
   m->params = ZNEWN(s->a, param_leaves, s->p->funcs.n);
+  m->portable = ZNEWN(s->a, u8, s->p->funcs.n);
+  m->first = ZNEWN(s->a, const mbody *, s->p->funcs.n);
   m->param_size = ZNEWN(s->a, const msize **, s->priced.n);
   s->lives = ZNEWN(s->a, const life *, s->p->funcs.n);
   s->life_flags = ZNEWN(s->a, u8, s->p->funcs.n);

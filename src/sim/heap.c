@@ -15,16 +15,14 @@ void heap_init(heap *h, arena *a, const func_info *f, u32 nunits) {
   h->peak = ZNEWN(a, i64, nunits);
   h->at = ZNEWN(a, u32, nunits);
   h->touched = ZNEWN(a, u8, nunits);
-  vec_reserve(a, &h->buf, nv);
-  vec_reserve(a, &h->live, nv);
-  vec_reserve(a, &h->pool, nv);
-  vec_reserve(a, &h->leaf, nv);
 }
 
 u32 heap_new(heap *h, const msize *z, origin from) {
-  *vec_push(h->a, &h->buf) = (buffer){.size = z, .from = from, .owned = true, .live = h->live.n + 1};
-  *vec_push(h->a, &h->live) = h->buf.n - 1;
-  return h->buf.n - 1;
+  u32 b = h->spare.n ? h->spare.v[--h->spare.n] : h->buf.n;
+  if (b == h->buf.n) (void)vec_push(h->a, &h->buf);
+  h->buf.v[b] = (buffer){.size = z, .from = from, .owned = true, .live = h->live.n + 1};
+  *vec_push(h->a, &h->live) = b;
+  return b;
 }
 
 void heap_gone(heap *h, u32 b) {
@@ -58,11 +56,6 @@ void heap_begin(heap *h, value v) { h->val[v] = (span){h->leaf.n, 0}; }
 void heap_end(heap *h, value v) {
   h->val[v].n = h->leaf.n - h->val[v].begin;
   add_refs(h, h->val[v]);
-}
-
-void heap_be(heap *h, value v, u32 b) {
-  h->whole[v] = b + 1;
-  h->buf.v[b].refs++;
 }
 
 // A bundle becomes its parts, each held as often as the bundle was.
@@ -156,26 +149,24 @@ void heap_free_dying(heap *h) {
   for (u32 k = 0; k < h->dying.n; k++) {
     const buffer *b = &h->buf.v[h->dying.v[k]];
     if (b->refs || !b->live || !b->owned || b->lent) continue;
-    heap_add(h, b->size, false);
+    heap_give_back(h, b->size);
     heap_gone(h, h->dying.v[k]);
+    heap_recycle(h, h->dying.v[k]);
   }
 }
 
 // ---- bytes ------------------------------------------------------------------------------------------
-void heap_add(heap *h, const msize *z, bool up) {
+void heap_take_uneven(heap *h, const msize *z) {
   for (u32 k = 0; k < z->us->n; k++) {
-    u32 u = z->us->unit[k];
-    i64 n = z->per ? z->per[k] : z->even;
-    h->cur[u] += up ? n : -n;
-    h->touched[u] = 1;
+    h->cur[z->us->unit[k]] += z->per[k];
+    h->touched[z->us->unit[k]] = 1;
   }
 }
 
-void heap_see_peak(heap *h, const msize *z, u32 num) {
-  for (u32 k = 0; k < z->us->n; k++) {
-    u32 u = z->us->unit[k];
-    if (h->cur[u] <= h->peak[u]) continue;
-    h->peak[u] = h->cur[u];
-    h->at[u] = num;
+void heap_give_back(heap *h, const msize *z) {
+  const uset *us = z->us;
+  for (u32 k = 0; k < us->n; k++) {
+    h->cur[us->unit[k]] -= z->per ? z->per[k] : z->even;
+    h->touched[us->unit[k]] = 1; // what was given may be freed here
   }
 }

@@ -46,6 +46,8 @@ typedef struct { // what one walk has
   const func_info *f;
   VEC(buffer) buf;
   VEC(u32) live, pool; // buffers that are there; buffers that leaves hold
+  VEC(u32) spare;      // numbers of buffers that are gone and that no live value knows
+  u32 nparam;          // buffers of parameters come first and keep their numbers
   VEC(span) leaf;      // in pool
   span *val;           // leaves of every value
   u32 *whole;          // the buffer + 1 that a value is; 0: see val
@@ -60,8 +62,12 @@ enum { GONE_TWICE = ~0u };
 void heap_init(heap *h, arena *a, const func_info *f, u32 nunits);
 u32 heap_new(heap *h, const msize *z, origin from); // a live, owned buffer that nothing holds
 void heap_gone(heap *h, u32 b);                     // not live any more
-span heap_leaves(heap *h, value v);                 // of any value; opens a bundle
-u32 heap_only(const heap *h, u32 leaf);             // the one buffer of a leaf, or NO_BUFFER
+// Gone, and held by no live value: the number may be used again.
+static inline void heap_recycle(heap *h, u32 b) {
+  if (b >= h->nparam && !h->buf.v[b].opened) *vec_push(h->a, &h->spare) = b;
+}
+span heap_leaves(heap *h, value v);     // of any value; opens a bundle
+u32 heap_only(const heap *h, u32 leaf); // the one buffer of a leaf, or NO_BUFFER
 // The buffer or unopened bundle that v is, or NO_BUFFER.
 static inline u32 heap_whole(heap *h, value v) {
   u32 b = h->whole[v];
@@ -77,7 +83,10 @@ void heap_leaf(heap *h);
 void heap_hold(heap *h, u32 b);
 void heap_copy_leaf(heap *h, u32 leaf);
 void heap_end(heap *h, value v);
-void heap_be(heap *h, value v, u32 b);       // v is buffer b
+static inline void heap_be(heap *h, value v, u32 b) { // v is buffer b
+  h->whole[v] = b + 1;
+  h->buf.v[b].refs++;
+}
 void heap_share(heap *h, value v, value of); // v holds what `of` holds
 
 // Uses. Instruction number num uses operands for the last time where last[v] = num. donate: parameters of
@@ -90,8 +99,25 @@ static inline bool heap_free_to_give(const heap *h, u32 b) {
   const buffer *x = &h->buf.v[b];
   return (x->owned || x->lent) && x->live && !x->refs;
 }
-void heap_add(heap *h, const msize *z, bool up);
-void heap_see_peak(heap *h, const msize *z, u32 num);
+void heap_take_uneven(heap *h, const msize *z);
+static inline void heap_take(heap *h, const msize *z) {
+  const uset *us = z->us;
+  if (z->per) heap_take_uneven(h, z);
+  for (u32 k = 0; !z->per && k < us->n; k++) {
+    h->cur[us->unit[k]] += z->even;
+    h->touched[us->unit[k]] = 1;
+  }
+}
+void heap_give_back(heap *h, const msize *z);
+static inline void heap_see_peak(heap *h, const msize *z, u32 num) {
+  const uset *us = z->us;
+  for (u32 k = 0; k < us->n; k++) {
+    u32 u = us->unit[k];
+    if (h->cur[u] <= h->peak[u]) continue;
+    h->peak[u] = h->cur[u];
+    h->at[u] = num;
+  }
+}
 
 static inline i64 size_on(const msize *z, u32 unit) {
   u32 pos = z->us->pos[unit];
@@ -132,6 +158,7 @@ typedef struct mbody {
   const held_by *held;
   u32 nown;
   const part *own; // buffers made inside that results hold
+  bool mixed;      // a result is RES_MIXED
 } mbody;
 
 typedef struct {       // what the call that is being expanded knows
@@ -157,6 +184,8 @@ typedef struct {
   VEC(mbody *) bodies;
   hmap body_map;
   const mbody **latest;      // by row
+  u8 *portable;              // by function: 1 the same bytes everywhere, 2 not, 0 not known yet
+  const mbody **first;       // by portable function: some body of it
   param_leaves *params;      // by function
   const msize ***param_size; // by row: of every leaf
   const msize **near;        // by type: the latest size asked for

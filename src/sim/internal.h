@@ -47,6 +47,11 @@ typedef struct {
   meeting *meet;  // NULL: every member for itself
 } event;
 
+typedef struct {
+  u32 op, at, g, from, to; // types of the operand and the result
+  u32 id;
+} recent_event;
+
 // One function at one place: the event of every instruction; for calls the number of the callee's row.
 typedef struct {
   func f;
@@ -96,6 +101,7 @@ typedef struct sim {
   hmap meeting_map;
   VEC(event) events; // [0] unused
   hmap event_map;
+  recent_event recent[256];
   VEC(priced) priced; // [0] unused; 1 = main
   hmap priced_map;
   const summary **summaries; // by function

@@ -24,8 +24,7 @@ static u32 event_new(sim *s, const func_info *f, const instr *i, group g, const 
   return s->events.n - 1;
 }
 
-static u32 event_of(sim *s, const func_info *f, const instr *i, group g) {
-  if (!s->intern) return event_new(s, f, i, g, NULL, 0);
+static u32 event_find(sim *s, const func_info *f, const instr *i, group g) {
   u32 few[64], n = 3 + i->nopd + i->nres;
   arena_mark_t m = arena_mark(s->tmp);
   u32 *key = n <= COUNT_OF(few) ? few : NEWN(s->tmp, u32, n);
@@ -45,6 +44,17 @@ static u32 event_of(sim *s, const func_info *f, const instr *i, group g) {
   return found;
 }
 
+// A schedule sends the same few things for ever: those with one operand and one result are remembered.
+static u32 event_of(sim *s, const func_info *f, const instr *i, group g) {
+  if (!s->intern) return event_new(s, f, i, g, NULL, 0);
+  if (i->nopd != 1 || i->nres != 1) return event_find(s, f, i, g);
+  u32 from = f->values.v[opd_of(f, i, 0)].ty.i, to = f->values.v[i->res].ty.i;
+  recent_event *r = &s->recent[(from * 31 + to * 7 + i->op) % COUNT_OF(s->recent)];
+  if (!r->id || r->op != i->op || r->at != i->at.i || r->g != g.i || r->from != from || r->to != to)
+    *r = (recent_event){i->op, i->at.i, g.i, from, to, event_find(s, f, i, g)};
+  return r->id;
+}
+
 // The row of function f at group g; 0 and a diagnostic if an instruction in it has no price.
 static u32 price_function(sim *s, func f, group g, i64 *only) {
   u64 h = hash_u64((u64)f.i << 32 | g.i, 3);
@@ -54,18 +64,22 @@ static u32 price_function(sim *s, func f, group g, i64 *only) {
   u32 *ev = ZNEWN(s->a, u32, fi->body.n), row = s->priced.n;
   *vec_push(s->a, &s->priced) = (priced){f, g, ev};
   hmap_add(s->a, &s->priced_map, h, row);
-  func last = {0};
-  group last_g = {0};
-  u32 last_row = 0;
+  struct {
+    func f;
+    group g;
+    u32 row;
+  } recent[32] = {{{0}, {0}, 0}};
   for (u32 k = 0; k < fi->body.n; k++) {
     const instr *i = &fi->body.v[k];
     group ig = resolve(i->g, g);
     if (i->op == OP_call) {
-      if (i->callee.i != last.i || ig.i != last_g.i || !last_row)
-        last_row = price_function(s, i->callee, ig, only);
-      last = i->callee;
-      last_g = ig;
-      if (!(ev[k] = last_row)) return 0;
+      u32 slot = (i->callee.i * 16 + ig.i) % COUNT_OF(recent);
+      if (recent[slot].f.i != i->callee.i || recent[slot].g.i != ig.i) {
+        recent[slot].row = price_function(s, i->callee, ig, only);
+        recent[slot].f = i->callee;
+        recent[slot].g = ig;
+      }
+      if (!(ev[k] = recent[slot].row)) return 0;
     } else if (!no_work(op_row_of(i->op))) {
       if (!(ev[k] = event_of(s, fi, i, ig))) return 0;
       if (*only >= 0 && *only != i->strm) s->one_stream = false;
