@@ -1,0 +1,55 @@
+// test_plan_text.c - the examples of docs/plans.md: they read, print back, apply, and compute what the model
+// does.
+#include "front/front.h"
+#include "plan/plan.h"
+#include "test.h"
+
+static const char *read_all(arena *a, const char *path, size_t *n) {
+  FILE *f = fopen(path, "rb");
+  REQUIRE(f != NULL);
+  char *s = arena_alloc(a, 1 << 16);
+  *n = fread(s, 1, (1 << 16) - 1, f);
+  s[*n] = 0;
+  fclose(f);
+  return s;
+}
+
+static void check_example(prog *p, const char *text, size_t n, arena *a) {
+  ctx *c = p->c;
+  planner *pl = planner_new(p);
+  plan *pn = plan_parse(a, planner_source(pl), sym_of(c, "docs/plans.md"), text, n);
+  CHECK_MSG(pn != NULL, "%s", diag_render(c, a));
+  if (pn) {
+    strbuf b = {.a = a}, again = {.a = a};
+    plan_print(planner_source(pl), pn, &b);
+    plan *back = plan_parse(a, planner_source(pl), sym_of(c, "printed"), sb_str(&b), b.n);
+    CHECK_MSG(back != NULL, "%s", diag_render(c, a));
+    if (back) plan_print(planner_source(pl), back, &again);
+    CHECK_STR(sb_str(&again), sb_str(&b));
+    prog *d = plan_apply(pl, pn, NULL);
+    verify_report r = {0};
+    bool ok = d && plan_validate(d, NULL, 0) && plan_verify(pl, pn, NULL, &(verify_opts){.seed = 5}, a, &r) &&
+              r.passed;
+    CHECK_MSG(ok, "%s: %s", sym_str(c, pn->name), diag_render(c, a));
+    if (d) prog_free(d);
+  }
+  planner_free(pl);
+}
+
+TEST(plan_text_examples) {
+  ctx *c = ctx_new();
+  arena *a = arena_new();
+  prog *p = front_family(c, "mlp-xs:hidden=32", &(front_opts){.batch = 32, .loss = true});
+  size_t n;
+  u32 found = 0;
+  for (const char *s = read_all(a, "docs/plans.md", &n); (s = strstr(s, "```yaml\nheddle-plan")); found++) {
+    s += strlen("```yaml\n");
+    const char *end = strstr(s, "```");
+    REQUIRE(end != NULL);
+    check_example(p, s, (size_t)(end - s), a);
+  }
+  CHECK_EQ_I64(found, 2);
+  prog_free(p);
+  arena_free(a);
+  ctx_free(c);
+}
