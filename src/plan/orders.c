@@ -219,6 +219,7 @@ static bool check_issue(orders *o, const plan_order *of_rank, u32 nranks) {
         *vec_push(o->a, &met) = (meeting){r, 0, NEWN(o->a, u32, of_rank[r].n)};
         hmap_add(o->a, &at, key, j = met.n);
       }
+      assert(met.v && j <= met.n);
       meeting *m = &met.v[j - 1];
       if (m->rank == r) {
         m->v[m->n++] = x;
