@@ -1,4 +1,5 @@
 // test_sim.c - times and bytes worked out by hand, schedules with published bubbles, the papers' programs.
+#include "plan/plan.h"
 #include "report/report.h"
 #include "sim/sim.h"
 #include "test.h"
@@ -469,6 +470,58 @@ TEST(sim_distir_programs) {
   static const char *const name[] = {"fig2_pipeline", "fig2_swapped", "fig8_checkpointing", "fig9_zero"};
   for (u32 k = 0; k < COUNT_OF(name); k++)
     CHECK_EQ_I64(example_ps(name[k], SIM_FLAT), example_ps(name[k], SIM_FOLDED));
+}
+
+// ---- plans ------------------------------------------------------------------------------------------
+TEST(sim_modes_agree_on_plans) {
+  static const struct {
+    const char *model;
+    hybrid_opts h;
+  } cases[] = {
+      {"mlp-xs", {.data = 2, .tensor = 2, .pipeline = 2, .micro = 4, .train = true}},
+      {"mlp-xs", {.data = 4, .pipeline = 2, .micro = 8, .schedule = SCHED_GPIPE, .zero = 3, .train = true}},
+      {"gpt2:layers=4,hidden=64,heads=4,vocab=128",
+       {.data = 2, .tensor = 2, .pipeline = 2, .micro = 2, .overlap = true, .train = true}},
+      {"gpt2:layers=4,hidden=64,heads=4,vocab=128",
+       {.data = 1, .tensor = 4, .pipeline = 2, .micro = 4, .recompute = RECOMPUTE_FULL, .train = true}},
+      {"gpt2:layers=4,hidden=64,heads=4,vocab=128",
+       {.data = 2, .tensor = 4, .sequence = true, .train = true}},
+      {"llama2-7b:layers=4,hidden=64,heads=4,vocab=128", {.pipeline = 4, .micro = 4, .overlap = true}}};
+  for (u32 k = 0; k < COUNT_OF(cases); k++) {
+    ctx *c = ctx_new();
+    arena *a = ctx_arena(c);
+    hybrid_opts h = cases[k].h;
+    h.data = MAX(h.data, 1), h.tensor = MAX(h.tensor, 1), h.pipeline = MAX(h.pipeline, 1),
+    h.micro = MAX(h.micro, 1);
+    h.optim = optim_default(OPTIM_ADAM);
+    prog *src = front_load(c, cases[k].model, &(front_opts){.batch = 32, .seq = 16, .loss = h.train});
+    planner *pl = src ? planner_new(src) : NULL;
+    machine *m = machine_load(c, a, "a10-4x4"); // several nodes: places differ in price
+    coster *co = m ? coster_new(c, a, m, NULL) : NULL;
+    plan *pn = pl && co ? policy_hybrid(pl, a, &h) : NULL;
+    prog *p = pn ? plan_apply(pl, pn, co) : NULL;
+    CHECK_MSG(p, "%s: %s", cases[k].model, diag_render(c, a));
+    REQUIRE(p);
+    sim_result r[4];
+    for (sim_mode mode = SIM_FLAT; mode <= SIM_FOLDED; mode++) {
+      sim_opts o = {.mode = mode, .critical = true, .steady = true};
+      REQUIRE(sim_run(c, a, p, co, &o, &r[mode]));
+      CHECK_EQ_I64(r[mode].makespan_ps, r[0].makespan_ps);
+      CHECK_EQ_I64(r[mode].period_ps, r[0].period_ps);
+      CHECK_EQ_I64((i64)r[mode].instructions, (i64)r[0].instructions);
+      for (u32 rank = 0; rank < r[0].nranks; rank++) {
+        const sim_unit *x = &r[mode].unit[r[mode].unit_of_rank[rank]], *y = &r[0].unit[rank];
+        CHECK_EQ_I64(x->peak_bytes, y->peak_bytes);
+        CHECK_EQ_I64(x->end_bytes, y->end_bytes);
+        CHECK(memcmp(x->peak_kind, y->peak_kind, sizeof x->peak_kind) == 0);
+      }
+    }
+    CHECK(r[SIM_FOLDED].nunits < r[0].nunits || h.data * h.tensor == 1);
+    prog_free(p);
+    planner_free(pl);
+    prog_free(src);
+    ctx_free(c);
+  }
 }
 
 // ---- engines without a program ----------------------------------------------------------------------
