@@ -15,6 +15,7 @@
 #include <stdlib.h>
 
 static const double FLOOR_OWN = 1e-3, FLOOR_ALL = 1e-5;
+static const double EXECUTIONS = 5e7; // some minutes
 
 static const char *result_name(const prog *p, arena *a, u32 k) {
   const func_info *f = func_get(p, p->main);
@@ -119,11 +120,38 @@ bool plan_compare(ctx *c, const plan_numbers *want, const plan_numbers *got, dou
   return true;
 }
 
+// ---- both programs -----------------------------------------------------------------------------------
+// How often an instruction runs on a rank, calls expanded.
+static double inside(const prog *p, func f, double *memo) {
+  const func_info *fi = func_get(p, f);
+  if (memo[f.i] > 0) return memo[f.i];
+  double n = 1;
+  for (u32 k = 0; k < fi->body.n; k++)
+    n += fi->body.v[k].op == OP_call ? inside(p, fi->body.v[k].callee, memo) : 1;
+  return memo[f.i] = n;
+}
+
+static bool is_feasible(const prog *p, arena *a) {
+  const func_info *m = func_get(p, p->main);
+  double n = 0, *memo = ZNEWN(a, double, p->funcs.n);
+  for (u32 k = 0; k < m->body.n; k++) {
+    const instr *i = &m->body.v[k];
+    n += (i->op == OP_call ? inside(p, i->callee, memo) : 1) * MAX(group_get(p->sp, i->g)->nranks, 1);
+  }
+  if (n <= EXECUTIONS) return true;
+  diag(p->c, E_LIMIT, m->where,
+       "the plan runs %.3g instructions on all its ranks; %.3g are evaluated at most", n, EXECUTIONS);
+  diag_hint(p->c,
+            "verify it with fewer layers, microbatches or ranks: what is wrong with many is wrong with few");
+  return false;
+}
+
 static bool compare_plans(planner *pl, const plan *pn, coster *k, const verify_opts *o, arena *a,
                           verify_report *r) {
   plan keep = *pn, *one = plan_single(a, pl->src, pn->train, &pn->optim);
   keep.keep_gradients = one->keep_gradients = pn->train;
-  prog *dist = plan_apply(pl, &keep, k), *ref = dist ? plan_apply(pl, one, k) : NULL;
+  prog *dist = plan_apply(pl, &keep, k);
+  prog *ref = dist && is_feasible(dist, a) ? plan_apply(pl, one, k) : NULL;
   plan_numbers want, got;
   bool ok = ref && plan_evaluate(pl->src, ref, o->seed, a, &want) &&
             plan_evaluate(pl->src, dist, o->seed, a, &got) &&

@@ -155,3 +155,39 @@ TEST(plan_weights_without_gradient) {
              "  - {from: 1, to: 3, on: m, at: {a: 1}}\n  - {from: 4, to: 7, on: m}\nrest: {states: "
              "[a]}\norder:\n  - \"F0.0 B0.0\"\n  - \"F1.0\"\n");
 }
+
+// The reference of all verification is the trivial plan; here it is held against the training step that
+// pass_train makes without plans.
+TEST(plan_single_is_the_training_step) {
+  session s = open_source(DECAY);
+  optim_opts sgd = optim_default(OPTIM_SGD);
+  plan *one = plan_single(s.a, s.src, true, &sgd);
+  one->keep_gradients = true;
+  prog *p = plan_apply(s.pl, one, NULL), *t = prog_clone(s.src, s.c);
+  plan_numbers x, y;
+  REQUIRE(p && pass_train(t, &sgd, true));
+  REQUIRE(plan_evaluate(s.src, p, 1, s.a, &x) && plan_evaluate(s.src, t, 1, s.a, &y));
+  CHECK_EQ_I64(x.n, y.n); // loss, gradient, weight
+  for (u32 k = 0; k < MIN(x.n, y.n); k++)
+    CHECK_MSG(eval_difference(&x.v[k], &y.v[k], NULL) < 1e-13, "result %u differs", k);
+  prog_free(t);
+  prog_free(p);
+  close_source(&s);
+}
+
+TEST(plan_verify_tells_what_differs) {
+  session s = open_source(DECAY);
+  plan *one = plan_single(s.a, s.src, false, NULL);
+  prog *p = plan_apply(s.pl, one, NULL);
+  plan_numbers x, y;
+  verify_report r;
+  REQUIRE(p && plan_evaluate(s.src, p, 1, s.a, &x) && plan_evaluate(s.src, p, 1, s.a, &y));
+  CHECK(plan_compare(s.c, &x, &y, 0, s.a, &r) && r.passed && r.worst == 0);
+  *(double *)y.v[0].data *= 1 + 1e-8;
+  CHECK(plan_compare(s.c, &x, &y, 0, s.a, &r) && !r.passed);
+  CHECK_CLOSE(r.worst, 1e-8, 1e-6);
+  CHECK_STR(diag_row_of(diag_get(s.c, 0).id)->code, "E0701");
+  CHECK(plan_compare(s.c, &x, &y, 1e-7, s.a, &r) && r.passed);
+  prog_free(p);
+  close_source(&s);
+}
