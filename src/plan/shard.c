@@ -495,8 +495,8 @@ static void shard_instr(sharding *s, u32 index) {
   }
   const op_row *row = op_row_of(in->op);
   u32 n = l->nopd;
-  layout have_buf[16], *have = n <= 16 ? have_buf : NEWN(x->a, layout, n);
-  bool rest_buf[16], *rest = n <= 16 ? rest_buf : NEWN(x->a, bool, n);
+  layout have_buf[16] = {{0}}, *have = n <= 16 ? have_buf : NEWN(x->a, layout, n);
+  bool rest_buf[16] = {0}, *rest = n <= 16 ? rest_buf : NEWN(x->a, bool, n);
   for (u32 k = 0; k < n; k++) {
     value sv = opd_of(s->f, in, k);
     rest[k] = s->at_rest[sv];
