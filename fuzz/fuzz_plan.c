@@ -1,15 +1,16 @@
-// fuzz_plan.c - plan files: rejected implies a diagnostic; accepted implies that the plan prints, reads back as the
-// same text, and either applies to a verified program or is refused with a diagnostic.
+// fuzz_plan.c - plan files: rejected implies a diagnostic; accepted implies that the plan prints, reads back
+// as the same text, and either applies to a verified program or is refused with a diagnostic.
 #include "plan/plan.h"
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const char model[] = "func @layer(%x: f32[8,16], %w: f32[16,16] weight) -> (f32[8,16]) {\n"
-                            "  %3 = matmul %x, %w : f32[8,16]\n  %4 = relu %3 : f32[8,16]\n  return %4\n}\n"
-                            "func @main(%x: f32[8,16], %a: f32[16,16] weight, %b: f32[16,16] weight) -> (f32[]) {\n"
-                            "  %4 = call @layer(%x, %a) : f32[8,16]\n  %5 = call @layer(%4, %b) : f32[8,16]\n"
-                            "  %6 = reduce_sum %5 {keepdims=0} : f32[]\n  return %6\n}\n";
+static const char model[] =
+    "func @layer(%x: f32[8,16], %w: f32[16,16] weight) -> (f32[8,16]) {\n"
+    "  %3 = matmul %x, %w : f32[8,16]\n  %4 = relu %3 : f32[8,16]\n  return %4\n}\n"
+    "func @main(%x: f32[8,16], %a: f32[16,16] weight, %b: f32[16,16] weight) -> (f32[]) {\n"
+    "  %4 = call @layer(%x, %a) : f32[8,16]\n  %5 = call @layer(%4, %b) : f32[8,16]\n"
+    "  %6 = reduce_sum %5 {keepdims=0} : f32[]\n  return %6\n}\n";
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   ctx *c = ctx_new();

@@ -167,8 +167,9 @@ bool heddle_plan_trains(heddle_session *s, const char *path, bool *train);
 void heddle_plan_free(heddle_plan *b);
 const char *heddle_plan_print(heddle_plan *b);
 const char *heddle_plan_name(const heddle_plan *b); // "D2 T4 P2 K32 1f1b"
-// Communication between groups is chosen by the costs of this machine, in an accounting (NULL: "heddle"), when the plan
-// is applied or verified; plans of a search are on theirs. Without a machine (NULL), by the amounts that move.
+// Communication between groups is chosen by the costs of this machine, in an accounting (NULL: "heddle"),
+// when the plan is applied or verified; plans of a search are on theirs. Without a machine (NULL), by the
+// amounts that move.
 bool heddle_plan_on(heddle_plan *b, heddle_machine *m, const char *costs);
 heddle_program *heddle_plan_apply(heddle_plan *b); // the distributed program
 

@@ -1,22 +1,27 @@
 // classes.c - index classes: which dimensions of a program are the same index.
 //
-// Idea: union-find whose nodes can also be split. A node is a leaf (an atom), forwarded to another node, or split
-// into a major and a minor child. Equating two nodes of equal extent merges leaves; a leaf equated with a split node
-// takes over its children; two different splits are refined against each other, major first, as far as they divide.
-// Functions are analysed once for all their calls: repeated blocks have the same extents in every call.
+// Idea: union-find whose nodes can also be split. A node is a leaf (an atom), forwarded to another node, or
+// split into a major and a minor child. Equating two nodes of equal extent merges leaves; a leaf equated with
+// a split node takes over its children; two different splits are refined against each other, major first, as
+// far as they divide. Functions are analysed once for all their calls: repeated blocks have the same extents
+// in every call.
 #include "infer/infer.h"
 
-typedef struct { i64 extent; u32 fwd, child; u8 fixed; } atom; // child: index of the major of two children; 0 = leaf
+typedef struct {
+  i64 extent;
+  u32 fwd, child;
+  u8 fixed;
+} atom; // child: index of the major of two children; 0 = leaf
 
 struct classes {
-  arena *a, *tmp;        // tmp: laws, one instruction at a time
+  arena *a, *tmp; // tmp: laws, one instruction at a time
   const prog *p;
-  VEC(atom) atoms;       // [0] unused
-  u32 **dims;            // per function: value * DIMS_MAX + dim -> atom (0: extent 1)
-  u32 nfuncs;            // functions made later have no classes
+  VEC(atom) atoms; // [0] unused
+  u32 **dims;      // per function: value * DIMS_MAX + dim -> atom (0: extent 1)
+  u32 nfuncs;      // functions made later have no classes
   bool *done;
-  u32 *id_of;            // atom -> class id
-  VEC(class_info) info;  // [0] unused
+  u32 *id_of;           // atom -> class id
+  VEC(class_info) info; // [0] unused
 };
 
 static u32 atom_new(classes *k, i64 extent) {
@@ -62,7 +67,8 @@ static void unify(classes *k, const u32 *xs, u32 nx, const u32 *ys, u32 ny) {
       i++, j++;
       continue;
     }
-    if (k->atoms.v[x].child || k->atoms.v[y].child) { // split by an earlier step of this walk: start again from the leaves
+    if (k->atoms.v[x].child ||
+        k->atoms.v[y].child) { // split by an earlier step of this walk: start again from the leaves
       unify(k, a + i, na - i, b + j, nb - j);
       return;
     }

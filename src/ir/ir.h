@@ -1,78 +1,99 @@
-// ir.h - the program: SSA, straight-line, functions and calls; what runs where is in types, groups and streams.
-// Layer 3. Built through the builder below, which checks, infers and records; printed and parsed as text
-// (docs/language.md); verified by ir_verify.
+// ir.h - the program: SSA, straight-line, functions and calls; what runs where is in types, groups and
+// streams. Layer 3. Built through the builder below, which checks, infers and records; printed and parsed as
+// text (docs/language.md); verified by ir_verify.
 //
 // Idea: everything is an index. A value id is local to its function; types, groups, layouts, attributes are
-// interned in the program, so equality is equality of ids. A type's extents are always *global*; the layout says
-// which piece a rank holds. Inside a function group 0 means "the group the function is called on".
+// interned in the program, so equality is equality of ids. A type's extents are always *global*; the layout
+// says which piece a rank holds. Inside a function group 0 means "the group the function is called on".
 #ifndef HEDDLE_IR_H
 #define HEDDLE_IR_H
 #include "op/op.h"
 
-typedef struct { u32 i; } type;     // interned type; 0 = none
-typedef struct { u32 i; } func;     // function of a program; 0 = none
-typedef u32 value;                  // value of a function; 0 = none
-typedef struct { u32 i; } attrset;  // interned attributes; 0 = none
-typedef struct { u32 i; } stream;   // 0 = the compute stream
+typedef struct {
+  u32 i;
+} type; // interned type; 0 = none
+typedef struct {
+  u32 i;
+} func;            // function of a program; 0 = none
+typedef u32 value; // value of a function; 0 = none
+typedef struct {
+  u32 i;
+} attrset; // interned attributes; 0 = none
+typedef struct {
+  u32 i;
+} stream; // 0 = the compute stream
 
 typedef struct {
   bool tuple;
-  shape s;             // tensors: element type and global extents
+  shape s; // tensors: element type and global extents
   layout lay;
-  group g;             // where it lives; 0 = the function's own group
-  u32 n;               // tuples: elements
+  group g; // where it lives; 0 = the function's own group
+  u32 n;   // tuples: elements
   const type *elem;
 } type_info;
 
 enum { OPD_DONATED = 1u << 31, OPD_AFTER = 1u << 30, OPD_VALUE = ~(3u << 30) }; // marks in operand entries
 typedef struct {
-  u16 op;              // opcode
-  u8 strm;             // stream id
-  u8 flags;            // INSTR_...
-  u32 opd, nopd;       // into func.opds: value | marks; data operands first, then `after` operands
-  u32 res, nres;       // results are values res..res+nres-1
+  u16 op;        // opcode
+  u8 strm;       // stream id
+  u8 flags;      // INSTR_...
+  u32 opd, nopd; // into func.opds: value | marks; data operands first, then `after` operands
+  u32 res, nres; // results are values res..res+nres-1
   attrset at;
-  group g;             // where it runs; 0 = the function's own group. send: the source's group
-  func callee;         // OP_call
-  u32 coord;           // temporal coordinates (id in prog.points; 0 = none fixed)
+  group g;     // where it runs; 0 = the function's own group. send: the source's group
+  func callee; // OP_call
+  u32 coord;   // temporal coordinates (id in prog.points; 0 = none fixed)
   loc where;
-  u32 origin;          // id shared by a forward instruction and all that is derived from it (0 = none)
+  u32 origin; // id shared by a forward instruction and all that is derived from it (0 = none)
 } instr;
 enum { INSTR_BACKWARD = 1, INSTR_RECOMPUTE = 2, INSTR_UPDATE = 4, INSTR_PLAN = 8 /* inserted by a plan */ };
 
-typedef struct { type ty; u32 def; sym name; } value_info; // def: instruction index + 1; 0 = parameter
+typedef struct {
+  type ty;
+  u32 def;
+  sym name;
+} value_info; // def: instruction index + 1; 0 = parameter
 typedef enum { ROLE_INPUT, ROLE_WEIGHT, ROLE_STATE, ROLE_LABEL, ROLE_CONST } role; // of main's parameters
-typedef struct { role r; u32 data; } param_info; // data: constant elements (0: none, or absent weights)
+typedef struct {
+  role r;
+  u32 data;
+} param_info; // data: constant elements (0: none, or absent weights)
 typedef struct {
   sym name;
-  VEC(value_info) values;   // values.v[0] is unused; parameters are values 1..nparams
+  VEC(value_info) values; // values.v[0] is unused; parameters are values 1..nparams
   u32 nparams;
   VEC(instr) body;
   VEC(u32) opds;
   VEC(value) rets;
-  VEC(param_info) params;   // index: parameter number from 0
+  VEC(param_info) params; // index: parameter number from 0
   loc where;
 } func_info;
 
-typedef struct { dtype t; u32 nd; i64 dim[DIMS_MAX]; const void *bytes; i64 size; } data_info; // bytes NULL: absent
+typedef struct {
+  dtype t;
+  u32 nd;
+  i64 dim[DIMS_MAX];
+  const void *bytes;
+  i64 size;
+} data_info; // bytes NULL: absent
 
 typedef struct prog {
   ctx *c;
   arena *a;
   space *sp;
-  VEC(func_info *) funcs;   // [0] unused
+  VEC(func_info *) funcs; // [0] unused
   func main;
-  VEC(type_info) types;     // [0] unused
-  VEC(attrs) attrsets;      // [0] = no attributes
-  VEC(sym) streams;         // [0] = "compute"
-  VEC(data_info) data;      // [0] unused
-  VEC(coords) points;       // [0] = no coordinate fixed: temporal coordinates of instructions; 0 where not fixed
-  VEC(u64) fixed;           // beside points: bit x set where axis x is fixed
+  VEC(type_info) types; // [0] unused
+  VEC(attrs) attrsets;  // [0] = no attributes
+  VEC(sym) streams;     // [0] = "compute"
+  VEC(data_info) data;  // [0] unused
+  VEC(coords) points;   // [0] = no coordinate fixed: temporal coordinates of instructions; 0 where not fixed
+  VEC(u64) fixed;       // beside points: bit x set where axis x is fixed
   u32 norigins;
   hmap type_map, attr_map, point_map;
 } prog;
 
-prog *prog_new(ctx *c);                 // own arena and space
+prog *prog_new(ctx *c); // own arena and space
 void prog_free(prog *p);
 prog *prog_clone(const prog *p, ctx *c); // same ids; constant bytes are shared
 
@@ -82,13 +103,17 @@ type type_tuple(prog *p, const type *elem, u32 n);
 static inline const type_info *type_get(const prog *p, type t) { return &p->types.v[t.i]; }
 type type_with(prog *p, type t, layout l, group g); // same shape, elsewhere (tensors)
 type type_on(prog *p, type t, group g);             // same layout on another group (tuples too)
-type type_bind(prog *p, type t, group g);           // a callee's type as seen by a call on g: group 0 becomes g
-attrset attrs_of(prog *p, const attr *v, u32 n);    // any order; copied
+type type_bind(prog *p, type t, group g);        // a callee's type as seen by a call on g: group 0 becomes g
+attrset attrs_of(prog *p, const attr *v, u32 n); // any order; copied
 static inline attrs attrs_get(const prog *p, attrset a) { return p->attrsets.v[a.i]; }
-attr attr_i(attr_key k, i64 v); attr attr_f(attr_key k, double v); attr attr_s(attr_key k, sym s);
-attr attr_t(attr_key k, dtype t); attr attr_v(attr_key k, const i64 *v, u32 n); attr attr_d(attr_key k, u32 data);
+attr attr_i(attr_key k, i64 v);
+attr attr_f(attr_key k, double v);
+attr attr_s(attr_key k, sym s);
+attr attr_t(attr_key k, dtype t);
+attr attr_v(attr_key k, const i64 *v, u32 n);
+attr attr_d(attr_key k, u32 data);
 attr attr_x(attr_key k, const u8 *axes, u32 n);
-stream stream_of(prog *p, sym name);    // found or added; 255 at most
+stream stream_of(prog *p, sym name); // found or added; 255 at most
 u32 data_add(prog *p, const shape *s, const void *bytes, bool copy);
 enum { POINT_FREE = 0xffff };           // in point_of's argument: this temporal axis is not fixed
 u32 point_of(prog *p, const coords *c); // interned temporal coordinates (spatial axes are ignored)
@@ -97,60 +122,78 @@ u32 point_merge(prog *p, u32 outer, u32 inner); // of an instruction in a call: 
 
 // ---- access --------------------------------------------------------------------------------------------
 static inline func_info *func_get(const prog *p, func f) { return p->funcs.v[f.i]; }
-func func_find(const prog *p, sym name);            // {0} if absent
+func func_find(const prog *p, sym name); // {0} if absent
 static inline const value_info *val(const func_info *f, value v) { return &f->values.v[v]; }
-static inline const type_info *val_type(const prog *p, const func_info *f, value v) { return &p->types.v[f->values.v[v].ty.i]; }
-static inline value opd_of(const func_info *f, const instr *i, u32 k) { return f->opds.v[i->opd + k] & OPD_VALUE; }
-static inline bool opd_donated(const func_info *f, const instr *i, u32 k) { return f->opds.v[i->opd + k] & OPD_DONATED; }
+static inline const type_info *val_type(const prog *p, const func_info *f, value v) {
+  return &p->types.v[f->values.v[v].ty.i];
+}
+static inline value opd_of(const func_info *f, const instr *i, u32 k) {
+  return f->opds.v[i->opd + k] & OPD_VALUE;
+}
+static inline bool opd_donated(const func_info *f, const instr *i, u32 k) {
+  return f->opds.v[i->opd + k] & OPD_DONATED;
+}
 u32 instr_nopd(const func_info *f, const instr *i); // data operands only (without `after`)
 // Uses of every value: use[begin[v]..begin[v+1]) are instruction indices (+1; 0 = returned). Arrays in `a`.
-typedef struct { u32 *begin, *use; } uses;
+typedef struct {
+  u32 *begin, *use;
+} uses;
 uses func_uses(arena *a, const func_info *f);
 
 // ---- building ------------------------------------------------------------------------------------------
-func func_new(prog *p, sym name, loc where);        // made unique with a suffix if the name exists
+func func_new(prog *p, sym name, loc where); // made unique with a suffix if the name exists
 value func_param(prog *p, func f, type t, sym name, role r);
 void func_return(prog *p, func f, const value *v, u32 n);
-typedef struct {          // what the next instructions get
+typedef struct { // what the next instructions get
   prog *p;
   func f;
   group g;
   u8 strm, flags;
   u32 coord, origin;
   loc where;
-  bool failed;            // a checked build failed: results are 0 and further calls do nothing
+  bool failed; // a checked build failed: results are 0 and further calls do nothing
 } builder;
 builder builder_at(prog *p, func f);
-// Checked: applies the operator's law to the operands' shapes and infers results (layouts: replicated, group b->g).
-// First result, or 0 and a diagnostic (b->failed is then set; building with 0 operands is a silent no-op).
+// Checked: applies the operator's law to the operands' shapes and infers results (layouts: replicated, group
+// b->g). First result, or 0 and a diagnostic (b->failed is then set; building with 0 operands is a silent
+// no-op).
 value build(builder *b, opcode op, const value *opd, u32 n, const attr *at, u32 nat);
 value build1(builder *b, opcode op, value x);
 value build2(builder *b, opcode op, value x, value y);
-value build_n(builder *b, opcode op, const value *opd, u32 n, const attr *at, u32 nat, u32 nres); // several results: res..res+nres-1
-value build_call(builder *b, func callee, const value *opd, u32 n);   // checks parameter types; results from its returns
-// Unchecked: result types given (plans, parsers). Operand entries may carry marks. Returns the instruction's index + 1.
+value build_n(builder *b, opcode op, const value *opd, u32 n, const attr *at, u32 nat,
+              u32 nres); // several results: res..res+nres-1
+value build_call(builder *b, func callee, const value *opd,
+                 u32 n); // checks parameter types; results from its returns
+// Unchecked: result types given (plans, parsers). Operand entries may carry marks. Returns the instruction's
+// index + 1.
 u32 emit(builder *b, opcode op, attrset at, const u32 *opd, u32 n, const type *res, u32 nres);
-static inline value emit_res(const prog *p, func f, u32 index1) { return p->funcs.v[f.i]->body.v[index1 - 1].res; }
+static inline value emit_res(const prog *p, func f, u32 index1) {
+  return p->funcs.v[f.i]->body.v[index1 - 1].res;
+}
 void value_name(prog *p, func f, value v, sym name);
 
 // ---- text ----------------------------------------------------------------------------------------------
 void ir_print(const prog *p, strbuf *out);
 void ir_print_func(const prog *p, func f, strbuf *out);
-const char *ir_type_str(const prog *p, type t);     // for messages; in the session's arena
+const char *ir_type_str(const prog *p, type t);               // for messages; in the session's arena
 prog *ir_parse(ctx *c, sym file, const char *text, size_t n); // verified; NULL and diagnostics if bad
 
 // ---- layouts through an operator -------------------------------------------------------------------------
-// Layouts of the results of a compute operator. A letter that one operand splits is split at the same stride over the
-// same axis in every operand that has it; the result has it there, or is partial with the row's reduction where the
-// letter is contracted. Sums that are still partial pass by linearity. Otherwise a diagnostic E_LAYOUT and false.
+// Layouts of the results of a compute operator. A letter that one operand splits is split at the same stride
+// over the same axis in every operand that has it; the result has it there, or is partial with the row's
+// reduction where the letter is contracted. Sums that are still partial pass by linearity. Otherwise a
+// diagnostic E_LAYOUT and false.
 bool ir_layouts(prog *p, opcode op, const law *l, const layout *opd, layout *res, loc where);
-// Is `declared` right for result k, given `derived` by ir_layouts? A letter that no operand has may be split at will.
+// Is `declared` right for result k, given `derived` by ir_layouts? A letter that no operand has may be split
+// at will.
 bool ir_layout_allowed(const prog *p, const law *l, u32 k, layout declared, layout derived);
 
 // ---- checking ------------------------------------------------------------------------------------------
-// Every invariant (docs/language.md lists them). A broken one is a diagnostic E_VERIFY (or the more specific one); false.
+// Every invariant (docs/language.md lists them). A broken one is a diagnostic E_VERIFY (or the more specific
+// one); false.
 bool ir_verify(prog *p);
-// The program of one rank (plan/lower.c) cannot run alone: E_RANK, naming what cannot be done with it, and false.
+// The program of one rank (plan/lower.c) cannot run alone: E_RANK, naming what cannot be done with it, and
+// false.
 bool ir_check_whole(const prog *p, const char *what);
 #ifdef HEDDLE_DEBUG
 #define IR_VERIFY_PASS(p) assert(ir_verify(p))

@@ -5,8 +5,8 @@
 // coordinate (i / stride) % n. So a layout is a small set of (axis, dim, stride) plus a set of axes over
 // which the value is still partial; every other axis of the group replicates. This is SuperScaler's R/V/D
 // with named axes; a fused QKV weight of 3072 = 3 x 16 x 64 split over heads by tp=4 is (tp, dim, 256), and
-// several axes on one dimension are several strides. Layouts are interned: equal layouts have equal ids; so an
-// axis of size 1 is never part of one, and a table of equal contiguous pieces is the stride it stands for.
+// several axes on one dimension are several strides. Layouts are interned: equal layouts have equal ids; so
+// an axis of size 1 is never part of one, and a table of equal contiguous pieces is the stride it stands for.
 // docs/design/layouts.md has the reasons.
 #ifndef HEDDLE_LAYOUT_H
 #define HEDDLE_LAYOUT_H
@@ -14,14 +14,22 @@
 
 enum { DIMS_MAX = 8, AXES_MAX = 64, LAY_SPLITS = 16, LAY_PARTS = 8, MESH_AXES = 12 };
 
-typedef struct { u32 i; } mesh;   // 0 = none
-typedef struct { u32 i; } group;  // 0 = the group the surrounding function is called on
-typedef struct { u32 i; } layout; // 0 = replicated everywhere
-typedef struct { u32 i; } pieces; // 0 = regular pieces
-typedef struct space space;       // owns axes, meshes, groups, layouts, piece tables
+typedef struct {
+  u32 i;
+} mesh; // 0 = none
+typedef struct {
+  u32 i;
+} group; // 0 = the group the surrounding function is called on
+typedef struct {
+  u32 i;
+} layout; // 0 = replicated everywhere
+typedef struct {
+  u32 i;
+} pieces;                   // 0 = regular pieces
+typedef struct space space; // owns axes, meshes, groups, layouts, piece tables
 
 typedef enum { RED_NONE, RED_SUM, RED_MAX, RED_MIN, RED_PROD } reduction; // of partial results
-const char *red_name(reduction r);                                       // "none" "sum" "max" "min" "prod"
+const char *red_name(reduction r);                                        // "none" "sum" "max" "min" "prod"
 
 space *space_new(ctx *c, arena *a);
 space *space_clone(const space *s, ctx *c, arena *a); // same ids
@@ -29,81 +37,112 @@ ctx *space_ctx(const space *s);
 
 // ---- axes. Atoms: a spatial axis lies across ranks, a temporal axis in time on the same ranks. ----------
 // An id is 1..AXES_MAX-1; 0 = none. Names are unique in a space.
-typedef struct { sym name; u32 size; bool temporal; } axis_info;
-u8 axis_add(space *s, sym name, u32 size, bool temporal); // 0 and a diagnostic when the name exists or too many
-u8 axis_find(const space *s, sym name);                   // 0 if absent
+typedef struct {
+  sym name;
+  u32 size;
+  bool temporal;
+} axis_info;
+u8 axis_add(space *s, sym name, u32 size,
+            bool temporal);             // 0 and a diagnostic when the name exists or too many
+u8 axis_find(const space *s, sym name); // 0 if absent
 const axis_info *axis_get(const space *s, u8 axis);
-u32 axis_count(const space *s);                           // ids are 1..axis_count
-static inline u32 axis_size(const space *s, u8 axis);     // below
-bool axis_alias(space *s, sym name, const u8 *axes, u32 n);           // a name for a product, major first
-u32 axis_expand(const space *s, sym name, u8 *axes, u32 cap);         // atoms of an axis or alias; 0 if unknown
+u32 axis_count(const space *s);                               // ids are 1..axis_count
+static inline u32 axis_size(const space *s, u8 axis);         // below
+bool axis_alias(space *s, sym name, const u8 *axes, u32 n);   // a name for a product, major first
+u32 axis_expand(const space *s, sym name, u8 *axes, u32 cap); // atoms of an axis or alias; 0 if unknown
 
 // ---- meshes and groups ---------------------------------------------------------------------------------
 // A mesh numbers ranks row-major over its spatial axes (major first): rank = first + row-major index, or an
-// explicit list. A group is a mesh with some axes fixed at a coordinate or restricted to a subset; its members
-// are numbered row-major over what is left. Bad arguments: a diagnostic E_NAME, E_GROUP or E_LIMIT, and id 0.
-typedef struct { sym name; u32 naxes; u8 axis[MESH_AXES]; u32 nranks; u32 first; const u32 *ranks; } mesh_info;
-mesh mesh_add(space *s, sym name, const u8 *axes, u32 naxes, u32 first, const u32 *ranks); // ranks copied, or NULL
+// explicit list. A group is a mesh with some axes fixed at a coordinate or restricted to a subset; its
+// members are numbered row-major over what is left. Bad arguments: a diagnostic E_NAME, E_GROUP or E_LIMIT,
+// and id 0.
+typedef struct {
+  sym name;
+  u32 naxes;
+  u8 axis[MESH_AXES];
+  u32 nranks;
+  u32 first;
+  const u32 *ranks;
+} mesh_info;
+mesh mesh_add(space *s, sym name, const u8 *axes, u32 naxes, u32 first,
+              const u32 *ranks); // ranks copied, or NULL
 mesh mesh_find(const space *s, sym name);
 const mesh_info *mesh_get(const space *s, mesh m);
 u32 mesh_count(const space *s);
 typedef struct {
   u8 axis;
-  int at;             // >= 0: fixed at this coordinate; -1: free; -2: the subset `only`
+  int at; // >= 0: fixed at this coordinate; -1: free; -2: the subset `only`
   u32 nonly;
-  const u32 *only;    // coordinates, in order
+  const u32 *only; // coordinates, in order
 } group_axis;
 typedef struct {
   mesh m;
   u32 naxes;
   group_axis axis[MESH_AXES]; // all axes of the mesh, in mesh order
   u32 nranks;
-  const u32 *ranks;           // member -> rank
+  const u32 *ranks; // member -> rank
 } group_info;
-group group_of(space *s, mesh m, const group_axis *fix, u32 nfix); // axes not named in fix are free; {0}+diag if bad
-group group_fix(space *s, group g, u8 axis, u32 at); // g with one more axis fixed at this coordinate of the mesh
+group group_of(space *s, mesh m, const group_axis *fix,
+               u32 nfix); // axes not named in fix are free; {0}+diag if bad
+group group_fix(space *s, group g, u8 axis,
+                u32 at); // g with one more axis fixed at this coordinate of the mesh
 group group_all(space *s, mesh m);
 const group_info *group_get(const space *s, group g); // of group 0: no mesh, no ranks
 u32 group_count(const space *s);
-bool group_has_axis(const space *s, group g, u8 axis); // is it free (or a subset) in g, i.e. usable in layouts; in
-                                                       // group 0 every spatial axis is, with its whole size
-u32 group_axis_size(const space *s, group g, u8 axis);             // size within the group (subset: its length; absent: 1)
-int group_member(const space *s, group g, u32 rank);               // member number, or -1
-u32 group_coord(const space *s, group g, u32 member, u8 axis);     // position along the axis *within the group*
-// Subgroups over some axes: members equal in all other axes. `lead` is the member with coordinate 0 on `axes`;
-// element k (row-major over axes, major first) of its subgroup is lead + offset[k]. n = product of the sizes, returned;
-// at most cap offsets are written.
+bool group_has_axis(const space *s, group g,
+                    u8 axis); // is it free (or a subset) in g, i.e. usable in layouts; in
+                              // group 0 every spatial axis is, with its whole size
+u32 group_axis_size(const space *s, group g,
+                    u8 axis);                        // size within the group (subset: its length; absent: 1)
+int group_member(const space *s, group g, u32 rank); // member number, or -1
+u32 group_coord(const space *s, group g, u32 member, u8 axis); // position along the axis *within the group*
+// Subgroups over some axes: members equal in all other axes. `lead` is the member with coordinate 0 on
+// `axes`; element k (row-major over axes, major first) of its subgroup is lead + offset[k]. n = product of
+// the sizes, returned; at most cap offsets are written.
 u32 group_offsets(const space *s, group g, const u8 *axes, u32 naxes, u32 *offset, u32 cap);
 u32 group_lead(const space *s, group g, u32 member, const u8 *axes, u32 naxes);
 
 // ---- layouts -------------------------------------------------------------------------------------------
-typedef struct { u8 axis, dim; u16 table; i64 stride; } lay_split; // table: a `pieces` id when uneven (stride 0)
-typedef struct { u8 axis, red; } lay_part;
-typedef struct { u32 nsplit, npart; lay_split split[LAY_SPLITS]; lay_part part[LAY_PARTS]; } layout_info;
-// Canonical order: splits by dimension, stride descending, axis; parts by axis. Asserts that an axis occurs once.
+typedef struct {
+  u8 axis, dim;
+  u16 table;
+  i64 stride;
+} lay_split; // table: a `pieces` id when uneven (stride 0)
+typedef struct {
+  u8 axis, red;
+} lay_part;
+typedef struct {
+  u32 nsplit, npart;
+  lay_split split[LAY_SPLITS];
+  lay_part part[LAY_PARTS];
+} layout_info;
+// Canonical order: splits by dimension, stride descending, axis; parts by axis. Asserts that an axis occurs
+// once.
 layout layout_of(space *s, const layout_info *l);
 const layout_info *layout_get(const space *s, layout l);
-// May this layout be used for a tensor of these extents on this group? Strides nest and divide, axes belong to g or
-// are temporal, no axis twice. Otherwise a diagnostic E_LAYOUT / E_DIVIDE at `at` and false. Nesting: the coordinates
-// are digits of the index, disjoint ones: of two strides s > t with sizes m, n on one dimension t*n divides s, and the
-// largest s*m divides the extent. What is left of the digits, in order, is the local index. An axis that g restricts to
-// a subset splits by a table only, with a piece for each position in the subset.
+// May this layout be used for a tensor of these extents on this group? Strides nest and divide, axes belong
+// to g or are temporal, no axis twice. Otherwise a diagnostic E_LAYOUT / E_DIVIDE at `at` and false. Nesting:
+// the coordinates are digits of the index, disjoint ones: of two strides s > t with sizes m, n on one
+// dimension t*n divides s, and the largest s*m divides the extent. What is left of the digits, in order, is
+// the local index. An axis that g restricts to a subset splits by a table only, with a piece for each
+// position in the subset.
 bool layout_check(space *s, layout l, group g, u32 nd, const i64 *dims, loc at);
-bool layout_fits(const space *s, layout l, u32 nd, const i64 *dims); // the same without groups and diagnostics
-const lay_split *layout_split_of(const space *s, layout l, u8 axis);  // NULL if the axis does not split
-reduction layout_part_of(const space *s, layout l, u8 axis);          // RED_NONE if not partial over it
-layout layout_without(space *s, layout l, u8 axis);                   // axis replicates
+bool layout_fits(const space *s, layout l, u32 nd,
+                 const i64 *dims); // the same without groups and diagnostics
+const lay_split *layout_split_of(const space *s, layout l, u8 axis); // NULL if the axis does not split
+reduction layout_part_of(const space *s, layout l, u8 axis);         // RED_NONE if not partial over it
+layout layout_without(space *s, layout l, u8 axis);                  // axis replicates
 layout layout_with_split(space *s, layout l, u8 axis, u8 dim, i64 stride);
 layout layout_with_part(space *s, layout l, u8 axis, reduction r);
 // The stride at which one more axis of size n splits what is left of a dimension, as far major as it can.
 // 0 if it does not divide, or if the dimension has uneven pieces.
 i64 layout_next_stride(const space *s, layout l, u8 dim, i64 extent, u32 n);
 
-// Uneven pieces of one dimension over one axis: piece k is a list of half-open intervals (may be empty, overlap, or
-// several: zig-zag). Intervals are given as lo0,hi0,lo1,hi1,...; begin[k]..begin[k+1] index interval pairs. Asserts
-// that they lie in 0..extent and that those of one piece do not overlap; copied. Every index must be in some piece for a
-// layout to fit. Beside its table a dimension may have strides, not a second table; a rank then holds what both give
-// it, in the table's order.
+// Uneven pieces of one dimension over one axis: piece k is a list of half-open intervals (may be empty,
+// overlap, or several: zig-zag). Intervals are given as lo0,hi0,lo1,hi1,...; begin[k]..begin[k+1] index
+// interval pairs. Asserts that they lie in 0..extent and that those of one piece do not overlap; copied.
+// Every index must be in some piece for a layout to fit. Beside its table a dimension may have strides, not a
+// second table; a rank then holds what both give it, in the table's order.
 typedef struct {
   u32 npieces;
   const u32 *begin;
@@ -116,49 +155,76 @@ typedef struct {
 pieces pieces_of(space *s, u32 npieces, const u32 *begin, const i64 *bound, i64 extent);
 const pieces_info *pieces_get(const space *s, pieces p);
 
-// Coordinates of every axis for one member of a group and one temporal point (temporal may be NULL = all 0). Free axes:
-// group_coord; fixed ones: the coordinate they are fixed at.
-typedef struct { u16 at[AXES_MAX]; } coords;
+// Coordinates of every axis for one member of a group and one temporal point (temporal may be NULL = all 0).
+// Free axes: group_coord; fixed ones: the coordinate they are fixed at.
+typedef struct {
+  u16 at[AXES_MAX];
+} coords;
 void coords_of(const space *s, group g, u32 member, const coords *temporal, coords *out);
-i64 layout_local_extent(const space *s, layout l, u8 dim, i64 extent, const coords *c); // c may be NULL if even
+i64 layout_local_extent(const space *s, layout l, u8 dim, i64 extent,
+                        const coords *c); // c may be NULL if even
 void layout_local_dims(const space *s, layout l, u32 nd, const i64 *dims, const coords *c, i64 *out);
 // index[k] = global index of local index k along the dimension; returns the local extent.
 i64 layout_index(const space *s, layout l, u8 dim, i64 extent, const coords *c, i64 *index);
 bool layout_is_even(const space *s, layout l);
-i64 layout_local_elems(const space *s, layout l, u32 nd, const i64 *dims); // uneven: the largest piece, shared by the strides
+i64 layout_local_elems(const space *s, layout l, u32 nd,
+                       const i64 *dims); // uneven: the largest piece, shared by the strides
 
 // ---- from one layout to another (intra-group) ----------------------------------------------------------
 // One step moves one or more axes between the roles replicated, partial and split. Kinds are SuperScaler's
-// edges: D->R all_gather, D->D' all_to_all (another dimension, or another stride or table of the same one), V->R
-// all_reduce, V->D reduce_scatter, R->D shard (free), R->V partial (free). `permute` exchanges whole pieces between ranks
-// when only the axes' places differ.
-typedef enum { STEP_SHARD, STEP_PARTIAL, STEP_ALL_GATHER, STEP_ALL_REDUCE, STEP_REDUCE_SCATTER, STEP_ALL_TO_ALL, STEP_PERMUTE } step_kind;
-typedef struct { step_kind kind; u32 naxes; u8 axis[MESH_AXES]; layout to; } layout_step;
-// Cost of one step (any unit): over `axes` (n ways in all), from a value of in_elems local elements to out_elems.
-typedef double step_cost(void *arg, step_kind kind, const u8 *axes, u32 naxes, u32 n, i64 in_elems, i64 out_elems);
-double step_cost_elements(void *arg, step_kind kind, const u8 *axes, u32 naxes, u32 n, i64 in_elems, i64 out_elems); // elements moved + 1 a hop (nnScaler's rule)
-// Cheapest chain of steps from one layout to another of a tensor on a group (Dijkstra over the steps that can help; what
-// they leave out is counted in docs/design/layouts.md). Returns the number of steps
-// written to `steps` (cap at most), or -1 if there is none within cap (a temporal axis changes, the layouts do not fit);
-// *cost gets the sum. Ties go to the fewest steps, then to the first axis: deterministic. A cost is at least 0; INFINITY
-// forbids the step. Axes of a step are in the order of the strides they leave or take, else of the mesh. Uneven pieces
-// occur on the way only as they are in `from` or `to`, and count as their largest.
-int layout_path(space *s, group g, u32 nd, const i64 *dims, layout from, layout to, step_cost *cost_fn, void *arg,
-                layout_step *steps, u32 cap, double *cost);
+// edges: D->R all_gather, D->D' all_to_all (another dimension, or another stride or table of the same one),
+// V->R all_reduce, V->D reduce_scatter, R->D shard (free), R->V partial (free). `permute` exchanges whole
+// pieces between ranks when only the axes' places differ.
+typedef enum {
+  STEP_SHARD,
+  STEP_PARTIAL,
+  STEP_ALL_GATHER,
+  STEP_ALL_REDUCE,
+  STEP_REDUCE_SCATTER,
+  STEP_ALL_TO_ALL,
+  STEP_PERMUTE
+} step_kind;
+typedef struct {
+  step_kind kind;
+  u32 naxes;
+  u8 axis[MESH_AXES];
+  layout to;
+} layout_step;
+// Cost of one step (any unit): over `axes` (n ways in all), from a value of in_elems local elements to
+// out_elems.
+typedef double step_cost(void *arg, step_kind kind, const u8 *axes, u32 naxes, u32 n, i64 in_elems,
+                         i64 out_elems);
+double step_cost_elements(void *arg, step_kind kind, const u8 *axes, u32 naxes, u32 n, i64 in_elems,
+                          i64 out_elems); // elements moved + 1 a hop (nnScaler's rule)
+// Cheapest chain of steps from one layout to another of a tensor on a group (Dijkstra over the steps that can
+// help; what they leave out is counted in docs/design/layouts.md). Returns the number of steps written to
+// `steps` (cap at most), or -1 if there is none within cap (a temporal axis changes, the layouts do not fit);
+// *cost gets the sum. Ties go to the fewest steps, then to the first axis: deterministic. A cost is at least
+// 0; INFINITY forbids the step. Axes of a step are in the order of the strides they leave or take, else of
+// the mesh. Uneven pieces occur on the way only as they are in `from` or `to`, and count as their largest.
+int layout_path(space *s, group g, u32 nd, const i64 *dims, layout from, layout to, step_cost *cost_fn,
+                void *arg, layout_step *steps, u32 cap, double *cost);
 
-// The whole R/V/D graph up to axis names: states are (R,V,D1..Dk) with R*V*D1*..*Dk = ndevices and Di dividing the
-// extents; all shortest paths. cost[i*n+j], next[i*n+j] (state after i on the way to j; n if none). Arrays in `a`.
-typedef struct { u32 n, nd; const u32 *state; /* n x (2+nd) */ const double *cost; const u32 *next; } rvd_graph;
+// The whole R/V/D graph up to axis names: states are (R,V,D1..Dk) with R*V*D1*..*Dk = ndevices and Di
+// dividing the extents; all shortest paths. cost[i*n+j], next[i*n+j] (state after i on the way to j; n if
+// none). Arrays in `a`.
+typedef struct {
+  u32 n, nd;
+  const u32 *state; /* n x (2+nd) */
+  const double *cost;
+  const u32 *next;
+} rvd_graph;
 rvd_graph rvd_all_paths(arena *a, u32 ndevices, u32 nd, const i64 *dims, step_cost *cost_fn, void *arg);
 
 // ---- text: "[2048{dp},3072{tp:256},64]+tp,max pp" ------------------------------------------------------
-// {a,b:64}: axes, with the stride where it is not layout_next_stride after those before it. {a:0-5|-|5-8+9-12}: the
-// pieces of coordinates 0, 1 (none), 2 (two intervals). After the bracket the partial axes: "+tp" a sum, " max pp".
+// {a,b:64}: axes, with the stride where it is not layout_next_stride after those before it.
+// {a:0-5|-|5-8+9-12}: the pieces of coordinates 0, 1 (none), 2 (two intervals). After the bracket the partial
+// axes: "+tp" a sum, " max pp".
 void layout_print(const space *s, layout l, u32 nd, const i64 *dims, strbuf *out);
 void group_print(const space *s, group g, strbuf *out); // "@m[pp=0,dp={0,3}]"
-// Read what was printed (blanks between tokens and names of products are fine too) and leave *text behind it. Otherwise
-// false, *text where it fails, *error the reason (lives as long as the session). Whether the layout fits the extents is
-// layout_check's to say.
+// Read what was printed (blanks between tokens and names of products are fine too) and leave *text behind it.
+// Otherwise false, *text where it fails, *error the reason (lives as long as the session). Whether the layout
+// fits the extents is layout_check's to say.
 bool layout_parse(space *s, const char **text, u32 *nd, i64 dims[DIMS_MAX], layout *out, const char **error);
 bool group_parse(space *s, const char **text, group *out, const char **error); // free axes also as "pp=*"
 
@@ -169,15 +235,20 @@ struct space { // fields are private to layout/, except through the inlines here
   arena *a;
   axis_info axis[AXES_MAX];
   u32 naxes;
-  VEC(struct { sym name; u32 n; u8 axis[MESH_AXES]; }) aliases;
+  VEC(struct {
+    sym name;
+    u32 n;
+    u8 axis[MESH_AXES];
+  })
+  aliases;
   VEC(mesh_info) meshes;
   VEC(group_info) groups;
   VEC(layout_info) layouts;
   VEC(pieces_info) tables;
   hmap group_map, layout_map, table_map;
   VEC(struct group_dims) group_dims; // beside groups: how member numbers are made of coordinates
-  VEC(u32 *) mesh_order;             // beside meshes: positions by ascending rank, NULL if ranks are consecutive
-  struct path_work *path;            // memory that layout_path uses again and again
+  VEC(u32 *) mesh_order;  // beside meshes: positions by ascending rank, NULL if ranks are consecutive
+  struct path_work *path; // memory that layout_path uses again and again
 };
 static inline u32 axis_size(const space *s, u8 axis) { return s->axis[axis].size; }
 #endif

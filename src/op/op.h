@@ -1,8 +1,9 @@
-// op.h - what operators mean: element types, attributes, and one row per operator with its law. Layer 2: pure.
+// op.h - what operators mean: element types, attributes, and one row per operator with its law. Layer 2:
+// pure.
 //
-// Idea: the law of an operator names the dimensions of operands and results with letters. From it follow shapes,
-// flops, what may be split, what a split needs of each operand, and where a split leaves a partial result. Plans
-// read laws, never names of operators.
+// Idea: the law of an operator names the dimensions of operands and results with letters. From it follow
+// shapes, flops, what may be split, what a split needs of each operand, and where a split leaves a partial
+// result. Plans read laws, never names of operators.
 #ifndef HEDDLE_OP_H
 #define HEDDLE_OP_H
 #include "layout/layout.h"
@@ -34,10 +35,22 @@ typedef struct {
   u16 key; // attr_key
   u8 kind; // attr_kind, as attrs.def says
   u8 pad;
-  u32 n;   // elements of ints/floats/axes
-  union { i64 i; double f; const i64 *ints; const double *floats; sym s; dtype t; u32 data; const u8 *axes; } u;
+  u32 n; // elements of ints/floats/axes
+  union {
+    i64 i;
+    double f;
+    const i64 *ints;
+    const double *floats;
+    sym s;
+    dtype t;
+    u32 data;
+    const u8 *axes;
+  } u;
 } attr;
-typedef struct { u32 n; const attr *v; } attrs; // sorted by key
+typedef struct {
+  u32 n;
+  const attr *v;
+} attrs; // sorted by key
 const char *attr_name(attr_key k);
 attr_kind attr_kind_of(attr_key k);
 attr_key attr_find(const char *name, size_t n); // A_NONE if unknown
@@ -55,7 +68,7 @@ typedef enum {
   OP_COUNT
 } opcode;
 
-enum { // row flags
+enum {               // row flags
   OPF_VIEW = 1,      // no work: the result shares the first operand's storage
   OPF_INPLACE = 2,   // the first result may take over the first operand's storage when that is donated
   OPF_COMM = 4,      // communication: layouts of operand and result say what moves
@@ -80,54 +93,72 @@ typedef struct {
 } op_row;
 const op_row *op_row_of(opcode op);
 opcode op_find(const char *name, size_t n); // OP_none if unknown
-void op_doc(opcode op, strbuf *out); // the row as a manual page
+void op_doc(opcode op, strbuf *out);        // the row as a manual page
 static inline char op_lin(const op_row *r, u32 operand) {
   size_t n = strlen(r->lin);
   return n == 0 ? '-' : r->lin[operand < n ? operand : n - 1];
 }
 
 // ---- shapes and laws -----------------------------------------------------------------------------------
-typedef struct { dtype t; u32 nd; i64 dim[DIMS_MAX]; } shape; // global extents
+typedef struct {
+  dtype t;
+  u32 nd;
+  i64 dim[DIMS_MAX];
+} shape; // global extents
 i64 shape_elems(const shape *s);
 i64 shape_bytes(const shape *s);
 bool shape_same(const shape *a, const shape *b);
 
 enum { LAW_FACTORS = 7, LAW_WHOLE = 1, LAW_ADDRESSED = 2, LAW_FIXED = 4, LAW_DERIVED = 8 };
-typedef struct { u8 n; u8 f[LAW_FACTORS]; } law_dim;   // letters of one dimension, major first; none: extent 1
-typedef struct { u32 nd; law_dim dim[DIMS_MAX]; } law_term;
+typedef struct {
+  u8 n;
+  u8 f[LAW_FACTORS];
+} law_dim; // letters of one dimension, major first; none: extent 1
+typedef struct {
+  u32 nd;
+  law_dim dim[DIMS_MAX];
+} law_term;
 typedef struct {
   i64 extent;
-  u8 flags;      // WHOLE: may not be split; ADDRESSED: picked by value, not iterated; FIXED: shrinking must keep it
-                 // (an attribute, or arithmetic that letters cannot express, ties the extent); DERIVED: the index
-                 // follows from other letters, not iterated (input of a window, source of a slice; always WHOLE)
-  char name;     // for messages; 0 if computed
+  u8 flags;  // WHOLE: may not be split; ADDRESSED: picked by value, not iterated; FIXED: shrinking must keep
+             // it (an attribute, or arithmetic that letters cannot express, ties the extent); DERIVED: the
+             // index follows from other letters, not iterated (input of a window, source of a slice; always
+             // WHOLE)
+  char name; // for messages; 0 if computed
 } law_letter;
 typedef struct {
   u32 nletters, nopd, nres;
   law_letter *letter;
   law_term *opd, *res;
-  const char *lin; // the row's linearity, or "-" where an attribute or the element type breaks it (cast to an integer)
+  const char *lin; // the row's linearity, or "-" where an attribute or the element type breaks it (cast to an
+                   // integer)
 } law;
 static inline char law_lin(const law *l, u32 operand) {
   size_t n = strlen(l->lin);
   return n == 0 ? '-' : l->lin[operand < n ? operand : n - 1];
 }
 // The law of one application: checks operands and attributes, gives result shapes and letters. All in `a`.
-// Result shapes that the operands do not determine (reshape, expand, constant) come from the attribute `shape`.
-// Failure: located diagnostic (E_SHAPE, E_DTYPE, E_ATTR, E_ARITY, E_LIMIT) and NULL. *nres: results (in, for MANY_RES:
-// how many are wanted, 0 = as many as there are). Not for call, opaque, pack, unpack: their types are the program's.
-const law *op_law(ctx *c, arena *a, opcode op, attrs at, u32 nopd, const shape *opd, u32 *nres, shape *res, loc where);
+// Result shapes that the operands do not determine (reshape, expand, constant) come from the attribute
+// `shape`. Failure: located diagnostic (E_SHAPE, E_DTYPE, E_ATTR, E_ARITY, E_LIMIT) and NULL. *nres: results
+// (in, for MANY_RES: how many are wanted, 0 = as many as there are). Not for call, opaque, pack, unpack:
+// their types are the program's.
+const law *op_law(ctx *c, arena *a, opcode op, attrs at, u32 nopd, const shape *opd, u32 *nres, shape *res,
+                  loc where);
 enum { OP_RES_MAX = 64 }; // room callers give for res
 // Points of the iteration space: product of extents of all letters that are iterated (not ADDRESSED).
 double law_points(const law *l);
 double op_flops(opcode op, attrs at, const law *l);
-// The attributes of the same application when letter i has extent[i] (FIXED letters keep theirs, others are 2 at least):
-// with operands of these extents its law has the same letters. In `a`.
+// The attributes of the same application when letter i has extent[i] (FIXED letters keep theirs, others are 2
+// at least): with operands of these extents its law has the same letters. In `a`.
 attrs law_rescale(arena *a, opcode op, attrs at, const law *l, const i64 *extent);
 
 // ---- collectives: one row each (docs, cost, evaluation read it) -----------------------------------------
-// in/out: what the named axes do in the operand's and the result's layout: R replicated, V partial, D split, O on one
-// member only (rooted), X another group, * either of R and D.
-typedef struct { opcode op; char in, out; const char *doc; } coll_row;
+// in/out: what the named axes do in the operand's and the result's layout: R replicated, V partial, D split,
+// O on one member only (rooted), X another group, * either of R and D.
+typedef struct {
+  opcode op;
+  char in, out;
+  const char *doc;
+} coll_row;
 const coll_row *coll_find(opcode op); // NULL if not a collective
 #endif

@@ -4,73 +4,87 @@
 #include "infer/infer.h"
 
 // ---- outline (outline.c) ---------------------------------------------------------------------------------
-// Repeated isomorphic stretches of main become functions called several times (structural hashing): a 96-layer model is
-// a short program. In main's order, or in one found from its results where that shows more. Parameters of such a function:
-// what is computed outside first, then weights; constants that all copies agree on are made inside. At worst some hundred
-// walks over main. Returns the number of functions made.
+// Repeated isomorphic stretches of main become functions called several times (structural hashing): a
+// 96-layer model is a short program. In main's order, or in one found from its results where that shows more.
+// Parameters of such a function: what is computed outside first, then weights; constants that all copies
+// agree on are made inside. At worst some hundred walks over main. Returns the number of functions made.
 u32 pass_outline(prog *p);
-void pass_inline(prog *p); // the inverse: every call in main, nested ones too, becomes the callee's body (inline.c)
+void pass_inline(
+    prog *p); // the inverse: every call in main, nested ones too, becomes the callee's body (inline.c)
 
 // ---- clean-up (clean.c) ----------------------------------------------------------------------------------
-// Each drops unreachable functions, so that ids of functions may change. The first two return how many instructions went.
+// Each drops unreachable functions, so that ids of functions may change. The first two return how many
+// instructions went.
 u32 pass_dce(prog *p);      // instructions without effect on returned values
-u32 pass_fold(prog *p);     // identities, casts to the same type, reshape of reshape, transpose of transpose, common
-                            // subexpressions; what is donated is left alone
+u32 pass_fold(prog *p);     // identities, casts to the same type, reshape of reshape, transpose of transpose,
+                            // common subexpressions; what is donated is left alone
 void pass_compact(prog *p); // unused types, attributes and constants; renumbers them
 
 // ---- gradients (grad*.c) --------------------------------------------------------------------
 // Reverse mode, function by function. From a forward function f(x1..xn) -> (y1..ym) two functions are made:
-//   fwd(x1..xn) -> (y1..ym, s1..sk)                      saved values s: results of instructions that bwd needs
-//   bwd(need.., s1..sk, dy.., acc..) -> (dx.., acc'..)
-// need: the parameters of f that bwd reads (indices in need[]); dy: gradients of the results with has_dy; dx: gradients
-// of the parameters marked GRAD_INPUT; acc: a donated gradient accumulator for every parameter marked GRAD_ACC (acc' =
-// acc + gradient); parameters marked GRAD_PLAIN return their gradient without an accumulator (in acc's place). A call
-// must donate the accumulators. A saved value that is also a result is returned twice.
-// Calls inside f are differentiated recursively, each (callee, marks) once. Fan-out adds are explicit. Every backward
-// instruction carries INSTR_BACKWARD and the origin of its forward instruction; gradients have the parameter's type.
-// Forward instructions marked INSTR_RECOMPUTE are not saved but computed again in bwd (a marked call: its inputs are
-// kept and its fwd is called again; such instructions carry INSTR_RECOMPUTE|INSTR_BACKWARD); random keys are the same.
+//   fwd(x1..xn) -> (y1..ym, s1..sk)                      saved values s: results of instructions that bwd
+//   needs bwd(need.., s1..sk, dy.., acc..) -> (dx.., acc'..)
+// need: the parameters of f that bwd reads (indices in need[]); dy: gradients of the results with has_dy; dx:
+// gradients of the parameters marked GRAD_INPUT; acc: a donated gradient accumulator for every parameter
+// marked GRAD_ACC (acc' = acc + gradient); parameters marked GRAD_PLAIN return their gradient without an
+// accumulator (in acc's place). A call must donate the accumulators. A saved value that is also a result is
+// returned twice. Calls inside f are differentiated recursively, each (callee, marks) once. Fan-out adds are
+// explicit. Every backward instruction carries INSTR_BACKWARD and the origin of its forward instruction;
+// gradients have the parameter's type. Forward instructions marked INSTR_RECOMPUTE are not saved but computed
+// again in bwd (a marked call: its inputs are kept and its fwd is called again; such instructions carry
+// INSTR_RECOMPUTE|INSTR_BACKWARD); random keys are the same.
 typedef enum { GRAD_NONE, GRAD_INPUT, GRAD_ACC, GRAD_PLAIN } grad_mark;
 typedef struct {
   func fwd, bwd;
   u32 nsaved;
-  u32 nneed; const u32 *need; // parameter numbers from 0, in the order bwd takes them
-  u32 ndy;   const u32 *dy;   // result numbers whose gradient bwd takes, in order
-  u32 ndx;   const u32 *dx;   // parameter numbers, in the order bwd returns them
-  u32 nacc;  const u32 *acc;  // parameter numbers, in order (GRAD_ACC: taken and returned; GRAD_PLAIN: returned)
+  u32 nneed;
+  const u32 *need; // parameter numbers from 0, in the order bwd takes them
+  u32 ndy;
+  const u32 *dy; // result numbers whose gradient bwd takes, in order
+  u32 ndx;
+  const u32 *dx; // parameter numbers, in the order bwd returns them
+  u32 nacc;
+  const u32 *acc; // parameter numbers, in order (GRAD_ACC: taken and returned; GRAD_PLAIN: returned)
   // With split: bwd computes only dx and returns (dx.., carry..); wgt(need_w.., carry.., acc..) -> (acc'..)
   func wgt;
-  u32 ncarry, nneed_w; const u32 *need_w; // bwd's saved values needed by wgt travel in carry
+  u32 ncarry, nneed_w;
+  const u32 *need_w; // bwd's saved values needed by wgt travel in carry
 } grad_pair;
 typedef struct {
-  const u8 *mark;       // grad_mark per parameter of f
-  const bool *has_dy;   // per result of f
-  bool split;           // input-gradient and weight-gradient apart (zero-bubble schedules)
+  const u8 *mark;     // grad_mark per parameter of f
+  const bool *has_dy; // per result of f
+  bool split;         // input-gradient and weight-gradient apart (zero-bubble schedules)
 } grad_opts;
-// Parameters of non-float type must be GRAD_NONE. Needs laws only, no layouts (single-device functions). Diagnostic
-// E_NOGRAD at the forward instruction when the gradient must pass an operator without one. Results in p->a.
+// Parameters of non-float type must be GRAD_NONE. Needs laws only, no layouts (single-device functions).
+// Diagnostic E_NOGRAD at the forward instruction when the gradient must pass an operator without one. Results
+// in p->a.
 bool pass_grad(prog *p, func f, const grad_opts *o, grad_pair *out);
-// The same, sharing what was differentiated before: one memo for all functions of a program. It is out of date once such a
-// function, or one that it calls, is changed. Lives in p->a.
+// The same, sharing what was differentiated before: one memo for all functions of a program. It is out of
+// date once such a function, or one that it calls, is changed. Lives in p->a.
 typedef struct grad_memo grad_memo;
 grad_memo *grad_memo_new(prog *p);
 bool pass_grad_shared(grad_memo *m, func f, const grad_opts *o, grad_pair *out);
 
 // ---- loss and optimiser (train.c) ------------------------------------------------------------------------
 typedef enum { OPTIM_SGD, OPTIM_MOMENTUM, OPTIM_ADAM, OPTIM_ADAMW } optimiser;
-typedef struct { optimiser kind; double lr, momentum, beta1, beta2, eps, weight_decay; } optim_opts;
+typedef struct {
+  optimiser kind;
+  double lr, momentum, beta1, beta2, eps, weight_decay;
+} optim_opts;
 optim_opts optim_default(optimiser k);
 bool optim_find(const char *name, optimiser *out);
-// Makes main return a scalar loss first: kept if main's first result is already a scalar; logits [..,classes] get a
-// label input and cross_entropy; anything else mean squares against a target input. Returns false and a diagnostic if
-// main has no float result. Logits: two dimensions or more, and not the extents of an input; a softmax that ends the model
-// is left to the cross entropy.
+// Makes main return a scalar loss first: kept if main's first result is already a scalar; logits [..,classes]
+// get a label input and cross_entropy; anything else mean squares against a target input. Returns false and a
+// diagnostic if main has no float result. Logits: two dimensions or more, and not the extents of an input; a
+// softmax that ends the model is left to the cross entropy.
 bool pass_loss(prog *p);
-u32 optim_states(optimiser k);    // state tensors a parameter has: 0, 1, 2
-// Emits one update: w and states in, new w and states out (results[0] = w', then states). b->flags gets INSTR_UPDATE.
+u32 optim_states(optimiser k); // state tensors a parameter has: 0, 1, 2
+// Emits one update: w and states in, new w and states out (results[0] = w', then states). b->flags gets
+// INSTR_UPDATE.
 void optim_emit(builder *b, const optim_opts *o, value w, value g, const value *state, value *results);
-// The single-device training program: main(inputs, labels, weights, states) -> (loss, [gradients,] weights', states').
-// Trained are floating-point parameters with ROLE_WEIGHT, in order; a weight's states follow each other.
-// The reference that plans are verified against and what `heddle import --train` prints. Weights and states are donated.
+// The single-device training program: main(inputs, labels, weights, states) -> (loss, [gradients,] weights',
+// states'). Trained are floating-point parameters with ROLE_WEIGHT, in order; a weight's states follow each
+// other. The reference that plans are verified against and what `heddle import --train` prints. Weights and
+// states are donated.
 bool pass_train(prog *p, const optim_opts *o, bool return_gradients);
 #endif

@@ -13,13 +13,14 @@ static bool make_space(apply *x) {
   for (u32 i = 0; i < pn->nmeshes; i++) {
     u8 ax[MESH_AXES];
     for (u32 k = 0; k < pn->meshes[i].naxes; k++) ax[k] = x->axis[pn->meshes[i].axis[k]];
-    x->mesh[i] = mesh_add(sp, pn->meshes[i].name, ax, pn->meshes[i].naxes, pn->meshes[i].first, pn->meshes[i].ranks);
+    x->mesh[i] =
+        mesh_add(sp, pn->meshes[i].name, ax, pn->meshes[i].naxes, pn->meshes[i].first, pn->meshes[i].ranks);
     if (!x->mesh[i].i) return false;
   }
   return true;
 }
 
-// ---- explicit choices: from dimensions of operands and results to letters ------------------------------------------
+// ---- explicit choices: from dimensions of operands and results to letters ---------------------------------
 // The letter and stride that a plan's dimension means under the law of its instruction.
 static bool choice_of(apply *x, const plan_trans *t, func f, u32 instr_no, choice *out) {
   ctx *c = x->src->c;
@@ -33,7 +34,8 @@ static bool choice_of(apply *x, const plan_trans *t, func f, u32 instr_no, choic
   const law *l = plan_law(x->pl, f, instr_no - 1);
   if (!l) return false;
   if (t->index >= (t->result ? l->nres : l->nopd) || t->dim >= (t->result ? l->res : l->opd)[t->index].nd) {
-    diag(c, E_PLAN, in->where, "%s has no dimension %u in %s %u", name, t->dim, t->result ? "result" : "operand", t->index);
+    diag(c, E_PLAN, in->where, "%s has no dimension %u in %s %u", name, t->dim,
+         t->result ? "result" : "operand", t->index);
     return false;
   }
   const law_dim *d = &(t->result ? l->res : l->opd)[t->index].dim[t->dim];
@@ -45,22 +47,27 @@ static bool choice_of(apply *x, const plan_trans *t, func f, u32 instr_no, choic
     if (here) {
       *out = (choice){x->axis[t->axis], d->f[j], t->weak, 0, t->stride ? t->stride / inner : 0};
       if (l->letter[d->f[j]].flags & LAW_WHOLE) {
-        diag(c, E_PLAN, in->where, "%s: dimension %u must stay whole; it cannot be split over %s", name, t->dim, axis);
+        diag(c, E_PLAN, in->where, "%s: dimension %u must stay whole; it cannot be split over %s", name,
+             t->dim, axis);
         return false;
       }
       if (e % ((out->stride ? out->stride : 1) * n)) {
-        diag(c, E_DIVIDE, in->where, "%s: an extent of %lld cannot be split %u ways over axis %s", name, (long long)e, n, axis);
+        diag(c, E_DIVIDE, in->where, "%s: an extent of %lld cannot be split %u ways over axis %s", name,
+             (long long)e, n, axis);
         return false;
       }
       return true;
     }
     inner *= e;
   }
-  diag(c, E_PLAN, in->where, "%s: dimension %u has extent 1 or no index at stride %lld; it cannot be split over %s", name, t->dim, (long long)t->stride, axis);
+  diag(c, E_PLAN, in->where,
+       "%s: dimension %u has extent 1 or no index at stride %lld; it cannot be split over %s", name, t->dim,
+       (long long)t->stride, axis);
   return false;
 }
 
-// Choices are kept by the origin that an instruction shares with its copies in cuts, gradients and recomputation.
+// Choices are kept by the origin that an instruction shares with its copies in cuts, gradients and
+// recomputation.
 static bool make_choices(apply *x) {
   const plan *pn = x->pn;
   x->choices = ZNEWN(x->a, choice_list, x->src->norigins + 1);
@@ -79,7 +86,7 @@ static bool make_choices(apply *x) {
   return true;
 }
 
-// ---- the update ----------------------------------------------------------------------------------------------
+// ---- the update -------------------------------------------------------------------------------------------
 // Two gradients of one weight on one group.
 static value combine(main_build *mb, value a, value b) {
   prog *p = mb->p;
@@ -92,11 +99,12 @@ static value combine(main_build *mb, value a, value b) {
 }
 
 static void name_of(main_build *mb, value v, value w, const char *suffix) {
-  value_name(mb->p, mb->b.f, v, sym_fmt(mb->s->c, "%s%s", sym_str(mb->s->c, mb->m->values.v[w].name), suffix));
+  value_name(mb->p, mb->b.f, v,
+             sym_fmt(mb->s->c, "%s%s", sym_str(mb->s->c, mb->m->values.v[w].name), suffix));
 }
 
-// Gradients on the groups at all coordinates of one axis, in any order, that make up `all`: the axis, and each one put
-// at its coordinate; else 0.
+// Gradients on the groups at all coordinates of one axis, in any order, that make up `all`: the axis, and
+// each one put at its coordinate; else 0.
 static u8 joined_axis(main_build *mb, group all, value *v, u32 n) {
   const space *sp = mb->p->sp;
   const func_info *f = func_get(mb->p, mb->b.f);
@@ -125,7 +133,8 @@ static bool same_layout(main_build *mb, value *v, u32 n) {
   layout_info li = *layout_get(p->sp, to);
   for (u32 i = 0; i < li.npart; i++)
     for (u32 k = 1; k < n; k++)
-      if (layout_part_of(p->sp, type_get(p, func_get(p, mb->b.f)->values.v[v[k]].ty)->lay, li.part[i].axis) == RED_NONE)
+      if (layout_part_of(p->sp, type_get(p, func_get(p, mb->b.f)->values.v[v[k]].ty)->lay, li.part[i].axis) ==
+          RED_NONE)
         to = layout_without(p->sp, to, li.part[i].axis);
   for (u32 k = 0; k < n; k++) {
     mb->b.g = type_get(p, func_get(p, mb->b.f)->values.v[v[k]].ty)->g, mb->b.coord = 0;
@@ -134,15 +143,16 @@ static bool same_layout(main_build *mb, value *v, u32 n) {
   return !mb->b.failed;
 }
 
-// Gradients of one weight on several groups: one value on the weight's own group. Groups that are the coordinates of an
-// axis become a sum over that axis; what lies in any other way is sent there and added.
+// Gradients of one weight on several groups: one value on the weight's own group. Groups that are the
+// coordinates of an axis become a sum over that axis; what lies in any other way is sent there and added.
 static value join_groups(main_build *mb, value w, value *v, u32 n) {
   prog *p = mb->p;
   group home = mb->param_group[w - 1];
   u8 ax = joined_axis(mb, home, v, n);
   mb->b.coord = 0;
   for (u32 k = 0; !ax && k < n; k++) {
-    v[k] = main_move(mb, v[k], home, main_filter(mb, type_get(p, func_get(p, mb->b.f)->values.v[v[k]].ty)->lay, home));
+    v[k] = main_move(mb, v[k], home,
+                     main_filter(mb, type_get(p, func_get(p, mb->b.f)->values.v[v[k]].ty)->lay, home));
     if (mb->b.failed) return 0;
     if (k) v[0] = combine(mb, v[0], v[k]);
   }
@@ -161,10 +171,13 @@ static value zero_grad(main_build *mb, value w) { // of a weight that the loss d
   const type_info *t = type_get(p, func_get(p, mb->b.f)->values.v[mb->param[w - 1]].ty);
   attr at[2] = {attr_t(A_dtype, t->s.t), attr_v(A_shape, t->s.dim, t->s.nd)};
   mb->b.g = t->g, mb->b.coord = 0;
-  return emit_res(p, mb->b.f, emit(&mb->b, OP_full, attrs_of(p, at, 2), NULL, 0, &func_get(p, mb->b.f)->values.v[mb->param[w - 1]].ty, 1));
+  return emit_res(p, mb->b.f,
+                  emit(&mb->b, OP_full, attrs_of(p, at, 2), NULL, 0,
+                       &func_get(p, mb->b.f)->values.v[mb->param[w - 1]].ty, 1));
 }
 
-// Per weight the gradient on the weight's own group, from the packed gradients of all segments; 0: not a weight.
+// Per weight the gradient on the weight's own group, from the packed gradients of all segments; 0: not a
+// weight.
 static bool gather_grads(main_build *mb, value *out) {
   prog *p = mb->p;
   arena *a = mb->x->a;
@@ -186,18 +199,25 @@ static bool gather_grads(main_build *mb, value *out) {
       group g = type_get(p, func_get(p, mb->b.f)->values.v[per[i].v[k]].ty)->g;
       u32 j = 0;
       while (j < n && type_get(p, func_get(p, mb->b.f)->values.v[per[i].v[j]].ty)->g.i != g.i) j++;
-      if (j == n) per[i].v[n++] = per[i].v[k];
-      else per[i].v[j] = combine(mb, per[i].v[j], per[i].v[k]);
+      if (j == n)
+        per[i].v[n++] = per[i].v[k];
+      else
+        per[i].v[j] = combine(mb, per[i].v[j], per[i].v[k]);
     }
-    bool home = n == 1 && type_get(p, func_get(p, mb->b.f)->values.v[per[i].v[0]].ty)->g.i == mb->param_group[i].i;
-    out[i] = home ? per[i].v[0] : n ? join_groups(mb, i + 1, per[i].v, n) : main_trains(mb, i + 1) ? zero_grad(mb, i + 1) : 0;
+    bool home =
+        n == 1 && type_get(p, func_get(p, mb->b.f)->values.v[per[i].v[0]].ty)->g.i == mb->param_group[i].i;
+    out[i] = home                     ? per[i].v[0]
+             : n                      ? join_groups(mb, i + 1, per[i].v, n)
+             : main_trains(mb, i + 1) ? zero_grad(mb, i + 1)
+                                      : 0;
     if (mb->b.failed) return false;
   }
   return true;
 }
 
 // Updates of all weights that live on one group, as one call.
-static bool update_group(main_build *mb, const value *w, u32 n, const value *grad, value *neww, value **news, value *gradout) {
+static bool update_group(main_build *mb, const value *w, u32 n, const value *grad, value *neww, value **news,
+                         value *gradout) {
   apply *x = mb->x;
   prog *p = mb->p;
   const plan *pn = x->pn;
@@ -265,7 +285,7 @@ static bool update_weights(main_build *mb, value *neww, value **news, value *gra
   return true;
 }
 
-// ---- results -------------------------------------------------------------------------------------------------
+// ---- results ----------------------------------------------------------------------------------------------
 // A value that main returns: the microbatches joined, sums over space done.
 static value returned(main_build *mb, value v) {
   prog *p = mb->p;
@@ -276,7 +296,8 @@ static value returned(main_build *mb, value v) {
   if (mb->time) {
     type_info t = *type_get(p, func_get(p, mb->b.f)->values.v[r].ty);
     attr over = attr_x(A_over, &mb->time, 1);
-    bool varies = layout_split_of(p->sp, t.lay, mb->time) || layout_part_of(p->sp, t.lay, mb->time) != RED_NONE;
+    bool varies =
+        layout_split_of(p->sp, t.lay, mb->time) || layout_part_of(p->sp, t.lay, mb->time) != RED_NONE;
     type rt = type_tensor(p, &t.s, layout_without(p->sp, t.lay, mb->time), t.g);
     if (varies) r = emit_res(p, mb->b.f, emit(&mb->b, OP_join, attrs_of(p, &over, 1), per, mb->K, &rt, 1));
   }
@@ -290,7 +311,8 @@ static bool finish_main(main_build *mb) {
   arena *a = mb->x->a;
   const plan *pn = mb->x->pn;
   u32 np = mb->m->nparams, ns = pn->train ? optim_states(pn->optim.kind) : 0, n = 0;
-  value *ret = NEWN(a, value, mb->m->rets.n + np * (2 + ns) + 1), *neww = ZNEWN(a, value, np + 1), *grad = ZNEWN(a, value, np + 1), *news[2];
+  value *ret = NEWN(a, value, mb->m->rets.n + np * (2 + ns) + 1), *neww = ZNEWN(a, value, np + 1),
+        *grad = ZNEWN(a, value, np + 1), *news[2];
   for (u32 j = 0; j < 2; j++) news[j] = ZNEWN(a, value, np + 1);
   for (u32 i = 0; i < mb->m->rets.n; i++) ret[n++] = returned(mb, mb->m->rets.v[i]);
   if (mb->b.failed || (pn->train && !update_weights(mb, neww, news, grad))) return false;
@@ -318,7 +340,8 @@ static bool build_main(apply *x) {
   mb.seg = ZNEWN(x->a, seg, mb.nseg + 1);
   u32 nv = mb.m->values.n;
   mb.seg_of = ZNEWN(x->a, u32, nv), mb.out_of = ZNEWN(x->a, u32, nv);
-  mb.param = ZNEWN(x->a, value, nv), mb.param_lay = ZNEWN(x->a, layout, nv), mb.param_group = ZNEWN(x->a, group, nv);
+  mb.param = ZNEWN(x->a, value, nv), mb.param_lay = ZNEWN(x->a, layout, nv),
+  mb.param_group = ZNEWN(x->a, group, nv);
   mb.state[0] = ZNEWN(x->a, value, nv), mb.state[1] = ZNEWN(x->a, value, nv);
   mb.weight_set = ZNEWN(x->a, bool, nv), mb.weight_rest = ZNEWN(x->a, bool, nv);
   mb.some_free = ZNEWN(x->a, u64, nv), mb.all_free = ZNEWN(x->a, u64, nv);

@@ -5,72 +5,95 @@
 
 // A source program with what does not depend on a plan: laws of its instructions, gradients of its functions.
 struct planner {
-  prog *src;               // the caller's forward program, extended with segment, gradient and update functions
-  arena *a;                // laws, cuts, gradient descriptors
-  VEC(const law **) laws;  // per function, per instruction; NULL until asked
+  prog *src; // the caller's forward program, extended with segment, gradient and update functions
+  arena *a;  // laws, cuts, gradient descriptors
+  VEC(const law **) laws; // per function, per instruction; NULL until asked
   VEC(struct cut *) cuts;
   VEC(grad_pair *) grads;
   VEC(func) updates;
   hmap cut_map, grad_map, update_map, kept_map;
   const classes *classes;
-  VEC(struct { u32 n; const plan_trans *v; }) kept;
-  u32 nfuncs;              // functions of the program as it came
-  bool *cone;              // per instruction of main: depends on constants alone
-  u32 *last_use;           // per value of main: number of the last instruction using it (nbody+1: returned)
-  u64 recompute;           // hash of the instructions now marked
-  grad_memo *memo;         // gradients of functions called by several cuts
+  VEC(struct {
+    u32 n;
+    const plan_trans *v;
+  })
+  kept;
+  u32 nfuncs;      // functions of the program as it came
+  bool *cone;      // per instruction of main: depends on constants alone
+  u32 *last_use;   // per value of main: number of the last instruction using it (nbody+1: returned)
+  u64 recompute;   // hash of the instructions now marked
+  grad_memo *memo; // gradients of functions called by several cuts
 };
 
-// A stretch of main as a function, with its gradient. Inputs are values of main: parameters or earlier results.
+// A stretch of main as a function, with its gradient. Inputs are values of main: parameters or earlier
+// results.
 typedef struct cut {
   u64 key;
-  func fwd;                                // weights first, then the other inputs -> outputs
-  u32 nweights; value *weight;             // values of main: parameters of role WEIGHT
-  u32 ninputs; value *input;               // other values of main
-  u32 noutputs; value *output;             // values of main made here that are used later or returned
+  func fwd; // weights first, then the other inputs -> outputs
+  u32 nweights;
+  value *weight; // values of main: parameters of role WEIGHT
+  u32 ninputs;
+  value *input; // other values of main
+  u32 noutputs;
+  value *output; // values of main made here that are used later or returned
 } cut;
-// Instructions from..to of main (numbers from 1). Instructions that depend on constants alone are copied into every cut
-// that uses them. Cached.
+// Instructions from..to of main (numbers from 1). Instructions that depend on constants alone are copied into
+// every cut that uses them. Cached.
 cut *planner_cut(planner *pl, u32 from, u32 to);
-const grad_pair *planner_grad(planner *pl, func f, const grad_opts *o, u64 key); // cached by f, o and key; NULL if refused
+const grad_pair *planner_grad(planner *pl, func f, const grad_opts *o,
+                              u64 key); // cached by f, o and key; NULL if refused
 // The update of n weights as a function: (w.., g.., states..) -> (w'.., states'.. [, g..]). Cached by shapes.
 func planner_update(planner *pl, const value *weight, u32 n, const optim_opts *o, bool keep_gradients);
-void planner_recompute(planner *pl, const plan *pn);          // marks the instructions that plan pn recomputes
+void planner_recompute(planner *pl, const plan *pn); // marks the instructions that plan pn recomputes
 
 // One application of a plan.
-typedef struct { u32 n; const choice *v; } choice_list;
-typedef struct { u64 key; double cost; u32 n; layout_step *step; } path_entry;
-typedef struct { u32 n; layout lay[3]; const shape *shape[3]; } seen_forward; // operands of a forward instruction as last sharded
+typedef struct {
+  u32 n;
+  const choice *v;
+} choice_list;
+typedef struct {
+  u64 key;
+  double cost;
+  u32 n;
+  layout_step *step;
+} path_entry;
+typedef struct {
+  u32 n;
+  layout lay[3];
+  const shape *shape[3];
+} seen_forward; // operands of a forward instruction as last sharded
 typedef struct apply {
   planner *pl;
   const plan *pn;
-  prog *src, *p;                 // from, to
-  arena *a;                      // scratch of this application
+  prog *src, *p; // from, to
+  arena *a;      // scratch of this application
   coster *k;
-  u8 axis[AXES_MAX];             // plan axis (1-based) -> axis of p's space
-  mesh *mesh;                    // plan mesh -> mesh of p
-  choice_list *choices;          // explicit choices by origin
-  seen_forward *seen;            // by origin
-  VEC(attrset) attr_map;         // source attribute set -> p's (0: not yet)
-  VEC(u32) data_map;             // constant elements likewise
-  VEC(sharded) variants;         // sharded functions by the hash of how they are called
+  u8 axis[AXES_MAX];     // plan axis (1-based) -> axis of p's space
+  mesh *mesh;            // plan mesh -> mesh of p
+  choice_list *choices;  // explicit choices by origin
+  seen_forward *seen;    // by origin
+  VEC(attrset) attr_map; // source attribute set -> p's (0: not yet)
+  VEC(u32) data_map;     // constant elements likewise
+  VEC(sharded) variants; // sharded functions by the hash of how they are called
   hmap variant_map;
   VEC(path_entry) paths;
   hmap path_map;
-  bool update;                   // sharding an update function: sums over time are complete
-  plan_trial_result *trial;      // counting work and traffic (plan_trial)
+  bool update;              // sharding an update function: sums over time are complete
+  plan_trial_result *trial; // counting work and traffic (plan_trial)
   u8 trial_axis;
   bool *trial_split;
 } apply;
 
 attrset apply_attrs(apply *x, attrset a); // an attribute set of the source program in p
 
-// How a source function is to be sharded. in[]: layouts in which parameters arrive (LAYOUT_FREE: weights and accumulators
-// that take what their first consumer needs, plus the axes of rest[]); at_rest[] (or NULL): weights whose splits over
-// rest axes claim no role. demand[] (or NULL): layouts in which results must leave (LAYOUT_FREE: as they come,
-// LAYOUT_SUMMED: no partial sums over space). g: a group it is called on. pack: ranges of parameters that arrive as one
-// tuple each; pack_results: so many last results leave as one tuple.
-typedef struct { u32 first, count; } pack_range;
+// How a source function is to be sharded. in[]: layouts in which parameters arrive (LAYOUT_FREE: weights and
+// accumulators that take what their first consumer needs, plus the axes of rest[]); at_rest[] (or NULL):
+// weights whose splits over rest axes claim no role. demand[] (or NULL): layouts in which results must leave
+// (LAYOUT_FREE: as they come, LAYOUT_SUMMED: no partial sums over space). g: a group it is called on. pack:
+// ranges of parameters that arrive as one tuple each; pack_results: so many last results leave as one tuple.
+typedef struct {
+  u32 first, count;
+} pack_range;
 typedef struct {
   func f;
   const layout *in;
@@ -79,18 +102,20 @@ typedef struct {
   group g;
   const pack_range *pack;
   u32 npack, pack_results;
-  u32 acc, nacc; // the last nacc results continue the accumulators that parameters acc.. are, in their layouts
+  u32 acc,
+      nacc; // the last nacc results continue the accumulators that parameters acc.. are, in their layouts
 } shard_call_of;
 extern const layout LAYOUT_SUMMED;
 // Cached by all of the above. false and diagnostics if it cannot be done.
 bool shard_function(apply *x, const shard_call_of *c, sharded *out);
 
-// v converted to a layout by the cheapest chain of communications, emitted at b; v itself if nothing is to be done. 0: impossible.
+// v converted to a layout by the cheapest chain of communications, emitted at b; v itself if nothing is to be
+// done. 0: impossible.
 value shard_convert(apply *x, builder *b, value v, layout to, group g);
 value shard_complete(apply *x, builder *b, value v);
 extern const opcode step_op[]; // of a step_kind
-// l with further splits over axes (of p) that g has, each on the first dimension that divides; axes that divide nowhere
-// are left out.
+// l with further splits over axes (of p) that g has, each on the first dimension that divides; axes that
+// divide nowhere are left out.
 layout shard_at_rest(apply *x, layout l, u32 nd, const i64 *dims, const u8 *axes, u32 naxes, group g);
 
 bool plan_check_projections(const prog *p); // plan_check_orders of main's own orders, one rank of each kind

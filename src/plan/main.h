@@ -1,66 +1,86 @@
-// main.h - the distributed main while it is being built: segments, their functions and values. Private to plan/.
+// main.h - the distributed main while it is being built: segments, their functions and values. Private to
+// plan/.
 #ifndef HEDDLE_PLAN_MAIN_H
 #define HEDDLE_PLAN_MAIN_H
 #include "plan/internal.h"
 
-typedef struct { u32 to, input, output; } edge; // output of this segment is input of segment `to`
+typedef struct {
+  u32 to, input, output;
+} edge; // output of this segment is input of segment `to`
 typedef struct seg {
   cut *c;
   group g;
-  u32 place;               // number of its place
-  const grad_pair *gp;     // NULL: no backward
-  bool acc;                // gradients go into accumulators
-  bool *has_dy;            // per output: a gradient comes back
+  u32 place;           // number of its place
+  const grad_pair *gp; // NULL: no backward
+  bool acc;            // gradients go into accumulators
+  bool *has_dy;        // per output: a gradient comes back
   sharded fwd, bwd, wgt;
   const type *fwd_types, *bwd_types, *wgt_types; // results of a call on this group
-  layout *in;              // per input of the cut
-  const layout *out;       // per output
-  layout *dout;            // per output: layout of its gradient (a value that does not vary in time has partial ones)
-  layout *acc_lay;         // per accumulator / weight gradient
+  layout *in;                                    // per input of the cut
+  const layout *out;                             // per output
+  layout *dout;    // per output: layout of its gradient (a value that does not vary in time has partial ones)
+  layout *acc_lay; // per accumulator / weight gradient
   u32 nneed_weights;
-  value W, Wb, Ww;         // packed weights for fwd, bwd, wgt (0: none)
-  value grads;             // packed gradients so far
-  type *arg_type;          // per input that is a piece of a parameter: its type, once known
-  value *arg;              // [input * K + mb] on this group; 0: not arrived
-  value *res;              // [output * K + mb]
-  value *dres;             // [output * K + mb]: gradient so far
-  value *saved;            // [mb]
-  value *carry;            // [mb]
-  u32 nedges; edge *edges; // consumers, in program order
-  value *base;             // per input that is a parameter of main: restricted to this group
+  value W, Wb, Ww; // packed weights for fwd, bwd, wgt (0: none)
+  value grads;     // packed gradients so far
+  type *arg_type;  // per input that is a piece of a parameter: its type, once known
+  value *arg;      // [input * K + mb] on this group; 0: not arrived
+  value *res;      // [output * K + mb]
+  value *dres;     // [output * K + mb]: gradient so far
+  value *saved;    // [mb]
+  value *carry;    // [mb]
+  u32 nedges;
+  edge *edges; // consumers, in program order
+  value *base; // per input that is a parameter of main: restricted to this group
 } seg;
 
-// By types. direct: nothing but the send. first, n: the chain of instructions it takes, once known (n 0: not yet).
-typedef struct { u32 from, to, want; layout sent; type got; bool direct; u32 first, n; } known_move;
-typedef struct { u16 op; u8 strm; attrset at; group g; type ty; } move_step;
+// By types. direct: nothing but the send. first, n: the chain of instructions it takes, once known (n 0: not
+// yet).
+typedef struct {
+  u32 from, to, want;
+  layout sent;
+  type got;
+  bool direct;
+  u32 first, n;
+} known_move;
+typedef struct {
+  u16 op;
+  u8 strm;
+  attrset at;
+  group g;
+  type ty;
+} move_step;
 typedef struct {
   apply *x;
   VEC(known_move) moves;
   VEC(move_step) steps;
   hmap move_map;
-  attrset *part_at;        // per microbatch: attributes of `part` over time
+  attrset *part_at; // per microbatch: attributes of `part` over time
   builder b;
   prog *s, *p;
-  const func_info *m;      // source main
+  const func_info *m; // source main
   u32 K, nseg, nplaces;
-  u8 time;                 // temporal axis in p, 0: none
+  u8 time; // temporal axis in p, 0: none
   seg *seg;
-  u32 *seg_of, *out_of;    // per value of main: producing segment + 1, its output number
-  u32 *point;              // per microbatch: temporal point
-  value *param;            // per source parameter of main: value here
+  u32 *seg_of, *out_of; // per value of main: producing segment + 1, its output number
+  u32 *point;           // per microbatch: temporal point
+  value *param;         // per source parameter of main: value here
   layout *param_lay;
   group *param_group;
-  value *state[2];         // per source parameter: optimiser states
-  u64 *some_free, *all_free; // per value of main: axes that some groups, all groups of the segments that use it have
-  bool *weight_set;        // its layout at rest is known
-  bool *weight_rest;       // its layout has splits that claim no role
+  value *state[2]; // per source parameter: optimiser states
+  u64 *some_free,
+      *all_free;     // per value of main: axes that some groups, all groups of the segments that use it have
+  bool *weight_set;  // its layout at rest is known
+  bool *weight_rest; // its layout has splits that claim no role
 } main_build;
 
-bool main_segments(main_build *mb);   // segments.c: groups, cuts, gradients, sharded functions
-bool main_tasks(main_build *mb);      // order.c: schedule and emit
+bool main_segments(main_build *mb); // segments.c: groups, cuts, gradients, sharded functions
+bool main_tasks(main_build *mb);    // order.c: schedule and emit
 bool main_update(main_build *mb, value *neww, value **news, value *grad); // update.c
-value main_move(main_build *mb, value v, group to, layout want); // move.c: to another group and layout, at the current point
-layout main_filter(const main_build *mb, layout l, group g);     // what of l can be said on g; sums over space done
-bool main_trains(const main_build *mb, value v);                 // is this parameter of main updated?
-type func_result(const prog *p, func f, u32 k);                  // type of result k
+value main_move(main_build *mb, value v, group to,
+                layout want); // move.c: to another group and layout, at the current point
+layout main_filter(const main_build *mb, layout l,
+                   group g);                     // what of l can be said on g; sums over space done
+bool main_trains(const main_build *mb, value v); // is this parameter of main updated?
+type func_result(const prog *p, func f, u32 k);  // type of result k
 #endif

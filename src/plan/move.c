@@ -229,7 +229,8 @@ static known_move *move_for(main_build *mb, type from, group to, layout want) {
   return &mb->moves.v[mb->moves.n - 1];
 }
 
-// Keeps what was emitted since `before` for the next microbatch, if it is a chain of communication that starts at v.
+// Keeps what was emitted since `before` for the next microbatch, if it is a chain of communication that
+// starts at v.
 static void keep_steps(main_build *mb, known_move *m, u32 before, value v) {
   const func_info *f = func_get(mb->p, mb->b.f);
   u32 first = mb->steps.n;

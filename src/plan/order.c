@@ -1,15 +1,19 @@
 // order.c - order: the sequences of all places merged into one main, and the tasks written out as calls.
 //
-// Idea: every task takes one step of a common clock. At each step every place runs its next task if what it needs was
-// made in an earlier step; then the results of the step travel. This is one linearisation of the plan; if no place
-// can go on before all are done, the orders contain a cycle: the deadlock, reported with the tasks that wait.
+// Idea: every task takes one step of a common clock. At each step every place runs its next task if what it
+// needs was made in an earlier step; then the results of the step travel. This is one linearisation of the
+// plan; if no place can go on before all are done, the orders contain a cycle: the deadlock, reported with
+// the tasks that wait.
 #include "plan/main.h"
 
 static const char *const task_letter[] = {"F", "B", "W"};
 
-typedef struct { const task *v; u32 n, at; } cursor;
+typedef struct {
+  const task *v;
+  u32 n, at;
+} cursor;
 
-// ---- values in main ------------------------------------------------------------------------------------------
+// ---- values in main ---------------------------------------------------------------------------------------
 static void at_point(main_build *mb, group g, u32 m) {
   mb->b.g = g;
   mb->b.coord = mb->time ? mb->point[m] : 0;
@@ -87,8 +91,9 @@ static void prologue(main_build *mb) {
   }
 }
 
-// ---- tasks ---------------------------------------------------------------------------------------------------
-static u32 emit_call(main_build *mb, const sharded *f, const type **types, const u32 *opd, u32 n, group g, u32 m, u8 flags) {
+// ---- tasks ------------------------------------------------------------------------------------------------
+static u32 emit_call(main_build *mb, const sharded *f, const type **types, const u32 *opd, u32 n, group g,
+                     u32 m, u8 flags) {
   prog *p = mb->p;
   const func_info *fi = func_get(p, f->dst);
   if (!*types) { // once for all microbatches
@@ -116,7 +121,8 @@ static value argument(main_build *mb, seg *s, u32 k, u32 m) {
   if (!rt->i) { // once for all microbatches
     const type_info *t = type_get(p, type_here(mb, v));
     const lay_split *sl = mb->time ? layout_split_of(p->sp, s->in[k], mb->time) : NULL;
-    *rt = sl ? type_tensor(p, &t->s, layout_with_split(p->sp, t->lay, mb->time, sl->dim, sl->stride), s->g) : type_here(mb, v);
+    *rt = sl ? type_tensor(p, &t->s, layout_with_split(p->sp, t->lay, mb->time, sl->dim, sl->stride), s->g)
+             : type_here(mb, v);
   }
   if (rt->i != type_here(mb, v).i) {
     attrset *at = &mb->part_at[m];
@@ -167,9 +173,12 @@ static void run_backward(main_build *mb, seg *s, u32 m) {
   }
   if (!gp->wgt.i && s->acc && gp->nacc) opd[n++] = s->grads | OPD_DONATED;
   u32 r = emit_call(mb, &s->bwd, &s->bwd_types, opd, n, s->g, m, INSTR_BACKWARD);
-  for (u32 k = 0; k < gp->ndx; k++) s->arg[((size_t)(s->c->ninputs + k)) * mb->K + m] = r + k; // leaves in travel()
-  if (gp->wgt.i) s->carry[m] = gp->ncarry ? r + gp->ndx : 0;
-  else if (gp->nacc) s->grads = r + gp->ndx;
+  for (u32 k = 0; k < gp->ndx; k++)
+    s->arg[((size_t)(s->c->ninputs + k)) * mb->K + m] = r + k; // leaves in travel()
+  if (gp->wgt.i)
+    s->carry[m] = gp->ncarry ? r + gp->ndx : 0;
+  else if (gp->nacc)
+    s->grads = r + gp->ndx;
 }
 
 static void run_weights(main_build *mb, seg *s, u32 m) {
@@ -182,13 +191,15 @@ static void run_weights(main_build *mb, seg *s, u32 m) {
   if (gp->nacc) s->grads = r;
 }
 
-// Results of a task go where they are needed: outputs to later segments, input gradients to the segments they came from.
+// Results of a task go where they are needed: outputs to later segments, input gradients to the segments they
+// came from.
 static void travel_forward(main_build *mb, seg *s, u32 m) {
   for (u32 e = 0; e < s->nedges && !mb->b.failed; e++) {
     seg *d = &mb->seg[s->edges[e].to];
     at_point(mb, s->g, m);
     u32 k = s->edges[e].input;
-    d->arg[(size_t)k * mb->K + m] = main_move(mb, s->res[(size_t)s->edges[e].output * mb->K + m], d->g, d->in[k]);
+    d->arg[(size_t)k * mb->K + m] =
+        main_move(mb, s->res[(size_t)s->edges[e].output * mb->K + m], d->g, d->in[k]);
   }
 }
 
@@ -230,8 +241,10 @@ static void make_edges(main_build *mb) {
   }
 }
 
-// ---- the merge -----------------------------------------------------------------------------------------------
-typedef struct { u32 *done[3]; } finished; // step + 1 at which (segment, microbatch) was done, per kind
+// ---- the merge --------------------------------------------------------------------------------------------
+typedef struct {
+  u32 *done[3];
+} finished; // step + 1 at which (segment, microbatch) was done, per kind
 
 static bool done_before(const main_build *mb, const finished *fin, u32 kind, u32 sg, u32 m, u32 step) {
   u32 d = fin->done[kind][(size_t)sg * mb->K + m];
@@ -252,7 +265,9 @@ static bool ready(const main_build *mb, const finished *fin, const task *t, u32 
   }
   for (u32 e = 0; t->kind == TASK_B && e < s->nedges; e++) {
     waits->segment = (u16)s->edges[e].to;
-    if (mb->seg[s->edges[e].to].gp && s->has_dy[s->edges[e].output] && !done_before(mb, fin, TASK_B, s->edges[e].to, t->mb, step)) return false;
+    if (mb->seg[s->edges[e].to].gp && s->has_dy[s->edges[e].output] &&
+        !done_before(mb, fin, TASK_B, s->edges[e].to, t->mb, step))
+      return false;
   }
   return true;
 }
@@ -265,10 +280,12 @@ static void report_deadlock(main_build *mb, const finished *fin, const cursor *c
     const task *t = &cur[i].v[cur[i].at];
     task w;
     ready(mb, fin, t, step, &w);
-    diag_note(c, (loc){0}, "place %u has %s%u.%u next (task %u of %u), which waits for %s%u.%u", i, task_letter[t->kind], t->segment, t->mb,
-              cur[i].at + 1, cur[i].n, task_letter[w.kind], w.segment, w.mb);
+    diag_note(c, (loc){0}, "place %u has %s%u.%u next (task %u of %u), which waits for %s%u.%u", i,
+              task_letter[t->kind], t->segment, t->mb, cur[i].at + 1, cur[i].n, task_letter[w.kind],
+              w.segment, w.mb);
   }
-  diag_hint(c, "a task must stand after the tasks that it waits for; `schedule: 1f1b` and `gpipe` are always possible");
+  diag_hint(c, "a task must stand after the tasks that it waits for; `schedule: 1f1b` and `gpipe` are always "
+               "possible");
 }
 
 // Every (segment, kind, microbatch) exactly once, on the place of its segment.
@@ -284,15 +301,17 @@ static bool check_sequences(main_build *mb) {
     for (u32 j = 0; j < pn->seqs[i].n; j++) {
       const task *t = &pn->seqs[i].v[j];
       const seg *s = t->segment < mb->nseg ? &mb->seg[t->segment] : NULL;
-      const char *why = !s                                                                       ? "there is no such segment"
-                        : s->place != i                                                          ? "its segment lies on another place"
-                        : t->mb >= mb->K                                                         ? "there is no such microbatch"
-                        : seen[(size_t)t->segment * mb->K + t->mb] >> t->kind & 1                ? "it was listed before"
-                        : t->kind == TASK_W && (!s->gp || !s->gp->wgt.i)                         ? "weight gradients are not apart in this plan"
-                        : t->kind == TASK_B && !s->gp                                            ? "its segment has no backward"
-                                                                                                 : NULL;
+      const char *why = !s               ? "there is no such segment"
+                        : s->place != i  ? "its segment lies on another place"
+                        : t->mb >= mb->K ? "there is no such microbatch"
+                        : seen[(size_t)t->segment * mb->K + t->mb] >> t->kind & 1 ? "it was listed before"
+                        : t->kind == TASK_W && (!s->gp || !s->gp->wgt.i)
+                            ? "weight gradients are not apart in this plan"
+                        : t->kind == TASK_B && !s->gp ? "its segment has no backward"
+                                                      : NULL;
       if (why) {
-        diag(c, E_PLAN, (loc){0}, "task %s%u.%u of place %u: %s", task_letter[t->kind], t->segment, t->mb, i, why);
+        diag(c, E_PLAN, (loc){0}, "task %s%u.%u of place %u: %s", task_letter[t->kind], t->segment, t->mb, i,
+             why);
         return false;
       }
       seen[(size_t)t->segment * mb->K + t->mb] |= (u8)(1u << t->kind);
@@ -300,9 +319,14 @@ static bool check_sequences(main_build *mb) {
   for (u32 i = 0; i < mb->nseg; i++)
     for (u32 m = 0; m < mb->K; m++) {
       const seg *s = &mb->seg[i];
-      u32 want = 1u | (s->gp ? 2u : 0) | (s->gp && s->gp->wgt.i ? 4u : 0), miss = want & ~(u32)seen[(size_t)i * mb->K + m];
+      u32 want = 1u | (s->gp ? 2u : 0) | (s->gp && s->gp->wgt.i ? 4u : 0),
+          miss = want & ~(u32)seen[(size_t)i * mb->K + m];
       if (!miss) continue;
-      diag(c, E_PLAN, (loc){0}, "task %s%u.%u is in no sequence", task_letter[miss & 1 ? 0 : miss & 2 ? 1 : 2], i, m);
+      diag(c, E_PLAN, (loc){0}, "task %s%u.%u is in no sequence",
+           task_letter[miss & 1   ? 0
+                       : miss & 2 ? 1
+                                  : 2],
+           i, m);
       return false;
     }
   return true;
@@ -322,8 +346,10 @@ bool main_tasks(main_build *mb) {
   mb->part_at = ZNEWN(a, attrset, mb->K);
   if (!check_sequences(mb)) return false;
   make_edges(mb);
-  u32 calls = 0, args = 0; // room for all that the tasks emit: two calls, a send and a piece of an input for each
-  for (u32 i = 0; i < mb->nseg; i++) calls += 2 + 2 * mb->seg[i].nedges + mb->seg[i].c->ninputs, args += 16 + 2 * mb->seg[i].c->ninputs;
+  u32 calls = 0,
+      args = 0; // room for all that the tasks emit: two calls, a send and a piece of an input for each
+  for (u32 i = 0; i < mb->nseg; i++)
+    calls += 2 + 2 * mb->seg[i].nedges + mb->seg[i].c->ninputs, args += 16 + 2 * mb->seg[i].c->ninputs;
   func_info *out = func_get(mb->p, mb->b.f);
   vec_reserve(mb->p->a, &out->body, out->body.n + calls * mb->K);
   vec_reserve(mb->p->a, &out->values, out->values.n + calls * 2 * mb->K);
@@ -350,9 +376,12 @@ bool main_tasks(main_build *mb) {
     }
     for (u32 i = 0; i < n; i++) {
       seg *s = &mb->seg[now[i]->segment];
-      if (now[i]->kind == TASK_F) run_forward(mb, s, now[i]->mb);
-      else if (now[i]->kind == TASK_B) run_backward(mb, s, now[i]->mb);
-      else run_weights(mb, s, now[i]->mb);
+      if (now[i]->kind == TASK_F)
+        run_forward(mb, s, now[i]->mb);
+      else if (now[i]->kind == TASK_B)
+        run_backward(mb, s, now[i]->mb);
+      else
+        run_weights(mb, s, now[i]->mb);
       fin.done[now[i]->kind][(size_t)now[i]->segment * mb->K + now[i]->mb] = step + 1;
     }
     for (u32 i = 0; i < n; i++) {

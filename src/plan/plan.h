@@ -1,10 +1,11 @@
 // plan.h - the mechanism of plans: trans (split), assign (where), order (when), and what follows from them:
-// materialised communication, the distributed program, its validation. Layer 6. Knows no model family and no strategy.
+// materialised communication, the distributed program, its validation. Layer 6. Knows no model family and no
+// strategy.
 //
-// Idea: a plan is data about a forward program: which letters of which instructions are split over which axes, which
-// instructions of main run on which part of which mesh, in which order each part runs its tasks, and how parameters,
-// gradients and optimiser states lie at rest. plan_apply makes the distributed program from it. Policies
-// (plan/policy/) only fill in this structure.
+// Idea: a plan is data about a forward program: which letters of which instructions are split over which
+// axes, which instructions of main run on which part of which mesh, in which order each part runs its tasks,
+// and how parameters, gradients and optimiser states lie at rest. plan_apply makes the distributed program
+// from it. Policies (plan/policy/) only fill in this structure.
 #ifndef HEDDLE_PLAN_H
 #define HEDDLE_PLAN_H
 #include "eval/eval.h"
@@ -12,54 +13,94 @@
 
 typedef struct coster coster; // cost/cost.h
 
-typedef struct { sym name; u32 size; bool temporal; } plan_axis;
-typedef struct { sym name; u32 naxes; u8 axis[MESH_AXES]; u32 first; const u32 *ranks; u32 nranks; } plan_mesh; // axis: 1-based into axes
-typedef struct { u8 axis; u32 at; } plan_fix;                       // axis: 1-based into axes
-typedef struct { u32 mesh; u32 nfix; plan_fix fix[MESH_AXES]; } plan_place; // mesh: from 0
+typedef struct {
+  sym name;
+  u32 size;
+  bool temporal;
+} plan_axis;
+typedef struct {
+  sym name;
+  u32 naxes;
+  u8 axis[MESH_AXES];
+  u32 first;
+  const u32 *ranks;
+  u32 nranks;
+} plan_mesh; // axis: 1-based into axes
+typedef struct {
+  u8 axis;
+  u32 at;
+} plan_fix; // axis: 1-based into axes
+typedef struct {
+  u32 mesh;
+  u32 nfix;
+  plan_fix fix[MESH_AXES];
+} plan_place; // mesh: from 0
 
-// op-trans: split one dimension of an operand or a result of an instruction (then of everything that shares its letter)
-// over an axis. instr 0: dimension `dim` of parameter `index` of fn (inputs of main: how data is dealt out).
+// op-trans: split one dimension of an operand or a result of an instruction (then of everything that shares
+// its letter) over an axis. instr 0: dimension `dim` of parameter `index` of fn (inputs of main: how data is
+// dealt out).
 typedef struct {
   func fn;
-  u32 instr;     // number from 1 in fn's body; 0 = a parameter
-  bool result;   // of result `index`, else of operand `index`
+  u32 instr;   // number from 1 in fn's body; 0 = a parameter
+  bool result; // of result `index`, else of operand `index`
   u32 index;
   u8 dim, axis;
-  i64 stride;    // elements between coordinates; 0 = as major as possible
-  bool weak;     // only where no operand brings a split over the axis along
+  i64 stride; // elements between coordinates; 0 = as major as possible
+  bool weak;  // only where no operand brings a split over the axis along
 } plan_trans;
 
-// op-assign: consecutive instructions of main (numbers from 1) become a segment on a place. Segments are in program
-// order and cover main; several segments may share a place or overlap in ranks.
-typedef struct { u32 from, to; plan_place place; } plan_segment;
+// op-assign: consecutive instructions of main (numbers from 1) become a segment on a place. Segments are in
+// program order and cover main; several segments may share a place or overlap in ranks.
+typedef struct {
+  u32 from, to;
+  plan_place place;
+} plan_segment;
 
-// op-order: what each place runs, in order. TASK_F forward, TASK_B backward (or its input-gradient part when the weight
-// part is apart), TASK_W weight gradients.
+// op-order: what each place runs, in order. TASK_F forward, TASK_B backward (or its input-gradient part when
+// the weight part is apart), TASK_W weight gradients.
 typedef enum { TASK_F, TASK_B, TASK_W } task_kind;
-typedef struct { u16 segment; u8 kind; u32 mb; } task;
-typedef struct { u32 n; const task *v; } task_seq;  // tasks of one place (equal places share one sequence)
+typedef struct {
+  u16 segment;
+  u8 kind;
+  u32 mb;
+} task;
+typedef struct {
+  u32 n;
+  const task *v;
+} task_seq; // tasks of one place (equal places share one sequence)
 
 typedef enum { REST_WEIGHT, REST_GRAD, REST_STATE, REST_COUNT } rest_what;
 typedef struct {
-  u32 naxes; plan_axis *axes;
-  u32 nmeshes; plan_mesh *meshes;
-  u32 ntrans; plan_trans *trans;
-  u32 nsegments; plan_segment *segments;
-  u32 nseqs; task_seq *seqs;         // one for each distinct place, in order of first use by segments
-  u8 time;                           // the temporal axis of microbatches (1-based; 0: no microbatches)
-  u32 nrest[REST_COUNT]; u8 rest[REST_COUNT][4]; // axes over which weights / gradients / states are also split at rest
-  u32 nrecompute; struct { func fn; u32 instr; } *recompute;
+  u32 naxes;
+  plan_axis *axes;
+  u32 nmeshes;
+  plan_mesh *meshes;
+  u32 ntrans;
+  plan_trans *trans;
+  u32 nsegments;
+  plan_segment *segments;
+  u32 nseqs;
+  task_seq *seqs; // one for each distinct place, in order of first use by segments
+  u8 time;        // the temporal axis of microbatches (1-based; 0: no microbatches)
+  u32 nrest[REST_COUNT];
+  u8 rest[REST_COUNT][4]; // axes over which weights / gradients / states are also split at rest
+  u32 nrecompute;
+  struct {
+    func fn;
+    u32 instr;
+  } * recompute;
   bool train, split_backward, keep_gradients;
-  bool input_gradients;              // of floating-point inputs too, though nothing reads them: what some systems spend
+  bool input_gradients; // of floating-point inputs too, though nothing reads them: what some systems spend
   optim_opts optim;
-  sym send_stream, reduce_stream;    // streams of sends and of gradient reductions; {0} = compute
-  sym name;                          // what the user sees, "D2 T4 P2 K32 1f1b zero1"
+  sym send_stream, reduce_stream; // streams of sends and of gradient reductions; {0} = compute
+  sym name;                       // what the user sees, "D2 T4 P2 K32 1f1b zero1"
 } plan;
 
-// Makes the distributed program. src: forward program (main's first result is the loss when plan->train). The result is
-// a new program; NULL and diagnostics (E_DIVIDE, E_LAYOUT, E_DEADLOCK, E_PLAN) if the plan cannot be applied.
-// k: for choosing communication by cost; NULL: by elements moved.
-typedef struct planner planner;     // a source program with its laws and gradients, reused over many plans (search)
+// Makes the distributed program. src: forward program (main's first result is the loss when plan->train). The
+// result is a new program; NULL and diagnostics (E_DIVIDE, E_LAYOUT, E_DEADLOCK, E_PLAN) if the plan cannot
+// be applied. k: for choosing communication by cost; NULL: by elements moved.
+typedef struct planner
+    planner; // a source program with its laws and gradients, reused over many plans (search)
 planner *planner_new(prog *src);
 void planner_free(planner *pl);
 prog *plan_apply(planner *pl, const plan *pn, coster *k);
@@ -68,113 +109,149 @@ prog *plan_apply(planner *pl, const plan *pn, coster *k);
 plan *plan_single(arena *a, const prog *src, bool train, const optim_opts *o);
 
 // Shards one function of the source program alone, as the plan's trans say, weights free and other parameters
-// replicated: what a choice of trans is worth before a whole plan exists. false (diagnostics dropped) if impossible.
+// replicated: what a choice of trans is worth before a whole plan exists. false (diagnostics dropped) if
+// impossible.
 typedef struct {
   double flops;      // per rank
   double moved;      // bytes moved by communication, per rank
   const bool *split; // per origin: was the instruction split over `axis`
 } plan_trial_result;
-bool plan_trial(planner *pl, const plan *pn, func f, u8 axis, plan_trial_result *out); // axis: 1-based into pn->axes
-const law *plan_law(planner *pl, func f, u32 instr_index); // law of an instruction of the source, kept; NULL and a diagnostic if refused
+bool plan_trial(planner *pl, const plan *pn, func f, u8 axis,
+                plan_trial_result *out); // axis: 1-based into pn->axes
+const law *
+plan_law(planner *pl, func f,
+         u32 instr_index); // law of an instruction of the source, kept; NULL and a diagnostic if refused
 const classes *planner_classes(planner *pl); // of the source program, kept
 // What a policy found out about the source program, kept for the next plan: trans by any key.
 const plan_trans *planner_kept(planner *pl, u64 key, u32 *n); // NULL: nothing kept
 void planner_keep(planner *pl, u64 key, const plan_trans *v, u32 n);
-// The planner's copy of the source program: plans name its functions, which are numbers 1 to planner_funcs()-1; those
-// after them are the planner's own.
+// The planner's copy of the source program: plans name its functions, which are numbers 1 to
+// planner_funcs()-1; those after them are the planner's own.
 prog *planner_source(planner *pl);
 u32 planner_funcs(const planner *pl);
 
-// ---- validation --------------------------------------------------------------------------------------------
-// Every element produced exactly once where it is needed, sums complete over space and time, collectives in one order,
-// rendezvous without a cycle, peak memory within the device (peak_bytes per rank, from the simulator; NULL: not checked).
+// ---- validation -------------------------------------------------------------------------------------------
+// Every element produced exactly once where it is needed, sums complete over space and time, collectives in
+// one order, rendezvous without a cycle, peak memory within the device (peak_bytes per rank, from the
+// simulator; NULL: not checked).
 bool plan_validate(prog *distributed, const i64 *peak_bytes, i64 limit_bytes);
 
-// What every rank issues, in its own order: numbers of main's instructions from 1. A call is one of them, and all that
-// communicates inside it. plan_projections: the orders that main itself stands for; in `a`. plan_check_orders: does every
-// rank issue all that it takes part in, communication of the same ranks in one order (E_COLLECTIVE_ORDER), and can all
-// go on to the end when one instruction at a time runs on each stream of each rank and communication waits for all of
-// its ranks (E_DEADLOCK)? Linear.
-typedef struct { u32 n; const u32 *instr; } plan_order;
+// What every rank issues, in its own order: numbers of main's instructions from 1. A call is one of them, and
+// all that communicates inside it. plan_projections: the orders that main itself stands for; in `a`.
+// plan_check_orders: does every rank issue all that it takes part in, communication of the same ranks in one
+// order (E_COLLECTIVE_ORDER), and can all go on to the end when one instruction at a time runs on each stream
+// of each rank and communication waits for all of its ranks (E_DEADLOCK)? Linear.
+typedef struct {
+  u32 n;
+  const u32 *instr;
+} plan_order;
 u32 plan_ranks(const prog *p); // highest rank of any group + 1
 void plan_projections(const prog *p, arena *a, plan_order *of_rank);
 bool plan_check_orders(const prog *p, const plan_order *of_rank, u32 nranks);
 
-// ---- verification (compare.c) ------------------------------------------------------------------------------
-// Numbers of a program: its results by name, in f64. Inputs are random, by the numbers and uses of the source program's
-// parameters (optimiser states: of the program's own), so every plan of one source sees the same ones. In `a`.
-typedef struct { u32 n; const char **name; eval_array *v; } plan_numbers;
+// ---- verification (compare.c) -----------------------------------------------------------------------------
+// Numbers of a program: its results by name, in f64. Inputs are random, by the numbers and uses of the source
+// program's parameters (optimiser states: of the program's own), so every plan of one source sees the same
+// ones. In `a`.
+typedef struct {
+  u32 n;
+  const char **name;
+  eval_array *v;
+} plan_numbers;
 bool plan_evaluate(const prog *src, const prog *p, u64 seed, arena *a, plan_numbers *out);
 typedef struct {
   const char *name;
-  i64 elems, at;           // at: the element (row-major) with the largest relative difference
-  double max_abs, max_rel; // relative to the larger of the two, where that is more than rounding (compare.c says how)
+  i64 elems, at; // at: the element (row-major) with the largest relative difference
+  double max_abs,
+      max_rel; // relative to the larger of the two, where that is more than rounding (compare.c says how)
 } verify_row;
 typedef struct {
   bool passed;
   double worst, tolerance;
   u32 nrows;
-  verify_row *row;         // one for every result; the worst first
-  const char *shrunk;      // "" or what was made smaller to fit: "2048 -> 8 (h.0.mlp.up[1]), ..."
+  verify_row *row;    // one for every result; the worst first
+  const char *shrunk; // "" or what was made smaller to fit: "2048 -> 8 (h.0.mlp.up[1]), ..."
 } verify_report;
-// Compares results by name; E_DIFFERS names the worst. tolerance 0: 1e-9. False only if the two have different results.
-bool plan_compare(ctx *c, const plan_numbers *want, const plan_numbers *got, double tolerance, arena *a, verify_report *r);
+// Compares results by name; E_DIFFERS names the worst. tolerance 0: 1e-9. False only if the two have
+// different results.
+bool plan_compare(ctx *c, const plan_numbers *want, const plan_numbers *got, double tolerance, arena *a,
+                  verify_report *r);
 typedef struct {
   u64 seed;
-  double tolerance;        // relative; 0: 1e-9
-  i64 memory_bytes;        // of the evaluator; 0: 1 GB. What needs more is shrunk letter by letter under the same plan
-  double points;           // of all iteration spaces, forward; 0: 2e9. The same
+  double tolerance; // relative; 0: 1e-9
+  i64 memory_bytes; // of the evaluator; 0: 1 GB. What needs more is shrunk letter by letter under the same
+                    // plan
+  double points;    // of all iteration spaces, forward; 0: 2e9. The same
 } verify_opts;
-// Every output, gradient, updated weight and state of the distributed program against the single-device program's.
-// False and diagnostics if that was not possible; r->passed, with E_DIFFERS if it is false, says how it ended.
+// Every output, gradient, updated weight and state of the distributed program against the single-device
+// program's. False and diagnostics if that was not possible; r->passed, with E_DIFFERS if it is false, says
+// how it ended.
 bool plan_verify(planner *pl, const plan *pn, coster *k, const verify_opts *o, arena *a, verify_report *r);
 
-// ---- text --------------------------------------------------------------------------------------------------
-void plan_print(const prog *src, const plan *pn, strbuf *out);           // YAML; docs/plans.md
+// ---- text -------------------------------------------------------------------------------------------------
+void plan_print(const prog *src, const plan *pn, strbuf *out);                     // YAML; docs/plans.md
 plan *plan_parse(arena *a, const prog *src, sym file, const char *text, size_t n); // NULL and diagnostics
 
-// ---- between groups (move.c) -------------------------------------------------------------------------------------
-// How a tensor gets from layout `from` on group g to layout `want` on another group: converted on g to `sent`, sent so
-// that it arrives as `got`, converted there to `want`. The cheapest of the routes that docs/design/communication.md
-// lists; cost in picoseconds of k, or with k NULL in elements moved, those between groups times 24, and one a hop.
-typedef struct { layout sent, got; double cost; } route;
+// ---- between groups (move.c) ------------------------------------------------------------------------------
+// How a tensor gets from layout `from` on group g to layout `want` on another group: converted on g to
+// `sent`, sent so that it arrives as `got`, converted there to `want`. The cheapest of the routes that
+// docs/design/communication.md lists; cost in picoseconds of k, or with k NULL in elements moved, those
+// between groups times 24, and one a hop.
+typedef struct {
+  layout sent, got;
+  double cost;
+} route;
 route route_find(prog *p, const shape *s, group g, layout from, group to, layout want, coster *k);
 // What one route costs; INFINITY if it is none.
-double route_cost(prog *p, const shape *s, group g, layout from, group to, layout want, const route *r, coster *k);
+double route_cost(prog *p, const shape *s, group g, layout from, group to, layout want, const route *r,
+                  coster *k);
 
-// ---- the program of one rank (lower.c) ---------------------------------------------------------------------------
-// Functions at the local shapes of the rank, on groups of one rank; instructions in which it takes no part are gone; who
-// its communication is with stands in the attributes peers, gives and gets (docs/design/communication.md). Reads and
-// prints like any program; cannot be run alone. NULL and diagnostics (E_RANK, E_LIMIT).
+// ---- the program of one rank (lower.c) --------------------------------------------------------------------
+// Functions at the local shapes of the rank, on groups of one rank; instructions in which it takes no part
+// are gone; who its communication is with stands in the attributes peers, gives and gets
+// (docs/design/communication.md). Reads and prints like any program; cannot be run alone. NULL and
+// diagnostics (E_RANK, E_LIMIT).
 prog *plan_lower(const prog *distributed, u32 rank);
 char *plan_lower_text(const prog *distributed, u32 rank, arena *a); // the same as text, in `a`
 
-// ---- policies (plan/policy/*.c), all from the mechanism above ------------------------------------------------
+// ---- policies (plan/policy/*.c), all from the mechanism above ---------------------------------------------
 typedef struct {
-  u32 data, tensor, pipeline, micro;   // degrees D, T, P, K
-  u32 zero;                            // 0..3
+  u32 data, tensor, pipeline, micro; // degrees D, T, P, K
+  u32 zero;                          // 0..3
   enum { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL } recompute;
   enum { SCHED_GPIPE, SCHED_1F1B } schedule;
-  bool train, sequence;                // sequence: Megatron's sequence parallelism over the tensor axis
+  bool train, sequence; // sequence: Megatron's sequence parallelism over the tensor axis
   optim_opts optim;
-  bool overlap;                        // sends on their own stream
+  bool overlap; // sends on their own stream
   bool keep_gradients;
-  double flops_per_byte;               // of the machine: peak rate over link bandwidth; 0: 400
+  double flops_per_byte; // of the machine: peak rate over link bandwidth; 0: 400
 } hybrid_opts;
-// data x tensor x pipeline x microbatches (+ ZeRO, recompute, sequence). NULL and diagnostics if it does not divide.
+// data x tensor x pipeline x microbatches (+ ZeRO, recompute, sequence). NULL and diagnostics if it does not
+// divide.
 plan *policy_hybrid(planner *pl, arena *a, const hybrid_opts *o);
 // Its parts, each adding to a plan whose axes and meshes exist. axis: 1-based into pn->axes.
-bool policy_batch(planner *pl, arena *a, plan *pn, u8 axis);      // the batch of every input over an axis (space or time)
-bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, u32 stages); // balanced segments on the coordinates of axis
+bool policy_batch(planner *pl, arena *a, plan *pn,
+                  u8 axis); // the batch of every input over an axis (space or time)
+bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis,
+                   u32 stages); // balanced segments on the coordinates of axis
 // letters of the products, found from the laws; flops_per_byte: how much work moving a byte is worth
 bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, double flops_per_byte);
-bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis);   // what tensor left whole, over the sequence
+bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis); // what tensor left whole, over the sequence
 bool policy_schedule(planner *pl, arena *a, plan *pn, int schedule); // sequences of all places
 void policy_zero(plan *pn, u8 axis, u32 level);
 bool policy_recompute(planner *pl, arena *a, plan *pn, int what);
 
-// ---- sharding one function (shard.c) -------------------------------------------------------------------------
-typedef struct { u8 axis, letter; bool weak; u16 table; i64 stride; } choice; // axis splits letter at stride
-extern const layout LAYOUT_FREE;     // a parameter that takes the layout its first consumer needs
-typedef struct { func dst; const layout *in; const bool *at_rest; } sharded; // layouts of the parameters, free ones resolved
+// ---- sharding one function (shard.c) ----------------------------------------------------------------------
+typedef struct {
+  u8 axis, letter;
+  bool weak;
+  u16 table;
+  i64 stride;
+} choice;                        // axis splits letter at stride
+extern const layout LAYOUT_FREE; // a parameter that takes the layout its first consumer needs
+typedef struct {
+  func dst;
+  const layout *in;
+  const bool *at_rest;
+} sharded; // layouts of the parameters, free ones resolved
 #endif

@@ -1,5 +1,5 @@
-// segment.c - assign: cuts main into stretches that become functions, and keeps what does not depend on a plan (cuts,
-// gradients, update functions) for the next plan over the same program.
+// segment.c - assign: cuts main into stretches that become functions, and keeps what does not depend on a
+// plan (cuts, gradients, update functions) for the next plan over the same program.
 #include "plan/internal.h"
 
 planner *planner_new(prog *src) {
@@ -39,23 +39,25 @@ void planner_free(planner *pl) {
 
 void planner_recompute(planner *pl, const plan *pn) {
   u64 key = 0;
-  for (u32 i = 0; i < pn->nrecompute; i++) key = hash_u64(((u64)pn->recompute[i].fn.i << 32) | pn->recompute[i].instr, key + 1);
+  for (u32 i = 0; i < pn->nrecompute; i++)
+    key = hash_u64(((u64)pn->recompute[i].fn.i << 32) | pn->recompute[i].instr, key + 1);
   if (key == pl->recompute) return;
   pl->recompute = key;
   pl->memo = NULL; // marks are part of what was differentiated
   prog *p = pl->src;
   for (u32 f = 1; f < pl->nfuncs; f++) // cuts keep the marks that they were made with
     for (u32 i = 0; i < p->funcs.v[f]->body.n; i++) p->funcs.v[f]->body.v[i].flags &= (u8)~INSTR_RECOMPUTE;
-  for (u32 i = 0; i < pn->nrecompute; i++) func_get(p, pn->recompute[i].fn)->body.v[pn->recompute[i].instr - 1].flags |= INSTR_RECOMPUTE;
+  for (u32 i = 0; i < pn->nrecompute; i++)
+    func_get(p, pn->recompute[i].fn)->body.v[pn->recompute[i].instr - 1].flags |= INSTR_RECOMPUTE;
 }
 
 typedef struct {
   planner *pl;
   builder b;
-  value *map;    // value of main -> value of the cut
+  value *map; // value of main -> value of the cut
   cut *c;
   u32 from, to;
-  bool *copied;  // per instruction of main
+  bool *copied; // per instruction of main
 } cutting;
 
 static void copy_instr(cutting *x, u32 index) {
@@ -126,8 +128,10 @@ cut *planner_cut(planner *pl, u32 from, u32 to) {
   c->weight = NEWN(pl->a, value, n + 1), c->input = NEWN(pl->a, value, n + 1);
   for (u32 i = 0; i < n; i++) {
     bool w = !m->values.v[ext[i]].def && m->params.v[ext[i] - 1].r == ROLE_WEIGHT;
-    if (w) c->weight[c->nweights++] = ext[i];
-    else c->input[c->ninputs++] = ext[i];
+    if (w)
+      c->weight[c->nweights++] = ext[i];
+    else
+      c->input[c->ninputs++] = ext[i];
   }
   for (u32 i = 0; i < c->nweights; i++) param_of(&x, c->weight[i], ROLE_WEIGHT);
   for (u32 i = 0; i < c->ninputs; i++) param_of(&x, c->input[i], ROLE_INPUT);
@@ -155,7 +159,9 @@ cut *planner_cut(planner *pl, u32 from, u32 to) {
 
 const grad_pair *planner_grad(planner *pl, func f, const grad_opts *o, u64 key) {
   const func_info *fi = func_get(pl->src, f);
-  key = hash_bytes(o->mark, fi->nparams, hash_bytes(o->has_dy, fi->rets.n * sizeof *o->has_dy, hash_u64(f.i * 2 + o->split, key + pl->recompute)));
+  key = hash_bytes(o->mark, fi->nparams,
+                   hash_bytes(o->has_dy, fi->rets.n * sizeof *o->has_dy,
+                              hash_u64(f.i * 2 + o->split, key + pl->recompute)));
   u32 hit = hmap_get(&pl->grad_map, key);
   if (hit) return pl->grads.v[hit - 1];
   grad_pair *g = NEW(pl->a, grad_pair);
@@ -177,7 +183,10 @@ func planner_update(planner *pl, const value *weight, u32 n, const optim_opts *o
   for (u32 j = 0; j < 2 + ns; j++)
     for (u32 i = 0; i < n; i++) {
       const value_info *w = &func_get(p, p->main)->values.v[weight[i]];
-      v[j * n + i] = func_param(p, f, w->ty, j == 0 ? w->name : (sym){0}, j == 0 ? ROLE_WEIGHT : j == 1 ? ROLE_INPUT : ROLE_STATE);
+      v[j * n + i] = func_param(p, f, w->ty, j == 0 ? w->name : (sym){0},
+                                j == 0   ? ROLE_WEIGHT
+                                : j == 1 ? ROLE_INPUT
+                                         : ROLE_STATE);
     }
   builder b = builder_at(p, f);
   b.flags = INSTR_UPDATE;

@@ -1,5 +1,5 @@
-// segments.c - the pieces of the distributed main before their order: places become groups, stretches of main become
-// functions with gradients, and each function is sharded for the layouts in which its inputs arrive.
+// segments.c - the pieces of the distributed main before their order: places become groups, stretches of main
+// become functions with gradients, and each function is sharded for the layouts in which its inputs arrive.
 #include "plan/main.h"
 
 static bool is_float(const prog *p, const func_info *f, value v) {
@@ -25,7 +25,8 @@ static bool make_groups(main_build *mb) {
   for (u32 i = 0; i < mb->nseg; i++) {
     const plan_place *pl = &pn->segments[i].place;
     group_axis fix[MESH_AXES];
-    for (u32 k = 0; k < pl->nfix; k++) fix[k] = (group_axis){.axis = mb->x->axis[pl->fix[k].axis], .at = (int)pl->fix[k].at};
+    for (u32 k = 0; k < pl->nfix; k++)
+      fix[k] = (group_axis){.axis = mb->x->axis[pl->fix[k].axis], .at = (int)pl->fix[k].at};
     mb->seg[i].g = group_of(sp, mb->x->mesh[pl->mesh], fix, pl->nfix);
     if (!mb->seg[i].g.i) return false;
     u32 k = 0;
@@ -42,8 +43,10 @@ static bool make_cuts(main_build *mb) {
   for (u32 i = 0; i < mb->nseg; i++) {
     const plan_segment *ps = &pn->segments[i];
     if (ps->from != at || ps->to < ps->from || ps->to > end || (i + 1 == mb->nseg && ps->to != end)) {
-      diag(mb->s->c, E_PLAN, (loc){0}, "segment %u covers instructions %u to %u of main; expected to start at %u and the last to end at %u", i, ps->from,
-           ps->to, at, end);
+      diag(mb->s->c, E_PLAN, (loc){0},
+           "segment %u covers instructions %u to %u of main; expected to start at %u and the last to end at "
+           "%u",
+           i, ps->from, ps->to, at, end);
       return false;
     }
     at = ps->to + 1;
@@ -70,7 +73,8 @@ static bool make_grads(main_build *mb) {
     if (!any) continue;
     s->acc = mb->K > 1 || pn->nrest[REST_GRAD];
     u8 *mark = ZNEWN(a, u8, c->nweights + c->ninputs + 1);
-    for (u32 k = 0; k < c->nweights; k++) mark[k] = !main_trains(mb, c->weight[k]) ? GRAD_NONE : s->acc ? GRAD_ACC : GRAD_PLAIN;
+    for (u32 k = 0; k < c->nweights; k++)
+      mark[k] = !main_trains(mb, c->weight[k]) ? GRAD_NONE : s->acc ? GRAD_ACC : GRAD_PLAIN;
     for (u32 k = 0; k < c->ninputs; k++) {
       u32 from = mb->seg_of[c->input[k]];
       if (!is_float(mb->s, mb->m, c->input[k])) continue;
@@ -88,7 +92,8 @@ static bool make_grads(main_build *mb) {
   return true;
 }
 
-// Layout of an input of main as the plan deals it out over group g; with the temporal split of a microbatch or not.
+// Layout of an input of main as the plan deals it out over group g; with the temporal split of a microbatch
+// or not.
 static layout dealt(main_build *mb, value v, group g, bool in_task) {
   const plan *pn = mb->x->pn;
   space *sp = mb->p->sp;
@@ -100,11 +105,14 @@ static layout dealt(main_build *mb, value v, group g, bool in_task) {
     u8 ax = mb->x->axis[t->axis];
     bool time = axis_get(sp, ax)->temporal;
     if (!time && (!group_has_axis(sp, g, ax) || (!in_task && !(mb->all_free[v] >> ax & 1)))) continue;
-    i64 stride = t->stride ? t->stride : layout_next_stride(sp, l, t->dim, sh->dim[t->dim], axis_size(sp, ax));
+    i64 stride =
+        t->stride ? t->stride : layout_next_stride(sp, l, t->dim, sh->dim[t->dim], axis_size(sp, ax));
     layout with = stride ? layout_with_split(sp, l, ax, t->dim, stride) : l;
     if (!stride || !layout_fits(sp, with, sh->nd, sh->dim)) {
-      diag(mb->s->c, E_DIVIDE, mb->m->where, "input %s: dimension %u of extent %lld cannot be split %u ways over axis %s",
-           sym_str(mb->s->c, mb->m->values.v[v].name), t->dim, (long long)sh->dim[t->dim], axis_size(sp, ax), sym_str(mb->s->c, axis_get(sp, ax)->name));
+      diag(mb->s->c, E_DIVIDE, mb->m->where,
+           "input %s: dimension %u of extent %lld cannot be split %u ways over axis %s",
+           sym_str(mb->s->c, mb->m->values.v[v].name), t->dim, (long long)sh->dim[t->dim], axis_size(sp, ax),
+           sym_str(mb->s->c, axis_get(sp, ax)->name));
       diag_hint(mb->s->c, "choose a batch that is a multiple of data x microbatches");
       mb->b.failed = true;
       return l;
@@ -119,15 +127,16 @@ layout main_filter(const main_build *mb, layout l, group g) {
   space *sp = mb->p->sp;
   layout_info li = *layout_get(sp, l);
   for (u32 i = 0; i < li.nsplit; i++)
-    if (!axis_get(sp, li.split[i].axis)->temporal && group_axis_size(sp, g, li.split[i].axis) != axis_size(sp, li.split[i].axis))
+    if (!axis_get(sp, li.split[i].axis)->temporal &&
+        group_axis_size(sp, g, li.split[i].axis) != axis_size(sp, li.split[i].axis))
       l = layout_without(sp, l, li.split[i].axis);
   for (u32 i = 0; i < li.npart; i++)
     if (!axis_get(sp, li.part[i].axis)->temporal) l = layout_without(sp, l, li.part[i].axis);
   return l;
 }
 
-// Layout in which a value of another segment arrives: what of its layout can be said here, and what the plan adds for
-// axes that only this group has.
+// Layout in which a value of another segment arrives: what of its layout can be said here, and what the plan
+// adds for axes that only this group has.
 static layout arriving(main_build *mb, value v, const seg *to) {
   const seg *from = &mb->seg[mb->seg_of[v] - 1];
   space *sp = mb->p->sp;
@@ -137,9 +146,12 @@ static layout arriving(main_build *mb, value v, const seg *to) {
   for (u32 i = 0; i < mb->x->pn->ntrans; i++) {
     const plan_trans *t = &mb->x->pn->trans[i];
     u8 ax = mb->x->axis[t->axis];
-    if (t->fn.i != mb->s->main.i || t->instr != def || !t->result || mb->m->body.v[def - 1].res + t->index != v) continue;
+    if (t->fn.i != mb->s->main.i || t->instr != def || !t->result ||
+        mb->m->body.v[def - 1].res + t->index != v)
+      continue;
     if (layout_split_of(sp, l, ax) || !group_has_axis(sp, to->g, ax)) continue;
-    i64 stride = t->stride ? t->stride : layout_next_stride(sp, l, t->dim, sh->dim[t->dim], axis_size(sp, ax));
+    i64 stride =
+        t->stride ? t->stride : layout_next_stride(sp, l, t->dim, sh->dim[t->dim], axis_size(sp, ax));
     if (stride) l = layout_with_split(sp, l, ax, t->dim, stride);
   }
   return l;
@@ -149,11 +161,14 @@ static bool shard_forward(main_build *mb, seg *s) {
   arena *a = mb->x->a;
   cut *c = s->c;
   u32 n = c->nweights + c->ninputs;
-  layout *in = NEWN(a, layout, n + 1), *demand = NEWN(a, layout, c->noutputs + (s->gp ? s->gp->nsaved : 0) + 1);
+  layout *in = NEWN(a, layout, n + 1),
+         *demand = NEWN(a, layout, c->noutputs + (s->gp ? s->gp->nsaved : 0) + 1);
   bool *rest = ZNEWN(a, bool, n + 1);
   for (u32 k = 0; k < c->nweights; k++) {
     value w = c->weight[k];
-    in[k] = mb->weight_set[w] ? mb->param_lay[w - 1] : mb->all_free[w] != mb->some_free[w] ? (layout){0} : LAYOUT_FREE;
+    in[k] = mb->weight_set[w]                     ? mb->param_lay[w - 1]
+            : mb->all_free[w] != mb->some_free[w] ? (layout){0}
+                                                  : LAYOUT_FREE;
     rest[k] = mb->weight_rest[w];
   }
   s->in = in + c->nweights;
@@ -163,9 +178,11 @@ static bool shard_forward(main_build *mb, seg *s) {
     if (mb->b.failed) return false;
   }
   u32 nres = c->noutputs + (s->gp ? s->gp->nsaved : 0);
-  for (u32 k = 0; k < nres; k++) demand[k] = k < c->noutputs && mb->m->rets.v[0] != c->output[k] ? LAYOUT_SUMMED : LAYOUT_FREE;
+  for (u32 k = 0; k < nres; k++)
+    demand[k] = k < c->noutputs && mb->m->rets.v[0] != c->output[k] ? LAYOUT_SUMMED : LAYOUT_FREE;
   pack_range pk = {0, c->nweights};
-  shard_call_of call = {s->gp ? s->gp->fwd : c->fwd, in, rest, demand, s->g, &pk, 1, s->gp ? s->gp->nsaved : 0, 0, 0};
+  shard_call_of call = {s->gp ? s->gp->fwd : c->fwd, in, rest, demand, s->g, &pk, 1,
+                        s->gp ? s->gp->nsaved : 0,   0,  0};
   if (!shard_function(mb->x, &call, &s->fwd)) return false;
   for (u32 k = 0; k < c->nweights; k++) {
     value w = c->weight[k];
@@ -181,18 +198,21 @@ static bool shard_forward(main_build *mb, seg *s) {
 
 static void take_weights(main_build *mb, const seg *s, u32 param, layout *in, bool *rest) {
   const cut *c = s->c;
-  if (param < c->nweights) *in = mb->param_lay[c->weight[param] - 1], *rest = mb->weight_rest[c->weight[param]];
-  else *in = s->in[param - c->nweights];
+  if (param < c->nweights)
+    *in = mb->param_lay[c->weight[param] - 1], *rest = mb->weight_rest[c->weight[param]];
+  else
+    *in = s->in[param - c->nweights];
 }
 
-// Gradients arrive as the outputs left, but for time: of a value that is the same for all microbatches they are sums over
-// time, and of a sum over time they are the same for all.
+// Gradients arrive as the outputs left, but for time: of a value that is the same for all microbatches they
+// are sums over time, and of a sum over time they are the same for all.
 static void gradient_layouts(main_build *mb, u32 index) {
   seg *s = &mb->seg[index];
   space *sp = mb->p->sp;
   s->dout = arena_dup(mb->x->a, s->out, sizeof *s->out * (s->c->noutputs + 1));
   for (u32 k = 0; mb->time && k < s->c->noutputs; k++)
-    if (layout_part_of(sp, s->out[k], mb->time) != RED_NONE) s->dout[k] = layout_without(sp, s->out[k], mb->time);
+    if (layout_part_of(sp, s->out[k], mb->time) != RED_NONE)
+      s->dout[k] = layout_without(sp, s->out[k], mb->time);
   for (u32 j = index + 1; mb->time && j < mb->nseg; j++) {
     const seg *d = &mb->seg[j];
     for (u32 k = 0; d->gp && k < d->gp->ndx; k++) {
@@ -217,13 +237,16 @@ static bool shard_backward(main_build *mb, seg *s) {
     const type_info *t = type_get(mb->p, func_result(mb->p, s->fwd.dst, s->c->noutputs));
     for (u32 k = 0; k < gp->nsaved; k++) in[at++] = type_get(mb->p, t->elem[k])->lay;
   }
-  for (u32 k = 0; k < gp->ndy; k++) in[at++] = mb->m->rets.v[0] == s->c->output[gp->dy[k]] ? (layout){0} : s->dout[gp->dy[k]];
+  for (u32 k = 0; k < gp->ndy; k++)
+    in[at++] = mb->m->rets.v[0] == s->c->output[gp->dy[k]] ? (layout){0} : s->dout[gp->dy[k]];
   for (u32 k = 0; s->acc && k < nacc; k++) in[at++] = LAYOUT_FREE;
   u32 ncarry = gp->wgt.i ? gp->ncarry : 0;
   layout *demand = NEWN(a, layout, gp->ndx + nacc + ncarry + 1);
   for (u32 k = 0; k < gp->ndx + nacc + ncarry; k++) demand[k] = k < gp->ndx ? LAYOUT_SUMMED : LAYOUT_FREE;
-  pack_range pk[3] = {{0, s->nneed_weights}, {gp->nneed, gp->nsaved}, {gp->nneed + gp->nsaved + gp->ndy, s->acc ? nacc : 0}};
-  shard_call_of call = {gp->bwd, in, rest, demand, s->g, pk, 3, gp->wgt.i ? ncarry : nacc, pk[2].first, pk[2].count};
+  pack_range pk[3] = {
+      {0, s->nneed_weights}, {gp->nneed, gp->nsaved}, {gp->nneed + gp->nsaved + gp->ndy, s->acc ? nacc : 0}};
+  shard_call_of call = {gp->bwd,     in,         rest, demand, s->g, pk, 3, gp->wgt.i ? ncarry : nacc,
+                        pk[2].first, pk[2].count};
   if (!shard_function(mb->x, &call, &s->bwd)) return false;
   s->acc_lay = NEWN(a, layout, gp->nacc + 1);
   if (!gp->wgt.i) {
@@ -274,8 +297,10 @@ static group group_union(main_build *mb, group a, group b) {
       }
       if (in) only[k++] = c;
     }
-    if (k == 1) fix[n++] = (group_axis){.axis = x->axis[i].axis, .at = (int)only[0]};
-    else if (k < size) fix[n++] = (group_axis){.axis = x->axis[i].axis, .at = -2, .nonly = k, .only = only};
+    if (k == 1)
+      fix[n++] = (group_axis){.axis = x->axis[i].axis, .at = (int)only[0]};
+    else if (k < size)
+      fix[n++] = (group_axis){.axis = x->axis[i].axis, .at = -2, .nonly = k, .only = only};
   }
   return group_of(sp, x->m, fix, n);
 }
@@ -287,8 +312,8 @@ static u64 free_axes(const space *sp, group g) {
   return free;
 }
 
-// Where every parameter lives: on all groups of the segments that use it. Its layout may only name axes that they all
-// have.
+// Where every parameter lives: on all groups of the segments that use it. Its layout may only name axes that
+// they all have.
 static bool make_param_groups(main_build *mb) {
   for (u32 i = 0; i < mb->nseg; i++) {
     const cut *c = mb->seg[i].c;
@@ -297,7 +322,8 @@ static bool make_param_groups(main_build *mb) {
       if (mb->m->values.v[v].def) continue;
       group g = group_union(mb, mb->param_group[v - 1], mb->seg[i].g);
       if (!g.i) {
-        diag(mb->s->c, E_PLAN, mb->m->where, "%s is used by segments on different meshes", sym_str(mb->s->c, mb->m->values.v[v].name));
+        diag(mb->s->c, E_PLAN, mb->m->where, "%s is used by segments on different meshes",
+             sym_str(mb->s->c, mb->m->values.v[v].name));
         diag_hint(mb->s->c, "give each mesh its own copy of the parameter, or place its users on one mesh");
         return false;
       }
@@ -313,7 +339,8 @@ static bool make_param_groups(main_build *mb) {
 static bool make_params(main_build *mb) {
   for (u32 i = 0; i < mb->m->nparams; i++) {
     value v = i + 1;
-    if (!mb->param_group[i].i) mb->param_group[i] = mb->seg[0].g, mb->all_free[v] = free_axes(mb->p->sp, mb->seg[0].g);
+    if (!mb->param_group[i].i)
+      mb->param_group[i] = mb->seg[0].g, mb->all_free[v] = free_axes(mb->p->sp, mb->seg[0].g);
     if (!mb->weight_set[v]) mb->param_lay[i] = dealt(mb, v, mb->param_group[i], false);
     if (mb->b.failed) return false;
     type t = type_tensor(mb->p, &val_type(mb->s, mb->m, v)->s, mb->param_lay[i], mb->param_group[i]);
@@ -337,9 +364,11 @@ static void make_states(main_build *mb) {
     for (u32 i = 0; i < mb->m->nparams; i++) {
       if (!main_trains(mb, i + 1)) continue;
       const shape *sh = &val_type(mb->s, mb->m, i + 1)->s;
-      layout l = shard_at_rest(mb->x, mb->param_lay[i], sh->nd, sh->dim, axes, pn->nrest[REST_STATE], mb->param_group[i]);
+      layout l = shard_at_rest(mb->x, mb->param_lay[i], sh->nd, sh->dim, axes, pn->nrest[REST_STATE],
+                               mb->param_group[i]);
       sym name = sym_fmt(mb->s->c, "%s%s", sym_str(mb->s->c, mb->m->values.v[i + 1].name), suffix[j]);
-      mb->state[j][i] = func_param(mb->p, mb->b.f, type_tensor(mb->p, sh, l, mb->param_group[i]), name, ROLE_STATE);
+      mb->state[j][i] =
+          func_param(mb->p, mb->b.f, type_tensor(mb->p, sh, l, mb->param_group[i]), name, ROLE_STATE);
     }
 }
 

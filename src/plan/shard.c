@@ -1,32 +1,42 @@
-// shard.c - trans, made total: from explicit choices and the layouts of parameters to a sharded function with its
-// communication written out. Not here: which choices (policies), which segments (segment.c), what order (order.c).
+// shard.c - trans, made total: from explicit choices and the layouts of parameters to a sharded function with
+// its communication written out. Not here: which choices (policies), which segments (segment.c), what order
+// (order.c).
 //
-// Idea: instructions in program order; for each one every axis gets at most one role: it splits a letter (explicit
-// choice first, then the operands' splits in operand order), or it passes a partial sum through a linear instruction,
-// or it replicates. The law then says in which layout each operand is needed and each result arrives; where an operand
-// lies otherwise, the cheapest chain of communications is emitted once and shared by later consumers.
+// Idea: instructions in program order; for each one every axis gets at most one role: it splits a letter
+// (explicit choice first, then the operands' splits in operand order), or it passes a partial sum through a
+// linear instruction, or it replicates. The law then says in which layout each operand is needed and each
+// result arrives; where an operand lies otherwise, the cheapest chain of communications is emitted once and
+// shared by later consumers.
 #include "plan/internal.h"
 
 const layout LAYOUT_FREE = {~0u}, LAYOUT_SUMMED = {~1u};
 static bool is_free(layout l) { return l.i == LAYOUT_FREE.i; }
 
 enum { ROLES_MAX = LAY_SPLITS, PASS = 0xff };
-typedef struct { u8 axis, letter, red; u16 table; i64 stride; } axis_role; // letter PASS: partial sums pass
+typedef struct {
+  u8 axis, letter, red;
+  u16 table;
+  i64 stride;
+} axis_role; // letter PASS: partial sums pass
 
-typedef struct converted { value v; layout l; struct converted *next; } converted;
+typedef struct converted {
+  value v;
+  layout l;
+  struct converted *next;
+} converted;
 typedef struct {
   apply *x;
   builder b;
   func src;
   const func_info *f;
-  value *map;             // source value -> value of the new function
-  converted **conv;       // per source value: the same value in other layouts
-  u32 *nuses;             // per source value: consumers, returns included
-  bool *free_param;       // per source value: a parameter whose layout is not yet chosen
-  bool *at_rest;          // per source value: a weight that may be split further at rest; such splits claim no role
-  const layout *demand;   // per result
-  u32 *demand_of;         // per source value: result number + 1 with a demand
-  layout *in;             // parameter layouts, free ones being resolved
+  value *map;       // source value -> value of the new function
+  converted **conv; // per source value: the same value in other layouts
+  u32 *nuses;       // per source value: consumers, returns included
+  bool *free_param; // per source value: a parameter whose layout is not yet chosen
+  bool *at_rest;    // per source value: a weight that may be split further at rest; such splits claim no role
+  const layout *demand; // per result
+  u32 *demand_of;       // per source value: result number + 1 with a demand
+  layout *in;           // parameter layouts, free ones being resolved
   group g;
 } sharding;
 
@@ -63,7 +73,7 @@ const law *plan_law(planner *pl, func f, u32 index) {
   return *slot = op_law(p->c, pl->a, in->op, attrs_get(p, in->at), n, os, &nres, rs, in->where);
 }
 
-// ---- roles of axes in one instruction ------------------------------------------------------------------------
+// ---- roles of axes in one instruction ---------------------------------------------------------------------
 static bool has_role(const axis_role *r, u32 n, u8 axis) {
   for (u32 i = 0; i < n; i++)
     if (r[i].axis == axis) return true;
@@ -78,7 +88,8 @@ static bool term_has(const law_term *t, u32 letter) {
 }
 
 // May axis (of size n) split this letter at this stride, given the other roles?
-static bool may_split(const law *l, reduction red, const space *sp, u32 letter, i64 stride, u32 n, u16 table, const axis_role *r, u32 nr) {
+static bool may_split(const law *l, reduction red, const space *sp, u32 letter, i64 stride, u32 n, u16 table,
+                      const axis_role *r, u32 nr) {
   const law_letter *lt = &l->letter[letter];
   if (lt->flags & LAW_WHOLE) return false;
   if (!table && (stride <= 0 || lt->extent % (stride * n))) return false;
@@ -95,7 +106,8 @@ static bool may_split(const law *l, reduction red, const space *sp, u32 letter, 
   return true;
 }
 
-// The letter that stride S of a dimension falls into, and the stride inside that letter. false if it straddles two.
+// The letter that stride S of a dimension falls into, and the stride inside that letter. false if it
+// straddles two.
 static bool letter_at(const law *l, const law_dim *d, i64 S, u32 n, u8 *letter, i64 *stride) {
   i64 inner = 1;
   for (u32 j = d->n; j-- > 0;) {
@@ -110,7 +122,9 @@ static bool letter_at(const law *l, const law_dim *d, i64 S, u32 n, u8 *letter, 
   return false;
 }
 
-static layout value_layout(const sharding *s, value v) { return val_type(s->x->p, func_get(s->x->p, s->b.f), v)->lay; }
+static layout value_layout(const sharding *s, value v) {
+  return val_type(s->x->p, func_get(s->x->p, s->b.f), v)->lay;
+}
 
 static bool rest_axis(const apply *x, u8 axis) {
   for (u32 i = 0; i < x->pn->nrest[REST_WEIGHT]; i++)
@@ -118,9 +132,10 @@ static bool rest_axis(const apply *x, u8 axis) {
   return false;
 }
 
-// Splits that operands bring along, in operand order. Those over time alone come before everything else: nothing can
-// undo them within a step.
-static u32 roles_from_splits(sharding *s, const law *l, const op_row *row, const layout *have, const bool *at_rest, bool time_only, axis_role *r, u32 nr) {
+// Splits that operands bring along, in operand order. Those over time alone come before everything else:
+// nothing can undo them within a step.
+static u32 roles_from_splits(sharding *s, const law *l, const op_row *row, const layout *have,
+                             const bool *at_rest, bool time_only, axis_role *r, u32 nr) {
   space *sp = s->x->p->sp;
   for (u32 k = 0; k < l->nopd; k++) {
     if (is_free(have[k])) continue;
@@ -145,9 +160,11 @@ static u32 roles_from_splits(sharding *s, const law *l, const op_row *row, const
   return nr;
 }
 
-// Partial sums that may pass: the instruction is linear in the operand, nobody else uses the axis, and passing is either
-// free of regret (a view, an addition of partial sums, a smaller result) or the only way (temporal axes).
-static u32 roles_from_partials(sharding *s, const instr *in, const law *l, const op_row *row, const layout *have, axis_role *r, u32 nr) {
+// Partial sums that may pass: the instruction is linear in the operand, nobody else uses the axis, and
+// passing is either free of regret (a view, an addition of partial sums, a smaller result) or the only way
+// (temporal axes).
+static u32 roles_from_partials(sharding *s, const instr *in, const law *l, const op_row *row,
+                               const layout *have, axis_role *r, u32 nr) {
   space *sp = s->x->p->sp;
   for (u32 k = 0; k < l->nopd; k++) {
     if (is_free(have[k])) continue;
@@ -160,14 +177,17 @@ static u32 roles_from_partials(sharding *s, const instr *in, const law *l, const
       u32 joint = 0, partial = 0;
       for (u32 j = 0; j < l->nopd && ok; j++) {
         bool part = !is_free(have[j]) && layout_part_of(sp, have[j], ax) != RED_NONE;
-        if (lin == 'j' && law_lin(l, j) == 'j') joint++, partial += part;
-        else if (j != k && part) ok = false; // linear in each alone, not in both
+        if (lin == 'j' && law_lin(l, j) == 'j')
+          joint++, partial += part;
+        else if (j != k && part)
+          ok = false; // linear in each alone, not in both
       }
       if (!ok || (lin == 'j' && partial != joint && !axis_get(sp, ax)->temporal)) continue;
       bool gain = (row->flags & OPF_VIEW) || (lin == 'j' && joint > 1) || axis_get(sp, ax)->temporal;
       if (!gain) {
         const func_info *f = s->f;
-        i64 a = shape_elems(&val_type(s->x->src, f, opd_of(f, in, k))->s), b = shape_elems(&val_type(s->x->src, f, in->res)->s);
+        i64 a = shape_elems(&val_type(s->x->src, f, opd_of(f, in, k))->s),
+            b = shape_elems(&val_type(s->x->src, f, in->res)->s);
         gain = s->nuses[opd_of(f, in, k)] == 1 && (b < a || b == 1);
       }
       if (gain) r[nr++] = (axis_role){ax, PASS, RED_SUM, 0, 0};
@@ -176,7 +196,8 @@ static u32 roles_from_partials(sharding *s, const instr *in, const law *l, const
   return nr;
 }
 
-static u32 roles_explicit(sharding *s, u32 index, const law *l, const op_row *row, bool weak, axis_role *r, u32 nr) {
+static u32 roles_explicit(sharding *s, u32 index, const law *l, const op_row *row, bool weak, axis_role *r,
+                          u32 nr) {
   const instr *in = &s->f->body.v[index];
   if ((in->flags & INSTR_BACKWARD) && !(in->flags & INSTR_RECOMPUTE)) return nr;
   const choice_list *per = &s->x->choices[in->origin];
@@ -192,14 +213,17 @@ static u32 roles_explicit(sharding *s, u32 index, const law *l, const op_row *ro
         if (r[j].letter == c->letter && r[j].stride) stride = MIN(stride, r[j].stride);
       stride = stride % n ? 0 : stride / n;
     }
-    if (!has_role(r, nr, c->axis) && may_split(l, row->red, s->x->p->sp, c->letter, stride, n, c->table, r, nr))
+    if (!has_role(r, nr, c->axis) &&
+        may_split(l, row->red, s->x->p->sp, c->letter, stride, n, c->table, r, nr))
       r[nr++] = (axis_role){c->axis, c->letter, row->red, c->table, stride};
     else if (!weak) {
-      diag(s->x->src->c, E_DIVIDE, in->where, "%s: an extent of %lld cannot be split %u ways over axis %s", row->name,
-           (long long)l->letter[c->letter].extent, n, sym_str(s->x->src->c, axis_get(s->x->p->sp, c->axis)->name));
+      diag(s->x->src->c, E_DIVIDE, in->where, "%s: an extent of %lld cannot be split %u ways over axis %s",
+           row->name, (long long)l->letter[c->letter].extent, n,
+           sym_str(s->x->src->c, axis_get(s->x->p->sp, c->axis)->name));
       for (u32 j = 0; j < nr; j++)
         if (r[j].letter == c->letter || r[j].axis == c->axis)
-          diag_note(s->x->src->c, in->where, "%s splits an extent of %lld at stride %lld", sym_str(s->x->src->c, axis_get(s->x->p->sp, r[j].axis)->name),
+          diag_note(s->x->src->c, in->where, "%s splits an extent of %lld at stride %lld",
+                    sym_str(s->x->src->c, axis_get(s->x->p->sp, r[j].axis)->name),
                     (long long)l->letter[r[j].letter].extent, (long long)r[j].stride);
       s->b.failed = true;
     }
@@ -207,9 +231,11 @@ static u32 roles_explicit(sharding *s, u32 index, const law *l, const op_row *ro
   return nr;
 }
 
-// lin: the operand's linearity, 0 for a result. A jointly linear operand beside a contracted split (the bias of a
-// convolution split over its input channels) must itself be partial, else it would be added once per rank.
-static layout term_layout(sharding *s, const law *l, const law_term *t, const axis_role *r, u32 nr, char lin, bool pass) {
+// lin: the operand's linearity, 0 for a result. A jointly linear operand beside a contracted split (the bias
+// of a convolution split over its input channels) must itself be partial, else it would be added once per
+// rank.
+static layout term_layout(sharding *s, const law *l, const law_term *t, const axis_role *r, u32 nr, char lin,
+                          bool pass) {
   layout_info li = {0};
   for (u32 i = 0; i < nr; i++) {
     if (r[i].letter == PASS) {
@@ -234,12 +260,17 @@ static layout term_layout(sharding *s, const law *l, const law_term *t, const ax
   return layout_of(s->x->p->sp, &li);
 }
 
-// ---- conversions ---------------------------------------------------------------------------------------------
-const opcode step_op[] = {[STEP_SHARD] = OP_shard, [STEP_PARTIAL] = OP_partial, [STEP_ALL_GATHER] = OP_all_gather,
-                                 [STEP_ALL_REDUCE] = OP_all_reduce, [STEP_REDUCE_SCATTER] = OP_reduce_scatter,
-                                 [STEP_ALL_TO_ALL] = OP_all_to_all, [STEP_PERMUTE] = OP_permute};
+// ---- conversions ------------------------------------------------------------------------------------------
+const opcode step_op[] = {[STEP_SHARD] = OP_shard,
+                          [STEP_PARTIAL] = OP_partial,
+                          [STEP_ALL_GATHER] = OP_all_gather,
+                          [STEP_ALL_REDUCE] = OP_all_reduce,
+                          [STEP_REDUCE_SCATTER] = OP_reduce_scatter,
+                          [STEP_ALL_TO_ALL] = OP_all_to_all,
+                          [STEP_PERMUTE] = OP_permute};
 
-// All that sharding looks at in a group: which axes are free. Functions and paths are shared by groups that agree.
+// All that sharding looks at in a group: which axes are free. Functions and paths are shared by groups that
+// agree.
 static u64 axes_of(const space *sp, group g) {
   const group_info *gi = group_get(sp, g);
   u64 key = gi->m.i;
@@ -252,13 +283,16 @@ static u64 axes_of(const space *sp, group g) {
 }
 
 static const path_entry *path_between(apply *x, const shape *sh, layout from, layout to, group g) {
-  u64 key = hash_bytes(sh->dim, sizeof(i64) * sh->nd, hash_u64(((u64)from.i << 32) | to.i, axes_of(x->p->sp, g)));
+  u64 key =
+      hash_bytes(sh->dim, sizeof(i64) * sh->nd, hash_u64(((u64)from.i << 32) | to.i, axes_of(x->p->sp, g)));
   u32 at = hmap_get(&x->path_map, key);
   if (at) return x->paths.v[at - 1].n == ~0u ? NULL : &x->paths.v[at - 1];
   layout_step steps[16];
   double cost;
-  int n = layout_path(x->p->sp, g, sh->nd, sh->dim, from, to, step_cost_elements, NULL, steps, COUNT_OF(steps), &cost);
-  *vec_push(x->a, &x->paths) = (path_entry){key, n < 0 ? 0 : cost, n < 0 ? ~0u : (u32)n, n > 0 ? arena_dup(x->a, steps, sizeof *steps * (u32)n) : NULL};
+  int n = layout_path(x->p->sp, g, sh->nd, sh->dim, from, to, step_cost_elements, NULL, steps,
+                      COUNT_OF(steps), &cost);
+  *vec_push(x->a, &x->paths) = (path_entry){key, n < 0 ? 0 : cost, n < 0 ? ~0u : (u32)n,
+                                            n > 0 ? arena_dup(x->a, steps, sizeof *steps * (u32)n) : NULL};
   hmap_add(x->a, &x->path_map, key, x->paths.n);
   return n < 0 ? NULL : &x->paths.v[x->paths.n - 1];
 }
@@ -278,7 +312,8 @@ value shard_complete(apply *x, builder *b, value v) {
   return v;
 }
 
-// What does not vary in time, needed as the piece (or one summand) of a microbatch: cut out at the current coordinate.
+// What does not vary in time, needed as the piece (or one summand) of a microbatch: cut out at the current
+// coordinate.
 static value enter_time(apply *x, builder *b, value v, layout to) {
   prog *p = x->p;
   type_info t = *val_type(p, func_get(p, b->f), v);
@@ -286,8 +321,11 @@ static value enter_time(apply *x, builder *b, value v, layout to) {
   for (u32 i = 0; i < li.nsplit + li.npart; i++) {
     bool split = i < li.nsplit;
     u8 ax = split ? li.split[i].axis : li.part[i - li.nsplit].axis;
-    if (!axis_get(p->sp, ax)->temporal || layout_split_of(p->sp, t.lay, ax) || layout_part_of(p->sp, t.lay, ax) != RED_NONE) continue;
-    t.lay = split ? layout_with_split(p->sp, t.lay, ax, li.split[i].dim, li.split[i].stride) : layout_with_part(p->sp, t.lay, ax, RED_SUM);
+    if (!axis_get(p->sp, ax)->temporal || layout_split_of(p->sp, t.lay, ax) ||
+        layout_part_of(p->sp, t.lay, ax) != RED_NONE)
+      continue;
+    t.lay = split ? layout_with_split(p->sp, t.lay, ax, li.split[i].dim, li.split[i].stride)
+                  : layout_with_part(p->sp, t.lay, ax, RED_SUM);
     attr over = attr_x(A_over, &ax, 1);
     type rt = type_tensor(p, &t.s, t.lay, t.g);
     v = emit_res(p, b->f, emit(b, split ? OP_shard : OP_partial, attrs_of(p, &over, 1), &v, 1, &rt, 1));
@@ -308,7 +346,8 @@ value shard_convert(apply *x, builder *b, value v, layout to, group g) {
     sb_put(&sb, " to ");
     layout_print(p->sp, to, t.s.nd, t.s.dim, &sb);
     diag(p->c, E_LAYOUT, b->where, "no communication leads from %s", sb_str(&sb));
-    diag_hint(p->c, "an axis in time (microbatches) cannot be gathered inside a step: split a dimension that every instruction keeps");
+    diag_hint(p->c, "an axis in time (microbatches) cannot be gathered inside a step: split a dimension that "
+                    "every instruction keeps");
     b->failed = true;
     return 0;
   }
@@ -368,7 +407,7 @@ layout shard_at_rest(apply *x, layout l, u32 nd, const i64 *dims, const u8 *axes
   return l;
 }
 
-// ---- instructions --------------------------------------------------------------------------------------------
+// ---- instructions -----------------------------------------------------------------------------------------
 static layout without_spatial_parts(const sharding *s, layout l) {
   space *sp = s->x->p->sp;
   layout_info li = *layout_get(sp, l);
@@ -377,7 +416,8 @@ static layout without_spatial_parts(const sharding *s, layout l) {
   return l;
 }
 
-static void finish(sharding *s, const instr *in, u32 at) { // results of the new instruction stand for the source's
+static void finish(sharding *s, const instr *in,
+                   u32 at) { // results of the new instruction stand for the source's
   const instr *made = &func_get(s->x->p, s->b.f)->body.v[at - 1];
   for (u32 k = 0; k < in->nres; k++) {
     value sv = in->res + k;
@@ -409,14 +449,16 @@ static void shard_call(sharding *s, const instr *in) {
     }
   }
   sharded callee;
-  if (!shard_function(x, &(shard_call_of){.f = in->callee, .in = have, .at_rest = rest, .g = s->g}, &callee)) {
+  if (!shard_function(x, &(shard_call_of){.f = in->callee, .in = have, .at_rest = rest, .g = s->g},
+                      &callee)) {
     s->b.failed = true;
     return;
   }
   u32 *opd = NEWN(x->a, u32, n);
   for (u32 k = 0; k < n && !s->b.failed; k++) {
     value sv = opd_of(s->f, in, k);
-    layout want = is_free(callee.in[k]) ? (layout){0} : callee.in[k]; // still free: the callee does not read it
+    layout want =
+        is_free(callee.in[k]) ? (layout){0} : callee.in[k]; // still free: the callee does not read it
     if (s->free_param[sv]) {
       set_free(s, sv, want); // at rest already: the callee chose
       s->at_rest[sv] = callee.at_rest[k];
@@ -432,9 +474,11 @@ static void shard_call(sharding *s, const instr *in) {
   finish(s, in, at);
 }
 
-// An instruction of a backward keeps the letters of the forward instruction it came from: where it makes a gradient of
-// the shape of a forward operand out of less (the gradient of a sum), it is split as that operand was.
-static u32 roles_from_forward(sharding *s, const instr *in, const law *l, const op_row *row, axis_role *r, u32 nr) {
+// An instruction of a backward keeps the letters of the forward instruction it came from: where it makes a
+// gradient of the shape of a forward operand out of less (the gradient of a sum), it is split as that operand
+// was.
+static u32 roles_from_forward(sharding *s, const instr *in, const law *l, const op_row *row, axis_role *r,
+                              u32 nr) {
   space *sp = s->x->p->sp;
   const seen_forward *fw = &s->x->seen[in->origin];
   if (!in->nres) return nr;
@@ -446,7 +490,9 @@ static u32 roles_from_forward(sharding *s, const instr *in, const law *l, const 
       const lay_split *sl = &li->split[i];
       u8 letter;
       i64 stride;
-      if (sl->table || has_role(r, nr, sl->axis) || !letter_at(l, &l->res[0].dim[sl->dim], sl->stride, axis_size(sp, sl->axis), &letter, &stride)) continue;
+      if (sl->table || has_role(r, nr, sl->axis) ||
+          !letter_at(l, &l->res[0].dim[sl->dim], sl->stride, axis_size(sp, sl->axis), &letter, &stride))
+        continue;
       bool made = true; // only letters that no operand has
       for (u32 o = 0; o < l->nopd; o++) made = made && !term_has(&l->opd[o], letter);
       if (made && may_split(l, row->red, sp, letter, stride, axis_size(sp, sl->axis), 0, r, nr))
@@ -502,14 +548,16 @@ static void shard_instr(sharding *s, u32 index) {
     rest[k] = s->at_rest[sv];
     have[k] = s->free_param[sv] ? LAYOUT_FREE : value_layout(s, s->map[sv]);
   }
-  if (in->op == OP_add && is_free(have[0]) && opd_donated(s->f, in, 0)) { // an accumulator: zero is valid in any layout
+  if (in->op == OP_add && is_free(have[0]) &&
+      opd_donated(s->f, in, 0)) { // an accumulator: zero is valid in any layout
     value sv = opd_of(s->f, in, 0);
     const shape *sh = &val_type(x->src, s->f, sv)->s;
     u8 axes[4];
     for (u32 i = 0; i < x->pn->nrest[REST_GRAD]; i++) axes[i] = x->axis[x->pn->rest[REST_GRAD][i]];
     layout sum = have[1];
     u8 time = x->axis[x->pn->time]; // over the microbatches, even of what does not vary
-    if (time && !layout_split_of(x->p->sp, sum, time)) sum = layout_with_part(x->p->sp, layout_without(x->p->sp, sum, time), time, RED_SUM);
+    if (time && !layout_split_of(x->p->sp, sum, time))
+      sum = layout_with_part(x->p->sp, layout_without(x->p->sp, sum, time), time, RED_SUM);
     set_free(s, sv, shard_at_rest(x, sum, sh->nd, sh->dim, axes, x->pn->nrest[REST_GRAD], s->g));
     have[0] = s->in[sv - 1];
   }
@@ -525,10 +573,12 @@ static void shard_instr(sharding *s, u32 index) {
   if (x->trial) count_work(s, in, l, r, nr);
   u32 opd_buf[16], *opd = n <= 16 ? opd_buf : NEWN(x->a, u32, n);
   for (u32 k = 0; k < n; k++) {
-    bool pass = law_lin(l, k) == 'j' || (!is_free(have[k]) && law_lin(l, k) == 'e' && layout_get(x->p->sp, have[k])->npart > 0);
+    bool pass = law_lin(l, k) == 'j' ||
+                (!is_free(have[k]) && law_lin(l, k) == 'e' && layout_get(x->p->sp, have[k])->npart > 0);
     layout need = term_layout(s, l, &l->opd[k], r, nr, law_lin(l, k), pass);
     for (u32 i = 0; pass && i < nr; i++) // only what this very operand holds partially passes
-      if (r[i].letter == PASS && law_lin(l, k) == 'e' && !layout_part_of(x->p->sp, have[k], r[i].axis)) need = layout_without(x->p->sp, need, r[i].axis);
+      if (r[i].letter == PASS && law_lin(l, k) == 'e' && !layout_part_of(x->p->sp, have[k], r[i].axis))
+        need = layout_without(x->p->sp, need, r[i].axis);
     have[k] = need;
     opd[k] = operand_as(s, opd_of(s->f, in, k), need);
     if (s->b.failed) return;
@@ -543,7 +593,7 @@ static void shard_instr(sharding *s, u32 index) {
   finish(s, in, emit(&s->b, in->op, apply_attrs(x, in->at), opd, n, res, in->nres));
 }
 
-// ---- functions -----------------------------------------------------------------------------------------------
+// ---- functions --------------------------------------------------------------------------------------------
 static bool in_pack(const pack_range *pk, u32 n, u32 i, const pack_range **which) {
   for (u32 k = 0; k < n; k++)
     if (i >= pk[k].first && i < pk[k].first + pk[k].count) {
@@ -553,8 +603,8 @@ static bool in_pack(const pack_range *pk, u32 n, u32 i, const pack_range **which
   return false;
 }
 
-// Parameters of the new function. A packed range is one tuple parameter, unpacked first thing; element types are
-// patched in pack_types when the free ones are known.
+// Parameters of the new function. A packed range is one tuple parameter, unpacked first thing; element types
+// are patched in pack_types when the free ones are known.
 static void make_params(sharding *s, const shard_call_of *c) {
   apply *x = s->x;
   const func_info *f = s->f;
@@ -563,11 +613,13 @@ static void make_params(sharding *s, const shard_call_of *c) {
   for (u32 i = 0; i < f->nparams; i++) {
     const pack_range *pk;
     if (in_pack(c->pack, c->npack, i, &pk)) {
-      if (i == pk->first) tuple_param[pk - c->pack] = func_param(x->p, s->b.f, none, (sym){0}, f->params.v[i].r);
+      if (i == pk->first)
+        tuple_param[pk - c->pack] = func_param(x->p, s->b.f, none, (sym){0}, f->params.v[i].r);
       continue;
     }
     layout l = is_free(c->in[i]) ? (layout){0} : c->in[i];
-    s->map[i + 1] = func_param(x->p, s->b.f, type_tensor(x->p, &val_type(x->src, f, i + 1)->s, l, (group){0}), f->values.v[i + 1].name, f->params.v[i].r);
+    s->map[i + 1] = func_param(x->p, s->b.f, type_tensor(x->p, &val_type(x->src, f, i + 1)->s, l, (group){0}),
+                               f->values.v[i + 1].name, f->params.v[i].r);
   }
   for (u32 k = 0; k < c->npack; k++) {
     const pack_range *pk = &c->pack[k];
@@ -623,13 +675,14 @@ static void prepare(sharding *s, const shard_call_of *c) {
   make_params(s, c);
 }
 
-// A value in whatever layout is at hand: one that was summed for a use here is returned as the sum, or what reads it
-// later (the backward pass, above all) would sum it again.
+// A value in whatever layout is at hand: one that was summed for a use here is returned as the sum, or what
+// reads it later (the backward pass, above all) would sum it again.
 static value as_summed(const sharding *s, value sv) {
   value v = s->map[sv];
   if (without_spatial_parts(s, value_layout(s, v)).i == value_layout(s, v).i) return v;
   for (const converted *c = s->conv[sv]; c; c = c->next)
-    if (without_spatial_parts(s, c->l).i == c->l.i) v = c->v; // the first that was made: the list is in reverse
+    if (without_spatial_parts(s, c->l).i == c->l.i)
+      v = c->v; // the first that was made: the list is in reverse
   return v;
 }
 
@@ -651,7 +704,8 @@ static void make_returns(sharding *s, const shard_call_of *c) {
     type *ty = NEWN(x->a, type, c->pack_results);
     for (u32 i = keep; i < n; i++) ty[i - keep] = func_get(x->p, s->b.f)->values.v[ret[i]].ty;
     type t = type_tuple(x->p, ty, c->pack_results);
-    ret[keep] = emit_res(x->p, s->b.f, emit(&s->b, OP_pack, (attrset){0}, ret + keep, c->pack_results, &t, 1));
+    ret[keep] =
+        emit_res(x->p, s->b.f, emit(&s->b, OP_pack, (attrset){0}, ret + keep, c->pack_results, &t, 1));
     n = keep + 1;
   }
   func_return(x->p, s->b.f, ret, n);

@@ -1,5 +1,5 @@
-// text.c - plans as YAML, docs/plans.md. What is printed reads back as the same plan; every mistake in a plan written by
-// hand is located.
+// text.c - plans as YAML, docs/plans.md. What is printed reads back as the same plan; every mistake in a plan
+// written by hand is located.
 #include "plan/plan.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@ static const char *const rest_name[REST_COUNT] = {"weights", "gradients", "state
 static const char *const optim_name[] = {"sgd", "momentum", "adam", "adamw"};
 static const char task_letters[] = "FBW";
 
-// ---- printing --------------------------------------------------------------------------------------------------
+// ---- printing ---------------------------------------------------------------------------------------------
 static bool follows(const task *a, const task *b, u32 by) { // b is a, `by` microbatches later
   return a->segment == b->segment && a->kind == b->kind && a->mb + by == b->mb;
 }
@@ -22,7 +22,9 @@ static u32 repeats(const task *v, u32 n, u32 len) {
   return r;
 }
 
-static void put_task(strbuf *b, const task *t) { sb_fmt(b, "%c%u.%u", task_letters[t->kind], t->segment, t->mb); }
+static void put_task(strbuf *b, const task *t) {
+  sb_fmt(b, "%c%u.%u", task_letters[t->kind], t->segment, t->mb);
+}
 
 static void put_sequence(strbuf *b, const task_seq *s) {
   for (u32 i = 0; i < s->n;) {
@@ -46,14 +48,19 @@ static void put_sequence(strbuf *b, const task_seq *s) {
 
 static void put_instr(const prog *src, func f, u32 number_of, strbuf *b) {
   const func_info *fi = func_get(src, f);
-  sb_fmt(b, "in: %s, instr: %u, op: %s", sym_str(src->c, fi->name), number_of, op_row_of(fi->body.v[number_of - 1].op)->name);
+  sb_fmt(b, "in: %s, instr: %u, op: %s", sym_str(src->c, fi->name), number_of,
+         op_row_of(fi->body.v[number_of - 1].op)->name);
 }
 
 static void put_axes(const prog *src, const plan *pn, bool temporal, strbuf *b) {
   bool any = false;
   for (u32 i = 0; i < pn->naxes; i++) {
     if (pn->axes[i].temporal != temporal) continue;
-    sb_fmt(b, "%s%s: %u", any ? ", " : temporal ? "time: {" : "axes: {", sym_str(src->c, pn->axes[i].name), pn->axes[i].size);
+    sb_fmt(b, "%s%s: %u",
+           any        ? ", "
+           : temporal ? "time: {"
+                      : "axes: {",
+           sym_str(src->c, pn->axes[i].name), pn->axes[i].size);
     any = true;
   }
   if (any) sb_put(b, "}\n");
@@ -65,8 +72,10 @@ static void put_trans(const prog *src, const plan *pn, strbuf *b) {
   for (u32 i = 0; i < pn->ntrans; i++) {
     const plan_trans *t = &pn->trans[i];
     sb_put(b, "  - {");
-    if (!t->instr) sb_fmt(b, "input: \"%s\"", sym_str(c, func_get(src, t->fn)->values.v[t->index + 1].name));
-    else put_instr(src, t->fn, t->instr, b);
+    if (!t->instr)
+      sb_fmt(b, "input: \"%s\"", sym_str(c, func_get(src, t->fn)->values.v[t->index + 1].name));
+    else
+      put_instr(src, t->fn, t->instr, b);
     if (t->instr) sb_fmt(b, ", %s: %u", t->result ? "result" : "operand", t->index);
     sb_fmt(b, ", dim: %u, axis: %s", t->dim, sym_str(c, pn->axes[t->axis - 1].name));
     if (t->stride) sb_fmt(b, ", stride: %lld", (long long)t->stride);
@@ -79,8 +88,10 @@ void plan_print(const prog *src, const plan *pn, strbuf *b) {
   sb_fmt(b, "heddle-plan: 1\nname: \"%s\"\n", sym_str(c, pn->name));
   if (pn->train) {
     const optim_opts *o = &pn->optim;
-    sb_fmt(b, "train: {optimiser: %s, lr: %.17g, momentum: %.17g, beta1: %.17g, beta2: %.17g, eps: %.17g, weight-decay: %.17g}\n", optim_name[o->kind], o->lr,
-           o->momentum, o->beta1, o->beta2, o->eps, o->weight_decay);
+    sb_fmt(b,
+           "train: {optimiser: %s, lr: %.17g, momentum: %.17g, beta1: %.17g, beta2: %.17g, eps: %.17g, "
+           "weight-decay: %.17g}\n",
+           optim_name[o->kind], o->lr, o->momentum, o->beta1, o->beta2, o->eps, o->weight_decay);
   }
   put_axes(src, pn, false, b);
   put_axes(src, pn, true, b);
@@ -88,7 +99,8 @@ void plan_print(const prog *src, const plan *pn, strbuf *b) {
   for (u32 i = 0; i < pn->nmeshes; i++) {
     const plan_mesh *m = &pn->meshes[i];
     sb_fmt(b, "  %s: {axes: [", sym_str(c, m->name));
-    for (u32 k = 0; k < m->naxes; k++) sb_fmt(b, "%s%s", k ? ", " : "", sym_str(c, pn->axes[m->axis[k] - 1].name));
+    for (u32 k = 0; k < m->naxes; k++)
+      sb_fmt(b, "%s%s", k ? ", " : "", sym_str(c, pn->axes[m->axis[k] - 1].name));
     sb_put(b, "]");
     if (m->first) sb_fmt(b, ", first: %u", m->first);
     for (u32 k = 0; k < m->nranks; k++) sb_fmt(b, "%s%u", k ? ", " : ", ranks: [", m->ranks[k]);
@@ -99,7 +111,8 @@ void plan_print(const prog *src, const plan *pn, strbuf *b) {
     const plan_segment *s = &pn->segments[i];
     sb_fmt(b, "  - {from: %u, to: %u, on: %s", s->from, s->to, sym_str(c, pn->meshes[s->place.mesh].name));
     for (u32 k = 0; k < s->place.nfix; k++)
-      sb_fmt(b, "%s%s: %u", k ? ", " : ", at: {", sym_str(c, pn->axes[s->place.fix[k].axis - 1].name), s->place.fix[k].at);
+      sb_fmt(b, "%s%s: %u", k ? ", " : ", at: {", sym_str(c, pn->axes[s->place.fix[k].axis - 1].name),
+             s->place.fix[k].at);
     sb_put(b, s->place.nfix ? "}}\n" : "}\n");
   }
   put_trans(src, pn, b);
@@ -127,7 +140,7 @@ void plan_print(const prog *src, const plan *pn, strbuf *b) {
   }
 }
 
-// ---- reading ---------------------------------------------------------------------------------------------------
+// ---- reading ----------------------------------------------------------------------------------------------
 typedef struct {
   arena *a;
   const prog *src;
@@ -150,8 +163,10 @@ static void bad(reader *r, const ynode *at, const char *fmt, ...) {
 static const ynode *want(reader *r, const ynode *y, const char *key, int kind) {
   const ynode *v = yaml_get(y, key);
   static const char *const kinds[] = {"a scalar", "a list", "a map"};
-  if (!v) bad(r, y, "`%s` is missing", key);
-  else if ((int)v->kind != kind) bad(r, v, "`%s` must be %s", key, kinds[kind]), v = NULL;
+  if (!v)
+    bad(r, y, "`%s` is missing", key);
+  else if ((int)v->kind != kind)
+    bad(r, v, "`%s` must be %s", key, kinds[kind]), v = NULL;
   return v;
 }
 
@@ -160,7 +175,9 @@ static i64 number(reader *r, const ynode *y, i64 least, i64 most) {
   errno = 0;
   long long v = y && y->kind == Y_SCALAR ? strtoll(y->str, &end, 10) : 0;
   if (!y || y->kind != Y_SCALAR || end == y->str || *end || errno || v < least || v > most) {
-    if (y) bad(r, y, "expected a number from %lld to %lld, found `%s`", (long long)least, (long long)most, y->kind == Y_SCALAR ? y->str : "...");
+    if (y)
+      bad(r, y, "expected a number from %lld to %lld, found `%s`", (long long)least, (long long)most,
+          y->kind == Y_SCALAR ? y->str : "...");
     r->failed = true;
     return least;
   }
@@ -208,7 +225,8 @@ static void read_axes(reader *r, const ynode *top, const char *key, bool tempora
       bad(r, y, "more than %d axes", AXES_MAX - 1);
       return;
     }
-    v[r->pn->naxes++] = (plan_axis){sym_of(r->c, y->key[i]->str), (u32)number(r, y->item[i], 1, 1 << 20), temporal};
+    v[r->pn->naxes++] =
+        (plan_axis){sym_of(r->c, y->key[i]->str), (u32)number(r, y->item[i], 1, 1 << 20), temporal};
     if (temporal) r->pn->time = (u8)r->pn->naxes;
   }
   if (temporal && y->n > 1) bad(r, y, "at most one axis in time (microbatches)");
@@ -235,7 +253,8 @@ static void read_meshes(reader *r, const ynode *top) {
       m->axis[k] = axis_of(r, ax->item[k]);
       size *= r->pn->naxes ? r->pn->axes[m->axis[k] - 1].size : 1;
       if (size > 1u << 24) size = 1u << 24;
-      if (r->pn->naxes && r->pn->axes[m->axis[k] - 1].temporal) bad(r, ax->item[k], "an axis in time cannot be part of a mesh");
+      if (r->pn->naxes && r->pn->axes[m->axis[k] - 1].temporal)
+        bad(r, ax->item[k], "an axis in time cannot be part of a mesh");
     }
     m->naxes = ax->n;
     m->first = (u32)number_at(r, y->item[i], "first", 0, 1 << 24, 0);
@@ -268,7 +287,9 @@ static void read_segments(reader *r, const ynode *top) {
     s->to = (u32)number_at(r, y->item[i], "to", 1, nbody, 0);
     const ynode *on = want(r, y->item[i], "on", Y_SCALAR), *at = yaml_get(y->item[i], "at");
     if (!on) continue;
-    while (s->place.mesh < r->pn->nmeshes && strcmp(sym_str(r->c, r->pn->meshes[s->place.mesh].name), on->str)) s->place.mesh++;
+    while (s->place.mesh < r->pn->nmeshes &&
+           strcmp(sym_str(r->c, r->pn->meshes[s->place.mesh].name), on->str))
+      s->place.mesh++;
     if (s->place.mesh == r->pn->nmeshes) {
       bad(r, on, "unknown mesh `%s`", on->str);
       s->place.mesh = 0;
@@ -280,12 +301,14 @@ static void read_segments(reader *r, const ynode *top) {
     }
     for (u32 k = 0; k < at->n && r->pn->naxes; k++) {
       u8 ax = axis_of(r, at->key[k]);
-      s->place.fix[s->place.nfix++] = (plan_fix){ax, (u32)number(r, at->item[k], 0, r->pn->axes[ax - 1].size - 1)};
+      s->place.fix[s->place.nfix++] =
+          (plan_fix){ax, (u32)number(r, at->item[k], 0, r->pn->axes[ax - 1].size - 1)};
     }
   }
 }
 
-// {in: FUNCTION, instr: N, op: NAME}: an instruction of the model; op guards against a plan made for another model.
+// {in: FUNCTION, instr: N, op: NAME}: an instruction of the model; op guards against a plan made for another
+// model.
 static bool read_instr(reader *r, const ynode *y, func *f, u32 *no) {
   const ynode *in = want(r, y, "in", Y_SCALAR), *op = yaml_get(y, "op");
   if (!in) return false;
@@ -299,7 +322,8 @@ static bool read_instr(reader *r, const ynode *y, func *f, u32 *no) {
   if (r->failed) return false;
   const char *name = op_row_of(fi->body.v[*no - 1].op)->name;
   if (op && (op->kind != Y_SCALAR || strcmp(op->str, name))) {
-    bad(r, op, "instruction %u of %s is %s, not %s: the plan was made for another model", *no, in->str, name, op->kind == Y_SCALAR ? op->str : "...");
+    bad(r, op, "instruction %u of %s is %s, not %s: the plan was made for another model", *no, in->str, name,
+        op->kind == Y_SCALAR ? op->str : "...");
     return false;
   }
   return true;
@@ -313,7 +337,8 @@ static bool truth(reader *r, const ynode *y) {
 }
 
 static void read_trans(reader *r, const ynode *top) {
-  static const char *const keys[] = {"input", "in", "instr", "op", "operand", "result", "dim", "axis", "stride", "weak", NULL};
+  static const char *const keys[] = {"input", "in",   "instr",  "op",   "operand", "result",
+                                     "dim",   "axis", "stride", "weak", NULL};
   const ynode *y = yaml_get(top, "trans");
   if (!y) return;
   if (y->kind != Y_SEQ) {
@@ -328,7 +353,8 @@ static void read_trans(reader *r, const ynode *top) {
     known_keys(r, e, keys);
     if (input && input->kind == Y_SCALAR) {
       t.fn = r->src->main;
-      while (t.index < m->nparams && strcmp(sym_str(r->c, m->values.v[t.index + 1].name), input->str)) t.index++;
+      while (t.index < m->nparams && strcmp(sym_str(r->c, m->values.v[t.index + 1].name), input->str))
+        t.index++;
       if (t.index == m->nparams) {
         bad(r, input, "the model has no input `%s`", input->str);
         continue;
@@ -341,13 +367,19 @@ static void read_trans(reader *r, const ynode *top) {
     t.dim = (u8)number_at(r, e, "dim", 0, DIMS_MAX - 1, -1);
     t.axis = axis_of(r, want(r, e, "axis", Y_SCALAR));
     t.stride = number_at(r, e, "stride", 0, INT64_MAX, 0);
-    if (!t.instr && t.dim >= val_type(r->src, m, t.index + 1)->s.nd) bad(r, e, "input %s has no dimension %u", input->str, t.dim);
+    if (!t.instr && t.dim >= val_type(r->src, m, t.index + 1)->s.nd)
+      bad(r, e, "input %s has no dimension %u", input->str, t.dim);
     r->pn->trans[r->pn->ntrans++] = t;
   }
 }
 
 // F0.0*4 (F0.4 B0.0)*28 B0.28*4
-typedef struct { const char *at; const ynode *y; VEC(task) out; u32 total; } tasks;
+typedef struct {
+  const char *at;
+  const ynode *y;
+  VEC(task) out;
+  u32 total;
+} tasks;
 
 static u32 digits(reader *r, tasks *t, u32 most) {
   u32 v = 0, n = 0;
@@ -427,7 +459,8 @@ static double real_at(reader *r, const ynode *y, const char *key, double absent)
 }
 
 static void read_train(reader *r, const ynode *top) {
-  static const char *const keys[] = {"optimiser", "lr", "momentum", "beta1", "beta2", "eps", "weight-decay", NULL};
+  static const char *const keys[] = {"optimiser", "lr",  "momentum",     "beta1",
+                                     "beta2",     "eps", "weight-decay", NULL};
   const ynode *y = yaml_get(top, "train");
   if (!y) return;
   known_keys(r, y, keys);
@@ -438,8 +471,13 @@ static void read_train(reader *r, const ynode *top) {
     return;
   }
   optim_opts *o = &r->pn->optim, d = optim_default(k);
-  *o = (optim_opts){k, real_at(r, y, "lr", d.lr), real_at(r, y, "momentum", d.momentum), real_at(r, y, "beta1", d.beta1), real_at(r, y, "beta2", d.beta2),
-                    real_at(r, y, "eps", d.eps), real_at(r, y, "weight-decay", d.weight_decay)};
+  *o = (optim_opts){k,
+                    real_at(r, y, "lr", d.lr),
+                    real_at(r, y, "momentum", d.momentum),
+                    real_at(r, y, "beta1", d.beta1),
+                    real_at(r, y, "beta2", d.beta2),
+                    real_at(r, y, "eps", d.eps),
+                    real_at(r, y, "weight-decay", d.weight_decay)};
   r->pn->train = true;
 }
 
@@ -477,7 +515,9 @@ static void read_recompute(reader *r, const ynode *top) {
 }
 
 plan *plan_parse(arena *a, const prog *src, sym file, const char *text, size_t n) {
-  static const char *const keys[] = {"heddle-plan", "name", "train", "axes", "time", "meshes", "segments", "trans", "rest", "recompute", "split-backward", "send-stream", "order", NULL};
+  static const char *const keys[] = {"heddle-plan",    "name",        "train", "axes", "time",
+                                     "meshes",         "segments",    "trans", "rest", "recompute",
+                                     "split-backward", "send-stream", "order", NULL};
   reader r = {a, src, src->c, NEW(a, plan), false};
   const ynode *y = yaml_parse(src->c, a, file, text, n);
   if (!y) return NULL;

@@ -1,9 +1,10 @@
 // search.c - the space enumerated, bounded, dealt to threads, evaluated and ranked.
 //
-// Idea: points are taken in order of their lower bound on time, in waves of fixed size; before a wave, points whose bound
-// cannot beat the plans already kept are ruled out. The waves, not the threads, decide what is ruled out, so the result
-// and its certificate are the same on one core and on many. Every thread has a session, a copy of the program with its
-// planner (cuts and gradients are made once per thread) and a coster of its own.
+// Idea: points are taken in order of their lower bound on time, in waves of fixed size; before a wave, points
+// whose bound cannot beat the plans already kept are ruled out. The waves, not the threads, decide what is
+// ruled out, so the result and its certificate are the same on one core and on many. Every thread has a
+// session, a copy of the program with its planner (cuts and gradients are made once per thread) and a coster
+// of its own.
 #include "search/search.h"
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +12,8 @@
 enum { WAVE = 16 };
 
 const char *search_state_name(search_state s) {
-  static const char *const name[] = {"simulated", "does not divide", "memory bound", "time bound", "out of memory"};
+  static const char *const name[] = {"simulated", "does not divide", "memory bound", "time bound",
+                                     "out of memory"};
   return name[s];
 }
 
@@ -33,13 +35,13 @@ typedef struct {
   worker *w;
   u32 ranks;
   i64 limit;
-  double flops_time;            // seconds of all products on one device at its best rate
-  double weight_bytes;          // of all weights
+  double flops_time;   // seconds of all products on one device at its best rate
+  double weight_bytes; // of all weights
   double flops_per_byte;
   search_point **wave;
 } search;
 
-// ---- the space -------------------------------------------------------------------------------------------------
+// ---- the space --------------------------------------------------------------------------------------------
 static bool in_list(const u32 *v, u32 n, u32 x, u32 absent) {
   for (u32 i = 0; i < n; i++)
     if (v[i] == x) return true;
@@ -48,7 +50,10 @@ static bool in_list(const u32 *v, u32 n, u32 x, u32 absent) {
 static bool pow2(u32 x) { return (x & (x - 1)) == 0; }
 static bool degree_ok(const search_opts *o, u32 x) { return !o->pow2 || pow2(x); }
 
-typedef struct { arena *a; VEC(search_point) v; } points;
+typedef struct {
+  arena *a;
+  VEC(search_point) v;
+} points;
 
 static void add_variants(points *ps, const search_opts *o, u32 D, u32 T, u32 P, u32 K) {
   for (u32 z = 0; z < 4; z++) {
@@ -58,8 +63,10 @@ static void add_variants(points *ps, const search_opts *o, u32 D, u32 T, u32 P, 
       if (!in_list(o->recompute, o->nrecompute, rc, o->train ? ~0u : 0) || (rc && !o->train)) continue;
       for (u32 s = 0; s < 2; s++) {
         if (!in_list(o->schedule, o->nschedule, s, SCHED_1F1B)) continue;
-        if (P == 1 && s != (o->nschedule ? o->schedule[0] : SCHED_1F1B)) continue; // one stage: orders do not differ
-        *vec_push(ps->a, &ps->v) = (search_point){.data = D, .tensor = T, .pipeline = P, .micro = K, .zero = z, .recompute = rc, .schedule = s};
+        if (P == 1 && s != (o->nschedule ? o->schedule[0] : SCHED_1F1B))
+          continue; // one stage: orders do not differ
+        *vec_push(ps->a, &ps->v) = (search_point){
+            .data = D, .tensor = T, .pipeline = P, .micro = K, .zero = z, .recompute = rc, .schedule = s};
       }
     }
   }
@@ -84,13 +91,15 @@ static void enumerate(search *s, points *ps) {
     for (u32 T = 1; N % D == 0 && T <= N / D; T++) {
       if ((N / D) % T) continue;
       u32 P = N / D / T;
-      if (!in_list(o->data, o->ndata, D, ~0u) || !in_list(o->tensor, o->ntensor, T, ~0u) || !in_list(o->pipeline, o->npipeline, P, ~0u)) continue;
+      if (!in_list(o->data, o->ndata, D, ~0u) || !in_list(o->tensor, o->ntensor, T, ~0u) ||
+          !in_list(o->pipeline, o->npipeline, P, ~0u))
+        continue;
       if (!degree_ok(o, D) || !degree_ok(o, T) || !degree_ok(o, P)) continue;
       add_micro(ps, o, D, T, P);
     }
 }
 
-// ---- bounds ----------------------------------------------------------------------------------------------------
+// ---- bounds -----------------------------------------------------------------------------------------------
 static double products_time(search *s, worker *w, func f, double *memo) {
   if (memo[f.i] >= 0) return memo[f.i];
   const prog *p = planner_source(w->pl);
@@ -110,23 +119,36 @@ static double products_time(search *s, worker *w, func f, double *memo) {
   return memo[f.i] = sum;
 }
 
-// Time: products at their best rate on all devices. With stages and K microbatches a stage that has work w_s starts
-// after one microbatch has passed the stages before it and runs K: max over s of K w_s + sum of w_r, r < s, which is least
-// when all are equal: W / (1 - (1 - 1/K)^P) for W = sum of w. Memory: some rank holds at least the mean.
+// Time: products at their best rate on all devices. With stages and K microbatches a stage that has work w_s
+// starts after one microbatch has passed the stages before it and runs K: max over s of K w_s + sum of w_r, r
+// < s, which is least when all are equal: W / (1 - (1 - 1/K)^P) for W = sum of w. Memory: some rank holds at
+// least the mean.
 static void bound(const search *s, search_point *p) {
   double K = p->micro, n = (double)p->data * p->tensor, train = s->o->train ? 3 : 1;
   double W = s->flops_time * train / n / K;
   double t = K > 1 ? W / (1 - pow(1 - 1 / K, p->pipeline)) : W;
   p->bound_ps = (i64)(t * 1e12 * 0.999999);
-  double share = (double)p->tensor * p->pipeline, w = s->weight_bytes / share, bytes = p->zero == 3 ? w / p->data : w;
-  if (s->o->train) bytes += (p->zero >= 2 ? w / p->data : w) + optim_states(s->o->optim.kind) * (p->zero >= 1 ? w / p->data : w);
+  double share = (double)p->tensor * p->pipeline, w = s->weight_bytes / share,
+         bytes = p->zero == 3 ? w / p->data : w;
+  if (s->o->train)
+    bytes +=
+        (p->zero >= 2 ? w / p->data : w) + optim_states(s->o->optim.kind) * (p->zero >= 1 ? w / p->data : w);
   p->bound_bytes = (i64)(s->o->accounting == SIM_BYTES_HEDDLE ? bytes : w);
 }
 
-// ---- evaluation ------------------------------------------------------------------------------------------------
+// ---- evaluation -------------------------------------------------------------------------------------------
 hybrid_opts search_hybrid(const search_opts *o, const search_point *p) {
-  return (hybrid_opts){.data = p->data, .tensor = p->tensor, .pipeline = p->pipeline, .micro = p->micro, .zero = p->zero, .recompute = p->recompute,
-                       .schedule = p->schedule, .train = o->train, .sequence = o->sequence, .optim = o->optim, .overlap = o->overlap};
+  return (hybrid_opts){.data = p->data,
+                       .tensor = p->tensor,
+                       .pipeline = p->pipeline,
+                       .micro = p->micro,
+                       .zero = p->zero,
+                       .recompute = p->recompute,
+                       .schedule = p->schedule,
+                       .train = o->train,
+                       .sequence = o->sequence,
+                       .optim = o->optim,
+                       .overlap = o->overlap};
 }
 
 static bool setup(search *s, worker *w) {
@@ -143,7 +165,9 @@ static bool setup(search *s, worker *w) {
 
 static const char *reason(const worker *w) { return diag_count(w->c) ? diag_get(w->c, 0).message : ""; }
 
-static u32 price(void *arg, const prog *p, const func_info *f, const instr *i, group g, i64 *ps) { return cost_instr(arg, p, f, i, g, ps); }
+static u32 price(void *arg, const prog *p, const func_info *f, const instr *i, group g, i64 *ps) {
+  return cost_instr(arg, p, f, i, g, ps);
+}
 
 static void evaluate(search *s, worker *w, search_point *p) {
   arena *a = arena_new();
@@ -159,7 +183,8 @@ static void evaluate(search *s, worker *w, search_point *p) {
     const char *why = reason(w);
     p->why = strdup(why); // moved to the caller's arena when the wave is done
   } else {
-    p->time_ps = r.makespan_ps, p->peak_bytes = r.peak_bytes, p->utilisation = r.utilisation, p->comm = r.comm;
+    p->time_ps = r.makespan_ps, p->peak_bytes = r.peak_bytes, p->utilisation = r.utilisation,
+    p->comm = r.comm;
     p->bubble = r.bubble;
     p->state = s->limit >= 0 && r.peak_bytes > s->limit ? SEARCH_OVER_MEMORY : SEARCH_RAN;
   }
@@ -174,7 +199,7 @@ static void job(void *arg, u32 i, int thread) {
   if (setup(s, w)) evaluate(s, w, s->wave[i]);
 }
 
-// ---- ranking ---------------------------------------------------------------------------------------------------
+// ---- ranking ----------------------------------------------------------------------------------------------
 static int by_bound(const void *x, const void *y) {
   const search_point *const *a = x, *const *b = y;
   if ((*a)->bound_ps != (*b)->bound_ps) return (*a)->bound_ps < (*b)->bound_ps ? -1 : 1;
@@ -193,7 +218,9 @@ static int by_rank(const void *x, const void *y) {
     if (u[i] != v[i]) return u[i] < v[i] ? -1 : 1;
   return 0;
 }
-static int by_i64(const void *x, const void *y) { return *(const i64 *)x < *(const i64 *)y ? -1 : *(const i64 *)x > *(const i64 *)y; }
+static int by_i64(const void *x, const void *y) {
+  return *(const i64 *)x < *(const i64 *)y ? -1 : *(const i64 *)x > *(const i64 *)y;
+}
 
 // The time that a plan must beat to be kept: the top-th best so far.
 static i64 to_beat(const search *s, search_point **all, u32 done) {
@@ -216,9 +243,12 @@ static void run_waves(search *s, search_point **all, u32 n, int threads) {
     u32 k = 0;
     for (; at < n && k < WAVE; at++) {
       search_point *p = all[at];
-      if (!s->o->no_bounds && s->limit >= 0 && p->bound_bytes > s->limit) p->state = SEARCH_BOUND_MEMORY;
-      else if (p->bound_ps > beat) p->state = SEARCH_BOUND_TIME;
-      else s->wave[k++] = p;
+      if (!s->o->no_bounds && s->limit >= 0 && p->bound_bytes > s->limit)
+        p->state = SEARCH_BOUND_MEMORY;
+      else if (p->bound_ps > beat)
+        p->state = SEARCH_BOUND_TIME;
+      else
+        s->wave[k++] = p;
     }
     parallel_for(threads, k, job, s);
     for (u32 i = 0; i < k; i++) {
@@ -234,7 +264,8 @@ static void run_waves(search *s, search_point **all, u32 n, int threads) {
 
 double search_price(const machine *m) {
   const device_kind *k = &m->kind[0];
-  double rate = MAX(machine_top_flops(k, DT_F16), machine_top_flops(k, DT_F32)), bw = m->node_kind[0].inside.bw * m->node_kind[0].inside.eff;
+  double rate = MAX(machine_top_flops(k, DT_F16), machine_top_flops(k, DT_F32)),
+         bw = m->node_kind[0].inside.bw * m->node_kind[0].inside.eff;
   if (m->node_kind[0].ndevs < 2) bw = m->node_kind[0].nics * m->node_kind[0].nic_bw * m->fabric.eff;
   return rate > 0 && bw > 0 ? rate / bw : 0;
 }
@@ -245,26 +276,37 @@ static void no_plan(ctx *c, const search_result *r, u32 ranks) {
     diag_hint(c, "leave one of --data, --tensor, --pipeline to the search, or say --devices N");
     return;
   }
-  diag(c, E_NO_PLAN, (loc){0}, "none of %u plans can run: %u do not divide, %u need more than %.2f GB of memory", r->npoints, r->count[SEARCH_INDIVISIBLE],
-       r->count[SEARCH_BOUND_MEMORY] + r->count[SEARCH_OVER_MEMORY], (double)r->memory_bytes / 1e9);
+  diag(c, E_NO_PLAN, (loc){0},
+       "none of %u plans can run: %u do not divide, %u need more than %.2f GB of memory", r->npoints,
+       r->count[SEARCH_INDIVISIBLE], r->count[SEARCH_BOUND_MEMORY] + r->count[SEARCH_OVER_MEMORY],
+       (double)r->memory_bytes / 1e9);
   const char *why = NULL;
   i64 least = 0;
   for (u32 i = 0; i < r->npoints; i++) {
     const search_point *p = &r->point[i];
     if (p->state == SEARCH_INDIVISIBLE && !why) why = p->why;
     i64 b = p->peak_bytes ? p->peak_bytes : p->bound_bytes;
-    if ((p->state == SEARCH_OVER_MEMORY || p->state == SEARCH_BOUND_MEMORY) && (!least || b < least)) least = b;
+    if ((p->state == SEARCH_OVER_MEMORY || p->state == SEARCH_BOUND_MEMORY) && (!least || b < least))
+      least = b;
   }
   if (why && *why) diag_note(c, (loc){0}, "for example: %s", why);
   if (least) diag_note(c, (loc){0}, "the smallest needs at least %.2f GB on a rank", (double)least / 1e9);
   diag_hint(c, "more devices, a smaller batch, --zero 3 or --recompute full need less memory on each");
 }
 
-bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_opts *costs, const search_opts *o, search_result *r) {
+bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_opts *costs,
+                const search_opts *o, search_result *r) {
   u64 start = clock_ns();
   *r = (search_result){.batch = o->batch};
   int threads = o->threads > 0 ? o->threads : cpu_count();
-  search s = {.src = src, .m = m, .costs = costs, .o = o, .r = r, .a = a, .ranks = o->ranks ? o->ranks : m->nranks, .w = ZNEWN(a, worker, threads)};
+  search s = {.src = src,
+              .m = m,
+              .costs = costs,
+              .o = o,
+              .r = r,
+              .a = a,
+              .ranks = o->ranks ? o->ranks : m->nranks,
+              .w = ZNEWN(a, worker, threads)};
   if (s.ranks > m->nranks) {
     diag(c, E_PLAN, (loc){0}, "%u devices asked for, but the machine has %u", s.ranks, m->nranks);
     return false;
@@ -298,7 +340,8 @@ bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_
     for (u32 i = 0; i < r->npoints; i++) r->count[r->point[i].state]++;
     r->nfit = r->count[SEARCH_RAN];
   } else {
-    for (u32 i = 0; i < diag_count(s.w[0].c); i++) diag(c, diag_get(s.w[0].c, i).id, (loc){0}, "%s", diag_get(s.w[0].c, i).message);
+    for (u32 i = 0; i < diag_count(s.w[0].c); i++)
+      diag(c, diag_get(s.w[0].c, i).id, (loc){0}, "%s", diag_get(s.w[0].c, i).message);
   }
   for (int i = 0; i < threads; i++) {
     if (!s.w[i].c) continue;

@@ -1,5 +1,5 @@
-// test_search.c - the search against itself: bounds only rule out, threads change nothing, and the time of a plan is
-// what the simulator says of it.
+// test_search.c - the search against itself: bounds only rule out, threads change nothing, and the time of a
+// plan is what the simulator says of it.
 #include "front/front.h"
 #include "search/search.h"
 #include "test.h"
@@ -29,12 +29,15 @@ static void tear_down(setting *s) {
 static const char small[] = "gpt2:layers=4,hidden=64,heads=4,head_dim=16,ffn=256,vocab=128,positions=32";
 
 static bool same_point(const search_point *x, const search_point *y) {
-  return !memcmp(&x->data, &y->data, 7 * sizeof(u32)) && x->state == y->state && x->time_ps == y->time_ps && x->peak_bytes == y->peak_bytes;
+  return !memcmp(&x->data, &y->data, 7 * sizeof(u32)) && x->state == y->state && x->time_ps == y->time_ps &&
+         x->peak_bytes == y->peak_bytes;
 }
 
 TEST(search_bounds_only_rule_out) {
-  setting s = set_up("gpt2:layers=4,hidden=1024,heads=8,head_dim=128,ffn=4096,vocab=128,positions=32", "dgx-2", 4096, true);
-  search_opts o = {.train = true, .optim = optim_default(OPTIM_ADAM), .batch = 4096, .top = 5, .threads = 1, .pow2 = true};
+  setting s = set_up("gpt2:layers=4,hidden=1024,heads=8,head_dim=128,ffn=4096,vocab=128,positions=32",
+                     "dgx-2", 4096, true);
+  search_opts o = {
+      .train = true, .optim = optim_default(OPTIM_ADAM), .batch = 4096, .top = 5, .threads = 1, .pow2 = true};
   search_result with, without;
   REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &with));
   o.no_bounds = true;
@@ -66,7 +69,8 @@ TEST(search_is_the_same_on_any_number_of_threads) {
 
 TEST(search_value_is_the_simulated_value) {
   setting s = set_up(small, "a40-4x4", 32, true);
-  search_opts o = {.train = true, .optim = optim_default(OPTIM_ADAMW), .batch = 32, .threads = 2, .pow2 = true};
+  search_opts o = {
+      .train = true, .optim = optim_default(OPTIM_ADAMW), .batch = 32, .threads = 2, .pow2 = true};
   search_result r;
   REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &r));
   u32 seen = 0;
@@ -98,13 +102,26 @@ TEST(search_value_is_the_simulated_value) {
 
 TEST(search_says_why_nothing_fits) {
   setting s = set_up(small, "dgx-2", 6, true);
-  search_opts o = {.train = true, .optim = optim_default(OPTIM_SGD), .batch = 6, .ndata = 1, .data = {4}, .npipeline = 1, .pipeline = {1}};
+  search_opts o = {.train = true,
+                   .optim = optim_default(OPTIM_SGD),
+                   .batch = 6,
+                   .ndata = 1,
+                   .data = {4},
+                   .npipeline = 1,
+                   .pipeline = {1}};
   search_result r;
   CHECK(!search_run(s.c, s.a, s.p, s.m, NULL, &o, &r));
   const char *text = diag_render(s.c, s.a);
   CHECK(strstr(text, "E0506") && strstr(text, "a batch of 6 leaves 6, which cannot be split 4 ways over dp"));
   diag_clear(s.c);
-  search_opts none = {.train = true, .batch = 6, .ndata = 1, .data = {1}, .ntensor = 1, .tensor = {1}, .npipeline = 1, .pipeline = {1}};
+  search_opts none = {.train = true,
+                      .batch = 6,
+                      .ndata = 1,
+                      .data = {1},
+                      .ntensor = 1,
+                      .tensor = {1},
+                      .npipeline = 1,
+                      .pipeline = {1}};
   CHECK(!search_run(s.c, s.a, s.p, s.m, NULL, &none, &r));
   CHECK(strstr(diag_render(s.c, s.a), "no choice of data x tensor x pipeline makes 16 devices"));
   tear_down(&s);

@@ -1,11 +1,12 @@
-// tensor.c - tensor parallelism found from the laws: which letter of every product with a weight is split, so that all
-// products are divided and as little as possible moves. Never looks at names of models or operators.
+// tensor.c - tensor parallelism found from the laws: which letter of every product with a weight is split, so
+// that all products are divided and as little as possible moves. Never looks at names of models or operators.
 //
-// Idea: functions callee first, products in program order. A product that a split brought along by its operands already
-// divides needs no choice. For any other, each letter of its weight is tried at each of its factors (a fused QKV is
-// split over its heads that way), and the choice that leaves the least work and traffic in the function stays, traffic
-// weighed at so many flops a byte; a product that costs more to move than to compute stays whole. If that leaves all
-// whole (a small model), work counts first. Choices are weak: where an operand arrives split, that split is followed, so column and row splits alternate.
+// Idea: functions callee first, products in program order. A product that a split brought along by its
+// operands already divides needs no choice. For any other, each letter of its weight is tried at each of its
+// factors (a fused QKV is split over its heads that way), and the choice that leaves the least work and
+// traffic in the function stays, traffic weighed at so many flops a byte; a product that costs more to move
+// than to compute stays whole. If that leaves all whole (a small model), work counts first. Choices are weak:
+// where an operand arrives split, that split is followed, so column and row splits alternate.
 #include "plan/plan.h"
 
 typedef struct {
@@ -18,7 +19,9 @@ typedef struct {
   bool *done;   // per function
 } tensor;
 
-static bool is_weight(const func_info *f, value v) { return !f->values.v[v].def && f->params.v[v - 1].r == ROLE_WEIGHT; }
+static bool is_weight(const func_info *f, value v) {
+  return !f->values.v[v].def && f->params.v[v - 1].r == ROLE_WEIGHT;
+}
 
 // Less work and traffic in flops; with price 0 less work first, then less traffic.
 static bool better(const tensor *t, const plan_trial_result *x, const plan_trial_result *y) {
@@ -48,13 +51,22 @@ static void choose(tensor *t, func f, u32 index) {
         i64 e = classes_get(t->k, id[j])->extent;
         inner /= e;
         if (e % n) continue;
-        t->pn->trans[at] = (plan_trans){.fn = f, .instr = index + 1, .index = o, .dim = (u8)d, .axis = t->axis, .stride = inner * (e / n), .weak = true};
-        if (plan_trial(t->pl, t->pn, f, t->axis, &now) && better(t, &now, &best)) best = now, pick = t->pn->trans[at];
+        t->pn->trans[at] = (plan_trans){.fn = f,
+                                        .instr = index + 1,
+                                        .index = o,
+                                        .dim = (u8)d,
+                                        .axis = t->axis,
+                                        .stride = inner * (e / n),
+                                        .weak = true};
+        if (plan_trial(t->pl, t->pn, f, t->axis, &now) && better(t, &now, &best))
+          best = now, pick = t->pn->trans[at];
       }
     }
   }
-  if (pick.instr) t->pn->trans[at] = pick;
-  else t->pn->ntrans--;
+  if (pick.instr)
+    t->pn->trans[at] = pick;
+  else
+    t->pn->ntrans--;
 }
 
 static bool visit(tensor *t, func f) {
@@ -96,7 +108,8 @@ bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, double flops_per_by
     if (!visit(&t, p->main)) return false;
   }
   if (pn->ntrans == before) {
-    diag(p->c, E_DIVIDE, func_get(p, p->main)->where, "no product of the model can be split %u ways", pn->axes[axis - 1].size);
+    diag(p->c, E_DIVIDE, func_get(p, p->main)->where, "no product of the model can be split %u ways",
+         pn->axes[axis - 1].size);
     diag_hint(p->c, "the heads and the hidden dimensions must be multiples of the tensor degree");
     return false;
   }
@@ -123,15 +136,16 @@ static bool sequence_dim(planner *pl, const classes *k, u32 seq, u32 n, plan_tra
       i64 in = 1;
       for (u32 x = ld->n; x-- > 0; in *= l->letter[ld->f[x]].extent)
         if (t->stride >= in && t->stride < in * l->letter[ld->f[x]].extent)
-          return !(l->letter[ld->f[x]].flags & LAW_WHOLE) && t->stride % in == 0 && l->letter[ld->f[x]].extent % (t->stride / in * n) == 0;
+          return !(l->letter[ld->f[x]].flags & LAW_WHOLE) && t->stride % in == 0 &&
+                 l->letter[ld->f[x]].extent % (t->stride / in * n) == 0;
       return false;
     }
   }
   return false;
 }
 
-// Sequence parallelism: instructions that tensor parallelism leaves whole are split over the sequence, the second
-// dimension of the first input.
+// Sequence parallelism: instructions that tensor parallelism leaves whole are split over the sequence, the
+// second dimension of the first input.
 bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis) {
   prog *p = planner_source(pl);
   const func_info *m = func_get(p, p->main);
@@ -139,7 +153,9 @@ bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis) {
   u32 seq = 0, n = pn->axes[axis - 1].size, products = 0;
   for (u32 i = 0; i < m->nparams && !seq; i++) {
     u32 id[8];
-    if (m->params.v[i].r == ROLE_INPUT && val_type(p, m, i + 1)->s.nd >= 2 && classes_dim(k, p->main, i + 1, 1, id, 8)) seq = id[0];
+    if (m->params.v[i].r == ROLE_INPUT && val_type(p, m, i + 1)->s.nd >= 2 &&
+        classes_dim(k, p->main, i + 1, 1, id, 8))
+      seq = id[0];
   }
   if (!seq || classes_get(k, seq)->extent % n) {
     diag(p->c, E_DIVIDE, m->where, "the sequence of the first input cannot be split %u ways", n);
@@ -155,7 +171,8 @@ bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis) {
     const func_info *fi = p->funcs.v[f];
     for (u32 i = 0; i < fi->body.n; i++) {
       const instr *in = &fi->body.v[i];
-      if (in->op == OP_call || !in->nres || r.split[in->origin] || (op_row_of(in->op)->flags & OPF_GEMM)) continue;
+      if (in->op == OP_call || !in->nres || r.split[in->origin] || (op_row_of(in->op)->flags & OPF_GEMM))
+        continue;
       plan_trans t = {.fn = {f}, .instr = i + 1, .result = true, .axis = axis, .weak = true};
       if (sequence_dim(pl, k, seq, n, &t)) pn->trans[pn->ntrans++] = t;
     }
