@@ -9,8 +9,8 @@
 // Parameters of such a function: what is computed outside first, then weights; constants that all copies
 // agree on are made inside. At worst some hundred walks over main. Returns the number of functions made.
 u32 pass_outline(prog *p);
-void pass_inline(
-    prog *p); // the inverse: every call in main, nested ones too, becomes the callee's body (inline.c)
+// The inverse: every call in main, nested ones too, becomes the callee's body (inline.c).
+void pass_inline(prog *p);
 
 // ---- clean-up (clean.c) ----------------------------------------------------------------------------------
 // Each drops unreachable functions, so that ids of functions may change. The first two return how many
@@ -22,17 +22,20 @@ void pass_compact(prog *p); // unused types, attributes and constants; renumbers
 
 // ---- gradients (grad*.c) --------------------------------------------------------------------
 // Reverse mode, function by function. From a forward function f(x1..xn) -> (y1..ym) two functions are made:
-//   fwd(x1..xn) -> (y1..ym, s1..sk)                      saved values s: results of instructions that bwd
-//   needs bwd(need.., s1..sk, dy.., acc..) -> (dx.., acc'..)
-// need: the parameters of f that bwd reads (indices in need[]); dy: gradients of the results with has_dy; dx:
-// gradients of the parameters marked GRAD_INPUT; acc: a donated gradient accumulator for every parameter
-// marked GRAD_ACC (acc' = acc + gradient); parameters marked GRAD_PLAIN return their gradient without an
-// accumulator (in acc's place). A call must donate the accumulators. A saved value that is also a result is
-// returned twice. Calls inside f are differentiated recursively, each (callee, marks) once. Fan-out adds are
-// explicit. Every backward instruction carries INSTR_BACKWARD and the origin of its forward instruction;
-// gradients have the parameter's type. Forward instructions marked INSTR_RECOMPUTE are not saved but computed
-// again in bwd (a marked call: its inputs are kept and its fwd is called again; such instructions carry
-// INSTR_RECOMPUTE|INSTR_BACKWARD); random keys are the same.
+//
+//   fwd(x1..xn) -> (y1..ym, s1..sk)
+//   bwd(need.., s1..sk, dy.., acc..) -> (dx.., acc'..)
+//
+// s: saved values, results of instructions that bwd needs; need: the parameters of f that bwd reads (indices
+// in need[]); dy: gradients of the results with has_dy; dx: gradients of the parameters marked GRAD_INPUT;
+// acc: a donated gradient accumulator for every parameter marked GRAD_ACC (acc' = acc + gradient); parameters
+// marked GRAD_PLAIN return their gradient without an accumulator (in acc's place). A call must donate the
+// accumulators. A saved value that is also a result is returned twice. Calls inside f are differentiated
+// recursively, each (callee, marks) once. Fan-out adds are explicit. Every backward instruction carries
+// INSTR_BACKWARD and the origin of its forward instruction; gradients have the parameter's type. Forward
+// instructions marked INSTR_RECOMPUTE are not saved but computed again in bwd (a marked call: its inputs are
+// kept and its fwd is called again; such instructions carry INSTR_RECOMPUTE|INSTR_BACKWARD); random keys are
+// the same.
 typedef enum { GRAD_NONE, GRAD_INPUT, GRAD_ACC, GRAD_PLAIN } grad_mark;
 typedef struct {
   func fwd, bwd;
