@@ -113,7 +113,8 @@ heddle_program *heddle_program_train(heddle_program *p, const heddle_optimiser *
 // Is every element there where it is needed, every sum complete, every rank in the same order of collectives,
 // and nobody waiting for each other for ever? Programs from heddle_plan_apply and from files alike.
 bool heddle_program_validate(heddle_program *p);
-// What one rank of a distributed program runs: pieces instead of tensors, peers instead of groups.
+// What one rank of a distributed program runs, as a program: pieces instead of tensors, peers instead of
+// groups.
 const char *heddle_program_lower(heddle_program *p, uint32_t rank, heddle_format f);
 
 // ---- numbers --------------------------------------------------------------------------------------------

@@ -97,10 +97,9 @@ void plans_close(plans_model *m) {
 static u32 pick(u64 *rng, u32 n) { return (u32)(rng_next(rng) % n); }
 static bool chance(u64 *rng, u32 n) { return pick(rng, n) == 0; }
 
-// ---- orders
-// ---------------------------------------------------------------------------------------------------- Which
-// segments a segment reads from: whoever makes a value that it uses; `grads`: a float, which a gradient goes
-// back for. Parts that depend on constants alone are copied into every segment.
+// ---- orders --------------------------------------------------------------------------------------------
+// Which segments a segment reads from: whoever makes a value that it uses; `grads`: a float, which a gradient
+// goes back for. Parts that depend on constants alone are copied into every segment.
 static void read_from(const prog *p, const plan *pn, bool *reads, bool *grads, arena *a) {
   const func_info *m = func_get(p, p->main);
   u32 n = pn->nsegments, *seg = ZNEWN(a, u32, m->body.n + 1);
@@ -192,8 +191,7 @@ static void random_order(const prog *p, plan *pn, u64 *rng, arena *a) {
   for (u32 i = 0; i < np; i++) pn->seqs[i].v = seq[i];
 }
 
-// ---- hybrids
-// ---------------------------------------------------------------------------------------------------
+// ---- hybrids -------------------------------------------------------------------------------------------
 plan *plans_hybrid(plans_model *m, u64 *rng, arena *a) {
   static const u32 degree[] = {1, 1, 2, 2, 3, 4};
   hybrid_opts o = {.data = degree[pick(rng, 6)],
@@ -229,8 +227,7 @@ plan *plans_hybrid(plans_model *m, u64 *rng, arena *a) {
   return pn;
 }
 
-// ---- random primitives
-// -----------------------------------------------------------------------------------------
+// ---- random primitives ---------------------------------------------------------------------------------
 static void random_axes(plans_model *m, plan *pn, u64 *rng, arena *a) {
   static const u32 sizes[] = {2, 2, 3, 4};
   static const char *const names[] = {"a", "b", "c"};

@@ -159,7 +159,7 @@ bool heddle_program_validate(heddle_program *p) {
 
 static const char *lower(heddle_program *p, u32 rank, heddle_format f) {
   report *r = report_new(p->o.a);
-  return report_lower(r, p->o.a, p->p, rank, heddle_program_ranks(p)) ? rendered(p->o.a, r, f) : NULL;
+  return report_rank(r, p->o.a, p->p, rank, heddle_program_ranks(p)) ? rendered(p->o.a, r, f) : NULL;
 }
 const char *heddle_program_lower(heddle_program *p, uint32_t rank, heddle_format f) {
   if (!p) return NULL;

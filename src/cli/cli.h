@@ -67,9 +67,8 @@ extern const command commands[];
 extern const int command_count;
 const command *command_find(const char *name);
 
-// ---- options.c ----------------------------------------------------------------------------------------
-// ----------------------------------------------------------------------------------------------- Reads the
-// words after the command. False: wrong usage, said on standard error.
+// ---- options.c -----------------------------------------------------------------------------------------
+// Reads the words after the command. False: wrong usage, said on standard error.
 bool options_parse(cli *x, const command *c, int argc, char **argv);
 void options_help(const command *c, FILE *to);
 const char *nearest(const char *word, const char *(*name)(int i)); // name: NULL ends; NULL: nothing is near

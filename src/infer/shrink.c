@@ -95,8 +95,7 @@ static void trace(shrinking *s) {
   }
 }
 
-// ---- digits
-// ---------------------------------------------------------------------------------------------------
+// ---- digits --------------------------------------------------------------------------------------------
 static int by_size(const void *x, const void *y) {
   i64 a = *(const i64 *)x, b = *(const i64 *)y;
   return (a > b) - (a < b);
@@ -134,8 +133,7 @@ static void make_digits(shrinking *s, u32 id, const class_cut *cut, u32 ncuts, i
   if (c->least >= extent) c->pinned = true;
 }
 
-// ---- instructions over classes
-// --------------------------------------------------------------------------------
+// ---- instructions over classes -------------------------------------------------------------------------
 static void pin_dim(shrinking *s, func f, value v, u32 d) {
   u32 id[ATOMS], n = classes_dim(s->k, f, v, d, id, ATOMS);
   for (u32 k = 0; k < n; k++) s->c[id[k]].pinned = true;
@@ -240,8 +238,7 @@ static void look_at(shrinking *s, func f, u32 index) {
     add_value(s, f, in->res + r, s->calls[f.i]);
 }
 
-// ---- consistency
-// ------------------------------------------------------------------------------------------------
+// ---- consistency ---------------------------------------------------------------------------------------
 static i64 extent_of(const shrinking *s, const u32 *id, u32 n) {
   i64 e = 1;
   for (u32 k = 0; k < n; k++) e *= s->c[id[k]].now;
@@ -320,8 +317,7 @@ static void settle(shrinking *s) {
   }
 }
 
-// ---- shrinking
-// --------------------------------------------------------------------------------------------------
+// ---- shrinking -----------------------------------------------------------------------------------------
 shrinking *shrink_new(arena *a, prog *p, const classes *k, const class_cut *cut, u32 ncuts, i64 keep) {
   shrinking *s = NEW(a, shrinking);
   *s = (shrinking){.a = a, .tmp = arena_new(), .p = p, .k = k, .nclasses = classes_count(k)};
@@ -384,8 +380,7 @@ i64 shrink_stride(const shrinking *s, u32 id, i64 stride) {
   return to;
 }
 
-// ---- the program
-// ------------------------------------------------------------------------------------------------
+// ---- the program ---------------------------------------------------------------------------------------
 static type type_now(const shrinking *s, prog *q, func f, value v) {
   type_info t = *val_type(s->p, func_get(s->p, f), v);
   for (u32 d = 0; d < t.s.nd; d++) t.s.dim[d] = dim_extent(s, f, v, d);

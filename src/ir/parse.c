@@ -33,8 +33,7 @@ typedef struct {
 static bool too_many(const reader *r) { return diag_errors(r->ps.c) - r->errors >= ERRORS_MAX; }
 
 // ---- names ------------------------------------------------------------------------------------------
-// %12 is a
-// number that stands for a value without a name, %"12" is a name, %_ is nothing.
+// %12 is a number that stands for a value without a name, %"12" is a name, %_ is nothing.
 static u64 value_key(parser *ps) {
   bool number = !ps->l.quoted && ps->l.name[0] >= '0' && ps->l.name[0] <= '9';
   if (!ps->l.quoted && ps->l.len == 1 && *ps->l.name == '_') return 0;

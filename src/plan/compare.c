@@ -36,8 +36,7 @@ bool plan_evaluate(const prog *src, const prog *p, u64 seed, arena *a, plan_numb
          eval_run(p, &(eval_opts){.as_f64 = true}, in, np, out->v, n, a);
 }
 
-// ---- comparison
-// ------------------------------------------------------------------------------------------------
+// ---- comparison ----------------------------------------------------------------------------------------
 static double element(const eval_array *x, i64 k) {
   switch (x->s.t) {
   case DT_F64: return ((const double *)x->data)[k];

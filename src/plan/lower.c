@@ -56,8 +56,7 @@ typedef struct {
   builder b;
 } scope;
 
-// ---- groups and types
-// ----------------------------------------------------------------------------------------
+// ---- groups and types ----------------------------------------------------------------------------------
 static bool has_rank(lowering *w, group g) {
   return g.i ? group_member(w->s->sp, g, w->rank) >= 0 : w->rank == 0;
 }
@@ -138,8 +137,7 @@ static type lower_type(lowering *w, type t, group g) { // none: not on this rank
   return type_tensor(w->p, &s, layout_of(w->p->sp, &li), home(w, i.g));
 }
 
-// ---- boxes of elements
-// ---------------------------------------------------------------------------------------
+// ---- boxes of elements ---------------------------------------------------------------------------------
 static ranges ranges_of(lowering *w, layout l, u8 d, i64 extent, const coords *c) {
   i64 *index = NEWN(w->a, i64, MAX(extent, layout_local_extent(w->p->sp, l, d, extent, c)) + 1);
   i64 n = layout_index(w->p->sp, l, d, extent, c, index);
@@ -242,8 +240,7 @@ static void put_box(strbuf *out, const box *b, u32 nd, const i64 *dim) {
   sb_char(out, ']');
 }
 
-// ---- who gives what to whom
-// ----------------------------------------------------------------------------------
+// ---- who gives what to whom ----------------------------------------------------------------------------
 static bool same_summand(const lowering *w, const type_info *t, group fg, u32 from, group tg, u32 to) {
   const layout_info *l = layout_get(w->s->sp, t->lay);
   for (u32 k = 0; k < l->npart; k++) {
@@ -367,8 +364,7 @@ static attrset with_ends(lowering *w, const scope *f, const instr *i) {
   return key.ends;
 }
 
-// ---- computation
-// ---------------------------------------------------------------------------------------------
+// ---- computation ---------------------------------------------------------------------------------------
 static bool in_space(const prog *p, type t) {
   const type_info *i = type_get(p, t);
   const layout_info *l = layout_get(p->sp, i->lay);
@@ -454,8 +450,7 @@ static attrset local_attrs(lowering *w, const scope *f, const instr *i, const ty
   return out;
 }
 
-// ---- instructions
-// --------------------------------------------------------------------------------------------
+// ---- instructions --------------------------------------------------------------------------------------
 static func lower_func(lowering *w, func f, group g);
 
 static bool temporal(const prog *p, const instr *i) {
@@ -535,9 +530,8 @@ static void lower_instr(lowering *w, scope *f, const instr *i) {
   arena_release(w->a, mark);
 }
 
-// ---- functions
-// ----------------------------------------------------------------------------------------------- The
-// elements of a parameter that this rank holds.
+// ---- functions -----------------------------------------------------------------------------------------
+// The elements of a parameter that this rank holds.
 static u32 lower_data(lowering *w, const type_info *t, u32 data, type here) {
   const data_info *d = &w->s->data.v[data];
   shape s = type_get(w->p, here)->s;
@@ -598,14 +592,14 @@ static func lower_func(lowering *w, func f, group g) {
 
 static bool rank_exists(const prog *s, u32 rank) {
   u32 most = 0;
-  for (u32 m = 1; m <= mesh_count(s->sp); m++)
-    if (group_member(s->sp, group_all(s->sp, (mesh){m}), rank) >= 0) return true;
   for (u32 m = 1; m <= mesh_count(s->sp); m++) {
-    const mesh_info *mi = mesh_get(s->sp, (mesh){m});
-    for (u32 k = 0; k < mi->nranks; k++) most = MAX(most, mi->ranks ? mi->ranks[k] : mi->first + k);
+    const group_info *all = group_get(s->sp, group_all(s->sp, (mesh){m}));
+    if (group_member(s->sp, group_all(s->sp, (mesh){m}), rank) >= 0) return true;
+    for (u32 k = 0; k < all->nranks; k++) most = MAX(most, all->ranks[k]);
   }
   if (!mesh_count(s->sp) && !rank) return true;
-  diag(s->c, E_RANK, (loc){0}, "rank %u takes no part: the program runs on ranks up to %u", rank, most);
+  diag(s->c, E_RANK, func_get(s, s->main)->where, "rank %u takes no part: the program runs on ranks up to %u",
+       rank, most);
   diag_hint(s->c, "--rank %u", most);
   return false;
 }
@@ -625,14 +619,4 @@ prog *plan_lower(const prog *distributed, u32 rank) {
   }
   prog_free(w->p);
   return NULL;
-}
-
-char *plan_lower_text(const prog *distributed, u32 rank, arena *a) {
-  prog *p = plan_lower(distributed, rank);
-  if (!p) return NULL;
-  strbuf b = {.a = a};
-  ir_print(p, &b);
-  char *text = arena_printf(a, "# the program of rank %u\n%s", rank, sb_str(&b));
-  prog_free(p);
-  return text;
 }

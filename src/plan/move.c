@@ -15,8 +15,7 @@ enum { FREE_MAX = 5, ENDS_MAX = 64 };
 static const double BETWEEN =
     24; // an element between groups beside one within, without a coster (nnScaler's rule)
 
-// ---- prices
-// --------------------------------------------------------------------------------------------------
+// ---- prices --------------------------------------------------------------------------------------------
 static i64 local(const prog *p, const shape *s, layout l) {
   return layout_local_elems(p->sp, l, s->nd, s->dim);
 }
@@ -55,8 +54,7 @@ static double sending(prog *p, const shape *s, group g, group to, i64 sent, i64 
   return BETWEEN * (double)(nf == nt ? MAX(sent, got) : MAX(got, ceil_div(got * nt, nf))) + 1;
 }
 
-// ---- ends
-// ----------------------------------------------------------------------------------------------------
+// ---- ends ----------------------------------------------------------------------------------------------
 typedef struct {
   layout l;
   double cost;
@@ -160,8 +158,7 @@ static layout spatial(prog *p, layout want,
   return l;
 }
 
-// ---- routes
-// --------------------------------------------------------------------------------------------------
+// ---- routes --------------------------------------------------------------------------------------------
 double route_cost(prog *p, const shape *s, group g, layout from, group to, layout want, const route *r,
                   coster *k) {
   u32 steps = 0;
@@ -196,8 +193,7 @@ route route_find(prog *p, const shape *s, group g, layout from, group to, layout
   return best;
 }
 
-// ---- values of main
-// --------------------------------------------------------------------------------------------
+// ---- values of main ------------------------------------------------------------------------------------
 static value emit_send(main_build *mb, value v, type result) {
   prog *p = mb->p;
   u8 strm = mb->b.strm, flags = mb->b.flags;

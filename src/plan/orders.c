@@ -147,8 +147,7 @@ bool plan_check_projections(const prog *p) {
   return ok;
 }
 
-// ---- one order of communication
-// ----------------------------------------------------------------------------
+// ---- one order of communication ------------------------------------------------------------------------
 static const char *instr_str(const orders *o, u32 number) {
   const instr *i = &o->m->body.v[number - 1];
   const char *what =
@@ -240,8 +239,7 @@ static bool check_issue(orders *o, const plan_order *of_rank, u32 nranks) {
   return true;
 }
 
-// ---- the merge
-// ---------------------------------------------------------------------------------------------
+// ---- the merge -----------------------------------------------------------------------------------------
 typedef struct {
   u32 instr, rank; // rank of the first that issued it
 } node;

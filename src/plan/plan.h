@@ -212,7 +212,6 @@ double route_cost(prog *p, const shape *s, group g, layout from, group to, layou
 // (docs/design/communication.md). Reads and prints like any program; cannot be run alone. NULL and
 // diagnostics (E_RANK, E_LIMIT).
 prog *plan_lower(const prog *distributed, u32 rank);
-char *plan_lower_text(const prog *distributed, u32 rank, arena *a); // the same as text, in `a`
 
 // ---- policies (plan/policy/*.c), all from the mechanism above ---------------------------------------------
 typedef struct {

@@ -82,8 +82,9 @@ void report_machine(report *r, arena *a, const machine *m); // machines NAME (ma
 bool report_machines(report *r, ctx *c, arena *a);          // every preset
 void report_check(report *r, arena *a, const verify_report *v, const char *model,
                   const char *plan); // check.c
-// The listing of one rank (lower.c). False and a diagnostic if the rank is not one of the program's.
-bool report_lower(report *r, arena *a, const prog *p, u32 rank, u32 nranks);
+// The program of one rank (rank.c), of a distributed program that runs on ranks below nranks. False and a
+// diagnostic if the rank has none.
+bool report_rank(report *r, arena *a, const prog *p, u32 rank, u32 nranks);
 void report_arrays(report *r, arena *a, const eval_array *x, const char *const *name, u32 n); // arrays.c
 void report_families(report *r, arena *a);               // built-in models (tables.c)
 void report_ops(report *r, arena *a);                    // every operator

@@ -42,8 +42,7 @@ typedef struct {
 
 static bool is_comm(opcode op) { return coll_find(op) || op == OP_join || op == OP_part; }
 
-// ---- what can be told from the program
-// ------------------------------------------------------------------------
+// ---- what can be told from the program -----------------------------------------------------------------
 static bool raise_to(bool *to, bool by) {
   bool more = by && !*to;
   *to |= by;
@@ -128,8 +127,7 @@ static void look_at(world *w) {
   }
 }
 
-// ---- one mutant
-// ------------------------------------------------------------------------------------------------
+// ---- one mutant ----------------------------------------------------------------------------------------
 static instr *at_hand(const world *w, prog *q) { return &func_get(q, w->f)->body.v[w->index]; }
 
 static void report(world *w, mutation how, const char *fate) {
@@ -297,8 +295,7 @@ static void mutate_operand(world *w) {
   }
 }
 
-// ---- orders
-// ------------------------------------------------------------------------------------------------------
+// ---- orders --------------------------------------------------------------------------------------------
 static bool reads(const func_info *f, const instr *in, const instr *of) {
   for (u32 k = 0; k < in->nopd; k++) {
     value v = opd_of(f, in, k);
@@ -357,8 +354,7 @@ static void mutate_order(world *w) {
   }
 }
 
-// ---- plans
-// -------------------------------------------------------------------------------------------------------
+// ---- plans ---------------------------------------------------------------------------------------------
 static void mutate(world *w) {
   mutate_lost(w);
   mutate_zero(w);

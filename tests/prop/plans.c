@@ -93,10 +93,9 @@ static void note_plan(const plan *pn, const char *name) {
   }
 }
 
-// ---- simulation
-// ------------------------------------------------------------------------------------------------ Any price
-// will do, as long as it belongs to the instruction: of its operator, what it works on and where in its
-// function it stands.
+// ---- simulation ----------------------------------------------------------------------------------------
+// Any price will do, as long as it belongs to the instruction: of its operator, what it works on and where in
+// its function it stands.
 static u32 price(void *arg, const prog *p, const func_info *f, const instr *i, group g, i64 *ps) {
   (void)arg, (void)p, (void)g;
   *ps = (i64)(hash_u64(i->op, hash_u64((u64)(i - f->body.v), f->name.i)) % 100000);
@@ -137,8 +136,7 @@ static bool check_simulation(plans_model *m, const prog *p, arena *a) {
   return true;
 }
 
-// ---- one plan
-// --------------------------------------------------------------------------------------------------
+// ---- one plan ------------------------------------------------------------------------------------------
 static const char *program_text(const prog *p, arena *a) {
   strbuf b = {.a = a};
   ir_print(p, &b);

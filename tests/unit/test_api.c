@@ -113,9 +113,8 @@ TEST(api_tensors_go_through_files) {
   heddle_session_free(s);
 }
 
-// ---- out of memory ------------------------------------------------------------------------------------
-// ------------------------------------------------------------------------------------------- What inner
-// layers held when memory ran out is lost, as heddle.h says.
+// ---- out of memory -------------------------------------------------------------------------------------
+// What inner layers held when memory ran out is lost, as heddle.h says.
 void __lsan_disable(void) __attribute__((weak));
 void __lsan_enable(void) __attribute__((weak));
 

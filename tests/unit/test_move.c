@@ -129,8 +129,7 @@ TEST(move_every_element_arrives_by_cost) {
   }
 }
 
-// ---- brute force
-// ----------------------------------------------------------------------------------------------
+// ---- brute force ---------------------------------------------------------------------------------------
 typedef VEC(layout) layouts;
 
 // Every layout without partial sums, each axis as major as what is before it allows.
@@ -194,8 +193,7 @@ TEST(move_no_route_is_cheaper_by_cost) {
   }
 }
 
-// ---- by hand
-// --------------------------------------------------------------------------------------------------
+// ---- by hand -------------------------------------------------------------------------------------------
 static const char *shown(const route *r) {
   strbuf b = {.a = A};
   layout_print(P->sp, r->sent, 2, dims, &b);

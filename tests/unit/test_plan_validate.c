@@ -108,8 +108,7 @@ TEST(validate_results_in_time) {
              "result 1 of main, f32[2]+mb @m, is a sum over some coordinates of mb");
 }
 
-// ---- orders
-// --------------------------------------------------------------------------------------------------
+// ---- orders --------------------------------------------------------------------------------------------
 // Instructions: 1, 2 reductions; 3 local; 4, 5 sends there and back; 6 a reduction on the other stream.
 static const char comm_text[] = "mesh @m [p=2, d=2]\nstream net\n"
                                 "func @main(%x: f32[4]+d @m[p=0], %y: f32[4]+d @m[p=0]) -> (f32[4] @m[p=0], "
