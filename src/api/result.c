@@ -7,10 +7,6 @@ static void result_fini(object *o) {
   object_drop(r->m);
 }
 
-static u32 price(void *arg, const prog *p, const func_info *f, const instr *i, group g, i64 *ps) {
-  return cost_instr(arg, p, f, i, g, ps);
-}
-
 // What throughput counts: the extent of the first dimension of the first input.
 i64 program_batch(const prog *p) {
   const func_info *m = func_get(p, p->main);
@@ -40,9 +36,7 @@ static heddle_result *run(heddle_program *p, heddle_machine *m, const heddle_sim
   sim_opts so = {.mode = o->flat ? SIM_FLAT : SIM_FOLDED,
                  .bytes = o->costs && !strcmp(o->costs, "distir") ? SIM_BYTES_DISTIR : SIM_BYTES_HEDDLE,
                  .critical = true,
-                 .timeline = o->timeline,
-                 .cost = price,
-                 .cost_arg = k};
+                 .timeline = o->timeline};
   if (o->timeline) so.mode = SIM_FLAT;
   if (k && r->p && sim_run(c, r->o.a, r->p->p, k, &so, &r->r)) return r;
   object_drop(r);

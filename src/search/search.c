@@ -165,10 +165,6 @@ static bool setup(search *s, worker *w) {
 
 static const char *reason(const worker *w) { return diag_count(w->c) ? diag_get(w->c, 0).message : ""; }
 
-static u32 price(void *arg, const prog *p, const func_info *f, const instr *i, group g, i64 *ps) {
-  return cost_instr(arg, p, f, i, g, ps);
-}
-
 static void evaluate(search *s, worker *w, search_point *p) {
   arena *a = arena_new();
   hybrid_opts h = search_hybrid(s->o, p);
@@ -176,7 +172,7 @@ static void evaluate(search *s, worker *w, search_point *p) {
   plan *pn = policy_hybrid(w->pl, a, &h);
   prog *d = pn ? plan_apply(w->pl, pn, w->k) : NULL;
   sim_result r;
-  sim_opts so = {.mode = SIM_FOLDED, .bytes = s->o->accounting, .cost = price, .cost_arg = w->k};
+  sim_opts so = {.mode = SIM_FOLDED, .bytes = s->o->accounting, .peak_only = true};
   if (d) coster_use(w->k, d);
   if (!d || !sim_run(w->c, a, d, w->k, &so, &r)) {
     p->state = SEARCH_INDIVISIBLE;
