@@ -98,6 +98,5 @@ planner *program_planner(heddle_program *p);                                // s
 heddle_program *program_wrap(heddle_session *s, prog *p, const char *name); // takes p over; NULL for NULL
 i64 program_batch(const prog *p);          // samples a step; 0: no input says
 heddle_plan *plan_open(heddle_program *p); // without its plan
-double machine_flops_per_byte(const machine *m);
 bool optimiser_read(ctx *c, const heddle_optimiser *o, optim_opts *out);
 #endif

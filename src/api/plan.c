@@ -19,16 +19,6 @@ static heddle_plan *checked(heddle_plan *b, plan *pn) {
   return NULL;
 }
 
-// How much arithmetic moving a byte between neighbours is worth: what choosing letters weighs, here and in
-// search.
-double machine_flops_per_byte(const machine *m) {
-  const device_kind *k = &m->kind[0];
-  const node_kind *n = &m->node_kind[0];
-  double rate = MAX(machine_top_flops(k, DT_F16), machine_top_flops(k, DT_F32));
-  double bw = n->ndevs < 2 ? n->nics * n->nic_bw * m->fabric.eff : n->inside.bw * n->inside.eff;
-  return rate > 0 && bw > 0 ? rate / bw : 0;
-}
-
 static bool choices_read(ctx *c, const heddle_hybrid *o, hybrid_opts *h) {
   *h = (hybrid_opts){.data = MAX(o->data, 1u),
                      .tensor = MAX(o->tensor, 1u),
@@ -40,7 +30,7 @@ static bool choices_read(ctx *c, const heddle_hybrid *o, hybrid_opts *h) {
                      .train = o->train,
                      .sequence = o->sequence,
                      .overlap = o->overlap,
-                     .flops_per_byte = o->machine ? machine_flops_per_byte(o->machine->m) : 0};
+                     .flops_per_byte = o->machine ? search_price(o->machine->m) : 0};
   if (o->zero <= 3) return optimiser_read(c, &o->optimiser, &h->optim);
   diag(c, E_PLAN, (loc){0}, "ZeRO has levels 0 to 3, not %u", o->zero);
   return false;

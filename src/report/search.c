@@ -52,9 +52,13 @@ static void put_why(report *r, arena *a, const search_opts *o, const search_resu
   const search_point *w = &s->point[0], *more = NULL;
   double best = (double)w->time_ps;
   report_line(r, "winner", "%s", name_of(a, w, o->train));
+  report_line(r, "", "computes %s of the time, communicates %s; needs %s%s%s",
+              text_of(a, cell_x(CELL_SHARE, w->utilisation)), text_of(a, cell_x(CELL_SHARE, w->comm)),
+              text_of(a, cell_i(CELL_BYTES, w->peak_bytes)), s->memory_bytes > 0 ? " of " : "",
+              s->memory_bytes > 0 ? text_of(a, cell_i(CELL_BYTES, s->memory_bytes)) : "");
   if (s->nfit > 1)
-    report_line(r, "next", "%s the time: %s",
-                text_of(a, cell_x(CELL_TIMES, (double)s->point[1].time_ps / best)),
+    report_line(r, "next", "%s the time, limited by %s: %s",
+                text_of(a, cell_x(CELL_TIMES, (double)s->point[1].time_ps / best)), limit_of(&s->point[1]),
                 name_of(a, &s->point[1], o->train));
   for (int k = 0; k < 3; k++) {
     const search_point *p = alone(s, k);
@@ -62,7 +66,8 @@ static void put_why(report *r, arena *a, const search_opts *o, const search_resu
     if (p->state == SEARCH_OVER_MEMORY)
       report_line(r, dimension[k], "does not fit: %s", text_of(a, cell_i(CELL_BYTES, p->peak_bytes)));
     else
-      report_line(r, dimension[k], "%s the time", text_of(a, cell_x(CELL_TIMES, (double)p->time_ps / best)));
+      report_line(r, dimension[k], "%s the time, limited by %s",
+                  text_of(a, cell_x(CELL_TIMES, (double)p->time_ps / best)), limit_of(p));
   }
   for (u32 i = s->nfit; i < s->npoints; i++) {
     const search_point *p = &s->point[i];

@@ -11,12 +11,6 @@
 
 enum { WAVE = 16 };
 
-const char *search_state_name(search_state s) {
-  static const char *const name[] = {"simulated", "does not divide", "memory bound", "time bound",
-                                     "out of memory"};
-  return name[s];
-}
-
 typedef struct {
   ctx *c;
   arena *a;
@@ -273,9 +267,9 @@ static void no_plan(ctx *c, const search_result *r, u32 ranks) {
     return;
   }
   diag(c, E_NO_PLAN, (loc){0},
-       "none of %u plans can run: %u do not divide, %u need more than %.2f GB of memory", r->npoints,
+       "none of %u plans can run: %u do not divide, %u need more than %.2f GiB of memory", r->npoints,
        r->count[SEARCH_INDIVISIBLE], r->count[SEARCH_BOUND_MEMORY] + r->count[SEARCH_OVER_MEMORY],
-       (double)r->memory_bytes / 1e9);
+       (double)r->memory_bytes / 0x1p30);
   const char *why = NULL;
   i64 least = 0;
   for (u32 i = 0; i < r->npoints; i++) {
@@ -286,7 +280,7 @@ static void no_plan(ctx *c, const search_result *r, u32 ranks) {
       least = b;
   }
   if (why && *why) diag_note(c, (loc){0}, "for example: %s", why);
-  if (least) diag_note(c, (loc){0}, "the smallest needs at least %.2f GB on a rank", (double)least / 1e9);
+  if (least) diag_note(c, (loc){0}, "the smallest needs at least %.2f GiB on a rank", (double)least / 0x1p30);
   diag_hint(c, "more devices, a smaller batch, --zero 3 or --recompute full need less memory on each");
 }
 

@@ -37,7 +37,6 @@ typedef enum {
   SEARCH_OVER_MEMORY,
   SEARCH_STATES
 } search_state;
-const char *search_state_name(search_state s);
 typedef struct {
   u32 data, tensor, pipeline, micro, zero, recompute, schedule;
   search_state state;
@@ -66,6 +65,4 @@ bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_
 double search_price(const machine *m);
 // The options of policy_hybrid that a point stands for (flops_per_byte left to the caller).
 hybrid_opts search_hybrid(const search_opts *o, const search_point *p);
-// Why the first plan is first and what limits the others, as lines of text.
-void search_explain(const search_result *r, strbuf *out);
 #endif

@@ -13,9 +13,10 @@ memory limit  3.60 GiB
 5     4       1         1             1               0  none       49.43 ms  1.02x  20,715/s     22.5 MiB    94.8 %         5.2 %  computation
 
 winner          data 4, ZeRO 2
-next            1.00x the time: data 4, ZeRO 2, recompute selective
-tensor alone    1.14x the time
-pipeline alone  1.51x the time
+                computes 93.6 % of the time, communicates 6.4 %; needs 18.0 MiB of 3.60 GiB
+next            1.00x the time, limited by computation: data 4, ZeRO 2, recompute selective
+tensor alone    1.14x the time, limited by computation
+pipeline alone  1.51x the time, limited by computation
 certificate     126 plans: 105 simulated, of which 105 fit; 0 ruled out by memory, 21 by time; 0 impossible
 $ cat best.plan
 # heddle plan mlp-xs --batch 1024 --train --machine laptop --top 5 -o best.plan
@@ -118,7 +119,8 @@ memory limit  3.60 GiB
 6     1       1         4             1               0  none       15.37 ms  4.07x  16,658/s     4.00 MiB    24.5 %         1.0 %  bubble
 
 winner          data 4
-next            1.09x the time: data 2, tensor 2
-tensor alone    1.28x the time
-pipeline alone  4.07x the time
+                computes 100.0 % of the time, communicates 0.0 %; needs 8.50 MiB of 3.60 GiB
+next            1.09x the time, limited by computation: data 2, tensor 2
+tensor alone    1.28x the time, limited by computation
+pipeline alone  4.07x the time, limited by bubble
 certificate     6 plans: 6 simulated, of which 6 fit; 0 ruled out by memory, 0 by time; 0 impossible

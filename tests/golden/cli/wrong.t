@@ -187,8 +187,8 @@ error[E0501]: `axes` is missing
      | ^
 [1]
 $ heddle plan gpt3-175b --machine laptop --train
-error[E0506]: none of 57 plans can run: 0 do not divide, 57 need more than 3.87 GB of memory
-  note: the smallest needs at least 349.21 GB on a rank
+error[E0506]: none of 57 plans can run: 0 do not divide, 57 need more than 3.60 GiB of memory
+  note: the smallest needs at least 325.23 GiB on a rank
   hint: more devices, a smaller batch, --zero 3 or --recompute full need less memory on each
 [1]
 $ heddle plan gpt2 --machine dgx-2 --memory-limit 28GB/s
