@@ -3,9 +3,11 @@
 // The work of a session, in the order in which handles are made of one another:
 //
 //   heddle_session *s = heddle_session_new();
-//   heddle_program *p = heddle_program_load(s, "gpt3-xl", &(heddle_load_options){.batch = 256, .loss =
-//   true}); heddle_machine *m = heddle_machine_load(s, "dgx-2"); heddle_search  *f = heddle_search_run(p, m,
-//   &(heddle_search_options){.train = true}); heddle_plan    *b = heddle_search_plan(f, 0); // the best
+//   heddle_load_options o = {.batch = 256, .loss = true};
+//   heddle_program *p = heddle_program_load(s, "gpt3-xl", &o);
+//   heddle_machine *m = heddle_machine_load(s, "dgx-2");
+//   heddle_search  *f = heddle_search_run(p, m, &(heddle_search_options){.train = true});
+//   heddle_plan    *b = heddle_search_plan(f, 0);                    // the best
 //   heddle_program *d = heddle_plan_apply(b);                        // the distributed program
 //   heddle_result  *r = heddle_result_run(d, m, NULL);               // its time and memory
 //   heddle_check   *c = heddle_check_run(b, NULL);                   // its numbers against the model's

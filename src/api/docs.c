@@ -31,7 +31,7 @@ const char *heddle_docs_machines(heddle_session *s, heddle_format f) {
 static const char *operator_page(heddle_session *s, const char *name, heddle_format f) {
   opcode op = op_find(name, strlen(name));
   if (op == OP_none) {
-    const char *near = report_op_near(name);
+    const char *near = op_near(name, strlen(name));
     diag(s->c, E_USAGE, (loc){0}, "no operator is called '%s'", name);
     if (near) diag_hint(s->c, "did you mean '%s'?", near);
     diag_hint(s->c, "`heddle ops` lists them");

@@ -187,6 +187,17 @@ void sb_json_str(strbuf *b, const char *s); // quoted and escaped
 void sb_i64(strbuf *b, i64 x);              // fast path for printers
 const char *sb_str(strbuf *b);              // "" if nothing was put
 
+// Did you mean? near_name x = near_to(word, n); then near_try(&x, name) with every name that there is. x.name
+// is the one the fewest edits away from the word, of equal ones the first; NULL if all are more than 1 + n /
+// 3 away.
+typedef struct {
+  const char *word, *name;
+  size_t len;
+  u32 limit;
+} near_name;
+near_name near_to(const char *word, size_t n);
+void near_try(near_name *x, const char *name);
+
 // ---- files -------------------------------------------------------------------------------------------
 typedef struct {
   const u8 *data;

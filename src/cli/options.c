@@ -37,6 +37,8 @@ bool usage_error(const char *hint, const char *fmt, ...) {
 }
 
 // ---- did you mean -------------------------------------------------------------------------------------
+// Of commands and options, which the library knows nothing of; its own (base/near.c) is not for users of
+// heddle.h.
 static unsigned distance(const char *a, const char *b) {
   unsigned row[32];
   size_t n = strlen(b);

@@ -172,33 +172,14 @@ static const struct {
     {"resnet", fam_resnet, 8}, {"vgg", fam_vgg, 8},
 };
 
-// Levenshtein distance of short names, for "did you mean".
-static u32 distance(const char *a, const char *b, size_t nb) {
-  u32 row[64];
-  if (nb >= COUNT_OF(row)) return UINT32_MAX;
-  for (u32 j = 0; j <= nb; j++) row[j] = j;
-  for (u32 i = 1; *a; a++, i++) {
-    u32 diagonal = row[0];
-    row[0] = i;
-    for (u32 j = 1; j <= nb; j++) {
-      u32 change = diagonal + (*a != b[j - 1]);
-      diagonal = row[j];
-      row[j] = MIN(change, MIN(row[j], row[j - 1]) + 1);
-    }
-  }
-  return row[nb];
-}
-
 static const front_row *row_find(ctx *c, const char *name, size_t n) {
-  const front_row *best = NULL;
-  u32 least = UINT32_MAX;
+  near_name near = near_to(name, n);
   for (u32 i = 0; i < COUNT_OF(rows); i++) {
-    u32 d = distance(rows[i].name, name, n);
-    if (d == 0) return &rows[i];
-    if (d < least) least = d, best = &rows[i];
+    if (strlen(rows[i].name) == n && !memcmp(rows[i].name, name, n)) return &rows[i];
+    near_try(&near, rows[i].name);
   }
   diag(c, E_MODEL, (loc){0}, "no file and no built-in model is called `%.*s`", (int)MIN(n, 200), name);
-  if (least <= 3) diag_hint(c, "did you mean `%s`?", best->name);
+  if (near.name) diag_hint(c, "did you mean `%s`?", near.name);
   return NULL;
 }
 

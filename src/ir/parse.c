@@ -43,29 +43,8 @@ static u64 value_key(parser *ps) {
 static sym key_sym(u64 key) { return (sym){(u32)key}; }
 static sym key_name(u64 key) { return (sym){key >> 40 ? 0 : (u32)key}; }
 
-static u32 distance(const char *a, size_t na, const char *b, size_t nb) { // of two words, in edits
-  u32 row[32];
-  if (na >= COUNT_OF(row) || nb >= COUNT_OF(row)) return UINT32_MAX;
-  for (size_t j = 0; j <= nb; j++) row[j] = (u32)j;
-  for (size_t i = 1; i <= na; i++) {
-    u32 corner = row[0]++;
-    for (size_t j = 1; j <= nb; j++) {
-      u32 up = row[j];
-      row[j] = MIN(MIN(up, row[j - 1]) + 1, corner + (a[i - 1] != b[j - 1]));
-      corner = up;
-    }
-  }
-  return row[nb];
-}
-
 static bool unknown_op(parser *ps) {
-  u32 best = 3;
-  const char *near = NULL;
-  for (u32 op = 1; op < OP_COUNT; op++) {
-    const char *name = op_row_of((opcode)op)->name;
-    u32 d = distance(ps->l.name, ps->l.len, name, strlen(name));
-    if (d < best) near = name, best = d;
-  }
+  const char *near = op_near(ps->l.name, ps->l.len);
   diag(ps->c, E_NAME, lex_loc(&ps->l), "no operator is called '%s'", sym_str(ps->c, lex_sym(&ps->l)));
   if (near)
     diag_hint(ps->c, "did you mean '%s'?", near);

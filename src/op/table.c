@@ -153,6 +153,12 @@ opcode op_find(const char *name, size_t n) {
   return OP_none;
 }
 
+const char *op_near(const char *name, size_t n) {
+  near_name near = near_to(name, n);
+  for (u32 op = OP_none + 1; op < OP_COUNT; op++) near_try(&near, rows[op].name);
+  return near.name;
+}
+
 // ---- for people --------------------------------------------------------------------------------------
 
 static void doc_linear(const op_row *r, strbuf *b) {

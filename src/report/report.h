@@ -89,7 +89,6 @@ void report_arrays(report *r, arena *a, const eval_array *x, const char *const *
 void report_families(report *r, arena *a);               // built-in models (tables.c)
 void report_ops(report *r, arena *a);                    // every operator
 void report_op(report *r, arena *a, opcode op);          // one of them
-const char *report_op_near(const char *name);            // the nearest name; NULL: none is near
 void report_diagnostics(report *r, arena *a);            // every diagnostic
 void report_diagnostic(report *r, arena *a, diag_id id); // one of them
 

@@ -57,33 +57,6 @@ void report_op(report *r, arena *a, opcode op) {
   report_fact(r, "flops_per_point", NULL, cell_i(CELL_INT, o->flops));
 }
 
-// Edit distance of short names.
-static u32 distance(const char *a, const char *b) {
-  u32 row[32], n = (u32)strlen(b);
-  if (n >= COUNT_OF(row)) return ~0u;
-  for (u32 j = 0; j <= n; j++) row[j] = j;
-  for (u32 i = 1; *a; a++, i++) {
-    u32 diagonal = row[0];
-    row[0] = i;
-    for (u32 j = 1; j <= n; j++) {
-      u32 change = diagonal + (*a != b[j - 1]);
-      diagonal = row[j];
-      row[j] = MIN(change, MIN(row[j], row[j - 1]) + 1);
-    }
-  }
-  return row[n];
-}
-
-const char *report_op_near(const char *name) {
-  const char *best = NULL;
-  u32 least = 1 + (u32)strlen(name) / 3;
-  for (u32 op = OP_none + 1; op < OP_COUNT; op++) {
-    u32 d = distance(name, op_row_of(op)->name);
-    if (d < least || (d == least && !best)) least = d, best = op_row_of(op)->name;
-  }
-  return best;
-}
-
 void report_diagnostic(report *r, arena *a, diag_id id) {
   const diag_row *d = diag_row_of(id);
   bool error = d->severity == DIAG_ERROR;

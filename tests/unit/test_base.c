@@ -292,6 +292,36 @@ TEST(diag_render_golden) {
 
 // ---- text ---------------------------------------------------------------------------------------------
 
+TEST(near_finds_what_was_meant) {
+  static const char *const names[] = {"add", "sub", "matmul", "matmul_dx", "softmax", "softmin"};
+  static const char *const cases[][2] = {{"matmul", "matmul"},
+                                         {"mutmul", "matmul"},
+                                         {"matmull", "matmul"},
+                                         {"atmul", "matmul"},
+                                         {"matmuldx", "matmul_dx"},
+                                         {"softmaxx", "softmax"},
+                                         {"softm", "softmax"},
+                                         {"ad", "add"},
+                                         {"dad", "add"},
+                                         {"exp", NULL},
+                                         {"", NULL},
+                                         {"convolution", NULL}};
+  for (u32 i = 0; i < COUNT_OF(cases); i++) {
+    near_name x = near_to(cases[i][0], strlen(cases[i][0]));
+    for (u32 k = 0; k < COUNT_OF(names); k++) near_try(&x, names[k]);
+    CHECK_MSG(x.name == cases[i][1] || (x.name && cases[i][1] && !strcmp(x.name, cases[i][1])), "%s: %s",
+              cases[i][0], x.name ? x.name : "nothing");
+  }
+  char word[200];
+  memset(word, 'a', sizeof word);
+  near_name x = near_to(word, sizeof word); // need not end in NUL
+  near_try(&x, "add");
+  CHECK(!x.name);
+  x = near_to("addition", 3);
+  near_try(&x, "add");
+  CHECK(x.name != NULL);
+}
+
 TEST(strbuf_builds_text) {
   arena *a = arena_new();
   strbuf b = {.a = a};
