@@ -364,5 +364,6 @@ plan *plans_random(plans_model *m, u64 *rng, arena *a) {
   if (pn->train && chance(rng, 2)) random_recompute(m, pn, rng, a);
   if (chance(rng, 3)) pn->send_stream = sym_of(m->c, "link");
   random_order(m->src, pn, rng, a);
+  pn->input_gradients = pn->train && chance(rng, 4);
   return pn;
 }

@@ -92,8 +92,8 @@ typedef struct {
   bool train, split_backward, keep_gradients;
   bool input_gradients; // of floating-point inputs too, though nothing reads them: what some systems spend
   optim_opts optim;
-  sym send_stream, reduce_stream; // streams of sends and of gradient reductions; {0} = compute
-  sym name;                       // what the user sees, "D2 T4 P2 K32 1f1b zero1"
+  sym send_stream; // of sends; {0} = compute
+  sym name;        // what the user sees, "D2 T4 P2 K32 1f1b zero1"
 } plan;
 
 // Makes the distributed program. src: forward program (main's first result is the loss when plan->train). The

@@ -1,6 +1,7 @@
 // text.c - plans as YAML, docs/plans.md. What is printed reads back as the same plan; every mistake in a plan
 // written by hand is located.
 #include "plan/plan.h"
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -46,46 +47,92 @@ static void put_sequence(strbuf *b, const task_seq *s) {
   }
 }
 
+// A name as it is, or quoted where YAML would read something else.
+static void put_name(const prog *src, sym name, strbuf *b) {
+  const char *s = sym_str(src->c, name);
+  bool plain = *s && !strchr("-.", *s);
+  for (const char *c = s; *c && plain; c++) plain = isalnum((u8)*c) || strchr("_-.", *c);
+  if (plain)
+    sb_put(b, s);
+  else
+    sb_json_str(b, s);
+}
+
 static void put_instr(const prog *src, func f, u32 number_of, strbuf *b) {
   const func_info *fi = func_get(src, f);
-  sb_fmt(b, "in: %s, instr: %u, op: %s", sym_str(src->c, fi->name), number_of,
-         op_row_of(fi->body.v[number_of - 1].op)->name);
+  sb_put(b, "in: ");
+  put_name(src, fi->name, b);
+  sb_fmt(b, ", instr: %u, op: %s", number_of, op_row_of(fi->body.v[number_of - 1].op)->name);
 }
 
 static void put_axes(const prog *src, const plan *pn, bool temporal, strbuf *b) {
   bool any = false;
   for (u32 i = 0; i < pn->naxes; i++) {
     if (pn->axes[i].temporal != temporal) continue;
-    sb_fmt(b, "%s%s: %u",
-           any        ? ", "
-           : temporal ? "time: {"
-                      : "axes: {",
-           sym_str(src->c, pn->axes[i].name), pn->axes[i].size);
+    sb_put(b, any ? ", " : temporal ? "time: {" : "axes: {");
+    put_name(src, pn->axes[i].name, b);
+    sb_fmt(b, ": %u", pn->axes[i].size);
     any = true;
   }
   if (any) sb_put(b, "}\n");
 }
 
 static void put_trans(const prog *src, const plan *pn, strbuf *b) {
-  const ctx *c = src->c;
   if (pn->ntrans) sb_put(b, "trans:\n");
   for (u32 i = 0; i < pn->ntrans; i++) {
     const plan_trans *t = &pn->trans[i];
     sb_put(b, "  - {");
-    if (!t->instr)
-      sb_fmt(b, "input: \"%s\"", sym_str(c, func_get(src, t->fn)->values.v[t->index + 1].name));
-    else
+    if (t->instr) {
       put_instr(src, t->fn, t->instr, b);
-    if (t->instr) sb_fmt(b, ", %s: %u", t->result ? "result" : "operand", t->index);
-    sb_fmt(b, ", dim: %u, axis: %s", t->dim, sym_str(c, pn->axes[t->axis - 1].name));
+      sb_fmt(b, ", %s: %u", t->result ? "result" : "operand", t->index);
+    } else {
+      sb_put(b, "input: ");
+      sb_json_str(b, sym_str(src->c, func_get(src, t->fn)->values.v[t->index + 1].name));
+    }
+    sb_fmt(b, ", dim: %u, axis: ", t->dim);
+    put_name(src, pn->axes[t->axis - 1].name, b);
     if (t->stride) sb_fmt(b, ", stride: %lld", (long long)t->stride);
     sb_put(b, t->weak ? ", weak: true}\n" : "}\n");
   }
 }
 
+static void put_meshes(const prog *src, const plan *pn, strbuf *b) {
+  sb_put(b, "meshes:\n");
+  for (u32 i = 0; i < pn->nmeshes; i++) {
+    const plan_mesh *m = &pn->meshes[i];
+    sb_put(b, "  ");
+    put_name(src, m->name, b);
+    sb_put(b, ": {axes: [");
+    for (u32 k = 0; k < m->naxes; k++) {
+      if (k) sb_put(b, ", ");
+      put_name(src, pn->axes[m->axis[k] - 1].name, b);
+    }
+    sb_put(b, "]");
+    if (m->first) sb_fmt(b, ", first: %u", m->first);
+    for (u32 k = 0; k < m->nranks; k++) sb_fmt(b, "%s%u", k ? ", " : ", ranks: [", m->ranks[k]);
+    sb_put(b, m->nranks ? "]}\n" : "}\n");
+  }
+}
+
+static void put_segments(const prog *src, const plan *pn, strbuf *b) {
+  sb_put(b, "segments:\n");
+  for (u32 i = 0; i < pn->nsegments; i++) {
+    const plan_segment *s = &pn->segments[i];
+    sb_fmt(b, "  - {from: %u, to: %u, on: ", s->from, s->to);
+    put_name(src, pn->meshes[s->place.mesh].name, b);
+    for (u32 k = 0; k < s->place.nfix; k++) {
+      sb_put(b, k ? ", " : ", at: {");
+      put_name(src, pn->axes[s->place.fix[k].axis - 1].name, b);
+      sb_fmt(b, ": %u", s->place.fix[k].at);
+    }
+    sb_put(b, s->place.nfix ? "}}\n" : "}\n");
+  }
+}
+
 void plan_print(const prog *src, const plan *pn, strbuf *b) {
-  const ctx *c = src->c;
-  sb_fmt(b, "heddle-plan: 1\nname: \"%s\"\n", sym_str(c, pn->name));
+  sb_put(b, "heddle-plan: 1\nname: ");
+  sb_json_str(b, sym_str(src->c, pn->name));
+  sb_char(b, '\n');
   if (pn->train) {
     const optim_opts *o = &pn->optim;
     sb_fmt(b,
@@ -95,31 +142,14 @@ void plan_print(const prog *src, const plan *pn, strbuf *b) {
   }
   put_axes(src, pn, false, b);
   put_axes(src, pn, true, b);
-  sb_put(b, "meshes:\n");
-  for (u32 i = 0; i < pn->nmeshes; i++) {
-    const plan_mesh *m = &pn->meshes[i];
-    sb_fmt(b, "  %s: {axes: [", sym_str(c, m->name));
-    for (u32 k = 0; k < m->naxes; k++)
-      sb_fmt(b, "%s%s", k ? ", " : "", sym_str(c, pn->axes[m->axis[k] - 1].name));
-    sb_put(b, "]");
-    if (m->first) sb_fmt(b, ", first: %u", m->first);
-    for (u32 k = 0; k < m->nranks; k++) sb_fmt(b, "%s%u", k ? ", " : ", ranks: [", m->ranks[k]);
-    sb_put(b, m->nranks ? "]}\n" : "}\n");
-  }
-  sb_put(b, "segments:\n");
-  for (u32 i = 0; i < pn->nsegments; i++) {
-    const plan_segment *s = &pn->segments[i];
-    sb_fmt(b, "  - {from: %u, to: %u, on: %s", s->from, s->to, sym_str(c, pn->meshes[s->place.mesh].name));
-    for (u32 k = 0; k < s->place.nfix; k++)
-      sb_fmt(b, "%s%s: %u", k ? ", " : ", at: {", sym_str(c, pn->axes[s->place.fix[k].axis - 1].name),
-             s->place.fix[k].at);
-    sb_put(b, s->place.nfix ? "}}\n" : "}\n");
-  }
+  put_meshes(src, pn, b);
+  put_segments(src, pn, b);
   put_trans(src, pn, b);
   for (u32 w = 0, any = 0; w < REST_COUNT; w++) {
     for (u32 k = 0; k < pn->nrest[w]; k++) {
       if (!k) sb_fmt(b, "%s%s: [", any++ ? ", " : "rest: {", rest_name[w]);
-      sb_fmt(b, "%s%s", k ? ", " : "", sym_str(c, pn->axes[pn->rest[w][k] - 1].name));
+      if (k) sb_put(b, ", ");
+      put_name(src, pn->axes[pn->rest[w][k] - 1].name, b);
       if (k + 1 == pn->nrest[w]) sb_put(b, "]");
     }
     if (w + 1 == REST_COUNT && any) sb_put(b, "}\n");
@@ -131,7 +161,13 @@ void plan_print(const prog *src, const plan *pn, strbuf *b) {
     sb_put(b, "}\n");
   }
   if (pn->split_backward) sb_put(b, "split-backward: true\n");
-  if (pn->send_stream.i) sb_fmt(b, "send-stream: %s\n", sym_str(c, pn->send_stream));
+  if (pn->input_gradients) sb_put(b, "input-gradients: true\n");
+  if (pn->keep_gradients) sb_put(b, "keep-gradients: true\n");
+  if (pn->send_stream.i) {
+    sb_put(b, "send-stream: ");
+    put_name(src, pn->send_stream, b);
+    sb_char(b, '\n');
+  }
   sb_put(b, "order:\n");
   for (u32 i = 0; i < pn->nseqs; i++) {
     sb_put(b, "  - \"");
@@ -515,9 +551,10 @@ static void read_recompute(reader *r, const ynode *top) {
 }
 
 plan *plan_parse(arena *a, const prog *src, sym file, const char *text, size_t n) {
-  static const char *const keys[] = {"heddle-plan",    "name",        "train", "axes", "time",
-                                     "meshes",         "segments",    "trans", "rest", "recompute",
-                                     "split-backward", "send-stream", "order", NULL};
+  static const char *const keys[] = {"heddle-plan",    "name",        "train",          "axes",
+                                     "time",           "meshes",      "segments",       "trans",
+                                     "rest",           "recompute",   "split-backward", "input-gradients",
+                                     "keep-gradients", "send-stream", "order",          NULL};
   reader r = {a, src, src->c, NEW(a, plan), false};
   const ynode *y = yaml_parse(src->c, a, file, text, n);
   if (!y) return NULL;
@@ -531,6 +568,8 @@ plan *plan_parse(arena *a, const prog *src, sym file, const char *text, size_t n
   if (name && name->kind == Y_SCALAR) r.pn->name = sym_of(r.c, name->str);
   if (send && send->kind == Y_SCALAR) r.pn->send_stream = sym_of(r.c, send->str);
   r.pn->split_backward = truth(&r, yaml_get(y, "split-backward"));
+  r.pn->input_gradients = truth(&r, yaml_get(y, "input-gradients"));
+  r.pn->keep_gradients = truth(&r, yaml_get(y, "keep-gradients"));
   read_axes(&r, y, "axes", false);
   read_axes(&r, y, "time", true);
   if (!r.pn->naxes) bad(&r, y, "`axes` is missing");

@@ -24,6 +24,7 @@ typedef enum {
   HAS_SEQUENCE,
   HAS_OVERLAP,
   HAS_SPLIT,
+  HAS_INPUT_GRADIENTS,
   HAS_INFERENCE,
   HAS_ALL_FOUR,
   HAS_TWO_MESHES,
@@ -49,6 +50,7 @@ static const char *const feature_name[] = {"data",
                                            "sequence",
                                            "overlap",
                                            "split backward",
+                                           "gradients of inputs",
                                            "inference",
                                            "data, tensor, pipeline and microbatches at once",
                                            "two meshes",
@@ -77,7 +79,8 @@ static void note_name(const plan *pn, const char *name) {
 
 static void note_plan(const plan *pn, const char *name) {
   note_name(pn, name);
-  note(HAS_SPLIT, pn->split_backward), note(HAS_INFERENCE, !pn->train), note(HAS_TWO_MESHES, pn->nmeshes > 1);
+  note(HAS_SPLIT, pn->split_backward), note(HAS_INPUT_GRADIENTS, pn->input_gradients);
+  note(HAS_INFERENCE, !pn->train), note(HAS_TWO_MESHES, pn->nmeshes > 1);
   note(HAS_REST, pn->nrest[0] + pn->nrest[1] + pn->nrest[2] > 0),
       note(HAS_RANKS, pn->meshes[0].ranks != NULL);
   note(HAS_SHARED_PLACE, pn->nseqs < pn->nsegments);
@@ -147,7 +150,6 @@ static const char *program_text(const prog *p, arena *a) {
 static bool check_text(plans_model *m, const char *text, const prog *p, arena *a) {
   plan *back = plan_parse(a, planner_source(m->pl), sym_of(m->c, "plan"), text, strlen(text));
   if (!back) return false;
-  back->keep_gradients = true;
   strbuf again = {.a = a};
   plan_print(planner_source(m->pl), back, &again);
   prog *q = plan_apply(m->pl, back, NULL);

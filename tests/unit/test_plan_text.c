@@ -53,3 +53,34 @@ TEST(plan_text_examples) {
   arena_free(a);
   ctx_free(c);
 }
+
+// Nothing that a plan says is lost, and no name breaks the text.
+TEST(plan_text_says_all) {
+  ctx *c = ctx_new();
+  arena *a = arena_new();
+  prog *p = front_family(c, "mlp-xs:hidden=32", &(front_opts){.batch = 32, .loss = true});
+  planner *pl = planner_new(p);
+  hybrid_opts o = {2, 2, 2, 4, .zero = 2, .train = true, .optim = {OPTIM_ADAMW, 1e-3, 0, .9, .95, 1e-6, .1}};
+  plan *pn = policy_hybrid(pl, a, &o);
+  REQUIRE(pn != NULL);
+  pn->split_backward = pn->input_gradients = pn->keep_gradients = true;
+  pn->name = sym_of(c, "a \"b\" \\ c: # d");
+  pn->send_stream = sym_of(c, "links, both: ways");
+  pn->axes[0].name = sym_of(c, "-x y");
+  strbuf text = {.a = a};
+  plan_print(planner_source(pl), pn, &text);
+  plan *q = plan_parse(a, planner_source(pl), sym_of(c, "printed"), sb_str(&text), text.n);
+  CHECK_MSG(q != NULL, "%s\n%s", diag_render(c, a), sb_str(&text));
+  if (q) {
+    CHECK(q->train && q->split_backward && q->input_gradients && q->keep_gradients);
+    CHECK(q->name.i == pn->name.i && q->send_stream.i == pn->send_stream.i);
+    CHECK(q->axes[0].name.i == pn->axes[0].name.i && q->time == pn->time);
+    strbuf again = {.a = a};
+    plan_print(planner_source(pl), q, &again);
+    CHECK_STR(sb_str(&again), sb_str(&text));
+  }
+  planner_free(pl);
+  prog_free(p);
+  arena_free(a);
+  ctx_free(c);
+}
