@@ -86,13 +86,21 @@ typedef struct {
   int64_t extent;
 } heddle_dim;
 typedef struct {
-  int64_t batch, seq,
-      vocab;              // of built-in models; 0: the model's own. seq: tokens, or pixels of an image's side
+  const char *name;
+  const char
+      *value; // "1,2,3" in the input's shape and type, "0" for all elements, or the path of a .npy file
+} heddle_fix;
+typedef struct {
+  int64_t
+      batch; // of a built-in model, 0: its own; of an ONNX model, where that is plainly what it leaves open
+  int64_t seq, vocab;     // of built-in models; 0: the model's own. seq: tokens, or pixels of an image's side
   const char *dtype;      // of built-in models: "f16", "bf16", "f32"; NULL: f32
   bool headless;          // built-in language models: without the projection to the vocabulary
   bool loss;              // end in a scalar loss, as training needs it
   uint32_t ndims;         // extents of the symbolic dimensions of an ONNX model; "INPUT:2" is the third
   const heddle_dim *dims; // ... extent of an input
+  uint32_t nfix;          // inputs of an ONNX model that are constants
+  const heddle_fix *fix;
 } heddle_load_options;
 // An .onnx file, a .heddle file, or a built-in model: "gpt3-175b", "llama2-7b:layers=2,hidden=256".
 heddle_program *heddle_program_load(heddle_session *s, const char *model, const heddle_load_options *o);

@@ -26,6 +26,7 @@ struct heddle_program {
   prog *p;
   planner *pl;             // made when first asked for
   const char *name, *plan; // plan: of a distributed program; NULL: of none
+  front_extents extents;   // that an ONNX file leaves open
 };
 struct heddle_machine {
   object o;

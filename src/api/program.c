@@ -20,45 +20,67 @@ planner *program_planner(heddle_program *p) {
   return p->pl;
 }
 
-static bool ends_with(const char *s, const char *end) {
-  size_t n = strlen(s), k = strlen(end);
-  return n >= k && !strcmp(s + n - k, end);
-}
-
 // Options that a model has no use for: silence would be a wrong answer.
-static bool fits(ctx *c, bool file, bool onnx, const heddle_load_options *o) {
+static bool fits(ctx *c, front_kind kind, const heddle_load_options *o) {
   const struct {
     const char *name;
-    bool given;
-  } own[] = {{"batch", o->batch},
-             {"seq", o->seq},
-             {"vocab", o->vocab},
-             {"dtype", o->dtype},
-             {"headless", o->headless}};
-  for (u32 k = 0; file && k < COUNT_OF(own); k++) {
-    if (!own[k].given) continue;
+    bool given, for_file;
+  } own[] = {{"batch", o->batch, kind == FRONT_ONNX},
+             {"seq", o->seq, false},
+             {"vocab", o->vocab, false},
+             {"dtype", o->dtype, false},
+             {"headless", o->headless, false}};
+  for (u32 k = 0; kind != FRONT_FAMILY && k < COUNT_OF(own); k++) {
+    if (!own[k].given || own[k].for_file) continue;
     diag(c, E_USAGE, (loc){0}, "--%s is for built-in models; a file has its own", own[k].name);
-    if (onnx) diag_hint(c, "open extents of an ONNX model are bound with --dim NAME=N");
+    if (kind == FRONT_ONNX) diag_hint(c, "open extents of an ONNX model are bound with --dim NAME=N");
     return false;
   }
-  if (onnx || !o->ndims) return true;
-  diag(c, E_USAGE, (loc){0}, "--dim binds open extents of ONNX models; this model has none");
-  if (!file) diag_hint(c, "--batch, --seq and --vocab change a built-in model");
+  if (kind == FRONT_ONNX || (!o->ndims && !o->nfix)) return true;
+  diag(c, E_USAGE, (loc){0},
+       o->ndims ? "--dim binds open extents of ONNX models; this model has none"
+                : "--fix makes constants of inputs of ONNX models; this is none");
+  if (kind == FRONT_FAMILY) diag_hint(c, "--batch, --seq and --vocab change a built-in model");
   return false;
+}
+
+static bool dtype_of(ctx *c, const char *name, dtype *out) {
+  *out = name ? dtype_find(name, strlen(name)) : DT_NONE;
+  if (!name || (*out && dtype_kind_of(*out) == DK_FLOAT)) return true;
+  diag(c, E_USAGE, (loc){0}, "--dtype: a model cannot be of type '%s'", name);
+  diag_hint(c, "f16, bf16, f32 or f64");
+  return false;
+}
+
+static bool fixed_of(ctx *c, const heddle_load_options *o, front_opts *f) {
+  front_fixed *fixed = NEWN(ctx_arena(c), front_fixed, o->nfix + 1);
+  for (u32 i = 0; i < o->nfix; i++) {
+    const char *text = o->fix[i].value, *dot = strrchr(text, '.');
+    fixed[i] = (front_fixed){.name = o->fix[i].name, .text = text};
+    if (!dot || strcmp(dot, ".npy")) continue;
+    eval_array x;
+    if (!npy_read(c, ctx_arena(c), text, &x)) return false;
+    data_info *d = NEW(ctx_arena(c), data_info);
+    *d = (data_info){.t = x.s.t, .nd = x.s.nd, .bytes = x.data, .size = shape_bytes(&x.s)};
+    memcpy(d->dim, x.s.dim, sizeof d->dim);
+    fixed[i].data = d;
+  }
+  f->fixed = fixed;
+  f->nfixed = o->nfix;
+  return true;
 }
 
 // Layers of an ONNX file become functions, as those of built-in models are. A built-in model has a loss of
 // its own; what comes from a file gets one where it has none.
-static prog *load(ctx *c, const char *model, const heddle_load_options *o) {
-  front_opts f = {
-      .batch = o->batch, .seq = o->seq, .vocab = o->vocab, .headless = o->headless, .loss = o->loss};
-  if (o->dtype && !(f.t = dtype_find(o->dtype, strlen(o->dtype)))) {
-    diag(c, E_USAGE, (loc){0}, "no element type is called '%s'", o->dtype);
-    diag_hint(c, "f16, bf16, f32 or f64");
-    return NULL;
-  }
-  bool onnx = ends_with(model, ".onnx");
-  if (!fits(c, onnx || ends_with(model, ".heddle"), onnx, o)) return NULL;
+static prog *load(ctx *c, const char *model, const heddle_load_options *o, front_extents *extents) {
+  front_opts f = {.batch = o->batch,
+                  .seq = o->seq,
+                  .vocab = o->vocab,
+                  .headless = o->headless,
+                  .loss = o->loss,
+                  .extents = extents};
+  front_kind kind = front_kind_of(model);
+  if (!dtype_of(c, o->dtype, &f.t) || !fits(c, kind, o) || !fixed_of(c, o, &f)) return NULL;
   front_dim *dims = NEWN(ctx_arena(c), front_dim, o->ndims + 1);
   for (u32 i = 0; i < o->ndims; i++) dims[i] = (front_dim){o->dims[i].name, o->dims[i].extent};
   f.dims = dims;
@@ -68,13 +90,20 @@ static prog *load(ctx *c, const char *model, const heddle_load_options *o) {
     prog_free(p);
     return NULL;
   }
-  if (p && onnx) pass_outline(p);
+  if (p && kind == FRONT_ONNX) pass_outline(p);
+  return p;
+}
+
+static heddle_program *open(heddle_session *s, const char *model, const heddle_load_options *o) {
+  front_extents extents = {0};
+  heddle_program *p = program_wrap(s, load(s->c, model, o, &extents), model);
+  if (p) p->extents = extents;
   return p;
 }
 
 heddle_program *heddle_program_load(heddle_session *s, const char *model, const heddle_load_options *o) {
   static const heddle_load_options none;
-  API_RETURN(heddle_program *, NULL, s, program_wrap(s, load(s->c, model, o ? o : &none), model));
+  API_RETURN(heddle_program *, NULL, s, open(s, model, o ? o : &none));
 }
 
 heddle_program *heddle_program_parse(heddle_session *s, const char *name, const char *text, size_t n) {
@@ -95,7 +124,7 @@ const char *heddle_program_print(heddle_program *p) {
 
 static const char *show(heddle_program *p, heddle_format f) {
   report *r = report_new(p->o.a);
-  report_model(r, p->o.a, p->p, p->name);
+  report_model(r, p->o.a, p->p, p->name, &p->extents);
   return rendered(p->o.a, r, f);
 }
 const char *heddle_program_report(heddle_program *p, heddle_format f) {
@@ -143,9 +172,11 @@ static heddle_program *train(heddle_program *p, const heddle_optimiser *o, bool 
   optim_opts opt;
   if (!optimiser_read(p->o.s->c, o, &opt)) return NULL;
   prog *t = prog_clone(p->p, p->o.s->c);
-  if (pass_loss(t) && pass_train(t, &opt, gradients)) return program_wrap(p->o.s, t, p->name);
-  prog_free(t);
-  return NULL;
+  heddle_program *w =
+      pass_loss(t) && pass_train(t, &opt, gradients) ? program_wrap(p->o.s, t, p->name) : NULL;
+  if (!w) prog_free(t);
+  if (w) w->extents = p->extents;
+  return w;
 }
 heddle_program *heddle_program_train(heddle_program *p, const heddle_optimiser *o, bool gradients) {
   if (!p) return NULL;

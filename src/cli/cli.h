@@ -45,6 +45,10 @@ typedef struct {
   uint32_t n;
   heddle_dim v[DIMS_LIMIT];
 } CLI_DIMS;
+typedef struct {
+  uint32_t n;
+  heddle_fix v[DIMS_LIMIT];
+} CLI_FIXES;
 
 typedef struct {
   heddle_session *s;

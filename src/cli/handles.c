@@ -17,7 +17,9 @@ heddle_program *model_of(cli *x, bool loss) {
                                                     .headless = x->headless,
                                                     .loss = loss,
                                                     .ndims = x->dims.n,
-                                                    .dims = x->dims.v});
+                                                    .dims = x->dims.v,
+                                                    .nfix = x->fixes.n,
+                                                    .fix = x->fixes.v});
 }
 
 bool optimiser_of(cli *x, heddle_optimiser *o) {

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-typedef enum { FLAG, TEXT, COUNT, SEED, REAL, LIST, DIMS } kind;
+typedef enum { FLAG, TEXT, COUNT, SEED, REAL, LIST, DIMS, FIXES } kind;
 typedef struct {
   const char *name, *arg, *help;
   kind kind;
@@ -122,14 +122,37 @@ static bool read_list(const option *o, const char *text, CLI_LIST *out) {
   }
 }
 
-static bool read_dim(const option *o, char *text, CLI_DIMS *out) {
-  char *eq = strrchr(text, '=');
-  if (!eq || eq == text) return usage_error("--dim batch=8", "--%s: '%s' is not NAME=N", o->name, text);
-  if (out->n == DIMS_LIMIT) return usage_error(NULL, "--%s: given more than %d times", o->name, DIMS_LIMIT);
-  if (!read_whole(o, eq + 1, strlen(eq + 1), 1, &out->v[out->n].extent)) return false;
-  *eq = 0;
-  out->v[out->n++].name = text;
+// The name before the last '=' of a word that stays as it is, since plan files quote the command. NULL: said.
+static const char *read_name(const option *o, const char *text, uint32_t n, const char *example) {
+  const char *eq = strrchr(text, '=');
+  if (!eq || eq == text || !eq[1]) {
+    usage_error(example, "--%s: '%s' is not %s", o->name, text, o->arg);
+    return NULL;
+  }
+  char *name = n < DIMS_LIMIT ? strndup(text, (size_t)(eq - text)) : NULL;
+  if (!name) usage_error(NULL, "--%s: given more than %d times", o->name, DIMS_LIMIT);
+  return name;
+}
+
+static bool twice(const option *o, const char *name) {
+  return usage_error(NULL, "--%s %s: given twice", o->name, name);
+}
+
+static bool read_dim(const option *o, const char *text, CLI_DIMS *out) {
+  const char *name = read_name(o, text, out->n, "--dim batch=8"), *n = strrchr(text, '=') + 1;
+  if (!name || !read_whole(o, n, strlen(n), 1, &out->v[out->n].extent)) return false;
+  for (uint32_t i = 0; i < out->n; i++)
+    if (!strcmp(out->v[i].name, name)) return twice(o, name);
+  out->v[out->n++].name = name;
   return true;
+}
+
+static bool read_fix(const option *o, const char *text, CLI_FIXES *out) {
+  const char *name = read_name(o, text, out->n, "--fix lengths=4,7");
+  for (uint32_t i = 0; name && i < out->n; i++)
+    if (!strcmp(out->v[i].name, name)) return twice(o, name);
+  if (name) out->v[out->n++] = (heddle_fix){name, strrchr(text, '=') + 1};
+  return name != NULL;
 }
 
 static bool read_value(cli *x, const option *o, char *text) {
@@ -144,6 +167,7 @@ static bool read_value(cli *x, const option *o, char *text) {
   case REAL: return real->given = read_real(o, text, &real->x);
   case LIST: return read_list(o, text, field);
   case DIMS: return read_dim(o, text, field);
+  case FIXES: return read_fix(o, text, field);
   }
   return false;
 }

@@ -15,9 +15,17 @@ static prog *front_text(ctx *c, const char *path) {
   return p;
 }
 
+front_kind front_kind_of(const char *path_or_name) {
+  if (ends_with(path_or_name, ".onnx")) return FRONT_ONNX;
+  if (ends_with(path_or_name, ".heddle")) return FRONT_TEXT;
+  return file_exists(path_or_name) ? FRONT_ONNX : FRONT_FAMILY;
+}
+
 prog *front_load(ctx *c, const char *path_or_name, const front_opts *o) {
-  if (ends_with(path_or_name, ".onnx")) return front_onnx(c, path_or_name, o);
-  if (ends_with(path_or_name, ".heddle")) return front_text(c, path_or_name);
-  if (file_exists(path_or_name)) return front_onnx(c, path_or_name, o);
-  return front_family(c, path_or_name, o);
+  switch (front_kind_of(path_or_name)) {
+  case FRONT_ONNX: return front_onnx(c, path_or_name, o);
+  case FRONT_TEXT: return front_text(c, path_or_name);
+  case FRONT_FAMILY: return front_family(c, path_or_name, o);
+  }
+  return NULL;
 }

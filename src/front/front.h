@@ -15,8 +15,17 @@ typedef struct {
 } front_dim; // --dim batch=8
 typedef struct {
   const char *name;
-  const data_info *data;
+  const data_info *data; // NULL: the numbers in `text`, "1,2,3"; one number stands for all
+  const char *text;
 } front_fixed; // this input is a constant
+typedef struct {
+  const char *name, *at; // "batch", "ids:0, mask:0"
+  i64 extent;            // -1: open
+} front_extent;
+typedef struct {
+  u32 n;
+  front_extent *v;
+} front_extents;
 
 typedef struct {
   u32 ndims;
@@ -25,11 +34,18 @@ typedef struct {
   u32 nfixed;
   const front_fixed
       *fixed; // inputs of an ONNX model whose elements are known, so that shapes may depend on them
-  i64 batch, seq, vocab; // built-in models; 0 = the model's own. seq: tokens, or pixels of an image's side
-  dtype t;               // built-in models: element type of weights and activations; DT_NONE = f32
+  front_extents
+      *extents;   // out: open extents of an ONNX model, now bound, in the session; NULL: not asked for
+  i64 batch;      // of a built-in model, 0 = its own; of an ONNX model that leaves it open
+  i64 seq, vocab; // built-in models; 0 = the model's own. seq: tokens, or pixels of an image's side
+  dtype t;        // built-in models: element type of weights and activations; DT_NONE = f32
   bool loss; // built-in models: a scalar loss as main's only result, labels as a parameter (else: pass_loss)
   bool headless; // built-in language models: stop before the projection to the vocabulary
 } front_opts;
+
+typedef enum { FRONT_ONNX, FRONT_TEXT, FRONT_FAMILY } front_kind;
+front_kind
+front_kind_of(const char *path_or_name); // by the end of the name, and whether there is such a file
 
 // Loads an .onnx file, a .heddle file or a built-in model ("gpt3-175b", "llama2-7b:layers=2,hidden=256").
 // NULL and diagnostics on failure. Weights held in an ONNX file are views of the mapped file, which stays

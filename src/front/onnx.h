@@ -151,6 +151,13 @@ typedef struct {
   u32 count;
   loc first;
 } onnx_refusal;
+// An extent that the file leaves open, or that the user replaced, with the places where it stands.
+typedef struct {
+  sym name; // "batch", or its place "ids:0" where it has none
+  bool named, first;
+  i64 extent; // -1: open
+  strbuf at;
+} onnx_letter;
 typedef struct {
   pb_file f;
   arena *a; // of the import; the program has its own
@@ -158,9 +165,11 @@ typedef struct {
   onnx_model m;
   onnx_store store;
   mixer x;
-  hmap name;  // scope and symbol to 1 + handle, or UNKNOWN
-  hmap rows;  // symbols of domain and name to 1 + row of onnx.def
-  hmap funcs; // symbols of domain and name to 1 + model function
+  VEC(onnx_letter) letter;
+  bool *dim_used; // by option --dim
+  hmap name;      // scope and symbol to 1 + handle, or UNKNOWN
+  hmap rows;      // symbols of domain and name to 1 + row of onnx.def
+  hmap funcs;     // symbols of domain and name to 1 + model function
   u32 nscopes, nnodes;
   u32 errors;   // of the session before the import
   u32 nrefused; // calls of refuse
@@ -177,6 +186,13 @@ typedef struct {
 enum { UNKNOWN = UINT32_MAX };
 enum { MARK_SEEN = 1, MARK_NEEDED = 2, MARK_INIT = 4, MARK_BROKEN = 8 };
 enum { ERRORS_MAX = 50 }; // then the import gives up
+
+// ---- what the user says about inputs (onnx_bind.c) ------------------------------------------------------
+void onnx_bind(
+    imp *I); // every open extent, from --dim and --batch; tells what is not bound and what is not there
+bool onnx_input_shape(imp *I, const onnx_value *v, shape *s); // false: told
+bool onnx_fixed(imp *I, const front_fixed *f, const onnx_value *v,
+                data_info *out); // or f->data, if it suits v
 
 static inline u32 onnx_errors(const imp *I) { return diag_errors(I->f.c) - I->errors; }
 void onnx_index(imp *I);                                 // the tables above, once

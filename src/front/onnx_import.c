@@ -7,9 +7,8 @@
 #include "kernel/kernel.h"
 
 enum { OPSET_MAX = 21 };
-enum { WEIGHT_CONSTANT = 64 };              // a float constant of this many elements is a weight
-enum { FILL_MAX = 1 << 27 };                // larger filled weights stay instructions
-static const i64 extent_max = (i64)1 << 40; // elements of an input
+enum { WEIGHT_CONSTANT = 64 }; // a float constant of this many elements is a weight
+enum { FILL_MAX = 1 << 27 };   // larger filled weights stay instructions
 
 // ---- the graph before the walk -------------------------------------------------------------------------
 // Names that a node's subgraphs take from around them count as its operands (a superset: their own names
@@ -123,78 +122,28 @@ static value add_param(imp *I, const shape *s, sym name, role r, u32 data) {
   return v;
 }
 
-static i64 bound(const imp *I, const char *name) {
-  for (u32 k = 0; k < I->o->ndims; k++)
-    if (strcmp(I->o->dims[k].name, name) == 0) return I->o->dims[k].extent;
-  return -1;
-}
-
-// Extents of an input; open ones are bound by name, or as "INPUT:place". What is not bound is added to
-// `open`.
-static bool input_shape(imp *I, const onnx_value *v, shape *s, strbuf *open) {
-  ctx *c = I->f.c;
-  loc where = onnx_loc(I, v->name);
-  const char *name = sym_str(c, v->name);
-  *s = (shape){.t = onnx_dtype(v->type), .nd = v->dim.n};
-  if (!v->tensor || !s->t) {
-    diag(c, E_ONNX_OP, where, "input `%s` is no tensor of numbers but %s", name,
-         v->tensor ? onnx_type_name(v->type) : "a sequence, map or optional");
-    return false;
-  }
-  if (!v->ranked || v->dim.n > DIMS_MAX) {
-    diag(c, v->ranked ? E_LIMIT : E_ONNX_DIM, where, "input `%s` has %s", name,
-         v->ranked ? "too many dimensions" : "no shape at all");
-    return false;
-  }
-  bool ok = true;
-  for (u32 d = 0; d < s->nd; d++) {
-    const onnx_dim *dim = &v->dim.v[d];
-    char place[300];
-    snprintf(place, sizeof place, "%.200s:%u", name, d);
-    s->dim[d] = bound(I, place);
-    if (s->dim[d] < 0 && dim->name.i) s->dim[d] = bound(I, sym_str(c, dim->name));
-    if (s->dim[d] < 0 && dim->n > 0) s->dim[d] = dim->n; // writers put 0 for "any"
-    if (s->dim[d] >= 0) continue;
-    const char *dim_name = dim->name.i ? sym_str(c, dim->name) : place;
-    char listed[320];
-    snprintf(listed, sizeof listed, "`%s`", dim_name);
-    if (!strstr(sb_str(open), listed)) {
-      if (open->n) sb_put(open, ", ");
-      sb_put(open, listed);
-    }
-    ok = false;
-  }
-  i64 elems = 1;
-  for (u32 d = 0; d < s->nd && ok; d++)
-    if (!mul_i64(elems, MAX(s->dim[d], 1), &elems) || elems > extent_max) {
-      diag(c, E_LIMIT, where, "input `%s` has more than %lld elements", name, (long long)extent_max);
-      ok = false;
-    }
-  return ok;
-}
-
-static bool declare_inputs(imp *I, const scope *s) {
-  ctx *c = I->f.c;
-  strbuf open = {.a = I->a};
-  bool ok = true;
+// Inputs whose elements are known are no parameters.
+static void declare_inputs(imp *I, const scope *s) {
   for (u32 k = 0; k < I->m.graph.in.n; k++) {
     const onnx_value *v = &I->m.graph.in.v[k];
-    if (*onnx_mark(I, v->name) & MARK_INIT) continue;
-    if (onnx_lookup(I, s, v->name)) continue; // fixed
     shape sh;
-    if (!input_shape(I, v, &sh, &open)) {
-      ok = false;
-      continue;
-    }
-    value param = add_param(I, &sh, v->name, ROLE_INPUT, 0);
-    ok &= onnx_define(I, s, v->name, mix_value(&I->x, param), NULL);
+    if (*onnx_mark(I, v->name) & MARK_INIT || onnx_lookup(I, s, v->name)) continue;
+    if (!onnx_input_shape(I, v, &sh)) continue;
+    onnx_define(I, s, v->name, mix_value(&I->x, add_param(I, &sh, v->name, ROLE_INPUT, 0)), NULL);
   }
-  if (open.n) {
-    diag(c, E_ONNX_DIM, loc_node(c, I->f.file, (sym){0}, (sym){0}), "extents are open: %s", sb_str(&open));
-    const char *first = sb_str(&open) + 1;
-    diag_hint(c, "--dim %.*s=8", (int)(strchr(first, '`') - first), first);
+}
+
+static void declare_fixed(imp *I, const scope *s) {
+  const onnx_graph *g = &I->m.graph;
+  for (u32 k = 0; k < I->o->nfixed; k++) {
+    const front_fixed *f = &I->o->fixed[k];
+    sym name = sym_of(I->f.c, f->name);
+    data_info d;
+    u32 at = 0;
+    while (at < g->in.n && g->in.v[at].name.i != name.i) at++;
+    if (at < g->in.n ? !onnx_fixed(I, f, &g->in.v[at], &d) : !f->data) continue;
+    onnx_define(I, s, name, onnx_known(I, at < g->in.n ? &d : f->data), NULL);
   }
-  return ok;
 }
 
 // A float tensor with more than one element is a weight: a parameter whose elements stay where the file has
@@ -253,10 +202,8 @@ static bool declare_filled(imp *I, const scope *s, const onnx_node *n) {
 static bool declare(imp *I, const scope *s, bool *live) {
   const onnx_graph *g = &I->m.graph;
   ctx *c = I->f.c;
-  for (u32 k = 0; k < I->o->nfixed; k++) {
-    sym name = sym_of(c, I->o->fixed[k].name);
-    onnx_define(I, s, name, onnx_known(I, I->o->fixed[k].data), NULL);
-  }
+  onnx_bind(I);
+  declare_fixed(I, s);
   declare_inputs(I, s);
   for (u32 k = 0; k < g->init.n; k++) {
     sym name = g->init.v[k].name;

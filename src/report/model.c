@@ -160,6 +160,15 @@ static void put_parameters(report *r, arena *a, const prog *p) {
   report_fact(r, "state_bytes", states ? "optimiser state" : NULL, cell_i(CELL_BYTES, states));
 }
 
+static void put_extents(report *r, const front_extents *open) {
+  static const column cols[] = {{"name", "extent"}, {"extent", "is"}, {"at", "at"}};
+  report_table(r, "extents", cols, COUNT_OF(cols));
+  for (u32 k = 0; open && k < open->n; k++)
+    report_row(r, (cell[]){cell_text(open->v[k].name), cell_i(CELL_INT, open->v[k].extent),
+                           cell_text(open->v[k].at)});
+  if (open && open->n) report_gap(r);
+}
+
 // One step of plain gradient descent, by making it. A program that cannot be trained has no such figure.
 static double training_flops(const prog *p, arena *tmp) {
   const func_info *m = func_get(p, p->main);
@@ -243,7 +252,7 @@ double report_flops(const prog *p) {
   return flops;
 }
 
-void report_model(report *r, arena *a, const prog *p, const char *name) {
+void report_model(report *r, arena *a, const prog *p, const char *name, const front_extents *open) {
   arena *tmp = arena_new();
   survey s = {.p = (prog *)(uintptr_t)p, .a = a, .tmp = tmp};
   u32 n = survey_funcs(&s), ranks = 0;
@@ -262,6 +271,7 @@ void report_model(report *r, arena *a, const prog *p, const char *name) {
   report_fact(r, "instructions", "instructions", cell_i(CELL_INT, s.instructions));
   if (ranks) report_fact(r, "ranks", "ranks", cell_i(CELL_INT, ranks));
   report_gap(r);
+  put_extents(r, open);
   put_values(r, a, p);
   if (n > 1) report_gap(r);
   put_blocks(r, &s);

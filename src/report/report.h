@@ -68,7 +68,8 @@ void report_print(const report *r, bool as_json, strbuf *b);
 // ---- what there is to report --------------------------------------------------------------------------
 // Appends to r what is known of its subject. What is reported on is valid, so this does not fail unless it
 // says so.
-void report_model(report *r, arena *a, const prog *p, const char *name); // show (model.c)
+// show (model.c). open: extents that its file leaves open, NULL if there are none
+void report_model(report *r, arena *a, const prog *p, const char *name, const front_extents *open);
 double report_flops(const prog *p); // of one run, by the laws: what ranks do alike is counted once
 typedef struct {
   const char *model, *plan; // plan: NULL if there is none

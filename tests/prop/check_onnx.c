@@ -167,7 +167,7 @@ static prog *import(ctx *c, arena *a, const char *path, const tensors *in) {
     front_dim *dims = ZNEWN(a, front_dim, in->n * DIMS_MAX);
     for (u32 i = 0; i < in->n; i++) {
       const char *name = sym_str(c, in->v[i].name);
-      if (fixed_at(attempt, &in->v[i].d)) fixed[o.nfixed++] = (front_fixed){name, &in->v[i].d};
+      if (fixed_at(attempt, &in->v[i].d)) fixed[o.nfixed++] = (front_fixed){name, &in->v[i].d, NULL};
       for (u32 d = 0; d < in->v[i].d.nd; d++)
         dims[o.ndims++] = (front_dim){arena_printf(a, "%s:%u", name, d), in->v[i].d.dim[d]};
     }

@@ -315,6 +315,38 @@ TEST(onnx_dimensions) {
   END
 }
 
+// What the user names must be in the model; one open first extent is plainly the batch; numbers for an input.
+TEST(onnx_bound_by_the_user) {
+  BEGIN
+  msg g = m_new();
+  m_msg(&g, 11, value_of("x", 1, "batch,0,4"));
+  m_msg(&g, 11, value_of("z", 1, "batch,seq,4"));
+  m_msg(&g, 11, value_of("k", 7, "2"));
+  m_msg(&g, 1, node_of("Add", "x,z", "y"));
+  m_msg(&g, 1, node_of("Tile", "k,k", "t")); // only there to be fixed
+  m_msg(&g, 12, value_of("y", 1, "batch,seq,4"));
+  msg m = model_of(g, 17);
+  front_dim wrong[] = {{"bacth", 2}, {"seq", 3}, {"x:1", 3}, {"x:7", 3}}, right[] = {{"seq", 3}, {"x:1", 3}};
+  CHECK(!load(c, m, &(front_opts){.dims = wrong, .ndims = 4}));
+  front_fixed k[] = {{"k", NULL, "1,2,3"}, {"w", NULL, "1"}};
+  CHECK(!load(c, m, &(front_opts){.dims = right, .ndims = 2, .batch = 8, .fixed = k, .nfixed = 2}));
+  CHECK_GOLDEN("onnx/bound.txt", errors(c));
+  diag_clear(c);
+  for (u32 i = 0; i < 2; i++) {
+    front_extents open;
+    k[0].text = i ? "1" : "1,2";
+    front_opts o = {.dims = right, .ndims = 2, .batch = 8, .fixed = k, .nfixed = 1, .extents = &open};
+    prog *p = load(c, m, &o);
+    CHECK_MSG(p, "%s", errors(c));
+    if (!p) continue;
+    CHECK_EQ_I64(eval_result_shape(p, 0).dim[0], 8);
+    CHECK(open.n == 3 && !strcmp(open.v[0].name, "batch") && !strcmp(open.v[0].at, "x:0, z:0"));
+    CHECK_EQ_I64(func_get(p, p->main)->nparams, 2); // k is none
+    prog_free(p);
+  }
+  END
+}
+
 // A shape that hangs on an input's elements is refused, and accepted when the input is given.
 TEST(onnx_shapes_from_values) {
   BEGIN
@@ -335,7 +367,7 @@ TEST(onnx_shapes_from_values) {
   diag_clear(c);
   static const i64 three[] = {3};
   data_info d = {.t = DT_I64, .nd = 1, .dim = {1}, .bytes = three, .size = 8};
-  front_fixed f = {"n", &d};
+  front_fixed f = {"n", &d, NULL};
   prog *p = load(c, m, &(front_opts){.fixed = &f, .nfixed = 1});
   CHECK_MSG(p, "%s", errors(c));
   if (p) {
@@ -559,11 +591,11 @@ TEST(onnx_distir) {
   data_info b[3];
   for (u32 k = 0; k < 3; k++)
     b[k] = (data_info){.t = DT_I64, .nd = 1, .dim = {1}, .bytes = k ? &wide[2 - k] : &ten, .size = 8};
-  front_fixed fixed[] = {{"loss_grad", &scalar},
-                         {"ZeroConstant", &none},
-                         {"Gemm_token_2_Grad/Shape_B3", &b[0]},
-                         {"Gemm_token_0_Grad/Shape_B2", &b[1]},
-                         {"Gemm_Grad/Shape_B1", &b[2]}};
+  front_fixed fixed[] = {{"loss_grad", &scalar, NULL},
+                         {"ZeroConstant", &none, NULL},
+                         {"Gemm_token_2_Grad/Shape_B3", &b[0], NULL},
+                         {"Gemm_token_0_Grad/Shape_B2", &b[1], NULL},
+                         {"Gemm_Grad/Shape_B1", &b[2], NULL}};
   front_dim d[] = {{"X:0", 8}, {"labels:0", 8}};
   prog *p = front_load(c, model, &(front_opts){.dims = d, .ndims = 2, .fixed = fixed, .nfixed = 5});
   CHECK_MSG(p, "%s", errors(c));
@@ -600,7 +632,7 @@ TEST(onnx_real_models) {
     const char *path = test_data(models[i].path);
     BEGIN
     front_dim d = {models[i].dim, models[i].n};
-    prog *p = front_load(c, path, &(front_opts){.dims = &d, .ndims = 1});
+    prog *p = front_load(c, path, &(front_opts){.dims = &d, .ndims = *d.name != 0});
     CHECK_MSG(p, "%s", errors(c));
     if (p) {
       const func_info *f = func_get(p, p->main);

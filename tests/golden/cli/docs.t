@@ -28,12 +28,13 @@ MODEL is an .onnx file, a .heddle file, or a built-in model such as gpt3-175b or
 llama2-7b:layers=2,hidden=256 (`heddle show --list` lists them).
 
 the model
-  --batch N              samples in one step (of a built-in model)
+  --batch N              samples in one step
   --seq N                tokens in a sequence, or pixels of an image's side
   --vocab N              words, or classes
   --dtype TYPE           f16, bf16, f32 or f64 (of a built-in model)
   --headless             without the projection to the vocabulary
   --dim NAME=N           extent of a symbolic dimension of an ONNX model
+  --fix NAME=VALUES      an input of an ONNX model is constant: 1,2,3, or a .npy file
   --list                 list the built-in models
 
 training

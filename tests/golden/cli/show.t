@@ -36,6 +36,7 @@ $ heddle show gpt2 --json
   "flops": 2345637249024,
   "training_flops": 7031740697856,
   "instructions": 330,
+  "extents": [],
   "inputs": [
     {"name": "tokens", "dtype": "i64", "shape": [8, 1024], "bytes": 65536}
   ],

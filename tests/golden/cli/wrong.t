@@ -70,7 +70,7 @@ $ heddle show nothing.heddle
 error[E0101]: cannot read 'nothing.heddle': No such file or directory
 [1]
 $ heddle show gpt2 --dtype f12
-error[E0801]: no element type is called 'f12'
+error[E0801]: --dtype: a model cannot be of type 'f12'
   hint: f16, bf16, f32 or f64
 [2]
 $ heddle import gpt2 --train --optimizer adamm
@@ -248,10 +248,53 @@ $ heddle eval gpt3-175b --random 1 2>&1 | sed 's/has [0-9.]* GiB/has N GiB/'
 error[E0901]: inputs and results take 1307.0 GiB in float64; this computer has N GiB
   --> gpt3-175b: layer/mlp
   hint: a smaller --batch, or fewer and smaller layers, as in gpt2:layers=2,hidden=128,heads=2
+$ heddle show examples/gpt2.onnx --dim sequence=64 --dim bacth=8
+error[E0801]: --dim: no extent of an input is called `bacth`
+  --> examples/gpt2.onnx
+  note: `batch` is open: input_ids:0
+  note: `sequence` is 64: input_ids:1
+  hint: every extent has a place: input_ids:0 is the first of `input_ids`
+[2]
+$ heddle show examples/gpt2.onnx --dim batch=8 --dim batch=16
+error[E0801]: --dim batch: given twice
+[2]
+$ heddle show examples/gpt2.onnx --dim batch=8 --batch 16 --dim sequence=64
+error[E0801]: --batch: no input leaves its first extent open
+  --> examples/gpt2.onnx
+  note: `batch` is 8: input_ids:0
+  note: `sequence` is 64: input_ids:1
+  hint: an extent that the file fixes can be replaced: --dim input_ids:0=16
+[2]
+$ heddle show examples/gpt2.onnx --dim batch
+error[E0801]: --dim: 'batch' is not NAME=N
+  hint: --dim batch=8
+[2]
+$ heddle show examples/gpt2.onnx --dim batch=many
+error[E0801]: --dim: 'many' is not a whole number from 1
+[2]
+$ heddle show examples/gpt2.onnx --batch 8 --dim sequence=4 --fix ids=7
+error[E0801]: --fix: no input is called `ids`
+  --> examples/gpt2.onnx
+  hint: the inputs are `input_ids`
+[2]
+$ heddle show examples/gpt2.onnx --batch 2 --dim sequence=4 --fix input_ids=1,2,3
+error[E0801]: --fix: `input_ids` is i64[2,4]; '1,2,3' is not 8 such numbers
+  --> examples/gpt2.onnx: input_ids
+  hint: numbers with commas between them, one for all, or the name of a .npy file: --fix input_ids=1
+[2]
+$ heddle show examples/gpt2.onnx --batch 2 --dim sequence=4 --fix input_ids=nowhere.npy
+error[E0101]: cannot read 'nowhere.npy': No such file or directory
+[1]
+$ heddle show mlp-xs --fix x=1
+error[E0801]: --fix makes constants of inputs of ONNX models; this is none
+  hint: --batch, --seq and --vocab change a built-in model
+[2]
 $ heddle show examples/gpt2.onnx
 error[E0113]: extents are open: `batch`, `sequence`
   --> examples/gpt2.onnx
-  hint: --dim batch=8
+  note: `batch` is open: input_ids:0
+  note: `sequence` is open: input_ids:1
+  hint: --batch 8 --dim sequence=8
 [1]
 $ head -c 100000 examples/gpt2.onnx > cut.onnx; heddle show cut.onnx
 error[E0110]: a part of 1397940 bytes where its message has 99977 left
