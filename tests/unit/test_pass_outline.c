@@ -120,19 +120,19 @@ TEST(outline_in_any_order) {
 TEST(outline_imports) {
   static const struct {
     const char *path;
+    i64 batch;
     u32 calls, least;
   } files[] = {
-      {"onnx/srijanie_ortgraphs__torchtune_llama2_forward.onnx", 32, 60},
-      {"onnx/onnx_light_resnet50.onnx", 5, 8},
-      {"onnx/onnx_light_vgg19.onnx", 4, 4},
-      {"onnx/izan_resnet50_ort__training_model.onnx", 5, 10},
-      {"reference/gpt_small_loss_train.onnx", 4, 30},
+      {"onnx/srijanie_ortgraphs__torchtune_llama2_forward.onnx", 1, 32, 60},
+      {"onnx/onnx_light_resnet50.onnx", 0, 5, 8},
+      {"onnx/onnx_light_vgg19.onnx", 0, 4, 4},
+      {"onnx/izan_resnet50_ort__training_model.onnx", 2, 5, 10},
+      {"reference/gpt_small_loss_train.onnx", 0, 4, 30},
   };
-  front_dim dims[] = {{"batch_size", 1}, {"seq_len", 64}, {"N", 2}};
   for (u32 k = 0; k < COUNT_OF(files); k++) {
     const char *path = test_data(files[k].path); // may leave
     ctx *c = ctx_new();
-    prog *p = front_load(c, path, &(front_opts){.ndims = COUNT_OF(dims), .dims = dims});
+    prog *p = front_load(c, path, &(front_opts){.batch = files[k].batch});
     CHECK_STR(p ? "" : diag_render(c, ctx_arena(c)), "");
     REQUIRE(p != NULL);
     pass_outline(p);
