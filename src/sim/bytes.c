@@ -482,7 +482,7 @@ static void add_params(walk *w, const u8 *die, bool is_main) {
 void walk_init(walk *w, mem *m, u32 row, const u8 *used, const context *cx) {
   sim *s = m->s;
   const priced *pr = &s->priced.v[row];
-  const func_info *f = func_get(s->p, pr->f);
+  const func_info *f = func_in(s, pr->f);
   *w = (walk){.m = m, .fn = pr->f, .f = f, .g = pr->g, .rows = pr->ev, .l = life_of(s, pr->f), .cx = cx};
   w->last = w->l->last;
   heap_init(&w->h, s->tmp, f, s->nunits);
@@ -498,6 +498,34 @@ void walk_init(walk *w, mem *m, u32 row, const u8 *used, const context *cx) {
     if (used[k]) last[f->rets.v[k]] = LIFE_END;
 }
 
+// Where periods are missing: what they would have left behind is put on what the latest one leaves behind.
+static bool fill_gap(walk *w) {
+  sim *s = w->m->s;
+  repeat *rep = &s->rep;
+  heap *h = &w->h;
+  i64 *left = arena_dup(s->tmp, rep->mark[0].bytes, s->nunits * sizeof *left);
+  if (rep->mark[0].live + rep->ncollected != rep->mark[1].live) return false;
+  for (u32 k = 0; k < rep->ncollected; k++) {
+    u32 b = heap_whole(h, rep->collected[k]);
+    if (b == NO_BUFFER || h->buf.v[b].parts || !h->buf.v[b].live || h->buf.v[b].more) return false;
+    const msize *z = h->buf.v[b].size;
+    msize more = {z->us, z->even * rep->left_out, NULL}, all = {z->us, more.even + z->even, NULL};
+    if (z->per) return false;
+    for (u32 j = 0; j < z->us->n; j++) left[z->us->unit[j]] += z->even;
+    heap_take(h, &more);
+    h->buf.v[b].more = rep->left_out;
+    h->buf.v[b].size = w->m->sizes.v[size_intern(w->m, all) - 1];
+  }
+  return memcmp(left, rep->mark[1].bytes, s->nunits * sizeof *left) == 0;
+}
+
+static void mark_period(walk *w, bool end) {
+  sim *s = w->m->s;
+  s->rep.mark[end].bytes = arena_dup(s->a, w->h.cur, s->nunits * sizeof *w->h.cur);
+  s->rep.mark[end].live = w->h.live.n;
+  if (end) s->rep.same_bytes = fill_gap(w);
+}
+
 void walk_run(walk *w, const u8 *die, bool is_main) {
   const func_info *f = w->f;
   add_params(w, die, is_main);
@@ -506,11 +534,14 @@ void walk_run(walk *w, const u8 *die, bool is_main) {
   for (u32 k = 1; k <= f->nparams; k++)
     if (!w->last[k]) heap_let_go(&w->h, k, 0);
   heap_free_dying(&w->h);
-  for (u32 k = 0; k < f->body.n; k++)
+  const repeat *rep = &w->m->s->rep;
+  for (u32 k = 0; k < f->body.n; k++) {
+    if (is_main && rep->on && (k == rep->at || k + rep->len == rep->at)) mark_period(w, k == rep->at);
     if (f->body.v[k].op == OP_call)
       step_call(w, &f->body.v[k], k + 1);
     else
       step(w, &f->body.v[k], k + 1);
+  }
 }
 
 // Does all of a function live on the group that it is called on, in even pieces? Then it takes the same bytes
@@ -518,7 +549,7 @@ void walk_run(walk *w, const u8 *die, bool is_main) {
 static bool is_portable(mem *m, func fn) {
   u8 *known = &m->portable[fn.i];
   if (*known) return *known == 1;
-  const func_info *f = func_get(m->s->p, fn);
+  const func_info *f = func_in(m->s, fn);
   bool is = true;
   for (u32 v = 1; v < f->values.n && is; v++) {
     const type_info *t = type_get(m->s->p, f->values.v[v].ty);
@@ -539,7 +570,7 @@ static bool is_portable(mem *m, func fn) {
 static mbody *body_elsewhere(mem *m, u32 row, const u8 *die, const u8 *used) {
   sim *s = m->s;
   func fn = s->priced.v[row].f;
-  u32 nl = m->params[fn.i].nleaf, nr = func_get(s->p, fn)->rets.n, n;
+  u32 nl = m->params[fn.i].nleaf, nr = func_in(s, fn)->rets.n, n;
   const mbody *like = m->first[fn.i];
   if (!like || memcmp(like->die, die, nl) != 0 || memcmp(like->used, used, nr) != 0) return NULL;
   mbody *b = arena_dup(s->a, like, sizeof *like);
@@ -572,7 +603,7 @@ static mbody *body_elsewhere(mem *m, u32 row, const u8 *die, const u8 *used) {
 static const mbody *body_of(mem *m, u32 row, const u8 *die, const u8 *used) {
   sim *s = m->s;
   func fn = s->priced.v[row].f;
-  u32 nl = m->params[fn.i].nleaf, nr = func_get(s->p, fn)->rets.n, n = 0;
+  u32 nl = m->params[fn.i].nleaf, nr = func_in(s, fn)->rets.n, n = 0;
   u64 hash = hash_bytes(used, nr, hash_bytes(die, nl, row));
   for (u32 it = 0, id; hmap_next(&m->body_map, hash, &it, &id);) {
     const mbody *b = m->bodies.v[id];
@@ -624,7 +655,7 @@ void mem_init(mem *m, sim *s) {
   s->lives = ZNEWN(s->a, const life *, s->p->funcs.n);
   s->life_flags = ZNEWN(s->a, u8, s->p->funcs.n);
   for (u32 k = 1; k < s->priced.n; k++) {
-    const func_info *f = func_get(s->p, s->priced.v[k].f);
+    const func_info *f = func_in(s, s->priced.v[k].f);
     param_leaves *x = &m->params[s->priced.v[k].f.i];
     if (x->begin) continue;
     u32 *begin = ZNEWN(s->a, u32, f->nparams + 1);

@@ -35,6 +35,7 @@ typedef struct {
   bool owned;      // freed here when nothing holds it
   bool lent;       // a parameter of main: freed or taken over only where it is donated
   bool given;      // to the call at hand
+  u32 more;        // stands for as many others like it as well; size is that of all
   u32 seen, times; // at instruction `seen`, how often operands used last there held it
 } buffer;
 

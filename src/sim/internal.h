@@ -1,7 +1,8 @@
 // internal.h - what the files of sim/ share: a program prepared for simulation. Others include sim/sim.h.
 //
 // place.c: where instructions run, who meets whom in a communication. price.c: durations of every distinct
-// instruction. fold.c: ranks to units. columns.c: a function at a place as columns. flat.c, map.c,
+// instruction. fold.c: ranks to units. columns.c: a function at a place as columns.
+// repeat.c: periods of main that need not be walked. flat.c, map.c,
 // critical.c: the engines, which do not include this file. bytes.c: memory. run.c: the whole.
 #ifndef HEDDLE_SIM_INTERNAL_H
 #define HEDDLE_SIM_INTERNAL_H
@@ -75,12 +76,32 @@ typedef struct {
   u8 *flags;   // NULL if nobody asks for kinds
 } life;
 
+// A main that is walked with fewer periods than it has; see repeat.c.
+typedef struct {
+  bool on;
+  u32 at; // instruction of the shorter main, from 0, before which `left_out` periods are missing
+  u32 len, values, reach, left_out;
+  u32 ncollected;
+  value collected[16]; // of the period before `at`, each stands for its likes in the missing ones as well
+  bool same_bytes;     // but for those, periods leave behind what they find
+  struct {             // before instructions at - len and at
+    u32 node, nclock;
+    u64 nodes;
+    i64 total;
+    const i64 *busy, *comm; // of clocks so far
+    const i64 *bytes;       // of units
+    u32 live;               // buffers
+  } mark[2];
+} repeat;
+
 struct body;
 typedef struct sim {
   ctx *c;
   arena *a;   // results and everything that is kept while simulating
   arena *tmp; // a stack
   const prog *p;
+  const func_info *main; // p's, or a shorter one
+  repeat rep;
   const sim_opts *o;
   sim_cost *cost;
   void *cost_arg;
@@ -112,6 +133,10 @@ typedef struct sim {
   i64 *ps; // room for one price per rank
 } sim;
 
+static inline const func_info *func_in(const sim *s, func f) {
+  return f.i == s->p->main.i ? s->main : func_get(s->p, f);
+}
+
 // place.c
 place *place_new(sim *s, group g);
 static inline place *place_of(sim *s, group g) {
@@ -133,8 +158,16 @@ static inline bool no_work(const op_row *r) { return r->flags & (OPF_VIEW | OPF_
 // fold.c
 void fold_ranks(sim *s, bool fold);
 
+// repeat.c: finds what main repeats and puts a shorter main in its place, with `settle` periods to come to a
+// steady state in. false: there is nothing to gain.
+bool repeat_find(sim *s, u32 settle);
+// Runs the columns of main on x; those of a shorter one are completed. false: no steady state was reached.
+bool repeat_run(sim *s, sim_cols *c, i64 *x, i64 *frame);
+u32 repeat_instr(const sim *s, u32 num);            // in all of main, from 1
+value repeat_value(const sim *s, value v, u32 num); // alive at instruction num of the shorter main
+
 // columns.c: the columns of main; those of its callees with maps if `maps`
-const sim_cols *columns_of_main(sim *s, bool maps);
+sim_cols *columns_of_main(sim *s, bool maps);
 // The same with parameters that may be late and results that are waited for, by number: for steady.c.
 const sim_cols *columns_of_step(sim *s, const u8 *late, const u8 *want);
 
@@ -149,5 +182,5 @@ const life *life_of(sim *s, func f);
 mem_kind life_kind(const life *l, value v, bool is_call);
 
 // bytes.c
-void bytes_run(sim *s, sim_result *r);
+bool bytes_run(sim *s, sim_result *r); // false: a shorter main does not take the same bytes every period
 #endif

@@ -14,7 +14,8 @@ typedef struct tally { // of one unit
   sim_unit *unit;
 } tally;
 
-static void count(tally *t, origin from, i64 bytes) {
+// n buffers of the same kind.
+static void count(tally *t, origin from, i64 bytes, u32 n) {
   if (!bytes) return;
   u64 h = hash_u64((u64)from.f.i << 32 | from.v, from.kind);
   u32 id = hmap_get(&t->map, h);
@@ -24,7 +25,7 @@ static void count(tally *t, origin from, i64 bytes) {
     hmap_add(t->a, &t->map, h, id = t->item.n);
   }
   t->item.v[id - 1].bytes += bytes;
-  t->item.v[id - 1].count++;
+  t->item.v[id - 1].count += n;
 }
 
 // Where the leaves come from that are given to the call at hand.
@@ -50,7 +51,7 @@ static void count_unit(walk *w, u32 unit, const mbody *callee, const instr *i) {
     const buffer *b = &h->buf.v[h->live.v[k]];
     if (b->given) continue;
     for (u32 j = 0; j < heap_parts(b); j++)
-      count(m->tally, heap_part_origin(b, j), size_on(heap_part_size(b, j), unit));
+      count(m->tally, heap_part_origin(b, j), size_on(heap_part_size(b, j), unit), 1 + b->more);
   }
   if (!callee) return;
   arena_mark_t mark = arena_mark(s->tmp);
@@ -60,8 +61,7 @@ static void count_unit(walk *w, u32 unit, const mbody *callee, const instr *i) {
   for (u32 r = 0; r < i->nres; r++) ret[r] = walk_kind(w, i->res + r, true);
   origins_given(w, i, callee, param);
   context cx = {param, ret};
-  u32 *ask = ZNEWN(s->tmp, u32, func_get(s->p, i->callee)->body.n + 1),
-      *next = ZNEWN(s->tmp, u32, s->nunits + 1);
+  u32 *ask = ZNEWN(s->tmp, u32, func_in(s, i->callee)->body.n + 1), *next = ZNEWN(s->tmp, u32, s->nunits + 1);
   ask[pos ? callee->at[pos - 1] : 0] = unit + 1;
   walk sub;
   walk_init(&sub, m, callee->row, callee->used, &cx);
@@ -79,7 +79,7 @@ static int by_bytes(const void *x, const void *y) {
   return (a->kind > b->kind) - (a->kind < b->kind);
 }
 
-static void count_all(walk *w, u32 unit, const mbody *callee, const instr *i) {
+static void count_all(walk *w, u32 unit, u32 num, const mbody *callee, const instr *i) {
   tally *t = w->m->tally;
   sim_unit *out = &t->unit[unit];
   u32 most = w->m->s->o->top ? w->m->s->o->top : 10;
@@ -88,6 +88,8 @@ static void count_all(walk *w, u32 unit, const mbody *callee, const instr *i) {
   t->map = (hmap){0};
   count_unit(w, unit, callee, i);
   memcpy(out->peak_kind, t->kind, sizeof t->kind);
+  for (u32 k = 0; k < t->item.n; k++)
+    if (t->item.v[k].f.i == w->fn.i) t->item.v[k].v = repeat_value(w->m->s, t->item.v[k].v, num);
   if (t->item.n) qsort(t->item.v, t->item.n, sizeof *t->item.v, by_bytes);
   out->ntop = MIN(t->item.n, most);
   out->top = arena_dup(w->m->s->a, t->item.v, out->ntop * sizeof *out->top);
@@ -101,7 +103,7 @@ void walk_tell(walk *w, u32 num, const mbody *callee, const instr *i) {
     if (w->cx)
       count_unit(w, u - 1, callee, i); // inside a call: part of a unit's count
     else
-      count_all(w, u - 1, callee, i);
+      count_all(w, u - 1, num, callee, i);
 }
 
 // A result that lies where a parameter of main lay is that parameter in the next step.
@@ -118,7 +120,7 @@ static void find_carried(walk *w, sim *s) {
   }
 }
 
-void bytes_run(sim *s, sim_result *r) {
+bool bytes_run(sim *s, sim_result *r) {
   mem m;
   walk w;
   mem_init(&m, s);
@@ -126,9 +128,13 @@ void bytes_run(sim *s, sim_result *r) {
   walk_init(&w, &m, 1, NULL, NULL);
   u32 *ask = ZNEWN(s->tmp, u32, w.f->body.n + 1), *next = ZNEWN(s->tmp, u32, s->nunits + 1);
   walk_run(&w, NULL, true);
+  if (s->rep.on && !s->rep.same_bytes) {
+    arena_release(s->tmp, mark);
+    return false;
+  }
   for (u32 u = 0; u < s->nunits; u++) {
     r->unit[u].peak_bytes = w.h.peak[u];
-    r->unit[u].peak_at = w.h.at[u];
+    r->unit[u].peak_at = repeat_instr(s, w.h.at[u]);
     r->unit[u].start_bytes = w.start[u];
     r->unit[u].end_bytes = w.h.cur[u];
     next[u + 1] = ask[w.h.at[u]];
@@ -146,4 +152,5 @@ void bytes_run(sim *s, sim_result *r) {
     arena_free(t.a);
   }
   arena_release(s->tmp, mark);
+  return true;
 }

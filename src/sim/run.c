@@ -34,6 +34,7 @@ static void sum_up_units(sim *s, const sim_cols *c, const i64 *x, sim_result *r)
   r->comm_ps = comm;
   r->period_ps = r->makespan_ps;
   r->instructions = c->nodes;
+  r->left_out = s->rep.left_out;
   r->nranks = s->nranks;
   r->nunits = s->nunits;
   r->nstreams = s->nstreams;
@@ -80,18 +81,18 @@ static u32 price_by_coster(void *arg, const prog *p, const func_info *f, const i
   return cost_instr(arg, p, f, i, g, ps);
 }
 
-// Everything up to the columns of main.
-static const sim_cols *prepare(sim *s, ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o,
-                               bool want_path) {
+// Everything that does not change if main is walked in full after all.
+static bool prepare(sim *s, ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o, bool want_path) {
   *s = (sim){.want_path = want_path,
              .c = c,
              .a = a,
              .tmp = arena_new(),
              .p = p,
+             .main = func_get(p, p->main),
              .o = o,
              .cost = o->cost,
              .cost_arg = o->cost_arg};
-  if (!ir_check_whole(p, "simulated")) return NULL;
+  if (!ir_check_whole(p, "simulated")) return false;
   if (!s->cost) {
     s->cost = price_by_coster;
     s->cost_arg = k;
@@ -103,13 +104,18 @@ static const sim_cols *prepare(sim *s, ctx *c, arena *a, const prog *p, coster *
   if (s->round < 1) s->round = 512;
   s->nstreams = p->streams.n;
   init_ranks(s);
-  *vec_push(a, &s->events) = (event){0};
-  *vec_push(a, &s->priced) = (priced){0};
+  return true;
+}
+
+static sim_cols *columns(sim *s) {
+  *vec_push(s->a, &s->events) = (event){0};
+  *vec_push(s->a, &s->priced) = (priced){0};
   if (!price_program(s)) return NULL;
-  fold_ranks(s, o->mode & SIM_FLAT_FOLDED);
-  const sim_cols *main = columns_of_main(s, o->mode & SIM_COMPOSED);
+  fold_ranks(s, s->o->mode & SIM_FLAT_FOLDED);
+  sim_cols *main = columns_of_main(s, s->o->mode & SIM_COMPOSED);
   if (!s->overflow) return main;
-  diag(c, E_LIMIT, func_get(p, p->main)->where, "the durations add up to more than 2^63 ps, 106 days");
+  diag(s->c, E_LIMIT, func_get(s->p, s->p->main)->where,
+       "the durations add up to more than 2^63 ps, 106 days");
   return NULL;
 }
 
@@ -131,7 +137,7 @@ static void add_step(void *arg, const sim_cols *c, u32 node, u32 unit, i64 start
   u32 id = hmap_get(&x->map, h);
   if (!id) {
     *vec_push(x->s->a, &x->weight) =
-        (sim_weight){.op = func_get(x->s->p, f)->body.v[num - 1].op, .f = f, .instr = num};
+        (sim_weight){.op = func_in(x->s, f)->body.v[num - 1].op, .f = f, .instr = num};
     hmap_add(x->s->a, &x->map, h, id = x->weight.n);
   }
   x->weight.v[id - 1].count++;
@@ -165,23 +171,53 @@ static void find_path(sim *s, const sim_cols *c, const i64 *x, sim_result *r) {
 }
 
 // ---- entry points -----------------------------------------------------------------------------------
+// Times and bytes of main as s has it. NULL: diagnostics, or, of a shorter main, that it does not tell.
+static const sim_cols *simulate(sim *s, sim_result *r, i64 **x) {
+  sim_cols *main = columns(s);
+  if (!main) return NULL;
+  *x = ZNEWN(s->tmp, i64, main->nslot);
+  if (!repeat_run(s, main, *x, NEWN(s->tmp, i64, main->frame))) return NULL;
+  sum_up_units(s, main, *x, r);
+  if (!s->o->no_bytes && !bytes_run(s, r)) return NULL;
+  sum_up_stages(s, r);
+  return main;
+}
+
+// Without what main repeats, given more and more periods to come to a steady state in. Not where every
+// instruction is asked for by itself, or has a price of its own. False: neither an answer nor diagnostics.
+static bool simulate_short(sim *s, sim_result *r, bool *ok) {
+  const sim_opts *o = s->o;
+  const sim blank = *s;
+  const u32 errors = diag_errors(s->c);
+  if (!(o->mode & SIM_COMPOSED) || o->timeline || o->critical || o->steady || !s->intern) return false;
+  for (u32 settle = 4; settle <= 64; settle *= 16) {
+    arena_mark_t mark = arena_mark(s->tmp);
+    i64 *x;
+    if (!repeat_find(s, settle)) return false;
+    *ok = simulate(s, r, &x) != NULL;
+    if (*ok || diag_errors(s->c) > errors) return true;
+    *s = blank;
+    *r = (sim_result){0};
+    arena_release(s->tmp, mark);
+  }
+  return false;
+}
+
 bool sim_run(ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o, sim_result *r) {
   sim s;
   *r = (sim_result){0};
-  const sim_cols *main = prepare(&s, c, a, p, k, o, o->timeline || o->critical);
-  if (main) {
-    i64 *x = ZNEWN(s.tmp, i64, main->nslot), *frame = NEWN(s.tmp, i64, main->frame);
-    (o->mode & SIM_COMPOSED ? sim_composed : sim_flat)(main, x, frame);
-    sum_up_units(&s, main, x, r);
-    if (!o->no_bytes) bytes_run(&s, r);
-    sum_up_stages(&s, r);
-    if (o->critical) find_path(&s, main, x, r);
-    if (o->timeline) r->timeline = timeline_of(&s, main);
+  bool ok = prepare(&s, c, a, p, k, o, o->timeline || o->critical);
+  if (ok && !simulate_short(&s, r, &ok)) {
+    i64 *x;
+    const sim_cols *main = simulate(&s, r, &x);
+    ok = main != NULL;
+    if (ok && o->critical) find_path(&s, main, x, r);
+    if (ok && o->timeline) r->timeline = timeline_of(&s, main);
     for (u32 j = 0; j < o->ncarry; j++) *vec_push(a, &s.carry) = o->carry[j];
-    if (o->steady) r->period_ps = steady_period(&s);
+    if (ok && o->steady) r->period_ps = steady_period(&s);
   }
   arena_free(s.tmp);
-  return main != NULL;
+  return ok;
 }
 
 typedef struct {
@@ -194,7 +230,7 @@ static void least(void *arg, const sim_cols *c, u32 node, i64 slack) {
   u32 num = c->what[node];
   if (!num) return;
   if (!x->slack[c->tag]) {
-    u32 n = func_get(x->s->p, (func){c->tag})->body.n;
+    u32 n = func_in(x->s, (func){c->tag})->body.n;
     x->slack[c->tag] = NEWN(x->s->a, i64, n);
     for (u32 k = 0; k < n; k++) x->slack[c->tag][k] = -1;
   }
@@ -206,7 +242,7 @@ bool sim_slack(ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o, i6
   sim s;
   sim_opts flat = *o;
   flat.mode &= ~(u32)SIM_COMPOSED;
-  const sim_cols *main = prepare(&s, c, a, p, k, &flat, false);
+  const sim_cols *main = prepare(&s, c, a, p, k, &flat, false) ? columns(&s) : NULL;
   slacks x = {&s, main ? ZNEWN(a, i64 *, p->funcs.n) : NULL};
   if (main) sim_slack_of(s.tmp, main, least, &x);
   *slack = x.slack;

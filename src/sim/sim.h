@@ -105,8 +105,9 @@ typedef struct {
   const i64 *comm_ps;               // of it, in communication
   double utilisation, comm, bubble; // means over all ranks of what sim_stage has as busy, comm, bubble
   u64 instructions;                 // one instruction on n ranks counts n, calls expanded
-  i64 peak_bytes;                   // of the fullest unit ...
-  u32 peak_unit;                    // ... this one
+  u32 left_out;   // periods of main's steady state that need not be walked, as they do what others do
+  i64 peak_bytes; // of the fullest unit ...
+  u32 peak_unit;  // ... this one
   u32 ncritical;
   const sim_step *critical; // from the start to the end; nothing waits between
   u32 nweights;

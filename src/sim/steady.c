@@ -44,7 +44,7 @@ static i64 iterate(sim *s, const sim_cols *c, const u32 *next) {
 }
 
 i64 steady_period(sim *s) {
-  const func_info *f = func_get(s->p, s->p->main);
+  const func_info *f = func_in(s, s->p->main);
   arena_mark_t mark = arena_mark(s->tmp);
   u8 *late = ZNEWN(s->tmp, u8, f->nparams + 1), *want = ZNEWN(s->tmp, u8, f->rets.n + 1);
   for (u32 k = 0; k < s->carry.n && !s->one_stream; k++) {

@@ -24,7 +24,7 @@ static void record(void *arg, const sim_cols *c, u32 node, i64 start) {
   if (!c->what[node]) return;
   sim *s = r->s;
   trace *t = r->t;
-  const func_info *f = func_get(s->p, (func){c->tag});
+  const func_info *f = func_in(s, (func){c->tag});
   const instr *i = &f->body.v[c->what[node] - 1];
   u32 n = c->in[node] - c->occ[node], match = n > 1 ? ++t->nmatch : 0;
   const op_row *row = op_row_of(i->op);
@@ -57,7 +57,7 @@ static void record(void *arg, const sim_cols *c, u32 node, i64 start) {
 
 static void enter(void *arg, const sim_cols *c, u32 node) {
   recorder *r = arg;
-  const instr *i = &func_get(r->s->p, (func){c->tag})->body.v[c->what[node] - 1];
+  const instr *i = &func_in(r->s, (func){c->tag})->body.v[c->what[node] - 1];
   u32 around = *here(r);
   r->depth++;
   *here(r) = microbatch_of(r->s->p, i->coord, around);
