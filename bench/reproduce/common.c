@@ -7,7 +7,7 @@ prog *distir_mlp(ctx *c, i64 layers, i64 width, i64 batch, dtype t) {
   strbuf s = {.a = arena_new()};
   sb_fmt(&s, "func @layer(%%x: %s[%lld,%lld], %%w: %s[%lld,%lld] weight) -> (%s[%lld,%lld]) {\n", e, n, d, e,
          d, d, e, n, d);
-  sb_put(&s, "  %a = matmul %x, %w\n  %y = abs %a\n  return %y\n}\n");
+  sb_put(&s, "  %a = matmul %x, %w\n  %y = leaky_relu %a\n  return %y\n}\n");
   sb_fmt(&s, "func @main(%%x0: %s[%lld,%lld], %%z: %s[%lld,%lld] label", e, n, d, e, n, d);
   for (i64 i = 0; i < layers; i++) sb_fmt(&s, ", %%w%d: %s[%lld,%lld] weight", (int)i, e, d, d);
   sb_fmt(&s, ") -> (%s[], %s[%lld,%lld]) {\n", e, e, n, d);
@@ -59,6 +59,21 @@ static void distir_schedule(arena *a, plan *pn) {
   }
 }
 
+// DistIR deals the blocks of its GPT-2 out by round robin, sorted: where they do not divide, the first stages
+// have one more. The last block is what follows the last layer's last product.
+static void distir_stages(const prog *p, plan *pn) {
+  const func_info *m = func_get(p, p->main);
+  u32 nblocks = 1, P = pn->nsegments, to = 0;
+  for (u32 i = 0; i < m->body.n; i++) nblocks += m->body.v[i].op == OP_call;
+  for (u32 s = 0; s < P; s++) {
+    pn->segments[s].from = to + 1;
+    for (u32 left = nblocks / P + (s < nblocks % P); left && to < m->body.n;)
+      left -= m->body.v[to++].op == OP_call;
+    if (s + 1 == P) to = m->body.n;
+    pn->segments[s].to = to;
+  }
+}
+
 price model_price(bench_model *b, degrees d) {
   price out = {0};
   arena *a = arena_new();
@@ -71,6 +86,7 @@ price model_price(bench_model *b, degrees d) {
                    .optim = optim_default(OPTIM_SGD)};
   plan *pn = policy_hybrid(b->pl, a, &h);
   if (pn && pn->train) pn->input_gradients = true, distir_schedule(a, pn);
+  if (pn && !pn->train) distir_stages(planner_source(b->pl), pn);
   prog *p = pn ? plan_apply(b->pl, pn, NULL) : NULL;
   sim_result r;
   sim_opts so = {.mode = SIM_FOLDED, .bytes = SIM_BYTES_DISTIR, .peak_only = true};

@@ -2,6 +2,11 @@
 // normalisation and GELU in single steps, products as Gemm, and the arithmetic on shapes before every view,
 // which DistIR charges a launch for each.
 //
+// It is the model zoo's gpt2-10 made larger: a table of 1024 positions, and in every layer a causal mask of
+// 1024 x 1024 elements of the program's type, both of which its eight tokens use a corner of. Its pipeline is
+// cut after the last product of a layer, so what follows the last layer is a block of its own and the sum
+// that ends a layer is the next stage's: two tensors go from stage to stage.
+//
 // How many of those: a Conv1D computes two sizes (Shape 3, Gather 3, Unsqueeze 5, Concat 2, Reshape 2 = 15,
 // four a layer), splitting heads one (3 + 3 + 4 + 1 = 11, three times), merging them one (4 + 4 + 3 + 1 =
 // 12), the mask its slices (2 + 2 + 4 + 2 = 10), the cached keys and values four: 119. Constants and
@@ -9,7 +14,7 @@
 // constants and scalars DistIR's paper has 208.
 #include "reproduce.h"
 
-enum { CONV1D = 15, HEADS = 11, MERGE = 12, MASK = 10, CACHE = 4, SEQ = 8 };
+enum { CONV1D = 15, HEADS = 11, MERGE = 12, MASK = 9, CACHE = 4, SEQ = 8, POSITIONS = 1024 };
 
 typedef struct {
   strbuf s;
@@ -30,8 +35,9 @@ static u32 line(text *t, const char *fmt, ...) {
   return t->next++;
 }
 
-static void launches(text *t, u32 n) {
-  for (u32 i = 0; i < n; i++) line(t, "full {shape=[1], dtype=i64, value=0}");
+static void launches(text *t, u32 n) { // a chain: all but the last are freed
+  u32 v = line(t, "full {shape=[1], dtype=i64, value=0}");
+  for (u32 i = 1; i < n; i++) v = line(t, "neg %%v%u", v);
 }
 
 static u32 layernorm(text *t, u32 x, const char *name) {
@@ -68,61 +74,76 @@ static u32 attention(text *t, u32 x) {
       v = heads(t, part + 2, "0, 2, 1, 3");
   launches(t, CACHE + MASK);
   u32 w = line(t, "div %%v%u, %%scale", line(t, "matmul %%v%u, %%v%u", q, k));
-  w = line(t, "softmax %%v%u", line(t, "sub %%v%u, %%hidden", line(t, "mul %%v%u, %%seen", w)));
+  u32 seen = line(t, "slice %%mask {starts=[0, 0], ends=[%d, %d], axes=[0, 1]}", SEQ, SEQ);
+  w = line(t, "softmax %%v%u", line(t, "sub %%v%u, %%hidden", line(t, "mul %%v%u, %%v%u", w, seen)));
   u32 y = line(t, "transpose %%v%u {perm=[0, 2, 1, 3]}", line(t, "matmul %%v%u, %%v%u", w, v));
   launches(t, MERGE);
   return gemm(t, line(t, "reshape %%v%u {shape=[%lld, %d, %lld]}", y, t->b, SEQ, t->d), "attn.out");
 }
 
+// rows, cols: times `unit`, or the width where that is 0; 0: no such dimension.
 typedef struct {
   const char *name;
-  int rows, cols; // in units of the width; 0: no such dimension; -1: the extent of a sequence
+  int rows, cols, unit;
 } weight;
 static const weight weights[] = {
-    {"two", 0, 0},      {"three", 0, 0},         {"half", 0, 0},     {"cubic", 0, 0},
-    {"root", 0, 0},     {"one", 0, 0},           {"eps", 0, 0},      {"scale", 0, 0},
-    {"seen", -1, -1},   {"hidden", -1, -1},      {"ln1.g", 0, 1},    {"ln1.b", 0, 1},
-    {"attn.qkv", 1, 3}, {"attn.qkv.bias", 0, 3}, {"attn.out", 1, 1}, {"attn.out.bias", 0, 1},
-    {"ln2.g", 0, 1},    {"ln2.b", 0, 1},         {"mlp.up", 1, 4},   {"mlp.up.bias", 0, 4},
-    {"mlp.down", 4, 1}, {"mlp.down.bias", 0, 1}};
+    {"two", 0, 0, 0},      {"three", 0, 0, 0},         {"half", 0, 0, 0},     {"cubic", 0, 0, 0},
+    {"root", 0, 0, 0},     {"one", 0, 0, 0},           {"eps", 0, 0, 0},      {"scale", 0, 0, 0},
+    {"hidden", 1, 1, SEQ}, {"mask", 1, 1, POSITIONS},  {"ln1.g", 0, 1, 0},    {"ln1.b", 0, 1, 0},
+    {"attn.qkv", 1, 3, 0}, {"attn.qkv.bias", 0, 3, 0}, {"attn.out", 1, 1, 0}, {"attn.out.bias", 0, 1, 0},
+    {"ln2.g", 0, 1, 0},    {"ln2.b", 0, 1, 0},         {"mlp.up", 1, 4, 0},   {"mlp.up.bias", 0, 4, 0},
+    {"mlp.down", 4, 1, 0}, {"mlp.down.bias", 0, 1, 0}};
+static const weight last_weights[] = {
+    {"two", 0, 0, 0}, {"eps", 0, 0, 0}, {"lnf.g", 0, 1, 0}, {"lnf.b", 0, 1, 0}};
 
 static void parameter(text *t, const char *prefix, const weight *w) {
+  const long long unit = w->unit ? w->unit : t->d;
   sb_fmt(&t->s, ",\n  %%%s%s: %s[", prefix, w->name, t->e);
-  if (w->rows) sb_fmt(&t->s, "%lld,", w->rows < 0 ? SEQ : w->rows * t->d);
-  if (w->cols) sb_fmt(&t->s, "%lld", w->cols < 0 ? SEQ : w->cols * t->d);
+  if (w->rows) sb_fmt(&t->s, "%lld,", w->rows * unit);
+  if (w->cols) sb_fmt(&t->s, "%lld", w->cols * unit);
   sb_put(&t->s, "] weight");
+}
+
+// One block: up to the last product of a layer. The sum after it is the next block's.
+static void block(text *t, bool first) {
+  sb_fmt(&t->s, "func @%s(%%v0: %s[%lld,%d,%lld]", first ? "first" : "block", t->e, t->b, SEQ, t->d);
+  if (!first) sb_fmt(&t->s, ", %%v1: %s[%lld,%d,%lld]", t->e, t->b, SEQ, t->d);
+  for (u32 i = 0; i < COUNT_OF(weights); i++) parameter(t, "", &weights[i]);
+  sb_fmt(&t->s, ") -> (%s[%lld,%d,%lld], %s[%lld,%d,%lld]) {\n", t->e, t->b, SEQ, t->d, t->e, t->b, SEQ,
+         t->d);
+  t->next = first ? 1 : 2;
+  u32 x = first ? 0 : line(t, "add %%v0, %%v1");
+  x = line(t, "add %%v%u, %%v%u", x, attention(t, layernorm(t, x, "ln1")));
+  u32 y = gemm(t, gelu(t, gemm(t, layernorm(t, x, "ln2"), "mlp.up")), "mlp.down");
+  sb_fmt(&t->s, "  return %%v%u, %%v%u\n}\n", x, y);
 }
 
 prog *distir_gpt(ctx *c, i64 layers, i64 width, i64 nheads, i64 batch, dtype e) {
   text t = {.s = {.a = arena_new()}, .e = e == DT_F16 ? "f16" : "f32", .b = batch, .d = width, .h = nheads};
   strbuf *s = &t.s;
-  sb_fmt(s, "func @layer(%%v0: %s[%lld,%d,%lld]", t.e, t.b, SEQ, t.d);
-  for (u32 i = 0; i < COUNT_OF(weights); i++) parameter(&t, "", &weights[i]);
-  sb_fmt(s, ") -> (%s[%lld,%d,%lld]) {\n", t.e, t.b, SEQ, t.d);
-  t.next = 1;
-  u32 x = line(&t, "add %%v0, %%v%u", attention(&t, layernorm(&t, 0, "ln1")));
-  u32 y = gemm(&t, gelu(&t, gemm(&t, layernorm(&t, x, "ln2"), "mlp.up")), "mlp.down");
-  sb_fmt(s, "  return %%v%u\n}\n", line(&t, "add %%v%u, %%v%u", x, y));
-
+  block(&t, true);
+  block(&t, false);
   sb_fmt(s,
          "func @main(%%tokens: i64[%lld,%d],\n  %%wte: %s[50257,%lld] weight,\n  %%wpe: %s[%d,%lld] weight",
-         t.b, SEQ, t.e, t.d, t.e, SEQ, t.d);
-  for (i64 l = 0; l < layers; l++)
-    for (u32 i = 0; i < COUNT_OF(weights); i++) {
-      char prefix[16];
-      snprintf(prefix, sizeof prefix, "h%d.", (int)l);
-      parameter(&t, prefix, &weights[i]);
-    }
+         t.b, SEQ, t.e, t.d, t.e, POSITIONS, t.d);
+  char prefix[16];
+  for (i64 l = 0; l < layers; l++) {
+    snprintf(prefix, sizeof prefix, "h%d.", (int)l);
+    for (u32 i = 0; i < COUNT_OF(weights); i++) parameter(&t, prefix, &weights[i]);
+  }
+  for (u32 i = 0; i < COUNT_OF(last_weights); i++) parameter(&t, "", &last_weights[i]);
   sb_fmt(s, ") -> (%s[%lld,%d,%lld]) {\n", t.e, t.b, SEQ, t.d);
   t.next = 0;
-  x = line(&t, "add %%v%u, %%wpe", line(&t, "gather %%wte, %%tokens"));
+  u32 x = line(&t, "gather %%wte, %%tokens");
+  x = line(&t, "add %%v%u, %%v%u", x, line(&t, "slice %%wpe {starts=[0], ends=[%d], axes=[0]}", SEQ));
   for (i64 l = 0; l < layers; l++) {
-    sb_fmt(s, "  %%v%u = call @layer(%%v%u", t.next, x);
+    sb_fmt(s, "  %%v%u, %%v%u = call @%s(%%v%u", t.next, t.next + 1, l ? "block" : "first", x);
+    if (l) sb_fmt(s, ", %%v%u", x + 1);
     for (u32 i = 0; i < COUNT_OF(weights); i++) sb_fmt(s, ", %%h%d.%s", (int)l, weights[i].name);
     sb_put(s, ")\n");
-    x = t.next++;
+    x = t.next, t.next += 2;
   }
-  sb_fmt(s, "  return %%v%u\n}\n", x);
+  sb_fmt(s, "  return %%v%u\n}\n", layernorm(&t, line(&t, "add %%v%u, %%v%u", x, x + 1), "lnf"));
   prog *p = ir_parse(c, sym_of(c, "gpt"), s->v, s->n);
   arena_free(s->a);
   return p;

@@ -48,9 +48,9 @@ static void one_model(ctx *c, const machine *m, const machine *calibrated, const
       k.byte_error[k.n++] = fabs(p.peak_bytes / bytes - 1);
       if (getenv("REPRODUCE_ROWS"))
         printf("  %s D%-2u T%-2u P%-2u K%-3u batch %-7lld %12.1f/s theirs %12.1f ours %12.1f identified "
-               "%9.1f MB theirs %9.1f ours %+.1f%%\n",
+               "%12.0f B theirs %+12.0f ours\n",
                who->name, d.d, d.t, d.p, d.k, (long long)o.batch, k.theirs[k.n - 1], k.ours[k.n - 1],
-               k.other[k.n - 1], bytes / 1e6, p.peak_bytes / 1e6, 100 * (p.peak_bytes / bytes - 1));
+               k.other[k.n - 1], bytes, p.peak_bytes - bytes);
     }
     model_close(&b);
     model_close(&other);

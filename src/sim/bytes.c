@@ -166,8 +166,8 @@ static u32 taken_over(walk *w, const instr *i, u32 flags, u32 n, u32 r) {
 
 static bool takes_no_room(const walk *w, const instr *i) {
   // distir: updates are in place; the first gradient is the accumulator, where a plan has a zero.
-  if (w->m->distir && (i->flags & INSTR_UPDATE || (i->op == OP_full && i->flags & INSTR_BACKWARD)))
-    return true;
+  bool update = i->flags & INSTR_UPDATE && !(op_row_of(i->op)->flags & OPF_COMM);
+  if (w->m->distir && (update || (i->op == OP_full && i->flags & INSTR_BACKWARD))) return true;
   if (i->op != OP_copy) return false;
   const attr *to = attr_get(attrs_get(w->m->s->p, i->at), A_to);
   return to && strcmp(sym_str(w->m->s->c, to->u.s), "host") == 0;
