@@ -514,7 +514,8 @@ static bool fill_gap(walk *w) {
     for (u32 j = 0; j < z->us->n; j++) left[z->us->unit[j]] += z->even;
     heap_take(h, &more);
     h->buf.v[b].more = rep->left_out;
-    h->buf.v[b].size = w->m->sizes.v[size_intern(w->m, all) - 1];
+    u32 id = size_intern(w->m, all); // may move m->sizes
+    h->buf.v[b].size = w->m->sizes.v[id - 1];
   }
   return memcmp(left, rep->mark[1].bytes, s->nunits * sizeof *left) == 0;
 }
