@@ -66,12 +66,6 @@ void *base_malloc(size_t bytes) {
   return p;
 }
 
-void *base_realloc(void *p, size_t bytes) {
-  void *q = must_fail() ? NULL : realloc(p, bytes ? bytes : 1);
-  if (!q) base_out_of_memory(bytes);
-  return q;
-}
-
 static char *block_start(block *b) { return (char *)b + ROUND_UP(sizeof *b); }
 static char *block_end(block *b) { return (char *)b + b->size; }
 

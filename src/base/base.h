@@ -54,7 +54,6 @@ extern _Thread_local jmp_buf *base_oom;
 extern _Thread_local i64 base_fail_after; // fault injection: the n-th block allocation fails; 0 = off
 NORETURN void base_out_of_memory(size_t bytes);
 void *base_malloc(size_t bytes); // malloc that obeys base_oom and base_fail_after
-void *base_realloc(void *p, size_t bytes);
 
 #define NEW(a, T)      ((T *)arena_zalloc(a, sizeof(T)))
 #define NEWN(a, T, n)  ((T *)arena_alloc(a, sizeof(T) * (size_t)(n)))

@@ -13,7 +13,6 @@
 #include "machine/machine.h"
 
 typedef enum { COST_FREE, COST_ROOFLINE, COST_LINK, COST_DISTIR, COST_PREDICTED } cost_source;
-const char *cost_source_name(cost_source s);
 typedef struct {
   i64 ps;
   cost_source source;

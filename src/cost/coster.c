@@ -14,11 +14,6 @@ u32 cost_accountings(const char *const **names) {
   return COUNT_OF(v);
 }
 
-const char *cost_source_name(cost_source s) {
-  static const char *const names[] = {"free", "roofline", "link model", "distir", "predictor"};
-  return names[s];
-}
-
 // ---- the coster --------------------------------------------------------------------------------------
 
 coster *coster_new(ctx *c, arena *a, const machine *m, const cost_opts *opts) {

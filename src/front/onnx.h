@@ -116,7 +116,6 @@ bool onnx_model_read(pb_file *f, const u8 *bytes, size_t n, onnx_model *out);
 bool onnx_tensor_read(pb_file *f, const u8 *bytes, size_t n, onnx_tensor *out);
 dtype onnx_dtype(i64 code);           // of a TensorProto.DataType; DT_NONE: strings, complex numbers, ...
 const char *onnx_type_name(i64 code); // for messages
-const onnx_attr *onnx_attr_get(const onnx_node *n, sym name);
 
 // Elements of a tensor: a view of the file where it has them as they lie in memory, else decoded into f->a.
 // External data is looked up beside the model; a missing file gives bytes == NULL ("absent"), which only

@@ -220,12 +220,6 @@ bool onnx_tensor_read(pb_file *f, const u8 *bytes, size_t n, onnx_tensor *out) {
   return !f->bad;
 }
 
-const onnx_attr *onnx_attr_get(const onnx_node *n, sym name) {
-  for (u32 i = 0; i < n->at.n; i++)
-    if (n->at.v[i].name.i == name.i) return &n->at.v[i];
-  return NULL;
-}
-
 // ---- element types -------------------------------------------------------------------------------------
 static const struct {
   const char *name;

@@ -113,7 +113,7 @@ mixed opn(node *n, opcode op, const mixed *x, u32 nx, const attr *at, u32 nat) {
 }
 mixed opn_res(node *n, opcode op, const mixed *x, u32 nx, const attr *at, u32 nat, u32 nres) {
   at_node(n);
-  return mix_op_n(n->x, op, x, nx, at, nat, nres);
+  return mix_op(n->x, op, x, nx, at, nat, nres);
 }
 mixed op1(node *n, opcode op, mixed x) { return opn(n, op, &x, 1, NULL, 0); }
 mixed op2(node *n, opcode op, mixed x, mixed y) { return opn(n, op, (mixed[]){x, y}, 2, NULL, 0); }

@@ -150,7 +150,7 @@ static mixed evaluate(mixer *m, opcode op, attrs at, const mixed *opd, u32 n, co
   return ok ? first : 0;
 }
 
-mixed mix_op_n(mixer *m, opcode op, const mixed *opd, u32 n, const attr *at, u32 nat, u32 nres) {
+mixed mix_op(mixer *m, opcode op, const mixed *opd, u32 n, const attr *at, u32 nat, u32 nres) {
   prog *p = m->b.p;
   shape few[16], res[OP_RES_MAX], *in = n <= COUNT_OF(few) ? few : NEWN(m->a, shape, n);
   attr order[16];
@@ -179,8 +179,4 @@ mixed mix_op_n(mixer *m, opcode op, const mixed *opd, u32 n, const attr *at, u32
   first = m->v.n;
   for (u32 k = 0; k < nres; k++) add(m, &res[k], NULL, r + k);
   return first;
-}
-
-mixed mix_op(mixer *m, opcode op, const mixed *opd, u32 n, const attr *at, u32 nat) {
-  return mix_op_n(m, op, opd, n, at, nat, op_row_of(op)->res);
 }

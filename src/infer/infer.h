@@ -35,8 +35,7 @@ mixed mix_full(mixer *m, dtype t, double x);                  // a known scalar
 mixed mix_i64s(mixer *m, const i64 *x, u32 n);                // known [n]; copied
 // As build and build_n; a failed operation (diagnostic given, b.failed set) and one with a missing operand
 // give 0.
-mixed mix_op(mixer *m, opcode op, const mixed *opd, u32 n, const attr *at, u32 nat);
-mixed mix_op_n(mixer *m, opcode op, const mixed *opd, u32 n, const attr *at, u32 nat, u32 nres);
+mixed mix_op(mixer *m, opcode op, const mixed *opd, u32 n, const attr *at, u32 nat, u32 nres);
 value mix_emit(mixer *m, mixed x);                // its value in the function; 0 for 0
 bool mix_read(const mixer *m, mixed x, i64 *out); // elements as integers; false if not known
 bool mix_read_f64(const mixer *m, mixed x, double *out);

@@ -40,15 +40,6 @@ struct shrinking {
 };
 
 // ---- which functions run, and how often -------------------------------------------------------------------
-static void visit(const prog *p, func f, bool *seen, u32 *order, u32 *n) { // callees first
-  if (seen[f.i]) return;
-  seen[f.i] = true;
-  const func_info *fi = func_get(p, f);
-  for (u32 i = 0; i < fi->body.n; i++)
-    if (fi->body.v[i].op == OP_call) visit(p, fi->body.v[i].callee, seen, order, n);
-  order[(*n)++] = f.i;
-}
-
 static bool hands_on(opcode op) { // moves elements as they are
   switch (op) {
   case OP_identity:
@@ -66,9 +57,7 @@ static bool hands_on(opcode op) { // moves elements as they are
 // Callers before callees: how often each function runs, and which of its values are given indices.
 static void trace(shrinking *s) {
   const prog *p = s->p;
-  bool *seen = ZNEWN(s->tmp, bool, p->funcs.n);
-  u32 *order = NEWN(s->tmp, u32, p->funcs.n), n = 0;
-  visit(p, p->main, seen, order, &n);
+  u32 n, *order = ir_call_order(p, s->tmp, &n);
   s->calls = ZNEWN(s->a, double, p->funcs.n);
   s->given = ZNEWN(s->a, bool *, p->funcs.n);
   s->calls[p->main.i] = 1;

@@ -171,6 +171,8 @@ static inline value emit_res(const prog *p, func f, u32 index1) {
   return p->funcs.v[f.i]->body.v[index1 - 1].res;
 }
 void value_name(prog *p, func f, value v, sym name);
+// The functions that run: main, last, and what it calls, callees before their callers. In `a`.
+u32 *ir_call_order(const prog *p, arena *a, u32 *n);
 
 // ---- text ----------------------------------------------------------------------------------------------
 void ir_print(const prog *p, strbuf *out);

@@ -394,3 +394,19 @@ prog *prog_clone(const prog *p, ctx *c) {
   for (u32 k = 1; k < q->funcs.n; k++) q->funcs.v[k] = copy_func(q, p->funcs.v[k], &t);
   return q;
 }
+
+static void visit(const prog *p, func f, bool *seen, u32 *order, u32 *n) {
+  if (seen[f.i]) return;
+  seen[f.i] = true;
+  const func_info *fi = func_get(p, f);
+  for (u32 i = 0; i < fi->body.n; i++)
+    if (fi->body.v[i].op == OP_call) visit(p, fi->body.v[i].callee, seen, order, n);
+  order[(*n)++] = f.i;
+}
+
+u32 *ir_call_order(const prog *p, arena *a, u32 *n) {
+  u32 *order = NEWN(a, u32, p->funcs.n);
+  *n = 0;
+  visit(p, p->main, ZNEWN(a, bool, p->funcs.n), order, n);
+  return order;
+}

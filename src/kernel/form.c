@@ -44,6 +44,21 @@ bool ker_expand(run *r) {
   return true;
 }
 
+// The table of dimension d: where in its piece x has the elements first + by * i, for every i of y's piece.
+// Behind the last element comes the first.
+static bool places(run *r, const ker_tensor *x, const ker_tensor *y, u32 d, i64 first, i64 by,
+                   const i64 **sat) {
+  const i64 *inv = ker_inverse(r, x, d);
+  i64 *at = NEWN(r->a, i64, y->dim[d]);
+  for (i64 k = 0; k < y->dim[d]; k++) {
+    i64 g = (first + by * whole_or_map(y, d, k)) % x->whole[d];
+    at[k] = inv ? inv[g] : g;
+    if (at[k] < 0) return ker_lacks(r, x, d, g);
+  }
+  sat[d] = at;
+  return true;
+}
+
 static bool same_other_dims(run *r, const ker_tensor *x, const ker_tensor *y, u32 axis) {
   for (u32 d = 0; d < x->nd; d++)
     if (d != axis && x->dim[d] != y->dim[d]) return ker_misfit(r, "extents", x->dim[d], y->dim[d]);
@@ -78,19 +93,12 @@ bool ker_concat(run *r) {
 bool ker_split(run *r) {
   const ker_tensor *x = &r->opd[0];
   u32 axis = ker_axis(r, attr_int(r->at, A_axis, 0), x->nd);
-  const i64 *inv = ker_inverse(r, x, axis);
   i64 base = 0;
   for (u32 j = 0; j < r->nres; base += r->res[j++].whole[axis]) {
     const ker_tensor *y = &r->res[j];
     if (!same_other_dims(r, x, y, axis)) return false;
     const i64 *sat[DIMS_MAX] = {0};
-    i64 *at = NEWN(r->a, i64, y->dim[axis]);
-    for (i64 k = 0; k < y->dim[axis]; k++) {
-      i64 g = base + whole_or_map(y, axis, k);
-      at[k] = inv ? inv[g] : g;
-      if (at[k] < 0) return ker_lacks(r, x, axis, g);
-    }
-    sat[axis] = at;
+    if (!places(r, x, y, axis, base, 1, sat)) return false;
     pick(r, y, x, sat);
   }
   return true;
@@ -106,14 +114,7 @@ bool ker_slice(run *r) {
     i64 start = 0, by = 1;
     for (u32 i = 0; i < n; i++)
       if (ker_axis(r, axes[i], x->nd) == d) start = starts[i], by = nsteps ? steps[i] : 1;
-    const i64 *inv = ker_inverse(r, x, d);
-    i64 *at = NEWN(r->a, i64, y->dim[d]);
-    for (i64 k = 0; k < y->dim[d]; k++) {
-      i64 g = start + by * whole_or_map(y, d, k);
-      at[k] = inv ? inv[g] : g;
-      if (at[k] < 0) return ker_lacks(r, x, d, g);
-    }
-    sat[d] = at;
+    if (!places(r, x, y, d, start, by, sat)) return false;
   }
   pick(r, y, x, sat);
   return true;
@@ -159,16 +160,8 @@ bool ker_pad(run *r) {
 bool ker_tile(run *r) {
   const ker_tensor *x = &r->opd[0], *y = &r->res[0];
   const i64 *sat[DIMS_MAX] = {0};
-  for (u32 d = 0; d < x->nd; d++) {
-    const i64 *inv = ker_inverse(r, x, d);
-    i64 *at = NEWN(r->a, i64, y->dim[d]);
-    for (i64 k = 0; k < y->dim[d]; k++) {
-      i64 g = whole_or_map(y, d, k) % x->whole[d];
-      at[k] = inv ? inv[g] : g;
-      if (at[k] < 0) return ker_lacks(r, x, d, g);
-    }
-    sat[d] = at;
-  }
+  for (u32 d = 0; d < x->nd; d++)
+    if (!places(r, x, y, d, 0, 1, sat)) return false;
   pick(r, y, x, sat);
   return true;
 }

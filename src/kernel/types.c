@@ -53,6 +53,16 @@ static u64 saturate_u64(double x) {
   return x >= 18446744073709551616.0 ? UINT64_MAX : x >= 9223372036854775808.0 ? (u64)x : (u64)saturate(x);
 }
 
+#define INTEGERS(DO)                                                                                         \
+  DO(DT_I8, int8_t)                                                                                          \
+  DO(DT_I16, int16_t)                                                                                        \
+  DO(DT_I32, int32_t)                                                                                        \
+  DO(DT_I64, int64_t)                                                                                        \
+  DO(DT_U8, uint8_t)                                                                                         \
+  DO(DT_U16, uint16_t)                                                                                       \
+  DO(DT_U32, uint32_t)                                                                                       \
+  DO(DT_U64, uint64_t)
+
 void ker_load_f64(double *dst, dtype t, const void *src, i64 n) {
   switch (t) {
   case DT_F16:
@@ -64,18 +74,11 @@ void ker_load_f64(double *dst, dtype t, const void *src, i64 n) {
 #define CASE(t, T)                                                                                           \
   case t:                                                                                                    \
     for (i64 i = 0; i < n; i++) dst[i] = (double)((const T *)src)[i];                                        \
-    return
-    CASE(DT_F32, float);
-    CASE(DT_F64, double);
-    CASE(DT_I8, int8_t);
-    CASE(DT_I16, int16_t);
-    CASE(DT_I32, int32_t);
-    CASE(DT_I64, int64_t);
-    CASE(DT_U8, uint8_t);
-    CASE(DT_U16, uint16_t);
-    CASE(DT_U32, uint32_t);
-    CASE(DT_U64, uint64_t);
-    CASE(DT_BOOL, uint8_t);
+    return;
+    CASE(DT_F32, float)
+    CASE(DT_F64, double)
+    INTEGERS(CASE)
+    CASE(DT_BOOL, uint8_t)
 #undef CASE
   default: assert(!"element type");
   }
@@ -99,15 +102,8 @@ void ker_load_i64(i64 *dst, dtype t, const void *src, i64 n) {
 #define CASE(t, T)                                                                                           \
   case t:                                                                                                    \
     for (i64 i = 0; i < n; i++) dst[i] = (i64)((const T *)src)[i];                                           \
-    return
-    CASE(DT_I8, int8_t);
-    CASE(DT_I16, int16_t);
-    CASE(DT_I32, int32_t);
-    CASE(DT_I64, int64_t);
-    CASE(DT_U8, uint8_t);
-    CASE(DT_U16, uint16_t);
-    CASE(DT_U32, uint32_t);
-    CASE(DT_U64, uint64_t);
+    return;
+    INTEGERS(CASE)
 #undef CASE
   default: assert(!"element type");
   }
@@ -139,15 +135,8 @@ void ker_store_i64(void *dst, dtype t, const i64 *src, i64 n) {
 #define CASE(t, T)                                                                                           \
   case t:                                                                                                    \
     for (i64 i = 0; i < n; i++) ((T *)dst)[i] = (T)(u64)src[i];                                              \
-    return
-    CASE(DT_I8, int8_t);
-    CASE(DT_I16, int16_t);
-    CASE(DT_I32, int32_t);
-    CASE(DT_I64, int64_t);
-    CASE(DT_U8, uint8_t);
-    CASE(DT_U16, uint16_t);
-    CASE(DT_U32, uint32_t);
-    CASE(DT_U64, uint64_t);
+    return;
+    INTEGERS(CASE)
 #undef CASE
   default: assert(!"an integer type");
   }

@@ -125,10 +125,9 @@ u32 machine_presets(arena *a, const char *const **names); // carried by the libr
 static inline const device_kind *machine_kind_of(const machine *m, u32 rank) {
   return &m->kind[m->dev[rank].kind];
 }
-double machine_peak_flops(const device_kind *k, dtype t); // matrix products, datasheet; 0: no rate
-double machine_top_flops(const device_kind *k,
-                         dtype t);              // ... the most that any size reaches: for lower bounds
-double machine_top_bw(const device_kind *k);    // bytes/s of memory, likewise
+// For lower bounds: the most that a product of any size reaches, 0 if there is no rate; bytes/s of memory.
+double machine_top_flops(const device_kind *k, dtype t);
+double machine_top_bw(const device_kind *k);
 void machine_set_usable(machine *m, i64 bytes); // of every device, at most its memory
 
 // A subgroup of ranks on the machine, without padding (it is hashed and compared as bytes). Bandwidths are

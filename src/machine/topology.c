@@ -25,8 +25,6 @@ double curve_best(const eff_curve *k) {
   return best;
 }
 
-double machine_peak_flops(const device_kind *k, dtype t) { return k->rate[t]; }
-
 double machine_top_flops(const device_kind *k, dtype t) {
   return k->rate[t] * MAX(curve_best(&k->eff[EFF_GEMM]), curve_best(&k->eff[EFF_CONV]));
 }

@@ -105,24 +105,26 @@ bool law_conv(law_job *j) {
   return law_matches(j, &j->l->opd[2], 2);
 }
 
-bool law_conv_dx(law_job *j) {
-  law_term *dy = &j->l->opd[0], *w = &j->l->opd[1], *x = &j->l->res[0];
-  i64 dim[DIMS_MAX];
+// The extents of the result of a gradient: its `shape`.
+static bool conv_shape(law_job *j, i64 *dim) {
   u32 nd = j->opd[0].nd, n;
   if (!law_rank(j, 0, 3, DIMS_MAX) || !law_rank(j, 1, nd, nd) || !law_extents(j, A_shape, dim, &n))
     return false;
-  if (n != nd) return law_fail(j, E_ATTR, "shape has %u extents, operands have %u dimensions", n, nd);
-  return conv_terms(j, nd, dim, j->opd[1].dim, x, w, dy) && law_matches(j, dy, 0);
+  return n == nd || law_fail(j, E_ATTR, "shape has %u extents, operands have %u dimensions", n, nd);
+}
+
+bool law_conv_dx(law_job *j) {
+  law_term *dy = &j->l->opd[0], *w = &j->l->opd[1], *x = &j->l->res[0];
+  i64 dim[DIMS_MAX];
+  return conv_shape(j, dim) && conv_terms(j, j->opd[0].nd, dim, j->opd[1].dim, x, w, dy) &&
+         law_matches(j, dy, 0);
 }
 
 bool law_conv_dw(law_job *j) {
   law_term *dy = &j->l->opd[0], *x = &j->l->opd[1], *w = &j->l->res[0];
   i64 dim[DIMS_MAX];
-  u32 nd = j->opd[0].nd, n;
-  if (!law_rank(j, 0, 3, DIMS_MAX) || !law_rank(j, 1, nd, nd) || !law_extents(j, A_shape, dim, &n))
-    return false;
-  if (n != nd) return law_fail(j, E_ATTR, "shape has %u extents, operands have %u dimensions", n, nd);
-  return conv_terms(j, nd, j->opd[1].dim, dim, x, w, dy) && law_matches(j, dy, 0);
+  return conv_shape(j, dim) && conv_terms(j, j->opd[0].nd, j->opd[1].dim, dim, x, w, dy) &&
+         law_matches(j, dy, 0);
 }
 
 // ---- pooling -----------------------------------------------------------------------------------------

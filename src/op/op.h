@@ -95,10 +95,6 @@ const op_row *op_row_of(opcode op);
 opcode op_find(const char *name, size_t n);      // OP_none if unknown
 const char *op_near(const char *name, size_t n); // what was meant; NULL: none is near
 void op_doc(opcode op, strbuf *out);             // the row as a manual page
-static inline char op_lin(const op_row *r, u32 operand) {
-  size_t n = strlen(r->lin);
-  return n == 0 ? '-' : r->lin[operand < n ? operand : n - 1];
-}
 
 // ---- shapes and laws -----------------------------------------------------------------------------------
 typedef struct {

@@ -46,21 +46,13 @@ static u32 dce(func_info *f, arena *tmp) {
   return dead ? sweep(f, alive, tmp) : 0;
 }
 
-static void reach(const prog *p, func f, bool *seen) {
-  if (seen[f.i]) return;
-  seen[f.i] = true;
-  const func_info *fi = func_get(p, f);
-  for (u32 k = 0; k < fi->body.n; k++)
-    if (fi->body.v[k].op == OP_call) reach(p, fi->body.v[k].callee, seen);
-}
-
 static void drop_unreachable(prog *p, arena *tmp) {
-  bool *seen = ZNEWN(tmp, bool, p->funcs.n);
-  u32 *id = ZNEWN(tmp, u32, p->funcs.n), n = 1;
-  reach(p, p->main, seen);
+  u32 n, *order = ir_call_order(p, tmp, &n), *id = ZNEWN(tmp, u32, p->funcs.n);
+  if (n + 1 == p->funcs.n) return;
+  for (u32 k = 0; k < n; k++) id[order[k]] = 1;
+  n = 1;
   for (u32 k = 1; k < p->funcs.n; k++)
-    if (seen[k]) id[k] = n, p->funcs.v[n++] = p->funcs.v[k];
-  if (n == p->funcs.n) return;
+    if (id[k]) id[k] = n, p->funcs.v[n++] = p->funcs.v[k];
   p->funcs.n = n;
   p->main.i = id[p->main.i];
   for (u32 k = 1; k < n; k++)
@@ -179,18 +171,14 @@ static void fold(folder *w) {
 
 u32 pass_fold(prog *p) {
   arena *tmp = arena_new();
-  u32 n = 0;
   for (u32 k = 1; k < p->funcs.n; k++) {
     func_info *f = p->funcs.v[k];
     folder w = {.p = p, .f = f, .tmp = tmp};
     w.same = NEWN(tmp, value, f->values.n), w.donated = ZNEWN(tmp, bool, f->values.n);
     fold(&w);
-    n += dce(f, tmp);
   }
-  drop_unreachable(p, tmp);
   arena_free(tmp);
-  IR_VERIFY_PASS(p);
-  return n;
+  return pass_dce(p);
 }
 
 // ---- tables ----------------------------------------------------------------------------------------------

@@ -76,7 +76,6 @@ typedef struct {
 
 bool main_segments(main_build *mb); // segments.c: groups, cuts, gradients, sharded functions
 bool main_tasks(main_build *mb);    // order.c: schedule and emit
-bool main_update(main_build *mb, value *neww, value **news, value *grad); // update.c
 value main_move(main_build *mb, value v, group to,
                 layout want); // move.c: to another group and layout, at the current point
 layout main_filter(const main_build *mb, layout l,

@@ -54,20 +54,9 @@ static double instr_flops(survey *s, const func_info *f, const instr *i) {
   return l ? op_flops(i->op, at, l) / parts_in_time(s, f, i) : 0;
 }
 
-// Callees before their callers.
-static void visit(const prog *p, func f, bool *seen, u32 *order, u32 *n) {
-  if (seen[f.i]) return;
-  seen[f.i] = true;
-  const func_info *fi = func_get(p, f);
-  for (u32 i = 0; i < fi->body.n; i++)
-    if (fi->body.v[i].op == OP_call) visit(p, fi->body.v[i].callee, seen, order, n);
-  order[(*n)++] = f.i;
-}
-
 static u32 survey_funcs(survey *s) {
   const prog *p = s->p;
-  u32 n = 0, *order = NEWN(s->tmp, u32, p->funcs.n);
-  visit(p, p->main, ZNEWN(s->tmp, bool, p->funcs.n), order, &n);
+  u32 n, *order = ir_call_order(p, s->tmp, &n);
   s->f = ZNEWN(s->a, func_sum, p->funcs.n);
   s->f[p->main.i].calls = 1;
   for (u32 k = n; k-- > 0;) {
