@@ -145,7 +145,7 @@ typedef struct {
   u32 n;
   const u32 *instr;
 } plan_order;
-u32 plan_ranks(const prog *p); // highest rank of any group + 1
+u32 plan_ranks(const prog *p); // a program without a mesh has rank 0
 void plan_projections(const prog *p, arena *a, plan_order *of_rank);
 bool plan_check_orders(const prog *p, const plan_order *of_rank, u32 nranks);
 
