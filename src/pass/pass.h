@@ -81,7 +81,8 @@ bool optim_find(const char *name, optimiser *out);
 // diagnostic if main has no float result. Logits: two dimensions or more, and not the extents of an input; a
 // softmax that ends the model is left to the cross entropy.
 bool pass_loss(prog *p);
-u32 optim_states(optimiser k); // state tensors a parameter has: 0, 1, 2
+u32 optim_states(optimiser k);        // state tensors a parameter has: 0, 1, 2
+dtype optim_state_type(dtype weight); // statistics of half-precision weights are kept in single precision
 // Emits one update: w and states in, new w and states out (results[0] = w', then states). b->flags gets
 // INSTR_UPDATE.
 void optim_emit(builder *b, const optim_opts *o, value w, value g, const value *state, value *results);

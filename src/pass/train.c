@@ -129,10 +129,11 @@ typedef struct {
   u32 n, *param; // parameter numbers of main
 } weights;
 
-// Statistics of half-precision weights are kept in single precision.
+dtype optim_state_type(dtype weight) { return dtype_bytes(weight) < 4 ? DT_F32 : weight; }
+
 static type state_type(prog *p, type w) {
   shape s = type_get(p, w)->s;
-  if (dtype_bytes(s.t) < 4) s.t = DT_F32;
+  s.t = optim_state_type(s.t);
   return type_tensor(p, &s, type_get(p, w)->lay, type_get(p, w)->g);
 }
 

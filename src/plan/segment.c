@@ -183,7 +183,10 @@ func planner_update(planner *pl, const value *weight, u32 n, const optim_opts *o
   for (u32 j = 0; j < 2 + ns; j++)
     for (u32 i = 0; i < n; i++) {
       const value_info *w = &func_get(p, p->main)->values.v[weight[i]];
-      v[j * n + i] = func_param(p, f, w->ty, j == 0 ? w->name : (sym){0},
+      const type_info *t = type_get(p, w->ty);
+      shape s = t->s;
+      if (j > 1) s.t = optim_state_type(s.t);
+      v[j * n + i] = func_param(p, f, type_tensor(p, &s, t->lay, t->g), j == 0 ? w->name : (sym){0},
                                 j == 0   ? ROLE_WEIGHT
                                 : j == 1 ? ROLE_INPUT
                                          : ROLE_STATE);

@@ -43,10 +43,13 @@ static bool make_cuts(main_build *mb) {
   for (u32 i = 0; i < mb->nseg; i++) {
     const plan_segment *ps = &pn->segments[i];
     if (ps->from != at || ps->to < ps->from || ps->to > end || (i + 1 == mb->nseg && ps->to != end)) {
-      diag(mb->s->c, E_PLAN, (loc){0},
+      diag(mb->s->c, E_PLAN, pn->segments_at,
            "segment %u covers instructions %u to %u of main; expected to start at %u and the last to end at "
            "%u",
            i, ps->from, ps->to, at, end);
+      diag_hint(mb->s->c,
+                "a plan fits the model and the options that it was made for: `heddle plan -o` writes them "
+                "into its first line");
       return false;
     }
     at = ps->to + 1;
@@ -363,12 +366,13 @@ static void make_states(main_build *mb) {
   for (u32 j = 0; j < n; j++)
     for (u32 i = 0; i < mb->m->nparams; i++) {
       if (!main_trains(mb, i + 1)) continue;
-      const shape *sh = &val_type(mb->s, mb->m, i + 1)->s;
-      layout l = shard_at_rest(mb->x, mb->param_lay[i], sh->nd, sh->dim, axes, pn->nrest[REST_STATE],
+      shape sh = val_type(mb->s, mb->m, i + 1)->s;
+      sh.t = optim_state_type(sh.t);
+      layout l = shard_at_rest(mb->x, mb->param_lay[i], sh.nd, sh.dim, axes, pn->nrest[REST_STATE],
                                mb->param_group[i]);
       sym name = sym_fmt(mb->s->c, "%s%s", sym_str(mb->s->c, mb->m->values.v[i + 1].name), suffix[j]);
       mb->state[j][i] =
-          func_param(mb->p, mb->b.f, type_tensor(mb->p, sh, l, mb->param_group[i]), name, ROLE_STATE);
+          func_param(mb->p, mb->b.f, type_tensor(mb->p, &sh, l, mb->param_group[i]), name, ROLE_STATE);
     }
 }
 
