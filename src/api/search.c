@@ -57,6 +57,9 @@ static heddle_search *run(heddle_program *p, heddle_machine *m, const heddle_sea
   if (options_read(c, o, &f->so)) {
     if (!f->so.batch) f->so.batch = program_batch(p->p);
     if (search_run(c, f->o.a, p->p, m->m, &costs, &f->so, &f->r)) return f;
+    const char *types = report_types(f->o.a, p->p, ROLE_WEIGHT);
+    if (front_kind_of(p->name) == FRONT_FAMILY && types && !strcmp(types, "f32"))
+      diag_hint(c, "the model is in f32: --dtype f16 or bf16 needs half the memory");
   }
   object_drop(f);
   return NULL;
@@ -87,7 +90,7 @@ heddle_plan *heddle_search_plan(heddle_search *f, uint32_t index) {
 
 static const char *describe(heddle_search *f, heddle_format format) {
   report *r = report_new(f->o.a);
-  report_search(r, f->o.a, f->m->m, &f->so, &f->r, f->p->name);
+  report_search(r, f->o.a, f->p->p, f->m->m, &f->so, &f->r, f->p->name);
   return rendered(f->o.a, r, format);
 }
 const char *heddle_search_report(heddle_search *f, heddle_format format) {

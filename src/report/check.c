@@ -1,6 +1,19 @@
 // check.c - how far the numbers of a plan are from the model's, result by result.
 #include "report/report.h"
 
+// "1024 -> 8 (x[1]), 768 -> 16 (w[0])", several to a line where they fit.
+static void put_shrunk(report *r, arena *a, const char *s) {
+  enum { WIDTH = 88 };
+  for (const char *label = "shrunk"; *s; label = "") {
+    size_t n = strlen(s), fit = 0;
+    for (const char *e = s; n > WIDTH && (e = strstr(e, "), ")); e += 3)
+      if (!fit || (size_t)(e - s) + 2 <= WIDTH) fit = (size_t)(e - s) + 2;
+    n = fit ? fit : n;
+    report_line(r, label, "%s", arena_strndup(a, s, n));
+    s += n + (s[n] == ' ');
+  }
+}
+
 void report_check(report *r, arena *a, const verify_report *v, const char *model, const char *name) {
   static const column cols[] = {{"name", "result"},
                                 {"elements", "elements"},
@@ -11,7 +24,8 @@ void report_check(report *r, arena *a, const verify_report *v, const char *model
   report_fact(r, "model", "model", cell_text(model));
   report_fact(r, "plan", "plan", cell_text(name));
   bool whole = !v->shrunk || !*v->shrunk;
-  report_fact(r, "shrunk", whole ? NULL : "shrunk", whole ? cell_none() : cell_text(v->shrunk));
+  report_fact(r, "shrunk", NULL, whole ? cell_none() : cell_text(v->shrunk));
+  if (!whole) put_shrunk(r, a, v->shrunk);
   report_fact(r, "results", "results", cell_i(CELL_INT, v->nrows));
   report_fact(r, "elements", "elements", cell_i(CELL_INT, elements));
   report_fact(r, "worst", "worst", cell_x(CELL_REAL, v->worst));
@@ -25,5 +39,4 @@ void report_check(report *r, arena *a, const verify_report *v, const char *model
     report_row(r, (cell[]){cell_text(v->row[i].name), cell_i(CELL_INT, v->row[i].elems),
                            cell_x(CELL_REAL, v->row[i].max_abs), cell_x(CELL_REAL, v->row[i].max_rel)});
   report_top(r, 10);
-  (void)a;
 }

@@ -118,11 +118,21 @@ static void put_values(report *r, arena *a, const prog *p) {
   }
 }
 
+const char *report_types(arena *a, const prog *p, role of) {
+  const func_info *m = func_get(p, p->main);
+  bool used[DT_COUNT] = {0};
+  strbuf types = {.a = a};
+  for (u32 i = 0; i < m->nparams; i++)
+    if (m->params.v[i].r == of && !val_type(p, m, i + 1)->tuple) used[val_type(p, m, i + 1)->s.t] = true;
+  for (u32 t = 1; t < DT_COUNT; t++)
+    if (used[t]) sb_fmt(&types, "%s%s", types.n ? ", " : "", dtype_name(t));
+  return types.n ? sb_str(&types) : NULL;
+}
+
 static void put_parameters(report *r, arena *a, const prog *p) {
   const func_info *m = func_get(p, p->main);
   i64 elements = 0, bytes = 0, states = 0;
   u32 tensors = 0, absent = 0;
-  bool used[DT_COUNT] = {0};
   for (u32 i = 0; i < m->nparams; i++) {
     const type_info *t = val_type(p, m, i + 1);
     if (t->tuple) continue;
@@ -131,21 +141,18 @@ static void put_parameters(report *r, arena *a, const prog *p) {
     elements += shape_elems(&t->s), bytes += shape_bytes(&t->s), tensors++;
     u32 data = m->params.v[i].data;
     absent += !data || !p->data.v[data].bytes;
-    used[t->s.t] = true;
   }
-  strbuf types = {.a = a};
-  for (u32 t = 1; t < DT_COUNT; t++)
-    if (used[t]) sb_fmt(&types, "%s%s", types.n ? ", " : "", dtype_name(t));
+  const char *types = report_types(a, p, ROLE_WEIGHT);
   strbuf line = {.a = a};
   cell count = cell_i(CELL_COUNT, elements), size = cell_i(CELL_BYTES, bytes);
   cell_print(&count, &line);
-  if (tensors) sb_fmt(&line, " in %u tensors, %s, ", tensors, sb_str(&types)), cell_print(&size, &line);
+  if (tensors) sb_fmt(&line, " in %u tensors, %s, ", tensors, types), cell_print(&size, &line);
   report_line(r, "parameters", "%s", sb_str(&line));
   report_fact(r, "parameters", NULL, count);
   report_fact(r, "parameter_tensors", NULL, cell_i(CELL_INT, tensors));
   report_fact(r, "parameter_tensors_without_data", NULL, cell_i(CELL_INT, absent));
   report_fact(r, "parameter_bytes", NULL, size);
-  report_fact(r, "parameter_dtypes", NULL, cell_text(sb_str(&types)));
+  report_fact(r, "parameter_dtypes", NULL, cell_text(types ? types : ""));
   report_fact(r, "state_bytes", states ? "optimiser state" : NULL, cell_i(CELL_BYTES, states));
 }
 

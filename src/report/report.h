@@ -70,6 +70,7 @@ void report_print(const report *r, bool as_json, strbuf *b);
 // says so.
 // show (model.c). open: extents that its file leaves open, NULL if there are none
 void report_model(report *r, arena *a, const prog *p, const char *name, const front_extents *open);
+const char *report_types(arena *a, const prog *p, role of); // of main's parameters: "f16, f32"; NULL: none
 double report_flops(const prog *p); // of one run, by the laws: what ranks do alike is counted once
 typedef struct {
   const char *model, *plan; // plan: NULL if there is none
@@ -77,8 +78,8 @@ typedef struct {
 } sim_about;
 void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_result *s,
                 const sim_about *of); // sim.c
-void report_search(report *r, arena *a, const machine *m, const search_opts *o, const search_result *s,
-                   const char *model);
+void report_search(report *r, arena *a, const prog *p, const machine *m, const search_opts *o,
+                   const search_result *s, const char *model);
 void report_machine(report *r, arena *a, const machine *m); // machines NAME (machine.c)
 bool report_machines(report *r, ctx *c, arena *a);          // every preset
 void report_check(report *r, arena *a, const verify_report *v, const char *model,

@@ -16,6 +16,14 @@ static const char *limit_of(const search_point *p) {
   return p->comm > p->bubble ? "communication" : p->pipeline > 1 ? "bubble" : "waiting";
 }
 
+static const char *limit_text(arena *a, const search_point *p) {
+  const char *what = limit_of(p);
+  double share = *what == 'b' || *what == 'w'   ? p->bubble
+                 : !strcmp(what, "computation") ? p->utilisation
+                                                : p->comm;
+  return p->state == SEARCH_OVER_MEMORY ? what : arena_printf(a, "%s %.0f %%", what, 100 * share);
+}
+
 static const char *name_of(arena *a, const search_point *p, bool train) {
   strbuf b = {.a = a};
   sb_fmt(&b, "data %u", p->data);
@@ -78,31 +86,33 @@ static void put_why(report *r, arena *a, const search_opts *o, const search_resu
     report_line(r, "with more memory", "%s the time with %s: %s",
                 text_of(a, cell_x(CELL_TIMES, (double)more->time_ps / best)),
                 text_of(a, cell_i(CELL_BYTES, more->peak_bytes)), name_of(a, more, o->train));
-  report_line(r, "certificate",
-              "%u plans: %u simulated, of which %u fit; %u ruled out by memory, %u by time; %u impossible",
-              s->npoints, s->count[SEARCH_RAN] + s->count[SEARCH_OVER_MEMORY], s->nfit,
-              s->count[SEARCH_BOUND_MEMORY], s->count[SEARCH_BOUND_TIME], s->count[SEARCH_INDIVISIBLE]);
+  report_line(r, "certificate", "%u plans: %u simulated, of which %u fit;", s->npoints,
+              s->count[SEARCH_RAN] + s->count[SEARCH_OVER_MEMORY], s->nfit);
+  report_line(r, "", "%u ruled out by memory, %u by time; %u impossible", s->count[SEARCH_BOUND_MEMORY],
+              s->count[SEARCH_BOUND_TIME], s->count[SEARCH_INDIVISIBLE]);
 }
 
-void report_search(report *r, arena *a, const machine *m, const search_opts *o, const search_result *s,
-                   const char *model) {
+void report_search(report *r, arena *a, const prog *p, const machine *m, const search_opts *o,
+                   const search_result *s, const char *model) {
   static const column cols[] = {{"rank", ""},
-                                {"data", "data"},
-                                {"tensor", "tensor"},
-                                {"pipeline", "pipeline"},
-                                {"microbatches", "microbatches"},
-                                {"schedule", "schedule"},
+                                {"data", "D"},
+                                {"tensor", "T"},
+                                {"pipeline", "P"},
+                                {"microbatches", "K"},
+                                {"schedule", ""},
                                 {"zero", "ZeRO"},
                                 {"recompute", "recompute"},
                                 {"state", NULL},
                                 {"time_ps", "time"},
                                 {"times_best", ""},
                                 {"samples_per_s", "samples"},
-                                {"peak_bytes", "peak memory"},
-                                {"utilisation", "computes"},
-                                {"communication", "communicates"},
-                                {"limit", "limited by"}};
+                                {"peak_bytes", "memory"},
+                                {"utilisation", NULL},
+                                {"communication", NULL},
+                                {"limit", NULL},
+                                {NULL, "limited by"}};
   report_fact(r, "model", "model", cell_text(model));
+  report_fact(r, "parameter_dtypes", "weights", cell_text(report_types(a, p, ROLE_WEIGHT)));
   report_fact(r, "machine", "machine", cell_text(sym_str(m->c, m->name)));
   report_fact(r, "ranks", "ranks", cell_i(CELL_INT, o->ranks ? o->ranks : m->nranks));
   report_fact(r, "batch", "batch", s->batch ? cell_i(CELL_INT, s->batch) : cell_none());
@@ -114,18 +124,19 @@ void report_search(report *r, arena *a, const machine *m, const search_opts *o, 
   u32 top = o->top ? o->top : s->npoints;
   i64 best = s->point[0].time_ps;
   for (u32 i = 0; i < s->npoints && i < top; i++) {
-    const search_point *p = &s->point[i];
-    if (!p->time_ps) break;
-    double seconds = (double)p->time_ps * 1e-12;
-    report_row(r, (cell[]){cell_i(CELL_INT, i + 1), cell_i(CELL_INT, p->data), cell_i(CELL_INT, p->tensor),
-                           cell_i(CELL_INT, p->pipeline), cell_i(CELL_INT, p->micro),
-                           p->pipeline > 1 && o->train ? cell_text(schedule_name[p->schedule]) : cell_none(),
-                           cell_i(CELL_INT, p->zero), cell_text(recompute_name[p->recompute]),
-                           cell_text(state_name[p->state]), cell_i(CELL_PS, p->time_ps),
-                           cell_x(CELL_TIMES, (double)p->time_ps / (double)best),
-                           s->batch ? cell_x(CELL_PER_S, (double)s->batch / seconds) : cell_none(),
-                           cell_i(CELL_BYTES, p->peak_bytes), cell_x(CELL_SHARE, p->utilisation),
-                           cell_x(CELL_SHARE, p->comm), cell_text(limit_of(p))});
+    const search_point *at = &s->point[i];
+    if (!at->time_ps) break;
+    double seconds = (double)at->time_ps * 1e-12;
+    report_row(r,
+               (cell[]){cell_i(CELL_INT, i + 1), cell_i(CELL_INT, at->data), cell_i(CELL_INT, at->tensor),
+                        cell_i(CELL_INT, at->pipeline), cell_i(CELL_INT, at->micro),
+                        at->pipeline > 1 && o->train ? cell_text(schedule_name[at->schedule]) : cell_none(),
+                        cell_i(CELL_INT, at->zero), cell_text(recompute_name[at->recompute]),
+                        cell_text(state_name[at->state]), cell_i(CELL_PS, at->time_ps),
+                        cell_x(CELL_TIMES, (double)at->time_ps / (double)best),
+                        s->batch ? cell_x(CELL_PER_S, (double)s->batch / seconds) : cell_none(),
+                        cell_i(CELL_BYTES, at->peak_bytes), cell_x(CELL_SHARE, at->utilisation),
+                        cell_x(CELL_SHARE, at->comm), cell_text(limit_of(at)), cell_text(limit_text(a, at))});
   }
   report_gap(r);
   put_why(r, a, o, s);

@@ -227,6 +227,12 @@ void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_
   double seconds = (double)s->makespan_ps * 1e-12;
   report_fact(r, "model", "model", cell_text(of->model));
   report_fact(r, "plan", of->plan ? "plan" : NULL, cell_text(of->plan));
+  const char *weights = report_types(a, p, ROLE_WEIGHT), *states = report_types(a, p, ROLE_STATE);
+  if (weights)
+    report_line(r, "weights", "%s%s%s", weights, states ? ", the optimiser's states " : "",
+                states ? states : "");
+  report_fact(r, "parameter_dtypes", NULL, cell_text(weights));
+  report_fact(r, "state_dtypes", NULL, cell_text(states));
   report_fact(r, "machine", "machine", cell_text(sym_str(m->c, m->name)));
   report_fact(r, "ranks", "ranks", cell_i(CELL_INT, s->nranks));
   report_fact(r, "time_ps", "time per step", cell_i(CELL_PS, s->makespan_ps));
