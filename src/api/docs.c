@@ -47,7 +47,9 @@ const char *heddle_docs_operator(heddle_session *s, const char *name, heddle_for
 }
 
 static const char *diagnostic_page(heddle_session *s, const char *code, heddle_format f) {
-  diag_id id = diag_find(code);
+  char *upper = arena_strdup(ctx_arena(s->c), code);
+  if (*upper == 'e' || *upper == 'w') *upper -= 'a' - 'A';
+  diag_id id = diag_find(upper);
   if (id == DIAG_NONE) {
     diag(s->c, E_USAGE, (loc){0}, "no diagnostic has the code '%s'", code);
     diag_hint(s->c, "`heddle explain` lists them");

@@ -20,8 +20,23 @@ planner *program_planner(heddle_program *p) {
   return p->pl;
 }
 
-// Options that a model has no use for: silence would be a wrong answer.
-static bool fits(ctx *c, front_kind kind, const heddle_load_options *o) {
+// Options that a built-in model has no use for.
+static bool fits_family(ctx *c, const char *model, const heddle_load_options *o) {
+  const front_row *r = NULL;
+  size_t n = strcspn(model, ":");
+  for (u32 i = 0; (r = front_family_get(i)) && (strlen(r->name) != n || memcmp(r->name, model, n)); i++) {}
+  const char *why = !r                        ? NULL // told when it is made
+                    : o->seq && !r->positions ? "--seq: they have no sequence"
+                    : o->vocab && !r->vocab   ? "--vocab: they have no words"
+                    : o->headless && (!r->heads || !strcmp(r->kind, "vit"))
+                        ? "--headless: they project to no vocabulary"
+                        : NULL;
+  if (why) diag(c, E_USAGE, (loc){0}, "models of kind %s have no use for %s", r->kind, why);
+  return !why;
+}
+
+// Silence about an option that has no use would be a wrong answer.
+static bool fits(ctx *c, front_kind kind, const char *model, const heddle_load_options *o) {
   const struct {
     const char *name;
     bool given, for_file;
@@ -36,7 +51,7 @@ static bool fits(ctx *c, front_kind kind, const heddle_load_options *o) {
     if (kind == FRONT_ONNX) diag_hint(c, "open extents of an ONNX model are bound with --dim NAME=N");
     return false;
   }
-  if (kind == FRONT_ONNX || (!o->ndims && !o->nfix)) return true;
+  if (kind == FRONT_ONNX || (!o->ndims && !o->nfix)) return kind != FRONT_FAMILY || fits_family(c, model, o);
   diag(c, E_USAGE, (loc){0},
        o->ndims ? "--dim binds open extents of ONNX models; this model has none"
                 : "--fix makes constants of inputs of ONNX models; this is none");
@@ -80,7 +95,7 @@ static prog *load(ctx *c, const char *model, const heddle_load_options *o, front
                   .loss = o->loss,
                   .extents = extents};
   front_kind kind = front_kind_of(model);
-  if (!dtype_of(c, o->dtype, &f.t) || !fits(c, kind, o) || !fixed_of(c, o, &f)) return NULL;
+  if (!dtype_of(c, o->dtype, &f.t) || !fits(c, kind, model, o) || !fixed_of(c, o, &f)) return NULL;
   front_dim *dims = NEWN(ctx_arena(c), front_dim, o->ndims + 1);
   for (u32 i = 0; i < o->ndims; i++) dims[i] = (front_dim){o->dims[i].name, o->dims[i].extent};
   f.dims = dims;
@@ -132,7 +147,15 @@ const char *heddle_program_report(heddle_program *p, heddle_format f) {
   API_RETURN(const char *, NULL, p->o.s, show(p, f));
 }
 
-uint32_t heddle_program_ranks(const heddle_program *p) { return p ? space_ranks(p->p->sp) : 0; }
+uint32_t heddle_program_ranks(const heddle_program *p) {
+  u32 n = 0;
+  for (u32 k = 1; p && k <= mesh_count(p->p->sp); k++) {
+    const mesh_info *m = mesh_get(p->p->sp, (mesh){k});
+    for (u32 j = 0; m->ranks && j < m->nranks; j++) n = MAX(n, m->ranks[j] + 1);
+    if (!m->ranks) n = MAX(n, m->first + m->nranks);
+  }
+  return n;
+}
 
 // ---- training -----------------------------------------------------------------------------------------
 bool optimiser_read(ctx *c, const heddle_optimiser *o, optim_opts *out) {

@@ -36,7 +36,7 @@ typedef struct {
 typedef struct {
   bool given;
   double x;
-} CLI_REAL;
+} CLI_REAL, CLI_ABOVE;
 typedef struct {
   uint32_t n;
   uint32_t v[LIST_MAX];
@@ -84,6 +84,7 @@ bool usage_error(const char *hint, const char *fmt, ...)
 heddle_format format_of(const cli *x);
 heddle_program *model_of(cli *x, bool loss); // of the operand
 bool optimiser_of(cli *x, heddle_optimiser *o);
+bool options_agree(cli *x); // among each other; false: wrong usage, said
 heddle_machine *machine_of(cli *x);
 // Choices as lists of words; more than `cap` or an unknown one is wrong usage.
 bool recomputes_of(cli *x, heddle_recompute *v, uint32_t *n); // 3 at most

@@ -24,6 +24,18 @@ heddle_program *model_of(cli *x, bool loss) {
 
 bool optimiser_of(cli *x, heddle_optimiser *o) {
   if (!heddle_optimiser_find(x->s, x->optimizer ? x->optimizer : "sgd", o)) return false;
+  const struct {
+    const char *name;
+    bool given;
+    double of;
+  } own[] = {{"momentum", x->momentum.given, o->momentum},
+             {"beta1", x->beta1.given, o->beta1},
+             {"beta2", x->beta2.given, o->beta2},
+             {"eps", x->eps.given, o->eps}};
+  for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+    if (own[i].given && own[i].of == 0)
+      return usage_error(i ? "--optimizer adam or adamw" : "--optimizer momentum", "--%s: %s has none",
+                         own[i].name, o->name);
   if (x->lr.given) o->lr = x->lr.x;
   if (x->momentum.given) o->momentum = x->momentum.x;
   if (x->beta1.given) o->beta1 = x->beta1.x;
@@ -37,6 +49,42 @@ heddle_machine *machine_of(cli *x) {
   if (x->machine) return heddle_machine_load(x->s, x->machine);
   usage_error("--machine dgx-2; `heddle machines` lists the presets", "which machine? --machine is missing");
   return NULL;
+}
+
+// ---- options that have no use --------------------------------------------------------------------------
+// Silence would be a wrong answer: of a plan file nothing can be changed, and without --train nothing is
+// trained.
+bool options_agree(cli *x) {
+  const struct {
+    const char *name;
+    bool given, training;
+  } o[] = {{"data", x->data.n, false},
+           {"tensor", x->tensor.n, false},
+           {"pipeline", x->pipeline.n, false},
+           {"microbatches", x->microbatches.n, false},
+           {"schedule", x->schedule, false},
+           {"sequence-parallel", x->sequence, false},
+           {"overlap", x->overlap, false},
+           {"zero", x->zero.n, x->zero.n > 1 || x->zero.v[0]},
+           {"recompute", x->recompute, x->recompute && strcmp(x->recompute, "none")},
+           {"optimizer", x->optimizer, true},
+           {"lr", x->lr.given, true},
+           {"momentum", x->momentum.given, true},
+           {"beta1", x->beta1.given, true},
+           {"beta2", x->beta2.given, true},
+           {"eps", x->eps.given, true},
+           {"weight-decay", x->weight_decay.given, true},
+           {"gradients", x->gradients, true}};
+  for (size_t i = 0; i < sizeof o / sizeof *o; i++) {
+    if (o[i].given && x->plan)
+      return usage_error("leave it out, or change the plan file (docs/plans.md)",
+                         "--%s: the file of --plan has made the choices", o[i].name);
+    if (o[i].given && o[i].training && !x->train)
+      return usage_error("add --train", "--%s is for training; this is inference", o[i].name);
+  }
+  for (uint32_t i = 0; i < x->zero.n; i++)
+    if (x->zero.v[i] > 3) return usage_error("0, 1, 2 or 3", "--zero: there is no level %u", x->zero.v[i]);
+  return true;
 }
 
 // ---- choices ------------------------------------------------------------------------------------------
@@ -100,7 +148,6 @@ bool plan_of(cli *x, heddle_machine *m, heddle_plan **out) {
   *out = NULL;
   if (x->plan) {
     bool train = false;
-    if (chosen && !x->train) return usage_error(NULL, "--plan has made the choices: leave out the others");
     if (!heddle_plan_trains(x->s, x->plan, &train)) return false;
     *out = heddle_plan_read(model_of(x, train), x->plan);
     return heddle_plan_on(*out, m, x->costs);

@@ -65,6 +65,7 @@ int main(int argc, char **argv) {
     return EXIT_USAGE;
   }
   argc--, argv++;
+  if (!strcmp(*argv, "-h")) *argv = "--help";
   if (!strcmp(*argv, "--help") || !strcmp(*argv, "--version")) *argv += 2;
   static cli x;
   x.argc = argc, x.argv = argv;
@@ -74,6 +75,7 @@ int main(int argc, char **argv) {
     options_help(c, stdout);
     return EXIT_OK;
   }
+  if (!options_agree(&x)) return EXIT_USAGE;
   x.s = heddle_session_new();
   if (!x.s) {
     fputs("error: out of memory\n", stderr);

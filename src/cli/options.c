@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-typedef enum { FLAG, TEXT, COUNT, SEED, REAL, LIST, DIMS, FIXES } kind;
+typedef enum { FLAG, TEXT, COUNT, SEED, REAL, ABOVE, LIST, DIMS, FIXES } kind;
 typedef struct {
   const char *name, *arg, *help;
   kind kind;
@@ -101,11 +101,11 @@ static bool read_whole(const option *o, const char *text, size_t n, int64_t leas
                      (long long)least);
 }
 
-static bool read_real(const option *o, const char *text, double *out) {
+static bool read_real(const option *o, const char *text, bool above, double *out) {
   char *end;
   *out = strtod(text, &end);
-  if (*text && !*end && *out - *out == 0) return true;
-  return usage_error(NULL, "--%s: '%s' is not a number", o->name, text);
+  if (*text && !*end && *out - *out == 0 && (!above || *out > 0)) return true;
+  return usage_error(NULL, "--%s: '%s' is not a number%s", o->name, text, above ? " above 0" : "");
 }
 
 static bool read_list(const option *o, const char *text, CLI_LIST *out) {
@@ -164,7 +164,8 @@ static bool read_value(cli *x, const option *o, char *text) {
   case TEXT: *(CLI_TEXT *)field = text; return true;
   case COUNT:
   case SEED: return count->given = read_whole(o, text, strlen(text), o->kind == COUNT, &count->i);
-  case REAL: return real->given = read_real(o, text, &real->x);
+  case REAL:
+  case ABOVE: return real->given = read_real(o, text, o->kind == ABOVE, &real->x);
   case LIST: return read_list(o, text, field);
   case DIMS: return read_dim(o, text, field);
   case FIXES: return read_fix(o, text, field);

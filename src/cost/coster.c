@@ -21,8 +21,10 @@ coster *coster_new(ctx *c, arena *a, const machine *m, const cost_opts *opts) {
   u32 i = 0;
   while (i < COUNT_OF(accountings) && strcmp(accountings[i]->name, name)) i++;
   if (i == COUNT_OF(accountings)) {
-    diag(c, E_USAGE, (loc){0}, "'%s' is not an accounting", name);
-    diag_hint(c, "accountings: heddle distir");
+    diag(c, E_USAGE, (loc){0}, "'%s' is not a way of accounting for costs", name);
+    strbuf names = {.a = a};
+    for (i = 0; i < COUNT_OF(accountings); i++) sb_fmt(&names, "%s%s", i ? " or " : "", accountings[i]->name);
+    diag_hint(c, "--costs %s", sb_str(&names));
     return NULL;
   }
   coster *k = NEW(a, coster);

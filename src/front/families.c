@@ -14,12 +14,15 @@ static const front_row rows[] = {
 const front_row *front_family_get(u32 index) { return index < COUNT_OF(rows) ? &rows[index] : NULL; }
 
 // ---- what all kinds share ------------------------------------------------------------------------------
+// main is the model, every other function is where fam_at was.
 func fam_func(fam *m, const char *name) {
-  func f = func_new(m->p, sym_of(m->p->c, name), m->b.where);
-  builder was = m->b;
+  bool failed = m->b.failed;
+  if (!strcmp(name, "main")) fam_at(m, "");
+  loc where = m->b.where;
+  func f = func_new(m->p, sym_of(m->p->c, name), where);
   m->b = builder_at(m->p, f);
-  m->b.where = was.where;
-  m->b.failed = was.failed;
+  m->b.where = where;
+  m->b.failed = failed;
   return f;
 }
 
@@ -180,6 +183,8 @@ static const front_row *row_find(ctx *c, const char *name, size_t n) {
   }
   diag(c, E_MODEL, (loc){0}, "no file and no built-in model is called `%.*s`", (int)MIN(n, 200), name);
   if (near.name) diag_hint(c, "did you mean `%s`?", near.name);
+  if (!near.name)
+    diag_hint(c, "`heddle show --list` lists the built-in models; files end in .onnx or .heddle");
   return NULL;
 }
 
@@ -203,8 +208,12 @@ static bool override(ctx *c, front_row *r, const char *name, const char *text) {
     if (k == COUNT_OF(keys) || unused || v < 1 || v > (i64)1 << 40 || (*end && *end != ',')) {
       diag(c, E_MODEL, (loc){0}, "`%s`: cannot use `%s`", name, s);
       if (unused) diag_note(c, (loc){0}, "models of kind %s have no %s", r->kind, keys[k].key);
-      diag_hint(c, "columns with whole numbers above 0, such as `%s:layers=2,hidden=%d`", r->name,
-                r->heads ? 256 : 64);
+      strbuf names = {.a = ctx_arena(c)};
+      for (u32 i = 0; i < COUNT_OF(keys); i++)
+        if (*keys[i].to) sb_fmt(&names, "%s%s", names.n ? ", " : "", keys[i].key);
+      diag_note(c, (loc){0}, "%s has %s", r->name, sb_str(&names));
+      diag_hint(c, "columns with whole numbers above 0, such as `%s:%shidden=%d`", r->name,
+                *r->kind == 'r' || *r->kind == 'v' ? "" : "layers=2,", r->heads ? 256 : 64);
       return false;
     }
     *keys[k].to = v;
@@ -233,6 +242,8 @@ static bool row_check(ctx *c, const front_row *r) {
   if (square && r->heads * r->head_dim != r->hidden) {
     diag(c, E_DIVIDE, (loc){0}, "%s: %d heads of %d are not a hidden extent of %d", r->name, (int)r->heads,
          (int)r->head_dim, (int)r->hidden);
+    diag_hint(c, "a multiple of the heads: %s:hidden=%d", r->name,
+              (int)(MAX(r->hidden / r->heads, 1) * r->heads));
     return false;
   }
   if (r->heads % r->kv_heads) {

@@ -69,7 +69,6 @@ mesh mesh_add(space *s, sym name, const u8 *axes, u32 naxes, u32 first,
 mesh mesh_find(const space *s, sym name);
 const mesh_info *mesh_get(const space *s, mesh m);
 u32 mesh_count(const space *s);
-u32 space_ranks(const space *s); // the highest rank of any mesh + 1; 0 without meshes
 typedef struct {
   u8 axis;
   int at; // >= 0: fixed at this coordinate; -1: free; -2: the subset `only`

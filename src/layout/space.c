@@ -242,16 +242,6 @@ const mesh_info *mesh_get(const space *s, mesh m) {
 
 u32 mesh_count(const space *s) { return s->meshes.n - 1; }
 
-u32 space_ranks(const space *s) {
-  u32 n = 0;
-  for (u32 k = 1; k < s->meshes.n; k++) {
-    const mesh_info *m = &s->meshes.v[k];
-    for (u32 j = 0; m->ranks && j < m->nranks; j++) n = MAX(n, m->ranks[j] + 1);
-    if (!m->ranks) n = MAX(n, m->first + m->nranks);
-  }
-  return n;
-}
-
 // The position of a rank in its mesh, -1 if it is not there.
 static i64 mesh_position(const space *s, mesh m, u32 rank) {
   const mesh_info *x = mesh_get(s, m);

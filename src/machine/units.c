@@ -119,7 +119,7 @@ bool unit_parse(ctx *c, loc at, const char *what, const char *text, unit_kind wa
   else
     return true;
   const char *digits = blanks(text);
-  const int n = rest && rest > digits ? (int)(rest - digits) : 0;
+  const int n = rest && rest > digits && x > 0 ? (int)(rest - digits) : 0;
   diag_hint(c, "write %.*s%s", n ? n : 1, n ? digits : "1", kinds[want].example);
   return false;
 }

@@ -276,11 +276,13 @@ bool plan_verify(planner *pl, const plan *pn, coster *k, const verify_opts *o, a
     shrink_cost(sh, &elems, &most);
   }
   diag(pl->src->c, E_LIMIT, func_get(pl->src, pl->src->main)->where,
-       "evaluating the model takes %.3g GB and %.3g points even at the smallest extents that the plan "
-       "allows; %.3g GB and "
-       "%.3g points are allowed",
-       elems * elem_bytes / 1e9, most, memory / 1e9, points);
-  diag_hint(pl->src->c,
-            "verify the plan on the same model with fewer layers or a smaller batch, or allow more memory");
+       "even at the smallest extents that the plan allows, running the model takes %.1f MB and %.2g steps of "
+       "arithmetic; %.1f MB and %.2g are allowed",
+       elems * elem_bytes / 1e6, most, memory / 1e6, points);
+  if (elems * elem_bytes > memory)
+    diag_hint(pl->src->c, "--memory %.0fMB, or a model with fewer layers or a smaller batch",
+              elems * elem_bytes / 1e6 + 1);
+  else
+    diag_hint(pl->src->c, "a model with fewer layers or a smaller batch");
   return false;
 }

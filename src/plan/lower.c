@@ -591,9 +591,12 @@ static func lower_func(lowering *w, func f, group g) {
 }
 
 static bool rank_exists(const prog *s, u32 rank) {
-  u32 most = plan_ranks(s) - 1;
-  for (u32 m = 1; m <= mesh_count(s->sp); m++)
+  u32 most = 0;
+  for (u32 m = 1; m <= mesh_count(s->sp); m++) {
+    const group_info *all = group_get(s->sp, group_all(s->sp, (mesh){m}));
     if (group_member(s->sp, group_all(s->sp, (mesh){m}), rank) >= 0) return true;
+    for (u32 k = 0; k < all->nranks; k++) most = MAX(most, all->ranks[k]);
+  }
   if (!mesh_count(s->sp) && !rank) return true;
   diag(s->c, E_RANK, func_get(s, s->main)->where, "rank %u takes no part: the program runs on ranks up to %u",
        rank, most);

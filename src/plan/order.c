@@ -274,7 +274,7 @@ static bool ready(const main_build *mb, const finished *fin, const task *t, u32 
 
 static void report_deadlock(main_build *mb, const finished *fin, const cursor *cur, u32 n, u32 step) {
   ctx *c = mb->s->c;
-  diag(c, E_DEADLOCK, (loc){0}, "the orders of the places cannot be merged: every place waits");
+  diag(c, E_DEADLOCK, mb->x->pn->order_at, "the orders of the places cannot be merged: every place waits");
   for (u32 i = 0; i < n; i++) {
     if (cur[i].at == cur[i].n) continue;
     const task *t = &cur[i].v[cur[i].at];
@@ -293,7 +293,7 @@ static bool check_sequences(main_build *mb) {
   const plan *pn = mb->x->pn;
   ctx *c = mb->s->c;
   if (pn->nseqs != mb->nplaces) {
-    diag(c, E_PLAN, (loc){0}, "the plan has %u sequences for %u places", pn->nseqs, mb->nplaces);
+    diag(c, E_PLAN, pn->order_at, "the plan has %u sequences for %u places", pn->nseqs, mb->nplaces);
     return false;
   }
   u8 *seen = ZNEWN(mb->x->a, u8, (size_t)mb->nseg * mb->K);
@@ -310,8 +310,8 @@ static bool check_sequences(main_build *mb) {
                         : t->kind == TASK_B && !s->gp ? "its segment has no backward"
                                                       : NULL;
       if (why) {
-        diag(c, E_PLAN, (loc){0}, "task %s%u.%u of place %u: %s", task_letter[t->kind], t->segment, t->mb, i,
-             why);
+        diag(c, E_PLAN, pn->order_at, "task %s%u.%u of place %u: %s", task_letter[t->kind], t->segment, t->mb,
+             i, why);
         return false;
       }
       seen[(size_t)t->segment * mb->K + t->mb] |= (u8)(1u << t->kind);
@@ -322,11 +322,13 @@ static bool check_sequences(main_build *mb) {
       u32 want = 1u | (s->gp ? 2u : 0) | (s->gp && s->gp->wgt.i ? 4u : 0),
           miss = want & ~(u32)seen[(size_t)i * mb->K + m];
       if (!miss) continue;
-      diag(c, E_PLAN, (loc){0}, "task %s%u.%u is in no sequence",
+      diag(c, E_PLAN, pn->order_at, "task %s%u.%u is in no sequence",
            task_letter[miss & 1   ? 0
                        : miss & 2 ? 1
                                   : 2],
            i, m);
+      diag_hint(c, "every segment runs every microbatch forward (F)%s once",
+                s->gp ? s->gp->wgt.i ? ", backward (B) and for its weights (W)" : " and backward (B)" : "");
       return false;
     }
   return true;

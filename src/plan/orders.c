@@ -76,7 +76,14 @@ static bool takes_part(const orders *o, const instr *i, u32 rank) {
   return false;
 }
 
-u32 plan_ranks(const prog *p) { return MAX(space_ranks(p->sp), 1); }
+u32 plan_ranks(const prog *p) {
+  u32 n = 1;
+  for (u32 g = 1; g <= group_count(p->sp); g++) {
+    const group_info *gi = group_get(p->sp, (group){g});
+    for (u32 k = 0; k < gi->nranks; k++) n = MAX(n, gi->ranks[k] + 1);
+  }
+  return n;
+}
 
 // ---- main's own orders -----------------------------------------------------------------------------------
 static void project(const orders *o, arena *a, u32 nranks, const bool *wanted, plan_order *out) {

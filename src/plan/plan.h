@@ -92,8 +92,9 @@ typedef struct {
   bool train, split_backward, keep_gradients;
   bool input_gradients; // of floating-point inputs too, though nothing reads them: what some systems spend
   optim_opts optim;
-  sym send_stream; // of sends; {0} = compute
-  sym name;        // what the user sees, "D2 T4 P2 K32 1f1b zero1"
+  sym send_stream;           // of sends; {0} = compute
+  sym name;                  // what the user sees, "D2 T4 P2 K32 1f1b zero1"
+  loc segments_at, order_at; // in the plan's text; 0 where a policy made it
 } plan;
 
 // Makes the distributed program. src: forward program (main's first result is the loss when plan->train). The
@@ -145,7 +146,7 @@ typedef struct {
   u32 n;
   const u32 *instr;
 } plan_order;
-u32 plan_ranks(const prog *p); // a program without a mesh has rank 0
+u32 plan_ranks(const prog *p); // highest rank of any group + 1
 void plan_projections(const prog *p, arena *a, plan_order *of_rank);
 bool plan_check_orders(const prog *p, const plan_order *of_rank, u32 nranks);
 

@@ -314,6 +314,7 @@ static void read_segments(reader *r, const ynode *top) {
     bad(r, y, "from 1 to 4096 segments, found %u", y->n);
     return;
   }
+  r->pn->segments_at = y->at;
   r->pn->nsegments = y->n;
   r->pn->segments = ZNEWN(r->a, plan_segment, y->n);
   for (u32 i = 0; i < y->n; i++) {
@@ -468,6 +469,7 @@ static void read_unit(reader *r, tasks *t) {
 static void read_order(reader *r, const ynode *top) {
   const ynode *y = want(r, top, "order", Y_SEQ);
   if (!y) return;
+  r->pn->order_at = y->at;
   r->pn->nseqs = y->n;
   r->pn->seqs = ZNEWN(r->a, task_seq, y->n + 1);
   for (u32 i = 0; i < y->n && !r->failed; i++) {
@@ -563,7 +565,8 @@ plan *plan_parse(arena *a, const prog *src, sym file, const char *text, size_t n
     return NULL;
   }
   known_keys(&r, y, keys);
-  number_at(&r, y, "heddle-plan", 1, 1, 0);
+  if (number_at(&r, y, "heddle-plan", 1, INT64_MAX, 0) > 1)
+    bad(&r, yaml_get(y, "heddle-plan"), "the form of plan files that this version reads is 1");
   const ynode *name = yaml_get(y, "name"), *send = yaml_get(y, "send-stream");
   if (name && name->kind == Y_SCALAR) r.pn->name = sym_of(r.c, name->str);
   if (send && send->kind == Y_SCALAR) r.pn->send_stream = sym_of(r.c, send->str);

@@ -8,6 +8,17 @@ const char *mem_kind_name(mem_kind k) {
   return name[k];
 }
 
+// Ranks of all meshes; a program without a mesh has one. Group 0 of main is rank 0.
+static void init_ranks(sim *s) {
+  space *sp = s->p->sp;
+  s->nranks = 1;
+  for (u32 k = 1; k <= mesh_count(sp); k++) {
+    const mesh_info *m = mesh_get(sp, (mesh){k});
+    for (u32 j = 0; m->ranks && j < m->nranks; j++) s->nranks = MAX(s->nranks, m->ranks[j] + 1);
+    if (!m->ranks) s->nranks = MAX(s->nranks, m->first + m->nranks);
+  }
+}
+
 static void sum_up_units(sim *s, const sim_cols *c, const i64 *x, sim_result *r) {
   u32 cells = s->nunits * s->nstreams;
   i64 *end = ZNEWN(s->a, i64, cells), *busy = ZNEWN(s->a, i64, cells), *comm = ZNEWN(s->a, i64, cells);
@@ -92,7 +103,7 @@ static bool prepare(sim *s, ctx *c, arena *a, const prog *p, coster *k, const si
     s->round = MAX(s->round, coster_machine(k)->kind[j].alloc_bytes);
   if (s->round < 1) s->round = 512;
   s->nstreams = p->streams.n;
-  s->nranks = MAX(space_ranks(p->sp), 1); // group 0 of a program without a mesh is rank 0
+  init_ranks(s);
   return true;
 }
 

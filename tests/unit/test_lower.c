@@ -53,6 +53,15 @@ static char *printed(const prog *p) {
   return b.v;
 }
 
+static u32 ranks_of(const prog *p) {
+  u32 n = 1;
+  for (u32 m = 1; m <= mesh_count(p->sp); m++) {
+    const mesh_info *mi = mesh_get(p->sp, (mesh){m});
+    for (u32 k = 0; k < mi->nranks; k++) n = MAX(n, (mi->ranks ? mi->ranks[k] : mi->first + k) + 1);
+  }
+  return n;
+}
+
 static bool exists(const prog *p, u32 rank) {
   for (u32 m = 1; m <= mesh_count(p->sp); m++)
     if (group_member(p->sp, group_all(p->sp, (mesh){m}), rank) >= 0) return true;
@@ -162,7 +171,7 @@ static void check_ends(const char *what, prog *const *one, const instr *const *h
 }
 
 static void check_program(const char *what, const prog *p) {
-  u32 n = plan_ranks(p);
+  u32 n = ranks_of(p);
   prog **one = NEWN(A, prog *, n);
   steps all = {0}, *own = ZNEWN(A, steps, n);
   u32 *at = ZNEWN(A, u32, n);

@@ -9,7 +9,7 @@ bool policy_batch(planner *pl, arena *a, plan *pn, u8 axis) {
   prog *p = planner_source(pl);
   const func_info *m = func_get(p, p->main);
   const classes *k = planner_classes(pl);
-  u32 batch = 0, n = pn->axes[axis - 1].size;
+  u32 batch = 0, n = pn->axes[axis - 1].size, first = 0;
   plan_trans *more = NEWN(a, plan_trans, pn->ntrans + m->nparams + 1);
   if (pn->ntrans) memcpy(more, pn->trans, sizeof *more * pn->ntrans);
   pn->trans = more;
@@ -19,7 +19,7 @@ bool policy_batch(planner *pl, arena *a, plan *pn, u8 axis) {
     const shape *s = &val_type(p, m, i + 1)->s;
     for (u32 d = 0; d < s->nd; d++) {
       u32 id[16], na = classes_dim(k, p->main, i + 1, d, id, 16);
-      if (!batch && na) batch = id[0];
+      if (!first) first = i + 1, batch = na ? id[0] : 0;
       i64 inner = s->dim[d];
       for (u32 j = 0; j < na; j++) {
         i64 e = classes_get(k, id[j])->extent;
@@ -42,11 +42,15 @@ bool policy_batch(planner *pl, arena *a, plan *pn, u8 axis) {
       }
     }
   }
-  if (ok && !batch) {
+  if (!ok || batch) return ok;
+  const char *name = first ? sym_str(p->c, val(m, first)->name) : "";
+  if (!first)
     diag(p->c, E_PLAN, m->where, "the model has no input with a batch to split");
-    ok = false;
-  }
-  return ok;
+  else
+    diag(p->c, E_DIVIDE, m->where,
+         "the batch, the first extent of input %s, is 1: it cannot be split %u ways over %s", name, n,
+         sym_str(p->c, pn->axes[axis - 1].name));
+  return false;
 }
 
 // ---- stages -----------------------------------------------------------------------------------------------

@@ -1,23 +1,25 @@
 $ heddle plan mlp-xs --batch 1024 --train --machine laptop --top 5 -o best.plan
 model         mlp-xs
+weights       f32
 machine       laptop
 ranks         4
 batch         1,024
 memory limit  3.60 GiB
 
-   data  tensor  pipeline  microbatches  schedule  ZeRO  recompute      time          samples  peak memory  computes  communicates  limited by
-1     4       1         1             1               2  none       48.69 ms  1.00x  21,033/s     18.0 MiB    93.6 %         6.4 %  computation
-2     4       1         1             1               2  selective  48.69 ms  1.00x  21,033/s     18.0 MiB    93.6 %         6.4 %  computation
-3     4       1         1             1               3  none       49.28 ms  1.01x  20,780/s     12.0 MiB    92.5 %         7.5 %  computation
-4     4       1         1             1               3  selective  49.28 ms  1.01x  20,780/s     12.0 MiB    92.5 %         7.5 %  computation
-5     4       1         1             1               0  none       49.43 ms  1.02x  20,715/s     22.5 MiB    94.8 %         5.2 %  computation
+   D  T  P  K    ZeRO  recompute      time          samples    memory  limited by
+1  4  1  1  1       2  none       48.69 ms  1.00x  21,033/s  18.0 MiB  computation 94 %
+2  4  1  1  1       2  selective  48.69 ms  1.00x  21,033/s  18.0 MiB  computation 94 %
+3  4  1  1  1       3  none       49.28 ms  1.01x  20,780/s  12.0 MiB  computation 92 %
+4  4  1  1  1       3  selective  49.28 ms  1.01x  20,780/s  12.0 MiB  computation 92 %
+5  4  1  1  1       0  none       49.43 ms  1.02x  20,715/s  22.5 MiB  computation 95 %
 
 winner          data 4, ZeRO 2
                 computes 93.6 % of the time, communicates 6.4 %; needs 18.0 MiB of 3.60 GiB
 next            1.00x the time, limited by computation: data 4, ZeRO 2, recompute selective
 tensor alone    1.14x the time, limited by computation
 pipeline alone  1.51x the time, limited by computation
-certificate     126 plans: 105 simulated, of which 105 fit; 0 ruled out by memory, 21 by time; 0 impossible
+certificate     126 plans: 105 simulated, of which 105 fit;
+                0 ruled out by memory, 21 by time; 0 impossible
 $ cat best.plan
 # heddle plan mlp-xs --batch 1024 --train --machine laptop --top 5 -o best.plan
 heddle-plan: 1
@@ -38,6 +40,7 @@ order:
 $ heddle sim mlp-xs --batch 1024 --plan best.plan --machine laptop
 model          mlp-xs
 plan           D4 T1 P1 K1 zero2
+weights        f32
 machine        laptop
 ranks          4
 time per step  48.69 ms
@@ -79,6 +82,7 @@ sgd             computation        8  794.4 us   1.6 %
 $ heddle plan mlp-xs --batch 1024 --train --machine laptop --data 2 --tensor 1,2 --zero 0,1 --recompute none --json | sed -E 's/: [0-9.e+-]+/: N/g'
 {
   "model": "mlp-xs",
+  "parameter_dtypes": "f32",
   "machine": "laptop",
   "ranks": N,
   "batch": N,
@@ -105,22 +109,24 @@ $ heddle plan mlp-xs --batch 1024 --train --machine laptop --data 2 --tensor 1,2
 }
 $ heddle plan mlp-xs --batch 256 --machine laptop --microbatches 1 --powers-of-two
 model         mlp-xs
+weights       f32
 machine       laptop
 ranks         4
 batch         256
 memory limit  3.60 GiB
 
-   data  tensor  pipeline  microbatches  schedule  ZeRO  recompute      time          samples  peak memory  computes  communicates  limited by
-1     4       1         1             1               0  none       3.773 ms  1.00x  67,843/s     8.50 MiB   100.0 %         0.0 %  computation
-2     2       2         1             1               0  none       4.126 ms  1.09x  62,043/s     4.88 MiB    94.6 %         5.4 %  computation
-3     1       4         1             1               0  none       4.816 ms  1.28x  53,159/s     3.62 MiB    86.5 %        13.5 %  computation
-4     2       1         2             1               0  none       7.586 ms  2.01x  33,748/s     5.00 MiB    49.6 %         0.7 %  bubble
-5     1       2         2             1               0  none       8.332 ms  2.21x  30,726/s     3.75 MiB    46.8 %         3.9 %  bubble
-6     1       1         4             1               0  none       15.37 ms  4.07x  16,658/s     4.00 MiB    24.5 %         1.0 %  bubble
+   D  T  P  K    ZeRO  recompute      time          samples    memory  limited by
+1  4  1  1  1       0  none       3.773 ms  1.00x  67,843/s  8.50 MiB  computation 100 %
+2  2  2  1  1       0  none       4.126 ms  1.09x  62,043/s  4.88 MiB  computation 95 %
+3  1  4  1  1       0  none       4.816 ms  1.28x  53,159/s  3.62 MiB  computation 87 %
+4  2  1  2  1       0  none       7.586 ms  2.01x  33,748/s  5.00 MiB  bubble 50 %
+5  1  2  2  1       0  none       8.332 ms  2.21x  30,726/s  3.75 MiB  bubble 49 %
+6  1  1  4  1       0  none       15.37 ms  4.07x  16,658/s  4.00 MiB  bubble 74 %
 
 winner          data 4
                 computes 100.0 % of the time, communicates 0.0 %; needs 8.50 MiB of 3.60 GiB
 next            1.09x the time, limited by computation: data 2, tensor 2
 tensor alone    1.28x the time, limited by computation
 pipeline alone  4.07x the time, limited by bubble
-certificate     6 plans: 6 simulated, of which 6 fit; 0 ruled out by memory, 0 by time; 0 impossible
+certificate     6 plans: 6 simulated, of which 6 fit;
+                0 ruled out by memory, 0 by time; 0 impossible

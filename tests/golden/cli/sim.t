@@ -1,5 +1,6 @@
 $ heddle sim examples/distir/fig2_pipeline.heddle --machine dgx-2
 model          examples/distir/fig2_pipeline.heddle
+weights        f32
 machine        dgx-2
 ranks          2
 time per step  267.9 us
@@ -43,6 +44,7 @@ reduce_sum     computation        3  16.36 us   6.1 %
 ## Line 11 before line 10: the second stage waits.
 $ heddle sim examples/distir/fig2_swapped.heddle --machine dgx-2
 model          examples/distir/fig2_swapped.heddle
+weights        f32
 machine        dgx-2
 ranks          2
 time per step  285.8 us
@@ -86,6 +88,7 @@ reduce_sum     computation        3  16.36 us   5.7 %
 $ heddle sim gpt2 --batch 64 --train --data 4 --tensor 2 --pipeline 2 --microbatches 8 --optimizer adam --machine dgx-2
 model          gpt2
 plan           D4 T2 P2 K8 1f1b
+weights        f32, the optimiser's states f32
 machine        dgx-2
 ranks          16
 time per step  615.3 ms
@@ -130,6 +133,8 @@ $ heddle sim mlp-xs --machine laptop --json | sed -E 's/: [0-9.e+-]+/: N/g'
 {
   "model": "mlp-xs",
   "plan": null,
+  "parameter_dtypes": "f32",
+  "state_dtypes": null,
   "machine": "laptop",
   "ranks": N,
   "time_ps": N,
@@ -179,6 +184,8 @@ $ heddle sim mlp-xs --train --data 2 --pipeline 2 --microbatches 4 --machine lap
 {
   "model": "mlp-xs",
   "plan": "D2 T1 P2 K4 1f1b",
+  "parameter_dtypes": "f32",
+  "state_dtypes": null,
   "machine": "laptop",
   "ranks": N,
   "time_ps": N,

@@ -61,10 +61,12 @@ error[E0115]: no file and no built-in model is called `gpt3-17b`
 [1]
 $ heddle show gpt2:layers=two
 error[E0115]: `gpt2:layers=two`: cannot use `layers=two`
+  note: gpt2 has layers, hidden, heads, kv_heads, head_dim, ffn, vocab, positions
   hint: columns with whole numbers above 0, such as `gpt2:layers=2,hidden=256`
 [1]
 $ heddle show gpt2:hidden=100
 error[E0502]: gpt2: 12 heads of 8 are not a hidden extent of 100
+  hint: a multiple of the heads: gpt2:hidden=96
 [1]
 $ heddle show nothing.heddle
 error[E0101]: cannot read 'nothing.heddle': No such file or directory
@@ -125,6 +127,58 @@ error[E0202]: no operator is called 'rleu'
      |        ^
   hint: did you mean 'relu'?
 [1]
+$ heddle show resnet50:heads=2
+error[E0115]: `resnet50:heads=2`: cannot use `heads=2`
+  note: models of kind resnet have no heads
+  note: resnet50 has layers, hidden, vocab, positions
+  hint: columns with whole numbers above 0, such as `resnet50:hidden=64`
+[1]
+$ heddle show inception
+error[E0115]: no file and no built-in model is called `inception`
+  hint: `heddle show --list` lists the built-in models; files end in .onnx or .heddle
+[1]
+$ heddle show mlp-xs --seq 4
+error[E0801]: models of kind mlp have no use for --seq: they have no sequence
+[2]
+$ heddle show resnet50 --headless
+error[E0801]: models of kind resnet have no use for --headless: they project to no vocabulary
+[2]
+$ heddle show gpt2 --dtype i64
+error[E0801]: --dtype: a model cannot be of type 'i64'
+  hint: f16, bf16, f32 or f64
+[2]
+$ heddle plan gpt2 --machine dgx-2 --zero 1
+error[E0801]: --zero is for training; this is inference
+  hint: add --train
+[2]
+$ heddle plan gpt2 --machine dgx-2 --train --zero 4
+error[E0801]: --zero: there is no level 4
+  hint: 0, 1, 2 or 3
+[2]
+$ heddle sim gpt2 --machine dgx-2 --optimizer adam
+error[E0801]: --optimizer is for training; this is inference
+  hint: add --train
+[2]
+$ heddle eval gpt2 --random 1 --gradients
+error[E0801]: --gradients is for training; this is inference
+  hint: add --train
+[2]
+$ heddle sim gpt2 --machine dgx-2 --train --momentum 0.9
+error[E0801]: --momentum: sgd has none
+  hint: --optimizer momentum
+[2]
+$ heddle verify gpt2 --data 2 --tolerance 0
+error[E0801]: --tolerance: '0' is not a number above 0
+[2]
+$ heddle verify gpt2 --data 8 --batch 8 --memory 1kB
+error[E0901]: even at the smallest extents that the plan allows, running the model takes 6.4 MB and 3.1e+06 steps of arithmetic; 0.0 MB and 2e+09 are allowed
+  --> gpt2
+  hint: --memory 7MB, or a model with fewer layers or a smaller batch
+[1]
+$ heddle explain e0801
+E0801 (error): wrong usage of the command line
+
+Each command explains itself with --help.
 $ heddle show gpt2 > /dev/full
 error[E0102]: cannot write standard output
 [1]
@@ -152,21 +206,22 @@ error[E0801]: --schedule: '2f1b' is not one of gpipe, 1f1b
 [2]
 $ heddle sim gpt2 --machine dgx-2 --data 3
 error[E0502]: a batch of 8 leaves 8, which cannot be split 3 ways over dp
-  --> gpt2: layer/mlp
+  --> gpt2
   hint: choose a batch that is a multiple of data x microbatches
 [1]
 $ heddle sim gpt2 --machine dgx-2 --data 32
 error[E0502]: a batch of 8 leaves 8, which cannot be split 32 ways over dp
-  --> gpt2: layer/mlp
+  --> gpt2
   hint: choose a batch that is a multiple of data x microbatches
 [1]
 $ heddle sim gpt2 --machine dgx-2 --pipeline 64
 error[E0502]: 64 stages, but the model has only 13 blocks or products to deal out
-  --> gpt2: layer/mlp
+  --> gpt2
 [1]
 $ heddle sim gpt2 --machine dgx-2 --data 2 --zero 4
-error[E0501]: ZeRO has levels 0 to 3, not 4
-[1]
+error[E0801]: --zero is for training; this is inference
+  hint: add --train
+[2]
 $ heddle sim gpt2 --machine dgx-2 --plan nowhere.plan
 error[E0101]: cannot read 'nowhere.plan': No such file or directory
 [1]
@@ -190,6 +245,7 @@ $ heddle plan gpt3-175b --machine laptop --train
 error[E0506]: none of 57 plans can run: 0 do not divide, 57 need more than 3.60 GiB of memory
   note: the smallest needs at least 325.23 GiB on a rank
   hint: more devices, a smaller batch, --zero 3 or --recompute full need less memory on each
+  hint: the model is in f32: --dtype f16 or bf16 needs half the memory
 [1]
 $ heddle plan gpt2 --machine dgx-2 --memory-limit 28GB/s
 error[E0602]: --memory-limit: '28GB/s' is a bandwidth; an amount of bytes is needed
@@ -197,9 +253,11 @@ error[E0602]: --memory-limit: '28GB/s' is a bandwidth; an amount of bytes is nee
 [1]
 $ heddle plan gpt2 --machine dgx-2 --devices 64
 error[E0501]: 64 devices asked for, but the machine has 16
+  hint: the model is in f32: --dtype f16 or bf16 needs half the memory
 [1]
 $ heddle plan gpt2 --machine dgx-2 --costs guess
-error[E0801]: 'guess' is not an accounting
+error[E0801]: 'guess' is not a way of accounting for costs
+  hint: the model is in f32: --dtype f16 or bf16 needs half the memory
 [2]
 $ heddle verify mlp-xs
 error[E0801]: `heddle verify` wants a plan
@@ -212,7 +270,7 @@ error[E0110]: field number 0
 ## What does not fit is shown all the same.
 $ heddle sim gpt3-2.7b --batch 16 --train --optimizer adam --data 2 --machine dgx-2 > /dev/null
 error[E0505]: rank 0 needs 259.27 GiB of 28.80 GiB
-  --> gpt3-2.7b: layer/mlp
+  --> gpt3-2.7b
   note: call holds 211.38 GiB there
   note: pack holds 9.88 GiB there
   note: call holds 9.88 GiB there
@@ -224,11 +282,14 @@ order:
   - "B0.0*2 F0.0*2"
   - "(F1.0 B1.0)*2"
 error[E0503]: the orders of the places cannot be merged: every place waits
+  --> bad.plan:16:3
+  16 |   - "B0.0*2 F0.0*2"
+     |   ^
   note: place 0 has B0.0 next (task 1 of 4), which waits for F0.0
   note: place 1 has F1.0 next (task 1 of 4), which waits for F0.0
   hint: a task must stand after the tasks that it waits for; `schedule: 1f1b` and `gpipe` are always possible
 [1]
-## A stage that is not there; another batch than the plan's.
+## A stage that is not there; another batch, model or machine than the plan's; a task that is missing.
 $ sed 's/at: {pp: 1}/at: {pp: 2}/' ok.plan > bad.plan; heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --plan bad.plan --machine laptop
 error[E0501]: expected a number from 0 to 1, found `2`
   --> bad.plan:11:38
@@ -240,13 +301,54 @@ error[E0502]: input x: dimension 0 of extent 6 cannot be split 2 ways over axis 
   --> mlp-xs
   hint: choose a batch that is a multiple of data x microbatches
 [1]
+$ heddle sim mlp-xs:layers=3,hidden=8 --batch 4 --plan ok.plan --machine laptop
+error[E0501]: segment 1 covers instructions 2 to 6 of main; expected to start at 2 and the last to end at 7
+  --> ok.plan:10:3
+  10 |   - {from: 1, to: 1, on: m, at: {pp: 0}}
+     |   ^
+  hint: a plan fits the model and the options that it was made for: `heddle plan -o` writes them into its first line
+[1]
+$ heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --plan ok.plan --machine '1x1 a10'
+error[E0605]: rank 1 is used; the machine 1x1 a10 has 1 device
+  hint: plan for this machine, or use a larger one
+[1]
+$ heddle plan mlp-xs --batch 64 --machine dgx-2 -o 16.plan > 16.txt; heddle sim mlp-xs --batch 64 --plan 16.plan --machine laptop
+error[E0605]: rank 4 is used; the machine laptop has 4 devices, for ranks from 0
+  --> mlp-xs
+  hint: plan for this machine, or use more of them: --machine 'laptop*2'
+[1]
+$ heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --plan ok.plan --machine laptop --train --optimizer adam
+error[E0801]: --optimizer: the file of --plan has made the choices
+  hint: leave it out, or change the plan file (docs/plans.md)
+[2]
+$ heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --plan ok.plan --machine laptop --data 2
+error[E0801]: --data: the file of --plan has made the choices
+  hint: leave it out, or change the plan file (docs/plans.md)
+[2]
+$ sed 's/(F1.0 B1.0)/F1.0/' ok.plan > bad.plan; heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --plan bad.plan --machine laptop
+error[E0501]: task B1.0 is in no sequence
+  --> bad.plan:16:3
+  16 |   - "F0.0*2 B0.0*2"
+     |   ^
+  hint: every segment runs every microbatch forward (F) and backward (B) once
+[1]
+$ sed 's/heddle-plan: 1/heddle-plan: 2/' ok.plan > bad.plan; heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --plan bad.plan --machine laptop
+error[E0501]: the form of plan files that this version reads is 1
+  --> bad.plan:2:14
+   2 | heddle-plan: 2
+     |              ^
+[1]
+$ heddle sim gpt2 --batch 1 --machine laptop --data 2
+error[E0502]: the batch, the first extent of input tokens, is 1: it cannot be split 2 ways over dp
+  --> gpt2
+[1]
 $ heddle show gpt2 --dim batch=8
 error[E0801]: --dim binds open extents of ONNX models; this model has none
   hint: --batch, --seq and --vocab change a built-in model
 [2]
 $ heddle eval gpt3-175b --random 1 2>&1 | sed 's/has [0-9.]* GiB/has N GiB/'
 error[E0901]: inputs and results take 1307.0 GiB in float64; this computer has N GiB
-  --> gpt3-175b: layer/mlp
+  --> gpt3-175b
   hint: a smaller --batch, or fewer and smaller layers, as in gpt2:layers=2,hidden=128,heads=2
 $ heddle show examples/gpt2.onnx --dim sequence=64 --dim bacth=8
 error[E0801]: --dim: no extent of an input is called `bacth`
@@ -303,6 +405,8 @@ error[E0110]: a part of 1397940 bytes where its message has 99977 left
 $ heddle import cut.onnx -o kept.heddle; ls
 error[E0110]: a part of 1397940 bytes where its message has 99977 left
   --> cut.onnx: byte 19
+16.plan
+16.txt
 bad.heddle
 bad.onnx
 bad.plan
