@@ -118,6 +118,7 @@ arena *ctx_arena(ctx *c); // lives as long as the session
 sym sym_of(ctx *c, const char *s);
 sym sym_ofn(ctx *c, const char *s, size_t n);
 sym sym_fmt(ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
+sym sym_with(ctx *c, sym name, const char *suffix);
 const char *sym_str(const ctx *c, sym s);
 u32 sym_len(const ctx *c, sym s);
 

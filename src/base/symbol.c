@@ -51,6 +51,15 @@ sym sym_fmt(ctx *c, const char *fmt, ...) {
   return sym_ofn(c, s, (size_t)n);
 }
 
+sym sym_with(ctx *c, sym name, const char *suffix) {
+  char buf[256];
+  size_t n = sym_len(c, name), k = strlen(suffix);
+  if (n + k > sizeof buf) return sym_fmt(c, "%s%s", sym_str(c, name), suffix);
+  memcpy(buf, sym_str(c, name), n);
+  memcpy(buf + n, suffix, k);
+  return sym_ofn(c, buf, n + k);
+}
+
 const char *sym_str(const ctx *c, sym s) {
   assert(s.i < c->sym.n);
   return c->sym.v[s.i].str;

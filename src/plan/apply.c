@@ -99,8 +99,7 @@ static value combine(main_build *mb, value a, value b) {
 }
 
 static void name_of(main_build *mb, value v, value w, const char *suffix) {
-  value_name(mb->p, mb->b.f, v,
-             sym_fmt(mb->s->c, "%s%s", sym_str(mb->s->c, mb->m->values.v[w].name), suffix));
+  value_name(mb->p, mb->b.f, v, sym_with(mb->s->c, mb->m->values.v[w].name, suffix));
 }
 
 // Gradients on the groups at all coordinates of one axis, in any order, that make up `all`: the axis, and

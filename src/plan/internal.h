@@ -11,7 +11,7 @@ struct planner {
   VEC(struct cut *) cuts;
   VEC(grad_pair *) grads;
   VEC(func) updates;
-  hmap cut_map, grad_map, update_map, kept_map;
+  hmap cut_map, like_map, grad_map, update_map, kept_map;
   const classes *classes;
   VEC(struct {
     u32 n;
@@ -29,7 +29,10 @@ struct planner {
 // results.
 typedef struct cut {
   u64 key;
-  func fwd; // weights first, then the other inputs -> outputs
+  func fwd;               // weights first, then the other inputs -> outputs
+  const struct cut *like; // the first cut with the same function, but for names and origins; itself
+  u32 n;                  // instructions
+  const u32 *origin;      // of each of them
   u32 nweights;
   value *weight; // values of main: parameters of role WEIGHT
   u32 ninputs;
@@ -42,7 +45,7 @@ typedef struct cut {
 cut *planner_cut(planner *pl, u32 from, u32 to);
 const grad_pair *planner_grad(planner *pl, func f, const grad_opts *o,
                               u64 key); // cached by f, o and key; NULL if refused
-// The update of n weights as a function: (w.., g.., states..) -> (w'.., states'.. [, g..]). Cached by shapes.
+// The update of n weights as a function: (w.., g.., states..) -> (w'.., states'.. [, g..]). Cached by types.
 func planner_update(planner *pl, const value *weight, u32 n, const optim_opts *o, bool keep_gradients);
 void planner_recompute(planner *pl, const plan *pn); // marks the instructions that plan pn recomputes
 

@@ -9,6 +9,7 @@ typedef struct {
 } edge; // output of this segment is input of segment `to`
 typedef struct seg {
   cut *c;
+  func f; // what it does: c's function, or that of a cut that is like it
   group g;
   u32 place;           // number of its place
   const grad_pair *gp; // NULL: no backward

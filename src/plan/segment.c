@@ -58,6 +58,7 @@ typedef struct {
   cut *c;
   u32 from, to;
   bool *copied; // per instruction of main
+  bool whole;   // all of main: its names stay. A stretch may be shared with one that has others
 } cutting;
 
 static void copy_instr(cutting *x, u32 index) {
@@ -80,7 +81,7 @@ static void copy_instr(cutting *x, u32 index) {
   made->callee = in.callee;
   for (u32 k = 0; k < in.nres; k++) {
     x->map[in.res + k] = made->res + k;
-    value_name(p, x->b.f, made->res + k, func_get(p, p->main)->values.v[in.res + k].name);
+    if (x->whole) value_name(p, x->b.f, made->res + k, func_get(p, p->main)->values.v[in.res + k].name);
   }
   x->copied[index] = true;
 }
@@ -88,7 +89,7 @@ static void copy_instr(cutting *x, u32 index) {
 static void param_of(cutting *x, value v, role r) {
   prog *p = x->pl->src;
   const value_info *vi = &func_get(p, p->main)->values.v[v];
-  x->map[v] = func_param(p, x->b.f, vi->ty, vi->name, r);
+  x->map[v] = func_param(p, x->b.f, vi->ty, x->whole ? vi->name : (sym){0}, r);
 }
 
 // The values of main that instructions from..to read from outside, constants' dependants followed.
@@ -109,6 +110,56 @@ static void collect(cutting *x, u32 index, bool *seen, value **out, u32 *n) {
   }
 }
 
+// ---- stages that do the same --------------------------------------------------------------------------
+static u64 body_hash(const func_info *f) {
+  u64 h = hash_bytes(f->opds.v, f->opds.n * sizeof *f->opds.v, f->nparams);
+  for (u32 v = 1; v < f->values.n; v++) h = hash_u64(f->values.v[v].ty.i, h);
+  for (u32 k = 0; k < f->body.n; k++) {
+    const instr *i = &f->body.v[k];
+    h = hash_u64((u64)i->op << 48 | (u64)i->flags << 40 | (u64)i->strm << 32 | i->callee.i, h);
+    h = hash_u64((u64)i->at.i << 32 | i->res, h);
+  }
+  return hash_bytes(f->rets.v, f->rets.n * sizeof *f->rets.v, h);
+}
+
+// But for names, locations and origins. Both were made by planner_cut: nothing has a group or a coordinate.
+static bool same_body(const func_info *f, const func_info *g) {
+  if (f->nparams != g->nparams || f->values.n != g->values.n || f->body.n != g->body.n ||
+      f->opds.n != g->opds.n || f->rets.n != g->rets.n ||
+      memcmp(f->opds.v, g->opds.v, f->opds.n * sizeof *f->opds.v) != 0 ||
+      memcmp(f->rets.v, g->rets.v, f->rets.n * sizeof *f->rets.v) != 0)
+    return false;
+  for (u32 v = 1; v < f->values.n; v++)
+    if (f->values.v[v].ty.i != g->values.v[v].ty.i) return false;
+  for (u32 k = 0; k < f->nparams; k++)
+    if (f->params.v[k].r != g->params.v[k].r || f->params.v[k].data != g->params.v[k].data) return false;
+  for (u32 k = 0; k < f->body.n; k++) {
+    const instr *i = &f->body.v[k], *j = &g->body.v[k];
+    if (i->op != j->op || i->flags != j->flags || i->strm != j->strm || i->callee.i != j->callee.i ||
+        i->at.i != j->at.i || i->opd != j->opd || i->nopd != j->nopd || i->res != j->res ||
+        i->nres != j->nres)
+      return false;
+  }
+  return true;
+}
+
+static void find_like(planner *pl, cut *c) {
+  func_info *f = func_get(pl->src, c->fwd);
+  u64 h = body_hash(f);
+  u32 *origin = NEWN(pl->a, u32, f->body.n);
+  for (u32 k = 0; k < f->body.n; k++) origin[k] = f->body.v[k].origin;
+  c->n = f->body.n;
+  c->origin = origin;
+  c->like = c;
+  for (u32 it = 0, id; hmap_next(&pl->like_map, h, &it, &id);) {
+    cut *d = pl->cuts.v[id - 1];
+    if (!same_body(func_get(pl->src, d->fwd), f)) continue;
+    c->like = d;
+    return;
+  }
+  hmap_add(pl->a, &pl->like_map, h, pl->cuts.n);
+}
+
 cut *planner_cut(planner *pl, u32 from, u32 to) {
   u64 key = hash_u64(((u64)from << 32) | to, pl->recompute + 7);
   u32 hit = hmap_get(&pl->cut_map, key);
@@ -119,6 +170,7 @@ cut *planner_cut(planner *pl, u32 from, u32 to) {
   cut *c = NEW(pl->a, cut);
   cutting x = {.pl = pl, .c = c, .from = from, .to = to, .map = ZNEWN(pl->a, value, nv)};
   x.copied = ZNEWN(pl->a, bool, m->body.n + 1);
+  x.whole = from == 1 && to == m->body.n;
   x.b = builder_at(p, func_new(p, sym_of(p->c, "stage"), m->where));
   bool *seen = ZNEWN(pl->a, bool, nv);
   value *ext = NEWN(pl->a, value, nv);
@@ -154,6 +206,7 @@ cut *planner_cut(planner *pl, u32 from, u32 to) {
   c->fwd = x.b.f;
   *vec_push(pl->a, &pl->cuts) = c;
   hmap_add(pl->a, &pl->cut_map, key, pl->cuts.n);
+  find_like(pl, c);
   return c;
 }
 
@@ -174,7 +227,8 @@ const grad_pair *planner_grad(planner *pl, func f, const grad_opts *o, u64 key) 
 
 func planner_update(planner *pl, const value *weight, u32 n, const optim_opts *o, bool keep) {
   prog *p = pl->src;
-  u64 key = hash_bytes(weight, sizeof *weight * n, hash_bytes(o, sizeof *o, keep));
+  u64 key = hash_bytes(o, sizeof *o, keep);
+  for (u32 i = 0; i < n; i++) key = hash_u64(func_get(p, p->main)->values.v[weight[i]].ty.i, key);
   u32 hit = hmap_get(&pl->update_map, key);
   if (hit) return pl->updates.v[hit - 1];
   func f = func_new(p, sym_of(p->c, "update"), func_get(p, p->main)->where);
@@ -186,7 +240,7 @@ func planner_update(planner *pl, const value *weight, u32 n, const optim_opts *o
       const type_info *t = type_get(p, w->ty);
       shape s = t->s;
       if (j > 1) s.t = optim_state_type(s.t);
-      v[j * n + i] = func_param(p, f, type_tensor(p, &s, t->lay, t->g), j == 0 ? w->name : (sym){0},
+      v[j * n + i] = func_param(p, f, type_tensor(p, &s, t->lay, t->g), (sym){0},
                                 j == 0   ? ROLE_WEIGHT
                                 : j == 1 ? ROLE_INPUT
                                          : ROLE_STATE);

@@ -37,6 +37,19 @@ static bool make_groups(main_build *mb) {
   return true;
 }
 
+// Stages that are alike share a function if the plan chooses the same for all of their instructions.
+static bool same_choices(const apply *x, const cut *c, const cut *d) {
+  for (u32 k = 0; k < c->n; k++) {
+    const choice_list *a = &x->choices[c->origin[k]], *b = &x->choices[d->origin[k]];
+    if (a->n != b->n) return false;
+    for (u32 j = 0; j < a->n; j++)
+      if (a->v[j].axis != b->v[j].axis || a->v[j].letter != b->v[j].letter || a->v[j].weak != b->v[j].weak ||
+          a->v[j].table != b->v[j].table || a->v[j].stride != b->v[j].stride)
+        return false;
+  }
+  return true;
+}
+
 static bool make_cuts(main_build *mb) {
   const plan *pn = mb->x->pn;
   u32 at = 1, end = mb->m->body.n;
@@ -54,6 +67,7 @@ static bool make_cuts(main_build *mb) {
     }
     at = ps->to + 1;
     cut *c = mb->seg[i].c = planner_cut(mb->x->pl, ps->from, ps->to);
+    mb->seg[i].f = same_choices(mb->x, c, c->like) ? c->like->fwd : c->fwd;
     mb->m = func_get(mb->s, mb->s->main);
     for (u32 k = 0; k < c->noutputs; k++) mb->seg_of[c->output[k]] = i + 1, mb->out_of[c->output[k]] = k;
   }
@@ -87,7 +101,7 @@ static bool make_grads(main_build *mb) {
       if (from) mb->seg[from - 1].has_dy[mb->out_of[c->input[k]]] = true;
     }
     grad_opts o = {mark, s->has_dy, pn->split_backward};
-    s->gp = planner_grad(mb->x->pl, c->fwd, &o, 0);
+    s->gp = planner_grad(mb->x->pl, s->f, &o, 0);
     mb->m = func_get(mb->s, mb->s->main);
     if (!s->gp) return false;
     while (s->nneed_weights < s->gp->nneed && s->gp->need[s->nneed_weights] < c->nweights) s->nneed_weights++;
@@ -184,8 +198,8 @@ static bool shard_forward(main_build *mb, seg *s) {
   for (u32 k = 0; k < nres; k++)
     demand[k] = k < c->noutputs && mb->m->rets.v[0] != c->output[k] ? LAYOUT_SUMMED : LAYOUT_FREE;
   pack_range pk = {0, c->nweights};
-  shard_call_of call = {s->gp ? s->gp->fwd : c->fwd, in, rest, demand, s->g, &pk, 1,
-                        s->gp ? s->gp->nsaved : 0,   0,  0};
+  shard_call_of call = {s->gp ? s->gp->fwd : s->f, in, rest, demand, s->g, &pk, 1,
+                        s->gp ? s->gp->nsaved : 0, 0,  0};
   if (!shard_function(mb->x, &call, &s->fwd)) return false;
   for (u32 k = 0; k < c->nweights; k++) {
     value w = c->weight[k];
@@ -370,7 +384,7 @@ static void make_states(main_build *mb) {
       sh.t = optim_state_type(sh.t);
       layout l = shard_at_rest(mb->x, mb->param_lay[i], sh.nd, sh.dim, axes, pn->nrest[REST_STATE],
                                mb->param_group[i]);
-      sym name = sym_fmt(mb->s->c, "%s%s", sym_str(mb->s->c, mb->m->values.v[i + 1].name), suffix[j]);
+      sym name = sym_with(mb->s->c, mb->m->values.v[i + 1].name, suffix[j]);
       mb->state[j][i] =
           func_param(mb->p, mb->b.f, type_tensor(mb->p, &sh, l, mb->param_group[i]), name, ROLE_STATE);
     }

@@ -175,6 +175,35 @@ TEST(plan_single_is_the_training_step) {
   close_source(&s);
 }
 
+// Stages that do the same are one function; not if the plan says otherwise for one of them.
+static u32 stage_functions(const char *trans) {
+  session s = open_source("func @main(%x: f32[12,8], %u: f32[8,8] weight, %v: f32[8,8] weight, "
+                          "%w: f32[8,8] weight) -> (f32[12,8]) {\n"
+                          "  %1 = matmul %x, %u\n"
+                          "  %2 = matmul %1, %v\n"
+                          "  %3 = matmul %2, %w\n"
+                          "  return %3\n"
+                          "}\n");
+  char text[800];
+  snprintf(text, sizeof text,
+           "heddle-plan: 1\naxes: {pp: 3, tp: 2}\nmeshes:\n  m: {axes: [pp, tp]}\n"
+           "segments:\n  - {from: 1, to: 1, on: m, at: {pp: 0}}\n  - {from: 2, to: 2, on: m, at: {pp: 1}}\n"
+           "  - {from: 3, to: 3, on: m, at: {pp: 2}}\n%sorder:\n  - \"F0.0\"\n  - \"F1.0\"\n  - \"F2.0\"\n",
+           trans);
+  plan *pn = plan_parse(s.a, planner_source(s.pl), sym_of(s.c, "plan"), text, strlen(text));
+  prog *p = pn ? plan_apply(s.pl, pn, NULL) : NULL;
+  if (!CHECK_MSG(p, "%s", diag_render(s.c, s.a))) return 0;
+  u32 n = p->funcs.n - 2; // without number 0 and main
+  prog_free(p);
+  close_source(&s);
+  return n;
+}
+TEST(plan_stages_share_functions) {
+  CHECK_EQ_I64(stage_functions(""), 2); // the last one may leave sums undone
+  CHECK_EQ_I64(
+      stage_functions("trans:\n  - {in: main, instr: 2, op: matmul, operand: 1, dim: 1, axis: tp}\n"), 3);
+}
+
 TEST(plan_verify_tells_what_differs) {
   session s = open_source(DECAY);
   plan *one = plan_single(s.a, s.src, false, NULL);

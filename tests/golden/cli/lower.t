@@ -17,10 +17,10 @@ func @layer.fwd(%x: f32[16{mb},32], %w: f32[32,64] weight) -> (f32[16{mb},64], f
   return %5, %5
 }
 
-func @stage.fwd(%1: (f32[64,32], f32[32,64]) weight, %x: f32[16{mb},64]) -> (f32[16{mb},64], (f32[16{mb},32], f32[16{mb},64])) {
-  %h.0.w, %h.1.w = unpack %1 : f32[64,32], f32[32,64]
-  %5, %6 = call @layer.fwd.1(%x, %h.0.w) ^3 : f32[16{mb},32], f32[16{mb},32]
-  %7, %8 = call @layer.fwd(%5, %h.1.w) ^4 : f32[16{mb},64], f32[16{mb},64]
+func @stage.fwd(%1: (f32[64,32], f32[32,64]) weight, %2: f32[16{mb},64]) -> (f32[16{mb},64], (f32[16{mb},32], f32[16{mb},64])) {
+  %3, %4 = unpack %1 : f32[64,32], f32[32,64]
+  %5, %6 = call @layer.fwd.1(%2, %3) ^3 : f32[16{mb},32], f32[16{mb},32]
+  %7, %8 = call @layer.fwd(%5, %4) ^4 : f32[16{mb},64], f32[16{mb},64]
   %9 = pack %5, %7 ^4 : (f32[16{mb},32], f32[16{mb},64])
   return %7, %9
 }
@@ -48,27 +48,27 @@ func @layer.bwd.1.1(%x: f32[16{mb},64], %2: f32[16{mb},32], %3: f32[16{mb},32], 
 
 func @stage.bwd(
   %1: (f32[32,64]) weight,
-  %x: f32[16{mb},64],
+  %2: f32[16{mb},64],
   %3: (f32[16{mb},32], f32[16{mb},64]),
   %4: f32[16{mb},64],
   %5: (f32[64,32]+mb, f32[32,64]+mb) state
 ) -> ((f32[64,32]+mb, f32[32,64]+mb)) {
-  %h.1.w = unpack %1 : f32[32,64]
+  %6 = unpack %1 : f32[32,64]
   %7, %8 = unpack %3 : f32[16{mb},32], f32[16{mb},64]
   %9, %10 = unpack %5 : f32[64,32]+mb, f32[32,64]+mb
-  %11, %12 = call @layer.bwd(%7, %h.1.w, %8, %4, !%10) backward ^4 : f32[16{mb},32], f32[32,64]+mb
-  %13 = call @layer.bwd.1.1(%x, %7, %11, !%9) backward ^3 : f32[64,32]+mb
+  %11, %12 = call @layer.bwd(%7, %6, %8, %4, !%10) backward ^4 : f32[16{mb},32], f32[32,64]+mb
+  %13 = call @layer.bwd.1.1(%2, %7, %11, !%9) backward ^3 : f32[64,32]+mb
   %14 = pack %13, %12 backward ^3 : (f32[64,32]+mb, f32[32,64]+mb)
   return %14
 }
 
-func @update(%h.0.w: f32[64,32] weight, %h.1.w: f32[32,64] weight, %3: f32[64,32]+mb, %4: f32[32,64]+mb) -> (f32[64,32], f32[32,64]) {
+func @update(%1: f32[64,32] weight, %2: f32[32,64] weight, %3: f32[64,32]+mb, %4: f32[32,64]+mb) -> (f32[64,32], f32[32,64]) {
   %5 = join %3 over mb update : f32[64,32]
   %6 = all_reduce %5 {peers=[1, 3]} over dp update plan : f32[64,32]
-  %7 = sgd !%h.0.w, %6 {lr=0.01, weight_decay=0} update : f32[64,32]
+  %7 = sgd !%1, %6 {lr=0.01, weight_decay=0} update : f32[64,32]
   %8 = join %4 over mb update : f32[32,64]
   %9 = all_reduce %8 {peers=[1, 3]} over dp update plan : f32[32,64]
-  %10 = sgd !%h.1.w, %9 {lr=0.01, weight_decay=0} update : f32[32,64]
+  %10 = sgd !%2, %9 {lr=0.01, weight_decay=0} update : f32[32,64]
   return %7, %10
 }
 
