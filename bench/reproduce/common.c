@@ -13,8 +13,8 @@ prog *distir_mlp(ctx *c, i64 layers, i64 width, i64 batch, dtype t) {
   sb_fmt(&s, ") -> (%s[], %s[%lld,%lld]) {\n", e, e, n, d);
   for (i64 i = 0; i < layers; i++)
     sb_fmt(&s, "  %%x%d = call @layer(%%x%d, %%w%d)\n", (int)i + 1, (int)i, (int)i);
-  sb_fmt(&s, "  %%p = mul %%x%d, %%z\n  %%loss = reduce_sum %%p {keepdims=0}\n  return %%loss, %%x%d\n}\n",
-         (int)layers, (int)layers);
+  sb_fmt(&s, "  %%p = mul %%x%d, %%z\n  %%loss = reduce_sum %%p {keepdims=0}\n  return %%loss, %%p\n}\n",
+         (int)layers);
   prog *p = ir_parse(c, sym_of(c, "mlp"), s.v, s.n);
   arena_free(s.a);
   return p;
@@ -90,7 +90,7 @@ price model_price(bench_model *b, degrees d) {
   prog *p = pn ? plan_apply(b->pl, pn, NULL) : NULL;
   sim_result r;
   sim_opts so = {.mode = SIM_FOLDED, .bytes = SIM_BYTES_DISTIR, .peak_only = true};
-  if (p) coster_use(b->k, p);
+  if (p) distir_rewrite(p), coster_use(b->k, p);
   if (p && sim_run(b->c, a, p, b->k, &so, &r)) {
     out = (price){.ok = true, .s = (double)r.makespan_ps * 1e-12, .peak_bytes = (double)r.peak_bytes};
     for (u32 i = 0; i < r.nranks && i < COUNT_OF(out.bytes); i++)

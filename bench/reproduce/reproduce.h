@@ -32,6 +32,9 @@ typedef struct {
 // takes more steps.
 prog *distir_mlp(ctx *c, i64 layers, i64 width, i64 batch, dtype t);
 
+// A planned program as its transforms would have written it: distir_program.c. Not to be evaluated.
+void distir_rewrite(prog *p);
+
 // Its GPT-2, distir_gpt.c.
 prog *distir_gpt(ctx *c, i64 layers, i64 width, i64 nheads, i64 batch, dtype e);
 
