@@ -9,10 +9,10 @@
 //
 // How many launches for shapes: a Conv1D computes two (Shape 3, Gather 3, Unsqueeze 3, Concat 2, Reshape 2 =
 // 13, four a layer), splitting heads one (3 + 3 + 3 + 1 = 10, three times), merging them one (4 + 4 + 3 + 1 =
-// 12), scores three sizes, for their scale and the mask, a slice for every dimension of the mask and a product
-// with it (Shape 3, Gather 3, Unsqueeze 3, Slice 4, Mul 1 = 14; one Slice is an operator below): 108. Sizes
-// that the model fixes are constants and parameters, unsqueezed already (their paper's figure 4). What only
-// the cached keys and values need is cut off. Constants and arithmetic on scalars are free there.
+// 12), scores three sizes, for their scale and the mask, a slice for every dimension of the mask and a
+// product with it (Shape 3, Gather 3, Unsqueeze 3, Slice 4, Mul 1 = 14; one Slice is an operator below): 108.
+// Sizes that the model fixes are constants and parameters, unsqueezed already (their paper's figure 4). What
+// only the cached keys and values need is cut off. Constants and arithmetic on scalars are free there.
 #include "reproduce.h"
 
 enum { CONV1D = 13, HEADS = 10, MERGE = 12, MASK = 13, SEQ = 8, POSITIONS = 1024 };
