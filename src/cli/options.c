@@ -140,19 +140,22 @@ static bool twice(const option *o, const char *name) {
 
 static bool read_dim(const option *o, const char *text, CLI_DIMS *out) {
   const char *name = read_name(o, text, out->n, "--dim batch=8"), *n = strrchr(text, '=') + 1;
-  if (!name || !read_whole(o, n, strlen(n), 1, &out->v[out->n].extent)) return false;
-  for (uint32_t i = 0; i < out->n; i++)
-    if (!strcmp(out->v[i].name, name)) return twice(o, name);
-  out->v[out->n++].name = name;
-  return true;
+  if (!name) return false;
+  heddle_dim *d = &out->v[out->n++];
+  d->name = name;
+  for (heddle_dim *e = out->v; e < d; e++)
+    if (!strcmp(e->name, name)) return twice(o, name);
+  return read_whole(o, n, strlen(n), 1, &d->extent);
 }
 
 static bool read_fix(const option *o, const char *text, CLI_FIXES *out) {
   const char *name = read_name(o, text, out->n, "--fix lengths=4,7");
-  for (uint32_t i = 0; name && i < out->n; i++)
-    if (!strcmp(out->v[i].name, name)) return twice(o, name);
-  if (name) out->v[out->n++] = (heddle_fix){name, strrchr(text, '=') + 1};
-  return name != NULL;
+  if (!name) return false;
+  heddle_fix *f = &out->v[out->n++];
+  *f = (heddle_fix){name, strrchr(text, '=') + 1};
+  for (heddle_fix *e = out->v; e < f; e++)
+    if (!strcmp(e->name, name)) return twice(o, name);
+  return true;
 }
 
 static bool read_value(cli *x, const option *o, char *text) {
