@@ -95,6 +95,10 @@ static inline const char *rendered(arena *a, const report *r, heddle_format f) {
   report_print(r, f == HEDDLE_JSON, &b);
   return sb_str(&b);
 }
+// How the accounting of costs of that name counts bytes.
+static inline sim_bytes bytes_by(const char *costs) {
+  return costs && !strcmp(costs, "distir") ? SIM_BYTES_DISTIR : SIM_BYTES_HEDDLE;
+}
 planner *program_planner(heddle_program *p);                                // shared by all plans of p
 heddle_program *program_wrap(heddle_session *s, prog *p, const char *name); // takes p over; NULL for NULL
 i64 program_batch(const prog *p);          // samples a step; 0: no input says

@@ -34,7 +34,7 @@ static heddle_result *run(heddle_program *p, heddle_machine *m, const heddle_sim
   r->batch = o->batch ? o->batch : program_batch(p->p);
   coster *k = coster_new(c, r->o.a, m->m, &costs);
   sim_opts so = {.mode = o->flat ? SIM_FLAT : SIM_FOLDED,
-                 .bytes = o->costs && !strcmp(o->costs, "distir") ? SIM_BYTES_DISTIR : SIM_BYTES_HEDDLE,
+                 .bytes = bytes_by(o->costs),
                  .critical = true,
                  .timeline = o->timeline};
   if (o->timeline) so.mode = SIM_FLAT;

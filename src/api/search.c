@@ -25,8 +25,7 @@ static bool options_read(ctx *c, const heddle_search_options *o, search_opts *s)
                      .overlap = o->overlap,
                      .batch = o->batch,
                      .memory_bytes = o->memory_bytes,
-                     .accounting =
-                         o->costs && !strcmp(o->costs, "distir") ? SIM_BYTES_DISTIR : SIM_BYTES_HEDDLE,
+                     .accounting = bytes_by(o->costs),
                      .top = o->top,
                      .threads = o->threads};
   u32 recompute[3], schedule[2];

@@ -44,7 +44,7 @@ typedef struct {
 } cost_opts;
 // Accountings by name. heddle: max(flops / rate, bytes / bandwidth), each at the machine's efficiency, plus
 // launch; collectives from latency and bandwidth by placement (coll.c). distir: DistIR's formulas (distir.c).
-u32 cost_accountings(const char *const **names);
+const char *cost_accounting(u32 i); // the name of number i, from 0; NULL: there are no more
 
 typedef struct coster coster;
 // opts may be NULL. NULL and a diagnostic if the accounting is unknown. Everything lives in `a`.

@@ -8,11 +8,7 @@
 
 static const accounting *const accountings[] = {&cost_heddle, &cost_distir};
 
-u32 cost_accountings(const char *const **names) {
-  static const char *const v[] = {"heddle", "distir"};
-  *names = v;
-  return COUNT_OF(v);
-}
+const char *cost_accounting(u32 i) { return i < COUNT_OF(accountings) ? accountings[i]->name : NULL; }
 
 // ---- the coster --------------------------------------------------------------------------------------
 

@@ -75,6 +75,7 @@ typedef struct {
   double lr, momentum, beta1, beta2, eps, weight_decay;
 } optim_opts;
 optim_opts optim_default(optimiser k);
+const char *optim_name(optimiser k);
 bool optim_find(const char *name, optimiser *out);
 // Makes main return a scalar loss first: kept if main's first result is already a scalar; logits [..,classes]
 // get a label input and cross_entropy; anything else mean squares against a target input. Returns false and a

@@ -98,6 +98,7 @@ static const struct {
 
 optim_opts optim_default(optimiser k) { return optims[k].dflt; }
 u32 optim_states(optimiser k) { return optims[k].states; }
+const char *optim_name(optimiser k) { return optims[k].name; }
 
 bool optim_find(const char *name, optimiser *out) {
   for (u32 k = 0; k < COUNT_OF(optims); k++)

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 static const char *const rest_name[REST_COUNT] = {"weights", "gradients", "states"};
-static const char *const optim_name[] = {"sgd", "momentum", "adam", "adamw"};
 static const char task_letters[] = "FBW";
 
 // ---- printing ---------------------------------------------------------------------------------------------
@@ -138,7 +137,7 @@ void plan_print(const prog *src, const plan *pn, strbuf *b) {
     sb_fmt(b,
            "train: {optimiser: %s, lr: %.17g, momentum: %.17g, beta1: %.17g, beta2: %.17g, eps: %.17g, "
            "weight-decay: %.17g}\n",
-           optim_name[o->kind], o->lr, o->momentum, o->beta1, o->beta2, o->eps, o->weight_decay);
+           optim_name(o->kind), o->lr, o->momentum, o->beta1, o->beta2, o->eps, o->weight_decay);
   }
   put_axes(src, pn, false, b);
   put_axes(src, pn, true, b);

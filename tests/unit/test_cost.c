@@ -604,8 +604,6 @@ TEST(cost_near_measured_products) {
 TEST(cost_every_model) {
   ctx *c = ctx_new();
   arena *a = arena_new();
-  const char *const *accounting;
-  const u32 n = cost_accountings(&accounting);
   const machine *m = machine_load(c, a, "dgx-a100-80");
   for (u32 r = 0; front_family_get(r); r++) {
     const optim_opts adam = optim_default(OPTIM_ADAM);
@@ -613,8 +611,8 @@ TEST(cost_every_model) {
     REQUIRE(p && pass_train(p, &adam, false));
     const u8 axis = axis_add(p->sp, sym_of(c, "one"), 1, false);
     const group g = group_all(p->sp, mesh_add(p->sp, sym_of(c, "m"), &axis, 1, 0, NULL));
-    for (u32 x = 0; x < n; x++) {
-      coster *k = coster_new(c, a, m, &(cost_opts){.accounting = accounting[x]});
+    for (u32 x = 0; cost_accounting(x); x++) {
+      coster *k = coster_new(c, a, m, &(cost_opts){.accounting = cost_accounting(x)});
       for (u32 f = 1; f < p->funcs.n; f++)
         for (u32 i = 0; i < p->funcs.v[f]->body.n; i++) {
           const instr *in = &p->funcs.v[f]->body.v[i];
