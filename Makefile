@@ -50,7 +50,7 @@ say  = $(if $(V),,@echo '$(1) $@')
 MAKEFLAGS += -j$(shell nproc) --no-builtin-rules
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all help deps check check-onnx check-format format analyze bench demo reproduce fuzz install clean
+.PHONY: FORCE all help deps check check-onnx check-format format analyze bench demo reproduce fuzz install clean
 
 all: $(LIB) $(B)/libheddle.so $(PROGRAM)
 
@@ -86,7 +86,9 @@ $(B)/obj/%.o: %.c Makefile | $(B)/deps-ok
 	$(Q)$(CC) $(FLAGS) -c $< -o $@
 
 $(B)/obj/tests/%.o: FLAGS += -Itests
+# Where machines are installed is compiled in: `make install PREFIX=...` compiles it anew where that differs.
 $(B)/obj/src/machine/load.o: DEFINES += -DHEDDLE_PREFIX='"$(PREFIX)"'
+$(B)/obj/src/machine/load.o: $(B)/prefix
 # The assembler puts these files into the object, unseen by -MMD.
 $(B)/obj/src/machine/presets.o $(B)/fuzz/obj/src/machine/presets.o: $(wildcard machines/*.yaml)
 
@@ -98,6 +100,8 @@ $(LIB): $(LIB_OBJ) $(B)/sources
 
 $(B)/sources: FORCE
 	@mkdir -p $(@D); echo '$(ALL_SRC)' | cmp -s - $@ || echo '$(ALL_SRC)' > $@
+$(B)/prefix: FORCE
+	@mkdir -p $(@D); echo '$(PREFIX)' | cmp -s - $@ || echo '$(PREFIX)' > $@
 FORCE:
 
 # Only the names of include/heddle.h leave the shared library.
@@ -216,11 +220,13 @@ Cflags: -I$${includedir}
 endef
 
 install: all
-	install -d $(TO)/bin $(TO)/lib/pkgconfig $(TO)/include $(TO)/share/heddle/machines
+	install -d $(TO)/bin $(TO)/lib/pkgconfig $(TO)/include $(TO)/share/heddle/machines \
+	  $(TO)/share/bash-completion/completions
 	$(if $(PROGRAM),install $(PROGRAM) $(TO)/bin)
 	install -m 644 $(LIB) $(B)/libheddle.so $(TO)/lib
 	install -m 644 include/heddle.h $(TO)/include
 	install -m 644 $(wildcard machines/*) $(TO)/share/heddle/machines
+	install -m 644 tools/completion.bash $(TO)/share/bash-completion/completions/heddle
 	$(file >$(B)/heddle.pc,$(PKG_CONFIG))
 	install -m 644 $(B)/heddle.pc $(TO)/lib/pkgconfig
 
