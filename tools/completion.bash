@@ -1,6 +1,5 @@
 # completion.bash - completes commands, options and built-in names of heddle. `make install` puts it where bash looks;
-# without that, source it from ~/.bashrc. It asks the
-# program, so it is never out of date.
+# without that, source it from ~/.bashrc. It asks the program, so it is never out of date.
 _heddle() {
   local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} list=
   if [ "$COMP_CWORD" = 1 ]; then

@@ -329,6 +329,7 @@ static bool run_func(interp *m, func fn, group g, const point *at, held *args, h
   bool ok = true;
   for (u32 i = 0; i < f.f->body.n && ok; i++) {
     ok = exec(m, &f, i);
+    progress_step(&m->bar, m->done += eval_members(m, bind(f.f->body.v[i].g, g)));
     for (u32 k = f.life->begin[i]; k < f.life->begin[i + 1]; k++) held_drop(m, &f.v[f.life->dies[k]]);
   }
   for (u32 k = 0; k < f.f->rets.n && ok; k++) {
@@ -398,10 +399,12 @@ static bool run_or_clean(interp *m, const eval_array *in, eval_array *out, arena
     m->stack = arena_new();
     m->scratch = arena_new();
     m->life = ZNEWN(m->a, lifetimes, m->p->funcs.n);
+    progress_begin(&m->bar, m->o.title ? m->o.title : "evaluating", (u64)eval_executions(m->p));
     ok = run_main(m, in, out, a);
     *whole = true;
   }
   base_oom = outer;
+  progress_end(&m->bar);
   while (m->live) {
     m->live->refs = 1;
     eval_drop(m, m->live);
@@ -410,6 +413,28 @@ static bool run_or_clean(interp *m, const eval_array *in, eval_array *out, arena
   arena_free(m->stack);
   arena_free(m->a);
   return *whole && ok;
+}
+
+// How often instructions run in one call of a function on a rank.
+static double inside(const prog *p, func f, double *memo) {
+  const func_info *fi = func_get(p, f);
+  if (memo[f.i] > 0) return memo[f.i];
+  double n = 1;
+  for (u32 k = 0; k < fi->body.n; k++)
+    n += fi->body.v[k].op == OP_call ? inside(p, fi->body.v[k].callee, memo) : 1;
+  return memo[f.i] = n;
+}
+
+double eval_executions(const prog *p) {
+  const func_info *m = func_get(p, p->main);
+  arena *a = arena_new();
+  double n = 0, *memo = ZNEWN(a, double, p->funcs.n);
+  for (u32 k = 0; k < m->body.n; k++) {
+    const instr *i = &m->body.v[k];
+    n += (i->op == OP_call ? inside(p, i->callee, memo) : 1) * (i->g.i ? group_get(p->sp, i->g)->nranks : 1);
+  }
+  arena_free(a);
+  return n;
 }
 
 bool eval_run(const prog *p, const eval_opts *o, const eval_array *in, u32 nin, eval_array *out, u32 nout,

@@ -16,6 +16,7 @@ typedef struct {
 
 typedef struct {
   bool as_f64; // every floating-point value is computed and stored in f64; otherwise in the program's types
+  const char *title; // of the progress bar; NULL: "evaluating"
 } eval_opts;
 
 // Runs main. in: one array per parameter of main, in order; extents must be the parameter's, the element type
@@ -25,6 +26,8 @@ typedef struct {
 // failure, `out` is then undefined.
 bool eval_run(const prog *p, const eval_opts *o, const eval_array *in, u32 nin, eval_array *out, u32 nout,
               arena *a);
+
+double eval_executions(const prog *p); // of instructions, calls expanded, on all ranks of main's groups
 
 // Inputs for main, from a seed and the parameter's number alone: constant elements where the program has
 // them, else normally distributed weights (1/sqrt(fan); gains around 1), states that an optimiser could have,

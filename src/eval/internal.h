@@ -62,6 +62,8 @@ typedef struct {
   VEC(u64) place_key; // three words each
   hmap map_index, place_index;
   lifetimes *life; // by function; begin NULL: not yet known
+  progress bar;
+  u64 done; // executions
 } interp;
 
 typedef struct {

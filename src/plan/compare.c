@@ -26,6 +26,7 @@ static const char *result_name(const prog *p, arena *a, u32 k) {
 bool plan_evaluate(const prog *src, const prog *p, u64 seed, arena *a, plan_numbers *out) {
   u32 np = func_get(p, p->main)->nparams, ns = func_get(src, src->main)->nparams,
       n = func_get(p, p->main)->rets.n;
+  bool many = mesh_count(p->sp) && mesh_get(p->sp, (mesh){1})->nranks > 1;
   assert(np >= ns);
   eval_array *in = NEWN(a, eval_array, np + 1);
   *out = (plan_numbers){n, NEWN(a, const char *, n + 1), NEWN(a, eval_array, n + 1)};
@@ -33,7 +34,8 @@ bool plan_evaluate(const prog *src, const prog *p, u64 seed, arena *a, plan_numb
   // Uses tell what an input must be like, and the source shows them plainest; states come from the program
   // itself.
   return eval_random(p, seed, in, np, a) && eval_random(src, seed, in, ns, a) &&
-         eval_run(p, &(eval_opts){.as_f64 = true}, in, np, out->v, n, a);
+         eval_run(p, &(eval_opts){.as_f64 = true, .title = many ? "running the plan" : "running the model"},
+                  in, np, out->v, n, a);
 }
 
 // ---- comparison ----------------------------------------------------------------------------------------
@@ -120,25 +122,10 @@ bool plan_compare(ctx *c, const plan_numbers *want, const plan_numbers *got, dou
 }
 
 // ---- both programs -----------------------------------------------------------------------------------
-// How often an instruction runs on a rank, calls expanded.
-static double inside(const prog *p, func f, double *memo) {
-  const func_info *fi = func_get(p, f);
-  if (memo[f.i] > 0) return memo[f.i];
-  double n = 1;
-  for (u32 k = 0; k < fi->body.n; k++)
-    n += fi->body.v[k].op == OP_call ? inside(p, fi->body.v[k].callee, memo) : 1;
-  return memo[f.i] = n;
-}
-
-static bool is_feasible(const prog *p, arena *a) {
-  const func_info *m = func_get(p, p->main);
-  double n = 0, *memo = ZNEWN(a, double, p->funcs.n);
-  for (u32 k = 0; k < m->body.n; k++) {
-    const instr *i = &m->body.v[k];
-    n += (i->op == OP_call ? inside(p, i->callee, memo) : 1) * MAX(group_get(p->sp, i->g)->nranks, 1);
-  }
+static bool is_feasible(const prog *p) {
+  double n = eval_executions(p);
   if (n <= EXECUTIONS) return true;
-  diag(p->c, E_LIMIT, m->where,
+  diag(p->c, E_LIMIT, func_get(p, p->main)->where,
        "the plan runs %.3g instructions on all its ranks; %.3g are evaluated at most", n, EXECUTIONS);
   diag_hint(p->c,
             "verify it with fewer layers, microbatches or ranks: what is wrong with many is wrong with few");
@@ -150,7 +137,7 @@ static bool compare_plans(planner *pl, const plan *pn, coster *k, const verify_o
   plan keep = *pn, *one = plan_single(a, pl->src, pn->train, &pn->optim);
   keep.keep_gradients = one->keep_gradients = pn->train;
   prog *dist = plan_apply(pl, &keep, k);
-  prog *ref = dist && is_feasible(dist, a) ? plan_apply(pl, one, k) : NULL;
+  prog *ref = dist && is_feasible(dist) ? plan_apply(pl, one, k) : NULL;
   plan_numbers want, got;
   bool ok = ref && plan_evaluate(pl->src, ref, o->seed, a, &want) &&
             plan_evaluate(pl->src, dist, o->seed, a, &got) &&

@@ -90,7 +90,7 @@ static bool arrives(value y, const eval_array *x) {
   eval_array out;
   func_get(P, P->main)->rets.n = 0;
   func_return(P, P->main, &y, 1);
-  if (!eval_run(P, &(eval_opts){true}, x, 1, &out, 1, A)) return false;
+  if (!eval_run(P, &(eval_opts){.as_f64 = true}, x, 1, &out, 1, A)) return false;
   return !memcmp(out.data, x->data, sizeof(i64) * DIM * DIM);
 }
 

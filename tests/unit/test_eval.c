@@ -67,7 +67,7 @@ static eval_array In[MANY], Out[MANY];
 static bool go(bool f64) {
   const func_info *f = func_get(P, P->main);
   if (!In[0].data && !CHECK(eval_random(P, 3, In, f->nparams, A))) test_leave();
-  return eval_run(P, &(eval_opts){f64}, In, f->nparams, Out, f->rets.n, A);
+  return eval_run(P, &(eval_opts){.as_f64 = f64}, In, f->nparams, Out, f->rets.n, A);
 }
 static void must_go(bool f64) {
   bool ok = go(f64);
@@ -409,7 +409,7 @@ static void run_example(const char *path, eval_array *out, u32 nout) {
   if (!CHECK_MSG(p, "%s", diag_render(C, A))) test_leave();
   u32 n = func_get(p, p->main)->nparams;
   eval_array *x = ZNEWN(A, eval_array, n);
-  bool ok = eval_random(p, 1, x, n, A) && eval_run(p, &(eval_opts){true}, x, n, out, nout, A);
+  bool ok = eval_random(p, 1, x, n, A) && eval_run(p, &(eval_opts){.as_f64 = true}, x, n, out, nout, A);
   prog_free(p);
   if (!CHECK_MSG(ok, "%s: %s", path, diag_render(C, A))) test_leave();
 }

@@ -104,7 +104,7 @@ static void arrives(u64 seed, coster *k) {
   CHECK_MSG(ir_verify(P), "seed %llu: %s", (unsigned long long)seed, diag_render(C, A));
   eval_array in = {S, NEWN(A, i64, ROWS * COLS)}, out;
   for (i64 i = 0; i < ROWS * COLS; i++) ((i64 *)in.data)[i] = (i64)(rng_next(&R) >> 20) + 1;
-  bool ok = eval_run(P, &(eval_opts){true}, &in, 1, &out, 1, A) &&
+  bool ok = eval_run(P, &(eval_opts){.as_f64 = true}, &in, 1, &out, 1, A) &&
             !memcmp(in.data, out.data, sizeof(i64) * ROWS * COLS);
   strbuf b = {.a = A};
   if (!ok) ir_print(P, &b);
