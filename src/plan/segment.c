@@ -122,12 +122,13 @@ static u64 body_hash(const func_info *f) {
   return hash_bytes(f->rets.v, f->rets.n * sizeof *f->rets.v, h);
 }
 
+static bool same_words(const u32 *x, const u32 *y, u32 n) { return !n || !memcmp(x, y, n * sizeof *x); }
+
 // But for names, locations and origins. Both were made by planner_cut: nothing has a group or a coordinate.
 static bool same_body(const func_info *f, const func_info *g) {
   if (f->nparams != g->nparams || f->values.n != g->values.n || f->body.n != g->body.n ||
-      f->opds.n != g->opds.n || f->rets.n != g->rets.n ||
-      memcmp(f->opds.v, g->opds.v, f->opds.n * sizeof *f->opds.v) != 0 ||
-      memcmp(f->rets.v, g->rets.v, f->rets.n * sizeof *f->rets.v) != 0)
+      f->opds.n != g->opds.n || f->rets.n != g->rets.n || !same_words(f->opds.v, g->opds.v, f->opds.n) ||
+      !same_words(f->rets.v, g->rets.v, f->rets.n))
     return false;
   for (u32 v = 1; v < f->values.n; v++)
     if (f->values.v[v].ty.i != g->values.v[v].ty.i) return false;
