@@ -1,8 +1,10 @@
 // file.c - whole files in and out. Not a stream layer: inputs are mapped, outputs appear at once.
 //
-// Idea: an output is written beside its target under a temporary name and renamed when it is complete, so
-// whoever looks at the target sees the old content or the new one, never a part. Devices and pipes
+// Idea: an output is written beside its target without a name, or under a temporary one, and renamed when it
+// is complete, so whoever looks at the target sees the old content or the new one, never a part, and an
+// interrupted write leaves nothing behind. Devices and pipes
 // (/dev/null, a fifo) cannot be replaced and are written in place.
+#define _GNU_SOURCE // O_TMPFILE, and the strerror_r that goes with it
 #include "base/internal.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -12,9 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *reason(int err, char buf[128]) {
-  return strerror_r(err, buf, 128) ? "unknown error" : buf;
-}
+static const char *reason(int err, char buf[128]) { return strerror_r(err, buf, 128); }
 
 static bool open_failed(ctx *c, const char *path, int err) {
   char buf[128];
@@ -112,19 +112,45 @@ static int write_in_place(const char *path, const void *data, size_t n) {
   return err;
 }
 
-// `mode` is that of the file replaced, or negative: then the umask decides.
-static int write_beside(arena *a, const char *target, const void *data, size_t n, int mode) {
-  char *temp;
-  int fd;
-  u64 state = clock_ns() ^ (u64)getpid() << 40;
-  do {
-    temp = arena_printf(a, "%s.%08x.tmp", target, (u32)rng_next(&state));
-    fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  } while (fd < 0 && errno == EEXIST);
-  if (fd < 0) return errno;
+// A file without a name is gone when the process is: an interrupted write leaves nothing behind. -1 where the
+// file system has no such files.
+static int open_nameless(arena *a, const char *target) {
+#ifdef O_TMPFILE
+  const char *slash = strrchr(target, '/');
+  const char *dir = !slash ? "." : slash == target ? "/" : arena_strndup(a, target, (size_t)(slash - target));
+  return open(dir, O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+#else
+  return (void)a, (void)target, -1;
+#endif
+}
+
+static int name_it(arena *a, int fd, const char *name) {
+  const char *self = arena_printf(a, "/proc/self/fd/%d", fd);
+  return linkat(AT_FDCWD, self, AT_FDCWD, name, AT_SYMLINK_FOLLOW) ? errno : 0;
+}
+
+static int write_body(int fd, const void *data, size_t n, int mode) {
   int err = write_all(fd, data, n);
   if (!err && mode >= 0 && fchmod(fd, (mode_t)mode & 07777)) err = errno;
-  if (close(fd) && !err) err = errno;
+  return err;
+}
+
+// `mode` is that of the file replaced, or negative: then the umask decides.
+static int write_beside(arena *a, const char *target, const void *data, size_t n, int mode) {
+  u64 state = clock_ns() ^ (u64)getpid() << 40;
+  char *temp = arena_printf(a, "%s.%08x.tmp", target, (u32)rng_next(&state));
+  int fd = open_nameless(a, target), err = ENOTSUP;
+  if (fd >= 0) {
+    err = write_body(fd, data, n, mode);
+    if (!err && name_it(a, fd, temp)) err = ENOTSUP; // without /proc
+    if (close(fd) && !err) err = errno;
+  }
+  if (fd < 0 || err == ENOTSUP) {
+    fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0) return errno;
+    err = write_body(fd, data, n, mode);
+    if (close(fd) && !err) err = errno;
+  }
   if (!err && rename(temp, target)) err = errno;
   if (err) unlink(temp);
   return err;
