@@ -186,9 +186,10 @@ heddle_program *heddle_plan_apply(heddle_plan *b); // the distributed program
 
 // ---- time and memory ------------------------------------------------------------------------------------
 typedef struct {
-  bool timeline;     // keep every event of every rank for heddle_result_timeline
-  bool flat;         // every rank and every instruction one by one: the same result, slowly
-  int64_t batch;     // samples a step, for throughput; 0: extent of the first dimension of the first input
+  bool timeline; // keep the events for heddle_result_timeline: of every rank; where that makes millions, of
+                 // one rank of those that are alike, with a warning
+  bool flat;     // every rank and every instruction one by one: the same result, slowly
+  int64_t batch; // samples a step, for throughput; 0: extent of the first dimension of the first input
   const char *costs; // accounting: "heddle" or "distir"; NULL: heddle
 } heddle_simulate_options;
 heddle_result *heddle_result_run(heddle_program *distributed, heddle_machine *m,
@@ -200,7 +201,7 @@ double heddle_result_utilisation(const heddle_result *r); // mean over ranks: ti
 // Does every rank stay within its device? Otherwise false, and a diagnostic that names its largest values.
 bool heddle_result_fits(heddle_result *r);
 const char *heddle_result_report(heddle_result *r, heddle_format f);
-// Writes every event in Chrome's trace format, which ui.perfetto.dev opens. Needs options.timeline.
+// Writes the events in Chrome's trace format, which ui.perfetto.dev opens. Needs options.timeline.
 bool heddle_result_timeline(heddle_result *r, const char *path);
 
 // ---- search ---------------------------------------------------------------------------------------------

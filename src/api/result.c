@@ -25,6 +25,36 @@ static heddle_program *on_ranks(heddle_program *p) {
                       p->name);
 }
 
+// A timeline of so many events, some 150 bytes each, is more than viewers open.
+enum { EVENTS_MOST = 3000000 };
+
+// How a timeline is made: of all ranks, or where that is too much of one of those that are alike.
+static bool timeline_mode(heddle_result *r, coster *k, sim_opts *so) {
+  ctx *c = r->o.s->c;
+  arena *a = arena_new();
+  sim_opts count = {.mode = SIM_FOLDED, .bytes = so->bytes, .no_bytes = true};
+  u32 before = diag_count(c);
+  bool ok = sim_run(c, a, r->p->p, k, &count, &r->r);
+  double all = (double)r->r.instructions, alike = all * r->r.nunits / MAX(r->r.nranks, 1);
+  so->mode = all > EVENTS_MOST ? SIM_FLAT_FOLDED : SIM_FLAT;
+  arena_free(a);
+  if (!ok) return false;
+  diag_truncate(c, before); // what it told is told again
+  if (all <= EVENTS_MOST) return true;
+  loc where = func_get(r->p->p, r->p->p->main)->where;
+  if (alike > 10.0 * EVENTS_MOST) {
+    diag(c, E_LIMIT, where,
+         "the timeline has %.3g events, %.3g of them of ranks that differ; at most %.3g are written", all,
+         alike, 10.0 * EVENTS_MOST);
+    diag_hint(c, "fewer layers or microbatches look alike: gpt3-xl:layers=4, --microbatches 8");
+    return false;
+  }
+  diag(c, W_TIMELINE, where,
+       "the timeline shows %u of %u ranks, one for all that are alike; together they have %.3g events",
+       r->r.nunits, r->r.nranks, all);
+  return true;
+}
+
 static heddle_result *run(heddle_program *p, heddle_machine *m, const heddle_simulate_options *o) {
   ctx *c = p->o.s->c;
   heddle_result *r = object_new(p->o.s, sizeof *r, result_fini);
@@ -37,8 +67,8 @@ static heddle_result *run(heddle_program *p, heddle_machine *m, const heddle_sim
                  .bytes = bytes_by(o->costs),
                  .critical = true,
                  .timeline = o->timeline};
-  if (o->timeline) so.mode = SIM_FLAT;
-  if (k && r->p && sim_run(c, r->o.a, r->p->p, k, &so, &r->r)) return r;
+  if (k && r->p && (!o->timeline || timeline_mode(r, k, &so)) && sim_run(c, r->o.a, r->p->p, k, &so, &r->r))
+    return r;
   object_drop(r);
   return NULL;
 }
@@ -82,7 +112,16 @@ const char *heddle_result_report(heddle_result *r, heddle_format f) {
 
 static bool write_timeline(heddle_result *r, const char *path) {
   ctx *c = r->o.s->c;
-  if (r->r.timeline) return chrome_write(c, r->r.timeline, NULL, path);
+  if (r->r.timeline) {
+    u32 *alike = ZNEWN(r->o.a, u32, r->r.nunits);
+    const char **name = ZNEWN(r->o.a, const char *, r->r.nranks);
+    for (u32 i = 0; i < r->r.nranks; i++) alike[r->r.unit_of_rank[i]]++;
+    for (u32 i = 0; i < r->r.nranks; i++)
+      name[i] = alike[r->r.unit_of_rank[i]] > 1
+                    ? arena_printf(r->o.a, "rank %u of %u alike", i, alike[r->r.unit_of_rank[i]])
+                    : arena_printf(r->o.a, "rank %u", i);
+    return chrome_write(c, r->r.timeline, &(chrome_opts){.rank_name = name}, path);
+  }
   diag(c, E_USAGE, (loc){0}, "the result has no timeline: it must be asked for when it is made");
   return false;
 }

@@ -262,3 +262,8 @@ $ heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --data 2 --pipeline 2 --microbat
 {"ph":"M","name":"process_name","pid":2,"args":{"name":"rank 2"}},
 {"ph":"M","name":"process_sort_index","pid":2,"args":{"sort_index":2}},
 {"ph":"M","name":"thread_name","pid":2,"tid":0,"args":{"name":"compute"}},
+## A timeline of more events than viewers open: one rank of those that are alike.
+$ heddle sim mlp-xs --batch 1048576 --data 4096 --microbatches 64 --machine 'dgx-h100*512' --timeline t.json > t.txt; grep -o '"rank [^"]*"' t.json
+warning[W0501]: the timeline shows 1 of 4096 ranks, one for all that are alike; together they have 4.19e+06 events
+  --> mlp-xs
+"rank 0 of 4096 alike"
