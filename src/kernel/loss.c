@@ -1,4 +1,5 @@
-// loss.c - losses against labels: cross entropy with its gradient, negative log likelihood.
+// loss.c - losses against labels: cross entropy with its gradient and the parts of both for classes that
+// several ranks share, negative log likelihood.
 //
 // Idea: a mean divides by the number of labels of the whole tensor, so the pieces' results add up. Only where
 // the number depends on the labels (some are ignored, or weighted) must a rank see all of them.
@@ -77,21 +78,53 @@ bool ker_xent(run *r) {
 }
 
 bool ker_xent_dx(run *r) {
-  const ker_tensor *dy = &r->opd[0], *x = &r->opd[1], *label = &r->opd[2], *dx = &r->res[0];
+  const ker_tensor *dy = &r->opd[0], *x = &r->opd[1], *label = &r->opd[2],
+                   *lse = r->nopd > 3 ? &r->opd[3] : NULL, *dx = &r->res[0];
   mode m = mode_of_loss(r);
-  i64 classes = x->dim[x->nd - 1], n = ker_elems(label);
-  if (classes != x->whole[x->nd - 1]) return ker_misfit(r, "classes", classes, x->whole[x->nd - 1]);
+  i64 classes = x->dim[x->nd - 1], all = x->whole[x->nd - 1], n = ker_elems(label);
+  const i64 *here = ker_inverse(r, x, x->nd - 1);
+  if (!lse && classes != all) return ker_misfit(r, "classes", classes, all);
+  if (lse && ker_elems(lse) != n) return ker_misfit(r, "sums", ker_elems(lse), n);
   if (ker_elems(x) != n * classes) return ker_misfit(r, "elements", ker_elems(x), n * classes);
   if (ker_elems(dy) != (m.none ? n : 1)) return ker_misfit(r, "gradients", ker_elems(dy), m.none ? n : 1);
-  if (!labels_in(r, &m, label, classes)) return false;
+  if (!labels_in(r, &m, label, all)) return false;
   double by = denominator(r, &m, label, NULL);
   if (m.mean && by == 0 && is_piece(label)) return false;
   for (i64 i = 0; i < n; i++) {
     const double *in = F(x) + i * classes;
     double *out = F(dx) + i * classes;
     bool counts = !(m.ignores && I(label)[i] == m.ignore);
-    double g = counts ? F(dy)[m.none ? i : 0] / by : 0, l = counts ? log_sum_exp(in, classes) : 0;
-    for (i64 k = 0; k < classes; k++) out[k] = counts ? g * (exp(in[k] - l) - (k == I(label)[i])) : 0;
+    double g = counts ? F(dy)[m.none ? i : 0] / by : 0;
+    double l = lse ? F(lse)[i] : counts ? log_sum_exp(in, classes) : 0;
+    i64 hit = !counts ? -1 : here ? here[I(label)[i]] : I(label)[i];
+    for (i64 k = 0; k < classes; k++) out[k] = counts ? g * (exp(in[k] - l) - (k == hit)) : 0;
+  }
+  return true;
+}
+
+bool ker_sum_exp(run *r) {
+  const ker_tensor *x = &r->opd[0], *m = &r->opd[1], *y = &r->res[0];
+  i64 n = ker_elems(y), k = x->dim[x->nd - 1];
+  if (ker_elems(x) != n * k) return ker_misfit(r, "elements", ker_elems(x), n * k);
+  if (ker_elems(m) != n) return ker_misfit(r, "maxima", ker_elems(m), n);
+  for (i64 i = 0; i < n; i++) {
+    double sum = 0;
+    for (i64 j = 0; j < k; j++) sum += exp(F(x)[i * k + j] - F(m)[i]);
+    F(y)[i] = sum;
+  }
+  return true;
+}
+
+bool ker_xent_pick(run *r) {
+  const ker_tensor *x = &r->opd[0], *label = &r->opd[1], *y = &r->res[0];
+  i64 classes = x->dim[x->nd - 1], n = ker_elems(label);
+  const i64 *here = ker_inverse(r, x, x->nd - 1);
+  const mode any = {0};
+  if (ker_elems(x) != n * classes) return ker_misfit(r, "elements", ker_elems(x), n * classes);
+  if (!labels_in(r, &any, label, x->whole[x->nd - 1])) return false;
+  for (i64 i = 0; i < n; i++) {
+    i64 k = here ? here[I(label)[i]] : I(label)[i];
+    F(y)[i] = k < 0 ? 0 : F(x)[i * classes + k]; // 0: another rank has it
   }
   return true;
 }

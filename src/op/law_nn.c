@@ -261,14 +261,15 @@ bool law_lrn(law_job *j) {
 
 // ---- losses ------------------------------------------------------------------------------------------
 
-// Terms of logits x with the classes in dimension `axis` and of labels. Positions are whole if the loss
-// divides by a sum over all labels that the labels themselves decide (`weighted`, or `ignore`) .
-static bool loss_terms(law_job *j, u32 x, u32 label, u32 axis, bool weighted) {
+// Terms of logits x with the classes (flags of their letter: `classes`) in dimension `axis` and of labels.
+// Positions are whole if the loss divides by a sum over all labels that the labels themselves decide
+// (`weighted`, or `ignore`).
+static bool loss_terms(law_job *j, u32 x, u32 label, u32 axis, u32 classes, bool weighted) {
   const shape *s = &j->opd[x];
   bool mean = !law_is(j, A_reduce, "sum") && !law_is(j, A_reduce, "none");
   u32 flags = mean && (weighted || attr_get(j->at, A_ignore)) ? LAW_WHOLE : 0;
   for (u32 d = 0; d < s->nd; d++) {
-    law_dim l = law_letter_new(j, s->dim[d], d == axis ? LAW_WHOLE : flags, 0);
+    law_dim l = law_letter_new(j, s->dim[d], d == axis ? classes : flags, 0);
     law_term_push(&j->l->opd[x], l);
     if (d != axis) law_term_push(&j->l->opd[label], l);
   }
@@ -276,20 +277,32 @@ static bool loss_terms(law_job *j, u32 x, u32 label, u32 axis, bool weighted) {
 }
 
 bool law_xent(law_job *j) {
-  if (!law_rank(j, 0, 1, DIMS_MAX) || !loss_terms(j, 0, 1, j->opd[0].nd - 1, false)) return false;
+  if (!law_rank(j, 0, 1, DIMS_MAX) || !loss_terms(j, 0, 1, j->opd[0].nd - 1, LAW_WHOLE, false)) return false;
   if (law_is(j, A_reduce, "none")) j->l->res[0] = j->l->opd[1];
   return true;
 }
 
 bool law_xent_dx(law_job *j) {
-  if (!law_rank(j, 1, 1, DIMS_MAX) || !loss_terms(j, 1, 2, j->opd[1].nd - 1, false)) return false;
+  if (!law_rank(j, 1, 1, DIMS_MAX)) return false;
+  if (!loss_terms(j, 1, 2, j->opd[1].nd - 1, j->nopd > 3 ? 0 : LAW_WHOLE, false)) return false;
+  if (j->nopd > 3) {
+    j->l->opd[3] = j->l->opd[2];
+    if (!law_matches(j, &j->l->opd[3], 3)) return false;
+  }
   if (law_is(j, A_reduce, "none")) j->l->opd[0] = j->l->opd[2];
   j->l->res[0] = j->l->opd[1];
   return law_matches(j, &j->l->opd[0], 0);
 }
 
+bool law_pick(law_job *j) {
+  if (!law_rank(j, 0, 1, DIMS_MAX) || !loss_terms(j, 0, 1, j->opd[0].nd - 1, LAW_ADDRESSED, false))
+    return false;
+  j->l->res[0] = j->l->opd[1];
+  return true;
+}
+
 bool law_nll(law_job *j) {
-  if (!law_rank(j, 0, 2, DIMS_MAX) || !loss_terms(j, 0, 1, 1, j->nopd == 3)) return false;
+  if (!law_rank(j, 0, 2, DIMS_MAX) || !loss_terms(j, 0, 1, 1, LAW_WHOLE, j->nopd == 3)) return false;
   if (law_is(j, A_reduce, "none")) j->l->res[0] = j->l->opd[1];
   if (j->nopd < 3) return true;
   law_term_push(&j->l->opd[2], j->l->opd[0].dim[1]);

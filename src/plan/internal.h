@@ -10,8 +10,8 @@ struct planner {
   VEC(const law **) laws; // per function, per instruction; NULL until asked
   VEC(struct cut *) cuts;
   VEC(grad_pair *) grads;
-  VEC(func) updates;
-  hmap cut_map, like_map, grad_map, update_map, kept_map;
+  VEC(func) updates, expanded;
+  hmap cut_map, like_map, expand_map, grad_map, update_map, kept_map;
   const classes *classes;
   VEC(struct {
     u32 n;
@@ -47,6 +47,8 @@ const grad_pair *planner_grad(planner *pl, func f, const grad_opts *o,
                               u64 key); // cached by f, o and key; NULL if refused
 // The update of n weights as a function: (w.., g.., states..) -> (w'.., states'.. [, g..]). Cached by types.
 func planner_update(planner *pl, const value *weight, u32 n, const optim_opts *o, bool keep_gradients);
+// Instruction index (from 0) of f as a function that needs no dimension whole; {0}: there is none. Cached.
+func planner_expand(planner *pl, func f, u32 index);
 void planner_recompute(planner *pl, const plan *pn); // marks the instructions that plan pn recomputes
 
 // One application of a plan.

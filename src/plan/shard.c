@@ -481,7 +481,7 @@ static u32 roles_from_forward(sharding *s, const instr *in, const law *l, const 
                               u32 nr) {
   space *sp = s->x->p->sp;
   const seen_forward *fw = &s->x->seen[in->origin];
-  if (!in->nres) return nr;
+  if (!in->nres || !in->origin) return nr;
   const shape *sh = &val_type(s->x->src, s->f, in->res)->s;
   for (u32 k = 0; k < fw->n; k++) {
     if (fw->shape[k]->nd != sh->nd || memcmp(fw->shape[k]->dim, sh->dim, sh->nd * sizeof *sh->dim)) continue;
@@ -523,6 +523,23 @@ static void count_work(sharding *s, const instr *in, const law *l, const axis_ro
   x->trial->flops += op_flops(in->op, attrs_get(x->src, in->at), l) / ways;
 }
 
+// Does an operand arrive split where the law needs it whole?
+static bool needs_whole(const sharding *s, const law *l, const layout *have) {
+  const space *sp = s->x->p->sp;
+  for (u32 k = 0; k < l->nopd; k++) {
+    if (is_free(have[k])) continue;
+    const layout_info *li = layout_get(sp, have[k]);
+    for (u32 i = 0; i < li->nsplit; i++) {
+      const lay_split *sl = &li->split[i];
+      const law_dim *d = &l->opd[k].dim[sl->dim];
+      if (axis_get(sp, sl->axis)->temporal) continue;
+      for (u32 j = 0; j < d->n; j++)
+        if (l->letter[d->f[j]].flags & LAW_WHOLE) return true;
+    }
+  }
+  return false;
+}
+
 static void shard_instr(sharding *s, u32 index) {
   apply *x = s->x;
   const instr *in = &s->f->body.v[index];
@@ -547,6 +564,13 @@ static void shard_instr(sharding *s, u32 index) {
     value sv = opd_of(s->f, in, k);
     rest[k] = s->at_rest[sv];
     have[k] = s->free_param[sv] ? LAYOUT_FREE : value_layout(s, s->map[sv]);
+  }
+  func expanded = needs_whole(s, l, have) ? planner_expand(x->pl, s->src, index) : (func){0};
+  if (expanded.i) {
+    instr call = *in;
+    call.op = OP_call, call.callee = expanded;
+    shard_call(s, &call);
+    return;
   }
   if (in->op == OP_add && is_free(have[0]) &&
       opd_donated(s->f, in, 0)) { // an accumulator: zero is valid in any layout

@@ -71,6 +71,8 @@ static const example examples[] = {
     {"cross_entropy", "2,3,50 i64:2,3", ""}, {"cross_entropy", "2,3,50 i64:2,3", "reduce=none"},
     {"cross_entropy", "4,5 i64:4", "ignore=1"}, {"cross_entropy", "4,5 i64:4", "ignore=1 reduce=sum"},
     {"cross_entropy_dx", ". 2,50 i64:2", ""}, {"cross_entropy_dx", "4 4,5 i64:4", "reduce=none ignore=0"},
+    {"cross_entropy_dx", ". 2,50 i64:2 2", ""}, {"cross_entropy_dx", "4 4,6 i64:4 4", "reduce=none"},
+    {"sum_exp", "2,3,8 2,3", ""}, {"pick", "2,3,8 i64:2,3", ""},
     {"nll", "2,50,3 i64:2,3", "reduce=sum"}, {"nll", "2,50,3 i64:2,3", ""}, {"nll", "2,50,3 i64:2,3 50", ""},
     {"nll", "2,50,3 i64:2,3 50", "reduce=none"},
     {"maxpool", "2,3,5", "window=2 strides=2"}, {"maxpool", "2,3,5", "window=2 strides=2 ceil=1"},
@@ -184,7 +186,8 @@ static i64 bound_of(const application *x, u32 k) {
   case OP_scatter_nd: return s->dim[0];
   case OP_one_hot: return attr_int(x->at, A_size, 1);
   case OP_reverse: return s->dim[0] + 1;
-  case OP_cross_entropy: return s->dim[s->nd - 1];
+  case OP_cross_entropy:
+  case OP_pick: return s->dim[s->nd - 1];
   case OP_cross_entropy_dx: return x->opd[1].dim[x->opd[1].nd - 1];
   case OP_nll: return s->dim[1];
   case OP_moe_dispatch: return x->res[0].dim[1] * x->res[0].dim[2];

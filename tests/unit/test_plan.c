@@ -175,6 +175,50 @@ TEST(plan_single_is_the_training_step) {
   close_source(&s);
 }
 
+// Softmax and cross entropy over classes that several ranks share: what is exchanged is a number a position,
+// never the scores.
+static u32 gathers(const char *model, const char *text) {
+  check_plan(model, text);
+  session s = open_source(model);
+  plan *pn = plan_parse(s.a, planner_source(s.pl), sym_of(s.c, "plan"), text, strlen(text));
+  prog *p = pn ? plan_apply(s.pl, pn, NULL) : NULL;
+  u32 n = 0;
+  for (u32 f = 1; p && f < p->funcs.n; f++)
+    for (u32 k = 0; k < p->funcs.v[f]->body.n; k++) n += p->funcs.v[f]->body.v[k].op == OP_all_gather;
+  if (p) prog_free(p);
+  close_source(&s);
+  return n;
+}
+TEST(plan_classes_on_several_ranks) {
+  static const char *const loss[] = {"%2 = cross_entropy %1, %t",
+                                     "%2 = cross_entropy %1, %t {reduce=\"sum\"}",
+                                     "%3 = cross_entropy %1, %t {reduce=\"none\"}\n"
+                                     "  %2 = reduce_sum %3 {axes=[0], keepdims=0}"};
+  char model[600], two[400];
+  const char *split = TRAIN "axes: {tp: 4}\nmeshes:\n  m: {axes: [tp]}\n"
+                            "segments:\n  - {from: 1, to: %u, on: m}\ntrans:\n"
+                            "  - {in: main, instr: 1, op: matmul, operand: 1, dim: 1, axis: tp, stride: 8}\n"
+                            "order:\n  - \"F0.0 B0.0\"\n";
+  for (u32 k = 0; k < COUNT_OF(loss); k++) {
+    snprintf(model, sizeof model,
+             "func @main(%%x: f32[12,8], %%t: i64[12] label, %%w: f32[8,32] weight) -> (f32[]) {\n"
+             "  %%1 = matmul %%x, %%w\n  %s\n  return %%2\n}\n",
+             loss[k]);
+    snprintf(two, sizeof two, split, k == 2 ? 3 : 2);
+    CHECK_EQ_I64(gathers(model, two), 0);
+  }
+  static const char *const norm[] = {"softmax", "log_softmax"};
+  for (u32 k = 0; k < COUNT_OF(norm); k++) {
+    snprintf(model, sizeof model,
+             "func @main(%%x: f32[12,8], %%y: f32[12,32] label, %%w: f32[8,32] weight) -> (f32[]) {\n"
+             "  %%1 = matmul %%x, %%w\n  %%2 = %s %%1\n  %%3 = sub %%2, %%y\n  %%4 = mul %%3, %%3\n"
+             "  %%5 = reduce_sum %%4 {axes=[0,1], keepdims=0}\n  return %%5\n}\n",
+             norm[k]);
+    snprintf(two, sizeof two, split, 5);
+    CHECK_EQ_I64(gathers(model, two), 0);
+  }
+}
+
 // Stages that do the same are one function; not if the plan says otherwise for one of them.
 static u32 stage_functions(const char *trans) {
   session s = open_source("func @main(%x: f32[12,8], %u: f32[8,8] weight, %v: f32[8,8] weight, "
