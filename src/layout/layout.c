@@ -216,6 +216,22 @@ pieces pieces_of(space *s, u32 npieces, const u32 *begin, const i64 *bound, i64 
   return (pieces){s->tables.n - 1};
 }
 
+pieces pieces_spread(space *s, u32 n, i64 extent) {
+  arena *tmp = arena_new();
+  u32 *begin = NEWN(tmp, u32, n + 1);
+  i64 *bound = NEWN(tmp, i64, 2 * (size_t)n), each = extent / n, more = extent % n, at = 0;
+  assert(n && n <= extent);
+  begin[0] = 0;
+  for (u32 k = 0; k < n; k++) {
+    begin[k + 1] = k + 1;
+    bound[2 * k] = at;
+    bound[2 * k + 1] = at += each + (k < more);
+  }
+  pieces p = pieces_of(s, n, begin, bound, extent);
+  arena_free(tmp);
+  return p;
+}
+
 const pieces_info *pieces_get(const space *s, pieces p) {
   assert(p.i && p.i < s->tables.n);
   return &s->tables.v[p.i];

@@ -153,6 +153,8 @@ typedef struct {
   bool covers; // every index is in some piece
 } pieces_info;
 pieces pieces_of(space *s, u32 npieces, const u32 *begin, const i64 *bound, i64 extent);
+// n pieces that differ by one element at most, the larger ones first. n <= extent.
+pieces pieces_spread(space *s, u32 n, i64 extent);
 const pieces_info *pieces_get(const space *s, pieces p);
 
 // Coordinates of every axis for one member of a group and one temporal point (temporal may be NULL = all 0).

@@ -264,6 +264,9 @@ TEST(layout_interning) {
   x = (layout_info){.nsplit = 1, .split = {{.axis = a, .dim = 0, .table = (u16)whole.i}}};
   CHECK_EQ_I64(layout_of(t.s, &x).i, layout_with_split(t.s, (layout){0}, a, 0, 6).i);
   pieces uneven = pieces_of(t.s, 2, (u32[]){0, 1, 2}, (i64[]){0, 5, 5, 12}, 12);
+  CHECK_EQ_I64(pieces_spread(t.s, 2, 12).i, whole.i);
+  CHECK_EQ_I64(pieces_spread(t.s, 3, 8).i,
+               pieces_of(t.s, 3, (u32[]){0, 1, 2, 3}, (i64[]){0, 3, 3, 6, 6, 8}, 8).i);
   CHECK_EQ_I64(pieces_of(t.s, 2, (u32[]){0, 1, 2}, (i64[]){0, 5, 5, 12}, 12).i, uneven.i);
   CHECK(pieces_get(t.s, uneven)->covers && !pieces_get(t.s, uneven)->each);
   CHECK_EQ_I64(pieces_get(t.s, uneven)->longest, 7);
