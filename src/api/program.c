@@ -200,7 +200,7 @@ heddle_program *heddle_program_train(heddle_program *p, const heddle_optimiser *
 
 bool heddle_program_validate(heddle_program *p) {
   if (!p) return false;
-  API_RETURN(bool, false, p->o.s, !mesh_count(p->p->sp) || plan_validate(p->p, NULL, 0));
+  API_RETURN(bool, false, p->o.s, !mesh_count(p->p->sp) || plan_validate(p->p));
 }
 
 static const char *lower(heddle_program *p, u32 rank, heddle_format f) {

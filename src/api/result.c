@@ -83,21 +83,9 @@ int64_t heddle_result_time_ps(const heddle_result *r) { return r ? r->r.makespan
 int64_t heddle_result_peak_bytes(const heddle_result *r) { return r ? r->r.peak_bytes : 0; }
 double heddle_result_utilisation(const heddle_result *r) { return r ? r->r.utilisation : 0; }
 
-// One kind of device after the other: each has its own limit.
-static bool fits(heddle_result *r) {
-  const machine *m = r->m->m;
-  i64 *peak = NEWN(r->o.a, i64, r->r.nranks);
-  bool ok = true;
-  for (u32 d = 0; d < m->nkinds; d++) {
-    for (u32 k = 0; k < r->r.nranks; k++)
-      peak[k] = m->dev[k].kind == d ? r->r.unit[r->r.unit_of_rank[k]].peak_bytes : 0;
-    ok &= plan_validate(r->p->p, peak, m->kind[d].usable_bytes);
-  }
-  return ok;
-}
 bool heddle_result_fits(heddle_result *r) {
   if (!r) return false;
-  API_RETURN(bool, false, r->o.s, fits(r));
+  API_RETURN(bool, false, r->o.s, sim_fits(r->p->p, r->m->m, &r->r));
 }
 
 static const char *describe(heddle_result *r, heddle_format f) {

@@ -133,9 +133,8 @@ u32 planner_funcs(const planner *pl);
 
 // ---- validation -------------------------------------------------------------------------------------------
 // Every element produced exactly once where it is needed, sums complete over space and time, collectives in
-// one order, rendezvous without a cycle, peak memory within the device (peak_bytes per rank, from the
-// simulator; NULL: not checked).
-bool plan_validate(prog *distributed, const i64 *peak_bytes, i64 limit_bytes);
+// one order, rendezvous without a cycle. (sim_fits tells whether its memory is within the devices'.)
+bool plan_validate(prog *distributed);
 
 // What every rank issues, in its own order: numbers of main's instructions from 1. A call is one of them, and
 // all that communicates inside it. plan_projections: the orders that main itself stands for; in `a`.

@@ -419,51 +419,6 @@ static bool check_time(prog *p) {
   return diag_errors(p->c) == errors;
 }
 
-// ---- memory ---------------------------------------------------------------------------------------------
-static i64 local_bytes(const prog *p, type t, u32 rank) {
-  const type_info *ti = type_get(p, t);
-  i64 n = 0;
-  for (u32 k = 0; ti->tuple && k < ti->n; k++) n += local_bytes(p, ti->elem[k], rank);
-  if (ti->tuple) return n;
-  if (ti->g.i && group_member(p->sp, ti->g, rank) < 0) return 0;
-  return layout_local_elems(p->sp, ti->lay, ti->s.nd, ti->s.dim) * dtype_bytes(ti->s.t);
-}
-
-static bool check_memory(const prog *p, const i64 *peak, i64 limit) {
-  const func_info *m = func_get(p, p->main);
-  u32 nranks = plan_ranks(p), worst = 0;
-  for (u32 r = 1; r < nranks; r++)
-    if (peak[r] > peak[worst]) worst = r;
-  if (!nranks || peak[worst] <= limit) return true;
-  diag(p->c, E_MEMORY, m->where, "rank %u needs %.2f GiB of %.2f GiB", worst, (double)peak[worst] / (1 << 30),
-       (double)limit / (1 << 30));
-  value top[3] = {0};
-  i64 size[3] = {0};
-  for (value v = 1; v < m->values.n; v++) {
-    i64 n = local_bytes(p, m->values.v[v].ty, worst);
-    for (u32 k = 0; k < 3; k++) {
-      if (n <= size[k]) continue;
-      memmove(top + k + 1, top + k, (2 - k) * sizeof *top);
-      memmove(size + k + 1, size + k, (2 - k) * sizeof *size);
-      top[k] = v, size[k] = n;
-      break;
-    }
-  }
-  for (u32 k = 0; k < 3 && top[k]; k++) {
-    sym s = m->values.v[top[k]].name;
-    u32 def = m->values.v[top[k]].def;
-    diag_note(p->c, def ? m->body.v[def - 1].where : m->where, "%s holds %.2f GiB there",
-              s.i   ? sym_str(p->c, s)
-              : def ? op_row_of((opcode)m->body.v[def - 1].op)->name
-                    : "a parameter",
-              (double)size[k] / (1 << 30));
-  }
-  diag_hint(p->c,
-            "more pipeline stages or tensor parallelism, --zero, --recompute, or a larger --memory-limit");
-  return false;
-}
-
-bool plan_validate(prog *p, const i64 *peak_bytes, i64 limit_bytes) {
-  if (!ir_verify(p) || !infer_verify(p) || !check_time(p) || !plan_check_projections(p)) return false;
-  return !peak_bytes || check_memory(p, peak_bytes, limit_bytes);
+bool plan_validate(prog *p) {
+  return ir_verify(p) && infer_verify(p) && check_time(p) && plan_check_projections(p);
 }

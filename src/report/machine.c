@@ -45,8 +45,8 @@ void report_machine(report *r, arena *a, const machine *m) {
 }
 
 bool report_machines(report *r, ctx *c, arena *a) {
-  static const column cols[] = {{"name", "machine"},  {"ranks", "devices"},       {"nodes", "nodes"},
-                                {"device", "device"}, {"memory_bytes", "memory"}, {"about", "about"}};
+  static const column cols[] = {{"name", "machine"}, {"ranks", "devices"},       {"nodes", "nodes"},
+                                {"device", NULL},    {"memory_bytes", "memory"}, {"about", "about"}};
   const char *const *names;
   u32 n = machine_presets(a, &names);
   report_table(r, "machines", cols, COUNT_OF(cols));

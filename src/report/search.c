@@ -54,6 +54,13 @@ static const search_point *alone(const search_result *s, int dimension) {
   return NULL;
 }
 
+static void put_other(report *r, arena *a, const char *label, const search_point *p, const char *how,
+                      const search_result *s, bool train) {
+  double times = (double)p->time_ps / (double)s->point[0].time_ps;
+  report_line(r, label, "%s", name_of(a, p, train));
+  report_line(r, "", "%s the time, %s", text_of(a, cell_x(CELL_TIMES, times)), how);
+}
+
 // Why the best is best and what limits the others, in lines made of the figures.
 static void put_why(report *r, arena *a, const search_opts *o, const search_result *s) {
   static const char *const dimension[] = {"data alone", "tensor alone", "pipeline alone"};
@@ -65,9 +72,8 @@ static void put_why(report *r, arena *a, const search_opts *o, const search_resu
               text_of(a, cell_i(CELL_BYTES, w->peak_bytes)), s->memory_bytes > 0 ? " of " : "",
               s->memory_bytes > 0 ? text_of(a, cell_i(CELL_BYTES, s->memory_bytes)) : "");
   if (s->nfit > 1)
-    report_line(r, "next", "%s the time, limited by %s: %s",
-                text_of(a, cell_x(CELL_TIMES, (double)s->point[1].time_ps / best)), limit_of(&s->point[1]),
-                name_of(a, &s->point[1], o->train));
+    put_other(r, a, "next", &s->point[1], arena_printf(a, "limited by %s", limit_of(&s->point[1])), s,
+              o->train);
   for (int k = 0; k < 3; k++) {
     const search_point *p = alone(s, k);
     if (!p || p == w) continue;
@@ -83,9 +89,8 @@ static void put_why(report *r, arena *a, const search_opts *o, const search_resu
       more = p;
   }
   if (more)
-    report_line(r, "with more memory", "%s the time with %s: %s",
-                text_of(a, cell_x(CELL_TIMES, (double)more->time_ps / best)),
-                text_of(a, cell_i(CELL_BYTES, more->peak_bytes)), name_of(a, more, o->train));
+    put_other(r, a, "with more memory", more,
+              arena_printf(a, "with %s", text_of(a, cell_i(CELL_BYTES, more->peak_bytes))), s, o->train);
   report_line(r, "certificate", "%u plans: %u simulated, of which %u fit;", s->npoints,
               s->count[SEARCH_RAN] + s->count[SEARCH_OVER_MEMORY], s->nfit);
   report_line(r, "", "%u ruled out by memory, %u by time; %u impossible", s->count[SEARCH_BOUND_MEMORY],

@@ -154,3 +154,34 @@ bool bytes_run(sim *s, sim_result *r) {
   arena_release(s->tmp, mark);
   return true;
 }
+
+// ---- what devices have ------------------------------------------------------------------------------
+bool sim_fits(const prog *p, const machine *m, const sim_result *r) {
+  i64 over = 0;
+  u32 worst = 0;
+  for (u32 k = 0; k < r->nranks; k++) {
+    i64 more = r->unit[r->unit_of_rank[k]].peak_bytes - machine_kind_of(m, k)->usable_bytes;
+    if (more > over) over = more, worst = k;
+  }
+  if (!over) return true;
+  const sim_unit *u = &r->unit[r->unit_of_rank[worst]];
+  const func_info *main = func_get(p, p->main);
+  diag(p->c, E_MEMORY, main->where, "rank %u needs %.2f GiB of %.2f GiB", worst,
+       (double)u->peak_bytes / 0x1p30, (double)machine_kind_of(m, worst)->usable_bytes / 0x1p30);
+  for (u32 k = 0; k < MIN(u->ntop, 3u); k++) {
+    const mem_item *t = &u->top[k];
+    const func_info *f = t->f.i ? func_get(p, t->f) : main;
+    u32 def = t->v ? val(f, t->v)->def : 0;
+    sym name = t->v ? val(f, t->v)->name : (sym){0};
+    diag_note(p->c, def ? f->body.v[def - 1].where : f->where, "%u %s of %s in @%s: %.2f GiB of %s", t->count,
+              t->count == 1 ? "value" : "values",
+              name.i ? sym_str(p->c, name)
+              : def  ? op_row_of(f->body.v[def - 1].op)->name
+                     : "a parameter",
+              sym_str(p->c, f->name), (double)t->bytes / 0x1p30, mem_kind_name(t->kind));
+  }
+  diag_hint(
+      p->c,
+      "more pipeline stages, tensor parallelism or microbatches; --zero 3 or --recompute full when training");
+  return false;
+}

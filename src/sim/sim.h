@@ -119,6 +119,9 @@ typedef struct {
 // o->cost is given. false and diagnostics if an instruction has no price (E_LINK, E_RATE) or the time does
 // not fit (E_LIMIT).
 bool sim_run(ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o, sim_result *r);
+// Does every rank stay within what its device leaves to programs? Otherwise E_MEMORY for the rank that is
+// furthest above, with the largest values alive at its peak.
+bool sim_fits(const prog *p, const machine *m, const sim_result *r);
 
 // Slack of every instruction: by how much one execution of it may grow, at the least over its executions and
 // ranks, before the makespan grows. slack[f][k] of instruction k + 1 of function f, -1 if it takes no part in

@@ -161,7 +161,7 @@ static void judge(world *w, prog *q, mutation how) {
   u32 had = diag_count(w->m->c);
   arena *a = arena_new();
   tallies[how].made++;
-  bool proved = !ir_verify(q) || !plan_validate(q, NULL, 0),
+  bool proved = !ir_verify(q) || !plan_validate(q),
        seen = proved || differs(w, q, PLANS_SEED, &w->m->want[w->pn->train], a),
        same = !seen && is_equal(w, q, a);
   tallies[how].proved += proved, tallies[how].numbers += seen && !proved, equal += same;

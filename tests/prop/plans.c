@@ -177,7 +177,7 @@ static void check_plan(plans_model *m, const plan *pn, u64 seed, arena *a) {
     return;
   }
   const char *failed = !ir_verify(p)                         ? "is not a program"
-                       : !plan_validate(p, NULL, 0)          ? "is not valid"
+                       : !plan_validate(p)                   ? "is not valid"
                        : !check_numbers(m, pn, p, a)         ? "computes something else"
                        : !check_text(m, sb_str(&text), p, a) ? "does not read back"
                        : !check_simulation(m, p, a)          ? "is simulated differently"

@@ -28,8 +28,8 @@ static void check_example(prog *p, const char *text, size_t n, arena *a) {
     CHECK_STR(sb_str(&again), sb_str(&b));
     prog *d = plan_apply(pl, pn, NULL);
     verify_report r = {0};
-    bool ok = d && plan_validate(d, NULL, 0) && plan_verify(pl, pn, NULL, &(verify_opts){.seed = 5}, a, &r) &&
-              r.passed;
+    bool ok =
+        d && plan_validate(d) && plan_verify(pl, pn, NULL, &(verify_opts){.seed = 5}, a, &r) && r.passed;
     CHECK_MSG(ok, "%s: %s", sym_str(c, pn->name), diag_render(c, a));
     if (d) prog_free(d);
   }

@@ -26,7 +26,7 @@ static void close_text(session *s) {
 // The first diagnostic of validation; "" if it holds.
 static void check_text(const char *text, const char *want) {
   session s = open_text(text);
-  bool ok = plan_validate(s.p, NULL, 0);
+  bool ok = plan_validate(s.p);
   CHECK_MSG(ok == !*want, "%s", diag_render(s.c, s.a));
   CHECK_STR(diag_count(s.c) ? diag_get(s.c, 0).message : "", want);
   close_text(&s);
@@ -163,16 +163,5 @@ TEST(validate_orders_merge) { // no two ranks disagree, and still nobody can go 
   CHECK_STR(diag_get(s.c, 0).message,
             "the orders of the ranks cannot be merged: instructions wait for each other");
   CHECK_EQ_I64(diag_get(s.c, 0).notes, 3);
-  close_text(&s);
-}
-
-TEST(validate_memory) {
-  session s = open_text(comm_text);
-  const i64 peak[4] = {100, (i64)3 << 30, 100, 100};
-  CHECK(plan_validate(s.p, peak, (i64)4 << 30));
-  CHECK(!plan_validate(s.p, peak, (i64)2 << 30));
-  CHECK_STR(diag_row_of(diag_get(s.c, 0).id)->code, "E0505");
-  CHECK_STR(diag_get(s.c, 0).message, "rank 1 needs 3.00 GiB of 2.00 GiB");
-  CHECK(diag_get(s.c, 0).notes >= 3);
   close_text(&s);
 }

@@ -1,7 +1,7 @@
 $ heddle help
 heddle - plans, simulates and verifies distributed training and inference
 
-  heddle show MODEL             what is in a model: inputs, parameters, FLOPs, repeated blocks, operators
+  heddle show MODEL             what is in a model: inputs, parameters, FLOPs, blocks, operators
   heddle import MODEL           a model as program text, which every command reads
   heddle eval MODEL             the reference answer: what the model computes
   heddle plan MODEL             the fastest ways of spreading a model over a machine, ranked
@@ -22,7 +22,7 @@ $ heddle version --json
   "version": "0.1.0"
 }
 $ heddle show --help
-heddle show MODEL - what is in a model: inputs, parameters, FLOPs, repeated blocks, operators
+heddle show MODEL - what is in a model: inputs, parameters, FLOPs, blocks, operators
 
 MODEL is an .onnx file, a .heddle file, or a built-in model such as gpt3-175b or
 llama2-7b:layers=2,hidden=256 (`heddle show --list` lists them).
@@ -103,13 +103,13 @@ $ heddle explain E0502 --json
   "explanation": "The number of ways does not divide the extent, the number of blocks or the number of devices. Nothing is rounded silently."
 }
 $ heddle machines
-machine      devices  nodes  device      memory  about
-a10-4x4           16      4  a10       24.0 GiB  4 nodes of 4 x A10 on PCIe
-a40-4x4           16      4  a40       48.0 GiB  4 nodes of 4 x A40, joined in pairs by NVLink bridges
-dgx-2             16      1  v100      32.0 GiB  NVIDIA DGX-2, 16 x V100-32GB behind NVSwitch
-dgx-a100-80        8      1  a100      80.0 GiB  NVIDIA DGX A100 640GB, 8 x A100-SXM-80GB behind NVSwitch
-dgx-h100           8      1  h100      80.0 GiB  NVIDIA DGX H100, 8 x H100-SXM-80GB behind NVSwitch
-laptop             4      1  cpu-core  4.00 GiB  4 processor cores, one rank each
+machine      devices  nodes    memory  about
+a10-4x4           16      4  24.0 GiB  4 nodes of 4 x A10 on PCIe
+a40-4x4           16      4  48.0 GiB  4 nodes of 4 x A40, joined in pairs by NVLink bridges
+dgx-2             16      1  32.0 GiB  NVIDIA DGX-2, 16 x V100-32GB behind NVSwitch
+dgx-a100-80        8      1  80.0 GiB  NVIDIA DGX A100 640GB, 8 x A100-SXM-80GB behind NVSwitch
+dgx-h100           8      1  80.0 GiB  NVIDIA DGX H100, 8 x H100-SXM-80GB behind NVSwitch
+laptop             4      1  4.00 GiB  4 processor cores, one rank each
 $ heddle machines dgx-h100
 machine  dgx-h100
 about    NVIDIA DGX H100, 8 x H100-SXM-80GB behind NVSwitch

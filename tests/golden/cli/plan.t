@@ -15,7 +15,8 @@ memory limit  3.60 GiB
 
 winner          data 4, ZeRO 2
                 computes 93.6 % of the time, communicates 6.4 %; needs 18.0 MiB of 3.60 GiB
-next            1.00x the time, limited by computation: data 4, ZeRO 2, recompute selective
+next            data 4, ZeRO 2, recompute selective
+                1.00x the time, limited by computation
 tensor alone    1.14x the time, limited by computation
 pipeline alone  1.51x the time, limited by computation
 certificate     126 plans: 105 simulated, of which 105 fit;
@@ -125,7 +126,8 @@ memory limit  3.60 GiB
 
 winner          data 4
                 computes 100.0 % of the time, communicates 0.0 %; needs 8.50 MiB of 3.60 GiB
-next            1.09x the time, limited by computation: data 2, tensor 2
+next            data 2, tensor 2
+                1.09x the time, limited by computation
 tensor alone    1.28x the time, limited by computation
 pipeline alone  4.07x the time, limited by bubble
 certificate     6 plans: 6 simulated, of which 6 fit;

@@ -271,10 +271,13 @@ error[E0110]: field number 0
 $ heddle sim gpt3-2.7b --batch 16 --train --optimizer adam --data 2 --machine dgx-2 > /dev/null
 error[E0505]: rank 0 needs 259.27 GiB of 28.80 GiB
   --> gpt3-2.7b
-  note: call holds 211.38 GiB there
-  note: pack holds 9.88 GiB there
-  note: call holds 9.88 GiB there
-  hint: more pipeline stages or tensor parallelism, --zero, --recompute, or a larger --memory-limit
+  note: 32 values of softmax in @layer.fwd: 128.00 GiB of activations
+    --> gpt3-2.7b: layer/attention
+  note: 32 values of add in @layer.fwd: 20.00 GiB of activations
+    --> gpt3-2.7b: layer/mlp
+  note: 32 values of gelu in @layer.fwd: 20.00 GiB of activations
+    --> gpt3-2.7b: layer/mlp
+  hint: more pipeline stages, tensor parallelism or microbatches; --zero 3 or --recompute full when training
 [1]
 ## An order in which the stages wait for each other.
 $ heddle plan mlp-xs:layers=2,hidden=8 --batch 4 --train --data 1 --tensor 1 --pipeline 2 --microbatches 2 --zero 0 --recompute none --devices 2 --machine laptop -o ok.plan > /dev/null; sed 's/F0.0\*2 B0.0\*2/B0.0*2 F0.0*2/' ok.plan > bad.plan; tail -3 bad.plan; heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --plan bad.plan --machine laptop
