@@ -38,7 +38,7 @@ static bool choices_read(ctx *c, const heddle_hybrid *o, hybrid_opts *h) {
 
 static heddle_plan *hybrid(heddle_program *p, const heddle_hybrid *o) {
   hybrid_opts h;
-  if (!choices_read(p->o.s->c, o, &h)) return NULL;
+  if (!program_to_plan(p) || !choices_read(p->o.s->c, o, &h)) return NULL;
   heddle_plan *b = plan_open(p);
   return checked(b, policy_hybrid(program_planner(p), b->o.a, &h));
 }
@@ -48,6 +48,7 @@ heddle_plan *heddle_plan_hybrid(heddle_program *p, const heddle_hybrid *o) {
 }
 
 static heddle_plan *parse(heddle_program *p, const char *name, const char *text, size_t n) {
+  if (!program_to_plan(p)) return NULL;
   heddle_plan *b = plan_open(p);
   return checked(b, plan_parse(b->o.a, planner_source(program_planner(p)), sym_of(p->o.s->c, name), text, n));
 }

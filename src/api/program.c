@@ -15,6 +15,14 @@ heddle_program *program_wrap(heddle_session *s, prog *p, const char *name) {
   return w;
 }
 
+bool program_to_plan(const heddle_program *p) {
+  if (!mesh_count(p->p->sp)) return true;
+  diag(p->p->c, E_PLAN, func_get(p->p, p->p->main)->where,
+       "the program is distributed already: only models are planned");
+  diag_hint(p->p->c, "`heddle sim` and `heddle eval` take it as it is, without a plan");
+  return false;
+}
+
 planner *program_planner(heddle_program *p) {
   if (!p->pl) p->pl = planner_new(p->p);
   return p->pl;

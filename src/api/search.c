@@ -48,6 +48,7 @@ static void quiet(void *arg, const cost_event *e, double factor) { (void)arg, (v
 
 static heddle_search *run(heddle_program *p, heddle_machine *m, const heddle_search_options *o) {
   ctx *c = p->o.s->c;
+  if (!program_to_plan(p)) return NULL;
   heddle_search *f = object_new(p->o.s, sizeof *f, search_fini);
   f->p = object_hold(p);
   f->m = object_hold(m);
@@ -57,7 +58,8 @@ static heddle_search *run(heddle_program *p, heddle_machine *m, const heddle_sea
     if (!f->so.batch) f->so.batch = program_batch(p->p);
     if (search_run(c, f->o.a, p->p, m->m, &costs, &f->so, &f->r)) return f;
     const char *types = report_types(f->o.a, p->p, ROLE_WEIGHT);
-    if (front_kind_of(p->name) == FRONT_FAMILY && types && !strcmp(types, "f32"))
+    if (f->r.count[SEARCH_BOUND_MEMORY] + f->r.count[SEARCH_OVER_MEMORY] &&
+        front_kind_of(p->name) == FRONT_FAMILY && types && !strcmp(types, "f32"))
       diag_hint(c, "the model is in f32: --dtype f16 or bf16 needs half the memory");
   }
   object_drop(f);

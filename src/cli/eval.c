@@ -5,6 +5,8 @@ bool cmd_eval(cli *x) {
   if (x->random.given == (x->inputs != NULL))
     return usage_error("--random 7, or --inputs DIR with a file NAME.npy for every input",
                        "`heddle eval` wants inputs");
+  if (x->output && !strcmp(x->output, "-"))
+    return usage_error("-o answer", "`heddle eval` writes a folder of arrays, which standard output is not");
   heddle_program *p = model_of(x, x->train);
   heddle_optimiser o;
   if (x->train) p = optimiser_of(x, &o) ? heddle_program_train(p, &o, x->gradients) : NULL;

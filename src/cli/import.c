@@ -9,5 +9,6 @@ bool cmd_import(cli *x) {
   if (!text) return false;
   if (!x->output && !x->json) return put(text);
   if (x->output && !heddle_session_write(x->s, x->output, text)) return false;
-  return x->json ? put(heddle_program_report(p, HEDDLE_JSON)) : true;
+  return x->json && (!x->output || strcmp(x->output, "-")) ? put(heddle_program_report(p, HEDDLE_JSON))
+                                                           : true;
 }

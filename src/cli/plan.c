@@ -49,6 +49,7 @@ bool cmd_plan(cli *x) {
   if (x->output) {
     const char *text = heddle_plan_print(heddle_search_plan(f, 0));
     if (!text || !write_plan(x, text)) return false;
+    if (!strcmp(x->output, "-")) return true; // nothing else goes where the plan went
   }
   return put(heddle_search_report(f, format_of(x)));
 }

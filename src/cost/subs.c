@@ -25,8 +25,8 @@ u32 place_id(coster *k, const machine_place *p) {
 bool on_machine(coster *k, u32 rank, loc at) {
   if (rank < k->m->nranks) return true;
   const char *name = sym_str(k->c, k->m->name);
-  diag(k->c, E_DEVICES, at, "rank %u is used; the machine %s has %u device%s", rank, name, k->m->nranks,
-       k->m->nranks == 1 ? "" : "s, for ranks from 0");
+  diag(k->c, E_DEVICES, at, "rank %u is used; the machine %s has ranks 0 to %u", rank, name,
+       k->m->nranks - 1);
   if (strpbrk(name, " *"))
     diag_hint(k->c, "plan for this machine, or use a larger one");
   else

@@ -218,7 +218,7 @@ static shrinking *shrink_under(planner *pl, const plan *pn, arena *a, const clas
 // The plan with the strides that its splits have in the smaller model.
 static plan smaller_plan(const planner *pl, const plan *pn, arena *a, const classes *k, const shrinking *sh) {
   plan q = *pn;
-  q.trans = arena_dup(a, pn->trans, sizeof *pn->trans * (pn->ntrans + 1));
+  q.trans = arena_dup(a, pn->trans, sizeof *pn->trans * pn->ntrans);
   for (u32 i = 0; i < pn->ntrans; i++) {
     split_of s;
     if (!pn->trans[i].stride || !find_split(pn, i, pl->src, k, &s)) continue;

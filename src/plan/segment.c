@@ -277,6 +277,6 @@ const plan_trans *planner_kept(planner *pl, u64 key, u32 *n) {
 void planner_keep(planner *pl, u64 key, const plan_trans *v, u32 n) {
   vec_push(pl->a, &pl->kept);
   pl->kept.v[pl->kept.n - 1].n = n;
-  pl->kept.v[pl->kept.n - 1].v = arena_dup(pl->a, v, sizeof *v * (n + 1));
+  pl->kept.v[pl->kept.n - 1].v = arena_dup(pl->a, v, sizeof *v * n);
   hmap_add(pl->a, &pl->kept_map, key, pl->kept.n);
 }

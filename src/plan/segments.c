@@ -226,7 +226,7 @@ static void take_weights(main_build *mb, const seg *s, u32 param, layout *in, bo
 static void gradient_layouts(main_build *mb, u32 index) {
   seg *s = &mb->seg[index];
   space *sp = mb->p->sp;
-  s->dout = arena_dup(mb->x->a, s->out, sizeof *s->out * (s->c->noutputs + 1));
+  s->dout = arena_dup(mb->x->a, s->out, sizeof *s->out * s->c->noutputs);
   for (u32 k = 0; mb->time && k < s->c->noutputs; k++)
     if (layout_part_of(sp, s->out[k], mb->time) != RED_NONE)
       s->dout[k] = layout_without(sp, s->out[k], mb->time);

@@ -43,3 +43,17 @@ verdict    equal: the plan computes what the model computes
 
 result    elements  largest difference  relative
 result 0        32                   0         0
+## A plan that splits nothing, on a model that must be shrunk.
+$ heddle verify gpt2 --train --memory 20MB | head -12
+model      gpt2
+plan       D1 T1 P1 K1
+shrunk     1024 -> 8 (tokens[1]), 768 -> 8 (wte[1]), 64 -> 8 (h.0.attn.qkv[1]),
+           3072 -> 8 (h.0.mlp.up[1]), 50257 -> 8 (wte[0])
+results    297
+elements   101,601
+worst      0
+tolerance  1e-09
+verdict    equal: the plan computes what the model computes, at the extents given above
+
+result                  elements  largest difference  relative
+h.0.attn.out.bias.grad         8                   0         0

@@ -253,11 +253,9 @@ error[E0602]: --memory-limit: '28GB/s' is a bandwidth; an amount of bytes is nee
 [1]
 $ heddle plan gpt2 --machine dgx-2 --devices 64
 error[E0501]: 64 devices asked for, but the machine has 16
-  hint: the model is in f32: --dtype f16 or bf16 needs half the memory
 [1]
 $ heddle plan gpt2 --machine dgx-2 --costs guess
 error[E0801]: 'guess' is not a way of accounting for costs
-  hint: the model is in f32: --dtype f16 or bf16 needs half the memory
 [2]
 $ heddle verify mlp-xs
 error[E0801]: `heddle verify` wants a plan
@@ -312,11 +310,11 @@ error[E0501]: segment 1 covers instructions 2 to 6 of main; expected to start at
   hint: a plan fits the model and the options that it was made for: `heddle plan -o` writes them into its first line
 [1]
 $ heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --plan ok.plan --machine '1x1 a10'
-error[E0605]: rank 1 is used; the machine 1x1 a10 has 1 device
+error[E0605]: rank 1 is used; the machine 1x1 a10 has ranks 0 to 0
   hint: plan for this machine, or use a larger one
 [1]
 $ heddle plan mlp-xs --batch 64 --machine dgx-2 -o 16.plan > 16.txt; heddle sim mlp-xs --batch 64 --plan 16.plan --machine laptop
-error[E0605]: rank 4 is used; the machine laptop has 4 devices, for ranks from 0
+error[E0605]: rank 4 is used; the machine laptop has ranks 0 to 3
   --> mlp-xs
   hint: plan for this machine, or use more of them: --machine 'laptop*2'
 [1]
@@ -345,6 +343,35 @@ $ heddle sim gpt2 --batch 1 --machine laptop --data 2
 error[E0502]: the batch, the first extent of input tokens, is 1: it cannot be split 2 ways over dp
   --> gpt2
 [1]
+## What is distributed already.
+$ heddle plan examples/distir/fig2_pipeline.heddle --machine dgx-2
+error[E0501]: the program is distributed already: only models are planned
+  --> examples/distir/fig2_pipeline.heddle:60:6
+  60 | func @main(
+     |      ^
+  hint: `heddle sim` and `heddle eval` take it as it is, without a plan
+[1]
+$ heddle verify examples/distir/fig2_pipeline.heddle --data 2
+error[E0501]: the program is distributed already: only models are planned
+  --> examples/distir/fig2_pipeline.heddle:60:6
+  60 | func @main(
+     |      ^
+  hint: `heddle sim` and `heddle eval` take it as it is, without a plan
+[1]
+$ heddle sim examples/distir/fig2_pipeline.heddle --machine dgx-2 --plan ok.plan
+error[E0501]: the program is distributed already: only models are planned
+  --> examples/distir/fig2_pipeline.heddle:60:6
+  60 | func @main(
+     |      ^
+  hint: `heddle sim` and `heddle eval` take it as it is, without a plan
+[1]
+$ heddle plan mlp-xs --machine laptop --devices 5
+error[E0501]: 5 devices asked for, but the machine has 4
+[1]
+$ heddle eval mlp-xs --random 1 -o -
+error[E0801]: `heddle eval` writes a folder of arrays, which standard output is not
+  hint: -o answer
+[2]
 $ heddle show gpt2 --dim batch=8
 error[E0801]: --dim binds open extents of ONNX models; this model has none
   hint: --batch, --seq and --vocab change a built-in model
