@@ -32,7 +32,7 @@ typedef const char *CLI_TEXT; // NULL: not given
 typedef struct {
   bool given;
   int64_t i;
-} CLI_COUNT, CLI_SEED;
+} CLI_COUNT, CLI_FEW, CLI_SEED, CLI_INDEX;
 typedef struct {
   bool given;
   double x;
@@ -75,6 +75,7 @@ const command *command_find(const char *name);
 // Reads the words after the command. False: wrong usage, said on standard error.
 bool options_parse(cli *x, const command *c, int argc, char **argv);
 void options_help(const command *c, FILE *to);
+void options_json(const command *c, FILE *to);                     // the texts of the tables need no escapes
 const char *nearest(const char *word, const char *(*name)(int i)); // name: NULL ends; NULL: nothing is near
 extern int usage_errors;                                           // so far
 bool usage_error(const char *hint, const char *fmt, ...)

@@ -4,8 +4,17 @@
 bool cmd_help(cli *x) {
   if (x->operand) {
     const command *c = command_find(x->operand);
-    if (c) options_help(c, stdout);
+    if (c) x->json ? options_json(c, stdout) : options_help(c, stdout);
     return c != NULL;
+  }
+  if (x->json) {
+    for (int i = 0; i < command_count; i++) {
+      const command *c = &commands[i];
+      printf("%s\n    {\"name\": \"%s\", \"operand\": \"%s\", \"about\": \"%s\"}",
+             i ? "," : "{\n  \"commands\": [", c->name, c->operands, c->summary);
+    }
+    puts("\n  ]\n}");
+    return true;
   }
   puts("heddle - plans, simulates and verifies distributed training and inference\n");
   for (int i = 0; i < command_count; i++) {

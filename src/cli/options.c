@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-typedef enum { FLAG, TEXT, COUNT, SEED, REAL, ABOVE, LIST, DIMS, FIXES } kind;
+typedef enum { FLAG, TEXT, COUNT, FEW, SEED, INDEX, REAL, ABOVE, LIST, DIMS, FIXES } kind;
 typedef struct {
   const char *name, *arg, *help;
   kind kind;
@@ -101,6 +101,10 @@ static bool read_whole(const option *o, const char *text, size_t n, int64_t leas
                      (long long)least);
 }
 
+static bool few(const option *o, int64_t v) {
+  return v <= 1 << 20 || usage_error(NULL, "--%s: %lld is more than any machine has", o->name, (long long)v);
+}
+
 static bool read_real(const option *o, const char *text, bool above, double *out) {
   char *end;
   *out = strtod(text, &end);
@@ -114,8 +118,7 @@ static bool read_list(const option *o, const char *text, CLI_LIST *out) {
     size_t n = strcspn(text, ",");
     if (out->n == LIST_MAX) return usage_error(NULL, "--%s: more than %d values", o->name, LIST_MAX);
     if (!read_whole(o, text, n, !strcmp(o->name, "zero") ? 0 : 1, &v)) return false;
-    if (v > 1 << 20)
-      return usage_error(NULL, "--%s: %lld is more than any machine has", o->name, (long long)v);
+    if (!few(o, v)) return false;
     out->v[out->n++] = (uint32_t)v;
     text += n;
     if (!*text) return true;
@@ -166,7 +169,11 @@ static bool read_value(cli *x, const option *o, char *text) {
   case FLAG: return *(CLI_FLAG *)field = true;
   case TEXT: *(CLI_TEXT *)field = text; return true;
   case COUNT:
-  case SEED: return count->given = read_whole(o, text, strlen(text), o->kind == COUNT, &count->i);
+  case FEW:
+  case SEED:
+  case INDEX:
+    count->given = read_whole(o, text, strlen(text), o->kind == COUNT || o->kind == FEW, &count->i);
+    return count->given && (o->kind == COUNT || o->kind == SEED || few(o, count->i));
   case REAL:
   case ABOVE: return real->given = read_real(o, text, o->kind == ABOVE, &real->x);
   case LIST: return read_list(o, text, field);
@@ -250,4 +257,18 @@ void options_help(const command *c, FILE *to) {
     fprintf(to, "  %.*s\n", n, e);
     e += n;
   }
+}
+
+void options_json(const command *c, FILE *to) {
+  fprintf(to, "{\n  \"name\": \"%s\",\n  \"operand\": \"%s\",\n  \"about\": \"%s\",\n  \"options\": [",
+          c->name, c->operands, c->summary);
+  const char *between = "";
+  for (int k = 0; k < NOPTIONS; k++) {
+    const option *o = &options[k];
+    if (!(o->groups & (c->groups | G_ALL))) continue;
+    fprintf(to, "%s\n    {\"name\": \"--%s\", \"argument\": \"%s\", \"about\": \"%s\"}", between, o->name,
+            o->arg, o->help);
+    between = ",";
+  }
+  fputs("\n  ]\n}\n", to);
 }

@@ -3,6 +3,7 @@
 // Idea: every repeated layer is one function, called once per layer with weights of its own, so a model of 96
 // layers is as short a program as one of 2. "NAME:key=value,..." changes any column of the row.
 #include "front/family.h"
+#include <strings.h>
 #include <stdlib.h>
 
 static const front_row rows[] = {
@@ -182,8 +183,12 @@ static const front_row *row_find(ctx *c, const char *name, size_t n) {
     near_try(&near, rows[i].name);
   }
   diag(c, E_MODEL, (loc){0}, "no file and no built-in model is called `%.*s`", (int)MIN(n, 200), name);
+  strbuf begin = {.a = ctx_arena(c)};
+  for (u32 i = 0; i < COUNT_OF(rows); i++)
+    if (n && !strncasecmp(rows[i].name, name, n)) sb_fmt(&begin, "%s%s", begin.n ? ", " : "", rows[i].name);
+  if (begin.n) diag_hint(c, "there are %s", sb_str(&begin));
   if (near.name) diag_hint(c, "did you mean `%s`?", near.name);
-  if (!near.name)
+  if (!near.name && !begin.n)
     diag_hint(c, "`heddle show --list` lists the built-in models; files end in .onnx or .heddle");
   return NULL;
 }
@@ -216,6 +221,11 @@ static bool override(ctx *c, front_row *r, const char *name, const char *text) {
                 *r->kind == 'r' || *r->kind == 'v' ? "" : "layers=2,", r->heads ? 256 : 64);
       return false;
     }
+    for (u32 i = 0; i < ngiven; i++)
+      if (given[i] == keys[k].to) {
+        diag(c, E_MODEL, (loc){0}, "`%s`: %s is given twice", name, keys[k].key);
+        return false;
+      }
     *keys[k].to = v;
     given[ngiven++] = keys[k].to;
     s = *end ? end + 1 : end;

@@ -21,6 +21,34 @@ $ heddle version --json
 {
   "version": "0.1.0"
 }
+$ heddle help --json
+{
+  "commands": [
+    {"name": "show", "operand": "MODEL", "about": "what is in a model: inputs, parameters, FLOPs, blocks, operators"},
+    {"name": "import", "operand": "MODEL", "about": "a model as program text, which every command reads"},
+    {"name": "eval", "operand": "MODEL", "about": "the reference answer: what the model computes"},
+    {"name": "plan", "operand": "MODEL", "about": "the fastest ways of spreading a model over a machine, ranked"},
+    {"name": "sim", "operand": "MODEL", "about": "time and memory of every rank, under a plan"},
+    {"name": "verify", "operand": "MODEL", "about": "do the numbers of a plan equal the model's?"},
+    {"name": "lower", "operand": "MODEL", "about": "what one rank runs, under a plan"},
+    {"name": "ops", "operand": "[OPERATOR]", "about": "the operators, or the manual page of one"},
+    {"name": "explain", "operand": "[CODE]", "about": "what a diagnostic means"},
+    {"name": "machines", "operand": "[MACHINE]", "about": "the machine presets, or one machine"},
+    {"name": "help", "operand": "[COMMAND]", "about": "this list, or the options of a command"},
+    {"name": "version", "operand": "", "about": "the version of Heddle"}
+  ]
+}
+$ heddle help machines --json
+{
+  "name": "machines",
+  "operand": "[MACHINE]",
+  "about": "the machine presets, or one machine",
+  "options": [
+    {"name": "--output", "argument": "FILE", "about": "also -o: where to write; the arrays of eval: a folder"},
+    {"name": "--json", "argument": "", "about": "print one JSON object (docs/json.md)"},
+    {"name": "--help", "argument": "", "about": "this text"}
+  ]
+}
 $ heddle show --help
 heddle show MODEL - what is in a model: inputs, parameters, FLOPs, blocks, operators
 

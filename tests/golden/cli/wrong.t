@@ -137,6 +137,16 @@ $ heddle show inception
 error[E0115]: no file and no built-in model is called `inception`
   hint: `heddle show --list` lists the built-in models; files end in .onnx or .heddle
 [1]
+$ heddle show llama
+error[E0115]: no file and no built-in model is called `llama`
+  hint: there are llama2-7b, llama2-13b, llama2-70b, llama3-8b, llama3-70b, llama3-405b
+[1]
+$ heddle show gpt2:layers=2,layers=3
+error[E0115]: `gpt2:layers=2,layers=3`: layers is given twice
+[1]
+$ heddle lower mlp-xs --data 2 --rank 99999999999
+error[E0801]: --rank: 99999999999 is more than any machine has
+[2]
 $ heddle show mlp-xs --seq 4
 error[E0801]: models of kind mlp have no use for --seq: they have no sequence
 [2]
