@@ -77,7 +77,8 @@ static void distir_stages(const prog *p, plan *pn) {
 price model_price(bench_model *b, degrees d) {
   price out = {0};
   arena *a = arena_new();
-  hybrid_opts h = {.data = d.d,
+  hybrid_opts h = {.whole_tables = true,
+                   .data = d.d,
                    .tensor = d.t,
                    .pipeline = d.p,
                    .micro = d.k,

@@ -51,6 +51,10 @@ static bool choice_of(apply *x, const plan_trans *t, func f, u32 instr_no, choic
              t->dim, axis);
         return false;
       }
+      if (t->uneven && e % n && e >= n && d->n == 1 && !axis_get(x->p->sp, out->axis)->temporal) {
+        out->table = (u16)pieces_spread(x->p->sp, n, e).i;
+        return true;
+      }
       if (e % ((out->stride ? out->stride : 1) * n)) {
         diag(c, E_DIVIDE, in->where, "%s: an extent of %lld cannot be split %u ways over axis %s", name,
              (long long)e, n, axis);

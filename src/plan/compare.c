@@ -175,6 +175,10 @@ static bool find_split(const plan *pn, u32 number, const prog *p, const classes 
   }
   for (out->at = out->n; out->at-- > 0;) {
     i64 e = classes_get(k, out->id[out->at])->extent;
+    if (t->uneven && out->n == 1) { // of any extent
+      out->stride = 0;
+      return true;
+    }
     if (stride < inner * e) {
       out->stride = stride / inner;
       return stride % inner == 0 && out->stride > 0 && e % (out->stride * ways) == 0;
@@ -206,7 +210,7 @@ static shrinking *shrink_under(planner *pl, const plan *pn, arena *a, const clas
   u32 n = 0;
   for (u32 i = 0; i < pn->ntrans; i++) {
     found[i] = find_split(pn, i, pl->src, k, &s[i]);
-    if (found[i])
+    if (found[i] && s[i].stride)
       cuts[n++] = (class_cut){s[i].id[s[i].at], s[i].stride, pn->axes[pn->trans[i].axis - 1].size};
   }
   shrinking *sh = shrink_new(a, pl->src, k, cuts, n, common_divisor(pn, stage));

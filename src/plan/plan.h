@@ -45,8 +45,9 @@ typedef struct {
   bool result; // of result `index`, else of operand `index`
   u32 index;
   u8 dim, axis;
-  i64 stride; // elements between coordinates; 0 = as major as possible
-  bool weak;  // only where no operand brings a split over the axis along
+  i64 stride;  // elements between coordinates; 0 = as major as possible
+  bool weak;   // only where no operand brings a split over the axis along
+  bool uneven; // stride 0: where the extent does not divide, pieces differ by one element
 } plan_trans;
 
 // op-assign: consecutive instructions of main (numbers from 1) become a segment on a place. Segments are in
@@ -223,6 +224,7 @@ typedef struct {
   optim_opts optim;
   bool overlap; // sends on their own stream
   bool keep_gradients;
+  bool whole_tables;     // embeddings are copied on all tensor ranks, not split over their rows
   double flops_per_byte; // of the machine: peak rate over link bandwidth; 0: 400
 } hybrid_opts;
 // data x tensor x pipeline x microbatches (+ ZeRO, recompute, sequence). NULL and diagnostics if it does not
@@ -234,7 +236,7 @@ bool policy_batch(planner *pl, arena *a, plan *pn,
 bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis,
                    u32 stages); // balanced segments on the coordinates of axis
 // letters of the products, found from the laws; flops_per_byte: how much work moving a byte is worth
-bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, double flops_per_byte);
+bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, double flops_per_byte, bool whole_tables);
 bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis); // what tensor left whole, over the sequence
 bool policy_schedule(planner *pl, arena *a, plan *pn, int schedule); // sequences of all places
 void policy_zero(plan *pn, u8 axis, u32 level);

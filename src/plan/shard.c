@@ -488,15 +488,16 @@ static u32 roles_from_forward(sharding *s, const instr *in, const law *l, const 
     const layout_info *li = layout_get(sp, fw->lay[k]);
     for (u32 i = 0; i < li->nsplit && nr < ROLES_MAX; i++) {
       const lay_split *sl = &li->split[i];
-      u8 letter;
-      i64 stride;
-      if (sl->table || has_role(r, nr, sl->axis) ||
-          !letter_at(l, &l->res[0].dim[sl->dim], sl->stride, axis_size(sp, sl->axis), &letter, &stride))
+      const law_dim *d = &l->res[0].dim[sl->dim];
+      u8 letter = d->n == 1 ? d->f[0] : 0;
+      i64 stride = 0;
+      if (has_role(r, nr, sl->axis)) continue;
+      if (sl->table ? d->n != 1 : !letter_at(l, d, sl->stride, axis_size(sp, sl->axis), &letter, &stride))
         continue;
       bool made = true; // only letters that no operand has
       for (u32 o = 0; o < l->nopd; o++) made = made && !term_has(&l->opd[o], letter);
-      if (made && may_split(l, row->red, sp, letter, stride, axis_size(sp, sl->axis), 0, r, nr))
-        r[nr++] = (axis_role){sl->axis, letter, row->red, 0, stride};
+      if (made && may_split(l, row->red, sp, letter, stride, axis_size(sp, sl->axis), sl->table, r, nr))
+        r[nr++] = (axis_role){sl->axis, letter, row->red, sl->table, stride};
     }
     break;
   }

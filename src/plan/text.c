@@ -91,6 +91,7 @@ static void put_trans(const prog *src, const plan *pn, strbuf *b) {
     sb_fmt(b, ", dim: %u, axis: ", t->dim);
     put_name(src, pn->axes[t->axis - 1].name, b);
     if (t->stride) sb_fmt(b, ", stride: %lld", (long long)t->stride);
+    if (t->uneven) sb_put(b, ", uneven: true");
     sb_put(b, t->weak ? ", weak: true}\n" : "}\n");
   }
 }
@@ -374,7 +375,7 @@ static bool truth(reader *r, const ynode *y) {
 
 static void read_trans(reader *r, const ynode *top) {
   static const char *const keys[] = {"input", "in",   "instr",  "op",   "operand", "result",
-                                     "dim",   "axis", "stride", "weak", NULL};
+                                     "dim",   "axis", "stride", "weak", "uneven",  NULL};
   const ynode *y = yaml_get(top, "trans");
   if (!y) return;
   if (y->kind != Y_SEQ) {
@@ -385,7 +386,7 @@ static void read_trans(reader *r, const ynode *top) {
   r->pn->trans = ZNEWN(r->a, plan_trans, y->n + 1);
   for (u32 i = 0; i < y->n; i++) {
     const ynode *e = y->item[i], *input = yaml_get(e, "input");
-    plan_trans t = {.weak = truth(r, yaml_get(e, "weak"))};
+    plan_trans t = {.weak = truth(r, yaml_get(e, "weak")), .uneven = truth(r, yaml_get(e, "uneven"))};
     known_keys(r, e, keys);
     if (input && input->kind == Y_SCALAR) {
       t.fn = r->src->main;
@@ -403,6 +404,8 @@ static void read_trans(reader *r, const ynode *top) {
     t.dim = (u8)number_at(r, e, "dim", 0, DIMS_MAX - 1, -1);
     t.axis = axis_of(r, want(r, e, "axis", Y_SCALAR));
     t.stride = number_at(r, e, "stride", 0, INT64_MAX, 0);
+    if (t.uneven && (t.stride || !t.instr))
+      bad(r, e, "`uneven` is for instructions and takes no stride: pieces are as large as they can be");
     if (!t.instr && t.dim >= val_type(r->src, m, t.index + 1)->s.nd)
       bad(r, e, "input %s has no dimension %u", input->str, t.dim);
     r->pn->trans[r->pn->ntrans++] = t;

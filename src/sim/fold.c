@@ -32,6 +32,7 @@ typedef struct {
   u64 *sig;
   u8 *group_seen; // by group
   u32 *row_seen;  // by type: the latest row that has seen it
+  bool sizes;     // pieces of different size are told apart
   hmap even;      // types and groups with uneven pieces that are done
 } splitter;
 
@@ -45,7 +46,7 @@ static void split_by_type(splitter *x, type t, group call) {
   const place *pl = place_of(s, g);
   if (!x->group_seen[g.i]) split_by_group(s, x->sig, g.i);
   x->group_seen[g.i] = 1;
-  if (layout_is_even(s->p->sp, ti->lay)) return;
+  if (!x->sizes || layout_is_even(s->p->sp, ti->lay)) return;
   u64 key = hash_u64((u64)t.i << 32 | g.i, 5);
   if (hmap_get(&x->even, key)) return;
   hmap_add(s->tmp, &x->even, key, 1);
@@ -102,7 +103,9 @@ void fold_ranks(sim *s, bool fold) {
   s->nstages = number_classes(s, x.sig, stage_of);
   s->stage_of_rank = stage_of;
   if (fold) {
-    for (u32 k = 2; k < s->priced.n; k++) split_by_values(&x, k);
+    x.sizes = true;
+    memset(x.row_seen, 0, s->p->types.n * sizeof *x.row_seen);
+    for (u32 k = 1; k < s->priced.n; k++) split_by_values(&x, k);
     for (u32 k = 0; k < s->places.n; k++)
       if (s->places.v[k] && !x.group_seen[k]) split_by_group(s, x.sig, k);
     split_by_prices(s, x.sig);

@@ -9,6 +9,8 @@
 // where an operand arrives split, that split is followed, so column and row splits alternate.
 #include "plan/plan.h"
 
+enum { UNEVEN = 64 }; // an extent that does not divide is split if pieces have as many elements at least
+
 typedef struct {
   planner *pl;
   arena *a;
@@ -16,7 +18,9 @@ typedef struct {
   u8 axis;
   const classes *k;
   double price; // flops that cost as much as moving one byte
+  bool whole_tables;
   bool *done;   // per function
+  u32 products; // that are split
 } tensor;
 
 static bool is_weight(const func_info *f, value v) {
@@ -50,23 +54,51 @@ static void choose(tensor *t, func f, u32 index) {
       for (u32 j = 0; j < na; j++) {
         i64 e = classes_get(t->k, id[j])->extent;
         inner /= e;
-        if (e % n) continue;
+        bool uneven = e % n != 0; // pieces of a vocabulary may differ a little
+        if (uneven && (na > 1 || e < UNEVEN * n)) continue;
         t->pn->trans[at] = (plan_trans){.fn = f,
                                         .instr = index + 1,
                                         .index = o,
                                         .dim = (u8)d,
                                         .axis = t->axis,
-                                        .stride = inner * (e / n),
-                                        .weak = true};
+                                        .stride = uneven ? 0 : inner * (e / n),
+                                        .weak = true,
+                                        .uneven = uneven};
         if (plan_trial(t->pl, t->pn, f, t->axis, &now) && better(t, &now, &best))
           best = now, pick = t->pn->trans[at];
       }
     }
   }
   if (pick.instr)
-    t->pn->trans[at] = pick;
+    t->pn->trans[at] = pick, t->products++;
   else
     t->pn->ntrans--;
+}
+
+// A table whose rows are picked by value (an embedding) is split over its rows: every rank looks up those
+// that it has, and the sum over the ranks is the result. That moves as much as one product of a layer does,
+// for a table, its gradient and its optimiser states that would else lie on every rank.
+static void split_table(tensor *t, func f, u32 index) {
+  prog *p = planner_source(t->pl);
+  const func_info *fi = func_get(p, f);
+  const instr *in = &fi->body.v[index];
+  const law *l = instr_nopd(fi, in) && is_weight(fi, opd_of(fi, in, 0)) ? plan_law(t->pl, f, index) : NULL;
+  u32 n = t->pn->axes[t->axis - 1].size;
+  for (u32 d = 0; l && d < l->opd[0].nd; d++) {
+    const law_dim *ld = &l->opd[0].dim[d];
+    if (ld->n != 1) continue;
+    const law_letter *x = &l->letter[ld->f[0]];
+    if ((x->flags & (LAW_ADDRESSED | LAW_WHOLE)) != LAW_ADDRESSED || x->extent < UNEVEN * n) continue;
+    bool uneven = x->extent % n != 0;
+    t->pn->trans[t->pn->ntrans++] = (plan_trans){.fn = f,
+                                                 .instr = index + 1,
+                                                 .dim = (u8)d,
+                                                 .axis = t->axis,
+                                                 .stride = uneven ? 0 : x->extent / n,
+                                                 .weak = true,
+                                                 .uneven = uneven};
+    return;
+  }
 }
 
 static bool visit(tensor *t, func f) {
@@ -77,6 +109,7 @@ static bool visit(tensor *t, func f) {
   for (u32 i = 0; i < fi->body.n; i++) {
     const instr *in = &fi->body.v[i];
     if (in->op == OP_call && !visit(t, in->callee)) return false;
+    if (in->op != OP_call && !t->whole_tables) split_table(t, f, i);
     if (!(op_row_of(in->op)->flags & OPF_GEMM)) continue;
     bool weight = false;
     for (u32 o = 0; o < instr_nopd(fi, in); o++) weight |= is_weight(fi, opd_of(fi, in, o));
@@ -85,7 +118,7 @@ static bool visit(tensor *t, func f) {
   return true;
 }
 
-bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, double flops_per_byte) {
+bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, double flops_per_byte, bool whole_tables) {
   prog *p = planner_source(pl);
   u32 products = 0;
   for (u32 f = 1; f < planner_funcs(pl); f++) products += p->funcs.v[f]->body.n;
@@ -93,21 +126,26 @@ bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, double flops_per_by
   if (pn->ntrans) memcpy(more, pn->trans, sizeof *more * pn->ntrans);
   pn->trans = more;
   u32 before = pn->ntrans, nkept;
-  u64 key = hash_bytes(&flops_per_byte, sizeof flops_per_byte, ((u64)pn->axes[axis - 1].size << 32) | axis);
+  u64 key = hash_bytes(&flops_per_byte, sizeof flops_per_byte,
+                       (u64)pn->axes[axis - 1].size << 32 | (u64)whole_tables << 8 | axis);
   const plan_trans *kept = planner_kept(pl, key, &nkept);
   if (kept) {
     memcpy(pn->trans + before, kept, sizeof *kept * nkept);
     pn->ntrans += nkept;
     return true;
   }
-  tensor t = {pl, a, pn, axis, planner_classes(pl), flops_per_byte, ZNEWN(a, bool, p->funcs.n)};
+  tensor t = {
+      .pl = pl, .a = a, .pn = pn, .axis = axis, .price = flops_per_byte, .whole_tables = whole_tables};
+  t.k = planner_classes(pl);
+  t.done = ZNEWN(a, bool, p->funcs.n);
   if (!visit(&t, p->main)) return false;
-  if (pn->ntrans == before) {
+  if (!t.products) {
     t.price = 0;
+    pn->ntrans = before;
     memset(t.done, 0, p->funcs.n * sizeof *t.done);
     if (!visit(&t, p->main)) return false;
   }
-  if (pn->ntrans == before) {
+  if (!t.products) {
     diag(p->c, E_DIVIDE, func_get(p, p->main)->where, "no product of the model can be split %u ways",
          pn->axes[axis - 1].size);
     diag_hint(p->c, "the heads and the hidden dimensions must be multiples of the tensor degree");

@@ -91,44 +91,44 @@ plan           D4 T2 P2 K8 1f1b
 weights        f32, the optimiser's states f32
 machine        dgx-2
 ranks          16
-time per step  615.3 ms
-samples        104.0/s
-arithmetic     5.71 TFLOP/s a device, 36.4 % of the f32 peak
-computes       81.2 %
-communicates   3.2 %
-idle           15.7 %
-peak memory    2.86 GiB of 28.8 GiB on rank 0
-instructions   62,008
+time per step  525.4 ms
+samples        121.8/s
+arithmetic     6.69 TFLOP/s a device, 42.6 % of the f32 peak
+computes       80.8 %
+communicates   3.7 %
+idle           15.5 %
+peak memory    2.52 GiB of 28.8 GiB on rank 0
+instructions   63,064
 
 stage  ranks  computes  communicates    idle  peak memory
-    0  0-7      74.7 %         4.1 %  21.2 %     2.86 GiB
-    1  8-15     87.6 %         2.3 %  10.1 %     2.14 GiB
+    0  0-7      86.7 %         4.7 %   8.6 %     2.52 GiB
+    1  8-15     74.8 %         2.7 %  22.5 %     1.40 GiB
 device  ranks  computes  communicates    idle
-v100       16    81.2 %         3.2 %  15.7 %
+v100       16    80.8 %         3.7 %  15.5 %
 
 ranks  parameters  gradients  optimiser  activations  temporary  communication      peak
-0-7       258 MiB    258 MiB    517 MiB     1.69 GiB    156 MiB       6.00 MiB  2.86 GiB
-8-15      201 MiB    201 MiB    403 MiB      843 MiB    546 MiB            0 B  2.14 GiB
+0-7       183 MiB    183 MiB    367 MiB     1.69 GiB    112 MiB       6.00 MiB  2.52 GiB
+8-15      128 MiB    128 MiB    255 MiB      646 MiB    276 MiB            0 B  1.40 GiB
 
-at the peak  of         kind             count    bytes
-softmax      layer.fwd  activations         16  768 MiB
-add          layer.fwd  activations         16  192 MiB
-gelu         layer.fwd  activations         16  192 MiB
-wte          main       parameters           1  147 MiB
-wte.m        main       optimiser state      1  147 MiB
-wte.v        main       optimiser state      1  147 MiB
+at the peak  of         kind         count     bytes
+softmax      layer.fwd  activations     16   768 MiB
+add          layer.fwd  activations     16   192 MiB
+gelu         layer.fwd  activations     16   192 MiB
+layernorm    layer.fwd  activations     16  96.0 MiB
+add          layer.fwd  activations     16  96.0 MiB
+layernorm    layer.fwd  activations     16  96.0 MiB
 ... and 4 more
 
-critical path     kind           count      time   share
-einsum            computation      584  453.8 ms  73.8 %
-matmul            computation      160  58.96 ms   9.6 %
-add               computation      827  20.68 ms   3.4 %
-all_reduce        communication    208  13.17 ms   2.1 %
-where             computation       80  11.74 ms   1.9 %
-softmax_dx        computation       40  8.287 ms   1.3 %
-cross_entropy_dx  computation        8  8.253 ms   1.3 %
-softmax           computation       40  5.818 ms   0.9 %
-... and 20 more
+critical path  kind           count      time   share
+einsum         computation      909  288.1 ms  54.8 %
+matmul         computation      272  100.2 ms  19.1 %
+add            computation    1,335  28.25 ms   5.4 %
+all_reduce     communication    330  22.29 ms   4.2 %
+where          computation      132  19.37 ms   3.7 %
+softmax_dx     computation       64  13.26 ms   2.5 %
+softmax        computation       68  9.891 ms   1.9 %
+reduce_sum     computation      393  6.935 ms   1.3 %
+... and 25 more
 $ heddle sim mlp-xs --machine laptop --json | sed -E 's/: [0-9.e+-]+/: N/g'
 {
   "model": "mlp-xs",
