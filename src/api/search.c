@@ -21,6 +21,7 @@ static bool options_read(ctx *c, const heddle_search_options *o, search_opts *s)
   *s = (search_opts){.ranks = o->ranks,
                      .pow2 = o->powers_of_two,
                      .train = o->train,
+                     .micro_all = o->train, // gradients add up over microbatches on any number of stages
                      .sequence = o->sequence,
                      .overlap = o->overlap,
                      .batch = o->batch,

@@ -19,7 +19,7 @@ next            data 4, ZeRO 2, recompute selective
                 1.00x the time, limited by computation
 tensor alone    1.14x the time, limited by computation
 pipeline alone  1.51x the time, limited by computation
-certificate     126 plans: 105 simulated, of which 105 fit;
+certificate     273 plans: 252 simulated, of which 252 fit;
                 0 ruled out by memory, 21 by time; 0 impossible
 $ cat best.plan
 # heddle plan mlp-xs --batch 1024 --train --machine laptop --top 5 -o best.plan
@@ -92,14 +92,14 @@ $ heddle plan mlp-xs --batch 1024 --train --machine laptop --data 2 --tensor 1,2
   "plans": [
     {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": null, "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
     {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": null, "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
+    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": null, "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
+    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": null, "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
+    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": null, "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
+    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": null, "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
+    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": null, "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
+    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": null, "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
     {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": "1f1b", "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "bubble"},
-    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": "1f1b", "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "bubble"},
-    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": "1f1b", "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
-    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": "1f1b", "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
-    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": "1f1b", "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "bubble"},
-    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": "1f1b", "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "bubble"},
-    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": "1f1b", "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
-    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": "1f1b", "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"}
+    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": "1f1b", "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "bubble"}
   ],
   "space": N,
   "fit": N,
