@@ -15,13 +15,15 @@ heddle_program *program_wrap(heddle_session *s, prog *p, const char *name) {
   return w;
 }
 
-bool program_to_plan(const heddle_program *p) {
-  if (!mesh_count(p->p->sp)) return true;
-  diag(p->p->c, E_PLAN, func_get(p->p, p->p->main)->where,
-       "the program is distributed already: only models are planned");
-  diag_hint(p->p->c, "`heddle sim` and `heddle eval` take it as it is, without a plan");
+static bool is_model(const prog *p) {
+  if (!mesh_count(p->sp)) return true;
+  diag(p->c, E_PLAN, func_get(p, p->main)->where,
+       "the program is distributed already: only models are planned and trained");
+  diag_hint(p->c, "`heddle sim` and `heddle eval` take it as it is, without a plan");
   return false;
 }
+
+bool program_to_plan(const heddle_program *p) { return is_model(p->p); }
 
 planner *program_planner(heddle_program *p) {
   if (!p->pl) p->pl = planner_new(p->p);
@@ -109,7 +111,7 @@ static prog *load(ctx *c, const char *model, const heddle_load_options *o, front
   f.dims = dims;
   f.ndims = o->ndims;
   prog *p = front_load(c, model, &f);
-  if (p && o->loss && !pass_loss(p)) {
+  if (p && o->loss && (!is_model(p) || !pass_loss(p))) {
     prog_free(p);
     return NULL;
   }
@@ -193,7 +195,7 @@ bool heddle_optimiser_find(heddle_session *s, const char *name, heddle_optimiser
 
 static heddle_program *train(heddle_program *p, const heddle_optimiser *o, bool gradients) {
   optim_opts opt;
-  if (!optimiser_read(p->o.s->c, o, &opt)) return NULL;
+  if (!is_model(p->p) || !optimiser_read(p->o.s->c, o, &opt)) return NULL;
   prog *t = prog_clone(p->p, p->o.s->c);
   heddle_program *w =
       pass_loss(t) && pass_train(t, &opt, gradients) ? program_wrap(p->o.s, t, p->name) : NULL;

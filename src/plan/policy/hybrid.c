@@ -50,6 +50,7 @@ bool policy_batch(planner *pl, arena *a, plan *pn, u8 axis) {
     diag(p->c, E_DIVIDE, m->where,
          "the batch, the first extent of input %s, is 1: it cannot be split %u ways over %s", name, n,
          sym_str(p->c, pn->axes[axis - 1].name));
+  if (first) diag_hint(p->c, "a larger batch, or --tensor");
   return false;
 }
 

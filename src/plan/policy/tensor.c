@@ -137,12 +137,12 @@ bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, double flops_per_by
   tensor t = {
       .pl = pl, .a = a, .pn = pn, .axis = axis, .price = flops_per_byte, .whole_tables = whole_tables};
   t.k = planner_classes(pl);
-  t.done = ZNEWN(a, bool, p->funcs.n);
+  t.done = ZNEWN(a, bool, planner_funcs(pl));
   if (!visit(&t, p->main)) return false;
   if (!t.products) {
     t.price = 0;
     pn->ntrans = before;
-    memset(t.done, 0, p->funcs.n * sizeof *t.done);
+    memset(t.done, 0, planner_funcs(pl) * sizeof *t.done); // trials add functions of the planner's own
     if (!visit(&t, p->main)) return false;
   }
   if (!t.products) {

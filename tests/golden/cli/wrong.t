@@ -352,24 +352,32 @@ error[E0501]: the form of plan files that this version reads is 1
 $ heddle sim gpt2 --batch 1 --machine laptop --data 2
 error[E0502]: the batch, the first extent of input tokens, is 1: it cannot be split 2 ways over dp
   --> gpt2
+  hint: a larger batch, or --tensor
 [1]
 ## What is distributed already.
 $ heddle plan examples/distir/fig2_pipeline.heddle --machine dgx-2
-error[E0501]: the program is distributed already: only models are planned
+error[E0501]: the program is distributed already: only models are planned and trained
+  --> examples/distir/fig2_pipeline.heddle:60:6
+  60 | func @main(
+     |      ^
+  hint: `heddle sim` and `heddle eval` take it as it is, without a plan
+[1]
+$ heddle show examples/distir/fig2_pipeline.heddle --train
+error[E0501]: the program is distributed already: only models are planned and trained
   --> examples/distir/fig2_pipeline.heddle:60:6
   60 | func @main(
      |      ^
   hint: `heddle sim` and `heddle eval` take it as it is, without a plan
 [1]
 $ heddle verify examples/distir/fig2_pipeline.heddle --data 2
-error[E0501]: the program is distributed already: only models are planned
+error[E0501]: the program is distributed already: only models are planned and trained
   --> examples/distir/fig2_pipeline.heddle:60:6
   60 | func @main(
      |      ^
   hint: `heddle sim` and `heddle eval` take it as it is, without a plan
 [1]
 $ heddle sim examples/distir/fig2_pipeline.heddle --machine dgx-2 --plan ok.plan
-error[E0501]: the program is distributed already: only models are planned
+error[E0501]: the program is distributed already: only models are planned and trained
   --> examples/distir/fig2_pipeline.heddle:60:6
   60 | func @main(
      |      ^
