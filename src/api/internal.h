@@ -27,6 +27,7 @@ struct heddle_program {
   planner *pl;             // made when first asked for
   const char *name, *plan; // plan: of a distributed program; NULL: of none
   front_extents extents;   // that an ONNX file leaves open
+  bool told;               // what a plan takes for granted
 };
 struct heddle_machine {
   object o;
@@ -99,8 +100,8 @@ static inline const char *rendered(arena *a, const report *r, heddle_format f) {
 static inline sim_bytes bytes_by(const char *costs) {
   return costs && !strcmp(costs, "distir") ? SIM_BYTES_DISTIR : SIM_BYTES_HEDDLE;
 }
-planner *program_planner(heddle_program *p);   // shared by all plans of p
-bool program_to_plan(const heddle_program *p); // a model, not yet distributed; otherwise a diagnostic
+planner *program_planner(heddle_program *p); // shared by all plans of p
+bool program_to_plan(heddle_program *p);     // a model, not yet distributed; otherwise a diagnostic
 heddle_program *program_wrap(heddle_session *s, prog *p, const char *name); // takes p over; NULL for NULL
 i64 program_batch(const prog *p);          // samples a step; 0: no input says
 heddle_plan *plan_open(heddle_program *p); // without its plan

@@ -23,7 +23,19 @@ static bool is_model(const prog *p) {
   return false;
 }
 
-bool program_to_plan(const heddle_program *p) { return is_model(p->p); }
+// A loss that ignores some labels is planned as if there were none of them.
+static void tell_labels(heddle_program *p) {
+  if (p->told || !pass_ignores_labels(p->p)) return;
+  p->told = true;
+  diag(p->p->c, W_LABELS, func_get(p->p, p->p->main)->where,
+       "the loss ignores some labels: plans take the mean over all of them");
+}
+
+bool program_to_plan(heddle_program *p) {
+  bool ok = is_model(p->p);
+  if (ok) tell_labels(p);
+  return ok;
+}
 
 planner *program_planner(heddle_program *p) {
   if (!p->pl) p->pl = planner_new(p->p);

@@ -1,4 +1,5 @@
-// pass.h - program to program. Layer 5. Passes never change what a program computes.
+// pass.h - program to program. Layer 5. But for pass_count_labels, passes never change what a program
+// computes.
 #ifndef HEDDLE_PASS_H
 #define HEDDLE_PASS_H
 #include "infer/infer.h"
@@ -11,6 +12,12 @@
 u32 pass_outline(prog *p);
 // The inverse: every call in main, nested ones too, becomes the callee's body (inline.c).
 void pass_inline(prog *p);
+
+// Means over labels that are not some negative number, which no class has, become means over all labels: how
+// many are ignored is nobody's to know before all are seen. Returns the number of instructions changed
+// (labels.c).
+u32 pass_count_labels(prog *p);
+bool pass_ignores_labels(const prog *p); // would it change any?
 
 // ---- clean-up (clean.c) ----------------------------------------------------------------------------------
 // Each drops unreachable functions, so that ids of functions may change. The first two return how many

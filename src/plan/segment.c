@@ -7,6 +7,7 @@ planner *planner_new(prog *src) {
   planner *pl = NEW(a, planner);
   pl->a = a;
   prog *p = pl->src = prog_clone(src, src->c);
+  pass_count_labels(p);
   for (u32 f = 1; f < p->funcs.n; f++)
     for (u32 i = 0; i < p->funcs.v[f]->body.n; i++) {
       instr *in = &p->funcs.v[f]->body.v[i];

@@ -219,6 +219,20 @@ TEST(plan_classes_on_several_ranks) {
   }
 }
 
+// A mean over labels other than -100 is planned as a mean over all: ranks and microbatches have shares of it.
+TEST(plan_labels_that_are_ignored) {
+  check_plan("func @main(%x: f32[12,8], %t: i64[12] label, %w: f32[8,32] weight) -> (f32[]) {\n"
+             "  %1 = matmul %x, %w\n"
+             "  %2 = cross_entropy %1, %t {ignore=-100}\n"
+             "  return %2\n"
+             "}\n",
+             TRAIN "axes: {dp: 2}\ntime: {mb: 3}\nmeshes:\n  m: {axes: [dp]}\n"
+                   "segments:\n  - {from: 1, to: 2, on: m}\ntrans:\n"
+                   "  - {input: x, dim: 0, axis: dp}\n  - {input: t, dim: 0, axis: dp}\n"
+                   "  - {input: x, dim: 0, axis: mb}\n  - {input: t, dim: 0, axis: mb}\n"
+                   "order:\n  - \"(F0.0 B0.0)*3\"\n");
+}
+
 // Stages that do the same are one function; not if the plan says otherwise for one of them.
 static u32 stage_functions(const char *trans) {
   session s = open_source("func @main(%x: f32[12,8], %u: f32[8,8] weight, %v: f32[8,8] weight, "
