@@ -35,6 +35,7 @@ void fam_vit(fam *m) {
   if (m->seq % 16) {
     diag(m->p->c, E_DIVIDE, m->b.where, "an image of %d pixels a side has no whole patches of 16",
          (int)m->seq);
+    diag_hint(m->p->c, "--seq %d", (int)(m->seq / 16 * 16 + 16));
     m->b.failed = true;
     return;
   }

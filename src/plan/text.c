@@ -242,7 +242,11 @@ static void known_keys(reader *r, const ynode *y, const char *const *keys) {
   for (u32 i = 0; y && y->kind == Y_MAP && i < y->n; i++) {
     u32 k = 0;
     while (keys[k] && strcmp(keys[k], y->key[i]->str)) k++;
-    if (!keys[k]) bad(r, y->key[i], "unknown key `%s`", y->key[i]->str);
+    if (keys[k]) continue;
+    bad(r, y->key[i], "unknown key `%s`", y->key[i]->str);
+    strbuf names = {.a = r->a};
+    for (k = 0; keys[k]; k++) sb_fmt(&names, "%s%s", k ? " " : "", keys[k]);
+    diag_hint(r->c, "known keys: %s", sb_str(&names));
   }
 }
 
@@ -351,7 +355,8 @@ static bool read_instr(reader *r, const ynode *y, func *f, u32 *no) {
   if (!in) return false;
   *f = func_find(r->src, sym_of(r->c, in->str));
   if (!f->i) {
-    bad(r, in, "the model has no function `%s`", in->str);
+    bad(r, in, "the model has no function `%s`: the plan was made for another model", in->str);
+    diag_hint(r->c, "its first line tells for which, as `heddle plan -o` writes it");
     return false;
   }
   const func_info *fi = func_get(r->src, *f);
@@ -361,6 +366,7 @@ static bool read_instr(reader *r, const ynode *y, func *f, u32 *no) {
   if (op && (op->kind != Y_SCALAR || strcmp(op->str, name))) {
     bad(r, op, "instruction %u of %s is %s, not %s: the plan was made for another model", *no, in->str, name,
         op->kind == Y_SCALAR ? op->str : "...");
+    diag_hint(r->c, "its first line tells for which, as `heddle plan -o` writes it");
     return false;
   }
   return true;

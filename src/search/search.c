@@ -299,6 +299,7 @@ bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_
               .w = ZNEWN(a, worker, threads)};
   if (s.ranks > m->nranks) {
     diag(c, E_PLAN, (loc){0}, "%u devices asked for, but the machine has %u", s.ranks, m->nranks);
+    diag_hint(c, "--devices %u, or a larger machine such as 'dgx-h100*%u'", m->nranks, (s.ranks + 7) / 8);
     return false;
   }
   i64 usable = m->kind[0].usable_bytes;

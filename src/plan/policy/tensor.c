@@ -197,6 +197,7 @@ bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis) {
   }
   if (!seq || classes_get(k, seq)->extent % n) {
     diag(p->c, E_DIVIDE, m->where, "the sequence of the first input cannot be split %u ways", n);
+    diag_hint(p->c, "a sequence that is a multiple of the tensor degree, or no --sequence-parallel");
     return false;
   }
   plan_trial_result r;

@@ -246,6 +246,7 @@ error[E0501]: unknown key `axis`
   --> bad.plan:2:1
    2 | axis: {dp: 2}
      | ^
+  hint: known keys: heddle-plan name train axes time meshes segments trans rest recompute split-backward input-gradients keep-gradients send-stream order
 error[E0501]: `axes` is missing
   --> bad.plan:1:1
    1 | heddle-plan: 1
@@ -263,6 +264,7 @@ error[E0602]: --memory-limit: '28GB/s' is a bandwidth; an amount of bytes is nee
 [1]
 $ heddle plan gpt2 --machine dgx-2 --devices 64
 error[E0501]: 64 devices asked for, but the machine has 16
+  hint: --devices 16, or a larger machine such as 'dgx-h100*8'
 [1]
 $ heddle plan gpt2 --machine dgx-2 --costs guess
 error[E0801]: 'guess' is not a way of accounting for costs
@@ -385,6 +387,7 @@ error[E0501]: the program is distributed already: only models are planned and tr
 [1]
 $ heddle plan mlp-xs --machine laptop --devices 5
 error[E0501]: 5 devices asked for, but the machine has 4
+  hint: --devices 4, or a larger machine such as 'dgx-h100*1'
 [1]
 $ heddle eval mlp-xs --random 1 -o -
 error[E0801]: `heddle eval` writes a folder of arrays, which standard output is not
