@@ -306,8 +306,10 @@ static bool random_trans(plans_model *m, const plan *pn, u64 *rng, plan_trans *t
   u32 j = pick(rng, term->dim[d].n), n = pn->axes[axis - 1].size;
   i64 inner = 1, e = l->letter[term->dim[d].f[j]].extent, stride;
   for (u32 x = j + 1; x < term->dim[d].n; x++) inner *= l->letter[term->dim[d].f[x]].extent;
-  if (n < 2 || e % n || l->letter[term->dim[d].f[j]].flags & LAW_WHOLE) return false;
-  stride = e / n;
+  bool uneven = e % n != 0;
+  if (n < 2 || l->letter[term->dim[d].f[j]].flags & LAW_WHOLE) return false;
+  if (uneven && (term->dim[d].n > 1 || e < n || pn->axes[axis - 1].temporal || chance(rng, 2))) return false;
+  stride = uneven ? 0 : e / n;
   for (i64 div = 2; div <= stride && chance(rng, 3); div++) // now and then a minor split
     if (stride % div == 0) stride /= div;
   *t = (plan_trans){.fn = f,
@@ -317,7 +319,8 @@ static bool random_trans(plans_model *m, const plan *pn, u64 *rng, plan_trans *t
                     .dim = (u8)d,
                     .axis = (u8)axis,
                     .stride = stride * inner,
-                    .weak = !chance(rng, 4)};
+                    .weak = !chance(rng, 4),
+                    .uneven = uneven};
   if (j == 0 && chance(rng, 4)) t->stride = 0;
   return true;
 }

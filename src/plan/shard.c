@@ -88,10 +88,21 @@ static bool term_has(const law_term *t, u32 letter) {
 }
 
 // May axis (of size n) split this letter at this stride, given the other roles?
+// Does a letter fill every dimension that it is in? Uneven pieces of others cannot be said.
+static bool fills_dims(const law *l, u32 letter) {
+  for (u32 k = 0; k < l->nopd + l->nres; k++) {
+    const law_term *t = k < l->nopd ? &l->opd[k] : &l->res[k - l->nopd];
+    for (u32 d = 0; d < t->nd; d++)
+      for (u32 j = 0; j < t->dim[d].n; j++)
+        if (t->dim[d].f[j] == letter && t->dim[d].n > 1) return false;
+  }
+  return true;
+}
+
 static bool may_split(const law *l, reduction red, const space *sp, u32 letter, i64 stride, u32 n, u16 table,
                       const axis_role *r, u32 nr) {
   const law_letter *lt = &l->letter[letter];
-  if (lt->flags & LAW_WHOLE) return false;
+  if (lt->flags & LAW_WHOLE || (table && !fills_dims(l, letter))) return false;
   if (!table && (stride <= 0 || lt->extent % (stride * n))) return false;
   if (red == RED_NONE)
     for (u32 k = 0; k < l->nres; k++)
