@@ -158,13 +158,13 @@ int main(void) {
   pipeline xl = pipeline_new(2, 2, 4, 32);
   sim_opts both = {.mode = SIM_FOLDED, .peak_only = true}, time = {.mode = SIM_FOLDED, .no_bytes = true};
   bench_add((bench_row){"simulator alone, composed: 2 stages, 32 microbatches, bodies of 300", "ms",
-                        run_ms(&xl, both, &r, &mb), 0.5, "", false});
+                        run_ms(&xl, both, &r, &mb), 0, "", false});
   bench_add((bench_row){"simulator alone, flat: the same", "ms",
                         run_ms(&xl, (sim_opts){.peak_only = true}, &r, &mb), 0, "", false});
   pipeline_free(&xl);
   pipeline big = pipeline_new(16, 8, 8, 512);
   bench_add((bench_row){"simulator alone, composed: 1,024 ranks, 31,744 calls and sends, time", "ms",
-                        run_ms(&big, time, &r, &mb), 5, "", false});
+                        run_ms(&big, time, &r, &mb), 0, "", false});
   bench_add((bench_row){"simulator alone, composed: the same, time and bytes", "ms",
                         run_ms(&big, both, &r, &mb), 0, "", false});
   bench_add((bench_row){"simulator alone, composed: its memory", "MB", mb, 64, "", false});

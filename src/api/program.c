@@ -131,7 +131,7 @@ static prog *load(ctx *c, const char *model, const heddle_load_options *o, front
   return p;
 }
 
-static heddle_program *open(heddle_session *s, const char *model, const heddle_load_options *o) {
+static heddle_program *open_model(heddle_session *s, const char *model, const heddle_load_options *o) {
   front_extents extents = {0};
   heddle_program *p = program_wrap(s, load(s->c, model, o, &extents), model);
   if (p) p->extents = extents;
@@ -140,7 +140,7 @@ static heddle_program *open(heddle_session *s, const char *model, const heddle_l
 
 heddle_program *heddle_program_load(heddle_session *s, const char *model, const heddle_load_options *o) {
   static const heddle_load_options none;
-  API_RETURN(heddle_program *, NULL, s, open(s, model, o ? o : &none));
+  API_RETURN(heddle_program *, NULL, s, open_model(s, model, o ? o : &none));
 }
 
 heddle_program *heddle_program_parse(heddle_session *s, const char *name, const char *text, size_t n) {

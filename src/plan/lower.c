@@ -354,8 +354,11 @@ static attrset with_ends(lowering *w, const scope *f, const instr *i) {
   const type_info *ft = type_get(w->s, from), *tt = type_get(w->s, to);
   exchange key = {from, to, bound(ft->g, f->g), bound(tt->g, f->g), i->op, i->at, {0}};
   u64 h = hash_bytes(&key, offsetof(exchange, ends), 3);
-  for (u32 it = 0, id; hmap_next(&w->exchange_map, h, &it, &id);)
-    if (!memcmp(&w->exchanges.v[id], &key, offsetof(exchange, ends))) return w->exchanges.v[id].ends;
+  for (u32 it = 0, id; hmap_next(&w->exchange_map, h, &it, &id);) {
+    const exchange *known = &w->exchanges.v[id];
+    assert(known);
+    if (!memcmp(known, &key, offsetof(exchange, ends))) return known->ends;
+  }
   flow x = {ft, tt, key.fg, key.tg, attr_get(attrs_get(w->s, i->at), A_over), NULL, i->op};
   key.ends = i->op == OP_send ? i->at : with_peers(w, key.fg, i->at);
   key.ends = ends_of(w, &x, key.ends);
