@@ -189,22 +189,23 @@ static u32 gathers(const char *model, const char *text) {
   close_source(&s);
   return n;
 }
+#define SPLIT                                                                                                \
+  TRAIN "axes: {tp: 4}\nmeshes:\n  m: {axes: [tp]}\n"                                                        \
+        "segments:\n  - {from: 1, to: %u, on: m}\ntrans:\n"                                                  \
+        "  - {in: main, instr: 1, op: matmul, operand: 1, dim: 1, axis: tp, stride: 8}\n"                    \
+        "order:\n  - \"F0.0 B0.0\"\n"
 TEST(plan_classes_on_several_ranks) {
   static const char *const loss[] = {"%2 = cross_entropy %1, %t",
                                      "%2 = cross_entropy %1, %t {reduce=\"sum\"}",
-                                     "%3 = cross_entropy %1, %t {reduce=\"none\"}\n"
-                                     "  %2 = reduce_sum %3 {axes=[0], keepdims=0}"};
+                                     ("%3 = cross_entropy %1, %t {reduce=\"none\"}\n"
+                                      "  %2 = reduce_sum %3 {axes=[0], keepdims=0}")};
   char model[600], two[400];
-  const char *split = TRAIN "axes: {tp: 4}\nmeshes:\n  m: {axes: [tp]}\n"
-                            "segments:\n  - {from: 1, to: %u, on: m}\ntrans:\n"
-                            "  - {in: main, instr: 1, op: matmul, operand: 1, dim: 1, axis: tp, stride: 8}\n"
-                            "order:\n  - \"F0.0 B0.0\"\n";
   for (u32 k = 0; k < COUNT_OF(loss); k++) {
     snprintf(model, sizeof model,
              "func @main(%%x: f32[12,8], %%t: i64[12] label, %%w: f32[8,32] weight) -> (f32[]) {\n"
              "  %%1 = matmul %%x, %%w\n  %s\n  return %%2\n}\n",
              loss[k]);
-    snprintf(two, sizeof two, split, k == 2 ? 3 : 2);
+    snprintf(two, sizeof two, SPLIT, k == 2 ? 3 : 2);
     CHECK_EQ_I64(gathers(model, two), 0);
   }
   static const char *const norm[] = {"softmax", "log_softmax"};
@@ -214,7 +215,7 @@ TEST(plan_classes_on_several_ranks) {
              "  %%1 = matmul %%x, %%w\n  %%2 = %s %%1\n  %%3 = sub %%2, %%y\n  %%4 = mul %%3, %%3\n"
              "  %%5 = reduce_sum %%4 {axes=[0,1], keepdims=0}\n  return %%5\n}\n",
              norm[k]);
-    snprintf(two, sizeof two, split, 5);
+    snprintf(two, sizeof two, SPLIT, 5);
     CHECK_EQ_I64(gathers(model, two), 0);
   }
 }
