@@ -281,7 +281,10 @@ static void no_plan(ctx *c, const search_result *r, u32 ranks) {
   }
   if (why && *why) diag_note(c, (loc){0}, "for example: %s", why);
   if (least) diag_note(c, (loc){0}, "the smallest needs at least %.2f GiB on a rank", (double)least / 0x1p30);
-  diag_hint(c, "more devices, a smaller batch, --zero 3 or --recompute full need less memory on each");
+  if (least)
+    diag_hint(c, "more devices, a smaller batch, --zero 3 or --recompute full need less memory on each");
+  else
+    diag_hint(c, "degrees and microbatches that divide the batch, the heads and the layers can run");
 }
 
 bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_opts *costs,
