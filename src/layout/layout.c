@@ -119,12 +119,20 @@ layout layout_without(space *s, layout l, u8 axis) {
   return layout_of(s, &x);
 }
 
-layout layout_with_split(space *s, layout l, u8 axis, u8 dim, i64 stride) {
+static layout with_split(space *s, layout l, lay_split p) {
   layout_info x;
-  copy_without(s, l, axis, &x);
+  copy_without(s, l, p.axis, &x);
   assert(x.nsplit < LAY_SPLITS);
-  x.split[x.nsplit++] = (lay_split){.axis = axis, .dim = dim, .stride = stride};
+  x.split[x.nsplit++] = p;
   return layout_of(s, &x);
+}
+
+layout layout_with_split(space *s, layout l, u8 axis, u8 dim, i64 stride) {
+  return with_split(s, l, (lay_split){.axis = axis, .dim = dim, .stride = stride});
+}
+
+layout layout_with_pieces(space *s, layout l, u8 axis, u8 dim, pieces p) {
+  return with_split(s, l, (lay_split){.axis = axis, .dim = dim, .table = (u16)p.i});
 }
 
 layout layout_with_part(space *s, layout l, u8 axis, reduction r) {
@@ -217,6 +225,9 @@ pieces pieces_of(space *s, u32 npieces, const u32 *begin, const i64 *bound, i64 
 }
 
 pieces pieces_spread(space *s, u32 n, i64 extent) {
+  u64 h = hash_u64((u64)extent, n);
+  for (u32 it = 0, id; hmap_next(&s->spread_map, h, &it, &id);)
+    if (s->tables.v[id].npieces == n && s->tables.v[id].extent == extent) return (pieces){id};
   arena *tmp = arena_new();
   u32 *begin = NEWN(tmp, u32, n + 1);
   i64 *bound = NEWN(tmp, i64, 2 * (size_t)n), each = extent / n, more = extent % n, at = 0;
@@ -228,6 +239,7 @@ pieces pieces_spread(space *s, u32 n, i64 extent) {
     bound[2 * k + 1] = at += each + (k < more);
   }
   pieces p = pieces_of(s, n, begin, bound, extent);
+  hmap_add(s->a, &s->spread_map, h, p.i);
   arena_free(tmp);
   return p;
 }

@@ -133,6 +133,7 @@ const lay_split *layout_split_of(const space *s, layout l, u8 axis); // NULL if 
 reduction layout_part_of(const space *s, layout l, u8 axis);         // RED_NONE if not partial over it
 layout layout_without(space *s, layout l, u8 axis);                  // axis replicates
 layout layout_with_split(space *s, layout l, u8 axis, u8 dim, i64 stride);
+layout layout_with_pieces(space *s, layout l, u8 axis, u8 dim, pieces p);
 layout layout_with_part(space *s, layout l, u8 axis, reduction r);
 // The stride at which one more axis of size n splits what is left of a dimension, as far major as it can.
 // 0 if it does not divide, or if the dimension has uneven pieces.
@@ -247,7 +248,7 @@ struct space { // fields are private to layout/, except through the inlines here
   VEC(group_info) groups;
   VEC(layout_info) layouts;
   VEC(pieces_info) tables;
-  hmap group_map, layout_map, table_map;
+  hmap group_map, layout_map, table_map, spread_map;
   VEC(struct group_dims) group_dims; // beside groups: how member numbers are made of coordinates
   VEC(u32 *) mesh_order;  // beside meshes: positions by ascending rank, NULL if ranks are consecutive
   struct path_work *path; // memory that layout_path uses again and again

@@ -240,10 +240,10 @@ static u64 place(search *q, u32 sub, u32 d, u64 key, bool final, bool ahead) {
     }
   }
   if (!strangers) return key;
-  for (u32 i = 0; i < q->n && ahead; i++) {
+  for (u32 i = 0; i < q->n; i++) { // uneven pieces leave no room beside them, now or later
     const mover *m = &q->m[i];
     const role *r = &m->slot[m->to];
-    if (!(sub >> i & 1) && q->cur[i] != m->to && r->kind == SPLIT && r->dim == d &&
+    if (!(sub >> i & 1) && q->cur[i] != m->to && r->kind == SPLIT && r->dim == d && (ahead || r->table) &&
         !take_role(&t, r, m->size))
       return 0;
   }

@@ -74,6 +74,7 @@ space *space_clone(const space *s, ctx *c, arena *a) {
   q->group_map = map_clone(&s->group_map, a);
   q->layout_map = map_clone(&s->layout_map, a);
   q->table_map = map_clone(&s->table_map, a);
+  q->spread_map = map_clone(&s->spread_map, a);
   return q;
 }
 

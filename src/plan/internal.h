@@ -83,6 +83,7 @@ typedef struct apply {
   hmap variant_map;
   VEC(path_entry) paths;
   hmap path_map;
+  bool rests[REST_COUNT];   // was anything of the kind split at rest?
   bool update;              // sharding an update function: sums over time are complete
   plan_trial_result *trial; // counting work and traffic (plan_trial)
   u8 trial_axis;
@@ -119,9 +120,10 @@ bool shard_function(apply *x, const shard_call_of *c, sharded *out);
 value shard_convert(apply *x, builder *b, value v, layout to, group g);
 value shard_complete(apply *x, builder *b, value v);
 extern const opcode step_op[]; // of a step_kind
-// l with further splits over axes (of p) that g has, each on the first dimension that divides; axes that
-// divide nowhere are left out.
-layout shard_at_rest(apply *x, layout l, u32 nd, const i64 *dims, const u8 *axes, u32 naxes, group g);
+// l with further splits over the axes of the plan's rest[what] that g has, each on the first dimension that
+// divides, else in pieces that differ by one element on the largest dimension that nothing splits yet, if
+// that has an element for every rank. What is left out then stays whole.
+layout shard_at_rest(apply *x, layout l, const shape *sh, rest_what what, group g);
 
 bool plan_check_projections(const prog *p); // plan_check_orders of main's own orders, one rank of each kind
 #endif

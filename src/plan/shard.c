@@ -385,11 +385,7 @@ static void set_free(sharding *s, value sv, layout l) { // a free parameter gets
 // The operand (a source value) in the layout that is needed.
 static value operand_as(sharding *s, value sv, layout need) {
   if (s->free_param[sv]) {
-    const shape *sh = &val_type(s->x->src, s->f, sv)->s;
-    u8 axes[4];
-    u32 n = s->x->pn->nrest[REST_WEIGHT];
-    for (u32 i = 0; i < n; i++) axes[i] = s->x->axis[s->x->pn->rest[REST_WEIGHT][i]];
-    set_free(s, sv, shard_at_rest(s->x, need, sh->nd, sh->dim, axes, n, s->g));
+    set_free(s, sv, shard_at_rest(s->x, need, &val_type(s->x->src, s->f, sv)->s, REST_WEIGHT, s->g));
     s->at_rest[sv] = true;
   }
   value v = s->map[sv];
@@ -403,17 +399,30 @@ static value operand_as(sharding *s, value sv, layout need) {
   return w;
 }
 
-layout shard_at_rest(apply *x, layout l, u32 nd, const i64 *dims, const u8 *axes, u32 naxes, group g) {
+// The largest dimension that nothing splits and that has an element for each of n ranks; nd: there is none.
+static u32 dim_for_pieces(const space *sp, layout l, u32 nd, const i64 *dims, u32 n) {
+  const layout_info *li = layout_get(sp, l);
+  u32 best = nd, taken = 0;
+  for (u32 i = 0; i < li->nsplit; i++) taken |= 1u << li->split[i].dim;
+  for (u32 d = 0; d < nd; d++)
+    if (!(taken >> d & 1) && dims[d] >= n && (best == nd || dims[d] > dims[best])) best = d;
+  return best;
+}
+
+layout shard_at_rest(apply *x, layout l, const shape *sh, rest_what what, group g) {
   space *sp = x->p->sp;
-  for (u32 i = 0; i < naxes; i++) {
-    if (layout_split_of(sp, l, axes[i]) || !group_has_axis(sp, g, axes[i])) continue;
-    if (group_axis_size(sp, g, axes[i]) != axis_size(sp, axes[i])) continue; // a subset has no equal pieces
-    for (u32 d = 0; d < nd; d++) {
-      i64 stride = layout_next_stride(sp, l, (u8)d, dims[d], axis_size(sp, axes[i]));
-      if (!stride) continue;
-      l = layout_with_split(sp, layout_without(sp, l, axes[i]), axes[i], (u8)d, stride);
-      break;
-    }
+  for (u32 i = 0; i < x->pn->nrest[what]; i++) {
+    u8 axis = x->axis[x->pn->rest[what][i]];
+    u32 n = axis_size(sp, axis), d = 0;
+    if (layout_split_of(sp, l, axis) || !group_has_axis(sp, g, axis)) continue;
+    if (group_axis_size(sp, g, axis) != n) continue; // the others of a subset lie elsewhere
+    i64 stride = 0;
+    while (d < sh->nd && !(stride = layout_next_stride(sp, l, (u8)d, sh->dim[d], n))) d++;
+    if (!stride) d = dim_for_pieces(sp, l, sh->nd, sh->dim, n);
+    if (d == sh->nd) continue;
+    l = stride ? layout_with_split(sp, l, axis, (u8)d, stride)
+               : layout_with_pieces(sp, l, axis, (u8)d, pieces_spread(sp, n, sh->dim[d]));
+    x->rests[what] = true;
   }
   return l;
 }
@@ -587,14 +596,11 @@ static void shard_instr(sharding *s, u32 index) {
   if (in->op == OP_add && is_free(have[0]) &&
       opd_donated(s->f, in, 0)) { // an accumulator: zero is valid in any layout
     value sv = opd_of(s->f, in, 0);
-    const shape *sh = &val_type(x->src, s->f, sv)->s;
-    u8 axes[4];
-    for (u32 i = 0; i < x->pn->nrest[REST_GRAD]; i++) axes[i] = x->axis[x->pn->rest[REST_GRAD][i]];
     layout sum = have[1];
     u8 time = x->axis[x->pn->time]; // over the microbatches, even of what does not vary
     if (time && !layout_split_of(x->p->sp, sum, time))
       sum = layout_with_part(x->p->sp, layout_without(x->p->sp, sum, time), time, RED_SUM);
-    set_free(s, sv, shard_at_rest(x, sum, sh->nd, sh->dim, axes, x->pn->nrest[REST_GRAD], s->g));
+    set_free(s, sv, shard_at_rest(x, sum, &val_type(x->src, s->f, sv)->s, REST_GRAD, s->g));
     have[0] = s->in[sv - 1];
   }
   axis_role r[ROLES_MAX];
