@@ -51,6 +51,8 @@ i64 cost_launch_ps(const coster *k, const device_kind *dev) { return k->acc->lau
 
 // ---- instructions ------------------------------------------------------------------------------------
 
+enum { ALIKE_MAX = 8 }; // uneven layouts of one instruction that are compared from member to member
+
 // Coordinates matter only where pieces are uneven: NULL otherwise, which is much faster.
 static const coords *coords_at(const site *s, group g, u32 member, bool uneven, coords *room) {
   if (!uneven) return NULL;
@@ -63,10 +65,14 @@ static i64 local_bytes(const site *s, const type_info *t, const coords *c) {
   return shape_bytes(&sh);
 }
 
+static bool counts_results(opcode op) {
+  return op == OP_all_gather || op == OP_broadcast || op == OP_scatter_from;
+}
+
 // What cost_comm calls `bytes`, of one member of a subgroup of n.
 static i64 comm_bytes(const site *s, const coords *c, u32 n) {
   const opcode op = s->i->op;
-  const bool of_result = op == OP_all_gather || op == OP_broadcast || op == OP_scatter_from;
+  const bool of_result = counts_results(op);
   const u32 count = of_result ? s->i->nres : instr_nopd(s->f, s->i);
   i64 sum = 0;
   for (u32 j = 0; j < count; j++)
@@ -82,15 +88,44 @@ static u32 fold(i64 *ps, u32 n) {
   return n ? 1 : 0;
 }
 
+static const type_info *site_value(const site *s, u32 j, u32 nopd) {
+  return j < nopd ? site_operand(s, j) : site_result(s, j - nopd);
+}
+
+// The layouts with uneven pieces among values first..end of an instruction, each once; cap at most, more
+// count.
+static u32 uneven_layouts(const site *s, u32 first, u32 end, layout *l, u32 cap) {
+  const u32 nopd = instr_nopd(s->f, s->i);
+  u32 n = 0;
+  for (u32 j = first; j < end; j++) {
+    const type_info *t = site_value(s, j, nopd);
+    if (t->tuple || layout_is_even(s->p->sp, t->lay)) continue;
+    u32 q = 0;
+    while (q < MIN(n, cap) && l[q].i != t->lay.i) q++;
+    if (q < MIN(n, cap)) continue;
+    if (n < cap) l[n] = t->lay;
+    n++;
+  }
+  return n;
+}
+
 static u32 compute_costs(coster *k, const site *s, bool uneven, i64 *ps) {
   const u16 kind = group_kind(k, s->g, s->i->where);
   const group_info *gi = group_get(s->p->sp, s->g);
   const u32 n = uneven || kind == KINDS_MIXED ? gi->nranks : 1;
   coords c;
   cost_info cost;
+  layout lay[ALIKE_MAX];
   if (!kind) return 0;
+  const u32 nlay = uneven ? uneven_layouts(s, 0, instr_nopd(s->f, s->i) + s->i->nres, lay, ALIKE_MAX) : 0;
   for (u32 m = 0; m < n; m++) {
     const u16 own = kind == KINDS_MIXED ? k->m->dev[gi->ranks[m]].kind : (u16)(kind - 1);
+    bool alike = m && kind != KINDS_MIXED && nlay <= ALIKE_MAX;
+    for (u32 q = 0; q < nlay && alike; q++) alike = layout_alike(s->p->sp, lay[q], s->g, m, m - 1);
+    if (alike) {
+      ps[m] = ps[m - 1];
+      continue;
+    }
     if (!compute_event(k, s, coords_at(s, s->g, m, uneven, &c), own, &cost, NULL)) return 0;
     ps[m] = cost.ps;
   }
@@ -118,6 +153,11 @@ static u32 collective_costs(coster *k, const site *s, bool uneven, i64 *ps) {
   coords c;
   cost_info cost;
   if (!subs) return 0;
+  if (uneven && s->i->op != OP_halo_exchange) { // of the side that counts
+    const u32 nopd = instr_nopd(s->f, s->i);
+    uneven = counts_results(s->i->op) ? uneven_layouts(s, nopd, nopd + s->i->nres, NULL, 0)
+                                      : uneven_layouts(s, 0, nopd, NULL, 0);
+  }
   // A subgroup takes as long as its member with the most bytes.
   vec_reserve(k->a, &k->bytes, subs->nsub);
   memset(k->bytes.v, 0, sizeof *k->bytes.v * subs->nsub);
@@ -181,11 +221,7 @@ static u32 copy_costs(coster *k, const site *s, bool uneven, i64 *ps) {
 }
 
 static bool is_uneven(const site *s) {
-  for (u32 j = 0, n = instr_nopd(s->f, s->i); j < n + s->i->nres; j++) {
-    const type_info *t = j < n ? site_operand(s, j) : site_result(s, j - n);
-    if (!t->tuple && !layout_is_even(s->p->sp, t->lay)) return true;
-  }
-  return false;
+  return uneven_layouts(s, 0, instr_nopd(s->f, s->i) + s->i->nres, NULL, 0) > 0;
 }
 
 static u32 uncached(coster *k, const site *s, bool uneven, i64 *ps) {

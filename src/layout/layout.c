@@ -466,6 +466,25 @@ void layout_local_dims(const space *s, layout l, u32 nd, const i64 *dims, const 
   }
 }
 
+bool layout_alike(const space *s, layout l, group g, u32 member, u32 other) {
+  const layout_info *x = layout_get(s, l);
+  for (u32 i = 0; i < x->nsplit; i++) {
+    const lay_split *p = &x->split[i];
+    if (!p->table) continue;
+    bool alone = true; // on its dimension: then only the length of the piece matters
+    for (u32 j = 0; j < x->nsplit; j++) {
+      const lay_split *q = &x->split[j];
+      if (q->dim != p->dim || q == p) continue;
+      alone = false;
+      if (group_coord(s, g, member, q->axis) != group_coord(s, g, other, q->axis)) return false;
+    }
+    const u32 a = group_coord(s, g, member, p->axis), b = group_coord(s, g, other, p->axis);
+    const pieces_info *t = &s->tables.v[p->table];
+    if (a != b && (!alone || piece_length(t, a) != piece_length(t, b))) return false;
+  }
+  return true;
+}
+
 i64 layout_local_elems(const space *s, layout l, u32 nd, const i64 *dims) {
   const layout_info *x = layout_get(s, l);
   i64 elems = 1, ext[DIMS_MAX];

@@ -358,6 +358,7 @@ prog *plan_apply(planner *pl, const plan *pn, coster *k) {
   x->p = prog_new(pl->src->c);
   if (k) coster_use(k, x->p);
   planner_recompute(pl, pn);
+  memset(pl->rests, 0, sizeof pl->rests);
   bool ok = make_space(x) && make_choices(x) && build_main(x);
   x->p->norigins = x->src->norigins;
   arena_free(x->a);
@@ -370,6 +371,7 @@ prog *plan_apply(planner *pl, const plan *pn, coster *k) {
 }
 
 prog *planner_source(planner *pl) { return pl->src; }
+bool planner_rests(const planner *pl, rest_what what) { return pl->rests[what]; }
 
 bool plan_trial(planner *pl, const plan *pn, func f, u8 axis, plan_trial_result *out) {
   apply *x = &(apply){.pl = pl, .pn = pn, .src = pl->src, .trial = out};

@@ -18,11 +18,12 @@ struct planner {
     const plan_trans *v;
   })
   kept;
-  u32 nfuncs;      // functions of the program as it came
-  bool *cone;      // per instruction of main: depends on constants alone
-  u32 *last_use;   // per value of main: number of the last instruction using it (nbody+1: returned)
-  u64 recompute;   // hash of the instructions now marked
-  grad_memo *memo; // gradients of functions called by several cuts
+  bool rests[REST_COUNT]; // of the plan applied last: was anything of the kind split at rest?
+  u32 nfuncs;             // functions of the program as it came
+  bool *cone;             // per instruction of main: depends on constants alone
+  u32 *last_use;          // per value of main: number of the last instruction using it (nbody+1: returned)
+  u64 recompute;          // hash of the instructions now marked
+  grad_memo *memo;        // gradients of functions called by several cuts
 };
 
 // A stretch of main as a function, with its gradient. Inputs are values of main: parameters or earlier
@@ -83,7 +84,6 @@ typedef struct apply {
   hmap variant_map;
   VEC(path_entry) paths;
   hmap path_map;
-  bool rests[REST_COUNT];   // was anything of the kind split at rest?
   bool update;              // sharding an update function: sums over time are complete
   plan_trial_result *trial; // counting work and traffic (plan_trial)
   u8 trial_axis;

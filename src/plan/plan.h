@@ -106,6 +106,8 @@ typedef struct planner
 planner *planner_new(prog *src);
 void planner_free(planner *pl);
 prog *plan_apply(planner *pl, const plan *pn, coster *k);
+// Did the plan that was applied last split anything because of its rest[what]?
+bool planner_rests(const planner *pl, rest_what what);
 
 // The trivial plan: one device, everything in one segment.
 plan *plan_single(arena *a, const prog *src, bool train, const optim_opts *o);

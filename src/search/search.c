@@ -49,10 +49,16 @@ typedef struct {
   VEC(search_point) v;
 } points;
 
+// Is a level of ZeRO part of the space, with D data ranks?
+static bool has_zero(const search_opts *o, u32 z, u32 D) {
+  if (!in_list(o->zero, o->nzero, z, o->train && D > 1 ? ~0u : 0) || (z && (D == 1 || !o->train)))
+    return false;
+  return z != 1 || o->nzero || optim_states(o->optim.kind); // no states to split: the same as 0
+}
+
 static void add_variants(points *ps, const search_opts *o, u32 D, u32 T, u32 P, u32 K) {
   for (u32 z = 0; z < 4; z++) {
-    if (!in_list(o->zero, o->nzero, z, o->train && D > 1 ? ~0u : 0) || (z && (D == 1 || !o->train))) continue;
-    if (z == 1 && !o->nzero && !optim_states(o->optim.kind)) continue; // no states to split: the same as 0
+    if (!has_zero(o, z, D)) continue;
     for (u32 rc = 0; rc < 3; rc++) {
       if (!in_list(o->recompute, o->nrecompute, rc, o->train ? ~0u : 0) || (rc && !o->train)) continue;
       for (u32 s = 0; s < 2; s++) {
@@ -159,6 +165,16 @@ static bool setup(search *s, worker *w) {
 
 static const char *reason(const worker *w) { return diag_count(w->c) ? diag_get(w->c, 0).message : ""; }
 
+// The lower level of ZeRO in the space whose plan is the same, as far as tensors lie split at rest: nothing
+// had enough elements for all data ranks. p's own level if there is none.
+static u32 same_zero(const search *s, const worker *w, const search_point *p) {
+  static const rest_what adds[] = {REST_STATE, REST_GRAD, REST_WEIGHT}; // what level 1, 2, 3 splits too
+  u32 z = p->zero, same = z;
+  for (; z && !planner_rests(w->pl, adds[z - 1]); z--)
+    if (has_zero(s->o, z - 1, p->data)) same = z - 1;
+  return same;
+}
+
 static void evaluate(search *s, worker *w, search_point *p) {
   arena *a = arena_new();
   hybrid_opts h = search_hybrid(s->o, p);
@@ -168,6 +184,13 @@ static void evaluate(search *s, worker *w, search_point *p) {
   sim_result r;
   sim_opts so = {.mode = SIM_FOLDED, .bytes = s->o->accounting, .peak_only = true};
   if (d) coster_use(w->k, d);
+  u32 same = d ? same_zero(s, w, p) : p->zero;
+  if (same != p->zero) {
+    diag(w->c, E_PLAN, (loc){0}, "ZeRO %u splits no more over %u data ranks than ZeRO %u", p->zero, p->data,
+         same);
+    prog_free(d);
+    d = NULL;
+  }
   if (!d || !sim_run(w->c, a, d, w->k, &so, &r)) {
     p->state = SEARCH_INDIVISIBLE;
     const char *why = reason(w);

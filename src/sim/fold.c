@@ -50,8 +50,11 @@ static void split_by_type(splitter *x, type t, group call) {
   u64 key = hash_u64((u64)t.i << 32 | g.i, 5);
   if (hmap_get(&x->even, key)) return;
   hmap_add(s->tmp, &x->even, key, 1);
-  for (u32 k = 0; k < pl->n; k++)
-    x->sig[pl->rank[k]] = hash_u64(x->sig[pl->rank[k]] ^ key, (u64)local_bytes(s, ti, g, k));
+  i64 bytes = 0;
+  for (u32 k = 0; k < pl->n; k++) {
+    if (!k || !layout_alike(s->p->sp, ti->lay, g, k, k - 1)) bytes = local_bytes(s, ti, g, k);
+    x->sig[pl->rank[k]] = hash_u64(x->sig[pl->rank[k]] ^ key, (u64)bytes);
+  }
 }
 
 static void split_by_values(splitter *x, u32 row) {
