@@ -20,6 +20,7 @@ static const struct {
     {"moe", "moe-8x125m:layers=2,hidden=12,heads=2,vocab=12,experts=4,ffn=24,positions=10", 4, 8},
     {"bert", "bert-base:layers=2,hidden=12,heads=2,vocab=24,positions=6,ffn=24", 12, 4},
     {"vit", "vit-base:layers=2,hidden=12,heads=4,vocab=12,ffn=24", 4, 32},
+    {"uneven", "gpt2:layers=2,hidden=16,heads=4,vocab=17,positions=9,ffn=20", 12, 8},
     {"odd", NULL, 0, 0},
 };
 
@@ -229,13 +230,13 @@ plan *plans_hybrid(plans_model *m, u64 *rng, arena *a) {
 
 // ---- random primitives ---------------------------------------------------------------------------------
 static void random_axes(plans_model *m, plan *pn, u64 *rng, arena *a) {
-  static const u32 sizes[] = {2, 2, 3, 4};
+  static const u32 sizes[] = {2, 2, 3, 4, 5};
   static const char *const names[] = {"a", "b", "c"};
   u32 n = 1 + pick(rng, 3), total = 1;
   pn->axes = ZNEWN(a, plan_axis, 4);
   pn->meshes = ZNEWN(a, plan_mesh, 2);
   for (u32 i = 0; i < n; i++) {
-    u32 size = sizes[pick(rng, 4)];
+    u32 size = sizes[pick(rng, 5)];
     if (total * size > 12) size = 1;
     total *= size;
     pn->axes[pn->naxes++] = (plan_axis){sym_of(m->c, names[i]), size, false};

@@ -61,15 +61,17 @@ u32 classes_dim(const classes *k, func f, value v, u32 dim, u32 *id, u32 cap);
 // Every class of a program may get a smaller extent, except where something pins it: a law or an attribute
 // (fixed), an index that is computed and not given (rows of a table that must exist). A cut is a split that
 // must remain possible: `ways` pieces at `stride` within the class. keep: what an extent has in common with
-// this number it shall keep (axes that may split it without a cut). The program must have been verified and
-// is only read; k is of this very program.
+// this number it shall keep (axes that may split it without a cut). many: an extent that has so many elements
+// shall keep as many (ranks that they may be dealt out to). The program must have been verified and is only
+// read; k is of this very program.
 typedef struct {
   u32 id;
   i64 stride;
   u32 ways;
 } class_cut;
 typedef struct shrinking shrinking;
-shrinking *shrink_new(arena *a, prog *p, const classes *k, const class_cut *cut, u32 ncuts, i64 keep);
+shrinking *shrink_new(arena *a, prog *p, const classes *k, const class_cut *cut, u32 ncuts, i64 keep,
+                      i64 many);
 void shrink_pin(shrinking *s, u32 id); // this class keeps its extent
 // Elements of all values with calls expanded (parameters of main count 5 times: gradients, states) and points
 // of all iteration spaces, at the extents as they are now.

@@ -90,9 +90,10 @@ static int by_size(const void *x, const void *y) {
   return (a > b) - (a < b);
 }
 
-static void make_digits(shrinking *s, u32 id, const class_cut *cut, u32 ncuts, i64 keep) {
+static void make_digits(shrinking *s, u32 id, const class_cut *cut, u32 ncuts, i64 keep, i64 many) {
   class_state *c = &s->c[id];
   i64 extent = classes_get(s->k, id)->extent, *b = NEWN(s->a, i64, 2 * ncuts + 2);
+  i64 floor = extent < many ? LEAST : MAX(LEAST, many);
   u32 n = 0;
   b[n++] = 1, b[n++] = extent;
   for (u32 k = 0; k < ncuts; k++)
@@ -104,7 +105,7 @@ static void make_digits(shrinking *s, u32 id, const class_cut *cut, u32 ncuts, i
   c->bound = b, c->ncuts = m - 1;
   c->stays = ZNEWN(s->a, bool, m), c->digit = NEWN(s->a, i64, m);
   c->now = extent, c->least = 1;
-  c->pinned = classes_get(s->k, id)->fixed || extent <= LEAST || b[m - 1] != extent;
+  c->pinned = classes_get(s->k, id)->fixed || extent <= floor || b[m - 1] != extent;
   for (u32 k = 0; k + 1 < m; k++) {
     if (b[k + 1] % b[k]) c->pinned = true; // cuts that do not nest
     for (u32 j = 0; j < ncuts; j++)
@@ -114,8 +115,8 @@ static void make_digits(shrinking *s, u32 id, const class_cut *cut, u32 ncuts, i
   }
   for (u32 k = 0; k + 1 < m && !c->pinned; k++) {
     if (c->stays[k]) continue;
-    i64 q = c->digit[k], d = 1; // the least that shares with `keep` what q shares, and leaves at least LEAST
-    while (d < q && (gcd_i64(d, keep) != gcd_i64(q, keep) || d * c->least < MIN(LEAST, extent))) d++;
+    i64 q = c->digit[k], d = 1; // the least that shares with `keep` what q shares, and leaves enough
+    while (d < q && (gcd_i64(d, keep) != gcd_i64(q, keep) || d * c->least < MIN(floor, extent))) d++;
     c->digit[k] = d;
     c->least *= d;
   }
@@ -307,11 +308,12 @@ static void settle(shrinking *s) {
 }
 
 // ---- shrinking -----------------------------------------------------------------------------------------
-shrinking *shrink_new(arena *a, prog *p, const classes *k, const class_cut *cut, u32 ncuts, i64 keep) {
+shrinking *shrink_new(arena *a, prog *p, const classes *k, const class_cut *cut, u32 ncuts, i64 keep,
+                      i64 many) {
   shrinking *s = NEW(a, shrinking);
   *s = (shrinking){.a = a, .tmp = arena_new(), .p = p, .k = k, .nclasses = classes_count(k)};
   s->c = ZNEWN(a, class_state, s->nclasses + 1);
-  for (u32 id = 1; id <= s->nclasses; id++) make_digits(s, id, cut, ncuts, keep);
+  for (u32 id = 1; id <= s->nclasses; id++) make_digits(s, id, cut, ncuts, keep, many);
   trace(s);
   for (u32 f = 1; f < p->funcs.n; f++)
     for (u32 i = 0; s->calls[f] > 0 && i < p->funcs.v[f]->body.n; i++) look_at(s, (func){f}, i);

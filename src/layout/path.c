@@ -212,10 +212,12 @@ static bool take_role(taken *t, const role *r, u32 size) {
 
 // The key of the state with the movers of `sub` splitting dimension d, or 0 if there is no place. With
 // `final` a mover that ends there takes its final place; others take the most major one that is free, with
-// `ahead` one that is not needed by others later.
+// `ahead` one that is not needed by others later. Strides and uneven pieces share a dimension only where both
+// stay: what a rank holds would be very uneven.
 static u64 place(search *q, u32 sub, u32 d, u64 key, bool final, bool ahead) {
   taken t = {.n = 0};
   u32 strangers = 0;
+  bool passing = false; // something that will not stay is there
   for (u32 i = 0; i < q->fixed.nsplit; i++) {
     const lay_split *p = &q->fixed.split[i];
     if (p->dim != d) continue;
@@ -224,7 +226,9 @@ static u64 place(search *q, u32 sub, u32 d, u64 key, bool final, bool ahead) {
   }
   for (u32 i = 0; i < q->n; i++) {
     const role *r = role_of(q, i);
-    if (!(sub >> i & 1) && r->kind == SPLIT && r->dim == d && !take_role(&t, r, q->m[i].size)) return 0;
+    if (sub >> i & 1 || r->kind != SPLIT || r->dim != d) continue;
+    if (!take_role(&t, r, q->m[i].size)) return 0;
+    passing = passing || q->cur[i] != q->m[i].to;
   }
   for (u32 i = 0; i < q->n; i++) {
     const mover *m = &q->m[i];
@@ -239,8 +243,9 @@ static u64 place(search *q, u32 sub, u32 d, u64 key, bool final, bool ahead) {
         key = key_with(key, i, m->to);
     }
   }
+  if (t.table && t.n && passing) return 0;
   if (!strangers) return key;
-  for (u32 i = 0; i < q->n; i++) { // uneven pieces leave no room beside them, now or later
+  for (u32 i = 0; i < q->n; i++) { // nor beside pieces that are yet to come
     const mover *m = &q->m[i];
     const role *r = &m->slot[m->to];
     if (!(sub >> i & 1) && q->cur[i] != m->to && r->kind == SPLIT && r->dim == d && (ahead || r->table) &&

@@ -203,6 +203,14 @@ static i64 common_divisor(const plan *pn, u32 stage) {
   return keep;
 }
 
+// Ranks that elements at rest are dealt out to: what has enough for them shall go on having enough.
+static i64 most_ranks(const plan *pn, u32 stage) {
+  i64 most = 1;
+  for (u32 w = 0; w < REST_COUNT && stage < 2; w++)
+    for (u32 i = 0; i < pn->nrest[w]; i++) most = MAX(most, pn->axes[pn->rest[w][i] - 1].size);
+  return most;
+}
+
 static shrinking *shrink_under(planner *pl, const plan *pn, arena *a, const classes *k, u32 stage) {
   class_cut *cuts = NEWN(a, class_cut, pn->ntrans + 1);
   split_of *s = NEWN(a, split_of, pn->ntrans + 1);
@@ -213,7 +221,7 @@ static shrinking *shrink_under(planner *pl, const plan *pn, arena *a, const clas
     if (found[i] && s[i].stride)
       cuts[n++] = (class_cut){s[i].id[s[i].at], s[i].stride, pn->axes[pn->trans[i].axis - 1].size};
   }
-  shrinking *sh = shrink_new(a, pl->src, k, cuts, n, common_divisor(pn, stage));
+  shrinking *sh = shrink_new(a, pl->src, k, cuts, n, common_divisor(pn, stage), most_ranks(pn, stage));
   for (u32 i = 0; i < pn->ntrans; i++)
     for (u32 j = 0; !found[i] && j < s[i].n; j++) shrink_pin(sh, s[i].id[j]);
   return sh;

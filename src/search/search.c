@@ -290,7 +290,7 @@ static void no_plan(ctx *c, const search_result *r, u32 ranks) {
     return;
   }
   diag(c, E_NO_PLAN, (loc){0},
-       "none of %u plans can run: %u do not divide, %u need more than %.2f GiB of memory", r->npoints,
+       "none of %u plans can run: %u are impossible, %u need more than %.2f GiB of memory", r->npoints,
        r->count[SEARCH_INDIVISIBLE], r->count[SEARCH_BOUND_MEMORY] + r->count[SEARCH_OVER_MEMORY],
        (double)r->memory_bytes / 0x1p30);
   const char *why = NULL;

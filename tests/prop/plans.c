@@ -31,6 +31,7 @@ typedef enum {
   HAS_SHARED_PLACE,
   HAS_BACK,
   HAS_REST,
+  HAS_UNEVEN,
   HAS_RANKS,
   HAS_MINOR,
   HAS_TEMPORAL,
@@ -57,6 +58,7 @@ static const char *const feature_name[] = {"data",
                                            "a shared place",
                                            "placement backwards",
                                            "split at rest",
+                                           "uneven pieces at rest",
                                            "permuted ranks",
                                            "minor splits",
                                            "splits over time inside functions"};
@@ -94,6 +96,13 @@ static void note_plan(const plan *pn, const char *name) {
     note(HAS_TEMPORAL, pn->trans[i].instr && pn->axes[pn->trans[i].axis - 1].temporal);
     note(HAS_MINOR, pn->trans[i].instr && pn->trans[i].stride == 1);
   }
+}
+
+static bool has_pieces(const prog *p) {
+  const func_info *f = func_get(p, p->main);
+  for (value v = 1; v <= f->nparams; v++)
+    if (!layout_is_even(p->sp, val_type(p, f, v)->lay)) return true;
+  return false;
 }
 
 // ---- simulation ----------------------------------------------------------------------------------------
@@ -185,8 +194,8 @@ static void check_plan(plans_model *m, const plan *pn, u64 seed, arena *a) {
   CHECK_MSG(!failed, "%s, seed %llu, %s: %s\n%s", m->name, (unsigned long long)seed, failed,
             diag_render(m->c, a), sb_str(&text));
   if (getenv("SEED")) puts(program_text(p, a));
+  note_plan(pn, sym_str(m->c, pn->name)), note(HAS_UNEVEN, has_pieces(p));
   prog_free(p);
-  note_plan(pn, sym_str(m->c, pn->name));
   ran++;
 }
 

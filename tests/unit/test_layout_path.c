@@ -505,7 +505,19 @@ TEST(layout_path_uneven) {
       {"[12,8]", "[12{dp:0-5|5-6|6-12},8]", "shard dp -> [12{dp:0-5|5-6|6-12},8]", 1},
       {"[12{dp:0-5|5-6|6-12},8]", "[12{dp},8]", "all_to_all dp -> [12{dp},8]", 33},
       {"[12{dp:0-5|5-6|6-12},8]", "[12,8{tp}]",
-       "shard tp -> [12{dp:0-5|5-6|6-12},8{tp}]; all_gather dp -> [12,8{tp}]", 50}};
+       "shard tp -> [12{dp:0-5|5-6|6-12},8{tp}]; all_gather dp -> [12,8{tp}]", 50},
+      // strides and pieces do not meet on the way
+      {"[16{tp},8]+dp", "[16{dp:0-6|6-11|11-16},8]",
+       "all_to_all tp -> [16,8{tp}]+dp; reduce_scatter dp -> [16{dp:0-6|6-11|11-16},8{tp}]; "
+       "all_gather tp -> [16{dp:0-6|6-11|11-16},8]",
+       (32 + 1) + (64 * 2 / 3.0 + 1) + (24 + 1)},
+      // an axis is lent a place, but not beside pieces that are yet to come
+      {"[16,8]+dp", "[16{dp:0-6|6-11|11-16},8]",
+       "shard tp -> [16,8{tp}]+dp; reduce_scatter dp -> [16{dp:0-6|6-11|11-16},8{tp}]; "
+       "all_gather tp -> [16{dp:0-6|6-11|11-16},8]",
+       1 + (64 * 2 / 3.0 + 1) + (24 + 1)},
+      {"[16]+dp", "[16{dp:0-6|6-11|11-16}]", "reduce_scatter dp -> [16{dp:0-6|6-11|11-16}]",
+       16 * 2 / 3.0 + 1}};
   check_rows(g, row, COUNT_OF(row));
   close_space();
 }

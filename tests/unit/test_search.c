@@ -100,6 +100,32 @@ TEST(search_value_is_the_simulated_value) {
   tear_down(&s);
 }
 
+// Over 3 ranks the weights of 2 elements cannot be dealt out, over 3 ranks those of 4 can.
+TEST(search_leaves_out_levels_of_zero_that_are_the_same) {
+  for (u32 hidden = 2; hidden <= 4; hidden += 2) {
+    ctx *c = ctx_new();
+    setting s = set_up(arena_printf(ctx_arena(c), "mlp-xs:hidden=%u", hidden), "a40-4x4", 12, true);
+    search_opts o = {.train = true,
+                     .optim = optim_default(OPTIM_ADAM),
+                     .batch = 12,
+                     .ranks = 3,
+                     .ndata = 1,
+                     .data = {3},
+                     .threads = 1};
+    search_result r;
+    REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &r));
+    CHECK_EQ_I64(r.count[SEARCH_INDIVISIBLE], hidden == 2 ? 9 : 0);
+    CHECK_EQ_I64(r.count[SEARCH_RAN], hidden == 2 ? 3 : 12);
+    for (u32 i = r.nfit; i < r.npoints; i++)
+      CHECK(r.point[i].zero > 0 && strstr(r.point[i].why, "splits no more over 3 data ranks than ZeRO 0"));
+    o.nzero = 1, o.zero[0] = 3; // asked for by name: a plan like any other
+    REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &r));
+    CHECK_EQ_I64(r.count[SEARCH_RAN], 3);
+    tear_down(&s);
+    ctx_free(c);
+  }
+}
+
 TEST(search_says_why_nothing_fits) {
   setting s = set_up(small, "dgx-2", 6, true);
   search_opts o = {.train = true,

@@ -54,7 +54,7 @@ TEST(shrink_keeps_cuts) {
   u32 heads = class_at(&m, k, "h.0.attn.qkv", 1, 1), batch = class_at(&m, k, "tokens", 0, 0);
   CHECK_EQ_I64(classes_get(k, heads)->extent, 24);
   class_cut cuts[] = {{heads, 6, 4}, {batch, 8, 2}, {batch, 2, 4}};
-  shrinking *s = shrink_new(m.a, m.p, k, cuts, COUNT_OF(cuts), 2);
+  shrinking *s = shrink_new(m.a, m.p, k, cuts, COUNT_OF(cuts), 2, 1);
   double elems, points, before;
   shrink_cost(s, &before, &points);
   CHECK(!shrink_until(s, 1, 1));
@@ -98,7 +98,7 @@ TEST(shrink_families) {
       model m = open_model(names[i], 16, 0);
       optim_opts sgd = optim_default(OPTIM_SGD);
       if (train) CHECK(pass_train(m.p, &sgd, true));
-      shrinking *s = shrink_new(m.a, m.p, classes_of(m.a, m.p), NULL, 0, 1);
+      shrinking *s = shrink_new(m.a, m.p, classes_of(m.a, m.p), NULL, 0, 1, 1);
       double before, elems, points;
       shrink_cost(s, &before, &points);
       shrink_until(s, 1, 1);

@@ -253,7 +253,7 @@ error[E0501]: `axes` is missing
      | ^
 [1]
 $ heddle plan gpt3-175b --machine laptop --train
-error[E0506]: none of 93 plans can run: 0 do not divide, 93 need more than 3.60 GiB of memory
+error[E0506]: none of 93 plans can run: 0 are impossible, 93 need more than 3.60 GiB of memory
   note: the smallest needs at least 325.23 GiB on a rank
   hint: more devices, a smaller batch, --zero 3 or --recompute full need less memory on each
   hint: the model is in f32: --dtype f16 or bf16 needs half the memory
