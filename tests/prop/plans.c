@@ -165,6 +165,14 @@ static bool check_text(plans_model *m, const char *text, const prog *p, arena *a
   bool ok = q && !strcmp(sb_str(&again), text) && !strcmp(program_text(q, a), program_text(p, a));
   if (!ok) diag(m->c, E_PLAN, (loc){0}, "the plan read back makes another program");
   if (q) prog_free(q);
+  if (!ok) return false;
+  const char *whole = program_text(p, a);
+  ctx *c = ctx_new(); // names of one session only
+  q = ir_parse(c, sym_of(c, "program"), whole, strlen(whole));
+  ok = q && !strcmp(program_text(q, a), whole);
+  if (!ok) diag(m->c, E_PLAN, (loc){0}, "the program does not read back: %s", diag_render(c, a));
+  if (q) prog_free(q);
+  ctx_free(c);
   return ok;
 }
 

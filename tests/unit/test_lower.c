@@ -11,7 +11,7 @@ static arena *A;
 
 static prog *planned(const char *model, u32 d, u32 t, u32 p, u32 k, u32 zero, bool train) {
   C = ctx_new(), A = arena_new();
-  front_opts fo = {.batch = 8, .seq = 4, .vocab = 8};
+  front_opts fo = {.batch = d == 3 ? 12 : 8, .seq = 4, .vocab = 8};
   prog *s = front_load(C, model, &fo), *out = NULL;
   if (s) {
     planner *pl = planner_new(s);
@@ -219,7 +219,9 @@ TEST(lower_plans_are_dealt_out) {
                {"gpt2:layers=2,hidden=8,heads=2", 2, 2, 1, 2, 3, true},
                {"gpt2:layers=2,hidden=8,heads=2", 1, 2, 2, 4, 0, false},
                {"llama2-7b:layers=2,hidden=8,heads=2,ffn=16", 2, 2, 2, 2, 1, true},
-               {"moe-8x125m:layers=2,hidden=8,heads=2", 2, 2, 1, 1, 2, true}};
+               {"moe-8x125m:layers=2,hidden=8,heads=2", 2, 2, 1, 1, 2, true},
+               {"mlp-xs:layers=4,hidden=8", 3, 1, 2, 2, 1, true}, // pieces at rest that differ by one
+               {"gpt2:layers=2,hidden=8,heads=2", 3, 2, 1, 2, 3, true}};
   for (u32 k = 0; k < COUNT_OF(plans); k++) {
     prog *p = planned(plans[k].model, plans[k].d, plans[k].t, plans[k].p, plans[k].k, plans[k].zero,
                       plans[k].train);
