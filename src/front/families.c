@@ -171,9 +171,17 @@ static const struct {
   void (*make)(fam *m);
   i64 batch;
 } kinds[] = {
-    {"mlp", fam_mlp, 512},     {"gpt", fam_gpt, 8},      {"moe", fam_moe, 8}, {"bert", fam_bert, 8},
-    {"llama", fam_llama, 8},   {"llama3", fam_llama, 8}, {"t5", fam_t5, 8},   {"vit", fam_vit, 8},
-    {"resnet", fam_resnet, 8}, {"vgg", fam_vgg, 8},
+    {"mlp", fam_mlp, 512},
+    {"gpt", fam_gpt, 8},
+    {"moe", fam_moe, 8},
+    {"bert", fam_bert, 8},
+    {"llama", fam_llama, 8},
+    {"llama3", fam_llama, 8},
+    {"t5", fam_t5, 8},
+    {"vit", fam_vit, 8},
+    {"resnet", fam_resnet, 8},
+    {"vgg", fam_vgg, 8},
+    {"inception", fam_inception, 8},
 };
 
 static const front_row *row_find(ctx *c, const char *name, size_t n) {
@@ -184,9 +192,11 @@ static const front_row *row_find(ctx *c, const char *name, size_t n) {
   }
   diag(c, E_MODEL, (loc){0}, "no file and no built-in model is called `%.*s`", (int)MIN(n, 200), name);
   strbuf begin = {.a = ctx_arena(c)};
+  u32 nbegin = 0;
   for (u32 i = 0; i < COUNT_OF(rows); i++)
-    if (n && !strncasecmp(rows[i].name, name, n)) sb_fmt(&begin, "%s%s", begin.n ? ", " : "", rows[i].name);
-  if (begin.n) diag_hint(c, "there are %s", sb_str(&begin));
+    if (n && !strncasecmp(rows[i].name, name, n)) sb_fmt(&begin, "%s%s", nbegin++ ? ", " : "", rows[i].name);
+  if (nbegin > 1 || (nbegin && !near.name))
+    diag_hint(c, "there %s %s", nbegin > 1 ? "are" : "is", sb_str(&begin));
   if (near.name) diag_hint(c, "did you mean `%s`?", near.name);
   if (!near.name && !begin.n)
     diag_hint(c, "`heddle show --list` lists the built-in models; files end in .onnx or .heddle");
@@ -218,7 +228,7 @@ static bool override(ctx *c, front_row *r, const char *name, const char *text) {
         if (*keys[i].to) sb_fmt(&names, "%s%s", names.n ? ", " : "", keys[i].key);
       diag_note(c, (loc){0}, "%s has %s", r->name, sb_str(&names));
       diag_hint(c, "columns with whole numbers above 0, such as `%s:%shidden=%d`", r->name,
-                *r->kind == 'r' || *r->kind == 'v' ? "" : "layers=2,", r->heads ? 256 : 64);
+                !r->layers || *r->kind == 'r' || *r->kind == 'v' ? "" : "layers=2,", r->heads ? 256 : 64);
       return false;
     }
     for (u32 i = 0; i < ngiven; i++)

@@ -52,4 +52,5 @@ void fam_t5(fam *m);
 void fam_vit(fam *m);
 void fam_resnet(fam *m);
 void fam_vgg(fam *m);
+void fam_inception(fam *m);
 #endif

@@ -239,6 +239,7 @@ static const char *const models[] = {
     "t5-small:layers=2,hidden=16,heads=2,head_dim=8,vocab=32,positions=8",
     "vit-base:layers=2,hidden=16,heads=2,positions=32",
     "resnet50:hidden=4,positions=32",
+    "inception-v3:hidden=2,positions=75",
 };
 
 typedef enum { PLAIN, ACCUMULATE, SPLIT, RECOMPUTE_CALLS, RECOMPUTE_ANY, ALL_OF_IT, VARIANTS } variant;

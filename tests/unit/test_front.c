@@ -39,16 +39,18 @@ TEST(front_family_sizes) {
     const char *name;
     i64 n;
   } want[] = {
-      {"mlp-1b", 16ll * 8192 * 8192}, {"gpt2", 124439808}, // with biases and norms, tied embedding
-      {"gpt2-xl", 1557611200},                             //
-      {"bert-large", 335174458},                           // with the masked-word head
-      {"llama2-7b", 6738415616},                           //
-      {"llama3-8b", 8030261248},                           //
-      {"llama2-70b", 68976648192},                         //
-      {"t5-small", 60506624},                              //
-      {"vit-base", 86567656},                              //
-      {"resnet50", 25557032},                              //
-      {"vgg16", 138357544},
+      {"mlp-1b", 16ll * 8192 * 8192},
+      {"gpt2", 124439808},                  // with biases and norms, tied embedding
+      {"gpt2-xl", 1557611200},              //
+      {"bert-large", 335174458},            // with the masked-word head
+      {"llama2-7b", 6738415616},            //
+      {"llama3-8b", 8030261248},            //
+      {"llama2-70b", 68976648192},          //
+      {"t5-small", 60506624},               //
+      {"vit-base", 86567656},               //
+      {"resnet50", 25557032},               //
+      {"vgg16", 138357544},                 //
+      {"inception-v3", 27161264 - 3326696}, // the auxiliary head left out
   };
   for (u32 i = 0; i < COUNT_OF(want); i++) {
     ctx *c = ctx_new();
@@ -73,11 +75,51 @@ TEST(front_family_overrides) {
   CHECK(!front_family(c, "gpt2:heads=7", NULL));
   CHECK(!front_family(c, "resnet50:layers=51", NULL));
   CHECK(!front_family(c, "gpt22", NULL));
+  CHECK(!front_family(c, "inception", NULL));
+  CHECK(!front_family(c, "inception-v3:layers=48", NULL));
+  CHECK(!front_family(c, "inception-v3", &(front_opts){.seq = 74}));
   CHECK(!front_load(c, "nothing-like-it", NULL));
-  CHECK_EQ_I64(diag_errors(c), 7);
+  CHECK_EQ_I64(diag_errors(c), 10);
   CHECK_GOLDEN("front/overrides.txt", diag_render(c, ctx_arena(c)));
   prog_free(p);
   ctx_free(c);
+}
+
+// Multiply-adds of the convolutions and products, in f and what it calls: what is published as work.
+static double multiply_adds(const prog *p, func fi, arena *a) {
+  const func_info *f = func_get(p, fi);
+  double sum = 0;
+  for (u32 k = 0; k < f->body.n; k++) {
+    const instr *i = &f->body.v[k];
+    u32 n = instr_nopd(f, i), nres = i->nres;
+    shape in[2], res[OP_RES_MAX];
+    if (i->op == OP_call) sum += multiply_adds(p, i->callee, a);
+    if (i->op != OP_conv && i->op != OP_matmul) continue;
+    for (u32 j = 0; j < n; j++) in[j] = val_type(p, f, opd_of(f, i, j))->s;
+    attrs at = attrs_get(p, i->at);
+    const law *l = op_law(p->c, a, i->op, at, n, in, &nres, res, i->where);
+    REQUIRE(l);
+    sum += op_flops(i->op, at, l) / 2;
+  }
+  return sum;
+}
+
+TEST(front_family_work) {
+  static const struct {
+    const char *name;
+    double n; // of one image
+  } want[] = {{"resnet50", 4089184256}, {"vgg16", 15470264320}, {"inception-v3", 5713216096}};
+  for (u32 i = 0; i < COUNT_OF(want); i++) {
+    ctx *c = ctx_new();
+    arena *a = arena_new();
+    prog *p = front_family(c, want[i].name, &(front_opts){.batch = 1});
+    REQUIRE(p);
+    double n = multiply_adds(p, p->main, a);
+    CHECK_MSG(n == want[i].n, "%s: %.0f multiply-adds, not %.0f", want[i].name, n, want[i].n);
+    prog_free(p);
+    arena_free(a);
+    ctx_free(c);
+  }
 }
 
 // One small model of every kind, with its loss, evaluated in f64 on random inputs: finite, and about as large
@@ -97,6 +139,7 @@ TEST(front_families_evaluate) {
       {"vit-base:layers=2,hidden=32,heads=4,vocab=10", 32, 10},
       {"resnet50:hidden=4,vocab=10", 32, 10},
       {"vgg16:hidden=4,vocab=10,ffn=16", 32, 10},
+      {"inception-v3:hidden=4,vocab=10", 75, 10},
   };
   for (u32 i = 0; i < COUNT_OF(small); i++) {
     ctx *c = ctx_new();

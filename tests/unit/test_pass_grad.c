@@ -14,6 +14,7 @@ static const char *const models[] = {
     "vit-base:layers=2,hidden=32,heads=4,positions=32",
     "resnet50:hidden=8,positions=32",
     "vgg16:hidden=4,positions=64,ffn=16",
+    "inception-v3:hidden=4,positions=75",
 };
 
 static prog *model(ctx *c, const char *name, bool loss) {

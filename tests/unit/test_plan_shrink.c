@@ -40,6 +40,7 @@ TEST(shrink_verifies_plans) {
        {.data = 2, .tensor = 2, .pipeline = 2, .micro = 2, .zero = 1, .recompute = RECOMPUTE_FULL}},
       {"moe-8x125m:layers=2", 8, 64, {.data = 2, .tensor = 4, .pipeline = 1, .micro = 2, .zero = 2}},
       {"resnet50", 16, 64, {.data = 2, .tensor = 2, .pipeline = 2, .micro = 2}},
+      {"inception-v3", 4, 75, {.data = 2, .tensor = 2, .pipeline = 2, .micro = 2}},
   };
   for (u32 i = 0; i < COUNT_OF(plans); i++) {
     model m = open_model(plans[i].name, plans[i].batch, plans[i].seq);

@@ -92,7 +92,8 @@ TEST(shrink_families) {
                                       "t5-11b:layers=4",
                                       "vit-huge:positions=32,layers=4",
                                       "resnet50:positions=32",
-                                      "vgg16:positions=32"};
+                                      "vgg16:positions=32",
+                                      "inception-v3:positions=75"};
   for (u32 i = 0; i < COUNT_OF(names); i++)
     for (int train = 0; train < 2; train++) {
       model m = open_model(names[i], 16, 0);

@@ -175,11 +175,11 @@ $ heddle explain --json | head -3
   "diagnostics": [
     {"code": "E0101", "severity": "error", "title": "a file cannot be opened", "explanation": "The path does not exist, is a folder, or may not be read. Check the spelling and the permissions."},
 $ heddle show --list | head -5
-model        kind    layers  hidden  heads     ffn    vocab  positions  experts
-mlp-xs       mlp          8     512
-mlp-small    mlp         16   8,192
-mlp-medium   mlp         64  16,384
-mlp-large    mlp         96  32,768
+model         kind       layers  hidden  heads     ffn    vocab  positions  experts
+mlp-xs        mlp             8     512
+mlp-small     mlp            16   8,192
+mlp-medium    mlp            64  16,384
+mlp-large     mlp            96  32,768
 $ heddle show --list --json | head -3
 {
   "models": [

@@ -133,8 +133,8 @@ error[E0115]: `resnet50:heads=2`: cannot use `heads=2`
   note: resnet50 has layers, hidden, vocab, positions
   hint: columns with whole numbers above 0, such as `resnet50:hidden=64`
 [1]
-$ heddle show inception
-error[E0115]: no file and no built-in model is called `inception`
+$ heddle show lenet
+error[E0115]: no file and no built-in model is called `lenet`
   hint: `heddle show --list` lists the built-in models; files end in .onnx or .heddle
 [1]
 $ heddle show llama
