@@ -120,7 +120,10 @@ typedef struct {
   u32 words;
   u64 *bits;
   const u32 *combo;
-} holding; // of member k: bits + combo[k] * words
+  struct {
+    u32 first, end;
+  } * span; // of a combo: its words outside are 0
+} holding;  // of member k: bits + combo[k] * words
 
 static i64 cell_size(sim *s, layout l, u8 dim, i64 cell) {
   const layout_info *li = layout_get(s->p->sp, l);
@@ -156,11 +159,15 @@ static holding holding_of(sim *s, group g, layout l, u8 dim, i64 extent, i64 cel
   }
   holding h = {.words = (u32)ceil_div(extent / cell, 64), .combo = combo};
   h.bits = ZNEWN(s->tmp, u64, (size_t)h.words * ncombo);
+  h.span = arena_alloc(s->tmp, sizeof *h.span * ncombo);
   i64 *index = NEWN(s->tmp, i64, extent);
   for (u32 j = 0; j < ncombo; j++) {
     i64 n = layout_index(s->p->sp, l, dim, extent, of[j], index);
+    h.span[j].first = h.words, h.span[j].end = 0;
     for (i64 k = 0; k < n; k++) {
       u64 c = (u64)(index[k] / cell);
+      h.span[j].first = MIN(h.span[j].first, (u32)(c / 64));
+      h.span[j].end = MAX(h.span[j].end, (u32)(c / 64) + 1);
       h.bits[(size_t)j * h.words + c / 64] |= (u64)1 << c % 64;
     }
   }
@@ -168,6 +175,15 @@ static holding holding_of(sim *s, group g, layout l, u8 dim, i64 extent, i64 cel
 }
 
 static const u64 *held(const holding *h, u32 member) { return h->bits + (size_t)h->combo[member] * h->words; }
+
+static bool share(const holding *x, u32 i, const holding *y, u32 j) {
+  const u64 *a = held(x, i), *b = held(y, j);
+  u32 w = MAX(x->span[x->combo[i]].first, y->span[y->combo[j]].first);
+  u32 end = MIN(x->span[x->combo[i]].end, y->span[y->combo[j]].end);
+  for (; w < end; w++)
+    if (a[w] & b[w]) return true;
+  return false;
+}
 
 static coords *coords_of_all(sim *s, group g) {
   const place *pl = place_of(s, g);
@@ -216,11 +232,7 @@ static void unite_sharing(sim *s, const type_info *from, const type_info *to, gr
   for (u32 i = 0; i < ns; i++)
     for (u32 j = pairwise ? i : 0; j < (pairwise ? i + 1 : nt); j++) {
       bool meet = true;
-      for (u32 d = 0; d < nd && meet; d++) {
-        const u64 *x = held(&hs[d], i), *y = held(&ht[d], j);
-        meet = false;
-        for (u32 w = 0; w < hs[d].words && !meet; w++) meet = x[w] & y[w];
-      }
+      for (u32 d = 0; d < nd && meet; d++) meet = share(&hs[d], i, &ht[d], j);
       if (meet) unite(up, i, ns + j);
     }
 }
