@@ -100,13 +100,14 @@ int main(void) {
   hybrid_opts train = xl;
   train.train = true;
   train.optim = optim_default(OPTIM_ADAM);
+  train.optim.master = false;
   const hybrid_opts big = {.data = 8,
                            .tensor = 8,
                            .pipeline = 16,
                            .micro = 512,
                            .schedule = SCHED_1F1B,
                            .train = true,
-                           .optim = optim_default(OPTIM_ADAM)};
+                           .optim = train.optim};
   work infer = {"gpt3-xl", "dgx-2", 1024, 8, true, xl, SIM_FLAT};
   work step = {"gpt3-xl", "dgx-2", 64, 2048, false, train, SIM_FLAT};
   work gpt3 = {"gpt3-175b", "dgx-h100*128", 4096, 2048, false, big, SIM_FOLDED};

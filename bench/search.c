@@ -31,6 +31,7 @@ static double grid_ms(const char *model, const i64 *batch, u32 nbatch, bool trai
                        .nschedule = 1,
                        .schedule = {SCHED_1F1B},
                        .optim = optim_default(OPTIM_SGD)};
+      o.optim.master = false;
       search_result r;
       if (!m || !src[i] || !search_run(c, a, src[i], m, NULL, &o, &r)) {
         fputs(diag_render(c, a), stderr);

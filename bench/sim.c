@@ -23,6 +23,7 @@ static double flat_ms(u32 K, u64 *instructions) {
                    .schedule = SCHED_1F1B,
                    .train = true,
                    .optim = optim_default(OPTIM_ADAM)};
+  h.optim.master = false;
   plan *pn = pl && k ? policy_hybrid(pl, a, &h) : NULL;
   prog *d = pn ? plan_apply(pl, pn, k) : NULL;
   double ms[RUNS + 1];

@@ -114,6 +114,7 @@ uint32_t heddle_program_ranks(const heddle_program *p); // 0: a single-device pr
 typedef struct {
   const char *name; // "sgd", "momentum", "adam", "adamw"; NULL: sgd
   double lr, momentum, beta1, beta2, eps, weight_decay;
+  bool no_master_weights; // weights in f16 and bf16 are updated as they are, not through a copy in f32
 } heddle_optimiser;
 // The defaults of an optimiser, to be changed; false and a diagnostic if there is none of that name. An
 // optimiser option with a name and all figures 0 means its defaults.

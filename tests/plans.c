@@ -11,17 +11,18 @@
 static const struct {
   const char *name, *spec;
   i64 batch, seq;
+  dtype t; // f16 and bf16: with masters
 } models[] = {
-    {"mlp", "mlp-xs:layers=4,hidden=24", 12, 0},
-    {"gpt", "gpt2:layers=3,hidden=24,heads=4,vocab=24,positions=10,ffn=36", 12, 8},
-    {"llama", "llama2-7b:layers=2,hidden=24,heads=4,kv_heads=2,head_dim=6,ffn=36,vocab=24", 12, 4},
-    {"resnet", "resnet50:hidden=4,vocab=12", 4, 16},
-    {"t5", "t5-small:layers=2,hidden=12,heads=4,head_dim=3,ffn=24,vocab=24", 12, 4},
-    {"moe", "moe-8x125m:layers=2,hidden=12,heads=2,vocab=12,experts=4,ffn=24,positions=10", 4, 8},
-    {"bert", "bert-base:layers=2,hidden=12,heads=2,vocab=24,positions=6,ffn=24", 12, 4},
-    {"vit", "vit-base:layers=2,hidden=12,heads=4,vocab=12,ffn=24", 4, 32},
-    {"uneven", "gpt2:layers=2,hidden=16,heads=4,vocab=17,positions=9,ffn=20", 12, 8},
-    {"odd", NULL, 0, 0},
+    {"mlp", "mlp-xs:layers=4,hidden=24", 12, 0, DT_NONE},
+    {"gpt", "gpt2:layers=3,hidden=24,heads=4,vocab=24,positions=10,ffn=36", 12, 8, DT_NONE},
+    {"llama", "llama2-7b:layers=2,hidden=24,heads=4,kv_heads=2,head_dim=6,ffn=36,vocab=24", 12, 4, DT_F16},
+    {"resnet", "resnet50:hidden=4,vocab=12", 4, 16, DT_NONE},
+    {"t5", "t5-small:layers=2,hidden=12,heads=4,head_dim=3,ffn=24,vocab=24", 12, 4, DT_NONE},
+    {"moe", "moe-8x125m:layers=2,hidden=12,heads=2,vocab=12,experts=4,ffn=24,positions=10", 4, 8, DT_NONE},
+    {"bert", "bert-base:layers=2,hidden=12,heads=2,vocab=24,positions=6,ffn=24", 12, 4, DT_NONE},
+    {"vit", "vit-base:layers=2,hidden=12,heads=4,vocab=12,ffn=24", 4, 32, DT_NONE},
+    {"uneven", "gpt2:layers=2,hidden=16,heads=4,vocab=17,positions=9,ffn=20", 12, 8, DT_F16},
+    {"odd", NULL, 0, 0, DT_NONE},
 };
 
 // What the models above lack: several results, a weight used on its own (regularisation, so a sum that does
@@ -66,7 +67,7 @@ static void give_up(plans_model *m) {
 }
 
 void plans_open(plans_model *m, u32 index) {
-  front_opts o = {.batch = models[index].batch, .seq = models[index].seq, .loss = true};
+  front_opts o = {.batch = models[index].batch, .seq = models[index].seq, .loss = true, .t = models[index].t};
   *m =
       (plans_model){.name = models[index].name, .spec = models[index].spec, .c = ctx_new(), .a = arena_new()};
   if (!m->spec)

@@ -85,6 +85,7 @@ price model_price(bench_model *b, degrees d) {
                    .schedule = SCHED_1F1B,
                    .train = b->train,
                    .optim = optim_default(OPTIM_SGD)};
+  h.optim.master = false;
   plan *pn = policy_hybrid(b->pl, a, &h);
   if (pn && pn->train) pn->input_gradients = true, distir_schedule(a, pn);
   if (pn && !pn->train) distir_stages(planner_source(b->pl), pn);

@@ -41,6 +41,7 @@ void reproduce_distsim(ctx *c, verdict *v) {
                        .schedule = SCHED_1F1B,
                        .train = true,
                        .optim = optim_default(OPTIM_ADAM)};
+      h.optim.master = false;
       plan *pn = policy_hybrid(pl, s, &h);
       prog *p = pn ? plan_apply(pl, pn, k) : NULL;
       sim_result r;

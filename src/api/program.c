@@ -191,14 +191,15 @@ bool optimiser_read(ctx *c, const heddle_optimiser *o, optim_opts *out) {
   *out = optim_default(kind);
   if (o && (o->lr != 0 || o->momentum != 0 || o->beta1 != 0 || o->beta2 != 0 || o->eps != 0 ||
             o->weight_decay != 0))
-    *out = (optim_opts){kind, o->lr, o->momentum, o->beta1, o->beta2, o->eps, o->weight_decay};
+    *out = (optim_opts){kind, true, o->lr, o->momentum, o->beta1, o->beta2, o->eps, o->weight_decay};
+  out->master = !o || !o->no_master_weights;
   return true;
 }
 
 static bool optimiser_find(ctx *c, const char *name, heddle_optimiser *out) {
   optim_opts d;
   if (!optimiser_read(c, &(heddle_optimiser){.name = name}, &d)) return false;
-  *out = (heddle_optimiser){name, d.lr, d.momentum, d.beta1, d.beta2, d.eps, d.weight_decay};
+  *out = (heddle_optimiser){name, d.lr, d.momentum, d.beta1, d.beta2, d.eps, d.weight_decay, false};
   return true;
 }
 bool heddle_optimiser_find(heddle_session *s, const char *name, heddle_optimiser *out) {

@@ -36,6 +36,7 @@ bool optimiser_of(cli *x, heddle_optimiser *o) {
     if (own[i].given && own[i].of == 0)
       return usage_error(i ? "--optimizer adam or adamw" : "--optimizer momentum", "--%s: %s has none",
                          own[i].name, o->name);
+  o->no_master_weights = x->no_master;
   if (x->lr.given) o->lr = x->lr.x;
   if (x->momentum.given) o->momentum = x->momentum.x;
   if (x->beta1.given) o->beta1 = x->beta1.x;
@@ -74,6 +75,7 @@ bool options_agree(cli *x) {
            {"beta2", x->beta2.given, true},
            {"eps", x->eps.given, true},
            {"weight-decay", x->weight_decay.given, true},
+           {"no-master-weights", x->no_master, true},
            {"gradients", x->gradients, true}};
   for (size_t i = 0; i < sizeof o / sizeof *o; i++) {
     if (o[i].given && x->plan)

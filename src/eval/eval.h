@@ -33,6 +33,8 @@ double eval_executions(const prog *p); // of instructions, calls expanded, on al
 // them, else normally distributed weights (1/sqrt(fan); gains around 1), states that an optimiser could have,
 // and integers within the bounds that their uses demand (rows of a table, classes). Elements in `a`.
 bool eval_random(const prog *p, u64 seed, eval_array *in, u32 nin, arena *a);
+// States called NAME.master become the input NAME; eval_random has done so already.
+void eval_masters(const prog *p, eval_array *in);
 
 shape eval_param_shape(const prog *p, u32 k); // of parameter k of main, from 0
 shape eval_result_shape(const prog *p, u32 k);

@@ -144,6 +144,25 @@ static void fill(const prog *p, eval_array *x, const param_info *pi, const use_i
   }
 }
 
+void eval_masters(const prog *p, eval_array *in) {
+  static const char suffix[] = ".master";
+  const func_info *f = func_get(p, p->main);
+  hmap named = {0};
+  arena *a = arena_new();
+  for (u32 k = 0; k < f->nparams; k++)
+    if (f->params.v[k].r == ROLE_WEIGHT) hmap_add(a, &named, val(f, k + 1)->name.i, k);
+  for (u32 k = 0; k < f->nparams; k++) {
+    const char *name = sym_str(p->c, val(f, k + 1)->name);
+    size_t n = strlen(name), m = sizeof suffix - 1;
+    if (f->params.v[k].r != ROLE_STATE || n <= m || strcmp(name + n - m, suffix)) continue;
+    sym w = sym_ofn(p->c, name, n - m);
+    for (u32 it = 0, id; hmap_next(&named, w.i, &it, &id);)
+      if (val(f, id + 1)->name.i == w.i && shape_elems(&in[id].s) == shape_elems(&in[k].s))
+        ker_convert(in[k].data, in[k].s.t, in[id].data, in[id].s.t, shape_elems(&in[k].s));
+  }
+  arena_free(a);
+}
+
 bool eval_random(const prog *p, u64 seed, eval_array *in, u32 nin, arena *a) {
   const func_info *f = func_get(p, p->main);
   if (nin != f->nparams) {
@@ -162,5 +181,6 @@ bool eval_random(const prog *p, u64 seed, eval_array *in, u32 nin, arena *a) {
     fill(p, &in[k], &f->params.v[k], &u, hash_u64(k + 1, seed + 1));
   }
   arena_release(a, mark);
+  eval_masters(p, in);
   return true;
 }

@@ -20,6 +20,13 @@ bool ker_sgd(run *r) {
   return true;
 }
 
+bool ker_assign(run *r) {
+  const ker_tensor *x = &r->opd[1], *y = &r->res[0];
+  if (!all_same(r)) return false;
+  ker_convert(y->data, y->t, x->data, x->t, ker_elems(x));
+  return true;
+}
+
 bool ker_momentum(run *r) {
   const double *w = F(&r->opd[0]), *g = F(&r->opd[1]), *m = F(&r->opd[2]);
   double lr = attr_float(r->at, A_lr, 0.01), mu = attr_float(r->at, A_momentum, 0.9);

@@ -79,9 +79,10 @@ bool pass_grad_shared(grad_memo *m, func f, const grad_opts *o, grad_pair *out);
 typedef enum { OPTIM_SGD, OPTIM_MOMENTUM, OPTIM_ADAM, OPTIM_ADAMW } optimiser;
 typedef struct {
   optimiser kind;
+  bool master; // weights narrower than f32 have a copy in f32, which is updated; they are what it rounds to
   double lr, momentum, beta1, beta2, eps, weight_decay;
 } optim_opts;
-optim_opts optim_default(optimiser k);
+optim_opts optim_default(optimiser k); // with masters
 const char *optim_name(optimiser k);
 bool optim_find(const char *name, optimiser *out);
 // Makes main return a scalar loss first: kept if main's first result is already a scalar; logits [..,classes]
@@ -89,8 +90,12 @@ bool optim_find(const char *name, optimiser *out);
 // diagnostic if main has no float result. Logits: two dimensions or more, and not the extents of an input; a
 // softmax that ends the model is left to the cross entropy.
 bool pass_loss(prog *p);
-u32 optim_states(optimiser k);        // state tensors a parameter has: 0, 1, 2
-dtype optim_state_type(dtype weight); // statistics of half-precision weights are kept in single precision
+// States of a weight: statistics, then the master where it has one. All f32, or f64 of a weight in f64.
+enum { OPTIM_STATES = 3 }; // at most
+u32 optim_states(const optim_opts *o, dtype weight);
+bool optim_has_master(const optim_opts *o, dtype weight);
+const char *optim_state_name(const optim_opts *o, u32 k); // ".m", ".v", ".master": what a weight's name gets
+dtype optim_state_type(dtype weight);
 // Emits one update: w and states in, new w and states out (results[0] = w', then states). b->flags gets
 // INSTR_UPDATE.
 void optim_emit(builder *b, const optim_opts *o, value w, value g, const value *state, value *results);

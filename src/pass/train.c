@@ -90,20 +90,30 @@ static const struct {
   const char *state[2];
   optim_opts dflt;
 } optims[] = {
-    {"sgd", OP_sgd, 0, {0}, {.kind = OPTIM_SGD, .lr = 0.01}},
-    {"momentum", OP_momentum, 1, {"m"}, {.kind = OPTIM_MOMENTUM, .lr = 0.01, .momentum = 0.9}},
-    {"adam", OP_adam, 2, {"m", "v"}, {OPTIM_ADAM, 0.001, 0, 0.9, 0.999, 1e-8, 0}},
-    {"adamw", OP_adamw, 2, {"m", "v"}, {OPTIM_ADAMW, 0.001, 0, 0.9, 0.999, 1e-8, 0.01}},
+    {"sgd", OP_sgd, 0, {0}, {OPTIM_SGD, true, 0.01, 0, 0, 0, 0, 0}},
+    {"momentum", OP_momentum, 1, {".m"}, {OPTIM_MOMENTUM, true, 0.01, 0.9, 0, 0, 0, 0}},
+    {"adam", OP_adam, 2, {".m", ".v"}, {OPTIM_ADAM, true, 0.001, 0, 0.9, 0.999, 1e-8, 0}},
+    {"adamw", OP_adamw, 2, {".m", ".v"}, {OPTIM_ADAMW, true, 0.001, 0, 0.9, 0.999, 1e-8, 0.01}},
 };
 
 optim_opts optim_default(optimiser k) { return optims[k].dflt; }
-u32 optim_states(optimiser k) { return optims[k].states; }
 const char *optim_name(optimiser k) { return optims[k].name; }
 
 bool optim_find(const char *name, optimiser *out) {
   for (u32 k = 0; k < COUNT_OF(optims); k++)
     if (!strcmp(optims[k].name, name)) return *out = (optimiser)k, true;
   return false;
+}
+
+dtype optim_state_type(dtype weight) { return dtype_bytes(weight) < 4 ? DT_F32 : weight; }
+bool optim_has_master(const optim_opts *o, dtype weight) {
+  return o->master && dtype_kind_of(weight) == DK_FLOAT && dtype_bytes(weight) < 4;
+}
+u32 optim_states(const optim_opts *o, dtype weight) {
+  return optims[o->kind].states + optim_has_master(o, weight);
+}
+const char *optim_state_name(const optim_opts *o, u32 k) {
+  return k < optims[o->kind].states ? optims[o->kind].state[k] : ".master";
 }
 
 void optim_emit(builder *b, const optim_opts *o, value w, value g, const value *state, value *results) {
@@ -114,23 +124,28 @@ void optim_emit(builder *b, const optim_opts *o, value w, value g, const value *
   if (states == 2)
     at[n++] = attr_f(A_beta1, o->beta1), at[n++] = attr_f(A_beta2, o->beta2), at[n++] = attr_f(A_eps, o->eps);
   const func_info *f = func_get(p, b->f);
-  u32 opd[4] = {w | OPD_DONATED, g};
-  type res[3] = {val(f, w)->ty};
+  bool master = optim_has_master(o, val_type(p, f, w)->s.t);
+  value x = master ? state[states] : w; // what is updated
+  type wt = val(f, w)->ty, res[OPTIM_STATES] = {val(f, x)->ty};
+  u32 opd[4] = {x | OPD_DONATED, g};
   for (u32 k = 0; k < states; k++) opd[2 + k] = state[k] | OPD_DONATED, res[1 + k] = val(f, state[k])->ty;
   u8 flags = b->flags;
   b->flags |= INSTR_UPDATE;
   value r =
       emit_res(p, b->f, emit(b, optims[o->kind].op, attrs_of(p, at, n), opd, 2 + states, res, 1 + states));
-  b->flags = flags;
   for (u32 k = 0; k <= states; k++) results[k] = r + k;
+  if (master) {
+    results[states + 1] = r;
+    u32 put[2] = {w | OPD_DONATED, r};
+    results[0] = emit_res(p, b->f, emit(b, OP_assign, (attrset){0}, put, 2, &wt, 1));
+  }
+  b->flags = flags;
 }
 
 // ---- one step --------------------------------------------------------------------------------------------
 typedef struct {
   u32 n, *param; // parameter numbers of main
 } weights;
-
-dtype optim_state_type(dtype weight) { return dtype_bytes(weight) < 4 ? DT_F32 : weight; }
 
 static type state_type(prog *p, type w) {
   shape s = type_get(p, w)->s;
@@ -155,14 +170,16 @@ bool pass_train(prog *p, const optim_opts *o, bool return_gradients) {
   grad_pair pair;
   if (!pass_loss(p) || !main_gradients(p, &w, &pair)) return false;
   const func_info *old = func_get(p, p->main), *fwd = func_get(p, pair.fwd), *bwd = func_get(p, pair.bwd);
-  u32 np = old->nparams, states = optims[o->kind].states, n = 0;
+  u32 np = old->nparams, nstates = 0, n = 0;
   func made = func_new(p, old->name, old->where);
-  value *param = NEWN(p->a, value, np), *state = NEWN(p->a, value, w.n * 2 + 1);
+  value *param = NEWN(p->a, value, np), *state = NEWN(p->a, value, w.n * OPTIM_STATES + 1);
   for (u32 k = 0; k < np; k++) param[k] = pass_param_like(p, made, old, k);
-  for (u32 k = 0; k < w.n * states; k++) {
-    const value_info *v = val(old, w.param[k / states] + 1);
-    sym name = sym_fmt(p->c, "%s.%s", sym_str(p->c, v->name), optims[o->kind].state[k % states]);
-    state[k] = func_param(p, made, state_type(p, v->ty), v->name.i ? name : (sym){0}, ROLE_STATE);
+  for (u32 k = 0; k < w.n; k++) {
+    const value_info *v = val(old, w.param[k] + 1);
+    for (u32 i = 0; i < optim_states(o, type_get(p, v->ty)->s.t); i++) {
+      sym name = sym_with(p->c, v->name, optim_state_name(o, i));
+      state[nstates++] = func_param(p, made, state_type(p, v->ty), v->name.i ? name : (sym){0}, ROLE_STATE);
+    }
   }
 
   builder b = builder_at(p, made);
@@ -181,18 +198,19 @@ bool pass_train(prog *p, const optim_opts *o, bool return_gradients) {
   attr by1 = attr_f(A_alpha, 1);
   if (y[0] <= np)
     y[0] = build(&b, OP_scale, y, 1, &by1, 1); // a weight as the loss: its update takes the weight over
-  value *rets = NEWN(p->a, value, 1 + 2 * w.n + w.n * states), *at = rets;
+  value *rets = NEWN(p->a, value, 1 + 2 * w.n + nstates), *at = rets;
   *at++ = y[0];
   for (u32 k = 0; k < w.n && return_gradients; k++) *at++ = grad[k];
   b.flags = 0;
-  for (u32 k = 0; k < w.n; k++) {
-    value res[3];
-    optim_emit(&b, o, param[w.param[k]], grad[k], state + k * states, res);
+  for (u32 k = 0, first = 0; k < w.n; k++) {
+    value x = param[w.param[k]], res[1 + OPTIM_STATES];
+    u32 states = optim_states(o, val_type(p, func_get(p, made), x)->s.t);
+    optim_emit(&b, o, x, grad[k], state + first, res);
     at[k] = res[0];
-    for (u32 i = 0; i < states; i++) at[w.n + k * states + i] = res[1 + i];
+    for (u32 i = 0; i < states; i++) at[w.n + first++] = res[1 + i];
   }
   assert(!b.failed);
-  func_return(p, made, rets, (u32)(at - rets) + w.n * (1 + states));
+  func_return(p, made, rets, (u32)(at - rets) + w.n + nstates);
   pass_replace(p, p->main, made);
   pass_compact(p);
   IR_VERIFY_PASS(p);

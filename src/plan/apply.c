@@ -224,10 +224,10 @@ static bool update_group(main_build *mb, const value *w, u32 n, const value *gra
   apply *x = mb->x;
   prog *p = mb->p;
   const plan *pn = x->pn;
-  u32 ns = optim_states(pn->optim.kind), np = n * (2 + ns), nr = n * (1 + ns + pn->keep_gradients);
+  u32 most = n * (2 + OPTIM_STATES), np = 2 * n, nr = n;
   func f = planner_update(x->pl, w, n, &pn->optim, pn->keep_gradients);
-  layout *in = NEWN(x->a, layout, np), *demand = NEWN(x->a, layout, nr);
-  u32 *opd = NEWN(x->a, u32, np);
+  layout *in = NEWN(x->a, layout, most), *demand = NEWN(x->a, layout, most);
+  u32 *opd = NEWN(x->a, u32, most);
   group g = mb->param_group[w[0] - 1];
   for (u32 i = 0; i < n; i++) {
     value v = w[i];
@@ -236,13 +236,15 @@ static bool update_group(main_build *mb, const value *w, u32 n, const value *gra
     opd[i] = mb->param[v - 1] | OPD_DONATED;
     in[n + i] = type_get(p, func_get(p, mb->b.f)->values.v[grad[v - 1]].ty)->lay;
     opd[n + i] = grad[v - 1] | OPD_DONATED;
-    for (u32 j = 0; j < ns; j++) {
-      value s = mb->state[j][v - 1];
-      in[(2 + j) * n + i] = demand[(1 + j) * n + i] = val_type(p, func_get(p, mb->b.f), s)->lay;
-      opd[(2 + j) * n + i] = s | OPD_DONATED;
-    }
-    if (pn->keep_gradients) demand[(1 + ns) * n + i] = rest;
   }
+  for (u32 j = 0; j < OPTIM_STATES; j++)
+    for (u32 i = 0; i < n; i++) {
+      value s = mb->state[j][w[i] - 1];
+      if (!s) continue;
+      in[np] = demand[nr++] = val_type(p, func_get(p, mb->b.f), s)->lay;
+      opd[np++] = s | OPD_DONATED;
+    }
+  for (u32 i = 0; i < n && pn->keep_gradients; i++) demand[nr++] = in[i];
   sharded sh;
   x->update = true;
   shard_call_of call = {.f = f, .in = in, .demand = demand, .g = g};
@@ -256,18 +258,20 @@ static bool update_group(main_build *mb, const value *w, u32 n, const value *gra
   mb->b.flags = 0;
   func_get(p, mb->b.f)->body.v[at - 1].callee = sh.dst;
   value r = emit_res(p, mb->b.f, at);
-  for (u32 i = 0; i < n; i++) {
-    static const char *const suffix[] = {".m.new", ".v.new"};
-    neww[w[i] - 1] = r + i;
-    name_of(mb, r + i, w[i], ".new");
-    for (u32 j = 0; j < ns; j++) {
-      news[j][w[i] - 1] = r + (1 + j) * n + i;
-      name_of(mb, r + (1 + j) * n + i, w[i], suffix[j]);
+  for (u32 i = 0; i < n; i++, r++) {
+    neww[w[i] - 1] = r;
+    name_of(mb, r, w[i], ".new");
+  }
+  for (u32 j = 0; j < OPTIM_STATES; j++)
+    for (u32 i = 0; i < n; i++) {
+      value s = mb->state[j][w[i] - 1];
+      if (!s) continue;
+      news[j][w[i] - 1] = r;
+      value_name(p, mb->b.f, r++, sym_with(p->c, val(func_get(p, mb->b.f), s)->name, ".new"));
     }
-    if (pn->keep_gradients) {
-      gradout[w[i] - 1] = r + (1 + ns) * n + i;
-      name_of(mb, r + (1 + ns) * n + i, w[i], ".grad");
-    }
+  for (u32 i = 0; i < n && pn->keep_gradients; i++, r++) {
+    gradout[w[i] - 1] = r;
+    name_of(mb, r, w[i], ".grad");
   }
   return true;
 }
@@ -313,17 +317,17 @@ static value returned(main_build *mb, value v) {
 static bool finish_main(main_build *mb) {
   arena *a = mb->x->a;
   const plan *pn = mb->x->pn;
-  u32 np = mb->m->nparams, ns = pn->train ? optim_states(pn->optim.kind) : 0, n = 0;
-  value *ret = NEWN(a, value, mb->m->rets.n + np * (2 + ns) + 1), *neww = ZNEWN(a, value, np + 1),
-        *grad = ZNEWN(a, value, np + 1), *news[2];
-  for (u32 j = 0; j < 2; j++) news[j] = ZNEWN(a, value, np + 1);
+  u32 np = mb->m->nparams, n = 0;
+  value *ret = NEWN(a, value, mb->m->rets.n + np * (2 + OPTIM_STATES) + 1), *neww = ZNEWN(a, value, np + 1),
+        *grad = ZNEWN(a, value, np + 1), *news[OPTIM_STATES];
+  for (u32 j = 0; j < OPTIM_STATES; j++) news[j] = ZNEWN(a, value, np + 1);
   for (u32 i = 0; i < mb->m->rets.n; i++) ret[n++] = returned(mb, mb->m->rets.v[i]);
   if (mb->b.failed || (pn->train && !update_weights(mb, neww, news, grad))) return false;
   for (u32 i = 0; i < np; i++)
     if (grad[i]) ret[n++] = grad[i];
   for (u32 i = 0; i < np; i++)
     if (neww[i]) ret[n++] = neww[i];
-  for (u32 j = 0; j < ns; j++)
+  for (u32 j = 0; j < OPTIM_STATES; j++)
     for (u32 i = 0; i < np; i++)
       if (news[j][i]) ret[n++] = news[j][i];
   func_return(mb->p, mb->b.f, ret, n);
@@ -345,7 +349,7 @@ static bool build_main(apply *x) {
   mb.seg_of = ZNEWN(x->a, u32, nv), mb.out_of = ZNEWN(x->a, u32, nv);
   mb.param = ZNEWN(x->a, value, nv), mb.param_lay = ZNEWN(x->a, layout, nv),
   mb.param_group = ZNEWN(x->a, group, nv);
-  mb.state[0] = ZNEWN(x->a, value, nv), mb.state[1] = ZNEWN(x->a, value, nv);
+  for (u32 j = 0; j < OPTIM_STATES; j++) mb.state[j] = ZNEWN(x->a, value, nv);
   mb.weight_set = ZNEWN(x->a, bool, nv), mb.weight_rest = ZNEWN(x->a, bool, nv);
   mb.some_free = ZNEWN(x->a, u64, nv), mb.all_free = ZNEWN(x->a, u64, nv);
   mb.b = builder_at(p, func_new(p, sym_of(s->c, "main"), mb.m->where));

@@ -33,8 +33,9 @@ bool plan_evaluate(const prog *src, const prog *p, u64 seed, arena *a, plan_numb
   for (u32 k = 0; k < n; k++) out->name[k] = result_name(p, a, k);
   // Uses tell what an input must be like, and the source shows them plainest; states come from the program
   // itself.
-  return eval_random(p, seed, in, np, a) && eval_random(src, seed, in, ns, a) &&
-         eval_run(p, &(eval_opts){.as_f64 = true, .title = many ? "running the plan" : "running the model"},
+  if (!eval_random(p, seed, in, np, a) || !eval_random(src, seed, in, ns, a)) return false;
+  eval_masters(p, in);
+  return eval_run(p, &(eval_opts){.as_f64 = true, .title = many ? "running the plan" : "running the model"},
                   in, np, out->v, n, a);
 }
 
@@ -70,7 +71,7 @@ static void compare_one(const eval_array *x, const eval_array *y, double least, 
 
 // Gradients are compared in size with gradients, weights with weights: by what the name ends in.
 static u32 kind_of(const char *name) {
-  static const char *const suffix[] = {".grad", ".m.new", ".v.new", ".new"};
+  static const char *const suffix[] = {".grad", ".m.new", ".v.new", ".master.new", ".new"};
   size_t n = strlen(name);
   for (u32 k = 0; k < COUNT_OF(suffix); k++) {
     size_t m = strlen(suffix[k]);
@@ -86,8 +87,8 @@ static int by_difference(const void *x, const void *y) {
 
 bool plan_compare(ctx *c, const plan_numbers *want, const plan_numbers *got, double tolerance, arena *a,
                   verify_report *r) {
-  double sq[5] = {0};
-  i64 count[5] = {0};
+  double sq[6] = {0};
+  i64 count[6] = {0};
   *r = (verify_report){.tolerance = tolerance > 0 ? tolerance : 1e-9,
                        .nrows = want->n,
                        .row = ZNEWN(a, verify_row, want->n + 1),

@@ -46,7 +46,8 @@ typedef struct cut {
 cut *planner_cut(planner *pl, u32 from, u32 to);
 const grad_pair *planner_grad(planner *pl, func f, const grad_opts *o,
                               u64 key); // cached by f, o and key; NULL if refused
-// The update of n weights as a function: (w.., g.., states..) -> (w'.., states'.. [, g..]). Cached by types.
+// The update of n weights as a function: (w.., g.., states..) -> (w'.., states'.. [, g..]), the states of one
+// kind for all weights that have it, then those of the next. Cached by types.
 func planner_update(planner *pl, const value *weight, u32 n, const optim_opts *o, bool keep_gradients);
 // Instruction index (from 0) of f as a function that needs no dimension whole; {0}: there is none. Cached.
 func planner_expand(planner *pl, func f, u32 index);

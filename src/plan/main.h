@@ -68,7 +68,7 @@ typedef struct {
   value *param;         // per source parameter of main: value here
   layout *param_lay;
   group *param_group;
-  value *state[2]; // per source parameter: optimiser states
+  value *state[OPTIM_STATES]; // per source parameter: optimiser states; 0: it has none
   u64 *some_free,
       *all_free;     // per value of main: axes that some groups, all groups of the segments that use it have
   bool *weight_set;  // its layout at rest is known

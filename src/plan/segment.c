@@ -229,18 +229,22 @@ const grad_pair *planner_grad(planner *pl, func f, const grad_opts *o, u64 key) 
 
 func planner_update(planner *pl, const value *weight, u32 n, const optim_opts *o, bool keep) {
   prog *p = pl->src;
-  u64 key = hash_bytes(o, sizeof *o, keep);
+  optim_opts in_use = *o; // one function, whether masters are wanted or not, where no weight has one
+  in_use.master = false;
+  for (u32 i = 0; i < n; i++)
+    in_use.master |= optim_has_master(o, val_type(p, func_get(p, p->main), weight[i])->s.t);
+  u64 key = hash_bytes(&in_use, sizeof in_use, keep);
   for (u32 i = 0; i < n; i++) key = hash_u64(func_get(p, p->main)->values.v[weight[i]].ty.i, key);
   u32 hit = hmap_get(&pl->update_map, key);
   if (hit) return pl->updates.v[hit - 1];
   func f = func_new(p, sym_of(p->c, "update"), func_get(p, p->main)->where);
-  u32 ns = optim_states(o->kind);
-  value *v = NEWN(pl->a, value, n * (2 + ns)), *ret = NEWN(pl->a, value, n * (2 + ns) + 1), res[4], st[4];
-  for (u32 j = 0; j < 2 + ns; j++)
+  u32 most = n * (2 + OPTIM_STATES), nr = 0;
+  value *v = ZNEWN(pl->a, value, most), *ret = NEWN(pl->a, value, most), *res = ZNEWN(pl->a, value, most);
+  for (u32 j = 0; j < 2 + OPTIM_STATES; j++) // v[j n + i]: of weight i the value, its gradient, its states
     for (u32 i = 0; i < n; i++) {
-      const value_info *w = &func_get(p, p->main)->values.v[weight[i]];
-      const type_info *t = type_get(p, w->ty);
+      const type_info *t = val_type(p, func_get(p, p->main), weight[i]);
       shape s = t->s;
+      if (j >= 2 + optim_states(o, s.t)) continue;
       if (j > 1) s.t = optim_state_type(s.t);
       v[j * n + i] = func_param(p, f, type_tensor(p, &s, t->lay, t->g), (sym){0},
                                 j == 0   ? ROLE_WEIGHT
@@ -250,12 +254,15 @@ func planner_update(planner *pl, const value *weight, u32 n, const optim_opts *o
   builder b = builder_at(p, f);
   b.flags = INSTR_UPDATE;
   for (u32 i = 0; i < n; i++) {
-    for (u32 j = 0; j < ns; j++) st[j] = v[(2 + j) * n + i];
-    optim_emit(&b, o, v[i], v[n + i], st, res);
-    for (u32 j = 0; j < 1 + ns; j++) ret[j * n + i] = res[j];
-    if (keep) ret[(1 + ns) * n + i] = v[n + i];
+    value st[OPTIM_STATES] = {0};
+    for (u32 j = 0; j < OPTIM_STATES; j++) st[j] = v[(2 + j) * n + i];
+    optim_emit(&b, o, v[i], v[n + i], st, &res[i * (1 + OPTIM_STATES)]);
   }
-  func_return(p, f, ret, n * (1 + ns + keep));
+  for (u32 j = 0; j < 1 + OPTIM_STATES; j++)
+    for (u32 i = 0; i < n; i++)
+      if (res[i * (1 + OPTIM_STATES) + j]) ret[nr++] = res[i * (1 + OPTIM_STATES) + j];
+  for (u32 i = 0; i < n && keep; i++) ret[nr++] = v[n + i];
+  func_return(p, f, ret, nr);
   *vec_push(pl->a, &pl->updates) = f;
   hmap_add(pl->a, &pl->update_map, key, pl->updates.n);
   return f;

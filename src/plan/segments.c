@@ -373,15 +373,14 @@ static bool make_params(main_build *mb) {
 // Optimiser states of every weight.
 static void make_states(main_build *mb) {
   const plan *pn = mb->x->pn;
-  static const char *const suffix[] = {".m", ".v"};
-  u32 n = pn->train ? optim_states(pn->optim.kind) : 0;
-  for (u32 j = 0; j < n; j++)
+  for (u32 j = 0; j < OPTIM_STATES; j++)
     for (u32 i = 0; i < mb->m->nparams; i++) {
       if (!main_trains(mb, i + 1)) continue;
       shape sh = val_type(mb->s, mb->m, i + 1)->s;
+      if (j >= optim_states(&pn->optim, sh.t)) continue;
       sh.t = optim_state_type(sh.t);
       layout l = shard_at_rest(mb->x, mb->param_lay[i], &sh, REST_STATE, mb->param_group[i]);
-      sym name = sym_with(mb->s->c, mb->m->values.v[i + 1].name, suffix[j]);
+      sym name = sym_with(mb->s->c, mb->m->values.v[i + 1].name, optim_state_name(&pn->optim, j));
       mb->state[j][i] =
           func_param(mb->p, mb->b.f, type_tensor(mb->p, &sh, l, mb->param_group[i]), name, ROLE_STATE);
     }

@@ -135,10 +135,15 @@ void plan_print(const prog *src, const plan *pn, strbuf *b) {
   sb_char(b, '\n');
   if (pn->train) {
     const optim_opts *o = &pn->optim;
+    bool masters = false;
+    const func_info *m = func_get(src, src->main);
+    for (u32 k = 0; k < m->nparams; k++)
+      masters |= m->params.v[k].r == ROLE_WEIGHT && optim_has_master(o, val_type(src, m, k + 1)->s.t);
     sb_fmt(b,
            "train: {optimiser: %s, lr: %.17g, momentum: %.17g, beta1: %.17g, beta2: %.17g, eps: %.17g, "
-           "weight-decay: %.17g}\n",
-           optim_name(o->kind), o->lr, o->momentum, o->beta1, o->beta2, o->eps, o->weight_decay);
+           "weight-decay: %.17g%s}\n",
+           optim_name(o->kind), o->lr, o->momentum, o->beta1, o->beta2, o->eps, o->weight_decay,
+           masters ? ", master-weights: true" : "");
   }
   put_axes(src, pn, false, b);
   put_axes(src, pn, true, b);
@@ -505,8 +510,8 @@ static double real_at(reader *r, const ynode *y, const char *key, double absent)
 }
 
 static void read_train(reader *r, const ynode *top) {
-  static const char *const keys[] = {"optimiser", "lr",  "momentum",     "beta1",
-                                     "beta2",     "eps", "weight-decay", NULL};
+  static const char *const keys[] = {"optimiser", "lr",           "momentum",       "beta1", "beta2",
+                                     "eps",       "weight-decay", "master-weights", NULL};
   const ynode *y = yaml_get(top, "train");
   if (!y) return;
   known_keys(r, y, keys);
@@ -518,6 +523,7 @@ static void read_train(reader *r, const ynode *top) {
   }
   optim_opts *o = &r->pn->optim, d = optim_default(k);
   *o = (optim_opts){k,
+                    truth(r, yaml_get(y, "master-weights")),
                     real_at(r, y, "lr", d.lr),
                     real_at(r, y, "momentum", d.momentum),
                     real_at(r, y, "beta1", d.beta1),

@@ -29,8 +29,8 @@ typedef struct {
   worker *w;
   u32 ranks;
   i64 limit;
-  double flops_time;   // seconds of all products on one device at its best rate
-  double weight_bytes; // of all weights
+  double flops_time;                // seconds of all products on one device at its best rate
+  double weight_bytes, state_bytes; // of all weights, of their optimiser states
   double flops_per_byte;
   search_point **wave;
 } search;
@@ -46,19 +46,20 @@ static bool degree_ok(const search_opts *o, u32 x) { return !o->pow2 || pow2(x);
 
 typedef struct {
   arena *a;
+  bool states; // has the optimiser any?
   VEC(search_point) v;
 } points;
 
-// Is a level of ZeRO part of the space, with D data ranks?
-static bool has_zero(const search_opts *o, u32 z, u32 D) {
+// Is a level of ZeRO part of the space, with D data ranks? states: has the optimiser any?
+static bool has_zero(const search_opts *o, bool states, u32 z, u32 D) {
   if (!in_list(o->zero, o->nzero, z, o->train && D > 1 ? ~0u : 0) || (z && (D == 1 || !o->train)))
     return false;
-  return z != 1 || o->nzero || optim_states(o->optim.kind); // no states to split: the same as 0
+  return z != 1 || o->nzero || states; // no states to split: the same as 0
 }
 
 static void add_variants(points *ps, const search_opts *o, u32 D, u32 T, u32 P, u32 K) {
   for (u32 z = 0; z < 4; z++) {
-    if (!has_zero(o, z, D)) continue;
+    if (!has_zero(o, ps->states, z, D)) continue;
     for (u32 rc = 0; rc < 3; rc++) {
       if (!in_list(o->recompute, o->nrecompute, rc, o->train ? ~0u : 0) || (rc && !o->train)) continue;
       for (u32 s = 0; s < 2; s++) {
@@ -119,6 +120,20 @@ static double products_time(search *s, worker *w, func f, double *memo) {
   return memo[f.i] = sum;
 }
 
+static void count_bytes(search *s) {
+  const prog *p = s->src;
+  const func_info *f = func_get(p, p->main);
+  for (u32 i = 0; i < f->nparams; i++) {
+    if (f->params.v[i].r != ROLE_WEIGHT) continue;
+    shape x = val_type(p, f, i + 1)->s;
+    s->weight_bytes += (double)shape_bytes(&x);
+    if (dtype_kind_of(x.t) != DK_FLOAT) continue;
+    double states = optim_states(&s->o->optim, x.t);
+    x.t = optim_state_type(x.t);
+    s->state_bytes += states * (double)shape_bytes(&x);
+  }
+}
+
 // Time: products at their best rate on all devices. With stages and K microbatches a stage that has work w_s
 // starts after one microbatch has passed the stages before it and runs K: max over s of K w_s + sum of w_r, r
 // < s, which is least when all are equal: W / (1 - (1 - 1/K)^P) for W = sum of w. Memory: some rank holds at
@@ -131,8 +146,7 @@ static void bound(const search *s, search_point *p) {
   double share = (double)p->tensor * p->pipeline, w = s->weight_bytes / share,
          bytes = p->zero == 3 ? w / p->data : w;
   if (s->o->train)
-    bytes +=
-        (p->zero >= 2 ? w / p->data : w) + optim_states(s->o->optim.kind) * (p->zero >= 1 ? w / p->data : w);
+    bytes += (p->zero >= 2 ? w / p->data : w) + s->state_bytes / share / (p->zero >= 1 ? p->data : 1);
   p->bound_bytes = (i64)(s->o->accounting == SIM_BYTES_HEDDLE ? bytes : w);
 }
 
@@ -171,7 +185,7 @@ static u32 same_zero(const search *s, const worker *w, const search_point *p) {
   static const rest_what adds[] = {REST_STATE, REST_GRAD, REST_WEIGHT}; // what level 1, 2, 3 splits too
   u32 z = p->zero, same = z;
   for (; z && !planner_rests(w->pl, adds[z - 1]); z--)
-    if (has_zero(s->o, z - 1, p->data)) same = z - 1;
+    if (has_zero(s->o, s->state_bytes > 0, z - 1, p->data)) same = z - 1;
   return same;
 }
 
@@ -332,7 +346,8 @@ bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_
   for (u32 k = 1; k < m->nkinds; k++) usable = MIN(usable, m->kind[k].usable_bytes);
   s.limit = r->memory_bytes = o->memory_bytes ? o->memory_bytes : usable;
   s.flops_per_byte = search_price(m);
-  points ps = {.a = a};
+  count_bytes(&s);
+  points ps = {.a = a, .states = s.state_bytes > 0};
   enumerate(&s, &ps);
   r->npoints = ps.v.n, r->point = ps.v.v;
   bool ok = setup(&s, &s.w[0]);
@@ -341,9 +356,6 @@ bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_
     double *memo = NEWN(a, double, p->funcs.n);
     for (u32 i = 0; i < p->funcs.n; i++) memo[i] = -1;
     s.flops_time = products_time(&s, &s.w[0], p->main, memo);
-    const func_info *f = func_get(p, p->main);
-    for (u32 i = 0; i < f->nparams; i++)
-      if (f->params.v[i].r == ROLE_WEIGHT) s.weight_bytes += (double)shape_bytes(&val_type(p, f, i + 1)->s);
     u32 n = 0;
     search_point **all = NEWN(a, search_point *, ps.v.n + 1);
     for (u32 i = 0; i < ps.v.n; i++) {

@@ -38,7 +38,7 @@ static void mark_gradients(sim *s, const func_info *f, const instr *i, life *l) 
     const life *callee = life_of(s, i->callee);
     for (u32 k = 0; k < n; k++)
       if (callee->flags[k + 1] & LIFE_GRAD) l->flags[opd_of(f, i, k)] |= LIFE_GRAD;
-  } else if (i->flags & INSTR_UPDATE && n >= 2 && !carries_gradient(i->op)) {
+  } else if (i->flags & INSTR_UPDATE && n >= 2 && !carries_gradient(i->op) && i->op != OP_assign) {
     l->flags[opd_of(f, i, 1)] |= LIFE_GRAD;
     return;
   }
@@ -75,6 +75,11 @@ static void last_uses(const func_info *f, life *l) {
   }
 }
 
+// An optimiser that takes a master as its weight returns one.
+static bool is_state(const func_info *f, value v) {
+  return v <= f->nparams && f->params.v[v - 1].r == ROLE_STATE;
+}
+
 static void find_kinds(sim *s, func fn, life *l) {
   const func_info *f = func_in(s, fn);
   for (u32 k = f->rets.n; k-- > 0;) {
@@ -91,7 +96,7 @@ static void find_kinds(sim *s, func fn, life *l) {
     for (u32 j = 0; j < i->nres; j++) {
       u8 *x = &l->flags[i->res + j];
       if (pass & INSTR_BACKWARD) *x |= LIFE_BACK;
-      if (pass & INSTR_UPDATE) *x |= j ? LIFE_STATE : LIFE_PARAM;
+      if (pass & INSTR_UPDATE) *x |= j || (i->nopd && is_state(f, opd_of(f, i, 0))) ? LIFE_STATE : LIFE_PARAM;
       if (row->flags & OPF_COMM) *x |= LIFE_COMM;
     }
     bool view = row->flags & (OPF_VIEW | OPF_META) && i->nres == 1;

@@ -127,6 +127,7 @@ static const example examples[] = {
     {"sgd", "2,3 2,3", "lr=0.1", "ab,ab->ab : f32[2,3]"},
     {"momentum", "f16:2 f16:2 2", "", "a,a,a->a,a : f16[2] f32[2]"},
     {"adamw", "2 2 2 2", "step=3", "a,a,a,a->a,a,a : f32[2] f32[2] f32[2]"},
+    {"assign", "f16:2,3 2,3", "", "ab,ab->ab : f16[2,3]"},
     {"join", "2,3 2,3 2,3", "over=1", "ab,ab,ab->ab : f32[2,3]"},
     {"reduce_scatter", "4 2,3", "over=1", "a,bc->a,bc : f32[4] f32[2,3]"},
     {"all_gather", "4", "over=1", "a->a : f32[4]"},

@@ -74,6 +74,7 @@ training
   --beta2 X              of adam and adamw
   --eps X                of adam and adamw
   --weight-decay X       decay of the parameters
+  --no-master-weights    f16 and bf16 weights without a copy in f32 that is updated
 
 output
   --json                 print one JSON object (docs/json.md)

@@ -267,3 +267,30 @@ $ heddle sim mlp-xs --batch 1048576 --data 4096 --microbatches 64 --machine 'dgx
 warning[W0501]: the timeline shows 1 of 4096 ranks, one for all that are alike; together they have 4.19e+06 events
   --> mlp-xs
 "rank 0 of 4096 alike"
+## Half precision: the optimiser updates a copy of the weights in f32, unless told not to.
+$ heddle show mlp-xs --dtype f16 --train --optimizer adam | sed -n '/optimiser/p'
+optimiser state  24.0 MiB
+$ heddle show mlp-xs --dtype f16 --train --optimizer adam --no-master-weights | sed -n '/optimiser/p'
+optimiser state  16.0 MiB
+$ heddle sim mlp-xs --dtype f16 --batch 1024 --train --optimizer adam --data 4 --zero 1 --machine dgx-2 | sed -n '/^weights/p;/^ranks  p/,/^$/p'
+weights        f16, the optimiser's states f32
+ranks  parameters  gradients  optimiser  activations  temporary  communication      peak
+0-3      4.00 MiB   4.00 MiB   6.00 MiB     2.75 MiB    512 KiB            0 B  17.3 MiB
+
+$ heddle sim mlp-xs --dtype f16 --batch 1024 --train --optimizer adam --data 4 --zero 1 --no-master-weights --machine dgx-2 | sed -n '/^weights/p;/^ranks  p/,/^$/p'
+weights        f16, the optimiser's states f32
+ranks  parameters  gradients  optimiser  activations  temporary  communication      peak
+0-3      4.00 MiB   4.00 MiB   4.00 MiB     2.75 MiB    512 KiB            0 B  15.3 MiB
+
+$ heddle plan mlp-xs --dtype f16 --batch 1024 --train --data 4 --machine dgx-2 -o half.plan > out.txt; sed -n '/^train/p' half.plan
+train: {optimiser: sgd, lr: 0.01, momentum: 0, beta1: 0, beta2: 0, eps: 0, weight-decay: 0, master-weights: true}
+$ heddle sim mlp-xs --dtype f16 --batch 1024 --plan half.plan --no-master-weights --machine dgx-2
+error[E0801]: --no-master-weights: the file of --plan has made the choices
+  hint: leave it out, or change the plan file (docs/plans.md)
+[2]
+$ heddle sim mlp-xs --dtype f16 --batch 1024 --no-master-weights --machine dgx-2
+error[E0801]: --no-master-weights is for training; this is inference
+  hint: add --train
+[2]
+$ heddle verify mlp-xs:layers=1,hidden=8 --dtype bf16 --batch 8 --train --data 2 --zero 1 | sed -n '/master/p'
+h.0.w.master.new        64                   0         0
