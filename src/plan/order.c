@@ -348,13 +348,13 @@ bool main_tasks(main_build *mb) {
   mb->part_at = ZNEWN(a, attrset, mb->K);
   if (!check_sequences(mb)) return false;
   make_edges(mb);
-  u32 calls = 0,
-      args = 0; // room for all that the tasks emit: two calls, a send and a piece of an input for each
+  // Room for what the tasks emit: two calls, pieces of inputs, and three steps for what moves either way.
+  u32 calls = 0, args = 0;
   for (u32 i = 0; i < mb->nseg; i++)
-    calls += 2 + 2 * mb->seg[i].nedges + mb->seg[i].c->ninputs, args += 16 + 2 * mb->seg[i].c->ninputs;
+    calls += 2 + 6 * mb->seg[i].nedges + mb->seg[i].c->ninputs, args += 16 + 2 * mb->seg[i].c->ninputs;
   func_info *out = func_get(mb->p, mb->b.f);
   vec_reserve(mb->p->a, &out->body, out->body.n + calls * mb->K);
-  vec_reserve(mb->p->a, &out->values, out->values.n + calls * 2 * mb->K);
+  vec_reserve(mb->p->a, &out->values, out->values.n + (calls + 2 * mb->nseg) * mb->K);
   vec_reserve(mb->p->a, &out->opds, out->opds.n + args * mb->K);
   prologue(mb);
   cursor *cur = ZNEWN(a, cursor, pn->nseqs);
