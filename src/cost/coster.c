@@ -251,16 +251,21 @@ static void remember(coster *k, const u32 *key, u32 n, u64 h, u32 count, const i
 
 u32 cost_instr(coster *k, const prog *p, const func_info *f, const instr *i, group g, i64 *ps) {
   enum { FIXED = 4, WORDS = FIXED + 2 * 256 };
+  const u32 ANY_GROUP = 1u << 31;
   assert(i->op != OP_call);
   if (op_row_of(i->op)->flags & k->acc->free) {
     *ps = 0;
     return 1;
   }
   if (k->p != p) coster_use(k, p);
+  // Computation on even pieces is the same on all devices of a kind, whatever group they are in.
+  const bool moves = op_row_of(i->op)->flags & OPF_COMM && i->op != OP_shard && i->op != OP_partial;
+  const u16 kind = moves ? KINDS_MIXED : group_kind(k, g, i->where);
+  if (!kind) return 0;
   u32 key[WORDS], n = FIXED; // not cleared: that would take longer than the look-up
   key[0] = i->op;
   key[1] = i->at.i;
-  key[2] = g.i;
+  key[2] = kind == KINDS_MIXED ? g.i : ANY_GROUP | kind;
   key[3] = 0;
   assert(FIXED + i->nopd + i->nres < WORDS);
   for (u32 j = 0; j < i->nopd; j++) {
@@ -273,6 +278,7 @@ u32 cost_instr(coster *k, const prog *p, const func_info *f, const instr *i, gro
   const site at = {p, f, i, g};
   if (s ? !s->n : is_uneven(&at)) { // pieces may differ by the temporal coordinates as well
     if (!s) remember(k, key, n, h, 0, NULL);
+    key[2] = g.i;
     key[FIXED - 1] = i->coord + 1;
     h = hash_bytes(key, sizeof *key * n, 0);
     s = find(k, key, n, h);
