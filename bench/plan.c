@@ -96,12 +96,14 @@ static double peak_mb(const work *w) {
 }
 
 int main(void) {
-  const hybrid_opts xl = {.data = 2, .tensor = 4, .pipeline = 2, .micro = 32, .schedule = SCHED_1F1B};
+  const hybrid_opts xl = {
+      .data = 2, .tensor = 4, .pipeline = 2, .micro = 32, .schedule = SCHED_1F1B, .flops_per_byte = 400};
   hybrid_opts train = xl;
   train.train = true;
   train.optim = optim_default(OPTIM_ADAM);
   train.optim.master = false;
-  const hybrid_opts big = {.data = 8,
+  const hybrid_opts big = {.flops_per_byte = 400,
+                           .data = 8,
                            .tensor = 8,
                            .pipeline = 16,
                            .micro = 512,

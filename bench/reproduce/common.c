@@ -78,6 +78,7 @@ price model_price(bench_model *b, degrees d) {
   price out = {0};
   arena *a = arena_new();
   hybrid_opts h = {.whole_tables = true,
+                   .flops_per_byte = 400,
                    .data = d.d,
                    .tensor = d.t,
                    .pipeline = d.p,

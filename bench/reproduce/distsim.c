@@ -34,7 +34,8 @@ void reproduce_distsim(ctx *c, verdict *v) {
     for (u32 T = 1; T <= RANKS / D; T *= 2) {
       arena *s = arena_new();
       degrees d = {D, T, RANKS / D / T, RANKS / D / T > 1 ? BATCH / D : 1};
-      hybrid_opts h = {.data = d.d,
+      hybrid_opts h = {.flops_per_byte = 400,
+                       .data = d.d,
                        .tensor = d.t,
                        .pipeline = d.p,
                        .micro = d.k,

@@ -85,6 +85,11 @@ static inline u64 hash_u64(u64 x, u64 seed) {
   x *= 0xD6E8FEB86659FD93u;
   return x ^ (x >> 32);
 }
+// One word more of several; a hash_u64 ends them.
+static inline u64 hash_step(u64 h, u64 x) {
+  h = (h ^ x) * 0x9FB21C651E98DF25u;
+  return h ^ (h >> 35);
+}
 // Open-addressed map from a 64-bit hash (0 is remapped) to u32; the caller compares keys. Used by every
 // intern table: for (u32 it = 0, id; hmap_next(&m, h, &it, &id);) if (same(id)) return id;  hmap_add(...).
 typedef struct {

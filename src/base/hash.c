@@ -9,14 +9,14 @@ u64 hash_bytes(const void *p, size_t n, u64 seed) {
   u64 h = hash_u64(n, seed + 1), w;
   for (; n >= 8; n -= 8, s += 8) {
     memcpy(&w, s, 8);
-    h = hash_u64(w, h);
+    h = hash_step(h, w);
   }
   if (n) {
     w = 0;
     memcpy(&w, s, n);
-    h = hash_u64(w, h);
+    h = hash_step(h, w);
   }
-  return h;
+  return hash_u64(h, n);
 }
 
 // The caller's hash may be a packed index, so its low bits alone would not spread.

@@ -28,8 +28,9 @@ void prog_free(prog *p) {
 // ---- types ------------------------------------------------------------------------------------------
 type type_tensor(prog *p, const shape *s, layout l, group g) {
   assert(s->nd <= DIMS_MAX);
-  u64 h = hash_u64((u64)l.i << 32 | g.i, (u64)s->t << 8 | s->nd);
-  for (u32 d = 0; d < s->nd; d++) h = hash_u64((u64)s->dim[d], h);
+  u64 h = (u64)s->t << 8 | s->nd;
+  for (u32 d = 0; d < s->nd; d++) h = hash_step(h, (u64)s->dim[d]);
+  h = hash_u64((u64)l.i << 32 | g.i, h);
   for (u32 it = 0, id; hmap_next(&p->type_map, h, &it, &id);) {
     const type_info *t = &p->types.v[id];
     if (!t->tuple && t->lay.i == l.i && t->g.i == g.i && shape_same(&t->s, s)) return (type){id};

@@ -227,7 +227,7 @@ typedef struct {
   bool overlap; // sends on their own stream
   bool keep_gradients;
   bool whole_tables;     // embeddings are copied on all tensor ranks, not split over their rows
-  double flops_per_byte; // of the machine: peak rate over link bandwidth; 0: 400
+  double flops_per_byte; // of the machine: peak rate over link bandwidth; 0: not known, work counts first
 } hybrid_opts;
 // data x tensor x pipeline x microbatches (+ ZeRO, recompute, sequence). NULL and diagnostics if it does not
 // divide.
