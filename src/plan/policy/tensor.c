@@ -20,7 +20,7 @@ typedef struct {
   double price; // flops that cost as much as moving one byte
   bool whole_tables;
   bool *done;   // per function
-  u32 products; // that are split
+  u32 products; // that are split evenly: a vocabulary alone is not tensor parallelism
 } tensor;
 
 static bool is_weight(const func_info *f, value v) {
@@ -70,7 +70,7 @@ static void choose(tensor *t, func f, u32 index) {
     }
   }
   if (pick.instr)
-    t->pn->trans[at] = pick, t->products++;
+    t->pn->trans[at] = pick, t->products += !pick.uneven;
   else
     t->pn->ntrans--;
 }
