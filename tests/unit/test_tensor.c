@@ -99,6 +99,6 @@ TEST(tensor_is_megatrons) {
 // Nothing but a vocabulary could be split, unevenly: that is not what was asked for.
 TEST(tensor_needs_products) {
   split s;
-  CHECK(!split_model("gpt2:layers=2,hidden=64,heads=4,vocab=1001", &(front_opts){.batch = 2, .seq = 16}, 3,
+  CHECK(!split_model("gpt2:layers=2,hidden=64,heads=4,vocab=1001", &(front_opts){.batch = 2, .seq = 16}, 5,
                      &s));
 }
