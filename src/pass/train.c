@@ -203,7 +203,7 @@ bool pass_train(prog *p, const optim_opts *o, bool return_gradients) {
   for (u32 k = 0; k < w.n && return_gradients; k++) *at++ = grad[k];
   b.flags = 0;
   for (u32 k = 0, first = 0; k < w.n; k++) {
-    value x = param[w.param[k]], res[1 + OPTIM_STATES];
+    value x = param[w.param[k]], res[1 + OPTIM_STATES] = {0};
     u32 states = optim_states(o, val_type(p, func_get(p, made), x)->s.t);
     optim_emit(&b, o, x, grad[k], state + first, res);
     at[k] = res[0];
