@@ -590,6 +590,29 @@ TEST(sim_leaves_out_periods) {
   }
 }
 
+TEST(sim_leaves_out_periods_of_any_plan) {
+  static const char *const models[] = {"mlp-xs:layers=6,hidden=16",
+                                       "gpt2:layers=6,hidden=32,heads=4,vocab=61",
+                                       "llama2-7b:layers=5,hidden=32,heads=4,vocab=64"};
+  u64 rng = 11;
+  u32 some = 0, n = 0;
+  for (u32 k = 0; k < 40; k++) {
+    planned x = {.model = models[rng_next(&rng) % 3]};
+    hybrid_opts *h = &x.h;
+    h->data = 1 + rng_next(&rng) % 2, h->tensor = 1 + rng_next(&rng) % 2,
+    h->pipeline = 2 + rng_next(&rng) % 3;
+    h->micro = 16 + (u32)(rng_next(&rng) % 8) * 8;
+    h->train = rng_next(&rng) % 4 > 0, h->overlap = rng_next(&rng) % 2;
+    h->schedule = rng_next(&rng) % 4 ? SCHED_1F1B : SCHED_GPIPE;
+    h->recompute = (int)(rng_next(&rng) % 3);
+    h->zero = h->train ? rng_next(&rng) % 4 : 0;
+    x.batch = h->data * h->micro * (1 + rng_next(&rng) % 2);
+    n += h->schedule == SCHED_1F1B;
+    some += modes_agree(&x) > 0;
+  }
+  CHECK_MSG(some > n / 2, "%u of %u plans left periods out", some, n);
+}
+
 // ---- engines without a program ----------------------------------------------------------------------
 TEST(sim_engine_runs_columns) {
   // Slots: 1, 2 resources; 3, 4 values. Two tasks on 1, the second waits for one on 2.
