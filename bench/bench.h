@@ -1,4 +1,4 @@
-// bench.h - what the measurements share: a clock, medians, the table and its file. Included by programs only.
+// bench.h - what the measurements share: a clock, the table and its file. Included by programs only.
 //
 // A figure is one row: printed beside its anchor and what is required, and merged by name into
 // $BUILD/bench.json, an array of objects with name, value, unit, required, anchor, better. Times are those of
@@ -26,13 +26,11 @@ static inline double bench_ms(void) {
   return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-static inline int bench_order(const void *x, const void *y) {
-  double a = *(const double *)x, b = *(const double *)y;
-  return (a > b) - (a < b);
-}
-static inline double bench_median(double *v, u32 n) {
-  qsort(v, n, sizeof *v, bench_order);
-  return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+// The work is the same every time; what a run takes more than the fastest is the machine's.
+static inline double bench_fastest(const double *v, u32 n) {
+  double least = v[0];
+  for (u32 k = 1; k < n; k++) least = fmin(least, v[k]);
+  return least;
 }
 
 // Strings must live until bench_end.

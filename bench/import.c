@@ -5,7 +5,7 @@
 
 enum { RUNS = 15 };
 
-static bool import_ms(const char *path, const front_opts *o, bool outline, double *median,
+static bool import_ms(const char *path, const front_opts *o, bool outline, double *fastest,
                       u32 *instructions) {
   double ms[RUNS];
   for (u32 i = 0; i < RUNS; i++) {
@@ -19,7 +19,7 @@ static bool import_ms(const char *path, const front_opts *o, bool outline, doubl
     ctx_free(c);
     if (!p) return false;
   }
-  *median = bench_median(ms, RUNS);
+  *fastest = bench_fastest(ms, RUNS);
   return true;
 }
 
