@@ -5,7 +5,7 @@
 #include "plan/plan.h"
 #include "sim/sim.h"
 
-enum { SIZES = 7, RUNS = 9 };
+enum { SIZES = 7, RUNS = 25 };
 
 // Milliseconds of a flat simulation of the GPT-3 XL training step with K microbatches.
 static double flat_ms(u32 K, u64 *instructions) {
