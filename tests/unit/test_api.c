@@ -97,7 +97,8 @@ TEST(api_plans_and_programs_round_trip) {
 TEST(api_tensors_go_through_files) {
   heddle_session *s = heddle_session_new();
   heddle_program *p = heddle_program_load(s, model, &small);
-  char folder[] = "/tmp/heddle-XXXXXX", command[64];
+  char folder[256], command[300];
+  snprintf(folder, sizeof folder, "%s/test_api_XXXXXX", test_build());
   REQUIRE(mkdtemp(folder));
   heddle_tensors *in = heddle_tensors_random(p, 3);
   CHECK(heddle_tensors_write(in, folder));

@@ -1,28 +1,6 @@
 // test_plan_shrink.c - plans too large to be evaluated, verified on the same model made small.
-#include "front/front.h"
 #include "plan/plan.h"
-#include "test.h"
-
-typedef struct {
-  ctx *c;
-  arena *a;
-  prog *p;
-} model;
-
-static model open_model(const char *name, i64 batch, i64 seq) {
-  model m = {ctx_new(), arena_new(), NULL};
-  front_opts o = {.batch = batch, .seq = seq, .loss = true};
-  m.p = front_load(m.c, name, &o);
-  CHECK_MSG(m.p && pass_loss(m.p), "%s", diag_render(m.c, m.a));
-  REQUIRE(m.p);
-  return m;
-}
-
-static void close_model(model *m) {
-  prog_free(m->p);
-  arena_free(m->a);
-  ctx_free(m->c);
-}
+#include "loaded.h"
 
 TEST(shrink_verifies_plans) {
   static const struct {

@@ -1,31 +1,8 @@
 // test_shrink.c - models made small letter by letter: they keep their form, their splits, and can be run.
 #include "eval/eval.h"
-#include "front/front.h"
 #include "infer/infer.h"
-#include "pass/pass.h"
-#include "test.h"
+#include "loaded.h"
 #include <math.h>
-
-typedef struct {
-  ctx *c;
-  arena *a;
-  prog *p;
-} model;
-
-static model open_model(const char *name, i64 batch, i64 seq) {
-  model m = {ctx_new(), arena_new(), NULL};
-  front_opts o = {.batch = batch, .seq = seq, .loss = true};
-  m.p = front_load(m.c, name, &o);
-  CHECK_MSG(m.p && pass_loss(m.p), "%s", diag_render(m.c, m.a));
-  REQUIRE(m.p);
-  return m;
-}
-
-static void close_model(model *m) {
-  prog_free(m->p);
-  arena_free(m->a);
-  ctx_free(m->c);
-}
 
 static const char *shrunk(const shrinking *s, arena *a) {
   strbuf b = {.a = a};
