@@ -303,10 +303,16 @@ static void no_plan(ctx *c, const search_result *r, u32 ranks) {
     diag_hint(c, "leave one of --data, --tensor, --pipeline to the search, or say --devices N");
     return;
   }
-  diag(c, E_NO_PLAN, (loc){0},
-       "none of %u plans can run: %u are impossible, %u need more than %.2f GiB of memory", r->npoints,
-       r->count[SEARCH_INDIVISIBLE], r->count[SEARCH_BOUND_MEMORY] + r->count[SEARCH_OVER_MEMORY],
-       (double)r->memory_bytes / 0x1p30);
+  const u32 large = r->count[SEARCH_BOUND_MEMORY] + r->count[SEARCH_OVER_MEMORY];
+  const double gib = (double)r->memory_bytes / 0x1p30;
+  if (r->npoints > 1)
+    diag(c, E_NO_PLAN, (loc){0},
+         "none of %u plans can run: %u are impossible, %u need more than %.2f GiB of memory", r->npoints,
+         r->count[SEARCH_INDIVISIBLE], large, gib);
+  else if (large)
+    diag(c, E_NO_PLAN, (loc){0}, "the plan cannot run: it needs more than %.2f GiB of memory", gib);
+  else
+    diag(c, E_NO_PLAN, (loc){0}, "the plan is impossible");
   const char *why = NULL;
   i64 least = 0;
   for (u32 i = 0; i < r->npoints; i++) {
@@ -316,8 +322,10 @@ static void no_plan(ctx *c, const search_result *r, u32 ranks) {
     if ((p->state == SEARCH_OVER_MEMORY || p->state == SEARCH_BOUND_MEMORY) && (!least || b < least))
       least = b;
   }
-  if (why && *why) diag_note(c, (loc){0}, "for example: %s", why);
-  if (least) diag_note(c, (loc){0}, "the smallest needs at least %.2f GiB on a rank", (double)least / 0x1p30);
+  if (why && *why) diag_note(c, (loc){0}, "%s%s", r->npoints > 1 ? "for example: " : "", why);
+  if (least)
+    diag_note(c, (loc){0}, "%s needs at least %.2f GiB on a rank", r->npoints > 1 ? "the smallest" : "it",
+              (double)least / 0x1p30);
   if (least)
     diag_hint(c, "more devices, a smaller batch, --zero 3 or --recompute full need less memory on each");
   else

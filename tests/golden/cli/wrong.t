@@ -465,3 +465,14 @@ cut.onnx
 examples
 ok.plan
 tests
+$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=1001 --seq 16 --batch 4 --machine dgx-2 --devices 5 --tensor 5 --data 1 --pipeline 1
+error[E0506]: the plan is impossible
+  note: no product of the model can be split 5 ways
+  hint: degrees and microbatches that divide the batch, the heads and the layers can run
+[1]
+$ heddle plan gpt3-13b --machine laptop --devices 1 --batch 4
+error[E0506]: the plan cannot run: it needs more than 3.60 GiB of memory
+  note: it needs at least 47.88 GiB on a rank
+  hint: more devices, a smaller batch, --zero 3 or --recompute full need less memory on each
+  hint: the model is in f32: --dtype f16 or bf16 needs half the memory
+[1]
