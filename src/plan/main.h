@@ -4,9 +4,12 @@
 #define HEDDLE_PLAN_MAIN_H
 #include "plan/internal.h"
 
+// Output of this segment is input of segment `to`. back: per microbatch the gradient of it that came back
+// from there, on this segment's group; NULL: none does.
 typedef struct {
   u32 to, input, output;
-} edge; // output of this segment is input of segment `to`
+  value *back;
+} edge;
 typedef struct seg {
   cut *c;
   func f; // what it does: c's function, or that of a cut that is like it
@@ -25,9 +28,10 @@ typedef struct seg {
   value W, Wb, Ww; // packed weights for fwd, bwd, wgt (0: none)
   value grads;     // packed gradients so far
   type *arg_type;  // per input that is a piece of a parameter: its type, once known
-  value *arg;      // [input * K + mb] on this group; 0: not arrived
+  value *came;     // [input * K + mb] on this group as it came; 0: not arrived
+  value *arg;      // [input * K + mb] as the functions take it; 0: not asked for
   value *res;      // [output * K + mb]
-  value *dres;     // [output * K + mb]: gradient so far
+  value *dx;       // [input with a gradient * K + mb], where it is made
   value *saved;    // [mb]
   value *carry;    // [mb]
   u32 nedges;
@@ -35,26 +39,15 @@ typedef struct seg {
   value *base; // per input that is a parameter of main: restricted to this group
 } seg;
 
-// By types. direct: nothing but the send. first, n: the chain of instructions it takes, once known (n 0: not
-// yet).
+// By types: in which layout a value is sent, and as what it arrives.
 typedef struct {
   u32 from, to, want;
   layout sent;
   type got;
-  bool direct;
-  u32 first, n;
 } known_move;
-typedef struct {
-  u16 op;
-  u8 strm;
-  attrset at;
-  group g;
-  type ty;
-} move_step;
 typedef struct {
   apply *x;
   VEC(known_move) moves;
-  VEC(move_step) steps;
   hmap move_map;
   attrset *part_at; // per microbatch: attributes of `part` over time
   builder b;
@@ -77,8 +70,10 @@ typedef struct {
 
 bool main_segments(main_build *mb); // segments.c: groups, cuts, gradients, sharded functions
 bool main_tasks(main_build *mb);    // order.c: schedule and emit
-value main_move(main_build *mb, value v, group to,
-                layout want); // move.c: to another group and layout, at the current point
+// move.c: a value of main on its way to another group, where it is wanted in layout `want`: converted to what
+// is sent, and sent, at the current point. On the same group nothing is done. The target converts what came.
+value main_send(main_build *mb, value v, group to, layout want);
+value main_move(main_build *mb, value v, group to, layout want); // the same, and converted there at once
 layout main_filter(const main_build *mb, layout l,
                    group g);                     // what of l can be said on g; sums over space done
 bool main_trains(const main_build *mb, value v); // is this parameter of main updated?

@@ -212,67 +212,25 @@ static known_move *move_for(main_build *mb, type from, group to, layout want) {
   }
   type_info t = *type_get(mb->p, from);
   route r = route_find(mb->p, &t.s, t.g, t.lay, to, want, mb->x->k);
-  known_move m = {from.i,
-                  to.i,
-                  want.i,
-                  r.sent,
-                  type_tensor(mb->p, &t.s, r.got, to),
-                  r.sent.i == t.lay.i && r.got.i == want.i,
-                  0,
-                  0};
+  known_move m = {from.i, to.i, want.i, r.sent, type_tensor(mb->p, &t.s, r.got, to)};
   hmap_add(mb->x->a, &mb->move_map, key, mb->moves.n);
   *vec_push(mb->x->a, &mb->moves) = m;
   return &mb->moves.v[mb->moves.n - 1];
 }
 
-// Keeps what was emitted since `before` for the next microbatch, if it is a chain of communication that
-// starts at v.
-static void keep_steps(main_build *mb, known_move *m, u32 before, value v) {
-  const func_info *f = func_get(mb->p, mb->b.f);
-  u32 first = mb->steps.n;
-  for (u32 i = before; i < f->body.n; i++) {
-    const instr *in = &f->body.v[i];
-    if (in->nopd != 1 || in->nres != 1 || f->opds.v[in->opd] != v || !(in->flags & INSTR_PLAN)) {
-      mb->steps.n = first;
-      return;
-    }
-    v = in->res;
-    *vec_push(mb->x->a, &mb->steps) = (move_step){in->op, in->strm, in->at, in->g, f->values.v[v].ty};
-  }
-  m->first = first, m->n = mb->steps.n - first;
-}
-
-static value repeat_steps(main_build *mb, const known_move *m, value v) {
-  u8 strm = mb->b.strm, flags = mb->b.flags;
-  mb->b.flags |= INSTR_PLAN;
-  for (const move_step *s = mb->steps.v + m->first; s < mb->steps.v + m->first + m->n; s++) {
-    mb->b.g = s->g, mb->b.strm = s->strm;
-    v = emit_res(mb->p, mb->b.f, emit(&mb->b, s->op, s->at, &v, 1, &s->ty, 1));
-  }
-  mb->b.strm = strm, mb->b.flags = flags;
-  return v;
+value main_send(main_build *mb, value v, group to, layout want) {
+  type from = func_get(mb->p, mb->b.f)->values.v[v].ty;
+  group g = type_get(mb->p, from)->g;
+  if (g.i == to.i) return v;
+  const known_move *m = move_for(mb, from, to, want);
+  type got = m->got;
+  mb->b.g = g;
+  v = shard_convert(mb->x, &mb->b, v, m->sent, g);
+  return mb->b.failed ? 0 : emit_send(mb, v, got);
 }
 
 value main_move(main_build *mb, value v, group to, layout want) {
-  type from = func_get(mb->p, mb->b.f)->values.v[v].ty;
-  group g = type_get(mb->p, from)->g;
-  known_move *m = NULL;
-  const value start = v;
-  const u32 before = func_get(mb->p, mb->b.f)->body.n;
-  if (g.i != to.i) {
-    m = move_for(mb, from, to, want);
-    if (m->n) {
-      v = repeat_steps(mb, m, v);
-      mb->b.g = to;
-      return v;
-    }
-    mb->b.g = g;
-    if (!m->direct) v = shard_convert(mb->x, &mb->b, v, m->sent, g);
-    if (mb->b.failed) return 0;
-    v = emit_send(mb, v, m->got);
-  }
+  v = main_send(mb, v, to, want);
   mb->b.g = to;
-  if (!m || !m->direct) v = shard_convert(mb->x, &mb->b, v, want, to);
-  if (m && v) keep_steps(mb, m, before, start);
-  return v;
+  return mb->b.failed ? 0 : shard_convert(mb->x, &mb->b, v, want, to);
 }

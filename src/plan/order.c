@@ -110,12 +110,16 @@ static u32 emit_call(main_build *mb, const sharded *f, const type **types, const
   return in->res;
 }
 
-// The argument of a forward for one microbatch: made earlier in another segment, or a piece of a parameter.
+// The argument of a forward for one microbatch: what came from another segment, or a piece of a parameter.
 static value argument(main_build *mb, seg *s, u32 k, u32 m) {
   value *slot = &s->arg[(size_t)k * mb->K + m];
-  if (*slot || !s->base[k]) return *slot;
+  if (*slot) return *slot;
   prog *p = mb->p;
   value v = s->base[k];
+  if (!v) {
+    at_point(mb, s->g, m);
+    return *slot = shard_convert(mb->x, &mb->b, s->came[(size_t)k * mb->K + m], s->in[k], s->g);
+  }
   at_point(mb, s->g, m);
   type *rt = &s->arg_type[k];
   if (!rt->i) { // once for all microbatches
@@ -162,19 +166,39 @@ static u32 put_needs(main_build *mb, seg *s, value W, const u32 *need, u32 nneed
   return n;
 }
 
+// The gradient of an output for one microbatch: the sum of what came back from all that read it; 0: nothing.
+static value output_grad(main_build *mb, seg *s, u32 output, u32 m) {
+  value sum = 0;
+  for (u32 e = 0; e < s->nedges && !mb->b.failed; e++) {
+    const edge *x = &s->edges[e];
+    if (x->output != output || !x->back || !x->back[m]) continue;
+    at_point(mb, s->g, m);
+    mb->b.flags = INSTR_BACKWARD;
+    value g = shard_convert(mb->x, &mb->b, x->back[m], s->dout[output], s->g);
+    if (sum && !mb->b.failed) {
+      u32 opd[2] = {sum | OPD_DONATED, g};
+      type ty = type_here(mb, g);
+      g = emit_res(mb->p, mb->b.f, emit(&mb->b, OP_add, (attrset){0}, opd, 2, &ty, 1));
+    }
+    mb->b.flags = 0;
+    sum = g;
+  }
+  return sum;
+}
+
 static void run_backward(main_build *mb, seg *s, u32 m) {
   const grad_pair *gp = s->gp;
   u32 cap = gp->nneed + gp->ndy + 8, buf[64], *opd = cap <= 64 ? buf : NEWN(mb->x->a, u32, cap);
   u32 n = put_needs(mb, s, s->Wb, gp->need, gp->nneed, m, opd);
   if (gp->nsaved) opd[n++] = s->saved[m];
   for (u32 k = 0; k < gp->ndy; k++) {
-    value d = s->dres[(size_t)gp->dy[k] * mb->K + m];
+    value d = output_grad(mb, s, gp->dy[k], m);
+    if (mb->b.failed) return;
     opd[n++] = d ? d : loss_seed(mb, s, gp->dy[k], m);
   }
   if (!gp->wgt.i && s->acc && gp->nacc) opd[n++] = s->grads | OPD_DONATED;
   u32 r = emit_call(mb, &s->bwd, &s->bwd_types, opd, n, s->g, m, INSTR_BACKWARD);
-  for (u32 k = 0; k < gp->ndx; k++)
-    s->arg[((size_t)(s->c->ninputs + k)) * mb->K + m] = r + k; // leaves in travel()
+  for (u32 k = 0; k < gp->ndx; k++) s->dx[(size_t)k * mb->K + m] = r + k; // leaves in travel_backward
   if (gp->wgt.i)
     s->carry[m] = gp->ncarry ? r + gp->ndx : 0;
   else if (gp->nacc)
@@ -195,31 +219,31 @@ static void run_weights(main_build *mb, seg *s, u32 m) {
 // came from.
 static void travel_forward(main_build *mb, seg *s, u32 m) {
   for (u32 e = 0; e < s->nedges && !mb->b.failed; e++) {
-    seg *d = &mb->seg[s->edges[e].to];
+    const edge *x = &s->edges[e];
+    seg *d = &mb->seg[x->to];
     at_point(mb, s->g, m);
-    u32 k = s->edges[e].input;
-    d->arg[(size_t)k * mb->K + m] =
-        main_move(mb, s->res[(size_t)s->edges[e].output * mb->K + m], d->g, d->in[k]);
+    d->came[(size_t)x->input * mb->K + m] =
+        main_send(mb, s->res[(size_t)x->output * mb->K + m], d->g, d->in[x->input]);
   }
+}
+
+static edge *edge_to(seg *from, u32 to, u32 input) {
+  u32 e = 0;
+  while (from->edges[e].to != to || from->edges[e].input != input) e++;
+  return &from->edges[e];
 }
 
 static void travel_backward(main_build *mb, seg *s, u32 m) {
   for (u32 k = 0; k < s->gp->ndx && !mb->b.failed; k++) {
-    value v = s->c->input[s->gp->dx[k] - s->c->nweights];
+    u32 input = s->gp->dx[k] - s->c->nweights;
+    value v = s->c->input[input];
     if (!mb->seg_of[v]) continue; // of an input: stays here
     seg *d = &mb->seg[mb->seg_of[v] - 1];
-    u32 o = mb->out_of[v];
+    edge *x = edge_to(d, (u32)(s - mb->seg), input);
+    if (!x->back) x->back = ZNEWN(mb->x->a, value, mb->K);
     at_point(mb, s->g, m);
     mb->b.flags = INSTR_BACKWARD;
-    value g = main_move(mb, s->arg[((size_t)(s->c->ninputs + k)) * mb->K + m], d->g, d->dout[o]);
-    value *sum = &d->dres[(size_t)o * mb->K + m];
-    if (*sum && !mb->b.failed) {
-      u32 opd[2] = {*sum | OPD_DONATED, g};
-      type ty = type_here(mb, g);
-      mb->b.g = d->g;
-      g = emit_res(mb->p, mb->b.f, emit(&mb->b, OP_add, (attrset){0}, opd, 2, &ty, 1));
-    }
-    *sum = g;
+    x->back[m] = main_send(mb, s->dx[(size_t)k * mb->K + m], d->g, d->dout[mb->out_of[v]]);
     mb->b.flags = 0;
   }
 }
@@ -231,7 +255,7 @@ static void make_edges(main_build *mb) {
         value v = mb->seg[j].c->input[k];
         if (!mb->seg_of[v]) continue;
         seg *s = &mb->seg[mb->seg_of[v] - 1];
-        if (pass) s->edges[s->nedges] = (edge){j, k, mb->out_of[v]};
+        if (pass) s->edges[s->nedges] = (edge){j, k, mb->out_of[v], NULL};
         s->nedges++;
       }
     for (u32 j = 0; j < mb->nseg && !pass; j++) {
@@ -340,9 +364,10 @@ bool main_tasks(main_build *mb) {
   for (u32 i = 0; i < mb->nseg; i++) {
     seg *s = &mb->seg[i];
     s->arg_type = ZNEWN(a, type, s->c->ninputs + 1);
-    s->arg = ZNEWN(a, value, (size_t)(s->c->ninputs + (s->gp ? s->gp->ndx : 0) + 1) * mb->K);
+    s->came = ZNEWN(a, value, (size_t)(s->c->ninputs + 1) * mb->K);
+    s->arg = ZNEWN(a, value, (size_t)(s->c->ninputs + 1) * mb->K);
     s->res = ZNEWN(a, value, (size_t)(s->c->noutputs + 1) * mb->K);
-    s->dres = ZNEWN(a, value, (size_t)(s->c->noutputs + 1) * mb->K);
+    s->dx = ZNEWN(a, value, (size_t)((s->gp ? s->gp->ndx : 0) + 1) * mb->K);
     s->saved = ZNEWN(a, value, mb->K), s->carry = ZNEWN(a, value, mb->K);
   }
   mb->part_at = ZNEWN(a, attrset, mb->K);
