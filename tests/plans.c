@@ -210,6 +210,7 @@ plan *plans_hybrid(plans_model *m, u64 *rng, arena *a) {
                    .keep_gradients = true};
   plan *pn = policy_hybrid(m->pl, a, &o);
   if (!pn) return NULL;
+  if (o.overlap) pn->send_channels = (u8)(1u << pick(rng, 3));
   if (pn->train && chance(rng, 4)) { // weight gradients apart: each after its input gradient
     pn->split_backward = true;
     for (u32 i = 0; i < pn->nseqs; i++) {
@@ -367,7 +368,7 @@ plan *plans_random(plans_model *m, u64 *rng, arena *a) {
   random_splits(m, pn, rng, a);
   random_rest(pn, rng);
   if (pn->train && chance(rng, 2)) random_recompute(m, pn, rng, a);
-  if (chance(rng, 3)) pn->send_stream = sym_of(m->c, "link");
+  if (chance(rng, 3)) pn->send_stream = sym_of(m->c, "link"), pn->send_channels = (u8)(1u << pick(rng, 3));
   random_order(m->src, pn, rng, a);
   pn->input_gradients = pn->train && chance(rng, 4);
   return pn;

@@ -8,6 +8,7 @@
 // from there, on this segment's group; NULL: none does.
 typedef struct {
   u32 to, input, output;
+  u8 strm[2]; // of sends there and back
   value *back;
 } edge;
 typedef struct seg {
@@ -50,6 +51,7 @@ typedef struct {
   VEC(known_move) moves;
   hmap move_map;
   attrset *part_at; // per microbatch: attributes of `part` over time
+  u8 send_strm;     // of the next send
   builder b;
   prog *s, *p;
   const func_info *m; // source main

@@ -197,7 +197,7 @@ route route_find(prog *p, const shape *s, group g, layout from, group to, layout
 static value emit_send(main_build *mb, value v, type result) {
   prog *p = mb->p;
   u8 strm = mb->b.strm, flags = mb->b.flags;
-  if (mb->x->pn->send_stream.i) mb->b.strm = (u8)stream_of(p, mb->x->pn->send_stream).i;
+  mb->b.strm = mb->send_strm;
   mb->b.flags |= INSTR_PLAN;
   v = emit_res(p, mb->b.f, emit(&mb->b, OP_send, (attrset){0}, &v, 1, &result, 1));
   mb->b.strm = strm, mb->b.flags = flags;

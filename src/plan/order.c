@@ -222,6 +222,7 @@ static void travel_forward(main_build *mb, seg *s, u32 m) {
     const edge *x = &s->edges[e];
     seg *d = &mb->seg[x->to];
     at_point(mb, s->g, m);
+    mb->send_strm = x->strm[0];
     d->came[(size_t)x->input * mb->K + m] =
         main_send(mb, s->res[(size_t)x->output * mb->K + m], d->g, d->in[x->input]);
   }
@@ -243,6 +244,7 @@ static void travel_backward(main_build *mb, seg *s, u32 m) {
     if (!x->back) x->back = ZNEWN(mb->x->a, value, mb->K);
     at_point(mb, s->g, m);
     mb->b.flags = INSTR_BACKWARD;
+    mb->send_strm = x->strm[1];
     x->back[m] = main_send(mb, s->dx[(size_t)k * mb->K + m], d->g, d->dout[mb->out_of[v]]);
     mb->b.flags = 0;
   }
@@ -255,7 +257,7 @@ static void make_edges(main_build *mb) {
         value v = mb->seg[j].c->input[k];
         if (!mb->seg_of[v]) continue;
         seg *s = &mb->seg[mb->seg_of[v] - 1];
-        if (pass) s->edges[s->nedges] = (edge){j, k, mb->out_of[v], NULL};
+        if (pass) s->edges[s->nedges] = (edge){j, k, mb->out_of[v], {0, 0}, NULL};
         s->nedges++;
       }
     for (u32 j = 0; j < mb->nseg && !pass; j++) {
@@ -263,6 +265,52 @@ static void make_edges(main_build *mb) {
       mb->seg[j].nedges = 0;
     }
   }
+}
+
+// ---- channels
+// ----------------------------------------------------------------------------------------------- A stream
+// for every direction between two places that sends of one pass take, such that a place has one of its own
+// for each peer and direction. Pairs are coloured one after the other: linear pipelines take two colours a
+// pass.
+typedef struct {
+  u32 from, to;
+  u8 colour;
+} channel;
+
+static u8 colour_of(channel *known, u32 *n, u32 from, u32 to) {
+  u64 taken = 0;
+  for (u32 k = 0; k < *n; k++) {
+    const channel *x = &known[k];
+    if (x->from == from && x->to == to) return x->colour;
+    if (x->from == from || x->from == to || x->to == from || x->to == to) taken |= (u64)1 << x->colour;
+  }
+  u8 c = taken == ~(u64)0 ? 63 : (u8)__builtin_ctzll(~taken);
+  known[(*n)++] = (channel){from, to, c};
+  return c;
+}
+
+static void make_channels(main_build *mb) {
+  const plan *pn = mb->x->pn;
+  prog *p = mb->p;
+  if (!pn->send_stream.i) return;
+  const char *name = sym_str(mb->s->c, pn->send_stream);
+  u32 most = 0, n[2] = {0, 0};
+  if (pn->send_channels < 2) mb->send_strm = (u8)stream_of(p, pn->send_stream).i;
+  for (u32 i = 0; i < mb->nseg; i++) most += mb->seg[i].nedges;
+  channel *known[2] = {NEWN(mb->x->a, channel, most + 1), NEWN(mb->x->a, channel, most + 1)};
+  for (u32 i = 0; i < mb->nseg; i++)
+    for (u32 e = 0; e < mb->seg[i].nedges; e++) {
+      edge *x = &mb->seg[i].edges[e];
+      for (u32 pass = 0; pass < 2; pass++) {
+        x->strm[pass] = mb->send_strm;
+        if (pn->send_channels < 2 || mb->seg[i].place == mb->seg[x->to].place) continue;
+        u32 from = mb->seg[pass ? x->to : i].place, to = mb->seg[pass ? i : x->to].place;
+        u8 c = pn->send_channels < 4 ? 0 : colour_of(known[pass], &n[pass], from, to);
+        const char *own = pn->send_channels < 4 ? arena_printf(mb->x->a, "%s.%c", name, "fb"[pass])
+                                                : arena_printf(mb->x->a, "%s.%c%u", name, "fb"[pass], c);
+        x->strm[pass] = (u8)stream_of(p, sym_of(mb->s->c, own)).i;
+      }
+    }
 }
 
 // ---- the merge --------------------------------------------------------------------------------------------
@@ -373,6 +421,7 @@ bool main_tasks(main_build *mb) {
   mb->part_at = ZNEWN(a, attrset, mb->K);
   if (!check_sequences(mb)) return false;
   make_edges(mb);
+  make_channels(mb);
   // Room for what the tasks emit: two calls, pieces of inputs, and three steps for what moves either way.
   u32 calls = 0, args = 0;
   for (u32 i = 0; i < mb->nseg; i++)
@@ -396,7 +445,11 @@ bool main_tasks(main_build *mb) {
       const task *t = &cur[i].v[cur[i].at];
       if (ready(mb, &fin, t, step, &w)) now[n++] = t, cur[i].at++;
     }
-    if (!left) return !mb->b.failed;
+    if (!left) {
+      mb->send_strm =
+          pn->send_channels < 2 && pn->send_stream.i ? (u8)stream_of(mb->p, pn->send_stream).i : 0;
+      return !mb->b.failed;
+    }
     if (!n) {
       report_deadlock(mb, &fin, cur, pn->nseqs, step);
       return false;

@@ -93,8 +93,10 @@ typedef struct {
   bool train, split_backward, keep_gradients;
   bool input_gradients; // of floating-point inputs too, though nothing reads them: what some systems spend
   optim_opts optim;
-  sym send_stream;           // of sends; {0} = compute
-  sym name;                  // what the user sees, "D2 T4 P2 K32 1f1b zero1"
+  sym send_stream;  // of sends; {0}: they occupy the compute stream at both ends (blocking sends)
+  u8 send_channels; // 0, 1: all sends on that stream; 2: forward and backward apart; 4: one channel for
+                    // each peer, pass and direction
+  sym name;         // what the user sees, "D2 T4 P2 K32 1f1b zero1"
   loc segments_at, order_at; // in the plan's text; 0 where a policy made it
 } plan;
 

@@ -172,6 +172,7 @@ void plan_print(const prog *src, const plan *pn, strbuf *b) {
     sb_put(b, "send-stream: ");
     put_name(src, pn->send_stream, b);
     sb_char(b, '\n');
+    if (pn->send_channels) sb_fmt(b, "send-channels: %u\n", pn->send_channels);
   }
   sb_put(b, "order:\n");
   for (u32 i = 0; i < pn->nseqs; i++) {
@@ -567,10 +568,23 @@ static void read_recompute(reader *r, const ynode *top) {
 }
 
 plan *plan_parse(arena *a, const prog *src, sym file, const char *text, size_t n) {
-  static const char *const keys[] = {"heddle-plan",    "name",        "train",          "axes",
-                                     "time",           "meshes",      "segments",       "trans",
-                                     "rest",           "recompute",   "split-backward", "input-gradients",
-                                     "keep-gradients", "send-stream", "order",          NULL};
+  static const char *const keys[] = {"heddle-plan",
+                                     "name",
+                                     "train",
+                                     "axes",
+                                     "time",
+                                     "meshes",
+                                     "segments",
+                                     "trans",
+                                     "rest",
+                                     "recompute",
+                                     "split-backward",
+                                     "input-gradients",
+                                     "keep-gradients",
+                                     "send-stream",
+                                     "send-channels",
+                                     "order",
+                                     NULL};
   reader r = {a, src, src->c, NEW(a, plan), false};
   const ynode *y = yaml_parse(src->c, a, file, text, n);
   if (!y) return NULL;
@@ -584,6 +598,8 @@ plan *plan_parse(arena *a, const prog *src, sym file, const char *text, size_t n
   const ynode *name = yaml_get(y, "name"), *send = yaml_get(y, "send-stream");
   if (name && name->kind == Y_SCALAR) r.pn->name = sym_of(r.c, name->str);
   if (send && send->kind == Y_SCALAR) r.pn->send_stream = sym_of(r.c, send->str);
+  r.pn->send_channels = (u8)number_at(&r, y, "send-channels", 0, 4, 0);
+  if (r.pn->send_channels == 3) bad(&r, yaml_get(y, "send-channels"), "`send-channels` is 1, 2 or 4");
   r.pn->split_backward = truth(&r, yaml_get(y, "split-backward"));
   r.pn->input_gradients = truth(&r, yaml_get(y, "input-gradients"));
   r.pn->keep_gradients = truth(&r, yaml_get(y, "keep-gradients"));
