@@ -4,12 +4,13 @@
 #define HEDDLE_PLAN_MAIN_H
 #include "plan/internal.h"
 
-// Output of this segment is input of segment `to`. back: per microbatch the gradient of it that came back
-// from there, on this segment's group; NULL: none does.
+// An output of one segment is an input of another one. there, back: per microbatch the value and its gradient
+// (NULL: none comes back), as it leaves, then as it came.
 typedef struct {
-  u32 to, input, output;
-  u8 strm[2]; // of sends there and back
-  value *back;
+  u32 from, to, input, output;
+  type sent[2]; // as what it arrives, there and back
+  u8 strm[2];   // of the sends
+  value *there, *back;
 } edge;
 typedef struct seg {
   cut *c;
@@ -29,7 +30,7 @@ typedef struct seg {
   value W, Wb, Ww; // packed weights for fwd, bwd, wgt (0: none)
   value grads;     // packed gradients so far
   type *arg_type;  // per input that is a piece of a parameter: its type, once known
-  value *came;     // [input * K + mb] on this group as it came; 0: not arrived
+  edge **came;     // per input that another segment makes
   value *arg;      // [input * K + mb] as the functions take it; 0: not asked for
   value *res;      // [output * K + mb]
   value *dx;       // [input with a gradient * K + mb], where it is made
@@ -72,10 +73,17 @@ typedef struct {
 
 bool main_segments(main_build *mb); // segments.c: groups, cuts, gradients, sharded functions
 bool main_tasks(main_build *mb);    // order.c: schedule and emit
-// move.c: a value of main on its way to another group, where it is wanted in layout `want`: converted to what
-// is sent, and sent, at the current point. On the same group nothing is done. The target converts what came.
-value main_send(main_build *mb, value v, group to, layout want);
-value main_move(main_build *mb, value v, group to, layout want); // the same, and converted there at once
+// emit.c: one task after the other, in any order in which what a task needs was made before
+void emit_begin(main_build *mb);
+void emit_before(main_build *mb, seg *s); // weights, pieces of inputs, accumulators
+void emit_task(main_build *mb, seg *s, task_kind kind, u32 m);
+void emit_sends(main_build *mb, seg *s, task_kind kind, u32 m); // of what the task left
+// move.c: a value of main on its way to another group, where it is wanted in layout `want`. leave: converted to
+// what is sent; *got is the type that arrives. send: sent. Nothing is done on the same group. What came is
+// converted by whoever uses it; move does all three.
+value main_leave(main_build *mb, value v, group to, layout want, type *got);
+value main_send(main_build *mb, value v, type got, u8 strm);
+value main_move(main_build *mb, value v, group to, layout want);
 layout main_filter(const main_build *mb, layout l,
                    group g);                     // what of l can be said on g; sums over space done
 bool main_trains(const main_build *mb, value v); // is this parameter of main updated?

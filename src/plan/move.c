@@ -194,16 +194,6 @@ route route_find(prog *p, const shape *s, group g, layout from, group to, layout
 }
 
 // ---- values of main ------------------------------------------------------------------------------------
-static value emit_send(main_build *mb, value v, type result) {
-  prog *p = mb->p;
-  u8 strm = mb->b.strm, flags = mb->b.flags;
-  mb->b.strm = mb->send_strm;
-  mb->b.flags |= INSTR_PLAN;
-  v = emit_res(p, mb->b.f, emit(&mb->b, OP_send, (attrset){0}, &v, 1, &result, 1));
-  mb->b.strm = strm, mb->b.flags = flags;
-  return v;
-}
-
 static known_move *move_for(main_build *mb, type from, group to, layout want) {
   u64 key = hash_u64(((u64)from.i << 32) | to.i, want.i);
   for (u32 it = 0, id; hmap_next(&mb->move_map, key, &it, &id);) {
@@ -218,19 +208,34 @@ static known_move *move_for(main_build *mb, type from, group to, layout want) {
   return &mb->moves.v[mb->moves.n - 1];
 }
 
-value main_send(main_build *mb, value v, group to, layout want) {
+value main_leave(main_build *mb, value v, group to, layout want, type *got) {
   type from = func_get(mb->p, mb->b.f)->values.v[v].ty;
   group g = type_get(mb->p, from)->g;
+  *got = from;
   if (g.i == to.i) return v;
   const known_move *m = move_for(mb, from, to, want);
-  type got = m->got;
+  *got = m->got;
   mb->b.g = g;
-  v = shard_convert(mb->x, &mb->b, v, m->sent, g);
-  return mb->b.failed ? 0 : emit_send(mb, v, got);
+  return shard_convert(mb->x, &mb->b, v, m->sent, g);
+}
+
+value main_send(main_build *mb, value v, type got, u8 strm) {
+  prog *p = mb->p;
+  type t = func_get(p, mb->b.f)->values.v[v].ty;
+  if (t.i == got.i || mb->b.failed) return v;
+  u8 keep = mb->b.strm, flags = mb->b.flags;
+  mb->b.g = type_get(p, t)->g;
+  mb->b.strm = strm;
+  mb->b.flags |= INSTR_PLAN;
+  v = emit_res(p, mb->b.f, emit(&mb->b, OP_send, (attrset){0}, &v, 1, &got, 1));
+  mb->b.strm = keep, mb->b.flags = flags;
+  return v;
 }
 
 value main_move(main_build *mb, value v, group to, layout want) {
-  v = main_send(mb, v, to, want);
+  type got;
+  v = main_leave(mb, v, to, want, &got);
+  v = main_send(mb, v, got, mb->send_strm);
   mb->b.g = to;
   return mb->b.failed ? 0 : shard_convert(mb->x, &mb->b, v, want, to);
 }

@@ -1,0 +1,357 @@
+// emit.c - tasks written out as instructions of the distributed main: arguments gathered, one call, what leaves
+// converted; then sends. Not which task comes when (order.c).
+//
+// A task is contiguous and runs on its own place: it converts what came to it, calls, and converts what is to
+// leave. Sends follow it.
+#include "plan/main.h"
+
+// ---- values in main ---------------------------------------------------------------------------------------
+static void at_point(main_build *mb, group g, u32 m) {
+  mb->b.g = g;
+  mb->b.coord = mb->time ? mb->point[m] : 0;
+}
+
+static type type_here(main_build *mb, value v) { return func_get(mb->p, mb->b.f)->values.v[v].ty; }
+
+// A parameter of main as one segment sees it: restricted to the segment's group.
+static value on_group(main_build *mb, value v, group g) {
+  prog *p = mb->p;
+  const type_info *t = type_get(p, type_here(mb, v));
+  if (t->g.i == g.i) return v;
+  const group_info *from = group_get(p->sp, t->g), *to = group_get(p->sp, g);
+  group at = t->g;
+  for (u32 i = 0; i < from->naxes; i++) {
+    if (to->axis[i].at < 0 || from->axis[i].at >= 0) continue;
+    u32 pos = (u32)to->axis[i].at;
+    for (u32 k = 0; from->axis[i].at == -2 && k < from->axis[i].nonly; k++)
+      if (from->axis[i].only[k] == (u32)to->axis[i].at) pos = k;
+    u8 ax = from->axis[i].axis;
+    attr a[2] = {attr_x(A_over, &ax, 1), attr_i(A_at, pos)};
+    mb->b.g = at, mb->b.coord = 0;
+    at = group_fix(p->sp, at, ax, (u32)to->axis[i].at);
+    type rt = type_on(p, type_here(mb, v), at);
+    v = emit_res(p, mb->b.f, emit(&mb->b, OP_part, attrs_of(p, a, 2), &v, 1, &rt, 1));
+    from = group_get(p->sp, t->g), to = group_get(p->sp, g);
+  }
+  return v;
+}
+
+static value packed(main_build *mb, const value *v, u32 n, group g) {
+  if (!n) return 0;
+  type *ty = NEWN(mb->x->a, type, n);
+  for (u32 i = 0; i < n; i++) ty[i] = type_here(mb, v[i]);
+  type t = type_tuple(mb->p, ty, n);
+  mb->b.g = g, mb->b.coord = 0;
+  return emit_res(mb->p, mb->b.f, emit(&mb->b, OP_pack, (attrset){0}, v, n, &t, 1));
+}
+
+// Packed weights of a segment: all of them, or those that the backward needs.
+static value pack_weights(main_build *mb, seg *s, const u32 *which, u32 n) {
+  value *v = NEWN(mb->x->a, value, n + 1);
+  for (u32 k = 0; k < n; k++) v[k] = on_group(mb, mb->param[s->c->weight[which ? which[k] : k] - 1], s->g);
+  return packed(mb, v, n, s->g);
+}
+
+void emit_before(main_build *mb, seg *s) {
+  prog *p = mb->p;
+  const cut *c = s->c;
+  s->W = pack_weights(mb, s, NULL, c->nweights);
+  s->base = ZNEWN(mb->x->a, value, c->ninputs + 1);
+  for (u32 k = 0; k < c->ninputs; k++)
+    if (!mb->seg_of[c->input[k]]) s->base[k] = on_group(mb, mb->param[c->input[k] - 1], s->g);
+  if (!s->gp) return;
+  s->Wb = pack_weights(mb, s, s->gp->need, s->nneed_weights);
+  if (s->gp->wgt.i) {
+    u32 n = 0;
+    while (n < s->gp->nneed_w && s->gp->need_w[n] < c->nweights) n++;
+    s->Ww = pack_weights(mb, s, s->gp->need_w, n);
+  }
+  if (!s->acc) return;
+  value *zero = NEWN(mb->x->a, value, s->gp->nacc + 1);
+  mb->b.g = s->g, mb->b.coord = 0;
+  mb->b.flags = INSTR_BACKWARD;
+  for (u32 k = 0; k < s->gp->nacc; k++) {
+    const shape *sh = &val_type(mb->s, mb->m, c->weight[s->gp->acc[k]])->s;
+    attr at[2] = {attr_t(A_dtype, sh->t), attr_v(A_shape, sh->dim, sh->nd)};
+    type t = type_tensor(p, sh, s->acc_lay[k], s->g);
+    zero[k] = emit_res(p, mb->b.f, emit(&mb->b, OP_full, attrs_of(p, at, 2), NULL, 0, &t, 1));
+  }
+  s->grads = packed(mb, zero, s->gp->nacc, s->g);
+  mb->b.flags = 0;
+}
+
+// ---- tasks ------------------------------------------------------------------------------------------------
+static u32 emit_call(main_build *mb, const sharded *f, const type **types, const u32 *opd, u32 n, group g,
+                     u32 m, u8 flags) {
+  prog *p = mb->p;
+  const func_info *fi = func_get(p, f->dst);
+  if (!*types) { // once for all microbatches
+    type *t = NEWN(mb->x->a, type, fi->rets.n + 1);
+    for (u32 k = 0; k < fi->rets.n; k++) t[k] = type_bind(p, fi->values.v[fi->rets.v[k]].ty, g);
+    *types = t;
+  }
+  at_point(mb, g, m);
+  mb->b.flags = flags;
+  u32 at = emit(&mb->b, OP_call, (attrset){0}, opd, n, *types, fi->rets.n);
+  mb->b.flags = 0;
+  instr *in = &func_get(p, mb->b.f)->body.v[at - 1];
+  in->callee = f->dst;
+  return in->res;
+}
+
+// The argument of a forward for one microbatch: what came from another segment, or a piece of a parameter.
+static value argument(main_build *mb, seg *s, u32 k, u32 m) {
+  value *slot = &s->arg[(size_t)k * mb->K + m];
+  if (*slot) return *slot;
+  prog *p = mb->p;
+  value v = s->base[k];
+  if (!v) {
+    at_point(mb, s->g, m);
+    return *slot = shard_convert(mb->x, &mb->b, s->came[k]->there[m], s->in[k], s->g);
+  }
+  at_point(mb, s->g, m);
+  type *rt = &s->arg_type[k];
+  if (!rt->i) { // once for all microbatches
+    const type_info *t = type_get(p, type_here(mb, v));
+    const lay_split *sl = mb->time ? layout_split_of(p->sp, s->in[k], mb->time) : NULL;
+    *rt = sl ? type_tensor(p, &t->s, layout_with_split(p->sp, t->lay, mb->time, sl->dim, sl->stride), s->g)
+             : type_here(mb, v);
+  }
+  if (rt->i != type_here(mb, v).i) {
+    attrset *at = &mb->part_at[m];
+    if (!at->i) {
+      attr a[2] = {attr_x(A_over, &mb->time, 1), attr_i(A_at, m)};
+      *at = attrs_of(p, a, 2);
+    }
+    v = emit_res(p, mb->b.f, emit(&mb->b, OP_part, *at, &v, 1, rt, 1));
+    if (type_get(p, *rt)->lay.i == s->in[k].i) return *slot = v;
+  }
+  return *slot = shard_convert(mb->x, &mb->b, v, s->in[k], s->g);
+}
+
+static void run_forward(main_build *mb, seg *s, u32 m) {
+  cut *c = s->c;
+  u32 buf[64], *opd = c->ninputs < 60 ? buf : NEWN(mb->x->a, u32, c->ninputs + 1), n = 0;
+  if (s->W) opd[n++] = s->W;
+  for (u32 k = 0; k < c->ninputs; k++) opd[n++] = argument(mb, s, k, m);
+  u32 r = emit_call(mb, &s->fwd, &s->fwd_types, opd, n, s->g, m, 0);
+  for (u32 k = 0; k < c->noutputs; k++) s->res[(size_t)k * mb->K + m] = r + k;
+  if (s->gp && s->gp->nsaved) s->saved[m] = r + c->noutputs;
+}
+
+static value loss_seed(main_build *mb, seg *s, u32 k, u32 m) { // d loss / d loss
+  const shape *sh = &val_type(mb->s, mb->m, s->c->output[k])->s;
+  attr at[3] = {attr_t(A_dtype, sh->t), attr_v(A_shape, sh->dim, sh->nd), attr_f(A_value, 1)};
+  type t = type_tensor(mb->p, sh, (layout){0}, s->g);
+  at_point(mb, s->g, m);
+  return emit_res(mb->p, mb->b.f, emit(&mb->b, OP_full, attrs_of(mb->p, at, 3), NULL, 0, &t, 1));
+}
+
+static u32 put_needs(main_build *mb, seg *s, value W, const u32 *need, u32 nneed, u32 m, u32 *opd) {
+  u32 n = 0;
+  if (W) opd[n++] = W;
+  for (u32 k = 0; k < nneed; k++)
+    if (need[k] >= s->c->nweights) opd[n++] = argument(mb, s, need[k] - s->c->nweights, m);
+  return n;
+}
+
+// The gradient of an output for one microbatch: the sum of what came back from all that read it; 0: nothing.
+static value output_grad(main_build *mb, seg *s, u32 output, u32 m) {
+  value sum = 0;
+  for (u32 e = 0; e < s->nedges && !mb->b.failed; e++) {
+    const edge *x = &s->edges[e];
+    if (x->output != output || !x->back || !x->back[m]) continue;
+    at_point(mb, s->g, m);
+    mb->b.flags = INSTR_BACKWARD;
+    value g = shard_convert(mb->x, &mb->b, x->back[m], s->dout[output], s->g);
+    if (sum && !mb->b.failed) {
+      u32 opd[2] = {sum | OPD_DONATED, g};
+      type ty = type_here(mb, g);
+      g = emit_res(mb->p, mb->b.f, emit(&mb->b, OP_add, (attrset){0}, opd, 2, &ty, 1));
+    }
+    mb->b.flags = 0;
+    sum = g;
+  }
+  return sum;
+}
+
+static void run_backward(main_build *mb, seg *s, u32 m) {
+  const grad_pair *gp = s->gp;
+  u32 cap = gp->nneed + gp->ndy + 8, buf[64], *opd = cap <= 64 ? buf : NEWN(mb->x->a, u32, cap);
+  u32 n = put_needs(mb, s, s->Wb, gp->need, gp->nneed, m, opd);
+  if (gp->nsaved) opd[n++] = s->saved[m];
+  for (u32 k = 0; k < gp->ndy; k++) {
+    value d = output_grad(mb, s, gp->dy[k], m);
+    if (mb->b.failed) return;
+    opd[n++] = d ? d : loss_seed(mb, s, gp->dy[k], m);
+  }
+  if (!gp->wgt.i && s->acc && gp->nacc) opd[n++] = s->grads | OPD_DONATED;
+  u32 r = emit_call(mb, &s->bwd, &s->bwd_types, opd, n, s->g, m, INSTR_BACKWARD);
+  for (u32 k = 0; k < gp->ndx; k++) s->dx[(size_t)k * mb->K + m] = r + k; // leaves in travel_backward
+  if (gp->wgt.i)
+    s->carry[m] = gp->ncarry ? r + gp->ndx : 0;
+  else if (gp->nacc)
+    s->grads = r + gp->ndx;
+}
+
+static void run_weights(main_build *mb, seg *s, u32 m) {
+  const grad_pair *gp = s->gp;
+  u32 cap = gp->nneed_w + 8, buf[64], *opd = cap <= 64 ? buf : NEWN(mb->x->a, u32, cap);
+  u32 n = put_needs(mb, s, s->Ww, gp->need_w, gp->nneed_w, m, opd);
+  if (gp->ncarry) opd[n++] = s->carry[m];
+  if (s->acc && gp->nacc) opd[n++] = s->grads | OPD_DONATED;
+  u32 r = emit_call(mb, &s->wgt, &s->wgt_types, opd, n, s->g, m, INSTR_BACKWARD);
+  if (gp->nacc) s->grads = r;
+}
+
+// ---- what leaves --------------------------------------------------------------------------------------------
+// Outputs go to the segments that read them, input gradients to the segments that made the inputs.
+static edge *edge_to(seg *from, u32 to, u32 input) {
+  u32 e = 0;
+  while (from->edges[e].to != to || from->edges[e].input != input) e++;
+  return &from->edges[e];
+}
+
+// The edge that the k-th input gradient goes back along; NULL: it stays here.
+static edge *back_along(main_build *mb, seg *s, u32 k) {
+  u32 input = s->gp->dx[k] - s->c->nweights;
+  u32 from = mb->seg_of[s->c->input[input]];
+  return from ? edge_to(&mb->seg[from - 1], (u32)(s - mb->seg), input) : NULL;
+}
+
+static void leave_forward(main_build *mb, seg *s, u32 m) {
+  for (u32 e = 0; e < s->nedges && !mb->b.failed; e++) {
+    edge *x = &s->edges[e];
+    const seg *d = &mb->seg[x->to];
+    at_point(mb, s->g, m);
+    x->there[m] = main_leave(mb, s->res[(size_t)x->output * mb->K + m], d->g, d->in[x->input], &x->sent[0]);
+  }
+}
+
+static void leave_backward(main_build *mb, seg *s, u32 m) {
+  for (u32 k = 0; k < s->gp->ndx && !mb->b.failed; k++) {
+    edge *x = back_along(mb, s, k);
+    if (!x) continue;
+    const seg *d = &mb->seg[mb->seg_of[s->c->input[x->input]] - 1];
+    if (!x->back) x->back = ZNEWN(mb->x->a, value, mb->K);
+    at_point(mb, s->g, m);
+    mb->b.flags = INSTR_BACKWARD;
+    x->back[m] = main_leave(mb, s->dx[(size_t)k * mb->K + m], d->g, d->dout[x->output], &x->sent[1]);
+    mb->b.flags = 0;
+  }
+}
+
+static void send_forward(main_build *mb, seg *s, edge *x, u32 m) {
+  at_point(mb, s->g, m);
+  x->there[m] = main_send(mb, x->there[m], x->sent[0], x->strm[0]);
+}
+
+static void send_backward(main_build *mb, seg *s, edge *x, u32 m) {
+  at_point(mb, s->g, m);
+  mb->b.flags = INSTR_BACKWARD;
+  x->back[m] = main_send(mb, x->back[m], x->sent[1], x->strm[1]);
+  mb->b.flags = 0;
+}
+
+void emit_sends(main_build *mb, seg *s, task_kind kind, u32 m) {
+  for (u32 e = 0; kind == TASK_F && e < s->nedges && !mb->b.failed; e++) send_forward(mb, s, &s->edges[e], m);
+  for (u32 k = 0; kind == TASK_B && k < s->gp->ndx && !mb->b.failed; k++) {
+    edge *x = back_along(mb, s, k);
+    if (x) send_backward(mb, s, x, m);
+  }
+}
+
+void emit_task(main_build *mb, seg *s, task_kind kind, u32 m) {
+  if (kind == TASK_F)
+    run_forward(mb, s, m), leave_forward(mb, s, m);
+  else if (kind == TASK_B)
+    run_backward(mb, s, m), leave_backward(mb, s, m);
+  else
+    run_weights(mb, s, m);
+}
+
+static void make_edges(main_build *mb) {
+  for (u32 pass = 0; pass < 2; pass++) {
+    for (u32 j = 0; j < mb->nseg; j++)
+      for (u32 k = 0; k < mb->seg[j].c->ninputs; k++) {
+        value v = mb->seg[j].c->input[k];
+        if (!mb->seg_of[v]) continue;
+        seg *s = &mb->seg[mb->seg_of[v] - 1];
+        if (pass)
+          s->edges[s->nedges] = (edge){.from = mb->seg_of[v] - 1,
+                                       .to = j,
+                                       .input = k,
+                                       .output = mb->out_of[v],
+                                       .there = ZNEWN(mb->x->a, value, mb->K)};
+        s->nedges++;
+      }
+    for (u32 j = 0; j < mb->nseg && !pass; j++) {
+      mb->seg[j].edges = NEWN(mb->x->a, edge, mb->seg[j].nedges + 1);
+      mb->seg[j].nedges = 0;
+    }
+  }
+}
+
+// ---- channels --------------------------------------------------------------------------------------------
+// A stream for every direction between two places that sends of one pass take, such that a place has one of
+// its own for each peer and direction. Pairs are coloured one after the other: linear pipelines take two
+// colours a pass.
+typedef struct {
+  u32 from, to;
+  u8 colour;
+} channel;
+
+static u8 colour_of(channel *known, u32 *n, u32 from, u32 to) {
+  u64 taken = 0;
+  for (u32 k = 0; k < *n; k++) {
+    const channel *x = &known[k];
+    if (x->from == from && x->to == to) return x->colour;
+    if (x->from == from || x->from == to || x->to == from || x->to == to) taken |= (u64)1 << x->colour;
+  }
+  u8 c = taken == ~(u64)0 ? 63 : (u8)__builtin_ctzll(~taken);
+  known[(*n)++] = (channel){from, to, c};
+  return c;
+}
+
+static void make_channels(main_build *mb) {
+  const plan *pn = mb->x->pn;
+  prog *p = mb->p;
+  if (!pn->send_stream.i) return;
+  const char *name = sym_str(mb->s->c, pn->send_stream);
+  u32 most = 0, n[2] = {0, 0};
+  if (pn->send_channels < 2) mb->send_strm = (u8)stream_of(p, pn->send_stream).i;
+  for (u32 i = 0; i < mb->nseg; i++) most += mb->seg[i].nedges;
+  channel *known[2] = {NEWN(mb->x->a, channel, most + 1), NEWN(mb->x->a, channel, most + 1)};
+  for (u32 i = 0; i < mb->nseg; i++)
+    for (u32 e = 0; e < mb->seg[i].nedges; e++) {
+      edge *x = &mb->seg[i].edges[e];
+      for (u32 pass = 0; pass < 2; pass++) {
+        x->strm[pass] = mb->send_strm;
+        if (pn->send_channels < 2 || mb->seg[i].place == mb->seg[x->to].place) continue;
+        u32 from = mb->seg[pass ? x->to : i].place, to = mb->seg[pass ? i : x->to].place;
+        u8 c = pn->send_channels < 4 ? 0 : colour_of(known[pass], &n[pass], from, to);
+        const char *own = pn->send_channels < 4 ? arena_printf(mb->x->a, "%s.%c", name, "fb"[pass])
+                                                : arena_printf(mb->x->a, "%s.%c%u", name, "fb"[pass], c);
+        x->strm[pass] = (u8)stream_of(p, sym_of(mb->s->c, own)).i;
+      }
+    }
+}
+
+void emit_begin(main_build *mb) {
+  arena *a = mb->x->a;
+  for (u32 i = 0; i < mb->nseg; i++) {
+    seg *s = &mb->seg[i];
+    s->arg_type = ZNEWN(a, type, s->c->ninputs + 1);
+    s->came = ZNEWN(a, edge *, s->c->ninputs + 1);
+    s->arg = ZNEWN(a, value, (size_t)(s->c->ninputs + 1) * mb->K);
+    s->res = ZNEWN(a, value, (size_t)(s->c->noutputs + 1) * mb->K);
+    s->dx = ZNEWN(a, value, (size_t)((s->gp ? s->gp->ndx : 0) + 1) * mb->K);
+    s->saved = ZNEWN(a, value, mb->K), s->carry = ZNEWN(a, value, mb->K);
+  }
+  mb->part_at = ZNEWN(a, attrset, mb->K);
+  make_edges(mb);
+  for (u32 i = 0; i < mb->nseg; i++)
+    for (u32 e = 0; e < mb->seg[i].nedges; e++)
+      mb->seg[mb->seg[i].edges[e].to].came[mb->seg[i].edges[e].input] = &mb->seg[i].edges[e];
+  make_channels(mb);
+}
