@@ -90,252 +90,8 @@ static bool make_choices(apply *x) {
   return true;
 }
 
-// ---- the update -------------------------------------------------------------------------------------------
-// Two gradients of one weight on one group.
-static value combine(main_build *mb, value a, value b) {
-  prog *p = mb->p;
-  type ta = func_get(p, mb->b.f)->values.v[a].ty;
-  type_info t = *type_get(p, ta);
-  mb->b.coord = 0, mb->b.g = t.g;
-  b = shard_convert(mb->x, &mb->b, b, t.lay, t.g);
-  u32 opd[2] = {a | OPD_DONATED, b};
-  return mb->b.failed ? 0 : emit_res(p, mb->b.f, emit(&mb->b, OP_add, (attrset){0}, opd, 2, &ta, 1));
-}
-
-static void name_of(main_build *mb, value v, value w, const char *suffix) {
-  value_name(mb->p, mb->b.f, v, sym_with(mb->s->c, mb->m->values.v[w].name, suffix));
-}
-
-// Gradients on the groups at all coordinates of one axis, in any order, that make up `all`: the axis, and
-// each one put at its coordinate; else 0.
-static u8 joined_axis(main_build *mb, group all, value *v, u32 n) {
-  const space *sp = mb->p->sp;
-  const func_info *f = func_get(mb->p, mb->b.f);
-  const group_info *x = group_get(sp, all);
-  for (u32 i = 0; i < x->naxes; i++) {
-    const group_axis *ax = &x->axis[i];
-    if (ax->at >= 0 || group_axis_size(sp, all, ax->axis) != n) continue;
-    value *at = ZNEWN(mb->x->a, value, n);
-    u32 found = 0;
-    for (u32 c = 0; c < n; c++) {
-      group g = group_fix(mb->p->sp, all, ax->axis, ax->nonly ? ax->only[c] : c);
-      for (u32 k = 0; k < n && !at[c]; k++)
-        if (val_type(mb->p, f, v[k])->g.i == g.i) at[c] = v[k], found++;
-    }
-    if (found < n) continue;
-    memcpy(v, at, sizeof *v * n);
-    return ax->axis;
-  }
-  return 0;
-}
-
-// Values on several groups in one layout: the first one's, without partial sums that not all of them hold.
-static bool same_layout(main_build *mb, value *v, u32 n) {
-  prog *p = mb->p;
-  layout to = type_get(p, func_get(p, mb->b.f)->values.v[v[0]].ty)->lay;
-  layout_info li = *layout_get(p->sp, to);
-  for (u32 i = 0; i < li.npart; i++)
-    for (u32 k = 1; k < n; k++)
-      if (layout_part_of(p->sp, type_get(p, func_get(p, mb->b.f)->values.v[v[k]].ty)->lay, li.part[i].axis) ==
-          RED_NONE)
-        to = layout_without(p->sp, to, li.part[i].axis);
-  for (u32 k = 0; k < n; k++) {
-    mb->b.g = type_get(p, func_get(p, mb->b.f)->values.v[v[k]].ty)->g, mb->b.coord = 0;
-    v[k] = shard_convert(mb->x, &mb->b, v[k], to, mb->b.g);
-  }
-  return !mb->b.failed;
-}
-
-// Gradients of one weight on several groups: one value on the weight's own group. Groups that are the
-// coordinates of an axis become a sum over that axis; what lies in any other way is sent there and added.
-static value join_groups(main_build *mb, value w, value *v, u32 n) {
-  prog *p = mb->p;
-  group home = mb->param_group[w - 1];
-  u8 ax = joined_axis(mb, home, v, n);
-  mb->b.coord = 0;
-  for (u32 k = 0; !ax && k < n; k++) {
-    v[k] = main_move(mb, v[k], home,
-                     main_filter(mb, type_get(p, func_get(p, mb->b.f)->values.v[v[k]].ty)->lay, home));
-    if (mb->b.failed) return 0;
-    if (k) v[0] = combine(mb, v[0], v[k]);
-  }
-  if (!ax) return v[0];
-  if (!same_layout(mb, v, n)) return 0;
-  const type_info *t = type_get(p, func_get(p, mb->b.f)->values.v[v[0]].ty);
-  attr over = attr_x(A_over, &ax, 1);
-  shape sh = t->s;
-  type rt = type_tensor(p, &sh, layout_with_part(p->sp, t->lay, ax, RED_SUM), home);
-  mb->b.g = home, mb->b.coord = 0;
-  return emit_res(p, mb->b.f, emit(&mb->b, OP_join, attrs_of(p, &over, 1), v, n, &rt, 1));
-}
-
-static value zero_grad(main_build *mb, value w) { // of a weight that the loss does not depend on
-  prog *p = mb->p;
-  const type_info *t = type_get(p, func_get(p, mb->b.f)->values.v[mb->param[w - 1]].ty);
-  attr at[2] = {attr_t(A_dtype, t->s.t), attr_v(A_shape, t->s.dim, t->s.nd)};
-  mb->b.g = t->g, mb->b.coord = 0;
-  return emit_res(p, mb->b.f,
-                  emit(&mb->b, OP_full, attrs_of(p, at, 2), NULL, 0,
-                       &func_get(p, mb->b.f)->values.v[mb->param[w - 1]].ty, 1));
-}
-
-// Per weight the gradient on the weight's own group, from the packed gradients of all segments; 0: not a
-// weight.
-static bool gather_grads(main_build *mb, value *out) {
-  prog *p = mb->p;
-  arena *a = mb->x->a;
-  typedef VEC(value) values;
-  values *per = ZNEWN(a, values, mb->m->nparams + 1);
-  for (u32 i = 0; i < mb->nseg; i++) {
-    seg *s = &mb->seg[i];
-    if (!s->gp || !s->gp->nacc || !s->grads) continue;
-    const type_info *t = type_get(p, func_get(p, mb->b.f)->values.v[s->grads].ty);
-    u32 n = t->n;
-    type *ty = arena_dup(a, t->elem, sizeof *t->elem * n);
-    mb->b.g = s->g, mb->b.coord = 0;
-    value r = emit_res(p, mb->b.f, emit(&mb->b, OP_unpack, (attrset){0}, &s->grads, 1, ty, n));
-    for (u32 k = 0; k < n; k++) *vec_push(a, &per[s->c->weight[s->gp->acc[k]] - 1]) = r + k;
-  }
-  for (u32 i = 0; i < mb->m->nparams; i++) {
-    u32 n = 0; // one value for each distinct group
-    for (u32 k = 0; k < per[i].n; k++) {
-      group g = type_get(p, func_get(p, mb->b.f)->values.v[per[i].v[k]].ty)->g;
-      u32 j = 0;
-      while (j < n && type_get(p, func_get(p, mb->b.f)->values.v[per[i].v[j]].ty)->g.i != g.i) j++;
-      if (j == n)
-        per[i].v[n++] = per[i].v[k];
-      else
-        per[i].v[j] = combine(mb, per[i].v[j], per[i].v[k]);
-    }
-    bool home =
-        n == 1 && type_get(p, func_get(p, mb->b.f)->values.v[per[i].v[0]].ty)->g.i == mb->param_group[i].i;
-    out[i] = home                     ? per[i].v[0]
-             : n                      ? join_groups(mb, i + 1, per[i].v, n)
-             : main_trains(mb, i + 1) ? zero_grad(mb, i + 1)
-                                      : 0;
-    if (mb->b.failed) return false;
-  }
-  return true;
-}
-
-// Updates of all weights that live on one group, as one call.
-static bool update_group(main_build *mb, const value *w, u32 n, const value *grad, value *neww, value **news,
-                         value *gradout) {
-  apply *x = mb->x;
-  prog *p = mb->p;
-  const plan *pn = x->pn;
-  u32 most = n * (2 + OPTIM_STATES), np = 2 * n, nr = n;
-  func f = planner_update(x->pl, w, n, &pn->optim, pn->keep_gradients);
-  layout *in = NEWN(x->a, layout, most), *demand = NEWN(x->a, layout, most);
-  u32 *opd = NEWN(x->a, u32, most);
-  group g = mb->param_group[w[0] - 1];
-  for (u32 i = 0; i < n; i++) {
-    value v = w[i];
-    layout rest = mb->param_lay[v - 1];
-    in[i] = rest, demand[i] = rest;
-    opd[i] = mb->param[v - 1] | OPD_DONATED;
-    in[n + i] = type_get(p, func_get(p, mb->b.f)->values.v[grad[v - 1]].ty)->lay;
-    opd[n + i] = grad[v - 1] | OPD_DONATED;
-  }
-  for (u32 j = 0; j < OPTIM_STATES; j++)
-    for (u32 i = 0; i < n; i++) {
-      value s = mb->state[j][w[i] - 1];
-      if (!s) continue;
-      in[np] = demand[nr++] = val_type(p, func_get(p, mb->b.f), s)->lay;
-      opd[np++] = s | OPD_DONATED;
-    }
-  for (u32 i = 0; i < n && pn->keep_gradients; i++) demand[nr++] = in[i];
-  sharded sh;
-  x->update = true;
-  shard_call_of call = {.f = f, .in = in, .demand = demand, .g = g};
-  bool ok = shard_function(x, &call, &sh);
-  x->update = false;
-  if (!ok) return false;
-  type *res = NEWN(x->a, type, nr);
-  for (u32 k = 0; k < nr; k++) res[k] = type_bind(p, func_result(p, sh.dst, k), g);
-  mb->b.g = g, mb->b.coord = 0, mb->b.flags = INSTR_UPDATE;
-  u32 at = emit(&mb->b, OP_call, (attrset){0}, opd, np, res, nr);
-  mb->b.flags = 0;
-  func_get(p, mb->b.f)->body.v[at - 1].callee = sh.dst;
-  value r = emit_res(p, mb->b.f, at);
-  for (u32 i = 0; i < n; i++, r++) {
-    neww[w[i] - 1] = r;
-    name_of(mb, r, w[i], ".new");
-  }
-  for (u32 j = 0; j < OPTIM_STATES; j++)
-    for (u32 i = 0; i < n; i++) {
-      value s = mb->state[j][w[i] - 1];
-      if (!s) continue;
-      news[j][w[i] - 1] = r;
-      value_name(p, mb->b.f, r++, sym_with(p->c, val(func_get(p, mb->b.f), s)->name, ".new"));
-    }
-  for (u32 i = 0; i < n && pn->keep_gradients; i++, r++) {
-    gradout[w[i] - 1] = r;
-    name_of(mb, r, w[i], ".grad");
-  }
-  return true;
-}
-
-static bool update_weights(main_build *mb, value *neww, value **news, value *gradout) {
-  arena *a = mb->x->a;
-  u32 np = mb->m->nparams;
-  value *grad = ZNEWN(a, value, np + 1), *w = NEWN(a, value, np + 1);
-  bool *done = ZNEWN(a, bool, np + 1);
-  if (!gather_grads(mb, grad)) return false;
-  for (u32 i = 0; i < np; i++) {
-    if (done[i] || !grad[i]) continue;
-    u32 n = 0;
-    for (u32 j = i; j < np; j++)
-      if (grad[j] && !done[j] && mb->param_group[j].i == mb->param_group[i].i) w[n++] = j + 1, done[j] = true;
-    if (!update_group(mb, w, n, grad, neww, news, gradout)) return false;
-  }
-  return true;
-}
-
-// ---- results ----------------------------------------------------------------------------------------------
-// A value that main returns: the microbatches joined, sums over space done.
-static value returned(main_build *mb, value v) {
-  prog *p = mb->p;
-  if (!mb->seg_of[v]) return mb->param[v - 1];
-  seg *s = &mb->seg[mb->seg_of[v] - 1];
-  value *per = &s->res[(size_t)mb->out_of[v] * mb->K], r = per[0];
-  mb->b.g = s->g, mb->b.coord = 0;
-  if (mb->time) {
-    type_info t = *type_get(p, func_get(p, mb->b.f)->values.v[r].ty);
-    attr over = attr_x(A_over, &mb->time, 1);
-    bool varies =
-        layout_split_of(p->sp, t.lay, mb->time) || layout_part_of(p->sp, t.lay, mb->time) != RED_NONE;
-    type rt = type_tensor(p, &t.s, layout_without(p->sp, t.lay, mb->time), t.g);
-    if (varies) r = emit_res(p, mb->b.f, emit(&mb->b, OP_join, attrs_of(p, &over, 1), per, mb->K, &rt, 1));
-  }
-  layout l = main_filter(mb, type_get(p, func_get(p, mb->b.f)->values.v[r].ty)->lay, s->g);
-  r = shard_convert(mb->x, &mb->b, r, l, s->g);
-  value_name(p, mb->b.f, r, mb->m->values.v[v].name);
-  return r;
-}
-
-static bool finish_main(main_build *mb) {
-  arena *a = mb->x->a;
-  const plan *pn = mb->x->pn;
-  u32 np = mb->m->nparams, n = 0;
-  value *ret = NEWN(a, value, mb->m->rets.n + np * (2 + OPTIM_STATES) + 1), *neww = ZNEWN(a, value, np + 1),
-        *grad = ZNEWN(a, value, np + 1), *news[OPTIM_STATES];
-  for (u32 j = 0; j < OPTIM_STATES; j++) news[j] = ZNEWN(a, value, np + 1);
-  for (u32 i = 0; i < mb->m->rets.n; i++) ret[n++] = returned(mb, mb->m->rets.v[i]);
-  if (mb->b.failed || (pn->train && !update_weights(mb, neww, news, grad))) return false;
-  for (u32 i = 0; i < np; i++)
-    if (grad[i]) ret[n++] = grad[i];
-  for (u32 i = 0; i < np; i++)
-    if (neww[i]) ret[n++] = neww[i];
-  for (u32 j = 0; j < OPTIM_STATES; j++)
-    for (u32 i = 0; i < np; i++)
-      if (news[j][i]) ret[n++] = news[j][i];
-  func_return(mb->p, mb->b.f, ret, n);
-  mb->p->main = mb->b.f;
-  return !mb->b.failed;
-}
-
-static bool build_main(apply *x) {
+// Sets up the main that is built. Its arrays are in x->a.
+void main_open(main_build *to, apply *x) {
   prog *s = x->src, *p = x->p;
   main_build mb = {.x = x, .s = s, .p = p, .m = func_get(s, s->main), .nseg = x->pn->nsegments, .K = 1};
   if (x->pn->time) {
@@ -353,25 +109,40 @@ static bool build_main(apply *x) {
   mb.weight_set = ZNEWN(x->a, bool, nv), mb.weight_rest = ZNEWN(x->a, bool, nv);
   mb.some_free = ZNEWN(x->a, u64, nv), mb.all_free = ZNEWN(x->a, u64, nv);
   mb.b = builder_at(p, func_new(p, sym_of(s->c, "main"), mb.m->where));
-  return main_segments(&mb) && main_tasks(&mb) && finish_main(&mb);
+  mb.nmb = mb.K;
+  *to = mb;
 }
 
-prog *plan_apply(planner *pl, const plan *pn, coster *k) {
-  apply *x = &(apply){.pl = pl, .pn = pn, .src = pl->src, .k = k};
+static bool build_main(apply *x) {
+  main_build mb;
+  main_open(&mb, x);
+  return main_segments(&mb) && main_params(&mb) && main_tasks(&mb) && main_finish(&mb);
+}
+
+bool apply_open(apply *x, planner *pl, const plan *pn, coster *k) {
+  *x = (apply){.pl = pl, .pn = pn, .src = pl->src, .k = k};
   x->a = arena_new();
   x->p = prog_new(pl->src->c);
   if (k) coster_use(k, x->p);
   planner_recompute(pl, pn);
   memset(pl->rests, 0, sizeof pl->rests);
-  bool ok = make_space(x) && make_choices(x) && build_main(x);
+  return make_space(x) && make_choices(x);
+}
+
+prog *apply_close(apply *x, bool ok) {
   x->p->norigins = x->src->norigins;
   arena_free(x->a);
-  if (ok) {
-    IR_VERIFY_PASS(x->p);
-    return x->p;
-  }
+  if (ok) return x->p;
   prog_free(x->p);
   return NULL;
+}
+
+prog *plan_apply(planner *pl, const plan *pn, coster *k) {
+  apply x;
+  bool ok = apply_open(&x, pl, pn, k) && build_main(&x);
+  prog *p = apply_close(&x, ok);
+  if (p) IR_VERIFY_PASS(p);
+  return p;
 }
 
 prog *planner_source(planner *pl) { return pl->src; }

@@ -91,6 +91,10 @@ typedef struct apply {
   bool *trial_split;
 } apply;
 
+// Axes, meshes and choices of the plan in a new program. Closed in any case: the program, or NULL and freed
+// unless ok.
+bool apply_open(apply *x, planner *pl, const plan *pn, coster *k);
+prog *apply_close(apply *x, bool ok);
 attrset apply_attrs(apply *x, attrset a); // an attribute set of the source program in p
 
 // How a source function is to be sharded. in[]: layouts in which parameters arrive (LAYOUT_FREE: weights and

@@ -57,11 +57,14 @@ typedef struct {
   prog *s, *p;
   const func_info *m; // source main
   u32 K, nseg, nplaces;
-  u8 time; // temporal axis in p, 0: none
+  u32 nmb;      // microbatches that are emitted: K, fewer in a probe
+  bool *active; // per segment, in a probe: is it emitted? NULL: all are
+  u8 time;      // temporal axis in p, 0: none
   seg *seg;
   u32 *seg_of, *out_of; // per value of main: producing segment + 1, its output number
   u32 *point;           // per microbatch: temporal point
   value *param;         // per source parameter of main: value here
+  bool *skip;           // ... is it left out?
   layout *param_lay;
   group *param_group;
   value *state[OPTIM_STATES]; // per source parameter: optimiser states; 0: it has none
@@ -71,8 +74,11 @@ typedef struct {
   bool *weight_rest; // its layout has splits that claim no role
 } main_build;
 
+void main_open(main_build *mb, apply *x);
 bool main_segments(main_build *mb); // segments.c: groups, cuts, gradients, sharded functions
+bool main_params(main_build *mb);   // ... parameters and optimiser states
 bool main_tasks(main_build *mb);    // order.c: schedule and emit
+bool main_finish(main_build *mb);   // finish.c: results, gradients, updates
 // emit.c: one task after the other, in any order in which what a task needs was made before
 void emit_begin(main_build *mb);
 void emit_before(main_build *mb, seg *s); // weights, pieces of inputs, accumulators

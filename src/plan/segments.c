@@ -353,9 +353,27 @@ static bool make_param_groups(main_build *mb) {
   return true;
 }
 
+// Parameters that inactive segments use alone are left out of a probe.
+static void find_active_params(main_build *mb) {
+  mb->skip = ZNEWN(mb->x->a, bool, mb->m->nparams + 1);
+  if (!mb->active) return;
+  for (u32 i = 0; i < mb->m->nparams; i++) mb->skip[i] = true;
+  for (u32 j = 0; j < mb->nseg; j++) {
+    const cut *c = mb->seg[j].c;
+    for (u32 k = 0; mb->active[j] && k < c->nweights + c->ninputs; k++) {
+      value v = k < c->nweights ? c->weight[k] : c->input[k - c->nweights];
+      if (!mb->m->values.v[v].def) mb->skip[v - 1] = false;
+    }
+  }
+  for (u32 i = 0; i < mb->m->nparams; i++)
+    if (!mb->param_group[i].i) mb->skip[i] = !mb->active[0];
+}
+
 static bool make_params(main_build *mb) {
+  find_active_params(mb);
   for (u32 i = 0; i < mb->m->nparams; i++) {
     value v = i + 1;
+    if (mb->skip[i]) continue;
     if (!mb->param_group[i].i)
       mb->param_group[i] = mb->seg[0].g, mb->all_free[v] = free_axes(mb->p->sp, mb->seg[0].g);
     if (!mb->weight_set[v]) mb->param_lay[i] = dealt(mb, v, mb->param_group[i], false);
@@ -375,7 +393,7 @@ static void make_states(main_build *mb) {
   const plan *pn = mb->x->pn;
   for (u32 j = 0; j < OPTIM_STATES; j++)
     for (u32 i = 0; i < mb->m->nparams; i++) {
-      if (!main_trains(mb, i + 1)) continue;
+      if (mb->skip[i] || !main_trains(mb, i + 1)) continue;
       shape sh = val_type(mb->s, mb->m, i + 1)->s;
       if (j >= optim_states(&pn->optim, sh.t)) continue;
       sh.t = optim_state_type(sh.t);
@@ -392,6 +410,10 @@ bool main_segments(main_build *mb) {
     if (!shard_forward(mb, &mb->seg[i])) return false;
   for (u32 i = mb->nseg; i-- > 0;)
     if (!shard_backward(mb, &mb->seg[i])) return false;
+  return true;
+}
+
+bool main_params(main_build *mb) {
   if (!make_params(mb)) return false;
   make_states(mb);
   return true;
