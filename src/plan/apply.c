@@ -91,14 +91,17 @@ static bool make_choices(apply *x) {
 }
 
 // Sets up the main that is built. Its arrays are in x->a.
-void main_open(main_build *to, apply *x) {
+void main_open(main_build *to, apply *x, u32 most) {
   prog *s = x->src, *p = x->p;
   main_build mb = {.x = x, .s = s, .p = p, .m = func_get(s, s->main), .nseg = x->pn->nsegments, .K = 1};
   if (x->pn->time) {
     mb.time = x->axis[x->pn->time];
     mb.K = x->pn->axes[x->pn->time - 1].size;
-    mb.point = NEWN(x->a, u32, mb.K);
-    for (u32 i = 0; i < mb.K; i++) mb.point[i] = point_with(p, 0, mb.time, (u16)i);
+  }
+  mb.nmb = most ? MIN(most, mb.K) : mb.K;
+  if (mb.time) {
+    mb.point = NEWN(x->a, u32, mb.nmb);
+    for (u32 i = 0; i < mb.nmb; i++) mb.point[i] = point_with(p, 0, mb.time, (u16)i);
   }
   mb.seg = ZNEWN(x->a, seg, mb.nseg + 1);
   u32 nv = mb.m->values.n;
@@ -109,13 +112,12 @@ void main_open(main_build *to, apply *x) {
   mb.weight_set = ZNEWN(x->a, bool, nv), mb.weight_rest = ZNEWN(x->a, bool, nv);
   mb.some_free = ZNEWN(x->a, u64, nv), mb.all_free = ZNEWN(x->a, u64, nv);
   mb.b = builder_at(p, func_new(p, sym_of(s->c, "main"), mb.m->where));
-  mb.nmb = mb.K;
   *to = mb;
 }
 
 static bool build_main(apply *x) {
   main_build mb;
-  main_open(&mb, x);
+  main_open(&mb, x, 0);
   return main_segments(&mb) && main_params(&mb) && main_tasks(&mb) && main_finish(&mb);
 }
 

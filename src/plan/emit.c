@@ -101,7 +101,7 @@ static u32 emit_call(main_build *mb, const sharded *f, const type **types, const
 
 // The argument of a forward for one microbatch: what came from another segment, or a piece of a parameter.
 static value argument(main_build *mb, seg *s, u32 k, u32 m) {
-  value *slot = &s->arg[(size_t)k * mb->K + m];
+  value *slot = &s->arg[(size_t)k * mb->nmb + m];
   if (*slot) return *slot;
   prog *p = mb->p;
   value v = s->base[k];
@@ -135,7 +135,7 @@ static void run_forward(main_build *mb, seg *s, u32 m) {
   if (s->W) opd[n++] = s->W;
   for (u32 k = 0; k < c->ninputs; k++) opd[n++] = argument(mb, s, k, m);
   u32 r = emit_call(mb, &s->fwd, &s->fwd_types, opd, n, s->g, m, 0);
-  for (u32 k = 0; k < c->noutputs; k++) s->res[(size_t)k * mb->K + m] = r + k;
+  for (u32 k = 0; k < c->noutputs; k++) s->res[(size_t)k * mb->nmb + m] = r + k;
   if (s->gp && s->gp->nsaved) s->saved[m] = r + c->noutputs;
 }
 
@@ -187,7 +187,7 @@ static void run_backward(main_build *mb, seg *s, u32 m) {
   }
   if (!gp->wgt.i && s->acc && gp->nacc) opd[n++] = s->grads | OPD_DONATED;
   u32 r = emit_call(mb, &s->bwd, &s->bwd_types, opd, n, s->g, m, INSTR_BACKWARD);
-  for (u32 k = 0; k < gp->ndx; k++) s->dx[(size_t)k * mb->K + m] = r + k; // leaves in travel_backward
+  for (u32 k = 0; k < gp->ndx; k++) s->dx[(size_t)k * mb->nmb + m] = r + k; // leaves in travel_backward
   if (gp->wgt.i)
     s->carry[m] = gp->ncarry ? r + gp->ndx : 0;
   else if (gp->nacc)
@@ -206,37 +206,25 @@ static void run_weights(main_build *mb, seg *s, u32 m) {
 
 // ---- what leaves --------------------------------------------------------------------------------------------
 // Outputs go to the segments that read them, input gradients to the segments that made the inputs.
-static edge *edge_to(seg *from, u32 to, u32 input) {
-  u32 e = 0;
-  while (from->edges[e].to != to || from->edges[e].input != input) e++;
-  return &from->edges[e];
-}
-
-// The edge that the k-th input gradient goes back along; NULL: it stays here.
-static edge *back_along(main_build *mb, seg *s, u32 k) {
-  u32 input = s->gp->dx[k] - s->c->nweights;
-  u32 from = mb->seg_of[s->c->input[input]];
-  return from ? edge_to(&mb->seg[from - 1], (u32)(s - mb->seg), input) : NULL;
-}
-
 static void leave_forward(main_build *mb, seg *s, u32 m) {
   for (u32 e = 0; e < s->nedges && !mb->b.failed; e++) {
     edge *x = &s->edges[e];
     const seg *d = &mb->seg[x->to];
     at_point(mb, s->g, m);
-    x->there[m] = main_leave(mb, s->res[(size_t)x->output * mb->K + m], d->g, d->in[x->input], &x->sent[0]);
+    x->there[m] = main_leave(mb, s->res[(size_t)x->output * mb->nmb + m], d->g, d->in[x->input], &x->sent[0]);
   }
 }
 
 static void leave_backward(main_build *mb, seg *s, u32 m) {
-  for (u32 k = 0; k < s->gp->ndx && !mb->b.failed; k++) {
-    edge *x = back_along(mb, s, k);
-    if (!x) continue;
-    const seg *d = &mb->seg[mb->seg_of[s->c->input[x->input]] - 1];
-    if (!x->back) x->back = ZNEWN(mb->x->a, value, mb->K);
+  for (u32 k = 0; k < s->nin && !mb->b.failed; k++) {
+    edge *x = s->ins[k];
+    const seg *d = &mb->seg[x->from];
+    if (!x->dx) continue;
+    if (!x->back) x->back = ZNEWN(mb->x->a, value, mb->nmb);
     at_point(mb, s->g, m);
     mb->b.flags = INSTR_BACKWARD;
-    x->back[m] = main_leave(mb, s->dx[(size_t)k * mb->K + m], d->g, d->dout[x->output], &x->sent[1]);
+    x->back[m] =
+        main_leave(mb, s->dx[(size_t)(x->dx - 1) * mb->nmb + m], d->g, d->dout[x->output], &x->sent[1]);
     mb->b.flags = 0;
   }
 }
@@ -255,16 +243,15 @@ static void send_backward(main_build *mb, seg *s, edge *x, u32 m) {
 
 void emit_sends(main_build *mb, seg *s, task_kind kind, u32 m) {
   for (u32 e = 0; kind == TASK_F && e < s->nedges && !mb->b.failed; e++) send_forward(mb, s, &s->edges[e], m);
-  for (u32 k = 0; kind == TASK_B && k < s->gp->ndx && !mb->b.failed; k++) {
-    edge *x = back_along(mb, s, k);
-    if (x) send_backward(mb, s, x, m);
-  }
+  bool back = kind == TASK_B || kind == TASK_I;
+  for (u32 k = 0; back && k < s->nin && !mb->b.failed; k++)
+    if (s->ins[k]->dx) send_backward(mb, s, s->ins[k], m);
 }
 
 void emit_task(main_build *mb, seg *s, task_kind kind, u32 m) {
   if (kind == TASK_F)
     run_forward(mb, s, m), leave_forward(mb, s, m);
-  else if (kind == TASK_B)
+  else if (kind == TASK_B || kind == TASK_I)
     run_backward(mb, s, m), leave_backward(mb, s, m);
   else
     run_weights(mb, s, m);
@@ -282,7 +269,7 @@ static void make_edges(main_build *mb) {
                                        .to = j,
                                        .input = k,
                                        .output = mb->out_of[v],
-                                       .there = ZNEWN(mb->x->a, value, mb->K)};
+                                       .there = ZNEWN(mb->x->a, value, mb->nmb)};
         s->nedges++;
       }
     for (u32 j = 0; j < mb->nseg && !pass; j++) {
@@ -343,15 +330,21 @@ void emit_begin(main_build *mb) {
     seg *s = &mb->seg[i];
     s->arg_type = ZNEWN(a, type, s->c->ninputs + 1);
     s->came = ZNEWN(a, edge *, s->c->ninputs + 1);
-    s->arg = ZNEWN(a, value, (size_t)(s->c->ninputs + 1) * mb->K);
-    s->res = ZNEWN(a, value, (size_t)(s->c->noutputs + 1) * mb->K);
-    s->dx = ZNEWN(a, value, (size_t)((s->gp ? s->gp->ndx : 0) + 1) * mb->K);
-    s->saved = ZNEWN(a, value, mb->K), s->carry = ZNEWN(a, value, mb->K);
+    s->ins = ZNEWN(a, edge *, s->c->ninputs + 1);
+    s->arg = ZNEWN(a, value, (size_t)(s->c->ninputs + 1) * mb->nmb);
+    s->res = ZNEWN(a, value, (size_t)(s->c->noutputs + 1) * mb->nmb);
+    s->dx = ZNEWN(a, value, (size_t)((s->gp ? s->gp->ndx : 0) + 1) * mb->nmb);
+    s->saved = ZNEWN(a, value, mb->nmb), s->carry = ZNEWN(a, value, mb->nmb);
   }
-  mb->part_at = ZNEWN(a, attrset, mb->K);
+  mb->part_at = ZNEWN(a, attrset, mb->nmb);
   make_edges(mb);
   for (u32 i = 0; i < mb->nseg; i++)
-    for (u32 e = 0; e < mb->seg[i].nedges; e++)
-      mb->seg[mb->seg[i].edges[e].to].came[mb->seg[i].edges[e].input] = &mb->seg[i].edges[e];
+    for (u32 e = 0; e < mb->seg[i].nedges; e++) {
+      edge *x = &mb->seg[i].edges[e];
+      seg *d = &mb->seg[x->to];
+      d->came[x->input] = d->ins[d->nin++] = x;
+      for (u32 k = 0; d->gp && k < d->gp->ndx; k++)
+        if (d->gp->dx[k] - d->c->nweights == x->input) x->dx = k + 1;
+    }
   make_channels(mb);
 }

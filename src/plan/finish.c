@@ -210,7 +210,7 @@ static value returned(main_build *mb, value v) {
   prog *p = mb->p;
   if (!mb->seg_of[v]) return mb->param[v - 1];
   seg *s = &mb->seg[mb->seg_of[v] - 1];
-  value *per = &s->res[(size_t)mb->out_of[v] * mb->K], r = per[0];
+  value *per = &s->res[(size_t)mb->out_of[v] * mb->nmb], r = per[0];
   mb->b.g = s->g, mb->b.coord = 0;
   if (mb->time) {
     type_info t = *type_get(p, func_get(p, mb->b.f)->values.v[r].ty);

@@ -8,6 +8,7 @@
 // (NULL: none comes back), as it leaves, then as it came.
 typedef struct {
   u32 from, to, input, output;
+  u32 dx;       // number + 1 of its gradient among those of the reader's inputs; 0: there is none
   type sent[2]; // as what it arrives, there and back
   u8 strm[2];   // of the sends
   value *there, *back;
@@ -31,11 +32,13 @@ typedef struct seg {
   value grads;     // packed gradients so far
   type *arg_type;  // per input that is a piece of a parameter: its type, once known
   edge **came;     // per input that another segment makes
-  value *arg;      // [input * K + mb] as the functions take it; 0: not asked for
-  value *res;      // [output * K + mb]
-  value *dx;       // [input with a gradient * K + mb], where it is made
-  value *saved;    // [mb]
-  value *carry;    // [mb]
+  u32 nin;
+  edge **ins;   // the same, by producer
+  value *arg;   // [input * nmb + mb] as the functions take it; 0: not asked for
+  value *res;   // [output * nmb + mb]
+  value *dx;    // [input with a gradient * nmb + mb], where it is made
+  value *saved; // [mb]
+  value *carry; // [mb]
   u32 nedges;
   edge *edges; // consumers, in program order
   value *base; // per input that is a parameter of main: restricted to this group
@@ -74,11 +77,13 @@ typedef struct {
   bool *weight_rest; // its layout has splits that claim no role
 } main_build;
 
-void main_open(main_build *mb, apply *x);
-bool main_segments(main_build *mb); // segments.c: groups, cuts, gradients, sharded functions
-bool main_params(main_build *mb);   // ... parameters and optimiser states
-bool main_tasks(main_build *mb);    // order.c: schedule and emit
-bool main_finish(main_build *mb);   // finish.c: results, gradients, updates
+void main_open(main_build *mb, apply *x, u32 most); // most: microbatches that are emitted; 0: all
+bool main_segments(main_build *mb);                 // segments.c: groups, cuts, gradients, sharded functions
+bool main_params(main_build *mb);                   // ... parameters and optimiser states
+// order.c: tasks and sends in one order that all places agree on; *out is in `a`. main_tasks emits them.
+bool main_order(main_build *mb, arena *a, u32 *n, const sim_order **out);
+bool main_tasks(main_build *mb);
+bool main_finish(main_build *mb); // finish.c: results, gradients, updates
 // emit.c: one task after the other, in any order in which what a task needs was made before
 void emit_begin(main_build *mb);
 void emit_before(main_build *mb, seg *s); // weights, pieces of inputs, accumulators

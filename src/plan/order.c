@@ -106,25 +106,24 @@ static bool check_sequences(main_build *mb) {
   return true;
 }
 
-bool main_tasks(main_build *mb) {
+static u8 kind_of(const main_build *mb, const task *t) {
+  const grad_pair *gp = mb->seg[t->segment].gp;
+  return t->kind == TASK_B && gp->wgt.i ? TASK_I : t->kind;
+}
+
+bool main_order(main_build *mb, arena *keep, u32 *count, const sim_order **out) {
   const plan *pn = mb->x->pn;
   arena *a = mb->x->a;
-  emit_begin(mb);
+  VEC(sim_order) line = {0};
   if (!check_sequences(mb)) return false;
-  // Room for what the tasks emit: two calls, pieces of inputs, and three steps for what moves either way.
-  u32 calls = 0, args = 0;
-  for (u32 i = 0; i < mb->nseg; i++)
-    calls += 2 + 6 * mb->seg[i].nedges + mb->seg[i].c->ninputs, args += 16 + 2 * mb->seg[i].c->ninputs;
-  func_info *out = func_get(mb->p, mb->b.f);
-  vec_reserve(mb->p->a, &out->body, out->body.n + calls * mb->K);
-  vec_reserve(mb->p->a, &out->values, out->values.n + (calls + 2 * mb->nseg) * mb->K);
-  vec_reserve(mb->p->a, &out->opds, out->opds.n + args * mb->K);
-  for (u32 i = 0; i < mb->nseg; i++) emit_before(mb, &mb->seg[i]);
   cursor *cur = ZNEWN(a, cursor, pn->nseqs);
   const task **now = NEWN(a, const task *, pn->nseqs);
   finished fin;
+  u32 all = 0;
   for (u32 k = 0; k < 3; k++) fin.done[k] = ZNEWN(a, u32, (size_t)mb->nseg * mb->K);
-  for (u32 i = 0; i < pn->nseqs; i++) cur[i] = (cursor){pn->seqs[i].v, pn->seqs[i].n, 0};
+  for (u32 i = 0; i < pn->nseqs; i++)
+    cur[i] = (cursor){pn->seqs[i].v, pn->seqs[i].n, 0}, all += pn->seqs[i].n;
+  vec_reserve(keep, &line, 2 * all);
   for (u32 step = 0;; step++) {
     u32 n = 0, left = 0;
     task w;
@@ -134,21 +133,40 @@ bool main_tasks(main_build *mb) {
       const task *t = &cur[i].v[cur[i].at];
       if (ready(mb, &fin, t, step, &w)) now[n++] = t, cur[i].at++;
     }
-    if (!left) {
-      mb->send_strm =
-          pn->send_channels < 2 && pn->send_stream.i ? (u8)stream_of(mb->p, pn->send_stream).i : 0;
-      return !mb->b.failed;
-    }
+    if (!left) break;
     if (!n) {
       report_deadlock(mb, &fin, cur, pn->nseqs, step);
       return false;
     }
-    for (u32 i = 0; i < n; i++) {
-      emit_task(mb, &mb->seg[now[i]->segment], (task_kind)now[i]->kind, now[i]->mb);
+    for (u32 send = 0; send < 2; send++)
+      for (u32 i = 0; i < n; i++)
+        *vec_push(keep, &line) = (sim_order){send, kind_of(mb, now[i]), now[i]->segment, now[i]->mb};
+    for (u32 i = 0; i < n; i++)
       fin.done[now[i]->kind][(size_t)now[i]->segment * mb->K + now[i]->mb] = step + 1;
-    }
-    for (u32 i = 0; i < n && !mb->b.failed; i++)
-      emit_sends(mb, &mb->seg[now[i]->segment], (task_kind)now[i]->kind, now[i]->mb);
-    if (mb->b.failed) return false;
   }
+  *count = line.n, *out = line.v;
+  return true;
+}
+
+bool main_tasks(main_build *mb) {
+  const plan *pn = mb->x->pn;
+  const sim_order *line;
+  u32 n;
+  emit_begin(mb);
+  if (!main_order(mb, mb->x->a, &n, &line)) return false;
+  // Room for what the tasks emit: two calls, pieces of inputs, and three steps for what moves either way.
+  u32 calls = 0, args = 0;
+  for (u32 i = 0; i < mb->nseg; i++)
+    calls += 2 + 6 * mb->seg[i].nedges + mb->seg[i].c->ninputs, args += 16 + 2 * mb->seg[i].c->ninputs;
+  func_info *out = func_get(mb->p, mb->b.f);
+  vec_reserve(mb->p->a, &out->body, out->body.n + calls * mb->K);
+  vec_reserve(mb->p->a, &out->values, out->values.n + (calls + 2 * mb->nseg) * mb->K);
+  vec_reserve(mb->p->a, &out->opds, out->opds.n + args * mb->K);
+  for (u32 i = 0; i < mb->nseg; i++) emit_before(mb, &mb->seg[i]);
+  for (u32 k = 0; k < n && !mb->b.failed; k++) {
+    seg *s = &mb->seg[line[k].stage];
+    (line[k].send ? emit_sends : emit_task)(mb, s, (task_kind)line[k].task, line[k].mb);
+  }
+  mb->send_strm = pn->send_channels < 2 && pn->send_stream.i ? (u8)stream_of(mb->p, pn->send_stream).i : 0;
+  return !mb->b.failed;
 }

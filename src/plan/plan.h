@@ -10,8 +10,8 @@
 #define HEDDLE_PLAN_H
 #include "eval/eval.h"
 #include "pass/pass.h"
-
-typedef struct coster coster; // cost/cost.h
+#include "sched/sched.h"
+#include "sim/sim.h"
 
 typedef struct {
   sym name;
@@ -59,7 +59,6 @@ typedef struct {
 
 // op-order: what each place runs, in order. TASK_F forward, TASK_B backward (or its input-gradient part when
 // the weight part is apart), TASK_W weight gradients.
-typedef enum { TASK_F, TASK_B, TASK_W } task_kind;
 typedef struct {
   u16 segment;
   u8 kind;
@@ -108,6 +107,10 @@ typedef struct planner
 planner *planner_new(prog *src);
 void planner_free(planner *pl);
 prog *plan_apply(planner *pl, const plan *pn, coster *k);
+// The probe of the plan's pipeline (sim.h): tasks of its distinct stages only. *out is in `a`, and about the
+// program that is returned; *order has the tasks and sends of the schedule. NULL and diagnostics likewise.
+prog *plan_probe(planner *pl, const plan *pn, coster *k, arena *a, sim_pipeline *out, u32 *n,
+                 const sim_order **order);
 // Did the plan that was applied last split anything because of its rest[what]?
 bool planner_rests(const planner *pl, rest_what what);
 

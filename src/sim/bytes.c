@@ -527,21 +527,30 @@ static void mark_period(walk *w, bool end) {
   if (end) s->rep.same_bytes = fill_gap(w);
 }
 
-void walk_run(walk *w, const u8 *die, bool is_main) {
-  const func_info *f = w->f;
+static void walk_begin(walk *w, const u8 *die, bool is_main) {
   add_params(w, die, is_main);
   if (is_main) w->start = arena_dup(w->h.a, w->h.cur, w->m->s->nunits * sizeof *w->start);
   if (w->ask) walk_tell(w, 0, NULL, NULL);
-  for (u32 k = 1; k <= f->nparams; k++)
+  for (u32 k = 1; k <= w->f->nparams; k++)
     if (!w->last[k]) heap_let_go(&w->h, k, 0);
   heap_free_dying(&w->h);
+}
+
+void walk_open_main(walk *w) { walk_begin(w, NULL, true); }
+
+void walk_step(walk *w, u32 k) {
+  if (w->f->body.v[k].op == OP_call)
+    step_call(w, &w->f->body.v[k], k + 1);
+  else
+    step(w, &w->f->body.v[k], k + 1);
+}
+
+void walk_run(walk *w, const u8 *die, bool is_main) {
+  walk_begin(w, die, is_main);
   const repeat *rep = &w->m->s->rep;
-  for (u32 k = 0; k < f->body.n; k++) {
+  for (u32 k = 0; k < w->f->body.n; k++) {
     if (is_main && rep->on && (k == rep->at || k + rep->len == rep->at)) mark_period(w, k == rep->at);
-    if (f->body.v[k].op == OP_call)
-      step_call(w, &f->body.v[k], k + 1);
-    else
-      step(w, &f->body.v[k], k + 1);
+    walk_step(w, k);
   }
 }
 

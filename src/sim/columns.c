@@ -129,11 +129,6 @@ typedef struct body {
 } body;
 
 typedef struct {
-  u32 slot;
-  const uset *us;
-} entry; // the time of a value on a unit: slot + position of the unit
-
-typedef struct {
   sim *s;
   const func_info *f;
   const priced *row;
@@ -501,6 +496,7 @@ static const body *body_new(sim *s, u32 row, const u8 *late, const u8 *want, boo
   for (u32 k = 0; k < f->body.n && !s->overflow; k++) {
     const instr *i = &f->body.v[k];
     if (row == 1) mark_period(&m, k);
+    if (row == 1 && s->pipeline) s->node_of[k] = m.dur.n;
     if (i->op == OP_call)
       emit_call(&m, i, k + 1);
     else if (!no_work(op_row_of(i->op)))
@@ -516,6 +512,11 @@ static const body *body_new(sim *s, u32 row, const u8 *late, const u8 *want, boo
       *vec_push(s->tmp, &out) = m.made[v] ? slot_on(m.at[m.root[v]], us->unit[u]) : 0;
   }
   finish(&m, b, in.v, in.n, out.v, out.n);
+  if (row == 1 && s->pipeline) {
+    s->node_of[f->body.n] = m.dur.n;
+    s->root = m.root ? arena_dup(s->a, m.root, f->values.n * sizeof *m.root) : NULL;
+    s->at = m.at ? arena_dup(s->a, m.at, f->values.n * sizeof *m.at) : NULL;
+  }
   arena_release(s->tmp, mark);
   return b;
 }

@@ -64,6 +64,13 @@ void sim_call(const sim_cols *c, u32 node, i64 *x, i64 *frame) {
 
 void sim_flat(const sim_cols *c, i64 *x, i64 *frame) { run(c, x, frame, false, NULL); }
 void sim_composed(const sim_cols *c, i64 *x, i64 *frame) { run(c, x, frame, true, NULL); }
+void sim_part(const sim_cols *c, u32 from, u32 to, i64 *x, i64 *frame) {
+  sim_cols part = *c;
+  part.n = to - from;
+  part.dur += from, part.occ += from, part.in += from, part.out += from;
+  if (c->what) part.what += from;
+  sim_composed(&part, x, frame);
+}
 void sim_flat_watched(const sim_cols *c, i64 *x, i64 *frame, const sim_watch *w) {
   run(c, x, frame, false, w);
 }

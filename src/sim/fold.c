@@ -88,6 +88,20 @@ static void split_by_peers(sim *s, u64 *sig, const u32 *class_of) {
   }
 }
 
+// Places of a pipeline are parted alike: members of the same number are equal on all places or on none.
+static void split_by_mirror(const sim *s, u64 *sig, const u32 *class_of) {
+  const sim_pipeline *pl = s->pipeline;
+  u32 n = s->places.v[pl->group[0].i]->n;
+  for (u32 k = 0; k < n; k++) {
+    u64 all = 0;
+    for (u32 q = 0; q < pl->nplaces; q++) all = hash_u64(class_of[s->places.v[pl->group[q].i]->rank[k]], all);
+    for (u32 q = 0; q < pl->nplaces; q++) {
+      u64 *x = &sig[s->places.v[pl->group[q].i]->rank[k]];
+      *x = hash_u64(*x, all);
+    }
+  }
+}
+
 void fold_ranks(sim *s, bool fold) {
   arena_mark_t mark = arena_mark(s->tmp);
   u32 *unit_of = NEWN(s->a, u32, s->nranks), *stage_of = NEWN(s->a, u32, s->nranks);
@@ -113,7 +127,11 @@ void fold_ranks(sim *s, bool fold) {
       if (s->places.v[k] && !x.group_seen[k]) split_by_group(s, x.sig, k);
     split_by_prices(s, x.sig);
     u32 n = 0;
-    for (u32 now; (now = number_classes(s, x.sig, unit_of)) != n; n = now) split_by_peers(s, x.sig, unit_of);
+    for (u32 q = 0; s->pipeline && q < s->pipeline->nplaces; q++) place_of(s, s->pipeline->group[q]);
+    for (u32 now; (now = number_classes(s, x.sig, unit_of)) != n; n = now) {
+      split_by_peers(s, x.sig, unit_of);
+      if (s->pipeline) split_by_mirror(s, x.sig, unit_of);
+    }
     s->nunits = n;
   } else {
     for (u32 r = 0; r < s->nranks; r++) unit_of[r] = r;

@@ -214,6 +214,8 @@ typedef struct { // one pass over a function at a place
 void mem_init(mem *m, sim *s);
 void walk_init(walk *w, mem *m, u32 row, const u8 *used, const context *cx);
 void walk_run(walk *w, const u8 *die, bool is_main);
+void walk_open_main(walk *w); // the parameters of main; then one instruction after the other, from 0
+void walk_step(walk *w, u32 instr);
 mem_kind walk_kind(const walk *w, value v, bool is_call);
 u32 walk_passed(walk *w, const instr *i, u32 q); // the leaf passed as leaf q of the callee's parameters
 // peak.c: called, if w->ask, before instruction num frees anything; callee: it is that call.

@@ -94,6 +94,11 @@ typedef struct {
   } mark[2];
 } repeat;
 
+typedef struct {
+  u32 slot;
+  const uset *us;
+} entry; // the time of a value on a unit: slot + position of the unit
+
 struct body;
 typedef struct sim {
   ctx *c;
@@ -131,6 +136,11 @@ typedef struct sim {
   VEC(struct body *) bodies;
   hmap body_map;
   i64 *ps; // room for one price per rank
+  // Of a probe (stages.c):
+  const sim_pipeline *pipeline; // NULL: it is none
+  u32 *node_of;                 // of main: first node of every instruction
+  value *root;                  // of main's values: the value whose slots hold its time; NULL: one stream
+  entry *at;
 } sim;
 
 static inline const func_info *func_in(const sim *s, func f) {
@@ -165,6 +175,10 @@ bool repeat_find(sim *s, u32 settle);
 bool repeat_run(sim *s, sim_cols *c, i64 *x, i64 *frame);
 u32 repeat_instr(const sim *s, u32 num);            // in all of main, from 1
 value repeat_value(const sim *s, value v, u32 num); // alive at instruction num of the shorter main
+
+// run.c: everything from the program to the columns of main; NULL and diagnostics
+bool sim_open(sim *s, ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o, bool want_path);
+sim_cols *sim_columns(sim *s);
 
 // columns.c: the columns of main; those of its callees with maps if `maps`
 sim_cols *columns_of_main(sim *s, bool maps);

@@ -210,15 +210,6 @@ bool repeat_find(sim *s, u32 settle) {
 }
 
 // ---- running a shorter main -------------------------------------------------------------------------
-// The nodes [from, to) of the columns.
-static void run_part(const sim_cols *c, u32 from, u32 to, i64 *x, i64 *frame) {
-  sim_cols part = *c;
-  part.n = to - from;
-  part.dur += from, part.occ += from, part.in += from, part.out += from;
-  if (c->what) part.what += from;
-  sim_composed(&part, x, frame);
-}
-
 typedef struct {
   const sim_cols *c;
   const i64 *x;
@@ -291,9 +282,9 @@ bool repeat_run(sim *s, sim_cols *c, i64 *x, i64 *frame) {
   u32 from = r->mark[0].node, to = r->mark[1].node, len = to - from;
   i64 more, total = 0;
   steady y = {.c = c, .x = x};
-  run_part(c, 0, from, x, frame);
+  sim_part(c, 0, from, x, frame);
   y.before = arena_dup(s->tmp, x, c->nslot * sizeof *x);
-  run_part(c, from, to, x, frame);
+  sim_part(c, from, to, x, frame);
   if (!is_steady(&y, r, c->nslot, s->tmp)) return false;
   if (__builtin_mul_overflow(r->mark[1].total - r->mark[0].total, (i64)r->left_out, &total) ||
       __builtin_add_overflow(c->total, total, &total))
@@ -303,7 +294,7 @@ bool repeat_run(sim *s, sim_cols *c, i64 *x, i64 *frame) {
     if (y.clock[k]) x[k] += more;
   for (u32 i = to - len * r->reach; i < to; i++)
     for (u32 k = c->out[i]; k < c->occ[i + 1]; k++) x[c->ref[k]] += more;
-  run_part(c, to, c->n, x, frame);
+  sim_part(c, to, c->n, x, frame);
   i64 *busy = arena_dup(s->a, c->busy, c->nclock * sizeof *busy);
   i64 *comm = arena_dup(s->a, c->comm, c->nclock * sizeof *comm);
   for (u32 k = 0; k < r->mark[1].nclock; k++) {

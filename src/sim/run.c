@@ -82,7 +82,7 @@ static u32 price_by_coster(void *arg, const prog *p, const func_info *f, const i
 }
 
 // Everything that does not change if main is walked in full after all.
-static bool prepare(sim *s, ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o, bool want_path) {
+bool sim_open(sim *s, ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o, bool want_path) {
   *s = (sim){.want_path = want_path,
              .c = c,
              .a = a,
@@ -107,7 +107,7 @@ static bool prepare(sim *s, ctx *c, arena *a, const prog *p, coster *k, const si
   return true;
 }
 
-static sim_cols *columns(sim *s) {
+sim_cols *sim_columns(sim *s) {
   *vec_push(s->a, &s->events) = (event){0};
   *vec_push(s->a, &s->priced) = (priced){0};
   if (!price_program(s)) return NULL;
@@ -173,7 +173,7 @@ static void find_path(sim *s, const sim_cols *c, const i64 *x, sim_result *r) {
 // ---- entry points -----------------------------------------------------------------------------------
 // Times and bytes of main as s has it. NULL: diagnostics, or, of a shorter main, that it does not tell.
 static const sim_cols *simulate(sim *s, sim_result *r, i64 **x) {
-  sim_cols *main = columns(s);
+  sim_cols *main = sim_columns(s);
   if (!main) return NULL;
   *x = ZNEWN(s->tmp, i64, main->nslot);
   if (!repeat_run(s, main, *x, NEWN(s->tmp, i64, main->frame))) return NULL;
@@ -206,7 +206,7 @@ static bool simulate_short(sim *s, sim_result *r, bool *ok) {
 bool sim_run(ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o, sim_result *r) {
   sim s;
   *r = (sim_result){0};
-  bool ok = prepare(&s, c, a, p, k, o, o->timeline || o->critical);
+  bool ok = sim_open(&s, c, a, p, k, o, o->timeline || o->critical);
   if (ok && !simulate_short(&s, r, &ok)) {
     i64 *x;
     const sim_cols *main = simulate(&s, r, &x);
@@ -242,7 +242,7 @@ bool sim_slack(ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o, i6
   sim s;
   sim_opts flat = *o;
   flat.mode &= ~(u32)SIM_COMPOSED;
-  const sim_cols *main = prepare(&s, c, a, p, k, &flat, false) ? columns(&s) : NULL;
+  const sim_cols *main = sim_open(&s, c, a, p, k, &flat, false) ? sim_columns(&s) : NULL;
   slacks x = {&s, main ? ZNEWN(a, i64 *, p->funcs.n) : NULL};
   if (main) sim_slack_of(s.tmp, main, least, &x);
   *slack = x.slack;

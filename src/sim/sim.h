@@ -12,6 +12,7 @@
 #ifndef HEDDLE_SIM_H
 #define HEDDLE_SIM_H
 #include "cost/cost.h"
+#include "sched/sched.h"
 #include "trace/trace.h"
 
 // ---- what is asked ----------------------------------------------------------------------------------
@@ -208,4 +209,54 @@ u32 sim_critical(arena *scratch, const sim_cols *c, const i64 *in, u32 port, sim
 // order.
 void sim_slack_of(arena *scratch, const sim_cols *c,
                   void (*tell)(void *arg, const sim_cols *c, u32 node, i64 slack), void *arg);
+
+// ---- pipelines: a schedule of stages ------------------------------------------------------------------
+// A *stage* is what one place does for one microbatch: its tasks. Stages that are alike are known by one of
+// them. A *probe* is a program whose main runs the tasks of every distinct stage for one or two microbatches,
+// with what comes before and after all tasks; pieces say which instructions of main are what. From it follow
+// the stages as linear maps over (max, +) and as bytes, and from those what any schedule of them takes: the
+// same to the last bit as the program that has all tasks written out.
+typedef enum { PIECE_BEFORE, PIECE_TASK, PIECE_SEND, PIECE_AFTER } piece_kind;
+typedef struct {
+  u8 kind;
+  u8 task;        // PIECE_TASK: its kind. PIECE_SEND: 0 there, 1 back
+  u16 stage;      // PIECE_BEFORE, PIECE_TASK
+  u32 link;       // PIECE_SEND
+  u32 first, end; // instructions of main, from 0; only those of the last microbatch count
+} sim_piece;
+typedef struct { // one value that goes from stage to stage, and its gradient back
+  u16 from, to;
+  u32 like_from, like_to; // links of the probe that stand for it at the sender, at the receiver
+  bool back;              // there is a gradient
+  u8 strm[2];             // of the sends there and back
+} sim_link;
+typedef struct {
+  u32 nplaces, nstages, nlinks, npieces, nmicro; // nmicro: of the schedule
+  const group *group;                            // of every place; all of one size
+  const u16 *alike;                              // of every place: the place in the probe that stands for it
+  const u16 *place, *like; // of every stage; like: the stage that stands for it, on the place that does
+  const sim_link *link;    // by from; between different places only
+  const sim_piece *piece;  // of the probe
+} sim_pipeline;
+typedef struct {
+  bool send;
+  u8 task; // kind; of a send that of the task it follows
+  u16 stage;
+  u32 mb;
+} sim_order; // one step of the line that main is
+typedef struct {
+  i64 makespan_ps, peak_bytes;
+  double utilisation, comm, bubble; // as in sim_result
+} sim_pipe_result;
+typedef struct sim_stages sim_stages;
+// NULL without a diagnostic: this pipeline is not of a kind that can be known by its stages (groups of
+// different size, ranks of a place that do not exchange what they hold member by member, tasks on several
+// streams); simulate the whole program. NULL with a diagnostic: a price is missing.
+const sim_stages *sim_stages_of(ctx *c, arena *a, const prog *probe, coster *k, const sim_opts *o,
+                                const sim_pipeline *pl);
+// Everything is in `tmp` and given back. order: n steps in which every task comes after what it needs.
+void sim_pipe(const sim_stages *st, arena *tmp, const sim_order *order, u32 n, sim_pipe_result *r);
+
+// Nodes [from, to) of columns on slots x, calls by their maps where they have any.
+void sim_part(const sim_cols *c, u32 from, u32 to, i64 *x, i64 *frame);
 #endif

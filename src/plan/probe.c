@@ -1,0 +1,314 @@
+// probe.c - the program from which the stages of a plan are known: main runs the tasks of every distinct place
+// for one or two microbatches, before them what precedes all tasks, after them what follows. Not what is made
+// of it (sim/stages.c).
+//
+// Idea: places are alike if their stages call the same functions, their ranks lie alike on the machine, what
+// comes and leaves is alike, and they share no parameter with others. One of each kind is written out, by the
+// code that writes out the whole program; what it exchanges with places that are left out is sent for real,
+// from or to where it would go, the values being zeros.
+#include "cost/cost.h"
+#include "plan/main.h"
+
+typedef struct {
+  main_build mb;
+  arena *a; // of the result
+  const machine *m;
+  u16 *alike;   // per place
+  u32 *ordinal; // per stage: number among those of its place
+  u32 nlinks;
+  sim_link *link;
+  u32 *link_of[2]; // per stage: first link out of it, in edges' order; per (stage, input) see link_in
+  VEC(sim_piece) piece;
+  hmap seen;
+  VEC(u32) words;  // of signatures
+  u32 *first_user; // per parameter: stage + 1 that was looked at first
+} probing;
+
+// ---- who is alike -------------------------------------------------------------------------------------------
+static void put(probing *x, u32 word) { *vec_push(x->mb.x->a, &x->words) = word; }
+
+// How ranks lie on the machine: nodes by first occurrence, devices by their index in the node and kind.
+static void put_ranks(probing *x, const u32 *rank, u32 n, u32 *node, u32 *nnode) {
+  const machine *m = x->m;
+  for (u32 k = 0; k < n; k++) {
+    if (!m || rank[k] >= m->nranks) {
+      put(x, rank[k]);
+      continue;
+    }
+    const machine_dev *d = &m->dev[rank[k]];
+    u32 j = *nnode;
+    while (j > 0 && node[j - 1] != d->node) j--;
+    if (!j) node[*nnode] = d->node, j = ++*nnode;
+    put(x, j), put(x, (u32)d->kind << 16 | d->index), put(x, m->node[d->node]);
+    if (m->fabric.leaf) put(x, d->node % m->fabric.leaf);
+  }
+}
+
+static void put_groups(probing *x, group a, group b) {
+  const space *sp = x->mb.p->sp;
+  const group_info *ga = group_get(sp, a), *gb = group_get(sp, b);
+  u32 *node = NEWN(x->mb.x->a, u32, ga->nranks + gb->nranks + 1), n = 0;
+  put_ranks(x, ga->ranks, ga->nranks, node, &n);
+  put(x, ~0u);
+  if (a.i != b.i) put_ranks(x, gb->ranks, gb->nranks, node, &n);
+}
+
+static void put_type(probing *x, type t) { // but for the group
+  const type_info *i = type_get(x->mb.p, t);
+  put(x, type_tensor(x->mb.p, &i->s, i->lay, (group){0}).i);
+}
+
+static bool exclusive(const probing *x, const seg *s, value v) {
+  return x->mb.param_group[v - 1].i == s->g.i;
+}
+
+static void put_stage(probing *x, u32 i) {
+  main_build *mb = &x->mb;
+  const seg *s = &mb->seg[i];
+  const cut *c = s->c;
+  put(x, s->fwd.dst.i), put(x, s->gp ? s->bwd.dst.i : 0), put(x, s->gp && s->gp->wgt.i ? s->wgt.dst.i : 0);
+  put(x, c->nweights), put(x, c->ninputs), put(x, c->noutputs), put(x, s->acc), put(x, s->nneed_weights);
+  for (u32 k = 0; s->gp && k < s->gp->nacc; k++) put(x, s->acc_lay[k].i);
+  bool own = true;
+  for (u32 k = 0; k < c->nweights + c->ninputs; k++) {
+    value v = k < c->nweights ? c->weight[k] : c->input[k - c->nweights];
+    if (mb->m->values.v[v].def) continue;
+    own = own && exclusive(x, s, v);
+    if (!x->first_user[v - 1]) x->first_user[v - 1] = i + 1;
+    put(x, own ? x->ordinal[x->first_user[v - 1] - 1] : 0);
+    put(x, mb->m->values.v[v].ty.i), put(x, mb->param_lay[v - 1].i), put(x, mb->m->params.v[v - 1].r);
+    put(x, mb->m->params.v[v - 1].data);
+  }
+  if (!own) put(x, i + 1), put(x, ~1u); // like no other
+  for (u32 k = 0; k < c->ninputs; k++) {
+    const edge *e = s->came[k];
+    put(x, s->in[k].i);
+    if (!e) continue;
+    const seg *from = &mb->seg[e->from];
+    put_type(x, func_result(mb->p, from->fwd.dst, e->output));
+    put(x, from->place == s->place ? x->ordinal[e->from] + 1 : 0);
+    put_groups(x, from->g, s->g);
+    u32 before = 0; // of other inputs: in which order they come
+    for (u32 j = 0; j < s->nin && s->ins[j] != e; j++) before++;
+    put(x, before), put(x, e->dx);
+  }
+  for (u32 k = 0; k < s->nedges; k++) {
+    const edge *e = &s->edges[k];
+    const seg *to = &mb->seg[e->to];
+    put(x, e->output), put(x, to->in[e->input].i), put(x, s->gp && s->dout ? s->dout[e->output].i : 0);
+    put(x, to->place == s->place ? x->ordinal[e->to] + 1 : 0);
+    put_groups(x, s->g, to->g);
+    if (e->dx) put_type(x, func_result(mb->p, to->bwd.dst, e->dx - 1)); // the gradient that comes back
+  }
+  for (u32 k = 0; k < mb->m->rets.n; k++) // results of main
+    if (mb->seg_of[mb->m->rets.v[k]] == i + 1) put(x, k + 1), put(x, ~2u);
+}
+
+static void find_alike(probing *x) {
+  main_build *mb = &x->mb;
+  u32 *at = NEWN(mb->x->a, u32, mb->nplaces + 1);
+  x->alike = NEWN(x->a, u16, mb->nplaces);
+  x->ordinal = ZNEWN(mb->x->a, u32, mb->nseg);
+  x->first_user = ZNEWN(mb->x->a, u32, mb->m->nparams + 1);
+  u32 *count = ZNEWN(mb->x->a, u32, mb->nplaces);
+  for (u32 i = 0; i < mb->nseg; i++) x->ordinal[i] = count[mb->seg[i].place]++;
+  for (u32 q = 0; q < mb->nplaces; q++) {
+    at[q] = x->words.n;
+    for (u32 i = 0; i < mb->nseg; i++)
+      if (mb->seg[i].place == q) put_stage(x, i), put(x, ~3u);
+    at[q + 1] = x->words.n;
+    u32 n = at[q + 1] - at[q];
+    u64 h = hash_bytes(x->words.v + at[q], n * sizeof(u32), n);
+    x->alike[q] = (u16)q;
+    for (u32 it = 0, id; hmap_next(&x->seen, h, &it, &id);)
+      if (at[id] - at[id - 1] == n && !memcmp(x->words.v + at[id - 1], x->words.v + at[q], n * sizeof(u32))) {
+        x->alike[q] = (u16)(id - 1);
+        break;
+      }
+    if (x->alike[q] == q) hmap_add(mb->x->a, &x->seen, h, q + 1);
+  }
+}
+
+static u32 stage_like(const probing *x, u32 i) {
+  u32 q = x->alike[x->mb.seg[i].place];
+  for (u32 j = 0; j < x->mb.nseg; j++)
+    if (x->mb.seg[j].place == q && x->ordinal[j] == x->ordinal[i]) return j;
+  return i;
+}
+
+// ---- links ----------------------------------------------------------------------------------------------------
+static u32 link_at(const probing *x, u32 from, u32 e) { return x->link_of[0][from] + e; }
+
+static void make_links(probing *x) { // one for every edge; those within a place are taken out at the end
+  main_build *mb = &x->mb;
+  x->link_of[0] = NEWN(mb->x->a, u32, mb->nseg + 1);
+  for (u32 i = 0; i < mb->nseg; i++) x->link_of[0][i] = x->nlinks, x->nlinks += mb->seg[i].nedges;
+  x->link = ZNEWN(x->a, sim_link, x->nlinks + 1);
+  for (u32 i = 0; i < mb->nseg; i++) {
+    u32 like = stage_like(x, i);
+    for (u32 e = 0; e < mb->seg[i].nedges; e++) {
+      const edge *g = &mb->seg[i].edges[e];
+      const edge *in = mb->seg[stage_like(x, g->to)].came[g->input];
+      x->link[link_at(x, i, e)] =
+          (sim_link){.from = (u16)i,
+                     .to = (u16)g->to,
+                     .like_from = link_at(x, like, e),
+                     .like_to = link_at(x, in->from, (u32)(in - mb->seg[in->from].edges)),
+                     .back = g->dx != 0,
+                     .strm = {g->strm[0], g->strm[1]}};
+    }
+  }
+}
+
+// ---- writing it out -------------------------------------------------------------------------------------------
+static u32 here(const probing *x) { return func_get(x->mb.p, x->mb.b.f)->body.n; }
+
+static void piece(probing *x, piece_kind kind, u32 what, u32 stage, u32 link, u32 first, bool keep) {
+  if (keep) *vec_push(x->a, &x->piece) = (sim_piece){(u8)kind, (u8)what, (u16)stage, link, first, here(x)};
+}
+
+static bool active(const probing *x, u32 stage) { return x->mb.active[stage]; }
+
+// Zeros where a stage that is left out would have made a value.
+static value zeros(probing *x, type t, u32 m) {
+  main_build *mb = &x->mb;
+  const type_info *i = type_get(mb->p, t);
+  attr at[2] = {attr_t(A_dtype, i->s.t), attr_v(A_shape, i->s.dim, i->s.nd)};
+  mb->b.g = i->g, mb->b.coord = mb->time ? mb->point[m] : 0;
+  return emit_res(mb->p, mb->b.f, emit(&mb->b, OP_full, attrs_of(mb->p, at, 2), NULL, 0, &t, 1));
+}
+
+// One value on its way from stage to stage, there or back. The sending stage may be left out.
+static void send(probing *x, edge *e, u32 pass, u32 m, bool keep) {
+  main_build *mb = &x->mb;
+  const seg *from = &mb->seg[pass ? e->to : e->from], *to = &mb->seg[pass ? e->from : e->to];
+  value *v = pass ? e->back : e->there;
+  if (pass && !v) v = e->back = ZNEWN(mb->x->a, value, mb->nmb);
+  mb->b.flags = pass ? INSTR_BACKWARD : 0;
+  if (!active(x, (u32)(from - mb->seg))) {
+    u32 k = pass ? e->dx - 1 : e->output;
+    type t = type_bind(mb->p, func_result(mb->p, pass ? from->bwd.dst : from->fwd.dst, k), from->g);
+    v[m] = zeros(x, t, m);
+    v[m] = main_leave(mb, v[m], to->g, pass ? to->dout[e->output] : to->in[e->input], &e->sent[pass]);
+  }
+  u32 first = here(x);
+  mb->b.coord = mb->time ? mb->point[m] : 0;
+  if (!mb->b.failed) v[m] = main_send(mb, v[m], e->sent[pass], e->strm[pass]);
+  mb->b.flags = 0;
+  if (from->place != to->place)
+    piece(x, PIECE_SEND, pass, 0, link_at(x, e->from, (u32)(e - mb->seg[e->from].edges)), first, keep);
+}
+
+static void run_task(probing *x, u32 i, task_kind kind, u32 m, bool keep) {
+  u32 first = here(x);
+  emit_task(&x->mb, &x->mb.seg[i], kind, m);
+  task_kind is = kind == TASK_B && x->mb.seg[i].gp->wgt.i ? TASK_I : kind;
+  piece(x, PIECE_TASK, is, i, 0, first, keep);
+}
+
+static void forward(probing *x, u32 i, u32 m, bool keep) {
+  seg *s = &x->mb.seg[i];
+  for (u32 k = 0; k < s->nin; k++)
+    if (!active(x, s->ins[k]->from)) send(x, s->ins[k], 0, m, keep);
+  run_task(x, i, TASK_F, m, keep);
+  for (u32 e = 0; e < s->nedges; e++) send(x, &s->edges[e], 0, m, keep);
+}
+
+static void backward(probing *x, u32 i, u32 m, bool keep) {
+  seg *s = &x->mb.seg[i];
+  for (u32 e = 0; e < s->nedges; e++)
+    if (s->edges[e].dx && !active(x, s->edges[e].to)) send(x, &s->edges[e], 1, m, keep);
+  run_task(x, i, TASK_B, m, keep);
+  for (u32 k = 0; k < s->nin; k++)
+    if (s->ins[k]->dx) send(x, s->ins[k], 1, m, keep);
+  if (s->gp->wgt.i) run_task(x, i, TASK_W, m, keep);
+}
+
+static bool write_out(probing *x) {
+  main_build *mb = &x->mb;
+  for (u32 i = 0; i < mb->nseg; i++) {
+    u32 first = here(x);
+    if (!active(x, i)) continue;
+    emit_before(mb, &mb->seg[i]);
+    piece(x, PIECE_BEFORE, 0, i, 0, first, true);
+  }
+  for (u32 m = 0; m < mb->nmb && !mb->b.failed; m++) {
+    bool keep = m + 1 == mb->nmb;
+    for (u32 i = 0; i < mb->nseg && !mb->b.failed; i++)
+      if (active(x, i)) forward(x, i, m, keep);
+    for (u32 i = mb->nseg; i-- > 0 && !mb->b.failed;)
+      if (active(x, i) && mb->seg[i].gp) backward(x, i, m, keep);
+  }
+  if (mb->b.failed) return false;
+  mb->send_strm = mb->x->pn->send_channels < 2 && mb->x->pn->send_stream.i
+                      ? (u8)stream_of(mb->p, mb->x->pn->send_stream).i
+                      : 0;
+  u32 first = here(x);
+  if (!main_finish(mb)) return false;
+  piece(x, PIECE_AFTER, 0, 0, 0, first, true);
+  return true;
+}
+
+// Numbers links between places only, in the order that they have.
+static void drop_local_links(probing *x) {
+  u32 *now = NEWN(x->mb.x->a, u32, x->nlinks + 1), n = 0;
+  for (u32 k = 0; k < x->nlinks; k++) {
+    now[k] = n;
+    if (x->mb.seg[x->link[k].from].place != x->mb.seg[x->link[k].to].place) n++;
+  }
+  for (u32 k = 0; k < x->nlinks; k++) {
+    sim_link l = x->link[k];
+    if (x->mb.seg[l.from].place == x->mb.seg[l.to].place) continue;
+    l.like_from = now[l.like_from], l.like_to = now[l.like_to];
+    x->link[now[k]] = l;
+  }
+  for (u32 k = 0; k < x->piece.n; k++) x->piece.v[k].link = now[x->piece.v[k].link];
+  x->nlinks = n;
+}
+
+static void describe(probing *x, sim_pipeline *out) {
+  main_build *mb = &x->mb;
+  group *g = NEWN(x->a, group, mb->nplaces);
+  u16 *place = NEWN(x->a, u16, mb->nseg), *like = NEWN(x->a, u16, mb->nseg);
+  for (u32 i = 0; i < mb->nseg; i++) {
+    g[mb->seg[i].place] = mb->seg[i].g;
+    place[i] = (u16)mb->seg[i].place, like[i] = (u16)stage_like(x, i);
+  }
+  drop_local_links(x);
+  *out = (sim_pipeline){.nplaces = mb->nplaces,
+                        .nstages = mb->nseg,
+                        .nlinks = x->nlinks,
+                        .npieces = x->piece.n,
+                        .nmicro = mb->K,
+                        .group = g,
+                        .alike = x->alike,
+                        .place = place,
+                        .like = like,
+                        .link = x->link,
+                        .piece = x->piece.v};
+}
+
+prog *plan_probe(planner *pl, const plan *pn, coster *k, arena *a, sim_pipeline *out, u32 *n,
+                 const sim_order **order) {
+  apply ap;
+  probing x = {.a = a, .m = k ? coster_machine(k) : NULL};
+  bool ok = apply_open(&ap, pl, pn, k);
+  if (ok) {
+    main_build *mb = &x.mb;
+    main_open(mb, &ap, 2);
+    ok = main_segments(mb);
+    if (ok) {
+      emit_begin(mb);
+      ok = main_order(mb, a, n, order);
+    }
+    if (ok) {
+      find_alike(&x);
+      make_links(&x);
+      mb->active = ZNEWN(ap.a, bool, mb->nseg);
+      for (u32 i = 0; i < mb->nseg; i++) mb->active[i] = x.alike[mb->seg[i].place] == mb->seg[i].place;
+      ok = main_params(mb) && write_out(&x);
+    }
+    if (ok) describe(&x, out);
+  }
+  return apply_close(&ap, ok);
+}

@@ -1,0 +1,433 @@
+// stages.c - stages of a pipeline from a probe: which nodes of its columns belong to which piece, what they do
+// to the clocks and values that they touch, and what its walk over memory finds at their ends. Not any
+// schedule (pipe.c).
+//
+// Idea: a piece is run once for each clock and value that it reads, set far ahead of everything else; where
+// that arrives, and how much later, is the linear map. Nothing is said of a piece that the columns and the walk
+// of the whole program would not say.
+#include "sim/heap.h"
+#include "sim/stages.h"
+
+enum { FAR_BITS = 60, VALUES_MAX = 64 };
+static const i64 FAR = (i64)1 << FAR_BITS;
+
+typedef struct {
+  sim *s;
+  const sim_pipeline *pl;
+  sim_stages *st;
+  const sim_cols *c;
+  u32 C;
+  u32 *clock;                      // (unit, stream) -> slot; 0: none
+  u32 *class_of;                   // unit -> class; ~0: on no place
+  u32 *place_of;                   // unit -> place
+  const u32 *unit;                 // [place * C + class]
+  u32 *written;                    // by slot: last piece + 1 that wrote it
+  const u32 *leaves[2], *comes[2]; // per link there, back: slots of its value by class, [link * C + class]
+  i64 *x, *frame;
+} digest;
+
+// ---- classes ------------------------------------------------------------------------------------------------
+static bool find_classes(digest *d) {
+  sim *s = d->s;
+  const sim_pipeline *pl = d->pl;
+  const place *first = place_of(s, pl->group[0]);
+  u32 *unit = NEWN(s->a, u32, pl->nplaces * STAGE_CLASSES), *weight = ZNEWN(s->a, u32, STAGE_CLASSES);
+  d->C = first->us->n;
+  if (d->C > STAGE_CLASSES) return false;
+  d->class_of = NEWN(s->a, u32, s->nunits), d->place_of = NEWN(s->a, u32, s->nunits);
+  memset(d->class_of, 0xff, s->nunits * sizeof *d->class_of);
+  for (u32 q = 0; q < pl->nplaces; q++) {
+    const place *p = place_of(s, pl->group[q]);
+    if (p->us->n != d->C || p->n != first->n) return false;
+    for (u32 c = 0; c < d->C; c++) {
+      u32 u = p->us->unit[c];
+      if (d->class_of[u] != ~0u) return false; // ranks on two places
+      unit[q * d->C + c] = u;
+      d->class_of[u] = c, d->place_of[u] = q;
+    }
+    for (u32 k = 0; k < p->n; k++)
+      if (d->class_of[s->unit_of_rank[p->rank[k]]] != d->class_of[s->unit_of_rank[first->rank[k]]])
+        return false;
+  }
+  for (u32 k = 0; k < first->n; k++) weight[d->class_of[s->unit_of_rank[first->rank[k]]]]++;
+  d->unit = unit;
+  d->st->nclass = d->C, d->st->weight = weight;
+  return true;
+}
+
+static void find_clocks(digest *d) {
+  d->clock = ZNEWN(d->s->a, u32, d->s->nunits * d->s->nstreams);
+  for (u32 k = 0; k < d->c->nclock; k++)
+    d->clock[d->c->clock_unit[k] * d->s->nstreams + d->c->clock_stream[k]] = d->c->port_in[k];
+}
+
+static u32 clock_slot(const digest *d, u32 at, u32 class, u32 strm) {
+  return d->clock[d->unit[at * d->C + class] * d->s->nstreams + strm];
+}
+
+// Slots of a value of main on the classes of a place; 0: nobody waits for it there.
+static void value_slots(const digest *d, value v, u32 at, u32 *slot) {
+  const sim *s = d->s;
+  for (u32 c = 0; c < d->C; c++) {
+    slot[c] = 0;
+    if (!s->root || !s->root[v] || !s->at[s->root[v]].us) continue;
+    const entry *e = &s->at[s->root[v]];
+    u32 pos = e->us->pos[d->unit[at * d->C + c]];
+    slot[c] = pos ? e->slot + pos - 1 : 0;
+  }
+}
+
+static void find_values(digest *d) {
+  const sim_pipeline *pl = d->pl;
+  for (u32 pass = 0; pass < 2; pass++) {
+    u32 *leaves = ZNEWN(d->s->a, u32, pl->nlinks * d->C + 1),
+        *comes = ZNEWN(d->s->a, u32, pl->nlinks * d->C + 1);
+    for (u32 k = pl->npieces; k-- > 0;) {
+      const sim_piece *p = &pl->piece[k];
+      if (p->kind != PIECE_SEND || p->task != pass) continue;
+      const instr *i = &d->s->main->body.v[p->first];
+      u16 there = pl->place[pl->link[p->link].to], here = pl->place[pl->link[p->link].from];
+      value_slots(d, opd_of(d->s->main, i, 0), pass ? there : here, leaves + p->link * d->C);
+      value_slots(d, i->res, pass ? here : there, comes + p->link * d->C);
+    }
+    d->leaves[pass] = leaves, d->comes[pass] = comes;
+  }
+}
+
+// ---- one piece ------------------------------------------------------------------------------------------------
+typedef struct {
+  u32 n;
+  u32 slot[(1 + VALUES_MAX) * STAGE_CLASSES];
+} ports; // clocks by class, then values by class; slot 0: absent
+
+static void add_value(const digest *d, ports *p, const u32 *slot) {
+  memcpy(p->slot + p->n, slot, d->C * sizeof *slot);
+  p->n += d->C;
+}
+
+// Runs nodes [n0, n1) with one input far ahead: a[out] is how much later each output is, or NEVER.
+static void respond(digest *d, u32 n0, u32 n1, u32 ahead, const ports *out, i64 *a, u32 stride) {
+  memset(d->x, 0, d->c->nslot * sizeof *d->x);
+  d->x[ahead] = FAR;
+  sim_part(d->c, n0, n1, d->x, d->frame);
+  for (u32 o = 0; o < out->n; o++)
+    a[o * stride] = out->slot[o] && d->x[out->slot[o]] >= FAR ? d->x[out->slot[o]] - FAR : STAGE_NEVER;
+}
+
+static bool in_ports(const ports *p, u32 slot) {
+  for (u32 k = 0; k < p->n; k++)
+    if (p->slot[k] == slot) return true;
+  return false;
+}
+
+// Is the slot the time of a value that an earlier task of the same stage has waited for?
+static bool waited_before(const digest *d, u32 slot) {
+  for (u32 k = 0; k < d->pl->nlinks * d->C; k++)
+    if (d->comes[0][k] == slot || d->comes[1][k] == slot) return true;
+  return false;
+}
+
+// Everything that the nodes read is an input, or written by them, or (late: NULL refuses) a value that came for
+// an earlier task; compute clocks of the places alone are occupied.
+static bool reads_only(digest *d, u32 n0, u32 n1, u32 mark, const ports *in, u32 *late, u32 *nlate) {
+  const sim_cols *c = d->c;
+  for (u32 i = n0; i < n1; i++) {
+    const sim_site *site = c->dur[i] < 0 ? &c->site[~c->dur[i]] : NULL;
+    for (u32 k = 0; site && k < site->sub->nclock; k++)
+      if (!in_ports(in, site->clock[k])) return false;
+    for (u32 k = c->occ[i]; k < c->in[i]; k++)
+      if (!in_ports(in, c->ref[k])) return false;
+    for (u32 k = c->in[i]; k < c->out[i]; k++) {
+      u32 slot = c->ref[k], j = 0;
+      if (!slot || d->written[slot] == mark || in_ports(in, slot)) continue;
+      if (!late || !waited_before(d, slot)) return false;
+      while (j < *nlate && late[j] != slot) j++;
+      if (j == *nlate && *nlate == VALUES_MAX) return false;
+      if (j == *nlate) late[(*nlate)++] = slot;
+    }
+    for (u32 k = c->out[i]; k < c->occ[i + 1]; k++) d->written[c->ref[k]] = mark;
+  }
+  return true;
+}
+
+static void count_busy(digest *d, u32 n0, u32 n1, u32 at, i64 *busy, i64 *comm) {
+  const sim_cols *c = d->c;
+  for (u32 k = 0; k < d->C; k++) {
+    u32 slot = clock_slot(d, at, k, 0);
+    busy[k] = comm[k] = 0;
+    for (u32 i = n0; slot && i < n1; i++) {
+      const sim_site *site = c->dur[i] < 0 ? &c->site[~c->dur[i]] : NULL;
+      for (u32 j = 0; site && j < site->sub->nclock; j++)
+        if (site->clock[j] == slot) busy[k] += site->sub->busy[j], comm[k] += site->sub->comm[j];
+      for (u32 j = c->occ[i]; !site && j < c->in[i]; j++) {
+        if (c->ref[j] != slot) continue;
+        busy[k] += c->dur[i];
+        u32 num = c->what[i];
+        if (num && op_row_of(d->s->main->body.v[num - 1].op)->flags & OPF_COMM) comm[k] += c->dur[i];
+      }
+    }
+  }
+}
+
+static void clocks_of(const digest *d, u32 at, ports *p) {
+  p->n = 0;
+  for (u32 c = 0; c < d->C; c++) p->slot[p->n++] = clock_slot(d, at, c, 0);
+}
+
+static i64 *matrix(digest *d, u32 n0, u32 n1, const ports *in, const ports *out) {
+  i64 *a = NEWN(d->s->a, i64, in->n * out->n + 1);
+  for (u32 k = 0; k < in->n * out->n; k++) a[k] = STAGE_NEVER;
+  for (u32 i = 0; i < in->n; i++)
+    if (in->slot[i]) respond(d, n0, n1, in->slot[i], out, a + i, in->n);
+  for (u32 c = 0; c < MIN(in->n, out->n); c++) // a clock that nothing ever occupies
+    if (!in->slot[c] && !out->slot[c]) a[c * in->n + c] = 0;
+  return a;
+}
+
+// The input of an earlier task of the stage that the slot is, from the first value on; ~0: of none.
+static u32 input_of(const digest *d, u32 stage, bool back, u32 slot) {
+  for (u32 k = 0, at = 0; k < d->pl->nlinks; k++) {
+    const sim_link *l = &d->pl->link[k];
+    if ((back ? l->from : l->to) != stage || (back && !l->back)) continue;
+    for (u32 c = 0; c < d->C; c++, at++)
+      if (d->comes[back][k * d->C + c] == slot) return at;
+  }
+  return ~0u;
+}
+
+// Has an earlier task of the stage waited for this value, so that waiting for it again changes nothing? Every
+// output comes later from some clock than from the value, as that task left the clock.
+static bool waited_enough(digest *d, u32 n0, u32 n1, const ports *clocks, u32 slot, u32 stage) {
+  u32 there = input_of(d, stage, false, slot), back = input_of(d, stage, true, slot);
+  const stage_task *t = there != ~0u ? &d->st->task[TASK_F][stage] : NULL;
+  if (!t && back != ~0u)
+    t = d->st->task[TASK_I][stage].a ? &d->st->task[TASK_I][stage] : &d->st->task[TASK_B][stage];
+  if (!t || !t->a) return false;
+  u32 width = (1 + t->nin) * d->C, at = d->C + (there != ~0u ? there : back);
+  i64 own[STAGE_CLASSES], later[STAGE_CLASSES], best[STAGE_CLASSES];
+  respond(d, n0, n1, slot, clocks, own, 1);
+  for (u32 o = 0; o < d->C; o++) best[o] = STAGE_NEVER;
+  for (u32 c = 0; c < d->C; c++) {
+    i64 after = t->a[c * width + at];
+    if (after == STAGE_NEVER || !clocks->slot[c]) continue;
+    respond(d, n0, n1, clocks->slot[c], clocks, later, 1);
+    for (u32 o = 0; o < d->C; o++)
+      if (later[o] != STAGE_NEVER) best[o] = MAX(best[o], later[o] + after);
+  }
+  for (u32 o = 0; o < d->C; o++)
+    if (own[o] != STAGE_NEVER && best[o] < own[o]) return false;
+  return true;
+}
+
+static bool task_of(digest *d, const sim_piece *p, stage_task *t) {
+  const sim_pipeline *pl = d->pl;
+  u32 n0 = d->s->node_of[p->first], n1 = d->s->node_of[p->end], on = pl->place[p->stage];
+  u32 late[VALUES_MAX], nlate = 0, mark = (u32)(p - pl->piece) + 1;
+  bool back = p->task == TASK_B || p->task == TASK_I, later = p->kind == PIECE_TASK && p->task != TASK_F;
+  ports in, out;
+  clocks_of(d, on, &in);
+  out = in;
+  const ports clocks = in;
+  for (u32 k = 0; p->kind == PIECE_TASK && p->task != TASK_W && k < pl->nlinks; k++) {
+    const sim_link *l = &pl->link[k];
+    if (back && !l->back) continue;
+    if ((back ? l->from : l->to) == p->stage && t->nin++ < VALUES_MAX)
+      add_value(d, &in, d->comes[back] + k * d->C);
+    if ((back ? l->to : l->from) == p->stage && t->nout++ < VALUES_MAX)
+      add_value(d, &out, d->leaves[back] + k * d->C);
+  }
+  if (t->nin > VALUES_MAX || t->nout > VALUES_MAX) return false;
+  if (!reads_only(d, n0, n1, mark, &in, later ? late : NULL, &nlate)) return false;
+  t->a = matrix(d, n0, n1, &in, &out);
+  for (u32 k = 0; k < nlate; k++)
+    if (!waited_enough(d, n0, n1, &clocks, late[k], p->stage)) return false;
+  i64 *busy = NEWN(d->s->a, i64, d->C), *comm = NEWN(d->s->a, i64, d->C);
+  count_busy(d, n0, n1, on, busy, comm);
+  t->busy = busy, t->comm = comm;
+  return true;
+}
+
+static bool send_of(digest *d, const sim_piece *p, stage_send *x) {
+  const sim_cols *c = d->c;
+  const sim_link *l = &d->pl->link[p->link];
+  u32 n0 = d->s->node_of[p->first], n1 = d->s->node_of[p->end];
+  u32 from = d->pl->place[p->task ? l->to : l->from], to = d->pl->place[p->task ? l->from : l->to];
+  u32 strm = d->s->main->body.v[p->first].strm;
+  stage_meeting *v = ZNEWN(d->s->a, stage_meeting, n1 - n0 + 1);
+  const u32 *leaves = d->leaves[p->task] + p->link * d->C, *comes = d->comes[p->task] + p->link * d->C;
+  for (u32 i = n0; i < n1; i++) {
+    stage_meeting *m = &v[x->n++];
+    if (c->dur[i] < 0) return false;
+    m->dur = c->dur[i];
+    for (u32 k = c->occ[i]; k < c->in[i]; k++)
+      for (u32 q = 0; q < d->C; q++) {
+        if (c->ref[k] == clock_slot(d, from, q, strm)) m->from |= 1u << q;
+        if (c->ref[k] == clock_slot(d, to, q, strm)) m->to |= 1u << q;
+      }
+    if ((u32)__builtin_popcount(m->from) + (u32)__builtin_popcount(m->to) != c->in[i] - c->occ[i])
+      return false;
+    for (u32 q = 0; strm && q < d->C;
+         q++) // everybody waits for what it gives and has a time for what it gets
+      if ((m->from >> q & 1 && !leaves[q]) || (m->to >> q & 1 && !comes[q])) return false;
+  }
+  x->v = v;
+  return true;
+}
+
+// ---- what comes after -----------------------------------------------------------------------------------------
+static bool after_of(digest *d, const sim_piece *p) {
+  sim_stages *st = d->st;
+  u32 n0 = d->s->node_of[p->first], n1 = d->s->node_of[p->end], n = st->nreps * d->C, none = 0;
+  if (n > (1 + VALUES_MAX) * STAGE_CLASSES) return false;
+  ports all = {0};
+  for (u32 r = 0; r < st->nreps; r++) {
+    ports one;
+    clocks_of(d, st->rep[r], &one);
+    add_value(d, &all, one.slot);
+  }
+  if (!reads_only(d, n0, n1, (u32)(p - d->pl->piece) + 1, &all, NULL, &none)) return false;
+  i64 *a = matrix(d, n0, n1, &all, &all);
+  for (u32 k = 0; k < n; k++)
+    if (!all.slot[k]) a[k * n + k] = 0;
+  for (u32 q = 0; q < d->pl->nplaces; q++) { // who stands for others has nothing to do with anybody
+    u32 r = st->rep_no[q];
+    for (u32 o = 0; st->rep[r] != q && o < n; o++)
+      for (u32 i = 0; i < n; i++)
+        if ((o / d->C == r) != (i / d->C == r) && a[o * n + i] != STAGE_NEVER) return false;
+  }
+  st->after = a;
+  stage_task *tail = ZNEWN(d->s->a, stage_task, st->nreps);
+  for (u32 r = 0; r < st->nreps; r++) {
+    i64 *busy = NEWN(d->s->a, i64, d->C), *comm = NEWN(d->s->a, i64, d->C);
+    count_busy(d, n0, n1, st->rep[r], busy, comm);
+    tail[r].busy = busy, tail[r].comm = comm;
+  }
+  st->tail = tail;
+  return true;
+}
+
+// ---- bytes ------------------------------------------------------------------------------------------------------
+static const stage_bytes *bytes_on(const digest *d, const walk *w, const i64 *before, u32 at) {
+  stage_bytes *b = NEWN(d->s->a, stage_bytes, d->C);
+  for (u32 c = 0; c < d->C; c++) {
+    u32 u = d->unit[at * d->C + c];
+    b[c] = (stage_bytes){w->h.cur[u] - before[u], w->h.peak[u] - before[u]};
+  }
+  return b;
+}
+
+static void put_bytes(digest *d, const walk *w, const i64 *before, const sim_piece *p) {
+  sim_stages *st = d->st;
+  const sim_link *l = &d->pl->link[p->link];
+  if (p->kind == PIECE_BEFORE) {
+    ((stage_task *)&st->before[p->stage])->bytes = bytes_on(d, w, before, d->pl->place[p->stage]);
+  } else if (p->kind == PIECE_TASK) {
+    ((stage_task *)&st->task[p->task][p->stage])->bytes = bytes_on(d, w, before, d->pl->place[p->stage]);
+  } else if (p->kind == PIECE_SEND) {
+    stage_send *x = (stage_send *)&st->send[p->task][p->link];
+    x->sender = bytes_on(d, w, before, d->pl->place[p->task ? l->to : l->from]);
+    x->receiver = bytes_on(d, w, before, d->pl->place[p->task ? l->from : l->to]);
+  } else {
+    for (u32 r = 0; r < st->nreps; r++)
+      ((stage_task *)&st->tail[r])->bytes = bytes_on(d, w, before, st->rep[r]);
+  }
+}
+
+static void find_bytes(digest *d) {
+  sim *s = d->s;
+  mem m;
+  walk w;
+  mem_init(&m, s);
+  walk_init(&w, &m, 1, NULL, NULL);
+  i64 *start = ZNEWN(s->a, i64, d->st->nreps * d->C), *before = NEWN(s->a, i64, s->nunits);
+  walk_open_main(&w);
+  for (u32 r = 0; r < d->st->nreps; r++)
+    for (u32 c = 0; c < d->C; c++) start[r * d->C + c] = w.h.cur[d->unit[d->st->rep[r] * d->C + c]];
+  d->st->start = start;
+  for (u32 q = 0, at = 0; q < d->pl->npieces; q++) { // pieces are in order
+    const sim_piece *p = &d->pl->piece[q];
+    for (; at < p->first; at++) walk_step(&w, at);
+    memcpy(before, w.h.cur, s->nunits * sizeof *before);
+    memcpy(w.h.peak, w.h.cur, s->nunits * sizeof *before);
+    for (; at < p->end; at++) walk_step(&w, at);
+    put_bytes(d, &w, before, p);
+  }
+}
+
+// ---- all together -----------------------------------------------------------------------------------------------
+static void find_reps(digest *d) {
+  sim_stages *st = d->st;
+  u32 n = d->pl->nplaces;
+  st->rep = NEWN(d->s->a, u32, n), st->rep_no = NEWN(d->s->a, u32, n);
+  for (u32 q = 0; q < n; q++) {
+    if (d->pl->alike[q] == q) st->rep[st->nreps++] = q;
+    for (u32 r = 0; r < st->nreps; r++)
+      if (st->rep[r] == d->pl->alike[q]) st->rep_no[q] = r;
+  }
+}
+
+static bool find_pieces(digest *d) {
+  sim *s = d->s;
+  sim_stages *st = d->st;
+  const sim_pipeline *pl = d->pl;
+  stage_task *before = ZNEWN(s->a, stage_task, pl->nstages), *task[TASK_KINDS];
+  stage_send *send[2];
+  for (u32 k = 0; k < TASK_KINDS; k++) st->task[k] = task[k] = ZNEWN(s->a, stage_task, pl->nstages);
+  for (u32 k = 0; k < 2; k++) st->send[k] = send[k] = ZNEWN(s->a, stage_send, pl->nlinks + 1);
+  st->before = before;
+  for (u32 q = 0; q < pl->npieces; q++) {
+    const sim_piece *p = &pl->piece[q];
+    bool ok = true;
+    if (p->kind == PIECE_BEFORE)
+      ok = task_of(d, p, &before[p->stage]);
+    else if (p->kind == PIECE_TASK)
+      ok = task_of(d, p, &task[p->task][p->stage]);
+    else if (p->kind == PIECE_SEND)
+      ok = send_of(d, p, &send[p->task][p->link]);
+    else
+      ok = after_of(d, p);
+    if (!ok) return false;
+  }
+  return true;
+}
+
+static void list_links(sim *s, sim_stages *st) {
+  const sim_pipeline *pl = &st->pl;
+  st->nin = ZNEWN(s->a, u32, pl->nstages), st->nout = ZNEWN(s->a, u32, pl->nstages);
+  st->in_begin = ZNEWN(s->a, u32, pl->nstages + 1), st->out_begin = ZNEWN(s->a, u32, pl->nstages + 1);
+  st->in_link = NEWN(s->a, u32, pl->nlinks + 1), st->out_link = NEWN(s->a, u32, pl->nlinks + 1);
+  for (u32 i = 0, a = 0, b = 0; i < pl->nstages; i++) {
+    for (u32 k = 0; k < pl->nlinks; k++) {
+      if (pl->link[k].to == i) st->in_link[a++] = k, st->nin[i]++;
+      if (pl->link[k].from == i) st->out_link[b++] = k, st->nout[i]++;
+    }
+    st->in_begin[i + 1] = a, st->out_begin[i + 1] = b;
+  }
+}
+
+const sim_stages *sim_stages_of(ctx *c, arena *a, const prog *probe, coster *k, const sim_opts *o,
+                                const sim_pipeline *pl) {
+  sim s;
+  sim_opts so = *o;
+  so.mode = SIM_FOLDED;
+  bool ok = sim_open(&s, c, a, probe, k, &so, false);
+  s.pipeline = pl;
+  s.node_of = NEWN(a, u32, s.main->body.n + 1);
+  const sim_cols *main = ok ? sim_columns(&s) : NULL;
+  sim_stages *st = NEW(a, sim_stages);
+  *st = (sim_stages){.pl = *pl, .nstreams = s.nstreams};
+  digest d = {.s = &s, .pl = pl, .st = st, .c = main};
+  ok = main && main->total < FAR / 2 && find_classes(&d);
+  if (ok) {
+    find_clocks(&d);
+    find_values(&d);
+    find_reps(&d);
+    d.written = ZNEWN(s.tmp, u32, main->nslot + 1);
+    d.x = NEWN(s.tmp, i64, main->nslot), d.frame = NEWN(s.tmp, i64, main->frame + 1);
+    ok = find_pieces(&d);
+  }
+  if (ok) find_bytes(&d);
+  if (ok) list_links(&s, st);
+  arena_free(s.tmp);
+  return ok ? st : NULL;
+}

@@ -1,0 +1,48 @@
+// stages.h - what is known of the stages of a pipeline: linear maps and bytes of their tasks, of the sends
+// between them, and of what comes before and after. Shared by stages.c and pipe.c only.
+//
+// Ranks of a place that cannot differ are a class; all places have the same classes. A task takes the clocks of
+// its place, one a class, and the times at which values came, one a class each, to the same clocks and the
+// times at which values leave.
+#ifndef HEDDLE_SIM_STAGES_H
+#define HEDDLE_SIM_STAGES_H
+#include "sim/internal.h"
+
+enum { STAGE_CLASSES = 16 };
+static const i64 STAGE_NEVER = INT64_MIN / 4; // in a map: this input does not matter
+
+typedef struct {
+  i64 net, peak; // the peak above what was there before
+} stage_bytes;
+typedef struct {
+  u32 nin, nout; // values that came, that leave
+  const i64 *a;  // [out * (1 + nin) * C + in]: clocks first, then value after value
+  const stage_bytes *bytes;
+  const i64 *busy, *comm; // by class: on the compute stream; comm: communication of it
+} stage_task;
+typedef struct {
+  u32 from, to; // classes at the sender, at the receiver, as bits
+  i64 dur;
+} stage_meeting;
+typedef struct {
+  u32 n;
+  const stage_meeting *v;
+  const stage_bytes *sender, *receiver;
+} stage_send;
+
+struct sim_stages {
+  sim_pipeline pl;
+  u32 nclass, nstreams;
+  const u32 *weight;         // ranks of a class
+  u32 nreps, *rep, *rep_no;  // places that stand for others; number of every place's one in them
+  const i64 *start;          // [rep number * C + class]: bytes of parameters
+  const stage_task *before;  // per stage of the probe
+  const stage_task *task[4]; // by kind, per stage of the probe
+  const stage_send *send[2]; // there, back; per link of the probe
+  const i64 *after;          // [(rep number, class) out][... in]
+  const stage_task *tail;    // per rep number: bytes, busy
+  u32 *nin, *nout;           // per stage: links into it, out of it
+  u32 *in_link, *out_link;   // ... from in_link[begin] on
+  u32 *in_begin, *out_begin;
+};
+#endif
