@@ -163,8 +163,8 @@ static void make_links(probing *x) { // one for every edge; those within a place
 // ---- writing it out -------------------------------------------------------------------------------------------
 static u32 here(const probing *x) { return func_get(x->mb.p, x->mb.b.f)->body.n; }
 
-static void piece(probing *x, piece_kind kind, u32 what, u32 stage, u32 link, u32 first, bool keep) {
-  if (keep) *vec_push(x->a, &x->piece) = (sim_piece){(u8)kind, (u8)what, (u16)stage, link, first, here(x)};
+static void piece(probing *x, piece_kind kind, u32 what, u32 stage, u32 link, u32 m, u32 first) {
+  *vec_push(x->a, &x->piece) = (sim_piece){(u8)kind, (u8)what, (u16)stage, link, m, first, here(x)};
 }
 
 static bool active(const probing *x, u32 stage) { return x->mb.active[stage]; }
@@ -179,7 +179,7 @@ static value zeros(probing *x, type t, u32 m) {
 }
 
 // One value on its way from stage to stage, there or back. The sending stage may be left out.
-static void send(probing *x, edge *e, u32 pass, u32 m, bool keep) {
+static void send(probing *x, edge *e, u32 pass, u32 m) {
   main_build *mb = &x->mb;
   const seg *from = &mb->seg[pass ? e->to : e->from], *to = &mb->seg[pass ? e->from : e->to];
   value *v = pass ? e->back : e->there;
@@ -196,32 +196,32 @@ static void send(probing *x, edge *e, u32 pass, u32 m, bool keep) {
   if (!mb->b.failed) v[m] = main_send(mb, v[m], e->sent[pass], e->strm[pass]);
   mb->b.flags = 0;
   if (from->place != to->place)
-    piece(x, PIECE_SEND, pass, 0, link_at(x, e->from, (u32)(e - mb->seg[e->from].edges)), first, keep);
+    piece(x, PIECE_SEND, pass, 0, link_at(x, e->from, (u32)(e - mb->seg[e->from].edges)), m, first);
 }
 
-static void run_task(probing *x, u32 i, task_kind kind, u32 m, bool keep) {
+static void run_task(probing *x, u32 i, task_kind kind, u32 m) {
   u32 first = here(x);
   emit_task(&x->mb, &x->mb.seg[i], kind, m);
   task_kind is = kind == TASK_B && x->mb.seg[i].gp->wgt.i ? TASK_I : kind;
-  piece(x, PIECE_TASK, is, i, 0, first, keep);
+  piece(x, PIECE_TASK, is, i, 0, m, first);
 }
 
-static void forward(probing *x, u32 i, u32 m, bool keep) {
+static void forward(probing *x, u32 i, u32 m) {
   seg *s = &x->mb.seg[i];
   for (u32 k = 0; k < s->nin; k++)
-    if (!active(x, s->ins[k]->from)) send(x, s->ins[k], 0, m, keep);
-  run_task(x, i, TASK_F, m, keep);
-  for (u32 e = 0; e < s->nedges; e++) send(x, &s->edges[e], 0, m, keep);
+    if (!active(x, s->ins[k]->from)) send(x, s->ins[k], 0, m);
+  run_task(x, i, TASK_F, m);
+  for (u32 e = 0; e < s->nedges; e++) send(x, &s->edges[e], 0, m);
 }
 
-static void backward(probing *x, u32 i, u32 m, bool keep) {
+static void backward(probing *x, u32 i, u32 m) {
   seg *s = &x->mb.seg[i];
   for (u32 e = 0; e < s->nedges; e++)
-    if (s->edges[e].dx && !active(x, s->edges[e].to)) send(x, &s->edges[e], 1, m, keep);
-  run_task(x, i, TASK_B, m, keep);
+    if (s->edges[e].dx && !active(x, s->edges[e].to)) send(x, &s->edges[e], 1, m);
+  run_task(x, i, TASK_B, m);
   for (u32 k = 0; k < s->nin; k++)
-    if (s->ins[k]->dx) send(x, s->ins[k], 1, m, keep);
-  if (s->gp->wgt.i) run_task(x, i, TASK_W, m, keep);
+    if (s->ins[k]->dx) send(x, s->ins[k], 1, m);
+  if (s->gp->wgt.i) run_task(x, i, TASK_W, m);
 }
 
 static bool write_out(probing *x) {
@@ -230,14 +230,13 @@ static bool write_out(probing *x) {
     u32 first = here(x);
     if (!active(x, i)) continue;
     emit_before(mb, &mb->seg[i]);
-    piece(x, PIECE_BEFORE, 0, i, 0, first, true);
+    piece(x, PIECE_BEFORE, 0, i, 0, 0, first);
   }
   for (u32 m = 0; m < mb->nmb && !mb->b.failed; m++) {
-    bool keep = m + 1 == mb->nmb;
     for (u32 i = 0; i < mb->nseg && !mb->b.failed; i++)
-      if (active(x, i)) forward(x, i, m, keep);
+      if (active(x, i)) forward(x, i, m);
     for (u32 i = mb->nseg; i-- > 0 && !mb->b.failed;)
-      if (active(x, i) && mb->seg[i].gp) backward(x, i, m, keep);
+      if (active(x, i) && mb->seg[i].gp) backward(x, i, m);
   }
   if (mb->b.failed) return false;
   mb->send_strm = mb->x->pn->send_channels < 2 && mb->x->pn->send_stream.i
@@ -245,7 +244,7 @@ static bool write_out(probing *x) {
                       : 0;
   u32 first = here(x);
   if (!main_finish(mb)) return false;
-  piece(x, PIECE_AFTER, 0, 0, 0, first, true);
+  piece(x, PIECE_AFTER, 0, 0, 0, 0, first);
   return true;
 }
 

@@ -55,14 +55,15 @@ static void run_task(pipe *p, u32 stage, task_kind kind, u32 mb) {
   for (u32 k = 0, v = 1; v <= t->nout; k++)
     if (!back || st->pl.link[to[k]].back)
       memcpy(value_of(p, p->leaves[back], to[k], mb), out + v++ * C, C * sizeof *out);
-  add_bytes(p, at, t->bytes);
+  add_bytes(p, at, t->bytes[mb > 0]);
   add_busy(p, at, t->busy, t->comm);
 }
 
 static void run_send(pipe *p, u32 link, u32 back, u32 mb) {
   const sim_stages *st = p->st;
   const sim_link *l = &st->pl.link[link];
-  const stage_send *x = &st->send[back][l->like_from];
+  const stage_send *x = &st->send[back][back ? l->like_to : l->like_from];
+  const stage_send *y = &st->send[back][back ? l->like_from : l->like_to];
   const u32 C = p->C, strm = l->strm[back];
   const u32 from = st->pl.place[back ? l->to : l->from], to = st->pl.place[back ? l->from : l->to];
   i64 *clock = strm ? p->channel + (size_t)strm * st->pl.nplaces * C : p->clock;
@@ -86,8 +87,8 @@ static void run_send(pipe *p, u32 link, u32 back, u32 mb) {
           p->busy[(side ? to : from) * C + c] += m->dur, p->comm[(side ? to : from) * C + c] += m->dur;
     }
   }
-  add_bytes(p, from, x->sender);
-  add_bytes(p, to, st->send[back][l->like_to].receiver);
+  add_bytes(p, from, x->sender[mb > 0]);
+  add_bytes(p, to, y->receiver[mb > 0]);
 }
 
 static void run_sends(pipe *p, u32 stage, task_kind kind, u32 mb) {
@@ -110,7 +111,7 @@ static void run_before(pipe *p) {
     const u32 at = st->pl.place[i];
     apply_map(t->a, C, C, p->clock + at * C, y);
     memcpy(p->clock + at * C, y, C * sizeof *y);
-    add_bytes(p, at, t->bytes);
+    add_bytes(p, at, t->bytes[0]);
     add_busy(p, at, t->busy, t->comm);
   }
 }
@@ -135,7 +136,7 @@ static void run_after(pipe *p, arena *tmp) {
         own[o] = t;
       }
     }
-    add_bytes(p, q, st->tail[r].bytes);
+    add_bytes(p, q, st->tail[r].bytes[0]);
     add_busy(p, q, st->tail[r].busy, st->tail[r].comm);
   }
 }

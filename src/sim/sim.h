@@ -219,10 +219,11 @@ void sim_slack_of(arena *scratch, const sim_cols *c,
 typedef enum { PIECE_BEFORE, PIECE_TASK, PIECE_SEND, PIECE_AFTER } piece_kind;
 typedef struct {
   u8 kind;
-  u8 task;        // PIECE_TASK: its kind. PIECE_SEND: 0 there, 1 back
-  u16 stage;      // PIECE_BEFORE, PIECE_TASK
-  u32 link;       // PIECE_SEND
-  u32 first, end; // instructions of main, from 0; only those of the last microbatch count
+  u8 task;   // PIECE_TASK: its kind. PIECE_SEND: 0 there, 1 back
+  u16 stage; // PIECE_BEFORE, PIECE_TASK
+  u32 link;  // PIECE_SEND
+  u32 mb;    // PIECE_TASK, PIECE_SEND: of the first or the second microbatch, which stands for the others
+  u32 first, end; // instructions of main, from 0
 } sim_piece;
 typedef struct { // one value that goes from stage to stage, and its gradient back
   u16 from, to;

@@ -82,7 +82,7 @@ static void find_values(digest *d) {
   for (u32 pass = 0; pass < 2; pass++) {
     u32 *leaves = ZNEWN(d->s->a, u32, pl->nlinks * d->C + 1),
         *comes = ZNEWN(d->s->a, u32, pl->nlinks * d->C + 1);
-    for (u32 k = pl->npieces; k-- > 0;) {
+    for (u32 k = 0; k < pl->npieces; k++) { // the last microbatch stays
       const sim_piece *p = &pl->piece[k];
       if (p->kind != PIECE_SEND || p->task != pass) continue;
       const instr *i = &d->s->main->body.v[p->first];
@@ -320,16 +320,17 @@ static void put_bytes(digest *d, const walk *w, const i64 *before, const sim_pie
   sim_stages *st = d->st;
   const sim_link *l = &d->pl->link[p->link];
   if (p->kind == PIECE_BEFORE) {
-    ((stage_task *)&st->before[p->stage])->bytes = bytes_on(d, w, before, d->pl->place[p->stage]);
+    ((stage_task *)&st->before[p->stage])->bytes[0] = bytes_on(d, w, before, d->pl->place[p->stage]);
   } else if (p->kind == PIECE_TASK) {
-    ((stage_task *)&st->task[p->task][p->stage])->bytes = bytes_on(d, w, before, d->pl->place[p->stage]);
+    ((stage_task *)&st->task[p->task][p->stage])->bytes[p->mb > 0] =
+        bytes_on(d, w, before, d->pl->place[p->stage]);
   } else if (p->kind == PIECE_SEND) {
     stage_send *x = (stage_send *)&st->send[p->task][p->link];
-    x->sender = bytes_on(d, w, before, d->pl->place[p->task ? l->to : l->from]);
-    x->receiver = bytes_on(d, w, before, d->pl->place[p->task ? l->from : l->to]);
+    x->sender[p->mb > 0] = bytes_on(d, w, before, d->pl->place[p->task ? l->to : l->from]);
+    x->receiver[p->mb > 0] = bytes_on(d, w, before, d->pl->place[p->task ? l->from : l->to]);
   } else {
     for (u32 r = 0; r < st->nreps; r++)
-      ((stage_task *)&st->tail[r])->bytes = bytes_on(d, w, before, st->rep[r]);
+      ((stage_task *)&st->tail[r])->bytes[0] = bytes_on(d, w, before, st->rep[r]);
   }
 }
 
@@ -378,6 +379,7 @@ static bool find_pieces(digest *d) {
   for (u32 q = 0; q < pl->npieces; q++) {
     const sim_piece *p = &pl->piece[q];
     bool ok = true;
+    if ((p->kind == PIECE_TASK || p->kind == PIECE_SEND) && p->mb + 1 < MIN(pl->nmicro, 2u)) continue;
     if (p->kind == PIECE_BEFORE)
       ok = task_of(d, p, &before[p->stage]);
     else if (p->kind == PIECE_TASK)

@@ -15,10 +15,10 @@ typedef struct {
   i64 net, peak; // the peak above what was there before
 } stage_bytes;
 typedef struct {
-  u32 nin, nout; // values that came, that leave
-  const i64 *a;  // [out * (1 + nin) * C + in]: clocks first, then value after value
-  const stage_bytes *bytes;
-  const i64 *busy, *comm; // by class: on the compute stream; comm: communication of it
+  u32 nin, nout;               // values that came, that leave
+  const i64 *a;                // [out * (1 + nin) * C + in]: clocks first, then value after value
+  const stage_bytes *bytes[2]; // of the first microbatch, of the others
+  const i64 *busy, *comm;      // by class: on the compute stream; comm: communication of it
 } stage_task;
 typedef struct {
   u32 from, to; // classes at the sender, at the receiver, as bits
@@ -27,7 +27,7 @@ typedef struct {
 typedef struct {
   u32 n;
   const stage_meeting *v;
-  const stage_bytes *sender, *receiver;
+  const stage_bytes *sender[2], *receiver[2];
 } stage_send;
 
 struct sim_stages {
