@@ -127,7 +127,10 @@ void fold_ranks(sim *s, bool fold) {
       if (s->places.v[k] && !x.group_seen[k]) split_by_group(s, x.sig, k);
     split_by_prices(s, x.sig);
     u32 n = 0;
-    for (u32 q = 0; s->pipeline && q < s->pipeline->nplaces; q++) place_of(s, s->pipeline->group[q]);
+    for (u32 q = 0; s->pipeline && q < s->pipeline->nplaces; q++) {
+      place_of(s, s->pipeline->group[q]);
+      split_by_group(s, x.sig, s->pipeline->group[q].i);
+    }
     for (u32 now; (now = number_classes(s, x.sig, unit_of)) != n; n = now) {
       split_by_peers(s, x.sig, unit_of);
       if (s->pipeline) split_by_mirror(s, x.sig, unit_of);
