@@ -1,0 +1,119 @@
+// sched.h - pipeline schedules: which task every place runs, in which order. Layer 1. Knows no programs, no
+// machines and no costs.
+//
+// A *stage* is a part of the model, numbered from 0 in program order. A *place* is a set of ranks that runs
+// one task at a time. A *task* is what one stage does for one microbatch in one go: its forward, its backward,
+// or a part of the backward. A *schedule* says on which places every stage lies, which stage reads what which
+// other stage makes, and which tasks every place runs, in order. It is a value: made once, never changed,
+// compared by content.
+//
+// What a task needs follows from the edges: F of a stage needs F of the stages that it reads; B (or I) needs
+// F of its own stage and B (or I) of the stages that read it; W needs I of its own stage.
+#ifndef HEDDLE_SCHED_H
+#define HEDDLE_SCHED_H
+#include "base/base.h"
+
+// Kinds of tasks, as PyTorch's schedules write them: kinds.def has a row for each.
+typedef enum {
+#define KIND(id, letter, about) TASK_##id,
+#include "sched/kinds.def"
+#undef KIND
+  TASK_KINDS
+} task_kind;
+char sched_letter(task_kind k); // 'F', 'B', 'I', 'W'
+
+typedef struct {
+  u16 stage;
+  u8 kind;
+  u8 replica;  // of the model: bidirectional schedules run several; else 0
+  u8 pass;     // of the forward, where a microbatch runs several; else 0
+  u8 version;  // of the weights, where several are alive; else 0
+  bool paired; // runs at once with the task after it in the sequence: together they start and end
+  u32 mb;      // microbatch, from 0
+} sched_task;
+
+typedef struct {
+  u32 n;
+  const sched_task *v;
+} sched_seq;
+
+typedef struct {
+  u16 from, to; // stage `to` reads what stage `from` makes; from < to
+} sched_edge;
+
+typedef struct {
+  u32 n;
+  const u16 *v;
+} sched_places; // ascending
+
+typedef struct sched {
+  const char *name; // of its row in schedules.def; "csv": from text
+  u32 nstages, nplaces, nmicro, nreplicas;
+  const sched_places *at; // [replica * nstages + stage]: the places that it lies on, one or more
+  u32 nedges;
+  const sched_edge *edge; // by `from`, then `to`
+  const sched_seq *seq;   // one for each place
+  bool backward;          // are there tasks other than F?
+  const bool *split;      // per stage: some of its backwards are in two parts, I and W
+  u64 key;                // hash of all of the above but the name
+} sched;
+bool sched_equal(const sched *a, const sched *b);
+
+// ---- generators: one row each in schedules.def -------------------------------------------------------------
+typedef struct {
+  u32 places, chunks; // stages = places * chunks; chunk c of place r is stage c * places + r
+  u32 micro;
+  u32 group;     // microbatches that a place takes before it goes on to its next chunk; 0: `places`
+  bool backward; // training
+  u32 nedges;    // 0: a chain
+  const sched_edge *edge;
+} sched_shape;
+typedef struct {
+  const char *name;    // "1f1b"
+  const char *aliases; // "dapple,pipedream-flush"
+  const char *about;   // a sentence for users
+  bool chunks;         // may have several chunks on a place
+  bool group;          // reads sched_shape.group
+  bool split;          // backward in two parts
+  bool idle_inference; // without backward: differs from the other rows
+} sched_row;
+const sched_row *sched_row_of(u32 i);              // number i from 0; NULL: there are no more
+const sched_row *sched_row_find(const char *name); // by name or alias, case ignored; NULL: none
+// NULL and a diagnostic (E_PLAN, at `where`) that says which figures do not go together.
+const sched *sched_make(ctx *c, arena *a, const char *name, const sched_shape *s, loc where);
+
+// ---- text: as PyTorch's pipelining reads and writes it --------------------------------------------------
+// One line for each place, cells separated by commas: "0F0", "3I1", "3W1", "7B2", "(0F3;7B0)OVERLAP_F_B", empty
+// cells idle; cells of its communication level (SEND_F, RECV_B, UNSHARD, ..) are read and left out, as they
+// follow from the rest. Stages lie where their tasks stand. NULL and located diagnostics.
+const sched *sched_parse(ctx *c, arena *a, sym file, const char *text, size_t n);
+void sched_print(const sched *s, strbuf *out); // reads back equal
+
+// ---- checks and the merge ----------------------------------------------------------------------------------
+// Does every (stage, replica, microbatch) run forward once, and backward (B, or I and W) once if there is any
+// backward, each on the places of its stage; are all numbers in range? With diagnostics (E_PLAN, at `where`)
+// that name task and place.
+bool sched_check(ctx *c, const sched *s, loc where);
+
+// How the ends of a send are coupled. Unbounded: the sender never waits. depth > 0: at most that many
+// microbatches of one edge and direction are under way or waiting to be used. rendezvous: sending ends when
+// the receiver stands at the task that uses it.
+typedef struct {
+  u32 depth;
+  bool rendezvous;
+} sched_buffers;
+
+// One linearisation of all sequences: at every step of a common clock each place runs its next task (pair) if
+// what it needs was made in an earlier step. Tasks of one step stand in the order of places. `step` counts
+// from 0.
+typedef struct {
+  u32 place, index; // seq[place].v[index]; a task on several places stands once, at its lowest
+  u32 step;
+} sched_slot;
+typedef struct {
+  u32 n, nsteps;
+  const sched_slot *v;
+} sched_line;
+// False and a diagnostic E_DEADLOCK that tells which task every place waits at, and for what.
+bool sched_merge(ctx *c, arena *a, const sched *s, const sched_buffers *b, loc where, sched_line *out);
+#endif
