@@ -2,10 +2,10 @@
 // machines and no costs.
 //
 // A *stage* is a part of the model, numbered from 0 in program order. A *place* is a set of ranks that runs
-// one task at a time. A *task* is what one stage does for one microbatch in one go: its forward, its backward,
-// or a part of the backward. A *schedule* says on which places every stage lies, which stage reads what which
-// other stage makes, and which tasks every place runs, in order. It is a value: made once, never changed,
-// compared by content.
+// one task at a time. A *task* is what one stage does for one microbatch in one go: its forward, its
+// backward, or a part of the backward. A *schedule* says on which places every stage lies, which stage reads
+// what which other stage makes, and which tasks every place runs, in order. It is a value: made once, never
+// changed, compared by content.
 //
 // What a task needs follows from the edges: F of a stage needs F of the stages that it reads; B (or I) needs
 // F of its own stage and B (or I) of the stages that read it; W needs I of its own stage.
@@ -49,6 +49,7 @@ typedef struct {
 typedef struct sched {
   const char *name; // of its row in schedules.def; "csv": from text
   u32 nstages, nplaces, nmicro, nreplicas;
+  u32 npasses;            // forwards of a microbatch through the whole model, one after the other; 0 is 1
   const sched_places *at; // [replica * nstages + stage]: the places that it lies on, one or more
   u32 nedges;
   const sched_edge *edge; // by `from`, then `to`
@@ -59,7 +60,8 @@ typedef struct sched {
 } sched;
 bool sched_equal(const sched *a, const sched *b);
 
-// ---- generators: one row each in schedules.def -------------------------------------------------------------
+// ---- generators: one row each in schedules.def
+// -------------------------------------------------------------
 typedef struct {
   u32 places, chunks; // stages = places * chunks; chunk c of place r is stage c * places + r
   u32 micro;
@@ -83,16 +85,17 @@ const sched_row *sched_row_find(const char *name); // by name or alias, case ign
 const sched *sched_make(ctx *c, arena *a, const char *name, const sched_shape *s, loc where);
 
 // ---- text: as PyTorch's pipelining reads and writes it --------------------------------------------------
-// One line for each place, cells separated by commas: "0F0", "3I1", "3W1", "7B2", "(0F3;7B0)OVERLAP_F_B", empty
-// cells idle; cells of its communication level (SEND_F, RECV_B, UNSHARD, ..) are read and left out, as they
-// follow from the rest. Stages lie where their tasks stand. NULL and located diagnostics.
+// One line for each place, cells separated by commas: "0F0", "3I1", "3W1", "7B2", "(0F3;7B0)OVERLAP_F_B",
+// empty cells idle; cells of its communication level (SEND_F, RECV_B, UNSHARD, ..) are read and left out, as
+// they follow from the rest. Stages lie where their tasks stand. NULL and located diagnostics.
 const sched *sched_parse(ctx *c, arena *a, sym file, const char *text, size_t n);
 void sched_print(const sched *s, strbuf *out); // reads back equal
 
-// ---- checks and the merge ----------------------------------------------------------------------------------
-// Does every (stage, replica, microbatch) run forward once, and backward (B, or I and W) once if there is any
-// backward, each on the places of its stage; are all numbers in range? With diagnostics (E_PLAN, at `where`)
-// that name task and place.
+// ---- checks and the merge
+// ---------------------------------------------------------------------------------- Does every (stage,
+// replica, microbatch) run forward once, and backward (B, or I and W) once if there is any backward, each on
+// the places of its stage; are all numbers in range? With diagnostics (E_PLAN, at `where`) that name task and
+// place.
 bool sched_check(ctx *c, const sched *s, loc where);
 
 // How the ends of a send are coupled. Unbounded: the sender never waits. depth > 0: at most that many
