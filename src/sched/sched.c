@@ -149,21 +149,21 @@ static void unknown_name(ctx *c, const char *name, loc where) {
   }
   diag(c, E_PLAN, where, "unknown schedule '%s'", name);
   if (g.near.name)
-    diag_hint(c, "did you mean %s? There are %s", g.near.name, sb_str(&all));
+    diag_hint(c, "did you mean schedule=%s? There are %s", g.near.name, sb_str(&all));
   else
     diag_hint(c, "there are %s", sb_str(&all));
   arena_free(g.a);
 }
 
 static bool check_sizes(ctx *c, const sched_row *r, const sched_shape *s, loc where) {
-  const char *zero = !s->places ? "places" : !s->chunks ? "chunks" : !s->micro ? "micro" : NULL;
+  const char *zero = !s->places ? "places" : !s->chunks ? "chunks" : !s->micro ? "microbatches" : NULL;
   if (zero) {
-    diag(c, E_PLAN, where, "%s: %s must be an integer, 1 or more; got 0", r->name, zero);
+    diag(c, E_PLAN, where, "%s: %s must be 1 or more; got 0", r->name, zero);
     return false;
   }
   if (s->chunks > 1 && !r->chunks) {
-    diag(c, E_PLAN, where, "%s: chunks=%u, but it runs one chunk on each place", r->name, s->chunks);
-    diag_hint(c, "chunks=1, or schedule=interleaved");
+    diag(c, E_PLAN, where, "%s: %u chunks on each place, but it runs 1", r->name, s->chunks);
+    diag_hint(c, "v=1, or schedule=interleaved");
     return false;
   }
   u64 stages = (u64)s->places * s->chunks, each = 1 + (s->backward ? 1 + (u64)r->split : 0);
@@ -248,6 +248,38 @@ static sched *draft(arena *a, u32 row, const sched_shape *shape) {
   return s;
 }
 
+// The fewest microbatches in a group that never deadlock: as many as there are places, without a short group
+// at the end.
+static u32 good_group(const sched_shape *s) {
+  u32 g = s->places;
+  while (g < s->micro && s->micro % g) g++;
+  return g;
+}
+
+// With groups smaller than the places a place may wait for a gradient that needs its own next forward. That
+// depends on the figures, so the schedule is tried; tests/unit/test_sched.c tries every small one.
+static bool check_groups(ctx *c, const sched_row *r, const sched_shape *shape, loc where, const sched *s) {
+  u32 rest = shape->micro % shape->group;
+  bool small =
+      shape->group<shape->places, leaves = shape->micro> shape->group && rest && rest < shape->places;
+  if (!r->group || !shape->backward || shape->chunks == 1 || (!small && !leaves) || sched_runs(s, NULL))
+    return true;
+  if (small)
+    diag(c, E_DEADLOCK, where,
+         "%s: groups of %u microbatches are smaller than the %u places, and deadlock with %u", r->name,
+         shape->group, shape->places, shape->micro);
+  else
+    diag(c, E_DEADLOCK, where,
+         "%s: %u microbatches in groups of %u leave %u, fewer than the %u places: deadlock", r->name,
+         shape->micro, shape->group, rest, shape->places);
+  if (small)
+    diag_hint(c, "group=%u", good_group(shape));
+  else
+    diag_hint(c, "mb=%u or mb=%u, or group=%u", shape->micro - rest, shape->micro - rest + shape->group,
+              good_group(shape));
+  return false;
+}
+
 const sched *sched_make(ctx *c, arena *a, const char *name, const sched_shape *given, loc where) {
   u32 row = row_number(name);
   if (row == COUNT_OF(rows)) {
@@ -262,5 +294,5 @@ const sched *sched_make(ctx *c, arena *a, const char *name, const sched_shape *g
   sched *s = draft(a, row, &shape);
   if (!set_edges(c, a, r->name, &shape, where, s)) return NULL;
   set_tasks(a, row, &shape, s);
-  return s;
+  return check_groups(c, r, &shape, where, s) ? s : NULL;
 }

@@ -1,0 +1,204 @@
+// test_sched.c - pipeline schedules: published figures, exact orders, which groups deadlock, and the pictures
+// of docs/schedules.md.
+#include "sched/sched.h"
+#include "test.h"
+#include <stdlib.h>
+
+typedef struct {
+  ctx *c;
+  arena *a;
+} bed;
+static bed bed_new(void) { return (bed){ctx_new(), arena_new()}; }
+static void bed_free(bed *b) {
+  arena_free(b->a);
+  ctx_free(b->c);
+}
+
+static const sched *made(bed *b, const char *name, u32 places, u32 chunks, u32 micro, bool backward) {
+  const sched *s = sched_make(b->c, b->a, name,
+                              &(sched_shape){.places = places, .chunks = chunks, .micro = micro, .backward = backward},
+                              (loc){0});
+  CHECK_MSG(s != NULL, "%s P%u v%u K%u: %s", name, places, chunks, micro, diag_render(b->c, b->a));
+  REQUIRE(s != NULL);
+  return s;
+}
+
+static const sched *parsed(bed *b, const char *text) {
+  const sched *s = sched_parse(b->c, b->a, sym_of(b->c, "test.csv"), text, strlen(text));
+  CHECK_MSG(s != NULL, "%s", diag_render(b->c, b->a));
+  REQUIRE(s != NULL);
+  return s;
+}
+
+static const char *printed(bed *b, const sched *s) {
+  strbuf out = {.a = b->a};
+  sched_print(s, &out);
+  return sb_str(&out);
+}
+
+static const char *read_text(bed *b, const char *path) {
+  file_view f;
+  REQUIRE(file_map(b->c, path, &f));
+  const char *text = arena_strndup(b->a, (const char *)f.data, f.size);
+  file_unmap(&f);
+  return text;
+}
+
+// ---- time and activations, from the definition -----------------------------------------------------------
+// Sends cost nothing. A task starts when its place is free and what it needs is there; a pair takes as long as
+// both. An activation lives from its F to its B, or to its W.
+typedef struct {
+  double of[TASK_KINDS]; // one chunk
+} prices;
+
+typedef struct {
+  double makespan;
+  u32 *peak; // by place: activations of chunks
+  double *begin, *end; // of every task, places one after the other
+} played;
+
+typedef struct {
+  const sched *s;
+  double *fwd, *bwd; // when the results of (stage, microbatch) are there; -1: not yet
+} results;
+
+// When what t needs is there; -1: not yet.
+static double ready(const results *r, const sched_task *t) {
+  const sched *s = r->s;
+  double at = 0;
+  if (t->kind == TASK_W) return r->bwd[t->stage * s->nmicro + t->mb];
+  if (t->kind != TASK_F) at = r->fwd[t->stage * s->nmicro + t->mb];
+  for (u32 k = 0; k < s->nedges && at >= 0; k++) {
+    const sched_edge *e = &s->edge[k];
+    double x = 0;
+    if (t->kind == TASK_F && e->to == t->stage) x = r->fwd[e->from * s->nmicro + t->mb];
+    if (t->kind != TASK_F && e->from == t->stage) x = r->bwd[e->to * s->nmicro + t->mb];
+    at = x < 0 ? -1 : MAX(at, x);
+  }
+  return at;
+}
+
+static u32 peak_of(const sched *s, const sched_seq *seq) {
+  u32 live = 0, peak = 0;
+  for (u32 i = 0; i < seq->n; i++) {
+    bool frees = seq->v[i].kind == TASK_B || seq->v[i].kind == TASK_W;
+    live += seq->v[i].kind == TASK_F;
+    peak = MAX(peak, live);
+    live -= frees;
+  }
+  (void)s;
+  return peak;
+}
+
+// Runs the next task, or pair, of a place if it can.
+static bool play_next(results *r, const sched_seq *seq, u32 *at, double *clock, const prices *p, double *begin,
+                      double *end) {
+  u32 n = 1 + (*at < seq->n && seq->v[*at].paired);
+  if (*at == seq->n) return false;
+  double from = *clock;
+  for (u32 i = 0; i < n; i++) {
+    double x = ready(r, &seq->v[*at + i]);
+    if (x < 0) return false;
+    from = MAX(from, x);
+  }
+  double to = from;
+  for (u32 i = 0; i < n; i++) to += p->of[seq->v[*at + i].kind];
+  for (u32 i = 0; i < n; i++, ++*at) {
+    const sched_task *t = &seq->v[*at];
+    u32 x = t->stage * r->s->nmicro + t->mb;
+    if (t->kind == TASK_F) r->fwd[x] = to;
+    if (t->kind == TASK_B || t->kind == TASK_I) r->bwd[x] = to;
+    begin[*at] = from, end[*at] = to;
+  }
+  *clock = to;
+  return true;
+}
+
+static played play(bed *b, const sched *s, const prices *p) {
+  u32 cells = s->nstages * s->nmicro, n = 0;
+  results r = {s, NEWN(b->a, double, cells), NEWN(b->a, double, cells)};
+  for (u32 k = 0; k < cells; k++) r.fwd[k] = r.bwd[k] = -1;
+  u32 *at = ZNEWN(b->a, u32, s->nplaces), *base = NEWN(b->a, u32, s->nplaces);
+  double *clock = ZNEWN(b->a, double, s->nplaces);
+  played out = {.peak = NEWN(b->a, u32, s->nplaces)};
+  for (u32 q = 0; q < s->nplaces; q++) base[q] = n, n += s->seq[q].n, out.peak[q] = peak_of(s, &s->seq[q]);
+  out.begin = NEWN(b->a, double, n), out.end = NEWN(b->a, double, n);
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (u32 q = 0; q < s->nplaces; q++)
+      while (play_next(&r, &s->seq[q], &at[q], &clock[q], p, out.begin + base[q], out.end + base[q])) moved = true;
+  }
+  for (u32 q = 0; q < s->nplaces; q++) {
+    CHECK_EQ_I64(at[q], s->seq[q].n);
+    out.makespan = MAX(out.makespan, clock[q]);
+  }
+  return out;
+}
+
+static prices prices_of(double f, double i, double w, u32 chunks) {
+  return (prices){{[TASK_F] = f / chunks, [TASK_B] = (i + w) / chunks, [TASK_I] = i / chunks, [TASK_W] = w / chunks}};
+}
+
+// ---- published figures -------------------------------------------------------------------------------------
+typedef struct {
+  u32 places, micro, chunks;
+  double f, i, w, makespan;
+  char name[32], peak[256];
+} golden;
+
+// "p=4 m=8 F/B/W=1/1/1 Interleaved v=2  makespan=28.5 .. peak_live_chunks=[11, 9, 7, 5] (1 chunk=1/2 stage)"
+static bool read_golden(const char *line, golden *g) {
+  const char *makespan = strstr(line, "makespan="), *peak = strstr(line, "peak_live_chunks=["),
+             *chunk = strstr(line, "(1 chunk=1/");
+  int at = 0;
+  if (!makespan || !peak || !chunk ||
+      sscanf(line, "p=%u m=%u F/B/W=%lf/%lf/%lf %n", &g->places, &g->micro, &g->f, &g->i, &g->w, &at) != 5 || !at)
+    return false;
+  size_t n = (size_t)(makespan - line) - (size_t)at;
+  while (n && line[(size_t)at + n - 1] == ' ') n--;
+  snprintf(g->name, sizeof g->name, "%.*s", (int)n, line + at);
+  peak += strlen("peak_live_chunks=");
+  snprintf(g->peak, sizeof g->peak, "%.*s", (int)(strchr(peak, ']') + 1 - peak), peak);
+  g->makespan = strtod(makespan + strlen("makespan="), NULL);
+  g->chunks = (u32)strtoul(chunk + strlen("(1 chunk=1/"), NULL, 10);
+  return true;
+}
+
+static const sched *golden_schedule(bed *b, const golden *g) {
+  static const char *const by_name[][2] = {{"GPipe", "gpipe"},           {"1F1B", "1f1b"},
+                                           {"Interleaved", "interleaved"}, {"LoopedBFS", "bfs"},
+                                           {"torch IZB", "zb-h1"}};
+  for (u32 k = 0; k < COUNT_OF(by_name); k++)
+    if (!strncmp(g->name, by_name[k][0], strlen(by_name[k][0])))
+      return made(b, by_name[k][1], g->places, g->chunks, g->micro, true);
+  const char *file = !strcmp(g->name, "ZBV") ? "zbv" : !strcmp(g->name, "DualPipeV") ? "dualpipev" : NULL;
+  CHECK_MSG(file != NULL, "what is %s?", g->name);
+  REQUIRE(file != NULL);
+  return parsed(b, read_text(b, arena_printf(b->a, "tests/golden/sched/%s_p%u_m%u.csv", file, g->places, g->micro)));
+}
+
+static void check_golden(const char *line) {
+  golden g;
+  CHECK_MSG(read_golden(line, &g), "cannot read: %s", line);
+  bed b = bed_new();
+  const sched *s = golden_schedule(&b, &g);
+  prices p = prices_of(g.f, g.i, g.w, g.chunks);
+  played x = play(&b, s, &p);
+  strbuf peak = {.a = b.a};
+  for (u32 k = 0; k < s->nplaces; k++) sb_fmt(&peak, "%s%u", k ? ", " : "[", x.peak[k]);
+  sb_char(&peak, ']');
+  CHECK_MSG(x.makespan == g.makespan, "%s P%u K%u %g/%g/%g: makespan %.17g, published %g", g.name, g.places, g.micro,
+            g.f, g.i, g.w, x.makespan, g.makespan);
+  CHECK_MSG(!strcmp(sb_str(&peak), g.peak), "%s P%u K%u: live %s, published %s", g.name, g.places, g.micro,
+            sb_str(&peak), g.peak);
+  bed_free(&b);
+}
+
+TEST(sched_published) {
+  bed b = bed_new();
+  char *text = (char *)(uintptr_t)read_text(&b, test_data("schedules/golden.txt"));
+  u32 n = 0;
+  for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"), n++) check_golden(line);
+  CHECK_EQ_I64(n, 54);
+  bed_free(&b);
+}
