@@ -168,8 +168,8 @@ static bool check_whole(check *k) {
       const sched_places *at = places_of(s, &t);
       if (miss >> kind & 1) {
         fail(k, NO_TASK, NO_TASK, "task %s is in no sequence", name_of(&t).s);
-        k->f.hint = arena_printf(k->a, "every stage runs each of %u microbatches forward (F)%s once",
-                                 s->nmicro, s->backward ? " and backward (B, or I and W)" : "");
+        k->f.hint = arena_printf(k->a, "every stage runs every microbatch, 0 to %u, forward (F)%s once",
+                                 s->nmicro - 1, s->backward ? " and backward (B, or I and W)" : "");
         return false;
       }
       if (at->n < 2 || !(k->seen[x] >> kind & 1) || k->times[kind][x] == at->n) continue;

@@ -273,7 +273,7 @@ static bool check(reader *r, const sched *s) {
               : f.index == NO_TASK ? loc_text(r->c, r->file, r->line_of.v[f.place], 1, NULL)
                                    : loc_of_task(r, f.place, f.index);
   diag(r->c, E_PLAN, where, "%s", f.message);
-  if (f.place == NO_TASK) note_highest(r, s);
+  if (f.hint) note_highest(r, s);
   if (f.hint) diag_hint(r->c, "%s", f.hint);
   return false;
 }
@@ -286,8 +286,12 @@ static bool check_sizes(reader *r, const sched *s) {
     return false;
   }
   if (need <= r->tasks.n) return true;
-  diag(r->c, E_PLAN, loc_text(r->c, r->file, 0, 0, NULL), "%u stages x %u replicas, but only %u tasks",
-       s->nstages, s->nreplicas, r->tasks.n);
+  loc file = loc_text(r->c, r->file, 0, 0, NULL);
+  if (s->nreplicas == 1)
+    diag(r->c, E_PLAN, file, "%u stages, but only %u tasks", s->nstages, r->tasks.n);
+  else
+    diag(r->c, E_PLAN, file, "%u stages x %u replicas, but only %u tasks", s->nstages, s->nreplicas,
+         r->tasks.n);
   if (r->tasks.n) note_highest(r, s);
   diag_hint(r->c, "stages count from 0, and every one of them runs");
   return false;

@@ -85,7 +85,7 @@ void deadlock_report(ctx *c, const merge *m, loc where) {
   if (shown > SHOWN) diag_note(c, (loc){0}, "%u more places wait", shown - SHOWN);
   u32 depth = m->bounded ? enough(m->s) : 0;
   if (depth)
-    diag_hint(c, "with room for %u microbatches in every buffer it runs (depth=%u)", depth, depth);
+    diag_hint(c, "it runs with depth=%u: room for so many messages in every buffer", depth);
   else
     diag_hint(c, "a task must stand after the tasks that it waits for; schedule=1f1b and schedule=gpipe run "
                  "with any figures");

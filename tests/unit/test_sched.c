@@ -15,9 +15,9 @@ static void bed_free(bed *b) {
 }
 
 static const sched *made(bed *b, const char *name, u32 places, u32 chunks, u32 micro, bool backward) {
-  const sched *s = sched_make(b->c, b->a, name,
-                              &(sched_shape){.places = places, .chunks = chunks, .micro = micro, .backward = backward},
-                              (loc){0});
+  const sched *s = sched_make(
+      b->c, b->a, name,
+      &(sched_shape){.places = places, .chunks = chunks, .micro = micro, .backward = backward}, (loc){0});
   CHECK_MSG(s != NULL, "%s P%u v%u K%u: %s", name, places, chunks, micro, diag_render(b->c, b->a));
   REQUIRE(s != NULL);
   return s;
@@ -45,15 +45,17 @@ static const char *read_text(bed *b, const char *path) {
 }
 
 // ---- time and activations, from the definition -----------------------------------------------------------
-// Sends cost nothing. A task starts when its place is free and what it needs is there; a pair takes as long as
-// both. An activation lives from its F to its B, or to its W.
+// Sends cost nothing. A task starts when its place is free and what it needs is there. A pair starts when
+// both could and takes as long as both; the published figures take its tasks one after the other. An
+// activation lives from its F to its B, or to its W.
 typedef struct {
   double of[TASK_KINDS]; // one chunk
+  bool pairs;            // are pairs held together?
 } prices;
 
 typedef struct {
   double makespan;
-  u32 *peak; // by place: activations of chunks
+  u32 *peak;           // by place: activations of chunks
   double *begin, *end; // of every task, places one after the other
 } played;
 
@@ -78,7 +80,7 @@ static double ready(const results *r, const sched_task *t) {
   return at;
 }
 
-static u32 peak_of(const sched *s, const sched_seq *seq) {
+static u32 peak_of(const sched_seq *seq) {
   u32 live = 0, peak = 0;
   for (u32 i = 0; i < seq->n; i++) {
     bool frees = seq->v[i].kind == TASK_B || seq->v[i].kind == TASK_W;
@@ -86,14 +88,13 @@ static u32 peak_of(const sched *s, const sched_seq *seq) {
     peak = MAX(peak, live);
     live -= frees;
   }
-  (void)s;
   return peak;
 }
 
 // Runs the next task, or pair, of a place if it can.
-static bool play_next(results *r, const sched_seq *seq, u32 *at, double *clock, const prices *p, double *begin,
-                      double *end) {
-  u32 n = 1 + (*at < seq->n && seq->v[*at].paired);
+static bool play_next(results *r, const sched_seq *seq, u32 *at, double *clock, const prices *p,
+                      double *begin, double *end) {
+  u32 n = 1 + (p->pairs && *at < seq->n && seq->v[*at].paired);
   if (*at == seq->n) return false;
   double from = *clock;
   for (u32 i = 0; i < n; i++) {
@@ -121,12 +122,13 @@ static played play(bed *b, const sched *s, const prices *p) {
   u32 *at = ZNEWN(b->a, u32, s->nplaces), *base = NEWN(b->a, u32, s->nplaces);
   double *clock = ZNEWN(b->a, double, s->nplaces);
   played out = {.peak = NEWN(b->a, u32, s->nplaces)};
-  for (u32 q = 0; q < s->nplaces; q++) base[q] = n, n += s->seq[q].n, out.peak[q] = peak_of(s, &s->seq[q]);
+  for (u32 q = 0; q < s->nplaces; q++) base[q] = n, n += s->seq[q].n, out.peak[q] = peak_of(&s->seq[q]);
   out.begin = NEWN(b->a, double, n), out.end = NEWN(b->a, double, n);
   for (bool moved = true; moved;) {
     moved = false;
     for (u32 q = 0; q < s->nplaces; q++)
-      while (play_next(&r, &s->seq[q], &at[q], &clock[q], p, out.begin + base[q], out.end + base[q])) moved = true;
+      while (play_next(&r, &s->seq[q], &at[q], &clock[q], p, out.begin + base[q], out.end + base[q]))
+        moved = true;
   }
   for (u32 q = 0; q < s->nplaces; q++) {
     CHECK_EQ_I64(at[q], s->seq[q].n);
@@ -136,10 +138,13 @@ static played play(bed *b, const sched *s, const prices *p) {
 }
 
 static prices prices_of(double f, double i, double w, u32 chunks) {
-  return (prices){{[TASK_F] = f / chunks, [TASK_B] = (i + w) / chunks, [TASK_I] = i / chunks, [TASK_W] = w / chunks}};
+  return (prices){
+      .of = {
+          [TASK_F] = f / chunks, [TASK_B] = (i + w) / chunks, [TASK_I] = i / chunks, [TASK_W] = w / chunks}};
 }
 
-// ---- published figures -------------------------------------------------------------------------------------
+// ---- published figures
+// -------------------------------------------------------------------------------------
 typedef struct {
   u32 places, micro, chunks;
   double f, i, w, makespan;
@@ -152,7 +157,8 @@ static bool read_golden(const char *line, golden *g) {
              *chunk = strstr(line, "(1 chunk=1/");
   int at = 0;
   if (!makespan || !peak || !chunk ||
-      sscanf(line, "p=%u m=%u F/B/W=%lf/%lf/%lf %n", &g->places, &g->micro, &g->f, &g->i, &g->w, &at) != 5 || !at)
+      sscanf(line, "p=%u m=%u F/B/W=%lf/%lf/%lf %n", &g->places, &g->micro, &g->f, &g->i, &g->w, &at) != 5 ||
+      !at)
     return false;
   size_t n = (size_t)(makespan - line) - (size_t)at;
   while (n && line[(size_t)at + n - 1] == ' ') n--;
@@ -165,8 +171,10 @@ static bool read_golden(const char *line, golden *g) {
 }
 
 static const sched *golden_schedule(bed *b, const golden *g) {
-  static const char *const by_name[][2] = {{"GPipe", "gpipe"},           {"1F1B", "1f1b"},
-                                           {"Interleaved", "interleaved"}, {"LoopedBFS", "bfs"},
+  static const char *const by_name[][2] = {{"GPipe", "gpipe"},
+                                           {"1F1B", "1f1b"},
+                                           {"Interleaved", "interleaved"},
+                                           {"LoopedBFS", "bfs"},
                                            {"torch IZB", "zb-h1"}};
   for (u32 k = 0; k < COUNT_OF(by_name); k++)
     if (!strncmp(g->name, by_name[k][0], strlen(by_name[k][0])))
@@ -174,7 +182,8 @@ static const sched *golden_schedule(bed *b, const golden *g) {
   const char *file = !strcmp(g->name, "ZBV") ? "zbv" : !strcmp(g->name, "DualPipeV") ? "dualpipev" : NULL;
   CHECK_MSG(file != NULL, "what is %s?", g->name);
   REQUIRE(file != NULL);
-  return parsed(b, read_text(b, arena_printf(b->a, "tests/golden/sched/%s_p%u_m%u.csv", file, g->places, g->micro)));
+  return parsed(
+      b, read_text(b, arena_printf(b->a, "tests/golden/sched/%s_p%u_m%u.csv", file, g->places, g->micro)));
 }
 
 static void check_golden(const char *line) {
@@ -187,10 +196,15 @@ static void check_golden(const char *line) {
   strbuf peak = {.a = b.a};
   for (u32 k = 0; k < s->nplaces; k++) sb_fmt(&peak, "%s%u", k ? ", " : "[", x.peak[k]);
   sb_char(&peak, ']');
-  CHECK_MSG(x.makespan == g.makespan, "%s P%u K%u %g/%g/%g: makespan %.17g, published %g", g.name, g.places, g.micro,
-            g.f, g.i, g.w, x.makespan, g.makespan);
+  CHECK_MSG(x.makespan == g.makespan, "%s P%u K%u %g/%g/%g: makespan %.17g, published %g", g.name, g.places,
+            g.micro, g.f, g.i, g.w, x.makespan, g.makespan);
   CHECK_MSG(!strcmp(sb_str(&peak), g.peak), "%s P%u K%u: live %s, published %s", g.name, g.places, g.micro,
             sb_str(&peak), g.peak);
+  p.pairs = true; // what waits for its partner is no earlier
+  double together = play(&b, s, &p).makespan;
+  bool pairs = strchr(printed(&b, s), '(') != NULL;
+  CHECK_MSG(pairs ? together > g.makespan : together == g.makespan, "%s P%u K%u: pairs held together take %g",
+            g.name, g.places, g.micro, together);
   bed_free(&b);
 }
 
@@ -201,4 +215,138 @@ TEST(sched_published) {
   for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"), n++) check_golden(line);
   CHECK_EQ_I64(n, 54);
   bed_free(&b);
+}
+
+// ---- what is known of every schedule
+// ---------------------------------------------------------------------------
+static void check_formulas(u32 P, u32 v, u32 K, double f, double i, double w) {
+  bed b = bed_new();
+  prices p = prices_of(f, i, w, v);
+  static const struct {
+    const char *name;
+    bool chunks, split;
+  } row[] = {{"gpipe", false, false},
+             {"1f1b", false, false},
+             {"interleaved", true, false},
+             {"bfs", true, false},
+             {"zb-h1", true, true}};
+  for (u32 k = 0; k < COUNT_OF(row); k++) {
+    if (v > 1 && !row[k].chunks) continue;
+    if (row[k].split && K < 2 * P) continue; // too few microbatches to hide weight gradients behind
+    played x = play(&b, made(&b, row[k].name, P, v, K, true), &p);
+    double bubble = (P - 1) * (row[k].split ? f + i - w : f + i + w) / v, ideal = K * (f + i + w);
+    CHECK_MSG(x.makespan == ideal + bubble, "%s P%u v%u K%u %g/%g/%g: %.17g, not %g + %g", row[k].name, P, v,
+              K, f, i, w, x.makespan, ideal, bubble);
+    for (u32 r = 0; r < P; r++) {
+      u32 live = !k || k == 3 ? K * v
+                 : k == 1     ? MIN(P - r, K)
+                 : k == 2     ? MIN(2 * (P - 1 - r) + (v - 1) * P + 1, K * v)
+                              : P * v;
+      CHECK_MSG(x.peak[r] == live, "%s P%u v%u K%u place %u: %u live, not %u", row[k].name, P, v, K, r,
+                x.peak[r], live);
+    }
+  }
+  bed_free(&b);
+}
+
+// Idle time and activations by the known formulas. W is no longer than I, F than I: else zb-h1 has other
+// gaps.
+TEST(sched_formulas) {
+  for (u32 P = 1; P <= 8; P++)
+    for (u32 rounds = 1; rounds <= 4; rounds++)
+      for (u32 v = 1; v <= 4; v += v) {
+        check_formulas(P, v, P * rounds, 4, 4, 4);
+        check_formulas(P, v, P * rounds, 40, 52, 28);
+      }
+}
+
+static void check_order(const char *name, u32 places, u32 chunks, u32 micro, u32 group, bool backward,
+                        const char *want) {
+  bed b = bed_new();
+  sched_shape shape = {
+      .places = places, .chunks = chunks, .micro = micro, .group = group, .backward = backward};
+  const sched *s = sched_make(b.c, b.a, name, &shape, (loc){0});
+  REQUIRE(s != NULL);
+  CHECK_STR(printed(&b, s), want);
+  bed_free(&b);
+}
+
+TEST(sched_orders) {
+  check_order("gpipe", 2, 1, 2, 0, true, "0F0,0F1,0B0,0B1\n1F0,1F1,1B0,1B1\n");
+  check_order("1f1b", 2, 1, 3, 0, true, "0F0,0F1,0B0,0F2,0B1,0B2\n1F0,1B0,1F1,1B1,1F2,1B2\n");
+  check_order("1f1b", 4, 1, 1, 0, true, "0F0,0B0\n1F0,1B0\n2F0,2B0\n3F0,3B0\n");
+  check_order("interleaved", 2, 2, 4, 0, true,
+              "0F0,0F1,2F0,2F1,0F2,2B0,0F3,2B1,2F2,0B0,2F3,0B1,2B2,2B3,0B2,0B3\n"
+              "1F0,1F1,3F0,3B0,3F1,3B1,1F2,1B0,1F3,1B1,3F2,3B2,3F3,3B3,1B2,1B3\n");
+  check_order("bfs", 2, 2, 2, 0, true, "0F0,0F1,2F0,2F1,2B1,2B0,0B1,0B0\n1F0,1F1,3F0,3F1,3B1,3B0,1B1,1B0\n");
+  check_order("zb-h1", 2, 1, 3, 0, true,
+              "0F0,0F1,0I0,0W0,0F2,0I1,0W1,0I2,0W2\n1F0,1I0,1F1,1I1,1W0,1F2,1I2,1W1,1W2\n");
+  check_order("interleaved", 2, 2, 3, 2, false, "0F0,0F1,2F0,2F1,0F2,2F2\n1F0,1F1,3F0,3F1,1F2,3F2\n");
+  check_order("bfs", 2, 2, 3, 0, false, "0F0,0F1,0F2,2F0,2F1,2F2\n1F0,1F1,1F2,3F0,3F1,3F2\n");
+}
+
+// Without backward a schedule runs the forwards of its training in the same order, and a row that does not
+// say otherwise gives what another one gives.
+TEST(sched_inference) {
+  bed b = bed_new();
+  for (u32 k = 0; sched_row_of(k); k++) {
+    const sched_row *r = sched_row_of(k);
+    u32 v = r->chunks ? 2 : 1;
+    const sched *train = made(&b, r->name, 3, v, 6, true), *infer = made(&b, r->name, 3, v, 6, false);
+    CHECK(!infer->backward && !infer->split[0] && train->backward && train->split[0] == r->split);
+    for (u32 q = 0; q < 3; q++) {
+      u32 n = 0;
+      for (u32 i = 0; i < train->seq[q].n; i++) {
+        const sched_task *t = &train->seq[q].v[i];
+        if (t->kind != TASK_F) continue;
+        CHECK(infer->seq[q].v[n].stage == t->stage && infer->seq[q].v[n].mb == t->mb);
+        n++;
+      }
+      CHECK_EQ_I64(infer->seq[q].n, n);
+    }
+    bool before = false;
+    for (u32 j = 0; j < k; j++) {
+      const sched_row *o = sched_row_of(j);
+      if (o->chunks >= r->chunks) before |= sched_equal(infer, made(&b, o->name, 3, v, 6, false));
+    }
+    CHECK_MSG(before != r->idle_inference, "%s", r->name);
+  }
+  bed_free(&b);
+}
+
+TEST(sched_names) {
+  static const char *const name[][2] = {
+      {"GPipe", "gpipe"},          {"Schedule1F1B", "1f1b"},           {"dapple", "1f1b"},
+      {"PipeDream-Flush", "1f1b"}, {"Interleaved1F1B", "interleaved"}, {"LoopedBFS", "bfs"},
+      {"ZB1P", "zb-h1"},           {"InterleavedZeroBubble", "zb-h1"}};
+  for (u32 k = 0; k < COUNT_OF(name); k++) {
+    const sched_row *r = sched_row_find(name[k][0]);
+    CHECK_MSG(r && !strcmp(r->name, name[k][1]), "%s", name[k][0]);
+  }
+  CHECK(!sched_row_find("") && !sched_row_find("1f1") && !sched_row_find("dapple,pipedream-flush"));
+  CHECK_EQ_I64(sched_letter(TASK_W), 'W');
+}
+
+// Which groups of microbatches deadlock: none that is as large as the places and leaves no short group at the
+// end; and whatever is refused is refused because the merge says so.
+TEST(sched_groups) {
+  u32 refused = 0;
+  for (u32 z = 0; z < 2; z++)
+    for (u32 P = 1; P <= 6; P++)
+      for (u32 v = 1; v <= 4; v++)
+        for (u32 K = 1; K <= 24; K++)
+          for (u32 g = 1; g <= 25; g++) {
+            bed b = bed_new();
+            sched_shape shape = {.places = P, .chunks = v, .micro = K, .group = g, .backward = true};
+            const sched *s = sched_make(b.c, b.a, z ? "zb-h1" : "interleaved", &shape, (loc){0});
+            sched_line line;
+            CHECK_MSG(!s || sched_merge(b.c, b.a, s, NULL, (loc){0}, &line), "P%u v%u K%u g%u deadlocks", P,
+                      v, K, g);
+            bool small = v > 1 && (g < P || (K > g && K % g && K % g < P));
+            CHECK_MSG(s || small, "P%u v%u K%u g%u is refused", P, v, K, g);
+            CHECK_EQ_I64(diag_errors(b.c), !s);
+            refused += !s;
+            bed_free(&b);
+          }
+  CHECK_EQ_I64(refused, 1153); // of 28,800
 }
