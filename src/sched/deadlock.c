@@ -41,8 +41,13 @@ static void say(ctx *c, const merge *m, u32 place) {
   const sched_task *other = i == NO_TASK ? &w.task : &m->s->seq[by].v[i];
   task_name self = name_of(&seq->v[cur->at - sent]);
   u32 number = cur->at - sent + 1;
-  char begin[96], end[96];
-  snprintf(begin, sizeof begin, "place %u waits %s %s (task %u of %u)", place, sent ? "after" : "at", self.s,
+  char begin[160], end[96], pair[112];
+  const char *at = self.s;
+  if (!sent && seq->v[cur->at].paired) {
+    snprintf(pair, sizeof pair, "(%s;%s)", self.s, name_of(&seq->v[cur->at + 1]).s);
+    at = pair;
+  }
+  snprintf(begin, sizeof begin, "place %u waits %s %s (task %u of %u)", place, sent ? "after" : "at", at,
            number, seq->n);
   snprintf(end, sizeof end, "%s, task %u of place %u", name_of(other).s, i + 1, by);
   if (cur->phase == GATHERING)
