@@ -107,6 +107,7 @@ typedef struct {
   cell *here[2];          // rendezvous: the place of the task stands at it
   u32 *sent[2];           // depth: by (replica, stage): messages sent
   u32 *order[2], *nth[2]; // depth: the n-th message is of which index inside (replica, stage); and back
+  bool plain;            // unbounded, with one pass
   bool bounded;           // does a sender ever wait?
   bool several;           // do some stages lie on several places?
   cell *gather[DIRECTIONS];

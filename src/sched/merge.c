@@ -42,6 +42,7 @@ void merge_open(merge *m, arena *a, const sched *s, const sched_buffers *b) {
   *m = (merge){.s = s, .a = a, .npasses = npasses_of(s)};
   if (b) m->buffers = *b;
   m->bounded = m->buffers.rendezvous || m->buffers.depth;
+  m->plain = !m->bounded && m->npasses == 1;
   m->ncells = (size_t)s->nreplicas * m->npasses * s->nstages * s->nmicro;
   index_edges(m, false, &m->reads, &m->read);
   index_edges(m, true, &m->feeds, &m->fed);
@@ -214,8 +215,24 @@ static bool all_gathered(merge *m, u32 place, const sched_task *t) {
   return true;
 }
 
+// The needs of one task where senders never wait and forwards run once: need_of without its cases.
+static bool plainly_made(merge *m, u32 place, const sched_task *t) {
+  cursor *cur = &m->cur[place];
+  const sched *s = m->s;
+  size_t model = (size_t)t->replica * s->nstages * s->nmicro + t->mb, K = s->nmicro;
+  if (t->kind == TASK_W) return wait_for(m, place, &m->done[BWD][model + t->stage * K]);
+  bool back = t->kind != TASK_F;
+  const u32 *begin = back ? m->feeds : m->reads, *list = back ? m->fed : m->read;
+  u32 from = begin[t->stage], n = begin[t->stage + 1] - from + back;
+  if (back && !cur->item && !wait_for(m, place, &m->done[FWD][model + t->stage * K])) return false;
+  for (cur->item += back && !cur->item; cur->item < n; cur->item++)
+    if (!wait_for(m, place, &m->done[back][model + list[from + cur->item - back] * K])) return false;
+  return true;
+}
+
 static bool all_made(merge *m, u32 place, const sched_task *t) {
   cursor *cur = &m->cur[place];
+  if (m->plain && !t->paired) return plainly_made(m, place, t);
   for (;;) {
     for (want w; need_of(m, t + cur->second, cur->item, &w); cur->item++)
       if (w.cell && !wait_for(m, place, w.cell)) return false;

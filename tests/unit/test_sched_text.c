@@ -162,9 +162,9 @@ TEST(sched_text_refused) {
       {"tasks", "zb-h1", {.places = 1024, .chunks = 1, .micro = 100000, .backward = true}},
       {"small groups", "interleaved", {.places = 3, .chunks = 2, .micro = 3, .group = 1, .backward = true}},
       {"a short group", "interleaved", {.places = 4, .chunks = 3, .micro = 5, .backward = true}},
-      {"small groups of halves",
+      {"small groups, backward in parts",
        "zb-h1",
-       {.places = 3, .chunks = 2, .micro = 6, .group = 1, .backward = true}},
+       {.places = 4, .chunks = 3, .micro = 2, .group = 1, .backward = true}},
       {"edges back", "bfs", {.places = 2, .chunks = 1, .micro = 1, .nedges = 1, .edge = loop}}};
   bed b = bed_new();
   for (u32 i = 0; i < COUNT_OF(make); i++) {
