@@ -46,7 +46,7 @@ static sched_task task_at(const sched *s, u64 at, task_kind kind) {
                       .mb = (u32)(at % s->nmicro)};
 }
 
-// ---- sizes and places ------------------------------------------------------------------------------------
+// ---- sizes and places ---------------------------------------------------------------------------------
 static bool check_sizes(check *k) {
   const sched *s = k->s;
   const struct {
@@ -91,7 +91,7 @@ static bool check_places(check *k) {
   return true;
 }
 
-// ---- tasks -----------------------------------------------------------------------------------------------
+// ---- tasks --------------------------------------------------------------------------------------------
 static bool lies_on(const sched_places *at, u32 place) {
   for (u32 i = 0; i < at->n; i++)
     if (at->v[i] == place) return true;
@@ -150,7 +150,7 @@ static bool check_tasks(check *k) {
   return true;
 }
 
-// ---- what is missing -------------------------------------------------------------------------------------
+// ---- what is missing ----------------------------------------------------------------------------------
 static u32 missing(const check *k, u64 x) { // kinds, as bits
   const sched *s = k->s;
   u32 seen = k->seen[x], parts = 1u << TASK_I | 1u << TASK_W, none = 1u << TASK_F & ~seen;

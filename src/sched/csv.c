@@ -20,7 +20,7 @@ typedef struct {
   bool has_edges; // else a chain
 } reader;
 
-// ---- places in the text ----------------------------------------------------------------------------------
+// ---- places in the text -------------------------------------------------------------------------------
 static loc loc_at(const reader *r, u32 line, const char *begin, const char *at) {
   const char *end = memchr(begin, '\n', (size_t)(r->end - begin));
   size_t n = (size_t)((end ? end : r->end) - begin);
@@ -43,7 +43,7 @@ static bool bad_cell(reader *r, const char *from, const char *to) {
   return false;
 }
 
-// ---- cells -----------------------------------------------------------------------------------------------
+// ---- cells --------------------------------------------------------------------------------------------
 static bool is_digit(const char *p, const char *end) { return p < end && *p >= '0' && *p <= '9'; }
 
 // Digits as a number of at most `most`; UINT32_MAX if it is larger; *p goes past them.
@@ -126,7 +126,7 @@ static bool read_cell(reader *r, const char *p, const char *end) {
   return true;
 }
 
-// ---- lines -----------------------------------------------------------------------------------------------
+// ---- lines --------------------------------------------------------------------------------------------
 // "# edges 0-1 0-2": which stage reads which, where that is not the one before it. Other comments are
 // skipped.
 static bool read_comment(reader *r, const char *p, const char *end) {
@@ -192,7 +192,7 @@ static bool read_lines(reader *r) {
   return false;
 }
 
-// ---- the schedule ----------------------------------------------------------------------------------------
+// ---- the schedule -------------------------------------------------------------------------------------
 static void set_sizes(const reader *r, sched *s) {
   for (u32 i = 0; i < r->tasks.n; i++) {
     const sched_task *t = &r->tasks.v[i];
@@ -323,7 +323,7 @@ const sched *sched_parse(ctx *c, arena *a, sym file, const char *text, size_t n)
   return s;
 }
 
-// ---- printing --------------------------------------------------------------------------------------------
+// ---- printing -----------------------------------------------------------------------------------------
 static bool is_chain(const sched *s) {
   for (u32 k = 0; k < s->nedges; k++)
     if (s->edge[k].from != k || s->edge[k].to != k + 1) return false;

@@ -10,7 +10,7 @@ enum {
   PASSES_MAX = UINT8_MAX,
 };
 
-// ---- generators ----------------------------------------------------------------------------------------
+// ---- generators ---------------------------------------------------------------------------------------
 // One skeleton: write the tasks of one place from t on, in order, and return where they end. The shape has
 // been checked, and its group is not 0. Without backward a generator writes all forwards and nothing else.
 #define SCHEDULE(id, ...) sched_task *fill_##id(const sched_shape *s, u32 place, sched_task *t);
@@ -44,8 +44,7 @@ static inline sched_task *put_next(walk *w, u32 place, task_kind kind, sched_tas
   return t + 1;
 }
 
-// ---- schedules
-// ---------------------------------------------------------------------------------------------
+// ---- schedules ----------------------------------------------------------------------------------------
 static inline const sched_places *places_of(const sched *s, const sched_task *t) {
   return &s->at[(size_t)t->replica * s->nstages + t->stage];
 }
@@ -58,9 +57,8 @@ typedef struct {
 } task_name;
 task_name name_of(const sched_task *t);
 
-// ---- checks
-// ------------------------------------------------------------------------------------------------
-enum { NO_TASK = UINT32_MAX };
+// ---- checks -------------------------------------------------------------------------------------------
+#define NO_TASK UINT32_MAX
 typedef struct {
   u32 place, index;    // of the task at fault; NO_TASK: of the whole
   const char *message; // NULL: nothing is wrong
@@ -68,7 +66,7 @@ typedef struct {
 } fault;
 fault sched_fault(arena *a, const sched *s);
 
-// ---- the merge -----------------------------------------------------------------------------------------
+// ---- the merge ----------------------------------------------------------------------------------------
 // Where a place stands. A place goes through the phases once for every task (or pair) of its sequence.
 typedef enum {
   SENDING,   // what it ran last is being sent
@@ -91,7 +89,7 @@ static inline u32 direction_of(u8 kind) { return kind == TASK_F ? FWD : kind == 
 // A cell holds when something happened: the first step at which it counts, + 1; or, marked, the first of the
 // places that wait for it, + 1; or 0.
 typedef u32 cell;
-enum { CELL_WAITED = 1u << 31 };
+#define CELL_WAITED (1u << 31)
 
 // Tables of cells are indexed by (replica, pass, stage, microbatch): cell_index.
 typedef struct {
@@ -107,7 +105,7 @@ typedef struct {
   cell *here[2];          // rendezvous: the place of the task stands at it
   u32 *sent[2];           // depth: by (replica, stage): messages sent
   u32 *order[2], *nth[2]; // depth: the n-th message is of which index inside (replica, stage); and back
-  bool plain;            // unbounded, with one pass
+  bool plain;             // unbounded, with one pass
   bool bounded;           // does a sender ever wait?
   bool several;           // do some stages lie on several places?
   cell *gather[DIRECTIONS];

@@ -6,7 +6,7 @@
 // no place can go on before all are done, the sequences wait for each other in a circle.
 #include "sched/internal.h"
 
-// ---- tables --------------------------------------------------------------------------------------------
+// ---- tables -------------------------------------------------------------------------------------------
 static size_t cell_index(const merge *m, const sched_task *t) {
   const sched *s = m->s;
   return (((size_t)t->replica * m->npasses + t->pass) * s->nstages + t->stage) * s->nmicro + t->mb;
@@ -64,7 +64,7 @@ void merge_open(merge *m, arena *a, const sched *s, const sched_buffers *b) {
   m->step = NEWN(a, u32, n + 1);
 }
 
-// ---- cells ---------------------------------------------------------------------------------------------
+// ---- cells --------------------------------------------------------------------------------------------
 static void wake(merge *m, u32 place) {
   m->queue[m->tail] = place;
   if (++m->tail == m->s->nplaces) m->tail = 0;
@@ -90,7 +90,7 @@ static bool wait_for(merge *m, u32 place, cell *x) {
   return false;
 }
 
-// ---- what a task needs, and where its results go -------------------------------------------------------
+// ---- what a task needs, and where its results go ------------------------------------------------------
 static bool same_place(const merge *m, u32 replica, u32 x, u32 y) {
   const sched_places *a = &m->s->at[(size_t)replica * m->s->nstages + x],
                      *b = &m->s->at[(size_t)replica * m->s->nstages + y];
@@ -191,7 +191,7 @@ want merge_want(const merge *m, u32 place) {
   return w;
 }
 
-// ---- running -------------------------------------------------------------------------------------------
+// ---- running ------------------------------------------------------------------------------------------
 static bool all_sent(merge *m, u32 place) {
   cursor *cur = &m->cur[place];
   const sched_task *t = m->s->seq[place].v + cur->at - cur->ran;
@@ -314,7 +314,7 @@ bool sched_runs(const sched *s, const sched_buffers *b) {
   return ok;
 }
 
-// ---- the line ------------------------------------------------------------------------------------------
+// ---- the line -----------------------------------------------------------------------------------------
 static bool stands_here(const merge *m, u32 place, u32 index) {
   return !m->several || places_of(m->s, &m->s->seq[place].v[index])->v[0] == place;
 }

@@ -34,7 +34,7 @@ task_name name_of(const sched_task *t) {
   return x;
 }
 
-// ---- rows ----------------------------------------------------------------------------------------------
+// ---- rows ---------------------------------------------------------------------------------------------
 const sched_row *sched_row_of(u32 i) { return i < COUNT_OF(rows) ? &rows[i].row : NULL; }
 
 // Calls f with every name of a row, a word at a time; true as soon as f is.
@@ -61,7 +61,7 @@ static u32 row_number(const char *name) {
 
 const sched_row *sched_row_find(const char *name) { return sched_row_of(row_number(name)); }
 
-// ---- equality ------------------------------------------------------------------------------------------
+// ---- equality -----------------------------------------------------------------------------------------
 u32 npasses_of(const sched *s) { return MAX(s->npasses, 1); }
 
 u64 ntasks_of(const sched *s) {
@@ -128,7 +128,7 @@ bool sched_equal(const sched *a, const sched *b) {
   return true;
 }
 
-// ---- making one ----------------------------------------------------------------------------------------
+// ---- making one ---------------------------------------------------------------------------------------
 typedef struct {
   near_name near;
   arena *a; // keeps the words: aliases are no strings of their own

@@ -101,7 +101,7 @@ const sched *sched_make(ctx *c, arena *a, const char *name, const sched_shape *s
 const sched *sched_parse(ctx *c, arena *a, sym file, const char *text, size_t n);
 void sched_print(const sched *s, strbuf *out); // reads back equal
 
-// ---- checks and the merge ------------------------------------------------------------------------------
+// ---- checks and the merge -----------------------------------------------------------------------------
 // Does every (stage, replica, microbatch) run forward once, and backward (B, or I and W) once if there is any
 // backward, each on the places of its stage; are all numbers in range? With diagnostics (E_PLAN, at `where`)
 // that name task and place.

@@ -7,7 +7,7 @@
 static u64 R;
 static u32 few(u32 n) { return (u32)(rng_next(&R) % n); }
 
-// ---- the merge, step by step ------------------------------------------------------------------------------
+// ---- the merge, step by step --------------------------------------------------------------------------
 // As sched.h defines it, with nothing remembered: whether something has happened is looked up in the
 // sequences.
 typedef struct {
@@ -220,7 +220,7 @@ static void compare(ctx *c, arena *a, const sched *s, sched_buffers b, u32 *dead
             sb_str(&text));
 }
 
-// ---- schedules at random ----------------------------------------------------------------------------------
+// ---- schedules at random ------------------------------------------------------------------------------
 typedef struct {
   u32 nstages, nplaces, nmicro, nreplicas, npasses;
   bool backward, splits;
@@ -326,8 +326,29 @@ static void check_round_trip(ctx *c, arena *a, const sched *s) {
   CHECK(sched_check(c, again, (loc){0}));
 }
 
+// Schedules of one key have one text, and so are equal.
+typedef struct {
+  arena *a;
+  hmap at;
+  VEC(const char *) text;
+  u32 again;
+} keys;
+
+static void check_key(keys *k, const sched *s) {
+  strbuf out = {.a = k->a};
+  sched_print(s, &out);
+  for (u32 it = 0, i; hmap_next(&k->at, s->key, &it, &i);) {
+    k->again++;
+    CHECK_STR(sb_str(&out), k->text.v[i]);
+    return;
+  }
+  hmap_add(k->a, &k->at, s->key, k->text.n);
+  *vec_push(k->a, &k->text) = sb_str(&out);
+}
+
 TEST(sched_merge_is_the_clock) {
   u32 deadlocks[4] = {0}, runs = 4000;
+  keys seen = {.a = arena_new()};
   for (u32 seed = 1; seed <= runs; seed++) {
     R = seed;
     ctx *c = ctx_new();
@@ -338,6 +359,7 @@ TEST(sched_merge_is_the_clock) {
     draft_shuffle(a, &d, few(2) ? few(4) : 0);
     const sched *s = draft_read(c, a, &d, few(2));
     check_round_trip(c, a, s);
+    check_key(&seen, s);
     compare(c, a, s, (sched_buffers){0}, &deadlocks[0]);
     compare(c, a, s, (sched_buffers){.depth = 1}, &deadlocks[1]);
     compare(c, a, s, (sched_buffers){.depth = 2}, &deadlocks[2]);
@@ -345,13 +367,27 @@ TEST(sched_merge_is_the_clock) {
     arena_free(a);
     ctx_free(c);
   }
+  CHECK_MSG(seen.again > 10 && seen.text.n > runs / 2, "%u texts, %u again", seen.text.n, seen.again);
+  arena_free(seen.a);
   for (u32 k = 0; k < 4; k++) // neither always nor never
     CHECK_MSG(deadlocks[k] > runs / 100 && deadlocks[k] < runs - runs / 100, "%u: %u", k, deadlocks[k]);
 }
 
-// ---- rows
-// ---------------------------------------------------------------------------------------------------- A
-// schedule of a random row, every task once, merges in the order of the clock.
+// ---- rows ---------------------------------------------------------------------------------------------
+static void check_every_task_once(arena *a, const sched *s) {
+  u32 each = s->backward ? s->split[0] ? 3 : 2 : 1, total = 0;
+  u8 *seen = ZNEWN(a, u8, s->nstages * s->nmicro);
+  for (u32 p = 0; p < s->nplaces; p++)
+    for (u32 i = 0; i < s->seq[p].n; i++, total++) {
+      const sched_task *t = &s->seq[p].v[i];
+      u8 *x = &seen[t->stage * s->nmicro + t->mb];
+      CHECK(t->stage % s->nplaces == p && !(*x >> t->kind & 1));
+      *x |= (u8)(1u << t->kind);
+    }
+  CHECK_EQ_I64(total, s->nstages * s->nmicro * each);
+}
+
+// A schedule of a random row, every task once, merges in the order of the clock.
 TEST(sched_rows_at_random) {
   u32 nrows = 0, bounded = 0, refused = 0;
   while (sched_row_of(nrows)) nrows++;
@@ -372,6 +408,7 @@ TEST(sched_rows_at_random) {
       CHECK_MSG(sched_check(c, s, (loc){0}), "%s", diag_render(c, a));
       CHECK(s->nstages == shape.places * shape.chunks && s->nplaces == shape.places &&
             s->nmicro == shape.micro);
+      check_every_task_once(a, s);
       check_round_trip(c, a, s);
       u32 deadlocks = 0;
       compare(c, a, s, (sched_buffers){0}, &deadlocks);
@@ -384,8 +421,7 @@ TEST(sched_rows_at_random) {
   CHECK_MSG(refused > 0 && refused < 100, "%u refused", refused);
 }
 
-// ---- text that was tampered with
-// -----------------------------------------------------------------------------
+// ---- text that was tampered with ----------------------------------------------------------------------
 static size_t tamper(char *text, size_t n, size_t cap) {
   static const char letters[] = "0123456789FBIW,;()\n\r #-rpv_OVERLAP";
   for (u32 k = 1 + few(3); k--;) {

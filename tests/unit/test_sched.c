@@ -44,7 +44,7 @@ static const char *read_text(bed *b, const char *path) {
   return text;
 }
 
-// ---- time and activations, from the definition -----------------------------------------------------------
+// ---- time and activations, from the definition --------------------------------------------------------
 // Sends cost nothing. A task starts when its place is free and what it needs is there. A pair starts when
 // both could and takes as long as both; the published figures take its tasks one after the other. An
 // activation lives from its F to its B, or to its W.
@@ -143,8 +143,7 @@ static prices prices_of(double f, double i, double w, u32 chunks) {
           [TASK_F] = f / chunks, [TASK_B] = (i + w) / chunks, [TASK_I] = i / chunks, [TASK_W] = w / chunks}};
 }
 
-// ---- published figures
-// -------------------------------------------------------------------------------------
+// ---- published figures --------------------------------------------------------------------------------
 typedef struct {
   u32 places, micro, chunks;
   double f, i, w, makespan;
@@ -217,8 +216,7 @@ TEST(sched_published) {
   bed_free(&b);
 }
 
-// ---- what is known of every schedule
-// ---------------------------------------------------------------------------
+// ---- what is known of every schedule ------------------------------------------------------------------
 static void check_formulas(u32 P, u32 v, u32 K, double f, double i, double w) {
   bed b = bed_new();
   prices p = prices_of(f, i, w, v);
@@ -352,10 +350,32 @@ TEST(sched_groups) {
   CHECK_EQ_I64(refused[1], 283);
 }
 
-// ---- pictures
-// ---------------------------------------------------------------------------------------------- One line for
-// each place, a column (of two characters with several chunks) for each unit of time: F of microbatch m is
-// the digit m, I the small letter, W the capital; B is both. ' marks the second chunk.
+// What buffers every row needs, with four microbatches for each place: docs/schedules.md says so of 1f1b.
+TEST(sched_buffers) {
+  static const struct {
+    const char *name;
+    u32 chunks, depth;
+    bool rendezvous;
+  } row[] = {{"gpipe", 1, 1, true}, {"1f1b", 1, 1, false},  {"interleaved", 2, 1, false}, {"bfs", 1, 1, true},
+             {"bfs", 2, 4, false},  {"zb-h1", 1, 1, false}, {"zb-h1", 2, 2, false}};
+  bed b = bed_new();
+  for (u32 k = 0; k < COUNT_OF(row); k++) {
+    const sched *s = made(&b, row[k].name, 4, row[k].chunks, 16, true);
+    sched_line line;
+    for (u32 d = 1; d <= 5; d++)
+      CHECK_MSG(sched_merge(b.c, b.a, s, &(sched_buffers){.depth = d}, (loc){0}, &line) ==
+                    (d >= row[k].depth),
+                "%s, %u chunks, depth %u", row[k].name, row[k].chunks, d);
+    CHECK_MSG(sched_merge(b.c, b.a, s, &(sched_buffers){.rendezvous = true}, (loc){0}, &line) ==
+                  row[k].rendezvous,
+              "%s, %u chunks, rendezvous", row[k].name, row[k].chunks);
+  }
+  bed_free(&b);
+}
+
+// ---- pictures -----------------------------------------------------------------------------------------
+// One line for each place, a column (of two characters with several chunks) for each unit of time: F of
+// microbatch m is the digit m, I the small letter, W the capital; B is both. ' marks the second chunk.
 static const char *picture(bed *b, const sched *s, u32 chunks) {
   prices p = prices_of(chunks, chunks, chunks, chunks);
   played x = play(b, s, &p);

@@ -35,8 +35,7 @@ static const char *printed(bed *b, const sched *s) {
   return sb_str(&out);
 }
 
-// ---- reading
-// -------------------------------------------------------------------------------------------------
+// ---- reading ------------------------------------------------------------------------------------------
 static void check_text(const char *text, const char *want) {
   bed b = bed_new();
   const sched *s = parsed(&b, text);
@@ -107,8 +106,7 @@ TEST(sched_text_equality) {
   bed_free(&b);
 }
 
-// ---- what is refused
-// -----------------------------------------------------------------------------------------
+// ---- what is refused ----------------------------------------------------------------------------------
 TEST(sched_text_mistakes) {
   static const char *const text[][2] = {
       {"nothing", ""},
@@ -204,8 +202,7 @@ TEST(sched_text_checked) {
   bed_free(&b);
 }
 
-// ---- deadlocks
-// -----------------------------------------------------------------------------------------------
+// ---- deadlocks ----------------------------------------------------------------------------------------
 TEST(sched_text_deadlocks) {
   static const struct {
     const char *title, *text;
