@@ -8,7 +8,13 @@
 // changed, compared by content.
 //
 // What a task needs follows from the edges: F of a stage needs F of the stages that it reads; B (or I) needs
-// F of its own stage and B (or I) of the stages that read it; W needs I of its own stage.
+// F of its own stage and B (or I) of the stages that read it; W needs I of its own stage. Where the forward
+// runs in several passes, F of a stage that reads nothing needs in every later pass F of all stages that
+// nobody reads in the pass before, and B needs the last pass.
+//
+// A pair of tasks needs what both need before it starts, takes as long as both, and gives the results of both
+// when it ends. A pair lies on one place. A stage on several places runs its tasks on all of them at once:
+// each of these places has the task in its sequence, and it starts when all of them have come to it.
 #ifndef HEDDLE_SCHED_H
 #define HEDDLE_SCHED_H
 #include "base/base.h"
@@ -49,6 +55,7 @@ typedef struct {
 typedef struct sched {
   const char *name; // of its row in schedules.def; "csv": from text
   u32 nstages, nplaces, nmicro, nreplicas;
+  u32 npasses;            // forwards of a microbatch through the whole model, one after the other; 0 is 1
   const sched_places *at; // [replica * nstages + stage]: the places that it lies on, one or more
   u32 nedges;
   const sched_edge *edge; // by `from`, then `to`
@@ -76,38 +83,47 @@ typedef struct {
   bool chunks;         // may have several chunks on a place
   bool group;          // reads sched_shape.group
   bool split;          // backward in two parts
-  bool idle_inference; // without backward: differs from the other rows
+  bool idle_inference; // without backward: differs from the rows before it
 } sched_row;
 const sched_row *sched_row_of(u32 i);              // number i from 0; NULL: there are no more
 const sched_row *sched_row_find(const char *name); // by name or alias, case ignored; NULL: none
-// NULL and a diagnostic (E_PLAN, at `where`) that says which figures do not go together.
+// NULL and a diagnostic at `where` (E_PLAN, E_LIMIT; E_DEADLOCK where groups of microbatches are too small
+// for the places) that says which figures do not go together.
 const sched *sched_make(ctx *c, arena *a, const char *name, const sched_shape *s, loc where);
 
 // ---- text: as PyTorch's pipelining reads and writes it --------------------------------------------------
 // One line for each place, cells separated by commas: "0F0", "3I1", "3W1", "7B2", "(0F3;7B0)OVERLAP_F_B",
 // empty cells idle; cells of its communication level (SEND_F, RECV_B, UNSHARD, ..) are read and left out, as
-// they follow from the rest. Stages lie where their tasks stand. NULL and located diagnostics.
+// they follow from the rest. Stages lie where their tasks stand. What PyTorch has no words for: replica, pass
+// and version stand behind the microbatch where they are not 0 ("3F0r1p2v1"); edges that are no chain stand
+// in a first line "# edges 0-1 0-2". NULL and located diagnostics. A schedule that was read passes
+// sched_check.
 const sched *sched_parse(ctx *c, arena *a, sym file, const char *text, size_t n);
 void sched_print(const sched *s, strbuf *out); // reads back equal
 
-// ---- checks and the merge
-// ---------------------------------------------------------------------------------- Does every (stage,
-// replica, microbatch) run forward once, and backward (B, or I and W) once if there is any backward, each on
-// the places of its stage; are all numbers in range? With diagnostics (E_PLAN, at `where`) that name task and
-// place.
+// ---- checks and the merge -----------------------------------------------------------------------------
+// Does every (stage, replica, microbatch) run forward once, and backward (B, or I and W) once if there is any
+// backward, each on the places of its stage; are all numbers in range? With diagnostics (E_PLAN, at `where`)
+// that name task and place.
 bool sched_check(ctx *c, const sched *s, loc where);
 
-// How the ends of a send are coupled. Unbounded: the sender never waits. depth > 0: at most that many
-// microbatches of one edge and direction are under way or waiting to be used. rendezvous: sending ends when
-// the receiver stands at the task that uses it.
+// How the ends of a send are coupled. When a task ends, its result is sent along every edge to a stage that
+// lies on none of its places: a message on the channel of this edge, direction (forward or backward) and
+// replica. A place comes to its next task when all sends of the task (or pair) before have ended; what a
+// message brings can be used when its send has ended.
+//   unbounded (all zero)  a send ends at once: the sender never waits;
+//   depth > 0             at most so many messages of a channel are under way or waiting to be used: the send
+//                         of the n-th ends when the task that uses the (n - depth)-th has run;
+//   rendezvous            a send ends when the receiver comes to the task that uses the message, so two
+//                         places that send to each other at once wait for ever. depth is not read.
 typedef struct {
   u32 depth;
   bool rendezvous;
 } sched_buffers;
 
 // One linearisation of all sequences: at every step of a common clock each place runs its next task (pair) if
-// what it needs was made in an earlier step. Tasks of one step stand in the order of places. `step` counts
-// from 0.
+// it has come to it, and what it needs was made (a message that takes up room: used) in an earlier step.
+// Tasks of one step stand in the order of places. `step` counts from 0.
 typedef struct {
   u32 place, index; // seq[place].v[index]; a task on several places stands once, at its lowest
   u32 step;
@@ -116,6 +132,7 @@ typedef struct {
   u32 n, nsteps;
   const sched_slot *v;
 } sched_line;
-// False and a diagnostic E_DEADLOCK that tells which task every place waits at, and for what.
+// False and a diagnostic E_DEADLOCK that tells which task every place waits at, and for what. The schedule
+// has passed sched_check. b NULL: unbounded.
 bool sched_merge(ctx *c, arena *a, const sched *s, const sched_buffers *b, loc where, sched_line *out);
 #endif

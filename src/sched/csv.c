@@ -1,0 +1,361 @@
+// csv.c - schedules as text, in the form that PyTorch's pipelining reads and writes: one line for each place.
+//
+// Idea: cells are read one after the other into tasks with the offset of each; sizes and places follow from
+// the highest numbers, and the checks are those of every schedule, told at the cell.
+#include "sched/internal.h"
+
+enum { LINE_SHOWN = 200 }; // longer lines are not repeated in diagnostics
+
+typedef struct {
+  ctx *c;
+  arena *a, *tmp;
+  sym file;
+  const char *text, *end;
+  const char *begin; // of the line
+  u32 line;
+  VEC(sched_task) tasks;
+  VEC(u32) offset;                   // of every task
+  VEC(u32) first, line_of, begin_of; // of every place: its first task; its line, and where that begins
+  VEC(sched_edge) edges;
+  bool has_edges; // else a chain
+} reader;
+
+// ---- places in the text -------------------------------------------------------------------------------
+static loc loc_at(const reader *r, u32 line, const char *begin, const char *at) {
+  const char *end = memchr(begin, '\n', (size_t)(r->end - begin));
+  size_t n = (size_t)((end ? end : r->end) - begin);
+  const char *shown = n <= LINE_SHOWN ? arena_strndup(ctx_arena(r->c), begin, n) : NULL;
+  return loc_text(r->c, r->file, line, (u32)(at - begin) + 1, shown);
+}
+
+static loc loc_here(const reader *r, const char *at) { return loc_at(r, r->line, r->begin, at); }
+
+static loc loc_of_task(const reader *r, u32 place, u32 index) {
+  return loc_at(r, r->line_of.v[place], r->text + r->begin_of.v[place],
+                r->text + r->offset.v[r->first.v[place] + index]);
+}
+
+static bool bad_cell(reader *r, const char *from, const char *to) {
+  int n = (int)MIN(to - from, 40);
+  diag(r->c, E_PLAN, loc_here(r, from), "'%.*s' is no task", n, from);
+  diag_hint(r->c, "a cell is empty or reads STAGE, one of F B I W, MICROBATCH: 0F0, 3B7; two at once are "
+                  "(0F3;7B0)OVERLAP_F_B");
+  return false;
+}
+
+// ---- cells --------------------------------------------------------------------------------------------
+static bool is_digit(const char *p, const char *end) { return p < end && *p >= '0' && *p <= '9'; }
+
+// Digits as a number of at most `most`; UINT32_MAX if it is larger; *p goes past them.
+static u32 number(const char **p, const char *end, u32 most) {
+  u64 x = 0;
+  for (; is_digit(*p, end); ++*p) x = MIN(x * 10 + (u64)(**p - '0'), UINT32_MAX);
+  return x > most ? UINT32_MAX : (u32)x;
+}
+
+static bool is_transfer(const char *word, size_t n) {
+  static const char *const name[] = {"SEND_F",  "RECV_F",  "SEND_B",     "RECV_B",
+                                     "UNSHARD", "RESHARD", "REDUCE_GRAD"};
+  for (u32 i = 0; i < COUNT_OF(name); i++)
+    if (strlen(name[i]) == n && !memcmp(word, name[i], n)) return true;
+  return false;
+}
+
+// The letter of a kind; TASK_KINDS if it is none.
+static u32 kind_of(const char *word, size_t n) {
+  u32 k = 0;
+  while (k < TASK_KINDS && !(n == 1 && *word == sched_letter((task_kind)k))) k++;
+  return k;
+}
+
+// r1, p1, v1 behind a task.
+static bool read_suffix(const char **p, const char *end, char letter, u32 most, u8 *out) {
+  if (*p == end || **p != letter) return true;
+  ++*p;
+  bool digits = is_digit(*p, end);
+  u32 x = number(p, end, most);
+  *out = (u8)x;
+  return digits && x != UINT32_MAX;
+}
+
+static bool too_large(reader *r, const char *at, const char *what, u32 most) {
+  const char *end = at;
+  while (is_digit(end, r->end)) end++;
+  diag(r->c, E_LIMIT, loc_here(r, at), "%s %.*s; at most %u", what, (int)MIN(end - at, 40), at, most);
+  return false;
+}
+
+// A task or a transfer, which is left out.
+static bool read_task(reader *r, const char *p, const char *end, bool transfers) {
+  const char *from = p;
+  sched_task t = {0};
+  u32 stage = number(&p, end, STAGES_MAX - 1);
+  if (p == from) return bad_cell(r, from, end);
+  if (stage == UINT32_MAX) return too_large(r, from, "stage", STAGES_MAX - 1);
+  const char *word = p;
+  while (p < end && ((*p >= 'A' && *p <= 'Z') || *p == '_')) p++;
+  u32 kind = kind_of(word, (size_t)(p - word));
+  const char *digits = p;
+  u32 mb = number(&p, end, TASKS_MAX - 1);
+  if (kind == TASK_KINDS)
+    return (transfers && is_transfer(word, (size_t)(digits - word)) && p == end) || bad_cell(r, from, end);
+  if (digits == p) return bad_cell(r, from, end);
+  if (mb == UINT32_MAX) return too_large(r, digits, "microbatch", TASKS_MAX - 1);
+  t.stage = (u16)stage, t.kind = (u8)kind, t.mb = mb;
+  bool ok = read_suffix(&p, end, 'r', UINT8_MAX - 1, &t.replica) &&
+            read_suffix(&p, end, 'p', PASSES_MAX - 1, &t.pass) &&
+            read_suffix(&p, end, 'v', UINT8_MAX, &t.version);
+  if (!ok || p != end) return bad_cell(r, from, end);
+  *vec_push(r->tmp, &r->tasks) = t;
+  *vec_push(r->tmp, &r->offset) = (u32)(from - r->text);
+  return true;
+}
+
+static bool read_cell(reader *r, const char *p, const char *end) {
+  static const char overlap[] = ")OVERLAP_F_B";
+  enum { TAIL = sizeof overlap - 1 };
+  while (p < end && (*p == ' ' || *p == '\t')) p++;
+  while (end > p && (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\r')) end--;
+  if (p == end) return true;
+  if (*p != '(') return read_task(r, p, end, true);
+  const char *middle = memchr(p, ';', (size_t)(end - p));
+  if (!middle || end - middle <= TAIL || memcmp(end - TAIL, overlap, TAIL)) return bad_cell(r, p, end);
+  u32 first = r->tasks.n;
+  if (!read_task(r, p + 1, middle, false) || !read_task(r, middle + 1, end - TAIL, false)) return false;
+  r->tasks.v[first].paired = true;
+  return true;
+}
+
+// ---- lines --------------------------------------------------------------------------------------------
+// "# edges 0-1 0-2": which stage reads which, where that is not the one before it. Other comments are
+// skipped.
+static bool read_comment(reader *r, const char *p, const char *end) {
+  static const char edges[] = "# edges";
+  size_t n = sizeof edges - 1;
+  while (end > p && (end[-1] == ' ' || end[-1] == '\r')) end--;
+  if ((size_t)(end - p) < n || memcmp(p, edges, n) || (p + n < end && p[n] != ' ')) return true;
+  r->has_edges = true;
+  for (p += n; p < end;) {
+    while (p < end && *p == ' ') p++;
+    const char *at = p;
+    u32 from = number(&p, end, STAGES_MAX - 1), to = UINT32_MAX;
+    if (p > at && p < end && *p == '-') p++, to = is_digit(p, end) ? number(&p, end, STAGES_MAX - 1) : to;
+    if (from == UINT32_MAX || to == UINT32_MAX || (p < end && *p != ' ')) {
+      diag(r->c, E_PLAN, loc_here(r, at), "an edge reads FROM-TO, two stages: 0-1");
+      return false;
+    }
+    *vec_push(r->tmp, &r->edges) = (sched_edge){(u16)from, (u16)to};
+  }
+  return true;
+}
+
+static bool is_blank(const char *p, const char *end) {
+  while (p < end && (*p == ' ' || *p == '\t' || *p == '\r')) p++;
+  return p == end;
+}
+
+static bool read_place(reader *r, const char *end) {
+  *vec_push(r->tmp, &r->first) = r->tasks.n;
+  *vec_push(r->tmp, &r->line_of) = r->line;
+  *vec_push(r->tmp, &r->begin_of) = (u32)(r->begin - r->text);
+  for (const char *p = r->begin; p <= end;) {
+    const char *comma = p < end ? memchr(p, ',', (size_t)(end - p)) : NULL;
+    if (!comma) comma = end;
+    if (!read_cell(r, p, comma)) return false;
+    p = comma + 1;
+  }
+  return true;
+}
+
+static bool read_lines(reader *r) {
+  u32 blank = 0; // the first of the blank lines before this one
+  for (const char *p = r->text, *end; p < r->end; p = end + 1) {
+    end = memchr(p, '\n', (size_t)(r->end - p));
+    if (!end) end = r->end;
+    r->begin = p, r->line++;
+    if (*p == '#') {
+      if (!read_comment(r, p, end)) return false;
+    } else if (is_blank(p, end)) {
+      if (!blank) blank = r->line;
+    } else if (blank && r->first.n) {
+      diag(r->c, E_PLAN, loc_text(r->c, r->file, blank, 1, NULL), "an empty line: place %u runs no task",
+           r->first.n);
+      return false;
+    } else {
+      blank = 0;
+      if (!read_place(r, end)) return false;
+    }
+  }
+  if (r->first.n) return true;
+  diag(r->c, E_PLAN, loc_text(r->c, r->file, 1, 1, NULL), "the file has no places");
+  diag_hint(r->c, "one line for each place, its tasks separated by commas: 0F0,0B0");
+  return false;
+}
+
+// ---- the schedule -------------------------------------------------------------------------------------
+static void set_sizes(const reader *r, sched *s) {
+  for (u32 i = 0; i < r->tasks.n; i++) {
+    const sched_task *t = &r->tasks.v[i];
+    s->nstages = MAX(s->nstages, t->stage + 1u), s->nmicro = MAX(s->nmicro, t->mb + 1);
+    s->nreplicas = MAX(s->nreplicas, t->replica + 1u), s->npasses = MAX(s->npasses, t->pass + 1u);
+    s->backward |= t->kind != TASK_F;
+  }
+}
+
+static u32 places_seen(const reader *r, const sched *s, u32 *last, u16 *put, const u32 *begin) {
+  u32 total = 0;
+  u32 *n = ZNEWN(r->tmp, u32, (size_t)s->nreplicas * s->nstages);
+  memset(last, 0, (size_t)s->nreplicas * s->nstages * sizeof *last);
+  for (u32 p = 0; p < r->first.n; p++) {
+    u32 end = p + 1 < r->first.n ? r->first.v[p + 1] : r->tasks.n;
+    for (u32 i = r->first.v[p]; i < end; i++) {
+      u32 x = r->tasks.v[i].replica * s->nstages + r->tasks.v[i].stage;
+      if (last[x] == p + 1) continue;
+      last[x] = p + 1, total++;
+      if (put) put[begin[x] + n[x]] = (u16)p;
+      n[x]++;
+    }
+  }
+  if (!put) memcpy(last, n, (size_t)s->nreplicas * s->nstages * sizeof *n);
+  return total;
+}
+
+// A stage lies where its tasks stand.
+static void set_places(const reader *r, sched *s) {
+  u32 n = s->nreplicas * s->nstages;
+  u32 *count = NEWN(r->tmp, u32, n), *begin = NEWN(r->tmp, u32, n), *last = NEWN(r->tmp, u32, n);
+  u16 *v = NEWN(r->a, u16, places_seen(r, s, count, NULL, NULL) + 1);
+  sched_places *at = NEWN(r->a, sched_places, n);
+  for (u32 x = 0, k = 0; x < n; k += count[x++]) begin[x] = k, at[x] = (sched_places){count[x], v + k};
+  places_seen(r, s, last, v, begin);
+  bool *split = ZNEWN(r->a, bool, s->nstages);
+  for (u32 i = 0; i < r->tasks.n; i++) split[r->tasks.v[i].stage] |= r->tasks.v[i].kind > TASK_B;
+  s->at = at, s->split = split;
+}
+
+static void set_edges(const reader *r, sched *s) {
+  s->nedges = r->has_edges ? r->edges.n : s->nstages - 1;
+  sched_edge *e = NEWN(r->a, sched_edge, s->nedges + 1);
+  for (u32 k = 0; k < s->nedges; k++)
+    e[k] = r->has_edges ? r->edges.v[k] : (sched_edge){(u16)k, (u16)(k + 1)};
+  s->edge = e;
+}
+
+static void set_tasks(const reader *r, sched *s) {
+  sched_task *t = arena_dup(r->a, r->tasks.v, r->tasks.n * sizeof *t);
+  sched_seq *seq = NEWN(r->a, sched_seq, s->nplaces);
+  for (u32 p = 0; p < s->nplaces; p++) {
+    u32 end = p + 1 < s->nplaces ? r->first.v[p + 1] : r->tasks.n;
+    seq[p] = (sched_seq){end - r->first.v[p], t + r->first.v[p]};
+  }
+  s->seq = seq;
+}
+
+// Where the numbers come from that the sizes of the schedule follow from.
+static void note_highest(const reader *r, const sched *s) {
+  u32 mb = 0, stage = 0;
+  for (u32 i = 0; i < r->tasks.n; i++) {
+    if (r->tasks.v[i].mb > r->tasks.v[mb].mb) mb = i;
+    if (r->tasks.v[i].stage > r->tasks.v[stage].stage) stage = i;
+  }
+  for (u32 k = 0; k < 2; k++) {
+    u32 i = k ? mb : stage, p = 0;
+    while (p + 1 < s->nplaces && r->first.v[p + 1] <= i) p++;
+    diag_note(r->c, loc_of_task(r, p, i - r->first.v[p]), "the highest %s is %u", k ? "microbatch" : "stage",
+              k ? r->tasks.v[i].mb : r->tasks.v[i].stage);
+  }
+}
+
+static bool check(reader *r, const sched *s) {
+  fault f = sched_fault(r->tmp, s);
+  if (!f.message) return true;
+  loc where = f.place == NO_TASK   ? loc_text(r->c, r->file, 0, 0, NULL)
+              : f.index == NO_TASK ? loc_text(r->c, r->file, r->line_of.v[f.place], 1, NULL)
+                                   : loc_of_task(r, f.place, f.index);
+  diag(r->c, E_PLAN, where, "%s", f.message);
+  if (f.hint) note_highest(r, s);
+  if (f.hint) diag_hint(r->c, "%s", f.hint);
+  return false;
+}
+
+// The tables of a schedule are no larger than its text.
+static bool check_sizes(reader *r, const sched *s) {
+  u64 need = (u64)s->nstages * s->nreplicas;
+  if (r->first.n > PLACES_MAX) {
+    diag(r->c, E_LIMIT, loc_text(r->c, r->file, 0, 0, NULL), "%u places; at most %d", r->first.n, PLACES_MAX);
+    return false;
+  }
+  if (need <= r->tasks.n) return true;
+  loc file = loc_text(r->c, r->file, 0, 0, NULL);
+  if (s->nreplicas == 1)
+    diag(r->c, E_PLAN, file, "%u stages, but only %u tasks", s->nstages, r->tasks.n);
+  else
+    diag(r->c, E_PLAN, file, "%u stages x %u replicas, but only %u tasks", s->nstages, s->nreplicas,
+         r->tasks.n);
+  if (r->tasks.n) note_highest(r, s);
+  diag_hint(r->c, "stages count from 0, and every one of them runs");
+  return false;
+}
+
+static const sched *read_all(reader *r) {
+  if (!read_lines(r)) return NULL;
+  sched *s = NEW(r->a, sched);
+  *s = (sched){.name = "csv", .nstages = 1, .nplaces = r->first.n, .nreplicas = 1, .npasses = 1};
+  set_sizes(r, s);
+  if (!check_sizes(r, s)) return NULL;
+  set_places(r, s);
+  set_edges(r, s);
+  set_tasks(r, s);
+  if (!check(r, s)) return NULL;
+  sched_seal(s);
+  return s;
+}
+
+const sched *sched_parse(ctx *c, arena *a, sym file, const char *text, size_t n) {
+  if (n > INT32_MAX) {
+    diag(c, E_LIMIT, loc_text(c, file, 0, 0, NULL), "a schedule of %llu bytes; at most %d",
+         (unsigned long long)n, INT32_MAX);
+    return NULL;
+  }
+  reader r = {.c = c, .a = a, .tmp = arena_new(), .file = file, .text = text, .end = text + n};
+  const sched *s = read_all(&r);
+  arena_free(r.tmp);
+  return s;
+}
+
+// ---- printing -----------------------------------------------------------------------------------------
+static bool is_chain(const sched *s) {
+  for (u32 k = 0; k < s->nedges; k++)
+    if (s->edge[k].from != k || s->edge[k].to != k + 1) return false;
+  return s->nedges + 1 == s->nstages;
+}
+
+static void put_task(strbuf *out, const sched_task *t) {
+  if (t->replica || t->pass || t->version) {
+    sb_put(out, name_of(t).s);
+    return;
+  }
+  sb_i64(out, t->stage);
+  sb_char(out, sched_letter((task_kind)t->kind));
+  sb_i64(out, t->mb);
+}
+
+void sched_print(const sched *s, strbuf *out) {
+  if (!is_chain(s)) {
+    sb_put(out, "# edges");
+    for (u32 k = 0; k < s->nedges; k++) sb_fmt(out, " %u-%u", s->edge[k].from, s->edge[k].to);
+    sb_char(out, '\n');
+  }
+  for (u32 p = 0; p < s->nplaces; p++) {
+    bool second = false;
+    for (u32 i = 0; i < s->seq[p].n; i++) {
+      const sched_task *t = &s->seq[p].v[i];
+      sb_put(out, second ? ";" : i ? "," : "");
+      if (t->paired) sb_char(out, '(');
+      put_task(out, t);
+      if (second) sb_put(out, ")OVERLAP_F_B");
+      second = t->paired;
+    }
+    sb_char(out, '\n');
+  }
+}

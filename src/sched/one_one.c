@@ -1,0 +1,24 @@
+// one_one.c - one forward, one backward: some forwards first, then a forward and a backward in turn, then the
+// backwards that are left. With one chunk (1F1B) and with several (interleaved).
+#include "sched/internal.h"
+
+static sched_task *fill(const sched_shape *s, u32 place, u64 warm, sched_task *t) {
+  walk f = walk_of(s), b = f;
+  u32 n = s->chunks * s->micro, w = s->backward ? (u32)MIN(warm, n) : n;
+  for (u32 k = 0; k < w; k++) t = put_next(&f, place, TASK_F, t);
+  for (u32 k = w; k < n; k++) {
+    t = put_next(&f, place, TASK_F, t);
+    t = put_next(&b, place, TASK_B, t);
+  }
+  for (u32 k = 0; s->backward && k < w; k++) t = put_next(&b, place, TASK_B, t);
+  return t;
+}
+
+sched_task *fill_1f1b(const sched_shape *s, u32 place, sched_task *t) {
+  return fill(s, place, s->places - 1 - place, t);
+}
+
+// The forwards that Megatron runs first.
+sched_task *fill_interleaved(const sched_shape *s, u32 place, sched_task *t) {
+  return fill(s, place, 2 * (u64)(s->places - 1 - place) + (u64)(s->chunks - 1) * s->group, t);
+}

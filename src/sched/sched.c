@@ -1,0 +1,298 @@
+// sched.c - schedules as values: the rows of schedules.def, how one is made of a row and a shape, and when
+// two are equal.
+#include "sched/internal.h"
+#include <stdlib.h>
+#include <strings.h>
+
+static const struct {
+  sched_row row;
+  sched_task *(*fill)(const sched_shape *s, u32 place, sched_task *t);
+} rows[] = {
+#define SCHEDULE(id, name, aliases, about, chunks, group, split, idle_inference)                             \
+  {{name, aliases, about, chunks, group, split, idle_inference}, fill_##id},
+#include "sched/schedules.def"
+#undef SCHEDULE
+};
+
+char sched_letter(task_kind k) {
+  static const char letter[] = {
+#define KIND(id, ch, about) ch,
+#include "sched/kinds.def"
+#undef KIND
+  };
+  assert(k < TASK_KINDS);
+  return letter[k];
+}
+
+task_name name_of(const sched_task *t) {
+  task_name x;
+  char letter = t->kind < TASK_KINDS ? sched_letter((task_kind)t->kind) : '?';
+  int n = snprintf(x.s, sizeof x.s, "%u%c%u", t->stage, letter, t->mb);
+  if (t->replica) n += snprintf(x.s + n, sizeof x.s - (size_t)n, "r%u", t->replica);
+  if (t->pass) n += snprintf(x.s + n, sizeof x.s - (size_t)n, "p%u", t->pass);
+  if (t->version) snprintf(x.s + n, sizeof x.s - (size_t)n, "v%u", t->version);
+  return x;
+}
+
+// ---- rows ---------------------------------------------------------------------------------------------
+const sched_row *sched_row_of(u32 i) { return i < COUNT_OF(rows) ? &rows[i].row : NULL; }
+
+// Calls f with every name of a row, a word at a time; true as soon as f is.
+static bool any_name(const sched_row *r, bool (*f)(void *arg, const char *name, size_t n), void *arg) {
+  if (f(arg, r->name, strlen(r->name))) return true;
+  for (const char *s = r->aliases; *s;) {
+    size_t n = strcspn(s, ",");
+    if (f(arg, s, n)) return true;
+    s += n + (s[n] == ',');
+  }
+  return false;
+}
+
+static bool is_word(void *arg, const char *name, size_t n) {
+  const char *word = arg;
+  return strlen(word) == n && !strncasecmp(word, name, n);
+}
+
+static u32 row_number(const char *name) {
+  for (u32 i = 0; i < COUNT_OF(rows); i++)
+    if (any_name(&rows[i].row, is_word, (void *)(uintptr_t)name)) return i;
+  return COUNT_OF(rows);
+}
+
+const sched_row *sched_row_find(const char *name) { return sched_row_of(row_number(name)); }
+
+// ---- equality -----------------------------------------------------------------------------------------
+u32 npasses_of(const sched *s) { return MAX(s->npasses, 1); }
+
+u64 ntasks_of(const sched *s) {
+  u64 n = 0;
+  for (u32 p = 0; p < s->nplaces; p++) n += s->seq[p].n;
+  return n;
+}
+
+// What tells a task apart from others but the microbatch.
+static u64 task_bits(const sched_task *t) {
+  return t->stage | (u64)t->kind << 16 | (u64)t->replica << 24 | (u64)t->pass << 32 | (u64)t->version << 40 |
+         (u64)t->paired << 48;
+}
+
+void sched_seal(sched *s) {
+  u64 h = hash_step(hash_step(s->nstages, s->nplaces), s->nmicro);
+  h = hash_step(hash_step(hash_step(h, s->nreplicas), npasses_of(s)), s->backward);
+  for (u32 k = 0; k < s->nreplicas * s->nstages; k++) {
+    h = hash_step(h, s->at[k].n);
+    for (u32 i = 0; i < s->at[k].n; i++) h = hash_step(h, s->at[k].v[i]);
+  }
+  h = hash_step(h, s->nedges);
+  for (u32 k = 0; k < s->nedges; k++) h = hash_step(h, (u64)s->edge[k].from << 16 | s->edge[k].to);
+  for (u32 k = 0; k < s->nstages; k++) h = hash_step(h, s->split[k]);
+  for (u32 p = 0; p < s->nplaces; p++) {
+    u64 x = s->seq[p].n; // words of its own: the places are independent of each other
+    for (u32 i = 0; i < s->seq[p].n; i++) {
+      const sched_task *t = &s->seq[p].v[i];
+      x = hash_step(x, task_bits(t) ^ (u64)t->mb * 0x9E3779B97F4A7C15u);
+    }
+    h = hash_step(h, x);
+  }
+  s->key = hash_u64(h, 0);
+}
+
+static bool same_places(const sched *a, const sched *b) {
+  for (u32 k = 0; k < a->nreplicas * a->nstages; k++) {
+    if (a->at[k].n != b->at[k].n) return false;
+    for (u32 i = 0; i < a->at[k].n; i++)
+      if (a->at[k].v[i] != b->at[k].v[i]) return false;
+  }
+  return true;
+}
+
+static bool same_tasks(const sched_seq *a, const sched_seq *b) {
+  if (a->n != b->n) return false;
+  for (u32 i = 0; i < a->n; i++)
+    if (a->v[i].mb != b->v[i].mb || task_bits(&a->v[i]) != task_bits(&b->v[i])) return false;
+  return true;
+}
+
+bool sched_equal(const sched *a, const sched *b) {
+  if (a == b) return true;
+  if (a->key != b->key || a->nstages != b->nstages || a->nplaces != b->nplaces || a->nmicro != b->nmicro ||
+      a->nreplicas != b->nreplicas || npasses_of(a) != npasses_of(b) || a->nedges != b->nedges ||
+      a->backward != b->backward || !same_places(a, b))
+    return false;
+  for (u32 k = 0; k < a->nedges; k++)
+    if (a->edge[k].from != b->edge[k].from || a->edge[k].to != b->edge[k].to) return false;
+  for (u32 k = 0; k < a->nstages; k++)
+    if (a->split[k] != b->split[k]) return false;
+  for (u32 p = 0; p < a->nplaces; p++)
+    if (!same_tasks(&a->seq[p], &b->seq[p])) return false;
+  return true;
+}
+
+// ---- making one ---------------------------------------------------------------------------------------
+typedef struct {
+  near_name near;
+  arena *a; // keeps the words: aliases are no strings of their own
+} guess;
+
+static bool try_name(void *arg, const char *name, size_t n) {
+  guess *g = arg;
+  near_try(&g->near, arena_strndup(g->a, name, n));
+  return false;
+}
+
+static void unknown_name(ctx *c, const char *name, loc where) {
+  guess g = {near_to(name, strlen(name)), arena_new()};
+  strbuf all = {.a = g.a};
+  for (u32 i = 0; i < COUNT_OF(rows); i++) {
+    any_name(&rows[i].row, try_name, &g);
+    sb_fmt(&all, "%s%s", i ? ", " : "", rows[i].row.name);
+  }
+  diag(c, E_PLAN, where, "unknown schedule '%s'", name);
+  if (g.near.name)
+    diag_hint(c, "did you mean schedule=%s? There are %s", g.near.name, sb_str(&all));
+  else
+    diag_hint(c, "there are %s", sb_str(&all));
+  arena_free(g.a);
+}
+
+static bool check_sizes(ctx *c, const sched_row *r, const sched_shape *s, loc where) {
+  const char *zero = !s->places ? "places" : !s->chunks ? "chunks" : !s->micro ? "microbatches" : NULL;
+  if (zero) {
+    diag(c, E_PLAN, where, "%s: %s must be 1 or more; got 0", r->name, zero);
+    return false;
+  }
+  if (s->chunks > 1 && !r->chunks) {
+    diag(c, E_PLAN, where, "%s: %u chunks on each place, but it runs 1", r->name, s->chunks);
+    diag_hint(c, "v=1, or schedule=interleaved");
+    return false;
+  }
+  u64 stages = (u64)s->places * s->chunks, each = 1 + (s->backward ? 1 + (u64)r->split : 0);
+  if (stages > STAGES_MAX) {
+    diag(c, E_LIMIT, where, "%s: places %u x chunks %u = %llu stages; at most %d", r->name, s->places,
+         s->chunks, (unsigned long long)stages, STAGES_MAX);
+    return false;
+  }
+  if (stages * each > (u64)TASKS_MAX / s->micro) {
+    diag(c, E_LIMIT, where, "%s: %llu stages x %u microbatches x %llu tasks each are more than %d tasks",
+         r->name, (unsigned long long)stages, s->micro, (unsigned long long)each, TASKS_MAX);
+    return false;
+  }
+  return true;
+}
+
+static int by_ends(const void *a, const void *b) {
+  const sched_edge *x = a, *y = b;
+  return x->from != y->from ? (int)x->from - y->from : (int)x->to - y->to;
+}
+
+// A chain, or the edges of the shape in order.
+static bool set_edges(ctx *c, arena *a, const char *name, const sched_shape *shape, loc where, sched *s) {
+  if (!shape->nedges) {
+    sched_edge *e = NEWN(a, sched_edge, s->nstages);
+    for (u32 k = 0; k + 1 < s->nstages; k++) e[k] = (sched_edge){(u16)k, (u16)(k + 1)};
+    s->nedges = s->nstages - 1, s->edge = e;
+    return true;
+  }
+  sched_edge *e = arena_dup(a, shape->edge, shape->nedges * sizeof *e);
+  qsort(e, shape->nedges, sizeof *e, by_ends);
+  for (u32 k = 0; k < shape->nedges; k++) {
+    const char *why = e[k].to >= s->nstages             ? "there is no such stage"
+                      : e[k].from >= e[k].to            ? "a stage reads earlier stages only"
+                      : k && !by_ends(e + k - 1, e + k) ? "it is listed twice"
+                                                        : NULL;
+    if (!why) continue;
+    diag(c, E_PLAN, where, "%s: stage %u reads stage %u of %u stages: %s", name, e[k].to, e[k].from,
+         s->nstages, why);
+    return false;
+  }
+  s->nedges = shape->nedges, s->edge = e;
+  return true;
+}
+
+static void set_places(arena *a, const sched_shape *shape, bool split, sched *s) {
+  sched_places *at = NEWN(a, sched_places, s->nstages);
+  u16 *place = NEWN(a, u16, s->nplaces);
+  bool *in_two = ZNEWN(a, bool, s->nstages);
+  for (u32 r = 0; r < s->nplaces; r++) place[r] = (u16)r;
+  for (u32 k = 0; k < s->nstages; k++) {
+    at[k] = (sched_places){1, &place[k % s->nplaces]};
+    in_two[k] = split && shape->backward;
+  }
+  s->at = at, s->split = in_two;
+}
+
+// Makes the sequences of all places, and works out the key.
+static void set_tasks(arena *a, u32 row, const sched_shape *shape, sched *s) {
+  u32 each = 1 + (shape->backward ? 1 + rows[row].row.split : 0), n = shape->chunks * shape->micro * each;
+  sched_task *t = NEWN(a, sched_task, (size_t)n * s->nplaces);
+  sched_seq *seq = NEWN(a, sched_seq, s->nplaces);
+  for (u32 r = 0; r < s->nplaces; r++) {
+    seq[r] = (sched_seq){n, t};
+    t = rows[row].fill(shape, r, t);
+    assert(t == seq[r].v + n);
+  }
+  s->seq = seq;
+  sched_seal(s);
+}
+
+static sched *draft(arena *a, u32 row, const sched_shape *shape) {
+  sched *s = NEW(a, sched);
+  *s = (sched){.name = rows[row].row.name,
+               .nstages = shape->places * shape->chunks,
+               .nplaces = shape->places,
+               .nmicro = shape->micro,
+               .nreplicas = 1,
+               .npasses = 1,
+               .backward = shape->backward};
+  set_places(a, shape, rows[row].row.split, s);
+  return s;
+}
+
+// The fewest microbatches in a group that never deadlock: as many as there are places, without a short group
+// at the end.
+static u32 good_group(const sched_shape *s) {
+  u32 g = s->places;
+  while (g < s->micro && s->micro % g) g++;
+  return g;
+}
+
+// With groups smaller than the places a place may wait for a gradient that needs its own next forward. That
+// depends on the figures, so the schedule is tried; tests/unit/test_sched.c tries every small one.
+static bool check_groups(ctx *c, const sched_row *r, const sched_shape *shape, loc where, const sched *s) {
+  u32 rest = shape->micro % shape->group;
+  bool small =
+      shape->group<shape->places, leaves = shape->micro> shape->group && rest && rest < shape->places;
+  if (!r->group || !shape->backward || shape->chunks == 1 || (!small && !leaves) || sched_runs(s, NULL))
+    return true;
+  if (small)
+    diag(c, E_DEADLOCK, where,
+         "%s: groups of %u microbatches are smaller than the %u places, and deadlock with %u", r->name,
+         shape->group, shape->places, shape->micro);
+  else
+    diag(c, E_DEADLOCK, where,
+         "%s: %u microbatches in groups of %u leave %u, fewer than the %u places: deadlock", r->name,
+         shape->micro, shape->group, rest, shape->places);
+  if (small)
+    diag_hint(c, "group=%u", good_group(shape));
+  else
+    diag_hint(c, "mb=%u or mb=%u, or group=%u", shape->micro - rest, shape->micro - rest + shape->group,
+              good_group(shape));
+  return false;
+}
+
+const sched *sched_make(ctx *c, arena *a, const char *name, const sched_shape *given, loc where) {
+  u32 row = row_number(name);
+  if (row == COUNT_OF(rows)) {
+    unknown_name(c, name, where);
+    return NULL;
+  }
+  const sched_row *r = &rows[row].row;
+  if (!check_sizes(c, r, given, where)) return NULL;
+  sched_shape shape = *given;
+  if (!r->group) shape.group = shape.micro;
+  if (!shape.group) shape.group = shape.places;
+  sched *s = draft(a, row, &shape);
+  if (!set_edges(c, a, r->name, &shape, where, s)) return NULL;
+  set_tasks(a, row, &shape, s);
+  return check_groups(c, r, &shape, where, s) ? s : NULL;
+}
