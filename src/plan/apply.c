@@ -356,7 +356,7 @@ static bool build_main(apply *x) {
   return main_segments(&mb) && main_tasks(&mb) && finish_main(&mb);
 }
 
-prog *plan_apply(planner *pl, const plan *pn, coster *k) {
+static prog *apply_to(planner *pl, const plan *pn, coster *k) {
   apply *x = &(apply){.pl = pl, .pn = pn, .src = pl->src, .k = k};
   x->a = arena_new();
   x->p = prog_new(pl->src->c);
@@ -372,6 +372,13 @@ prog *plan_apply(planner *pl, const plan *pn, coster *k) {
   }
   prog_free(x->p);
   return NULL;
+}
+
+prog *plan_apply(planner *pl, const plan *pn, coster *k) {
+  planner *grouped = planner_grouped(pl, pn->batchnorm_groups, pn->groups_at);
+  prog *p = grouped ? apply_to(grouped, pn, k) : NULL;
+  if (grouped && grouped != pl) memcpy(pl->rests, grouped->rests, sizeof pl->rests);
+  return p;
 }
 
 prog *planner_source(planner *pl) { return pl->src; }

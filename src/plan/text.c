@@ -165,6 +165,7 @@ void plan_print(const prog *src, const plan *pn, strbuf *b) {
     put_instr(src, pn->recompute[i].fn, pn->recompute[i].instr, b);
     sb_put(b, "}\n");
   }
+  if (pn->batchnorm_groups) sb_fmt(b, "batchnorm-groups: %u\n", pn->batchnorm_groups);
   if (pn->split_backward) sb_put(b, "split-backward: true\n");
   if (pn->input_gradients) sb_put(b, "input-gradients: true\n");
   if (pn->keep_gradients) sb_put(b, "keep-gradients: true\n");
@@ -567,10 +568,23 @@ static void read_recompute(reader *r, const ynode *top) {
 }
 
 plan *plan_parse(arena *a, const prog *src, sym file, const char *text, size_t n) {
-  static const char *const keys[] = {"heddle-plan",    "name",        "train",          "axes",
-                                     "time",           "meshes",      "segments",       "trans",
-                                     "rest",           "recompute",   "split-backward", "input-gradients",
-                                     "keep-gradients", "send-stream", "order",          NULL};
+  static const char *const keys[] = {"heddle-plan",
+                                     "name",
+                                     "train",
+                                     "axes",
+                                     "time",
+                                     "meshes",
+                                     "segments",
+                                     "trans",
+                                     "rest",
+                                     "recompute",
+                                     "split-backward",
+                                     "input-gradients",
+                                     "keep-gradients",
+                                     "send-stream",
+                                     "order",
+                                     "batchnorm-groups",
+                                     NULL};
   reader r = {a, src, src->c, NEW(a, plan), false};
   const ynode *y = yaml_parse(src->c, a, file, text, n);
   if (!y) return NULL;
@@ -587,6 +601,8 @@ plan *plan_parse(arena *a, const prog *src, sym file, const char *text, size_t n
   r.pn->split_backward = truth(&r, yaml_get(y, "split-backward"));
   r.pn->input_gradients = truth(&r, yaml_get(y, "input-gradients"));
   r.pn->keep_gradients = truth(&r, yaml_get(y, "keep-gradients"));
+  const ynode *groups = yaml_get(y, "batchnorm-groups");
+  if (groups) r.pn->batchnorm_groups = (u32)number(&r, groups, 1, 1 << 20), r.pn->groups_at = groups->at;
   read_axes(&r, y, "axes", false);
   read_axes(&r, y, "time", true);
   if (!r.pn->naxes) bad(&r, y, "`axes` is missing");
