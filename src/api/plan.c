@@ -29,6 +29,7 @@ static bool choices_read(ctx *c, const heddle_hybrid *o, hybrid_opts *h) {
                      .schedule = o->schedule == HEDDLE_GPIPE ? SCHED_GPIPE : SCHED_1F1B,
                      .train = o->train,
                      .sequence = o->sequence,
+                     .sync_batchnorm = o->sync_batchnorm,
                      .overlap = o->overlap,
                      .flops_per_byte = o->machine ? search_price(o->machine->m) : 0};
   if (o->zero <= 3) return optimiser_read(c, &o->optimiser, &h->optim);

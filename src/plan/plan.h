@@ -248,7 +248,7 @@ bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, double flops_per_by
 bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis); // what tensor left whole, over the sequence
 bool policy_schedule(planner *pl, arena *a, plan *pn, int schedule); // sequences of all places
 // parts of the batch that batch norm is to take its statistics over; 0: as the model says
-u32 policy_batchnorm(planner *pl, const hybrid_opts *o);
+u32 policy_batchnorm(const prog *src, const hybrid_opts *o);
 void policy_zero(plan *pn, u8 axis, u32 level);
 bool policy_recompute(planner *pl, arena *a, plan *pn, int what);
 

@@ -161,6 +161,7 @@ hybrid_opts search_hybrid(const search_opts *o, const search_point *p) {
                        .schedule = p->schedule,
                        .train = o->train,
                        .sequence = o->sequence,
+                       .sync_batchnorm = o->sync_batchnorm,
                        .optim = o->optim,
                        .overlap = o->overlap};
 }

@@ -250,7 +250,7 @@ static u8 add_axis(ctx *c, plan *pn, const char *name, u32 size, bool temporal) 
 plan *policy_hybrid(planner *pl, arena *a, const hybrid_opts *o) {
   ctx *c = planner_source(pl)->c;
   plan *pn = NEW(a, plan);
-  pn->batchnorm_groups = policy_batchnorm(pl, o);
+  pn->batchnorm_groups = policy_batchnorm(planner_source(pl), o);
   pl = planner_grouped(pl, pn->batchnorm_groups, (loc){0});
   if (!pl) return NULL;
   pn->train = o->train, pn->optim = o->optim, pn->keep_gradients = o->keep_gradients;
