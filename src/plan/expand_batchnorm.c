@@ -82,11 +82,14 @@ static bool begin(bn *w, expansion *e, u32 x, u32 gain) {
   return true;
 }
 
-static void statistics(bn *w, value x) {
+// Returns x less the mean: squares are of differences, or what is left of them would be rounding.
+static value statistics(bn *w, value x) {
   attr eps = attr_f(A_alpha, attr_float(w->e->at, A_eps, 1e-5));
   w->mean = times(w, group_sum(w, x, 0), 1 / w->n);
-  w->var = op2(w, OP_sub, times(w, group_sum(w, x, x), 1 / w->n), op2(w, OP_mul, w->mean, w->mean));
+  value d = op2(w, OP_sub, x, w->mean);
+  w->var = times(w, group_sum(w, d, d), 1 / w->n);
   w->inv = build1(&w->e->b, OP_rsqrt, build(&w->e->b, OP_offset, &w->var, 1, &eps, 1));
+  return d;
 }
 
 // Summed over the groups, one number a channel.
@@ -112,29 +115,23 @@ static value of_first(bn *w, value v) {
 bool expand_batchnorm(expansion *e, value *y) {
   bn w;
   if (!begin(&w, e, 0, 1)) return false;
-  value x = grouped(&w, e->x[0]);
-  statistics(&w, x);
-  value scale = op2(&w, OP_mul, w.inv, per_channel(&w, e->x[1]));
-  value shift = op2(&w, OP_sub, per_channel(&w, e->x[2]), op2(&w, OP_mul, w.mean, scale));
-  y[0] = ungrouped(&w, op2(&w, OP_add, op2(&w, OP_mul, x, scale), shift), 0);
+  value d = statistics(&w, grouped(&w, e->x[0]));
+  value scaled = op2(&w, OP_mul, d, op2(&w, OP_mul, w.inv, per_channel(&w, e->x[1])));
+  y[0] = ungrouped(&w, op2(&w, OP_add, scaled, per_channel(&w, e->x[2])), 0);
   y[1] = of_first(&w, w.mean), y[2] = of_first(&w, w.var);
   return true;
 }
 
-// With h the normalised x: dg = sum(dy h), db = sum(dy), dx = g inv (dy - mean(dy) - h mean(dy h)), which is
-// a dy + b x + c with a = g inv, b = -a inv mean(dy h), c = -a mean(dy) - b mean.
+// With d = x - mean: db = sum(dy), dg = inv sum(dy d), dx = g inv (dy - mean(dy) - d inv^2 mean(dy d)).
 bool expand_batchnorm_dx(expansion *e, value *y) {
   bn w;
   if (!begin(&w, e, 1, 2)) return false;
-  value dy = grouped(&w, e->x[0]), x = grouped(&w, e->x[1]);
-  statistics(&w, x);
-  value sum = group_sum(&w, dy, 0);
-  value dot = op2(&w, OP_mul, op2(&w, OP_sub, group_sum(&w, dy, x), op2(&w, OP_mul, w.mean, sum)), w.inv);
+  value dy = grouped(&w, e->x[0]), d = statistics(&w, grouped(&w, e->x[1]));
+  value sum = group_sum(&w, dy, 0), dot = op2(&w, OP_mul, group_sum(&w, dy, d), w.inv);
   value a = op2(&w, OP_mul, w.inv, per_channel(&w, e->x[2]));
   value b = times(&w, op2(&w, OP_mul, op2(&w, OP_mul, a, w.inv), dot), -1 / w.n);
-  value c = op2(&w, OP_sub, times(&w, op2(&w, OP_mul, a, sum), -1 / w.n), op2(&w, OP_mul, b, w.mean));
-  value dx = op2(&w, OP_add, op2(&w, OP_mul, dy, a), op2(&w, OP_mul, x, b));
-  y[0] = ungrouped(&w, op2(&w, OP_add, dx, c), 1);
+  value less = op2(&w, OP_mul, op2(&w, OP_sub, dy, times(&w, sum, 1 / w.n)), a);
+  y[0] = ungrouped(&w, op2(&w, OP_add, less, op2(&w, OP_mul, d, b)), 1);
   y[1] = over_groups(&w, dot), y[2] = over_groups(&w, sum);
   return true;
 }
