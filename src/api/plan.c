@@ -118,7 +118,7 @@ static heddle_program *applied(heddle_plan *b) {
   if (b->m && !k) return NULL;
   prog *d = plan_apply(program_planner(b->p), b->pn, k);
   heddle_program *p = program_wrap(b->o.s, d, b->p->name);
-  if (p) p->plan = arena_strdup(p->o.a, heddle_plan_name(b));
+  if (p) p->plan = arena_strdup(p->o.a, heddle_plan_name(b)), p->batchnorm = plan_batchnorm(b->p->p, b->pn);
   return p;
 }
 heddle_program *heddle_plan_apply(heddle_plan *b) {

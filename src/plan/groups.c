@@ -17,6 +17,12 @@ static planner *with_groups(planner *pl, u32 groups, loc where) {
   return made;
 }
 
+batchnorm_stats plan_batchnorm(const prog *src, const plan *pn) {
+  batchnorm_stats s;
+  if (pass_batchnorm_of(src, &s) && pn->batchnorm_groups) s.groups = pn->batchnorm_groups;
+  return s;
+}
+
 planner *planner_grouped(planner *pl, u32 groups, loc where) {
   if (!groups || groups == pl->groups) return pl;
   for (u32 i = 0; i < pl->grouped.n; i++)

@@ -134,6 +134,8 @@ void planner_keep(planner *pl, u64 key, const plan_trans *v, u32 n);
 // planner_funcs()-1; those after them are the planner's own.
 prog *planner_source(planner *pl);
 u32 planner_funcs(const planner *pl);
+// What batch norm of the model takes its statistics over under the plan; {0, 0}: there is none in training.
+batchnorm_stats plan_batchnorm(const prog *src, const plan *pn);
 // The planner of the same program with batch norm over `groups` parts of the batch (pass_batchnorm); pl
 // itself for 0. Kept, and freed with pl. Plans are applied and verified on it; policies must look at it. NULL
 // and a diagnostic at `where` if the batch does not divide.
