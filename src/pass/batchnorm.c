@@ -48,7 +48,7 @@ bool pass_batchnorm(prog *p, i64 groups, loc where) {
         diag(p->c, E_DIVIDE, where, "%lld groups of batch norm statistics, but %s has a batch of %lld",
              (long long)groups, op_row_of((opcode)i->op)->name, (long long)n);
         diag_note(p->c, i->where, "%lld / %lld is not a whole number", (long long)n, (long long)groups);
-        diag_hint(p->c, "batchnorm-groups: %lld", (long long)gcd_i64(n, groups));
+        diag_hint(p->c, "`batchnorm-groups` is the number of data ranks times that of microbatches");
         return false;
       }
       i->at = with_groups(p, i->at, groups);

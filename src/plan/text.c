@@ -159,13 +159,13 @@ void plan_print(const prog *src, const plan *pn, strbuf *b) {
     }
     if (w + 1 == REST_COUNT && any) sb_put(b, "}\n");
   }
+  if (pn->batchnorm_groups) sb_fmt(b, "batchnorm-groups: %u\n", pn->batchnorm_groups);
   if (pn->nrecompute) sb_put(b, "recompute:\n");
   for (u32 i = 0; i < pn->nrecompute; i++) {
     sb_put(b, "  - {");
     put_instr(src, pn->recompute[i].fn, pn->recompute[i].instr, b);
     sb_put(b, "}\n");
   }
-  if (pn->batchnorm_groups) sb_fmt(b, "batchnorm-groups: %u\n", pn->batchnorm_groups);
   if (pn->split_backward) sb_put(b, "split-backward: true\n");
   if (pn->input_gradients) sb_put(b, "input-gradients: true\n");
   if (pn->keep_gradients) sb_put(b, "keep-gradients: true\n");
@@ -577,13 +577,13 @@ plan *plan_parse(arena *a, const prog *src, sym file, const char *text, size_t n
                                      "segments",
                                      "trans",
                                      "rest",
+                                     "batchnorm-groups",
                                      "recompute",
                                      "split-backward",
                                      "input-gradients",
                                      "keep-gradients",
                                      "send-stream",
                                      "order",
-                                     "batchnorm-groups",
                                      NULL};
   reader r = {a, src, src->c, NEW(a, plan), false};
   const ynode *y = yaml_parse(src->c, a, file, text, n);

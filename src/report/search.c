@@ -100,6 +100,10 @@ static void put_why(report *r, arena *a, const prog *p, const search_opts *o, co
   if (more)
     put_other(r, a, "with more memory", more,
               arena_printf(a, "with %s", text_of(a, cell_i(CELL_BYTES, more->peak_bytes))), s, o->train);
+  if (s->one_device_ps)
+    report_line(r, "one device", "%s the time, %s: --devices 1",
+                text_of(a, cell_x(CELL_TIMES, (double)s->one_device_ps / best)),
+                text_of(a, cell_i(CELL_PS, s->one_device_ps)));
   report_line(r, "certificate", "%u plans: %u simulated, of which %u fit;", s->npoints,
               s->count[SEARCH_RAN] + s->count[SEARCH_OVER_MEMORY], s->nfit);
   report_line(r, "", "%u ruled out by memory, %u by time; %u impossible", s->count[SEARCH_BOUND_MEMORY],
@@ -154,6 +158,7 @@ void report_search(report *r, arena *a, const prog *p, const machine *m, const s
   }
   report_gap(r);
   put_why(r, a, p, o, s);
+  if (s->one_device_ps) report_fact(r, "one_device_ps", NULL, cell_i(CELL_PS, s->one_device_ps));
   report_fact(r, "space", NULL, cell_i(CELL_INT, s->npoints));
   report_fact(r, "fit", NULL, cell_i(CELL_INT, s->nfit));
   report_fact(r, "simulated", NULL, cell_i(CELL_INT, s->count[SEARCH_RAN] + s->count[SEARCH_OVER_MEMORY]));

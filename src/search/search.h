@@ -54,6 +54,7 @@ typedef struct {
   u64 time_ns;      // wall clock of the search
   i64 memory_bytes; // the limit that was applied
   i64 batch;
+  i64 one_device_ps; // of one step on one device, where that is faster than the best plan; else 0
 } search_result;
 
 // Searches. src: forward program (with a loss first if o->train). Everything in the result is in `a`. false
