@@ -74,7 +74,8 @@ static bool make_cuts(main_build *mb) {
   return true;
 }
 
-// Values of main that the loss depends on. What is kept beside it (running statistics) takes no gradient along.
+// Values of main that the loss depends on. What is kept beside it (running statistics) takes no gradient
+// along.
 static bool *behind_loss(const main_build *mb, value loss) {
   bool *behind = ZNEWN(mb->x->a, bool, mb->m->values.n);
   behind[loss] = true;
