@@ -68,8 +68,8 @@ TEST(batchnorm_groups_have_their_own_statistics) {
   ctx_free(c);
 }
 
-// Communication in p of tensors that have a sample's elements: 24 of something, by four dimensions.
-static u32 samples_moved(const prog *p) {
+// Communication in p of the batch: tensors of four dimensions, the first of which is all samples.
+static u32 samples_moved(const prog *p, i64 batch) {
   u32 n = 0;
   for (u32 f = 1; f < p->funcs.n; f++)
     for (u32 k = 0; k < p->funcs.v[f]->body.n; k++) {
@@ -77,7 +77,7 @@ static u32 samples_moved(const prog *p) {
       const instr *i = &fi->body.v[k];
       if (!coll_find((opcode)i->op) || !instr_nopd(fi, i)) continue;
       const shape *s = &val_type(p, fi, opd_of(fi, i, 0))->s;
-      n += s->nd >= 4 && s->dim[0] == 24;
+      n += s->nd >= 4 && s->dim[0] == batch;
     }
   return n;
 }
@@ -104,7 +104,7 @@ TEST(batchnorm_of_a_rank_is_its_own) {
   if (p) {
     CHECK_EQ_I64(pn->batchnorm_groups, 8);
     CHECK_EQ_I64(groups_in(p), 8);
-    CHECK_EQ_I64(samples_moved(p), 0);
+    CHECK_EQ_I64(samples_moved(p, 24), 0);
     CHECK(plan_batchnorm(s.src, pn).samples == 24 && plan_batchnorm(s.src, pn).groups == 8);
     prog_free(p);
   }
@@ -127,7 +127,7 @@ TEST(batchnorm_synchronised_moves_sums) {
     CHECK_MSG(p && plan_validate(p), "%s", diag_render(s.c, s.a));
     if (!p) continue;
     CHECK_EQ_I64(plan_batchnorm(s.src, pn).groups, micro[k]);
-    CHECK_EQ_I64(samples_moved(p), 0);
+    CHECK_EQ_I64(samples_moved(p, 24), 0);
     CHECK(func_find(p, sym_of(s.c, "batchnorm_train.split")).i);
     prog_free(p);
   }
@@ -161,4 +161,24 @@ TEST(batchnorm_running_statistics_in_a_later_stage) {
   CHECK_MSG(pn && plan_verify(s.pl, pn, NULL, &(verify_opts){.seed = 3}, s.a, &r) && r.passed, "%s",
             diag_render(s.c, s.a));
   end(&s);
+}
+
+// A ResNet that was exported with its training step, backward included.
+TEST(batchnorm_of_an_exported_training_step) {
+  const char *path = test_data("onnx/izan_resnet50_ort__training_model.onnx");
+  ctx *c = ctx_new();
+  arena *a = arena_new();
+  prog *src = front_load(c, path, &(front_opts){.batch = 16, .loss = true});
+  REQUIRE(src);
+  planner *pl = planner_new(src);
+  hybrid_opts o = opts(8, 1, false);
+  plan *pn = policy_hybrid(pl, a, &o);
+  prog *p = pn ? plan_apply(pl, pn, NULL) : NULL;
+  CHECK_MSG(p && plan_validate(p), "%s", diag_render(c, a));
+  CHECK(p && groups_in(p) == 8 && samples_moved(p, 16) == 0);
+  prog_free(p);
+  planner_free(pl);
+  prog_free(src);
+  arena_free(a);
+  ctx_free(c);
 }
