@@ -167,6 +167,7 @@ typedef struct {
   bool train;               // with gradients and update; the program must end in a loss
   bool sequence;            // what tensor parallelism leaves whole is split over the sequence
   bool overlap;             // sends on a stream of their own
+  bool sync_batchnorm;      // batch norm takes its statistics over all data ranks, not over each alone
   heddle_optimiser optimiser;
   const heddle_machine *machine; // what communication is weighed with; NULL: a typical one
 } heddle_hybrid;
@@ -214,7 +215,7 @@ typedef struct {
   const heddle_schedule *schedule;
   uint32_t ranks;     // devices to use; 0: all of the machine
   bool powers_of_two; // degrees and microbatches are powers of two only
-  bool train, sequence, overlap;
+  bool train, sequence, overlap, sync_batchnorm;
   heddle_optimiser optimiser;
   int64_t batch;        // samples a step, for throughput; 0: the program's
   int64_t memory_bytes; // of every rank; 0: what the machine leaves usable; -1: no limit

@@ -23,6 +23,7 @@ static const struct {
     {"vit", "vit-base:layers=2,hidden=12,heads=4,vocab=12,ffn=24", 4, 32, DT_NONE},
     {"uneven", "gpt2:layers=2,hidden=16,heads=4,vocab=17,positions=9,ffn=20", 12, 8, DT_F16},
     {"odd", NULL, 0, 0, DT_NONE},
+    {"batchnorm", "examples/batchnorm.heddle", 0, 0, DT_NONE},
 };
 
 // What the models above lack: several results, a weight used on its own (regularisation, so a sum that does
@@ -79,6 +80,8 @@ void plans_open(plans_model *m, u32 index) {
        f++) // constants as random as weights: zeros and ones would hide mistakes
     for (u32 k = 0; k < m->src->funcs.v[f]->nparams; k++) m->src->funcs.v[f]->params.v[k].data = 0;
   m->pl = planner_new(m->src);
+  batchnorm_stats bn;
+  m->batchnorm = pass_batchnorm_of(m->src, &bn);
   optim_opts opt = optim_default(OPTIM_MOMENTUM);
   for (int train = 0; train < 2; train++) {
     plan *one = plan_single(m->a, m->src, train, &opt);
@@ -87,6 +90,22 @@ void plans_open(plans_model *m, u32 index) {
     if (!p || !plan_evaluate(m->src, p, PLANS_SEED, m->a, &m->want[train])) give_up(m);
     prog_free(p);
   }
+}
+
+// Batch norm in groups is another model: made when a plan asks for it, and kept.
+const plan_numbers *plans_want(plans_model *m, const plan *pn) {
+  u32 groups = pn->batchnorm_groups;
+  if (!groups) return &m->want[pn->train];
+  assert(groups < PLANS_GROUPS);
+  plan_numbers *want = &m->grouped[pn->train][groups];
+  if (want->n) return want;
+  optim_opts opt = optim_default(OPTIM_MOMENTUM);
+  plan *one = plan_single(m->a, m->src, pn->train, &opt);
+  one->keep_gradients = true, one->batchnorm_groups = groups;
+  prog *p = plan_apply(m->pl, one, NULL);
+  if (!p || !plan_evaluate(m->src, p, PLANS_SEED, m->a, want)) give_up(m);
+  prog_free(p);
+  return want;
 }
 
 void plans_close(plans_model *m) {
@@ -208,6 +227,7 @@ plan *plans_hybrid(plans_model *m, u64 *rng, arena *a) {
                    .overlap = chance(rng, 2),
                    .optim = optim_default(OPTIM_MOMENTUM),
                    .keep_gradients = true};
+  if (m->batchnorm) o.sync_batchnorm = chance(rng, 2);
   plan *pn = policy_hybrid(m->pl, a, &o);
   if (!pn) return NULL;
   if (o.overlap) pn->send_channels = (u8)(1u << pick(rng, 3));
@@ -355,8 +375,9 @@ static void random_recompute(plans_model *m, plan *pn, u64 *rng, arena *a) {
   }
 }
 
-plan *plans_random(plans_model *m, u64 *rng, arena *a) {
+static plan *random_plan(plans_model *m, u32 groups, u64 *rng, arena *a) {
   plan *pn = NEW(a, plan);
+  pn->batchnorm_groups = groups;
   pn->name = sym_of(m->c, "random");
   pn->train = !chance(rng, 5), pn->keep_gradients = true;
   pn->optim = optim_default(OPTIM_MOMENTUM);
@@ -371,5 +392,15 @@ plan *plans_random(plans_model *m, u64 *rng, arena *a) {
   if (chance(rng, 3)) pn->send_stream = sym_of(m->c, "link"), pn->send_channels = (u8)(1u << pick(rng, 3));
   random_order(m->src, pn, rng, a);
   pn->input_gradients = pn->train && chance(rng, 4);
+  return pn;
+}
+
+plan *plans_random(plans_model *m, u64 *rng, arena *a) {
+  static const u32 groups[] = {0, 2, 4, 6, 8, 12, 24};
+  u32 n = m->batchnorm ? groups[pick(rng, COUNT_OF(groups))] : 0;
+  planner *pl = m->pl;
+  m->pl = planner_grouped(pl, n, (loc){0});
+  plan *pn = random_plan(m, n, rng, a);
+  m->pl = pl;
   return pn;
 }

@@ -3,19 +3,23 @@
 #define HEDDLE_TEST_PLANS_H
 #include "plan/plan.h"
 
+enum { PLANS_GROUPS = 32 }; // of batch norm, less than
 typedef struct {
   const char *name, *spec; // front_load's name
   ctx *c;
   arena *a;
   prog *src; // with a loss
   planner *pl;
+  bool batchnorm;       // has it any, in training?
   plan_numbers want[2]; // of the single-device program: inference, training (momentum, with gradients)
+  plan_numbers grouped[2][PLANS_GROUPS]; // the same with batch norm in so many groups
 } plans_model;
 
 enum { PLANS_SEED = 7 };                    // of the inputs
 u32 plans_count(void);                      // models
 void plans_open(plans_model *m, u32 index); // aborts with its diagnostics if the model cannot be made
 void plans_close(plans_model *m);
+const plan_numbers *plans_want(plans_model *m, const plan *pn); // what pn must compute
 
 // A plan made by policies: a hybrid of data, tensor and pipeline parallelism with random options. NULL: it
 // does not divide; the diagnostics stand in m->c. In `a`.

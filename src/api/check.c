@@ -23,7 +23,8 @@ double heddle_check_worst(const heddle_check *k) { return k ? k->r.worst : 0; }
 
 static const char *describe(heddle_check *k, heddle_format f) {
   report *r = report_new(k->o.a);
-  report_check(r, k->o.a, &k->r, k->b->p->name, heddle_plan_name(k->b));
+  batchnorm_stats bn = plan_batchnorm(k->b->p->p, k->b->pn);
+  report_check(r, k->o.a, &k->r, k->b->p->name, heddle_plan_name(k->b), &bn);
   return rendered(k->o.a, r, f);
 }
 const char *heddle_check_report(heddle_check *k, heddle_format f) {

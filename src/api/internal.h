@@ -24,10 +24,11 @@ struct heddle_session {
 struct heddle_program {
   object o;
   prog *p;
-  planner *pl;             // made when first asked for
-  const char *name, *plan; // plan: of a distributed program; NULL: of none
-  front_extents extents;   // that an ONNX file leaves open
-  bool told;               // what a plan takes for granted
+  planner *pl;               // made when first asked for
+  const char *name, *plan;   // plan: of a distributed program; NULL: of none
+  batchnorm_stats batchnorm; // under that plan
+  front_extents extents;     // that an ONNX file leaves open
+  bool told;                 // what a plan takes for granted
 };
 struct heddle_machine {
   object o;

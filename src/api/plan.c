@@ -29,6 +29,7 @@ static bool choices_read(ctx *c, const heddle_hybrid *o, hybrid_opts *h) {
                      .schedule = o->schedule == HEDDLE_GPIPE ? SCHED_GPIPE : SCHED_1F1B,
                      .train = o->train,
                      .sequence = o->sequence,
+                     .sync_batchnorm = o->sync_batchnorm,
                      .overlap = o->overlap,
                      .flops_per_byte = o->machine ? search_price(o->machine->m) : 0};
   if (o->zero <= 3) return optimiser_read(c, &o->optimiser, &h->optim);
@@ -117,7 +118,7 @@ static heddle_program *applied(heddle_plan *b) {
   if (b->m && !k) return NULL;
   prog *d = plan_apply(program_planner(b->p), b->pn, k);
   heddle_program *p = program_wrap(b->o.s, d, b->p->name);
-  if (p) p->plan = arena_strdup(p->o.a, heddle_plan_name(b));
+  if (p) p->plan = arena_strdup(p->o.a, heddle_plan_name(b)), p->batchnorm = plan_batchnorm(b->p->p, b->pn);
   return p;
 }
 heddle_program *heddle_plan_apply(heddle_plan *b) {

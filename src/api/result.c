@@ -17,6 +17,12 @@ i64 program_batch(const prog *p) {
   return 0;
 }
 
+static batchnorm_stats program_batchnorm(const heddle_program *p) {
+  batchnorm_stats s = p->batchnorm;
+  if (!p->plan) pass_batchnorm_of(p->p, &s);
+  return s;
+}
+
 // A program without a mesh runs on one device.
 static heddle_program *on_ranks(heddle_program *p) {
   if (mesh_count(p->p->sp)) return object_hold(p);
@@ -90,7 +96,8 @@ bool heddle_result_fits(heddle_result *r) {
 
 static const char *describe(heddle_result *r, heddle_format f) {
   report *t = report_new(r->o.a);
-  report_sim(t, r->o.a, r->p->p, r->m->m, &r->r, &(sim_about){r->p->name, r->p->plan, r->batch});
+  report_sim(t, r->o.a, r->p->p, r->m->m, &r->r,
+             &(sim_about){r->p->name, r->p->plan, r->batch, program_batchnorm(r->p)});
   return rendered(r->o.a, t, f);
 }
 const char *heddle_result_report(heddle_result *r, heddle_format f) {

@@ -23,6 +23,7 @@ static bool options_read(ctx *c, const heddle_search_options *o, search_opts *s)
                      .train = o->train,
                      .micro_all = o->train, // gradients add up over microbatches on any number of stages
                      .sequence = o->sequence,
+                     .sync_batchnorm = o->sync_batchnorm,
                      .overlap = o->overlap,
                      .batch = o->batch,
                      .memory_bytes = o->memory_bytes,

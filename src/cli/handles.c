@@ -65,6 +65,7 @@ bool options_agree(cli *x) {
            {"microbatches", x->microbatches.n, false},
            {"schedule", x->schedule, false},
            {"sequence-parallel", x->sequence, false},
+           {"sync-batchnorm", x->sync_batchnorm, false},
            {"overlap", x->overlap, false},
            {"zero", x->zero.n, x->zero.n > 1 || x->zero.v[0]},
            {"recompute", x->recompute, x->recompute && strcmp(x->recompute, "none")},
@@ -132,6 +133,7 @@ static bool hybrid_of(cli *x, const heddle_machine *m, heddle_hybrid *h) {
   heddle_schedule schedule[2] = {HEDDLE_1F1B};
   uint32_t nr, ns;
   *h = (heddle_hybrid){.train = x->train, .sequence = x->sequence, .overlap = x->overlap, .machine = m};
+  h->sync_batchnorm = x->sync_batchnorm;
   if (!one("data", &x->data, &h->data) || !one("tensor", &x->tensor, &h->tensor) ||
       !one("pipeline", &x->pipeline, &h->pipeline) ||
       !one("microbatches", &x->microbatches, &h->microbatches) || !one("zero", &x->zero, &h->zero) ||

@@ -35,6 +35,7 @@ bool cmd_plan(cli *x) {
                              .powers_of_two = x->powers_of_two,
                              .train = x->train,
                              .sequence = x->sequence,
+                             .sync_batchnorm = x->sync_batchnorm,
                              .overlap = x->overlap,
                              .top = x->top.given ? (uint32_t)x->top.i : 10,
                              .threads = (int)x->threads.i,

@@ -1,8 +1,8 @@
 // norm.c - normalisations: softmax and its kin along one dimension, layer and root-mean-square norm, batch
 // and group norm, local response.
 //
-// Idea: all statistics are taken over dimensions that the laws keep whole, so pieces need nothing from each
-// other. Gradients are formed from the inputs again instead of from saved statistics.
+// Idea: all statistics are taken over what the laws keep whole (of a batch in groups, each group), so pieces
+// need nothing from each other. Gradients are formed from the inputs again instead of from saved statistics.
 #include "kernel/internal.h"
 
 static bool same_elems(run *r, u32 opd) {
@@ -173,6 +173,20 @@ bool ker_batchnorm(run *r) {
   return true;
 }
 
+// The planes of one group of samples; groups are consecutive, and a piece has all of a group or nothing of
+// it.
+static planes planes_of_group(const planes *p, i64 number, i64 samples, i64 *from) {
+  *from = number * samples * p->c * p->inner;
+  return (planes){samples, p->c, p->inner};
+}
+
+static bool samples_of_group(run *r, u32 x, i64 *samples) {
+  i64 groups = attr_int(r->at, A_bn_groups, 1), whole = r->opd[x].whole[0];
+  *samples = whole / groups;
+  return *samples == 0 || r->opd[x].dim[0] % *samples == 0 ||
+         ker_misfit(r, "samples of a group", r->opd[x].dim[0], *samples);
+}
+
 static void channel_stats(const planes *p, i64 c, const double *x, double *mean, double *var) {
   double n = (double)(p->n * p->inner), sum = 0, sq = 0;
   EACH_OF_CHANNEL(*p, c, at) sum += x[at];
@@ -182,34 +196,56 @@ static void channel_stats(const planes *p, i64 c, const double *x, double *mean,
   *var = sq / n;
 }
 
+// y of one group; its statistics are the results where it is the first of the batch.
+static void batchnorm_group(run *r, const planes *p, i64 from, bool first) {
+  const double *x = F(&r->opd[0]) + from;
+  double *y = F(&r->res[0]) + from, eps = attr_float(r->at, A_eps, 1e-5), mean, var;
+  for (i64 c = 0; c < p->c; c++) {
+    channel_stats(p, c, x, &mean, &var);
+    double scale = F(&r->opd[1])[c] / sqrt(var + eps), b = F(&r->opd[2])[c];
+    EACH_OF_CHANNEL(*p, c, at) y[at] = (x[at] - mean) * scale + b;
+    if (first) F(&r->res[1])[c] = mean, F(&r->res[2])[c] = var;
+  }
+}
+
+// Pieces without the first group give zeros for its statistics: they are a sum over the pieces.
 bool ker_batchnorm_train(run *r) {
   const ker_tensor *x = &r->opd[0];
   planes p = planes_of(x);
-  double eps = attr_float(r->at, A_eps, 1e-5), mean, var;
-  if (!same_elems(r, 0) || !fits_channels(r, &p, 1, 3)) return false;
-  for (i64 c = 0; c < p.c; c++) {
-    channel_stats(&p, c, F(x), &mean, &var);
-    double scale = F(&r->opd[1])[c] / sqrt(var + eps), b = F(&r->opd[2])[c];
-    EACH_OF_CHANNEL(p, c, at) F(&r->res[0])[at] = (F(x)[at] - mean) * scale + b;
-    F(&r->res[1])[c] = mean;
-    F(&r->res[2])[c] = var;
+  i64 samples, from;
+  if (!same_elems(r, 0) || !fits_channels(r, &p, 1, 3) || !samples_of_group(r, 0, &samples)) return false;
+  for (u32 k = 1; k < 3; k++) memset(r->res[k].data, 0, sizeof(double) * (size_t)p.c);
+  for (i64 g = 0; samples && g < p.n / samples; g++) {
+    planes q = planes_of_group(&p, g, samples, &from);
+    batchnorm_group(r, &q, from, (x->index[0] ? x->index[0][g * samples] : g) == 0);
   }
   return true;
 }
 
+static void batchnorm_dx_group(run *r, const planes *p, i64 from) {
+  const double *dy = F(&r->opd[0]) + from, *x = F(&r->opd[1]) + from, *g = F(&r->opd[2]);
+  double *dx = F(&r->res[0]) + from, eps = attr_float(r->at, A_eps, 1e-5), n = (double)(p->n * p->inner);
+  for (i64 c = 0; c < p->c; c++) {
+    double mean, var, sum = 0, dot = 0;
+    channel_stats(p, c, x, &mean, &var);
+    double inv = 1 / sqrt(var + eps);
+    EACH_OF_CHANNEL(*p, c, at) sum += dy[at], dot += dy[at] * (x[at] - mean) * inv;
+    EACH_OF_CHANNEL(*p, c, at)
+    dx[at] = g[c] * inv * (dy[at] - sum / n - (x[at] - mean) * inv * dot / n);
+    F(&r->res[1])[c] += dot;
+    F(&r->res[2])[c] += sum;
+  }
+}
+
 bool ker_batchnorm_dx(run *r) { // dy, x, g -> dx, dg, db
-  const double *dy = F(&r->opd[0]), *x = F(&r->opd[1]), *g = F(&r->opd[2]);
   planes p = planes_of(&r->opd[1]);
-  double eps = attr_float(r->at, A_eps, 1e-5), mean, var, n = (double)(p.n * p.inner);
+  i64 samples, from;
   if (!same_elems(r, 0) || !same_elems(r, 1) || !fits_channels(r, &p, 2, 3)) return false;
-  for (i64 c = 0; c < p.c; c++) {
-    channel_stats(&p, c, x, &mean, &var);
-    double inv = 1 / sqrt(var + eps), sum = 0, dot = 0;
-    EACH_OF_CHANNEL(p, c, at) sum += dy[at], dot += dy[at] * (x[at] - mean) * inv;
-    EACH_OF_CHANNEL(p, c, at)
-    F(&r->res[0])[at] = g[c] * inv * (dy[at] - sum / n - (x[at] - mean) * inv * dot / n);
-    F(&r->res[1])[c] = dot;
-    F(&r->res[2])[c] = sum;
+  if (!samples_of_group(r, 1, &samples)) return false;
+  for (u32 k = 1; k < 3; k++) memset(r->res[k].data, 0, sizeof(double) * (size_t)p.c);
+  for (i64 g = 0; samples && g < p.n / samples; g++) {
+    planes q = planes_of_group(&p, g, samples, &from);
+    batchnorm_dx_group(r, &q, from);
   }
   return true;
 }

@@ -205,11 +205,11 @@ bool law_norm_dg(law_job *j) {
   return true;
 }
 
-// Operand x as n c X with the given flags, operands from `first` on as c.
-static bool channel_terms(law_job *j, u32 x, u32 flags, u32 first) {
-  if (!law_rank(j, x, 2, DIMS_MAX)) return false;
+// Operand x as batch, c, X with the given flags, operands from `first` on as c.
+static bool channel_terms(law_job *j, u32 x, law_dim batch, u32 flags, u32 first) {
   law_term *t = &j->l->opd[x];
-  for (u32 d = 0; d < j->opd[x].nd; d++)
+  law_term_push(t, batch);
+  for (u32 d = 1; d < j->opd[x].nd; d++)
     law_term_push(t, law_letter_new(j, j->opd[x].dim[d], d == 1 ? 0 : flags, d == 1 ? 'c' : 0));
   for (u32 k = first; k < j->nopd; k++) {
     law_term_push(&j->l->opd[k], t->dim[1]);
@@ -220,11 +220,28 @@ static bool channel_terms(law_job *j, u32 x, u32 flags, u32 first) {
   return true;
 }
 
-bool law_channel(law_job *j) { return channel_terms(j, 0, 0, 1); }
-bool law_bn_train(law_job *j) { return channel_terms(j, 0, LAW_WHOLE, 1); }
+bool law_channel(law_job *j) {
+  if (!law_rank(j, 0, 2, DIMS_MAX)) return false;
+  return channel_terms(j, 0, law_letter_new(j, j->opd[0].dim[0], 0, 0), 0, 1);
+}
+
+// The batch is (g n): bn_groups groups of n samples. Statistics are taken over n and space.
+static bool channel_groups(law_job *j, u32 x, u32 first) {
+  i64 samples = j->opd[x].dim[0], groups = attr_int(j->at, A_bn_groups, 1);
+  if (!law_rank(j, x, 2, DIMS_MAX)) return false;
+  if (groups < 1) return law_fail(j, E_ATTR, "bn_groups is %lld", (long long)groups);
+  if (samples % groups)
+    return law_fail(j, E_SHAPE, "a batch of %lld does not divide into %lld groups", (long long)samples,
+                    (long long)groups);
+  law_dim g = law_letter_new(j, groups, 0, 'g'),
+          n = law_letter_new(j, samples / groups, LAW_WHOLE, groups > 1 ? 'n' : 0);
+  return channel_terms(j, x, pair(g, n), LAW_WHOLE, first);
+}
+
+bool law_bn_train(law_job *j) { return channel_groups(j, 0, 1); }
 
 bool law_bn_dx(law_job *j) {
-  if (!law_same_dims(j, 0, 1) || !channel_terms(j, 0, LAW_WHOLE, 2)) return false;
+  if (!law_same_dims(j, 0, 1) || !channel_groups(j, 0, 2)) return false;
   j->l->opd[1] = j->l->opd[0];
   return true;
 }

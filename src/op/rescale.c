@@ -45,6 +45,11 @@ static void slice_bounds(arena *a, attr *v, attrs at, const law *l, const i64 *e
   v->u.ints = bound;
 }
 
+// The letter g of a batch (g n): with one group there is none.
+static void batch_groups(attr *v, const law *l, const i64 *extent) {
+  if (v->u.i > 1) v->u.i = extent[l->opd[0].dim[0].f[0]];
+}
+
 attrs law_rescale(arena *a, opcode op, attrs at, const law *l, const i64 *extent) {
   attr *v = arena_dup(a, at.v, at.n * sizeof *v);
   for (u32 i = 0; i < at.n; i++) {
@@ -54,6 +59,8 @@ attrs law_rescale(arena *a, opcode op, attrs at, const law *l, const i64 *extent
       split_sizes(a, &v[i], at, l, extent);
     else if (op == OP_slice && (v[i].key == A_starts || v[i].key == A_ends))
       slice_bounds(a, &v[i], at, l, extent);
+    else if (v[i].key == A_bn_groups)
+      batch_groups(&v[i], l, extent);
   }
   return (attrs){at.n, v};
 }

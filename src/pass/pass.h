@@ -1,5 +1,5 @@
-// pass.h - program to program. Layer 5. But for pass_count_labels, passes never change what a program
-// computes.
+// pass.h - program to program. Layer 5. But for pass_count_labels and pass_batchnorm, passes never
+// change what a program computes.
 #ifndef HEDDLE_PASS_H
 #define HEDDLE_PASS_H
 #include "infer/infer.h"
@@ -18,6 +18,16 @@ void pass_inline(prog *p);
 // (labels.c).
 u32 pass_count_labels(prog *p);
 bool pass_ignores_labels(const prog *p); // would it change any?
+
+// ---- batch normalisation (batchnorm.c) -------------------------------------------------------------------
+// Every batchnorm_train (and its gradient) takes its statistics over each of `groups` equal consecutive parts
+// of the batch. False and a diagnostic at `where` (E_DIVIDE, E_PLAN) if a batch does not divide or there is
+// none.
+bool pass_batchnorm(prog *p, i64 groups, loc where);
+typedef struct {
+  i64 samples, groups; // of the batch; parts of it with statistics of their own
+} batchnorm_stats;
+bool pass_batchnorm_of(const prog *p, batchnorm_stats *out); // of the smallest batch; false: there is none
 
 // ---- clean-up (clean.c) ----------------------------------------------------------------------------------
 // Each drops unreachable functions, so that ids of functions may change. The first two return how many

@@ -122,16 +122,19 @@ static bool build_main(apply *x) {
 }
 
 bool apply_open(apply *x, planner *pl, const plan *pn, coster *k) {
-  *x = (apply){.pl = pl, .pn = pn, .src = pl->src, .k = k};
+  planner *own = planner_grouped(pl, pn->batchnorm_groups, pn->groups_at);
+  *x = (apply){.pl = own ? own : pl, .asked = pl, .pn = pn, .k = k};
+  x->src = x->pl->src;
   x->a = arena_new();
   x->p = prog_new(pl->src->c);
   if (k) coster_use(k, x->p);
-  planner_recompute(pl, pn);
-  memset(pl->rests, 0, sizeof pl->rests);
-  return make_space(x) && make_choices(x);
+  planner_recompute(x->pl, pn);
+  memset(x->pl->rests, 0, sizeof pl->rests);
+  return own && make_space(x) && make_choices(x);
 }
 
 prog *apply_close(apply *x, bool ok) {
+  if (x->pl != x->asked) memcpy(x->asked->rests, x->pl->rests, sizeof x->pl->rests);
   x->p->norigins = x->src->norigins;
   arena_free(x->a);
   if (ok) return x->p;

@@ -136,6 +136,7 @@ static bool is_feasible(const prog *p) {
 static bool compare_plans(planner *pl, const plan *pn, coster *k, const verify_opts *o, arena *a,
                           verify_report *r) {
   plan keep = *pn, *one = plan_single(a, pl->src, pn->train, &pn->optim);
+  one->batchnorm_groups = pn->batchnorm_groups; // of one device too
   keep.keep_gradients = one->keep_gradients = pn->train;
   prog *dist = plan_apply(pl, &keep, k);
   prog *ref = dist && is_feasible(dist) ? plan_apply(pl, one, k) : NULL;
@@ -251,6 +252,7 @@ static bool compare_smaller(planner *pl, const plan *pn, coster *k, const verify
     for (u32 i = 0; i < src->funcs.v[f]->body.n; i++)
       src->funcs.v[f]->body.v[i].flags &= (u8)~INSTR_RECOMPUTE;
   plan q = smaller_plan(pl, pn, a, planner_classes(pl), sh);
+  q.batchnorm_groups = 0; // they are in the smaller program
   planner *small = planner_new(src);
   bool ok = compare_plans(small, &q, k, o, a, r);
   strbuf b = {.a = a};
@@ -267,6 +269,8 @@ bool plan_verify(planner *pl, const plan *pn, coster *k, const verify_opts *o, a
   double memory = o->memory_bytes > 0 ? (double)o->memory_bytes : 1e9,
          points = o->points > 0 ? o->points : 2e9;
   double elems, most;
+  pl = planner_grouped(pl, pn->batchnorm_groups, pn->groups_at);
+  if (!pl) return false;
   const classes *c = planner_classes(pl);
   for (u32 stage = 0; stage < 3; stage++) {
     shrinking *sh = shrink_under(pl, pn, a, c, stage);

@@ -1,17 +1,10 @@
 // expand.c - rows that need a dimension whole, as functions of rows that do not: what is computed when
-// softmax or cross entropy meets scores whose classes lie on several ranks. Not when that is (shard.c).
+// softmax or cross entropy meets scores whose classes lie on several ranks, or batch norm samples that do.
+// Not when that is (shard.c).
 //
 // Idea: the function has the instruction's operands and results and is sharded like any other, so its
 // communication (a maximum and two sums of one number a position, instead of all scores) comes from the laws.
-#include "plan/internal.h"
-
-typedef struct {
-  builder b;
-  const func_info *f; // the new function
-  attrs at;           // of the instruction
-  value x[4];         // its operands
-  u32 nopd, nd;       // nd: dimensions of the scores
-} expansion;
+#include "plan/expand.h"
 
 static value along(expansion *e, opcode op, value x, i64 axis, bool keep) {
   attr at[2] = {attr_v(A_axes, &axis, 1), attr_i(A_keepdims, keep)};
@@ -65,15 +58,25 @@ static value softmax_dx(expansion *e) { // y (dy - sum(dy y))
   return build(&e->b, OP_mul, (value[]){e->x[1], d}, 2, NULL, 0);
 }
 
+// One of the two makes the results: one, or as many as the row has.
 static const struct {
   opcode op;
   u32 scores; // the operand whose letter is whole
   value (*build)(expansion *e);
-} rows[] = {{OP_cross_entropy, 0, cross_entropy},
-            {OP_cross_entropy_dx, 1, cross_entropy_dx},
-            {OP_softmax, 0, softmax},
-            {OP_log_softmax, 0, log_softmax},
-            {OP_softmax_dx, 0, softmax_dx}};
+  bool (*build_all)(expansion *e, value *y);
+} rows[] = {{OP_cross_entropy, 0, cross_entropy, NULL},
+            {OP_cross_entropy_dx, 1, cross_entropy_dx, NULL},
+            {OP_softmax, 0, softmax, NULL},
+            {OP_log_softmax, 0, log_softmax, NULL},
+            {OP_softmax_dx, 0, softmax_dx, NULL},
+            {OP_batchnorm_train, 0, NULL, expand_batchnorm},
+            {OP_batchnorm_dx, 1, NULL, expand_batchnorm_dx}};
+
+static u32 results_of(expansion *e, u32 row, value *y) { // 0: there is no such function
+  if (rows[row].build_all) return rows[row].build_all(e, y) ? EXPAND_RESULTS : 0;
+  y[0] = rows[row].build(e);
+  return y[0] ? 1 : 0;
+}
 
 func planner_expand(planner *pl, func f, u32 index) {
   prog *p = pl->src;
@@ -93,9 +96,10 @@ func planner_expand(planner *pl, func f, u32 index) {
   for (u32 k = 0; k < n; k++)
     e.x[k] = func_param(p, g, fi->values.v[opd_of(fi, in, k)].ty, (sym){0}, ROLE_INPUT);
   e.nd = val_type(p, e.f, e.x[rows[row].scores])->s.nd;
-  value y = rows[row].build(&e);
-  if (y) func_return(p, g, &y, 1);
-  *vec_push(pl->a, &pl->expanded) = y ? g : (func){0};
+  value y[EXPAND_RESULTS];
+  u32 nres = results_of(&e, row, y);
+  if (nres) func_return(p, g, y, nres);
+  *vec_push(pl->a, &pl->expanded) = nres ? g : (func){0};
   hmap_add(pl->a, &pl->expand_map, key, pl->expanded.n);
   return pl->expanded.v[pl->expanded.n - 1];
 }

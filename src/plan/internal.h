@@ -18,12 +18,14 @@ struct planner {
     const plan_trans *v;
   })
   kept;
-  bool rests[REST_COUNT]; // of the plan applied last: was anything of the kind split at rest?
-  u32 nfuncs;             // functions of the program as it came
-  bool *cone;             // per instruction of main: depends on constants alone
-  u32 *last_use;          // per value of main: number of the last instruction using it (nbody+1: returned)
-  u64 recompute;          // hash of the instructions now marked
-  grad_memo *memo;        // gradients of functions called by several cuts
+  VEC(struct planner *) grouped; // of the same program with batch norm over groups of the batch
+  u32 groups;                    // 0: as the program came
+  bool rests[REST_COUNT];        // of the plan applied last: was anything of the kind split at rest?
+  u32 nfuncs;                    // functions of the program as it came
+  bool *cone;                    // per instruction of main: depends on constants alone
+  u32 *last_use;   // per value of main: number of the last instruction using it (nbody+1: returned)
+  u64 recompute;   // hash of the instructions now marked
+  grad_memo *memo; // gradients of functions called by several cuts
 };
 
 // A stretch of main as a function, with its gradient. Inputs are values of main: parameters or earlier
@@ -70,7 +72,7 @@ typedef struct {
   const shape *shape[3];
 } seen_forward; // operands of a forward instruction as last sharded
 typedef struct apply {
-  planner *pl;
+  planner *pl, *asked; // asked: that the caller has; pl: its own for the plan's groups of batch norm
   const plan *pn;
   prog *src, *p; // from, to
   arena *a;      // scratch of this application

@@ -89,6 +89,7 @@ typedef struct {
     func fn;
     u32 instr;
   } * recompute;
+  u32 batchnorm_groups; // parts of the batch, each normalised with its own statistics; 0: as the model says
   bool train, split_backward, keep_gradients;
   bool input_gradients; // of floating-point inputs too, though nothing reads them: what some systems spend
   optim_opts optim;
@@ -96,7 +97,7 @@ typedef struct {
   u8 send_channels; // 0, 1: all sends on that stream; 2: forward and backward apart; 4: one channel for
                     // each peer, pass and direction
   sym name;         // what the user sees, "D2 T4 P2 K32 1f1b zero1"
-  loc segments_at, order_at; // in the plan's text; 0 where a policy made it
+  loc segments_at, order_at, groups_at; // in the plan's text; 0 where a policy made it
 } plan;
 
 // Makes the distributed program. src: forward program (main's first result is the loss when plan->train). The
@@ -138,6 +139,12 @@ void planner_keep(planner *pl, u64 key, const plan_trans *v, u32 n);
 // planner_funcs()-1; those after them are the planner's own.
 prog *planner_source(planner *pl);
 u32 planner_funcs(const planner *pl);
+// What batch norm of the model takes its statistics over under the plan; {0, 0}: there is none in training.
+batchnorm_stats plan_batchnorm(const prog *src, const plan *pn);
+// The planner of the same program with batch norm over `groups` parts of the batch (pass_batchnorm); pl
+// itself for 0. Kept, and freed with pl. Plans are applied and verified on it; policies must look at it. NULL
+// and a diagnostic at `where` if the batch does not divide.
+planner *planner_grouped(planner *pl, u32 groups, loc where);
 
 // ---- validation -------------------------------------------------------------------------------------------
 // Every element produced exactly once where it is needed, sums complete over space and time, collectives in
@@ -231,6 +238,7 @@ typedef struct {
   optim_opts optim;
   bool overlap; // sends on their own stream
   bool keep_gradients;
+  bool sync_batchnorm;   // batch norm takes its statistics over all data ranks
   bool whole_tables;     // embeddings are copied on all tensor ranks, not split over their rows
   double flops_per_byte; // of the machine: peak rate over link bandwidth; 0: not known, work counts first
 } hybrid_opts;
@@ -246,6 +254,8 @@ bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis,
 bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, double flops_per_byte, bool whole_tables);
 bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis); // what tensor left whole, over the sequence
 bool policy_schedule(planner *pl, arena *a, plan *pn, int schedule); // sequences of all places
+// parts of the batch that batch norm is to take its statistics over; 0: as the model says
+u32 policy_batchnorm(const prog *src, const hybrid_opts *o);
 void policy_zero(plan *pn, u8 axis, u32 level);
 bool policy_recompute(planner *pl, arena *a, plan *pn, int what);
 

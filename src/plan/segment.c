@@ -34,6 +34,7 @@ planner *planner_new(prog *src) {
 
 void planner_free(planner *pl) {
   if (!pl) return;
+  for (u32 i = 0; i < pl->grouped.n; i++) planner_free(pl->grouped.v[i]);
   prog_free(pl->src);
   arena_free(pl->a);
 }

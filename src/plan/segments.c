@@ -74,7 +74,21 @@ static bool make_cuts(main_build *mb) {
   return true;
 }
 
-// Which outputs get a gradient: the loss, and whatever a later segment with a backward consumes.
+// Values of main that the loss depends on. What is kept beside it (running statistics) takes no gradient
+// along.
+static bool *behind_loss(const main_build *mb, value loss) {
+  bool *behind = ZNEWN(mb->x->a, bool, mb->m->values.n);
+  behind[loss] = true;
+  for (u32 i = mb->m->body.n; i-- > 0;) {
+    const instr *in = &mb->m->body.v[i];
+    bool any = false;
+    for (u32 k = 0; k < in->nres; k++) any |= behind[in->res + k];
+    for (u32 k = 0; any && k < instr_nopd(mb->m, in); k++) behind[opd_of(mb->m, in, k)] = true;
+  }
+  return behind;
+}
+
+// Which outputs get a gradient: the loss, and whatever of it a later segment with a backward consumes.
 static bool make_grads(main_build *mb) {
   const plan *pn = mb->x->pn;
   arena *a = mb->x->a;
@@ -82,6 +96,7 @@ static bool make_grads(main_build *mb) {
   if (!pn->train) return true;
   value loss = mb->m->rets.v[0];
   if (mb->seg_of[loss]) mb->seg[mb->seg_of[loss] - 1].has_dy[mb->out_of[loss]] = true;
+  const bool *behind = behind_loss(mb, loss);
   for (u32 i = mb->nseg; i-- > 0;) {
     seg *s = &mb->seg[i];
     cut *c = s->c;
@@ -96,7 +111,7 @@ static bool make_grads(main_build *mb) {
       u32 from = mb->seg_of[c->input[k]];
       if (!is_float(mb->s, mb->m, c->input[k])) continue;
       bool input = !from && mb->m->params.v[c->input[k] - 1].r == ROLE_INPUT;
-      if (!from && !(pn->input_gradients && input)) continue;
+      if (from ? !behind[c->input[k]] : !(pn->input_gradients && input)) continue;
       mark[c->nweights + k] = GRAD_INPUT;
       if (from) mb->seg[from - 1].has_dy[mb->out_of[c->input[k]]] = true;
     }

@@ -544,6 +544,17 @@ static void count_work(sharding *s, const instr *in, const law *l, const axis_ro
   x->trial->flops += op_flops(in->op, attrs_get(x->src, in->at), l) / ways;
 }
 
+// Does a split fall on a letter that must stay whole, or on several letters of which one must?
+static bool is_on_whole(const space *sp, const law *l, const law_dim *d, const lay_split *sl) {
+  u8 letter;
+  i64 stride;
+  if (!sl->table && letter_at(l, d, sl->stride, axis_size(sp, sl->axis), &letter, &stride))
+    return l->letter[letter].flags & LAW_WHOLE;
+  for (u32 j = 0; j < d->n; j++)
+    if (l->letter[d->f[j]].flags & LAW_WHOLE) return true;
+  return false;
+}
+
 // Does an operand arrive split where the law needs it whole?
 static bool needs_whole(const sharding *s, const law *l, const layout *have) {
   const space *sp = s->x->p->sp;
@@ -552,10 +563,8 @@ static bool needs_whole(const sharding *s, const law *l, const layout *have) {
     const layout_info *li = layout_get(sp, have[k]);
     for (u32 i = 0; i < li->nsplit; i++) {
       const lay_split *sl = &li->split[i];
-      const law_dim *d = &l->opd[k].dim[sl->dim];
       if (axis_get(sp, sl->axis)->temporal) continue;
-      for (u32 j = 0; j < d->n; j++)
-        if (l->letter[d->f[j]].flags & LAW_WHOLE) return true;
+      if (is_on_whole(sp, l, &l->opd[k].dim[sl->dim], sl)) return true;
     }
   }
   return false;

@@ -159,6 +159,7 @@ void plan_print(const prog *src, const plan *pn, strbuf *b) {
     }
     if (w + 1 == REST_COUNT && any) sb_put(b, "}\n");
   }
+  if (pn->batchnorm_groups) sb_fmt(b, "batchnorm-groups: %u\n", pn->batchnorm_groups);
   if (pn->nrecompute) sb_put(b, "recompute:\n");
   for (u32 i = 0; i < pn->nrecompute; i++) {
     sb_put(b, "  - {");
@@ -577,6 +578,7 @@ plan *plan_parse(arena *a, const prog *src, sym file, const char *text, size_t n
                                      "segments",
                                      "trans",
                                      "rest",
+                                     "batchnorm-groups",
                                      "recompute",
                                      "split-backward",
                                      "input-gradients",
@@ -603,6 +605,8 @@ plan *plan_parse(arena *a, const prog *src, sym file, const char *text, size_t n
   r.pn->split_backward = truth(&r, yaml_get(y, "split-backward"));
   r.pn->input_gradients = truth(&r, yaml_get(y, "input-gradients"));
   r.pn->keep_gradients = truth(&r, yaml_get(y, "keep-gradients"));
+  const ynode *groups = yaml_get(y, "batchnorm-groups");
+  if (groups) r.pn->batchnorm_groups = (u32)number(&r, groups, 1, 1 << 20), r.pn->groups_at = groups->at;
   read_axes(&r, y, "axes", false);
   read_axes(&r, y, "time", true);
   if (!r.pn->naxes) bad(&r, y, "`axes` is missing");

@@ -14,7 +14,8 @@ static void put_shrunk(report *r, arena *a, const char *s) {
   }
 }
 
-void report_check(report *r, arena *a, const verify_report *v, const char *model, const char *name) {
+void report_check(report *r, arena *a, const verify_report *v, const char *model, const char *name,
+                  const batchnorm_stats *bn) {
   static const column cols[] = {{"name", "result"},
                                 {"elements", "elements"},
                                 {"max_abs", "largest difference"},
@@ -23,6 +24,7 @@ void report_check(report *r, arena *a, const verify_report *v, const char *model
   for (u32 i = 0; i < v->nrows; i++) elements += v->row[i].elems;
   report_fact(r, "model", "model", cell_text(model));
   report_fact(r, "plan", "plan", cell_text(name));
+  report_batchnorm(r, bn);
   bool whole = !v->shrunk || !*v->shrunk;
   report_fact(r, "shrunk", NULL, whole ? cell_none() : cell_text(v->shrunk));
   if (!whole) put_shrunk(r, a, v->shrunk);

@@ -72,9 +72,12 @@ void report_print(const report *r, bool as_json, strbuf *b);
 void report_model(report *r, arena *a, const prog *p, const char *name, const front_extents *open);
 const char *report_types(arena *a, const prog *p, role of); // of main's parameters: "f16, f32"; NULL: none
 double report_flops(const prog *p); // of one run, by the laws: what ranks do alike is counted once
+// One line, and a fact; nothing without batch norm in training (batchnorm.c).
+void report_batchnorm(report *r, const batchnorm_stats *s);
 typedef struct {
   const char *model, *plan; // plan: NULL if there is none
   i64 batch;                // samples a step; 0: unknown
+  batchnorm_stats batchnorm;
 } sim_about;
 void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_result *s,
                 const sim_about *of); // sim.c
@@ -82,8 +85,8 @@ void report_search(report *r, arena *a, const prog *p, const machine *m, const s
                    const search_result *s, const char *model);
 void report_machine(report *r, arena *a, const machine *m); // machines NAME (machine.c)
 bool report_machines(report *r, ctx *c, arena *a);          // every preset
-void report_check(report *r, arena *a, const verify_report *v, const char *model,
-                  const char *plan); // check.c
+void report_check(report *r, arena *a, const verify_report *v, const char *model, const char *plan,
+                  const batchnorm_stats *bn); // check.c
 // The program of one rank (rank.c), of a distributed program that runs on ranks below nranks. False and a
 // diagnostic if the rank has none.
 bool report_rank(report *r, arena *a, const prog *p, u32 rank, u32 nranks);

@@ -61,8 +61,16 @@ static void put_other(report *r, arena *a, const char *label, const search_point
   report_line(r, "", "%s the time, %s", text_of(a, cell_x(CELL_TIMES, times)), how);
 }
 
+// Of batch norm under a plan: what policy_hybrid gives it.
+static void put_batchnorm(report *r, const prog *p, const search_opts *o, const search_point *at) {
+  const hybrid_opts h = search_hybrid(o, at);
+  const plan pn = {.batchnorm_groups = policy_batchnorm(p, &h)};
+  const batchnorm_stats bn = plan_batchnorm(p, &pn);
+  report_batchnorm(r, &bn);
+}
+
 // Why the best is best and what limits the others, in lines made of the figures.
-static void put_why(report *r, arena *a, const search_opts *o, const search_result *s) {
+static void put_why(report *r, arena *a, const prog *p, const search_opts *o, const search_result *s) {
   static const char *const dimension[] = {"data alone", "tensor alone", "pipeline alone"};
   const search_point *w = &s->point[0], *more = NULL;
   double best = (double)w->time_ps;
@@ -71,26 +79,31 @@ static void put_why(report *r, arena *a, const search_opts *o, const search_resu
               text_of(a, cell_x(CELL_SHARE, w->utilisation)), text_of(a, cell_x(CELL_SHARE, w->comm)),
               text_of(a, cell_i(CELL_BYTES, w->peak_bytes)), s->memory_bytes > 0 ? " of " : "",
               s->memory_bytes > 0 ? text_of(a, cell_i(CELL_BYTES, s->memory_bytes)) : "");
+  put_batchnorm(r, p, o, w);
   if (s->nfit > 1)
     put_other(r, a, "next", &s->point[1], arena_printf(a, "limited by %s", limit_of(&s->point[1])), s,
               o->train);
   for (int k = 0; k < 3; k++) {
-    const search_point *p = alone(s, k);
-    if (!p || p == w) continue;
-    if (p->state == SEARCH_OVER_MEMORY)
-      report_line(r, dimension[k], "does not fit: %s", text_of(a, cell_i(CELL_BYTES, p->peak_bytes)));
+    const search_point *at = alone(s, k);
+    if (!at || at == w) continue;
+    if (at->state == SEARCH_OVER_MEMORY)
+      report_line(r, dimension[k], "does not fit: %s", text_of(a, cell_i(CELL_BYTES, at->peak_bytes)));
     else
       report_line(r, dimension[k], "%s the time, limited by %s",
-                  text_of(a, cell_x(CELL_TIMES, (double)p->time_ps / best)), limit_of(p));
+                  text_of(a, cell_x(CELL_TIMES, (double)at->time_ps / best)), limit_of(at));
   }
   for (u32 i = s->nfit; i < s->npoints; i++) {
-    const search_point *p = &s->point[i];
-    if (p->state == SEARCH_OVER_MEMORY && p->time_ps < w->time_ps && (!more || p->time_ps < more->time_ps))
-      more = p;
+    const search_point *at = &s->point[i];
+    if (at->state == SEARCH_OVER_MEMORY && at->time_ps < w->time_ps && (!more || at->time_ps < more->time_ps))
+      more = at;
   }
   if (more)
     put_other(r, a, "with more memory", more,
               arena_printf(a, "with %s", text_of(a, cell_i(CELL_BYTES, more->peak_bytes))), s, o->train);
+  if (s->one_device_ps)
+    report_line(r, "one device", "%s the time, %s: --devices 1",
+                text_of(a, cell_x(CELL_TIMES, (double)s->one_device_ps / best)),
+                text_of(a, cell_i(CELL_PS, s->one_device_ps)));
   report_line(r, "certificate", "%u plans: %u simulated, of which %u fit;", s->npoints,
               s->count[SEARCH_RAN] + s->count[SEARCH_OVER_MEMORY], s->nfit);
   report_line(r, "", "%u ruled out by memory, %u by time; %u impossible", s->count[SEARCH_BOUND_MEMORY],
@@ -144,7 +157,8 @@ void report_search(report *r, arena *a, const prog *p, const machine *m, const s
                         cell_x(CELL_SHARE, at->comm), cell_text(limit_of(at)), cell_text(limit_text(a, at))});
   }
   report_gap(r);
-  put_why(r, a, o, s);
+  put_why(r, a, p, o, s);
+  if (s->one_device_ps) report_fact(r, "one_device_ps", NULL, cell_i(CELL_PS, s->one_device_ps));
   report_fact(r, "space", NULL, cell_i(CELL_INT, s->npoints));
   report_fact(r, "fit", NULL, cell_i(CELL_INT, s->nfit));
   report_fact(r, "simulated", NULL, cell_i(CELL_INT, s->count[SEARCH_RAN] + s->count[SEARCH_OVER_MEMORY]));

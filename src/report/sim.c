@@ -230,6 +230,7 @@ void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_
   double seconds = (double)s->makespan_ps * 1e-12;
   report_fact(r, "model", "model", cell_text(of->model));
   report_fact(r, "plan", of->plan ? "plan" : NULL, cell_text(of->plan));
+  report_batchnorm(r, &of->batchnorm);
   const char *weights = report_types(a, p, ROLE_WEIGHT), *states = report_types(a, p, ROLE_STATE);
   if (weights)
     report_line(r, "weights", "%s%s%s", weights, states ? ", the optimiser's states " : "",

@@ -161,6 +161,7 @@ hybrid_opts search_hybrid(const search_opts *o, const search_point *p) {
                        .schedule = p->schedule,
                        .train = o->train,
                        .sequence = o->sequence,
+                       .sync_batchnorm = o->sync_batchnorm,
                        .optim = o->optim,
                        .overlap = o->overlap};
 }
@@ -332,6 +333,17 @@ static void no_plan(ctx *c, const search_result *r, u32 ranks) {
     diag_hint(c, "degrees and microbatches that divide the batch, the heads and the layers can run");
 }
 
+// The time on one device where it beats every plan over more of them and fits; else 0.
+static i64 one_device(search *s) {
+  const search_result *r = s->r;
+  search_point p = {.data = 1, .tensor = 1, .pipeline = 1, .micro = 1, .schedule = SCHED_1F1B};
+  bound(s, &p);
+  if (s->ranks == 1 || !r->nfit || p.bound_ps >= r->point[0].time_ps) return 0;
+  evaluate(s, &s->w[0], &p);
+  free((char *)(uintptr_t)p.why);
+  return p.state == SEARCH_RAN && p.time_ps < r->point[0].time_ps ? p.time_ps : 0;
+}
+
 bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_opts *costs,
                 const search_opts *o, search_result *r) {
   u64 start = clock_ns();
@@ -376,6 +388,7 @@ bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_
     if (r->npoints) qsort(r->point, r->npoints, sizeof *r->point, by_rank);
     for (u32 i = 0; i < r->npoints; i++) r->count[r->point[i].state]++;
     r->nfit = r->count[SEARCH_RAN];
+    r->one_device_ps = one_device(&s);
   } else {
     for (u32 i = 0; i < diag_count(s.w[0].c); i++)
       diag(c, diag_get(s.w[0].c, i).id, (loc){0}, "%s", diag_get(s.w[0].c, i).message);

@@ -16,7 +16,7 @@ typedef struct {
   u32 ndata, ntensor, npipeline, nmicro, nzero, nrecompute, nschedule;
   u32 data[SEARCH_DEGREES], tensor[SEARCH_DEGREES], pipeline[SEARCH_DEGREES], micro[SEARCH_DEGREES];
   u32 zero[4], recompute[3], schedule[2];
-  bool pow2, train, sequence, overlap;
+  bool pow2, train, sequence, overlap, sync_batchnorm;
   bool micro_all;   // microbatches without stages too (gradient accumulation)
   u32 max_micro;    // 0: 128
   i64 batch;        // samples, for throughput and for dealing out; 0: extent of the batch of the program
@@ -54,6 +54,7 @@ typedef struct {
   u64 time_ns;      // wall clock of the search
   i64 memory_bytes; // the limit that was applied
   i64 batch;
+  i64 one_device_ps; // of one step on one device, where that is faster than the best plan; else 0
 } search_result;
 
 // Searches. src: forward program (with a loss first if o->train). Everything in the result is in `a`. false

@@ -102,6 +102,8 @@ static const row_case cases[] = {
      "%y = batchnorm %x, %g, %b, %m, %v", 1},
     {"batchnorm_train", "%x: f64[4,3,2] weight, %g: f64[3] weight, %b: f64[3] weight",
      "%y, %m, %v = batchnorm_train %x, %g, %b", 0},
+    {"batchnorm_train", "%x: f64[6,3,2] weight, %g: f64[3] weight, %b: f64[3] weight",
+     "%y, %m, %v = batchnorm_train %x, %g, %b {bn_groups=3}", 0},
     {"dropout", "%x: f64[6,7] weight", "%y, %m = dropout %x {ratio=0.4, seed=7}", 0},
     {"cross_entropy", X34 ", %l: i64[3]", "%y = cross_entropy %x, %l", 0},
     {"cross_entropy", "%x: f64[2,3,4] weight, %l: i64[2,3]", "%y = cross_entropy %x, %l {reduce=\"sum\"}", 0},

@@ -162,7 +162,7 @@ static void judge(world *w, prog *q, mutation how) {
   arena *a = arena_new();
   tallies[how].made++;
   bool proved = !ir_verify(q) || !plan_validate(q),
-       seen = proved || differs(w, q, PLANS_SEED, &w->m->want[w->pn->train], a),
+       seen = proved || differs(w, q, PLANS_SEED, plans_want(w->m, w->pn), a),
        same = !seen && is_equal(w, q, a);
   tallies[how].proved += proved, tallies[how].numbers += seen && !proved, equal += same;
   if ((!seen && !same) || getenv("SEED") || getenv("VERBOSE"))

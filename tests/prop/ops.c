@@ -66,6 +66,8 @@ static const example examples[] = {
     {"layernorm", "2,3,8 8 8", ""}, {"layernorm_dx", "4,8 4,8 8", ""}, {"layernorm_dg", "2,3,8 2,3,8", ""},
     {"rmsnorm", "2,3,8 3,8", "axis=1"}, {"rmsnorm_dx", "4,8 4,8 8", ""}, {"rmsnorm_dg", "4,8 4,8", ""},
     {"batchnorm", "2,3,5,5 3 3 3 3", ""}, {"batchnorm_train", "2,3,5 3 3", ""}, {"batchnorm_dx", "2,3,5 2,3,5 3", ""},
+    {"batchnorm_train", "8,3,5 3 3", "bn_groups=4"}, {"batchnorm_train", "4,3,5 3 3", "bn_groups=4"},
+    {"batchnorm_dx", "8,3,5 8,3,5 3", "bn_groups=4"}, {"batchnorm_dx", "12,4 12,4 4", "bn_groups=6"},
     {"groupnorm", "2,6,5 6 6", "groups=3"}, {"groupnorm", "2,6,5 6 6", ""}, {"lrn", "2,6,5", "size=3"},
     {"dropout", "8,8", "ratio=0.3"},
     {"cross_entropy", "2,3,50 i64:2,3", ""}, {"cross_entropy", "2,3,50 i64:2,3", "reduce=none"},

@@ -35,6 +35,8 @@ typedef enum {
   HAS_RANKS,
   HAS_MINOR,
   HAS_TEMPORAL,
+  HAS_GROUPS,
+  HAS_SYNCHRONISED,
   HAS_COUNT
 } feature;
 static const char *const feature_name[] = {"data",
@@ -61,7 +63,9 @@ static const char *const feature_name[] = {"data",
                                            "uneven pieces at rest",
                                            "permuted ranks",
                                            "minor splits",
-                                           "splits over time inside functions"};
+                                           "splits over time inside functions",
+                                           "batch norm in groups",
+                                           "batch norm over several ranks"};
 static u32 has[HAS_COUNT], ran, refused;
 
 static void note(feature f, bool yes) { has[f] += yes; }
@@ -180,7 +184,7 @@ static bool check_numbers(plans_model *m, const plan *pn, const prog *p, arena *
   plan_numbers got;
   verify_report r = {0};
   return plan_evaluate(m->src, p, PLANS_SEED, a, &got) &&
-         plan_compare(m->c, &m->want[pn->train], &got, 0, a, &r) && r.passed;
+         plan_compare(m->c, plans_want(m, pn), &got, 0, a, &r) && r.passed;
 }
 
 static void check_plan(plans_model *m, const plan *pn, u64 seed, arena *a) {
@@ -203,6 +207,8 @@ static void check_plan(plans_model *m, const plan *pn, u64 seed, arena *a) {
             diag_render(m->c, a), sb_str(&text));
   if (getenv("SEED")) puts(program_text(p, a));
   note_plan(pn, sym_str(m->c, pn->name)), note(HAS_UNEVEN, has_pieces(p));
+  note(HAS_GROUPS, pn->batchnorm_groups > 0);
+  note(HAS_SYNCHRONISED, func_find(p, sym_of(m->c, "batchnorm_train.split")).i > 0);
   prog_free(p);
   ran++;
 }

@@ -108,6 +108,9 @@ static const example examples[] = {
     {"batchnorm", "2,3,5,5 3 3 3 3", "", "abcd,b,b,b,b->abcd : f32[2,3,5,5]"},
     {"batchnorm_train", "2,3,5 3 3", "", "AbC,b,b->AbC,b,b : f32[2,3,5] f32[3] f32[3]"},
     {"batchnorm_dx", "2,3,5 2,3,5 3", "", "AbC,AbC,b->AbC,b,b : f32[2,3,5] f32[3] f32[3]"},
+    {"batchnorm_train", "8,3,5 3 3", "bn_groups=4", "(aB)cD,c,c->(aB)cD,c,c : f32[8,3,5] f32[3] f32[3]"},
+    {"batchnorm_train", "4,3,5 3 3", "bn_groups=4", "abC,b,b->abC,b,b : f32[4,3,5] f32[3] f32[3]"},
+    {"batchnorm_dx", "8,3,5 8,3,5 3", "bn_groups=2", "(aB)cD,(aB)cD,c->(aB)cD,c,c : f32[8,3,5] f32[3] f32[3]"},
     {"groupnorm", "2,6,5 6 6", "groups=3", "aBC,B,B->aBC : f32[2,6,5]"},
     {"groupnorm", "2,6,5 6 6", "", "abC,b,b->abC : f32[2,6,5]"},
     {"cross_entropy", "2,3,50 i64:2,3", "", "abC,ab-> : f32[]"},
@@ -195,6 +198,8 @@ static const example refused[] = {
     {"take", "4,50 i64:5,7", "axis=1", NULL},
     {"gather", "1,2,3,4,5,6,7 i64:1,2,3", "", NULL},
     // layers
+    {"batchnorm_train", "8,3,5 3 3", "bn_groups=3", NULL},
+    {"batchnorm_dx", "8,3,5 8,3,5 3", "bn_groups=0", NULL},
     {"conv", "2,64,8,8 16,16,3,3", "group=2", NULL},
     {"conv", "2,3,2,2 16,3,5,5", "", NULL},
     {"conv", "2,3,8 16,3,3", "strides=0", NULL},

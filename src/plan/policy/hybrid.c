@@ -3,9 +3,9 @@
 #include "plan/plan.h"
 
 // ---- the batch over an axis -------------------------------------------------------------------------------
-// The batch is the index of the most major atom of the first input's first dimension; every input is split
-// wherever that index occurs.
-bool policy_batch(planner *pl, arena *a, plan *pn, u8 axis) {
+// The batch is the index of atom `which` (0: the most major) of the first input's first dimension; every
+// input is split wherever that index occurs.
+static bool split_batch(planner *pl, arena *a, plan *pn, u8 axis, u32 which) {
   prog *p = planner_source(pl);
   const func_info *m = func_get(p, p->main);
   const classes *k = planner_classes(pl);
@@ -19,7 +19,7 @@ bool policy_batch(planner *pl, arena *a, plan *pn, u8 axis) {
     const shape *s = &val_type(p, m, i + 1)->s;
     for (u32 d = 0; d < s->nd; d++) {
       u32 id[16], na = classes_dim(k, p->main, i + 1, d, id, 16);
-      if (!first) first = i + 1, batch = na ? id[0] : 0;
+      if (!first) first = i + 1, batch = which < na ? id[which] : 0;
       i64 inner = s->dim[d];
       for (u32 j = 0; j < na; j++) {
         i64 e = classes_get(k, id[j])->extent;
@@ -28,7 +28,7 @@ bool policy_batch(planner *pl, arena *a, plan *pn, u8 axis) {
         i64 left = e; // of the batch after the axes that split it already
         for (u32 t = 0; t < pn->ntrans; t++)
           if (pn->trans[t].fn.i == p->main.i && !pn->trans[t].instr && pn->trans[t].index == i &&
-              pn->trans[t].dim == d)
+              pn->trans[t].dim == d && pn->trans[t].stride >= inner && pn->trans[t].stride < inner * e)
             left /= pn->axes[pn->trans[t].axis - 1].size;
         if (left % n) {
           diag(p->c, E_DIVIDE, m->where, "a batch of %lld leaves %lld, which cannot be split %u ways over %s",
@@ -52,6 +52,17 @@ bool policy_batch(planner *pl, arena *a, plan *pn, u8 axis) {
          sym_str(p->c, pn->axes[axis - 1].name));
   if (first) diag_hint(p->c, "a larger batch, or --tensor");
   return false;
+}
+
+bool policy_batch(planner *pl, arena *a, plan *pn, u8 axis) { return split_batch(pl, a, pn, axis, 0); }
+
+// Over data ranks and microbatches. Where batch norm is synchronised its groups are microbatches: time is the
+// major part of the batch then, and every rank has a piece of each group.
+static bool deal_out(planner *pl, arena *a, plan *pn, u8 dp, const hybrid_opts *o) {
+  bool by_time = pn->batchnorm_groups && o->sync_batchnorm;
+  if (by_time && !policy_batch(pl, a, pn, pn->time)) return false;
+  if (o->data > 1 && !split_batch(pl, a, pn, dp, by_time)) return false;
+  return by_time || o->micro <= 1 || policy_batch(pl, a, pn, pn->time);
 }
 
 // ---- stages -----------------------------------------------------------------------------------------------
@@ -237,9 +248,11 @@ static u8 add_axis(ctx *c, plan *pn, const char *name, u32 size, bool temporal) 
 }
 
 plan *policy_hybrid(planner *pl, arena *a, const hybrid_opts *o) {
-  prog *p = planner_source(pl);
-  ctx *c = p->c;
+  ctx *c = planner_source(pl)->c;
   plan *pn = NEW(a, plan);
+  pn->batchnorm_groups = policy_batchnorm(planner_source(pl), o);
+  pl = planner_grouped(pl, pn->batchnorm_groups, (loc){0});
+  if (!pl) return NULL;
   pn->train = o->train, pn->optim = o->optim, pn->keep_gradients = o->keep_gradients;
   pn->axes = NEWN(a, plan_axis, 8);
   pn->meshes = ZNEWN(a, plan_mesh, 1);
@@ -249,8 +262,7 @@ plan *policy_hybrid(planner *pl, arena *a, const hybrid_opts *o) {
   pn->meshes[0] = (plan_mesh){.name = sym_of(c, "m"), .naxes = 3, .axis = {pp, dp, tp}};
   if (o->overlap) pn->send_stream = sym_of(c, "pp");
   if (o->micro > 1) pn->time = add_axis(c, pn, "mb", o->micro, true);
-  if (o->data > 1 && !policy_batch(pl, a, pn, dp)) return NULL;
-  if (o->micro > 1 && !policy_batch(pl, a, pn, pn->time)) return NULL;
+  if (!deal_out(pl, a, pn, dp, o)) return NULL;
   if (o->tensor > 1 && !policy_tensor(pl, a, pn, tp, o->flops_per_byte, o->whole_tables)) return NULL;
   if (o->tensor > 1 && o->sequence && !policy_sequence(pl, a, pn, tp)) return NULL;
   if (!policy_stages(pl, a, pn, pp, o->pipeline)) return NULL;

@@ -132,3 +132,17 @@ tensor alone    1.28x the time, limited by computation
 pipeline alone  4.07x the time, limited by bubble
 certificate     6 plans: 6 simulated, of which 6 fit;
                 0 ruled out by memory, 0 by time; 0 impossible
+## Too small to be worth four devices.
+$ heddle plan examples/batchnorm.heddle --train --machine laptop --top 1 | tail -9
+                computes 51.2 % of the time, communicates 48.8 %; needs 31.8 KiB of 3.60 GiB
+batch norm      statistics over 6 of 24 samples
+next            data 4, recompute selective
+                1.00x the time, limited by communication
+tensor alone    1.22x the time, limited by computation
+pipeline alone  1.27x the time, limited by bubble
+one device      0.93x the time, 125.8 us: --devices 1
+certificate     237 plans: 201 simulated, of which 201 fit;
+                0 ruled out by memory, 0 by time; 36 impossible
+$ heddle plan examples/batchnorm.heddle --train --machine laptop --top 1 --json | grep -e batchnorm_samples -e one_device_ps
+  "batchnorm_samples": 6,
+  "one_device_ps": 125753500,

@@ -294,3 +294,12 @@ error[E0801]: --no-master-weights is for training; this is inference
 [2]
 $ heddle verify mlp-xs:layers=1,hidden=8 --dtype bf16 --batch 8 --train --data 2 --zero 1 | sed -n '/master/p'
 h.0.w.master.new        64                   0         0
+$ heddle sim examples/batchnorm.heddle --train --data 2 --machine laptop | head -4
+model          examples/batchnorm.heddle
+plan           D2 T1 P1 K1
+batch norm     statistics over 12 of 24 samples
+weights        f32
+$ heddle sim examples/batchnorm.heddle --machine laptop | head -3
+model          examples/batchnorm.heddle
+batch norm     statistics over all 24 samples
+weights        f32

@@ -57,3 +57,59 @@ verdict    equal: the plan computes what the model computes, at the extents give
 
 result                  elements  largest difference  relative
 h.0.attn.out.bias.grad         8                   0         0
+## Batch norm: over a rank's microbatch, over all ranks of it, and as a plan file says it.
+$ heddle verify examples/batchnorm.heddle --train --data 4 --microbatches 2 | head -7
+model       examples/batchnorm.heddle
+plan        D4 T1 P1 K2
+batch norm  statistics over 3 of 24 samples
+results     23
+elements    1,849
+worst       4.09743e-13
+tolerance   1e-09
+$ heddle verify examples/batchnorm.heddle --train --data 4 --microbatches 2 --sync-batchnorm --json | head -8
+{
+  "model": "examples/batchnorm.heddle",
+  "plan": "D4 T1 P1 K2",
+  "batchnorm_samples": 12,
+  "shrunk": null,
+  "results": 23,
+  "elements": 1849,
+  "worst": 1.4804634867273872e-12,
+$ heddle plan examples/batchnorm.heddle --train --data 4 --microbatches 2 --machine laptop --zero 0 --recompute none -o bn.plan | tail -5
+             computes 64.0 % of the time, communicates 36.0 %; needs 22.6 KiB of 3.60 GiB
+batch norm   statistics over 3 of 24 samples
+one device   0.56x the time, 125.8 us: --devices 1
+certificate  1 plans: 1 simulated, of which 1 fit;
+             0 ruled out by memory, 0 by time; 0 impossible
+$ grep batchnorm-groups bn.plan
+batchnorm-groups: 8
+$ heddle verify examples/batchnorm.heddle --plan bn.plan | head -4
+model       examples/batchnorm.heddle
+plan        D4 T1 P1 K2
+batch norm  statistics over 3 of 24 samples
+results     23
+$ sed 's/batchnorm-groups: 8/batchnorm-groups: 9/' bn.plan > nine.plan; heddle verify examples/batchnorm.heddle --plan nine.plan
+error[E0502]: 9 groups of batch norm statistics, but batchnorm_train has a batch of 24
+  --> nine.plan:16:19
+  16 | batchnorm-groups: 9
+     |                   ^
+  note: 24 / 9 is not a whole number
+    --> examples/batchnorm.heddle:5:21
+     5 |   %z, %mean, %var = batchnorm_train %y, %g, %b
+       |                     ^
+  hint: `batchnorm-groups` is the number of data ranks times that of microbatches
+[1]
+$ sed 's/batchnorm-groups: 8/batchnorm-groups: 4/' bn.plan > four.plan; heddle verify examples/batchnorm.heddle --plan four.plan
+error[E0303]: no communication leads from [24{dp,mb},6,4,4] to [24{dp},6,4,4]
+  --> examples/batchnorm.heddle:19:16
+  19 |   %1, %m, %v = batchnorm_train %0, %stem.g, %stem.b {eps=0.001}
+     |                ^
+  hint: an axis in time (microbatches) cannot be gathered inside a step: split a dimension that every instruction keeps
+[1]
+$ heddle plan mlp-xs --batch 16 --data 2 --machine laptop --devices 2 -o mlp.plan > /dev/null; echo 'batchnorm-groups: 2' >> mlp.plan; heddle verify mlp-xs --batch 16 --plan mlp.plan
+error[E0501]: 2 groups of batch norm statistics, but no batch norm of the model takes any
+  --> mlp.plan:13:19
+  13 | batchnorm-groups: 2
+     |                   ^
+  hint: leave `batchnorm-groups` out
+[1]

@@ -1,0 +1,14 @@
+// batchnorm.c - over which samples batch normalisation takes its statistics under a plan.
+//
+// Idea: as frameworks do. A data rank normalises each microbatch with that microbatch's own statistics, so D
+// ranks and K microbatches are D K groups and nothing is communicated. Synchronised over the ranks there are
+// K groups, each a whole microbatch: the batch is then dealt out over time first, and the sums of a group's
+// statistics are communicated.
+#include "plan/plan.h"
+
+u32 policy_batchnorm(const prog *src, const hybrid_opts *o) {
+  batchnorm_stats has;
+  i64 parts = (i64)o->data * o->micro, groups = o->sync_batchnorm ? o->micro : parts;
+  if (!pass_batchnorm_of(src, &has) || has.groups > 1) return 0;   // the model's own groups stay
+  return groups > 1 && has.samples % parts == 0 ? (u32)groups : 0; // else policy_batch refuses
+}
