@@ -164,7 +164,7 @@ static bool ready(const scheduling *s, u32 sg, u32 kind, u32 mb) {
     if (kind == TASK_B && s->grads[k * s->n + sg] && (s->kinds[k] & 2) && !(s->done[k * s->K + mb] & 2))
       return false;
   }
-  u8 before = kind == TASK_F ? 0 : kind == TASK_B ? 1 : 2;
+  u8 before = kind == TASK_F ? 0 : kind == TASK_B ? 1u << TASK_F : 1u << TASK_B;
   return (s->done[sg * s->K + mb] & before) == before;
 }
 
@@ -177,7 +177,7 @@ static void random_order(const prog *p, plan *pn, u64 *rng, arena *a) {
   for (u32 s = n; s-- > 0;) { // gradients flow from where the loss is
     bool back = pn->segments[s].from <= loss && loss <= pn->segments[s].to;
     for (u32 k = s + 1; k < n; k++) back |= grads[k * n + s] && kinds[k] & 2;
-    kinds[s] = !pn->train || !back ? 1 : pn->split_backward ? 7 : 3;
+    kinds[s] = !pn->train || !back ? 1 : pn->split_backward ? 3 | 1u << TASK_W : 3;
   }
   scheduling s = {pn, rng, n, K, reads, grads, kinds, ZNEWN(a, u8, n * K)};
   u32 *place = NEWN(a, u32, n), style = pick(rng, 3);
@@ -188,13 +188,13 @@ static void random_order(const prog *p, plan *pn, u64 *rng, arena *a) {
     while (k < i && !same_place(&pn->segments[k].place, &pn->segments[i].place)) k++;
     place[i] = k < i ? place[k] : np;
     if (k == i) seq[np++] = NEWN(a, task, 3 * n * K);
-    for (u32 b = 0; b < 3; b++) left += K * (kinds[i] >> b & 1);
+    for (u32 b = 0; b < TASK_KINDS; b++) left += K * (kinds[i] >> b & 1);
   }
   while (left) { // style 1 prefers late microbatches, 2 backwards; 0 nothing
     task best = {0};
     u32 seen = 0, most = 0;
     for (u32 sg = 0; sg < n; sg++)
-      for (u32 kind = 0; kind < 3; kind++)
+      for (u32 kind = 0; kind < TASK_KINDS; kind++)
         for (u32 mb = 0; mb < K; mb++) {
           if (!ready(&s, sg, kind, mb)) continue;
           u32 rank = style == 1 ? mb + 1 : style == 2 ? kind + 1 : 1;

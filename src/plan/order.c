@@ -6,7 +6,7 @@
 // the tasks that wait.
 #include "plan/main.h"
 
-static const char *const task_letter[] = {"F", "B", "W"};
+static const char *const task_letter[TASK_KINDS] = {[TASK_F] = "F", [TASK_B] = "B", [TASK_W] = "W"};
 
 typedef struct {
   const task *v;
@@ -15,7 +15,7 @@ typedef struct {
 
 // ---- the merge --------------------------------------------------------------------------------------------
 typedef struct {
-  u32 *done[3];
+  u32 *done[TASK_KINDS];
 } finished; // step + 1 at which (segment, microbatch) was done, per kind
 
 static bool done_before(const main_build *mb, const finished *fin, u32 kind, u32 sg, u32 m, u32 step) {
@@ -91,14 +91,10 @@ static bool check_sequences(main_build *mb) {
   for (u32 i = 0; i < mb->nseg; i++)
     for (u32 m = 0; m < mb->K; m++) {
       const seg *s = &mb->seg[i];
-      u32 want = 1u | (s->gp ? 2u : 0) | (s->gp && s->gp->wgt.i ? 4u : 0),
+      u32 want = 1u | (s->gp ? 2u : 0) | (s->gp && s->gp->wgt.i ? 1u << TASK_W : 0),
           miss = want & ~(u32)seen[(size_t)i * mb->K + m];
       if (!miss) continue;
-      diag(c, E_PLAN, pn->order_at, "task %s%u.%u is in no sequence",
-           task_letter[miss & 1   ? 0
-                       : miss & 2 ? 1
-                                  : 2],
-           i, m);
+      diag(c, E_PLAN, pn->order_at, "task %s%u.%u is in no sequence", task_letter[__builtin_ctz(miss)], i, m);
       diag_hint(c, "every segment runs every microbatch forward (F)%s once",
                 s->gp ? s->gp->wgt.i ? ", backward (B) and for its weights (W)" : " and backward (B)" : "");
       return false;
@@ -120,7 +116,7 @@ bool main_order(main_build *mb, arena *keep, u32 *count, const sim_order **out) 
   const task **now = NEWN(a, const task *, pn->nseqs);
   finished fin;
   u32 all = 0;
-  for (u32 k = 0; k < 3; k++) fin.done[k] = ZNEWN(a, u32, (size_t)mb->nseg * mb->K);
+  for (u32 k = 0; k < TASK_KINDS; k++) fin.done[k] = ZNEWN(a, u32, (size_t)mb->nseg * mb->K);
   for (u32 i = 0; i < pn->nseqs; i++)
     cur[i] = (cursor){pn->seqs[i].v, pn->seqs[i].n, 0}, all += pn->seqs[i].n;
   vec_reserve(keep, &line, 2 * all);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 static const char *const rest_name[REST_COUNT] = {"weights", "gradients", "states"};
-static const char task_letters[] = "FBW";
+static const char task_letters[] = "FB?W"; // by kind
 
 // ---- printing ---------------------------------------------------------------------------------------------
 static bool follows(const task *a, const task *b, u32 by) { // b is a, `by` microbatches later
@@ -446,7 +446,7 @@ static void read_unit(reader *r, tasks *t) {
   u32 first = t->out.n;
   do {
     while (*t->at == ' ') t->at++;
-    const char *k = *t->at ? strchr(task_letters, *t->at) : NULL;
+    const char *k = *t->at && *t->at != '?' ? strchr(task_letters, *t->at) : NULL;
     if (!k) {
       bad(r, t->y, "expected a task like F0.3, B0.3 or W0.3 at `%.12s`", t->at);
       return;
