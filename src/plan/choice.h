@@ -85,6 +85,8 @@ void strategy_set_print(const strategy_set *s, strbuf *out); // what was said
 bool strategy_parse(ctx *c, arena *a, const char *line, strategy_set *out);
 // The one strategy that a set stands for, defaults where it says nothing; otherwise false and a diagnostic.
 bool strategy_one(ctx *c, const strategy_set *set, strategy *out);
+// Of a line that the program itself writes, as printf does: it is right, and lists no numbers.
+strategy strategy_of(const char *fmt, ...) PRINTF_LIKE(1, 2);
 // Makes a strategy ready for a plan: mbs becomes mb (batch: samples of a step; 0: unknown). False and a
 // diagnostic where mb and mbs disagree or do not divide the batch, where a row is not at its default though
 // it cannot be chosen, and where a value cannot be planned yet. set: where it was said; NULL: nowhere.

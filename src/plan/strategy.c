@@ -180,20 +180,22 @@ void strategy_print(const strategy *s, strbuf *out) {
   for (u32 i = 0; i < CHOICE_COUNT; i++) {
     choice_id id = (choice_id)i;
     if (id > CHOICE_pp && choice_same(s->of[i], choice_default(id))) continue;
-    if (out->n) sb_char(out, ' ');
+    if (i) sb_char(out, ' '); // dp is always there
     choice_say(id, s->of[i], out);
   }
 }
 
 void strategy_set_print(const strategy_set *s, strbuf *out) {
+  const char *between = "";
   for (u32 i = 0; i < CHOICE_COUNT; i++) {
     const choice_set *x = &s->of[i];
     if (!x->said) continue;
-    sb_fmt(out, "%s%s=%s", out->n ? " " : "", choice_get((choice_id)i)->name, x->all ? "*" : "");
+    sb_fmt(out, "%s%s=%s", between, choice_get((choice_id)i)->name, x->all ? "*" : "");
     for (u32 k = 0; k < x->n; k++) {
       if (k) sb_char(out, ',');
       choice_print((choice_id)i, x->v[k], out);
     }
+    between = " ";
   }
 }
 
@@ -241,6 +243,23 @@ bool strategy_one(ctx *c, const strategy_set *set, strategy *out) {
     if (s->n) out->of[i] = s->v[0];
   }
   return true;
+}
+
+strategy strategy_of(const char *fmt, ...) {
+  char line[256];
+  va_list ap;
+  va_start(ap, fmt);
+  int n = vsnprintf(line, sizeof line, fmt, ap);
+  va_end(ap);
+  ctx *c = ctx_new();
+  strategy_set set;
+  strategy s;
+  bool ok = n >= 0 && (size_t)n < sizeof line && strategy_parse(c, ctx_arena(c), line, &set) &&
+            strategy_one(c, &set, &s);
+  for (u32 i = 0; ok && i < CHOICE_COUNT; i++) ok = !s.of[i].nparts;
+  assert(ok); // the caller wrote it
+  ctx_free(c);
+  return ok ? s : strategy_default();
 }
 
 static loc said_at(const strategy_set *set, choice_id id) { return set ? set->of[id].at : (loc){0}; }

@@ -84,10 +84,15 @@ void report_choices(report *r, arena *a) {
                            cell_i(CELL_BOOL, *row->search == '*'), cell_text(*needs ? needs : NULL),
                            cell_text(row->about)});
   }
-  report_note(
-      r, "\nA strategy is a line of them: \"dp=2 tp=4 pp=2 mb=32 zero=1\". `heddle plan` takes several "
-         "values, \"tp=1,2,4 zero=*\",\n"
-         "and searches dp, tp, pp, mb, zero and recompute where they are not said (docs/strategy.md).\n");
+  strbuf note = {.a = a};
+  sb_put(
+      &note,
+      "\nA strategy is a line of them, \"dp=2 tp=4 pp=2 mb=32 zero=1\". `heddle plan` takes several values,\n"
+      "\"tp=1,2,4 zero=*\", and searches what is not said of");
+  for (u32 i = 0; i < CHOICE_COUNT; i++)
+    if (*choice_get((choice_id)i)->search == '*') sb_fmt(&note, " %s", choice_get((choice_id)i)->name);
+  sb_put(&note, ". docs/strategy.md has the rules.\n");
+  report_note(r, sb_str(&note));
 }
 
 void report_diagnostic(report *r, arena *a, diag_id id) {
