@@ -85,7 +85,7 @@ heddle_program *model_of(cli *x, bool loss); // of the operand
 bool optimizer_of(cli *x, heddle_optimizer *o);
 bool options_agree(cli *x); // among each other; false: wrong usage, said
 heddle_machine *machine_of(cli *x);
-const char *strategy_of(cli *x); // --strategy and the options that are choices; NULL: nothing was chosen
+const char *chosen_of(cli *x); // --strategy and the options that are choices; NULL: nothing was chosen
 // The plan of --plan or of the fixed choices; NULL without diagnostics if neither is given.
 bool plan_of(cli *x, heddle_machine *m, heddle_plan **out);
 heddle_program *distributed_of(cli *x, heddle_machine *m); // under that plan, or the program as it is

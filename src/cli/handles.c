@@ -82,7 +82,7 @@ bool options_agree(cli *x) {
 }
 
 // ---- plans --------------------------------------------------------------------------------------------
-const char *strategy_of(cli *x) {
+const char *chosen_of(cli *x) {
   if (!x->strategy || !x->choices) return x->strategy ? x->strategy : x->choices;
   size_t n = strlen(x->strategy) + strlen(x->choices) + 2;
   char *line = malloc(n); // for as long as the program runs
@@ -91,7 +91,7 @@ const char *strategy_of(cli *x) {
 }
 
 bool plan_of(cli *x, heddle_machine *m, heddle_plan **out) {
-  const char *strategy = strategy_of(x);
+  const char *strategy = chosen_of(x);
   *out = NULL;
   if (x->plan) {
     bool train = false;

@@ -17,7 +17,7 @@ static bool write_plan(cli *x, const char *text) {
 }
 
 bool cmd_plan(cli *x) {
-  heddle_search_options o = {.strategy = strategy_of(x),
+  heddle_search_options o = {.strategy = chosen_of(x),
                              .ranks = (uint32_t)x->devices.i,
                              .powers_of_two = x->powers_of_two,
                              .train = x->train,
