@@ -1,6 +1,6 @@
 $ heddle verify mlp-xs:layers=4,hidden=32 --batch 16 --train --optimizer adam --data 2 --tensor 2 --pipeline 2 --microbatches 2 --zero 2
 model      mlp-xs:layers=4,hidden=32
-plan       D2 T2 P2 K2 1f1b zero2
+plan       dp=2 tp=2 pp=2 mb=2 zero=2
 results    17
 elements   16,385
 worst      2.62301e-13
@@ -22,7 +22,7 @@ result 0            1         2.84217e-14  8.43191e-16
 $ heddle verify gpt2:layers=2,hidden=32,heads=4,vocab=64 --batch 4 --seq 8 --tensor 4 --json | head -12
 {
   "model": "gpt2:layers=2,hidden=32,heads=4,vocab=64",
-  "plan": "D1 T4 P1 K1",
+  "plan": "dp=1 tp=4 pp=1",
   "shrunk": null,
   "results": 1,
   "elements": 2048,
@@ -34,7 +34,7 @@ $ heddle verify gpt2:layers=2,hidden=32,heads=4,vocab=64 --batch 4 --seq 8 --ten
   ]
 $ heddle verify mlp-xs:layers=2,hidden=8 --batch 4 --data 2 --tolerance 1e-30
 model      mlp-xs:layers=2,hidden=8
-plan       D2 T1 P1 K1
+plan       dp=2 tp=1 pp=1
 results    1
 elements   32
 worst      0
@@ -46,7 +46,7 @@ result 0        32                   0         0
 ## A plan that splits nothing, on a model that must be shrunk.
 $ heddle verify gpt2 --train --memory 20MB | head -12
 model      gpt2
-plan       D1 T1 P1 K1
+plan       dp=1 tp=1 pp=1
 shrunk     1024 -> 8 (tokens[1]), 768 -> 8 (wte[1]), 64 -> 8 (h.0.attn.qkv[1]),
            3072 -> 8 (h.0.mlp.up[1]), 50257 -> 8 (wte[0])
 results    297
