@@ -309,6 +309,15 @@ static bool planned_yet(ctx *c, const strategy_set *set, const strategy *s) {
   return true;
 }
 
+// To be typed: "add --train", "say tp=2".
+static const char *what_it_needs(arena *a, choice_id id, const strategy *s, bool train) {
+  const u32 needs = choice_get(id)->needs;
+  if (needs & CHOICE_TRAINING && !train) return "add --train";
+  for (u32 k = 0; k < CHOICE_COUNT; k++)
+    if (needs >> k & 1 && s->of[k].n <= 1) return arena_printf(a, "say %s=2", choice_get((choice_id)k)->name);
+  return "";
+}
+
 bool strategy_settle(ctx *c, const strategy_set *set, i64 batch, bool train, strategy *s) {
   for (u32 i = 0; i < CHOICE_COUNT; i++) {
     choice_id id = (choice_id)i;
@@ -317,10 +326,7 @@ bool strategy_settle(ctx *c, const strategy_set *set, i64 batch, bool train, str
     strbuf one = {.a = a};
     choice_say(id, s->of[i], &one);
     diag(c, E_STRATEGY, said_at(set, id), "%s %s", sb_str(&one), choice_lacks(a, id, s, train));
-    if (choice_get(id)->needs & CHOICE_TRAINING && !train)
-      diag_hint(c, "add --train, or leave %s out", choice_get(id)->name);
-    else
-      diag_hint(c, "leave %s out", choice_get(id)->name);
+    diag_hint(c, "%s, or leave %s out", what_it_needs(a, id, s, train), choice_get(id)->name);
     arena_free(a);
     return false;
   }

@@ -180,6 +180,9 @@ bool space_make(ctx *c, arena *a, const search_opts *o, u32 ranks, search_result
     return false;
   }
   if (r->npoints) return all_used(&sp);
+  for (choice_id id = CHOICE_dp; id <= CHOICE_pp; id++)
+    for (u32 k = 0; k < o->space.of[id].n; k++)
+      if (ranks % o->space.of[id].v[k].n) return unused(&sp, id, o->space.of[id].v[k]);
   diag(c, E_NO_PLAN, (loc){0}, "no dp x tp x pp makes %u devices", ranks);
   diag_hint(c, "leave one of dp, tp and pp to the search, or say --devices N");
   return false;

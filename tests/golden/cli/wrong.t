@@ -363,7 +363,7 @@ error[E0509]: sp needs tp > 1; here tp=1
   --> --strategy:1:1
    1 | sp
      | ^
-  hint: leave sp out
+  hint: say tp=2, or leave sp out
 [2]
 $ heddle sim mlp-xs --machine laptop --strategy "pp=2 sp=maybe"
 error[E0509]: sp: 'maybe' is no value of it
@@ -377,21 +377,21 @@ error[E0509]: schedule=gpipe needs pp > 1; here pp=1
   --> --strategy:1:6
    1 | tp=2 schedule=gpipe
      |      ^
-  hint: leave schedule out
+  hint: say pp=2, or leave schedule out
 [2]
 $ heddle sim mlp-xs --machine laptop --strategy "overlap=pp"
 error[E0509]: overlap=pp needs pp > 1; here pp=1
   --> --strategy:1:1
    1 | overlap=pp
      | ^
-  hint: leave overlap out
+  hint: say pp=2, or leave overlap out
 [2]
 $ heddle sim mlp-xs --machine laptop --train --strategy "zero=2 tp=2"
 error[E0509]: zero=2 needs dp > 1; here dp=1
   --> --strategy:1:1
    1 | zero=2 tp=2
      | ^
-  hint: leave zero out
+  hint: say dp=2, or leave zero out
 [2]
 $ heddle sim mlp-xs --machine laptop --strategy "pp=2 v=2"
 error[E0509]: v=2: only v=1 is planned yet
@@ -445,9 +445,12 @@ $ heddle sim mlp-xs --machine laptop --data "2 tp=2"
 error[E0801]: --data: '2 tp=2' has a space
 [2]
 $ heddle plan mlp-xs --machine laptop --strategy "tp=3"
-error[E0506]: no dp x tp x pp makes 4 devices
-  hint: leave one of dp, tp and pp to the search, or say --devices N
-[1]
+error[E0509]: tp=3: no plan on 4 devices has it: dp x tp x pp must be 4
+  --> --strategy:1:1
+   1 | tp=3
+     | ^
+  hint: leave it out, or say --devices N
+[2]
 $ heddle plan mlp-xs --machine laptop --strategy "tp=1 sp"
 error[E0509]: sp needs tp > 1; no plan of this search has that
   --> --strategy:1:6
