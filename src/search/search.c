@@ -112,8 +112,10 @@ static plan *plan_of(const search *s, worker *w, arena *a, const search_point *p
 
 // The reason moves to the caller's arena when all threads are done.
 static void impossible(search_point *p, const worker *w) {
+  const char *why = reason(w);
+  char *own = base_malloc(strlen(why) + 1);
   p->state = SEARCH_IMPOSSIBLE;
-  p->why = strdup(reason(w));
+  p->why = strcpy(own, why);
 }
 
 static void keep_reason(search *s, search_point *p) {
@@ -154,36 +156,47 @@ static void screen_job(void *arg, u32 i, int thread) {
   arena_free(a);
 }
 
-static u32 said(const strategy *x) { // rows that are not at their defaults
-  u32 n = 0;
-  for (u32 i = 0; i < CHOICE_COUNT; i++) n += !choice_same(x->of[i], choice_default((choice_id)i));
-  return n;
-}
+typedef struct {
+  u32 said, index; // rows that are not at their defaults; of the point
+} candidate;
 static int by_said(const void *x, const void *y) {
-  const search_point *a = *(search_point *const *)x, *b = *(search_point *const *)y;
-  u32 na = said(&a->s), nb = said(&b->s);
-  return na != nb ? (na < nb ? -1 : 1) : a < b ? -1 : a > b;
+  const candidate *a = x, *b = y;
+  if (a->said != b->said) return a->said < b->said ? -1 : 1;
+  return a->index < b->index ? -1 : a->index > b->index;
+}
+
+// Open points, those that say the least first.
+static u32 candidates(const search *s, candidate *v) {
+  const strategy dflt = strategy_default();
+  u32 n = 0;
+  for (u32 i = 0; i < s->r->npoints; i++) {
+    const search_point *p = &s->r->point[i];
+    if (p->state != SEARCH_OPEN) continue;
+    v[n] = (candidate){0, i};
+    for (u32 k = 0; k < CHOICE_COUNT; k++) v[n].said += !choice_same(p->s.of[k], dflt.of[k]);
+    n++;
+  }
+  qsort(v, n, sizeof *v, by_said);
+  return n;
 }
 
 // Of points with the same plan the one that says the least stays.
 static void find_equal(search *s) {
   hmap by_plan = {0};
-  search_point **v = NEWN(s->a, search_point *, s->r->npoints);
-  u32 n = 0;
-  for (u32 i = 0; i < s->r->npoints; i++)
-    if (s->r->point[i].state == SEARCH_OPEN) v[n++] = &s->r->point[i];
-  qsort(v, n, sizeof *v, by_said);
+  candidate *v = NEWN(s->a, candidate, s->r->npoints);
+  u32 n = candidates(s, v);
   for (u32 i = 0; i < n; i++) {
-    strategy less = v[i]->s;
+    search_point *p = &s->r->point[v[i].index];
+    strategy less = p->s;
     u32 first = 0, it = 0;
-    if (hmap_next(&by_plan, v[i]->plan, &it, &first)) {
-      equals(s, v[i], &s->r->point[first].s, NULL);
+    if (hmap_next(&by_plan, p->plan, &it, &first)) {
+      equals(s, p, &s->r->point[first].s, NULL);
       continue;
     }
-    hmap_add(s->a, &by_plan, v[i]->plan, (u32)(v[i] - s->r->point));
+    hmap_add(s->a, &by_plan, p->plan, v[i].index);
     less.zero.n = 0;
-    if (v[i]->s.zero.n == 1 && s->state_bytes == 0 && find_point(s, &less))
-      equals(s, v[i], &less, "the optimizer has no states");
+    if (p->s.zero.n == 1 && s->state_bytes == 0 && find_point(s, &less))
+      equals(s, p, &less, "the optimizer has no states");
   }
 }
 

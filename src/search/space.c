@@ -107,9 +107,8 @@ static bool degree_fits(const points *sp, choice_id id, const strategy *s, u32 x
 
 static bool searched(const points *sp, choice_id id) {
   const choice_set *x = &sp->o->space.of[id];
-  if (x->said) return x->all;
   if (id == CHOICE_mb && sp->o->space.of[CHOICE_mbs].said) return false; // mbs says it
-  return *choice_get(id)->search == '*';
+  return x->said ? x->all : *choice_get(id)->search == '*';
 }
 
 static void next(points *sp, u32 row, strategy *s) {
@@ -124,7 +123,7 @@ static void next(points *sp, u32 row, strategy *s) {
     all_values(sp, id, s);
     return;
   }
-  if (!applies || !x->said) {
+  if (!applies || !x->n) {
     s->of[row] = choice_default(id);
     if (id > CHOICE_pp || degree_fits(sp, id, s, s->of[row].n)) next(sp, row + 1, s);
     return;

@@ -237,6 +237,15 @@ TEST(search_takes_sizes_of_microbatches) {
   CHECK(r.nfit == 2 && find_point(&r, "dp=2 mb=4") && find_point(&r, "tp=2 mb=8"));
   REQUIRE(r.nreasons == 1);
   CHECK(strstr(r.reason[0].why, "is not a multiple of mbs=3"));
+  o = told(&s, "pp=1 tp=1,2 mbs=2 mb=* zero=0 recompute=none", 16); // mb=*: whatever mbs makes of it
+  o.ranks = 2;
+  REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &r));
+  CHECK(r.npoints == 2 && r.nfit == 2);
+  o = told(&s, "pp=1 tp=1,2 mbs=2 mb=4 zero=0 recompute=none", 16); // of dp=1 they disagree
+  o.ranks = 2;
+  REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &r));
+  CHECK(r.npoints == 2 && r.nfit == 1 && r.point[0].s.dp.n == 2);
+  CHECK(r.nreasons == 1 && strstr(r.reason[0].why, "mb=4 and mbs=2 disagree"));
   tear_down(&s);
 }
 
