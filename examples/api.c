@@ -11,8 +11,9 @@ int main(void) {
   heddle_program *model = heddle_program_load(s, "gpt2:layers=4,hidden=64,heads=4,vocab=256", &load);
   heddle_machine *machine = heddle_machine_load(s, "dgx-2 usable=28GB");
 
-  // Search over data, tensor and pipeline parallelism, microbatches, ZeRO and recomputing.
-  heddle_search_options search = {.train = true, .optimiser = {.name = "adam"}, .top = 5};
+  // Search over data, tensor and pipeline parallelism, microbatches and recomputing; of ZeRO two stages only.
+  heddle_search_options search = {
+      .strategy = "zero=0,1", .train = true, .optimizer = {.name = "adam"}, .top = 5};
   heddle_search *found = heddle_search_run(model, machine, &search);
   heddle_plan *best = heddle_search_plan(found, 0);
 

@@ -115,12 +115,12 @@ typedef struct {
   const char *name; // "sgd", "momentum", "adam", "adamw"; NULL: sgd
   double lr, momentum, beta1, beta2, eps, weight_decay;
   bool no_master_weights; // weights in f16 and bf16 are updated as they are, not through a copy in f32
-} heddle_optimiser;
-// The defaults of an optimiser, to be changed; false and a diagnostic if there is none of that name. An
-// optimiser option with a name and all figures 0 means its defaults.
-bool heddle_optimiser_find(heddle_session *s, const char *name, heddle_optimiser *out);
+} heddle_optimizer;
+// The defaults of an optimizer, to be changed; false and a diagnostic if there is none of that name. An
+// optimizer option with a name and all figures 0 means its defaults.
+bool heddle_optimizer_find(heddle_session *s, const char *name, heddle_optimizer *out);
 // One training step on a single device: loss, gradients, update. The gradients are results too if asked for.
-heddle_program *heddle_program_train(heddle_program *p, const heddle_optimiser *o, bool gradients);
+heddle_program *heddle_program_train(heddle_program *p, const heddle_optimizer *o, bool gradients);
 // Is every element there where it is needed, every sum complete, every rank in the same order of collectives,
 // and nobody waiting for each other for ever? Programs from heddle_plan_apply and from files alike.
 bool heddle_program_validate(heddle_program *p);
@@ -157,29 +157,29 @@ const char *heddle_machine_report(heddle_machine *m, heddle_format f);
 uint32_t heddle_machine_ranks(const heddle_machine *m);
 
 // ---- plans ----------------------------------------------------------------------------------------------
-typedef enum { HEDDLE_RECOMPUTE_NONE, HEDDLE_RECOMPUTE_SELECTIVE, HEDDLE_RECOMPUTE_FULL } heddle_recompute;
-typedef enum { HEDDLE_GPIPE = 1, HEDDLE_1F1B } heddle_schedule;
 typedef struct {
-  uint32_t data, tensor, pipeline, microbatches; // 0: 1
-  uint32_t zero;                                 // 0..3
-  heddle_recompute recompute;
-  heddle_schedule schedule; // 0: 1F1B
-  bool train;               // with gradients and update; the program must end in a loss
-  bool sequence;            // what tensor parallelism leaves whole is split over the sequence
-  bool overlap;             // sends on a stream of their own
-  bool sync_batchnorm;      // batch norm takes its statistics over all data ranks, not over each alone
-  heddle_optimiser optimiser;
+  bool train; // with gradients and update; the program must end in a loss
+  heddle_optimizer optimizer;
   const heddle_machine *machine; // what communication is weighed with; NULL: a typical one
-} heddle_hybrid;
-// data x tensor x pipeline parallelism with microbatches, ZeRO and recompute. NULL if it does not divide.
-heddle_plan *heddle_plan_hybrid(heddle_program *p, const heddle_hybrid *o);
+} heddle_plan_options;
+// The plan of a strategy, one line such as "dp=2 tp=4 pp=2 mb=32 zero=1" (docs/strategy.md). NULL if it does
+// not divide.
+heddle_plan *heddle_plan_make(heddle_program *p, const char *strategy, const heddle_plan_options *o);
+// What a strategy can say: choice number `index` from 0; false past the end.
+typedef struct {
+  const char *name, *option; // "dp"; "data": its long option
+  const char *argument;      // "N"; "": on where it stands without a value
+  const char *about;
+  bool searched; // by heddle_search_run where the strategy does not say it
+} heddle_choice;
+bool heddle_choice_get(uint32_t index, heddle_choice *out);
 heddle_plan *heddle_plan_read(heddle_program *p, const char *path); // a plan file (docs/plans.md)
 heddle_plan *heddle_plan_parse(heddle_program *p, const char *name, const char *text, size_t n);
 // Is the plan in this file one of training, so that its program must be loaded with a loss?
 bool heddle_plan_trains(heddle_session *s, const char *path, bool *train);
 void heddle_plan_free(heddle_plan *b);
 const char *heddle_plan_print(heddle_plan *b);
-const char *heddle_plan_name(const heddle_plan *b); // "D2 T4 P2 K32 1f1b"
+const char *heddle_plan_name(const heddle_plan *b); // "dp=2 tp=4 pp=2 mb=32"
 // Communication between groups is chosen by the costs of this machine, in an accounting (NULL: "heddle"),
 // when the plan is applied or verified; plans of a search are on theirs. Without a machine (NULL), by the
 // amounts that move.
@@ -208,15 +208,11 @@ bool heddle_result_timeline(heddle_result *r, const char *path);
 
 // ---- search ---------------------------------------------------------------------------------------------
 typedef struct {
-  // Fixed choices: lists of n values. An empty list is searched.
-  uint32_t ndata, ntensor, npipeline, nmicrobatches, nzero, nrecompute, nschedule;
-  const uint32_t *data, *tensor, *pipeline, *microbatches, *zero;
-  const heddle_recompute *recompute;
-  const heddle_schedule *schedule;
-  uint32_t ranks;     // devices to use; 0: all of the machine
-  bool powers_of_two; // degrees and microbatches are powers of two only
-  bool train, sequence, overlap, sync_batchnorm;
-  heddle_optimiser optimiser;
+  const char *strategy; // what is fixed: "tp=1,2,4 zero=*"; what it does not say is searched. NULL: nothing
+  uint32_t ranks;       // devices to use; 0: all of the machine
+  bool powers_of_two;   // degrees and microbatches that are searched: powers of two only
+  bool train;
+  heddle_optimizer optimizer;
   int64_t batch;        // samples a step, for throughput; 0: the program's
   int64_t memory_bytes; // of every rank; 0: what the machine leaves usable; -1: no limit
   uint32_t top;         // how many of the best are asked for; 0: all
@@ -245,6 +241,7 @@ const char *heddle_check_report(heddle_check *c, heddle_format f);
 
 // ---- documentation from the tables ----------------------------------------------------------------------
 const char *heddle_docs_models(heddle_session *s, heddle_format f);                     // built-in models
+const char *heddle_docs_choices(heddle_session *s, heddle_format f);                    // of strategies
 const char *heddle_docs_machines(heddle_session *s, heddle_format f);                   // presets
 const char *heddle_docs_operators(heddle_session *s, heddle_format f);                  // one line each
 const char *heddle_docs_operator(heddle_session *s, const char *name, heddle_format f); // NULL if unknown

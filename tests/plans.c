@@ -213,24 +213,29 @@ static void random_order(const prog *p, plan *pn, u64 *rng, arena *a) {
 }
 
 // ---- hybrids -------------------------------------------------------------------------------------------
-plan *plans_hybrid(plans_model *m, u64 *rng, arena *a) {
+// Any value of a row that can be chosen and planned; mbs says mb again.
+static void random_value(strategy *s, choice_id id, bool train, u64 *rng) {
   static const u32 degree[] = {1, 1, 2, 2, 3, 4};
-  hybrid_opts o = {.data = degree[pick(rng, 6)],
-                   .tensor = degree[pick(rng, 6)],
-                   .pipeline = degree[pick(rng, 6)],
-                   .micro = degree[pick(rng, 6)],
-                   .zero = pick(rng, 4),
-                   .recompute = pick(rng, 3),
-                   .schedule = pick(rng, 2),
-                   .train = !chance(rng, 6),
-                   .sequence = chance(rng, 2),
-                   .overlap = chance(rng, 2),
-                   .optim = optim_default(OPTIM_MOMENTUM),
-                   .keep_gradients = true};
-  if (m->batchnorm) o.sync_batchnorm = chance(rng, 2);
+  const choice_row *r = choice_get(id);
+  if (!choice_applies(id, s, train) || id == CHOICE_mbs || id == CHOICE_v || id == CHOICE_group) return;
+  if (r->kind == CK_COUNT && r->most == CHOICE_MOST)
+    s->of[id].n = degree[pick(rng, 6)];
+  else if (r->kind == CK_COUNT)
+    s->of[id].n = r->least + pick(rng, r->most - r->least + 1);
+  else if (r->kind == CK_SET)
+    s->of[id].n = pick(rng, 1u << choice_words(id));
+  else
+    s->of[id].n = pick(rng, choice_words(id));
+}
+
+plan *plans_hybrid(plans_model *m, u64 *rng, arena *a) {
+  const bool train = !chance(rng, 6);
+  strategy say = strategy_default();
+  for (u32 id = 0; id < CHOICE_COUNT; id++) random_value(&say, (choice_id)id, train, rng);
+  hybrid_opts o = {.s = say, .train = train, .optim = optim_default(OPTIM_MOMENTUM), .keep_gradients = true};
   plan *pn = policy_hybrid(m->pl, a, &o);
   if (!pn) return NULL;
-  if (o.overlap) pn->send_channels = (u8)(1u << pick(rng, 3));
+  if (o.s.overlap.n) pn->send_channels = (u8)(1u << pick(rng, 3));
   if (pn->train && chance(rng, 4)) { // weight gradients apart: each after its input gradient
     pn->split_backward = true;
     for (u32 i = 0; i < pn->nseqs; i++) {

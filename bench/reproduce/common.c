@@ -77,13 +77,9 @@ static void distir_stages(const prog *p, plan *pn) {
 price model_price(bench_model *b, degrees d) {
   price out = {0};
   arena *a = arena_new();
-  hybrid_opts h = {.whole_tables = true,
-                   .flops_per_byte = 400,
-                   .data = d.d,
-                   .tensor = d.t,
-                   .pipeline = d.p,
-                   .micro = d.k,
-                   .schedule = SCHED_1F1B,
+  const char *tables = d.t > 1 ? "tables=whole" : "";
+  hybrid_opts h = {.flops_per_byte = 400,
+                   .s = strategy_of("dp=%u tp=%u pp=%u mb=%u %s", d.d, d.t, d.p, d.k, tables),
                    .train = b->train,
                    .optim = optim_default(OPTIM_SGD)};
   h.optim.master = false;

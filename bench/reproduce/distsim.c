@@ -35,11 +35,7 @@ void reproduce_distsim(ctx *c, verdict *v) {
       arena *s = arena_new();
       degrees d = {D, T, RANKS / D / T, RANKS / D / T > 1 ? BATCH / D : 1};
       hybrid_opts h = {.flops_per_byte = 400,
-                       .data = d.d,
-                       .tensor = d.t,
-                       .pipeline = d.p,
-                       .micro = d.k,
-                       .schedule = SCHED_1F1B,
+                       .s = strategy_of("dp=%u tp=%u pp=%u mb=%u", d.d, d.t, d.p, d.k),
                        .train = true,
                        .optim = optim_default(OPTIM_ADAM)};
       h.optim.master = false;

@@ -12,6 +12,9 @@ static const char *table(heddle_session *s, heddle_format f, void (*fill)(report
 const char *heddle_docs_models(heddle_session *s, heddle_format f) {
   API_RETURN(const char *, NULL, s, table(s, f, report_families));
 }
+const char *heddle_docs_choices(heddle_session *s, heddle_format f) {
+  API_RETURN(const char *, NULL, s, table(s, f, report_choices));
+}
 const char *heddle_docs_operators(heddle_session *s, heddle_format f) {
   API_RETURN(const char *, NULL, s, table(s, f, report_ops));
 }
@@ -62,4 +65,11 @@ static const char *diagnostic_page(heddle_session *s, const char *code, heddle_f
 }
 const char *heddle_docs_diagnostic(heddle_session *s, const char *code, heddle_format f) {
   API_RETURN(const char *, NULL, s, diagnostic_page(s, code, f));
+}
+
+bool heddle_choice_get(uint32_t index, heddle_choice *out) {
+  if (index >= CHOICE_COUNT) return false;
+  const choice_row *r = choice_get((choice_id)index);
+  *out = (heddle_choice){r->name, choice_option((choice_id)index), r->arg, r->about, *r->search == '*'};
+  return true;
 }

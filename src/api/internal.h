@@ -106,5 +106,5 @@ bool program_to_plan(heddle_program *p);     // a model, not yet distributed; ot
 heddle_program *program_wrap(heddle_session *s, prog *p, const char *name); // takes p over; NULL for NULL
 i64 program_batch(const prog *p);          // samples a step; 0: no input says
 heddle_plan *plan_open(heddle_program *p); // without its plan
-bool optimiser_read(ctx *c, const heddle_optimiser *o, optim_opts *out);
+bool optimizer_read(ctx *c, const heddle_optimizer *o, optim_opts *out);
 #endif

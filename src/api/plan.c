@@ -19,33 +19,22 @@ static heddle_plan *checked(heddle_plan *b, plan *pn) {
   return NULL;
 }
 
-static bool choices_read(ctx *c, const heddle_hybrid *o, hybrid_opts *h) {
-  *h = (hybrid_opts){.data = MAX(o->data, 1u),
-                     .tensor = MAX(o->tensor, 1u),
-                     .pipeline = MAX(o->pipeline, 1u),
-                     .micro = MAX(o->microbatches, 1u),
-                     .zero = o->zero,
-                     .recompute = (int)o->recompute,
-                     .schedule = o->schedule == HEDDLE_GPIPE ? SCHED_GPIPE : SCHED_1F1B,
-                     .train = o->train,
-                     .sequence = o->sequence,
-                     .sync_batchnorm = o->sync_batchnorm,
-                     .overlap = o->overlap,
-                     .flops_per_byte = o->machine ? search_price(o->machine->m) : 0};
-  if (o->zero <= 3) return optimiser_read(c, &o->optimiser, &h->optim);
-  diag(c, E_PLAN, (loc){0}, "ZeRO has levels 0 to 3, not %u", o->zero);
-  return false;
-}
-
-static heddle_plan *hybrid(heddle_program *p, const heddle_hybrid *o) {
-  hybrid_opts h;
-  if (!program_to_plan(p) || !choices_read(p->o.s->c, o, &h)) return NULL;
+static heddle_plan *make(heddle_program *p, const char *line, const heddle_plan_options *o) {
+  ctx *c = p->o.s->c;
+  strategy_set said;
+  hybrid_opts h = {
+      .said = &said, .train = o->train, .flops_per_byte = o->machine ? search_price(o->machine->m) : 0};
+  if (!program_to_plan(p)) return NULL;
   heddle_plan *b = plan_open(p);
-  return checked(b, policy_hybrid(program_planner(p), b->o.a, &h));
+  bool ok = strategy_parse(c, b->o.a, line, &said) && strategy_one(c, &said, &h.s) &&
+            strategy_settle(c, &said, program_batch(p->p), o->train, &h.s) &&
+            optimizer_read(c, &o->optimizer, &h.optim);
+  return checked(b, ok ? policy_hybrid(program_planner(p), b->o.a, &h) : NULL);
 }
-heddle_plan *heddle_plan_hybrid(heddle_program *p, const heddle_hybrid *o) {
+heddle_plan *heddle_plan_make(heddle_program *p, const char *line, const heddle_plan_options *o) {
+  static const heddle_plan_options none;
   if (!p) return NULL;
-  API_RETURN(heddle_plan *, NULL, p->o.s, hybrid(p, o));
+  API_RETURN(heddle_plan *, NULL, p->o.s, make(p, line, o ? o : &none));
 }
 
 static heddle_plan *parse(heddle_program *p, const char *name, const char *text, size_t n) {

@@ -180,11 +180,11 @@ uint32_t heddle_program_ranks(const heddle_program *p) {
 }
 
 // ---- training -----------------------------------------------------------------------------------------
-bool optimiser_read(ctx *c, const heddle_optimiser *o, optim_opts *out) {
+bool optimizer_read(ctx *c, const heddle_optimizer *o, optim_opts *out) {
   optimiser kind = OPTIM_SGD;
   const char *name = o && o->name ? o->name : "sgd";
   if (!optim_find(name, &kind)) {
-    diag(c, E_USAGE, (loc){0}, "no optimiser is called '%s'", name);
+    diag(c, E_USAGE, (loc){0}, "no optimizer is called '%s'", name);
     diag_hint(c, "sgd, momentum, adam or adamw");
     return false;
   }
@@ -196,19 +196,19 @@ bool optimiser_read(ctx *c, const heddle_optimiser *o, optim_opts *out) {
   return true;
 }
 
-static bool optimiser_find(ctx *c, const char *name, heddle_optimiser *out) {
+static bool optimizer_find(ctx *c, const char *name, heddle_optimizer *out) {
   optim_opts d;
-  if (!optimiser_read(c, &(heddle_optimiser){.name = name}, &d)) return false;
-  *out = (heddle_optimiser){name, d.lr, d.momentum, d.beta1, d.beta2, d.eps, d.weight_decay, false};
+  if (!optimizer_read(c, &(heddle_optimizer){.name = name}, &d)) return false;
+  *out = (heddle_optimizer){name, d.lr, d.momentum, d.beta1, d.beta2, d.eps, d.weight_decay, false};
   return true;
 }
-bool heddle_optimiser_find(heddle_session *s, const char *name, heddle_optimiser *out) {
-  API_RETURN(bool, false, s, optimiser_find(s->c, name, out));
+bool heddle_optimizer_find(heddle_session *s, const char *name, heddle_optimizer *out) {
+  API_RETURN(bool, false, s, optimizer_find(s->c, name, out));
 }
 
-static heddle_program *train(heddle_program *p, const heddle_optimiser *o, bool gradients) {
+static heddle_program *train(heddle_program *p, const heddle_optimizer *o, bool gradients) {
   optim_opts opt;
-  if (!is_model(p->p) || !optimiser_read(p->o.s->c, o, &opt)) return NULL;
+  if (!is_model(p->p) || !optimizer_read(p->o.s->c, o, &opt)) return NULL;
   prog *t = prog_clone(p->p, p->o.s->c);
   heddle_program *w =
       pass_loss(t) && pass_train(t, &opt, gradients) ? program_wrap(p->o.s, t, p->name) : NULL;
@@ -216,7 +216,7 @@ static heddle_program *train(heddle_program *p, const heddle_optimiser *o, bool 
   if (w) w->extents = p->extents;
   return w;
 }
-heddle_program *heddle_program_train(heddle_program *p, const heddle_optimiser *o, bool gradients) {
+heddle_program *heddle_program_train(heddle_program *p, const heddle_optimizer *o, bool gradients) {
   if (!p) return NULL;
   API_RETURN(heddle_program *, NULL, p->o.s, train(p, o, gradients));
 }

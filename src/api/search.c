@@ -7,42 +7,16 @@ static void search_fini(object *o) {
   object_drop(f->m);
 }
 
-static bool copy_list(ctx *c, const char *what, u32 n, const u32 *from, u32 cap, u32 *to, u32 *nto) {
-  if (n > cap) {
-    diag(c, E_LIMIT, (loc){0}, "%u values for %s; at most %u are searched", n, what, cap);
-    return false;
-  }
-  if (n) memcpy(to, from, n * sizeof *to);
-  *nto = n;
-  return true;
-}
-
-static bool options_read(ctx *c, const heddle_search_options *o, search_opts *s) {
+static bool options_read(ctx *c, arena *a, const heddle_search_options *o, search_opts *s) {
   *s = (search_opts){.ranks = o->ranks,
                      .pow2 = o->powers_of_two,
                      .train = o->train,
-                     .micro_all = o->train, // gradients add up over microbatches on any number of stages
-                     .sequence = o->sequence,
-                     .sync_batchnorm = o->sync_batchnorm,
-                     .overlap = o->overlap,
                      .batch = o->batch,
                      .memory_bytes = o->memory_bytes,
                      .accounting = bytes_by(o->costs),
                      .top = o->top,
                      .threads = o->threads};
-  u32 recompute[3], schedule[2];
-  for (u32 i = 0; i < MIN(o->nrecompute, 3u); i++) recompute[i] = o->recompute[i];
-  for (u32 i = 0; i < MIN(o->nschedule, 2u); i++)
-    schedule[i] = o->schedule[i] == HEDDLE_GPIPE ? SCHED_GPIPE : SCHED_1F1B;
-  return copy_list(c, "data", o->ndata, o->data, SEARCH_DEGREES, s->data, &s->ndata) &&
-         copy_list(c, "tensor", o->ntensor, o->tensor, SEARCH_DEGREES, s->tensor, &s->ntensor) &&
-         copy_list(c, "pipeline", o->npipeline, o->pipeline, SEARCH_DEGREES, s->pipeline, &s->npipeline) &&
-         copy_list(c, "microbatches", o->nmicrobatches, o->microbatches, SEARCH_DEGREES, s->micro,
-                   &s->nmicro) &&
-         copy_list(c, "zero", o->nzero, o->zero, 4, s->zero, &s->nzero) &&
-         copy_list(c, "recompute", o->nrecompute, recompute, 3, s->recompute, &s->nrecompute) &&
-         copy_list(c, "schedule", o->nschedule, schedule, 2, s->schedule, &s->nschedule) &&
-         optimiser_read(c, &o->optimiser, &s->optim);
+  return strategy_parse(c, a, o->strategy, &s->space) && optimizer_read(c, &o->optimizer, &s->optim);
 }
 
 // Simulating a plan tells; a search prices thousands, on threads.
@@ -56,7 +30,7 @@ static heddle_search *run(heddle_program *p, heddle_machine *m, const heddle_sea
   f->m = object_hold(m);
   f->costs = o->costs ? arena_strdup(f->o.a, o->costs) : NULL;
   cost_opts costs = {.accounting = f->costs, .extrapolated = quiet};
-  if (options_read(c, o, &f->so)) {
+  if (options_read(c, f->o.a, o, &f->so)) {
     if (!f->so.batch) f->so.batch = program_batch(p->p);
     if (search_run(c, f->o.a, p->p, m->m, &costs, &f->so, &f->r)) return f;
     const char *types = report_types(f->o.a, p->p, ROLE_WEIGHT);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum { EXIT_OK = 0, EXIT_USER = 1, EXIT_USAGE = 2, EXIT_BUG = 70 };
-enum { LIST_MAX = 64, DIMS_LIMIT = 64 };
+enum { DIMS_LIMIT = 64 };
 enum {
   G_MODEL = 1 << 0,
   G_LIST = 1 << 1,
@@ -39,10 +39,6 @@ typedef struct {
 } CLI_REAL, CLI_ABOVE;
 typedef struct {
   uint32_t n;
-  uint32_t v[LIST_MAX];
-} CLI_LIST;
-typedef struct {
-  uint32_t n;
   heddle_dim v[DIMS_LIMIT];
 } CLI_DIMS;
 typedef struct {
@@ -55,6 +51,8 @@ typedef struct {
   const char *operand; // NULL: none
   int argc;            // the words after `heddle`
   char **argv;
+  char *choices;      // a strategy, made of the options that are choices; NULL: none was given
+  const char *choice; // the first of them
 #define OPT(name, field, kind, groups, arg, help) CLI_##kind field;
 #include "cli/options.def"
 #undef OPT
@@ -84,12 +82,10 @@ bool usage_error(const char *hint, const char *fmt, ...)
 // ---- handles.c: from options to handles; NULL and diagnostics -----------------------------------------
 heddle_format format_of(const cli *x);
 heddle_program *model_of(cli *x, bool loss); // of the operand
-bool optimiser_of(cli *x, heddle_optimiser *o);
+bool optimizer_of(cli *x, heddle_optimizer *o);
 bool options_agree(cli *x); // among each other; false: wrong usage, said
 heddle_machine *machine_of(cli *x);
-// Choices as lists of words; more than `cap` or an unknown one is wrong usage.
-bool recomputes_of(cli *x, heddle_recompute *v, uint32_t *n); // 3 at most
-bool schedules_of(cli *x, heddle_schedule *v, uint32_t *n);   // 2 at most
+const char *chosen_of(cli *x); // --strategy and the options that are choices; NULL: nothing was chosen
 // The plan of --plan or of the fixed choices; NULL without diagnostics if neither is given.
 bool plan_of(cli *x, heddle_machine *m, heddle_plan **out);
 heddle_program *distributed_of(cli *x, heddle_machine *m); // under that plan, or the program as it is

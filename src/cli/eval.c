@@ -8,8 +8,8 @@ bool cmd_eval(cli *x) {
   if (x->output && !strcmp(x->output, "-"))
     return usage_error("-o answer", "`heddle eval` writes a folder of arrays, which standard output is not");
   heddle_program *p = model_of(x, x->train);
-  heddle_optimiser o;
-  if (x->train) p = optimiser_of(x, &o) ? heddle_program_train(p, &o, x->gradients) : NULL;
+  heddle_optimizer o;
+  if (x->train) p = optimizer_of(x, &o) ? heddle_program_train(p, &o, x->gradients) : NULL;
   heddle_tensors *in =
       x->inputs ? heddle_tensors_read(p, x->inputs) : heddle_tensors_random(p, (uint64_t)x->random.i);
   heddle_tensors *out = heddle_tensors_eval(p, in, x->wide);

@@ -3,8 +3,8 @@
 
 bool cmd_import(cli *x) {
   heddle_program *p = model_of(x, x->train);
-  heddle_optimiser o;
-  if (x->train) p = optimiser_of(x, &o) ? heddle_program_train(p, &o, x->gradients) : NULL;
+  heddle_optimizer o;
+  if (x->train) p = optimizer_of(x, &o) ? heddle_program_train(p, &o, x->gradients) : NULL;
   const char *text = heddle_program_print(p);
   if (!text) return false;
   if (!x->output && !x->json) return put(text);

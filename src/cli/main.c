@@ -38,11 +38,11 @@ static void bug(int sig) {
   _exit(EXIT_BUG + 0 * sig);
 }
 
-// Some wrong usage shows only in the library: an optimiser that does not exist.
+// Some wrong usage shows only in the library: an optimizer or a choice that does not exist.
 static bool is_usage(heddle_session *s) {
   heddle_diagnostic d;
   for (uint32_t i = 0; heddle_session_diagnostic(s, i, &d); i++)
-    if (!strcmp(d.code, "E0801")) return true;
+    if (!strcmp(d.code, "E0801") || !strcmp(d.code, "E0509")) return true;
   return usage_errors > 0;
 }
 

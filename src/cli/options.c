@@ -8,19 +8,32 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-typedef enum { FLAG, TEXT, COUNT, FEW, SEED, INDEX, REAL, ABOVE, LIST, DIMS, FIXES } kind;
+typedef enum { FLAG, TEXT, COUNT, FEW, SEED, INDEX, REAL, ABOVE, DIMS, FIXES, CHOICE } kind;
 typedef struct {
   const char *name, *arg, *help;
   kind kind;
   unsigned groups;
   size_t field;
 } option;
-static const option options[] = {
+static const option table[] = {
 #define OPT(name, field, kind, groups, arg, help) {name, arg, help, kind, groups, offsetof(cli, field)},
 #include "cli/options.def"
 #undef OPT
 };
-enum { NOPTIONS = sizeof options / sizeof *options };
+enum { NTABLE = sizeof table / sizeof *table, CHOICES_MOST = 64 };
+static option options[NTABLE + CHOICES_MOST];
+static int noptions;
+
+// The table with the choices after --strategy.
+static void options_list(void) {
+  heddle_choice c;
+  for (int k = 0; k < NTABLE && noptions < NTABLE + CHOICES_MOST; k++) {
+    options[noptions++] = table[k];
+    if (strcmp(table[k].name, "strategy")) continue;
+    for (uint32_t i = 0; i < CHOICES_MOST && heddle_choice_get(i, &c); i++)
+      options[noptions++] = (option){c.option, c.argument, c.about, CHOICE, G_CHOICE, 0};
+  }
+}
 
 int usage_errors;
 
@@ -69,7 +82,7 @@ const char *nearest(const char *word, const char *(*name)(int i)) {
 
 static const command *now; // of which option_name tells the options
 static const char *option_name(int i) {
-  for (int k = 0; k < NOPTIONS; k++)
+  for (int k = 0; k < noptions; k++)
     if ((options[k].groups & (now->groups | G_ALL)) && i-- == 0) return options[k].name;
   return NULL;
 }
@@ -81,7 +94,7 @@ static bool unknown_option(const command *c, const char *name, int n) {
   const char *near = nearest(word, option_name);
   snprintf(hint, sizeof hint, near ? "did you mean --%s?" : "`heddle %s --help` lists the options",
            near ? near : c->name);
-  for (int k = 0; !near && k < NOPTIONS; k++) {
+  for (int k = 0; !near && k < noptions; k++) {
     if (strcmp(options[k].name, word)) continue;
     return usage_error(hint, "`heddle %s` has no use for --%s", c->name, word);
   }
@@ -112,17 +125,15 @@ static bool read_real(const option *o, const char *text, bool above, double *out
   return usage_error(NULL, "--%s: '%s' is not a number%s", o->name, text, above ? " above 0" : "");
 }
 
-static bool read_list(const option *o, const char *text, CLI_LIST *out) {
-  for (out->n = 0;; text++) {
-    int64_t v = 0;
-    size_t n = strcspn(text, ",");
-    if (out->n == LIST_MAX) return usage_error(NULL, "--%s: more than %d values", o->name, LIST_MAX);
-    if (!read_whole(o, text, n, !strcmp(o->name, "zero") ? 0 : 1, &v)) return false;
-    if (!few(o, v)) return false;
-    out->v[out->n++] = (uint32_t)v;
-    text += n;
-    if (!*text) return true;
-  }
+// " name=text" after the choices so far; text NULL: the name alone. What is wrong with it the library says.
+static bool read_choice(cli *x, const option *o, const char *text) {
+  size_t n = x->choices ? strlen(x->choices) : 0, size = n + strlen(o->name) + (text ? strlen(text) : 0) + 3;
+  char *line = realloc(x->choices, size);
+  if (!line) return usage_error(NULL, "--%s: out of memory", o->name);
+  x->choices = line;
+  if (!x->choice) x->choice = o->name;
+  snprintf(line + n, size - n, "%s%s%s%s", n ? " " : "", o->name, text ? "=" : "", text ? text : "");
+  return !text || !strpbrk(text, " \t\n") || usage_error(NULL, "--%s: '%s' has a space", o->name, text);
 }
 
 // The name before the last '=' of a word that stays as it is, since plan files quote the command. NULL: said.
@@ -176,16 +187,16 @@ static bool read_value(cli *x, const option *o, char *text) {
     return count->given && (o->kind == COUNT || o->kind == SEED || few(o, count->i));
   case REAL:
   case ABOVE: return real->given = read_real(o, text, o->kind == ABOVE, &real->x);
-  case LIST: return read_list(o, text, field);
   case DIMS: return read_dim(o, text, field);
   case FIXES: return read_fix(o, text, field);
+  case CHOICE: return read_choice(x, o, text);
   }
   return false;
 }
 
 // ---- the command line ---------------------------------------------------------------------------------
 static const option *option_find(const command *c, const char *name, size_t n) {
-  for (int k = 0; k < NOPTIONS; k++)
+  for (int k = 0; k < noptions; k++)
     if (options[k].groups & (c->groups | G_ALL) && strlen(options[k].name) == n &&
         !memcmp(options[k].name, name, n))
       return &options[k];
@@ -197,6 +208,7 @@ bool options_parse(cli *x, const command *c, int argc, char **argv) {
   int operands = 0;
   bool only_operands = false;
   snprintf(hint, sizeof hint, "`heddle %s --help` explains it", c->name);
+  options_list();
   for (int i = 0; i < argc; i++) {
     char *word = argv[i], *eq = strchr(word, '=');
     if (only_operands || *word != '-' || !word[1]) {
@@ -215,10 +227,11 @@ bool options_parse(cli *x, const command *c, int argc, char **argv) {
     size_t n = eq ? (size_t)(eq - word - 2) : strlen(word + 2);
     const option *o = option_find(c, word + 2, n);
     if (!o) return unknown_option(c, word + 2, (int)n);
+    bool bare = o->kind == FLAG || (o->kind == CHOICE && !*o->arg);
     if (o->kind == FLAG && eq) return usage_error(NULL, "--%s takes no value", o->name);
-    if (o->kind != FLAG && !eq && ++i == argc)
+    if (!bare && !eq && ++i == argc)
       return usage_error(NULL, "--%s wants a value: --%s %s", o->name, o->name, o->arg);
-    if (!read_value(x, o, o->kind == FLAG ? NULL : eq ? eq + 1 : argv[i])) return false;
+    if (!read_value(x, o, eq ? eq + 1 : bare ? NULL : argv[i])) return false;
   }
   if (operands < c->least && !x->help) return usage_error(hint, "`heddle %s` wants %s", c->name, c->operands);
   return true;
@@ -228,13 +241,24 @@ bool options_parse(cli *x, const command *c, int argc, char **argv) {
 static void put_group(const command *c, FILE *to, unsigned group, const char *title) {
   if (!(group & (c->groups | G_ALL))) return;
   fprintf(to, "\n%s\n", title);
-  for (int k = 0; k < NOPTIONS; k++) {
+  for (int k = 0; k < noptions; k++) {
     const option *o = &options[k];
     char left[64];
     if (!(o->groups & group) || !(o->groups & (c->groups | G_ALL))) continue;
     snprintf(left, sizeof left, "--%s %s", o->name, o->arg);
     fprintf(to, "  %-22s %s\n", left, o->help);
   }
+}
+
+// "choices (one value or several, ...; dp tp pp are searched)".
+static const char *choices_title(void) {
+  static char title[256];
+  heddle_choice c;
+  size_t n =
+      (size_t)snprintf(title, sizeof title, "choices: N, or several: N,N or '*'. Searched if not given:");
+  for (uint32_t i = 0; heddle_choice_get(i, &c) && n < sizeof title; i++)
+    if (c.searched) n += (size_t)snprintf(title + n, sizeof title - n, " %s", c.name);
+  return title;
 }
 
 void options_help(const command *c, FILE *to) {
@@ -245,8 +269,7 @@ void options_help(const command *c, FILE *to) {
           to);
   put_group(c, to, G_MODEL | G_LIST, "the model");
   put_group(c, to, G_TRAIN | G_IMPORT, "training");
-  put_group(c, to, G_PLAN | G_CHOICE,
-            c->groups & G_SEARCH ? "fixed choices (N or a list N,N; the others are searched)" : "the plan");
+  put_group(c, to, G_PLAN | G_CHOICE, c->groups & G_SEARCH ? choices_title() : "the plan");
   put_group(c, to, G_MACHINE, "the machine");
   put_group(c, to, G_SEARCH, "the search");
   put_group(c, to, G_EVAL | G_VERIFY | G_RANK | G_TIME, "what to do");
@@ -263,7 +286,7 @@ void options_json(const command *c, FILE *to) {
   fprintf(to, "{\n  \"name\": \"%s\",\n  \"operand\": \"%s\",\n  \"about\": \"%s\",\n  \"options\": [",
           c->name, c->operands, c->summary);
   const char *between = "";
-  for (int k = 0; k < NOPTIONS; k++) {
+  for (int k = 0; k < noptions; k++) {
     const option *o = &options[k];
     if (!(o->groups & (c->groups | G_ALL))) continue;
     fprintf(to, "%s\n    {\"name\": \"--%s\", \"argument\": \"%s\", \"about\": \"%s\"}", between, o->name,

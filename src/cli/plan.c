@@ -17,33 +17,16 @@ static bool write_plan(cli *x, const char *text) {
 }
 
 bool cmd_plan(cli *x) {
-  heddle_recompute recompute[3];
-  heddle_schedule schedule[2];
-  heddle_search_options o = {.ndata = x->data.n,
-                             .data = x->data.v,
-                             .ntensor = x->tensor.n,
-                             .tensor = x->tensor.v,
-                             .npipeline = x->pipeline.n,
-                             .pipeline = x->pipeline.v,
-                             .nmicrobatches = x->microbatches.n,
-                             .microbatches = x->microbatches.v,
-                             .nzero = x->zero.n,
-                             .zero = x->zero.v,
-                             .recompute = recompute,
-                             .schedule = schedule,
+  heddle_search_options o = {.strategy = chosen_of(x),
                              .ranks = (uint32_t)x->devices.i,
                              .powers_of_two = x->powers_of_two,
                              .train = x->train,
-                             .sequence = x->sequence,
-                             .sync_batchnorm = x->sync_batchnorm,
-                             .overlap = x->overlap,
                              .top = x->top.given ? (uint32_t)x->top.i : 10,
                              .threads = (int)x->threads.i,
                              .costs = x->costs};
-  if (!recomputes_of(x, recompute, &o.nrecompute) || !schedules_of(x, schedule, &o.nschedule)) return false;
   if (x->memory_limit && !heddle_session_bytes(x->s, "--memory-limit", x->memory_limit, &o.memory_bytes))
     return false;
-  if (!optimiser_of(x, &o.optimiser)) return false;
+  if (!optimizer_of(x, &o.optimizer)) return false;
   heddle_machine *m = machine_of(x);
   heddle_search *f = heddle_search_run(m ? model_of(x, x->train) : NULL, m, &o);
   if (!f) return false;

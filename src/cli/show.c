@@ -6,7 +6,7 @@ bool cmd_show(cli *x) {
   if (!x->operand)
     return usage_error("`heddle show --list` lists the built-in models", "`heddle show` wants MODEL");
   heddle_program *p = model_of(x, x->train);
-  heddle_optimiser o;
-  if (x->train) p = optimiser_of(x, &o) ? heddle_program_train(p, &o, false) : NULL;
+  heddle_optimizer o;
+  if (x->train) p = optimizer_of(x, &o) ? heddle_program_train(p, &o, false) : NULL;
   return put(heddle_program_report(p, format_of(x)));
 }

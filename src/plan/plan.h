@@ -10,6 +10,7 @@
 #define HEDDLE_PLAN_H
 #include "eval/eval.h"
 #include "pass/pass.h"
+#include "plan/choice.h"
 #include "sched/sched.h"
 #include "sim/sim.h"
 
@@ -96,7 +97,7 @@ typedef struct {
   sym send_stream;  // of sends; {0}: they occupy the compute stream at both ends (blocking sends)
   u8 send_channels; // 0, 1: all sends on that stream; 2: forward and backward apart; 4: one channel for
                     // each peer, pass and direction
-  sym name;         // what the user sees, "D2 T4 P2 K32 1f1b zero1"
+  sym name;         // what the user sees, "dp=2 tp=4 pp=2 mb=32 zero=1"
   loc segments_at, order_at, groups_at; // in the plan's text; 0 where a policy made it
 } plan;
 
@@ -230,34 +231,32 @@ prog *plan_lower(const prog *distributed, u32 rank);
 
 // ---- policies (plan/policy/*.c), all from the mechanism above ---------------------------------------------
 typedef struct {
-  u32 data, tensor, pipeline, micro; // degrees D, T, P, K
-  u32 zero;                          // 0..3
-  enum { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL } recompute;
-  enum { SCHED_GPIPE, SCHED_1F1B } schedule;
-  bool train, sequence; // sequence: Megatron's sequence parallelism over the tensor axis
+  strategy s;               // what is chosen
+  const strategy_set *said; // where it was said, for messages; NULL: nowhere
+  bool train;
   optim_opts optim;
-  bool overlap; // sends on their own stream
   bool keep_gradients;
-  bool sync_batchnorm;   // batch norm takes its statistics over all data ranks
-  bool whole_tables;     // embeddings are copied on all tensor ranks, not split over their rows
   double flops_per_byte; // of the machine: peak rate over link bandwidth; 0: not known, work counts first
 } hybrid_opts;
-// data x tensor x pipeline x microbatches (+ ZeRO, recompute, sequence). NULL and diagnostics if it does not
-// divide.
+// The plan of a strategy. NULL and diagnostics if it cannot be: it does not divide, or strategy_settle
+// refuses it (mbs must be settled before, where the batch is known).
 plan *policy_hybrid(planner *pl, arena *a, const hybrid_opts *o);
+// Of all but its name: equal plans of one source are the same program, in whatever session.
+u64 plan_hash(const ctx *c, const plan *pn);
 // Its parts, each adding to a plan whose axes and meshes exist. axis: 1-based into pn->axes.
 bool policy_batch(planner *pl, arena *a, plan *pn,
                   u8 axis); // the batch of every input over an axis (space or time)
-bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis,
-                   u32 stages); // balanced segments on the coordinates of axis
+// segments on the coordinates of axis, pp of them, as `layers` says; at: where it says so
+bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s, loc at);
 // letters of the products, found from the laws; flops_per_byte: how much work moving a byte is worth
 bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, double flops_per_byte, bool whole_tables);
 bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis); // what tensor left whole, over the sequence
-bool policy_schedule(planner *pl, arena *a, plan *pn, int schedule); // sequences of all places
 // parts of the batch that batch norm is to take its statistics over; 0: as the model says
-u32 policy_batchnorm(const prog *src, const hybrid_opts *o);
+u32 policy_batchnorm(const prog *src, const strategy *s);
+bool policy_schedule(planner *pl, arena *a, plan *pn, const strategy *s); // sequences of all places
+const char *policy_schedule_name(u32 i);                                  // NULL past the last
 void policy_zero(plan *pn, u8 axis, u32 level);
-bool policy_recompute(planner *pl, arena *a, plan *pn, int what);
+bool policy_recompute(planner *pl, arena *a, plan *pn, choice_value what);
 
 // ---- sharding one function (shard.c) ----------------------------------------------------------------------
 typedef struct {

@@ -140,7 +140,7 @@ void plan_print(const prog *src, const plan *pn, strbuf *b) {
     for (u32 k = 0; k < m->nparams; k++)
       masters |= m->params.v[k].r == ROLE_WEIGHT && optim_has_master(o, val_type(src, m, k + 1)->s.t);
     sb_fmt(b,
-           "train: {optimiser: %s, lr: %.17g, momentum: %.17g, beta1: %.17g, beta2: %.17g, eps: %.17g, "
+           "train: {optimizer: %s, lr: %.17g, momentum: %.17g, beta1: %.17g, beta2: %.17g, eps: %.17g, "
            "weight-decay: %.17g%s}\n",
            optim_name(o->kind), o->lr, o->momentum, o->beta1, o->beta2, o->eps, o->weight_decay,
            masters ? ", master-weights: true" : "");
@@ -512,15 +512,15 @@ static double real_at(reader *r, const ynode *y, const char *key, double absent)
 }
 
 static void read_train(reader *r, const ynode *top) {
-  static const char *const keys[] = {"optimiser", "lr",           "momentum",       "beta1", "beta2",
+  static const char *const keys[] = {"optimizer", "lr",           "momentum",       "beta1", "beta2",
                                      "eps",       "weight-decay", "master-weights", NULL};
   const ynode *y = yaml_get(top, "train");
   if (!y) return;
   known_keys(r, y, keys);
-  const ynode *kind = y->kind == Y_MAP ? want(r, y, "optimiser", Y_SCALAR) : NULL;
+  const ynode *kind = y->kind == Y_MAP ? want(r, y, "optimizer", Y_SCALAR) : NULL;
   optimiser k;
   if (!kind || !optim_find(kind->str, &k)) {
-    bad(r, kind ? kind : y, "`train` names an optimiser: sgd, momentum, adam or adamw");
+    bad(r, kind ? kind : y, "`train` names an optimizer: sgd, momentum, adam or adamw");
     return;
   }
   optim_opts *o = &r->pn->optim, d = optim_default(k);

@@ -41,7 +41,7 @@ static const char *place_of(arena *a, const prog *p, u32 rank) {
 bool report_rank(report *r, arena *a, const prog *p, u32 rank, u32 nranks) {
   if (!nranks) {
     diag(p->c, E_USAGE, (loc){0}, "the program is not distributed: it has no mesh");
-    diag_hint(p->c, "give it a plan, such as --plan best.plan or --data 2");
+    diag_hint(p->c, "give it a plan, such as --plan best.plan or --strategy dp=2");
     return false;
   }
   prog *one = plan_lower(p, rank);

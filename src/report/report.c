@@ -96,7 +96,9 @@ static void put_row(const column *col, u32 ncols, const char *const *text, const
 static void put_tables(const report *r, const part *p, u32 n, strbuf *b) {
   const column *col = p->col;
   u32 ncols = p->ncols, *to = ZNEWN(r->a, u32, ncols), cells = 0, at = 0;
-  bool *right = ZNEWN(r->a, bool, ncols), heads = false;
+  bool *right = ZNEWN(r->a, bool, ncols), heads = false, shown = false;
+  for (u32 k = 0; k < ncols; k++) shown |= col[k].title != NULL;
+  if (!shown) return; // of JSON alone
   for (u32 t = 0; t < n; t++) cells += rows_shown(&p[t]) * ncols;
   const char **text = NEWN(r->a, const char *, cells + ncols);
   for (u32 k = 0; k < ncols; k++) {

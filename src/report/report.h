@@ -91,6 +91,7 @@ void report_check(report *r, arena *a, const verify_report *v, const char *model
 // diagnostic if the rank has none.
 bool report_rank(report *r, arena *a, const prog *p, u32 rank, u32 nranks);
 void report_arrays(report *r, arena *a, const eval_array *x, const char *const *name, u32 n); // arrays.c
+void report_choices(report *r, arena *a);                // every choice of a strategy (tables.c)
 void report_families(report *r, arena *a);               // built-in models (tables.c)
 void report_ops(report *r, arena *a);                    // every operator
 void report_op(report *r, arena *a, opcode op);          // one of them

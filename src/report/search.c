@@ -1,19 +1,15 @@
 // search.c - the ranked table of plans, why the best is best, and how much of the space was looked at.
 #include "report/report.h"
 
-static const char *const recompute_name[] = {"none", "selective", "full"};
-static const char *const schedule_name[] = {"gpipe", "1f1b"};
-static const char *const state_name[SEARCH_STATES] = {[SEARCH_RAN] = "simulated",
-                                                      [SEARCH_INDIVISIBLE] = "impossible",
-                                                      [SEARCH_BOUND_MEMORY] = "ruled out by memory",
-                                                      [SEARCH_BOUND_TIME] = "ruled out by time",
-                                                      [SEARCH_OVER_MEMORY] = "does not fit"};
+static const char *state_name(const search_point *p) {
+  return p->state == SEARCH_OVER_MEMORY ? "does not fit" : "simulated";
+}
 
 // The largest part of the time that is not spent computing; computing, if they are all small.
 static const char *limit_of(const search_point *p) {
   if (p->state == SEARCH_OVER_MEMORY) return "memory";
   if (MAX(p->bubble, p->comm) < 0.2) return "computation";
-  return p->comm > p->bubble ? "communication" : p->pipeline > 1 ? "bubble" : "waiting";
+  return p->comm > p->bubble ? "communication" : p->s.pp.n > 1 ? "bubble" : "waiting";
 }
 
 static const char *limit_text(arena *a, const search_point *p) {
@@ -24,15 +20,9 @@ static const char *limit_text(arena *a, const search_point *p) {
   return p->state == SEARCH_OVER_MEMORY ? what : arena_printf(a, "%s %.0f %%", what, 100 * share);
 }
 
-static const char *name_of(arena *a, const search_point *p, bool train) {
+static const char *name_of(arena *a, const search_point *p) {
   strbuf b = {.a = a};
-  sb_fmt(&b, "data %u", p->data);
-  if (p->tensor > 1) sb_fmt(&b, ", tensor %u", p->tensor);
-  if (p->pipeline > 1) sb_fmt(&b, ", pipeline %u", p->pipeline);
-  if (p->micro > 1) sb_fmt(&b, ", microbatches %u", p->micro);
-  if (p->pipeline > 1 && train) sb_fmt(&b, " (%s)", schedule_name[p->schedule]);
-  if (p->zero) sb_fmt(&b, ", ZeRO %u", p->zero);
-  if (p->recompute) sb_fmt(&b, ", recompute %s", recompute_name[p->recompute]);
+  strategy_print(&p->s, &b);
   return sb_str(&b);
 }
 
@@ -42,93 +32,178 @@ static const char *text_of(arena *a, cell x) {
   return sb_str(&b);
 }
 
-// The best plan that uses one dimension only; NULL: none was simulated.
-static const search_point *alone(const search_result *s, int dimension) {
+// The best plan that uses one degree only; NULL: none was simulated.
+static const search_point *alone(const search_result *s, choice_id degree) {
   for (u32 i = 0; i < s->npoints; i++) {
     const search_point *p = &s->point[i];
-    u32 others = dimension == 0   ? p->tensor * p->pipeline
-                 : dimension == 1 ? p->data * p->pipeline
-                                  : p->data * p->tensor;
-    if (p->time_ps && others == 1) return p;
+    if (p->time_ps && p->s.dp.n * p->s.tp.n * p->s.pp.n == p->s.of[degree].n) return p;
   }
   return NULL;
 }
 
 static void put_other(report *r, arena *a, const char *label, const search_point *p, const char *how,
-                      const search_result *s, bool train) {
+                      const search_result *s) {
   double times = (double)p->time_ps / (double)s->point[0].time_ps;
-  report_line(r, label, "%s", name_of(a, p, train));
+  report_line(r, label, "%s", name_of(a, p));
   report_line(r, "", "%s the time, %s", text_of(a, cell_x(CELL_TIMES, times)), how);
 }
 
+static void put_alone(report *r, arena *a, const search_result *s) {
+  const search_point *w = &s->point[0];
+  for (choice_id k = CHOICE_dp; k <= CHOICE_pp; k++) {
+    const search_point *p = alone(s, k);
+    const char *label = arena_printf(a, "%s alone", choice_get(k)->name);
+    if (!p || p == w) continue;
+    if (p->state == SEARCH_OVER_MEMORY)
+      report_line(r, label, "does not fit: %s", text_of(a, cell_i(CELL_BYTES, p->peak_bytes)));
+    else
+      report_line(r, label, "%s the time, limited by %s",
+                  text_of(a, cell_x(CELL_TIMES, (double)p->time_ps / (double)w->time_ps)), limit_of(p));
+  }
+}
+
+// ---- what became of the space -------------------------------------------------------------------------
+// Every plan is counted once.
+static void put_certificate(report *r, arena *a, const search_result *s) {
+  enum { REASONS = 5 };
+  const u32 *n = s->count, simulated = n[SEARCH_RAN] + n[SEARCH_OVER_MEMORY];
+  report_line(r, "certificate",
+              "%u plans: %u fit, %u too large, %u too slow, %u impossible, %u equal to another;", s->npoints,
+              s->nfit, n[SEARCH_OVER_MEMORY] + n[SEARCH_BOUND_MEMORY], n[SEARCH_BOUND_TIME],
+              n[SEARCH_IMPOSSIBLE], n[SEARCH_EQUAL]);
+  report_line(r, "", "%u simulated, %u ruled out by bounds on memory, %u on time", simulated,
+              n[SEARCH_BOUND_MEMORY], n[SEARCH_BOUND_TIME]);
+  for (u32 i = 0; i < s->nreasons && i < REASONS; i++) {
+    strbuf b = {.a = a};
+    strategy_print(s->reason[i].example, &b);
+    report_line(r, i ? "" : "impossible", "%u such as %s:", s->reason[i].count, sb_str(&b));
+    report_line(r, "", "%s", s->reason[i].why);
+  }
+  if (s->nreasons > REASONS)
+    report_line(r, "", "... and %u more reasons (--json has all)", s->nreasons - REASONS);
+}
+
+static void put_counts(report *r, arena *a, const search_result *s) {
+  static const column cols[] = {{"count", NULL}, {"reason", NULL}, {"example", NULL}};
+  report_fact(r, "space", NULL, cell_i(CELL_INT, s->npoints));
+  report_fact(r, "fit", NULL, cell_i(CELL_INT, s->nfit));
+  report_fact(r, "simulated", NULL, cell_i(CELL_INT, s->count[SEARCH_RAN] + s->count[SEARCH_OVER_MEMORY]));
+  report_fact(r, "ruled_out_by_memory", NULL, cell_i(CELL_INT, s->count[SEARCH_BOUND_MEMORY]));
+  report_fact(r, "ruled_out_by_time", NULL, cell_i(CELL_INT, s->count[SEARCH_BOUND_TIME]));
+  report_fact(r, "impossible", NULL, cell_i(CELL_INT, s->count[SEARCH_IMPOSSIBLE]));
+  report_fact(r, "equal", NULL, cell_i(CELL_INT, s->count[SEARCH_EQUAL]));
+  report_table(r, "impossible_reasons", cols, COUNT_OF(cols));
+  for (u32 i = 0; i < s->nreasons; i++) {
+    strbuf b = {.a = a};
+    strategy_print(s->reason[i].example, &b);
+    report_row(r, (cell[]){cell_i(CELL_INT, s->reason[i].count), cell_text(s->reason[i].why),
+                           cell_text(sb_str(&b))});
+  }
+}
+
 // Of batch norm under a plan: what policy_hybrid gives it.
-static void put_batchnorm(report *r, const prog *p, const search_opts *o, const search_point *at) {
-  const hybrid_opts h = search_hybrid(o, at);
-  const plan pn = {.batchnorm_groups = policy_batchnorm(p, &h)};
+static void put_batchnorm(report *r, const prog *p, const search_point *at) {
+  const plan pn = {.batchnorm_groups = policy_batchnorm(p, &at->s)};
   const batchnorm_stats bn = plan_batchnorm(p, &pn);
   report_batchnorm(r, &bn);
 }
 
 // Why the best is best and what limits the others, in lines made of the figures.
-static void put_why(report *r, arena *a, const prog *p, const search_opts *o, const search_result *s) {
-  static const char *const dimension[] = {"data alone", "tensor alone", "pipeline alone"};
+static void put_why(report *r, arena *a, const prog *src, const search_result *s) {
   const search_point *w = &s->point[0], *more = NULL;
-  double best = (double)w->time_ps;
-  report_line(r, "winner", "%s", name_of(a, w, o->train));
+  report_line(r, "winner", "%s", name_of(a, w));
   report_line(r, "", "computes %s of the time, communicates %s; needs %s%s%s",
               text_of(a, cell_x(CELL_SHARE, w->utilisation)), text_of(a, cell_x(CELL_SHARE, w->comm)),
               text_of(a, cell_i(CELL_BYTES, w->peak_bytes)), s->memory_bytes > 0 ? " of " : "",
               s->memory_bytes > 0 ? text_of(a, cell_i(CELL_BYTES, s->memory_bytes)) : "");
-  put_batchnorm(r, p, o, w);
+  put_batchnorm(r, src, w);
   if (s->nfit > 1)
-    put_other(r, a, "next", &s->point[1], arena_printf(a, "limited by %s", limit_of(&s->point[1])), s,
-              o->train);
-  for (int k = 0; k < 3; k++) {
-    const search_point *at = alone(s, k);
-    if (!at || at == w) continue;
-    if (at->state == SEARCH_OVER_MEMORY)
-      report_line(r, dimension[k], "does not fit: %s", text_of(a, cell_i(CELL_BYTES, at->peak_bytes)));
-    else
-      report_line(r, dimension[k], "%s the time, limited by %s",
-                  text_of(a, cell_x(CELL_TIMES, (double)at->time_ps / best)), limit_of(at));
-  }
+    put_other(r, a, "next", &s->point[1], arena_printf(a, "limited by %s", limit_of(&s->point[1])), s);
+  put_alone(r, a, s);
   for (u32 i = s->nfit; i < s->npoints; i++) {
-    const search_point *at = &s->point[i];
-    if (at->state == SEARCH_OVER_MEMORY && at->time_ps < w->time_ps && (!more || at->time_ps < more->time_ps))
-      more = at;
+    const search_point *p = &s->point[i];
+    if (p->state == SEARCH_OVER_MEMORY && p->time_ps < w->time_ps && (!more || p->time_ps < more->time_ps))
+      more = p;
   }
   if (more)
     put_other(r, a, "with more memory", more,
-              arena_printf(a, "with %s", text_of(a, cell_i(CELL_BYTES, more->peak_bytes))), s, o->train);
+              arena_printf(a, "with %s", text_of(a, cell_i(CELL_BYTES, more->peak_bytes))), s);
   if (s->one_device_ps)
     report_line(r, "one device", "%s the time, %s: --devices 1",
-                text_of(a, cell_x(CELL_TIMES, (double)s->one_device_ps / best)),
+                text_of(a, cell_x(CELL_TIMES, (double)s->one_device_ps / (double)w->time_ps)),
                 text_of(a, cell_i(CELL_PS, s->one_device_ps)));
-  report_line(r, "certificate", "%u plans: %u simulated, of which %u fit;", s->npoints,
-              s->count[SEARCH_RAN] + s->count[SEARCH_OVER_MEMORY], s->nfit);
-  report_line(r, "", "%u ruled out by memory, %u by time; %u impossible", s->count[SEARCH_BOUND_MEMORY],
-              s->count[SEARCH_BOUND_TIME], s->count[SEARCH_INDIVISIBLE]);
+}
+
+// ---- the table ----------------------------------------------------------------------------------------
+// Rows of the ranked plans, simulated ones only.
+static u32 rows_of(const search_opts *o, const search_result *s) {
+  u32 top = o->top ? o->top : s->npoints, n = 0;
+  while (n < s->npoints && n < top && s->point[n].time_ps) n++;
+  return n;
+}
+
+// A choice has a column in text where a plan that is shown is not at its default.
+static bool is_shown(const search_result *s, u32 n, choice_id id) {
+  for (u32 i = 0; i < n; i++)
+    if (!choice_same(s->point[i].s.of[id], choice_default(id))) return true;
+  return false;
+}
+
+// null: where the choice cannot be made.
+static cell choice_cell(arena *a, choice_id id, const strategy *s, bool train) {
+  if (!choice_applies(id, s, train)) return cell_none();
+  if (choice_get(id)->kind == CK_COUNT) return cell_i(CELL_INT, s->of[id].n);
+  if (choice_get(id)->kind == CK_FLAG) return cell_i(CELL_BOOL, s->of[id].n);
+  strbuf b = {.a = a};
+  choice_print(id, s->of[id], &b);
+  return cell_text(sb_str(&b));
+}
+
+static void put_plans(report *r, arena *a, const search_opts *o, const search_result *s) {
+  static const column after[] = {{"strategy", NULL},
+                                 {"state", NULL},
+                                 {"time_ps", "time"},
+                                 {"times_best", ""},
+                                 {"samples_per_s", "samples"},
+                                 {"peak_bytes", "memory"},
+                                 {"utilisation", NULL},
+                                 {"communication", NULL},
+                                 {"limit", NULL},
+                                 {NULL, "limited by"}};
+  const u32 n = rows_of(o, s);
+  column *cols = NEWN(a, column, 1 + CHOICE_COUNT + COUNT_OF(after));
+  u32 ncols = 0;
+  cols[ncols++] = (column){"rank", ""};
+  for (u32 k = 0; k < CHOICE_COUNT; k++) {
+    const choice_row *row = choice_get((choice_id)k);
+    if (row->title) cols[ncols++] = (column){row->name, is_shown(s, n, (choice_id)k) ? row->title : NULL};
+  }
+  for (u32 k = 0; k < COUNT_OF(after); k++) cols[ncols++] = after[k];
+  report_table(r, "plans", cols, ncols);
+  cell *v = NEWN(a, cell, ncols);
+  for (u32 i = 0; i < n; i++) {
+    const search_point *at = &s->point[i];
+    double best = (double)s->point[0].time_ps, seconds = (double)at->time_ps * 1e-12;
+    u32 k = 0;
+    v[k++] = cell_i(CELL_INT, i + 1);
+    for (u32 id = 0; id < CHOICE_COUNT; id++)
+      if (choice_get((choice_id)id)->title) v[k++] = choice_cell(a, (choice_id)id, &at->s, o->train);
+    v[k++] = cell_text(name_of(a, at));
+    v[k++] = cell_text(state_name(at));
+    v[k++] = cell_i(CELL_PS, at->time_ps);
+    v[k++] = cell_x(CELL_TIMES, (double)at->time_ps / best);
+    v[k++] = s->batch ? cell_x(CELL_PER_S, (double)s->batch / seconds) : cell_none();
+    v[k++] = cell_i(CELL_BYTES, at->peak_bytes);
+    v[k++] = cell_x(CELL_SHARE, at->utilisation);
+    v[k++] = cell_x(CELL_SHARE, at->comm);
+    v[k++] = cell_text(limit_of(at));
+    v[k++] = cell_text(limit_text(a, at));
+    report_row(r, v);
+  }
 }
 
 void report_search(report *r, arena *a, const prog *p, const machine *m, const search_opts *o,
                    const search_result *s, const char *model) {
-  static const column cols[] = {{"rank", ""},
-                                {"data", "D"},
-                                {"tensor", "T"},
-                                {"pipeline", "P"},
-                                {"microbatches", "K"},
-                                {"schedule", ""},
-                                {"zero", "ZeRO"},
-                                {"recompute", "recompute"},
-                                {"state", NULL},
-                                {"time_ps", "time"},
-                                {"times_best", ""},
-                                {"samples_per_s", "samples"},
-                                {"peak_bytes", "memory"},
-                                {"utilisation", NULL},
-                                {"communication", NULL},
-                                {"limit", NULL},
-                                {NULL, "limited by"}};
   report_fact(r, "model", "model", cell_text(model));
   report_fact(r, "parameter_dtypes", "weights", cell_text(report_types(a, p, ROLE_WEIGHT)));
   report_fact(r, "machine", "machine", cell_text(sym_str(m->c, m->name)));
@@ -138,31 +213,10 @@ void report_search(report *r, arena *a, const prog *p, const machine *m, const s
               s->memory_bytes >= 0 ? cell_i(CELL_BYTES, s->memory_bytes) : cell_text("none"));
   report_fact(r, "train", NULL, cell_i(CELL_BOOL, o->train));
   report_gap(r);
-  report_table(r, "plans", cols, COUNT_OF(cols));
-  u32 top = o->top ? o->top : s->npoints;
-  i64 best = s->point[0].time_ps;
-  for (u32 i = 0; i < s->npoints && i < top; i++) {
-    const search_point *at = &s->point[i];
-    if (!at->time_ps) break;
-    double seconds = (double)at->time_ps * 1e-12;
-    report_row(r,
-               (cell[]){cell_i(CELL_INT, i + 1), cell_i(CELL_INT, at->data), cell_i(CELL_INT, at->tensor),
-                        cell_i(CELL_INT, at->pipeline), cell_i(CELL_INT, at->micro),
-                        at->pipeline > 1 && o->train ? cell_text(schedule_name[at->schedule]) : cell_none(),
-                        cell_i(CELL_INT, at->zero), cell_text(recompute_name[at->recompute]),
-                        cell_text(state_name[at->state]), cell_i(CELL_PS, at->time_ps),
-                        cell_x(CELL_TIMES, (double)at->time_ps / (double)best),
-                        s->batch ? cell_x(CELL_PER_S, (double)s->batch / seconds) : cell_none(),
-                        cell_i(CELL_BYTES, at->peak_bytes), cell_x(CELL_SHARE, at->utilisation),
-                        cell_x(CELL_SHARE, at->comm), cell_text(limit_of(at)), cell_text(limit_text(a, at))});
-  }
+  put_plans(r, a, o, s);
   report_gap(r);
-  put_why(r, a, p, o, s);
+  put_why(r, a, p, s);
   if (s->one_device_ps) report_fact(r, "one_device_ps", NULL, cell_i(CELL_PS, s->one_device_ps));
-  report_fact(r, "space", NULL, cell_i(CELL_INT, s->npoints));
-  report_fact(r, "fit", NULL, cell_i(CELL_INT, s->nfit));
-  report_fact(r, "simulated", NULL, cell_i(CELL_INT, s->count[SEARCH_RAN] + s->count[SEARCH_OVER_MEMORY]));
-  report_fact(r, "ruled_out_by_memory", NULL, cell_i(CELL_INT, s->count[SEARCH_BOUND_MEMORY]));
-  report_fact(r, "ruled_out_by_time", NULL, cell_i(CELL_INT, s->count[SEARCH_BOUND_TIME]));
-  report_fact(r, "impossible", NULL, cell_i(CELL_INT, s->count[SEARCH_INDIVISIBLE]));
+  put_certificate(r, a, s);
+  put_counts(r, a, s);
 }

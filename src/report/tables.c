@@ -57,6 +57,44 @@ void report_op(report *r, arena *a, opcode op) {
   report_fact(r, "flops_per_point", NULL, cell_i(CELL_INT, o->flops));
 }
 
+// What a choice takes: "1 or more", "gpipe 1f1b".
+static const char *choice_values(arena *a, choice_id id) {
+  const choice_row *row = choice_get(id);
+  strbuf b = {.a = a};
+  if (row->kind == CK_COUNT && row->most == CHOICE_MOST)
+    return arena_printf(a, "N from %u", MAX(row->least, 1u));
+  if (row->kind == CK_COUNT) return arena_printf(a, "N from %u to %u", row->least, row->most);
+  if (row->kind == CK_SET) sb_put(&b, "none, ");
+  for (u32 i = 0; i < choice_words(id); i++) sb_fmt(&b, "%s%s", i ? ", " : "", choice_word(id, i));
+  if (row->kind == CK_LIST) sb_put(&b, ", N/N/..");
+  return sb_str(&b);
+}
+
+void report_choices(report *r, arena *a) {
+  static const column cols[] = {{"name", "choice"},     {"option", "option"}, {"values", "values"},
+                                {"default", "default"}, {"searched", NULL},   {"needs", "needs"},
+                                {"about", "about"}};
+  report_table(r, "choices", cols, COUNT_OF(cols));
+  for (u32 i = 0; i < CHOICE_COUNT; i++) {
+    const choice_id id = (choice_id)i;
+    const choice_row *row = choice_get(id);
+    const char *needs = choice_needs(a, id);
+    report_row(r, (cell[]){cell_text(row->name), cell_text(arena_printf(a, "--%s", choice_option(id))),
+                           cell_text(choice_values(a, id)), cell_text(id == CHOICE_mbs ? NULL : row->dflt),
+                           cell_i(CELL_BOOL, *row->search == '*'), cell_text(*needs ? needs : NULL),
+                           cell_text(row->about)});
+  }
+  strbuf note = {.a = a};
+  sb_put(
+      &note,
+      "\nA strategy is a line of them, \"dp=2 tp=4 pp=2 mb=32 zero=1\". `heddle plan` takes several values,\n"
+      "\"tp=1,2,4 zero=*\", and searches what is not said of");
+  for (u32 i = 0; i < CHOICE_COUNT; i++)
+    if (*choice_get((choice_id)i)->search == '*') sb_fmt(&note, " %s", choice_get((choice_id)i)->name);
+  sb_put(&note, ". docs/strategy.md has the rules.\n");
+  report_note(r, sb_str(&note));
+}
+
 void report_diagnostic(report *r, arena *a, diag_id id) {
   const diag_row *d = diag_row_of(id);
   bool error = d->severity == DIAG_ERROR;

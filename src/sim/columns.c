@@ -42,6 +42,12 @@ static void trace_params(sim *s, const func_info *f, value v, u8 *param) {
   }
 }
 
+// May v stand for a parameter? Not if an instruction that works makes it: most results.
+static bool may_pass(const func_info *f, value v) {
+  u32 def = f->values.v[v].def;
+  return !def || f->body.v[def - 1].op == OP_call || no_work(op_row_of(f->body.v[def - 1].op));
+}
+
 static u16 made_by_call(const func_info *f, const instr *i, u32 k, const summary *callee, const u16 *made) {
   u16 m = callee->made[k];
   for (u32 j = callee->thru_begin[k]; j < callee->thru_begin[k + 1]; j++)
@@ -109,6 +115,8 @@ static const summary *summary_of(sim *s, func fn) {
   u8 *param = NEWN(s->tmp, u8, f->nparams);
   for (u32 k = 0; k < f->rets.n; k++) {
     m->made[k] = made[f->rets.v[k]];
+    m->thru_begin[k + 1] = thru.n;
+    if (!may_pass(f, f->rets.v[k])) continue;
     memset(param, 0, f->nparams);
     trace_params(s, f, f->rets.v[k], param);
     for (u32 j = 0; j < f->nparams; j++)

@@ -23,6 +23,8 @@ typedef enum {
   HAS_1F1B,
   HAS_SEQUENCE,
   HAS_OVERLAP,
+  HAS_WHOLE_TABLES,
+  HAS_EQUAL_LAYERS,
   HAS_SPLIT,
   HAS_INPUT_GRADIENTS,
   HAS_INFERENCE,
@@ -52,6 +54,8 @@ static const char *const feature_name[] = {"data",
                                            "1f1b",
                                            "sequence",
                                            "overlap",
+                                           "whole tables",
+                                           "equal layers",
                                            "split backward",
                                            "gradients of inputs",
                                            "inference",
@@ -70,17 +74,26 @@ static u32 has[HAS_COUNT], ran, refused;
 
 static void note(feature f, bool yes) { has[f] += yes; }
 
-// The name of a hybrid says what it is: "D2 T4 P2 K8 1f1b zero1 recompute sp".
+// The name of a hybrid is its strategy.
 static void note_name(const plan *pn, const char *name) {
-  u32 d = 1, t = 1, p = 1, k = 1;
-  if (sscanf(name, "D%u T%u P%u K%u", &d, &t, &p, &k) != 4) return;
-  note(HAS_DATA, d > 1), note(HAS_TENSOR, t > 1), note(HAS_PIPELINE, p > 1), note(HAS_MICRO, k > 1);
-  note(HAS_ALL_FOUR, d > 1 && t > 1 && p > 1 && k > 1);
-  note(HAS_ZERO1, strstr(name, "zero1") != NULL), note(HAS_ZERO2, strstr(name, "zero2") != NULL),
-      note(HAS_ZERO3, strstr(name, "zero3") != NULL);
-  note(HAS_SELECTIVE, strstr(name, "selective") != NULL), note(HAS_FULL, strstr(name, "recompute") != NULL);
-  note(HAS_GPIPE, strstr(name, "gpipe") != NULL), note(HAS_1F1B, strstr(name, "1f1b") != NULL);
-  note(HAS_SEQUENCE, strstr(name, " sp") != NULL), note(HAS_OVERLAP, pn->send_stream.i != 0);
+  ctx *c = ctx_new();
+  strategy_set set;
+  strategy s;
+  if (!strncmp(name, "dp=", 3)) {
+    REQUIRE(strategy_parse(c, ctx_arena(c), name, &set) && strategy_one(c, &set, &s));
+    u32 d = s.dp.n, t = s.tp.n, p = s.pp.n, k = s.mb.n;
+    note(HAS_DATA, d > 1), note(HAS_TENSOR, t > 1), note(HAS_PIPELINE, p > 1), note(HAS_MICRO, k > 1);
+    note(HAS_ALL_FOUR, d > 1 && t > 1 && p > 1 && k > 1);
+    for (u32 z = 1; z <= 3; z++) note((feature)(HAS_ZERO1 + z - 1), s.zero.n == z);
+    note(HAS_SELECTIVE, choice_is(CHOICE_recompute, s.recompute, "selective"));
+    note(HAS_FULL, choice_is(CHOICE_recompute, s.recompute, "full"));
+    note(HAS_GPIPE, p > 1 && choice_is(CHOICE_schedule, s.schedule, "gpipe"));
+    note(HAS_1F1B, p > 1 && choice_is(CHOICE_schedule, s.schedule, "1f1b"));
+    note(HAS_SEQUENCE, s.sp.n), note(HAS_OVERLAP, s.overlap.n && pn->send_stream.i);
+    note(HAS_WHOLE_TABLES, choice_is(CHOICE_tables, s.tables, "whole"));
+    note(HAS_EQUAL_LAYERS, choice_is(CHOICE_layers, s.layers, "equal"));
+  }
+  ctx_free(c);
 }
 
 static void note_plan(const plan *pn, const char *name) {

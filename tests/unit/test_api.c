@@ -10,7 +10,7 @@ static const heddle_load_options small = {.batch = 16, .loss = true};
 
 TEST(api_null_in_null_out) {
   CHECK(!heddle_program_report(NULL, HEDDLE_TEXT));
-  CHECK(!heddle_plan_apply(heddle_plan_hybrid(NULL, NULL)));
+  CHECK(!heddle_plan_apply(heddle_plan_make(NULL, NULL, NULL)));
   CHECK(!heddle_result_report(heddle_result_run(NULL, NULL, NULL), HEDDLE_JSON));
   CHECK(!heddle_search_plan(heddle_search_run(NULL, NULL, NULL), 0));
   CHECK(!heddle_check_run(NULL, NULL));
@@ -23,15 +23,14 @@ TEST(api_handles_are_freed_in_any_order) {
   heddle_session *s = heddle_session_new();
   heddle_program *p = heddle_program_load(s, model, &small);
   heddle_machine *m = heddle_machine_load(s, "laptop");
-  heddle_plan *b =
-      heddle_plan_hybrid(p, &(heddle_hybrid){.data = 2, .pipeline = 2, .microbatches = 2, .train = true});
+  heddle_plan *b = heddle_plan_make(p, "dp=2 pp=2 mb=2", &(heddle_plan_options){.train = true});
   heddle_program *d = heddle_plan_apply(b);
   heddle_result *r = heddle_result_run(d, m, NULL);
   REQUIRE(r);
   heddle_program_free(d);
   heddle_machine_free(m);
   heddle_program_free(p);
-  CHECK(strstr(heddle_result_report(r, HEDDLE_TEXT), "D2 T1 P2 K2"));
+  CHECK(strstr(heddle_result_report(r, HEDDLE_TEXT), "dp=2 tp=1 pp=2 mb=2"));
   CHECK(heddle_plan_apply(b));
   heddle_plan_free(b);
   CHECK(heddle_result_time_ps(r) > 0);
@@ -81,8 +80,8 @@ TEST(api_search_value_is_simulated_value) {
 TEST(api_plans_and_programs_round_trip) {
   heddle_session *s = heddle_session_new();
   heddle_program *p = heddle_program_load(s, model, &small);
-  heddle_hybrid h = {.data = 2, .tensor = 2, .zero = 2, .train = true, .optimiser = {.name = "adamw"}};
-  heddle_plan *b = heddle_plan_hybrid(p, &h);
+  heddle_plan_options o = {.train = true, .optimizer = {.name = "adamw"}};
+  heddle_plan *b = heddle_plan_make(p, "dp=2 tp=2 zero=2", &o);
   const char *text = heddle_plan_print(b);
   heddle_plan *again = heddle_plan_parse(p, "again", text, strlen(text));
   CHECK_STR(heddle_plan_print(again), text);
@@ -125,7 +124,7 @@ static bool everything(void) {
   heddle_program *p =
       heddle_program_load(s, "mlp-xs:layers=2,hidden=8", &(heddle_load_options){.batch = 4, .loss = true});
   heddle_machine *m = heddle_machine_load(s, "laptop");
-  heddle_plan *b = heddle_plan_hybrid(p, &(heddle_hybrid){.data = 2, .train = true});
+  heddle_plan *b = heddle_plan_make(p, "dp=2", &(heddle_plan_options){.train = true});
   heddle_result *r = heddle_result_run(heddle_plan_apply(b), m, NULL);
   heddle_check *k = heddle_check_run(b, NULL);
   bool ok =

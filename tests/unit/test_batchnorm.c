@@ -32,14 +32,9 @@ static const char *text_of(state *s, const prog *p) {
 }
 
 static hybrid_opts opts(u32 data, u32 micro, bool sync) {
-  return (hybrid_opts){.data = data,
-                       .tensor = 1,
-                       .pipeline = 1,
-                       .micro = micro,
-                       .schedule = SCHED_1F1B,
+  return (hybrid_opts){.s = strategy_of("dp=%u mb=%u bn=%s", data, micro, sync ? "sync" : "local"),
                        .train = true,
-                       .optim = optim_default(OPTIM_SGD),
-                       .sync_batchnorm = sync};
+                       .optim = optim_default(OPTIM_SGD)};
 }
 
 // The first column of x[4,1] in two groups: 1 and 3, 10 and 30.
@@ -139,15 +134,15 @@ TEST(batchnorm_synchronised_moves_sums) {
 TEST(batchnorm_groups_that_are_not_given) {
   state s = begin();
   hybrid_opts o = opts(5, 1, false);
-  CHECK_EQ_I64(policy_batchnorm(s.src, &o), 0);
+  CHECK_EQ_I64(policy_batchnorm(s.src, &o.s), 0);
   CHECK(!policy_hybrid(s.pl, s.a, &o) && diag_get(s.c, 0).id == E_DIVIDE);
   diag_clear(s.c);
   o = opts(1, 1, false);
-  CHECK_EQ_I64(policy_batchnorm(s.src, &o), 0);
+  CHECK_EQ_I64(policy_batchnorm(s.src, &o.s), 0);
   o = opts(2, 2, false);
-  CHECK_EQ_I64(policy_batchnorm(s.src, &o), 4);
+  CHECK_EQ_I64(policy_batchnorm(s.src, &o.s), 4);
   REQUIRE(pass_batchnorm(s.src, 2, (loc){0}));
-  CHECK_EQ_I64(policy_batchnorm(s.src, &o), 0);
+  CHECK_EQ_I64(policy_batchnorm(s.src, &o.s), 0);
   end(&s);
 }
 
@@ -155,7 +150,7 @@ TEST(batchnorm_groups_that_are_not_given) {
 TEST(batchnorm_running_statistics_in_a_later_stage) {
   state s = begin();
   hybrid_opts o = opts(1, 2, false);
-  o.pipeline = 3;
+  o.s.pp.n = 3;
   plan *pn = policy_hybrid(s.pl, s.a, &o);
   verify_report r = {0};
   CHECK_MSG(pn && plan_verify(s.pl, pn, NULL, &(verify_opts){.seed = 3}, s.a, &r) && r.passed, "%s",

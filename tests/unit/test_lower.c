@@ -15,13 +15,7 @@ static prog *planned(const char *model, u32 d, u32 t, u32 p, u32 k, u32 zero, bo
   prog *s = front_load(C, model, &fo), *out = NULL;
   if (s) {
     planner *pl = planner_new(s);
-    hybrid_opts h = {.data = d,
-                     .tensor = t,
-                     .pipeline = p,
-                     .micro = k,
-                     .zero = zero,
-                     .schedule = SCHED_1F1B,
-                     .train = train};
+    hybrid_opts h = {.s = strategy_of("dp=%u tp=%u pp=%u mb=%u zero=%u", d, t, p, k, zero), .train = train};
     plan *pn = policy_hybrid(pl, A, &h);
     out = pn ? plan_apply(pl, pn, NULL) : NULL;
     planner_free(pl);

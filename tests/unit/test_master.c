@@ -70,7 +70,7 @@ static memory memory_of(dtype t, optimiser kind, bool master, u32 zero) {
   planner *pl = src ? planner_new(src) : NULL;
   coster *k = m ? coster_new(c, a, m, NULL) : NULL;
   REQUIRE(pl && k);
-  hybrid_opts h = {.data = WAYS, .tensor = 1, .pipeline = 1, .micro = 2, .zero = zero, .train = true};
+  hybrid_opts h = {.s = strategy_of("dp=%u mb=2 zero=%u", WAYS, zero), .train = true};
   h.optim = optim_default(kind), h.optim.master = master;
   plan *pn = policy_hybrid(pl, a, &h);
   prog *p = pn ? plan_apply(pl, pn, k) : NULL;
@@ -82,7 +82,8 @@ static memory memory_of(dtype t, optimiser kind, bool master, u32 zero) {
   for (u32 i = 0; i < f->nparams; i++)
     if (f->params.v[i].r == ROLE_WEIGHT) out.params += shape_elems(&val_type(src, f, i + 1)->s);
   search_opts so = {.train = true, .optim = h.optim, .batch = 32, .top = 1, .threads = 1, .ranks = WAYS};
-  so.ndata = so.nmicro = so.nzero = so.nrecompute = 1, so.data[0] = WAYS, so.micro[0] = 2, so.zero[0] = zero;
+  const char *line = arena_printf(a, "dp=%u mb=2 zero=%u recompute=none", WAYS, zero);
+  REQUIRE(strategy_parse(c, a, line, &so.space));
   search_result s;
   ok = search_run(c, a, src, m, NULL, &so, &s);
   if (CHECK_MSG(ok && s.npoints == 1, "%s", diag_render(c, a)))
@@ -124,7 +125,7 @@ TEST(master_in_plan_text) {
     arena *a = arena_new();
     prog *p = front_family(c, "mlp-xs", &(front_opts){.batch = 32, .loss = true, .t = types[k / 2]});
     planner *pl = planner_new(p);
-    hybrid_opts h = {.data = 2, .tensor = 1, .pipeline = 1, .micro = 1, .train = true};
+    hybrid_opts h = {.s = strategy_of("dp=2"), .train = true};
     h.optim = optim_default(OPTIM_ADAM), h.optim.master = k % 2;
     plan *pn = policy_hybrid(pl, a, &h);
     strbuf text = {.a = a}, again = {.a = a};

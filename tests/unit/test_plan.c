@@ -38,7 +38,7 @@ static void check_plan(const char *model, const char *text) {
   close_source(&s);
 }
 
-#define TRAIN "heddle-plan: 1\ntrain: {optimiser: sgd}\n"
+#define TRAIN "heddle-plan: 1\ntrain: {optimizer: sgd}\n"
 
 // Two products and a squared error: main has 5 instructions.
 #define TWO                                                                                                  \
@@ -151,7 +151,7 @@ TEST(plan_weights_without_gradient) {
                               "  return %3, %7\n"
                               "}\n";
   check_plan(model,
-             "heddle-plan: 1\ntrain: {optimiser: adamw}\naxes: {a: 2}\nmeshes:\n  m: {axes: [a]}\nsegments:\n"
+             "heddle-plan: 1\ntrain: {optimizer: adamw}\naxes: {a: 2}\nmeshes:\n  m: {axes: [a]}\nsegments:\n"
              "  - {from: 1, to: 3, on: m, at: {a: 1}}\n  - {from: 4, to: 7, on: m}\nrest: {states: "
              "[a]}\norder:\n  - \"F0.0 B0.0\"\n  - \"F1.0\"\n");
 }

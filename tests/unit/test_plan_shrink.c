@@ -6,25 +6,18 @@ TEST(shrink_verifies_plans) {
   static const struct {
     const char *name;
     i64 batch, seq;
-    hybrid_opts o;
+    const char *line;
   } plans[] = {
-      {"gpt2:layers=2",
-       16,
-       128,
-       {.data = 2, .tensor = 4, .pipeline = 2, .micro = 4, .zero = 3, .sequence = true}},
-      {"llama2-7b:layers=2",
-       16,
-       128,
-       {.data = 2, .tensor = 2, .pipeline = 2, .micro = 2, .zero = 1, .recompute = RECOMPUTE_FULL}},
-      {"moe-8x125m:layers=2", 8, 64, {.data = 2, .tensor = 4, .pipeline = 1, .micro = 2, .zero = 2}},
-      {"resnet50", 16, 64, {.data = 2, .tensor = 2, .pipeline = 2, .micro = 2}},
-      {"inception-v3", 4, 75, {.data = 2, .tensor = 2, .pipeline = 2, .micro = 2}},
+      {"gpt2:layers=2", 16, 128, "dp=2 tp=4 pp=2 mb=4 zero=3 sp schedule=gpipe"},
+      {"llama2-7b:layers=2", 16, 128, "dp=2 tp=2 pp=2 mb=2 zero=1 recompute=full schedule=gpipe"},
+      {"moe-8x125m:layers=2", 8, 64, "dp=2 tp=4 mb=2 zero=2"},
+      {"resnet50", 16, 64, "dp=2 tp=2 pp=2 mb=2 schedule=gpipe"},
+      {"inception-v3", 4, 75, "dp=2 tp=2 pp=2 mb=2 schedule=gpipe"},
   };
   for (u32 i = 0; i < COUNT_OF(plans); i++) {
     model m = open_model(plans[i].name, plans[i].batch, plans[i].seq);
     planner *pl = planner_new(m.p);
-    hybrid_opts o = plans[i].o;
-    o.train = true, o.optim = optim_default(OPTIM_SGD);
+    hybrid_opts o = {.s = strategy_of("%s", plans[i].line), .train = true, .optim = optim_default(OPTIM_SGD)};
     plan *pn = policy_hybrid(pl, m.a, &o);
     verify_report r = {0};
     bool ok = pn &&

@@ -60,8 +60,9 @@ TEST(plan_text_says_all) {
   arena *a = arena_new();
   prog *p = front_family(c, "mlp-xs:hidden=32", &(front_opts){.batch = 32, .loss = true});
   planner *pl = planner_new(p);
-  hybrid_opts o = {
-      2, 2, 2, 4, .zero = 2, .train = true, .optim = {OPTIM_ADAMW, true, 1e-3, 0, .9, .95, 1e-6, .1}};
+  hybrid_opts o = {.s = strategy_of("dp=2 tp=2 pp=2 mb=4 zero=2 schedule=gpipe"),
+                   .train = true,
+                   .optim = {OPTIM_ADAMW, true, 1e-3, 0, .9, .95, 1e-6, .1}};
   plan *pn = policy_hybrid(pl, a, &o);
   REQUIRE(pn != NULL);
   pn->split_backward = pn->input_gradients = pn->keep_gradients = true;

@@ -29,7 +29,7 @@ static void tear_down(setting *s) {
 static const char small[] = "gpt2:layers=4,hidden=64,heads=4,head_dim=16,ffn=256,vocab=128,positions=32";
 
 static bool same_point(const search_point *x, const search_point *y) {
-  return !memcmp(&x->data, &y->data, 7 * sizeof(u32)) && x->state == y->state && x->time_ps == y->time_ps &&
+  return !strategy_compare(&x->s, &y->s) && x->state == y->state && x->time_ps == y->time_ps &&
          x->peak_bytes == y->peak_bytes;
 }
 
@@ -100,55 +100,184 @@ TEST(search_value_is_the_simulated_value) {
   tear_down(&s);
 }
 
-// Over 3 ranks the weights of 2 elements cannot be dealt out, over 3 ranks those of 4 can.
-TEST(search_leaves_out_levels_of_zero_that_are_the_same) {
+static search_opts told(setting *s, const char *line, i64 batch) {
+  search_opts o = {.train = true, .optim = optim_default(OPTIM_ADAM), .batch = batch, .threads = 1};
+  REQUIRE(strategy_parse(s->c, s->a, line, &o.space));
+  return o;
+}
+
+static u32 total(const search_result *r) {
+  u32 n = 0;
+  for (u32 k = 0; k < SEARCH_STATES; k++) n += r->count[k];
+  return n;
+}
+
+static search_point *find_point(search_result *r, const char *line) {
+  strategy s = strategy_of("%s", line);
+  for (u32 i = 0; i < r->npoints; i++)
+    if (!strategy_compare(&r->point[i].s, &s)) return &r->point[i];
+  return NULL;
+}
+
+// Over 3 ranks the weights of 2 elements cannot be dealt out, over 3 ranks those of 4 can. Nothing lies
+// between two products of activations, so `selective` recomputes nothing.
+TEST(search_counts_equal_programs_once) {
   for (u32 hidden = 2; hidden <= 4; hidden += 2) {
     ctx *c = ctx_new();
     setting s = set_up(arena_printf(ctx_arena(c), "mlp-xs:hidden=%u", hidden), "a40-4x4", 12, true);
-    search_opts o = {.train = true,
-                     .optim = optim_default(OPTIM_ADAM),
-                     .batch = 12,
-                     .ranks = 3,
-                     .ndata = 1,
-                     .data = {3},
-                     .threads = 1};
+    search_opts o = told(&s, "dp=3 mb=1", 12);
+    o.ranks = 3;
     search_result r;
     REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &r));
-    CHECK_EQ_I64(r.count[SEARCH_INDIVISIBLE], hidden == 2 ? 9 : 0);
-    CHECK_EQ_I64(r.count[SEARCH_RAN], hidden == 2 ? 3 : 12);
+    CHECK_EQ_I64(r.npoints, 12);
+    CHECK_EQ_I64(r.count[SEARCH_EQUAL], hidden == 2 ? 10 : 4);
+    CHECK_EQ_I64(r.count[SEARCH_RAN], hidden == 2 ? 2 : 8);
+    CHECK_EQ_I64(r.count[SEARCH_IMPOSSIBLE], 0);
     for (u32 i = r.nfit; i < r.npoints; i++)
-      CHECK(r.point[i].zero > 0 && strstr(r.point[i].why, "splits no more over 3 data ranks than ZeRO 0"));
-    o.nzero = 1, o.zero[0] = 3; // asked for by name: a plan like any other
+      CHECK_MSG(strstr(r.point[i].why, "the same program as dp=3 tp=1 pp=1"), "%s", r.point[i].why);
+    o = told(&s, "dp=3 mb=1 zero=3 recompute=none,full", 12); // asked for by name: a plan like any other
+    o.ranks = 3;
     REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &r));
-    CHECK_EQ_I64(r.count[SEARCH_RAN], 3);
+    CHECK_EQ_I64(r.count[SEARCH_RAN], 2);
     tear_down(&s);
     ctx_free(c);
   }
 }
 
+// sgd has no states to shard.
+TEST(search_knows_optimizers_without_states) {
+  setting s = set_up("mlp-xs", "a40-4x4", 16, true);
+  search_opts o = told(&s, "dp=4 tp=1 pp=4 mb=4 recompute=none", 16);
+  o.optim = optim_default(OPTIM_SGD), o.optim.master = false;
+  search_result r;
+  REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &r));
+  CHECK_EQ_I64(r.count[SEARCH_RAN], 3);
+  search_point *p = find_point(&r, "dp=4 pp=4 mb=4 zero=1");
+  REQUIRE(p);
+  CHECK(p->state == SEARCH_EQUAL && strstr(p->why, "no states"));
+  tear_down(&s);
+}
+
+// Schedules of inference are one program; every combination is in the space once and in one state.
+TEST(search_space_has_every_strategy_once) {
+  setting s = set_up(small, "dgx-2", 16, false);
+  search_opts o = told(&s, "schedule=* sp=* overlap=* tables=* layers=*", 16);
+  o.train = false, o.ranks = 4;
+  search_result r;
+  REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &r));
+  CHECK_EQ_I64(total(&r), r.npoints);
+  CHECK_EQ_I64(r.count[SEARCH_OPEN], 0);
+  CHECK(r.count[SEARCH_EQUAL] > r.npoints / 4);
+  for (u32 i = 0; i < r.npoints; i++) {
+    for (u32 k = 0; k < i; k++) CHECK(strategy_compare(&r.point[i].s, &r.point[k].s));
+    for (u32 k = 0; k < i && r.point[i].state == SEARCH_RAN; k++) CHECK(r.point[i].plan != r.point[k].plan);
+  }
+  const search_point *gpipe = find_point(&r, "pp=4 mb=4 schedule=gpipe"),
+                     *flush = find_point(&r, "pp=4 mb=4");
+  REQUIRE(gpipe && flush);
+  CHECK(gpipe->state == SEARCH_EQUAL && flush->state == SEARCH_RAN);
+  tear_down(&s);
+}
+
+// One microbatch on several stages and several on one stage are plans too.
+TEST(search_has_all_microbatches) {
+  setting s = set_up("mlp-xs:layers=8,hidden=16", "1x2 v100", 4, false);
+  for (int train = 0; train < 2; train++) {
+    if (train) tear_down(&s), s = set_up("mlp-xs:layers=8,hidden=16", "1x2 v100", 4, true);
+    search_opts o = told(&s, "tp=1 zero=0 recompute=none", 4);
+    o.train = train;
+    search_result r;
+    REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &r));
+    CHECK_EQ_I64(r.npoints, 5); // dp=2: mb 1, 2; pp=2: mb 1, 2, 4
+    CHECK_EQ_I64(r.count[SEARCH_RAN], 5);
+    CHECK(find_point(&r, "pp=2") && find_point(&r, "dp=2 mb=2"));
+  }
+  tear_down(&s);
+}
+
+// The only plan that fits: two stages, for the batch is 1 and the hidden extent is prime.
+TEST(search_finds_the_plan_that_fits) {
+  setting s = set_up("mlp-xs:layers=8,hidden=1009", "1x2 v100", 1, false);
+  search_opts o = told(&s, "", 1);
+  o.train = false, o.memory_bytes = 10000000; // f16
+  search_result r;
+  REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &r));
+  CHECK(r.nfit == 1 && r.point[0].s.pp.n == 2 && r.point[0].s.mb.n == 1);
+  CHECK_EQ_I64(r.npoints, 3);
+  CHECK_EQ_I64(r.count[SEARCH_IMPOSSIBLE], 2);
+  REQUIRE(r.nreasons == 2);
+  CHECK(r.reason[0].count == 1 && r.reason[0].example && *r.reason[0].why);
+  tear_down(&s);
+}
+
+TEST(search_groups_reasons) {
+  setting s = set_up(small, "dgx-2", 6, true);
+  search_opts o = told(&s, "zero=0 recompute=none tp=1 mb=1,4", 6);
+  o.ranks = 4;
+  search_result r;
+  REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &r));
+  CHECK_EQ_I64(r.npoints, 6); // dp 1, 2, 4 x mb 1, 4
+  CHECK_EQ_I64(r.count[SEARCH_RAN], 2);
+  CHECK_EQ_I64(r.count[SEARCH_IMPOSSIBLE], 4);
+  REQUIRE(r.nreasons == 3); // 6 over dp=4, whatever mb; 6 over mb=4; what dp=2 leaves, 3, over mb=4
+  CHECK_EQ_I64(r.reason[0].count, 2);
+  CHECK(r.reason[1].count == 1 && r.reason[2].count == 1);
+  CHECK(strstr(r.reason[0].why, "dp=4") && r.reason[0].example->dp.n == 4);
+  tear_down(&s);
+}
+
+// mbs is mb in other words.
+TEST(search_takes_sizes_of_microbatches) {
+  setting s = set_up(small, "dgx-2", 16, true);
+  search_opts o = told(&s, "pp=1 tp=1,2 mbs=2,3 zero=0 recompute=none", 16);
+  o.ranks = 2;
+  search_result r;
+  REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &r));
+  CHECK_EQ_I64(r.npoints, 4);
+  CHECK(r.nfit == 2 && find_point(&r, "dp=2 mb=4") && find_point(&r, "tp=2 mb=8"));
+  REQUIRE(r.nreasons == 1);
+  CHECK(strstr(r.reason[0].why, "is not a multiple of mbs=3"));
+  o = told(&s, "pp=1 tp=1,2 mbs=2 mb=* zero=0 recompute=none", 16); // mb=*: whatever mbs makes of it
+  o.ranks = 2;
+  REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &r));
+  CHECK(r.npoints == 2 && r.nfit == 2);
+  o = told(&s, "pp=1 tp=1,2 mbs=2 mb=4 zero=0 recompute=none", 16); // of dp=1 they disagree
+  o.ranks = 2;
+  REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &r));
+  CHECK(r.npoints == 2 && r.nfit == 1 && r.point[0].s.dp.n == 2);
+  CHECK(r.nreasons == 1 && strstr(r.reason[0].why, "mb=4 and mbs=2 disagree"));
+  tear_down(&s);
+}
+
+static void refused(const char *line, bool train, u32 ranks, const char *message) {
+  setting s = set_up(small, "dgx-2", 16, train);
+  search_opts o = told(&s, line, 16);
+  search_result r;
+  o.train = train, o.ranks = ranks;
+  CHECK_MSG(!search_run(s.c, s.a, s.p, s.m, NULL, &o, &r), "%s", line);
+  const char *said = diag_render(s.c, s.a);
+  CHECK_MSG(strstr(said, message), "%s: %s", line, said);
+  tear_down(&s);
+}
+
+TEST(search_drops_nothing_that_was_said) {
+  refused("dp=2,3", true, 4, "dp=3: no plan on 4 devices has it");
+  refused("zero=0,1", false, 4, "zero=1 is for training");
+  refused("tp=1 sp", true, 4, "sp needs tp > 1; no plan of this search has that");
+  refused("pp=1 schedule=gpipe,1f1b", true, 4, "schedule=gpipe needs pp > 1");
+  refused("dp=2 tp=1 pp=1", true, 4, "no dp x tp x pp makes 4 devices");
+  refused("dp=1 tp=1 pp=1", true, 16, "no dp x tp x pp makes 16 devices");
+  refused("dp=4 tp=1 pp=1 v=2", true, 4, "v=2 needs pp > 1");
+  refused("dp=1 tp=1 pp=4 v=2", true, 4, "only v=1 is planned yet");
+}
+
 TEST(search_says_why_nothing_fits) {
   setting s = set_up(small, "dgx-2", 6, true);
-  search_opts o = {.train = true,
-                   .optim = optim_default(OPTIM_SGD),
-                   .batch = 6,
-                   .ndata = 1,
-                   .data = {4},
-                   .npipeline = 1,
-                   .pipeline = {1}};
+  search_opts o = told(&s, "dp=4 pp=1", 6);
   search_result r;
   CHECK(!search_run(s.c, s.a, s.p, s.m, NULL, &o, &r));
   const char *text = diag_render(s.c, s.a);
-  CHECK(strstr(text, "E0506") && strstr(text, "a batch of 6 leaves 6, which cannot be split 4 ways over dp"));
-  diag_clear(s.c);
-  search_opts none = {.train = true,
-                      .batch = 6,
-                      .ndata = 1,
-                      .data = {1},
-                      .ntensor = 1,
-                      .tensor = {1},
-                      .npipeline = 1,
-                      .pipeline = {1}};
-  CHECK(!search_run(s.c, s.a, s.p, s.m, NULL, &none, &r));
-  CHECK(strstr(diag_render(s.c, s.a), "no choice of data x tensor x pipeline makes 16 devices"));
+  CHECK_MSG(strstr(text, "E0506") && strstr(text, "batch 6 is not a multiple of dp=4"), "%s", text);
+  CHECK_EQ_I64(total(&r), r.npoints);
   tear_down(&s);
 }

@@ -476,7 +476,8 @@ TEST(sim_distir_programs) {
 typedef struct {
   const char *model;
   i64 batch;
-  hybrid_opts h;
+  const char *line; // its strategy
+  bool train;
 } planned;
 
 static void same_result(const sim_result *r, const sim_result *flat) {
@@ -511,10 +512,7 @@ static void same_result(const sim_result *r, const sim_result *flat) {
 static u32 modes_agree(const planned *x) {
   ctx *c = ctx_new();
   arena *a = ctx_arena(c);
-  hybrid_opts h = x->h;
-  h.data = MAX(h.data, 1), h.tensor = MAX(h.tensor, 1), h.pipeline = MAX(h.pipeline, 1),
-  h.micro = MAX(h.micro, 1);
-  h.optim = optim_default(OPTIM_ADAM);
+  hybrid_opts h = {.s = strategy_of("%s", x->line), .train = x->train, .optim = optim_default(OPTIM_ADAM)};
   prog *src = front_load(c, x->model, &(front_opts){.batch = x->batch, .seq = 16, .loss = h.train});
   planner *pl = src ? planner_new(src) : NULL;
   machine *m = machine_load(c, a, "a10-4x4"); // several nodes: places differ in price
@@ -533,7 +531,7 @@ static u32 modes_agree(const planned *x) {
     CHECK(r[mode].left_out == 0 && (mode & SIM_COMPOSED || quick.left_out == 0));
   }
   // over 5 and 7 ranks nothing divides: they hold unlike pieces
-  CHECK(r[SIM_FOLDED].nunits < r[0].nunits || h.data * h.tensor == 1 || h.data > 4);
+  CHECK(r[SIM_FOLDED].nunits < r[0].nunits || h.s.dp.n * h.s.tp.n == 1 || h.s.dp.n > 4);
   prog_free(p);
   planner_free(pl);
   prog_free(src);
@@ -544,49 +542,31 @@ static u32 modes_agree(const planned *x) {
 #define SMALL_GPT "gpt2:layers=4,hidden=64,heads=4,vocab=128"
 TEST(sim_modes_agree_on_plans) {
   static const planned cases[] = {
-      {"mlp-xs", 32, {.data = 2, .tensor = 2, .pipeline = 2, .micro = 4, .train = true}},
-      {"mlp-xs",
-       32,
-       {.data = 4, .pipeline = 2, .micro = 8, .schedule = SCHED_GPIPE, .zero = 3, .train = true}},
-      {SMALL_GPT, 32, {.data = 2, .tensor = 2, .pipeline = 2, .micro = 2, .overlap = true, .train = true}},
-      {SMALL_GPT, 32, {.tensor = 4, .pipeline = 2, .micro = 4, .recompute = RECOMPUTE_FULL, .train = true}},
-      {SMALL_GPT, 32, {.data = 2, .tensor = 4, .sequence = true, .train = true}},
-      {SMALL_GPT, 12, {.data = 3, .tensor = 2, .micro = 2, .zero = 1, .train = true}},
-      {SMALL_GPT, 30, {.data = 5, .pipeline = 3, .micro = 3, .zero = 2, .train = true}},
-      {SMALL_GPT, 14, {.data = 7, .tensor = 2, .zero = 3, .train = true}},
-      {"llama2-7b:layers=4,hidden=64,heads=4,vocab=128", 32, {.pipeline = 4, .micro = 4, .overlap = true}}};
+      {"mlp-xs", 32, "dp=2 tp=2 pp=2 mb=4 schedule=gpipe", true},
+      {"mlp-xs", 32, "dp=4 pp=2 mb=8 schedule=gpipe zero=3", true},
+      {SMALL_GPT, 32, "dp=2 tp=2 pp=2 mb=2 schedule=gpipe overlap", true},
+      {SMALL_GPT, 32, "tp=4 pp=2 mb=4 schedule=gpipe recompute=full", true},
+      {SMALL_GPT, 32, "dp=2 tp=4 sp", true},
+      {SMALL_GPT, 12, "dp=3 tp=2 mb=2 zero=1", true},
+      {SMALL_GPT, 30, "dp=5 pp=3 mb=3 schedule=gpipe zero=2", true},
+      {SMALL_GPT, 14, "dp=7 tp=2 zero=3", true},
+      {"llama2-7b:layers=4,hidden=64,heads=4,vocab=128", 32, "pp=4 mb=4 overlap", false}};
   for (u32 k = 0; k < COUNT_OF(cases); k++) modes_agree(&cases[k]);
 }
 
 // Pipelines long enough to have a steady state: it is walked in part only, and nothing changes.
 TEST(sim_leaves_out_periods) {
-  static const planned cases[] = {
-      {SMALL_GPT,
-       128,
-       {.data = 2, .tensor = 2, .pipeline = 2, .micro = 32, .schedule = SCHED_1F1B, .train = true}},
-      {SMALL_GPT,
-       128,
-       {.tensor = 2, .pipeline = 4, .micro = 64, .overlap = true, .schedule = SCHED_1F1B, .train = true}},
-      {SMALL_GPT,
-       256,
-       {.pipeline = 4, .micro = 256, .recompute = RECOMPUTE_FULL, .schedule = SCHED_1F1B, .train = true}},
-      {SMALL_GPT,
-       256,
-       {.data = 2,
-        .pipeline = 2,
-        .micro = 128,
-        .zero = 2,
-        .overlap = true,
-        .schedule = SCHED_1F1B,
-        .train = true}},
-      {"mlp-xs",
-       128,
-       {.data = 2, .pipeline = 4, .micro = 64, .zero = 3, .schedule = SCHED_1F1B, .train = true}},
-      {SMALL_GPT, 128, {.tensor = 2, .pipeline = 4, .micro = 64}},
-      {SMALL_GPT, 128, {.pipeline = 4, .micro = 128, .overlap = true}}};
+  static const planned cases[] = {{SMALL_GPT, 128, "dp=2 tp=2 pp=2 mb=32", true},
+                                  {SMALL_GPT, 128, "tp=2 pp=4 mb=64 overlap", true},
+                                  {SMALL_GPT, 256, "pp=4 mb=256 recompute=full", true},
+                                  {SMALL_GPT, 256, "dp=2 pp=2 mb=128 zero=2 overlap", true},
+                                  {"mlp-xs", 128, "dp=2 pp=4 mb=64 zero=3", true},
+                                  {SMALL_GPT, 128, "tp=2 pp=4 mb=64", false},
+                                  {SMALL_GPT, 128, "pp=4 mb=128 overlap", false}};
   for (u32 k = 0; k < COUNT_OF(cases); k++) {
     u32 left_out = modes_agree(&cases[k]);
-    CHECK_MSG(left_out > cases[k].h.micro / 4, "case %u: %u periods left out", k, left_out);
+    CHECK_MSG(left_out > strategy_of("%s", cases[k].line).mb.n / 4, "case %u: %u periods left out", k,
+              left_out);
   }
 }
 
@@ -597,17 +577,20 @@ TEST(sim_leaves_out_periods_of_any_plan) {
   u64 rng = 11;
   u32 some = 0, n = 0;
   for (u32 k = 0; k < 40; k++) {
+    static const char *const recompute[] = {"none", "selective", "full"};
     planned x = {.model = models[rng_next(&rng) % 3]};
-    hybrid_opts *h = &x.h;
-    h->data = 1 + rng_next(&rng) % 2, h->tensor = 1 + rng_next(&rng) % 2,
-    h->pipeline = 2 + rng_next(&rng) % 3;
-    h->micro = 16 + (u32)(rng_next(&rng) % 8) * 8;
-    h->train = rng_next(&rng) % 4 > 0, h->overlap = rng_next(&rng) % 2;
-    h->schedule = rng_next(&rng) % 4 ? SCHED_1F1B : SCHED_GPIPE;
-    h->recompute = (int)(rng_next(&rng) % 3);
-    h->zero = h->train ? rng_next(&rng) % 4 : 0;
-    x.batch = h->data * h->micro * (1 + rng_next(&rng) % 2);
-    n += h->schedule == SCHED_1F1B;
+    char line[160];
+    u32 dp = 1 + rng_next(&rng) % 2, tp = 1 + rng_next(&rng) % 2, pp = 2 + rng_next(&rng) % 3;
+    u32 mb = 16 + (u32)(rng_next(&rng) % 8) * 8;
+    x.train = rng_next(&rng) % 4 > 0;
+    bool overlap = rng_next(&rng) % 2, gpipe = rng_next(&rng) % 4 == 0;
+    u64 again = rng_next(&rng) % 3, zero = x.train && dp > 1 ? rng_next(&rng) % 4 : 0;
+    snprintf(line, sizeof line, "dp=%u tp=%u pp=%u mb=%u schedule=%s overlap=%s recompute=%s zero=%u", dp, tp,
+             pp, mb, gpipe ? "gpipe" : "1f1b", overlap ? "pp" : "none", recompute[x.train ? again : 0],
+             (u32)zero);
+    x.line = line;
+    x.batch = dp * mb * (1 + rng_next(&rng) % 2);
+    n += !gpipe;
     some += modes_agree(&x) > 0;
   }
   CHECK_MSG(some > n / 2, "%u of %u plans left periods out", some, n);

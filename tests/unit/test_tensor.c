@@ -39,7 +39,7 @@ static double products(const prog *p, bool local) {
 static bool split_model(const char *model, const front_opts *fo, u32 ways, split *out) {
   ctx *c = ctx_new();
   arena *a = ctx_arena(c);
-  hybrid_opts h = {.data = 1, .tensor = ways, .pipeline = 1, .micro = 1};
+  hybrid_opts h = {.s = strategy_of("tp=%u", ways)};
   *out = (split){0};
   prog *src = front_load(c, model, fo);
   if (src && fo->ndims) pass_outline(src);

@@ -6,26 +6,26 @@ ranks         4
 batch         1,024
 memory limit  3.60 GiB
 
-   D  T  P  K    ZeRO  recompute      time          samples    memory  limited by
-1  4  1  1  1       2  none       48.69 ms  1.00x  21,033/s  18.0 MiB  computation 94 %
-2  4  1  1  1       2  selective  48.69 ms  1.00x  21,033/s  18.0 MiB  computation 94 %
-3  4  1  1  1       3  none       49.28 ms  1.01x  20,780/s  12.0 MiB  computation 92 %
-4  4  1  1  1       3  selective  49.28 ms  1.01x  20,780/s  12.0 MiB  computation 92 %
-5  4  1  1  1       0  none       49.43 ms  1.02x  20,715/s  22.5 MiB  computation 95 %
+   dp  tp  ZeRO      time          samples    memory  limited by
+1   4   1     2  48.69 ms  1.00x  21,033/s  18.0 MiB  computation 94 %
+2   4   1     3  49.28 ms  1.01x  20,780/s  12.0 MiB  computation 92 %
+3   4   1     0  49.43 ms  1.02x  20,715/s  22.5 MiB  computation 95 %
+4   2   2     0  49.82 ms  1.02x  20,556/s  19.0 MiB  computation 95 %
+5   2   2     3  50.49 ms  1.04x  20,280/s  16.0 MiB  computation 95 %
 
-winner          data 4, ZeRO 2
-                computes 93.6 % of the time, communicates 6.4 %; needs 18.0 MiB of 3.60 GiB
-next            data 4, ZeRO 2, recompute selective
-                1.00x the time, limited by computation
-tensor alone    1.14x the time, limited by computation
-pipeline alone  1.51x the time, limited by computation
-certificate     273 plans: 252 simulated, of which 252 fit;
-                0 ruled out by memory, 21 by time; 0 impossible
+winner       dp=4 tp=1 pp=1 zero=2
+             computes 93.6 % of the time, communicates 6.4 %; needs 18.0 MiB of 3.60 GiB
+next         dp=4 tp=1 pp=1 zero=3
+             1.01x the time, limited by computation
+tp alone     1.14x the time, limited by computation
+pp alone     1.51x the time, limited by computation
+certificate  360 plans: 168 fit, 0 too large, 24 too slow, 0 impossible, 168 equal to another;
+             168 simulated, 0 ruled out by bounds on memory, 24 on time
 $ cat best.plan
 # heddle plan mlp-xs --batch 1024 --train --machine laptop --top 5 -o best.plan
 heddle-plan: 1
-name: "D4 T1 P1 K1 zero2"
-train: {optimiser: sgd, lr: 0.01, momentum: 0, beta1: 0, beta2: 0, eps: 0, weight-decay: 0}
+name: "dp=4 tp=1 pp=1 zero=2"
+train: {optimizer: sgd, lr: 0.01, momentum: 0, beta1: 0, beta2: 0, eps: 0, weight-decay: 0}
 axes: {pp: 1, dp: 4, tp: 1}
 meshes:
   m: {axes: [pp, dp, tp]}
@@ -40,7 +40,7 @@ order:
 ## The time of a plan in the search is that of its simulation.
 $ heddle sim mlp-xs --batch 1024 --plan best.plan --machine laptop
 model          mlp-xs
-plan           D4 T1 P1 K1 zero2
+plan           dp=4 tp=1 pp=1 zero=2
 weights        f32
 machine        laptop
 ranks          4
@@ -90,23 +90,25 @@ $ heddle plan mlp-xs --batch 1024 --train --machine laptop --data 2 --tensor 1,2
   "memory_limit_bytes": N,
   "train": true,
   "plans": [
-    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": null, "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
-    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": null, "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
-    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": null, "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
-    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": null, "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
-    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": "1f1b", "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "bubble"},
-    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": "1f1b", "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
-    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": "1f1b", "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "bubble"},
-    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": null, "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
-    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": "1f1b", "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
-    {"rank": N, "data": N, "tensor": N, "pipeline": N, "microbatches": N, "schedule": null, "zero": N, "recompute": "none", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"}
+    {"rank": N, "dp": N, "tp": N, "pp": N, "mb": N, "v": null, "group": null, "schedule": null, "zero": N, "recompute": "none", "sp": false, "overlap": null, "tables": "split", "layers": null, "bn": "local", "strategy": "dp=2 tp=2 pp=1", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
+    {"rank": N, "dp": N, "tp": N, "pp": N, "mb": N, "v": null, "group": null, "schedule": null, "zero": N, "recompute": "none", "sp": false, "overlap": null, "tables": "split", "layers": null, "bn": "local", "strategy": "dp=2 tp=2 pp=1 mb=2", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
+    {"rank": N, "dp": N, "tp": N, "pp": N, "mb": N, "v": null, "group": null, "schedule": null, "zero": N, "recompute": "none", "sp": false, "overlap": null, "tables": "split", "layers": null, "bn": "local", "strategy": "dp=2 tp=2 pp=1 mb=4", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
+    {"rank": N, "dp": N, "tp": N, "pp": N, "mb": N, "v": null, "group": null, "schedule": null, "zero": N, "recompute": "none", "sp": false, "overlap": null, "tables": "split", "layers": null, "bn": "local", "strategy": "dp=2 tp=2 pp=1 mb=8", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
+    {"rank": N, "dp": N, "tp": N, "pp": N, "mb": N, "v": N, "group": null, "schedule": "1f1b", "zero": N, "recompute": "none", "sp": null, "overlap": "none", "tables": null, "layers": "cost", "bn": "local", "strategy": "dp=2 tp=1 pp=2 mb=4", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "bubble"},
+    {"rank": N, "dp": N, "tp": N, "pp": N, "mb": N, "v": N, "group": null, "schedule": "1f1b", "zero": N, "recompute": "none", "sp": null, "overlap": "none", "tables": null, "layers": "cost", "bn": "local", "strategy": "dp=2 tp=1 pp=2 mb=8", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
+    {"rank": N, "dp": N, "tp": N, "pp": N, "mb": N, "v": N, "group": null, "schedule": "1f1b", "zero": N, "recompute": "none", "sp": null, "overlap": "none", "tables": null, "layers": "cost", "bn": "local", "strategy": "dp=2 tp=1 pp=2 mb=2", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "bubble"},
+    {"rank": N, "dp": N, "tp": N, "pp": N, "mb": N, "v": null, "group": null, "schedule": null, "zero": N, "recompute": "none", "sp": false, "overlap": null, "tables": "split", "layers": null, "bn": "local", "strategy": "dp=2 tp=2 pp=1 mb=16", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
+    {"rank": N, "dp": N, "tp": N, "pp": N, "mb": N, "v": N, "group": null, "schedule": "1f1b", "zero": N, "recompute": "none", "sp": null, "overlap": "none", "tables": null, "layers": "cost", "bn": "local", "strategy": "dp=2 tp=1 pp=2 mb=16", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
+    {"rank": N, "dp": N, "tp": N, "pp": N, "mb": N, "v": N, "group": null, "schedule": "1f1b", "zero": N, "recompute": "none", "sp": null, "overlap": "none", "tables": null, "layers": "cost", "bn": "local", "strategy": "dp=2 tp=1 pp=2", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "bubble"}
   ],
   "space": N,
   "fit": N,
   "simulated": N,
   "ruled_out_by_memory": N,
   "ruled_out_by_time": N,
-  "impossible": N
+  "impossible": N,
+  "equal": N,
+  "impossible_reasons": []
 }
 $ heddle plan mlp-xs --batch 256 --machine laptop --microbatches 1 --powers-of-two
 model         mlp-xs
@@ -116,33 +118,74 @@ ranks         4
 batch         256
 memory limit  3.60 GiB
 
-   D  T  P  K    ZeRO  recompute      time          samples    memory  limited by
-1  4  1  1  1       0  none       3.773 ms  1.00x  67,843/s  8.50 MiB  computation 100 %
-2  2  2  1  1       0  none       4.126 ms  1.09x  62,043/s  4.88 MiB  computation 95 %
-3  1  4  1  1       0  none       4.816 ms  1.28x  53,159/s  3.62 MiB  computation 87 %
-4  2  1  2  1       0  none       7.586 ms  2.01x  33,748/s  5.00 MiB  bubble 50 %
-5  1  2  2  1       0  none       8.332 ms  2.21x  30,726/s  3.75 MiB  bubble 49 %
-6  1  1  4  1       0  none       15.37 ms  4.07x  16,658/s  4.00 MiB  bubble 74 %
+   dp  tp  pp      time          samples    memory  limited by
+1   4   1   1  3.773 ms  1.00x  67,843/s  8.50 MiB  computation 100 %
+2   2   2   1  4.126 ms  1.09x  62,043/s  4.88 MiB  computation 95 %
+3   1   4   1  4.816 ms  1.28x  53,159/s  3.62 MiB  computation 87 %
+4   2   1   2  7.586 ms  2.01x  33,748/s  5.00 MiB  bubble 50 %
+5   1   2   2  8.332 ms  2.21x  30,726/s  3.75 MiB  bubble 49 %
+6   1   1   4  15.37 ms  4.07x  16,658/s  4.00 MiB  bubble 74 %
 
-winner          data 4
-                computes 100.0 % of the time, communicates 0.0 %; needs 8.50 MiB of 3.60 GiB
-next            data 2, tensor 2
-                1.09x the time, limited by computation
-tensor alone    1.28x the time, limited by computation
-pipeline alone  4.07x the time, limited by bubble
-certificate     6 plans: 6 simulated, of which 6 fit;
-                0 ruled out by memory, 0 by time; 0 impossible
-## Too small to be worth four devices.
-$ heddle plan examples/batchnorm.heddle --train --machine laptop --top 1 | tail -9
-                computes 51.2 % of the time, communicates 48.8 %; needs 31.8 KiB of 3.60 GiB
-batch norm      statistics over 6 of 24 samples
-next            data 4, recompute selective
-                1.00x the time, limited by communication
-tensor alone    1.22x the time, limited by computation
-pipeline alone  1.27x the time, limited by bubble
-one device      0.93x the time, 125.8 us: --devices 1
-certificate     237 plans: 201 simulated, of which 201 fit;
-                0 ruled out by memory, 0 by time; 36 impossible
-$ heddle plan examples/batchnorm.heddle --train --machine laptop --top 1 --json | grep -e batchnorm_samples -e one_device_ps
-  "batchnorm_samples": 6,
-  "one_device_ps": 125753500,
+winner       dp=4 tp=1 pp=1
+             computes 100.0 % of the time, communicates 0.0 %; needs 8.50 MiB of 3.60 GiB
+next         dp=2 tp=2 pp=1
+             1.09x the time, limited by computation
+tp alone     1.28x the time, limited by computation
+pp alone     4.07x the time, limited by bubble
+certificate  6 plans: 6 fit, 0 too large, 0 too slow, 0 impossible, 0 equal to another;
+             6 simulated, 0 ruled out by bounds on memory, 0 on time
+## One microbatch on two stages is a plan too, here the only one; every class of impossible plans has its reason.
+$ heddle plan mlp-xs:layers=8,hidden=1009 --batch 1 --machine '1x2 v100' --memory-limit 20MB
+model         mlp-xs:layers=8,hidden=1009
+weights       f32
+machine       1x2 v100
+ranks         2
+batch         1
+memory limit  19.1 MiB
+
+   pp      time         samples    memory  limited by
+1   2  147.3 us  1.00x  6,788/s  15.6 MiB  bubble 47 %
+
+winner       dp=1 tp=1 pp=2
+             computes 46.9 % of the time, communicates 6.1 %; needs 15.6 MiB of 19.1 MiB
+certificate  3 plans: 1 fit, 0 too large, 0 too slow, 2 impossible, 0 equal to another;
+             1 simulated, 0 ruled out by bounds on memory, 0 on time
+impossible   1 such as dp=1 tp=2 pp=1:
+             no product of the model can be split 2 ways
+             1 such as dp=2 tp=1 pp=1:
+             the batch, the first extent of input x, is 1: it cannot be split 2 ways over dp
+$ heddle plan mlp-xs:layers=8,hidden=1009 --batch 1 --machine '1x2 v100' --memory-limit 20MB --json | sed -n '/space/,$p'
+  "space": 3,
+  "fit": 1,
+  "simulated": 1,
+  "ruled_out_by_memory": 0,
+  "ruled_out_by_time": 0,
+  "impossible": 2,
+  "equal": 0,
+  "impossible_reasons": [
+    {"count": 1, "reason": "no product of the model can be split 2 ways", "example": "dp=1 tp=2 pp=1"},
+    {"count": 1, "reason": "the batch, the first extent of input x, is 1: it cannot be split 2 ways over dp", "example": "dp=2 tp=1 pp=1"}
+  ]
+}
+## Choices that a search is told: a column for each that is not at its default.
+$ heddle plan mlp-xs --batch 64 --train --machine laptop --strategy "dp=1 pp=4 mb=8 schedule=* recompute=none layers=equal,2/2/2/2,cost overlap=*"
+model         mlp-xs
+weights       f32
+machine       laptop
+ranks         4
+batch         64
+memory limit  3.60 GiB
+
+   pp  mb  schedule  overlap      time         samples    memory  limited by
+1   4   8  1f1b      pp       17.57 ms  1.00x  3,642/s  5.30 MiB  bubble 21 %
+2   4   8  gpipe     pp       17.57 ms  1.00x  3,642/s  5.67 MiB  bubble 21 %
+3   4   8  1f1b      none     19.26 ms  1.10x  3,322/s  5.30 MiB  bubble 27 %
+4   4   8  gpipe     none     19.26 ms  1.10x  3,322/s  5.67 MiB  bubble 27 %
+
+winner       dp=1 tp=1 pp=4 mb=8 overlap=pp
+             computes 79.0 % of the time, communicates 0.0 %; needs 5.30 MiB of 3.60 GiB
+next         dp=1 tp=1 pp=4 mb=8 schedule=gpipe overlap=pp
+             1.00x the time, limited by bubble
+one device   0.80x the time, 14.12 ms: --devices 1
+certificate  12 plans: 4 fit, 0 too large, 0 too slow, 0 impossible, 8 equal to another;
+             4 simulated, 0 ruled out by bounds on memory, 0 on time

@@ -87,7 +87,7 @@ reduce_sum     computation        3  16.36 us   5.7 %
 ... and 4 more
 $ heddle sim gpt2 --batch 64 --train --data 4 --tensor 2 --pipeline 2 --microbatches 8 --optimizer adam --machine dgx-2
 model          gpt2
-plan           D4 T2 P2 K8 1f1b
+plan           dp=4 tp=2 pp=2 mb=8
 weights        f32, the optimiser's states f32
 machine        dgx-2
 ranks          16
@@ -183,7 +183,7 @@ $ for how in "" --flat; do heddle sim mlp-xs --train --data 2 --pipeline 2 --mic
 $ heddle sim mlp-xs --train --data 2 --pipeline 2 --microbatches 4 --machine laptop --overlap --json | sed -E 's/: [0-9.e+-]+/: N/g'
 {
   "model": "mlp-xs",
-  "plan": "D2 T1 P2 K4 1f1b",
+  "plan": "dp=2 tp=1 pp=2 mb=4 overlap=pp",
   "parameter_dtypes": "f32",
   "state_dtypes": null,
   "machine": "laptop",
@@ -283,7 +283,7 @@ ranks  parameters  gradients  optimiser  activations  temporary  communication  
 0-3      4.00 MiB   4.00 MiB   4.00 MiB     2.75 MiB    512 KiB            0 B  15.3 MiB
 
 $ heddle plan mlp-xs --dtype f16 --batch 1024 --train --data 4 --machine dgx-2 -o half.plan > out.txt; sed -n '/^train/p' half.plan
-train: {optimiser: sgd, lr: 0.01, momentum: 0, beta1: 0, beta2: 0, eps: 0, weight-decay: 0, master-weights: true}
+train: {optimizer: sgd, lr: 0.01, momentum: 0, beta1: 0, beta2: 0, eps: 0, weight-decay: 0, master-weights: true}
 $ heddle sim mlp-xs --dtype f16 --batch 1024 --plan half.plan --no-master-weights --machine dgx-2
 error[E0801]: --no-master-weights: the file of --plan has made the choices
   hint: leave it out, or change the plan file (docs/plans.md)
@@ -296,7 +296,7 @@ $ heddle verify mlp-xs:layers=1,hidden=8 --dtype bf16 --batch 8 --train --data 2
 h.0.w.master.new        64                   0         0
 $ heddle sim examples/batchnorm.heddle --train --data 2 --machine laptop | head -4
 model          examples/batchnorm.heddle
-plan           D2 T1 P1 K1
+plan           dp=2 tp=1 pp=1
 batch norm     statistics over 12 of 24 samples
 weights        f32
 $ heddle sim examples/batchnorm.heddle --machine laptop | head -3

@@ -1,6 +1,6 @@
 $ heddle verify mlp-xs:layers=4,hidden=32 --batch 16 --train --optimizer adam --data 2 --tensor 2 --pipeline 2 --microbatches 2 --zero 2
 model      mlp-xs:layers=4,hidden=32
-plan       D2 T2 P2 K2 1f1b zero2
+plan       dp=2 tp=2 pp=2 mb=2 zero=2
 results    17
 elements   16,385
 worst      2.62301e-13
@@ -22,7 +22,7 @@ result 0            1         2.84217e-14  8.43191e-16
 $ heddle verify gpt2:layers=2,hidden=32,heads=4,vocab=64 --batch 4 --seq 8 --tensor 4 --json | head -12
 {
   "model": "gpt2:layers=2,hidden=32,heads=4,vocab=64",
-  "plan": "D1 T4 P1 K1",
+  "plan": "dp=1 tp=4 pp=1",
   "shrunk": null,
   "results": 1,
   "elements": 2048,
@@ -34,7 +34,7 @@ $ heddle verify gpt2:layers=2,hidden=32,heads=4,vocab=64 --batch 4 --seq 8 --ten
   ]
 $ heddle verify mlp-xs:layers=2,hidden=8 --batch 4 --data 2 --tolerance 1e-30
 model      mlp-xs:layers=2,hidden=8
-plan       D2 T1 P1 K1
+plan       dp=2 tp=1 pp=1
 results    1
 elements   32
 worst      0
@@ -46,7 +46,7 @@ result 0        32                   0         0
 ## A plan that splits nothing, on a model that must be shrunk.
 $ heddle verify gpt2 --train --memory 20MB | head -12
 model      gpt2
-plan       D1 T1 P1 K1
+plan       dp=1 tp=1 pp=1
 shrunk     1024 -> 8 (tokens[1]), 768 -> 8 (wte[1]), 64 -> 8 (h.0.attn.qkv[1]),
            3072 -> 8 (h.0.mlp.up[1]), 50257 -> 8 (wte[0])
 results    297
@@ -60,16 +60,16 @@ h.0.attn.out.bias.grad         8                   0         0
 ## Batch norm: over a rank's microbatch, over all ranks of it, and as a plan file says it.
 $ heddle verify examples/batchnorm.heddle --train --data 4 --microbatches 2 | head -7
 model       examples/batchnorm.heddle
-plan        D4 T1 P1 K2
+plan        dp=4 tp=1 pp=1 mb=2
 batch norm  statistics over 3 of 24 samples
 results     23
 elements    1,849
 worst       4.09743e-13
 tolerance   1e-09
-$ heddle verify examples/batchnorm.heddle --train --data 4 --microbatches 2 --sync-batchnorm --json | head -8
+$ heddle verify examples/batchnorm.heddle --train --data 4 --microbatches 2 --batchnorm sync --json | head -8
 {
   "model": "examples/batchnorm.heddle",
-  "plan": "D4 T1 P1 K2",
+  "plan": "dp=4 tp=1 pp=1 mb=2 bn=sync",
   "batchnorm_samples": 12,
   "shrunk": null,
   "results": 23,
@@ -79,13 +79,13 @@ $ heddle plan examples/batchnorm.heddle --train --data 4 --microbatches 2 --mach
              computes 64.0 % of the time, communicates 36.0 %; needs 22.6 KiB of 3.60 GiB
 batch norm   statistics over 3 of 24 samples
 one device   0.56x the time, 125.8 us: --devices 1
-certificate  1 plans: 1 simulated, of which 1 fit;
-             0 ruled out by memory, 0 by time; 0 impossible
+certificate  1 plans: 1 fit, 0 too large, 0 too slow, 0 impossible, 0 equal to another;
+             1 simulated, 0 ruled out by bounds on memory, 0 on time
 $ grep batchnorm-groups bn.plan
 batchnorm-groups: 8
 $ heddle verify examples/batchnorm.heddle --plan bn.plan | head -4
 model       examples/batchnorm.heddle
-plan        D4 T1 P1 K2
+plan        dp=4 tp=1 pp=1 mb=2
 batch norm  statistics over 3 of 24 samples
 results     23
 $ sed 's/batchnorm-groups: 8/batchnorm-groups: 9/' bn.plan > nine.plan; heddle verify examples/batchnorm.heddle --plan nine.plan

@@ -76,7 +76,7 @@ error[E0801]: --dtype: a model cannot be of type 'f12'
   hint: f16, bf16, f32 or f64
 [2]
 $ heddle import gpt2 --train --optimizer adamm
-error[E0801]: no optimiser is called 'adamm'
+error[E0801]: no optimizer is called 'adamm'
   hint: sgd, momentum, adam or adamw
 [2]
 $ heddle import mlp-xs -o no/such/folder/x.heddle
@@ -158,12 +158,18 @@ error[E0801]: --dtype: a model cannot be of type 'i64'
   hint: f16, bf16, f32 or f64
 [2]
 $ heddle plan gpt2 --machine dgx-2 --zero 1
-error[E0801]: --zero is for training; this is inference
-  hint: add --train
+error[E0509]: zero=1 is for training; this is inference
+  --> --strategy:1:1
+   1 | zero=1
+     | ^
+  hint: add --train, or leave zero out
 [2]
 $ heddle plan gpt2 --machine dgx-2 --train --zero 4
-error[E0801]: --zero: there is no level 4
-  hint: 0, 1, 2 or 3
+error[E0509]: zero=4 is out of range
+  --> --strategy:1:6
+   1 | zero=4
+     |      ^
+  hint: zero takes an integer from 0 to 3
 [2]
 $ heddle sim gpt2 --machine dgx-2 --optimizer adam
 error[E0801]: --optimizer is for training; this is inference
@@ -208,29 +214,39 @@ error[E0801]: which machine? --machine is missing
   hint: --machine dgx-2; `heddle machines` lists the presets
 [2]
 $ heddle sim gpt2 --machine dgx-2 --data 2,4
-error[E0801]: --data: one value, not 2
+error[E0509]: dp: one value is needed here, not 2
+  --> --strategy:1:1
+   1 | data=2,4
+     | ^
   hint: `heddle plan` searches several
 [2]
 $ heddle sim gpt2 --machine dgx-2 --schedule 2f1b
-error[E0801]: --schedule: '2f1b' is not one of gpipe, 1f1b
+error[E0509]: schedule: '2f1b' is no value of it
+  --> --strategy:1:10
+   1 | schedule=2f1b
+     |          ^
+  hint: schedule takes gpipe or 1f1b
 [2]
 $ heddle sim gpt2 --machine dgx-2 --data 3
-error[E0502]: a batch of 8 leaves 8, which cannot be split 3 ways over dp
+error[E0502]: batch 8 is not a multiple of dp=3
   --> gpt2
-  hint: choose a batch that is a multiple of data x microbatches
+  hint: choose a batch that is a multiple of dp x mb
 [1]
 $ heddle sim gpt2 --machine dgx-2 --data 32
-error[E0502]: a batch of 8 leaves 8, which cannot be split 32 ways over dp
+error[E0502]: batch 8 is not a multiple of dp=32
   --> gpt2
-  hint: choose a batch that is a multiple of data x microbatches
+  hint: choose a batch that is a multiple of dp x mb
 [1]
 $ heddle sim gpt2 --machine dgx-2 --pipeline 64
 error[E0502]: 64 stages, but the model has only 13 blocks or products to deal out
   --> gpt2
 [1]
 $ heddle sim gpt2 --machine dgx-2 --data 2 --zero 4
-error[E0801]: --zero is for training; this is inference
-  hint: add --train
+error[E0509]: zero=4 is out of range
+  --> --strategy:1:13
+   1 | data=2 zero=4
+     |             ^
+  hint: zero takes an integer from 0 to 3
 [2]
 $ heddle sim gpt2 --machine dgx-2 --plan nowhere.plan
 error[E0101]: cannot read 'nowhere.plan': No such file or directory
@@ -253,9 +269,9 @@ error[E0501]: `axes` is missing
      | ^
 [1]
 $ heddle plan gpt3-175b --machine laptop --train
-error[E0506]: none of 93 plans can run: 0 are impossible, 93 need more than 3.60 GiB of memory
+error[E0506]: no plan can run: of 132, 108 too large for 3.60 GiB of memory, 24 equal to another
   note: the smallest needs at least 325.23 GiB on a rank
-  hint: more devices, a smaller batch, --zero 3 or --recompute full need less memory on each
+  hint: more devices, zero=3, recompute=full or a smaller batch need less memory on each
   hint: the model is in f32: --dtype f16 or bf16 needs half the memory
 [1]
 $ heddle plan gpt2 --machine dgx-2 --memory-limit 28GB/s
@@ -271,11 +287,192 @@ error[E0801]: 'guess' is not a way of accounting for costs
 [2]
 $ heddle verify mlp-xs
 error[E0801]: `heddle verify` wants a plan
-  hint: --plan best.plan, or --data 2 --tensor 2
+  hint: --plan best.plan, or --strategy 'dp=2 tp=2'
 [2]
 $ head -c 300 /dev/zero > bad.onnx; heddle show bad.onnx
 error[E0110]: field number 0
   --> bad.onnx: byte 0
+[1]
+## Strategies: every mistake has its place.
+$ heddle sim mlp-xs --machine laptop --strategy "dp=2 pipelien=2"
+error[E0509]: no choice is called 'pipelien'
+  --> --strategy:1:6
+   1 | dp=2 pipelien=2
+     |      ^
+  hint: did you mean 'pipeline'?
+[2]
+$ heddle sim mlp-xs --machine laptop --strategy "dp=2 dp=4"
+error[E0509]: dp is said twice
+  --> --strategy:1:6
+   1 | dp=2 dp=4
+     |      ^
+  note: here first
+    --> --strategy:1:1
+     1 | dp=2 dp=4
+       | ^
+  hint: leave one out; several values for a search stand together, as in tp=1,2
+[2]
+$ heddle sim mlp-xs --machine laptop --strategy "dp=2" --data 4
+error[E0509]: dp is said twice
+  --> --strategy:1:6
+   1 | dp=2 data=4
+     |      ^
+  note: here first
+    --> --strategy:1:1
+     1 | dp=2 data=4
+       | ^
+  hint: leave one out; several values for a search stand together, as in tp=1,2
+[2]
+$ heddle sim mlp-xs --machine laptop --strategy "dp=2 tp="
+error[E0509]: tp: a value is missing
+  --> --strategy:1:9
+   1 | dp=2 tp=
+     |         ^
+  hint: tp takes an integer from 1
+[2]
+$ heddle sim mlp-xs --machine laptop --strategy "tp=two"
+error[E0509]: tp: 'two' is no value of it
+  --> --strategy:1:4
+   1 | tp=two
+     |    ^
+  hint: tp takes an integer from 1
+[2]
+$ heddle sim mlp-xs --machine laptop --strategy "=2"
+error[E0509]: a name is missing before '='
+  --> --strategy:1:1
+   1 | =2
+     | ^
+  hint: `heddle choices` lists them, such as dp=2 tp=4
+[2]
+$ heddle sim mlp-xs --machine laptop --strategy "tp"
+error[E0509]: tp: a value is missing
+  --> --strategy:1:1
+   1 | tp
+     | ^
+  hint: tp takes an integer from 1
+[2]
+$ heddle sim mlp-xs --machine laptop --strategy "tp=*"
+error[E0509]: tp=*: one value is needed here
+  --> --strategy:1:1
+   1 | tp=*
+     | ^
+  hint: `heddle plan` searches several
+[2]
+$ heddle sim mlp-xs --machine laptop --strategy "sp"
+error[E0509]: sp needs tp > 1; here tp=1
+  --> --strategy:1:1
+   1 | sp
+     | ^
+  hint: say tp=2, or leave sp out
+[2]
+$ heddle sim mlp-xs --machine laptop --strategy "pp=2 sp=maybe"
+error[E0509]: sp: 'maybe' is no value of it
+  --> --strategy:1:9
+   1 | pp=2 sp=maybe
+     |         ^
+  hint: sp takes off or on
+[2]
+$ heddle sim mlp-xs --machine laptop --strategy "tp=2 schedule=gpipe"
+error[E0509]: schedule=gpipe needs pp > 1; here pp=1
+  --> --strategy:1:6
+   1 | tp=2 schedule=gpipe
+     |      ^
+  hint: say pp=2, or leave schedule out
+[2]
+$ heddle sim mlp-xs --machine laptop --strategy "overlap=pp"
+error[E0509]: overlap=pp needs pp > 1; here pp=1
+  --> --strategy:1:1
+   1 | overlap=pp
+     | ^
+  hint: say pp=2, or leave overlap out
+[2]
+$ heddle sim mlp-xs --machine laptop --train --strategy "zero=2 tp=2"
+error[E0509]: zero=2 needs dp > 1; here dp=1
+  --> --strategy:1:1
+   1 | zero=2 tp=2
+     | ^
+  hint: say dp=2, or leave zero out
+[2]
+$ heddle sim mlp-xs --machine laptop --strategy "pp=2 v=2"
+error[E0509]: v=2: only v=1 is planned yet
+  --> --strategy:1:6
+   1 | pp=2 v=2
+     |      ^
+[2]
+$ heddle sim mlp-xs --machine laptop --batch 64 --strategy "dp=4 mbs=3"
+error[E0502]: batch 64 / dp=4 is not a multiple of mbs=3
+  --> --strategy:1:6
+   1 | dp=4 mbs=3
+     |      ^
+  hint: mbs=1
+[1]
+$ heddle sim mlp-xs --machine laptop --batch 64 --strategy "dp=4 mb=8 mbs=4"
+error[E0509]: mb=8 and mbs=4 disagree: batch 64 / dp=4 / mbs=4 is mb=4
+  --> --strategy:1:11
+   1 | dp=4 mb=8 mbs=4
+     |           ^
+  hint: leave one of them out
+[2]
+$ heddle sim mlp-xs --machine laptop --strategy "pp=2 layers=3/4"
+error[E0502]: layers deals out 7 layers, but the model has 8
+  --> --strategy:1:6
+   1 | pp=2 layers=3/4
+     |      ^
+  hint: numbers whose sum is 8; layers=equal finds some
+[1]
+$ heddle sim mlp-xs --machine laptop --strategy "pp=2 layers=3/3/2"
+error[E0502]: layers has 3 numbers, but there are 2 stages (pp=2)
+  --> --strategy:1:6
+   1 | pp=2 layers=3/3/2
+     |      ^
+  hint: one number for each stage, or pp=3
+[1]
+$ heddle sim mlp-xs --machine laptop --strategy "pp=2 layers=0/8"
+error[E0509]: layers: '0/8' is no value of it
+  --> --strategy:1:13
+   1 | pp=2 layers=0/8
+     |             ^
+  hint: layers takes cost, equal, or integers such as 10/12/12/6
+[2]
+$ heddle sim mlp-xs:layers=2 --machine laptop --strategy "pp=3 layers=equal"
+error[E0502]: layers=equal: 3 stages, but the model has 2 repeated layers
+  --> --strategy:1:6
+   1 | pp=3 layers=equal
+     |      ^
+  hint: layers=cost deals out single products too; or fewer stages
+[1]
+$ heddle sim mlp-xs --machine laptop --data "2 tp=2"
+error[E0801]: --data: '2 tp=2' has a space
+[2]
+$ heddle plan mlp-xs --machine laptop --strategy "tp=3"
+error[E0509]: tp=3: no plan on 4 devices has it: dp x tp x pp must be 4
+  --> --strategy:1:1
+   1 | tp=3
+     | ^
+  hint: leave it out, or say --devices N
+[2]
+$ heddle plan mlp-xs --machine laptop --strategy "tp=1 sp"
+error[E0509]: sp needs tp > 1; no plan of this search has that
+  --> --strategy:1:6
+   1 | tp=1 sp
+     |      ^
+  hint: leave sp out
+[2]
+$ heddle plan mlp-xs --machine laptop --strategy "tp=2,2"
+error[E0509]: tp=2 is said twice
+  --> --strategy:1:6
+   1 | tp=2,2
+     |      ^
+  hint: leave one of them out
+[2]
+$ heddle plan mlp-xs --machine laptop --strategy "dp=4 tp=2"
+error[E0506]: no dp x tp x pp makes 4 devices
+  hint: leave one of dp, tp and pp to the search, or say --devices N
+[1]
+$ heddle plan mlp-xs --batch 6 --machine laptop --strategy "dp=4"
+error[E0506]: the plan is impossible
+  note: batch 6 is not a multiple of dp=4
+  hint: degrees and microbatches that divide the batch, the heads and the layers can run
 [1]
 ## What does not fit is shown all the same.
 $ heddle sim gpt3-2.7b --batch 16 --train --optimizer adam --data 2 --machine dgx-2 > /dev/null
@@ -354,7 +551,7 @@ error[E0501]: the form of plan files that this version reads is 1
 $ heddle sim gpt2 --batch 1 --machine laptop --data 2
 error[E0502]: the batch, the first extent of input tokens, is 1: it cannot be split 2 ways over dp
   --> gpt2
-  hint: a larger batch, or --tensor
+  hint: a larger batch, or tp
 [1]
 ## What is distributed already.
 $ heddle plan examples/distir/fig2_pipeline.heddle --machine dgx-2
@@ -465,14 +662,14 @@ cut.onnx
 examples
 ok.plan
 tests
-$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=1001 --seq 16 --batch 4 --machine dgx-2 --devices 5 --tensor 5 --data 1 --pipeline 1
+$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=1001 --seq 16 --batch 4 --machine dgx-2 --devices 5 --strategy "dp=1 tp=5 pp=1 mb=1"
 error[E0506]: the plan is impossible
   note: no product of the model can be split 5 ways
   hint: degrees and microbatches that divide the batch, the heads and the layers can run
 [1]
-$ heddle plan gpt3-13b --machine laptop --devices 1 --batch 4
+$ heddle plan gpt3-13b --machine laptop --devices 1 --batch 4 --microbatches 1
 error[E0506]: the plan cannot run: it needs more than 3.60 GiB of memory
   note: it needs at least 47.88 GiB on a rank
-  hint: more devices, a smaller batch, --zero 3 or --recompute full need less memory on each
+  hint: more devices, more microbatches (mb) or a smaller batch need less memory on each
   hint: the model is in f32: --dtype f16 or bf16 needs half the memory
 [1]

@@ -1,0 +1,181 @@
+// choice.c - the rows of choices.def and their values.
+#include "plan/plan.h"
+
+#define ALSO(...)                                                                                            \
+  .also = (const char *const[]) { __VA_ARGS__, NULL }
+#define RANGE(l, m) .least = l, .most = m
+#define MOST        CHOICE_MOST
+#define WORDS(...)                                                                                           \
+  .words = (const char *const[]) { __VA_ARGS__, NULL }
+#define WORDS_OF(f) .word = f
+#define NO_VALUES                                                                                            \
+  .words = (const char *const[]) { "off", "on", NULL }
+#define TRAINING CHOICE_TRAINING
+#define MANY(id) (1u << CHOICE_##id)
+static const choice_row rows[CHOICE_COUNT] = {
+#define CHOICE(id, also_, kind_, values_, dflt_, search_, needs_, title_, arg_, about_)                      \
+  [CHOICE_##id] = {.name = #id,                                                                              \
+                   also_,                                                                                    \
+                   .kind = CK_##kind_,                                                                       \
+                   values_,                                                                                  \
+                   .dflt = dflt_,                                                                            \
+                   .search = search_,                                                                        \
+                   .needs = needs_,                                                                          \
+                   .title = title_,                                                                          \
+                   .arg = arg_,                                                                              \
+                   .about = about_},
+#include "plan/choices.def"
+#undef CHOICE
+};
+_Static_assert(CHOICE_COUNT < 31, "needs has one bit for each row");
+
+const choice_row *choice_get(choice_id id) { return &rows[id]; }
+const char *choice_option(choice_id id) { return rows[id].also[0]; }
+
+const char *choice_word(choice_id id, u32 i) {
+  const choice_row *r = &rows[id];
+  if (r->word) return r->word(i);
+  for (u32 k = 0; r->words && r->words[k]; k++)
+    if (k == i) return r->words[k];
+  return NULL;
+}
+
+u32 choice_words(choice_id id) {
+  u32 n = 0;
+  while (choice_word(id, n)) n++;
+  return n;
+}
+
+// ---- values -------------------------------------------------------------------------------------------
+static bool read_word(choice_id id, const char *text, size_t n, u32 *out) {
+  const char *w;
+  for (u32 i = 0; (w = choice_word(id, i)); i++)
+    if (strlen(w) == n && !memcmp(w, text, n)) return *out = i, true;
+  return false;
+}
+
+static bool read_count(const char *text, size_t n, u32 least, u32 most, u32 *out) {
+  u64 x = 0;
+  if (!n || n > 9) return false;
+  for (size_t i = 0; i < n; i++) {
+    if (text[i] < '0' || text[i] > '9') return false;
+    x = 10 * x + (u64)(text[i] - '0');
+  }
+  *out = (u32)x;
+  return x >= least && x <= most;
+}
+
+static bool read_set(choice_id id, const char *text, size_t n, u32 *out) {
+  *out = 0;
+  if (n == 4 && !memcmp(text, "none", 4)) return true;
+  for (const char *end = text + n; text <= end;) {
+    size_t len = 0;
+    u32 bit;
+    while (text + len < end && text[len] != '+') len++;
+    if (!read_word(id, text, len, &bit) || (*out & 1u << bit)) return false;
+    *out |= 1u << bit;
+    text += len + 1;
+  }
+  return true;
+}
+
+static bool read_list(choice_id id, arena *a, const char *text, size_t n, choice_value *out) {
+  if (read_word(id, text, n, &out->n)) return true;
+  u32 parts = 1, at = 0;
+  for (size_t i = 0; i < n; i++) parts += text[i] == '/';
+  if (parts > CHOICE_PARTS) return false;
+  u32 *v = NEWN(a, u32, parts);
+  for (const char *end = text + n; text <= end;) {
+    size_t len = 0;
+    while (text + len < end && text[len] != '/') len++;
+    if (!read_count(text, len, 1, CHOICE_MOST, &v[at++])) return false;
+    text += len + 1;
+  }
+  *out = (choice_value){.nparts = parts, .part = v};
+  return true;
+}
+
+bool choice_read(choice_id id, arena *a, const char *text, size_t n, choice_value *out) {
+  const choice_row *r = &rows[id];
+  *out = (choice_value){0};
+  switch (r->kind) {
+  case CK_COUNT: return read_count(text, n, r->least, r->most, &out->n);
+  case CK_WORD:
+  case CK_FLAG: return read_word(id, text, n, &out->n);
+  case CK_SET: return read_set(id, text, n, &out->n);
+  case CK_LIST: return read_list(id, a, text, n, out);
+  }
+  return false;
+}
+
+choice_value choice_default(choice_id id) {
+  choice_value x;
+  bool ok = choice_read(id, NULL, rows[id].dflt, strlen(rows[id].dflt), &x); // no list of numbers
+  assert(ok);
+  return ok ? x : (choice_value){0};
+}
+
+bool choice_same(choice_value x, choice_value y) {
+  return x.n == y.n && x.nparts == y.nparts &&
+         (!x.nparts || !memcmp(x.part, y.part, x.nparts * sizeof *x.part));
+}
+
+bool choice_is(choice_id id, choice_value x, const char *word) {
+  const char *w = x.nparts ? NULL : choice_word(id, x.n);
+  return w && !strcmp(w, word);
+}
+
+void choice_print(choice_id id, choice_value x, strbuf *out) {
+  const char *between = "";
+  switch (rows[id].kind) {
+  case CK_COUNT: sb_i64(out, x.n); return;
+  case CK_SET:
+    for (u32 i = 0; i < choice_words(id); i++) {
+      if (!(x.n >> i & 1)) continue;
+      sb_put(out, between), sb_put(out, choice_word(id, i));
+      between = "+";
+    }
+    if (!x.n) sb_put(out, "none");
+    return;
+  case CK_LIST:
+    for (u32 i = 0; i < x.nparts; i++) sb_fmt(out, "%s%u", i ? "/" : "", x.part[i]);
+    if (x.nparts) return;
+    break;
+  case CK_WORD:
+  case CK_FLAG: break;
+  }
+  sb_put(out, choice_word(id, x.n));
+}
+
+void choice_say(choice_id id, choice_value x, strbuf *out) {
+  sb_put(out, rows[id].name);
+  if (rows[id].kind == CK_FLAG && x.n) return;
+  sb_char(out, '=');
+  choice_print(id, x, out);
+}
+
+// ---- where a row can be chosen ------------------------------------------------------------------------
+bool choice_applies(choice_id id, const strategy *s, bool train) {
+  u32 needs = rows[id].needs;
+  if (needs & CHOICE_TRAINING && !train) return false;
+  for (u32 k = 0; k < CHOICE_COUNT; k++)
+    if (needs >> k & 1 && s->of[k].n <= 1) return false;
+  return true;
+}
+
+const char *choice_lacks(arena *a, choice_id id, const strategy *s, bool train) {
+  u32 needs = rows[id].needs;
+  if (needs & CHOICE_TRAINING && !train) return "is for training; this is inference";
+  for (u32 k = 0; k < CHOICE_COUNT; k++)
+    if (needs >> k & 1 && s->of[k].n <= 1)
+      return arena_printf(a, "needs %s > 1; here %s=%u", rows[k].name, rows[k].name, s->of[k].n);
+  return "applies";
+}
+
+const char *choice_needs(arena *a, choice_id id) {
+  strbuf b = {.a = a};
+  if (rows[id].needs & CHOICE_TRAINING) sb_put(&b, "training");
+  for (u32 k = 0; k < CHOICE_COUNT; k++)
+    if (rows[id].needs >> k & 1) sb_fmt(&b, "%s%s > 1", b.n ? " and " : "", rows[k].name);
+  return sb_str(&b);
+}

@@ -1,0 +1,94 @@
+// choice.h - what a plan chooses, and one line of text that says it. Part of plan.h.
+//
+// Idea: every choice is a row of choices.def. A strategy is a point, one value for each row: "dp=2 tp=4 pp=2
+// mb=32 zero=1". A strategy set has several values for a row, "tp=1,2,4 zero=*": it is what a search is told.
+// Options, columns, keys of JSON and names of plans are made of the rows. docs/strategy.md is the manual.
+#ifndef HEDDLE_PLAN_CHOICE_H
+#define HEDDLE_PLAN_CHOICE_H
+#include "base/base.h"
+
+typedef enum {
+#define CHOICE(id, ...) CHOICE_##id,
+#include "plan/choices.def"
+#undef CHOICE
+  CHOICE_COUNT
+} choice_id;
+typedef enum { CK_COUNT, CK_WORD, CK_FLAG, CK_SET, CK_LIST } choice_kind;
+enum { CHOICE_MOST = 1 << 20, CHOICE_ALTERNATIVES = 64, CHOICE_PARTS = 1024 };
+
+typedef struct {
+  const char *name;
+  const char *const *also; // other names, ended by NULL; the first is the long option
+  choice_kind kind;
+  u32 least, most;            // CK_COUNT
+  const char *const *words;   // ended by NULL
+  const char *(*word)(u32 i); // or a function that lists them, NULL past the last
+  const char *dflt, *search;  // search: "*" or "", the default
+  u32 needs;                  // bits: of the rows that must be above 1; CHOICE_TRAINING
+  const char *title, *arg, *about;
+} choice_row;
+#define CHOICE_TRAINING (1u << 31)
+
+// n: the count; the number of the word from 0; 1 for a flag that is on; of a set one bit for each word. A
+// list of numbers: its parts (n is then 0).
+typedef struct {
+  u32 n, nparts;
+  const u32 *part;
+} choice_value;
+typedef union {
+  choice_value of[CHOICE_COUNT];
+  struct {
+#define CHOICE(id, ...) choice_value id;
+#include "plan/choices.def"
+#undef CHOICE
+  };
+} strategy;
+
+// Alternatives of one row. all: `*`.
+typedef struct {
+  loc at; // of the values in the line; 0: the row was not said
+  bool said, all;
+  u32 n;
+  const choice_value *v;
+} choice_set;
+typedef struct {
+  choice_set of[CHOICE_COUNT];
+} strategy_set;
+
+// ---- rows and values ----------------------------------------------------------------------------------
+const choice_row *choice_get(choice_id id);
+const char *choice_option(choice_id id);      // without its dashes
+const char *choice_word(choice_id id, u32 i); // NULL past the last
+u32 choice_words(choice_id id);               // how many
+choice_value choice_default(choice_id id);
+bool choice_same(choice_value x, choice_value y);
+void choice_print(choice_id id, choice_value x, strbuf *out); // "4", "full", "dp+pp", "10/12"
+void choice_say(choice_id id, choice_value x, strbuf *out);   // "dp=4", "recompute=full", "sp"
+// One value as a line says it: the text after '='. False if it is none of the row's.
+bool choice_read(choice_id id, arena *a, const char *text, size_t n, choice_value *out);
+// Is it the word?
+bool choice_is(choice_id id, choice_value x, const char *word);
+// May the row be chosen, with the values of the rows that it needs?
+bool choice_applies(choice_id id, const strategy *s, bool train);
+// Why not: "needs tp > 1; here tp=1", or that it is for training.
+const char *choice_lacks(arena *a, choice_id id, const strategy *s, bool train);
+const char *choice_needs(arena *a, choice_id id); // "training and dp > 1"; "": nothing
+
+// ---- strategies ---------------------------------------------------------------------------------------
+strategy strategy_default(void);
+int strategy_compare(const strategy *x, const strategy *y); // by rows, in their order
+u64 strategy_hash(const strategy *s);
+// The rows that are not at their defaults, dp, tp and pp always.
+void strategy_print(const strategy *s, strbuf *out);
+void strategy_set_print(const strategy_set *s, strbuf *out); // what was said
+// Reads a line (NULL: empty). False and diagnostics (E_STRATEGY), located in the line. Lists are in `a`.
+bool strategy_parse(ctx *c, arena *a, const char *line, strategy_set *out);
+// The one strategy that a set stands for, defaults where it says nothing; otherwise false and a diagnostic.
+bool strategy_one(ctx *c, const strategy_set *set, strategy *out);
+// Of a line that the program itself writes, as printf does: it is right, and lists no numbers.
+strategy strategy_of(const char *fmt, ...) PRINTF_LIKE(1, 2);
+// Makes a strategy ready for a plan: mbs becomes mb (batch: samples of a step; 0: unknown). False and a
+// diagnostic where mb and mbs disagree or do not divide the batch, where a row is not at its default though
+// it cannot be chosen, and where a value cannot be planned yet. set: where it was said; NULL: nowhere.
+bool strategy_settle(ctx *c, const strategy_set *set, i64 batch, bool train, strategy *s);
+#endif

@@ -1,0 +1,72 @@
+// hash.c - what a plan is, as one number: two plans of one source with the same number are the same program.
+#include "plan/plan.h"
+
+static u64 hash_name(u64 h, const ctx *c, sym s) {
+  return hash_step(h, hash_bytes(sym_str(c, s), sym_len(c, s), 0));
+}
+
+static u64 hash_place(u64 h, const plan_place *p) {
+  h = hash_step(hash_step(h, p->mesh), p->nfix);
+  for (u32 i = 0; i < p->nfix; i++) h = hash_step(hash_step(h, p->fix[i].axis), p->fix[i].at);
+  return h;
+}
+
+static u64 hash_space(u64 h, const ctx *c, const plan *pn) {
+  h = hash_step(hash_step(h, pn->naxes), pn->nmeshes);
+  for (u32 i = 0; i < pn->naxes; i++)
+    h = hash_step(hash_step(hash_name(h, c, pn->axes[i].name), pn->axes[i].size), pn->axes[i].temporal);
+  for (u32 i = 0; i < pn->nmeshes; i++) {
+    const plan_mesh *m = &pn->meshes[i];
+    h = hash_step(hash_step(hash_step(h, m->naxes), m->first), m->nranks);
+    for (u32 k = 0; k < m->naxes; k++) h = hash_step(h, m->axis[k]);
+    for (u32 k = 0; k < m->nranks; k++) h = hash_step(h, m->ranks[k]);
+  }
+  return hash_step(h, pn->time);
+}
+
+static u64 hash_trans(u64 h, const plan_trans *t) {
+  h = hash_step(hash_step(hash_step(h, t->fn.i), t->instr), t->index);
+  h = hash_step(hash_step(hash_step(h, t->dim), t->axis), (u64)t->stride);
+  return hash_step(h, (u64)t->result | (u64)t->weak << 1 | (u64)t->uneven << 2);
+}
+
+static u64 hash_orders(u64 h, const plan *pn) {
+  h = hash_step(h, pn->nseqs);
+  for (u32 i = 0; i < pn->nseqs; i++) {
+    h = hash_step(h, pn->seqs[i].n);
+    for (u32 k = 0; k < pn->seqs[i].n; k++) {
+      const task *t = &pn->seqs[i].v[k];
+      h = hash_step(h, (u64)t->segment | (u64)t->kind << 16 | (u64)t->mb << 32);
+    }
+  }
+  return h;
+}
+
+static u64 hash_training(u64 h, const plan *pn) {
+  const optim_opts *o = &pn->optim;
+  const double x[] = {o->lr, o->momentum, o->beta1, o->beta2, o->eps, o->weight_decay};
+  h = hash_step(hash_step(h, (u64)o->kind), o->master);
+  h = hash_step(h, hash_bytes(x, sizeof x, 0));
+  return hash_step(h, (u64)pn->split_backward | (u64)pn->keep_gradients << 1 | (u64)pn->input_gradients << 2);
+}
+
+u64 plan_hash(const ctx *c, const plan *pn) {
+  u64 h = hash_step(hash_space(0, c, pn), pn->ntrans);
+  for (u32 i = 0; i < pn->ntrans; i++) h = hash_trans(h, &pn->trans[i]);
+  h = hash_step(h, pn->nsegments);
+  for (u32 i = 0; i < pn->nsegments; i++) {
+    h = hash_step(hash_step(h, pn->segments[i].from), pn->segments[i].to);
+    h = hash_place(h, &pn->segments[i].place);
+  }
+  h = hash_orders(h, pn);
+  for (u32 k = 0; k < REST_COUNT; k++) {
+    h = hash_step(h, pn->nrest[k]);
+    for (u32 i = 0; i < pn->nrest[k]; i++) h = hash_step(h, pn->rest[k][i]);
+  }
+  h = hash_step(h, pn->nrecompute);
+  for (u32 i = 0; i < pn->nrecompute; i++)
+    h = hash_step(hash_step(h, pn->recompute[i].fn.i), pn->recompute[i].instr);
+  h = hash_step(h, pn->train);
+  if (pn->train) h = hash_training(h, pn);
+  return hash_u64(hash_name(h, c, pn->send_stream), 1);
+}

@@ -1,0 +1,334 @@
+// strategy.c - a strategy as text: read with a place for every mistake, printed, compared.
+//
+// Idea: a line is terms with spaces between them, NAME=VALUE,VALUE or NAME alone. Reading makes a set; one
+// strategy is a set that has one value for each row.
+#include "plan/plan.h"
+
+typedef struct {
+  ctx *c;
+  arena *a;
+  sym file;
+  const char *line; // of text, where the term stands
+  u32 row;          // from 1
+  strategy_set *set;
+} reader;
+
+static loc at(const reader *r, const char *text) {
+  return loc_text(r->c, r->file, r->row, (u32)(text - r->line) + 1, r->line);
+}
+static bool blank(char ch) { return ch == ' ' || ch == '\t' || ch == '\n' || ch == '\r'; }
+static bool is(const char *text, size_t n, const char *word) {
+  return strlen(word) == n && !memcmp(text, word, n);
+}
+
+// ---- names --------------------------------------------------------------------------------------------
+static bool find(const char *text, size_t n, choice_id *out) {
+  for (u32 i = 0; i < CHOICE_COUNT; i++) {
+    const choice_row *r = choice_get((choice_id)i);
+    bool same = is(text, n, r->name);
+    for (u32 k = 0; r->also[k] && !same; k++) same = is(text, n, r->also[k]);
+    if (same) return *out = (choice_id)i, true;
+  }
+  return false;
+}
+
+static bool unknown(const reader *r, const char *text, size_t n) {
+  near_name near = near_to(text, n);
+  for (u32 i = 0; i < CHOICE_COUNT; i++) {
+    const choice_row *row = choice_get((choice_id)i);
+    if (n > 1) near_try(&near, row->name);
+    for (u32 k = 0; row->also[k]; k++) near_try(&near, row->also[k]);
+  }
+  if (!n)
+    diag(r->c, E_STRATEGY, at(r, text), "a name is missing before '='");
+  else
+    diag(r->c, E_STRATEGY, at(r, text), "no choice is called '%.*s'", (int)n, text);
+  if (n && near.name)
+    diag_hint(r->c, "did you mean '%s'?", near.name);
+  else
+    diag_hint(r->c, "`heddle choices` lists them, such as dp=2 tp=4");
+  return false;
+}
+
+// ---- values -------------------------------------------------------------------------------------------
+// What the row takes: "1 to 3", "gpipe or 1f1b".
+static const char *values_of(arena *a, choice_id id) {
+  const choice_row *r = choice_get(id);
+  strbuf b = {.a = a};
+  if (r->kind == CK_COUNT && r->most == CHOICE_MOST)
+    sb_fmt(&b, "an integer from %u", MAX(r->least, 1u));
+  else if (r->kind == CK_COUNT)
+    sb_fmt(&b, "an integer from %u to %u", r->least, r->most);
+  u32 n = r->kind == CK_COUNT ? 0 : choice_words(id);
+  for (u32 i = 0; i < n; i++)
+    sb_fmt(&b, "%s%s",
+           !i                                                      ? ""
+           : i + 1 == n && r->kind != CK_SET && r->kind != CK_LIST ? " or "
+                                                                   : ", ",
+           choice_word(id, i));
+  if (r->kind == CK_SET) sb_put(&b, n > 1 ? ", with + between them, or none" : " or none");
+  if (r->kind == CK_LIST) sb_put(&b, ", or integers such as 10/12/12/6");
+  return sb_str(&b);
+}
+
+// Is the text a number that the row's range does not have?
+static bool out_of_range(choice_id id, const char *text, size_t n) {
+  bool digits = n > 0 && choice_get(id)->kind == CK_COUNT;
+  for (size_t i = 0; i < n; i++) digits &= text[i] >= '0' && text[i] <= '9';
+  return digits;
+}
+
+static bool bad_value(const reader *r, choice_id id, const char *text, size_t n) {
+  const choice_row *row = choice_get(id);
+  const char *takes = values_of(r->a, id);
+  if (!n)
+    diag(r->c, E_STRATEGY, at(r, text), "%s: a value is missing", row->name);
+  else if (out_of_range(id, text, n) && row->most == CHOICE_MOST && *text != '0')
+    diag(r->c, E_STRATEGY, at(r, text), "%s=%.*s is more than any machine has", row->name, (int)n, text);
+  else if (out_of_range(id, text, n))
+    diag(r->c, E_STRATEGY, at(r, text), "%s=%.*s is out of range", row->name, (int)n, text);
+  else
+    diag(r->c, E_STRATEGY, at(r, text), "%s: '%.*s' is no value of it", row->name, (int)n, text);
+  diag_hint(r->c, "%s takes %s", row->name, takes);
+  return false;
+}
+
+static bool add(const reader *r, choice_id id, const char *text, size_t n, choice_value x) {
+  choice_set *s = &r->set->of[id];
+  for (u32 k = 0; k < s->n; k++)
+    if (choice_same(s->v[k], x)) {
+      diag(r->c, E_STRATEGY, at(r, text), "%s=%.*s is said twice", choice_get(id)->name, (int)n, text);
+      diag_hint(r->c, "leave one of them out");
+      return false;
+    }
+  if (s->n == CHOICE_ALTERNATIVES) {
+    diag(r->c, E_LIMIT, at(r, text), "%s: more than %u values", choice_get(id)->name, CHOICE_ALTERNATIVES);
+    return false;
+  }
+  choice_value *v = NEWN(r->a, choice_value, s->n + 1);
+  if (s->n) memcpy(v, s->v, s->n * sizeof *v);
+  v[s->n++] = x;
+  s->v = v;
+  return true;
+}
+
+// "1,2,4" or "*".
+static bool values(const reader *r, choice_id id, const char *text, size_t n) {
+  choice_set *s = &r->set->of[id];
+  if (is(text, n, "*")) {
+    if (id != CHOICE_mbs) return s->all = true;
+    diag(r->c, E_STRATEGY, at(r, text), "mbs=*: say mb=*, which is the same plans");
+    return false;
+  }
+  for (const char *end = text + n; text <= end;) {
+    size_t len = 0;
+    choice_value x;
+    while (text + len < end && text[len] != ',') len++;
+    if (!choice_read(id, r->a, text, len, &x) || (id == CHOICE_mbs && !x.n))
+      return bad_value(r, id, text, len);
+    if (!add(r, id, text, len, x)) return false;
+    text += len + 1;
+  }
+  return true;
+}
+
+// A name alone: a flag is on, and of a set all.
+static bool alone(const reader *r, choice_id id, const char *text, size_t n) {
+  const choice_row *row = choice_get(id);
+  if (row->kind == CK_FLAG) return add(r, id, text, n, (choice_value){.n = 1});
+  if (row->kind == CK_SET) return add(r, id, text, n, (choice_value){.n = (1u << choice_words(id)) - 1});
+  diag(r->c, E_STRATEGY, at(r, text), "%s: a value is missing", row->name);
+  diag_hint(r->c, "%s takes %s", row->name, values_of(r->a, id));
+  return false;
+}
+
+static bool term(const reader *r, const char *text, size_t n) {
+  const char *eq = memchr(text, '=', n);
+  size_t len = eq ? (size_t)(eq - text) : n;
+  choice_id id;
+  if (!find(text, len, &id)) return unknown(r, text, len);
+  choice_set *s = &r->set->of[id];
+  if (s->said) {
+    diag(r->c, E_STRATEGY, at(r, text), "%s is said twice", choice_get(id)->name);
+    diag_note(r->c, s->at, "here first");
+    diag_hint(r->c, "leave one out; several values for a search stand together, as in tp=1,2");
+    return false;
+  }
+  s->said = true, s->at = at(r, text);
+  return eq ? values(r, id, eq + 1, n - len - 1) : alone(r, id, text, n);
+}
+
+bool strategy_parse(ctx *c, arena *a, const char *line, strategy_set *out) {
+  *out = (strategy_set){0};
+  const char *text = arena_strdup(ctx_arena(c), line ? line : ""); // locations point into it
+  reader r = {.c = c, .a = a, .file = sym_of(c, "--strategy"), .line = text, .row = 1, .set = out};
+  while (*text) {
+    size_t n = 0;
+    if (blank(*text)) {
+      if (*text++ == '\n') r.line = text, r.row++;
+      continue;
+    }
+    while (text[n] && !blank(text[n])) n++;
+    if (!term(&r, text, n)) return false;
+    text += n;
+  }
+  return true;
+}
+
+// ---- printing -----------------------------------------------------------------------------------------
+void strategy_print(const strategy *s, strbuf *out) {
+  for (u32 i = 0; i < CHOICE_COUNT; i++) {
+    choice_id id = (choice_id)i;
+    if (id > CHOICE_pp && choice_same(s->of[i], choice_default(id))) continue;
+    if (i) sb_char(out, ' '); // dp is always there
+    choice_say(id, s->of[i], out);
+  }
+}
+
+void strategy_set_print(const strategy_set *s, strbuf *out) {
+  const char *between = "";
+  for (u32 i = 0; i < CHOICE_COUNT; i++) {
+    const choice_set *x = &s->of[i];
+    if (!x->said) continue;
+    sb_fmt(out, "%s%s=%s", between, choice_get((choice_id)i)->name, x->all ? "*" : "");
+    for (u32 k = 0; k < x->n; k++) {
+      if (k) sb_char(out, ',');
+      choice_print((choice_id)i, x->v[k], out);
+    }
+    between = " ";
+  }
+}
+
+// ---- comparing ----------------------------------------------------------------------------------------
+strategy strategy_default(void) {
+  strategy s;
+  for (u32 i = 0; i < CHOICE_COUNT; i++) s.of[i] = choice_default((choice_id)i);
+  return s;
+}
+
+int strategy_compare(const strategy *x, const strategy *y) {
+  for (u32 i = 0; i < CHOICE_COUNT; i++) {
+    choice_value a = x->of[i], b = y->of[i];
+    if (a.nparts != b.nparts) return a.nparts < b.nparts ? -1 : 1;
+    if (a.n != b.n) return a.n < b.n ? -1 : 1;
+    for (u32 k = 0; k < a.nparts; k++)
+      if (a.part[k] != b.part[k]) return a.part[k] < b.part[k] ? -1 : 1;
+  }
+  return 0;
+}
+
+u64 strategy_hash(const strategy *s) {
+  u64 h = 0;
+  for (u32 i = 0; i < CHOICE_COUNT; i++) {
+    h = hash_step(hash_step(h, s->of[i].n), s->of[i].nparts);
+    for (u32 k = 0; k < s->of[i].nparts; k++) h = hash_step(h, s->of[i].part[k]);
+  }
+  return hash_u64(h, CHOICE_COUNT);
+}
+
+// ---- one strategy -------------------------------------------------------------------------------------
+bool strategy_one(ctx *c, const strategy_set *set, strategy *out) {
+  *out = strategy_default();
+  for (u32 i = 0; i < CHOICE_COUNT; i++) {
+    const choice_set *s = &set->of[i];
+    const char *name = choice_get((choice_id)i)->name;
+    if (s->all || s->n > 1) {
+      if (s->all)
+        diag(c, E_STRATEGY, s->at, "%s=*: one value is needed here", name);
+      else
+        diag(c, E_STRATEGY, s->at, "%s: one value is needed here, not %u", name, s->n);
+      diag_hint(c, "`heddle plan` searches several");
+      return false;
+    }
+    if (s->n) out->of[i] = s->v[0];
+  }
+  return true;
+}
+
+strategy strategy_of(const char *fmt, ...) {
+  char line[256];
+  va_list ap;
+  va_start(ap, fmt);
+  int n = vsnprintf(line, sizeof line, fmt, ap);
+  va_end(ap);
+  ctx *c = ctx_new();
+  strategy_set set;
+  strategy s;
+  bool ok = n >= 0 && (size_t)n < sizeof line && strategy_parse(c, ctx_arena(c), line, &set) &&
+            strategy_one(c, &set, &s);
+  for (u32 i = 0; ok && i < CHOICE_COUNT; i++) ok = !s.of[i].nparts;
+  assert(ok); // the caller wrote it
+  ctx_free(c);
+  return ok ? s : strategy_default();
+}
+
+static loc said_at(const strategy_set *set, choice_id id) { return set ? set->of[id].at : (loc){0}; }
+
+// mbs into mb.
+static bool settle_micro(ctx *c, const strategy_set *set, i64 batch, strategy *s) {
+  const u32 mbs = s->mbs.n, dp = s->dp.n;
+  const loc here = said_at(set, CHOICE_mbs);
+  if (!mbs) return true;
+  if (batch <= 0) {
+    diag(c, E_STRATEGY, here, "mbs=%u: the samples of a step are not known", mbs);
+    diag_hint(c, "say the number of microbatches: mb=%u", s->mb.n);
+    return false;
+  }
+  if (batch % dp || batch / dp % mbs) {
+    diag(c, E_DIVIDE, here, "batch %lld / dp=%u is not a multiple of mbs=%u", (long long)batch, dp, mbs);
+    if (batch % dp == 0) diag_hint(c, "mbs=%lld", (long long)gcd_i64(batch / dp, mbs));
+    return false;
+  }
+  i64 mb = batch / dp / mbs;
+  if (mb > CHOICE_MOST) {
+    diag(c, E_LIMIT, here, "mbs=%u makes %lld microbatches; at most %u are planned", mbs, (long long)mb,
+         CHOICE_MOST);
+    return false;
+  }
+  bool both = set ? set->of[CHOICE_mb].n > 0 : s->mb.n > 1;
+  if (both && s->mb.n != mb) {
+    diag(c, E_STRATEGY, here, "mb=%u and mbs=%u disagree: batch %lld / dp=%u / mbs=%u is mb=%lld", s->mb.n,
+         mbs, (long long)batch, dp, mbs, (long long)mb);
+    diag_hint(c, "leave one of them out");
+    return false;
+  }
+  s->mb.n = (u32)mb, s->mbs.n = 0;
+  return true;
+}
+
+// What is a choice already but has no policy.
+static bool planned_yet(ctx *c, const strategy_set *set, const strategy *s) {
+  static const choice_id not_yet[] = {CHOICE_v, CHOICE_group};
+  for (u32 i = 0; i < COUNT_OF(not_yet); i++) {
+    choice_id id = not_yet[i];
+    if (s->of[id].n <= 1) continue;
+    diag(c, E_STRATEGY, said_at(set, id), "%s=%u: only %s=1 is planned yet", choice_get(id)->name,
+         s->of[id].n, choice_get(id)->name);
+    return false;
+  }
+  return true;
+}
+
+// To be typed: "add --train", "say tp=2".
+static const char *what_it_needs(arena *a, choice_id id, const strategy *s, bool train) {
+  const u32 needs = choice_get(id)->needs;
+  if (needs & CHOICE_TRAINING && !train) return "add --train";
+  for (u32 k = 0; k < CHOICE_COUNT; k++)
+    if (needs >> k & 1 && s->of[k].n <= 1) return arena_printf(a, "say %s=2", choice_get((choice_id)k)->name);
+  return "";
+}
+
+bool strategy_settle(ctx *c, const strategy_set *set, i64 batch, bool train, strategy *s) {
+  for (u32 i = 0; i < CHOICE_COUNT; i++) {
+    choice_id id = (choice_id)i;
+    if (choice_same(s->of[i], choice_default(id)) || choice_applies(id, s, train)) continue;
+    arena *a = arena_new();
+    strbuf one = {.a = a};
+    choice_say(id, s->of[i], &one);
+    diag(c, E_STRATEGY, said_at(set, id), "%s %s", sb_str(&one), choice_lacks(a, id, s, train));
+    diag_hint(c, "%s, or leave %s out", what_it_needs(a, id, s, train), choice_get(id)->name);
+    arena_free(a);
+    return false;
+  }
+  return settle_micro(c, set, batch, s) && planned_yet(c, set, s);
+}

@@ -1,0 +1,188 @@
+// space.c - every strategy that a search looks at.
+//
+// Idea: row by row in the order of choices.def. A row that needs others stands after them, so when its turn
+// comes it is known whether it can be chosen; where it cannot, it has its default and the point is the same
+// whatever was said of the row.
+#include "search/internal.h"
+
+enum { POINTS_MOST = 1 << 20 };
+
+typedef struct {
+  ctx *c;
+  arena *a;
+  const search_opts *o;
+  u32 ranks;
+  VEC(search_point) v;
+  u64 used[CHOICE_COUNT]; // which values that were said are in a point
+  bool full;
+} points;
+
+static bool pow2(u32 x) { return (x & (x - 1)) == 0; }
+
+// ---- one point ----------------------------------------------------------------------------------------
+static void note_used(points *sp, const strategy *s) {
+  for (u32 i = 0; i < CHOICE_COUNT; i++) {
+    const choice_set *x = &sp->o->space.of[i];
+    for (u32 k = 0; k < x->n; k++)
+      if (choice_same(x->v[k], s->of[i])) sp->used[i] |= (u64)1 << k;
+  }
+}
+
+static void add_point(points *sp, const strategy *s) {
+  search_point p = {.s = *s};
+  const u32 before = diag_count(sp->c);
+  if (sp->v.n == POINTS_MOST) {
+    sp->full = true;
+    return;
+  }
+  note_used(sp, s);
+  if (!strategy_settle(sp->c, &sp->o->space, sp->o->batch, sp->o->train, &p.s)) {
+    p.state = SEARCH_IMPOSSIBLE;
+    p.why = arena_strdup(sp->a, diag_get(sp->c, before).message);
+    diag_truncate(sp->c, before);
+  }
+  *vec_push(sp->a, &sp->v) = p;
+}
+
+// ---- every value of a row -----------------------------------------------------------------------------
+static void next(points *sp, u32 row, strategy *s);
+
+static void with(points *sp, u32 row, strategy *s, u32 n) {
+  s->of[row] = (choice_value){.n = n};
+  next(sp, row + 1, s);
+}
+
+// What is left of the devices for a degree.
+static u32 room(const points *sp, choice_id id, const strategy *s) {
+  u32 n = sp->ranks;
+  if (id > CHOICE_dp) n = n % s->dp.n ? 0 : n / s->dp.n;
+  if (id > CHOICE_tp) n = n % s->tp.n ? 0 : n / s->tp.n;
+  return n;
+}
+
+static void all_degrees(points *sp, choice_id id, strategy *s) {
+  u32 n = room(sp, id, s);
+  for (u32 x = id == CHOICE_pp ? n : 1; x <= n && n; x++)
+    if (n % x == 0 && (!sp->o->pow2 || pow2(x))) with(sp, id, s, x);
+}
+
+// 1, powers of two, and divisors of what a data rank has of the batch.
+static void all_micro(points *sp, strategy *s) {
+  const search_opts *o = sp->o;
+  u32 most = o->max_micro ? o->max_micro : 128;
+  u32 per = o->batch > 0 ? (u32)MIN(o->batch / s->dp.n, CHOICE_MOST) : most;
+  for (u32 k = 1; k <= most && k <= MAX(per, 1); k++)
+    if (pow2(k) || (!o->pow2 && per % k == 0)) with(sp, CHOICE_mb, s, k);
+}
+
+static void all_values(points *sp, choice_id id, strategy *s) {
+  const choice_row *r = choice_get(id);
+  u32 first = 0, n = 0;
+  if (id <= CHOICE_pp) {
+    all_degrees(sp, id, s);
+    return;
+  }
+  if (id == CHOICE_mb) {
+    all_micro(sp, s);
+    return;
+  }
+  switch (r->kind) {
+  case CK_COUNT:
+    first = r->least, n = r->most - r->least + 1;
+    if (r->most == CHOICE_MOST) first = choice_default(id).n, n = 1; // without an end: the default
+    break;
+  case CK_SET: n = 1u << choice_words(id); break;
+  case CK_WORD:
+  case CK_FLAG:
+  case CK_LIST: n = choice_words(id); break;
+  }
+  for (u32 k = 0; k < n; k++) with(sp, id, s, first + k);
+}
+
+// A degree must divide the devices; the stages are what is left of them.
+static bool degree_fits(const points *sp, choice_id id, const strategy *s, u32 x) {
+  u32 n = room(sp, id, s);
+  return n && (id == CHOICE_pp ? x == n : n % x == 0);
+}
+
+static bool searched(const points *sp, choice_id id) {
+  const choice_set *x = &sp->o->space.of[id];
+  if (id == CHOICE_mb && sp->o->space.of[CHOICE_mbs].said) return false; // mbs says it
+  return x->said ? x->all : *choice_get(id)->search == '*';
+}
+
+static void next(points *sp, u32 row, strategy *s) {
+  const choice_id id = (choice_id)row;
+  if (row == CHOICE_COUNT) {
+    add_point(sp, s);
+    return;
+  }
+  const choice_set *x = &sp->o->space.of[row];
+  const bool applies = choice_applies(id, s, sp->o->train);
+  if (applies && searched(sp, id)) {
+    all_values(sp, id, s);
+    return;
+  }
+  if (!applies || !x->n) {
+    s->of[row] = choice_default(id);
+    if (id > CHOICE_pp || degree_fits(sp, id, s, s->of[row].n)) next(sp, row + 1, s);
+    return;
+  }
+  for (u32 k = 0; k < x->n; k++) {
+    if (id <= CHOICE_pp && !degree_fits(sp, id, s, x->v[k].n)) continue;
+    s->of[row] = x->v[k];
+    next(sp, row + 1, s);
+  }
+}
+
+// ---- nothing is dropped in silence --------------------------------------------------------------------
+static bool unused(points *sp, choice_id id, choice_value x) {
+  strbuf b = {.a = sp->a};
+  const choice_row *r = choice_get(id);
+  const loc at = sp->o->space.of[id].at;
+  choice_say(id, x, &b);
+  if (id <= CHOICE_pp) {
+    diag(sp->c, E_STRATEGY, at, "%s: no plan on %u devices has it: dp x tp x pp must be %u", sb_str(&b),
+         sp->ranks, sp->ranks);
+    diag_hint(sp->c, "leave it out, or say --devices N");
+    return false;
+  }
+  if (r->needs & CHOICE_TRAINING && !sp->o->train) {
+    diag(sp->c, E_STRATEGY, at, "%s is for training; this is inference", sb_str(&b));
+    diag_hint(sp->c, "add --train, or leave %s out", r->name);
+    return false;
+  }
+  diag(sp->c, E_STRATEGY, at, "%s needs %s; no plan of this search has that", sb_str(&b),
+       choice_needs(sp->a, id));
+  diag_hint(sp->c, "leave %s out", r->name);
+  return false;
+}
+
+static bool all_used(points *sp) {
+  for (u32 i = 0; i < CHOICE_COUNT; i++) {
+    const choice_set *x = &sp->o->space.of[i];
+    for (u32 k = 0; k < x->n; k++)
+      if (!(sp->used[i] >> k & 1) && !choice_same(x->v[k], choice_default((choice_id)i)))
+        return unused(sp, (choice_id)i, x->v[k]);
+  }
+  return true;
+}
+
+bool space_make(ctx *c, arena *a, const search_opts *o, u32 ranks, search_result *r) {
+  points sp = {.c = c, .a = a, .o = o, .ranks = ranks};
+  strategy s = strategy_default();
+  next(&sp, 0, &s);
+  r->npoints = sp.v.n, r->point = sp.v.v;
+  if (sp.full) {
+    diag(c, E_LIMIT, (loc){0}, "more than %d plans to search", POINTS_MOST);
+    diag_hint(c, "say more of them, such as dp=8, or --powers-of-two");
+    return false;
+  }
+  if (r->npoints) return all_used(&sp);
+  for (choice_id id = CHOICE_dp; id <= CHOICE_pp; id++)
+    for (u32 k = 0; k < o->space.of[id].n; k++)
+      if (ranks % o->space.of[id].v[k].n) return unused(&sp, id, o->space.of[id].v[k]);
+  diag(c, E_NO_PLAN, (loc){0}, "no dp x tp x pp makes %u devices", ranks);
+  diag_hint(c, "leave one of dp, tp and pp to the search, or say --devices N");
+  return false;
+}

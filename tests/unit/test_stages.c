@@ -1,0 +1,109 @@
+// test_stages.c - which layers a stage gets: as many as the strategy says, every layer in exactly one stage.
+#include "front/front.h"
+#include "plan/plan.h"
+#include "test.h"
+#include <stdlib.h>
+
+typedef struct {
+  ctx *c;
+  arena *a;
+  prog *p;
+  planner *pl;
+} bed;
+
+static bed open_bed(const char *name, i64 batch, i64 seq) {
+  bed b = {.c = ctx_new(), .a = arena_new()};
+  b.p = front_load(b.c, name, &(front_opts){.batch = batch, .seq = seq});
+  REQUIRE(b.p);
+  b.pl = planner_new(b.p);
+  return b;
+}
+static void close_bed(bed *b) {
+  planner_free(b->pl);
+  prog_free(b->p);
+  arena_free(b->a);
+  ctx_free(b->c);
+}
+
+static const plan *planned(bed *b, const char *line) {
+  strategy_set *said = NEW(b->a, strategy_set);
+  hybrid_opts o = {.said = said};
+  bool ok = strategy_parse(b->c, b->a, line, said) && strategy_one(b->c, said, &o.s);
+  return ok ? policy_hybrid(b->pl, b->a, &o) : NULL;
+}
+
+// "3/3/2": calls of each stage; segments must cover main without a gap.
+static const char *layers_of(bed *b, const char *line) {
+  const plan *pn = planned(b, line);
+  const func_info *m = func_get(planner_source(b->pl), planner_source(b->pl)->main);
+  if (!CHECK_MSG(pn, "%s: %s", line, diag_render(b->c, b->a))) return "";
+  strbuf s = {.a = b->a};
+  u32 at = 1;
+  for (u32 k = 0; k < pn->nsegments; k++) {
+    u32 n = 0;
+    CHECK_EQ_I64(pn->segments[k].from, at);
+    CHECK(pn->segments[k].to >= pn->segments[k].from);
+    for (u32 i = pn->segments[k].from; i <= pn->segments[k].to; i++) n += m->body.v[i - 1].op == OP_call;
+    at = pn->segments[k].to + 1;
+    sb_fmt(&s, "%s%u", k ? "/" : "", n);
+  }
+  CHECK_EQ_I64(at, m->body.n + 1);
+  return sb_str(&s);
+}
+
+TEST(stages_have_the_layers_that_were_said) {
+  bed b = open_bed("gpt2:layers=10,hidden=32,heads=4,vocab=64", 8, 16);
+  CHECK_STR(layers_of(&b, "pp=4 layers=1/2/3/4"), "1/2/3/4");
+  CHECK_STR(layers_of(&b, "pp=4 layers=4/3/2/1"), "4/3/2/1");
+  CHECK_STR(layers_of(&b, "pp=2 layers=9/1"), "9/1");
+  CHECK_STR(layers_of(&b, "pp=10 layers=equal"), "1/1/1/1/1/1/1/1/1/1");
+  CHECK_STR(layers_of(&b, "pp=5 layers=equal"), "2/2/2/2/2");
+  CHECK_STR(layers_of(&b, "pp=4 layers=equal"), "3/3/2/2"); // the first have one more
+  CHECK_STR(layers_of(&b, "pp=1"), "10");
+  close_bed(&b);
+}
+
+// 8 equal layers and nothing else that is heavy.
+TEST(stages_by_cost_are_equal_where_layers_are) {
+  bed b = open_bed("mlp-xs", 8, 0);
+  CHECK_STR(layers_of(&b, "pp=4 layers=cost"), layers_of(&b, "pp=4 layers=equal"));
+  CHECK_STR(layers_of(&b, "pp=4"), "2/2/2/2");
+  close_bed(&b);
+}
+
+// Blocks of several kinds, and models of two halves.
+TEST(stages_of_any_model) {
+  static const char *const models[] = {"resnet50:hidden=4,vocab=12", "t5-small:layers=2,hidden=12,vocab=24",
+                                       "llama2-7b:layers=6,hidden=24,heads=4,kv_heads=2,ffn=36,vocab=24"};
+  for (u32 k = 0; k < COUNT_OF(models); k++) {
+    bed b = open_bed(models[k], 4, 32);
+    const char *all = layers_of(&b, "pp=1");
+    u32 n = (u32)strtoul(all, NULL, 10), a, c, d;
+    REQUIRE(n >= 4);
+    REQUIRE(sscanf(layers_of(&b, "pp=3 layers=equal"), "%u/%u/%u", &a, &c, &d) == 3);
+    CHECK(a + c + d == n && a >= c && c >= d && a - d <= 1);
+    REQUIRE(sscanf(layers_of(&b, "pp=3 layers=cost"), "%u/%u/%u", &a, &c, &d) == 3);
+    CHECK_EQ_I64(a + c + d, n);
+    const char *line = arena_printf(b.a, "pp=3 layers=1/%u/1", n - 2);
+    CHECK_STR(layers_of(&b, line), line + strlen("pp=3 layers="));
+    close_bed(&b);
+  }
+}
+
+static void refused(const char *line, const char *message, u32 column) {
+  bed b = open_bed("mlp-xs:layers=6", 8, 0);
+  CHECK_MSG(!planned(&b, line), "%s", line);
+  const char *said = diag_render(b.c, b.a);
+  CHECK_MSG(strstr(said, message), "%s: %s", line, said);
+  const char *place = arena_printf(b.a, "--strategy:1:%u\n", column);
+  CHECK_MSG(strstr(said, place), "%s: %s", line, said);
+  close_bed(&b);
+}
+
+TEST(stages_refuse_wrong_sums) {
+  refused("pp=2 layers=3/4", "layers deals out 7 layers, but the model has 6", 6);
+  refused("layers=3/2 pp=2", "layers deals out 5 layers, but the model has 6", 1);
+  refused("pp=2 layers=2/2/2", "layers has 3 numbers, but there are 2 stages (pp=2)", 6);
+  refused("pp=2 layers=1048576/1048576", "layers deals out 2097152 layers", 6);
+  refused("pp=7 layers=equal", "7 stages, but the model has 6 repeated layers", 6);
+}
