@@ -144,7 +144,7 @@ heddle_program *heddle_program_load(heddle_session *s, const char *model, const 
 }
 
 heddle_program *heddle_program_parse(heddle_session *s, const char *name, const char *text, size_t n) {
-  API_RETURN(heddle_program *, NULL, s, program_wrap(s, ir_parse(s->c, sym_of(s->c, name), text, n), name));
+  API_RETURN(heddle_program *, NULL, s, program_wrap(s, front_text(s->c, sym_of(s->c, name), text, n), name));
 }
 
 void heddle_program_free(heddle_program *p) { object_drop(p); }

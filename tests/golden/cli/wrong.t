@@ -65,7 +65,7 @@ error[E0115]: `gpt2:layers=two`: cannot use `layers=two`
   hint: columns with whole numbers above 0, such as `gpt2:layers=2,hidden=256`
 [1]
 $ heddle show gpt2:hidden=100
-error[E0502]: gpt2: 12 heads of 8 are not a hidden extent of 100
+error[E0502]: gpt2: hidden=100, but heads 12 x head_dim 8 = 96
   hint: a multiple of the heads: gpt2:hidden=96
 [1]
 $ heddle show nothing.heddle
@@ -475,4 +475,34 @@ error[E0506]: the plan cannot run: it needs more than 3.60 GiB of memory
   note: it needs at least 47.88 GiB on a rank
   hint: more devices, a smaller batch, --zero 3 or --recompute full need less memory on each
   hint: the model is in f32: --dtype f16 or bf16 needs half the memory
+[1]
+## Text without a program.
+$ : > empty.heddle; heddle show empty.heddle
+error[E0202]: the program has no function @main
+  --> empty.heddle
+  hint: what is run begins with `func @main(%x: f32[8,4]) -> (f32[8,4]) {`
+[1]
+$ heddle sim empty.heddle --machine dgx-2 --data 2
+error[E0202]: the program has no function @main
+  --> empty.heddle
+  hint: what is run begins with `func @main(%x: f32[8,4]) -> (f32[8,4]) {`
+[1]
+$ heddle eval empty.heddle --random 1
+error[E0202]: the program has no function @main
+  --> empty.heddle
+  hint: what is run begins with `func @main(%x: f32[8,4]) -> (f32[8,4]) {`
+[1]
+$ printf 'func @f(%%x: f32[8]) -> (f32[8]) {\n  return %%x\n}\n' > f.heddle; heddle verify f.heddle --data 2
+error[E0202]: the program has no function @main
+  --> f.heddle
+  note: the last function is @f
+    --> f.heddle:1:6
+     1 | func @f(%x: f32[8]) -> (f32[8]) {
+       |      ^
+  hint: what is run begins with `func @main(%x: f32[8,4]) -> (f32[8,4]) {`
+[1]
+$ heddle show mlp-xs:layers=1000000000
+error[E0901]: layers=1000000000, but layers is at most 10000
+  --> mlp-xs
+  hint: mlp-xs:layers=10000
 [1]
