@@ -67,6 +67,11 @@ void diag_truncate(ctx *c, u32 n) {
   c->diag.n = n;
 }
 
+void diag_place(ctx *c, u32 from, loc at) {
+  for (u32 i = from; i < c->diag.n; i++)
+    if (!c->diag.v[i].at.i) c->diag.v[i].at = at;
+}
+
 diag_item diag_get(const ctx *c, u32 index) {
   assert(index < c->diag.n);
   const diag_rec *d = &c->diag.v[index];

@@ -91,6 +91,10 @@ typedef struct apply {
   bool *trial_split;
 } apply;
 
+// The diagnostics from number `from` on refuse the plan: those without a place get the plan's, and one that
+// lies in the model a note that names the entry of the plan behind it. Nothing if no text made the plan.
+void plan_point(const prog *src, const plan *pn, u32 from);
+
 attrset apply_attrs(apply *x, attrset a); // an attribute set of the source program in p
 
 // How a source function is to be sharded. in[]: layouts in which parameters arrive (LAYOUT_FREE: weights and

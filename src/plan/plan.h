@@ -25,6 +25,7 @@ typedef struct {
   u32 first;
   const u32 *ranks;
   u32 nranks;
+  loc at;    // in the plan's text; 0 where a policy made it: so with every `at` below
 } plan_mesh; // axis: 1-based into axes
 typedef struct {
   u8 axis;
@@ -48,6 +49,7 @@ typedef struct {
   i64 stride;  // elements between coordinates; 0 = as major as possible
   bool weak;   // only where no operand brings a split over the axis along
   bool uneven; // stride 0: where the extent does not divide, pieces differ by one element
+  loc at;
 } plan_trans;
 
 // op-assign: consecutive instructions of main (numbers from 1) become a segment on a place. Segments are in
@@ -55,6 +57,7 @@ typedef struct {
 typedef struct {
   u32 from, to;
   plan_place place;
+  loc at;
 } plan_segment;
 
 // op-order: what each place runs, in order. TASK_F forward, TASK_B backward (or its input-gradient part when
@@ -93,9 +96,9 @@ typedef struct {
   bool train, split_backward, keep_gradients;
   bool input_gradients; // of floating-point inputs too, though nothing reads them: what some systems spend
   optim_opts optim;
-  sym send_stream;           // of sends; {0} = compute
-  sym name;                  // what the user sees, "D2 T4 P2 K32 1f1b zero1"
-  loc segments_at, order_at; // in the plan's text; 0 where a policy made it
+  sym send_stream; // of sends; {0} = compute
+  sym name;        // what the user sees, "D2 T4 P2 K32 1f1b zero1"
+  loc at, order_at;
 } plan;
 
 // Makes the distributed program. src: forward program (main's first result is the loss when plan->train). The
