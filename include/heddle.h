@@ -181,7 +181,7 @@ const char *heddle_plan_print(heddle_plan *b);
 const char *heddle_plan_name(const heddle_plan *b); // "D2 T4 P2 K32 1f1b"
 // Communication between groups is chosen by the costs of this machine, in an accounting (NULL: "heddle"),
 // when the plan is applied or verified; plans of a search are on theirs. Without a machine (NULL), by the
-// amounts that move.
+// amounts that move. False and a diagnostic if the plan uses ranks that the machine does not have.
 bool heddle_plan_on(heddle_plan *b, heddle_machine *m, const char *costs);
 heddle_program *heddle_plan_apply(heddle_plan *b); // the distributed program
 

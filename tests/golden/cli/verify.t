@@ -29,9 +29,9 @@ $ heddle verify gpt2:layers=2,hidden=32,heads=4,vocab=64 --batch 4 --seq 8 --ten
   "worst": 1.5666608010868118e-13,
   "tolerance": 1e-09,
   "passed": true,
+  "told": true,
   "differences": [
-    {"name": "result 0", "elements": 2048, "max_abs": 1.3322676295501878e-15, "max_rel": 1.5666608010868118e-13}
-  ]
+    {"name": "result 0", "elements": 2048, "max_abs": 1.3322676295501878e-15, "max_rel": 1.5666608010868118e-13, "told": 2048, "not_finite": 0}
 $ heddle verify mlp-xs:layers=2,hidden=8 --batch 4 --data 2 --tolerance 1e-30
 model      mlp-xs:layers=2,hidden=8
 plan       D2 T1 P1 K1
@@ -57,3 +57,33 @@ verdict    equal: the plan computes what the model computes, at the extents give
 
 result                  elements  largest difference  relative
 h.0.attn.out.bias.grad         8                   0         0
+## A plan for more devices than there are.
+$ heddle verify mlp-xs:layers=4,hidden=32 --batch 16 --data 8 --machine laptop
+error[E0605]: rank 7 is used; the machine laptop has ranks 0 to 3
+  hint: plan for this machine, or use more of them: --machine 'laptop*2'
+[1]
+$ heddle verify tests/golden/plan/two_stages.heddle --plan tests/golden/plan/two_stages.plan --machine '1x2 a10'
+error[E0605]: rank 3 is used; the machine 1x2 a10 has ranks 0 to 1
+  --> tests/golden/plan/two_stages.plan:10:5
+  10 |   - {from: 2, to: 4, on: m, at: {pp: 1}}
+     |     ^
+  hint: plan for this machine, or use a larger one
+[1]
+## Results that do not depend on the inputs prove nothing.
+$ heddle verify tests/golden/plan/two_stages.heddle --plan tests/golden/plan/two_stages.plan
+model      tests/golden/plan/two_stages.heddle
+plan       two stages
+results    1
+elements   1
+worst      8.88178e-16
+tolerance  1e-09
+verdict    NOT TOLD: equal, but so would a wrong plan be
+
+result    elements  largest difference     relative
+result 0         1         7.10543e-15  8.88178e-16
+error[E0702]: nothing is proved: no result depends on the inputs: result 0 (8)
+  --> tests/golden/plan/two_stages.heddle:6:6
+   6 | func @main(%x: f32[8,16], %a: f32[16,16] weight, %b: f32[16,16] weight) -> (f32[]) {
+     |      ^
+  hint: another --seed, or a part of the model whose results are not constant
+[1]

@@ -310,25 +310,32 @@ error[E0501]: expected a number from 0 to 1, found `2`
      |                                      ^
 [1]
 $ heddle sim mlp-xs:layers=2,hidden=8 --batch 6 --plan ok.plan --machine laptop
-error[E0502]: input x: dimension 0 of extent 6 cannot be split 2 ways over axis mb
-  --> mlp-xs
+error[E0502]: input x: dimension 0 of extent 6 cannot be split 2 ways over axis mb at stride 2
+  --> ok.plan:13:5
+  13 |   - {input: "x", dim: 0, axis: mb, stride: 2}
+     |     ^
   hint: choose a batch that is a multiple of data x microbatches
 [1]
 $ heddle sim mlp-xs:layers=3,hidden=8 --batch 4 --plan ok.plan --machine laptop
 error[E0501]: segment 1 covers instructions 2 to 6 of main; expected to start at 2 and the last to end at 7
-  --> ok.plan:10:3
-  10 |   - {from: 1, to: 1, on: m, at: {pp: 0}}
-     |   ^
+  --> ok.plan:11:5
+  11 |   - {from: 2, to: 6, on: m, at: {pp: 1}}
+     |     ^
   hint: a plan fits the model and the options that it was made for: `heddle plan -o` writes them into its first line
 [1]
 $ heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --plan ok.plan --machine '1x1 a10'
 error[E0605]: rank 1 is used; the machine 1x1 a10 has ranks 0 to 0
+  --> ok.plan:11:5
+  11 |   - {from: 2, to: 6, on: m, at: {pp: 1}}
+     |     ^
   hint: plan for this machine, or use a larger one
 [1]
 $ heddle plan mlp-xs --batch 64 --machine dgx-2 -o 16.plan > 16.txt; heddle sim mlp-xs --batch 64 --plan 16.plan --machine laptop
-error[E0605]: rank 4 is used; the machine laptop has ranks 0 to 3
-  --> mlp-xs
-  hint: plan for this machine, or use more of them: --machine 'laptop*2'
+error[E0605]: rank 15 is used; the machine laptop has ranks 0 to 3
+  --> 16.plan:8:5
+   8 |   - {from: 1, to: 8, on: m, at: {pp: 0}}
+     |     ^
+  hint: plan for this machine, or use more of them: --machine 'laptop*4'
 [1]
 $ heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --plan ok.plan --machine laptop --train --optimizer adam
 error[E0801]: --optimizer: the file of --plan has made the choices
