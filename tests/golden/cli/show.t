@@ -70,15 +70,15 @@ optimiser state  4.00 MiB
 work             1.35 GFLOP
 instructions     21
 
-input   x  f32  512 x 512  1.00 MiB
-label   z  f32  512 x 512  1.00 MiB
-output  0  f32  scalar          4 B
-        1  f32  512 x 512  1.00 MiB
-        2  f32  512 x 512  1.00 MiB
-        3  f32  512 x 512  1.00 MiB
-        4  f32  512 x 512  1.00 MiB
-        5  f32  512 x 512  1.00 MiB
-        6  f32  512 x 512  1.00 MiB
+input   x            f32  512 x 512  1.00 MiB
+label   z            f32  512 x 512  1.00 MiB
+output  loss         f32  scalar          4 B
+        h.0.w.new    f32  512 x 512  1.00 MiB
+        h.1.w.new    f32  512 x 512  1.00 MiB
+        h.0.w.m.new  f32  512 x 512  1.00 MiB
+        h.0.w.v.new  f32  512 x 512  1.00 MiB
+        h.1.w.m.new  f32  512 x 512  1.00 MiB
+        h.1.w.v.new  f32  512 x 512  1.00 MiB
 
 block        calls  instructions    parameters  FLOPs each  share of FLOPs
 layer.bwd        1             3  262 thousand   537 MFLOP          39.8 %
