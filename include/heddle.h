@@ -141,7 +141,7 @@ void heddle_tensors_free(heddle_tensors *t);
 // Inputs for a program: random ones that are the same for the same seed, or NAME.npy files of a folder.
 heddle_tensors *heddle_tensors_random(heddle_program *p, uint64_t seed);
 heddle_tensors *heddle_tensors_read(heddle_program *p, const char *folder);
-bool heddle_tensors_write(heddle_tensors *t, const char *folder); // one NAME.npy each
+bool heddle_tensors_write(heddle_tensors *t, const char *folder); // one NAME.npy each; '/' is %2F, '%' is %25
 const char *heddle_tensors_report(heddle_tensors *t, heddle_format f);
 // The results of a program, distributed or not, all ranks in this process. wide: every floating-point value
 // in float64 instead of its own type.

@@ -28,6 +28,7 @@ struct heddle_program {
   const char *name, *plan; // plan: of a distributed program; NULL: of none
   front_extents extents;   // that an ONNX file leaves open
   bool told;               // what a plan takes for granted
+  bool default_batch;      // of a built-in model, not the user's choice
 };
 struct heddle_machine {
   object o;

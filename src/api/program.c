@@ -134,7 +134,9 @@ static prog *load(ctx *c, const char *model, const heddle_load_options *o, front
 static heddle_program *open_model(heddle_session *s, const char *model, const heddle_load_options *o) {
   front_extents extents = {0};
   heddle_program *p = program_wrap(s, load(s->c, model, o, &extents), model);
-  if (p) p->extents = extents;
+  if (!p) return NULL;
+  p->extents = extents;
+  p->default_batch = !o->batch && front_kind_of(model) == FRONT_FAMILY;
   return p;
 }
 

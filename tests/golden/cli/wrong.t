@@ -263,10 +263,16 @@ error[E0602]: --memory-limit: '28GB/s' is a bandwidth; an amount of bytes is nee
   hint: write 28 GiB or GB
 [1]
 $ heddle plan gpt2 --machine dgx-2 --devices 64
+warning[W0503]: the batch of gpt2 is 8 where none is given, on 64 devices
+  --> gpt2
+  hint: --batch 64, or what you train with
 error[E0501]: 64 devices asked for, but the machine has 16
   hint: --devices 16, or a larger machine such as 'dgx-h100*8'
 [1]
 $ heddle plan gpt2 --machine dgx-2 --costs guess
+warning[W0503]: the batch of gpt2 is 8 where none is given, on 16 devices
+  --> gpt2
+  hint: --batch 16, or what you train with
 error[E0801]: 'guess' is not a way of accounting for costs
 [2]
 $ heddle verify mlp-xs
