@@ -103,6 +103,9 @@ u32 hmap_get(const hmap *m, u64 h); // first value under h, 0 if none (h unique 
 
 i64 gcd_i64(i64 a, i64 b);
 bool mul_i64(i64 a, i64 b, i64 *out); // false on overflow
+// Of counts (not negative): INT64_MAX, which is printed as more than 9.2e18, instead of wrapping.
+static inline i64 add_sat(i64 a, i64 b) { return a > INT64_MAX - b ? INT64_MAX : a + b; }
+static inline i64 mul_sat(i64 a, i64 b) { return b && a > INT64_MAX / b ? INT64_MAX : a * b; }
 static inline i64 ceil_div(i64 a, i64 b) { return (a + b - 1) / b; }
 u64 rng_next(u64 *state);    // splitmix64: the state is any seed
 double rng_unit(u64 *state); // [0,1)

@@ -21,6 +21,10 @@ static void put_scaled(strbuf *b, double x, int digits, double step, const char 
 }
 
 static void put_commas(strbuf *b, i64 x) {
+  if (x == INT64_MAX) { // where counts stop
+    sb_put(b, "> 9.2e18");
+    return;
+  }
   char s[32];
   int n = snprintf(s, sizeof s, "%lld", (long long)(x < 0 ? -x : x));
   if (x < 0) sb_char(b, '-');
