@@ -31,6 +31,11 @@ static bool choices_read(ctx *c, const heddle_hybrid *o, hybrid_opts *h) {
                      .sequence = o->sequence,
                      .overlap = o->overlap,
                      .flops_per_byte = o->machine ? search_price(o->machine->m) : 0};
+  if (o->zero && o->zero <= 3 && h->data == 1) {
+    diag(c, E_PLAN, (loc){0}, "zero=%u shards over data-parallel devices, but data=1", o->zero);
+    diag_hint(c, "--data 2 or more, or --zero 0");
+    return false;
+  }
   if (o->zero <= 3) return optimiser_read(c, &o->optimiser, &h->optim);
   diag(c, E_PLAN, (loc){0}, "ZeRO has levels 0 to 3, not %u", o->zero);
   return false;

@@ -17,6 +17,17 @@ static bool copy_list(ctx *c, const char *what, u32 n, const u32 *from, u32 cap,
   return true;
 }
 
+// ZeRO that was asked for, over one device.
+static bool zero_fits(ctx *c, const heddle_search_options *o) {
+  u32 zero = 3, data = 1;
+  for (u32 i = 0; i < o->nzero; i++) zero = MIN(zero, o->zero[i]);
+  for (u32 i = 0; i < o->ndata; i++) data = MAX(data, o->data[i]);
+  if (!o->nzero || !zero || !o->ndata || data > 1) return true;
+  diag(c, E_PLAN, (loc){0}, "zero=%u shards over data-parallel devices, but data=1", zero);
+  diag_hint(c, "--data 2 or more, or --zero 0");
+  return false;
+}
+
 static bool options_read(ctx *c, const heddle_search_options *o, search_opts *s) {
   *s = (search_opts){.ranks = o->ranks,
                      .pow2 = o->powers_of_two,
@@ -51,8 +62,8 @@ static void quiet(void *arg, const cost_event *e, double factor) { (void)arg, (v
 static void tell_batch(const heddle_program *p, const search_opts *o, u32 devices) {
   ctx *c = p->p->c;
   if (!p->default_batch || o->batch <= 0 || o->batch >= devices) return;
-  diag(c, W_BATCH, func_get(p->p, p->p->main)->where, "the batch of %s is %lld where none is given, on %u devices",
-       p->name, (long long)o->batch, devices);
+  diag(c, W_BATCH, func_get(p->p, p->p->main)->where,
+       "the batch of %s is %lld where none is given, on %u devices", p->name, (long long)o->batch, devices);
   diag_hint(c, "--batch %u, or what you train with", devices);
 }
 
@@ -64,7 +75,7 @@ static heddle_search *run(heddle_program *p, heddle_machine *m, const heddle_sea
   f->m = object_hold(m);
   f->costs = o->costs ? arena_strdup(f->o.a, o->costs) : NULL;
   cost_opts costs = {.accounting = f->costs, .extrapolated = quiet};
-  if (options_read(c, o, &f->so)) {
+  if (zero_fits(c, o) && options_read(c, o, &f->so)) {
     if (!f->so.batch) f->so.batch = program_batch(p->p);
     tell_batch(p, &f->so, f->so.ranks ? f->so.ranks : m->m->nranks);
     if (search_run(c, f->o.a, p->p, m->m, &costs, &f->so, &f->r)) return f;

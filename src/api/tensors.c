@@ -49,8 +49,8 @@ static bool fits(const prog *p) {
     bytes += (double)shape_elems(&s) * 8;
   }
   if (have <= 0 || bytes < 0.5 * have) return true;
-  diag(p->c, E_LIMIT, m->where, "inputs and results take %.1f GiB in float64; this computer has %.1f GiB",
-       bytes / 0x1p30, have / 0x1p30);
+  diag(p->c, E_LIMIT, m->where, "inputs and results take %s in float64; this computer has %s",
+       text_bytes(ctx_arena(p->c), bytes), text_bytes(ctx_arena(p->c), have));
   diag_hint(p->c, "a smaller --batch, or fewer and smaller layers, as in gpt2:layers=2,hidden=128,heads=2");
   return false;
 }

@@ -195,6 +195,10 @@ void sb_fmt(strbuf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void sb_json_str(strbuf *b, const char *s); // quoted and escaped
 void sb_i64(strbuf *b, i64 x);              // fast path for printers
 const char *sb_str(strbuf *b);              // "" if nothing was put
+// Messages are written for several: "1 plans are" becomes "1 plan is", in place. diag, its notes and hints,
+// and lines of reports do so themselves.
+char *text_agree(char *text);
+const char *text_bytes(arena *a, double bytes); // "28.8 GiB", "512 B"
 
 // Did you mean? near_name x = near_to(word, n); then near_try(&x, name) with every name that there is. x.name
 // is the one the fewest edits away from the word, of equal ones the first; NULL if all are more than 1 + n /

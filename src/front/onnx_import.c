@@ -361,7 +361,7 @@ static bool import(imp *I, const u8 *bytes, size_t n) {
   onnx_tell_refused(I);
   if (I->store.missing)
     diag(I->f.c, W_IGNORED, I->store.where,
-         "%u files of external data are not there, `%s` first: weights have no elements", I->store.missing,
+         "external data: %u files are not there, `%s` first: weights have no elements", I->store.missing,
          I->store.first);
   return onnx_errors(I) == 0 && returns(I, &top);
 }

@@ -456,8 +456,7 @@ static void read_trans(reader *r, const ynode *top) {
     if (r->failed) continue;
     const shape *s = &val_type(r->src, func_get(r->src, t.fn), trans_value(r, &t))->s;
     if (t.dim >= s->nd)
-      bad(r, yaml_get(e, "dim"), "dim: %u, but %s has %u dimension%s", t.dim, trans_name(r, &t), s->nd,
-          s->nd == 1 ? "" : "s");
+      bad(r, yaml_get(e, "dim"), "dim: %u, but %s has %u dimensions", t.dim, trans_name(r, &t), s->nd);
     r->pn->trans[r->pn->ntrans++] = t;
   }
 }

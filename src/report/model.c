@@ -150,7 +150,9 @@ static void put_parameters(report *r, arena *a, const prog *p) {
   strbuf line = {.a = a};
   cell count = cell_i(CELL_COUNT, elements), size = cell_i(CELL_BYTES, bytes);
   cell_print(&count, &line);
-  if (tensors) sb_fmt(&line, " in %u tensors, %s, ", tensors, types), cell_print(&size, &line);
+  if (tensors)
+    sb_fmt(&line, "%s, %s, ", text_agree(arena_printf(a, " in %u tensors", tensors)), types),
+        cell_print(&size, &line);
   report_line(r, "parameters", "%s", sb_str(&line));
   report_fact(r, "parameters", NULL, count);
   report_fact(r, "parameter_tensors", NULL, cell_i(CELL_INT, tensors));

@@ -53,8 +53,8 @@ bool report_rank(report *r, arena *a, const prog *p, u32 rank, u32 nranks) {
   count_executed(one, a, n);
   const char *place = place_of(a, one, rank);
   strbuf text = {.a = a};
-  sb_fmt(&text, "# rank %u of %u: %s\n# %u instructions in %u function%s; one run executes ", rank, nranks,
-         place, instructions, functions, functions == 1 ? "" : "s");
+  sb_fmt(&text, "# rank %u of %u: %s\n# %s; one run executes ", rank, nranks, place,
+         text_agree(arena_printf(a, "%u instructions in %u functions", instructions, functions)));
   for (u32 k = 0; k < KINDS; k++)
     sb_fmt(&text, "%s of %s%s",
            n[k] == INT64_MAX ? "more than 9.2e18" : arena_printf(a, "%lld", (long long)n[k]), kind[k],

@@ -304,13 +304,13 @@ static void no_plan(ctx *c, const search_result *r, u32 ranks) {
     return;
   }
   const u32 large = r->count[SEARCH_BOUND_MEMORY] + r->count[SEARCH_OVER_MEMORY];
-  const double gib = (double)r->memory_bytes / 0x1p30;
+  arena *a = ctx_arena(c);
+  const char *limit = text_bytes(a, (double)r->memory_bytes);
   if (r->npoints > 1)
-    diag(c, E_NO_PLAN, (loc){0},
-         "none of %u plans can run: %u are impossible, %u need more than %.2f GiB of memory", r->npoints,
-         r->count[SEARCH_INDIVISIBLE], large, gib);
+    diag(c, E_NO_PLAN, (loc){0}, "none of %u plans can run: %u impossible, %u over %s of memory", r->npoints,
+         r->count[SEARCH_INDIVISIBLE], large, limit);
   else if (large)
-    diag(c, E_NO_PLAN, (loc){0}, "the plan cannot run: it needs more than %.2f GiB of memory", gib);
+    diag(c, E_NO_PLAN, (loc){0}, "the plan cannot run: it needs more than %s of memory", limit);
   else
     diag(c, E_NO_PLAN, (loc){0}, "the plan is impossible");
   const char *why = NULL;
@@ -324,8 +324,8 @@ static void no_plan(ctx *c, const search_result *r, u32 ranks) {
   }
   if (why && *why) diag_note(c, (loc){0}, "%s%s", r->npoints > 1 ? "for example: " : "", why);
   if (least)
-    diag_note(c, (loc){0}, "%s needs at least %.2f GiB on a rank", r->npoints > 1 ? "the smallest" : "it",
-              (double)least / 0x1p30);
+    diag_note(c, (loc){0}, "%s needs at least %s on a rank", r->npoints > 1 ? "the smallest" : "it",
+              text_bytes(a, (double)least));
   if (least)
     diag_hint(c, "more devices, a smaller batch, --zero 3 or --recompute full need less memory on each");
   else

@@ -113,9 +113,10 @@ bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, u32 P) {
                : 0;
     total += w[i], lo = MAX(lo, w[i]), heavy += w[i] > 0;
   }
-  if (heavy < P) {
-    diag(p->c, E_DIVIDE, m->where, "%u stages, but the model has only %u blocks or products to deal out", P,
+  if (P > 1 && heavy < P) {
+    diag(p->c, E_DIVIDE, m->where, "%u pipeline stages, but main has %u blocks and matmuls to deal out", P,
          heavy);
+    diag_hint(p->c, heavy > 1 ? "--pipeline %u at most" : "--pipeline 1", heavy);
     arena_free(tmp);
     return false;
   }

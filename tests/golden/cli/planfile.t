@@ -114,7 +114,7 @@ error[E0501]: task F1.0 of place 0: its segment lies on another place
      |   ^
 [1]
 $ sed '/F1.0/d' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
-error[E0501]: the plan has 1 sequences for 2 places
+error[E0501]: the plan has 1 sequence for 2 places
   --> t.plan:15:3
   15 |   - "F0.0*2"
      |   ^

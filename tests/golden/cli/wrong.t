@@ -225,8 +225,9 @@ error[E0502]: a batch of 8 leaves 8, which cannot be split 32 ways over dp
   hint: choose a batch that is a multiple of data x microbatches
 [1]
 $ heddle sim gpt2 --machine dgx-2 --pipeline 64
-error[E0502]: 64 stages, but the model has only 13 blocks or products to deal out
+error[E0502]: 64 pipeline stages, but main has 13 blocks and matmuls to deal out
   --> gpt2
+  hint: --pipeline 13 at most
 [1]
 $ heddle sim gpt2 --machine dgx-2 --data 2 --zero 4
 error[E0801]: --zero is for training; this is inference
@@ -253,8 +254,8 @@ error[E0501]: `axes` is missing
      | ^
 [1]
 $ heddle plan gpt3-175b --machine laptop --train
-error[E0506]: none of 93 plans can run: 0 are impossible, 93 need more than 3.60 GiB of memory
-  note: the smallest needs at least 325.23 GiB on a rank
+error[E0506]: none of 93 plans can run: 0 impossible, 93 over 3.60 GiB of memory
+  note: the smallest needs at least 325 GiB on a rank
   hint: more devices, a smaller batch, --zero 3 or --recompute full need less memory on each
   hint: the model is in f32: --dtype f16 or bf16 needs half the memory
 [1]
@@ -285,13 +286,13 @@ error[E0110]: field number 0
 [1]
 ## What does not fit is shown all the same.
 $ heddle sim gpt3-2.7b --batch 16 --train --optimizer adam --data 2 --machine dgx-2 > /dev/null
-error[E0505]: rank 0 needs 259.27 GiB of 28.80 GiB
+error[E0505]: rank 0 needs 259 GiB of 28.8 GiB
   --> gpt3-2.7b
-  note: 32 values of softmax in @layer.fwd: 128.00 GiB of activations
+  note: 32 values of softmax in @layer.fwd: 128 GiB of activations
     --> gpt3-2.7b: layer/attention
-  note: 32 values of add in @layer.fwd: 20.00 GiB of activations
+  note: 32 values of add in @layer.fwd: 20.0 GiB of activations
     --> gpt3-2.7b: layer/mlp
-  note: 32 values of gelu in @layer.fwd: 20.00 GiB of activations
+  note: 32 values of gelu in @layer.fwd: 20.0 GiB of activations
     --> gpt3-2.7b: layer/mlp
   hint: more pipeline stages, tensor parallelism or microbatches; --zero 3 or --recompute full when training
 [1]
@@ -411,7 +412,7 @@ error[E0801]: --dim binds open extents of ONNX models; this model has none
   hint: --batch, --seq and --vocab change a built-in model
 [2]
 $ heddle eval gpt3-175b --random 1 2>&1 | sed 's/has [0-9.]* GiB/has N GiB/'
-error[E0901]: inputs and results take 1307.0 GiB in float64; this computer has N GiB
+error[E0901]: inputs and results take 1.28 TiB in float64; this computer has N GiB
   --> gpt3-175b
   hint: a smaller --batch, or fewer and smaller layers, as in gpt2:layers=2,hidden=128,heads=2
 $ heddle show examples/gpt2.onnx --dim sequence=64 --dim bacth=8
@@ -485,7 +486,7 @@ error[E0506]: the plan is impossible
 [1]
 $ heddle plan gpt3-13b --machine laptop --devices 1 --batch 4
 error[E0506]: the plan cannot run: it needs more than 3.60 GiB of memory
-  note: it needs at least 47.88 GiB on a rank
+  note: it needs at least 47.9 GiB on a rank
   hint: more devices, a smaller batch, --zero 3 or --recompute full need less memory on each
   hint: the model is in f32: --dtype f16 or bf16 needs half the memory
 [1]
@@ -518,4 +519,60 @@ $ heddle show mlp-xs:layers=1000000000
 error[E0901]: layers=1000000000, but layers is at most 10000
   --> mlp-xs
   hint: mlp-xs:layers=10000
+[1]
+## Nothing to plan, nothing to shard, nothing to deal out.
+$ heddle plan mlp-xs:layers=4 --batch 64 --train --machine dgx-2 --data 1 --zero 3
+error[E0501]: zero=3 shards over data-parallel devices, but data=1
+  hint: --data 2 or more, or --zero 0
+[1]
+$ heddle sim mlp-xs:layers=4 --batch 64 --train --machine dgx-2 --data 1 --zero 3
+error[E0501]: zero=3 shards over data-parallel devices, but data=1
+  hint: --data 2 or more, or --zero 0
+[1]
+$ printf 'func @main(%%x: f32[8,4]) -> (f32[8,4]) {\n  return %%x\n}\n' > id.heddle; heddle plan id.heddle --machine dgx-2
+error[E0501]: @main computes nothing: there is nothing to plan
+  --> id.heddle:1:6
+   1 | func @main(%x: f32[8,4]) -> (f32[8,4]) {
+     |      ^
+[1]
+$ heddle sim id.heddle --machine dgx-2
+error[E0501]: @main computes nothing: there is nothing to plan
+  --> id.heddle:1:6
+   1 | func @main(%x: f32[8,4]) -> (f32[8,4]) {
+     |      ^
+[1]
+$ printf 'func @main(%%x: f32[8,4]) -> (f32[8,4]) {\n  %%y = relu %%x\n  return %%y\n}\n' > relu.heddle; heddle plan relu.heddle --machine dgx-2 --devices 2 | tail -5
+
+winner       data 2
+             computes 100.0 % of the time, communicates 0.0 %; needs 1.00 KiB of 28.8 GiB
+certificate  5 plans: 1 simulated, of which 1 fit;
+             0 ruled out by memory, 0 by time; 4 impossible
+$ heddle sim relu.heddle --machine dgx-2 --data 2 --pipeline 2
+error[E0502]: 2 pipeline stages, but main has 0 blocks and matmuls to deal out
+  --> relu.heddle:1:6
+   1 | func @main(%x: f32[8,4]) -> (f32[8,4]) {
+     |      ^
+  hint: --pipeline 1
+[1]
+$ heddle verify relu.heddle --data 2 | head -7
+model      relu.heddle
+plan       D2 T1 P1 K1
+results    1
+elements   32
+worst      0
+tolerance  1e-09
+verdict    equal: the plan computes what the model computes
+$ printf 'func @main(%%x: f32[0,4], %%w: f32[4,4] weight) -> (f32[0,4]) {\n  %%y = matmul %%x, %%w\n  return %%y\n}\n' > none.heddle; heddle plan none.heddle --machine dgx-2
+error[E0301]: input x is empty: f32[0,4]
+  --> none.heddle:1:6
+   1 | func @main(%x: f32[0,4], %w: f32[4,4] weight) -> (f32[0,4]) {
+     |      ^
+  hint: extents of 1 or more; for a model with open extents --batch 8 or --dim NAME=8
+[1]
+$ heddle verify none.heddle --data 2
+error[E0301]: input x is empty: f32[0,4]
+  --> none.heddle:1:6
+   1 | func @main(%x: f32[0,4], %w: f32[4,4] weight) -> (f32[0,4]) {
+     |      ^
+  hint: extents of 1 or more; for a model with open extents --batch 8 or --dim NAME=8
 [1]
