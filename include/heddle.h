@@ -235,7 +235,8 @@ typedef struct {
   int64_t memory_bytes; // a model that needs more is shrunk letter by letter under the same plan; 0: 1 GB
 } heddle_check_options;
 // Runs the plan and the single-device program on the same random inputs in float64 and compares every output,
-// gradient and updated parameter. NULL if that was not possible; heddle_check_passed says how it ended.
+// gradient and updated parameter. NULL if that was not possible; heddle_check_passed says how it ended:
+// results that would be the same on any inputs prove nothing and do not pass.
 heddle_check *heddle_check_run(heddle_plan *b, const heddle_check_options *o);
 void heddle_check_free(heddle_check *c);
 bool heddle_check_passed(const heddle_check *c);
