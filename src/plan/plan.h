@@ -99,6 +99,7 @@ typedef struct {
   sym send_stream; // of sends; {0} = compute
   sym name;        // what the user sees, "D2 T4 P2 K32 1f1b zero1"
   loc at, order_at;
+  const loc *seq_at; // per sequence; NULL where a policy made them
 } plan;
 
 // Makes the distributed program. src: forward program (main's first result is the loss when plan->train). The

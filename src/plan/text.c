@@ -523,7 +523,10 @@ static void read_order(reader *r, const ynode *top) {
   r->pn->order_at = y->at;
   r->pn->nseqs = y->n;
   r->pn->seqs = ZNEWN(r->a, task_seq, y->n + 1);
+  loc *at = NEWN(r->a, loc, y->n + 1);
+  r->pn->seq_at = at;
   for (u32 i = 0; i < y->n && !r->failed; i++) {
+    at[i] = y->item[i]->at;
     if (y->item[i]->kind != Y_SCALAR) {
       bad(r, y->item[i], "expected the tasks of one place as text");
       return;

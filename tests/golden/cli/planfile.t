@@ -109,9 +109,15 @@ error[E0501]: task F0.1 is in no sequence
 [1]
 $ sed 's/F0.0\*2/F0.0*2 F1.0/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
 error[E0501]: task F1.0 of place 0: its segment lies on another place
-  --> t.plan:15:3
+  --> t.plan:15:5
   15 |   - "F0.0*2 F1.0"
-     |   ^
+     |     ^
+[1]
+$ sed 's/F1.0\*2/F1.0*3/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
+error[E0501]: task F1.2 of place 1: there is no such microbatch
+  --> t.plan:16:5
+  16 |   - "F1.0*3"
+     |     ^
 [1]
 $ sed '/F1.0/d' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
 error[E0501]: the plan has 1 sequence for 2 places
