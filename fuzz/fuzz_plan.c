@@ -1,5 +1,6 @@
 // fuzz_plan.c - plan files: rejected implies a diagnostic; accepted implies that the plan prints, reads back
 // as the same text, and either applies to a verified program or is refused with a diagnostic.
+// Every refusal points into the file.
 #include "plan/plan.h"
 #include <stdlib.h>
 
@@ -12,6 +13,20 @@ static const char model[] =
     "  %4 = call @layer(%x, %a) : f32[8,16]\n  %5 = call @layer(%4, %b) : f32[8,16]\n"
     "  %6 = reduce_sum %5 {keepdims=0} : f32[]\n  return %6\n}\n";
 
+// Every refusal has a place in the plan's text: its own, or that of a note.
+static bool is_located(ctx *c, const char *file) {
+  diag_item d = diag_get(c, diag_count(c) - 1);
+  for (u32 k = 0; k <= d.notes; k++) {
+    loc at = d.at;
+    const char *text;
+    if (k) diag_part(c, diag_count(c) - 1, k - 1, &at, &text);
+    const loc_info *l = loc_get(c, at);
+    if (l && l->line && !strcmp(sym_str(c, l->file), file)) return true;
+  }
+  fputs(diag_render(c, ctx_arena(c)), stderr);
+  return false;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   ctx *c = ctx_new();
   arena *a = arena_new();
@@ -20,6 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   planner *pl = planner_new(p);
   plan *pn = plan_parse(a, planner_source(pl), sym_of(c, "fuzz.plan"), (const char *)data, size);
   if (!pn != (diag_errors(c) > 0)) abort();
+  if (!pn && !is_located(c, "fuzz.plan")) abort();
   u64 ranks = 1;
   for (u32 i = 0; pn && i < pn->naxes; i++) ranks *= pn->axes[i].size < 4096 ? pn->axes[i].size : 4096;
   if (pn && ranks <= 4096) {
@@ -31,6 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (strcmp(sb_str(&one), sb_str(&two))) abort();
     prog *d = plan_apply(pl, pn, NULL);
     if (!d != (diag_errors(c) > 0)) abort();
+    if (!d && !is_located(c, "fuzz.plan")) abort();
     if (d && !ir_verify(d)) abort();
     prog_free(d);
   }

@@ -141,7 +141,7 @@ void heddle_tensors_free(heddle_tensors *t);
 // Inputs for a program: random ones that are the same for the same seed, or NAME.npy files of a folder.
 heddle_tensors *heddle_tensors_random(heddle_program *p, uint64_t seed);
 heddle_tensors *heddle_tensors_read(heddle_program *p, const char *folder);
-bool heddle_tensors_write(heddle_tensors *t, const char *folder); // one NAME.npy each
+bool heddle_tensors_write(heddle_tensors *t, const char *folder); // one NAME.npy each; '/' is %2F, '%' is %25
 const char *heddle_tensors_report(heddle_tensors *t, heddle_format f);
 // The results of a program, distributed or not, all ranks in this process. wide: every floating-point value
 // in float64 instead of its own type.
@@ -182,7 +182,7 @@ const char *heddle_plan_print(heddle_plan *b);
 const char *heddle_plan_name(const heddle_plan *b); // "dp=2 tp=4 pp=2 mb=32"
 // Communication between groups is chosen by the costs of this machine, in an accounting (NULL: "heddle"),
 // when the plan is applied or verified; plans of a search are on theirs. Without a machine (NULL), by the
-// amounts that move.
+// amounts that move. False and a diagnostic if the plan uses ranks that the machine does not have.
 bool heddle_plan_on(heddle_plan *b, heddle_machine *m, const char *costs);
 heddle_program *heddle_plan_apply(heddle_plan *b); // the distributed program
 
@@ -232,7 +232,8 @@ typedef struct {
   int64_t memory_bytes; // a model that needs more is shrunk letter by letter under the same plan; 0: 1 GB
 } heddle_check_options;
 // Runs the plan and the single-device program on the same random inputs in float64 and compares every output,
-// gradient and updated parameter. NULL if that was not possible; heddle_check_passed says how it ended.
+// gradient and updated parameter. NULL if that was not possible; heddle_check_passed says how it ended:
+// results that would be the same on any inputs prove nothing and do not pass.
 heddle_check *heddle_check_run(heddle_plan *b, const heddle_check_options *o);
 void heddle_check_free(heddle_check *c);
 bool heddle_check_passed(const heddle_check *c);

@@ -29,6 +29,7 @@ struct heddle_program {
   batchnorm_stats batchnorm; // under that plan
   front_extents extents;     // that an ONNX file leaves open
   bool told;                 // what a plan takes for granted
+  bool default_batch;        // of a built-in model, not the user's choice
 };
 struct heddle_machine {
   object o;
@@ -103,6 +104,7 @@ static inline sim_bytes bytes_by(const char *costs) {
 }
 planner *program_planner(heddle_program *p); // shared by all plans of p
 bool program_to_plan(heddle_program *p);     // a model, not yet distributed; otherwise a diagnostic
+bool program_has_work(const prog *p);        // and inputs with elements; otherwise a diagnostic
 heddle_program *program_wrap(heddle_session *s, prog *p, const char *name); // takes p over; NULL for NULL
 i64 program_batch(const prog *p);          // samples a step; 0: no input says
 heddle_plan *plan_open(heddle_program *p); // without its plan

@@ -86,7 +86,44 @@ const char *heddle_plan_print(heddle_plan *b) {
   API_RETURN(const char *, NULL, b->o.s, print(b));
 }
 
+// The highest rank of a segment: positions are row-major over the axes of its mesh.
+static u32 highest_rank(const plan *pn, const plan_segment *s) {
+  const plan_mesh *m = &pn->meshes[s->place.mesh];
+  u32 most = 0;
+  u64 size = 1;
+  for (u32 k = 0; k < m->naxes && size < 1u << 24; k++) size *= pn->axes[m->axis[k] - 1].size;
+  if (size >= 1u << 24) return 0; // refused when it is applied
+  for (u32 pos = 0; pos < size; pos++) {
+    bool in = true;
+    for (u32 k = m->naxes, left = pos; k-- > 0; left /= pn->axes[m->axis[k] - 1].size)
+      for (u32 f = 0; f < s->place.nfix; f++)
+        in = in && (s->place.fix[f].axis != m->axis[k] ||
+                    s->place.fix[f].at == left % pn->axes[m->axis[k] - 1].size);
+    if (in) most = MAX(most, m->nranks ? m->ranks[pos] : m->first + pos);
+  }
+  return most;
+}
+
+static bool has_ranks(const heddle_plan *b, const machine *m) {
+  ctx *c = b->o.s->c;
+  for (u32 i = 0; b->pn && i < b->pn->nsegments; i++) {
+    u32 rank = highest_rank(b->pn, &b->pn->segments[i]);
+    if (rank < m->nranks) continue;
+    const char *name = sym_str(c, m->name);
+    diag(c, E_DEVICES, b->pn->segments[i].at, "rank %u is used; the machine %s has ranks 0 to %u", rank, name,
+         m->nranks - 1);
+    if (strpbrk(name, " *"))
+      diag_hint(c, "plan for this machine, or use a larger one");
+    else
+      diag_hint(c, "plan for this machine, or use more of them: --machine '%s*%u'", name,
+                rank / m->nranks + 1);
+    return false;
+  }
+  return true;
+}
+
 static bool on_machine(heddle_plan *b, heddle_machine *m, const char *costs) {
+  if (m && !has_ranks(b, m->m)) return false;
   object_drop(b->m);
   b->m = m ? object_hold(m) : NULL;
   b->costs = costs ? arena_strdup(b->o.a, costs) : NULL;

@@ -31,8 +31,26 @@ static void tell_labels(heddle_program *p) {
        "the loss ignores some labels: plans take the mean over all of them");
 }
 
+// Something to compute, and something to compute it on.
+bool program_has_work(const prog *p) {
+  const func_info *m = func_get(p, p->main);
+  if (!m->body.n) {
+    diag(p->c, E_PLAN, m->where, "@main computes nothing: there is nothing to plan");
+    return false;
+  }
+  for (u32 i = 0; i < m->nparams; i++) {
+    const type_info *t = val_type(p, m, i + 1);
+    if (t->tuple || m->params.v[i].r != ROLE_INPUT || shape_elems(&t->s)) continue;
+    diag(p->c, E_SHAPE, m->where, "input %s is empty: %s", sym_str(p->c, val(m, i + 1)->name),
+         ir_type_str(p, val(m, i + 1)->ty));
+    diag_hint(p->c, "extents of 1 or more; for a model with open extents --batch 8 or --dim NAME=8");
+    return false;
+  }
+  return true;
+}
+
 bool program_to_plan(heddle_program *p) {
-  bool ok = is_model(p->p);
+  bool ok = is_model(p->p) && program_has_work(p->p);
   if (ok) tell_labels(p);
   return ok;
 }
@@ -134,7 +152,9 @@ static prog *load(ctx *c, const char *model, const heddle_load_options *o, front
 static heddle_program *open_model(heddle_session *s, const char *model, const heddle_load_options *o) {
   front_extents extents = {0};
   heddle_program *p = program_wrap(s, load(s->c, model, o, &extents), model);
-  if (p) p->extents = extents;
+  if (!p) return NULL;
+  p->extents = extents;
+  p->default_batch = !o->batch && front_kind_of(model) == FRONT_FAMILY;
   return p;
 }
 
@@ -144,7 +164,7 @@ heddle_program *heddle_program_load(heddle_session *s, const char *model, const 
 }
 
 heddle_program *heddle_program_parse(heddle_session *s, const char *name, const char *text, size_t n) {
-  API_RETURN(heddle_program *, NULL, s, program_wrap(s, ir_parse(s->c, sym_of(s->c, name), text, n), name));
+  API_RETURN(heddle_program *, NULL, s, program_wrap(s, front_text(s->c, sym_of(s->c, name), text, n), name));
 }
 
 void heddle_program_free(heddle_program *p) { object_drop(p); }

@@ -26,6 +26,7 @@ static batchnorm_stats program_batchnorm(const heddle_program *p) {
 // A program without a mesh runs on one device.
 static heddle_program *on_ranks(heddle_program *p) {
   if (mesh_count(p->p->sp)) return object_hold(p);
+  if (!program_has_work(p->p)) return NULL;
   planner *pl = program_planner(p);
   return program_wrap(p->o.s, plan_apply(pl, plan_single(p->o.a, planner_source(pl), false, NULL), NULL),
                       p->name);

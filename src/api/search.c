@@ -22,6 +22,15 @@ static bool options_read(ctx *c, arena *a, const heddle_search_options *o, searc
 // Simulating a plan tells; a search prices thousands, on threads.
 static void quiet(void *arg, const cost_event *e, double factor) { (void)arg, (void)e, (void)factor; }
 
+// Nobody asked for so few samples, and most devices have none.
+static void tell_batch(const heddle_program *p, const search_opts *o, u32 devices) {
+  ctx *c = p->p->c;
+  if (!p->default_batch || o->batch <= 0 || o->batch >= devices) return;
+  diag(c, W_BATCH, func_get(p->p, p->p->main)->where,
+       "the batch of %s is %lld where none is given, on %u devices", p->name, (long long)o->batch, devices);
+  diag_hint(c, "--batch %u, or what you train with", devices);
+}
+
 static heddle_search *run(heddle_program *p, heddle_machine *m, const heddle_search_options *o) {
   ctx *c = p->o.s->c;
   if (!program_to_plan(p)) return NULL;
@@ -32,6 +41,7 @@ static heddle_search *run(heddle_program *p, heddle_machine *m, const heddle_sea
   cost_opts costs = {.accounting = f->costs, .extrapolated = quiet};
   if (options_read(c, f->o.a, o, &f->so)) {
     if (!f->so.batch) f->so.batch = program_batch(p->p);
+    tell_batch(p, &f->so, f->so.ranks ? f->so.ranks : m->m->nranks);
     if (search_run(c, f->o.a, p->p, m->m, &costs, &f->so, &f->r)) return f;
     const char *types = report_types(f->o.a, p->p, ROLE_WEIGHT);
     if (f->r.count[SEARCH_BOUND_MEMORY] + f->r.count[SEARCH_OVER_MEMORY] &&

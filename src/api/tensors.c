@@ -21,8 +21,23 @@ static heddle_tensors *open(heddle_session *s, u32 n) {
   return t;
 }
 
-static const char *name_or_number(arena *a, const char *name, u32 i) {
-  return *name ? arena_strdup(a, name) : arena_printf(a, "%u", i);
+// Values by their names, those without by their number among the others; no two the same.
+static void name_values(heddle_tensors *t, const prog *p, const value *v) {
+  ctx *c = p->c;
+  const func_info *m = func_get(p, p->main);
+  hmap used = {0};
+  for (u32 i = 0; i < t->n; i++) {
+    sym name = val(m, v[i])->name;
+    if (name.i && !hmap_get(&used, name.i)) hmap_add(t->o.a, &used, name.i, i + 1);
+  }
+  for (u32 i = 0; i < t->n; i++) {
+    sym name = val(m, v[i])->name, first = name.i ? name : sym_fmt(c, "%u", i), own = first;
+    u32 by = hmap_get(&used, own.i);
+    for (u32 again = 2; by && by != i + 1; by = hmap_get(&used, own.i))
+      own = sym_fmt(c, "%s.%u", sym_str(c, first), again++);
+    if (!by) hmap_add(t->o.a, &used, own.i, i + 1);
+    t->name[i] = arena_strdup(t->o.a, sym_str(c, own));
+  }
 }
 
 // Arrays that this computer cannot hold are refused before they are made.
@@ -34,8 +49,8 @@ static bool fits(const prog *p) {
     bytes += (double)shape_elems(&s) * 8;
   }
   if (have <= 0 || bytes < 0.5 * have) return true;
-  diag(p->c, E_LIMIT, m->where, "inputs and results take %.1f GiB in float64; this computer has %.1f GiB",
-       bytes / 0x1p30, have / 0x1p30);
+  diag(p->c, E_LIMIT, m->where, "inputs and results take %s in float64; this computer has %s",
+       text_bytes(ctx_arena(p->c), bytes), text_bytes(ctx_arena(p->c), have));
   diag_hint(p->c, "a smaller --batch, or fewer and smaller layers, as in gpt2:layers=2,hidden=128,heads=2");
   return false;
 }
@@ -43,8 +58,9 @@ static bool fits(const prog *p) {
 static heddle_tensors *inputs(heddle_program *p) {
   const func_info *m = func_get(p->p, p->p->main);
   heddle_tensors *t = open(p->o.s, m->nparams);
-  for (u32 i = 0; i < t->n; i++)
-    t->name[i] = name_or_number(t->o.a, sym_str(p->p->c, val(m, i + 1)->name), i);
+  value *v = NEWN(t->o.a, value, t->n + 1);
+  for (u32 i = 0; i < t->n; i++) v[i] = i + 1;
+  name_values(t, p->p, v);
   return t;
 }
 
@@ -61,12 +77,18 @@ heddle_tensors *heddle_tensors_random(heddle_program *p, uint64_t seed) {
 }
 
 // ---- folders of .npy files ----------------------------------------------------------------------------
-// Names of ONNX values may contain '/', which no file name does.
+// Names of ONNX values may contain '/', which no file name does: it becomes %2F, and % becomes %25, so that
+// different names are different files.
 static const char *npy_path(arena *a, const char *folder, const char *name) {
-  char *path = arena_printf(a, "%s/%s.npy", folder, name);
-  for (char *c = path + strlen(folder) + 1; *c; c++)
-    if (*c == '/') *c = '_';
-  return path;
+  strbuf b = {.a = a};
+  sb_fmt(&b, "%s/", folder);
+  for (; *name; name++)
+    if (*name == '/' || *name == '%')
+      sb_fmt(&b, "%%%02X", (u8)*name);
+    else
+      sb_char(&b, *name);
+  sb_put(&b, ".npy");
+  return sb_str(&b);
 }
 
 // A parameter of a program by its file; where there is none, by the elements that the program carries.
@@ -132,8 +154,7 @@ static heddle_tensors *eval(heddle_program *p, const heddle_tensors *in, bool wi
     return NULL;
   }
   heddle_tensors *t = open(p->o.s, m->rets.n);
-  for (u32 i = 0; i < t->n; i++)
-    t->name[i] = name_or_number(t->o.a, sym_str(p->p->c, val(m, m->rets.v[i])->name), i);
+  name_values(t, p->p, m->rets.v);
   eval_opts o = {.as_f64 = wide};
   if (eval_run(p->p, &o, in->x, in->n, t->x, t->n, t->o.a)) return t;
   object_drop(t);

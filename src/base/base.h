@@ -103,6 +103,9 @@ u32 hmap_get(const hmap *m, u64 h); // first value under h, 0 if none (h unique 
 
 i64 gcd_i64(i64 a, i64 b);
 bool mul_i64(i64 a, i64 b, i64 *out); // false on overflow
+// Of counts (not negative): INT64_MAX, which is printed as more than 9.2e18, instead of wrapping.
+static inline i64 add_sat(i64 a, i64 b) { return a > INT64_MAX - b ? INT64_MAX : a + b; }
+static inline i64 mul_sat(i64 a, i64 b) { return b && a > INT64_MAX / b ? INT64_MAX : a * b; }
 static inline i64 ceil_div(i64 a, i64 b) { return (a + b - 1) / b; }
 u64 rng_next(u64 *state);    // splitmix64: the state is any seed
 double rng_unit(u64 *state); // [0,1)
@@ -161,7 +164,8 @@ void diag_hint(ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3);         // what 
 u32 diag_errors(const ctx *c);                                          // how many errors so far
 u32 diag_count(const ctx *c);
 void diag_clear(ctx *c);
-void diag_truncate(ctx *c, u32 n); // keep the first n (used by trial runs)
+void diag_truncate(ctx *c, u32 n);         // keep the first n (used by trial runs)
+void diag_place(ctx *c, u32 from, loc at); // of those from number `from` on that have none
 typedef struct {
   diag_id id;
   loc at;
@@ -191,6 +195,10 @@ void sb_fmt(strbuf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void sb_json_str(strbuf *b, const char *s); // quoted and escaped
 void sb_i64(strbuf *b, i64 x);              // fast path for printers
 const char *sb_str(strbuf *b);              // "" if nothing was put
+// Messages are written for several: "1 plans are" becomes "1 plan is", in place. diag, its notes and hints,
+// and lines of reports do so themselves.
+char *text_agree(char *text);
+const char *text_bytes(arena *a, double bytes); // "28.8 GiB", "512 B"
 
 // Did you mean? near_name x = near_to(word, n); then near_try(&x, name) with every name that there is. x.name
 // is the one the fewest edits away from the word, of equal ones the first; NULL if all are more than 1 + n /

@@ -27,7 +27,7 @@ void diag(ctx *c, diag_id id, loc at, const char *fmt, ...) {
   diag_rec d = {.id = id, .at = at, .part = c->part.n, .mark = arena_mark(c->diag_text)};
   va_list ap;
   va_start(ap, fmt);
-  d.message = arena_vprintf(c->diag_text, fmt, ap);
+  d.message = text_agree(arena_vprintf(c->diag_text, fmt, ap));
   va_end(ap);
   *vec_push(c->a, &c->diag) = d;
   c->errors += row->severity == DIAG_ERROR;
@@ -35,7 +35,7 @@ void diag(ctx *c, diag_id id, loc at, const char *fmt, ...) {
 
 static void add_part(ctx *c, loc at, bool hint, const char *fmt, va_list ap) {
   assert(c->diag.n);
-  diag_part_rec p = {.at = at, .message = arena_vprintf(c->diag_text, fmt, ap), .hint = hint};
+  diag_part_rec p = {.at = at, .message = text_agree(arena_vprintf(c->diag_text, fmt, ap)), .hint = hint};
   if (hint) p.message = arena_printf(c->diag_text, "hint: %s", p.message);
   *vec_push(c->a, &c->part) = p;
   c->diag.v[c->diag.n - 1].parts++;
@@ -65,6 +65,11 @@ void diag_truncate(ctx *c, u32 n) {
   c->part.n = c->diag.v[n].part;
   arena_release(c->diag_text, c->diag.v[n].mark);
   c->diag.n = n;
+}
+
+void diag_place(ctx *c, u32 from, loc at) {
+  for (u32 i = from; i < c->diag.n; i++)
+    if (!c->diag.v[i].at.i) c->diag.v[i].at = at;
 }
 
 diag_item diag_get(const ctx *c, u32 index) {

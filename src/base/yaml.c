@@ -178,7 +178,7 @@ static ynode *node(reader *r) {
 static ynode *document(reader *r) {
   if (!next(r) || !next(r)) return NULL; // start of the stream, start of the document
   if (r->event.type != YAML_DOCUMENT_START_EVENT)
-    return bad(r, loc_text(r->c, r->file, 0, 0, NULL), "the document is empty"), NULL;
+    return bad(r, loc_text(r->c, r->file, 1, 0, NULL), "the document is empty"), NULL;
   ynode *y = next(r) ? node(r) : NULL;
   if (!y || !next(r) || !next(r)) return NULL; // end of the document, end of the stream
   if (r->event.type != YAML_STREAM_END_EVENT)

@@ -31,8 +31,13 @@ double eval_executions(const prog *p); // of instructions, calls expanded, on al
 
 // Inputs for main, from a seed and the parameter's number alone: constant elements where the program has
 // them, else normally distributed weights (1/sqrt(fan); gains around 1), states that an optimiser could have,
-// and integers within the bounds that their uses demand (rows of a table, classes). Elements in `a`.
+// integers within the bounds that their uses demand (rows of a table, classes), positive numbers under roots
+// and logarithms, probabilities where p and 1 - p are taken logarithms of. Elements in `a`.
 bool eval_random(const prog *p, u64 seed, eval_array *in, u32 nin, arena *a);
+// As eval_random, for telling programs apart by their results: weights and running statistics whose elements
+// are given and all equal are random too. Equal weights make all equal that they are multiplied with, and one
+// variance in every layer makes deep networks saturate.
+bool eval_telling(const prog *p, u64 seed, eval_array *in, u32 nin, arena *a);
 // States called NAME.master become the input NAME; eval_random has done so already.
 void eval_masters(const prog *p, eval_array *in);
 

@@ -6,10 +6,18 @@
 #include "eval/internal.h"
 #include <math.h>
 
-typedef enum { USE_ANY, USE_GAIN, USE_VARIANCE, USE_INDEX } use_kind;
+typedef enum {
+  USE_ANY,
+  USE_GAIN,
+  USE_MEAN,
+  USE_VARIANCE,
+  USE_PROBABILITY,
+  USE_INDEX
+} use_kind; // the later rules
 typedef struct {
   use_kind kind;
-  i64 bound; // USE_INDEX: indices are below
+  bool running; // mean or variance of a batchnorm
+  i64 bound;    // USE_INDEX: indices are below
 } use_info;
 
 typedef struct {
@@ -23,7 +31,27 @@ static void index_below(use_info *u, i64 bound) {
   u->kind = USE_INDEX;
 }
 
+static void at_least(use_info *u, use_kind k) { u->kind = MAX(u->kind, k); }
+
 static void trace(tracer *t, func fn, value v, use_info *u, u32 depth);
+
+// A number that the program states.
+static bool is_stated(const func_info *f, value v) {
+  u32 def = f->values.v[v].def;
+  opcode op = def ? (opcode)f->body.v[def - 1].op : OP_none;
+  return def ? op == OP_full || op == OP_constant || op == OP_iota : f->params.v[v - 1].r == ROLE_CONST;
+}
+
+// What must be positive when something is added to it, or subtracted from it.
+static void note_sum(tracer *t, func fn, const func_info *f, const instr *i, u32 opd, use_info *u,
+                     u32 depth) {
+  use_info sum = {0};
+  if (instr_nopd(f, i) == 2 && !is_stated(f, opd_of(f, i, 1 - opd))) return;
+  trace(t, fn, i->res, &sum, depth + 1);
+  bool negated = i->op == OP_neg || (i->op == OP_sub && opd == 1);
+  if (sum.kind == USE_VARIANCE || sum.kind == USE_PROBABILITY)
+    at_least(u, negated ? USE_PROBABILITY : sum.kind);
+}
 
 static i64 dim_of(const prog *p, const func_info *f, const instr *i, u32 opd, i64 axis) {
   const type_info *t = val_type(p, f, opd_of(f, i, opd));
@@ -69,12 +97,25 @@ static void note_use(tracer *t, func fn, const func_info *f, const instr *i, u32
   case OP_rmsnorm:
   case OP_batchnorm_train:
   case OP_groupnorm:
-    if (opd == 1) u->kind = USE_GAIN;
+    if (opd == 1) at_least(u, USE_GAIN);
     return;
   case OP_batchnorm:
-    if (opd == 1) u->kind = USE_GAIN;
-    if (opd == 4) u->kind = USE_VARIANCE;
+    if (opd == 1) at_least(u, USE_GAIN);
+    if (opd == 3) at_least(u, USE_MEAN);
+    if (opd == 4) at_least(u, USE_VARIANCE);
+    u->running = opd >= 3;
     return;
+  case OP_sqrt:
+  case OP_rsqrt:
+  case OP_log:
+  case OP_acosh: at_least(u, USE_VARIANCE); return;
+  case OP_asin:
+  case OP_acos:
+  case OP_atanh: at_least(u, USE_PROBABILITY); return;
+  case OP_add:
+  case OP_sub:
+  case OP_neg:
+  case OP_offset: note_sum(t, fn, f, i, opd, u, depth); return;
   case OP_call: trace(t, i->callee, opd + 1, u, depth + 1); return;
   case OP_pack:
   case OP_unpack:
@@ -122,17 +163,26 @@ static double element(dtype t, role r, const use_info *u, double scale, u64 key,
   double z = bell(key, k);
   switch (u->kind) {
   case USE_GAIN: return 1 + 0.1 * z;
+  case USE_MEAN: return 0.1 * z;
   case USE_VARIANCE: return 1 + 0.5 * fabs(z);
+  case USE_PROBABILITY: return 0.05 + 0.9 * ker_uniform(key, k);
   default: return r == ROLE_STATE ? 0.01 * fabs(z) : scale * z;
   }
 }
 
-static void fill(const prog *p, eval_array *x, const param_info *pi, const use_info *u, u64 key) {
+static bool all_equal(const data_info *d) {
+  u32 size = dtype_bytes(d->t);
+  const char *x = d->bytes;
+  return d->size > size && !memcmp(x, x + size, (size_t)d->size - size);
+}
+
+static void fill(const prog *p, eval_array *x, const param_info *pi, const use_info *u, u64 key,
+                 bool telling) {
   enum { CHUNK = 512 };
   i64 n = shape_elems(&x->s);
   dtype t = x->s.t;
   const data_info *d = pi->data ? &p->data.v[pi->data] : NULL;
-  if (d && d->bytes) {
+  if (d && d->bytes && !(telling && (pi->r == ROLE_WEIGHT || u->running) && all_equal(d))) {
     ker_convert(x->data, t, d->bytes, d->t, n);
     return;
   }
@@ -163,7 +213,7 @@ void eval_masters(const prog *p, eval_array *in) {
   arena_free(a);
 }
 
-bool eval_random(const prog *p, u64 seed, eval_array *in, u32 nin, arena *a) {
+static bool fill_all(const prog *p, u64 seed, eval_array *in, u32 nin, arena *a, bool telling) {
   const func_info *f = func_get(p, p->main);
   if (nin != f->nparams) {
     diag(p->c, E_ARITY, f->where, "main takes %u inputs, %u were asked for", f->nparams, nin);
@@ -178,9 +228,17 @@ bool eval_random(const prog *p, u64 seed, eval_array *in, u32 nin, arena *a) {
   for (u32 k = 0; k < nin; k++) {
     use_info u = {0};
     trace(&t, p->main, k + 1, &u, 0);
-    fill(p, &in[k], &f->params.v[k], &u, hash_u64(k + 1, seed + 1));
+    fill(p, &in[k], &f->params.v[k], &u, hash_u64(k + 1, seed + 1), telling);
   }
   arena_release(a, mark);
   eval_masters(p, in);
   return true;
+}
+
+bool eval_random(const prog *p, u64 seed, eval_array *in, u32 nin, arena *a) {
+  return fill_all(p, seed, in, nin, a, false);
+}
+
+bool eval_telling(const prog *p, u64 seed, eval_array *in, u32 nin, arena *a) {
+  return fill_all(p, seed, in, nin, a, true);
 }

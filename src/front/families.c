@@ -37,6 +37,9 @@ value fam_w(fam *m, const char *name, u32 nd, const i64 *dim) {
   return fam_x(m, name, ROLE_WEIGHT, m->t, nd, dim);
 }
 
+// Statistics are constants, so their elements exist: here is where they could fill the memory.
+enum { CHANNELS_MAX = 1 << 20 };
+
 // n elements 0 or 1 (all that running statistics start with, and all that is needed of half precision here).
 static u32 stat_data(fam *m, i64 n, bool one) {
   static const u64 ones[DT_COUNT] = {
@@ -50,6 +53,12 @@ static u32 stat_data(fam *m, i64 n, bool one) {
 }
 
 value fam_stat(fam *m, const char *name, i64 n, bool one) {
+  if (n > CHANNELS_MAX) {
+    if (!m->b.failed)
+      diag(m->p->c, E_LIMIT, m->b.where, "%s: %lld channels; at most %d are possible", name, (long long)n,
+           CHANNELS_MAX);
+    m->b.failed = true, n = 1;
+  }
   value x = fam_x(m, name, ROLE_CONST, m->t, 1, &n);
   func_info *f = func_get(m->p, m->b.f);
   f->params.v[f->nparams - 1].data = stat_data(m, n, one);
@@ -203,6 +212,9 @@ static const front_row *row_find(ctx *c, const char *name, size_t n) {
   return NULL;
 }
 
+// Every layer is written out in main, so their number bounds the time that all else takes.
+enum { LAYERS_MAX = 10000, COLUMN_MAX = INT32_MAX };
+
 static bool override(ctx *c, front_row *r, const char *name, const char *text) {
   const struct {
     const char *key;
@@ -220,7 +232,7 @@ static bool override(ctx *c, front_row *r, const char *name, const char *text) {
     u32 k = 0;
     while (k < COUNT_OF(keys) && !(strlen(keys[k].key) == n && memcmp(keys[k].key, s, n) == 0)) k++;
     bool unused = k < COUNT_OF(keys) && *keys[k].to == 0;
-    if (k == COUNT_OF(keys) || unused || v < 1 || v > (i64)1 << 40 || (*end && *end != ',')) {
+    if (k == COUNT_OF(keys) || unused || v < 1 || (*end && *end != ',')) {
       diag(c, E_MODEL, (loc){0}, "`%s`: cannot use `%s`", name, s);
       if (unused) diag_note(c, (loc){0}, "models of kind %s have no %s", r->kind, keys[k].key);
       strbuf names = {.a = ctx_arena(c)};
@@ -236,6 +248,13 @@ static bool override(ctx *c, front_row *r, const char *name, const char *text) {
         diag(c, E_MODEL, (loc){0}, "`%s`: %s is given twice", name, keys[k].key);
         return false;
       }
+    i64 most = keys[k].to == &r->layers ? LAYERS_MAX : COLUMN_MAX;
+    if (v > most) {
+      diag(c, E_LIMIT, loc_node(c, sym_of(c, r->name), (sym){0}, (sym){0}), "%s=%lld, but %s is at most %lld",
+           keys[k].key, (long long)v, keys[k].key, (long long)most);
+      diag_hint(c, "%s:%s=%lld", r->name, keys[k].key, (long long)most);
+      return false;
+    }
     *keys[k].to = v;
     given[ngiven++] = keys[k].to;
     s = *end ? end + 1 : end;
@@ -260,22 +279,47 @@ static bool row_check(ctx *c, const front_row *r) {
   if (!r->heads) return true;
   bool square = strcmp(r->kind, "llama") != 0 && strcmp(r->kind, "t5") != 0;
   if (square && r->heads * r->head_dim != r->hidden) {
-    diag(c, E_DIVIDE, (loc){0}, "%s: %d heads of %d are not a hidden extent of %d", r->name, (int)r->heads,
-         (int)r->head_dim, (int)r->hidden);
-    diag_hint(c, "a multiple of the heads: %s:hidden=%d", r->name,
-              (int)(MAX(r->hidden / r->heads, 1) * r->heads));
+    diag(c, E_DIVIDE, (loc){0}, "%s: hidden=%lld, but heads %lld x head_dim %lld = %lld", r->name,
+         (long long)r->hidden, (long long)r->heads, (long long)r->head_dim,
+         (long long)(r->heads * r->head_dim));
+    diag_hint(c, "a multiple of the heads: %s:hidden=%lld", r->name,
+              (long long)(MAX(r->hidden / r->heads, 1) * r->heads));
     return false;
   }
   if (r->heads % r->kv_heads) {
-    diag(c, E_DIVIDE, (loc){0}, "%s: %d query heads cannot share %d key and value heads", r->name,
-         (int)r->heads, (int)r->kv_heads);
+    diag(c, E_DIVIDE, (loc){0}, "%s: %lld query heads cannot share %lld key and value heads", r->name,
+         (long long)r->heads, (long long)r->kv_heads);
     return false;
   }
   if (r->topk > r->experts) {
-    diag(c, E_MODEL, (loc){0}, "%s: the best %d of %d experts", r->name, (int)r->topk, (int)r->experts);
+    diag(c, E_MODEL, (loc){0}, "%s: the best %lld of %lld experts", r->name, (long long)r->topk,
+         (long long)r->experts);
     return false;
   }
   return true;
+}
+
+static bool seq_check(ctx *c, const front_row *r, i64 seq) {
+  if (seq <= COLUMN_MAX) return true;
+  diag(c, E_LIMIT, loc_node(c, sym_of(c, r->name), (sym){0}, (sym){0}),
+       "a sequence of %lld; at most %lld are possible", (long long)seq, (long long)COLUMN_MAX);
+  return false;
+}
+
+// What main is given, in bytes: a sum that no i64 holds would make every figure after it wrong.
+static bool size_check(fam *m) {
+  const func_info *f = func_get(m->p, m->p->main);
+  double bytes = 0;
+  for (u32 i = 0; i < f->nparams; i++) {
+    const shape *s = &val_type(m->p, f, i + 1)->s;
+    double n = dtype_bytes(s->t);
+    for (u32 d = 0; d < s->nd; d++) n *= (double)s->dim[d];
+    bytes += n;
+  }
+  if (bytes < 0x1p60) return true;
+  diag(m->p->c, E_LIMIT, m->b.where, "the parameters and inputs take %.3g bytes; at most %.3g are possible",
+       bytes, 0x1p60);
+  return false;
 }
 
 prog *front_family(ctx *c, const char *name, const front_opts *o) {
@@ -286,7 +330,7 @@ prog *front_family(ctx *c, const char *name, const front_opts *o) {
   fam m = {.o = o ? o : &none, .v = *row};
   if (name[n] && !override(c, &m.v, name, name + n + 1)) return NULL;
   if (m.o->vocab && m.v.vocab) m.v.vocab = m.o->vocab;
-  if (!row_check(c, &m.v)) return NULL;
+  if (!row_check(c, &m.v) || !seq_check(c, row, m.o->seq)) return NULL;
 
   u32 k = 0;
   while (strcmp(kinds[k].kind, row->kind)) k++;
@@ -297,7 +341,7 @@ prog *front_family(ctx *c, const char *name, const front_opts *o) {
   m.p = prog_new(c);
   m.b.where = loc_node(c, sym_of(c, row->name), (sym){0}, (sym){0});
   kinds[k].make(&m);
-  if (!m.b.failed) return m.p;
+  if (!m.b.failed && size_check(&m)) return m.p;
   prog_free(m.p);
   return NULL;
 }

@@ -39,9 +39,9 @@ static value pool(fam *m, opcode op, value x, window k) {
 void fam_vit(fam *m) {
   i64 n = m->batch, d = m->v.hidden, side = m->seq / 16, s = side * side + 1;
   if (m->seq % 16) {
-    diag(m->p->c, E_DIVIDE, m->b.where, "an image of %d pixels a side has no whole patches of 16",
-         (int)m->seq);
-    diag_hint(m->p->c, "--seq %d", (int)(m->seq / 16 * 16 + 16));
+    diag(m->p->c, E_DIVIDE, m->b.where, "an image of %lld pixels a side has no whole patches of 16",
+         (long long)m->seq);
+    diag_hint(m->p->c, "--seq %lld", (long long)(m->seq / 16 * 16 + 16));
     m->b.failed = true;
     return;
   }
@@ -131,7 +131,7 @@ void fam_resnet(fam *m) {
   u32 v = 0;
   while (v < COUNT_OF(depths) && depths[v].layers != m->v.layers) v++;
   if (v == COUNT_OF(depths)) {
-    diag(m->p->c, E_MODEL, m->b.where, "no ResNet with bottlenecks has %d layers", (int)m->v.layers);
+    diag(m->p->c, E_MODEL, m->b.where, "no ResNet with bottlenecks has %lld layers", (long long)m->v.layers);
     diag_hint(m->p->c, "layers=50, layers=101 or layers=152");
     m->b.failed = true;
     return;
@@ -183,7 +183,7 @@ static func conv_relu(fam *m, const char *name, i64 side, i64 from, i64 to) {
 void fam_vgg(fam *m) {
   i64 n = m->batch, side = m->seq, from = 3, per = m->v.layers == 16 ? 3 : 4;
   if (m->v.layers != 16 && m->v.layers != 19) {
-    diag(m->p->c, E_MODEL, m->b.where, "no VGG has %d layers", (int)m->v.layers);
+    diag(m->p->c, E_MODEL, m->b.where, "no VGG has %lld layers", (long long)m->v.layers);
     diag_hint(m->p->c, "layers=16 or layers=19");
     m->b.failed = true;
     return;
@@ -353,8 +353,8 @@ void fam_inception(fam *m) {
                    {"conv3b", 80, square(1, 1, 0)},
                    {"conv4a", 192, square(3, 1, 0)}};
   if (m->seq < 75) {
-    diag(m->p->c, E_SHAPE, m->b.where, "an image of %d pixels a side is reduced to nothing, 75 are the least",
-         (int)m->seq);
+    diag(m->p->c, E_SHAPE, m->b.where,
+         "an image of %lld pixels a side is reduced to nothing, 75 are the least", (long long)m->seq);
     diag_hint(m->p->c, "--seq 75");
     m->b.failed = true;
     return;

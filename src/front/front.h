@@ -61,6 +61,7 @@ prog *front_onnx(ctx *c, const char *path, const front_opts *o);
 prog *front_onnx_bytes(ctx *c, const char *path, const u8 *bytes, size_t n,
                        const front_opts *o); // must outlive the program
 prog *front_family(ctx *c, const char *name, const front_opts *o);
+prog *front_text(ctx *c, sym file, const char *text, size_t n); // program text; must have a function @main
 
 // Built-in models, in the order of families.def; NULL past the end. Columns that a kind does not use are 0.
 typedef struct {

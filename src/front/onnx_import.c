@@ -310,6 +310,19 @@ static void find_masks(prog *p, arena *a) {
   }
 }
 
+// The value that output k of the graph is, under the output's name. An output that is an input or another
+// output under a second name (Identity) is a value of its own, so that neither name is lost.
+static value named_output(imp *I, const value *rets, u32 k) {
+  prog *p = I->x.b.p;
+  value v = rets[k];
+  bool taken = !val(func_get(p, p->main), v)->def;
+  for (u32 j = 0; j < k; j++) taken = taken || rets[j] == v;
+  if (taken && val(func_get(p, p->main), v)->name.i == I->m.graph.out.v[k].name.i) return v;
+  if (taken) v = build1(&I->x.b, OP_identity, v);
+  value_name(p, p->main, v, I->m.graph.out.v[k].name);
+  return v;
+}
+
 static bool returns(imp *I, const scope *s) {
   const onnx_graph *g = &I->m.graph;
   prog *p = I->x.b.p;
@@ -319,7 +332,10 @@ static bool returns(imp *I, const scope *s) {
     u32 v = onnx_lookup(I, s, g->out.v[k].name);
     I->x.b.where = onnx_loc(I, g->out.v[k].name);
     rets[k] = v && v != UNKNOWN ? mix_emit(&I->x, v - 1) : 0;
-    if (rets[k]) continue;
+    if (rets[k]) {
+      rets[k] = named_output(I, rets, k);
+      continue;
+    }
     diag(I->f.c, E_ONNX_MODEL, I->x.b.where, "the output `%s` has no value",
          sym_str(I->f.c, g->out.v[k].name));
     return false;
@@ -345,7 +361,7 @@ static bool import(imp *I, const u8 *bytes, size_t n) {
   onnx_tell_refused(I);
   if (I->store.missing)
     diag(I->f.c, W_IGNORED, I->store.where,
-         "%u files of external data are not there, `%s` first: weights have no elements", I->store.missing,
+         "external data: %u files are not there, `%s` first: weights have no elements", I->store.missing,
          I->store.first);
   return onnx_errors(I) == 0 && returns(I, &top);
 }

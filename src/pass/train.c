@@ -165,6 +165,19 @@ static bool main_gradients(prog *p, weights *w, grad_pair *pair) {
   return pass_grad(p, p->main, &(grad_opts){.mark = mark, .has_dy = has_dy}, pair);
 }
 
+static void name_as(builder *b, value v, value of, const char *suffix) {
+  sym name = val(func_get(b->p, b->f), of)->name;
+  if (name.i) value_name(b->p, b->f, v, sym_with(b->p->c, name, suffix));
+}
+
+// Two weights that are added up have one gradient; as results these are two.
+static void return_gradient(builder *b, value *rets, u32 k, value grad, value weight) {
+  bool again = false;
+  for (u32 j = 0; j < k; j++) again = again || rets[j] == grad;
+  rets[k] = again ? build1(b, OP_identity, grad) : grad;
+  name_as(b, rets[k], weight, ".grad");
+}
+
 bool pass_train(prog *p, const optim_opts *o, bool return_gradients) {
   weights w = {0};
   grad_pair pair;
@@ -199,15 +212,21 @@ bool pass_train(prog *p, const optim_opts *o, bool return_gradients) {
   if (y[0] <= np)
     y[0] = build(&b, OP_scale, y, 1, &by1, 1); // a weight as the loss: its update takes the weight over
   value *rets = NEWN(p->a, value, 1 + 2 * w.n + nstates), *at = rets;
+  if (!val(func_get(p, made), y[0])->name.i) value_name(p, made, y[0], sym_of(p->c, "loss"));
   *at++ = y[0];
-  for (u32 k = 0; k < w.n && return_gradients; k++) *at++ = grad[k];
+  for (u32 k = 0; k < w.n && return_gradients; k++) return_gradient(&b, at, k, grad[k], param[w.param[k]]);
+  if (return_gradients) at += w.n;
   b.flags = 0;
   for (u32 k = 0, first = 0; k < w.n; k++) {
     value x = param[w.param[k]], res[1 + OPTIM_STATES] = {0};
     u32 states = optim_states(o, val_type(p, func_get(p, made), x)->s.t);
     optim_emit(&b, o, x, grad[k], state + first, res);
     at[k] = res[0];
-    for (u32 i = 0; i < states; i++) at[w.n + first++] = res[1 + i];
+    name_as(&b, res[0], x, ".new");
+    for (u32 i = 0; i < states; i++, first++) {
+      at[w.n + first] = res[1 + i];
+      name_as(&b, res[1 + i], state[first], ".new");
+    }
   }
   assert(!b.failed);
   func_return(p, made, rets, (u32)(at - rets) + w.n + nstates);

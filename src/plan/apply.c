@@ -12,10 +12,14 @@ static bool make_space(apply *x) {
   x->mesh = NEWN(x->a, mesh, pn->nmeshes + 1);
   for (u32 i = 0; i < pn->nmeshes; i++) {
     u8 ax[MESH_AXES];
+    u32 before = diag_count(x->src->c);
     for (u32 k = 0; k < pn->meshes[i].naxes; k++) ax[k] = x->axis[pn->meshes[i].axis[k]];
     x->mesh[i] =
         mesh_add(sp, pn->meshes[i].name, ax, pn->meshes[i].naxes, pn->meshes[i].first, pn->meshes[i].ranks);
-    if (!x->mesh[i].i) return false;
+    if (!x->mesh[i].i) {
+      diag_place(x->src->c, before, pn->meshes[i].at);
+      return false;
+    }
   }
   return true;
 }
@@ -27,15 +31,16 @@ static bool choice_of(apply *x, const plan_trans *t, func f, u32 instr_no, choic
   const func_info *fi = func_get(x->src, f);
   const instr *in = &fi->body.v[instr_no - 1];
   const char *axis = sym_str(c, x->pn->axes[t->axis - 1].name), *name = op_row_of(in->op)->name;
+  loc at = t->at.i ? t->at : in->where;
   if (in->op == OP_call || in->op == OP_pack || in->op == OP_unpack) {
-    diag(c, E_PLAN, in->where, "%s cannot be split itself: name instructions of the function it calls", name);
+    diag(c, E_PLAN, at, "%s cannot be split itself: name instructions of the function it calls", name);
     return false;
   }
   const law *l = plan_law(x->pl, f, instr_no - 1);
   if (!l) return false;
   if (t->index >= (t->result ? l->nres : l->nopd) || t->dim >= (t->result ? l->res : l->opd)[t->index].nd) {
-    diag(c, E_PLAN, in->where, "%s has no dimension %u in %s %u", name, t->dim,
-         t->result ? "result" : "operand", t->index);
+    diag(c, E_PLAN, at, "%s has no dimension %u in %s %u", name, t->dim, t->result ? "result" : "operand",
+         t->index);
     return false;
   }
   const law_dim *d = &(t->result ? l->res : l->opd)[t->index].dim[t->dim];
@@ -47,8 +52,8 @@ static bool choice_of(apply *x, const plan_trans *t, func f, u32 instr_no, choic
     if (here) {
       *out = (choice){x->axis[t->axis], d->f[j], t->weak, 0, t->stride ? t->stride / inner : 0};
       if (l->letter[d->f[j]].flags & LAW_WHOLE) {
-        diag(c, E_PLAN, in->where, "%s: dimension %u must stay whole; it cannot be split over %s", name,
-             t->dim, axis);
+        diag(c, E_PLAN, at, "%s: dimension %u must stay whole; it cannot be split over %s", name, t->dim,
+             axis);
         return false;
       }
       if (t->uneven && e % n && e >= n && d->n == 1 && !axis_get(x->p->sp, out->axis)->temporal) {
@@ -56,7 +61,7 @@ static bool choice_of(apply *x, const plan_trans *t, func f, u32 instr_no, choic
         return true;
       }
       if (e % ((out->stride ? out->stride : 1) * n)) {
-        diag(c, E_DIVIDE, in->where, "%s: an extent of %lld cannot be split %u ways over axis %s", name,
+        diag(c, E_DIVIDE, at, "%s: an extent of %lld cannot be split %u ways over axis %s", name,
              (long long)e, n, axis);
         return false;
       }
@@ -64,9 +69,8 @@ static bool choice_of(apply *x, const plan_trans *t, func f, u32 instr_no, choic
     }
     inner *= e;
   }
-  diag(c, E_PLAN, in->where,
-       "%s: dimension %u has extent 1 or no index at stride %lld; it cannot be split over %s", name, t->dim,
-       (long long)t->stride, axis);
+  diag(c, E_PLAN, at, "%s: dimension %u has extent 1 or no index at stride %lld; it cannot be split over %s",
+       name, t->dim, (long long)t->stride, axis);
   return false;
 }
 
@@ -130,10 +134,12 @@ bool apply_open(apply *x, planner *pl, const plan *pn, coster *k) {
   if (k) coster_use(k, x->p);
   planner_recompute(x->pl, pn);
   memset(x->pl->rests, 0, sizeof pl->rests);
+  x->before = diag_count(pl->src->c);
   return own && make_space(x) && make_choices(x);
 }
 
 prog *apply_close(apply *x, bool ok) {
+  if (!ok) plan_point(x->asked->src, x->pn, x->before);
   if (x->pl != x->asked) memcpy(x->asked->rests, x->pl->rests, sizeof x->pl->rests);
   x->p->norigins = x->src->norigins;
   arena_free(x->a);

@@ -72,6 +72,7 @@ typedef struct {
   const shape *shape[3];
 } seen_forward; // operands of a forward instruction as last sharded
 typedef struct apply {
+  u32 before;          // diagnostics that there were
   planner *pl, *asked; // asked: that the caller has; pl: its own for the plan's groups of batch norm
   const plan *pn;
   prog *src, *p; // from, to
@@ -97,6 +98,10 @@ typedef struct apply {
 // unless ok.
 bool apply_open(apply *x, planner *pl, const plan *pn, coster *k);
 prog *apply_close(apply *x, bool ok);
+// The diagnostics from number `from` on refuse the plan: those without a place get the plan's, and one that
+// lies in the model a note that names the entry of the plan behind it. Nothing if no text made the plan.
+void plan_point(const prog *src, const plan *pn, u32 from);
+
 attrset apply_attrs(apply *x, attrset a); // an attribute set of the source program in p
 
 // How a source function is to be sharded. in[]: layouts in which parameters arrive (LAYOUT_FREE: weights and

@@ -82,8 +82,8 @@ static bool check_sequences(main_build *mb) {
                         : t->kind == TASK_B && !s->gp ? "its segment has no backward"
                                                       : NULL;
       if (why) {
-        diag(c, E_PLAN, pn->order_at, "task %s%u.%u of place %u: %s", task_letter[t->kind], t->segment, t->mb,
-             i, why);
+        diag(c, E_PLAN, pn->seq_at ? pn->seq_at[i] : pn->order_at, "task %s%u.%u of place %u: %s",
+             task_letter[t->kind], t->segment, t->mb, i, why);
         return false;
       }
       seen[(size_t)t->segment * mb->K + t->mb] |= (u8)(1u << t->kind);

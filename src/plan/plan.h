@@ -26,6 +26,7 @@ typedef struct {
   u32 first;
   const u32 *ranks;
   u32 nranks;
+  loc at;    // in the plan's text; 0 where a policy made it: so with every `at` below
 } plan_mesh; // axis: 1-based into axes
 typedef struct {
   u8 axis;
@@ -49,6 +50,7 @@ typedef struct {
   i64 stride;  // elements between coordinates; 0 = as major as possible
   bool weak;   // only where no operand brings a split over the axis along
   bool uneven; // stride 0: where the extent does not divide, pieces differ by one element
+  loc at;
 } plan_trans;
 
 // op-assign: consecutive instructions of main (numbers from 1) become a segment on a place. Segments are in
@@ -56,6 +58,7 @@ typedef struct {
 typedef struct {
   u32 from, to;
   plan_place place;
+  loc at;
 } plan_segment;
 
 // op-order: what each place runs, in order. TASK_F forward, TASK_B backward (or its input-gradient part when
@@ -98,7 +101,8 @@ typedef struct {
   u8 send_channels; // 0, 1: all sends on that stream; 2: forward and backward apart; 4: one channel for
                     // each peer, pass and direction
   sym name;         // what the user sees, "dp=2 tp=4 pp=2 mb=32 zero=1"
-  loc segments_at, order_at, groups_at; // in the plan's text; 0 where a policy made it
+  loc at, order_at, groups_at; // in the plan's text; 0 where a policy made it
+  const loc *seq_at;           // per sequence; NULL where a policy made them
 } plan;
 
 // Makes the distributed program. src: forward program (main's first result is the loss when plan->train). The
@@ -174,24 +178,49 @@ typedef struct {
   const char **name;
   eval_array *v;
 } plan_numbers;
+// Gradients are compared in size with gradients, weights with weights: by what the name ends in.
+typedef enum {
+  RESULT_PLAIN,
+  RESULT_GRAD,
+  RESULT_M,
+  RESULT_V,
+  RESULT_MASTER,
+  RESULT_NEW,
+  RESULT_KINDS
+} result_kind;
+result_kind plan_result_kind(const char *name);
 bool plan_evaluate(const prog *src, const prog *p, u64 seed, arena *a, plan_numbers *out);
 typedef struct {
   const char *name;
+  u32 result;    // its number, from 0
   i64 elems, at; // at: the element (row-major) with the largest relative difference
+  i64 told;      // elements that are other numbers on other inputs: the rest say nothing about the plan
+  i64 odd;       // infinite or not a number
   double max_abs,
       max_rel; // relative to the larger of the two, where that is more than rounding (compare.c says how)
 } verify_row;
 typedef struct {
-  bool passed;
+  bool passed; // equal, and told
+  bool told;   // the results depend on the inputs, so equal results say that the plan is right
   double worst, tolerance;
   u32 nrows;
   verify_row *row;    // one for every result; the worst first
   const char *shrunk; // "" or what was made smaller to fit: "2048 -> 8 (h.0.mlp.up[1]), ..."
 } verify_report;
 // Compares results by name; E_DIFFERS names the worst. tolerance 0: 1e-9. False only if the two have
-// different results.
+// different results. Takes every result to tell.
 bool plan_compare(ctx *c, const plan_numbers *want, const plan_numbers *got, double tolerance, arena *a,
                   verify_report *r);
+// What differences count relative to at least, by result (compare.c says why). In `a`.
+const double *plan_scales(const plan_numbers *x, arena *a);
+double plan_element(const eval_array *x, i64 k); // as a double
+// ---- does a comparison tell? (tell.c) ---------------------------------------------------------------------
+// Counts what differs between `want`, with its scales, and the same program's results on other inputs.
+void plan_tell(const plan_numbers *want, const double *scale, const plan_numbers *other, verify_report *r);
+bool plan_all_told(const verify_report *r);
+// W_UNTOLD for results that do not depend on the inputs or are not finite; E_UNTOLD, and no longer passed, if
+// no result, or no gradient where there are gradients, does.
+void plan_judge(ctx *c, loc where, const plan_numbers *want, verify_report *r);
 typedef struct {
   u64 seed;
   double tolerance; // relative; 0: 1e-9

@@ -27,8 +27,12 @@ static bool make_groups(main_build *mb) {
     group_axis fix[MESH_AXES];
     for (u32 k = 0; k < pl->nfix; k++)
       fix[k] = (group_axis){.axis = mb->x->axis[pl->fix[k].axis], .at = (int)pl->fix[k].at};
+    u32 before = diag_count(mb->s->c);
     mb->seg[i].g = group_of(sp, mb->x->mesh[pl->mesh], fix, pl->nfix);
-    if (!mb->seg[i].g.i) return false;
+    if (!mb->seg[i].g.i) {
+      diag_place(mb->s->c, before, pn->segments[i].at);
+      return false;
+    }
     u32 k = 0;
     while (k < mb->nplaces && !same_place(places[k], pl)) k++;
     if (k == mb->nplaces) places[mb->nplaces++] = pl;
@@ -56,7 +60,7 @@ static bool make_cuts(main_build *mb) {
   for (u32 i = 0; i < mb->nseg; i++) {
     const plan_segment *ps = &pn->segments[i];
     if (ps->from != at || ps->to < ps->from || ps->to > end || (i + 1 == mb->nseg && ps->to != end)) {
-      diag(mb->s->c, E_PLAN, pn->segments_at,
+      diag(mb->s->c, E_PLAN, ps->at,
            "segment %u covers instructions %u to %u of main; expected to start at %u and the last to end at "
            "%u",
            i, ps->from, ps->to, at, end);
@@ -141,10 +145,11 @@ static layout dealt(main_build *mb, value v, group g, bool in_task) {
         t->stride ? t->stride : layout_next_stride(sp, l, t->dim, sh->dim[t->dim], axis_size(sp, ax));
     layout with = stride ? layout_with_split(sp, l, ax, t->dim, stride) : l;
     if (!stride || !layout_fits(sp, with, sh->nd, sh->dim)) {
-      diag(mb->s->c, E_DIVIDE, mb->m->where,
-           "input %s: dimension %u of extent %lld cannot be split %u ways over axis %s",
+      diag(mb->s->c, E_DIVIDE, t->at.i ? t->at : mb->m->where,
+           "input %s: dimension %u of extent %lld cannot be split %u ways over axis %s%s",
            sym_str(mb->s->c, mb->m->values.v[v].name), t->dim, (long long)sh->dim[t->dim], axis_size(sp, ax),
-           sym_str(mb->s->c, axis_get(sp, ax)->name));
+           sym_str(mb->s->c, axis_get(sp, ax)->name),
+           t->stride ? arena_printf(mb->x->a, " at stride %lld", (long long)t->stride) : "");
       diag_hint(mb->s->c, "choose a batch that is a multiple of data x microbatches");
       mb->b.failed = true;
       return l;
@@ -354,7 +359,7 @@ static bool make_param_groups(main_build *mb) {
       if (mb->m->values.v[v].def) continue;
       group g = group_union(mb, mb->param_group[v - 1], mb->seg[i].g);
       if (!g.i) {
-        diag(mb->s->c, E_PLAN, mb->m->where, "%s is used by segments on different meshes",
+        diag(mb->s->c, E_PLAN, mb->x->pn->segments[i].at, "%s is used by segments on different meshes",
              sym_str(mb->s->c, mb->m->values.v[v].name));
         diag_hint(mb->s->c, "give each mesh its own copy of the parameter, or place its users on one mesh");
         return false;

@@ -272,8 +272,10 @@ static void read_axes(reader *r, const ynode *top, const char *key, bool tempora
       bad(r, y, "more than %d axes", AXES_MAX - 1);
       return;
     }
-    v[r->pn->naxes++] =
-        (plan_axis){sym_of(r->c, y->key[i]->str), (u32)number(r, y->item[i], 1, 1 << 20), temporal};
+    sym name = sym_of(r->c, y->key[i]->str);
+    for (u32 k = 0; k < r->pn->naxes; k++)
+      if (v[k].name.i == name.i) bad(r, y->key[i], "axis `%s` is defined twice", y->key[i]->str);
+    v[r->pn->naxes++] = (plan_axis){name, (u32)number(r, y->item[i], 1, UINT16_MAX), temporal};
     if (temporal) r->pn->time = (u8)r->pn->naxes;
   }
   if (temporal && y->n > 1) bad(r, y, "at most one axis in time (microbatches)");
@@ -288,6 +290,7 @@ static void read_meshes(reader *r, const ynode *top) {
   for (u32 i = 0; i < y->n; i++) {
     plan_mesh *m = &r->pn->meshes[i];
     m->name = sym_of(r->c, y->key[i]->str);
+    m->at = y->key[i]->at;
     known_keys(r, y->item[i], keys);
     const ynode *ax = want(r, y->item[i], "axes", Y_SEQ), *ranks = yaml_get(y->item[i], "ranks");
     if (!ax) continue;
@@ -325,11 +328,11 @@ static void read_segments(reader *r, const ynode *top) {
     bad(r, y, "from 1 to 4096 segments, found %u", y->n);
     return;
   }
-  r->pn->segments_at = y->at;
   r->pn->nsegments = y->n;
   r->pn->segments = ZNEWN(r->a, plan_segment, y->n);
   for (u32 i = 0; i < y->n; i++) {
     plan_segment *s = &r->pn->segments[i];
+    s->at = y->item[i]->at;
     known_keys(r, y->item[i], keys);
     s->from = (u32)number_at(r, y->item[i], "from", 1, nbody, 0);
     s->to = (u32)number_at(r, y->item[i], "to", 1, nbody, 0);
@@ -386,6 +389,32 @@ static bool truth(reader *r, const ynode *y) {
   return false;
 }
 
+static value trans_value(const reader *r, const plan_trans *t) {
+  const func_info *f = func_get(r->src, t->fn);
+  const instr *in = t->instr ? &f->body.v[t->instr - 1] : NULL;
+  return !in ? t->index + 1 : t->result ? in->res + t->index : opd_of(f, in, t->index);
+}
+
+static const char *trans_name(const reader *r, const plan_trans *t) {
+  const func_info *f = func_get(r->src, t->fn);
+  if (!t->instr) return arena_printf(r->a, "input %s", sym_str(r->c, f->values.v[t->index + 1].name));
+  return arena_printf(r->a, "%s %u of %s", t->result ? "result" : "operand", t->index,
+                      op_row_of((opcode)f->body.v[t->instr - 1].op)->name);
+}
+
+// Is there such an operand or result, and is it a tensor?
+static bool names_tensor(reader *r, const plan_trans *t, const ynode *at) {
+  const func_info *f = func_get(r->src, t->fn);
+  const instr *in = &f->body.v[t->instr - 1];
+  const char *name = op_row_of((opcode)in->op)->name;
+  u32 n = t->result ? in->nres : instr_nopd(f, in);
+  if (in->op == OP_call || in->op == OP_pack || in->op == OP_unpack)
+    bad(r, at, "%s cannot be split itself: name instructions of the function it calls", name);
+  else if (t->index >= n)
+    bad(r, at, "%s: %u, but %s has %u (from 0)", t->result ? "result" : "operand", t->index, name, n);
+  return !r->failed;
+}
+
 static void read_trans(reader *r, const ynode *top) {
   static const char *const keys[] = {"input", "in",   "instr",  "op",   "operand", "result",
                                      "dim",   "axis", "stride", "weak", "uneven",  NULL};
@@ -399,9 +428,14 @@ static void read_trans(reader *r, const ynode *top) {
   r->pn->trans = ZNEWN(r->a, plan_trans, y->n + 1);
   for (u32 i = 0; i < y->n; i++) {
     const ynode *e = y->item[i], *input = yaml_get(e, "input");
-    plan_trans t = {.weak = truth(r, yaml_get(e, "weak")), .uneven = truth(r, yaml_get(e, "uneven"))};
+    plan_trans t = {
+        .weak = truth(r, yaml_get(e, "weak")), .uneven = truth(r, yaml_get(e, "uneven")), .at = e->at};
     known_keys(r, e, keys);
-    if (input && input->kind == Y_SCALAR) {
+    if (input) {
+      if (input->kind != Y_SCALAR) {
+        bad(r, input, "`input` must be a scalar");
+        continue;
+      }
       t.fn = r->src->main;
       while (t.index < m->nparams && strcmp(sym_str(r->c, m->values.v[t.index + 1].name), input->str))
         t.index++;
@@ -412,15 +446,19 @@ static void read_trans(reader *r, const ynode *top) {
     } else {
       if (!read_instr(r, e, &t.fn, &t.instr)) continue;
       t.result = yaml_get(e, "result") != NULL;
-      t.index = (u32)number_at(r, e, t.result ? "result" : "operand", 0, 255, -1);
+      const char *key = t.result ? "result" : "operand";
+      t.index = (u32)number_at(r, e, key, 0, 255, -1);
+      if (!r->failed && !names_tensor(r, &t, yaml_get(e, key))) continue;
     }
     t.dim = (u8)number_at(r, e, "dim", 0, DIMS_MAX - 1, -1);
     t.axis = axis_of(r, want(r, e, "axis", Y_SCALAR));
     t.stride = number_at(r, e, "stride", 0, INT64_MAX, 0);
     if (t.uneven && (t.stride || !t.instr))
       bad(r, e, "`uneven` is for instructions and takes no stride: pieces are as large as they can be");
-    if (!t.instr && t.dim >= val_type(r->src, m, t.index + 1)->s.nd)
-      bad(r, e, "input %s has no dimension %u", input->str, t.dim);
+    if (r->failed) continue;
+    const shape *s = &val_type(r->src, func_get(r->src, t.fn), trans_value(r, &t))->s;
+    if (t.dim >= s->nd)
+      bad(r, yaml_get(e, "dim"), "dim: %u, but %s has %u dimensions", t.dim, trans_name(r, &t), s->nd);
     r->pn->trans[r->pn->ntrans++] = t;
   }
 }
@@ -487,7 +525,10 @@ static void read_order(reader *r, const ynode *top) {
   r->pn->order_at = y->at;
   r->pn->nseqs = y->n;
   r->pn->seqs = ZNEWN(r->a, task_seq, y->n + 1);
+  loc *at = NEWN(r->a, loc, y->n + 1);
+  r->pn->seq_at = at;
   for (u32 i = 0; i < y->n && !r->failed; i++) {
+    at[i] = y->item[i]->at;
     if (y->item[i]->kind != Y_SCALAR) {
       bad(r, y->item[i], "expected the tasks of one place as text");
       return;
@@ -539,6 +580,7 @@ static void read_rest(reader *r, const ynode *top) {
   static const char *const keys[] = {"weights", "gradients", "states", NULL};
   const ynode *y = yaml_get(top, "rest");
   if (!y) return;
+  if (y->kind != Y_MAP) bad(r, y, "`rest` must be a map from weights, gradients and states to lists of axes");
   known_keys(r, y, keys);
   for (u32 w = 0; w < REST_COUNT; w++) {
     const ynode *v = yaml_get(y, rest_name[w]);
@@ -547,7 +589,16 @@ static void read_rest(reader *r, const ynode *top) {
       bad(r, v, "expected a list of up to 4 axes");
       continue;
     }
-    for (u32 k = 0; k < v->n; k++) r->pn->rest[w][r->pn->nrest[w]++] = axis_of(r, v->item[k]);
+    for (u32 k = 0; k < v->n; k++) {
+      u8 axis = axis_of(r, v->item[k]);
+      if (r->failed) return;
+      const char *name = sym_str(r->c, r->pn->axes[axis - 1].name);
+      if (r->pn->axes[axis - 1].temporal)
+        bad(r, v->item[k], "axis `%s` lies in time: nothing is split over it at rest", name);
+      for (u32 j = 0; j < k; j++)
+        if (r->pn->rest[w][j] == axis) bad(r, v->item[k], "axis `%s` is listed twice", name);
+      r->pn->rest[w][r->pn->nrest[w]++] = axis;
+    }
   }
 }
 
@@ -566,6 +617,12 @@ static void read_recompute(reader *r, const ynode *top) {
     r->pn->recompute[r->pn->nrecompute].fn = f;
     r->pn->recompute[r->pn->nrecompute++].instr = instr_no;
   }
+}
+
+static sym word(reader *r, const ynode *y, const char *key) {
+  if (y->kind == Y_SCALAR) return sym_of(r->c, y->str);
+  bad(r, y, "`%s` must be a scalar", key);
+  return (sym){0};
 }
 
 plan *plan_parse(arena *a, const prog *src, sym file, const char *text, size_t n) {
@@ -594,12 +651,13 @@ plan *plan_parse(arena *a, const prog *src, sym file, const char *text, size_t n
     bad(&r, y, "a plan is a map that starts with `heddle-plan: 1`");
     return NULL;
   }
+  r.pn->at = y->at;
   known_keys(&r, y, keys);
   if (number_at(&r, y, "heddle-plan", 1, INT64_MAX, 0) > 1)
     bad(&r, yaml_get(y, "heddle-plan"), "the form of plan files that this version reads is 1");
   const ynode *name = yaml_get(y, "name"), *send = yaml_get(y, "send-stream");
-  if (name && name->kind == Y_SCALAR) r.pn->name = sym_of(r.c, name->str);
-  if (send && send->kind == Y_SCALAR) r.pn->send_stream = sym_of(r.c, send->str);
+  if (name) r.pn->name = word(&r, name, "name");
+  if (send) r.pn->send_stream = word(&r, send, "send-stream");
   r.pn->send_channels = (u8)number_at(&r, y, "send-channels", 0, 4, 0);
   if (r.pn->send_channels == 3) bad(&r, yaml_get(y, "send-channels"), "`send-channels` is 1, 2 or 4");
   r.pn->split_backward = truth(&r, yaml_get(y, "split-backward"));

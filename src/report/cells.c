@@ -21,6 +21,10 @@ static void put_scaled(strbuf *b, double x, int digits, double step, const char 
 }
 
 static void put_commas(strbuf *b, i64 x) {
+  if (x == INT64_MAX) { // where counts stop
+    sb_put(b, "> 9.2e18");
+    return;
+  }
   char s[32];
   int n = snprintf(s, sizeof s, "%lld", (long long)(x < 0 ? -x : x));
   if (x < 0) sb_char(b, '-');
@@ -32,7 +36,6 @@ static void put_commas(strbuf *b, i64 x) {
 
 void cell_print(const cell *x, strbuf *b) {
   static const char *const words[] = {"", " thousand", " million", " billion", " trillion"};
-  static const char *const bytes[] = {" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB"};
   static const char *const prefix[] = {" ", " k", " M", " G", " T", " P", " E", " Z"};
   static const char *const time[] = {" ps", " ns", " us", " ms", " s"};
   switch (x->kind) {
@@ -45,7 +48,7 @@ void cell_print(const cell *x, strbuf *b) {
     else
       put_scaled(b, (double)x->u.i, 3, 1e3, words, COUNT_OF(words));
     break;
-  case CELL_BYTES: put_scaled(b, (double)x->u.i, 3, 1024, bytes, COUNT_OF(bytes)); break;
+  case CELL_BYTES: sb_put(b, text_bytes(b->a, (double)x->u.i)); break;
   case CELL_FLOP:
   case CELL_FLOPS:
   case CELL_RATE:

@@ -16,10 +16,9 @@ static void put_shrunk(report *r, arena *a, const char *s) {
 
 void report_check(report *r, arena *a, const verify_report *v, const char *model, const char *name,
                   const batchnorm_stats *bn) {
-  static const column cols[] = {{"name", "result"},
-                                {"elements", "elements"},
-                                {"max_abs", "largest difference"},
-                                {"max_rel", "relative"}};
+  static const column cols[] = {
+      {"name", "result"},      {"elements", "elements"}, {"max_abs", "largest difference"},
+      {"max_rel", "relative"}, {"told", NULL},           {"not_finite", NULL}};
   i64 elements = 0;
   for (u32 i = 0; i < v->nrows; i++) elements += v->row[i].elems;
   report_fact(r, "model", "model", cell_text(model));
@@ -33,12 +32,17 @@ void report_check(report *r, arena *a, const verify_report *v, const char *model
   report_fact(r, "worst", "worst", cell_x(CELL_REAL, v->worst));
   report_fact(r, "tolerance", "tolerance", cell_x(CELL_REAL, v->tolerance));
   report_fact(r, "passed", NULL, cell_i(CELL_BOOL, v->passed));
-  report_line(r, "verdict", v->passed ? "equal: the plan computes what the model computes%s" : "DIFFERENT%s",
+  report_fact(r, "told", NULL, cell_i(CELL_BOOL, v->told));
+  report_line(r, "verdict", "%s%s",
+              v->passed  ? "equal: the plan computes what the model computes"
+              : !v->told ? "NOT TOLD: equal, but so would a wrong plan be"
+                         : "DIFFERENT",
               whole || !v->passed ? "" : ", at the extents given above");
   report_gap(r);
   report_table(r, "differences", cols, COUNT_OF(cols));
   for (u32 i = 0; i < v->nrows; i++)
     report_row(r, (cell[]){cell_text(v->row[i].name), cell_i(CELL_INT, v->row[i].elems),
-                           cell_x(CELL_REAL, v->row[i].max_abs), cell_x(CELL_REAL, v->row[i].max_rel)});
+                           cell_x(CELL_REAL, v->row[i].max_abs), cell_x(CELL_REAL, v->row[i].max_rel),
+                           cell_i(CELL_INT, v->row[i].told), cell_i(CELL_INT, v->row[i].odd)});
   report_top(r, 10);
 }

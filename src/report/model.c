@@ -7,12 +7,13 @@ typedef struct {
   double flops;
   i64 bytes;    // of weights among the parameters
   i64 elements; // of them
-  u32 calls;    // executions in one run of main
+  i64 calls;    // executions in one run of main
+  double runs;  // the same, beyond what an i64 holds
   u32 id;
 } func_sum;
 typedef struct {
   u16 op;
-  u32 count;
+  i64 count;
   double flops;
 } op_sum;
 typedef struct {
@@ -20,7 +21,7 @@ typedef struct {
   arena *a, *tmp;
   func_sum *f;
   op_sum op[OP_COUNT];
-  u32 instructions; // with calls expanded, calls not counted
+  i64 instructions; // with calls expanded, calls not counted
 } survey;
 
 // What is split over time is done in parts: one execution does one of them.
@@ -58,11 +59,14 @@ static u32 survey_funcs(survey *s) {
   const prog *p = s->p;
   u32 n, *order = ir_call_order(p, s->tmp, &n);
   s->f = ZNEWN(s->a, func_sum, p->funcs.n);
-  s->f[p->main.i].calls = 1;
+  s->f[p->main.i].calls = 1, s->f[p->main.i].runs = 1;
   for (u32 k = n; k-- > 0;) {
     const func_info *f = p->funcs.v[order[k]];
     for (u32 i = 0; i < f->body.n; i++)
-      if (f->body.v[i].op == OP_call) s->f[f->body.v[i].callee.i].calls += s->f[order[k]].calls;
+      if (f->body.v[i].op == OP_call) {
+        func_sum *of = &s->f[f->body.v[i].callee.i];
+        of->calls = add_sat(of->calls, s->f[order[k]].calls), of->runs += s->f[order[k]].runs;
+      }
   }
   for (u32 k = 0; k < n; k++) {
     const func_info *f = p->funcs.v[order[k]];
@@ -83,10 +87,10 @@ static u32 survey_funcs(survey *s) {
       double flops = instr_flops(s, f, in);
       arena_release(s->tmp, mark);
       sum->flops += flops;
-      s->instructions += sum->calls;
+      s->instructions = add_sat(s->instructions, sum->calls);
       s->op[in->op].op = in->op;
-      s->op[in->op].count += sum->calls;
-      s->op[in->op].flops += flops * sum->calls;
+      s->op[in->op].count = add_sat(s->op[in->op].count, sum->calls);
+      s->op[in->op].flops += flops * sum->runs;
     }
   }
   return n;
@@ -146,7 +150,9 @@ static void put_parameters(report *r, arena *a, const prog *p) {
   strbuf line = {.a = a};
   cell count = cell_i(CELL_COUNT, elements), size = cell_i(CELL_BYTES, bytes);
   cell_print(&count, &line);
-  if (tensors) sb_fmt(&line, " in %u tensors, %s, ", tensors, types), cell_print(&size, &line);
+  if (tensors)
+    sb_fmt(&line, "%s, %s, ", text_agree(arena_printf(a, " in %u tensors", tensors)), types),
+        cell_print(&size, &line);
   report_line(r, "parameters", "%s", sb_str(&line));
   report_fact(r, "parameters", NULL, count);
   report_fact(r, "parameter_tensors", NULL, cell_i(CELL_INT, tensors));
@@ -189,7 +195,7 @@ static double training_flops(const prog *p, arena *tmp) {
 
 static int by_share(const void *x, const void *y) {
   const func_sum *a = x, *b = y;
-  double s = a->flops * a->calls, t = b->flops * b->calls;
+  double s = a->flops * a->runs, t = b->flops * b->runs;
   return s != t ? (s > t ? -1 : 1) : a->id < b->id ? -1 : a->id > b->id;
 }
 
@@ -206,7 +212,7 @@ static void put_blocks(report *r, const survey *s) {
     const func_sum *b = &block[k];
     const func_info *f = p->funcs.v[b->id];
     if (!b->calls || b->id == p->main.i) continue;
-    double share = total > 0 ? b->flops * b->calls / total : 0;
+    double share = total > 0 ? b->flops * b->runs / total : 0;
     report_row(r,
                (cell[]){cell_text(sym_str(p->c, f->name)), cell_i(CELL_INT, b->calls),
                         cell_i(CELL_INT, f->body.n), cell_i(CELL_COUNT, b->elements),

@@ -14,7 +14,7 @@ static void count_executed(const prog *p, arena *a, i64 total[KINDS]) {
       u32 flags = op_row_of((opcode)i->op)->flags;
       if (i->op != OP_call)
         of[f][flags & OPF_COMM ? COMMUNICATES : flags & OPF_META ? STRUCTURE : COMPUTES]++;
-      for (u32 j = 0; j < KINDS && i->op == OP_call; j++) of[f][j] += of[i->callee.i][j];
+      for (u32 j = 0; j < KINDS && i->op == OP_call; j++) of[f][j] = add_sat(of[f][j], of[i->callee.i][j]);
     }
   }
   memcpy(total, of[p->main.i], sizeof of[0]);
@@ -48,14 +48,17 @@ bool report_rank(report *r, arena *a, const prog *p, u32 rank, u32 nranks) {
   if (!one) return false;
   u32 functions = one->funcs.n - 1, instructions = 0;
   for (u32 f = 1; f < one->funcs.n; f++) instructions += func_get(one, (func){f})->body.n;
+  static const char *const kind[KINDS] = {"computation", "communication", "structure"};
   i64 n[KINDS];
   count_executed(one, a, n);
   const char *place = place_of(a, one, rank);
   strbuf text = {.a = a};
-  sb_fmt(&text, "# rank %u of %u: %s\n# %u instructions in %u function%s; one run executes ", rank, nranks,
-         place, instructions, functions, functions == 1 ? "" : "s");
-  sb_fmt(&text, "%lld of computation, %lld of communication, %lld of structure\n", (long long)n[COMPUTES],
-         (long long)n[COMMUNICATES], (long long)n[STRUCTURE]);
+  sb_fmt(&text, "# rank %u of %u: %s\n# %s; one run executes ", rank, nranks, place,
+         text_agree(arena_printf(a, "%u instructions in %u functions", instructions, functions)));
+  for (u32 k = 0; k < KINDS; k++)
+    sb_fmt(&text, "%s of %s%s",
+           n[k] == INT64_MAX ? "more than 9.2e18" : arena_printf(a, "%lld", (long long)n[k]), kind[k],
+           k + 1 < KINDS ? ", " : "\n");
   ir_print(one, &text);
   prog_free(one);
   report_fact(r, "rank", NULL, cell_i(CELL_INT, rank));

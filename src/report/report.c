@@ -26,7 +26,7 @@ void report_line(report *r, const char *label, const char *fmt, ...) {
   vsnprintf(s, (size_t)n + 1, fmt, again);
   va_end(again);
   va_end(ap);
-  add(r, PART_LINE, NULL, label)->x = cell_text(s);
+  add(r, PART_LINE, NULL, label)->x = cell_text(text_agree(s));
 }
 
 void report_gap(report *r) { add(r, PART_GAP, NULL, NULL); }

@@ -157,7 +157,7 @@ typedef struct {
   VEC(const body *) site_body;
   VEC(entry) wait, make; // of the instruction at hand
   u32 nslot;
-  u64 nodes;
+  i64 nodes;
   i64 total;
   bool maps;
 } maker;
@@ -212,7 +212,7 @@ static void emit_node(maker *m, const instr *i, const u32 *unit, u32 n, i64 dur,
     add_ref(m, m->clock.v[c]);
     m->busy.v[c] += dur;
     if (comm) m->comm.v[c] += dur;
-    m->nodes += m->s->weight[unit[k]];
+    m->nodes = add_sat(m->nodes, m->s->weight[unit[k]]);
   }
   node_waits(m);
   for (u32 j = 0; j < m->wait.n; j++)
@@ -366,7 +366,7 @@ static void emit_call(maker *m, const instr *i, u32 what) {
     for (u32 u = 0; u < us->n; u++) add_ref(m, e.slot + u);
   }
   node_close(m, ~(i64)no, what);
-  m->nodes += st->sub->nodes;
+  m->nodes = add_sat(m->nodes, st->sub->nodes);
   for (u32 c = 0; c < st->sub->nclock; c++) {
     u32 own = m->clock_no[st->sub->clock_unit[c] * s->nstreams + st->sub->clock_stream[c]] - 1;
     m->busy.v[own] += st->sub->busy[c];

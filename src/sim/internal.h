@@ -86,7 +86,7 @@ typedef struct {
   bool same_bytes;     // but for those, periods leave behind what they find
   struct {             // before instructions at - len and at
     u32 node, nclock;
-    u64 nodes;
+    i64 nodes;
     i64 total;
     const i64 *busy, *comm; // of clocks so far
     const i64 *bytes;       // of units

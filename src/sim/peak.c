@@ -164,21 +164,25 @@ bool sim_fits(const prog *p, const machine *m, const sim_result *r) {
     if (more > over) over = more, worst = k;
   }
   if (!over) return true;
+  arena *a = ctx_arena(p->c);
   const sim_unit *u = &r->unit[r->unit_of_rank[worst]];
   const func_info *main = func_get(p, p->main);
-  diag(p->c, E_MEMORY, main->where, "rank %u needs %.2f GiB of %.2f GiB", worst,
-       (double)u->peak_bytes / 0x1p30, (double)machine_kind_of(m, worst)->usable_bytes / 0x1p30);
+  i64 usable = machine_kind_of(m, worst)->usable_bytes;
+  const char *needs = text_bytes(a, (double)u->peak_bytes), *has = text_bytes(a, (double)usable);
+  if (!strcmp(needs, has)) // by so little that it does not show
+    needs = arena_printf(a, "%lld bytes", (long long)u->peak_bytes),
+    has = arena_printf(a, "%lld", (long long)usable);
+  diag(p->c, E_MEMORY, main->where, "rank %u needs %s of %s", worst, needs, has);
   for (u32 k = 0; k < MIN(u->ntop, 3u); k++) {
     const mem_item *t = &u->top[k];
     const func_info *f = t->f.i ? func_get(p, t->f) : main;
     u32 def = t->v ? val(f, t->v)->def : 0;
     sym name = t->v ? val(f, t->v)->name : (sym){0};
-    diag_note(p->c, def ? f->body.v[def - 1].where : f->where, "%u %s of %s in @%s: %.2f GiB of %s", t->count,
-              t->count == 1 ? "value" : "values",
+    diag_note(p->c, def ? f->body.v[def - 1].where : f->where, "%u values of %s in @%s: %s of %s", t->count,
               name.i ? sym_str(p->c, name)
               : def  ? op_row_of(f->body.v[def - 1].op)->name
                      : "a parameter",
-              sym_str(p->c, f->name), (double)t->bytes / 0x1p30, mem_kind_name(t->kind));
+              sym_str(p->c, f->name), text_bytes(a, (double)t->bytes), mem_kind_name(t->kind));
   }
   diag_hint(
       p->c,

@@ -303,7 +303,7 @@ bool repeat_run(sim *s, sim_cols *c, i64 *x, i64 *frame) {
   }
   c->busy = busy;
   c->comm = comm;
-  c->nodes += (r->mark[1].nodes - r->mark[0].nodes) * r->left_out;
+  c->nodes = add_sat(c->nodes, mul_sat(r->mark[1].nodes - r->mark[0].nodes, r->left_out));
   c->total = total;
   return true;
 }

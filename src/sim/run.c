@@ -33,7 +33,7 @@ static void sum_up_units(sim *s, const sim_cols *c, const i64 *x, sim_result *r)
   r->busy_ps = busy;
   r->comm_ps = comm;
   r->period_ps = r->makespan_ps;
-  r->instructions = c->nodes;
+  r->instructions = (u64)c->nodes;
   r->left_out = s->rep.left_out;
   r->nranks = s->nranks;
   r->nunits = s->nunits;

@@ -155,7 +155,7 @@ struct sim_cols {
   u32 nsite;
   const sim_map *map; // NULL: calls of it are expanded
   u64 frame;          // slots that expanded calls inside take, at most, beyond nslot
-  u64 nodes;          // with calls expanded and `weight` per occupied resource counted
+  i64 nodes;          // with calls expanded and `weight` per occupied resource counted
   const i64 *busy;    // nclock: time that nodes occupy it
   const i64 *comm;    // of it, communication
   i64 total;          // no time exceeds it

@@ -620,3 +620,29 @@ TEST(progress_is_silent_without_a_terminal) {
   progress_end(&p);
   CHECK(!p.last_ns);
 }
+
+TEST(text_agrees) {
+  static const struct {
+    const char *many, *want;
+  } of[] = {{"1 plans are impossible", "1 plan is impossible"},
+            {"21 plans: 1 entries, 0.1 plans", "21 plans: 1 entry, 0.1 plans"},
+            {"ranks 0 and 1 are equal", "ranks 0 and 1 are equal"},
+            {"`1 plans` has 1 axes", "`1 plans` has 1 axis"},
+            {"(1 nodes)", "(1 node)"},
+            {"ZeRO 1 splits dimension 1 has", "ZeRO 1 splits dimension 1 has"}};
+  for (u32 k = 0; k < COUNT_OF(of); k++) {
+    char text[64];
+    snprintf(text, sizeof text, "%s", of[k].many);
+    CHECK_STR(text_agree(text), of[k].want);
+  }
+}
+
+TEST(text_bytes_scale) {
+  arena *a = arena_new();
+  CHECK_STR(text_bytes(a, 0), "0 B");
+  CHECK_STR(text_bytes(a, 1023), "1023 B");
+  CHECK_STR(text_bytes(a, 1023.9 * 1024), "1.00 MiB");
+  CHECK_STR(text_bytes(a, 20e6), "19.1 MiB");
+  CHECK_STR(text_bytes(a, 0x1p40), "1.00 TiB");
+  arena_free(a);
+}

@@ -79,7 +79,13 @@ TEST(front_family_overrides) {
   CHECK(!front_family(c, "inception-v3:layers=48", NULL));
   CHECK(!front_family(c, "inception-v3", &(front_opts){.seq = 74}));
   CHECK(!front_load(c, "nothing-like-it", NULL));
-  CHECK_EQ_I64(diag_errors(c), 10);
+  CHECK(!front_family(c, "mlp-xs:layers=1000000000", NULL));
+  CHECK(!front_family(c, "gpt2:vocab=9000000000000000000", NULL));
+  CHECK(!front_family(c, "mlp-xs:hidden=2000000000", NULL));
+  CHECK(!front_family(c, "inception-v3:hidden=2000000000", NULL));
+  CHECK(!front_family(c, "gpt2:heads=2000000000", NULL));
+  CHECK(!front_family(c, "vit-base", &(front_opts){.seq = 16000000000000}));
+  CHECK_EQ_I64(diag_errors(c), 16);
   CHECK_GOLDEN("front/overrides.txt", diag_render(c, ctx_arena(c)));
   prog_free(p);
   ctx_free(c);

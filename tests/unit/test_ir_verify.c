@@ -129,10 +129,10 @@ TEST(ir_verify_order_and_donation) {
 
 TEST(ir_verify_shapes) {
   BREAK(i[SEND].nopd = 0, "send: 0 operands given, it takes 1");
-  BREAK(j[ADD].nopd = 1, "add: 1 operands given, it takes 2");
+  BREAK(j[ADD].nopd = 1, "add: 1 operand given, it takes 2");
   BREAK(j[MATMUL].op = OP_topk, "topk: 2 operands given, it takes 1");
   BREAK(i[CALL1].nopd = 2, "@layer: 2 arguments given, it takes 3");
-  BREAK(i[CALL1].nres = 1, "@layer: 1 results declared, it has 2");
+  BREAK(i[CALL1].nres = 1, "@layer: 1 result declared, it has 2");
   BREAK(f->opds.v[i[CALL1].opd + 1] = f->opds.v[i[CALL1].opd],
         "@layer: argument 2 is f32[8{mb},4] @m[pp=0], the parameter is f32[4,4{tp}] @m[pp=0]");
   BREAK(g->rets.v[0] = j[MATMUL].res,
@@ -141,7 +141,7 @@ TEST(ir_verify_shapes) {
         "einsum: result 1 is declared f32[8{mb},4{tp}], it is f32[4,4]");
   BREAK(f->opds.v[i[SEND].opd] = i[PACK].res; i[SEND].op = OP_relu, "relu uses %t before its definition");
   BREAK(f->opds.v[i[GATHER].opd] = i[PACK].res; i[GATHER].op = OP_relu, "relu: operand 1 is a tuple");
-  BREAK(i[PACK].nopd = 1, "pack: 1 values and (f32[8,4] @m[pp=1], f32[2] @m[pp=1])");
+  BREAK(i[PACK].nopd = 1, "pack: 1 value and (f32[8,4] @m[pp=1], f32[2] @m[pp=1])");
   BREAK(f->values.v[i[UNPACK].res].ty = f->values.v[1].ty,
         "unpack: value 1 is f32[8,4] @m[pp=0], the tuple has f32[8,4] @m[pp=1]");
   BREAK(f->params.v[0].data = 1, "%x: the elements are f32[2], the type is f32[8,4]");
@@ -193,7 +193,7 @@ TEST(ir_verify_time) {
   BREAK(i[CALL1].coord = i[CALL0].coord, "call: %x1 lies at mb=1, the instruction at mb=0");
   BREAK(i[CALL1].coord = 0, "call: %x1 lies at mb=1, the instruction at no coordinate of mb");
   BREAK(f->opds.v[i[JOIN_Y].opd] = f->opds.v[i[JOIN_Y].opd + 1], "join: operand 1 is at mb=1, not 0");
-  BREAK(i[JOIN_Y].nopd = 1, "join: 1 operands, the axes have 2 coordinates");
+  BREAK(i[JOIN_Y].nopd = 1, "join: 1 operand, the axes have 2 coordinates");
   BREAK(i[PART0].coord = i[CALL1].coord, "part: coordinate 0, the instruction is at 1");
   BREAK(p->points.v[1].at[3] = 2, "call: a coordinate outside its temporal axis");
   BREAK(p->fixed.v[1] |= 4, "call: a coordinate outside its temporal axis");

@@ -651,3 +651,25 @@ TEST(onnx_real_models) {
     END
   }
 }
+
+// Outputs that are inputs, or other outputs under a second name, keep their names.
+TEST(onnx_output_names) {
+  mem = arena_new();
+  ctx *c = ctx_new();
+  static const char *const want[] = {"y", "again", "same", "z"};
+  msg g = m_new();
+  m_msg(&g, 1, node_of("Relu", "x", "mid")), m_msg(&g, 1, node_of("Identity", "mid", "y"));
+  m_msg(&g, 1, node_of("Identity", "mid", "again")), m_msg(&g, 1, node_of("Identity", "x", "same"));
+  m_msg(&g, 1, node_of("Neg", "x", "n")), m_msg(&g, 1, node_of("Identity", "n", "z"));
+  m_msg(&g, 11, value_of("x", 1, "4"));
+  for (u32 k = 0; k < COUNT_OF(want); k++) m_msg(&g, 12, value_of(want[k], 1, "4"));
+  prog *p = load(c, model_of(g, 17), NULL);
+  CHECK_MSG(p != NULL, "%s", diag_render(c, mem));
+  REQUIRE(p);
+  const func_info *f = func_get(p, p->main);
+  CHECK_EQ_I64(f->rets.n, COUNT_OF(want));
+  for (u32 k = 0; k < f->rets.n; k++) CHECK_STR(sym_str(c, val(f, f->rets.v[k])->name), want[k]);
+  prog_free(p);
+  ctx_free(c);
+  arena_free(mem);
+}

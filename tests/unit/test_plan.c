@@ -279,3 +279,16 @@ TEST(plan_verify_tells_what_differs) {
   prog_free(p);
   close_source(&s);
 }
+
+// The batch in both dimensions of one input: an axis splits the first.
+TEST(plan_batch_twice) {
+  session s = open_source("func @main(%x: f32[6,6], %w: f32[6,6] weight) -> (f32[6,6]) {\n"
+                          "  %t = transpose %x {perm=[1,0]}\n  %s = add %x, %t\n"
+                          "  %y = matmul %s, %w\n  return %y\n}\n");
+  plan *pn = policy_hybrid(s.pl, s.a, &(hybrid_opts){.s = strategy_of("dp=3 mb=2")});
+  CHECK_MSG(pn != NULL, "%s", diag_render(s.c, s.a));
+  REQUIRE(pn);
+  CHECK_EQ_I64(pn->ntrans, 2);
+  for (u32 i = 0; i < pn->ntrans; i++) CHECK_EQ_I64(pn->trans[i].dim, 0);
+  close_source(&s);
+}

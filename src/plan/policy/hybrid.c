@@ -28,11 +28,12 @@ static bool split_batch(planner *pl, arena *a, plan *pn, u8 axis, u32 which) {
   for (u32 i = 0; i < m->nparams && ok; i++) {
     if (m->params.v[i].r != ROLE_INPUT && m->params.v[i].r != ROLE_LABEL) continue;
     const shape *s = &val_type(p, m, i + 1)->s;
-    for (u32 d = 0; d < s->nd; d++) {
+    bool split = false; // the batch may be in two dimensions, but an axis splits one
+    for (u32 d = 0; d < s->nd && !split; d++) {
       u32 id[16], na = classes_dim(k, p->main, i + 1, d, id, 16);
       if (!first) first = i + 1, batch = which < na ? id[which] : 0;
       i64 inner = s->dim[d];
-      for (u32 j = 0; j < na; j++) {
+      for (u32 j = 0; j < na && !split; j++) {
         i64 e = classes_get(k, id[j])->extent;
         inner /= e;
         if (id[j] != batch) continue;
@@ -47,6 +48,7 @@ static bool split_batch(planner *pl, arena *a, plan *pn, u8 axis, u32 which) {
         }
         pn->trans[pn->ntrans++] =
             (plan_trans){.fn = p->main, .index = i, .dim = (u8)d, .axis = axis, .stride = inner * (left / n)};
+        split = true;
       }
     }
   }

@@ -95,9 +95,10 @@ static void split_one(const dealing *d, u32 *ends, u32 got) {
 
 static bool deal_by_cost(dealing *d) {
   u32 heavy = weigh(d);
-  if (heavy < d->P) {
-    diag(d->p->c, E_DIVIDE, d->m->where,
-         "%u stages, but the model has only %u blocks or products to deal out", d->P, heavy);
+  if (d->P > 1 && heavy < d->P) {
+    diag(d->p->c, E_DIVIDE, d->m->where, "%u pipeline stages, but main has %u blocks and matmuls to deal out",
+         d->P, heavy);
+    diag_hint(d->p->c, "pp=%u%s", MAX(heavy, 1u), heavy > 1 ? " at most" : "");
     return false;
   }
   u32 *ends = NEWN(d->tmp, u32, d->n + 1), *firsts = NEWN(d->tmp, u32, d->n + 1),

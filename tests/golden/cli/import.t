@@ -20,7 +20,7 @@ func @main(%x: f32[2,4], %z: f32[2,4] label, %h.0.w: f32[4,4] weight, %h.0.w.m: 
   %7 = sub %5, %z ^2 : f32[2,4]
   %8 = mul %7, %7 ^3 : f32[2,4]
   %9 = reduce_sum %8 {keepdims=0} ^4 : f32[]
-  %10 = scale %9 {alpha=0.5} ^5 : f32[]
+  %loss = scale %9 {alpha=0.5} ^5 : f32[]
   %11 = full {shape=[], dtype=f32, value=1} backward : f32[]
   %12 = scale %11 {alpha=0.5} backward ^5 : f32[]
   %13 = reshape %12 {shape=[1, 1]} backward ^4 : f32[1,1]
@@ -28,8 +28,8 @@ func @main(%x: f32[2,4], %z: f32[2,4] label, %h.0.w: f32[4,4] weight, %h.0.w.m: 
   %15 = scale %7 {alpha=2} backward ^3 : f32[2,4]
   %16 = mul %14, %15 backward ^3 : f32[2,4]
   %17 = call @layer.bwd(%x, %5, %16) backward ^1 : f32[4,4]
-  %18, %19 = momentum !%h.0.w, %17, !%h.0.w.m {momentum=0.9, lr=0.5, weight_decay=0} update : f32[4,4], f32[4,4]
-  return %10, %18, %19
+  %h.0.w.new, %h.0.w.m.new = momentum !%h.0.w, %17, !%h.0.w.m {momentum=0.9, lr=0.5, weight_decay=0} update : f32[4,4], f32[4,4]
+  return %loss, %h.0.w.new, %h.0.w.m.new
 }
 
 func @layer.bwd(%x: f32[2,4], %2: f32[2,4], %3: f32[2,4]) -> (f32[4,4]) {

@@ -70,15 +70,15 @@ optimiser state  4.00 MiB
 work             1.35 GFLOP
 instructions     21
 
-input   x  f32  512 x 512  1.00 MiB
-label   z  f32  512 x 512  1.00 MiB
-output  0  f32  scalar          4 B
-        1  f32  512 x 512  1.00 MiB
-        2  f32  512 x 512  1.00 MiB
-        3  f32  512 x 512  1.00 MiB
-        4  f32  512 x 512  1.00 MiB
-        5  f32  512 x 512  1.00 MiB
-        6  f32  512 x 512  1.00 MiB
+input   x            f32  512 x 512  1.00 MiB
+label   z            f32  512 x 512  1.00 MiB
+output  loss         f32  scalar          4 B
+        h.0.w.new    f32  512 x 512  1.00 MiB
+        h.1.w.new    f32  512 x 512  1.00 MiB
+        h.0.w.m.new  f32  512 x 512  1.00 MiB
+        h.0.w.v.new  f32  512 x 512  1.00 MiB
+        h.1.w.m.new  f32  512 x 512  1.00 MiB
+        h.1.w.v.new  f32  512 x 512  1.00 MiB
 
 block        calls  instructions    parameters  FLOPs each  share of FLOPs
 layer.bwd        1             3  262 thousand   537 MFLOP          39.8 %
@@ -149,3 +149,34 @@ layer      2             2       4,096  66.0 kFLOP         100.0 %
 operator  count       FLOPs   share
 matmul        2   131 kFLOP  99.2 %
 relu          2  1.02 kFLOP   0.8 %
+## Counts beyond 2^63: 70 functions, each of which calls the one before twice.
+$ awk 'BEGIN { t = "(%x: f32[8]) -> (f32[8]) {\n"; print "func @f0" t "  %y = relu %x\n  return %y\n}"; for (i = 1; i < 70; i++) print "func @f" i t "  %y = call @f" i-1 "(%x)\n  %z = call @f" i-1 "(%y)\n  return %z\n}"; print "func @main" t "  %y = call @f69(%x)\n  return %y\n}" }' > deep.heddle; heddle show deep.heddle
+model         deep.heddle
+parameters    0
+work          4.72 ZFLOP, 4.72 ZFLOP with loss, gradients and update
+instructions  > 9.2e18
+
+input   x  f32  8  32 B
+output  y  f32  8  32 B
+
+block                      calls  instructions  parameters  FLOPs each  share of FLOPs
+f0                      > 9.2e18             1           0      8 FLOP         100.0 %
+f1                      > 9.2e18             2           0     16 FLOP         100.0 %
+f2                      > 9.2e18             2           0     32 FLOP         100.0 %
+f3                      > 9.2e18             2           0     64 FLOP         100.0 %
+f4                      > 9.2e18             2           0    128 FLOP         100.0 %
+f5                      > 9.2e18             2           0    256 FLOP         100.0 %
+f6                      > 9.2e18             2           0    512 FLOP         100.0 %
+f7     4,611,686,018,427,387,904             2           0  1.02 kFLOP         100.0 %
+f8     2,305,843,009,213,693,952             2           0  2.05 kFLOP         100.0 %
+f9     1,152,921,504,606,846,976             2           0  4.10 kFLOP         100.0 %
+f10      576,460,752,303,423,488             2           0  8.19 kFLOP         100.0 %
+f11      288,230,376,151,711,744             2           0  16.4 kFLOP         100.0 %
+f12      144,115,188,075,855,872             2           0  32.8 kFLOP         100.0 %
+f13       72,057,594,037,927,936             2           0  65.5 kFLOP         100.0 %
+f14       36,028,797,018,963,968             2           0   131 kFLOP         100.0 %
+f15       18,014,398,509,481,984             2           0   262 kFLOP         100.0 %
+... and 54 more
+
+operator     count       FLOPs    share
+relu      > 9.2e18  4.72 ZFLOP  100.0 %

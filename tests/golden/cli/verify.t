@@ -29,9 +29,9 @@ $ heddle verify gpt2:layers=2,hidden=32,heads=4,vocab=64 --batch 4 --seq 8 --ten
   "worst": 1.5666608010868118e-13,
   "tolerance": 1e-09,
   "passed": true,
+  "told": true,
   "differences": [
-    {"name": "result 0", "elements": 2048, "max_abs": 1.3322676295501878e-15, "max_rel": 1.5666608010868118e-13}
-  ]
+    {"name": "result 0", "elements": 2048, "max_abs": 1.3322676295501878e-15, "max_rel": 1.5666608010868118e-13, "told": 2048, "not_finite": 0}
 $ heddle verify mlp-xs:layers=2,hidden=8 --batch 4 --data 2 --tolerance 1e-30
 model      mlp-xs:layers=2,hidden=8
 plan       dp=2 tp=1 pp=1
@@ -79,7 +79,7 @@ $ heddle plan examples/batchnorm.heddle --train --data 4 --microbatches 2 --mach
              computes 64.0 % of the time, communicates 36.0 %; needs 22.6 KiB of 3.60 GiB
 batch norm   statistics over 3 of 24 samples
 one device   0.56x the time, 125.8 us: --devices 1
-certificate  1 plans: 1 fit, 0 too large, 0 too slow, 0 impossible, 0 equal to another;
+certificate  1 plan: 1 fit, 0 too large, 0 too slow, 0 impossible, 0 equal to another;
              1 simulated, 0 ruled out by bounds on memory, 0 on time
 $ grep batchnorm-groups bn.plan
 batchnorm-groups: 8
@@ -105,6 +105,10 @@ error[E0303]: no communication leads from [24{dp,mb},6,4,4] to [24{dp},6,4,4]
   19 |   %1, %m, %v = batchnorm_train %0, %stem.g, %stem.b {eps=0.001}
      |                ^
   hint: an axis in time (microbatches) cannot be gathered inside a step: split a dimension that every instruction keeps
+  note: the plan asks for it here
+    --> four.plan:2:1
+     2 | heddle-plan: 1
+       | ^
 [1]
 $ heddle plan mlp-xs --batch 16 --data 2 --machine laptop --devices 2 -o mlp.plan > /dev/null; echo 'batchnorm-groups: 2' >> mlp.plan; heddle verify mlp-xs --batch 16 --plan mlp.plan
 error[E0501]: 2 groups of batch norm statistics, but no batch norm of the model takes any
@@ -112,4 +116,34 @@ error[E0501]: 2 groups of batch norm statistics, but no batch norm of the model 
   13 | batchnorm-groups: 2
      |                   ^
   hint: leave `batchnorm-groups` out
+[1]
+## A plan for more devices than there are.
+$ heddle verify mlp-xs:layers=4,hidden=32 --batch 16 --data 8 --machine laptop
+error[E0605]: rank 7 is used; the machine laptop has ranks 0 to 3
+  hint: plan for this machine, or use more of them: --machine 'laptop*2'
+[1]
+$ heddle verify tests/golden/plan/two_stages.heddle --plan tests/golden/plan/two_stages.plan --machine '1x2 a10'
+error[E0605]: rank 3 is used; the machine 1x2 a10 has ranks 0 to 1
+  --> tests/golden/plan/two_stages.plan:10:5
+  10 |   - {from: 2, to: 4, on: m, at: {pp: 1}}
+     |     ^
+  hint: plan for this machine, or use a larger one
+[1]
+## Results that do not depend on the inputs prove nothing.
+$ heddle verify tests/golden/plan/two_stages.heddle --plan tests/golden/plan/two_stages.plan
+model      tests/golden/plan/two_stages.heddle
+plan       two stages
+results    1
+elements   1
+worst      8.88178e-16
+tolerance  1e-09
+verdict    NOT TOLD: equal, but so would a wrong plan be
+
+result    elements  largest difference     relative
+result 0         1         7.10543e-15  8.88178e-16
+error[E0702]: nothing is proved: no result depends on the inputs: result 0 (8)
+  --> tests/golden/plan/two_stages.heddle:6:6
+   6 | func @main(%x: f32[8,16], %a: f32[16,16] weight, %b: f32[16,16] weight) -> (f32[]) {
+     |      ^
+  hint: another --seed, or a part of the model whose results are not constant
 [1]

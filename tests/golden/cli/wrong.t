@@ -65,7 +65,7 @@ error[E0115]: `gpt2:layers=two`: cannot use `layers=two`
   hint: columns with whole numbers above 0, such as `gpt2:layers=2,hidden=256`
 [1]
 $ heddle show gpt2:hidden=100
-error[E0502]: gpt2: 12 heads of 8 are not a hidden extent of 100
+error[E0502]: gpt2: hidden=100, but heads 12 x head_dim 8 = 96
   hint: a multiple of the heads: gpt2:hidden=96
 [1]
 $ heddle show nothing.heddle
@@ -158,6 +158,9 @@ error[E0801]: --dtype: a model cannot be of type 'i64'
   hint: f16, bf16, f32 or f64
 [2]
 $ heddle plan gpt2 --machine dgx-2 --zero 1
+warning[W0503]: the batch of gpt2 is 8 where none is given, on 16 devices
+  --> gpt2
+  hint: --batch 16, or what you train with
 error[E0509]: zero=1 is for training; this is inference
   --> --strategy:1:1
    1 | zero=1
@@ -238,8 +241,9 @@ error[E0502]: batch 8 is not a multiple of dp=32
   hint: choose a batch that is a multiple of dp x mb
 [1]
 $ heddle sim gpt2 --machine dgx-2 --pipeline 64
-error[E0502]: 64 stages, but the model has only 13 blocks or products to deal out
+error[E0502]: 64 pipeline stages, but main has 13 blocks and matmuls to deal out
   --> gpt2
+  hint: pp=13 at most
 [1]
 $ heddle sim gpt2 --machine dgx-2 --data 2 --zero 4
 error[E0509]: zero=4 is out of range
@@ -270,7 +274,7 @@ error[E0501]: `axes` is missing
 [1]
 $ heddle plan gpt3-175b --machine laptop --train
 error[E0506]: no plan can run: of 132, 108 too large for 3.60 GiB of memory, 24 equal to another
-  note: the smallest needs at least 325.23 GiB on a rank
+  note: the smallest needs at least 325 GiB on a rank
   hint: more devices, zero=3, recompute=full or a smaller batch need less memory on each
   hint: the model is in f32: --dtype f16 or bf16 needs half the memory
 [1]
@@ -279,10 +283,16 @@ error[E0602]: --memory-limit: '28GB/s' is a bandwidth; an amount of bytes is nee
   hint: write 28 GiB or GB
 [1]
 $ heddle plan gpt2 --machine dgx-2 --devices 64
+warning[W0503]: the batch of gpt2 is 8 where none is given, on 64 devices
+  --> gpt2
+  hint: --batch 64, or what you train with
 error[E0501]: 64 devices asked for, but the machine has 16
   hint: --devices 16, or a larger machine such as 'dgx-h100*8'
 [1]
 $ heddle plan gpt2 --machine dgx-2 --costs guess
+warning[W0503]: the batch of gpt2 is 8 where none is given, on 16 devices
+  --> gpt2
+  hint: --batch 16, or what you train with
 error[E0801]: 'guess' is not a way of accounting for costs
 [2]
 $ heddle verify mlp-xs
@@ -476,13 +486,13 @@ error[E0506]: the plan is impossible
 [1]
 ## What does not fit is shown all the same.
 $ heddle sim gpt3-2.7b --batch 16 --train --optimizer adam --data 2 --machine dgx-2 > /dev/null
-error[E0505]: rank 0 needs 259.27 GiB of 28.80 GiB
+error[E0505]: rank 0 needs 259 GiB of 28.8 GiB
   --> gpt3-2.7b
-  note: 32 values of softmax in @layer.fwd: 128.00 GiB of activations
+  note: 32 values of softmax in @layer.fwd: 128 GiB of activations
     --> gpt3-2.7b: layer/attention
-  note: 32 values of add in @layer.fwd: 20.00 GiB of activations
+  note: 32 values of add in @layer.fwd: 20.0 GiB of activations
     --> gpt3-2.7b: layer/mlp
-  note: 32 values of gelu in @layer.fwd: 20.00 GiB of activations
+  note: 32 values of gelu in @layer.fwd: 20.0 GiB of activations
     --> gpt3-2.7b: layer/mlp
   hint: more pipeline stages, tensor parallelism or microbatches; --zero 3 or --recompute full when training
 [1]
@@ -507,25 +517,32 @@ error[E0501]: expected a number from 0 to 1, found `2`
      |                                      ^
 [1]
 $ heddle sim mlp-xs:layers=2,hidden=8 --batch 6 --plan ok.plan --machine laptop
-error[E0502]: input x: dimension 0 of extent 6 cannot be split 2 ways over axis mb
-  --> mlp-xs
+error[E0502]: input x: dimension 0 of extent 6 cannot be split 2 ways over axis mb at stride 2
+  --> ok.plan:13:5
+  13 |   - {input: "x", dim: 0, axis: mb, stride: 2}
+     |     ^
   hint: choose a batch that is a multiple of data x microbatches
 [1]
 $ heddle sim mlp-xs:layers=3,hidden=8 --batch 4 --plan ok.plan --machine laptop
 error[E0501]: segment 1 covers instructions 2 to 6 of main; expected to start at 2 and the last to end at 7
-  --> ok.plan:10:3
-  10 |   - {from: 1, to: 1, on: m, at: {pp: 0}}
-     |   ^
+  --> ok.plan:11:5
+  11 |   - {from: 2, to: 6, on: m, at: {pp: 1}}
+     |     ^
   hint: a plan fits the model and the options that it was made for: `heddle plan -o` writes them into its first line
 [1]
 $ heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --plan ok.plan --machine '1x1 a10'
 error[E0605]: rank 1 is used; the machine 1x1 a10 has ranks 0 to 0
+  --> ok.plan:11:5
+  11 |   - {from: 2, to: 6, on: m, at: {pp: 1}}
+     |     ^
   hint: plan for this machine, or use a larger one
 [1]
 $ heddle plan mlp-xs --batch 64 --machine dgx-2 -o 16.plan > 16.txt; heddle sim mlp-xs --batch 64 --plan 16.plan --machine laptop
-error[E0605]: rank 4 is used; the machine laptop has ranks 0 to 3
-  --> mlp-xs
-  hint: plan for this machine, or use more of them: --machine 'laptop*2'
+error[E0605]: rank 15 is used; the machine laptop has ranks 0 to 3
+  --> 16.plan:8:5
+   8 |   - {from: 1, to: 8, on: m, at: {pp: 0}}
+     |     ^
+  hint: plan for this machine, or use more of them: --machine 'laptop*4'
 [1]
 $ heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --plan ok.plan --machine laptop --train --optimizer adam
 error[E0801]: --optimizer: the file of --plan has made the choices
@@ -595,7 +612,7 @@ error[E0801]: --dim binds open extents of ONNX models; this model has none
   hint: --batch, --seq and --vocab change a built-in model
 [2]
 $ heddle eval gpt3-175b --random 1 2>&1 | sed 's/has [0-9.]* GiB/has N GiB/'
-error[E0901]: inputs and results take 1307.0 GiB in float64; this computer has N GiB
+error[E0901]: inputs and results take 1.28 TiB in float64; this computer has N GiB
   --> gpt3-175b
   hint: a smaller --batch, or fewer and smaller layers, as in gpt2:layers=2,hidden=128,heads=2
 $ heddle show examples/gpt2.onnx --dim sequence=64 --dim bacth=8
@@ -669,7 +686,99 @@ error[E0506]: the plan is impossible
 [1]
 $ heddle plan gpt3-13b --machine laptop --devices 1 --batch 4 --microbatches 1
 error[E0506]: the plan cannot run: it needs more than 3.60 GiB of memory
-  note: it needs at least 47.88 GiB on a rank
+  note: it needs at least 47.9 GiB on a rank
   hint: more devices, more microbatches (mb) or a smaller batch need less memory on each
   hint: the model is in f32: --dtype f16 or bf16 needs half the memory
+[1]
+## Text without a program.
+$ : > empty.heddle; heddle show empty.heddle
+error[E0202]: the program has no function @main
+  --> empty.heddle
+  hint: what is run begins with `func @main(%x: f32[8,4]) -> (f32[8,4]) {`
+[1]
+$ heddle sim empty.heddle --machine dgx-2 --data 2
+error[E0202]: the program has no function @main
+  --> empty.heddle
+  hint: what is run begins with `func @main(%x: f32[8,4]) -> (f32[8,4]) {`
+[1]
+$ heddle eval empty.heddle --random 1
+error[E0202]: the program has no function @main
+  --> empty.heddle
+  hint: what is run begins with `func @main(%x: f32[8,4]) -> (f32[8,4]) {`
+[1]
+$ printf 'func @f(%%x: f32[8]) -> (f32[8]) {\n  return %%x\n}\n' > f.heddle; heddle verify f.heddle --data 2
+error[E0202]: the program has no function @main
+  --> f.heddle
+  note: the last function is @f
+    --> f.heddle:1:6
+     1 | func @f(%x: f32[8]) -> (f32[8]) {
+       |      ^
+  hint: what is run begins with `func @main(%x: f32[8,4]) -> (f32[8,4]) {`
+[1]
+$ heddle show mlp-xs:layers=1000000000
+error[E0901]: layers=1000000000, but layers is at most 10000
+  --> mlp-xs
+  hint: mlp-xs:layers=10000
+[1]
+## Nothing to plan, nothing to shard, nothing to deal out.
+$ heddle plan mlp-xs:layers=4 --batch 64 --train --machine dgx-2 --data 1 --zero 3
+error[E0509]: zero=3 needs training and dp > 1; no plan of this search has that
+  --> --strategy:1:8
+   1 | data=1 zero=3
+     |        ^
+  hint: leave zero out
+[2]
+$ heddle sim mlp-xs:layers=4 --batch 64 --train --machine dgx-2 --data 1 --zero 3
+error[E0509]: zero=3 needs dp > 1; here dp=1
+  --> --strategy:1:8
+   1 | data=1 zero=3
+     |        ^
+  hint: say dp=2, or leave zero out
+[2]
+$ printf 'func @main(%%x: f32[8,4]) -> (f32[8,4]) {\n  return %%x\n}\n' > id.heddle; heddle plan id.heddle --machine dgx-2
+error[E0501]: @main computes nothing: there is nothing to plan
+  --> id.heddle:1:6
+   1 | func @main(%x: f32[8,4]) -> (f32[8,4]) {
+     |      ^
+[1]
+$ heddle sim id.heddle --machine dgx-2
+error[E0501]: @main computes nothing: there is nothing to plan
+  --> id.heddle:1:6
+   1 | func @main(%x: f32[8,4]) -> (f32[8,4]) {
+     |      ^
+[1]
+$ printf 'func @main(%%x: f32[8,4]) -> (f32[8,4]) {\n  %%y = relu %%x\n  return %%y\n}\n' > relu.heddle; heddle plan relu.heddle --machine dgx-2 --devices 2 | tail -5
+             3 simulated, 0 ruled out by bounds on memory, 0 on time
+impossible   4 such as dp=1 tp=1 pp=2:
+             2 pipeline stages, but main has 0 blocks and matmuls to deal out
+             4 such as dp=1 tp=2 pp=1:
+             no product of the model can be split 2 ways
+$ heddle sim relu.heddle --machine dgx-2 --data 2 --pipeline 2
+error[E0502]: 2 pipeline stages, but main has 0 blocks and matmuls to deal out
+  --> relu.heddle:1:6
+   1 | func @main(%x: f32[8,4]) -> (f32[8,4]) {
+     |      ^
+  hint: pp=1
+[1]
+$ heddle verify relu.heddle --data 2 | head -7
+model      relu.heddle
+plan       dp=2 tp=1 pp=1
+results    1
+elements   32
+worst      0
+tolerance  1e-09
+verdict    equal: the plan computes what the model computes
+$ printf 'func @main(%%x: f32[0,4], %%w: f32[4,4] weight) -> (f32[0,4]) {\n  %%y = matmul %%x, %%w\n  return %%y\n}\n' > none.heddle; heddle plan none.heddle --machine dgx-2
+error[E0301]: input x is empty: f32[0,4]
+  --> none.heddle:1:6
+   1 | func @main(%x: f32[0,4], %w: f32[4,4] weight) -> (f32[0,4]) {
+     |      ^
+  hint: extents of 1 or more; for a model with open extents --batch 8 or --dim NAME=8
+[1]
+$ heddle verify none.heddle --data 2
+error[E0301]: input x is empty: f32[0,4]
+  --> none.heddle:1:6
+   1 | func @main(%x: f32[0,4], %w: f32[4,4] weight) -> (f32[0,4]) {
+     |      ^
+  hint: extents of 1 or more; for a model with open extents --batch 8 or --dim NAME=8
 [1]

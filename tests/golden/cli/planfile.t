@@ -1,0 +1,151 @@
+## Every refusal of a plan file points into it.
+$ sed 's/dp: 2/dp: 70000/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
+error[E0501]: expected a number from 1 to 65535, found `70000`
+  --> t.plan:4:19
+   4 | axes: {pp: 2, dp: 70000}
+     |                   ^
+[1]
+$ sed 's/dp: 2/dp: 3/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
+error[E0502]: input x: dimension 0 of extent 8 cannot be split 3 ways over axis dp
+  --> t.plan:12:5
+  12 |   - {input: "x", dim: 0, axis: dp}
+     |     ^
+  hint: choose a batch that is a multiple of data x microbatches
+[1]
+$ sed 's/\[pp, dp\]/[pp, pp]/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
+error[E0202]: mesh @m has axis 'pp' twice
+  --> t.plan:7:3
+   7 |   m: {axes: [pp, pp]}
+     |   ^
+[1]
+$ sed 's/\[pp, dp\]/[dp]/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
+error[E0305]: mesh @m has no axis 'pp'
+  --> t.plan:9:5
+   9 |   - {from: 1, to: 1, on: m, at: {pp: 0}}
+     |     ^
+[1]
+$ sed 's/\[pp, dp\]}/[pp, dp], ranks: [0, 1, 1, 2]}/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
+error[E0305]: mesh @m: rank 1 is at position 1 and at position 2
+  --> t.plan:7:3
+   7 |   m: {axes: [pp, dp], ranks: [0, 1, 1, 2]}
+     |   ^
+[1]
+$ sed 's/at: {pp: 0}/at: {mb: 0}/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
+error[E0305]: mesh @m has no axis 'mb'
+  --> t.plan:9:5
+   9 |   - {from: 1, to: 1, on: m, at: {mb: 0}}
+     |     ^
+[1]
+$ sed 's/from: 2/from: 3/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
+error[E0501]: segment 1 covers instructions 3 to 4 of main; expected to start at 2 and the last to end at 4
+  --> t.plan:10:5
+  10 |   - {from: 3, to: 4, on: m, at: {pp: 1}}
+     |     ^
+  hint: a plan fits the model and the options that it was made for: `heddle plan -o` writes them into its first line
+[1]
+$ sed 's/input: "x", dim: 0, axis: dp/input: "x", dim: 2, axis: dp/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
+error[E0501]: dim: 2, but input x has 2 dimensions
+  --> t.plan:12:23
+  12 |   - {input: "x", dim: 2, axis: dp}
+     |                       ^
+[1]
+$ sed 's/input: "x", dim: 0, axis: dp/input: "x", dim: 0, axis: dp, stride: 3/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
+error[E0502]: input x: dimension 0 of extent 8 cannot be split 2 ways over axis dp at stride 3
+  --> t.plan:12:5
+  12 |   - {input: "x", dim: 0, axis: dp, stride: 3}
+     |     ^
+  hint: choose a batch that is a multiple of data x microbatches
+[1]
+$ sed 's/input: "x", dim: 0, axis: dp/in: layer, instr: 1, op: matmul, operand: 7, dim: 0, axis: dp/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
+error[E0501]: operand: 7, but matmul has 2 (from 0)
+  --> t.plan:12:48
+  12 |   - {in: layer, instr: 1, op: matmul, operand: 7, dim: 0, axis: dp}
+     |                                                ^
+[1]
+$ sed 's/input: "x", dim: 0, axis: dp/in: layer, instr: 1, op: matmul, result: 0, dim: 5, axis: dp/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
+error[E0501]: dim: 5, but result 0 of matmul has 2 dimensions
+  --> t.plan:12:55
+  12 |   - {in: layer, instr: 1, op: matmul, result: 0, dim: 5, axis: dp}
+     |                                                       ^
+[1]
+$ sed 's/input: "x", dim: 0, axis: dp/in: main, instr: 1, operand: 0, dim: 1, axis: dp/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
+error[E0501]: call cannot be split itself: name instructions of the function it calls
+  --> t.plan:12:35
+  12 |   - {in: main, instr: 1, operand: 0, dim: 1, axis: dp}
+     |                                   ^
+[1]
+$ sed 's/input: "x", dim: 0, axis: dp/in: main, instr: 3, operand: 0, dim: 1, axis: dp/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
+error[E0501]: softmax: dimension 1 must stay whole; it cannot be split over dp
+  --> t.plan:12:5
+  12 |   - {in: main, instr: 3, operand: 0, dim: 1, axis: dp}
+     |     ^
+[1]
+$ sed 's/input: "x", dim: 0, axis: dp/in: layer, instr: 1, operand: 0, dim: 1, axis: dp, stride: 7/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
+error[E0502]: matmul: an extent of 16 cannot be split 2 ways over axis dp
+  --> t.plan:12:5
+  12 |   - {in: layer, instr: 1, operand: 0, dim: 1, axis: dp, stride: 7}
+     |     ^
+[1]
+$ sed 's/input: "x", dim: 0, axis: dp/in: layer, instr: 2, operand: 0, dim: 1, axis: mb/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
+error[E0502]: relu: an extent of 16 cannot be split 2 ways over axis mb
+  --> tests/golden/plan/two_stages.heddle:3:8
+   3 |   %z = relu %y
+     |        ^
+  note: mb splits an extent of 8 at stride 4
+    --> tests/golden/plan/two_stages.heddle:3:8
+     3 |   %z = relu %y
+       |        ^
+  note: the plan asks for it here
+    --> t.plan:12:5
+    12 |   - {in: layer, instr: 2, operand: 0, dim: 1, axis: mb}
+       |     ^
+[1]
+$ sed 's/F0.0\*2/F0.0/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
+error[E0501]: task F0.1 is in no sequence
+  --> t.plan:15:3
+  15 |   - "F0.0"
+     |   ^
+  hint: every segment runs every microbatch forward (F) once
+[1]
+$ sed 's/F0.0\*2/F0.0*2 F1.0/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
+error[E0501]: task F1.0 of place 0: its segment lies on another place
+  --> t.plan:15:5
+  15 |   - "F0.0*2 F1.0"
+     |     ^
+[1]
+$ sed 's/F1.0\*2/F1.0*3/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
+error[E0501]: task F1.2 of place 1: there is no such microbatch
+  --> t.plan:16:5
+  16 |   - "F1.0*3"
+     |     ^
+[1]
+$ sed '/F1.0/d' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
+error[E0501]: the plan has 1 sequence for 2 places
+  --> t.plan:15:3
+  15 |   - "F0.0*2"
+     |   ^
+[1]
+$ sed 's/^order:/rest: {weights: [dp, dp]}\norder:/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
+error[E0501]: axis `dp` is listed twice
+  --> t.plan:14:22
+  14 | rest: {weights: [dp, dp]}
+     |                      ^
+[1]
+$ sed 's/^order:/rest: {states: [mb]}\norder:/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
+error[E0501]: axis `mb` lies in time: nothing is split over it at rest
+  --> t.plan:14:17
+  14 | rest: {states: [mb]}
+     |                 ^
+[1]
+$ sed 's/^order:/rest: [dp]\norder:/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
+error[E0501]: `rest` must be a map from weights, gradients and states to lists of axes
+  --> t.plan:14:7
+  14 | rest: [dp]
+     |       ^
+[1]
+$ sed 's/^order:/send-stream: [dp]\norder:/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
+error[E0501]: `send-stream` must be a scalar
+  --> t.plan:14:14
+  14 | send-stream: [dp]
+     |              ^
+[1]
