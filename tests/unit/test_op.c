@@ -189,6 +189,7 @@ static const example refused[] = {
     {"pad", "3", "pads=3,0 mode=mirror", NULL},
     {"tile", "3", "sizes=4611686018427387904", NULL},
     {"full", "", "dtype=f32 shape=1099511627776,1073741824", NULL},
+    {"conv_dx", "1,1,1 1,1,1", "shape=1,1,9223372036854775807", NULL},
     // indexing
     {"gather", "50,8 2,3", "", NULL},
     {"gather_add", "2,3,7 i64:2,3", "shape=50,8", NULL},
@@ -198,11 +199,16 @@ static const example refused[] = {
     {"conv", "2,64,8,8 16,16,3,3", "group=2", NULL},
     {"conv", "2,3,2,2 16,3,5,5", "", NULL},
     {"conv", "2,3,8 16,3,3", "strides=0", NULL},
+    {"conv", "1,1,1,1 1,1,1,1", "pads=2147483647,2147483647,2147483647,2147483647", NULL},
     {"maxpool", "2,3,8", "window=3 pads=3,0", NULL},
     {"maxpool", "2,3,8", "window=3,3", NULL},
+    {"maxpool", "2,3,8,8", "window=2147483647,2147483647 pads=2147483646,2147483646,2147483646,2147483646", NULL},
     {"resize", "2,0", "shape=2,4", NULL},
+    {"resize", "2,3", "shape=2,4 scales=1,0", NULL},
+    {"resize", "2,3", "shape=2,4 roi=0,0,1,3e9", NULL},
     {"layernorm", "2,8 8 9", "", NULL},
     {"moe_gate", "4,16,8", "k=9 capacity=6", NULL},
+    {"moe_gate", "4,16,8", "k=2 capacity=4611686018427387904", NULL},
     // clang-format on
 };
 
