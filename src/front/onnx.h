@@ -186,6 +186,11 @@ enum { UNKNOWN = UINT32_MAX };
 enum { MARK_SEEN = 1, MARK_NEEDED = 2, MARK_INIT = 4, MARK_BROKEN = 8 };
 enum { ERRORS_MAX = 50 }; // then the import gives up
 
+// ---- nodes in order (onnx_order.c) ----------------------------------------------------------------------
+// Every list of nodes so that names are made before they are read; one that is so already stays as it is. A
+// cycle: false and told with its nodes.
+bool onnx_sort(imp *I);
+
 // ---- what the user says about inputs (onnx_bind.c) ------------------------------------------------------
 void onnx_bind(
     imp *I); // every open extent, from --dim and --batch; tells what is not bound and what is not there
