@@ -233,22 +233,45 @@ bool law_bn_dx(law_job *j) {
   return true;
 }
 
-bool law_groupnorm(law_job *j) {
-  const shape *x = &j->opd[0];
+// Operand x as n c X: channels are whole if they are normalised in groups.
+static bool groupnorm_terms(law_job *j, u32 x) {
+  const shape *s = &j->opd[x];
   i64 groups = attr_int(j->at, A_groups, 0);
-  if (!law_rank(j, 0, 3, DIMS_MAX)) return false;
-  if (groups < 0 || (groups && x->dim[1] % groups))
-    return law_fail(j, E_SHAPE, "%lld channels do not divide into %lld groups", (long long)x->dim[1],
+  if (!law_rank(j, x, 3, DIMS_MAX)) return false;
+  if (groups < 0 || (groups && s->dim[1] % groups))
+    return law_fail(j, E_SHAPE, "%lld channels do not divide into %lld groups", (long long)s->dim[1],
                     (long long)groups);
-  law_term *t = &j->l->opd[0];
-  law_term_push(t, law_letter_new(j, x->dim[0], 0, 'n'));
-  law_term_push(t, law_letter_new(j, x->dim[1], groups ? TIED : 0, 'c'));
-  for (u32 d = 2; d < x->nd; d++) law_term_push(t, law_letter_new(j, x->dim[d], LAW_WHOLE, 0));
-  for (u32 k = 1; k < 3; k++) {
-    law_term_push(&j->l->opd[k], t->dim[1]);
+  law_term *t = &j->l->opd[x];
+  law_term_push(t, law_letter_new(j, s->dim[0], 0, 'n'));
+  law_term_push(t, law_letter_new(j, s->dim[1], groups ? TIED : 0, 'c'));
+  for (u32 d = 2; d < s->nd; d++) law_term_push(t, law_letter_new(j, s->dim[d], LAW_WHOLE, 0));
+  return true;
+}
+
+static bool groupnorm_weights(law_job *j, u32 first) {
+  for (u32 k = first; k < j->nopd; k++) {
+    law_term_push(&j->l->opd[k], j->l->opd[0].dim[1]);
     if (!law_matches(j, &j->l->opd[k], k)) return false;
   }
-  j->l->res[0] = *t;
+  return true;
+}
+
+bool law_groupnorm(law_job *j) {
+  if (!groupnorm_terms(j, 0) || !groupnorm_weights(j, 1)) return false;
+  j->l->res[0] = j->l->opd[0];
+  return true;
+}
+
+bool law_groupnorm_dx(law_job *j) {
+  if (!law_same_dims(j, 0, 1) || !groupnorm_terms(j, 0) || !groupnorm_weights(j, 2)) return false;
+  j->l->opd[1] = j->l->res[0] = j->l->opd[0];
+  return true;
+}
+
+bool law_groupnorm_dg(law_job *j) {
+  if (!law_same_dims(j, 0, 1) || !groupnorm_terms(j, 0)) return false;
+  j->l->opd[1] = j->l->opd[0];
+  law_term_push(&j->l->res[0], j->l->opd[0].dim[1]);
   return true;
 }
 

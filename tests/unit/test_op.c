@@ -78,6 +78,7 @@ static const example examples[] = {
     {"depth_to_space", "2,12,5,7", "size=2", "a(EFb)cd->ab(cE)(dF) : f32[2,3,10,14]"},
     {"depth_to_space", "2,12,5,7", "size=2 mode=CRD", "a(bEF)cd->ab(cE)(dF) : f32[2,3,10,14]"},
     {"resize", "2,3,4,4", "shape=2,3,8,4", "abCe->abDe : f32[2,3,8,4]"},
+    {"resize_dx", "2,3,8,4", "shape=2,3,4,4", "abCe->abDe : f32[2,3,4,4]"},
     {"constant", "", "dtype=i64 shape=3,1 data=1", "->a1 : i64[3,1]"},
     {"iota", "", "dtype=i64 shape=3 axis=0", "->a : i64[3]"},
     // indexing
@@ -110,6 +111,8 @@ static const example examples[] = {
     {"batchnorm_dx", "2,3,5 2,3,5 3", "", "AbC,AbC,b->AbC,b,b : f32[2,3,5] f32[3] f32[3]"},
     {"groupnorm", "2,6,5 6 6", "groups=3", "aBC,B,B->aBC : f32[2,6,5]"},
     {"groupnorm", "2,6,5 6 6", "", "abC,b,b->abC : f32[2,6,5]"},
+    {"groupnorm_dx", "2,6,5 2,6,5 6", "groups=3", "aBC,aBC,B->aBC : f32[2,6,5]"},
+    {"groupnorm_dg", "2,6,5 2,6,5", "", "abC,abC->b : f32[6]"},
     {"cross_entropy", "2,3,50 i64:2,3", "", "abC,ab-> : f32[]"},
     {"cross_entropy", "2,3,50 i64:2,3", "reduce=none", "abC,ab->ab : f32[2,3]"},
     {"cross_entropy", "2,3,50 i64:2,3", "ignore=-100", "ABC,AB-> : f32[]"},
