@@ -382,6 +382,7 @@ bool map_nll(node *n) {
   attr at[2];
   u32 nat = loss_attrs(n, at);
   is_weight(n, 1, ROLE_LABEL);
+  is_weight(n, 2, ROLE_CONST); // how much the classes count is not trained
   return n->nin >= 2 && set(n, 0, opn(n, OP_nll, n->in, n->nin, at, nat));
 }
 
@@ -391,6 +392,7 @@ bool map_xent(node *n) {
   mixed x = in_of(n, 0), label = in_of(n, 1), weight = in_of(n, 2);
   if (!x || !label) return wrong(n, "two inputs are needed");
   is_weight(n, 1, ROLE_LABEL);
+  is_weight(n, 2, ROLE_CONST);
   if (n->nout > 1 || weight) {
     mixed y = op_at(n, OP_log_softmax, x, attr_i(A_axis, 1));
     if (n->nout > 1) set(n, 1, y);

@@ -216,7 +216,7 @@ void grad_nll(rule *r) {
   const attr *reduce = attr_get(a, A_reduce), *ignore = attr_get(a, A_ignore);
   const char *how = reduce ? sym_str(r->b->p->c, reduce->u.s) : "mean";
   if (r->nopd == 3 && r->want[2]) {
-    grad_refuse(r, "a gradient for the weights of the classes");
+    grad_refuse(r, "class weights that are trained");
     return;
   }
   value l = r->x[1], ignored = 0, w = 0, g = op1(r, OP_neg, DY); // w: of every label, 0 where it is 1

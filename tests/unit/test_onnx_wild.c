@@ -2,6 +2,7 @@
 // exports.
 #include "eval/eval.h"
 #include "onnx_writer.h"
+#include "pass/pass.h"
 #include <math.h>
 
 // ---- attributes out of bounds --------------------------------------------------------------------------
@@ -242,4 +243,24 @@ TEST(onnx_layernorm_of_opset_14) {
     prog_free(p);
   }
   END
+}
+
+// How much the classes count is stored as weights are, and is none.
+TEST(onnx_class_weights) {
+  static const char *const ops[] = {"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"};
+  for (u32 i = 0; i < COUNT_OF(ops); i++) {
+    BEGIN
+    static const float w[] = {1, 2, 3}, k[] = {1, 2, 3};
+    msg g = m_new();
+    m_msg(&g, 11, value_of("x", 1, "4,3")), m_msg(&g, 11, value_of("l", 7, "4"));
+    m_msg(&g, 5, tensor("k", 1, "3", k, sizeof k)), m_msg(&g, 5, tensor("w", 1, "3", w, sizeof w));
+    m_msg(&g, 1, node_of("Mul", "x,k", "z")), m_msg(&g, 1, node_of(ops[i], "z,l,w", "y"));
+    m_msg(&g, 12, value_of("y", 1, ""));
+    prog *p = load(c, model_of(g, 13), NULL);
+    CHECK_MSG(p, "%s", errors(c));
+    optim_opts o = optim_default(OPTIM_SGD);
+    if (p) CHECK_MSG(pass_train(p, &o, true), "%s", errors(c));
+    if (p) prog_free(p);
+    END
+  }
 }
