@@ -259,7 +259,8 @@ TEST(onnx_class_weights) {
     prog *p = load(c, model_of(g, 13), NULL);
     CHECK_MSG(p, "%s", errors(c));
     optim_opts o = optim_default(OPTIM_SGD);
-    if (p) CHECK_MSG(pass_train(p, &o, true), "%s", errors(c));
+    bool ok = p && pass_train(p, &o, true);
+    CHECK_MSG(ok, "%s", errors(c));
     if (p) prog_free(p);
     END
   }
