@@ -59,8 +59,6 @@ bool map_ms_xent_loss_grad(node *n) {
 }
 
 // ---- gradients -----------------------------------------------------------------------------------------
-bool map_ms_relu_grad(node *n) { return set(n, 0, op2(n, OP_relu_dx, in_of(n, 0), in_of(n, 1))); }
-
 bool map_ms_scale(node *n) { // the scale may be an integer, such as a number of elements
   mixed x = in_of(n, 0), by = in_of(n, 1);
   if (!x || !by) return wrong(n, "two inputs are needed");
