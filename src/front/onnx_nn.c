@@ -371,24 +371,28 @@ mixed classes_last(node *n, mixed x) {
   return to_perm(n, x, perm, nd);
 }
 
-static u32 loss_attrs(node *n, attr *at) {
+u32 loss_attrs(node *n, u32 ignored, attr *at) {
   u32 nat = 0;
+  i64 v = at_i(n, "ignore_index", 0);
+  bool given = ignored && in_of(n, ignored);
   at[nat++] = attr_s(A_reduce, sym_of(n->x->b.p->c, at_s(n, "reduction", "mean")));
-  if (at_find(n, "ignore_index")) at[nat++] = attr_i(A_ignore, at_i(n, "ignore_index", 0));
+  if (given && ints_in(n, ignored, &v, 1) != 1) return 0;
+  if (given || at_find(n, "ignore_index")) at[nat++] = attr_i(A_ignore, v);
   return nat;
 }
 
 bool map_nll(node *n) {
   attr at[2];
-  u32 nat = loss_attrs(n, at);
+  u32 nat = loss_attrs(n, 0, at);
   is_weight(n, 1, ROLE_LABEL);
   is_weight(n, 2, ROLE_CONST); // how much the classes count is not trained
   return n->nin >= 2 && set(n, 0, opn(n, OP_nll, n->in, n->nin, at, nat));
 }
 
-bool map_xent(node *n) {
+bool map_xent(node *n) { // a fourth input, the ignored label, only training exports have
   attr at[2];
-  u32 nat = loss_attrs(n, at);
+  u32 nat = loss_attrs(n, 3, at);
+  if (!nat) return false;
   mixed x = in_of(n, 0), label = in_of(n, 1), weight = in_of(n, 2);
   if (!x || !label) return wrong(n, "two inputs are needed");
   is_weight(n, 1, ROLE_LABEL);

@@ -28,6 +28,8 @@ static const grad_case cases[] = {
     {"SimplifiedLayerNormalization", "x,g", "y,inv", "SimplifiedLayerNormalizationGrad", "dy,x,g,inv", -1},
     {"Gather", "x,at", "y", "GatherGrad", "extents,at,dy", 1},
     {"GatherElements", "x,each", "y", "GatherElementsGrad", "dy,extents,each", 1},
+    {"ms SoftmaxCrossEntropyLossInternal", "x,label,,none", "y,log", "SoftmaxCrossEntropyLossInternalGrad",
+     "dy,log,label,,none", NO_AXIS},
     {"ms ConcatTraining", "x,x", "y,sizes", "SplitTraining", "dy,sizes", 2},
 };
 
@@ -41,16 +43,21 @@ static msg operator_of(const char *name, const char *in, const char *out, i64 ax
 static msg model_with(const grad_case *k) {
   static const double gain[] = {0.5, -1, 2, 1.5}, bias[] = {1, 0, -1, 0.25};
   static const i64 at[] = {2, 0, 2}, extents[] = {2, 3, 4};
+  static const i64 none = -1, label[8] = {0, 2, -1, 1, 2, 2, -1, 0};
   static const i64 each[16] = {0, 1, 2, 0, 1, 1, 1, 1, 2, 0, 2, 0, 0, 0, 1, 2};
   bool parts = strstr(k->forward, "Concat"), old = !strncmp(k->forward, "old", 3);
   msg g = m_new();
-  const char *of = !strcmp(k->forward, "GatherElements") ? "2,2,4" : parts ? "2,3,8" : "2,3,4";
+  const char *of = strstr(k->forward, "Loss")              ? ""
+                   : !strcmp(k->forward, "GatherElements") ? "2,2,4"
+                   : parts                                 ? "2,3,8"
+                                                           : "2,3,4";
   m_msg(&g, 11, value_of("x", 11, "2,3,4")), m_msg(&g, 11, value_of("dy", 11, of));
   m_msg(&g, 5, tensor("g", 11, "4", gain, sizeof gain)),
       m_msg(&g, 5, tensor("b", 11, "4", bias, sizeof bias));
   m_msg(&g, 5, tensor("at", 7, "3", at, sizeof at)),
       m_msg(&g, 5, tensor("extents", 7, "3", extents, sizeof extents));
   m_msg(&g, 5, tensor("each", 7, "2,2,4", each, sizeof each));
+  m_msg(&g, 5, tensor("none", 7, "", &none, 8)), m_msg(&g, 5, tensor("label", 7, "2,4", label, sizeof label));
   m_msg(&g, 1, operator_of(k->forward, k->in, k->out, k->axis));
   msg back = node_of(k->backward, k->back_in,
                      parts                                      ? "d0,d1"
