@@ -266,9 +266,8 @@ bool ker_groupnorm_dx(run *r) { // as layernorm_dx, with a weight per channel
       dot += t * (v[k] - s.mean) * s.inv;
     }
     sum /= (double)g.w.n, dot /= (double)g.w.n;
-    for (i64 k = 0; k < g.w.n; k++)
-      F(&r->res[0])
-      [i * g.w.n + k] = s.inv * (d[k] * weight[channel_of(&g, i, k)] - sum - (v[k] - s.mean) * s.inv * dot);
+    for (i64 k = 0; k < g.w.n; k++) F(&r->res[0])
+    [i * g.w.n + k] = s.inv * (d[k] * weight[channel_of(&g, i, k)] - sum - (v[k] - s.mean) * s.inv * dot);
   }
   return true;
 }
