@@ -265,3 +265,18 @@ TEST(onnx_class_weights) {
     END
   }
 }
+
+// Statistics of half precision are f32, as the operator has it.
+TEST(onnx_layernorm_statistics_of_half) {
+  BEGIN
+  static const u16 gain[] = {0x3c00, 0x3c00};
+  msg g = m_new();
+  m_msg(&g, 11, value_of("x", 10, "3,2")), m_msg(&g, 5, tensor("g", 10, "2", gain, sizeof gain));
+  m_msg(&g, 1, node_of("LayerNormalization", "x,g", "y,mean,inv"));
+  m_msg(&g, 12, value_of("y", 10, "3,2")), m_msg(&g, 12, value_of("mean", 1, "3,1"));
+  prog *p = load(c, model_of(g, 17), NULL);
+  CHECK_MSG(p, "%s", errors(c));
+  if (p) CHECK_EQ_I64(eval_result_shape(p, 0).t, DT_F16), CHECK_EQ_I64(eval_result_shape(p, 1).t, DT_F32);
+  if (p) prog_free(p);
+  END
+}
