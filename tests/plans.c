@@ -22,6 +22,7 @@ static const struct {
     {"bert", "bert-base:layers=2,hidden=12,heads=2,vocab=24,positions=6,ffn=24", 12, 4, DT_NONE},
     {"vit", "vit-base:layers=2,hidden=12,heads=4,vocab=12,ffn=24", 4, 32, DT_NONE},
     {"uneven", "gpt2:layers=2,hidden=16,heads=4,vocab=17,positions=9,ffn=20", 12, 8, DT_F16},
+    {"unet", "tests/unet.heddle", 0, 0, DT_NONE},
     {"odd", NULL, 0, 0, DT_NONE},
     {"batchnorm", "examples/batchnorm.heddle", 0, 0, DT_NONE},
 };

@@ -186,6 +186,11 @@ enum { UNKNOWN = UINT32_MAX };
 enum { MARK_SEEN = 1, MARK_NEEDED = 2, MARK_INIT = 4, MARK_BROKEN = 8 };
 enum { ERRORS_MAX = 50 }; // then the import gives up
 
+// ---- nodes in order (onnx_order.c) ----------------------------------------------------------------------
+// Every list of nodes so that names are made before they are read; one that is so already stays as it is. A
+// cycle: false and told with its nodes.
+bool onnx_sort(imp *I);
+
 // ---- what the user says about inputs (onnx_bind.c) ------------------------------------------------------
 void onnx_bind(
     imp *I); // every open extent, from --dim and --batch; tells what is not bound and what is not there
@@ -270,8 +275,10 @@ void effect(node *n, mixed x); // an update that the graph leaves to a side effe
 void is_weight(node *n, u32 k, role r);
 bool map_graph(node *n, const onnx_graph *g); // a subgraph in place of the node
 // Shared by the maps of several files.
-mixed conv_of(node *n, mixed x, mixed w);  // with the node's window; 0 after a diagnostic
-mixed classes_last(node *n, mixed x);      // [n,classes,space] to [n,space,classes]
+mixed conv_of(node *n, mixed x, mixed w); // with the node's window; 0 after a diagnostic
+mixed classes_last(node *n, mixed x);     // [n,classes,space] to [n,space,classes]
+// What is reduced and which label is ignored (attribute, or operand `ignored` if not 0); how many, 0 if told.
+u32 loss_attrs(node *n, u32 ignored, attr *at);
 mixed add_bias(node *n, mixed x, mixed b); // along dimension 1; b may be 0
 
 #define ONNX(domain, name, since, map, arg) onnx_map map_##map;

@@ -254,6 +254,7 @@ bool map_center_crop_pad(node *n) {
        k++) { // a crop is negative padding; the odd element is dropped behind, added behind
     u32 d;
     if (!axis_of(n, nax ? axes[k] : k, s->nd, &d)) return false;
+    if (want[k] < 0) return wrong(n, "an extent of %lld", (long long)want[k]);
     i64 more = want[k] - s->dim[d];
     pads[d] = more >= 0 ? more / 2 : -(-more / 2);
     pads[s->nd + d] = more - pads[d];
@@ -369,7 +370,7 @@ bool map_space_to_depth(node *n) {
   i64 b = at_i(n, "blocksize", 0);
   if (missing(n, 0)) return false;
   const shape s = *shape_of(n, in_of(n, 0));
-  if (s.nd != 4 || b < 1 || s.dim[2] % b || s.dim[3] % b)
+  if (s.nd != 4 || b < 1 || b > 1 << 15 || s.dim[2] % b || s.dim[3] % b)
     return wrong(n, "blocks of %lld do not tile the input", (long long)b);
   i64 apart[] = {s.dim[0], s.dim[1], s.dim[2] / b, b, s.dim[3] / b, b};
   i64 together[] = {s.dim[0], b * b * s.dim[1], s.dim[2] / b, s.dim[3] / b};

@@ -24,8 +24,8 @@ static void need_graph(imp *I, const onnx_graph *g) {
   for (u32 k = 0; k < g->out.n; k++) *onnx_mark(I, g->out.v[k].name) |= MARK_NEEDED;
 }
 
-// ONNX demands that every name is defined once and before its use. broken[i]: node i reads, or depends on, a
-// name that is not; that is an error if an output of the graph needs it (live_nodes tells).
+// Every name must be defined, and once. broken[i]: node i reads, or depends on, a name that is not; that is
+// an error if an output of the graph needs it (live_nodes tells).
 static bool check_names(imp *I, bool *broken) {
   const onnx_graph *g = &I->m.graph;
   ctx *c = I->f.c;
@@ -51,21 +51,16 @@ static bool check_names(imp *I, bool *broken) {
   return onnx_errors(I) == 0;
 }
 
-// Tells the names that live node i reads and no earlier node, input or initializer defines.
+// Tells the names that live node i reads and no node, input or initializer defines.
 static void tell_undefined(imp *I, u32 i) {
   const onnx_node *n = &I->m.graph.node.v[i];
   ctx *c = I->f.c;
-  for (u32 k = 0; k < n->in.n; k++) {
-    bool earlier = *onnx_mark(I, n->in.v[k]) & MARK_SEEN, made = false;
-    for (u32 j = 0; j < I->m.graph.node.n && !made; j++)
-      for (u32 o = 0; o < I->m.graph.node.v[j].out.n && !made; o++)
-        if (I->m.graph.node.v[j].out.v[o].i == n->in.v[k].i) made = true, earlier = j < i;
-    if (earlier || onnx_errors(I) >= ERRORS_MAX) continue;
+  for (u32 k = 0; k < n->in.n && onnx_errors(I) < ERRORS_MAX; k++) {
+    if (*onnx_mark(I, n->in.v[k]) & MARK_SEEN) continue;
     char part[32];
     snprintf(part, sizeof part, "input %u", k + 1);
-    diag(c, E_ONNX_MODEL, onnx_node_loc(I, n, part), "%s: `%s` is %s", sym_str(c, n->op),
-         sym_str(c, n->in.v[k]),
-         made ? "made by a later node; nodes must be in topological order" : "defined nowhere");
+    diag(c, E_ONNX_MODEL, onnx_node_loc(I, n, part), "%s: `%s` is defined nowhere", sym_str(c, n->op),
+         sym_str(c, n->in.v[k]));
   }
 }
 
@@ -352,6 +347,7 @@ static bool returns(imp *I, const scope *s) {
 
 static bool import(imp *I, const u8 *bytes, size_t n) {
   if (!onnx_model_read(&I->f, bytes, n, &I->m) || !check_model(I)) return false;
+  if (!onnx_sort(I)) return false;
   onnx_index(I);
   bool *live = live_nodes(I);
   if (!live) return false;

@@ -91,6 +91,25 @@ bool map_conv(node *n) {
   return y && set(n, 0, add_bias(n, y, in_of(n, 2)));
 }
 
+// The extent that windows at `count` places need, with `extra` elements behind. False: told, it is not
+// countable.
+static bool window_reach(node *n, const windows *k, u32 d, i64 count, i64 extra, i64 *out) {
+  double most = (double)k->stride[d] * (double)(count - 1) + (double)k->dilation[d] * (double)k->window[d];
+  if (!(most < 0x1p60)) return wrong(n, "%.3g elements of space", most);
+  *out = k->stride[d] * (count - 1) + (k->window[d] - 1) * k->dilation[d] + 1 + extra;
+  return true;
+}
+
+// Channels of the result: groups of w[c, f/group, window].
+static bool transposed_channels(node *n, const shape *x, const shape *w, i64 groups, i64 *out) {
+  if (groups < 1 || w->dim[0] % groups)
+    return wrong(n, "%lld channels do not divide into %lld groups", (long long)w->dim[0], (long long)groups);
+  if (x->dim[1] != w->dim[0])
+    return wrong(n, "the input has %lld channels, the weight is for %lld", (long long)x->dim[1],
+                 (long long)w->dim[0]);
+  return mul_i64(w->dim[1], groups, out) || wrong(n, "group is %lld", (long long)groups);
+}
+
 // The transposed convolution is the gradient of a convolution whose output its input is.
 bool map_conv_transpose(node *n) {
   mixed x = in_of(n, 0), w = in_of(n, 1);
@@ -107,11 +126,13 @@ bool map_conv_transpose(node *n) {
   if (nwant && nwant != k.n && nwant != sx.nd) return wrong(n, "output_shape has %u entries", nwant);
   bool same = strncmp(at_s(n, "auto_pad", "NOTSET"), "SAME", 4) == 0;
   bool upper = strcmp(at_s(n, "auto_pad", "NOTSET"), "SAME_UPPER") == 0;
-  y.dim[1] = sw.dim[1] * groups;
+  if (!transposed_channels(n, &sx, &sw, groups, &y.dim[1])) return false;
   for (u32 d = 0; d < k.n; d++) {
-    i64 full = k.stride[d] * (sx.dim[d + 2] - 1) + extra[d] + (sw.dim[d + 2] - 1) * k.dilation[d] + 1;
+    i64 full;
+    if (!window_reach(n, &k, d, sx.dim[d + 2], extra[d], &full)) return false;
     if (nwant || same) { // the extent is given: padding follows
       y.dim[d + 2] = nwant ? want[d + nwant - k.n] : sx.dim[d + 2] * k.stride[d];
+      if (y.dim[d + 2] < 1) return wrong(n, "output_shape: %lld", (long long)y.dim[d + 2]);
       i64 all = MAX(full - y.dim[d + 2], 0);
       k.pad[d] = upper ? all / 2 : all - all / 2;
       k.pad[k.n + d] = all - k.pad[d];
@@ -165,12 +186,18 @@ bool map_max_unpool(node *n) {
   if (!x || !at || !windows_of(n, shape_of(n, x), NULL, &w))
     return wrong(n, "elements and places are needed");
   shape s = *shape_of(n, x);
-  i64 from = shape_elems(&s), want[DIMS_MAX], pads[2 * DIMS_MAX] = {0};
-  for (u32 d = 0; d < w.n; d++)
-    s.dim[d + 2] = (s.dim[d + 2] - 1) * w.stride[d] + w.window[d] - w.pad[d] - w.pad[w.n + d];
-  i64 into = shape_elems(&s), count = in_of(n, 2) ? ints_in(n, 2, want, DIMS_MAX) : 0;
+  i64 from = shape_elems(&s), want[DIMS_MAX], pads[2 * DIMS_MAX] = {0}, into = s.dim[0] * s.dim[1];
+  for (u32 d = 0; d < w.n; d++) {
+    if (!window_reach(n, &w, d, s.dim[d + 2], 0, &s.dim[d + 2])) return false;
+    s.dim[d + 2] -= w.pad[d] + w.pad[w.n + d];
+    if (!mul_i64(into, s.dim[d + 2], &into))
+      return wrong(n, "%lld elements of space", (long long)s.dim[d + 2]);
+  }
+  i64 count = in_of(n, 2) ? ints_in(n, 2, want, DIMS_MAX) : 0;
   if (count < 0) return false;
   if (count && count != s.nd) return wrong(n, "%lld extents for %u dimensions", (long long)count, s.nd);
+  for (i64 d = 0; d < count; d++)
+    if (want[d] < 0) return wrong(n, "an extent of %lld", (long long)want[d]);
   attr zero[] = {attr_t(A_dtype, s.t), attr_v(A_shape, &into, 1), attr_f(A_value, 0)},
        axis = attr_i(A_axis, 0);
   mixed y = opn(n, OP_full, NULL, 0, zero, 3);
@@ -235,6 +262,7 @@ bool map_batch_norm(node *n) {
          set(n, 2, running(n, in_of(n, 4), r + 2, momentum));
 }
 
+// Exporters of training graphs wrote it long before opset 17 had it, in the same form.
 bool map_layer_norm(node *n) {
   mixed x = in_of(n, 0), g = in_of(n, 1), b = in_of(n, 2);
   u32 axis;
@@ -256,6 +284,7 @@ bool map_layer_norm(node *n) {
   i64 axes[DIMS_MAX];
   for (u32 d = axis; d < s.nd; d++) axes[d - axis] = d;
   attr over = attr_v(A_axes, axes, tail.nd);
+  if (dtype_bytes(s.t) < 4 && at_i(n, "stash_type", 1) == 1) x = to_type(n, x, DT_F32);
   mixed mean = op_at(n, OP_reduce_mean, x, over), diff = op2(n, OP_sub, x, mean);
   mixed var = op_at(n, OP_reduce_mean, op2(n, OP_mul, diff, diff), over);
   mixed inv = op1(n, OP_rsqrt, op_at(n, OP_offset, var, attr_f(A_alpha, eps)));
@@ -342,26 +371,32 @@ mixed classes_last(node *n, mixed x) {
   return to_perm(n, x, perm, nd);
 }
 
-static u32 loss_attrs(node *n, attr *at) {
+u32 loss_attrs(node *n, u32 ignored, attr *at) {
   u32 nat = 0;
+  i64 v = at_i(n, "ignore_index", 0);
+  bool given = ignored && in_of(n, ignored);
   at[nat++] = attr_s(A_reduce, sym_of(n->x->b.p->c, at_s(n, "reduction", "mean")));
-  if (at_find(n, "ignore_index")) at[nat++] = attr_i(A_ignore, at_i(n, "ignore_index", 0));
+  if (given && ints_in(n, ignored, &v, 1) != 1) return 0;
+  if (given || at_find(n, "ignore_index")) at[nat++] = attr_i(A_ignore, v);
   return nat;
 }
 
 bool map_nll(node *n) {
   attr at[2];
-  u32 nat = loss_attrs(n, at);
+  u32 nat = loss_attrs(n, 0, at);
   is_weight(n, 1, ROLE_LABEL);
+  is_weight(n, 2, ROLE_CONST); // how much the classes count is not trained
   return n->nin >= 2 && set(n, 0, opn(n, OP_nll, n->in, n->nin, at, nat));
 }
 
-bool map_xent(node *n) {
+bool map_xent(node *n) { // a fourth input, the ignored label, only training exports have
   attr at[2];
-  u32 nat = loss_attrs(n, at);
+  u32 nat = loss_attrs(n, 3, at);
+  if (!nat) return false;
   mixed x = in_of(n, 0), label = in_of(n, 1), weight = in_of(n, 2);
   if (!x || !label) return wrong(n, "two inputs are needed");
   is_weight(n, 1, ROLE_LABEL);
+  is_weight(n, 2, ROLE_CONST);
   if (n->nout > 1 || weight) {
     mixed y = op_at(n, OP_log_softmax, x, attr_i(A_axis, 1));
     if (n->nout > 1) set(n, 1, y);

@@ -45,11 +45,11 @@ bool map_ms_xent_grad(node *n) {
 bool map_ms_xent_loss_grad(node *n) {
   mixed dy = in_of(n, 0), y = in_of(n, 1), label = in_of(n, 2);
   if (!dy || !y || !label) return wrong(n, "three inputs are needed");
-  if (in_of(n, 3) || in_of(n, 4) || in_of(n, 5)) return refuse(n, "with weights, an ignored label or a bias");
+  if (in_of(n, 3) || in_of(n, 5)) return refuse(n, "with weights or a bias");
   is_weight(n, 2, ROLE_LABEL);
-  attr at[2] = {attr_s(A_reduce, sym_of(n->x->b.p->c, at_s(n, "reduction", "mean")))};
-  u32 nat = 1, nd = shape_of(n, y)->nd;
-  if (at_find(n, "ignore_index")) at[nat++] = attr_i(A_ignore, at_i(n, "ignore_index", 0));
+  attr at[2];
+  u32 nat = loss_attrs(n, 4, at), nd = shape_of(n, y)->nd;
+  if (!nat) return false;
   mixed rows = classes_last(n, y);
   if (!rows) return false;
   mixed d = opn(n, OP_cross_entropy_dx, (mixed[]){dy, rows, label}, 3, at, nat);
@@ -59,10 +59,10 @@ bool map_ms_xent_loss_grad(node *n) {
 }
 
 // ---- gradients -----------------------------------------------------------------------------------------
-bool map_ms_relu_grad(node *n) { return set(n, 0, op2(n, OP_relu_dx, in_of(n, 0), in_of(n, 1))); }
-
-bool map_ms_scale(node *n) {
-  return set(n, 0, op2(n, at_i(n, "scale_down", 0) ? OP_div : OP_mul, in_of(n, 0), in_of(n, 1)));
+bool map_ms_scale(node *n) { // the scale may be an integer, such as a number of elements
+  mixed x = in_of(n, 0), by = in_of(n, 1);
+  if (!x || !by) return wrong(n, "two inputs are needed");
+  return set(n, 0, op2(n, at_i(n, "scale_down", 0) ? OP_div : OP_mul, x, to_type(n, by, shape_of(n, x)->t)));
 }
 
 // Which dimensions of two broadcast shapes a gradient is summed over, for each of them.

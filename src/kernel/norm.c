@@ -250,21 +250,75 @@ bool ker_batchnorm_dx(run *r) { // dy, x, g -> dx, dg, db
   return true;
 }
 
-bool ker_groupnorm(run *r) {
-  const ker_tensor *x = &r->opd[0];
+// ---- group norm: rows are groups of channels -----------------------------------------------------------
+
+typedef struct {
+  planes p;
+  rows w;
+  i64 groups, each; // channels of a group
+} grouping;
+
+static bool grouping_of(run *r, const ker_tensor *x, grouping *g) {
   planes p = planes_of(x);
   i64 groups = attr_int(r->at, A_groups, 0);
   if (groups == 0) groups = p.c;
-  if (!same_elems(r, 0) || !fits_channels(r, &p, 1, 3)) return false;
   if (groups && p.c % groups) return ker_misfit(r, "channels", p.c, groups);
-  rows w = {p.n * groups, groups ? p.c / groups * p.inner : 0, false, attr_float(r->at, A_eps, 1e-5)};
-  for (i64 i = 0; i < w.rows; i++) {
-    const double *v = F(x) + i * w.n;
-    stats s = stats_of(&w, v);
-    for (i64 k = 0; k < w.n; k++) {
-      i64 c = i % groups * (p.c / groups) + k / p.inner;
-      F(&r->res[0])[i * w.n + k] = (v[k] - s.mean) * s.inv * F(&r->opd[1])[c] + F(&r->opd[2])[c];
+  i64 each = groups ? p.c / groups : 0;
+  *g = (grouping){p, {p.n * groups, each * p.inner, false, attr_float(r->at, A_eps, 1e-5)}, groups, each};
+  return true;
+}
+
+static i64 channel_of(const grouping *g, i64 row, i64 k) {
+  return row % g->groups * g->each + k / g->p.inner;
+}
+
+bool ker_groupnorm(run *r) {
+  const ker_tensor *x = &r->opd[0];
+  grouping g;
+  if (!grouping_of(r, x, &g) || !same_elems(r, 0) || !fits_channels(r, &g.p, 1, 3)) return false;
+  for (i64 i = 0; i < g.w.rows; i++) {
+    const double *v = F(x) + i * g.w.n;
+    stats s = stats_of(&g.w, v);
+    for (i64 k = 0; k < g.w.n; k++) {
+      i64 c = channel_of(&g, i, k);
+      F(&r->res[0])[i * g.w.n + k] = (v[k] - s.mean) * s.inv * F(&r->opd[1])[c] + F(&r->opd[2])[c];
     }
+  }
+  return true;
+}
+
+bool ker_groupnorm_dx(run *r) { // as layernorm_dx, with a weight per channel
+  const ker_tensor *dy = &r->opd[0], *x = &r->opd[1];
+  grouping g;
+  if (!grouping_of(r, x, &g) || !same_elems(r, 0) || !same_elems(r, 1) || !fits_channels(r, &g.p, 2, 3))
+    return false;
+  for (i64 i = 0; i < g.w.rows; i++) {
+    const double *v = F(x) + i * g.w.n, *d = F(dy) + i * g.w.n, *weight = F(&r->opd[2]);
+    double sum = 0, dot = 0;
+    stats s = stats_of(&g.w, v);
+    for (i64 k = 0; k < g.w.n; k++) {
+      double t = d[k] * weight[channel_of(&g, i, k)];
+      sum += t;
+      dot += t * (v[k] - s.mean) * s.inv;
+    }
+    sum /= (double)g.w.n, dot /= (double)g.w.n;
+    for (i64 k = 0; k < g.w.n; k++) F(&r->res[0])
+    [i * g.w.n + k] = s.inv * (d[k] * weight[channel_of(&g, i, k)] - sum - (v[k] - s.mean) * s.inv * dot);
+  }
+  return true;
+}
+
+bool ker_groupnorm_dg(run *r) {
+  const ker_tensor *dy = &r->opd[0], *x = &r->opd[1], *dg = &r->res[0];
+  grouping g;
+  if (!grouping_of(r, x, &g)) return false;
+  if (ker_elems(dy) != ker_elems(x)) return ker_misfit(r, "elements", ker_elems(dy), ker_elems(x));
+  if (ker_elems(dg) != g.p.c) return ker_misfit(r, "channels", ker_elems(dg), g.p.c);
+  memset(dg->data, 0, sizeof(double) * (size_t)g.p.c);
+  for (i64 i = 0; i < g.w.rows; i++) {
+    const double *v = F(x) + i * g.w.n, *d = F(dy) + i * g.w.n;
+    stats s = stats_of(&g.w, v);
+    for (i64 k = 0; k < g.w.n; k++) F(dg)[channel_of(&g, i, k)] += d[k] * (v[k] - s.mean) * s.inv;
   }
   return true;
 }

@@ -2,7 +2,7 @@
 //
 // Idea: every mode is separable, so each dimension is one small sparse matrix: per result index the operand
 // indices it reads and their weights. Dimensions are done one after the other; one that keeps its extent and
-// its coordinates is left alone.
+// its coordinates is left alone. The gradient takes the same matrices the other way.
 #include "kernel/internal.h"
 
 typedef struct {
@@ -95,49 +95,90 @@ static void apply(const matrix *m, const how *h, double *out, const double *in, 
     }
 }
 
+// The transposed matrix: out[pre][n_in][post] from in[pre][n_out][post]. The constant takes nothing.
+static void apply_back(const matrix *m, double *out, const double *in, i64 pre, i64 n_in, i64 n_out,
+                       i64 post) {
+  memset(out, 0, sizeof *out * (size_t)(pre * n_in * post));
+  for (i64 p = 0; p < pre; p++)
+    for (i64 o = 0; o < n_out; o++)
+      for (i64 k = 0; k < m->width; k++) {
+        double w = m->weight[o * m->width + k];
+        i64 at = m->at[o * m->width + k];
+        if (w == 0 || at < 0) continue;
+        const double *from = in + (p * n_out + o) * post;
+        double *to = out + (p * n_in + at) * post;
+        for (i64 q = 0; q < post; q++) to[q] += w * from[q];
+      }
+}
+
 static u32 floats(const run *r, attr_key k, const double **v) {
   const attr *a = attr_get(r->at, k);
   if (a) *v = a->u.floats;
   return a ? a->n : 0;
 }
 
-bool ker_resize(run *r) {
-  const ker_tensor *x = &r->opd[0], *y = &r->res[0];
-  how h = {ker_mode(r, A_mode, "nearest"),
-           ker_mode(r, A_coord, "half_pixel"),
-           ker_mode(r, A_nearest, "round_prefer_floor"),
-           attr_float(r->at, A_alpha, -0.75),
-           attr_float(r->at, A_value, 0),
-           attr_int(r->at, A_exclude, 0),
-           attr_int(r->at, A_antialias, 0),
-           false};
+static how how_of(const run *r) {
+  how h = {.mode = ker_mode(r, A_mode, "nearest"),
+           .coord = ker_mode(r, A_coord, "half_pixel"),
+           .nearest = ker_mode(r, A_nearest, "round_prefer_floor"),
+           .cubic = attr_float(r->at, A_alpha, -0.75),
+           .outside = attr_float(r->at, A_value, 0),
+           .exclude = attr_int(r->at, A_exclude, 0),
+           .antialias = attr_int(r->at, A_antialias, 0)};
   h.crops = !strcmp(h.coord, "tf_crop_and_resize");
+  return h;
+}
+
+// The elements `at` through all dimensions, from x to y or back; NULL after a diagnostic.
+static const double *through(run *r, const ker_tensor *x, const ker_tensor *y, const double *at, bool back) {
+  const how h = how_of(r);
   const double *scales = NULL, *roi = NULL;
+  const ker_tensor *from = back ? y : x;
   u32 ns = floats(r, A_scales, &scales), nr = floats(r, A_roi, &roi);
-  i64 dim[DIMS_MAX], n = ker_elems(x);
-  memcpy(dim, x->dim, sizeof dim);
-  double *at = NEWN(r->a, double, n);
-  if (is_float(x))
-    memcpy(at, x->data, sizeof *at * (size_t)n);
-  else
-    ker_load_f64(at, is_uint(x) ? DT_U64 : DT_I64, x->data, n);
+  i64 dim[DIMS_MAX];
+  memcpy(dim, from->dim, sizeof dim);
   for (u32 d = 0; d < x->nd; d++) {
+    i64 n_in = x->dim[d], n_out = y->dim[d], pre = 1, post = 1;
     double scale = ns ? scales[d] : (double)y->whole[d] / (double)x->whole[d];
     double lo = nr ? roi[d] : 0, hi = nr ? roi[x->nd + d] : 1;
-    if (x->dim[d] == y->dim[d] && scale == 1 && lo == 0 && hi == 1) continue;
-    if (x->index[d]) return ker_misfit(r, "a resized dimension must be whole:", x->dim[d], x->whole[d]);
-    i64 pre = 1, post = 1;
+    if (n_in == n_out && scale == 1 && lo == 0 && hi == 1) continue;
+    if (from->index[d]) {
+      ker_misfit(r, "a resized dimension must be whole:", from->dim[d], from->whole[d]);
+      return NULL;
+    }
     for (u32 e = 0; e < x->nd; e++) *(e < d ? &pre : &post) *= e == d ? 1 : dim[e];
-    matrix m = matrix_of(r, &h, x->dim[d], y->dim[d], scale, lo, hi);
-    double *next = NEWN(r->a, double, pre * y->dim[d] * post);
-    apply(&m, &h, next, at, pre, dim[d], y->dim[d], post);
+    matrix m = matrix_of(r, &h, n_in, n_out, scale, lo, hi);
+    dim[d] = back ? n_in : n_out;
+    double *next = NEWN(r->a, double, pre *dim[d] * post);
+    if (back)
+      apply_back(&m, next, at, pre, n_in, n_out, post);
+    else
+      apply(&m, &h, next, at, pre, n_in, n_out, post);
     at = next;
-    dim[d] = y->dim[d];
   }
-  i64 total = ker_elems(y);
+  return at;
+}
+
+bool ker_resize(run *r) {
+  const ker_tensor *x = &r->opd[0], *y = &r->res[0];
+  i64 n = ker_elems(x), total = ker_elems(y);
+  double *given = NEWN(r->a, double, n);
+  if (is_float(x))
+    memcpy(given, x->data, sizeof *given * (size_t)n);
+  else
+    ker_load_f64(given, is_uint(x) ? DT_U64 : DT_I64, x->data, n);
+  const double *at = through(r, x, y, given, false);
+  if (!at) return false;
   if (is_float(y))
     memcpy(y->data, at, sizeof *at * (size_t)total);
   else
     for (i64 i = 0; i < total; i++) I(y)[i] = (i64)rint(at[i]);
   return true;
+}
+
+bool ker_resize_dx(run *r) {
+  const ker_tensor *dy = &r->opd[0], *dx = &r->res[0];
+  const double *at = through(r, dx, dy, F(dy), true);
+  if (at) memcpy(dx->data, at, sizeof *at * (size_t)ker_elems(dx));
+  return at != NULL;
 }

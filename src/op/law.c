@@ -88,6 +88,8 @@ bool law_extents(law_job *j, attr_key k, i64 *out, u32 *n) {
     if (v[d] < 0)
       return law_fail(j, E_ATTR, "%s: extent %lld of dimension %u is negative", attr_name(k), (long long)v[d],
                       d);
+    if (v[d] > (i64)1 << 60)
+      return law_fail(j, E_LIMIT, "%s: dimension %u has %.3g elements", attr_name(k), d, (double)v[d]);
     out[d] = v[d];
   }
   return true;

@@ -81,16 +81,18 @@ static bool conv_terms(law_job *j, u32 nd, const i64 *x, const i64 *w, law_term 
   law_term_push(tx, n), law_term_push(tx, pair(gr, c));
   law_term_push(tw, pair(gr, f)), law_term_push(tw, c);
   law_term_push(ty, n), law_term_push(ty, pair(gr, f));
+  double padded = (double)x[0] * (double)x[1];
   for (u32 i = 0; i < nd - 2; i++) {
     i64 out = 0;
     if (!positions(j, &slide, i, x[i + 2], w[i + 2], &out)) return false;
+    padded *= (double)(x[i + 2] + slide.before[i] + slide.after[i]);
     bool still = w[i + 2] == 1 && slide.stride[i] == 1 && slide.before[i] == 0 && slide.after[i] == 0;
     law_dim in = law_letter_new(j, x[i + 2], still ? 0 : SOURCE, 0);
     law_term_push(tx, in);
     law_term_push(tw, law_letter_new(j, w[i + 2], TIED, 0));
     law_term_push(ty, still ? in : law_letter_new(j, out, TIED, 0));
   }
-  return true;
+  return padded < 0x1p60 || law_fail(j, E_LIMIT, "the padded operand has %.3g elements", padded);
 }
 
 bool law_conv(law_job *j) {
@@ -133,6 +135,7 @@ static bool pool_terms(law_job *j, const shape *x, law_term *tx, law_term *ty) {
   sliding slide;
   i64 window[DIMS_MAX] = {0};
   u32 n = x->nd - 2;
+  double taps = 1;
   if (!attr_get(j->at, A_window)->n) return law_fail(j, E_ATTR, "window is empty, %u extents are needed", n);
   if (!sliding_of(j, n, &slide) || !sliding_list(j, A_window, n, 1, 1, window)) return false;
   for (u32 d = 0; d < 2; d++) {
@@ -149,8 +152,9 @@ static bool pool_terms(law_job *j, const shape *x, law_term *tx, law_term *ty) {
     law_term_push(tx, law_letter_new(j, x->dim[i + 2], SOURCE, 0));
     law_term_push(ty, law_letter_new(j, out, TIED, 0));
     law_letter_new(j, window[i], TIED, 0); // iterated, but no tensor's dimension
+    taps *= (double)window[i];
   }
-  return true;
+  return taps < 0x1p40 || law_fail(j, E_LIMIT, "the window has %.3g elements", taps);
 }
 
 bool law_pool(law_job *j) {
@@ -246,22 +250,45 @@ bool law_bn_dx(law_job *j) {
   return true;
 }
 
-bool law_groupnorm(law_job *j) {
-  const shape *x = &j->opd[0];
+// Operand x as n c X: channels are whole if they are normalised in groups.
+static bool groupnorm_terms(law_job *j, u32 x) {
+  const shape *s = &j->opd[x];
   i64 groups = attr_int(j->at, A_groups, 0);
-  if (!law_rank(j, 0, 3, DIMS_MAX)) return false;
-  if (groups < 0 || (groups && x->dim[1] % groups))
-    return law_fail(j, E_SHAPE, "%lld channels do not divide into %lld groups", (long long)x->dim[1],
+  if (!law_rank(j, x, 3, DIMS_MAX)) return false;
+  if (groups < 0 || (groups && s->dim[1] % groups))
+    return law_fail(j, E_SHAPE, "%lld channels do not divide into %lld groups", (long long)s->dim[1],
                     (long long)groups);
-  law_term *t = &j->l->opd[0];
-  law_term_push(t, law_letter_new(j, x->dim[0], 0, 'n'));
-  law_term_push(t, law_letter_new(j, x->dim[1], groups ? TIED : 0, 'c'));
-  for (u32 d = 2; d < x->nd; d++) law_term_push(t, law_letter_new(j, x->dim[d], LAW_WHOLE, 0));
-  for (u32 k = 1; k < 3; k++) {
-    law_term_push(&j->l->opd[k], t->dim[1]);
+  law_term *t = &j->l->opd[x];
+  law_term_push(t, law_letter_new(j, s->dim[0], 0, 'n'));
+  law_term_push(t, law_letter_new(j, s->dim[1], groups ? TIED : 0, 'c'));
+  for (u32 d = 2; d < s->nd; d++) law_term_push(t, law_letter_new(j, s->dim[d], LAW_WHOLE, 0));
+  return true;
+}
+
+static bool groupnorm_weights(law_job *j, u32 first) {
+  for (u32 k = first; k < j->nopd; k++) {
+    law_term_push(&j->l->opd[k], j->l->opd[0].dim[1]);
     if (!law_matches(j, &j->l->opd[k], k)) return false;
   }
-  j->l->res[0] = *t;
+  return true;
+}
+
+bool law_groupnorm(law_job *j) {
+  if (!groupnorm_terms(j, 0) || !groupnorm_weights(j, 1)) return false;
+  j->l->res[0] = j->l->opd[0];
+  return true;
+}
+
+bool law_groupnorm_dx(law_job *j) {
+  if (!law_same_dims(j, 0, 1) || !groupnorm_terms(j, 0) || !groupnorm_weights(j, 2)) return false;
+  j->l->opd[1] = j->l->res[0] = j->l->opd[0];
+  return true;
+}
+
+bool law_groupnorm_dg(law_job *j) {
+  if (!law_same_dims(j, 0, 1) || !groupnorm_terms(j, 0)) return false;
+  j->l->opd[1] = j->l->opd[0];
+  law_term_push(&j->l->res[0], j->l->opd[0].dim[1]);
   return true;
 }
 
@@ -339,6 +366,8 @@ bool law_moe_gate(law_job *j) {
   if (!law_rank(j, 0, 3, 3) || !positive(j, A_k, &k) || !positive(j, A_capacity, &capacity)) return false;
   if (k > x->dim[2])
     return law_fail(j, E_ATTR, "k is %lld, there are %lld experts", (long long)k, (long long)x->dim[2]);
+  if (capacity > INT32_MAX)
+    return law_fail(j, E_LIMIT, "capacity is %lld, the limit is %d", (long long)capacity, INT32_MAX);
   law_term *t = &j->l->opd[0];
   law_term_push(t, law_letter_new(j, x->dim[0], 0, 'g'));
   law_term_push(t,

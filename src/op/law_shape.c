@@ -472,6 +472,16 @@ bool law_reverse(law_job *j) {
   return true;
 }
 
+// Ratios and regions that keep coordinates countable.
+static bool resize_numbers(law_job *j, attr_key k, double least) {
+  const attr *p = attr_get(j->at, k);
+  for (u32 i = 0; p && i < p->n; i++)
+    if (!(p->u.floats[i] >= least && p->u.floats[i] <= 1e6))
+      return law_fail(j, E_ATTR, "%s: entry %u is %g, it must be %g to %g", attr_name(k), i, p->u.floats[i],
+                      least, 1e6);
+  return true;
+}
+
 bool law_resize(law_job *j) {
   const shape *x = &j->opd[0];
   const attr *scales = attr_get(j->at, A_scales), *roi = attr_get(j->at, A_roi);
@@ -482,6 +492,7 @@ bool law_resize(law_job *j) {
   if (scales && scales->n != n)
     return law_fail(j, E_ATTR, "scales has %u entries for %u dimensions", scales->n, n);
   if (roi && roi->n != 2 * n) return law_fail(j, E_ATTR, "roi has %u entries for %u dimensions", roi->n, n);
+  if (!resize_numbers(j, A_scales, 1e-6) || !resize_numbers(j, A_roi, -1e6)) return false;
   for (u32 d = 0; d < n; d++) {
     if (dim[d] && !x->dim[d])
       return law_fail(j, E_SHAPE, "dimension %u is empty and cannot become %lld", d, (long long)dim[d]);

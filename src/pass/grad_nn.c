@@ -102,6 +102,18 @@ void grad_conv(rule *r) {
   if (r->nopd == 3 && r->want[2]) r->dx[2] = sum_but(r, DY, 1);
 }
 
+// conv_dx is linear in both operands; as the transposed convolution it is a forward operator.
+void grad_conv_dx(rule *r) {
+  shape w = shape_of(r, r->x[1]);
+  attrs a = attrs_in(r);
+  attr at[8];
+  u32 n = 0;
+  for (u32 i = 0; i < a.n; i++)
+    if (a.v[i].key != A_shape) at[n++] = a.v[i];
+  if (r->want[0]) r->dx[0] = build(r->b, OP_conv, (value[]){DY, r->x[1]}, 2, at, n);
+  if (r->want[1]) r->dx[1] = rule_same_and(r, OP_conv_dw, (value[]){X, DY}, 2, attr_v(A_shape, w.dim, w.nd));
+}
+
 // ---- along a dimension -----------------------------------------------------------------------------------
 void grad_softmax(rule *r) { DX = rule_same(r, OP_softmax_dx, (value[]){DY, Y}, 2); }
 
@@ -119,6 +131,48 @@ static void norm(rule *r, opcode dx, opcode dg) {
 }
 void grad_layernorm(rule *r) { norm(r, OP_layernorm_dx, OP_layernorm_dg); }
 void grad_rmsnorm(rule *r) { norm(r, OP_rmsnorm_dx, OP_rmsnorm_dg); }
+
+void grad_groupnorm(rule *r) { // weights may have a type of their own
+  if (r->want[0]) r->dx[0] = rule_same(r, OP_groupnorm_dx, (value[]){DY, X, r->x[1]}, 3);
+  if (r->want[1]) r->dx[1] = rule_same(r, OP_groupnorm_dg, (value[]){DY, X}, 2);
+  if (r->want[2]) r->dx[2] = sum_but(r, DY, 1);
+  for (u32 k = 1; k < 3; k++)
+    if (r->dx[k]) r->dx[k] = rule_dtype(r, r->dx[k], shape_of(r, r->x[k]).t);
+}
+
+// The sum over neighbouring channels, as a mean along the first spatial dimension of [n, 1, channels, rest].
+static value mean_of_channels(rule *r, value v, i64 size, i64 before, i64 after) {
+  shape x = shape_of(r, X);
+  i64 rest = 1, window[] = {size, 1}, pads[] = {before, 0, after, 0};
+  for (u32 d = 2; d < x.nd; d++) rest *= x.dim[d];
+  attr at[] = {attr_v(A_window, window, 2), attr_v(A_pads, pads, 4), attr_i(A_include_pad, 1)};
+  value flat = rule_dims(r, v, 4, (i64[]){x.dim[0], 1, x.dim[1], rest});
+  return rule_dims(r, build(r->b, OP_avgpool, &flat, 1, at, COUNT_OF(at)), x.nd, x.dim);
+}
+
+// y = x s^-b with s = value + a mean(x^2): dx = dy s^-b - 2 a b x mean'(dy x s^(-b-1)), mean' over the
+// channels that have this one among their neighbours.
+void grad_lrn(rule *r) {
+  attrs at = attrs_in(r);
+  i64 size = attr_int(at, A_size, 1), before = (size - 1) / 2, after = size / 2;
+  double a = attr_float(at, A_alpha, 1e-4), b = attr_float(at, A_beta, 0.75), v = attr_float(at, A_value, 1);
+  dtype t = shape_of(r, X).t;
+  value s = offset(r, scale(r, mean_of_channels(r, mul(r, X, X), size, before, after), a), v);
+  value g = mul(r, DY, op2(r, OP_pow, s, rule_scalar(r, t, -b)));
+  value back = mean_of_channels(r, op2(r, OP_div, mul(r, g, X), s), size, after, before);
+  DX = sub(r, g, mul(r, scale(r, X, 2 * a * b), back));
+}
+
+void grad_resize(rule *r) {
+  shape x = shape_of(r, X), y = shape_of(r, Y);
+  attrs a = attrs_in(r);
+  attr at[A_COUNT];
+  u32 n = 0;
+  for (u32 i = 0; i < a.n; i++)
+    if (a.v[i].key != A_shape && a.v[i].key != A_value) at[n++] = a.v[i];
+  at[n++] = attr_v(A_shape, x.dim, x.nd);
+  DX = shape_elems(&y) ? build(r->b, OP_resize_dx, &DY, 1, at, n) : rule_full(r->b, &x, 0);
+}
 
 // ---- batch normalisation ---------------------------------------------------------------------------------
 void grad_batchnorm_train(rule *r) {
@@ -153,6 +207,38 @@ void grad_batchnorm(rule *r) {
 
 // ---- losses, random numbers ------------------------------------------------------------------------------
 void grad_xent(rule *r) { DX = rule_same(r, OP_cross_entropy_dx, (value[]){DY, X, r->x[1]}, 3); }
+
+// -dy, times the weight of the class, at the label and 0 elsewhere; a mean divides by the sum of the weights
+// of all labels that count.
+void grad_nll(rule *r) {
+  attrs a = attrs_in(r);
+  shape x = shape_of(r, X), label = shape_of(r, r->x[1]);
+  const attr *reduce = attr_get(a, A_reduce), *ignore = attr_get(a, A_ignore);
+  const char *how = reduce ? sym_str(r->b->p->c, reduce->u.s) : "mean";
+  if (r->nopd == 3 && r->want[2]) {
+    grad_refuse(r, "class weights that are trained");
+    return;
+  }
+  value l = r->x[1], ignored = 0, w = 0, g = op1(r, OP_neg, DY); // w: of every label, 0 where it is 1
+  if (ignore) {
+    ignored = op2(r, OP_eq, l, rule_scalar(r, label.t, (double)ignore->u.i));
+    l = build(r->b, OP_where, (value[]){ignored, rule_scalar(r, label.t, 0), l}, 3, NULL, 0);
+  }
+  if (r->nopd == 3) w = rule_dtype(r, op2(r, OP_gather, r->x[2], l), x.t);
+  if (ignore)
+    w = build(r->b, OP_where, (value[]){ignored, rule_scalar(r, x.t, 0), w ? w : rule_scalar(r, x.t, 1)}, 3,
+              NULL, 0);
+  if (w) g = mul(r, g, w);
+  if (!strcmp(how, "mean"))
+    g = w ? op2(r, OP_div, g, op_with(r, OP_reduce_sum, w, attr_i(A_keepdims, 0)))
+          : scale(r, g, 1 / (double)shape_elems(&label));
+  i64 apart[DIMS_MAX] = {x.dim[0], 1};
+  for (u32 d = 2; d < x.nd; d++) apart[d] = x.dim[d];
+  attr at[] = {attr_i(A_axis, 1), attr_i(A_size, x.dim[1]), attr_t(A_dtype, x.t)};
+  value hit = build(r->b, OP_one_hot, &l, 1, at, COUNT_OF(at));
+  if (w || !strcmp(how, "none")) g = rule_dims(r, g, x.nd, apart);
+  DX = mul(r, hit, g);
+}
 
 // Dropout is linear: the same elements, drawn again from the same key, drop from dy. No mask is saved.
 void grad_dropout(rule *r) {

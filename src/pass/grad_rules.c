@@ -88,6 +88,19 @@ void grad_cos(rule *r) { DX = mul(r, op1(r, OP_neg, DY), op1(r, OP_sin, X)); }
 void grad_softplus(rule *r) { DX = mul(r, DY, op1(r, OP_sigmoid, X)); }
 void grad_scale(rule *r) { DX = rule_same(r, OP_scale, &DY, 1); }
 
+void grad_sinh(rule *r) { DX = mul(r, DY, op1(r, OP_cosh, X)); }
+void grad_cosh(rule *r) { DX = mul(r, DY, op1(r, OP_sinh, X)); }
+void grad_tan(rule *r) { DX = mul(r, DY, offset(r, mul(r, Y, Y), 1)); }
+
+// dy over a root of, or over, 1 + sign x^2.
+static value square_1(rule *r, double sign) { return offset(r, scale(r, mul(r, X, X), sign), 1); }
+void grad_asin(rule *r) { DX = mul(r, DY, op1(r, OP_rsqrt, square_1(r, -1))); }
+void grad_acos(rule *r) { DX = mul(r, op1(r, OP_neg, DY), op1(r, OP_rsqrt, square_1(r, -1))); }
+void grad_asinh(rule *r) { DX = mul(r, DY, op1(r, OP_rsqrt, square_1(r, 1))); }
+void grad_acosh(rule *r) { DX = mul(r, DY, op1(r, OP_rsqrt, offset(r, mul(r, X, X), -1))); }
+void grad_atan(rule *r) { DX = op2(r, OP_div, DY, square_1(r, 1)); }
+void grad_atanh(rule *r) { DX = op2(r, OP_div, DY, square_1(r, -1)); }
+
 void grad_tanh(rule *r) { DX = op2(r, OP_tanh_dx, DY, Y); }
 void grad_sigmoid(rule *r) { DX = op2(r, OP_sigmoid_dx, DY, Y); }
 void grad_relu(rule *r) { DX = op2(r, OP_relu_dx, DY, Y); }
@@ -141,6 +154,12 @@ void grad_pow(rule *r) { // b x^(b-1) dy; y log(x) dy
     value g = mul(r, DY, mul(r, Y, op1(r, OP_log, X)));
     r->dx[1] = rule_sum_to(r, rule_dtype(r, g, shape_of(r, e).t), e);
   }
+}
+
+void grad_mod(rule *r) { // x - y times a whole number: dy; dy (mod - x)/y
+  value x = r->x[0], y = r->x[1];
+  if (r->want[0]) r->dx[0] = rule_sum_to(r, DY, x);
+  if (r->want[1]) r->dx[1] = rule_sum_to(r, mul(r, DY, op2(r, OP_div, sub(r, Y, x), y)), y);
 }
 
 // The mask takes dy to one operand; what is left of dy goes to the other.
@@ -197,6 +216,20 @@ void grad_reduce_max(rule *r) { // equal largest elements share it
   DX = where(r, mask, share, rule_scalar(r, kept.t, 0));
 }
 
+// The product of the other elements: y/x, but of those that are not 0 where one is; 0 where more are.
+void grad_reduce_prod(rule *r) {
+  i64 axes[DIMS_MAX];
+  double all;
+  shape kept, x = shape_of(r, X);
+  u32 n = reduced(r, &kept, axes, &all);
+  value one = rule_scalar(r, x.t, 1), none = rule_scalar(r, x.t, 0), zero = op2(r, OP_eq, X, none);
+  value others = where(r, zero, one, X),
+        zeros = reduce(r, OP_reduce_sum, rule_dtype(r, zero, x.t), axes, n, true);
+  value rest = sub(r, zeros, rule_dtype(r, zero, x.t)); // zeros among the other elements
+  value product = op2(r, OP_div, reduce(r, OP_reduce_prod, others, axes, n, true), others);
+  DX = mul(r, rule_dims(r, DY, kept.nd, kept.dim), where(r, op2(r, OP_eq, rest, none), product, none));
+}
+
 void grad_cumsum(rule *r) {
   i64 back = !attr_int(attrs_in(r), A_reverse, 0);
   DX = rule_same_and(r, OP_cumsum, &DY, 1, attr_i(A_reverse, back));
@@ -209,12 +242,63 @@ static value put(rule *r, value at, value g, i64 axis, const char *how) { // int
 }
 
 void grad_topk(rule *r) { DX = put(r, Y + 1, DY, attr_int(attrs_in(r), A_axis, -1), "none"); }
+
+// Elements that were replaced give nothing to x.
+static bool scatter_adds(rule *r, bool *adds) {
+  const attr *how = attr_get(attrs_in(r), A_scatter);
+  const char *word = how ? sym_str(r->b->p->c, how->u.s) : "none";
+  *adds = !strcmp(word, "add");
+  if (*adds || !strcmp(word, "none")) return true;
+  grad_refuse(r, "a scatter other than none and add");
+  return false;
+}
+
+void grad_put(rule *r) {
+  bool adds;
+  attr axis = attr_i(A_axis, attr_int(attrs_in(r), A_axis, 0));
+  if (!scatter_adds(r, &adds)) return;
+  if (r->want[2]) r->dx[2] = build(r->b, OP_take, (value[]){DY, r->x[1]}, 2, &axis, 1);
+  if (!r->want[0]) return;
+  shape u = shape_of(r, r->x[2]);
+  r->dx[0] = adds ? DY : rule_same(r, OP_put, (value[]){DY, r->x[1], rule_full(r->b, &u, 0)}, 3);
+}
+
+void grad_scatter_nd(rule *r) {
+  bool adds;
+  if (!scatter_adds(r, &adds)) return;
+  if (r->want[2]) r->dx[2] = op2(r, OP_gather_nd, DY, r->x[1]);
+  if (!r->want[0]) return;
+  shape u = shape_of(r, r->x[2]);
+  r->dx[0] = adds ? DY : rule_same(r, OP_scatter_nd, (value[]){DY, r->x[1], rule_full(r->b, &u, 0)}, 3);
+}
+
+void grad_gather_nd(rule *r) {
+  shape x = shape_of(r, X);
+  attr how = attr_s(A_scatter, sym_of(r->b->p->c, "add"));
+  if (attr_int(attrs_in(r), A_batch_dims, 0))
+    grad_refuse(r, "batch dimensions");
+  else
+    DX = build(r->b, OP_scatter_nd, (value[]){rule_full(r->b, &x, 0), r->x[1], DY}, 3, &how, 1);
+}
+
 void grad_take(rule *r) { DX = put(r, r->x[1], DY, attr_int(attrs_in(r), A_axis, 0), "add"); }
 
 // ---- form ------------------------------------------------------------------------------------------------
 void grad_reshape(rule *r) {
   shape x = shape_of(r, X);
   DX = rule_dims(r, DY, x.nd, x.dim);
+}
+
+void grad_reverse(rule *r) { DX = rule_same(r, OP_reverse, (value[]){DY, r->x[1]}, 2); }
+
+void grad_d2s(rule *r) { // n c (h b) (w b) back to n (b b c) h w, or n (c b b) h w
+  shape x = shape_of(r, X), y = shape_of(r, Y);
+  const attr *mode = attr_get(attrs_in(r), A_mode);
+  bool crd = mode && !strcmp(sym_str(r->b->p->c, mode->u.s), "CRD");
+  i64 b = attr_int(attrs_in(r), A_size, 1), apart[] = {x.dim[0], y.dim[1], x.dim[2], b, x.dim[3], b};
+  const i64 perm[2][6] = {{0, 3, 5, 1, 2, 4}, {0, 1, 3, 5, 2, 4}};
+  DX = rule_dims(r, op_with(r, OP_transpose, rule_dims(r, DY, 6, apart), attr_v(A_perm, perm[crd], 6)), x.nd,
+                 x.dim);
 }
 
 void grad_expand(rule *r) { DX = rule_sum_to(r, DY, X); }
@@ -312,19 +396,43 @@ void grad_slice(rule *r) {
   DX = op_with(r, OP_pad, g, attr_v(A_pads, pads, 2 * x.nd));
 }
 
+// The element that a border repeats: `at` counted from the operand's begin, n its extent.
+static i64 repeated(const char *mode, i64 at, i64 n) {
+  if (!strcmp(mode, "edge")) return at < 0 ? 0 : MIN(at, n - 1);
+  i64 cycle = !strcmp(mode, "wrap") || n == 1 ? n : 2 * n - 2, k = (at % cycle + cycle) % cycle;
+  return k < n ? k : cycle - k;
+}
+
+// One dimension of a pad that repeats elements: its gradients are added where the elements came from.
+static value unpad(rule *r, value g, u32 d, i64 before, i64 n, const char *mode) {
+  shape s = shape_of(r, g), list = {.t = DT_I64, .nd = 1, .dim = {s.dim[d]}};
+  i64 *from = NEWN(r->b->p->a, i64, s.dim[d]);
+  for (i64 k = 0; k < s.dim[d]; k++) from[k] = repeated(mode, k - before, n);
+  attr at[] = {attr_t(A_dtype, DT_I64), attr_v(A_shape, list.dim, 1),
+               attr_d(A_data, data_add(r->b->p, &list, from, false))};
+  value i = build(r->b, OP_constant, NULL, 0, at, COUNT_OF(at));
+  s.dim[d] = n;
+  attr to[] = {attr_i(A_axis, d), attr_v(A_shape, s.dim, s.nd)};
+  return build(r->b, OP_gather_add, (value[]){g, i}, 2, to, COUNT_OF(to));
+}
+
 void grad_pad(rule *r) {
   attrs a = attrs_in(r);
-  const attr *mode = attr_get(a, A_mode);
+  const attr *given = attr_get(a, A_mode);
+  const char *mode = given ? sym_str(r->b->p->c, given->u.s) : "constant";
   const i64 *pads = NULL;
   shape x = shape_of(r, X);
   i64 back[2 * DIMS_MAX];
-  if (mode && strcmp(sym_str(r->b->p->c, mode->u.s), "constant")) {
-    grad_refuse(r, "a mode other than constant");
+  attr_ints(a, A_pads, &pads);
+  if (!strcmp(mode, "constant")) {
+    for (u32 d = 0; d < 2 * x.nd; d++) back[d] = -pads[d];
+    DX = op_with(r, OP_pad, DY, attr_v(A_pads, back, 2 * x.nd));
     return;
   }
-  attr_ints(a, A_pads, &pads);
-  for (u32 d = 0; d < 2 * x.nd; d++) back[d] = -pads[d];
-  DX = op_with(r, OP_pad, DY, attr_v(A_pads, back, 2 * x.nd));
+  value g = DY;
+  for (u32 d = 0; d < x.nd && !r->b->failed; d++)
+    if (pads[d] || pads[x.nd + d]) g = unpad(r, g, d, pads[d], x.dim[d], mode);
+  DX = g;
 }
 
 void grad_tile(rule *r) { // (times extent) per dimension, summed over the times

@@ -8,10 +8,11 @@
 
 // ---- rows ------------------------------------------------------------------------------------------------
 // The body of a function that computes %y. Operands that get a gradient are weights: their elements lie in
-// +-(0.2, 1.5), or in (0.2, 1.5) if the case says so, 0.05 apart where that matters.
+// +-(0.2, 1.5), or in (0.2, 1.5) if the case says so, 0.05 apart where that matters; or every third is 0.
+enum { POSITIVE = 1, ZEROS = 2 };
 typedef struct {
   const char *op, *params, *body;
-  bool positive;
+  int elements;
 } row_case;
 #define X34 "%x: f64[3,4] weight"
 static const row_case cases[] = {
@@ -34,6 +35,15 @@ static const row_case cases[] = {
     {"erf", X34, "%y = erf %x", 0},
     {"sin", X34, "%y = sin %x", 0},
     {"cos", X34, "%y = cos %x", 0},
+    {"tan", X34, "%z = scale %x {alpha=0.6}\n  %y = tan %z", 0},
+    {"asin", X34, "%z = scale %x {alpha=0.6}\n  %y = asin %z", 0},
+    {"acos", X34, "%z = scale %x {alpha=0.6}\n  %y = acos %z", 0},
+    {"atan", X34, "%y = atan %x", 0},
+    {"sinh", X34, "%y = sinh %x", 0},
+    {"cosh", X34, "%y = cosh %x", 0},
+    {"asinh", X34, "%y = asinh %x", 0},
+    {"acosh", X34, "%z = offset %x {alpha=1}\n  %y = acosh %z", POSITIVE},
+    {"atanh", X34, "%z = scale %x {alpha=0.6}\n  %y = atanh %z", 0},
     {"softplus", X34, "%y = softplus %x", 0},
     {"scale", X34, "%y = scale %x {alpha=-3}", 0},
     {"offset", X34, "%y = offset %x {alpha=2}", 0},
@@ -45,6 +55,8 @@ static const row_case cases[] = {
     {"div", X34 ", %z: f64[] weight", "%y = div %x, %z", 0},
     {"div", "%x: f64[4] weight, %z: f64[3,4] weight", "%y = div %x, %z", 0},
     {"pow", X34 ", %z: f64[4] weight", "%y = pow %x, %z", 1},
+    {"mod", X34 ", %z: f64[4] weight", "%y = mod %x, %z", 0},
+    {"mod", X34 ", %z: f64[4] weight", "%y = mod %x, %z {mode=\"fmod\"}", 0},
     {"max", X34 ", %z: f64[3,4] weight", "%y = max %x, %z", 0},
     {"min", X34 ", %z: f64[4] weight", "%y = min %x, %z", 0},
     {"where", X34 ", %z: f64[4] weight, %u: f64[3,4]", "%c = gt %u, %x\n  %y = where %c, %x, %z", 0},
@@ -64,12 +76,21 @@ static const row_case cases[] = {
      "%y = conv %x, %w {strides=[2,1], pads=[1,0,1,2]}", 0},
     {"conv", "%x: f64[2,4,6] weight, %w: f64[4,2,3] weight, %b: f64[4] weight",
      "%y = conv %x, %w, %b {group=2, dilations=[2]}", 0},
+    {"conv_dx", "%x: f64[2,4,5] weight, %w: f64[4,3,3] weight",
+     "%y = conv_dx %x, %w {shape=[2,3,10], strides=[2], pads=[1,1]}", 0},
+    {"conv_dx", "%x: f64[2,4,5] weight, %w: f64[4,3,3] weight",
+     "%y = conv_dx %x, %w {shape=[2,6,7], group=2}", 0},
+    {"conv_dx", "%x: f64[1,2,3,3] weight, %w: f64[2,2,2,3] weight",
+     "%y = conv_dx %x, %w {shape=[1,2,4,6], strides=[1,2], dilations=[2,1], pads=[0,1,1,0]}", 0},
     {"reduce_sum", X34, "%y = reduce_sum %x {axes=[0], keepdims=0}", 0},
     {"reduce_sum", X34, "%y = reduce_sum %x {axes=[-1]}", 0},
     {"reduce_mean", X34, "%y = reduce_mean %x {axes=[1], keepdims=0}", 0},
     {"reduce_mean", X34, "%y = reduce_mean %x {keepdims=0}", 0},
     {"reduce_max", X34, "%y = reduce_max %x {axes=[1]}", 0},
     {"reduce_min", X34, "%y = reduce_min %x {axes=[0], keepdims=0}", 0},
+    {"reduce_prod", X34, "%y = reduce_prod %x {axes=[1]}", 0},
+    {"reduce_prod", X34, "%y = reduce_prod %x {axes=[0], keepdims=0}", ZEROS},
+    {"reduce_prod", X34, "%y = reduce_prod %x {axes=[1], keepdims=0}", ZEROS},
     {"cumsum", X34, "%y = cumsum %x {axis=1}", 0},
     {"cumsum", X34, "%y = cumsum %x {axis=0, exclusive=1, reverse=1}", 0},
     {"topk", X34, "%y, %i = topk %x {k=2}", 0},
@@ -85,10 +106,41 @@ static const row_case cases[] = {
     {"slice", "%x: f64[9] weight", "%y = slice %x {starts=[8], ends=[-1], axes=[0], steps=[-3]}", 0},
     {"slice", "%x: f64[8] weight", "%y = slice %x {starts=[0], ends=[8], axes=[0], steps=[3]}", 0},
     {"pad", X34, "%y = pad %x {pads=[1,0,2,-1]}", 0},
+    {"pad", "%x: f64[4,5] weight", "%y = pad %x {pads=[2,1,3,4], mode=\"reflect\"}", 0},
+    {"pad", "%x: f64[4,5] weight", "%y = pad %x {pads=[2,-1,3,4], mode=\"edge\"}", 0},
+    {"pad", "%x: f64[4,5] weight", "%y = pad %x {pads=[6,-1,3,0], mode=\"wrap\"}", 0},
     {"tile", X34, "%y = tile %x {sizes=[2,3]}", 0},
     {"gather", X34 ", %i: i64[2,5]", "%y = gather %x, %i", 0},
     {"gather", X34 ", %i: i64[2]", "%y = gather %x, %i {axis=1}", 0},
     {"take", X34 ", %i: i64[3,2]", "%y = take %x, %i {axis=1}", 0},
+    {"put", "%x: f64[3,5] weight, %u: f64[3,2] weight",
+     "%i = iota {dtype=i64, shape=[3,2], axis=1, alpha=2}\n  %y = put %x, %i, %u {axis=1}", 0},
+    {"put", "%x: f64[3,5] weight, %i: i64[2,4], %u: f64[2,4] weight",
+     "%y = put %x, %i, %u {axis=1, scatter=\"add\"}", 0},
+    {"gather_nd", "%x: f64[3,4,2] weight, %i: i64[5,2]", "%y = gather_nd %x, %i", 0},
+    {"scatter_nd", "%x: f64[4,2] weight, %u: f64[2,2] weight",
+     "%i = iota {dtype=i64, shape=[2,1], axis=0, alpha=3}\n  %y = scatter_nd %x, %i, %u", 0},
+    {"scatter_nd", "%x: f64[4,2] weight, %i: i64[5,1], %u: f64[5,2] weight",
+     "%y = scatter_nd %x, %i, %u {scatter=\"add\"}", 0},
+    {"reverse", "%x: f64[4,3,2] weight, %n: i64[3]", "%y = reverse %x, %n", 0},
+    {"depth_to_space", "%x: f64[2,12,2,3] weight", "%y = depth_to_space %x {size=2}", 0},
+    {"depth_to_space", "%x: f64[2,12,2,3] weight", "%y = depth_to_space %x {size=2, mode=\"CRD\"}", 0},
+    {"resize", "%x: f64[1,2,3,4] weight", "%y = resize %x {shape=[1,2,5,2]}", 0},
+    {"resize", "%x: f64[2,4] weight", "%y = resize %x {shape=[2,9], nearest=\"ceil\", coord=\"asymmetric\"}",
+     0},
+    {"resize", "%x: f64[2,4] weight", "%y = resize %x {shape=[4,10], mode=\"linear\", scales=[2,2.6]}", 0},
+    {"resize", "%x: f64[2,7] weight", "%y = resize %x {shape=[2,4], mode=\"linear\", antialias=1}", 0},
+    {"resize", "%x: f64[3,4] weight",
+     "%y = resize %x {shape=[5,3], mode=\"linear\", coord=\"align_corners\"}", 0},
+    {"resize", "%x: f64[2,5] weight",
+     "%y = resize %x {shape=[3,9], mode=\"linear\", coord=\"half_pixel_symmetric\", scales=[1.5,1.9]}", 0},
+    {"resize", "%x: f64[3,5] weight",
+     "%y = resize %x {shape=[3,8], mode=\"linear\", coord=\"tf_crop_and_resize\", roi=[0,-0.2,1,0.9], "
+     "value=3}",
+     0},
+    {"resize", "%x: f64[4,5] weight", "%y = resize %x {shape=[7,3], mode=\"cubic\", alpha=-0.5}", 0},
+    {"resize", "%x: f64[2,9] weight",
+     "%y = resize %x {shape=[2,5], mode=\"cubic\", exclude=1, antialias=1, coord=\"pytorch_half_pixel\"}", 0},
     {"trilu", X34, "%y = trilu %x {upper=0, k=1}", 0},
     {"softmax", X34, "%y = softmax %x", 0},
     {"softmax", X34, "%y = softmax %x {axis=0}", 0},
@@ -104,12 +156,22 @@ static const row_case cases[] = {
      "%y, %m, %v = batchnorm_train %x, %g, %b", 0},
     {"batchnorm_train", "%x: f64[6,3,2] weight, %g: f64[3] weight, %b: f64[3] weight",
      "%y, %m, %v = batchnorm_train %x, %g, %b {bn_groups=3}", 0},
+    {"groupnorm", "%x: f64[2,6,3] weight, %g: f64[6] weight, %b: f64[6] weight",
+     "%y = groupnorm %x, %g, %b {groups=3, eps=0.1}", 0},
+    {"groupnorm", "%x: f64[2,3,2,2] weight, %g: f64[3] weight, %b: f64[3] weight",
+     "%y = groupnorm %x, %g, %b", 0},
+    {"lrn", "%x: f64[2,5,3] weight", "%y = lrn %x {size=3, alpha=0.4}", 0},
+    {"lrn", "%x: f64[2,5] weight", "%y = lrn %x {size=4, alpha=0.4, beta=0.5, value=2}", 0},
     {"dropout", "%x: f64[6,7] weight", "%y, %m = dropout %x {ratio=0.4, seed=7}", 0},
     {"cross_entropy", X34 ", %l: i64[3]", "%y = cross_entropy %x, %l", 0},
     {"cross_entropy", "%x: f64[2,3,4] weight, %l: i64[2,3]", "%y = cross_entropy %x, %l {reduce=\"sum\"}", 0},
     {"cross_entropy", "%x: f64[2,3,4] weight, %l: i64[2,3]",
      "%y = cross_entropy %x, %l {reduce=\"none\", ignore=1}", 0},
     {"cross_entropy", "%x: f64[6,3] weight, %l: i64[6]", "%y = cross_entropy %x, %l {ignore=1}", 0},
+    {"nll", "%x: f64[4,5] weight, %l: i64[4]", "%y = nll %x, %l", 0},
+    {"nll", "%x: f64[2,5,3] weight, %l: i64[2,3]", "%y = nll %x, %l {reduce=\"none\"}", 0},
+    {"nll", "%x: f64[2,5,3] weight, %l: i64[2,3], %w: f64[5]", "%y = nll %x, %l, %w {ignore=2}", 0},
+    {"nll", "%x: f64[6,3] weight, %l: i64[6]", "%y = nll %x, %l {ignore=1, reduce=\"sum\"}", 0},
     {"maxpool", "%x: f64[2,3,7] weight", "%y = maxpool %x {window=[3], strides=[2], pads=[1,1]}", 0},
     {"avgpool", "%x: f64[2,3,5,5] weight", "%y = avgpool %x {window=[3,2], strides=[2,1], pads=[1,0,1,0]}",
      0},
@@ -154,7 +216,7 @@ static double loss_of(const prog *p, const eval_array *in, u32 nin, arena *a) {
 }
 
 // Elements of a case: away from 0 and from each other.
-static void fill(eval_array *x, u64 *rng, bool positive) {
+static void fill(eval_array *x, u64 *rng, int elements) {
   double *v = x->data;
   i64 n = shape_elems(&x->s);
   for (i64 i = 0; i < n; i++) v[i] = 0.2 + 1.3 * ((double)i + 0.3 * rng_unit(rng)) / (double)n;
@@ -163,12 +225,13 @@ static void fill(eval_array *x, u64 *rng, bool positive) {
     double t = v[i];
     v[i] = v[k], v[k] = t;
   }
-  for (i64 i = 0; i < n && !positive; i++)
+  for (i64 i = 0; i < n && elements != POSITIVE; i++)
     if (rng_next(rng) & 1) v[i] = -v[i];
+  for (i64 i = 0; i < n && elements == ZEROS; i += 3) v[i] = 0;
 }
 
 // Every element of every weight: the gradient that pass_train returns against central differences.
-static void check_elements(prog *p, const char *what, bool positive, u64 seed) {
+static void check_elements(prog *p, const char *what, int elements, u64 seed) {
   ctx *c = p->c;
   arena *a = arena_new();
   prog *t = prog_clone(p, c);
@@ -180,7 +243,7 @@ static void check_elements(prog *p, const char *what, bool positive, u64 seed) {
   u32 nout = ok ? func_get(t, t->main)->rets.n : 0;
   eval_array *out = NEWN(a, eval_array, nout);
   for (u32 k = 0; ok && k < nin; k++)
-    if (dtype_kind_of(in[k].s.t) == DK_FLOAT) fill(&in[k], &seed, positive);
+    if (dtype_kind_of(in[k].s.t) == DK_FLOAT) fill(&in[k], &seed, elements);
   ok = ok && eval_run(t, &(eval_opts){.as_f64 = true}, in, nin, out, nout, a);
   CHECK_MSG(ok, "%s", what);
   show(c, what);
@@ -220,7 +283,7 @@ TEST(rows) {
     prog *p = ir_parse(c, sym_of(c, rc->op), text, strlen(text));
     show(c, text);
     if (CHECK(p != NULL)) {
-      for (u64 seed = 1; seed < 3; seed++) check_elements(p, text, rc->positive, seed);
+      for (u64 seed = 1; seed < 3; seed++) check_elements(p, text, rc->elements, seed);
       prog_free(p);
     }
     covered[op_find(rc->op, strlen(rc->op))] = true;
@@ -425,7 +488,7 @@ TEST(odd_uses) {
     prog *p = ir_parse(c, sym_of(c, "odd"), odd[k], strlen(odd[k]));
     show(c, odd[k]);
     REQUIRE(p != NULL);
-    check_elements(p, odd[k], false, 1);
+    check_elements(p, odd[k], 0, 1);
     numbers plain = step_numbers(p, PLAIN, 1, a);
     for (variant how = ACCUMULATE; how < VARIANTS; how++) {
       numbers other = step_numbers(p, how, 1, a);

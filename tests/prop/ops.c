@@ -53,6 +53,8 @@ static const example examples[] = {
     {"depth_to_space", "2,12,5,7", "size=2"}, {"depth_to_space", "2,12,5,7", "size=2 mode=CRD"},
     {"resize", "2,3,4,4", "shape=2,3,8,4"}, {"resize", "2,3,4", "shape=2,3,7 mode=linear coord=align_corners"},
     {"resize", "2,3,6", "shape=2,3,4 mode=cubic antialias=1"},
+    {"resize_dx", "2,3,8,4", "shape=2,3,4,4"}, {"resize_dx", "2,3,7", "shape=2,3,4 mode=linear coord=align_corners"},
+    {"resize_dx", "2,3,4", "shape=2,3,6 mode=cubic antialias=1"},
     {"gather", "50,8 i64:2,3", ""}, {"gather", "4,50,8 i64:.", "axis=1"}, {"gather", "i32:5,4 i32:6", "axis=-1"},
     {"gather_add", "2,3,8 i64:2,3", "shape=50,8"}, {"gather_add", "4,6,8 i64:6", "shape=4,5,8 axis=1"},
     {"take", "4,50 i64:4,7", "axis=1"}, {"put", "4,50 i64:4,7 4,7", "axis=1"}, {"put", "4,5 i64:4,7 4,7", "axis=1 scatter=add"},
@@ -69,6 +71,8 @@ static const example examples[] = {
     {"batchnorm_train", "8,3,5 3 3", "bn_groups=4"}, {"batchnorm_train", "4,3,5 3 3", "bn_groups=4"},
     {"batchnorm_dx", "8,3,5 8,3,5 3", "bn_groups=4"}, {"batchnorm_dx", "12,4 12,4 4", "bn_groups=6"},
     {"groupnorm", "2,6,5 6 6", "groups=3"}, {"groupnorm", "2,6,5 6 6", ""}, {"lrn", "2,6,5", "size=3"},
+    {"groupnorm_dx", "2,6,5 2,6,5 6", "groups=3"}, {"groupnorm_dx", "2,6,5 2,6,5 6", ""},
+    {"groupnorm_dg", "2,6,5 2,6,5", "groups=3"}, {"groupnorm_dg", "2,6,5 2,6,5", ""},
     {"dropout", "8,8", "ratio=0.3"},
     {"cross_entropy", "2,3,50 i64:2,3", ""}, {"cross_entropy", "2,3,50 i64:2,3", "reduce=none"},
     {"cross_entropy", "4,5 i64:4", "ignore=1"}, {"cross_entropy", "4,5 i64:4", "ignore=1 reduce=sum"},
@@ -483,6 +487,87 @@ static void types_agree(const application *x, const ker_tensor *opd) {
   }
 }
 TEST(ops_types_agree) { each(2, types_agree); }
+
+// ---- extreme attributes ----------------------------------------------------------------------------------
+
+// The attribute of this key with every number in it, or only the first, replaced by v; a list of n if it was
+// absent.
+static attr extreme(const application *x, attr_key k, double v, u32 n, bool first_only) {
+  const attr *had = attr_get(x->at, k);
+  attr r = had ? *had : (attr){.key = (u16)k, .kind = (u8)attr_kind_of(k), .n = n};
+  i64 whole = v >= 0x1p63 ? INT64_MAX : v != v ? 0 : (i64)v;
+  i64 *ints = NEWN(A, i64, r.n + 1);
+  double *floats = NEWN(A, double, r.n + 1);
+  for (u32 i = 0; i < r.n; i++) {
+    bool keep = first_only && i;
+    ints[i] = !keep ? whole : had && r.kind == AK_INTS ? had->u.ints[i] : 1;
+    floats[i] = !keep ? v : had && r.kind == AK_FLOATS ? had->u.floats[i] : 1;
+  }
+  switch (r.kind) {
+  case AK_INT: r.u.i = whole; break;
+  case AK_FLOAT: r.u.f = v; break;
+  case AK_INTS: r.u.ints = ints; break;
+  default: r.u.floats = floats;
+  }
+  return r;
+}
+
+static u32 extremes_run;
+
+// What the law accepts has countable results, and runs unless it is long.
+static void try_extreme(application x, const ker_tensor *opd, attr v) {
+  attr *list = NEWN(A, attr, x.at.n + 1);
+  u32 n = 0;
+  for (u32 i = 0; i < x.at.n; i++)
+    if (x.at.v[i].key < v.key) list[n++] = x.at.v[i];
+  list[n++] = v;
+  for (u32 i = 0; i < x.at.n; i++)
+    if (x.at.v[i].key > v.key) list[n++] = x.at.v[i];
+  x.at = (attrs){n, list};
+  if (!apply(&x)) {
+    CHECK_MSG(diag_errors(C) > 0, "%s is refused without a reason", op_row_of(x.op)->name);
+    return;
+  }
+  double elems = law_points(x.l);
+  for (u32 k = 0; k < x.nres; k++) {
+    double each = 1;
+    for (u32 d = 0; d < x.res[k].nd; d++) {
+      CHECK_MSG(x.res[k].dim[d] >= 0, "%s: a negative extent", op_row_of(x.op)->name);
+      each *= (double)x.res[k].dim[d];
+    }
+    CHECK_MSG(each < 0x1p60, "%s: %g elements", op_row_of(x.op)->name, each);
+    elems += each;
+  }
+  bool framed = x.op == OP_conv || x.op == OP_conv_dx || x.op == OP_conv_dw; // with borders of any size
+  if (elems > 1e5 || (framed && v.key == A_pads) || v.key == A_shape) return;
+  run(&x, opd, results(&x), 0);
+  extremes_run++;
+}
+
+static void extremes_are_refused(const application *x, const ker_tensor *opd) {
+  static const double values[] = {
+      -0x1p63, -0x1p63 + 1024, -0x1p62, -0x1p32,  -0x1p31, -2,     -1,        0,  1, 2,
+      7,       0x1p31,         0x1p32,  0x1.8p61, 0x1p62,  0x1p63, -INFINITY, NAN};
+  for (u32 k = 1; k < A_COUNT; k++) {
+    u8 kind = (u8)attr_kind_of((attr_key)k);
+    const char *at = strstr(op_row_of(x->op)->attrs, attr_name((attr_key)k));
+    bool list = kind == AK_INTS || kind == AK_FLOATS;
+    if (!at || !(list || kind == AK_INT || kind == AK_FLOAT)) continue;
+    for (u32 i = 0; i < COUNT_OF(values); i++)
+      for (u32 n = 1; n <= (list && !attr_get(x->at, (attr_key)k) ? 8 : 1); n++)
+        for (u32 first = 0; first <= list; first++) {
+          if (values[i] != values[i] && kind != AK_FLOAT && kind != AK_FLOATS) continue;
+          arena_mark_t m = arena_mark(A);
+          try_extreme(*x, opd, extreme(x, (attr_key)k, values[i], n, first));
+          diag_clear(C);
+          arena_release(A, m);
+        }
+  }
+}
+TEST(ops_extreme_attributes) {
+  each(1, extremes_are_refused);
+  CHECK_MSG(extremes_run > 1000, "only %u were run", extremes_run);
+}
 
 TEST(ops_every_kernel_has_an_example) {
   for (u32 op = 1; op < OP_COUNT; op++) {

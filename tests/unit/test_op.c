@@ -78,6 +78,7 @@ static const example examples[] = {
     {"depth_to_space", "2,12,5,7", "size=2", "a(EFb)cd->ab(cE)(dF) : f32[2,3,10,14]"},
     {"depth_to_space", "2,12,5,7", "size=2 mode=CRD", "a(bEF)cd->ab(cE)(dF) : f32[2,3,10,14]"},
     {"resize", "2,3,4,4", "shape=2,3,8,4", "abCe->abDe : f32[2,3,8,4]"},
+    {"resize_dx", "2,3,8,4", "shape=2,3,4,4", "abCe->abDe : f32[2,3,4,4]"},
     {"constant", "", "dtype=i64 shape=3,1 data=1", "->a1 : i64[3,1]"},
     {"iota", "", "dtype=i64 shape=3 axis=0", "->a : i64[3]"},
     // indexing
@@ -113,6 +114,8 @@ static const example examples[] = {
     {"batchnorm_dx", "8,3,5 8,3,5 3", "bn_groups=2", "(aB)cD,(aB)cD,c->(aB)cD,c,c : f32[8,3,5] f32[3] f32[3]"},
     {"groupnorm", "2,6,5 6 6", "groups=3", "aBC,B,B->aBC : f32[2,6,5]"},
     {"groupnorm", "2,6,5 6 6", "", "abC,b,b->abC : f32[2,6,5]"},
+    {"groupnorm_dx", "2,6,5 2,6,5 6", "groups=3", "aBC,aBC,B->aBC : f32[2,6,5]"},
+    {"groupnorm_dg", "2,6,5 2,6,5", "", "abC,abC->b : f32[6]"},
     {"cross_entropy", "2,3,50 i64:2,3", "", "abC,ab-> : f32[]"},
     {"cross_entropy", "2,3,50 i64:2,3", "reduce=none", "abC,ab->ab : f32[2,3]"},
     {"cross_entropy", "2,3,50 i64:2,3", "ignore=-100", "ABC,AB-> : f32[]"},
@@ -192,6 +195,7 @@ static const example refused[] = {
     {"pad", "3", "pads=3,0 mode=mirror", NULL},
     {"tile", "3", "sizes=4611686018427387904", NULL},
     {"full", "", "dtype=f32 shape=1099511627776,1073741824", NULL},
+    {"conv_dx", "1,1,1 1,1,1", "shape=1,1,9223372036854775807", NULL},
     // indexing
     {"gather", "50,8 2,3", "", NULL},
     {"gather_add", "2,3,7 i64:2,3", "shape=50,8", NULL},
@@ -203,11 +207,16 @@ static const example refused[] = {
     {"conv", "2,64,8,8 16,16,3,3", "group=2", NULL},
     {"conv", "2,3,2,2 16,3,5,5", "", NULL},
     {"conv", "2,3,8 16,3,3", "strides=0", NULL},
+    {"conv", "1,1,1,1 1,1,1,1", "pads=2147483647,2147483647,2147483647,2147483647", NULL},
     {"maxpool", "2,3,8", "window=3 pads=3,0", NULL},
     {"maxpool", "2,3,8", "window=3,3", NULL},
+    {"maxpool", "2,3,8,8", "window=2147483647,2147483647 pads=2147483646,2147483646,2147483646,2147483646", NULL},
     {"resize", "2,0", "shape=2,4", NULL},
+    {"resize", "2,3", "shape=2,4 scales=1,0", NULL},
+    {"resize", "2,3", "shape=2,4 roi=0,0,1,3e9", NULL},
     {"layernorm", "2,8 8 9", "", NULL},
     {"moe_gate", "4,16,8", "k=9 capacity=6", NULL},
+    {"moe_gate", "4,16,8", "k=2 capacity=4611686018427387904", NULL},
     // clang-format on
 };
 

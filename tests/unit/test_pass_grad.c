@@ -188,8 +188,13 @@ TEST(grad_saves_little) {
 
 TEST(grad_refuses) {
   static const char *const texts[] = {
-      "func @main(%x: f32[4]) -> (f32[4]) {\n  %y = exp %x\n  %z = tan %y\n  return %z\n}\n",
-      "func @main(%x: f32[4]) -> (f32[6]) {\n  %y = pad %x {pads=[1,1], mode=\"edge\"}\n  return %y\n}\n",
+      "func @main(%x: f32[4]) -> (f32[4]) {\n  %y = exp %x\n  %z = tanh_dx %y, %y\n  return %z\n}\n",
+      "func @main(%x: f32[4], %i: i64[4]) -> (f32[4]) {\n"
+      "  %y = put %x, %i, %x {axis=0, scatter=\"mul\"}\n  return %y\n}\n",
+      "func @main(%x: f32[2,4], %i: i64[2,1]) -> (f32[2]) {\n"
+      "  %y = gather_nd %x, %i {batch_dims=1}\n  return %y\n}\n",
+      "func @main(%x: f32[4,3], %l: i64[4], %w: f32[3]) -> (f32[]) {\n  %y = nll %x, %l, %w\n  return "
+      "%y\n}\n",
       "func @main(%x: f32[4]) -> (f32[4]) {\n"
       "  %t = pack %x, %x\n  %y = call @f(%t) : f32[4]\n  return %y\n}\n"
       "func @f(%t: (f32[4], f32[4])) -> (f32[4]) {\n  %a, %b = unpack %t\n  return %b\n}\n",
