@@ -69,46 +69,55 @@ static i64 least_bytes(const search_result *r) { // of the plans that are too la
   return least;
 }
 
+// "28.80 GiB", "19.07 MiB".
+static const char *bytes_text(arena *a, i64 bytes) {
+  const bool large = bytes >= (i64)1 << 30;
+  return arena_printf(a, "%.2f %s", (double)bytes / (large ? 0x1p30 : 0x1p20), large ? "GiB" : "MiB");
+}
+
 static void say_counts(ctx *c, const search_result *r) {
   const u32 large = r->count[SEARCH_BOUND_MEMORY] + r->count[SEARCH_OVER_MEMORY];
-  const double gib = (double)r->memory_bytes / 0x1p30;
   arena *a = arena_new();
   strbuf b = {.a = a};
   if (r->count[SEARCH_IMPOSSIBLE]) sb_fmt(&b, ", %u impossible", r->count[SEARCH_IMPOSSIBLE]);
-  if (large) sb_fmt(&b, ", %u too large for %.2f GiB of memory", large, gib);
+  if (large) sb_fmt(&b, ", %u too large for %s of memory", large, bytes_text(a, r->memory_bytes));
   if (r->count[SEARCH_EQUAL]) sb_fmt(&b, ", %u equal to another", r->count[SEARCH_EQUAL]);
   diag(c, E_NO_PLAN, (loc){0}, "no plan can run: of %u%s", r->npoints, sb_str(&b));
   arena_free(a);
 }
 
-void outcome_no_plan(ctx *c, const search_opts *o, const search_result *r) {
+static void say_reasons(ctx *c, arena *a, const search_result *r) {
   enum { REASONS = 5 };
-  const i64 least = least_bytes(r);
-  const bool one = r->npoints == 1;
-  if (!one)
-    say_counts(c, r);
-  else if (least)
-    diag(c, E_NO_PLAN, (loc){0}, "the plan cannot run: it needs more than %.2f GiB of memory",
-         (double)r->memory_bytes / 0x1p30);
-  else
-    diag(c, E_NO_PLAN, (loc){0}, "the plan is impossible");
-  arena *a = arena_new();
   for (u32 i = 0; i < r->nreasons && i < REASONS; i++) {
     strbuf s = {.a = a};
     strategy_print(r->reason[i].example, &s);
-    if (one)
+    if (r->npoints == 1)
       diag_note(c, (loc){0}, "%s", r->reason[i].why);
     else
       diag_note(c, (loc){0}, "%u impossible, such as %s: %s", r->reason[i].count, sb_str(&s),
                 r->reason[i].why);
   }
-  arena_free(a);
+}
+
+void outcome_no_plan(ctx *c, const search_opts *o, const search_result *r) {
+  const i64 least = least_bytes(r);
+  const bool one = r->npoints == 1;
+  arena *a = arena_new();
+  if (!one)
+    say_counts(c, r);
+  else if (least)
+    diag(c, E_NO_PLAN, (loc){0}, "the plan cannot run: it needs more than %s of memory",
+         bytes_text(a, r->memory_bytes));
+  else
+    diag(c, E_NO_PLAN, (loc){0}, "the plan is impossible");
+  say_reasons(c, a, r);
   if (least)
-    diag_note(c, (loc){0}, "%s needs at least %.2f GiB on a rank", one ? "it" : "the smallest",
-              (double)least / 0x1p30);
+    diag_note(c, (loc){0}, "%s needs at least %s on a rank", one ? "it" : "the smallest",
+              bytes_text(a, least));
   if (least)
     diag_hint(c, "more devices%s or a smaller batch need less memory on each",
               o->train ? ", zero=3, recompute=full" : ", more microbatches (mb)");
   else
     diag_hint(c, "degrees and microbatches that divide the batch, the heads and the layers can run");
+  arena_free(a);
 }
