@@ -188,7 +188,7 @@ error[E0508]: rank 5 takes no part: the program runs on ranks up to 1
 [1]
 $ heddle lower mlp-xs:layers=2,hidden=8 --batch 4 --rank 0
 error[E0801]: the program is not distributed: it has no mesh
-  hint: give it a plan, such as --plan best.plan or --data 2
+  hint: give it a plan, such as --plan best.plan or --strategy dp=2
 [2]
 $ heddle lower mlp-xs:layers=2,hidden=8
 error[E0801]: `heddle lower` wants --rank

@@ -287,7 +287,7 @@ error[E0801]: 'guess' is not a way of accounting for costs
 [2]
 $ heddle verify mlp-xs
 error[E0801]: `heddle verify` wants a plan
-  hint: --plan best.plan, or --data 2 --tensor 2
+  hint: --plan best.plan, or --strategy 'dp=2 tp=2'
 [2]
 $ head -c 300 /dev/zero > bad.onnx; heddle show bad.onnx
 error[E0110]: field number 0
