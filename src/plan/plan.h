@@ -125,6 +125,9 @@ bool plan_trial(planner *pl, const plan *pn, func f, u8 axis,
 const law *
 plan_law(planner *pl, func f,
          u32 instr_index); // law of an instruction of the source, kept; NULL and a diagnostic if refused
+// An instruction (index from 0) of the source as a function that needs no dimension whole, kept; {0}: there is
+// none.
+func planner_expand(planner *pl, func f, u32 index);
 const classes *planner_classes(planner *pl); // of the source program, kept
 // What a policy found out about the source program, kept for the next plan: trans by any key.
 const plan_trans *planner_kept(planner *pl, u64 key, u32 *n); // NULL: nothing kept
@@ -237,8 +240,9 @@ bool policy_batch(planner *pl, arena *a, plan *pn,
                   u8 axis); // the batch of every input over an axis (space or time)
 bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis,
                    u32 stages); // balanced segments on the coordinates of axis
-// letters of the products, found from the laws; flops_per_byte: how much work moving a byte is worth
-bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, double flops_per_byte, bool whole_tables);
+// A letter of every matmul with a weight, found from the laws (tensor.c has the rule). What cannot be divided
+// is refused (E_DIVIDE), but for what stays whole by that rule.
+bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, bool whole_tables);
 bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis); // what tensor left whole, over the sequence
 bool policy_schedule(planner *pl, arena *a, plan *pn, int schedule); // sequences of all places
 void policy_zero(plan *pn, u8 axis, u32 level);

@@ -382,6 +382,25 @@ static void set_free(sharding *s, value sv, layout l) { // a free parameter gets
       type_tensor(s->x->p, &val_type(s->x->src, s->f, sv)->s, l, (group){0});
 }
 
+static layout without_spatial_parts(const sharding *s, layout l) {
+  space *sp = s->x->p->sp;
+  layout_info li = *layout_get(sp, l);
+  for (u32 i = li.npart; i-- > 0;)
+    if (!axis_get(sp, li.part[i].axis)->temporal) l = layout_without(sp, l, li.part[i].axis);
+  return l;
+}
+
+// A value in whatever layout is at hand: one that was summed for a use here is the sum to all that read it
+// later (the backward pass, above all), or they would sum it again.
+static value as_summed(const sharding *s, value sv) {
+  value v = s->map[sv];
+  if (without_spatial_parts(s, value_layout(s, v)).i == value_layout(s, v).i) return v;
+  for (const converted *c = s->conv[sv]; c; c = c->next)
+    if (without_spatial_parts(s, c->l).i == c->l.i)
+      v = c->v; // the first that was made: the list is in reverse
+  return v;
+}
+
 // The operand (a source value) in the layout that is needed.
 static value operand_as(sharding *s, value sv, layout need) {
   if (s->free_param[sv]) {
@@ -392,7 +411,7 @@ static value operand_as(sharding *s, value sv, layout need) {
   if (value_layout(s, v).i == need.i) return v;
   for (converted *c = s->conv[sv]; c; c = c->next)
     if (c->l.i == need.i) return c->v;
-  value w = shard_convert(s->x, &s->b, v, need, s->g);
+  value w = shard_convert(s->x, &s->b, as_summed(s, sv), need, s->g);
   converted *c = NEW(s->x->a, converted);
   *c = (converted){w, need, s->conv[sv]};
   s->conv[sv] = c;
@@ -428,14 +447,6 @@ layout shard_at_rest(apply *x, layout l, const shape *sh, rest_what what, group 
 }
 
 // ---- instructions -----------------------------------------------------------------------------------------
-static layout without_spatial_parts(const sharding *s, layout l) {
-  space *sp = s->x->p->sp;
-  layout_info li = *layout_get(sp, l);
-  for (u32 i = li.npart; i-- > 0;)
-    if (!axis_get(sp, li.part[i].axis)->temporal) l = layout_without(sp, l, li.part[i].axis);
-  return l;
-}
-
 static void finish(sharding *s, const instr *in,
                    u32 at) { // results of the new instruction stand for the source's
   const instr *made = &func_get(s->x->p, s->b.f)->body.v[at - 1];
@@ -453,6 +464,26 @@ static void finish(sharding *s, const instr *in,
   }
 }
 
+// A weak choice that another one of the same axis has left over for the result: a sum over the axis (of rows
+// that ranks look up) is summed into the pieces that the plan wants, and not whole.
+static void sum_into_pieces(sharding *s, const instr *in, const law *l) {
+  space *sp = s->x->p->sp;
+  const choice_list *per = &s->x->choices[in->origin];
+  if (in->nres != 1 || ((in->flags & INSTR_BACKWARD) && !(in->flags & INSTR_RECOMPUTE))) return;
+  for (u32 i = 0; i < per->n && !s->b.failed; i++) {
+    const choice *c = &per->v[i];
+    layout have = value_layout(s, s->map[in->res]);
+    if (!c->weak || c->table || layout_part_of(sp, have, c->axis) != RED_SUM) continue;
+    axis_role r = {c->axis, c->letter, RED_SUM, 0, c->stride};
+    layout to = term_layout(s, l, &l->res[0], &r, 1, 0, false);
+    const lay_split *sl = layout_split_of(sp, to, c->axis);
+    if (!sl || !c->stride) continue;
+    to = layout_with_split(sp, layout_without(sp, have, c->axis), c->axis, sl->dim, sl->stride);
+    const shape *sh = &val_type(s->x->src, s->f, in->res)->s;
+    if (layout_fits(sp, to, sh->nd, sh->dim)) s->map[in->res] = shard_convert(s->x, &s->b, s->map[in->res], to, s->g);
+  }
+}
+
 static void shard_call(sharding *s, const instr *in) {
   apply *x = s->x;
   u32 n = instr_nopd(s->f, in);
@@ -464,7 +495,7 @@ static void shard_call(sharding *s, const instr *in) {
     if (s->free_param[sv]) {
       have[k] = LAYOUT_FREE;
     } else {
-      have[k] = value_layout(s, s->map[sv]);
+      have[k] = value_layout(s, opd_donated(s->f, in, k) ? s->map[sv] : as_summed(s, sv));
       if (!opd_donated(s->f, in, k)) have[k] = without_spatial_parts(s, have[k]);
     }
   }
@@ -524,11 +555,52 @@ static u32 roles_from_forward(sharding *s, const instr *in, const law *l, const 
   return nr;
 }
 
+// The operand of its forward instruction that an instruction of a backward makes the gradient of: the one of
+// this shape. Of several, a weight if no weight is read (x in x w, for which w is). -1: not to be told.
+static int gradient_of(const sharding *s, const instr *in, const seen_forward *fw) {
+  const shape *sh = &val_type(s->x->src, s->f, in->res)->s;
+  bool reads = false;
+  for (u32 k = 0; k < instr_nopd(s->f, in); k++) reads |= s->at_rest[opd_of(s->f, in, k)];
+  int found[2] = {-1, -1}; // without regard to weights; with
+  bool sure[2] = {true, true};
+  for (u32 k = 0; k < fw->n; k++) {
+    if (!shape_same(fw->shape[k], sh)) continue;
+    for (int w = 0; w < 1 + (fw->weight[k] != reads); w++) {
+      sure[w] = found[w] < 0 || (sure[w] && fw->lay[k].i == fw->lay[found[w]].i);
+      found[w] = (int)k;
+    }
+  }
+  return sure[0] ? found[0] : sure[1] ? found[1] : -1;
+}
+
+// A gradient lies where its value lay in the forward: that of a weight is split as the weight is, whatever
+// splits of other dimensions over the same axis operands bring along (a sequence).
+static u32 roles_of_gradient(sharding *s, const instr *in, const law *l, const op_row *row, axis_role *r,
+                             u32 nr) {
+  space *sp = s->x->p->sp;
+  const seen_forward *fw = &s->x->seen[in->origin];
+  int k = in->nres == 1 && in->origin ? gradient_of(s, in, fw) : -1;
+  const layout_info *li = k >= 0 ? layout_get(sp, fw->lay[k]) : NULL;
+  for (u32 i = 0; li && i < li->nsplit && nr < ROLES_MAX; i++) {
+    const lay_split *sl = &li->split[i];
+    const law_dim *d = &l->res[0].dim[sl->dim];
+    u8 letter = d->n == 1 ? d->f[0] : 0;
+    i64 stride = 0;
+    u32 n = axis_size(sp, sl->axis);
+    if (has_role(r, nr, sl->axis) || axis_get(sp, sl->axis)->temporal) continue;
+    if (sl->table ? d->n != 1 : !letter_at(l, d, sl->stride, n, &letter, &stride)) continue;
+    if (may_split(l, row->red, sp, letter, stride, n, sl->table, r, nr))
+      r[nr++] = (axis_role){sl->axis, letter, row->red, sl->table, stride};
+  }
+  return nr;
+}
+
 static void remember_forward(sharding *s, const instr *in, const law *l, const layout *need) {
   seen_forward *fw = &s->x->seen[in->origin];
   fw->n = MIN(l->nopd, COUNT_OF(fw->lay));
   for (u32 k = 0; k < fw->n; k++) {
     fw->lay[k] = need[k];
+    fw->weight[k] = s->at_rest[opd_of(s->f, in, k)];
     fw->shape[k] = &val_type(s->x->src, s->f, opd_of(s->f, in, k))->s;
   }
 }
@@ -584,7 +656,7 @@ static void shard_instr(sharding *s, u32 index) {
   for (u32 k = 0; k < n; k++) {
     value sv = opd_of(s->f, in, k);
     rest[k] = s->at_rest[sv];
-    have[k] = s->free_param[sv] ? LAYOUT_FREE : value_layout(s, s->map[sv]);
+    have[k] = s->free_param[sv] ? LAYOUT_FREE : value_layout(s, as_summed(s, sv));
   }
   func expanded = needs_whole(s, l, have) ? planner_expand(x->pl, s->src, index) : (func){0};
   if (expanded.i) {
@@ -606,9 +678,10 @@ static void shard_instr(sharding *s, u32 index) {
   axis_role r[ROLES_MAX];
   u32 nr = x->pn->time ? roles_from_splits(s, l, row, have, rest, true, r, 0) : 0;
   nr = roles_explicit(s, index, l, row, false, r, nr);
+  bool backward = (in->flags & INSTR_BACKWARD) && !(in->flags & INSTR_RECOMPUTE);
+  if (backward) nr = roles_of_gradient(s, in, l, row, r, nr);
   nr = roles_from_splits(s, l, row, have, rest, false, r, nr);
   nr = roles_explicit(s, index, l, row, true, r, nr);
-  bool backward = (in->flags & INSTR_BACKWARD) && !(in->flags & INSTR_RECOMPUTE);
   if (backward) nr = roles_from_forward(s, in, l, row, r, nr);
   nr = roles_from_partials(s, in, l, row, have, r, nr);
   if (s->b.failed) return;
@@ -633,6 +706,7 @@ static void shard_instr(sharding *s, u32 index) {
     res[k] = type_tensor(x->p, sh, term_layout(s, l, &l->res[k], r, nr, 0, true), (group){0});
   }
   finish(s, in, emit(&s->b, in->op, apply_attrs(x, in->at), opd, n, res, in->nres));
+  if (!s->b.failed) sum_into_pieces(s, in, l);
 }
 
 // ---- functions --------------------------------------------------------------------------------------------
@@ -715,17 +789,6 @@ static void prepare(sharding *s, const shard_call_of *c) {
   }
   s->b = builder_at(x->p, func_new(x->p, f->name, f->where));
   make_params(s, c);
-}
-
-// A value in whatever layout is at hand: one that was summed for a use here is returned as the sum, or what
-// reads it later (the backward pass, above all) would sum it again.
-static value as_summed(const sharding *s, value sv) {
-  value v = s->map[sv];
-  if (without_spatial_parts(s, value_layout(s, v)).i == value_layout(s, v).i) return v;
-  for (const converted *c = s->conv[sv]; c; c = c->next)
-    if (without_spatial_parts(s, c->l).i == c->l.i)
-      v = c->v; // the first that was made: the list is in reverse
-  return v;
 }
 
 // Results as they are returned; the last pack_results of them as one tuple.

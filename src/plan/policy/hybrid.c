@@ -251,7 +251,7 @@ plan *policy_hybrid(planner *pl, arena *a, const hybrid_opts *o) {
   if (o->micro > 1) pn->time = add_axis(c, pn, "mb", o->micro, true);
   if (o->data > 1 && !policy_batch(pl, a, pn, dp)) return NULL;
   if (o->micro > 1 && !policy_batch(pl, a, pn, pn->time)) return NULL;
-  if (o->tensor > 1 && !policy_tensor(pl, a, pn, tp, o->flops_per_byte, o->whole_tables)) return NULL;
+  if (o->tensor > 1 && !policy_tensor(pl, a, pn, tp, o->whole_tables)) return NULL;
   if (o->tensor > 1 && o->sequence && !policy_sequence(pl, a, pn, tp)) return NULL;
   if (!policy_stages(pl, a, pn, pp, o->pipeline)) return NULL;
   if (o->data > 1) policy_zero(pn, dp, o->zero);
