@@ -62,12 +62,13 @@ typedef struct {
   u32 n;
   layout_step *step;
 } path_entry;
-typedef struct {
+typedef struct seen_forward {
   u32 n;
   layout lay[3];
   const shape *shape[3];
   bool weight[3];
-} seen_forward; // operands of a forward instruction as last sharded
+  struct seen_forward *other; // in other layouts before
+} seen_forward;               // operands of a forward instruction as last sharded
 typedef struct apply {
   planner *pl;
   const plan *pn;

@@ -125,8 +125,8 @@ bool plan_trial(planner *pl, const plan *pn, func f, u8 axis,
 const law *
 plan_law(planner *pl, func f,
          u32 instr_index); // law of an instruction of the source, kept; NULL and a diagnostic if refused
-// An instruction (index from 0) of the source as a function that needs no dimension whole, kept; {0}: there is
-// none.
+// An instruction (index from 0) of the source as a function that needs no dimension whole, kept; {0}: there
+// is none.
 func planner_expand(planner *pl, func f, u32 index);
 const classes *planner_classes(planner *pl); // of the source program, kept
 // What a policy found out about the source program, kept for the next plan: trans by any key.
@@ -251,7 +251,7 @@ bool policy_recompute(planner *pl, arena *a, plan *pn, int what);
 // ---- sharding one function (shard.c) ----------------------------------------------------------------------
 typedef struct {
   u8 axis, letter;
-  bool weak;
+  bool weak, result; // result: the plan named a dimension of the result
   u16 table;
   i64 stride;
 } choice;                        // axis splits letter at stride

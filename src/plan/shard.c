@@ -7,17 +7,10 @@
 // linear instruction, or it replicates. The law then says in which layout each operand is needed and each
 // result arrives; where an operand lies otherwise, the cheapest chain of communications is emitted once and
 // shared by later consumers.
-#include "plan/internal.h"
+#include "plan/roles.h"
 
 const layout LAYOUT_FREE = {~0u}, LAYOUT_SUMMED = {~1u};
 static bool is_free(layout l) { return l.i == LAYOUT_FREE.i; }
-
-enum { ROLES_MAX = LAY_SPLITS, PASS = 0xff };
-typedef struct {
-  u8 axis, letter, red;
-  u16 table;
-  i64 stride;
-} axis_role; // letter PASS: partial sums pass
 
 typedef struct converted {
   value v;
@@ -59,80 +52,7 @@ attrset apply_attrs(apply *x, attrset s) {
   return x->attr_map.v[s.i] = attrs_of(x->p, copy, at.n);
 }
 
-const law *plan_law(planner *pl, func f, u32 index) {
-  prog *p = pl->src;
-  while (pl->laws.n <= f.i) *vec_push(pl->a, &pl->laws) = NULL;
-  const func_info *fi = func_get(p, f);
-  if (!pl->laws.v[f.i]) pl->laws.v[f.i] = ZNEWN(pl->a, const law *, fi->body.n);
-  const law **slot = &pl->laws.v[f.i][index];
-  if (*slot) return *slot;
-  const instr *in = &fi->body.v[index];
-  u32 n = instr_nopd(fi, in), nres = in->nres;
-  shape *os = NEWN(pl->a, shape, n + 1), rs[OP_RES_MAX];
-  for (u32 k = 0; k < n; k++) os[k] = val_type(p, fi, opd_of(fi, in, k))->s;
-  return *slot = op_law(p->c, pl->a, in->op, attrs_get(p, in->at), n, os, &nres, rs, in->where);
-}
-
 // ---- roles of axes in one instruction ---------------------------------------------------------------------
-static bool has_role(const axis_role *r, u32 n, u8 axis) {
-  for (u32 i = 0; i < n; i++)
-    if (r[i].axis == axis) return true;
-  return false;
-}
-
-static bool term_has(const law_term *t, u32 letter) {
-  for (u32 d = 0; d < t->nd; d++)
-    for (u32 j = 0; j < t->dim[d].n; j++)
-      if (t->dim[d].f[j] == letter) return true;
-  return false;
-}
-
-// May axis (of size n) split this letter at this stride, given the other roles?
-// Does a letter fill every dimension that it is in? Uneven pieces of others cannot be said.
-static bool fills_dims(const law *l, u32 letter) {
-  for (u32 k = 0; k < l->nopd + l->nres; k++) {
-    const law_term *t = k < l->nopd ? &l->opd[k] : &l->res[k - l->nopd];
-    for (u32 d = 0; d < t->nd; d++)
-      for (u32 j = 0; j < t->dim[d].n; j++)
-        if (t->dim[d].f[j] == letter && t->dim[d].n > 1) return false;
-  }
-  return true;
-}
-
-static bool may_split(const law *l, reduction red, const space *sp, u32 letter, i64 stride, u32 n, u16 table,
-                      const axis_role *r, u32 nr) {
-  const law_letter *lt = &l->letter[letter];
-  if (lt->flags & LAW_WHOLE || (table && !fills_dims(l, letter))) return false;
-  if (!table && (stride <= 0 || lt->extent % (stride * n))) return false;
-  if (red == RED_NONE)
-    for (u32 k = 0; k < l->nres; k++)
-      if (!term_has(&l->res[k], letter)) return false;
-  for (u32 i = 0; i < nr; i++) {
-    if (r[i].letter != letter) continue;
-    if (table || r[i].table) return false;
-    i64 m = axis_size(sp, r[i].axis);
-    if (r[i].stride == stride) return false;
-    if (r[i].stride > stride ? r[i].stride % (stride * n) : stride % (r[i].stride * m)) return false;
-  }
-  return true;
-}
-
-// The letter that stride S of a dimension falls into, and the stride inside that letter. false if it
-// straddles two.
-static bool letter_at(const law *l, const law_dim *d, i64 S, u32 n, u8 *letter, i64 *stride) {
-  i64 inner = 1;
-  for (u32 j = d->n; j-- > 0;) {
-    i64 e = l->letter[d->f[j]].extent;
-    if (S < inner * e) {
-      if (S % inner || (S / inner) * n > e || e % ((S / inner) * n)) return false;
-      *letter = d->f[j], *stride = S / inner;
-      return true;
-    }
-    inner *= e;
-  }
-  return false;
-}
-
 static layout value_layout(const sharding *s, value v) {
   return val_type(s->x->p, func_get(s->x->p, s->b.f), v)->lay;
 }
@@ -464,7 +384,7 @@ static void finish(sharding *s, const instr *in,
   }
 }
 
-// A weak choice that another one of the same axis has left over for the result: a sum over the axis (of rows
+// A weak choice for the result, where another one has taken the axis: what is a sum over it then (of rows
 // that ranks look up) is summed into the pieces that the plan wants, and not whole.
 static void sum_into_pieces(sharding *s, const instr *in, const law *l) {
   space *sp = s->x->p->sp;
@@ -473,14 +393,15 @@ static void sum_into_pieces(sharding *s, const instr *in, const law *l) {
   for (u32 i = 0; i < per->n && !s->b.failed; i++) {
     const choice *c = &per->v[i];
     layout have = value_layout(s, s->map[in->res]);
-    if (!c->weak || c->table || layout_part_of(sp, have, c->axis) != RED_SUM) continue;
+    if (!c->weak || !c->result || !c->stride || layout_part_of(sp, have, c->axis) != RED_SUM) continue;
     axis_role r = {c->axis, c->letter, RED_SUM, 0, c->stride};
     layout to = term_layout(s, l, &l->res[0], &r, 1, 0, false);
     const lay_split *sl = layout_split_of(sp, to, c->axis);
-    if (!sl || !c->stride) continue;
+    if (!sl) continue;
     to = layout_with_split(sp, layout_without(sp, have, c->axis), c->axis, sl->dim, sl->stride);
     const shape *sh = &val_type(s->x->src, s->f, in->res)->s;
-    if (layout_fits(sp, to, sh->nd, sh->dim)) s->map[in->res] = shard_convert(s->x, &s->b, s->map[in->res], to, s->g);
+    if (layout_fits(sp, to, sh->nd, sh->dim))
+      s->map[in->res] = shard_convert(s->x, &s->b, s->map[in->res], to, s->g);
   }
 }
 
@@ -573,36 +494,63 @@ static int gradient_of(const sharding *s, const instr *in, const seen_forward *f
   return sure[0] ? found[0] : sure[1] ? found[1] : -1;
 }
 
-// A gradient lies where its value lay in the forward: that of a weight is split as the weight is, whatever
-// splits of other dimensions over the same axis operands bring along (a sequence).
-static u32 roles_of_gradient(sharding *s, const instr *in, const law *l, const op_row *row, axis_role *r,
-                             u32 nr) {
-  space *sp = s->x->p->sp;
-  const seen_forward *fw = &s->x->seen[in->origin];
-  int k = in->nres == 1 && in->origin ? gradient_of(s, in, fw) : -1;
-  const layout_info *li = k >= 0 ? layout_get(sp, fw->lay[k]) : NULL;
-  for (u32 i = 0; li && i < li->nsplit && nr < ROLES_MAX; i++) {
-    const lay_split *sl = &li->split[i];
-    const law_dim *d = &l->res[0].dim[sl->dim];
-    u8 letter = d->n == 1 ? d->f[0] : 0;
-    i64 stride = 0;
-    u32 n = axis_size(sp, sl->axis);
-    if (has_role(r, nr, sl->axis) || axis_get(sp, sl->axis)->temporal) continue;
-    if (sl->table ? d->n != 1 : !letter_at(l, d, sl->stride, n, &letter, &stride)) continue;
-    if (may_split(l, row->red, sp, letter, stride, n, sl->table, r, nr))
-      r[nr++] = (axis_role){sl->axis, letter, row->red, sl->table, stride};
+// Is an operand of a backward instruction one of its forward instruction, where that had it?
+static bool lies_as_before(const sharding *s, const instr *in, u32 o, const seen_forward *fw,
+                           const layout *have) {
+  const shape *sh = &val_type(s->x->src, s->f, opd_of(s->f, in, o))->s;
+  for (u32 j = 0; j < fw->n; j++)
+    if (have[o].i == fw->lay[j].i && shape_same(sh, fw->shape[j])) return true;
+  return false;
+}
+
+// How the forward instruction lay of which this one is the backward. A function that is called with several
+// layouts has several: the one whose operands are here. NULL: not to be told.
+static const seen_forward *forward_of(const sharding *s, const instr *in, const seen_forward *fw,
+                                      const layout *have) {
+  const seen_forward *found = NULL;
+  if (!fw->other) return fw;
+  for (; fw; fw = fw->other) {
+    bool here = false;
+    for (u32 o = 0; o < instr_nopd(s->f, in); o++) here |= lies_as_before(s, in, o, fw, have);
+    if (here && found) return NULL;
+    if (here) found = fw;
   }
+  return found;
+}
+
+// A gradient lies where its value lay in the forward: that of a weight is split as the weight is, whatever
+// splits of other dimensions over the same axis its own gradient brings along (a sequence). Then come the
+// values that the forward read, where they lie as they did there.
+static u32 roles_of_gradient(const sharding *s, const instr *in, const law *l, const op_row *row,
+                             const layout *have, axis_role *r, u32 nr) {
+  const seen_forward *fw = &s->x->seen[in->origin];
+  space *sp = s->x->p->sp;
+  fw = in->origin && in->nres == 1 ? forward_of(s, in, fw, have) : NULL;
+  if (!fw) return nr;
+  int k = gradient_of(s, in, fw);
+  if (k >= 0) nr = roles_of_layout(sp, s->g, l, row->red, &l->res[0], fw->lay[k], r, nr);
+  for (u32 o = 0; o < l->nopd; o++)
+    if (lies_as_before(s, in, o, fw, have))
+      nr = roles_of_layout(sp, s->g, l, row->red, &l->opd[o], have[o], r, nr);
   return nr;
 }
 
 static void remember_forward(sharding *s, const instr *in, const law *l, const layout *need) {
-  seen_forward *fw = &s->x->seen[in->origin];
-  fw->n = MIN(l->nopd, COUNT_OF(fw->lay));
-  for (u32 k = 0; k < fw->n; k++) {
-    fw->lay[k] = need[k];
-    fw->weight[k] = s->at_rest[opd_of(s->f, in, k)];
-    fw->shape[k] = &val_type(s->x->src, s->f, opd_of(s->f, in, k))->s;
+  seen_forward *head = &s->x->seen[in->origin], now = {.n = MIN(l->nopd, COUNT_OF(now.lay))};
+  for (u32 k = 0; k < now.n; k++) {
+    value v = opd_of(s->f, in, k);
+    now.lay[k] = need[k];
+    now.shape[k] = &val_type(s->x->src, s->f, v)->s;
+    now.weight[k] = s->at_rest[v];
   }
+  seen_forward **at = &head->other;
+  if (!head->n) *head = now;
+  if (!memcmp(head->lay, now.lay, sizeof now.lay)) return;
+  while (*at && memcmp((*at)->lay, now.lay, sizeof now.lay)) at = &(*at)->other;
+  if (*at) *at = (*at)->other; // seen before: it becomes the last one again
+  seen_forward *was = NEW(s->x->a, seen_forward);
+  *was = *head;
+  *head = now, head->other = was;
 }
 
 static void count_work(sharding *s, const instr *in, const law *l, const axis_role *r, u32 nr) {
@@ -679,7 +627,7 @@ static void shard_instr(sharding *s, u32 index) {
   u32 nr = x->pn->time ? roles_from_splits(s, l, row, have, rest, true, r, 0) : 0;
   nr = roles_explicit(s, index, l, row, false, r, nr);
   bool backward = (in->flags & INSTR_BACKWARD) && !(in->flags & INSTR_RECOMPUTE);
-  if (backward) nr = roles_of_gradient(s, in, l, row, r, nr);
+  if (backward) nr = roles_of_gradient(s, in, l, row, have, r, nr);
   nr = roles_from_splits(s, l, row, have, rest, false, r, nr);
   nr = roles_explicit(s, index, l, row, true, r, nr);
   if (backward) nr = roles_from_forward(s, in, l, row, r, nr);

@@ -69,7 +69,8 @@ static bool comes_back(const letters *ls, func f, u32 index, const law *l, u32 x
   const func_info *fi = func_get(planner_source(ls->pl), f);
   const instr *in = &fi->body.v[index];
   u32 id[16], n = 0;
-  for (u32 o = 0; o < l->nopd && !n; o++) n = classes_of_letter(ls, f, opd_of(fi, in, o), l, &l->opd[o], x, id);
+  for (u32 o = 0; o < l->nopd && !n; o++)
+    n = classes_of_letter(ls, f, opd_of(fi, in, o), l, &l->opd[o], x, id);
   if (!n) return false;
   arena *tmp = arena_new();
   bool *from = ZNEWN(tmp, bool, fi->values.n), back = false;
@@ -96,12 +97,17 @@ static void read_uses(letters *ls, func f, u32 index, const law *l, u8 *use) {
   for (u32 x = 0; x < l->nletters; x++) {
     u8 flags = l->letter[x].flags;
     bool kept = any_has(l->res, l->nres, x);
+    bool whole = flags & LAW_WHOLE || (!kept && op_row_of(in->op)->red == RED_NONE);
     use[x] = 0;
     if (matmul && (!kept || (any_has(l->opd, 1, x) && any_has(l->opd + 1, l->nopd - 1, x))))
       use[x] = LETTER_INNER;
-    if (weight || flags & LAW_ADDRESSED || (kept && !(flags & LAW_WHOLE))) continue;
+    if (weight || flags & LAW_ADDRESSED || (kept && !whole)) continue;
     if (!asked) expands = planner_expand(ls->pl, f, index).i, asked = true;
-    if (!expands && (matmul || flags & LAW_WHOLE || comes_back(ls, f, index, l, x))) use[x] |= LETTER_MET;
+    if (expands) continue;
+    if (matmul || whole)
+      use[x] |= LETTER_WHOLE;
+    else if (comes_back(ls, f, index, l, x))
+      use[x] |= LETTER_AGAIN;
   }
 }
 
@@ -175,7 +181,9 @@ u32 letters_weight(const letters *ls, func f, u32 index, letter *out) {
         bool kept = any_has(l->res, l->nres, (u32)x), shared = false;
         for (u32 k = 0; k < l->nopd; k++)
           shared |= !ls->weight[f.i][opd_of(fi, in, k)] && term_has(&l->opd[k], (u32)x);
-        out[n++] = (letter){.kind = !kept ? LETTER_ROW : shared ? LETTER_BATCH : LETTER_COLUMN,
+        out[n++] = (letter){.kind = !kept    ? LETTER_ROW
+                                    : shared ? LETTER_BATCH
+                                             : LETTER_COLUMN,
                             .class = id[j],
                             .operand = o,
                             .dim = (u8)d,

@@ -5,10 +5,11 @@
 #include "plan/plan.h"
 
 enum {
-  LETTER_MET = 1,  // a row other than a matmul with a weight sums over it and uses it again, or needs it whole (a
-                   // normalisation, the product of queries and keys): a split would be communicated there
-  LETTER_INNER = 2 // a matmul sums over it or works on each of its coordinates alone (hidden units between
-                   // two matmuls, heads, experts): a split is followed there
+  LETTER_WHOLE = 1, // a row other than a matmul with a weight needs it whole or multiplies along it (the
+                    // product of queries and keys, a choice of experts)
+  LETTER_AGAIN = 2, // a row sums over it, and the sum meets what still has it: a normalisation
+  LETTER_INNER = 4  // a matmul sums over it or works on each of its coordinates alone (hidden units between
+                    // two matmuls, heads, experts): a split is followed there
 };
 typedef struct {
   planner *pl;
@@ -32,7 +33,7 @@ typedef struct {
   letter_kind kind;
   u32 class, operand;
   u8 dim;
-  bool alone; // nothing else is in that dimension
+  bool alone;        // nothing else is in that dimension
   i64 extent, inner; // inner: elements between two neighbours
 } letter;
 enum { WEIGHT_LETTERS = 32 };

@@ -16,7 +16,7 @@ typedef struct {
   u8 axis;
   u32 ways;
   letters l;
-  bool *stream, *sequence; // per class
+  bool *stream, *sequence, *batch; // per class; batch: matmuls are split over it (experts)
 } sequence;
 
 static bool has_class(const sequence *q, func f, value v, const bool *set) {
@@ -65,9 +65,13 @@ static void keep_matmul(sequence *q, func f, u32 index) {
   bool row = false;
   if (!t) t = choice_of_table(q, f, index);
   if (!t) return; // a row: its input arrives split as before
-  for (u32 j = 0; j < n; j++) row |= x[j].kind == LETTER_ROW && x[j].operand == t->index && x[j].dim == t->dim;
+  for (u32 j = 0; j < n; j++)
+    row |= x[j].kind == LETTER_ROW && x[j].operand == t->index && x[j].dim == t->dim;
   for (u32 j = 0; j < n && !row; j++)
     if (x[j].kind == LETTER_ROW) q->stream[x[j].class] = true;
+  for (u32 j = 0; j < n; j++)
+    if (x[j].kind == LETTER_BATCH && x[j].operand == t->index && x[j].dim == t->dim)
+      q->batch[x[j].class] = true;
   t->weak = false;
 }
 
@@ -117,8 +121,8 @@ static bool find_sequence(sequence *q) {
   return false;
 }
 
-// The dimension of an instruction's first result that holds the sequence, if its law lets it be split.
-static bool sequence_dim(const sequence *q, plan_trans *t) {
+// The dimension of an instruction's first result that has a class of a set, if its law lets it be split.
+static bool split_dim(const sequence *q, const bool *set, plan_trans *t) {
   const prog *p = planner_source(q->pl);
   const func_info *fi = func_get(p, t->fn);
   value v = fi->body.v[t->instr - 1].res;
@@ -130,7 +134,7 @@ static bool sequence_dim(const sequence *q, plan_trans *t) {
     for (u32 j = 0; j < na; j++) {
       i64 e = classes_get(q->l.k, id[j])->extent;
       inner /= e;
-      if (!q->sequence[id[j]]) continue;
+      if (!set[id[j]]) continue;
       t->dim = (u8)d, t->stride = inner * (e / q->ways);
       const law_dim *ld = &l->res[0].dim[d];
       i64 in = 1;
@@ -144,18 +148,30 @@ static bool sequence_dim(const sequence *q, plan_trans *t) {
   return false;
 }
 
+static bool reads_stream(const sequence *q, func f, const instr *in) {
+  const func_info *fi = func_get(planner_source(q->pl), f);
+  for (u32 o = 0; o < instr_nopd(fi, in); o++) {
+    value v = opd_of(fi, in, o);
+    if (!q->l.weight[f.i][v] && has_class(q, f, v, q->stream) && has_class(q, f, v, q->sequence)) return true;
+  }
+  return false;
+}
+
 static void split_stream(sequence *q, const bool *split) {
   const prog *p = planner_source(q->pl);
   for (u32 f = 1; f < planner_funcs(q->pl); f++) {
     const func_info *fi = p->funcs.v[f];
     for (u32 i = 0; i < fi->body.n; i++) {
       const instr *in = &fi->body.v[i];
-      if (in->op == OP_call || !in->nres || op_row_of(in->op)->flags & OPF_GEMM || q->l.weight[f][in->res] ||
-          !has_class(q, (func){f}, in->res, q->stream))
+      if (in->op == OP_call || !in->nres || op_row_of(in->op)->flags & OPF_GEMM || q->l.weight[f][in->res])
         continue;
-      if (split[in->origin] && !choice_for(q, (func){f}, i)) continue; // rows that are looked up are summed
       plan_trans t = {.fn = {f}, .instr = i + 1, .result = true, .axis = q->axis, .weak = true};
-      if (sequence_dim(q, &t)) q->pn->trans[q->pn->ntrans++] = t;
+      bool table = choice_for(q, (func){f}, i); // rows that are looked up: their sum is split
+      bool stays = has_class(q, (func){f}, in->res, q->stream) && split_dim(q, q->sequence, &t);
+      if (stays && (table || !split[in->origin])) q->pn->trans[q->pn->ntrans++] = t;
+      if (stays || !reads_stream(q, (func){f}, in) || !split_dim(q, q->batch, &t)) continue;
+      t.weak = false; // tokens on their way to experts
+      q->pn->trans[q->pn->ntrans++] = t;
     }
   }
 }
@@ -172,6 +188,7 @@ bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis) {
   sequence q = {.pl = pl, .pn = pn, .axis = axis, .ways = pn->axes[axis - 1].size, .l = letters_of(pl, a)};
   q.stream = ZNEWN(a, bool, classes_count(q.l.k) + 1);
   q.sequence = ZNEWN(a, bool, classes_count(q.l.k) + 1);
+  q.batch = ZNEWN(a, bool, classes_count(q.l.k) + 1);
   keep_matmuls(&q);
   if (!find_sequence(&q)) return false;
   split_stream(&q, r.split);

@@ -56,13 +56,13 @@ static plan_trans trans_of(const tensor *t, func f, u32 index, const letter *x) 
 // ---- which letters come into question ---------------------------------------------------------------------
 typedef enum { WAY_COLUMN, WAY_UNEVEN, WAY_ROW } way;
 
-static bool is_inner(const tensor *t, const letter *x) { return t->l.use[x->class] & LETTER_INNER; }
+static bool has_use(const tensor *t, const letter *x, u8 use) { return (t->l.use[x->class] & use) == use; }
 
-// An index of the result (or of the experts) along which a split can go on. At the end of a model (a
-// vocabulary) nothing that comes later needs it whole again.
+// An index of the result (or of the experts) along which a split can go on. A normalisation at the end of a
+// model (of probabilities of words) is no obstacle: it takes a sum of few numbers, once.
 static bool goes_on(const tensor *t, const letter *x) {
-  return x->kind == LETTER_BATCH ||
-         (x->kind == LETTER_COLUMN && !(t->l.use[x->class] & LETTER_MET && is_inner(t, x)));
+  return x->kind == LETTER_BATCH || (x->kind == LETTER_COLUMN && !has_use(t, x, LETTER_WHOLE) &&
+                                     !has_use(t, x, LETTER_AGAIN | LETTER_INNER));
 }
 
 static bool is_way(const tensor *t, const letter *x, way w) {
@@ -70,7 +70,8 @@ static bool is_way(const tensor *t, const letter *x, way w) {
   switch (w) {
   case WAY_COLUMN: return goes_on(t, x) && divides;
   case WAY_UNEVEN:
-    return goes_on(t, x) && !divides && !is_inner(t, x) && x->alone && x->extent >= UNEVEN * (i64)t->ways;
+    return goes_on(t, x) && !divides && !has_use(t, x, LETTER_INNER) && x->alone &&
+           x->extent >= UNEVEN * (i64)t->ways;
   default: return x->kind == LETTER_ROW && divides;
   }
 }
@@ -161,7 +162,8 @@ static bool refuse(const tensor *t, func f, u32 index, const letter *x, u32 n) {
   if (why && fits > 1)
     diag_hint(p->c, "--tensor %u", fits);
   else
-    diag_hint(p->c, "a tensor degree that divides the heads and the hidden units of every layer, or no --tensor");
+    diag_hint(p->c,
+              "a tensor degree that divides the heads and the hidden units of every layer, or no --tensor");
   return false;
 }
 
@@ -179,7 +181,7 @@ static bool choose(tensor *t, func f, u32 index) {
   bool on = false; // could a split go on if it divided?
   for (u32 i = 0; i < n; i++) {
     on |= goes_on(t, &x[i]);
-    if (goes_on(t, &x[i]) && is_inner(t, &x[i])) return refuse(t, f, index, x, n);
+    if (goes_on(t, &x[i]) && has_use(t, &x[i], LETTER_INNER)) return refuse(t, f, index, x, n);
   }
   bool row = choose_among(t, f, index, x, n, WAY_ROW);
   t->matmuls += row;
@@ -242,7 +244,8 @@ bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, bool whole_tables) 
     pn->ntrans += nkept;
     return true;
   }
-  tensor t = {.pl = pl, .pn = pn, .axis = axis, .ways = pn->axes[axis - 1].size, .whole_tables = whole_tables};
+  tensor t = {
+      .pl = pl, .pn = pn, .axis = axis, .ways = pn->axes[axis - 1].size, .whole_tables = whole_tables};
   t.l = letters_of(pl, a);
   t.done = ZNEWN(a, bool, nf);
   t.flops = NEWN(a, double, nf);

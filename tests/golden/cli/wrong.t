@@ -467,7 +467,7 @@ ok.plan
 tests
 $ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=1001 --seq 16 --batch 4 --machine dgx-2 --devices 5 --tensor 5 --data 1 --pipeline 1
 error[E0506]: the plan is impossible
-  note: no product of the model can be split 5 ways
+  note: attn.qkv of 64 x 192 cannot be split 5 ways: 192 = 3 x 4 x 16, and 4 is not divisible by 5
   hint: degrees and microbatches that divide the batch, the heads and the layers can run
 [1]
 $ heddle plan gpt3-13b --machine laptop --devices 1 --batch 4

@@ -1,0 +1,77 @@
+// roles.c - what an axis may do in one instruction, from its law alone. Not here: which roles are taken
+// (shard.c).
+#include "plan/roles.h"
+
+bool has_role(const axis_role *r, u32 n, u8 axis) {
+  for (u32 i = 0; i < n; i++)
+    if (r[i].axis == axis) return true;
+  return false;
+}
+
+bool term_has(const law_term *t, u32 letter) {
+  for (u32 d = 0; d < t->nd; d++)
+    for (u32 j = 0; j < t->dim[d].n; j++)
+      if (t->dim[d].f[j] == letter) return true;
+  return false;
+}
+
+// Does a letter fill every dimension that it is in? Uneven pieces of others cannot be said.
+static bool fills_dims(const law *l, u32 letter) {
+  for (u32 k = 0; k < l->nopd + l->nres; k++) {
+    const law_term *t = k < l->nopd ? &l->opd[k] : &l->res[k - l->nopd];
+    for (u32 d = 0; d < t->nd; d++)
+      for (u32 j = 0; j < t->dim[d].n; j++)
+        if (t->dim[d].f[j] == letter && t->dim[d].n > 1) return false;
+  }
+  return true;
+}
+
+bool may_split(const law *l, reduction red, const space *sp, u32 letter, i64 stride, u32 n, u16 table,
+               const axis_role *r, u32 nr) {
+  const law_letter *lt = &l->letter[letter];
+  if (lt->flags & LAW_WHOLE || (table && !fills_dims(l, letter))) return false;
+  if (!table && (stride <= 0 || lt->extent % (stride * n))) return false;
+  if (red == RED_NONE)
+    for (u32 k = 0; k < l->nres; k++)
+      if (!term_has(&l->res[k], letter)) return false;
+  for (u32 i = 0; i < nr; i++) {
+    if (r[i].letter != letter) continue;
+    if (table || r[i].table) return false;
+    i64 m = axis_size(sp, r[i].axis);
+    if (r[i].stride == stride) return false;
+    if (r[i].stride > stride ? r[i].stride % (stride * n) : stride % (r[i].stride * m)) return false;
+  }
+  return true;
+}
+
+bool letter_at(const law *l, const law_dim *d, i64 S, u32 n, u8 *letter, i64 *stride) {
+  i64 inner = 1;
+  for (u32 j = d->n; j-- > 0;) {
+    i64 e = l->letter[d->f[j]].extent;
+    if (S < inner * e) {
+      if (S % inner || (S / inner) * n > e || e % ((S / inner) * n)) return false;
+      *letter = d->f[j], *stride = S / inner;
+      return true;
+    }
+    inner *= e;
+  }
+  return false;
+}
+
+u32 roles_of_layout(const space *sp, group g, const law *l, reduction red, const law_term *t, layout lay,
+                    axis_role *r, u32 nr) {
+  const layout_info *li = layout_get(sp, lay);
+  for (u32 i = 0; i < li->nsplit && nr < ROLES_MAX; i++) {
+    const lay_split *sl = &li->split[i];
+    const law_dim *d = &t->dim[sl->dim];
+    u8 letter = d->n == 1 ? d->f[0] : 0;
+    i64 stride = 0;
+    u32 n = axis_size(sp, sl->axis);
+    if (has_role(r, nr, sl->axis) || axis_get(sp, sl->axis)->temporal || !group_has_axis(sp, g, sl->axis))
+      continue;
+    if (sl->table ? d->n != 1 : !letter_at(l, d, sl->stride, n, &letter, &stride)) continue;
+    if (may_split(l, red, sp, letter, stride, n, sl->table, r, nr))
+      r[nr++] = (axis_role){sl->axis, letter, red, sl->table, stride};
+  }
+  return nr;
+}
