@@ -5,7 +5,7 @@
 // Idea: functions callee first, matmuls in program order. A matmul that a split brought along by its operands
 // already divides needs no choice: it sums over what its partner made (row). Any other is split over an index
 // of its result (column) that no normalisation meets on its way, or over its experts; which one, where there
-// are several, is tried: the least work in the function stays, then the least traffic. A fused QKV comes out
+// are several, is tried: the least work in the function stays. A fused QKV comes out
 // split over its heads. Choices are weak: where an operand arrives split, that split is followed, so column
 // and row alternate. What has no such index is split over what it sums over, at the price of a sum.
 //
@@ -35,10 +35,29 @@ typedef struct {
   u32 matmuls;   // that are split evenly: a vocabulary alone is not tensor parallelism
 } tensor;
 
-// Less work first, then less traffic.
-static bool better(const plan_trial_result *x, const plan_trial_result *y) {
-  if (x->flops < y->flops * 0.999) return true;
-  return x->flops <= y->flops * 1.001 && x->moved < y->moved;
+typedef struct {
+  plan_trial_result r;
+  u32 met; // by how many matmuls of the function
+} trial;
+
+// Less work first; then the index that more matmuls have (of grouped queries that of the keys, too, rather
+// than the one inside a group); then less traffic.
+static bool better(const trial *x, const trial *y) {
+  if (x->r.flops < y->r.flops * 0.999) return true;
+  if (x->r.flops > y->r.flops * 1.001) return false;
+  return x->met != y->met ? x->met > y->met : x->r.moved < y->r.moved;
+}
+
+static u32 matmuls_with(const tensor *t, func f, u32 class) {
+  const func_info *fi = func_get(planner_source(t->pl), f);
+  u32 met = 0;
+  for (u32 i = 0; i < fi->body.n; i++) {
+    letter x[WEIGHT_LETTERS];
+    u32 n = letters_is_matmul(&t->l, f, i) ? letters_weight(&t->l, f, i, x) : 0, j = 0;
+    while (j < n && x[j].class != class) j++;
+    met += j < n;
+  }
+  return met;
 }
 
 static plan_trans trans_of(const tensor *t, func f, u32 index, const letter *x) {
@@ -78,13 +97,14 @@ static bool is_way(const tensor *t, const letter *x, way w) {
 
 // The best choice of one kind, added to the plan; false: there is none.
 static bool choose_among(tensor *t, func f, u32 index, const letter *x, u32 n, way w) {
-  plan_trial_result best = {0}, now;
+  trial best = {0}, now;
   plan_trans pick = {0};
   u32 at = t->pn->ntrans++, origin = func_get(planner_source(t->pl), f)->body.v[index].origin;
   for (u32 i = 0; i < n; i++) {
     if (!is_way(t, &x[i], w)) continue;
     t->pn->trans[at] = trans_of(t, f, index, &x[i]);
-    if (!plan_trial(t->pl, t->pn, f, t->axis, &now) || !now.split[origin]) continue;
+    if (!plan_trial(t->pl, t->pn, f, t->axis, &now.r) || !now.r.split[origin]) continue;
+    now.met = matmuls_with(t, f, x[i].class);
     if (!pick.instr || better(&now, &best)) best = now, pick = t->pn->trans[at];
   }
   t->pn->trans[at] = pick;

@@ -219,6 +219,21 @@ error[E0502]: a batch of 8 leaves 8, which cannot be split 3 ways over dp
   --> gpt2
   hint: choose a batch that is a multiple of data x microbatches
 [1]
+$ heddle sim gpt2-xl --machine dgx-h100 --batch 8 --tensor 8
+error[E0502]: attn.qkv of 1600 x 4800 cannot be split 8 ways: 4800 = 3 x 25 x 64, and 25 is not divisible by 8
+  --> gpt2-xl: layer/attention
+  hint: --tensor 5
+[1]
+$ heddle sim gpt2 --machine dgx-2 --tensor 2 --seq 15 --sequence-parallel
+error[E0502]: a sequence of 15 cannot be split 2 ways
+  --> gpt2
+  hint: --seq 16, or no --sequence-parallel
+[1]
+$ heddle sim vit-base --machine dgx-2 --tensor 2 --sequence-parallel
+error[E0501]: no input has a sequence that the layers keep: it cannot be split 2 ways
+  --> vit-base
+  hint: no --sequence-parallel
+[1]
 $ heddle sim gpt2 --machine dgx-2 --data 32
 error[E0502]: a batch of 8 leaves 8, which cannot be split 32 ways over dp
   --> gpt2
