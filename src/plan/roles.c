@@ -75,3 +75,16 @@ u32 roles_of_layout(const space *sp, group g, const law *l, reduction red, const
   }
   return nr;
 }
+
+u32 roles_of_sums(const space *sp, const law *l, reduction red, const layout *have, axis_role *r, u32 nr) {
+  const layout_info *li = l->nopd > 1 && have[0].i != LAYOUT_FREE.i ? layout_get(sp, have[0]) : NULL;
+  for (u32 i = 0; li && red == RED_SUM && i < li->npart && nr < ROLES_MAX; i++) {
+    u8 axis = li->part[i].axis;
+    bool all = !has_role(r, nr, axis);
+    for (u32 k = 0; k < l->nopd && all; k++)
+      all =
+          law_lin(l, k) == 'j' && have[k].i != LAYOUT_FREE.i && layout_part_of(sp, have[k], axis) == RED_SUM;
+    if (all) r[nr++] = (axis_role){axis, PASS, RED_SUM, 0, 0};
+  }
+  return nr;
+}

@@ -629,6 +629,7 @@ static void shard_instr(sharding *s, u32 index) {
   bool backward = (in->flags & INSTR_BACKWARD) && !(in->flags & INSTR_RECOMPUTE);
   if (backward) nr = roles_of_gradient(s, in, l, row, have, r, nr);
   nr = roles_from_splits(s, l, row, have, rest, false, r, nr);
+  nr = roles_of_sums(x->p->sp, l, row->red, have, r, nr);
   nr = roles_explicit(s, index, l, row, true, r, nr);
   if (backward) nr = roles_from_forward(s, in, l, row, r, nr);
   nr = roles_from_partials(s, in, l, row, have, r, nr);

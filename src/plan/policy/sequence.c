@@ -114,7 +114,7 @@ static bool find_sequence(sequence *q) {
     diag(p->c, E_DIVIDE, m->where, "a sequence of %lld cannot be split %u ways", (long long)whole, q->ways);
     diag_hint(p->c, "--seq %lld, or no --sequence-parallel", (long long)(ceil_div(whole, q->ways) * q->ways));
   } else {
-    diag(p->c, E_PLAN, m->where, "no input has a sequence that the layers keep: it cannot be split %u ways",
+    diag(p->c, E_DIVIDE, m->where, "no input has a sequence that the layers keep: it cannot be split %u ways",
          q->ways);
     diag_hint(p->c, "no --sequence-parallel");
   }
