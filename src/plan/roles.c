@@ -76,15 +76,48 @@ u32 roles_of_layout(const space *sp, group g, const law *l, reduction red, const
   return nr;
 }
 
-u32 roles_of_sums(const space *sp, const law *l, reduction red, const layout *have, axis_role *r, u32 nr) {
-  const layout_info *li = l->nopd > 1 && have[0].i != LAYOUT_FREE.i ? layout_get(sp, have[0]) : NULL;
-  for (u32 i = 0; li && red == RED_SUM && i < li->npart && nr < ROLES_MAX; i++) {
-    u8 axis = li->part[i].axis;
-    bool all = !has_role(r, nr, axis);
-    for (u32 k = 0; k < l->nopd && all; k++)
-      all =
-          law_lin(l, k) == 'j' && have[k].i != LAYOUT_FREE.i && layout_part_of(sp, have[k], axis) == RED_SUM;
-    if (all) r[nr++] = (axis_role){axis, PASS, RED_SUM, 0, 0};
+u32 roles_of_sums(const space *sp, const law *l, reduction red, const layout *have, bool one, axis_role *r,
+                  u32 nr) {
+  for (u32 first = 0; l->nopd > 1 && red == RED_SUM && first < l->nopd; first++) {
+    const layout_info *li = have[first].i != LAYOUT_FREE.i ? layout_get(sp, have[first]) : NULL;
+    for (u32 i = 0; li && i < li->npart && nr < ROLES_MAX; i++) {
+      u8 axis = li->part[i].axis;
+      bool all = !has_role(r, nr, axis) && li->part[i].red == RED_SUM;
+      for (u32 k = 0; k < l->nopd && all; k++)
+        all = law_lin(l, k) == 'j' &&
+              (one || (have[k].i != LAYOUT_FREE.i && layout_part_of(sp, have[k], axis) == RED_SUM));
+      if (all) r[nr++] = (axis_role){axis, PASS, RED_SUM, 0, 0};
+    }
   }
   return nr;
+}
+
+static bool is_weight(const func_info *f, value v) {
+  return v <= f->nparams && f->params.v[v - 1].r == ROLE_WEIGHT;
+}
+
+// A product with a weight, perhaps with others (biases) added, that one instruction reads.
+static bool is_branch(const func_info *f, const u32 *nuses, value v) {
+  while (nuses[v] == 1 && val(f, v)->def) {
+    const instr *in = &f->body.v[val(f, v)->def - 1];
+    u32 n = instr_nopd(f, in), weights = 0;
+    for (u32 o = 0; o < n; o++) weights += is_weight(f, opd_of(f, in, o));
+    if (weights != 1 || n != 2) return false;
+    if (op_row_of(in->op)->flags & OPF_GEMM) return true;
+    if (in->op != OP_add) return false;
+    v = opd_of(f, in, is_weight(f, opd_of(f, in, 0)));
+  }
+  return false;
+}
+
+bool meets_branch(const func_info *f, const u32 *nuses, u32 index) {
+  const instr *in = &f->body.v[index];
+  if (in->op != OP_add || !is_branch(f, nuses, in->res)) return false;
+  for (u32 i = index + 1; i < f->body.n; i++) {
+    const instr *u = &f->body.v[i];
+    for (u32 o = 0; o < u->nopd; o++)
+      if (opd_of(f, u, o) == in->res)
+        return u->op == OP_add && instr_nopd(f, u) == 2 && is_branch(f, nuses, opd_of(f, u, 1 - o));
+  }
+  return false;
 }

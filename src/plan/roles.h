@@ -20,6 +20,10 @@ bool letter_at(const law *l, const law_dim *d, i64 S, u32 n, u8 *letter, i64 *st
 // Adds the splits over the space of g that a term has in a layout. Returns how many roles there are now.
 u32 roles_of_layout(const space *sp, group g, const law *l, reduction red, const law_term *t, layout lay,
                     axis_role *r, u32 nr);
-// Sums of operands that are all partial are partial: summed once, not one by one.
-u32 roles_of_sums(const space *sp, const law *l, reduction red, const layout *have, axis_role *r, u32 nr);
+// Sums of operands that are all partial, or of which `one` is, are partial: summed once, not one by one.
+u32 roles_of_sums(const space *sp, const law *l, reduction red, const layout *have, bool one, axis_role *r,
+                  u32 nr);
+// Is this instruction the end of a branch, a product with a weight and its bias, that the next one adds to
+// another branch (attention and feed-forward side by side)? nuses: per value, how many read it.
+bool meets_branch(const func_info *f, const u32 *nuses, u32 index);
 #endif

@@ -324,7 +324,8 @@ static value as_summed(const sharding *s, value sv) {
 // The operand (a source value) in the layout that is needed.
 static value operand_as(sharding *s, value sv, layout need) {
   if (s->free_param[sv]) {
-    set_free(s, sv, shard_at_rest(s->x, need, &val_type(s->x->src, s->f, sv)->s, REST_WEIGHT, s->g));
+    layout lay = s->f->params.v[sv - 1].r == ROLE_WEIGHT ? without_spatial_parts(s, need) : need;
+    set_free(s, sv, shard_at_rest(s->x, lay, &val_type(s->x->src, s->f, sv)->s, REST_WEIGHT, s->g));
     s->at_rest[sv] = true;
   }
   value v = s->map[sv];
@@ -629,7 +630,8 @@ static void shard_instr(sharding *s, u32 index) {
   bool backward = (in->flags & INSTR_BACKWARD) && !(in->flags & INSTR_RECOMPUTE);
   if (backward) nr = roles_of_gradient(s, in, l, row, have, r, nr);
   nr = roles_from_splits(s, l, row, have, rest, false, r, nr);
-  nr = roles_of_sums(x->p->sp, l, row->red, have, r, nr);
+  bool branch = meets_branch(s->f, s->nuses, index);
+  nr = roles_of_sums(x->p->sp, l, row->red, have, branch, r, nr);
   nr = roles_explicit(s, index, l, row, true, r, nr);
   if (backward) nr = roles_from_forward(s, in, l, row, r, nr);
   nr = roles_from_partials(s, in, l, row, have, r, nr);
@@ -655,7 +657,7 @@ static void shard_instr(sharding *s, u32 index) {
     res[k] = type_tensor(x->p, sh, term_layout(s, l, &l->res[k], r, nr, 0, true), (group){0});
   }
   finish(s, in, emit(&s->b, in->op, apply_attrs(x, in->at), opd, n, res, in->nres));
-  if (!s->b.failed) sum_into_pieces(s, in, l);
+  if (!s->b.failed && !branch) sum_into_pieces(s, in, l);
 }
 
 // ---- functions --------------------------------------------------------------------------------------------

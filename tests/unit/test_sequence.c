@@ -36,6 +36,7 @@ static const family families[] = {
     {"t5-small:layers=3,hidden=64,heads=8,vocab=512", "decoder", 0, 3 + 2, 6},
     {"moe-8x125m:layers=4,hidden=64,heads=8,vocab=512", "layer", 0, 1,
      0}, // and of the tokens sent to experts
+    {"tests/golden/plan/parallel_block.heddle", "layer", 0, 1, 2},
     {"examples/gpt2.onnx", "block", 2, 2, 4},
 };
 

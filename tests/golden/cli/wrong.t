@@ -230,7 +230,7 @@ error[E0502]: a sequence of 15 cannot be split 2 ways
   hint: --seq 16, or no --sequence-parallel
 [1]
 $ heddle sim vit-base --machine dgx-2 --tensor 2 --sequence-parallel
-error[E0501]: no input has a sequence that the layers keep: it cannot be split 2 ways
+error[E0502]: no input has a sequence that the layers keep: it cannot be split 2 ways
   --> vit-base
   hint: no --sequence-parallel
 [1]
