@@ -230,7 +230,7 @@ typedef struct {
   bool overlap; // sends on their own stream
   bool keep_gradients;
   bool whole_tables;     // embeddings are copied on all tensor ranks, not split over their rows
-  double flops_per_byte; // of the machine: peak rate over link bandwidth; 0: not known, work counts first
+  double flops_per_byte; // not read: what is split does not depend on the machine
 } hybrid_opts;
 // data x tensor x pipeline x microbatches (+ ZeRO, recompute, sequence). NULL and diagnostics if it does not
 // divide.
