@@ -15,6 +15,7 @@ static const family families[] = {
     {"t5-small:layers=3,hidden=64,heads=8,vocab=512", "encoder", 0, 2},
     {"t5-small:layers=3,hidden=64,heads=8,vocab=512", "decoder", 0, 3}, // attention to the encoder
     {"moe-8x125m:layers=4,hidden=64,heads=8,vocab=512", "layer", 0, 2},
+    {"moe-8x125m:layers=2,hidden=768,heads=16,vocab=512", "layer", 0, 2},
     {"vit-base:layers=3,hidden=64,heads=8", "layer", 0, 2},
     {"examples/gpt2.onnx", "block", 2, 2},             // fused QKV, single steps as PyTorch exports them
     {"tests/golden/onnx/encoder.onnx", "block", 1, 2}, // nn.TransformerEncoderLayer
@@ -87,6 +88,7 @@ TEST(tensor_leaves_by_rule) {
   } cases[] = {
       {"gpt2:layers=2,hidden=64,heads=4,vocab=517", 4, 1.01}, // uneven
       {"gpt2:layers=2,hidden=64,heads=4,vocab=101", 4, 1.01}, // by what it sums over
+      {"resnet50:hidden=16,vocab=16", 4, 1.01},               // blocks whose channels arrive whole, or split
       {"vit-base:layers=4,hidden=64,heads=4,vocab=7", 4, 0},  // patches and the head stay whole
   };
   for (u32 k = 0; k < COUNT_OF(cases); k++) {

@@ -16,7 +16,8 @@ typedef struct {
   u8 axis;
   u32 ways;
   letters l;
-  bool *stream, *sequence, *batch; // per class; batch: matmuls are split over it (experts)
+  bool *stream, *sequence; // per class
+  bool *cut, *batch;       // per class: matmuls have it in their results and are split over it; experts
 } sequence;
 
 static bool has_class(const sequence *q, func f, value v, const bool *set) {
@@ -57,22 +58,31 @@ static plan_trans *choice_of_table(sequence *q, func f, u32 index) {
   return NULL;
 }
 
-// Makes the choices of matmuls strong, and notes what those with a split in their result sum over.
+static bool is_split(const sequence *q, const plan_trans *t, const letter *x) {
+  return x->operand == t->index && x->dim == t->dim &&
+         (t->uneven || t->stride == x->inner * (x->extent / q->ways));
+}
+
+// Makes the choice of a matmul strong, and notes what one with a split in its result sums over. One whose
+// input arrives split keeps its weak choice, if it has any: in program order, its partner comes first.
 static void keep_matmul(sequence *q, func f, u32 index) {
   letter x[WEIGHT_LETTERS];
   u32 n = letters_weight(&q->l, f, index, x);
   plan_trans *t = choice_for(q, f, index);
-  bool row = false;
   if (!t) t = choice_of_table(q, f, index);
-  if (!t) return; // a row: its input arrives split as before
   for (u32 j = 0; j < n; j++)
-    row |= x[j].kind == LETTER_ROW && x[j].operand == t->index && x[j].dim == t->dim;
-  for (u32 j = 0; j < n && !row; j++)
-    if (x[j].kind == LETTER_ROW) q->stream[x[j].class] = true;
-  for (u32 j = 0; j < n; j++)
-    if (x[j].kind == LETTER_BATCH && x[j].operand == t->index && x[j].dim == t->dim)
-      q->batch[x[j].class] = true;
+    if (x[j].kind == LETTER_ROW && q->cut[x[j].class]) return;
+  if (!t) return;
   t->weak = false;
+  bool first = true; // of matmuls that are split over this index
+  for (u32 j = 0; j < n; j++) {
+    if (!is_split(q, t, &x[j])) continue;
+    first = x[j].kind != LETTER_ROW && !(x[j].kind == LETTER_BATCH && q->cut[x[j].class]);
+    q->cut[x[j].class] = x[j].kind != LETTER_ROW;
+    if (x[j].kind == LETTER_BATCH) q->batch[x[j].class] = true;
+  }
+  for (u32 j = 0; j < n && first; j++)
+    if (x[j].kind == LETTER_ROW) q->stream[x[j].class] = true;
 }
 
 static void keep_matmuls(sequence *q) {
@@ -188,6 +198,7 @@ bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis) {
   sequence q = {.pl = pl, .pn = pn, .axis = axis, .ways = pn->axes[axis - 1].size, .l = letters_of(pl, a)};
   q.stream = ZNEWN(a, bool, classes_count(q.l.k) + 1);
   q.sequence = ZNEWN(a, bool, classes_count(q.l.k) + 1);
+  q.cut = ZNEWN(a, bool, classes_count(q.l.k) + 1);
   q.batch = ZNEWN(a, bool, classes_count(q.l.k) + 1);
   keep_matmuls(&q);
   if (!find_sequence(&q)) return false;

@@ -40,12 +40,14 @@ typedef struct {
   u32 met; // by how many matmuls of the function
 } trial;
 
+static bool nearly(double x, double y) { return x <= y * 1.001 && y <= x * 1.001; }
+
 // Less work first; then the index that more matmuls have (of grouped queries that of the keys, too, rather
 // than the one inside a group); then less traffic.
 static bool better(const trial *x, const trial *y) {
-  if (x->r.flops < y->r.flops * 0.999) return true;
-  if (x->r.flops > y->r.flops * 1.001) return false;
-  return x->met != y->met ? x->met > y->met : x->r.moved < y->r.moved;
+  if (!nearly(x->r.flops, y->r.flops)) return x->r.flops < y->r.flops;
+  if (x->met != y->met) return x->met > y->met;
+  return nearly(x->r.moved, y->r.moved) ? x->r.flops < y->r.flops : x->r.moved < y->r.moved;
 }
 
 static u32 matmuls_with(const tensor *t, func f, u32 class) {
@@ -194,8 +196,10 @@ static bool choose(tensor *t, func f, u32 index) {
   u32 n = letters_weight(&t->l, f, index, x);
   plan_trial_result now;
   if (!plan_trial(t->pl, t->pn, f, t->axis, &now)) return refuse(t, f, index, x, n);
-  bool column = now.split[func_get(planner_source(t->pl), f)->body.v[index].origin] ||
-                choose_among(t, f, index, x, n, WAY_COLUMN);
+  // What follows its operands here gets a choice, too: where the function is called with operands that lie
+  // otherwise (channels of a convolution that are split already), it would be left whole.
+  bool column = choose_among(t, f, index, x, n, WAY_COLUMN) ||
+                now.split[func_get(planner_source(t->pl), f)->body.v[index].origin];
   t->matmuls += column;
   if (column || choose_among(t, f, index, x, n, WAY_UNEVEN) || is_small(t, f, index)) return true;
   bool on = false; // could a split go on if it divided?
