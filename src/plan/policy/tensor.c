@@ -5,9 +5,9 @@
 // Idea: functions callee first, matmuls in program order. A matmul that a split brought along by its operands
 // already divides needs no choice: it sums over what its partner made (row). Any other is split over an index
 // of its result (column) that no normalisation meets on its way, or over its experts; which one, where there
-// are several, is tried: the least work in the function stays. A fused QKV comes out
-// split over its heads. Choices are weak: where an operand arrives split, that split is followed, so column
-// and row alternate. What has no such index is split over what it sums over, at the price of a sum.
+// are several, is tried: the least work in the function stays. A fused QKV comes out split over its heads.
+// Choices are weak: where an operand arrives split, that split is followed, so column and row alternate. What
+// has no such index is split over what it sums over, at the price of a sum.
 //
 // What stays whole, or is split unevenly, by rule:
 // - a matmul without an index to split that takes at most 1/16 of a rank's share of the work (a router of
