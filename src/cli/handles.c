@@ -100,7 +100,7 @@ bool plan_of(cli *x, heddle_machine *m, heddle_plan **out) {
     return heddle_plan_on(*out, m, x->costs);
   }
   if (!strategy && !x->train) return true;
-  heddle_plan_options o = {.train = x->train, .machine = m};
+  heddle_plan_options o = {.train = x->train};
   return optimizer_of(x, &o.optimizer) &&
          (*out = heddle_plan_make(model_of(x, x->train), strategy, &o)) != NULL &&
          heddle_plan_on(*out, m, x->costs);

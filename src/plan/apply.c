@@ -50,7 +50,7 @@ static bool choice_of(apply *x, const plan_trans *t, func f, u32 instr_no, choic
     i64 e = l->letter[d->f[j]].extent;
     bool here = t->stride ? t->stride < inner * e && t->stride % inner == 0 : j == 0;
     if (here) {
-      *out = (choice){x->axis[t->axis], d->f[j], t->weak, 0, t->stride ? t->stride / inner : 0};
+      *out = (choice){x->axis[t->axis], d->f[j], t->weak, t->result, 0, t->stride ? t->stride / inner : 0};
       if (l->letter[d->f[j]].flags & LAW_WHOLE) {
         diag(c, E_PLAN, at, "%s: dimension %u must stay whole; it cannot be split over %s", name, t->dim,
              axis);

@@ -136,6 +136,9 @@ bool plan_trial(planner *pl, const plan *pn, func f, u8 axis,
 const law *
 plan_law(planner *pl, func f,
          u32 instr_index); // law of an instruction of the source, kept; NULL and a diagnostic if refused
+// An instruction (index from 0) of the source as a function that needs no dimension whole, kept; {0}: there
+// is none.
+func planner_expand(planner *pl, func f, u32 index);
 const classes *planner_classes(planner *pl); // of the source program, kept
 // What a policy found out about the source program, kept for the next plan: trans by any key.
 const plan_trans *planner_kept(planner *pl, u64 key, u32 *n); // NULL: nothing kept
@@ -265,7 +268,6 @@ typedef struct {
   bool train;
   optim_opts optim;
   bool keep_gradients;
-  double flops_per_byte; // of the machine: peak rate over link bandwidth; 0: not known, work counts first
 } hybrid_opts;
 // The plan of a strategy. NULL and diagnostics if it cannot be: it does not divide, or strategy_settle
 // refuses it (mbs must be settled before, where the batch is known).
@@ -277,8 +279,9 @@ bool policy_batch(planner *pl, arena *a, plan *pn,
                   u8 axis); // the batch of every input over an axis (space or time)
 // segments on the coordinates of axis, pp of them, as `layers` says; at: where it says so
 bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s, loc at);
-// letters of the products, found from the laws; flops_per_byte: how much work moving a byte is worth
-bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, double flops_per_byte, bool whole_tables);
+// A letter of every matmul with a weight, found from the laws (tensor.c has the rule). What cannot be divided
+// is refused (E_DIVIDE), but for what stays whole by that rule.
+bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, bool whole_tables);
 bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis); // what tensor left whole, over the sequence
 // parts of the batch that batch norm is to take its statistics over; 0: as the model says
 u32 policy_batchnorm(const prog *src, const strategy *s);
@@ -290,7 +293,7 @@ bool policy_recompute(planner *pl, arena *a, plan *pn, choice_value what);
 // ---- sharding one function (shard.c) ----------------------------------------------------------------------
 typedef struct {
   u8 axis, letter;
-  bool weak;
+  bool weak, result; // result: the plan named a dimension of the result
   u16 table;
   i64 stride;
 } choice;                        // axis splits letter at stride

@@ -80,7 +80,6 @@ TEST(search_value_is_the_simulated_value) {
     planner *pl = planner_new(s.p);
     coster *k = coster_new(s.c, s.a, s.m, NULL);
     hybrid_opts h = search_hybrid(&o, p);
-    h.flops_per_byte = search_price(s.m);
     plan *pn = policy_hybrid(pl, s.a, &h);
     prog *d = pn ? plan_apply(pl, pn, k) : NULL;
     REQUIRE(d);

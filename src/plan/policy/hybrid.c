@@ -148,7 +148,7 @@ plan *policy_hybrid(planner *pl, arena *a, const hybrid_opts *o) {
   if (s.mb.n > 1) pn->time = add_axis(c, pn, "mb", s.mb.n, true);
   if (!deal_out(pl, a, pn, dp, &s)) return NULL;
   bool whole = choice_is(CHOICE_tables, s.tables, "whole");
-  if (s.tp.n > 1 && !policy_tensor(pl, a, pn, tp, o->flops_per_byte, whole)) return NULL;
+  if (s.tp.n > 1 && !policy_tensor(pl, a, pn, tp, whole)) return NULL;
   if (s.sp.n && !policy_sequence(pl, a, pn, tp)) return NULL;
   loc layers = o->said ? o->said->of[CHOICE_layers].at : (loc){0};
   if (!policy_stages(pl, a, pn, pp, &s, layers)) return NULL;

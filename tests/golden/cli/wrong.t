@@ -235,6 +235,21 @@ error[E0502]: batch 8 is not a multiple of dp=3
   --> gpt2
   hint: choose a batch that is a multiple of dp x mb
 [1]
+$ heddle sim gpt2-xl --machine dgx-h100 --batch 8 --tensor 8
+error[E0502]: attn.qkv of 1600 x 4800 cannot be split 8 ways: 4800 = 3 x 25 x 64, and 25 is not divisible by 8
+  --> gpt2-xl: layer/attention
+  hint: --tensor 5
+[1]
+$ heddle sim gpt2 --machine dgx-2 --tensor 2 --seq 15 --sequence-parallel
+error[E0502]: a sequence of 15 cannot be split 2 ways
+  --> gpt2
+  hint: --seq 16, or no --sequence-parallel
+[1]
+$ heddle sim vit-base --machine dgx-2 --tensor 2 --sequence-parallel
+error[E0502]: no input has a sequence that the layers keep: it cannot be split 2 ways
+  --> vit-base
+  hint: no --sequence-parallel
+[1]
 $ heddle sim gpt2 --machine dgx-2 --data 32
 error[E0502]: batch 8 is not a multiple of dp=32
   --> gpt2
@@ -681,7 +696,7 @@ ok.plan
 tests
 $ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=1001 --seq 16 --batch 4 --machine dgx-2 --devices 5 --strategy "dp=1 tp=5 pp=1 mb=1"
 error[E0506]: the plan is impossible
-  note: no product of the model can be split 5 ways
+  note: attn.qkv of 64 x 192 cannot be split 5 ways: 192 = 3 x 4 x 16, and 4 is not divisible by 5
   hint: degrees and microbatches that divide the batch, the heads and the layers can run
 [1]
 $ heddle plan gpt3-13b --machine laptop --devices 1 --batch 4 --microbatches 1
@@ -752,7 +767,7 @@ $ printf 'func @main(%%x: f32[8,4]) -> (f32[8,4]) {\n  %%y = relu %%x\n  return 
 impossible   4 such as dp=1 tp=1 pp=2:
              2 pipeline stages, but main has 0 blocks and matmuls to deal out
              4 such as dp=1 tp=2 pp=1:
-             no product of the model can be split 2 ways
+             no matmul with a weight can be split 2 ways
 $ heddle sim relu.heddle --machine dgx-2 --data 2 --pipeline 2
 error[E0502]: 2 pipeline stages, but main has 0 blocks and matmuls to deal out
   --> relu.heddle:1:6
