@@ -61,18 +61,8 @@ typedef struct {
   loc at;
 } plan_segment;
 
-// op-order: what each place runs, in order. TASK_F forward, TASK_B backward (or its input-gradient part when
-// the weight part is apart), TASK_W weight gradients.
-typedef struct {
-  u16 segment;
-  u8 kind;
-  u32 mb;
-} task;
-typedef struct {
-  u32 n;
-  const task *v;
-} task_seq; // tasks of one place (equal places share one sequence)
-
+// op-order: what each place runs, in order: tasks of sched.h, whose stages are segments, without replicas,
+// passes and versions.
 typedef enum { REST_WEIGHT, REST_GRAD, REST_STATE, REST_COUNT } rest_what;
 typedef struct {
   u32 naxes;
@@ -84,8 +74,8 @@ typedef struct {
   u32 nsegments;
   plan_segment *segments;
   u32 nseqs;
-  task_seq *seqs; // one for each distinct place, in order of first use by segments
-  u8 time;        // the temporal axis of microbatches (1-based; 0: no microbatches)
+  sched_seq *seqs; // one for each distinct place, in order of first use by segments
+  u8 time;         // the temporal axis of microbatches (1-based; 0: no microbatches)
   u32 nrest[REST_COUNT];
   u8 rest[REST_COUNT][4]; // axes over which weights / gradients / states are also split at rest
   u32 nrecompute;
@@ -94,7 +84,7 @@ typedef struct {
     u32 instr;
   } * recompute;
   u32 batchnorm_groups; // parts of the batch, each normalised with its own statistics; 0: as the model says
-  bool train, split_backward, keep_gradients;
+  bool train, keep_gradients;
   bool input_gradients; // of floating-point inputs too, though nothing reads them: what some systems spend
   optim_opts optim;
   sym send_stream;  // of sends; {0}: they occupy the compute stream at both ends (blocking sends)
@@ -285,8 +275,8 @@ bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, bool whole_tables);
 bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis); // what tensor left whole, over the sequence
 // parts of the batch that batch norm is to take its statistics over; 0: as the model says
 u32 policy_batchnorm(const prog *src, const strategy *s);
-bool policy_schedule(planner *pl, arena *a, plan *pn, const strategy *s); // sequences of all places
-const char *policy_schedule_name(u32 i);                                  // NULL past the last
+bool policy_schedule(planner *pl, arena *a, plan *pn, const strategy *s, loc at); // sequences of all places
+const char *policy_schedule_name(u32 i);                                          // NULL past the last
 void policy_zero(plan *pn, u8 axis, u32 level);
 bool policy_recompute(planner *pl, arena *a, plan *pn, choice_value what);
 

@@ -120,8 +120,7 @@ TEST(api_strategies) {
   CHECK_EQ_I64(heddle_search_count(f), 4);
   for (uint32_t i = 0; i < heddle_search_count(f); i++) { // a plan's name makes it again
     heddle_plan *b = heddle_search_plan(f, i);
-    heddle_plan *again =
-        heddle_plan_make(p, heddle_plan_name(b), &(heddle_plan_options){.train = true});
+    heddle_plan *again = heddle_plan_make(p, heddle_plan_name(b), &(heddle_plan_options){.train = true});
     CHECK_STR(heddle_plan_print(again), heddle_plan_print(b));
   }
   o.strategy = "dp=3";

@@ -103,15 +103,14 @@ TEST(plan_hash_tells_every_part) {
   TELLS(pn->time, 0);
   TELLS(pn->nrest[REST_GRAD], 0);
   TELLS(pn->nrecompute, 1);
-  TELLS(pn->split_backward, true);
   TELLS(pn->input_gradients, true);
   TELLS(pn->keep_gradients, true);
   TELLS(pn->train, false);
   TELLS(pn->optim.lr, 1);
   TELLS(pn->optim.master, false);
   TELLS(pn->send_stream, ((sym){0}));
-  task *t = arena_dup(a, pn->seqs[0].v, pn->seqs[0].n * sizeof *t); // two tasks change places
-  task first = t[0];
+  sched_task *t = arena_dup(a, pn->seqs[0].v, pn->seqs[0].n * sizeof *t); // two tasks change places
+  sched_task first = t[0];
   t[0] = t[1], t[1] = first;
   TELLS(pn->seqs[0].v, t);
 #undef TELLS

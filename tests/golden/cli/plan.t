@@ -176,16 +176,22 @@ ranks         4
 batch         64
 memory limit  3.60 GiB
 
-   pp  mb  schedule  overlap      time         samples    memory  limited by
-1   4   8  1f1b      pp       17.57 ms  1.00x  3,642/s  5.30 MiB  bubble 21 %
-2   4   8  gpipe     pp       17.57 ms  1.00x  3,642/s  5.67 MiB  bubble 21 %
-3   4   8  1f1b      none     19.26 ms  1.10x  3,322/s  5.30 MiB  bubble 27 %
-4   4   8  gpipe     none     19.26 ms  1.10x  3,322/s  5.67 MiB  bubble 27 %
+    pp  mb  schedule     overlap      time         samples    memory  limited by
+ 1   4   8  zb-h1        pp       15.24 ms  1.00x  4,199/s  5.38 MiB  computation 91 %
+ 2   4   8  1f1b         pp       17.57 ms  1.15x  3,642/s  5.30 MiB  bubble 21 %
+ 3   4   8  interleaved  pp       17.57 ms  1.15x  3,642/s  5.39 MiB  bubble 21 %
+ 4   4   8  gpipe        pp       17.57 ms  1.15x  3,642/s  5.67 MiB  bubble 21 %
+ 5   4   8  bfs          pp       17.57 ms  1.15x  3,642/s  5.67 MiB  bubble 21 %
+ 6   4   8  1f1b         none     19.26 ms  1.26x  3,322/s  5.30 MiB  bubble 27 %
+ 7   4   8  interleaved  none     19.26 ms  1.26x  3,322/s  5.39 MiB  bubble 27 %
+ 8   4   8  gpipe        none     19.26 ms  1.26x  3,322/s  5.67 MiB  bubble 27 %
+ 9   4   8  bfs          none     19.26 ms  1.26x  3,322/s  5.67 MiB  bubble 27 %
+10   4   8  zb-h1        none     20.46 ms  1.34x  3,128/s  5.38 MiB  bubble 31 %
 
-winner       dp=1 tp=1 pp=4 mb=8 overlap=pp
-             computes 79.0 % of the time, communicates 0.0 %; needs 5.30 MiB of 3.60 GiB
-next         dp=1 tp=1 pp=4 mb=8 schedule=gpipe overlap=pp
-             1.00x the time, limited by bubble
-one device   0.80x the time, 14.12 ms: --devices 1
-certificate  12 plans: 4 fit, 0 too large, 0 too slow, 0 impossible, 8 equal to another;
-             4 simulated, 0 ruled out by bounds on memory, 0 on time
+winner       dp=1 tp=1 pp=4 mb=8 schedule=zb-h1 overlap=pp
+             computes 91.1 % of the time, communicates 0.0 %; needs 5.38 MiB of 3.60 GiB
+next         dp=1 tp=1 pp=4 mb=8 overlap=pp
+             1.15x the time, limited by bubble
+one device   0.93x the time, 14.12 ms: --devices 1
+certificate  30 plans: 10 fit, 0 too large, 0 too slow, 0 impossible, 20 equal to another;
+             10 simulated, 0 ruled out by bounds on memory, 0 on time

@@ -228,7 +228,7 @@ error[E0509]: schedule: '2f1b' is no value of it
   --> --strategy:1:10
    1 | schedule=2f1b
      |          ^
-  hint: schedule takes gpipe or 1f1b
+  hint: schedule takes gpipe, 1f1b, interleaved, bfs or zb-h1
 [2]
 $ heddle sim gpt2 --machine dgx-2 --data 3
 error[E0502]: batch 8 is not a multiple of dp=3
@@ -281,7 +281,7 @@ error[E0501]: unknown key `axis`
   --> bad.plan:2:1
    2 | axis: {dp: 2}
      | ^
-  hint: known keys: heddle-plan name train axes time meshes segments trans rest batchnorm-groups recompute split-backward input-gradients keep-gradients send-stream send-channels order
+  hint: known keys: heddle-plan name train axes time meshes segments trans rest batchnorm-groups recompute input-gradients keep-gradients send-stream send-channels order
 error[E0501]: `axes` is missing
   --> bad.plan:1:1
    1 | heddle-plan: 1
@@ -419,11 +419,12 @@ error[E0509]: zero=2 needs dp > 1; here dp=1
   hint: say dp=2, or leave zero out
 [2]
 $ heddle sim mlp-xs --machine laptop --strategy "pp=2 v=2"
-error[E0509]: v=2: only v=1 is planned yet
+error[E0501]: 1f1b: 2 chunks on each place, but it runs 1
   --> --strategy:1:6
    1 | pp=2 v=2
      |      ^
-[2]
+  hint: v=1, or schedule=interleaved
+[1]
 $ heddle sim mlp-xs --machine laptop --batch 64 --strategy "dp=4 mbs=3"
 error[E0502]: batch 64 / dp=4 is not a multiple of mbs=3
   --> --strategy:1:6
@@ -516,13 +517,13 @@ $ heddle plan mlp-xs:layers=2,hidden=8 --batch 4 --train --data 1 --tensor 1 --p
 order:
   - "B0.0*2 F0.0*2"
   - "(F1.0 B1.0)*2"
-error[E0503]: the orders of the places cannot be merged: every place waits
+error[E0503]: deadlock: no stage can run its next task
   --> bad.plan:16:3
   16 |   - "B0.0*2 F0.0*2"
      |   ^
-  note: place 0 has B0.0 next (task 1 of 4), which waits for F0.0
-  note: place 1 has F1.0 next (task 1 of 4), which waits for F0.0
-  hint: a task must stand after the tasks that it waits for; `schedule: 1f1b` and `gpipe` are always possible
+  note: place 0 waits at 0B0 (task 1 of 4) for 0F0, task 3 of place 0
+  note: place 1 waits at 1F0 (task 1 of 4) for 0F0, task 3 of place 0
+  hint: a task must stand after the tasks that it waits for; schedule=1f1b and schedule=gpipe run with any figures
 [1]
 ## A stage that is not there; another batch, model or machine than the plan's; a task that is missing.
 $ sed 's/at: {pp: 1}/at: {pp: 2}/' ok.plan > bad.plan; heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --plan bad.plan --machine laptop
@@ -568,11 +569,11 @@ error[E0801]: --data: the file of --plan has made the choices
   hint: leave it out, or change the plan file (docs/plans.md)
 [2]
 $ sed 's/(F1.0 B1.0)/F1.0/' ok.plan > bad.plan; heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --plan bad.plan --machine laptop
-error[E0501]: task B1.0 is in no sequence
+error[E0501]: task 1B0 is in no sequence
   --> bad.plan:16:3
   16 |   - "F0.0*2 B0.0*2"
      |   ^
-  hint: every segment runs every microbatch forward (F) and backward (B) once
+  hint: every stage runs every microbatch, 0 to 1, forward (F) and backward (B, or I and W) once
 [1]
 $ sed 's/heddle-plan: 1/heddle-plan: 2/' ok.plan > bad.plan; heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --plan bad.plan --machine laptop
 error[E0501]: the form of plan files that this version reads is 1
