@@ -37,9 +37,10 @@ const machine *coster_machine(const coster *k) { return k->m; }
 u32 coster_events(const coster *k) { return k->events.n; }
 
 void coster_use(coster *k, const prog *p) {
-  for (u32 i = 0; i < k->instr_map.cap; i++) k->instr_map.hash[i] = 0;
-  k->instr_map.n = k->instrs.n = k->values.n = k->words.n = k->subs.n = k->kinds.n = 0;
-  k->subs_map = (hmap){0};
+  if (k->instr_map.n) memset(k->instr_map.hash, 0, sizeof *k->instr_map.hash * k->instr_map.cap);
+  if (k->subs_map.n) memset(k->subs_map.hash, 0, sizeof *k->subs_map.hash * k->subs_map.cap);
+  k->instr_map.n = k->subs_map.n = 0;
+  k->instrs.n = k->values.n = k->words.n = k->subs.n = k->ids.n = k->kinds.n = 0;
   k->p = p;
 }
 

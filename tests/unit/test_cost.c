@@ -397,6 +397,29 @@ static void count_far(void *arg, const cost_event *e, double factor) {
   if (e->op == OP_matmul && factor > 1000) *(int *)arg += 100;
 }
 
+// What is kept of one program is given up for the next: a search over many plans on many ranks must not
+// grow.
+TEST(cost_programs_leave_nothing) {
+  bed b = bed_new("dgx-h100*64", NULL, 32, 16);
+  REQUIRE(b.k);
+  const group all = group_all(b.p->sp, b.mesh), part = group_fix(b.p->sp, all, b.dp, 0);
+  const type x = matrix(&b, DT_F16, 4096, 4096, (layout){0}, all);
+  const attr over = attr_x(A_over, &b.tp, 1);
+  const type_info *t = type_get(b.p, x);
+  const type y = type_tensor(b.p, &t->s, t->lay, part);
+  const attrset at = attrs_of(b.p, &over, 1);
+  i64 ps[512];
+  size_t bytes = 0;
+  for (u32 round = 0; round < 400; round++) {
+    coster_use(b.k, b.p);
+    CHECK(cost_of(&b, OP_all_reduce, at, &x, 1, &x, 1, all, ps) == 1);
+    CHECK(cost_of(&b, OP_send, (attrset){0}, &x, 1, &y, 1, all, ps));
+    if (round == 10) bytes = arena_bytes(b.a);
+  }
+  CHECK_EQ_I64((i64)arena_bytes(b.a), (i64)bytes);
+  bed_free(&b);
+}
+
 TEST(cost_predictor) {
   bed b = bed_new("dgx-h100", NULL, 2, 4);
   REQUIRE(b.k);
