@@ -620,3 +620,30 @@ TEST(progress_is_silent_without_a_terminal) {
   progress_end(&p);
   CHECK(!p.last_ns);
 }
+
+// In parts: nothing is to be seen before the end, and after a failure nothing at all.
+TEST(base_file_in_parts) {
+  ctx *c = ctx_new();
+  arena *a = arena_new();
+  const char *path = "build/parts.txt";
+  remove(path);
+  file_out *f = file_begin(c, a, path);
+  REQUIRE(f);
+  file_put(f, "one ", 4);
+  CHECK(!file_exists(path));
+  file_put(f, "two", 3);
+  CHECK(file_end(f));
+  file_view v;
+  CHECK(file_map(c, path, &v) && v.size == 7 && !memcmp(v.data, "one two", 7));
+  file_unmap(&v);
+  remove(path);
+  f = file_begin(c, a, "/dev/full");
+  REQUIRE(f);
+  file_put(f, "x", 1);
+  file_put(f, "y", 1);
+  CHECK(!file_end(f) && diag_count(c) == 1);
+  CHECK_STR(diag_get(c, 0).message, "cannot write '/dev/full': No space left on device");
+  CHECK(!file_begin(c, a, "build/no such folder/parts.txt"));
+  arena_free(a);
+  ctx_free(c);
+}
