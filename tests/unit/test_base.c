@@ -647,3 +647,22 @@ TEST(base_file_in_parts) {
   arena_free(a);
   ctx_free(c);
 }
+
+// A name and a suffix are the symbol that their text is, however often and with however many suffixes.
+TEST(base_symbols_with_suffixes) {
+  ctx *c = ctx_new();
+  char suffix[8], both[64];
+  for (u32 round = 0; round < 2; round++)
+    for (u32 k = 0; k < 40; k++) {
+      snprintf(suffix, sizeof suffix, k ? ".%u" : "", k);
+      CHECK(sym_with(c, (sym){0}, suffix).i == sym_of(c, suffix).i);
+      for (u32 n = 0; n < 50; n++) {
+        sym name = sym_fmt(c, "name%u", n + 10 * k);
+        snprintf(both, sizeof both, "%s%s", sym_str(c, name), suffix);
+        sym got = sym_with(c, name, suffix);
+        CHECK_STR(sym_str(c, got), both);
+        CHECK(got.i == sym_of(c, both).i);
+      }
+    }
+  ctx_free(c);
+}
