@@ -78,17 +78,18 @@ const seen_subs *subgroups(coster *k, group g, const u8 *axes, u32 naxes, loc at
   if (s || !group_kind(k, g, at)) return s;
   const space *sp = k->p->sp;
   const group_info *gi = group_get(sp, g);
-  vec_reserve(k->a, &k->ranks, 3 * gi->nranks);
-  u32 *offset = k->ranks.v, *ranks = offset + gi->nranks, *number = ranks + gi->nranks, nsub = 0;
+  vec_reserve(k->a, &k->ranks, 2 * gi->nranks);
+  u32 *offset = k->ranks.v, *ranks = offset + gi->nranks, nsub = 0;
   const u32 sub = k->ids.n, size = group_offsets(sp, g, axes, naxes, offset, gi->nranks);
   u32 *subs = vec_push_n(k->a, &k->ids, gi->nranks);
+  memset(subs, 0xff, sizeof *subs * gi->nranks);
   for (u32 m = 0; m < gi->nranks; m++) {
-    const u32 lead = group_lead(sp, g, m, axes, naxes); // no member of a subgroup comes before it
-    if (lead == m) {
-      for (u32 i = 0; i < size; i++) ranks[nsub * size + i] = gi->ranks[m + offset[i]];
-      number[m] = nsub++;
+    if (subs[m] != ~0u) continue; // no member of a subgroup comes before the one that all offsets are from
+    for (u32 i = 0; i < size; i++) {
+      ranks[nsub * size + i] = gi->ranks[m + offset[i]];
+      subs[m + offset[i]] = nsub;
     }
-    subs[m] = number[lead];
+    nsub++;
   }
   vec_reserve(k->a, &k->found, nsub);
   machine_places(k->m, k->a, ranks, nsub, size, k->found.v);

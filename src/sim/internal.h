@@ -35,6 +35,9 @@ typedef struct {
   u32 naxes;
   const u8 *axes;
   u32 key[4];
+  bool direct,
+      again; // a send from every member of a group to the same of another; the meeting is an earlier row's
+  group from, to;
   meeting *m;
 } meeting_row;
 
