@@ -120,12 +120,19 @@ static u32 compute_costs(coster *k, const site *s, bool uneven, i64 *ps) {
   layout lay[ALIKE_MAX];
   if (!kind) return 0;
   const u32 nlay = uneven ? uneven_layouts(s, 0, instr_nopd(s->f, s->i) + s->i->nres, lay, ALIKE_MAX) : 0;
+  u32 run =
+      nlay <= ALIKE_MAX && kind != KINDS_MIXED ? n : 1; // so many members after one another cost the same
+  for (u32 q = 0; q < MIN(nlay, ALIKE_MAX); q++) run = MIN(run, layout_run(s->p->sp, lay[q], s->g));
   for (u32 m = 0; m < n; m++) {
+    if (m % run) {
+      ps[m] = ps[m - 1];
+      continue;
+    }
     const u16 own = kind == KINDS_MIXED ? k->m->dev[gi->ranks[m]].kind : (u16)(kind - 1);
     bool alike = m && kind != KINDS_MIXED && nlay <= ALIKE_MAX;
-    for (u32 q = 0; q < nlay && alike; q++) alike = layout_alike(s->p->sp, lay[q], s->g, m, m - 1);
+    for (u32 q = 0; q < nlay && alike; q++) alike = layout_alike(s->p->sp, lay[q], s->g, m, m - run);
     if (alike) {
-      ps[m] = ps[m - 1];
+      ps[m] = ps[m - run];
       continue;
     }
     if (!compute_event(k, s, coords_at(s, s->g, m, uneven, &c), own, &cost, NULL)) return 0;

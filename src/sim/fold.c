@@ -60,9 +60,11 @@ static void split_by_type(splitter *x, type t, group call) {
   if (hmap_get(&x->even, key)) return;
   hmap_add(s->tmp, &x->even, key, 1);
   i64 bytes = 0;
+  const u32 run = layout_run(s->p->sp, ti->lay, g);
   for (u32 k = 0; k < pl->n; k++) {
-    if (!k || !layout_alike(s->p->sp, ti->lay, g, k, k - 1)) bytes = local_bytes(s, ti, g, k);
-    x->sig[pl->rank[k]] = hash_u64(x->sig[pl->rank[k]] ^ key, (u64)bytes);
+    if (k % run == 0 && (!k || !layout_alike(s->p->sp, ti->lay, g, k, k - run)))
+      bytes = local_bytes(s, ti, g, k);
+    x->sig[pl->rank[k]] = hash_step(x->sig[pl->rank[k]] ^ key, (u64)bytes);
   }
 }
 
