@@ -466,7 +466,10 @@ TEST(cost_patterns_are_ranks) {
         n *= size[i];
         axis[i] = axis_add(p->sp, sym_fmt(c, "x%u", i), size[i], false);
       }
-      if (n > m->nranks) continue;
+      if (n > m->nranks) {
+        prog_free(p);
+        continue;
+      }
       const mesh me =
           mesh_add(p->sp, sym_of(c, "m"), axis, 3, (u32)(rng_next(&rng) % (m->nranks - n + 1)), NULL);
       coster_use(old, p);
