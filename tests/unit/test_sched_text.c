@@ -146,7 +146,7 @@ TEST(sched_text_mistakes) {
 }
 
 TEST(sched_text_refused) {
-  static const sched_edge loop[] = {{1, 1}};
+  static const sched_edge loop[] = {{.from = 1, .to = 1}};
   static const struct {
     const char *title, *name;
     sched_shape shape;
