@@ -31,6 +31,7 @@ static u64 hash_trans(u64 h, const plan_trans *t) {
 }
 
 static u64 hash_orders(u64 h, const plan *pn) {
+  if (!pn->seqs) return hash_step(h, pn->made.key);
   h = hash_step(h, pn->nseqs);
   for (u32 i = 0; i < pn->nseqs; i++) {
     h = hash_step(h, pn->seqs[i].n);

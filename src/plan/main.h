@@ -80,8 +80,8 @@ typedef struct {
 void main_open(main_build *mb, apply *x, u32 most); // most: microbatches that are emitted; 0: all
 bool main_segments(main_build *mb);                 // segments.c: groups, cuts, gradients, sharded functions
 bool main_params(main_build *mb);                   // ... parameters and optimiser states
-// order.c: tasks and sends in one order that all places agree on; *out is in `a`. main_tasks emits them.
-bool main_order(main_build *mb, arena *a, u32 *n, const sim_order **out);
+// order.c: the graph of stages, after emit_begin; everything written out in the plan's order.
+void main_graph(const main_build *mb, arena *a, plan_graph *g);
 bool main_tasks(main_build *mb);
 bool main_finish(main_build *mb); // finish.c: results, gradients, updates
 // emit.c: one task after the other, in any order in which what a task needs was made before
