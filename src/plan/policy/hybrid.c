@@ -146,7 +146,10 @@ plan *policy_hybrid(planner *pl, arena *a, const hybrid_opts *o) {
   u8 pp = add_axis(c, pn, "pp", s.pp.n, false), dp = add_axis(c, pn, "dp", s.dp.n, false),
      tp = add_axis(c, pn, "tp", s.tp.n, false);
   pn->meshes[0] = (plan_mesh){.name = sym_of(c, "m"), .naxes = 3, .axis = {pp, dp, tp}};
-  if (s.overlap.n) pn->send_stream = sym_of(c, "pp");
+  if (s.overlap.n && s.pp.n > 1) {
+    static const u8 channels[] = {4, 2, 1};
+    pn->send_stream = sym_of(c, "pp"), pn->send_channels = channels[s.channels.n];
+  }
   if (s.mb.n > 1) pn->time = add_axis(c, pn, "mb", s.mb.n, true);
   if (!deal_out(pl, a, pn, dp, &s)) return NULL;
   bool whole = choice_is(CHOICE_tables, s.tables, "whole");
