@@ -89,11 +89,13 @@ void emit_begin(main_build *mb);
 void emit_before(main_build *mb, seg *s); // weights, pieces of inputs, accumulators
 void emit_task(main_build *mb, seg *s, task_kind kind, u32 m);
 void emit_sends(main_build *mb, seg *s, task_kind kind, u32 m); // of what the task left
+value emit_sends_after(const seg *s);                           // of a backward: what they wait for as well
 // move.c: a value of main on its way to another group, where it is wanted in layout `want`. leave: converted to
 // what is sent; *got is the type that arrives. send: sent. Nothing is done on the same group. What came is
 // converted by whoever uses it; move does all three.
 value main_leave(main_build *mb, value v, group to, layout want, type *got);
-value main_send(main_build *mb, value v, type got, u8 strm);
+value main_send(main_build *mb, value v, type got, u8 strm,
+                value after); // after: not before this is made, or 0
 value main_move(main_build *mb, value v, group to, layout want);
 layout main_filter(const main_build *mb, layout l,
                    group g);                     // what of l can be said on g; sums over space done

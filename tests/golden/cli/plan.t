@@ -18,7 +18,7 @@ winner       dp=4 tp=1 pp=1 zero=2
 next         dp=4 tp=1 pp=1 zero=3
              1.01x the time, limited by computation
 tp alone     1.14x the time, limited by computation
-pp alone     1.44x the time, limited by computation
+pp alone     1.49x the time, limited by bubble
 certificate  360 plans: 168 fit, 0 too large, 24 too slow, 0 impossible, 168 equal to another;
              168 simulated, 0 ruled out by bounds on memory, 24 on time
 $ cat best.plan
@@ -178,10 +178,10 @@ memory limit  3.60 GiB
 
     pp  mb  schedule     overlap      time         samples    memory  limited by
  1   4   8  zb-h1        pp       15.24 ms  1.00x  4,199/s  5.38 MiB  computation 91 %
- 2   4   8  1f1b         pp       17.57 ms  1.15x  3,642/s  5.30 MiB  bubble 21 %
- 3   4   8  interleaved  pp       17.57 ms  1.15x  3,642/s  5.39 MiB  bubble 21 %
- 4   4   8  gpipe        pp       17.57 ms  1.15x  3,642/s  5.67 MiB  bubble 21 %
- 5   4   8  bfs          pp       17.57 ms  1.15x  3,642/s  5.67 MiB  bubble 21 %
+ 2   4   8  1f1b         pp       19.17 ms  1.26x  3,339/s  5.30 MiB  bubble 28 %
+ 3   4   8  interleaved  pp       19.17 ms  1.26x  3,339/s  5.39 MiB  bubble 28 %
+ 4   4   8  gpipe        pp       19.17 ms  1.26x  3,339/s  5.67 MiB  bubble 28 %
+ 5   4   8  bfs          pp       19.17 ms  1.26x  3,339/s  5.67 MiB  bubble 28 %
  6   4   8  1f1b         none     19.26 ms  1.26x  3,322/s  5.30 MiB  bubble 27 %
  7   4   8  interleaved  none     19.26 ms  1.26x  3,322/s  5.39 MiB  bubble 27 %
  8   4   8  gpipe        none     19.26 ms  1.26x  3,322/s  5.67 MiB  bubble 27 %
@@ -191,7 +191,7 @@ memory limit  3.60 GiB
 winner       dp=1 tp=1 pp=4 mb=8 schedule=zb-h1
              computes 91.1 % of the time, communicates 0.0 %; needs 5.38 MiB of 3.60 GiB
 next         dp=1 tp=1 pp=4 mb=8
-             1.15x the time, limited by bubble
+             1.26x the time, limited by bubble
 one device   0.93x the time, 14.12 ms: --devices 1
 certificate  30 plans: 10 fit, 0 too large, 0 too slow, 0 impossible, 20 equal to another;
              10 simulated, 0 ruled out by bounds on memory, 0 on time

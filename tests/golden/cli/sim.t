@@ -92,7 +92,7 @@ weights        f32, the optimiser's states f32
 machine        dgx-2
 ranks          16
 time per step  521.0 ms
-samples        122.9/s
+samples        122.8/s
 arithmetic     6.75 TFLOP/s a device, 43.0 % of the f32 peak
 computes       81.5 %
 communicates   3.5 %
@@ -136,7 +136,7 @@ layernorm    layer.fwd  activations     16  96.0 MiB
 critical path  kind           count      time   share
 einsum         computation      902  293.0 ms  56.2 %
 matmul         computation      256  94.33 ms  18.1 %
-add            computation    1,307  27.45 ms   5.3 %
+add            computation    1,311  27.47 ms   5.3 %
 all_reduce     communication    324  21.71 ms   4.2 %
 where          computation      128  18.78 ms   3.6 %
 softmax_dx     computation       64  13.26 ms   2.5 %
