@@ -1,6 +1,5 @@
 // shard.c - trans, made total: from explicit choices and the layouts of parameters to a sharded function with
-// its communication written out. Not here: which choices (policies), which segments (segment.c), what order
-// (order.c).
+// its communication written out. Not here: which choices (policies), which segments (segment.c), what order.
 //
 // Idea: instructions in program order; for each one every axis gets at most one role: it splits a letter
 // (explicit choice first, then the operands' splits in operand order), or it passes a partial sum through a

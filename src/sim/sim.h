@@ -213,17 +213,17 @@ void sim_slack_of(arena *scratch, const sim_cols *c,
 
 // ---- pipelines: a schedule of stages ------------------------------------------------------------------
 // A *stage* is what one place does for one microbatch: its tasks. Stages that are alike are known by one of
-// them. A *probe* is a program whose main runs the tasks of every distinct stage for one or two microbatches,
+// them. A *probe* is a program whose main runs the tasks of every distinct stage for up to three microbatches,
 // with what comes before and after all tasks; pieces say which instructions of main are what. From it follow
 // the stages as linear maps over (max, +) and as bytes, and from those what any schedule of them takes: the
 // same to the last bit as the program that has all tasks written out.
 typedef enum { PIECE_BEFORE, PIECE_TASK, PIECE_SEND, PIECE_AFTER } piece_kind;
 typedef struct {
   u8 kind;
-  u8 task;   // PIECE_TASK: its kind. PIECE_SEND: 0 there, 1 back
-  u16 stage; // PIECE_BEFORE, PIECE_TASK
-  u32 link;  // PIECE_SEND
-  u32 mb;    // PIECE_TASK, PIECE_SEND: of the first or the second microbatch, which stands for the others
+  u8 task;        // PIECE_TASK: its kind. PIECE_SEND: 0 there, 1 back
+  u16 stage;      // PIECE_BEFORE, PIECE_TASK
+  u32 link;       // PIECE_SEND
+  u32 mb;         // PIECE_TASK, PIECE_SEND: of the first, second or third of min(nmicro, 3) microbatches
   u32 first, end; // instructions of main, from 0
 } sim_piece;
 typedef struct { // one value that goes from stage to stage, and its gradient back
