@@ -78,9 +78,12 @@ typedef struct {
   const char *model, *plan; // plan: NULL if there is none
   i64 batch;                // samples a step; 0: unknown
   batchnorm_stats batchnorm;
+  const cost_parts *path; // sim_path_parts; NULL: not known
 } sim_about;
 void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_result *s,
                 const sim_about *of); // sim.c
+// What would help: of a critical path (sim_path_parts) of a step (help.c).
+void report_help(report *r, const cost_parts *path, i64 step_ps);
 void report_search(report *r, arena *a, const prog *p, const machine *m, const search_opts *o,
                    const search_result *s, const char *model);
 void report_machine(report *r, arena *a, const machine *m); // machines NAME (machine.c)

@@ -132,7 +132,8 @@ static void add_step(void *arg, const sim_cols *c, u32 node, u32 unit, i64 start
   u32 num = c->what[node];
   if (!num) return;
   func f = {c->tag};
-  *vec_push(x->s->a, &x->step) = (sim_step){f, num, unit, start, c->dur[node]};
+  const group g = resolve(func_in(x->s, f)->body.v[num - 1].g, (group){c->place});
+  *vec_push(x->s->a, &x->step) = (sim_step){f, num, unit, g, start, c->dur[node]};
   u64 h = hash_u64((u64)c->tag << 32 | num, 13);
   u32 id = hmap_get(&x->map, h);
   if (!id) {

@@ -85,6 +85,7 @@ typedef struct {
   func f;
   u32 instr; // number from 1
   u32 unit;  // one of the units it occupies
+  group g;   // that it runs on
   i64 start_ps, dur_ps;
 } sim_step;
 typedef struct {
@@ -124,6 +125,13 @@ bool sim_run(ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o, sim_
 // furthest above, with the largest values alive at its peak.
 bool sim_fits(const prog *p, const machine *m, const sim_result *r);
 
+// What the critical path of a result is made of (cost/cost.h): for every rate, by how many ps a step would be
+// shorter if it were a little faster, per relative change: minus d(makespan) / d(log rate). That holds while
+// the path stays the longest one and no price changes what it is made of; where several paths are equally
+// long it is the derivative of the one that `critical` has. Sums up to the makespan, but for the rounding of
+// prices. False if the accounting does not tell.
+bool sim_path_parts(const prog *p, coster *k, const sim_result *r, cost_parts *out);
+
 // Slack of every instruction: by how much one execution of it may grow, at the least over its executions and
 // ranks, before the makespan grows. slack[f][k] of instruction k + 1 of function f, -1 if it takes no part in
 // time (calls, views); slack[f] is NULL if f is not called. Costs as much as a timeline.
@@ -160,7 +168,7 @@ struct sim_cols {
   const i64 *comm;    // of it, communication
   i64 total;          // no time exceeds it
   // for reports
-  u32 tag;         // function
+  u32 tag, place;  // function, group that it is called on
   const u32 *what; // n: instruction number from 1; 0 = bookkeeping
   const u32 *clock_unit;
   const u8 *clock_stream;

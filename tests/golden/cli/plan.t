@@ -80,6 +80,14 @@ relu            computation        8  1.057 ms   2.2 %
 add             computation        8  794.4 us   1.6 %
 sgd             computation        8  794.4 us   1.6 %
 ... and 8 more
+
+what would help             path  10 % better
+matmul rate             40.20 ms       -8.3 %
+memory bandwidth        5.833 ms       -1.2 %
+bandwidth inside nodes  2.517 ms       -0.5 %
+launch latency          80.00 us       -0.0 %
+network latency         61.00 us       -0.0 %
+(10 % of d(step) / d(log rate) on the critical path, as long as it stays the longest)
 $ heddle plan mlp-xs --batch 1024 --train --machine laptop --data 2 --tensor 1,2 --zero 0,1 --recompute none --json | sed -E 's/: [0-9.e+-]+/: N/g'
 {
   "model": "mlp-xs",
