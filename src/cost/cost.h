@@ -96,6 +96,8 @@ typedef enum {
   WORK_MOVE,
   WORK_KINDS
 } cost_work;
+// The axes that a communication of group g goes over, MESH_AXES at most; not of sends.
+u32 cost_axes(const prog *p, const instr *i, group g, u8 *axes);
 cost_work cost_work_of(ctx *c, arena *scratch, const prog *p, const func_info *f, const instr *i);
 
 // One communication among n ranks that run it alone; send: from ranks[0] to ranks[1]. -1 and a diagnostic if

@@ -132,17 +132,17 @@ static u32 compute_costs(coster *k, const site *s, bool uneven, i64 *ps) {
   return fold(ps, n);
 }
 
-static u32 over_axes(const site *s, u8 *axes) {
-  const attr *over = attr_get(attrs_get(s->p, s->i->at), A_over);
-  const group_info *gi = group_get(s->p->sp, s->g);
+u32 cost_axes(const prog *p, const instr *i, group g, u8 *axes) {
+  const attr *over = attr_get(attrs_get(p, i->at), A_over);
+  const group_info *gi = group_get(p->sp, g);
   u32 n = 0;
   if (over) {
     assert(over->n <= MESH_AXES);
     memcpy(axes, over->u.axes, over->n);
     return over->n;
   }
-  for (u32 i = 0; i < gi->naxes; i++)
-    if (gi->axis[i].at < 0) axes[n++] = gi->axis[i].axis;
+  for (u32 k = 0; k < gi->naxes; k++)
+    if (gi->axis[k].at < 0) axes[n++] = gi->axis[k].axis;
   return n;
 }
 
@@ -167,7 +167,7 @@ static bool collective_bytes(coster *k, const site *s, const seen_subs *subs, bo
 
 static u32 collective_costs(coster *k, const site *s, bool uneven, i64 *ps) {
   u8 axes[MESH_AXES];
-  const u32 naxes = over_axes(s, axes), n = group_get(s->p->sp, s->g)->nranks;
+  const u32 naxes = cost_axes(s->p, s->i, s->g, axes), n = group_get(s->p->sp, s->g)->nranks;
   const seen_subs *subs = subgroups(k, s->g, axes, naxes, s->i->where);
   cost_info cost;
   if (!subs) return 0;
@@ -313,7 +313,7 @@ u32 cost_instr(coster *k, const prog *p, const func_info *f, const instr *i, gro
 
 static const seen_subs *subs_of(coster *k, const site *s) {
   u8 axes[MESH_AXES];
-  if (s->i->op != OP_send) return subgroups(k, s->g, axes, over_axes(s, axes), s->i->where);
+  if (s->i->op != OP_send) return subgroups(k, s->g, axes, cost_axes(s->p, s->i, s->g, axes), s->i->where);
   return transfers(k, s->g, send_target(s), s->i->where);
 }
 

@@ -43,6 +43,8 @@ cost_work cost_work_of(ctx *c, arena *scratch, const prog *p, const func_info *f
   u32 nres = i->nres;
   if (i->op == OP_opaque) return WORK_PRODUCT;
   if (row->flags & OPF_COMM) return WORK_MOVE;
+  for (u32 j = 0; j < nopd; j++)
+    if (val_type(p, f, opd_of(f, i, j))->tuple) return WORK_MOVE; // has no law
   arena_mark_t mark = arena_mark(scratch);
   shape *opd = NEWN(scratch, shape, nopd + 1), *res = NEWN(scratch, shape, MAX(nres, (u32)OP_RES_MAX));
   for (u32 j = 0; j < nopd; j++) opd[j] = val_type(p, f, opd_of(f, i, j))->s;

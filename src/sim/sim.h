@@ -40,6 +40,7 @@ typedef struct {
 typedef struct {
   sim_mode mode;
   bool no_bytes, timeline, critical;
+  bool split;  // what every rank's time consists of
   bool steady; // also the period of steps that follow each other without a barrier
   sim_bytes bytes;
   i64 round_bytes; // what the allocator rounds up to; 0: as the machine says, 512 without one
@@ -95,6 +96,17 @@ typedef struct {
   u64 count;
   i64 total_ps;
 } sim_weight; // derivative of the makespan by one cost
+// Time in instructions of one kind, mean over all ranks. Those of the compute stream, with `bubble` of the
+// result, add up to the makespan.
+typedef enum { SPLIT_COMPUTE, SPLIT_RECOMPUTE, SPLIT_UPDATE, SPLIT_COMM } split_kind;
+typedef struct {
+  split_kind kind;
+  cost_work work;   // SPLIT_COMPUTE
+  u16 op;           // SPLIT_COMM
+  const char *over; // SPLIT_COMM: the axes, "dp,tp"; "" of sends
+  bool beside;      // on another stream than computation
+  double ps;
+} sim_split;
 typedef struct {
   i64 makespan_ps;
   i64 period_ps; // time per step in steady state; = makespan unless asked for
@@ -114,7 +126,9 @@ typedef struct {
   const sim_step *critical; // from the start to the end; nothing waits between
   u32 nweights;
   const sim_weight *weight; // the same summed by instruction, largest first
-  trace *timeline;          // one event per rank or, folded, per first rank of a class
+  u32 nsplit;
+  const sim_split *split; // every kind once
+  trace *timeline;        // one event per rank or, folded, per first rank of a class
 } sim_result;
 
 // Simulates one step of main: all clocks start at 0. Everything in the result is in `a`. k may be NULL if
