@@ -87,7 +87,7 @@ typedef struct {
   search_result agree;       // the search of the plans that agree
   const search_point *point; // of `agree`, that was looked at
   const search_point *known; // the same strategy where the question came from; NULL: that did not search it
-  u32 rank;                  // of `known` among the plans that fit, from 1; 0: it is none of them
+  u32 rank; // of `known` among those that were simulated and fit, from 1; 0: it is none of them
   search_look winner, asked;
 } search_why;
 // line: values of any choices, one each. False and diagnostics, located in it: it is no strategy, or no plan

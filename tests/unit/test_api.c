@@ -48,7 +48,7 @@ TEST(api_questions_about_a_search) {
   REQUIRE(f);
   const char *why = heddle_search_why(f, "pp=2", HEDDLE_TEXT);
   REQUIRE(why);
-  CHECK(strstr(why, "the best of 55 plans with pp=2") && strstr(why, "what would help"));
+  CHECK(strstr(why, " plans with pp=2") && strstr(why, "what would help"));
   CHECK(!heddle_search_why(f, "pp=3", HEDDLE_TEXT));
   CHECK(strstr(heddle_session_messages(s), "--why:1:1"));
   CHECK(!heddle_search_why(f, NULL, HEDDLE_TEXT));

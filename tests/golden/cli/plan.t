@@ -227,7 +227,7 @@ asked    dp=1 tp=2 pp=4 mb=4
          the best of 15 plans with tp=2 pp=4
 time     1.73x the winner's
 costs    idle +5.521 ms, elementwise +571.8 us
-rank     71 of 285 that fit
+rank     71 of 285 that were simulated and fit
 
 time on a rank                winner     asked  difference  of the step
 matmul                      1.503 ms  1.497 ms   -5.601 us       -0.1 %
@@ -313,6 +313,15 @@ asked    dp=2 tp=4 pp=1
 
 what would help             path  10 % better
 $ heddle plan mlp-xs:layers=4 --batch 64 --train --machine laptop --top 1 --why 'dp=4 mb=1 zero=1' | sed -n '/^why not/,/^time on/p'
+why not  dp=4 mb=1 zero=1
+winner   dp=1 tp=4 pp=1
+asked    dp=4 tp=1 pp=1 zero=1
+         the best of 3 plans with dp=4 mb=1 zero=1
+time     2.09x the winner's
+costs    all_reduce over dp +1.283 ms, update +1.180 ms, matmul +330.4 us
+equal    the same program as dp=4 tp=1 pp=1: the optimizer has no states
+
+time on a rank          winner     asked  difference  of the step
 $ heddle plan mlp-xs --batch 1024 --train --machine laptop --top 1 --why 'pp=2' --what-if --json | sed -E 's/: [0-9.e+-]+/: N/g' | sed -n '/"asked"/,$p'
   "asked": "pp=2",
   "asked_strategy": "dp=2 tp=1 pp=2 mb=8 zero=2",
