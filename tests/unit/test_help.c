@@ -94,6 +94,25 @@ TEST(help_of_two_stages_by_hand) {
   drop(&b);
 }
 
+// Either stage has two products and takes part in two sends; what is left of the 8.019 ms it waits.
+TEST(split_of_two_stages_by_hand) {
+  bed b = parsed(two_stages);
+  const machine *m = machine_parse(b.c, b.a, sym_of(b.c, "two.yaml"), two_devices, sizeof two_devices - 1);
+  for (sim_mode mode = SIM_FLAT; mode <= SIM_FOLDED; mode++) {
+    coster *k = coster_new(b.c, b.a, m, NULL);
+    sim_result r;
+    REQUIRE(k && sim_run(b.c, b.a, b.p, k, &(sim_opts){.mode = mode, .split = true}, &r));
+    REQUIRE(r.nsplit == 2);
+    const u32 send = r.split[0].kind == SPLIT_COMM ? 0 : 1;
+    CHECK(r.split[send].op == OP_send && !*r.split[send].over && !r.split[send].beside);
+    CHECK_CLOSE(r.split[send].ps, 2 * 1008e6, 1e-12);
+    CHECK(r.split[1 - send].kind == SPLIT_COMPUTE && r.split[1 - send].work == WORK_PRODUCT);
+    CHECK_CLOSE(r.split[1 - send].ps, 2 * 2001e6, 1e-12);
+    CHECK_CLOSE(r.bubble * (double)r.makespan_ps, 2001e6, 1e-12);
+  }
+  drop(&b);
+}
+
 // ---- against machines that are faster -------------------------------------------------------------------
 // Everything that the part is inversely proportional to, `times` as fast.
 static void speed_up(machine *m, cost_by by, double times) {
