@@ -42,7 +42,7 @@ enum { ORDER_COMM = 100, ORDER_SEND, ORDER_IDLE, ORDER_STEP, ORDER_BESIDE };
 static void add_split(rows *x, const sim_split *s, u32 side) {
   static const char *const work[WORK_KINDS] = {
       [WORK_PRODUCT] = "matmul",          [WORK_BATCHED] = "batched matmul (attention)",
-      [WORK_CONV] = "convolution",        [WORK_REDUCTION] = "softmax, norms, sums",
+      [WORK_CONV] = "convolution",        [WORK_REDUCTION] = "reductions and norms",
       [WORK_ELEMENTWISE] = "elementwise", [WORK_MOVE] = "moving data"};
   static const char *const kind[] = {[SPLIT_RECOMPUTE] = "recomputing", [SPLIT_UPDATE] = "update"};
   u32 order = s->kind == SPLIT_COMM ? (s->op == OP_send ? ORDER_SEND : ORDER_COMM)

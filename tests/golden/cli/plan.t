@@ -232,7 +232,7 @@ rank     71 of 285 that were simulated and fit
 time on a rank                winner     asked  difference  of the step
 matmul                      1.503 ms  1.497 ms   -5.601 us       -0.1 %
 batched matmul (attention)  207.6 us  207.6 us           0        0.0 %
-softmax, norms, sums        975.0 us  906.9 us   -68.09 us       -1.0 %
+reductions and norms        975.0 us  906.9 us   -68.09 us       -1.0 %
 elementwise                 1.123 ms  1.694 ms   +571.8 us       +8.7 %
 moving data                 185.5 us  293.0 us   +107.5 us       +1.6 %
 recomputing                 65.51 us  65.51 us           0        0.0 %
@@ -331,7 +331,7 @@ $ heddle plan mlp-xs --batch 1024 --train --machine laptop --top 1 --why 'pp=2' 
   "why_rank": N,
   "why_time": [
     {"what": "matmul", "winner_ps": N, "asked_ps": N, "difference_ps": N, "share": N},
-    {"what": "softmax, norms, sums", "winner_ps": N, "asked_ps": N, "difference_ps": N, "share": N},
+    {"what": "reductions and norms", "winner_ps": N, "asked_ps": N, "difference_ps": N, "share": N},
     {"what": "elementwise", "winner_ps": N, "asked_ps": N, "difference_ps": N, "share": N},
     {"what": "moving data", "winner_ps": N, "asked_ps": N, "difference_ps": N, "share": N},
     {"what": "update", "winner_ps": N, "asked_ps": N, "difference_ps": N, "share": N},
