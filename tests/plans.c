@@ -62,20 +62,25 @@ static const char odd_text[] =
     "}\n";
 
 u32 plans_count(void) { return COUNT_OF(models); }
+const char *plans_name(u32 index) { return models[index].name; }
 
 static void give_up(plans_model *m) {
   fprintf(stderr, "%s: %s", m->spec, diag_render(m->c, m->a));
   abort();
 }
 
-void plans_open(plans_model *m, u32 index) {
+prog *plans_load(ctx *c, u32 index, i64 batch) {
   front_opts o = {.batch = models[index].batch, .seq = models[index].seq, .loss = true, .t = models[index].t};
+  if (batch && o.batch) o.batch = batch;
+  if (!models[index].spec) return ir_parse(c, sym_of(c, "odd"), odd_text, sizeof odd_text - 1);
+  return front_load(c, models[index].spec, &o);
+}
+
+void plans_open(plans_model *m, u32 index) {
   *m =
       (plans_model){.name = models[index].name, .spec = models[index].spec, .c = ctx_new(), .a = arena_new()};
-  if (!m->spec)
-    m->spec = "odd", m->src = ir_parse(m->c, sym_of(m->c, "odd"), odd_text, sizeof odd_text - 1);
-  else
-    m->src = front_load(m->c, m->spec, &o);
+  if (!m->spec) m->spec = "odd";
+  m->src = plans_load(m->c, index, 0);
   if (!m->src || !pass_loss(m->src)) give_up(m);
   for (u32 f = 1; f < m->src->funcs.n;
        f++) // constants as random as weights: zeros and ones would hide mistakes

@@ -17,6 +17,8 @@ typedef struct {
 
 enum { PLANS_SEED = 7 };                    // of the inputs
 u32 plans_count(void);                      // models
+const char *plans_name(u32 index);
+prog *plans_load(ctx *c, u32 index, i64 batch); // its program alone; batch: where it is free, 0 its own
 void plans_open(plans_model *m, u32 index); // aborts with its diagnostics if the model cannot be made
 void plans_close(plans_model *m);
 const plan_numbers *plans_want(plans_model *m, const plan *pn); // what pn must compute
