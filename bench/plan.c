@@ -96,7 +96,7 @@ static double peak_mb(const work *w) {
 }
 
 int main(void) {
-  const hybrid_opts xl = {.s = strategy_of("dp=2 tp=4 pp=2 mb=32"), .flops_per_byte = 400};
+  const hybrid_opts xl = {.s = strategy_of("dp=2 tp=4 pp=2 mb=32")};
   hybrid_opts train = xl;
   train.train = true;
   train.optim = optim_default(OPTIM_ADAM);

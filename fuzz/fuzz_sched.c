@@ -27,7 +27,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     strbuf out = {.a = a};
     sched_print(s, &out);
     const sched *again = sched_parse(c, a, sym_of(c, "again.csv"), sb_str(&out), out.n);
-    if (!again || !sched_equal(s, again) || s->key != again->key || !sched_check(c, s, (loc){0})) abort();
+    if (!again || !sched_equal(s, again) || s->key != again->key || !sched_check(c, s, (loc){0}, NULL))
+      abort();
     merge(c, a, s, (sched_buffers){0});
     merge(c, a, s, (sched_buffers){.depth = 1});
     merge(c, a, s, (sched_buffers){.depth = 2});

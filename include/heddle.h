@@ -160,7 +160,6 @@ uint32_t heddle_machine_ranks(const heddle_machine *m);
 typedef struct {
   bool train; // with gradients and update; the program must end in a loss
   heddle_optimizer optimizer;
-  const heddle_machine *machine; // what communication is weighed with; NULL: a typical one
 } heddle_plan_options;
 // The plan of a strategy, one line such as "dp=2 tp=4 pp=2 mb=32 zero=1" (docs/strategy.md). NULL if it does
 // not divide.

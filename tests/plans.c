@@ -167,14 +167,16 @@ static bool ready(const scheduling *s, u32 sg, u32 kind, u32 mb) {
   if (!(s->kinds[sg] >> kind & 1) || s->done[sg * s->K + mb] >> kind & 1) return false;
   for (u32 k = 0; k < s->n; k++) {
     if (kind == TASK_F && s->reads[sg * s->n + k] && !(s->done[k * s->K + mb] & 1)) return false;
-    if (kind == TASK_B && s->grads[k * s->n + sg] && (s->kinds[k] & 2) && !(s->done[k * s->K + mb] & 2))
+    const u8 back = 1u << TASK_B | 1u << TASK_I;
+    if (1u << kind & back && s->grads[k * s->n + sg] && s->kinds[k] & back &&
+        !(s->done[k * s->K + mb] & back))
       return false;
   }
-  u8 before = kind == TASK_F ? 0 : kind == TASK_B ? 1u << TASK_F : 1u << TASK_B;
+  u8 before = kind == TASK_F ? 0 : kind == TASK_W ? 1u << TASK_I : 1u << TASK_F;
   return (s->done[sg * s->K + mb] & before) == before;
 }
 
-static void random_order(const prog *p, plan *pn, u64 *rng, arena *a) {
+static void random_order(const prog *p, plan *pn, bool split, u64 *rng, arena *a) {
   u32 n = pn->nsegments, K = pn->time ? pn->axes[pn->time - 1].size : 1, left = 0, np = 0;
   bool *reads = ZNEWN(a, bool, n *n), *grads = ZNEWN(a, bool, n *n);
   u8 *kinds = NEWN(a, u8, n);
@@ -182,22 +184,22 @@ static void random_order(const prog *p, plan *pn, u64 *rng, arena *a) {
   u32 loss = func_get(p, p->main)->values.v[func_get(p, p->main)->rets.v[0]].def;
   for (u32 s = n; s-- > 0;) { // gradients flow from where the loss is
     bool back = pn->segments[s].from <= loss && loss <= pn->segments[s].to;
-    for (u32 k = s + 1; k < n; k++) back |= grads[k * n + s] && kinds[k] & 2;
-    kinds[s] = !pn->train || !back ? 1 : pn->split_backward ? 3 | 1u << TASK_W : 3;
+    for (u32 k = s + 1; k < n; k++) back |= grads[k * n + s] && kinds[k] != 1u << TASK_F;
+    kinds[s] = !pn->train || !back ? 1 : split ? 1u << TASK_F | 1u << TASK_I | 1u << TASK_W : 3;
   }
   scheduling s = {pn, rng, n, K, reads, grads, kinds, ZNEWN(a, u8, n * K)};
   u32 *place = NEWN(a, u32, n), style = pick(rng, 3);
-  pn->seqs = ZNEWN(a, task_seq, n);
-  task **seq = NEWN(a, task *, n);
+  pn->seqs = ZNEWN(a, sched_seq, n);
+  sched_task **seq = NEWN(a, sched_task *, n);
   for (u32 i = 0; i < n; i++) {
     u32 k = 0;
     while (k < i && !same_place(&pn->segments[k].place, &pn->segments[i].place)) k++;
     place[i] = k < i ? place[k] : np;
-    if (k == i) seq[np++] = NEWN(a, task, 3 * n * K);
+    if (k == i) seq[np++] = NEWN(a, sched_task, 3 * n * K);
     for (u32 b = 0; b < TASK_KINDS; b++) left += K * (kinds[i] >> b & 1);
   }
   while (left) { // style 1 prefers late microbatches, 2 backwards; 0 nothing
-    task best = {0};
+    sched_task best = {0};
     u32 seen = 0, most = 0;
     for (u32 sg = 0; sg < n; sg++)
       for (u32 kind = 0; kind < TASK_KINDS; kind++)
@@ -206,12 +208,12 @@ static void random_order(const prog *p, plan *pn, u64 *rng, arena *a) {
           u32 rank = style == 1 ? mb + 1 : style == 2 ? kind + 1 : 1;
           if (rank < most || (rank == most && pick(rng, ++seen))) continue;
           if (rank > most) most = rank, seen = 1;
-          best = (task){(u16)sg, (u8)kind, mb};
+          best = (sched_task){.stage = (u16)sg, .kind = (u8)kind, .mb = mb};
         }
     assert(most);
-    task_seq *to = &pn->seqs[place[best.segment]];
-    seq[place[best.segment]][to->n++] = best;
-    s.done[best.segment * K + best.mb] |= (u8)(1u << best.kind);
+    sched_seq *to = &pn->seqs[place[best.stage]];
+    seq[place[best.stage]][to->n++] = best;
+    s.done[best.stage * K + best.mb] |= (u8)(1u << best.kind);
     left--;
   }
   pn->nseqs = np;
@@ -223,7 +225,7 @@ static void random_order(const prog *p, plan *pn, u64 *rng, arena *a) {
 static void random_value(strategy *s, choice_id id, bool train, u64 *rng) {
   static const u32 degree[] = {1, 1, 2, 2, 3, 4};
   const choice_row *r = choice_get(id);
-  if (!choice_applies(id, s, train) || id == CHOICE_mbs || id == CHOICE_v || id == CHOICE_group) return;
+  if (!choice_applies(id, s, train) || id == CHOICE_mbs || id == CHOICE_group) return;
   if (r->kind == CK_COUNT && r->most == CHOICE_MOST)
     s->of[id].n = degree[pick(rng, 6)];
   else if (r->kind == CK_COUNT)
@@ -243,19 +245,20 @@ plan *plans_hybrid(plans_model *m, u64 *rng, arena *a) {
   if (!pn) return NULL;
   if (o.s.overlap.n) pn->send_channels = (u8)(1u << pick(rng, 3));
   if (pn->train && chance(rng, 4)) { // weight gradients apart: each after its input gradient
-    pn->split_backward = true;
     for (u32 i = 0; i < pn->nseqs; i++) {
-      task_seq *s = &pn->seqs[i];
-      task *v = NEWN(a, task, 2 * s->n);
+      sched_seq *s = &pn->seqs[i];
+      sched_task *v = NEWN(a, sched_task, 2 * s->n);
       u32 n = 0, w = 0, late = pick(rng, 3);
+      sched_task *wait = NEWN(a, sched_task, s->n);
       for (u32 k = 0; k < s->n; k++) {
-        v[n++] = s->v[k];
-        if (s->v[k].kind != TASK_B) continue;
-        if (s->v[k].mb >= late) v[n++] = (task){s->v[k].segment, TASK_W, w++};
+        v[n] = s->v[k];
+        if (v[n++].kind != TASK_B) continue;
+        v[n - 1].kind = TASK_I;
+        wait[w] = v[n - 1], wait[w++].kind = TASK_W;
+        if (w > late) v[n++] = wait[0], memmove(wait, wait + 1, --w * sizeof *wait);
       }
-      for (u32 mbs = pn->time ? pn->axes[pn->time - 1].size : 1; w < mbs;)
-        v[n++] = (task){(u16)i, TASK_W, w++};
-      *s = (task_seq){n, v};
+      for (u32 k = 0; k < w; k++) v[n++] = wait[k];
+      *s = (sched_seq){n, v};
     }
   }
   return pn;
@@ -392,7 +395,7 @@ static plan *random_plan(plans_model *m, u32 groups, u64 *rng, arena *a) {
   pn->name = sym_of(m->c, "random");
   pn->train = !chance(rng, 5), pn->keep_gradients = true;
   pn->optim = optim_default(OPTIM_MOMENTUM);
-  pn->split_backward = pn->train && chance(rng, 4);
+  const bool split = pn->train && chance(rng, 4);
   random_axes(m, pn, rng, a);
   random_segments(m, pn, rng, a);
   if (pn->time && !policy_batch(m->pl, a, pn, pn->time)) return NULL;
@@ -401,7 +404,7 @@ static plan *random_plan(plans_model *m, u32 groups, u64 *rng, arena *a) {
   random_rest(pn, rng);
   if (pn->train && chance(rng, 2)) random_recompute(m, pn, rng, a);
   if (chance(rng, 3)) pn->send_stream = sym_of(m->c, "link"), pn->send_channels = (u8)(1u << pick(rng, 3));
-  random_order(m->src, pn, rng, a);
+  random_order(m->src, pn, split, rng, a);
   pn->input_gradients = pn->train && chance(rng, 4);
   return pn;
 }

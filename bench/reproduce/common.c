@@ -48,14 +48,14 @@ void model_close(bench_model *b) {
 static void distir_schedule(arena *a, plan *pn) {
   const u32 P = pn->nsegments, K = pn->time ? pn->axes[pn->time - 1].size : 1;
   for (u32 s = 0; s < P; s++) {
-    task *t = NEWN(a, task, 2 * K);
+    sched_task *t = NEWN(a, sched_task, 2 * K);
     const u32 warm = MIN(2 * (P - 1 - s), K);
     u32 n = 0;
     for (u32 i = 0; i < K + warm; i++) {
-      if (i < K) t[n++] = (task){(u16)s, TASK_F, i};
-      if (i >= warm) t[n++] = (task){(u16)s, TASK_B, i - warm};
+      if (i < K) t[n++] = (sched_task){.stage = (u16)s, .kind = TASK_F, .mb = i};
+      if (i >= warm) t[n++] = (sched_task){.stage = (u16)s, .kind = TASK_B, .mb = i - warm};
     }
-    pn->seqs[s] = (task_seq){n, t};
+    pn->seqs[s] = (sched_seq){n, t};
   }
 }
 
@@ -78,8 +78,7 @@ price model_price(bench_model *b, degrees d) {
   price out = {0};
   arena *a = arena_new();
   const char *tables = d.t > 1 ? "tables=whole" : "";
-  hybrid_opts h = {.flops_per_byte = 400,
-                   .s = strategy_of("dp=%u tp=%u pp=%u mb=%u %s", d.d, d.t, d.p, d.k, tables),
+  hybrid_opts h = {.s = strategy_of("dp=%u tp=%u pp=%u mb=%u %s", d.d, d.t, d.p, d.k, tables),
                    .train = b->train,
                    .optim = optim_default(OPTIM_SGD)};
   h.optim.master = false;

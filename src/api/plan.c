@@ -22,8 +22,7 @@ static heddle_plan *checked(heddle_plan *b, plan *pn) {
 static heddle_plan *make(heddle_program *p, const char *line, const heddle_plan_options *o) {
   ctx *c = p->o.s->c;
   strategy_set said;
-  hybrid_opts h = {
-      .said = &said, .train = o->train, .flops_per_byte = o->machine ? search_price(o->machine->m) : 0};
+  hybrid_opts h = {.said = &said, .train = o->train};
   if (!program_to_plan(p)) return NULL;
   heddle_plan *b = plan_open(p);
   bool ok = strategy_parse(c, b->o.a, line, &said) && strategy_one(c, &said, &h.s) &&

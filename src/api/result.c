@@ -32,8 +32,9 @@ static heddle_program *on_ranks(heddle_program *p) {
                       p->name);
 }
 
-// A timeline of so many events, some 150 bytes each, is more than viewers open.
-enum { EVENTS_MOST = 3000000 };
+// A timeline of so many events, some 150 bytes each, is more than viewers open; of so many, more than anybody
+// has room for.
+enum { EVENTS_VIEWED = 3000000, EVENTS_MOST = 100000000 };
 
 // How a timeline is made: of all ranks, or where that is too much of one of those that are alike.
 static bool timeline_mode(heddle_result *r, coster *k, sim_opts *so) {
@@ -43,18 +44,24 @@ static bool timeline_mode(heddle_result *r, coster *k, sim_opts *so) {
   u32 before = diag_count(c);
   bool ok = sim_run(c, a, r->p->p, k, &count, &r->r);
   double all = (double)r->r.instructions, alike = all * r->r.nunits / MAX(r->r.nranks, 1);
-  so->mode = all > EVENTS_MOST ? SIM_FLAT_FOLDED : SIM_FLAT;
+  so->mode = all > EVENTS_VIEWED ? SIM_FLAT_FOLDED : SIM_FLAT;
   arena_free(a);
   if (!ok) return false;
   diag_truncate(c, before); // what it told is told again
-  if (all <= EVENTS_MOST) return true;
+  if (all <= EVENTS_VIEWED) return true;
   loc where = func_get(r->p->p, r->p->p->main)->where;
-  if (alike > 10.0 * EVENTS_MOST) {
+  if (alike > EVENTS_MOST) {
     diag(c, E_LIMIT, where,
          "the timeline has %.3g events, %.3g of them of ranks that differ; at most %.3g are written", all,
-         alike, 10.0 * EVENTS_MOST);
+         alike, (double)EVENTS_MOST);
     diag_hint(c, "fewer layers or microbatches look alike: gpt3-xl:layers=4, --microbatches 8");
     return false;
+  }
+  if (r->r.nunits == r->r.nranks) {
+    diag(c, W_TIMELINE, where,
+         "the timeline has %.3g events, and no two ranks are alike; viewers open about %.3g", all,
+         (double)EVENTS_VIEWED);
+    return true;
   }
   diag(c, W_TIMELINE, where,
        "the timeline shows %u of %u ranks, one for all that are alike; together they have %.3g events",

@@ -62,7 +62,6 @@ uint32_t heddle_search_count(const heddle_search *f) { return f ? f->r.nfit : 0;
 
 static heddle_plan *plan_at(heddle_search *f, u32 index) {
   hybrid_opts h = search_hybrid(&f->so, &f->r.point[index]);
-  h.flops_per_byte = search_price(f->m->m);
   heddle_plan *b = plan_open(f->p);
   heddle_plan_on(b, f->m, f->costs);
   b->pn = policy_hybrid(program_planner(f->p), b->o.a, &h);

@@ -221,6 +221,11 @@ bool file_map(ctx *c, const char *path, file_view *out); // read-only map; diagn
 void file_unmap(file_view *f);
 // Outputs appear whole or not at all: written to a temporary beside the target, then renamed.
 bool file_write(ctx *c, const char *path, const void *data, size_t n); // "-" writes to standard output
+// The same in parts. What is put after a failure is dropped; file_end tells. NULL, false and a diagnostic.
+typedef struct file_out file_out;
+file_out *file_begin(ctx *c, arena *a, const char *path);
+void file_put(file_out *f, const void *data, size_t n);
+bool file_end(file_out *f);
 bool file_exists(const char *path);
 bool dir_make(ctx *c, const char *path);
 

@@ -104,14 +104,6 @@ static int write_all(int fd, const u8 *p, size_t n) {
   return 0;
 }
 
-static int write_in_place(const char *path, const void *data, size_t n) {
-  int fd = open(path, O_WRONLY | O_CLOEXEC);
-  if (fd < 0) return errno;
-  int err = write_all(fd, data, n);
-  if (close(fd) && !err) err = errno;
-  return err;
-}
-
 // A file without a name is gone when the process is: an interrupted write leaves nothing behind. -1 where the
 // file system has no such files.
 static int open_nameless(arena *a, const char *target) {
@@ -124,59 +116,91 @@ static int open_nameless(arena *a, const char *target) {
 #endif
 }
 
-static int name_it(arena *a, int fd, const char *name) {
-  const char *self = arena_printf(a, "/proc/self/fd/%d", fd);
-  return linkat(AT_FDCWD, self, AT_FDCWD, name, AT_SYMLINK_FOLLOW) ? errno : 0;
+typedef struct {
+  char s[32];
+} fd_path;
+static fd_path path_of_fd(int fd) {
+  fd_path p;
+  snprintf(p.s, sizeof p.s, "/proc/self/fd/%d", fd);
+  return p;
 }
 
-static int write_body(int fd, const void *data, size_t n, int mode) {
-  int err = write_all(fd, data, n);
-  if (!err && mode >= 0 && fchmod(fd, (mode_t)mode & 07777)) err = errno;
-  return err;
+static int name_it(int fd, const char *name) {
+  return linkat(AT_FDCWD, path_of_fd(fd).s, AT_FDCWD, name, AT_SYMLINK_FOLLOW) ? errno : 0;
 }
 
-// `mode` is that of the file replaced, or negative: then the umask decides.
-static int write_beside(arena *a, const char *target, const void *data, size_t n, int mode) {
+struct file_out {
+  ctx *c;
+  int fd, err;
+  int mode;                // of the file replaced, or negative: then the umask decides
+  bool nameless, standard; // standard: standard output, which stays open
+  const char *path;
+  const char *target, *temp; // NULL: written in place
+};
+
+// Beside the target, without a name where it can be given one later (not without /proc).
+static void open_beside(file_out *f, arena *a) {
   u64 state = clock_ns() ^ (u64)getpid() << 40;
-  char *temp = arena_printf(a, "%s.%08x.tmp", target, (u32)rng_next(&state));
-  int fd = open_nameless(a, target), err = ENOTSUP;
-  if (fd >= 0) {
-    err = write_body(fd, data, n, mode);
-    if (!err && name_it(a, fd, temp)) err = ENOTSUP; // without /proc
-    if (close(fd) && !err) err = errno;
+  f->temp = arena_printf(a, "%s.%08x.tmp", f->target, (u32)rng_next(&state));
+  f->fd = open_nameless(a, f->target);
+  f->nameless = f->fd >= 0;
+  if (f->nameless && access(path_of_fd(f->fd).s, F_OK)) {
+    close(f->fd);
+    f->nameless = false;
   }
-  if (fd < 0 || err == ENOTSUP) {
-    fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0) return errno;
-    err = write_body(fd, data, n, mode);
-    if (close(fd) && !err) err = errno;
+  if (!f->nameless) f->fd = open(f->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+}
+
+file_out *file_begin(ctx *c, arena *a, const char *path) {
+  file_out *f = NEW(a, file_out);
+  char real[PATH_MAX]; // through a link: the file is replaced, the link stays
+  struct stat st;
+  *f = (file_out){.c = c, .path = path, .mode = -1};
+  if (!strcmp(path, "-")) {
+    fflush(stdout);
+    f->path = "standard output";
+    f->fd = STDOUT_FILENO;
+    f->standard = true;
+    return f;
   }
-  if (!err && rename(temp, target)) err = errno;
-  if (err) unlink(temp);
-  return err;
+  bool old = !stat(path, &st);
+  if (old && S_ISDIR(st.st_mode)) {
+    write_failed(c, path, EISDIR);
+    return NULL;
+  }
+  if (old && !S_ISREG(st.st_mode)) {
+    f->fd = open(path, O_WRONLY | O_CLOEXEC);
+  } else {
+    if (old) f->mode = (int)st.st_mode;
+    f->target = arena_strdup(a, old && realpath(path, real) ? real : path);
+    open_beside(f, a);
+  }
+  if (f->fd >= 0) return f;
+  write_failed(c, path, errno);
+  return NULL;
+}
+
+void file_put(file_out *f, const void *data, size_t n) {
+  if (!f->err) f->err = write_all(f->fd, data, n);
+}
+
+bool file_end(file_out *f) {
+  if (f->standard) return f->err ? write_failed(f->c, f->path, f->err) : true;
+  if (!f->err && f->mode >= 0 && fchmod(f->fd, (mode_t)f->mode & 07777)) f->err = errno;
+  if (!f->err && f->nameless) f->err = name_it(f->fd, f->temp);
+  if (close(f->fd) && !f->err) f->err = errno;
+  if (!f->err && f->target && rename(f->temp, f->target)) f->err = errno;
+  if (f->err && f->target) unlink(f->temp);
+  return f->err ? write_failed(f->c, f->path, f->err) : true;
 }
 
 bool file_write(ctx *c, const char *path, const void *data, size_t n) {
-  if (!strcmp(path, "-")) {
-    fflush(stdout);
-    int err = write_all(STDOUT_FILENO, data, n);
-    return err ? write_failed(c, "standard output", err) : true;
-  }
-  struct stat st;
-  bool old = !stat(path, &st);
-  int err;
-  if (old && S_ISDIR(st.st_mode)) {
-    err = EISDIR;
-  } else if (old && !S_ISREG(st.st_mode)) {
-    err = write_in_place(path, data, n);
-  } else {
-    char real[PATH_MAX]; // through a link: the file is replaced, the link stays
-    const char *target = old && realpath(path, real) ? real : path;
-    arena_mark_t m = arena_mark(c->a);
-    err = write_beside(c->a, target, data, n, old ? (int)st.st_mode : -1);
-    arena_release(c->a, m);
-  }
-  return err ? write_failed(c, path, err) : true;
+  arena *a = arena_new();
+  file_out *f = file_begin(c, a, path);
+  if (f) file_put(f, data, n);
+  bool ok = f && file_end(f);
+  arena_free(a);
+  return ok;
 }
 
 bool file_exists(const char *path) {

@@ -9,6 +9,11 @@ typedef struct {
 } sym_row;
 
 typedef struct {
+  const char *str;
+  VEC(sym) of; // by symbol: it and the suffix as one symbol, 0: not asked for yet
+} suffix_row;
+
+typedef struct {
   diag_id id;
   loc at;
   const char *message;
@@ -26,7 +31,9 @@ struct ctx {
   arena *a;
   arena *diag_text; // messages; a stack of its own because trial runs take diagnostics back
   hmap sym_map;
-  VEC(sym_row) sym;        // [0] is the empty symbol
+  VEC(sym_row) sym; // [0] is the empty symbol
+  suffix_row suffix[16];
+  u32 nsuffix;
   VEC(loc_info) loc;       // [0] is unused
   const char *line_source; // of which the text of the latest location is a copy, NULL if it has none
   VEC(diag_rec) diag;

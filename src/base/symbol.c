@@ -51,13 +51,34 @@ sym sym_fmt(ctx *c, const char *fmt, ...) {
   return sym_ofn(c, s, (size_t)n);
 }
 
-sym sym_with(ctx *c, sym name, const char *suffix) {
+static sym sym_join(ctx *c, sym name, const char *suffix) {
   char buf[256];
   size_t n = sym_len(c, name), k = strlen(suffix);
   if (n + k > sizeof buf) return sym_fmt(c, "%s%s", sym_str(c, name), suffix);
   memcpy(buf, sym_str(c, name), n);
   memcpy(buf + n, suffix, k);
   return sym_ofn(c, buf, n + k);
+}
+
+// Every plan of a search names the same gradients and states, thousands of them in the same order: what a
+// name and a suffix became before is found by number. NULL: more suffixes than anybody needs.
+static suffix_row *suffix_find(ctx *c, const char *suffix) {
+  for (u32 k = 0; k < c->nsuffix; k++)
+    if (!strcmp(c->suffix[k].str, suffix)) return &c->suffix[k];
+  if (c->nsuffix == COUNT_OF(c->suffix)) return NULL;
+  c->suffix[c->nsuffix] = (suffix_row){.str = arena_strdup(c->a, suffix)};
+  return &c->suffix[c->nsuffix++];
+}
+
+sym sym_with(ctx *c, sym name, const char *suffix) {
+  suffix_row *r = suffix_find(c, suffix);
+  if (!r) return sym_join(c, name, suffix);
+  if (name.i >= r->of.n) {
+    u32 more = c->sym.n - r->of.n;
+    memset(vec_push_n(c->a, &r->of, more), 0, more * sizeof *r->of.v);
+  }
+  if (!r->of.v[name.i].i) r->of.v[name.i] = sym_join(c, name, suffix);
+  return r->of.v[name.i];
 }
 
 const char *sym_str(const ctx *c, sym s) {

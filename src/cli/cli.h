@@ -53,6 +53,7 @@ typedef struct {
   char **argv;
   char *choices;      // a strategy, made of the options that are choices; NULL: none was given
   const char *choice; // the first of them
+  char *line;         // --strategy and the choices
 #define OPT(name, field, kind, groups, arg, help) CLI_##kind field;
 #include "cli/options.def"
 #undef OPT

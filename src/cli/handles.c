@@ -85,9 +85,9 @@ bool options_agree(cli *x) {
 const char *chosen_of(cli *x) {
   if (!x->strategy || !x->choices) return x->strategy ? x->strategy : x->choices;
   size_t n = strlen(x->strategy) + strlen(x->choices) + 2;
-  char *line = malloc(n); // for as long as the program runs
-  if (line) snprintf(line, n, "%s %s", x->strategy, x->choices);
-  return line;
+  if (!x->line) x->line = malloc(n);
+  if (x->line) snprintf(x->line, n, "%s %s", x->strategy, x->choices);
+  return x->line;
 }
 
 bool plan_of(cli *x, heddle_machine *m, heddle_plan **out) {
@@ -100,7 +100,7 @@ bool plan_of(cli *x, heddle_machine *m, heddle_plan **out) {
     return heddle_plan_on(*out, m, x->costs);
   }
   if (!strategy && !x->train) return true;
-  heddle_plan_options o = {.train = x->train, .machine = m};
+  heddle_plan_options o = {.train = x->train};
   return optimizer_of(x, &o.optimizer) &&
          (*out = heddle_plan_make(model_of(x, x->train), strategy, &o)) != NULL &&
          heddle_plan_on(*out, m, x->costs);

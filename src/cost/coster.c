@@ -30,6 +30,7 @@ coster *coster_new(ctx *c, arena *a, const machine *m, const cost_opts *opts) {
   k->acc = accountings[i];
   if (opts) k->opts = *opts;
   k->distir = opts && opts->distir ? *opts->distir : m->distir;
+  find_period(k);
   return k;
 }
 
@@ -37,9 +38,10 @@ const machine *coster_machine(const coster *k) { return k->m; }
 u32 coster_events(const coster *k) { return k->events.n; }
 
 void coster_use(coster *k, const prog *p) {
-  for (u32 i = 0; i < k->instr_map.cap; i++) k->instr_map.hash[i] = 0;
-  k->instr_map.n = k->instrs.n = k->values.n = k->words.n = k->subs.n = k->kinds.n = 0;
-  k->subs_map = (hmap){0};
+  if (k->instr_map.n) memset(k->instr_map.hash, 0, sizeof *k->instr_map.hash * k->instr_map.cap);
+  if (k->subs_map.n) memset(k->subs_map.hash, 0, sizeof *k->subs_map.hash * k->subs_map.cap);
+  k->instr_map.n = k->subs_map.n = 0;
+  k->instrs.n = k->values.n = k->words.n = k->subs.n = k->ids.n = k->kinds.n = 0;
   k->p = p;
 }
 
@@ -118,12 +120,19 @@ static u32 compute_costs(coster *k, const site *s, bool uneven, i64 *ps) {
   layout lay[ALIKE_MAX];
   if (!kind) return 0;
   const u32 nlay = uneven ? uneven_layouts(s, 0, instr_nopd(s->f, s->i) + s->i->nres, lay, ALIKE_MAX) : 0;
+  u32 run =
+      nlay <= ALIKE_MAX && kind != KINDS_MIXED ? n : 1; // so many members after one another cost the same
+  for (u32 q = 0; q < MIN(nlay, ALIKE_MAX); q++) run = MIN(run, layout_run(s->p->sp, lay[q], s->g));
   for (u32 m = 0; m < n; m++) {
+    if (m % run) {
+      ps[m] = ps[m - 1];
+      continue;
+    }
     const u16 own = kind == KINDS_MIXED ? k->m->dev[gi->ranks[m]].kind : (u16)(kind - 1);
     bool alike = m && kind != KINDS_MIXED && nlay <= ALIKE_MAX;
-    for (u32 q = 0; q < nlay && alike; q++) alike = layout_alike(s->p->sp, lay[q], s->g, m, m - 1);
+    for (u32 q = 0; q < nlay && alike; q++) alike = layout_alike(s->p->sp, lay[q], s->g, m, m - run);
     if (alike) {
-      ps[m] = ps[m - 1];
+      ps[m] = ps[m - run];
       continue;
     }
     if (!compute_event(k, s, coords_at(s, s->g, m, uneven, &c), own, &cost, NULL)) return 0;
@@ -161,15 +170,16 @@ static u32 collective_costs(coster *k, const site *s, bool uneven, i64 *ps) {
   // A subgroup takes as long as its member with the most bytes.
   vec_reserve(k->a, &k->bytes, subs->nsub);
   memset(k->bytes.v, 0, sizeof *k->bytes.v * subs->nsub);
-  const u32 *sub = k->ids.v + subs->sub, *place = k->ids.v + subs->place;
   for (u32 m = 0; m < (uneven ? n : 1); m++) {
     const i64 bytes = comm_bytes(s, coords_at(s, s->g, m, uneven, &c), subs->size);
-    k->bytes.v[sub[m]] = MAX(k->bytes.v[sub[m]], bytes);
+    i64 *most = &k->bytes.v[sub_of_member(k, subs, m)];
+    *most = MAX(*most, bytes);
   }
   const dtype t = instr_nopd(s->f, s->i) ? site_operand(s, 0)->s.t : DT_NONE;
   for (u32 m = 0; m < (uneven || !subs->uniform ? n : 1); m++) {
-    const i64 bytes = k->bytes.v[uneven ? sub[m] : sub[0]];
-    if (!comm_event(k, s->i->op, t, bytes, place[sub[m]], s->i->where, &cost, NULL)) return 0;
+    const u32 sub = sub_of_member(k, subs, m);
+    const i64 bytes = k->bytes.v[uneven ? sub : sub_of_member(k, subs, 0)];
+    if (!comm_event(k, s->i->op, t, bytes, place_of_sub(k, subs, sub), s->i->where, &cost, NULL)) return 0;
     ps[m] = cost.ps;
   }
   return fold(ps, uneven || !subs->uniform ? n : 1);
@@ -188,7 +198,7 @@ static u32 send_costs(coster *k, const site *s, bool uneven, i64 *ps) {
   coords c;
   cost_info cost;
   if (!subs) return 0;
-  const u32 n = uneven || !subs->uniform ? nf : 1, *place = k->ids.v + subs->place;
+  const u32 n = uneven || !subs->uniform ? nf : 1;
   i64 bytes = 0;
   for (u32 m = 0; m < n; m++) {
     if (uneven || !m) {
@@ -196,7 +206,7 @@ static u32 send_costs(coster *k, const site *s, bool uneven, i64 *ps) {
       bytes =
           send_bytes(nf, nt, from, local_bytes(s, r, coords_at(s, to, (u32)((u64)m * nt / nf), uneven, &c)));
     }
-    if (!comm_event(k, OP_send, o->s.t, bytes, place[m], s->i->where, &cost, NULL)) return 0;
+    if (!comm_event(k, OP_send, o->s.t, bytes, place_of_sub(k, subs, m), s->i->where, &cost, NULL)) return 0;
     ps[m] = cost.ps;
   }
   return fold(ps, n);
@@ -238,12 +248,12 @@ static u32 uncached(coster *k, const site *s, bool uneven, i64 *ps) {
 
 static const seen_instr *find(const coster *k, const u32 *key, u32 n, u64 h) {
   for (u32 it = 0, i; hmap_next(&k->instr_map, h, &it, &i);)
-    if (same_key(k, k->instrs.v[i].key, key, n)) return &k->instrs.v[i];
+    if (same_key(&k->words, k->instrs.v[i].key, key, n)) return &k->instrs.v[i];
   return NULL;
 }
 
 static void remember(coster *k, const u32 *key, u32 n, u64 h, u32 count, const i64 *ps) {
-  seen_instr s = {keep_key(k, key, n), count, k->values.n, count ? ps[0] : 0};
+  seen_instr s = {keep_key(k, &k->words, key, n), count, k->values.n, count ? ps[0] : 0};
   if (count > 1) memcpy(vec_push_n(k->a, &k->values, count), ps, sizeof *ps * count);
   hmap_add(k->a, &k->instr_map, h, k->instrs.n);
   *vec_push(k->a, &k->instrs) = s;
@@ -326,7 +336,7 @@ bool cost_explain(coster *k, const prog *p, const func_info *f, const instr *i, 
   const seen_subs *subs = subs_of(k, &s);
   const bool send = i->op == OP_send;
   made_of->size = send ? local_bytes(&s, site_operand(&s, 0), c) : comm_bytes(&s, c, subs->size);
-  made_of->where = &k->places.v[k->ids.v[subs->place + k->ids.v[subs->sub + member]]];
+  made_of->where = &k->places.v[place_of_sub(k, subs, sub_of_member(k, subs, member))];
   return true;
 }
 
@@ -348,7 +358,7 @@ static i64 slowest(coster *k, const seen_subs *s, opcode op, i64 bytes, dtype t)
   i64 worst = 0;
   cost_info cost;
   for (u32 i = 0; i < (s->uniform ? 1 : s->nsub); i++) {
-    if (!comm_event(k, op, t, bytes, k->ids.v[s->place + i], (loc){0}, &cost, NULL)) return -1;
+    if (!comm_event(k, op, t, bytes, place_of_sub(k, s, i), (loc){0}, &cost, NULL)) return -1;
     worst = MAX(worst, cost.ps);
   }
   return worst;

@@ -32,12 +32,15 @@ typedef struct {
   key_ref key;
   cost_info cost;
 } seen_event;
+typedef VEC(u32) u32_list;
+enum { SUB_IS_MEMBER = ~0u };
 typedef struct { // the subgroups of a group over some axes, or the transfers between two groups
   key_ref key;
   u32 nsub, size; // subgroups, members of each
-  u32 place;      // coster.ids[place + s] is the place of subgroup s
-  u32 sub;        // coster.ids[sub + m] is the subgroup of member m
+  u32 place;      // list[place + s] is the place of subgroup s; if they are uniform there is one
+  u32 sub;        // list[sub + m] is the subgroup of member m; SUB_IS_MEMBER: m
   bool uniform;   // all places are equal
+  bool kept;      // the list is coster.kept_ids, else coster.ids
 } seen_subs;
 
 struct coster {
@@ -54,11 +57,17 @@ struct coster {
   VEC(seen_event) events;
   VEC(machine_place) places;
   hmap event_map, place_map;
+  u32 period;   // moving a communication by as many ranks does not change its places; 0: machines of unlike
+                // nodes
+  u16 one_kind; // of all devices, + 1; 0: they differ
+  VEC(seen_subs) patterns; // of groups whose ranks are arithmetic patterns, by these
+  u32_list pattern_words, kept_ids;
+  hmap pattern_map;
 
   // For one program.
   const prog *p;
-  VEC(u32) words; // of keys
-  VEC(u32) ids;
+  u32_list words; // of keys
+  u32_list ids;
   VEC(i64) values;
   VEC(seen_instr) instrs;
   VEC(seen_subs) subs;
@@ -74,8 +83,8 @@ struct coster {
 };
 enum { KINDS_MIXED = 0xffff };
 
-bool same_key(const coster *k, key_ref r, const u32 *key, u32 n);
-key_ref keep_key(coster *k, const u32 *key, u32 n);
+bool same_key(const u32_list *words, key_ref r, const u32 *key, u32 n);
+key_ref keep_key(coster *k, u32_list *words, const u32 *key, u32 n);
 
 // An instruction where it runs.
 typedef struct {
@@ -101,7 +110,17 @@ bool comm_event(coster *k, opcode op, dtype t, i64 size, u32 place, loc at, cost
 void cost_extrapolates(coster *k, const cost_event *e, const eff_curve *curve, double size);
 
 // subs.c. NULL, 0, false and a diagnostic if a rank is not on the machine.
+void find_period(coster *k); // of the machine
 u32 place_id(coster *k, const machine_place *p);
+static inline const u32 *subs_list(const coster *k, const seen_subs *s) {
+  return s->kept ? k->kept_ids.v : k->ids.v;
+}
+static inline u32 sub_of_member(const coster *k, const seen_subs *s, u32 m) {
+  return s->sub == SUB_IS_MEMBER ? m : subs_list(k, s)[s->sub + m];
+}
+static inline u32 place_of_sub(const coster *k, const seen_subs *s, u32 sub) {
+  return subs_list(k, s)[s->place + (s->uniform ? 0 : sub)];
+}
 bool on_machine(coster *k, u32 rank, loc at);
 u16 group_kind(coster *k, group g, loc at); // kind of all its devices + 1, or KINDS_MIXED
 const seen_subs *subgroups(coster *k, group g, const u8 *axes, u32 naxes, loc at);

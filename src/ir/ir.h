@@ -91,6 +91,7 @@ typedef struct prog {
   VEC(u64) fixed;       // beside points: bit x set where axis x is fixed
   u32 norigins;
   hmap type_map, attr_map, point_map;
+  hmap regroup_map; // of type_on and type_bind: (type, group) to type
 } prog;
 
 prog *prog_new(ctx *c); // own arena and space

@@ -65,14 +65,25 @@ type type_with(prog *p, type t, layout l, group g) {
   return type_tensor(p, &s, l, g);
 }
 
-// Maps the group of every tensor in t: `all` sets it, else only group 0 is bound.
+// Maps the group of every tensor in t: `all` sets it, else only group 0 is bound. Kept: a pipeline's main
+// asks for every call again.
 static type regroup(prog *p, type t, group g, bool all) {
   const type_info *i = type_get(p, t);
-  if (!i->tuple) return !all && i->g.i ? t : type_with(p, t, i->lay, g);
-  u32 n = i->n;
-  type few[16], *elem = n <= COUNT_OF(few) ? few : NEWN(p->a, type, n);
-  for (u32 k = 0; k < n; k++) elem[k] = regroup(p, type_get(p, t)->elem[k], g, all);
-  return type_tuple(p, elem, n);
+  if (!i->tuple && (i->g.i == g.i || (!all && i->g.i))) return t;
+  assert(t.i < 1u << 31);
+  u64 key = (u64)t.i << 33 | (u64)all << 32 | g.i;
+  u32 id = hmap_get(&p->regroup_map, key);
+  if (id) return (type){id};
+  if (i->tuple) {
+    u32 n = i->n;
+    type few[16], *elem = n <= COUNT_OF(few) ? few : NEWN(p->a, type, n);
+    for (u32 k = 0; k < n; k++) elem[k] = regroup(p, type_get(p, t)->elem[k], g, all);
+    id = type_tuple(p, elem, n).i;
+  } else {
+    id = type_with(p, t, i->lay, g).i;
+  }
+  hmap_add(p->a, &p->regroup_map, key, id);
+  return (type){id};
 }
 
 type type_on(prog *p, type t, group g) { return regroup(p, t, g, true); }
@@ -384,6 +395,7 @@ prog *prog_clone(const prog *p, ctx *c) {
     if (i->n) i->elem = arena_dup(a, i->elem, i->n * sizeof *i->elem);
   }
   copy_map(a, &q->type_map, &p->type_map);
+  q->regroup_map = (hmap){0};
   copy_attrs(q, p, &t);
   DUP(a, &q->streams);
   for (u32 k = 0; k < q->streams.n; k++) q->streams.v[k] = sym_to(&t, q->streams.v[k]);

@@ -28,7 +28,7 @@ typedef struct {
 
 typedef struct {
   prog *p;
-  arena *tmp;
+  arena *tmp, *own; // own: of the function at hand
   u32 errors;
   bool temporal; // are there temporal axes at all?
   summary *sum;  // per function
@@ -37,9 +37,12 @@ typedef struct {
   const func_info *fi;
   const instr *i;
   u32 index;
-  u32 *gone;   // per value: the instruction it was donated to, + 1
-  u32 *point;  // per value: its temporal coordinates
-  hmap seen;   // types of the function
+  u32 *gone;  // per value: the instruction it was donated to, + 1
+  u32 *point; // per value: its temporal coordinates
+  u32 *used;  // per value: the latest instruction that donates operands and has it as one, + 1 ...
+  u32 *again; // ... and that has it twice
+  u32 *seen;  // per type: the latest function that has it
+  u32 ntypes;
   hmap placed; // types checked on a group
 } verifier;
 
@@ -125,11 +128,27 @@ static bool is_defined(const verifier *w, value v) {
   return v >= d->res && v - d->res < d->nres;
 }
 
+// Marks the data operands of an instruction that donates some, and those that it has more than once.
+static void mark_operands(verifier *w) {
+  const func_info *f = w->fi;
+  const u32 *entry = f->opds.v + w->i->opd, n = w->i->nopd, self = w->index + 1;
+  u32 k = 0;
+  while (k < n && !(entry[k] & OPD_DONATED)) k++;
+  if (k == n) return;
+  for (k = 0; k < n; k++) {
+    value v = entry[k] & OPD_VALUE;
+    if (v >= f->values.n || entry[k] & OPD_AFTER) continue;
+    if (w->used[v] == self) w->again[v] = self;
+    w->used[v] = self;
+  }
+}
+
 // A donated value may not be used any more; being ordered after it is no use.
 static bool check_operands(verifier *w) {
   const func_info *f = w->fi;
   const instr *i = w->i;
   bool after = false;
+  mark_operands(w);
   for (u32 k = 0; k < i->nopd; k++) {
     u32 entry = f->opds.v[i->opd + k];
     value v = entry & OPD_VALUE;
@@ -146,10 +165,8 @@ static bool check_operands(verifier *w) {
       diag_note(w->p->c, f->body.v[w->gone[v] - 1].where, "donated here");
       return false;
     }
-    if (!(entry & OPD_DONATED)) continue;
-    for (u32 j = 0; j < i->nopd; j++)
-      if (j != k && opd_of(f, i, j) == v && !(f->opds.v[i->opd + j] & OPD_AFTER))
-        return broken(w, E_VERIFY, "%s: %s is donated and used as well", op_name(w), value_str(w, v));
+    if (entry & OPD_DONATED && w->again[v] == w->index + 1)
+      return broken(w, E_VERIFY, "%s: %s is donated and used as well", op_name(w), value_str(w, v));
   }
   for (u32 k = 0; k < i->nopd; k++)
     if (opd_donated(f, i, k)) w->gone[opd_of(f, i, k)] = w->index + 1;
@@ -387,8 +404,8 @@ static bool check_time(verifier *w, u32 nopd) {
   const attr *over =
       w->i->op == OP_join || w->i->op == OP_part ? attr_get(attrs_get(p, w->i->at), A_over) : NULL;
   u32 point = w->i->coord;
-  for (u32 x = 1; point && x < AXES_MAX; x++) {
-    if (!fixed_in(w, point, (u8)x)) continue;
+  for (u64 rest = p->fixed.v[point]; rest; rest &= rest - 1) {
+    u32 x = (u32)__builtin_ctzll(rest);
     if (x > axis_count(p->sp) || !axis_get(p->sp, (u8)x)->temporal ||
         p->points.v[point].at[x] >= axis_size(p->sp, (u8)x))
       return broken(w, E_VERIFY, "%s: a coordinate outside its temporal axis", op_name(w));
@@ -425,13 +442,12 @@ static bool check_instr(verifier *w) {
 }
 
 static void note_type(verifier *w, type t, u32 at) {
+  assert(t.i < w->ntypes); // types that checking makes belong to no value
+  if (w->seen[t.i] == w->f.i) return;
+  w->seen[t.i] = w->f.i;
   const type_info *i = type_get(w->p, t);
-  if (i->tuple) {
-    for (u32 k = 0; k < i->n; k++) note_type(w, i->elem[k], at);
-  } else if (i->lay.i && !hmap_get(&w->seen, t.i)) {
-    hmap_add(w->tmp, &w->seen, t.i, 1);
-    *vec_push(w->tmp, &w->sum[w->f.i].types) = (own_type){t, at};
-  }
+  for (u32 k = 0; k < i->n; k++) note_type(w, i->elem[k], at);
+  if (i->lay.i) *vec_push(w->tmp, &w->sum[w->f.i].types) = (own_type){t, at};
 }
 
 // What must be checked again on every group that the function is called on.
@@ -468,9 +484,11 @@ static void verify_func(verifier *w, func f) {
   w->f = f;
   w->fi = func_get(w->p, f);
   w->i = NULL;
-  w->seen = (hmap){0};
-  w->gone = ZNEWN(w->tmp, u32, w->fi->values.n);
-  w->point = ZNEWN(w->tmp, u32, w->fi->values.n);
+  arena_mark_t values = arena_mark(w->own);
+  w->gone = ZNEWN(w->own, u32, w->fi->values.n);
+  w->used = ZNEWN(w->own, u32, w->fi->values.n);
+  w->again = ZNEWN(w->own, u32, w->fi->values.n);
+  w->point = ZNEWN(w->own, u32, w->fi->values.n);
   hmap calls = {0};
   for (u32 k = 0; k < w->fi->nparams; k++) {
     shape s = val_type(w->p, w->fi, k + 1)->s;
@@ -488,6 +506,7 @@ static void verify_func(verifier *w, func f) {
   w->i = NULL;
   w->index = w->fi->body.n;
   check_returns(w);
+  arena_release(w->own, values);
 }
 
 // ---- the call graph ---------------------------------------------------------------------------------
@@ -602,8 +621,10 @@ static void check_bindings(verifier *w) {
 }
 
 bool ir_verify(prog *p) {
-  verifier w = {.p = p, .tmp = arena_new(), .errors = diag_errors(p->c)};
+  verifier w = {.p = p, .tmp = arena_new(), .own = arena_new(), .errors = diag_errors(p->c)};
   w.sum = ZNEWN(w.tmp, summary, p->funcs.n);
+  w.seen = ZNEWN(w.tmp, u32, p->types.n);
+  w.ntypes = p->types.n;
   for (u32 x = 1; x <= axis_count(p->sp); x++) w.temporal |= axis_get(p->sp, (u8)x)->temporal;
   if (p->main.i >= p->funcs.n)
     diag(p->c, E_VERIFY, (loc){0}, "function %u is main and does not exist", p->main.i);
@@ -614,6 +635,7 @@ bool ir_verify(prog *p) {
   bool ok = diag_errors(p->c) == w.errors;
   for (u32 f = 1; ok && f < p->funcs.n && !full(&w); f++) verify_func(&w, (func){f});
   if (diag_errors(p->c) == w.errors && check_calls(&w)) check_bindings(&w);
+  arena_free(w.own);
   arena_free(w.tmp);
   return diag_errors(p->c) == w.errors;
 }

@@ -485,6 +485,18 @@ bool layout_alike(const space *s, layout l, group g, u32 member, u32 other) {
   return true;
 }
 
+u32 layout_run(const space *s, layout l, group g) {
+  const layout_info *x = layout_get(s, l);
+  u32 run = g.i ? group_get(s, g)->nranks : 1;
+  for (u32 i = 0; i < x->nsplit; i++)
+    for (u32 j = 0; j < x->nsplit; j++) {
+      if (!x->split[i].table || x->split[j].dim != x->split[i].dim) continue;
+      u32 offset[2];
+      if (group_offsets(s, g, &x->split[j].axis, 1, offset, 2) > 1) run = MIN(run, offset[1]); // steps nest
+    }
+  return run;
+}
+
 i64 layout_local_elems(const space *s, layout l, u32 nd, const i64 *dims) {
   const layout_info *x = layout_get(s, l);
   i64 elems = 1, ext[DIMS_MAX];

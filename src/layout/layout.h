@@ -169,6 +169,9 @@ i64 layout_local_extent(const space *s, layout l, u8 dim, i64 extent,
 void layout_local_dims(const space *s, layout l, u32 nd, const i64 *dims, const coords *c, i64 *out);
 // Do two members of a group hold pieces of the same extents? It may say no where they do by chance.
 bool layout_alike(const space *s, layout l, group g, u32 member, u32 other);
+// Members k*n to k*n + n-1 of a group hold pieces of the same extents, for every k: this n, which divides the
+// number of members.
+u32 layout_run(const space *s, layout l, group g);
 // index[k] = global index of local index k along the dimension; returns the local extent.
 i64 layout_index(const space *s, layout l, u8 dim, i64 extent, const coords *c, i64 *index);
 bool layout_is_even(const space *s, layout l);

@@ -283,10 +283,11 @@ bool law_pad(law_job *j) {
     if (!keep && (lo > most || hi > most || (x->dim[d] == 0 && !constant)))
       return law_fail(j, E_ATTR, "dimension %u has %lld elements and cannot be padded by %lld and %lld", d,
                       (long long)x->dim[d], (long long)lo, (long long)hi);
-    i64 extent = x->dim[d] + lo + hi;
-    law_dim l = law_letter_new(j, x->dim[d], keep ? 0 : SOURCE, 0);
-    law_term_push(&j->l->opd[0], l);
-    law_term_push(&j->l->res[0], keep ? l : law_letter_new(j, extent, TIED, 0));
+    // zeros beside whole parts, as the gradient of a slice has them
+    i64 part = constant ? MAX(gcd_i64(gcd_i64(x->dim[d], lo), hi), 1) : 1;
+    law_dim e = law_letter_new(j, keep ? x->dim[d] : part, 0, 0);
+    law_term_push(&j->l->opd[0], keep ? e : parts(j, x->dim[d] / part, e, SOURCE));
+    law_term_push(&j->l->res[0], keep ? e : parts(j, (x->dim[d] + lo + hi) / part, e, TIED));
   }
   return true;
 }

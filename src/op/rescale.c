@@ -50,6 +50,19 @@ static void batch_groups(attr *v, const law *l, const i64 *extent) {
   if (v->u.i > 1) v->u.i = extent[l->opd[0].dim[0].f[0]];
 }
 
+// Zeros before and after whole parts are multiples of the letter that operand and result share.
+static void pad_sizes(arena *a, attr *v, const law *l, const i64 *extent) {
+  u32 nd = l->opd[0].nd;
+  i64 *pad = arena_dup(a, v->u.ints, v->n * sizeof *pad);
+  for (u32 i = 0; i < v->n; i++) {
+    const law_dim *x = &l->opd[0].dim[i % nd], *y = &l->res[0].dim[i % nd];
+    if (!x->n || !y->n || x->f[x->n - 1] != y->f[y->n - 1]) continue;
+    u32 e = x->f[x->n - 1];
+    if (l->letter[e].extent) pad[i] = pad[i] / l->letter[e].extent * extent[e];
+  }
+  v->u.ints = pad;
+}
+
 attrs law_rescale(arena *a, opcode op, attrs at, const law *l, const i64 *extent) {
   attr *v = arena_dup(a, at.v, at.n * sizeof *v);
   for (u32 i = 0; i < at.n; i++) {
@@ -61,6 +74,8 @@ attrs law_rescale(arena *a, opcode op, attrs at, const law *l, const i64 *extent
       slice_bounds(a, &v[i], at, l, extent);
     else if (v[i].key == A_bn_groups)
       batch_groups(&v[i], l, extent);
+    else if (op == OP_pad && v[i].key == A_pads)
+      pad_sizes(a, &v[i], l, extent);
   }
   return (attrs){at.n, v};
 }

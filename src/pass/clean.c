@@ -232,7 +232,7 @@ void pass_compact(prog *p) {
   TAKE(t.types, p->types);
   TAKE(t.attrsets, p->attrsets);
   TAKE(t.data, p->data);
-  p->type_map = p->attr_map = (hmap){0};
+  p->type_map = p->attr_map = p->regroup_map = (hmap){0};
   *vec_push(p->a, &p->types) = (type_info){0};
   *vec_push(p->a, &p->attrsets) = (attrs){0};
   *vec_push(p->a, &p->data) = (data_info){0};

@@ -50,7 +50,7 @@ static bool choice_of(apply *x, const plan_trans *t, func f, u32 instr_no, choic
     i64 e = l->letter[d->f[j]].extent;
     bool here = t->stride ? t->stride < inner * e && t->stride % inner == 0 : j == 0;
     if (here) {
-      *out = (choice){x->axis[t->axis], d->f[j], t->weak, 0, t->stride ? t->stride / inner : 0};
+      *out = (choice){x->axis[t->axis], d->f[j], t->weak, t->result, 0, t->stride ? t->stride / inner : 0};
       if (l->letter[d->f[j]].flags & LAW_WHOLE) {
         diag(c, E_PLAN, at, "%s: dimension %u must stay whole; it cannot be split over %s", name, t->dim,
              axis);
@@ -186,15 +186,15 @@ bool plan_trial(planner *pl, const plan *pn, func f, u8 axis, plan_trial_result 
 
 plan *plan_single(arena *a, const prog *src, bool train, const optim_opts *o) {
   plan *pn = NEW(a, plan);
-  static const task one[2] = {{0, TASK_F, 0}, {0, TASK_B, 0}};
+  static const sched_task one[2] = {{.kind = TASK_F}, {.kind = TASK_B}};
   pn->naxes = 1, pn->axes = NEW(a, plan_axis);
   pn->axes[0] = (plan_axis){sym_of(src->c, "d"), 1, false};
   pn->nmeshes = 1, pn->meshes = NEW(a, plan_mesh);
   pn->meshes[0] = (plan_mesh){.name = sym_of(src->c, "m"), .naxes = 1, .axis = {1}};
   pn->nsegments = 1, pn->segments = NEW(a, plan_segment);
   pn->segments[0] = (plan_segment){.from = 1, .to = func_get(src, src->main)->body.n};
-  pn->nseqs = 1, pn->seqs = NEW(a, task_seq);
-  pn->seqs[0] = (task_seq){train ? 2 : 1, one};
+  pn->nseqs = 1, pn->seqs = NEW(a, sched_seq);
+  pn->seqs[0] = (sched_seq){train ? 2 : 1, one};
   pn->train = train;
   if (o) pn->optim = *o;
   pn->name = sym_of(src->c, "one device");

@@ -35,8 +35,8 @@ static u64 hash_orders(u64 h, const plan *pn) {
   for (u32 i = 0; i < pn->nseqs; i++) {
     h = hash_step(h, pn->seqs[i].n);
     for (u32 k = 0; k < pn->seqs[i].n; k++) {
-      const task *t = &pn->seqs[i].v[k];
-      h = hash_step(h, (u64)t->segment | (u64)t->kind << 16 | (u64)t->mb << 32);
+      const sched_task *t = &pn->seqs[i].v[k];
+      h = hash_step(h, (u64)t->stage | (u64)t->kind << 16 | (u64)t->mb << 32);
     }
   }
   return h;
@@ -47,7 +47,7 @@ static u64 hash_training(u64 h, const plan *pn) {
   const double x[] = {o->lr, o->momentum, o->beta1, o->beta2, o->eps, o->weight_decay};
   h = hash_step(hash_step(h, (u64)o->kind), o->master);
   h = hash_step(h, hash_bytes(x, sizeof x, 0));
-  return hash_step(h, (u64)pn->split_backward | (u64)pn->keep_gradients << 1 | (u64)pn->input_gradients << 2);
+  return hash_step(h, (u64)pn->keep_gradients | (u64)pn->input_gradients << 1);
 }
 
 u64 plan_hash(const ctx *c, const plan *pn) {

@@ -51,8 +51,6 @@ const grad_pair *planner_grad(planner *pl, func f, const grad_opts *o,
 // The update of n weights as a function: (w.., g.., states..) -> (w'.., states'.. [, g..]), the states of one
 // kind for all weights that have it, then those of the next. Cached by types.
 func planner_update(planner *pl, const value *weight, u32 n, const optim_opts *o, bool keep_gradients);
-// Instruction index (from 0) of f as a function that needs no dimension whole; {0}: there is none. Cached.
-func planner_expand(planner *pl, func f, u32 index);
 void planner_recompute(planner *pl, const plan *pn); // marks the instructions that plan pn recomputes
 
 // One application of a plan.
@@ -66,11 +64,13 @@ typedef struct {
   u32 n;
   layout_step *step;
 } path_entry;
-typedef struct {
+typedef struct seen_forward {
   u32 n;
   layout lay[3];
   const shape *shape[3];
-} seen_forward; // operands of a forward instruction as last sharded
+  bool weight[3];
+  struct seen_forward *other; // in other layouts before
+} seen_forward;               // operands of a forward instruction as last sharded
 typedef struct apply {
   u32 before;          // diagnostics that there were
   planner *pl, *asked; // asked: that the caller has; pl: its own for the plan's groups of batch norm

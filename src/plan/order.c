@@ -1,146 +1,92 @@
-// order.c - order: the sequences of all places merged into one main.
-//
-// Idea: every task takes one step of a common clock. At each step every place runs its next task if what it
-// needs was made in an earlier step; then the results of the step travel. This is one linearisation of the
-// plan; if no place can go on before all are done, the orders contain a cycle: the deadlock, reported with
-// the tasks that wait.
+// order.c - order: the sequences of all places as one schedule of the program's stages, checked and merged
+// (sched/); then every task and send written out.
 #include "plan/main.h"
 
-static const char *const task_letter[TASK_KINDS] = {[TASK_F] = "F", [TASK_B] = "B", [TASK_W] = "W"};
-
-typedef struct {
-  const task *v;
-  u32 n, at;
-} cursor;
-
-// ---- the merge --------------------------------------------------------------------------------------------
-typedef struct {
-  u32 *done[TASK_KINDS];
-} finished; // step + 1 at which (segment, microbatch) was done, per kind
-
-static bool done_before(const main_build *mb, const finished *fin, u32 kind, u32 sg, u32 m, u32 step) {
-  u32 d = fin->done[kind][(size_t)sg * mb->K + m];
-  return d && d <= step;
+// The graph of stages: who reads whom, and along which edges gradients come back.
+static u32 graph_of(const main_build *mb, sched_edge *out, bool *forward) {
+  u32 n = 0;
+  for (u32 i = 0; i < mb->nseg; i++) {
+    const seg *s = &mb->seg[i];
+    u32 first = n;
+    forward[i] = !s->gp;
+    for (u32 to = i + 1; to < mb->nseg; to++) {
+      bool reads = false, back = false;
+      for (u32 e = 0; e < s->nedges; e++)
+        if (s->edges[e].to == to) reads = true, back |= s->edges[e].dx != 0;
+      if (reads) out[n++] = (sched_edge){(u16)i, (u16)to, !back};
+    }
+    assert(n - first <= s->nedges);
+  }
+  return n;
 }
 
-// Is everything that t needs made before this step? Otherwise what it waits for.
-static bool ready(const main_build *mb, const finished *fin, const task *t, u32 step, task *waits) {
-  const seg *s = &mb->seg[t->segment];
-  *waits = (task){t->segment, t->kind == TASK_W ? TASK_B : TASK_F, t->mb};
-  if (t->kind != TASK_F && !done_before(mb, fin, waits->kind, t->segment, t->mb, step)) return false;
-  if (t->kind == TASK_W) return true;
-  waits->kind = t->kind;
-  for (u32 k = 0; t->kind == TASK_F && k < s->c->ninputs; k++) {
-    u32 from = mb->seg_of[s->c->input[k]];
-    waits->segment = (u16)(from - 1);
-    if (from && !done_before(mb, fin, TASK_F, from - 1, t->mb, step)) return false;
+// Stages that the loss does not depend on have no backward, whatever a policy wrote down for them.
+static sched_seq only_needed(arena *a, const sched_seq *seq, const bool *forward, u32 nstages) {
+  sched_task *v = NEWN(a, sched_task, seq->n + 1);
+  u32 n = 0;
+  for (u32 k = 0; k < seq->n; k++) {
+    const sched_task *t = &seq->v[k];
+    if (t->kind == TASK_F || t->stage >= nstages || !forward[t->stage]) v[n++] = *t;
   }
-  for (u32 e = 0; t->kind == TASK_B && e < s->nedges; e++) {
-    waits->segment = (u16)s->edges[e].to;
-    if (mb->seg[s->edges[e].to].gp && s->has_dy[s->edges[e].output] &&
-        !done_before(mb, fin, TASK_B, s->edges[e].to, t->mb, step))
-      return false;
-  }
-  return true;
+  return (sched_seq){n, v};
 }
 
-static void report_deadlock(main_build *mb, const finished *fin, const cursor *cur, u32 n, u32 step) {
-  ctx *c = mb->s->c;
-  diag(c, E_DEADLOCK, mb->x->pn->order_at, "the orders of the places cannot be merged: every place waits");
-  for (u32 i = 0; i < n; i++) {
-    if (cur[i].at == cur[i].n) continue;
-    const task *t = &cur[i].v[cur[i].at];
-    task w;
-    ready(mb, fin, t, step, &w);
-    diag_note(c, (loc){0}, "place %u has %s%u.%u next (task %u of %u), which waits for %s%u.%u", i,
-              task_letter[t->kind], t->segment, t->mb, cur[i].at + 1, cur[i].n, task_letter[w.kind],
-              w.segment, w.mb);
-  }
-  diag_hint(c, "a task must stand after the tasks that it waits for; `schedule: 1f1b` and `gpipe` are always "
-               "possible");
+static const sched *schedule_of(const main_build *mb) {
+  const plan *pn = mb->x->pn;
+  arena *a = mb->x->a;
+  u16 *place = NEWN(a, u16, mb->nseg + 1);
+  bool *forward = NEWN(a, bool, mb->nseg + 1), any = false;
+  u32 nedges = 0;
+  for (u32 i = 0; i < mb->nseg; i++) place[i] = (u16)mb->seg[i].place, nedges += mb->seg[i].nedges;
+  sched_edge *graph = NEWN(a, sched_edge, nedges + 1);
+  nedges = graph_of(mb, graph, forward);
+  sched_seq *seq = NEWN(a, sched_seq, pn->nseqs + 1);
+  for (u32 p = 0; p < pn->nseqs; p++)
+    seq[p] = pn->train ? only_needed(a, &pn->seqs[p], forward, mb->nseg) : pn->seqs[p];
+  for (u32 i = 0; i < mb->nseg; i++) any |= pn->train && forward[i];
+  const sched *s = sched_of(a, mb->nseg, pn->nseqs, mb->K, place, seq);
+  return sched_with(a, s, nedges, graph, any ? forward : NULL);
 }
 
-// Every (segment, kind, microbatch) exactly once, on the place of its segment.
-static bool check_sequences(main_build *mb) {
+static bool check(const main_build *mb, const sched *s) {
   const plan *pn = mb->x->pn;
   ctx *c = mb->s->c;
+  bool want = false;
+  for (u32 i = 0; i < mb->nseg; i++) want |= mb->seg[i].gp != NULL;
   if (pn->nseqs != mb->nplaces) {
     diag(c, E_PLAN, pn->order_at, "the plan has %u sequences for %u places", pn->nseqs, mb->nplaces);
     return false;
   }
-  u8 *seen = ZNEWN(mb->x->a, u8, (size_t)mb->nseg * mb->K);
-  for (u32 i = 0; i < pn->nseqs; i++)
-    for (u32 j = 0; j < pn->seqs[i].n; j++) {
-      const task *t = &pn->seqs[i].v[j];
-      const seg *s = t->segment < mb->nseg ? &mb->seg[t->segment] : NULL;
-      const char *why = !s               ? "there is no such segment"
-                        : s->place != i  ? "its segment lies on another place"
-                        : t->mb >= mb->K ? "there is no such microbatch"
-                        : seen[(size_t)t->segment * mb->K + t->mb] >> t->kind & 1 ? "it was listed before"
-                        : t->kind == TASK_W && (!s->gp || !s->gp->wgt.i)
-                            ? "weight gradients are not apart in this plan"
-                        : t->kind == TASK_B && !s->gp ? "its segment has no backward"
-                                                      : NULL;
-      if (why) {
-        diag(c, E_PLAN, pn->seq_at ? pn->seq_at[i] : pn->order_at, "task %s%u.%u of place %u: %s",
-             task_letter[t->kind], t->segment, t->mb, i, why);
-        return false;
-      }
-      seen[(size_t)t->segment * mb->K + t->mb] |= (u8)(1u << t->kind);
-    }
-  for (u32 i = 0; i < mb->nseg; i++)
-    for (u32 m = 0; m < mb->K; m++) {
-      const seg *s = &mb->seg[i];
-      u32 want = 1u | (s->gp ? 2u : 0) | (s->gp && s->gp->wgt.i ? 1u << TASK_W : 0),
-          miss = want & ~(u32)seen[(size_t)i * mb->K + m];
-      if (!miss) continue;
-      diag(c, E_PLAN, pn->order_at, "task %s%u.%u is in no sequence", task_letter[__builtin_ctz(miss)], i, m);
-      diag_hint(c, "every segment runs every microbatch forward (F)%s once",
-                s->gp ? s->gp->wgt.i ? ", backward (B) and for its weights (W)" : " and backward (B)" : "");
-      return false;
-    }
-  return true;
+  if (!sched_check(c, s, pn->order_at, pn->seq_at)) return false;
+  if (want == s->backward) return true;
+  diag(c, E_PLAN, pn->order_at,
+       want ? "the plan trains, but no stage runs backward"
+            : "the plan does not train, but stages run backward");
+  diag_hint(c, want ? "every stage runs every microbatch forward (F) and backward (B, or I and W) once"
+                    : "without `train` there are forwards (F) only");
+  return false;
 }
 
-static u8 kind_of(const main_build *mb, const task *t) {
-  const grad_pair *gp = mb->seg[t->segment].gp;
-  return t->kind == TASK_B && gp->wgt.i ? TASK_I : t->kind;
+// The backward of a stage in two parts is two tasks, also where the schedule runs it whole.
+static void put(const sched *s, sim_order **v, u32 *n, const sched_task *t, bool send) {
+  bool whole = t->kind == TASK_B && s->split[t->stage];
+  if (send && t->kind == TASK_W) return;
+  (*v)[(*n)++] = (sim_order){send, whole ? TASK_I : t->kind, t->stage, t->mb};
+  if (whole && !send) (*v)[(*n)++] = (sim_order){false, TASK_W, t->stage, t->mb};
 }
 
-bool main_order(main_build *mb, arena *keep, u32 *count, const sim_order **out) {
-  const plan *pn = mb->x->pn;
-  arena *a = mb->x->a;
-  VEC(sim_order) line = {0};
-  if (!check_sequences(mb)) return false;
-  cursor *cur = ZNEWN(a, cursor, pn->nseqs);
-  const task **now = NEWN(a, const task *, pn->nseqs);
-  finished fin;
-  u32 all = 0;
-  for (u32 k = 0; k < TASK_KINDS; k++) fin.done[k] = ZNEWN(a, u32, (size_t)mb->nseg * mb->K);
-  for (u32 i = 0; i < pn->nseqs; i++)
-    cur[i] = (cursor){pn->seqs[i].v, pn->seqs[i].n, 0}, all += pn->seqs[i].n;
-  vec_reserve(keep, &line, 2 * all);
-  for (u32 step = 0;; step++) {
-    u32 n = 0, left = 0;
-    task w;
-    for (u32 i = 0; i < pn->nseqs; i++) {
-      if (cur[i].at == cur[i].n) continue;
-      left++;
-      const task *t = &cur[i].v[cur[i].at];
-      if (ready(mb, &fin, t, step, &w)) now[n++] = t, cur[i].at++;
-    }
-    if (!left) break;
-    if (!n) {
-      report_deadlock(mb, &fin, cur, pn->nseqs, step);
-      return false;
-    }
+bool main_order(main_build *mb, arena *a, u32 *count, const sim_order **out) {
+  const sched *s = schedule_of(mb);
+  sched_line line;
+  if (!check(mb, s) || !sched_merge(mb->s->c, mb->x->a, s, NULL, mb->x->pn->order_at, &line)) return false;
+  u32 n = 0;
+  sim_order *v = NEWN(a, sim_order, 3 * (size_t)line.n + 1);
+  for (u32 k = 0, end; k < line.n; k = end) { // the tasks of one step, then what they send
+    for (end = k; end < line.n && line.v[end].step == line.v[k].step;) end++;
     for (u32 send = 0; send < 2; send++)
-      for (u32 i = 0; i < n; i++)
-        *vec_push(keep, &line) = (sim_order){send, kind_of(mb, now[i]), now[i]->segment, now[i]->mb};
-    for (u32 i = 0; i < n; i++)
-      fin.done[now[i]->kind][(size_t)now[i]->segment * mb->K + now[i]->mb] = step + 1;
+      for (u32 i = k; i < end; i++) put(s, &v, &n, &s->seq[line.v[i].place].v[line.v[i].index], send);
   }
-  *count = line.n, *out = line.v;
+  *count = n, *out = v;
   return true;
 }
 

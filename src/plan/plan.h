@@ -61,18 +61,8 @@ typedef struct {
   loc at;
 } plan_segment;
 
-// op-order: what each place runs, in order. TASK_F forward, TASK_B backward (or its input-gradient part when
-// the weight part is apart), TASK_W weight gradients.
-typedef struct {
-  u16 segment;
-  u8 kind;
-  u32 mb;
-} task;
-typedef struct {
-  u32 n;
-  const task *v;
-} task_seq; // tasks of one place (equal places share one sequence)
-
+// op-order: what each place runs, in order: tasks of sched.h, whose stages are segments, without replicas,
+// passes and versions.
 typedef enum { REST_WEIGHT, REST_GRAD, REST_STATE, REST_COUNT } rest_what;
 typedef struct {
   u32 naxes;
@@ -84,8 +74,8 @@ typedef struct {
   u32 nsegments;
   plan_segment *segments;
   u32 nseqs;
-  task_seq *seqs; // one for each distinct place, in order of first use by segments
-  u8 time;        // the temporal axis of microbatches (1-based; 0: no microbatches)
+  sched_seq *seqs; // one for each distinct place, in order of first use by segments
+  u8 time;         // the temporal axis of microbatches (1-based; 0: no microbatches)
   u32 nrest[REST_COUNT];
   u8 rest[REST_COUNT][4]; // axes over which weights / gradients / states are also split at rest
   u32 nrecompute;
@@ -94,7 +84,7 @@ typedef struct {
     u32 instr;
   } * recompute;
   u32 batchnorm_groups; // parts of the batch, each normalised with its own statistics; 0: as the model says
-  bool train, split_backward, keep_gradients;
+  bool train, keep_gradients;
   bool input_gradients; // of floating-point inputs too, though nothing reads them: what some systems spend
   optim_opts optim;
   sym send_stream;  // of sends; {0}: they occupy the compute stream at both ends (blocking sends)
@@ -136,6 +126,9 @@ bool plan_trial(planner *pl, const plan *pn, func f, u8 axis,
 const law *
 plan_law(planner *pl, func f,
          u32 instr_index); // law of an instruction of the source, kept; NULL and a diagnostic if refused
+// An instruction (index from 0) of the source as a function that needs no dimension whole, kept; {0}: there
+// is none.
+func planner_expand(planner *pl, func f, u32 index);
 const classes *planner_classes(planner *pl); // of the source program, kept
 // What a policy found out about the source program, kept for the next plan: trans by any key.
 const plan_trans *planner_kept(planner *pl, u64 key, u32 *n); // NULL: nothing kept
@@ -265,7 +258,6 @@ typedef struct {
   bool train;
   optim_opts optim;
   bool keep_gradients;
-  double flops_per_byte; // of the machine: peak rate over link bandwidth; 0: not known, work counts first
 } hybrid_opts;
 // The plan of a strategy. NULL and diagnostics if it cannot be: it does not divide, or strategy_settle
 // refuses it (mbs must be settled before, where the batch is known).
@@ -277,20 +269,21 @@ bool policy_batch(planner *pl, arena *a, plan *pn,
                   u8 axis); // the batch of every input over an axis (space or time)
 // segments on the coordinates of axis, pp of them, as `layers` says; at: where it says so
 bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s, loc at);
-// letters of the products, found from the laws; flops_per_byte: how much work moving a byte is worth
-bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, double flops_per_byte, bool whole_tables);
+// A letter of every matmul with a weight, found from the laws (tensor.c has the rule). What cannot be divided
+// is refused (E_DIVIDE), but for what stays whole by that rule.
+bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, bool whole_tables);
 bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis); // what tensor left whole, over the sequence
 // parts of the batch that batch norm is to take its statistics over; 0: as the model says
 u32 policy_batchnorm(const prog *src, const strategy *s);
-bool policy_schedule(planner *pl, arena *a, plan *pn, const strategy *s); // sequences of all places
-const char *policy_schedule_name(u32 i);                                  // NULL past the last
+bool policy_schedule(planner *pl, arena *a, plan *pn, const strategy *s, loc at); // sequences of all places
+const char *policy_schedule_name(u32 i);                                          // NULL past the last
 void policy_zero(plan *pn, u8 axis, u32 level);
 bool policy_recompute(planner *pl, arena *a, plan *pn, choice_value what);
 
 // ---- sharding one function (shard.c) ----------------------------------------------------------------------
 typedef struct {
   u8 axis, letter;
-  bool weak;
+  bool weak, result; // result: the plan named a dimension of the result
   u16 table;
   i64 stride;
 } choice;                        // axis splits letter at stride

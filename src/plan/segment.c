@@ -271,6 +271,20 @@ func planner_update(planner *pl, const value *weight, u32 n, const optim_opts *o
 
 u32 planner_funcs(const planner *pl) { return pl->nfuncs; }
 
+const law *plan_law(planner *pl, func f, u32 index) {
+  prog *p = pl->src;
+  while (pl->laws.n <= f.i) *vec_push(pl->a, &pl->laws) = NULL;
+  const func_info *fi = func_get(p, f);
+  if (!pl->laws.v[f.i]) pl->laws.v[f.i] = ZNEWN(pl->a, const law *, fi->body.n);
+  const law **slot = &pl->laws.v[f.i][index];
+  if (*slot) return *slot;
+  const instr *in = &fi->body.v[index];
+  u32 n = instr_nopd(fi, in), nres = in->nres;
+  shape *os = NEWN(pl->a, shape, n + 1), rs[OP_RES_MAX];
+  for (u32 k = 0; k < n; k++) os[k] = val_type(p, fi, opd_of(fi, in, k))->s;
+  return *slot = op_law(p->c, pl->a, in->op, attrs_get(p, in->at), n, os, &nres, rs, in->where);
+}
+
 const classes *planner_classes(planner *pl) {
   if (!pl->classes) pl->classes = classes_of(pl->a, pl->src);
   return pl->classes;

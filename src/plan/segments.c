@@ -98,6 +98,12 @@ static bool make_grads(main_build *mb) {
   arena *a = mb->x->a;
   for (u32 i = 0; i < mb->nseg; i++) mb->seg[i].has_dy = ZNEWN(a, bool, mb->seg[i].c->noutputs + 1);
   if (!pn->train) return true;
+  bool *split = ZNEWN(a, bool, mb->nseg);
+  for (u32 i = 0; i < pn->nseqs; i++)
+    for (u32 k = 0; k < pn->seqs[i].n; k++) {
+      const sched_task *t = &pn->seqs[i].v[k];
+      if (t->kind > TASK_B && t->stage < mb->nseg) split[t->stage] = true;
+    }
   value loss = mb->m->rets.v[0];
   if (mb->seg_of[loss]) mb->seg[mb->seg_of[loss] - 1].has_dy[mb->out_of[loss]] = true;
   const bool *behind = behind_loss(mb, loss);
@@ -119,7 +125,7 @@ static bool make_grads(main_build *mb) {
       mark[c->nweights + k] = GRAD_INPUT;
       if (from) mb->seg[from - 1].has_dy[mb->out_of[c->input[k]]] = true;
     }
-    grad_opts o = {mark, s->has_dy, pn->split_backward};
+    grad_opts o = {mark, s->has_dy, split[i]};
     s->gp = planner_grad(mb->x->pl, s->f, &o, 0);
     mb->m = func_get(mb->s, mb->s->main);
     if (!s->gp) return false;

@@ -7,17 +7,10 @@
 // linear instruction, or it replicates. The law then says in which layout each operand is needed and each
 // result arrives; where an operand lies otherwise, the cheapest chain of communications is emitted once and
 // shared by later consumers.
-#include "plan/internal.h"
+#include "plan/roles.h"
 
 const layout LAYOUT_FREE = {~0u}, LAYOUT_SUMMED = {~1u};
 static bool is_free(layout l) { return l.i == LAYOUT_FREE.i; }
-
-enum { ROLES_MAX = LAY_SPLITS, PASS = 0xff };
-typedef struct {
-  u8 axis, letter, red;
-  u16 table;
-  i64 stride;
-} axis_role; // letter PASS: partial sums pass
 
 typedef struct converted {
   value v;
@@ -59,80 +52,7 @@ attrset apply_attrs(apply *x, attrset s) {
   return x->attr_map.v[s.i] = attrs_of(x->p, copy, at.n);
 }
 
-const law *plan_law(planner *pl, func f, u32 index) {
-  prog *p = pl->src;
-  while (pl->laws.n <= f.i) *vec_push(pl->a, &pl->laws) = NULL;
-  const func_info *fi = func_get(p, f);
-  if (!pl->laws.v[f.i]) pl->laws.v[f.i] = ZNEWN(pl->a, const law *, fi->body.n);
-  const law **slot = &pl->laws.v[f.i][index];
-  if (*slot) return *slot;
-  const instr *in = &fi->body.v[index];
-  u32 n = instr_nopd(fi, in), nres = in->nres;
-  shape *os = NEWN(pl->a, shape, n + 1), rs[OP_RES_MAX];
-  for (u32 k = 0; k < n; k++) os[k] = val_type(p, fi, opd_of(fi, in, k))->s;
-  return *slot = op_law(p->c, pl->a, in->op, attrs_get(p, in->at), n, os, &nres, rs, in->where);
-}
-
 // ---- roles of axes in one instruction ---------------------------------------------------------------------
-static bool has_role(const axis_role *r, u32 n, u8 axis) {
-  for (u32 i = 0; i < n; i++)
-    if (r[i].axis == axis) return true;
-  return false;
-}
-
-static bool term_has(const law_term *t, u32 letter) {
-  for (u32 d = 0; d < t->nd; d++)
-    for (u32 j = 0; j < t->dim[d].n; j++)
-      if (t->dim[d].f[j] == letter) return true;
-  return false;
-}
-
-// May axis (of size n) split this letter at this stride, given the other roles?
-// Does a letter fill every dimension that it is in? Uneven pieces of others cannot be said.
-static bool fills_dims(const law *l, u32 letter) {
-  for (u32 k = 0; k < l->nopd + l->nres; k++) {
-    const law_term *t = k < l->nopd ? &l->opd[k] : &l->res[k - l->nopd];
-    for (u32 d = 0; d < t->nd; d++)
-      for (u32 j = 0; j < t->dim[d].n; j++)
-        if (t->dim[d].f[j] == letter && t->dim[d].n > 1) return false;
-  }
-  return true;
-}
-
-static bool may_split(const law *l, reduction red, const space *sp, u32 letter, i64 stride, u32 n, u16 table,
-                      const axis_role *r, u32 nr) {
-  const law_letter *lt = &l->letter[letter];
-  if (lt->flags & LAW_WHOLE || (table && !fills_dims(l, letter))) return false;
-  if (!table && (stride <= 0 || lt->extent % (stride * n))) return false;
-  if (red == RED_NONE)
-    for (u32 k = 0; k < l->nres; k++)
-      if (!term_has(&l->res[k], letter)) return false;
-  for (u32 i = 0; i < nr; i++) {
-    if (r[i].letter != letter) continue;
-    if (table || r[i].table) return false;
-    i64 m = axis_size(sp, r[i].axis);
-    if (r[i].stride == stride) return false;
-    if (r[i].stride > stride ? r[i].stride % (stride * n) : stride % (r[i].stride * m)) return false;
-  }
-  return true;
-}
-
-// The letter that stride S of a dimension falls into, and the stride inside that letter. false if it
-// straddles two.
-static bool letter_at(const law *l, const law_dim *d, i64 S, u32 n, u8 *letter, i64 *stride) {
-  i64 inner = 1;
-  for (u32 j = d->n; j-- > 0;) {
-    i64 e = l->letter[d->f[j]].extent;
-    if (S < inner * e) {
-      if (S % inner || (S / inner) * n > e || e % ((S / inner) * n)) return false;
-      *letter = d->f[j], *stride = S / inner;
-      return true;
-    }
-    inner *= e;
-  }
-  return false;
-}
-
 static layout value_layout(const sharding *s, value v) {
   return val_type(s->x->p, func_get(s->x->p, s->b.f), v)->lay;
 }
@@ -382,17 +302,37 @@ static void set_free(sharding *s, value sv, layout l) { // a free parameter gets
       type_tensor(s->x->p, &val_type(s->x->src, s->f, sv)->s, l, (group){0});
 }
 
+static layout without_spatial_parts(const sharding *s, layout l) {
+  space *sp = s->x->p->sp;
+  layout_info li = *layout_get(sp, l);
+  for (u32 i = li.npart; i-- > 0;)
+    if (!axis_get(sp, li.part[i].axis)->temporal) l = layout_without(sp, l, li.part[i].axis);
+  return l;
+}
+
+// A value in whatever layout is at hand: one that was summed for a use here is the sum to all that read it
+// later (the backward pass, above all), or they would sum it again.
+static value as_summed(const sharding *s, value sv) {
+  value v = s->map[sv];
+  if (without_spatial_parts(s, value_layout(s, v)).i == value_layout(s, v).i) return v;
+  for (const converted *c = s->conv[sv]; c; c = c->next)
+    if (without_spatial_parts(s, c->l).i == c->l.i)
+      v = c->v; // the first that was made: the list is in reverse
+  return v;
+}
+
 // The operand (a source value) in the layout that is needed.
 static value operand_as(sharding *s, value sv, layout need) {
   if (s->free_param[sv]) {
-    set_free(s, sv, shard_at_rest(s->x, need, &val_type(s->x->src, s->f, sv)->s, REST_WEIGHT, s->g));
+    layout lay = s->f->params.v[sv - 1].r == ROLE_WEIGHT ? without_spatial_parts(s, need) : need;
+    set_free(s, sv, shard_at_rest(s->x, lay, &val_type(s->x->src, s->f, sv)->s, REST_WEIGHT, s->g));
     s->at_rest[sv] = true;
   }
   value v = s->map[sv];
   if (value_layout(s, v).i == need.i) return v;
   for (converted *c = s->conv[sv]; c; c = c->next)
     if (c->l.i == need.i) return c->v;
-  value w = shard_convert(s->x, &s->b, v, need, s->g);
+  value w = shard_convert(s->x, &s->b, as_summed(s, sv), need, s->g);
   converted *c = NEW(s->x->a, converted);
   *c = (converted){w, need, s->conv[sv]};
   s->conv[sv] = c;
@@ -428,14 +368,6 @@ layout shard_at_rest(apply *x, layout l, const shape *sh, rest_what what, group 
 }
 
 // ---- instructions -----------------------------------------------------------------------------------------
-static layout without_spatial_parts(const sharding *s, layout l) {
-  space *sp = s->x->p->sp;
-  layout_info li = *layout_get(sp, l);
-  for (u32 i = li.npart; i-- > 0;)
-    if (!axis_get(sp, li.part[i].axis)->temporal) l = layout_without(sp, l, li.part[i].axis);
-  return l;
-}
-
 static void finish(sharding *s, const instr *in,
                    u32 at) { // results of the new instruction stand for the source's
   const instr *made = &func_get(s->x->p, s->b.f)->body.v[at - 1];
@@ -453,6 +385,27 @@ static void finish(sharding *s, const instr *in,
   }
 }
 
+// A weak choice for the result, where another one has taken the axis: what is a sum over it then (of rows
+// that ranks look up) is summed into the pieces that the plan wants, and not whole.
+static void sum_into_pieces(sharding *s, const instr *in, const law *l) {
+  space *sp = s->x->p->sp;
+  const choice_list *per = &s->x->choices[in->origin];
+  if (in->nres != 1 || ((in->flags & INSTR_BACKWARD) && !(in->flags & INSTR_RECOMPUTE))) return;
+  for (u32 i = 0; i < per->n && !s->b.failed; i++) {
+    const choice *c = &per->v[i];
+    layout have = value_layout(s, s->map[in->res]);
+    if (!c->weak || !c->result || !c->stride || layout_part_of(sp, have, c->axis) != RED_SUM) continue;
+    axis_role r = {c->axis, c->letter, RED_SUM, 0, c->stride};
+    layout to = term_layout(s, l, &l->res[0], &r, 1, 0, false);
+    const lay_split *sl = layout_split_of(sp, to, c->axis);
+    if (!sl) continue;
+    to = layout_with_split(sp, layout_without(sp, have, c->axis), c->axis, sl->dim, sl->stride);
+    const shape *sh = &val_type(s->x->src, s->f, in->res)->s;
+    if (layout_fits(sp, to, sh->nd, sh->dim))
+      s->map[in->res] = shard_convert(s->x, &s->b, s->map[in->res], to, s->g);
+  }
+}
+
 static void shard_call(sharding *s, const instr *in) {
   apply *x = s->x;
   u32 n = instr_nopd(s->f, in);
@@ -464,7 +417,7 @@ static void shard_call(sharding *s, const instr *in) {
     if (s->free_param[sv]) {
       have[k] = LAYOUT_FREE;
     } else {
-      have[k] = value_layout(s, s->map[sv]);
+      have[k] = value_layout(s, opd_donated(s->f, in, k) ? s->map[sv] : as_summed(s, sv));
       if (!opd_donated(s->f, in, k)) have[k] = without_spatial_parts(s, have[k]);
     }
   }
@@ -524,13 +477,81 @@ static u32 roles_from_forward(sharding *s, const instr *in, const law *l, const 
   return nr;
 }
 
-static void remember_forward(sharding *s, const instr *in, const law *l, const layout *need) {
-  seen_forward *fw = &s->x->seen[in->origin];
-  fw->n = MIN(l->nopd, COUNT_OF(fw->lay));
+// The operand of its forward instruction that an instruction of a backward makes the gradient of: the one of
+// this shape. Of several, a weight if no weight is read (x in x w, for which w is). -1: not to be told.
+static int gradient_of(const sharding *s, const instr *in, const seen_forward *fw) {
+  const shape *sh = &val_type(s->x->src, s->f, in->res)->s;
+  bool reads = false;
+  for (u32 k = 0; k < instr_nopd(s->f, in); k++) reads |= s->at_rest[opd_of(s->f, in, k)];
+  int found[2] = {-1, -1}; // without regard to weights; with
+  bool sure[2] = {true, true};
   for (u32 k = 0; k < fw->n; k++) {
-    fw->lay[k] = need[k];
-    fw->shape[k] = &val_type(s->x->src, s->f, opd_of(s->f, in, k))->s;
+    if (!shape_same(fw->shape[k], sh)) continue;
+    for (int w = 0; w < 1 + (fw->weight[k] != reads); w++) {
+      sure[w] = found[w] < 0 || (sure[w] && fw->lay[k].i == fw->lay[found[w]].i);
+      found[w] = (int)k;
+    }
   }
+  return sure[0] ? found[0] : sure[1] ? found[1] : -1;
+}
+
+// Is an operand of a backward instruction one of its forward instruction, where that had it?
+static bool lies_as_before(const sharding *s, const instr *in, u32 o, const seen_forward *fw,
+                           const layout *have) {
+  const shape *sh = &val_type(s->x->src, s->f, opd_of(s->f, in, o))->s;
+  for (u32 j = 0; j < fw->n; j++)
+    if (have[o].i == fw->lay[j].i && shape_same(sh, fw->shape[j])) return true;
+  return false;
+}
+
+// How the forward instruction lay of which this one is the backward. A function that is called with several
+// layouts has several: the one whose operands are here. NULL: not to be told.
+static const seen_forward *forward_of(const sharding *s, const instr *in, const seen_forward *fw,
+                                      const layout *have) {
+  const seen_forward *found = NULL;
+  if (!fw->other) return fw;
+  for (; fw; fw = fw->other) {
+    bool here = false;
+    for (u32 o = 0; o < instr_nopd(s->f, in); o++) here |= lies_as_before(s, in, o, fw, have);
+    if (here && found) return NULL;
+    if (here) found = fw;
+  }
+  return found;
+}
+
+// A gradient lies where its value lay in the forward: that of a weight is split as the weight is, whatever
+// splits of other dimensions over the same axis its own gradient brings along (a sequence). Then come the
+// values that the forward read, where they lie as they did there.
+static u32 roles_of_gradient(const sharding *s, const instr *in, const law *l, const op_row *row,
+                             const layout *have, axis_role *r, u32 nr) {
+  const seen_forward *fw = &s->x->seen[in->origin];
+  space *sp = s->x->p->sp;
+  fw = in->origin && in->nres == 1 ? forward_of(s, in, fw, have) : NULL;
+  if (!fw) return nr;
+  int k = gradient_of(s, in, fw);
+  if (k >= 0) nr = roles_of_layout(sp, s->g, l, row->red, &l->res[0], fw->lay[k], r, nr);
+  for (u32 o = 0; o < l->nopd; o++)
+    if (lies_as_before(s, in, o, fw, have))
+      nr = roles_of_layout(sp, s->g, l, row->red, &l->opd[o], have[o], r, nr);
+  return nr;
+}
+
+static void remember_forward(sharding *s, const instr *in, const law *l, const layout *need) {
+  seen_forward *head = &s->x->seen[in->origin], now = {.n = MIN(l->nopd, COUNT_OF(now.lay))};
+  for (u32 k = 0; k < now.n; k++) {
+    value v = opd_of(s->f, in, k);
+    now.lay[k] = need[k];
+    now.shape[k] = &val_type(s->x->src, s->f, v)->s;
+    now.weight[k] = s->at_rest[v];
+  }
+  seen_forward **at = &head->other;
+  if (!head->n) *head = now;
+  if (!memcmp(head->lay, now.lay, sizeof now.lay)) return;
+  while (*at && memcmp((*at)->lay, now.lay, sizeof now.lay)) at = &(*at)->other;
+  if (*at) *at = (*at)->other; // seen before: it becomes the last one again
+  seen_forward *was = NEW(s->x->a, seen_forward);
+  *was = *head;
+  *head = now, head->other = was;
 }
 
 static void count_work(sharding *s, const instr *in, const law *l, const axis_role *r, u32 nr) {
@@ -593,7 +614,7 @@ static void shard_instr(sharding *s, u32 index) {
   for (u32 k = 0; k < n; k++) {
     value sv = opd_of(s->f, in, k);
     rest[k] = s->at_rest[sv];
-    have[k] = s->free_param[sv] ? LAYOUT_FREE : value_layout(s, s->map[sv]);
+    have[k] = s->free_param[sv] ? LAYOUT_FREE : value_layout(s, as_summed(s, sv));
   }
   func expanded = needs_whole(s, l, have) ? planner_expand(x->pl, s->src, index) : (func){0};
   if (expanded.i) {
@@ -615,9 +636,12 @@ static void shard_instr(sharding *s, u32 index) {
   axis_role r[ROLES_MAX];
   u32 nr = x->pn->time ? roles_from_splits(s, l, row, have, rest, true, r, 0) : 0;
   nr = roles_explicit(s, index, l, row, false, r, nr);
-  nr = roles_from_splits(s, l, row, have, rest, false, r, nr);
-  nr = roles_explicit(s, index, l, row, true, r, nr);
   bool backward = (in->flags & INSTR_BACKWARD) && !(in->flags & INSTR_RECOMPUTE);
+  if (backward) nr = roles_of_gradient(s, in, l, row, have, r, nr);
+  nr = roles_from_splits(s, l, row, have, rest, false, r, nr);
+  bool branch = meets_branch(s->f, s->nuses, index);
+  nr = roles_of_sums(x->p->sp, l, row->red, have, branch, r, nr);
+  nr = roles_explicit(s, index, l, row, true, r, nr);
   if (backward) nr = roles_from_forward(s, in, l, row, r, nr);
   nr = roles_from_partials(s, in, l, row, have, r, nr);
   if (s->b.failed) return;
@@ -642,6 +666,7 @@ static void shard_instr(sharding *s, u32 index) {
     res[k] = type_tensor(x->p, sh, term_layout(s, l, &l->res[k], r, nr, 0, true), (group){0});
   }
   finish(s, in, emit(&s->b, in->op, apply_attrs(x, in->at), opd, n, res, in->nres));
+  if (!s->b.failed && !branch) sum_into_pieces(s, in, l);
 }
 
 // ---- functions --------------------------------------------------------------------------------------------
@@ -724,17 +749,6 @@ static void prepare(sharding *s, const shard_call_of *c) {
   }
   s->b = builder_at(x->p, func_new(x->p, f->name, f->where));
   make_params(s, c);
-}
-
-// A value in whatever layout is at hand: one that was summed for a use here is returned as the sum, or what
-// reads it later (the backward pass, above all) would sum it again.
-static value as_summed(const sharding *s, value sv) {
-  value v = s->map[sv];
-  if (without_spatial_parts(s, value_layout(s, v)).i == value_layout(s, v).i) return v;
-  for (const converted *c = s->conv[sv]; c; c = c->next)
-    if (without_spatial_parts(s, c->l).i == c->l.i)
-      v = c->v; // the first that was made: the list is in reverse
-  return v;
 }
 
 // Results as they are returned; the last pack_results of them as one tuple.

@@ -296,19 +296,6 @@ static bool settle_micro(ctx *c, const strategy_set *set, i64 batch, strategy *s
   return true;
 }
 
-// What is a choice already but has no policy.
-static bool planned_yet(ctx *c, const strategy_set *set, const strategy *s) {
-  static const choice_id not_yet[] = {CHOICE_v, CHOICE_group};
-  for (u32 i = 0; i < COUNT_OF(not_yet); i++) {
-    choice_id id = not_yet[i];
-    if (s->of[id].n <= 1) continue;
-    diag(c, E_STRATEGY, said_at(set, id), "%s=%u: only %s=1 is planned yet", choice_get(id)->name,
-         s->of[id].n, choice_get(id)->name);
-    return false;
-  }
-  return true;
-}
-
 // To be typed: "add --train", "say tp=2".
 static const char *what_it_needs(arena *a, choice_id id, const strategy *s, bool train) {
   const u32 needs = choice_get(id)->needs;
@@ -330,5 +317,5 @@ bool strategy_settle(ctx *c, const strategy_set *set, i64 batch, bool train, str
     arena_free(a);
     return false;
   }
-  return settle_micro(c, set, batch, s) && planned_yet(c, set, s);
+  return settle_micro(c, set, batch, s);
 }

@@ -6,15 +6,14 @@
 #include <stdlib.h>
 
 static const char *const rest_name[REST_COUNT] = {"weights", "gradients", "states"};
-static const char task_letters[] = "FB?W"; // by kind
 
 // ---- printing ---------------------------------------------------------------------------------------------
-static bool follows(const task *a, const task *b, u32 by) { // b is a, `by` microbatches later
-  return a->segment == b->segment && a->kind == b->kind && a->mb + by == b->mb;
+static bool follows(const sched_task *a, const sched_task *b, u32 by) { // b is a, `by` microbatches later
+  return a->stage == b->stage && a->kind == b->kind && a->mb + by == b->mb;
 }
 
 // The longest repetition at v of a unit of `len` tasks whose microbatches grow by one each time.
-static u32 repeats(const task *v, u32 n, u32 len) {
+static u32 repeats(const sched_task *v, u32 n, u32 len) {
   u32 r = 1;
   for (; (r + 1) * len <= n; r++)
     for (u32 k = 0; k < len; k++)
@@ -22,11 +21,11 @@ static u32 repeats(const task *v, u32 n, u32 len) {
   return r;
 }
 
-static void put_task(strbuf *b, const task *t) {
-  sb_fmt(b, "%c%u.%u", task_letters[t->kind], t->segment, t->mb);
+static void put_task(strbuf *b, const sched_task *t) {
+  sb_fmt(b, "%c%u.%u", sched_letter((task_kind)t->kind), t->stage, t->mb);
 }
 
-static void put_sequence(strbuf *b, const task_seq *s) {
+static void put_sequence(strbuf *b, const sched_seq *s) {
   for (u32 i = 0; i < s->n;) {
     u32 best = 1, times = 1;
     for (u32 len = 1; len <= 16 && i + len <= s->n; len++) {
@@ -166,7 +165,6 @@ void plan_print(const prog *src, const plan *pn, strbuf *b) {
     put_instr(src, pn->recompute[i].fn, pn->recompute[i].instr, b);
     sb_put(b, "}\n");
   }
-  if (pn->split_backward) sb_put(b, "split-backward: true\n");
   if (pn->input_gradients) sb_put(b, "input-gradients: true\n");
   if (pn->keep_gradients) sb_put(b, "keep-gradients: true\n");
   if (pn->send_stream.i) {
@@ -467,7 +465,7 @@ static void read_trans(reader *r, const ynode *top) {
 typedef struct {
   const char *at;
   const ynode *y;
-  VEC(task) out;
+  VEC(sched_task) out;
   u32 total;
 } tasks;
 
@@ -484,9 +482,10 @@ static void read_unit(reader *r, tasks *t) {
   u32 first = t->out.n;
   do {
     while (*t->at == ' ') t->at++;
-    const char *k = *t->at && *t->at != '?' ? strchr(task_letters, *t->at) : NULL;
-    if (!k) {
-      bad(r, t->y, "expected a task like F0.3, B0.3 or W0.3 at `%.12s`", t->at);
+    u32 kind = 0;
+    while (kind < TASK_KINDS && sched_letter((task_kind)kind) != *t->at) kind++;
+    if (kind == TASK_KINDS) {
+      bad(r, t->y, "expected a task like F0.3, B0.3, I0.3 or W0.3 at `%.12s`", t->at);
       return;
     }
     t->at++;
@@ -497,7 +496,7 @@ static void read_unit(reader *r, tasks *t) {
     }
     t->at++;
     u32 mb = digits(r, t, 1 << 20);
-    *vec_push(r->a, &t->out) = (task){(u16)sg, (u8)(k - task_letters), mb};
+    *vec_push(r->a, &t->out) = (sched_task){.stage = (u16)sg, .kind = (u8)kind, .mb = mb};
     while (*t->at == ' ' && paren) t->at++;
   } while (!r->failed && paren && *t->at != ')');
   if (paren && *t->at == ')') t->at++;
@@ -513,7 +512,7 @@ static void read_unit(reader *r, tasks *t) {
   }
   for (u32 i = 1; i < times; i++)
     for (u32 k = 0; k < len; k++) {
-      task u = t->out.v[first + (i - 1) * len + k];
+      sched_task u = t->out.v[first + (i - 1) * len + k];
       u.mb++;
       *vec_push(r->a, &t->out) = u;
     }
@@ -524,7 +523,7 @@ static void read_order(reader *r, const ynode *top) {
   if (!y) return;
   r->pn->order_at = y->at;
   r->pn->nseqs = y->n;
-  r->pn->seqs = ZNEWN(r->a, task_seq, y->n + 1);
+  r->pn->seqs = ZNEWN(r->a, sched_seq, y->n + 1);
   loc *at = NEWN(r->a, loc, y->n + 1);
   r->pn->seq_at = at;
   for (u32 i = 0; i < y->n && !r->failed; i++) {
@@ -539,7 +538,7 @@ static void read_order(reader *r, const ynode *top) {
       if (!*t.at || r->failed) break;
       read_unit(r, &t);
     }
-    r->pn->seqs[i] = (task_seq){t.out.n, t.out.v};
+    r->pn->seqs[i] = (sched_seq){t.out.n, t.out.v};
   }
 }
 
@@ -637,7 +636,6 @@ plan *plan_parse(arena *a, const prog *src, sym file, const char *text, size_t n
                                      "rest",
                                      "batchnorm-groups",
                                      "recompute",
-                                     "split-backward",
                                      "input-gradients",
                                      "keep-gradients",
                                      "send-stream",
@@ -660,7 +658,6 @@ plan *plan_parse(arena *a, const prog *src, sym file, const char *text, size_t n
   if (send) r.pn->send_stream = word(&r, send, "send-stream");
   r.pn->send_channels = (u8)number_at(&r, y, "send-channels", 0, 4, 0);
   if (r.pn->send_channels == 3) bad(&r, yaml_get(y, "send-channels"), "`send-channels` is 1, 2 or 4");
-  r.pn->split_backward = truth(&r, yaml_get(y, "split-backward"));
   r.pn->input_gradients = truth(&r, yaml_get(y, "input-gradients"));
   r.pn->keep_gradients = truth(&r, yaml_get(y, "keep-gradients"));
   const ynode *groups = yaml_get(y, "batchnorm-groups");

@@ -8,16 +8,20 @@
 // adds to a sum it was given is an expression over its parameters and "the coordinate it is called at", which
 // every call instantiates. Where a sum is taken to be complete (join), each contribution must be there from
 // every coordinate, once. Linear in the instructions of all functions, and of main in contributions to sums.
+//
+// Main calls a few functions very often, with tuples of hundreds of elements. So what a call of main yields
+// is not written down: it is what the callee returns, and the call. Sums are followed through calls when they
+// are counted.
 #include "plan/internal.h"
 
 // ---- sums over time ----------------------------------------------------------------------------------
 // A contribution is known by its site: instruction of the function that makes it, through the calls that lead
 // there.
-typedef enum { SET_EMPTY, SET_AT, SET_CURRENT, SET_ALL, SET_PARAM, SET_BOTH } set_kind;
+typedef enum { SET_EMPTY, SET_AT, SET_CURRENT, SET_ALL, SET_PARAM, SET_BOTH, SET_CALL } set_kind;
 typedef struct {
   u8 kind;
   bool loose; // AT: made in main itself, where equal contributions cannot be told from one made twice
-  u32 a, b;   // AT: coordinate; PARAM: slot; BOTH: two sets
+  u32 a, b;   // AT: coordinate; PARAM: slot; BOTH: two sets; CALL: a set of the callee, the instruction + 1
   u64 site;   // AT, CURRENT, ALL
 } set;
 
@@ -28,9 +32,13 @@ typedef struct {
   u8 kind;
   u32 x; // PIECE: coordinate; SUM: set
 } in_time;
+enum { PIECES_NONE = ~0u, PIECES_MANY = ~0u - 1 };
 typedef struct {
-  u32 n; // elements of a tuple, nested ones one after the other; 1 for a tensor
-  in_time *v;
+  u32 n;       // elements of a tuple, nested ones one after the other; 1 for a tensor
+  u32 call;    // in main: the instruction + 1 that calls the function whose elements these are; else 0
+  u32 pieces;  // the coordinate of all elements that are pieces, call's put in; or PIECES_...
+  in_time one; // the only element, if v is NULL
+  const in_time *v;
 } state;
 
 typedef struct {
@@ -39,7 +47,8 @@ typedef struct {
 } claim;
 typedef struct {
   bool done;
-  u32 nslots; // elements of all parameters
+  u32 nslots;         // elements of all parameters
+  u32 *first, *param; // the first slot of a parameter; the parameter of a slot
   u32 nrets;
   state *ret;
   VEC(claim) claims;
@@ -101,6 +110,44 @@ static const char *axis_name(const coverage *w) {
 
 static bool full(const coverage *w) { return diag_errors(w->p->c) - w->errors >= ERRORS_MAX; }
 
+// ---- elements ------------------------------------------------------------------------------------------
+static const in_time *elements_of(const state *s) { return s->v ? s->v : &s->one; }
+
+static in_time element(const coverage *w, const state *s, u32 e) {
+  in_time t = elements_of(s)[e];
+  if (s->call && t.kind == IN_PIECE && t.x == COORD_CURRENT) t.x = coord_of(w, &w->fi->body.v[s->call - 1]);
+  return t;
+}
+
+// The set of an element that is a sum.
+static u32 sum_of(coverage *w, const state *s, u32 e) {
+  u32 x = elements_of(s)[e].x;
+  return s->call && x ? set_new(w, (set){.kind = SET_CALL, .a = x, .b = s->call}) : x;
+}
+
+static u32 pieces_at(const in_time *v, u32 n) {
+  u32 all = PIECES_NONE;
+  for (u32 k = 0; k < n; k++)
+    if (v[k].kind == IN_PIECE) all = all == PIECES_NONE || all == v[k].x ? v[k].x : PIECES_MANY;
+  return all;
+}
+
+static state state_of(const in_time *v, u32 n) {
+  state s = {.n = n, .pieces = pieces_at(v, n)};
+  if (n == 1)
+    s.one = v[0];
+  else
+    s.v = v;
+  return s;
+}
+
+// Elements v of a callee, as a call of main makes them.
+static state state_called(const coverage *w, const in_time *v, u32 n, u32 call) {
+  state s = {.n = n, .call = call, .pieces = pieces_at(v, n), .v = v};
+  if (s.pieces == COORD_CURRENT) s.pieces = coord_of(w, &w->fi->body.v[call - 1]);
+  return s;
+}
+
 // ---- is a sum complete? --------------------------------------------------------------------------------
 typedef struct {
   u64 site;
@@ -110,30 +157,55 @@ typedef struct {
 typedef struct {
   VEC(tally) v;
   hmap at;
+  u32 last; // the site looked for last, + 1: contributions to a sum mostly are of one
 } tallies;
 
-static tally *tally_of(coverage *w, tallies *t, const set *s) {
-  u32 at = hmap_get(&t->at, s->site);
-  if (at) return &t->v.v[at - 1];
-  *vec_push(w->tmp, &t->v) = (tally){s->site, s->loose, ZNEWN(w->tmp, u32, w->size)};
-  hmap_add(w->tmp, &t->at, s->site, t->v.n);
-  return &t->v.v[t->v.n - 1];
+static u32 *count_of(coverage *w, tallies *t, const set *s, u32 call) {
+  u64 site = call ? hash_u64(w->fi->body.v[call - 1].callee.i, s->site) : s->site;
+  if (t->last && t->v.v[t->last - 1].site == site) return t->v.v[t->last - 1].count;
+  t->last = hmap_get(&t->at, site);
+  if (!t->last) {
+    *vec_push(w->tmp, &t->v) = (tally){site, s->loose, ZNEWN(w->tmp, u32, w->size)};
+    hmap_add(w->tmp, &t->at, site, t->last = t->v.n);
+  }
+  return t->v.v[t->last - 1].count;
 }
 
-static void count_set(coverage *w, tallies *t, u32 x) {
+// What a call of main was given for a slot of its callee: the set, and the call that this is a set of.
+static u32 argument(const coverage *w, u32 slot, u32 *call) {
+  const instr *i = &w->fi->body.v[*call - 1];
+  const summary *callee = &w->sum[i->callee.i];
+  u32 k = callee->param[slot];
+  const state *s = &w->val[opd_of(w->fi, i, k)];
+  in_time t = elements_of(s)[slot - callee->first[k]];
+  *call = s->call;
+  return t.kind == IN_SUM ? t.x : 0;
+}
+
+// Of main, or of what an instruction of main calls.
+static void count_set(coverage *w, tallies *t, u32 x, u32 call) {
   for (;;) {
     const set *s = &w->sets.v[x];
+    u32 at = s->kind == SET_CURRENT ? coord_of(w, &w->fi->body.v[call - 1]) : s->a;
     switch (s->kind) {
     case SET_BOTH: // a chain of sums hangs on the first
-      count_set(w, t, s->b);
+      count_set(w, t, s->b, call);
       x = s->a;
       continue;
-    case SET_AT: tally_of(w, t, s)->count[s->a]++; return;
-    case SET_ALL:
-      for (u32 k = 0; k < w->size; k++) tally_of(w, t, s)->count[k]++;
-      return;
-    default: return; // nothing; what hangs on a parameter of main does not exist
+    case SET_CALL: x = s->a, call = s->b; continue;
+    case SET_PARAM: // what hangs on a parameter of main does not exist
+      assert(call);
+      x = argument(w, s->a, &call);
+      continue;
+    case SET_EMPTY: return;
+    default: break;
     }
+    u32 *count = count_of(w, t, s, call);
+    if (s->kind != SET_ALL && at != COORD_NONE)
+      count[at]++;
+    else
+      for (u32 k = 0; k < w->size; k++) count[k]++;
+    return;
   }
 }
 
@@ -149,12 +221,12 @@ static void put_coordinates(const coverage *w, strbuf *b, const tally *t, bool m
   }
 }
 
-// Every contribution once from every coordinate.
-static bool is_complete(coverage *w, u32 x, const instr *i, const func_info *f) {
+// Every contribution once from every coordinate. call: as of count_set.
+static bool is_complete(coverage *w, u32 x, u32 call, const instr *i, const func_info *f) {
   arena_mark_t m = arena_mark(w->tmp);
   tallies t = {0};
   bool ok = true;
-  count_set(w, &t, x);
+  count_set(w, &t, x, call);
   for (u32 k = 0; ok && k < t.v.n; k++) {
     const tally *y = &t.v.v[k];
     u32 least = ~0u, most = 0, allowed = y->loose ? ~0u : 1;
@@ -173,14 +245,12 @@ static bool is_complete(coverage *w, u32 x, const instr *i, const func_info *f) 
 
 static void claim_complete(coverage *w, u32 x, const instr *i) {
   if (w->main)
-    is_complete(w, x, i, w->fi);
+    is_complete(w, x, 0, i, w->fi);
   else
     *vec_push(w->a, &w->sum[w->f.i].claims) = (claim){x, (u32)(i - w->fi->body.v)};
 }
 
 // ---- instructions -------------------------------------------------------------------------------------
-static state state_new(coverage *w, u32 n) { return (state){n, ZNEWN(w->a, in_time, n + 1)}; }
-
 // A result that no operand accounts for: a piece, or a sum of what is made here.
 static in_time made_here(coverage *w, const instr *i, type t, bool zero) {
   char now = role_of(w, t);
@@ -213,11 +283,12 @@ static void check_pieces(coverage *w, const instr *i, u32 nopd) {
   u32 at = coord_of(w, i);
   for (u32 k = 0; k < nopd && !full(w); k++) {
     const state *s = &w->val[opd_of(w->fi, i, k)];
+    if (s->pieces == PIECES_NONE || s->pieces == at) continue;
     for (u32 e = 0; e < s->n; e++) {
-      if (s->v[e].kind != IN_PIECE || s->v[e].x == at || at == COORD_CURRENT || s->v[e].x == COORD_CURRENT)
-        continue;
+      in_time t = element(w, s, e);
+      if (t.kind != IN_PIECE || t.x == at || at == COORD_CURRENT || t.x == COORD_CURRENT) continue;
       if (at != COORD_NONE)
-        read_elsewhere(w, i, k, s->v[e].x, at);
+        read_elsewhere(w, i, k, t.x, at);
       else
         diag(w->p->c, E_COVERAGE, i->where, "%s reads operand %u, a piece of %s, at no coordinate",
              op_row_of((opcode)i->op)->name, k + 1, axis_name(w));
@@ -226,7 +297,8 @@ static void check_pieces(coverage *w, const instr *i, u32 nopd) {
   }
 }
 
-// The callee's set as the call makes it: its parameters are the arguments, its coordinate is the call's.
+// The callee's set as a call outside main makes it: its parameters are the arguments, its coordinate is the
+// call's.
 static u32 instantiate(coverage *w, u32 x, const instr *i, const u32 *arg, u32 c) {
   if (w->memo_of.n < w->sets.n) {
     u32 n = w->sets.n - w->memo_of.n;
@@ -241,9 +313,8 @@ static u32 instantiate(coverage *w, u32 x, const instr *i, const u32 *arg, u32 c
   case SET_BOTH: y = set_both(w, instantiate(w, s.a, i, arg, c), instantiate(w, s.b, i, arg, c)); break;
   case SET_CURRENT:
   case SET_AT:
-    s.site =
-        hash_u64(w->main ? i->callee.i : hash_u64((u64)w->f.i << 32 | (u32)(i - w->fi->body.v), 2), s.site);
-    if (s.kind == SET_CURRENT && c != COORD_CURRENT) s.kind = c == COORD_NONE ? SET_ALL : SET_AT, s.a = c;
+    s.site = hash_u64(hash_u64((u64)w->f.i << 32 | (u32)(i - w->fi->body.v), 2), s.site);
+    if (s.kind == SET_CURRENT && c != COORD_CURRENT) s.kind = SET_AT, s.a = c;
     y = set_new(w, s);
     break;
   default: break;
@@ -254,54 +325,69 @@ static u32 instantiate(coverage *w, u32 x, const instr *i, const u32 *arg, u32 c
 
 static summary *summary_of(coverage *w, func f);
 
+static void call_of_main(coverage *w, const instr *i, const summary *s) {
+  u32 call = (u32)(i - w->fi->body.v) + 1;
+  const func_info *g = func_get(w->p, i->callee);
+  for (u32 r = 0; r < s->nrets; r++)
+    w->val[i->res + r] = state_called(w, elements_of(&s->ret[r]), s->ret[r].n, call);
+  for (u32 k = 0; k < s->claims.n && !full(w); k++)
+    if (!is_complete(w, s->claims.v[k].set, call, &g->body.v[s->claims.v[k].instr], g))
+      diag_note(w->p->c, i->where, "called here");
+}
+
 static void do_call(coverage *w, const instr *i, u32 nopd) {
   summary *s = summary_of(w, i->callee);
+  if (w->main) {
+    call_of_main(w, i, s);
+    return;
+  }
+  arena_mark_t m = arena_mark(w->tmp);
   u32 c = coord_of(w, i), n = 0;
   u32 *arg = NEWN(w->tmp, u32, s->nslots + 1);
   for (u32 k = 0; k < nopd; k++) {
     const state *x = &w->val[opd_of(w->fi, i, k)];
-    for (u32 e = 0; e < x->n; e++) arg[n++] = x->v[e].kind == IN_SUM ? x->v[e].x : 0;
+    for (u32 e = 0; e < x->n; e++) arg[n++] = elements_of(x)[e].kind == IN_SUM ? elements_of(x)[e].x : 0;
   }
   w->instantiation++;
-  const func_info *g = func_get(w->p, i->callee);
   for (u32 r = 0; r < s->nrets; r++) {
-    state *out = &w->val[i->res + r];
-    *out = state_new(w, s->ret[r].n);
-    for (u32 e = 0; e < out->n; e++) {
-      in_time t = s->ret[r].v[e];
-      if (t.kind == IN_PIECE && t.x == COORD_CURRENT) t.x = c;
-      if (t.kind == IN_SUM) t.x = instantiate(w, t.x, i, arg, c);
-      out->v[e] = t;
+    const u32 ne = s->ret[r].n;
+    in_time *v = NEWN(w->a, in_time, ne);
+    for (u32 e = 0; e < ne; e++) {
+      v[e] = elements_of(&s->ret[r])[e];
+      if (v[e].kind == IN_PIECE && v[e].x == COORD_CURRENT) v[e].x = c;
+      if (v[e].kind == IN_SUM) v[e].x = instantiate(w, v[e].x, i, arg, c);
     }
+    w->val[i->res + r] = state_of(v, ne);
   }
-  for (u32 k = 0; k < s->claims.n && !full(w); k++) {
+  for (u32 k = 0; k < s->claims.n; k++) {
     u32 x = instantiate(w, s->claims.v[k].set, i, arg, c);
-    const instr *by = &g->body.v[s->claims.v[k].instr];
-    if (!w->main)
-      *vec_push(w->a, &w->sum[w->f.i].claims) = (claim){x, (u32)(i - w->fi->body.v)};
-    else if (!is_complete(w, x, by, g))
-      diag_note(w->p->c, i->where, "called here");
+    *vec_push(w->a, &w->sum[w->f.i].claims) = (claim){x, (u32)(i - w->fi->body.v)};
   }
+  arena_release(w->tmp, m);
 }
 
 static void do_tuple(coverage *w, const instr *i, u32 nopd) {
   if (i->op == OP_pack) {
     u32 n = 0;
     for (u32 k = 0; k < nopd; k++) n += w->val[opd_of(w->fi, i, k)].n;
-    state *out = &w->val[i->res];
-    *out = state_new(w, n);
+    in_time *v = NEWN(w->a, in_time, n);
     n = 0;
     for (u32 k = 0; k < nopd; k++) {
       const state *x = &w->val[opd_of(w->fi, i, k)];
-      memcpy(out->v + n, x->v, x->n * sizeof *x->v);
-      n += x->n;
+      for (u32 e = 0; e < x->n; e++, n++) {
+        v[n] = element(w, x, e);
+        if (v[n].kind == IN_SUM) v[n].x = sum_of(w, x, e);
+      }
     }
+    w->val[i->res] = state_of(v, n);
     return;
   }
-  in_time *at = w->val[opd_of(w->fi, i, 0)].v;
+  const state whole = w->val[opd_of(w->fi, i, 0)];
+  const in_time *at = elements_of(&w->val[opd_of(w->fi, i, 0)]);
   for (u32 k = 0; k < i->nres; k++) {
-    w->val[i->res + k] = (state){elements(w->p, val(w->fi, i->res + k)->ty), at};
-    at += w->val[i->res + k].n;
+    u32 n = elements(w->p, val(w->fi, i->res + k)->ty);
+    w->val[i->res + k] = whole.call ? state_called(w, at, n, whole.call) : state_of(at, n);
+    at += n;
   }
 }
 
@@ -333,18 +419,21 @@ static void do_instr(coverage *w, const instr *i) {
   bool any = false;
   for (u32 k = 0; k < nopd; k++) {
     const state *s = &w->val[opd_of(w->fi, i, k)];
-    if (s->n == 1 && s->v[0].kind == IN_SUM) sum = set_both(w, sum, s->v[0].x), any = true;
+    if (s->n == 1 && elements_of(s)->kind == IN_SUM) sum = set_both(w, sum, sum_of(w, s, 0)), any = true;
   }
   if (time && i->op == OP_join && any) claim_complete(w, sum, i);
   for (u32 k = 0; k < i->nres; k++) {
     type t = val(w->fi, i->res + k)->ty;
-    state *out = &w->val[i->res + k];
-    *out = state_new(w, elements(w->p, t));
-    if (out->n != 1 || type_get(w->p, t)->tuple) continue; // opaque: a tuple of nobody knows what
-    out->v[0] = made_here(w, i, t, is_zero(w, i));
-    if (time && i->op == OP_part && out->v[0].kind == IN_PIECE)
-      out->v[0].x = (u32)attr_int(attrs_get(w->p, i->at), A_at, 0);
-    if (out->v[0].kind == IN_SUM && any) out->v[0].x = sum;
+    if (type_get(w->p, t)->tuple) { // opaque: a tuple of nobody knows what
+      u32 n = elements(w->p, t);
+      w->val[i->res + k] = state_of(ZNEWN(w->a, in_time, n), n);
+      continue;
+    }
+    in_time out = made_here(w, i, t, is_zero(w, i));
+    if (time && i->op == OP_part && out.kind == IN_PIECE)
+      out.x = (u32)attr_int(attrs_get(w->p, i->at), A_at, 0);
+    if (out.kind == IN_SUM && any) out.x = sum;
+    w->val[i->res + k] = state_of(&out, 1);
   }
 }
 
@@ -365,10 +454,13 @@ static void walk(coverage *w, func f, summary *s) {
   u32 n = 0, used = 0;
   for (u32 k = 1; k <= w->fi->nparams; k++) n += elements(w->p, val(w->fi, k)->ty);
   in_time *slots = ZNEWN(w->a, in_time, n + 1);
+  s->first = NEWN(w->a, u32, w->fi->nparams);
+  s->param = NEWN(w->a, u32, n);
   for (u32 k = 1; k <= w->fi->nparams; k++) {
-    u32 from = used;
+    u32 from = s->first[k - 1] = used;
     param_states(w, val(w->fi, k)->ty, slots, &used);
-    w->val[k] = (state){used - from, slots + from};
+    for (u32 e = from; e < used; e++) s->param[e] = k - 1;
+    w->val[k] = state_of(slots + from, used - from);
   }
   s->nslots = n;
   for (u32 k = 0; k < w->fi->body.n && !full(w); k++) do_instr(w, &w->fi->body.v[k]);
@@ -419,6 +511,12 @@ static bool check_time(prog *p) {
   return diag_errors(p->c) == errors;
 }
 
+// That no rank waits for ever needs no check: main is one order of all instructions in which every value is
+// made before it is used, and what each rank issues is a part of it (orders.c is for other orders).
 bool plan_validate(prog *p) {
-  return ir_verify(p) && infer_verify(p) && check_time(p) && plan_check_projections(p);
+  bool ok = ir_verify(p) && infer_verify(p) && check_time(p);
+#ifdef HEDDLE_DEBUG
+  assert(!ok || plan_check_projections(p));
+#endif
+  return ok;
 }

@@ -1,20 +1,43 @@
-// chrome.c - event columns as Trace Event Format JSON. Not a viewer.
+// chrome.c - a timeline as Trace Event Format JSON. Not a viewer.
 //
 // Idea: one line per event, in order of rank, stream and start, so that equal timelines are equal files. The
 // name of an event is its operator, its place in the user's model is an argument; colours come from the
-// category.
+// category. Events are not kept: the timeline is played once for as many streams as fit into a buffer, and
+// what is written goes to the file at once.
 #include "report/report.h"
 
-enum { ARROWS_MOST = 100000 }; // viewers get slow
+enum { ARROWS_MOST = 100000 };                  // viewers get slow
+enum { BUFFERED = 1 << 18, FLUSHED = 1 << 18 }; // events; bytes of text
+
+typedef struct {
+  i64 start_ps, dur_ps;
+  u32 kind, microbatch, lowest_rank;
+} kept;
+typedef struct {
+  i64 start_ps;
+  u32 from, lane; // ranks that meet on a stream: the lowest, and that of the lane
+} arrow;
 
 typedef struct {
   ctx *c;
-  const trace *t;
+  const trace_source *t;
   const chrome_opts *o;
   strbuf *out;
+  file_out *file; // NULL: all text stays in out
+  arena *a, *tmp; // what is kept while writing; what a play takes
   bool comma;
   VEC(const char *) places, heads; // by location; by name and flags
+  VEC(arrow) arrows;
+  u32 from; // the lanes that are buffered
+  u32 *at;  // of every lane: where its next event goes
+  kept *buffer;
 } writer;
+
+static void flush(writer *w, size_t most) {
+  if (!w->file || w->out->n <= most) return;
+  file_put(w->file, w->out->v, w->out->n);
+  w->out->n = 0;
+}
 
 static void open_event(writer *w) {
   sb_put(w->out, w->comma ? ",\n" : "\n");
@@ -52,24 +75,23 @@ static void put_sort(writer *w, const char *what, u32 pid, i64 tid, u32 index) {
   sb_fmt(w->out, ",\"args\":{\"sort_index\":%u}}", index);
 }
 
-static void put_names(writer *w, const u32 *order) {
-  const trace *t = w->t;
+static void put_names(writer *w) {
+  const trace_source *t = w->t;
   char text[32];
-  u32 rank = TRACE_NONE, strm = TRACE_NONE;
-  for (u32 k = 0; k < t->n; k++) {
-    u32 e = order[k];
-    if (t->rank[e] != rank) {
-      rank = t->rank[e];
-      strm = TRACE_NONE;
-      snprintf(text, sizeof text, "rank %u", rank);
-      put_meta(w, "process_name", rank, -1, w->o->rank_name ? w->o->rank_name[rank] : text);
-      put_sort(w, "process_sort_index", rank, -1, rank);
-    }
-    if (t->stream[e] != strm) {
-      strm = t->stream[e];
+  for (u32 rank = 0; rank < t->nranks; rank++) {
+    bool named = false;
+    for (u32 strm = 0; strm < t->nstreams; strm++) {
+      if (!t->count[rank * t->nstreams + strm]) continue;
+      if (!named) {
+        snprintf(text, sizeof text, "rank %u", rank);
+        put_meta(w, "process_name", rank, -1, w->o->rank_name ? w->o->rank_name[rank] : text);
+        put_sort(w, "process_sort_index", rank, -1, rank);
+      }
+      named = true;
       put_meta(w, "thread_name", rank, strm, sym_str(w->c, t->stream_name[strm]));
       put_sort(w, "thread_sort_index", rank, strm, strm);
     }
+    flush(w, FLUSHED);
   }
 }
 
@@ -84,9 +106,9 @@ static const char *category(u8 flags) {
 static const char *place_of(writer *w, loc where) {
   const loc_info *l = loc_get(w->c, where);
   if (!l) return "";
-  while (w->places.n <= where.i) *vec_push(w->out->a, &w->places) = NULL;
+  while (w->places.n <= where.i) *vec_push(w->a, &w->places) = NULL;
   if (w->places.v[where.i]) return w->places.v[where.i];
-  strbuf s = {.a = w->out->a}, quoted = {.a = w->out->a};
+  strbuf s = {.a = w->a}, quoted = {.a = w->a};
   if (l->node.i)
     sb_put(&s, sym_str(w->c, l->node));
   else {
@@ -98,15 +120,14 @@ static const char *place_of(writer *w, loc where) {
   return w->places.v[where.i] = sb_str(&quoted);
 }
 
-static const char *head_of(writer *w, u32 e) { // up to the rank
-  const trace *t = w->t;
-  u32 key = t->what[e] << 8 | t->flags[e];
-  while (w->heads.n <= key) *vec_push(w->out->a, &w->heads) = NULL;
+static const char *head_of(writer *w, const trace_kind *k) { // up to the rank
+  u32 key = k->what << 8 | k->flags;
+  while (w->heads.n <= key) *vec_push(w->a, &w->heads) = NULL;
   if (w->heads.v[key]) return w->heads.v[key];
-  strbuf s = {.a = w->out->a};
+  strbuf s = {.a = w->a};
   sb_put(&s, "{\"ph\":\"X\",\"name\":");
-  sb_json_str(&s, sym_str(w->c, t->name[t->what[e]]));
-  sb_fmt(&s, ",\"cat\":\"%s\",\"pid\":", category(t->flags[e]));
+  sb_json_str(&s, sym_str(w->c, w->t->name[k->what]));
+  sb_fmt(&s, ",\"cat\":\"%s\",\"pid\":", category(k->flags));
   return w->heads.v[key] = sb_str(&s);
 }
 
@@ -115,50 +136,79 @@ static void put_number(writer *w, const char *key, i64 x) {
   sb_i64(w->out, x);
 }
 
-static void put_event(writer *w, u32 e) {
-  const trace *t = w->t;
+static void put_event(writer *w, u32 lane, const kept *e) {
+  const trace_kind *k = &w->t->kind[e->kind];
+  u32 rank = lane / w->t->nstreams;
   open_event(w);
-  put_number(w, head_of(w, e), t->rank[e]);
-  put_number(w, ",\"tid\":", t->stream[e]);
+  put_number(w, head_of(w, k), rank);
+  put_number(w, ",\"tid\":", lane % w->t->nstreams);
   sb_put(w->out, ",\"ts\":");
-  put_us(w->out, t->start_ps[e]);
+  put_us(w->out, e->start_ps);
   sb_put(w->out, ",\"dur\":");
-  put_us(w->out, t->dur_ps[e]);
-  put_number(w, ",\"args\":{\"step\":", t->step[e]);
-  if (t->microbatch[e] != TRACE_NONE) put_number(w, ",\"microbatch\":", t->microbatch[e]);
-  if (t->bytes[e] >= 0) put_number(w, ",\"bytes\":", t->bytes[e]);
-  sb_put(w->out, place_of(w, t->where[e]));
+  put_us(w->out, e->dur_ps);
+  put_number(w, ",\"args\":{\"step\":", 0);
+  if (e->microbatch != TRACE_NONE) put_number(w, ",\"microbatch\":", e->microbatch);
+  if (k->bytes >= 0) put_number(w, ",\"bytes\":", k->bytes);
+  sb_put(w->out, place_of(w, k->where));
   sb_put(w->out, "}}");
+  flush(w, FLUSHED);
+  if (e->lowest_rank == rank || w->o->no_arrows || w->arrows.n == ARROWS_MOST) return;
+  *vec_push(w->a, &w->arrows) = (arrow){e->start_ps, e->lowest_rank, lane};
 }
 
-// One arrow from the lowest rank of a meeting to each of the others.
-static void put_arrows(writer *w, const u32 *order) {
-  const trace *t = w->t;
-  u32 *first = ZNEWN(w->out->a, u32, (size_t)t->nmatch + 1), arrows = 0;
-  for (u32 k = 0; k < t->n && arrows < ARROWS_MOST; k++) {
-    u32 e = order[k], m = t->match[e];
-    if (!m) continue;
-    if (!first[m]) {
-      first[m] = e + 1;
-      continue;
-    }
-    u32 ends[2] = {first[m] - 1, e};
-    arrows++;
-    for (u32 j = 0; j < 2; j++) {
-      open_event(w);
-      sb_fmt(w->out,
-             "{\"ph\":\"%s,\"name\":\"meet\",\"cat\":\"meet\",\"id\":%u,\"pid\":%u,\"tid\":%u,\"ts\":",
-             j ? "f\",\"bp\":\"e\"" : "s\"", arrows, t->rank[ends[j]], t->stream[ends[j]]);
-      put_us(w->out, t->start_ps[ends[j]]);
-      sb_char(w->out, '}');
-    }
+static kept kept_of(const trace_event *e) {
+  return (kept){e->start_ps, e->dur_ps, e->kind, e->microbatch, e->lowest_rank};
+}
+
+static void put_now(void *arg, const trace_event *e) {
+  kept k = kept_of(e);
+  put_event(arg, e->lane, &k);
+}
+
+static void put_later(void *arg, const trace_event *e) {
+  writer *w = arg;
+  w->buffer[w->at[e->lane]++] = kept_of(e);
+}
+
+// Lane by lane, each in the order in which it is played.
+static void put_events(writer *w) {
+  const trace_source *t = w->t;
+  const u32 lanes = t->nranks * t->nstreams, most = w->o->buffered ? w->o->buffered : BUFFERED;
+  w->at = NEWN(w->a, u32, lanes);
+  w->buffer = NEWN(w->a, kept, MIN(trace_events(t), most));
+  for (u32 from = 0, to; from < lanes; from = to) {
+    u64 n = 0;
+    for (to = from; to < lanes && (to == from || n + t->count[to] <= most); n += t->count[to++])
+      w->at[to] = (u32)n;
+    if (!n) continue;
+    t->play(t, w->tmp, from, to, n > most ? put_now : put_later, w);
+    for (u32 lane = from, k = 0; n <= most && lane < to; lane++)
+      for (; k < w->at[lane]; k++) put_event(w, lane, &w->buffer[k]);
   }
 }
 
-void chrome_print(ctx *c, const trace *t, const chrome_opts *o, strbuf *out) {
+// One arrow from the lowest rank of a meeting to each of the others.
+static void put_arrows(writer *w) {
+  for (u32 k = 0; k < w->arrows.n; k++) {
+    const arrow *x = &w->arrows.v[k];
+    for (u32 end = 0; end < 2; end++) {
+      open_event(w);
+      sb_fmt(w->out,
+             "{\"ph\":\"%s,\"name\":\"meet\",\"cat\":\"meet\",\"id\":%u,\"pid\":%u,\"tid\":%u,\"ts\":",
+             end ? "f\",\"bp\":\"e\"" : "s\"", k + 1, end ? x->lane / w->t->nstreams : x->from,
+             x->lane % w->t->nstreams);
+      put_us(w->out, x->start_ps);
+      sb_char(w->out, '}');
+    }
+    flush(w, FLUSHED);
+  }
+}
+
+static void print_to(ctx *c, const trace_source *t, const chrome_opts *o, strbuf *out, file_out *file) {
   static const chrome_opts plain = {.title = NULL};
-  writer w = {.c = c, .t = t, .o = o ? o : &plain, .out = out};
-  u32 *order = trace_order(out->a, t);
+  writer w = {.c = c, .t = t, .o = o ? o : &plain, .out = out, .file = file};
+  w.a = arena_new();
+  w.tmp = arena_new();
   sb_put(out, "{\"displayTimeUnit\":\"ms\"");
   if (w.o->title) {
     sb_put(out, ",\"otherData\":{\"title\":");
@@ -166,17 +216,25 @@ void chrome_print(ctx *c, const trace *t, const chrome_opts *o, strbuf *out) {
     sb_char(out, '}');
   }
   sb_put(out, ",\"traceEvents\":[");
-  put_names(&w, order);
-  for (u32 k = 0; k < t->n; k++) put_event(&w, order[k]);
-  if (!w.o->no_arrows) put_arrows(&w, order);
+  put_names(&w);
+  put_events(&w);
+  put_arrows(&w);
   sb_put(out, "\n]}\n");
+  flush(&w, 0);
+  arena_free(w.tmp);
+  arena_free(w.a);
 }
 
-bool chrome_write(ctx *c, const trace *t, const chrome_opts *o, const char *path) {
+void chrome_print(ctx *c, const trace_source *t, const chrome_opts *o, strbuf *out) {
+  print_to(c, t, o, out, NULL);
+}
+
+bool chrome_write(ctx *c, const trace_source *t, const chrome_opts *o, const char *path) {
   arena *a = arena_new();
   strbuf out = {.a = a};
-  chrome_print(c, t, o, &out);
-  bool ok = file_write(c, path, out.v, out.n);
+  file_out *f = file_begin(c, a, path);
+  if (f) print_to(c, t, o, &out, f);
+  bool ok = f && file_end(f);
   arena_free(a);
   return ok;
 }

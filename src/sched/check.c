@@ -98,16 +98,19 @@ static bool lies_on(const sched_places *at, u32 place) {
   return false;
 }
 
+static bool runs_forward(const sched *s, u32 stage) { return s->forward && s->forward[stage]; }
+
 static const char *wrong_number(const sched *s, const sched_task *t) {
-  return t->stage >= s->nstages                    ? "there is no such stage"
-         : t->kind >= TASK_KINDS                   ? "there is no such kind"
-         : t->mb >= s->nmicro                      ? "there is no such microbatch"
-         : t->replica >= s->nreplicas              ? "there is no such replica"
-         : t->pass >= npasses_of(s)                ? "there is no such pass"
-         : t->pass && t->kind != TASK_F            ? "only forwards have passes"
-         : !s->backward && t->kind != TASK_F       ? "the schedule has no backward"
-         : t->kind > TASK_B && !s->split[t->stage] ? "the backward of its stage is not in two parts"
-                                                   : NULL;
+  return t->stage >= s->nstages                           ? "there is no such stage"
+         : t->kind >= TASK_KINDS                          ? "there is no such kind"
+         : t->mb >= s->nmicro                             ? "there is no such microbatch"
+         : t->replica >= s->nreplicas                     ? "there is no such replica"
+         : t->pass >= npasses_of(s)                       ? "there is no such pass"
+         : t->pass && t->kind != TASK_F                   ? "only forwards have passes"
+         : !s->backward && t->kind != TASK_F              ? "the schedule has no backward"
+         : t->kind != TASK_F && runs_forward(s, t->stage) ? "its stage has no backward"
+         : t->kind > TASK_B && !s->split[t->stage]        ? "the backward of its stage is not in two parts"
+                                                          : NULL;
 }
 
 // The second of a pair is a task of its own, on one place as the first, and begins no pair.
@@ -154,7 +157,8 @@ static bool check_tasks(check *k) {
 static u32 missing(const check *k, u64 x) { // kinds, as bits
   const sched *s = k->s;
   u32 seen = k->seen[x], parts = 1u << TASK_I | 1u << TASK_W, none = 1u << TASK_F & ~seen;
-  if (!s->backward || task_at(s, x, TASK_F).pass) return none;
+  sched_task at = task_at(s, x, TASK_F);
+  if (!s->backward || at.pass || runs_forward(s, at.stage)) return none;
   if (seen & parts) return none | (parts & ~seen);
   return none | (1u << TASK_B & ~seen);
 }
@@ -209,9 +213,10 @@ fault sched_fault(arena *a, const sched *s) {
   return k.f;
 }
 
-bool sched_check(ctx *c, const sched *s, loc where) {
+bool sched_check(ctx *c, const sched *s, loc where, const loc *seq_at) {
   arena *a = arena_new();
   fault f = sched_fault(a, s);
+  if (f.message && seq_at && f.place != NO_TASK) where = seq_at[f.place];
   if (f.message) diag(c, E_PLAN, where, "%s", f.message);
   if (f.hint) diag_hint(c, "%s", f.hint);
   arena_free(a);

@@ -144,7 +144,7 @@ static bool read_comment(reader *r, const char *p, const char *end) {
       diag(r->c, E_PLAN, loc_here(r, at), "an edge reads FROM-TO, two stages: 0-1");
       return false;
     }
-    *vec_push(r->tmp, &r->edges) = (sched_edge){(u16)from, (u16)to};
+    *vec_push(r->tmp, &r->edges) = (sched_edge){.from = (u16)from, .to = (u16)to};
   }
   return true;
 }
@@ -237,7 +237,7 @@ static void set_edges(const reader *r, sched *s) {
   s->nedges = r->has_edges ? r->edges.n : s->nstages - 1;
   sched_edge *e = NEWN(r->a, sched_edge, s->nedges + 1);
   for (u32 k = 0; k < s->nedges; k++)
-    e[k] = r->has_edges ? r->edges.v[k] : (sched_edge){(u16)k, (u16)(k + 1)};
+    e[k] = r->has_edges ? r->edges.v[k] : (sched_edge){.from = (u16)k, .to = (u16)(k + 1)};
   s->edge = e;
 }
 

@@ -98,16 +98,18 @@ typedef struct {
   sched_buffers buffers;
   u32 npasses;
   size_t ncells;
-  u32 *reads, *read;      // stage k reads read[reads[k]] .. read[reads[k + 1] - 1]
-  u32 *feeds, *fed;       // the other way round
-  u32 nlast, *last;       // stages that nobody reads
-  cell *done[2];          // forward; backward
-  cell *here[2];          // rendezvous: the place of the task stands at it
-  u32 *sent[2];           // depth: by (replica, stage): messages sent
-  u32 *order[2], *nth[2]; // depth: the n-th message is of which index inside (replica, stage); and back
-  bool plain;             // unbounded, with one pass
-  bool bounded;           // does a sender ever wait?
-  bool several;           // do some stages lie on several places?
+  u32 *reads, *read;        // stage k reads read[reads[k]] .. read[reads[k + 1] - 1]
+  u32 *feeds, *fed;         // the other way round
+  u32 *returns, *returned;  // where gradients go: as `reads`
+  u32 *receives, *received; // whence they come: as `feeds`
+  u32 nlast, *last;         // stages that nobody reads
+  cell *done[2];            // forward; backward
+  cell *here[2];            // rendezvous: the place of the task stands at it
+  u32 *sent[2];             // depth: by (replica, stage): messages sent
+  u32 *order[2], *nth[2];   // depth: the n-th message is of which index inside (replica, stage); and back
+  bool plain;               // unbounded, with one pass
+  bool bounded;             // does a sender ever wait?
+  bool several;             // do some stages lie on several places?
   cell *gather[DIRECTIONS];
   u16 *gathered[DIRECTIONS];
   cursor *cur;                    // by place

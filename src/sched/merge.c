@@ -12,14 +12,21 @@ static size_t cell_index(const merge *m, const sched_task *t) {
   return (((size_t)t->replica * m->npasses + t->pass) * s->nstages + t->stage) * s->nmicro + t->mb;
 }
 
+static bool has_gradient(const sched *s, const sched_edge *e) {
+  return !e->no_gradient && !(s->forward && (s->forward[e->from] || s->forward[e->to]));
+}
+
 // The lists of what stages read (or, the other way, of who reads them): of stage k list[begin[k]] on.
-static void index_edges(merge *m, bool back, u32 **begin, u32 **list) {
+// gradient: along edges that have one only.
+static void index_edges(merge *m, bool back, bool gradient, u32 **begin, u32 **list) {
   const sched *s = m->s;
   u32 *at = ZNEWN(m->a, u32, s->nstages + 2), *v = NEWN(m->a, u32, s->nedges + 1);
-  for (u32 k = 0; k < s->nedges; k++) at[(back ? s->edge[k].from : s->edge[k].to) + 2]++;
+  for (u32 k = 0; k < s->nedges; k++)
+    if (!gradient || has_gradient(s, &s->edge[k])) at[(back ? s->edge[k].from : s->edge[k].to) + 2]++;
   for (u32 k = 2; k <= s->nstages; k++) at[k] += at[k - 1];
   for (u32 k = 0; k < s->nedges; k++) {
     const sched_edge *e = &s->edge[k];
+    if (gradient && !has_gradient(s, e)) continue;
     v[at[(back ? e->from : e->to) + 1]++] = back ? e->to : e->from;
   }
   *begin = at, *list = v;
@@ -44,8 +51,10 @@ void merge_open(merge *m, arena *a, const sched *s, const sched_buffers *b) {
   m->bounded = m->buffers.rendezvous || m->buffers.depth;
   m->plain = !m->bounded && m->npasses == 1;
   m->ncells = (size_t)s->nreplicas * m->npasses * s->nstages * s->nmicro;
-  index_edges(m, false, &m->reads, &m->read);
-  index_edges(m, true, &m->feeds, &m->fed);
+  index_edges(m, false, false, &m->reads, &m->read);
+  index_edges(m, true, false, &m->feeds, &m->fed);
+  index_edges(m, false, true, &m->returns, &m->returned);
+  index_edges(m, true, true, &m->receives, &m->received);
   m->last = NEWN(a, u32, s->nstages + 1);
   for (u32 k = 0; k < s->nstages; k++)
     if (m->feeds[k] == m->feeds[k + 1]) m->last[m->nlast++] = k;
@@ -137,8 +146,8 @@ static bool maker_of(const merge *m, const sched_task *t, u32 i, sched_task *out
     out->kind = TASK_F, out->pass = (u8)(m->npasses - 1);
     return true;
   }
-  if (i > m->feeds[st + 1] - m->feeds[st]) return false;
-  out->stage = (u16)m->fed[m->feeds[st] + i - 1];
+  if (i > m->receives[st + 1] - m->receives[st]) return false;
+  out->stage = (u16)m->received[m->receives[st] + i - 1];
   return true;
 }
 
@@ -157,7 +166,7 @@ static bool need_of(const merge *m, const sched_task *t, u32 i, want *w) {
 
 static u32 nsends(const merge *m, const sched_task *t) {
   if (t->kind == TASK_W) return 0;
-  const u32 *begin = t->kind == TASK_F ? m->feeds : m->reads;
+  const u32 *begin = t->kind == TASK_F ? m->feeds : m->returns;
   return begin[t->stage + 1] - begin[t->stage];
 }
 
@@ -167,7 +176,7 @@ static bool send_of(const merge *m, const sched_task *t, u32 n, u32 i, want *w) 
   *w = (want){0};
   if (!n) return false;
   u32 d = direction_of(t->kind), st = t->stage,
-      to = d == FWD ? m->fed[m->feeds[st] + i] : m->read[m->reads[st] + i];
+      to = d == FWD ? m->fed[m->feeds[st] + i] : m->returned[m->returns[st] + i];
   if (same_place(m, t->replica, st, to)) return true;
   if (!m->buffers.rendezvous) {
     *w = room_for(m, t, to);
@@ -222,7 +231,7 @@ static bool plainly_made(merge *m, u32 place, const sched_task *t) {
   size_t model = (size_t)t->replica * s->nstages * s->nmicro + t->mb, K = s->nmicro;
   if (t->kind == TASK_W) return wait_for(m, place, &m->done[BWD][model + t->stage * K]);
   bool back = t->kind != TASK_F;
-  const u32 *begin = back ? m->feeds : m->reads, *list = back ? m->fed : m->read;
+  const u32 *begin = back ? m->receives : m->reads, *list = back ? m->received : m->read;
   u32 from = begin[t->stage], n = begin[t->stage + 1] - from + back;
   if (back && !cur->item && !wait_for(m, place, &m->done[FWD][model + t->stage * K])) return false;
   for (cur->item += back && !cur->item; cur->item < n; cur->item++)

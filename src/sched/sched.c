@@ -76,6 +76,8 @@ static u64 task_bits(const sched_task *t) {
          (u64)t->paired << 48;
 }
 
+static u64 edge_bits(const sched_edge *e) { return (u64)e->no_gradient << 32 | (u64)e->from << 16 | e->to; }
+
 void sched_seal(sched *s) {
   u64 h = hash_step(hash_step(s->nstages, s->nplaces), s->nmicro);
   h = hash_step(hash_step(hash_step(h, s->nreplicas), npasses_of(s)), s->backward);
@@ -84,8 +86,8 @@ void sched_seal(sched *s) {
     for (u32 i = 0; i < s->at[k].n; i++) h = hash_step(h, s->at[k].v[i]);
   }
   h = hash_step(h, s->nedges);
-  for (u32 k = 0; k < s->nedges; k++) h = hash_step(h, (u64)s->edge[k].from << 16 | s->edge[k].to);
-  for (u32 k = 0; k < s->nstages; k++) h = hash_step(h, s->split[k]);
+  for (u32 k = 0; k < s->nedges; k++) h = hash_step(h, edge_bits(&s->edge[k]));
+  for (u32 k = 0; k < s->nstages; k++) h = hash_step(h, s->split[k] | (s->forward && s->forward[k]) << 1);
   for (u32 p = 0; p < s->nplaces; p++) {
     u64 x = s->seq[p].n; // words of its own: the places are independent of each other
     for (u32 i = 0; i < s->seq[p].n; i++) {
@@ -120,9 +122,10 @@ bool sched_equal(const sched *a, const sched *b) {
       a->backward != b->backward || !same_places(a, b))
     return false;
   for (u32 k = 0; k < a->nedges; k++)
-    if (a->edge[k].from != b->edge[k].from || a->edge[k].to != b->edge[k].to) return false;
+    if (edge_bits(&a->edge[k]) != edge_bits(&b->edge[k])) return false;
   for (u32 k = 0; k < a->nstages; k++)
-    if (a->split[k] != b->split[k]) return false;
+    if (a->split[k] != b->split[k] || (a->forward && a->forward[k]) != (b->forward && b->forward[k]))
+      return false;
   for (u32 p = 0; p < a->nplaces; p++)
     if (!same_tasks(&a->seq[p], &b->seq[p])) return false;
   return true;
@@ -189,7 +192,7 @@ static int by_ends(const void *a, const void *b) {
 static bool set_edges(ctx *c, arena *a, const char *name, const sched_shape *shape, loc where, sched *s) {
   if (!shape->nedges) {
     sched_edge *e = NEWN(a, sched_edge, s->nstages);
-    for (u32 k = 0; k + 1 < s->nstages; k++) e[k] = (sched_edge){(u16)k, (u16)(k + 1)};
+    for (u32 k = 0; k + 1 < s->nstages; k++) e[k] = (sched_edge){.from = (u16)k, .to = (u16)(k + 1)};
     s->nedges = s->nstages - 1, s->edge = e;
     return true;
   }
@@ -233,6 +236,41 @@ static void set_tasks(arena *a, u32 row, const sched_shape *shape, sched *s) {
   }
   s->seq = seq;
   sched_seal(s);
+}
+
+const sched *sched_of(arena *a, u32 nstages, u32 nplaces, u32 nmicro, const u16 *place,
+                      const sched_seq *seq) {
+  sched *s = NEW(a, sched);
+  *s = (sched){
+      .name = "text", .nstages = nstages, .nplaces = nplaces, .nmicro = nmicro, .nreplicas = 1, .npasses = 1};
+  sched_places *at = NEWN(a, sched_places, nstages + 1);
+  sched_edge *e = ZNEWN(a, sched_edge, nstages + 1);
+  sched_seq *own = NEWN(a, sched_seq, nplaces + 1);
+  bool *split = ZNEWN(a, bool, nstages + 1);
+  const u16 *on = arena_dup(a, place, nstages * sizeof *place);
+  for (u32 k = 0; k < nstages; k++) {
+    at[k] = (sched_places){1, on + k};
+    if (k) e[k - 1] = (sched_edge){.from = (u16)(k - 1), .to = (u16)k};
+  }
+  for (u32 p = 0; p < nplaces; p++) {
+    own[p] = (sched_seq){seq[p].n, arena_dup(a, seq[p].v, seq[p].n * sizeof *seq[p].v)};
+    for (u32 i = 0; i < seq[p].n; i++) {
+      const sched_task *t = &seq[p].v[i];
+      s->backward |= t->kind != TASK_F;
+      if (t->kind > TASK_B && t->stage < nstages) split[t->stage] = true;
+    }
+  }
+  s->at = at, s->edge = e, s->nedges = nstages ? nstages - 1 : 0, s->seq = own, s->split = split;
+  sched_seal(s);
+  return s;
+}
+
+const sched *sched_with(arena *a, const sched *s, u32 nedges, const sched_edge *edge, const bool *forward) {
+  sched *x = arena_dup(a, s, sizeof *s);
+  x->nedges = nedges, x->edge = arena_dup(a, edge, nedges * sizeof *edge);
+  x->forward = forward ? arena_dup(a, forward, s->nstages * sizeof *forward) : NULL;
+  sched_seal(x);
+  return x;
 }
 
 static sched *draft(arena *a, u32 row, const sched_shape *shape) {

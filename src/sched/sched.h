@@ -44,7 +44,8 @@ typedef struct {
 } sched_seq;
 
 typedef struct {
-  u16 from, to; // stage `to` reads what stage `from` makes; from < to
+  u16 from, to;     // stage `to` reads what stage `from` makes; from < to
+  bool no_gradient; // none comes back along it
 } sched_edge;
 
 typedef struct {
@@ -62,6 +63,7 @@ typedef struct sched {
   const sched_seq *seq;   // one for each place
   bool backward;          // are there tasks other than F?
   const bool *split;      // per stage: some of its backwards are in two parts, I and W
+  const bool *forward;    // per stage: it has no backward, though others have; NULL: there is none such
   u64 key;                // hash of all of the above but the name
 } sched;
 bool sched_equal(const sched *a, const sched *b);
@@ -91,6 +93,12 @@ const sched_row *sched_row_find(const char *name); // by name or alias, case ign
 // for the places) that says which figures do not go together.
 const sched *sched_make(ctx *c, arena *a, const char *name, const sched_shape *s, loc where);
 
+// From sequences as they are, with one place for each stage: `place` has it. No edges are a chain; `forward` may
+// be NULL. Everything is copied. Nothing is checked: sched_check does.
+const sched *sched_of(arena *a, u32 nstages, u32 nplaces, u32 nmicro, const u16 *place, const sched_seq *seq);
+// The same schedule of another graph of stages.
+const sched *sched_with(arena *a, const sched *s, u32 nedges, const sched_edge *edge, const bool *forward);
+
 // ---- text: as PyTorch's pipelining reads and writes it --------------------------------------------------
 // One line for each place, cells separated by commas: "0F0", "3I1", "3W1", "7B2", "(0F3;7B0)OVERLAP_F_B",
 // empty cells idle; cells of its communication level (SEND_F, RECV_B, UNSHARD, ..) are read and left out, as
@@ -104,8 +112,8 @@ void sched_print(const sched *s, strbuf *out); // reads back equal
 // ---- checks and the merge -----------------------------------------------------------------------------
 // Does every (stage, replica, microbatch) run forward once, and backward (B, or I and W) once if there is any
 // backward, each on the places of its stage; are all numbers in range? With diagnostics (E_PLAN, at `where`)
-// that name task and place.
-bool sched_check(ctx *c, const sched *s, loc where);
+// that name task and place. seq_at (or NULL): where every sequence was said.
+bool sched_check(ctx *c, const sched *s, loc where, const loc *seq_at);
 
 // How the ends of a send are coupled. When a task ends, its result is sent along every edge to a stage that
 // lies on none of its places: a message on the channel of this edge, direction (forward or backward) and

@@ -80,8 +80,20 @@ static void say_counts(ctx *c, const search_result *r) {
   arena_free(a);
 }
 
-void outcome_no_plan(ctx *c, const search_opts *o, const search_result *r) {
+static void say_reasons(ctx *c, arena *a, const search_result *r) {
   enum { REASONS = 5 };
+  for (u32 i = 0; i < r->nreasons && i < REASONS; i++) {
+    strbuf s = {.a = a};
+    strategy_print(r->reason[i].example, &s);
+    if (r->npoints == 1)
+      diag_note(c, (loc){0}, "%s", r->reason[i].why);
+    else
+      diag_note(c, (loc){0}, "%u impossible, such as %s: %s", r->reason[i].count, sb_str(&s),
+                r->reason[i].why);
+  }
+}
+
+void outcome_no_plan(ctx *c, const search_opts *o, const search_result *r) {
   const i64 least = least_bytes(r);
   const bool one = r->npoints == 1;
   arena *a = arena_new();
@@ -92,22 +104,14 @@ void outcome_no_plan(ctx *c, const search_opts *o, const search_result *r) {
          text_bytes(a, (double)r->memory_bytes));
   else
     diag(c, E_NO_PLAN, (loc){0}, "the plan is impossible");
-  for (u32 i = 0; i < r->nreasons && i < REASONS; i++) {
-    strbuf s = {.a = a};
-    strategy_print(r->reason[i].example, &s);
-    if (one)
-      diag_note(c, (loc){0}, "%s", r->reason[i].why);
-    else
-      diag_note(c, (loc){0}, "%u impossible, such as %s: %s", r->reason[i].count, sb_str(&s),
-                r->reason[i].why);
-  }
+  say_reasons(c, a, r);
   if (least)
     diag_note(c, (loc){0}, "%s needs at least %s on a rank", one ? "it" : "the smallest",
               text_bytes(a, (double)least));
-  arena_free(a);
   if (least)
     diag_hint(c, "more devices%s or a smaller batch need less memory on each",
               o->train ? ", zero=3, recompute=full" : ", more microbatches (mb)");
   else
     diag_hint(c, "degrees and microbatches that divide the batch, the heads and the layers can run");
+  arena_free(a);
 }

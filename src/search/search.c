@@ -32,7 +32,6 @@ typedef struct {
   hmap by_strategy;                 // indices of points
   double flops_time;                // seconds of all products on one device at its best rate
   double weight_bytes, state_bytes; // of all weights, of their optimiser states
-  double flops_per_byte;
   search_point **wave;
 } search;
 
@@ -106,7 +105,6 @@ static const char *reason(const worker *w) { return diag_count(w->c) ? diag_get(
 
 static plan *plan_of(const search *s, worker *w, arena *a, const search_point *p) {
   hybrid_opts h = search_hybrid(s->o, p);
-  h.flops_per_byte = s->flops_per_byte;
   return policy_hybrid(w->pl, a, &h);
 }
 
@@ -311,14 +309,6 @@ static void run_waves(search *s, search_point **all, u32 n, int threads) {
   progress_end(&bar);
 }
 
-double search_price(const machine *m) {
-  const device_kind *k = &m->kind[0];
-  double rate = MAX(machine_top_flops(k, DT_F16), machine_top_flops(k, DT_F32)),
-         bw = m->node_kind[0].inside.bw * m->node_kind[0].inside.eff;
-  if (m->node_kind[0].ndevs < 2) bw = m->node_kind[0].nics * m->node_kind[0].nic_bw * m->fabric.eff;
-  return rate > 0 && bw > 0 ? rate / bw : 0;
-}
-
 // The seconds of all products, and the order of the points by their bounds.
 static void bound_all(search *s, search_point **all, u32 n) {
   const prog *p = planner_source(s->w[0].pl);
@@ -372,7 +362,6 @@ bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_
   i64 usable = m->kind[0].usable_bytes;
   for (u32 k = 1; k < m->nkinds; k++) usable = MIN(usable, m->kind[k].usable_bytes);
   s.limit = r->memory_bytes = o->memory_bytes ? o->memory_bytes : usable;
-  s.flops_per_byte = search_price(m);
   count_bytes(&s);
   bool ok = setup(&s, &s.w[0]);
   if (ok)

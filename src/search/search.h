@@ -69,8 +69,6 @@ typedef struct {
 bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_opts *costs,
                 const search_opts *o, search_result *r);
 
-// What moving a byte between devices is worth in flops on a machine: policy_hybrid's flops_per_byte.
-double search_price(const machine *m);
-// The options of policy_hybrid that a point stands for (flops_per_byte left to the caller).
+// The options of policy_hybrid that a point stands for.
 hybrid_opts search_hybrid(const search_opts *o, const search_point *p);
 #endif

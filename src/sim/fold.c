@@ -8,14 +8,22 @@
 // A class is named by a 64-bit hash of what distinguishes it.
 #include "sim/internal.h"
 
-// Numbers classes by first occurrence. Returns how many.
+// Numbers classes by first occurrence. Returns how many. Few classes alternate: most are found where their
+// like was found last.
 static u32 number_classes(sim *s, const u64 *sig, u32 *class_of) {
+  enum { RECENT = 64 };
   arena_mark_t m = arena_mark(s->tmp);
   hmap known = {0};
-  u32 n = 0;
+  u64 recent[RECENT] = {0};
+  u32 recent_id[RECENT] = {0}, n = 0;
   for (u32 r = 0; r < s->nranks; r++) {
-    u32 id = hmap_get(&known, sig[r]);
-    if (!id) hmap_add(s->tmp, &known, sig[r], id = ++n);
+    u32 at = (u32)(sig[r] >> 58), id = recent[at] == sig[r] ? recent_id[at] : 0;
+    if (!id) {
+      id = hmap_get(&known, sig[r]);
+      if (!id) hmap_add(s->tmp, &known, sig[r], id = ++n);
+      recent[at] = sig[r];
+      recent_id[at] = id;
+    }
     class_of[r] = id - 1;
   }
   arena_release(s->tmp, m);
@@ -24,7 +32,8 @@ static u32 number_classes(sim *s, const u64 *sig, u32 *class_of) {
 
 static void split_by_group(sim *s, u64 *sig, u32 g) {
   const place *pl = s->places.v[g];
-  for (u32 k = 0; k < pl->n; k++) sig[pl->rank[k]] = hash_u64(sig[pl->rank[k]], g + 1);
+  const u64 name = hash_u64(g, 3);
+  for (u32 k = 0; k < pl->n; k++) sig[pl->rank[k]] = hash_step(sig[pl->rank[k]], name);
 }
 
 typedef struct {
@@ -51,9 +60,11 @@ static void split_by_type(splitter *x, type t, group call) {
   if (hmap_get(&x->even, key)) return;
   hmap_add(s->tmp, &x->even, key, 1);
   i64 bytes = 0;
+  const u32 run = layout_run(s->p->sp, ti->lay, g);
   for (u32 k = 0; k < pl->n; k++) {
-    if (!k || !layout_alike(s->p->sp, ti->lay, g, k, k - 1)) bytes = local_bytes(s, ti, g, k);
-    x->sig[pl->rank[k]] = hash_u64(x->sig[pl->rank[k]] ^ key, (u64)bytes);
+    if (k % run == 0 && (!k || !layout_alike(s->p->sp, ti->lay, g, k, k - run)))
+      bytes = local_bytes(s, ti, g, k);
+    x->sig[pl->rank[k]] = hash_step(x->sig[pl->rank[k]] ^ key, (u64)bytes);
   }
 }
 
@@ -72,13 +83,28 @@ static void split_by_prices(sim *s, u64 *sig) {
     const event *e = &s->events.v[k];
     if (!e->per) continue;
     const place *pl = place_of(s, e->g);
-    for (u32 j = 0; j < pl->n; j++) sig[pl->rank[j]] = hash_u64(sig[pl->rank[j]] ^ k, (u64)e->per[j]);
+    const u64 name = hash_u64(k, 5);
+    for (u32 j = 0; j < pl->n; j++) sig[pl->rank[j]] = hash_step(sig[pl->rank[j]] ^ name, (u64)e->per[j]);
   }
+}
+
+// Do all nodes of a meeting consist of the same classes, listed alike? Then it tells no ranks apart: all
+// members of its groups meet, and ranks of other groups are of other classes from the start.
+static bool meets_alike(const meeting *m, const u32 *class_of) {
+  const u32 size = m->n ? m->begin[1] : 0;
+  for (u32 j = 1; j < m->n; j++) {
+    const u32 *rank = m->rank + m->begin[j];
+    if (m->begin[j + 1] - m->begin[j] != size) return false;
+    for (u32 q = 0; q < size; q++)
+      if (class_of[rank[q]] != class_of[m->rank[q]]) return false;
+  }
+  return true;
 }
 
 static void split_by_peers(sim *s, u64 *sig, const u32 *class_of) {
   for (u32 k = 0; k < s->meetings.n; k++) {
     const meeting *m = s->meetings.v[k].m;
+    if (s->meetings.v[k].again || meets_alike(m, class_of)) continue;
     for (u32 j = 0; j < m->n; j++) {
       u64 who = 0; // of a set with repetitions: order does not matter
       for (u32 q = m->begin[j]; q < m->begin[j + 1]; q++) who += hash_u64(class_of[m->rank[q]], 7);

@@ -35,6 +35,9 @@ typedef struct {
   u32 naxes;
   const u8 *axes;
   u32 key[4];
+  bool direct,
+      again; // a send from every member of a group to the same of another; the meeting is an earlier row's
+  group from, to;
   meeting *m;
 } meeting_row;
 
@@ -188,8 +191,8 @@ const sim_cols *columns_of_step(sim *s, const u8 *late, const u8 *want);
 // steady.c: time per step when steps follow each other
 i64 steady_period(sim *s);
 
-// timeline.c: the columns run flat into events
-trace *timeline_of(sim *s, const sim_cols *c);
+// timeline.c: the columns as a source of events. They must lie in s->a.
+trace_source *timeline_of(sim *s, const sim_cols *c);
 
 // life.c
 const life *life_of(sim *s, func f);

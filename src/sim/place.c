@@ -99,12 +99,13 @@ static meeting *meet_over(sim *s, group g, const u8 *axes, u32 naxes) {
   u32 *begin = NEWN(s->a, u32, pl->n + 1), *mem = NEWN(s->a, u32, pl->n), *rank = NEWN(s->a, u32, pl->n);
   u32 *offset = NEWN(s->tmp, u32, pl->n), at = 0;
   u32 n = g.i && naxes ? group_offsets(s->p->sp, g, axes, naxes, offset, pl->n) : 0;
+  u8 *met = ZNEWN(s->tmp, u8, pl->n);
   for (u32 k = 0; k < pl->n; k++) {
-    if (n && group_lead(s->p->sp, g, k, axes, naxes) != k) continue;
+    if (met[k]) continue; // no member of a subgroup comes before the one that all offsets are from
     begin[m->n++] = at;
     if (!n) // no axes named: all members
       for (; at < pl->n; at++) mem[at] = at;
-    for (u32 j = 0; j < n; j++) mem[at++] = k + offset[j];
+    for (u32 j = 0; j < n; j++) met[mem[at++] = k + offset[j]] = 1;
     if (!n) break;
   }
   begin[m->n] = at;
@@ -193,16 +194,37 @@ static coords *coords_of_all(sim *s, group g) {
   return c;
 }
 
+// Coordinates along one axis as a digit of the member's number; with one position, where that is.
+typedef struct {
+  u32 size, step, at;
+} digit;
+
+static digit digit_of(const space *sp, group g, u8 axis) {
+  const group_info *gi = group_get(sp, g);
+  digit d = {.size = 1};
+  u32 offset[2] = {0};
+  for (u32 k = 0; k < gi->naxes; k++) {
+    if (gi->axis[k].axis != axis) continue;
+    if (gi->axis[k].at >= 0) return (digit){1, 0, (u32)gi->axis[k].at};
+    d.size = group_offsets(sp, g, &axis, 1, offset, 2);
+    d.step = offset[1];
+  }
+  return d;
+}
+
+static bool same_along(const space *sp, group gs, group gt, u8 axis) {
+  digit x = digit_of(sp, gs, axis), y = digit_of(sp, gt, axis);
+  return x.size == y.size && x.step == y.step && x.at == y.at;
+}
+
 // Do both sides hold the same pieces, member by member, because layout and coordinates are the same?
-static bool same_places(sim *s, layout from, layout to, const coords *src, const coords *dst, u32 n) {
+static bool same_places(sim *s, layout from, layout to, group gs, group gt) {
   if (from.i != to.i) return false;
   const layout_info *li = layout_get(s->p->sp, from);
-  for (u32 k = 0; k < n; k++) {
-    for (u32 q = 0; q < li->nsplit; q++)
-      if (src[k].at[li->split[q].axis] != dst[k].at[li->split[q].axis]) return false;
-    for (u32 q = 0; q < li->npart; q++)
-      if (src[k].at[li->part[q].axis] != dst[k].at[li->part[q].axis]) return false;
-  }
+  for (u32 q = 0; q < li->nsplit; q++)
+    if (!same_along(s->p->sp, gs, gt, li->split[q].axis)) return false;
+  for (u32 q = 0; q < li->npart; q++)
+    if (!same_along(s->p->sp, gs, gt, li->part[q].axis)) return false;
   return true;
 }
 
@@ -237,17 +259,22 @@ static void unite_sharing(sim *s, const type_info *from, const type_info *to, gr
     }
 }
 
-static meeting *meet_send(sim *s, type from, type to, group gs, group gt) {
-  const place *ps = place_of(s, gs), *pt = place_of(s, gt);
+// Members k meet if `direct`: then the types do not matter.
+static bool is_direct(sim *s, type from, type to, group gs, group gt) {
   const type_info *fi = type_get(s->p, from), *ti = type_get(s->p, to);
+  return fi->tuple || (place_of(s, gs)->n == place_of(s, gt)->n && same_places(s, fi->lay, ti->lay, gs, gt));
+}
+
+static meeting *meet_send(sim *s, type from, type to, group gs, group gt, bool direct) {
+  const place *ps = place_of(s, gs), *pt = place_of(s, gt);
   u32 ns = ps->n, n = ns + pt->n;
   u32 *up = NEWN(s->tmp, u32, n), *by_rank = ZNEWN(s->tmp, u32, s->nranks);
   for (u32 k = 0; k < n; k++) up[k] = k;
-  coords *cs = coords_of_all(s, gs), *ct = coords_of_all(s, gt);
-  if (fi->tuple || (ns == pt->n && same_places(s, fi->lay, ti->lay, cs, ct, ns)))
+  if (direct)
     for (u32 k = 0; k < MIN(ns, pt->n); k++) unite(up, k, ns + k);
   else
-    unite_sharing(s, fi, ti, gs, gt, cs, ct, up);
+    unite_sharing(s, type_get(s->p, from), type_get(s->p, to), gs, gt, coords_of_all(s, gs),
+                  coords_of_all(s, gt), up);
   for (u32 k = 0; k < n; k++) { // a rank on both sides
     u32 r = k < ns ? ps->rank[k] : pt->rank[k - ns];
     if (by_rank[r])
@@ -287,6 +314,23 @@ static meeting *meet_send(sim *s, type from, type to, group gs, group gt) {
   return m;
 }
 
+// Tensors of all kinds go between the same stages: their direct sends are one meeting.
+static meeting *sent(sim *s, meeting_row *row, type from, type to, group gs, group gt) {
+  bool direct = is_direct(s, from, to, gs, gt);
+  u64 h = hash_u64((u64)gs.i << 32 | gt.i, 3);
+  for (u32 it = 0, id; direct && hmap_next(&s->meeting_map, h, &it, &id);) {
+    const meeting_row *r = &s->meetings.v[id];
+    if (!r->direct || r->from.i != gs.i || r->to.i != gt.i) continue;
+    row->again = true;
+    return r->m;
+  }
+  row->direct = direct;
+  row->from = gs;
+  row->to = gt;
+  if (direct) hmap_add(s->a, &s->meeting_map, h, s->meetings.n);
+  return meet_send(s, from, to, gs, gt, direct);
+}
+
 meeting *meeting_of(sim *s, const func_info *f, const instr *i, group g) {
   u32 key[4] = {g.i, i->at.i, 0, 0};
   type from = {0}, to = {0};
@@ -315,7 +359,7 @@ meeting *meeting_of(sim *s, const func_info *f, const instr *i, group g) {
   meeting_row row = {.send = i->op == OP_send};
   memcpy(row.key, key, sizeof key);
   if (row.send)
-    row.m = meet_send(s, from, to, resolve(type_get(s->p, from)->g, g), (group){key[1]});
+    row.m = sent(s, &row, from, to, resolve(type_get(s->p, from)->g, g), (group){key[1]});
   else {
     row.naxes = over ? over->n : 0;
     row.axes = over ? over->u.axes : NULL;
@@ -369,5 +413,6 @@ void place_units(sim *s) {
   s->near_g = ZNEWN(s->a, group, s->p->types.n);
   for (u32 k = 0; k < s->places.n; k++)
     if (s->places.v[k]) place_set_units(s, s->places.v[k]);
-  for (u32 k = 0; k < s->meetings.n; k++) meeting_set_units(s, s->meetings.v[k].m);
+  for (u32 k = 0; k < s->meetings.n; k++)
+    if (!s->meetings.v[k].again) meeting_set_units(s, s->meetings.v[k].m);
 }

@@ -113,7 +113,8 @@ typedef struct {
   const sim_step *critical; // from the start to the end; nothing waits between
   u32 nweights;
   const sim_weight *weight; // the same summed by instruction, largest first
-  trace *timeline;          // one event per rank or, folded, per first rank of a class
+  trace_source
+      *timeline; // one event per rank or, folded, per first rank of a class; the program must live on
 } sim_result;
 
 // Simulates one step of main: all clocks start at 0. Everything in the result is in `a`. k may be NULL if

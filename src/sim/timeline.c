@@ -1,15 +1,29 @@
-// timeline.c - a flat run written down as event columns. Not how they are drawn (report/).
+// timeline.c - a flat run as a source of events. Not how they are drawn (report/).
+//
+// Idea: a run is made again faster than its events are written, and takes no memory. So a timeline is the
+// columns and what is known of every instruction; who wants events in another order than that in which they
+// are made plays it several times, a few lanes each.
 #include "sim/internal.h"
 
 typedef struct {
-  sim *s;
-  trace *t;
+  trace_source of; // first: play gets this
+  const prog *p;
+  const sim_cols *c;
   const u32 *rank_of_unit;
+  const u32 *first_kind; // per function: number of its instruction 1
+} timeline;
+
+typedef struct {
+  const timeline *l;
+  u32 from, to; // lanes
+  trace_tell *tell;
+  void *arg;
+  u32 nmatch;
   u32 microbatch[64]; // of the calls around; deeper ones share the last
   u32 depth;
-} recorder;
+} player;
 
-static u32 *here(recorder *r) { return &r->microbatch[MIN(r->depth, COUNT_OF(r->microbatch) - 1)]; }
+static u32 *here(player *r) { return &r->microbatch[MIN(r->depth, COUNT_OF(r->microbatch) - 1)]; }
 
 // The first temporal axis that a coordinate fixes counts microbatches.
 static u32 microbatch_of(const prog *p, u32 coord, u32 around) {
@@ -19,70 +33,111 @@ static u32 microbatch_of(const prog *p, u32 coord, u32 around) {
   return around;
 }
 
+static const instr *instr_at(const player *r, const sim_cols *c, u32 node) {
+  return &func_get(r->l->p, (func){c->tag})->body.v[c->what[node] - 1];
+}
+
+static u32 rank_at(const timeline *l, const sim_cols *c, u32 k) {
+  return l->rank_of_unit[c->clock_unit[c->slot_clock[c->ref[k]] - 1]];
+}
+
 static void record(void *arg, const sim_cols *c, u32 node, i64 start) {
-  recorder *r = arg;
+  player *r = arg;
+  const timeline *l = r->l;
   if (!c->what[node]) return;
-  sim *s = r->s;
-  trace *t = r->t;
-  const func_info *f = func_in(s, (func){c->tag});
-  const instr *i = &f->body.v[c->what[node] - 1];
-  u32 n = c->in[node] - c->occ[node], match = n > 1 ? ++t->nmatch : 0;
-  const op_row *row = op_row_of(i->op);
-  i64 bytes = -1;
-  if (row->flags & OPF_COMM && i->nopd) {
-    const type_info *ti = val_type(s->p, f, opd_of(f, i, 0));
-    if (!ti->tuple) bytes = local_bytes(s, ti, (group){0}, 0);
-  }
-  trace_reserve(s->a, t, n);
-  for (u32 k = c->occ[node]; k < c->in[node]; k++) {
-    u32 e = t->n++, clock = c->slot_clock[c->ref[k]] - 1;
-    t->rank[e] = r->rank_of_unit[c->clock_unit[clock]];
-    t->stream[e] = i->strm;
-    t->start_ps[e] = start;
-    t->dur_ps[e] = c->dur[node];
-    t->what[e] = i->op;
-    t->func[e] = c->tag;
-    t->instr[e] = c->what[node];
-    t->where[e] = i->where;
-    t->step[e] = 0;
-    t->microbatch[e] = microbatch_of(s->p, i->coord, *here(r));
-    t->bytes[e] = bytes;
-    t->match[e] = match;
-    t->flags[e] =
-        (u8)((row->flags & OPF_COMM ? TRACE_COMM : 0) | (i->flags & INSTR_BACKWARD ? TRACE_BACKWARD : 0) |
-             (i->flags & INSTR_UPDATE ? TRACE_UPDATE : 0) |
-             (i->flags & INSTR_RECOMPUTE ? TRACE_RECOMPUTE : 0));
+  const instr *i = instr_at(r, c, node);
+  u32 first = c->occ[node], end = c->in[node], lowest = TRACE_NONE;
+  u32 match = end - first > 1 ? ++r->nmatch : 0;
+  for (u32 k = first; k < end; k++) {
+    u32 rank = rank_at(l, c, k), lane = rank * l->of.nstreams + i->strm;
+    if (lane < r->from || lane >= r->to) continue;
+    for (u32 j = lowest == TRACE_NONE ? first : end; j < end; j++) lowest = MIN(lowest, rank_at(l, c, j));
+    trace_event e = {.lane = lane,
+                     .kind = l->first_kind[c->tag] + c->what[node] - 1,
+                     .start_ps = start,
+                     .dur_ps = c->dur[node],
+                     .microbatch = microbatch_of(l->p, i->coord, *here(r)),
+                     .match = match,
+                     .lowest_rank = lowest};
+    r->tell(r->arg, &e);
   }
 }
 
 static void enter(void *arg, const sim_cols *c, u32 node) {
-  recorder *r = arg;
-  const instr *i = &func_in(r->s, (func){c->tag})->body.v[c->what[node] - 1];
+  player *r = arg;
   u32 around = *here(r);
   r->depth++;
-  *here(r) = microbatch_of(r->s->p, i->coord, around);
+  *here(r) = microbatch_of(r->l->p, instr_at(r, c, node)->coord, around);
 }
 static void leave(void *arg, const sim_cols *c, u32 node) {
   (void)c, (void)node;
-  ((recorder *)arg)->depth--;
+  ((player *)arg)->depth--;
 }
 
-trace *timeline_of(sim *s, const sim_cols *c) {
+static void play(const trace_source *s, arena *scratch, u32 from, u32 to, trace_tell *tell, void *arg) {
+  const timeline *l = (const timeline *)s;
+  arena_mark_t mark = arena_mark(scratch);
+  player r = {.l = l, .from = from, .to = to, .tell = tell, .arg = arg, .microbatch = {TRACE_NONE}};
+  sim_watch w = {&r, record, enter, leave};
+  i64 *x = ZNEWN(scratch, i64, l->c->nslot), *frame = NEWN(scratch, i64, l->c->frame);
+  sim_flat_watched(l->c, x, frame, &w);
+  arena_release(scratch, mark);
+}
+
+static trace_kind kind_of(sim *s, const func_info *f, const instr *i) {
+  const op_row *row = op_row_of(i->op);
+  trace_kind k = {.what = i->op, .where = i->where, .bytes = -1};
+  k.flags =
+      (u8)((row->flags & OPF_COMM ? TRACE_COMM : 0) | (i->flags & INSTR_BACKWARD ? TRACE_BACKWARD : 0) |
+           (i->flags & INSTR_UPDATE ? TRACE_UPDATE : 0) | (i->flags & INSTR_RECOMPUTE ? TRACE_RECOMPUTE : 0));
+  if (row->flags & OPF_COMM && i->nopd) {
+    const type_info *ti = val_type(s->p, f, opd_of(f, i, 0));
+    if (!ti->tuple) k.bytes = local_bytes(s, ti, (group){0}, 0);
+  }
+  return k;
+}
+
+// Of the functions that run.
+static void describe_kinds(sim *s, timeline *l) {
   arena_mark_t mark = arena_mark(s->tmp);
-  trace *t = NEW(s->a, trace);
-  u32 *rank = NEWN(s->tmp, u32, s->nunits);
+  u32 nfuncs, n = 0, *order = ir_call_order(s->p, s->tmp, &nfuncs);
+  u32 *first = ZNEWN(s->a, u32, s->p->funcs.n);
+  for (u32 k = 0; k < nfuncs; k++) first[order[k]] = n, n += func_get(s->p, (func){order[k]})->body.n;
+  trace_kind *kind = NEWN(s->a, trace_kind, n);
+  for (u32 k = 0; k < nfuncs; k++) {
+    const func_info *f = func_get(s->p, (func){order[k]});
+    for (u32 j = 0; j < f->body.n; j++) {
+      trace_kind *to = &kind[first[order[k]] + j];
+      *to = kind_of(s, f, &f->body.v[j]);
+      to->func = order[k];
+      to->instr = j + 1;
+    }
+  }
+  l->first_kind = first;
+  l->of.kind = kind;
+  arena_release(s->tmp, mark);
+}
+
+static void count_event(void *arg, const trace_event *e) { ((u32 *)arg)[e->lane]++; }
+
+trace_source *timeline_of(sim *s, const sim_cols *c) {
+  timeline *l = NEW(s->a, timeline);
+  u32 *rank = NEWN(s->a, u32, s->nunits), lanes = s->nranks * s->nstreams;
+  u32 *count = ZNEWN(s->a, u32, lanes);
   sym *name = NEWN(s->a, sym, OP_COUNT);
   for (u32 k = s->nranks; k-- > 0;) rank[s->unit_of_rank[k]] = k;
   for (u32 k = 0; k < OP_COUNT; k++) name[k] = k == OP_none ? (sym){0} : sym_of(s->c, op_row_of(k)->name);
-  t->nranks = s->nranks;
-  t->nstreams = s->nstreams;
-  t->stream_name = s->p->streams.v;
-  t->nnames = OP_COUNT;
-  t->name = name;
-  recorder r = {.s = s, .t = t, .rank_of_unit = rank, .microbatch = {TRACE_NONE}};
-  sim_watch w = {&r, record, enter, leave};
-  i64 *x = ZNEWN(s->tmp, i64, c->nslot), *frame = NEWN(s->tmp, i64, c->frame);
-  sim_flat_watched(c, x, frame, &w);
-  arena_release(s->tmp, mark);
-  return t;
+  *l = (timeline){.of = {.nranks = s->nranks,
+                         .nstreams = s->nstreams,
+                         .nnames = OP_COUNT,
+                         .stream_name = s->p->streams.v,
+                         .name = name,
+                         .count = count,
+                         .play = play},
+                  .p = s->p,
+                  .c = c,
+                  .rank_of_unit = rank};
+  describe_kinds(s, l);
+  play(&l->of, s->tmp, 0, lanes, count_event, count);
+  return &l->of;
 }

@@ -1,4 +1,4 @@
-// trace.c - growing and ordering event columns. Not reading or writing them.
+// trace.c - growing and ordering event columns, and filling them from a source. Not reading or writing them.
 #include "trace/trace.h"
 
 void trace_reserve(arena *a, trace *t, u32 n) {
@@ -41,4 +41,50 @@ i64 trace_span_ps(const trace *t) {
   i64 end = 0;
   for (u32 k = 0; k < t->n; k++) end = MAX(end, t->start_ps[k] + t->dur_ps[k]);
   return end;
+}
+
+u64 trace_events(const trace_source *s) {
+  u64 n = 0;
+  for (u32 k = 0; k < s->nranks * s->nstreams; k++) n += s->count[k];
+  return n;
+}
+
+typedef struct {
+  const trace_source *s;
+  trace *t;
+} collector;
+
+static void collect(void *arg, const trace_event *x) {
+  const collector *c = arg;
+  const trace_kind *k = &c->s->kind[x->kind];
+  trace *t = c->t;
+  u32 e = t->n++;
+  t->rank[e] = x->lane / c->s->nstreams;
+  t->stream[e] = (u8)(x->lane % c->s->nstreams);
+  t->start_ps[e] = x->start_ps;
+  t->dur_ps[e] = x->dur_ps;
+  t->what[e] = k->what;
+  t->func[e] = k->func;
+  t->instr[e] = k->instr;
+  t->where[e] = k->where;
+  t->step[e] = 0;
+  t->microbatch[e] = x->microbatch;
+  t->bytes[e] = k->bytes;
+  t->match[e] = x->match;
+  t->flags[e] = k->flags;
+  t->nmatch = MAX(t->nmatch, x->match);
+}
+
+trace *trace_collect(arena *a, const trace_source *s) {
+  trace *t = NEW(a, trace);
+  t->nranks = s->nranks;
+  t->nstreams = s->nstreams;
+  t->nnames = s->nnames;
+  t->stream_name = s->stream_name;
+  t->name = s->name;
+  u64 n = trace_events(s);
+  if (n >= UINT32_MAX) base_out_of_memory(n);
+  trace_reserve(a, t, (u32)n);
+  s->play(s, a, 0, s->nranks * s->nstreams, collect, &(collector){s, t});
+  return t;
 }

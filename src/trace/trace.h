@@ -1,4 +1,5 @@
-// trace.h - event columns: the one form of a timeline, whether simulated, executed or imported. Layer 3.
+// trace.h - event columns: the one form of a timeline, whether simulated, executed or imported. And a source
+// of events, for timelines that are better made again than kept. Layer 3.
 //
 // Idea: one row per event and one array per property, so that a million events are a few plain arrays. An
 // event occupies one stream of one rank. A communication is one event on each rank it occupies; they share a
@@ -27,6 +28,35 @@ typedef struct {
   const sym *stream_name, *name;
 } trace;
 enum { TRACE_COMM = 1, TRACE_BACKWARD = 2, TRACE_UPDATE = 4, TRACE_RECOMPUTE = 8 };
+
+// A timeline that is played as often as it is asked for. A lane is a stream of a rank: rank * nstreams +
+// stream. The events of a lane come in order of their start; those of different lanes come mixed. What is the
+// same for all executions of an instruction is said once, by its kind.
+typedef struct {
+  u32 what, func, instr;
+  loc where;
+  i64 bytes;
+  u8 flags;
+} trace_kind;
+typedef struct {
+  u32 lane, kind;
+  i64 start_ps, dur_ps;
+  u32 microbatch;
+  u32 match;       // equal for the events of one meeting, from 1; 0 = on its own
+  u32 lowest_rank; // that meets; the event's own if it is on its own
+} trace_event;
+typedef void trace_tell(void *arg, const trace_event *e);
+typedef struct trace_source trace_source;
+struct trace_source {
+  u32 nranks, nstreams, nnames;
+  const sym *stream_name, *name;
+  const trace_kind *kind;
+  const u32 *count; // events of every lane
+  // Tells the events of lanes from..to-1. Costs as much as all events, told or not, take to make.
+  void (*play)(const trace_source *s, arena *scratch, u32 from, u32 to, trace_tell *tell, void *arg);
+};
+u64 trace_events(const trace_source *s);
+trace *trace_collect(arena *a, const trace_source *s); // as columns, in the order in which they are played
 
 // Room for n more events; columns move. Columns not written by the caller are undefined.
 void trace_reserve(arena *a, trace *t, u32 n);

@@ -49,7 +49,7 @@ static const example examples[] = {
     {"split", "6", "axis=0 sizes=4,2"}, {"slice", "12,5", "starts=4 ends=8 axes=0"}, {"slice", "12", "starts=4 ends=12 axes=0"},
     {"slice", "12,6", "starts=11 ends=-1 axes=0 steps=-5"}, {"pad", "2,3", "pads=0,1,0,2 value=7"},
     {"pad", "2,5", "pads=0,3,0,2 mode=reflect"}, {"pad", "i32:2,5", "pads=0,3,0,2 mode=edge"},
-    {"pad", "2,5", "pads=0,3,0,2 mode=wrap"}, {"pad", "4,6", "pads=0,-1,0,-2"}, {"tile", "2,3", "sizes=1,4"},
+    {"pad", "2,5", "pads=0,3,0,2 mode=wrap"}, {"pad", "4,6", "pads=0,-1,0,-2"}, {"pad", "4,6", "pads=0,12,0,6 value=3"}, {"pad", "4,12", "pads=0,-4,0,8"}, {"tile", "2,3", "sizes=1,4"},
     {"depth_to_space", "2,12,5,7", "size=2"}, {"depth_to_space", "2,12,5,7", "size=2 mode=CRD"},
     {"resize", "2,3,4,4", "shape=2,3,8,4"}, {"resize", "2,3,4", "shape=2,3,7 mode=linear coord=align_corners"},
     {"resize", "2,3,6", "shape=2,3,4 mode=cubic antialias=1"},

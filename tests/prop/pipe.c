@@ -49,7 +49,7 @@ static bool compare(plans_model *m, const plan *pn, coster *k, arena *a) {
 }
 
 TEST(pipe_is_the_program_written_out) {
-  u32 plans = getenv("PLANS") ? (u32)atoi(getenv("PLANS")) : 40;
+  u32 plans = getenv("PLANS") ? (u32)atoi(getenv("PLANS")) : 60;
   for (u32 i = 0; i < plans_count(); i++) {
     plans_model m;
     plans_open(&m, i);

@@ -98,7 +98,10 @@ static void note_name(const plan *pn, const char *name) {
 
 static void note_plan(const plan *pn, const char *name) {
   note_name(pn, name);
-  note(HAS_SPLIT, pn->split_backward), note(HAS_INPUT_GRADIENTS, pn->input_gradients);
+  bool split = false;
+  for (u32 i = 0; i < pn->nseqs; i++)
+    for (u32 k = 0; k < pn->seqs[i].n; k++) split |= pn->seqs[i].v[k].kind == TASK_W;
+  note(HAS_SPLIT, split), note(HAS_INPUT_GRADIENTS, pn->input_gradients);
   note(HAS_INFERENCE, !pn->train), note(HAS_TWO_MESHES, pn->nmeshes > 1);
   note(HAS_REST, pn->nrest[0] + pn->nrest[1] + pn->nrest[2] > 0),
       note(HAS_RANKS, pn->meshes[0].ranks != NULL);

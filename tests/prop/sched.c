@@ -242,7 +242,7 @@ static void draft_sizes(arena *a, draft *d) {
   bool chain = few(3);
   for (u32 x = 0; x < d->nstages; x++)
     for (u32 y = x + 1; y < d->nstages; y++)
-      if (chain ? y == x + 1 : few(2)) *vec_push(a, &d->edges) = (sched_edge){(u16)x, (u16)y};
+      if (chain ? y == x + 1 : few(2)) *vec_push(a, &d->edges) = (sched_edge){.from = (u16)x, .to = (u16)y};
 }
 
 // All tasks, forwards by stage, then backwards against it.
@@ -323,7 +323,7 @@ static void check_round_trip(ctx *c, arena *a, const sched *s) {
   CHECK(sched_equal(s, again) && s->key == again->key);
   sched_print(again, &two);
   CHECK_STR(sb_str(&two), sb_str(&one));
-  CHECK(sched_check(c, again, (loc){0}));
+  CHECK(sched_check(c, again, (loc){0}, NULL));
 }
 
 // Schedules of one key have one text, and so are equal.
@@ -405,7 +405,7 @@ TEST(sched_rows_at_random) {
     refused += !s;
     CHECK_EQ_I64(diag_errors(c), !s);
     if (s) {
-      CHECK_MSG(sched_check(c, s, (loc){0}), "%s", diag_render(c, a));
+      CHECK_MSG(sched_check(c, s, (loc){0}, NULL), "%s", diag_render(c, a));
       CHECK(s->nstages == shape.places * shape.chunks && s->nplaces == shape.places &&
             s->nmicro == shape.micro);
       check_every_task_once(a, s);

@@ -497,7 +497,7 @@ static void check_timeline(world *w, const naive *z, unsigned long long seed) {
   sim_opts o = {.cost = price, .cost_arg = w, .no_bytes = true, .timeline = true};
   sim_result r;
   if (!CHECK(sim_run(w->c, w->a, w->p, NULL, &o, &r))) return;
-  const trace *t = r.timeline;
+  const trace *t = trace_collect(w->a, r.timeline);
   u32 *order = trace_order(w->a, t);
   i64 busy[RANKS][STREAMS] = {{0}}, end[RANKS][STREAMS] = {{0}};
   for (u32 k = 0; k < t->n; k++) {

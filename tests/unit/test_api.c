@@ -93,6 +93,41 @@ TEST(api_plans_and_programs_round_trip) {
   heddle_session_free(s);
 }
 
+TEST(api_strategies) {
+  heddle_session *s = heddle_session_new();
+  heddle_program *p = heddle_program_load(s, model, &small);
+  heddle_choice c;
+  uint32_t n = 0;
+  while (heddle_choice_get(n, &c)) n++, CHECK(*c.name && *c.option && *c.about && c.argument);
+  CHECK(n > 10 && heddle_choice_get(0, &c) && c.searched);
+  CHECK_STR(c.name, "dp");
+  CHECK_STR(c.option, "data");
+  CHECK(strstr(heddle_docs_choices(s, HEDDLE_JSON), "\"recompute\""));
+  CHECK_STR(heddle_plan_name(heddle_plan_make(p, NULL, NULL)), "dp=1 tp=1 pp=1");
+  const char *name = heddle_plan_name(
+      heddle_plan_make(p, "microbatch-size=2 data=2 pp=2 layers=1/3", &(heddle_plan_options){.train = true}));
+  CHECK_STR(name, "dp=2 tp=1 pp=2 mb=4 layers=1/3");
+  CHECK(!heddle_plan_make(p, "dp=2 zero=1", NULL)); // inference
+  heddle_diagnostic d;
+  REQUIRE(heddle_session_diagnostic(s, 0, &d));
+  CHECK_STR(d.code, "E0509");
+  CHECK_EQ_I64(d.column, 6);
+  heddle_session_clear(s);
+  heddle_machine *m = heddle_machine_load(s, "laptop");
+  heddle_search_options o = {
+      .strategy = "dp=1,4 tp=1 mb=2,4 zero=0 recompute=none", .train = true, .threads = 1};
+  heddle_search *f = heddle_search_run(p, m, &o);
+  CHECK_EQ_I64(heddle_search_count(f), 4);
+  for (uint32_t i = 0; i < heddle_search_count(f); i++) { // a plan's name makes it again
+    heddle_plan *b = heddle_search_plan(f, i);
+    heddle_plan *again = heddle_plan_make(p, heddle_plan_name(b), &(heddle_plan_options){.train = true});
+    CHECK_STR(heddle_plan_print(again), heddle_plan_print(b));
+  }
+  o.strategy = "dp=3";
+  CHECK(!heddle_search_run(p, m, &o));
+  heddle_session_free(s);
+}
+
 TEST(api_tensors_go_through_files) {
   heddle_session *s = heddle_session_new();
   heddle_program *p = heddle_program_load(s, model, &small);

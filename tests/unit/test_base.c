@@ -646,3 +646,49 @@ TEST(text_bytes_scale) {
   CHECK_STR(text_bytes(a, 0x1p40), "1.00 TiB");
   arena_free(a);
 }
+
+// In parts: nothing is to be seen before the end, and after a failure nothing at all.
+TEST(base_file_in_parts) {
+  ctx *c = ctx_new();
+  arena *a = arena_new();
+  const char *path = "build/parts.txt";
+  remove(path);
+  file_out *f = file_begin(c, a, path);
+  REQUIRE(f);
+  file_put(f, "one ", 4);
+  CHECK(!file_exists(path));
+  file_put(f, "two", 3);
+  CHECK(file_end(f));
+  file_view v;
+  CHECK(file_map(c, path, &v) && v.size == 7 && !memcmp(v.data, "one two", 7));
+  file_unmap(&v);
+  remove(path);
+  f = file_begin(c, a, "/dev/full");
+  REQUIRE(f);
+  file_put(f, "x", 1);
+  file_put(f, "y", 1);
+  CHECK(!file_end(f) && diag_count(c) == 1);
+  CHECK_STR(diag_get(c, 0).message, "cannot write '/dev/full': No space left on device");
+  CHECK(!file_begin(c, a, "build/no such folder/parts.txt"));
+  arena_free(a);
+  ctx_free(c);
+}
+
+// A name and a suffix are the symbol that their text is, however often and with however many suffixes.
+TEST(base_symbols_with_suffixes) {
+  ctx *c = ctx_new();
+  char suffix[8], both[64];
+  for (u32 round = 0; round < 2; round++)
+    for (u32 k = 0; k < 40; k++) {
+      snprintf(suffix, sizeof suffix, k ? ".%u" : "", k);
+      CHECK(sym_with(c, (sym){0}, suffix).i == sym_of(c, suffix).i);
+      for (u32 n = 0; n < 50; n++) {
+        sym name = sym_fmt(c, "name%u", n + 10 * k);
+        snprintf(both, sizeof both, "%s%s", sym_str(c, name), suffix);
+        sym got = sym_with(c, name, suffix);
+        CHECK_STR(sym_str(c, got), both);
+        CHECK(got.i == sym_of(c, both).i);
+      }
+    }
+  ctx_free(c);
+}

@@ -397,6 +397,105 @@ static void count_far(void *arg, const cost_event *e, double factor) {
   if (e->op == OP_matmul && factor > 1000) *(int *)arg += 100;
 }
 
+// What is kept of one program is given up for the next: a search over many plans on many ranks must not
+// grow.
+TEST(cost_programs_leave_nothing) {
+  bed b = bed_new("dgx-h100*64", NULL, 32, 16);
+  REQUIRE(b.k);
+  const group all = group_all(b.p->sp, b.mesh), part = group_fix(b.p->sp, all, b.dp, 0);
+  const type x = matrix(&b, DT_F16, 4096, 4096, (layout){0}, all);
+  const attr over = attr_x(A_over, &b.tp, 1);
+  const type_info *t = type_get(b.p, x);
+  const type y = type_tensor(b.p, &t->s, t->lay, part);
+  const attrset at = attrs_of(b.p, &over, 1);
+  i64 ps[512];
+  size_t bytes = 0;
+  for (u32 round = 0; round < 400; round++) {
+    coster_use(b.k, b.p);
+    CHECK(cost_of(&b, OP_all_reduce, at, &x, 1, &x, 1, all, ps) == 1);
+    CHECK(cost_of(&b, OP_send, (attrset){0}, &x, 1, &y, 1, all, ps));
+    if (round == 10) bytes = arena_bytes(b.a);
+  }
+  CHECK_EQ_I64((i64)arena_bytes(b.a), (i64)bytes);
+  bed_free(&b);
+}
+
+// Random groups of random meshes: one coster, which knows all patterns before, against a new one every time,
+// which works every place out from the ranks.
+static group random_group(prog *p, mesh m, const u8 *axis, u32 naxes, u64 *rng) {
+  group g = group_all(p->sp, m);
+  for (u32 i = 0; i < naxes; i++) {
+    const u32 size = axis_size(p->sp, axis[i]), kind = rng_next(rng) % 4;
+    if (kind == 0) g = group_fix(p->sp, g, axis[i], (u32)(rng_next(rng) % size));
+    if (kind != 1 || size < 3) continue;
+    const group_axis some = {axis[i], -2, 2, (u32[]){1, 2}};
+    if (group_get(p->sp, g)->nranks == mesh_get(p->sp, m)->nranks) g = group_of(p->sp, m, &some, 1);
+  }
+  return g;
+}
+
+TEST(cost_patterns_are_ranks) {
+  static const struct {
+    const char *spec;
+    u32 leaf;
+    const char *accounting;
+  } row[] = {{"8x8 h100 nvlink=450GB/s ib=4x400Gb/s", 2, NULL},
+             {"dgx-a100-80*8", 4, NULL},
+             {"a10-4x4", 0, NULL},
+             {"8x6 h100 ib=6x400Gb/s", 3, NULL},
+             {"dgx-2*4", 0, "distir"},
+             {"4x8 h100 ib=6x400Gb/s + 4x4 a100 ib=2x200Gb/s", 0, NULL}};
+  u64 rng = 11;
+  u32 asked = 0;
+  for (u32 k = 0; k < COUNT_OF(row); k++) {
+    ctx *c = ctx_new();
+    arena *a = arena_new(), *once = arena_new();
+    machine *m = machine_load(c, a, row[k].spec);
+    CHECK_MSG(m != NULL, "%s", diag_render(c, a));
+    REQUIRE(m);
+    m->fabric.leaf = row[k].leaf;
+    m->fabric.oversub = 2;
+    const cost_opts o = {.accounting = row[k].accounting};
+    coster *old = coster_new(c, a, m, &o);
+    for (u32 round = 0; round < 60; round++) {
+      prog *p = prog_new(c);
+      u32 size[3], n = 1;
+      u8 axis[3];
+      for (u32 i = 0; i < 3; i++) {
+        size[i] = MIN(1u << rng_next(&rng) % 4, MAX(m->nranks / n, 1u)) + (rng_next(&rng) % 8 == 0);
+        n *= size[i];
+        axis[i] = axis_add(p->sp, sym_fmt(c, "x%u", i), size[i], false);
+      }
+      if (n > m->nranks) {
+        prog_free(p);
+        continue;
+      }
+      const mesh me =
+          mesh_add(p->sp, sym_of(c, "m"), axis, 3, (u32)(rng_next(&rng) % (m->nranks - n + 1)), NULL);
+      coster_use(old, p);
+      for (u32 q = 0; q < 12; q++) {
+        const group g = random_group(p, me, axis, 3, &rng), h = random_group(p, me, axis, 3, &rng);
+        const u8 over[2] = {axis[rng_next(&rng) % 3], axis[rng_next(&rng) % 3]};
+        const u32 nover = over[0] == over[1] ? 1 : 2;
+        const opcode op = (opcode[]){OP_all_reduce, OP_all_gather, OP_all_to_all}[rng_next(&rng) % 3];
+        arena_mark_t mark = arena_mark(once);
+        coster *fresh = coster_new(c, once, m, &o);
+        const i64 x = cost_over(old, p, g, over, nover, op, 1 << 20, DT_F16);
+        CHECK_EQ_I64(x, cost_over(fresh, p, g, over, nover, op, 1 << 20, DT_F16));
+        const i64 y = cost_between(old, p, g, h, 1 << 20, 1 << 18, DT_F16);
+        CHECK_EQ_I64(y, cost_between(fresh, p, g, h, 1 << 20, 1 << 18, DT_F16));
+        arena_release(once, mark);
+        asked += x > 0 && y > 0;
+      }
+      prog_free(p);
+    }
+    arena_free(once);
+    arena_free(a);
+    ctx_free(c);
+  }
+  CHECK(asked > 500);
+}
+
 TEST(cost_predictor) {
   bed b = bed_new("dgx-h100", NULL, 2, 4);
   REQUIRE(b.k);

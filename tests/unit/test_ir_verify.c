@@ -231,3 +231,47 @@ TEST(ir_verify_calls) {
   prog_free(p);
   ctx_free(c);
 }
+
+// The cost of an instruction grows with its operands, not with their square: 1.6e11 comparisons took minutes.
+TEST(ir_verify_many_donated) {
+  enum { MANY = 400000 };
+  ctx *c = ctx_new();
+  prog *p = prog_new(c);
+  shape s = {.t = DT_F32};
+  type t = type_tensor(p, &s, (layout){0}, (group){0});
+  func f = func_new(p, sym_of(c, "main"), (loc){0});
+  for (u32 k = 0; k < MANY; k++) func_param(p, f, t, (sym){0}, ROLE_INPUT);
+  type *elem = NEWN(p->a, type, MANY);
+  u32 *opd = NEWN(p->a, u32, MANY);
+  for (u32 k = 0; k < MANY; k++) elem[k] = t, opd[k] = (k + 1) | OPD_DONATED;
+  type all = type_tuple(p, elem, MANY);
+  builder b = builder_at(p, f);
+  emit(&b, OP_pack, (attrset){0}, opd, MANY, &all, 1);
+  p->main = f;
+  CHECK(ir_verify(p));
+  func_info *fi = func_get(p, f);
+  fi->opds.v[0] = MANY; // the first is the last: donated there, used here
+  CHECK(!ir_verify(p));
+  CHECK_STR(diag_get(c, 0).message, "pack: value 400000 is donated and used as well");
+  prog_free(p);
+  ctx_free(c);
+}
+
+// Checking a program again adds nothing to it: calls with large tuples are bound to their group once.
+TEST(ir_verify_keeps_nothing) {
+  ctx *c = ctx_new();
+  strbuf b = {.a = ctx_arena(c)};
+  sb_put(&b, "mesh @m [d=2]\nfunc @f(%t: (f32[2]");
+  for (u32 k = 1; k < 100; k++) sb_put(&b, ", f32[2]");
+  sb_put(&b, ")) -> () {\n  return\n}\nfunc @main(%t: (f32[2] @m");
+  for (u32 k = 1; k < 100; k++) sb_put(&b, ", f32[2] @m");
+  sb_put(&b, ")) -> () {\n  call @f(%t) @m\n  return\n}\n");
+  prog *p = ir_parse(c, sym_of(c, "text"), b.v, b.n);
+  CHECK_MSG(p != NULL, "%s", diag_render(c, ctx_arena(c)));
+  REQUIRE(p);
+  size_t before = arena_bytes(p->a);
+  for (u32 k = 0; k < 1000; k++) CHECK(ir_verify(p));
+  CHECK_EQ_I64((i64)arena_bytes(p->a), (i64)before);
+  prog_free(p);
+  ctx_free(c);
+}

@@ -435,6 +435,34 @@ TEST(layout_pieces) {
   close_space();
 }
 
+// Members of a run hold pieces of the same extents; a run is as long as the steps of the axes that cut allow.
+TEST(layout_runs) {
+  open_space();
+  u8 x[] = {axis("pp", 2), axis("dp", 3), axis("tp", 4)};
+  mesh m = mesh_add(t.s, sym_of(t.c, "m"), x, 3, 0, NULL);
+  group all = group_all(t.s, m), part = group_fix(t.s, all, x[2], 1);
+  static const struct {
+    const char *text;
+    u32 run, part;
+  } row[] = {{"[12]", 24, 6},
+             {"[12{tp}]", 24, 6},
+             {"[12{dp:0-5|5-7|7-12}]", 4, 1},
+             {"[12{dp:0-5|5-7|7-12},8{tp}]", 4, 1},
+             {"[12{pp:0-5|5-12}]", 12, 3},
+             {"[12{tp,dp:0-2+6-8|-|2-6+8-12}]", 1, 1}};
+  for (u32 i = 0; i < COUNT_OF(row); i++) {
+    u32 nd;
+    i64 dims[DIMS_MAX];
+    layout l = parsed(row[i].text, &nd, dims);
+    REQUIRE(l.i || !i);
+    CHECK_EQ_I64(layout_run(t.s, l, all), row[i].run);
+    CHECK_EQ_I64(layout_run(t.s, l, part), row[i].part);
+    for (u32 k = 0; k < 24; k++) CHECK(layout_alike(t.s, l, all, k, k - k % row[i].run));
+    for (u32 k = 0; k < 6; k++) CHECK(layout_alike(t.s, l, part, k, k - k % row[i].part));
+  }
+  close_space();
+}
+
 TEST(layout_text) {
   open_space();
   u8 dp = axis("dp", 2), kv = axis("kv", 4), rep = axis("rep", 2);

@@ -74,6 +74,8 @@ static const example examples[] = {
     {"slice", "12", "starts=11 ends=-1 axes=0 steps=-5", "A->B : f32[3]"},
     {"slice", "5,3", "starts=2 ends=3 axes=0", "Ab->1b : f32[1,3]"},
     {"pad", "2,3", "pads=0,1,0,2", "aB->aC : f32[2,6]"},
+    {"pad", "4,12", "pads=0,-6,0,12", "a(Cb)->a(Db) : f32[4,18]"}, // whole parts: as the slice whose gradient it is
+    {"pad", "4,12", "pads=0,12,0,0 mode=edge", "aB->aC : f32[4,24]"},
     {"tile", "2,3", "sizes=1,4", "ab->a(Cb) : f32[2,12]"},
     {"depth_to_space", "2,12,5,7", "size=2", "a(EFb)cd->ab(cE)(dF) : f32[2,3,10,14]"},
     {"depth_to_space", "2,12,5,7", "size=2 mode=CRD", "a(bEF)cd->ab(cE)(dF) : f32[2,3,10,14]"},

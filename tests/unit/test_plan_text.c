@@ -65,7 +65,7 @@ TEST(plan_text_says_all) {
                    .optim = {OPTIM_ADAMW, true, 1e-3, 0, .9, .95, 1e-6, .1}};
   plan *pn = policy_hybrid(pl, a, &o);
   REQUIRE(pn != NULL);
-  pn->split_backward = pn->input_gradients = pn->keep_gradients = true;
+  pn->input_gradients = pn->keep_gradients = true;
   pn->name = sym_of(c, "a \"b\" \\ c: # d");
   pn->send_stream = sym_of(c, "links, both: ways");
   pn->axes[0].name = sym_of(c, "-x y");
@@ -74,7 +74,7 @@ TEST(plan_text_says_all) {
   plan *q = plan_parse(a, planner_source(pl), sym_of(c, "printed"), sb_str(&text), text.n);
   CHECK_MSG(q != NULL, "%s\n%s", diag_render(c, a), sb_str(&text));
   if (q) {
-    CHECK(q->train && q->split_backward && q->input_gradients && q->keep_gradients);
+    CHECK(q->train && q->input_gradients && q->keep_gradients);
     CHECK(q->name.i == pn->name.i && q->send_stream.i == pn->send_stream.i);
     CHECK(q->axes[0].name.i == pn->axes[0].name.i && q->time == pn->time);
     strbuf again = {.a = a};

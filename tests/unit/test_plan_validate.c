@@ -101,6 +101,47 @@ TEST(validate_sums_apart) {
   check_text(text, "join in @main: a sum over mb lacks mb=0");
 }
 
+// What calls of main yield is followed through tuples, sends and sums that main itself makes of it.
+TEST(validate_through_main) {
+  static const char head[] =
+      "mesh @m [p=2]\ntime [mb=2]\n"
+      "func @f(%x: f32[4{mb},2]) -> ((f32[2]+mb, f32[4{mb},2], f32[2])) {\n"
+      "  %a = reduce_sum %x {axes=[0], keepdims=0}\n  %k = full {shape=[2], dtype=f32}\n"
+      "  %t = pack %a, %x, %k : (f32[2]+mb, f32[4{mb},2], f32[2])\n  return %t\n}\n"
+      "func @g(%t: (f32[4{mb},2], f32[2]+mb)) -> (f32[2]+mb, f32[4{mb},2]) {\n"
+      "  %x, %a = unpack %t : f32[4{mb},2], f32[2]+mb\n  return %a, %x\n}\n"
+      "func @main(%x: f32[4,2] @m[p=0]) -> (f32[2] @m[p=1]) {\n"
+      "  %x0 = part %x {at=0} over mb @m[p=0] @mb=0 : f32[4{mb},2]\n"
+      "  %x1 = part %x {at=1} over mb @m[p=0] @mb=1 : f32[4{mb},2]\n"
+      "  %t0 = call @f(%x0) @m[p=0] @mb=0\n  %t1 = call @f(%x1) @m[p=0] @mb=1\n"
+      "  %a0, %p0, %k0 = unpack %t0 @m[p=0] @mb=0 : f32[2]+mb, f32[4{mb},2], f32[2]\n"
+      "  %a1, %p1, %k1 = unpack %t1 @m[p=0] @mb=1 : f32[2]+mb, f32[4{mb},2], f32[2]\n";
+  static const struct {
+    const char *tail, *want;
+  } row[] = {
+      {"  %u1 = pack %p1, %a1 @m[p=0] @mb=1 : (f32[4{mb},2], f32[2]+mb)\n"
+       "  %b1, %q1 = call @g(%u1) @m[p=0] @mb=1\n  %b = add %a0, %b1 @m[p=0]\n",
+       ""},
+      {"  %u1 = pack %p1, %a1 @m[p=0] @mb=1 : (f32[4{mb},2], f32[2]+mb)\n"
+       "  %b1, %q1 = call @g(%u1) @m[p=0] @mb=1\n  %b = add %a1, %b1 @m[p=0]\n",
+       "join in @main: a sum over mb lacks mb=0"},
+      {"  %u1 = pack %p1, %a0 @m[p=0] @mb=1 : (f32[4{mb},2], f32[2]+mb)\n"
+       "  %b1, %q1 = call @g(%u1) @m[p=0] @mb=1\n  %b = add %a0, %b1 @m[p=0]\n",
+       "join in @main: a sum over mb lacks mb=1"},
+      {"  %u1 = pack %p1, %a1 @m[p=0] @mb=1 : (f32[4{mb},2], f32[2]+mb)\n"
+       "  %b1, %q1 = call @g(%u1) @m[p=0] @mb=0\n  %b = add %a0, %b1 @m[p=0]\n",
+       "call of @g at mb=0 reads operand 1, which was made at mb=1"},
+  };
+  for (u32 k = 0; k < COUNT_OF(row); k++) {
+    char text[4096];
+    snprintf(text, sizeof text,
+             "%s%s  %%s = send %%b @m[p=0] : f32[2]+mb @m[p=1]\n"
+             "  %%j = join %%s over mb @m[p=1]\n  return %%j\n}\n",
+             head, row[k].tail);
+    check_text(text, row[k].want);
+  }
+}
+
 TEST(validate_results_in_time) {
   check_text("mesh @m [d=2]\ntime [mb=2]\nfunc @main(%x: f32[4,2] @m) -> (f32[2]+mb @m) {\n"
              "  %y = part %x {at=0} over mb @m @mb=0 : f32[4{mb},2]\n"

@@ -42,7 +42,7 @@ static void check_text(const char *text, const char *want) {
   CHECK_MSG(s != NULL, "%s", diag_render(b.c, b.a));
   if (s) {
     CHECK_STR(printed(&b, s), want);
-    CHECK(sched_check(b.c, s, (loc){0}));
+    CHECK(sched_check(b.c, s, (loc){0}, NULL));
     CHECK(sched_equal(s, parsed(&b, want)));
   }
   bed_free(&b);
@@ -146,7 +146,7 @@ TEST(sched_text_mistakes) {
 }
 
 TEST(sched_text_refused) {
-  static const sched_edge loop[] = {{1, 1}};
+  static const sched_edge loop[] = {{.from = 1, .to = 1}};
   static const struct {
     const char *title, *name;
     sched_shape shape;
@@ -195,7 +195,7 @@ TEST(sched_text_checked) {
     if (i == 6) s.backward = false;
     if (i == 7) s.split = split;
     if (i == 8) t[1].replica = 1;
-    CHECK_MSG(!sched_check(b.c, &s, (loc){0}), "%s", title[i]);
+    CHECK_MSG(!sched_check(b.c, &s, (loc){0}, NULL), "%s", title[i]);
     told(&b, title[i]);
   }
   CHECK_GOLDEN("sched/checked.txt", sb_str(&b.out));

@@ -80,7 +80,6 @@ TEST(search_value_is_the_simulated_value) {
     planner *pl = planner_new(s.p);
     coster *k = coster_new(s.c, s.a, s.m, NULL);
     hybrid_opts h = search_hybrid(&o, p);
-    h.flops_per_byte = search_price(s.m);
     plan *pn = policy_hybrid(pl, s.a, &h);
     prog *d = pn ? plan_apply(pl, pn, k) : NULL;
     REQUIRE(d);
@@ -268,7 +267,7 @@ TEST(search_drops_nothing_that_was_said) {
   refused("dp=2 tp=1 pp=1", true, 4, "no dp x tp x pp makes 4 devices");
   refused("dp=1 tp=1 pp=1", true, 16, "no dp x tp x pp makes 16 devices");
   refused("dp=4 tp=1 pp=1 v=2", true, 4, "v=2 needs pp > 1");
-  refused("dp=1 tp=1 pp=4 v=2", true, 4, "only v=1 is planned yet");
+  refused("dp=1 tp=1 pp=4 v=2", true, 4, "1f1b: 2 chunks on each place, but it runs 1");
 }
 
 TEST(search_says_why_nothing_fits) {

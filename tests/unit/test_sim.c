@@ -421,7 +421,7 @@ TEST(sim_programs_that_do_nothing) {
       CHECK_EQ_I64(r.nranks, k == 1 ? 4 : 1);
       CHECK_EQ_I64(r.peak_bytes, 512);
       CHECK_EQ_I64(r.unit[r.unit_of_rank[r.nranks - 1]].peak_bytes, k == 1 ? 0 : 512);
-      CHECK(r.timeline->n == 0 && r.ncritical == 0 && r.period_ps == 0);
+      CHECK(trace_events(r.timeline) == 0 && r.ncritical == 0 && r.period_ps == 0);
     }
     drop(&b);
   }
@@ -639,6 +639,11 @@ TEST(sim_timeline_as_chrome_reads_it) {
   chrome_print(b.c, r.timeline, &(chrome_opts){.title = "overlapped"}, &out);
   CHECK_GOLDEN("sim/overlapped.json", sb_str(&out));
   const json *j = json_parse(b.c, b.a, sym_of(b.c, "timeline"), out.v, out.n);
+  for (u32 most = 1; most < 12; most++) { // however many events are held at a time
+    strbuf again = {.a = b.a};
+    chrome_print(b.c, r.timeline, &(chrome_opts){.title = "overlapped", .buffered = most}, &again);
+    CHECK_STR(sb_str(&again), sb_str(&out));
+  }
   CHECK(j && json_get(j, "traceEvents")->n == 4 + 2 + 2 + 8 + 4);
   drop(&b);
 }

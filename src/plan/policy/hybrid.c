@@ -121,6 +121,8 @@ static u8 add_axis(ctx *c, plan *pn, const char *name, u32 size, bool temporal) 
   return (u8)pn->naxes;
 }
 
+static loc said_at(const hybrid_opts *o, choice_id id) { return o->said ? o->said->of[id].at : (loc){0}; }
+
 static plan *frame(planner *pl, arena *a, const hybrid_opts *o) {
   plan *pn = NEW(a, plan);
   pn->train = o->train, pn->optim = o->optim, pn->keep_gradients = o->keep_gradients;
@@ -148,10 +150,10 @@ plan *policy_hybrid(planner *pl, arena *a, const hybrid_opts *o) {
   if (s.mb.n > 1) pn->time = add_axis(c, pn, "mb", s.mb.n, true);
   if (!deal_out(pl, a, pn, dp, &s)) return NULL;
   bool whole = choice_is(CHOICE_tables, s.tables, "whole");
-  if (s.tp.n > 1 && !policy_tensor(pl, a, pn, tp, o->flops_per_byte, whole)) return NULL;
+  if (s.tp.n > 1 && !policy_tensor(pl, a, pn, tp, whole)) return NULL;
   if (s.sp.n && !policy_sequence(pl, a, pn, tp)) return NULL;
-  loc layers = o->said ? o->said->of[CHOICE_layers].at : (loc){0};
-  if (!policy_stages(pl, a, pn, pp, &s, layers)) return NULL;
+  loc at = said_at(o, s.v.n > 1 ? CHOICE_v : CHOICE_schedule), layers = said_at(o, CHOICE_layers);
+  if (!policy_schedule(pl, a, pn, &s, at) || !policy_stages(pl, a, pn, pp, &s, layers)) return NULL;
   policy_zero(pn, dp, s.zero.n);
-  return policy_recompute(pl, a, pn, s.recompute) && policy_schedule(pl, a, pn, &s) ? pn : NULL;
+  return policy_recompute(pl, a, pn, s.recompute) ? pn : NULL;
 }

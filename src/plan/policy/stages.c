@@ -10,7 +10,7 @@ typedef struct {
   prog *p;
   const func_info *m;
   arena *tmp;
-  u32 n, P;
+  u32 n, P, places; // instructions of main; stages; stage s lies on place s mod places
   double *w;        // per instruction: its work; 0: not heavy
   u32 *first, *cut; // per stage but the last: it may be cut after first[s] to cut[s] instructions
 } dealing;
@@ -192,7 +192,7 @@ static void cut(dealing *d, arena *a, plan *pn, u8 axis) {
   for (u32 s = 0; s < d->P; s++) {
     plan_segment *ps = &pn->segments[s];
     ps->from = from, ps->to = s + 1 == d->P ? d->n : cheapest_cut(d, last, s, from);
-    if (axis) ps->place.nfix = 1, ps->place.fix[0] = (plan_fix){axis, s};
+    if (axis) ps->place.nfix = 1, ps->place.fix[0] = (plan_fix){axis, s % d->places};
     from = ps->to + 1;
   }
 }
@@ -201,7 +201,8 @@ bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s, 
   prog *p = planner_source(pl);
   const func_info *m = func_get(p, p->main);
   arena *tmp = arena_new();
-  dealing d = {.pl = pl, .p = p, .m = m, .tmp = tmp, .n = m->body.n, .P = s->pp.n};
+  dealing d = {
+      .pl = pl, .p = p, .m = m, .tmp = tmp, .n = m->body.n, .P = s->pp.n * s->v.n, .places = s->pp.n};
   d.w = ZNEWN(tmp, double, d.n + 1);
   d.first = ZNEWN(tmp, u32, d.P), d.cut = ZNEWN(tmp, u32, d.P);
   if (!at.i) at = m->where;

@@ -1,78 +1,215 @@
-// tensor.c - tensor parallelism found from the laws: which letter of every product with a weight is split, so
-// that all products are divided and as little as possible moves. Never looks at names of models or operators.
+// tensor.c - tensor parallelism found from the laws: which letter of every matmul with a weight is split, so
+// that all of them are divided and as little as possible moves. Never looks at names of models or operators,
+// nor at the machine.
 //
-// Idea: functions callee first, products in program order. A product that a split brought along by its
-// operands already divides needs no choice. For any other, each letter of its weight is tried at each of its
-// factors (a fused QKV is split over its heads that way), and the choice that leaves the least work and
-// traffic in the function stays, traffic weighed at so many flops a byte; a product that costs more to move
-// than to compute stays whole. If that leaves all whole (a small model), work counts first. Choices are weak:
-// where an operand arrives split, that split is followed, so column and row splits alternate.
-#include "plan/plan.h"
+// Idea: functions callee first, matmuls in program order. A matmul that a split brought along by its operands
+// already divides needs no choice: it sums over what its partner made (row). Any other is split over an index
+// of its result (column) that no normalisation meets on its way, or over its experts; which one, where there
+// are several, is tried: the least work in the function stays. A fused QKV comes out split over its heads.
+// Choices are weak: where an operand arrives split, that split is followed, so column and row alternate. What
+// has no such index is split over what it sums over, at the price of a sum.
+//
+// What stays whole, or is split unevenly, by rule:
+// - a matmul without an index to split that takes at most 1/16 of a rank's share of the work (a router of
+//   experts, a tiny head) stays whole, and so does one in main that could only be split over what is
+//   normalised next (a convolution that makes patches of an image);
+// - an index that no other matmul uses (a vocabulary) and does not divide is split in pieces that differ by
+//   one element, if they have 64 elements at least, else the matmul is split over what it sums over.
+// Everything else that cannot be divided is refused.
+#include "plan/policy/letters.h"
 
-enum { UNEVEN = 64 }; // an extent that does not divide is split if pieces have as many elements at least
+enum {
+  UNEVEN = 64, // an extent that does not divide is split if pieces have as many elements at least
+  SMALL = 16   // a matmul of less than 1/SMALL of a rank's share of the work may stay whole
+};
 
 typedef struct {
   planner *pl;
-  arena *a;
   plan *pn;
   u8 axis;
-  const classes *k;
-  double price; // flops that cost as much as moving one byte
+  u32 ways;
+  letters l;
   bool whole_tables;
-  bool *done;   // per function
-  u32 products; // that are split evenly: a vocabulary alone is not tensor parallelism
+  bool *done;    // per function
+  double *flops; // per function, with the functions that it calls; < 0: not yet known
+  u32 matmuls;   // that are split evenly: a vocabulary alone is not tensor parallelism
 } tensor;
 
-static bool is_weight(const func_info *f, value v) {
-  return !f->values.v[v].def && f->params.v[v - 1].r == ROLE_WEIGHT;
+typedef struct {
+  plan_trial_result r;
+  u32 met; // by how many matmuls of the function
+} trial;
+
+static bool nearly(double x, double y) { return x <= y * 1.001 && y <= x * 1.001; }
+
+// Less work first; then the index that more matmuls have (of grouped queries that of the keys, too, rather
+// than the one inside a group); then less traffic.
+static bool better(const trial *x, const trial *y) {
+  if (!nearly(x->r.flops, y->r.flops)) return x->r.flops < y->r.flops;
+  if (x->met != y->met) return x->met > y->met;
+  return nearly(x->r.moved, y->r.moved) ? x->r.flops < y->r.flops : x->r.moved < y->r.moved;
 }
 
-// Less work and traffic in flops; with price 0 less work first, then less traffic.
-static bool better(const tensor *t, const plan_trial_result *x, const plan_trial_result *y) {
-  if (t->price > 0) return x->flops + t->price * x->moved < y->flops + t->price * y->moved;
-  if (x->flops < y->flops * 0.999) return true;
-  return x->flops <= y->flops * 1.001 && x->moved < y->moved;
+static u32 matmuls_with(const tensor *t, func f, u32 class) {
+  const func_info *fi = func_get(planner_source(t->pl), f);
+  u32 met = 0;
+  for (u32 i = 0; i < fi->body.n; i++) {
+    letter x[WEIGHT_LETTERS];
+    u32 n = letters_is_matmul(&t->l, f, i) ? letters_weight(&t->l, f, i, x) : 0, j = 0;
+    while (j < n && x[j].class != class) j++;
+    met += j < n;
+  }
+  return met;
 }
 
-static void choose(tensor *t, func f, u32 index) {
+static plan_trans trans_of(const tensor *t, func f, u32 index, const letter *x) {
+  bool uneven = x->extent % t->ways;
+  return (plan_trans){.fn = f,
+                      .instr = index + 1,
+                      .index = x->operand,
+                      .dim = x->dim,
+                      .axis = t->axis,
+                      .stride = uneven ? 0 : x->inner * (x->extent / t->ways),
+                      .weak = true,
+                      .uneven = uneven};
+}
+
+// ---- which letters come into question ---------------------------------------------------------------------
+typedef enum { WAY_COLUMN, WAY_UNEVEN, WAY_ROW } way;
+
+static bool has_use(const tensor *t, const letter *x, u8 use) { return (t->l.use[x->class] & use) == use; }
+
+// An index of the result (or of the experts) along which a split can go on. A normalisation at the end of a
+// model (of probabilities of words) is no obstacle: it takes a sum of few numbers, once.
+static bool goes_on(const tensor *t, const letter *x) {
+  return x->kind == LETTER_BATCH || (x->kind == LETTER_COLUMN && !has_use(t, x, LETTER_WHOLE) &&
+                                     !has_use(t, x, LETTER_AGAIN | LETTER_INNER));
+}
+
+static bool is_way(const tensor *t, const letter *x, way w) {
+  bool divides = x->extent % t->ways == 0;
+  switch (w) {
+  case WAY_COLUMN: return goes_on(t, x) && divides;
+  case WAY_UNEVEN:
+    return goes_on(t, x) && !divides && !has_use(t, x, LETTER_INNER) && x->alone &&
+           x->extent >= UNEVEN * (i64)t->ways;
+  default: return x->kind == LETTER_ROW && divides;
+  }
+}
+
+// The best choice of one kind, added to the plan; false: there is none.
+static bool choose_among(tensor *t, func f, u32 index, const letter *x, u32 n, way w) {
+  trial best = {0}, now;
+  plan_trans pick = {0};
+  u32 at = t->pn->ntrans++, origin = func_get(planner_source(t->pl), f)->body.v[index].origin;
+  for (u32 i = 0; i < n; i++) {
+    if (!is_way(t, &x[i], w)) continue;
+    t->pn->trans[at] = trans_of(t, f, index, &x[i]);
+    if (!plan_trial(t->pl, t->pn, f, t->axis, &now.r) || !now.r.split[origin]) continue;
+    now.met = matmuls_with(t, f, x[i].class);
+    if (!pick.instr || better(&now, &best)) best = now, pick = t->pn->trans[at];
+  }
+  t->pn->trans[at] = pick;
+  if (!pick.instr) t->pn->ntrans--;
+  return pick.instr;
+}
+
+// ---- what stays whole, and what is refused ----------------------------------------------------------------
+static double instr_flops(const tensor *t, func f, u32 index) {
+  const prog *p = planner_source(t->pl);
+  const instr *in = &func_get(p, f)->body.v[index];
+  return op_row_of(in->op)->flags & OPF_GEMM
+             ? op_flops(in->op, attrs_get(p, in->at), plan_law(t->pl, f, index))
+             : 0;
+}
+
+static double func_flops(tensor *t, func f) {
+  const func_info *fi = func_get(planner_source(t->pl), f);
+  if (t->flops[f.i] >= 0) return t->flops[f.i];
+  double sum = 0;
+  for (u32 i = 0; i < fi->body.n; i++)
+    sum += fi->body.v[i].op == OP_call ? func_flops(t, fi->body.v[i].callee) : instr_flops(t, f, i);
+  return t->flops[f.i] = sum;
+}
+
+static bool is_small(tensor *t, func f, u32 index) {
+  return instr_flops(t, f, index) * SMALL * t->ways <= func_flops(t, f);
+}
+
+// The index for which a matmul cannot be split: one along which a split could go on rather than another, the
+// largest of them.
+static const letter *to_blame(const tensor *t, const letter *x, u32 n) {
+  const letter *worst = NULL;
+  for (u32 i = 0; i < n; i++) {
+    if (x[i].extent % t->ways == 0) continue;
+    bool on = goes_on(t, &x[i]), was = worst && goes_on(t, worst);
+    if (!worst || on > was || (on == was && x[i].extent > worst->extent)) worst = &x[i];
+  }
+  return worst;
+}
+
+static void print_dims(const tensor *t, func f, value w, strbuf *out) {
+  const shape *s = &val_type(planner_source(t->pl), func_get(planner_source(t->pl), f), w)->s;
+  for (u32 d = 0; d < s->nd; d++) sb_fmt(out, d ? " x %lld" : "%lld", (long long)s->dim[d]);
+}
+
+// "4800 = 3 x 25 x 64, and 25 is not divisible by 8"
+static void print_reason(const tensor *t, func f, value w, const letter *x, strbuf *out) {
+  u32 id[16], n = classes_dim(t->l.k, f, w, x->dim, id, COUNT_OF(id));
+  i64 whole = val_type(planner_source(t->pl), func_get(planner_source(t->pl), f), w)->s.dim[x->dim];
+  for (u32 j = 0; n > 1 && j < n; j++) {
+    if (!j) sb_fmt(out, "%lld =", (long long)whole);
+    sb_fmt(out, j ? " x %lld" : " %lld", (long long)classes_get(t->l.k, id[j])->extent);
+  }
+  sb_fmt(out, "%s%lld is not divisible by %u", n > 1 ? ", and " : "", (long long)x->extent, t->ways);
+}
+
+static bool refuse(const tensor *t, func f, u32 index, const letter *x, u32 n) {
   prog *p = planner_source(t->pl);
   const func_info *fi = func_get(p, f);
   const instr *in = &fi->body.v[index];
-  u32 n = t->pn->axes[t->axis - 1].size, at = t->pn->ntrans++;
-  plan_trial_result best, now;
-  plan_trans pick = {0};
-  t->pn->ntrans--;
-  if (!plan_trial(t->pl, t->pn, f, t->axis, &best) || best.split[in->origin]) return;
-  t->pn->ntrans++;
-  for (u32 o = 0; o < instr_nopd(fi, in); o++) {
-    value w = opd_of(fi, in, o);
-    if (!is_weight(fi, w)) continue;
-    const shape *s = &val_type(p, fi, w)->s;
-    for (u32 d = 0; d < s->nd; d++) {
-      u32 id[16], na = classes_dim(t->k, f, w, d, id, COUNT_OF(id));
-      i64 inner = s->dim[d];
-      for (u32 j = 0; j < na; j++) {
-        i64 e = classes_get(t->k, id[j])->extent;
-        inner /= e;
-        bool uneven = e % n != 0; // pieces of a vocabulary may differ a little
-        if (uneven && (na > 1 || e < UNEVEN * n)) continue;
-        t->pn->trans[at] = (plan_trans){.fn = f,
-                                        .instr = index + 1,
-                                        .index = o,
-                                        .dim = (u8)d,
-                                        .axis = t->axis,
-                                        .stride = uneven ? 0 : inner * (e / n),
-                                        .weak = true,
-                                        .uneven = uneven};
-        if (plan_trial(t->pl, t->pn, f, t->axis, &now) && better(t, &now, &best))
-          best = now, pick = t->pn->trans[at];
-      }
-    }
-  }
-  if (pick.instr)
-    t->pn->trans[at] = pick, t->products += !pick.uneven;
+  const letter *why = to_blame(t, x, n);
+  value w = opd_of(fi, in, why ? why->operand : instr_nopd(fi, in) - 1);
+  const char *name = sym_str(p->c, val(fi, w)->name);
+  strbuf dims = {.a = ctx_arena(p->c)}, reason = {.a = ctx_arena(p->c)};
+  print_dims(t, f, w, &dims);
+  if (why)
+    print_reason(t, f, w, why, &reason);
   else
-    t->pn->ntrans--;
+    sb_put(&reason, "the matmul needs its dimensions whole");
+  diag(p->c, E_DIVIDE, in->where, "%s of %s cannot be split %u ways: %s", *name ? name : "a weight",
+       sb_str(&dims), t->ways, sb_str(&reason));
+  u32 fits = t->ways;
+  while (why && why->extent % fits) fits--;
+  if (why && fits > 1)
+    diag_hint(p->c, "--tensor %u", fits);
+  else
+    diag_hint(p->c,
+              "a tensor degree that divides the heads and the hidden units of every layer, or no --tensor");
+  return false;
+}
+
+// ---- all matmuls of a function ----------------------------------------------------------------------------
+// Divides one matmul with a weight, or leaves it whole by rule; false if neither is possible.
+static bool choose(tensor *t, func f, u32 index) {
+  letter x[WEIGHT_LETTERS];
+  u32 n = letters_weight(&t->l, f, index, x);
+  plan_trial_result now;
+  if (!plan_trial(t->pl, t->pn, f, t->axis, &now)) return refuse(t, f, index, x, n);
+  // What follows its operands here gets a choice, too: where the function is called with operands that lie
+  // otherwise (channels of a convolution that are split already), it would be left whole.
+  bool column = choose_among(t, f, index, x, n, WAY_COLUMN) ||
+                now.split[func_get(planner_source(t->pl), f)->body.v[index].origin];
+  t->matmuls += column;
+  if (column || choose_among(t, f, index, x, n, WAY_UNEVEN) || is_small(t, f, index)) return true;
+  bool on = false; // could a split go on if it divided?
+  for (u32 i = 0; i < n; i++) {
+    on |= goes_on(t, &x[i]);
+    if (goes_on(t, &x[i]) && has_use(t, &x[i], LETTER_INNER)) return refuse(t, f, index, x, n);
+  }
+  bool row = choose_among(t, f, index, x, n, WAY_ROW);
+  t->matmuls += row;
+  return row || (!on && f.i == planner_source(t->pl)->main.i) || refuse(t, f, index, x, n);
 }
 
 // A table whose rows are picked by value (an embedding) is split over its rows: every rank looks up those
@@ -82,7 +219,7 @@ static void split_table(tensor *t, func f, u32 index) {
   prog *p = planner_source(t->pl);
   const func_info *fi = func_get(p, f);
   const instr *in = &fi->body.v[index];
-  const law *l = instr_nopd(fi, in) && is_weight(fi, opd_of(fi, in, 0)) ? plan_law(t->pl, f, index) : NULL;
+  const law *l = instr_nopd(fi, in) && t->l.weight[f.i][opd_of(fi, in, 0)] ? plan_law(t->pl, f, index) : NULL;
   u32 n = t->pn->axes[t->axis - 1].size;
   for (u32 d = 0; l && d < l->opd[0].nd; d++) {
     const law_dim *ld = &l->opd[0].dim[d];
@@ -104,30 +241,27 @@ static void split_table(tensor *t, func f, u32 index) {
 static bool visit(tensor *t, func f) {
   if (t->done[f.i]) return true;
   t->done[f.i] = true;
-  prog *p = planner_source(t->pl);
-  const func_info *fi = func_get(p, f);
+  const func_info *fi = func_get(planner_source(t->pl), f);
   for (u32 i = 0; i < fi->body.n; i++) {
     const instr *in = &fi->body.v[i];
-    if (in->op == OP_call && !visit(t, in->callee)) return false;
-    if (in->op != OP_call && !t->whole_tables) split_table(t, f, i);
-    if (!(op_row_of(in->op)->flags & OPF_GEMM)) continue;
-    bool weight = false;
-    for (u32 o = 0; o < instr_nopd(fi, in); o++) weight |= is_weight(fi, opd_of(fi, in, o));
-    if (weight) choose(t, f, i);
+    if (in->op == OP_call) {
+      if (!visit(t, in->callee)) return false;
+      continue;
+    }
+    if (!t->whole_tables) split_table(t, f, i);
+    if (letters_is_matmul(&t->l, f, i) && !choose(t, f, i)) return false;
   }
   return true;
 }
 
-bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, double flops_per_byte, bool whole_tables) {
+bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, bool whole_tables) {
   prog *p = planner_source(pl);
-  u32 products = 0;
-  for (u32 f = 1; f < planner_funcs(pl); f++) products += p->funcs.v[f]->body.n;
-  plan_trans *more = NEWN(a, plan_trans, pn->ntrans + products + 1);
-  if (pn->ntrans) memcpy(more, pn->trans, sizeof *more * pn->ntrans);
+  u32 room = 0, before = pn->ntrans, nkept, nf = planner_funcs(pl);
+  for (u32 f = 1; f < nf; f++) room += p->funcs.v[f]->body.n;
+  plan_trans *more = NEWN(a, plan_trans, before + room + 1);
+  if (before) memcpy(more, pn->trans, sizeof *more * before);
   pn->trans = more;
-  u32 before = pn->ntrans, nkept;
-  u64 key = hash_bytes(&flops_per_byte, sizeof flops_per_byte,
-                       (u64)pn->axes[axis - 1].size << 32 | (u64)whole_tables << 8 | axis);
+  u64 key = hash_u64((u64)pn->axes[axis - 1].size << 32 | (u64)whole_tables << 8 | axis, 0);
   const plan_trans *kept = planner_kept(pl, key, &nkept);
   if (kept) {
     memcpy(pn->trans + before, kept, sizeof *kept * nkept);
@@ -135,86 +269,17 @@ bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, double flops_per_by
     return true;
   }
   tensor t = {
-      .pl = pl, .a = a, .pn = pn, .axis = axis, .price = flops_per_byte, .whole_tables = whole_tables};
-  t.k = planner_classes(pl);
-  t.done = ZNEWN(a, bool, planner_funcs(pl));
+      .pl = pl, .pn = pn, .axis = axis, .ways = pn->axes[axis - 1].size, .whole_tables = whole_tables};
+  t.l = letters_of(pl, a);
+  t.done = ZNEWN(a, bool, nf);
+  t.flops = NEWN(a, double, nf);
+  for (u32 f = 0; f < nf; f++) t.flops[f] = -1;
   if (!visit(&t, p->main)) return false;
-  if (!t.products) {
-    t.price = 0;
-    pn->ntrans = before;
-    memset(t.done, 0, planner_funcs(pl) * sizeof *t.done); // trials add functions of the planner's own
-    if (!visit(&t, p->main)) return false;
-  }
-  if (!t.products) {
-    diag(p->c, E_DIVIDE, func_get(p, p->main)->where, "no product of the model can be split %u ways",
-         pn->axes[axis - 1].size);
-    diag_hint(p->c, "the heads and the hidden dimensions must be multiples of the tensor degree");
+  if (!t.matmuls) {
+    diag(p->c, E_DIVIDE, func_get(p, p->main)->where, "no matmul with a weight can be split %u ways", t.ways);
+    diag_hint(p->c, "no --tensor");
     return false;
   }
   planner_keep(pl, key, pn->trans + before, pn->ntrans - before);
-  return true;
-}
-
-// The dimension of an instruction's first result that holds the sequence, if its law lets it be split n ways.
-static bool sequence_dim(planner *pl, const classes *k, u32 seq, u32 n, plan_trans *t) {
-  prog *p = planner_source(pl);
-  const func_info *fi = func_get(p, t->fn);
-  value v = fi->body.v[t->instr - 1].res;
-  const shape *s = &val_type(p, fi, v)->s;
-  const law *l = plan_law(pl, t->fn, t->instr - 1);
-  for (u32 d = 0; l && d < s->nd; d++) {
-    u32 id[16], na = classes_dim(k, t->fn, v, d, id, 16);
-    i64 inner = s->dim[d];
-    for (u32 j = 0; j < na; j++) {
-      i64 e = classes_get(k, id[j])->extent;
-      inner /= e;
-      if (id[j] != seq) continue;
-      t->dim = (u8)d, t->stride = inner * (e / n);
-      const law_dim *ld = &l->res[0].dim[d];
-      i64 in = 1;
-      for (u32 x = ld->n; x-- > 0; in *= l->letter[ld->f[x]].extent)
-        if (t->stride >= in && t->stride < in * l->letter[ld->f[x]].extent)
-          return !(l->letter[ld->f[x]].flags & LAW_WHOLE) && t->stride % in == 0 &&
-                 l->letter[ld->f[x]].extent % (t->stride / in * n) == 0;
-      return false;
-    }
-  }
-  return false;
-}
-
-// Sequence parallelism: instructions that tensor parallelism leaves whole are split over the sequence, the
-// second dimension of the first input.
-bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis) {
-  prog *p = planner_source(pl);
-  const func_info *m = func_get(p, p->main);
-  const classes *k = planner_classes(pl);
-  u32 seq = 0, n = pn->axes[axis - 1].size, products = 0;
-  for (u32 i = 0; i < m->nparams && !seq; i++) {
-    u32 id[8];
-    if (m->params.v[i].r == ROLE_INPUT && val_type(p, m, i + 1)->s.nd >= 2 &&
-        classes_dim(k, p->main, i + 1, 1, id, 8))
-      seq = id[0];
-  }
-  if (!seq || classes_get(k, seq)->extent % n) {
-    diag(p->c, E_DIVIDE, m->where, "the sequence of the first input cannot be split %u ways", n);
-    diag_hint(p->c, "a sequence that is a multiple of the tensor degree, or no --sequence-parallel");
-    return false;
-  }
-  plan_trial_result r;
-  if (!plan_trial(pl, pn, p->main, axis, &r)) return false;
-  for (u32 f = 1; f < planner_funcs(pl); f++) products += p->funcs.v[f]->body.n;
-  plan_trans *more = NEWN(a, plan_trans, pn->ntrans + products + 1);
-  memcpy(more, pn->trans, sizeof *more * pn->ntrans);
-  pn->trans = more;
-  for (u32 f = 1; f < planner_funcs(pl); f++) {
-    const func_info *fi = p->funcs.v[f];
-    for (u32 i = 0; i < fi->body.n; i++) {
-      const instr *in = &fi->body.v[i];
-      if (in->op == OP_call || !in->nres || r.split[in->origin] || (op_row_of(in->op)->flags & OPF_GEMM))
-        continue;
-      plan_trans t = {.fn = {f}, .instr = i + 1, .result = true, .axis = axis, .weak = true};
-      if (sequence_dim(pl, k, seq, n, &t)) pn->trans[pn->ntrans++] = t;
-    }
-  }
   return true;
 }

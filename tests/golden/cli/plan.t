@@ -11,7 +11,7 @@ memory limit  3.60 GiB
 2   4   1     3  49.28 ms  1.01x  20,780/s  12.0 MiB  computation 92 %
 3   4   1     0  49.43 ms  1.02x  20,715/s  22.5 MiB  computation 95 %
 4   2   2     0  49.82 ms  1.02x  20,556/s  19.0 MiB  computation 95 %
-5   2   2     3  50.49 ms  1.04x  20,280/s  16.0 MiB  computation 95 %
+5   2   2     3  50.47 ms  1.04x  20,289/s  16.0 MiB  computation 93 %
 
 winner       dp=4 tp=1 pp=1 zero=2
              computes 93.6 % of the time, communicates 6.4 %; needs 18.0 MiB of 3.60 GiB
@@ -150,10 +150,10 @@ winner       dp=1 tp=1 pp=2
              computes 46.9 % of the time, communicates 6.1 %; needs 15.6 MiB of 19.1 MiB
 certificate  3 plans: 1 fit, 0 too large, 0 too slow, 2 impossible, 0 equal to another;
              1 simulated, 0 ruled out by bounds on memory, 0 on time
-impossible   1 such as dp=1 tp=2 pp=1:
-             no product of the model can be split 2 ways
-             1 such as dp=2 tp=1 pp=1:
+impossible   1 such as dp=2 tp=1 pp=1:
              the batch, the first extent of input x, is 1: it cannot be split 2 ways over dp
+             1 such as dp=1 tp=2 pp=1:
+             w of 1009 x 1009 cannot be split 2 ways: 1009 is not divisible by 2
 $ heddle plan mlp-xs:layers=8,hidden=1009 --batch 1 --machine '1x2 v100' --memory-limit 20MB --json | sed -n '/space/,$p'
   "space": 3,
   "fit": 1,
@@ -163,8 +163,8 @@ $ heddle plan mlp-xs:layers=8,hidden=1009 --batch 1 --machine '1x2 v100' --memor
   "impossible": 2,
   "equal": 0,
   "impossible_reasons": [
-    {"count": 1, "reason": "no product of the model can be split 2 ways", "example": "dp=1 tp=2 pp=1"},
-    {"count": 1, "reason": "the batch, the first extent of input x, is 1: it cannot be split 2 ways over dp", "example": "dp=2 tp=1 pp=1"}
+    {"count": 1, "reason": "the batch, the first extent of input x, is 1: it cannot be split 2 ways over dp", "example": "dp=2 tp=1 pp=1"},
+    {"count": 1, "reason": "w of 1009 x 1009 cannot be split 2 ways: 1009 is not divisible by 2", "example": "dp=1 tp=2 pp=1"}
   ]
 }
 ## Choices that a search is told: a column for each that is not at its default.
@@ -176,16 +176,22 @@ ranks         4
 batch         64
 memory limit  3.60 GiB
 
-   pp  mb  schedule  overlap      time         samples    memory  limited by
-1   4   8  1f1b      pp       17.57 ms  1.00x  3,642/s  5.30 MiB  bubble 21 %
-2   4   8  gpipe     pp       17.57 ms  1.00x  3,642/s  5.67 MiB  bubble 21 %
-3   4   8  1f1b      none     19.26 ms  1.10x  3,322/s  5.30 MiB  bubble 27 %
-4   4   8  gpipe     none     19.26 ms  1.10x  3,322/s  5.67 MiB  bubble 27 %
+    pp  mb  schedule     overlap      time         samples    memory  limited by
+ 1   4   8  zb-h1        pp       15.24 ms  1.00x  4,199/s  5.38 MiB  computation 91 %
+ 2   4   8  1f1b         pp       17.57 ms  1.15x  3,642/s  5.30 MiB  bubble 21 %
+ 3   4   8  interleaved  pp       17.57 ms  1.15x  3,642/s  5.39 MiB  bubble 21 %
+ 4   4   8  gpipe        pp       17.57 ms  1.15x  3,642/s  5.67 MiB  bubble 21 %
+ 5   4   8  bfs          pp       17.57 ms  1.15x  3,642/s  5.67 MiB  bubble 21 %
+ 6   4   8  1f1b         none     19.26 ms  1.26x  3,322/s  5.30 MiB  bubble 27 %
+ 7   4   8  interleaved  none     19.26 ms  1.26x  3,322/s  5.39 MiB  bubble 27 %
+ 8   4   8  gpipe        none     19.26 ms  1.26x  3,322/s  5.67 MiB  bubble 27 %
+ 9   4   8  bfs          none     19.26 ms  1.26x  3,322/s  5.67 MiB  bubble 27 %
+10   4   8  zb-h1        none     20.46 ms  1.34x  3,128/s  5.38 MiB  bubble 31 %
 
-winner       dp=1 tp=1 pp=4 mb=8 overlap=pp
-             computes 79.0 % of the time, communicates 0.0 %; needs 5.30 MiB of 3.60 GiB
-next         dp=1 tp=1 pp=4 mb=8 schedule=gpipe overlap=pp
-             1.00x the time, limited by bubble
-one device   0.80x the time, 14.12 ms: --devices 1
-certificate  12 plans: 4 fit, 0 too large, 0 too slow, 0 impossible, 8 equal to another;
-             4 simulated, 0 ruled out by bounds on memory, 0 on time
+winner       dp=1 tp=1 pp=4 mb=8 schedule=zb-h1 overlap=pp
+             computes 91.1 % of the time, communicates 0.0 %; needs 5.38 MiB of 3.60 GiB
+next         dp=1 tp=1 pp=4 mb=8 overlap=pp
+             1.15x the time, limited by bubble
+one device   0.93x the time, 14.12 ms: --devices 1
+certificate  30 plans: 10 fit, 0 too large, 0 too slow, 0 impossible, 20 equal to another;
+             10 simulated, 0 ruled out by bounds on memory, 0 on time

@@ -101,20 +101,20 @@ error[E0502]: relu: an extent of 16 cannot be split 2 ways over axis mb
        |     ^
 [1]
 $ sed 's/F0.0\*2/F0.0/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
-error[E0501]: task F0.1 is in no sequence
+error[E0501]: task 0F1 is in no sequence
   --> t.plan:15:3
   15 |   - "F0.0"
      |   ^
-  hint: every segment runs every microbatch forward (F) once
+  hint: every stage runs every microbatch, 0 to 1, forward (F) once
 [1]
 $ sed 's/F0.0\*2/F0.0*2 F1.0/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
-error[E0501]: task F1.0 of place 0: its segment lies on another place
+error[E0501]: task 1F0 of place 0: its stage does not lie there
   --> t.plan:15:5
   15 |   - "F0.0*2 F1.0"
      |     ^
 [1]
 $ sed 's/F1.0\*2/F1.0*3/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
-error[E0501]: task F1.2 of place 1: there is no such microbatch
+error[E0501]: task 1F2 of place 1: there is no such microbatch
   --> t.plan:16:5
   16 |   - "F1.0*3"
      |     ^

@@ -228,12 +228,27 @@ error[E0509]: schedule: '2f1b' is no value of it
   --> --strategy:1:10
    1 | schedule=2f1b
      |          ^
-  hint: schedule takes gpipe or 1f1b
+  hint: schedule takes gpipe, 1f1b, interleaved, bfs or zb-h1
 [2]
 $ heddle sim gpt2 --machine dgx-2 --data 3
 error[E0502]: batch 8 is not a multiple of dp=3
   --> gpt2
   hint: choose a batch that is a multiple of dp x mb
+[1]
+$ heddle sim gpt2-xl --machine dgx-h100 --batch 8 --tensor 8
+error[E0502]: attn.qkv of 1600 x 4800 cannot be split 8 ways: 4800 = 3 x 25 x 64, and 25 is not divisible by 8
+  --> gpt2-xl: layer/attention
+  hint: --tensor 5
+[1]
+$ heddle sim gpt2 --machine dgx-2 --tensor 2 --seq 15 --sequence-parallel
+error[E0502]: a sequence of 15 cannot be split 2 ways
+  --> gpt2
+  hint: --seq 16, or no --sequence-parallel
+[1]
+$ heddle sim vit-base --machine dgx-2 --tensor 2 --sequence-parallel
+error[E0502]: no input has a sequence that the layers keep: it cannot be split 2 ways
+  --> vit-base
+  hint: no --sequence-parallel
 [1]
 $ heddle sim gpt2 --machine dgx-2 --data 32
 error[E0502]: batch 8 is not a multiple of dp=32
@@ -266,7 +281,7 @@ error[E0501]: unknown key `axis`
   --> bad.plan:2:1
    2 | axis: {dp: 2}
      | ^
-  hint: known keys: heddle-plan name train axes time meshes segments trans rest batchnorm-groups recompute split-backward input-gradients keep-gradients send-stream send-channels order
+  hint: known keys: heddle-plan name train axes time meshes segments trans rest batchnorm-groups recompute input-gradients keep-gradients send-stream send-channels order
 error[E0501]: `axes` is missing
   --> bad.plan:1:1
    1 | heddle-plan: 1
@@ -404,11 +419,12 @@ error[E0509]: zero=2 needs dp > 1; here dp=1
   hint: say dp=2, or leave zero out
 [2]
 $ heddle sim mlp-xs --machine laptop --strategy "pp=2 v=2"
-error[E0509]: v=2: only v=1 is planned yet
+error[E0501]: 1f1b: 2 chunks on each place, but it runs 1
   --> --strategy:1:6
    1 | pp=2 v=2
      |      ^
-[2]
+  hint: v=1, or schedule=interleaved
+[1]
 $ heddle sim mlp-xs --machine laptop --batch 64 --strategy "dp=4 mbs=3"
 error[E0502]: batch 64 / dp=4 is not a multiple of mbs=3
   --> --strategy:1:6
@@ -501,13 +517,13 @@ $ heddle plan mlp-xs:layers=2,hidden=8 --batch 4 --train --data 1 --tensor 1 --p
 order:
   - "B0.0*2 F0.0*2"
   - "(F1.0 B1.0)*2"
-error[E0503]: the orders of the places cannot be merged: every place waits
+error[E0503]: deadlock: no stage can run its next task
   --> bad.plan:16:3
   16 |   - "B0.0*2 F0.0*2"
      |   ^
-  note: place 0 has B0.0 next (task 1 of 4), which waits for F0.0
-  note: place 1 has F1.0 next (task 1 of 4), which waits for F0.0
-  hint: a task must stand after the tasks that it waits for; `schedule: 1f1b` and `gpipe` are always possible
+  note: place 0 waits at 0B0 (task 1 of 4) for 0F0, task 3 of place 0
+  note: place 1 waits at 1F0 (task 1 of 4) for 0F0, task 3 of place 0
+  hint: a task must stand after the tasks that it waits for; schedule=1f1b and schedule=gpipe run with any figures
 [1]
 ## A stage that is not there; another batch, model or machine than the plan's; a task that is missing.
 $ sed 's/at: {pp: 1}/at: {pp: 2}/' ok.plan > bad.plan; heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --plan bad.plan --machine laptop
@@ -553,11 +569,11 @@ error[E0801]: --data: the file of --plan has made the choices
   hint: leave it out, or change the plan file (docs/plans.md)
 [2]
 $ sed 's/(F1.0 B1.0)/F1.0/' ok.plan > bad.plan; heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --plan bad.plan --machine laptop
-error[E0501]: task B1.0 is in no sequence
+error[E0501]: task 1B0 is in no sequence
   --> bad.plan:16:3
   16 |   - "F0.0*2 B0.0*2"
      |   ^
-  hint: every segment runs every microbatch forward (F) and backward (B) once
+  hint: every stage runs every microbatch, 0 to 1, forward (F) and backward (B, or I and W) once
 [1]
 $ sed 's/heddle-plan: 1/heddle-plan: 2/' ok.plan > bad.plan; heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --plan bad.plan --machine laptop
 error[E0501]: the form of plan files that this version reads is 1
@@ -681,7 +697,7 @@ ok.plan
 tests
 $ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=1001 --seq 16 --batch 4 --machine dgx-2 --devices 5 --strategy "dp=1 tp=5 pp=1 mb=1"
 error[E0506]: the plan is impossible
-  note: no product of the model can be split 5 ways
+  note: attn.qkv of 64 x 192 cannot be split 5 ways: 192 = 3 x 4 x 16, and 4 is not divisible by 5
   hint: degrees and microbatches that divide the batch, the heads and the layers can run
 [1]
 $ heddle plan gpt3-13b --machine laptop --devices 1 --batch 4 --microbatches 1
@@ -752,7 +768,7 @@ $ printf 'func @main(%%x: f32[8,4]) -> (f32[8,4]) {\n  %%y = relu %%x\n  return 
 impossible   4 such as dp=1 tp=1 pp=2:
              2 pipeline stages, but main has 0 blocks and matmuls to deal out
              4 such as dp=1 tp=2 pp=1:
-             no product of the model can be split 2 ways
+             no matmul with a weight can be split 2 ways
 $ heddle sim relu.heddle --machine dgx-2 --data 2 --pipeline 2
 error[E0502]: 2 pipeline stages, but main has 0 blocks and matmuls to deal out
   --> relu.heddle:1:6

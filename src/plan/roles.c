@@ -1,0 +1,123 @@
+// roles.c - what an axis may do in one instruction, from its law alone. Not here: which roles are taken
+// (shard.c).
+#include "plan/roles.h"
+
+bool has_role(const axis_role *r, u32 n, u8 axis) {
+  for (u32 i = 0; i < n; i++)
+    if (r[i].axis == axis) return true;
+  return false;
+}
+
+bool term_has(const law_term *t, u32 letter) {
+  for (u32 d = 0; d < t->nd; d++)
+    for (u32 j = 0; j < t->dim[d].n; j++)
+      if (t->dim[d].f[j] == letter) return true;
+  return false;
+}
+
+// Does a letter fill every dimension that it is in? Uneven pieces of others cannot be said.
+static bool fills_dims(const law *l, u32 letter) {
+  for (u32 k = 0; k < l->nopd + l->nres; k++) {
+    const law_term *t = k < l->nopd ? &l->opd[k] : &l->res[k - l->nopd];
+    for (u32 d = 0; d < t->nd; d++)
+      for (u32 j = 0; j < t->dim[d].n; j++)
+        if (t->dim[d].f[j] == letter && t->dim[d].n > 1) return false;
+  }
+  return true;
+}
+
+bool may_split(const law *l, reduction red, const space *sp, u32 letter, i64 stride, u32 n, u16 table,
+               const axis_role *r, u32 nr) {
+  const law_letter *lt = &l->letter[letter];
+  if (lt->flags & LAW_WHOLE || (table && !fills_dims(l, letter))) return false;
+  if (!table && (stride <= 0 || lt->extent % (stride * n))) return false;
+  if (red == RED_NONE)
+    for (u32 k = 0; k < l->nres; k++)
+      if (!term_has(&l->res[k], letter)) return false;
+  for (u32 i = 0; i < nr; i++) {
+    if (r[i].letter != letter) continue;
+    if (table || r[i].table) return false;
+    i64 m = axis_size(sp, r[i].axis);
+    if (r[i].stride == stride) return false;
+    if (r[i].stride > stride ? r[i].stride % (stride * n) : stride % (r[i].stride * m)) return false;
+  }
+  return true;
+}
+
+bool letter_at(const law *l, const law_dim *d, i64 S, u32 n, u8 *letter, i64 *stride) {
+  i64 inner = 1;
+  for (u32 j = d->n; j-- > 0;) {
+    i64 e = l->letter[d->f[j]].extent;
+    if (S < inner * e) {
+      if (S % inner || (S / inner) * n > e || e % ((S / inner) * n)) return false;
+      *letter = d->f[j], *stride = S / inner;
+      return true;
+    }
+    inner *= e;
+  }
+  return false;
+}
+
+u32 roles_of_layout(const space *sp, group g, const law *l, reduction red, const law_term *t, layout lay,
+                    axis_role *r, u32 nr) {
+  const layout_info *li = layout_get(sp, lay);
+  for (u32 i = 0; i < li->nsplit && nr < ROLES_MAX; i++) {
+    const lay_split *sl = &li->split[i];
+    const law_dim *d = &t->dim[sl->dim];
+    u8 letter = d->n == 1 ? d->f[0] : 0;
+    i64 stride = 0;
+    u32 n = axis_size(sp, sl->axis);
+    if (has_role(r, nr, sl->axis) || axis_get(sp, sl->axis)->temporal || !group_has_axis(sp, g, sl->axis))
+      continue;
+    if (sl->table ? d->n != 1 : !letter_at(l, d, sl->stride, n, &letter, &stride)) continue;
+    if (may_split(l, red, sp, letter, stride, n, sl->table, r, nr))
+      r[nr++] = (axis_role){sl->axis, letter, red, sl->table, stride};
+  }
+  return nr;
+}
+
+u32 roles_of_sums(const space *sp, const law *l, reduction red, const layout *have, bool one, axis_role *r,
+                  u32 nr) {
+  for (u32 first = 0; l->nopd > 1 && red == RED_SUM && first < l->nopd; first++) {
+    const layout_info *li = have[first].i != LAYOUT_FREE.i ? layout_get(sp, have[first]) : NULL;
+    for (u32 i = 0; li && i < li->npart && nr < ROLES_MAX; i++) {
+      u8 axis = li->part[i].axis;
+      bool all = !has_role(r, nr, axis) && li->part[i].red == RED_SUM;
+      for (u32 k = 0; k < l->nopd && all; k++)
+        all = law_lin(l, k) == 'j' &&
+              (one || (have[k].i != LAYOUT_FREE.i && layout_part_of(sp, have[k], axis) == RED_SUM));
+      if (all) r[nr++] = (axis_role){axis, PASS, RED_SUM, 0, 0};
+    }
+  }
+  return nr;
+}
+
+static bool is_weight(const func_info *f, value v) {
+  return v <= f->nparams && f->params.v[v - 1].r == ROLE_WEIGHT;
+}
+
+// A product with a weight, perhaps with others (biases) added, that one instruction reads.
+static bool is_branch(const func_info *f, const u32 *nuses, value v) {
+  while (nuses[v] == 1 && val(f, v)->def) {
+    const instr *in = &f->body.v[val(f, v)->def - 1];
+    u32 n = instr_nopd(f, in), weights = 0;
+    for (u32 o = 0; o < n; o++) weights += is_weight(f, opd_of(f, in, o));
+    if (weights != 1 || n != 2) return false;
+    if (op_row_of(in->op)->flags & OPF_GEMM) return true;
+    if (in->op != OP_add) return false;
+    v = opd_of(f, in, is_weight(f, opd_of(f, in, 0)));
+  }
+  return false;
+}
+
+bool meets_branch(const func_info *f, const u32 *nuses, u32 index) {
+  const instr *in = &f->body.v[index];
+  if (in->op != OP_add || !is_branch(f, nuses, in->res)) return false;
+  for (u32 i = index + 1; i < f->body.n; i++) {
+    const instr *u = &f->body.v[i];
+    for (u32 o = 0; o < u->nopd; o++)
+      if (opd_of(f, u, o) == in->res)
+        return u->op == OP_add && instr_nopd(f, u) == 2 && is_branch(f, nuses, opd_of(f, u, 1 - o));
+  }
+  return false;
+}

@@ -1,0 +1,29 @@
+// roles.h - the role of an axis in one instruction: it splits a letter, or passes a partial sum through.
+#ifndef HEDDLE_PLAN_ROLES_H
+#define HEDDLE_PLAN_ROLES_H
+#include "plan/internal.h"
+
+enum { ROLES_MAX = LAY_SPLITS, PASS = 0xff };
+typedef struct {
+  u8 axis, letter, red;
+  u16 table;
+  i64 stride;
+} axis_role; // letter PASS: partial sums pass
+bool has_role(const axis_role *r, u32 n, u8 axis);
+bool term_has(const law_term *t, u32 letter);
+// May an axis of size n split this letter at this stride, given the other roles?
+bool may_split(const law *l, reduction red, const space *sp, u32 letter, i64 stride, u32 n, u16 table,
+               const axis_role *r, u32 nr);
+// The letter that stride S of a dimension falls into, and the stride inside that letter. false if it
+// straddles two.
+bool letter_at(const law *l, const law_dim *d, i64 S, u32 n, u8 *letter, i64 *stride);
+// Adds the splits over the space of g that a term has in a layout. Returns how many roles there are now.
+u32 roles_of_layout(const space *sp, group g, const law *l, reduction red, const law_term *t, layout lay,
+                    axis_role *r, u32 nr);
+// Sums of operands that are all partial, or of which `one` is, are partial: summed once, not one by one.
+u32 roles_of_sums(const space *sp, const law *l, reduction red, const layout *have, bool one, axis_role *r,
+                  u32 nr);
+// Is this instruction the end of a branch, a product with a weight and its bias, that the next one adds to
+// another branch (attention and feed-forward side by side)? nuses: per value, how many read it.
+bool meets_branch(const func_info *f, const u32 *nuses, u32 index);
+#endif

@@ -1,0 +1,122 @@
+// test_plan_hash.c - plans have the same hash where their texts are the same but for the name, and only
+// there; in any session.
+#include "front/front.h"
+#include "plan/plan.h"
+#include "test.h"
+
+enum { PLANS = 250 };
+typedef struct {
+  u64 hash;
+  const char *text;
+} hashed;
+
+static u32 pick(u64 *rng, u32 n) { return (u32)(rng_next(rng) % n); }
+
+static strategy random_strategy(u64 *rng, bool train) {
+  strategy s = strategy_default();
+  for (u32 i = 0; i < CHOICE_COUNT; i++) {
+    const choice_id id = (choice_id)i;
+    const choice_row *r = choice_get(id);
+    if (!choice_applies(id, &s, train) || id == CHOICE_mbs || id == CHOICE_v || id == CHOICE_group) continue;
+    if (r->kind == CK_COUNT)
+      s.of[i].n = r->most == CHOICE_MOST ? 1 + pick(rng, 2) : r->least + pick(rng, r->most - r->least + 1);
+    else
+      s.of[i].n = pick(rng, choice_words(id));
+  }
+  return s;
+}
+
+static hashed hash_of(planner *pl, arena *a, const strategy *s, bool train) {
+  hybrid_opts o = {.s = *s, .train = train, .optim = optim_default(OPTIM_ADAM)};
+  plan *pn = policy_hybrid(pl, a, &o);
+  REQUIRE(pn);
+  pn->name = (sym){0};
+  strbuf b = {.a = a};
+  plan_print(planner_source(pl), pn, &b);
+  return (hashed){plan_hash(planner_source(pl)->c, pn), sb_str(&b)};
+}
+
+TEST(plan_hash_is_of_all_but_the_name) {
+  static const char model[] = "gpt2:layers=4,hidden=32,heads=4,vocab=64,positions=16";
+  planner *pl[2];
+  ctx *c[2];
+  arena *a = arena_new();
+  for (u32 k = 0; k < 2; k++) {
+    c[k] = ctx_new();
+    if (k) sym_of(c[k], "another session"); // its symbols have other numbers
+    prog *p = front_load(c[k], model, &(front_opts){.batch = 8, .seq = 16, .loss = true});
+    REQUIRE(p);
+    pl[k] = planner_new(p);
+    prog_free(p);
+  }
+  u64 rng = 21;
+  u32 same = 0, differ = 0;
+  hashed *v = NEWN(a, hashed, PLANS);
+  for (u32 i = 0; i < PLANS; i++) {
+    const bool train = pick(&rng, 4) > 0;
+    const strategy s = random_strategy(&rng, train);
+    v[i] = hash_of(pl[0], a, &s, train);
+    CHECK(v[i].hash == hash_of(pl[1], a, &s, train).hash);
+    for (u32 k = 0; k < i; k++) {
+      const bool equal = !strcmp(v[i].text, v[k].text);
+      CHECK_MSG(equal == (v[i].hash == v[k].hash), "%s%s", v[i].text, v[k].text);
+      same += equal, differ += !equal;
+    }
+  }
+  CHECK_MSG(same > 50 && differ > 10000, "%u same, %u different", same, differ);
+  for (u32 k = 0; k < 2; k++) planner_free(pl[k]), ctx_free(c[k]);
+  arena_free(a);
+}
+
+// One part of a plan after the other.
+TEST(plan_hash_tells_every_part) {
+  ctx *c = ctx_new();
+  arena *a = ctx_arena(c);
+  prog *p = front_load(c, "mlp-xs", &(front_opts){.batch = 8, .loss = true});
+  REQUIRE(p);
+  planner *pl = planner_new(p);
+  hybrid_opts o = {.s = strategy_of("dp=2 tp=2 pp=2 mb=4 zero=2 recompute=full overlap"),
+                   .train = true,
+                   .optim = optim_default(OPTIM_ADAM)};
+  plan *pn = policy_hybrid(pl, a, &o);
+  REQUIRE(pn);
+  const u64 was = plan_hash(c, pn);
+#define TELLS(field, value)                                                                                  \
+  do {                                                                                                       \
+    __typeof__(field) old_ = (field);                                                                        \
+    (field) = (value);                                                                                       \
+    CHECK_MSG(plan_hash(c, pn) != was, "%s", #field);                                                        \
+    (field) = old_;                                                                                          \
+  } while (0)
+  TELLS(pn->axes[1].size, 4);
+  TELLS(pn->axes[1].name, sym_of(c, "other"));
+  TELLS(pn->axes[1].temporal, true);
+  TELLS(pn->meshes[0].first, 1);
+  TELLS(pn->meshes[0].axis[0], 2);
+  TELLS(pn->trans[0].stride, 3);
+  TELLS(pn->trans[0].axis, 1);
+  TELLS(pn->trans[0].dim, 1);
+  TELLS(pn->trans[0].weak, !pn->trans[0].weak);
+  TELLS(pn->trans[0].uneven, true);
+  TELLS(pn->segments[0].to, 2);
+  TELLS(pn->segments[1].place.fix[0].at, 0);
+  TELLS(pn->time, 0);
+  TELLS(pn->nrest[REST_GRAD], 0);
+  TELLS(pn->nrecompute, 1);
+  TELLS(pn->input_gradients, true);
+  TELLS(pn->keep_gradients, true);
+  TELLS(pn->train, false);
+  TELLS(pn->optim.lr, 1);
+  TELLS(pn->optim.master, false);
+  TELLS(pn->send_stream, ((sym){0}));
+  sched_task *t = arena_dup(a, pn->seqs[0].v, pn->seqs[0].n * sizeof *t); // two tasks change places
+  sched_task first = t[0];
+  t[0] = t[1], t[1] = first;
+  TELLS(pn->seqs[0].v, t);
+#undef TELLS
+  pn->name = sym_of(c, "another name");
+  CHECK(plan_hash(c, pn) == was);
+  planner_free(pl);
+  prog_free(p);
+  ctx_free(c);
+}
