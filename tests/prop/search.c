@@ -115,8 +115,7 @@ static u64 plan_text(const setting *s, const plan *pn, arena *a) {
 
 static void work_out(setting *s, truth *t) {
   arena *a = arena_new();
-  hybrid_opts h = {
-      .s = t->s, .train = s->train, .optim = s->optim, .flops_per_byte = search_price(s->m)};
+  hybrid_opts h = {.s = t->s, .train = s->train, .optim = s->optim};
   sim_opts so = {.mode = SIM_FOLDED, .bytes = s->accounting};
   sim_result r;
   const u32 before = diag_count(s->c);
@@ -274,7 +273,7 @@ static bool random_line(setting *w, listing *l) {
   for (u32 i = 0; i < CHOICE_COUNT; i++) {
     const choice_id id = (choice_id)i;
     const bool searched = *choice_get(id)->search == '*', rare = id >= CHOICE_v && id <= CHOICE_group;
-    if (id == CHOICE_mbs ? !chance(&w->rng, 6) : rare ? !chance(&w->rng, 12) : chance(&w->rng, 2)) continue;
+    if (id == CHOICE_mbs ? !chance(&w->rng, 6) : rare ? !chance(&w->rng, 4) : chance(&w->rng, 2)) continue;
     sb_fmt(&b, "%s%s=", b.n ? " " : "", choice_get(id)->name);
     if (id != CHOICE_mbs && chance(&w->rng, searched ? 3 : 2)) {
       sb_char(&b, '*');
@@ -311,7 +310,8 @@ static bool random_search(setting *w, listing *l) {
 static u32 searches, refusals, points, cut_time, cut_memory, over, equal, twins, dear_devices;
 
 static const char *told(const listing *l) {
-  return arena_printf(l->w->a, "seed %llu: %s batch %lld, %s%s, machine %s, %u ranks%s, top %u, memory %lld: '%s'",
+  return arena_printf(l->w->a,
+                      "seed %llu: %s batch %lld, %s%s, machine %s, %u ranks%s, top %u, memory %lld: '%s'",
                       (unsigned long long)l->w->seed, plans_name(l->w->model), (long long)l->w->batch,
                       l->w->train ? optim_name(l->w->optim.kind) : "inference",
                       l->w->costs.accounting ? " (distir)" : "", l->w->machine_text, l->ranks,
@@ -413,7 +413,8 @@ static void check_counts(const listing *l, const search_result *r) {
   for (u32 i = 0; i < r->npoints; i++) count[r->point[i].state]++;
   for (u32 k = 0; k < SEARCH_STATES; k++) sum += r->count[k];
   for (u32 k = 0; k < r->nreasons; k++) reasons += r->reason[k].count;
-  CHECK_MSG(!memcmp(count, r->count, sizeof count) && sum == r->npoints && !count[SEARCH_OPEN], "%s", told(l));
+  CHECK_MSG(!memcmp(count, r->count, sizeof count) && sum == r->npoints && !count[SEARCH_OPEN], "%s",
+            told(l));
   CHECK_MSG(reasons == count[SEARCH_IMPOSSIBLE] && r->nfit == count[SEARCH_RAN], "%s", told(l));
 }
 
@@ -451,7 +452,8 @@ static void check_result(const listing *l, const search_result *r) {
   for (u32 i = 0; i < r->npoints; i++) check_state(l, r, &r->point[i], kth);
   CHECK_MSG(r->nfit >= top && (l->o.no_bounds ? r->nfit == n : r->nfit <= n), "%s: %u fit, should be %u",
             told(l), r->nfit, n);
-  for (u32 i = 0; i < top && i < r->nfit; i++) AGREE(l, &r->point[i], !strategy_compare(&r->point[i].s, &v[i]->s));
+  for (u32 i = 0; i < top && i < r->nfit; i++)
+    AGREE(l, &r->point[i], !strategy_compare(&r->point[i].s, &v[i]->s));
   if (r->nfit) check_one_device(l, r);
   points += r->npoints;
 }
@@ -478,9 +480,7 @@ static void random_limit(listing *l) {
 static void check_search(setting *w) {
   listing l;
   search_result r;
-  do {
-    diag_clear(w->c);
-  } while (!random_search(w, &l) || (!all_used(&l) && !chance(&w->rng, 16)));
+  do { diag_clear(w->c); } while (!random_search(w, &l) || (!all_used(&l) && !chance(&w->rng, 16)));
   if (getenv("SEED")) printf("%s: %u points\n", told(&l), l.v.n);
   if (!all_used(&l)) {
     CHECK_MSG(!search_run(w->c, w->a, w->src, w->m, &w->costs, &l.o, &r), "%s", told(&l));
@@ -514,6 +514,7 @@ TEST(search_is_brute_force) {
     for (u32 i = 0; i < EACH; i++) check_search(&s);
     close_setting(&s);
   }
-  printf("  %u searches of %u points, %u refused; %u too slow, %u + %u too large, %u equal, %u twins, %u best on one device\n",
+  printf("  %u searches of %u points, %u refused; %u too slow, %u + %u too large, %u equal, %u twins, %u "
+         "best on one device\n",
          searches, points, refusals, cut_time, cut_memory, over, equal, twins, dear_devices);
 }
