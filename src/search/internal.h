@@ -11,6 +11,7 @@ bool space_make(ctx *c, arena *a, const search_opts *o, u32 ranks, search_result
 // ---- bound.c ------------------------------------------------------------------------------------------
 typedef struct {
   double work;                      // seconds of all products of a step on one device at its best rate
+  double missing;                   // of gradients that are not needed, which would make it 3 x forward
   bool chain;                       // one product after the other, there and back
   double weight_bytes, state_bytes; // of all weights, of their optimiser states
   bool train, distir;
