@@ -409,6 +409,44 @@ static plan *random_plan(plans_model *m, u32 groups, u64 *rng, arena *a) {
   return pn;
 }
 
+// Some backwards of a sequence in two parts, the weight gradients anywhere later.
+static void split_some(sched_seq *s, u64 *rng, arena *a) {
+  sched_task *v = NEWN(a, sched_task, 2 * s->n + 1);
+  u32 n = 0;
+  for (u32 k = s->n; k-- > 0;) { // from the end, so that what is later is known
+    sched_task t = s->v[k];
+    if (t.kind == TASK_B && chance(rng, 2)) {
+      sched_task w = t;
+      u32 at = n - pick(rng, n + 1);
+      w.kind = TASK_W, t.kind = TASK_I;
+      memmove(v + at + 1, v + at, (n - at) * sizeof *v);
+      v[at] = w, n++;
+    }
+    v[n++] = t;
+  }
+  for (u32 i = 0; i < n / 2; i++) {
+    sched_task t = v[i];
+    v[i] = v[n - 1 - i], v[n - 1 - i] = t;
+  }
+  *s = (sched_seq){n, v};
+}
+
+plan *plans_ordered(plans_model *m, u64 *rng, arena *a) {
+  plan *pn = NULL;
+  for (u32 n = 0; n < 60; n++) {
+    diag_clear(m->c);
+    pn = plans_hybrid(m, rng, a);
+    if (pn && pn->nsegments > 1 && pn->time) break;
+    pn = NULL;
+  }
+  if (!pn) return NULL;
+  random_order(m->src, pn, pn->train && chance(rng, 3), rng, a);
+  for (u32 i = 0; i < pn->nseqs && pn->train && chance(rng, 2); i++) split_some(&pn->seqs[i], rng, a);
+  pn->send_stream = chance(rng, 3) ? (sym){0} : sym_of(m->c, "link");
+  pn->send_channels = pn->send_stream.i ? (u8)(1u << pick(rng, 3)) : 0;
+  return pn;
+}
+
 plan *plans_random(plans_model *m, u64 *rng, arena *a) {
   static const u32 groups[] = {0, 2, 4, 6, 8, 12, 24};
   u32 n = m->batchnorm ? groups[pick(rng, COUNT_OF(groups))] : 0;
