@@ -3,12 +3,16 @@
 #define HEDDLE_SEARCH_INTERNAL_H
 #include "search/search.h"
 
-// ---- space.c ------------------------------------------------------------------------------------------
-// Every strategy of the space once; impossible ones that show without a plan are marked. False and a
-// diagnostic if there is none, or if a value that was said is in none.
-bool space_make(ctx *c, arena *a, const search_opts *o, u32 ranks, search_result *r);
+typedef struct known known; // evaluate.c
+typedef struct {
+  ctx *c;
+  arena *a;
+  planner *pl;
+  coster *k;
+  known *stages; // what is known of stages and schedules
+  bool broken;   // the session could not be set up
+} worker;
 
-// ---- bound.c ------------------------------------------------------------------------------------------
 typedef struct {
   double work;                      // seconds of all products of a step on one device at its best rate
   double missing;                   // of gradients that are not needed, which would make it 3 x forward
@@ -16,6 +20,37 @@ typedef struct {
   double weight_bytes, state_bytes; // of all weights, of their optimiser states
   bool train, distir;
 } bounds;
+
+typedef struct {
+  const prog *src;
+  const machine *m;
+  const cost_opts *costs;
+  const search_opts *o;
+  search_result *r;
+  arena *a;
+  worker *w;
+  i64 limit;
+  hmap by_strategy; // indices of points
+  bounds bounds;
+  search_point **wave;
+} search;
+
+// ---- search.c -----------------------------------------------------------------------------------------
+plan *search_plan(const search *s, worker *w, arena *a, const search_point *p); // without its sequences
+void search_impossible(search_point *p, const worker *w);      // for the reason that the session has
+search_point *search_find(const search *s, const strategy *x); // NULL: not in the space
+
+// ---- evaluate.c ---------------------------------------------------------------------------------------
+// Time and bytes of the point's plan, its state, what it equals.
+void search_evaluate(search *s, worker *w, search_point *p);
+void known_free(known *k);
+
+// ---- space.c ------------------------------------------------------------------------------------------
+// Every strategy of the space once; impossible ones that show without a plan are marked. False and a
+// diagnostic if there is none, or if a value that was said is in none.
+bool space_make(ctx *c, arena *a, const search_opts *o, u32 ranks, search_result *r);
+
+// ---- bound.c ------------------------------------------------------------------------------------------
 void bounds_make(planner *pl, const machine *m, coster *k, const search_opts *o, bounds *b);
 void bound(const bounds *b, search_point *p); // bound_ps and bound_bytes
 
