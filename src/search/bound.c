@@ -7,14 +7,12 @@
 // - Some place has the mean of the work: its ranks compute for K w / P at least.
 // - Where the products of the model form a chain (each needs all before it, and so do their gradients the other
 //   way round), stage s starts when a microbatch has passed the stages before it, and these have a backward left
-//   when s sends off its last gradient. So the step takes at least K w_s + sum of w_r, r < s, for every s, w_s
-//   being the part of w on stage s; that is least when it is equal for all s: w / (1 - (1 - 1/K)^P).
-// - Sends beside computation leave before the gradients of weights are computed, and the last of these run while
-//   other stages go on: a third of the work, as no product has more than two gradients, of its own size. The
-//   step takes (K - 1/3) w_s + 2/3 sum of w_r then; but a product that has the gradient of its weight alone does
-//   half of its work late, which makes a third of it less for each.
-// - Where weight gradients are tasks of their own they may all run late: only forwards, a third of w at least,
-//   fill the pipeline. Several stages on a place: nothing is said of filling.
+//   when s has ended its last one, for a gradient is sent when the backward has ended. So the step takes at least
+//   K w_s + sum of w_r, r < s, for every s, w_s being the part of w on stage s; that is least when it is equal
+//   for all s: w / (1 - (1 - 1/K)^P).
+// - Where weight gradients are tasks of their own they may all run late: only forwards, a third of w at least as
+//   no product has more than two gradients, of its own size, fill the pipeline. Several stages on a place:
+//   nothing is said of filling.
 //
 // Memory: some rank holds at least the mean of weights, gradients and states.
 #include "search/internal.h"
@@ -203,26 +201,22 @@ void bounds_make(planner *pl, const machine *m, coster *k, const search_opts *o,
     prog_free(whole);
   } // else no plan can be made
   chains w = {&x, a, LOOKS_MOST};
-  b->missing = 3 * forward - b->work;
   b->chain = is_chain(&w, o->train && f->rets.n ? f->rets.v[0] : 0) && b->work <= 3 * forward * (1 + 1e-9);
   diag_clear(src->c);
   arena_free(a);
 }
 
 // ---- one strategy -----------------------------------------------------------------------------------------
-// The least that the largest of `runs` w_s + `fills` sum of w_r, r < s, can be over P stages with w in all.
-static double filled(double w, double P, double runs, double fills) {
-  return fills * w / (1 - pow(1 - fills / runs, P));
+// The least that the largest of K w_s + part x sum of w_r, r < s, can be over P stages with w in all.
+static double filled(double w, double P, double K, double part) {
+  return part * w / (1 - pow(1 - part / K, P));
 }
 
 static double seconds(const bounds *b, const strategy *s) {
-  const double K = s->mb.n, P = s->pp.n, parts = (double)s->dp.n * s->tp.n * K, w = b->work / parts;
-  const double mean = K * w / P, third = 1.0 / 3;
+  const double K = s->mb.n, P = s->pp.n, w = b->work / s->dp.n / s->tp.n / K, mean = K * w / P;
   const sched_row *row = sched_row_find(choice_word(CHOICE_schedule, s->schedule.n));
   if (s->pp.n == 1 || s->v.n > 1 || !b->chain || !row) return mean;
-  if (b->train && row->split) return MAX(mean, filled(w, P, K, third));
-  if (!b->train || !s->overlap.n) return MAX(mean, filled(w, P, K, 1));
-  return MAX(mean, filled(w, P, K - third, 2 * third) - third * b->missing / parts);
+  return MAX(mean, filled(w, P, K, b->train && row->split ? 1.0 / 3 : 1));
 }
 
 void bound(const bounds *b, search_point *p) {

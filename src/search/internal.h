@@ -15,7 +15,6 @@ typedef struct {
 
 typedef struct {
   double work;                      // seconds of all products of a step on one device at its best rate
-  double missing;                   // of gradients that are not needed, which would make it 3 x forward
   bool chain;                       // one product after the other, there and back
   double weight_bytes, state_bytes; // of all weights, of their optimiser states
   bool train, distir;

@@ -245,8 +245,8 @@ bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_
   u32 ranks = o->ranks ? o->ranks : m->nranks;
   search s = {.src = src, .m = m, .costs = costs, .o = o, .r = r, .a = a, .w = ZNEWN(a, worker, threads)};
   if (!enough(c, m, ranks) || !space_make(c, a, o, ranks, r)) return false;
-  i64 usable = m->kind[0].usable_bytes;
-  for (u32 k = 1; k < m->nkinds; k++) usable = MIN(usable, m->kind[k].usable_bytes);
+  i64 usable = machine_kind_of(m, 0)->usable_bytes;
+  for (u32 k = 1; k < ranks; k++) usable = MIN(usable, machine_kind_of(m, k)->usable_bytes);
   s.limit = r->memory_bytes = o->memory_bytes ? o->memory_bytes : usable;
   bool ok = setup(&s, &s.w[0]);
   if (ok)

@@ -7,7 +7,7 @@
 #include "test.h"
 #include <stdlib.h>
 
-enum { SETTINGS = 66, EACH = 4 };
+enum { SETTINGS = 62, EACH = 4 };
 
 static u32 pick(u64 *rng, u32 n) { return (u32)(rng_next(rng) % n); }
 static bool chance(u64 *rng, u32 n) { return pick(rng, n) == 0; }
@@ -499,7 +499,7 @@ static void random_limit(listing *l) {
 static void check_search(setting *w) {
   listing l;
   search_result r;
-  do { diag_clear(w->c); } while (!random_search(w, &l) || (!all_used(&l) && !chance(&w->rng, 16)));
+  do { diag_clear(w->c); } while (!random_search(w, &l) || (!all_used(&l) && !chance(&w->rng, 40)));
   if (getenv("SEED")) printf("%s: %u points\n", told(&l), l.v.n);
   if (!all_used(&l)) {
     CHECK_MSG(!search_run(w->c, w->a, w->src, w->m, &w->costs, &l.o, &r), "%s", told(&l));
@@ -538,7 +538,7 @@ TEST(search_is_brute_force) {
          "one device\n",
          searches, points, refusals, cut_time, cut_memory, over, equal, twins, dear_devices);
   if (one || many) return;
-  CHECK_MSG(searches >= 200 && refusals >= 20, "%u searches, %u refused", searches, refusals);
+  CHECK_MSG(searches >= 200 && refusals >= 10, "%u searches, %u refused", searches, refusals);
   CHECK_MSG(cut_time >= 20 && cut_memory >= 3 && over >= 50 && equal >= 100 && dear_devices >= 10,
             "%u too slow, %u and %u too large, %u equal, %u faster on one device", cut_time, cut_memory, over,
             equal, dear_devices);

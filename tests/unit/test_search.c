@@ -322,3 +322,18 @@ TEST(search_keeps_batch_norm_apart) {
   CHECK(r.npoints == 2 && r.nfit == 2 && r.point[0].time_ps != r.point[1].time_ps);
   tear_down(&s);
 }
+
+// Devices that no plan uses are no limit.
+TEST(search_asks_used_devices_for_memory) {
+  setting s = set_up(small, "1x2 v100 ib=100Gb/s + 1x2 t4 ib=100Gb/s", 8, true);
+  search_opts o = told(&s, "dp=2 mb=1 zero=0 recompute=none", 8);
+  search_result r;
+  o.ranks = 2;
+  REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &r));
+  CHECK_EQ_I64(r.memory_bytes, s.m->kind[s.m->dev[0].kind].usable_bytes);
+  o = told(&s, "dp=4 mb=1 zero=0 recompute=none", 8);
+  REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &r));
+  CHECK_EQ_I64(r.memory_bytes, s.m->kind[s.m->dev[3].kind].usable_bytes);
+  CHECK(s.m->kind[s.m->dev[3].kind].usable_bytes < s.m->kind[s.m->dev[0].kind].usable_bytes);
+  tear_down(&s);
+}
