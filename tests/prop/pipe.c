@@ -5,9 +5,11 @@
 #include "test.h"
 #include <stdlib.h>
 
-static u32 known, whole;
+static u32 known, whole, bytes_differ;
 
-static bool compare(plans_model *m, const plan *pn, coster *k, arena *a) {
+// by_time: stages of one place that read each other's values may run in any order, and the probe has only one of
+// them: what each of them frees, so its bytes, may be another's then. Such cases are counted.
+static bool compare(plans_model *m, const plan *pn, coster *k, bool by_time, arena *a) {
   ctx *c = m->c;
   plan_probed about;
   const sim_order *order = NULL;
@@ -32,7 +34,8 @@ static bool compare(plans_model *m, const plan *pn, coster *k, arena *a) {
       sim_pipe_result p;
       REQUIRE(plan_line(c, a, pn, &about.graph, &n, &order));
       sim_pipe(st, a, order, n, &p);
-      ok = p.makespan_ps == r.makespan_ps && p.peak_bytes == r.peak_bytes;
+      bytes_differ += p.peak_bytes != r.peak_bytes;
+      ok = p.makespan_ps == r.makespan_ps && (by_time || p.peak_bytes == r.peak_bytes);
       if (!ok)
         printf("  %s: time %lld for %lld, bytes %lld for %lld\n", sym_str(c, pn->name),
                (long long)p.makespan_ps, (long long)r.makespan_ps, (long long)p.peak_bytes,
@@ -90,7 +93,7 @@ static void check_model(u32 index, maker *make, u32 plans, bool text) {
     diag_clear(m.c);
     if (pn && text) pn = through_text(&m, pn, a);
     CHECK_MSG(!made == !pn, "model %s seed %u: %s", m.name, seed, diag_render(m.c, a));
-    if (pn && (!compare(&m, pn, k, a) || (text && !flat_is_folded(&m, pn, k, a)))) {
+    if (pn && (!compare(&m, pn, k, make == plans_random, a) || (text && !flat_is_folded(&m, pn, k, a)))) {
       strbuf b = {.a = a};
       plan_print(planner_source(m.pl), pn, &b);
       printf("model %s seed %u\n%s", m.name, seed, getenv("SHOW") ? sb_str(&b) : "");
@@ -118,8 +121,8 @@ TEST(pipe_takes_any_order) {
 }
 
 TEST(pipe_takes_random_plans) {
-  known = whole = 0;
+  known = whole = bytes_differ = 0;
   for (u32 i = 0; i < plans_count(); i++) check_model(i, plans_random, plans_of(30), true);
-  printf("  %u random plans by stages, %u whole\n", known, whole);
-  CHECK(known + whole > 60);
+  printf("  %u random plans by stages, %u in other bytes; %u whole\n", known, bytes_differ, whole);
+  CHECK(known > 60);
 }
