@@ -62,20 +62,25 @@ static const char odd_text[] =
     "}\n";
 
 u32 plans_count(void) { return COUNT_OF(models); }
+const char *plans_name(u32 index) { return models[index].name; }
 
 static void give_up(plans_model *m) {
   fprintf(stderr, "%s: %s", m->spec, diag_render(m->c, m->a));
   abort();
 }
 
-void plans_open(plans_model *m, u32 index) {
+prog *plans_load(ctx *c, u32 index, i64 batch) {
   front_opts o = {.batch = models[index].batch, .seq = models[index].seq, .loss = true, .t = models[index].t};
+  if (batch && o.batch) o.batch = batch;
+  if (!models[index].spec) return ir_parse(c, sym_of(c, "odd"), odd_text, sizeof odd_text - 1);
+  return front_load(c, models[index].spec, &o);
+}
+
+void plans_open(plans_model *m, u32 index) {
   *m =
       (plans_model){.name = models[index].name, .spec = models[index].spec, .c = ctx_new(), .a = arena_new()};
-  if (!m->spec)
-    m->spec = "odd", m->src = ir_parse(m->c, sym_of(m->c, "odd"), odd_text, sizeof odd_text - 1);
-  else
-    m->src = front_load(m->c, m->spec, &o);
+  if (!m->spec) m->spec = "odd";
+  m->src = plans_load(m->c, index, 0);
   if (!m->src || !pass_loss(m->src)) give_up(m);
   for (u32 f = 1; f < m->src->funcs.n;
        f++) // constants as random as weights: zeros and ones would hide mistakes
@@ -401,6 +406,44 @@ static plan *random_plan(plans_model *m, u32 groups, u64 *rng, arena *a) {
   if (chance(rng, 3)) pn->send_stream = sym_of(m->c, "link"), pn->send_channels = (u8)(1u << pick(rng, 3));
   random_order(m->src, pn, split, rng, a);
   pn->input_gradients = pn->train && chance(rng, 4);
+  return pn;
+}
+
+// Some backwards of a sequence in two parts, the weight gradients anywhere later.
+static void split_some(sched_seq *s, u64 *rng, arena *a) {
+  sched_task *v = NEWN(a, sched_task, 2 * s->n + 1);
+  u32 n = 0;
+  for (u32 k = s->n; k-- > 0;) { // from the end, so that what is later is known
+    sched_task t = s->v[k];
+    if (t.kind == TASK_B && chance(rng, 2)) {
+      sched_task w = t;
+      u32 at = n - pick(rng, n + 1);
+      w.kind = TASK_W, t.kind = TASK_I;
+      memmove(v + at + 1, v + at, (n - at) * sizeof *v);
+      v[at] = w, n++;
+    }
+    v[n++] = t;
+  }
+  for (u32 i = 0; i < n / 2; i++) {
+    sched_task t = v[i];
+    v[i] = v[n - 1 - i], v[n - 1 - i] = t;
+  }
+  *s = (sched_seq){n, v};
+}
+
+plan *plans_ordered(plans_model *m, u64 *rng, arena *a) {
+  plan *pn = NULL;
+  for (u32 n = 0; n < 60; n++) {
+    diag_clear(m->c);
+    pn = plans_hybrid(m, rng, a);
+    if (pn && pn->nsegments > 1 && pn->time) break;
+    pn = NULL;
+  }
+  if (!pn) return NULL;
+  random_order(m->src, pn, pn->train && chance(rng, 3), rng, a);
+  for (u32 i = 0; i < pn->nseqs && pn->train && chance(rng, 2); i++) split_some(&pn->seqs[i], rng, a);
+  pn->send_stream = chance(rng, 3) ? (sym){0} : sym_of(m->c, "link");
+  pn->send_channels = pn->send_stream.i ? (u8)(1u << pick(rng, 3)) : 0;
   return pn;
 }
 

@@ -15,15 +15,20 @@ typedef struct {
   plan_numbers grouped[2][PLANS_GROUPS]; // the same with batch norm in so many groups
 } plans_model;
 
-enum { PLANS_SEED = 7 };                    // of the inputs
-u32 plans_count(void);                      // models
-void plans_open(plans_model *m, u32 index); // aborts with its diagnostics if the model cannot be made
+enum { PLANS_SEED = 7 }; // of the inputs
+u32 plans_count(void);   // models
+const char *plans_name(u32 index);
+prog *plans_load(ctx *c, u32 index, i64 batch); // its program alone; batch: where it is free, 0 its own
+void plans_open(plans_model *m, u32 index);     // aborts with its diagnostics if the model cannot be made
 void plans_close(plans_model *m);
 const plan_numbers *plans_want(plans_model *m, const plan *pn); // what pn must compute
 
 // A plan made by policies: a hybrid of data, tensor and pipeline parallelism with random options. NULL: it
 // does not divide; the diagnostics stand in m->c. In `a`.
 plan *plans_hybrid(plans_model *m, u64 *rng, arena *a);
+// Such a pipeline of microbatches, with its tasks in any order that respects who waits for whom, backwards in one
+// part, in two, or some so and some so, sends on any streams. NULL: none was found.
+plan *plans_ordered(plans_model *m, u64 *rng, arena *a);
 // A plan from random primitives, without policies: meshes, places, cuts, splits, orders, what is split at
 // rest.
 plan *plans_random(plans_model *m, u64 *rng, arena *a);

@@ -67,7 +67,7 @@ u64 plan_hash(const ctx *c, const plan *pn) {
   h = hash_step(h, pn->nrecompute);
   for (u32 i = 0; i < pn->nrecompute; i++)
     h = hash_step(hash_step(h, pn->recompute[i].fn.i), pn->recompute[i].instr);
-  h = hash_step(h, pn->train);
+  h = hash_step(hash_step(h, pn->train), pn->batchnorm_groups);
   if (pn->train) h = hash_training(h, pn);
   return hash_u64(hash_name(h, c, pn->send_stream), pn->send_channels);
 }

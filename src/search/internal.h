@@ -14,6 +14,13 @@ typedef struct {
 } worker;
 
 typedef struct {
+  double work;                      // seconds of all products of a step on one device at its best rate
+  bool chain;                       // one product after the other, there and back
+  double weight_bytes, state_bytes; // of all weights, of their optimiser states
+  bool train, distir;
+} bounds;
+
+typedef struct {
   const prog *src;
   const machine *m;
   const cost_opts *costs;
@@ -22,9 +29,8 @@ typedef struct {
   arena *a;
   worker *w;
   i64 limit;
-  hmap by_strategy;                 // indices of points
-  double flops_time;                // seconds of all products on one device at its best rate
-  double weight_bytes, state_bytes; // of all weights, of their optimizer states
+  hmap by_strategy; // indices of points
+  bounds bounds;
   search_point **wave;
 } search;
 
@@ -42,6 +48,10 @@ void known_free(known *k);
 // Every strategy of the space once; impossible ones that show without a plan are marked. False and a
 // diagnostic if there is none, or if a value that was said is in none.
 bool space_make(ctx *c, arena *a, const search_opts *o, u32 ranks, search_result *r);
+
+// ---- bound.c ------------------------------------------------------------------------------------------
+void bounds_make(planner *pl, const machine *m, coster *k, const search_opts *o, bounds *b);
+void bound(const bounds *b, search_point *p); // bound_ps and bound_bytes
 
 // ---- outcome.c ----------------------------------------------------------------------------------------
 void outcome_sort(arena *a, search_result *r); // ranks the points, counts states and reasons

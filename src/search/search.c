@@ -7,59 +7,9 @@
 // core and on many. Every thread has a session, a copy of the program with its planner (cuts and gradients
 // are made once per thread) and a coster of its own.
 #include "search/internal.h"
-#include <math.h>
 #include <stdlib.h>
 
 enum { WAVE = 16 };
-
-// ---- bounds -----------------------------------------------------------------------------------------------
-static double products_time(search *s, worker *w, func f, double *memo) {
-  if (memo[f.i] >= 0) return memo[f.i];
-  const prog *p = planner_source(w->pl);
-  const func_info *fi = func_get(p, f);
-  double sum = 0;
-  for (u32 i = 0; i < fi->body.n; i++) {
-    const instr *in = &fi->body.v[i];
-    if (in->op == OP_call) {
-      sum += products_time(s, w, in->callee, memo);
-    } else if (op_row_of(in->op)->flags & OPF_GEMM) {
-      double rate = 0;
-      dtype t = val_type(p, fi, opd_of(fi, in, 0))->s.t;
-      for (u32 k = 0; k < s->m->nkinds; k++) rate = MAX(rate, cost_top_flops(w->k, &s->m->kind[k], t));
-      if (rate > 0) sum += op_flops(in->op, attrs_get(p, in->at), plan_law(w->pl, f, i)) / rate;
-    }
-  }
-  return memo[f.i] = sum;
-}
-
-static void count_bytes(search *s) {
-  const prog *p = s->src;
-  const func_info *f = func_get(p, p->main);
-  for (u32 i = 0; i < f->nparams; i++) {
-    if (f->params.v[i].r != ROLE_WEIGHT) continue;
-    shape x = val_type(p, f, i + 1)->s;
-    s->weight_bytes += (double)shape_bytes(&x);
-    if (dtype_kind_of(x.t) != DK_FLOAT) continue;
-    double states = optim_states(&s->o->optim, x.t);
-    x.t = optim_state_type(x.t);
-    s->state_bytes += states * (double)shape_bytes(&x);
-  }
-}
-
-// Time: products at their best rate on all devices. With stages and K microbatches a stage that has work w_s
-// starts after one microbatch has passed the stages before it and runs K: max over s of K w_s + sum of w_r, r
-// < s, which is least when all are equal: W / (1 - (1 - 1/K)^P) for W = sum of w. Memory: some rank holds at
-// least the mean.
-static void bound(const search *s, search_point *p) {
-  double K = p->s.mb.n, n = (double)p->s.dp.n * p->s.tp.n, train = s->o->train ? 3 : 1;
-  double W = s->flops_time * train / n / K;
-  double t = K > 1 ? W / (1 - pow(1 - 1 / K, p->s.pp.n)) : W;
-  p->bound_ps = (i64)(t * 1e12 * 0.999999);
-  const u32 zero = p->s.zero.n, dp = p->s.dp.n;
-  double share = (double)p->s.tp.n * p->s.pp.n, w = s->weight_bytes / share, bytes = zero == 3 ? w / dp : w;
-  if (s->o->train) bytes += (zero >= 2 ? w / dp : w) + s->state_bytes / share / (zero >= 1 ? dp : 1);
-  p->bound_bytes = (i64)(s->o->accounting == SIM_BYTES_HEDDLE ? bytes : w);
-}
 
 // ---- plans ------------------------------------------------------------------------------------------------
 hybrid_opts search_hybrid(const search_opts *o, const search_point *p) {
@@ -171,7 +121,7 @@ static void find_equal(search *s) {
     }
     hmap_add(s->a, &by_plan, p->plan, v[i].index);
     less.zero.n = 0;
-    if (p->s.zero.n == 1 && s->state_bytes == 0 && search_find(s, &less))
+    if (p->s.zero.n == 1 && s->bounds.state_bytes == 0 && search_find(s, &less))
       equals(s, p, &less, "the optimizer has no states");
   }
 }
@@ -249,13 +199,8 @@ static void run_waves(search *s, search_point **all, u32 n, int threads) {
   progress_end(&bar);
 }
 
-// The seconds of all products, and the order of the points by their bounds.
-static void bound_all(search *s, search_point **all, u32 n) {
-  const prog *p = planner_source(s->w[0].pl);
-  double *memo = NEWN(s->a, double, p->funcs.n);
-  for (u32 i = 0; i < p->funcs.n; i++) memo[i] = -1;
-  s->flops_time = products_time(s, &s->w[0], p->main, memo);
-  for (u32 i = 0; i < n; i++) bound(s, all[i]);
+static void bound_all(const search *s, search_point **all, u32 n) {
+  for (u32 i = 0; i < n; i++) bound(&s->bounds, all[i]);
   qsort(all, n, sizeof *all, by_bound);
 }
 
@@ -263,7 +208,7 @@ static void bound_all(search *s, search_point **all, u32 n) {
 static i64 one_device(search *s) {
   const search_result *r = s->r;
   search_point p = {.s = strategy_default()};
-  bound(s, &p);
+  bound(&s->bounds, &p);
   const strategy *w = &r->point[0].s;
   if (!r->nfit || w->dp.n * w->tp.n * w->pp.n == 1 || p.bound_ps >= r->point[0].time_ps) return 0;
   search_evaluate(s, &s->w[0], &p);
@@ -275,6 +220,7 @@ static void run(search *s, int threads) {
   search_result *r = s->r;
   u32 n = 0;
   search_point **all = NEWN(s->a, search_point *, r->npoints + 1);
+  bounds_make(s->w[0].pl, s->m, s->w[0].k, s->o, &s->bounds);
   screen(s, threads);
   for (u32 i = 0; i < r->npoints; i++)
     if (r->point[i].state == SEARCH_OPEN) all[n++] = &r->point[i];
@@ -299,10 +245,9 @@ bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_
   u32 ranks = o->ranks ? o->ranks : m->nranks;
   search s = {.src = src, .m = m, .costs = costs, .o = o, .r = r, .a = a, .w = ZNEWN(a, worker, threads)};
   if (!enough(c, m, ranks) || !space_make(c, a, o, ranks, r)) return false;
-  i64 usable = m->kind[0].usable_bytes;
-  for (u32 k = 1; k < m->nkinds; k++) usable = MIN(usable, m->kind[k].usable_bytes);
+  i64 usable = machine_kind_of(m, 0)->usable_bytes;
+  for (u32 k = 1; k < ranks; k++) usable = MIN(usable, machine_kind_of(m, k)->usable_bytes);
   s.limit = r->memory_bytes = o->memory_bytes ? o->memory_bytes : usable;
-  count_bytes(&s);
   bool ok = setup(&s, &s.w[0]);
   if (ok)
     run(&s, threads);

@@ -87,15 +87,18 @@ static void count_all(walk *w, u32 unit, u32 num, const mbody *callee, const ins
   t->item.n = 0;
   t->map = (hmap){0};
   count_unit(w, unit, callee, i);
+  i64 sum = 0;
+  for (u32 k = 0; k < MEM_KINDS; k++) sum += t->kind[k];
+  // distir never frees what a call made and nobody used: of no value any more once the call is over.
+  if (w->m->distir && sum < out->peak_bytes)
+    t->kind[MEM_TEMP] += out->peak_bytes - sum, sum = out->peak_bytes;
+  assert(sum == out->peak_bytes);
   memcpy(out->peak_kind, t->kind, sizeof t->kind);
   for (u32 k = 0; k < t->item.n; k++)
     if (t->item.v[k].f.i == w->fn.i) t->item.v[k].v = repeat_value(w->m->s, t->item.v[k].v, num);
   if (t->item.n) qsort(t->item.v, t->item.n, sizeof *t->item.v, by_bytes);
   out->ntop = MIN(t->item.n, most);
   out->top = arena_dup(w->m->s->a, t->item.v, out->ntop * sizeof *out->top);
-  i64 sum = 0;
-  for (u32 k = 0; k < MEM_KINDS; k++) sum += t->kind[k];
-  assert(sum == out->peak_bytes);
 }
 
 void walk_tell(walk *w, u32 num, const mbody *callee, const instr *i) {

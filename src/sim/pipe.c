@@ -198,6 +198,7 @@ static void sum_up(const pipe *p, sim_pipe_result *r) {
     r->bubble += w * ((double)(r->makespan_ps - p->busy[k]) / span);
     ranks += w;
   }
+  if (ranks < st->nranks) r->bubble += (double)(st->nranks - ranks), ranks = st->nranks; // on no place: idle
   r->utilisation /= (double)ranks, r->comm /= (double)ranks, r->bubble /= (double)ranks;
 }
 

@@ -415,17 +415,25 @@ static void list_links(sim *s, sim_stages *st) {
   }
 }
 
+// Do all places have as many ranks?
+static bool of_one_size(const prog *p, const sim_pipeline *pl) {
+  for (u32 q = 1; q < pl->nplaces; q++)
+    if (group_get(p->sp, pl->group[q])->nranks != group_get(p->sp, pl->group[0])->nranks) return false;
+  return true;
+}
+
 const sim_stages *sim_stages_of(ctx *c, arena *a, const prog *probe, coster *k, const sim_opts *o,
                                 const sim_pipeline *pl) {
   sim s;
   sim_opts so = *o;
   so.mode = SIM_FOLDED;
+  if (!of_one_size(probe, pl)) return NULL;
   bool ok = sim_open(&s, c, a, probe, k, &so, false);
   s.pipeline = pl;
   s.node_of = NEWN(a, u32, s.main->body.n + 1);
   const sim_cols *main = ok ? sim_columns(&s) : NULL;
   sim_stages *st = NEW(a, sim_stages);
-  *st = (sim_stages){.pl = *pl, .nstreams = s.nstreams};
+  *st = (sim_stages){.pl = *pl, .nstreams = s.nstreams, .nranks = s.nranks};
   digest d = {.s = &s, .pl = pl, .st = st, .c = main};
   ok = main && main->total < FAR / 2 && find_classes(&d);
   if (ok) {

@@ -37,6 +37,7 @@ struct sim_stages {
   sim_pipeline pl;
   u32 nclass, nstreams;
   const u32 *weight;         // ranks of a class
+  u32 nranks;                // of the program
   u32 nreps, *rep, *rep_no;  // places that stand for others; number of every place's one in them
   const i64 *start;          // [rep number * C + class]: bytes of parameters
   const stage_task *before;  // per stage of the probe

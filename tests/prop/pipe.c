@@ -5,9 +5,11 @@
 #include "test.h"
 #include <stdlib.h>
 
-static u32 known, whole;
+static u32 known, whole, bytes_differ;
 
-static bool compare(plans_model *m, const plan *pn, coster *k, arena *a) {
+// by_time: stages of one place that read each other's values may run in any order, and the probe has only one of
+// them: what each of them frees, so its bytes, may be another's then. Such cases are counted.
+static bool compare(plans_model *m, const plan *pn, coster *k, bool by_time, arena *a) {
   ctx *c = m->c;
   plan_probed about;
   const sim_order *order = NULL;
@@ -32,7 +34,8 @@ static bool compare(plans_model *m, const plan *pn, coster *k, arena *a) {
       sim_pipe_result p;
       REQUIRE(plan_line(c, a, pn, &about.graph, &n, &order));
       sim_pipe(st, a, order, n, &p);
-      ok = p.makespan_ps == r.makespan_ps && p.peak_bytes == r.peak_bytes;
+      bytes_differ += p.peak_bytes != r.peak_bytes;
+      ok = p.makespan_ps == r.makespan_ps && (by_time || p.peak_bytes == r.peak_bytes);
       if (!ok)
         printf("  %s: time %lld for %lld, bytes %lld for %lld\n", sym_str(c, pn->name),
                (long long)p.makespan_ps, (long long)r.makespan_ps, (long long)p.peak_bytes,
@@ -49,30 +52,77 @@ static bool compare(plans_model *m, const plan *pn, coster *k, arena *a) {
   return ok;
 }
 
-TEST(pipe_is_the_program_written_out) {
-  u32 plans = getenv("PLANS") ? (u32)atoi(getenv("PLANS")) : 60;
-  for (u32 i = 0; i < plans_count(); i++) {
-    plans_model m;
-    plans_open(&m, i);
-    arena *ma = arena_new();
-    machine *mach = machine_load(m.c, ma, "16x4 v100 nvlink=100GB/s ib=2x100Gb/s");
-    coster *k = coster_new(m.c, ma, mach, NULL);
-    for (u32 seed = 1; seed <= plans; seed++) {
-      u64 rng = seed * 7919 + i;
-      arena *a = arena_new();
-      plan *pn = plans_hybrid(&m, &rng, a);
-      if (pn && !compare(&m, pn, k, a)) {
-        strbuf b = {.a = a};
-        plan_print(planner_source(m.pl), pn, &b);
-        printf("model %s seed %u\n%s", m.name, seed, getenv("SHOW") ? sb_str(&b) : "");
-        CHECK(false);
-      }
-      diag_clear(m.c);
-      arena_free(a);
-    }
-    arena_free(ma);
-    plans_close(&m);
+static u32 plans_of(u32 n) { return getenv("PLANS") ? (u32)atoi(getenv("PLANS")) : n; }
+
+// What is printed reads back: the orders go through the text of a plan.
+static const plan *through_text(plans_model *m, const plan *pn, arena *a) {
+  strbuf b = {.a = a};
+  plan_print(planner_source(m->pl), pn, &b);
+  return plan_parse(a, planner_source(m->pl), sym_of(m->c, "plan"), sb_str(&b), b.n);
+}
+
+static bool flat_is_folded(plans_model *m, const plan *pn, coster *k, arena *a) {
+  sim_result r[2];
+  prog *d = plan_apply(m->pl, pn, k);
+  bool ok = true;
+  if (!d) return true; // refused by the probe as well
+  coster_use(k, d);
+  for (u32 i = 0; i < 2 && ok; i++) {
+    const sim_opts so = {.mode = i ? SIM_FOLDED : SIM_FLAT, .peak_only = true};
+    ok = sim_run(m->c, a, d, k, &so, &r[i]);
   }
+  ok = ok && r[0].makespan_ps == r[1].makespan_ps && r[0].peak_bytes == r[1].peak_bytes;
+  prog_free(d);
+  return ok;
+}
+
+typedef plan *maker(plans_model *m, u64 *rng, arena *a);
+
+// Plans of one model; text: through their text, and the program flat as well.
+static void check_model(u32 index, maker *make, u32 plans, bool text) {
+  const char *one = getenv("SEED");
+  plans_model m;
+  plans_open(&m, index);
+  arena *ma = arena_new();
+  machine *mach = machine_load(m.c, ma, "16x4 v100 nvlink=100GB/s ib=2x100Gb/s");
+  coster *k = coster_new(m.c, ma, mach, NULL);
+  for (u32 seed = one ? (u32)atoi(one) : 1; seed <= (one ? (u32)atoi(one) : plans); seed++) {
+    u64 rng = seed * 7919 + index;
+    arena *a = arena_new();
+    const plan *pn = make(&m, &rng, a), *made = pn;
+    diag_clear(m.c);
+    if (pn && text) pn = through_text(&m, pn, a);
+    CHECK_MSG(!made == !pn, "model %s seed %u: %s", m.name, seed, diag_render(m.c, a));
+    if (pn && (!compare(&m, pn, k, make == plans_random, a) || (text && !flat_is_folded(&m, pn, k, a)))) {
+      strbuf b = {.a = a};
+      plan_print(planner_source(m.pl), pn, &b);
+      printf("model %s seed %u\n%s", m.name, seed, getenv("SHOW") ? sb_str(&b) : "");
+      CHECK(false);
+    }
+    diag_clear(m.c);
+    arena_free(a);
+  }
+  arena_free(ma);
+  plans_close(&m);
+}
+
+TEST(pipe_is_the_program_written_out) {
+  known = whole = 0;
+  for (u32 i = 0; i < plans_count(); i++) check_model(i, plans_hybrid, plans_of(60), false);
   printf("  %u pipelines by stages, %u whole\n", known, whole);
   CHECK(known > 100);
+}
+
+TEST(pipe_takes_any_order) {
+  known = whole = 0;
+  for (u32 i = 0; i < plans_count(); i++) check_model(i, plans_ordered, plans_of(12), true);
+  printf("  %u pipelines of any order by stages, %u whole\n", known, whole);
+  CHECK(known > 60);
+}
+
+TEST(pipe_takes_random_plans) {
+  known = whole = bytes_differ = 0;
+  for (u32 i = 0; i < plans_count(); i++) check_model(i, plans_random, plans_of(30), true);
+  printf("  %u random plans by stages, %u in other bytes; %u whole\n", known, bytes_differ, whole);
+  CHECK(known > 60);
 }

@@ -280,3 +280,60 @@ TEST(search_says_why_nothing_fits) {
   CHECK_EQ_I64(total(&r), r.npoints);
   tear_down(&s);
 }
+
+// Products take all of the time here, so bounds are as near as they come: the first product has no gradient of
+// its input, weight gradients of zb-h1 run where there is room, branches of unet and t5 run side by side, and
+// weights that are split at rest are not whole on any rank.
+TEST(search_bounds_are_below_what_is_true) {
+  static const struct {
+    const char *model, *line, *costs;
+  } all[] = {{"mlp-xs:layers=2,hidden=24", "pp=1 mb=1", NULL},
+             {"mlp-xs:layers=8,hidden=24", "dp=1 tp=1 schedule=zb-h1 zero=0 recompute=none", NULL},
+             {"mlp-xs:layers=8,hidden=24", "dp=1 tp=1 pp=4 v=2 schedule=interleaved recompute=none", NULL},
+             {"mlp-xs:layers=4,hidden=24", "dp=1 tp=1 pp=4 mb=2 overlap=pp zero=0 recompute=none", NULL},
+             {"tests/unet.heddle", "tp=1 recompute=none zero=0", NULL},
+             {"mlp-xs:layers=8,hidden=24", "tp=1 pp=1 zero=3 mb=1 recompute=none", "distir"}};
+  for (u32 i = 0; i < COUNT_OF(all); i++) {
+    setting s = set_up(all[i].model, "1x4 v100", 16, true);
+    for (u32 t = 0; t < DT_COUNT; t++) s.m->kind[0].rate[t] /= 1e8;
+    memset(s.m->kind[0].eff, 0, sizeof s.m->kind[0].eff), s.m->kind[0].launch_ps = 0;
+    search_opts o = told(&s, all[i].line, 16);
+    cost_opts costs = {.accounting = all[i].costs};
+    search_result r;
+    if (costs.accounting) o.accounting = SIM_BYTES_DISTIR;
+    o.no_bounds = true, o.memory_bytes = -1;
+    REQUIRE(search_run(s.c, s.a, s.p, s.m, &costs, &o, &r));
+    CHECK(r.nfit > 0);
+    for (u32 k = 0; k < r.nfit; k++)
+      CHECK_MSG(r.point[k].bound_ps <= r.point[k].time_ps && r.point[k].bound_bytes <= r.point[k].peak_bytes,
+                "%s %s: bounds %lld, %lld; true are %lld, %lld", all[i].model, all[i].line,
+                (long long)r.point[k].bound_ps, (long long)r.point[k].bound_bytes,
+                (long long)r.point[k].time_ps, (long long)r.point[k].peak_bytes);
+    tear_down(&s);
+  }
+}
+
+// Synchronised batch norm is another program, though the batch is dealt out in the same way.
+TEST(search_keeps_batch_norm_apart) {
+  setting s = set_up("examples/batchnorm.heddle", "1x4 v100", 0, true);
+  search_opts o = told(&s, "dp=4 mb=1 zero=0 recompute=none bn=*", 24);
+  search_result r;
+  REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &r));
+  CHECK(r.npoints == 2 && r.nfit == 2 && r.point[0].time_ps != r.point[1].time_ps);
+  tear_down(&s);
+}
+
+// Devices that no plan uses are no limit.
+TEST(search_asks_used_devices_for_memory) {
+  setting s = set_up(small, "1x2 v100 ib=100Gb/s + 1x2 t4 ib=100Gb/s", 8, true);
+  search_opts o = told(&s, "dp=2 mb=1 zero=0 recompute=none", 8);
+  search_result r;
+  o.ranks = 2;
+  REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &r));
+  CHECK_EQ_I64(r.memory_bytes, s.m->kind[s.m->dev[0].kind].usable_bytes);
+  o = told(&s, "dp=4 mb=1 zero=0 recompute=none", 8);
+  REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &r));
+  CHECK_EQ_I64(r.memory_bytes, s.m->kind[s.m->dev[3].kind].usable_bytes);
+  CHECK(s.m->kind[s.m->dev[3].kind].usable_bytes < s.m->kind[s.m->dev[0].kind].usable_bytes);
+  tear_down(&s);
+}

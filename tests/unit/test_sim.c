@@ -318,6 +318,23 @@ TEST(sim_bytes_by_kind) {
               (long long)want[k]);
 }
 
+// What a call made and nobody used is there for ever: of no value of the caller, but of a kind.
+TEST(sim_bytes_by_kind_as_distir_counts) {
+  static const char text[] =
+      "mesh @m [d=2]\n"
+      "func @f(%x: f32[256] @m) -> (f32[256] @m) {\n"
+      "  %lost = exp %x @m\n  %y = neg %x @m\n  return %y\n}\n"
+      "func @main(%x: f32[256] @m) -> (f32[256] @m) {\n"
+      "  %a = call @f(%x) @m\n  %b = call @f(%a) @m\n  %c = exp %b @m\n  return %c\n}\n";
+  bed b = parsed(text);
+  sim_result r = simulated(&b, (sim_opts){.mode = SIM_FOLDED, .bytes = SIM_BYTES_DISTIR});
+  i64 sum = 0;
+  for (u32 k = 0; k < MEM_KINDS; k++) sum += r.unit[0].peak_kind[k];
+  CHECK_EQ_I64(r.peak_bytes, 5 << 10); // x, two that are lost, %b and %c
+  CHECK_EQ_I64(sum, r.peak_bytes);
+  drop(&b);
+}
+
 // A tuple that a call gives back, passed on at its last use to a function that returns one part of it: the
 // other part is freed then.
 TEST(sim_bytes_of_tuples) {

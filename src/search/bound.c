@@ -1,0 +1,234 @@
+// bound.c - what no plan of a strategy can beat: proven lower bounds on its time and on its memory.
+//
+// Idea: whatever a plan is, its ranks compute the products (matmul, einsum, conv) of the single-device program,
+// at the best rate of any device and in any shape at most. That work W, with K microbatches on n = dp x tp
+// ranks of each of P places, is w = W / n / K for one microbatch and one rank of every place on average.
+//
+// - Some place has the mean of the work: its ranks compute for K w / P at least.
+// - Where the products of the model form a chain (each needs all before it, and so do their gradients the other
+//   way round), stage s starts when a microbatch has passed the stages before it, and these have a backward left
+//   when s has ended its last one, for a gradient is sent when the backward has ended. So the step takes at least
+//   K w_s + sum of w_r, r < s, for every s, w_s being the part of w on stage s; that is least when it is equal
+//   for all s: w / (1 - (1 - 1/K)^P).
+// - Where weight gradients are tasks of their own they may all run late: only forwards, a third of w at least as
+//   no product has more than two gradients, of its own size, fill the pipeline. Several stages on a place:
+//   nothing is said of filling.
+//
+// Memory: some rank holds at least the mean of weights, gradients and states.
+#include "search/internal.h"
+#include <math.h>
+
+// ---- products -------------------------------------------------------------------------------------------
+typedef struct {
+  const prog *p;
+  const machine *m;
+  const coster *k;
+  double *memo; // seconds by function; below 0: not known yet
+  arena *a;
+} counting;
+
+static bool is_product(const instr *i) { return op_row_of(i->op)->flags & OPF_GEMM; }
+
+static double product_time(const counting *x, const func_info *f, const instr *i) {
+  prog *p = (prog *)(uintptr_t)x->p; // its session takes diagnostics, of which there are none
+  const u32 n = instr_nopd(f, i);
+  shape in[8], out[4];
+  u32 nres = i->nres;
+  double rate = 0;
+  if (n > COUNT_OF(in) || nres > COUNT_OF(out)) return 0;
+  for (u32 k = 0; k < n; k++) in[k] = val_type(p, f, opd_of(f, i, k))->s;
+  for (u32 k = 0; k < nres; k++) out[k] = val_type(p, f, i->res + k)->s;
+  for (u32 k = 0; k < x->m->nkinds; k++) rate = MAX(rate, cost_top_flops(x->k, &x->m->kind[k], in[0].t));
+  const attrs at = attrs_get(p, i->at);
+  const law *l = rate > 0 ? op_law(p->c, x->a, i->op, at, n, in, &nres, out, i->where) : NULL;
+  return l ? op_flops(i->op, at, l) / rate : 0;
+}
+
+static double products_time(const counting *x, func f) {
+  if (x->memo[f.i] >= 0) return x->memo[f.i];
+  const func_info *fi = func_get(x->p, f);
+  double sum = 0;
+  for (u32 i = 0; i < fi->body.n; i++) {
+    const instr *in = &fi->body.v[i];
+    sum += in->op == OP_call ? products_time(x, in->callee) : is_product(in) ? product_time(x, fi, in) : 0;
+  }
+  return x->memo[f.i] = sum;
+}
+
+static counting counting_new(arena *a, const prog *p, const machine *m, const coster *k) {
+  counting x = {p, m, k, NEWN(a, double, p->funcs.n), a};
+  for (u32 i = 0; i < p->funcs.n; i++) x.memo[i] = -1;
+  return x;
+}
+
+// ---- chains -----------------------------------------------------------------------------------------------
+enum { LOOKS_MOST = 1 << 20 }; // instructions looked at; more: no chain
+
+typedef struct {
+  counting *x;
+  arena *a;
+  u32 left;
+} chains;
+
+// Does a gradient pass the operator?
+static bool passes(const chains *w, const func_info *f, const instr *i, u32 result) {
+#define OP(name, min, max, res, law, lin, types, attrs, red, flops, flags, kernel, grad, doc)                \
+  [OP_##name] = sizeof #grad == sizeof "zero" && #grad[0] == 'z',
+  static const bool stops[OP_COUNT] = {
+#include "op/ops.def"
+  };
+#undef OP
+  const type_info *t = val_type(w->x->p, f, i->res + result);
+  return !stops[i->op] && !t->tuple && dtype_kind_of(t->s.t) == DK_FLOAT;
+}
+
+static bool look(chains *w) { return w->left && w->left--; }
+
+// in: which parameters depend on something; out: which results then do. Does every product?
+static bool depend(chains *w, func f, const bool *in, bool *out) {
+  const func_info *fi = func_get(w->x->p, f);
+  bool *dep = ZNEWN(w->a, bool, fi->values.n), all = true;
+  memcpy(dep + 1, in, fi->nparams * sizeof *dep);
+  for (u32 i = 0; i < fi->body.n && all; i++) {
+    const instr *x = &fi->body.v[i];
+    const u32 n = instr_nopd(fi, x);
+    bool *opd = ZNEWN(w->a, bool, n + 1), any = false;
+    for (u32 k = 0; k < n; k++) any |= opd[k] = dep[opd_of(fi, x, k)];
+    if (x->op == OP_call) {
+      all = depend(w, x->callee, opd, dep + x->res);
+      continue;
+    }
+    all = look(w) && (any || !is_product(x));
+    for (u32 r = 0; r < x->nres; r++) dep[x->res + r] = any && passes(w, fi, x, r);
+  }
+  for (u32 r = 0; r < fi->rets.n; r++) out[r] = dep[fi->rets.v[r]];
+  return all;
+}
+
+// out: some results; in: which parameters these depend on. Do they depend on every product?
+static bool reach(chains *w, func f, const bool *out, bool *in) {
+  const func_info *fi = func_get(w->x->p, f);
+  bool *need = ZNEWN(w->a, bool, fi->values.n), all = true;
+  for (u32 r = 0; r < fi->rets.n; r++) need[fi->rets.v[r]] |= out[r];
+  for (u32 i = fi->body.n; i-- > 0 && all;) {
+    const instr *x = &fi->body.v[i];
+    const u32 n = instr_nopd(fi, x);
+    bool *opd = ZNEWN(w->a, bool, n + 1), any = false;
+    if (x->op == OP_call) {
+      all = reach(w, x->callee, need + x->res, opd);
+    } else {
+      for (u32 r = 0; r < x->nres; r++) any |= need[x->res + r] && passes(w, fi, x, r);
+      all = look(w) && (any || !is_product(x));
+      for (u32 k = 0; k < n; k++) opd[k] = any;
+    }
+    for (u32 k = 0; k < n; k++) need[opd_of(fi, x, k)] |= opd[k];
+  }
+  if (in) memcpy(in, need + 1, fi->nparams * sizeof *in);
+  return all;
+}
+
+// A call with products: do all of them depend on the values in `after`? Then `after` are the results that
+// depend on all of them.
+static bool extend_by_call(chains *w, const func_info *m, const instr *i, bool first, bool *after) {
+  const func_info *callee = func_get(w->x->p, i->callee);
+  bool *in = ZNEWN(w->a, bool, callee->nparams + 1), *one = ZNEWN(w->a, bool, i->nres + 1);
+  for (u32 k = 0; k < callee->nparams; k++) in[k] = after[opd_of(m, i, k)];
+  if (!first && !depend(w, i->callee, in, one)) return false;
+  memset(after, 0, m->values.n * sizeof *after);
+  for (u32 r = 0; r < i->nres; r++) {
+    memset(one, 0, i->nres * sizeof *one);
+    one[r] = true;
+    after[i->res + r] = reach(w, i->callee, one, NULL);
+  }
+  return true;
+}
+
+// Does every product of main (or call with products) need all those before it, by a way that gradients take,
+// too? until: the value that needs them all in the end; 0: none.
+static bool is_chain(chains *w, value until) {
+  const prog *p = w->x->p;
+  const func_info *m = func_get(p, p->main);
+  bool *after = ZNEWN(w->a, bool, m->values.n), first = true;
+  for (u32 i = 0; i < m->body.n; i++) {
+    const instr *x = &m->body.v[i];
+    bool any = false;
+    for (u32 k = 0; k < instr_nopd(m, x); k++) any |= after[opd_of(m, x, k)];
+    const bool call = x->op == OP_call && products_time(w->x, x->callee) > 0, product = call || is_product(x);
+    if (product && !first && !any) return false;
+    if (call && !extend_by_call(w, m, x, first, after)) return false;
+    if (call) {
+      first = false;
+      continue;
+    }
+    if (x->op == OP_call) {
+      bool *in = ZNEWN(w->a, bool, instr_nopd(m, x) + 1);
+      for (u32 k = 0; k < instr_nopd(m, x); k++) in[k] = after[opd_of(m, x, k)];
+      if (!depend(w, x->callee, in, after + x->res)) return false;
+      continue;
+    }
+    if (product) memset(after, 0, m->values.n * sizeof *after), first = false;
+    for (u32 r = 0; r < x->nres; r++) after[x->res + r] = (any || product) && passes(w, m, x, r);
+  }
+  return !until || after[until];
+}
+
+// ---- one search -------------------------------------------------------------------------------------------
+static void count_bytes(bounds *b, const prog *p, const optim_opts *o) {
+  const func_info *f = func_get(p, p->main);
+  for (u32 i = 0; i < f->nparams; i++) {
+    if (f->params.v[i].r != ROLE_WEIGHT) continue;
+    shape x = val_type(p, f, i + 1)->s;
+    b->weight_bytes += (double)shape_bytes(&x);
+    if (dtype_kind_of(x.t) != DK_FLOAT) continue;
+    double states = optim_states(o, x.t);
+    x.t = optim_state_type(x.t);
+    b->state_bytes += states * (double)shape_bytes(&x);
+  }
+}
+
+void bounds_make(planner *pl, const machine *m, coster *k, const search_opts *o, bounds *b) {
+  prog *src = planner_source(pl);
+  const func_info *f = func_get(src, src->main);
+  arena *a = arena_new();
+  *b = (bounds){.train = o->train, .distir = o->accounting == SIM_BYTES_DISTIR};
+  count_bytes(b, src, &o->optim);
+  counting x = counting_new(a, src, m, k);
+  const double forward = b->work = products_time(&x, src->main);
+  prog *whole = o->train ? plan_apply(pl, plan_single(a, src, true, &o->optim), NULL) : NULL;
+  if (whole) {
+    counting y = counting_new(a, whole, m, k);
+    b->work = products_time(&y, whole->main);
+    prog_free(whole);
+  } // else no plan can be made
+  chains w = {&x, a, LOOKS_MOST};
+  b->chain = is_chain(&w, o->train && f->rets.n ? f->rets.v[0] : 0) && b->work <= 3 * forward * (1 + 1e-9);
+  diag_clear(src->c);
+  arena_free(a);
+}
+
+// ---- one strategy -----------------------------------------------------------------------------------------
+// The least that the largest of K w_s + part x sum of w_r, r < s, can be over P stages with w in all.
+static double filled(double w, double P, double K, double part) {
+  return part * w / (1 - pow(1 - part / K, P));
+}
+
+// And of it, the time of the products spread evenly.
+static double seconds(const bounds *b, const strategy *s, double *even) {
+  const double K = s->mb.n, P = s->pp.n, w = b->work / s->dp.n / s->tp.n / K, mean = K * w / P;
+  *even = mean;
+  const sched_row *row = sched_row_find(choice_word(CHOICE_schedule, s->schedule.n));
+  if (s->pp.n == 1 || s->v.n > 1 || !b->chain || !row) return mean;
+  return MAX(mean, filled(w, P, K, b->train && row->split ? 1.0 / 3 : 1));
+}
+
+void bound(const bounds *b, search_point *p) {
+  const u32 zero = p->s.zero.n, dp = p->s.dp.n;
+  const double share = (double)p->s.tp.n * p->s.pp.n, w = b->weight_bytes / share,
+               weights = zero == 3 ? w / dp : w;
+  double bytes = weights;
+  if (b->train) bytes += (zero >= 2 ? w / dp : w) + b->state_bytes / share / (zero >= 1 ? dp : 1);
+  double even;
+  p->bound_ps = (i64)(seconds(b, &p->s, &even) * 1e12 * 0.999999);
+  p->bound_fill_ps = MAX(p->bound_ps - (i64)(even * 1e12 * 0.999999), 0);
+  p->bound_bytes = (i64)(b->distir ? weights : bytes);
+}

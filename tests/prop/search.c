@@ -1,0 +1,545 @@
+// search.c - the search against brute force. A random small search is done twice: by search_run, and here by
+// listing every strategy that docs/strategy.md allows, making each plan alone (settled, planned, applied,
+// simulated) and sorting. Winner, ranking, every time and peak, every bound and every count must agree.
+// SEED=n runs one setting and tells its searches.
+#include "plans.h"
+#include "search/search.h"
+#include "test.h"
+#include <stdlib.h>
+
+enum { SETTINGS = 62, EACH = 4 };
+
+static u32 pick(u64 *rng, u32 n) { return (u32)(rng_next(rng) % n); }
+static bool chance(u64 *rng, u32 n) { return pick(rng, n) == 0; }
+
+// ---- one setting: a model, a machine, what the step is ----------------------------------------------------
+typedef struct {
+  strategy s;
+  bool possible;
+  i64 time_ps, peak_bytes;
+} truth; // of one strategy
+
+typedef struct {
+  u64 rng, seed;
+  ctx *c;
+  arena *a;
+  u32 model;
+  prog *src;
+  planner *pl;
+  machine *m;
+  const char *machine_text;
+  cost_opts costs;
+  coster *k;
+  bool train;
+  i64 batch;
+  sim_bytes accounting;
+  optim_opts optim;
+  VEC(truth) known;
+} setting;
+
+static const char *const machines[] = {
+    "1x4 v100",
+    "1x6 v100",
+    "2x2 v100 nvlink=100GB/s ib=100Gb/s",
+    "1x3 v100 ib=100Gb/s + 1x1 v100 ib=25Gb/s",
+    "3x2 a40 eth=100Gb/s",
+    "1x2 v100 ib=100Gb/s + 2x1 t4 eth=25Gb/s",
+    "1x2 a10 eth=10Gb/s + 1x4 a10 eth=40Gb/s",
+    "2x4 v100 nvlink=20GB/s ib=2x50Gb/s",
+};
+
+// Tiny programs last as long as their launches. Slow devices, where products decide, let bounds bite.
+static void slow_down(setting *s) {
+  const u32 how = pick(&s->rng, 3);
+  for (u32 k = 0; k < s->m->nkinds && how; k++) {
+    device_kind *d = &s->m->kind[k];
+    const double by = how == 1 ? 1e5 : 1e8;
+    for (u32 t = 0; t < DT_COUNT; t++) d->rate[t] /= by;
+    if (how == 2) memset(d->eff, 0, sizeof d->eff), d->launch_ps = 0;
+  }
+  s->machine_text = arena_printf(s->a, "%s, %s", s->machine_text,
+                                 how == 2   ? "rates / 1e8, no launches, all efficiencies 1"
+                                 : how == 1 ? "rates / 1e5"
+                                            : "as it is");
+}
+
+static void quiet(void *arg, const cost_event *e, double factor) { (void)arg, (void)e, (void)factor; }
+
+static void open_setting(setting *s, u64 seed) {
+  static const i64 batches[] = {0, 0, 1, 4, 6, 8, 12};
+  static const optimiser optims[] = {OPTIM_SGD, OPTIM_MOMENTUM, OPTIM_ADAM};
+  *s = (setting){.rng = hash_u64(seed, 77), .seed = seed, .c = ctx_new(), .a = arena_new()};
+  s->model = (u32)(seed % plans_count());
+  s->batch = batches[pick(&s->rng, COUNT_OF(batches))];
+  s->src = plans_load(s->c, s->model, s->batch);
+  REQUIRE(s->src && pass_loss(s->src));
+  const func_info *f = func_get(s->src, s->src->main);
+  s->batch = val_type(s->src, f, 1)->s.dim[0];
+  s->train = !chance(&s->rng, 4);
+  s->optim = optim_default(optims[pick(&s->rng, COUNT_OF(optims))]);
+  s->machine_text = machines[pick(&s->rng, COUNT_OF(machines))];
+  s->m = machine_load(s->c, s->a, s->machine_text);
+  REQUIRE(s->m);
+  slow_down(s);
+  s->costs.extrapolated = quiet;
+  if (chance(&s->rng, 8)) s->costs.accounting = "distir", s->accounting = SIM_BYTES_DISTIR;
+  s->k = coster_new(s->c, s->a, s->m, &s->costs);
+  s->pl = planner_new(s->src);
+}
+
+static void close_setting(setting *s) {
+  planner_free(s->pl);
+  prog_free(s->src);
+  arena_free(s->a);
+  ctx_free(s->c);
+}
+
+static const char *named(arena *a, const strategy *s) {
+  strbuf b = {.a = a};
+  strategy_print(s, &b);
+  return sb_str(&b);
+}
+
+// ---- one plan, alone ----------------------------------------------------------------------------------
+static u64 text_hash(const strbuf *b) { return hash_bytes(b->v, b->n, 0); }
+
+static prog *apply(setting *s, const strategy *x, arena *a, u64 *plan_text) {
+  hybrid_opts h = {.s = *x, .train = s->train, .optim = s->optim};
+  plan *pn = policy_hybrid(s->pl, a, &h);
+  if (!pn) return NULL;
+  if (plan_text) {
+    strbuf b = {.a = a};
+    pn->name = sym_of(s->c, "nameless");
+    plan_print(planner_source(s->pl), pn, &b);
+    *plan_text = text_hash(&b);
+  }
+  return plan_apply(s->pl, pn, s->k);
+}
+
+static void work_out(setting *s, truth *t) {
+  arena *a = arena_new();
+  sim_opts so = {.mode = SIM_FOLDED, .bytes = s->accounting};
+  sim_result r;
+  const u32 before = diag_count(s->c);
+  prog *d = apply(s, &t->s, a, NULL);
+  if (d) {
+    coster_use(s->k, d);
+    t->possible = sim_run(s->c, a, d, s->k, &so, &r);
+    if (t->possible) t->time_ps = r.makespan_ps, t->peak_bytes = r.peak_bytes;
+    prog_free(d);
+  }
+  diag_truncate(s->c, before);
+  arena_free(a);
+}
+
+// Are the programs of two strategies the same, letter by letter? plans: are the plans?
+static bool same_program(setting *s, const truth *x, const truth *y, bool *plans) {
+  if (x->time_ps != y->time_ps || x->peak_bytes != y->peak_bytes) return false;
+  u64 plan_text[2], text[2];
+  for (u32 k = 0; k < 2; k++) {
+    arena *a = arena_new();
+    strbuf b = {.a = a};
+    prog *d = apply(s, k ? &y->s : &x->s, a, &plan_text[k]);
+    ir_print(d, &b);
+    text[k] = text_hash(&b);
+    prog_free(d);
+    arena_free(a);
+  }
+  if (plans) *plans = plan_text[0] == plan_text[1];
+  return text[0] == text[1];
+}
+
+static const truth *find_truth(const setting *s, const strategy *x) {
+  for (u32 i = 0; i < s->known.n; i++)
+    if (!strategy_compare(&s->known.v[i].s, x)) return &s->known.v[i];
+  return NULL;
+}
+
+static const truth *truth_of(setting *s, const strategy *x) {
+  const truth *old = find_truth(s, x);
+  if (old) return old;
+  truth *t = vec_push(s->a, &s->known);
+  *t = (truth){.s = *x};
+  if (getenv("PLANS")) fprintf(stderr, "%s\n", named(s->a, x));
+  work_out(s, t);
+  return t;
+}
+
+// ---- the space, by docs/strategy.md ---------------------------------------------------------------------
+typedef struct {
+  strategy said, s; // as listed; settled, where that is possible
+  bool settled;
+} listed;
+typedef struct {
+  setting *w;
+  search_opts o;
+  const char *line;
+  u32 ranks, most; // points
+  bool too_many;
+  VEC(listed) v;
+} listing;
+
+static bool power(u32 x) { return (x & (x - 1)) == 0; }
+
+// Every value that `*` may have somewhere; `allowed` knows where.
+static u32 highest(const listing *l, choice_id id) {
+  const choice_row *r = choice_get(id);
+  if (id <= CHOICE_pp) return l->ranks;
+  if (id == CHOICE_mb) return 128;
+  if (r->kind == CK_COUNT) return r->most == CHOICE_MOST ? choice_default(id).n : r->most;
+  return r->kind == CK_SET ? (1u << choice_words(id)) - 1 : choice_words(id) - 1;
+}
+
+static bool in_star(const listing *l, choice_id id, const strategy *s) {
+  const u32 x = s->of[id].n, degree = s->dp.n * s->tp.n * s->pp.n;
+  if (s->of[id].nparts) return false;
+  if (id <= CHOICE_pp) return x && l->ranks % x == 0 && degree == l->ranks && (!l->o.pow2 || power(x));
+  if (id == CHOICE_mb) {
+    const u32 per = MAX((u32)(l->o.batch / s->dp.n), 1);
+    return x >= 1 && x <= 128 && x <= per && (power(x) || (!l->o.pow2 && per % x == 0));
+  }
+  return x >= choice_get(id)->least && x <= highest(l, id);
+}
+
+static bool is_said(const choice_set *x, choice_value v) {
+  for (u32 k = 0; k < x->n; k++)
+    if (choice_same(x->v[k], v)) return true;
+  return false;
+}
+
+// Of the rows after pp what those before it say decides; dp, tp and pp are looked at together.
+static bool legal(const listing *l, choice_id id, const strategy *s) {
+  const choice_set *x = &l->o.space.of[id];
+  const bool other_words = id == CHOICE_mb && l->o.space.of[CHOICE_mbs].said;
+  const bool star = !other_words && (x->said ? x->all : *choice_get(id)->search == '*');
+  if (!choice_applies(id, s, l->o.train)) return choice_same(s->of[id], choice_default(id));
+  if (star) return in_star(l, id, s);
+  return x->n ? is_said(x, s->of[id]) : choice_same(s->of[id], choice_default(id));
+}
+
+static void list_point(listing *l, const strategy *s) {
+  l->too_many = l->v.n == l->most;
+  if (l->too_many) return;
+  listed *p = vec_push(l->w->a, &l->v);
+  const u32 before = diag_count(l->w->c);
+  *p = (listed){.said = *s, .s = *s};
+  p->settled = strategy_settle(l->w->c, &l->o.space, l->o.batch, l->o.train, &p->s);
+  diag_truncate(l->w->c, before);
+}
+
+static void list_from(listing *l, u32 row, strategy *s);
+static void list_value(listing *l, u32 row, strategy *s, choice_value x) {
+  s->of[row] = x;
+  bool ok = row != CHOICE_pp || s->dp.n * s->tp.n * s->pp.n == l->ranks;
+  for (choice_id id = CHOICE_dp; row == CHOICE_pp && id < CHOICE_pp; id++) ok = ok && legal(l, id, s);
+  if (ok && (row < CHOICE_pp || legal(l, (choice_id)row, s))) list_from(l, row + 1, s);
+}
+
+static void list_from(listing *l, u32 row, strategy *s) {
+  if (l->too_many) return;
+  if (row == CHOICE_COUNT) {
+    list_point(l, s);
+    return;
+  }
+  const choice_id id = (choice_id)row;
+  const choice_set *x = &l->o.space.of[row];
+  const bool star = x->said ? x->all : *choice_get(id)->search == '*';
+  const u32 most = star ? highest(l, id) : 0;
+  const choice_value dflt = choice_default(id);
+  for (u32 k = 0; star && k <= most; k++) list_value(l, row, s, (choice_value){.n = k});
+  for (u32 k = 0; k < x->n; k++) list_value(l, row, s, x->v[k]);
+  if (!is_said(x, dflt) && (!star || dflt.n > most)) list_value(l, row, s, dflt); // once
+}
+
+// Is every value that was said in some plan?
+static bool all_used(const listing *l) {
+  for (u32 i = 0; i < CHOICE_COUNT; i++)
+    for (u32 k = 0; k < l->o.space.of[i].n; k++) {
+      const choice_value x = l->o.space.of[i].v[k];
+      bool used = choice_same(x, choice_default((choice_id)i));
+      for (u32 p = 0; p < l->v.n && !used; p++) used = choice_same(l->v.v[p].said.of[i], x);
+      if (!used) return false;
+    }
+  return l->v.n > 0;
+}
+
+// ---- a random search --------------------------------------------------------------------------------------
+static void say_value(u64 *rng, choice_id id, strbuf *out) {
+  static const u32 degree[] = {1, 1, 2, 2, 3, 4, 6};
+  static const char *const layers[] = {"1/1", "2/2", "1/2", "2/1", "1/1/1", "1/1/1/1", "3/1"};
+  const choice_row *r = choice_get(id);
+  choice_value x = {0};
+  if (id == CHOICE_layers && chance(rng, 3)) {
+    sb_put(out, layers[pick(rng, COUNT_OF(layers))]);
+    return;
+  }
+  if (r->kind == CK_COUNT)
+    x.n = r->most == CHOICE_MOST ? degree[pick(rng, COUNT_OF(degree))]
+                                 : r->least + pick(rng, r->most - r->least + 1);
+  else
+    x.n = pick(rng, r->kind == CK_SET ? 1u << choice_words(id) : choice_words(id));
+  choice_print(id, x, out);
+}
+
+// A line that says some rows; repeated values are refused by the parser, so those are drawn again.
+static bool random_line(setting *w, listing *l) {
+  strbuf b = {.a = w->a};
+  for (u32 i = 0; i < CHOICE_COUNT; i++) {
+    const choice_id id = (choice_id)i;
+    const bool searched = *choice_get(id)->search == '*', rare = id >= CHOICE_v && id <= CHOICE_group;
+    if (id == CHOICE_mbs ? !chance(&w->rng, 6) : rare ? !chance(&w->rng, 4) : chance(&w->rng, 2)) continue;
+    sb_fmt(&b, "%s%s=", b.n ? " " : "", choice_get(id)->name);
+    if (id != CHOICE_mbs && chance(&w->rng, searched ? 3 : 2)) {
+      sb_char(&b, '*');
+      continue;
+    }
+    for (u32 k = 0, n = 1 + pick(&w->rng, 2); k < n; k++) {
+      if (k) sb_char(&b, ',');
+      say_value(&w->rng, id, &b);
+    }
+  }
+  l->line = sb_str(&b);
+  const bool ok = strategy_parse(w->c, w->a, l->line, &l->o.space);
+  diag_clear(w->c);
+  return ok;
+}
+
+static bool random_search(setting *w, listing *l) {
+  const u32 tops[] = {1, 2, 3, 5, 0};
+  *l = (listing){.w = w};
+  l->o = (search_opts){.train = w->train, .optim = w->optim, .batch = w->batch, .accounting = w->accounting};
+  if (!random_line(w, l)) return false;
+  l->o.ranks = chance(&w->rng, 3) ? 0 : 1 + pick(&w->rng, w->m->nranks);
+  l->ranks = l->o.ranks ? l->o.ranks : w->m->nranks;
+  l->o.pow2 = chance(&w->rng, 3);
+  l->o.top = tops[pick(&w->rng, COUNT_OF(tops))];
+  l->o.threads = 1 + (int)pick(&w->rng, 2);
+  l->o.memory_bytes = -1;
+  l->most = chance(&w->rng, 4) ? 80 : 20; // a bound can only rule out what comes after the first wave of 16
+  strategy s = strategy_default();
+  list_from(l, 0, &s);
+  return !l->too_many;
+}
+
+// ---- agreement ------------------------------------------------------------------------------------------
+static u32 searches, refusals, points, cut_time, cut_memory, over, equal, twins, dear_devices;
+
+static const char *told(const listing *l) {
+  return arena_printf(l->w->a,
+                      "seed %llu: %s batch %lld, %s%s, machine %s, %u ranks%s, top %u, memory %lld: '%s'",
+                      (unsigned long long)l->w->seed, plans_name(l->w->model), (long long)l->w->batch,
+                      l->w->train ? optim_name(l->w->optim.kind) : "inference",
+                      l->w->costs.accounting ? " (distir)" : "", l->w->machine_text, l->ranks,
+                      l->o.pow2 ? " pow2" : "", l->o.top, (long long)l->o.memory_bytes, l->line);
+}
+
+#define AGREE(l, p, cond)                                                                                    \
+  CHECK_MSG(cond, "%s\n  %s: %s (state %u, time %lld, peak %lld, bounds %lld, %lld; %s)", told(l),           \
+            named((l)->w->a, &(p)->s), #cond, (p)->state, (long long)(p)->time_ps,                           \
+            (long long)(p)->peak_bytes, (long long)(p)->bound_ps, (long long)(p)->bound_bytes,               \
+            (p)->why ? (p)->why : "")
+
+// The point that another says it is the program of.
+static const search_point *same_as(const listing *l, const search_result *r, const search_point *p) {
+  static const char before[] = "the same program as ";
+  strategy_set set;
+  strategy s;
+  if (strncmp(p->why, before, strlen(before))) return NULL;
+  char *line = arena_strdup(l->w->a, p->why + strlen(before)), *colon = strchr(line, ':');
+  if (colon) *colon = 0;
+  if (!strategy_parse(l->w->c, l->w->a, line, &set) || !strategy_one(l->w->c, &set, &s)) return NULL;
+  for (u32 i = 0; i < r->npoints; i++)
+    if (!strategy_compare(&r->point[i].s, &s)) return &r->point[i];
+  return NULL;
+}
+
+static void check_equal(const listing *l, const search_result *r, const search_point *p) {
+  const search_point *to = p;
+  for (u32 n = 0; n < 5 && to && to->state == SEARCH_EQUAL; n++) to = same_as(l, r, to);
+  AGREE(l, p, to && to->state != SEARCH_EQUAL && to->state != SEARCH_IMPOSSIBLE);
+  const truth *x = find_truth(l->w, &p->s), *y = to ? find_truth(l->w, &to->s) : NULL;
+  AGREE(l, p,
+        x && y && x->possible && y->possible && x->time_ps == y->time_ps && x->peak_bytes == y->peak_bytes);
+  if (equal++ % 4 == 0 && x && y && x->possible && y->possible) // dear
+    AGREE(l, p, same_program(l->w, x, y, NULL));
+}
+
+// Is the state the first that is true of the point? kth: the time that a plan must beat to be kept.
+static void check_state(const listing *l, const search_result *r, const search_point *p, i64 kth) {
+  const truth *t = find_truth(l->w, &p->s);
+  const i64 limit = l->o.memory_bytes;
+  const bool large = t && t->possible && limit >= 0 && t->peak_bytes > limit;
+  switch (p->state) {
+  case SEARCH_IMPOSSIBLE: AGREE(l, p, (!t || !t->possible) && p->why && *p->why); break;
+  case SEARCH_EQUAL: check_equal(l, r, p); break;
+  case SEARCH_BOUND_MEMORY:
+    AGREE(l, p, !l->o.no_bounds && t && (!t->possible || large));
+    cut_memory++;
+    break;
+  case SEARCH_BOUND_TIME:
+    AGREE(l, p, !l->o.no_bounds && t && (!t->possible || (l->o.top && t->time_ps > kth)));
+    cut_time++;
+    break;
+  case SEARCH_OVER_MEMORY:
+  case SEARCH_RAN:
+    AGREE(l, p, t && t->possible && large == (p->state == SEARCH_OVER_MEMORY));
+    if (!t) break;
+    AGREE(l, p, t->time_ps == p->time_ps && t->peak_bytes == p->peak_bytes);
+    over += p->state == SEARCH_OVER_MEMORY;
+    break;
+  default: AGREE(l, p, !"an open point");
+  }
+  if (t && t->possible && p->bound_ps) AGREE(l, p, p->bound_ps <= t->time_ps);
+  if (t && t->possible && p->bound_ps) AGREE(l, p, p->bound_bytes <= t->peak_bytes);
+}
+
+static int by_time(const void *x, const void *y) {
+  const truth *a = *(const truth *const *)x, *b = *(const truth *const *)y;
+  if (a->time_ps != b->time_ps) return a->time_ps < b->time_ps ? -1 : 1;
+  if (a->peak_bytes != b->peak_bytes) return a->peak_bytes < b->peak_bytes ? -1 : 1;
+  return strategy_compare(&a->s, &b->s);
+}
+
+// What fits by brute force, best first, of equal programs only those that the search kept apart.
+static u32 ranked(const listing *l, const search_result *r, const truth **v) {
+  u32 n = 0;
+  for (u32 i = 0; i < l->v.n; i++) {
+    const truth *t = l->v.v[i].settled ? find_truth(l->w, &l->v.v[i].s) : NULL;
+    if (!t || !t->possible || (l->o.memory_bytes >= 0 && t->peak_bytes > l->o.memory_bytes)) continue;
+    bool other = false;
+    for (u32 k = 0; k < r->npoints && !other; k++)
+      other = r->point[k].state == SEARCH_EQUAL && !strategy_compare(&r->point[k].s, &t->s);
+    if (!other) v[n++] = t;
+  }
+  qsort(v, n, sizeof *v, by_time);
+  return n;
+}
+
+static void check_space(const listing *l, const search_result *r) {
+  CHECK_MSG(r->npoints == l->v.n, "%s: %u points, should be %u", told(l), r->npoints, l->v.n);
+  for (u32 i = 0; i < l->v.n; i++) {
+    u32 found = 0;
+    for (u32 k = 0; k < r->npoints; k++) found += !strategy_compare(&r->point[k].s, &l->v.v[i].s);
+    CHECK_MSG(found == 1 || !l->v.v[i].settled, "%s: %s is %u times in the space", told(l),
+              named(l->w->a, &l->v.v[i].s), found);
+  }
+}
+
+static void check_counts(const listing *l, const search_result *r) {
+  u32 count[SEARCH_STATES] = {0}, sum = 0, reasons = 0;
+  for (u32 i = 0; i < r->npoints; i++) count[r->point[i].state]++;
+  for (u32 k = 0; k < SEARCH_STATES; k++) sum += r->count[k];
+  for (u32 k = 0; k < r->nreasons; k++) reasons += r->reason[k].count;
+  CHECK_MSG(!memcmp(count, r->count, sizeof count) && sum == r->npoints && !count[SEARCH_OPEN], "%s",
+            told(l));
+  CHECK_MSG(reasons == count[SEARCH_IMPOSSIBLE] && r->nfit == count[SEARCH_RAN], "%s", told(l));
+}
+
+// Programs that are the same though the search ran both: never of the same plan.
+static void count_twins(const listing *l, const search_result *r) {
+  for (u32 i = 0; i < r->npoints; i++)
+    for (u32 k = 0; k < i; k++) {
+      const truth *x = find_truth(l->w, &r->point[i].s), *y = find_truth(l->w, &r->point[k].s);
+      bool plans;
+      if (!r->point[i].time_ps || !r->point[k].time_ps || !x || !y || !same_program(l->w, x, y, &plans))
+        continue;
+      twins++;
+      AGREE(l, &r->point[i], !plans);
+      if (getenv("TWINS"))
+        printf("%s: twins %s, %s\n", told(l), named(l->w->a, &x->s), named(l->w->a, &y->s));
+      break;
+    }
+}
+
+static void check_one_device(const listing *l, const search_result *r) {
+  strategy one = strategy_default();
+  const truth *t = truth_of(l->w, &one);
+  const strategy *w = &r->point[0].s;
+  bool faster = t->possible && t->time_ps < r->point[0].time_ps && w->dp.n * w->tp.n * w->pp.n > 1 &&
+                (l->o.memory_bytes < 0 || t->peak_bytes <= l->o.memory_bytes);
+  CHECK_MSG(r->one_device_ps == (faster ? t->time_ps : 0), "%s: one device takes %lld, the search says %lld",
+            told(l), (long long)t->time_ps, (long long)r->one_device_ps);
+  dear_devices += faster;
+}
+
+static void check_result(const listing *l, const search_result *r) {
+  const truth **v = NEWN(l->w->a, const truth *, l->v.n + 1);
+  const u32 n = ranked(l, r, v), top = l->o.top && !l->o.no_bounds ? MIN(l->o.top, n) : n;
+  const i64 kth = l->o.top && n >= l->o.top ? v[l->o.top - 1]->time_ps : INT64_MAX;
+  check_space(l, r);
+  check_counts(l, r);
+  for (u32 i = 0; i < r->npoints; i++) check_state(l, r, &r->point[i], kth);
+  CHECK_MSG(r->nfit >= top && (l->o.no_bounds ? r->nfit == n : r->nfit <= n), "%s: %u fit, should be %u",
+            told(l), r->nfit, n);
+  for (u32 i = 0; i < top && i < r->nfit; i++)
+    AGREE(l, &r->point[i], !strategy_compare(&r->point[i].s, &v[i]->s));
+  if (r->nfit) check_one_device(l, r);
+  points += r->npoints;
+}
+
+static bool search(listing *l, search_result *r) {
+  bool ok = search_run(l->w->c, l->w->a, l->w->src, l->w->m, &l->w->costs, &l->o, r);
+  CHECK_MSG(ok == !diag_errors(l->w->c), "%s: %s", told(l), diag_render(l->w->c, l->w->a));
+  CHECK_MSG(ok || diag_get(l->w->c, 0).id == E_NO_PLAN, "%s: %s", told(l), diag_render(l->w->c, l->w->a));
+  diag_clear(l->w->c);
+  return ok;
+}
+
+// A limit near the peak of one of the plans.
+static void random_limit(listing *l) {
+  const truth **v = NEWN(l->w->a, const truth *, l->v.n + 1);
+  u32 n = 0;
+  for (u32 i = 0; i < l->v.n; i++) {
+    const truth *t = l->v.v[i].settled ? find_truth(l->w, &l->v.v[i].s) : NULL;
+    if (t && t->possible) v[n++] = t;
+  }
+  if (n) l->o.memory_bytes = v[pick(&l->w->rng, n)]->peak_bytes - pick(&l->w->rng, 2);
+}
+
+static void check_search(setting *w) {
+  listing l;
+  search_result r;
+  do { diag_clear(w->c); } while (!random_search(w, &l) || (!all_used(&l) && !chance(&w->rng, 40)));
+  if (getenv("SEED")) printf("%s: %u points\n", told(&l), l.v.n);
+  if (!all_used(&l)) {
+    CHECK_MSG(!search_run(w->c, w->a, w->src, w->m, &w->costs, &l.o, &r), "%s", told(&l));
+    CHECK_MSG(diag_count(w->c) && (diag_get(w->c, 0).id == E_STRATEGY || !l.v.n), "%s: %s", told(&l),
+              diag_render(w->c, w->a));
+    diag_clear(w->c);
+    refusals++;
+    return;
+  }
+  for (u32 i = 0; i < l.v.n; i++)
+    if (l.v.v[i].settled) truth_of(w, &l.v.v[i].s);
+  searches++;
+  if (chance(&w->rng, 2)) { // everything, without a limit
+    l.o.no_bounds = true;
+    search(&l, &r);
+    check_result(&l, &r);
+    count_twins(&l, &r);
+    l.o.no_bounds = false;
+  }
+  if (!chance(&w->rng, 3)) random_limit(&l);
+  search(&l, &r);
+  check_result(&l, &r);
+}
+
+TEST(search_is_brute_force) {
+  const char *one = getenv("SEED"), *many = getenv("SETTINGS");
+  u64 from = one ? strtoull(one, NULL, 0) : 1, to = one ? from : many ? strtoull(many, NULL, 0) : SETTINGS;
+  for (u64 seed = from; seed <= to; seed++) {
+    setting s;
+    open_setting(&s, seed);
+    for (u32 i = 0; i < EACH; i++) check_search(&s);
+    close_setting(&s);
+  }
+  printf("  %u searches of %u points, %u refused; %u too slow, %u + %u too large, %u equal, %u twins, %u "
+         "faster on "
+         "one device\n",
+         searches, points, refusals, cut_time, cut_memory, over, equal, twins, dear_devices);
+  if (one || many) return;
+  CHECK_MSG(searches >= 200 && refusals >= 10, "%u searches, %u refused", searches, refusals);
+  CHECK_MSG(cut_time >= 20 && cut_memory >= 3 && over >= 50 && equal >= 100 && dear_devices >= 10,
+            "%u too slow, %u and %u too large, %u equal, %u faster on one device", cut_time, cut_memory, over,
+            equal, dear_devices);
+}
