@@ -61,7 +61,7 @@ typedef struct {
   loc at;
 } plan_segment;
 
-// op-order: what each place runs, in order: tasks of sched.h, whose stages are segments, without replicas,
+// op-order: what each place runs, in order: tasks of sched.h, whose stages are segments, without pairs, replicas,
 // passes and versions.
 typedef enum { REST_WEIGHT, REST_GRAD, REST_STATE, REST_COUNT } rest_what;
 typedef struct {
@@ -267,15 +267,17 @@ u64 plan_hash(const ctx *c, const plan *pn);
 // Its parts, each adding to a plan whose axes and meshes exist. axis: 1-based into pn->axes.
 bool policy_batch(planner *pl, arena *a, plan *pn,
                   u8 axis); // the batch of every input over an axis (space or time)
-// segments on the coordinates of axis, pp of them, as `layers` says; at: where it says so
-bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s, loc at);
+// segments on the coordinates of axis, one for each stage of the schedule, as `layers` says; at: where it says so
+bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, const sched *order, choice_value layers, loc at);
 // A letter of every matmul with a weight, found from the laws (tensor.c has the rule). What cannot be divided
 // is refused (E_DIVIDE), but for what stays whole by that rule.
 bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, bool whole_tables);
 bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis); // what tensor left whole, over the sequence
 // parts of the batch that batch norm is to take its statistics over; 0: as the model says
 u32 policy_batchnorm(const prog *src, const strategy *s);
-bool policy_schedule(planner *pl, arena *a, plan *pn, const strategy *s, loc at); // sequences of all places
+// Sequences of all places: the schedule that the strategy names, or that its file has. at: where it says so.
+// NULL and diagnostics if the figures do not go together, or the file has what is not planned.
+const sched *policy_schedule(planner *pl, arena *a, plan *pn, const strategy *s, loc at);
 const char *policy_schedule_name(u32 i);                                          // NULL past the last
 void policy_zero(plan *pn, u8 axis, u32 level);
 bool policy_recompute(planner *pl, arena *a, plan *pn, choice_value what);

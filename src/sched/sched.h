@@ -108,6 +108,10 @@ const sched *sched_with(arena *a, const sched *s, u32 nedges, const sched_edge *
 // sched_check.
 const sched *sched_parse(ctx *c, arena *a, sym file, const char *text, size_t n);
 void sched_print(const sched *s, strbuf *out); // reads back equal
+const sched *sched_read(ctx *c, arena *a, const char *path, loc where); // a file; where: that names it
+// Has a schedule from text the figures of a shape (those that are not 0; groups it has none)? E_PLAN at `where`
+// calls it `name` and tells both.
+bool sched_fits(ctx *c, const sched *s, const char *name, const sched_shape *shape, loc where);
 
 // ---- checks and the merge -----------------------------------------------------------------------------
 // Does every (stage, replica, microbatch) run forward once, and backward (B, or I and W) once if there is any

@@ -10,7 +10,8 @@ typedef struct {
   prog *p;
   const func_info *m;
   arena *tmp;
-  u32 n, P, places; // instructions of main; stages; stage s lies on place s mod places
+  const sched *order; // on which place every stage lies
+  u32 n, P;           // instructions of main; stages
   double *w;        // per instruction: its work; 0: not heavy
   u32 *first, *cut; // per stage but the last: it may be cut after first[s] to cut[s] instructions
 } dealing;
@@ -192,22 +193,22 @@ static void cut(dealing *d, arena *a, plan *pn, u8 axis) {
   for (u32 s = 0; s < d->P; s++) {
     plan_segment *ps = &pn->segments[s];
     ps->from = from, ps->to = s + 1 == d->P ? d->n : cheapest_cut(d, last, s, from);
-    if (axis) ps->place.nfix = 1, ps->place.fix[0] = (plan_fix){axis, s % d->places};
+    if (axis) ps->place.nfix = 1, ps->place.fix[0] = (plan_fix){axis, d->order->at[s].v[0]};
     from = ps->to + 1;
   }
 }
 
-bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s, loc at) {
+bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, const sched *order, choice_value layers, loc at) {
   prog *p = planner_source(pl);
   const func_info *m = func_get(p, p->main);
   arena *tmp = arena_new();
   dealing d = {
-      .pl = pl, .p = p, .m = m, .tmp = tmp, .n = m->body.n, .P = s->pp.n * s->v.n, .places = s->pp.n};
+      .pl = pl, .p = p, .m = m, .tmp = tmp, .order = order, .n = m->body.n, .P = order->nstages};
   d.w = ZNEWN(tmp, double, d.n + 1);
   d.first = ZNEWN(tmp, u32, d.P), d.cut = ZNEWN(tmp, u32, d.P);
   if (!at.i) at = m->where;
-  bool ok = s->layers.nparts                               ? deal_numbers(&d, s->layers, at)
-            : choice_is(CHOICE_layers, s->layers, "equal") ? deal_equal(&d, at)
+  bool ok = layers.nparts                               ? deal_numbers(&d, layers, at)
+            : choice_is(CHOICE_layers, layers, "equal") ? deal_equal(&d, at)
                                                            : deal_by_cost(&d);
   if (ok) cut(&d, a, pn, axis);
   arena_free(tmp);
