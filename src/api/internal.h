@@ -51,6 +51,12 @@ struct heddle_result {
   sim_result r;
   i64 batch;
 };
+struct heddle_schedule {
+  object o;
+  const sched *s;
+  sched_times t; // by REPORT_COSTS
+  const char *name;
+};
 struct heddle_search {
   object o;
   heddle_program *p;

@@ -83,6 +83,10 @@ void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_
                 const sim_about *of); // sim.c
 void report_search(report *r, arena *a, const prog *p, const machine *m, const search_opts *o,
                    const search_result *s, const char *model);
+// A schedule and its times by REPORT_COSTS (schedule.c).
+extern const u32 REPORT_COSTS[TASK_KINDS]; // F 1, B 2
+void report_schedule(report *r, arena *a, const sched *s, const sched_times *t, const char *name,
+                     bool picture);
 void report_machine(report *r, arena *a, const machine *m); // machines NAME (machine.c)
 bool report_machines(report *r, ctx *c, arena *a);          // every preset
 void report_check(report *r, arena *a, const verify_report *v, const char *model, const char *plan,

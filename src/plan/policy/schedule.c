@@ -26,7 +26,8 @@ static bool can_plan(ctx *c, const sched *s, const char *name, bool train, loc a
     diag(c, E_PLAN, at, "%s runs no backward, but this is training", name);
   else
     diag(c, E_PLAN, at, "%s runs backward, but this is inference", name);
-  diag_hint(c, train ? "a schedule with backwards (B, or I and W)" : "add --train, or a schedule of forwards (F) only");
+  diag_hint(c, train ? "a schedule with backwards (B, or I and W)"
+                     : "add --train, or a schedule of forwards (F) only");
   return false;
 }
 
@@ -49,9 +50,8 @@ const sched *policy_schedule(planner *pl, arena *a, plan *pn, const strategy *s,
   ctx *c = planner_source(pl)->c;
   const sched_shape form = {
       .places = s->pp.n, .chunks = s->v.n, .micro = s->mb.n, .group = s->group.n, .backward = pn->train};
-  const sched *made = s->schedule.path
-                          ? from_file(c, a, s->schedule.path, &form, at)
-                          : sched_make(c, a, policy_schedule_name(s->schedule.n), &form, at);
+  const sched *made = s->schedule.path ? from_file(c, a, s->schedule.path, &form, at)
+                                       : sched_make(c, a, policy_schedule_name(s->schedule.n), &form, at);
   if (!made) return NULL;
   bool *seen = ZNEWN(a, bool, made->nplaces);
   pn->seqs = NEWN(a, sched_seq, made->nplaces);

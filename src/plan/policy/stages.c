@@ -12,8 +12,8 @@ typedef struct {
   arena *tmp;
   const sched *order; // on which place every stage lies
   u32 n, P;           // instructions of main; stages
-  double *w;        // per instruction: its work; 0: not heavy
-  u32 *first, *cut; // per stage but the last: it may be cut after first[s] to cut[s] instructions
+  double *w;          // per instruction: its work; 0: not heavy
+  u32 *first, *cut;   // per stage but the last: it may be cut after first[s] to cut[s] instructions
 } dealing;
 
 // ---- work ---------------------------------------------------------------------------------------------
@@ -198,18 +198,18 @@ static void cut(dealing *d, arena *a, plan *pn, u8 axis) {
   }
 }
 
-bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, const sched *order, choice_value layers, loc at) {
+bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, const sched *order, choice_value layers,
+                   loc at) {
   prog *p = planner_source(pl);
   const func_info *m = func_get(p, p->main);
   arena *tmp = arena_new();
-  dealing d = {
-      .pl = pl, .p = p, .m = m, .tmp = tmp, .order = order, .n = m->body.n, .P = order->nstages};
+  dealing d = {.pl = pl, .p = p, .m = m, .tmp = tmp, .order = order, .n = m->body.n, .P = order->nstages};
   d.w = ZNEWN(tmp, double, d.n + 1);
   d.first = ZNEWN(tmp, u32, d.P), d.cut = ZNEWN(tmp, u32, d.P);
   if (!at.i) at = m->where;
   bool ok = layers.nparts                               ? deal_numbers(&d, layers, at)
             : choice_is(CHOICE_layers, layers, "equal") ? deal_equal(&d, at)
-                                                           : deal_by_cost(&d);
+                                                        : deal_by_cost(&d);
   if (ok) cut(&d, a, pn, axis);
   arena_free(tmp);
   return ok;
