@@ -278,6 +278,8 @@ u32 policy_batchnorm(const prog *src, const strategy *s);
 // Sequences of all places: the schedule that the strategy names, or that its file has. at: where it says so.
 // NULL and diagnostics if the figures do not go together, or the file has what is not planned.
 const sched *policy_schedule(planner *pl, arena *a, plan *pn, const strategy *s, loc at);
+// Can every file that a strategy set names be read? Otherwise diagnostics.
+bool policy_schedule_files(ctx *c, const strategy_set *set);
 const char *policy_schedule_name(u32 i); // NULL past the last
 void policy_zero(plan *pn, u8 axis, u32 level);
 bool policy_recompute(planner *pl, arena *a, plan *pn, choice_value what);

@@ -19,7 +19,7 @@ static void put_places(report *r, arena *a, const sched *s, const sched_times *t
   static const column cols[] = {{"place", "place"},        {"stages", "stages"},
                                 {"tasks", "tasks"},        {"idle", "idle"},
                                 {"bubble", "of the time"}, {"activations", "activations"}};
-  report_table(r, "rows", cols, COUNT_OF(cols));
+  report_table(r, "by_place", cols, COUNT_OF(cols));
   for (u32 p = 0; p < s->nplaces; p++) {
     u32 n;
     const char *stages = stages_on(a, s, p, &n);

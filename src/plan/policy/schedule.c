@@ -6,6 +6,15 @@ const char *policy_schedule_name(u32 i) {
   return r ? r->name : NULL;
 }
 
+bool policy_schedule_files(ctx *c, const strategy_set *set) {
+  const choice_set *x = &set->of[CHOICE_schedule];
+  arena *a = arena_new();
+  bool ok = true;
+  for (u32 k = 0; k < x->n && ok; k++) ok = !x->v[k].path || sched_read(c, a, x->v[k].path, x->at);
+  arena_free(a);
+  return ok;
+}
+
 // What a file may say that plans cannot do, or that this one is not for.
 static bool can_plan(ctx *c, const sched *s, const char *name, bool train, loc at) {
   const char *lacks = s->nreplicas > 1 ? "several replicas of the model (r1)"
