@@ -96,13 +96,13 @@ static double peak_mb(const work *w) {
 }
 
 int main(void) {
-  const hybrid_opts xl = {.s = strategy_of("dp=2 tp=4 pp=2 mb=32")};
+  const hybrid_opts xl = {.s = strategy_of("dp=2 tp=4 pp=2 mb=32 overlap=none")};
   hybrid_opts train = xl;
   train.train = true;
   train.optim = optim_default(OPTIM_ADAM);
   train.optim.master = false;
   hybrid_opts big = train;
-  big.s = strategy_of("dp=8 tp=8 pp=16 mb=512");
+  big.s = strategy_of("dp=8 tp=8 pp=16 mb=512 overlap=none");
   work infer = {"gpt3-xl", "dgx-2", 1024, 8, true, xl, SIM_FLAT};
   work step = {"gpt3-xl", "dgx-2", 64, 2048, false, train, SIM_FLAT};
   work gpt3 = {"gpt3-175b", "dgx-h100*128", 4096, 2048, false, big, SIM_FOLDED};

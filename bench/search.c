@@ -8,7 +8,7 @@ enum { RUNS = 5 };
 
 // Microbatches with stages only; those that do not divide the batch cost next to nothing.
 static const char *const lines[] = {"pp=1 mb=1 zero=0 recompute=none",
-                                    "pp=2,4,8,16 mb=2,4,8,16,32,64,128 zero=0 recompute=none"};
+                                    "pp=2,4,8,16 mb=2,4,8,16,32,64,128 zero=0 recompute=none overlap=none"};
 
 static double grid_ms(const char *model, const i64 *batch, u32 nbatch, bool train, u32 want) {
   ctx *c = ctx_new();

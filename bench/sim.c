@@ -16,8 +16,9 @@ static double flat_ms(u32 K, u64 *instructions) {
   machine *m = machine_load(c, a, "dgx-2");
   planner *pl = src ? planner_new(src) : NULL;
   coster *k = m ? coster_new(c, a, m, NULL) : NULL;
-  hybrid_opts h = {
-      .s = strategy_of("dp=2 tp=4 pp=2 mb=%u", K), .train = true, .optim = optim_default(OPTIM_ADAM)};
+  hybrid_opts h = {.s = strategy_of("dp=2 tp=4 pp=2 mb=%u overlap=none", K),
+                   .train = true,
+                   .optim = optim_default(OPTIM_ADAM)};
   h.optim.master = false;
   plan *pn = pl && k ? policy_hybrid(pl, a, &h) : NULL;
   prog *d = pn ? plan_apply(pl, pn, k) : NULL;

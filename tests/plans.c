@@ -235,10 +235,10 @@ plan *plans_hybrid(plans_model *m, u64 *rng, arena *a) {
   const bool train = !chance(rng, 6);
   strategy say = strategy_default();
   for (u32 id = 0; id < CHOICE_COUNT; id++) random_value(&say, (choice_id)id, train, rng);
+  if (!say.overlap.n) say.channels = choice_default(CHOICE_channels);
   hybrid_opts o = {.s = say, .train = train, .optim = optim_default(OPTIM_MOMENTUM), .keep_gradients = true};
   plan *pn = policy_hybrid(m->pl, a, &o);
   if (!pn) return NULL;
-  if (o.s.overlap.n) pn->send_channels = (u8)(1u << pick(rng, 3));
   if (pn->train && chance(rng, 4)) { // weight gradients apart: each after its input gradient
     for (u32 i = 0; i < pn->nseqs; i++) {
       sched_seq *s = &pn->seqs[i];

@@ -78,7 +78,8 @@ price model_price(bench_model *b, degrees d) {
   price out = {0};
   arena *a = arena_new();
   const char *tables = d.t > 1 ? "tables=whole" : "";
-  hybrid_opts h = {.s = strategy_of("dp=%u tp=%u pp=%u mb=%u %s", d.d, d.t, d.p, d.k, tables),
+  hybrid_opts h = {.s = strategy_of("dp=%u tp=%u pp=%u mb=%u %s%s", d.d, d.t, d.p, d.k, tables,
+                                    d.p > 1 ? " overlap=none" : ""),
                    .train = b->train,
                    .optim = optim_default(OPTIM_SGD)};
   h.optim.master = false;

@@ -34,9 +34,10 @@ void reproduce_distsim(ctx *c, verdict *v) {
     for (u32 T = 1; T <= RANKS / D; T *= 2) {
       arena *s = arena_new();
       degrees d = {D, T, RANKS / D / T, RANKS / D / T > 1 ? BATCH / D : 1};
-      hybrid_opts h = {.s = strategy_of("dp=%u tp=%u pp=%u mb=%u", d.d, d.t, d.p, d.k),
-                       .train = true,
-                       .optim = optim_default(OPTIM_ADAM)};
+      hybrid_opts h = {
+          .s = strategy_of("dp=%u tp=%u pp=%u mb=%u%s", d.d, d.t, d.p, d.k, d.p > 1 ? " overlap=none" : ""),
+          .train = true,
+          .optim = optim_default(OPTIM_ADAM)};
       h.optim.master = false;
       plan *pn = policy_hybrid(pl, s, &h);
       prog *p = pn ? plan_apply(pl, pn, k) : NULL;

@@ -229,15 +229,19 @@ static void leave_backward(main_build *mb, seg *s, u32 m) {
   }
 }
 
+// The gradients of a stage's inputs may be there before those of its weights. They are sent when the task has
+// ended: frameworks launch the send after the whole backward.
+value emit_sends_after(const seg *s) { return s->gp && !s->gp->wgt.i && s->gp->nacc ? s->grads : 0; }
+
 static void send_forward(main_build *mb, seg *s, edge *x, u32 m) {
   at_point(mb, s->g, m);
-  x->there[m] = main_send(mb, x->there[m], x->sent[0], x->strm[0]);
+  x->there[m] = main_send(mb, x->there[m], x->sent[0], x->strm[0], 0);
 }
 
 static void send_backward(main_build *mb, seg *s, edge *x, u32 m) {
   at_point(mb, s->g, m);
   mb->b.flags = INSTR_BACKWARD;
-  x->back[m] = main_send(mb, x->back[m], x->sent[1], x->strm[1]);
+  x->back[m] = main_send(mb, x->back[m], x->sent[1], x->strm[1], emit_sends_after(s));
   mb->b.flags = 0;
 }
 

@@ -188,6 +188,32 @@ static bool update_group(main_build *mb, const value *w, u32 n, const value *gra
   return true;
 }
 
+// ---- equal layers ---------------------------------------------------------------------------------------------
+// Weights i and j are updated alike: equal types, layouts, gradients.
+static bool alike(const main_build *mb, const value *grad, value i, value j) {
+  const func_info *f = func_get(mb->p, mb->b.f);
+  return mb->m->values.v[i].ty.i == mb->m->values.v[j].ty.i &&
+         mb->param_lay[i - 1].i == mb->param_lay[j - 1].i &&
+         f->values.v[grad[i - 1]].ty.i == f->values.v[grad[j - 1]].ty.i;
+}
+
+static bool all_alike(const main_build *mb, const value *grad, const value *x, const value *y, u32 n) {
+  for (u32 k = 0; k < n; k++)
+    if (!alike(mb, grad, x[k], y[k])) return false;
+  return true;
+}
+
+// How many of the weights w[0..n) one call updates: those of a layer where layers repeat, so that equal layers
+// share a function; `last` were updated by the call before.
+static u32 layer_of(const main_build *mb, const value *grad, const value *w, u32 n, u32 last) {
+  enum { MOST = 64 };
+  if (last && n >= last && all_alike(mb, grad, w - last, w, last)) return last;
+  for (u32 from = 0; from < n; from++)
+    for (u32 k = 2; k <= MOST && from + 2 * k <= n; k++)
+      if (all_alike(mb, grad, w + from, w + from + k, k)) return from ? from : k;
+  return n;
+}
+
 static bool update_weights(main_build *mb, value *neww, value **news, value *gradout) {
   arena *a = mb->x->a;
   u32 np = mb->m->nparams;
@@ -199,7 +225,10 @@ static bool update_weights(main_build *mb, value *neww, value **news, value *gra
     u32 n = 0;
     for (u32 j = i; j < np; j++)
       if (grad[j] && !done[j] && mb->param_group[j].i == mb->param_group[i].i) w[n++] = j + 1, done[j] = true;
-    if (!update_group(mb, w, n, grad, neww, news, gradout)) return false;
+    for (u32 at = 0, k = 0; at < n; at += k) {
+      k = layer_of(mb, grad, w + at, n - at, k);
+      if (!update_group(mb, w + at, k, grad, neww, news, gradout)) return false;
+    }
   }
   return true;
 }

@@ -31,6 +31,7 @@ static u64 hash_trans(u64 h, const plan_trans *t) {
 }
 
 static u64 hash_orders(u64 h, const plan *pn) {
+  if (!pn->seqs) return hash_step(h, pn->made.key);
   h = hash_step(h, pn->nseqs);
   for (u32 i = 0; i < pn->nseqs; i++) {
     h = hash_step(h, pn->seqs[i].n);
@@ -68,5 +69,5 @@ u64 plan_hash(const ctx *c, const plan *pn) {
     h = hash_step(hash_step(h, pn->recompute[i].fn.i), pn->recompute[i].instr);
   h = hash_step(h, pn->train);
   if (pn->train) h = hash_training(h, pn);
-  return hash_u64(hash_name(h, c, pn->send_stream), 1);
+  return hash_u64(hash_name(h, c, pn->send_stream), pn->send_channels);
 }

@@ -23,7 +23,13 @@ struct planner {
   bool rests[REST_COUNT];        // of the plan applied last: was anything of the kind split at rest?
   u32 nfuncs;                    // functions of the program as it came
   bool *cone;                    // per instruction of main: depends on constants alone
-  u32 *last_use;   // per value of main: number of the last instruction using it (nbody+1: returned)
+  u32 *last_use; // per value of main: number of the last instruction using it (nbody+1: returned)
+  VEC(struct {
+    const sched_row *row;
+    sched_shape shape;
+    u64 key;
+  })
+  schedules;
   u64 recompute;   // hash of the instructions now marked
   grad_memo *memo; // gradients of functions called by several cuts
 };

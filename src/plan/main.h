@@ -80,8 +80,8 @@ typedef struct {
 void main_open(main_build *mb, apply *x, u32 most); // most: microbatches that are emitted; 0: all
 bool main_segments(main_build *mb);                 // segments.c: groups, cuts, gradients, sharded functions
 bool main_params(main_build *mb);                   // ... parameters and optimiser states
-// order.c: tasks and sends in one order that all places agree on; *out is in `a`. main_tasks emits them.
-bool main_order(main_build *mb, arena *a, u32 *n, const sim_order **out);
+// order.c: the graph of stages, after emit_begin; everything written out in the plan's order.
+void main_graph(const main_build *mb, arena *a, plan_graph *g);
 bool main_tasks(main_build *mb);
 bool main_finish(main_build *mb); // finish.c: results, gradients, updates
 // emit.c: one task after the other, in any order in which what a task needs was made before
@@ -89,11 +89,13 @@ void emit_begin(main_build *mb);
 void emit_before(main_build *mb, seg *s); // weights, pieces of inputs, accumulators
 void emit_task(main_build *mb, seg *s, task_kind kind, u32 m);
 void emit_sends(main_build *mb, seg *s, task_kind kind, u32 m); // of what the task left
+value emit_sends_after(const seg *s);                           // of a backward: what they wait for as well
 // move.c: a value of main on its way to another group, where it is wanted in layout `want`. leave: converted to
 // what is sent; *got is the type that arrives. send: sent. Nothing is done on the same group. What came is
 // converted by whoever uses it; move does all three.
 value main_leave(main_build *mb, value v, group to, layout want, type *got);
-value main_send(main_build *mb, value v, type got, u8 strm);
+value main_send(main_build *mb, value v, type got, u8 strm,
+                value after); // after: not before this is made, or 0
 value main_move(main_build *mb, value v, group to, layout want);
 layout main_filter(const main_build *mb, layout l,
                    group g);                     // what of l can be said on g; sums over space done

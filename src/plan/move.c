@@ -219,7 +219,7 @@ value main_leave(main_build *mb, value v, group to, layout want, type *got) {
   return shard_convert(mb->x, &mb->b, v, m->sent, g);
 }
 
-value main_send(main_build *mb, value v, type got, u8 strm) {
+value main_send(main_build *mb, value v, type got, u8 strm, value after) {
   prog *p = mb->p;
   type t = func_get(p, mb->b.f)->values.v[v].ty;
   if (t.i == got.i || mb->b.failed) return v;
@@ -227,7 +227,8 @@ value main_send(main_build *mb, value v, type got, u8 strm) {
   mb->b.g = type_get(p, t)->g;
   mb->b.strm = strm;
   mb->b.flags |= INSTR_PLAN;
-  v = emit_res(p, mb->b.f, emit(&mb->b, OP_send, (attrset){0}, &v, 1, &got, 1));
+  u32 opd[2] = {v, after | OPD_AFTER};
+  v = emit_res(p, mb->b.f, emit(&mb->b, OP_send, (attrset){0}, opd, after ? 2 : 1, &got, 1));
   mb->b.strm = keep, mb->b.flags = flags;
   return v;
 }
@@ -235,7 +236,7 @@ value main_send(main_build *mb, value v, type got, u8 strm) {
 value main_move(main_build *mb, value v, group to, layout want) {
   type got;
   v = main_leave(mb, v, to, want, &got);
-  v = main_send(mb, v, got, mb->send_strm);
+  v = main_send(mb, v, got, mb->send_strm, 0);
   mb->b.g = to;
   return mb->b.failed ? 0 : shard_convert(mb->x, &mb->b, v, want, to);
 }

@@ -20,50 +20,50 @@ static u32 graph_of(const main_build *mb, sched_edge *out, bool *forward) {
   return n;
 }
 
+void main_graph(const main_build *mb, arena *a, plan_graph *g) {
+  u16 *place = NEWN(a, u16, mb->nseg + 1);
+  bool *forward = NEWN(a, bool, mb->nseg + 1), any = false;
+  u32 nedges = 0;
+  *g = (plan_graph){.nstages = mb->nseg, .nplaces = mb->nplaces, .nmicro = mb->K, .train = mb->x->pn->train};
+  for (u32 i = 0; i < mb->nseg; i++) place[i] = (u16)mb->seg[i].place, nedges += mb->seg[i].nedges;
+  sched_edge *out = NEWN(a, sched_edge, nedges + 1);
+  g->nedges = graph_of(mb, out, forward);
+  for (u32 i = 0; i < mb->nseg; i++) any |= g->train && forward[i], g->backward |= !forward[i];
+  g->place = place, g->edge = out, g->forward = any ? forward : NULL;
+}
+
 // Stages that the loss does not depend on have no backward, whatever a policy wrote down for them.
-static sched_seq only_needed(arena *a, const sched_seq *seq, const bool *forward, u32 nstages) {
+static sched_seq only_needed(arena *a, const sched_seq *seq, const plan_graph *g) {
   sched_task *v = NEWN(a, sched_task, seq->n + 1);
   u32 n = 0;
   for (u32 k = 0; k < seq->n; k++) {
     const sched_task *t = &seq->v[k];
-    if (t->kind == TASK_F || t->stage >= nstages || !forward[t->stage]) v[n++] = *t;
+    if (t->kind == TASK_F || t->stage >= g->nstages || !g->forward[t->stage]) v[n++] = *t;
   }
   return (sched_seq){n, v};
 }
 
-static const sched *schedule_of(const main_build *mb) {
-  const plan *pn = mb->x->pn;
-  arena *a = mb->x->a;
-  u16 *place = NEWN(a, u16, mb->nseg + 1);
-  bool *forward = NEWN(a, bool, mb->nseg + 1), any = false;
-  u32 nedges = 0;
-  for (u32 i = 0; i < mb->nseg; i++) place[i] = (u16)mb->seg[i].place, nedges += mb->seg[i].nedges;
-  sched_edge *graph = NEWN(a, sched_edge, nedges + 1);
-  nedges = graph_of(mb, graph, forward);
+static const sched *schedule_of(ctx *c, arena *a, const plan *pn, const plan_graph *g) {
+  const sched_seq *given = pn->seqs ? pn->seqs : pn->made.file ? pn->made.file->seq : NULL;
+  if (!given) {
+    const sched *s = sched_make(c, a, pn->made.row->name, &pn->made.shape, pn->order_at);
+    if (!s) return NULL;
+    given = s->seq;
+  }
   sched_seq *seq = NEWN(a, sched_seq, pn->nseqs + 1);
-  for (u32 p = 0; p < pn->nseqs; p++)
-    seq[p] = pn->train ? only_needed(a, &pn->seqs[p], forward, mb->nseg) : pn->seqs[p];
-  for (u32 i = 0; i < mb->nseg; i++) any |= pn->train && forward[i];
-  const sched *s = sched_of(a, mb->nseg, pn->nseqs, mb->K, place, seq);
-  return sched_with(a, s, nedges, graph, any ? forward : NULL);
+  for (u32 p = 0; p < pn->nseqs; p++) seq[p] = g->forward ? only_needed(a, &given[p], g) : given[p];
+  return sched_with(a, sched_of(a, g->nstages, pn->nseqs, g->nmicro, g->place, seq), g->nedges, g->edge,
+                    g->forward);
 }
 
-static bool check(const main_build *mb, const sched *s) {
-  const plan *pn = mb->x->pn;
-  ctx *c = mb->s->c;
-  bool want = false;
-  for (u32 i = 0; i < mb->nseg; i++) want |= mb->seg[i].gp != NULL;
-  if (pn->nseqs != mb->nplaces) {
-    diag(c, E_PLAN, pn->order_at, "the plan has %u sequences for %u places", pn->nseqs, mb->nplaces);
-    return false;
-  }
+static bool check(ctx *c, const plan *pn, const plan_graph *g, const sched *s) {
   if (!sched_check(c, s, pn->order_at, pn->seq_at)) return false;
-  if (want == s->backward) return true;
+  if (g->backward == s->backward) return true;
   diag(c, E_PLAN, pn->order_at,
-       want ? "the plan trains, but no stage runs backward"
-            : "the plan does not train, but stages run backward");
-  diag_hint(c, want ? "every stage runs every microbatch forward (F) and backward (B, or I and W) once"
-                    : "without `train` there are forwards (F) only");
+       g->backward ? "the plan trains, but no stage runs backward"
+                   : "the plan does not train, but stages run backward");
+  diag_hint(c, g->backward ? "every stage runs every microbatch forward (F) and backward (B, or I and W) once"
+                           : "without `train` there are forwards (F) only");
   return false;
 }
 
@@ -75,19 +75,25 @@ static void put(const sched *s, sim_order **v, u32 *n, const sched_task *t, bool
   if (whole && !send) (*v)[(*n)++] = (sim_order){false, TASK_W, t->stage, t->mb};
 }
 
-bool main_order(main_build *mb, arena *a, u32 *count, const sim_order **out) {
-  const sched *s = schedule_of(mb);
+bool plan_line(ctx *c, arena *a, const plan *pn, const plan_graph *g, u32 *count, const sim_order **out) {
+  if (pn->nseqs != g->nplaces) {
+    diag(c, E_PLAN, pn->order_at, "the plan has %u sequences for %u places", pn->nseqs, g->nplaces);
+    return false;
+  }
+  arena *tmp = arena_new();
+  const sched *s = schedule_of(c, tmp, pn, g);
   sched_line line;
-  if (!check(mb, s) || !sched_merge(mb->s->c, mb->x->a, s, NULL, mb->x->pn->order_at, &line)) return false;
+  bool ok = s && check(c, pn, g, s) && sched_merge(c, tmp, s, NULL, pn->order_at, &line);
   u32 n = 0;
-  sim_order *v = NEWN(a, sim_order, 3 * (size_t)line.n + 1);
-  for (u32 k = 0, end; k < line.n; k = end) { // the tasks of one step, then what they send
+  sim_order *v = ok ? NEWN(a, sim_order, 3 * (size_t)line.n + 1) : NULL;
+  for (u32 k = 0, end; ok && k < line.n; k = end) { // the tasks of one step, then what they send
     for (end = k; end < line.n && line.v[end].step == line.v[k].step;) end++;
     for (u32 send = 0; send < 2; send++)
       for (u32 i = k; i < end; i++) put(s, &v, &n, &s->seq[line.v[i].place].v[line.v[i].index], send);
   }
   *count = n, *out = v;
-  return true;
+  arena_free(tmp);
+  return ok;
 }
 
 bool main_tasks(main_build *mb) {
@@ -95,7 +101,9 @@ bool main_tasks(main_build *mb) {
   const sim_order *line;
   u32 n;
   emit_begin(mb);
-  if (!main_order(mb, mb->x->a, &n, &line)) return false;
+  plan_graph g;
+  main_graph(mb, mb->x->a, &g);
+  if (!plan_line(mb->s->c, mb->x->a, pn, &g, &n, &line)) return false;
   // Room for what the tasks emit: two calls, pieces of inputs, and three steps for what moves either way.
   u32 calls = 0, args = 0;
   for (u32 i = 0; i < mb->nseg; i++)

@@ -75,7 +75,13 @@ typedef struct {
   plan_segment *segments;
   u32 nseqs;
   sched_seq *seqs; // one for each distinct place, in order of first use by segments
-  u8 time;         // the temporal axis of microbatches (1-based; 0: no microbatches)
+  struct {
+    const sched_row *row; // NULL: there is none
+    sched_shape shape;
+    const sched *file; // of a file, with one place after the other as in seqs; NULL: there is none
+    u64 key;           // of the schedule
+  } made;              // by a policy: where seqs is NULL the sequences are made of it when they are needed
+  u8 time;             // the temporal axis of microbatches (1-based; 0: no microbatches)
   u32 nrest[REST_COUNT];
   u8 rest[REST_COUNT][4]; // axes over which weights / gradients / states are also split at rest
   u32 nrecompute;
@@ -103,10 +109,26 @@ typedef struct planner
 planner *planner_new(prog *src);
 void planner_free(planner *pl);
 prog *plan_apply(planner *pl, const plan *pn, coster *k);
+// Which stages read which, and where they lie: what a schedule needs to know of the program.
+typedef struct {
+  u32 nstages, nplaces, nmicro, nedges;
+  const u16 *place; // of every stage
+  const sched_edge *edge;
+  const bool *forward;  // stages that the loss does not depend on; NULL: there are none
+  bool train, backward; // backward: some stage has one
+} plan_graph;
 // The probe of the plan's pipeline (sim.h): tasks of its distinct stages only. *out is in `a`, and about the
-// program that is returned; *order has the tasks and sends of the schedule. NULL and diagnostics likewise.
-prog *plan_probe(planner *pl, const plan *pn, coster *k, arena *a, sim_pipeline *out, u32 *n,
-                 const sim_order **order);
+// program that is returned. Neither depends on the plan's order, but for whether backwards are in two parts.
+// NULL and diagnostics likewise.
+typedef struct {
+  sim_pipeline pipeline;
+  plan_graph graph;
+  bool rests[REST_COUNT]; // was anything of the kind split at rest?
+} plan_probed;
+prog *plan_probe(planner *pl, const plan *pn, coster *k, arena *a, plan_probed *out);
+// Tasks and sends of the plan's order on stages of that graph, in one line. False and diagnostics (E_PLAN,
+// E_DEADLOCK). *order is in `a`.
+bool plan_line(ctx *c, arena *a, const plan *pn, const plan_graph *g, u32 *n, const sim_order **order);
 // Did the plan that was applied last split anything because of its rest[what]?
 bool planner_rests(const planner *pl, rest_what what);
 
@@ -130,6 +152,8 @@ plan_law(planner *pl, func f,
 // is none.
 func planner_expand(planner *pl, func f, u32 index);
 const classes *planner_classes(planner *pl); // of the source program, kept
+// The key of a schedule, kept; 0 and a diagnostic if it cannot be made.
+u64 planner_schedule_key(planner *pl, const sched_row *row, const sched_shape *shape, loc where);
 // What a policy found out about the source program, kept for the next plan: trans by any key.
 const plan_trans *planner_kept(planner *pl, u64 key, u32 *n); // NULL: nothing kept
 void planner_keep(planner *pl, u64 key, const plan_trans *v, u32 n);
@@ -258,6 +282,7 @@ typedef struct {
   bool train;
   optim_opts optim;
   bool keep_gradients;
+  bool no_order; // the plan's sequences are left out: plan_line and plan_apply make them
 } hybrid_opts;
 // The plan of a strategy. NULL and diagnostics if it cannot be: it does not divide, or strategy_settle
 // refuses it (mbs must be settled before, where the batch is known).
@@ -268,7 +293,7 @@ u64 plan_hash(const ctx *c, const plan *pn);
 bool policy_batch(planner *pl, arena *a, plan *pn,
                   u8 axis); // the batch of every input over an axis (space or time)
 // segments on the coordinates of axis, one for each stage of the schedule, as `layers` says; at: where it says so
-bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, const sched *order, choice_value layers, loc at);
+bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s, const sched *file, loc at);
 // A letter of every matmul with a weight, found from the laws (tensor.c has the rule). What cannot be divided
 // is refused (E_DIVIDE), but for what stays whole by that rule.
 bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, bool whole_tables);
@@ -276,8 +301,10 @@ bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis); // what tensor l
 // parts of the batch that batch norm is to take its statistics over; 0: as the model says
 u32 policy_batchnorm(const prog *src, const strategy *s);
 // Sequences of all places: the schedule that the strategy names, or that its file has. at: where it says so.
-// NULL and diagnostics if the figures do not go together, or the file has what is not planned.
-const sched *policy_schedule(planner *pl, arena *a, plan *pn, const strategy *s, loc at);
+// *file: the file's; NULL: there is none, and stage s lies on place s mod pp. False and diagnostics if the
+// figures do not go together, or the file has what is not planned.
+bool policy_schedule(planner *pl, arena *a, plan *pn, const strategy *s, bool no_order, loc at,
+                     const sched **file);
 // Can every file that a strategy set names be read? Otherwise diagnostics.
 bool policy_schedule_files(ctx *c, const strategy_set *set);
 const char *policy_schedule_name(u32 i); // NULL past the last

@@ -193,7 +193,9 @@ static void send(probing *x, edge *e, u32 pass, u32 m) {
   }
   u32 first = here(x);
   mb->b.coord = mb->time ? mb->point[m] : 0;
-  if (!mb->b.failed) v[m] = main_send(mb, v[m], e->sent[pass], e->strm[pass]);
+  if (!mb->b.failed)
+    v[m] = main_send(mb, v[m], e->sent[pass], e->strm[pass],
+                     pass && active(x, e->to) ? emit_sends_after(from) : 0);
   mb->b.flags = 0;
   if (from->place != to->place)
     piece(x, PIECE_SEND, pass, 0, link_at(x, e->from, (u32)(e - mb->seg[e->from].edges)), m, first);
@@ -287,8 +289,7 @@ static void describe(probing *x, sim_pipeline *out) {
                         .piece = x->piece.v};
 }
 
-prog *plan_probe(planner *pl, const plan *pn, coster *k, arena *a, sim_pipeline *out, u32 *n,
-                 const sim_order **order) {
+prog *plan_probe(planner *pl, const plan *pn, coster *k, arena *a, plan_probed *out) {
   apply ap;
   probing x = {.a = a, .m = k ? coster_machine(k) : NULL};
   bool ok = apply_open(&ap, pl, pn, k);
@@ -298,16 +299,15 @@ prog *plan_probe(planner *pl, const plan *pn, coster *k, arena *a, sim_pipeline 
     ok = main_segments(mb);
     if (ok) {
       emit_begin(mb);
-      ok = main_order(mb, a, n, order);
-    }
-    if (ok) {
+      main_graph(mb, a, &out->graph);
       find_alike(&x);
       make_links(&x);
       mb->active = ZNEWN(ap.a, bool, mb->nseg);
       for (u32 i = 0; i < mb->nseg; i++) mb->active[i] = x.alike[mb->seg[i].place] == mb->seg[i].place;
       ok = main_params(mb) && write_out(&x);
     }
-    if (ok) describe(&x, out);
+    if (ok) describe(&x, &out->pipeline);
+    memcpy(out->rests, ap.pl->rests, sizeof out->rests);
   }
   return apply_close(&ap, ok);
 }

@@ -322,5 +322,13 @@ bool strategy_settle(ctx *c, const strategy_set *set, i64 batch, bool train, str
     arena_free(a);
     return false;
   }
+  if (!s->overlap.n && !choice_same(s->channels, choice_default(CHOICE_channels))) {
+    strbuf one = {.a = ctx_arena(c)};
+    choice_say(CHOICE_channels, s->channels, &one);
+    diag(c, E_STRATEGY, said_at(set, CHOICE_channels), "%s needs overlap=pp: sends occupy no channel here",
+         sb_str(&one));
+    diag_hint(c, "leave overlap=none out, or channels");
+    return false;
+  }
   return settle_micro(c, set, batch, s);
 }

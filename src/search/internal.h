@@ -3,6 +3,41 @@
 #define HEDDLE_SEARCH_INTERNAL_H
 #include "search/search.h"
 
+typedef struct known known; // evaluate.c
+typedef struct {
+  ctx *c;
+  arena *a;
+  planner *pl;
+  coster *k;
+  known *stages; // what is known of stages and schedules
+  bool broken;   // the session could not be set up
+} worker;
+
+typedef struct {
+  const prog *src;
+  const machine *m;
+  const cost_opts *costs;
+  const search_opts *o;
+  search_result *r;
+  arena *a;
+  worker *w;
+  i64 limit;
+  hmap by_strategy;                 // indices of points
+  double flops_time;                // seconds of all products on one device at its best rate
+  double weight_bytes, state_bytes; // of all weights, of their optimizer states
+  search_point **wave;
+} search;
+
+// ---- search.c -----------------------------------------------------------------------------------------
+plan *search_plan(const search *s, worker *w, arena *a, const search_point *p); // without its sequences
+void search_impossible(search_point *p, const worker *w);      // for the reason that the session has
+search_point *search_find(const search *s, const strategy *x); // NULL: not in the space
+
+// ---- evaluate.c ---------------------------------------------------------------------------------------
+// Time and bytes of the point's plan, its state, what it equals.
+void search_evaluate(search *s, worker *w, search_point *p);
+void known_free(known *k);
+
 // ---- space.c ------------------------------------------------------------------------------------------
 // Every strategy of the space once; impossible ones that show without a plan are marked. False and a
 // diagnostic if there is none, or if a value that was said is in none.

@@ -12,29 +12,6 @@
 
 enum { WAVE = 16 };
 
-typedef struct {
-  ctx *c;
-  arena *a;
-  planner *pl;
-  coster *k;
-  bool broken; // the session could not be set up
-} worker;
-
-typedef struct {
-  const prog *src;
-  const machine *m;
-  const cost_opts *costs;
-  const search_opts *o;
-  search_result *r;
-  arena *a;
-  worker *w;
-  i64 limit;
-  hmap by_strategy;                 // indices of points
-  double flops_time;                // seconds of all products on one device at its best rate
-  double weight_bytes, state_bytes; // of all weights, of their optimiser states
-  search_point **wave;
-} search;
-
 // ---- bounds -----------------------------------------------------------------------------------------------
 static double products_time(search *s, worker *w, func f, double *memo) {
   if (memo[f.i] >= 0) return memo[f.i];
@@ -103,13 +80,14 @@ static bool setup(search *s, worker *w) {
 
 static const char *reason(const worker *w) { return diag_count(w->c) ? diag_get(w->c, 0).message : ""; }
 
-static plan *plan_of(const search *s, worker *w, arena *a, const search_point *p) {
+plan *search_plan(const search *s, worker *w, arena *a, const search_point *p) {
   hybrid_opts h = search_hybrid(s->o, p);
+  h.no_order = true;
   return policy_hybrid(w->pl, a, &h);
 }
 
 // The reason moves to the caller's arena when all threads are done.
-static void impossible(search_point *p, const worker *w) {
+void search_impossible(search_point *p, const worker *w) {
   const char *why = reason(w);
   char *own = base_malloc(strlen(why) + 1);
   p->state = SEARCH_IMPOSSIBLE;
@@ -123,7 +101,7 @@ static void keep_reason(search *s, search_point *p) {
   free(own);
 }
 
-static search_point *find_point(const search *s, const strategy *x) {
+search_point *search_find(const search *s, const strategy *x) {
   for (u32 it = 0, i; hmap_next(&s->by_strategy, strategy_hash(x), &it, &i);)
     if (!strategy_compare(&s->r->point[i].s, x)) return &s->r->point[i];
   return NULL;
@@ -145,11 +123,11 @@ static void screen_job(void *arg, u32 i, int thread) {
   search_point *p = &s->r->point[i];
   if (p->state != SEARCH_OPEN || !setup(s, w)) return;
   arena *a = arena_new();
-  const plan *pn = plan_of(s, w, a, p);
+  const plan *pn = search_plan(s, w, a, p);
   if (pn)
     p->plan = plan_hash(w->c, pn);
   else
-    impossible(p, w);
+    search_impossible(p, w);
   diag_clear(w->c);
   arena_free(a);
 }
@@ -193,7 +171,7 @@ static void find_equal(search *s) {
     }
     hmap_add(s->a, &by_plan, p->plan, v[i].index);
     less.zero.n = 0;
-    if (p->s.zero.n == 1 && s->state_bytes == 0 && find_point(s, &less))
+    if (p->s.zero.n == 1 && s->state_bytes == 0 && search_find(s, &less))
       equals(s, p, &less, "the optimizer has no states");
   }
 }
@@ -209,48 +187,10 @@ static void screen(search *s, int threads) {
   find_equal(s);
 }
 
-// ---- evaluation -------------------------------------------------------------------------------------------
-// The lower level of ZeRO in the space whose plan is the same, as far as tensors lie split at rest: nothing
-// had enough elements for all data ranks. p's own level if there is none.
-static u32 same_zero(const search *s, const worker *w, const search_point *p) {
-  static const rest_what adds[] = {REST_STATE, REST_GRAD, REST_WEIGHT}; // what level 1, 2, 3 splits too
-  u32 same = p->s.zero.n;
-  for (u32 z = same; z && !planner_rests(w->pl, adds[z - 1]); z--) {
-    strategy less = p->s;
-    less.zero.n = z - 1;
-    if (find_point(s, &less)) same = z - 1;
-  }
-  return same;
-}
-
-static void evaluate(search *s, worker *w, search_point *p) {
-  arena *a = arena_new();
-  plan *pn = plan_of(s, w, a, p);
-  prog *d = pn ? plan_apply(w->pl, pn, w->k) : NULL;
-  sim_result r;
-  sim_opts so = {.mode = SIM_FOLDED, .bytes = s->o->accounting, .peak_only = true};
-  p->same_zero = d ? same_zero(s, w, p) : p->s.zero.n;
-  if (d && p->same_zero != p->s.zero.n) {
-    p->state = SEARCH_EQUAL; // worded when the wave is done
-  } else {
-    if (d) coster_use(w->k, d);
-    if (!d || !sim_run(w->c, a, d, w->k, &so, &r)) {
-      impossible(p, w);
-    } else {
-      p->time_ps = r.makespan_ps, p->peak_bytes = r.peak_bytes, p->utilisation = r.utilisation;
-      p->comm = r.comm, p->bubble = r.bubble;
-      p->state = s->limit >= 0 && r.peak_bytes > s->limit ? SEARCH_OVER_MEMORY : SEARCH_RAN;
-    }
-  }
-  diag_clear(w->c);
-  if (d) prog_free(d);
-  arena_free(a);
-}
-
 static void job(void *arg, u32 i, int thread) {
   search *s = arg;
   worker *w = &s->w[thread];
-  if (setup(s, w)) evaluate(s, w, s->wave[i]);
+  if (setup(s, w)) search_evaluate(s, w, s->wave[i]);
 }
 
 // ---- ranking ----------------------------------------------------------------------------------------------
@@ -326,7 +266,7 @@ static i64 one_device(search *s) {
   bound(s, &p);
   const strategy *w = &r->point[0].s;
   if (!r->nfit || w->dp.n * w->tp.n * w->pp.n == 1 || p.bound_ps >= r->point[0].time_ps) return 0;
-  evaluate(s, &s->w[0], &p);
+  search_evaluate(s, &s->w[0], &p);
   free((char *)(uintptr_t)p.why);
   return p.state == SEARCH_RAN && p.time_ps < r->point[0].time_ps ? p.time_ps : 0;
 }
@@ -371,6 +311,7 @@ bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_
       diag(c, diag_get(s.w[0].c, i).id, (loc){0}, "%s", diag_get(s.w[0].c, i).message);
   for (int i = 0; i < threads; i++) {
     if (!s.w[i].c) continue;
+    known_free(s.w[i].stages);
     planner_free(s.w[i].pl);
     arena_free(s.w[i].a);
     ctx_free(s.w[i].c);

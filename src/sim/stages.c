@@ -23,6 +23,7 @@ typedef struct {
   const u32 *unit;                 // [place * C + class]
   u32 *written;                    // by slot: last piece + 1 that wrote it
   const u32 *leaves[2], *comes[2]; // per link there, back: slots of its value by class, [link * C + class]
+  const u32 *after[2];             // ... of what its send waits for as well
   i64 *x, *frame;
 } digest;
 
@@ -80,6 +81,7 @@ static void value_slots(const digest *d, value v, u32 at, u32 *slot) {
 static void find_values(digest *d) {
   const sim_pipeline *pl = d->pl;
   for (u32 pass = 0; pass < 2; pass++) {
+    u32 *after = ZNEWN(d->s->a, u32, pl->nlinks * d->C + 1);
     u32 *leaves = ZNEWN(d->s->a, u32, pl->nlinks * d->C + 1),
         *comes = ZNEWN(d->s->a, u32, pl->nlinks * d->C + 1);
     for (u32 k = 0; k < pl->npieces; k++) { // the last microbatch stays
@@ -89,8 +91,9 @@ static void find_values(digest *d) {
       u16 there = pl->place[pl->link[p->link].to], here = pl->place[pl->link[p->link].from];
       value_slots(d, opd_of(d->s->main, i, 0), pass ? there : here, leaves + p->link * d->C);
       value_slots(d, i->res, pass ? here : there, comes + p->link * d->C);
+      if (i->nopd > 1) value_slots(d, opd_of(d->s->main, i, 1), pass ? there : here, after + p->link * d->C);
     }
-    d->leaves[pass] = leaves, d->comes[pass] = comes;
+    d->leaves[pass] = leaves, d->comes[pass] = comes, d->after[pass] = after;
   }
 }
 
@@ -98,10 +101,15 @@ static void find_values(digest *d) {
 typedef struct {
   u32 n;
   u32 slot[(1 + VALUES_MAX) * STAGE_CLASSES];
-} ports; // clocks by class, then values by class; slot 0: absent
+  u32 also[(1 + VALUES_MAX) * STAGE_CLASSES]; // the later of the two counts
+} ports;                                      // clocks by class, then values by class; slot 0: absent
 
-static void add_value(const digest *d, ports *p, const u32 *slot) {
+static void add_value(const digest *d, ports *p, const u32 *slot, const u32 *also) {
   memcpy(p->slot + p->n, slot, d->C * sizeof *slot);
+  if (also)
+    memcpy(p->also + p->n, also, d->C * sizeof *also);
+  else
+    memset(p->also + p->n, 0, d->C * sizeof *p->also);
   p->n += d->C;
 }
 
@@ -110,8 +118,10 @@ static void respond(digest *d, u32 n0, u32 n1, u32 ahead, const ports *out, i64 
   memset(d->x, 0, d->c->nslot * sizeof *d->x);
   d->x[ahead] = FAR;
   sim_part(d->c, n0, n1, d->x, d->frame);
-  for (u32 o = 0; o < out->n; o++)
-    a[o * stride] = out->slot[o] && d->x[out->slot[o]] >= FAR ? d->x[out->slot[o]] - FAR : STAGE_NEVER;
+  for (u32 o = 0; o < out->n; o++) { // slot 0 is always 0
+    i64 t = MAX(d->x[out->slot[o]], d->x[out->also[o]]);
+    a[o * stride] = t >= FAR ? t - FAR : STAGE_NEVER;
+  }
 }
 
 static bool in_ports(const ports *p, u32 slot) {
@@ -170,7 +180,7 @@ static void count_busy(digest *d, u32 n0, u32 n1, u32 at, i64 *busy, i64 *comm) 
 }
 
 static void clocks_of(const digest *d, u32 at, ports *p) {
-  p->n = 0;
+  *p = (ports){0};
   for (u32 c = 0; c < d->C; c++) p->slot[p->n++] = clock_slot(d, at, c, 0);
 }
 
@@ -232,9 +242,9 @@ static bool task_of(digest *d, const sim_piece *p, stage_task *t) {
     const sim_link *l = &pl->link[k];
     if (back && !l->back) continue;
     if ((back ? l->from : l->to) == p->stage && t->nin++ < VALUES_MAX)
-      add_value(d, &in, d->comes[back] + k * d->C);
+      add_value(d, &in, d->comes[back] + k * d->C, NULL);
     if ((back ? l->to : l->from) == p->stage && t->nout++ < VALUES_MAX)
-      add_value(d, &out, d->leaves[back] + k * d->C);
+      add_value(d, &out, d->leaves[back] + k * d->C, d->after[back] + k * d->C);
   }
   if (t->nin > VALUES_MAX || t->nout > VALUES_MAX) return false;
   if (!reads_only(d, n0, n1, mark, &in, later ? late : NULL, &nlate)) return false;
@@ -279,7 +289,7 @@ static bool after_of(digest *d, const sim_piece *p) {
   for (u32 r = 0; r < st->nreps; r++) {
     ports one;
     clocks_of(d, st->rep[r], &one);
-    add_value(d, &all, one.slot);
+    add_value(d, &all, one.slot, NULL);
   }
   if (!reads_only(d, n0, n1, (u32)(p - d->pl->piece) + 1, &all, NULL, &none)) return false;
   i64 *a = matrix(d, n0, n1, &all, &all);

@@ -23,6 +23,7 @@ static strategy random_strategy(u64 *rng, bool train) {
     else
       s.of[i].n = pick(rng, choice_words(id));
   }
+  if (!s.overlap.n) s.channels = choice_default(CHOICE_channels);
   return s;
 }
 
@@ -109,6 +110,7 @@ TEST(plan_hash_tells_every_part) {
   TELLS(pn->optim.lr, 1);
   TELLS(pn->optim.master, false);
   TELLS(pn->send_stream, ((sym){0}));
+  TELLS(pn->send_channels, 1);
   sched_task *t = arena_dup(a, pn->seqs[0].v, pn->seqs[0].n * sizeof *t); // two tasks change places
   sched_task first = t[0];
   t[0] = t[1], t[1] = first;

@@ -559,7 +559,7 @@ TEST(sim_leaves_out_periods) {
   static const planned cases[] = {{SMALL_GPT, 128, "dp=2 tp=2 pp=2 mb=32", true},
                                   {SMALL_GPT, 128, "tp=2 pp=4 mb=64 overlap", true},
                                   {SMALL_GPT, 256, "pp=4 mb=256 recompute=full", true},
-                                  {SMALL_GPT, 256, "dp=2 pp=2 mb=128 zero=2 overlap", true},
+                                  {SMALL_GPT, 256, "dp=2 pp=4 mb=128 zero=2 overlap", true},
                                   {"mlp-xs", 128, "dp=2 pp=4 mb=64 zero=3", true},
                                   {SMALL_GPT, 128, "tp=2 pp=4 mb=64", false},
                                   {SMALL_GPT, 128, "pp=4 mb=128 overlap", false}};

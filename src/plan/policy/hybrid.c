@@ -146,15 +146,19 @@ plan *policy_hybrid(planner *pl, arena *a, const hybrid_opts *o) {
   u8 pp = add_axis(c, pn, "pp", s.pp.n, false), dp = add_axis(c, pn, "dp", s.dp.n, false),
      tp = add_axis(c, pn, "tp", s.tp.n, false);
   pn->meshes[0] = (plan_mesh){.name = sym_of(c, "m"), .naxes = 3, .axis = {pp, dp, tp}};
-  if (s.overlap.n) pn->send_stream = sym_of(c, "pp");
+  if (s.overlap.n && s.pp.n > 1) {
+    static const u8 channels[] = {4, 2, 1};
+    pn->send_stream = sym_of(c, "pp"), pn->send_channels = channels[s.channels.n];
+  }
   if (s.mb.n > 1) pn->time = add_axis(c, pn, "mb", s.mb.n, true);
   if (!deal_out(pl, a, pn, dp, &s)) return NULL;
   bool whole = choice_is(CHOICE_tables, s.tables, "whole");
   if (s.tp.n > 1 && !policy_tensor(pl, a, pn, tp, whole)) return NULL;
   if (s.sp.n && !policy_sequence(pl, a, pn, tp)) return NULL;
   loc at = said_at(o, s.v.n > 1 && !s.schedule.path ? CHOICE_v : CHOICE_schedule);
-  const sched *order = policy_schedule(pl, a, pn, &s, at);
-  if (!order || !policy_stages(pl, a, pn, pp, order, s.layers, said_at(o, CHOICE_layers))) return NULL;
+  const sched *file;
+  if (!policy_schedule(pl, a, pn, &s, o->no_order, at, &file)) return NULL;
+  if (!policy_stages(pl, a, pn, pp, &s, file, said_at(o, CHOICE_layers))) return NULL;
   policy_zero(pn, dp, s.zero.n);
   return policy_recompute(pl, a, pn, s.recompute) ? pn : NULL;
 }

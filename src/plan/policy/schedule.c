@@ -48,27 +48,45 @@ static const sched *from_file(ctx *c, arena *a, const char *path, const sched_sh
   return ok ? s : NULL;
 }
 
-// A place runs one task after the other, those of a pair too.
-static sched_seq unpaired(arena *a, sched_seq seq) {
-  sched_task *t = arena_dup(a, seq.v, seq.n * sizeof *t);
-  for (u32 i = 0; i < seq.n; i++) t[i].paired = false;
-  return (sched_seq){seq.n, t};
+// The same schedule as plans have it: places in the order in which stages first use them, and one task after
+// the other on each, those of a pair too.
+static const sched *as_planned(arena *a, const sched *s) {
+  u16 *place = NEWN(a, u16, s->nstages), *number = ZNEWN(a, u16, s->nplaces); // number: from 1
+  sched_seq *seq = NEWN(a, sched_seq, s->nplaces);
+  u16 n = 0;
+  for (u32 k = 0; k < s->nstages; k++) {
+    const u32 p = s->at[k].v[0];
+    if (!number[p]) {
+      sched_task *t = arena_dup(a, s->seq[p].v, s->seq[p].n * sizeof *t);
+      for (u32 i = 0; i < s->seq[p].n; i++) t[i].paired = false;
+      seq[n] = (sched_seq){s->seq[p].n, t};
+      number[p] = ++n;
+    }
+    place[k] = (u16)(number[p] - 1);
+  }
+  return sched_of(a, s->nstages, s->nplaces, s->nmicro, place, seq);
 }
 
-const sched *policy_schedule(planner *pl, arena *a, plan *pn, const strategy *s, loc at) {
+bool policy_schedule(planner *pl, arena *a, plan *pn, const strategy *s, bool no_order, loc at,
+                     const sched **file) {
   ctx *c = planner_source(pl)->c;
   const sched_shape form = {
       .places = s->pp.n, .chunks = s->v.n, .micro = s->mb.n, .group = s->group.n, .backward = pn->train};
-  const sched *made = s->schedule.path ? from_file(c, a, s->schedule.path, &form, at)
-                                       : sched_make(c, a, policy_schedule_name(s->schedule.n), &form, at);
-  if (!made) return NULL;
-  bool *seen = ZNEWN(a, bool, made->nplaces);
-  pn->seqs = NEWN(a, sched_seq, made->nplaces);
-  for (u32 k = 0; k < made->nstages; k++) { // plans have places in the order in which stages first use them
-    u32 p = made->at[k].v[0];
-    if (seen[p]) continue;
-    seen[p] = true;
-    pn->seqs[pn->nseqs++] = s->schedule.path ? unpaired(a, made->seq[p]) : made->seq[p];
+  const char *path = s->schedule.path;
+  const sched *made = NULL;
+  *file = path ? from_file(c, a, path, &form, at) : NULL;
+  if (path) {
+    if (!*file) return false;
+    pn->made.file = made = as_planned(a, *file);
+    pn->made.key = made->key;
+  } else {
+    pn->made.row = sched_row_of(s->schedule.n);
+    pn->made.key = planner_schedule_key(pl, pn->made.row, &form, at);
+    if (!pn->made.key) return false;
   }
-  return made;
+  pn->made.shape = form, pn->nseqs = form.places;
+  if (no_order) return true;
+  if (!path) made = sched_make(c, a, pn->made.row->name, &form, at);
+  pn->seqs = made ? arena_dup(a, made->seq, made->nplaces * sizeof *made->seq) : NULL;
+  return made != NULL;
 }

@@ -97,7 +97,8 @@ schedule   --schedule           gpipe, 1f1b, interleaved, bfs, zb-h1  1f1b     p
 zero       --zero               N from 0 to 3                         0        training and dp > 1  ZeRO stage: 1 shards optimizer states, 2 gradients too, 3 weights too
 recompute  --recompute          none, selective, full                 none     training             what backward computes again: none, selective or full
 sp         --sequence-parallel  off, on                               off      tp > 1               shard activations by sequence outside tensor-parallel layers
-overlap    --overlap            none, pp                              none     pp > 1               communication that runs beside computation: pp, sends between stages
+overlap    --overlap            none, pp                              pp       pp > 1               communication that runs beside computation: pp, sends between stages; or none
+channels   --channels           peer, pass, one                       peer     pp > 1               streams of sends: one for each peer, pass and direction, for each pass, or one
 tables     --tables             split, whole                          split    tp > 1               embeddings: split by rows over tp, or whole on every rank
 layers     --layers             cost, equal, N/N/..                   cost     pp > 1               layers of each stage: balanced by cost, equal, or numbers such as 10/12/12/6
 bn         --batchnorm          local, sync                           local    training             batch norm: statistics of each data rank and microbatch (local), or of all data ranks (sync)

@@ -3,6 +3,7 @@ $ heddle lower mlp-xs:layers=4,hidden=64 --batch 32 --train --data 2 --tensor 2 
 # 49 instructions in 8 functions; one run executes 26 of computation, 12 of communication, 20 of structure
 mesh @m [pp=2, dp=2, tp=2]
 time [mb=2]
+stream pp.f0, pp.b0
 
 func @layer.fwd.1(%x: f32[16{mb},64], %w: f32[64,32] weight) -> (f32[16{mb},32], f32[16{mb},32]) {
   %3 = matmul %x, %w ^1 : f32[16{mb},32]
@@ -81,15 +82,15 @@ func @main on @m[pp=0,dp=1,tp=1](%x: f32[16,64], %h.0.w: f32[64,32] weight, %h.1
   %9 = part %x {at=0} over mb @mb=0 : f32[16{mb},64]
   %10, %11 = call @stage.fwd(%4, %9) @mb=0 : f32[16{mb},64], (f32[16{mb},32], f32[16{mb},64])
   %12 = shard %10 {peers=[2, 3]} over tp @mb=0 plan : f32[8{mb},64]
-  send %12 {gives="7 [12-16,*]"} @mb=0 plan
+  send %12 {gives="7 [12-16,*]"} @mb=0 !pp.f0 plan
   %13 = part %x {at=1} over mb @mb=1 : f32[16{mb},64]
   %14, %15 = call @stage.fwd(%4, %13) @mb=1 : f32[16{mb},64], (f32[16{mb},32], f32[16{mb},64])
   %16 = shard %14 {peers=[2, 3]} over tp @mb=1 plan : f32[8{mb},64]
-  send %16 {gives="7 [12-16,*]"} @mb=1 plan
-  %17 = send {gets="7 [12-16,*]"} @mb=0 backward plan : f32[8{mb},64]
+  send %16 {gives="7 [12-16,*]"} @mb=1 !pp.f0 plan
+  %17 = send {gets="7 [12-16,*]"} @mb=0 !pp.b0 backward plan : f32[8{mb},64]
   %18 = all_gather %17 {peers=[2, 3]} over tp @mb=0 backward plan : f32[16{mb},64]
   %19 = call @stage.bwd(%5, %9, %11, %18, !%8) @mb=0 backward : (f32[64,32]+mb, f32[32,64]+mb)
-  %20 = send {gets="7 [12-16,*]"} @mb=1 backward plan : f32[8{mb},64]
+  %20 = send {gets="7 [12-16,*]"} @mb=1 !pp.b0 backward plan : f32[8{mb},64]
   %21 = all_gather %20 {peers=[2, 3]} over tp @mb=1 backward plan : f32[16{mb},64]
   %22 = call @stage.bwd(%5, %13, %15, %21, !%19) @mb=1 backward : (f32[64,32]+mb, f32[32,64]+mb)
   %23, %24 = unpack %22 : f32[64,32]+mb, f32[32,64]+mb

@@ -18,7 +18,7 @@ winner       dp=4 tp=1 pp=1 zero=2
 next         dp=4 tp=1 pp=1 zero=3
              1.01x the time, limited by computation
 tp alone     1.14x the time, limited by computation
-pp alone     1.51x the time, limited by computation
+pp alone     1.49x the time, limited by bubble
 certificate  360 plans: 168 fit, 0 too large, 24 too slow, 0 impossible, 168 equal to another;
              168 simulated, 0 ruled out by bounds on memory, 24 on time
 $ cat best.plan
@@ -90,16 +90,16 @@ $ heddle plan mlp-xs --batch 1024 --train --machine laptop --data 2 --tensor 1,2
   "memory_limit_bytes": N,
   "train": true,
   "plans": [
-    {"rank": N, "dp": N, "tp": N, "pp": N, "mb": N, "v": null, "group": null, "schedule": null, "zero": N, "recompute": "none", "sp": false, "overlap": null, "tables": "split", "layers": null, "bn": "local", "strategy": "dp=2 tp=2 pp=1", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
-    {"rank": N, "dp": N, "tp": N, "pp": N, "mb": N, "v": null, "group": null, "schedule": null, "zero": N, "recompute": "none", "sp": false, "overlap": null, "tables": "split", "layers": null, "bn": "local", "strategy": "dp=2 tp=2 pp=1 mb=2", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
-    {"rank": N, "dp": N, "tp": N, "pp": N, "mb": N, "v": null, "group": null, "schedule": null, "zero": N, "recompute": "none", "sp": false, "overlap": null, "tables": "split", "layers": null, "bn": "local", "strategy": "dp=2 tp=2 pp=1 mb=4", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
-    {"rank": N, "dp": N, "tp": N, "pp": N, "mb": N, "v": null, "group": null, "schedule": null, "zero": N, "recompute": "none", "sp": false, "overlap": null, "tables": "split", "layers": null, "bn": "local", "strategy": "dp=2 tp=2 pp=1 mb=8", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
-    {"rank": N, "dp": N, "tp": N, "pp": N, "mb": N, "v": N, "group": null, "schedule": "1f1b", "zero": N, "recompute": "none", "sp": null, "overlap": "none", "tables": null, "layers": "cost", "bn": "local", "strategy": "dp=2 tp=1 pp=2 mb=4", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "bubble"},
-    {"rank": N, "dp": N, "tp": N, "pp": N, "mb": N, "v": N, "group": null, "schedule": "1f1b", "zero": N, "recompute": "none", "sp": null, "overlap": "none", "tables": null, "layers": "cost", "bn": "local", "strategy": "dp=2 tp=1 pp=2 mb=8", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
-    {"rank": N, "dp": N, "tp": N, "pp": N, "mb": N, "v": N, "group": null, "schedule": "1f1b", "zero": N, "recompute": "none", "sp": null, "overlap": "none", "tables": null, "layers": "cost", "bn": "local", "strategy": "dp=2 tp=1 pp=2 mb=2", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "bubble"},
-    {"rank": N, "dp": N, "tp": N, "pp": N, "mb": N, "v": null, "group": null, "schedule": null, "zero": N, "recompute": "none", "sp": false, "overlap": null, "tables": "split", "layers": null, "bn": "local", "strategy": "dp=2 tp=2 pp=1 mb=16", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
-    {"rank": N, "dp": N, "tp": N, "pp": N, "mb": N, "v": N, "group": null, "schedule": "1f1b", "zero": N, "recompute": "none", "sp": null, "overlap": "none", "tables": null, "layers": "cost", "bn": "local", "strategy": "dp=2 tp=1 pp=2 mb=16", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
-    {"rank": N, "dp": N, "tp": N, "pp": N, "mb": N, "v": N, "group": null, "schedule": "1f1b", "zero": N, "recompute": "none", "sp": null, "overlap": "none", "tables": null, "layers": "cost", "bn": "local", "strategy": "dp=2 tp=1 pp=2", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "bubble"}
+    {"rank": N, "dp": N, "tp": N, "pp": N, "mb": N, "v": null, "group": null, "schedule": null, "zero": N, "recompute": "none", "sp": false, "overlap": null, "channels": null, "tables": "split", "layers": null, "bn": "local", "strategy": "dp=2 tp=2 pp=1", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
+    {"rank": N, "dp": N, "tp": N, "pp": N, "mb": N, "v": null, "group": null, "schedule": null, "zero": N, "recompute": "none", "sp": false, "overlap": null, "channels": null, "tables": "split", "layers": null, "bn": "local", "strategy": "dp=2 tp=2 pp=1 mb=2", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
+    {"rank": N, "dp": N, "tp": N, "pp": N, "mb": N, "v": null, "group": null, "schedule": null, "zero": N, "recompute": "none", "sp": false, "overlap": null, "channels": null, "tables": "split", "layers": null, "bn": "local", "strategy": "dp=2 tp=2 pp=1 mb=4", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
+    {"rank": N, "dp": N, "tp": N, "pp": N, "mb": N, "v": null, "group": null, "schedule": null, "zero": N, "recompute": "none", "sp": false, "overlap": null, "channels": null, "tables": "split", "layers": null, "bn": "local", "strategy": "dp=2 tp=2 pp=1 mb=8", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
+    {"rank": N, "dp": N, "tp": N, "pp": N, "mb": N, "v": N, "group": null, "schedule": "1f1b", "zero": N, "recompute": "none", "sp": null, "overlap": "pp", "channels": "peer", "tables": null, "layers": "cost", "bn": "local", "strategy": "dp=2 tp=1 pp=2 mb=4", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "bubble"},
+    {"rank": N, "dp": N, "tp": N, "pp": N, "mb": N, "v": N, "group": null, "schedule": "1f1b", "zero": N, "recompute": "none", "sp": null, "overlap": "pp", "channels": "peer", "tables": null, "layers": "cost", "bn": "local", "strategy": "dp=2 tp=1 pp=2 mb=8", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
+    {"rank": N, "dp": N, "tp": N, "pp": N, "mb": N, "v": N, "group": null, "schedule": "1f1b", "zero": N, "recompute": "none", "sp": null, "overlap": "pp", "channels": "peer", "tables": null, "layers": "cost", "bn": "local", "strategy": "dp=2 tp=1 pp=2 mb=2", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "bubble"},
+    {"rank": N, "dp": N, "tp": N, "pp": N, "mb": N, "v": null, "group": null, "schedule": null, "zero": N, "recompute": "none", "sp": false, "overlap": null, "channels": null, "tables": "split", "layers": null, "bn": "local", "strategy": "dp=2 tp=2 pp=1 mb=16", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
+    {"rank": N, "dp": N, "tp": N, "pp": N, "mb": N, "v": N, "group": null, "schedule": "1f1b", "zero": N, "recompute": "none", "sp": null, "overlap": "pp", "channels": "peer", "tables": null, "layers": "cost", "bn": "local", "strategy": "dp=2 tp=1 pp=2 mb=16", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
+    {"rank": N, "dp": N, "tp": N, "pp": N, "mb": N, "v": N, "group": null, "schedule": "1f1b", "zero": N, "recompute": "none", "sp": null, "overlap": "pp", "channels": "peer", "tables": null, "layers": "cost", "bn": "local", "strategy": "dp=2 tp=1 pp=2", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "bubble"}
   ],
   "space": N,
   "fit": N,
@@ -123,8 +123,8 @@ memory limit  3.60 GiB
 2   2   2   1  4.126 ms  1.09x  62,043/s  4.88 MiB  computation 95 %
 3   1   4   1  4.816 ms  1.28x  53,159/s  3.62 MiB  computation 87 %
 4   2   1   2  7.586 ms  2.01x  33,748/s  5.00 MiB  bubble 50 %
-5   1   2   2  8.332 ms  2.21x  30,726/s  3.75 MiB  bubble 49 %
-6   1   1   4  15.37 ms  4.07x  16,658/s  4.00 MiB  bubble 74 %
+5   1   2   2  8.332 ms  2.21x  30,726/s  3.75 MiB  bubble 51 %
+6   1   1   4  15.37 ms  4.07x  16,658/s  4.00 MiB  bubble 76 %
 
 winner       dp=4 tp=1 pp=1
              computes 100.0 % of the time, communicates 0.0 %; needs 8.50 MiB of 3.60 GiB
@@ -144,10 +144,10 @@ batch         1
 memory limit  19.1 MiB
 
    pp      time         samples    memory  limited by
-1   2  147.3 us  1.00x  6,788/s  15.6 MiB  bubble 47 %
+1   2  147.3 us  1.00x  6,788/s  15.6 MiB  bubble 53 %
 
 winner       dp=1 tp=1 pp=2
-             computes 46.9 % of the time, communicates 6.1 %; needs 15.6 MiB of 19.1 MiB
+             computes 46.9 % of the time, communicates 0.0 %; needs 15.6 MiB of 19.1 MiB
 certificate  3 plans: 1 fit, 0 too large, 0 too slow, 2 impossible, 0 equal to another;
              1 simulated, 0 ruled out by bounds on memory, 0 on time
 impossible   1 such as dp=2 tp=1 pp=1:
@@ -178,20 +178,20 @@ memory limit  3.60 GiB
 
     pp  mb  schedule     overlap      time         samples    memory  limited by
  1   4   8  zb-h1        pp       15.24 ms  1.00x  4,199/s  5.38 MiB  computation 91 %
- 2   4   8  1f1b         pp       17.57 ms  1.15x  3,642/s  5.30 MiB  bubble 21 %
- 3   4   8  interleaved  pp       17.57 ms  1.15x  3,642/s  5.39 MiB  bubble 21 %
- 4   4   8  gpipe        pp       17.57 ms  1.15x  3,642/s  5.67 MiB  bubble 21 %
- 5   4   8  bfs          pp       17.57 ms  1.15x  3,642/s  5.67 MiB  bubble 21 %
+ 2   4   8  1f1b         pp       19.17 ms  1.26x  3,339/s  5.30 MiB  bubble 28 %
+ 3   4   8  interleaved  pp       19.17 ms  1.26x  3,339/s  5.39 MiB  bubble 28 %
+ 4   4   8  gpipe        pp       19.17 ms  1.26x  3,339/s  5.67 MiB  bubble 28 %
+ 5   4   8  bfs          pp       19.17 ms  1.26x  3,339/s  5.67 MiB  bubble 28 %
  6   4   8  1f1b         none     19.26 ms  1.26x  3,322/s  5.30 MiB  bubble 27 %
  7   4   8  interleaved  none     19.26 ms  1.26x  3,322/s  5.39 MiB  bubble 27 %
  8   4   8  gpipe        none     19.26 ms  1.26x  3,322/s  5.67 MiB  bubble 27 %
  9   4   8  bfs          none     19.26 ms  1.26x  3,322/s  5.67 MiB  bubble 27 %
 10   4   8  zb-h1        none     20.46 ms  1.34x  3,128/s  5.38 MiB  bubble 31 %
 
-winner       dp=1 tp=1 pp=4 mb=8 schedule=zb-h1 overlap=pp
+winner       dp=1 tp=1 pp=4 mb=8 schedule=zb-h1
              computes 91.1 % of the time, communicates 0.0 %; needs 5.38 MiB of 3.60 GiB
-next         dp=1 tp=1 pp=4 mb=8 overlap=pp
-             1.15x the time, limited by bubble
+next         dp=1 tp=1 pp=4 mb=8
+             1.26x the time, limited by bubble
 one device   0.93x the time, 14.12 ms: --devices 1
 certificate  30 plans: 10 fit, 0 too large, 0 too slow, 0 impossible, 20 equal to another;
              10 simulated, 0 ruled out by bounds on memory, 0 on time

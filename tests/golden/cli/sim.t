@@ -91,20 +91,34 @@ plan           dp=4 tp=2 pp=2 mb=8
 weights        f32, the optimiser's states f32
 machine        dgx-2
 ranks          16
-time per step  525.4 ms
-samples        121.8/s
-arithmetic     6.69 TFLOP/s a device, 42.6 % of the f32 peak
-computes       80.8 %
-communicates   3.7 %
-idle           15.5 %
+time per step  521.0 ms
+samples        122.8/s
+arithmetic     6.75 TFLOP/s a device, 43.0 % of the f32 peak
+computes       81.5 %
+communicates   3.5 %
+idle           15.0 %
 peak memory    2.52 GiB of 28.8 GiB on rank 0
 instructions   63,064
 
 stage  ranks  computes  communicates    idle  peak memory
-    0  0-7      86.7 %         4.7 %   8.6 %     2.52 GiB
-    1  8-15     74.8 %         2.7 %  22.5 %     1.40 GiB
+    0  0-7      87.5 %         4.5 %   8.0 %     2.52 GiB
+    1  8-15     75.5 %         2.5 %  22.1 %     1.40 GiB
 device  ranks  computes  communicates    idle
-v100       16    80.8 %         3.7 %  15.5 %
+v100       16    81.5 %         3.5 %  15.0 %
+
+ranks       stream     in use   share
+0,2,4,6     compute  479.4 ms  92.0 %
+0,2,4,6     pp.f0    538.0 us   0.1 %
+0,2,4,6     pp.b0    538.0 us   0.1 %
+1,3,5,7     compute  479.4 ms  92.0 %
+1,3,5,7     pp.f0    538.0 us   0.1 %
+1,3,5,7     pp.b0    538.0 us   0.1 %
+8,10,12,14  compute  406.0 ms  77.9 %
+8,10,12,14  pp.f0    538.0 us   0.1 %
+8,10,12,14  pp.b0    538.0 us   0.1 %
+9,11,13,15  compute  406.0 ms  77.9 %
+9,11,13,15  pp.f0    538.0 us   0.1 %
+9,11,13,15  pp.b0    538.0 us   0.1 %
 
 ranks  parameters  gradients  optimiser  activations  temporary  communication      peak
 0-7       183 MiB    183 MiB    367 MiB     1.69 GiB    112 MiB       6.00 MiB  2.52 GiB
@@ -120,13 +134,13 @@ layernorm    layer.fwd  activations     16  96.0 MiB
 ... and 4 more
 
 critical path  kind           count      time   share
-einsum         computation      909  288.1 ms  54.8 %
-matmul         computation      272  100.2 ms  19.1 %
-add            computation    1,335  28.25 ms   5.4 %
-all_reduce     communication    330  22.29 ms   4.2 %
-where          computation      132  19.37 ms   3.7 %
+einsum         computation      902  293.0 ms  56.2 %
+matmul         computation      256  94.33 ms  18.1 %
+add            computation    1,311  27.47 ms   5.3 %
+all_reduce     communication    324  21.71 ms   4.2 %
+where          computation      128  18.78 ms   3.6 %
 softmax_dx     computation       64  13.26 ms   2.5 %
-softmax        computation       68  9.891 ms   1.9 %
+softmax        computation       64  9.309 ms   1.8 %
 reduce_sum     computation      393  6.935 ms   1.3 %
 ... and 25 more
 $ heddle sim mlp-xs --machine laptop --json | sed -E 's/: [0-9.e+-]+/: N/g'
@@ -180,10 +194,10 @@ $ heddle sim mlp-xs --machine laptop --json | sed -E 's/: [0-9.e+-]+/: N/g'
 ## Every rank and instruction one by one: the same result.
 $ for how in "" --flat; do heddle sim mlp-xs --train --data 2 --pipeline 2 --microbatches 4 --machine laptop $how --json | grep -E '^  "(time_ps|peak_bytes|utilisation|instructions)"' | cksum | cut -c1-3; done | uniq | grep -c .
 1
-$ heddle sim mlp-xs --train --data 2 --pipeline 2 --microbatches 4 --machine laptop --overlap --json | sed -E 's/: [0-9.e+-]+/: N/g'
+$ heddle sim mlp-xs --train --data 2 --pipeline 2 --microbatches 4 --machine laptop --json | sed -E 's/: [0-9.e+-]+/: N/g'
 {
   "model": "mlp-xs",
-  "plan": "dp=2 tp=1 pp=2 mb=4 overlap=pp",
+  "plan": "dp=2 tp=1 pp=2 mb=4",
   "parameter_dtypes": "f32",
   "state_dtypes": null,
   "machine": "laptop",
@@ -210,9 +224,11 @@ $ heddle sim mlp-xs --train --data 2 --pipeline 2 --microbatches 4 --machine lap
   ],
   "streams": [
     {"first_rank": N, "ranks": N, "stream": "compute", "busy_ps": N, "share": N},
-    {"first_rank": N, "ranks": N, "stream": "pp", "busy_ps": N, "share": N},
+    {"first_rank": N, "ranks": N, "stream": "pp.f0", "busy_ps": N, "share": N},
+    {"first_rank": N, "ranks": N, "stream": "pp.b0", "busy_ps": N, "share": N},
     {"first_rank": N, "ranks": N, "stream": "compute", "busy_ps": N, "share": N},
-    {"first_rank": N, "ranks": N, "stream": "pp", "busy_ps": N, "share": N}
+    {"first_rank": N, "ranks": N, "stream": "pp.f0", "busy_ps": N, "share": N},
+    {"first_rank": N, "ranks": N, "stream": "pp.b0", "busy_ps": N, "share": N}
   ],
   "memory": [
     {"first_rank": N, "ranks": N, "stage": N, "parameter_bytes": N, "gradient_bytes": N, "state_bytes": N, "activation_bytes": N, "temporary_bytes": N, "communication_bytes": N, "peak_bytes": N},
@@ -255,13 +271,13 @@ $ heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --data 2 --pipeline 2 --microbat
 {"ph":"M","name":"process_sort_index","pid":0,"args":{"sort_index":0}},
 {"ph":"M","name":"thread_name","pid":0,"tid":0,"args":{"name":"compute"}},
 {"ph":"M","name":"thread_sort_index","pid":0,"tid":0,"args":{"sort_index":0}},
+{"ph":"M","name":"thread_name","pid":0,"tid":1,"args":{"name":"pp.f0"}},
+{"ph":"M","name":"thread_sort_index","pid":0,"tid":1,"args":{"sort_index":1}},
 {"ph":"M","name":"process_name","pid":1,"args":{"name":"rank 1"}},
 {"ph":"M","name":"process_sort_index","pid":1,"args":{"sort_index":1}},
 {"ph":"M","name":"thread_name","pid":1,"tid":0,"args":{"name":"compute"}},
 {"ph":"M","name":"thread_sort_index","pid":1,"tid":0,"args":{"sort_index":0}},
-{"ph":"M","name":"process_name","pid":2,"args":{"name":"rank 2"}},
-{"ph":"M","name":"process_sort_index","pid":2,"args":{"sort_index":2}},
-{"ph":"M","name":"thread_name","pid":2,"tid":0,"args":{"name":"compute"}},
+{"ph":"M","name":"thread_name","pid":1,"tid":1,"args":{"name":"pp.f0"}},
 ## A timeline of more events than viewers open: one rank of those that are alike.
 $ heddle sim mlp-xs --batch 1048576 --data 4096 --microbatches 64 --machine 'dgx-h100*512' --timeline t.json > t.txt; grep -o '"rank [^"]*"' t.json
 warning[W0501]: the timeline shows 1 of 4096 ranks, one for all that are alike; together they have 4.19e+06 events

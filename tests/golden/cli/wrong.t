@@ -405,12 +405,40 @@ error[E0509]: schedule=gpipe needs pp > 1; here pp=1
   hint: say pp=2, or leave schedule out
 [2]
 $ heddle sim mlp-xs --machine laptop --strategy "overlap=pp"
-error[E0509]: overlap=pp needs pp > 1; here pp=1
-  --> --strategy:1:1
-   1 | overlap=pp
-     | ^
-  hint: say pp=2, or leave overlap out
-[2]
+model          mlp-xs
+plan           dp=1 tp=1 pp=1
+weights        f32
+machine        laptop
+ranks          1
+time per step  30.08 ms
+samples        17,024/s
+arithmetic     71.5 GFLOP/s a device, 74.5 % of the f32 peak
+computes       100.0 %
+communicates   0.0 %
+idle           0.0 %
+peak memory    12.0 MiB of 3.60 GiB on rank 0
+instructions   16
+
+stage  ranks  computes  communicates   idle  peak memory
+    0  0       100.0 %         0.0 %  0.0 %     12.0 MiB
+device    ranks  computes  communicates   idle
+cpu-core      1   100.0 %         0.0 %  0.0 %
+
+ranks  parameters  gradients  optimiser  activations  temporary  communication      peak
+0        8.00 MiB        0 B        0 B     1.00 MiB   3.00 MiB            0 B  12.0 MiB
+
+at the peak  of     kind         count     bytes
+relu         layer  temporary        2  2.00 MiB
+x            main   activations      1  1.00 MiB
+h.0.w        main   parameters       1  1.00 MiB
+h.1.w        main   parameters       1  1.00 MiB
+h.2.w        main   parameters       1  1.00 MiB
+h.3.w        main   parameters       1  1.00 MiB
+... and 4 more
+
+critical path  kind         count      time   share
+matmul         computation      8  27.97 ms  93.0 %
+relu           computation      8  2.105 ms   7.0 %
 $ heddle sim mlp-xs --machine laptop --train --strategy "zero=2 tp=2"
 error[E0509]: zero=2 needs dp > 1; here dp=1
   --> --strategy:1:1
@@ -518,8 +546,8 @@ order:
   - "B0.0*2 F0.0*2"
   - "(F1.0 B1.0)*2"
 error[E0503]: deadlock: no stage can run its next task
-  --> bad.plan:16:3
-  16 |   - "B0.0*2 F0.0*2"
+  --> bad.plan:18:3
+  18 |   - "B0.0*2 F0.0*2"
      |   ^
   note: place 0 waits at 0B0 (task 1 of 4) for 0F0, task 3 of place 0
   note: place 1 waits at 1F0 (task 1 of 4) for 0F0, task 3 of place 0
@@ -570,8 +598,8 @@ error[E0801]: --data: the file of --plan has made the choices
 [2]
 $ sed 's/(F1.0 B1.0)/F1.0/' ok.plan > bad.plan; heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --plan bad.plan --machine laptop
 error[E0501]: task 1B0 is in no sequence
-  --> bad.plan:16:3
-  16 |   - "F0.0*2 B0.0*2"
+  --> bad.plan:18:3
+  18 |   - "F0.0*2 B0.0*2"
      |   ^
   hint: every stage runs every microbatch, 0 to 1, forward (F) and backward (B, or I and W) once
 [1]

@@ -1,0 +1,180 @@
+// evaluate.c - time and bytes of one point: its stages and its schedule, each known from an earlier point or
+// made now, and one pass over the schedule.
+//
+// Idea: the stages of a plan do not depend on the order in which they run, and a line of tasks does not depend
+// on what they cost. So both are kept, each by what it does depend on, compared in full; the oldest are given
+// up. A plan that cannot be known by its stages is applied and simulated whole.
+#include "search/internal.h"
+
+enum { STAGES_KEPT = 192, LINES_KEPT = 64 };
+
+typedef struct {
+  strategy of; // without what only orders tasks
+  bool split;
+  arena *a; // NULL: empty
+  u64 used;
+  plan_probed about;
+  const sim_stages *st; // NULL: not of a kind that can be known by its stages
+} known_stages;
+typedef struct {
+  choice_value schedule;
+  u64 key; // of the schedule, which a file has at the time
+  sched_shape shape;
+  arena *a;
+  u64 used;
+  plan_graph graph;
+  u32 n;
+  const sim_order *order;
+} known_line;
+struct known {
+  u64 now;
+  known_stages stages[STAGES_KEPT];
+  known_line line[LINES_KEPT];
+};
+
+void known_free(known *k) {
+  if (!k) return;
+  for (u32 i = 0; i < STAGES_KEPT; i++) arena_free(k->stages[i].a);
+  for (u32 i = 0; i < LINES_KEPT; i++) arena_free(k->line[i].a);
+}
+
+// ---- stages -------------------------------------------------------------------------------------------
+static strategy without_order(const strategy *x) {
+  strategy s = *x;
+  if (!s.schedule.path) s.schedule = choice_default(CHOICE_schedule); // a file says where stages lie, too
+  s.group = choice_default(CHOICE_group);
+  return s;
+}
+
+static known_stages *stages_slot(known *k, const strategy *of, bool split, bool *found) {
+  known_stages *oldest = &k->stages[0];
+  for (u32 i = 0; i < STAGES_KEPT; i++) {
+    known_stages *x = &k->stages[i];
+    *found = x->a && x->split == split && !strategy_compare(&x->of, of);
+    if (*found) return x;
+    if (x->used < oldest->used) oldest = x;
+  }
+  arena_free(oldest->a);
+  *oldest = (known_stages){.of = *of, .split = split, .a = arena_new()};
+  return oldest;
+}
+
+// NULL and diagnostics: the plan is impossible.
+static known_stages *stages_of(const search *s, worker *w, const search_point *p, const plan *pn) {
+  strategy of = without_order(&p->s);
+  bool found;
+  known_stages *x = stages_slot(w->stages, &of, pn->made.row && pn->made.row->split && pn->train, &found);
+  x->used = ++w->stages->now;
+  if (found) return x;
+  const sim_opts so = {.mode = SIM_FOLDED, .bytes = s->o->accounting, .peak_only = true};
+  prog *probe = plan_probe(w->pl, pn, w->k, x->a, &x->about);
+  u32 before = diag_errors(w->c);
+  if (probe) {
+    coster_use(w->k, probe);
+    x->st = sim_stages_of(w->c, x->a, probe, w->k, &so, &x->about.pipeline);
+    prog_free(probe);
+  }
+  if (probe && diag_errors(w->c) == before) return x;
+  arena_free(x->a);
+  *x = (known_stages){.used = 0};
+  return NULL;
+}
+
+// ---- lines --------------------------------------------------------------------------------------------
+static bool same_graph(const plan_graph *x, const plan_graph *y) {
+  if (x->nstages != y->nstages || x->nplaces != y->nplaces || x->nmicro != y->nmicro ||
+      x->nedges != y->nedges || x->train != y->train || x->backward != y->backward ||
+      !x->forward != !y->forward)
+    return false;
+  for (u32 i = 0; i < x->nstages; i++)
+    if (x->place[i] != y->place[i] || (x->forward && x->forward[i] != y->forward[i])) return false;
+  for (u32 i = 0; i < x->nedges; i++) {
+    const sched_edge *a = &x->edge[i], *b = &y->edge[i];
+    if (a->from != b->from || a->to != b->to || a->no_gradient != b->no_gradient) return false;
+  }
+  return true;
+}
+
+static plan_graph copy_graph(arena *a, const plan_graph *g) {
+  plan_graph x = *g;
+  x.place = arena_dup(a, g->place, g->nstages * sizeof *g->place);
+  x.edge = arena_dup(a, g->edge, g->nedges * sizeof *g->edge);
+  if (g->forward) x.forward = arena_dup(a, g->forward, g->nstages * sizeof *g->forward);
+  return x;
+}
+
+static known_line *line_of(worker *w, const search_point *p, const plan *pn, const plan_graph *g) {
+  known *k = w->stages;
+  known_line *oldest = &k->line[0];
+  const sched_shape *x = &pn->made.shape;
+  for (u32 i = 0; i < LINES_KEPT; i++) {
+    known_line *l = &k->line[i];
+    if (l->a && choice_same(l->schedule, p->s.schedule) && l->key == pn->made.key &&
+        l->shape.group == x->group && l->shape.chunks == x->chunks && same_graph(&l->graph, g)) {
+      l->used = ++k->now;
+      return l;
+    }
+    if (l->used < oldest->used) oldest = l;
+  }
+  arena_free(oldest->a);
+  *oldest = (known_line){.schedule = p->s.schedule, .key = pn->made.key, .shape = *x, .a = arena_new()};
+  oldest->used = ++k->now;
+  oldest->graph = copy_graph(oldest->a, g);
+  if (plan_line(w->c, oldest->a, pn, g, &oldest->n, &oldest->order)) return oldest;
+  arena_free(oldest->a);
+  *oldest = (known_line){.used = 0};
+  return NULL;
+}
+
+// ---- evaluation ---------------------------------------------------------------------------------------
+// The lower level of ZeRO in the space whose plan is the same, as far as tensors lie split at rest: nothing
+// had enough elements for all data ranks. p's own level if there is none.
+static u32 same_zero(const search *s, const bool *rests, const search_point *p) {
+  static const rest_what adds[] = {REST_STATE, REST_GRAD, REST_WEIGHT}; // what level 1, 2, 3 splits too
+  u32 same = p->s.zero.n;
+  for (u32 z = same; z && !rests[adds[z - 1]]; z--) {
+    strategy less = p->s;
+    less.zero.n = z - 1;
+    if (search_find(s, &less)) same = z - 1;
+  }
+  return same;
+}
+
+static void settle(const search *s, search_point *p, const sim_pipe_result *r) {
+  p->time_ps = r->makespan_ps, p->peak_bytes = r->peak_bytes, p->utilisation = r->utilisation;
+  p->comm = r->comm, p->bubble = r->bubble;
+  p->state = s->limit >= 0 && r->peak_bytes > s->limit ? SEARCH_OVER_MEMORY : SEARCH_RAN;
+}
+
+static bool simulate_whole(const search *s, worker *w, arena *a, const plan *pn, sim_pipe_result *out) {
+  const sim_opts so = {.mode = SIM_FOLDED, .bytes = s->o->accounting, .peak_only = true};
+  prog *d = plan_apply(w->pl, pn, w->k);
+  sim_result r;
+  if (d) coster_use(w->k, d);
+  bool ok = d && sim_run(w->c, a, d, w->k, &so, &r);
+  if (ok) *out = (sim_pipe_result){r.makespan_ps, r.peak_bytes, r.utilisation, r.comm, r.bubble};
+  prog_free(d);
+  return ok;
+}
+
+void search_evaluate(search *s, worker *w, search_point *p) {
+  arena *a = arena_new();
+  if (!w->stages) w->stages = ZNEWN(w->a, known, 1);
+  plan *pn = search_plan(s, w, a, p);
+  const known_stages *x = pn ? stages_of(s, w, p, pn) : NULL;
+  p->same_zero = x ? same_zero(s, x->about.rests, p) : p->s.zero.n;
+  sim_pipe_result r;
+  if (!x) {
+    search_impossible(p, w);
+  } else if (p->same_zero != p->s.zero.n) {
+    p->state = SEARCH_EQUAL; // worded when the wave is done
+  } else if (!x->st || s->o->accounting != SIM_BYTES_HEDDLE) {
+    simulate_whole(s, w, a, pn, &r) ? settle(s, p, &r) : search_impossible(p, w);
+  } else {
+    const known_line *l = line_of(w, p, pn, &x->about.graph);
+    if (l) sim_pipe(x->st, a, l->order, l->n, &r);
+    l ? settle(s, p, &r) : search_impossible(p, w);
+  }
+  diag_clear(w->c);
+  arena_free(a);
+}
