@@ -96,7 +96,7 @@ $ heddle schedule examples/zbv.csv --pp 4 --v 2 --mb 8 --json
   "stages": 8,
   "microbatches": 8,
   "time": 51,
-  "rows": [
+  "by_place": [
     {"place": 0, "stages": "0 7", "tasks": 48, "idle": 3, "bubble": 0.058823529411764705, "activations": 8},
     {"place": 1, "stages": "1 6", "tasks": 48, "idle": 3, "bubble": 0.058823529411764705, "activations": 8},
     {"place": 2, "stages": "2 5", "tasks": 48, "idle": 3, "bubble": 0.058823529411764705, "activations": 8},
@@ -189,17 +189,17 @@ plan           dp=1 tp=1 pp=4 mb=8 v=2 schedule=examples/zbv.csv
 weights        f32
 machine        laptop
 ranks          4
-time per step  19.49 ms
-samples        3,283/s
-arithmetic     10.2 GFLOP/s a device, 10.6 % of the f32 peak
-computes       71.3 %
-communicates   1.4 %
-idle           27.3 %
+time per step  15.45 ms
+samples        4,141/s
+arithmetic     12.8 GFLOP/s a device, 13.4 % of the f32 peak
+computes       89.9 %
+communicates   0.0 %
+idle           10.1 %
 peak memory    5.42 MiB of 3.60 GiB on rank 0
 instructions   656
 
 stage  ranks  computes  communicates    idle  peak memory
-    0  0        68.2 %         0.9 %  30.9 %     5.42 MiB
+    0  0        86.0 %         0.0 %  14.0 %     5.42 MiB
 $ heddle sim mlp-xs:layers=8 --batch 64 --train --strategy "pp=4 v=2 mb=8 schedule=examples/zbv.csv" --machine laptop --flat | cmp - folded
 ## the places of a file are those of the machine: here the first stage lies on the last one
 $ printf '1F0,1B0,1F1,1B1\n0F0,0F1,0B0,0B1\n' > swapped.csv; heddle verify mlp-xs:layers=2,hidden=16 --batch 8 --train --strategy "pp=2 mb=2 schedule=swapped.csv" | sed -n 2,7p
@@ -218,11 +218,11 @@ batch         8
 memory limit  3.60 GiB
 
    pp  mb  schedule         time           samples    memory  limited by
-1   2   2  swapped.csv  51.72 us  1.00x  154,668/s  5.38 KiB  bubble 32 %
+1   2   2  swapped.csv  46.62 us  1.00x  171,595/s  5.38 KiB  bubble 46 %
 
 winner       dp=1 tp=1 pp=2 mb=2 schedule=swapped.csv
-             computes 48.3 % of the time, communicates 19.7 %; needs 5.38 KiB of 3.60 GiB
-one device   0.45x the time, 23.52 us: --devices 1
+             computes 53.6 % of the time, communicates 0.0 %; needs 5.38 KiB of 3.60 GiB
+one device   0.50x the time, 23.52 us: --devices 1
 certificate  1 plan: 1 fit, 0 too large, 0 too slow, 0 impossible, 0 equal to another;
              1 simulated, 0 ruled out by bounds on memory, 0 on time
 segments:
@@ -260,14 +260,14 @@ batch         64
 memory limit  3.60 GiB
 
    pp  mb  v  schedule              time         samples    memory  limited by
-1   4   4  1  1f1b              13.02 ms  1.00x  4,915/s  5.47 MiB  bubble 40 %
-2   4   8  1  1f1b              19.26 ms  1.48x  3,322/s  5.30 MiB  bubble 27 %
-3   4   8  2  examples/zbv.csv  19.49 ms  1.50x  3,283/s  5.42 MiB  bubble 27 %
+1   4   4  1  1f1b              12.94 ms  1.00x  4,946/s  5.47 MiB  bubble 41 %
+2   4   8  2  examples/zbv.csv  15.45 ms  1.19x  4,141/s  5.42 MiB  computation 90 %
+3   4   8  1  1f1b              19.17 ms  1.48x  3,339/s  5.30 MiB  bubble 28 %
 
 winner       dp=1 tp=1 pp=4 mb=4
-             computes 58.9 % of the time, communicates 0.8 %; needs 5.47 MiB of 3.60 GiB
-next         dp=1 tp=1 pp=4 mb=8
-             1.48x the time, limited by bubble
+             computes 59.3 % of the time, communicates 0.0 %; needs 5.47 MiB of 3.60 GiB
+next         dp=1 tp=1 pp=4 mb=8 v=2 schedule=examples/zbv.csv
+             1.19x the time, limited by computation
 certificate  12 plans: 3 fit, 0 too large, 0 too slow, 8 impossible, 1 equal to another;
              3 simulated, 0 ruled out by bounds on memory, 0 on time
 impossible   2 such as dp=1 tp=1 pp=4 mb=4 v=2:
@@ -356,7 +356,7 @@ plan           dp=1 tp=1 pp=2 mb=2 schedule=forward.csv
 weights        f32
 machine        laptop
 ranks          2
-time per step  2.873 ms
+time per step  2.858 ms
 $ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 mb=2 schedule=forward.csv"
 error[E0501]: forward.csv runs no backward, but this is training
   --> --strategy:1:11
