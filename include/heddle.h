@@ -223,6 +223,17 @@ void heddle_search_free(heddle_search *f);
 uint32_t heddle_search_count(const heddle_search *f);              // plans that fit, best first
 heddle_plan *heddle_search_plan(heddle_search *f, uint32_t index); // NULL past the end
 const char *heddle_search_report(heddle_search *f, heddle_format format);
+// The report with the answers to questions about it, and what would help its best plan.
+typedef struct {
+  const char
+      *why;     // "tp=8 pp=8": why not the best plan with these choices? It is simulated and set beside the
+                // winner. NULL: not asked
+  bool what_if; // searched again with 25 % and 50 % more memory, and with twice the devices
+} heddle_search_questions;
+// NULL and a diagnostic if `why` is no strategy with one value for each choice, or no plan here has it.
+const char *heddle_search_answer(heddle_search *f, const heddle_search_questions *q, heddle_format format);
+const char *heddle_search_why(heddle_search *f, const char *strategy,
+                              heddle_format format); // of one question
 
 // ---- verification ---------------------------------------------------------------------------------------
 typedef struct {

@@ -49,6 +49,7 @@ struct heddle_result {
   heddle_program *p;
   heddle_machine *m;
   sim_result r;
+  cost_parts *path; // of the critical path; NULL: the accounting does not tell
   i64 batch;
 };
 struct heddle_search {

@@ -81,8 +81,11 @@ static heddle_result *run(heddle_program *p, heddle_machine *m, const heddle_sim
                  .bytes = bytes_by(o->costs),
                  .critical = true,
                  .timeline = o->timeline};
-  if (k && r->p && (!o->timeline || timeline_mode(r, k, &so)) && sim_run(c, r->o.a, r->p->p, k, &so, &r->r))
+  if (k && r->p && (!o->timeline || timeline_mode(r, k, &so)) && sim_run(c, r->o.a, r->p->p, k, &so, &r->r)) {
+    r->path = NEW(r->o.a, cost_parts);
+    if (!sim_path_parts(r->p->p, k, &r->r, r->path)) r->path = NULL;
     return r;
+  }
   object_drop(r);
   return NULL;
 }
@@ -105,7 +108,7 @@ bool heddle_result_fits(heddle_result *r) {
 static const char *describe(heddle_result *r, heddle_format f) {
   report *t = report_new(r->o.a);
   report_sim(t, r->o.a, r->p->p, r->m->m, &r->r,
-             &(sim_about){r->p->name, r->p->plan, r->batch, program_batchnorm(r->p)});
+             &(sim_about){r->p->name, r->p->plan, r->batch, program_batchnorm(r->p), r->path});
   return rendered(r->o.a, t, f);
 }
 const char *heddle_result_report(heddle_result *r, heddle_format f) {

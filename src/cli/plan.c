@@ -35,5 +35,7 @@ bool cmd_plan(cli *x) {
     if (!text || !write_plan(x, text)) return false;
     if (!strcmp(x->output, "-")) return true; // nothing else goes where the plan went
   }
-  return put(heddle_search_report(f, format_of(x)));
+  if (!x->why && !x->what_if) return put(heddle_search_report(f, format_of(x)));
+  const heddle_search_questions q = {.why = x->why, .what_if = x->what_if};
+  return put(heddle_search_answer(f, &q, format_of(x)));
 }

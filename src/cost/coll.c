@@ -15,7 +15,6 @@
 // Geijn, "Collective communication: theory, practice, and experience", 2007; bandwidth terms as nccl-tests
 // define them.
 #include "cost/internal.h"
-#include <math.h>
 
 typedef struct {
   double n, nodes, k;   // members, nodes, members on the fullest node
@@ -30,32 +29,47 @@ static u32 log2_up(u32 n) {
   return d;
 }
 
-static double ring(const net *t, double f, double S) {
-  const double steps = f * ((t->n - t->nodes) * t->in + (t->nodes - 1) * t->out);
-  return steps + f * (t->n - 1) / t->n * S * MAX(t->in_ps, t->out_ps);
+// The ps of one algorithm: its steps, its bytes inside nodes and between them, where both are equally slow.
+typedef struct {
+  double steps, in, out, both;
+} made;
+static double total(made x) { return x.steps + (x.in + x.out + x.both); }
+static made faster(made x, made y) { return total(y) < total(x) ? y : x; }
+// Bytes that pass both at once: the slower counts.
+static made slower(double steps, double in, double out) {
+  return (made){steps, in > out ? in : 0, out > in ? out : 0, in == out ? in : 0};
 }
 
-static double hierarchical(const net *t, double f, double S) {
+static made ring(const net *t, double f, double S) {
+  const double steps = f * ((t->n - t->nodes) * t->in + (t->nodes - 1) * t->out);
+  const double part = f * (t->n - 1) / t->n * S;
+  return slower(steps, part * t->in_ps, part * t->out_ps);
+}
+
+static made hierarchical(const net *t, double f, double S) {
   const double steps = f * ((t->k - 1) * t->in + (t->nodes - 1) * t->out);
-  return steps + f * S * ((t->k - 1) / t->k * t->in_ps + (t->nodes - 1) / t->nodes * t->out_ps);
+  return (made){steps, f * S * (t->k - 1) / t->k * t->in_ps, f * S * (t->nodes - 1) / t->nodes * t->out_ps,
+                0};
 }
 
 // Of two nodes each sends once; of more, those within send up what they got and down what comes back.
-static double tree(const net *t, u32 nodes, double S) {
+static made tree(const net *t, u32 nodes, double S) {
   const double steps = 2 * ((t->k - 1) * t->in + log2_up(nodes) * t->out);
-  return steps + S * MAX(2 * t->in_ps, (nodes > 2 ? 2 : 1) * t->out_ps);
+  return slower(steps, S * 2 * t->in_ps, S * (nodes > 2 ? 2 : 1) * t->out_ps);
 }
 
 // Every member keeps 1/n of its bytes, k/n stay in its node.
-static double exchange(const net *t, double S) {
+static made exchange(const net *t, double S) {
   const double stay = S * (t->k - 1) / t->n * t->all_ps, leave = t->k * S * (t->n - t->k) / t->n * t->out_ps;
-  return (t->n - 1) * t->in + (t->nodes > 1 ? t->out : 0) + MAX(stay, leave);
+  return slower((t->n - 1) * t->in + (t->nodes > 1 ? t->out : 0), stay, leave);
 }
 
-i64 coll_ps(opcode op, i64 bytes, const machine_place *p) {
-  if (p->n < 2) return 0;
+// False: a link is missing.
+static bool coll(opcode op, i64 bytes, const machine_place *p, made *out) {
+  *out = (made){0};
+  if (p->n < 2) return true;
   const bool inside = p->per_node > 1, between = p->nodes > 1;
-  if ((inside && (p->in_bw <= 0 || p->pair_bw <= 0)) || (between && p->out_bw <= 0)) return -1;
+  if ((inside && (p->in_bw <= 0 || p->pair_bw <= 0)) || (between && p->out_bw <= 0)) return false;
   const double S = (double)bytes, pair = inside ? 1e12 / p->pair_bw : 0, dev = between ? 1e12 / p->dev_bw : 0;
   const net t = {p->n,
                  p->nodes,
@@ -65,31 +79,45 @@ i64 coll_ps(opcode op, i64 bytes, const machine_place *p) {
                  inside ? 1e12 / p->in_bw : 0,
                  between ? 1e12 / p->out_bw : 0,
                  inside ? 1e12 / p->all_bw : 0};
-  double best;
   switch (op) {
   case OP_all_reduce:
   case OP_all_gather:
   case OP_reduce_scatter: {
     const double f = op == OP_all_reduce ? 2 : 1;
-    best = ring(&t, f, S);
-    if (p->even && inside && between) best = fmin(best, hierarchical(&t, f, S));
-    if (op == OP_all_reduce && between) best = fmin(best, tree(&t, p->nodes, S));
+    *out = ring(&t, f, S);
+    if (p->even && inside && between) *out = faster(*out, hierarchical(&t, f, S));
+    if (op == OP_all_reduce && between) *out = faster(*out, tree(&t, p->nodes, S));
     break;
   }
   case OP_broadcast:
   case OP_reduce:
-    best = log2_up(p->per_node) * t.in + log2_up(p->nodes) * t.out + S * MAX(t.in_ps, t.out_ps);
+    *out = slower(log2_up(p->per_node) * t.in + log2_up(p->nodes) * t.out, S * t.in_ps, S * t.out_ps);
     break;
   case OP_gather_to: // everything passes the root's own links
   case OP_scatter_from:
-    best = (t.n - 1) * t.in + (between ? t.out : 0) +
-           MAX(S * (t.k - 1) / t.n * pair, S * (t.n - t.k) / t.n * dev);
+    *out = slower((t.n - 1) * t.in + (between ? t.out : 0), S * (t.k - 1) / t.n * pair,
+                  S * (t.n - t.k) / t.n * dev);
     break;
   case OP_all_to_all:
-  case OP_permute: best = exchange(&t, S); break; // a permutation: what it is on average over all of them
+  case OP_permute: *out = exchange(&t, S); break; // a permutation: what it is on average over all of them
   default:                                        // send, halo_exchange: between neighbours
-    best = between ? t.out + S * dev : t.in + S * pair;
+    *out = between ? (made){t.out, 0, S * dev, 0} : (made){t.in, S * pair, 0, 0};
     break;
   }
-  return round_ps(best) + p->start_ps;
+  return true;
+}
+
+i64 coll_ps(opcode op, i64 bytes, const machine_place *p) {
+  made x;
+  if (!coll(op, bytes, p, &x)) return -1;
+  return p->n < 2 ? 0 : round_ps(total(x)) + p->start_ps;
+}
+
+void coll_parts(opcode op, i64 bytes, const machine_place *p, cost_parts *out) {
+  made x;
+  if (!coll(op, bytes, p, &x) || p->n < 2) return;
+  out->ps[COST_BY_LATENCY] = x.steps + (double)p->start_ps;
+  out->ps[COST_BY_INSIDE] = x.in;
+  out->ps[COST_BY_BETWEEN] = x.out;
+  out->ps[COST_BY_SEVERAL] = x.both;
 }

@@ -64,6 +64,42 @@ u32 cost_instr(coster *k, const prog *p, const func_info *f, const instr *i, gro
 bool cost_explain(coster *k, const prog *p, const func_info *f, const instr *i, group g, u32 member,
                   cost_info *out, cost_event *made_of);
 
+// ---- what a price is made of (parts.c) ------------------------------------------------------------------
+// What would have to be faster. The parts of a price add up to it, but for its rounding; each is inversely
+// proportional to its rate, so it is also minus the derivative of the price by the logarithm of that rate.
+typedef enum {
+  COST_BY_MATMUL,  // rate of matrix products
+  COST_BY_VECTOR,  // rate of other arithmetic
+  COST_BY_MEMORY,  // bandwidth of device memory
+  COST_BY_LAUNCH,  // launch of an instruction
+  COST_BY_INSIDE,  // bandwidth of links inside a node, also those to host memory
+  COST_BY_BETWEEN, // bandwidth of NICs
+  COST_BY_LATENCY, // start and steps of communication
+  COST_BY_SEVERAL, // two of them are equally slow: one alone changes nothing
+  COST_BYS
+} cost_by;
+typedef struct {
+  double ps[COST_BYS];
+} cost_parts;
+// Of one member, as cost_explain. False without a diagnostic if the accounting does not tell, or the price is
+// a prediction.
+bool cost_made_of(coster *k, const prog *p, const func_info *f, const instr *i, group g, u32 member,
+                  cost_parts *out);
+// What kind of work an instruction is, by its law. A batched product has a dimension that both operands and
+// the result share, as attention has.
+typedef enum {
+  WORK_PRODUCT,
+  WORK_BATCHED,
+  WORK_CONV,
+  WORK_REDUCTION,
+  WORK_ELEMENTWISE,
+  WORK_MOVE,
+  WORK_KINDS
+} cost_work;
+// The axes that a communication of group g goes over, MESH_AXES at most; not of sends.
+u32 cost_axes(const prog *p, const instr *i, group g, u8 *axes);
+cost_work cost_work_of(ctx *c, arena *scratch, const prog *p, const func_info *f, const instr *i);
+
 // One communication among n ranks that run it alone; send: from ranks[0] to ranks[1]. -1 and a diagnostic if
 // there is no link. `bytes` is what one member holds:
 //   all_reduce, reduce_scatter, all_to_all, permute, reduce   of the operand

@@ -141,40 +141,46 @@ static u32 compute_costs(coster *k, const site *s, bool uneven, i64 *ps) {
   return fold(ps, n);
 }
 
-static u32 over_axes(const site *s, u8 *axes) {
-  const attr *over = attr_get(attrs_get(s->p, s->i->at), A_over);
-  const group_info *gi = group_get(s->p->sp, s->g);
+u32 cost_axes(const prog *p, const instr *i, group g, u8 *axes) {
+  const attr *over = attr_get(attrs_get(p, i->at), A_over);
+  const group_info *gi = group_get(p->sp, g);
   u32 n = 0;
   if (over) {
     assert(over->n <= MESH_AXES);
     memcpy(axes, over->u.axes, over->n);
     return over->n;
   }
-  for (u32 i = 0; i < gi->naxes; i++)
-    if (gi->axis[i].at < 0) axes[n++] = gi->axis[i].axis;
+  for (u32 k = 0; k < gi->naxes; k++)
+    if (gi->axis[k].at < 0) axes[n++] = gi->axis[k].axis;
   return n;
 }
 
-static u32 collective_costs(coster *k, const site *s, bool uneven, i64 *ps) {
-  u8 axes[MESH_AXES];
-  const u32 naxes = over_axes(s, axes), n = group_get(s->p->sp, s->g)->nranks;
-  const seen_subs *subs = subgroups(k, s->g, axes, naxes, s->i->where);
+// The bytes of every subgroup in k->bytes: it takes as long as its member with the most. Returns whether they
+// may differ.
+static bool collective_bytes(coster *k, const site *s, const seen_subs *subs, bool uneven) {
   coords c;
-  cost_info cost;
-  if (!subs) return 0;
   if (uneven && s->i->op != OP_halo_exchange) { // of the side that counts
     const u32 nopd = instr_nopd(s->f, s->i);
     uneven = counts_results(s->i->op) ? uneven_layouts(s, nopd, nopd + s->i->nres, NULL, 0)
                                       : uneven_layouts(s, 0, nopd, NULL, 0);
   }
-  // A subgroup takes as long as its member with the most bytes.
   vec_reserve(k->a, &k->bytes, subs->nsub);
   memset(k->bytes.v, 0, sizeof *k->bytes.v * subs->nsub);
-  for (u32 m = 0; m < (uneven ? n : 1); m++) {
+  for (u32 m = 0; m < (uneven ? group_get(s->p->sp, s->g)->nranks : 1); m++) {
     const i64 bytes = comm_bytes(s, coords_at(s, s->g, m, uneven, &c), subs->size);
     i64 *most = &k->bytes.v[sub_of_member(k, subs, m)];
     *most = MAX(*most, bytes);
   }
+  return uneven;
+}
+
+static u32 collective_costs(coster *k, const site *s, bool uneven, i64 *ps) {
+  u8 axes[MESH_AXES];
+  const u32 naxes = cost_axes(s->p, s->i, s->g, axes), n = group_get(s->p->sp, s->g)->nranks;
+  const seen_subs *subs = subgroups(k, s->g, axes, naxes, s->i->where);
+  cost_info cost;
+  if (!subs) return 0;
+  uneven = collective_bytes(k, s, subs, uneven);
   const dtype t = instr_nopd(s->f, s->i) ? site_operand(s, 0)->s.t : DT_NONE;
   for (u32 m = 0; m < (uneven || !subs->uniform ? n : 1); m++) {
     const u32 sub = sub_of_member(k, subs, m);
@@ -190,23 +196,31 @@ static i64 send_bytes(u32 nf, u32 nt, i64 from, i64 to) {
   return nf == nt ? MAX(from, to) : MAX(to, (i64)ceil_div(to * nt, nf));
 }
 
-static u32 send_costs(coster *k, const site *s, bool uneven, i64 *ps) {
-  const type_info *o = site_operand(s, 0), *r = site_result(s, 0);
-  const group to = r->g.i ? r->g : s->g;
+static group send_target(const site *s) {
+  const type_info *r = site_result(s, 0);
+  return r->g.i ? r->g : s->g;
+}
+
+// What member m of the source sends.
+static i64 sent_bytes(const site *s, u32 m, bool uneven) {
+  const group to = send_target(s);
   const u32 nf = group_get(s->p->sp, s->g)->nranks, nt = group_get(s->p->sp, to)->nranks;
-  const seen_subs *subs = transfers(k, s->g, to, s->i->where);
   coords c;
+  const i64 from = local_bytes(s, site_operand(s, 0), coords_at(s, s->g, m, uneven, &c));
+  const coords *there = coords_at(s, to, (u32)((u64)m * nt / nf), uneven, &c);
+  return send_bytes(nf, nt, from, local_bytes(s, site_result(s, 0), there));
+}
+
+static u32 send_costs(coster *k, const site *s, bool uneven, i64 *ps) {
+  const seen_subs *subs = transfers(k, s->g, send_target(s), s->i->where);
   cost_info cost;
   if (!subs) return 0;
-  const u32 n = uneven || !subs->uniform ? nf : 1;
+  const u32 n = uneven || !subs->uniform ? group_get(s->p->sp, s->g)->nranks : 1;
+  const dtype t = site_operand(s, 0)->s.t;
   i64 bytes = 0;
   for (u32 m = 0; m < n; m++) {
-    if (uneven || !m) {
-      const i64 from = local_bytes(s, o, coords_at(s, s->g, m, uneven, &c));
-      bytes =
-          send_bytes(nf, nt, from, local_bytes(s, r, coords_at(s, to, (u32)((u64)m * nt / nf), uneven, &c)));
-    }
-    if (!comm_event(k, OP_send, o->s.t, bytes, place_of_sub(k, subs, m), s->i->where, &cost, NULL)) return 0;
+    if (uneven || !m) bytes = sent_bytes(s, m, uneven);
+    if (!comm_event(k, OP_send, t, bytes, place_of_sub(k, subs, m), s->i->where, &cost, NULL)) return 0;
     ps[m] = cost.ps;
   }
   return fold(ps, n);
@@ -307,9 +321,19 @@ u32 cost_instr(coster *k, const prog *p, const func_info *f, const instr *i, gro
 
 static const seen_subs *subs_of(coster *k, const site *s) {
   u8 axes[MESH_AXES];
-  if (s->i->op != OP_send) return subgroups(k, s->g, axes, over_axes(s, axes), s->i->where);
-  const group to = site_result(s, 0)->g;
-  return transfers(k, s->g, to.i ? to : s->g, s->i->where);
+  if (s->i->op != OP_send) return subgroups(k, s->g, axes, cost_axes(s->p, s->i, s->g, axes), s->i->where);
+  return transfers(k, s->g, send_target(s), s->i->where);
+}
+
+// A member's subgroup: bytes and place of its event.
+static void explain_comm(coster *k, const site *s, u32 member, cost_event *made_of) {
+  const seen_subs *subs = subs_of(k, s);
+  const u32 sub = sub_of_member(k, subs, member);
+  if (s->i->op == OP_send)
+    made_of->size = sent_bytes(s, member, is_uneven(s));
+  else
+    made_of->size = k->bytes.v[collective_bytes(k, s, subs, is_uneven(s)) ? sub : sub_of_member(k, subs, 0)];
+  made_of->where = &k->places.v[place_of_sub(k, subs, sub)];
 }
 
 bool cost_explain(coster *k, const prog *p, const func_info *f, const instr *i, group g, u32 member,
@@ -333,10 +357,7 @@ bool cost_explain(coster *k, const prog *p, const func_info *f, const instr *i, 
   if (!n) return false;
   *out = (cost_info){k->costs.v[n > 1 ? member : 0], k->acc->source, 0.3f};
   if (i->op == OP_copy) return true;
-  const seen_subs *subs = subs_of(k, &s);
-  const bool send = i->op == OP_send;
-  made_of->size = send ? local_bytes(&s, site_operand(&s, 0), c) : comm_bytes(&s, c, subs->size);
-  made_of->where = &k->places.v[place_of_sub(k, subs, sub_of_member(k, subs, member))];
+  explain_comm(k, &s, member, made_of);
   return true;
 }
 

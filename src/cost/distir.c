@@ -88,4 +88,5 @@ static i64 launch_ps(const coster *k, const device_kind *dev) {
   return k->distir.launch_ps;
 }
 
-const accounting cost_distir = {"distir", OPF_META, COST_DISTIR, compute, comm, top_flops, top_bw, launch_ps};
+const accounting cost_distir = {"distir",  OPF_META, COST_DISTIR, compute, comm,
+                                top_flops, top_bw,   launch_ps,   NULL};

@@ -17,6 +17,7 @@ typedef struct {
   double (*top_flops)(const coster *k, const device_kind *dev, dtype t);
   double (*top_bw)(const coster *k, const device_kind *dev);
   i64 (*launch_ps)(const coster *k, const device_kind *dev);
+  void (*parts)(const cost_event *e, cost_parts *out); // of a computation; NULL: does not tell
 } accounting;
 extern const accounting cost_heddle, cost_distir;
 
@@ -129,7 +130,10 @@ const seen_subs *transfers(coster *k, group from, group to, loc at); // one for 
 // roofline.c: fills work, flops and bytes of an event. `share`: the part of the law's points that the rank
 // computes.
 void event_work(cost_event *e, const law *l, double share);
+eff_kind work_of(const op_row *row, const law *l);
+u64 term_letters(const law_term *t, u32 n); // that n terms have, one bit each
 // coll.c: picoseconds of a collective by latency and bandwidth; -1 if a link is missing.
 i64 coll_ps(opcode op, i64 bytes, const machine_place *p);
+void coll_parts(opcode op, i64 bytes, const machine_place *p, cost_parts *out); // out is 0 so far
 static inline i64 round_ps(double ps) { return ps < 9e18 ? (i64)(ps + 0.5) : INT64_MAX / 4; }
 #endif

@@ -12,7 +12,7 @@ static bool whole(const law *l) {
   return false;
 }
 
-static u64 letters(const law_term *t, u32 n) {
+u64 term_letters(const law_term *t, u32 n) {
   u64 set = 0;
   for (u32 k = 0; k < n; k++)
     for (u32 d = 0; d < t[k].nd; d++)
@@ -20,10 +20,11 @@ static u64 letters(const law_term *t, u32 n) {
   return set;
 }
 
-static eff_kind work_of(const op_row *row, const law *l) {
+eff_kind work_of(const op_row *row, const law *l) {
   if (row->flags & OPF_GEMM) return whole(l) ? EFF_CONV : EFF_GEMM;
   if (!row->flops) return EFF_MOVE;
-  return whole(l) || (letters(l->opd, l->nopd) & ~letters(l->res, l->nres)) ? EFF_REDUCTION : EFF_ELEMENTWISE;
+  return whole(l) || (term_letters(l->opd, l->nopd) & ~term_letters(l->res, l->nres)) ? EFF_REDUCTION
+                                                                                      : EFF_ELEMENTWISE;
 }
 
 static bool addressed(const law *l, const law_term *t) {
@@ -91,6 +92,19 @@ static bool comm(coster *k, const cost_event *e, loc at, cost_info *out) {
   return false;
 }
 
+// The longer of arithmetic and traffic counts; where they are equal neither alone is to blame.
+static void parts(const cost_event *e, cost_parts *out) {
+  const device_kind *dev = e->dev;
+  const bool product = e->work <= EFF_CONV;
+  const double size = product ? curve_work(&dev->eff[e->work], e->flops) : e->flops;
+  const double flops = size > 0 ? size / (product ? dev->rate[e->t] : dev->vector) * 1e12 : 0;
+  const double bytes = curve_work(&dev->eff[product ? EFF_MEMORY : e->work], e->bytes) / dev->mem_bw * 1e12;
+  out->ps[COST_BY_LAUNCH] = (double)dev->launch_ps;
+  out->ps[flops > bytes   ? (product ? COST_BY_MATMUL : COST_BY_VECTOR)
+          : bytes > flops ? COST_BY_MEMORY
+                          : COST_BY_SEVERAL] = MAX(flops, bytes);
+}
+
 static double top_flops(const coster *k, const device_kind *dev, dtype t) {
   (void)k;
   return machine_top_flops(dev, t);
@@ -104,5 +118,5 @@ static i64 launch_ps(const coster *k, const device_kind *dev) {
   return dev->launch_ps;
 }
 
-const accounting cost_heddle = {"heddle", OPF_VIEW | OPF_META, COST_LINK, compute,
-                                comm,     top_flops,           top_bw,    launch_ps};
+const accounting cost_heddle = {"heddle", OPF_VIEW | OPF_META, COST_LINK, compute, comm, top_flops,
+                                top_bw,   launch_ps,           parts};

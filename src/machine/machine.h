@@ -129,6 +129,8 @@ static inline const device_kind *machine_kind_of(const machine *m, u32 rank) {
 double machine_top_flops(const device_kind *k, dtype t);
 double machine_top_bw(const device_kind *k);
 void machine_set_usable(machine *m, i64 bytes); // of every device, at most its memory
+machine *machine_twice(arena *a,
+                       const machine *m); // with twice the nodes; NULL: more devices than there may be
 
 // A subgroup of ranks on the machine, without padding (it is hashed and compared as bytes). Bandwidths are
 // what its slowest member or node gets; 0: there is no link.

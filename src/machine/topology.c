@@ -40,6 +40,26 @@ void machine_set_usable(machine *m, i64 bytes) {
   for (u32 i = 0; i < m->nkinds; i++) k[i].usable_bytes = MIN(bytes, k[i].mem_bytes);
 }
 
+machine *machine_twice(arena *a, const machine *m) {
+  if (m->nranks > MACHINE_RANKS_MAX / 2) return NULL;
+  machine *out = arena_dup(a, m, sizeof *m);
+  node_kind *kinds = arena_dup(a, m->node_kind, m->nnode_kinds * sizeof *kinds);
+  u16 *node = NEWN(a, u16, 2 * m->nnodes);
+  machine_dev *dev = NEWN(a, machine_dev, 2 * m->nranks);
+  u32 at = 0, rank = 0;
+  for (u32 i = 0; i < m->nnode_kinds; i++) {
+    kinds[i].count *= 2;
+    for (u32 k = 0; k < kinds[i].count; k++, at++) {
+      node[at] = (u16)i;
+      for (u32 j = 0; j < kinds[i].ndevs; j++) dev[rank++] = (machine_dev){kinds[i].dev[j], (u16)j, at};
+    }
+  }
+  out->name = sym_fmt(m->c, "twice %s", sym_str(m->c, m->name));
+  out->node_kind = kinds, out->node = node, out->dev = dev;
+  out->nnodes = at, out->nranks = rank;
+  return out;
+}
+
 // ---- links inside a node -----------------------------------------------------------------------------
 
 typedef struct {

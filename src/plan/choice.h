@@ -83,6 +83,8 @@ void strategy_print(const strategy *s, strbuf *out);
 void strategy_set_print(const strategy_set *s, strbuf *out); // what was said
 // Reads a line (NULL: empty). False and diagnostics (E_STRATEGY), located in the line. Lists are in `a`.
 bool strategy_parse(ctx *c, arena *a, const char *line, strategy_set *out);
+// The same of a line that diagnostics call `name`.
+bool strategy_parse_named(ctx *c, arena *a, const char *name, const char *line, strategy_set *out);
 // The one strategy that a set stands for, defaults where it says nothing; otherwise false and a diagnostic.
 bool strategy_one(ctx *c, const strategy_set *set, strategy *out);
 // Of a line that the program itself writes, as printf does: it is right, and lists no numbers.

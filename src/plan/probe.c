@@ -1,5 +1,5 @@
 // probe.c - the program from which the stages of a plan are known: main runs the tasks of every distinct place
-// for one or two microbatches, before them what precedes all tasks, after them what follows. Not what is made
+// for up to three microbatches, before them what precedes all tasks, after them what follows. Not what is made
 // of it (sim/stages.c).
 //
 // Idea: places are alike if their stages call the same functions, their ranks lie alike on the machine, what
@@ -295,7 +295,7 @@ prog *plan_probe(planner *pl, const plan *pn, coster *k, arena *a, plan_probed *
   bool ok = apply_open(&ap, pl, pn, k);
   if (ok) {
     main_build *mb = &x.mb;
-    main_open(mb, &ap, 2);
+    main_open(mb, &ap, 3);
     ok = main_segments(mb);
     if (ok) {
       emit_begin(mb);

@@ -1,6 +1,5 @@
 // shard.c - trans, made total: from explicit choices and the layouts of parameters to a sharded function with
-// its communication written out. Not here: which choices (policies), which segments (segment.c), what order
-// (order.c).
+// its communication written out. Not here: which choices (policies), which segments (segment.c), what order.
 //
 // Idea: instructions in program order; for each one every axis gets at most one role: it splits a letter
 // (explicit choice first, then the operands' splits in operand order), or it passes a partial sum through a
@@ -63,8 +62,7 @@ static bool rest_axis(const apply *x, u8 axis) {
   return false;
 }
 
-// Splits that operands bring along, in operand order. Those over time alone come before everything else:
-// nothing can undo them within a step.
+// Splits that operands bring along, in operand order. Those over time come first: nothing undoes them in a step.
 static u32 roles_from_splits(sharding *s, const law *l, const op_row *row, const layout *have,
                              const bool *at_rest, bool time_only, axis_role *r, u32 nr) {
   space *sp = s->x->p->sp;
@@ -414,16 +412,13 @@ static void shard_call(sharding *s, const instr *in) {
   for (u32 k = 0; k < n; k++) {
     value sv = opd_of(s->f, in, k);
     rest[k] = s->at_rest[sv];
-    if (s->free_param[sv]) {
-      have[k] = LAYOUT_FREE;
-    } else {
-      have[k] = value_layout(s, opd_donated(s->f, in, k) ? s->map[sv] : as_summed(s, sv));
-      if (!opd_donated(s->f, in, k)) have[k] = without_spatial_parts(s, have[k]);
-    }
+    const bool donated = opd_donated(s->f, in, k);
+    have[k] = s->free_param[sv] ? LAYOUT_FREE : value_layout(s, donated ? s->map[sv] : as_summed(s, sv));
+    if (!s->free_param[sv] && !donated) have[k] = without_spatial_parts(s, have[k]);
   }
   sharded callee;
-  if (!shard_function(x, &(shard_call_of){.f = in->callee, .in = have, .at_rest = rest, .g = s->g},
-                      &callee)) {
+  const shard_call_of call = {.f = in->callee, .in = have, .at_rest = rest, .g = s->g};
+  if (!shard_function(x, &call, &callee)) {
     s->b.failed = true;
     return;
   }
@@ -431,7 +426,7 @@ static void shard_call(sharding *s, const instr *in) {
   for (u32 k = 0; k < n && !s->b.failed; k++) {
     value sv = opd_of(s->f, in, k);
     layout want =
-        is_free(callee.in[k]) ? (layout){0} : callee.in[k]; // still free: the callee does not read it
+        is_free(callee.in[k]) ? (layout){0} : callee.in[k]; // free still: the callee does not read it
     if (s->free_param[sv]) {
       set_free(s, sv, want); // at rest already: the callee chose
       s->at_rest[sv] = callee.at_rest[k];

@@ -159,9 +159,13 @@ static bool term(const reader *r, const char *text, size_t n) {
 }
 
 bool strategy_parse(ctx *c, arena *a, const char *line, strategy_set *out) {
+  return strategy_parse_named(c, a, "--strategy", line, out);
+}
+
+bool strategy_parse_named(ctx *c, arena *a, const char *name, const char *line, strategy_set *out) {
   *out = (strategy_set){0};
   const char *text = arena_strdup(ctx_arena(c), line ? line : ""); // locations point into it
-  reader r = {.c = c, .a = a, .file = sym_of(c, "--strategy"), .line = text, .row = 1, .set = out};
+  reader r = {.c = c, .a = a, .file = sym_of(c, name), .line = text, .row = 1, .set = out};
   while (*text) {
     size_t n = 0;
     if (blank(*text)) {

@@ -34,10 +34,16 @@ static void put_commas(strbuf *b, i64 x) {
   }
 }
 
+static bool has_plus(const cell *x) {
+  if (x->kind == CELL_PS || x->kind == CELL_BYTES) return x->n && x->u.i > 0;
+  return x->kind == CELL_SHARE && x->n && x->u.x > 0;
+}
+
 void cell_print(const cell *x, strbuf *b) {
   static const char *const words[] = {"", " thousand", " million", " billion", " trillion"};
   static const char *const prefix[] = {" ", " k", " M", " G", " T", " P", " E", " Z"};
   static const char *const time[] = {" ps", " ns", " us", " ms", " s"};
+  if (has_plus(x)) sb_char(b, '+');
   switch (x->kind) {
   case CELL_NONE: break;
   case CELL_TEXT: sb_put(b, x->u.s); break;
@@ -48,7 +54,10 @@ void cell_print(const cell *x, strbuf *b) {
     else
       put_scaled(b, (double)x->u.i, 3, 1e3, words, COUNT_OF(words));
     break;
-  case CELL_BYTES: sb_put(b, text_bytes(b->a, (double)x->u.i)); break;
+  case CELL_BYTES:
+    if (x->u.i < 0) sb_char(b, '-');
+    sb_put(b, text_bytes(b->a, fabs((double)x->u.i)));
+    break;
   case CELL_FLOP:
   case CELL_FLOPS:
   case CELL_RATE:

@@ -31,7 +31,7 @@ typedef enum {
 } cell_kind;
 typedef struct {
   cell_kind kind;
-  u32 n;
+  u32 n; // of DIMS; of others 1: a difference, with its sign
   union {
     const char *s;
     i64 i;
@@ -46,6 +46,7 @@ static inline cell cell_x(cell_kind k, double x) {
   return (cell){.kind = k, .u.x = x};
 } // FLOP, PER_S .. REAL
 static inline cell cell_dims(const i64 *v, u32 n) { return (cell){.kind = CELL_DIMS, .n = n, .u.v = v}; }
+static inline cell cell_signed(cell x) { return x.n = 1, x; }
 void cell_print(const cell *x, strbuf *b); // as in text
 
 // ---- reports ------------------------------------------------------------------------------------------
@@ -78,11 +79,17 @@ typedef struct {
   const char *model, *plan; // plan: NULL if there is none
   i64 batch;                // samples a step; 0: unknown
   batchnorm_stats batchnorm;
+  const cost_parts *path; // sim_path_parts; NULL: not known
 } sim_about;
 void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_result *s,
                 const sim_about *of); // sim.c
+// What would help: of a critical path (sim_path_parts) of a step (help.c).
+void report_help(report *r, const cost_parts *path, i64 step_ps);
 void report_search(report *r, arena *a, const prog *p, const machine *m, const search_opts *o,
                    const search_result *s, const char *model);
+// Why not a plan, and on other machines (why.c).
+void report_why(report *r, arena *a, const search_why *w, const search_result *s);
+void report_what_if(report *r, arena *a, const search_what_if *v, u32 n, const search_result *s);
 void report_machine(report *r, arena *a, const machine *m); // machines NAME (machine.c)
 bool report_machines(report *r, ctx *c, arena *a);          // every preset
 void report_check(report *r, arena *a, const verify_report *v, const char *model, const char *plan,

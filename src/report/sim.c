@@ -267,4 +267,5 @@ void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_
   put_memory(r, a, s);
   put_peak(r, p, s);
   put_critical(r, s);
+  if (of->path) report_help(r, of->path, s->makespan_ps);
 }

@@ -9,6 +9,7 @@
 
 typedef struct {
   strategy_set space; // what was said; other rows are searched as choices.def has it (docs/strategy.md)
+  bool only;          // leave out the plans in which what was said cannot be chosen
   u32 ranks;          // devices to use, dp x tp x pp; 0: all of the machine
   bool pow2;          // `*` of degrees and microbatches: powers of two only
   bool train;
@@ -68,6 +69,46 @@ typedef struct {
 // no point (E_STRATEGY).
 bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_opts *costs,
                 const search_opts *o, search_result *r);
+
+// ---- what users ask of a search (why.c, whatif.c) --------------------------------------------------------
+// One plan, simulated with all that is told of it.
+typedef struct {
+  strategy s;
+  bool ran;
+  const char *why; // it did not: the reason
+  u64 plan;        // plan_hash
+  sim_result r;    // with the kinds of memory, split and critical path
+  bool has_path;
+  cost_parts path;
+} search_look;
+// Why not these choices? What is not said of them is searched: `asked` is the best plan that agrees.
+typedef struct {
+  strategy_set said;
+  search_result agree;       // the search of the plans that agree
+  const search_point *point; // of `agree`, that was looked at
+  const search_point *known; // the same strategy where the question came from; NULL: that did not search it
+  u32 rank; // of `known` among those that were simulated and fit, from 1; 0: it is none of them
+  search_look winner, asked;
+} search_why;
+// line: values of any choices, one each. False and diagnostics, located in it: it is no strategy, or no plan
+// of this machine has them.
+bool search_why_not(ctx *c, arena *a, const prog *src, const machine *m, const cost_opts *costs,
+                    const search_opts *o, const search_result *r, const char *line, search_why *out);
+void search_look_at(arena *a, const prog *src, const machine *m, const cost_opts *costs, const search_opts *o,
+                    const strategy *s, search_look *out);
+// Other machines: searched again.
+typedef struct {
+  const char *what; // "memory limit +25 %"
+  u32 ranks;
+  i64 memory_bytes;
+  bool found;
+  const char *why; // it was not: the reason
+  strategy s;
+  i64 time_ps, peak_bytes;
+} search_what_if;
+enum { WHAT_IF_MOST = 3 };
+u32 search_what_ifs(ctx *c, arena *a, const prog *src, const machine *m, const cost_opts *costs,
+                    const search_opts *o, const search_result *r, search_what_if out[WHAT_IF_MOST]);
 
 // The options of policy_hybrid that a point stands for.
 hybrid_opts search_hybrid(const search_opts *o, const search_point *p);

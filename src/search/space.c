@@ -111,6 +111,13 @@ static bool searched(const points *sp, choice_id id) {
   return x->said ? x->all : *choice_get(id)->search == '*';
 }
 
+// Or nothing.
+static bool says_default(const choice_set *x, choice_id id) {
+  for (u32 k = 0; k < x->n; k++)
+    if (choice_same(x->v[k], choice_default(id))) return true;
+  return !x->n;
+}
+
 static void next(points *sp, u32 row, strategy *s) {
   const choice_id id = (choice_id)row;
   if (row == CHOICE_COUNT) {
@@ -123,6 +130,7 @@ static void next(points *sp, u32 row, strategy *s) {
     all_values(sp, id, s);
     return;
   }
+  if (!applies && sp->o->only && !says_default(x, id)) return;
   if (!applies || !x->n) {
     s->of[row] = choice_default(id);
     if (id > CHOICE_pp || degree_fits(sp, id, s, s->of[row].n)) next(sp, row + 1, s);
@@ -182,6 +190,10 @@ bool space_make(ctx *c, arena *a, const search_opts *o, u32 ranks, search_result
   for (choice_id id = CHOICE_dp; id <= CHOICE_pp; id++)
     for (u32 k = 0; k < o->space.of[id].n; k++)
       if (ranks % o->space.of[id].v[k].n) return unused(&sp, id, o->space.of[id].v[k]);
+  for (u32 i = CHOICE_pp + 1; o->only && i < CHOICE_COUNT; i++)
+    if (o->space.of[i].said && choice_get((choice_id)i)->needs &&
+        !says_default(&o->space.of[i], (choice_id)i))
+      return unused(&sp, (choice_id)i, o->space.of[i].v[0]);
   diag(c, E_NO_PLAN, (loc){0}, "no dp x tp x pp makes %u devices", ranks);
   diag_hint(c, "leave one of dp, tp and pp to the search, or say --devices N");
   return false;

@@ -191,6 +191,9 @@ const sim_cols *columns_of_step(sim *s, const u8 *late, const u8 *want);
 // steady.c: time per step when steps follow each other
 i64 steady_period(sim *s);
 
+// split.c: fills in r's split from the columns of main
+void split_time(sim *s, const sim_cols *main, sim_result *r);
+
 // timeline.c: the columns as a source of events. They must lie in s->a.
 trace_source *timeline_of(sim *s, const sim_cols *c);
 

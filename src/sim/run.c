@@ -132,7 +132,8 @@ static void add_step(void *arg, const sim_cols *c, u32 node, u32 unit, i64 start
   u32 num = c->what[node];
   if (!num) return;
   func f = {c->tag};
-  *vec_push(x->s->a, &x->step) = (sim_step){f, num, unit, start, c->dur[node]};
+  const group g = resolve(func_in(x->s, f)->body.v[num - 1].g, (group){c->place});
+  *vec_push(x->s->a, &x->step) = (sim_step){f, num, unit, g, start, c->dur[node]};
   u64 h = hash_u64((u64)c->tag << 32 | num, 13);
   u32 id = hmap_get(&x->map, h);
   if (!id) {
@@ -189,7 +190,8 @@ static bool simulate_short(sim *s, sim_result *r, bool *ok) {
   const sim_opts *o = s->o;
   const sim blank = *s;
   const u32 errors = diag_errors(s->c);
-  if (!(o->mode & SIM_COMPOSED) || o->timeline || o->critical || o->steady || !s->intern) return false;
+  if (!(o->mode & SIM_COMPOSED) || o->timeline || o->critical || o->split || o->steady || !s->intern)
+    return false;
   for (u32 settle = 4; settle <= 64; settle *= 16) {
     arena_mark_t mark = arena_mark(s->tmp);
     i64 *x;
@@ -206,12 +208,13 @@ static bool simulate_short(sim *s, sim_result *r, bool *ok) {
 bool sim_run(ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o, sim_result *r) {
   sim s;
   *r = (sim_result){0};
-  bool ok = sim_open(&s, c, a, p, k, o, o->timeline || o->critical);
+  bool ok = sim_open(&s, c, a, p, k, o, o->timeline || o->critical || o->split);
   if (ok && !simulate_short(&s, r, &ok)) {
     i64 *x;
     const sim_cols *main = simulate(&s, r, &x);
     ok = main != NULL;
     if (ok && o->critical) find_path(&s, main, x, r);
+    if (ok && o->split) split_time(&s, main, r);
     if (ok && o->timeline) r->timeline = timeline_of(&s, main);
     for (u32 j = 0; j < o->ncarry; j++) *vec_push(a, &s.carry) = o->carry[j];
     if (ok && o->steady) r->period_ps = steady_period(&s);

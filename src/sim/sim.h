@@ -40,6 +40,7 @@ typedef struct {
 typedef struct {
   sim_mode mode;
   bool no_bytes, timeline, critical;
+  bool split;  // what every rank's time consists of
   bool steady; // also the period of steps that follow each other without a barrier
   sim_bytes bytes;
   i64 round_bytes; // what the allocator rounds up to; 0: as the machine says, 512 without one
@@ -85,6 +86,7 @@ typedef struct {
   func f;
   u32 instr; // number from 1
   u32 unit;  // one of the units it occupies
+  group g;   // that it runs on
   i64 start_ps, dur_ps;
 } sim_step;
 typedef struct {
@@ -94,6 +96,17 @@ typedef struct {
   u64 count;
   i64 total_ps;
 } sim_weight; // derivative of the makespan by one cost
+// Time in instructions of one kind, mean over all ranks. Those of the compute stream, with `bubble` of the
+// result, add up to the makespan.
+typedef enum { SPLIT_COMPUTE, SPLIT_RECOMPUTE, SPLIT_UPDATE, SPLIT_COMM } split_kind;
+typedef struct {
+  split_kind kind;
+  cost_work work;   // SPLIT_COMPUTE
+  u16 op;           // SPLIT_COMM
+  const char *over; // SPLIT_COMM: the axes, "dp,tp"; "" of sends
+  bool beside;      // on another stream than computation
+  double ps;
+} sim_split;
 typedef struct {
   i64 makespan_ps;
   i64 period_ps; // time per step in steady state; = makespan unless asked for
@@ -113,8 +126,10 @@ typedef struct {
   const sim_step *critical; // from the start to the end; nothing waits between
   u32 nweights;
   const sim_weight *weight; // the same summed by instruction, largest first
-  trace_source
-      *timeline; // one event per rank or, folded, per first rank of a class; the program must live on
+  u32 nsplit;
+  const sim_split *split; // every kind once
+  // one event per rank or, folded, per first rank of a class; the program must live on
+  trace_source *timeline;
 } sim_result;
 
 // Simulates one step of main: all clocks start at 0. Everything in the result is in `a`. k may be NULL if
@@ -124,6 +139,13 @@ bool sim_run(ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o, sim_
 // Does every rank stay within what its device leaves to programs? Otherwise E_MEMORY for the rank that is
 // furthest above, with the largest values alive at its peak.
 bool sim_fits(const prog *p, const machine *m, const sim_result *r);
+
+// What the critical path of a result is made of (cost/cost.h): for every rate, by how many ps a step would be
+// shorter if it were a little faster, per relative change: minus d(makespan) / d(log rate). That holds while
+// the path stays the longest one and no price changes what it is made of; where several paths are equally
+// long it is the derivative of the one that `critical` has. Sums up to the makespan, but for the rounding of
+// prices. False if the accounting does not tell.
+bool sim_path_parts(const prog *p, coster *k, const sim_result *r, cost_parts *out);
 
 // Slack of every instruction: by how much one execution of it may grow, at the least over its executions and
 // ranks, before the makespan grows. slack[f][k] of instruction k + 1 of function f, -1 if it takes no part in
@@ -161,7 +183,7 @@ struct sim_cols {
   const i64 *comm;    // of it, communication
   i64 total;          // no time exceeds it
   // for reports
-  u32 tag;         // function
+  u32 tag, place;  // function, group that it is called on
   const u32 *what; // n: instruction number from 1; 0 = bookkeeping
   const u32 *clock_unit;
   const u8 *clock_stream;
@@ -213,17 +235,17 @@ void sim_slack_of(arena *scratch, const sim_cols *c,
 
 // ---- pipelines: a schedule of stages ------------------------------------------------------------------
 // A *stage* is what one place does for one microbatch: its tasks. Stages that are alike are known by one of
-// them. A *probe* is a program whose main runs the tasks of every distinct stage for one or two microbatches,
+// them. A *probe* is a program whose main runs the tasks of every distinct stage for up to three microbatches,
 // with what comes before and after all tasks; pieces say which instructions of main are what. From it follow
 // the stages as linear maps over (max, +) and as bytes, and from those what any schedule of them takes: the
 // same to the last bit as the program that has all tasks written out.
 typedef enum { PIECE_BEFORE, PIECE_TASK, PIECE_SEND, PIECE_AFTER } piece_kind;
 typedef struct {
   u8 kind;
-  u8 task;   // PIECE_TASK: its kind. PIECE_SEND: 0 there, 1 back
-  u16 stage; // PIECE_BEFORE, PIECE_TASK
-  u32 link;  // PIECE_SEND
-  u32 mb;    // PIECE_TASK, PIECE_SEND: of the first or the second microbatch, which stands for the others
+  u8 task;        // PIECE_TASK: its kind. PIECE_SEND: 0 there, 1 back
+  u16 stage;      // PIECE_BEFORE, PIECE_TASK
+  u32 link;       // PIECE_SEND
+  u32 mb;         // PIECE_TASK, PIECE_SEND: of the first, second or third of min(nmicro, 3) microbatches
   u32 first, end; // instructions of main, from 0
 } sim_piece;
 typedef struct { // one value that goes from stage to stage, and its gradient back

@@ -84,9 +84,9 @@ static void find_values(digest *d) {
     u32 *after = ZNEWN(d->s->a, u32, pl->nlinks * d->C + 1);
     u32 *leaves = ZNEWN(d->s->a, u32, pl->nlinks * d->C + 1),
         *comes = ZNEWN(d->s->a, u32, pl->nlinks * d->C + 1);
-    for (u32 k = 0; k < pl->npieces; k++) { // the last microbatch stays
+    for (u32 k = 0; k < pl->npieces; k++) {
       const sim_piece *p = &pl->piece[k];
-      if (p->kind != PIECE_SEND || p->task != pass) continue;
+      if (p->kind != PIECE_SEND || p->task != pass || p->mb != (pl->nmicro > 1)) continue;
       const instr *i = &d->s->main->body.v[p->first];
       u16 there = pl->place[pl->link[p->link].to], here = pl->place[pl->link[p->link].from];
       value_slots(d, opd_of(d->s->main, i, 0), pass ? there : here, leaves + p->link * d->C);
@@ -240,7 +240,7 @@ static bool task_of(digest *d, const sim_piece *p, stage_task *t) {
   const ports clocks = in;
   for (u32 k = 0; p->kind == PIECE_TASK && p->task != TASK_W && k < pl->nlinks; k++) {
     const sim_link *l = &pl->link[k];
-    if (back && !l->back) continue;
+    if ((back && !l->back) || !l->strm[back]) continue; // sends on the compute stream: its clock says it all
     if ((back ? l->from : l->to) == p->stage && t->nin++ < VALUES_MAX)
       add_value(d, &in, d->comes[back] + k * d->C, NULL);
     if ((back ? l->to : l->from) == p->stage && t->nout++ < VALUES_MAX)
@@ -328,12 +328,14 @@ static void put_bytes(digest *d, const walk *w, const i64 *before, const sim_pie
   if (p->kind == PIECE_BEFORE) {
     ((stage_task *)&st->before[p->stage])->bytes[0] = bytes_on(d, w, before, d->pl->place[p->stage]);
   } else if (p->kind == PIECE_TASK) {
-    ((stage_task *)&st->task[p->task][p->stage])->bytes[p->mb > 0] =
+    ((stage_task *)&st->task[p->task][p->stage])->bytes[stage_turn(p->mb, MIN(d->pl->nmicro, 3u))] =
         bytes_on(d, w, before, d->pl->place[p->stage]);
   } else if (p->kind == PIECE_SEND) {
     stage_send *x = (stage_send *)&st->send[p->task][p->link];
-    x->sender[p->mb > 0] = bytes_on(d, w, before, d->pl->place[p->task ? l->to : l->from]);
-    x->receiver[p->mb > 0] = bytes_on(d, w, before, d->pl->place[p->task ? l->from : l->to]);
+    x->sender[stage_turn(p->mb, MIN(d->pl->nmicro, 3u))] =
+        bytes_on(d, w, before, d->pl->place[p->task ? l->to : l->from]);
+    x->receiver[stage_turn(p->mb, MIN(d->pl->nmicro, 3u))] =
+        bytes_on(d, w, before, d->pl->place[p->task ? l->from : l->to]);
   } else {
     for (u32 r = 0; r < st->nreps; r++)
       ((stage_task *)&st->tail[r])->bytes[0] = bytes_on(d, w, before, st->rep[r]);
@@ -385,7 +387,7 @@ static bool find_pieces(digest *d) {
   for (u32 q = 0; q < pl->npieces; q++) {
     const sim_piece *p = &pl->piece[q];
     bool ok = true;
-    if ((p->kind == PIECE_TASK || p->kind == PIECE_SEND) && p->mb + 1 < MIN(pl->nmicro, 2u)) continue;
+    if ((p->kind == PIECE_TASK || p->kind == PIECE_SEND) && p->mb != (pl->nmicro > 1)) continue; // the second
     if (p->kind == PIECE_BEFORE)
       ok = task_of(d, p, &before[p->stage]);
     else if (p->kind == PIECE_TASK)

@@ -17,7 +17,7 @@ typedef struct {
 typedef struct {
   u32 nin, nout;               // values that came, that leave
   const i64 *a;                // [out * (1 + nin) * C + in]: clocks first, then value after value
-  const stage_bytes *bytes[2]; // of the first microbatch, of the others
+  const stage_bytes *bytes[3]; // of the first microbatch, of the others, of the last
   const i64 *busy, *comm;      // by class: on the compute stream; comm: communication of it
 } stage_task;
 typedef struct {
@@ -27,8 +27,11 @@ typedef struct {
 typedef struct {
   u32 n;
   const stage_meeting *v;
-  const stage_bytes *sender[2], *receiver[2];
+  const stage_bytes *sender[3], *receiver[3];
 } stage_send;
+
+// Values that all microbatches share are there from the first on, and gone after the last.
+static inline u32 stage_turn(u32 mb, u32 nmicro) { return !mb ? 0 : mb + 1 == nmicro ? 2 : 1; }
 
 struct sim_stages {
   sim_pipeline pl;

@@ -454,11 +454,32 @@ static i64 makespan_with(world *w, func f, u32 num, i64 more) {
   return r.makespan_ps;
 }
 
+// What the ranks' time consists of: of the compute stream what the result says, of all streams what they are
+// in use.
+static void check_split(const sim_result *r, unsigned long long seed) {
+  double compute = 0, comm = 0, all = 0, used = 0, span = (double)r->makespan_ps;
+  for (u32 k = 0; k < r->nsplit; k++) {
+    const sim_split *x = &r->split[k];
+    if (!x->beside) *(x->kind == SPLIT_COMM ? &comm : &compute) += x->ps;
+    all += x->ps;
+  }
+  for (u32 u = 0; u < r->nunits; u++)
+    for (u32 k = 0; k < r->nstreams; k++)
+      used += (double)r->busy_ps[u * r->nstreams + k] * r->unit[u].nranks / r->nranks;
+  CHECK_MSG(fabs(compute - r->utilisation * span) <= 1e-9 * span, "seed %llu: computing %.3f, not %.3f", seed,
+            compute, r->utilisation * span);
+  CHECK_MSG(fabs(comm - r->comm * span) <= 1e-9 * span, "seed %llu: communicating %.3f, not %.3f", seed, comm,
+            r->comm * span);
+  CHECK_MSG(fabs(all - used) <= 1e-9 * used, "seed %llu: %.3f of all streams, not %.3f", seed, all, used);
+}
+
 // The path has no gap and lasts as long as the whole; each of its weights is a derivative.
 static void check_path(world *w, sim_mode mode, unsigned long long seed) {
-  sim_opts o = {.mode = mode, .cost = price, .cost_arg = w, .no_bytes = true, .critical = true};
+  sim_opts o = {
+      .mode = mode, .cost = price, .cost_arg = w, .no_bytes = true, .critical = true, .split = true};
   sim_result r;
   if (!CHECK(sim_run(w->c, w->a, w->p, NULL, &o, &r))) return;
+  check_split(&r, seed);
   i64 at = 0, total = 0;
   for (u32 k = 0; k < r.ncritical; k++) {
     CHECK_MSG(r.critical[k].start_ps == at, "seed %llu: the path waits before its step %u", seed, k);

@@ -13,6 +13,7 @@ TEST(api_null_in_null_out) {
   CHECK(!heddle_plan_apply(heddle_plan_make(NULL, NULL, NULL)));
   CHECK(!heddle_result_report(heddle_result_run(NULL, NULL, NULL), HEDDLE_JSON));
   CHECK(!heddle_search_plan(heddle_search_run(NULL, NULL, NULL), 0));
+  CHECK(!heddle_search_why(NULL, "tp=2", HEDDLE_TEXT));
   CHECK(!heddle_check_run(NULL, NULL));
   CHECK(!heddle_tensors_eval(NULL, NULL, false));
   heddle_program_free(NULL);
@@ -36,6 +37,26 @@ TEST(api_handles_are_freed_in_any_order) {
   CHECK(heddle_result_time_ps(r) > 0);
   CHECK(heddle_result_run(heddle_program_load(s, model, NULL), heddle_machine_load(s, "laptop"), NULL));
   heddle_session_free(s); // and all that is left in it
+}
+
+// A question that is refused leaves the search as it was.
+TEST(api_questions_about_a_search) {
+  heddle_session *s = heddle_session_new();
+  heddle_program *p = heddle_program_load(s, model, &small);
+  const heddle_search_options o = {.train = true, .top = 1};
+  heddle_search *f = heddle_search_run(p, heddle_machine_load(s, "laptop"), &o);
+  REQUIRE(f);
+  const char *why = heddle_search_why(f, "pp=2", HEDDLE_TEXT);
+  REQUIRE(why);
+  CHECK(strstr(why, " plans with pp=2") && strstr(why, "what would help"));
+  CHECK(!heddle_search_why(f, "pp=3", HEDDLE_TEXT));
+  CHECK(strstr(heddle_session_messages(s), "--why:1:1"));
+  CHECK(!heddle_search_why(f, NULL, HEDDLE_TEXT));
+  const char *plain = heddle_search_report(f, HEDDLE_JSON);
+  const char *none = heddle_search_answer(f, NULL, HEDDLE_JSON);
+  REQUIRE(plain && none);
+  CHECK_STR(none, plain);
+  heddle_session_free(s);
 }
 
 TEST(api_diagnostics_as_data) {

@@ -80,6 +80,14 @@ relu            computation        8  1.057 ms   2.2 %
 add             computation        8  794.4 us   1.6 %
 sgd             computation        8  794.4 us   1.6 %
 ... and 8 more
+
+what would help             path  10 % better
+matmul rate             40.20 ms       -8.3 %
+memory bandwidth        5.833 ms       -1.2 %
+bandwidth inside nodes  2.517 ms       -0.5 %
+launch latency          80.00 us       -0.0 %
+network latency         61.00 us       -0.0 %
+(10 % of d(step) / d(log rate) on the critical path, as long as it stays the longest)
 $ heddle plan mlp-xs --batch 1024 --train --machine laptop --data 2 --tensor 1,2 --zero 0,1 --recompute none --json | sed -E 's/: [0-9.e+-]+/: N/g'
 {
   "model": "mlp-xs",
@@ -195,3 +203,172 @@ next         dp=1 tp=1 pp=4 mb=8
 one device   0.93x the time, 14.12 ms: --devices 1
 certificate  30 plans: 10 fit, 0 too large, 0 too slow, 0 impossible, 20 equal to another;
              10 simulated, 0 ruled out by bounds on memory, 0 on time
+## Why not, and what if.
+$ heddle plan gpt2:layers=4 --batch 16 --seq 128 --dtype f16 --train --machine '1x8 v100' --top 2 --why 'tp=2 pp=4' --what-if
+model         gpt2:layers=4
+weights       f16
+machine       1x8 v100
+ranks         8
+batch         16
+memory limit  28.8 GiB
+
+   dp  tp  recompute      time         samples   memory  limited by
+1   2   4  none       6.569 ms  1.00x  2,436/s  268 MiB  communication 24 %
+2   2   4  selective  6.728 ms  1.02x  2,378/s  263 MiB  communication 23 %
+
+winner       dp=2 tp=4 pp=1
+             computes 76.3 % of the time, communicates 23.7 %; needs 268 MiB of 28.8 GiB
+next         dp=2 tp=4 pp=1 recompute=selective
+             1.02x the time, limited by communication
+dp alone     1.32x the time, limited by communication
+certificate  300 plans: 270 fit, 0 too large, 0 too slow, 30 impossible, 0 equal to another;
+             270 simulated, 0 ruled out by bounds on memory, 0 on time
+impossible   15 such as dp=1 tp=1 pp=8:
+             8 pipeline stages, but main has 5 blocks and matmuls to deal out
+             15 such as dp=1 tp=8 pp=1:
+             attn.qkv of 768 x 2304 cannot be split 8 ways: 2304 = 3 x 12 x 64, and 12 is not divisible by 8
+
+why not  tp=2 pp=4
+winner   dp=2 tp=4 pp=1
+asked    dp=1 tp=2 pp=4 mb=4
+         the best of 15 plans with tp=2 pp=4
+time     1.70x the winner's
+costs    idle +5.540 ms, elementwise +571.8 us
+rank     69 of 270 that were simulated and fit
+
+time on a rank                winner     asked  difference  of the step
+matmul                      1.503 ms  1.497 ms   -5.601 us       -0.1 %
+batched matmul (attention)  207.6 us  207.6 us           0        0.0 %
+reductions and norms        975.0 us  906.9 us   -68.09 us       -1.0 %
+elementwise                 1.123 ms  1.694 ms   +571.8 us       +8.7 %
+moving data                 185.5 us  293.0 us   +107.5 us       +1.6 %
+recomputing                 65.51 us  65.51 us           0        0.0 %
+update                      952.7 us  434.5 us   -518.2 us       -7.9 %
+all_reduce over dp          842.1 us         0   -842.1 us      -12.8 %
+all_reduce over pp                 0  183.7 us   +183.7 us       +2.8 %
+all_reduce over tp          715.5 us  361.2 us   -354.3 us       -5.4 %
+idle                        100.8 ns  5.540 ms   +5.540 ms      +84.3 %
+step                        6.569 ms  11.18 ms   +4.614 ms      +70.2 %
+beside it: send                    0  195.4 us   +195.4 us       +3.0 %
+
+memory at the peak    winner     asked  difference
+parameters          32.3 MiB  36.8 MiB   +4.48 MiB
+gradients                0 B  36.8 MiB   +36.8 MiB
+optimiser state     64.7 MiB  73.6 MiB   +8.97 MiB
+activations         97.1 MiB  51.3 MiB   -45.8 MiB
+temporary           73.6 MiB  73.6 MiB   -3.00 KiB
+fullest rank         268 MiB   272 MiB   +4.51 MiB
+
+what would help             path  10 % better
+memory bandwidth        2.025 ms       -3.1 %
+launch latency          1.795 ms       -2.7 %
+matmul rate             1.192 ms       -1.8 %
+network latency         852.0 us       -1.3 %
+bandwidth inside nodes  705.6 us       -1.1 %
+(10 % of d(step) / d(log rate) on the critical path, as long as it stays the longest)
+
+what if             best plan                                                               time  faster   memory
+as it is            dp=2 tp=4 pp=1                                                      6.569 ms   1.00x  268 MiB
+memory limit +25 %  dp=2 tp=4 pp=1                                                      6.569 ms   1.00x  268 MiB
+memory limit +50 %  dp=2 tp=4 pp=1                                                      6.569 ms   1.00x  268 MiB
+twice the devices   none: send over 2 ranks: the machine has no link between its nodes
+$ heddle plan gpt2:layers=4 --batch 16 --seq 128 --dtype f16 --train --machine '1x8 v100' --top 2 --memory-limit 300MB --why 'dp=8 pp=1 zero=0' | sed -n '/^why not/,/^time on/p'
+why not    dp=8 pp=1 zero=0
+winner     dp=2 tp=4 pp=1
+asked      dp=8 tp=1 pp=1
+           the best of 6 plans with dp=8 pp=1 zero=0
+too large  740 MiB of 286 MiB: 453 MiB more than there is, most of it optimiser state (258 MiB)
+time       1.40x the winner's, if it fitted
+costs      all_reduce over dp +2.497 ms, update +1.067 ms
+
+time on a rank                winner     asked  difference  of the step
+$ heddle plan gpt2 --batch 64 --train --machine dgx-2 --top 1 --powers-of-two --why 'dp=2 tp=2 pp=4 mb=2' | sed -n '/^why not/,/^time on/p'
+why not  dp=2 tp=2 pp=4 mb=2
+winner   dp=16 tp=1 pp=1
+asked    dp=2 tp=2 pp=4 mb=2
+         the best of 12 plans with dp=2 tp=2 pp=4 mb=2
+time     2.37x the winner's
+costs    idle +526.5 ms
+bound    ruled out by its lower bound, 566.1 ms: 265.4 ms of matmuls at the best rate of every device
+         and 300.8 ms to fill 4 stages and empty them, with 2 microbatches
+
+time on a rank                winner     asked  difference  of the step
+$ heddle plan gpt2:layers=4 --batch 16 --seq 128 --dtype f16 --train --machine '1x8 v100' --top 2 --why pp=8 | sed -n '/^why not/,/^what would/p'
+why not     pp=8
+winner      dp=2 tp=4 pp=1
+asked       dp=1 tp=1 pp=8
+            the best of 15 plans with pp=8
+impossible  8 pipeline stages, but main has 5 blocks and matmuls to deal out
+
+what would help             path  10 % better
+$ heddle plan gpt2:layers=4 --batch 16 --seq 128 --dtype f16 --train --machine '1x8 v100' --top 2 --why 'tp=2 sp' | sed -n '/^why not/,/^time on/p'
+why not  tp=2 sp=on
+winner   dp=2 tp=4 pp=1
+asked    dp=4 tp=2 pp=1 sp
+         the best of 99 plans with tp=2 sp=on
+time     1.18x the winner's
+costs    all_reduce over dp,tp +572.6 us, all_reduce over dp +451.5 us, update +362.7 us
+space    the search did not look at it; --strategy 'sp=*' would
+
+time on a rank                winner     asked  difference  of the step
+$ heddle plan gpt2:layers=4 --batch 16 --seq 128 --dtype f16 --train --machine '1x8 v100' --top 2 --why mb=1 | sed -n '/^why not/,/^what would/p'
+why not  mb=1
+winner   dp=2 tp=4 pp=1
+asked    dp=2 tp=4 pp=1
+         the best of 84 plans with mb=1
+         which is the winner
+
+what would help             path  10 % better
+$ heddle plan mlp-xs:layers=4 --batch 64 --train --machine laptop --top 1 --why 'dp=4 mb=1 zero=1' | sed -n '/^why not/,/^time on/p'
+why not  dp=4 mb=1 zero=1
+winner   dp=1 tp=4 pp=1
+asked    dp=4 tp=1 pp=1 zero=1
+         the best of 3 plans with dp=4 mb=1 zero=1
+time     2.09x the winner's
+costs    all_reduce over dp +1.283 ms, update +1.180 ms, matmul +330.4 us
+equal    the same program as dp=4 tp=1 pp=1: the optimizer has no states
+
+time on a rank          winner     asked  difference  of the step
+$ heddle plan mlp-xs --batch 1024 --train --machine laptop --top 1 --why 'pp=2' --what-if --json | sed -E 's/: [0-9.e+-]+/: N/g' | sed -n '/"asked"/,$p'
+  "asked": "pp=2",
+  "asked_strategy": "dp=2 tp=1 pp=2 mb=8 zero=2",
+  "agree": N,
+  "verdict": "slower",
+  "asked_reason": null,
+  "why_rank": N,
+  "why_time": [
+    {"what": "matmul", "winner_ps": N, "asked_ps": N, "difference_ps": N, "share": N},
+    {"what": "reductions and norms", "winner_ps": N, "asked_ps": N, "difference_ps": N, "share": N},
+    {"what": "elementwise", "winner_ps": N, "asked_ps": N, "difference_ps": N, "share": N},
+    {"what": "moving data", "winner_ps": N, "asked_ps": N, "difference_ps": N, "share": N},
+    {"what": "update", "winner_ps": N, "asked_ps": N, "difference_ps": N, "share": N},
+    {"what": "all_gather over dp", "winner_ps": N, "asked_ps": N, "difference_ps": N, "share": N},
+    {"what": "all_reduce over dp", "winner_ps": N, "asked_ps": N, "difference_ps": N, "share": N},
+    {"what": "reduce_scatter over dp", "winner_ps": N, "asked_ps": N, "difference_ps": N, "share": N},
+    {"what": "shard over dp", "winner_ps": N, "asked_ps": N, "difference_ps": N, "share": N},
+    {"what": "idle", "winner_ps": N, "asked_ps": N, "difference_ps": N, "share": N},
+    {"what": "step", "winner_ps": N, "asked_ps": N, "difference_ps": N, "share": N},
+    {"what": "beside it: send", "winner_ps": N, "asked_ps": N, "difference_ps": N, "share": N}
+  ],
+  "why_memory": [
+    {"what": "parameters", "winner_bytes": N, "asked_bytes": N, "difference_bytes": N},
+    {"what": "gradients", "winner_bytes": N, "asked_bytes": N, "difference_bytes": N},
+    {"what": "activations", "winner_bytes": N, "asked_bytes": N, "difference_bytes": N},
+    {"what": "temporary", "winner_bytes": N, "asked_bytes": N, "difference_bytes": N},
+    {"what": "communication", "winner_bytes": N, "asked_bytes": N, "difference_bytes": N},
+    {"what": "fullest rank", "winner_bytes": N, "asked_bytes": N, "difference_bytes": N}
+  ],
+  "help": [
+    {"what": "matmul rate", "time_ps": N, "slope": N},
+    {"what": "memory bandwidth", "time_ps": N, "slope": N},
+    {"what": "bandwidth inside nodes", "time_ps": N, "slope": N},
+    {"what": "launch latency", "time_ps": N, "slope": N},
+    {"what": "network latency", "time_ps": N, "slope": N}
+  ],
+  "what_if": [
+    {"what": "as it is", "strategy": "dp=4 tp=1 pp=1 zero=2", "reason": null, "time_ps": N, "speedup": N, "peak_bytes": N, "memory_limit_bytes": N, "ranks": N},
+    {"what": "memory limit +25 %", "strategy": "dp=4 tp=1 pp=1 zero=2", "reason": null, "time_ps": N, "speedup": N, "peak_bytes": N, "memory_limit_bytes": N, "ranks": N},
+    {"what": "memory limit +50 %", "strategy": "dp=4 tp=1 pp=1 zero=2", "reason": null, "time_ps": N, "speedup": N, "peak_bytes": N, "memory_limit_bytes": N, "ranks": N},
+    {"what": "twice the devices", "strategy": null, "reason": "send over 2 ranks: the machine has no link between its nodes", "time_ps": null, "speedup": null, "peak_bytes": null, "memory_limit_bytes": N, "ranks": N}
+  ]
+}

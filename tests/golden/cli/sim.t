@@ -41,6 +41,13 @@ relu           computation        3  17.26 us   6.4 %
 gt             computation        3  16.67 us   6.2 %
 reduce_sum     computation        3  16.36 us   6.1 %
 ... and 4 more
+
+what would help             path  10 % better
+launch latency          195.0 us       -7.3 %
+network latency         36.00 us       -1.3 %
+memory bandwidth        34.45 us       -1.3 %
+bandwidth inside nodes  2.427 us       -0.1 %
+(10 % of d(step) / d(log rate) on the critical path, as long as it stays the longest)
 ## Line 11 before line 10: the second stage waits.
 $ heddle sim examples/distir/fig2_swapped.heddle --machine dgx-2
 model          examples/distir/fig2_swapped.heddle
@@ -85,6 +92,13 @@ where          computation        3  17.38 us   6.1 %
 gt             computation        3  16.67 us   5.8 %
 reduce_sum     computation        3  16.36 us   5.7 %
 ... and 4 more
+
+what would help             path  10 % better
+launch latency          210.0 us       -7.3 %
+memory bandwidth        37.34 us       -1.3 %
+network latency         36.00 us       -1.3 %
+bandwidth inside nodes  2.427 us       -0.1 %
+(10 % of d(step) / d(log rate) on the critical path, as long as it stays the longest)
 $ heddle sim gpt2 --batch 64 --train --data 4 --tensor 2 --pipeline 2 --microbatches 8 --optimizer adam --machine dgx-2
 model          gpt2
 plan           dp=4 tp=2 pp=2 mb=8
@@ -143,6 +157,14 @@ softmax_dx     computation       64  13.26 ms   2.5 %
 softmax        computation       64  9.309 ms   1.8 %
 reduce_sum     computation      393  6.935 ms   1.3 %
 ... and 25 more
+
+what would help             path  10 % better
+matmul rate             381.6 ms       -7.3 %
+memory bandwidth        92.15 ms       -1.8 %
+launch latency          23.59 ms       -0.5 %
+bandwidth inside nodes  18.75 ms       -0.4 %
+network latency         4.910 ms       -0.1 %
+(10 % of d(step) / d(log rate) on the critical path, as long as it stays the longest)
 $ heddle sim mlp-xs --machine laptop --json | sed -E 's/: [0-9.e+-]+/: N/g'
 {
   "model": "mlp-xs",
@@ -189,6 +211,11 @@ $ heddle sim mlp-xs --machine laptop --json | sed -E 's/: [0-9.e+-]+/: N/g'
   "critical_path": [
     {"op": "matmul", "kind": "computation", "count": N, "time_ps": N, "share": N},
     {"op": "relu", "kind": "computation", "count": N, "time_ps": N, "share": N}
+  ],
+  "help": [
+    {"what": "matmul rate", "time_ps": N, "slope": N},
+    {"what": "memory bandwidth", "time_ps": N, "slope": N},
+    {"what": "launch latency", "time_ps": N, "slope": N}
   ]
 }
 ## Every rank and instruction one by one: the same result.
@@ -262,6 +289,13 @@ $ heddle sim mlp-xs --train --data 2 --pipeline 2 --microbatches 4 --machine lap
     {"op": "reduce_sum", "kind": "computation", "count": N, "time_ps": N, "share": N},
     {"op": "expand", "kind": "computation", "count": N, "time_ps": N, "share": N},
     {"op": "send", "kind": "communication", "count": N, "time_ps": N, "share": N}
+  ],
+  "help": [
+    {"what": "matmul rate", "time_ps": N, "slope": N},
+    {"what": "memory bandwidth", "time_ps": N, "slope": N},
+    {"what": "bandwidth inside nodes", "time_ps": N, "slope": N},
+    {"what": "launch latency", "time_ps": N, "slope": N},
+    {"what": "network latency", "time_ps": N, "slope": N}
   ]
 }
 ## A timeline: one slice for every instruction on every rank.

@@ -319,6 +319,49 @@ error[E0110]: field number 0
   --> bad.onnx: byte 0
 [1]
 ## Strategies: every mistake has its place.
+$ heddle plan mlp-xs --machine laptop --why 'tp=2 pipelien=2'
+error[E0509]: no choice is called 'pipelien'
+  --> --why:1:6
+   1 | tp=2 pipelien=2
+     |      ^
+  hint: did you mean 'pipeline'?
+[2]
+$ heddle plan mlp-xs --machine laptop --why 'tp=1,2'
+error[E0509]: tp: one value is needed here, not 2
+  --> --why:1:1
+   1 | tp=1,2
+     | ^
+  hint: `heddle plan` searches several
+[2]
+$ heddle plan mlp-xs --machine laptop --why 'dp=2 tp=3'
+error[E0509]: tp=3: no plan on 4 devices has it: dp x tp x pp must be 4
+  --> --why:1:6
+   1 | dp=2 tp=3
+     |      ^
+  hint: leave it out, or say --devices N
+[2]
+$ heddle plan mlp-xs --machine laptop --why 'tp=4 zero=1'
+error[E0509]: zero=1 is for training; this is inference
+  --> --why:1:6
+   1 | tp=4 zero=1
+     |      ^
+  hint: add --train, or leave zero out
+[2]
+$ heddle plan mlp-xs --machine laptop --why 'tp=1 sp'
+error[E0509]: sp needs tp > 1; no plan of this search has that
+  --> --why:1:6
+   1 | tp=1 sp
+     |      ^
+  hint: leave sp out
+[2]
+$ heddle plan mlp-xs --machine laptop --why ''
+error[E0509]: --why: nothing is asked for
+  hint: --why 'tp=8 pp=8'
+[2]
+$ heddle sim mlp-xs --machine laptop --why tp=2
+error[E0801]: `heddle sim` has no use for --why
+  hint: `heddle sim --help` lists the options
+[2]
 $ heddle sim mlp-xs --machine laptop --strategy "dp=2 pipelien=2"
 error[E0509]: no choice is called 'pipelien'
   --> --strategy:1:6
@@ -439,6 +482,12 @@ h.3.w        main   parameters       1  1.00 MiB
 critical path  kind         count      time   share
 matmul         computation      8  27.97 ms  93.0 %
 relu           computation      8  2.105 ms   7.0 %
+
+what would help       path  10 % better
+matmul rate       27.96 ms       -9.3 %
+memory bandwidth  2.097 ms       -0.7 %
+launch latency    16.00 us       -0.0 %
+(10 % of d(step) / d(log rate) on the critical path, as long as it stays the longest)
 $ heddle sim mlp-xs --machine laptop --train --strategy "zero=2 tp=2"
 error[E0509]: zero=2 needs dp > 1; here dp=1
   --> --strategy:1:1

@@ -1,0 +1,113 @@
+// why.c - why not these choices: the best plan that has them, beside the winner.
+//
+// Idea: what a question leaves open is searched again, over the plans that agree with it; so the answer is
+// about the best of them, and not about a plan that is bad for another reason. Bounds do not rule it out, nor
+// is it bound to what the search that was asked about looked at.
+#include "search/internal.h"
+
+// ---- one plan in full -----------------------------------------------------------------------------------
+static prog *apply(ctx *c, arena *a, planner *pl, coster *k, const search_opts *o, search_look *out) {
+  const search_point p = {.s = out->s};
+  hybrid_opts h = search_hybrid(o, &p);
+  const plan *pn = policy_hybrid(pl, a, &h);
+  if (pn) out->plan = plan_hash(c, pn);
+  return pn ? plan_apply(pl, pn, k) : NULL;
+}
+
+void search_look_at(arena *a, const prog *src, const machine *m, const cost_opts *costs, const search_opts *o,
+                    const strategy *s, search_look *out) {
+  const sim_opts so = {.mode = SIM_FOLDED, .bytes = o->accounting, .critical = true, .split = true};
+  ctx *c = ctx_new();
+  arena *own = arena_new();
+  prog *p = prog_clone(src, c);
+  planner *pl = planner_new(p);
+  coster *k = coster_new(c, own, m, costs);
+  *out = (search_look){.s = *s};
+  prog *d = k ? apply(c, own, pl, k, o, out) : NULL;
+  if (d) coster_use(k, d);
+  out->ran = d && sim_run(c, a, d, k, &so, &out->r);
+  if (out->ran) out->has_path = sim_path_parts(d, k, &out->r, &out->path);
+  if (!out->ran) out->why = arena_strdup(a, diag_count(c) ? diag_get(c, 0).message : "");
+  if (d) prog_free(d);
+  planner_free(pl);
+  prog_free(p);
+  arena_free(own);
+  ctx_free(c);
+}
+
+// ---- the plans that agree -------------------------------------------------------------------------------
+// What was said takes the place of what the search was told.
+static strategy_set both(const strategy_set *told, const strategy_set *said) {
+  strategy_set out = *told;
+  for (u32 i = 0; i < CHOICE_COUNT; i++)
+    if (said->of[i].said) out.of[i] = said->of[i];
+  if (said->of[CHOICE_mbs].said && !said->of[CHOICE_mb].said) out.of[CHOICE_mb] = (choice_set){0};
+  if (said->of[CHOICE_mb].said && !said->of[CHOICE_mbs].said) out.of[CHOICE_mbs] = (choice_set){0};
+  return out;
+}
+
+// Every degree that a search was told yields to one that was asked for.
+static void free_degrees(strategy_set *x, const strategy_set *said) {
+  bool any = false;
+  for (choice_id k = CHOICE_dp; k <= CHOICE_pp; k++) any |= said->of[k].said;
+  for (choice_id k = CHOICE_dp; any && k <= CHOICE_pp; k++)
+    if (!said->of[k].said) x->of[k] = (choice_set){0};
+}
+
+static i64 need(const search_point *p) { return p->peak_bytes ? p->peak_bytes : p->bound_bytes; }
+
+// The best that fits; else what comes nearest to it: a plan that is too large, the smallest, simulated before
+// bounded; one that is impossible.
+static const search_point *nearest(const search_result *r) {
+  static const u8 order[SEARCH_STATES] = {
+      [SEARCH_RAN] = 0,   [SEARCH_OVER_MEMORY] = 1, [SEARCH_BOUND_MEMORY] = 2, [SEARCH_BOUND_TIME] = 3,
+      [SEARCH_EQUAL] = 4, [SEARCH_IMPOSSIBLE] = 5,  [SEARCH_OPEN] = 6};
+  const search_point *best = &r->point[0];
+  for (u32 i = 1; i < r->npoints && best->state != SEARCH_RAN; i++) {
+    const search_point *p = &r->point[i];
+    const u8 x = order[p->state], y = order[best->state];
+    if (x < y || (x == y && need(p) < need(best))) best = p;
+  }
+  return best;
+}
+
+static void find_known(const search_result *r, search_why *out) {
+  for (u32 i = 0; i < r->npoints; i++) {
+    if (strategy_compare(&r->point[i].s, &out->point->s)) continue;
+    out->known = &r->point[i];
+    if (i < r->nfit) out->rank = i + 1;
+  }
+}
+
+static bool anything(ctx *c, const strategy_set *said) {
+  for (u32 i = 0; i < CHOICE_COUNT; i++)
+    if (said->of[i].said) return true;
+  diag(c, E_STRATEGY, (loc){0}, "--why: nothing is asked for");
+  diag_hint(c, "--why 'tp=8 pp=8'");
+  return false;
+}
+
+bool search_why_not(ctx *c, arena *a, const prog *src, const machine *m, const cost_opts *costs,
+                    const search_opts *o, const search_result *r, const char *line, search_why *out) {
+  strategy one;
+  search_opts narrow = *o;
+  *out = (search_why){0};
+  if (!strategy_parse_named(c, a, "--why", line, &out->said) || !anything(c, &out->said) ||
+      !strategy_one(c, &out->said, &one))
+    return false;
+  narrow.space = both(&o->space, &out->said);
+  free_degrees(&narrow.space, &out->said);
+  narrow.top = 1, narrow.only = true, narrow.memory_bytes = r->memory_bytes;
+  const u32 before = diag_count(c);
+  if (!search_run(c, a, src, m, costs, &narrow, &out->agree)) {
+    u32 ended = 0;
+    for (u32 i = 0; i < SEARCH_STATES; i++) ended += out->agree.count[i];
+    if (!ended) return false;
+    diag_truncate(c, before); // that none fits is the answer
+  }
+  out->point = nearest(&out->agree);
+  find_known(r, out);
+  search_look_at(a, src, m, costs, o, &r->point[0].s, &out->winner);
+  search_look_at(a, src, m, costs, o, &out->point->s, &out->asked);
+  return true;
+}
