@@ -315,7 +315,7 @@ static bool random_search(setting *w, listing *l) {
   l->o.top = tops[pick(&w->rng, COUNT_OF(tops))];
   l->o.threads = 1 + (int)pick(&w->rng, 2);
   l->o.memory_bytes = -1;
-  l->most = chance(&w->rng, 4) ? 80 : 20; // a bound can only rule out what comes after the first wave of 16
+  l->most = chance(&w->rng, 4) ? 70 : 16; // a bound can only rule out what comes after the first wave of 16
   strategy s = strategy_default();
   list_from(l, 0, &s);
   return !l->too_many;

@@ -19,8 +19,8 @@ next         dp=4 tp=1 pp=1 zero=3
              1.01x the time, limited by computation
 tp alone     1.14x the time, limited by computation
 pp alone     1.49x the time, limited by bubble
-certificate  360 plans: 168 fit, 0 too large, 24 too slow, 0 impossible, 168 equal to another;
-             168 simulated, 0 ruled out by bounds on memory, 24 on time
+certificate  360 plans: 170 fit, 0 too large, 22 too slow, 0 impossible, 168 equal to another;
+             170 simulated, 0 ruled out by bounds on memory, 22 on time
 $ cat best.plan
 # heddle plan mlp-xs --batch 1024 --train --machine laptop --top 5 -o best.plan
 heddle-plan: 1
