@@ -90,7 +90,8 @@ static void count_all(walk *w, u32 unit, u32 num, const mbody *callee, const ins
   i64 sum = 0;
   for (u32 k = 0; k < MEM_KINDS; k++) sum += t->kind[k];
   // distir never frees what a call made and nobody used: of no value any more once the call is over.
-  if (w->m->distir && sum < out->peak_bytes) t->kind[MEM_TEMP] += out->peak_bytes - sum, sum = out->peak_bytes;
+  if (w->m->distir && sum < out->peak_bytes)
+    t->kind[MEM_TEMP] += out->peak_bytes - sum, sum = out->peak_bytes;
   assert(sum == out->peak_bytes);
   memcpy(out->peak_kind, t->kind, sizeof t->kind);
   for (u32 k = 0; k < t->item.n; k++)
