@@ -18,6 +18,16 @@ static void merge(ctx *c, arena *a, const sched *s, sched_buffers b) {
   if (ok && n != line.n) abort();
 }
 
+static void picture(ctx *c, arena *a, const sched *s) {
+  static const u32 cost[TASK_KINDS] = {[TASK_F] = 1, [TASK_B] = 2, [TASK_I] = 1, [TASK_W] = 1};
+  u32 before = diag_errors(c);
+  sched_times t;
+  strbuf out = {.a = a};
+  bool ok = sched_time(c, a, s, cost, (loc){0}, &t);
+  if (ok != (diag_errors(c) == before)) abort();
+  if (ok) sched_picture(s, &t, &out);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   ctx *c = ctx_new();
   arena *a = arena_new();
@@ -33,6 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     merge(c, a, s, (sched_buffers){.depth = 1});
     merge(c, a, s, (sched_buffers){.depth = 2});
     merge(c, a, s, (sched_buffers){.rendezvous = true});
+    picture(c, a, s);
   }
   if (diag_errors(c)) diag_render(c, a);
   arena_free(a);

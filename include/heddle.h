@@ -49,6 +49,7 @@ typedef struct heddle_session heddle_session;
 typedef struct heddle_program heddle_program;
 typedef struct heddle_machine heddle_machine;
 typedef struct heddle_plan heddle_plan;
+typedef struct heddle_schedule heddle_schedule;
 typedef struct heddle_search heddle_search;
 typedef struct heddle_result heddle_result;
 typedef struct heddle_check heddle_check;
@@ -161,8 +162,8 @@ typedef struct {
   bool train; // with gradients and update; the program must end in a loss
   heddle_optimizer optimizer;
 } heddle_plan_options;
-// The plan of a strategy, one line such as "dp=2 tp=4 pp=2 mb=32 zero=1" (docs/strategy.md). NULL if it does
-// not divide.
+// The plan of a strategy, one line such as "dp=2 tp=4 pp=2 mb=32 zero=1" (docs/strategy.md); a schedule that it
+// names as a .csv file is read. NULL if it does not divide.
 heddle_plan *heddle_plan_make(heddle_program *p, const char *strategy, const heddle_plan_options *o);
 // What a strategy can say: choice number `index` from 0; false past the end.
 typedef struct {
@@ -184,6 +185,22 @@ const char *heddle_plan_name(const heddle_plan *b); // "dp=2 tp=4 pp=2 mb=32"
 // amounts that move. False and a diagnostic if the plan uses ranks that the machine does not have.
 bool heddle_plan_on(heddle_plan *b, heddle_machine *m, const char *costs);
 heddle_program *heddle_plan_apply(heddle_plan *b); // the distributed program
+
+// ---- schedules ------------------------------------------------------------------------------------------
+typedef struct {
+  uint32_t places, chunks,
+      microbatches; // pp, v and mb of a strategy; chunks 0: 1. Of a file: 0, or what it has
+  uint32_t group;   // microbatches that pass a chunk before the next one runs; 0: places
+  bool inference;   // forwards only
+} heddle_schedule_options;
+// A schedule of a pipeline by its name, such as "1f1b" or "zb-h1", or one that a .csv file has
+// (docs/schedules.md). NULL if there is none of these figures, or if it deadlocks.
+heddle_schedule *heddle_schedule_load(heddle_session *s, const char *name, const heddle_schedule_options *o);
+void heddle_schedule_free(heddle_schedule *x);
+const char *heddle_schedule_print(heddle_schedule *x); // as CSV
+// Idle time and live activations of every place, where a forward takes one unit of time and a backward two;
+// picture: as text, with the tasks of every place over time.
+const char *heddle_schedule_report(heddle_schedule *x, bool picture, heddle_format f);
 
 // ---- time and memory ------------------------------------------------------------------------------------
 typedef struct {

@@ -52,6 +52,12 @@ struct heddle_result {
   cost_parts *path; // of the critical path; NULL: the accounting does not tell
   i64 batch;
 };
+struct heddle_schedule {
+  object o;
+  const sched *s;
+  sched_times t; // by REPORT_COSTS
+  const char *name;
+};
 struct heddle_search {
   object o;
   heddle_program *p;

@@ -24,7 +24,8 @@ enum {
   G_RANK = 1 << 10,
   G_TIME = 1 << 11,
   G_OUTPUT = 1 << 12,
-  G_ALL = 1 << 13
+  G_ALL = 1 << 13,
+  G_SHAPE = 1 << 14
 };
 
 typedef bool CLI_FLAG;

@@ -270,6 +270,7 @@ void options_help(const command *c, FILE *to) {
   put_group(c, to, G_MODEL | G_LIST, "the model");
   put_group(c, to, G_TRAIN | G_IMPORT, "training");
   put_group(c, to, G_PLAN | G_CHOICE, c->groups & G_SEARCH ? choices_title() : "the plan");
+  put_group(c, to, G_SHAPE, "the schedule");
   put_group(c, to, G_MACHINE, "the machine");
   put_group(c, to, G_SEARCH, "the search");
   put_group(c, to, G_EVAL | G_VERIFY | G_RANK | G_TIME, "what to do");

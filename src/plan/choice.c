@@ -7,7 +7,7 @@
 #define MOST        CHOICE_MOST
 #define WORDS(...)                                                                                           \
   .words = (const char *const[]) { __VA_ARGS__, NULL }
-#define WORDS_OF(f) .word = f
+#define WORDS_OR_FILE(f, end) .word = f, .suffix = end
 #define NO_VALUES                                                                                            \
   .words = (const char *const[]) { "off", "on", NULL }
 #define TRAINING CHOICE_TRAINING
@@ -52,6 +52,15 @@ static bool read_word(choice_id id, const char *text, size_t n, u32 *out) {
   for (u32 i = 0; (w = choice_word(id, i)); i++)
     if (strlen(w) == n && !memcmp(w, text, n)) return *out = i, true;
   return false;
+}
+
+// A path, whose name is more than the suffix.
+static bool read_path(choice_id id, arena *a, const char *text, size_t n, choice_value *out) {
+  const char *suffix = rows[id].suffix;
+  size_t end = suffix ? strlen(suffix) : 0;
+  if (!end || n <= end || text[n - end - 1] == '/' || memcmp(text + n - end, suffix, end)) return false;
+  *out = (choice_value){.n = choice_words(id), .path = arena_strndup(a, text, n)};
+  return true;
 }
 
 static bool read_count(const char *text, size_t n, u32 least, u32 most, u32 *out) {
@@ -100,7 +109,7 @@ bool choice_read(choice_id id, arena *a, const char *text, size_t n, choice_valu
   *out = (choice_value){0};
   switch (r->kind) {
   case CK_COUNT: return read_count(text, n, r->least, r->most, &out->n);
-  case CK_WORD:
+  case CK_WORD: return read_word(id, text, n, &out->n) || read_path(id, a, text, n, out);
   case CK_FLAG: return read_word(id, text, n, &out->n);
   case CK_SET: return read_set(id, text, n, &out->n);
   case CK_LIST: return read_list(id, a, text, n, out);
@@ -116,6 +125,7 @@ choice_value choice_default(choice_id id) {
 }
 
 bool choice_same(choice_value x, choice_value y) {
+  if (x.path || y.path) return x.path && y.path && !strcmp(x.path, y.path);
   return x.n == y.n && x.nparts == y.nparts &&
          (!x.nparts || !memcmp(x.part, y.part, x.nparts * sizeof *x.part));
 }
@@ -144,7 +154,7 @@ void choice_print(choice_id id, choice_value x, strbuf *out) {
   case CK_WORD:
   case CK_FLAG: break;
   }
-  sb_put(out, choice_word(id, x.n));
+  sb_put(out, x.path ? x.path : choice_word(id, x.n));
 }
 
 void choice_say(choice_id id, choice_value x, strbuf *out) {

@@ -23,6 +23,7 @@ typedef struct {
   u32 least, most;            // CK_COUNT
   const char *const *words;   // ended by NULL
   const char *(*word)(u32 i); // or a function that lists them, NULL past the last
+  const char *suffix;         // CK_WORD: a path that ends so is a value too; NULL: none is
   const char *dflt, *search;  // search: "*" or "", the default
   u32 needs;                  // bits: of the rows that must be above 1; CHOICE_TRAINING
   const char *title, *arg, *about;
@@ -30,10 +31,12 @@ typedef struct {
 #define CHOICE_TRAINING (1u << 31)
 
 // n: the count; the number of the word from 0; 1 for a flag that is on; of a set one bit for each word. A
-// list of numbers: its parts (n is then 0).
+// list of numbers: its parts (n is then 0). A file instead of a word: its path (n is then how many words
+// there are).
 typedef struct {
   u32 n, nparts;
   const u32 *part;
+  const char *path; // NULL: no file
 } choice_value;
 typedef union {
   choice_value of[CHOICE_COUNT];
@@ -64,7 +67,7 @@ choice_value choice_default(choice_id id);
 bool choice_same(choice_value x, choice_value y);
 void choice_print(choice_id id, choice_value x, strbuf *out); // "4", "full", "dp+pp", "10/12"
 void choice_say(choice_id id, choice_value x, strbuf *out);   // "dp=4", "recompute=full", "sp"
-// One value as a line says it: the text after '='. False if it is none of the row's.
+// One value as a line says it: the text after '='. False if it is none of the row's. Files are not opened.
 bool choice_read(choice_id id, arena *a, const char *text, size_t n, choice_value *out);
 // Is it the word?
 bool choice_is(choice_id id, choice_value x, const char *word);
@@ -87,7 +90,7 @@ bool strategy_parse(ctx *c, arena *a, const char *line, strategy_set *out);
 bool strategy_parse_named(ctx *c, arena *a, const char *name, const char *line, strategy_set *out);
 // The one strategy that a set stands for, defaults where it says nothing; otherwise false and a diagnostic.
 bool strategy_one(ctx *c, const strategy_set *set, strategy *out);
-// Of a line that the program itself writes, as printf does: it is right, and lists no numbers.
+// Of a line that the program itself writes, as printf does: it is right, and names no numbers in a list and no file.
 strategy strategy_of(const char *fmt, ...) PRINTF_LIKE(1, 2);
 // Makes a strategy ready for a plan: mbs becomes mb (batch: samples of a step; 0: unknown). False and a
 // diagnostic where mb and mbs disagree or do not divide the batch, where a row is not at its default though

@@ -44,7 +44,7 @@ static sched_seq only_needed(arena *a, const sched_seq *seq, const plan_graph *g
 }
 
 static const sched *schedule_of(ctx *c, arena *a, const plan *pn, const plan_graph *g) {
-  const sched_seq *given = pn->seqs;
+  const sched_seq *given = pn->seqs ? pn->seqs : pn->made.file ? pn->made.file->seq : NULL;
   if (!given) {
     const sched *s = sched_make(c, a, pn->made.row->name, &pn->made.shape, pn->order_at);
     if (!s) return NULL;

@@ -61,7 +61,7 @@ typedef struct {
   loc at;
 } plan_segment;
 
-// op-order: what each place runs, in order: tasks of sched.h, whose stages are segments, without replicas,
+// op-order: what each place runs, in order: tasks of sched.h, whose stages are segments, without pairs, replicas,
 // passes and versions.
 typedef enum { REST_WEIGHT, REST_GRAD, REST_STATE, REST_COUNT } rest_what;
 typedef struct {
@@ -76,11 +76,12 @@ typedef struct {
   u32 nseqs;
   sched_seq *seqs; // one for each distinct place, in order of first use by segments
   struct {
-    const sched_row *row; // NULL: `seqs` are all that is known
+    const sched_row *row; // NULL: there is none
     sched_shape shape;
-    u64 key; // of the schedule
-  } made;    // by a policy: where seqs is NULL the sequences are made of it when they are needed
-  u8 time;   // the temporal axis of microbatches (1-based; 0: no microbatches)
+    const sched *file; // of a file, with one place after the other as in seqs; NULL: there is none
+    u64 key;           // of the schedule
+  } made;              // by a policy: where seqs is NULL the sequences are made of it when they are needed
+  u8 time;             // the temporal axis of microbatches (1-based; 0: no microbatches)
   u32 nrest[REST_COUNT];
   u8 rest[REST_COUNT][4]; // axes over which weights / gradients / states are also split at rest
   u32 nrecompute;
@@ -291,16 +292,21 @@ u64 plan_hash(const ctx *c, const plan *pn);
 // Its parts, each adding to a plan whose axes and meshes exist. axis: 1-based into pn->axes.
 bool policy_batch(planner *pl, arena *a, plan *pn,
                   u8 axis); // the batch of every input over an axis (space or time)
-// segments on the coordinates of axis, pp of them, as `layers` says; at: where it says so
-bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s, loc at);
+// segments on the coordinates of axis, one for each stage of the schedule, as `layers` says; at: where it says so
+bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s, const sched *file, loc at);
 // A letter of every matmul with a weight, found from the laws (tensor.c has the rule). What cannot be divided
 // is refused (E_DIVIDE), but for what stays whole by that rule.
 bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, bool whole_tables);
 bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis); // what tensor left whole, over the sequence
 // parts of the batch that batch norm is to take its statistics over; 0: as the model says
 u32 policy_batchnorm(const prog *src, const strategy *s);
-// sequences of all places
-bool policy_schedule(planner *pl, arena *a, plan *pn, const strategy *s, bool no_order, loc at);
+// Sequences of all places: the schedule that the strategy names, or that its file has. at: where it says so.
+// *file: the file's; NULL: there is none, and stage s lies on place s mod pp. False and diagnostics if the
+// figures do not go together, or the file has what is not planned.
+bool policy_schedule(planner *pl, arena *a, plan *pn, const strategy *s, bool no_order, loc at,
+                     const sched **file);
+// Can every file that a strategy set names be read? Otherwise diagnostics.
+bool policy_schedule_files(ctx *c, const strategy_set *set);
 const char *policy_schedule_name(u32 i); // NULL past the last
 void policy_zero(plan *pn, u8 axis, u32 level);
 bool policy_recompute(planner *pl, arena *a, plan *pn, choice_value what);

@@ -99,7 +99,8 @@ static bool make_grads(main_build *mb) {
   for (u32 i = 0; i < mb->nseg; i++) mb->seg[i].has_dy = ZNEWN(a, bool, mb->seg[i].c->noutputs + 1);
   if (!pn->train) return true;
   bool *split = ZNEWN(a, bool, mb->nseg);
-  for (u32 i = 0; i < mb->nseg; i++) split[i] = !pn->seqs && pn->made.row->split;
+  for (u32 i = 0; i < mb->nseg; i++)
+    split[i] = !pn->seqs && (pn->made.file ? pn->made.file->split[i] : pn->made.row->split);
   for (u32 i = 0; pn->seqs && i < pn->nseqs; i++)
     for (u32 k = 0; k < pn->seqs[i].n; k++) {
       const sched_task *t = &pn->seqs[i].v[k];

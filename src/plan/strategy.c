@@ -66,6 +66,7 @@ static const char *values_of(arena *a, choice_id id) {
            : i + 1 == n && r->kind != CK_SET && r->kind != CK_LIST ? " or "
                                                                    : ", ",
            choice_word(id, i));
+  if (r->suffix) sb_fmt(&b, ", or a file whose name ends in %s", r->suffix);
   if (r->kind == CK_SET) sb_put(&b, n > 1 ? ", with + between them, or none" : " or none");
   if (r->kind == CK_LIST) sb_put(&b, ", or integers such as 10/12/12/6");
   return sb_str(&b);
@@ -217,6 +218,8 @@ int strategy_compare(const strategy *x, const strategy *y) {
     if (a.n != b.n) return a.n < b.n ? -1 : 1;
     for (u32 k = 0; k < a.nparts; k++)
       if (a.part[k] != b.part[k]) return a.part[k] < b.part[k] ? -1 : 1;
+    int paths = strcmp(a.path ? a.path : "", b.path ? b.path : "");
+    if (paths) return paths < 0 ? -1 : 1;
   }
   return 0;
 }
@@ -226,6 +229,8 @@ u64 strategy_hash(const strategy *s) {
   for (u32 i = 0; i < CHOICE_COUNT; i++) {
     h = hash_step(hash_step(h, s->of[i].n), s->of[i].nparts);
     for (u32 k = 0; k < s->of[i].nparts; k++) h = hash_step(h, s->of[i].part[k]);
+    const char *path = s->of[i].path;
+    if (path) h = hash_step(h, hash_bytes(path, strlen(path), 0));
   }
   return hash_u64(h, CHOICE_COUNT);
 }
@@ -260,7 +265,7 @@ strategy strategy_of(const char *fmt, ...) {
   strategy s;
   bool ok = n >= 0 && (size_t)n < sizeof line && strategy_parse(c, ctx_arena(c), line, &set) &&
             strategy_one(c, &set, &s);
-  for (u32 i = 0; ok && i < CHOICE_COUNT; i++) ok = !s.of[i].nparts;
+  for (u32 i = 0; ok && i < CHOICE_COUNT; i++) ok = !s.of[i].nparts && !s.of[i].path;
   assert(ok); // the caller wrote it
   ctx_free(c);
   return ok ? s : strategy_default();

@@ -90,6 +90,10 @@ void report_search(report *r, arena *a, const prog *p, const machine *m, const s
 // Why not a plan, and on other machines (why.c).
 void report_why(report *r, arena *a, const search_why *w, const search_result *s);
 void report_what_if(report *r, arena *a, const search_what_if *v, u32 n, const search_result *s);
+// A schedule and its times by REPORT_COSTS (schedule.c).
+extern const u32 REPORT_COSTS[TASK_KINDS]; // F 1, B 2
+void report_schedule(report *r, arena *a, const sched *s, const sched_times *t, const char *name,
+                     bool picture);
 void report_machine(report *r, arena *a, const machine *m); // machines NAME (machine.c)
 bool report_machines(report *r, ctx *c, arena *a);          // every preset
 void report_check(report *r, arena *a, const verify_report *v, const char *model, const char *plan,

@@ -148,18 +148,12 @@ static void put_large(report *r, arena *a, const search_why *w, i64 limit) {
               mem_kind_name((mem_kind)most), bytes_text(a, u->peak_kind[most]));
 }
 
-// Of P stages and K microbatches the bound is W / (1 - (1 - 1/K)^P) of products that take W a microbatch: at
-// the best rate on every device K W / P (search.c).
 static void put_bound(report *r, arena *a, const search_point *p) {
-  const double K = p->s.mb.n, P = p->s.pp.n, bound = (double)p->bound_ps;
-  double left = 1;
-  for (u32 i = 0; i < p->s.pp.n; i++) left *= 1 - 1 / K;
-  const double even = bound * (1 - left) * K / P;
   report_line(r, "bound", "ruled out by its lower bound, %s: %s of matmuls at the best rate of every device",
-              ps_text(a, p->bound_ps), ps_text(a, (i64)(even + 0.5)));
-  if (bound - even > 0.001 * bound)
+              ps_text(a, p->bound_ps), ps_text(a, p->bound_ps - p->bound_fill_ps));
+  if (p->bound_fill_ps > p->bound_ps / 1000)
     report_line(r, "", "and %s to fill %u stages and empty them, with %u microbatches",
-                ps_text(a, (i64)(bound - even + 0.5)), p->s.pp.n, p->s.mb.n);
+                ps_text(a, p->bound_fill_ps), p->s.pp.n, p->s.mb.n);
 }
 
 static const char *times_text(arena *a, const search_why *w) {

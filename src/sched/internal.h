@@ -118,6 +118,10 @@ typedef struct {
   u32 *step, *base;               // step[base[place] + index]
   u32 nsteps;
 } merge;
+static inline size_t cell_index(const merge *m, const sched_task *t) {
+  const sched *s = m->s;
+  return (((size_t)t->replica * m->npasses + t->pass) * s->nstages + t->stage) * s->nmicro + t->mb;
+}
 void merge_open(merge *m, arena *a, const sched *s, const sched_buffers *b);
 bool merge_run(merge *m); // false: a deadlock
 bool sched_runs(const sched *s, const sched_buffers *b);

@@ -7,11 +7,6 @@
 #include "sched/internal.h"
 
 // ---- tables -------------------------------------------------------------------------------------------
-static size_t cell_index(const merge *m, const sched_task *t) {
-  const sched *s = m->s;
-  return (((size_t)t->replica * m->npasses + t->pass) * s->nstages + t->stage) * s->nmicro + t->mb;
-}
-
 static bool has_gradient(const sched *s, const sched_edge *e) {
   return !e->no_gradient && !(s->forward && (s->forward[e->from] || s->forward[e->to]));
 }

@@ -154,7 +154,7 @@ static void unknown_name(ctx *c, const char *name, loc where) {
   if (g.near.name)
     diag_hint(c, "did you mean schedule=%s? There are %s", g.near.name, sb_str(&all));
   else
-    diag_hint(c, "there are %s", sb_str(&all));
+    diag_hint(c, "there are %s, and files whose names end in .csv", sb_str(&all));
   arena_free(g.a);
 }
 
@@ -303,9 +303,8 @@ static bool check_groups(ctx *c, const sched_row *r, const sched_shape *shape, l
   if (!r->group || !shape->backward || shape->chunks == 1 || (!small && !leaves) || sched_runs(s, NULL))
     return true;
   if (small)
-    diag(c, E_DEADLOCK, where,
-         "%s: groups of %u microbatches are smaller than the %u places, and deadlock with %u", r->name,
-         shape->group, shape->places, shape->micro);
+    diag(c, E_DEADLOCK, where, "%s: groups of %u microbatches, fewer than the %u places, deadlock with %u",
+         r->name, shape->group, shape->places, shape->micro);
   else
     diag(c, E_DEADLOCK, where,
          "%s: %u microbatches in groups of %u leave %u, fewer than the %u places: deadlock", r->name,

@@ -107,7 +107,11 @@ const sched *sched_with(arena *a, const sched *s, u32 nedges, const sched_edge *
 // in a first line "# edges 0-1 0-2". NULL and located diagnostics. A schedule that was read passes
 // sched_check.
 const sched *sched_parse(ctx *c, arena *a, sym file, const char *text, size_t n);
-void sched_print(const sched *s, strbuf *out); // reads back equal
+void sched_print(const sched *s, strbuf *out);                          // reads back equal
+const sched *sched_read(ctx *c, arena *a, const char *path, loc where); // a file; where: that names it
+// Has a schedule from text the figures of a shape (those that are not 0; groups it has none)? E_PLAN at `where`
+// calls it `name` and tells both.
+bool sched_fits(ctx *c, const sched *s, const char *name, const sched_shape *shape, loc where);
 
 // ---- checks and the merge -----------------------------------------------------------------------------
 // Does every (stage, replica, microbatch) run forward once, and backward (B, or I and W) once if there is any
@@ -143,4 +147,24 @@ typedef struct {
 // False and a diagnostic E_DEADLOCK that tells which task every place waits at, and for what. The schedule
 // has passed sched_check. b NULL: unbounded.
 bool sched_merge(ctx *c, arena *a, const sched *s, const sched_buffers *b, loc where, sched_line *out);
+
+// ---- time and pictures --------------------------------------------------------------------------------
+// When every task runs if a kind takes cost[kind] and sends take no time: as soon as its place is free and
+// what it needs is there. The tasks of a pair run one after the other, as the published figures have it. An
+// activation, of a (stage, microbatch), is alive from its F to its B or W.
+typedef struct {
+  u64 begin, end;
+} sched_span;
+typedef struct {
+  u64 makespan;
+  const sched_span *const *at; // [place][number in the sequence]
+  const u64 *busy;             // by place; it is idle for the rest of makespan
+  const u32 *live;             // by place: most activations at once; 0 without backward
+} sched_times;
+// False and a diagnostic E_DEADLOCK. The schedule has passed sched_check.
+bool sched_time(ctx *c, arena *a, const sched *s, const u32 cost[TASK_KINDS], loc where, sched_times *out);
+// One line for each place, a column for each unit of time where F, I and W take one and B two: docs/schedules.md
+// explains it. t: of these costs. Lines longer than PICTURE_MOST units are cut, and end in "...".
+enum { PICTURE_MOST = 1000 };
+void sched_picture(const sched *s, const sched_times *t, strbuf *out);
 #endif

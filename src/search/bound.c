@@ -10,9 +10,9 @@
 //   when s has ended its last one, for a gradient is sent when the backward has ended. So the step takes at least
 //   K w_s + sum of w_r, r < s, for every s, w_s being the part of w on stage s; that is least when it is equal
 //   for all s: w / (1 - (1 - 1/K)^P).
-// - Where weight gradients are tasks of their own they may all run late: only forwards, a third of w at least as
-//   no product has more than two gradients, of its own size, fill the pipeline. Several stages on a place:
-//   nothing is said of filling.
+// - Where weight gradients are tasks of their own, as they may be in a file, they may all run late: only
+//   forwards, a third of w at least as no product has more than two gradients, of its own size, fill the
+//   pipeline. Several stages on a place: nothing is said of filling.
 //
 // Memory: some rank holds at least the mean of weights, gradients and states.
 #include "search/internal.h"
@@ -212,11 +212,13 @@ static double filled(double w, double P, double K, double part) {
   return part * w / (1 - pow(1 - part / K, P));
 }
 
-static double seconds(const bounds *b, const strategy *s) {
+// And of it, the time of the products spread evenly.
+static double seconds(const bounds *b, const strategy *s, double *even) {
   const double K = s->mb.n, P = s->pp.n, w = b->work / s->dp.n / s->tp.n / K, mean = K * w / P;
-  const sched_row *row = sched_row_find(choice_word(CHOICE_schedule, s->schedule.n));
-  if (s->pp.n == 1 || s->v.n > 1 || !b->chain || !row) return mean;
-  return MAX(mean, filled(w, P, K, b->train && row->split ? 1.0 / 3 : 1));
+  *even = mean;
+  if (s->pp.n == 1 || s->v.n > 1 || !b->chain) return mean;
+  const bool split = s->schedule.path || sched_row_find(choice_word(CHOICE_schedule, s->schedule.n))->split;
+  return MAX(mean, filled(w, P, K, b->train && split ? 1.0 / 3 : 1));
 }
 
 void bound(const bounds *b, search_point *p) {
@@ -225,6 +227,8 @@ void bound(const bounds *b, search_point *p) {
                weights = zero == 3 ? w / dp : w;
   double bytes = weights;
   if (b->train) bytes += (zero >= 2 ? w / dp : w) + b->state_bytes / share / (zero >= 1 ? dp : 1);
-  p->bound_ps = (i64)(seconds(b, &p->s) * 1e12 * 0.999999);
+  double even;
+  p->bound_ps = (i64)(seconds(b, &p->s, &even) * 1e12 * 0.999999);
+  p->bound_fill_ps = MAX(p->bound_ps - (i64)(even * 1e12 * 0.999999), 0);
   p->bound_bytes = (i64)(b->distir ? weights : bytes);
 }

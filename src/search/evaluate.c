@@ -17,8 +17,9 @@ typedef struct {
   const sim_stages *st; // NULL: not of a kind that can be known by its stages
 } known_stages;
 typedef struct {
+  choice_value schedule;
+  u64 key; // of the schedule, which a file has at the time
   sched_shape shape;
-  const sched_row *row;
   arena *a;
   u64 used;
   plan_graph graph;
@@ -40,7 +41,7 @@ void known_free(known *k) {
 // ---- stages -------------------------------------------------------------------------------------------
 static strategy without_order(const strategy *x) {
   strategy s = *x;
-  s.schedule = choice_default(CHOICE_schedule);
+  if (!s.schedule.path) s.schedule = choice_default(CHOICE_schedule); // a file says where stages lie, too
   s.group = choice_default(CHOICE_group);
   return s;
 }
@@ -62,7 +63,7 @@ static known_stages *stages_slot(known *k, const strategy *of, bool split, bool 
 static known_stages *stages_of(const search *s, worker *w, const search_point *p, const plan *pn) {
   strategy of = without_order(&p->s);
   bool found;
-  known_stages *x = stages_slot(w->stages, &of, pn->made.row->split && pn->train, &found);
+  known_stages *x = stages_slot(w->stages, &of, pn->made.row && pn->made.row->split && pn->train, &found);
   x->used = ++w->stages->now;
   if (found) return x;
   const sim_opts so = {.mode = SIM_FOLDED, .bytes = s->o->accounting, .peak_only = true};
@@ -102,21 +103,22 @@ static plan_graph copy_graph(arena *a, const plan_graph *g) {
   return x;
 }
 
-static known_line *line_of(worker *w, const plan *pn, const plan_graph *g) {
+static known_line *line_of(worker *w, const search_point *p, const plan *pn, const plan_graph *g) {
   known *k = w->stages;
   known_line *oldest = &k->line[0];
   const sched_shape *x = &pn->made.shape;
   for (u32 i = 0; i < LINES_KEPT; i++) {
     known_line *l = &k->line[i];
-    if (l->a && l->row == pn->made.row && l->shape.group == x->group && l->shape.chunks == x->chunks &&
-        same_graph(&l->graph, g)) {
+    if (l->a && choice_same(l->schedule, p->s.schedule) && l->key == pn->made.key &&
+        l->shape.group == x->group && l->shape.chunks == x->chunks && same_graph(&l->graph, g)) {
       l->used = ++k->now;
       return l;
     }
     if (l->used < oldest->used) oldest = l;
   }
   arena_free(oldest->a);
-  *oldest = (known_line){.shape = *x, .row = pn->made.row, .a = arena_new(), .used = ++k->now};
+  *oldest = (known_line){.schedule = p->s.schedule, .key = pn->made.key, .shape = *x, .a = arena_new()};
+  oldest->used = ++k->now;
   oldest->graph = copy_graph(oldest->a, g);
   if (plan_line(w->c, oldest->a, pn, g, &oldest->n, &oldest->order)) return oldest;
   arena_free(oldest->a);
@@ -169,7 +171,7 @@ void search_evaluate(search *s, worker *w, search_point *p) {
   } else if (!x->st || s->o->accounting != SIM_BYTES_HEDDLE) {
     simulate_whole(s, w, a, pn, &r) ? settle(s, p, &r) : search_impossible(p, w);
   } else {
-    const known_line *l = line_of(w, pn, &x->about.graph);
+    const known_line *l = line_of(w, p, pn, &x->about.graph);
     if (l) sim_pipe(x->st, a, l->order, l->n, &r);
     l ? settle(s, p, &r) : search_impossible(p, w);
   }

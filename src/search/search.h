@@ -39,6 +39,7 @@ typedef struct {
   search_state state;
   i64 time_ps, peak_bytes;   // of one step; peak of the fullest rank. 0 where the plan was not simulated
   i64 bound_ps, bound_bytes; // proven lower bounds
+  i64 bound_fill_ps;         // of bound_ps, to fill and drain the pipeline; the rest is computing
   double utilisation, bubble,
       comm;        // mean over ranks: computing; neither; communication that holds up computing
   u64 plan;        // plan_hash; 0 where there is none

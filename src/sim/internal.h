@@ -3,7 +3,8 @@
 // place.c: where instructions run, who meets whom in a communication. price.c: durations of every distinct
 // instruction. fold.c: ranks to units. columns.c: a function at a place as columns.
 // repeat.c: periods of main that need not be walked. flat.c, map.c,
-// critical.c: the engines, which do not include this file. bytes.c: memory. run.c: the whole.
+// critical.c: the engines, which do not include this file. bytes.c: memory. parts.c: what the path is made of.
+// split.c: what all time consists of. run.c: the whole.
 #ifndef HEDDLE_SIM_INTERNAL_H
 #define HEDDLE_SIM_INTERNAL_H
 #include "sim/sim.h"

@@ -346,8 +346,34 @@ static void check_key(keys *k, const sched *s) {
   *vec_push(k->a, &k->text) = sb_str(&out);
 }
 
+// Where every task takes one unit and none are paired, it begins at its step of the merge.
+static void check_times(ctx *c, arena *a, const sched *s, u32 *unpaired) {
+  static const u32 unit[TASK_KINDS] = {[TASK_F] = 1, [TASK_B] = 1, [TASK_I] = 1, [TASK_W] = 1};
+  const u32 before = diag_count(c);
+  sched_line line;
+  sched_times t;
+  bool runs = sched_merge(c, a, s, NULL, (loc){0}, &line), paired = false;
+  CHECK(sched_time(c, a, s, unit, (loc){0}, &t) == runs);
+  diag_truncate(c, before);
+  for (u32 p = 0; p < s->nplaces; p++)
+    for (u32 i = 0; i < s->seq[p].n; i++) paired |= s->seq[p].v[i].paired;
+  if (!runs) return;
+  for (u32 k = 0; k < line.n && !paired; k++) {
+    sched_span x = t.at[line.v[k].place][line.v[k].index];
+    CHECK(x.begin == line.v[k].step && x.end == x.begin + 1);
+  }
+  CHECK(paired || t.makespan == line.nsteps);
+  *unpaired += !paired;
+  for (u32 p = 0; p < s->nplaces; p++) CHECK(t.busy[p] == s->seq[p].n && t.live[p] <= s->seq[p].n);
+  strbuf out = {.a = a};
+  sched_picture(s, &t, &out);
+  u32 lines = 0;
+  for (u32 i = 0; i < out.n; i++) lines += sb_str(&out)[i] == '\n';
+  CHECK_EQ_I64(lines, s->nplaces);
+}
+
 TEST(sched_merge_is_the_clock) {
-  u32 deadlocks[4] = {0}, runs = 4000;
+  u32 deadlocks[4] = {0}, runs = 4000, timed = 0;
   keys seen = {.a = arena_new()};
   for (u32 seed = 1; seed <= runs; seed++) {
     R = seed;
@@ -364,11 +390,13 @@ TEST(sched_merge_is_the_clock) {
     compare(c, a, s, (sched_buffers){.depth = 1}, &deadlocks[1]);
     compare(c, a, s, (sched_buffers){.depth = 2}, &deadlocks[2]);
     compare(c, a, s, (sched_buffers){.rendezvous = true}, &deadlocks[3]);
+    check_times(c, a, s, &timed);
     arena_free(a);
     ctx_free(c);
   }
   CHECK_MSG(seen.again > 10 && seen.text.n > runs / 2, "%u texts, %u again", seen.text.n, seen.again);
   arena_free(seen.a);
+  CHECK_MSG(timed > runs / 10, "%u timed", timed);
   for (u32 k = 0; k < 4; k++) // neither always nor never
     CHECK_MSG(deadlocks[k] > runs / 100 && deadlocks[k] < runs - runs / 100, "%u: %u", k, deadlocks[k]);
 }

@@ -26,7 +26,11 @@ static choice_value random_value(choice_id id, u64 *rng, arena *a) {
     x.n = pick(rng, choice_words(id));
     break;
   case CK_WORD:
-  case CK_FLAG: x.n = pick(rng, choice_words(id)); break;
+  case CK_FLAG:
+    x.n = pick(rng, choice_words(id) + (r->suffix != NULL));
+    if (x.n == choice_words(id)) // a file
+      x.path = arena_printf(a, "%s%u%s", pick(rng, 2) ? "f=/1f1b" : "../", pick(rng, 3), r->suffix);
+    break;
   }
   return x;
 }

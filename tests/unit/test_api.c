@@ -149,6 +149,28 @@ TEST(api_strategies) {
   heddle_session_free(s);
 }
 
+TEST(api_schedules) {
+  heddle_session *s = heddle_session_new();
+  heddle_schedule_options o = {.places = 2, .microbatches = 2};
+  heddle_schedule *x = heddle_schedule_load(s, "Schedule1F1B", &o);
+  CHECK_STR(heddle_schedule_print(x), "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
+  CHECK(strstr(heddle_schedule_report(x, true, HEDDLE_TEXT), "place 1  .0aA1bB..\n"));
+  o.inference = true;
+  CHECK_STR(heddle_schedule_print(heddle_schedule_load(s, "gpipe", &o)), "0F0,0F1\n1F0,1F1\n");
+  heddle_schedule *v = heddle_schedule_load(s, "examples/zbv.csv", NULL);
+  CHECK(strstr(heddle_schedule_report(v, false, HEDDLE_JSON), "\"time\": 51"));
+  CHECK_EQ_I64(heddle_session_errors(s), 0);
+  heddle_schedule_free(x);
+  CHECK(!heddle_schedule_load(s, "gpipe", NULL) && !heddle_schedule_load(NULL, "gpipe", &o));
+  CHECK(!heddle_schedule_load(s, "examples/zbv.csv", &o)); // other figures
+  heddle_program *p = heddle_program_load(s, "mlp-xs:layers=8,hidden=16", &small);
+  const char *line = "pp=4 v=2 mb=8 schedule=examples/zbv.csv";
+  heddle_plan *b = heddle_plan_make(p, line, &(heddle_plan_options){.train = true});
+  CHECK_STR(heddle_plan_name(b), "dp=1 tp=1 pp=4 mb=8 v=2 schedule=examples/zbv.csv");
+  CHECK(heddle_check_passed(heddle_check_run(b, NULL)));
+  heddle_session_free(s);
+}
+
 TEST(api_tensors_go_through_files) {
   heddle_session *s = heddle_session_new();
   heddle_program *p = heddle_program_load(s, model, &small);

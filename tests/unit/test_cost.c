@@ -4,6 +4,7 @@
 #include "front/front.h"
 #include "pass/pass.h"
 #include "test.h"
+#include <math.h>
 #include <stdlib.h>
 
 typedef struct {
@@ -43,7 +44,7 @@ static type matrix(bed *b, dtype t, i64 m, i64 n, layout l, group g) {
   return type_tensor(b->p, &s, l, g);
 }
 
-// One instruction in a function of its own; its costs in ps.
+// One instruction in a function of its own; its costs in ps, of which what they are made of is the sum.
 static u32 cost_of(bed *b, opcode op, attrset at, const type *opd, u32 nopd, const type *res, u32 nres,
                    group g, i64 *ps) {
   func f = func_new(b->p, sym_of(b->c, "f"), (loc){0});
@@ -53,7 +54,17 @@ static u32 cost_of(bed *b, opcode op, attrset at, const type *opd, u32 nopd, con
   bl.g = g;
   const u32 i = emit(&bl, op, at, o, nopd, res, nres);
   const func_info *fi = func_get(b->p, f);
-  return cost_instr(b->k, b->p, fi, &fi->body.v[i - 1], g, ps);
+  const u32 count = cost_instr(b->k, b->p, fi, &fi->body.v[i - 1], g, ps);
+  for (u32 m = 0; count && m < group_get(b->p->sp, g)->nranks; m++) {
+    cost_parts parts;
+    double sum = 0;
+    if (!cost_made_of(b->k, b->p, fi, &fi->body.v[i - 1], g, m, &parts)) continue; // does not tell
+    for (u32 j = 0; j < COST_BYS; j++) sum += parts.ps[j];
+    CHECK_MSG(fabs(sum - (double)ps[count > 1 ? m : 0]) <= 0.501,
+              "%s: member %u is made of %.1f ps, not %lld", op_row_of(op)->name, m, sum,
+              (long long)ps[count > 1 ? m : 0]);
+  }
+  return count;
 }
 
 TEST(cost_matmul_roofline) {
@@ -202,6 +213,9 @@ TEST(cost_uneven_pieces) {
   // Gathered: all members of a subgroup wait for the longest, which is the whole.
   CHECK_EQ_I64(cost_of(&b, OP_all_gather, attrs_of(b.p, &over, 1), &x, 1, &w, 1, g, ps), 1);
   CHECK_EQ_I64(ps[0], cost_comm(b.k, OP_all_gather, 2 * 4096 * 4096, (u32[]){0, 4}, 2, DT_F16));
+  // Summed over members with pieces of unlike size: the longest counts for all of them.
+  CHECK_EQ_I64(cost_of(&b, OP_all_reduce, attrs_of(b.p, &over, 1), &x, 1, &x, 1, g, ps), 1);
+  CHECK_EQ_I64(ps[0], cost_comm(b.k, OP_all_reduce, 2 * 3072 * 4096, (u32[]){0, 4}, 2, DT_F16));
   bed_free(&b);
 }
 
@@ -306,6 +320,10 @@ TEST(cost_sends) {
   const type near = matrix(&b, DT_F16, 4096, 1024, cut, at[0]);
   CHECK_EQ_I64(cost_of(&b, OP_send, (attrset){0}, &near, 1, &from, 1, at[0], ps), 1);
   CHECK_CLOSE((double)ps[0], 5.5e6 + (double)piece / (450e9 * 0.75) * 1e12, 1e-6);
+  // Who is to hold more than the sender has, waits for as much.
+  const type more = matrix(&b, DT_F16, 4096, 1024, (layout){0}, at[2]);
+  CHECK_EQ_I64(cost_of(&b, OP_send, (attrset){0}, &from, 1, &more, 1, at[1], ps), 1);
+  CHECK_CLOSE((double)ps[0], 16e6 + (double)(4 * piece) / (50e9 * 0.92) * 1e12, 1e-6);
   // To half as many members, each of which takes the pieces of two.
   const group pair =
       group_of(b.p->sp, b.mesh, (group_axis[]){{b.dp, 3, 0, NULL}, {b.tp, -2, 2, (u32[]){0, 1}}}, 2);

@@ -185,6 +185,25 @@ static const sched *golden_schedule(bed *b, const golden *g) {
       b, read_text(b, arena_printf(b->a, "tests/golden/sched/%s_p%u_m%u.csv", file, g->places, g->micro)));
 }
 
+// The library's times, in units of 1/chunks, are those of the definition.
+static void check_times(bed *b, const sched *s, const prices *p, const played *want, u32 chunks) {
+  u32 cost[TASK_KINDS], n = 0;
+  sched_times x;
+  for (u32 k = 0; k < TASK_KINDS; k++) cost[k] = (u32)(p->of[k] * chunks);
+  REQUIRE(sched_time(b->c, b->a, s, cost, (loc){0}, &x));
+  CHECK((double)x.makespan == want->makespan * chunks);
+  for (u32 q = 0; q < s->nplaces; q++) {
+    u64 busy = 0;
+    for (u32 i = 0; i < s->seq[q].n; i++, n++) {
+      CHECK((double)x.at[q][i].begin == want->begin[n] * chunks &&
+            (double)x.at[q][i].end == want->end[n] * chunks);
+      busy += cost[s->seq[q].v[i].kind];
+    }
+    CHECK_EQ_I64(x.live[q], want->peak[q]);
+    CHECK_EQ_I64(x.busy[q], busy);
+  }
+}
+
 static void check_golden(const char *line) {
   golden g;
   CHECK_MSG(read_golden(line, &g), "cannot read: %s", line);
@@ -192,6 +211,7 @@ static void check_golden(const char *line) {
   const sched *s = golden_schedule(&b, &g);
   prices p = prices_of(g.f, g.i, g.w, g.chunks);
   played x = play(&b, s, &p);
+  check_times(&b, s, &p, &x, g.chunks);
   strbuf peak = {.a = b.a};
   for (u32 k = 0; k < s->nplaces; k++) sb_fmt(&peak, "%s%u", k ? ", " : "[", x.peak[k]);
   sb_char(&peak, ']');
@@ -374,30 +394,14 @@ TEST(sched_buffers) {
 }
 
 // ---- pictures -----------------------------------------------------------------------------------------
-// One line for each place, a column (of two characters with several chunks) for each unit of time: F of
-// microbatch m is the digit m, I the small letter, W the capital; B is both. ' marks the second chunk.
-static const char *picture(bed *b, const sched *s, u32 chunks) {
-  prices p = prices_of(chunks, chunks, chunks, chunks);
-  played x = play(b, s, &p);
-  u32 wide = chunks > 1 ? 2 : 1, length = (u32)x.makespan * wide, k = 0;
-  strbuf out = {.a = b->a};
-  char *row = NEWN(b->a, char, length + 1);
-  for (u32 q = 0; q < s->nplaces; q++) {
-    memset(row, ' ', length);
-    for (u32 at = 0; at < length; at += wide) row[at] = '.';
-    for (u32 i = 0; i < s->seq[q].n; i++, k++) {
-      const sched_task *t = &s->seq[q].v[i];
-      u32 units = (u32)(x.end[k] - x.begin[k]);
-      char *cell = row + (u32)x.begin[k] * wide;
-      for (u32 j = 0; j < units; j++, cell += wide) {
-        cell[0] = (char)((t->kind == TASK_F ? '0' : t->kind == TASK_W || j ? 'A' : 'a') + t->mb);
-        if (wide > 1 && t->stage >= s->nplaces) cell[1] = '\'';
-      }
-    }
-    while (length && row[length - 1] == ' ') length--;
-    sb_fmt(&out, "    place %u  %.*s\n", q, (int)length, row);
-    length = (u32)x.makespan * wide;
-  }
+static const char *picture(bed *b, const sched *s) {
+  static const u32 cost[TASK_KINDS] = {[TASK_F] = 1, [TASK_B] = 2, [TASK_I] = 1, [TASK_W] = 1};
+  sched_times x;
+  strbuf text = {.a = b->a}, out = {.a = b->a};
+  REQUIRE(sched_time(b->c, b->a, s, cost, (loc){0}, &x));
+  sched_picture(s, &x, &text);
+  for (const char *line = sb_str(&text); *line; line = strchr(line, '\n') + 1)
+    sb_fmt(&out, "    %.*s\n", (int)strcspn(line, "\n"), line);
   return sb_str(&out);
 }
 
@@ -411,7 +415,7 @@ TEST(sched_pictures) {
   const char *page = read_text(&b, "docs/schedules.md");
   for (u32 k = 0; k < COUNT_OF(drawn); k++) {
     const sched *s = made(&b, drawn[k].name, drawn[k].places, drawn[k].chunks, drawn[k].micro, true);
-    const char *want = picture(&b, s, drawn[k].chunks);
+    const char *want = picture(&b, s);
     CHECK_MSG(strstr(page, want) != NULL, "docs/schedules.md lacks %s, %u chunks:\n%s", drawn[k].name,
               drawn[k].chunks, want);
   }

@@ -3,6 +3,7 @@
 #include "front/front.h"
 #include "search/search.h"
 #include "test.h"
+#include <unistd.h>
 
 typedef struct {
   ctx *c;
@@ -103,6 +104,44 @@ static search_opts told(setting *s, const char *line, i64 batch) {
   search_opts o = {.train = true, .optim = optim_default(OPTIM_ADAM), .batch = batch, .threads = 1};
   REQUIRE(strategy_parse(s->c, s->a, line, &o.space));
   return o;
+}
+
+// Schedules from files beside others of the same stages: where the stages lie, and in which order they run, is
+// the file's. What is the same program as another's is found, too.
+TEST(search_values_of_files_are_simulated_values) {
+  setting s = set_up("gpt2:layers=8,hidden=32,heads=4,vocab=64,positions=16", "a40-4x4", 16, true);
+  search_opts o = told(&s,
+                       "dp=1 tp=1 pp=4 v=2 mb=8 recompute=none,full schedule=bfs,examples/zbv.csv,"
+                       "interleaved,tests/golden/sched/dualpipev_p4_m8.csv,zb-h1",
+                       16);
+  search_result r;
+  o.ranks = 4;
+  REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &r));
+  CHECK_EQ_I64(r.nfit, 10);
+  for (u32 i = 0; i < r.nfit; i++) {
+    planner *pl = planner_new(s.p);
+    coster *k = coster_new(s.c, s.a, s.m, NULL);
+    hybrid_opts h = search_hybrid(&o, &r.point[i]);
+    plan *pn = policy_hybrid(pl, s.a, &h);
+    prog *d = pn ? plan_apply(pl, pn, k) : NULL;
+    sim_result one;
+    REQUIRE(d && sim_run(s.c, s.a, d, k, &(sim_opts){.mode = SIM_FLAT}, &one));
+    CHECK_EQ_I64(one.makespan_ps, r.point[i].time_ps);
+    CHECK_EQ_I64(one.peak_bytes, r.point[i].peak_bytes);
+    prog_free(d);
+    planner_free(pl);
+  }
+  const char *same = arena_printf(s.a, "/tmp/heddle-same-%d.csv", (int)getpid());
+  strbuf text = {.a = s.a};
+  const sched_shape form = {.places = 4, .chunks = 2, .micro = 8, .backward = true};
+  sched_print(sched_make(s.c, s.a, "zb-h1", &form, (loc){0}), &text);
+  REQUIRE(file_write(s.c, same, sb_str(&text), text.n));
+  o = told(&s, arena_printf(s.a, "dp=1 tp=1 pp=4 v=2 mb=8 recompute=none schedule=%s,zb-h1", same), 16);
+  o.ranks = 4;
+  CHECK(search_run(s.c, s.a, s.p, s.m, NULL, &o, &r));
+  CHECK(r.nfit == 1 && r.count[SEARCH_EQUAL] == 1);
+  unlink(same);
+  tear_down(&s);
 }
 
 static u32 total(const search_result *r) {

@@ -1,4 +1,4 @@
-// schedule.c - the order in which every place runs its tasks: a row of sched/schedules.def.
+// schedule.c - the order in which every place runs its tasks: a row of sched/schedules.def, or a file.
 #include "plan/plan.h"
 
 const char *policy_schedule_name(u32 i) {
@@ -6,17 +6,87 @@ const char *policy_schedule_name(u32 i) {
   return r ? r->name : NULL;
 }
 
-bool policy_schedule(planner *pl, arena *a, plan *pn, const strategy *s, bool no_order, loc at) {
-  prog *p = planner_source(pl);
+bool policy_schedule_files(ctx *c, const strategy_set *set) {
+  const choice_set *x = &set->of[CHOICE_schedule];
+  arena *a = arena_new();
+  bool ok = true;
+  for (u32 k = 0; k < x->n && ok; k++) ok = !x->v[k].path || sched_read(c, a, x->v[k].path, x->at);
+  arena_free(a);
+  return ok;
+}
+
+// What a file may say that plans cannot do, or that this one is not for.
+static bool can_plan(ctx *c, const sched *s, const char *name, bool train, loc at) {
+  const char *lacks = s->nreplicas > 1 ? "several replicas of the model (r1)"
+                      : s->npasses > 1 ? "several passes of the forward (p1)"
+                                       : NULL;
+  for (u32 k = 0; k < s->nstages && !lacks; k++)
+    if (s->at[k].n > 1) lacks = "a stage on several places";
+  for (u32 p = 0; p < s->nplaces; p++)
+    for (u32 i = 0; i < s->seq[p].n && !lacks; i++)
+      if (s->seq[p].v[i].version) lacks = "several versions of the weights (v1)";
+  if (lacks) {
+    diag(c, E_PLAN, at, "%s has %s, which is not planned yet", name, lacks);
+    diag_hint(c, "a schedule with one replica, one pass, one version, and every stage on one place");
+    return false;
+  }
+  if (s->backward == train) return true;
+  if (train)
+    diag(c, E_PLAN, at, "%s runs no backward, but this is training", name);
+  else
+    diag(c, E_PLAN, at, "%s runs backward, but this is inference", name);
+  diag_hint(c, train ? "a schedule with backwards (B, or I and W)"
+                     : "add --train, or a schedule of forwards (F) only");
+  return false;
+}
+
+static const sched *from_file(ctx *c, arena *a, const char *path, const sched_shape *form, loc at) {
+  sched_line line;
+  const sched *s = sched_read(c, a, path, at);
+  bool ok = s && can_plan(c, s, path, form->backward, at) && sched_fits(c, s, path, form, at) &&
+            sched_merge(c, a, s, NULL, at, &line);
+  return ok ? s : NULL;
+}
+
+// The same schedule as plans have it: places in the order in which stages first use them, and one task after
+// the other on each, those of a pair too.
+static const sched *as_planned(arena *a, const sched *s) {
+  u16 *place = NEWN(a, u16, s->nstages), *number = ZNEWN(a, u16, s->nplaces); // number: from 1
+  sched_seq *seq = NEWN(a, sched_seq, s->nplaces);
+  u16 n = 0;
+  for (u32 k = 0; k < s->nstages; k++) {
+    const u32 p = s->at[k].v[0];
+    if (!number[p]) {
+      sched_task *t = arena_dup(a, s->seq[p].v, s->seq[p].n * sizeof *t);
+      for (u32 i = 0; i < s->seq[p].n; i++) t[i].paired = false;
+      seq[n] = (sched_seq){s->seq[p].n, t};
+      number[p] = ++n;
+    }
+    place[k] = (u16)(number[p] - 1);
+  }
+  return sched_of(a, s->nstages, s->nplaces, s->nmicro, place, seq);
+}
+
+bool policy_schedule(planner *pl, arena *a, plan *pn, const strategy *s, bool no_order, loc at,
+                     const sched **file) {
+  ctx *c = planner_source(pl)->c;
   const sched_shape form = {
       .places = s->pp.n, .chunks = s->v.n, .micro = s->mb.n, .group = s->group.n, .backward = pn->train};
-  const sched_row *row = sched_row_of(s->schedule.n);
-  u64 key = planner_schedule_key(pl, row, &form, at);
-  if (!key) return false;
-  pn->made.row = row, pn->made.shape = form, pn->made.key = key;
-  pn->nseqs = form.places;
+  const char *path = s->schedule.path;
+  const sched *made = NULL;
+  *file = path ? from_file(c, a, path, &form, at) : NULL;
+  if (path) {
+    if (!*file) return false;
+    pn->made.file = made = as_planned(a, *file);
+    pn->made.key = made->key;
+  } else {
+    pn->made.row = sched_row_of(s->schedule.n);
+    pn->made.key = planner_schedule_key(pl, pn->made.row, &form, at);
+    if (!pn->made.key) return false;
+  }
+  pn->made.shape = form, pn->nseqs = form.places;
   if (no_order) return true;
-  const sched *made = sched_make(p->c, a, row->name, &form, at);
+  if (!path) made = sched_make(c, a, pn->made.row->name, &form, at);
   pn->seqs = made ? arena_dup(a, made->seq, made->nplaces * sizeof *made->seq) : NULL;
   return made != NULL;
 }

@@ -10,9 +10,10 @@ typedef struct {
   prog *p;
   const func_info *m;
   arena *tmp;
-  u32 n, P, places; // instructions of main; stages; stage s lies on place s mod places
-  double *w;        // per instruction: its work; 0: not heavy
-  u32 *first, *cut; // per stage but the last: it may be cut after first[s] to cut[s] instructions
+  const sched *file; // that has the places of the stages; NULL: stage s lies on place s mod places
+  u32 n, P, places;  // instructions of main; stages; places
+  double *w;         // per instruction: its work; 0: not heavy
+  u32 *first, *cut;  // per stage but the last: it may be cut after first[s] to cut[s] instructions
 } dealing;
 
 // ---- work ---------------------------------------------------------------------------------------------
@@ -183,6 +184,10 @@ static u32 cheapest_cut(const dealing *d, const u32 *last, u32 s, u32 from) {
   return to;
 }
 
+static u32 place_of(const dealing *d, u32 stage) {
+  return d->file ? d->file->at[stage].v[0] : stage % d->places;
+}
+
 static void cut(dealing *d, arena *a, plan *pn, u8 axis) {
   u32 *last = ZNEWN(d->tmp, u32, d->m->values.n), from = 1;
   for (u32 i = 0; i < d->n; i++)
@@ -192,17 +197,23 @@ static void cut(dealing *d, arena *a, plan *pn, u8 axis) {
   for (u32 s = 0; s < d->P; s++) {
     plan_segment *ps = &pn->segments[s];
     ps->from = from, ps->to = s + 1 == d->P ? d->n : cheapest_cut(d, last, s, from);
-    if (axis) ps->place.nfix = 1, ps->place.fix[0] = (plan_fix){axis, s % d->places};
+    if (axis) ps->place.nfix = 1, ps->place.fix[0] = (plan_fix){axis, place_of(d, s)};
     from = ps->to + 1;
   }
 }
 
-bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s, loc at) {
+bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s, const sched *file, loc at) {
   prog *p = planner_source(pl);
   const func_info *m = func_get(p, p->main);
   arena *tmp = arena_new();
-  dealing d = {
-      .pl = pl, .p = p, .m = m, .tmp = tmp, .n = m->body.n, .P = s->pp.n * s->v.n, .places = s->pp.n};
+  dealing d = {.pl = pl,
+               .p = p,
+               .m = m,
+               .tmp = tmp,
+               .file = file,
+               .n = m->body.n,
+               .P = s->pp.n * s->v.n,
+               .places = s->pp.n};
   d.w = ZNEWN(tmp, double, d.n + 1);
   d.first = ZNEWN(tmp, u32, d.P), d.cut = ZNEWN(tmp, u32, d.P);
   if (!at.i) at = m->where;

@@ -8,6 +8,7 @@ heddle - plans, simulates and verifies distributed training and inference
   heddle sim MODEL              time and memory of every rank, under a plan
   heddle verify MODEL           do the numbers of a plan equal the model's?
   heddle lower MODEL            what one rank runs, under a plan
+  heddle schedule SCHEDULE      a pipeline schedule as CSV or as a picture, by name or from FILE.csv
   heddle choices                what a strategy chooses: names, values, defaults
   heddle ops [OPERATOR]         the operators, or the manual page of one
   heddle explain [CODE]         what a diagnostic means
@@ -32,6 +33,7 @@ $ heddle help --json
     {"name": "sim", "operand": "MODEL", "about": "time and memory of every rank, under a plan"},
     {"name": "verify", "operand": "MODEL", "about": "do the numbers of a plan equal the model's?"},
     {"name": "lower", "operand": "MODEL", "about": "what one rank runs, under a plan"},
+    {"name": "schedule", "operand": "SCHEDULE", "about": "a pipeline schedule as CSV or as a picture, by name or from FILE.csv"},
     {"name": "choices", "operand": "", "about": "what a strategy chooses: names, values, defaults"},
     {"name": "ops", "operand": "[OPERATOR]", "about": "the operators, or the manual page of one"},
     {"name": "explain", "operand": "[CODE]", "about": "what a diagnostic means"},
@@ -85,23 +87,23 @@ output
 example
   heddle show gpt2 --batch 4 --seq 256
 $ heddle choices
-choice     option               values                                default  needs                about
-dp         --data               N from 1                              1                             ways of data parallelism
-tp         --tensor             N from 1                              1                             ways of tensor parallelism
-pp         --pipeline           N from 1                              1                             pipeline stages
-mb         --microbatches       N from 1                              1                             microbatches: parts of the batch, one after the other
-mbs        --microbatch-size    N from 1                                                            samples in a microbatch on one data rank, instead of mb
-v          --chunks             N from 1                              1        pp > 1               pipeline stages on each place
-group      --group              N from 1                              0        v > 1                microbatches that pass a chunk before the next one runs; 0: pp
-schedule   --schedule           gpipe, 1f1b, interleaved, bfs, zb-h1  1f1b     pp > 1               order of forwards and backwards: gpipe, 1f1b, interleaved, bfs or zb-h1
-zero       --zero               N from 0 to 3                         0        training and dp > 1  ZeRO stage: 1 shards optimizer states, 2 gradients too, 3 weights too
-recompute  --recompute          none, selective, full                 none     training             what backward computes again: none, selective or full
-sp         --sequence-parallel  off, on                               off      tp > 1               shard activations by sequence outside tensor-parallel layers
-overlap    --overlap            none, pp                              pp       pp > 1               communication that runs beside computation: pp, sends between stages; or none
-channels   --channels           peer, pass, one                       peer     pp > 1               streams of sends: one for each peer, pass and direction, for each pass, or one
-tables     --tables             split, whole                          split    tp > 1               embeddings: split by rows over tp, or whole on every rank
-layers     --layers             cost, equal, N/N/..                   cost     pp > 1               layers of each stage: balanced by cost, equal, or numbers such as 10/12/12/6
-bn         --batchnorm          local, sync                           local    training             batch norm: statistics of each data rank and microbatch (local), or of all data ranks (sync)
+choice     option               values                                          default  needs                about
+dp         --data               N from 1                                        1                             ways of data parallelism
+tp         --tensor             N from 1                                        1                             ways of tensor parallelism
+pp         --pipeline           N from 1                                        1                             pipeline stages
+mb         --microbatches       N from 1                                        1                             microbatches: parts of the batch, one after the other
+mbs        --microbatch-size    N from 1                                                                      samples in a microbatch on one data rank, instead of mb
+v          --chunks             N from 1                                        1        pp > 1               pipeline stages on each place
+group      --group              N from 1                                        0        v > 1                microbatches that pass a chunk before the next one runs; 0: pp
+schedule   --schedule           gpipe, 1f1b, interleaved, bfs, zb-h1, FILE.csv  1f1b     pp > 1               order of forwards and backwards: gpipe, 1f1b, interleaved, bfs, zb-h1, or FILE.csv
+zero       --zero               N from 0 to 3                                   0        training and dp > 1  ZeRO stage: 1 shards optimizer states, 2 gradients too, 3 weights too
+recompute  --recompute          none, selective, full                           none     training             what backward computes again: none, selective or full
+sp         --sequence-parallel  off, on                                         off      tp > 1               shard activations by sequence outside tensor-parallel layers
+overlap    --overlap            none, pp                                        pp       pp > 1               communication that runs beside computation: pp, sends between stages; or none
+channels   --channels           peer, pass, one                                 peer     pp > 1               streams of sends: one for each peer, pass and direction, for each pass, or one
+tables     --tables             split, whole                                    split    tp > 1               embeddings: split by rows over tp, or whole on every rank
+layers     --layers             cost, equal, N/N/..                             cost     pp > 1               layers of each stage: balanced by cost, equal, or numbers such as 10/12/12/6
+bn         --batchnorm          local, sync                                     local    training             batch norm: statistics of each data rank and microbatch (local), or of all data ranks (sync)
 
 A strategy is a line of them, "dp=2 tp=4 pp=2 mb=32 zero=1". `heddle plan` takes several values,
 "tp=1,2,4 zero=*", and searches what is not said of dp tp pp mb zero recompute. docs/strategy.md has the rules.

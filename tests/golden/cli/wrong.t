@@ -228,7 +228,7 @@ error[E0509]: schedule: '2f1b' is no value of it
   --> --strategy:1:10
    1 | schedule=2f1b
      |          ^
-  hint: schedule takes gpipe, 1f1b, interleaved, bfs or zb-h1
+  hint: schedule takes gpipe, 1f1b, interleaved, bfs or zb-h1, or a file whose name ends in .csv
 [2]
 $ heddle sim gpt2 --machine dgx-2 --data 3
 error[E0502]: batch 8 is not a multiple of dp=3

@@ -1,0 +1,96 @@
+// clock.c - when every task of a schedule runs, by fixed costs of the kinds of tasks, and what is alive.
+//
+// Idea: the merge has put all tasks into one line in which each stands after what it waits for, so one pass
+// along it is enough: a task begins when its places are free and the latest of its needs has ended.
+#include "sched/internal.h"
+
+typedef struct {
+  merge m; // its tables of edges and cells; it is not run
+  const u32 *cost;
+  u64 *done[2]; // by cell_index: when the forward has ended; the backward, of the first pass
+  u64 *clock;   // by place
+  u32 *next;    // by place: number of its next task
+  sched_span **at;
+  u64 *busy;
+} timing;
+
+// The end of the latest of the tasks of these stages for the microbatch of t.
+static u64 latest(const timing *x, const u64 *done, sched_task t, const u32 *stage, u32 n) {
+  u64 end = 0;
+  for (u32 k = 0; k < n; k++) {
+    t.stage = (u16)stage[k];
+    end = MAX(end, done[cell_index(&x->m, &t)]);
+  }
+  return end;
+}
+
+// When all that a task needs is there (sched.h has the rules).
+static u64 ready(const timing *x, const sched_task *t) {
+  const merge *m = &x->m;
+  sched_task own = *t;
+  if (t->kind == TASK_F) {
+    u32 from = m->reads[t->stage], n = m->reads[t->stage + 1] - from;
+    if (n || !t->pass) return latest(x, x->done[0], own, m->read + from, n);
+    own.pass--;
+    return latest(x, x->done[0], own, m->last, m->nlast);
+  }
+  if (t->kind == TASK_W) return x->done[1][cell_index(m, t)];
+  u32 from = m->receives[t->stage], n = m->receives[t->stage + 1] - from;
+  u64 after = latest(x, x->done[1], own, m->received + from, n);
+  own.pass = (u8)(m->npasses - 1);
+  return MAX(after, x->done[0][cell_index(m, &own)]);
+}
+
+// Runs the next task of its places: one, or each that the stage lies on.
+static void run(timing *x, const sched_task *t) {
+  const sched_places *on = places_of(x->m.s, t);
+  u64 begin = ready(x, t);
+  for (u32 i = 0; i < on->n; i++) begin = MAX(begin, x->clock[on->v[i]]);
+  const sched_span span = {begin, begin + x->cost[t->kind]};
+  for (u32 i = 0; i < on->n; i++) {
+    u32 p = on->v[i];
+    x->clock[p] = span.end, x->busy[p] += x->cost[t->kind];
+    x->at[p][x->next[p]++] = span;
+  }
+  if (t->kind != TASK_W) x->done[t->kind != TASK_F][cell_index(&x->m, t)] = span.end;
+}
+
+static u32 most_alive(const sched_seq *seq) {
+  u32 live = 0, most = 0;
+  for (u32 i = 0; i < seq->n; i++) {
+    const sched_task *t = &seq->v[i];
+    live += t->kind == TASK_F && !t->pass;
+    most = MAX(most, live);
+    live -= t->kind == TASK_B || t->kind == TASK_W;
+  }
+  return most;
+}
+
+static void timing_open(timing *x, arena *a, arena *tmp, const sched *s, const u32 *cost) {
+  merge_open(&x->m, tmp, s, NULL);
+  x->cost = cost;
+  for (u32 d = 0; d < 2; d++) x->done[d] = ZNEWN(tmp, u64, x->m.ncells);
+  x->clock = ZNEWN(tmp, u64, s->nplaces), x->next = ZNEWN(tmp, u32, s->nplaces);
+  x->busy = ZNEWN(a, u64, s->nplaces);
+  x->at = NEWN(a, sched_span *, s->nplaces);
+  for (u32 p = 0; p < s->nplaces; p++) x->at[p] = NEWN(a, sched_span, s->seq[p].n);
+}
+
+bool sched_time(ctx *c, arena *a, const sched *s, const u32 cost[TASK_KINDS], loc where, sched_times *out) {
+  sched_line line;
+  arena *tmp = arena_new();
+  bool ok = sched_merge(c, tmp, s, NULL, where, &line);
+  if (ok) {
+    timing x;
+    timing_open(&x, a, tmp, s, cost);
+    for (u32 k = 0; k < line.n; k++) run(&x, &s->seq[line.v[k].place].v[line.v[k].index]);
+    u32 *live = ZNEWN(a, u32, s->nplaces);
+    *out = (sched_times){.at = (const sched_span *const *)x.at, .busy = x.busy, .live = live};
+    for (u32 p = 0; p < s->nplaces; p++) {
+      out->makespan = MAX(out->makespan, x.clock[p]);
+      if (s->backward) live[p] = most_alive(&s->seq[p]);
+    }
+  }
+  arena_free(tmp);
+  return ok;
+}

@@ -1,0 +1,408 @@
+$ heddle schedule 1f1b --pp 2 --mb 3
+0F0,0F1,0B0,0F2,0B1,0B2
+1F0,1B0,1F1,1B1,1F2,1B2
+$ heddle schedule 1f1b --pp 2 --mb 3 -o mine.csv
+schedule      1f1b
+places        2
+stages        2
+microbatches  3
+time          12, where a forward of a stage takes 1 and a backward 2
+
+place  stages  tasks  idle  of the time  activations
+    0  0           6     3       25.0 %            2
+    1  1           6     3       25.0 %            1
+$ cat mine.csv
+0F0,0F1,0B0,0F2,0B1,0B2
+1F0,1B0,1F1,1B1,1F2,1B2
+$ heddle schedule ZB1P --pp 4 --mb 6 --picture
+schedule      ZB1P
+places        4
+stages        4
+microbatches  6
+time          21, where a forward of a stage takes 1 and a backward 2
+
+place 0  0123...aA4bB5cCdDeEfF
+place 1  .012..a3bA4cB5dCeDfEF
+place 2  ..01.a2b3cA4dB5eCfDEF
+place 3  ...0a1b2c3dA4eB5fCDEF
+
+place  stages  tasks  idle  of the time  activations
+    0  0          18     3       14.3 %            4
+    1  1          18     3       14.3 %            4
+    2  2          18     3       14.3 %            4
+    3  3          18     3       14.3 %            4
+$ heddle schedule interleaved --pp 2 --v 3 --mb 4 --group 2 --picture
+schedule      interleaved
+places        2
+stages        6
+microbatches  4
+time          39, where a forward of a stage takes 1 and a backward 2
+
+place 0  0 1 0'1'0"1"2 . a"A"3 b"B"2'a'A'3'b'B'2"a A 3"b B . c"C". d"D"c'C'd'D'c C d D
+place 1  . 0 1 0'1'0"a"A"1"b"B"2 a'A'3 b'B'2'a A 3'b B 2"c"C"3"d"D"c'C'd'D'c C d D . .
+
+place  stages  tasks  idle  of the time  activations
+    0  0 2 4      24     3        7.7 %            7
+    1  1 3 5      24     3        7.7 %            5
+$ heddle schedule bfs --pp 2 --v 2 --mb 12 --inference --picture
+schedule      bfs
+places        2
+stages        4
+microbatches  12
+time          25, where a forward of a stage takes 1
+
+place 0  0 1 2 3 4 5 6 7 8 9 0 1 0'1'2'3'4'5'6'7'8'9'0'1'.
+place 1  . 0 1 2 3 4 5 6 7 8 9 0 1 0'1'2'3'4'5'6'7'8'9'0'1'
+
+place  stages  tasks  idle  of the time  activations
+    0  0 2        24     1        4.0 %
+    1  1 3        24     1        4.0 %
+$ heddle schedule 1f1b --pp 1 --mb 400 --picture | sed -n 6,8p | sed 's/^\(.\{40\}\).*\(.\{16\}\)$/\1 and so on \2/'
+
+place 0  0aA1bB2cC3dD4eE5fF6gG7hH8iI9jJ0 and so on jJ0aA1bB2cC3 ...
+
+## a file, and all that is wrong with one
+$ heddle schedule mine.csv
+schedule      mine.csv
+places        2
+stages        2
+microbatches  3
+time          12, where a forward of a stage takes 1 and a backward 2
+
+place  stages  tasks  idle  of the time  activations
+    0  0           6     3       25.0 %            2
+    1  1           6     3       25.0 %            1
+$ heddle schedule examples/zbv.csv --picture
+schedule      examples/zbv.csv
+places        4
+stages        8
+microbatches  8
+time          51, where a forward of a stage takes 1 and a backward 2
+
+place 0  0 1 2 3 4 5 6 0'a'A'1'b'B'2'c'C'3'd'D'7 a A 4'e'E'b B 5'f'F'c C 6'g'G'd D 7'h'H'e E f F g G h H . . .
+place 1  . 0 1 2 3 4 0'5 1'a'A'2'b'B'3'c'C'6 a A 4'd'D'7 b B 5'e'E'c C 6'f'F'd D 7'g'G'e h'f E g F h G H'H . .
+place 2  . . 0 1 2 0'3 1'4 2'a'A'3'b'B'5 a A 4'c'C'6 b B 5'd'D'7 c C 6'e'E'd D 7'f'F'e g'f h'g E h F G'H'G H .
+place 3  . . . 0 0'1 1'2 2'3 3'a'A'4 a A 4'b'B'5 b B 5'c'C'6 c C 6'd'D'7 d D 7'e'E'e f'f g'g h'h E F'G'H'F G H
+
+place  stages  tasks  idle  of the time  activations
+    0  0 7        48     3        5.9 %            8
+    1  1 6        48     3        5.9 %            8
+    2  2 5        48     3        5.9 %            8
+    3  3 4        48     3        5.9 %            8
+$ heddle schedule examples/zbv.csv --pp 4 --v 2 --mb 8 --json
+{
+  "schedule": "examples/zbv.csv",
+  "places": 4,
+  "stages": 8,
+  "microbatches": 8,
+  "time": 51,
+  "by_place": [
+    {"place": 0, "stages": "0 7", "tasks": 48, "idle": 3, "bubble": 0.058823529411764705, "activations": 8},
+    {"place": 1, "stages": "1 6", "tasks": 48, "idle": 3, "bubble": 0.058823529411764705, "activations": 8},
+    {"place": 2, "stages": "2 5", "tasks": 48, "idle": 3, "bubble": 0.058823529411764705, "activations": 8},
+    {"place": 3, "stages": "3 4", "tasks": 48, "idle": 3, "bubble": 0.058823529411764705, "activations": 8}
+  ]
+}
+$ heddle schedule tests/golden/sched/dualpipev_p4_m8.csv -o same.csv && cmp same.csv tests/golden/sched/dualpipev_p4_m8.csv
+schedule      tests/golden/sched/dualpipev_p4_m8.csv
+places        4
+stages        8
+microbatches  8
+time          51, where a forward of a stage takes 1 and a backward 2
+
+place  stages  tasks  idle  of the time  activations
+    0  0 7        39     3        5.9 %            9
+    1  1 6        38     3        5.9 %            9
+    2  2 5        37     3        5.9 %            9
+    3  3 4        36     3        5.9 %            9
+$ heddle schedule mine.csv --pp 3
+error[E0501]: mine.csv has 2 places, but pp=3
+  hint: pp=2
+[1]
+$ heddle schedule mine.csv --inference
+error[E0501]: mine.csv runs backward, but this is inference
+  hint: leave --inference out, or write a schedule of forwards (F) only
+[1]
+$ heddle schedule mine.csv --v 1 --group 2
+error[E0501]: mine.csv has its own order, without groups; got group=2
+  hint: leave group out
+[1]
+$ heddle schedule none.csv
+error[E0101]: cannot read 'none.csv': No such file or directory
+[1]
+$ printf '0F0,0B0,0F1\n1F0,1B0,1F1,1B1\n' > bad.csv; heddle schedule bad.csv
+error[E0501]: task 0B1 is in no sequence
+  --> bad.csv
+  note: the highest stage is 1
+    --> bad.csv:2:1
+     2 | 1F0,1B0,1F1,1B1
+       | ^
+  note: the highest microbatch is 1
+    --> bad.csv:1:9
+     1 | 0F0,0B0,0F1
+       |         ^
+  hint: every stage runs every microbatch, 0 to 1, forward (F) and backward (B, or I and W) once
+[1]
+$ printf '0F0,0B1,0F1,0B0\n1F0,1B0,1F1,1B1\n' > dead.csv; heddle schedule dead.csv
+error[E0503]: deadlock: no stage can run its next task
+  note: place 0 waits at 0B1 (task 2 of 4) for 0F1, task 3 of place 0
+  note: place 1 waits at 1F1 (task 3 of 4) for 0F1, task 3 of place 0
+  hint: a task must stand after the tasks that it waits for; schedule=1f1b and schedule=gpipe run with any figures
+[1]
+$ heddle schedule gpipe
+error[E0801]: `heddle schedule gpipe` wants --pp and --mb
+  hint: --pp 4 --mb 8
+[2]
+$ heddle schedule gpipe --pp 2 --mb 2 --v 2
+error[E0501]: gpipe: 2 chunks on each place, but it runs 1
+  hint: v=1, or schedule=interleaved
+[1]
+$ heddle schedule zbv --pp 2 --mb 2
+error[E0501]: unknown schedule 'zbv'
+  hint: did you mean schedule=zb1p? There are gpipe, 1f1b, interleaved, bfs, zb-h1
+[1]
+## plans of a file
+$ heddle verify mlp-xs:layers=8,hidden=16 --batch 8 --train --strategy "pp=4 v=2 mb=8 schedule=examples/zbv.csv" | head -7
+model      mlp-xs:layers=8,hidden=16
+plan       dp=1 tp=1 pp=4 mb=8 v=2 schedule=examples/zbv.csv
+results    17
+elements   4,097
+worst      0
+tolerance  1e-09
+verdict    equal: the plan computes what the model computes
+$ heddle verify mlp-xs:layers=8,hidden=16 --batch 8 --train --strategy "pp=4 v=2 mb=8 schedule=tests/golden/sched/dualpipev_p4_m8.csv" | sed -n 2,7p
+plan       dp=1 tp=1 pp=4 mb=8 v=2 schedule=tests/golden/sched/dualpipev_p4_m8.csv
+results    17
+elements   4,097
+worst      0
+tolerance  1e-09
+verdict    equal: the plan computes what the model computes
+$ heddle verify gpt2:layers=8,hidden=32,heads=4,vocab=64 --batch 16 --seq 8 --train --strategy "dp=2 tp=2 pp=4 v=2 mb=8 zero=2" --schedule examples/zbv.csv | sed -n 2,7p
+plan       dp=2 tp=2 pp=4 mb=8 v=2 schedule=examples/zbv.csv zero=2
+results    201
+elements   273,025
+worst      2.5524e-12
+tolerance  1e-09
+verdict    equal: the plan computes what the model computes
+$ heddle sim mlp-xs:layers=8 --batch 64 --train --strategy "pp=4 v=2 mb=8 schedule=examples/zbv.csv" --machine laptop | tee folded | sed -n 2,16p
+plan           dp=1 tp=1 pp=4 mb=8 v=2 schedule=examples/zbv.csv
+weights        f32
+machine        laptop
+ranks          4
+time per step  15.45 ms
+samples        4,141/s
+arithmetic     12.8 GFLOP/s a device, 13.4 % of the f32 peak
+computes       89.9 %
+communicates   0.0 %
+idle           10.1 %
+peak memory    5.42 MiB of 3.60 GiB on rank 0
+instructions   656
+
+stage  ranks  computes  communicates    idle  peak memory
+    0  0        86.0 %         0.0 %  14.0 %     5.42 MiB
+$ heddle sim mlp-xs:layers=8 --batch 64 --train --strategy "pp=4 v=2 mb=8 schedule=examples/zbv.csv" --machine laptop --flat | cmp - folded
+## the places of a file are those of the machine: here the first stage lies on the last one
+$ printf '1F0,1B0,1F1,1B1\n0F0,0F1,0B0,0B1\n' > swapped.csv; heddle verify mlp-xs:layers=2,hidden=16 --batch 8 --train --strategy "pp=2 mb=2 schedule=swapped.csv" | sed -n 2,7p
+plan       dp=1 tp=1 pp=2 mb=2 schedule=swapped.csv
+results    5
+elements   1,025
+worst      2.44249e-15
+tolerance  1e-09
+verdict    equal: the plan computes what the model computes
+$ heddle plan mlp-xs:layers=2,hidden=16 --batch 8 --train --machine laptop --devices 2 --strategy "pp=2 mb=2 recompute=none schedule=swapped.csv" -o swapped.plan; sed -n '/^segments/,/^trans/p; /^order/,$p' swapped.plan
+model         mlp-xs:layers=2,hidden=16
+weights       f32
+machine       laptop
+ranks         2
+batch         8
+memory limit  3.60 GiB
+
+   pp  mb  schedule         time           samples    memory  limited by
+1   2   2  swapped.csv  46.62 us  1.00x  171,595/s  5.38 KiB  bubble 46 %
+
+winner       dp=1 tp=1 pp=2 mb=2 schedule=swapped.csv
+             computes 53.6 % of the time, communicates 0.0 %; needs 5.38 KiB of 3.60 GiB
+one device   0.50x the time, 23.52 us: --devices 1
+certificate  1 plan: 1 fit, 0 too large, 0 too slow, 0 impossible, 0 equal to another;
+             1 simulated, 0 ruled out by bounds on memory, 0 on time
+segments:
+  - {from: 1, to: 1, on: m, at: {pp: 1}}
+  - {from: 2, to: 6, on: m, at: {pp: 0}}
+trans:
+order:
+  - "F0.0*2 B0.0*2"
+  - "(F1.0 B1.0)*2"
+$ heddle verify mlp-xs:layers=2,hidden=16 --batch 8 --plan swapped.plan | sed -n 2,7p
+plan       dp=1 tp=1 pp=2 mb=2 schedule=swapped.csv
+results    5
+elements   1,025
+worst      2.44249e-15
+tolerance  1e-09
+verdict    equal: the plan computes what the model computes
+## a file in a search is one value of several; its plan may be another's
+$ heddle schedule 1f1b --pp 4 --mb 8 -o same.csv; heddle plan mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=4 mb=4,8 v=1,2 recompute=none schedule=1f1b,same.csv,examples/zbv.csv"
+schedule      1f1b
+places        4
+stages        4
+microbatches  8
+time          33, where a forward of a stage takes 1 and a backward 2
+
+place  stages  tasks  idle  of the time  activations
+    0  0          16     9       27.3 %            4
+    1  1          16     9       27.3 %            3
+    2  2          16     9       27.3 %            2
+    3  3          16     9       27.3 %            1
+model         mlp-xs:layers=8
+weights       f32
+machine       laptop
+ranks         4
+batch         64
+memory limit  3.60 GiB
+
+   pp  mb  v  schedule              time         samples    memory  limited by
+1   4   4  1  1f1b              12.94 ms  1.00x  4,946/s  5.47 MiB  bubble 41 %
+2   4   8  2  examples/zbv.csv  15.45 ms  1.19x  4,141/s  5.42 MiB  computation 90 %
+3   4   8  1  1f1b              19.17 ms  1.48x  3,339/s  5.30 MiB  bubble 28 %
+
+winner       dp=1 tp=1 pp=4 mb=4
+             computes 59.3 % of the time, communicates 0.0 %; needs 5.47 MiB of 3.60 GiB
+next         dp=1 tp=1 pp=4 mb=8 v=2 schedule=examples/zbv.csv
+             1.19x the time, limited by computation
+certificate  12 plans: 3 fit, 0 too large, 0 too slow, 8 impossible, 1 equal to another;
+             3 simulated, 0 ruled out by bounds on memory, 0 on time
+impossible   2 such as dp=1 tp=1 pp=4 mb=4 v=2:
+             1f1b: 2 chunks on each place, but it runs 1
+             2 such as dp=1 tp=1 pp=4 mb=4 schedule=examples/zbv.csv:
+             examples/zbv.csv has 8 microbatches, but mb=4
+             2 such as dp=1 tp=1 pp=4 mb=4 schedule=same.csv:
+             same.csv has 8 microbatches, but mb=4
+             1 such as dp=1 tp=1 pp=4 mb=8 schedule=examples/zbv.csv:
+             examples/zbv.csv has 8 stages, but 4 places x v=1 are 4
+             1 such as dp=1 tp=1 pp=4 mb=8 v=2 schedule=same.csv:
+             same.csv has 4 stages, but 4 places x v=2 are 8
+$ heddle plan mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "schedule=1f1b,none.csv"
+error[E0101]: cannot read 'none.csv': No such file or directory
+  note: named here
+    --> --strategy:1:1
+     1 | schedule=1f1b,none.csv
+       | ^
+[1]
+$ heddle plan mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "schedule=1f1b,bad.csv"
+error[E0501]: task 0B1 is in no sequence
+  --> bad.csv
+  note: the highest stage is 1
+    --> bad.csv:2:1
+     2 | 1F0,1B0,1F1,1B1
+       | ^
+  note: the highest microbatch is 1
+    --> bad.csv:1:9
+     1 | 0F0,0B0,0F1
+       |         ^
+  hint: every stage runs every microbatch, 0 to 1, forward (F) and backward (B, or I and W) once
+[1]
+$ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --pipeline 2 --schedule none.csv
+error[E0101]: cannot read 'none.csv': No such file or directory
+  note: named here
+    --> --strategy:1:12
+     1 | pipeline=2 schedule=none.csv
+       |            ^
+[1]
+$ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --pipeline 2 --microbatches 8 --schedule examples/zbv.csv
+error[E0501]: examples/zbv.csv has 4 places, but pp=2
+  --> --strategy:1:27
+   1 | pipeline=2 microbatches=8 schedule=examples/zbv.csv
+     |                           ^
+  hint: pp=4
+[1]
+$ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --pipeline 4 --microbatches 4 --schedule examples/zbv.csv
+error[E0501]: examples/zbv.csv has 8 microbatches, but mb=4
+  --> --strategy:1:27
+   1 | pipeline=4 microbatches=4 schedule=examples/zbv.csv
+     |                           ^
+  hint: mb=8
+[1]
+$ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --pipeline 4 --microbatches 8 --schedule examples/zbv.csv
+error[E0501]: examples/zbv.csv has 8 stages, but 4 places x v=1 are 4
+  --> --strategy:1:27
+   1 | pipeline=4 microbatches=8 schedule=examples/zbv.csv
+     |                           ^
+  hint: v=2
+[1]
+$ heddle sim mlp-xs:layers=8 --batch 64 --machine laptop --strategy "pp=4 v=2 mb=8 schedule=examples/zbv.csv"
+error[E0501]: examples/zbv.csv runs backward, but this is inference
+  --> --strategy:1:15
+   1 | pp=4 v=2 mb=8 schedule=examples/zbv.csv
+     |               ^
+  hint: add --train, or a schedule of forwards (F) only
+[1]
+$ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=4 v=2 mb=8 group=4 schedule=examples/zbv.csv"
+error[E0501]: examples/zbv.csv has its own order, without groups; got group=4
+  --> --strategy:1:23
+   1 | pp=4 v=2 mb=8 group=4 schedule=examples/zbv.csv
+     |                       ^
+  hint: leave group out
+[1]
+$ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 mb=2 schedule=dead.csv"
+error[E0503]: deadlock: no stage can run its next task
+  --> --strategy:1:11
+   1 | pp=2 mb=2 schedule=dead.csv
+     |           ^
+  note: place 0 waits at 0B1 (task 2 of 4) for 0F1, task 3 of place 0
+  note: place 1 waits at 1F1 (task 3 of 4) for 0F1, task 3 of place 0
+  hint: a task must stand after the tasks that it waits for; schedule=1f1b and schedule=gpipe run with any figures
+[1]
+$ printf '0F0,0F1\n1F0,1F1\n' > forward.csv; heddle sim mlp-xs:layers=8 --batch 64 --machine laptop --strategy "pp=2 mb=2 schedule=forward.csv" | sed -n 2,6p
+plan           dp=1 tp=1 pp=2 mb=2 schedule=forward.csv
+weights        f32
+machine        laptop
+ranks          2
+time per step  2.858 ms
+$ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 mb=2 schedule=forward.csv"
+error[E0501]: forward.csv runs no backward, but this is training
+  --> --strategy:1:11
+   1 | pp=2 mb=2 schedule=forward.csv
+     |           ^
+  hint: a schedule with backwards (B, or I and W)
+[1]
+$ printf '0F0,0F0r1,0B0,0B0r1\n' > replicas.csv; heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 schedule=replicas.csv"
+error[E0501]: replicas.csv has several replicas of the model (r1), which is not planned yet
+  --> --strategy:1:6
+   1 | pp=2 schedule=replicas.csv
+     |      ^
+  hint: a schedule with one replica, one pass, one version, and every stage on one place
+[1]
+$ printf '0F0,0F0p1,0B0\n' > passes.csv; heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 schedule=passes.csv"
+error[E0501]: passes.csv has several passes of the forward (p1), which is not planned yet
+  --> --strategy:1:6
+   1 | pp=2 schedule=passes.csv
+     |      ^
+  hint: a schedule with one replica, one pass, one version, and every stage on one place
+[1]
+$ printf '0F0v1,0B0\n' > versions.csv; heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 schedule=versions.csv"
+error[E0501]: versions.csv has several versions of the weights (v1), which is not planned yet
+  --> --strategy:1:6
+   1 | pp=2 schedule=versions.csv
+     |      ^
+  hint: a schedule with one replica, one pass, one version, and every stage on one place
+[1]
+$ printf '0F0,1F0,1B0,0B0\n0F0,2F0,2B0,0B0\n' > several.csv; heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 schedule=several.csv"
+error[E0501]: several.csv has a stage on several places, which is not planned yet
+  --> --strategy:1:6
+   1 | pp=2 schedule=several.csv
+     |      ^
+  hint: a schedule with one replica, one pass, one version, and every stage on one place
+[1]
+$ printf '0F0,1F0,2F0,2B0,1B0,0B0\n3F0,3B0\n' > uneven.csv; heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 v=2 schedule=uneven.csv"
+error[E0501]: uneven.csv has 3 stages on place 0, but v=2
+  --> --strategy:1:10
+   1 | pp=2 v=2 schedule=uneven.csv
+     |          ^
+  hint: a schedule with as many stages on every place as on any other
+[1]
+$ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 schedule=mine.cvs"
+error[E0509]: schedule: 'mine.cvs' is no value of it
+  --> --strategy:1:15
+   1 | pp=2 schedule=mine.cvs
+     |               ^
+  hint: schedule takes gpipe, 1f1b, interleaved, bfs or zb-h1, or a file whose name ends in .csv
+[2]
