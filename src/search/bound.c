@@ -35,7 +35,7 @@ static double product_time(const counting *x, const func_info *f, const instr *i
   shape in[8], out[4];
   u32 nres = i->nres;
   double rate = 0;
-  if (n > COUNT_OF(in) || nres > COUNT_OF(out)) return 0;
+  if (!n || n > COUNT_OF(in) || nres > COUNT_OF(out)) return 0;
   for (u32 k = 0; k < n; k++) in[k] = val_type(p, f, opd_of(f, i, k))->s;
   for (u32 k = 0; k < nres; k++) out[k] = val_type(p, f, i->res + k)->s;
   for (u32 k = 0; k < x->m->nkinds; k++) rate = MAX(rate, cost_top_flops(x->k, &x->m->kind[k], in[0].t));
@@ -193,13 +193,13 @@ void bounds_make(planner *pl, const machine *m, coster *k, const search_opts *o,
   *b = (bounds){.train = o->train, .distir = o->accounting == SIM_BYTES_DISTIR};
   count_bytes(b, src, &o->optim);
   counting x = counting_new(a, src, m, k);
-  const double forward = b->work = products_time(&x, src->main);
-  prog *whole = o->train ? plan_apply(pl, plan_single(a, src, true, &o->optim), NULL) : NULL;
-  if (whole) {
+  const double forward = products_time(&x, src->main); // what nobody uses included
+  prog *whole = plan_apply(pl, plan_single(a, src, o->train, &o->optim), NULL);
+  if (whole) { // else no plan can be made
     counting y = counting_new(a, whole, m, k);
     b->work = products_time(&y, whole->main);
     prog_free(whole);
-  } // else no plan can be made
+  }
   chains w = {&x, a, LOOKS_MOST};
   b->chain = is_chain(&w, o->train && f->rets.n ? f->rets.v[0] : 0) && b->work <= 3 * forward * (1 + 1e-9);
   diag_clear(src->c);

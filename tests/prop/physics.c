@@ -357,7 +357,8 @@ TEST(physics_of_microbatches) {
   for (u32 i = 0; i < COUNT_OF(models) * COUNT_OF(lines); i++) {
     const u32 model = models[i % COUNT_OF(models)];
     strategy s = strategy_of(lines[i / COUNT_OF(models)], 1 + pick(&rng, 3));
-    if (s.pp.n == 1) s.schedule = choice_default(CHOICE_schedule), s.overlap.n = 0, s.v.n = 1;
+    if (s.pp.n == 1)
+      s.schedule = choice_default(CHOICE_schedule), s.overlap = choice_default(CHOICE_overlap), s.v.n = 1;
     const i64 mbs = 1 + pick(&rng, 2);
     const bool train = !chance(&rng, 6) || s.zero.n || s.recompute.n;
     i64 before = -1;
@@ -374,7 +375,7 @@ TEST(physics_of_microbatches) {
     }
   }
   printf("  %u pairs of numbers of microbatches\n", pairs);
-  CHECK(pairs > 100);
+  CHECK(pairs > 150);
   arena_free(a);
   ctx_free(c);
 }

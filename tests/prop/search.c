@@ -315,7 +315,7 @@ static bool random_search(setting *w, listing *l) {
   l->o.top = tops[pick(&w->rng, COUNT_OF(tops))];
   l->o.threads = 1 + (int)pick(&w->rng, 2);
   l->o.memory_bytes = -1;
-  l->most = chance(&w->rng, 4) ? 80 : 20; // a bound can only rule out what comes after the first wave of 16
+  l->most = chance(&w->rng, 4) ? 60 : 16; // a bound can only rule out what comes after the first wave of 16
   strategy s = strategy_default();
   list_from(l, 0, &s);
   return !l->too_many;
@@ -360,7 +360,7 @@ static void check_equal(const listing *l, const search_result *r, const search_p
   const truth *x = find_truth(l->w, &p->s), *y = to ? find_truth(l->w, &to->s) : NULL;
   AGREE(l, p,
         x && y && x->possible && y->possible && x->time_ps == y->time_ps && x->peak_bytes == y->peak_bytes);
-  if (equal++ % 4 == 0 && x && y && x->possible && y->possible) // dear
+  if (equal++ % 8 == 0 && x && y && x->possible && y->possible) // dear
     AGREE(l, p, same_program(l->w, x, y, NULL));
 }
 
