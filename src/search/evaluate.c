@@ -157,6 +157,12 @@ static bool simulate_whole(const search *s, worker *w, arena *a, const plan *pn,
   return ok;
 }
 
+// What stages on one place share goes with the last task that uses it. By rows that is a task of the last
+// microbatch; in a file with several stages on a place it may be any, so those are simulated whole.
+static bool by_stages(const search *s, const search_point *p, const known_stages *x) {
+  return x->st && s->o->accounting == SIM_BYTES_HEDDLE && !(p->s.schedule.path && p->s.v.n > 1);
+}
+
 void search_evaluate(search *s, worker *w, search_point *p) {
   arena *a = arena_new();
   if (!w->stages) w->stages = ZNEWN(w->a, known, 1);
@@ -168,7 +174,7 @@ void search_evaluate(search *s, worker *w, search_point *p) {
     search_impossible(p, w);
   } else if (p->same_zero != p->s.zero.n) {
     p->state = SEARCH_EQUAL; // worded when the wave is done
-  } else if (!x->st || s->o->accounting != SIM_BYTES_HEDDLE) {
+  } else if (!by_stages(s, p, x)) {
     simulate_whole(s, w, a, pn, &r) ? settle(s, p, &r) : search_impossible(p, w);
   } else {
     const known_line *l = line_of(w, p, pn, &x->about.graph);
