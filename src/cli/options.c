@@ -238,13 +238,17 @@ bool options_parse(cli *x, const command *c, int argc, char **argv) {
 }
 
 // ---- help ---------------------------------------------------------------------------------------------
-static void put_group(const command *c, FILE *to, unsigned group, const char *title) {
+// shown: groups that stand above. An option of several stands once.
+static void put_group(const command *c, FILE *to, unsigned *shown, unsigned group, const char *title) {
+  const unsigned before = *shown;
+  *shown |= group;
   if (!(group & (c->groups | G_ALL))) return;
   fprintf(to, "\n%s\n", title);
   for (int k = 0; k < noptions; k++) {
     const option *o = &options[k];
     char left[64];
     if (!(o->groups & group) || !(o->groups & (c->groups | G_ALL))) continue;
+    if (o->groups & before & c->groups) continue;
     snprintf(left, sizeof left, "--%s %s", o->name, o->arg);
     fprintf(to, "  %-22s %s\n", left, o->help);
   }
@@ -262,19 +266,20 @@ static const char *choices_title(void) {
 }
 
 void options_help(const command *c, FILE *to) {
+  unsigned shown = 0;
   fprintf(to, "heddle %s%s%s - %s\n", c->name, *c->operands ? " " : "", c->operands, c->summary);
   if (strstr(c->operands, "MODEL"))
     fputs("\nMODEL is an .onnx file, a .heddle file, or a built-in model such as gpt3-175b or\n"
           "llama2-7b:layers=2,hidden=256 (`heddle show --list` lists them).\n",
           to);
-  put_group(c, to, G_MODEL | G_LIST, "the model");
-  put_group(c, to, G_TRAIN | G_IMPORT, "training");
-  put_group(c, to, G_PLAN | G_CHOICE, c->groups & G_SEARCH ? choices_title() : "the plan");
-  put_group(c, to, G_SHAPE, "the schedule");
-  put_group(c, to, G_MACHINE, "the machine");
-  put_group(c, to, G_SEARCH, "the search");
-  put_group(c, to, G_EVAL | G_VERIFY | G_RANK | G_TIME, "what to do");
-  put_group(c, to, G_OUTPUT | G_ALL, "output");
+  put_group(c, to, &shown, G_MODEL | G_LIST, "the model");
+  put_group(c, to, &shown, G_TRAIN | G_IMPORT, "training");
+  put_group(c, to, &shown, G_PLAN | G_CHOICE, c->groups & G_SEARCH ? choices_title() : "the plan");
+  put_group(c, to, &shown, G_SHAPE, "the schedule");
+  put_group(c, to, &shown, G_MACHINE, "the machine");
+  put_group(c, to, &shown, G_SEARCH, "the search");
+  put_group(c, to, &shown, G_EVAL | G_VERIFY | G_RANK | G_TIME, "what to do");
+  put_group(c, to, &shown, G_OUTPUT | G_ALL, "output");
   fprintf(to, "\nexample\n");
   for (const char *e = c->example; *e; e += *e == '\n') {
     int n = (int)strcspn(e, "\n");
