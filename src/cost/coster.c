@@ -317,26 +317,37 @@ bool cost_explain(coster *k, const prog *p, const func_info *f, const instr *i, 
   const op_row *row = op_row_of(i->op);
   const site s = {p, f, i, g};
   *made_of = (cost_event){.op = i->op, .at = attrs_get(p, i->at)};
-  *out = (cost_info){0, COST_FREE, 0};
+  *out = (cost_info){.source = COST_FREE};
   if (row->flags & k->acc->free) return true;
   if (k->p != p) coster_use(k, p);
   coords room;
   const coords *c = coords_at(&s, g, member, is_uneven(&s), &room);
+  const u32 rank = group_get(p->sp, g)->ranks[member];
   const bool local = i->op == OP_shard || i->op == OP_partial;
   if (!(row->flags & OPF_COMM) || local) {
-    const u16 kind = group_kind(k, g, i->where);
-    if (!kind) return false;
-    return compute_event(k, &s, c, k->m->dev[group_get(p->sp, g)->ranks[member]].kind, out, made_of);
+    if (!group_kind(k, g, i->where)) return false;
+    if (!compute_event(k, &s, c, k->m->dev[rank].kind, out, made_of)) return false;
+    cost_locate(k, made_of, rank, out);
+    return true;
   }
   vec_reserve(k->a, &k->costs, group_get(p->sp, g)->nranks);
   const u32 n = cost_instr(k, p, f, i, g, k->costs.v);
   if (!n) return false;
-  *out = (cost_info){k->costs.v[n > 1 ? member : 0], k->acc->source, 0.3f};
-  if (i->op == OP_copy) return true;
-  const seen_subs *subs = subs_of(k, &s);
+  const i64 ps = k->costs.v[n > 1 ? member : 0];
   const bool send = i->op == OP_send;
-  made_of->size = send ? local_bytes(&s, site_operand(&s, 0), c) : comm_bytes(&s, c, subs->size);
-  made_of->where = &k->places.v[place_of_sub(k, subs, sub_of_member(k, subs, member))];
+  const dtype t = instr_nopd(f, i) ? site_operand(&s, 0)->s.t : DT_NONE;
+  if (i->op != OP_copy) {
+    const seen_subs *subs = subs_of(k, &s);
+    const i64 size = send ? local_bytes(&s, site_operand(&s, 0), c) : comm_bytes(&s, c, subs->size);
+    const u32 place = place_of_sub(k, subs, sub_of_member(k, subs, member));
+    if (!comm_event(k, i->op, t, size, place, i->where, out, made_of)) return false;
+  } else {
+    made_of->t = t;
+    made_of->size = local_bytes(&s, site_operand(&s, 0), c);
+    out->spread = -1;
+  }
+  out->ps = ps; // that of the member with the most bytes
+  cost_locate(k, made_of, rank, out);
   return true;
 }
 
