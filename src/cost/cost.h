@@ -28,8 +28,8 @@ const char *cost_source_name(cost_source s);
 typedef struct {
   i64 ps;
   cost_source source;
-  float spread; // real runs lie within ps*(1 +- spread) two times in three; below 0: not known
-  u32 row;      // of coster_row; 0: not asked for
+  double spread; // real runs lie within ps*(1 +- spread) two times in three; below 0: not known
+  u32 row;       // of coster_row; 0: not asked for
 } cost_info;
 
 // A row is one figure of the machine in one range of sizes: what is wrong in it is wrong in all prices that it
@@ -38,7 +38,7 @@ typedef struct {
   cost_source source;
   const char *figure; // "a100: gemm from 1 GFLOP to 10 GFLOP"
   loc at;             // where the machine says it
-  float spread;       // below 0: not known
+  double spread;      // below 0: not known
   u32 count;          // measurements that the spread is from ...
   const char *of;     // ... of this; NULL: not known
 } cost_row;

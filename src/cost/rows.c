@@ -49,7 +49,7 @@ static void take_spread(const spread_table *t, const char *of, double size, doub
   }
   if (!s) return;
   *hi = MIN(*hi, s->to);
-  out->spread = (float)s->spread;
+  out->spread = s->spread;
   out->count = s->count;
   out->of = t->source;
 }

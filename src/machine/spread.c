@@ -45,7 +45,7 @@ static void read_row(reading *r, const char *of, double to, const ynode *y) {
     return;
   }
   if (!mid) {
-    draft_fail(d, y->at, "spread: %s is not a spread and how many measurements it is from", of);
+    draft_fail(d, y->at, "spread: %s: it is not said how many measurements this is from", of);
     diag_hint(d->c, "%s: 12 %% of 310, or %s: unknown", of, of);
     return;
   }
@@ -119,7 +119,7 @@ void spread_read(draft *d, const ynode *y, bool device, spread_table *out) {
   }
   const ynode *source = yaml_get(y, "source"), *types = yaml_get(y, "types");
   if (y->n && (!source || source->kind != Y_SCALAR || !source->str[0])) {
-    draft_fail(d, y->at, "spread: it is not said what was measured");
+    draft_fail(d, y->at, "spread: source, what was measured, is missing");
     diag_hint(d->c, "source: GEMM benchmark of 2024, bf16");
     return;
   }

@@ -16,14 +16,11 @@ void report_error(report *r, arena *a, const sim_result *s) {
     const cell rest = cell_x(CELL_SHARE, share(s, s->makespan_ps - s->spread_known_ps));
     sb_put(&b, "none: ");
     cell_print(&rest, &b);
-    sb_put(&b, " of the step has none");
+    sb_put(&b, " of the step has no measured spread");
+    if (s->spread_known_ps) sb_put(&b, "; the rest ");
   }
-  if (!whole && s->spread_known_ps) sb_put(&b, "; of the rest ");
-  if (s->spread_known_ps) {
-    sb_put(&b, "+-");
-    cell_print(&error, &b);
-    if (whole) sb_put(&b, ", "), cell_print(&relative, &b);
-  }
+  if (s->spread_known_ps) sb_put(&b, "+-"), cell_print(&error, &b);
+  if (whole) sb_put(&b, ", "), cell_print(&relative, &b);
   report_line(r, "error bar", "%s", sb_str(&b));
   report_fact(r, "time_error_ps", NULL, whole ? error : cell_none());
   report_fact(r, "known_error_ps", NULL, error);
@@ -87,7 +84,7 @@ static void put_figures(report *r, arena *a, ctx *c, const sim_result *s) {
                (cell[]){cell_text(o->row.figure), cell_text(place(a, c, o->row.at)),
                         cell_text(cost_source_name(o->row.source)), cell_i(CELL_INT, (i64)o->count),
                         cell_i(CELL_PS, o->ps), cell_x(CELL_SHARE, share(s, o->ps)),
-                        known ? cell_x(CELL_SHARE, (double)o->row.spread) : cell_none(),
+                        known ? cell_x(CELL_SHARE, o->row.spread) : cell_none(),
                         o->row.count ? cell_i(CELL_INT, o->row.count) : cell_none(), cell_text(o->row.of)});
   }
   report_top(r, 8);

@@ -76,7 +76,7 @@ void sum_up_origins(sim *s, sim_result *r) {
   for (u32 k = 0; k < o.origin.n; k++) {
     const sim_origin *at = &o.origin.v[k];
     if (at->row.spread < 0 && at->ps) continue;
-    const double off = (double)at->ps * (double)at->row.spread;
+    const double off = (double)at->ps * at->row.spread;
     square += off * off;
     r->spread_known_ps += at->ps;
   }

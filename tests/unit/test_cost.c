@@ -128,7 +128,8 @@ TEST(cost_explains) {
   CHECK(e.work == EFF_MOVE && e.flops == 0);
   CHECK_CLOSE(e.bytes, 2 * picked + 4 * 128 * 8, 1e-12); // rows read and written, indices read; not the table
   CHECK_EQ_I64(e.opd[0].dim[0], 12576);
-  CHECK(cost.source == COST_ROOFLINE && cost.ps > 3000000);
+  CHECK(cost.source == COST_LAUNCH && cost.spread < 0 && cost.ps > 3000000);
+  CHECK_STR(coster_row(b.k, cost.row)->figure, "h100: launch of move");
   i64 ps[8];
   CHECK_EQ_I64(cost_instr(b.k, b.p, fi, &fi->body.v[i - 1], g, ps), 1);
   CHECK_EQ_I64(ps[0], cost.ps);

@@ -45,6 +45,7 @@ weights        f32
 machine        laptop
 ranks          4
 time per step  48.69 ms
+error bar      none: 100.0 % of the step has no measured spread
 samples        21,033/s
 arithmetic     63.5 GFLOP/s a device, 66.1 % of the f32 peak
 computes       93.6 %
@@ -80,6 +81,22 @@ relu            computation        8  1.057 ms   2.2 %
 add             computation        8  794.4 us   1.6 %
 sgd             computation        8  794.4 us   1.6 %
 ... and 8 more
+
+figures from  count      time   share  with an error
+roofline         77  46.11 ms  94.7 %          0.0 %
+link model       17  2.578 ms   5.3 %          0.0 %
+launch time       3  3.002 us   0.0 %          0.0 %
+
+figure                            stated in         count      time   share  spread  measurements
+cpu-core: f32 gemm                devices.yaml:187     23  40.22 ms  82.6 %
+cpu-core: elementwise             devices.yaml:187     36  4.951 ms  10.2 %
+link of cpu-core: all_gather      devices.yaml:188      8  1.286 ms   2.6 %
+link of cpu-core: reduce_scatter  devices.yaml:188      8  1.286 ms   2.6 %
+cpu-core: move                    devices.yaml:187     17  869.0 us   1.8 %
+cpu-core: reduction               devices.yaml:187      1  66.54 us   0.1 %
+link of cpu-core: all_reduce      devices.yaml:188      1  5.001 us   0.0 %
+cpu-core: launch of elementwise   devices.yaml:185      2  2.002 us   0.0 %
+cpu-core: launch of move          devices.yaml:185      1  1.000 us   0.0 %
 $ heddle plan mlp-xs --batch 1024 --train --machine laptop --data 2 --tensor 1,2 --zero 0,1 --recompute none --json | sed -E 's/: [0-9.e+-]+/: N/g'
 {
   "model": "mlp-xs",

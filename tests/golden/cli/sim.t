@@ -4,6 +4,7 @@ weights        f32
 machine        dgx-2
 ranks          2
 time per step  267.9 us
+error bar      none: 100.0 % of the step has no measured spread
 samples        477,840/s
 arithmetic     252 GFLOP/s a device, 1.6 % of the f32 peak
 computes       57.2 %
@@ -41,6 +42,74 @@ relu           computation        3  17.26 us   6.4 %
 gt             computation        3  16.67 us   6.2 %
 reduce_sum     computation        3  16.36 us   6.1 %
 ... and 4 more
+
+figures from  count      time   share  with an error
+launch time      39  229.4 us  85.7 %          0.0 %
+link model        4  38.43 us  14.3 %          0.0 %
+
+figure                       stated in        count      time   share  spread  measurements
+v100: launch of elementwise  devices.yaml:18     21  121.5 us  45.4 %
+v100: launch of f32 gemm     devices.yaml:18     12  76.57 us  28.6 %
+link of v100: send           devices.yaml:22      4  38.43 us  14.3 %
+v100: launch of reduction    devices.yaml:18      3  16.36 us   6.1 %
+v100: launch of move         devices.yaml:18      3  15.00 us   5.6 %
+## With measured spreads the time has an error bar: rows add up as squares.
+$ printf 'devices: {d: {like: cpu-core, spread: {source: my own runs, gemm: 10 %% of 40, elementwise: 30 %% of 15}}}\nnodes: {devices: 4 d}\n' > m.yaml
+$ heddle sim mlp-xs --machine m.yaml
+model          mlp-xs
+weights        f32
+machine        m.yaml
+ranks          1
+time per step  30.08 ms
+error bar      +-2.867 ms, 9.5 %
+samples        17,024/s
+arithmetic     71.5 GFLOP/s a device, 74.5 % of the f32 peak
+computes       100.0 %
+communicates   0.0 %
+idle           0.0 %
+peak memory    12.0 MiB of 3.60 GiB on rank 0
+instructions   16
+
+stage  ranks  computes  communicates   idle  peak memory
+    0  0       100.0 %         0.0 %  0.0 %     12.0 MiB
+device  ranks  computes  communicates   idle
+d           1   100.0 %         0.0 %  0.0 %
+
+ranks  parameters  gradients  optimiser  activations  temporary  communication      peak
+0        8.00 MiB        0 B        0 B     1.00 MiB   3.00 MiB            0 B  12.0 MiB
+
+at the peak  of     kind         count     bytes
+relu         layer  temporary        2  2.00 MiB
+x            main   activations      1  1.00 MiB
+h.0.w        main   parameters       1  1.00 MiB
+h.1.w        main   parameters       1  1.00 MiB
+h.2.w        main   parameters       1  1.00 MiB
+h.3.w        main   parameters       1  1.00 MiB
+... and 4 more
+
+critical path  kind         count      time   share
+matmul         computation      8  27.97 ms  93.0 %
+relu           computation      8  2.105 ms   7.0 %
+
+figures from  count      time    share  with an error
+roofline         16  30.08 ms  100.0 %        100.0 %
+
+figure          stated in         count      time   share  spread  measurements
+d: f32 gemm     devices.yaml:187      8  27.97 ms  93.0 %  10.0 %            40
+d: elementwise  devices.yaml:187      8  2.105 ms   7.0 %  30.0 %            15
+$ heddle sim mlp-xs --machine m.yaml --json | sed -n '/error/p; /sources/,$p'
+  "time_error_ps": 2867415868,
+  "known_error_ps": 2867415868,
+  "known_error_share": 1,
+  "sources": [
+    {"source": "roofline", "count": 16, "time_ps": 30075178664, "share": 1, "known_error_share": 1}
+    {"source": "roofline", "count": 16, "time_ps": 30075178664, "share": 1, "known_error_share": 1}
+  ],
+  "figures": [
+    {"figure": "d: f32 gemm", "stated": "devices.yaml:187", "source": "roofline", "count": 8, "time_ps": 27970026664, "share": 0.9300036743415969, "spread": 0.1, "measurements": 40, "measured": "my own runs"},
+    {"figure": "d: elementwise", "stated": "devices.yaml:187", "source": "roofline", "count": 8, "time_ps": 2105152000, "share": 0.06999632565840308, "spread": 0.3, "measurements": 15, "measured": "my own runs"}
+  ]
+}
 ## Line 11 before line 10: the second stage waits.
 $ heddle sim examples/distir/fig2_swapped.heddle --machine dgx-2
 model          examples/distir/fig2_swapped.heddle
@@ -48,6 +117,7 @@ weights        f32
 machine        dgx-2
 ranks          2
 time per step  285.8 us
+error bar      none: 100.0 % of the step has no measured spread
 samples        447,923/s
 arithmetic     236 GFLOP/s a device, 1.5 % of the f32 peak
 computes       53.6 %
@@ -85,6 +155,17 @@ where          computation        3  17.38 us   6.1 %
 gt             computation        3  16.67 us   5.8 %
 reduce_sum     computation        3  16.36 us   5.7 %
 ... and 4 more
+
+figures from  count      time   share  with an error
+launch time      42  247.3 us  86.6 %          0.0 %
+link model        4  38.43 us  13.4 %          0.0 %
+
+figure                       stated in        count      time   share  spread  measurements
+v100: launch of elementwise  devices.yaml:18     23  133.0 us  46.6 %
+v100: launch of f32 gemm     devices.yaml:18     13  82.95 us  29.0 %
+link of v100: send           devices.yaml:22      4  38.43 us  13.4 %
+v100: launch of reduction    devices.yaml:18      3  16.36 us   5.7 %
+v100: launch of move         devices.yaml:18      3  15.00 us   5.2 %
 $ heddle sim gpt2 --batch 64 --train --data 4 --tensor 2 --pipeline 2 --microbatches 8 --optimizer adam --machine dgx-2
 model          gpt2
 plan           dp=4 tp=2 pp=2 mb=8
@@ -92,6 +173,7 @@ weights        f32, the optimiser's states f32
 machine        dgx-2
 ranks          16
 time per step  525.4 ms
+error bar      none: 100.0 % of the step has no measured spread
 samples        121.8/s
 arithmetic     6.69 TFLOP/s a device, 42.6 % of the f32 peak
 computes       80.8 %
@@ -129,6 +211,22 @@ softmax_dx     computation       64  13.26 ms   2.5 %
 softmax        computation       68  9.891 ms   1.9 %
 reduce_sum     computation      393  6.935 ms   1.3 %
 ... and 25 more
+
+figures from      count      time   share  with an error
+efficiency curve  3,551  493.6 ms  93.9 %          0.0 %
+link model          456  25.05 ms   4.8 %          0.0 %
+launch time       1,255  6.749 ms   1.3 %          0.0 %
+
+figure                                     stated in        count      time   share  spread  measurements
+v100: f32 gemm from 1 GFLOP to 10 GFLOP    devices.yaml:20  1,176  357.0 ms  68.0 %
+v100: f32 gemm from 10 GFLOP to 100 GFLOP  devices.yaml:20      5  31.33 ms   6.0 %
+v100: elementwise from 10 MB to 100 MB     devices.yaml:21    893  29.82 ms   5.7 %
+v100: reduction from 100 MB to 1 GB        devices.yaml:21    138  24.80 ms   4.7 %
+v100: elementwise from 100 MB to 1 GB      devices.yaml:21    144  23.86 ms   4.5 %
+link of v100: all_reduce                   devices.yaml:22    330  22.29 ms   4.2 %
+v100: reduction from 10 MB to 100 MB       devices.yaml:21    468  13.16 ms   2.5 %
+v100: reduction from 1 MB to 10 MB         devices.yaml:21    336  5.475 ms   1.0 %
+... and 9 more
 $ heddle sim mlp-xs --machine laptop --json | sed -E 's/: [0-9.e+-]+/: N/g'
 {
   "model": "mlp-xs",
@@ -138,6 +236,9 @@ $ heddle sim mlp-xs --machine laptop --json | sed -E 's/: [0-9.e+-]+/: N/g'
   "machine": "laptop",
   "ranks": N,
   "time_ps": N,
+  "time_error_ps": null,
+  "known_error_ps": N,
+  "known_error_share": N,
   "batch": N,
   "samples_per_s": N,
   "flops": N,
@@ -175,6 +276,13 @@ $ heddle sim mlp-xs --machine laptop --json | sed -E 's/: [0-9.e+-]+/: N/g'
   "critical_path": [
     {"op": "matmul", "kind": "computation", "count": N, "time_ps": N, "share": N},
     {"op": "relu", "kind": "computation", "count": N, "time_ps": N, "share": N}
+  ],
+  "sources": [
+    {"source": "roofline", "count": N, "time_ps": N, "share": N, "known_error_share": N}
+  ],
+  "figures": [
+    {"figure": "cpu-core: f32 gemm", "stated": "devices.yaml:187", "source": "roofline", "count": N, "time_ps": N, "share": N, "spread": null, "measurements": null, "measured": null},
+    {"figure": "cpu-core: Nlementwise", "stated": "devices.yaml:187", "source": "roofline", "count": N, "time_ps": N, "share": N, "spread": null, "measurements": null, "measured": null}
   ]
 }
 ## Every rank and instruction one by one: the same result.
@@ -189,6 +297,9 @@ $ heddle sim mlp-xs --train --data 2 --pipeline 2 --microbatches 4 --machine lap
   "machine": "laptop",
   "ranks": N,
   "time_ps": N,
+  "time_error_ps": null,
+  "known_error_ps": N,
+  "known_error_share": N,
   "batch": N,
   "samples_per_s": N,
   "flops": N,
@@ -246,6 +357,21 @@ $ heddle sim mlp-xs --train --data 2 --pipeline 2 --microbatches 4 --machine lap
     {"op": "reduce_sum", "kind": "computation", "count": N, "time_ps": N, "share": N},
     {"op": "expand", "kind": "computation", "count": N, "time_ps": N, "share": N},
     {"op": "send", "kind": "communication", "count": N, "time_ps": N, "share": N}
+  ],
+  "sources": [
+    {"source": "roofline", "count": N, "time_ps": N, "share": N, "known_error_share": N},
+    {"source": "link model", "count": N, "time_ps": N, "share": N, "known_error_share": N},
+    {"source": "launch time", "count": N, "time_ps": N, "share": N, "known_error_share": N}
+  ],
+  "figures": [
+    {"figure": "cpu-core: f32 gemm", "stated": "devices.yaml:187", "source": "roofline", "count": N, "time_ps": N, "share": N, "spread": null, "measurements": null, "measured": null},
+    {"figure": "cpu-core: Nlementwise", "stated": "devices.yaml:187", "source": "roofline", "count": N, "time_ps": N, "share": N, "spread": null, "measurements": null, "measured": null},
+    {"figure": "link of cpu-core: all_reduce", "stated": "devices.yaml:188", "source": "link model", "count": N, "time_ps": N, "share": N, "spread": null, "measurements": null, "measured": null},
+    {"figure": "cpu-core: move", "stated": "devices.yaml:187", "source": "roofline", "count": N, "time_ps": N, "share": N, "spread": null, "measurements": null, "measured": null},
+    {"figure": "cpu-core: reduction", "stated": "devices.yaml:187", "source": "roofline", "count": N, "time_ps": N, "share": N, "spread": null, "measurements": null, "measured": null},
+    {"figure": "link of cpu-core: send", "stated": "devices.yaml:188", "source": "link model", "count": N, "time_ps": N, "share": N, "spread": null, "measurements": null, "measured": null},
+    {"figure": "cpu-core: launch of elementwise", "stated": "devices.yaml:185", "source": "launch time", "count": N, "time_ps": N, "share": N, "spread": null, "measurements": null, "measured": null},
+    {"figure": "cpu-core: launch of move", "stated": "devices.yaml:185", "source": "launch time", "count": N, "time_ps": N, "share": N, "spread": null, "measurements": null, "measured": null}
   ]
 }
 ## A timeline: one slice for every instruction on every rank.
