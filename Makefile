@@ -50,7 +50,7 @@ say  = $(if $(V),,@echo '$(1) $@')
 MAKEFLAGS += -j$(shell nproc) --no-builtin-rules
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: FORCE all help deps check check-onnx check-format format analyze bench demo reproduce fuzz install clean
+.PHONY: FORCE all help deps check check-onnx check-format format analyze bench demo reproduce spreads fuzz install clean
 
 all: $(LIB) $(B)/libheddle.so $(PROGRAM)
 
@@ -61,6 +61,7 @@ help:
 	@echo 'make bench           measurements, printed and in build/bench.json'
 	@echo 'make demo            plan, verify and simulate a GPT-2 for 16 GPUs'
 	@echo 'make reproduce       the published figures beside ours'
+	@echo 'make spreads         how far prices are from published measurements, for machine files'
 	@echo 'make fuzz            every fuzzer for FUZZ_SECONDS=60 (needs clang)'
 	@echo 'make analyze         the static analyser of clang'
 	@echo 'make format          clang-format on all sources; check-format only tells'
@@ -157,6 +158,14 @@ $(B)/reproduce: $(REPRODUCE_OBJ) $(LIB)
 	$(call say,LD)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
+# How far published measurements lie from prices, as sections for machine files.
+SPREADS_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(wildcard bench/spreads/*.c))
+$(B)/spreads: $(SPREADS_OBJ) $(LIB)
+	$(call say,LD)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+spreads: $(B)/spreads
+	@$(B)/spreads
+
 bench: all $(BENCH)
 	@set -e; for b in $(BENCH); do BUILD=$(B) HEDDLE=$(PROGRAM) $$b; done
 
@@ -233,6 +242,6 @@ install: all
 clean:
 	rm -rf $(B)
 
--include $(patsubst %.o,%.d,$(LIB_OBJ) $(CLI_OBJ) $(UNIT_OBJ) $(HARNESS_OBJ) $(FUZZ_OBJ) $(REPRODUCE_OBJ))
+-include $(patsubst %.o,%.d,$(LIB_OBJ) $(CLI_OBJ) $(UNIT_OBJ) $(HARNESS_OBJ) $(FUZZ_OBJ) $(REPRODUCE_OBJ) $(SPREADS_OBJ))
 -include $(wildcard $(B)/obj/tests/prop/*.d $(B)/obj/bench/*.d $(B)/obj/fuzz/*.d $(B)/fuzz/obj/fuzz/*.d)
 -include $(patsubst %.c,$(B)/analyze/%.d,$(ALL_SRC))

@@ -12,12 +12,36 @@
 #include "ir/ir.h"
 #include "machine/machine.h"
 
-typedef enum { COST_FREE, COST_ROOFLINE, COST_LINK, COST_DISTIR, COST_PREDICTED } cost_source;
+// What decides a price: nothing; a peak, or an efficiency outside the sizes it is known for; an efficiency between
+// two of them; the launch; latency and bandwidth; DistIR's formulas; cost_opts.predict.
+typedef enum {
+  COST_FREE,
+  COST_ROOFLINE,
+  COST_CURVE,
+  COST_LAUNCH,
+  COST_LINK,
+  COST_DISTIR,
+  COST_PREDICTED,
+  COST_SOURCES
+} cost_source;
+const char *cost_source_name(cost_source s);
 typedef struct {
   i64 ps;
   cost_source source;
-  float spread; // a run of the real thing lies within ps*(1 +- spread) two times in three, as far as is known
+  double spread; // real runs lie within ps*(1 +- spread) two times in three; below 0: not known
+  u32 row;       // of coster_row; 0: not asked for
 } cost_info;
+
+// A row is one figure of the machine in one range of sizes: what is wrong in it is wrong in all prices that it
+// decides.
+typedef struct {
+  cost_source source;
+  const char *figure; // "a100: gemm from 1 GFLOP to 10 GFLOP"
+  loc at;             // where the machine says it
+  double spread;      // below 0: not known
+  u32 count;          // measurements that the spread is from ...
+  const char *of;     // ... of this; NULL: not known
+} cost_row;
 
 typedef struct { // what a cost is a function of
   opcode op;
@@ -35,7 +59,7 @@ typedef struct { // what a cost is a function of
 typedef struct {
   const char *accounting;      // NULL: "heddle"
   const distir_params *distir; // accounting "distir": NULL takes the machine's
-  // Asked before the accounting for every new event; false leaves the event to it.
+  // Asked before the accounting for every new event; false leaves the event to it. out->spread is below 0 before.
   bool (*predict)(void *arg, const cost_event *e, cost_info *out);
   // Told of events that lie far outside the sizes a curve was given for: `factor` beyond its end. NULL: a
   // warning W_EXTRAPOLATED for the first of every kind of device and work.
@@ -60,7 +84,7 @@ void coster_use(coster *k, const prog *p);
 // a diagnostic if a rate or a link is missing or a rank is not on the machine. A cached one takes tens of
 // nanoseconds. send: of the members of the source, g.
 u32 cost_instr(coster *k, const prog *p, const func_info *f, const instr *i, group g, i64 *ps);
-// The same for one member, with what it is made of: slower. False and a diagnostic likewise.
+// The same for one member, with what it is made of and its row: slower. False and a diagnostic likewise.
 bool cost_explain(coster *k, const prog *p, const func_info *f, const instr *i, group g, u32 member,
                   cost_info *out, cost_event *made_of);
 
@@ -99,6 +123,7 @@ typedef enum {
 // The axes that a communication of group g goes over, MESH_AXES at most; not of sends.
 u32 cost_axes(const prog *p, const instr *i, group g, u8 *axes);
 cost_work cost_work_of(ctx *c, arena *scratch, const prog *p, const func_info *f, const instr *i);
+const cost_row *coster_row(const coster *k, u32 row); // from 1; until the coster's next call
 
 // One communication among n ranks that run it alone; send: from ranks[0] to ranks[1]. -1 and a diagnostic if
 // there is no link. `bytes` is what one member holds:

@@ -325,15 +325,15 @@ static const seen_subs *subs_of(coster *k, const site *s) {
   return transfers(k, s->g, send_target(s), s->i->where);
 }
 
-// A member's subgroup: bytes and place of its event.
-static void explain_comm(coster *k, const site *s, u32 member, cost_event *made_of) {
+// The place of a member's event, and its bytes.
+static u32 place_of_comm(coster *k, const site *s, u32 member, i64 *size) {
   const seen_subs *subs = subs_of(k, s);
   const u32 sub = sub_of_member(k, subs, member);
   if (s->i->op == OP_send)
-    made_of->size = sent_bytes(s, member, is_uneven(s));
+    *size = sent_bytes(s, member, is_uneven(s));
   else
-    made_of->size = k->bytes.v[collective_bytes(k, s, subs, is_uneven(s)) ? sub : sub_of_member(k, subs, 0)];
-  made_of->where = &k->places.v[place_of_sub(k, subs, sub)];
+    *size = k->bytes.v[collective_bytes(k, s, subs, is_uneven(s)) ? sub : sub_of_member(k, subs, 0)];
+  return place_of_sub(k, subs, sub);
 }
 
 bool cost_explain(coster *k, const prog *p, const func_info *f, const instr *i, group g, u32 member,
@@ -341,23 +341,35 @@ bool cost_explain(coster *k, const prog *p, const func_info *f, const instr *i, 
   const op_row *row = op_row_of(i->op);
   const site s = {p, f, i, g};
   *made_of = (cost_event){.op = i->op, .at = attrs_get(p, i->at)};
-  *out = (cost_info){0, COST_FREE, 0};
+  *out = (cost_info){.source = COST_FREE};
   if (row->flags & k->acc->free) return true;
   if (k->p != p) coster_use(k, p);
   coords room;
   const coords *c = coords_at(&s, g, member, is_uneven(&s), &room);
+  const u32 rank = group_get(p->sp, g)->ranks[member];
   const bool local = i->op == OP_shard || i->op == OP_partial;
   if (!(row->flags & OPF_COMM) || local) {
-    const u16 kind = group_kind(k, g, i->where);
-    if (!kind) return false;
-    return compute_event(k, &s, c, k->m->dev[group_get(p->sp, g)->ranks[member]].kind, out, made_of);
+    if (!group_kind(k, g, i->where)) return false;
+    if (!compute_event(k, &s, c, k->m->dev[rank].kind, out, made_of)) return false;
+    cost_locate(k, made_of, rank, out);
+    return true;
   }
   vec_reserve(k->a, &k->costs, group_get(p->sp, g)->nranks);
   const u32 n = cost_instr(k, p, f, i, g, k->costs.v);
   if (!n) return false;
-  *out = (cost_info){k->costs.v[n > 1 ? member : 0], k->acc->source, 0.3f};
-  if (i->op == OP_copy) return true;
-  explain_comm(k, &s, member, made_of);
+  const i64 ps = k->costs.v[n > 1 ? member : 0];
+  if (i->op != OP_copy) {
+    i64 size;
+    const u32 place = place_of_comm(k, &s, member, &size);
+    const dtype t = instr_nopd(f, i) ? site_operand(&s, 0)->s.t : DT_NONE;
+    if (!comm_event(k, i->op, t, size, place, i->where, out, made_of)) return false;
+  } else {
+    made_of->t = site_operand(&s, 0)->s.t;
+    made_of->size = local_bytes(&s, site_operand(&s, 0), c);
+    out->spread = -1;
+  }
+  out->ps = ps; // that of the member with the most bytes
+  cost_locate(k, made_of, rank, out);
   return true;
 }
 

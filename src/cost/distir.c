@@ -45,7 +45,7 @@ static bool compute(coster *k, const cost_event *e, loc at, cost_info *out) {
     const double n = (double)shape_elems(x);
     s = dtype_bytes(x->t) * n * (e->nopd > 1 && e->work == EFF_ELEMENTWISE ? 2 : 1) / p->mem_bw + n / p->rate;
   }
-  *out = (cost_info){p->launch_ps + seconds(s), COST_DISTIR, 0.5f};
+  *out = (cost_info){.ps = p->launch_ps + seconds(s), .spread = -1};
   if (e->op == OP_identity) out->ps = 0;
   return true;
 }
@@ -71,8 +71,14 @@ static bool comm(coster *k, const cost_event *e, loc at, cost_info *out) {
   case OP_gather_to: s = S / n / p->network; break;
   default: s = S / p->network;
   }
-  *out = (cost_info){n < 2 ? 0 : seconds(s), COST_DISTIR, 0.5f};
+  *out = (cost_info){.ps = n < 2 ? 0 : seconds(s), .spread = -1};
   return true;
+}
+
+static void row(coster *k, const cost_event *e, u32 rank, cost_row *out) {
+  (void)k, (void)rank;
+  out->source = COST_DISTIR;
+  out->figure = e->where ? "DistIR's network" : "DistIR's device";
 }
 
 static double top_flops(const coster *k, const device_kind *dev, dtype t) {
@@ -88,5 +94,4 @@ static i64 launch_ps(const coster *k, const device_kind *dev) {
   return k->distir.launch_ps;
 }
 
-const accounting cost_distir = {"distir",  OPF_META, COST_DISTIR, compute, comm,
-                                top_flops, top_bw,   launch_ps,   NULL};
+const accounting cost_distir = {"distir", OPF_META, compute, comm, row, top_flops, top_bw, launch_ps, NULL};

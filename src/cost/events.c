@@ -31,6 +31,7 @@ static bool known(coster *k, const cost_event *e, const u64 *key, u32 n, loc at,
     return true;
   }
   if (!e) return false;
+  *out = (cost_info){.spread = -1};
   if (k->opts.predict && k->opts.predict(k->opts.arg, e, out))
     out->source = COST_PREDICTED;
   else if (!(e->where ? k->acc->comm : k->acc->compute)(k, e, at, out))

@@ -9,11 +9,12 @@
 
 typedef struct {
   const char *name;
-  u32 free;           // rows with one of these flags cost nothing
-  cost_source source; // of communication
+  u32 free; // rows with one of these flags cost nothing
   // Time of one event. False and a diagnostic at `at` if the machine lacks a rate or a link.
   bool (*compute)(coster *k, const cost_event *e, loc at, cost_info *out);
   bool (*comm)(coster *k, const cost_event *e, loc at, cost_info *out);
+  // The figure that decides the price of an event on this rank.
+  void (*row)(coster *k, const cost_event *e, u32 rank, cost_row *out);
   double (*top_flops)(const coster *k, const device_kind *dev, dtype t);
   double (*top_bw)(const coster *k, const device_kind *dev);
   i64 (*launch_ps)(const coster *k, const device_kind *dev);
@@ -64,6 +65,8 @@ struct coster {
   VEC(seen_subs) patterns; // of groups whose ranks are arithmetic patterns, by these
   u32_list pattern_words, kept_ids;
   hmap pattern_map;
+
+  VEC(cost_row) rows; // [0] unused
 
   // For one program.
   const prog *p;
@@ -127,6 +130,17 @@ u16 group_kind(coster *k, group g, loc at); // kind of all its devices + 1, or K
 const seen_subs *subgroups(coster *k, group g, const u8 *axes, u32 naxes, loc at);
 const seen_subs *transfers(coster *k, group from, group to, loc at); // one for every member of `from`
 
+// rows.c: fills in source, spread and row of a price that is known.
+void cost_locate(coster *k, const cost_event *e, u32 rank, cost_info *io);
+void heddle_row(coster *k, const cost_event *e, u32 rank, cost_row *out); // of the accounting "heddle"
+
+// roofline.c: arithmetic and memory traffic of a computation.
+typedef struct {
+  const eff_curve *curve; // NULL: the peak
+  eff_kind of;
+  double size, rate, ps; // ps: without the launch
+} roof_term;
+void roof_terms(const cost_event *e, roof_term t[2]);
 // roofline.c: fills work, flops and bytes of an event. `share`: the part of the law's points that the rank
 // computes.
 void event_work(cost_event *e, const law *l, double share);

@@ -52,38 +52,43 @@ void event_work(cost_event *e, const law *l, double share) {
   }
 }
 
-// Time at the peak of what `size` amounts to. Far outside the curve it is a guess, which matters only where
-// it is more than the launch.
-static double at_peak(coster *k, const cost_event *e, const eff_curve *curve, double size, double rate) {
-  const double ps = curve_work(curve, size) / rate * 1e12;
-  if (ps > (double)e->dev->launch_ps) cost_extrapolates(k, e, curve, size);
-  return ps;
+static roof_term term(const eff_curve *curve, eff_kind of, double size, double rate) {
+  return (roof_term){curve, of, size, rate, (curve ? curve_work(curve, size) : size) / rate * 1e12};
 }
 
-static bool compute(coster *k, const cost_event *e, loc at, cost_info *out) {
+void roof_terms(const cost_event *e, roof_term t[2]) {
   const device_kind *dev = e->dev;
   const bool product = e->work <= EFF_CONV;
-  double ps = 0;
-  if (product && e->flops > 0) {
-    if (dev->rate[e->t] <= 0) {
-      const char *name = sym_str(k->c, dev->name), *t = dtype_name(e->t);
-      diag(k->c, E_RATE, at, "%s in %s: the device %s has no rate for %s", op_row_of(e->op)->name, t, name,
-           t);
-      diag_hint(k->c,
-                "add `%s: ... TFLOP/s` to `rate` of %s in the machine file, or use another element type", t,
-                name);
-      return false;
-    }
-    ps = at_peak(k, e, &dev->eff[e->work], e->flops, dev->rate[e->t]);
-  } else if (e->flops > 0)
-    ps = e->flops / dev->vector * 1e12;
-  const double memory = at_peak(k, e, &dev->eff[product ? EFF_MEMORY : e->work], e->bytes, dev->mem_bw);
-  *out = (cost_info){round_ps(MAX(ps, memory)) + dev->launch_ps, COST_ROOFLINE, product ? 0.15f : 0.3f};
+  const eff_kind moved = product ? EFF_MEMORY : e->work;
+  t[0] = (roof_term){.of = e->work};
+  if (e->flops > 0)
+    t[0] =
+        term(product ? &dev->eff[e->work] : NULL, e->work, e->flops, product ? dev->rate[e->t] : dev->vector);
+  t[1] = term(&dev->eff[moved], moved, e->bytes, dev->mem_bw);
+}
+
+static bool has_rate(coster *k, const cost_event *e, loc at) {
+  if (e->work > EFF_CONV || e->flops <= 0 || e->dev->rate[e->t] > 0) return true;
+  const char *name = sym_str(k->c, e->dev->name), *t = dtype_name(e->t);
+  diag(k->c, E_RATE, at, "%s in %s: the device %s has no rate for %s", op_row_of(e->op)->name, t, name, t);
+  diag_hint(k->c, "add `%s: ... TFLOP/s` to `rate` of %s in the machine file, or use another element type", t,
+            name);
+  return false;
+}
+
+// Far outside a curve a time is a guess, which matters only where it is more than the launch.
+static bool compute(coster *k, const cost_event *e, loc at, cost_info *out) {
+  roof_term t[2];
+  if (!has_rate(k, e, at)) return false;
+  roof_terms(e, t);
+  for (u32 i = 0; i < 2; i++)
+    if (t[i].curve && t[i].ps > (double)e->dev->launch_ps) cost_extrapolates(k, e, t[i].curve, t[i].size);
+  *out = (cost_info){.ps = round_ps(MAX(t[0].ps, t[1].ps)) + e->dev->launch_ps, .spread = -1};
   return true;
 }
 
 static bool comm(coster *k, const cost_event *e, loc at, cost_info *out) {
-  *out = (cost_info){coll_ps(e->op, e->size, e->where), COST_LINK, 0.3f};
+  *out = (cost_info){.ps = coll_ps(e->op, e->size, e->where), .spread = -1};
   if (out->ps >= 0) return true;
   diag(k->c, E_LINK, at, "%s over %u ranks: the machine has no link %s", op_row_of(e->op)->name, e->where->n,
        e->where->nodes > 1 ? "between its nodes" : "between the devices of a node");
@@ -118,5 +123,5 @@ static i64 launch_ps(const coster *k, const device_kind *dev) {
   return dev->launch_ps;
 }
 
-const accounting cost_heddle = {"heddle", OPF_VIEW | OPF_META, COST_LINK, compute, comm, top_flops,
+const accounting cost_heddle = {"heddle", OPF_VIEW | OPF_META, compute, comm, heddle_row, top_flops,
                                 top_bw,   launch_ps,           parts};

@@ -35,6 +35,10 @@ bool draft_count(draft *d, loc at, const char *what, const char *text, u32 max, 
 int draft_kind(draft *d, loc at,
                const char *name); // index in d->kinds, taken from the library if need be; -1
 
+// spread.c: a section `spread`, of a device or of a link; and as the value of such a key, not of an empty one.
+void spread_read(draft *d, const ynode *y, bool device, spread_table *out);
+void spread_print(const spread_table *t, strbuf *b);
+
 // A file of the search path, else the copy in the library. NULL if there is none; *from says which it was.
 const char *preset_text(ctx *c, arena *a, const char *name, size_t *n, sym *from);
 

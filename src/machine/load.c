@@ -131,6 +131,8 @@ static bool set_fabric(draft *d, loc at, setting what, const char *value) {
   if (what == SET_OVERSUB && (x < 1 || x > 1000))
     return draft_fail(d, at, "oversubscription: %s is not between 1 and 1000", value);
   if (x > 1e15) return draft_fail(d, at, "step: %s is longer than anything real", value);
+  d->fabric.spread = (spread_table){0};
+  d->fabric.at = at;
   if (what == SET_STEP)
     d->fabric.step_ps = (i64)x;
   else

@@ -29,6 +29,24 @@ bool unit_parse(ctx *c, loc at, const char *what, const char *text, unit_kind wa
 bool unit_read(const char *text, double *out, unit_kind *kind); // the same without diagnostics
 void unit_print(strbuf *b, double x, unit_kind kind);           // shortest text that reads back as x
 
+// ---- how far prices are off (spread.c) -------------------------------------------------------------------
+// What comparisons of measurements with prices have shown: two in three lie within price * (1 +- spread), whether
+// prices are too low or scatter. A row holds for sizes up to `to` that no row of the same name before it holds for.
+typedef struct {
+  const char *of; // what was measured: "gemm", "launch", "all_reduce", ...
+  double to;      // bytes or FLOP; HUGE_VAL: any
+  double spread;
+  u32 count; // measurements; 0: the spread is not known
+} spread_row;
+typedef struct {
+  u32 n;
+  const spread_row *row;
+  const char *source; // of the measurements
+  u64 types;          // element types that products were measured in, as bits; 0: all
+  loc at;
+} spread_table;
+const spread_row *spread_find(const spread_table *t, const char *of, double size); // NULL: not known
+
 // ---- what a machine is made of ---------------------------------------------------------------------------
 // Fraction of a peak that is reached, by size of the work. Between two sizes the *time* is linear in the
 // size; outside the table the fraction stays. n = 0: 1 everywhere; n = 1: the same at every size.
@@ -36,6 +54,7 @@ enum { CURVE_MAX = 12 };
 typedef struct {
   u32 n;
   double size[CURVE_MAX], eff[CURVE_MAX];
+  loc at;
 } eff_curve;
 double curve_work(const eff_curve *k, double size); // size over efficiency: the work it amounts to at peak
 double curve_best(const eff_curve *k);              // largest fraction reached at any size
@@ -44,14 +63,16 @@ typedef enum { EFF_GEMM, EFF_CONV, EFF_MEMORY, EFF_ELEMENTWISE, EFF_REDUCTION, E
 const char *eff_name(eff_kind k);
 typedef struct {
   sym name;
-  double rate[DT_COUNT];    // FLOP/s of matrix products by element type; 0: none
-  double vector;            // FLOP/s of everything else
-  double mem_bw;            // bytes/s
-  i64 mem_bytes;            // on the device
-  i64 usable_bytes;         // left to a program: without context, communication buffers, fragmentation
-  i64 alloc_bytes;          // allocations are rounded up to this
-  i64 launch_ps;            // what a kernel takes beyond its work
-  eff_curve eff[EFF_KINDS]; // gemm, conv: of `rate`, by FLOP; the others: of `mem_bw`, by bytes
+  double rate[DT_COUNT];        // FLOP/s of matrix products by element type; 0: none
+  double vector;                // FLOP/s of everything else
+  double mem_bw;                // bytes/s
+  i64 mem_bytes;                // on the device
+  i64 usable_bytes;             // left to a program: without context, communication buffers, fragmentation
+  i64 alloc_bytes;              // allocations are rounded up to this
+  i64 launch_ps;                // what a kernel takes beyond its work
+  eff_curve eff[EFF_KINDS];     // gemm, conv: of `rate`, by FLOP; the others: of `mem_bw`, by bytes
+  loc at, vector_at, launch_at; // where they are said
+  spread_table spread;          // by kind of work; products also "memory" and "launch", by what decides
 } device_kind;
 
 // switch: every device reaches every other at its full bandwidth. mesh: one link per pair, each
@@ -63,6 +84,8 @@ typedef struct {
   link_shape shape;
   double bw, eff;        // of one device, in all; the fraction of it that large transfers reach
   i64 start_ps, step_ps; // of a transfer or collective once; of every step of it
+  loc at;
+  spread_table spread; // by operator
 } machine_link;
 typedef struct {
   u32 count; // nodes of this kind
@@ -78,6 +101,8 @@ typedef struct {
   double oversub; // 2: the spine carries half of what the nodes can send
   u32 leaf;       // nodes below one switch, among which there is no oversubscription; 0: every node alone
   i64 start_ps, step_ps;
+  loc at;              // none: the usual figures
+  spread_table spread; // by operator
 } fabric_info;
 
 // DistIR's cost model on this machine (cost/distir.c). Where a file says nothing: its published defaults.

@@ -131,6 +131,8 @@ bool draft_devices(draft *d, loc at, const char *text, node_kind *out) {
 
 bool draft_link(draft *d, loc at, const char *text, machine_link *io) {
   const char *s = blanks(text);
+  io->at = at;
+  io->spread = (spread_table){0};
   size_t n = strcspn(s, " \t");
   for (u32 i = 0; i < COUNT_OF(link_names); i++)
     if (strlen(link_names[i]) == n && !memcmp(s, link_names[i], n)) {
@@ -201,7 +203,7 @@ static void read_rates(draft *d, const ynode *y, device_kind *k) {
 
 // A fraction, or a map from size to fraction with rising sizes and rising times.
 static void read_curve(draft *d, const ynode *y, const char *what, unit_kind unit, eff_curve *out) {
-  eff_curve k = {.n = 1, .size = {1}};
+  eff_curve k = {.n = 1, .size = {1}, .at = y->at};
   if (y->kind == Y_SCALAR) {
     if (positive(d, y->at, what, y->str, UNIT_NUMBER, 1, &k.eff[0])) *out = k;
     return;
@@ -247,7 +249,9 @@ static void read_link(draft *d, const ynode *y, machine_link *io) {
     draft_link(d, y->at, y->str, io);
     return;
   }
-  if (!map_of(d, y, "link", "kind bandwidth efficiency start step")) return;
+  if (!map_of(d, y, "link", "kind bandwidth efficiency start step spread")) return;
+  const ynode *spread = yaml_get(y, "spread");
+  if (y->n > (spread ? 1 : 0)) io->spread = (spread_table){0};
   const ynode *kind = yaml_get(y, "kind"), *bw = yaml_get(y, "bandwidth");
   const char *text = kind ? text_of(d, kind, "kind") : NULL;
   if (text) draft_link(d, kind->at, text, io);
@@ -255,6 +259,8 @@ static void read_link(draft *d, const ynode *y, machine_link *io) {
   quantity(d, y, "efficiency", UNIT_NUMBER, 1, &io->eff);
   amount(d, y, "start", UNIT_PS, &io->start_ps);
   amount(d, y, "step", UNIT_PS, &io->step_ps);
+  io->at = y->at;
+  if (spread) spread_read(d, spread, false, &io->spread);
   if (io->shape != LINK_NONE && io->bw <= 0) draft_fail(d, y->at, "link: bandwidth is missing");
 }
 
@@ -274,6 +280,16 @@ static bool complete(draft *d, const kind_draft *k, loc at) {
   return true;
 }
 
+// Where figures are said; what was measured with others is not known of these.
+static void locate(const ynode *y, device_kind *k) {
+  static const char *const figures[] = {"rate", "vector", "bandwidth", "launch", "efficiency"};
+  const ynode *at = yaml_get(y, "vector");
+  if (at) k->vector_at = at->at;
+  if ((at = yaml_get(y, "launch"))) k->launch_at = at->at;
+  for (u32 i = 0; i < COUNT_OF(figures); i++)
+    if (yaml_get(y, figures[i])) k->spread = (spread_table){0};
+}
+
 static void read_kind(draft *d, const ynode *name, const ynode *y) {
   kind_draft k = {.link = {.eff = 1}, .host = {.eff = 1}};
   const bool was_ok = d->ok;
@@ -284,7 +300,7 @@ static void read_kind(draft *d, const ynode *name, const ynode *y) {
   }
   d->ok = true; // of this kind alone
   if (!map_of(d, y, name->str,
-              "like rate vector memory usable bandwidth launch allocation efficiency link host"))
+              "like rate vector memory usable bandwidth launch allocation efficiency link host spread"))
     return;
   const ynode *like = yaml_get(y, "like"), *sub;
   const char *text = like ? text_of(d, like, "like") : NULL;
@@ -293,6 +309,8 @@ static void read_kind(draft *d, const ynode *name, const ynode *y) {
     if (i >= 0) k = d->kinds.v[i];
   }
   k.k.name = sym_of(d->c, name->str);
+  k.k.at = name->at;
+  locate(y, &k.k);
   if ((sub = yaml_get(y, "rate"))) read_rates(d, sub, &k.k);
   quantity(d, y, "vector", UNIT_FLOP_PER_S, rate_max, &k.k.vector);
   quantity(d, y, "bandwidth", UNIT_BYTES_PER_S, bw_max, &k.k.mem_bw);
@@ -302,6 +320,7 @@ static void read_kind(draft *d, const ynode *name, const ynode *y) {
   if ((sub = yaml_get(y, "efficiency"))) read_efficiency(d, sub, &k.k);
   if ((sub = yaml_get(y, "link"))) read_link(d, sub, &k.link);
   if ((sub = yaml_get(y, "host"))) read_link(d, sub, &k.host);
+  if ((sub = yaml_get(y, "spread"))) spread_read(d, sub, true, &k.k.spread);
   if (k.k.vector <= 0) k.k.vector = k.k.rate[DT_F32];
   if (!text || yaml_get(y, "memory")) k.k.usable_bytes = usually_usable(k.k.mem_bytes);
   if ((sub = yaml_get(y, "usable")) && d->ok && (text = text_of(d, sub, "usable")))
@@ -370,12 +389,15 @@ static void read_node(draft *d, const ynode *y) {
 }
 
 static void read_fabric(draft *d, const ynode *y) {
-  if (!map_of(d, y, "fabric", "efficiency oversubscription leaf start step")) return;
+  if (!map_of(d, y, "fabric", "efficiency oversubscription leaf start step spread")) return;
+  const ynode *spread = yaml_get(y, "spread");
+  if (y->n > (spread ? 1 : 0)) d->fabric.spread = (spread_table){0}, d->fabric.at = y->at;
   quantity(d, y, "efficiency", UNIT_NUMBER, 1, &d->fabric.eff);
   quantity(d, y, "oversubscription", UNIT_NUMBER, 1000, &d->fabric.oversub);
   count(d, y, "leaf", MACHINE_RANKS_MAX, &d->fabric.leaf);
   amount(d, y, "start", UNIT_PS, &d->fabric.start_ps);
   amount(d, y, "step", UNIT_PS, &d->fabric.step_ps);
+  if (spread) spread_read(d, spread, false, &d->fabric.spread);
   if (d->fabric.oversub < 1) draft_fail(d, y->at, "fabric: oversubscription is below 1");
 }
 
@@ -423,7 +445,20 @@ static void read_distir(draft *d, const ynode *y) {
 
 // What published nccl-tests show on 1 to 256 nodes (Alps, 4 x 200 Gb/s each): the fraction of the NICs' line
 // rate that 4 GiB reach, and the straight line through the smallest sizes by the logarithm of the nodes.
-static const fabric_info fabric_usual = {.eff = 0.92, .oversub = 1, .start_ps = 10000000, .step_ps = 6000000};
+static const spread_row fabric_spreads[] = {
+#define SPREAD(op, to_bytes, spread_of, count_of) {op, to_bytes, spread_of, count_of},
+#include "machine/spreads.def"
+#undef SPREAD
+};
+static const fabric_info fabric_usual = {.eff = 0.92,
+                                         .oversub = 1,
+                                         .start_ps = 10000000,
+                                         .step_ps = 6000000,
+                                         .spread = {COUNT_OF(fabric_spreads),
+                                                    fabric_spreads,
+                                                    "NCCL and PyTorch on 2 to 512 nodes of five systems",
+                                                    0,
+                                                    {0}}};
 
 draft draft_new(ctx *c, arena *a) {
   draft d = {.c = c, .a = a, .ok = true, .fabric = fabric_usual};

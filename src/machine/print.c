@@ -1,6 +1,6 @@
 // print.c - a machine as a machine file. Everything is written out: nothing of it depends on the library of
 // device kinds or on defaults, and reading it gives the same machine.
-#include "machine/machine.h"
+#include "machine/draft.h"
 
 static void put_qty(strbuf *b, const char *key, double x, unit_kind unit) {
   sb_put(b, key);
@@ -40,6 +40,16 @@ static void put_kind(const machine *m, const device_kind *k, strbuf *b) {
   sb_put(b, "\n    efficiency:\n");
   for (u32 i = 0; i < EFF_KINDS; i++)
     put_curve(b, eff_name((eff_kind)i), &k->eff[i], i < EFF_MEMORY ? UNIT_FLOP : UNIT_BYTES);
+  if (!k->spread.n) return;
+  sb_put(b, "    spread: ");
+  spread_print(&k->spread, b);
+  sb_char(b, '\n');
+}
+
+static void put_spread(const spread_table *t, strbuf *b) {
+  if (!t->n) return;
+  sb_put(b, ", spread: ");
+  spread_print(t, b);
 }
 
 static void put_link(strbuf *b, const char *key, const machine_link *l, bool with_shape) {
@@ -50,6 +60,7 @@ static void put_link(strbuf *b, const char *key, const machine_link *l, bool wit
   put_qty(b, ", efficiency: ", l->eff, UNIT_NUMBER);
   put_qty(b, ", start: ", (double)l->start_ps, UNIT_PS);
   put_qty(b, ", step: ", (double)l->step_ps, UNIT_PS);
+  put_spread(&l->spread, b);
   sb_put(b, "}\n");
 }
 
@@ -104,6 +115,7 @@ void machine_print(const machine *m, strbuf *b) {
   if (f->leaf) sb_fmt(b, ", leaf: %u", f->leaf);
   put_qty(b, ", start: ", (double)f->start_ps, UNIT_PS);
   put_qty(b, ", step: ", (double)f->step_ps, UNIT_PS);
+  put_spread(&f->spread, b);
   sb_put(b, "}\n");
   put_distir(&m->distir, b);
 }

@@ -17,5 +17,9 @@ struct report {
   VEC(part) parts;
 };
 
+// origin.c: where the figures come from, how far the time of the step may be off
+void report_error(report *r, arena *a, const sim_result *s);
+void report_origins(report *r, arena *a, ctx *c, const sim_result *s);
+
 void report_json(const report *r, strbuf *b);
 #endif

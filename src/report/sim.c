@@ -1,5 +1,5 @@
 // sim.c - what a simulation found: time, who is busy when, memory, and what the time consists of.
-#include "report/report.h"
+#include "report/internal.h"
 #include <stdlib.h>
 
 // "0-7", "0-3,8-11": the ranks whose units carry a mark, in order.
@@ -240,6 +240,7 @@ void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_
   report_fact(r, "machine", "machine", cell_text(sym_str(m->c, m->name)));
   report_fact(r, "ranks", "ranks", cell_i(CELL_INT, s->nranks));
   report_fact(r, "time_ps", "time per step", cell_i(CELL_PS, s->makespan_ps));
+  report_error(r, a, s);
   bool rate = of->batch && seconds > 0;
   report_fact(r, "batch", NULL, of->batch ? cell_i(CELL_INT, of->batch) : cell_none());
   report_fact(r, "samples_per_s", rate ? "samples" : NULL,
@@ -268,4 +269,5 @@ void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_
   put_peak(r, p, s);
   put_critical(r, s);
   if (of->path) report_help(r, of->path, s->makespan_ps);
+  report_origins(r, a, p->c, s);
 }

@@ -459,7 +459,7 @@ static void finish(maker *m, body *b, const u32 *in, u32 nin, const u32 *out, u3
                     .comm = m->comm.v,
                     .total = m->total,
                     .tag = m->row->f.i,
-                    .place = m->row->g.i,
+                    .place = b->row,
                     .what = m->what.v,
                     .clock_unit = m->clock_unit.v,
                     .clock_stream = m->clock_stream.v};

@@ -189,6 +189,9 @@ sim_cols *columns_of_main(sim *s, bool maps);
 // The same with parameters that may be late and results that are waited for, by number: for steady.c.
 const sim_cols *columns_of_step(sim *s, const u8 *late, const u8 *want);
 
+// origin.c: sums up the path by where its prices come from
+void sum_up_origins(sim *s, sim_result *r);
+
 // steady.c: time per step when steps follow each other
 i64 steady_period(sim *s);
 

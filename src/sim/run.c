@@ -132,8 +132,8 @@ static void add_step(void *arg, const sim_cols *c, u32 node, u32 unit, i64 start
   u32 num = c->what[node];
   if (!num) return;
   func f = {c->tag};
-  const group g = resolve(func_in(x->s, f)->body.v[num - 1].g, (group){c->place});
-  *vec_push(x->s->a, &x->step) = (sim_step){f, num, unit, g, start, c->dur[node]};
+  const group g = resolve(func_in(x->s, f)->body.v[num - 1].g, x->s->priced.v[c->place].g);
+  *vec_push(x->s->a, &x->step) = (sim_step){f, num, unit, g, start, c->dur[node], c->place};
   u64 h = hash_u64((u64)c->tag << 32 | num, 13);
   u32 id = hmap_get(&x->map, h);
   if (!id) {
@@ -169,6 +169,7 @@ static void find_path(sim *s, const sim_cols *c, const i64 *x, sim_result *r) {
   r->ncritical = p.step.n;
   r->weight = p.weight.v;
   r->nweights = p.weight.n;
+  if (s->intern) sum_up_origins(s, r);
 }
 
 // ---- entry points -----------------------------------------------------------------------------------

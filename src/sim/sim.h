@@ -88,6 +88,7 @@ typedef struct {
   u32 unit;  // one of the units it occupies
   group g;   // that it runs on
   i64 start_ps, dur_ps;
+  u32 place; // in which place: for origin.c
 } sim_step;
 typedef struct {
   u16 op;
@@ -108,6 +109,11 @@ typedef struct {
   double ps;
 } sim_split;
 typedef struct {
+  cost_row row;
+  u64 count;
+  i64 ps;
+} sim_origin; // instructions on the critical path whose prices come from one row
+typedef struct {
   i64 makespan_ps;
   i64 period_ps; // time per step in steady state; = makespan unless asked for
   u32 nranks, nunits, nstreams, nstages;
@@ -126,6 +132,11 @@ typedef struct {
   const sim_step *critical; // from the start to the end; nothing waits between
   u32 nweights;
   const sim_weight *weight; // the same summed by instruction, largest first
+  u32 norigins;
+  const sim_origin *origin; // the same summed by where prices come from, largest first; without sim_opts.cost
+  // One standard deviation of the makespan, of what has a spread: prices of one row are off together, rows by
+  // themselves. And how much of the path that is.
+  i64 error_ps, spread_known_ps;
   u32 nsplit;
   const sim_split *split; // every kind once
   // one event per rank or, folded, per first rank of a class; the program must live on
@@ -183,7 +194,7 @@ struct sim_cols {
   const i64 *comm;    // of it, communication
   i64 total;          // no time exceeds it
   // for reports
-  u32 tag, place;  // function, group that it is called on
+  u32 tag, place;  // function; number of (function, group) that it is
   const u32 *what; // n: instruction number from 1; 0 = bookkeeping
   const u32 *clock_unit;
   const u8 *clock_stream;

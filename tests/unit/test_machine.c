@@ -204,7 +204,19 @@ TEST(machine_mistakes) {
       "devices: {d: {like: h100, launch: 5}}\nnodes: {devices: d}",
       "nodes: {devices: 8 h100}\nfabric: {oversubscription: 0.5}",
       "nodes: {devices: 8 h100}\ndistir: {all_reduce: {2: [1, 2]}}",
-      "devices: {d: {like: h100, allocation: 0 B}}\nnodes: {devices: d}"};
+      "devices: {d: {like: h100, allocation: 0 B}}\nnodes: {devices: d}",
+      "devices: {d: {like: h100, spread: {gemm: 5 % of 9}}}\nnodes: {devices: d}",
+      "devices: {d: {like: h100, spread: {source: me, gemm: 5 %}}}\nnodes: {devices: d}",
+      "devices: {d: {like: h100, spread: {source: me, gem: 5 % of 9}}}\nnodes: {devices: d}",
+      "devices: {d: {like: h100, spread: {source: me, gemm: 5 GB of 9}}}\nnodes: {devices: d}",
+      "devices: {d: {like: h100, spread: {source: me, gemm: {1 GB: 5 % of 9}}}}\nnodes: {devices: d}",
+      "devices: {d: {like: h100, spread: {source: me, gemm: {2 GFLOP: 5 % of 9, 1 GFLOP: 5 % of "
+      "9}}}}\nnodes: "
+      "{devices: d}",
+      "devices: {d: {like: h100, spread: {source: me, launch: {1 GFLOP: 5 % of 9}}}}\nnodes: {devices: d}",
+      "devices: {d: {like: h100, spread: {source: me, types: f99, launch: 5 % of 9}}}\nnodes: {devices: d}",
+      "nodes: {devices: 8 h100, link: {spread: {source: me, matmul: 5 % of 9}}}",
+      "nodes: {devices: 8 h100}\nfabric: {spread: 5 %}"};
   ctx *c = ctx_new();
   arena *a = arena_new();
   strbuf all = {.a = a};
@@ -251,7 +263,7 @@ static void bed_free(bed *b) {
 }
 
 TEST(machine_curve) {
-  const eff_curve none = {0}, one = {1, {1}, {0.5}}, two = {2, {10, 20}, {0.5, 0.8}};
+  const eff_curve none = {0}, one = {1, {1}, {0.5}, {0}}, two = {2, {10, 20}, {0.5, 0.8}, {0}};
   CHECK_CLOSE(curve_work(&none, 7), 7, 0);
   CHECK_CLOSE(curve_work(&one, 7), 14, 0);
   CHECK_CLOSE(curve_work(&two, 5), 10, 1e-15);    // before the table: the first fraction

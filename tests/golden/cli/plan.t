@@ -45,6 +45,7 @@ weights        f32
 machine        laptop
 ranks          4
 time per step  48.69 ms
+error bar      none: 100.0 % of the step has no measured spread
 samples        21,033/s
 arithmetic     63.5 GFLOP/s a device, 66.1 % of the f32 peak
 computes       93.6 %
@@ -88,6 +89,11 @@ bandwidth inside nodes  2.517 ms       -0.5 %
 launch latency          80.00 us       -0.0 %
 network latency         61.00 us       -0.0 %
 (10 % of d(step) / d(log rate) on the critical path, as long as it stays the longest)
+
+figures from  count      time   share  with an error
+roofline         77  46.11 ms  94.7 %          0.0 %
+link model       17  2.578 ms   5.3 %          0.0 %
+launch time       3  3.002 us   0.0 %          0.0 %
 $ heddle plan mlp-xs --batch 1024 --train --machine laptop --data 2 --tensor 1,2 --zero 0,1 --recompute none --json | sed -E 's/: [0-9.e+-]+/: N/g'
 {
   "model": "mlp-xs",

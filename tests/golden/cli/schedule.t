@@ -190,6 +190,7 @@ weights        f32
 machine        laptop
 ranks          4
 time per step  15.45 ms
+error bar      none: 100.0 % of the step has no measured spread
 samples        4,141/s
 arithmetic     12.8 GFLOP/s a device, 13.4 % of the f32 peak
 computes       89.9 %
@@ -199,7 +200,6 @@ peak memory    5.42 MiB of 3.60 GiB on rank 0
 instructions   656
 
 stage  ranks  computes  communicates    idle  peak memory
-    0  0        86.0 %         0.0 %  14.0 %     5.42 MiB
 $ heddle sim mlp-xs:layers=8 --batch 64 --train --strategy "pp=4 v=2 mb=8 schedule=examples/zbv.csv" --machine laptop --flat | cmp - folded
 ## the places of a file are those of the machine: here the first stage lies on the last one
 $ printf '1F0,1B0,1F1,1B1\n0F0,0F1,0B0,0B1\n' > swapped.csv; heddle verify mlp-xs:layers=2,hidden=16 --batch 8 --train --strategy "pp=2 mb=2 schedule=swapped.csv" | sed -n 2,7p

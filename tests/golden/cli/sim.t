@@ -4,6 +4,7 @@ weights        f32
 machine        dgx-2
 ranks          2
 time per step  267.9 us
+error bar      none: 100.0 % of the step has no measured spread
 samples        477,840/s
 arithmetic     252 GFLOP/s a device, 1.6 % of the f32 peak
 computes       57.2 %
@@ -48,6 +49,73 @@ network latency         36.00 us       -1.3 %
 memory bandwidth        34.45 us       -1.3 %
 bandwidth inside nodes  2.427 us       -0.1 %
 (10 % of d(step) / d(log rate) on the critical path, as long as it stays the longest)
+
+figures from  count      time   share  with an error
+launch time      39  229.4 us  85.7 %          0.0 %
+link model        4  38.43 us  14.3 %          0.0 %
+## With measured spreads the time has an error bar: rows add up as squares.
+$ printf 'devices: {d: {like: cpu-core, spread: {source: my own runs, gemm: 10 %% of 40, elementwise: 30 %% of 15}}}\nnodes: {devices: 4 d}\n' > m.yaml
+$ heddle sim mlp-xs --machine m.yaml
+model          mlp-xs
+weights        f32
+machine        m.yaml
+ranks          1
+time per step  30.08 ms
+error bar      +-2.867 ms, 9.5 %
+samples        17,024/s
+arithmetic     71.5 GFLOP/s a device, 74.5 % of the f32 peak
+computes       100.0 %
+communicates   0.0 %
+idle           0.0 %
+peak memory    12.0 MiB of 3.60 GiB on rank 0
+instructions   16
+
+stage  ranks  computes  communicates   idle  peak memory
+    0  0       100.0 %         0.0 %  0.0 %     12.0 MiB
+device  ranks  computes  communicates   idle
+d           1   100.0 %         0.0 %  0.0 %
+
+ranks  parameters  gradients  optimiser  activations  temporary  communication      peak
+0        8.00 MiB        0 B        0 B     1.00 MiB   3.00 MiB            0 B  12.0 MiB
+
+at the peak  of     kind         count     bytes
+relu         layer  temporary        2  2.00 MiB
+x            main   activations      1  1.00 MiB
+h.0.w        main   parameters       1  1.00 MiB
+h.1.w        main   parameters       1  1.00 MiB
+h.2.w        main   parameters       1  1.00 MiB
+h.3.w        main   parameters       1  1.00 MiB
+... and 4 more
+
+critical path  kind         count      time   share
+matmul         computation      8  27.97 ms  93.0 %
+relu           computation      8  2.105 ms   7.0 %
+
+what would help       path  10 % better
+matmul rate       27.96 ms       -9.3 %
+memory bandwidth  2.097 ms       -0.7 %
+launch latency    16.00 us       -0.0 %
+(10 % of d(step) / d(log rate) on the critical path, as long as it stays the longest)
+
+figures from  count      time    share  with an error
+roofline         16  30.08 ms  100.0 %        100.0 %
+
+figure          stated in         count      time   share  spread  measurements
+d: f32 gemm     devices.yaml:187      8  27.97 ms  93.0 %  10.0 %            40
+d: elementwise  devices.yaml:187      8  2.105 ms   7.0 %  30.0 %            15
+$ heddle sim mlp-xs --machine m.yaml --json | sed -n '/error/p; /sources/,$p'
+  "time_error_ps": 2867415868,
+  "known_error_ps": 2867415868,
+  "known_error_share": 1,
+  "sources": [
+    {"source": "roofline", "count": 16, "time_ps": 30075178664, "share": 1, "known_error_share": 1}
+    {"source": "roofline", "count": 16, "time_ps": 30075178664, "share": 1, "known_error_share": 1}
+  ],
+  "figures": [
+    {"figure": "d: f32 gemm", "stated": "devices.yaml:187", "source": "roofline", "count": 8, "time_ps": 27970026664, "share": 0.9300036743415969, "spread": 0.1, "measurements": 40, "measured": "my own runs"},
+    {"figure": "d: elementwise", "stated": "devices.yaml:187", "source": "roofline", "count": 8, "time_ps": 2105152000, "share": 0.06999632565840308, "spread": 0.3, "measurements": 15, "measured": "my own runs"}
+  ]
+}
 ## Line 11 before line 10: the second stage waits.
 $ heddle sim examples/distir/fig2_swapped.heddle --machine dgx-2
 model          examples/distir/fig2_swapped.heddle
@@ -55,6 +123,7 @@ weights        f32
 machine        dgx-2
 ranks          2
 time per step  285.8 us
+error bar      none: 100.0 % of the step has no measured spread
 samples        447,923/s
 arithmetic     236 GFLOP/s a device, 1.5 % of the f32 peak
 computes       53.6 %
@@ -99,6 +168,10 @@ memory bandwidth        37.34 us       -1.3 %
 network latency         36.00 us       -1.3 %
 bandwidth inside nodes  2.427 us       -0.1 %
 (10 % of d(step) / d(log rate) on the critical path, as long as it stays the longest)
+
+figures from  count      time   share  with an error
+launch time      42  247.3 us  86.6 %          0.0 %
+link model        4  38.43 us  13.4 %          0.0 %
 $ heddle sim gpt2 --batch 64 --train --data 4 --tensor 2 --pipeline 2 --microbatches 8 --optimizer adam --machine dgx-2
 model          gpt2
 plan           dp=4 tp=2 pp=2 mb=8
@@ -106,6 +179,7 @@ weights        f32, the optimiser's states f32
 machine        dgx-2
 ranks          16
 time per step  521.0 ms
+error bar      none: 100.0 % of the step has no measured spread
 samples        122.8/s
 arithmetic     6.75 TFLOP/s a device, 43.0 % of the f32 peak
 computes       81.5 %
@@ -165,6 +239,11 @@ launch latency          23.59 ms       -0.5 %
 bandwidth inside nodes  18.75 ms       -0.4 %
 network latency         4.910 ms       -0.1 %
 (10 % of d(step) / d(log rate) on the critical path, as long as it stays the longest)
+
+figures from      count      time   share  with an error
+efficiency curve  3,476  490.6 ms  94.2 %          0.0 %
+link model          438  23.66 ms   4.5 %          0.0 %
+launch time       1,243  6.678 ms   1.3 %          0.0 %
 $ heddle sim mlp-xs --machine laptop --json | sed -E 's/: [0-9.e+-]+/: N/g'
 {
   "model": "mlp-xs",
@@ -174,6 +253,9 @@ $ heddle sim mlp-xs --machine laptop --json | sed -E 's/: [0-9.e+-]+/: N/g'
   "machine": "laptop",
   "ranks": N,
   "time_ps": N,
+  "time_error_ps": null,
+  "known_error_ps": N,
+  "known_error_share": N,
   "batch": N,
   "samples_per_s": N,
   "flops": N,
@@ -216,6 +298,13 @@ $ heddle sim mlp-xs --machine laptop --json | sed -E 's/: [0-9.e+-]+/: N/g'
     {"what": "matmul rate", "time_ps": N, "slope": N},
     {"what": "memory bandwidth", "time_ps": N, "slope": N},
     {"what": "launch latency", "time_ps": N, "slope": N}
+  ],
+  "sources": [
+    {"source": "roofline", "count": N, "time_ps": N, "share": N, "known_error_share": N}
+  ],
+  "figures": [
+    {"figure": "cpu-core: f32 gemm", "stated": "devices.yaml:187", "source": "roofline", "count": N, "time_ps": N, "share": N, "spread": null, "measurements": null, "measured": null},
+    {"figure": "cpu-core: Nlementwise", "stated": "devices.yaml:187", "source": "roofline", "count": N, "time_ps": N, "share": N, "spread": null, "measurements": null, "measured": null}
   ]
 }
 ## Every rank and instruction one by one: the same result.
@@ -230,6 +319,9 @@ $ heddle sim mlp-xs --train --data 2 --pipeline 2 --microbatches 4 --machine lap
   "machine": "laptop",
   "ranks": N,
   "time_ps": N,
+  "time_error_ps": null,
+  "known_error_ps": N,
+  "known_error_share": N,
   "batch": N,
   "samples_per_s": N,
   "flops": N,
@@ -296,6 +388,21 @@ $ heddle sim mlp-xs --train --data 2 --pipeline 2 --microbatches 4 --machine lap
     {"what": "bandwidth inside nodes", "time_ps": N, "slope": N},
     {"what": "launch latency", "time_ps": N, "slope": N},
     {"what": "network latency", "time_ps": N, "slope": N}
+  ],
+  "sources": [
+    {"source": "roofline", "count": N, "time_ps": N, "share": N, "known_error_share": N},
+    {"source": "link model", "count": N, "time_ps": N, "share": N, "known_error_share": N},
+    {"source": "launch time", "count": N, "time_ps": N, "share": N, "known_error_share": N}
+  ],
+  "figures": [
+    {"figure": "cpu-core: f32 gemm", "stated": "devices.yaml:187", "source": "roofline", "count": N, "time_ps": N, "share": N, "spread": null, "measurements": null, "measured": null},
+    {"figure": "cpu-core: Nlementwise", "stated": "devices.yaml:187", "source": "roofline", "count": N, "time_ps": N, "share": N, "spread": null, "measurements": null, "measured": null},
+    {"figure": "link of cpu-core: all_reduce", "stated": "devices.yaml:188", "source": "link model", "count": N, "time_ps": N, "share": N, "spread": null, "measurements": null, "measured": null},
+    {"figure": "cpu-core: move", "stated": "devices.yaml:187", "source": "roofline", "count": N, "time_ps": N, "share": N, "spread": null, "measurements": null, "measured": null},
+    {"figure": "cpu-core: reduction", "stated": "devices.yaml:187", "source": "roofline", "count": N, "time_ps": N, "share": N, "spread": null, "measurements": null, "measured": null},
+    {"figure": "link of cpu-core: send", "stated": "devices.yaml:188", "source": "link model", "count": N, "time_ps": N, "share": N, "spread": null, "measurements": null, "measured": null},
+    {"figure": "cpu-core: launch of elementwise", "stated": "devices.yaml:185", "source": "launch time", "count": N, "time_ps": N, "share": N, "spread": null, "measurements": null, "measured": null},
+    {"figure": "cpu-core: launch of move", "stated": "devices.yaml:185", "source": "launch time", "count": N, "time_ps": N, "share": N, "spread": null, "measurements": null, "measured": null}
   ]
 }
 ## A timeline: one slice for every instruction on every rank.

@@ -454,6 +454,7 @@ weights        f32
 machine        laptop
 ranks          1
 time per step  30.08 ms
+error bar      none: 100.0 % of the step has no measured spread
 samples        17,024/s
 arithmetic     71.5 GFLOP/s a device, 74.5 % of the f32 peak
 computes       100.0 %
@@ -488,6 +489,9 @@ matmul rate       27.96 ms       -9.3 %
 memory bandwidth  2.097 ms       -0.7 %
 launch latency    16.00 us       -0.0 %
 (10 % of d(step) / d(log rate) on the critical path, as long as it stays the longest)
+
+figures from  count      time    share  with an error
+roofline         16  30.08 ms  100.0 %          0.0 %
 $ heddle sim mlp-xs --machine laptop --train --strategy "zero=2 tp=2"
 error[E0509]: zero=2 needs dp > 1; here dp=1
   --> --strategy:1:1

@@ -1,0 +1,86 @@
+// origin.c - the critical path by where its prices come from, and how far the makespan may be off for that.
+//
+// Idea: what is wrong in a figure is wrong in every price that it decides, so spreads of one row add up; two figures
+// are wrong for reasons of their own, so rows add up as squares. What has no spread is left out and said to be.
+#include "sim/internal.h"
+#include <math.h>
+#include <stdlib.h>
+
+typedef struct {
+  u32 event, origin;
+  i64 dur;
+} seen_step;
+typedef struct {
+  sim *s;
+  VEC(sim_origin) origin;
+  VEC(seen_step) seen;
+  hmap map;      // of seen
+  VEC(u32) rows; // of every origin: its row of the coster
+} origins;
+
+// The first member of the event's group whose price the step has.
+static u32 member_with(const event *e, u32 n, i64 dur) {
+  for (u32 k = 0; e->per && k < n; k++)
+    if (e->per[k] == dur) return k;
+  return 0;
+}
+
+static u32 origin_of_row(origins *o, u32 row) {
+  arena *a = o->s->a;
+  u32 k = 0;
+  while (k < o->rows.n && o->rows.v[k] != row) k++;
+  if (k < o->rows.n) return k;
+  const cost_row *r = coster_row(o->s->cost_arg, row);
+  *vec_push(a, &o->rows) = row;
+  *vec_push(a, &o->origin) = (sim_origin){.row = r ? *r : (cost_row){.figure = "nothing"}};
+  o->origin.v[k].row.figure = arena_strdup(a, o->origin.v[k].row.figure);
+  return k;
+}
+
+static u32 origin_of(origins *o, const sim_step *t) {
+  sim *s = o->s;
+  const priced *at = &s->priced.v[t->place];
+  const u32 id = at->ev[t->instr - 1];
+  const u64 h = hash_u64((u64)t->dur_ps, id);
+  for (u32 it = 0, k; hmap_next(&o->map, h, &it, &k);)
+    if (o->seen.v[k].event == id && o->seen.v[k].dur == t->dur_ps) return o->seen.v[k].origin;
+  const event *e = &s->events.v[id];
+  const func_info *f = func_in(s, at->f);
+  cost_info cost;
+  cost_event made_of;
+  const u32 m = member_with(e, place_of(s, e->g)->n, t->dur_ps);
+  if (!cost_explain(s->cost_arg, s->p, f, &f->body.v[t->instr - 1], e->g, m, &cost, &made_of)) cost.row = 0;
+  const u32 origin = origin_of_row(o, cost.row);
+  hmap_add(s->a, &o->map, h, o->seen.n);
+  *vec_push(s->a, &o->seen) = (seen_step){id, origin, t->dur_ps};
+  return origin;
+}
+
+static int by_time(const void *x, const void *y) {
+  const sim_origin *a = x, *b = y;
+  if (a->ps != b->ps) return a->ps < b->ps ? 1 : -1;
+  if (a->count != b->count) return a->count < b->count ? 1 : -1;
+  return strcmp(a->row.figure, b->row.figure);
+}
+
+void sum_up_origins(sim *s, sim_result *r) {
+  origins o = {.s = s};
+  double square = 0;
+  for (u32 k = 0; k < r->ncritical; k++) {
+    const u32 no = origin_of(&o, &r->critical[k]); // may move o.origin
+    sim_origin *at = &o.origin.v[no];
+    at->count++;
+    at->ps += r->critical[k].dur_ps;
+  }
+  if (o.origin.n) qsort(o.origin.v, o.origin.n, sizeof *o.origin.v, by_time);
+  for (u32 k = 0; k < o.origin.n; k++) {
+    const sim_origin *at = &o.origin.v[k];
+    if (at->row.spread < 0 && at->ps) continue;
+    const double off = (double)at->ps * at->row.spread;
+    square += off * off;
+    r->spread_known_ps += at->ps;
+  }
+  r->origin = o.origin.v;
+  r->norigins = o.origin.n;
+  r->error_ps = llround(sqrt(square));
+}
