@@ -159,7 +159,7 @@ static void add_product(bed *b, classes *k, i64 m, i64 n, i64 depth, double us) 
   type t[3];
   u32 o[2];
   for (u32 i = 0; i < 3; i++) t[i] = type_tensor(b->p, &s[i], (layout){0}, b->g);
-  func f = func_new(b->p, sym_of(b->c, "f"), (loc){0});
+  func f = func_new(b->p, sym_fmt(b->c, "f%u", b->p->funcs.n), (loc){0});
   for (u32 i = 0; i < 2; i++) o[i] = func_param(b->p, f, t[i], (sym){0}, ROLE_INPUT);
   builder bl = builder_at(b->p, f);
   bl.g = b->g;

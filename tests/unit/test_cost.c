@@ -737,7 +737,7 @@ TEST(cost_spreads_hold) {
       const i64 M = atoll(f[3]), N = atoll(f[4]), K = atoll(f[5]);
       const type t[3] = {matrix(&b, DT_F16, M, K, (layout){0}, g), matrix(&b, DT_F16, K, N, (layout){0}, g),
                          matrix(&b, DT_F16, M, N, (layout){0}, g)};
-      const func fn = func_new(b.p, sym_of(b.c, "f"), (loc){0});
+      const func fn = func_new(b.p, sym_fmt(b.c, "f%u", b.p->funcs.n), (loc){0});
       const u32 o[2] = {func_param(b.p, fn, t[0], (sym){0}, ROLE_INPUT),
                         func_param(b.p, fn, t[1], (sym){0}, ROLE_INPUT)};
       builder bl = builder_at(b.p, fn);
