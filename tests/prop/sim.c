@@ -456,7 +456,8 @@ static i64 makespan_with(world *w, func f, u32 num, i64 more) {
 
 // The path has no gap and lasts as long as the whole; each of its weights is a derivative.
 static void check_path(world *w, sim_mode mode, unsigned long long seed) {
-  sim_opts o = {.mode = mode, .cost = price, .cost_arg = w, .no_bytes = true, .critical = true};
+  sim_opts o = {
+      .mode = mode, .cost = price, .cost_arg = w, .no_bytes = true, .critical = true, .steps = true};
   sim_result r;
   if (!CHECK(sim_run(w->c, w->a, w->p, NULL, &o, &r))) return;
   i64 at = 0, total = 0;
