@@ -481,6 +481,10 @@ u32 group_lead(const space *s, group g, u32 member, const u8 *axes, u32 naxes) {
   return lead;
 }
 
+u32 group_like(const space *s, group g, u32 member, const u8 *axes, u32 naxes) {
+  return member - group_lead(s, g, member, axes, naxes);
+}
+
 void coords_of(const space *s, group g, u32 member, const coords *temporal, coords *out) {
   const struct group_dims *d = &s->group_dims.v[g.i];
   const group_info *x = group_get(s, g);
