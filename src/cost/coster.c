@@ -92,6 +92,13 @@ static const type_info *site_value(const site *s, u32 j, u32 nopd) {
   return j < nopd ? site_operand(s, j) : site_result(s, j - nopd);
 }
 
+// As group_likes; until the next subgroups are looked for.
+static const u32 *alike(coster *k, const site *s, const u8 *axes, u32 naxes) {
+  vec_reserve(k->a, &k->ranks, group_get(s->p->sp, s->g)->nranks + 1);
+  group_likes(s->p->sp, s->g, axes, naxes, k->ranks.v);
+  return k->ranks.v;
+}
+
 // Is a value first..end of the instruction in uneven pieces? axes: NULL, or those on which members differ, naxes
 // of them.
 static bool uneven_values(const site *s, u32 first, u32 end, u8 *axes, u32 *naxes) {
@@ -116,10 +123,10 @@ static u32 compute_costs(coster *k, const site *s, bool uneven, i64 *ps) {
   if (!kind) return 0;
   if (uneven) uneven_values(s, 0, instr_nopd(s->f, s->i) + s->i->nres, axes, &naxes);
   const u32 n = naxes || kind == KINDS_MIXED ? gi->nranks : 1;
+  const u32 *like = n > 1 && kind != KINDS_MIXED ? alike(k, s, axes, naxes) : NULL;
   for (u32 m = 0; m < n; m++) {
-    const u32 like = kind == KINDS_MIXED ? m : group_like(s->p->sp, s->g, m, axes, naxes);
-    if (like < m) {
-      ps[m] = ps[like];
+    if (like && like[m] < m) {
+      ps[m] = ps[like[m]];
       continue;
     }
     const u16 own = kind == KINDS_MIXED ? k->m->dev[gi->ranks[m]].kind : (u16)(kind - 1);
@@ -155,9 +162,9 @@ static bool subgroup_bytes(coster *k, const site *s, const seen_subs *subs, bool
     uneven = uneven_values(s, results && !both ? nopd : 0, results || both ? nval : nopd, axes, &naxes);
   vec_reserve(k->a, &k->bytes, subs->nsub);
   memset(k->bytes.v, 0, sizeof *k->bytes.v * subs->nsub);
+  const u32 *like = uneven ? alike(k, s, axes, naxes) : NULL;
   for (u32 m = 0; m < (uneven ? group_get(s->p->sp, s->g)->nranks : 1); m++) {
-    const u32 like = group_like(s->p->sp, s->g, m, axes, naxes);
-    ps[m] = like < m ? ps[like] : comm_bytes(s, coords_at(s, s->g, m, uneven, &c), subs->size);
+    ps[m] = like && like[m] < m ? ps[like[m]] : comm_bytes(s, coords_at(s, s->g, m, uneven, &c), subs->size);
     i64 *most = &k->bytes.v[sub_of_member(k, subs, m)];
     *most = MAX(*most, ps[m]);
   }

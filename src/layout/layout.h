@@ -101,8 +101,8 @@ u32 group_coord(const space *s, group g, u32 member, u8 axis); // position along
 // the sizes, returned; at most cap offsets are written.
 u32 group_offsets(const space *s, group g, const u8 *axes, u32 naxes, u32 *offset, u32 cap);
 u32 group_lead(const space *s, group g, u32 member, const u8 *axes, u32 naxes);
-// The first member that has this one's coordinates on `axes`: with all others 0.
-u32 group_like(const space *s, group g, u32 member, const u8 *axes, u32 naxes);
+// like[member]: the first member that has its coordinates on `axes`; all its others are 0.
+void group_likes(const space *s, group g, const u8 *axes, u32 naxes, u32 *like);
 
 // ---- layouts -------------------------------------------------------------------------------------------
 typedef struct {

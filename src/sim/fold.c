@@ -41,8 +41,9 @@ typedef struct {
   group g;
   u32 naxes, n;
   u8 axes[MESH_AXES];
-  const u32 *like; // n members, one for each combination of coordinates; it stands for all that are like it
-  u64 *sig;        // by member, of these only
+  const u32
+      *first; // n members, the first of each combination of coordinates: it stands for all that are alike
+  u64 *sig;   // by member, of these only
 } uneven_row;
 
 typedef struct {
@@ -64,9 +65,9 @@ static uneven_row *uneven_row_of(splitter *x, layout l, group g) {
     if (old->g.i == g.i && old->naxes == r.naxes && !memcmp(old->axes, r.axes, r.naxes)) return old;
   }
   r.n = group_offsets(sp, g, r.axes, r.naxes, NULL, 0);
-  u32 *like = NEWN(x->s->tmp, u32, r.n);
-  group_offsets(sp, g, r.axes, r.naxes, like, r.n);
-  r.like = like;
+  u32 *first = NEWN(x->s->tmp, u32, r.n);
+  group_offsets(sp, g, r.axes, r.naxes, first, r.n);
+  r.first = first;
   r.sig = ZNEWN(x->s->tmp, u64, x->s->places.v[g.i]->n);
   uneven_row *to = vec_push(x->s->tmp, &x->uneven);
   *to = r;
@@ -78,9 +79,11 @@ static void split_by_uneven(splitter *x) {
     const uneven_row *r = &x->uneven.v[k];
     const place *pl = x->s->places.v[r->g.i];
     const u64 name = hash_u64(k, 5);
+    u32 *like = NEWN(x->s->tmp, u32, pl->n);
+    group_likes(x->s->p->sp, r->g, r->axes, r->naxes, like);
     for (u32 j = 0; j < pl->n; j++) {
       u64 *sig = &x->sig[pl->rank[j]];
-      *sig = hash_step(*sig ^ name, r->sig[group_like(x->s->p->sp, r->g, j, r->axes, r->naxes)]);
+      *sig = hash_step(*sig ^ name, r->sig[like[j]]);
     }
   }
 }
@@ -101,8 +104,8 @@ static void split_by_type(splitter *x, type t, group call) {
   hmap_add(s->tmp, &x->even, key, 1);
   uneven_row *r = uneven_row_of(x, ti->lay, g);
   for (u32 k = 0; k < r->n; k++) {
-    u64 *sig = &r->sig[r->like[k]];
-    *sig = hash_step(*sig ^ key, (u64)local_bytes(s, ti, g, r->like[k]));
+    u64 *sig = &r->sig[r->first[k]];
+    *sig = hash_step(*sig ^ key, (u64)local_bytes(s, ti, g, r->first[k]));
   }
 }
 

@@ -453,21 +453,22 @@ TEST(layout_uneven_axes) {
   for (u32 i = 0; i < COUNT_OF(row); i++)
     for (u32 q = 0; q < 2; q++) {
       group g = q ? part : all;
-      u32 nd, kinds = 0;
+      u32 nd, kinds = 0, like[24];
       u8 axes[MESH_AXES];
       i64 dims[DIMS_MAX], own[DIMS_MAX], first[DIMS_MAX];
       layout l = parsed(row[i].text, &nd, dims);
       REQUIRE(l.i || !i);
       u32 n = layout_uneven_axes(t.s, l, g, axes, 0);
       CHECK_EQ_I64(layout_uneven_axes(t.s, l, g, axes, n), n); // each once
+      group_likes(t.s, g, axes, n, like);
       for (u32 k = 0; k < group_get(t.s, g)->nranks; k++) {
-        u32 like = group_like(t.s, g, k, axes, n);
         coords c;
-        CHECK(like <= k && group_like(t.s, g, like, axes, n) == like);
-        kinds += like == k;
+        CHECK(like[k] <= k && like[like[k]] == like[k]);
+        CHECK_EQ_I64(like[k], k - group_lead(t.s, g, k, axes, n));
+        kinds += like[k] == k;
         coords_of(t.s, g, k, NULL, &c);
         layout_local_dims(t.s, l, nd, dims, &c, own);
-        coords_of(t.s, g, like, NULL, &c);
+        coords_of(t.s, g, like[k], NULL, &c);
         layout_local_dims(t.s, l, nd, dims, &c, first);
         CHECK(memcmp(own, first, nd * sizeof *own) == 0);
       }
