@@ -90,25 +90,34 @@ const char *chosen_of(cli *x) {
   return x->line;
 }
 
+// The plan holds the model from here on.
+static heddle_plan *held_by_plan(heddle_plan *b, heddle_program *model) {
+  heddle_program_free(model);
+  return b;
+}
+
 bool plan_of(cli *x, heddle_machine *m, heddle_plan **out) {
   const char *strategy = chosen_of(x);
   *out = NULL;
   if (x->plan) {
     bool train = false;
     if (!heddle_plan_trains(x->s, x->plan, &train)) return false;
-    *out = heddle_plan_read(model_of(x, train), x->plan);
+    heddle_program *model = model_of(x, train);
+    *out = held_by_plan(heddle_plan_read(model, x->plan), model);
     return heddle_plan_on(*out, m, x->costs);
   }
   if (!strategy && !x->train) return true;
   heddle_plan_options o = {.train = x->train};
-  return optimizer_of(x, &o.optimizer) &&
-         (*out = heddle_plan_make(model_of(x, x->train), strategy, &o)) != NULL &&
-         heddle_plan_on(*out, m, x->costs);
+  if (!optimizer_of(x, &o.optimizer)) return false;
+  heddle_program *model = model_of(x, x->train);
+  *out = held_by_plan(heddle_plan_make(model, strategy, &o), model);
+  return heddle_plan_on(*out, m, x->costs);
 }
 
 heddle_program *distributed_of(cli *x, heddle_machine *m) {
   heddle_plan *b;
   if (!plan_of(x, m, &b)) return NULL;
   heddle_program *d = b ? heddle_plan_apply(b) : model_of(x, false);
+  heddle_plan_free(b); // and the model: what is simulated may need the room
   return heddle_program_validate(d) ? d : NULL;
 }

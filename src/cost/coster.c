@@ -53,8 +53,6 @@ i64 cost_launch_ps(const coster *k, const device_kind *dev) { return k->acc->lau
 
 // ---- instructions ------------------------------------------------------------------------------------
 
-enum { ALIKE_MAX = 8 }; // uneven layouts of one instruction that are compared from member to member
-
 // Coordinates matter only where pieces are uneven: NULL otherwise, which is much faster.
 static const coords *coords_at(const site *s, group g, u32 member, bool uneven, coords *room) {
   if (!uneven) return NULL;
@@ -94,47 +92,44 @@ static const type_info *site_value(const site *s, u32 j, u32 nopd) {
   return j < nopd ? site_operand(s, j) : site_result(s, j - nopd);
 }
 
-// The layouts with uneven pieces among values first..end of an instruction, each once; cap at most, more
-// count.
-static u32 uneven_layouts(const site *s, u32 first, u32 end, layout *l, u32 cap) {
+// As group_likes; until the next subgroups are looked for.
+static const u32 *alike(coster *k, const site *s, const u8 *axes, u32 naxes) {
+  vec_reserve(k->a, &k->ranks, group_get(s->p->sp, s->g)->nranks + 1);
+  group_likes(s->p->sp, s->g, axes, naxes, k->ranks.v);
+  return k->ranks.v;
+}
+
+// Is a value first..end of the instruction in uneven pieces? axes: NULL, or those on which members differ, naxes
+// of them.
+static bool uneven_values(const site *s, u32 first, u32 end, u8 *axes, u32 *naxes) {
   const u32 nopd = instr_nopd(s->f, s->i);
-  u32 n = 0;
-  for (u32 j = first; j < end; j++) {
+  bool any = false;
+  for (u32 j = first; j < end && !(any && !axes); j++) {
     const type_info *t = site_value(s, j, nopd);
     if (t->tuple || layout_is_even(s->p->sp, t->lay)) continue;
-    u32 q = 0;
-    while (q < MIN(n, cap) && l[q].i != t->lay.i) q++;
-    if (q < MIN(n, cap)) continue;
-    if (n < cap) l[n] = t->lay;
-    n++;
+    any = true;
+    if (axes) *naxes = layout_uneven_axes(s->p->sp, t->lay, s->g, axes, *naxes);
   }
-  return n;
+  return any;
 }
 
 static u32 compute_costs(coster *k, const site *s, bool uneven, i64 *ps) {
   const u16 kind = group_kind(k, s->g, s->i->where);
   const group_info *gi = group_get(s->p->sp, s->g);
-  const u32 n = uneven || kind == KINDS_MIXED ? gi->nranks : 1;
+  u8 axes[MESH_AXES];
+  u32 naxes = 0;
   coords c;
   cost_info cost;
-  layout lay[ALIKE_MAX];
   if (!kind) return 0;
-  const u32 nlay = uneven ? uneven_layouts(s, 0, instr_nopd(s->f, s->i) + s->i->nres, lay, ALIKE_MAX) : 0;
-  u32 run =
-      nlay <= ALIKE_MAX && kind != KINDS_MIXED ? n : 1; // so many members after one another cost the same
-  for (u32 q = 0; q < MIN(nlay, ALIKE_MAX); q++) run = MIN(run, layout_run(s->p->sp, lay[q], s->g));
+  if (uneven) uneven_values(s, 0, instr_nopd(s->f, s->i) + s->i->nres, axes, &naxes);
+  const u32 n = naxes || kind == KINDS_MIXED ? gi->nranks : 1;
+  const u32 *like = n > 1 && kind != KINDS_MIXED ? alike(k, s, axes, naxes) : NULL;
   for (u32 m = 0; m < n; m++) {
-    if (m % run) {
-      ps[m] = ps[m - 1];
+    if (like && like[m] < m) {
+      ps[m] = ps[like[m]];
       continue;
     }
     const u16 own = kind == KINDS_MIXED ? k->m->dev[gi->ranks[m]].kind : (u16)(kind - 1);
-    bool alike = m && kind != KINDS_MIXED && nlay <= ALIKE_MAX;
-    for (u32 q = 0; q < nlay && alike; q++) alike = layout_alike(s->p->sp, lay[q], s->g, m, m - run);
-    if (alike) {
-      ps[m] = ps[m - run];
-      continue;
-    }
     if (!compute_event(k, s, coords_at(s, s->g, m, uneven, &c), own, &cost, NULL)) return 0;
     ps[m] = cost.ps;
   }
@@ -155,40 +150,50 @@ u32 cost_axes(const prog *p, const instr *i, group g, u8 *axes) {
   return n;
 }
 
-// The bytes of every subgroup in k->bytes: it takes as long as its member with the most. Returns whether they
-// may differ.
-static bool collective_bytes(coster *k, const site *s, const seen_subs *subs, bool uneven) {
+// k->bytes: of every subgroup, those of its member with the most; of even pieces only that of member 0.
+// ps: room. Are they uneven, on the side that counts?
+static bool subgroup_bytes(coster *k, const site *s, const seen_subs *subs, bool uneven, i64 *ps) {
+  const u32 nopd = instr_nopd(s->f, s->i), nval = nopd + s->i->nres;
+  const bool both = s->i->op == OP_halo_exchange, results = counts_results(s->i->op);
+  u8 axes[MESH_AXES];
+  u32 naxes = 0;
   coords c;
-  if (uneven && s->i->op != OP_halo_exchange) { // of the side that counts
-    const u32 nopd = instr_nopd(s->f, s->i);
-    uneven = counts_results(s->i->op) ? uneven_layouts(s, nopd, nopd + s->i->nres, NULL, 0)
-                                      : uneven_layouts(s, 0, nopd, NULL, 0);
-  }
+  if (uneven)
+    uneven = uneven_values(s, results && !both ? nopd : 0, results || both ? nval : nopd, axes, &naxes);
   vec_reserve(k->a, &k->bytes, subs->nsub);
   memset(k->bytes.v, 0, sizeof *k->bytes.v * subs->nsub);
+  const u32 *like = uneven ? alike(k, s, axes, naxes) : NULL;
   for (u32 m = 0; m < (uneven ? group_get(s->p->sp, s->g)->nranks : 1); m++) {
-    const i64 bytes = comm_bytes(s, coords_at(s, s->g, m, uneven, &c), subs->size);
+    ps[m] = like && like[m] < m ? ps[like[m]] : comm_bytes(s, coords_at(s, s->g, m, uneven, &c), subs->size);
     i64 *most = &k->bytes.v[sub_of_member(k, subs, m)];
-    *most = MAX(*most, bytes);
+    *most = MAX(*most, ps[m]);
   }
   return uneven;
 }
 
 static u32 collective_costs(coster *k, const site *s, bool uneven, i64 *ps) {
   u8 axes[MESH_AXES];
-  const u32 naxes = cost_axes(s->p, s->i, s->g, axes), n = group_get(s->p->sp, s->g)->nranks;
+  const u32 naxes = cost_axes(s->p, s->i, s->g, axes);
   const seen_subs *subs = subgroups(k, s->g, axes, naxes, s->i->where);
-  cost_info cost;
   if (!subs) return 0;
-  uneven = collective_bytes(k, s, subs, uneven);
+  uneven = subgroup_bytes(k, s, subs, uneven, ps);
   const dtype t = instr_nopd(s->f, s->i) ? site_operand(s, 0)->s.t : DT_NONE;
-  for (u32 m = 0; m < (uneven || !subs->uniform ? n : 1); m++) {
-    const u32 sub = sub_of_member(k, subs, m);
-    const i64 bytes = k->bytes.v[uneven ? sub : sub_of_member(k, subs, 0)];
-    if (!comm_event(k, s->i->op, t, bytes, place_of_sub(k, subs, sub), s->i->where, &cost, NULL)) return 0;
-    ps[m] = cost.ps;
+  const bool differ = uneven || !subs->uniform;
+  const u32 n = differ ? group_get(s->p->sp, s->g)->nranks : 1, first = sub_of_member(k, subs, 0);
+  const i64 even = k->bytes.v[first];
+  cost_info cost = {0};
+  i64 bytes = -1; // of the latest subgroup, and its place
+  u32 place = 0;
+  for (u32 sub = differ ? 0 : first; sub < (differ ? subs->nsub : first + 1); sub++) {
+    const i64 own = uneven ? k->bytes.v[sub] : even;
+    const u32 at = place_of_sub(k, subs, sub);
+    if ((own != bytes || at != place) && !comm_event(k, s->i->op, t, own, at, s->i->where, &cost, NULL))
+      return 0;
+    bytes = own, place = at;
+    k->bytes.v[sub] = cost.ps; // from here on
   }
-  return fold(ps, uneven || !subs->uniform ? n : 1);
+  for (u32 m = 0; m < n; m++) ps[m] = k->bytes.v[sub_of_member(k, subs, m)];
+  return fold(ps, n);
 }
 
 // What passes between members of groups of nf and nt ranks when one holds `from` and is to hold `to` bytes.
@@ -245,7 +250,7 @@ static u32 copy_costs(coster *k, const site *s, bool uneven, i64 *ps) {
 }
 
 static bool is_uneven(const site *s) {
-  return uneven_layouts(s, 0, instr_nopd(s->f, s->i) + s->i->nres, NULL, 0) > 0;
+  return uneven_values(s, 0, instr_nopd(s->f, s->i) + s->i->nres, NULL, NULL);
 }
 
 static u32 uncached(coster *k, const site *s, bool uneven, i64 *ps) {
@@ -332,7 +337,8 @@ static u32 place_of_comm(coster *k, const site *s, u32 member, i64 *size) {
   if (s->i->op == OP_send)
     *size = sent_bytes(s, member, is_uneven(s));
   else
-    *size = k->bytes.v[collective_bytes(k, s, subs, is_uneven(s)) ? sub : sub_of_member(k, subs, 0)];
+    *size =
+        k->bytes.v[subgroup_bytes(k, s, subs, is_uneven(s), k->costs.v) ? sub : sub_of_member(k, subs, 0)];
   return place_of_sub(k, subs, sub);
 }
 

@@ -466,35 +466,18 @@ void layout_local_dims(const space *s, layout l, u32 nd, const i64 *dims, const 
   }
 }
 
-bool layout_alike(const space *s, layout l, group g, u32 member, u32 other) {
+u32 layout_uneven_axes(const space *s, layout l, group g, u8 *axes, u32 n) {
   const layout_info *x = layout_get(s, l);
-  for (u32 i = 0; i < x->nsplit; i++) {
-    const lay_split *p = &x->split[i];
-    if (!p->table) continue;
-    bool alone = true; // on its dimension: then only the length of the piece matters
-    for (u32 j = 0; j < x->nsplit; j++) {
-      const lay_split *q = &x->split[j];
-      if (q->dim != p->dim || q == p) continue;
-      alone = false;
-      if (group_coord(s, g, member, q->axis) != group_coord(s, g, other, q->axis)) return false;
-    }
-    const u32 a = group_coord(s, g, member, p->axis), b = group_coord(s, g, other, p->axis);
-    const pieces_info *t = &s->tables.v[p->table];
-    if (a != b && (!alone || piece_length(t, a) != piece_length(t, b))) return false;
-  }
-  return true;
-}
-
-u32 layout_run(const space *s, layout l, group g) {
-  const layout_info *x = layout_get(s, l);
-  u32 run = g.i ? group_get(s, g)->nranks : 1;
   for (u32 i = 0; i < x->nsplit; i++)
     for (u32 j = 0; j < x->nsplit; j++) {
+      const u8 axis = x->split[j].axis;
       if (!x->split[i].table || x->split[j].dim != x->split[i].dim) continue;
-      u32 offset[2];
-      if (group_offsets(s, g, &x->split[j].axis, 1, offset, 2) > 1) run = MIN(run, offset[1]); // steps nest
+      if (!g.i || s->axis[axis].temporal || group_axis_size(s, g, axis) == 1) continue;
+      u32 k = 0;
+      while (k < n && axes[k] != axis) k++;
+      if (k == n) axes[n++] = axis;
     }
-  return run;
+  return n;
 }
 
 i64 layout_local_elems(const space *s, layout l, u32 nd, const i64 *dims) {

@@ -101,6 +101,8 @@ u32 group_coord(const space *s, group g, u32 member, u8 axis); // position along
 // the sizes, returned; at most cap offsets are written.
 u32 group_offsets(const space *s, group g, const u8 *axes, u32 naxes, u32 *offset, u32 cap);
 u32 group_lead(const space *s, group g, u32 member, const u8 *axes, u32 naxes);
+// like[member]: the first member that has its coordinates on `axes`; all its others are 0.
+void group_likes(const space *s, group g, const u8 *axes, u32 naxes, u32 *like);
 
 // ---- layouts -------------------------------------------------------------------------------------------
 typedef struct {
@@ -167,11 +169,10 @@ void coords_of(const space *s, group g, u32 member, const coords *temporal, coor
 i64 layout_local_extent(const space *s, layout l, u8 dim, i64 extent,
                         const coords *c); // c may be NULL if even
 void layout_local_dims(const space *s, layout l, u32 nd, const i64 *dims, const coords *c, i64 *out);
-// Do two members of a group hold pieces of the same extents? It may say no where they do by chance.
-bool layout_alike(const space *s, layout l, group g, u32 member, u32 other);
-// Members k*n to k*n + n-1 of a group hold pieces of the same extents, for every k: this n, which divides the
-// number of members.
-u32 layout_run(const space *s, layout l, group g);
+// The axes of the group, n of them in axes[MESH_AXES] already, and those that cut dimensions with uneven pieces
+// of this layout, each once; their number. Members with the same coordinates on them hold pieces of the same
+// extents.
+u32 layout_uneven_axes(const space *s, layout l, group g, u8 *axes, u32 n);
 // index[k] = global index of local index k along the dimension; returns the local extent.
 i64 layout_index(const space *s, layout l, u8 dim, i64 extent, const coords *c, i64 *index);
 bool layout_is_even(const space *s, layout l);

@@ -330,14 +330,14 @@ static group group_insert(space *s, mesh m, const group_axis *axis, u32 naxes, u
     g.nranks *= d.size[i];
   }
   u32 *ranks = NEWN(s->a, u32, g.nranks);
-  for (u32 k = 0; k < g.nranks; k++) {
-    u32 at = 0;
-    for (u32 i = 0; i < naxes; i++) {
-      u32 p = k / d.step[i] % d.size[i];
-      at += mesh_step[i] * (axis[i].at >= 0 ? (u32)axis[i].at : axis[i].nonly ? axis[i].only[p] : p);
+  ranks[0] = x->ranks ? 0 : x->first;
+  for (u32 i = naxes;
+       i-- > 0;) // minor first: what is there so far is repeated at every position of the next axis
+    for (u32 p = d.size[i]; p-- > 0;) {
+      u32 at = mesh_step[i] * (axis[i].at >= 0 ? (u32)axis[i].at : axis[i].nonly ? axis[i].only[p] : p);
+      for (u32 k = 0; k < d.step[i]; k++) ranks[p * d.step[i] + k] = ranks[k] + at;
     }
-    ranks[k] = x->ranks ? x->ranks[at] : x->first + at;
-  }
+  for (u32 k = 0; x->ranks && k < g.nranks; k++) ranks[k] = x->ranks[ranks[k]];
   g.ranks = ranks;
   *vec_push(s->a, &s->groups) = g;
   *vec_push(s->a, &s->group_dims) = d;
@@ -479,6 +479,18 @@ u32 group_lead(const space *s, group g, u32 member, const u8 *axes, u32 naxes) {
     if (k != NO_SLOT) lead -= member / d->step[k] % d->size[k] * d->step[k];
   }
   return lead;
+}
+
+void group_likes(const space *s, group g, const u8 *axes, u32 naxes, u32 *like) {
+  const struct group_dims *d = &s->group_dims.v[g.i];
+  u32 n = 1;
+  like[0] = 0;
+  for (u32 i = s->groups.v[g.i].naxes; i-- > 0; n *= d->size[i]) { // as in group_offsets
+    u32 k = 0;
+    while (k < naxes && axes[k] != s->groups.v[g.i].axis[i].axis) k++;
+    const u32 step = k < naxes ? n : 0;
+    for (u32 j = n; j < n * d->size[i]; j++) like[j] = like[j - n] + step;
+  }
 }
 
 void coords_of(const space *s, group g, u32 member, const coords *temporal, coords *out) {

@@ -45,12 +45,18 @@ typedef struct {
   u32 set;
   u32 instr; // that takes it to be complete
 } claim;
+// A result that is a parameter, all of whose elements are sums, and one more contribution to each.
+typedef struct {
+  u8 known; // 1: it is such a result, of parameter k; 2: it is not
+  u32 k;
+} link;
 typedef struct {
   bool done;
   u32 nslots;         // elements of all parameters
   u32 *first, *param; // the first slot of a parameter; the parameter of a slot
   u32 nrets;
   state *ret;
+  link *link; // beside ret
   VEC(claim) claims;
 } summary;
 
@@ -70,6 +76,7 @@ typedef struct {
   const func_info *fi;
   bool main;
   state *val;
+  u8 *chain; // of main's values: 1: all elements are complete sums; 2: it takes a closer look
 } coverage;
 
 enum { ERRORS_MAX = 20 };
@@ -209,6 +216,71 @@ static void count_set(coverage *w, tallies *t, u32 x, u32 call) {
   }
 }
 
+// ---- chains of sums -------------------------------------------------------------------------------------
+// What is summed over microbatches goes from call to call as tuples of hundreds of sums. If every call does no
+// more than add one contribution to each, at the coordinate where it is called, they are complete or not all
+// together.
+static bool adds_one(const coverage *w, const in_time *t, u32 slot) {
+  const set *s = &w->sets.v[t->x], *a, *b;
+  if (t->kind != IN_SUM || s->kind != SET_BOTH) return false;
+  a = &w->sets.v[s->a], b = &w->sets.v[s->b];
+  return a->kind == SET_PARAM && a->a == slot && b->kind == SET_CURRENT;
+}
+
+// The parameter that result r continues; false if it is no link of a chain.
+static bool find_link(coverage *w, summary *callee, u32 r, u32 *k) {
+  const state *ret = &callee->ret[r];
+  if (!callee->link) callee->link = ZNEWN(w->a, link, callee->nrets);
+  link *l = &callee->link[r];
+  *k = l->k;
+  if (l->known) return l->known == 1;
+  l->known = 2;
+  const in_time *v = elements_of(ret);
+  const set *s = ret->n && v->kind == IN_SUM ? &w->sets.v[v->x] : NULL;
+  if (!s || s->kind != SET_BOTH || w->sets.v[s->a].kind != SET_PARAM) return false;
+  const u32 slot = w->sets.v[s->a].a;
+  *k = l->k = callee->param[slot];
+  if (callee->first[*k] != slot || slot + ret->n > callee->nslots) return false;
+  for (u32 e = 0; e < ret->n; e++)
+    if (!adds_one(w, &v[e], slot + e) || callee->param[slot + e] != *k) return false;
+  l->known = 1;
+  return true;
+}
+
+// Follows value v of main back to where there is no sum yet. True if every function on the way has added to it
+// once at every coordinate.
+static bool chain_is_complete(coverage *w, value v) {
+  arena_mark_t m = arena_mark(w->tmp);
+  u32 **count = ZNEWN(w->tmp, u32 *, w->p->funcs.n), k, open = 0;
+  u32 *result = NEWN(w->tmp, u32, w->p->funcs.n);
+  bool ok = true;
+  for (const state *s = &w->val[v]; ok && s->call; s = &w->val[v]) {
+    const instr *i = &w->fi->body.v[s->call - 1];
+    const u32 r = v - i->res, c = coord_of(w, i), f = i->callee.i;
+    if (v < i->res || r >= i->nres || c == COORD_NONE || !find_link(w, &w->sum[f], r, &k)) break;
+    if (!count[f]) count[f] = ZNEWN(w->tmp, u32, w->size), result[f] = r, open += w->size;
+    ok = result[f] == r && !count[f][c]++;
+    open--;
+    v = opd_of(w->fi, i, k);
+  }
+  const state *s = &w->val[v];
+  ok = ok && !open && !s->call;
+  for (u32 e = 0; ok && e < s->n; e++) ok = elements_of(s)[e].kind != IN_SUM || !elements_of(s)[e].x;
+  arena_release(w->tmp, m);
+  return ok;
+}
+
+// Is what a call of main claims to be complete a parameter that is?
+static bool in_complete_chain(coverage *w, u32 x, u32 call) {
+  if (!call || w->sets.v[x].kind != SET_PARAM) return false;
+  const instr *i = &w->fi->body.v[call - 1];
+  value v = opd_of(w->fi, i, w->sum[i->callee.i].param[w->sets.v[x].a]);
+  for (u32 def; (def = w->fi->values.v[v].def) && w->fi->body.v[def - 1].op == OP_unpack;) // all of the tuple
+    v = opd_of(w->fi, &w->fi->body.v[def - 1], 0);
+  if (!w->chain[v]) w->chain[v] = chain_is_complete(w, v) ? 1 : 2;
+  return w->chain[v] == 1;
+}
+
 static void put_coordinates(const coverage *w, strbuf *b, const tally *t, bool missing, u32 most) {
   u32 n = 0;
   for (u32 k = 0; k < w->size; k++) {
@@ -223,6 +295,7 @@ static void put_coordinates(const coverage *w, strbuf *b, const tally *t, bool m
 
 // Every contribution once from every coordinate. call: as of count_set.
 static bool is_complete(coverage *w, u32 x, u32 call, const instr *i, const func_info *f) {
+  if (in_complete_chain(w, x, call)) return true;
   arena_mark_t m = arena_mark(w->tmp);
   tallies t = {0};
   bool ok = true;
@@ -502,6 +575,7 @@ static bool check_time(prog *p) {
                   .size = axis_size(p->sp, (u8)x),
                   .errors = errors};
     w.sum = ZNEWN(w.a, summary, p->funcs.n);
+    w.chain = ZNEWN(w.a, u8, func_get(p, p->main)->values.n);
     set_new(&w, (set){.kind = SET_EMPTY});
     walk(&w, p->main, &w.sum[p->main.i]);
     check_results(&w);

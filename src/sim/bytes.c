@@ -87,7 +87,7 @@ static bool bundle_operands(walk *w, const instr *i, u32 n, u32 num) {
   for (u32 k = 0; k < n; k++) {
     value v = opd_of(w->f, i, k);
     u32 b = heap_whole(h, v);
-    buffer *x = b == NO_BUFFER ? NULL : &h->buf.v[b];
+    buffer *x = b == NO_BUFFER ? NULL : heap_at(h, b);
     if (!x || x->parts || x->refs != 1 || !x->owned || x->lent || !x->live) return false;
     if (w->last[v] != num || x->seen == num || (us && us != x->size->us)) return false;
     us = x->size->us;
@@ -102,12 +102,12 @@ static void hold_bundle(walk *w, const instr *i, u32 n) {
   part *parts = NEWN(w->m->s->a, part, n); // stays: mem.fitted knows it by its address
   for (u32 k = 0; k < n; k++) {
     u32 b = heap_whole(h, opd_of(w->f, i, k));
-    parts[k] = (part){h->buf.v[b].size, h->buf.v[b].from};
+    parts[k] = (part){heap_at(h, b)->size, heap_at(h, b)->from};
     heap_gone(h, b); // the bundle stands for it
   }
   u32 x = heap_new(h, sum_of(w->m->s->a, parts, n), (origin){.kind = MEM_TEMP});
-  h->buf.v[x].parts = parts;
-  h->buf.v[x].nparts = n;
+  heap_at(h, x)->parts = parts;
+  heap_at(h, x)->nparts = n;
   heap_be(h, i->res, x);
 }
 
@@ -160,8 +160,8 @@ static u32 taken_over(walk *w, const instr *i, u32 flags, u32 n, u32 r) {
     span x = w->h.val[opd_of(w->f, i, k)];
     b = x.n == 1 ? heap_only(&w->h, x.begin) : NO_BUFFER;
   }
-  if (b == NO_BUFFER || w->h.buf.v[b].parts || !heap_free_to_give(&w->h, b)) return NO_BUFFER;
-  return w->h.buf.v[b].size == size_of(w->m, w->f->values.v[i->res + r].ty, w->g) ? b : NO_BUFFER;
+  if (b == NO_BUFFER || heap_at(&w->h, b)->parts || !heap_free_to_give(&w->h, b)) return NO_BUFFER;
+  return heap_at(&w->h, b)->size == size_of(w->m, w->f->values.v[i->res + r].ty, w->g) ? b : NO_BUFFER;
 }
 
 static bool takes_no_room(const walk *w, const instr *i) {
@@ -181,7 +181,7 @@ static void make_results(walk *w, const instr *i, u32 flags, u32 n, u32 num) {
     u32 b = w->m->distir ? NO_BUFFER : taken_over(w, i, flags, n, r);
     origin from = {w->fn, v, walk_kind(w, v, false)};
     if (b != NO_BUFFER)
-      h->buf.v[b].from = from;
+      heap_at(h, b)->from = from;
     else if (!nothing) {
       const msize *z = size_of(w->m, w->f->values.v[v].ty, w->g);
       b = heap_new(h, z, from);
@@ -197,7 +197,7 @@ static void make_results(walk *w, const instr *i, u32 flags, u32 n, u32 num) {
   }
   for (u32 r = 0; r < i->nres; r++) {
     u32 b = heap_whole(h, i->res + r);
-    if (b != NO_BUFFER) heap_see_peak(h, h->buf.v[b].size, num);
+    if (b != NO_BUFFER) heap_see_peak(h, heap_at(h, b)->size, num);
   }
 }
 
@@ -222,7 +222,7 @@ static const mbody *body_of(mem *m, u32 row, const u8 *die, const u8 *used);
 
 // May the callee have buffer b? Nothing else may hold it, and it must not be passed twice.
 static bool may_give(const heap *h, u32 b) {
-  const buffer *x = &h->buf.v[b];
+  const buffer *x = heap_at(h, b);
   return x->owned && !x->lent && x->live && !x->refs && x->times == 1;
 }
 
@@ -259,20 +259,20 @@ static void give(walk *w, const instr *i, u32 row, u32 num) {
     if (h->gone[v] != num || !(w->m->distir || opd_donated(w->f, i, k))) continue;
     u32 b = heap_whole(h, v), q = sp->begin[k];
     if (b != NO_BUFFER && !may_give(h, b)) continue; // nor any part of it
-    if (b != NO_BUFFER && size_fits(w->m, &h->buf.v[b], want + q)) {
-      memset(w->die.v + q, 1, heap_parts(&h->buf.v[b]));
+    if (b != NO_BUFFER && size_fits(w->m, heap_at(h, b), want + q)) {
+      memset(w->die.v + q, 1, heap_parts(heap_at(h, b)));
       *vec_push(h->a, &w->given) = b;
       continue;
     }
     span x = heap_leaves(h, v);
     for (u32 j = 0; j < x.n; j++) {
       b = heap_only(h, x.begin + j);
-      if (b == NO_BUFFER || !may_give(h, b) || h->buf.v[b].size != want[q + j]) continue;
+      if (b == NO_BUFFER || !may_give(h, b) || heap_at(h, b)->size != want[q + j]) continue;
       w->die.v[q + j] = 1;
       *vec_push(h->a, &w->given) = b;
     }
   }
-  for (u32 k = 0; k < w->given.n; k++) h->buf.v[w->given.v[k]].given = true;
+  for (u32 k = 0; k < w->given.n; k++) heap_at(h, w->given.v[k])->given = true;
 }
 
 u32 walk_passed(walk *w, const instr *i, u32 q) {
@@ -294,8 +294,8 @@ static void hold_results(walk *w, const instr *i, const mbody *b) {
       origin from = res->nleaf == 1 ? b->own[res->k].from : (origin){.kind = MEM_TEMP};
       if (kind != MEM_TEMP) from.kind = kind;
       u32 x = heap_new(h, res->size, from);
-      h->buf.v[x].parts = res->nleaf == 1 ? NULL : b->own + res->k;
-      h->buf.v[x].nparts = res->nleaf;
+      heap_at(h, x)->parts = res->nleaf == 1 ? NULL : b->own + res->k;
+      heap_at(h, x)->nparts = res->nleaf;
       heap_be(h, v, x);
     }
     if (res->form != RES_MIXED) continue;
@@ -337,8 +337,8 @@ static void add_body(heap *h, const mbody *b, u32 num) {
 }
 
 static void drop_given(heap *h, u32 b) { // after the call, which has freed it unless a result holds it
-  h->buf.v[b].given = false;
-  if (h->buf.v[b].refs || !h->buf.v[b].live) return;
+  heap_at(h, b)->given = false;
+  if (heap_at(h, b)->refs || !heap_at(h, b)->live) return;
   heap_gone(h, b);
   heap_recycle(h, b);
 }
@@ -359,9 +359,9 @@ static void step_call(walk *w, const instr *i, u32 num) {
   add_body(h, b, num);
   hold_results(w, i, b);
   for (u32 k = 0; k < w->given.n; k++) {
-    u32 x = w->given.v[k], n = h->buf.v[x].opened ? h->buf.v[x].nparts : 0;
+    u32 x = w->given.v[k], n = heap_at(h, x)->opened ? heap_at(h, x)->nparts : 0;
     drop_given(h, x);
-    for (u32 j = 0; j < n; j++) drop_given(h, heap_only(h, h->buf.v[x].opened - 1 + j));
+    for (u32 j = 0; j < n; j++) drop_given(h, heap_only(h, heap_at(h, x)->opened - 1 + j));
   }
   heap_free_dying(h);
 }
@@ -403,7 +403,7 @@ static void keep_results(walk *w, mbody *b) {
   mres *res = ZNEWN(a, mres, f->rets.n);
   for (u32 k = 0; k < f->rets.n; k++)
     if (b->used[k]) heap_leaves(h, f->rets.v[k]);
-  u32 *number = ZNEWN(tmp, u32, h->buf.n);
+  u32 *number = ZNEWN(tmp, u32, h->nbuf);
   for (u32 k = 0; k < f->rets.n; k++) {
     span x = h->val[f->rets.v[k]];
     res[k].leaf0 = begin.n;
@@ -414,7 +414,7 @@ static void keep_results(walk *w, mbody *b) {
         u32 id = h->pool.v[h->leaf.v[q].begin + j];
         bool mine = id >= sp->nleaf;
         if (mine && !number[id]) {
-          *vec_push(a, &own) = (part){h->buf.v[id].size, h->buf.v[id].from};
+          *vec_push(a, &own) = (part){heap_at(h, id)->size, heap_at(h, id)->from};
           *vec_push(tmp, &holds) = 0;
           number[id] = own.n;
         }
@@ -459,11 +459,11 @@ static void add_params(walk *w, const u8 *die, bool is_main) {
       }
       u32 b = heap_new(h, z, from);
       if (!is_main && !die[leaf]) { // the caller's
-        h->buf.v[b].owned = false;
+        heap_at(h, b)->owned = false;
         heap_gone(h, b);
       }
       if (is_main) {
-        h->buf.v[b].lent = true;
+        heap_at(h, b)->lent = true;
         heap_take(h, z);
       }
       if (whole)
@@ -475,8 +475,8 @@ static void add_params(walk *w, const u8 *die, bool is_main) {
     }
     if (!whole) heap_end(h, k + 1);
   }
-  h->nparam = h->buf.n;
-  for (u32 b = 0; is_main && b < h->buf.n; b++) heap_see_peak(h, h->buf.v[b].size, 0);
+  h->nparam = h->nbuf;
+  for (u32 b = 0; is_main && b < h->nbuf; b++) heap_see_peak(h, heap_at(h, b)->size, 0);
 }
 
 void walk_init(walk *w, mem *m, u32 row, const u8 *used, const context *cx) {
@@ -507,15 +507,15 @@ static bool fill_gap(walk *w) {
   if (rep->mark[0].live + rep->ncollected != rep->mark[1].live) return false;
   for (u32 k = 0; k < rep->ncollected; k++) {
     u32 b = heap_whole(h, rep->collected[k]);
-    if (b == NO_BUFFER || h->buf.v[b].parts || !h->buf.v[b].live || h->buf.v[b].more) return false;
-    const msize *z = h->buf.v[b].size;
+    if (b == NO_BUFFER || heap_at(h, b)->parts || !heap_at(h, b)->live || heap_at(h, b)->more) return false;
+    const msize *z = heap_at(h, b)->size;
     msize more = {z->us, z->even * rep->left_out, NULL}, all = {z->us, more.even + z->even, NULL};
     if (z->per) return false;
     for (u32 j = 0; j < z->us->n; j++) left[z->us->unit[j]] += z->even;
     heap_take(h, &more);
-    h->buf.v[b].more = rep->left_out;
+    heap_at(h, b)->more = rep->left_out;
     u32 id = size_intern(w->m, all); // may move m->sizes
-    h->buf.v[b].size = w->m->sizes.v[id - 1];
+    heap_at(h, b)->size = w->m->sizes.v[id - 1];
   }
   return memcmp(left, rep->mark[1].bytes, s->nunits * sizeof *left) == 0;
 }
@@ -548,7 +548,8 @@ void walk_step(walk *w, u32 k) {
 void walk_run(walk *w, const u8 *die, bool is_main) {
   walk_begin(w, die, is_main);
   const repeat *rep = &w->m->s->rep;
-  for (u32 k = 0; k < w->f->body.n; k++) {
+  u32 n = w->ask ? w->until : w->f->body.n;
+  for (u32 k = 0; k < n; k++) {
     if (is_main && rep->on && (k == rep->at || k + rep->len == rep->at)) mark_period(w, k == rep->at);
     walk_step(w, k);
   }

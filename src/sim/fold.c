@@ -36,6 +36,16 @@ static void split_by_group(sim *s, u64 *sig, u32 g) {
   for (u32 k = 0; k < pl->n; k++) sig[pl->rank[k]] = hash_step(sig[pl->rank[k]], name);
 }
 
+// Members of a group that hold unlike pieces, by their coordinates on the axes that decide.
+typedef struct {
+  group g;
+  u32 naxes, n;
+  u8 axes[MESH_AXES];
+  const u32
+      *first; // n members, the first of each combination of coordinates: it stands for all that are alike
+  u64 *sig;   // by member, of these only
+} uneven_row;
+
 typedef struct {
   sim *s;
   u64 *sig;
@@ -43,7 +53,40 @@ typedef struct {
   u32 *row_seen;  // by type: the latest row that has seen it
   bool sizes;     // pieces of different size are told apart
   hmap even;      // types and groups with uneven pieces that are done
+  VEC(uneven_row) uneven;
 } splitter;
+
+static uneven_row *uneven_row_of(splitter *x, layout l, group g) {
+  const space *sp = x->s->p->sp;
+  uneven_row r = {.g = g};
+  r.naxes = layout_uneven_axes(sp, l, g, r.axes, 0);
+  for (u32 k = 0; k < x->uneven.n; k++) {
+    uneven_row *old = &x->uneven.v[k];
+    if (old->g.i == g.i && old->naxes == r.naxes && !memcmp(old->axes, r.axes, r.naxes)) return old;
+  }
+  r.n = group_offsets(sp, g, r.axes, r.naxes, NULL, 0);
+  u32 *first = NEWN(x->s->tmp, u32, r.n);
+  group_offsets(sp, g, r.axes, r.naxes, first, r.n);
+  r.first = first;
+  r.sig = ZNEWN(x->s->tmp, u64, x->s->places.v[g.i]->n);
+  uneven_row *to = vec_push(x->s->tmp, &x->uneven);
+  *to = r;
+  return to;
+}
+
+static void split_by_uneven(splitter *x) {
+  for (u32 k = 0; k < x->uneven.n; k++) {
+    const uneven_row *r = &x->uneven.v[k];
+    const place *pl = x->s->places.v[r->g.i];
+    const u64 name = hash_u64(k, 5);
+    u32 *like = NEWN(x->s->tmp, u32, pl->n);
+    group_likes(x->s->p->sp, r->g, r->axes, r->naxes, like);
+    for (u32 j = 0; j < pl->n; j++) {
+      u64 *sig = &x->sig[pl->rank[j]];
+      *sig = hash_step(*sig ^ name, r->sig[like[j]]);
+    }
+  }
+}
 
 // Groups that values live on, and pieces of different size.
 static void split_by_type(splitter *x, type t, group call) {
@@ -52,19 +95,17 @@ static void split_by_type(splitter *x, type t, group call) {
   for (u32 k = 0; k < ti->n; k++) split_by_type(x, ti->elem[k], call);
   if (ti->tuple) return;
   group g = resolve(ti->g, call);
-  const place *pl = place_of(s, g);
+  place_of(s, g);
   if (!x->group_seen[g.i]) split_by_group(s, x->sig, g.i);
   x->group_seen[g.i] = 1;
   if (!x->sizes || layout_is_even(s->p->sp, ti->lay)) return;
   u64 key = hash_u64((u64)t.i << 32 | g.i, 5);
   if (hmap_get(&x->even, key)) return;
   hmap_add(s->tmp, &x->even, key, 1);
-  i64 bytes = 0;
-  const u32 run = layout_run(s->p->sp, ti->lay, g);
-  for (u32 k = 0; k < pl->n; k++) {
-    if (k % run == 0 && (!k || !layout_alike(s->p->sp, ti->lay, g, k, k - run)))
-      bytes = local_bytes(s, ti, g, k);
-    x->sig[pl->rank[k]] = hash_step(x->sig[pl->rank[k]] ^ key, (u64)bytes);
+  uneven_row *r = uneven_row_of(x, ti->lay, g);
+  for (u32 k = 0; k < r->n; k++) {
+    u64 *sig = &r->sig[r->first[k]];
+    *sig = hash_step(*sig ^ key, (u64)local_bytes(s, ti, g, r->first[k]));
   }
 }
 
@@ -149,6 +190,7 @@ void fold_ranks(sim *s, bool fold) {
     x.sizes = true;
     memset(x.row_seen, 0, s->p->types.n * sizeof *x.row_seen);
     for (u32 k = 1; k < s->priced.n; k++) split_by_values(&x, k);
+    split_by_uneven(&x);
     for (u32 k = 0; k < s->places.n; k++)
       if (s->places.v[k] && !x.group_seen[k]) split_by_group(s, x.sig, k);
     split_by_prices(s, x.sig);

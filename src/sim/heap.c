@@ -18,18 +18,19 @@ void heap_init(heap *h, arena *a, const func_info *f, u32 nunits) {
 }
 
 u32 heap_new(heap *h, const msize *z, origin from) {
-  u32 b = h->spare.n ? h->spare.v[--h->spare.n] : h->buf.n;
-  if (b == h->buf.n) (void)vec_push(h->a, &h->buf);
-  h->buf.v[b] = (buffer){.size = z, .from = from, .owned = true, .live = h->live.n + 1};
+  u32 b = h->spare.n ? h->spare.v[--h->spare.n] : h->nbuf;
+  if (b == h->nbuf && h->nbuf++ % HEAP_CHUNK == 0)
+    *vec_push(h->a, &h->chunk) = NEWN(h->a, buffer, HEAP_CHUNK); // never moved: main has ten thousands
+  *heap_at(h, b) = (buffer){.size = z, .from = from, .owned = true, .live = h->live.n + 1};
   *vec_push(h->a, &h->live) = b;
   return b;
 }
 
 void heap_gone(heap *h, u32 b) {
-  u32 at = h->buf.v[b].live - 1, last = h->live.v[--h->live.n];
+  u32 at = heap_at(h, b)->live - 1, last = h->live.v[--h->live.n];
   h->live.v[at] = last;
-  h->buf.v[last].live = at + 1;
-  h->buf.v[b].live = 0;
+  heap_at(h, last)->live = at + 1;
+  heap_at(h, b)->live = 0;
 }
 
 // ---- values -----------------------------------------------------------------------------------------
@@ -50,7 +51,7 @@ u32 heap_only(const heap *h, u32 leaf) {
 
 static void add_refs(heap *h, span x) {
   for (u32 k = x.begin; k < x.begin + x.n; k++)
-    for (u32 j = 0; j < h->leaf.v[k].n; j++) h->buf.v[h->pool.v[h->leaf.v[k].begin + j]].refs++;
+    for (u32 j = 0; j < h->leaf.v[k].n; j++) heap_at(h, h->pool.v[h->leaf.v[k].begin + j])->refs++;
 }
 void heap_begin(heap *h, value v) { h->val[v] = (span){h->leaf.n, 0}; }
 void heap_end(heap *h, value v) {
@@ -61,25 +62,25 @@ void heap_end(heap *h, value v) {
 // A bundle becomes its parts, each held as often as the bundle was.
 static void open_bundle(heap *h, u32 b) {
   u32 first = h->leaf.n;
-  for (u32 k = 0; k < h->buf.v[b].nparts; k++) {
-    buffer old = h->buf.v[b];
+  for (u32 k = 0; k < heap_at(h, b)->nparts; k++) {
+    buffer old = *heap_at(h, b);
     u32 x = heap_new(h, old.parts[k].size, heap_part_origin(&old, k));
-    h->buf.v[x].refs = old.refs;
-    h->buf.v[x].seen = old.seen;
-    h->buf.v[x].times = old.times;
-    h->buf.v[x].given = old.given;
+    heap_at(h, x)->refs = old.refs;
+    heap_at(h, x)->seen = old.seen;
+    heap_at(h, x)->times = old.times;
+    heap_at(h, x)->given = old.given;
     if (!old.refs) *vec_push(h->a, &h->dying) = x; // opened at its last use
     heap_leaf(h);
     heap_hold(h, x);
   }
-  if (h->buf.v[b].live) heap_gone(h, b);
-  h->buf.v[b].opened = first + 1;
+  if (heap_at(h, b)->live) heap_gone(h, b);
+  heap_at(h, b)->opened = first + 1;
 }
 
 span heap_leaves(heap *h, value v) {
   u32 b = heap_whole(h, v);
   if (b == NO_BUFFER) return h->val[v];
-  if (h->buf.v[b].parts) {
+  if (heap_at(h, b)->parts) {
     open_bundle(h, b);
     heap_whole(h, v);
   } else {
@@ -101,7 +102,7 @@ void heap_share(heap *h, value v, value of) {
 
 // ---- uses -------------------------------------------------------------------------------------------
 static void release(heap *h, u32 b, u32 num) {
-  buffer *x = &h->buf.v[b];
+  buffer *x = heap_at(h, b);
   x->times = x->seen == num ? x->times + 1 : 1;
   x->seen = num;
   if (!--x->refs) *vec_push(h->a, &h->dying) = b;
@@ -121,12 +122,12 @@ void heap_let_go(heap *h, value v, u32 num) {
 static void unlend(heap *h, value v) {
   u32 b = heap_whole(h, v);
   if (b != NO_BUFFER) {
-    h->buf.v[b].lent = false;
+    heap_at(h, b)->lent = false;
     return;
   }
   span x = h->val[v];
   for (u32 q = x.begin; q < x.begin + x.n; q++)
-    for (u32 j = 0; j < h->leaf.v[q].n; j++) h->buf.v[h->pool.v[h->leaf.v[q].begin + j]].lent = false;
+    for (u32 j = 0; j < h->leaf.v[q].n; j++) heap_at(h, h->pool.v[h->leaf.v[q].begin + j])->lent = false;
 }
 
 void heap_let_operands_go(heap *h, const instr *i, u32 n, const u32 *last, u32 num, bool donate) {
@@ -147,7 +148,7 @@ void heap_let_operands_go(heap *h, const instr *i, u32 n, const u32 *last, u32 n
 
 void heap_free_dying(heap *h) {
   for (u32 k = 0; k < h->dying.n; k++) {
-    const buffer *b = &h->buf.v[h->dying.v[k]];
+    const buffer *b = heap_at(h, h->dying.v[k]);
     if (b->refs || !b->live || !b->owned || b->lent) continue;
     heap_give_back(h, b->size);
     heap_gone(h, h->dying.v[k]);

@@ -42,10 +42,12 @@ typedef struct {
 typedef struct {
   u32 begin, n;
 } span;
+enum { HEAP_CHUNK = 64 };
 typedef struct { // what one walk has
   arena *a;
   const func_info *f;
-  VEC(buffer) buf;
+  VEC(buffer *) chunk; // buffers, HEAP_CHUNK in each
+  u32 nbuf;
   VEC(u32) live, pool; // buffers that are there; buffers that leaves hold
   VEC(u32) spare;      // numbers of buffers that are gone and that no live value knows
   u32 nparam;          // buffers of parameters come first and keep their numbers
@@ -59,13 +61,14 @@ typedef struct { // what one walk has
   u8 *touched;
 } heap;
 enum { GONE_TWICE = ~0u };
+static inline buffer *heap_at(const heap *h, u32 b) { return &h->chunk.v[b / HEAP_CHUNK][b % HEAP_CHUNK]; }
 
 void heap_init(heap *h, arena *a, const func_info *f, u32 nunits);
 u32 heap_new(heap *h, const msize *z, origin from); // a live, owned buffer that nothing holds
 void heap_gone(heap *h, u32 b);                     // not live any more
 // Gone, and held by no live value: the number may be used again.
 static inline void heap_recycle(heap *h, u32 b) {
-  if (b >= h->nparam && !h->buf.v[b].opened) *vec_push(h->a, &h->spare) = b;
+  if (b >= h->nparam && !heap_at(h, b)->opened) *vec_push(h->a, &h->spare) = b;
 }
 span heap_leaves(heap *h, value v);     // of any value; opens a bundle
 u32 heap_only(const heap *h, u32 leaf); // the one buffer of a leaf, or NO_BUFFER
@@ -73,8 +76,8 @@ u32 heap_only(const heap *h, u32 leaf); // the one buffer of a leaf, or NO_BUFFE
 static inline u32 heap_whole(heap *h, value v) {
   u32 b = h->whole[v];
   if (!b) return NO_BUFFER;
-  if (!h->buf.v[b - 1].opened) return b - 1;
-  h->val[v] = (span){h->buf.v[b - 1].opened - 1, h->buf.v[b - 1].nparts};
+  if (!heap_at(h, b - 1)->opened) return b - 1;
+  h->val[v] = (span){heap_at(h, b - 1)->opened - 1, heap_at(h, b - 1)->nparts};
   h->whole[v] = 0;
   return NO_BUFFER;
 }
@@ -86,7 +89,7 @@ void heap_copy_leaf(heap *h, u32 leaf);
 void heap_end(heap *h, value v);
 static inline void heap_be(heap *h, value v, u32 b) { // v is buffer b
   h->whole[v] = b + 1;
-  h->buf.v[b].refs++;
+  heap_at(h, b)->refs++;
 }
 void heap_share(heap *h, value v, value of); // v holds what `of` holds
 
@@ -97,7 +100,7 @@ void heap_let_operands_go(heap *h, const instr *i, u32 n, const u32 *last, u32 n
 void heap_free_dying(heap *h);
 // May a call or instruction that took operand v for the last time have buffer b for itself?
 static inline bool heap_free_to_give(const heap *h, u32 b) {
-  const buffer *x = &h->buf.v[b];
+  const buffer *x = heap_at(h, b);
   return (x->owned || x->lent) && x->live && !x->refs;
 }
 void heap_take_uneven(heap *h, const msize *z);
@@ -209,6 +212,7 @@ typedef struct { // one pass over a function at a place
   VEC(u32) given; // buffers
   u8 *used;
   const u32 *ask, *ask_next; // units + 1 to tell about at an instruction, as a list; NULL: none
+  u32 until;                 // the last of these instructions
 } walk;
 
 void mem_init(mem *m, sim *s);

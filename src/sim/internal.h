@@ -3,8 +3,8 @@
 // place.c: where instructions run, who meets whom in a communication. price.c: durations of every distinct
 // instruction. fold.c: ranks to units. columns.c: a function at a place as columns.
 // repeat.c: periods of main that need not be walked. flat.c, map.c,
-// critical.c: the engines, which do not include this file. bytes.c: memory. parts.c: what the path is made of.
-// split.c: what all time consists of. run.c: the whole.
+// critical.c: the engines, which do not include this file. path.c: the critical path by instruction. bytes.c:
+// memory. parts.c: what the path is made of. split.c: what all time consists of. run.c: the whole.
 #ifndef HEDDLE_SIM_INTERNAL_H
 #define HEDDLE_SIM_INTERNAL_H
 #include "sim/sim.h"
@@ -96,6 +96,7 @@ typedef struct {
     const i64 *bytes;       // of units
     u32 live;               // buffers
   } mark[2];
+  sim_gap gap; // between the nodes, once they have been run
 } repeat;
 
 typedef struct {
@@ -183,6 +184,9 @@ value repeat_value(const sim *s, value v, u32 num); // alive at instruction num 
 // run.c: everything from the program to the columns of main; NULL and diagnostics
 bool sim_open(sim *s, ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o, bool want_path);
 sim_cols *sim_columns(sim *s);
+
+// path.c: the path to the clock of x that is latest, by instruction
+void path_of(sim *s, const sim_cols *c, const i64 *x, sim_result *r);
 
 // columns.c: the columns of main; those of its callees with maps if `maps`
 sim_cols *columns_of_main(sim *s, bool maps);

@@ -7,14 +7,8 @@
 #include <stdlib.h>
 
 typedef struct {
-  u32 event, origin;
-  i64 dur;
-} seen_step;
-typedef struct {
   sim *s;
   VEC(sim_origin) origin;
-  VEC(seen_step) seen;
-  hmap map;      // of seen
   VEC(u32) rows; // of every origin: its row of the coster
 } origins;
 
@@ -37,23 +31,15 @@ static u32 origin_of_row(origins *o, u32 row) {
   return k;
 }
 
-static u32 origin_of(origins *o, const sim_step *t) {
+static u32 origin_of(origins *o, const sim_like *t) {
   sim *s = o->s;
-  const priced *at = &s->priced.v[t->place];
-  const u32 id = at->ev[t->instr - 1];
-  const u64 h = hash_u64((u64)t->dur_ps, id);
-  for (u32 it = 0, k; hmap_next(&o->map, h, &it, &k);)
-    if (o->seen.v[k].event == id && o->seen.v[k].dur == t->dur_ps) return o->seen.v[k].origin;
-  const event *e = &s->events.v[id];
-  const func_info *f = func_in(s, at->f);
+  const event *e = &s->events.v[t->event];
+  const func_info *f = func_get(s->p, t->f);
   cost_info cost;
   cost_event made_of;
   const u32 m = member_with(e, place_of(s, e->g)->n, t->dur_ps);
   if (!cost_explain(s->cost_arg, s->p, f, &f->body.v[t->instr - 1], e->g, m, &cost, &made_of)) cost.row = 0;
-  const u32 origin = origin_of_row(o, cost.row);
-  hmap_add(s->a, &o->map, h, o->seen.n);
-  *vec_push(s->a, &o->seen) = (seen_step){id, origin, t->dur_ps};
-  return origin;
+  return origin_of_row(o, cost.row);
 }
 
 static int by_time(const void *x, const void *y) {
@@ -66,11 +52,11 @@ static int by_time(const void *x, const void *y) {
 void sum_up_origins(sim *s, sim_result *r) {
   origins o = {.s = s};
   double square = 0;
-  for (u32 k = 0; k < r->ncritical; k++) {
-    const u32 no = origin_of(&o, &r->critical[k]); // may move o.origin
+  for (u32 k = 0; k < r->nlikes; k++) {
+    const u32 no = origin_of(&o, &r->like[k]); // may move o.origin
     sim_origin *at = &o.origin.v[no];
-    at->count++;
-    at->ps += r->critical[k].dur_ps;
+    at->count += r->like[k].count;
+    at->ps += r->like[k].dur_ps * (i64)r->like[k].count;
   }
   if (o.origin.n) qsort(o.origin.v, o.origin.n, sizeof *o.origin.v, by_time);
   for (u32 k = 0; k < o.origin.n; k++) {

@@ -4,7 +4,6 @@
 // Idea: one walk over main finds where every unit has its peak. A second walk stops there and counts what is
 // alive; if it is in a call, that function is walked again down to its own peak, and so on.
 #include "sim/heap.h"
-#include <stdlib.h>
 
 typedef struct tally { // of one unit
   arena *a;
@@ -36,8 +35,8 @@ static void origins_given(walk *w, const instr *i, const mbody *callee, origin *
     u32 q = sp->begin[k], n = sp->begin[k + 1], b = heap_whole(h, opd_of(w->f, i, k));
     for (u32 j = q; j < n; j++) {
       if (!callee->die[j]) continue;
-      param[j] = b != NO_BUFFER ? heap_part_origin(&h->buf.v[b], j - q)
-                                : h->buf.v[heap_only(h, walk_passed(w, i, j))].from;
+      param[j] = b != NO_BUFFER ? heap_part_origin(heap_at(h, b), j - q)
+                                : heap_at(h, heap_only(h, walk_passed(w, i, j)))->from;
     }
   }
 }
@@ -48,7 +47,7 @@ static void count_unit(walk *w, u32 unit, const mbody *callee, const instr *i) {
   sim *s = m->s;
   heap *h = &w->h;
   for (u32 k = 0; k < h->live.n; k++) {
-    const buffer *b = &h->buf.v[h->live.v[k]];
+    const buffer *b = heap_at(h, h->live.v[k]);
     if (b->given) continue;
     for (u32 j = 0; j < heap_parts(b); j++)
       count(m->tally, heap_part_origin(b, j), size_on(heap_part_size(b, j), unit), 1 + b->more);
@@ -62,30 +61,45 @@ static void count_unit(walk *w, u32 unit, const mbody *callee, const instr *i) {
   origins_given(w, i, callee, param);
   context cx = {param, ret};
   u32 *ask = ZNEWN(s->tmp, u32, func_in(s, i->callee)->body.n + 1), *next = ZNEWN(s->tmp, u32, s->nunits + 1);
-  ask[pos ? callee->at[pos - 1] : 0] = unit + 1;
   walk sub;
   walk_init(&sub, m, callee->row, callee->used, &cx);
+  sub.until = pos ? callee->at[pos - 1] : 0;
+  ask[sub.until] = unit + 1;
   sub.ask = ask;
   sub.ask_next = next;
   walk_run(&sub, callee->die, false);
   arena_release(s->tmp, mark);
 }
 
-static int by_bytes(const void *x, const void *y) {
-  const mem_item *a = x, *b = y;
-  if (a->bytes != b->bytes) return a->bytes < b->bytes ? 1 : -1;
-  if (a->f.i != b->f.i) return a->f.i < b->f.i ? -1 : 1;
-  if (a->v != b->v) return a->v < b->v ? -1 : 1;
-  return (a->kind > b->kind) - (a->kind < b->kind);
+// Does x come before y in the list?
+static bool comes_first(const mem_item *x, const mem_item *y) {
+  if (x->bytes != y->bytes) return x->bytes > y->bytes;
+  if (x->f.i != y->f.i) return x->f.i < y->f.i;
+  if (x->v != y->v) return x->v < y->v;
+  return x->kind < y->kind;
+}
+
+// The first `most` of n items in order: there are thousands of them, and ten are asked for.
+static u32 take_first(mem_item *top, u32 most, const mem_item *item, u32 n) {
+  u32 ntop = 0;
+  for (u32 k = 0; k < n; k++) {
+    u32 at = ntop;
+    if (ntop < most)
+      ntop++;
+    else if (!comes_first(&item[k], &top[--at]))
+      continue;
+    for (; at && comes_first(&item[k], &top[at - 1]); at--) top[at] = top[at - 1];
+    top[at] = item[k];
+  }
+  return ntop;
 }
 
 static void count_all(walk *w, u32 unit, u32 num, const mbody *callee, const instr *i) {
   tally *t = w->m->tally;
   sim_unit *out = &t->unit[unit];
   u32 most = w->m->s->o->top ? w->m->s->o->top : 10;
-  memset(t->kind, 0, sizeof t->kind);
-  t->item.n = 0;
-  t->map = (hmap){0};
+  arena_mark_t mark = arena_mark(t->a);
+  *t = (tally){.a = t->a, .unit = t->unit};
   count_unit(w, unit, callee, i);
   i64 sum = 0;
   for (u32 k = 0; k < MEM_KINDS; k++) sum += t->kind[k];
@@ -96,9 +110,10 @@ static void count_all(walk *w, u32 unit, u32 num, const mbody *callee, const ins
   memcpy(out->peak_kind, t->kind, sizeof t->kind);
   for (u32 k = 0; k < t->item.n; k++)
     if (t->item.v[k].f.i == w->fn.i) t->item.v[k].v = repeat_value(w->m->s, t->item.v[k].v, num);
-  if (t->item.n) qsort(t->item.v, t->item.n, sizeof *t->item.v, by_bytes);
-  out->ntop = MIN(t->item.n, most);
-  out->top = arena_dup(w->m->s->a, t->item.v, out->ntop * sizeof *out->top);
+  most = MIN(t->item.n, most);
+  out->top = NEWN(w->m->s->a, mem_item, most);
+  out->ntop = take_first(out->top, most, t->item.v, t->item.n);
+  arena_release(t->a, mark);
 }
 
 void walk_tell(walk *w, u32 num, const mbody *callee, const instr *i) {
@@ -123,18 +138,13 @@ static void find_carried(walk *w, sim *s) {
   }
 }
 
-bool bytes_run(sim *s, sim_result *r) {
-  mem m;
+// Where every unit has its peak, and what it has before and after. ask, next: units to ask for at an instruction.
+static bool find_peaks(mem *m, sim_result *r, u32 *ask, u32 *next) {
+  sim *s = m->s;
   walk w;
-  mem_init(&m, s);
-  arena_mark_t mark = arena_mark(s->tmp);
-  walk_init(&w, &m, 1, NULL, NULL);
-  u32 *ask = ZNEWN(s->tmp, u32, w.f->body.n + 1), *next = ZNEWN(s->tmp, u32, s->nunits + 1);
+  walk_init(&w, m, 1, NULL, NULL);
   walk_run(&w, NULL, true);
-  if (s->rep.on && !s->rep.same_bytes) {
-    arena_release(s->tmp, mark);
-    return false;
-  }
+  if (s->rep.on && !s->rep.same_bytes) return false;
   for (u32 u = 0; u < s->nunits; u++) {
     r->unit[u].peak_bytes = w.h.peak[u];
     r->unit[u].peak_at = repeat_instr(s, w.h.at[u]);
@@ -144,18 +154,33 @@ bool bytes_run(sim *s, sim_result *r) {
     ask[w.h.at[u]] = u + 1;
   }
   if (s->o->steady && !s->o->ncarry) find_carried(&w, s);
-  if (!s->o->peak_only) {
-    tally t = {.a = arena_new(), .unit = r->unit};
-    walk again;
-    m.tally = &t;
-    walk_init(&again, &m, 1, NULL, NULL);
-    again.ask = ask;
-    again.ask_next = next;
-    walk_run(&again, NULL, true);
-    arena_free(t.a);
-  }
-  arena_release(s->tmp, mark);
   return true;
+}
+
+static void count_at_peaks(mem *m, sim_result *r, const u32 *ask, const u32 *next) {
+  tally t = {.a = arena_new(), .unit = r->unit};
+  walk w;
+  m->tally = &t;
+  walk_init(&w, m, 1, NULL, NULL);
+  w.ask = ask;
+  w.ask_next = next;
+  for (u32 k = 0; k <= w.f->body.n; k++)
+    if (ask[k]) w.until = k;
+  walk_run(&w, NULL, true);
+  arena_free(t.a);
+}
+
+bool bytes_run(sim *s, sim_result *r) {
+  mem m;
+  mem_init(&m, s);
+  arena_mark_t mark = arena_mark(s->tmp), walks;
+  u32 *ask = ZNEWN(s->tmp, u32, s->main->body.n + 1), *next = ZNEWN(s->tmp, u32, s->nunits + 1);
+  walks = arena_mark(s->tmp);
+  bool ok = find_peaks(&m, r, ask, next);
+  arena_release(s->tmp, walks);
+  if (ok && !s->o->peak_only) count_at_peaks(&m, r, ask, next);
+  arena_release(s->tmp, mark);
+  return ok;
 }
 
 // ---- what devices have ------------------------------------------------------------------------------

@@ -265,9 +265,30 @@ static bool is_direct(sim *s, type from, type to, group gs, group gt) {
   return fi->tuple || (place_of(s, gs)->n == place_of(s, gt)->n && same_places(s, fi->lay, ti->lay, gs, gt));
 }
 
+// Can no rank be on both sides? It may say no where none is.
+static bool are_apart(const space *sp, group gs, group gt) {
+  const group_info *x = group_get(sp, gs), *y = group_get(sp, gt);
+  if (x->m.i != y->m.i) return false;
+  for (u32 k = 0; k < x->naxes; k++)
+    if (x->axis[k].at >= 0 && y->axis[k].at >= 0 && x->axis[k].at != y->axis[k].at) return true;
+  return false;
+}
+
+// Member k to member k, and nobody twice: the stages of a pipeline.
+static meeting *meet_apart(sim *s, const place *from, const place *to) {
+  const u32 n = from->n;
+  meeting *m = NEW(s->a, meeting);
+  u32 *begin = NEWN(s->a, u32, n + 1), *rank = NEWN(s->a, u32, 2 * n), *mem = NEWN(s->a, u32, n + 1);
+  for (u32 k = 0; k <= n; k++) begin[k] = 2 * k, mem[k] = k;
+  for (u32 k = 0; k < n; k++) rank[2 * k] = from->rank[k], rank[2 * k + 1] = to->rank[k];
+  *m = (meeting){.n = n, .begin = begin, .rank = rank, .mbegin = mem, .mem = mem};
+  return m;
+}
+
 static meeting *meet_send(sim *s, type from, type to, group gs, group gt, bool direct) {
   const place *ps = place_of(s, gs), *pt = place_of(s, gt);
   u32 ns = ps->n, n = ns + pt->n;
+  if (direct && ns == pt->n && are_apart(s->p->sp, gs, gt)) return meet_apart(s, ps, pt);
   u32 *up = NEWN(s->tmp, u32, n), *by_rank = ZNEWN(s->tmp, u32, s->nranks);
   for (u32 k = 0; k < n; k++) up[k] = k;
   if (direct)

@@ -273,27 +273,42 @@ static bool is_steady(steady *y, const repeat *r, u32 nslot, arena *tmp) {
   return makes_step(y, to - len * r->reach, to, len) && waits_step(y, from, to);
 }
 
+// The period's nodes stand for those of missing periods on the path too: is each what it was a period before?
+static bool is_like(const sim_cols *c, const repeat *r, u32 len, u32 to) {
+  for (u32 i = to - len * r->reach; i < to; i++) {
+    u32 j = i - len;
+    if (c->dur[i] != c->dur[j] || (c->what[i] ? c->what[i] - r->len : 0) != c->what[j]) return false;
+  }
+  return true;
+}
+
+void sim_gap_move(const sim_cols *c, const sim_gap *g, i64 *x) {
+  const i64 more = g->step * (i64)g->left_out;
+  for (u32 k = 0; k < c->nslot; k++)
+    if (g->clock[k]) x[k] += more;
+  for (u32 i = g->to - (g->to - g->from) * g->reach; i < g->to; i++)
+    for (u32 k = c->out[i]; k < c->occ[i + 1]; k++) x[c->ref[k]] += more;
+}
+
 bool repeat_run(sim *s, sim_cols *c, i64 *x, i64 *frame) {
   repeat *r = &s->rep;
   if (!r->on) {
     (s->o->mode & SIM_COMPOSED ? sim_composed : sim_flat)(c, x, frame);
     return true;
   }
-  u32 from = r->mark[0].node, to = r->mark[1].node, len = to - from;
-  i64 more, total = 0;
+  u32 from = r->mark[0].node, to = r->mark[1].node;
+  i64 total = 0;
   steady y = {.c = c, .x = x};
   sim_part(c, 0, from, x, frame);
   y.before = arena_dup(s->tmp, x, c->nslot * sizeof *x);
   sim_part(c, from, to, x, frame);
   if (!is_steady(&y, r, c->nslot, s->tmp)) return false;
+  if (s->o->critical && (y.step == 0 || !is_like(c, r, to - from, to))) return false;
   if (__builtin_mul_overflow(r->mark[1].total - r->mark[0].total, (i64)r->left_out, &total) ||
       __builtin_add_overflow(c->total, total, &total))
     return false; // says so when all of main is walked
-  more = y.step * (i64)r->left_out;
-  for (u32 k = 0; k < c->nslot; k++)
-    if (y.clock[k]) x[k] += more;
-  for (u32 i = to - len * r->reach; i < to; i++)
-    for (u32 k = c->out[i]; k < c->occ[i + 1]; k++) x[c->ref[k]] += more;
+  r->gap = (sim_gap){from, to, r->reach, r->left_out, y.step, y.clock};
+  sim_gap_move(c, &r->gap, x);
   sim_part(c, to, c->n, x, frame);
   i64 *busy = arena_dup(s->a, c->busy, c->nclock * sizeof *busy);
   i64 *comm = arena_dup(s->a, c->comm, c->nclock * sizeof *comm);

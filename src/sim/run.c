@@ -1,6 +1,5 @@
 // run.c - a simulation from program to result: what is prepared, run and summed up, in order.
 #include "sim/internal.h"
-#include <stdlib.h>
 
 const char *mem_kind_name(mem_kind k) {
   static const char *const name[MEM_KINDS] = {"parameters",  "gradients", "optimiser state",
@@ -119,69 +118,17 @@ sim_cols *sim_columns(sim *s) {
   return NULL;
 }
 
-// ---- the path that decides the makespan -------------------------------------------------------------
-typedef struct {
-  sim *s;
-  VEC(sim_step) step; // last first
-  VEC(sim_weight) weight;
-  hmap map; // (function, instruction) -> weight + 1
-} path;
-
-static void add_step(void *arg, const sim_cols *c, u32 node, u32 unit, i64 start) {
-  path *x = arg;
-  u32 num = c->what[node];
-  if (!num) return;
-  func f = {c->tag};
-  const group g = resolve(func_in(x->s, f)->body.v[num - 1].g, x->s->priced.v[c->place].g);
-  *vec_push(x->s->a, &x->step) = (sim_step){f, num, unit, g, start, c->dur[node], c->place};
-  u64 h = hash_u64((u64)c->tag << 32 | num, 13);
-  u32 id = hmap_get(&x->map, h);
-  if (!id) {
-    *vec_push(x->s->a, &x->weight) =
-        (sim_weight){.op = func_in(x->s, f)->body.v[num - 1].op, .f = f, .instr = num};
-    hmap_add(x->s->a, &x->map, h, id = x->weight.n);
-  }
-  x->weight.v[id - 1].count++;
-  x->weight.v[id - 1].total_ps += c->dur[node];
-}
-
-static int by_total(const void *a, const void *b) {
-  const sim_weight *x = a, *y = b;
-  if (x->total_ps != y->total_ps) return x->total_ps < y->total_ps ? 1 : -1;
-  if (x->f.i != y->f.i) return x->f.i < y->f.i ? -1 : 1;
-  return x->instr < y->instr ? -1 : x->instr > y->instr;
-}
-
-static void find_path(sim *s, const sim_cols *c, const i64 *x, sim_result *r) {
-  path p = {.s = s};
-  u32 port = 0;
-  for (u32 k = 0; k < c->nclock; k++)
-    if (x[c->port_out[k]] > x[c->port_out[port]]) port = k;
-  i64 *in = ZNEWN(s->tmp, i64, c->nin);
-  if (c->nclock) sim_critical(s->tmp, c, in, port, add_step, &p);
-  for (u32 k = 0; k < p.step.n / 2; k++) {
-    sim_step t = p.step.v[k];
-    p.step.v[k] = p.step.v[p.step.n - 1 - k];
-    p.step.v[p.step.n - 1 - k] = t;
-  }
-  if (p.weight.n) qsort(p.weight.v, p.weight.n, sizeof *p.weight.v, by_total);
-  r->critical = p.step.v;
-  r->ncritical = p.step.n;
-  r->weight = p.weight.v;
-  r->nweights = p.weight.n;
-  if (s->intern) sum_up_origins(s, r);
-}
-
 // ---- entry points -----------------------------------------------------------------------------------
-// Times and bytes of main as s has it. NULL: diagnostics, or, of a shorter main, that it does not tell.
-static const sim_cols *simulate(sim *s, sim_result *r, i64 **x) {
+// Times, bytes and path of main as s has it. NULL: diagnostics, or, of a shorter main, that it does not tell.
+static const sim_cols *simulate(sim *s, sim_result *r) {
   sim_cols *main = sim_columns(s);
   if (!main) return NULL;
-  *x = ZNEWN(s->tmp, i64, main->nslot);
-  if (!repeat_run(s, main, *x, NEWN(s->tmp, i64, main->frame))) return NULL;
-  sum_up_units(s, main, *x, r);
+  i64 *x = ZNEWN(s->tmp, i64, main->nslot);
+  if (!repeat_run(s, main, x, NEWN(s->tmp, i64, main->frame))) return NULL;
+  sum_up_units(s, main, x, r);
   if (!s->o->no_bytes && !bytes_run(s, r)) return NULL;
   sum_up_stages(s, r);
+  if (s->o->critical) path_of(s, main, x, r);
   return main;
 }
 
@@ -191,13 +138,12 @@ static bool simulate_short(sim *s, sim_result *r, bool *ok) {
   const sim_opts *o = s->o;
   const sim blank = *s;
   const u32 errors = diag_errors(s->c);
-  if (!(o->mode & SIM_COMPOSED) || o->timeline || o->critical || o->split || o->steady || !s->intern)
+  if (!(o->mode & SIM_COMPOSED) || o->timeline || o->steps || o->split || o->steady || !s->intern)
     return false;
   for (u32 settle = 4; settle <= 64; settle *= 16) {
     arena_mark_t mark = arena_mark(s->tmp);
-    i64 *x;
     if (!repeat_find(s, settle)) return false;
-    *ok = simulate(s, r, &x) != NULL;
+    *ok = simulate(s, r) != NULL;
     if (*ok || diag_errors(s->c) > errors) return true;
     *s = blank;
     *r = (sim_result){0};
@@ -211,10 +157,8 @@ bool sim_run(ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o, sim_
   *r = (sim_result){0};
   bool ok = sim_open(&s, c, a, p, k, o, o->timeline || o->critical || o->split);
   if (ok && !simulate_short(&s, r, &ok)) {
-    i64 *x;
-    const sim_cols *main = simulate(&s, r, &x);
+    const sim_cols *main = simulate(&s, r);
     ok = main != NULL;
-    if (ok && o->critical) find_path(&s, main, x, r);
     if (ok && o->split) split_time(&s, main, r);
     if (ok && o->timeline) r->timeline = timeline_of(&s, main);
     for (u32 j = 0; j < o->ncarry; j++) *vec_push(a, &s.carry) = o->carry[j];

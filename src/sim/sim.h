@@ -39,9 +39,11 @@ typedef struct {
 
 typedef struct {
   sim_mode mode;
-  bool no_bytes, timeline, critical;
-  bool split;  // what every rank's time consists of
-  bool steady; // also the period of steps that follow each other without a barrier
+  bool no_bytes, timeline;
+  bool critical; // the critical path, summed by instruction
+  bool steps;    // and every step of it; then nothing is left out
+  bool split;    // what every rank's time consists of
+  bool steady;   // also the period of steps that follow each other without a barrier
   sim_bytes bytes;
   i64 round_bytes; // what the allocator rounds up to; 0: as the machine says, 512 without one
   bool peak_only;  // of memory: not by kind, not by value
@@ -86,10 +88,16 @@ typedef struct {
   func f;
   u32 instr; // number from 1
   u32 unit;  // one of the units it occupies
-  group g;   // that it runs on
   i64 start_ps, dur_ps;
-  u32 place; // in which place: for origin.c
 } sim_step;
+typedef struct {
+  func f;
+  u32 instr, unit; // of the first one
+  u32 event;       // within sim/
+  group g;         // that it runs on
+  i64 dur_ps;
+  u64 count;
+} sim_like; // steps of the critical path that differ in nothing but when they are
 typedef struct {
   u16 op;
   func f;
@@ -129,9 +137,11 @@ typedef struct {
   i64 peak_bytes; // of the fullest unit ...
   u32 peak_unit;  // ... this one
   u32 ncritical;
-  const sim_step *critical; // from the start to the end; nothing waits between
+  const sim_step *critical; // if steps: from the start to the end; nothing waits between
   u32 nweights;
-  const sim_weight *weight; // the same summed by instruction, largest first
+  const sim_weight *weight; // the path summed by instruction, largest first
+  u32 nlikes;
+  const sim_like *like; // distinct steps of the path
   u32 norigins;
   const sim_origin *origin; // the same summed by where prices come from, largest first; without sim_opts.cost
   // One standard deviation of the makespan, of what has a spread: prices of one row are off together, rows by
@@ -233,12 +243,31 @@ void sim_map_apply(const sim_map *m, i64 *y, i64 *z);
 // One call node: what sim_composed does with it.
 void sim_call(const sim_cols *c, u32 node, i64 *x, i64 *frame);
 
+// Where the nodes [from, to) should come 1 + left_out times, one after the other, but are there once: each time
+// everything comes `step` later. What is read of them lies no more than `reach` periods back.
+typedef struct {
+  u32 from, to, reach, left_out;
+  i64 step;        // above 0
+  const u8 *clock; // by slot: it is a clock that they occupy
+} sim_gap;
+// Before node `to`: what the clocks and the latest `reach` periods have made comes later by what is left out.
+void sim_gap_move(const sim_cols *c, const sim_gap *g, i64 *x);
+
 // The path that decides when output port `port` gets its time, last node first: calls tell(arg, ...) for
 // every node on it and returns the input port where it begins (SIM_NEVER: at a node that waits for nothing).
-// in: times of the input ports. Needs slot_clock.
+// gap: NULL, or what is left out of c; the path leads through it as if it were not. in: times of the input
+// ports. Needs slot_clock.
 enum { SIM_NEVER = ~0u };
-typedef void sim_emit(void *arg, const sim_cols *c, u32 node, u32 unit, i64 start);
-u32 sim_critical(arena *scratch, const sim_cols *c, const i64 *in, u32 port, sim_emit *tell, void *arg);
+typedef struct {
+  u32 unit;
+  i64 start;
+  u32 later; // it is not the node itself but its like so many periods later
+  u32 times; // so many likes, each `apart` periods before the one before; in a call: of the call
+  u32 apart;
+} sim_visit;
+typedef void sim_emit(void *arg, const sim_cols *c, u32 node, const sim_visit *v);
+u32 sim_critical(arena *scratch, const sim_cols *c, const sim_gap *gap, const i64 *in, u32 port,
+                 sim_emit *tell, void *arg);
 // By how much every node of a flat run from times 0 may grow before the last clock does; nodes in reverse
 // order.
 void sim_slack_of(arena *scratch, const sim_cols *c,

@@ -195,7 +195,7 @@ static void check_computation(bench *b, const plan *pn, const prog *d, const sim
 
 // ---- nothing ends before its work is done ---------------------------------------------------------------
 static void check_work(bench *b, const plan *pn, const prog *d, const sim_result *r) {
-  sim_opts o = {.mode = SIM_FOLDED, .no_bytes = true, .critical = true, .steady = true};
+  sim_opts o = {.mode = SIM_FOLDED, .no_bytes = true, .critical = true, .steps = true, .steady = true};
   sim_result s;
   if (!simulate(b, d, b->k, &o, &s)) return;
   for (u32 u = 0; u < r->nunits; u++)

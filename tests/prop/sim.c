@@ -475,8 +475,13 @@ static void check_split(const sim_result *r, unsigned long long seed) {
 
 // The path has no gap and lasts as long as the whole; each of its weights is a derivative.
 static void check_path(world *w, sim_mode mode, unsigned long long seed) {
-  sim_opts o = {
-      .mode = mode, .cost = price, .cost_arg = w, .no_bytes = true, .critical = true, .split = true};
+  sim_opts o = {.mode = mode,
+                .cost = price,
+                .cost_arg = w,
+                .no_bytes = true,
+                .critical = true,
+                .steps = true,
+                .split = true};
   sim_result r;
   if (!CHECK(sim_run(w->c, w->a, w->p, NULL, &o, &r))) return;
   check_split(&r, seed);

@@ -44,7 +44,7 @@ static void drop(bed *b) {
 
 static i64 step_on(bed *b, const machine *m, cost_parts *path, u32 *steps) {
   sim_result r;
-  const sim_opts o = {.mode = SIM_FOLDED, .critical = true, .no_bytes = true};
+  const sim_opts o = {.mode = SIM_FOLDED, .critical = true, .steps = true, .no_bytes = true};
   coster *k = coster_new(b->c, b->a, m, NULL);
   REQUIRE(k && sim_run(b->c, b->a, b->p, k, &o, &r));
   if (path) REQUIRE(sim_path_parts(b->p, k, &r, path));

@@ -435,31 +435,45 @@ TEST(layout_pieces) {
   close_space();
 }
 
-// Members of a run hold pieces of the same extents; a run is as long as the steps of the axes that cut allow.
-TEST(layout_runs) {
+// Members that are equal on these axes hold pieces of the same extents, and the first of them is named.
+TEST(layout_uneven_axes) {
   open_space();
   u8 x[] = {axis("pp", 2), axis("dp", 3), axis("tp", 4)};
   mesh m = mesh_add(t.s, sym_of(t.c, "m"), x, 3, 0, NULL);
   group all = group_all(t.s, m), part = group_fix(t.s, all, x[2], 1);
   static const struct {
     const char *text;
-    u32 run, part;
-  } row[] = {{"[12]", 24, 6},
-             {"[12{tp}]", 24, 6},
-             {"[12{dp:0-5|5-7|7-12}]", 4, 1},
-             {"[12{dp:0-5|5-7|7-12},8{tp}]", 4, 1},
-             {"[12{pp:0-5|5-12}]", 12, 3},
-             {"[12{tp,dp:0-2+6-8|-|2-6+8-12}]", 1, 1}};
-  for (u32 i = 0; i < COUNT_OF(row); i++) {
-    u32 nd;
-    i64 dims[DIMS_MAX];
-    layout l = parsed(row[i].text, &nd, dims);
-    REQUIRE(l.i || !i);
-    CHECK_EQ_I64(layout_run(t.s, l, all), row[i].run);
-    CHECK_EQ_I64(layout_run(t.s, l, part), row[i].part);
-    for (u32 k = 0; k < 24; k++) CHECK(layout_alike(t.s, l, all, k, k - k % row[i].run));
-    for (u32 k = 0; k < 6; k++) CHECK(layout_alike(t.s, l, part, k, k - k % row[i].part));
-  }
+    u32 all, part; // kinds of members
+  } row[] = {{"[12]", 1, 1},
+             {"[12{tp}]", 1, 1},
+             {"[12{dp:0-5|5-7|7-12}]", 3, 3},
+             {"[12{dp:0-5|5-7|7-12},8{tp}]", 3, 3},
+             {"[12{pp:0-5|5-12}]", 2, 2},
+             {"[12{tp,dp:0-2+6-8|-|2-6+8-12}]", 12, 3}};
+  for (u32 i = 0; i < COUNT_OF(row); i++)
+    for (u32 q = 0; q < 2; q++) {
+      group g = q ? part : all;
+      u32 nd, kinds = 0, like[24];
+      u8 axes[MESH_AXES];
+      i64 dims[DIMS_MAX], own[DIMS_MAX], first[DIMS_MAX];
+      layout l = parsed(row[i].text, &nd, dims);
+      REQUIRE(l.i || !i);
+      u32 n = layout_uneven_axes(t.s, l, g, axes, 0);
+      CHECK_EQ_I64(layout_uneven_axes(t.s, l, g, axes, n), n); // each once
+      group_likes(t.s, g, axes, n, like);
+      for (u32 k = 0; k < group_get(t.s, g)->nranks; k++) {
+        coords c;
+        CHECK(like[k] <= k && like[like[k]] == like[k]);
+        CHECK_EQ_I64(like[k], k - group_lead(t.s, g, k, axes, n));
+        kinds += like[k] == k;
+        coords_of(t.s, g, k, NULL, &c);
+        layout_local_dims(t.s, l, nd, dims, &c, own);
+        coords_of(t.s, g, like[k], NULL, &c);
+        layout_local_dims(t.s, l, nd, dims, &c, first);
+        CHECK(memcmp(own, first, nd * sizeof *own) == 0);
+      }
+      CHECK_EQ_I64(kinds, q ? row[i].part : row[i].all);
+    }
   close_space();
 }
 

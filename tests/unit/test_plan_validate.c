@@ -82,6 +82,38 @@ TEST(validate_time) {
              "call reads operand 1, a piece of mb, at no coordinate");
 }
 
+// Tuples of sums are followed together only where each element continues the one in its place.
+TEST(validate_tuples_of_sums) {
+  static const char head[] =
+      "mesh @m [d=2]\ntime [mb=2]\n"
+      "func @bwd(%x: f32[4{mb},2], %acc: (f32[2]+mb, f32[2]+mb)) -> ((f32[2]+mb, f32[2]+mb)) {\n"
+      "  %a, %b = unpack %acc : f32[2]+mb, f32[2]+mb\n  %y = tanh %x\n"
+      "  %g = reduce_sum %x {axes=[0], keepdims=0}\n  %h = reduce_sum %y {axes=[0], keepdims=0}\n"
+      "  %a1 = add %a, %g\n  %b1 = add %b, %h\n  %a2 = add %a, %h\n";
+  static const char tail[] =
+      "  return %t\n}\n"
+      "func @main(%x: f32[4,2] @m) -> (f32[2] @m, f32[2] @m) {\n"
+      "  %x0 = part %x {at=0} over mb @m @mb=0 : f32[4{mb},2]\n"
+      "  %x1 = part %x {at=1} over mb @m @mb=1 : f32[4{mb},2]\n"
+      "  %z = full {shape=[2], dtype=f32} @m : f32[2]+mb\n"
+      "  %a = pack %z, %z @m : (f32[2]+mb, f32[2]+mb)\n"
+      "  %b = call @bwd(%x0, !%a) @m @mb=0\n  %c = call @bwd(%x1, !%b) @m @mb=1\n"
+      "  %p, %q = unpack %c @m : f32[2]+mb, f32[2]+mb\n"
+      "  %u = call @update(%p) @m\n  %v = call @update(%q) @m\n  return %u, %v\n}\n"
+      "func @update(%a: f32[2]+mb) -> (f32[2]) {\n  %b = join %a over mb : f32[2]\n  return %b\n}\n";
+  static const struct {
+    const char *body, *want;
+  } row[] = {{"%a1, %b1", ""},
+             {"%a1, %b", ""}, // nothing is added to the second, as often as it should
+             {"%a1, %a2", "join in @update: a sum over mb lacks mb=0"},
+             {"%b1, %a1", "join in @update: a sum over mb lacks mb=0"}};
+  for (u32 k = 0; k < COUNT_OF(row); k++) {
+    char text[4096];
+    snprintf(text, sizeof text, "%s  %%t = pack %s : (f32[2]+mb, f32[2]+mb)\n%s", head, row[k].body, tail);
+    check_text(text, row[k].want);
+  }
+}
+
 // Parts of different sums do not make up for one another.
 TEST(validate_sums_apart) {
   static const char head[] = "mesh @m [d=2]\ntime [mb=2]\n"

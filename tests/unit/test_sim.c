@@ -60,7 +60,7 @@ static const char overlapped[] = "mesh @m [d=2]\n"
 TEST(sim_streams_overlap) {
   bed b = parsed(overlapped);
   for (sim_mode m = SIM_FLAT; m <= SIM_FOLDED; m++) {
-    sim_result r = simulated(&b, (sim_opts){.mode = m, .critical = true});
+    sim_result r = simulated(&b, (sim_opts){.mode = m, .critical = true, .steps = true});
     CHECK_EQ_I64(r.makespan_ps, 10 + 25 + 3);
     CHECK_EQ_I64(r.nunits, m & SIM_FLAT_FOLDED ? 1 : 2);
     CHECK_EQ_I64(r.busy_ps[0], 33);
@@ -94,7 +94,7 @@ TEST(sim_late_rank_holds_up_all) {
                  "  return %b\n"
                  "}\n");
   for (sim_mode m = SIM_FLAT; m <= SIM_FOLDED; m++) {
-    sim_result r = simulated(&b, (sim_opts){.mode = m, .critical = true});
+    sim_result r = simulated(&b, (sim_opts){.mode = m, .critical = true, .steps = true});
     CHECK_EQ_I64(r.makespan_ps, 2 * (10 + 3 * 7));
     CHECK_EQ_I64(r.nunits, 4);
     CHECK_EQ_I64(r.nstages, 1);
@@ -433,7 +433,8 @@ TEST(sim_programs_that_do_nothing) {
   for (u32 k = 0; k < COUNT_OF(text); k++) {
     bed b = parsed(text[k]);
     for (sim_mode m = SIM_FLAT; m <= SIM_FOLDED; m++) {
-      sim_result r = simulated(&b, (sim_opts){.mode = m, .critical = true, .timeline = true, .steady = true});
+      sim_result r = simulated(
+          &b, (sim_opts){.mode = m, .critical = true, .steps = true, .timeline = true, .steady = true});
       CHECK_EQ_I64(r.makespan_ps, 0);
       CHECK_EQ_I64(r.nranks, k == 1 ? 4 : 1);
       CHECK_EQ_I64(r.peak_bytes, 512);
@@ -524,7 +525,24 @@ static void same_result(const sim_result *r, const sim_result *flat) {
   }
 }
 
-// All modes on one plan, with a path and a period (all of main is walked) and without. The periods that are
+static void same_path(const sim_result *r, const sim_result *whole) {
+  if (!CHECK_EQ_I64(r->nweights, whole->nweights)) return;
+  for (u32 k = 0; k < r->nweights; k++) {
+    const sim_weight *x = &r->weight[k], *y = &whole->weight[k];
+    CHECK(x->op == y->op && x->f.i == y->f.i && x->instr == y->instr && x->count == y->count &&
+          x->total_ps == y->total_ps);
+  }
+  i64 sum = 0;
+  for (u32 k = 0; k < r->nlikes; k++) sum += r->like[k].dur_ps * (i64)r->like[k].count;
+  CHECK_EQ_I64(sum, r->makespan_ps);
+  if (!CHECK_EQ_I64(r->norigins, whole->norigins)) return;
+  for (u32 k = 0; k < r->norigins; k++) {
+    const sim_origin *x = &r->origin[k], *y = &whole->origin[k];
+    CHECK(x->count == y->count && x->ps == y->ps && !strcmp(x->row.figure, y->row.figure));
+  }
+}
+
+// All modes on one plan, with the path, with a period (all of main is walked) and without. The periods that are
 // left out when it is not.
 static u32 modes_agree(const planned *x) {
   ctx *c = ctx_new();
@@ -540,11 +558,13 @@ static u32 modes_agree(const planned *x) {
   sim_result r[4], quick;
   quick.left_out = 0;
   for (sim_mode mode = SIM_FLAT; mode <= SIM_FOLDED; mode++) {
-    sim_opts o = {.mode = mode, .critical = true, .steady = true}, few = {.mode = mode};
+    sim_opts o = {.mode = mode, .critical = true, .steady = true};
+    sim_opts few = {.mode = mode, .critical = true};
     if (!CHECK(sim_run(c, a, p, co, &o, &r[mode]) && sim_run(c, a, p, co, &few, &quick))) return 0;
     CHECK_EQ_I64(r[mode].period_ps, r[0].period_ps);
     same_result(&r[mode], &r[0]);
     same_result(&quick, &r[0]);
+    same_path(&quick, &r[mode]);
     CHECK(r[mode].left_out == 0 && (mode & SIM_COMPOSED || quick.left_out == 0));
   }
   // over 5 and 7 ranks nothing divides: they hold unlike pieces

@@ -1,0 +1,94 @@
+// path.c - the critical path by instruction: what every one of them has to do with the makespan. How the path is
+// found is in critical.c.
+#include "sim/internal.h"
+#include <stdlib.h>
+
+typedef struct {
+  sim *s;
+  VEC(sim_step) step; // last first
+  VEC(sim_weight) weight;
+  u32 **of; // by function and instruction, from 0: weight + 1; NULL: not on the path so far
+  VEC(sim_like) like;
+  hmap likes;
+} path;
+
+// num: of the program that is walked.
+static void add_like(path *x, const sim_cols *c, u32 num, const sim_visit *v, i64 dur) {
+  sim *s = x->s;
+  const func f = {c->tag};
+  const priced *at = &s->priced.v[c->place];
+  const u32 no = f.i == s->p->main.i ? repeat_instr(s, num) : num, ev = at->ev[num - 1];
+  const u64 h = hash_step(hash_u64((u64)ev << 32 | v->unit, 13), (u64)dur);
+  for (u32 it = 0, k; hmap_next(&x->likes, h, &it, &k);) {
+    sim_like *l = &x->like.v[k];
+    if (l->event != ev || l->unit != v->unit || l->dur_ps != dur) continue;
+    l->count += v->times;
+    return;
+  }
+  hmap_add(s->tmp, &x->likes, h, x->like.n);
+  const group g = resolve(func_get(s->p, f)->body.v[no - 1].g, at->g);
+  *vec_push(s->a, &x->like) = (sim_like){f, no, v->unit, ev, g, dur, v->times};
+}
+
+static void add_weight(path *x, func f, u32 num, u16 op, u32 times, i64 dur) {
+  u32 **of = &x->of[f.i];
+  if (!*of) *of = ZNEWN(x->s->tmp, u32, func_get(x->s->p, f)->body.n);
+  u32 *id = &(*of)[num - 1];
+  if (!*id) {
+    *vec_push(x->s->a, &x->weight) = (sim_weight){.op = op, .f = f, .instr = num};
+    *id = x->weight.n;
+  }
+  x->weight.v[*id - 1].count += times;
+  x->weight.v[*id - 1].total_ps += dur * times;
+}
+
+static void add_visit(void *arg, const sim_cols *c, u32 node, const sim_visit *v) {
+  path *x = arg;
+  sim *s = x->s;
+  func f = {c->tag};
+  u32 num = c->what[node];
+  if (!num) return;
+  if (s->o->steps) *vec_push(s->a, &x->step) = (sim_step){f, num, v->unit, v->start, c->dur[node]};
+  if (s->intern) add_like(x, c, num, v, c->dur[node]);
+  u16 op = func_in(s, f)->body.v[num - 1].op;
+  if (f.i != s->p->main.i) {
+    add_weight(x, f, num, op, v->times, c->dur[node]);
+    return;
+  }
+  num = repeat_instr(s, num) + v->later * s->rep.len;
+  for (u32 k = 0; k < v->times; k++) // every like is an instruction of its own
+    add_weight(x, f, num - k * v->apart * s->rep.len, op, 1, c->dur[node]);
+}
+
+static int by_total(const void *a, const void *b) {
+  const sim_weight *x = a, *y = b;
+  if (x->total_ps != y->total_ps) return x->total_ps < y->total_ps ? 1 : -1;
+  if (x->f.i != y->f.i) return x->f.i < y->f.i ? -1 : 1;
+  return x->instr < y->instr ? -1 : x->instr > y->instr;
+}
+
+void path_of(sim *s, const sim_cols *c, const i64 *x, sim_result *r) {
+  arena_mark_t mark = arena_mark(s->tmp);
+  path p = {.s = s, .of = ZNEWN(s->tmp, u32 *, s->p->funcs.n)};
+  arena *scratch = arena_new(); // the rows of p.of are made in between
+  u32 port = 0;
+  for (u32 k = 0; k < c->nclock; k++)
+    if (x[c->port_out[k]] > x[c->port_out[port]]) port = k;
+  i64 *in = ZNEWN(s->tmp, i64, c->nin);
+  if (c->nclock) sim_critical(scratch, c, s->rep.on ? &s->rep.gap : NULL, in, port, add_visit, &p);
+  for (u32 k = 0; k < p.step.n / 2; k++) {
+    sim_step t = p.step.v[k];
+    p.step.v[k] = p.step.v[p.step.n - 1 - k];
+    p.step.v[p.step.n - 1 - k] = t;
+  }
+  if (p.weight.n) qsort(p.weight.v, p.weight.n, sizeof *p.weight.v, by_total);
+  r->critical = p.step.v;
+  r->ncritical = p.step.n;
+  r->weight = p.weight.v;
+  r->nweights = p.weight.n;
+  r->like = p.like.v;
+  r->nlikes = p.like.n;
+  if (s->intern) sum_up_origins(s, r);
+  arena_free(scratch);
+  arena_release(s->tmp, mark);
+}
