@@ -11,7 +11,9 @@
 #define NO_VALUES                                                                                            \
   .words = (const char *const[]) { "off", "on", NULL }
 #define TRAINING CHOICE_TRAINING
-#define MANY(id) (1u << CHOICE_##id)
+#define GROUPED  CHOICE_GROUPED
+#define MANY(id) (1ull << CHOICE_##id)
+#define ON(id)   (1ull << (31 + CHOICE_##id))
 static const choice_row rows[CHOICE_COUNT] = {
 #define CHOICE(id, also_, kind_, values_, dflt_, search_, needs_, title_, arg_, about_)                      \
   [CHOICE_##id] = {.name = #id,                                                                              \
@@ -165,27 +167,41 @@ void choice_say(choice_id id, choice_value x, strbuf *out) {
 }
 
 // ---- where a row can be chosen ------------------------------------------------------------------------
+static bool grouped(const strategy *s) { // of a file its own check tells
+  return s->schedule.path || sched_row_of(s->schedule.n)->group;
+}
+
 bool choice_applies(choice_id id, const strategy *s, bool train) {
-  u32 needs = rows[id].needs;
+  const u64 needs = rows[id].needs;
   if (needs & CHOICE_TRAINING && !train) return false;
+  if (needs & CHOICE_GROUPED && !grouped(s)) return false;
   for (u32 k = 0; k < CHOICE_COUNT; k++)
-    if (needs >> k & 1 && s->of[k].n <= 1) return false;
+    if ((needs >> k & 1 && s->of[k].n <= 1) || (needs >> (31 + k) & 1 && !s->of[k].n)) return false;
   return true;
 }
 
 const char *choice_lacks(arena *a, choice_id id, const strategy *s, bool train) {
-  u32 needs = rows[id].needs;
+  const u64 needs = rows[id].needs;
   if (needs & CHOICE_TRAINING && !train) return "is for training; this is inference";
-  for (u32 k = 0; k < CHOICE_COUNT; k++)
+  for (u32 k = 0; k < CHOICE_COUNT; k++) {
     if (needs >> k & 1 && s->of[k].n <= 1)
       return arena_printf(a, "needs %s > 1; here %s=%u", rows[k].name, rows[k].name, s->of[k].n);
+    if (needs >> (31 + k) & 1 && !s->of[k].n)
+      return arena_printf(a, "needs %s=%s; here %s=none", rows[k].name, rows[k].dflt, rows[k].name);
+  }
+  if (needs & CHOICE_GROUPED && !grouped(s))
+    return arena_printf(a, "needs a schedule with groups; %s has none", sched_row_of(s->schedule.n)->name);
   return "applies";
 }
 
 const char *choice_needs(arena *a, choice_id id) {
   strbuf b = {.a = a};
-  if (rows[id].needs & CHOICE_TRAINING) sb_put(&b, "training");
-  for (u32 k = 0; k < CHOICE_COUNT; k++)
-    if (rows[id].needs >> k & 1) sb_fmt(&b, "%s%s > 1", b.n ? " and " : "", rows[k].name);
+  const u64 needs = rows[id].needs;
+  if (needs & CHOICE_TRAINING) sb_put(&b, "training");
+  for (u32 k = 0; k < CHOICE_COUNT; k++) {
+    if (needs >> k & 1) sb_fmt(&b, "%s%s > 1", b.n ? " and " : "", rows[k].name);
+    if (needs >> (31 + k) & 1) sb_fmt(&b, "%s%s=%s", b.n ? " and " : "", rows[k].name, rows[k].dflt);
+  }
+  if (needs & CHOICE_GROUPED) sb_fmt(&b, "%sa schedule with groups", b.n ? " and " : "");
   return sb_str(&b);
 }

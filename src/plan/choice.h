@@ -25,10 +25,11 @@ typedef struct {
   const char *(*word)(u32 i); // or a function that lists them, NULL past the last
   const char *suffix;         // CK_WORD: a path that ends so is a value too; NULL: none is
   const char *dflt, *search;  // search: "*" or "", the default
-  u32 needs;                  // bits: of the rows that must be above 1; CHOICE_TRAINING
+  u64 needs; // CHOICE_TRAINING, CHOICE_GROUPED; bit id: of a row that must be above 1; 31 + id: that must be on
   const char *title, *arg, *about;
 } choice_row;
-#define CHOICE_TRAINING (1u << 31)
+#define CHOICE_TRAINING (1ull << 63)
+#define CHOICE_GROUPED  (1ull << 62) // a schedule that takes microbatches in groups
 
 // n: the count; the number of the word from 0; 1 for a flag that is on; of a set one bit for each word. A
 // list of numbers: its parts (n is then 0). A file instead of a word: its path (n is then how many words

@@ -307,11 +307,14 @@ static bool settle_micro(ctx *c, const strategy_set *set, i64 batch, strategy *s
 
 // To be typed: "add --train", "say tp=2".
 static const char *what_it_needs(arena *a, choice_id id, const strategy *s, bool train) {
-  const u32 needs = choice_get(id)->needs;
+  const u64 needs = choice_get(id)->needs;
   if (needs & CHOICE_TRAINING && !train) return "add --train";
-  for (u32 k = 0; k < CHOICE_COUNT; k++)
-    if (needs >> k & 1 && s->of[k].n <= 1) return arena_printf(a, "say %s=2", choice_get((choice_id)k)->name);
-  return "";
+  for (u32 k = 0; k < CHOICE_COUNT; k++) {
+    const choice_row *r = choice_get((choice_id)k);
+    if (needs >> k & 1 && s->of[k].n <= 1) return arena_printf(a, "say %s=2", r->name);
+    if (needs >> (31 + k) & 1 && !s->of[k].n) return arena_printf(a, "say %s=%s", r->name, r->dflt);
+  }
+  return needs & CHOICE_GROUPED ? "say schedule=interleaved" : "";
 }
 
 bool strategy_settle(ctx *c, const strategy_set *set, i64 batch, bool train, strategy *s) {
@@ -324,14 +327,6 @@ bool strategy_settle(ctx *c, const strategy_set *set, i64 batch, bool train, str
     diag(c, E_STRATEGY, said_at(set, id), "%s %s", sb_str(&one), choice_lacks(a, id, s, train));
     diag_hint(c, "%s, or leave %s out", what_it_needs(a, id, s, train), choice_get(id)->name);
     arena_free(a);
-    return false;
-  }
-  if (!s->overlap.n && !choice_same(s->channels, choice_default(CHOICE_channels))) {
-    strbuf one = {.a = ctx_arena(c)};
-    choice_say(CHOICE_channels, s->channels, &one);
-    diag(c, E_STRATEGY, said_at(set, CHOICE_channels), "%s needs overlap=pp: sends occupy no channel here",
-         sb_str(&one));
-    diag_hint(c, "leave overlap=none out, or channels");
     return false;
   }
   return settle_micro(c, set, batch, s);

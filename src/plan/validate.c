@@ -167,8 +167,19 @@ typedef struct {
   u32 last; // the site looked for last, + 1: contributions to a sum mostly are of one
 } tallies;
 
+// Stages may share a function, and a weight whose gradient they sum: calls of one stage are on one group, with
+// one tuple of weights.
+static u64 stage_of_call(const coverage *w, u32 call) {
+  const instr *i = &w->fi->body.v[call - 1];
+  const func_info *f = func_get(w->p, i->callee);
+  u64 h = hash_u64(i->callee.i, i->g.i);
+  for (u32 k = 0; k < f->nparams; k++)
+    if (f->params.v[k].r == ROLE_WEIGHT) return hash_step(h, opd_of(w->fi, i, k));
+  return h;
+}
+
 static u32 *count_of(coverage *w, tallies *t, const set *s, u32 call) {
-  u64 site = call ? hash_u64(w->fi->body.v[call - 1].callee.i, s->site) : s->site;
+  u64 site = call ? hash_u64(stage_of_call(w, call), s->site) : s->site;
   if (t->last && t->v.v[t->last - 1].site == site) return t->v.v[t->last - 1].count;
   t->last = hmap_get(&t->at, site);
   if (!t->last) {

@@ -325,6 +325,11 @@ const sched *sched_make(ctx *c, arena *a, const char *name, const sched_shape *g
   }
   const sched_row *r = &rows[row].row;
   if (!check_sizes(c, r, given, where)) return NULL;
+  if (given->group && !r->group) {
+    diag(c, E_PLAN, where, "%s takes no groups of microbatches; got group=%u", r->name, given->group);
+    diag_hint(c, "leave group out");
+    return NULL;
+  }
   sched_shape shape = *given;
   if (!r->group) shape.group = shape.micro;
   if (!shape.group) shape.group = shape.places;

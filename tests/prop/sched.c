@@ -427,7 +427,7 @@ TEST(sched_rows_at_random) {
     sched_shape shape = {.places = 1 + few(6),
                          .chunks = r->chunks ? 1 + few(4) : 1,
                          .micro = 1 + few(12),
-                         .group = few(8),
+                         .group = r->group ? few(8) : 0,
                          .backward = few(3)};
     const sched *s = sched_make(c, a, r->name, &shape, (loc){0});
     refused += !s;
@@ -486,7 +486,7 @@ TEST(sched_text_tampered) {
     static const char *const name[] = {"1f1b", "interleaved", "zb-h1"};
     u32 z = few(3);
     const sched *s = sched_make(
-        c, a, name[z], &(sched_shape){1 + few(3), z ? 1 + few(2) : 1, 3, 3, true, 0, NULL}, (loc){0});
+        c, a, name[z], &(sched_shape){1 + few(3), z ? 1 + few(2) : 1, 3, z ? 3 : 0, true, 0, NULL}, (loc){0});
     REQUIRE(s != NULL);
     strbuf out = {.a = a};
     sched_print(s, &out);

@@ -87,23 +87,23 @@ output
 example
   heddle show gpt2 --batch 4 --seq 256
 $ heddle choices
-choice     option               values                                          default  needs                about
-dp         --data               N from 1                                        1                             ways of data parallelism
-tp         --tensor             N from 1                                        1                             ways of tensor parallelism
-pp         --pipeline           N from 1                                        1                             pipeline stages
-mb         --microbatches       N from 1                                        1                             microbatches: parts of the batch, one after the other
-mbs        --microbatch-size    N from 1                                                                      samples in a microbatch on one data rank, instead of mb
-v          --chunks             N from 1                                        1        pp > 1               pipeline stages on each place
-group      --group              N from 1                                        0        v > 1                microbatches that pass a chunk before the next one runs; 0: pp
-schedule   --schedule           gpipe, 1f1b, interleaved, bfs, zb-h1, FILE.csv  1f1b     pp > 1               order of forwards and backwards: gpipe, 1f1b, interleaved, bfs, zb-h1, or FILE.csv
-zero       --zero               N from 0 to 3                                   0        training and dp > 1  ZeRO stage: 1 shards optimizer states, 2 gradients too, 3 weights too
-recompute  --recompute          none, selective, full                           none     training             what backward computes again: none, selective or full
-sp         --sequence-parallel  off, on                                         off      tp > 1               shard activations by sequence outside tensor-parallel layers
-overlap    --overlap            none, pp                                        pp       pp > 1               communication that runs beside computation: pp, sends between stages; or none
-channels   --channels           peer, pass, one                                 peer     pp > 1               streams of sends: one for each peer, pass and direction, for each pass, or one
-tables     --tables             split, whole                                    split    tp > 1               embeddings: split by rows over tp, or whole on every rank
-layers     --layers             cost, equal, N/N/..                             cost     pp > 1               layers of each stage: balanced by cost, equal, or numbers such as 10/12/12/6
-bn         --batchnorm          local, sync                                     local    training             batch norm: statistics of each data rank and microbatch (local), or of all data ranks (sync)
+choice     option               values                                          default  needs                             about
+dp         --data               N from 1                                        1                                          ways of data parallelism
+tp         --tensor             N from 1                                        1                                          ways of tensor parallelism
+pp         --pipeline           N from 1                                        1                                          pipeline stages
+mb         --microbatches       N from 1                                        1                                          microbatches: parts of the batch, one after the other
+mbs        --microbatch-size    N from 1                                                                                   samples in a microbatch on one data rank, instead of mb
+v          --chunks             N from 1                                        1        pp > 1                            pipeline stages on each place
+schedule   --schedule           gpipe, 1f1b, interleaved, bfs, zb-h1, FILE.csv  1f1b     pp > 1                            order of forwards and backwards: gpipe, 1f1b, interleaved, bfs, zb-h1, or FILE.csv
+group      --group              N from 1                                        0        v > 1 and a schedule with groups  microbatches that pass a chunk before the next one runs; 0: pp
+zero       --zero               N from 0 to 3                                   0        training and dp > 1               ZeRO stage: 1 shards optimizer states, 2 gradients too, 3 weights too
+recompute  --recompute          none, selective, full                           none     training                          what backward computes again: none, selective or full
+sp         --sequence-parallel  off, on                                         off      tp > 1                            shard activations by sequence outside tensor-parallel layers
+overlap    --overlap            none, pp                                        pp       pp > 1                            communication that runs beside computation: pp, sends between stages; or none
+channels   --channels           peer, pass, one                                 peer     pp > 1 and overlap=pp             streams of sends: one for each peer, pass and direction, for each pass, or one
+tables     --tables             split, whole                                    split    tp > 1                            embeddings: split by rows over tp, or whole on every rank
+layers     --layers             cost, equal, N/N/..                             cost     pp > 1                            layers of each stage: balanced by cost, equal, or numbers such as 10/12/12/6
+bn         --batchnorm          local, sync                                     local    training                          batch norm: statistics of each data rank and microbatch (local), or of all data ranks (sync)
 
 A strategy is a line of them, "dp=2 tp=4 pp=2 mb=32 zero=1". `heddle plan` takes several values,
 "tp=1,2,4 zero=*", and searches what is not said of dp tp pp mb zero recompute. docs/strategy.md has the rules.

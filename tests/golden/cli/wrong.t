@@ -879,3 +879,29 @@ error[E0301]: input x is empty: f32[0,4]
      |      ^
   hint: extents of 1 or more; for a model with open extents --batch 8 or --dim NAME=8
 [1]
+## Choices that would do nothing.
+$ heddle sim gpt2:layers=8 --batch 16 --train --machine '1x4 v100' --strategy "pp=4 v=2 mb=8 schedule=bfs group=2"
+error[E0509]: group=2 needs a schedule with groups; bfs has none
+  --> --strategy:1:28
+   1 | pp=4 v=2 mb=8 schedule=bfs group=2
+     |                            ^
+  hint: say schedule=interleaved, or leave group out
+[2]
+$ heddle plan mlp-xs --batch 64 --machine laptop --strategy 'overlap=none channels=pass'
+error[E0509]: channels=pass needs pp > 1 and overlap=pp; no plan of this search has that
+  --> --strategy:1:14
+   1 | overlap=none channels=pass
+     |              ^
+  hint: leave channels out
+[2]
+$ heddle sim mlp-xs --batch 64 --machine laptop --strategy 'pp=2 mb=2 overlap=none channels=pass'
+error[E0509]: channels=pass needs overlap=pp; here overlap=none
+  --> --strategy:1:24
+   1 | pp=2 mb=2 overlap=none channels=pass
+     |                        ^
+  hint: say overlap=pp, or leave channels out
+[2]
+$ heddle schedule 1f1b --pp 4 --mb 4 --group 2
+error[E0501]: 1f1b takes no groups of microbatches; got group=2
+  hint: leave group out
+[1]
