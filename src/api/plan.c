@@ -104,6 +104,7 @@ static u32 highest_rank(const plan *pn, const plan_segment *s) {
 }
 
 static bool has_ranks(const heddle_plan *b, const machine *m) {
+  assert(m->nranks);
   ctx *c = b->o.s->c;
   for (u32 i = 0; b->pn && i < b->pn->nsegments; i++) {
     u32 rank = highest_rank(b->pn, &b->pn->segments[i]);

@@ -75,7 +75,9 @@ sym sym_with(ctx *c, sym name, const char *suffix) {
   if (!r) return sym_join(c, name, suffix);
   if (name.i >= r->of.n) {
     u32 more = c->sym.n - r->of.n;
-    memset(vec_push_n(c->a, &r->of, more), 0, more * sizeof *r->of.v);
+    sym *fresh = vec_push_n(c->a, &r->of, more);
+    assert(fresh);
+    memset(fresh, 0, more * sizeof *fresh);
   }
   if (!r->of.v[name.i].i) r->of.v[name.i] = sym_join(c, name, suffix);
   return r->of.v[name.i];

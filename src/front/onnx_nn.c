@@ -128,7 +128,7 @@ bool map_conv_transpose(node *n) {
   bool upper = strcmp(at_s(n, "auto_pad", "NOTSET"), "SAME_UPPER") == 0;
   if (!transposed_channels(n, &sx, &sw, groups, &y.dim[1])) return false;
   for (u32 d = 0; d < k.n; d++) {
-    i64 full;
+    i64 full = 0;
     if (!window_reach(n, &k, d, sx.dim[d + 2], extra[d], &full)) return false;
     if (nwant || same) { // the extent is given: padding follows
       y.dim[d + 2] = nwant ? want[d + nwant - k.n] : sx.dim[d + 2] * k.stride[d];

@@ -84,6 +84,7 @@ static bool order(const list *l, u32 n, u32 *out) {
         state[next] = IS_WAITING;
         *vec_push(a, &on) = v;
       }
+      assert(on.n && on.v);
       visit *top = &on.v[on.n - 1];
       while (top->next < top->dep.n && state[top->dep.v[top->next]] == IS_OUT) top->next++;
       if (top->next == top->dep.n) {

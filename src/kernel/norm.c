@@ -274,7 +274,7 @@ static i64 channel_of(const grouping *g, i64 row, i64 k) {
 
 bool ker_groupnorm(run *r) {
   const ker_tensor *x = &r->opd[0];
-  grouping g;
+  grouping g = {0};
   if (!grouping_of(r, x, &g) || !same_elems(r, 0) || !fits_channels(r, &g.p, 1, 3)) return false;
   for (i64 i = 0; i < g.w.rows; i++) {
     const double *v = F(x) + i * g.w.n;
@@ -289,7 +289,7 @@ bool ker_groupnorm(run *r) {
 
 bool ker_groupnorm_dx(run *r) { // as layernorm_dx, with a weight per channel
   const ker_tensor *dy = &r->opd[0], *x = &r->opd[1];
-  grouping g;
+  grouping g = {0};
   if (!grouping_of(r, x, &g) || !same_elems(r, 0) || !same_elems(r, 1) || !fits_channels(r, &g.p, 2, 3))
     return false;
   for (i64 i = 0; i < g.w.rows; i++) {
@@ -310,7 +310,7 @@ bool ker_groupnorm_dx(run *r) { // as layernorm_dx, with a weight per channel
 
 bool ker_groupnorm_dg(run *r) {
   const ker_tensor *dy = &r->opd[0], *x = &r->opd[1], *dg = &r->res[0];
-  grouping g;
+  grouping g = {0};
   if (!grouping_of(r, x, &g)) return false;
   if (ker_elems(dy) != ker_elems(x)) return ker_misfit(r, "elements", ker_elems(dy), ker_elems(x));
   if (ker_elems(dg) != g.p.c) return ker_misfit(r, "channels", ker_elems(dg), g.p.c);

@@ -7,7 +7,7 @@
 #define MOST        CHOICE_MOST
 #define WORDS(...)                                                                                           \
   .words = (const char *const[]) { __VA_ARGS__, NULL }
-#define WORDS_OR_FILE(f, end) .word = f, .suffix = end
+#define WORDS_OR_FILE(f, named_, end) .word = f, .named = named_, .suffix = end
 #define NO_VALUES                                                                                            \
   .words = (const char *const[]) { "off", "on", NULL }
 #define TRAINING CHOICE_TRAINING
@@ -53,7 +53,11 @@ static bool read_word(choice_id id, const char *text, size_t n, u32 *out) {
   const char *w;
   for (u32 i = 0; (w = choice_word(id, i)); i++)
     if (strlen(w) == n && !memcmp(w, text, n)) return *out = i, true;
-  return false;
+  char name[64];
+  if (!rows[id].named || n >= sizeof name) return false;
+  memcpy(name, text, n);
+  name[n] = 0;
+  return rows[id].named(name, out);
 }
 
 // A path, whose name is more than the suffix.

@@ -20,11 +20,12 @@ typedef struct {
   const char *name;
   const char *const *also; // other names, ended by NULL; the first is the long option
   choice_kind kind;
-  u32 least, most;            // CK_COUNT
-  const char *const *words;   // ended by NULL
-  const char *(*word)(u32 i); // or a function that lists them, NULL past the last
-  const char *suffix;         // CK_WORD: a path that ends so is a value too; NULL: none is
-  const char *dflt, *search;  // search: "*" or "", the default
+  u32 least, most;                            // CK_COUNT
+  const char *const *words;                   // ended by NULL
+  const char *(*word)(u32 i);                 // or a function that lists them, NULL past the last
+  bool (*named)(const char *name, u32 *word); // other names of its words; NULL: there are none
+  const char *suffix;                         // CK_WORD: a path that ends so is a value too; NULL: none is
+  const char *dflt, *search;                  // search: "*" or "", the default
   u64 needs; // CHOICE_TRAINING, CHOICE_GROUPED; bit id: of a row that must be above 1; 31 + id: that must be on
   const char *title, *arg, *about;
 } choice_row;

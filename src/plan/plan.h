@@ -307,7 +307,8 @@ bool policy_schedule(planner *pl, arena *a, plan *pn, const strategy *s, bool no
                      const sched **file);
 // Can every file that a strategy set names be read? Otherwise diagnostics.
 bool policy_schedule_files(ctx *c, const strategy_set *set);
-const char *policy_schedule_name(u32 i); // NULL past the last
+const char *policy_schedule_name(u32 i);                 // NULL past the last
+bool policy_schedule_named(const char *name, u32 *word); // by any of its names; false: none
 void policy_zero(plan *pn, u8 axis, u32 level);
 bool policy_recompute(planner *pl, arena *a, plan *pn, choice_value what);
 

@@ -180,12 +180,14 @@ static u64 stage_of_call(const coverage *w, u32 call) {
 
 static u32 *count_of(coverage *w, tallies *t, const set *s, u32 call) {
   u64 site = call ? hash_u64(stage_of_call(w, call), s->site) : s->site;
+  assert(!t->last || t->v.v);
   if (t->last && t->v.v[t->last - 1].site == site) return t->v.v[t->last - 1].count;
   t->last = hmap_get(&t->at, site);
   if (!t->last) {
     *vec_push(w->tmp, &t->v) = (tally){site, s->loose, ZNEWN(w->tmp, u32, w->size)};
     hmap_add(w->tmp, &t->at, site, t->last = t->v.n);
   }
+  assert(t->v.v);
   return t->v.v[t->last - 1].count;
 }
 

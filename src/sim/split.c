@@ -28,8 +28,10 @@ static const instr *instr_at(const splitter *x, const sim_cols *c, u32 node) {
 
 static visit *find(splitter *x, const sim_cols *c, u8 flags) {
   const u64 h = hash_u64((u64)c->tag << 32 | c->place, flags);
-  for (u32 it = 0, i; hmap_next(&x->map, h, &it, &i);)
+  for (u32 it = 0, i; hmap_next(&x->map, h, &it, &i);) {
+    assert(x->visits.v);
     if (x->visits.v[i].c == c && x->visits.v[i].flags == flags) return &x->visits.v[i];
+  }
   return NULL;
 }
 

@@ -214,7 +214,7 @@ static bool waited_enough(digest *d, u32 n0, u32 n1, const ports *clocks, u32 sl
     t = d->st->task[TASK_I][stage].a ? &d->st->task[TASK_I][stage] : &d->st->task[TASK_B][stage];
   if (!t || !t->a) return false;
   u32 width = (1 + t->nin) * d->C, at = d->C + (there != ~0u ? there : back);
-  i64 own[STAGE_CLASSES], later[STAGE_CLASSES], best[STAGE_CLASSES];
+  i64 own[STAGE_CLASSES] = {0}, later[STAGE_CLASSES] = {0}, best[STAGE_CLASSES] = {0};
   respond(d, n0, n1, slot, clocks, own, 1);
   for (u32 o = 0; o < d->C; o++) best[o] = STAGE_NEVER;
   for (u32 c = 0; c < d->C; c++) {
@@ -232,7 +232,7 @@ static bool waited_enough(digest *d, u32 n0, u32 n1, const ports *clocks, u32 sl
 static bool task_of(digest *d, const sim_piece *p, stage_task *t) {
   const sim_pipeline *pl = d->pl;
   u32 n0 = d->s->node_of[p->first], n1 = d->s->node_of[p->end], on = pl->place[p->stage];
-  u32 late[VALUES_MAX], nlate = 0, mark = (u32)(p - pl->piece) + 1;
+  u32 late[VALUES_MAX] = {0}, nlate = 0, mark = (u32)(p - pl->piece) + 1;
   bool back = p->task == TASK_B || p->task == TASK_I, later = p->kind == PIECE_TASK && p->task != TASK_F;
   ports in, out;
   clocks_of(d, on, &in);

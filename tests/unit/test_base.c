@@ -680,7 +680,10 @@ TEST(base_symbols_with_suffixes) {
   char suffix[8], both[64];
   for (u32 round = 0; round < 2; round++)
     for (u32 k = 0; k < 40; k++) {
-      snprintf(suffix, sizeof suffix, k ? ".%u" : "", k);
+      if (k)
+        snprintf(suffix, sizeof suffix, ".%u", k);
+      else
+        suffix[0] = 0;
       CHECK(sym_with(c, (sym){0}, suffix).i == sym_of(c, suffix).i);
       for (u32 n = 0; n < 50; n++) {
         sym name = sym_fmt(c, "name%u", n + 10 * k);

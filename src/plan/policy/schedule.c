@@ -6,6 +6,12 @@ const char *policy_schedule_name(u32 i) {
   return r ? r->name : NULL;
 }
 
+bool policy_schedule_named(const char *name, u32 *word) {
+  const sched_row *r = sched_row_find(name);
+  for (*word = 0; r && sched_row_of(*word) != r;) ++*word;
+  return r;
+}
+
 bool policy_schedule_files(ctx *c, const strategy_set *set) {
   const choice_set *x = &set->of[CHOICE_schedule];
   arena *a = arena_new();

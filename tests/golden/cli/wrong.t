@@ -905,3 +905,13 @@ $ heddle schedule 1f1b --pp 4 --mb 4 --group 2
 error[E0501]: 1f1b takes no groups of microbatches; got group=2
   hint: leave group out
 [1]
+$ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy 'pp=4 mb=8 schedule=ZB1P' | grep -E '^plan|^time per'
+plan           dp=1 tp=1 pp=4 mb=8 schedule=zb-h1
+time per step  15.24 ms
+$ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy 'pp=4 mb=8 schedule=zb-h2'
+error[E0509]: schedule: 'zb-h2' is no value of it
+  --> --strategy:1:20
+   1 | pp=4 mb=8 schedule=zb-h2
+     |                    ^
+  hint: schedule takes gpipe, 1f1b, interleaved, bfs or zb-h1, or a file whose name ends in .csv
+[2]
