@@ -25,6 +25,7 @@ struct heddle_program {
   object o;
   prog *p;
   planner *pl;               // made when first asked for
+  heddle_program *source;    // of a distributed program that has constants of it; NULL: of none
   const char *name, *plan;   // plan: of a distributed program; NULL: of none
   batchnorm_stats batchnorm; // under that plan
   front_extents extents;     // that an ONNX file leaves open

@@ -144,7 +144,11 @@ static heddle_program *applied(heddle_plan *b) {
   if (b->m && !k) return NULL;
   prog *d = plan_apply(program_planner(b->p), b->pn, k);
   heddle_program *p = program_wrap(b->o.s, d, b->p->name);
-  if (p) p->plan = arena_strdup(p->o.a, heddle_plan_name(b)), p->batchnorm = plan_batchnorm(b->p->p, b->pn);
+  if (!p) return NULL;
+  p->plan = arena_strdup(p->o.a, heddle_plan_name(b));
+  p->batchnorm = plan_batchnorm(b->p->p, b->pn);
+  // Elements of constants are not copied. Built-in models have none.
+  if (front_kind_of(b->p->name) != FRONT_FAMILY) p->source = object_hold(b->p);
   return p;
 }
 heddle_program *heddle_plan_apply(heddle_plan *b) {
