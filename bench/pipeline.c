@@ -48,7 +48,7 @@ static taken one_plan(bed *b, planner *pl, coster *k, const hybrid_opts *h) {
   taken t;
   double start = bench_ms();
   plan *pn = policy_hybrid(pl, a, h);
-  prog *probe = pn ? plan_probe(pl, pn, k, a, &made) : NULL;
+  prog *probe = pn ? plan_probe(pl, pn, k, a, false, &made) : NULL;
   want(b, probe);
   coster_use(k, probe);
   const sim_stages *st = sim_stages_of(b->c, a, probe, k, &so, &made.pipeline);

@@ -52,6 +52,12 @@ static value pack_weights(main_build *mb, seg *s, const u32 *which, u32 n) {
   return packed(mb, v, n, s->g);
 }
 
+void emit_one_a_layer(main_build *mb, value w) {
+  if (!mb->weight_more || !mb->weight_more[w - 1]) return;
+  *vec_push(mb->x->a, &mb->more) = func_get(mb->p, mb->b.f)->body.n;
+  *vec_push(mb->x->a, &mb->more) = mb->weight_more[w - 1];
+}
+
 void emit_before(main_build *mb, seg *s) {
   prog *p = mb->p;
   const cut *c = s->c;
@@ -75,6 +81,7 @@ void emit_before(main_build *mb, seg *s) {
     attr at[2] = {attr_t(A_dtype, sh->t), attr_v(A_shape, sh->dim, sh->nd)};
     type t = type_tensor(p, sh, s->acc_lay[k], s->g);
     zero[k] = emit_res(p, mb->b.f, emit(&mb->b, OP_full, attrs_of(p, at, 2), NULL, 0, &t, 1));
+    emit_one_a_layer(mb, c->weight[s->gp->acc[k]]);
   }
   s->grads = packed(mb, zero, s->gp->nacc, s->g);
   mb->b.flags = 0;

@@ -169,6 +169,7 @@ static bool update_group(main_build *mb, const value *w, u32 n, const value *gra
   u32 at = emit(&mb->b, OP_call, (attrset){0}, opd, np, res, nr);
   mb->b.flags = 0;
   func_get(p, mb->b.f)->body.v[at - 1].callee = sh.dst;
+  emit_one_a_layer(mb, w[0]);
   value r = emit_res(p, mb->b.f, at);
   for (u32 i = 0; i < n; i++, r++) {
     neww[w[i] - 1] = r;

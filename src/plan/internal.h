@@ -3,6 +3,11 @@
 #define HEDDLE_PLAN_INTERNAL_H
 #include "plan/plan.h"
 
+// A stretch of main in periods that do the same with weights of their own, see layers.c.
+typedef struct {
+  u32 from, len, times; // from: instruction, from 0
+} layer_run;
+
 // A source program with what does not depend on a plan: laws of its instructions, gradients of its functions.
 struct planner {
   prog *src; // the caller's forward program, extended with segment, gradient and update functions
@@ -32,7 +37,30 @@ struct planner {
   schedules;
   u64 recompute;   // hash of the instructions now marked
   grad_memo *memo; // gradients of functions called by several cuts
+  VEC(layer_run) runs;
+  bool runs_known;
+  prog *plain; // the program as it came; NULL where there are no runs, or they are not known yet
+  VEC(struct {
+    const u32 *kept; // per run: periods
+    struct planner *pl;
+  })
+  shorter; // the same program with fewer layers
 };
+
+// ---- fewer layers (layers.c) ------------------------------------------------------------------------------
+// Instructions [from, from + len) of the shorter main, from 0, stand for `more` times as many others as well;
+// those before them, [from - len, from), do the same.
+typedef struct {
+  u32 segment, from, len, more;
+} layer_span;
+typedef struct {
+  planner *pl; // of the shorter program, kept with the longer one's
+  plan *pn;
+  VEC(layer_span) span; // one after the other
+} fewer_layers;
+// The plan over four of the equal layers that a stage has. False: no stage has more, or not every one is like
+// the others under the plan. In `a`.
+bool plan_fewer_layers(planner *pl, const plan *pn, arena *a, fewer_layers *out);
 
 // A stretch of main as a function, with its gradient. Inputs are values of main: parameters or earlier
 // results.
@@ -128,6 +156,7 @@ typedef struct {
   u32 npack, pack_results;
   u32 acc,
       nacc; // the last nacc results continue the accumulators that parameters acc.. are, in their layouts
+  u32 own;  // functions with different numbers here are not shared; 0: any
 } shard_call_of;
 extern const layout LAYOUT_SUMMED;
 // Cached by all of the above. false and diagnostics if it cannot be done.

@@ -62,7 +62,11 @@ typedef struct {
   u32 K, nseg, nplaces;
   u32 nmb;      // microbatches that are emitted: K, fewer in a probe
   bool *active; // per segment, in a probe: is it emitted? NULL: all are
-  u8 time;      // temporal axis in p, 0: none
+  const u32
+      *weight_more; // per parameter of main from 0, in a probe: layers that it stands for as well; NULL: none
+  u32 *seg_more;    // per segment: of its functions, a number for what they stand for as well; 0: nothing
+  VEC(u32) more;    // (number of an instruction, layers that it stands for as well)
+  u8 time;          // temporal axis in p, 0: none
   seg *seg;
   u32 *seg_of, *out_of; // per value of main: producing segment + 1, its output number
   u32 *point;           // per microbatch: temporal point
@@ -86,6 +90,8 @@ bool main_tasks(main_build *mb);
 bool main_finish(main_build *mb); // finish.c: results, gradients, updates
 // emit.c: one task after the other, in any order in which what a task needs was made before
 void emit_begin(main_build *mb);
+// The latest instruction is one for weight w's layer, and for those that it stands for.
+void emit_one_a_layer(main_build *mb, value w);
 void emit_before(main_build *mb, seg *s); // weights, pieces of inputs, accumulators
 void emit_task(main_build *mb, seg *s, task_kind kind, u32 m);
 void emit_sends(main_build *mb, seg *s, task_kind kind, u32 m); // of what the task left

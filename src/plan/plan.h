@@ -117,15 +117,15 @@ typedef struct {
   const bool *forward;  // stages that the loss does not depend on; NULL: there are none
   bool train, backward; // backward: some stage has one
 } plan_graph;
-// The probe of the plan's pipeline (sim.h): tasks of its distinct stages only. *out is in `a`, and about the
-// program that is returned. Neither depends on the plan's order, but for whether backwards are in two parts.
-// NULL and diagnostics likewise.
+// The probe of the plan's pipeline (sim.h): tasks of its distinct stages only, and unless all_layers of every
+// stage only some of the layers that are alike. *out is in `a`, and about the program that is returned. Neither
+// depends on the plan's order, but for whether backwards are in two parts. NULL and diagnostics likewise.
 typedef struct {
   sim_pipeline pipeline;
   plan_graph graph;
   bool rests[REST_COUNT]; // was anything of the kind split at rest?
 } plan_probed;
-prog *plan_probe(planner *pl, const plan *pn, coster *k, arena *a, plan_probed *out);
+prog *plan_probe(planner *pl, const plan *pn, coster *k, arena *a, bool all_layers, plan_probed *out);
 // Tasks and sends of the plan's order on stages of that graph, in one line. False and diagnostics (E_PLAN,
 // E_DEADLOCK). *order is in `a`.
 bool plan_line(ctx *c, arena *a, const plan *pn, const plan_graph *g, u32 *n, const sim_order **order);

@@ -22,6 +22,7 @@ typedef struct {
   hmap seen;
   VEC(u32) words;  // of signatures
   u32 *first_user; // per parameter: stage + 1 that was looked at first
+  VEC(sim_span) span;
 } probing;
 
 // ---- who is alike -------------------------------------------------------------------------------------------
@@ -267,6 +268,123 @@ static void drop_local_links(probing *x) {
   x->nlinks = n;
 }
 
+// ---- layers that stand for others ---------------------------------------------------------------------------
+static void note_layers(probing *x, const fewer_layers *few) {
+  main_build *mb = &x->mb;
+  u32 *weight = ZNEWN(mb->x->a, u32, mb->m->nparams + 1);
+  mb->seg_more = ZNEWN(mb->x->a, u32, mb->nseg);
+  for (u32 k = 0; k < few->span.n; k++) {
+    const layer_span *l = &few->span.v[k];
+    const u32 at = l->from - mb->x->pn->segments[l->segment].from; // in the stage
+    mb->seg_more[l->segment] = (u32)hash_u64((u64)at << 32 | l->more, mb->seg_more[l->segment]) | 1;
+    for (u32 i = l->from; i < l->from + l->len; i++)
+      for (u32 o = 0; o < mb->m->body.v[i].nopd; o++) {
+        const value v = opd_of(mb->m, &mb->m->body.v[i], o);
+        if (v <= mb->m->nparams && mb->m->params.v[v - 1].r == ROLE_WEIGHT) weight[v - 1] = l->more;
+      }
+  }
+  mb->weight_more = weight;
+}
+
+// Is w to instruction `at` of a stretch what v is to its like, `by` instructions before or after it?
+static bool stands_alike(const func_info *f, value v, value w, i64 by) {
+  if (v == w) return true;
+  const u32 dv = f->values.v[v].def, dw = f->values.v[w].def;
+  if (f->values.v[v].ty.i != f->values.v[w].ty.i || !dv != !dw) return false;
+  if (!dv || (dv == dw && f->body.v[dv - 1].op == OP_unpack)) return true; // weights and what a forward left
+  return (i64)dw == (i64)dv + by && w - f->body.v[dw - 1].res == v - f->body.v[dv - 1].res;
+}
+
+static bool same_stretch(const func_info *f, u32 from, u32 like, u32 len) {
+  const i64 by = (i64)like - (i64)from;
+  for (u32 k = 0; k < len; k++) {
+    const instr *i = &f->body.v[from + k], *j = &f->body.v[like + k];
+    if (i->op != j->op || i->callee.i != j->callee.i || i->at.i != j->at.i || i->strm != j->strm ||
+        i->flags != j->flags || i->nopd != j->nopd || i->nres != j->nres || i->g.i != j->g.i)
+      return false;
+    for (u32 r = 0; r < i->nres; r++)
+      if (f->values.v[i->res + r].ty.i != f->values.v[j->res + r].ty.i) return false;
+    for (u32 o = 0; o < i->nopd; o++) {
+      const u32 a = f->opds.v[i->opd + o], b = f->opds.v[j->opd + o];
+      if ((a & ~(u32)OPD_VALUE) != (b & ~(u32)OPD_VALUE) ||
+          !stands_alike(f, a & OPD_VALUE, b & OPD_VALUE, by))
+        return false;
+    }
+  }
+  return true;
+}
+
+// The instructions that came from the layer, and from the one before it: next to each other, and alike.
+static bool find_span(probing *x, const u8 *which, func dst, u32 more) {
+  const func_info *f = func_get(x->mb.p, dst);
+  u32 from[3] = {~0u, ~0u, ~0u}, end[3] = {0};
+  for (u32 k = 0; k < f->body.n; k++) {
+    const u8 w = which[f->body.v[k].origin];
+    if (!w) continue;
+    from[w] = MIN(from[w], k), end[w] = k + 1;
+  }
+  if (!end[1] && !end[2]) return true;
+  const u32 len = end[1] - from[1];
+  if (!end[1] || !end[2] || end[2] - from[2] != len || (from[1] != end[2] && from[2] != end[1])) return false;
+  for (u32 k = 0; k < x->span.n; k++)
+    if (x->span.v[k].f.i == dst.i && x->span.v[k].from == from[1]) return true; // shared with a stage before
+  *vec_push(x->a, &x->span) = (sim_span){dst, from[1], len, from[2], more};
+  return same_stretch(f, from[1], from[2], len);
+}
+
+static bool find_spans(probing *x, const fewer_layers *few) {
+  main_build *mb = &x->mb;
+  for (u32 k = 0; k < few->span.n; k++) {
+    const layer_span *l = &few->span.v[k];
+    const seg *s = &mb->seg[l->segment];
+    const cut *own = s->c, *like = s->f.i == own->fwd.i ? own : own->like;
+    u8 *of_main = ZNEWN(mb->x->a, u8, mb->s->norigins + 1), *which = ZNEWN(mb->x->a, u8, mb->s->norigins + 1);
+    for (u32 j = 0; j < l->len; j++) {
+      of_main[mb->m->body.v[l->from + j].origin] = 1;
+      of_main[mb->m->body.v[l->from - l->len + j].origin] = 2;
+    }
+    for (u32 j = 0; j < own->n; j++)
+      if (of_main[own->origin[j]]) which[like->origin[j]] = of_main[own->origin[j]];
+    if (which[0] || !find_span(x, which, s->fwd.dst, l->more)) return false;
+    if (s->gp && !find_span(x, which, s->bwd.dst, l->more)) return false;
+    if (s->gp && s->gp->wgt.i && !find_span(x, which, s->wgt.dst, l->more)) return false;
+  }
+  return true;
+}
+
+// The weights of one update stand for as many others each: else layers are grouped otherwise there.
+static bool updated_alike(const probing *x) {
+  const main_build *mb = &x->mb;
+  const func_info *f = func_get(mb->p, mb->b.f);
+  u32 *more = ZNEWN(mb->x->a, u32, f->nparams + 1);
+  for (u32 i = 0; i < mb->m->nparams; i++)
+    if (mb->param[i]) more[mb->param[i]] = mb->weight_more[i];
+  for (u32 k = 0; k < f->body.n; k++) {
+    const instr *in = &f->body.v[k];
+    if (!(in->flags & INSTR_UPDATE) || in->op != OP_call) continue;
+    for (u32 o = 1; o < in->nopd; o++) {
+      const value v = opd_of(f, in, o);
+      if (v <= f->nparams && f->params.v[v - 1].r == ROLE_WEIGHT && more[v] != more[opd_of(f, in, 0)])
+        return false;
+    }
+  }
+  return true;
+}
+
+static void describe_layers(const probing *x, sim_pipeline *out) {
+  const main_build *mb = &x->mb;
+  const func_info *f = func_get(mb->p, mb->b.f);
+  u32 *instr_more = ZNEWN(x->a, u32, f->body.n + 1), *param_more = ZNEWN(x->a, u32, f->nparams + 1);
+  for (u32 k = 0; k < mb->more.n; k += 2) instr_more[mb->more.v[k] - 1] = mb->more.v[k + 1];
+  for (u32 i = 0; i < mb->m->nparams; i++) {
+    if (mb->param[i]) param_more[mb->param[i] - 1] = mb->weight_more[i];
+    for (u32 j = 0; j < OPTIM_STATES; j++)
+      if (mb->state[j][i]) param_more[mb->state[j][i] - 1] = mb->weight_more[i];
+  }
+  out->nspans = x->span.n, out->span = x->span.v;
+  out->main_more = instr_more, out->param_more = param_more;
+}
+
 static void describe(probing *x, sim_pipeline *out) {
   main_build *mb = &x->mb;
   group *g = NEWN(x->a, group, mb->nplaces);
@@ -289,14 +407,17 @@ static void describe(probing *x, sim_pipeline *out) {
                         .piece = x->piece.v};
 }
 
-prog *plan_probe(planner *pl, const plan *pn, coster *k, arena *a, plan_probed *out) {
+// few: NULL: all layers. *ok false without a diagnostic: not every layer left out is like those that are there.
+static prog *probe(planner *pl, const plan *pn, coster *k, arena *a, const fewer_layers *few,
+                   plan_probed *out) {
   apply ap;
   probing x = {.a = a, .m = k ? coster_machine(k) : NULL};
   bool ok = apply_open(&ap, pl, pn, k);
   if (ok) {
     main_build *mb = &x.mb;
     main_open(mb, &ap, 3);
-    ok = main_segments(mb);
+    if (few) note_layers(&x, few);
+    ok = main_segments(mb) && (!few || find_spans(&x, few));
     if (ok) {
       emit_begin(mb);
       main_graph(mb, a, &out->graph);
@@ -304,10 +425,22 @@ prog *plan_probe(planner *pl, const plan *pn, coster *k, arena *a, plan_probed *
       make_links(&x);
       mb->active = ZNEWN(ap.a, bool, mb->nseg);
       for (u32 i = 0; i < mb->nseg; i++) mb->active[i] = x.alike[mb->seg[i].place] == mb->seg[i].place;
-      ok = main_params(mb) && write_out(&x);
+      ok = main_params(mb) && write_out(&x) && (!few || updated_alike(&x));
     }
     if (ok) describe(&x, &out->pipeline);
+    if (ok && few) describe_layers(&x, &out->pipeline);
     memcpy(out->rests, ap.pl->rests, sizeof out->rests);
   }
   return apply_close(&ap, ok);
+}
+
+prog *plan_probe(planner *pl, const plan *pn, coster *k, arena *a, bool all_layers, plan_probed *out) {
+  fewer_layers few;
+  const u32 before = diag_count(pl->src->c);
+  if (!all_layers && plan_fewer_layers(pl, pn, a, &few)) {
+    prog *p = probe(few.pl, few.pn, k, a, &few, out);
+    if (p) return p;
+    diag_truncate(pl->src->c, before); // the whole says it with its own names
+  }
+  return probe(pl, pn, k, a, NULL, out);
 }

@@ -35,6 +35,8 @@ planner *planner_new(prog *src) {
 void planner_free(planner *pl) {
   if (!pl) return;
   for (u32 i = 0; i < pl->grouped.n; i++) planner_free(pl->grouped.v[i]);
+  for (u32 i = 0; i < pl->shorter.n; i++) planner_free(pl->shorter.v[i].pl);
+  prog_free(pl->plain);
   prog_free(pl->src);
   arena_free(pl->a);
 }

@@ -202,6 +202,8 @@ static layout arriving(main_build *mb, value v, const seg *to) {
   return l;
 }
 
+static u32 own_of(const main_build *mb, const seg *s) { return mb->seg_more ? mb->seg_more[s - mb->seg] : 0; }
+
 static bool shard_forward(main_build *mb, seg *s) {
   arena *a = mb->x->a;
   cut *c = s->c;
@@ -226,8 +228,8 @@ static bool shard_forward(main_build *mb, seg *s) {
   for (u32 k = 0; k < nres; k++)
     demand[k] = k < c->noutputs && mb->m->rets.v[0] != c->output[k] ? LAYOUT_SUMMED : LAYOUT_FREE;
   pack_range pk = {0, c->nweights};
-  shard_call_of call = {s->gp ? s->gp->fwd : s->f, in, rest, demand, s->g, &pk, 1,
-                        s->gp ? s->gp->nsaved : 0, 0,  0};
+  shard_call_of call = {s->gp ? s->gp->fwd : s->f, in, rest, demand,       s->g, &pk, 1,
+                        s->gp ? s->gp->nsaved : 0, 0,  0,    own_of(mb, s)};
   if (!shard_function(mb->x, &call, &s->fwd)) return false;
   for (u32 k = 0; k < c->nweights; k++) {
     value w = c->weight[k];
@@ -290,8 +292,9 @@ static bool shard_backward(main_build *mb, seg *s) {
   for (u32 k = 0; k < gp->ndx + nacc + ncarry; k++) demand[k] = k < gp->ndx ? LAYOUT_SUMMED : LAYOUT_FREE;
   pack_range pk[3] = {
       {0, s->nneed_weights}, {gp->nneed, gp->nsaved}, {gp->nneed + gp->nsaved + gp->ndy, s->acc ? nacc : 0}};
-  shard_call_of call = {gp->bwd,     in,         rest, demand, s->g, pk, 3, gp->wgt.i ? ncarry : nacc,
-                        pk[2].first, pk[2].count};
+  shard_call_of call = {
+      gp->bwd,     in,          rest,         demand, s->g, pk, 3, gp->wgt.i ? ncarry : nacc,
+      pk[2].first, pk[2].count, own_of(mb, s)};
   if (!shard_function(mb->x, &call, &s->bwd)) return false;
   s->acc_lay = NEWN(a, layout, gp->nacc + 1);
   if (!gp->wgt.i) {
@@ -310,7 +313,8 @@ static bool shard_backward(main_build *mb, seg *s) {
   for (u32 k = 0; k < ncarry; k++) in[at++] = type_get(mb->p, t->elem[k])->lay;
   for (u32 k = 0; s->acc && k < gp->nacc; k++) in[at++] = LAYOUT_FREE;
   pack_range pw[3] = {{0, nw}, {gp->nneed_w, ncarry}, {gp->nneed_w + ncarry, s->acc ? gp->nacc : 0}};
-  shard_call_of wcall = {gp->wgt, in, rest, NULL, s->g, pw, 3, gp->nacc, pw[2].first, pw[2].count};
+  shard_call_of wcall = {gp->wgt, in,       rest,        NULL,        s->g,         pw,
+                         3,       gp->nacc, pw[2].first, pw[2].count, own_of(mb, s)};
   if (!shard_function(mb->x, &wcall, &s->wgt)) return false;
   t = gp->nacc ? type_get(mb->p, func_result(mb->p, s->wgt.dst, 0)) : NULL;
   for (u32 k = 0; k < gp->nacc; k++) s->acc_lay[k] = type_get(mb->p, t->elem[k])->lay;

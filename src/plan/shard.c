@@ -776,7 +776,7 @@ static u64 call_key(const apply *x, const shard_call_of *c, const func_info *f) 
   if (c->at_rest) key = hash_bytes(c->at_rest, f->nparams, key);
   if (c->demand) key = hash_bytes(c->demand, sizeof *c->demand * f->rets.n, key);
   for (u32 i = 0; i < c->npack; i++) key = hash_u64(((u64)c->pack[i].first << 32) | c->pack[i].count, key);
-  return hash_u64(c->pack_results, hash_u64(axes_of(x->p->sp, c->g), key));
+  return hash_u64((u64)c->own << 32 | c->pack_results, hash_u64(axes_of(x->p->sp, c->g), key));
 }
 
 bool shard_function(apply *x, const shard_call_of *c, sharded *out) {

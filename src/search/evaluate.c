@@ -67,14 +67,17 @@ static known_stages *stages_of(const search *s, worker *w, const search_point *p
   x->used = ++w->stages->now;
   if (found) return x;
   const sim_opts so = {.mode = SIM_FOLDED, .bytes = s->o->accounting, .peak_only = true};
-  prog *probe = plan_probe(w->pl, pn, w->k, x->a, &x->about);
-  u32 before = diag_errors(w->c);
-  if (probe) {
-    coster_use(w->k, probe);
-    x->st = sim_stages_of(w->c, x->a, probe, w->k, &so, &x->about.pipeline);
+  const u32 before = diag_errors(w->c);
+  bool made = true;
+  for (u32 all = 0; all < 2 && made && !x->st; all++) {
+    if (all && !x->about.pipeline.nspans) break; // it had all layers
+    prog *probe = plan_probe(w->pl, pn, w->k, x->a, all, &x->about);
+    if (probe) coster_use(w->k, probe);
+    if (probe) x->st = sim_stages_of(w->c, x->a, probe, w->k, &so, &x->about.pipeline);
+    made = probe && diag_errors(w->c) == before;
     prog_free(probe);
   }
-  if (probe && diag_errors(w->c) == before) return x;
+  if (made) return x;
   arena_free(x->a);
   *x = (known_stages){.used = 0};
   return NULL;

@@ -63,8 +63,8 @@ static const msize *sum_of(arena *a, const part *own, u32 n) {
   for (u32 k = 0; k < n; k++) {
     const msize *x = own[k].size;
     if (x->per && !per) z->per = per = ZNEWN(a, i64, z->us->n);
-    if (!x->per) z->even += x->even;
-    for (u32 u = 0; x->per && u < z->us->n; u++) per[u] += x->per[u];
+    if (!x->per) z->even += x->even * (1 + own[k].more);
+    for (u32 u = 0; x->per && u < z->us->n; u++) per[u] += x->per[u] * (1 + own[k].more);
   }
   for (u32 u = 0; per && u < z->us->n; u++) per[u] += z->even;
   return z;
@@ -102,7 +102,7 @@ static void hold_bundle(walk *w, const instr *i, u32 n) {
   part *parts = NEWN(w->m->s->a, part, n); // stays: mem.fitted knows it by its address
   for (u32 k = 0; k < n; k++) {
     u32 b = heap_whole(h, opd_of(w->f, i, k));
-    parts[k] = (part){heap_at(h, b)->size, heap_at(h, b)->from};
+    parts[k] = (part){heap_at(h, b)->size, heap_at(h, b)->from, heap_at(h, b)->more};
     heap_gone(h, b); // the bundle stands for it
   }
   u32 x = heap_new(h, sum_of(w->m->s->a, parts, n), (origin){.kind = MEM_TEMP});
@@ -185,7 +185,8 @@ static void make_results(walk *w, const instr *i, u32 flags, u32 n, u32 num) {
     else if (!nothing) {
       const msize *z = size_of(w->m, w->f->values.v[v].ty, w->g);
       b = heap_new(h, z, from);
-      heap_take(h, z);
+      heap_at(h, b)->more = w->more;
+      heap_take(h, z, 1 + w->more);
     }
     if (b != NO_BUFFER)
       heap_be(h, v, b);
@@ -221,9 +222,9 @@ static void step(walk *w, const instr *i, u32 num) {
 static const mbody *body_of(mem *m, u32 row, const u8 *die, const u8 *used);
 
 // May the callee have buffer b? Nothing else may hold it, and it must not be passed twice.
-static bool may_give(const heap *h, u32 b) {
-  const buffer *x = heap_at(h, b);
-  return x->owned && !x->lent && x->live && !x->refs && x->times == 1;
+static bool may_give(const walk *w, u32 b) {
+  const buffer *x = heap_at(&w->h, b);
+  return x->owned && !x->lent && x->live && !x->refs && x->times == 1 && (!x->more || w->m->s->spans);
 }
 
 // Is it as large as the parameter leaves that it is passed as?
@@ -247,6 +248,16 @@ static const msize *const *param_sizes(mem *m, u32 row) {
   return z;
 }
 
+// How a leaf dies in a call that stands for `more` others as well.
+static u8 die_as(walk *w, func callee, u32 more) {
+  const sim_spans *x = more ? &w->m->s->spans[callee.i] : NULL;
+  if (!more || w->h.inside) return 1;
+  for (u32 k = 0; k < x->n && k < 200; k++)
+    if (x->v[k].more == more) return (u8)(2 + k);
+  w->m->odd |= w->more != more; // else the call itself comes as often
+  return 1;
+}
+
 // Which parameter leaves die in the call; their buffers are marked as given.
 static void give(walk *w, const instr *i, u32 row, u32 num) {
   heap *h = &w->h;
@@ -258,17 +269,18 @@ static void give(walk *w, const instr *i, u32 row, u32 num) {
     value v = opd_of(w->f, i, k);
     if (h->gone[v] != num || !(w->m->distir || opd_donated(w->f, i, k))) continue;
     u32 b = heap_whole(h, v), q = sp->begin[k];
-    if (b != NO_BUFFER && !may_give(h, b)) continue; // nor any part of it
+    if (b != NO_BUFFER && !may_give(w, b)) continue; // nor any part of it
     if (b != NO_BUFFER && size_fits(w->m, heap_at(h, b), want + q)) {
-      memset(w->die.v + q, 1, heap_parts(heap_at(h, b)));
+      for (u32 j = 0; j < heap_parts(heap_at(h, b)); j++)
+        w->die.v[q + j] = die_as(w, i->callee, heap_part_more(heap_at(h, b), j));
       *vec_push(h->a, &w->given) = b;
       continue;
     }
     span x = heap_leaves(h, v);
     for (u32 j = 0; j < x.n; j++) {
       b = heap_only(h, x.begin + j);
-      if (b == NO_BUFFER || !may_give(h, b) || heap_at(h, b)->size != want[q + j]) continue;
-      w->die.v[q + j] = 1;
+      if (b == NO_BUFFER || !may_give(w, b) || heap_at(h, b)->size != want[q + j]) continue;
+      w->die.v[q + j] = die_as(w, i->callee, heap_at(h, b)->more);
       *vec_push(h->a, &w->given) = b;
     }
   }
@@ -296,6 +308,10 @@ static void hold_results(walk *w, const instr *i, const mbody *b) {
       u32 x = heap_new(h, res->size, from);
       heap_at(h, x)->parts = res->nleaf == 1 ? NULL : b->own + res->k;
       heap_at(h, x)->nparts = res->nleaf;
+      if (res->nleaf == 1)
+        heap_at(h, x)->more = (1 + b->own[res->k].more) * (1 + w->more) - 1;
+      else if (w->more)
+        w->m->odd = true;
       heap_be(h, v, x);
     }
     if (res->form != RES_MIXED) continue;
@@ -316,6 +332,7 @@ static void hold_results(walk *w, const instr *i, const mbody *b) {
           origin from = b->own[x.k].from;
           if (kind != MEM_TEMP) from.kind = kind;
           made[x.k] = heap_new(h, b->own[x.k].size, from);
+          heap_at(h, made[x.k])->more = (1 + b->own[x.k].more) * (1 + w->more) - 1;
         }
         heap_hold(h, made[x.k]);
       }
@@ -324,14 +341,16 @@ static void hold_results(walk *w, const instr *i, const mbody *b) {
   }
 }
 
-static void add_body(heap *h, const mbody *b, u32 num) {
+// more: so many times more, one after the other.
+static void add_body(heap *h, const mbody *b, u32 num, u32 more) {
   for (u32 k = 0; k < b->us->n; k++) {
     u32 u = b->us->unit[k];
-    if (h->cur[u] + b->peak[k] > h->peak[u]) {
-      h->peak[u] = h->cur[u] + b->peak[k];
+    const i64 rise = MAX(b->net[k], 0) * more; // before the one with the highest peak
+    if (h->cur[u] + rise + b->peak[k] > h->peak[u]) {
+      h->peak[u] = h->cur[u] + rise + b->peak[k];
       h->at[u] = num;
     }
-    h->cur[u] += b->net[k];
+    h->cur[u] += b->net[k] * (1 + more);
     h->touched[u] = 1;
   }
 }
@@ -356,7 +375,7 @@ static void step_call(walk *w, const instr *i, u32 num) {
   if (!b || memcmp(b->die, w->die.v, sp->nleaf) != 0 || memcmp(b->used, w->used, i->nres) != 0)
     b = m->latest[row] = body_of(m, row, w->die.v, w->used);
   if (w->ask) walk_tell(w, num, b, i);
-  add_body(h, b, num);
+  add_body(h, b, num, w->more);
   hold_results(w, i, b);
   for (u32 k = 0; k < w->given.n; k++) {
     u32 x = w->given.v[k], n = heap_at(h, x)->opened ? heap_at(h, x)->nparts : 0;
@@ -414,7 +433,7 @@ static void keep_results(walk *w, mbody *b) {
         u32 id = h->pool.v[h->leaf.v[q].begin + j];
         bool mine = id >= sp->nleaf;
         if (mine && !number[id]) {
-          *vec_push(a, &own) = (part){heap_at(h, id)->size, heap_at(h, id)->from};
+          *vec_push(a, &own) = (part){heap_at(h, id)->size, heap_at(h, id)->from, heap_at(h, id)->more};
           *vec_push(tmp, &holds) = 0;
           number[id] = own.n;
         }
@@ -461,10 +480,13 @@ static void add_params(walk *w, const u8 *die, bool is_main) {
       if (!is_main && !die[leaf]) { // the caller's
         heap_at(h, b)->owned = false;
         heap_gone(h, b);
+      } else if (!is_main && die[leaf] > 1) {
+        heap_at(h, b)->more = m->s->spans[w->fn.i].v[die[leaf] - 2].more;
       }
       if (is_main) {
         heap_at(h, b)->lent = true;
-        heap_take(h, z);
+        if (m->s->spans) heap_at(h, b)->more = m->s->pipeline->param_more[k];
+        heap_take(h, z, 1 + heap_at(h, b)->more);
       }
       if (whole)
         heap_be(h, k + 1, b);
@@ -509,13 +531,10 @@ static bool fill_gap(walk *w) {
     u32 b = heap_whole(h, rep->collected[k]);
     if (b == NO_BUFFER || heap_at(h, b)->parts || !heap_at(h, b)->live || heap_at(h, b)->more) return false;
     const msize *z = heap_at(h, b)->size;
-    msize more = {z->us, z->even * rep->left_out, NULL}, all = {z->us, more.even + z->even, NULL};
     if (z->per) return false;
     for (u32 j = 0; j < z->us->n; j++) left[z->us->unit[j]] += z->even;
-    heap_take(h, &more);
+    heap_take(h, z, rep->left_out);
     heap_at(h, b)->more = rep->left_out;
-    u32 id = size_intern(w->m, all); // may move m->sizes
-    heap_at(h, b)->size = w->m->sizes.v[id - 1];
   }
   return memcmp(left, rep->mark[1].bytes, s->nunits * sizeof *left) == 0;
 }
@@ -539,16 +558,84 @@ static void walk_begin(walk *w, const u8 *die, bool is_main) {
 void walk_open_main(walk *w) { walk_begin(w, NULL, true); }
 
 void walk_step(walk *w, u32 k) {
+  w->more = w->m->s->spans && w->fn.i == w->m->s->p->main.i ? w->m->s->pipeline->main_more[k] : 0;
   if (w->f->body.v[k].op == OP_call)
     step_call(w, &w->f->body.v[k], k + 1);
   else
     step(w, &w->f->body.v[k], k + 1);
 }
 
+// ---- stretches that stand for others ------------------------------------------------------------------
+typedef struct {
+  i64 *cur, *peak; // by unit: when it began, then what it added and how high it rose
+  i64 *kept;       // bytes of what it leaves behind for more than the next stretch
+} stretch;
+
+static void stretch_begin(walk *w, stretch *x) {
+  heap *h = &w->h;
+  const size_t n = w->m->s->nunits * sizeof *h->cur;
+  *x = (stretch){arena_dup(h->a, h->cur, n), arena_dup(h->a, h->peak, n), ZNEWN(h->a, i64, w->m->s->nunits)};
+  memcpy(h->peak, h->cur, n);
+  h->inside = true;
+  for (u32 k = 0; k < h->live.n; k++) heap_at(h, h->live.v[k])->old = true;
+}
+
+static void stretch_end(walk *w, stretch *x, u8 by, u32 more) {
+  heap *h = &w->h;
+  h->inside = false;
+  for (u32 k = 0; k < h->live.n; k++) {
+    buffer *b = heap_at(h, h->live.v[k]);
+    if (!b->old) b->by = by;
+  }
+  for (u32 u = 0; u < w->m->s->nunits; u++) {
+    const i64 net = h->cur[u] - x->cur[u], rise = h->peak[u] - x->cur[u];
+    h->peak[u] = MAX(x->peak[u], h->peak[u] + MAX(net, 0) * more);
+    h->cur[u] += net * more;
+    x->cur[u] = net, x->peak[u] = rise;
+  }
+}
+
+// What it made and is still there when the next one has ended is there once for every other one, too.
+static void stretch_keep(walk *w, stretch *x, u8 by, u32 more) {
+  heap *h = &w->h;
+  for (u32 k = 0; k < h->live.n; k++) {
+    buffer *b = heap_at(h, h->live.v[k]);
+    if (b->by != by) continue;
+    b->by = 0, b->more = more;
+    for (u32 u = 0; u < b->size->us->n; u++)
+      x->kept[b->size->us->unit[u]] += b->size->per ? b->size->per[u] : b->size->even;
+  }
+}
+
+static bool same_bytes(const mem *m, const stretch *x, const stretch *y) {
+  const size_t n = m->s->nunits * sizeof *x->cur;
+  return !memcmp(x->cur, y->cur, n) && !memcmp(x->peak, y->peak, n) && !memcmp(x->kept, y->kept, n);
+}
+
+static void run_spans(walk *w, const sim_spans *all) {
+  const sim_span *x = all->v, *end = all->v + all->n;
+  stretch own, like;
+  for (u32 k = 0; k <= w->f->body.n; k++) {
+    if (x < end && k == x->from + x->len) stretch_end(w, &own, 1, x->more);
+    if (x < end && k == x->like + x->len) stretch_end(w, &like, 2, 0);
+    if (x < end && k == x->from + 2 * x->len) stretch_keep(w, &own, 1, x->more);
+    if (x < end && k == x->like + 2 * x->len) stretch_keep(w, &like, 2, 0);
+    if (x < end && k == MAX(x->from, x->like) + 2 * x->len) w->m->odd |= !same_bytes(w->m, &own, &like), x++;
+    if (x < end && k == x->from) stretch_begin(w, &own);
+    if (x < end && k == x->like) stretch_begin(w, &like);
+    if (k < w->f->body.n) walk_step(w, k);
+  }
+  w->m->odd |= x < end; // the next one has no end
+}
+
 void walk_run(walk *w, const u8 *die, bool is_main) {
   walk_begin(w, die, is_main);
   const repeat *rep = &w->m->s->rep;
   u32 n = w->ask ? w->until : w->f->body.n;
+  if (w->m->s->spans && w->m->s->spans[w->fn.i].n) {
+    run_spans(w, &w->m->s->spans[w->fn.i]);
+    return;
+  }
   for (u32 k = 0; k < n; k++) {
     if (is_main && rep->on && (k == rep->at || k + rep->len == rep->at)) mark_period(w, k == rep->at);
     walk_step(w, k);
@@ -598,7 +685,7 @@ static mbody *body_elsewhere(mem *m, u32 row, const u8 *die, const u8 *used) {
   part *own = NEWN(s->a, part, b->nown);
   for (u32 k = 0; k < b->nown; k++) {
     u32 id = size_intern(m, (msize){b->us, like->own[k].size->even, NULL}); // may move m->sizes
-    own[k] = (part){m->sizes.v[id - 1], like->own[k].from};
+    own[k] = (part){m->sizes.v[id - 1], like->own[k].from, like->own[k].more};
   }
   mres *res = arena_dup(s->a, like->res, nr * sizeof *res);
   for (u32 k = 0; k < nr; k++)

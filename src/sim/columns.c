@@ -482,6 +482,81 @@ static void mark_period(maker *m, u32 k) {
   s->rep.mark[w].comm = arena_dup(s->a, m->comm.v, n * sizeof *m->comm.v);
 }
 
+// ---- instructions that stand for others -------------------------------------------------------------
+typedef struct {
+  u32 node, nclock;
+  i64 nodes, total;
+  const i64 *busy, *comm; // of the clocks so far
+} progress_of;
+
+static progress_of so_far(const maker *m) {
+  arena *tmp = m->s->tmp;
+  const u32 n = m->clock.n;
+  return (progress_of){m->dur.n,
+                       n,
+                       m->nodes,
+                       m->total,
+                       arena_dup(tmp, m->busy.v, n * sizeof *m->busy.v),
+                       arena_dup(tmp, m->comm.v, n * sizeof *m->comm.v)};
+}
+
+static void repeat_node(maker *m, u32 k) {
+  for (u32 r = m->occ.v[k]; r < m->in.v[k]; r++) add_ref(m, m->ref.v[r]);
+  node_waits(m);
+  for (u32 r = m->in.v[k]; r < m->out.v[k]; r++) add_ref(m, m->ref.v[r]);
+  node_makes(m);
+  for (u32 r = m->out.v[k]; r < m->occ.v[k + 1]; r++) add_ref(m, m->ref.v[r]);
+  node_close(m, m->dur.v[k], m->what.v[k]);
+}
+
+// All nodes since then come `more` times more; one: they are of one instruction.
+static void repeat_since(maker *m, const progress_of *x, u32 more, bool one) {
+  const u32 end = m->dur.n;
+  i64 total = 0, nodes = m->nodes - x->nodes;
+  if (__builtin_mul_overflow(m->total - x->total, (i64)more, &total) || !add_time(m, total)) {
+    m->s->overflow = true;
+    return;
+  }
+  m->nodes += nodes * more;
+  for (u32 c = 0; c < m->clock.n; c++) {
+    m->busy.v[c] += (m->busy.v[c] - (c < x->nclock ? x->busy[c] : 0)) * more;
+    m->comm.v[c] += (m->comm.v[c] - (c < x->nclock ? x->comm[c] : 0)) * more;
+  }
+  bool simple = one; // on clocks that no other node of the instruction has
+  for (u32 k = x->node; k < end; k++) simple &= m->dur.v[k] >= 0 && m->out.v[k] == m->occ.v[k + 1];
+  for (u32 k = x->node; simple && k < end; k++) m->dur.v[k] *= 1 + more;
+  for (u32 n = 0; !simple && n < more; n++)
+    for (u32 k = x->node; k < end; k++) repeat_node(m, k);
+}
+
+// What a span or its like makes neither may wait for: then it does the same however often it comes.
+static void check_span(maker *m, u32 from, u32 end) {
+  u8 *made = ZNEWN(m->s->tmp, u8, m->nslot);
+  for (u32 k = from; k < end; k++)
+    for (u32 r = m->out.v[k]; r < m->occ.v[k + 1]; r++) made[m->ref.v[r]] = 1;
+  for (u32 k = from; k < end; k++)
+    for (u32 r = m->in.v[k]; r < m->out.v[k]; r++) m->s->odd_spans |= made[m->ref.v[r]];
+}
+
+typedef struct {
+  const sim_span *x, *end;
+  progress_of at;
+  u32 first; // node
+} span_maker;
+
+static void before_instr(maker *m, span_maker *y, u32 k) {
+  const sim_span *x = y->x;
+  if (x == y->end) return;
+  if (k == x->from + x->len) repeat_since(m, &y->at, x->more, false);
+  if (k == MAX(x->from, x->like) + x->len) {
+    check_span(m, y->first, m->dur.n);
+    if (++y->x == y->end) return;
+    x = y->x;
+  }
+  if (k == MIN(x->from, x->like)) y->first = m->dur.n;
+  if (k == x->from) y->at = so_far(m);
+}
+
 static const body *body_new(sim *s, u32 row, const u8 *late, const u8 *want, bool maps) {
   arena_mark_t mark = arena_mark(s->tmp);
   maker m;
@@ -502,8 +577,17 @@ static const body *body_new(sim *s, u32 row, const u8 *late, const u8 *want, boo
       for (u32 u = 0; u < e.us->n; u++) *vec_push(s->tmp, &in) = e.slot + u;
     }
   }
+  const u32 *more = row == 1 && s->spans ? s->pipeline->main_more : NULL;
+  span_maker spans = {NULL, NULL, {0}, 0};
+  if (s->spans && row != 1) {
+    const sim_spans *x = &s->spans[m.row->f.i];
+    spans.x = x->v, spans.end = x->v + x->n;
+  }
   for (u32 k = 0; k < f->body.n && !s->overflow; k++) {
     const instr *i = &f->body.v[k];
+    before_instr(&m, &spans, k);
+    progress_of at = {0};
+    if (more && more[k]) at = so_far(&m);
     if (row == 1) mark_period(&m, k);
     if (row == 1 && s->pipeline) s->node_of[k] = m.dur.n;
     if (i->op == OP_call)
@@ -512,7 +596,9 @@ static const body *body_new(sim *s, u32 row, const u8 *late, const u8 *want, boo
       emit_instr(&m, i, k + 1);
     else if (!s->one_stream)
       emit_view(&m, i);
+    if (more && more[k]) repeat_since(&m, &at, more[k], true);
   }
+  before_instr(&m, &spans, f->body.n);
   for (u32 k = 0; k < f->rets.n; k++) {
     if (!want[k] || s->overflow) continue;
     value v = f->rets.v[k];

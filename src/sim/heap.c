@@ -69,6 +69,8 @@ static void open_bundle(heap *h, u32 b) {
     heap_at(h, x)->seen = old.seen;
     heap_at(h, x)->times = old.times;
     heap_at(h, x)->given = old.given;
+    heap_at(h, x)->more = old.parts[k].more;
+    heap_at(h, x)->old = old.old, heap_at(h, x)->by = old.by;
     if (!old.refs) *vec_push(h->a, &h->dying) = x; // opened at its last use
     heap_leaf(h);
     heap_hold(h, x);
@@ -150,24 +152,24 @@ void heap_free_dying(heap *h) {
   for (u32 k = 0; k < h->dying.n; k++) {
     const buffer *b = heap_at(h, h->dying.v[k]);
     if (b->refs || !b->live || !b->owned || b->lent) continue;
-    heap_give_back(h, b->size);
+    heap_give_back(h, b->size, h->inside ? 1 : 1 + b->more);
     heap_gone(h, h->dying.v[k]);
     heap_recycle(h, h->dying.v[k]);
   }
 }
 
 // ---- bytes ------------------------------------------------------------------------------------------
-void heap_take_uneven(heap *h, const msize *z) {
+void heap_take_uneven(heap *h, const msize *z, u32 times) {
   for (u32 k = 0; k < z->us->n; k++) {
-    h->cur[z->us->unit[k]] += z->per[k];
+    h->cur[z->us->unit[k]] += z->per[k] * times;
     h->touched[z->us->unit[k]] = 1;
   }
 }
 
-void heap_give_back(heap *h, const msize *z) {
+void heap_give_back(heap *h, const msize *z, u32 times) {
   const uset *us = z->us;
   for (u32 k = 0; k < us->n; k++) {
-    h->cur[us->unit[k]] -= z->per ? z->per[k] : z->even;
+    h->cur[us->unit[k]] -= (z->per ? z->per[k] : z->even) * times;
     h->touched[us->unit[k]] = 1; // what was given may be freed here
   }
 }

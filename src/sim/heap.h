@@ -23,9 +23,10 @@ typedef struct {
 typedef struct {
   const msize *size;
   origin from;
+  u32 more;
 } part;
 typedef struct {
-  const msize *size;
+  const msize *size; // of a bundle: of all parts
   origin from;       // of a bundle the kind only: that of its parts if it is MEM_TEMP
   const part *parts; // of a bundle
   u32 nparts;
@@ -35,7 +36,9 @@ typedef struct {
   bool owned;      // freed here when nothing holds it
   bool lent;       // a parameter of main: freed or taken over only where it is donated
   bool given;      // to the call at hand
-  u32 more;        // stands for as many others like it as well; size is that of all
+  u32 more;        // stands for as many others like it as well; size is that of one
+  bool old;        // it was there when the stretch at hand began
+  u8 by;           // 1: a span made it, 2: its like
   u32 seen, times; // at instruction `seen`, how often operands used last there held it
 } buffer;
 
@@ -59,6 +62,7 @@ typedef struct { // what one walk has
   i64 *cur, *peak;     // by unit
   u32 *at;             // the instruction at which the peak is
   u8 *touched;
+  bool inside; // of a stretch that stands for others, or its like: what goes there is one
 } heap;
 enum { GONE_TWICE = ~0u };
 static inline buffer *heap_at(const heap *h, u32 b) { return &h->chunk.v[b / HEAP_CHUNK][b % HEAP_CHUNK]; }
@@ -103,16 +107,16 @@ static inline bool heap_free_to_give(const heap *h, u32 b) {
   const buffer *x = heap_at(h, b);
   return (x->owned || x->lent) && x->live && !x->refs;
 }
-void heap_take_uneven(heap *h, const msize *z);
-static inline void heap_take(heap *h, const msize *z) {
+void heap_take_uneven(heap *h, const msize *z, u32 times);
+static inline void heap_take(heap *h, const msize *z, u32 times) {
   const uset *us = z->us;
-  if (z->per) heap_take_uneven(h, z);
+  if (z->per) heap_take_uneven(h, z, times);
   for (u32 k = 0; !z->per && k < us->n; k++) {
-    h->cur[us->unit[k]] += z->even;
+    h->cur[us->unit[k]] += z->even * times;
     h->touched[us->unit[k]] = 1;
   }
 }
-void heap_give_back(heap *h, const msize *z);
+void heap_give_back(heap *h, const msize *z, u32 times);
 static inline void heap_see_peak(heap *h, const msize *z, u32 num) {
   const uset *us = z->us;
   for (u32 k = 0; k < us->n; k++) {
@@ -131,6 +135,7 @@ static inline u32 heap_parts(const buffer *b) { return b->parts ? b->nparts : 1;
 static inline const msize *heap_part_size(const buffer *b, u32 k) {
   return b->parts ? b->parts[k].size : b->size;
 }
+static inline u32 heap_part_more(const buffer *b, u32 k) { return b->parts ? b->parts[k].more : b->more; }
 static inline origin heap_part_origin(const buffer *b, u32 k) {
   if (!b->parts) return b->from;
   origin from = b->parts[k].from;
@@ -153,7 +158,7 @@ typedef struct {
 // A function at a place as seen by a call: one pair (peak, net) for every unit it touches.
 typedef struct mbody {
   u32 row;              // in sim.priced
-  const u8 *die, *used; // per parameter leaf, per result
+  const u8 *die, *used; // per parameter leaf (2 + k: as many as the function's span k stands for), per result
   const uset *us;
   const i64 *peak, *net; // beside us->unit
   const u32 *at;         // instruction during which the peak is; 0 = at the start
@@ -195,6 +200,7 @@ typedef struct {
   const msize **near;        // by type: the latest size asked for
   group *near_g;             // and for which group of the call
   struct tally *tally;       // peak.c
+  bool odd;                  // what a span stands for is not what it does
 } mem;
 
 typedef struct { // one pass over a function at a place
@@ -208,6 +214,7 @@ typedef struct { // one pass over a function at a place
   const context *cx;
   heap h;
   const i64 *start; // of main: bytes of its parameters, by unit
+  u32 more;         // the instruction at hand comes so many times more
   VEC(u8) die;
   VEC(u32) given; // buffers
   u8 *used;

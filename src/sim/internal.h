@@ -104,6 +104,11 @@ typedef struct {
   const uset *us;
 } entry; // the time of a value on a unit: slot + position of the unit
 
+typedef struct {
+  u32 n;
+  const sim_span *v; // by place in the function
+} sim_spans;
+
 struct body;
 typedef struct sim {
   ctx *c;
@@ -144,6 +149,8 @@ typedef struct sim {
   // Of a probe (stages.c):
   const sim_pipeline *pipeline; // NULL: it is none
   u32 *node_of;                 // of main: first node of every instruction
+  const sim_spans *spans;       // by function; NULL: there are none
+  bool odd_spans;               // one reads what its like has made: it cannot stand for others
   value *root;                  // of main's values: the value whose slots hold its time; NULL: one stream
   entry *at;
 } sim;

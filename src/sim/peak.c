@@ -50,7 +50,8 @@ static void count_unit(walk *w, u32 unit, const mbody *callee, const instr *i) {
     const buffer *b = heap_at(h, h->live.v[k]);
     if (b->given) continue;
     for (u32 j = 0; j < heap_parts(b); j++)
-      count(m->tally, heap_part_origin(b, j), size_on(heap_part_size(b, j), unit), 1 + b->more);
+      count(m->tally, heap_part_origin(b, j),
+            size_on(heap_part_size(b, j), unit) * (1 + heap_part_more(b, j)), 1 + heap_part_more(b, j));
   }
   if (!callee) return;
   arena_mark_t mark = arena_mark(s->tmp);

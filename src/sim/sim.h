@@ -294,6 +294,10 @@ typedef struct { // one value that goes from stage to stage, and its gradient ba
   bool back;              // there is a gradient
   u8 strm[2];             // of the sends there and back
 } sim_link;
+typedef struct { // instructions [from, from + len) of f, from 0, come `more` times more than they stand there
+  func f;
+  u32 from, len, like, more; // like: first of as many that do the same, next to them
+} sim_span;
 typedef struct {
   u32 nplaces, nstages, nlinks, npieces, nmicro; // nmicro: of the schedule
   const group *group;                            // of every place; all of one size
@@ -301,6 +305,10 @@ typedef struct {
   const u16 *place, *like; // of every stage; like: the stage that stands for it, on the place that does
   const sim_link *link;    // by from; between different places only
   const sim_piece *piece;  // of the probe
+  u32 nspans;              // equal layers that the probe leaves out; 0: then the two below are NULL
+  const sim_span *span;    // of functions that main calls
+  const u32 *main_more;    // per instruction of main: it comes so many times more
+  const u32 *param_more;   // per parameter of main: there are so many more like it
 } sim_pipeline;
 typedef struct {
   bool send;

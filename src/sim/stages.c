@@ -7,6 +7,7 @@
 // of the whole program would not say.
 #include "sim/heap.h"
 #include "sim/stages.h"
+#include <stdlib.h>
 
 enum { FAR_BITS = 60, VALUES_MAX = 64 };
 static const i64 FAR = (i64)1 << FAR_BITS;
@@ -342,7 +343,8 @@ static void put_bytes(digest *d, const walk *w, const i64 *before, const sim_pie
   }
 }
 
-static void find_bytes(digest *d) {
+// False: equal layers do not take equal bytes.
+static bool find_bytes(digest *d) {
   sim *s = d->s;
   mem m;
   walk w;
@@ -361,6 +363,7 @@ static void find_bytes(digest *d) {
     for (; at < p->end; at++) walk_step(&w, at);
     put_bytes(d, &w, before, p);
   }
+  return !m.odd;
 }
 
 // ---- all together -----------------------------------------------------------------------------------------------
@@ -422,6 +425,24 @@ static bool of_one_size(const prog *p, const sim_pipeline *pl) {
   return true;
 }
 
+static int by_place(const void *x, const void *y) {
+  const sim_span *a = x, *b = y;
+  if (a->f.i != b->f.i) return a->f.i < b->f.i ? -1 : 1;
+  return a->from < b->from ? -1 : a->from > b->from;
+}
+
+static const sim_spans *sort_spans(arena *a, const prog *p, const sim_pipeline *pl) {
+  if (!pl->nspans) return NULL;
+  sim_span *v = arena_dup(a, pl->span, pl->nspans * sizeof *v);
+  sim_spans *by = ZNEWN(a, sim_spans, p->funcs.n);
+  qsort(v, pl->nspans, sizeof *v, by_place);
+  for (u32 k = 0; k < pl->nspans; k++) {
+    sim_spans *x = &by[v[k].f.i];
+    if (!x->n++) x->v = &v[k];
+  }
+  return by;
+}
+
 const sim_stages *sim_stages_of(ctx *c, arena *a, const prog *probe, coster *k, const sim_opts *o,
                                 const sim_pipeline *pl) {
   sim s;
@@ -429,7 +450,7 @@ const sim_stages *sim_stages_of(ctx *c, arena *a, const prog *probe, coster *k, 
   so.mode = SIM_FOLDED;
   if (!of_one_size(probe, pl)) return NULL;
   bool ok = sim_open(&s, c, a, probe, k, &so, false);
-  s.pipeline = pl;
+  s.pipeline = pl, s.spans = sort_spans(a, probe, pl);
   s.node_of = NEWN(a, u32, s.main->body.n + 1);
   const sim_cols *main = ok ? sim_columns(&s) : NULL;
   sim_stages *st = NEW(a, sim_stages);
@@ -444,7 +465,7 @@ const sim_stages *sim_stages_of(ctx *c, arena *a, const prog *probe, coster *k, 
     d.x = NEWN(s.tmp, i64, main->nslot), d.frame = NEWN(s.tmp, i64, main->frame + 1);
     ok = find_pieces(&d);
   }
-  if (ok) find_bytes(&d);
+  ok = ok && !s.odd_spans && find_bytes(&d);
   if (ok) list_links(&s, st);
   arena_free(s.tmp);
   return ok ? st : NULL;

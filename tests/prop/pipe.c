@@ -15,7 +15,7 @@ static bool compare(plans_model *m, const plan *pn, coster *k, bool by_time, are
   const sim_order *order = NULL;
   u32 n = 0;
   const sim_opts so = {.mode = SIM_FOLDED, .peak_only = true};
-  prog *probe = plan_probe(m->pl, pn, k, a, &about);
+  prog *probe = plan_probe(m->pl, pn, k, a, false, &about);
   prog *d = plan_apply(m->pl, pn, k);
   bool ok = probe || !d; // a deadlock does not concern a probe
   if (!ok)
