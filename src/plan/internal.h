@@ -33,6 +33,7 @@ struct planner {
     const sched_row *row;
     sched_shape shape;
     u64 key;
+    const u32 *live;
   })
   schedules;
   u64 recompute;   // hash of the instructions now marked

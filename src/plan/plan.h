@@ -80,6 +80,7 @@ typedef struct {
     sched_shape shape;
     const sched *file; // of a file, with one place after the other as in seqs; NULL: there is none
     u64 key;           // of the schedule
+    const u32 *live;   // plan_live of it
   } made;              // by a policy: where seqs is NULL the sequences are made of it when they are needed
   u8 time;             // the temporal axis of microbatches (1-based; 0: no microbatches)
   u32 nrest[REST_COUNT];
@@ -152,8 +153,20 @@ plan_law(planner *pl, func f,
 // is none.
 func planner_expand(planner *pl, func f, u32 index);
 const classes *planner_classes(planner *pl); // of the source program, kept
-// The key of a schedule, kept; 0 and a diagnostic if it cannot be made.
-u64 planner_schedule_key(planner *pl, const sched_row *row, const sched_shape *shape, loc where);
+// The key of a schedule, kept; 0 and a diagnostic if it cannot be made. live (or NULL): plan_live of it, kept.
+u64 planner_schedule_key(planner *pl, const sched_row *row, const sched_shape *shape, loc where,
+                         const u32 **live);
+// Per stage, of a schedule with backwards: microbatches whose forward has run and whose backward has not, when
+// its place has most of them. In `a`.
+u32 *plan_live(arena *a, const sched *s);
+// What the gradient of the program, with what the plan recomputes, keeps from forward to backward: made by
+// instruction `def` of main (from 0) and, if another one reads it, by `use` first; bytes of the whole batch. A
+// stage that has both keeps it. Returns how many; 0 if there is no gradient. In `a`.
+typedef struct {
+  u32 def, use;
+  double bytes;
+} plan_kept_value;
+u32 plan_kept(planner *pl, const plan *pn, arena *a, plan_kept_value **out);
 // What a policy found out about the source program, kept for the next plan: trans by any key.
 const plan_trans *planner_kept(planner *pl, u64 key, u32 *n); // NULL: nothing kept
 void planner_keep(planner *pl, u64 key, const plan_trans *v, u32 n);

@@ -306,21 +306,27 @@ void planner_keep(planner *pl, u64 key, const plan_trans *v, u32 n) {
   hmap_add(pl->a, &pl->kept_map, key, pl->kept.n);
 }
 
-u64 planner_schedule_key(planner *pl, const sched_row *row, const sched_shape *x, loc where) {
+u64 planner_schedule_key(planner *pl, const sched_row *row, const sched_shape *x, loc where,
+                         const u32 **live) {
   for (u32 i = 0; i < pl->schedules.n; i++) {
     const sched_shape *y = &pl->schedules.v[i].shape;
-    if (pl->schedules.v[i].row == row && x->places == y->places && x->chunks == y->chunks &&
-        x->micro == y->micro && x->group == y->group && x->backward == y->backward)
-      return pl->schedules.v[i].key;
+    if (pl->schedules.v[i].row != row || x->places != y->places || x->chunks != y->chunks ||
+        x->micro != y->micro || x->group != y->group || x->backward != y->backward)
+      continue;
+    if (live) *live = pl->schedules.v[i].live;
+    return pl->schedules.v[i].key;
   }
   arena *a = arena_new();
   const sched *s = sched_make(pl->src->c, a, row->name, x, where);
   u64 key = s ? s->key : 0;
+  const u32 *alive = s ? plan_live(pl->a, s) : NULL;
   arena_free(a);
   if (!key) return 0;
+  if (live) *live = alive;
   vec_push(pl->a, &pl->schedules);
   pl->schedules.v[pl->schedules.n - 1].row = row;
   pl->schedules.v[pl->schedules.n - 1].shape = *x;
   pl->schedules.v[pl->schedules.n - 1].key = key;
+  pl->schedules.v[pl->schedules.n - 1].live = alive;
   return key;
 }

@@ -186,7 +186,7 @@ static void count_bytes(bounds *b, const prog *p, const optim_opts *o) {
   }
 }
 
-void bounds_make(planner *pl, const machine *m, coster *k, const search_opts *o, bounds *b) {
+void bounds_make(arena *keep, planner *pl, const machine *m, coster *k, const search_opts *o, bounds *b) {
   prog *src = planner_source(pl);
   const func_info *f = func_get(src, src->main);
   arena *a = arena_new();
@@ -202,6 +202,7 @@ void bounds_make(planner *pl, const machine *m, coster *k, const search_opts *o,
   }
   chains w = {&x, a, LOOKS_MOST};
   b->chain = is_chain(&w, o->train && f->rets.n ? f->rets.v[0] : 0) && b->work <= 3 * forward * (1 + 1e-9);
+  if (!b->distir) b->memory = memory_bounds_make(keep, pl, o);
   diag_clear(src->c);
   arena_free(a);
 }
@@ -230,5 +231,5 @@ void bound(const bounds *b, search_point *p) {
   double even;
   p->bound_ps = (i64)(seconds(b, &p->s, &even) * 1e12 * 0.999999);
   p->bound_fill_ps = MAX(p->bound_ps - (i64)(even * 1e12 * 0.999999), 0);
-  p->bound_bytes = (i64)(b->distir ? weights : bytes);
+  p->bound_bytes = MAX(p->bound_bytes, (i64)(b->distir ? weights : bytes)); // by stages: search.c
 }

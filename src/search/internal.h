@@ -13,11 +13,13 @@ typedef struct {
   bool broken;   // the session could not be set up
 } worker;
 
+typedef struct memory_bounds memory_bounds; // memory.c
 typedef struct {
   double work;                      // seconds of all products of a step on one device at its best rate
   bool chain;                       // one product after the other, there and back
   double weight_bytes, state_bytes; // of all weights, of their optimiser states
   bool train, distir;
+  const memory_bounds *memory; // NULL: the accounting is another
 } bounds;
 
 typedef struct {
@@ -50,8 +52,13 @@ void known_free(known *k);
 bool space_make(ctx *c, arena *a, const search_opts *o, u32 ranks, search_result *r);
 
 // ---- bound.c ------------------------------------------------------------------------------------------
-void bounds_make(planner *pl, const machine *m, coster *k, const search_opts *o, bounds *b);
-void bound(const bounds *b, search_point *p); // bound_ps and bound_bytes
+void bounds_make(arena *a, planner *pl, const machine *m, coster *k, const search_opts *o, bounds *b);
+void bound(const bounds *b, search_point *p); // bound_ps; bound_bytes is raised if it is larger
+
+// ---- memory.c -----------------------------------------------------------------------------------------
+const memory_bounds *memory_bounds_make(arena *a, planner *pl, const search_opts *o); // in `a`
+// Bytes that some rank of the plan holds at least, some time; pn: of s, with or without its sequences.
+double memory_bound(const memory_bounds *b, arena *a, const strategy *s, const plan *pn);
 
 // ---- outcome.c ----------------------------------------------------------------------------------------
 void outcome_sort(arena *a, search_result *r); // ranks the points, counts states and reasons

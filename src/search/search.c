@@ -74,10 +74,12 @@ static void screen_job(void *arg, u32 i, int thread) {
   if (p->state != SEARCH_OPEN || !setup(s, w)) return;
   arena *a = arena_new();
   const plan *pn = search_plan(s, w, a, p);
-  if (pn)
+  if (pn) {
     p->plan = plan_hash(w->c, pn);
-  else
+    if (s->bounds.memory) p->bound_bytes = (i64)memory_bound(s->bounds.memory, a, &p->s, pn);
+  } else {
     search_impossible(p, w);
+  }
   diag_clear(w->c);
   arena_free(a);
 }
@@ -220,7 +222,7 @@ static void run(search *s, int threads) {
   search_result *r = s->r;
   u32 n = 0;
   search_point **all = NEWN(s->a, search_point *, r->npoints + 1);
-  bounds_make(s->w[0].pl, s->m, s->w[0].k, s->o, &s->bounds);
+  bounds_make(s->a, s->w[0].pl, s->m, s->w[0].k, s->o, &s->bounds);
   screen(s, threads);
   for (u32 i = 0; i < r->npoints; i++)
     if (r->point[i].state == SEARCH_OPEN) all[n++] = &r->point[i];

@@ -84,10 +84,10 @@ bool policy_schedule(planner *pl, arena *a, plan *pn, const strategy *s, bool no
   if (path) {
     if (!*file) return false;
     pn->made.file = made = as_planned(a, *file);
-    pn->made.key = made->key;
+    pn->made.key = made->key, pn->made.live = plan_live(a, made);
   } else {
     pn->made.row = sched_row_of(s->schedule.n);
-    pn->made.key = planner_schedule_key(pl, pn->made.row, &form, at);
+    pn->made.key = planner_schedule_key(pl, pn->made.row, &form, at, &pn->made.live);
     if (!pn->made.key) return false;
   }
   pn->made.shape = form, pn->nseqs = form.places;
