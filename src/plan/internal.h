@@ -36,6 +36,12 @@ struct planner {
     const u32 *live;
   })
   schedules;
+  VEC(struct {
+    u32 stages;
+    choice_value layers;
+    const u32 *end;
+  })
+  ends;
   u64 recompute;   // hash of the instructions now marked
   grad_memo *memo; // gradients of functions called by several cuts
   VEC(layer_run) runs;

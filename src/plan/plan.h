@@ -170,6 +170,9 @@ u32 plan_kept(planner *pl, const plan *pn, arena *a, plan_kept_value **out);
 // What a policy found out about the source program, kept for the next plan: trans by any key.
 const plan_trans *planner_kept(planner *pl, u64 key, u32 *n); // NULL: nothing kept
 void planner_keep(planner *pl, u64 key, const plan_trans *v, u32 n);
+// Last instructions of so many stages, dealt out as `layers` says, likewise; numbers from 1.
+const u32 *planner_kept_ends(const planner *pl, u32 stages, choice_value layers); // NULL: nothing kept
+void planner_keep_ends(planner *pl, u32 stages, choice_value layers, const u32 *end);
 // The planner's copy of the source program: plans name its functions, which are numbers 1 to
 // planner_funcs()-1; those after them are the planner's own.
 prog *planner_source(planner *pl);

@@ -306,6 +306,19 @@ void planner_keep(planner *pl, u64 key, const plan_trans *v, u32 n) {
   hmap_add(pl->a, &pl->kept_map, key, pl->kept.n);
 }
 
+const u32 *planner_kept_ends(const planner *pl, u32 stages, choice_value layers) {
+  for (u32 i = 0; i < pl->ends.n; i++)
+    if (pl->ends.v[i].stages == stages && choice_same(pl->ends.v[i].layers, layers)) return pl->ends.v[i].end;
+  return NULL;
+}
+
+void planner_keep_ends(planner *pl, u32 stages, choice_value layers, const u32 *end) {
+  vec_push(pl->a, &pl->ends);
+  pl->ends.v[pl->ends.n - 1].stages = stages;
+  pl->ends.v[pl->ends.n - 1].layers = layers;
+  pl->ends.v[pl->ends.n - 1].end = arena_dup(pl->a, end, stages * sizeof *end);
+}
+
 u64 planner_schedule_key(planner *pl, const sched_row *row, const sched_shape *x, loc where,
                          const u32 **live) {
   for (u32 i = 0; i < pl->schedules.n; i++) {

@@ -188,18 +188,25 @@ static u32 place_of(const dealing *d, u32 stage) {
   return d->file ? d->file->at[stage].v[0] : stage % d->places;
 }
 
-static void cut(dealing *d, arena *a, plan *pn, u8 axis) {
-  u32 *last = ZNEWN(d->tmp, u32, d->m->values.n), from = 1;
+static const u32 *ends_of(dealing *d, const strategy *s) {
+  u32 *last = ZNEWN(d->tmp, u32, d->m->values.n), *end = NEWN(d->tmp, u32, d->P), from = 1;
   for (u32 i = 0; i < d->n; i++)
     for (u32 k = 0; k < d->m->body.v[i].nopd; k++) last[opd_of(d->m, &d->m->body.v[i], k)] = i + 1;
-  pn->nsegments = d->P;
-  pn->segments = ZNEWN(a, plan_segment, d->P);
-  for (u32 s = 0; s < d->P; s++) {
-    plan_segment *ps = &pn->segments[s];
-    ps->from = from, ps->to = s + 1 == d->P ? d->n : cheapest_cut(d, last, s, from);
-    if (axis) ps->place.nfix = 1, ps->place.fix[0] = (plan_fix){axis, place_of(d, s)};
-    from = ps->to + 1;
+  for (u32 k = 0; k < d->P; k++) {
+    end[k] = k + 1 == d->P ? d->n : cheapest_cut(d, last, k, from);
+    from = end[k] + 1;
   }
+  planner_keep_ends(d->pl, d->P, s->layers, end);
+  return end;
+}
+
+static const u32 *deal(dealing *d, const strategy *s, loc at) {
+  d->w = ZNEWN(d->tmp, double, d->n + 1);
+  d->first = ZNEWN(d->tmp, u32, d->P), d->cut = ZNEWN(d->tmp, u32, d->P);
+  bool ok = s->layers.nparts                               ? deal_numbers(d, s->layers, at)
+            : choice_is(CHOICE_layers, s->layers, "equal") ? deal_equal(d, at)
+                                                           : deal_by_cost(d);
+  return ok ? ends_of(d, s) : NULL;
 }
 
 bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s, const sched *file, loc at) {
@@ -214,13 +221,15 @@ bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s, 
                .n = m->body.n,
                .P = s->pp.n * s->v.n,
                .places = s->pp.n};
-  d.w = ZNEWN(tmp, double, d.n + 1);
-  d.first = ZNEWN(tmp, u32, d.P), d.cut = ZNEWN(tmp, u32, d.P);
-  if (!at.i) at = m->where;
-  bool ok = s->layers.nparts                               ? deal_numbers(&d, s->layers, at)
-            : choice_is(CHOICE_layers, s->layers, "equal") ? deal_equal(&d, at)
-                                                           : deal_by_cost(&d);
-  if (ok) cut(&d, a, pn, axis);
+  const u32 *end = planner_kept_ends(pl, d.P, s->layers);
+  if (!end) end = deal(&d, s, at.i ? at : m->where);
+  pn->nsegments = end ? d.P : 0;
+  pn->segments = ZNEWN(a, plan_segment, d.P);
+  for (u32 k = 0; end && k < d.P; k++) {
+    plan_segment *ps = &pn->segments[k];
+    ps->from = k ? end[k - 1] + 1 : 1, ps->to = end[k];
+    if (axis) ps->place.nfix = 1, ps->place.fix[0] = (plan_fix){axis, place_of(&d, k)};
+  }
   arena_free(tmp);
-  return ok;
+  return end != NULL;
 }
