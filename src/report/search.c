@@ -68,7 +68,7 @@ static void put_certificate(report *r, arena *a, const search_result *s) {
   enum { REASONS = 5 };
   const u32 *n = s->count, simulated = n[SEARCH_RAN] + n[SEARCH_OVER_MEMORY];
   report_line(r, "certificate",
-              "%u plans: %u fit, %u too large, %u too slow, %u impossible, %u equal to another;", s->npoints,
+              "%u plans: %u fit, %u too large, %u too slow, %u impossible, %u equal to another;", s->space,
               s->nfit, n[SEARCH_OVER_MEMORY] + n[SEARCH_BOUND_MEMORY], n[SEARCH_BOUND_TIME],
               n[SEARCH_IMPOSSIBLE], n[SEARCH_EQUAL]);
   report_line(r, "", "%u simulated, %u ruled out by bounds on memory, %u on time", simulated,
@@ -85,7 +85,7 @@ static void put_certificate(report *r, arena *a, const search_result *s) {
 
 static void put_counts(report *r, arena *a, const search_result *s) {
   static const column cols[] = {{"count", NULL}, {"reason", NULL}, {"example", NULL}};
-  report_fact(r, "space", NULL, cell_i(CELL_INT, s->npoints));
+  report_fact(r, "space", NULL, cell_i(CELL_INT, s->space));
   report_fact(r, "fit", NULL, cell_i(CELL_INT, s->nfit));
   report_fact(r, "simulated", NULL, cell_i(CELL_INT, s->count[SEARCH_RAN] + s->count[SEARCH_OVER_MEMORY]));
   report_fact(r, "ruled_out_by_memory", NULL, cell_i(CELL_INT, s->count[SEARCH_BOUND_MEMORY]));

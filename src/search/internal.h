@@ -20,6 +20,12 @@ typedef struct {
   bool train, distir;
 } bounds;
 
+// The times of the best plans so far, the worst of them first (a heap).
+typedef struct {
+  u32 most, n; // most 0: nothing is kept, nothing is too slow
+  i64 *v;
+} kept;
+
 typedef struct {
   const prog *src;
   const machine *m;
@@ -28,7 +34,9 @@ typedef struct {
   search_result *r;
   arena *a;
   worker *w;
+  u32 ranks;
   i64 limit;
+  kept kept;
   hmap by_strategy; // indices of points
   bounds bounds;
   search_point **wave;
@@ -54,6 +62,12 @@ void bounds_make(planner *pl, const machine *m, coster *k, const search_opts *o,
 void bound(const bounds *b, search_point *p); // bound_ps and bound_bytes
 
 // ---- outcome.c ----------------------------------------------------------------------------------------
-void outcome_sort(arena *a, search_result *r); // ranks the points, counts states and reasons
+kept kept_new(arena *a, const search_opts *o, u32 npoints);
+void kept_add(kept *k, i64 time_ps);
+i64 kept_last(const kept *k); // the time above which a lower bound is too slow; INT64_MAX: there is none yet
+// Which of the points that were applied are too slow after all. Ranks the points, adds them to the counts and
+// reasons that r has.
+void outcome_settle(arena *a, const search_opts *o, search_result *r);
+void outcome_count(arena *a, search_result *r, const search_point *p); // one point
 void outcome_no_plan(ctx *c, const search_opts *o, const search_result *r);
 #endif
