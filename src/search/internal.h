@@ -42,6 +42,32 @@ typedef struct {
   search_point **wave;
 } search;
 
+// ---- parts: part.c, part_read.c, merge.c --------------------------------------------------------------
+// What all parts of a search have in common, in the order of their files.
+typedef enum {
+#define SHARED(id, text, about) SHARED_##id,
+#include "search/shared.def"
+#undef SHARED
+  SHARED_COUNT
+} shared_id;
+typedef struct {
+  const char *key, *about;
+  bool text; // a JSON string; else a number or a truth
+} shared_row;
+extern const shared_row shared_rows[SHARED_COUNT];
+enum { PART_FORM = 1, PARTS_MOST = 1 << 20 };
+void part_end(strbuf *b); // the last member of a file: the checksum of what b has
+
+struct search_part {
+  u32 part, parts;
+  loc at, parts_at;                 // of these numbers in the file; 0: not read from one
+  const char *shared[SHARED_COUNT]; // as the file writes them, without quotes; NULL: null
+  loc shared_at[SHARED_COUNT];
+  search_opts o; // ranks, train, top
+  search_about about;
+  search_result r; // points: those that were applied and are not too slow; counts and reasons: of all others
+};
+
 // ---- search.c -----------------------------------------------------------------------------------------
 plan *search_plan(const search *s, worker *w, arena *a, const search_point *p); // without its sequences
 void search_impossible(search_point *p, const worker *w);      // for the reason that the session has

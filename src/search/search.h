@@ -87,6 +87,29 @@ typedef struct {
 bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_opts *costs,
                 const search_opts *o, search_result *r);
 
+// ---- parts of a search (docs/parts.md) -----------------------------------------------------------------
+// A search with o->parts ends well when nothing of its part fits. What reports say beside its result:
+typedef struct {
+  const char *model, *types,
+      *machine; // as they are called; element types of the weights, NULL: there are none
+  u32 ranks;
+  batchnorm_stats batchnorm; // under the best plan
+} search_about;
+
+// What one part of a search found, in a form that parts of other machines can be put beside.
+typedef struct search_part search_part;
+search_part *search_part_of(arena *a, const prog *src, const machine *m, const cost_opts *costs,
+                            const search_opts *o, const search_about *about, const search_result *r);
+void search_part_print(const search_part *p, strbuf *out);
+// NULL and diagnostics if it is no part, is cut off, or was changed.
+search_part *search_part_parse(ctx *c, arena *a, sym file, const char *text, size_t n);
+search_part *search_part_read(ctx *c, arena *a, const char *path);
+// The result of the whole search, of all of its parts in any order. top: how many plans to keep, 0: as many as the
+// parts. Of o, what reports read is set. False and diagnostics: parts of several searches, missing or doubled
+// ones, a top above theirs; or, as search_run has it, that nothing fits.
+bool search_merge(ctx *c, arena *a, u32 n, search_part *const *part, u32 top, search_opts *o,
+                  search_about *about, search_result *r);
+
 // ---- what users ask of a search (why.c, whatif.c) --------------------------------------------------------
 // One plan, simulated with all that is told of it.
 typedef struct {
