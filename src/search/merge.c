@@ -9,7 +9,7 @@ static const char *file_of(const ctx *c, loc at) {
   return l && l->file.i ? sym_str(c, l->file) : "the first";
 }
 
-static const char *or_none(const char *s) { return s ? s : "none"; }
+static const char *or_none(const char *s) { return s && *s ? s : "none"; }
 
 // ---- do they belong together? -----------------------------------------------------------------------------
 static bool same_search(ctx *c, const search_part *first, const search_part *p) {
@@ -28,17 +28,18 @@ static bool same_search(ctx *c, const search_part *first, const search_part *p) 
   return false;
 }
 
-// "2, 3 and 7 more".
-static const char *missing(arena *a, const search_part *const *by_part, u32 parts, u32 *n) {
+// "part 2", "parts 2, 3, 4, 5, 6 and 7 more".
+static const char *missing(arena *a, const search_part *const *by_part, u32 parts, u32 *first) {
   enum { TOLD = 5 };
   strbuf b = {.a = a};
-  *n = 0;
+  u32 n = 0;
   for (u32 i = 0; i < parts; i++) {
     if (by_part[i]) continue;
-    if ((*n)++ < TOLD) sb_fmt(&b, "%s%u", b.n ? ", " : "", i + 1);
+    if (!n) *first = i + 1;
+    if (n++ < TOLD) sb_fmt(&b, "%s%u", n > 1 ? ", " : "", i + 1);
   }
-  if (*n > TOLD) sb_fmt(&b, " and %u more", *n - TOLD);
-  return sb_str(&b);
+  if (n > TOLD) sb_fmt(&b, " and %u more", n - TOLD);
+  return n ? arena_printf(a, "part%s %s of %u %s", n > 1 ? "s" : "", b.v, parts, n > 1 ? "are" : "is") : NULL;
 }
 
 // Every part once? by_part: where each is.
@@ -53,12 +54,12 @@ static bool each_once(ctx *c, arena *a, u32 n, search_part *const *part, const s
     }
     *at = part[i];
   }
-  u32 lacking;
-  const char *which = missing(a, by_part, parts, &lacking);
-  if (!lacking) return true;
-  diag(c, E_PARTS, part[0]->parts_at, "of %u parts %u are missing: %s", parts, lacking, which);
-  diag_hint(c, "`heddle plan ... --part %.*s/%u -o FILE`, with the options of the others, evaluates it",
-            (int)strcspn(which, ", "), which, parts);
+  u32 first = 0;
+  const char *which = missing(a, by_part, parts, &first);
+  if (!which) return true;
+  diag(c, E_PARTS, part[0]->parts_at, "%s missing", which);
+  diag_hint(c, "`heddle plan ... --part %u/%u -o FILE`, with the options of the others, evaluates it", first,
+            parts);
   return false;
 }
 

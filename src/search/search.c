@@ -193,7 +193,13 @@ static u64 fingerprint(const search_result *r) {
   return hash_u64(h, r->npoints);
 }
 
-// The points to apply, by their bounds on time. Parts take turns, so that every one has points of all kinds.
+// Parts take turns, n points at a time. A space is regular, so where turns begin is not: else one part had all that
+// splits states at rest, say, and no other a good plan to rule out others by.
+static bool is_ours(const search_opts *o, u32 i) {
+  return !o->parts || (i + hash_u64(i / o->parts, 0)) % o->parts == o->part - 1;
+}
+
+// The points to apply, by their bounds on time.
 static u32 deal(search *s, search_point **all) {
   search_result *r = s->r;
   const search_opts *o = s->o;
@@ -209,8 +215,8 @@ static u32 deal(search *s, search_point **all) {
   }
   r->screened = fingerprint(r);
   qsort(all, n, sizeof *all, by_bound);
-  if (!o->parts) return n;
-  for (u32 i = o->part - 1; i < n; i += o->parts) all[k++] = all[i];
+  for (u32 i = 0; i < n; i++)
+    if (is_ours(o, i)) all[k++] = all[i];
   return k;
 }
 
