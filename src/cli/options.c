@@ -127,7 +127,7 @@ static bool read_real(const option *o, const char *text, bool above, double *out
 
 static bool read_part(const option *o, const char *text, CLI_PART *out) {
   const char *slash = strchr(text, '/');
-  int64_t i, n;
+  int64_t i = 0, n = 0;
   if (!slash) return usage_error("--part 1/2", "--%s: '%s' is not I/N", o->name, text);
   if (!read_whole(o, slash + 1, strlen(slash + 1), 1, &n) || !few(o, n) ||
       !read_whole(o, text, (size_t)(slash - text), 1, &i))

@@ -182,8 +182,8 @@ TEST(parts_that_were_forged_are_refused_or_read) {
     ctx *c = ctx_new();
     arena *a = arena_new();
     strbuf b = {.a = a};
-    const size_t at = 20 + rng_next(&rng) % (n - 20),
-                 skip = MIN(rng_next(&rng) % 4 * (rng_next(&rng) % 30), n - at);
+    const size_t at = 20 + rng_next(&rng) % (n - 20), some = rng_next(&rng) % 4 * (rng_next(&rng) % 30);
+    const size_t skip = MIN(some, n - at);
     sb_putn(&b, text, at);
     if (i % 3) sb_put(&b, words[rng_next(&rng) % COUNT_OF(words)]);
     if (i % 3 == 2) sb_char(&b, (char)(rng_next(&rng) % 94 + 33));
