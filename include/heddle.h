@@ -234,12 +234,21 @@ typedef struct {
   uint32_t top;         // how many of the best are asked for; 0: all
   int threads;          // 0: one for every core
   const char *costs;
+  uint32_t part,
+      parts; // evaluate this part of the space, from 1, of so many (heddle_search_part); 0: all of it
 } heddle_search_options;
 heddle_search *heddle_search_run(heddle_program *p, heddle_machine *m, const heddle_search_options *o);
 void heddle_search_free(heddle_search *f);
 uint32_t heddle_search_count(const heddle_search *f);              // plans that fit, best first
 heddle_plan *heddle_search_plan(heddle_search *f, uint32_t index); // NULL past the end
 const char *heddle_search_report(heddle_search *f, heddle_format format);
+// A search that is dealt out over machines (docs/parts.md): each evaluates a part, and the reports of all parts
+// merged are those of the whole search. What a part found, as a file; NULL and a diagnostic if it cannot be made.
+const char *heddle_search_part(heddle_search *f);
+// All parts of one search, from their files, in any order. top: how many of the best are asked for, 0 as many as
+// in the parts. It has no plans, only their strategies. NULL and diagnostics if they do not make a search, or
+// if nothing fits.
+heddle_search *heddle_search_merge(heddle_session *s, uint32_t n, const char *const *paths, uint32_t top);
 // The report with the answers to questions about it, and what would help its best plan.
 typedef struct {
   const char

@@ -61,9 +61,10 @@ struct heddle_schedule {
 };
 struct heddle_search {
   object o;
-  heddle_program *p;
+  heddle_program *p; // NULL where parts were merged
   heddle_machine *m;
   const char *costs;
+  search_about about;
   search_opts so;
   search_result r;
 };

@@ -15,7 +15,13 @@ static bool options_read(ctx *c, arena *a, const heddle_search_options *o, searc
                      .memory_bytes = o->memory_bytes,
                      .accounting = bytes_by(o->costs),
                      .top = o->top,
+                     .part = o->part,
+                     .parts = o->parts,
                      .threads = o->threads};
+  if (o->parts ? o->part < 1 || o->part > o->parts : o->part != 0) {
+    diag(c, E_USAGE, (loc){0}, "part %u of %u: there are parts 1 to %u", o->part, o->parts, o->parts);
+    return false;
+  }
   return strategy_parse(c, a, o->strategy, &s->space) && optimizer_read(c, &o->optimizer, &s->optim);
 }
 
@@ -31,6 +37,24 @@ static void tell_batch(const heddle_program *p, const search_opts *o, u32 device
   diag_hint(c, "--batch %u, or what you train with", devices);
 }
 
+static void describe_best(heddle_search *f) {
+  const prog *p = f->p->p;
+  f->about = (search_about){.model = f->p->name,
+                            .types = report_types(f->o.a, p, ROLE_WEIGHT),
+                            .machine = sym_str(f->m->m->c, f->m->m->name),
+                            .ranks = f->so.ranks ? f->so.ranks : f->m->m->nranks};
+  if (!f->r.nfit) return;
+  const plan pn = {.batchnorm_groups = policy_batchnorm(p, &f->r.point[0].s)}; // what policy_hybrid gives it
+  f->about.batchnorm = plan_batchnorm(p, &pn);
+}
+
+static void tell_types(ctx *c, const heddle_search *f) {
+  const char *types = f->about.types;
+  if (f->r.count[SEARCH_BOUND_MEMORY] + f->r.count[SEARCH_OVER_MEMORY] &&
+      front_kind_of(f->about.model) == FRONT_FAMILY && types && !strcmp(types, "f32"))
+    diag_hint(c, "the model is in f32: --dtype f16 or bf16 needs half the memory");
+}
+
 static heddle_search *run(heddle_program *p, heddle_machine *m, const heddle_search_options *o) {
   ctx *c = p->o.s->c;
   if (!program_to_plan(p)) return NULL;
@@ -42,11 +66,10 @@ static heddle_search *run(heddle_program *p, heddle_machine *m, const heddle_sea
   if (options_read(c, f->o.a, o, &f->so)) {
     if (!f->so.batch) f->so.batch = program_batch(p->p);
     tell_batch(p, &f->so, f->so.ranks ? f->so.ranks : m->m->nranks);
-    if (search_run(c, f->o.a, p->p, m->m, &costs, &f->so, &f->r)) return f;
-    const char *types = report_types(f->o.a, p->p, ROLE_WEIGHT);
-    if (f->r.count[SEARCH_BOUND_MEMORY] + f->r.count[SEARCH_OVER_MEMORY] &&
-        front_kind_of(p->name) == FRONT_FAMILY && types && !strcmp(types, "f32"))
-      diag_hint(c, "the model is in f32: --dtype f16 or bf16 needs half the memory");
+    const bool found = search_run(c, f->o.a, p->p, m->m, &costs, &f->so, &f->r);
+    describe_best(f);
+    if (found) return f;
+    tell_types(c, f);
   }
   object_drop(f);
   return NULL;
@@ -60,7 +83,17 @@ heddle_search *heddle_search_run(heddle_program *p, heddle_machine *m, const hed
 void heddle_search_free(heddle_search *f) { object_drop(f); }
 uint32_t heddle_search_count(const heddle_search *f) { return f ? f->r.nfit : 0; }
 
+// ---- plans ------------------------------------------------------------------------------------------------
+// A search that was merged of parts has no model.
+static bool has_model(const heddle_search *f, const char *what) {
+  if (f->p) return true;
+  diag(f->o.s->c, E_USAGE, (loc){0}, "%s: parts that were merged have no model", what);
+  diag_hint(f->o.s->c, "`heddle plan` with the strategy of that plan");
+  return false;
+}
+
 static heddle_plan *plan_at(heddle_search *f, u32 index) {
+  if (!has_model(f, "the plan")) return NULL;
   hybrid_opts h = search_hybrid(&f->so, &f->r.point[index]);
   heddle_plan *b = plan_open(f->p);
   heddle_plan_on(b, f->m, f->costs);
@@ -74,12 +107,40 @@ heddle_plan *heddle_search_plan(heddle_search *f, uint32_t index) {
   API_RETURN(heddle_plan *, NULL, f->o.s, plan_at(f, index));
 }
 
+// ---- reports ----------------------------------------------------------------------------------------------
 static const char *describe(heddle_search *f, heddle_format format) {
   report *r = report_new(f->o.a);
-  report_search(r, f->o.a, f->p->p, f->m->m, &f->so, &f->r, f->p->name);
+  (f->so.parts ? report_part : report_search)(r, f->o.a, &f->about, &f->so, &f->r);
   return rendered(f->o.a, r, format);
 }
 const char *heddle_search_report(heddle_search *f, heddle_format format) {
   if (!f) return NULL;
   API_RETURN(const char *, NULL, f->o.s, describe(f, format));
+}
+
+// ---- parts ------------------------------------------------------------------------------------------------
+static const char *part_text(heddle_search *f) {
+  const cost_opts costs = {.accounting = f->costs};
+  strbuf b = {.a = f->o.a};
+  if (!has_model(f, "a part")) return NULL;
+  search_part_print(search_part_of(f->o.a, f->p->p, f->m->m, &costs, &f->so, &f->about, &f->r), &b);
+  return sb_str(&b);
+}
+const char *heddle_search_part(heddle_search *f) {
+  if (!f) return NULL;
+  API_RETURN(const char *, NULL, f->o.s, part_text(f));
+}
+
+static heddle_search *merge(heddle_session *s, u32 n, const char *const *path, u32 top) {
+  heddle_search *f = object_new(s, sizeof *f, search_fini);
+  search_part **part = ZNEWN(f->o.a, search_part *, n + 1);
+  bool ok = true;
+  for (u32 i = 0; i < n && ok; i++) ok = (part[i] = search_part_read(s->c, f->o.a, path[i])) != NULL;
+  if (ok && search_merge(s->c, f->o.a, n, part, top, &f->so, &f->about, &f->r)) return f;
+  if (f->r.last_ps) tell_types(s->c, f); // they make a search, in which nothing fits
+  object_drop(f);
+  return NULL;
+}
+heddle_search *heddle_search_merge(heddle_session *s, uint32_t n, const char *const *paths, uint32_t top) {
+  API_RETURN(heddle_search *, NULL, s, merge(s, n, paths, top));
 }

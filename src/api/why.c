@@ -7,6 +7,10 @@ static void quiet(void *arg, const cost_event *e, double factor) { (void)arg, (v
 static const char *answer(heddle_search *f, const heddle_search_questions *q, heddle_format format) {
   ctx *c = f->o.s->c;
   arena *a = f->o.a;
+  if (!f->p || !f->r.nfit || f->so.parts) {
+    diag(c, E_USAGE, (loc){0}, "questions are for a search that was done in whole, and found a plan");
+    return NULL;
+  }
   const prog *p = f->p->p;
   const machine *m = f->m->m;
   const cost_opts costs = {.accounting = f->costs, .extrapolated = quiet};
@@ -17,7 +21,7 @@ static const char *answer(heddle_search *f, const heddle_search_questions *q, he
   if (!q->why && q->what_if) search_look_at(a, p, m, &costs, &f->so, &f->r.point[0].s, &w.winner);
   if (q->what_if) n = search_what_ifs(c, a, p, m, &costs, &f->so, &f->r, what);
   report *r = report_new(a);
-  report_search(r, a, p, m, &f->so, &f->r, f->p->name);
+  report_search(r, a, &f->about, &f->so, &f->r);
   if (q->why) report_why(r, a, &w, &f->r);
   if (w.winner.has_path) report_help(r, &w.winner.path, w.winner.r.makespan_ps);
   if (q->what_if) report_what_if(r, a, what, n, &f->r);

@@ -1,21 +1,21 @@
-// hash.c - hashing, the table behind every intern table, and exact integer arithmetic. Hashes identify within
-// one run of one machine; nothing that is written to a file depends on them.
+// hash.c - hashing, the table behind every intern table, and exact integer arithmetic. Hashes are the same on
+// every machine: parts of a search are told from those of another by them.
 #include "base/internal.h"
+
+// The lowest byte first, whatever the machine.
+static u64 word_of(const char *s, size_t n) {
+  u64 w = 0;
+  for (size_t k = 0; k < n; k++) w |= (u64)(u8)s[k] << 8 * k;
+  return w;
+}
 
 // Every step is a bijection of the word for a fixed state and of the state for a fixed word: two inputs of
 // one length that differ in one word never collide.
 u64 hash_bytes(const void *p, size_t n, u64 seed) {
   const char *s = p;
-  u64 h = hash_u64(n, seed + 1), w;
-  for (; n >= 8; n -= 8, s += 8) {
-    memcpy(&w, s, 8);
-    h = hash_step(h, w);
-  }
-  if (n) {
-    w = 0;
-    memcpy(&w, s, n);
-    h = hash_step(h, w);
-  }
+  u64 h = hash_u64(n, seed + 1);
+  for (; n >= 8; n -= 8, s += 8) h = hash_step(h, word_of(s, 8));
+  if (n) h = hash_step(h, word_of(s, n));
   return hash_u64(h, n);
 }
 

@@ -25,7 +25,8 @@ enum {
   G_TIME = 1 << 11,
   G_OUTPUT = 1 << 12,
   G_ALL = 1 << 13,
-  G_SHAPE = 1 << 14
+  G_SHAPE = 1 << 14,
+  G_RANKING = 1 << 15
 };
 
 typedef bool CLI_FLAG;
@@ -39,6 +40,9 @@ typedef struct {
   double x;
 } CLI_REAL, CLI_ABOVE;
 typedef struct {
+  uint32_t i, n; // i of n, from 1; 0: not given
+} CLI_PART;
+typedef struct {
   uint32_t n;
   heddle_dim v[DIMS_LIMIT];
 } CLI_DIMS;
@@ -49,8 +53,10 @@ typedef struct {
 
 typedef struct {
   heddle_session *s;
-  const char *operand; // NULL: none
-  int argc;            // the words after `heddle`
+  const char *operand; // the last; NULL: none
+  const char **operands;
+  uint32_t noperands;
+  int argc; // the words after `heddle`
   char **argv;
   char *choices;      // a strategy, made of the options that are choices; NULL: none was given
   const char *choice; // the first of them

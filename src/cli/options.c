@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-typedef enum { FLAG, TEXT, COUNT, FEW, SEED, INDEX, REAL, ABOVE, DIMS, FIXES, CHOICE } kind;
+typedef enum { FLAG, TEXT, COUNT, FEW, SEED, INDEX, REAL, ABOVE, PART, DIMS, FIXES, CHOICE } kind;
 typedef struct {
   const char *name, *arg, *help;
   kind kind;
@@ -125,6 +125,19 @@ static bool read_real(const option *o, const char *text, bool above, double *out
   return usage_error(NULL, "--%s: '%s' is not a number%s", o->name, text, above ? " above 0" : "");
 }
 
+static bool read_part(const option *o, const char *text, CLI_PART *out) {
+  const char *slash = strchr(text, '/');
+  int64_t i = 0, n = 0;
+  if (!slash) return usage_error("--part 1/2", "--%s: '%s' is not I/N", o->name, text);
+  if (!read_whole(o, slash + 1, strlen(slash + 1), 1, &n) || !few(o, n) ||
+      !read_whole(o, text, (size_t)(slash - text), 1, &i))
+    return false;
+  *out = (CLI_PART){(uint32_t)i, (uint32_t)n};
+  if (i <= n) return true;
+  return usage_error(NULL, "--%s: of %lld parts there is none with the number %lld", o->name, (long long)n,
+                     (long long)i);
+}
+
 // " name=text" after the choices so far; text NULL: the name alone. What is wrong with it the library says.
 static bool read_choice(cli *x, const option *o, const char *text) {
   size_t n = x->choices ? strlen(x->choices) : 0, size = n + strlen(o->name) + (text ? strlen(text) : 0) + 3;
@@ -187,6 +200,7 @@ static bool read_value(cli *x, const option *o, char *text) {
     return count->given && (o->kind == COUNT || o->kind == SEED || few(o, count->i));
   case REAL:
   case ABOVE: return real->given = read_real(o, text, o->kind == ABOVE, &real->x);
+  case PART: return read_part(o, text, field);
   case DIMS: return read_dim(o, text, field);
   case FIXES: return read_fix(o, text, field);
   case CHOICE: return read_choice(x, o, text);
@@ -205,16 +219,17 @@ static const option *option_find(const command *c, const char *name, size_t n) {
 
 bool options_parse(cli *x, const command *c, int argc, char **argv) {
   char hint[96];
-  int operands = 0;
   bool only_operands = false;
   snprintf(hint, sizeof hint, "`heddle %s --help` explains it", c->name);
   options_list();
+  x->operands = calloc((size_t)argc + 1, sizeof *x->operands);
+  if (!x->operands) return usage_error(NULL, "out of memory");
   for (int i = 0; i < argc; i++) {
     char *word = argv[i], *eq = strchr(word, '=');
     if (only_operands || *word != '-' || !word[1]) {
-      if (operands++ == c->most)
+      if ((int)x->noperands == c->most)
         return usage_error(hint, "`heddle %s`: '%s' is one operand too many", c->name, word);
-      x->operand = word;
+      x->operand = x->operands[x->noperands++] = word;
       continue;
     }
     if (!strcmp(word, "--")) {
@@ -233,7 +248,8 @@ bool options_parse(cli *x, const command *c, int argc, char **argv) {
       return usage_error(NULL, "--%s wants a value: --%s %s", o->name, o->name, o->arg);
     if (!read_value(x, o, eq ? eq + 1 : bare ? NULL : argv[i])) return false;
   }
-  if (operands < c->least && !x->help) return usage_error(hint, "`heddle %s` wants %s", c->name, c->operands);
+  if ((int)x->noperands < c->least && !x->help)
+    return usage_error(hint, "`heddle %s` wants %s", c->name, c->operands);
   return true;
 }
 
@@ -277,7 +293,7 @@ void options_help(const command *c, FILE *to) {
   put_group(c, to, &shown, G_PLAN | G_CHOICE, c->groups & G_SEARCH ? choices_title() : "the plan");
   put_group(c, to, &shown, G_SHAPE, "the schedule");
   put_group(c, to, &shown, G_MACHINE, "the machine");
-  put_group(c, to, &shown, G_SEARCH, "the search");
+  put_group(c, to, &shown, G_SEARCH | G_RANKING, "the search");
   put_group(c, to, &shown, G_EVAL | G_VERIFY | G_RANK | G_TIME, "what to do");
   put_group(c, to, &shown, G_OUTPUT | G_ALL, "output");
   fprintf(to, "\nexample\n");

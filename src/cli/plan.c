@@ -16,6 +16,22 @@ static bool write_plan(cli *x, const char *text) {
   return ok;
 }
 
+// A part goes into a file, and what is asked of a search is asked of the whole.
+static bool part_agrees(const cli *x) {
+  const char *question = x->why ? "--why" : x->what_if ? "--what-if" : NULL;
+  if (!x->part.n) return true;
+  if (question)
+    return usage_error("leave out one of them",
+                       "%s asks about a whole search; --part evaluates a part of one", question);
+  return x->output || usage_error("-o part1.json", "--part is written to a file: -o is missing");
+}
+
+static bool put_part(const cli *x, heddle_search *f) {
+  const char *text = heddle_search_part(f);
+  if (!text || !heddle_session_write(x->s, x->output, text)) return false;
+  return !strcmp(x->output, "-") || put(heddle_search_report(f, format_of(x)));
+}
+
 bool cmd_plan(cli *x) {
   heddle_search_options o = {.strategy = chosen_of(x),
                              .ranks = (uint32_t)x->devices.i,
@@ -23,13 +39,17 @@ bool cmd_plan(cli *x) {
                              .train = x->train,
                              .top = x->top.given ? (uint32_t)x->top.i : 10,
                              .threads = (int)x->threads.i,
-                             .costs = x->costs};
+                             .costs = x->costs,
+                             .part = x->part.i,
+                             .parts = x->part.n};
+  if (!part_agrees(x)) return false;
   if (x->memory_limit && !heddle_session_bytes(x->s, "--memory-limit", x->memory_limit, &o.memory_bytes))
     return false;
   if (!optimizer_of(x, &o.optimizer)) return false;
   heddle_machine *m = machine_of(x);
   heddle_search *f = heddle_search_run(m ? model_of(x, x->train) : NULL, m, &o);
   if (!f) return false;
+  if (x->part.n) return put_part(x, f);
   if (x->output) {
     const char *text = heddle_plan_print(heddle_search_plan(f, 0));
     if (!text || !write_plan(x, text)) return false;

@@ -85,8 +85,10 @@ void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_
                 const sim_about *of); // sim.c
 // What would help: of a critical path (sim_path_parts) of a step (help.c).
 void report_help(report *r, const cost_parts *path, i64 step_ps);
-void report_search(report *r, arena *a, const prog *p, const machine *m, const search_opts *o,
-                   const search_result *s, const char *model);
+void report_search(report *r, arena *a, const search_about *about, const search_opts *o,
+                   const search_result *s);
+void report_part(report *r, arena *a, const search_about *about, const search_opts *o,
+                 const search_result *s);
 // Why not a plan, and on other machines (why.c).
 void report_why(report *r, arena *a, const search_why *w, const search_result *s);
 void report_what_if(report *r, arena *a, const search_what_if *v, u32 n, const search_result *s);

@@ -68,7 +68,7 @@ static void put_certificate(report *r, arena *a, const search_result *s) {
   enum { REASONS = 5 };
   const u32 *n = s->count, simulated = n[SEARCH_RAN] + n[SEARCH_OVER_MEMORY];
   report_line(r, "certificate",
-              "%u plans: %u fit, %u too large, %u too slow, %u impossible, %u equal to another;", s->npoints,
+              "%u plans: %u fit, %u too large, %u too slow, %u impossible, %u equal to another;", s->space,
               s->nfit, n[SEARCH_OVER_MEMORY] + n[SEARCH_BOUND_MEMORY], n[SEARCH_BOUND_TIME],
               n[SEARCH_IMPOSSIBLE], n[SEARCH_EQUAL]);
   report_line(r, "", "%u simulated, %u ruled out by bounds on memory, %u on time", simulated,
@@ -85,7 +85,7 @@ static void put_certificate(report *r, arena *a, const search_result *s) {
 
 static void put_counts(report *r, arena *a, const search_result *s) {
   static const column cols[] = {{"count", NULL}, {"reason", NULL}, {"example", NULL}};
-  report_fact(r, "space", NULL, cell_i(CELL_INT, s->npoints));
+  report_fact(r, "space", NULL, cell_i(CELL_INT, s->space));
   report_fact(r, "fit", NULL, cell_i(CELL_INT, s->nfit));
   report_fact(r, "simulated", NULL, cell_i(CELL_INT, s->count[SEARCH_RAN] + s->count[SEARCH_OVER_MEMORY]));
   report_fact(r, "ruled_out_by_memory", NULL, cell_i(CELL_INT, s->count[SEARCH_BOUND_MEMORY]));
@@ -101,22 +101,15 @@ static void put_counts(report *r, arena *a, const search_result *s) {
   }
 }
 
-// Of batch norm under a plan: what policy_hybrid gives it.
-static void put_batchnorm(report *r, const prog *p, const search_point *at) {
-  const plan pn = {.batchnorm_groups = policy_batchnorm(p, &at->s)};
-  const batchnorm_stats bn = plan_batchnorm(p, &pn);
-  report_batchnorm(r, &bn);
-}
-
 // Why the best is best and what limits the others, in lines made of the figures.
-static void put_why(report *r, arena *a, const prog *src, const search_result *s) {
+static void put_why(report *r, arena *a, const search_about *about, const search_result *s) {
   const search_point *w = &s->point[0], *more = NULL;
   report_line(r, "winner", "%s", name_of(a, w));
   report_line(r, "", "computes %s of the time, communicates %s; needs %s%s%s",
               text_of(a, cell_x(CELL_SHARE, w->utilisation)), text_of(a, cell_x(CELL_SHARE, w->comm)),
               text_of(a, cell_i(CELL_BYTES, w->peak_bytes)), s->memory_bytes > 0 ? " of " : "",
               s->memory_bytes > 0 ? text_of(a, cell_i(CELL_BYTES, s->memory_bytes)) : "");
-  put_batchnorm(r, src, w);
+  report_batchnorm(r, &about->batchnorm);
   if (s->nfit > 1)
     put_other(r, a, "next", &s->point[1], arena_printf(a, "limited by %s", limit_of(&s->point[1])), s);
   put_alone(r, a, s);
@@ -202,12 +195,12 @@ static void put_plans(report *r, arena *a, const search_opts *o, const search_re
   }
 }
 
-void report_search(report *r, arena *a, const prog *p, const machine *m, const search_opts *o,
-                   const search_result *s, const char *model) {
-  report_fact(r, "model", "model", cell_text(model));
-  report_fact(r, "parameter_dtypes", "weights", cell_text(report_types(a, p, ROLE_WEIGHT)));
-  report_fact(r, "machine", "machine", cell_text(sym_str(m->c, m->name)));
-  report_fact(r, "ranks", "ranks", cell_i(CELL_INT, o->ranks ? o->ranks : m->nranks));
+void report_search(report *r, arena *a, const search_about *about, const search_opts *o,
+                   const search_result *s) {
+  report_fact(r, "model", "model", cell_text(about->model));
+  report_fact(r, "parameter_dtypes", "weights", cell_text(about->types));
+  report_fact(r, "machine", "machine", cell_text(about->machine));
+  report_fact(r, "ranks", "ranks", cell_i(CELL_INT, about->ranks));
   report_fact(r, "batch", "batch", s->batch ? cell_i(CELL_INT, s->batch) : cell_none());
   report_fact(r, "memory_limit_bytes", "memory limit",
               s->memory_bytes >= 0 ? cell_i(CELL_BYTES, s->memory_bytes) : cell_text("none"));
@@ -215,8 +208,27 @@ void report_search(report *r, arena *a, const prog *p, const machine *m, const s
   report_gap(r);
   put_plans(r, a, o, s);
   report_gap(r);
-  put_why(r, a, p, s);
+  put_why(r, a, about, s);
   if (s->one_device_ps) report_fact(r, "one_device_ps", NULL, cell_i(CELL_PS, s->one_device_ps));
   put_certificate(r, a, s);
   put_counts(r, a, s);
+}
+
+void report_part(report *r, arena *a, const search_about *about, const search_opts *o,
+                 const search_result *s) {
+  const u32 simulated = s->count[SEARCH_RAN] + s->count[SEARCH_OVER_MEMORY];
+  report_fact(r, "model", "model", cell_text(about->model));
+  report_fact(r, "machine", "machine", cell_text(about->machine));
+  report_fact(r, "part", NULL, cell_i(CELL_INT, o->part));
+  report_fact(r, "parts", NULL, cell_i(CELL_INT, o->parts));
+  report_line(r, "part", "%u of %u: %u of %u plans, %u simulated", o->part, o->parts, s->dealt, s->space,
+              simulated);
+  if (s->nfit)
+    report_line(r, "best", "%s, %s", name_of(a, &s->point[0]),
+                text_of(a, cell_i(CELL_PS, s->point[0].time_ps)));
+  else
+    report_line(r, "best", "none of them fits");
+  report_fact(r, "space", NULL, cell_i(CELL_INT, s->space));
+  report_fact(r, "dealt", NULL, cell_i(CELL_INT, s->dealt));
+  report_fact(r, "simulated", NULL, cell_i(CELL_INT, simulated));
 }

@@ -22,6 +22,12 @@ typedef struct {
   const memory_bounds *memory; // NULL: the accounting is another
 } bounds;
 
+// The times of the best plans so far, the worst of them first (a heap).
+typedef struct {
+  u32 most, n; // most 0: nothing is kept, nothing is too slow
+  i64 *v;
+} kept;
+
 typedef struct {
   const prog *src;
   const machine *m;
@@ -30,11 +36,39 @@ typedef struct {
   search_result *r;
   arena *a;
   worker *w;
+  u32 ranks;
   i64 limit;
+  kept kept;
   hmap by_strategy; // indices of points
   bounds bounds;
   search_point **wave;
 } search;
+
+// ---- parts: part.c, part_read.c, merge.c --------------------------------------------------------------
+// What all parts of a search have in common, in the order of their files.
+typedef enum {
+#define SHARED(id, text, about) SHARED_##id,
+#include "search/shared.def"
+#undef SHARED
+  SHARED_COUNT
+} shared_id;
+typedef struct {
+  const char *key, *about;
+  bool text; // a JSON string; else a number or a truth
+} shared_row;
+extern const shared_row shared_rows[SHARED_COUNT];
+enum { PART_FORM = 1, PARTS_MOST = 1 << 20 };
+void part_end(strbuf *b); // the last member of a file: the checksum of what b has
+
+struct search_part {
+  u32 part, parts;
+  loc at, parts_at;                 // of these numbers in the file; 0: not read from one
+  const char *shared[SHARED_COUNT]; // as the file writes them, without quotes; NULL: null
+  loc shared_at[SHARED_COUNT];
+  search_opts o; // ranks, train, top
+  search_about about;
+  search_result r; // points: those that were applied and are not too slow; counts and reasons: of all others
+};
 
 // ---- search.c -----------------------------------------------------------------------------------------
 plan *search_plan(const search *s, worker *w, arena *a, const search_point *p); // without its sequences
@@ -61,6 +95,12 @@ const memory_bounds *memory_bounds_make(arena *a, planner *pl, const search_opts
 double memory_bound(const memory_bounds *b, arena *a, const strategy *s, const plan *pn);
 
 // ---- outcome.c ----------------------------------------------------------------------------------------
-void outcome_sort(arena *a, search_result *r); // ranks the points, counts states and reasons
+kept kept_new(arena *a, const search_opts *o, u32 npoints);
+void kept_add(kept *k, i64 time_ps);
+i64 kept_last(const kept *k); // the time above which a lower bound is too slow; INT64_MAX: there is none yet
+// Which of the points that were applied are too slow after all. Ranks the points, adds them to the counts and
+// reasons that r has.
+void outcome_settle(arena *a, const search_opts *o, search_result *r);
+void outcome_count(arena *a, search_result *r, const search_point *p); // one point
 void outcome_no_plan(ctx *c, const search_opts *o, const search_result *r);
 #endif

@@ -1,6 +1,52 @@
 // outcome.c - the points in order, what became of them, and why none was left.
+//
+// Idea: which points are too slow is decided last, by the time of the last plan that is kept. Whatever the
+// order of evaluation, all whose bound is not above it were applied: a point is passed over for the time of the
+// k-th best plan so far, which is never below that of the k-th best at the end. So states, counts and ranks
+// are a function of the space.
 #include "search/internal.h"
 #include <stdlib.h>
+
+// ---- the plans that are kept ----------------------------------------------------------------------------
+kept kept_new(arena *a, const search_opts *o, u32 npoints) {
+  const u32 most = o->no_bounds ? 0 : MIN(o->top, npoints + 1);
+  return (kept){.most = most, .v = NEWN(a, i64, most + 1)};
+}
+
+i64 kept_last(const kept *k) { return k->most && k->n == k->most ? k->v[0] : INT64_MAX; }
+
+void kept_add(kept *k, i64 time_ps) {
+  u32 i = 0;
+  if (k->n < k->most) { // up from the end
+    for (i = k->n++; i && k->v[(i - 1) / 2] < time_ps; i = (i - 1) / 2) k->v[i] = k->v[(i - 1) / 2];
+    k->v[i] = time_ps;
+    return;
+  }
+  if (!k->most || time_ps >= k->v[0]) return;
+  for (u32 next; (next = 2 * i + 1) < k->n; i = next) { // down from the top, whose time is given up
+    if (next + 1 < k->n && k->v[next + 1] > k->v[next]) next++;
+    if (k->v[next] <= time_ps) break;
+    k->v[i] = k->v[next];
+  }
+  k->v[i] = time_ps;
+}
+
+static i64 last_kept(arena *a, const search_opts *o, const search_result *r) {
+  kept k = kept_new(a, o, r->npoints);
+  for (u32 i = 0; i < r->npoints; i++)
+    if (r->point[i].state == SEARCH_RAN && r->point[i].time_ps) kept_add(&k, r->point[i].time_ps);
+  return kept_last(&k);
+}
+
+// Nothing that was simulated is told of a point that is too slow.
+static void slow(search_point *p) {
+  p->state = SEARCH_BOUND_TIME;
+  p->time_ps = p->peak_bytes = 0;
+  p->utilisation = p->bubble = p->comm = 0;
+  p->why = NULL;
+}
+
+// ---- order ----------------------------------------------------------------------------------------------
 
 static int by_rank(const void *x, const void *y) {
   const search_point *a = x, *b = y;
@@ -34,41 +80,38 @@ static int by_count(const void *x, const void *y) {
   return strcmp(a->why, b->why);
 }
 
-static void count_reason(arena *a, search_result *r, const search_point *p, u32 *cap) {
-  for (u32 i = 0; i < r->nreasons; i++)
-    if (alike(r->reason[i].why, p->why)) {
-      r->reason[i].count++;
-      return;
-    }
-  r->reason = r->nreasons < *cap
-                  ? r->reason
-                  : vec_grow(a, r->reason, r->nreasons, cap, r->nreasons + 1, sizeof *r->reason);
+static void count_reason(arena *a, search_result *r, const search_point *p) {
+  for (u32 i = 0; i < r->nreasons; i++) {
+    search_reason *x = &r->reason[i];
+    if (!alike(x->why, p->why)) continue;
+    if (strategy_compare(&p->s, x->example) < 0) x->why = p->why, x->example = &p->s;
+    x->count++;
+    return;
+  }
+  if (r->nreasons == r->reasons_cap)
+    r->reason = vec_grow(a, r->reason, r->nreasons, &r->reasons_cap, r->nreasons + 1, sizeof *r->reason);
   r->reason[r->nreasons++] = (search_reason){1, p->why, &p->s};
 }
 
-void outcome_sort(arena *a, search_result *r) {
-  u32 cap = 0;
+void outcome_count(arena *a, search_result *r, const search_point *p) {
+  r->count[p->state]++;
+  if (p->state == SEARCH_IMPOSSIBLE) count_reason(a, r, p);
+  if (p->state != SEARCH_OVER_MEMORY && p->state != SEARCH_BOUND_MEMORY) return;
+  const i64 bytes = p->peak_bytes ? p->peak_bytes : p->bound_bytes;
+  if (!r->least_bytes || bytes < r->least_bytes) r->least_bytes = bytes;
+}
+
+void outcome_settle(arena *a, const search_opts *o, search_result *r) {
+  r->last_ps = last_kept(a, o, r);
+  for (u32 i = 0; i < r->npoints; i++)
+    if (r->point[i].applied && r->point[i].bound_ps > r->last_ps) slow(&r->point[i]);
   if (r->npoints) qsort(r->point, r->npoints, sizeof *r->point, by_rank);
-  for (u32 i = 0; i < r->npoints; i++) {
-    r->count[r->point[i].state]++;
-    if (r->point[i].state == SEARCH_IMPOSSIBLE) count_reason(a, r, &r->point[i], &cap);
-  }
+  for (u32 i = 0; i < r->npoints; i++) outcome_count(a, r, &r->point[i]);
   if (r->nreasons) qsort(r->reason, r->nreasons, sizeof *r->reason, by_count);
   r->nfit = r->count[SEARCH_RAN];
 }
 
 // ---- no plan ------------------------------------------------------------------------------------------
-static i64 least_bytes(const search_result *r) { // of the plans that are too large; 0: none is
-  i64 least = 0;
-  for (u32 i = 0; i < r->npoints; i++) {
-    const search_point *p = &r->point[i];
-    if (p->state != SEARCH_OVER_MEMORY && p->state != SEARCH_BOUND_MEMORY) continue;
-    i64 b = p->peak_bytes ? p->peak_bytes : p->bound_bytes;
-    if (!least || b < least) least = b;
-  }
-  return least;
-}
-
 static void say_counts(ctx *c, const search_result *r) {
   const u32 large = r->count[SEARCH_BOUND_MEMORY] + r->count[SEARCH_OVER_MEMORY];
   arena *a = arena_new();
@@ -76,7 +119,7 @@ static void say_counts(ctx *c, const search_result *r) {
   if (r->count[SEARCH_IMPOSSIBLE]) sb_fmt(&b, ", %u impossible", r->count[SEARCH_IMPOSSIBLE]);
   if (large) sb_fmt(&b, ", %u too large for %s of memory", large, text_bytes(a, (double)r->memory_bytes));
   if (r->count[SEARCH_EQUAL]) sb_fmt(&b, ", %u equal to another", r->count[SEARCH_EQUAL]);
-  diag(c, E_NO_PLAN, (loc){0}, "no plan can run: of %u%s", r->npoints, sb_str(&b));
+  diag(c, E_NO_PLAN, (loc){0}, "no plan can run: of %u%s", r->space, sb_str(&b));
   arena_free(a);
 }
 
@@ -85,7 +128,7 @@ static void say_reasons(ctx *c, arena *a, const search_result *r) {
   for (u32 i = 0; i < r->nreasons && i < REASONS; i++) {
     strbuf s = {.a = a};
     strategy_print(r->reason[i].example, &s);
-    if (r->npoints == 1)
+    if (r->space == 1)
       diag_note(c, (loc){0}, "%s", r->reason[i].why);
     else
       diag_note(c, (loc){0}, "%u impossible, such as %s: %s", r->reason[i].count, sb_str(&s),
@@ -94,8 +137,8 @@ static void say_reasons(ctx *c, arena *a, const search_result *r) {
 }
 
 void outcome_no_plan(ctx *c, const search_opts *o, const search_result *r) {
-  const i64 least = least_bytes(r);
-  const bool one = r->npoints == 1;
+  const i64 least = r->least_bytes;
+  const bool one = r->space == 1;
   arena *a = arena_new();
   if (!one)
     say_counts(c, r);

@@ -2,10 +2,10 @@
 //
 // Idea: every point of the space is made a plan first, which is cheap: those that are impossible and those
 // that are the plan of another drop out. The others are taken in order of their lower bound on time, in waves
-// of fixed size; before a wave, points whose bound cannot beat the plans already kept are ruled out. The
-// waves, not the threads, decide what is ruled out, so the result and its certificate are the same on one
-// core and on many. Every thread has a session, a copy of the program with its planner (cuts and gradients
-// are made once per thread) and a coster of its own.
+// of fixed size; before a wave, points whose bound cannot beat the plans already kept are ruled out. What was
+// evaluated and need not have been is settled at the end (outcome.c), so the result and its certificate are
+// the same on one core and on many, and whole or in parts. Every thread has a session, a copy of the program
+// with its planner (cuts and gradients are made once per thread) and a coster of its own.
 #include "search/internal.h"
 #include <stdlib.h>
 
@@ -151,23 +151,9 @@ static int by_bound(const void *x, const void *y) {
   if ((*a)->bound_ps != (*b)->bound_ps) return (*a)->bound_ps < (*b)->bound_ps ? -1 : 1;
   return *a < *b ? -1 : *a > *b;
 }
-static int by_i64(const void *x, const void *y) {
-  return *(const i64 *)x < *(const i64 *)y ? -1 : *(const i64 *)x > *(const i64 *)y;
-}
-
-// The time that a plan must beat to be kept: the top-th best so far.
-static i64 to_beat(const search *s, search_point **all, u32 done) {
-  if (!s->o->top || s->o->no_bounds) return INT64_MAX;
-  i64 *t = NEWN(s->a, i64, done + 1);
-  u32 n = 0;
-  for (u32 i = 0; i < done; i++)
-    if (all[i]->state == SEARCH_RAN && all[i]->time_ps) t[n++] = all[i]->time_ps;
-  if (n < s->o->top) return INT64_MAX;
-  qsort(t, n, sizeof *t, by_i64);
-  return t[s->o->top - 1];
-}
-
 static void end_point(search *s, search_point *p) {
+  p->applied = true;
+  if (p->state == SEARCH_RAN && p->time_ps) kept_add(&s->kept, p->time_ps);
   if (p->state != SEARCH_EQUAL) {
     keep_reason(s, p);
     return;
@@ -183,17 +169,13 @@ static void run_waves(search *s, search_point **all, u32 n, int threads) {
   progress_begin(&bar, "searching", n);
   s->wave = NEWN(s->a, search_point *, WAVE);
   for (u32 at = 0; at < n;) {
-    i64 beat = to_beat(s, all, at);
+    const i64 last = kept_last(&s->kept);
     u32 k = 0;
-    for (; at < n && k < WAVE; at++) {
-      search_point *p = all[at];
-      if (!s->o->no_bounds && s->limit >= 0 && p->bound_bytes > s->limit)
-        p->state = SEARCH_BOUND_MEMORY;
-      else if (p->bound_ps > beat)
-        p->state = SEARCH_BOUND_TIME;
+    for (; at < n && k < WAVE; at++)
+      if (all[at]->bound_ps > last)
+        all[at]->state = SEARCH_BOUND_TIME;
       else
-        s->wave[k++] = p;
-    }
+        s->wave[k++] = all[at];
     parallel_for(threads, k, job, s);
     for (u32 i = 0; i < k; i++) end_point(s, s->wave[i]);
     progress_step(&bar, at);
@@ -201,34 +183,66 @@ static void run_waves(search *s, search_point **all, u32 n, int threads) {
   progress_end(&bar);
 }
 
-static void bound_all(const search *s, search_point **all, u32 n) {
-  for (u32 i = 0; i < n; i++) bound(&s->bounds, all[i]);
-  qsort(all, n, sizeof *all, by_bound);
+// What every part of a search must have in common.
+static u64 fingerprint(const search_result *r) {
+  u64 h = 0;
+  for (u32 i = 0; i < r->npoints; i++) {
+    const search_point *p = &r->point[i];
+    h = hash_step(hash_step(h, strategy_hash(&p->s)), p->plan);
+    h = hash_step(hash_step(h, (u64)p->state), p->why ? hash_bytes(p->why, strlen(p->why), 0) : 0);
+    h = hash_step(hash_step(h, (u64)p->bound_ps), (u64)p->bound_bytes);
+  }
+  return hash_u64(h, r->npoints);
 }
 
-// The time on one device where it beats every plan over more of them and fits; else 0.
+// Parts take turns, n points at a time. A space is regular, so where turns begin is not: else one part had all that
+// splits states at rest, say, and no other a good plan to rule out others by.
+static bool is_ours(const search_opts *o, u32 i) {
+  return !o->parts || (i + hash_u64(i / o->parts, 0)) % o->parts == o->part - 1;
+}
+
+// The points to apply, by their bounds on time.
+static u32 deal(search *s, search_point **all) {
+  search_result *r = s->r;
+  const search_opts *o = s->o;
+  u32 n = 0, k = 0;
+  for (u32 i = 0; i < r->npoints; i++) {
+    search_point *p = &r->point[i];
+    if (p->state != SEARCH_OPEN) continue;
+    bound(&s->bounds, p);
+    if (!o->no_bounds && s->limit >= 0 && p->bound_bytes > s->limit)
+      p->state = SEARCH_BOUND_MEMORY;
+    else
+      all[n++] = p;
+  }
+  r->screened = fingerprint(r);
+  qsort(all, n, sizeof *all, by_bound);
+  for (u32 i = 0; i < n; i++)
+    if (is_ours(o, i)) all[k++] = all[i];
+  return k;
+}
+
+// The time on one device where it beats every plan over more of them and fits; else 0. The first part asks.
 static i64 one_device(search *s) {
   const search_result *r = s->r;
+  const i64 best = r->nfit ? r->point[0].time_ps : INT64_MAX;
   search_point p = {.s = strategy_default()};
   bound(&s->bounds, &p);
-  const strategy *w = &r->point[0].s;
-  if (!r->nfit || w->dp.n * w->tp.n * w->pp.n == 1 || p.bound_ps >= r->point[0].time_ps) return 0;
+  if (s->ranks == 1 || s->o->part > 1 || (!r->nfit && !s->o->parts) || p.bound_ps >= best) return 0;
   search_evaluate(s, &s->w[0], &p);
   free((char *)(uintptr_t)p.why);
-  return p.state == SEARCH_RAN && p.time_ps < r->point[0].time_ps ? p.time_ps : 0;
+  return p.state == SEARCH_RAN && p.time_ps < best ? p.time_ps : 0;
 }
 
 static void run(search *s, int threads) {
   search_result *r = s->r;
-  u32 n = 0;
   search_point **all = NEWN(s->a, search_point *, r->npoints + 1);
   bounds_make(s->a, s->w[0].pl, s->m, s->w[0].k, s->o, &s->bounds);
   screen(s, threads);
-  for (u32 i = 0; i < r->npoints; i++)
-    if (r->point[i].state == SEARCH_OPEN) all[n++] = &r->point[i];
-  bound_all(s, all, n);
-  run_waves(s, all, n, threads);
-  outcome_sort(s->a, r);
+  r->dealt = deal(s, all);
+  s->kept = kept_new(s->a, s->o, r->dealt);
+  run_waves(s, all, r->dealt, threads);
+  outcome_settle(s->a, s->o, r);
   r->one_device_ps = one_device(s);
 }
 
@@ -245,7 +259,14 @@ bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_
   *r = (search_result){.batch = o->batch};
   int threads = o->threads > 0 ? o->threads : cpu_count();
   u32 ranks = o->ranks ? o->ranks : m->nranks;
-  search s = {.src = src, .m = m, .costs = costs, .o = o, .r = r, .a = a, .w = ZNEWN(a, worker, threads)};
+  search s = {.src = src,
+              .m = m,
+              .costs = costs,
+              .o = o,
+              .r = r,
+              .a = a,
+              .w = ZNEWN(a, worker, threads),
+              .ranks = ranks};
   if (!enough(c, m, ranks) || !space_make(c, a, o, ranks, r)) return false;
   i64 usable = machine_kind_of(m, 0)->usable_bytes;
   for (u32 k = 1; k < ranks; k++) usable = MIN(usable, machine_kind_of(m, k)->usable_bytes);
@@ -264,6 +285,6 @@ bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_
     ctx_free(s.w[i].c);
   }
   r->time_ns = clock_ns() - start;
-  if (ok && !r->nfit) outcome_no_plan(c, o, r);
-  return ok && r->nfit;
+  if (ok && !r->nfit && !o->parts) outcome_no_plan(c, o, r);
+  return ok && (r->nfit || o->parts);
 }

@@ -18,14 +18,24 @@ typedef struct {
   i64 memory_bytes; // of every rank; 0: what the machine leaves usable; -1: no limit
   optim_opts optim;
   sim_bytes accounting;
-  u32 top;        // how many plans to keep; 0: all
-  bool no_bounds; // evaluate everything (tests)
-  int threads;    // 0: all cores
+  u32 top;         // how many plans to keep; 0: all
+  u32 part, parts; // evaluate this part of the space, from 1, of so many; 0: all of it
+  bool no_bounds;  // evaluate everything (tests)
+  int threads;     // 0: all cores
 } search_opts;
 
-// Every point ends in one of them, the first that is true of it.
+// Every point ends in one of them, the first that is true of it in this order:
+//
+//   1. impossible, or equal to another, as its plan alone shows;
+//   2. too large, by its lower bound;
+//   3. too slow: its lower bound on time is above last_ps;
+//   4. impossible, or equal to another, as shows when it is applied; too large; it fits.
+//
+// So the state of a point does not depend on when, where or beside which others it was evaluated. A point that
+// was simulated before last_ps was known, and turns out too slow, says nothing of its simulation. With
+// no_bounds 2 and 3 are left out.
 typedef enum {
-  SEARCH_OPEN,         // not looked at yet
+  SEARCH_OPEN,         // not looked at; at the end of a search: left to another part
   SEARCH_IMPOSSIBLE,   // no plan: something does not divide
   SEARCH_EQUAL,        // the same program as another point
   SEARCH_BOUND_MEMORY, // too large, by its lower bound
@@ -37,6 +47,7 @@ typedef enum {
 typedef struct {
   strategy s;
   search_state state;
+  bool applied;              // its plan was applied: the state is of step 3 or 4
   i64 time_ps, peak_bytes;   // of one step; peak of the fullest rank. 0 where the plan was not simulated
   i64 bound_ps, bound_bytes; // proven lower bounds
   i64 bound_fill_ps;         // of bound_ps, to fill and drain the pipeline; the rest is computing
@@ -53,13 +64,18 @@ typedef struct {
   const strategy *example;
 } search_reason;
 typedef struct {
-  u32 npoints;
+  u32 space;           // how many points there are
+  u32 npoints;         // of them that are listed: all, but where parts were merged those of step 4
   search_point *point; // ranked: plans that fit by time, then the others; ties by less memory, then by order
   u32 nfit;            // how many ran and fit
-  u32 count[SEARCH_STATES];
-  u32 nreasons;
+  i64 last_ps;         // time of the last plan that is kept, o->top from the best; INT64_MAX: all are kept
+  u32 count[SEARCH_STATES]; // of the space
+  u32 nreasons, reasons_cap;
   search_reason *reason; // the most frequent first
+  i64 least_bytes;       // that a plan which is too large needs at least; 0: none is
   i64 one_device_ps;     // of one step on one device, where that is faster than the best plan; else 0
+  u32 dealt;             // points that were left to applying them, in this part
+  u64 screened;          // fingerprint of all points, their plans and bounds, before any was applied
   u64 time_ns;           // wall clock of the search
   i64 memory_bytes;      // the limit that was applied
   i64 batch;
@@ -70,6 +86,29 @@ typedef struct {
 // no point (E_STRATEGY).
 bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_opts *costs,
                 const search_opts *o, search_result *r);
+
+// ---- parts of a search (docs/parts.md) -----------------------------------------------------------------
+// A search with o->parts ends well when nothing of its part fits. What reports say beside its result:
+typedef struct {
+  const char *model, *types,
+      *machine; // as they are called; element types of the weights, NULL: there are none
+  u32 ranks;
+  batchnorm_stats batchnorm; // under the best plan
+} search_about;
+
+// What one part of a search found, in a form that parts of other machines can be put beside.
+typedef struct search_part search_part;
+search_part *search_part_of(arena *a, const prog *src, const machine *m, const cost_opts *costs,
+                            const search_opts *o, const search_about *about, const search_result *r);
+void search_part_print(const search_part *p, strbuf *out);
+// NULL and diagnostics if it is no part, is cut off, or was changed.
+search_part *search_part_parse(ctx *c, arena *a, sym file, const char *text, size_t n);
+search_part *search_part_read(ctx *c, arena *a, const char *path);
+// The result of the whole search, of all of its parts in any order. top: how many plans to keep, 0: as many as the
+// parts. Of o, what reports read is set. False and diagnostics: parts of several searches, missing or doubled
+// ones, a top above theirs; or, as search_run has it, that nothing fits.
+bool search_merge(ctx *c, arena *a, u32 n, search_part *const *part, u32 top, search_opts *o,
+                  search_about *about, search_result *r);
 
 // ---- what users ask of a search (why.c, whatif.c) --------------------------------------------------------
 // One plan, simulated with all that is told of it.

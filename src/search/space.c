@@ -181,7 +181,7 @@ bool space_make(ctx *c, arena *a, const search_opts *o, u32 ranks, search_result
   strategy s = strategy_default();
   if (!policy_schedule_files(c, &o->space)) return false;
   next(&sp, 0, &s);
-  r->npoints = sp.v.n, r->point = sp.v.v;
+  r->space = r->npoints = sp.v.n, r->point = sp.v.v;
   if (sp.full) {
     diag(c, E_LIMIT, (loc){0}, "more than %d plans to search", POINTS_MOST);
     diag_hint(c, "say more of them, such as dp=8, or --powers-of-two");

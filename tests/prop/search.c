@@ -364,7 +364,7 @@ static void check_equal(const listing *l, const search_result *r, const search_p
     AGREE(l, p, same_program(l->w, x, y, NULL));
 }
 
-// Is the state the first that is true of the point? kth: the time that a plan must beat to be kept.
+// Is the state the first that is true of the point? kth: the time of the last plan that is kept, by brute force.
 static void check_state(const listing *l, const search_result *r, const search_point *p, i64 kth) {
   const truth *t = find_truth(l->w, &p->s);
   const i64 limit = l->o.memory_bytes;
@@ -389,6 +389,9 @@ static void check_state(const listing *l, const search_result *r, const search_p
     break;
   default: AGREE(l, p, !"an open point");
   }
+  if (p->state == SEARCH_BOUND_TIME) AGREE(l, p, p->bound_ps > kth && !p->time_ps && !p->peak_bytes);
+  if (p->applied && p->state != SEARCH_BOUND_TIME) AGREE(l, p, l->o.no_bounds || p->bound_ps <= kth);
+  if (p->applied && !l->o.no_bounds && limit >= 0) AGREE(l, p, p->bound_bytes <= limit);
   if (t && t->possible && p->bound_ps) AGREE(l, p, p->bound_ps <= t->time_ps);
   if (t && t->possible && p->bound_ps) AGREE(l, p, p->bound_bytes <= t->peak_bytes);
 }
@@ -468,6 +471,8 @@ static void check_result(const listing *l, const search_result *r) {
   const i64 kth = l->o.top && n >= l->o.top ? v[l->o.top - 1]->time_ps : INT64_MAX;
   check_space(l, r);
   check_counts(l, r);
+  CHECK_MSG(r->last_ps == (l->o.no_bounds ? INT64_MAX : kth), "%s: the last kept takes %lld, not %lld",
+            told(l), (long long)r->last_ps, (long long)kth);
   for (u32 i = 0; i < r->npoints; i++) check_state(l, r, &r->point[i], kth);
   CHECK_MSG(r->nfit >= top && (l->o.no_bounds ? r->nfit == n : r->nfit <= n), "%s: %u fit, should be %u",
             told(l), r->nfit, n);

@@ -59,6 +59,33 @@ TEST(api_questions_about_a_search) {
   heddle_session_free(s);
 }
 
+// Files are compared in tests/prop/parts.c; here is what parts and merged searches refuse.
+TEST(api_parts_of_a_search) {
+  heddle_session *s = heddle_session_new();
+  heddle_program *p = heddle_program_load(s, model, &small);
+  heddle_machine *m = heddle_machine_load(s, "laptop");
+  heddle_search_options o = {.train = true, .strategy = "mb=1", .part = 3, .parts = 2};
+  CHECK(!heddle_search_run(p, m, &o) && strstr(heddle_session_messages(s), "part 3 of 2"));
+  heddle_session_clear(s);
+  o.part = 0;
+  CHECK(!heddle_search_run(p, m, &o));
+  o.part = o.parts = 1;
+  heddle_session_clear(s);
+  heddle_search *f = heddle_search_run(p, m, &o);
+  REQUIRE(f);
+  CHECK(heddle_search_plan(f, 0) && !heddle_search_why(f, "tp=2", HEDDLE_TEXT));
+  const char *path = "/tmp/heddle-api-part.json";
+  CHECK(heddle_session_write(s, path, heddle_search_part(f)));
+  heddle_session_clear(s);
+  heddle_search *all = heddle_search_merge(s, 1, &path, 0);
+  CHECK(all && heddle_search_count(all) == heddle_search_count(f));
+  CHECK(!heddle_search_plan(all, 0) && !heddle_search_part(all) &&
+        !heddle_search_why(all, "tp=2", HEDDLE_TEXT));
+  CHECK(heddle_session_errors(s) == 3 && !heddle_search_merge(s, 0, NULL, 0));
+  remove(path);
+  heddle_session_free(s);
+}
+
 TEST(api_diagnostics_as_data) {
   heddle_session *s = heddle_session_new();
   const char text[] = "func @main(%x: f32[4,8]) -> (f32[4,8]) {\n  %y = rleu %x\n  return %y\n}\n";

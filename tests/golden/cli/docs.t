@@ -5,6 +5,7 @@ heddle - plans, simulates and verifies distributed training and inference
   heddle import MODEL           a model as program text, which every command reads
   heddle eval MODEL             the reference answer: what the model computes
   heddle plan MODEL             the fastest ways of spreading a model over a machine, ranked
+  heddle merge PART...          the result of a search whose parts were evaluated one by one
   heddle sim MODEL              time and memory of every rank, under a plan
   heddle verify MODEL           do the numbers of a plan equal the model's?
   heddle lower MODEL            what one rank runs, under a plan
@@ -30,6 +31,7 @@ $ heddle help --json
     {"name": "import", "operand": "MODEL", "about": "a model as program text, which every command reads"},
     {"name": "eval", "operand": "MODEL", "about": "the reference answer: what the model computes"},
     {"name": "plan", "operand": "MODEL", "about": "the fastest ways of spreading a model over a machine, ranked"},
+    {"name": "merge", "operand": "PART...", "about": "the result of a search whose parts were evaluated one by one"},
     {"name": "sim", "operand": "MODEL", "about": "time and memory of every rank, under a plan"},
     {"name": "verify", "operand": "MODEL", "about": "do the numbers of a plan equal the model's?"},
     {"name": "lower", "operand": "MODEL", "about": "what one rank runs, under a plan"},

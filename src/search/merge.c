@@ -1,0 +1,142 @@
+// merge.c - the result of a search from all of its parts.
+//
+// Idea: what every part knows of the whole space is taken from one of them, what each applied is put together, and
+// the rest is what a search does at its end (outcome_settle).
+#include "search/internal.h"
+
+static const char *file_of(const ctx *c, loc at) {
+  const loc_info *l = loc_get(c, at);
+  return l && l->file.i ? sym_str(c, l->file) : "the first";
+}
+
+static const char *or_none(const char *s) { return s && *s ? s : "none"; }
+
+// ---- do they belong together? -----------------------------------------------------------------------------
+static bool same_search(ctx *c, const search_part *first, const search_part *p) {
+  for (u32 i = 0; i < SHARED_COUNT; i++) {
+    const char *x = first->shared[i], *y = p->shared[i];
+    if (!x == !y && (!x || !strcmp(x, y))) continue;
+    diag(c, E_PARTS, p->shared_at[i], "a part of another search: %s is %s here and %s in %s",
+         shared_rows[i].about, or_none(y), or_none(x), file_of(c, first->at));
+    diag_note(c, first->shared_at[i], "the other search");
+    return false;
+  }
+  if (p->parts == first->parts) return true;
+  diag(c, E_PARTS, p->parts_at, "one of %u parts, but %s is one of %u", p->parts, file_of(c, first->at),
+       first->parts);
+  diag_note(c, first->parts_at, "the other dealing");
+  return false;
+}
+
+// "part 2", "parts 2, 3, 4, 5, 6 and 7 more".
+static const char *missing(arena *a, const search_part *const *by_part, u32 parts, u32 *first) {
+  enum { TOLD = 5 };
+  strbuf b = {.a = a};
+  u32 n = 0;
+  for (u32 i = 0; i < parts; i++) {
+    if (by_part[i]) continue;
+    if (!n) *first = i + 1;
+    if (n++ < TOLD) sb_fmt(&b, "%s%u", n > 1 ? ", " : "", i + 1);
+  }
+  if (n > TOLD) sb_fmt(&b, " and %u more", n - TOLD);
+  return n ? arena_printf(a, "part%s %s of %u %s", n > 1 ? "s" : "", b.v, parts, n > 1 ? "are" : "is") : NULL;
+}
+
+// Every part once? by_part: where each is.
+static bool each_once(ctx *c, arena *a, u32 n, search_part *const *part, const search_part **by_part) {
+  const u32 parts = part[0]->parts;
+  for (u32 i = 0; i < n; i++) {
+    const search_part **at = &by_part[part[i]->part - 1];
+    if (*at) {
+      diag(c, E_PARTS, part[i]->at, "part %u of %u is given twice", part[i]->part, parts);
+      diag_note(c, (*at)->at, "first here");
+      return false;
+    }
+    *at = part[i];
+  }
+  u32 first = 0;
+  const char *which = missing(a, by_part, parts, &first);
+  if (!which) return true;
+  diag(c, E_PARTS, part[0]->parts_at, "%s missing", which);
+  diag_hint(c, "`heddle plan ... --part %u/%u -o FILE`, with the options of the others, evaluates it", first,
+            parts);
+  return false;
+}
+
+static bool agree(ctx *c, arena *a, u32 n, search_part *const *part, u32 top, const search_part **by_part) {
+  const search_part *first = part[0];
+  if (strcmp(or_none(first->shared[SHARED_version]), HEDDLE_VERSION)) {
+    diag(c, E_PARTS, first->shared_at[SHARED_version], "a part of Heddle %s; this is %s",
+         or_none(first->shared[SHARED_version]), HEDDLE_VERSION);
+    return false;
+  }
+  for (u32 i = 1; i < n; i++)
+    if (!same_search(c, first, part[i])) return false;
+  if (!each_once(c, a, n, part, by_part)) return false;
+  if (!top || !first->o.top || top <= first->o.top) return true;
+  diag(c, E_USAGE, first->shared_at[SHARED_top], "the best %u are asked for, but these parts kept %u", top,
+       first->o.top);
+  diag_hint(c, "--top %u, or search again with more", first->o.top);
+  return false;
+}
+
+// ---- together ---------------------------------------------------------------------------------------------
+static void put_together(arena *a, const search_part *const *part, search_result *r) {
+  const u32 parts = part[0]->parts;
+  u32 n = 0;
+  *r = part[0]->r;
+  r->reasons_cap = r->nreasons + 1;
+  r->reason = NEWN(a, search_reason, r->reasons_cap);
+  if (r->nreasons) memcpy(r->reason, part[0]->r.reason, r->nreasons * sizeof *r->reason);
+  r->npoints = r->dealt = r->count[SEARCH_BOUND_TIME] = 0;
+  r->one_device_ps = 0;
+  for (u32 i = 0; i < parts; i++) n += part[i]->r.npoints;
+  r->point = NEWN(a, search_point, n + 1);
+  for (u32 i = 0; i < parts; i++) {
+    const search_result *x = &part[i]->r;
+    memcpy(r->point + r->npoints, x->point, x->npoints * sizeof *x->point);
+    r->npoints += x->npoints;
+    r->dealt += x->dealt;
+    r->count[SEARCH_BOUND_TIME] += x->count[SEARCH_BOUND_TIME];
+    r->one_device_ps = MAX(r->one_device_ps, x->one_device_ps); // one part has it
+  }
+}
+
+// A plan for every point of the space?
+static bool is_all(ctx *c, const search_part *first, const search_result *r) {
+  u64 n = r->dealt;
+  n += (u64)r->count[SEARCH_IMPOSSIBLE] + r->count[SEARCH_EQUAL] + r->count[SEARCH_BOUND_MEMORY];
+  if (n == r->space) return true;
+  diag(c, E_PART, first->shared_at[SHARED_space], "%u plans, but the parts have %llu", r->space,
+       (unsigned long long)n);
+  return false;
+}
+
+// What is known of the best plan: it is the best of its part.
+static void of_best(const search_part *const *part, const search_result *r, search_about *about) {
+  for (u32 i = 0; i < part[0]->parts && r->nfit; i++) {
+    const search_result *x = &part[i]->r;
+    if (x->npoints && !strategy_compare(&x->point[0].s, &r->point[0].s))
+      about->batchnorm = part[i]->about.batchnorm;
+  }
+}
+
+bool search_merge(ctx *c, arena *a, u32 n, search_part *const *part, u32 top, search_opts *o,
+                  search_about *about, search_result *r) {
+  if (!n) {
+    diag(c, E_PARTS, (loc){0}, "no part is given");
+    return false;
+  }
+  const search_part **by_part = ZNEWN(a, const search_part *, part[0]->parts);
+  if (!agree(c, a, n, part, top, by_part)) return false;
+  *o = by_part[0]->o;
+  *about = by_part[0]->about;
+  if (top) o->top = top;
+  put_together(a, by_part, r);
+  if (!is_all(c, by_part[0], r)) return false;
+  outcome_settle(a, o, r);
+  of_best(by_part, r, about);
+  if (!r->nfit || r->one_device_ps >= r->point[0].time_ps) r->one_device_ps = 0;
+  if (!r->nfit) outcome_no_plan(c, o, r);
+  return r->nfit > 0;
+}

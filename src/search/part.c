@@ -1,0 +1,195 @@
+// part.c - what one part of a search found, as a file.
+//
+// Idea: the file is one JSON object with a checksum of everything before it as its last member, so that one that
+// is cut off or changed is told from a whole one. First comes what all parts of the search have in common
+// (shared.def), then classes of impossible plans that every part knows, then the points of this part. Points
+// that are too slow already by the plans of the part alone are a number.
+#include "search/internal.h"
+
+const shared_row shared_rows[SHARED_COUNT] = {
+#define SHARED(id, text, about) {#id, about, text},
+#include "search/shared.def"
+#undef SHARED
+};
+
+// ---- what parts have in common --------------------------------------------------------------------------
+static const char *hex(arena *a, u64 x) { return arena_printf(a, "%016llx", (unsigned long long)x); }
+
+// Of all that plans and times depend on; elements of constants are neither.
+static u64 program_fingerprint(const prog *p) {
+  arena *a = arena_new();
+  u64 h = 0;
+  for (u32 f = 1; f < p->funcs.n; f++) {
+    arena_mark_t mark = arena_mark(a);
+    strbuf b = {.a = a};
+    ir_print_func(p, (func){f}, &b);
+    h = hash_step(h, hash_bytes(b.v, b.n, 0));
+    arena_release(a, mark);
+  }
+  arena_free(a);
+  return hash_u64(h, p->funcs.n);
+}
+
+static u64 machine_fingerprint(arena *a, const machine *m) {
+  strbuf b = {.a = a};
+  machine_print(m, &b);
+  return hash_bytes(b.v, b.n, 0);
+}
+
+static const char *optimizer_text(arena *a, const search_opts *o) {
+  const optim_opts *x = &o->optim;
+  if (!o->train) return NULL;
+  return arena_printf(a,
+                      "%s lr=%.17g momentum=%.17g beta1=%.17g beta2=%.17g eps=%.17g weight-decay=%.17g "
+                      "master-weights=%s",
+                      optim_name(x->kind), x->lr, x->momentum, x->beta1, x->beta2, x->eps, x->weight_decay,
+                      x->master ? "on" : "off");
+}
+
+static const char *strategy_text(arena *a, const search_opts *o) {
+  strbuf b = {.a = a};
+  strategy_set_print(&o->space, &b);
+  return sb_str(&b);
+}
+
+static const char *number(arena *a, i64 x) { return arena_printf(a, "%lld", (long long)x); }
+static const char *truth(bool x) { return x ? "true" : "false"; }
+
+static void set_shared(search_part *p, arena *a, const prog *src, const machine *m, const cost_opts *costs,
+                       const search_opts *o) {
+  const search_result *r = &p->r;
+  const char **v = p->shared;
+  v[SHARED_version] = HEDDLE_VERSION;
+  v[SHARED_model] = p->about.model;
+  v[SHARED_program] = hex(a, program_fingerprint(src));
+  v[SHARED_parameter_dtypes] = p->about.types;
+  v[SHARED_machine] = p->about.machine;
+  v[SHARED_description] = hex(a, machine_fingerprint(a, m));
+  v[SHARED_costs] = costs && costs->accounting ? costs->accounting : "heddle";
+  v[SHARED_ranks] = number(a, p->about.ranks);
+  v[SHARED_batch] = number(a, r->batch);
+  v[SHARED_memory_limit_bytes] = number(a, r->memory_bytes);
+  v[SHARED_train] = truth(o->train);
+  v[SHARED_optimizer] = optimizer_text(a, o);
+  v[SHARED_strategy] = strategy_text(a, o);
+  v[SHARED_powers_of_two] = truth(o->pow2);
+  v[SHARED_top] = number(a, p->o.top);
+  v[SHARED_space] = number(a, r->space);
+  v[SHARED_screened] = hex(a, r->screened);
+  v[SHARED_equal] = number(a, r->count[SEARCH_EQUAL]);
+  v[SHARED_ruled_out_by_memory] = number(a, r->count[SEARCH_BOUND_MEMORY]);
+  v[SHARED_least_bytes] = number(a, r->least_bytes);
+}
+
+// ---- a part of a search ---------------------------------------------------------------------------------
+search_part *search_part_of(arena *a, const prog *src, const machine *m, const cost_opts *costs,
+                            const search_opts *o, const search_about *about, const search_result *r) {
+  search_part *p = NEW(a, search_part);
+  p->part = o->parts ? o->part : 1, p->parts = o->parts ? o->parts : 1;
+  p->about = *about;
+  p->o = (search_opts){.ranks = about->ranks, .train = o->train, .top = o->no_bounds ? 0 : o->top};
+  p->r = (search_result){.space = r->space,
+                         .point = NEWN(a, search_point, r->npoints + 1),
+                         .one_device_ps = r->one_device_ps,
+                         .memory_bytes = r->memory_bytes,
+                         .batch = r->batch,
+                         .dealt = r->dealt,
+                         .screened = r->screened};
+  for (u32 i = 0; i < r->npoints; i++) {
+    const search_point *x = &r->point[i];
+    if (x->applied && x->state != SEARCH_BOUND_TIME)
+      p->r.point[p->r.npoints++] = *x;
+    else if (x->state != SEARCH_OPEN)
+      outcome_count(a, &p->r, x);
+  }
+  set_shared(p, a, src, m, costs, o);
+  return p;
+}
+
+// ---- text -----------------------------------------------------------------------------------------------
+static void put_key(strbuf *b, const char *key) { sb_fmt(b, ",\n  \"%s\": ", key); }
+static void put_number(strbuf *b, const char *key, i64 x) {
+  put_key(b, key);
+  sb_i64(b, x);
+}
+
+static void put_strategy(strbuf *b, const char *key, const strategy *s) {
+  arena *a = arena_new();
+  strbuf line = {.a = a};
+  strategy_print(s, &line);
+  sb_fmt(b, "\"%s\": ", key);
+  sb_json_str(b, sb_str(&line));
+  arena_free(a);
+}
+
+static void put_shared(const search_part *p, strbuf *b) {
+  for (u32 i = 0; i < SHARED_COUNT; i++) {
+    put_key(b, shared_rows[i].key);
+    if (!p->shared[i])
+      sb_put(b, "null");
+    else if (shared_rows[i].text)
+      sb_json_str(b, p->shared[i]);
+    else
+      sb_put(b, p->shared[i]);
+  }
+}
+
+static void put_reasons(const search_part *p, strbuf *b) {
+  put_key(b, "impossible_reasons");
+  for (u32 i = 0; i < p->r.nreasons; i++) {
+    const search_reason *x = &p->r.reason[i];
+    sb_fmt(b, "%s\n    {\"count\": %u, ", i ? "," : "[", x->count);
+    put_strategy(b, "example", x->example);
+    sb_put(b, ", \"reason\": ");
+    sb_json_str(b, x->why);
+    sb_char(b, '}');
+  }
+  sb_put(b, p->r.nreasons ? "\n  ]" : "[]");
+}
+
+static void put_point(const search_point *x, strbuf *b) {
+  static const char *const states[SEARCH_STATES] = {[SEARCH_IMPOSSIBLE] = "impossible",
+                                                    [SEARCH_EQUAL] = "equal",
+                                                    [SEARCH_OVER_MEMORY] = "too large",
+                                                    [SEARCH_RAN] = "fits"};
+  put_strategy(b, "strategy", &x->s);
+  sb_fmt(b, ", \"bound_ps\": %lld, \"state\": \"%s\"", (long long)x->bound_ps, states[x->state]);
+  if (x->state == SEARCH_IMPOSSIBLE) {
+    sb_put(b, ", \"reason\": ");
+    sb_json_str(b, x->why);
+  }
+  if (x->state != SEARCH_OVER_MEMORY && x->state != SEARCH_RAN) return;
+  sb_fmt(b, ", \"time_ps\": %lld, \"peak_bytes\": %lld", (long long)x->time_ps, (long long)x->peak_bytes);
+  sb_fmt(b, ", \"utilisation\": %.17g, \"bubble\": %.17g, \"communication\": %.17g", x->utilisation,
+         x->bubble, x->comm);
+}
+
+void part_end(strbuf *b) { // of all that b has
+  const u64 h = hash_bytes(b->v, b->n, 0);
+  put_key(b, "checksum");
+  sb_fmt(b, "\"%016llx\"\n}\n", (unsigned long long)h);
+}
+
+void search_part_print(const search_part *p, strbuf *out) {
+  const search_result *r = &p->r;
+  strbuf b = {.a = out->a};
+  sb_fmt(&b, "{\n  \"heddle_part\": %d", PART_FORM);
+  put_number(&b, "part", p->part);
+  put_number(&b, "parts", p->parts);
+  put_shared(p, &b);
+  put_reasons(p, &b);
+  put_number(&b, "dealt", r->dealt);
+  put_number(&b, "ruled_out_by_time", r->count[SEARCH_BOUND_TIME]);
+  put_number(&b, "one_device_ps", r->one_device_ps);
+  put_number(&b, "batchnorm_samples", p->about.batchnorm.samples);
+  put_number(&b, "batchnorm_groups", p->about.batchnorm.groups);
+  put_key(&b, "points");
+  for (u32 i = 0; i < r->npoints; i++) {
+    sb_put(&b, i ? ",\n    {" : "[\n    {");
+    put_point(&r->point[i], &b);
+    sb_char(&b, '}');
+  }
+  sb_put(&b, r->npoints ? "\n  ]" : "[]");
+  part_end(&b);
+  sb_putn(out, b.v, b.n);
+}

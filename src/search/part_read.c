@@ -1,0 +1,212 @@
+// part_read.c - a part of a search from its file. Whatever the file holds, it is refused with its place or read.
+#include "search/internal.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+typedef struct {
+  ctx *c, *lines; // lines: of strategies, whose diagnostics nobody sees
+  arena *a;
+  bool failed;
+} reader;
+
+static void bad(reader *r, const ynode *at, const char *fmt, ...) PRINTF_LIKE(3, 4);
+static void bad(reader *r, const ynode *at, const char *fmt, ...) {
+  if (r->failed) return; // the rest follows from the first mistake
+  va_list ap;
+  va_start(ap, fmt);
+  int n = vsnprintf(NULL, 0, fmt, ap);
+  va_end(ap);
+  char *text = NEWN(r->a, char, n + 1);
+  va_start(ap, fmt);
+  vsnprintf(text, (size_t)n + 1, fmt, ap);
+  va_end(ap);
+  diag(r->c, E_PART, at->at, "%s", text);
+  r->failed = true;
+}
+
+// ---- values ---------------------------------------------------------------------------------------------
+static const ynode *get(reader *r, const ynode *y, const char *key, int kind) {
+  static const char *const kinds[] = {"a value", "a list", "an object"};
+  const ynode *v = yaml_get(y, key);
+  if (!v)
+    bad(r, y, "`%s` is missing", key);
+  else if ((int)v->kind != kind)
+    bad(r, v, "`%s` is not %s", key, kinds[kind]), v = NULL;
+  return v;
+}
+
+static i64 number(reader *r, const ynode *y, const char *key, i64 least, i64 most) {
+  const ynode *v = get(r, y, key, Y_SCALAR);
+  char *end;
+  if (!v) return least;
+  errno = 0;
+  long long x = strtoll(v->str, &end, 10);
+  if (end != v->str && !*end && !errno && x >= least && x <= most && !v->quoted) return x;
+  bad(r, v, "`%s` is not a number from %lld to %lld", key, (long long)least, (long long)most);
+  return least;
+}
+
+static double share(reader *r, const ynode *y, const char *key) {
+  const ynode *v = get(r, y, key, Y_SCALAR);
+  char *end;
+  if (!v) return 0;
+  double x = strtod(v->str, &end);
+  if (end != v->str && !*end && isfinite(x) && !v->quoted) return x;
+  bad(r, v, "`%s` is not a number", key);
+  return 0;
+}
+
+static const char *string(reader *r, const ynode *y, const char *key) {
+  const ynode *v = get(r, y, key, Y_SCALAR);
+  return v ? v->str : "";
+}
+
+static strategy line(reader *r, const ynode *y, const char *key) {
+  const ynode *v = get(r, y, key, Y_SCALAR);
+  strategy_set set;
+  strategy s = strategy_default();
+  if (!v || (strategy_parse(r->lines, r->a, v->str, &set) && strategy_one(r->lines, &set, &s))) return s;
+  bad(r, v, "'%s' is no strategy", v->str);
+  return s;
+}
+
+// ---- what parts have in common ----------------------------------------------------------------------------
+static bool plain(const char *s) {
+  return !strcmp(s, "true") || !strcmp(s, "false") || (*s && !s[strspn(s, "-0123456789")]);
+}
+
+static void read_shared(reader *r, const ynode *y, search_part *p) {
+  for (u32 i = 0; i < SHARED_COUNT; i++) {
+    const ynode *v = get(r, y, shared_rows[i].key, Y_SCALAR);
+    const bool null = v && !v->quoted && !strcmp(v->str, "null");
+    if (!v) return;
+    if (!null && (v->quoted != shared_rows[i].text || (!v->quoted && !plain(v->str))))
+      bad(r, v, "`%s` is of another type", shared_rows[i].key);
+    p->shared[i] = null ? NULL : v->str;
+    p->shared_at[i] = v->at;
+  }
+}
+
+static void read_typed(reader *r, const ynode *y, search_part *p) {
+  search_result *x = &p->r;
+  p->part = (u32)number(r, y, "part", 1, PARTS_MOST);
+  p->parts = (u32)number(r, y, "parts", p->part, PARTS_MOST);
+  p->o.ranks = p->about.ranks = (u32)number(r, y, "ranks", 1, UINT32_MAX);
+  p->o.top = (u32)number(r, y, "top", 0, UINT32_MAX);
+  p->o.train = p->shared[SHARED_train] && !strcmp(p->shared[SHARED_train], "true");
+  p->about.model = string(r, y, "model");
+  p->about.machine = string(r, y, "machine");
+  p->about.types = p->shared[SHARED_parameter_dtypes];
+  p->about.batchnorm.samples = number(r, y, "batchnorm_samples", 0, INT64_MAX);
+  p->about.batchnorm.groups = number(r, y, "batchnorm_groups", 0, INT64_MAX);
+  x->batch = number(r, y, "batch", 0, INT64_MAX);
+  x->memory_bytes = number(r, y, "memory_limit_bytes", -1, INT64_MAX);
+  x->space = (u32)number(r, y, "space", 1, UINT32_MAX);
+  x->dealt = (u32)number(r, y, "dealt", 0, x->space);
+  x->count[SEARCH_EQUAL] = (u32)number(r, y, "equal", 0, x->space);
+  x->count[SEARCH_BOUND_MEMORY] = (u32)number(r, y, "ruled_out_by_memory", 0, x->space);
+  x->count[SEARCH_BOUND_TIME] = (u32)number(r, y, "ruled_out_by_time", 0, x->dealt);
+  x->least_bytes = number(r, y, "least_bytes", 0, INT64_MAX);
+  x->one_device_ps = number(r, y, "one_device_ps", 0, INT64_MAX);
+}
+
+static void read_reasons(reader *r, const ynode *y, search_result *x) {
+  const ynode *v = get(r, y, "impossible_reasons", Y_SEQ);
+  if (!v) return;
+  x->reason = ZNEWN(r->a, search_reason, v->n + 1);
+  for (u32 i = 0; i < v->n && !r->failed; i++) {
+    strategy *s = NEW(r->a, strategy);
+    *s = line(r, v->item[i], "example");
+    x->reason[i] = (search_reason){.why = string(r, v->item[i], "reason"), .example = s};
+    x->reason[i].count = (u32)number(r, v->item[i], "count", 1, x->space - x->count[SEARCH_IMPOSSIBLE]);
+    x->count[SEARCH_IMPOSSIBLE] += x->reason[i].count;
+  }
+  x->nreasons = x->reasons_cap = v->n;
+}
+
+// ---- points -----------------------------------------------------------------------------------------------
+static const struct {
+  const char *name;
+  search_state state;
+} states[] = {{"fits", SEARCH_RAN},
+              {"too large", SEARCH_OVER_MEMORY},
+              {"impossible", SEARCH_IMPOSSIBLE},
+              {"equal", SEARCH_EQUAL}};
+
+static void read_point(reader *r, const ynode *y, search_point *p) {
+  const char *state = string(r, y, "state");
+  p->s = line(r, y, "strategy");
+  p->applied = true;
+  p->bound_ps = number(r, y, "bound_ps", 0, INT64_MAX);
+  for (u32 k = 0; k < COUNT_OF(states); k++)
+    if (!strcmp(state, states[k].name)) p->state = states[k].state;
+  if (p->state == SEARCH_OPEN) bad(r, y, "no state is called '%s'", state);
+  if (p->state == SEARCH_IMPOSSIBLE) p->why = string(r, y, "reason");
+  if (p->state != SEARCH_RAN && p->state != SEARCH_OVER_MEMORY) return;
+  p->time_ps = number(r, y, "time_ps", 0, INT64_MAX);
+  p->peak_bytes = number(r, y, "peak_bytes", 0, INT64_MAX);
+  p->utilisation = share(r, y, "utilisation");
+  p->bubble = share(r, y, "bubble");
+  p->comm = share(r, y, "communication");
+}
+
+static void read_points(reader *r, const ynode *y, search_result *x) {
+  const ynode *v = get(r, y, "points", Y_SEQ);
+  const u32 slow = x->count[SEARCH_BOUND_TIME];
+  if (!v) return;
+  if (v->n != x->dealt - slow)
+    bad(r, v, "%u plans, but of %u that were dealt %u were ruled out by time", v->n, x->dealt, slow);
+  x->point = ZNEWN(r->a, search_point, v->n + 1);
+  x->npoints = v->n;
+  for (u32 i = 0; i < v->n && !r->failed; i++) read_point(r, v->item[i], &x->point[i]);
+}
+
+// ---- the file ---------------------------------------------------------------------------------------------
+// Is it whole, and as it was written?
+static bool is_whole(ctx *c, arena *a, sym file, const char *text, size_t n) {
+  static const char head[] = "{\n  \"heddle_part\": ", mark[] = ",\n  \"checksum\": \"";
+  const size_t digits = 16, end = sizeof mark - 1 + digits + strlen("\"\n}\n");
+  if (n < sizeof head - 1 || memcmp(text, head, sizeof head - 1)) {
+    diag(c, E_PART, loc_text(c, file, 1, 0, NULL), "this is not a part of a search");
+    diag_hint(c, "`heddle plan ... --part 1/2 -o FILE` writes one");
+    return false;
+  }
+  if (n > end) {
+    strbuf b = {.a = a};
+    sb_putn(&b, text, n - end);
+    part_end(&b);
+    if (b.n == n && !memcmp(b.v + n - end, text + n - end, end)) return true;
+  }
+  u32 last = 1;
+  for (size_t i = 0; i + 1 < n; i++) last += text[i] == '\n';
+  diag(c, E_PART, loc_text(c, file, last, 0, NULL), "the part is cut off here, or was changed before");
+  diag_hint(c, "copy the file again, or evaluate the part again");
+  return false;
+}
+
+search_part *search_part_parse(ctx *c, arena *a, sym file, const char *text, size_t n) {
+  if (!is_whole(c, a, file, text, n)) return NULL;
+  const ynode *y = yaml_parse(c, a, file, text, n);
+  if (!y) return NULL;
+  reader r = {.c = c, .lines = ctx_new(), .a = a};
+  search_part *p = NEW(a, search_part);
+  p->at = y->at;
+  if (number(&r, y, "heddle_part", 1, INT64_MAX) != PART_FORM)
+    bad(&r, yaml_get(y, "heddle_part"), "the form of parts that this version reads is %d", PART_FORM);
+  if (!r.failed) read_shared(&r, y, p);
+  if (!r.failed) read_typed(&r, y, p);
+  if (!r.failed) read_reasons(&r, y, &p->r);
+  if (!r.failed) read_points(&r, y, &p->r);
+  if (!r.failed) p->at = yaml_get(y, "part")->at, p->parts_at = yaml_get(y, "parts")->at;
+  ctx_free(r.lines);
+  return r.failed ? NULL : p;
+}
+
+search_part *search_part_read(ctx *c, arena *a, const char *path) {
+  file_view f;
+  if (!file_map(c, path, &f)) return NULL;
+  search_part *p = search_part_parse(c, a, sym_of(c, path), (const char *)f.data, f.size);
+  file_unmap(&f);
+  return p;
+}

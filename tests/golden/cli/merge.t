@@ -1,0 +1,235 @@
+## The parts of a search, merged, are the search.
+$ heddle plan mlp-xs --batch 1024 --train --machine laptop --top 3 --part 1/2 -o part1.json
+model    mlp-xs
+machine  laptop
+part     1 of 2: 96 of 360 plans, 85 simulated
+best     dp=4 tp=1 pp=1 zero=3, 49.28 ms
+$ heddle plan mlp-xs --batch 1024 --train --machine laptop --top 3 --part 2/2 -o part2.json --threads 1
+model    mlp-xs
+machine  laptop
+part     2 of 2: 96 of 360 plans, 85 simulated
+best     dp=4 tp=1 pp=1 zero=2, 48.69 ms
+$ heddle plan mlp-xs --batch 1024 --train --machine laptop --top 3 > whole.txt; heddle merge part2.json part1.json | diff whole.txt -
+$ heddle plan mlp-xs --batch 1024 --train --machine laptop --top 3 --json > whole.json; heddle merge part1.json part2.json --json | diff whole.json -
+$ heddle plan mlp-xs --batch 1024 --train --machine laptop --top 1 > whole.txt; heddle merge part1.json part2.json --top 1 | diff whole.txt -
+$ heddle merge part1.json part2.json
+model         mlp-xs
+weights       f32
+machine       laptop
+ranks         4
+batch         1,024
+memory limit  3.60 GiB
+
+   dp  ZeRO      time          samples    memory  limited by
+1   4     2  48.69 ms  1.00x  21,033/s  18.0 MiB  computation 94 %
+2   4     3  49.28 ms  1.01x  20,780/s  12.0 MiB  computation 92 %
+3   4     0  49.43 ms  1.02x  20,715/s  22.5 MiB  computation 95 %
+
+winner       dp=4 tp=1 pp=1 zero=2
+             computes 93.6 % of the time, communicates 6.4 %; needs 18.0 MiB of 3.60 GiB
+next         dp=4 tp=1 pp=1 zero=3
+             1.01x the time, limited by computation
+tp alone     1.14x the time, limited by computation
+pp alone     1.49x the time, limited by bubble
+certificate  360 plans: 170 fit, 0 too large, 22 too slow, 0 impossible, 168 equal to another;
+             170 simulated, 0 ruled out by bounds on memory, 22 on time
+$ heddle plan mlp-xs --batch 1024 --train --machine laptop --top 3 --part 2/2 -o - | cmp - part2.json
+$ heddle plan mlp-xs:layers=3 --batch 8 --train --machine '1x2 v100' --strategy 'mb=1,3 zero=*' --optimizer adam --memory-limit 9MB --part 1/1 -o one.json --json
+{
+  "model": "mlp-xs:layers=3",
+  "machine": "1x2 v100",
+  "part": 1,
+  "parts": 1,
+  "space": 36,
+  "dealt": 8,
+  "simulated": 8
+}
+$ sed -E 's/("(program|description|screened|checksum)": ")[0-9a-f]+/\1.../' one.json
+{
+  "heddle_part": 1,
+  "part": 1,
+  "parts": 1,
+  "version": "0.1.0",
+  "model": "mlp-xs:layers=3",
+  "parameter_dtypes": "f32",
+  "machine": "1x2 v100",
+  "costs": "heddle",
+  "ranks": 2,
+  "batch": 8,
+  "memory_limit_bytes": 9000000,
+  "train": true,
+  "optimizer": "adam lr=0.001 momentum=0 beta1=0.90000000000000002 beta2=0.999 eps=1e-08 weight-decay=0 master-weights=on",
+  "strategy": "mb=1,3 zero=*",
+  "powers_of_two": false,
+  "top": 10,
+  "program": "...",
+  "description": "...",
+  "space": 36,
+  "screened": "...",
+  "equal": 6,
+  "ruled_out_by_memory": 4,
+  "least_bytes": 9437184,
+  "impossible_reasons": [
+    {"count": 6, "example": "dp=1 tp=1 pp=2 mb=3", "reason": "batch 8 is not a multiple of mb=3"},
+    {"count": 12, "example": "dp=2 tp=1 pp=1 mb=3", "reason": "batch 8 leaves 4 a data rank, which is not a multiple of mb=3"}
+  ],
+  "dealt": 8,
+  "ruled_out_by_time": 0,
+  "one_device_ps": 0,
+  "batchnorm_samples": 0,
+  "batchnorm_groups": 0,
+  "points": [
+    {"strategy": "dp=1 tp=1 pp=2", "bound_ps": 2544312, "state": "fits", "time_ps": 176887447, "peak_bytes": 8520704, "utilisation": 0.54371559503597788, "bubble": 0.45628440496402212, "communication": 0},
+    {"strategy": "dp=1 tp=1 pp=2 recompute=full", "bound_ps": 2544312, "state": "fits", "time_ps": 190057859, "peak_bytes": 8504320, "utilisation": 0.57533466953344981, "bubble": 0.42466533046655019, "communication": 0},
+    {"strategy": "dp=1 tp=2 pp=1", "bound_ps": 1272156, "state": "fits", "time_ps": 201207214, "peak_bytes": 6382592, "utilisation": 0.82398848283839365, "bubble": 0, "communication": 0.17601151716160635},
+    {"strategy": "dp=1 tp=2 pp=1 recompute=full", "bound_ps": 1272156, "state": "fits", "time_ps": 224935622, "peak_bytes": 6374400, "utilisation": 0.84255589806046816, "bubble": 0, "communication": 0.15744410193953184},
+    {"strategy": "dp=2 tp=1 pp=1 zero=3", "bound_ps": 1272156, "state": "fits", "time_ps": 341753014, "peak_bytes": 7930880, "utilisation": 0.64642246286085425, "bubble": 0, "communication": 0.35357753713914575},
+    {"strategy": "dp=2 tp=1 pp=1 zero=3 recompute=full", "bound_ps": 1272156, "state": "fits", "time_ps": 395533402, "peak_bytes": 7922688, "utilisation": 0.62444328026688378, "bubble": 0, "communication": 0.37555671973311622},
+    {"strategy": "dp=2 tp=1 pp=1 zero=2", "bound_ps": 1272156, "state": "too large", "time_ps": 337746793, "peak_bytes": 9503744, "utilisation": 0.65409007451330559, "bubble": 0, "communication": 0.34590992548669441},
+    {"strategy": "dp=2 tp=1 pp=1 zero=2 recompute=full", "bound_ps": 1272156, "state": "too large", "time_ps": 363818143, "peak_bytes": 9495552, "utilisation": 0.67887811466290726, "bubble": 0, "communication": 0.32112188533709274}
+  ],
+  "checksum": "..."
+}
+## Nothing fits in any part: the diagnostic is that of the whole.
+$ for i in 1 2; do heddle plan mlp-xs --batch 8 --machine '1x2 v100' --memory-limit 1MB --part $i/2 -o no$i.json; done; heddle merge no1.json no2.json
+model    mlp-xs
+machine  1x2 v100
+part     1 of 2: 0 of 11 plans, 0 simulated
+best     none of them fits
+model    mlp-xs
+machine  1x2 v100
+part     2 of 2: 0 of 11 plans, 0 simulated
+best     none of them fits
+error[E0506]: no plan can run: of 11, 11 too large for 977 KiB of memory
+  note: the smallest needs at least 4.00 MiB on a rank
+  hint: more devices, more microbatches (mb) or a smaller batch need less memory on each
+  hint: the model is in f32: --dtype f16 or bf16 needs half the memory
+[1]
+$ heddle plan mlp-xs --batch 8 --machine '1x2 v100' --memory-limit 1MB
+error[E0506]: no plan can run: of 11, 11 too large for 977 KiB of memory
+  note: the smallest needs at least 4.00 MiB on a rank
+  hint: more devices, more microbatches (mb) or a smaller batch need less memory on each
+  hint: the model is in f32: --dtype f16 or bf16 needs half the memory
+[1]
+## What is not all parts of one search.
+$ heddle merge part1.json
+error[E0510]: part 2 of 2 is missing
+  --> part1.json:4:12
+   4 |   "parts": 2,
+     |            ^
+  hint: `heddle plan ... --part 2/2 -o FILE`, with the options of the others, evaluates it
+[1]
+$ heddle plan mlp-xs --machine laptop --part 3/9 -o third.json >other.txt; heddle merge third.json
+error[E0510]: parts 1, 2, 4, 5, 6 and 3 more of 9 are missing
+  --> third.json:4:12
+   4 |   "parts": 9,
+     |            ^
+  hint: `heddle plan ... --part 1/9 -o FILE`, with the options of the others, evaluates it
+[1]
+$ heddle merge part1.json part2.json part1.json
+error[E0510]: part 1 of 2 is given twice
+  --> part1.json:3:11
+   3 |   "part": 1,
+     |           ^
+  note: first here
+    --> part1.json:3:11
+     3 |   "part": 1,
+       |           ^
+[1]
+$ heddle plan mlp-xs --batch 512 --train --machine laptop --top 3 --part 2/2 -o other.json >other.txt; heddle merge part1.json other.json
+error[E0510]: a part of another search: the batch is 512 here and 1024 in part1.json
+  --> other.json:11:12
+  11 |   "batch": 512,
+     |            ^
+  note: the other search
+    --> part1.json:11:12
+    11 |   "batch": 1024,
+       |            ^
+[1]
+$ heddle plan mlp-xs --batch 1024 --train --machine laptop --top 3 --part 3/3 -o third.json >other.txt; heddle merge part1.json third.json
+error[E0510]: one of 3 parts, but part1.json is one of 2
+  --> third.json:4:12
+   4 |   "parts": 3,
+     |            ^
+  note: the other dealing
+    --> part1.json:4:12
+     4 |   "parts": 2,
+       |            ^
+[1]
+$ heddle import mlp-xs -o m.heddle; for i in 1 2; do heddle plan m.heddle --machine laptop --part $i/2 -o m$i.json >other.txt; sed -i s/relu/gelu/ m.heddle; done; heddle merge m1.json m2.json 2>&1 | sed -E 's/[0-9a-f]{16}/.../g'
+error[E0510]: a part of another search: the program of the model is ... here and ... in m1.json
+  --> m2.json:18:14
+  18 |   "program": "...",
+     |              ^
+  note: the other search
+    --> m1.json:18:14
+    18 |   "program": "...",
+       |              ^
+$ heddle merge part1.json part2.json --top 4
+error[E0801]: the best 4 are asked for, but these parts kept 3
+  --> part1.json:17:10
+  17 |   "top": 3,
+     |          ^
+  hint: --top 3, or search again with more
+[2]
+$ heddle plan mlp-xs --batch 1024 --train --machine laptop --devices 2 --top 3 --part 2/2 -o other.json >other.txt; heddle merge part1.json other.json
+error[E0510]: a part of another search: the number of devices is 2 here and 4 in part1.json
+  --> other.json:10:12
+  10 |   "ranks": 2,
+     |            ^
+  note: the other search
+    --> part1.json:10:12
+    10 |   "ranks": 4,
+       |            ^
+[1]
+$ head -c 2000 part2.json > cut.json; heddle merge part1.json cut.json
+error[E0116]: the part is cut off here, or was changed before
+  --> cut.json:37
+  hint: copy the file again, or evaluate the part again
+[1]
+$ sed s/fits/fats/ part2.json > changed.json; heddle merge part1.json changed.json
+error[E0116]: the part is cut off here, or was changed before
+  --> changed.json:119
+  hint: copy the file again, or evaluate the part again
+[1]
+$ heddle merge part1.json best.plan whole.txt
+error[E0101]: cannot read 'best.plan': No such file or directory
+[1]
+$ heddle merge whole.txt
+error[E0116]: this is not a part of a search
+  --> whole.txt:1
+  hint: `heddle plan ... --part 1/2 -o FILE` writes one
+[1]
+$ heddle merge nowhere.json
+error[E0101]: cannot read 'nowhere.json': No such file or directory
+[1]
+$ heddle merge
+error[E0801]: `heddle merge` wants PART...
+  hint: `heddle merge --help` explains it
+[2]
+$ heddle merge part1.json part2.json -o best.plan
+error[E0801]: `heddle merge` has no use for --output
+  hint: `heddle merge --help` lists the options
+[2]
+$ heddle plan mlp-xs --machine laptop --part 3/2 -o part.json
+error[E0801]: --part: of 2 parts there is none with the number 3
+[2]
+$ heddle plan mlp-xs --machine laptop --part 0/2 -o part.json
+error[E0801]: --part: '0' is not a whole number from 1
+[2]
+$ heddle plan mlp-xs --machine laptop --part 2 -o part.json
+error[E0801]: --part: '2' is not I/N
+  hint: --part 1/2
+[2]
+$ heddle plan mlp-xs --machine laptop --part 1/2
+error[E0801]: --part is written to a file: -o is missing
+  hint: -o part1.json
+[2]
+$ heddle plan mlp-xs --machine laptop --part 1/2 --why tp=2 -o part.json
+error[E0801]: --why asks about a whole search; --part evaluates a part of one
+  hint: leave out one of them
+[2]
+$ heddle plan mlp-xs --machine laptop --part 1/2 --what-if -o part.json
+error[E0801]: --what-if asks about a whole search; --part evaluates a part of one
+  hint: leave out one of them
+[2]
