@@ -120,11 +120,11 @@ static double in_stage(const memory_bounds *b, const strategy *s, const plan *pn
   if (s->mb.n > 1) bytes += (b->trained[to] - b->trained[from]) / tp / (zero >= 2 ? dp : 1);
   if (!live || pn->batchnorm_groups) return bytes;
   const kept_sums *x = &b->kept[s->recompute.n];
-  const double kept = kept_in(x, from, to, to);
-  double most = kept; // of the microbatch whose backward comes next
+  const double all = kept_in(x, from, to, to);
+  double most = all; // of the microbatch whose backward comes next
   const u32 last = x->again && s->v.n == 1 ? x->last_again[to] : 0;
   if (last > from) most = MAX(most, kept_in(x, from, last - 1, to) + x->again[last - 1]);
-  return bytes + (kept * (live - 1) + most) / dp / tp / s->mb.n;
+  return bytes + (all * (live - 1) + most) / dp / tp / s->mb.n;
 }
 
 double memory_bound(const memory_bounds *b, arena *a, const strategy *s, const plan *pn) {
