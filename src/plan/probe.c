@@ -13,6 +13,7 @@ typedef struct {
   main_build mb;
   arena *a; // of the result
   const machine *m;
+  u32 period;   // ranks lie alike so many ranks further on; 0: that is not so
   u16 *alike;   // per place
   u32 *ordinal; // per stage: number among those of its place
   u32 nlinks;
@@ -45,9 +46,35 @@ static void put_ranks(probing *x, const u32 *rank, u32 n, u32 *node, u32 *nnode)
   }
 }
 
+// Of a machine whose nodes are all alike: devices of a node, times nodes below a switch.
+static u32 period_of(const machine *m) {
+  if (!m || m->nkinds != 1 || !m->nnodes || m->nranks % m->nnodes) return 0;
+  const u32 per = m->nranks / m->nnodes;
+  for (u32 r = 0; r < m->nranks; r++)
+    if (m->dev[r].node != r / per || m->dev[r].index != r % per || m->node[r / per] != m->node[0]) return 0;
+  return per * MAX(m->fabric.leaf, 1u);
+}
+
+// Members of two groups that differ in a coordinate lie as those of any other two such groups do, from the
+// first rank on.
+static bool put_coordinates(probing *x, group a, group b) {
+  const space *sp = x->mb.p->sp;
+  const group_info *ga = group_get(sp, a), *gb = group_get(sp, b);
+  if (!x->period || ga->m.i != gb->m.i || mesh_get(sp, ga->m)->ranks) return false;
+  for (u32 i = 0; i < ga->naxes; i++)
+    if (ga->axis[i].at == -2 || gb->axis[i].at == -2 || (ga->axis[i].at < 0) != (gb->axis[i].at < 0))
+      return false;
+  if (MAX(ga->ranks[ga->nranks - 1], gb->ranks[gb->nranks - 1]) >= x->m->nranks) return false;
+  put(x, ~4u), put(x, ga->m.i);
+  for (u32 i = 0; i < ga->naxes; i++) put(x, ga->axis[i].at < 0);
+  put(x, ga->ranks[0] % x->period), put(x, gb->ranks[0] - ga->ranks[0]);
+  return true;
+}
+
 static void put_groups(probing *x, group a, group b) {
   const space *sp = x->mb.p->sp;
   const group_info *ga = group_get(sp, a), *gb = group_get(sp, b);
+  if (put_coordinates(x, a, b)) return;
   u32 *node = NEWN(x->mb.x->a, u32, ga->nranks + gb->nranks + 1), n = 0;
   put_ranks(x, ga->ranks, ga->nranks, node, &n);
   put(x, ~0u);
@@ -412,6 +439,7 @@ static prog *probe(planner *pl, const plan *pn, coster *k, arena *a, const fewer
                    plan_probed *out) {
   apply ap;
   probing x = {.a = a, .m = k ? coster_machine(k) : NULL};
+  x.period = period_of(x.m);
   bool ok = apply_open(&ap, pl, pn, k);
   if (ok) {
     main_build *mb = &x.mb;
