@@ -53,8 +53,9 @@ static taken one_plan(bed *b, planner *pl, coster *k, const hybrid_opts *h) {
   coster_use(k, probe);
   const sim_stages *st = sim_stages_of(b->c, a, probe, k, &so, &made.pipeline);
   want(b, st && plan_line(b->c, a, pn, &made.graph, &n, &order));
+  const sim_line *line = sim_line_new(a, &made.pipeline, order, n);
   double pass = bench_ms();
-  sim_pipe(st, a, order, n, &r);
+  sim_pipe(st, a, line, &r);
   t.known = bench_ms() - pass;
   t.cold = bench_ms() - start;
   prog_free(probe);

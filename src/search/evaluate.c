@@ -23,8 +23,7 @@ typedef struct {
   arena *a;
   u64 used;
   plan_graph graph;
-  u32 n;
-  const sim_order *order;
+  const sim_line *line;
 } known_line;
 struct known {
   u64 now;
@@ -106,14 +105,16 @@ static plan_graph copy_graph(arena *a, const plan_graph *g) {
   return x;
 }
 
-static known_line *line_of(worker *w, const search_point *p, const plan *pn, const plan_graph *g) {
+static known_line *line_of(worker *w, const search_point *p, const plan *pn, const plan_probed *about) {
+  const plan_graph *g = &about->graph;
   known *k = w->stages;
   known_line *oldest = &k->line[0];
   const sched_shape *x = &pn->made.shape;
   for (u32 i = 0; i < LINES_KEPT; i++) {
     known_line *l = &k->line[i];
     if (l->a && choice_same(l->schedule, p->s.schedule) && l->key == pn->made.key &&
-        l->shape.group == x->group && l->shape.chunks == x->chunks && same_graph(&l->graph, g)) {
+        l->shape.group == x->group && l->shape.chunks == x->chunks && same_graph(&l->graph, g) &&
+        sim_line_fits(l->line, &about->pipeline)) {
       l->used = ++k->now;
       return l;
     }
@@ -123,7 +124,13 @@ static known_line *line_of(worker *w, const search_point *p, const plan *pn, con
   *oldest = (known_line){.schedule = p->s.schedule, .key = pn->made.key, .shape = *x, .a = arena_new()};
   oldest->used = ++k->now;
   oldest->graph = copy_graph(oldest->a, g);
-  if (plan_line(w->c, oldest->a, pn, g, &oldest->n, &oldest->order)) return oldest;
+  u32 n;
+  const sim_order *order;
+  arena *tmp = arena_new();
+  if (plan_line(w->c, tmp, pn, g, &n, &order))
+    oldest->line = sim_line_new(oldest->a, &about->pipeline, order, n);
+  arena_free(tmp);
+  if (oldest->line) return oldest;
   arena_free(oldest->a);
   *oldest = (known_line){.used = 0};
   return NULL;
@@ -180,8 +187,8 @@ void search_evaluate(search *s, worker *w, search_point *p) {
   } else if (!by_stages(s, p, x)) {
     simulate_whole(s, w, a, pn, &r) ? settle(s, p, &r) : search_impossible(p, w);
   } else {
-    const known_line *l = line_of(w, p, pn, &x->about.graph);
-    if (l) sim_pipe(x->st, a, l->order, l->n, &r);
+    const known_line *l = line_of(w, p, pn, &x->about);
+    if (l) sim_pipe(x->st, a, l->line, &r);
     l ? settle(s, p, &r) : search_impossible(p, w);
   }
   diag_clear(w->c);

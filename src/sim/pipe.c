@@ -1,33 +1,39 @@
-// pipe.c - what a schedule of known stages takes: one pass over its tasks and sends. Not how the stages became
-// known (stages.c).
+// pipe.c - what a schedule of known stages takes: one pass over its line. Not how the stages became known
+// (stages.c), nor the line (line.c).
 //
 // Idea: the clocks of a place and the values under way are a vector; a task, a send, what comes before and
-// after are linear maps of it over (max, +). Bytes are a sum and a maximum along the order of every place.
+// after are linear maps of it over (max, +). Most maps of tasks are of rank one, since ranks of a place meet in
+// every task: an output is a sum of the latest input and a constant. Bytes are a sum and a maximum along the
+// word of every place; what repeats there is added up at once.
 #include "sim/stages.h"
 
 typedef struct {
+  bool one; // a[o][i] = to[o] + from[i]
+  u32 nin, nout;
+  const i64 *a; // as stage_task has it
+  i64 from[4], to[4];
+} task_map; // from, to: of two classes at most, with one value that comes and one that leaves
+typedef struct {
+  bool simple; // class k to class k
+  i64 dur[2];
+  u32 strm;
+  const stage_send *x;
+} send_map;
+
+typedef struct {
   const sim_stages *st;
-  u32 C, K;
-  i64 *clock;                    // [place * C + class]: compute
-  i64 *channel;                  // [(strm * places + place) * C + class]
-  i64 *leaves[2], *comes[2];     // [(link * K + mb) * C + class]
+  const sim_line *l;
+  u32 C;
+  i64 *clock;   // [place * C + class]: compute
+  i64 *channel; // [(strm * places + place) * C + class]
+  i64 *value;   // [slot * C + class]
+  const task_map *task;
+  const send_map *send;
   i64 *cur, *peak, *busy, *comm; // [place * C + class]
 } pipe;
 
 // What follows is written for any number of classes and compiled for few, which is most.
 #define EACH static inline __attribute__((always_inline))
-
-EACH void add_bytes(pipe *p, u32 at, const stage_bytes *b, const u32 C) {
-  for (u32 c = 0; c < C; c++) {
-    u32 k = at * C + c;
-    p->peak[k] = MAX(p->peak[k], p->cur[k] + b[c].peak);
-    p->cur[k] += b[c].net;
-  }
-}
-
-EACH void add_busy(pipe *p, u32 at, const i64 *busy, const i64 *comm, const u32 C) {
-  for (u32 c = 0; c < C; c++) p->busy[at * C + c] += busy[c], p->comm[at * C + c] += comm[c];
-}
 
 // y = a x. Times are never below 0.
 EACH void apply_map(const i64 *a, u32 nin, u32 nout, const i64 *x, i64 *y) {
@@ -38,105 +44,209 @@ EACH void apply_map(const i64 *a, u32 nin, u32 nout, const i64 *x, i64 *y) {
   }
 }
 
-EACH i64 *value_of(const pipe *p, i64 *of, u32 link, u32 mb, const u32 C) {
-  return of + ((size_t)link * p->K + mb) * C;
+// ---- maps of this run -----------------------------------------------------------------------------------------
+// Is the map of rank one? Inputs and outputs that there are not are never in time.
+static bool find_rank_one(task_map *m, const stage_task *t, u32 C) {
+  const u32 ni = (1 + t->nin) * C, no = (1 + t->nout) * C;
+  u32 first = ni * no;
+  for (u32 k = 0; k < 4; k++) m->from[k] = m->to[k] = STAGE_NEVER;
+  for (u32 k = 0; k < ni * no && first == ni * no; k++)
+    if (t->a[k] != STAGE_NEVER) first = k;
+  if (first == ni * no) return false;
+  const u32 o0 = first / ni, i0 = first % ni;
+  for (u32 i = 0; i < ni; i++) m->from[i] = t->a[o0 * ni + i];
+  for (u32 o = 0; o < no; o++)
+    if (t->a[o * ni + i0] != STAGE_NEVER) m->to[o] = t->a[o * ni + i0] - t->a[first];
+  for (u32 o = 0; o < no; o++)
+    for (u32 i = 0; i < ni; i++) {
+      const bool never = m->to[o] == STAGE_NEVER || m->from[i] == STAGE_NEVER;
+      if (t->a[o * ni + i] != (never ? STAGE_NEVER : m->to[o] + m->from[i])) return false;
+    }
+  return true;
 }
 
-EACH bool has_slot(const sim_stages *st, u32 link, bool back) {
-  const sim_link *l = &st->pl.link[link];
-  return l->strm[back] && (!back || l->back);
+static const task_map *task_maps(const sim_stages *st, arena *tmp) {
+  const u32 n = st->pl.nstages, C = st->nclass;
+  task_map *v = ZNEWN(tmp, task_map, TASK_KINDS * n);
+  for (u32 k = 0; k < TASK_KINDS; k++)
+    for (u32 i = 0; i < n; i++) {
+      const stage_task *t = &st->task[k][st->pl.like[i]];
+      task_map *m = &v[k * n + i];
+      if (st->pl.like[i] != i && st->pl.like[i] < i) {
+        *m = v[k * n + st->pl.like[i]];
+        continue;
+      }
+      if (!t->a) continue;
+      m->a = t->a, m->nin = t->nin, m->nout = t->nout;
+      m->one = C <= 2 && t->nin <= 1 && t->nout <= 1 && find_rank_one(m, t, C);
+    }
+  return v;
 }
 
-// The common case: at most one value comes, at most one leaves.
-EACH void run_simple(pipe *p, const stage_task *t, u32 at, const i64 *comes, i64 *leaves, const u32 C) {
-  i64 x[2 * STAGE_CLASSES], y[2 * STAGE_CLASSES];
-  const u32 nin = comes ? 2 * C : C, nout = leaves ? 2 * C : C;
-  for (u32 c = 0; c < C; c++) x[c] = p->clock[at * C + c];
-  for (u32 c = 0; comes && c < C; c++) x[C + c] = comes[c];
-  apply_map(t->a, nin, nout, x, y);
-  for (u32 c = 0; c < C; c++) p->clock[at * C + c] = y[c];
-  for (u32 c = 0; leaves && c < C; c++) leaves[c] = y[C + c];
+static const send_map *send_maps(const sim_stages *st, arena *tmp) {
+  const sim_pipeline *pl = &st->pl;
+  send_map *v = ZNEWN(tmp, send_map, 2 * pl->nlinks + 1);
+  for (u32 back = 0; back < 2; back++)
+    for (u32 k = 0; k < pl->nlinks; k++) {
+      const sim_link *l = &pl->link[k];
+      send_map *m = &v[back * pl->nlinks + k];
+      m->x = &st->send[back][back ? l->like_to : l->like_from];
+      m->strm = l->strm[back];
+      m->simple = m->strm && st->nclass <= 2 && m->x->n == st->nclass;
+      for (u32 j = 0; m->simple && j < m->x->n; j++) {
+        m->simple = m->x->v[j].from == 1u << j && m->x->v[j].to == 1u << j;
+        m->dur[j] = m->x->v[j].dur;
+      }
+    }
+  return v;
 }
 
-EACH void run_task(pipe *p, u32 stage, task_kind kind, u32 mb, const u32 C) {
-  const sim_stages *st = p->st;
-  const stage_task *t = &st->task[kind][st->pl.like[stage]];
-  const bool back = kind == TASK_B || kind == TASK_I;
-  const u32 at = st->pl.place[stage];
-  const u32 *from = back ? st->out_link + st->out_begin[stage] : st->in_link + st->in_begin[stage];
-  const u32 *to = back ? st->in_link + st->in_begin[stage] : st->out_link + st->out_begin[stage];
-  if (t->nin <= 1 && t->nout <= 1) {
-    for (u32 k = t->nin; k && !has_slot(st, *from, back);) from++;
-    for (u32 k = t->nout; k && !has_slot(st, *to, back);) to++;
-    run_simple(p, t, at, t->nin ? value_of(p, p->comes[back], *from, mb, C) : NULL,
-               t->nout ? value_of(p, p->leaves[back], *to, mb, C) : NULL, C);
-  } else {
-    i64 x[66 * STAGE_CLASSES], y[66 * STAGE_CLASSES];
-    memcpy(x, p->clock + at * C, C * sizeof *x);
-    for (u32 k = 0, v = 1; v <= t->nin; k++)
-      if (has_slot(st, from[k], back))
-        memcpy(x + v++ * C, value_of(p, p->comes[back], from[k], mb, C), C * sizeof *x);
-    apply_map(t->a, (1 + t->nin) * C, (1 + t->nout) * C, x, y);
-    memcpy(p->clock + at * C, y, C * sizeof *y);
-    for (u32 k = 0, v = 1; v <= t->nout; k++)
-      if (has_slot(st, to[k], back))
-        memcpy(value_of(p, p->leaves[back], to[k], mb, C), y + v++ * C, C * sizeof *y);
+// ---- time -----------------------------------------------------------------------------------------------------
+EACH void run_task(pipe *p, const sim_op *o, const u32 C) {
+  const task_map *m = &p->task[o->what];
+  i64 *clock = p->clock + o->place * C, *in = p->value + (size_t)o->in * C,
+      *out = p->value + (size_t)o->out * C;
+  if (C <= 2 && m->one) {
+    i64 t = STAGE_NEVER;
+    for (u32 c = 0; c < C; c++) t = MAX(t, clock[c] + m->from[c]);
+    for (u32 c = 0; c < C; c++) t = MAX(t, in[c] + m->from[C + c]);
+    for (u32 c = 0; c < C; c++) clock[c] = MAX(t + m->to[c], 0);
+    for (u32 c = 0; c < C; c++) out[c] = MAX(t + m->to[C + c], 0);
+    return;
   }
-  add_bytes(p, at, t->bytes[stage_turn(mb, p->K)], C);
-  add_busy(p, at, t->busy, t->comm, C);
+  i64 x[2 * STAGE_CLASSES], y[2 * STAGE_CLASSES] = {0};
+  const u32 nin = (1 + m->nin) * C, nout = (1 + m->nout) * C;
+  for (u32 c = 0; c < C; c++) x[c] = clock[c];
+  for (u32 c = 0; m->nin && c < C; c++) x[C + c] = in[c];
+  apply_map(m->a, nin, nout, x, y);
+  for (u32 c = 0; c < C; c++) clock[c] = y[c];
+  for (u32 c = 0; m->nout && c < C; c++) out[c] = y[C + c];
 }
 
-EACH void run_meeting(pipe *p, const stage_meeting *m, u32 strm, u32 from, u32 to, const i64 *leaves,
-                      i64 *comes, const u32 C) {
-  i64 *clock = strm ? p->channel + (size_t)strm * p->st->pl.nplaces * C : p->clock, t = 0;
+static void run_many(pipe *p, const sim_op *o) {
+  const task_map *m = &p->task[o->what];
+  const u32 C = p->C, *in = p->l->many + o->in, *out = in + 1 + *in;
+  i64 x[66 * STAGE_CLASSES], y[66 * STAGE_CLASSES];
+  memcpy(x, p->clock + o->place * C, C * sizeof *x);
+  for (u32 k = 1; k <= *in; k++) memcpy(x + k * C, p->value + (size_t)in[k] * C, C * sizeof *x);
+  apply_map(m->a, (1 + m->nin) * C, (1 + m->nout) * C, x, y);
+  memcpy(p->clock + o->place * C, y, C * sizeof *y);
+  for (u32 k = 1; k <= *out; k++) memcpy(p->value + (size_t)out[k] * C, y + k * C, C * sizeof *y);
+}
+
+static void run_meetings(pipe *p, const sim_op *o, const send_map *s) {
+  const u32 C = p->C, from = o->place, to = o->out;
+  i64 *clock = s->strm ? p->channel + (size_t)s->strm * p->st->pl.nplaces * C : p->clock;
+  i64 *leaves = p->value + (size_t)o->in * C, comes[STAGE_CLASSES];
+  memcpy(comes, leaves, C * sizeof *comes);
+  for (u32 k = 0; k < s->x->n; k++) {
+    const stage_meeting *m = &s->x->v[k];
+    i64 t = 0;
+    for (u32 c = 0; c < C; c++) {
+      if (m->from >> c & 1) t = MAX(t, clock[from * C + c]);
+      if (m->from >> c & 1 && s->strm) t = MAX(t, leaves[c]);
+      if (m->to >> c & 1) t = MAX(t, clock[to * C + c]);
+    }
+    t += m->dur;
+    for (u32 c = 0; c < C; c++) {
+      if (m->from >> c & 1) clock[from * C + c] = t;
+      if (m->to >> c & 1) clock[to * C + c] = t;
+      if (m->to >> c & 1) comes[c] = t;
+      for (u32 side = 0; !s->strm && side < 2; side++)
+        if ((side ? m->to : m->from) >> c & 1)
+          p->busy[(side ? to : from) * C + c] += m->dur, p->comm[(side ? to : from) * C + c] += m->dur;
+    }
+  }
+  if (s->strm) memcpy(leaves, comes, C * sizeof *comes);
+}
+
+EACH void run_send(pipe *p, const sim_op *o, const u32 C) {
+  const send_map *s = &p->send[o->what];
+  if (C > 2 || !s->simple) {
+    run_meetings(p, o, s);
+    return;
+  }
+  i64 *at = p->channel + (size_t)s->strm * p->st->pl.nplaces * C, *from = at + o->place * C,
+      *to = at + o->out * C;
+  i64 *slot = p->value + (size_t)o->in * C;
   for (u32 c = 0; c < C; c++) {
-    if (m->from >> c & 1) t = MAX(t, clock[from * C + c]);
-    if (m->from >> c & 1 && strm) t = MAX(t, leaves[c]);
-    if (m->to >> c & 1) t = MAX(t, clock[to * C + c]);
-  }
-  t += m->dur;
-  for (u32 c = 0; c < C; c++) {
-    if (m->from >> c & 1) clock[from * C + c] = t;
-    if (m->to >> c & 1) clock[to * C + c] = t;
-    if (m->to >> c & 1 && strm) comes[c] = t;
-    for (u32 side = 0; !strm && side < 2; side++)
-      if ((side ? m->to : m->from) >> c & 1)
-        p->busy[(side ? to : from) * C + c] += m->dur, p->comm[(side ? to : from) * C + c] += m->dur;
+    i64 t = MAX(from[c], to[c]);
+    t = MAX(t, slot[c]) + s->dur[c];
+    from[c] = to[c] = slot[c] = t;
   }
 }
 
-EACH void run_send(pipe *p, u32 link, bool back, u32 mb, const u32 C) {
-  const sim_stages *st = p->st;
-  const sim_link *l = &st->pl.link[link];
-  const stage_send *x = &st->send[back][back ? l->like_to : l->like_from];
-  const stage_send *y = &st->send[back][back ? l->like_from : l->like_to];
-  const u32 strm = l->strm[back];
-  const u32 from = st->pl.place[back ? l->to : l->from], to = st->pl.place[back ? l->from : l->to];
-  const i64 *leaves = value_of(p, p->leaves[back], link, mb, C);
-  i64 *comes = value_of(p, p->comes[back], link, mb, C);
-  for (u32 k = 0; k < x->n; k++) run_meeting(p, &x->v[k], strm, from, to, leaves, comes, C);
-  add_bytes(p, from, x->sender[stage_turn(mb, p->K)], C);
-  add_bytes(p, to, y->receiver[stage_turn(mb, p->K)], C);
-}
-
-EACH void run_sends(pipe *p, u32 stage, task_kind kind, u32 mb, const u32 C) {
-  const sim_stages *st = p->st;
-  if (kind == TASK_F)
-    for (u32 k = st->out_begin[stage]; k < st->out_begin[stage + 1]; k++)
-      run_send(p, st->out_link[k], false, mb, C);
-  else if (kind != TASK_W)
-    for (u32 k = st->in_begin[stage]; k < st->in_begin[stage + 1]; k++)
-      if (st->pl.link[st->in_link[k]].back) run_send(p, st->in_link[k], true, mb, C);
-}
-
-EACH void run_line(pipe *p, const sim_order *order, u32 n, const u32 C) {
-  for (u32 k = 0; k < n; k++) {
-    const sim_order *o = &order[k];
-    if (o->send)
-      run_sends(p, o->stage, (task_kind)o->task, o->mb, C);
+EACH void run_line(pipe *p, const u32 C) {
+  for (const sim_op *o = p->l->op, *end = o + p->l->n; o < end; o++) {
+    if (o->kind == OP_TASK)
+      run_task(p, o, C);
+    else if (o->kind == OP_SEND)
+      run_send(p, o, C);
     else
-      run_task(p, o->stage, (task_kind)o->task, o->mb, C);
+      run_many(p, o);
   }
+}
+
+// ---- bytes and busy time ----------------------------------------------------------------------------------------
+// What each type does to the memory of a class; NULL: there is no such task.
+static const stage_bytes **bytes_of_types(const pipe *p, arena *tmp) {
+  const sim_pipeline *pl = &p->st->pl;
+  const stage_bytes **v = ZNEWN(tmp, const stage_bytes *, line_types(pl));
+  for (u32 turn = 0; turn < 3; turn++) {
+    for (u32 k = 0; k < TASK_KINDS; k++)
+      for (u32 i = 0; i < pl->nstages; i++)
+        v[line_task_type(pl, k * pl->nstages + i, turn)] = p->st->task[k][pl->like[i]].bytes[turn];
+    for (u32 back = 0; back < 2; back++)
+      for (u32 k = 0; k < pl->nlinks; k++) {
+        const sim_link *l = &pl->link[k];
+        const u32 what = back * pl->nlinks + k;
+        v[line_send_type(pl, what, false, turn)] = p->send[what].x->sender[turn];
+        v[line_send_type(pl, what, true, turn)] =
+            p->st->send[back][back ? l->like_from : l->like_to].receiver[turn];
+      }
+  }
+  return v;
+}
+
+static void add_bytes(pipe *p, u32 at, const stage_bytes *b) {
+  for (u32 c = 0; c < p->C; c++) {
+    const u32 k = at * p->C + c;
+    p->peak[k] = MAX(p->peak[k], p->cur[k] + b[c].peak);
+    p->cur[k] += b[c].net;
+  }
+}
+
+static void add_word(pipe *p, u32 at, const stage_bytes *const *of) {
+  const sim_word *w = &p->l->word[at];
+  for (u32 c = 0; c < p->C; c++) {
+    i64 cur = p->cur[at * p->C + c], peak = p->peak[at * p->C + c];
+    for (u32 k = 0; k < w->n; k++) {
+      const sim_stretch *x = &w->v[k];
+      i64 net = 0, most = 0;
+      for (u32 i = x->first; i < x->first + x->len; i++) {
+        const stage_bytes *b = &of[w->type[i]][c];
+        most = MAX(most, net + b->peak);
+        net += b->net;
+      }
+      peak = MAX(peak, cur + MAX(net, 0) * (x->times - 1) + most);
+      cur += net * x->times;
+    }
+    p->cur[at * p->C + c] = cur, p->peak[at * p->C + c] = peak;
+  }
+}
+
+static void add_busy(pipe *p, u32 at, const stage_task *t, i64 times) {
+  for (u32 c = 0; c < p->C; c++)
+    p->busy[at * p->C + c] += t->busy[c] * times, p->comm[at * p->C + c] += t->comm[c] * times;
+}
+
+static void add_tasks(pipe *p) {
+  const sim_pipeline *pl = &p->st->pl;
+  for (u32 k = 0; k < TASK_KINDS; k++)
+    for (u32 i = 0; i < pl->nstages; i++) {
+      const u32 *n = &p->l->count[line_task_type(pl, k * pl->nstages + i, 0)], times = n[0] + n[1] + n[2];
+      if (times) add_busy(p, pl->place[i], &p->st->task[k][pl->like[i]], times);
+    }
 }
 
 static void run_before(pipe *p) {
@@ -150,8 +260,8 @@ static void run_before(pipe *p) {
     const u32 at = st->pl.place[i];
     apply_map(t->a, C, C, p->clock + at * C, y);
     memcpy(p->clock + at * C, y, C * sizeof *y);
-    add_bytes(p, at, t->bytes[0], C);
-    add_busy(p, at, t->busy, t->comm, C);
+    add_bytes(p, at, t->bytes[0]);
+    add_busy(p, at, t, 1);
   }
 }
 
@@ -175,8 +285,8 @@ static void run_after(pipe *p, arena *tmp) {
         own[o] = t;
       }
     }
-    add_bytes(p, q, st->tail[r].bytes[0], C);
-    add_busy(p, q, st->tail[r].busy, st->tail[r].comm, C);
+    add_bytes(p, q, st->tail[r].bytes[0]);
+    add_busy(p, q, &st->tail[r], 1);
   }
 }
 
@@ -202,21 +312,26 @@ static void sum_up(const pipe *p, sim_pipe_result *r) {
   r->utilisation /= (double)ranks, r->comm /= (double)ranks, r->bubble /= (double)ranks;
 }
 
-void sim_pipe(const sim_stages *st, arena *tmp, const sim_order *order, u32 n, sim_pipe_result *r) {
+void sim_pipe(const sim_stages *st, arena *tmp, const sim_line *l, sim_pipe_result *r) {
   arena_mark_t mark = arena_mark(tmp);
   const u32 cells = st->pl.nplaces * st->nclass;
-  const size_t values = (size_t)(st->pl.nlinks + 1) * st->pl.nmicro * st->nclass;
-  pipe p = {.st = st, .C = st->nclass, .K = st->pl.nmicro};
+  assert(sim_line_fits(l, &st->pl));
+  pipe p = {.st = st, .l = l, .C = st->nclass};
   p.clock = ZNEWN(tmp, i64, cells), p.channel = ZNEWN(tmp, i64, cells * st->nstreams);
-  for (u32 k = 0; k < 2; k++) p.leaves[k] = NEWN(tmp, i64, values), p.comes[k] = NEWN(tmp, i64, values);
+  p.value = ZNEWN(tmp, i64, (size_t)l->nslots * p.C);
+  for (u32 c = 0; c < p.C; c++) p.value[SLOT_NEVER * p.C + c] = STAGE_NEVER;
   p.cur = ZNEWN(tmp, i64, cells), p.peak = ZNEWN(tmp, i64, cells);
   p.busy = ZNEWN(tmp, i64, cells), p.comm = ZNEWN(tmp, i64, cells);
+  p.task = task_maps(st, tmp), p.send = send_maps(st, tmp);
   run_before(&p);
   switch (p.C) {
-  case 1: run_line(&p, order, n, 1); break;
-  case 2: run_line(&p, order, n, 2); break;
-  default: run_line(&p, order, n, p.C);
+  case 1: run_line(&p, 1); break;
+  case 2: run_line(&p, 2); break;
+  default: run_line(&p, p.C);
   }
+  const stage_bytes *const *bytes = bytes_of_types(&p, tmp);
+  for (u32 q = 0; q < st->pl.nplaces; q++) add_word(&p, q, bytes);
+  add_tasks(&p);
   run_after(&p, tmp);
   sum_up(&p, r);
   arena_release(tmp, mark);

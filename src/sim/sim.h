@@ -326,8 +326,13 @@ typedef struct sim_stages sim_stages;
 // streams); simulate the whole program. NULL with a diagnostic: a price is missing.
 const sim_stages *sim_stages_of(ctx *c, arena *a, const prog *probe, coster *k, const sim_opts *o,
                                 const sim_pipeline *pl);
-// Everything is in `tmp` and given back. order: n steps in which every task comes after what it needs.
-void sim_pipe(const sim_stages *st, arena *tmp, const sim_order *order, u32 n, sim_pipe_result *r);
+// A line of n steps, in which every task comes after what it needs, compiled for pipelines of that form: places,
+// stages, links and whether these have streams, microbatches. In `a`.
+typedef struct sim_line sim_line;
+const sim_line *sim_line_new(arena *a, const sim_pipeline *pl, const sim_order *order, u32 n);
+bool sim_line_fits(const sim_line *l, const sim_pipeline *pl); // is pl of that form?
+// Everything is in `tmp` and given back. The line fits the stages' pipeline.
+void sim_pipe(const sim_stages *st, arena *tmp, const sim_line *l, sim_pipe_result *r);
 
 // Nodes [from, to) of columns on slots x, calls by their maps where they have any.
 void sim_part(const sim_cols *c, u32 from, u32 to, i64 *x, i64 *frame);

@@ -404,20 +404,6 @@ static bool find_pieces(digest *d) {
   return true;
 }
 
-static void list_links(sim *s, sim_stages *st) {
-  const sim_pipeline *pl = &st->pl;
-  st->nin = ZNEWN(s->a, u32, pl->nstages), st->nout = ZNEWN(s->a, u32, pl->nstages);
-  st->in_begin = ZNEWN(s->a, u32, pl->nstages + 1), st->out_begin = ZNEWN(s->a, u32, pl->nstages + 1);
-  st->in_link = NEWN(s->a, u32, pl->nlinks + 1), st->out_link = NEWN(s->a, u32, pl->nlinks + 1);
-  for (u32 i = 0, a = 0, b = 0; i < pl->nstages; i++) {
-    for (u32 k = 0; k < pl->nlinks; k++) {
-      if (pl->link[k].to == i) st->in_link[a++] = k, st->nin[i]++;
-      if (pl->link[k].from == i) st->out_link[b++] = k, st->nout[i]++;
-    }
-    st->in_begin[i + 1] = a, st->out_begin[i + 1] = b;
-  }
-}
-
 // Do all places have as many ranks?
 static bool of_one_size(const prog *p, const sim_pipeline *pl) {
   for (u32 q = 1; q < pl->nplaces; q++)
@@ -466,7 +452,6 @@ const sim_stages *sim_stages_of(ctx *c, arena *a, const prog *probe, coster *k, 
     ok = find_pieces(&d);
   }
   ok = ok && !s.odd_spans && find_bytes(&d);
-  if (ok) list_links(&s, st);
   arena_free(s.tmp);
   return ok ? st : NULL;
 }

@@ -45,8 +45,43 @@ struct sim_stages {
   const stage_send *send[2]; // there, back; per link of the probe
   const i64 *after;          // [(rep number, class) out][... in]
   const stage_task *tail;    // per rep number: bytes, busy
-  u32 *nin, *nout;           // per stage: links into it, out of it
-  u32 *in_link, *out_link;   // ... from in_link[begin] on
-  u32 *in_begin, *out_begin;
 };
+
+// ---- compiled lines (line.c) ----------------------------------------------------------------------------
+enum { SLOT_NEVER, SLOT_NOBODY, SLOT_FIRST }; // a value that is never waited for; one that nobody takes
+typedef enum { OP_TASK, OP_TASK_MANY, OP_SEND } sim_op_kind;
+typedef struct {
+  u16 kind, place; // of a send: that it comes from
+  u32 what;        // kind * stages + stage; of a send: back * links + link
+  u32 in,
+      out; // slots; MANY: in: from there on in `many` n, n slots, m, m slots. Of a send: its slot; where to
+} sim_op;
+typedef struct {
+  u32 first, len, times; // of the word
+} sim_stretch;
+typedef struct {
+  const u32 *type;
+  u32 n;
+  const sim_stretch *v;
+} sim_word;
+struct sim_line {
+  u32 n, nslots;
+  const sim_op *op;
+  const u32 *many;
+  sim_word *word;   // per place: what it does to its memory
+  const u32 *count; // per type
+  u32 nmicro, nplaces, nstages, nlinks;
+  const u16 *place; // of the pipeline that it was made for
+  const sim_link *link;
+};
+static inline u32 line_types(const sim_pipeline *pl) {
+  return 3 * (TASK_KINDS * pl->nstages + 4 * pl->nlinks);
+}
+static inline u32 line_task_type(const sim_pipeline *pl, u32 what, u32 turn) {
+  (void)pl;
+  return 3 * what + turn;
+}
+static inline u32 line_send_type(const sim_pipeline *pl, u32 what, bool receiver, u32 turn) {
+  return 3 * (TASK_KINDS * pl->nstages + 2 * what + receiver) + turn;
+}
 #endif

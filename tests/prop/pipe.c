@@ -33,7 +33,7 @@ static bool compare(plans_model *m, const plan *pn, coster *k, bool by_time, are
     } else if (sim_run(c, a, d, k, &so, &r)) {
       sim_pipe_result p;
       REQUIRE(plan_line(c, a, pn, &about.graph, &n, &order));
-      sim_pipe(st, a, order, n, &p);
+      sim_pipe(st, a, sim_line_new(a, &about.pipeline, order, n), &p);
       bytes_differ += p.peak_bytes != r.peak_bytes;
       ok = p.makespan_ps == r.makespan_ps && (by_time || p.peak_bytes == r.peak_bytes);
       if (!ok)
