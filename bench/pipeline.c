@@ -50,7 +50,6 @@ static taken one_plan(bed *b, planner *pl, coster *k, const hybrid_opts *h) {
   plan *pn = policy_hybrid(pl, a, h);
   prog *probe = pn ? plan_probe(pl, pn, k, a, false, &made) : NULL;
   want(b, probe);
-  coster_use(k, probe);
   const sim_stages *st = sim_stages_of(b->c, a, probe, k, &so, &made.pipeline);
   want(b, st && plan_line(b->c, a, pn, &made.graph, &n, &order));
   const sim_line *line = sim_line_new(a, &made.pipeline, order, n);
@@ -62,7 +61,6 @@ static taken one_plan(bed *b, planner *pl, coster *k, const hybrid_opts *h) {
   start = bench_ms();
   prog *d = plan_apply(pl, pn, k);
   want(b, d);
-  coster_use(k, d);
   want(b, sim_run(b->c, a, d, k, &so, &whole));
   t.whole = bench_ms() - start;
   if (whole.makespan_ps != r.makespan_ps || whole.peak_bytes != r.peak_bytes) {

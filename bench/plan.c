@@ -56,7 +56,6 @@ static double run(const bed *b, const work *w, u64 *instructions, double *sim) {
   sim_opts so = {.mode = w->mode, .peak_only = true};
   double before = bench_ms();
   if (!d) fail(b->c);
-  coster_use(k, d);
   if (!sim_run(b->c, a, d, k, &so, &r)) fail(b->c);
   *sim = bench_ms() - before;
   *instructions = r.instructions;

@@ -28,7 +28,6 @@ static double flat_ms(u32 K, u64 *instructions) {
     sim_opts so = {.mode = SIM_FLAT, .peak_only = true};
     sim_result r;
     double start = bench_ms();
-    if (d) coster_use(k, d);
     if (!d || !sim_run(c, s, d, k, &so, &r)) {
       fputs(diag_render(c, a), stderr);
       exit(1);

@@ -89,7 +89,7 @@ price model_price(bench_model *b, degrees d) {
   prog *p = pn ? plan_apply(b->pl, pn, NULL) : NULL;
   sim_result r;
   sim_opts so = {.mode = SIM_FOLDED, .bytes = SIM_BYTES_DISTIR, .peak_only = true};
-  if (p) distir_rewrite(p), coster_use(b->k, p);
+  if (p) distir_rewrite(p);
   if (p && sim_run(b->c, a, p, b->k, &so, &r)) {
     out = (price){.ok = true, .s = (double)r.makespan_ps * 1e-12, .peak_bytes = (double)r.peak_bytes};
     for (u32 i = 0; i < r.nranks && i < COUNT_OF(out.bytes); i++)

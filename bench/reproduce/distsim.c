@@ -42,7 +42,6 @@ void reproduce_distsim(ctx *c, verdict *v) {
       plan *pn = policy_hybrid(pl, s, &h);
       prog *p = pn ? plan_apply(pl, pn, k) : NULL;
       sim_result r;
-      if (p) coster_use(k, p);
       bool ok = p && sim_run(c, s, p, k, &(sim_opts){.mode = SIM_FOLDED, .peak_only = true}, &r);
       all[n++] = (point){d, ok ? (double)r.makespan_ps * 1e-12 : 0, ok ? (double)r.peak_bytes : 0, ok};
       if (!ok) fputs(diag_render(c, a), stderr), diag_clear(c);

@@ -74,11 +74,6 @@ typedef struct coster coster;
 // opts may be NULL. NULL and a diagnostic if the accounting is unknown. Everything lives in `a`.
 coster *coster_new(ctx *c, arena *a, const machine *m, const cost_opts *opts);
 const machine *coster_machine(const coster *k);
-// Says that the following calls are about p. Whoever is about to cost a whole program does so: p may lie at
-// the address of one that was freed, or may have been renumbered (pass_compact), and what is remembered by
-// ids of types and groups would be wrong. Without it a program is known by its address.
-void coster_use(coster *k, const prog *p);
-
 // Costs of one instruction (no call) on the members of group g (resolved: the function's own group has been
 // put in). Returns the number written: 1 if equal for all members, else g's number of ranks, one each. 0 and
 // a diagnostic if a rate or a link is missing or a rank is not on the machine. A cached one takes tens of

@@ -37,12 +37,15 @@ coster *coster_new(ctx *c, arena *a, const machine *m, const cost_opts *opts) {
 const machine *coster_machine(const coster *k) { return k->m; }
 u32 coster_events(const coster *k) { return k->events.n; }
 
-void coster_use(coster *k, const prog *p) {
+// What is kept of instructions is about one program. It is known by its serial number: another one may lie
+// where one that is gone lay.
+static void about(coster *k, const prog *p) {
+  if (k->serial == p->serial) return;
   if (k->instr_map.n) memset(k->instr_map.hash, 0, sizeof *k->instr_map.hash * k->instr_map.cap);
   if (k->subs_map.n) memset(k->subs_map.hash, 0, sizeof *k->subs_map.hash * k->subs_map.cap);
   k->instr_map.n = k->subs_map.n = 0;
   k->instrs.n = k->values.n = k->words.n = k->subs.n = k->ids.n = k->kinds.n = 0;
-  k->p = p;
+  k->p = p, k->serial = p->serial;
 }
 
 double cost_top_flops(const coster *k, const device_kind *dev, dtype t) {
@@ -286,7 +289,7 @@ u32 cost_instr(coster *k, const prog *p, const func_info *f, const instr *i, gro
     *ps = 0;
     return 1;
   }
-  if (k->p != p) coster_use(k, p);
+  about(k, p);
   // Computation on even pieces is the same on all devices of a kind, whatever group they are in.
   const bool moves = op_row_of(i->op)->flags & OPF_COMM && i->op != OP_shard && i->op != OP_partial;
   const u16 kind = moves ? KINDS_MIXED : group_kind(k, g, i->where);
@@ -349,7 +352,7 @@ bool cost_explain(coster *k, const prog *p, const func_info *f, const instr *i, 
   *made_of = (cost_event){.op = i->op, .at = attrs_get(p, i->at)};
   *out = (cost_info){.source = COST_FREE};
   if (row->flags & k->acc->free) return true;
-  if (k->p != p) coster_use(k, p);
+  about(k, p);
   coords room;
   const coords *c = coords_at(&s, g, member, is_uneven(&s), &room);
   const u32 rank = group_get(p->sp, g)->ranks[member];
@@ -404,13 +407,13 @@ static i64 slowest(coster *k, const seen_subs *s, opcode op, i64 bytes, dtype t)
 }
 
 i64 cost_over(coster *k, const prog *p, group g, const u8 *axes, u32 naxes, opcode op, i64 bytes, dtype t) {
-  if (k->p != p) coster_use(k, p);
+  about(k, p);
   const seen_subs *s = subgroups(k, g, axes, naxes, (loc){0});
   return s ? slowest(k, s, op, bytes, t) : -1;
 }
 
 i64 cost_between(coster *k, const prog *p, group from, group to, i64 from_bytes, i64 to_bytes, dtype t) {
-  if (k->p != p) coster_use(k, p);
+  about(k, p);
   const seen_subs *s = transfers(k, from, to, (loc){0});
   if (!s) return -1;
   const u32 nf = group_get(p->sp, from)->nranks, nt = group_get(p->sp, to)->nranks;

@@ -70,6 +70,7 @@ struct coster {
 
   // For one program.
   const prog *p;
+  u64 serial;     // its; 0: none yet
   u32_list words; // of keys
   u32_list ids;
   VEC(i64) values;

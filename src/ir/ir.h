@@ -80,6 +80,7 @@ typedef struct {
 typedef struct prog {
   ctx *c;
   arena *a;
+  u64 serial; // like no other program's, not even of one that is gone
   space *sp;
   VEC(func_info *) funcs; // [0] unused
   func main;
@@ -94,6 +95,7 @@ typedef struct prog {
   hmap regroup_map; // of type_on and type_bind: (type, group) to type
 } prog;
 
+void prog_renumbered(prog *p); // ids of types, groups or functions mean something else now
 prog *prog_new(ctx *c); // own arena and space
 void prog_free(prog *p);
 prog *prog_clone(const prog *p, ctx *c); // same ids; constant bytes are shared

@@ -4,12 +4,21 @@
 // Idea: everything that instructions share is stored once and named by a small id, so that equality is
 // equality of ids and an instruction is one flat record that may be copied with memcpy.
 #include "ir/ir.h"
+#include <stdatomic.h>
+
+static u64 next_serial(void) {
+  static atomic_ullong last;
+  return atomic_fetch_add(&last, 1) + 1;
+}
+
+void prog_renumbered(prog *p) { p->serial = next_serial(); }
 
 prog *prog_new(ctx *c) {
   arena *a = arena_new();
   prog *p = NEW(a, prog);
   p->c = c;
   p->a = a;
+  p->serial = next_serial();
   p->sp = space_new(c, a);
   *vec_push(a, &p->funcs) = NULL;
   *vec_push(a, &p->types) = (type_info){0};
@@ -388,6 +397,7 @@ prog *prog_clone(const prog *p, ctx *c) {
   translation t = {p->c, c};
   q->c = c;
   q->a = a;
+  q->serial = next_serial();
   q->sp = space_clone(p->sp, c, a);
   DUP(a, &q->types);
   for (u32 k = 1; k < q->types.n; k++) {

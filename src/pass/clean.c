@@ -226,6 +226,7 @@ static attrset keep_attrs(tables *t, attrset old) {
 
 #define TAKE(to, from) ((to).v = (from).v, (to).n = (from).n, (from).v = NULL, (from).n = (from).cap = 0)
 void pass_compact(prog *p) {
+  prog_renumbered(p);
   arena *tmp = arena_new();
   tables t = {.p = p};
   drop_unreachable(p, tmp);

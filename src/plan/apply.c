@@ -127,20 +127,17 @@ static bool build_main(apply *x) {
 
 bool apply_open(apply *x, planner *pl, const plan *pn, coster *k) {
   planner *own = planner_grouped(pl, pn->batchnorm_groups, pn->groups_at);
+  if (own) own = planner_marked(own, pn);
   *x = (apply){.pl = own ? own : pl, .asked = pl, .pn = pn, .k = k};
   x->src = x->pl->src;
   x->a = arena_new();
   x->p = prog_new(pl->src->c);
-  if (k) coster_use(k, x->p);
-  planner_recompute(x->pl, pn);
-  memset(x->pl->rests, 0, sizeof pl->rests);
   x->before = diag_count(pl->src->c);
   return own && make_space(x) && make_choices(x);
 }
 
 prog *apply_close(apply *x, bool ok) {
   if (!ok) plan_point(x->asked->src, x->pn, x->before);
-  if (x->pl != x->asked) memcpy(x->asked->rests, x->pl->rests, sizeof x->pl->rests);
   x->p->norigins = x->src->norigins;
   arena_free(x->a);
   if (ok) return x->p;
@@ -157,7 +154,6 @@ prog *plan_apply(planner *pl, const plan *pn, coster *k) {
 }
 
 prog *planner_source(planner *pl) { return pl->src; }
-bool planner_rests(const planner *pl, rest_what what) { return pl->rests[what]; }
 
 bool plan_trial(planner *pl, const plan *pn, func f, u8 axis, plan_trial_result *out) {
   apply *x = &(apply){.pl = pl, .pn = pn, .src = pl->src, .trial = out};

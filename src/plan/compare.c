@@ -277,9 +277,6 @@ static bool compare_smaller(planner *pl, const plan *pn, coster *k, const verify
   prog *src = shrink_program(sh);
   if (!src) return false;
   src->funcs.n = pl->nfuncs; // the planner's own follow
-  for (u32 f = 1; f < src->funcs.n; f++)
-    for (u32 i = 0; i < src->funcs.v[f]->body.n; i++)
-      src->funcs.v[f]->body.v[i].flags &= (u8)~INSTR_RECOMPUTE;
   plan q = smaller_plan(pl, pn, a, planner_classes(pl), sh);
   q.batchnorm_groups = 0; // they are in the smaller program
   planner *small = planner_new(src);

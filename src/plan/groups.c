@@ -1,16 +1,21 @@
-// groups.c - the source program with batch normalisation over groups of the batch: one planner for every
-// number of groups. Not here: which number a plan has (policy/batchnorm.c).
+// groups.c - the source program in other forms: with batch normalisation over groups of the batch, or with
+// instructions that the backward computes again. One planner for every form. Not here: which form a plan has
+// (policy/batchnorm.c, policy/hybrid.c).
 //
-// Idea: how many groups there are changes the laws of instructions, and with them classes, gradients and
-// cuts: all that a planner keeps. So a planner is for one number, and those for other numbers belong to it.
-// Functions and instructions have the same numbers in all of them: a plan is about any.
+// Idea: the form changes laws of instructions, or gradients, and with them classes and cuts: all that a planner
+// keeps. So a planner is for one form, and those for other forms belong to it. Functions and instructions have
+// the same numbers in all of them: a plan is about any.
 #include "plan/internal.h"
 
-static planner *with_groups(planner *pl, u32 groups, loc where) {
+// Without what the planner has added.
+prog *planner_program(const planner *pl) {
   prog *p = prog_clone(pl->src, pl->src->c);
-  p->funcs.n = pl->nfuncs; // the planner's own follow
-  for (u32 f = 1; f < p->funcs.n && pl->recompute; f++)
-    for (u32 i = 0; i < p->funcs.v[f]->body.n; i++) p->funcs.v[f]->body.v[i].flags &= (u8)~INSTR_RECOMPUTE;
+  p->funcs.n = pl->nfuncs;
+  return p;
+}
+
+static planner *with_groups(planner *pl, u32 groups, loc where) {
+  prog *p = planner_program(pl);
   planner *made = pass_batchnorm(p, groups, where) ? planner_new(p) : NULL;
   prog_free(p);
   if (made) made->groups = groups;
@@ -29,5 +34,34 @@ planner *planner_grouped(planner *pl, u32 groups, loc where) {
     if (pl->grouped.v[i]->groups == groups) return pl->grouped.v[i];
   planner *made = with_groups(pl, groups, where);
   if (made) *vec_push(pl->a, &pl->grouped) = made;
+  return made;
+}
+
+// ---- computed again -------------------------------------------------------------------------------------------
+static bool same_marks(const planner *pl, const plan *pn) {
+  if (pl->nmarks != pn->nrecompute) return false;
+  for (u32 i = 0; i < pn->nrecompute; i++)
+    if (pl->mark[i].fn.i != pn->recompute[i].fn.i || pl->mark[i].instr != pn->recompute[i].instr)
+      return false;
+  return true;
+}
+
+planner *planner_marked(planner *pl, const plan *pn) {
+  if (same_marks(pl, pn)) return pl;
+  for (u32 i = 0; i < pl->marked.n; i++)
+    if (same_marks(pl->marked.v[i], pn)) return pl->marked.v[i];
+  prog *p = planner_program(pl);
+  for (u32 f = 1; f < p->funcs.n; f++) // what the program itself had marked is the plan's choice
+    for (u32 i = 0; i < p->funcs.v[f]->body.n; i++) p->funcs.v[f]->body.v[i].flags &= (u8)~INSTR_RECOMPUTE;
+  for (u32 i = 0; i < pn->nrecompute; i++)
+    func_get(p, pn->recompute[i].fn)->body.v[pn->recompute[i].instr - 1].flags |= INSTR_RECOMPUTE;
+  planner *made = planner_new(p);
+  prog_free(p);
+  made->groups = pl->groups;
+  made->nmarks = pn->nrecompute;
+  made->mark = NEWN(made->a, plan_mark, pn->nrecompute + 1);
+  for (u32 i = 0; i < pn->nrecompute; i++)
+    made->mark[i] = (plan_mark){pn->recompute[i].fn, pn->recompute[i].instr};
+  *vec_push(pl->a, &pl->marked) = made;
   return made;
 }

@@ -8,6 +8,11 @@ typedef struct {
   u32 from, len, times; // from: instruction, from 0
 } layer_run;
 
+typedef struct {
+  func fn;
+  u32 instr; // number from 1
+} plan_mark;
+
 // A source program with what does not depend on a plan: laws of its instructions, gradients of its functions.
 struct planner {
   prog *src; // the caller's forward program, extended with segment, gradient and update functions
@@ -25,7 +30,6 @@ struct planner {
   kept;
   VEC(struct planner *) grouped; // of the same program with batch norm over groups of the batch
   u32 groups;                    // 0: as the program came
-  bool rests[REST_COUNT];        // of the plan applied last: was anything of the kind split at rest?
   u32 nfuncs;                    // functions of the program as it came
   bool *cone;                    // per instruction of main: depends on constants alone
   u32 *last_use; // per value of main: number of the last instruction using it (nbody+1: returned)
@@ -42,11 +46,12 @@ struct planner {
     const u32 *end;
   })
   ends;
-  u64 recompute;   // hash of the instructions now marked
+  VEC(struct planner *) marked; // of the same program with other instructions computed again
+  u32 nmarks;
+  plan_mark *mark; // those that it has marked
   grad_memo *memo; // gradients of functions called by several cuts
   VEC(layer_run) runs;
   bool runs_known;
-  prog *plain; // the program as it came; NULL where there are no runs, or they are not known yet
   VEC(struct {
     const u32 *kept; // per run: periods
     struct planner *pl;
@@ -92,7 +97,11 @@ const grad_pair *planner_grad(planner *pl, func f, const grad_opts *o,
 // The update of n weights as a function: (w.., g.., states..) -> (w'.., states'.. [, g..]), the states of one
 // kind for all weights that have it, then those of the next. Cached by types.
 func planner_update(planner *pl, const value *weight, u32 n, const optim_opts *o, bool keep_gradients);
-void planner_recompute(planner *pl, const plan *pn); // marks the instructions that plan pn recomputes
+// ---- other forms of the source program (groups.c) -----------------------------------------------------------
+// The planner of the same program with the instructions marked that the plan computes again. Kept, and freed with
+// pl.
+planner *planner_marked(planner *pl, const plan *pn);
+prog *planner_program(const planner *pl); // its source without what it has added
 
 // One application of a plan.
 typedef struct {
@@ -129,6 +138,7 @@ typedef struct apply {
   hmap variant_map;
   VEC(path_entry) paths;
   hmap path_map;
+  bool rests[REST_COUNT];   // was anything of the kind split at rest?
   bool update;              // sharding an update function: sums over time are complete
   plan_trial_result *trial; // counting work and traffic (plan_trial)
   u8 trial_axis;

@@ -40,9 +40,8 @@ static double bytes_of(const prog *p, func f, value v) {
   return t->tuple ? 0 : (double)shape_bytes(&t->s);
 }
 
-static const grad_pair *whole_gradient(planner *pl, const plan *pn, arena *a, const cut **out) {
+static const grad_pair *whole_gradient(planner *pl, arena *a, const cut **out) {
   prog *p = pl->src;
-  planner_recompute(pl, pn);
   const cut *c = *out = planner_cut(pl, 1, func_get(p, p->main)->body.n);
   const func_info *m = func_get(p, p->main);
   u8 *mark = ZNEWN(a, u8, c->nweights + c->ninputs + 1);
@@ -65,7 +64,8 @@ typedef struct {
 u32 plan_kept(planner *pl, const plan *pn, arena *a, plan_kept_value **out) {
   const cut *c;
   const u32 before = diag_count(pl->src->c);
-  const grad_pair *g = whole_gradient(pl, pn, a, &c);
+  pl = planner_marked(pl, pn);
+  const grad_pair *g = whole_gradient(pl, a, &c);
   diag_truncate(pl->src->c, before);
   *out = NULL;
   if (!g) return 0;

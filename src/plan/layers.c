@@ -199,7 +199,7 @@ static bool *dropped_params(const shortening *x, const bool *drop) {
 
 // Of every run so many periods: all but the last from the beginning.
 static prog *shorten(const planner *pl, const u32 *kept) {
-  prog *p = prog_clone(pl->plain, pl->src->c);
+  prog *p = planner_program(pl);
   shortening x = {.p = p, .m = func_get(p, p->main)};
   bool *drop = ZNEWN(p->a, bool, x.m->body.n + 1);
   for (u32 q = 0; q < pl->runs.n; q++) {
@@ -313,23 +313,11 @@ static bool covers_main(const planner *pl, const plan *pn) {
   return at == func_get(pl->src, pl->src->main)->body.n;
 }
 
-// Without what the planner has added.
-static prog *as_it_came(const planner *pl) {
-  prog *p = prog_clone(pl->src, pl->src->c);
-  p->funcs.n = pl->nfuncs;
-  for (u32 f = 1; f < p->funcs.n; f++)
-    for (u32 i = 0; i < p->funcs.v[f]->body.n; i++) p->funcs.v[f]->body.v[i].flags &= (u8)~INSTR_RECOMPUTE;
-  return p;
-}
-
 bool plan_fewer_layers(planner *pl, const plan *pn, arena *a, fewer_layers *out) {
   *out = (fewer_layers){0};
-  if (!pl->runs_known) {
-    pl->runs_known = true;
-    find_runs(pl);
-    if (pl->runs.n) pl->plain = as_it_came(pl);
-  }
-  if (!pl->plain || pn->batchnorm_groups || !covers_main(pl, pn) || splits_weights(pl, pn)) return false;
+  if (!pl->runs_known) find_runs(pl);
+  pl->runs_known = true;
+  if (!pl->runs.n || pn->batchnorm_groups || !covers_main(pl, pn) || splits_weights(pl, pn)) return false;
   const u32 n = func_get(pl->src, pl->src->main)->body.n;
   thinning x = {pl, pn, a, ZNEWN(a, bool, n + 1), ZNEWN(a, u64, n + 1), NEWN(a, u32, pl->runs.n + 1), out};
   hash_choices(&x);

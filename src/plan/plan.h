@@ -130,8 +130,6 @@ prog *plan_probe(planner *pl, const plan *pn, coster *k, arena *a, bool all_laye
 // Tasks and sends of the plan's order on stages of that graph, in one line. False and diagnostics (E_PLAN,
 // E_DEADLOCK). *order is in `a`.
 bool plan_line(ctx *c, arena *a, const plan *pn, const plan_graph *g, u32 *n, const sim_order **order);
-// Did the plan that was applied last split anything because of its rest[what]?
-bool planner_rests(const planner *pl, rest_what what);
 
 // The trivial plan: one device, everything in one segment.
 plan *plan_single(arena *a, const prog *src, bool train, const optim_opts *o);

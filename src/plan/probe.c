@@ -457,7 +457,7 @@ static prog *probe(planner *pl, const plan *pn, coster *k, arena *a, const fewer
     }
     if (ok) describe(&x, &out->pipeline);
     if (ok && few) describe_layers(&x, &out->pipeline);
-    memcpy(out->rests, ap.pl->rests, sizeof out->rests);
+    memcpy(out->rests, ap.rests, sizeof out->rests);
   }
   return apply_close(&ap, ok);
 }

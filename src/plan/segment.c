@@ -35,24 +35,10 @@ planner *planner_new(prog *src) {
 void planner_free(planner *pl) {
   if (!pl) return;
   for (u32 i = 0; i < pl->grouped.n; i++) planner_free(pl->grouped.v[i]);
+  for (u32 i = 0; i < pl->marked.n; i++) planner_free(pl->marked.v[i]);
   for (u32 i = 0; i < pl->shorter.n; i++) planner_free(pl->shorter.v[i].pl);
-  prog_free(pl->plain);
   prog_free(pl->src);
   arena_free(pl->a);
-}
-
-void planner_recompute(planner *pl, const plan *pn) {
-  u64 key = 0;
-  for (u32 i = 0; i < pn->nrecompute; i++)
-    key = hash_u64(((u64)pn->recompute[i].fn.i << 32) | pn->recompute[i].instr, key + 1);
-  if (key == pl->recompute) return;
-  pl->recompute = key;
-  pl->memo = NULL; // marks are part of what was differentiated
-  prog *p = pl->src;
-  for (u32 f = 1; f < pl->nfuncs; f++) // cuts keep the marks that they were made with
-    for (u32 i = 0; i < p->funcs.v[f]->body.n; i++) p->funcs.v[f]->body.v[i].flags &= (u8)~INSTR_RECOMPUTE;
-  for (u32 i = 0; i < pn->nrecompute; i++)
-    func_get(p, pn->recompute[i].fn)->body.v[pn->recompute[i].instr - 1].flags |= INSTR_RECOMPUTE;
 }
 
 typedef struct {
@@ -166,7 +152,7 @@ static void find_like(planner *pl, cut *c) {
 }
 
 cut *planner_cut(planner *pl, u32 from, u32 to) {
-  u64 key = hash_u64(((u64)from << 32) | to, pl->recompute + 7);
+  u64 key = hash_u64(((u64)from << 32) | to, 7);
   u32 hit = hmap_get(&pl->cut_map, key);
   if (hit) return pl->cuts.v[hit - 1];
   prog *p = pl->src;
@@ -218,8 +204,7 @@ cut *planner_cut(planner *pl, u32 from, u32 to) {
 const grad_pair *planner_grad(planner *pl, func f, const grad_opts *o, u64 key) {
   const func_info *fi = func_get(pl->src, f);
   key = hash_bytes(o->mark, fi->nparams,
-                   hash_bytes(o->has_dy, fi->rets.n * sizeof *o->has_dy,
-                              hash_u64(f.i * 2 + o->split, key + pl->recompute)));
+                   hash_bytes(o->has_dy, fi->rets.n * sizeof *o->has_dy, hash_u64(f.i * 2 + o->split, key)));
   u32 hit = hmap_get(&pl->grad_map, key);
   if (hit) return pl->grads.v[hit - 1];
   grad_pair *g = NEW(pl->a, grad_pair);

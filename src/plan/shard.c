@@ -360,7 +360,7 @@ layout shard_at_rest(apply *x, layout l, const shape *sh, rest_what what, group 
     if (d == sh->nd) continue;
     l = stride ? layout_with_split(sp, l, axis, (u8)d, stride)
                : layout_with_pieces(sp, l, axis, (u8)d, pieces_spread(sp, n, sh->dim[d]));
-    x->pl->rests[what] = true;
+    x->rests[what] = true;
   }
   return l;
 }

@@ -71,7 +71,6 @@ static known_stages *stages_of(const search *s, worker *w, const search_point *p
   for (u32 all = 0; all < 2 && made && !x->st; all++) {
     if (all && !x->about.pipeline.nspans) break; // it had all layers
     prog *probe = plan_probe(w->pl, pn, w->k, x->a, all, &x->about);
-    if (probe) coster_use(w->k, probe);
     if (probe) x->st = sim_stages_of(w->c, x->a, probe, w->k, &so, &x->about.pipeline);
     made = probe && diag_errors(w->c) == before;
     prog_free(probe);
@@ -160,7 +159,6 @@ static bool simulate_whole(const search *s, worker *w, arena *a, const plan *pn,
   const sim_opts so = {.mode = SIM_FOLDED, .bytes = s->o->accounting, .peak_only = true};
   prog *d = plan_apply(w->pl, pn, w->k);
   sim_result r;
-  if (d) coster_use(w->k, d);
   bool ok = d && sim_run(w->c, a, d, w->k, &so, &r);
   if (ok) *out = (sim_pipe_result){r.makespan_ps, r.peak_bytes, r.utilisation, r.comm, r.bubble};
   prog_free(d);

@@ -24,7 +24,6 @@ void search_look_at(arena *a, const prog *src, const machine *m, const cost_opts
   coster *k = coster_new(c, own, m, costs);
   *out = (search_look){.s = *s};
   prog *d = k ? apply(c, own, pl, k, o, out) : NULL;
-  if (d) coster_use(k, d);
   out->ran = d && sim_run(c, a, d, k, &so, &out->r);
   if (out->ran) out->has_path = sim_path_parts(d, k, &out->r, &out->path);
   if (!out->ran) out->why = arena_strdup(a, diag_count(c) ? diag_get(c, 0).message : "");

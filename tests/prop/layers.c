@@ -58,9 +58,7 @@ static bool equal(ctx *c, arena *a, planner *pl, const plan *pn, coster *k) {
     prog_free(probe), prog_free(d);
     return true;
   }
-  coster_use(k, probe);
   const sim_stages *st = sim_stages_of(c, a, probe, k, &so, &about.pipeline);
-  coster_use(k, d);
   bool ok = sim_run(c, a, d, k, &so, &r);
   if (st && ok) {
     known++, shorter += about.pipeline.nspans > 0;

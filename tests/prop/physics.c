@@ -31,7 +31,6 @@ static u32 compared[8]; // by property
 
 // ---- running ------------------------------------------------------------------------------------------
 static bool simulate(const bench *b, const prog *d, coster *k, const sim_opts *o, sim_result *r) {
-  if (k) coster_use(k, d);
   return CHECK_MSG(sim_run(b->m.c, b->a, d, k, o, r), "%s", diag_render(b->m.c, b->a));
 }
 
@@ -124,7 +123,6 @@ static void check_scaled(bench *b, const plan *pn, const prog *d, const sim_resu
   static const sim_mode modes[] = {SIM_FLAT, SIM_COMPOSED, SIM_FLAT_FOLDED, SIM_FOLDED};
   sim_opts o = {.mode = modes[pick(&b->rng, 4)], .cost = times_three, .cost_arg = b->k};
   sim_result s;
-  coster_use(b->k, d);
   if (!simulate(b, d, NULL, &o, &s)) return;
   bool ok = s.makespan_ps == 3 * r->makespan_ps && s.peak_bytes == r->peak_bytes;
   for (u32 k = 0; k < r->nranks && ok; k++)
@@ -181,7 +179,6 @@ static void tally_func(tally *t, func fn, group call) {
 static void check_computation(bench *b, const plan *pn, const prog *d, const sim_result *r) {
   static tally t;
   t = (tally){.b = b, .p = d, .ok = true};
-  coster_use(b->k, d);
   tally_func(&t, d->main, (group){0});
   for (u32 k = 0; k < r->nranks && t.ok; k++)
     for (u32 x = 0; x < r->nstreams; x++) {
@@ -327,7 +324,7 @@ static i64 time_of(ctx *c, u32 model, const machine *m, const strategy *s, i64 m
     prog *d = pn ? plan_apply(pl, pn, k) : NULL;
     sim_opts o = {.mode = SIM_FOLDED, .peak_only = true};
     sim_result r;
-    if (d && (coster_use(k, d), sim_run(c, a, d, k, &o, &r))) ps = r.makespan_ps, *peak = r.peak_bytes;
+    if (d && sim_run(c, a, d, k, &o, &r)) ps = r.makespan_ps, *peak = r.peak_bytes;
     prog_free(d);
     planner_free(pl);
   }

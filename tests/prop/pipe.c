@@ -24,9 +24,7 @@ static bool compare(plans_model *m, const plan *pn, coster *k, bool by_time, are
   if (probe && d) {
     u32 errors = diag_errors(c);
     sim_result r;
-    coster_use(k, probe);
     const sim_stages *st = sim_stages_of(c, a, probe, k, &so, &about.pipeline);
-    coster_use(k, d);
     if (!st) {
       whole++;
       ok = diag_errors(c) == errors;
@@ -66,7 +64,6 @@ static bool flat_is_folded(plans_model *m, const plan *pn, coster *k, arena *a) 
   prog *d = plan_apply(m->pl, pn, k);
   bool ok = true;
   if (!d) return true; // refused by the probe as well
-  coster_use(k, d);
   for (u32 i = 0; i < 2 && ok; i++) {
     const sim_opts so = {.mode = i ? SIM_FOLDED : SIM_FLAT, .peak_only = true};
     ok = sim_run(m->c, a, d, k, &so, &r[i]);

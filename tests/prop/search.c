@@ -123,7 +123,6 @@ static void work_out(setting *s, truth *t) {
   const u32 before = diag_count(s->c);
   prog *d = apply(s, &t->s, a, NULL);
   if (d) {
-    coster_use(s->k, d);
     t->possible = sim_run(s->c, a, d, s->k, &so, &r);
     if (t->possible) t->time_ps = r.makespan_ps, t->peak_bytes = r.peak_bytes;
     prog_free(d);

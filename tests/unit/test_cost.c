@@ -389,7 +389,6 @@ TEST(cost_programs_take_turns) {
     b.mesh = mesh_add(b.p->sp, sym_of(c, "m"), &b.dp, 1, 0, NULL);
     const group g = group_all(b.p->sp, b.mesh);
     const type x = matrix(&b, DT_F16, 960, 4096, split(&b, b.dp, 0, 960 / (2 + 2 * (round % 3))), g);
-    coster_use(k, b.p);
     i64 ps[6];
     REQUIRE(cost_of(&b, OP_relu, (attrset){0}, &x, 1, &x, 1, g, ps) == 1);
     if (round < 3)
@@ -429,7 +428,6 @@ TEST(cost_programs_leave_nothing) {
   i64 ps[512];
   size_t bytes = 0;
   for (u32 round = 0; round < 400; round++) {
-    coster_use(b.k, b.p);
     CHECK(cost_of(&b, OP_all_reduce, at, &x, 1, &x, 1, all, ps) == 1);
     CHECK(cost_of(&b, OP_send, (attrset){0}, &x, 1, &y, 1, all, ps));
     if (round == 10) bytes = arena_bytes(b.a);
@@ -490,7 +488,6 @@ TEST(cost_patterns_are_ranks) {
       }
       const mesh me =
           mesh_add(p->sp, sym_of(c, "m"), axis, 3, (u32)(rng_next(&rng) % (m->nranks - n + 1)), NULL);
-      coster_use(old, p);
       for (u32 q = 0; q < 12; q++) {
         const group g = random_group(p, me, axis, 3, &rng), h = random_group(p, me, axis, 3, &rng);
         const u8 over[2] = {axis[rng_next(&rng) % 3], axis[rng_next(&rng) % 3]};
