@@ -224,6 +224,14 @@ static void put_rate(report *r, arena *a, const prog *p, const machine *m, const
   report_fact(r, "peak_share", NULL, share);
 }
 
+// Of training two times: of steps that follow each other, as they are measured, and of one alone.
+static void put_time(report *r, const sim_result *s) {
+  const bool both = s->ncarried > 0;
+  report_fact(r, "period_ps", both ? "time per step" : NULL,
+              both ? cell_i(CELL_PS, s->period_ps) : cell_none());
+  report_fact(r, "time_ps", both ? "one step alone" : "time per step", cell_i(CELL_PS, s->makespan_ps));
+}
+
 void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_result *s,
                 const sim_about *of) {
   i64 usable = m->kind[m->dev[s->unit[s->peak_unit].first_rank].kind].usable_bytes;
@@ -239,7 +247,7 @@ void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_
   report_fact(r, "state_dtypes", NULL, cell_text(states));
   report_fact(r, "machine", "machine", cell_text(sym_str(m->c, m->name)));
   report_fact(r, "ranks", "ranks", cell_i(CELL_INT, s->nranks));
-  report_fact(r, "time_ps", "time per step", cell_i(CELL_PS, s->makespan_ps));
+  put_time(r, s);
   report_error(r, a, s);
   bool rate = of->batch && seconds > 0;
   report_fact(r, "batch", NULL, of->batch ? cell_i(CELL_INT, of->batch) : cell_none());

@@ -129,6 +129,8 @@ static const sim_cols *simulate(sim *s, sim_result *r) {
   if (!s->o->no_bytes && !bytes_run(s, r)) return NULL;
   sum_up_stages(s, r);
   if (s->o->critical) path_of(s, main, x, r);
+  for (u32 j = 0; j < s->o->ncarry; j++) *vec_push(s->a, &s->carry) = s->o->carry[j];
+  if (s->o->steady && !steady_period(s, main, r)) return NULL;
   return main;
 }
 
@@ -138,8 +140,7 @@ static bool simulate_short(sim *s, sim_result *r, bool *ok) {
   const sim_opts *o = s->o;
   const sim blank = *s;
   const u32 errors = diag_errors(s->c);
-  if (!(o->mode & SIM_COMPOSED) || o->timeline || o->steps || o->split || o->steady || !s->intern)
-    return false;
+  if (!(o->mode & SIM_COMPOSED) || o->timeline || o->steps || o->split || !s->intern) return false;
   for (u32 settle = 4; settle <= 64; settle *= 16) {
     arena_mark_t mark = arena_mark(s->tmp);
     if (!repeat_find(s, settle)) return false;
@@ -161,8 +162,6 @@ bool sim_run(ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o, sim_
     ok = main != NULL;
     if (ok && o->split) split_time(&s, main, r);
     if (ok && o->timeline) r->timeline = timeline_of(&s, main);
-    for (u32 j = 0; j < o->ncarry; j++) *vec_push(a, &s.carry) = o->carry[j];
-    if (ok && o->steady) r->period_ps = steady_period(&s);
   }
   arena_free(s.tmp);
   return ok;

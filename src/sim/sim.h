@@ -49,7 +49,8 @@ typedef struct {
   bool peak_only;  // of memory: not by kind, not by value
   u32 top;         // values listed at the peak; 0 = 10
   u32 ncarry;
-  const sim_carry *carry; // for steady; none: results that take over a parameter's storage (needs bytes)
+  const sim_carry *carry; // for steady; none: results that take over a parameter's storage (needs bytes), and
+                          // those called "w.new" where a weight or state is w
   sim_cost *cost; // prices instead of the coster's: asked once for every instruction of a function at a place
   void *cost_arg;
 } sim_opts;
@@ -123,7 +124,8 @@ typedef struct {
 } sim_origin; // instructions on the critical path whose prices come from one row
 typedef struct {
   i64 makespan_ps;
-  i64 period_ps; // time per step in steady state; = makespan unless asked for
+  i64 period_ps; // time per step in steady state, never above the makespan; = makespan unless asked for
+  u32 ncarried;  // if steady: results that are a parameter of the next step
   u32 nranks, nunits, nstreams, nstages;
   const u32 *unit_of_rank;
   sim_unit *unit;

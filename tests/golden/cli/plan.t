@@ -39,20 +39,21 @@ order:
   - "F0.0 B0.0"
 ## The time of a plan in the search is that of its simulation.
 $ heddle sim mlp-xs --batch 1024 --plan best.plan --machine laptop
-model          mlp-xs
-plan           dp=4 tp=1 pp=1 zero=2
-weights        f32
-machine        laptop
-ranks          4
-time per step  48.69 ms
-error bar      none: 100.0 % of the step has no measured spread
-samples        21,033/s
-arithmetic     63.5 GFLOP/s a device, 66.1 % of the f32 peak
-computes       93.6 %
-communicates   6.4 %
-idle           0.0 %
-peak memory    18.0 MiB of 3.60 GiB on rank 0
-instructions   388
+model           mlp-xs
+plan            dp=4 tp=1 pp=1 zero=2
+weights         f32
+machine         laptop
+ranks           4
+time per step   48.69 ms
+one step alone  48.69 ms
+error bar       none: 100.0 % of the step has no measured spread
+samples         21,033/s
+arithmetic      63.5 GFLOP/s a device, 66.1 % of the f32 peak
+computes        93.6 %
+communicates    6.4 %
+idle            0.0 %
+peak memory     18.0 MiB of 3.60 GiB on rank 0
+instructions    388
 
 stage  ranks  computes  communicates   idle  peak memory
     0  0-3      93.6 %         6.4 %  0.0 %     18.0 MiB

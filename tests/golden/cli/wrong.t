@@ -906,8 +906,8 @@ error[E0501]: 1f1b takes no groups of microbatches; got group=2
   hint: leave group out
 [1]
 $ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy 'pp=4 mb=8 schedule=ZB1P' | grep -E '^plan|^time per'
-plan           dp=1 tp=1 pp=4 mb=8 schedule=zb-h1
-time per step  15.24 ms
+plan            dp=1 tp=1 pp=4 mb=8 schedule=zb-h1
+time per step   14.76 ms
 $ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy 'pp=4 mb=8 schedule=zb-h2'
 error[E0509]: schedule: 'zb-h2' is no value of it
   --> --strategy:1:20
