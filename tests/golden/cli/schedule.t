@@ -145,9 +145,28 @@ error[E0501]: task 0B1 is in no sequence
 [1]
 $ printf '0F0,0B1,0F1,0B0\n1F0,1B0,1F1,1B1\n' > dead.csv; heddle schedule dead.csv
 error[E0503]: deadlock: no stage can run its next task
+  --> dead.csv:1:5
+   1 | 0F0,0B1,0F1,0B0
+     |     ^
   note: place 0 waits at 0B1 (task 2 of 4) for 0F1, task 3 of place 0
   note: place 1 waits at 1F1 (task 3 of 4) for 0F1, task 3 of place 0
   hint: a task must stand after the tasks that it waits for; schedule=1f1b and schedule=gpipe run with any figures
+[1]
+$ printf '\357\273\2770F0,0B0\n' > bom.csv; heddle schedule bom.csv
+error[E0501]: a byte order mark (BOM) before the first cell
+  --> bom.csv:1:1
+  hint: save the file as UTF-8 without BOM, or as ASCII
+[1]
+$ printf '\n0F0,0B0\n' > late.csv; heddle schedule late.csv
+error[E0501]: an empty line: place 0 runs no task
+  --> late.csv:1:1
+  hint: line by line a file has its places, comments (#) aside: leave the line out
+[1]
+$ printf '0F0r65535\n' > far.csv; heddle schedule far.csv
+error[E0901]: replica 65535; at most 254
+  --> far.csv:1:5
+   1 | 0F0r65535
+     |     ^
 [1]
 $ heddle schedule gpipe
 error[E0801]: `heddle schedule gpipe` wants --pp and --mb
@@ -345,11 +364,15 @@ error[E0501]: examples/zbv.csv has its own order, without groups; got group=4
 [1]
 $ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 mb=2 schedule=dead.csv"
 error[E0503]: deadlock: no stage can run its next task
-  --> --strategy:1:11
-   1 | pp=2 mb=2 schedule=dead.csv
-     |           ^
+  --> dead.csv:1:5
+   1 | 0F0,0B1,0F1,0B0
+     |     ^
   note: place 0 waits at 0B1 (task 2 of 4) for 0F1, task 3 of place 0
   note: place 1 waits at 1F1 (task 3 of 4) for 0F1, task 3 of place 0
+  note: named here
+    --> --strategy:1:11
+     1 | pp=2 mb=2 schedule=dead.csv
+       |           ^
   hint: a task must stand after the tasks that it waits for; schedule=1f1b and schedule=gpipe run with any figures
 [1]
 $ printf '0F0,0F1\n1F0,1F1\n' > forward.csv; heddle sim mlp-xs:layers=8 --batch 64 --machine laptop --strategy "pp=2 mb=2 schedule=forward.csv" | sed -n 2,6p
