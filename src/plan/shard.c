@@ -743,6 +743,7 @@ static void prepare(sharding *s, const shard_call_of *c) {
     s->at_rest[i + 1] = c->at_rest && c->at_rest[i];
   }
   s->b = builder_at(x->p, func_new(x->p, f->name, f->where));
+  s->b.where = f->where;
   make_params(s, c);
 }
 

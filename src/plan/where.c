@@ -10,8 +10,7 @@ static bool lies_in(const ctx *c, loc at, sym file) {
 static loc entry_for(const prog *src, const plan *pn, loc where) {
   for (u32 i = 0; i < pn->ntrans; i++) {
     const plan_trans *t = &pn->trans[i];
-    loc of = t->instr ? func_get(src, t->fn)->body.v[t->instr - 1].where : func_get(src, t->fn)->where;
-    if (of.i == where.i) return t->at;
+    if (t->instr && func_get(src, t->fn)->body.v[t->instr - 1].where.i == where.i) return t->at;
   }
   return pn->at;
 }
