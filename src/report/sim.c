@@ -63,22 +63,23 @@ static void put_devices(report *r, const machine *m, const sim_result *s) {
                                 {"communication", "communicates"},
                                 {"bubble", "idle"}};
   report_table(r, "devices", cols, COUNT_OF(cols));
-  double span = s->makespan_ps ? (double)s->makespan_ps : 1;
+  const i64 span = s->makespan_ps;
   for (u32 d = 0; d < m->nkinds; d++) {
-    double busy = 0, comm = 0, idle = 0;
+    sim_sum busy = 0, comm = 0, idle = 0;
     u32 n = 0;
-    for (u32 k = 0; k < s->nranks; k++) { // rank by rank: rounds the same folded and not
+    for (u32 k = 0; k < s->nranks; k++) {
       if (m->dev[k].kind != d) continue;
       u32 at = s->unit_of_rank[k] * s->nstreams;
-      busy += (double)(s->busy_ps[at] - s->comm_ps[at]) / span;
-      comm += (double)s->comm_ps[at] / span;
-      idle += (double)(s->makespan_ps - s->busy_ps[at]) / span;
+      busy += s->busy_ps[at] - s->comm_ps[at];
+      comm += s->comm_ps[at];
+      idle += span - s->busy_ps[at];
       n++;
     }
     if (n)
       report_row(r, (cell[]){cell_text(sym_str(m->c, m->kind[d].name)), cell_i(CELL_INT, n),
-                             cell_x(CELL_SHARE, busy / n), cell_x(CELL_SHARE, comm / n),
-                             cell_x(CELL_SHARE, idle / n)});
+                             cell_x(CELL_SHARE, sim_mean_share(busy, span, n)),
+                             cell_x(CELL_SHARE, sim_mean_share(comm, span, n)),
+                             cell_x(CELL_SHARE, sim_mean_share(idle, span, n))});
   }
 }
 

@@ -155,6 +155,13 @@ typedef struct {
   trace_source *timeline;
 } sim_result;
 
+// Shares are means over ranks of times that are summed in whole ps first: in whatever order ranks are taken, and
+// whether they are folded, it is the same number.
+__extension__ typedef __int128 sim_sum;
+static inline double sim_mean_share(sim_sum ps, i64 span_ps, u64 ranks) {
+  return span_ps && ranks ? (double)ps / ((double)span_ps * (double)ranks) : 0;
+}
+
 // Simulates one step of main: all clocks start at 0. Everything in the result is in `a`. k may be NULL if
 // o->cost is given. false and diagnostics if an instruction has no price (E_LINK, E_RATE) or the time does
 // not fit (E_LIMIT).
