@@ -276,13 +276,19 @@ double route_cost(prog *p, const shape *s, group g, layout from, group to, layou
 prog *plan_lower(const prog *distributed, u32 rank);
 
 // ---- policies (plan/policy/*.c), all from the mechanism above ---------------------------------------------
+// Schedules that were read from files, for many plans: never changed, so for all threads.
+typedef struct {
+  u32 n;
+  const struct schedule_file *v;
+} schedule_files;
 typedef struct {
   strategy s;               // what is chosen
   const strategy_set *said; // where it was said, for messages; NULL: nowhere
   bool train;
   optim_opts optim;
   bool keep_gradients;
-  bool no_order; // the plan's sequences are left out: plan_line and plan_apply make them
+  bool no_order;               // the plan's sequences are left out: plan_line and plan_apply make them
+  const schedule_files *files; // NULL: a file that the strategy names is read
 } hybrid_opts;
 // The plan of a strategy. NULL and diagnostics if it cannot be: it does not divide, or strategy_settle
 // refuses it (mbs must be settled before, where the batch is known).
@@ -303,10 +309,10 @@ u32 policy_batchnorm(const prog *src, const strategy *s);
 // Sequences of all places: the schedule that the strategy names, or that its file has. at: where it says so.
 // *file: the file's; NULL: there is none, and stage s lies on place s mod pp. False and diagnostics if the
 // figures do not go together, or the file has what is not planned.
-bool policy_schedule(planner *pl, arena *a, plan *pn, const strategy *s, bool no_order, loc at,
+bool policy_schedule(planner *pl, arena *a, plan *pn, const strategy *s, const hybrid_opts *o, loc at,
                      const sched **file);
-// Can every file that a strategy set names be read? Otherwise diagnostics.
-bool policy_schedule_files(ctx *c, const strategy_set *set);
+// Reads every file that a strategy set names into `a`. False and diagnostics if one cannot be read, or deadlocks.
+bool policy_schedule_files(ctx *c, arena *a, const strategy_set *set, schedule_files *out);
 const char *policy_schedule_name(u32 i);                 // NULL past the last
 bool policy_schedule_named(const char *name, u32 *word); // by any of its names; false: none
 void policy_zero(plan *pn, u8 axis, u32 level);

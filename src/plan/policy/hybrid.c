@@ -157,7 +157,7 @@ plan *policy_hybrid(planner *pl, arena *a, const hybrid_opts *o) {
   if (s.sp.n && !policy_sequence(pl, a, pn, tp)) return NULL;
   loc at = said_at(o, s.v.n > 1 && !s.schedule.path ? CHOICE_v : CHOICE_schedule);
   const sched *file;
-  if (!policy_schedule(pl, a, pn, &s, o->no_order, at, &file)) return NULL;
+  if (!policy_schedule(pl, a, pn, &s, o, at, &file)) return NULL;
   if (!policy_stages(pl, a, pn, pp, &s, file, said_at(o, CHOICE_layers))) return NULL;
   policy_zero(pn, dp, s.zero.n);
   return policy_recompute(pl, a, pn, s.recompute) ? pn : NULL;

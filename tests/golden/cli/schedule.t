@@ -375,6 +375,20 @@ error[E0503]: deadlock: no stage can run its next task
        |           ^
   hint: a task must stand after the tasks that it waits for; schedule=1f1b and schedule=gpipe run with any figures
 [1]
+## a search reads a file once, and says at once that nothing runs it
+$ heddle plan mlp-xs:layers=8 --batch 64 --train --machine laptop --schedule 1f1b,dead.csv
+error[E0503]: deadlock: no stage can run its next task
+  --> dead.csv:1:5
+   1 | 0F0,0B1,0F1,0B0
+     |     ^
+  note: place 0 waits at 0B1 (task 2 of 4) for 0F1, task 3 of place 0
+  note: place 1 waits at 1F1 (task 3 of 4) for 0F1, task 3 of place 0
+  note: named here
+    --> --strategy:1:1
+     1 | schedule=1f1b,dead.csv
+       | ^
+  hint: a task must stand after the tasks that it waits for; schedule=1f1b and schedule=gpipe run with any figures
+[1]
 $ printf '0F0,0F1\n1F0,1F1\n' > forward.csv; heddle sim mlp-xs:layers=8 --batch 64 --machine laptop --strategy "pp=2 mb=2 schedule=forward.csv" | sed -n 2,6p
 plan           dp=1 tp=1 pp=2 mb=2 schedule=forward.csv
 weights        f32
