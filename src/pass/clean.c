@@ -54,6 +54,7 @@ static void drop_unreachable(prog *p, arena *tmp) {
   for (u32 k = 1; k < p->funcs.n; k++)
     if (id[k]) id[k] = n, p->funcs.v[n++] = p->funcs.v[k];
   p->funcs.n = n;
+  func_renumbered(p);
   p->main.i = id[p->main.i];
   for (u32 k = 1; k < n; k++)
     for (u32 i = 0; i < p->funcs.v[k]->body.n; i++)
