@@ -1,5 +1,5 @@
 // clean.c - what a program does not need: instructions nobody uses, moves that move nothing, results computed
-// twice, and table entries that nothing names. Not an optimiser: costs play no part.
+// twice, and table entries that nothing names. Not an optimizer: costs play no part.
 //
 // Idea: all instructions are pure, so one is needed if a returned value depends on it, and two of the same
 // operator, attributes and operands are one. Every walk is one pass over a function.

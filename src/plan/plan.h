@@ -4,7 +4,7 @@
 //
 // Idea: a plan is data about a forward program: which letters of which instructions are split over which
 // axes, which instructions of main run on which part of which mesh, in which order each part runs its tasks,
-// and how parameters, gradients and optimiser states lie at rest. plan_apply makes the distributed program
+// and how parameters, gradients and optimizer states lie at rest. plan_apply makes the distributed program
 // from it. Policies (plan/policy/) only fill in this structure.
 #ifndef HEDDLE_PLAN_H
 #define HEDDLE_PLAN_H
@@ -188,7 +188,7 @@ bool plan_check_orders(const prog *p, const plan_order *of_rank, u32 nranks);
 
 // ---- verification (compare.c) -----------------------------------------------------------------------------
 // Numbers of a program: its results by name, in f64. Inputs are random, by the numbers and uses of the source
-// program's parameters (optimiser states: of the program's own), so every plan of one source sees the same
+// program's parameters (optimizer states: of the program's own), so every plan of one source sees the same
 // ones. In `a`.
 typedef struct {
   u32 n;

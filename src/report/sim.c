@@ -125,7 +125,7 @@ static void put_memory(report *r, arena *a, const sim_result *s) {
                                 {"stage", NULL},
                                 {"parameter_bytes", "parameters"},
                                 {"gradient_bytes", "gradients"},
-                                {"state_bytes", "optimiser"},
+                                {"state_bytes", "optimizer"},
                                 {"activation_bytes", "activations"},
                                 {"temporary_bytes", "temporary"},
                                 {"communication_bytes", "communication"},
@@ -242,7 +242,7 @@ void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_
   report_batchnorm(r, &of->batchnorm);
   const char *weights = report_types(a, p, ROLE_WEIGHT), *states = report_types(a, p, ROLE_STATE);
   if (weights)
-    report_line(r, "weights", "%s%s%s", weights, states ? ", the optimiser's states " : "",
+    report_line(r, "weights", "%s%s%s", weights, states ? ", the optimizer's states " : "",
                 states ? states : "");
   report_fact(r, "parameter_dtypes", NULL, cell_text(weights));
   report_fact(r, "state_dtypes", NULL, cell_text(states));

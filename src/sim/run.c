@@ -2,7 +2,7 @@
 #include "sim/internal.h"
 
 const char *mem_kind_name(mem_kind k) {
-  static const char *const name[MEM_KINDS] = {"parameters",  "gradients", "optimiser state",
+  static const char *const name[MEM_KINDS] = {"parameters",  "gradients", "optimizer state",
                                               "activations", "temporary", "communication"};
   return name[k];
 }

@@ -24,7 +24,7 @@ typedef enum { SIM_FLAT = 0, SIM_COMPOSED = 1, SIM_FLAT_FOLDED = 2, SIM_FOLDED =
 // SIM_BYTES_HEDDLE: along every rank's issue order, as a caching allocator sees it: a value lives from the
 // instruction that makes it to its last use; parameters belong to the caller unless donated; views share;
 // donated operands are taken over where the operator allows. SIM_BYTES_DISTIR, for reproducing that simulator
-// only: no sharing and no taking over except by optimisers (their results take no room), inputs live for
+// only: no sharing and no taking over except by optimizers (their results take no room), inputs live for
 // ever, results without use are never freed, no rounding.
 typedef enum { SIM_BYTES_HEDDLE, SIM_BYTES_DISTIR } sim_bytes;
 
@@ -57,7 +57,7 @@ typedef struct {
 
 // ---- what is answered -------------------------------------------------------------------------------
 typedef enum { MEM_PARAM, MEM_GRAD, MEM_STATE, MEM_ACT, MEM_TEMP, MEM_COMM, MEM_KINDS } mem_kind;
-// "parameters" "gradients" "optimiser state" "activations" "temporary" "communication"
+// "parameters" "gradients" "optimizer state" "activations" "temporary" "communication"
 const char *mem_kind_name(mem_kind k);
 typedef struct {
   func f;

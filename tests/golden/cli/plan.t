@@ -60,7 +60,7 @@ stage  ranks  computes  communicates   idle  peak memory
 device    ranks  computes  communicates   idle
 cpu-core      4    93.6 %         6.4 %  0.0 %
 
-ranks  parameters  gradients  optimiser  activations  temporary  communication      peak
+ranks  parameters  gradients  optimizer  activations  temporary  communication      peak
 0-3      8.00 MiB   2.00 MiB        0 B     5.50 MiB   2.50 MiB            0 B  18.0 MiB
 
 at the peak  of         kind         count     bytes
@@ -261,7 +261,7 @@ beside it: send                    0  195.4 us   +195.4 us       +3.0 %
 memory at the peak    winner     asked  difference
 parameters          32.3 MiB  36.8 MiB   +4.48 MiB
 gradients                0 B  36.8 MiB   +36.8 MiB
-optimiser state     64.7 MiB  73.6 MiB   +8.97 MiB
+optimizer state     64.7 MiB  73.6 MiB   +8.97 MiB
 activations         97.1 MiB  51.3 MiB   -45.8 MiB
 temporary           73.6 MiB  73.6 MiB   -3.00 KiB
 fullest rank         268 MiB   272 MiB   +4.51 MiB
@@ -284,7 +284,7 @@ why not    dp=8 pp=1 zero=0
 winner     dp=2 tp=4 pp=1
 asked      dp=8 tp=1 pp=1
            the best of 6 plans with dp=8 pp=1 zero=0
-too large  740 MiB of 286 MiB: 453 MiB more than there is, most of it optimiser state (258 MiB)
+too large  740 MiB of 286 MiB: 453 MiB more than there is, most of it optimizer state (258 MiB)
 time       1.40x the winner's, if it fitted
 costs      all_reduce over dp +2.497 ms, update +1.067 ms
 

@@ -19,7 +19,7 @@ stage  ranks  computes  communicates    idle  peak memory
 device  ranks  computes  communicates    idle
 v100        2    57.2 %        14.3 %  28.5 %
 
-ranks  parameters  gradients  optimiser  activations  temporary  communication      peak
+ranks  parameters  gradients  optimizer  activations  temporary  communication      peak
 0         514 KiB        0 B        0 B      128 KiB    514 KiB            0 B  1.13 MiB
 1         514 KiB        0 B        0 B      128 KiB    514 KiB            0 B  1.13 MiB
 
@@ -75,7 +75,7 @@ stage  ranks  computes  communicates   idle  peak memory
 device  ranks  computes  communicates   idle
 d           1   100.0 %         0.0 %  0.0 %
 
-ranks  parameters  gradients  optimiser  activations  temporary  communication      peak
+ranks  parameters  gradients  optimizer  activations  temporary  communication      peak
 0        8.00 MiB        0 B        0 B     1.00 MiB   3.00 MiB            0 B  12.0 MiB
 
 at the peak  of     kind         count     bytes
@@ -138,7 +138,7 @@ stage  ranks  computes  communicates    idle  peak memory
 device  ranks  computes  communicates    idle
 v100        2    53.6 %        13.4 %  32.9 %
 
-ranks  parameters  gradients  optimiser  activations  temporary  communication      peak
+ranks  parameters  gradients  optimizer  activations  temporary  communication      peak
 0         514 KiB        0 B        0 B      128 KiB    514 KiB            0 B  1.13 MiB
 1         514 KiB        0 B        0 B      128 KiB    514 KiB            0 B  1.13 MiB
 
@@ -175,7 +175,7 @@ link model        4  38.43 us  13.4 %          0.0 %
 $ heddle sim gpt2 --batch 64 --train --data 4 --tensor 2 --pipeline 2 --microbatches 8 --optimizer adam --machine dgx-2
 model           gpt2
 plan            dp=4 tp=2 pp=2 mb=8
-weights         f32, the optimiser's states f32
+weights         f32, the optimizer's states f32
 machine         dgx-2
 ranks           16
 time per step   521.0 ms
@@ -209,7 +209,7 @@ ranks       stream     in use   share
 9,11,13,15  pp.f0    538.0 us   0.1 %
 9,11,13,15  pp.b0    538.0 us   0.1 %
 
-ranks  parameters  gradients  optimiser  activations  temporary  communication      peak
+ranks  parameters  gradients  optimizer  activations  temporary  communication      peak
 0-7       183 MiB    183 MiB    367 MiB     1.69 GiB    112 MiB       6.00 MiB  2.52 GiB
 8-15      128 MiB    128 MiB    255 MiB      646 MiB    276 MiB            0 B  1.40 GiB
 
@@ -427,19 +427,19 @@ $ heddle sim mlp-xs --batch 1048576 --data 4096 --microbatches 64 --machine 'dgx
 warning[W0501]: the timeline shows 1 of 4096 ranks, one for all that are alike; together they have 4.19e+06 events
   --> mlp-xs
 "rank 0 of 4096 alike"
-## Half precision: the optimiser updates a copy of the weights in f32, unless told not to.
-$ heddle show mlp-xs --dtype f16 --train --optimizer adam | sed -n '/optimiser/p'
-optimiser state  24.0 MiB
-$ heddle show mlp-xs --dtype f16 --train --optimizer adam --no-master-weights | sed -n '/optimiser/p'
-optimiser state  16.0 MiB
+## Half precision: the optimizer updates a copy of the weights in f32, unless told not to.
+$ heddle show mlp-xs --dtype f16 --train --optimizer adam | sed -n '/optimizer/p'
+optimizer state  24.0 MiB
+$ heddle show mlp-xs --dtype f16 --train --optimizer adam --no-master-weights | sed -n '/optimizer/p'
+optimizer state  16.0 MiB
 $ heddle sim mlp-xs --dtype f16 --batch 1024 --train --optimizer adam --data 4 --zero 1 --machine dgx-2 | sed -n '/^weights/p;/^ranks  p/,/^$/p'
-weights         f16, the optimiser's states f32
-ranks  parameters  gradients  optimiser  activations  temporary  communication      peak
+weights         f16, the optimizer's states f32
+ranks  parameters  gradients  optimizer  activations  temporary  communication      peak
 0-3      4.00 MiB   4.00 MiB   6.00 MiB     2.75 MiB    512 KiB            0 B  17.3 MiB
 
 $ heddle sim mlp-xs --dtype f16 --batch 1024 --train --optimizer adam --data 4 --zero 1 --no-master-weights --machine dgx-2 | sed -n '/^weights/p;/^ranks  p/,/^$/p'
-weights         f16, the optimiser's states f32
-ranks  parameters  gradients  optimiser  activations  temporary  communication      peak
+weights         f16, the optimizer's states f32
+ranks  parameters  gradients  optimizer  activations  temporary  communication      peak
 0-3      4.00 MiB   4.00 MiB   4.00 MiB     2.75 MiB    512 KiB            0 B  15.3 MiB
 
 $ heddle plan mlp-xs --dtype f16 --batch 1024 --train --data 4 --machine dgx-2 -o half.plan > out.txt; sed -n '/^train/p' half.plan

@@ -468,7 +468,7 @@ stage  ranks  computes  communicates   idle  peak memory
 device    ranks  computes  communicates   idle
 cpu-core      1   100.0 %         0.0 %  0.0 %
 
-ranks  parameters  gradients  optimiser  activations  temporary  communication      peak
+ranks  parameters  gradients  optimizer  activations  temporary  communication      peak
 0        8.00 MiB        0 B        0 B     1.00 MiB   3.00 MiB            0 B  12.0 MiB
 
 at the peak  of     kind         count     bytes
