@@ -213,7 +213,10 @@ typedef struct {
 heddle_result *heddle_result_run(heddle_program *distributed, heddle_machine *m,
                                  const heddle_simulate_options *o);
 void heddle_result_free(heddle_result *r);
-int64_t heddle_result_time_ps(const heddle_result *r);    // of one step
+int64_t heddle_result_time_ps(const heddle_result *r); // of one step alone, to the end of its last rank
+// Time per step when training steps follow each other without a barrier: a rank begins the next step when its
+// own part of this one is done. Never above the time of a step alone; equal to it without an update of weights.
+int64_t heddle_result_period_ps(const heddle_result *r);
 int64_t heddle_result_peak_bytes(const heddle_result *r); // of the fullest rank
 double heddle_result_utilisation(const heddle_result *r); // mean over ranks: time computing over time
 // Does every rank stay within its device? Otherwise false, and a diagnostic that names its largest values.

@@ -1,5 +1,10 @@
-# completion.bash - completes commands, options and built-in names of heddle. `make install` puts it where bash looks;
-# without that, source it from ~/.bashrc. It asks the program, so it is never out of date.
+# completion.bash - completes commands, options, their values and built-in names of heddle. `make install` puts it
+# where bash looks; without that, source it from ~/.bashrc. It asks the program, so it is never out of date.
+
+# The words that an option of `heddle choices` takes.
+_heddle_values() {
+  heddle choices | sed -n "/^[a-z]*  *$1  /{s/^[a-z]*  *--[a-z-]*  *//;s/  .*//;s/,//g;/^N /!p}" | tr ' ' '\n' | grep -v '[A-Z]'
+}
 _heddle() {
   local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} list=
   if [ "$COMP_CWORD" = 1 ]; then
@@ -10,6 +15,10 @@ _heddle() {
     list=$(heddle help | sed -n 's/^  heddle \([a-z]*\).*/\1/p')
   elif [ "${word#-}" != "$word" ]; then
     list=$(heddle "${COMP_WORDS[1]}" --help | grep -o '^  --[a-z0-9-]*')
+  elif [ "${previous#--}" != "$previous" ]; then
+    list=$(_heddle_values "$previous")
+  elif [ "${COMP_WORDS[1]}" = schedule ] && [ "$COMP_CWORD" = 2 ]; then
+    list=$(_heddle_values --schedule)
   elif [ "${COMP_WORDS[1]}" = ops ]; then
     list=$(heddle ops | sed 1d | cut -d' ' -f1)
   elif [ "${COMP_WORDS[1]}" = explain ]; then

@@ -202,7 +202,7 @@ uint32_t heddle_program_ranks(const heddle_program *p) {
 
 // ---- training -----------------------------------------------------------------------------------------
 bool optimizer_read(ctx *c, const heddle_optimizer *o, optim_opts *out) {
-  optimiser kind = OPTIM_SGD;
+  optimizer kind = OPTIM_SGD;
   const char *name = o && o->name ? o->name : "sgd";
   if (!optim_find(name, &kind)) {
     diag(c, E_USAGE, (loc){0}, "no optimizer is called '%s'", name);

@@ -23,6 +23,14 @@ static batchnorm_stats program_batchnorm(const heddle_program *p) {
   return s;
 }
 
+// Does the program end with an update, so that another step can follow it?
+static bool has_update(const prog *p) {
+  for (u32 k = 1; k < p->funcs.n; k++)
+    for (u32 i = 0; i < p->funcs.v[k]->body.n; i++)
+      if (p->funcs.v[k]->body.v[i].flags & INSTR_UPDATE) return true;
+  return false;
+}
+
 // A program without a mesh runs on one device.
 static heddle_program *on_ranks(heddle_program *p) {
   if (mesh_count(p->p->sp)) return object_hold(p);
@@ -80,6 +88,7 @@ static heddle_result *run(heddle_program *p, heddle_machine *m, const heddle_sim
   sim_opts so = {.mode = o->flat ? SIM_FLAT : SIM_FOLDED,
                  .bytes = bytes_by(o->costs),
                  .critical = true,
+                 .steady = r->p && has_update(r->p->p),
                  .timeline = o->timeline};
   if (k && r->p && (!o->timeline || timeline_mode(r, k, &so)) && sim_run(c, r->o.a, r->p->p, k, &so, &r->r)) {
     r->path = NEW(r->o.a, cost_parts);
@@ -97,6 +106,7 @@ heddle_result *heddle_result_run(heddle_program *p, heddle_machine *m, const hed
 
 void heddle_result_free(heddle_result *r) { object_drop(r); }
 int64_t heddle_result_time_ps(const heddle_result *r) { return r ? r->r.makespan_ps : 0; }
+int64_t heddle_result_period_ps(const heddle_result *r) { return r ? r->r.period_ps : 0; }
 int64_t heddle_result_peak_bytes(const heddle_result *r) { return r ? r->r.peak_bytes : 0; }
 double heddle_result_utilisation(const heddle_result *r) { return r ? r->r.utilisation : 0; }
 

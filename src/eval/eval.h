@@ -30,7 +30,7 @@ bool eval_run(const prog *p, const eval_opts *o, const eval_array *in, u32 nin, 
 double eval_executions(const prog *p); // of instructions, calls expanded, on all ranks of main's groups
 
 // Inputs for main, from a seed and the parameter's number alone: constant elements where the program has
-// them, else normally distributed weights (1/sqrt(fan); gains around 1), states that an optimiser could have,
+// them, else normally distributed weights (1/sqrt(fan); gains around 1), states that an optimizer could have,
 // integers within the bounds that their uses demand (rows of a table, classes), positive numbers under roots
 // and logarithms, probabilities where p and 1 - p are taken logarithms of. Elements in `a`.
 bool eval_random(const prog *p, u64 seed, eval_array *in, u32 nin, arena *a);

@@ -3,7 +3,7 @@
 // (with a loss) and weights; no mesh, every layout replicated, every instruction with a location in the
 // user's model.
 //
-// It is not a pass: nothing is optimised here, except that arithmetic on shapes is evaluated and never
+// It is not a pass: nothing is optimized here, except that arithmetic on shapes is evaluated and never
 // emitted.
 #ifndef HEDDLE_FRONT_H
 #define HEDDLE_FRONT_H

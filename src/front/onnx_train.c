@@ -1,5 +1,5 @@
 // onnx_train.c - operators of training graphs: gradients and updates as onnxruntime's graph transformer
-// writes them (domain com.microsoft), and the optimisers of ai.onnx.preview.training.
+// writes them (domain com.microsoft), and the optimizers of ai.onnx.preview.training.
 //
 // Idea: a gradient node becomes the gradient row that the forward row has; updates that the graph leaves to
 // side effects become results of main.
@@ -195,7 +195,7 @@ static mixed tensor_at(node *n, u32 kind, u32 kinds, u32 i) {
   return in_of(n, 2 + kind * ((n->nin - 2) / kinds) + i);
 }
 
-static u32 optimiser_tensors(node *n, u32 kinds) {
+static u32 optimizer_tensors(node *n, u32 kinds) {
   u32 count = n->nin > 2 ? (n->nin - 2) / kinds : 0;
   if (count == 0 || count * kinds != n->nin - 2 || count * (kinds - 1) != n->nout)
     return wrong(n, "%u inputs", n->nin);
@@ -214,7 +214,7 @@ static mixed after_first(node *n, mixed yes, mixed no) {
 }
 
 bool map_momentum(node *n) {
-  u32 count = optimiser_tensors(n, 3);
+  u32 count = optimizer_tensors(n, 3);
   double alpha = at_f(n, "alpha", 0), beta = at_f(n, "beta", 0);
   bool nesterov = strcmp(at_s(n, "mode", "standard"), "nesterov") == 0;
   mixed rate = in_of(n, 0), first = after_first(n, full_like(n, rate, beta), full_like(n, rate, 1));
@@ -228,7 +228,7 @@ bool map_momentum(node *n) {
 }
 
 bool map_adagrad(node *n) {
-  u32 count = optimiser_tensors(n, 3);
+  u32 count = optimizer_tensors(n, 3);
   mixed rate = in_of(n, 0), step = in_of(n, 1);
   mixed slow = scaled(n, to_type(n, step, rate ? shape_of(n, rate)->t : DT_F32), at_f(n, "decay_factor", 0));
   rate = op2(n, OP_div, rate, op_at(n, OP_offset, slow, attr_f(A_alpha, 1)));
@@ -243,7 +243,7 @@ bool map_adagrad(node *n) {
 }
 
 bool map_adam(node *n) {
-  u32 count = optimiser_tensors(n, 4);
+  u32 count = optimizer_tensors(n, 4);
   double a = at_f(n, "alpha", 0.9), b = at_f(n, "beta", 0.999), post = at_f(n, "norm_coefficient_post", 0);
   mixed rate = in_of(n, 0), step = in_of(n, 1);
   if (!rate || !step) return wrong(n, "rate and step are needed");

@@ -93,6 +93,10 @@ typedef struct prog {
   u32 norigins;
   hmap type_map, attr_map, point_map;
   hmap regroup_map; // of type_on and type_bind: (type, group) to type
+  // Functions 1 .. nmapped - 1 by name, some of which may be gone; and what a name was last made unique with.
+  hmap func_map, copy_map;
+  VEC(u32) copies;
+  u32 nmapped;
 } prog;
 
 void prog_renumbered(prog *p); // ids of types, groups or functions mean something else now
@@ -126,6 +130,7 @@ u32 point_merge(prog *p, u32 outer, u32 inner); // of an instruction in a call: 
 // ---- access --------------------------------------------------------------------------------------------
 static inline func_info *func_get(const prog *p, func f) { return p->funcs.v[f.i]; }
 func func_find(const prog *p, sym name); // {0} if absent
+void func_renumbered(prog *p); // call after functions were given other numbers, but by dropping the last ones
 static inline const value_info *val(const func_info *f, value v) { return &f->values.v[v]; }
 static inline const type_info *val_type(const prog *p, const func_info *f, value v) {
   return &p->types.v[f->values.v[v].ty.i];

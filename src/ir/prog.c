@@ -268,17 +268,54 @@ u32 point_merge(prog *p, u32 outer, u32 inner) {
 }
 
 // ---- functions --------------------------------------------------------------------------------------
+static u64 name_hash(sym name) { return hash_u64(name.i, 0); }
+
 func func_find(const prog *p, sym name) {
-  for (u32 k = 1; k < p->funcs.n; k++)
+  for (u32 it = 0, k; hmap_next(&p->func_map, name_hash(name), &it, &k);)
+    if (k < p->funcs.n && p->funcs.v[k]->name.i == name.i) return (func){k};
+  for (u32 k = MAX(1, p->nmapped); k < p->funcs.n; k++)
     if (p->funcs.v[k]->name.i == name.i) return (func){k};
   return (func){0};
 }
 
+static void forget_copies(prog *p) {
+  p->copy_map = (hmap){0};
+  p->copies.n = 0;
+}
+
+void func_renumbered(prog *p) {
+  p->func_map = (hmap){0};
+  p->nmapped = 0;
+  forget_copies(p);
+}
+
+// Others drop the last functions by their number alone; their names may be given again.
+static void map_funcs(prog *p) {
+  if (p->funcs.n < p->nmapped) {
+    p->nmapped = p->funcs.n;
+    forget_copies(p);
+  }
+  for (p->nmapped = MAX(1, p->nmapped); p->nmapped < p->funcs.n; p->nmapped++)
+    hmap_add(p->a, &p->func_map, name_hash(p->funcs.v[p->nmapped]->name), p->nmapped);
+}
+
+// "name.1", "name.2", ...: the first that is free. Where nothing was dropped those before the latest one are not.
+static sym free_name(prog *p, sym name) {
+  u32 slot = hmap_get(&p->copy_map, name_hash(name));
+  if (!slot) {
+    *vec_push(p->a, &p->copies) = 0;
+    hmap_add(p->a, &p->copy_map, name_hash(name), slot = p->copies.n);
+  }
+  sym unique;
+  do unique = sym_fmt(p->c, "%s.%u", sym_str(p->c, name), ++p->copies.v[slot - 1]);
+  while (func_find(p, unique).i);
+  return unique;
+}
+
 func func_new(prog *p, sym name, loc where) {
-  sym unique = name;
-  for (u32 k = 1; func_find(p, unique).i; k++) unique = sym_fmt(p->c, "%s.%u", sym_str(p->c, name), k);
+  map_funcs(p);
   func_info *f = NEW(p->a, func_info);
-  f->name = unique;
+  f->name = func_find(p, name).i ? free_name(p, name) : name;
   f->where = where;
   *vec_push(p->a, &f->values) = (value_info){0};
   *vec_push(p->a, &p->funcs) = f;
@@ -406,6 +443,9 @@ prog *prog_clone(const prog *p, ctx *c) {
   }
   copy_map(a, &q->type_map, &p->type_map);
   q->regroup_map = (hmap){0};
+  q->func_map = q->copy_map = (hmap){0};
+  memset(&q->copies, 0, sizeof q->copies);
+  q->nmapped = 0;
   copy_attrs(q, p, &t);
   DUP(a, &q->streams);
   for (u32 k = 0; k < q->streams.n; k++) q->streams.v[k] = sym_to(&t, q->streams.v[k]);

@@ -1,4 +1,4 @@
-// optim.c - optimiser steps: parameter, gradient and state to new parameter and state, element by element.
+// optim.c - optimizer steps: parameter, gradient and state to new parameter and state, element by element.
 //
 // Formulas as in PyTorch: L2 decay is added to the gradient (sgd, momentum, adam) or taken off the parameter
 // (adamw); the bias of Adam's moments is corrected by step number; eps is added to the root.

@@ -1,5 +1,5 @@
 // clean.c - what a program does not need: instructions nobody uses, moves that move nothing, results computed
-// twice, and table entries that nothing names. Not an optimiser: costs play no part.
+// twice, and table entries that nothing names. Not an optimizer: costs play no part.
 //
 // Idea: all instructions are pure, so one is needed if a returned value depends on it, and two of the same
 // operator, attributes and operands are one. Every walk is one pass over a function.
@@ -54,6 +54,7 @@ static void drop_unreachable(prog *p, arena *tmp) {
   for (u32 k = 1; k < p->funcs.n; k++)
     if (id[k]) id[k] = n, p->funcs.v[n++] = p->funcs.v[k];
   p->funcs.n = n;
+  func_renumbered(p);
   p->main.i = id[p->main.i];
   for (u32 k = 1; k < n; k++)
     for (u32 i = 0; i < p->funcs.v[k]->body.n; i++)

@@ -85,16 +85,16 @@ typedef struct grad_memo grad_memo;
 grad_memo *grad_memo_new(prog *p);
 bool pass_grad_shared(grad_memo *m, func f, const grad_opts *o, grad_pair *out);
 
-// ---- loss and optimiser (train.c) ------------------------------------------------------------------------
-typedef enum { OPTIM_SGD, OPTIM_MOMENTUM, OPTIM_ADAM, OPTIM_ADAMW } optimiser;
+// ---- loss and optimizer (train.c) ------------------------------------------------------------------------
+typedef enum { OPTIM_SGD, OPTIM_MOMENTUM, OPTIM_ADAM, OPTIM_ADAMW } optimizer;
 typedef struct {
-  optimiser kind;
+  optimizer kind;
   bool master; // weights narrower than f32 have a copy in f32, which is updated; they are what it rounds to
   double lr, momentum, beta1, beta2, eps, weight_decay;
 } optim_opts;
-optim_opts optim_default(optimiser k); // with masters
-const char *optim_name(optimiser k);
-bool optim_find(const char *name, optimiser *out);
+optim_opts optim_default(optimizer k); // with masters
+const char *optim_name(optimizer k);
+bool optim_find(const char *name, optimizer *out);
 // Makes main return a scalar loss first: kept if main's first result is already a scalar; logits [..,classes]
 // get a label input and cross_entropy; anything else mean squares against a target input. Returns false and a
 // diagnostic if main has no float result. Logits: two dimensions or more, and not the extents of an input; a

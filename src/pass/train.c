@@ -1,6 +1,6 @@
-// train.c - loss and optimiser: from a model to the program of one training step on a single device.
+// train.c - loss and optimizer: from a model to the program of one training step on a single device.
 //
-// Idea: loss and optimiser are instructions like all others. The step is main's forward and backward bodies,
+// Idea: loss and optimizer are instructions like all others. The step is main's forward and backward bodies,
 // one after the other, then the updates, so that loss, gradients and updates are values of one function.
 #include "pass/internal.h"
 
@@ -82,7 +82,7 @@ bool pass_loss(prog *p) {
   return true;
 }
 
-// ---- optimisers ------------------------------------------------------------------------------------------
+// ---- optimizers ------------------------------------------------------------------------------------------
 static const struct {
   const char *name;
   opcode op;
@@ -96,12 +96,12 @@ static const struct {
     {"adamw", OP_adamw, 2, {".m", ".v"}, {OPTIM_ADAMW, true, 0.001, 0, 0.9, 0.999, 1e-8, 0.01}},
 };
 
-optim_opts optim_default(optimiser k) { return optims[k].dflt; }
-const char *optim_name(optimiser k) { return optims[k].name; }
+optim_opts optim_default(optimizer k) { return optims[k].dflt; }
+const char *optim_name(optimizer k) { return optims[k].name; }
 
-bool optim_find(const char *name, optimiser *out) {
+bool optim_find(const char *name, optimizer *out) {
   for (u32 k = 0; k < COUNT_OF(optims); k++)
-    if (!strcmp(optims[k].name, name)) return *out = (optimiser)k, true;
+    if (!strcmp(optims[k].name, name)) return *out = (optimizer)k, true;
   return false;
 }
 

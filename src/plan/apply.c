@@ -116,6 +116,7 @@ void main_open(main_build *to, apply *x, u32 most) {
   mb.weight_set = ZNEWN(x->a, bool, nv), mb.weight_rest = ZNEWN(x->a, bool, nv);
   mb.some_free = ZNEWN(x->a, u64, nv), mb.all_free = ZNEWN(x->a, u64, nv);
   mb.b = builder_at(p, func_new(p, sym_of(s->c, "main"), mb.m->where));
+  mb.b.where = mb.m->where;
   *to = mb;
 }
 

@@ -161,6 +161,15 @@ static bool tell(const prog *src, const prog *ref, u64 seed, const plan_numbers 
   return true;
 }
 
+// What cannot be evaluated is told with the plan's place beside the model's.
+static bool evaluate_plan(const prog *src, const plan *pn, const prog *dist, const verify_opts *o, arena *a,
+                          plan_numbers *out) {
+  const u32 before = diag_count(src->c);
+  const bool ok = plan_evaluate(src, dist, o->seed, a, out);
+  if (!ok) plan_point(src, pn, before);
+  return ok;
+}
+
 static bool compare_plans(planner *pl, const plan *pn, coster *k, const verify_opts *o, arena *a,
                           verify_report *r) {
   plan keep = *pn, *one = plan_single(a, pl->src, pn->train, &pn->optim);
@@ -170,7 +179,7 @@ static bool compare_plans(planner *pl, const plan *pn, coster *k, const verify_o
   prog *ref = dist && is_feasible(dist) ? plan_apply(pl, one, k) : NULL;
   plan_numbers want, got;
   bool ok = ref && plan_evaluate(pl->src, ref, o->seed, a, &want) &&
-            plan_evaluate(pl->src, dist, o->seed, a, &got) &&
+            evaluate_plan(pl->src, pn, dist, o, a, &got) &&
             plan_compare(pl->src->c, &want, &got, o->tolerance, a, r) &&
             (!r->passed || tell(pl->src, ref, o->seed, &want, a, r));
   if (dist) prog_free(dist);

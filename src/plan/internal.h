@@ -152,6 +152,10 @@ prog *apply_close(apply *x, bool ok);
 // The diagnostics from number `from` on refuse the plan: those without a place get the plan's, and one that
 // lies in the model a note that names the entry of the plan behind it. Nothing if no text made the plan.
 void plan_point(const prog *src, const plan *pn, u32 from);
+// Says that a value cannot get from its layout to another one.
+void plan_no_way(const prog *p, loc where, const type_info *t, layout to);
+// Is an operand that microbatches have pieces of needed whole in time? Then says so, and why.
+bool plan_whole_in_time(const apply *x, const instr *in, u32 operand, layout have, layout need);
 
 attrset apply_attrs(apply *x, attrset a); // an attribute set of the source program in p
 

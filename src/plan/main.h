@@ -74,7 +74,7 @@ typedef struct {
   bool *skip;           // ... is it left out?
   layout *param_lay;
   group *param_group;
-  value *state[OPTIM_STATES]; // per source parameter: optimiser states; 0: it has none
+  value *state[OPTIM_STATES]; // per source parameter: optimizer states; 0: it has none
   u64 *some_free,
       *all_free;     // per value of main: axes that some groups, all groups of the segments that use it have
   bool *weight_set;  // its layout at rest is known
@@ -83,7 +83,7 @@ typedef struct {
 
 void main_open(main_build *mb, apply *x, u32 most); // most: microbatches that are emitted; 0: all
 bool main_segments(main_build *mb);                 // segments.c: groups, cuts, gradients, sharded functions
-bool main_params(main_build *mb);                   // ... parameters and optimiser states
+bool main_params(main_build *mb);                   // ... parameters and optimizer states
 // order.c: the graph of stages, after emit_begin; everything written out in the plan's order.
 void main_graph(const main_build *mb, arena *a, plan_graph *g);
 bool main_tasks(main_build *mb);

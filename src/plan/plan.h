@@ -4,7 +4,7 @@
 //
 // Idea: a plan is data about a forward program: which letters of which instructions are split over which
 // axes, which instructions of main run on which part of which mesh, in which order each part runs its tasks,
-// and how parameters, gradients and optimiser states lie at rest. plan_apply makes the distributed program
+// and how parameters, gradients and optimizer states lie at rest. plan_apply makes the distributed program
 // from it. Policies (plan/policy/) only fill in this structure.
 #ifndef HEDDLE_PLAN_H
 #define HEDDLE_PLAN_H
@@ -202,7 +202,7 @@ bool plan_check_orders(const prog *p, const plan_order *of_rank, u32 nranks);
 
 // ---- verification (compare.c) -----------------------------------------------------------------------------
 // Numbers of a program: its results by name, in f64. Inputs are random, by the numbers and uses of the source
-// program's parameters (optimiser states: of the program's own), so every plan of one source sees the same
+// program's parameters (optimizer states: of the program's own), so every plan of one source sees the same
 // ones. In `a`.
 typedef struct {
   u32 n;
@@ -290,13 +290,19 @@ double route_cost(prog *p, const shape *s, group g, layout from, group to, layou
 prog *plan_lower(const prog *distributed, u32 rank);
 
 // ---- policies (plan/policy/*.c), all from the mechanism above ---------------------------------------------
+// Schedules that were read from files, for many plans: never changed, so for all threads.
+typedef struct {
+  u32 n;
+  const struct schedule_file *v;
+} schedule_files;
 typedef struct {
   strategy s;               // what is chosen
   const strategy_set *said; // where it was said, for messages; NULL: nowhere
   bool train;
   optim_opts optim;
   bool keep_gradients;
-  bool no_order; // the plan's sequences are left out: plan_line and plan_apply make them
+  bool no_order;               // the plan's sequences are left out: plan_line and plan_apply make them
+  const schedule_files *files; // NULL: a file that the strategy names is read
 } hybrid_opts;
 // The plan of a strategy. NULL and diagnostics if it cannot be: it does not divide, or strategy_settle
 // refuses it (mbs must be settled before, where the batch is known).
@@ -317,10 +323,10 @@ u32 policy_batchnorm(const prog *src, const strategy *s);
 // Sequences of all places: the schedule that the strategy names, or that its file has. at: where it says so.
 // *file: the file's; NULL: there is none, and stage s lies on place s mod pp. False and diagnostics if the
 // figures do not go together, or the file has what is not planned.
-bool policy_schedule(planner *pl, arena *a, plan *pn, const strategy *s, bool no_order, loc at,
+bool policy_schedule(planner *pl, arena *a, plan *pn, const strategy *s, const hybrid_opts *o, loc at,
                      const sched **file);
-// Can every file that a strategy set names be read? Otherwise diagnostics.
-bool policy_schedule_files(ctx *c, const strategy_set *set);
+// Reads every file that a strategy set names into `a`. False and diagnostics if one cannot be read, or deadlocks.
+bool policy_schedule_files(ctx *c, arena *a, const strategy_set *set, schedule_files *out);
 const char *policy_schedule_name(u32 i);                 // NULL past the last
 bool policy_schedule_named(const char *name, u32 *word); // by any of its names; false: none
 void policy_zero(plan *pn, u8 axis, u32 level);

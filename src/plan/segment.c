@@ -240,7 +240,7 @@ func planner_update(planner *pl, const value *weight, u32 n, const optim_opts *o
                                          : ROLE_STATE);
     }
   builder b = builder_at(p, f);
-  b.flags = INSTR_UPDATE;
+  b.flags = INSTR_UPDATE, b.where = func_get(p, p->main)->where;
   for (u32 i = 0; i < n; i++) {
     value st[OPTIM_STATES] = {0};
     for (u32 j = 0; j < OPTIM_STATES; j++) st[j] = v[(2 + j) * n + i];

@@ -270,13 +270,7 @@ value shard_convert(apply *x, builder *b, value v, layout to, group g) {
   if (t.lay.i == to.i) return v;
   const path_entry *path = path_between(x, &t.s, t.lay, to, g);
   if (!path) {
-    strbuf sb = {.a = x->a};
-    layout_print(p->sp, t.lay, t.s.nd, t.s.dim, &sb);
-    sb_put(&sb, " to ");
-    layout_print(p->sp, to, t.s.nd, t.s.dim, &sb);
-    diag(p->c, E_LAYOUT, b->where, "no communication leads from %s", sb_str(&sb));
-    diag_hint(p->c, "an axis in time (microbatches) cannot be gathered inside a step: split a dimension that "
-                    "every instruction keeps");
+    plan_no_way(p, b->where, &t, to);
     b->failed = true;
     return 0;
   }
@@ -649,6 +643,8 @@ static void shard_instr(sharding *s, u32 index) {
     for (u32 i = 0; pass && i < nr; i++) // only what this very operand holds partially passes
       if (r[i].letter == PASS && law_lin(l, k) == 'e' && !layout_part_of(x->p->sp, have[k], r[i].axis))
         need = layout_without(x->p->sp, need, r[i].axis);
+    s->b.failed = !is_free(have[k]) && plan_whole_in_time(x, in, k, have[k], need);
+    if (s->b.failed) return;
     have[k] = need;
     opd[k] = operand_as(s, opd_of(s->f, in, k), need);
     if (s->b.failed) return;
@@ -743,6 +739,7 @@ static void prepare(sharding *s, const shard_call_of *c) {
     s->at_rest[i + 1] = c->at_rest && c->at_rest[i];
   }
   s->b = builder_at(x->p, func_new(x->p, f->name, f->where));
+  s->b.where = f->where;
   make_params(s, c);
 }
 

@@ -558,7 +558,7 @@ static void read_train(reader *r, const ynode *top) {
   if (!y) return;
   known_keys(r, y, keys);
   const ynode *kind = y->kind == Y_MAP ? want(r, y, "optimizer", Y_SCALAR) : NULL;
-  optimiser k;
+  optimizer k;
   if (!kind || !optim_find(kind->str, &k)) {
     bad(r, kind ? kind : y, "`train` names an optimizer: sgd, momentum, adam or adamw");
     return;

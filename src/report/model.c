@@ -159,7 +159,7 @@ static void put_parameters(report *r, arena *a, const prog *p) {
   report_fact(r, "parameter_tensors_without_data", NULL, cell_i(CELL_INT, absent));
   report_fact(r, "parameter_bytes", NULL, size);
   report_fact(r, "parameter_dtypes", NULL, cell_text(types ? types : ""));
-  report_fact(r, "state_bytes", states ? "optimiser state" : NULL, cell_i(CELL_BYTES, states));
+  report_fact(r, "state_bytes", states ? "optimizer state" : NULL, cell_i(CELL_BYTES, states));
 }
 
 static void put_extents(report *r, const front_extents *open) {

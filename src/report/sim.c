@@ -63,22 +63,23 @@ static void put_devices(report *r, const machine *m, const sim_result *s) {
                                 {"communication", "communicates"},
                                 {"bubble", "idle"}};
   report_table(r, "devices", cols, COUNT_OF(cols));
-  double span = s->makespan_ps ? (double)s->makespan_ps : 1;
+  const i64 span = s->makespan_ps;
   for (u32 d = 0; d < m->nkinds; d++) {
-    double busy = 0, comm = 0, idle = 0;
+    sim_sum busy = 0, comm = 0, idle = 0;
     u32 n = 0;
-    for (u32 k = 0; k < s->nranks; k++) { // rank by rank: rounds the same folded and not
+    for (u32 k = 0; k < s->nranks; k++) {
       if (m->dev[k].kind != d) continue;
       u32 at = s->unit_of_rank[k] * s->nstreams;
-      busy += (double)(s->busy_ps[at] - s->comm_ps[at]) / span;
-      comm += (double)s->comm_ps[at] / span;
-      idle += (double)(s->makespan_ps - s->busy_ps[at]) / span;
+      busy += s->busy_ps[at] - s->comm_ps[at];
+      comm += s->comm_ps[at];
+      idle += span - s->busy_ps[at];
       n++;
     }
     if (n)
       report_row(r, (cell[]){cell_text(sym_str(m->c, m->kind[d].name)), cell_i(CELL_INT, n),
-                             cell_x(CELL_SHARE, busy / n), cell_x(CELL_SHARE, comm / n),
-                             cell_x(CELL_SHARE, idle / n)});
+                             cell_x(CELL_SHARE, sim_mean_share(busy, span, n)),
+                             cell_x(CELL_SHARE, sim_mean_share(comm, span, n)),
+                             cell_x(CELL_SHARE, sim_mean_share(idle, span, n))});
   }
 }
 
@@ -124,7 +125,7 @@ static void put_memory(report *r, arena *a, const sim_result *s) {
                                 {"stage", NULL},
                                 {"parameter_bytes", "parameters"},
                                 {"gradient_bytes", "gradients"},
-                                {"state_bytes", "optimiser"},
+                                {"state_bytes", "optimizer"},
                                 {"activation_bytes", "activations"},
                                 {"temporary_bytes", "temporary"},
                                 {"communication_bytes", "communication"},
@@ -224,6 +225,14 @@ static void put_rate(report *r, arena *a, const prog *p, const machine *m, const
   report_fact(r, "peak_share", NULL, share);
 }
 
+// Of training two times: of steps that follow each other, as they are measured, and of one alone.
+static void put_time(report *r, const sim_result *s) {
+  const bool both = s->ncarried > 0;
+  report_fact(r, "period_ps", both ? "time per step" : NULL,
+              both ? cell_i(CELL_PS, s->period_ps) : cell_none());
+  report_fact(r, "time_ps", both ? "one step alone" : "time per step", cell_i(CELL_PS, s->makespan_ps));
+}
+
 void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_result *s,
                 const sim_about *of) {
   i64 usable = m->kind[m->dev[s->unit[s->peak_unit].first_rank].kind].usable_bytes;
@@ -233,13 +242,13 @@ void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_
   report_batchnorm(r, &of->batchnorm);
   const char *weights = report_types(a, p, ROLE_WEIGHT), *states = report_types(a, p, ROLE_STATE);
   if (weights)
-    report_line(r, "weights", "%s%s%s", weights, states ? ", the optimiser's states " : "",
+    report_line(r, "weights", "%s%s%s", weights, states ? ", the optimizer's states " : "",
                 states ? states : "");
   report_fact(r, "parameter_dtypes", NULL, cell_text(weights));
   report_fact(r, "state_dtypes", NULL, cell_text(states));
   report_fact(r, "machine", "machine", cell_text(sym_str(m->c, m->name)));
   report_fact(r, "ranks", "ranks", cell_i(CELL_INT, s->nranks));
-  report_fact(r, "time_ps", "time per step", cell_i(CELL_PS, s->makespan_ps));
+  put_time(r, s);
   report_error(r, a, s);
   bool rate = of->batch && seconds > 0;
   report_fact(r, "batch", NULL, of->batch ? cell_i(CELL_INT, of->batch) : cell_none());

@@ -22,7 +22,7 @@ static bool fail(check *k, u32 place, u32 index, const char *fmt, ...) {
   va_start(ap, fmt);
   vsnprintf(text, sizeof text, fmt, ap);
   va_end(ap);
-  k->f = (fault){place, index, arena_strdup(k->a, text), NULL};
+  k->f = (fault){.place = place, .index = index, .message = arena_strdup(k->a, text)};
   return false;
 }
 
@@ -82,11 +82,13 @@ static bool check_places(check *k) {
   for (u32 i = 0; i < s->nedges; i++) {
     const sched_edge *e = &s->edge[i];
     bool ordered = !i || e[-1].from < e->from || (e[-1].from == e->from && e[-1].to < e->to);
-    if (e->from >= e->to || e->to >= s->nstages || !ordered)
-      return fail(k, NO_TASK, NO_TASK, "stage %u reads stage %u of %u stages: %s", e->to, e->from, s->nstages,
-                  e->to >= s->nstages ? "there is no such stage"
-                  : ordered           ? "a stage reads earlier stages only"
-                                      : "edges must be in order, each once");
+    if (e->from < e->to && e->to < s->nstages && ordered) continue;
+    fail(k, NO_TASK, NO_TASK, "stage %u reads stage %u of %u stages: %s", e->to, e->from, s->nstages,
+         e->to >= s->nstages ? "there is no such stage"
+         : ordered           ? "a stage reads earlier stages only"
+                             : "edges must be in order, each once");
+    k->f.edge = i + 1;
+    return false;
   }
   return true;
 }
@@ -201,7 +203,7 @@ static bool check_split(check *k) {
 }
 
 fault sched_fault(arena *a, const sched *s) {
-  check k = {.s = s, .a = a, .f = {NO_TASK, NO_TASK, NULL, NULL}};
+  check k = {.s = s, .a = a, .f = {.place = NO_TASK, .index = NO_TASK}};
   if (!check_sizes(&k) || !check_places(&k)) return k.f;
   k.n = (size_t)MIN(cells_of(s), ntasks_of(s) + 1);
   k.seen = ZNEWN(a, u8, k.n);

@@ -7,6 +7,10 @@
 enum { LINE_SHOWN = 200 }; // longer lines are not repeated in diagnostics
 
 typedef struct {
+  u32 line, begin, at; // begin: of the line
+} spot;
+
+typedef struct {
   ctx *c;
   arena *a, *tmp;
   sym file;
@@ -17,6 +21,7 @@ typedef struct {
   VEC(u32) offset;                   // of every task
   VEC(u32) first, line_of, begin_of; // of every place: its first task; its line, and where that begins
   VEC(sched_edge) edges;
+  VEC(spot) edge_at;
   bool has_edges; // else a chain
 } reader;
 
@@ -33,6 +38,11 @@ static loc loc_here(const reader *r, const char *at) { return loc_at(r, r->line,
 static loc loc_of_task(const reader *r, u32 place, u32 index) {
   return loc_at(r, r->line_of.v[place], r->text + r->begin_of.v[place],
                 r->text + r->offset.v[r->first.v[place] + index]);
+}
+
+static loc loc_of_edge(const reader *r, u32 edge) {
+  const spot *x = &r->edge_at.v[edge];
+  return loc_at(r, x->line, r->text + x->begin, r->text + x->at);
 }
 
 static bool bad_cell(reader *r, const char *from, const char *to) {
@@ -68,21 +78,32 @@ static u32 kind_of(const char *word, size_t n) {
   return k;
 }
 
-// r1, p1, v1 behind a task.
-static bool read_suffix(const char **p, const char *end, char letter, u32 most, u8 *out) {
-  if (*p == end || **p != letter) return true;
-  ++*p;
-  bool digits = is_digit(*p, end);
-  u32 x = number(p, end, most);
-  *out = (u8)x;
-  return digits && x != UINT32_MAX;
-}
-
 static bool too_large(reader *r, const char *at, const char *what, u32 most) {
   const char *end = at;
   while (is_digit(end, r->end)) end++;
   diag(r->c, E_LIMIT, loc_here(r, at), "%s %.*s; at most %u", what, (int)MIN(end - at, 40), at, most);
   return false;
+}
+
+// r1, p1, v1 behind a task, which begins at `from`.
+static bool read_suffixes(reader *r, const char *from, const char *p, const char *end, sched_task *t) {
+  const struct {
+    char letter;
+    const char *what;
+    u32 most;
+    u8 *out;
+  } row[] = {{'r', "replica", UINT8_MAX - 1, &t->replica},
+             {'p', "pass", PASSES_MAX - 1, &t->pass},
+             {'v', "version", UINT8_MAX, &t->version}};
+  for (u32 k = 0; k < COUNT_OF(row); k++) {
+    if (p == end || *p != row[k].letter) continue;
+    const char *digits = ++p;
+    u32 x = number(&p, end, row[k].most);
+    if (p == digits) return bad_cell(r, from, end);
+    if (x == UINT32_MAX) return too_large(r, digits, row[k].what, row[k].most);
+    *row[k].out = (u8)x;
+  }
+  return p == end || bad_cell(r, from, end);
 }
 
 // A task or a transfer, which is left out.
@@ -102,10 +123,7 @@ static bool read_task(reader *r, const char *p, const char *end, bool transfers)
   if (digits == p) return bad_cell(r, from, end);
   if (mb == UINT32_MAX) return too_large(r, digits, "microbatch", TASKS_MAX - 1);
   t.stage = (u16)stage, t.kind = (u8)kind, t.mb = mb;
-  bool ok = read_suffix(&p, end, 'r', UINT8_MAX - 1, &t.replica) &&
-            read_suffix(&p, end, 'p', PASSES_MAX - 1, &t.pass) &&
-            read_suffix(&p, end, 'v', UINT8_MAX, &t.version);
-  if (!ok || p != end) return bad_cell(r, from, end);
+  if (!read_suffixes(r, from, p, end, &t)) return false;
   *vec_push(r->tmp, &r->tasks) = t;
   *vec_push(r->tmp, &r->offset) = (u32)(from - r->text);
   return true;
@@ -145,6 +163,7 @@ static bool read_comment(reader *r, const char *p, const char *end) {
       return false;
     }
     *vec_push(r->tmp, &r->edges) = (sched_edge){.from = (u16)from, .to = (u16)to};
+    *vec_push(r->tmp, &r->edge_at) = (spot){r->line, (u32)(r->begin - r->text), (u32)(at - r->text)};
   }
   return true;
 }
@@ -167,6 +186,25 @@ static bool read_place(reader *r, const char *end) {
   return true;
 }
 
+// Bytes that editors and other programs put into files, and that no cell says why they are wrong.
+static bool is_plain(reader *r) {
+  static const char mark[] = "\xEF\xBB\xBF";
+  const size_t n = (size_t)(r->end - r->text);
+  const char *nul = n ? memchr(r->text, 0, n) : NULL;
+  if (n >= 3 && !memcmp(r->text, mark, 3)) {
+    diag(r->c, E_PLAN, loc_text(r->c, r->file, 1, 1, NULL), "a byte order mark (BOM) before the first cell");
+    diag_hint(r->c, "save the file as UTF-8 without BOM, or as ASCII");
+    return false;
+  }
+  if (!nul) return true;
+  u32 line = 1, column = 1;
+  for (const char *p = r->text; p < nul; p++) column = *p == '\n' ? line++, 1 : column + 1;
+  diag(r->c, E_PLAN, loc_text(r->c, r->file, line, column, NULL),
+       "a NUL byte: this is no text, or not in UTF-8");
+  diag_hint(r->c, "save the file as UTF-8 without BOM, or as ASCII");
+  return false;
+}
+
 static bool read_lines(reader *r) {
   u32 blank = 0; // the first of the blank lines before this one
   for (const char *p = r->text, *end; p < r->end; p = end + 1) {
@@ -177,9 +215,10 @@ static bool read_lines(reader *r) {
       if (!read_comment(r, p, end)) return false;
     } else if (is_blank(p, end)) {
       if (!blank) blank = r->line;
-    } else if (blank && r->first.n) {
+    } else if (blank) {
       diag(r->c, E_PLAN, loc_text(r->c, r->file, blank, 1, NULL), "an empty line: place %u runs no task",
            r->first.n);
+      diag_hint(r->c, "line by line a file has its places, comments (#) aside: leave the line out");
       return false;
     } else {
       blank = 0;
@@ -251,6 +290,25 @@ static void set_tasks(const reader *r, sched *s) {
   s->seq = seq;
 }
 
+static void set_source(const reader *r, sched *s) {
+  u32 *line = arena_dup(r->a, r->line_of.v, s->nplaces * sizeof *line);
+  u32 *column = NEWN(r->a, u32, r->tasks.n);
+  const u32 **columns = NEWN(r->a, const u32 *, s->nplaces);
+  const char **text = ZNEWN(r->a, const char *, s->nplaces);
+  for (u32 p = 0; p < s->nplaces; p++) {
+    const char *begin = r->text + r->begin_of.v[p];
+    const char *end = memchr(begin, '\n', (size_t)(r->end - begin));
+    const size_t n = (size_t)((end ? end : r->end) - begin);
+    if (n <= LINE_SHOWN) text[p] = arena_strndup(r->a, begin, n);
+    columns[p] = column + r->first.v[p];
+    for (u32 i = 0; i < s->seq[p].n; i++)
+      column[r->first.v[p] + i] = r->offset.v[r->first.v[p] + i] - r->begin_of.v[p] + 1;
+  }
+  sched_source *from = NEW(r->a, sched_source);
+  *from = (sched_source){.file = r->file, .line = line, .column = columns, .text = text};
+  s->source = from;
+}
+
 // Where the numbers come from that the sizes of the schedule follow from.
 static void note_highest(const reader *r, const sched *s) {
   u32 mb = 0, stage = 0;
@@ -269,7 +327,8 @@ static void note_highest(const reader *r, const sched *s) {
 static bool check(reader *r, const sched *s) {
   fault f = sched_fault(r->tmp, s);
   if (!f.message) return true;
-  loc where = f.place == NO_TASK   ? loc_text(r->c, r->file, 0, 0, NULL)
+  loc where = f.edge               ? loc_of_edge(r, f.edge - 1)
+              : f.place == NO_TASK ? loc_text(r->c, r->file, 0, 0, NULL)
               : f.index == NO_TASK ? loc_text(r->c, r->file, r->line_of.v[f.place], 1, NULL)
                                    : loc_of_task(r, f.place, f.index);
   diag(r->c, E_PLAN, where, "%s", f.message);
@@ -298,7 +357,7 @@ static bool check_sizes(reader *r, const sched *s) {
 }
 
 static const sched *read_all(reader *r) {
-  if (!read_lines(r)) return NULL;
+  if (!is_plain(r) || !read_lines(r)) return NULL;
   sched *s = NEW(r->a, sched);
   *s = (sched){.name = "csv", .nstages = 1, .nplaces = r->first.n, .nreplicas = 1, .npasses = 1};
   set_sizes(r, s);
@@ -307,6 +366,7 @@ static const sched *read_all(reader *r) {
   set_edges(r, s);
   set_tasks(r, s);
   if (!check(r, s)) return NULL;
+  set_source(r, s);
   sched_seal(s);
   return s;
 }

@@ -62,6 +62,14 @@ static void say(ctx *c, const merge *m, u32 place) {
     diag_note(c, (loc){0}, "%s for %s", begin, end);
 }
 
+// Where the text has the task at which a place waits.
+static loc waits_at(ctx *c, const merge *m, u32 place) {
+  const sched_source *from = m->s->source;
+  const cursor *cur = &m->cur[place];
+  return loc_text(c, from->file, from->line[place], from->column[place][cur->at - (cur->phase == SENDING)],
+                  from->text[place]);
+}
+
 // The fewest microbatches in a buffer with which the schedule runs; 0: none are enough.
 static u32 enough(const sched *s) {
   if (!sched_runs(s, NULL)) return 0;
@@ -78,16 +86,17 @@ static u32 enough(const sched *s) {
 
 void deadlock_report(ctx *c, const merge *m, loc where) {
   u32 n = m->s->nplaces, shown = 0, p = 0;
-  diag(c, E_DEADLOCK, where, "deadlock: no stage can run its next task");
   bool *seen = ZNEWN(m->a, bool, n), *said = ZNEWN(m->a, bool, n);
   while (!is_left(m, p)) p++;
   for (; !seen[p]; p = culprit(m, p)) seen[p] = true;
+  diag(c, E_DEADLOCK, m->s->source ? waits_at(c, m, p) : where, "deadlock: no stage can run its next task");
   for (; !said[p] && shown < SHOWN; p = culprit(m, p), shown++) say(c, m, p), said[p] = true;
   for (p = 0; p < n; p++) {
     if (said[p] || !is_left(m, p)) continue;
     if (shown++ < SHOWN) say(c, m, p);
   }
   if (shown > SHOWN) diag_note(c, (loc){0}, "%u more places wait", shown - SHOWN);
+  if (m->s->source && where.i) diag_note(c, where, "named here");
   u32 depth = m->bounded ? enough(m->s) : 0;
   if (depth)
     diag_hint(c, "it runs with depth=%u: room for so many messages in every buffer", depth);

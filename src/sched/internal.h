@@ -61,6 +61,7 @@ task_name name_of(const sched_task *t);
 #define NO_TASK UINT32_MAX
 typedef struct {
   u32 place, index;    // of the task at fault; NO_TASK: of the whole
+  u32 edge;            // at fault, + 1; 0: none
   const char *message; // NULL: nothing is wrong
   const char *hint;    // or NULL
 } fault;

@@ -53,18 +53,27 @@ typedef struct {
   const u16 *v;
 } sched_places; // ascending
 
+// Where a text says it: the line of every place, and the column of every task in it.
+typedef struct {
+  sym file;
+  const u32 *line;
+  const u32 *const *column;
+  const char *const *text; // of the line; NULL: too long to be shown
+} sched_source;
+
 typedef struct sched {
   const char *name; // of its row in schedules.def; "csv": from text
   u32 nstages, nplaces, nmicro, nreplicas;
   u32 npasses;            // forwards of a microbatch through the whole model, one after the other; 0 is 1
   const sched_places *at; // [replica * nstages + stage]: the places that it lies on, one or more
   u32 nedges;
-  const sched_edge *edge; // by `from`, then `to`
-  const sched_seq *seq;   // one for each place
-  bool backward;          // are there tasks other than F?
-  const bool *split;      // per stage: some of its backwards are in two parts, I and W
-  const bool *forward;    // per stage: it has no backward, though others have; NULL: there is none such
-  u64 key;                // hash of all of the above but the name
+  const sched_edge *edge;     // by `from`, then `to`
+  const sched_seq *seq;       // one for each place
+  bool backward;              // are there tasks other than F?
+  const bool *split;          // per stage: some of its backwards are in two parts, I and W
+  const bool *forward;        // per stage: it has no backward, though others have; NULL: there is none such
+  u64 key;                    // hash of all of the above but the name
+  const sched_source *source; // NULL: not from text
 } sched;
 bool sched_equal(const sched *a, const sched *b);
 
@@ -144,8 +153,8 @@ typedef struct {
   u32 n, nsteps;
   const sched_slot *v;
 } sched_line;
-// False and a diagnostic E_DEADLOCK that tells which task every place waits at, and for what. The schedule
-// has passed sched_check. b NULL: unbounded.
+// False and a diagnostic E_DEADLOCK that tells which task every place waits at, and for what: at `where`, of a
+// schedule from text at the first task that waits. The schedule has passed sched_check. b NULL: unbounded.
 bool sched_merge(ctx *c, arena *a, const sched *s, const sched_buffers *b, loc where, sched_line *out);
 
 // ---- time and pictures --------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ typedef struct {
   const machine *m;
   const cost_opts *costs;
   const search_opts *o;
+  schedule_files files;
   search_result *r;
   arena *a;
   worker *w;
@@ -82,8 +83,8 @@ void known_free(known *k);
 
 // ---- space.c ------------------------------------------------------------------------------------------
 // Every strategy of the space once; impossible ones that show without a plan are marked. False and a
-// diagnostic if there is none, or if a value that was said is in none.
-bool space_make(ctx *c, arena *a, const search_opts *o, u32 ranks, search_result *r);
+// diagnostic if there is none, if a value that was said is in none, or if a file is no schedule that runs.
+bool space_make(ctx *c, arena *a, const search_opts *o, u32 ranks, search_result *r, schedule_files *files);
 
 // ---- bound.c ------------------------------------------------------------------------------------------
 void bounds_make(arena *a, planner *pl, const machine *m, coster *k, const search_opts *o, bounds *b);

@@ -32,7 +32,7 @@ static const char *reason(const worker *w) { return diag_count(w->c) ? diag_get(
 
 plan *search_plan(const search *s, worker *w, arena *a, const search_point *p) {
   hybrid_opts h = search_hybrid(s->o, p);
-  h.no_order = true;
+  h.no_order = true, h.files = &s->files;
   return policy_hybrid(w->pl, a, &h);
 }
 
@@ -267,7 +267,7 @@ bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_
               .a = a,
               .w = ZNEWN(a, worker, threads),
               .ranks = ranks};
-  if (!enough(c, m, ranks) || !space_make(c, a, o, ranks, r)) return false;
+  if (!enough(c, m, ranks) || !space_make(c, a, o, ranks, r, &s.files)) return false;
   i64 usable = machine_kind_of(m, 0)->usable_bytes;
   for (u32 k = 1; k < ranks; k++) usable = MIN(usable, machine_kind_of(m, k)->usable_bytes);
   s.limit = r->memory_bytes = o->memory_bytes ? o->memory_bytes : usable;

@@ -176,10 +176,10 @@ static bool all_used(points *sp) {
   return true;
 }
 
-bool space_make(ctx *c, arena *a, const search_opts *o, u32 ranks, search_result *r) {
+bool space_make(ctx *c, arena *a, const search_opts *o, u32 ranks, search_result *r, schedule_files *files) {
   points sp = {.c = c, .a = a, .o = o, .ranks = ranks};
   strategy s = strategy_default();
-  if (!policy_schedule_files(c, &o->space)) return false;
+  if (!policy_schedule_files(c, a, &o->space, files)) return false;
   next(&sp, 0, &s);
   r->space = r->npoints = sp.v.n, r->point = sp.v.v;
   if (sp.full) {

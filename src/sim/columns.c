@@ -647,7 +647,5 @@ sim_cols *columns_of_main(sim *s, bool maps) {
 
 const sim_cols *columns_of_step(sim *s, const u8 *late, const u8 *want) {
   summarise_callees(s);
-  body *b = (body *)body_new(s, 1, late, want, true);
-  b->c.map = sim_map_new(s->a, s->tmp, &b->c);
-  return &b->c;
+  return &body_new(s, 1, late, want, true)->c;
 }

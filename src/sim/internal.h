@@ -183,7 +183,10 @@ void fold_ranks(sim *s, bool fold);
 // repeat.c: finds what main repeats and puts a shorter main in its place, with `settle` periods to come to a
 // steady state in. false: there is nothing to gain.
 bool repeat_find(sim *s, u32 settle);
-// Runs the columns of main on x; those of a shorter one are completed. false: no steady state was reached.
+// Runs columns of main on x, from the times that its input ports have there. false: a shorter main came to no
+// steady state.
+bool repeat_step(sim *s, const sim_cols *c, i64 *x, i64 *frame);
+// The same; the columns of a shorter main then have the sums of the whole.
 bool repeat_run(sim *s, sim_cols *c, i64 *x, i64 *frame);
 u32 repeat_instr(const sim *s, u32 num);            // in all of main, from 1
 value repeat_value(const sim *s, value v, u32 num); // alive at instruction num of the shorter main
@@ -203,8 +206,9 @@ const sim_cols *columns_of_step(sim *s, const u8 *late, const u8 *want);
 // origin.c: sums up the path by where its prices come from
 void sum_up_origins(sim *s, sim_result *r);
 
-// steady.c: time per step when steps follow each other
-i64 steady_period(sim *s);
+// steady.c: time per step when steps follow each other, from the columns of one step that lasts as long as r
+// says. false: a shorter main came to no steady state in one of the steps.
+bool steady_period(sim *s, const sim_cols *main, sim_result *r);
 
 // split.c: fills in r's split from the columns of main
 void split_time(sim *s, const sim_cols *main, sim_result *r);

@@ -1,7 +1,7 @@
 // life.c - what can be said of the values of a function without knowing where it runs: where each is used
 // last, and what kind of memory it is. Not how much (bytes.c).
 //
-// Idea: kinds follow from who reads. A gradient is what an optimiser takes as its second operand, and what
+// Idea: kinds follow from who reads. A gradient is what an optimizer takes as its second operand, and what
 // adds up to one; an activation is made by the forward pass and read by the backward pass; the rest is
 // temporary, or received.
 #include "sim/internal.h"
@@ -31,7 +31,7 @@ static u8 pass_of(sim *s, const instr *i) {
   return i->op == OP_call ? (u8)(i->flags | pass_of_func(s, i->callee)) : i->flags;
 }
 
-// Gradients among the operands of instruction i: of an optimiser, or because its results are gradients.
+// Gradients among the operands of instruction i: of an optimizer, or because its results are gradients.
 static void mark_gradients(sim *s, const func_info *f, const instr *i, life *l) {
   u32 n = instr_nopd(f, i);
   if (i->op == OP_call) {
@@ -75,7 +75,7 @@ static void last_uses(const func_info *f, life *l) {
   }
 }
 
-// An optimiser that takes a master as its weight returns one.
+// An optimizer that takes a master as its weight returns one.
 static bool is_state(const func_info *f, value v) {
   return v <= f->nparams && f->params.v[v - 1].r == ROLE_STATE;
 }

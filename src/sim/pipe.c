@@ -300,16 +300,19 @@ static void sum_up(const pipe *p, sim_pipe_result *r) {
     r->peak_bytes = MAX(r->peak_bytes, p->peak[k]);
   }
   for (u32 k = 0; k < n * st->nstreams; k++) r->makespan_ps = MAX(r->makespan_ps, p->channel[k]);
-  const double span = r->makespan_ps ? (double)r->makespan_ps : 1;
+  const i64 span = r->makespan_ps;
+  sim_sum busy = 0, comm = 0, idle = 0;
   for (u32 k = 0; k < n; k++) {
     const u32 w = st->weight[k % p->C];
-    r->utilisation += w * ((double)(p->busy[k] - p->comm[k]) / span);
-    r->comm += w * ((double)p->comm[k] / span);
-    r->bubble += w * ((double)(r->makespan_ps - p->busy[k]) / span);
+    busy += (sim_sum)w * (p->busy[k] - p->comm[k]);
+    comm += (sim_sum)w * p->comm[k];
+    idle += (sim_sum)w * (span - p->busy[k]);
     ranks += w;
   }
-  if (ranks < st->nranks) r->bubble += (double)(st->nranks - ranks), ranks = st->nranks; // on no place: idle
-  r->utilisation /= (double)ranks, r->comm /= (double)ranks, r->bubble /= (double)ranks;
+  if (ranks < st->nranks) idle += (sim_sum)(st->nranks - ranks) * span, ranks = st->nranks; // on no place
+  r->utilisation = sim_mean_share(busy, span, ranks);
+  r->comm = sim_mean_share(comm, span, ranks);
+  r->bubble = sim_mean_share(idle, span, ranks);
 }
 
 void sim_pipe(const sim_stages *st, arena *tmp, const sim_line *l, sim_pipe_result *r) {

@@ -290,26 +290,34 @@ void sim_gap_move(const sim_cols *c, const sim_gap *g, i64 *x) {
     for (u32 k = c->out[i]; k < c->occ[i + 1]; k++) x[c->ref[k]] += more;
 }
 
-bool repeat_run(sim *s, sim_cols *c, i64 *x, i64 *frame) {
+bool repeat_step(sim *s, const sim_cols *c, i64 *x, i64 *frame) {
   repeat *r = &s->rep;
   if (!r->on) {
-    (s->o->mode & SIM_COMPOSED ? sim_composed : sim_flat)(c, x, frame);
+    sim_composed(c, x, frame); // where no callee has a map this is sim_flat
     return true;
   }
   u32 from = r->mark[0].node, to = r->mark[1].node;
-  i64 total = 0;
   steady y = {.c = c, .x = x};
   sim_part(c, 0, from, x, frame);
   y.before = arena_dup(s->tmp, x, c->nslot * sizeof *x);
   sim_part(c, from, to, x, frame);
   if (!is_steady(&y, r, c->nslot, s->tmp)) return false;
-  if (s->o->critical && (y.step == 0 || !is_like(c, r, to - from, to))) return false;
-  if (__builtin_mul_overflow(r->mark[1].total - r->mark[0].total, (i64)r->left_out, &total) ||
-      __builtin_add_overflow(c->total, total, &total))
-    return false; // says so when all of main is walked
   r->gap = (sim_gap){from, to, r->reach, r->left_out, y.step, y.clock};
   sim_gap_move(c, &r->gap, x);
   sim_part(c, to, c->n, x, frame);
+  return true;
+}
+
+bool repeat_run(sim *s, sim_cols *c, i64 *x, i64 *frame) {
+  repeat *r = &s->rep;
+  i64 total = 0;
+  if (!repeat_step(s, c, x, frame)) return false;
+  if (!r->on) return true;
+  if (s->o->critical && (r->gap.step == 0 || !is_like(c, r, r->gap.to - r->gap.from, r->gap.to)))
+    return false;
+  if (__builtin_mul_overflow(r->mark[1].total - r->mark[0].total, (i64)r->left_out, &total) ||
+      __builtin_add_overflow(c->total, total, &total))
+    return false; // says so when all of main is walked
   i64 *busy = arena_dup(s->a, c->busy, c->nclock * sizeof *busy);
   i64 *comm = arena_dup(s->a, c->comm, c->nclock * sizeof *comm);
   for (u32 k = 0; k < r->mark[1].nclock; k++) {

@@ -2,7 +2,7 @@
 #include "sim/internal.h"
 
 const char *mem_kind_name(mem_kind k) {
-  static const char *const name[MEM_KINDS] = {"parameters",  "gradients", "optimiser state",
+  static const char *const name[MEM_KINDS] = {"parameters",  "gradients", "optimizer state",
                                               "activations", "temporary", "communication"};
   return name[k];
 }
@@ -47,11 +47,18 @@ static void sum_up_units(sim *s, const sim_cols *c, const i64 *x, sim_result *r)
   }
 }
 
-// Shares are summed rank by rank, so that folding does not change how they round.
+typedef struct {
+  sim_sum busy, comm, idle;
+} times;
+static void add_times(times *t, i64 busy, i64 comm, i64 span) {
+  t->busy += busy - comm, t->comm += comm, t->idle += span - busy;
+}
+
 static void sum_up_stages(sim *s, sim_result *r) {
   r->nstages = s->nstages;
   r->stage = ZNEWN(s->a, sim_stage, s->nstages);
-  double span = r->makespan_ps ? (double)r->makespan_ps : 1;
+  const i64 span = r->makespan_ps;
+  times all = {0}, *of = ZNEWN(s->a, times, s->nstages);
   for (u32 k = 0; k < s->nunits; k++) {
     const sim_unit *u = &r->unit[k];
     sim_stage *st = &r->stage[u->stage];
@@ -60,19 +67,19 @@ static void sum_up_stages(sim *s, sim_result *r) {
     if (u->peak_bytes > r->unit[r->peak_unit].peak_bytes) r->peak_unit = k;
   }
   for (u32 k = 0; k < s->nranks; k++) {
-    u32 cell = s->unit_of_rank[k] * s->nstreams;
-    i64 used = r->busy_ps[cell], comm = r->comm_ps[cell];
-    double share[] = {(double)(used - comm) / span, (double)comm / span,
-                      (double)(r->makespan_ps - used) / span};
-    sim_stage *st = &r->stage[s->stage_of_rank[k]];
-    st->busy += share[0], st->comm += share[1], st->bubble += share[2];
-    r->utilisation += share[0], r->comm += share[1], r->bubble += share[2];
+    const u32 cell = s->unit_of_rank[k] * s->nstreams;
+    add_times(&all, r->busy_ps[cell], r->comm_ps[cell], span);
+    add_times(&of[s->stage_of_rank[k]], r->busy_ps[cell], r->comm_ps[cell], span);
   }
   for (u32 k = 0; k < s->nstages; k++) {
     sim_stage *st = &r->stage[k];
-    st->busy /= st->nranks, st->comm /= st->nranks, st->bubble /= st->nranks;
+    st->busy = sim_mean_share(of[k].busy, span, st->nranks);
+    st->comm = sim_mean_share(of[k].comm, span, st->nranks);
+    st->bubble = sim_mean_share(of[k].idle, span, st->nranks);
   }
-  r->utilisation /= s->nranks, r->comm /= s->nranks, r->bubble /= s->nranks;
+  r->utilisation = sim_mean_share(all.busy, span, s->nranks);
+  r->comm = sim_mean_share(all.comm, span, s->nranks);
+  r->bubble = sim_mean_share(all.idle, span, s->nranks);
   r->peak_bytes = r->unit[r->peak_unit].peak_bytes;
 }
 
@@ -129,6 +136,8 @@ static const sim_cols *simulate(sim *s, sim_result *r) {
   if (!s->o->no_bytes && !bytes_run(s, r)) return NULL;
   sum_up_stages(s, r);
   if (s->o->critical) path_of(s, main, x, r);
+  for (u32 j = 0; j < s->o->ncarry; j++) *vec_push(s->a, &s->carry) = s->o->carry[j];
+  if (s->o->steady && !steady_period(s, main, r)) return NULL;
   return main;
 }
 
@@ -138,8 +147,7 @@ static bool simulate_short(sim *s, sim_result *r, bool *ok) {
   const sim_opts *o = s->o;
   const sim blank = *s;
   const u32 errors = diag_errors(s->c);
-  if (!(o->mode & SIM_COMPOSED) || o->timeline || o->steps || o->split || o->steady || !s->intern)
-    return false;
+  if (!(o->mode & SIM_COMPOSED) || o->timeline || o->steps || o->split || !s->intern) return false;
   for (u32 settle = 4; settle <= 64; settle *= 16) {
     arena_mark_t mark = arena_mark(s->tmp);
     if (!repeat_find(s, settle)) return false;
@@ -161,8 +169,6 @@ bool sim_run(ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o, sim_
     ok = main != NULL;
     if (ok && o->split) split_time(&s, main, r);
     if (ok && o->timeline) r->timeline = timeline_of(&s, main);
-    for (u32 j = 0; j < o->ncarry; j++) *vec_push(a, &s.carry) = o->carry[j];
-    if (ok && o->steady) r->period_ps = steady_period(&s);
   }
   arena_free(s.tmp);
   return ok;

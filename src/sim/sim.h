@@ -24,7 +24,7 @@ typedef enum { SIM_FLAT = 0, SIM_COMPOSED = 1, SIM_FLAT_FOLDED = 2, SIM_FOLDED =
 // SIM_BYTES_HEDDLE: along every rank's issue order, as a caching allocator sees it: a value lives from the
 // instruction that makes it to its last use; parameters belong to the caller unless donated; views share;
 // donated operands are taken over where the operator allows. SIM_BYTES_DISTIR, for reproducing that simulator
-// only: no sharing and no taking over except by optimisers (their results take no room), inputs live for
+// only: no sharing and no taking over except by optimizers (their results take no room), inputs live for
 // ever, results without use are never freed, no rounding.
 typedef enum { SIM_BYTES_HEDDLE, SIM_BYTES_DISTIR } sim_bytes;
 
@@ -49,14 +49,15 @@ typedef struct {
   bool peak_only;  // of memory: not by kind, not by value
   u32 top;         // values listed at the peak; 0 = 10
   u32 ncarry;
-  const sim_carry *carry; // for steady; none: results that take over a parameter's storage (needs bytes)
+  const sim_carry *carry; // for steady; none: results that take over a parameter's storage (needs bytes), and
+                          // those called "w.new" where a weight or state is w
   sim_cost *cost; // prices instead of the coster's: asked once for every instruction of a function at a place
   void *cost_arg;
 } sim_opts;
 
 // ---- what is answered -------------------------------------------------------------------------------
 typedef enum { MEM_PARAM, MEM_GRAD, MEM_STATE, MEM_ACT, MEM_TEMP, MEM_COMM, MEM_KINDS } mem_kind;
-// "parameters" "gradients" "optimiser state" "activations" "temporary" "communication"
+// "parameters" "gradients" "optimizer state" "activations" "temporary" "communication"
 const char *mem_kind_name(mem_kind k);
 typedef struct {
   func f;
@@ -123,7 +124,8 @@ typedef struct {
 } sim_origin; // instructions on the critical path whose prices come from one row
 typedef struct {
   i64 makespan_ps;
-  i64 period_ps; // time per step in steady state; = makespan unless asked for
+  i64 period_ps; // time per step in steady state, never above the makespan; = makespan unless asked for
+  u32 ncarried;  // if steady: results that are a parameter of the next step
   u32 nranks, nunits, nstreams, nstages;
   const u32 *unit_of_rank;
   sim_unit *unit;
@@ -152,6 +154,13 @@ typedef struct {
   // one event per rank or, folded, per first rank of a class; the program must live on
   trace_source *timeline;
 } sim_result;
+
+// Shares are means over ranks of times that are summed in whole ps first: in whatever order ranks are taken, and
+// whether they are folded, it is the same number.
+__extension__ typedef __int128 sim_sum;
+static inline double sim_mean_share(sim_sum ps, i64 span_ps, u64 ranks) {
+  return span_ps && ranks ? (double)ps / ((double)span_ps * (double)ranks) : 0;
+}
 
 // Simulates one step of main: all clocks start at 0. Everything in the result is in `a`. k may be NULL if
 // o->cost is given. false and diagnostics if an instruction has no price (E_LINK, E_RATE) or the time does

@@ -1,10 +1,10 @@
 // steady.c - time per step when steps follow each other without a barrier: the eigenvalue of main's map over
 // (max, +).
 //
-// Idea: clocks go on from one step to the next, and a parameter is as late as the result that it is donated
-// for. The map of main is applied until the whole state repeats up to a constant; the constant is the period.
-// Units that never wait for each other need not repeat together; then the growth of the latest over many
-// steps is taken.
+// Idea: clocks go on from one step to the next, and a parameter is as late as the result that takes its place.
+// Steps are run one after the other until the whole state repeats up to a constant; the constant is the
+// period. Units that never wait for each other need not repeat together; then the growth of the latest over
+// many steps is taken.
 #include "sim/internal.h"
 
 enum { STEPS = 512, WINDOW = 8 };
@@ -22,52 +22,95 @@ static i64 latest(const i64 *x, u32 n) {
   return t;
 }
 
-// next[port]: which output port an input port goes on from.
-static i64 iterate(sim *s, const sim_cols *c, const u32 *next) {
-  const sim_map *m = c->map;
+// next[port]: which output port an input port goes on from. A step lasts no longer than `alone`, so k steps no
+// longer than k of it.
+static bool iterate(sim *s, const sim_cols *c, const u32 *next, i64 alone, i64 *period) {
   u32 n = c->nin;
-  i64 *y = NEWN(s->tmp, i64, m->nin + m->nvert), *z = NEWN(s->tmp, i64, m->nout);
-  i64 *past = ZNEWN(s->tmp, i64, (size_t)n * WINDOW), half = 0;
-  u32 steps = c->total > INT64_MAX / (2 * STEPS) ? WINDOW : STEPS;
+  i64 *x = NEWN(s->tmp, i64, c->nslot), *frame = NEWN(s->tmp, i64, c->frame), half = 0;
+  i64 *past = ZNEWN(s->tmp, i64, (size_t)n * WINDOW);
+  u32 steps = (u32)MIN(STEPS, INT64_MAX / MAX(alone, 1));
+  *period = alone;
   for (u32 k = 1; k <= steps; k++) {
-    memcpy(y + 1, past + (size_t)n * ((k - 1) % WINDOW), n * sizeof *y);
-    sim_map_apply(m, y, z);
+    const i64 *from = past + (size_t)n * ((k - 1) % WINDOW);
+    arena_mark_t mark = arena_mark(s->tmp);
+    for (u32 j = 0; j < n; j++) x[c->port_in[j]] = from[j];
+    bool ok = repeat_step(s, c, x, frame);
+    arena_release(s->tmp, mark);
+    if (!ok) return false;
     i64 *now = past + (size_t)n * (k % WINDOW); // the oldest is given up
-    for (u32 j = 0; j < n; j++) now[j] = z[next[j]];
+    for (u32 j = 0; j < n; j++) now[j] = x[c->port_out[next[j]]];
     for (u32 back = 1; back < WINDOW && back < k; back++) {
       i64 d = later_by(now, past + (size_t)n * ((k - back) % WINDOW), n);
-      if (d >= 0) return (d + back / 2) / back;
+      if (d < 0) continue;
+      *period = (d + back / 2) / back;
+      return true;
     }
     if (k == steps / 2) half = latest(now, n);
   }
-  return (latest(past + (size_t)n * (steps % WINDOW), n) - half) / (steps - steps / 2);
+  if (steps > 1) *period = (latest(past + (size_t)n * (steps % WINDOW), n) - half) / (steps - steps / 2);
+  return true;
 }
 
-i64 steady_period(sim *s) {
+// The columns of a step whose parameters may be late; next: see iterate.
+static const sim_cols *columns_between(sim *s, u32 **next) {
   const func_info *f = func_in(s, s->p->main);
-  arena_mark_t mark = arena_mark(s->tmp);
   u8 *late = ZNEWN(s->tmp, u8, f->nparams + 1), *want = ZNEWN(s->tmp, u8, f->rets.n + 1);
-  for (u32 k = 0; k < s->carry.n && !s->one_stream; k++) {
+  u32 *result = NEWN(s->tmp, u32, f->nparams + 1), *port = NEWN(s->tmp, u32, f->rets.n + 1);
+  for (u32 k = 0; k < s->carry.n; k++) {
     sim_carry x = s->carry.v[k];
     assert(f->values.v[x.param + 1].ty.i == f->values.v[f->rets.v[x.result]].ty.i);
     late[x.param] = want[x.result] = 1;
+    result[x.param] = x.result;
   }
   const sim_cols *c = columns_of_step(s, late, want);
-  u32 *next = NEWN(s->tmp, u32, c->nin);
-  for (u32 k = 0; k < c->nclock; k++) next[k] = k;
-  // Ports of late parameters, in order; each starts from the ports of its result.
-  u32 in = c->nclock;
+  u32 in = c->nclock, out = c->nclock;
+  for (u32 r = 0; r < f->rets.n; r++) {
+    port[r] = out;
+    if (want[r]) out += uset_of_type(s, f->values.v[f->rets.v[r]].ty, (group){0})->n;
+  }
+  *next = NEWN(s->tmp, u32, c->nin);
   for (u32 p = 0; p < f->nparams; p++) {
     if (!late[p]) continue;
-    u32 from = c->nclock, result = 0;
-    for (u32 k = 0; k < s->carry.n; k++)
-      if (s->carry.v[k].param == p) result = s->carry.v[k].result;
-    for (u32 r = 0; r < result; r++)
-      if (want[r]) from += uset_of_type(s, f->values.v[f->rets.v[r]].ty, (group){0})->n;
     u32 n = uset_of_type(s, f->values.v[p + 1].ty, (group){0})->n;
-    for (u32 k = 0; k < n; k++) next[in++] = from + k;
+    for (u32 k = 0; k < n; k++) (*next)[in++] = port[result[p]] + k;
   }
-  i64 period = iterate(s, c, next);
+  assert(in == c->nin && out == c->nout);
+  return c;
+}
+
+// Results that lie where a parameter lay are known from the bytes. A weight that is gathered after its update
+// lies elsewhere: it is known by its name, "w.new" for w.
+static void add_named(sim *s) {
+  const func_info *f = func_in(s, s->p->main);
+  u8 *taken = ZNEWN(s->tmp, u8, f->nparams + 1);
+  hmap by_name = {0};
+  for (u32 k = 0; k < s->carry.n; k++) taken[s->carry.v[k].param] = 1;
+  for (u32 k = 0; k < f->nparams; k++) {
+    const sym name = f->values.v[k + 1].name;
+    if (taken[k] || !name.i || (f->params.v[k].r != ROLE_WEIGHT && f->params.v[k].r != ROLE_STATE)) continue;
+    hmap_add(s->tmp, &by_name, hash_u64(sym_with(s->c, name, ".new").i, 0), k);
+  }
+  for (u32 r = 0; r < f->rets.n && by_name.n; r++) {
+    const value_info *v = &f->values.v[f->rets.v[r]];
+    for (u32 it = 0, k; v->name.i && hmap_next(&by_name, hash_u64(v->name.i, 0), &it, &k);) {
+      if (taken[k] || v->ty.i != f->values.v[k + 1].ty.i) continue;
+      taken[k] = 1;
+      *vec_push(s->a, &s->carry) = (sim_carry){r, k};
+    }
+  }
+}
+
+bool steady_period(sim *s, const sim_cols *main, sim_result *r) {
+  arena_mark_t mark = arena_mark(s->tmp);
+  u32 *next;
+  if (!s->o->ncarry) add_named(s);
+  // On one stream nothing waits for a value: every clock covers what was made on it.
+  const bool values = s->carry.n && !s->one_stream;
+  const sim_cols *c = values ? columns_between(s, &next) : main;
+  if (!values) next = NEWN(s->tmp, u32, c->nin);
+  for (u32 k = 0; k < c->nclock; k++) next[k] = k;
+  r->ncarried = s->carry.n;
+  bool ok = iterate(s, c, next, r->makespan_ps, &r->period_ps);
   arena_release(s->tmp, mark);
-  return period;
+  return ok;
 }

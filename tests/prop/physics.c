@@ -214,6 +214,83 @@ static void check_work(bench *b, const plan *pn, const prog *d, const sim_result
   compared[2]++;
 }
 
+// ---- steps follow each other ------------------------------------------------------------------------------
+// Results of main that are a parameter of the next step: of the first ones of one type, weights and states only.
+static u32 carries(const prog *d, sim_carry *x, u32 most) {
+  const func_info *f = func_get(d, d->main);
+  bool *taken = ZNEWN(d->a, bool, f->nparams + 1);
+  u32 n = 0;
+  for (u32 r = 0; r < f->rets.n && n < most; r++)
+    for (u32 p = 0; p < f->nparams; p++) {
+      const role as = f->params.v[p].r;
+      if (taken[p] || (as != ROLE_WEIGHT && as != ROLE_STATE) ||
+          f->values.v[p + 1].ty.i != f->values.v[f->rets.v[r]].ty.i)
+        continue;
+      taken[p] = true;
+      x[n++] = (sim_carry){r, p};
+      break;
+    }
+  return n;
+}
+
+// main, written out once more for every further step.
+static void unroll(prog *d, const sim_carry *x, u32 n, u32 steps) {
+  func_info *f = func_get(d, d->main);
+  const u32 ninstr = f->body.n, nvalues = f->values.n;
+  value *now = NEWN(d->a, value, nvalues), *next = NEWN(d->a, value, nvalues);
+  value *rets = arena_dup(d->a, f->rets.v, f->rets.n * sizeof *rets);
+  for (u32 v = 0; v < nvalues; v++) now[v] = v;
+  for (u32 s = 1; s < steps; s++) {
+    for (u32 v = 0; v <= f->nparams; v++) next[v] = v;
+    for (u32 k = 0; k < n; k++) next[x[k].param + 1] = now[rets[x[k].result]];
+    for (u32 k = 0; k < ninstr; k++) {
+      instr i = f->body.v[k];
+      const u32 opd = i.opd, res = i.res;
+      i.opd = f->opds.n, i.res = f->values.n;
+      for (u32 j = 0; j < i.nopd; j++) {
+        const u32 o = f->opds.v[opd + j];
+        *vec_push(d->a, &f->opds) = (o & ~OPD_VALUE) | next[o & OPD_VALUE];
+      }
+      for (u32 j = 0; j < i.nres; j++) {
+        value_info v = f->values.v[res + j];
+        v.def = f->body.n + 1;
+        next[res + j] = f->values.n;
+        *vec_push(d->a, &f->values) = v;
+      }
+      *vec_push(d->a, &f->body) = i;
+    }
+    value *swap = now;
+    now = next, next = swap;
+  }
+  for (u32 k = 0; k < f->rets.n; k++) f->rets.v[k] = now[rets[k]];
+}
+
+// What one more step adds to several that are written out.
+static void check_period(bench *b, const plan *pn, const prog *d) {
+  enum { MOST = 512, SETTLE = 6, MORE = 2 };
+  sim_carry x[MOST];
+  const u32 n = carries(d, x, MOST);
+  sim_opts o = {.mode = SIM_FOLDED, .steady = true, .carry = x, .ncarry = n};
+  sim_opts own = {.mode = SIM_FOLDED, .steady = true}, flat = {.mode = SIM_FLAT_FOLDED, .no_bytes = true};
+  sim_result r, mine, s[2];
+  if (!n || !simulate(b, d, b->k, &own, &r)) return;
+  CHECK_MSG(r.period_ps <= r.makespan_ps, "%s: a period of %lld for a step of %lld", told(b, pn),
+            (long long)r.period_ps, (long long)r.makespan_ps);
+  if (!r.ncarried || !simulate(b, d, b->k, &o, &mine)) return; // no training
+  for (u32 k = 0; k < 2; k++) {
+    prog *q = prog_clone(d, b->m.c);
+    unroll(q, x, n, SETTLE + MORE * k);
+    const bool ok = simulate(b, q, b->k, &flat, &s[k]);
+    prog_free(q);
+    if (!ok) return;
+  }
+  const i64 more = s[1].makespan_ps - s[0].makespan_ps;
+  CHECK_MSG(llabs(more - MORE * mine.period_ps) <= MORE, "%s: %u steps more take %lld, a period %lld of %lld",
+            told(b, pn), MORE, (long long)more, (long long)mine.period_ps, (long long)mine.makespan_ps);
+  compared[6]++;
+  compared[7] += mine.period_ps < mine.makespan_ps;
+}
+
 // ---- faster is not slower ---------------------------------------------------------------------------------
 // One thing, or several, by up to 4 times.
 static void speed_up(bench *b, machine *m) {
@@ -278,6 +355,7 @@ static void check_plan(bench *b, const plan *pn) {
     check_work(b, pn, d, &r);
     check_faster(b, pn, d, &r);
     if (chance(&b->rng, 3)) check_memory(b, pn, &r);
+    check_period(b, pn, d);
   }
   prog_free(d);
 }
@@ -305,10 +383,12 @@ TEST(physics_of_plans) {
     plans_close(&b.m);
   }
   printf("  %u relabelled, %u scaled, %u with their work, %u on faster machines (%u sooner), %u with more "
-         "memory\n",
-         compared[0], compared[1], compared[2], compared[3], compared[4], compared[5]);
+         "memory, %u step after step (%u sooner)\n",
+         compared[0], compared[1], compared[2], compared[3], compared[4], compared[5], compared[6],
+         compared[7]);
   if (!one && !only && !many)
-    CHECK(compared[0] > 150 && compared[2] > 150 && compared[4] > 100 && compared[5] > 30);
+    CHECK(compared[0] > 150 && compared[2] > 150 && compared[4] > 100 && compared[5] > 30 &&
+          compared[6] > 100 && compared[7] > 10);
 }
 
 // ---- more microbatches take longer ------------------------------------------------------------------------

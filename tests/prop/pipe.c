@@ -38,9 +38,9 @@ static bool compare(plans_model *m, const plan *pn, coster *k, bool by_time, are
         printf("  %s: time %lld for %lld, bytes %lld for %lld\n", sym_str(c, pn->name),
                (long long)p.makespan_ps, (long long)r.makespan_ps, (long long)p.peak_bytes,
                (long long)r.peak_bytes);
-      double off = p.utilisation - r.utilisation;
-      if (off > 1e-9 || off < -1e-9)
-        ok = false, printf("  utilisation %g for %g\n", p.utilisation, r.utilisation);
+      const double shares[2][3] = {{p.utilisation, p.comm, p.bubble}, {r.utilisation, r.comm, r.bubble}};
+      if (memcmp(shares[0], shares[1], sizeof shares[0])) // to the last bit
+        ok = false, printf("  utilisation %.17g for %.17g\n", p.utilisation, r.utilisation);
       known++;
     } else
       ok = false;

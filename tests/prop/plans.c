@@ -203,6 +203,14 @@ static bool check_numbers(plans_model *m, const plan *pn, const prog *p, arena *
          plan_compare(m->c, plans_want(m, pn), &got, 0, a, &r) && r.passed;
 }
 
+// Every instruction says where in the model it comes from, those of updates and those that a plan inserts too.
+static bool has_places(const prog *p) {
+  for (u32 f = 1; f < p->funcs.n; f++)
+    for (u32 i = 0; i < p->funcs.v[f]->body.n; i++)
+      if (!p->funcs.v[f]->body.v[i].where.i) return false;
+  return true;
+}
+
 static void check_plan(plans_model *m, const plan *pn, u64 seed, arena *a) {
   strbuf text = {.a = a};
   plan_print(planner_source(m->pl), pn, &text);
@@ -215,6 +223,7 @@ static void check_plan(plans_model *m, const plan *pn, u64 seed, arena *a) {
   }
   const char *failed = !ir_verify(p)                         ? "is not a program"
                        : !plan_validate(p)                   ? "is not valid"
+                       : !has_places(p)                      ? "has instructions without a place"
                        : !check_numbers(m, pn, p, a)         ? "computes something else"
                        : !check_text(m, sb_str(&text), p, a) ? "does not read back"
                        : !check_simulation(m, p, a)          ? "is simulated differently"

@@ -434,7 +434,7 @@ TEST(kernel_gathers) {
   end();
 }
 
-// ---- layers, losses, optimisers ------------------------------------------------------------------------
+// ---- layers, losses, optimizers ------------------------------------------------------------------------
 
 TEST(kernel_layers) {
   begin();
@@ -483,7 +483,7 @@ TEST(kernel_losses) {
   end();
 }
 
-TEST(kernel_optimisers) {
+TEST(kernel_optimizers) {
   begin();
   ker_tensor w = made(DT_F64, DIMS(1), VALUES(1)), g = made(DT_F64, DIMS(1), VALUES(0.5)),
              zero = made(DT_F64, DIMS(1), VALUES(0));

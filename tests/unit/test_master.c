@@ -61,7 +61,7 @@ typedef struct {
   double bound, peak;
 } memory;
 
-static memory memory_of(dtype t, optimiser kind, bool master, u32 zero) {
+static memory memory_of(dtype t, optimizer kind, bool master, u32 zero) {
   memory out = {0};
   ctx *c = ctx_new();
   arena *a = arena_new();
@@ -96,7 +96,7 @@ static memory memory_of(dtype t, optimiser kind, bool master, u32 zero) {
   return out;
 }
 
-static void check_memory(dtype t, optimiser kind, bool master, double state) { // bytes a parameter
+static void check_memory(dtype t, optimizer kind, bool master, double state) { // bytes a parameter
   double b = dtype_bytes(t);
   for (u32 zero = 0; zero <= 3; zero++) {
     memory x = memory_of(t, kind, master, zero);

@@ -122,7 +122,13 @@ TEST(sched_text_mistakes) {
       {"a microbatch too large", "0F0\n1F99999999999\n"},
       {"a gap in the stages", "0F0\n9F0\n"},
       {"a gap in the microbatches", "0F0,0F2\n1F0,1F2\n"},
+      {"a replica too large", "0F0,0F0r65535\n"},
+      {"a pass too large", "0F0,0F0p255\n"},
+      {"a version too large", "0F0v256\n"},
       {"an empty line inside", "0F0\n\n1F0\n"},
+      {"empty lines before", "# edges 0-1\n\n \n0F0\n1F0\n"},
+      {"a byte order mark", "\xEF\xBB\xBF"
+                            "0F0\n"},
       {"a place without tasks", "0F0\n,,0RECV_B0\n1F0\n"},
       {"twice", "0F0,0F1,0F0\n1F0,1F1\n"},
       {"no backward", "0F0,0B0\n1F0\n"},
@@ -141,6 +147,9 @@ TEST(sched_text_mistakes) {
     CHECK_MSG(!parsed(&b, text[i][1]), "%s", text[i][0]);
     told(&b, text[i][0]);
   }
+  static const char nul[] = "0F0\n1F0,\0001B0\n";
+  CHECK(!sched_parse(b.c, b.a, sym_of(b.c, "schedule.csv"), nul, sizeof nul - 1));
+  told(&b, "a NUL byte");
   CHECK_GOLDEN("sched/mistakes.txt", sb_str(&b.out));
   bed_free(&b);
 }

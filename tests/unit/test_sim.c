@@ -542,8 +542,8 @@ static void same_path(const sim_result *r, const sim_result *whole) {
   }
 }
 
-// All modes on one plan, with the path, with a period (all of main is walked) and without. The periods that are
-// left out when it is not.
+// All modes on one plan, with every step of the path (all of main is walked) and without. The periods that are
+// left out then.
 static u32 modes_agree(const planned *x) {
   ctx *c = ctx_new();
   arena *a = ctx_arena(c);
@@ -558,10 +558,12 @@ static u32 modes_agree(const planned *x) {
   sim_result r[4], quick;
   quick.left_out = 0;
   for (sim_mode mode = SIM_FLAT; mode <= SIM_FOLDED; mode++) {
-    sim_opts o = {.mode = mode, .critical = true, .steady = true};
-    sim_opts few = {.mode = mode, .critical = true};
+    sim_opts o = {.mode = mode, .critical = true, .steps = true, .steady = true};
+    sim_opts few = {.mode = mode, .critical = true, .steady = true};
     if (!CHECK(sim_run(c, a, p, co, &o, &r[mode]) && sim_run(c, a, p, co, &few, &quick))) return 0;
     CHECK_EQ_I64(r[mode].period_ps, r[0].period_ps);
+    CHECK_EQ_I64(quick.period_ps, r[0].period_ps);
+    CHECK(quick.period_ps <= quick.makespan_ps && quick.ncarried == r[0].ncarried);
     same_result(&r[mode], &r[0]);
     same_result(&quick, &r[0]);
     same_path(&quick, &r[mode]);

@@ -76,7 +76,7 @@ static bool deal_out(planner *pl, arena *a, plan *pn, u8 dp, const strategy *s) 
 }
 
 // ---- memory -----------------------------------------------------------------------------------------------
-void policy_zero(plan *pn, u8 axis, u32 level) { // 1: optimiser states, 2: gradients too, 3: weights too
+void policy_zero(plan *pn, u8 axis, u32 level) { // 1: optimizer states, 2: gradients too, 3: weights too
   static const rest_what what[] = {REST_STATE, REST_GRAD, REST_WEIGHT};
   for (u32 i = 0; i < level && i < 3; i++) pn->rest[what[i]][pn->nrest[what[i]]++] = axis;
 }
@@ -157,7 +157,7 @@ plan *policy_hybrid(planner *pl, arena *a, const hybrid_opts *o) {
   if (s.sp.n && !policy_sequence(pl, a, pn, tp)) return NULL;
   loc at = said_at(o, s.v.n > 1 && !s.schedule.path ? CHOICE_v : CHOICE_schedule);
   const sched *file;
-  if (!policy_schedule(pl, a, pn, &s, o->no_order, at, &file)) return NULL;
+  if (!policy_schedule(pl, a, pn, &s, o, at, &file)) return NULL;
   if (!policy_stages(pl, a, pn, pp, &s, file, said_at(o, CHOICE_layers))) return NULL;
   policy_zero(pn, dp, s.zero.n);
   return policy_recompute(pl, a, pn, s.recompute) ? pn : NULL;

@@ -12,15 +12,6 @@ bool policy_schedule_named(const char *name, u32 *word) {
   return r;
 }
 
-bool policy_schedule_files(ctx *c, const strategy_set *set) {
-  const choice_set *x = &set->of[CHOICE_schedule];
-  arena *a = arena_new();
-  bool ok = true;
-  for (u32 k = 0; k < x->n && ok; k++) ok = !x->v[k].path || sched_read(c, a, x->v[k].path, x->at);
-  arena_free(a);
-  return ok;
-}
-
 // What a file may say that plans cannot do, or that this one is not for.
 static bool can_plan(ctx *c, const sched *s, const char *name, bool train, loc at) {
   const char *lacks = s->nreplicas > 1 ? "several replicas of the model (r1)"
@@ -46,14 +37,6 @@ static bool can_plan(ctx *c, const sched *s, const char *name, bool train, loc a
   return false;
 }
 
-static const sched *from_file(ctx *c, arena *a, const char *path, const sched_shape *form, loc at) {
-  sched_line line;
-  const sched *s = sched_read(c, a, path, at);
-  bool ok = s && can_plan(c, s, path, form->backward, at) && sched_fits(c, s, path, form, at) &&
-            sched_merge(c, a, s, NULL, at, &line);
-  return ok ? s : NULL;
-}
-
 // The same schedule as plans have it: places in the order in which stages first use them, and one task after
 // the other on each, those of a pair too.
 static const sched *as_planned(arena *a, const sched *s) {
@@ -73,25 +56,73 @@ static const sched *as_planned(arena *a, const sched *s) {
   return sched_of(a, s->nstages, s->nplaces, s->nmicro, place, seq);
 }
 
-bool policy_schedule(planner *pl, arena *a, plan *pn, const strategy *s, bool no_order, loc at,
+typedef struct schedule_file {
+  const char *path;
+  const sched *file, *planned; // as it is; as plans have it, NULL: not at all
+} schedule_file;
+
+static bool runs(ctx *c, const sched *s, loc at) {
+  arena *tmp = arena_new();
+  sched_line line;
+  const bool ok = sched_merge(c, tmp, s, NULL, at, &line);
+  arena_free(tmp);
+  return ok;
+}
+
+static bool on_one_place_each(const sched *s) {
+  for (u32 k = 0; k < s->nstages; k++)
+    if (s->at[k].n > 1) return false;
+  return s->nreplicas == 1;
+}
+
+bool policy_schedule_files(ctx *c, arena *a, const strategy_set *set, schedule_files *out) {
+  const choice_set *x = &set->of[CHOICE_schedule];
+  schedule_file *v = NEWN(a, schedule_file, x->n + 1);
+  *out = (schedule_files){.v = v};
+  for (u32 k = 0; k < x->n; k++) {
+    if (!x->v[k].path) continue;
+    const sched *s = sched_read(c, a, x->v[k].path, x->at);
+    if (!s || !runs(c, s, x->at)) return false;
+    v[out->n++] = (schedule_file){x->v[k].path, s, on_one_place_each(s) ? as_planned(a, s) : NULL};
+  }
+  return true;
+}
+
+// The schedule of a file that goes with `form`.
+static bool from_file(ctx *c, arena *a, const schedule_files *files, const char *path,
+                      const sched_shape *form, loc at, schedule_file *out) {
+  const schedule_file *known = NULL;
+  for (u32 k = 0; files && k < files->n; k++)
+    if (!strcmp(files->v[k].path, path)) known = &files->v[k];
+  *out = known ? *known : (schedule_file){.path = path, .file = sched_read(c, a, path, at)};
+  const sched *s = out->file;
+  if (!s || !can_plan(c, s, path, form->backward, at) || !sched_fits(c, s, path, form, at)) return false;
+  if (known) return true;
+  if (!runs(c, s, at)) return false;
+  out->planned = as_planned(a, s);
+  return true;
+}
+
+bool policy_schedule(planner *pl, arena *a, plan *pn, const strategy *s, const hybrid_opts *o, loc at,
                      const sched **file) {
   ctx *c = planner_source(pl)->c;
   const sched_shape form = {
       .places = s->pp.n, .chunks = s->v.n, .micro = s->mb.n, .group = s->group.n, .backward = pn->train};
   const char *path = s->schedule.path;
   const sched *made = NULL;
-  *file = path ? from_file(c, a, path, &form, at) : NULL;
+  schedule_file from = {0};
   if (path) {
-    if (!*file) return false;
-    pn->made.file = made = as_planned(a, *file);
+    if (!from_file(c, a, o->files, path, &form, at, &from)) return false;
+    pn->made.file = made = from.planned;
     pn->made.key = made->key, pn->made.live = plan_live(a, made);
   } else {
     pn->made.row = sched_row_of(s->schedule.n);
     pn->made.key = planner_schedule_key(pl, pn->made.row, &form, at, &pn->made.live);
     if (!pn->made.key) return false;
   }
+  *file = from.file;
   pn->made.shape = form, pn->nseqs = form.places;
-  if (no_order) return true;
+  if (o->no_order) return true;
   if (!path) made = sched_make(c, a, pn->made.row->name, &form, at);
   pn->seqs = made ? arena_dup(a, made->seq, made->nplaces * sizeof *made->seq) : NULL;
   return made != NULL;

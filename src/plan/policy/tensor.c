@@ -214,7 +214,7 @@ static bool choose(tensor *t, func f, u32 index) {
 
 // A table whose rows are picked by value (an embedding) is split over its rows: every rank looks up those
 // that it has, and the sum over the ranks is the result. That moves as much as one product of a layer does,
-// for a table, its gradient and its optimiser states that would else lie on every rank.
+// for a table, its gradient and its optimizer states that would else lie on every rank.
 static void split_table(tensor *t, func f, u32 index) {
   prog *p = planner_source(t->pl);
   const func_info *fi = func_get(p, f);

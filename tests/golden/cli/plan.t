@@ -39,27 +39,28 @@ order:
   - "F0.0 B0.0"
 ## The time of a plan in the search is that of its simulation.
 $ heddle sim mlp-xs --batch 1024 --plan best.plan --machine laptop
-model          mlp-xs
-plan           dp=4 tp=1 pp=1 zero=2
-weights        f32
-machine        laptop
-ranks          4
-time per step  48.69 ms
-error bar      none: 100.0 % of the step has no measured spread
-samples        21,033/s
-arithmetic     63.5 GFLOP/s a device, 66.1 % of the f32 peak
-computes       93.6 %
-communicates   6.4 %
-idle           0.0 %
-peak memory    18.0 MiB of 3.60 GiB on rank 0
-instructions   388
+model           mlp-xs
+plan            dp=4 tp=1 pp=1 zero=2
+weights         f32
+machine         laptop
+ranks           4
+time per step   48.69 ms
+one step alone  48.69 ms
+error bar       none: 100.0 % of the step has no measured spread
+samples         21,033/s
+arithmetic      63.5 GFLOP/s a device, 66.1 % of the f32 peak
+computes        93.6 %
+communicates    6.4 %
+idle            0.0 %
+peak memory     18.0 MiB of 3.60 GiB on rank 0
+instructions    388
 
 stage  ranks  computes  communicates   idle  peak memory
     0  0-3      93.6 %         6.4 %  0.0 %     18.0 MiB
 device    ranks  computes  communicates   idle
 cpu-core      4    93.6 %         6.4 %  0.0 %
 
-ranks  parameters  gradients  optimiser  activations  temporary  communication      peak
+ranks  parameters  gradients  optimizer  activations  temporary  communication      peak
 0-3      8.00 MiB   2.00 MiB        0 B     5.50 MiB   2.50 MiB            0 B  18.0 MiB
 
 at the peak  of         kind         count     bytes
@@ -260,7 +261,7 @@ beside it: send                    0  195.4 us   +195.4 us       +3.0 %
 memory at the peak    winner     asked  difference
 parameters          32.3 MiB  36.8 MiB   +4.48 MiB
 gradients                0 B  36.8 MiB   +36.8 MiB
-optimiser state     64.7 MiB  73.6 MiB   +8.97 MiB
+optimizer state     64.7 MiB  73.6 MiB   +8.97 MiB
 activations         97.1 MiB  51.3 MiB   -45.8 MiB
 temporary           73.6 MiB  73.6 MiB   -3.00 KiB
 fullest rank         268 MiB   272 MiB   +4.51 MiB
@@ -283,7 +284,7 @@ why not    dp=8 pp=1 zero=0
 winner     dp=2 tp=4 pp=1
 asked      dp=8 tp=1 pp=1
            the best of 6 plans with dp=8 pp=1 zero=0
-too large  740 MiB of 286 MiB: 453 MiB more than there is, most of it optimiser state (258 MiB)
+too large  740 MiB of 286 MiB: 453 MiB more than there is, most of it optimizer state (258 MiB)
 time       1.40x the winner's, if it fitted
 costs      all_reduce over dp +2.497 ms, update +1.067 ms
 

@@ -145,9 +145,28 @@ error[E0501]: task 0B1 is in no sequence
 [1]
 $ printf '0F0,0B1,0F1,0B0\n1F0,1B0,1F1,1B1\n' > dead.csv; heddle schedule dead.csv
 error[E0503]: deadlock: no stage can run its next task
+  --> dead.csv:1:5
+   1 | 0F0,0B1,0F1,0B0
+     |     ^
   note: place 0 waits at 0B1 (task 2 of 4) for 0F1, task 3 of place 0
   note: place 1 waits at 1F1 (task 3 of 4) for 0F1, task 3 of place 0
   hint: a task must stand after the tasks that it waits for; schedule=1f1b and schedule=gpipe run with any figures
+[1]
+$ printf '\357\273\2770F0,0B0\n' > bom.csv; heddle schedule bom.csv
+error[E0501]: a byte order mark (BOM) before the first cell
+  --> bom.csv:1:1
+  hint: save the file as UTF-8 without BOM, or as ASCII
+[1]
+$ printf '\n0F0,0B0\n' > late.csv; heddle schedule late.csv
+error[E0501]: an empty line: place 0 runs no task
+  --> late.csv:1:1
+  hint: line by line a file has its places, comments (#) aside: leave the line out
+[1]
+$ printf '0F0r65535\n' > far.csv; heddle schedule far.csv
+error[E0901]: replica 65535; at most 254
+  --> far.csv:1:5
+   1 | 0F0r65535
+     |     ^
 [1]
 $ heddle schedule gpipe
 error[E0801]: `heddle schedule gpipe` wants --pp and --mb
@@ -184,20 +203,21 @@ elements   273,025
 worst      2.5524e-12
 tolerance  1e-09
 verdict    equal: the plan computes what the model computes
-$ heddle sim mlp-xs:layers=8 --batch 64 --train --strategy "pp=4 v=2 mb=8 schedule=examples/zbv.csv" --machine laptop | tee folded | sed -n 2,16p
-plan           dp=1 tp=1 pp=4 mb=8 v=2 schedule=examples/zbv.csv
-weights        f32
-machine        laptop
-ranks          4
-time per step  15.45 ms
-error bar      none: 100.0 % of the step has no measured spread
-samples        4,141/s
-arithmetic     12.8 GFLOP/s a device, 13.4 % of the f32 peak
-computes       89.9 %
-communicates   0.0 %
-idle           10.1 %
-peak memory    5.42 MiB of 3.60 GiB on rank 0
-instructions   656
+$ heddle sim mlp-xs:layers=8 --batch 64 --train --strategy "pp=4 v=2 mb=8 schedule=examples/zbv.csv" --machine laptop | tee folded | sed -n 2,17p
+plan            dp=1 tp=1 pp=4 mb=8 v=2 schedule=examples/zbv.csv
+weights         f32
+machine         laptop
+ranks           4
+time per step   15.01 ms
+one step alone  15.45 ms
+error bar       none: 100.0 % of the step has no measured spread
+samples         4,141/s
+arithmetic      12.8 GFLOP/s a device, 13.4 % of the f32 peak
+computes        89.9 %
+communicates    0.0 %
+idle            10.1 %
+peak memory     5.42 MiB of 3.60 GiB on rank 0
+instructions    656
 
 stage  ranks  computes  communicates    idle  peak memory
 $ heddle sim mlp-xs:layers=8 --batch 64 --train --strategy "pp=4 v=2 mb=8 schedule=examples/zbv.csv" --machine laptop --flat | cmp - folded
@@ -344,11 +364,29 @@ error[E0501]: examples/zbv.csv has its own order, without groups; got group=4
 [1]
 $ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 mb=2 schedule=dead.csv"
 error[E0503]: deadlock: no stage can run its next task
-  --> --strategy:1:11
-   1 | pp=2 mb=2 schedule=dead.csv
-     |           ^
+  --> dead.csv:1:5
+   1 | 0F0,0B1,0F1,0B0
+     |     ^
   note: place 0 waits at 0B1 (task 2 of 4) for 0F1, task 3 of place 0
   note: place 1 waits at 1F1 (task 3 of 4) for 0F1, task 3 of place 0
+  note: named here
+    --> --strategy:1:11
+     1 | pp=2 mb=2 schedule=dead.csv
+       |           ^
+  hint: a task must stand after the tasks that it waits for; schedule=1f1b and schedule=gpipe run with any figures
+[1]
+## a search reads a file once, and says at once that nothing runs it
+$ heddle plan mlp-xs:layers=8 --batch 64 --train --machine laptop --schedule 1f1b,dead.csv
+error[E0503]: deadlock: no stage can run its next task
+  --> dead.csv:1:5
+   1 | 0F0,0B1,0F1,0B0
+     |     ^
+  note: place 0 waits at 0B1 (task 2 of 4) for 0F1, task 3 of place 0
+  note: place 1 waits at 1F1 (task 3 of 4) for 0F1, task 3 of place 0
+  note: named here
+    --> --strategy:1:1
+     1 | schedule=1f1b,dead.csv
+       | ^
   hint: a task must stand after the tasks that it waits for; schedule=1f1b and schedule=gpipe run with any figures
 [1]
 $ printf '0F0,0F1\n1F0,1F1\n' > forward.csv; heddle sim mlp-xs:layers=8 --batch 64 --machine laptop --strategy "pp=2 mb=2 schedule=forward.csv" | sed -n 2,6p

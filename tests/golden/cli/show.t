@@ -66,7 +66,7 @@ $ heddle show gpt2 --json
 $ heddle show mlp-xs:layers=2 --train --optimizer adam
 model            mlp-xs:layers=2
 parameters       524 thousand in 2 tensors, f32, 2.00 MiB
-optimiser state  4.00 MiB
+optimizer state  4.00 MiB
 work             1.35 GFLOP
 instructions     21
 

@@ -100,11 +100,11 @@ error[E0502]: 9 groups of batch norm statistics, but batchnorm_train has a batch
   hint: `batchnorm-groups` is the number of data ranks times that of microbatches
 [1]
 $ sed 's/batchnorm-groups: 8/batchnorm-groups: 4/' bn.plan > four.plan; heddle verify examples/batchnorm.heddle --plan four.plan
-error[E0303]: no communication leads from [24{dp,mb},6,4,4] to [24{dp},6,4,4]
+error[E0303]: batchnorm_train needs operand 1 of all 2 microbatches at once, but they run one after the other
   --> examples/batchnorm.heddle:19:16
   19 |   %1, %m, %v = batchnorm_train %0, %stem.g, %stem.b {eps=0.001}
      |                ^
-  hint: an axis in time (microbatches) cannot be gathered inside a step: split a dimension that every instruction keeps
+  hint: mb=1, or split a dimension that every instruction keeps
   note: the plan asks for it here
     --> four.plan:2:1
      2 | heddle-plan: 1

@@ -468,7 +468,7 @@ stage  ranks  computes  communicates   idle  peak memory
 device    ranks  computes  communicates   idle
 cpu-core      1   100.0 %         0.0 %  0.0 %
 
-ranks  parameters  gradients  optimiser  activations  temporary  communication      peak
+ranks  parameters  gradients  optimizer  activations  temporary  communication      peak
 0        8.00 MiB        0 B        0 B     1.00 MiB   3.00 MiB            0 B  12.0 MiB
 
 at the peak  of     kind         count     bytes
@@ -906,8 +906,8 @@ error[E0501]: 1f1b takes no groups of microbatches; got group=2
   hint: leave group out
 [1]
 $ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy 'pp=4 mb=8 schedule=ZB1P' | grep -E '^plan|^time per'
-plan           dp=1 tp=1 pp=4 mb=8 schedule=zb-h1
-time per step  15.24 ms
+plan            dp=1 tp=1 pp=4 mb=8 schedule=zb-h1
+time per step   14.76 ms
 $ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy 'pp=4 mb=8 schedule=zb-h2'
 error[E0509]: schedule: 'zb-h2' is no value of it
   --> --strategy:1:20
@@ -915,3 +915,21 @@ error[E0509]: schedule: 'zb-h2' is no value of it
      |                    ^
   hint: schedule takes gpipe, 1f1b, interleaved, bfs or zb-h1, or a file whose name ends in .csv
 [2]
+## A loss that no microbatch can compute its share of.
+$ printf 'func @main(%%w: f32[8, 4] weight, %%c: f32[4] const = [1, 2, 1, 0.5], %%x: f32[16, 8], %%y: i32[16] label) -> (f32[]) {\n  %%z = matmul %%x, %%w : f32[16, 4]\n  %%l = log_softmax %%z {axis=1} : f32[16, 4]\n  %%r = nll %%l, %%y, %%c {reduce="mean"} : f32[]\n  return %%r\n}\n' > weighted.heddle; heddle verify weighted.heddle --train --strategy "dp=2 mb=2"
+error[E0303]: nll needs operand 1 of all 2 microbatches at once, but they run one after the other
+  --> weighted.heddle:4:8
+   4 |   %r = nll %l, %y, %c {reduce="mean"} : f32[]
+     |        ^
+  note: a mean over labels that are weighted or ignored is divided by a sum over all labels, which no microbatch knows
+  hint: mb=1, or a loss with reduce="sum"
+[1]
+$ heddle verify weighted.heddle --train --strategy "dp=2" | tail -5 | grep -c new
+1
+$ sed 's/ const = .1, 2, 1, 0.5.//' weighted.heddle > given.heddle; heddle verify given.heddle --train --microbatches 2
+error[E0303]: nll needs operand 3 of all 2 microbatches at once, but they run one after the other
+  --> given.heddle:4:8
+   4 |   %r = nll %l, %y, %c {reduce="mean"} : f32[]
+     |        ^
+  hint: make class weights a constant parameter of main (const): inputs are split as the batch is
+[1]
