@@ -50,7 +50,7 @@ static degrees search_grid(bench_model *b, i64 batch, degrees theirs, price *bes
 void reproduce_best(ctx *c, verdict *v) {
   arena *a = ctx_arena(c);
   const machine *m = machine_load(c, a, "dgx-2");
-  printf("== DistIR's best D/T/P/K (accountings of DistIR, the datasheet's figures)\n");
+  printf("== DistIR's best D/T/P/K (cost models of DistIR, the datasheet's figures)\n");
   printf("%-10s %8s %14s %14s %10s %10s %10s  %s\n", "model", "batch", "theirs", "ours", "theirs s", "ours s",
          "behind", "");
   u32 agree = 0, equal = 0;

@@ -35,7 +35,7 @@ static const char *operator_page(heddle_session *s, const char *name, heddle_for
   opcode op = op_find(name, strlen(name));
   if (op == OP_none) {
     const char *near = op_near(name, strlen(name));
-    diag(s->c, E_USAGE, (loc){0}, "no operator is called '%s'", name);
+    diag(s->c, E_USAGE, (loc){0}, "unknown operator '%s'", name);
     if (near) diag_hint(s->c, "did you mean '%s'?", near);
     diag_hint(s->c, "`heddle ops` lists them");
     return NULL;
@@ -54,7 +54,7 @@ static const char *diagnostic_page(heddle_session *s, const char *code, heddle_f
   if (*upper == 'e' || *upper == 'w') *upper -= 'a' - 'A';
   diag_id id = diag_find(upper);
   if (id == DIAG_NONE) {
-    diag(s->c, E_USAGE, (loc){0}, "no diagnostic has the code '%s'", code);
+    diag(s->c, E_USAGE, (loc){0}, "unknown diagnostic code '%s'", code);
     diag_hint(s->c, "`heddle explain` lists them");
     return NULL;
   }

@@ -29,7 +29,7 @@ static void tell_labels(heddle_program *p) {
   if (p->told || !pass_ignores_labels(p->p)) return;
   p->told = true;
   diag(p->p->c, W_LABELS, func_get(p->p, p->p->main)->where,
-       "the loss ignores some labels: plans take the mean over all of them");
+       "the loss ignores some labels (ignore_index), but plans average over all of them");
 }
 
 // Something to compute, and something to compute it on.
@@ -44,7 +44,7 @@ bool program_has_work(const prog *p) {
     if (t->tuple || m->params.v[i].r != ROLE_INPUT || shape_elems(&t->s)) continue;
     diag(p->c, E_SHAPE, m->where, "input %s is empty: %s", sym_str(p->c, val(m, i + 1)->name),
          ir_type_str(p, val(m, i + 1)->ty));
-    diag_hint(p->c, "extents of 1 or more; for a model with open extents --batch 8 or --dim NAME=8");
+    diag_hint(p->c, "every extent must be 1 or more; bind open extents with --batch 8 or --dim NAME=8");
     return false;
   }
   return true;
@@ -68,11 +68,11 @@ static bool fits_family(ctx *c, const char *model, const heddle_load_options *o)
   for (u32 i = 0; (r = front_family_get(i)) && (strlen(r->name) != n || memcmp(r->name, model, n)); i++) {}
   const char *why = !r                        ? NULL // told when it is made
                     : o->seq && !r->positions ? "--seq: they have no sequence"
-                    : o->vocab && !r->vocab   ? "--vocab: they have no words"
+                    : o->vocab && !r->vocab   ? "--vocab: they have no vocabulary"
                     : o->headless && (!r->heads || !strcmp(r->kind, "vit"))
-                        ? "--headless: they project to no vocabulary"
+                        ? "--headless: they have no projection to a vocabulary"
                         : NULL;
-  if (why) diag(c, E_USAGE, (loc){0}, "models of kind %s have no use for %s", r->kind, why);
+  if (why) diag(c, E_USAGE, (loc){0}, "models of kind %s do not take %s", r->kind, why);
   return !why;
 }
 
@@ -88,22 +88,22 @@ static bool fits(ctx *c, front_kind kind, const char *model, const heddle_load_o
              {"headless", o->headless, false}};
   for (u32 k = 0; kind != FRONT_FAMILY && k < COUNT_OF(own); k++) {
     if (!own[k].given || own[k].for_file) continue;
-    diag(c, E_USAGE, (loc){0}, "--%s is for built-in models; a file has its own", own[k].name);
-    if (kind == FRONT_ONNX) diag_hint(c, "open extents of an ONNX model are bound with --dim NAME=N");
+    diag(c, E_USAGE, (loc){0}, "--%s applies to built-in models only; a file has its own", own[k].name);
+    if (kind == FRONT_ONNX) diag_hint(c, "--dim NAME=N binds the open extents of an ONNX model");
     return false;
   }
   if (kind == FRONT_ONNX || (!o->ndims && !o->nfix)) return kind != FRONT_FAMILY || fits_family(c, model, o);
   diag(c, E_USAGE, (loc){0},
        o->ndims ? "--dim binds open extents of ONNX models; this model has none"
-                : "--fix makes constants of inputs of ONNX models; this is none");
-  if (kind == FRONT_FAMILY) diag_hint(c, "--batch, --seq and --vocab change a built-in model");
+                : "--fix makes inputs of ONNX models constant; this is not one");
+  if (kind == FRONT_FAMILY) diag_hint(c, "a built-in model takes --batch, --seq and --vocab");
   return false;
 }
 
 static bool dtype_of(ctx *c, const char *name, dtype *out) {
   *out = name ? dtype_find(name, strlen(name)) : DT_NONE;
   if (!name || (*out && dtype_kind_of(*out) == DK_FLOAT)) return true;
-  diag(c, E_USAGE, (loc){0}, "--dtype: a model cannot be of type '%s'", name);
+  diag(c, E_USAGE, (loc){0}, "--dtype: '%s' is not a floating-point type", name);
   diag_hint(c, "f16, bf16, f32 or f64");
   return false;
 }
@@ -205,7 +205,7 @@ bool optimizer_read(ctx *c, const heddle_optimizer *o, optim_opts *out) {
   optimizer kind = OPTIM_SGD;
   const char *name = o && o->name ? o->name : "sgd";
   if (!optim_find(name, &kind)) {
-    diag(c, E_USAGE, (loc){0}, "no optimizer is called '%s'", name);
+    diag(c, E_USAGE, (loc){0}, "unknown optimizer '%s'", name);
     diag_hint(c, "sgd, momentum, adam or adamw");
     return false;
   }

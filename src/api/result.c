@@ -62,7 +62,7 @@ static bool timeline_mode(heddle_result *r, coster *k, sim_opts *so) {
     diag(c, E_LIMIT, where,
          "the timeline has %.3g events, %.3g of them of ranks that differ; at most %.3g are written", all,
          alike, (double)EVENTS_MOST);
-    diag_hint(c, "fewer layers or microbatches look alike: gpt3-xl:layers=4, --microbatches 8");
+    diag_hint(c, "take fewer layers or microbatches: gpt3-xl:layers=4, --microbatches 8");
     return false;
   }
   if (r->r.nunits == r->r.nranks) {
@@ -138,7 +138,7 @@ static bool write_timeline(heddle_result *r, const char *path) {
                     : arena_printf(r->o.a, "rank %u", i);
     return chrome_write(c, r->r.timeline, &(chrome_opts){.rank_name = name}, path);
   }
-  diag(c, E_USAGE, (loc){0}, "the result has no timeline: it must be asked for when it is made");
+  diag(c, E_USAGE, (loc){0}, "the result has no timeline: ask for one when you simulate");
   return false;
 }
 bool heddle_result_timeline(heddle_result *r, const char *path) {

@@ -13,7 +13,7 @@ static const sched *find(ctx *c, arena *a, const char *name, const heddle_schedu
     if (!s || !sched_fits(c, s, name, &form, (loc){0})) return NULL;
     if (!o->inference || !s->backward) return s;
     diag(c, E_PLAN, (loc){0}, "%s runs backward, but this is inference", name);
-    diag_hint(c, "leave --inference out, or write a schedule of forwards (F) only");
+    diag_hint(c, "leave out --inference, or write a schedule of forwards (F) only");
     return NULL;
   }
   if (!form.chunks) form.chunks = 1;

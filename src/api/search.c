@@ -19,7 +19,8 @@ static bool options_read(ctx *c, arena *a, const heddle_search_options *o, searc
                      .parts = o->parts,
                      .threads = o->threads};
   if (o->parts ? o->part < 1 || o->part > o->parts : o->part != 0) {
-    diag(c, E_USAGE, (loc){0}, "part %u of %u: there are parts 1 to %u", o->part, o->parts, o->parts);
+    diag(c, E_USAGE, (loc){0}, "part %u of %u does not exist: parts are 1 to %u", o->part, o->parts,
+         o->parts);
     return false;
   }
   return strategy_parse(c, a, o->strategy, &s->space) && optimizer_read(c, &o->optimizer, &s->optim);
@@ -33,7 +34,7 @@ static void tell_batch(const heddle_program *p, const search_opts *o, u32 device
   ctx *c = p->p->c;
   if (!p->default_batch || o->batch <= 0 || o->batch >= devices) return;
   diag(c, W_BATCH, func_get(p->p, p->p->main)->where,
-       "the batch of %s is %lld where none is given, on %u devices", p->name, (long long)o->batch, devices);
+       "no --batch given: %s has a batch of %lld, for %u devices", p->name, (long long)o->batch, devices);
   diag_hint(c, "--batch %u, or what you train with", devices);
 }
 
@@ -52,7 +53,7 @@ static void tell_types(ctx *c, const heddle_search *f) {
   const char *types = f->about.types;
   if (f->r.count[SEARCH_BOUND_MEMORY] + f->r.count[SEARCH_OVER_MEMORY] &&
       front_kind_of(f->about.model) == FRONT_FAMILY && types && !strcmp(types, "f32"))
-    diag_hint(c, "the model is in f32: --dtype f16 or bf16 needs half the memory");
+    diag_hint(c, "the model is in f32; --dtype f16 or bf16 halves its memory");
 }
 
 static heddle_search *run(heddle_program *p, heddle_machine *m, const heddle_search_options *o) {
@@ -87,8 +88,8 @@ uint32_t heddle_search_count(const heddle_search *f) { return f ? f->r.nfit : 0;
 // A search that was merged of parts has no model.
 static bool has_model(const heddle_search *f, const char *what) {
   if (f->p) return true;
-  diag(f->o.s->c, E_USAGE, (loc){0}, "%s: parts that were merged have no model", what);
-  diag_hint(f->o.s->c, "`heddle plan` with the strategy of that plan");
+  diag(f->o.s->c, E_USAGE, (loc){0}, "%s is not available: merged parts carry no model", what);
+  diag_hint(f->o.s->c, "run `heddle plan` with the strategy of that plan");
   return false;
 }
 

@@ -8,7 +8,8 @@ static const char *answer(heddle_search *f, const heddle_search_questions *q, he
   ctx *c = f->o.s->c;
   arena *a = f->o.a;
   if (!f->p || !f->r.nfit || f->so.parts) {
-    diag(c, E_USAGE, (loc){0}, "questions are for a search that was done in whole, and found a plan");
+    diag(c, E_USAGE, (loc){0},
+         "--why and --what-if need a search that was not split into parts and found a plan");
     return NULL;
   }
   const prog *p = f->p->p;

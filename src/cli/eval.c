@@ -4,9 +4,10 @@
 bool cmd_eval(cli *x) {
   if (x->random.given == (x->inputs != NULL))
     return usage_error("--random 7, or --inputs DIR with a file NAME.npy for every input",
-                       "`heddle eval` wants inputs");
+                       "`heddle eval` needs inputs");
   if (x->output && !strcmp(x->output, "-"))
-    return usage_error("-o answer", "`heddle eval` writes a folder of arrays, which standard output is not");
+    return usage_error("-o answer",
+                       "`heddle eval` writes a folder of arrays; it cannot write to standard output");
   heddle_program *p = model_of(x, x->train);
   heddle_optimizer o;
   if (x->train) p = optimizer_of(x, &o) ? heddle_program_train(p, &o, x->gradients) : NULL;

@@ -35,8 +35,8 @@ bool optimizer_of(cli *x, heddle_optimizer *o) {
              {"eps", x->eps.given, o->eps}};
   for (size_t i = 0; i < sizeof own / sizeof *own; i++)
     if (own[i].given && own[i].of == 0)
-      return usage_error(i ? "--optimizer adam or adamw" : "--optimizer momentum", "--%s: %s has none",
-                         own[i].name, o->name);
+      return usage_error(i ? "--optimizer adam or adamw" : "--optimizer momentum",
+                         "--%s does not apply to the optimizer %s", own[i].name, o->name);
   o->no_master_weights = x->no_master;
   if (x->lr.given) o->lr = x->lr.x;
   if (x->momentum.given) o->momentum = x->momentum.x;
@@ -49,7 +49,7 @@ bool optimizer_of(cli *x, heddle_optimizer *o) {
 
 heddle_machine *machine_of(cli *x) {
   if (x->machine) return heddle_machine_load(x->s, x->machine);
-  usage_error("--machine dgx-2; `heddle machines` lists the presets", "which machine? --machine is missing");
+  usage_error("--machine dgx-2; `heddle machines` lists the presets", "--machine is missing");
   return NULL;
 }
 
@@ -73,10 +73,10 @@ bool options_agree(cli *x) {
            {"gradients", x->gradients, true}};
   for (size_t i = 0; i < sizeof o / sizeof *o; i++) {
     if (o[i].given && x->plan)
-      return usage_error("leave it out, or change the plan file (docs/plans.md)",
-                         "--%s: the file of --plan has made the choices", o[i].name);
+      return usage_error("leave it out, or edit the plan file (docs/plans.md)",
+                         "--%s cannot be combined with --plan: the plan file decides it", o[i].name);
     if (o[i].given && o[i].training && !x->train)
-      return usage_error("add --train", "--%s is for training; this is inference", o[i].name);
+      return usage_error("add --train", "--%s applies to training only; this is inference", o[i].name);
   }
   return true;
 }

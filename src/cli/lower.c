@@ -2,7 +2,7 @@
 #include "cli/cli.h"
 
 bool cmd_lower(cli *x) {
-  if (!x->rank.given) return usage_error("--rank 0", "`heddle lower` wants --rank");
+  if (!x->rank.given) return usage_error("--rank 0", "`heddle lower` needs --rank");
   heddle_machine *m = x->machine ? heddle_machine_load(x->s, x->machine) : NULL;
   if (x->machine && !m) return false;
   const char *text = heddle_program_lower(distributed_of(x, m), (uint32_t)x->rank.i, format_of(x));

@@ -27,7 +27,7 @@ const command *command_find(const char *name) {
   char hint[64];
   const char *near = nearest(name, command_name);
   snprintf(hint, sizeof hint, near ? "did you mean `heddle %s`?" : "`heddle help` lists the commands", near);
-  usage_error(hint, "no command is called '%s'", name);
+  usage_error(hint, "unknown command '%s'", name);
   return NULL;
 }
 
@@ -61,7 +61,7 @@ static int finish(heddle_session *s, bool ok) {
 int main(int argc, char **argv) {
   signal(SIGABRT, bug);
   if (argc < 2) {
-    usage_error("`heddle help` lists the commands", "a command is missing");
+    usage_error("`heddle help` lists the commands", "no command given");
     return EXIT_USAGE;
   }
   argc--, argv++;

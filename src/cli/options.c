@@ -96,7 +96,7 @@ static bool unknown_option(const command *c, const char *name, int n) {
            near ? near : c->name);
   for (int k = 0; !near && k < noptions; k++) {
     if (strcmp(options[k].name, word)) continue;
-    return usage_error(hint, "`heddle %s` has no use for --%s", c->name, word);
+    return usage_error(hint, "--%s does not apply to `heddle %s`", word, c->name);
   }
   return usage_error(hint, "`heddle %s` has no option --%s", c->name, word);
 }
@@ -110,32 +110,33 @@ static bool read_whole(const option *o, const char *text, size_t n, int64_t leas
     *out = v;
     return true;
   }
-  return usage_error(NULL, "--%s: '%.*s' is not a whole number from %lld", o->name, (int)n, text,
-                     (long long)least);
+  return usage_error(NULL, "--%s must be an integer, %lld or more; got '%.*s'", o->name, (long long)least,
+                     (int)n, text);
 }
 
 static bool few(const option *o, int64_t v) {
-  return v <= 1 << 20 || usage_error(NULL, "--%s: %lld is more than any machine has", o->name, (long long)v);
+  return v <= 1 << 20 ||
+         usage_error(NULL, "--%s must be at most %d; got %lld", o->name, 1 << 20, (long long)v);
 }
 
 static bool read_real(const option *o, const char *text, bool above, double *out) {
   char *end;
   *out = strtod(text, &end);
   if (*text && !*end && *out - *out == 0 && (!above || *out > 0)) return true;
-  return usage_error(NULL, "--%s: '%s' is not a number%s", o->name, text, above ? " above 0" : "");
+  return usage_error(NULL, "--%s must be a number%s; got '%s'", o->name, above ? " above 0" : "", text);
 }
 
 static bool read_part(const option *o, const char *text, CLI_PART *out) {
   const char *slash = strchr(text, '/');
   int64_t i = 0, n = 0;
-  if (!slash) return usage_error("--part 1/2", "--%s: '%s' is not I/N", o->name, text);
+  if (!slash) return usage_error("--part 1/2", "--%s must be I/N; got '%s'", o->name, text);
   if (!read_whole(o, slash + 1, strlen(slash + 1), 1, &n) || !few(o, n) ||
       !read_whole(o, text, (size_t)(slash - text), 1, &i))
     return false;
   *out = (CLI_PART){(uint32_t)i, (uint32_t)n};
   if (i <= n) return true;
-  return usage_error(NULL, "--%s: of %lld parts there is none with the number %lld", o->name, (long long)n,
-                     (long long)i);
+  return usage_error(NULL, "--%s must be at most %lld/%lld; got %lld/%lld", o->name, (long long)n,
+                     (long long)n, (long long)i, (long long)n);
 }
 
 // " name=text" after the choices so far; text NULL: the name alone. What is wrong with it the library says.
@@ -146,7 +147,8 @@ static bool read_choice(cli *x, const option *o, const char *text) {
   x->choices = line;
   if (!x->choice) x->choice = o->name;
   snprintf(line + n, size - n, "%s%s%s%s", n ? " " : "", o->name, text ? "=" : "", text ? text : "");
-  return !text || !strpbrk(text, " \t\n") || usage_error(NULL, "--%s: '%s' has a space", o->name, text);
+  return !text || !strpbrk(text, " \t\n") ||
+         usage_error(NULL, "--%s: '%s' must not contain a space", o->name, text);
 }
 
 // The name before the last '=' of a word that stays as it is, since plan files quote the command. NULL: said.
@@ -228,7 +230,7 @@ bool options_parse(cli *x, const command *c, int argc, char **argv) {
     char *word = argv[i], *eq = strchr(word, '=');
     if (only_operands || *word != '-' || !word[1]) {
       if ((int)x->noperands == c->most)
-        return usage_error(hint, "`heddle %s`: '%s' is one operand too many", c->name, word);
+        return usage_error(hint, "`heddle %s`: unexpected argument '%s'", c->name, word);
       x->operand = x->operands[x->noperands++] = word;
       continue;
     }
@@ -245,11 +247,11 @@ bool options_parse(cli *x, const command *c, int argc, char **argv) {
     bool bare = o->kind == FLAG || (o->kind == CHOICE && !*o->arg);
     if (o->kind == FLAG && eq) return usage_error(NULL, "--%s takes no value", o->name);
     if (!bare && !eq && ++i == argc)
-      return usage_error(NULL, "--%s wants a value: --%s %s", o->name, o->name, o->arg);
+      return usage_error(NULL, "--%s needs a value: --%s %s", o->name, o->name, o->arg);
     if (!read_value(x, o, eq ? eq + 1 : bare ? NULL : argv[i])) return false;
   }
   if ((int)x->noperands < c->least && !x->help)
-    return usage_error(hint, "`heddle %s` wants %s", c->name, c->operands);
+    return usage_error(hint, "`heddle %s` needs %s", c->name, c->operands);
   return true;
 }
 
@@ -274,8 +276,8 @@ static void put_group(const command *c, FILE *to, unsigned *shown, unsigned grou
 static const char *choices_title(void) {
   static char title[256];
   heddle_choice c;
-  size_t n =
-      (size_t)snprintf(title, sizeof title, "choices: N, or several: N,N or '*'. Searched if not given:");
+  size_t n = (size_t)snprintf(title, sizeof title,
+                              "choices: one value, several (N,N) or all ('*'); searched when not given:");
   for (uint32_t i = 0; heddle_choice_get(i, &c) && n < sizeof title; i++)
     if (c.searched) n += (size_t)snprintf(title + n, sizeof title - n, " %s", c.name);
   return title;
@@ -294,7 +296,11 @@ void options_help(const command *c, FILE *to) {
   put_group(c, to, &shown, G_SHAPE, "the schedule");
   put_group(c, to, &shown, G_MACHINE, "the machine");
   put_group(c, to, &shown, G_SEARCH | G_RANKING, "the search");
-  put_group(c, to, &shown, G_EVAL | G_VERIFY | G_RANK | G_TIME, "what to do");
+  const char *does = c->groups & G_EVAL     ? "evaluation"
+                     : c->groups & G_VERIFY ? "verification"
+                     : c->groups & G_RANK   ? "the rank"
+                                            : "simulation";
+  put_group(c, to, &shown, G_EVAL | G_VERIFY | G_RANK | G_TIME, does);
   put_group(c, to, &shown, G_OUTPUT | G_ALL, "output");
   fprintf(to, "\nexample\n");
   for (const char *e = c->example; *e; e += *e == '\n') {

@@ -21,9 +21,9 @@ static bool part_agrees(const cli *x) {
   const char *question = x->why ? "--why" : x->what_if ? "--what-if" : NULL;
   if (!x->part.n) return true;
   if (question)
-    return usage_error("leave out one of them",
-                       "%s asks about a whole search; --part evaluates a part of one", question);
-  return x->output || usage_error("-o part1.json", "--part is written to a file: -o is missing");
+    return usage_error("leave out one of them", "%s needs a whole search, but --part evaluates a part of one",
+                       question);
+  return x->output || usage_error("-o part1.json", "--part needs -o FILE");
 }
 
 static bool put_part(const cli *x, heddle_search *f) {

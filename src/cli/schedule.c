@@ -12,7 +12,7 @@ static bool is_file(const char *name) {
 bool cmd_schedule(cli *x) {
   const bool file = is_file(x->operand);
   if (!file && (!x->places.given || !x->micro.given))
-    return usage_error("--pp 4 --mb 8", "`heddle schedule %s` wants --pp and --mb", x->operand);
+    return usage_error("--pp 4 --mb 8", "`heddle schedule %s` needs --pp and --mb", x->operand);
   heddle_schedule *s = heddle_schedule_load(x->s, x->operand,
                                             &(heddle_schedule_options){.places = (uint32_t)x->places.i,
                                                                        .chunks = (uint32_t)x->chunks.i,

@@ -7,7 +7,7 @@ bool cmd_verify(cli *x) {
   heddle_plan *b;
   if ((x->machine && !m) || !plan_of(x, m, &b)) return false;
   if (x->memory && !heddle_session_bytes(x->s, "--memory", x->memory, &o.memory_bytes)) return false;
-  if (!b) return usage_error("--plan best.plan, or --strategy 'dp=2 tp=2'", "`heddle verify` wants a plan");
+  if (!b) return usage_error("--plan best.plan, or --strategy 'dp=2 tp=2'", "`heddle verify` needs a plan");
   heddle_check *k = heddle_check_run(b, &o);
   return put(heddle_check_report(k, format_of(x))) && heddle_check_passed(k);
 }

@@ -17,7 +17,7 @@ coster *coster_new(ctx *c, arena *a, const machine *m, const cost_opts *opts) {
   u32 i = 0;
   while (i < COUNT_OF(accountings) && strcmp(accountings[i]->name, name)) i++;
   if (i == COUNT_OF(accountings)) {
-    diag(c, E_USAGE, (loc){0}, "'%s' is not a way of accounting for costs", name);
+    diag(c, E_USAGE, (loc){0}, "unknown cost model '%s'", name);
     strbuf names = {.a = a};
     for (i = 0; i < COUNT_OF(accountings); i++) sb_fmt(&names, "%s%s", i ? " or " : "", accountings[i]->name);
     diag_hint(c, "--costs %s", sb_str(&names));
@@ -242,7 +242,7 @@ static u32 copy_costs(coster *k, const site *s, bool uneven, i64 *ps) {
   for (u32 m = 0; m < gi->nranks; m++) {
     const machine_link *host = &k->m->node_kind[k->m->node[k->m->dev[gi->ranks[m]].node]].host;
     if (host->shape == LINK_NONE) {
-      diag(k->c, E_LINK, s->i->where, "copy: the machine has no link between device and host");
+      diag(k->c, E_LINK, s->i->where, "copy: the machine has no link between a device and its host");
       diag_hint(k->c, "add `host: 32 GB/s` to its nodes, or `pcie=32GB/s` in one line");
       return 0;
     }

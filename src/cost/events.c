@@ -16,7 +16,8 @@ void cost_extrapolates(coster *k, const cost_event *e, const eff_curve *curve, d
   const eff_kind of = (eff_kind)(curve - e->dev->eff);
   if (k->warned[of] & bit) return;
   k->warned[of] |= bit;
-  diag(k->c, W_EXTRAPOLATED, (loc){0}, "%s on %s: a size %.0f times %s what its %s efficiency is known for",
+  diag(k->c, W_EXTRAPOLATED, (loc){0},
+       "%s on %s: its size is %.0f times %s the sizes that its %s efficiency was measured for",
        op_row_of(e->op)->name, sym_str(k->c, e->dev->name), factor, size < first ? "below" : "above",
        eff_name(of));
 }

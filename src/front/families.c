@@ -199,13 +199,13 @@ static const front_row *row_find(ctx *c, const char *name, size_t n) {
     if (strlen(rows[i].name) == n && !memcmp(rows[i].name, name, n)) return &rows[i];
     near_try(&near, rows[i].name);
   }
-  diag(c, E_MODEL, (loc){0}, "no file and no built-in model is called `%.*s`", (int)MIN(n, 200), name);
+  diag(c, E_MODEL, (loc){0}, "`%.*s` is neither a file nor a built-in model", (int)MIN(n, 200), name);
   strbuf begin = {.a = ctx_arena(c)};
   u32 nbegin = 0;
   for (u32 i = 0; i < COUNT_OF(rows); i++)
     if (n && !strncasecmp(rows[i].name, name, n)) sb_fmt(&begin, "%s%s", nbegin++ ? ", " : "", rows[i].name);
   if (nbegin > 1 || (nbegin && !near.name))
-    diag_hint(c, "there %s %s", nbegin > 1 ? "are" : "is", sb_str(&begin));
+    diag_hint(c, "built-in models whose names begin so: %s", sb_str(&begin));
   if (near.name) diag_hint(c, "did you mean `%s`?", near.name);
   if (!near.name && !begin.n)
     diag_hint(c, "`heddle show --list` lists the built-in models; files end in .onnx or .heddle");
@@ -239,7 +239,7 @@ static bool override(ctx *c, front_row *r, const char *name, const char *text) {
       for (u32 i = 0; i < COUNT_OF(keys); i++)
         if (*keys[i].to) sb_fmt(&names, "%s%s", names.n ? ", " : "", keys[i].key);
       diag_note(c, (loc){0}, "%s has %s", r->name, sb_str(&names));
-      diag_hint(c, "columns with whole numbers above 0, such as `%s:%shidden=%d`", r->name,
+      diag_hint(c, "give each field an integer above 0, such as `%s:%shidden=%d`", r->name,
                 !r->layers || *r->kind == 'r' || *r->kind == 'v' ? "" : "layers=2,", r->heads ? 256 : 64);
       return false;
     }
@@ -292,7 +292,7 @@ static bool row_check(ctx *c, const front_row *r) {
     return false;
   }
   if (r->topk > r->experts) {
-    diag(c, E_MODEL, (loc){0}, "%s: the best %lld of %lld experts", r->name, (long long)r->topk,
+    diag(c, E_MODEL, (loc){0}, "%s: topk=%lld is more than experts=%lld", r->name, (long long)r->topk,
          (long long)r->experts);
     return false;
   }

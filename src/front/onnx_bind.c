@@ -70,9 +70,9 @@ static void note_letters(const imp *I) {
     if (l->extent >= 0)
       diag_note(I->f.c, (loc){0}, "`%s` is %lld: %s", name, (long long)l->extent, sb_str(&l->at));
     else if (l->named)
-      diag_note(I->f.c, (loc){0}, "`%s` is open: %s", name, sb_str(&l->at));
+      diag_note(I->f.c, (loc){0}, "`%s` is not bound: %s", name, sb_str(&l->at));
     else
-      diag_note(I->f.c, (loc){0}, "`%s` is open", name);
+      diag_note(I->f.c, (loc){0}, "`%s` is not bound", name);
   }
 }
 
@@ -96,14 +96,14 @@ static void bind_batch(imp *I, loc where) {
   for (u32 k = 0; k < n; k++) to[k]->extent = I->o->batch;
   if (n) return;
   diag(c, E_USAGE, where,
-       nfirst ? "--batch: which of %u open first extents is the batch?"
-              : "--batch: no input leaves its first extent open",
+       nfirst ? "--batch: %u first extents are not bound; which one is the batch?"
+              : "--batch: no input leaves its first extent unbound",
        nfirst);
   note_letters(I);
   if (first)
-    diag_hint(c, "say which: --dim %s=%lld", sym_str(c, first->name), (long long)I->o->batch);
+    diag_hint(c, "name it: --dim %s=%lld", sym_str(c, first->name), (long long)I->o->batch);
   else if (*some_input(I))
-    diag_hint(c, "an extent that the file fixes can be replaced: --dim %s:0=%lld", some_input(I),
+    diag_hint(c, "to replace an extent that the file fixes: --dim %s:0=%lld", some_input(I),
               (long long)I->o->batch);
 }
 
@@ -127,7 +127,7 @@ static void tell_open(const imp *I, loc where) {
     batch |= first;
   }
   if (!n) return;
-  diag(c, E_ONNX_DIM, where, "extents are open: %s", sb_str(&open));
+  diag(c, E_ONNX_DIM, where, "extents are not bound: %s", sb_str(&open));
   note_letters(I);
   diag_hint(c, "%s", sb_str(&hint));
 }
@@ -136,10 +136,10 @@ static void tell_unused(imp *I, loc where) {
   ctx *c = I->f.c;
   for (u32 k = 0; k < I->o->ndims; k++) {
     if (I->dim_used[k]) continue;
-    diag(c, E_USAGE, where, "--dim: no extent of an input is called `%s`", I->o->dims[k].name);
+    diag(c, E_USAGE, where, "--dim: no input has a dimension `%s`", I->o->dims[k].name);
     note_letters(I);
     const char *name = some_input(I);
-    if (*name) diag_hint(c, "every extent has a place: %s:0 is the first of `%s`", name, name);
+    if (*name) diag_hint(c, "name a dimension by its position: %s:0 is the first of `%s`", name, name);
   }
   for (u32 k = 0; k < I->o->nfixed; k++) {
     bool found = I->o->fixed[k].data != NULL;
@@ -151,7 +151,7 @@ static void tell_unused(imp *I, loc where) {
         sb_fmt(&names, "%s`%s`", names.n ? ", " : "", name);
     }
     if (found) continue;
-    diag(c, E_USAGE, where, "--fix: no input is called `%s`", I->o->fixed[k].name);
+    diag(c, E_USAGE, where, "--fix: unknown input `%s`", I->o->fixed[k].name);
     diag_hint(c, "the inputs are %s", sb_str(&names));
   }
 }

@@ -137,7 +137,7 @@ static bool check_send(const move *m, type from, type to) {
   if (!same_extents(m, from, to, 0) || !on_group(m, from, m->x->g, "operand", 0)) return false;
   if (a->g.i == b->g.i) return fail(m, "from %s to itself", group_str(m, a->g));
   if (!same_parts(m, a->lay, b->lay))
-    return fail(m, "operand %s, result %s: partial sums and places in time must stay", str(m, from),
+    return fail(m, "operand %s, result %s: partial sums and coordinates in time must stay", str(m, from),
                 str(m, to));
   const layout_info *i = layout_get(m->p->sp, a->lay);
   for (u32 k = 0; k < i->npart; k++)

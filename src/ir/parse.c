@@ -45,7 +45,7 @@ static sym key_name(u64 key) { return (sym){key >> 40 ? 0 : (u32)key}; }
 
 static bool unknown_op(parser *ps) {
   const char *near = op_near(ps->l.name, ps->l.len);
-  diag(ps->c, E_NAME, lex_loc(&ps->l), "no operator is called '%s'", sym_str(ps->c, lex_sym(&ps->l)));
+  diag(ps->c, E_NAME, lex_loc(&ps->l), "unknown operator '%s'", sym_str(ps->c, lex_sym(&ps->l)));
   if (near)
     diag_hint(ps->c, "did you mean '%s'?", near);
   else
@@ -339,7 +339,7 @@ static bool callee(reader *r, func *out) {
   if (ps->l.kind != TOK_AT) return parse_error(ps, "a function: @f");
   *out = func_find(ps->p, lex_sym(&ps->l));
   if (!out->i) {
-    diag(ps->c, E_NAME, lex_loc(&ps->l), "no function is called @%s", sym_str(ps->c, lex_sym(&ps->l)));
+    diag(ps->c, E_NAME, lex_loc(&ps->l), "unknown function @%s", sym_str(ps->c, lex_sym(&ps->l)));
     return false;
   }
   lex_next(&ps->l);
@@ -354,7 +354,7 @@ static bool coordinate(parser *ps, u32 *point) {
   u8 axis = axis_find(ps->p->sp, name);
   i64 at;
   if (!axis || !axis_get(ps->p->sp, axis)->temporal) {
-    diag(ps->c, E_NAME, lex_loc(&ps->l), "no temporal axis is called '%s'", sym_str(ps->c, name));
+    diag(ps->c, E_NAME, lex_loc(&ps->l), "unknown temporal axis '%s'", sym_str(ps->c, name));
     return false;
   }
   lex_next(&ps->l);
@@ -372,7 +372,7 @@ static bool stream_mark(parser *ps, u8 *strm) {
       *strm = (u8)k;
       return true;
     }
-  diag(ps->c, E_NAME, where, "no stream is called '%s'", sym_str(ps->c, name));
+  diag(ps->c, E_NAME, where, "unknown stream '%s'", sym_str(ps->c, name));
   diag_hint(ps->c, "declare it: stream %s", sym_str(ps->c, name));
   return false;
 }

@@ -153,7 +153,7 @@ bool parse_axes(parser *ps, u8 *axis, u32 cap, u32 *n) {
     u8 atom[AXES_MAX];
     u32 got = axis_expand(ps->p->sp, name, atom, COUNT_OF(atom));
     if (!got)
-      diag(ps->c, E_NAME, where, "no axis is called '%s'", sym_str(ps->c, name));
+      diag(ps->c, E_NAME, where, "unknown axis '%s'", sym_str(ps->c, name));
     else if (*n + got > cap)
       diag(ps->c, E_LIMIT, where, "more than %u axes", cap);
     if (!got || *n + got > cap) return false;
@@ -177,7 +177,7 @@ static u32 label_id(parser *ps, u32 number) {
 // Is there enough text left for so many elements? What is not there must not be allocated.
 static bool enough_text(parser *ps, const shape *s) {
   if (shape_elems(s) <= ps->l.end - ps->l.start) return true;
-  diag(ps->c, E_SHAPE, lex_loc(&ps->l), "%lld elements are wanted, the text ends before",
+  diag(ps->c, E_SHAPE, lex_loc(&ps->l), "%lld elements are needed, but the text ends before",
        (long long)shape_elems(s));
   return false;
 }
@@ -196,7 +196,7 @@ static bool elements(parser *ps, const shape *s, u8 *bytes) {
   if (k == n)
     diag(ps->c, E_SHAPE, lex_loc(&ps->l), "more than %lld elements", (long long)n);
   else
-    diag(ps->c, E_SHAPE, lex_loc(&ps->l), "%lld elements, %lld wanted", (long long)k, (long long)n);
+    diag(ps->c, E_SHAPE, lex_loc(&ps->l), "%lld elements; %lld are needed", (long long)k, (long long)n);
   return false;
 }
 

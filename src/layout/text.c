@@ -153,7 +153,7 @@ static u32 axis_word(cursor *c, u8 axes[MESH_AXES]) {
   u32 n = c->error ? 0 : axis_expand(c->s, name, axes, MESH_AXES);
   if (!c->error && !n) {
     c->at = from;
-    FAIL(c, "there is no axis '%s'", sym_str(c->s->c, name));
+    FAIL(c, "unknown axis '%s'", sym_str(c->s->c, name));
   }
   return n;
 }
@@ -364,7 +364,7 @@ bool group_parse(space *s, const char **text, group *out, const char **error) {
   mesh m = c.error ? (mesh){0} : mesh_find(s, name);
   if (!c.error && !m.i) {
     c.at = from;
-    FAIL(&c, "there is no mesh @%s", sym_str(s->c, name));
+    FAIL(&c, "unknown mesh @%s", sym_str(s->c, name));
   }
   arena *scratch = arena_new();
   if (!c.error && *c.at == '[' && accept(&c, '[')) {

@@ -116,7 +116,7 @@ static loc word_loc(const words *w, const char *at) {
 static bool set_memory(draft *d, loc at, const char *value, device_kind *k) {
   double x, part = (double)k->usable_bytes / (double)k->mem_bytes;
   if (!unit_parse(d->c, at, "memory", value, UNIT_BYTES, &x)) return d->ok = false;
-  if (x < 1 || x > 0x1p61) return draft_fail(d, at, "memory: %s is nothing a device has", value);
+  if (x < 1 || x > 0x1p61) return draft_fail(d, at, "memory: %s is not a plausible amount", value);
   k->mem_bytes = (i64)x;
   k->usable_bytes = (i64)(x * part);
   return true;
@@ -130,7 +130,7 @@ static bool set_fabric(draft *d, loc at, setting what, const char *value) {
     return d->ok = false;
   if (what == SET_OVERSUB && (x < 1 || x > 1000))
     return draft_fail(d, at, "oversubscription: %s is not between 1 and 1000", value);
-  if (x > 1e15) return draft_fail(d, at, "step: %s is longer than anything real", value);
+  if (x > 1e15) return draft_fail(d, at, "step: %s is implausibly long", value);
   d->fabric.spread = (spread_table){0};
   d->fabric.at = at;
   if (what == SET_STEP)

@@ -55,8 +55,7 @@ static bool positive(draft *d, loc at, const char *what, const char *text, unit_
   if (!unit_parse(d->c, at, what, text, kind, out)) return d->ok = false;
   if (*out > 0 && *out <= max) return true;
   if (*out > 0 && kind == UNIT_NUMBER) return draft_fail(d, at, "%s: %s is above %g", what, text, max);
-  return draft_fail(d, at, "%s: %s is %s", what, text,
-                    *out > 0 ? "larger than anything real" : "not above zero");
+  return draft_fail(d, at, "%s: %s is %s", what, text, *out > 0 ? "implausibly large" : "not above zero");
 }
 
 // Absent keys leave *out as it is.
@@ -74,7 +73,7 @@ static void amount(draft *d, const ynode *map, const char *key, unit_kind kind, 
   if (!unit_parse(d->c, y->at, key, text, kind, &x))
     d->ok = false;
   else if (x > 0x1p61)
-    draft_fail(d, y->at, "%s: %s is larger than anything real", key, text);
+    draft_fail(d, y->at, "%s: %s is implausibly large", key, text);
   else
     *out = llround(x);
 }
@@ -83,7 +82,7 @@ bool draft_count(draft *d, loc at, const char *what, const char *text, u32 max, 
   char *end;
   size_t digits = strspn(text, "0123456789");
   unsigned long long n = digits && digits < 12 ? strtoull(text, &end, 10) : 0;
-  if (!digits || text[digits]) return draft_fail(d, at, "%s: '%s' is not a count", what, text);
+  if (!digits || text[digits]) return draft_fail(d, at, "%s: '%s' is not a positive integer", what, text);
   if (!n || n > max) return draft_fail(d, at, "%s: %s is not between 1 and %u", what, text, max);
   *out = (u32)n;
   return true;
@@ -123,7 +122,7 @@ bool draft_devices(draft *d, loc at, const char *text, node_kind *out) {
     if (*s && *s != '+') return draft_fail(d, at, "devices: '%s' is not '4 a100' or '4 a100 + 4 v100'", text);
     if (*s) s = blanks(s + 1);
   }
-  if (!dev.n) return draft_fail(d, at, "devices: none given");
+  if (!dev.n) return draft_fail(d, at, "devices: no device given");
   out->dev = dev.v;
   out->ndevs = dev.n;
   return true;
@@ -144,7 +143,7 @@ bool draft_link(draft *d, loc at, const char *text, machine_link *io) {
     }
   if (io->shape == LINK_NONE) io->shape = LINK_SWITCH;
   if (*s >= 'a' && *s <= 'z') {
-    draft_fail(d, at, "link: '%.*s' is not a shape", (int)strcspn(s, " \t"), s);
+    draft_fail(d, at, "link: unknown shape '%.*s'", (int)strcspn(s, " \t"), s);
     diag_hint(d->c, "shapes: none switch mesh ring pairs");
     return false;
   }
@@ -348,7 +347,7 @@ int draft_kind(draft *d, loc at, const char *name) {
   const ynode *lib = d->library ? NULL : read_library(d, &file),
               *y = lib && lib->kind == Y_MAP ? yaml_get(lib, name) : NULL;
   if (!y) {
-    draft_fail(d, at, "'%s' is not a kind of device", name);
+    draft_fail(d, at, "unknown device '%s'", name);
     strbuf known = {.a = d->a};
     for (u32 k = 0; lib && lib->kind == Y_MAP && k < lib->n; k++) sb_fmt(&known, " %s", lib->key[k]->str);
     diag_hint(d->c, "define it under devices:, or use one of%s", sb_str(&known));

@@ -45,7 +45,7 @@ static void read_row(reading *r, const char *of, double to, const ynode *y) {
     return;
   }
   if (!mid) {
-    draft_fail(d, y->at, "spread: %s: it is not said how many measurements this is from", of);
+    draft_fail(d, y->at, "spread: %s: the number of measurements is missing", of);
     diag_hint(d->c, "%s: 12 %% of 310, or %s: unknown", of, of);
     return;
   }

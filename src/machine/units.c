@@ -109,7 +109,7 @@ bool unit_parse(ctx *c, loc at, const char *what, const char *text, unit_kind wa
   if (!rest)
     diag(c, E_UNIT, at, "%s: '%s' is not a quantity", what, text);
   else if (!unit_read(text, out, &got))
-    diag(c, E_UNIT, at, "%s: '%s' is not a unit", what, blanks(rest));
+    diag(c, E_UNIT, at, "%s: unknown unit '%s'", what, blanks(rest));
   else if (got != want && got == UNIT_NUMBER)
     diag(c, E_UNIT, at, "%s: '%s' has no unit; %s is needed", what, text, kinds[want].what);
   else if (got != want)

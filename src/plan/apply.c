@@ -33,7 +33,7 @@ static bool choice_of(apply *x, const plan_trans *t, func f, u32 instr_no, choic
   const char *axis = sym_str(c, x->pn->axes[t->axis - 1].name), *name = op_row_of(in->op)->name;
   loc at = t->at.i ? t->at : in->where;
   if (in->op == OP_call || in->op == OP_pack || in->op == OP_unpack) {
-    diag(c, E_PLAN, at, "%s cannot be split itself: name instructions of the function it calls", name);
+    diag(c, E_PLAN, at, "%s itself cannot be split: name instructions of the function it calls", name);
     return false;
   }
   const law *l = plan_law(x->pl, f, instr_no - 1);
@@ -52,8 +52,7 @@ static bool choice_of(apply *x, const plan_trans *t, func f, u32 instr_no, choic
     if (here) {
       *out = (choice){x->axis[t->axis], d->f[j], t->weak, t->result, 0, t->stride ? t->stride / inner : 0};
       if (l->letter[d->f[j]].flags & LAW_WHOLE) {
-        diag(c, E_PLAN, at, "%s: dimension %u must stay whole; it cannot be split over %s", name, t->dim,
-             axis);
+        diag(c, E_PLAN, at, "%s needs dimension %u whole; it cannot be split over %s", name, t->dim, axis);
         return false;
       }
       if (t->uneven && e % n && e >= n && d->n == 1 && !axis_get(x->p->sp, out->axis)->temporal) {
@@ -61,8 +60,8 @@ static bool choice_of(apply *x, const plan_trans *t, func f, u32 instr_no, choic
         return true;
       }
       if (e % ((out->stride ? out->stride : 1) * n)) {
-        diag(c, E_DIVIDE, at, "%s: an extent of %lld cannot be split %u ways over axis %s", name,
-             (long long)e, n, axis);
+        diag(c, E_DIVIDE, at, "%s: extent %lld is not divisible by %u (axis %s)", name, (long long)e, n,
+             axis);
         return false;
       }
       return true;

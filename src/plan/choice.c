@@ -186,15 +186,16 @@ bool choice_applies(choice_id id, const strategy *s, bool train) {
 
 const char *choice_lacks(arena *a, choice_id id, const strategy *s, bool train) {
   const u64 needs = rows[id].needs;
-  if (needs & CHOICE_TRAINING && !train) return "is for training; this is inference";
+  if (needs & CHOICE_TRAINING && !train) return "applies to training only; this is inference";
   for (u32 k = 0; k < CHOICE_COUNT; k++) {
     if (needs >> k & 1 && s->of[k].n <= 1)
-      return arena_printf(a, "needs %s > 1; here %s=%u", rows[k].name, rows[k].name, s->of[k].n);
+      return arena_printf(a, "needs %s > 1; got %s=%u", rows[k].name, rows[k].name, s->of[k].n);
     if (needs >> (31 + k) & 1 && !s->of[k].n)
-      return arena_printf(a, "needs %s=%s; here %s=none", rows[k].name, rows[k].dflt, rows[k].name);
+      return arena_printf(a, "needs %s=%s; got %s=none", rows[k].name, rows[k].dflt, rows[k].name);
   }
   if (needs & CHOICE_GROUPED && !grouped(s))
-    return arena_printf(a, "needs a schedule with groups; %s has none", sched_row_of(s->schedule.n)->name);
+    return arena_printf(a, "needs a schedule with groups of microbatches; %s has none",
+                        sched_row_of(s->schedule.n)->name);
   return "applies";
 }
 

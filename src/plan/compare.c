@@ -129,8 +129,8 @@ bool plan_compare(ctx *c, const plan_numbers *want, const plan_numbers *got, dou
   if (r->passed) return true;
   const verify_row *w = &r->row[0];
   diag(c, E_DIFFERS, (loc){0},
-       "%s differs by %.3g, %.3g of its size, at element %lld of %lld; %.3g is allowed", w->name, w->max_abs,
-       w->max_rel, (long long)w->at, (long long)w->elems, r->tolerance);
+       "%s differs by %.3g (relative %.3g) at element %lld of %lld; the tolerance is %.3g", w->name,
+       w->max_abs, w->max_rel, (long long)w->at, (long long)w->elems, r->tolerance);
   return true;
 }
 
@@ -141,7 +141,7 @@ static bool is_feasible(const prog *p) {
   diag(p->c, E_LIMIT, func_get(p, p->main)->where,
        "the plan runs %.3g instructions on all its ranks; %.3g are evaluated at most", n, EXECUTIONS);
   diag_hint(p->c,
-            "verify it with fewer layers, microbatches or ranks: what is wrong with many is wrong with few");
+            "use fewer layers, microbatches or ranks: a wrong plan is usually wrong on a small model too");
   return false;
 }
 

@@ -97,7 +97,7 @@ static layout_info cut_out(lowering *w, const type_info *t, bool time, const coo
         strbuf b = {.a = ctx_arena(w->p->c)};
         layout_print(sp, t->lay, t->s.nd, t->s.dim, &b);
         diag(w->p->c, E_LIMIT, (loc){0},
-             "%s: dimension %u is in uneven pieces and split over space and time at once", sb_str(&b), s.dim);
+             "%s: dimension %u is split unevenly over both ranks and microbatches", sb_str(&b), s.dim);
         diag_hint(w->p->c, "split it into equal pieces, or another dimension into microbatches");
       }
       if (o->stride < s.stride) s.stride /= axis_size(sp, o->axis);

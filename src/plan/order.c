@@ -63,7 +63,7 @@ static bool check(ctx *c, const plan *pn, const plan_graph *g, const sched *s) {
        g->backward ? "the plan trains, but no stage runs backward"
                    : "the plan does not train, but stages run backward");
   diag_hint(c, g->backward ? "every stage runs every microbatch forward (F) and backward (B, or I and W) once"
-                           : "without `train` there are forwards (F) only");
+                           : "without `train`, list forwards (F) only");
   return false;
 }
 

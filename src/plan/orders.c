@@ -286,7 +286,7 @@ static void report_cycle(orders *o, const graph *g, const u32 *waits, const u32 
     if (waits[v]) x = v;
   for (; !seen[x]; x = before[x]) seen[x] = ++step;
   diag(o->p->c, E_DEADLOCK, where_of(o, g->nodes.v[x].instr),
-       "the orders of the ranks cannot be merged: instructions wait for each other");
+       "deadlock: ranks wait for each other in a cycle");
   u32 first = x, shown = 0;
   do {
     u32 by = before[x];

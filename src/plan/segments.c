@@ -65,8 +65,8 @@ static bool make_cuts(main_build *mb) {
            "%u",
            i, ps->from, ps->to, at, end);
       diag_hint(mb->s->c,
-                "a plan fits the model and the options that it was made for: `heddle plan -o` writes them "
-                "into its first line");
+                "use the model and the options that the plan was made for: its first line names them if "
+                "`heddle plan -o` wrote it");
       return false;
     }
     at = ps->to + 1;
@@ -158,7 +158,7 @@ static layout dealt(main_build *mb, value v, group g, bool in_task) {
            sym_str(mb->s->c, mb->m->values.v[v].name), t->dim, (long long)sh->dim[t->dim], axis_size(sp, ax),
            sym_str(mb->s->c, axis_get(sp, ax)->name),
            t->stride ? arena_printf(mb->x->a, " at stride %lld", (long long)t->stride) : "");
-      diag_hint(mb->s->c, "choose a batch that is a multiple of data x microbatches");
+      diag_hint(mb->s->c, "choose a batch that is a multiple of dp x mb");
       mb->b.failed = true;
       return l;
     }

@@ -146,8 +146,8 @@ static u32 roles_explicit(sharding *s, u32 index, const law *l, const op_row *ro
         may_split(l, row->red, s->x->p->sp, c->letter, stride, n, c->table, r, nr))
       r[nr++] = (axis_role){c->axis, c->letter, row->red, c->table, stride};
     else if (!weak) {
-      diag(s->x->src->c, E_DIVIDE, in->where, "%s: an extent of %lld cannot be split %u ways over axis %s",
-           row->name, (long long)l->letter[c->letter].extent, n,
+      diag(s->x->src->c, E_DIVIDE, in->where, "%s: extent %lld is not divisible by %u (axis %s)", row->name,
+           (long long)l->letter[c->letter].extent, n,
            sym_str(s->x->src->c, axis_get(s->x->p->sp, c->axis)->name));
       for (u32 j = 0; j < nr; j++)
         if (r[j].letter == c->letter || r[j].axis == c->axis)

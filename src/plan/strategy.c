@@ -42,7 +42,7 @@ static bool unknown(const reader *r, const char *text, size_t n) {
   if (!n)
     diag(r->c, E_STRATEGY, at(r, text), "a name is missing before '='");
   else
-    diag(r->c, E_STRATEGY, at(r, text), "no choice is called '%.*s'", (int)n, text);
+    diag(r->c, E_STRATEGY, at(r, text), "unknown choice '%.*s'", (int)n, text);
   if (n && near.name)
     diag_hint(r->c, "did you mean '%s'?", near.name);
   else
@@ -56,9 +56,9 @@ static const char *values_of(arena *a, choice_id id) {
   const choice_row *r = choice_get(id);
   strbuf b = {.a = a};
   if (r->kind == CK_COUNT && r->most == CHOICE_MOST)
-    sb_fmt(&b, "an integer from %u", MAX(r->least, 1u));
+    sb_fmt(&b, "an integer, %u or more", MAX(r->least, 1u));
   else if (r->kind == CK_COUNT)
-    sb_fmt(&b, "an integer from %u to %u", r->least, r->most);
+    sb_fmt(&b, "an integer, %u to %u", r->least, r->most);
   u32 n = r->kind == CK_COUNT ? 0 : choice_words(id);
   for (u32 i = 0; i < n; i++)
     sb_fmt(&b, "%s%s",
@@ -85,11 +85,12 @@ static bool bad_value(const reader *r, choice_id id, const char *text, size_t n)
   if (!n)
     diag(r->c, E_STRATEGY, at(r, text), "%s: a value is missing", row->name);
   else if (out_of_range(id, text, n) && row->most == CHOICE_MOST && *text != '0')
-    diag(r->c, E_STRATEGY, at(r, text), "%s=%.*s is more than any machine has", row->name, (int)n, text);
+    diag(r->c, E_STRATEGY, at(r, text), "%s=%.*s is above the limit of %u", row->name, (int)n, text,
+         CHOICE_MOST);
   else if (out_of_range(id, text, n))
     diag(r->c, E_STRATEGY, at(r, text), "%s=%.*s is out of range", row->name, (int)n, text);
   else
-    diag(r->c, E_STRATEGY, at(r, text), "%s: '%.*s' is no value of it", row->name, (int)n, text);
+    diag(r->c, E_STRATEGY, at(r, text), "%s: unknown value '%.*s'", row->name, (int)n, text);
   diag_hint(r->c, "%s takes %s", row->name, takes);
   return false;
 }
@@ -98,7 +99,7 @@ static bool add(const reader *r, choice_id id, const char *text, size_t n, choic
   choice_set *s = &r->set->of[id];
   for (u32 k = 0; k < s->n; k++)
     if (choice_same(s->v[k], x)) {
-      diag(r->c, E_STRATEGY, at(r, text), "%s=%.*s is said twice", choice_get(id)->name, (int)n, text);
+      diag(r->c, E_STRATEGY, at(r, text), "%s=%.*s is given twice", choice_get(id)->name, (int)n, text);
       diag_hint(r->c, "leave one of them out");
       return false;
     }
@@ -118,7 +119,7 @@ static bool values(const reader *r, choice_id id, const char *text, size_t n) {
   choice_set *s = &r->set->of[id];
   if (is(text, n, "*")) {
     if (id != CHOICE_mbs) return s->all = true;
-    diag(r->c, E_STRATEGY, at(r, text), "mbs=*: say mb=*, which is the same plans");
+    diag(r->c, E_STRATEGY, at(r, text), "mbs=*: use mb=*, which searches the same plans");
     return false;
   }
   for (const char *end = text + n; text <= end;) {
@@ -150,9 +151,9 @@ static bool term(const reader *r, const char *text, size_t n) {
   if (!find(text, len, &id)) return unknown(r, text, len);
   choice_set *s = &r->set->of[id];
   if (s->said) {
-    diag(r->c, E_STRATEGY, at(r, text), "%s is said twice", choice_get(id)->name);
+    diag(r->c, E_STRATEGY, at(r, text), "%s is given twice", choice_get(id)->name);
     diag_note(r->c, s->at, "here first");
-    diag_hint(r->c, "leave one out; several values for a search stand together, as in tp=1,2");
+    diag_hint(r->c, "leave one out; to search several values, write tp=1,2");
     return false;
   }
   s->said = true, s->at = at(r, text);
@@ -246,7 +247,7 @@ bool strategy_one(ctx *c, const strategy_set *set, strategy *out) {
         diag(c, E_STRATEGY, s->at, "%s=*: one value is needed here", name);
       else
         diag(c, E_STRATEGY, s->at, "%s: one value is needed here, not %u", name, s->n);
-      diag_hint(c, "`heddle plan` searches several");
+      diag_hint(c, "to search several values, use `heddle plan`");
       return false;
     }
     if (s->n) out->of[i] = s->v[0];
@@ -279,18 +280,18 @@ static bool settle_micro(ctx *c, const strategy_set *set, i64 batch, strategy *s
   const loc here = said_at(set, CHOICE_mbs);
   if (!mbs) return true;
   if (batch <= 0) {
-    diag(c, E_STRATEGY, here, "mbs=%u: the samples of a step are not known", mbs);
-    diag_hint(c, "say the number of microbatches: mb=%u", s->mb.n);
+    diag(c, E_STRATEGY, here, "mbs=%u: the batch is not known", mbs);
+    diag_hint(c, "give the number of microbatches instead: mb=%u", s->mb.n);
     return false;
   }
   if (batch % dp || batch / dp % mbs) {
-    diag(c, E_DIVIDE, here, "batch %lld / dp=%u is not a multiple of mbs=%u", (long long)batch, dp, mbs);
+    diag(c, E_DIVIDE, here, "batch %lld / dp=%u is not divisible by mbs=%u", (long long)batch, dp, mbs);
     if (batch % dp == 0) diag_hint(c, "mbs=%lld", (long long)gcd_i64(batch / dp, mbs));
     return false;
   }
   i64 mb = batch / dp / mbs;
   if (mb > CHOICE_MOST) {
-    diag(c, E_LIMIT, here, "mbs=%u makes %lld microbatches; at most %u are planned", mbs, (long long)mb,
+    diag(c, E_LIMIT, here, "mbs=%u makes %lld microbatches; at most %u are possible", mbs, (long long)mb,
          CHOICE_MOST);
     return false;
   }
@@ -305,16 +306,16 @@ static bool settle_micro(ctx *c, const strategy_set *set, i64 batch, strategy *s
   return true;
 }
 
-// To be typed: "add --train", "say tp=2".
+// To be typed: "add --train", "add tp=2".
 static const char *what_it_needs(arena *a, choice_id id, const strategy *s, bool train) {
   const u64 needs = choice_get(id)->needs;
   if (needs & CHOICE_TRAINING && !train) return "add --train";
   for (u32 k = 0; k < CHOICE_COUNT; k++) {
     const choice_row *r = choice_get((choice_id)k);
-    if (needs >> k & 1 && s->of[k].n <= 1) return arena_printf(a, "say %s=2", r->name);
-    if (needs >> (31 + k) & 1 && !s->of[k].n) return arena_printf(a, "say %s=%s", r->name, r->dflt);
+    if (needs >> k & 1 && s->of[k].n <= 1) return arena_printf(a, "add %s=2", r->name);
+    if (needs >> (31 + k) & 1 && !s->of[k].n) return arena_printf(a, "set %s=%s", r->name, r->dflt);
   }
-  return needs & CHOICE_GROUPED ? "say schedule=interleaved" : "";
+  return needs & CHOICE_GROUPED ? "use schedule=interleaved" : "";
 }
 
 bool strategy_settle(ctx *c, const strategy_set *set, i64 batch, bool train, strategy *s) {
@@ -325,7 +326,7 @@ bool strategy_settle(ctx *c, const strategy_set *set, i64 batch, bool train, str
     strbuf one = {.a = a};
     choice_say(id, s->of[i], &one);
     diag(c, E_STRATEGY, said_at(set, id), "%s %s", sb_str(&one), choice_lacks(a, id, s, train));
-    diag_hint(c, "%s, or leave %s out", what_it_needs(a, id, s, train), choice_get(id)->name);
+    diag_hint(c, "%s, or leave out %s", what_it_needs(a, id, s, train), choice_get(id)->name);
     arena_free(a);
     return false;
   }

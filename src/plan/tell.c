@@ -80,7 +80,7 @@ void plan_judge(ctx *c, loc where, const plan_numbers *want, verify_report *r) {
   if (!r->told) {
     r->passed = false;
     bool grads = told[0] > 0;
-    diag(c, E_UNTOLD, where, "nothing is proved: no %s depends on the inputs: %s",
+    diag(c, E_UNTOLD, where, "no %s depends on the inputs, so nothing is proved: %s",
          grads ? "gradient" : "result", list(a, want, r, false));
     diag_hint(c, "another --seed, or a part of the model whose results are not constant");
     return;

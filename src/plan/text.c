@@ -364,7 +364,7 @@ static bool read_instr(reader *r, const ynode *y, func *f, u32 *no) {
   *f = func_find(r->src, sym_of(r->c, in->str));
   if (!f->i) {
     bad(r, in, "the model has no function `%s`: the plan was made for another model", in->str);
-    diag_hint(r->c, "its first line tells for which, as `heddle plan -o` writes it");
+    diag_hint(r->c, "the first line names that model if `heddle plan -o` wrote the plan");
     return false;
   }
   const func_info *fi = func_get(r->src, *f);
@@ -374,7 +374,7 @@ static bool read_instr(reader *r, const ynode *y, func *f, u32 *no) {
   if (op && (op->kind != Y_SCALAR || strcmp(op->str, name))) {
     bad(r, op, "instruction %u of %s is %s, not %s: the plan was made for another model", *no, in->str, name,
         op->kind == Y_SCALAR ? op->str : "...");
-    diag_hint(r->c, "its first line tells for which, as `heddle plan -o` writes it");
+    diag_hint(r->c, "the first line names that model if `heddle plan -o` wrote the plan");
     return false;
   }
   return true;
@@ -407,7 +407,7 @@ static bool names_tensor(reader *r, const plan_trans *t, const ynode *at) {
   const char *name = op_row_of((opcode)in->op)->name;
   u32 n = t->result ? in->nres : instr_nopd(f, in);
   if (in->op == OP_call || in->op == OP_pack || in->op == OP_unpack)
-    bad(r, at, "%s cannot be split itself: name instructions of the function it calls", name);
+    bad(r, at, "%s itself cannot be split: name instructions of the function it calls", name);
   else if (t->index >= n)
     bad(r, at, "%s: %u, but %s has %u (from 0)", t->result ? "result" : "operand", t->index, name, n);
   return !r->failed;
@@ -593,7 +593,7 @@ static void read_rest(reader *r, const ynode *top) {
       if (r->failed) return;
       const char *name = sym_str(r->c, r->pn->axes[axis - 1].name);
       if (r->pn->axes[axis - 1].temporal)
-        bad(r, v->item[k], "axis `%s` lies in time: nothing is split over it at rest", name);
+        bad(r, v->item[k], "axis `%s` is in time (microbatches): storage cannot be sharded over it", name);
       for (u32 j = 0; j < k; j++)
         if (r->pn->rest[w][j] == axis) bad(r, v->item[k], "axis `%s` is listed twice", name);
       r->pn->rest[w][r->pn->nrest[w]++] = axis;
@@ -652,7 +652,7 @@ plan *plan_parse(arena *a, const prog *src, sym file, const char *text, size_t n
   r.pn->at = y->at;
   known_keys(&r, y, keys);
   if (number_at(&r, y, "heddle-plan", 1, INT64_MAX, 0) > 1)
-    bad(&r, yaml_get(y, "heddle-plan"), "the form of plan files that this version reads is 1");
+    bad(&r, yaml_get(y, "heddle-plan"), "this version reads `heddle-plan: 1`");
   const ynode *name = yaml_get(y, "name"), *send = yaml_get(y, "send-stream");
   if (name) r.pn->name = word(&r, name, "name");
   if (send) r.pn->send_stream = word(&r, send, "send-stream");

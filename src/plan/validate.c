@@ -322,8 +322,9 @@ static bool is_complete(coverage *w, u32 x, u32 call, const instr *i, const func
     ok = false;
     strbuf b = {.a = w->tmp};
     put_coordinates(w, &b, y, least == 0, least == 0 ? 0 : allowed);
-    diag(w->p->c, E_COVERAGE, i->where, "%s in @%s: a sum over %s %s %s", op_row_of((opcode)i->op)->name,
-         sym_str(w->p->c, f->name), axis_name(w), least == 0 ? "lacks" : "has twice", sb_str(&b));
+    diag(w->p->c, E_COVERAGE, i->where, "%s in @%s: a sum over %s %s %s%s", op_row_of((opcode)i->op)->name,
+         sym_str(w->p->c, f->name), axis_name(w), least == 0 ? "lacks" : "counts", sb_str(&b),
+         least == 0 ? "" : " twice");
   }
   arena_release(w->tmp, m);
   return ok;
@@ -376,7 +377,7 @@ static void check_pieces(coverage *w, const instr *i, u32 nopd) {
       if (at != COORD_NONE)
         read_elsewhere(w, i, k, t.x, at);
       else
-        diag(w->p->c, E_COVERAGE, i->where, "%s reads operand %u, a piece of %s, at no coordinate",
+        diag(w->p->c, E_COVERAGE, i->where, "%s reads one piece of operand %u along %s, but none is selected",
              op_row_of((opcode)i->op)->name, k + 1, axis_name(w));
       break;
     }

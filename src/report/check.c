@@ -35,7 +35,7 @@ void report_check(report *r, arena *a, const verify_report *v, const char *model
   report_fact(r, "told", NULL, cell_i(CELL_BOOL, v->told));
   report_line(r, "verdict", "%s%s",
               v->passed  ? "equal: the plan computes what the model computes"
-              : !v->told ? "NOT TOLD: equal, but so would a wrong plan be"
+              : !v->told ? "INCONCLUSIVE: the results are equal, but a wrong plan could give the same"
                          : "DIFFERENT",
               whole || !v->passed ? "" : ", at the extents given above");
   report_gap(r);

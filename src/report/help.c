@@ -5,7 +5,7 @@
 static const char *const rate_name[COST_BYS] = {
     "matmul rate",     "other arithmetic",       "memory bandwidth",
     "launch latency",  "bandwidth inside nodes", "bandwidth between nodes",
-    "network latency", "two of them at once"};
+    "network latency", "two limits at once"};
 
 typedef struct {
   cost_by by;
@@ -18,7 +18,7 @@ static int by_time(const void *x, const void *y) {
 
 void report_help(report *r, const cost_parts *path, i64 step_ps) {
   static const column cols[] = {
-      {"what", "what would help"}, {"time_ps", "path"}, {"slope", NULL}, {NULL, "10 % better"}};
+      {"what", "what would help"}, {"time_ps", "on the path"}, {"slope", NULL}, {NULL, "10 % better"}};
   share v[COST_BYS];
   const double step = step_ps ? (double)step_ps : 1;
   for (u32 k = 0; k < COST_BYS; k++) v[k] = (share){(cost_by)k, path->ps[k]};
@@ -31,6 +31,7 @@ void report_help(report *r, const cost_parts *path, i64 step_ps) {
     report_row(r, (cell[]){cell_text(rate_name[v[k].by]), cell_i(CELL_PS, (i64)(v[k].ps + 0.5)),
                            cell_x(CELL_REAL, slope), alone ? cell_x(CELL_SHARE, 0.1 * slope) : cell_none()});
   }
-  report_line(r, NULL,
-              "(10 %% of d(step) / d(log rate) on the critical path, as long as it stays the longest)");
+  report_line(
+      r, NULL,
+      "(first-order estimate: 10 %% of the time on the critical path, while that path stays the longest)");
 }

@@ -17,7 +17,7 @@ void report_error(report *r, arena *a, const sim_result *s) {
     sb_put(&b, "none: ");
     cell_print(&rest, &b);
     sb_put(&b, " of the step has no measured spread");
-    if (s->spread_known_ps) sb_put(&b, "; the rest ");
+    if (s->spread_known_ps) sb_put(&b, "; the other part ");
   }
   if (s->spread_known_ps) sb_put(&b, "+-"), cell_print(&error, &b);
   if (whole) sb_put(&b, ", "), cell_print(&relative, &b);
@@ -40,11 +40,11 @@ static int by_time(const void *x, const void *y) {
 }
 
 static void put_sources(report *r, const sim_result *s) {
-  static const column cols[] = {{"source", "figures from"},
+  static const column cols[] = {{"source", "cost source"},
                                 {"count", "count"},
                                 {"time_ps", "time"},
                                 {"share", "share"},
-                                {"known_error_share", "with an error"}};
+                                {"known_error_share", "spread known"}};
   source_time sum[COST_SOURCES];
   for (u32 k = 0; k < COST_SOURCES; k++) sum[k] = (source_time){.source = (cost_source)k};
   for (u32 k = 0; k < s->norigins; k++) {

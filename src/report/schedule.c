@@ -16,9 +16,8 @@ static const char *stages_on(arena *a, const sched *s, u32 place, u32 *count) {
 
 static void put_places(report *r, arena *a, const sched *s, const sched_times *t) {
   enum { SHOWN = 32 };
-  static const column cols[] = {{"place", "place"},        {"stages", "stages"},
-                                {"tasks", "tasks"},        {"idle", "idle"},
-                                {"bubble", "of the time"}, {"activations", "activations"}};
+  static const column cols[] = {{"place", "place"}, {"stages", "stages"}, {"tasks", "tasks"},
+                                {"idle", "idle"},   {"bubble", "bubble"}, {"activations", "activations"}};
   report_table(r, "by_place", cols, COUNT_OF(cols));
   for (u32 p = 0; p < s->nplaces; p++) {
     u32 n;

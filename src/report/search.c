@@ -227,7 +227,7 @@ void report_part(report *r, arena *a, const search_about *about, const search_op
     report_line(r, "best", "%s, %s", name_of(a, &s->point[0]),
                 text_of(a, cell_i(CELL_PS, s->point[0].time_ps)));
   else
-    report_line(r, "best", "none of them fits");
+    report_line(r, "best", "no plan fits");
   report_fact(r, "space", NULL, cell_i(CELL_INT, s->space));
   report_fact(r, "dealt", NULL, cell_i(CELL_INT, s->dealt));
   report_fact(r, "simulated", NULL, cell_i(CELL_INT, simulated));

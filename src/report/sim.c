@@ -90,8 +90,8 @@ static bool same_streams(const sim_result *s, u32 x, u32 y) {
 }
 
 static void put_streams(report *r, arena *a, const prog *p, const sim_result *s) {
-  static const column cols[] = {{NULL, "ranks"},      {"first_rank", NULL},  {"ranks", NULL},
-                                {"stream", "stream"}, {"busy_ps", "in use"}, {"share", "share"}};
+  static const column cols[] = {{NULL, "ranks"},      {"first_rank", NULL}, {"ranks", NULL},
+                                {"stream", "stream"}, {"busy_ps", "busy"},  {"share", "share"}};
   if (s->nstreams < 2) return;
   double span = s->makespan_ps ? (double)s->makespan_ps : 1;
   u32 *mark, *count;
@@ -147,8 +147,11 @@ static void put_memory(report *r, arena *a, const sim_result *s) {
 
 // The largest values of the fullest rank, at its peak.
 static void put_peak(report *r, const prog *p, const sim_result *s) {
-  static const column cols[] = {
-      {"value", "at the peak"}, {"function", "of"}, {"kind", "kind"}, {"count", "count"}, {"bytes", "bytes"}};
+  static const column cols[] = {{"value", "at the peak"},
+                                {"function", "function"},
+                                {"kind", "kind"},
+                                {"count", "count"},
+                                {"bytes", "bytes"}};
   const sim_unit *u = &s->unit[s->peak_unit];
   if (!u->ntop) return;
   report_gap(r);

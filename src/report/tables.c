@@ -62,8 +62,8 @@ static const char *choice_values(arena *a, choice_id id) {
   const choice_row *row = choice_get(id);
   strbuf b = {.a = a};
   if (row->kind == CK_COUNT && row->most == CHOICE_MOST)
-    return arena_printf(a, "N from %u", MAX(row->least, 1u));
-  if (row->kind == CK_COUNT) return arena_printf(a, "N from %u to %u", row->least, row->most);
+    return arena_printf(a, "N, %u or more", MAX(row->least, 1u));
+  if (row->kind == CK_COUNT) return arena_printf(a, "N, %u to %u", row->least, row->most);
   if (row->kind == CK_SET) sb_put(&b, "none, ");
   for (u32 i = 0; i < choice_words(id); i++) sb_fmt(&b, "%s%s", i ? ", " : "", choice_word(id, i));
   if (row->kind == CK_LIST) sb_put(&b, ", N/N/..");
@@ -89,7 +89,7 @@ void report_choices(report *r, arena *a) {
   sb_put(
       &note,
       "\nA strategy is a line of them, \"dp=2 tp=4 pp=2 mb=32 zero=1\". `heddle plan` takes several values,\n"
-      "\"tp=1,2,4 zero=*\", and searches what is not said of");
+      "\"tp=1,2,4 zero=*\", and searches those that are not given of");
   for (u32 i = 0; i < CHOICE_COUNT; i++)
     if (*choice_get((choice_id)i)->search == '*') sb_fmt(&note, " %s", choice_get((choice_id)i)->name);
   sb_put(&note, ". docs/strategy.md has the rules.\n");

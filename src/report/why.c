@@ -149,10 +149,10 @@ static void put_large(report *r, arena *a, const search_why *w, i64 limit) {
 }
 
 static void put_bound(report *r, arena *a, const search_point *p) {
-  report_line(r, "bound", "ruled out by its lower bound, %s: %s of matmuls at the best rate of every device",
+  report_line(r, "bound", "ruled out by its lower bound, %s: %s of matmuls at every device's peak rate",
               ps_text(a, p->bound_ps), ps_text(a, p->bound_ps - p->bound_fill_ps));
   if (p->bound_fill_ps > p->bound_ps / 1000)
-    report_line(r, "", "and %s to fill %u stages and empty them, with %u microbatches",
+    report_line(r, "", "and %s to fill and drain %u stages with %u microbatches",
                 ps_text(a, p->bound_fill_ps), p->s.pp.n, p->s.mb.n);
 }
 
@@ -168,9 +168,9 @@ static void put_beyond(report *r, arena *a, const search_why *w) {
     if (w->said.of[i].said && *of->search != '*' && of->title) sb_fmt(&b, "%s%s=*", b.n ? " " : "", of->name);
   }
   if (b.n)
-    report_line(r, "space", "the search did not look at it; --strategy '%s' would", sb_str(&b));
+    report_line(r, "space", "the search did not try it; --strategy '%s' would", sb_str(&b));
   else
-    report_line(r, "space", "it is not in the space that was searched");
+    report_line(r, "space", "it is outside the space that was searched");
 }
 
 static void put_verdict(report *r, arena *a, const search_why *w, const search_result *s, const rows *time) {
@@ -188,7 +188,7 @@ static void put_verdict(report *r, arena *a, const search_why *w, const search_r
   case IS_IMPOSSIBLE: report_line(r, "impossible", "%s", why ? why : ""); return;
   case IS_LARGE:
     put_large(r, a, w, s->memory_bytes);
-    report_line(r, "time", "%s the winner's, if it fitted", times_text(a, w));
+    report_line(r, "time", "%s the winner's, if it fit", times_text(a, w));
     break;
   case IS_SLOWER:
   case IS_FASTER: report_line(r, "time", "%s the winner's", times_text(a, w)); break;

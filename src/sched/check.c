@@ -69,11 +69,10 @@ static bool check_places(check *k) {
   for (u32 x = 0; x < s->nreplicas * s->nstages; x++) {
     const sched_places *at = &s->at[x];
     u32 stage = x % s->nstages;
-    if (!at->n) return fail(k, NO_TASK, NO_TASK, "stage %u lies on no place", stage);
+    if (!at->n) return fail(k, NO_TASK, NO_TASK, "stage %u is on no place", stage);
     for (u32 i = 0; i < at->n; i++) {
       if (at->v[i] >= s->nplaces)
-        return fail(k, NO_TASK, NO_TASK, "stage %u lies on place %u of %u places", stage, at->v[i],
-                    s->nplaces);
+        return fail(k, NO_TASK, NO_TASK, "stage %u is on place %u of %u places", stage, at->v[i], s->nplaces);
       if (i && at->v[i] <= at->v[i - 1])
         return fail(k, NO_TASK, NO_TASK, "stage %u: place %u stands after place %u", stage, at->v[i],
                     at->v[i - 1]);
@@ -129,7 +128,7 @@ static const char *wrong_pair(const sched *s, const sched_seq *seq, u32 i) {
 static const char *note(check *k, u32 place, const sched_task *t) {
   const sched *s = k->s;
   const sched_places *at = places_of(s, t);
-  if (!lies_on(at, place)) return "its stage does not lie there";
+  if (!lies_on(at, place)) return "its stage is not on that place";
   u64 x = cell_of(s, t);
   if (x >= k->n) return NULL; // another one is missing
   u8 bit = (u8)(1u << t->kind), parts = 1u << TASK_I | 1u << TASK_W;

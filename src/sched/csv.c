@@ -47,7 +47,7 @@ static loc loc_of_edge(const reader *r, u32 edge) {
 
 static bool bad_cell(reader *r, const char *from, const char *to) {
   int n = (int)MIN(to - from, 40);
-  diag(r->c, E_PLAN, loc_here(r, from), "'%.*s' is no task", n, from);
+  diag(r->c, E_PLAN, loc_here(r, from), "'%.*s' is not a task", n, from);
   diag_hint(r->c, "a cell is empty or reads STAGE, one of F B I W, MICROBATCH: 0F0, 3B7; two at once are "
                   "(0F3;7B0)OVERLAP_F_B");
   return false;

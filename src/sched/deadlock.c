@@ -99,8 +99,8 @@ void deadlock_report(ctx *c, const merge *m, loc where) {
   if (m->s->source && where.i) diag_note(c, where, "named here");
   u32 depth = m->bounded ? enough(m->s) : 0;
   if (depth)
-    diag_hint(c, "it runs with depth=%u: room for so many messages in every buffer", depth);
+    diag_hint(c, "it runs with depth=%u, room for that many messages in every buffer", depth);
   else
-    diag_hint(c, "a task must stand after the tasks that it waits for; schedule=1f1b and schedule=gpipe run "
-                 "with any figures");
+    diag_hint(c, "put each task after the tasks that it waits for; schedule=1f1b and schedule=gpipe run "
+                 "with any pp and mb");
 }

@@ -41,7 +41,7 @@ static bool fits_chunks(ctx *c, const sched *s, const char *name, u32 chunks, lo
 bool sched_fits(ctx *c, const sched *s, const char *name, const sched_shape *shape, loc where) {
   if (shape->group) {
     diag(c, E_PLAN, where, "%s has its own order, without groups; got group=%u", name, shape->group);
-    diag_hint(c, "leave group out");
+    diag_hint(c, "leave out group");
     return false;
   }
   const struct {

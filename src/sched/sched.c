@@ -165,7 +165,7 @@ static bool check_sizes(ctx *c, const sched_row *r, const sched_shape *s, loc wh
     return false;
   }
   if (s->chunks > 1 && !r->chunks) {
-    diag(c, E_PLAN, where, "%s: %u chunks on each place, but it runs 1", r->name, s->chunks);
+    diag(c, E_PLAN, where, "%s runs one chunk on each place; got %u", r->name, s->chunks);
     diag_hint(c, "v=1, or schedule=interleaved");
     return false;
   }
@@ -326,8 +326,8 @@ const sched *sched_make(ctx *c, arena *a, const char *name, const sched_shape *g
   const sched_row *r = &rows[row].row;
   if (!check_sizes(c, r, given, where)) return NULL;
   if (given->group && !r->group) {
-    diag(c, E_PLAN, where, "%s takes no groups of microbatches; got group=%u", r->name, given->group);
-    diag_hint(c, "leave group out");
+    diag(c, E_PLAN, where, "%s has no groups of microbatches; got group=%u", r->name, given->group);
+    diag_hint(c, "leave out group");
     return NULL;
   }
   sched_shape shape = *given;

@@ -16,7 +16,7 @@ static bool same_search(ctx *c, const search_part *first, const search_part *p) 
   for (u32 i = 0; i < SHARED_COUNT; i++) {
     const char *x = first->shared[i], *y = p->shared[i];
     if (!x == !y && (!x || !strcmp(x, y))) continue;
-    diag(c, E_PARTS, p->shared_at[i], "a part of another search: %s is %s here and %s in %s",
+    diag(c, E_PARTS, p->shared_at[i], "this part is of another search: %s is %s here and %s in %s",
          shared_rows[i].about, or_none(y), or_none(x), file_of(c, first->at));
     diag_note(c, first->shared_at[i], "the other search");
     return false;
@@ -24,7 +24,7 @@ static bool same_search(ctx *c, const search_part *first, const search_part *p) 
   if (p->parts == first->parts) return true;
   diag(c, E_PARTS, p->parts_at, "one of %u parts, but %s is one of %u", p->parts, file_of(c, first->at),
        first->parts);
-  diag_note(c, first->parts_at, "the other dealing");
+  diag_note(c, first->parts_at, "the other number of parts");
   return false;
 }
 
@@ -74,9 +74,9 @@ static bool agree(ctx *c, arena *a, u32 n, search_part *const *part, u32 top, co
     if (!same_search(c, first, part[i])) return false;
   if (!each_once(c, a, n, part, by_part)) return false;
   if (!top || !first->o.top || top <= first->o.top) return true;
-  diag(c, E_USAGE, first->shared_at[SHARED_top], "the best %u are asked for, but these parts kept %u", top,
+  diag(c, E_USAGE, first->shared_at[SHARED_top], "--top %u, but these parts kept the best %u", top,
        first->o.top);
-  diag_hint(c, "--top %u, or search again with more", first->o.top);
+  diag_hint(c, "use --top %u, or search again with a larger --top", first->o.top);
   return false;
 }
 
@@ -124,7 +124,7 @@ static void of_best(const search_part *const *part, const search_result *r, sear
 bool search_merge(ctx *c, arena *a, u32 n, search_part *const *part, u32 top, search_opts *o,
                   search_about *about, search_result *r) {
   if (!n) {
-    diag(c, E_PARTS, (loc){0}, "no part is given");
+    diag(c, E_PARTS, (loc){0}, "no parts given");
     return false;
   }
   const search_part **by_part = ZNEWN(a, const search_part *, part[0]->parts);

@@ -152,9 +152,9 @@ void outcome_no_plan(ctx *c, const search_opts *o, const search_result *r) {
     diag_note(c, (loc){0}, "%s needs at least %s on a rank", one ? "it" : "the smallest",
               text_bytes(a, (double)least));
   if (least)
-    diag_hint(c, "more devices%s or a smaller batch need less memory on each",
+    diag_hint(c, "use more devices%s or a smaller batch",
               o->train ? ", zero=3, recompute=full" : ", more microbatches (mb)");
   else
-    diag_hint(c, "degrees and microbatches that divide the batch, the heads and the layers can run");
+    diag_hint(c, "choose degrees and microbatches that divide the batch, the heads and the layers");
   arena_free(a);
 }

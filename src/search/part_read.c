@@ -67,7 +67,7 @@ static strategy line(reader *r, const ynode *y, const char *key) {
   strategy_set set;
   strategy s = strategy_default();
   if (!v || (strategy_parse(r->lines, r->a, v->str, &set) && strategy_one(r->lines, &set, &s))) return s;
-  bad(r, v, "'%s' is no strategy", v->str);
+  bad(r, v, "'%s' is not a strategy", v->str);
   return s;
 }
 
@@ -141,7 +141,7 @@ static void read_point(reader *r, const ynode *y, search_point *p) {
   p->bound_ps = number(r, y, "bound_ps", 0, INT64_MAX);
   for (u32 k = 0; k < COUNT_OF(states); k++)
     if (!strcmp(state, states[k].name)) p->state = states[k].state;
-  if (p->state == SEARCH_OPEN) bad(r, y, "no state is called '%s'", state);
+  if (p->state == SEARCH_OPEN) bad(r, y, "unknown state '%s'", state);
   if (p->state == SEARCH_IMPOSSIBLE) p->why = string(r, y, "reason");
   if (p->state != SEARCH_RAN && p->state != SEARCH_OVER_MEMORY) return;
   p->time_ps = number(r, y, "time_ps", 0, INT64_MAX);
@@ -156,7 +156,7 @@ static void read_points(reader *r, const ynode *y, search_result *x) {
   const u32 slow = x->count[SEARCH_BOUND_TIME];
   if (!v) return;
   if (v->n != x->dealt - slow)
-    bad(r, v, "%u plans, but of %u that were dealt %u were ruled out by time", v->n, x->dealt, slow);
+    bad(r, v, "%u plans listed, but of %u in this part %u were ruled out by time", v->n, x->dealt, slow);
   x->point = ZNEWN(r->a, search_point, v->n + 1);
   x->npoints = v->n;
   for (u32 i = 0; i < v->n && !r->failed; i++) read_point(r, v->item[i], &x->point[i]);
@@ -193,7 +193,7 @@ search_part *search_part_parse(ctx *c, arena *a, sym file, const char *text, siz
   search_part *p = NEW(a, search_part);
   p->at = y->at;
   if (number(&r, y, "heddle_part", 1, INT64_MAX) != PART_FORM)
-    bad(&r, yaml_get(y, "heddle_part"), "the form of parts that this version reads is %d", PART_FORM);
+    bad(&r, yaml_get(y, "heddle_part"), "this version reads `heddle_part: %d`", PART_FORM);
   if (!r.failed) read_shared(&r, y, p);
   if (!r.failed) read_typed(&r, y, p);
   if (!r.failed) read_reasons(&r, y, &p->r);

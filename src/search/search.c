@@ -160,8 +160,7 @@ static void end_point(search *s, search_point *p) {
   }
   strategy less = p->s;
   less.zero.n = p->same_zero;
-  equals(s, p, &less,
-         arena_printf(s->a, "nothing more is large enough to be dealt out to %u ranks", p->s.dp.n));
+  equals(s, p, &less, arena_printf(s->a, "no other tensor is large enough to shard %u ways", p->s.dp.n));
 }
 
 static void run_waves(search *s, search_point **all, u32 n, int threads) {
@@ -248,7 +247,7 @@ static void run(search *s, int threads) {
 
 static bool enough(ctx *c, const machine *m, u32 ranks) {
   if (ranks <= m->nranks) return true;
-  diag(c, E_PLAN, (loc){0}, "%u devices asked for, but the machine has %u", ranks, m->nranks);
+  diag(c, E_PLAN, (loc){0}, "--devices %u, but the machine has %u", ranks, m->nranks);
   diag_hint(c, "--devices %u, or a larger machine such as 'dgx-h100*%u'", m->nranks, (ranks + 7) / 8);
   return false;
 }

@@ -150,19 +150,19 @@ static bool unused(points *sp, choice_id id, choice_value x) {
   const loc at = sp->o->space.of[id].at;
   choice_say(id, x, &b);
   if (id <= CHOICE_pp) {
-    diag(sp->c, E_STRATEGY, at, "%s: no plan on %u devices has it: dp x tp x pp must be %u", sb_str(&b),
+    diag(sp->c, E_STRATEGY, at, "%s is impossible on %u devices: dp x tp x pp must be %u", sb_str(&b),
          sp->ranks, sp->ranks);
-    diag_hint(sp->c, "leave it out, or say --devices N");
+    diag_hint(sp->c, "leave it out, or set --devices N");
     return false;
   }
   if (r->needs & CHOICE_TRAINING && !sp->o->train) {
-    diag(sp->c, E_STRATEGY, at, "%s is for training; this is inference", sb_str(&b));
-    diag_hint(sp->c, "add --train, or leave %s out", r->name);
+    diag(sp->c, E_STRATEGY, at, "%s applies to training only; this is inference", sb_str(&b));
+    diag_hint(sp->c, "add --train, or leave out %s", r->name);
     return false;
   }
   diag(sp->c, E_STRATEGY, at, "%s needs %s; no plan of this search has that", sb_str(&b),
        choice_needs(sp->a, id));
-  diag_hint(sp->c, "leave %s out", r->name);
+  diag_hint(sp->c, "leave out %s", r->name);
   return false;
 }
 
@@ -184,7 +184,7 @@ bool space_make(ctx *c, arena *a, const search_opts *o, u32 ranks, search_result
   r->space = r->npoints = sp.v.n, r->point = sp.v.v;
   if (sp.full) {
     diag(c, E_LIMIT, (loc){0}, "more than %d plans to search", POINTS_MOST);
-    diag_hint(c, "say more of them, such as dp=8, or --powers-of-two");
+    diag_hint(c, "fix more choices, such as dp=8, or add --powers-of-two");
     return false;
   }
   if (r->npoints) return all_used(&sp);
@@ -196,6 +196,6 @@ bool space_make(ctx *c, arena *a, const search_opts *o, u32 ranks, search_result
         !says_default(&o->space.of[i], (choice_id)i))
       return unused(&sp, (choice_id)i, o->space.of[i].v[0]);
   diag(c, E_NO_PLAN, (loc){0}, "no dp x tp x pp makes %u devices", ranks);
-  diag_hint(c, "leave one of dp, tp and pp to the search, or say --devices N");
+  diag_hint(c, "leave one of dp, tp and pp to the search, or set --devices N");
   return false;
 }

@@ -81,7 +81,7 @@ static void find_known(const search_result *r, search_why *out) {
 static bool anything(ctx *c, const strategy_set *said) {
   for (u32 i = 0; i < CHOICE_COUNT; i++)
     if (said->of[i].said) return true;
-  diag(c, E_STRATEGY, (loc){0}, "--why: nothing is asked for");
+  diag(c, E_STRATEGY, (loc){0}, "--why: no choices given");
   diag_hint(c, "--why 'tp=8 pp=8'");
   return false;
 }

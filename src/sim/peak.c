@@ -201,7 +201,7 @@ bool sim_fits(const prog *p, const machine *m, const sim_result *r) {
   if (!strcmp(needs, has)) // by so little that it does not show
     needs = arena_printf(a, "%lld bytes", (long long)u->peak_bytes),
     has = arena_printf(a, "%lld", (long long)usable);
-  diag(p->c, E_MEMORY, main->where, "rank %u needs %s of %s", worst, needs, has);
+  diag(p->c, E_MEMORY, main->where, "rank %u needs %s; its device has %s", worst, needs, has);
   for (u32 k = 0; k < MIN(u->ntop, 3u); k++) {
     const mem_item *t = &u->top[k];
     const func_info *f = t->f.i ? func_get(p, t->f) : main;
@@ -213,8 +213,7 @@ bool sim_fits(const prog *p, const machine *m, const sim_result *r) {
                      : "a parameter",
               sym_str(p->c, f->name), text_bytes(a, (double)t->bytes), mem_kind_name(t->kind));
   }
-  diag_hint(
-      p->c,
-      "more pipeline stages, tensor parallelism or microbatches; --zero 3 or --recompute full when training");
+  diag_hint(p->c, "try more pipeline stages, tensor parallelism or microbatches; when training, --zero 3 or "
+                  "--recompute full");
   return false;
 }

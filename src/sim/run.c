@@ -121,7 +121,7 @@ sim_cols *sim_columns(sim *s) {
   sim_cols *main = columns_of_main(s, s->o->mode & SIM_COMPOSED);
   if (!s->overflow) return main;
   diag(s->c, E_LIMIT, func_get(s->p, s->p->main)->where,
-       "the durations add up to more than 2^63 ps, 106 days");
+       "the durations add up to more than 2^63 ps (106 days)");
   return NULL;
 }
 

@@ -183,7 +183,7 @@ TEST(ir_verify_layouts) {
         "all_gather: f32[8{mb},4{tp}] to f32[8,4]: only the named axes may change");
   BREAK(layout l = layout_with_part(p->sp, (layout){0}, tp, RED_SUM);
         retype(&s, f, i[SEND].res, l, i[CONST].g), "send: operand f32[8,4] @m[pp=0], result f32[8,4]+tp "
-                                                   "@m[pp=1]: partial sums and places in time must stay");
+                                                   "@m[pp=1]: partial sums and coordinates in time must stay");
   BREAK(layout l = layout_with_split(p->sp, (layout){0}, tp, 1, 2);
         retype(&s, f, i[JOIN_Y].res, l, i[SEND].g),
         "join: operands are f32[8{mb},4] @m[pp=0], the result f32[8,4{tp}] @m[pp=0]");

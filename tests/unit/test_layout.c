@@ -221,9 +221,9 @@ TEST(layout_group_forms) {
   CHECK(group_has_axis(t.s, (group){0}, tp) && !group_has_axis(t.s, (group){0}, mb));
   static const char *const bad[][2] = {
       {"m", "'@' is missing"},
-      {"@n", "there is no mesh @n"},
+      {"@n", "unknown mesh @n"},
       {"@m[tp=0]", "mesh @m has no axis 'tp'"},
-      {"@m[zz=0]", "there is no axis 'zz'"},
+      {"@m[zz=0]", "unknown axis 'zz'"},
       {"@m[pp=4]", "group of @m: axis 'pp' has positions 0 to 3, not 4"},
       {"@m[pp={1,1}]", "group of @m: position 1 of axis 'pp' is listed twice"},
       {"@m[pp=0,pp=1]", "group of @m: axis 'pp' is restricted twice"},
@@ -528,7 +528,7 @@ TEST(layout_text) {
       {"8]", "'[' is missing", "8]"},
       {"[8", "']' is missing", ""},
       {"[8,]", "a number is missing", "]"},
-      {"[8{zz}]", "there is no axis 'zz'", "zz}]"},
+      {"[8{zz}]", "unknown axis 'zz'", "zz}]"},
       {"[8{}]", "a name is missing", "}]"},
       {"[8{dp},8{dp}]", "axis 'dp' has two places in one layout", "dp}]"},
       {"[8{dp}]+dp", "axis 'dp' has two places in one layout", "dp"},

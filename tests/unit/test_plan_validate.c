@@ -77,9 +77,9 @@ TEST(validate_time) {
              "join in @update: a sum over mb lacks mb=0");
   check_text(HEAD "  %b = call @bwd(%t0, !%a) @m @mb=0\n  %d = call @bwd(%t1, !%b) @m @mb=1\n  %c = call "
                   "@bwd(%t1, !%d) @m @mb=1\n" TAIL,
-             "join in @update: a sum over mb has twice mb=1");
+             "join in @update: a sum over mb counts mb=1 twice");
   check_text(HEAD "  %c = call @bwd(%t0, !%a) @m\n" TAIL,
-             "call reads operand 1, a piece of mb, at no coordinate");
+             "call reads one piece of operand 1 along mb, but none is selected");
 }
 
 // Tuples of sums are followed together only where each element continues the one in its place.
@@ -233,8 +233,7 @@ TEST(validate_orders_merge) { // no two ranks disagree, and still nobody can go 
   plan_order of_rank[3];
   for (u32 r = 0; r < 3; r++) of_rank[r] = (plan_order){2, v[r]};
   CHECK(!plan_check_orders(s.p, of_rank, 3));
-  CHECK_STR(diag_get(s.c, 0).message,
-            "the orders of the ranks cannot be merged: instructions wait for each other");
+  CHECK_STR(diag_get(s.c, 0).message, "deadlock: ranks wait for each other in a cycle");
   CHECK_EQ_I64(diag_get(s.c, 0).notes, 3);
   close_text(&s);
 }

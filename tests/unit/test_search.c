@@ -274,7 +274,7 @@ TEST(search_takes_sizes_of_microbatches) {
   CHECK_EQ_I64(r.npoints, 4);
   CHECK(r.nfit == 2 && find_point(&r, "dp=2 mb=4") && find_point(&r, "tp=2 mb=8"));
   REQUIRE(r.nreasons == 1);
-  CHECK(strstr(r.reason[0].why, "is not a multiple of mbs=3"));
+  CHECK(strstr(r.reason[0].why, "is not divisible by mbs=3"));
   o = told(&s, "pp=1 tp=1,2 mbs=2 mb=* zero=0 recompute=none", 16); // mb=*: whatever mbs makes of it
   o.ranks = 2;
   REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &r));
@@ -299,14 +299,14 @@ static void refused(const char *line, bool train, u32 ranks, const char *message
 }
 
 TEST(search_drops_nothing_that_was_said) {
-  refused("dp=2,3", true, 4, "dp=3: no plan on 4 devices has it");
-  refused("zero=0,1", false, 4, "zero=1 is for training");
+  refused("dp=2,3", true, 4, "dp=3 is impossible on 4 devices");
+  refused("zero=0,1", false, 4, "zero=1 applies to training only");
   refused("tp=1 sp", true, 4, "sp needs tp > 1; no plan of this search has that");
   refused("pp=1 schedule=gpipe,1f1b", true, 4, "schedule=gpipe needs pp > 1");
   refused("dp=2 tp=1 pp=1", true, 4, "no dp x tp x pp makes 4 devices");
   refused("dp=1 tp=1 pp=1", true, 16, "no dp x tp x pp makes 16 devices");
   refused("dp=4 tp=1 pp=1 v=2", true, 4, "v=2 needs pp > 1");
-  refused("dp=1 tp=1 pp=4 v=2", true, 4, "1f1b: 2 chunks on each place, but it runs 1");
+  refused("dp=1 tp=1 pp=4 v=2", true, 4, "1f1b runs one chunk on each place; got 2");
 }
 
 TEST(search_says_why_nothing_fits) {
@@ -315,7 +315,7 @@ TEST(search_says_why_nothing_fits) {
   search_result r;
   CHECK(!search_run(s.c, s.a, s.p, s.m, NULL, &o, &r));
   const char *text = diag_render(s.c, s.a);
-  CHECK_MSG(strstr(text, "E0506") && strstr(text, "batch 6 is not a multiple of dp=4"), "%s", text);
+  CHECK_MSG(strstr(text, "E0506") && strstr(text, "batch 6 is not divisible by dp=4"), "%s", text);
   CHECK_EQ_I64(total(&r), r.npoints);
   tear_down(&s);
 }

@@ -93,8 +93,8 @@ TEST(sequence_refuses) {
     u32 ways;
     const char *why;
   } cases[] = {
-      {"gpt2:layers=2,hidden=96,heads=6,vocab=96", 3, "a sequence of 16 cannot be split 3 ways"},
-      {"vit-base:layers=2,hidden=64,heads=8", 4, "no input has a sequence that the layers keep"},
+      {"gpt2:layers=2,hidden=96,heads=6,vocab=96", 3, "sequence length 16 is not divisible by tp=3"},
+      {"vit-base:layers=2,hidden=64,heads=8", 4, "no input has a sequence dimension that every layer keeps"},
   };
   for (u32 k = 0; k < COUNT_OF(cases); k++) {
     split_model m = open_with(cases[k].model, 0, true, cases[k].ways);

@@ -101,9 +101,9 @@ static void refused(const char *line, const char *message, u32 column) {
 }
 
 TEST(stages_refuse_wrong_sums) {
-  refused("pp=2 layers=3/4", "layers deals out 7 layers, but the model has 6", 6);
-  refused("layers=3/2 pp=2", "layers deals out 5 layers, but the model has 6", 1);
+  refused("pp=2 layers=3/4", "layers adds up to 7, but the model has 6", 6);
+  refused("layers=3/2 pp=2", "layers adds up to 5, but the model has 6", 1);
   refused("pp=2 layers=2/2/2", "layers has 3 numbers, but there are 2 stages (pp=2)", 6);
-  refused("pp=2 layers=1048576/1048576", "layers deals out 2097152 layers", 6);
+  refused("pp=2 layers=1048576/1048576", "layers adds up to 2097152", 6);
   refused("pp=7 layers=equal", "7 stages, but the model has 6 repeated layers", 6);
 }

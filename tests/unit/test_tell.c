@@ -29,11 +29,11 @@ TEST(tell_constant_results) {
   check(HEAD "(f32[8,16]) {\n" Y "  return %y\n}\n", false, true, "");
   check(HEAD "(f32[8]) {\n" Y
              "  %p = softmax %y\n  %s = reduce_sum %p {axes=[1], keepdims=0}\n  return %s\n}\n",
-        false, false, "nothing is proved: no result depends on the inputs: s (1 everywhere)");
+        false, false, "no result depends on the inputs, so nothing is proved: s (1 everywhere)");
   check(HEAD "(f32[8,16]) {\n" Y "  %z = sub %y, %y\n  return %z\n}\n", false, false,
-        "nothing is proved: no result depends on the inputs: z (zero)");
+        "no result depends on the inputs, so nothing is proved: z (zero)");
   check(HEAD "(f32[8,16]) {\n" Y "  %e = exp %y\n  %n = neg %e\n  %z = sqrt %n\n  return %z\n}\n", false,
-        false, "nothing is proved: no result depends on the inputs: z (not finite)");
+        false, "no result depends on the inputs, so nothing is proved: z (not finite)");
 }
 
 TEST(tell_constant_beside_others) {
@@ -47,7 +47,7 @@ TEST(tell_constant_beside_others) {
 TEST(tell_gradients) {
   check(HEAD "(f32[]) {\n" Y "  %e = exp %y\n  %n = neg %e\n  %r = relu %n\n  %s = add %x, %r\n"
              "  %l = reduce_sum %s {keepdims=0}\n  return %l\n}\n",
-        true, false, "nothing is proved: no gradient depends on the inputs: w.grad (zero)");
+        true, false, "no gradient depends on the inputs, so nothing is proved: w.grad (zero)");
 }
 
 // Weights of which the file says nothing but zeros would hide all that comes before them.

@@ -120,11 +120,11 @@ TEST(why_refuses_what_is_no_strategy) {
   static const struct {
     const char *line, *message;
     u32 column;
-  } wrong[] = {{"tp=2 ppp=4", "no choice is called 'ppp'", 6},
+  } wrong[] = {{"tp=2 ppp=4", "unknown choice 'ppp'", 6},
                {"tp=1,2", "one value is needed here, not 2", 1},
                {"zero=*", "one value is needed here", 1},
-               {"dp=2 tp=3", "no plan on 16 devices has it", 6},
-               {"recompute=half", "'half' is no value of it", 11}};
+               {"dp=2 tp=3", "is impossible on 16 devices", 6},
+               {"recompute=half", "unknown value 'half'", 11}};
   setting s = searched("dgx-2", 64, 0, 5);
   for (u32 i = 0; i < COUNT_OF(wrong); i++) {
     search_why w;

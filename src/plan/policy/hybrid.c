@@ -6,11 +6,11 @@
 static bool indivisible(prog *p, i64 batch, i64 left, u32 n, const char *axis) {
   const loc at = func_get(p, p->main)->where;
   if (left == batch)
-    diag(p->c, E_DIVIDE, at, "batch %lld is not a multiple of %s=%u", (long long)batch, axis, n);
+    diag(p->c, E_DIVIDE, at, "batch %lld is not divisible by %s=%u", (long long)batch, axis, n);
   else
-    diag(p->c, E_DIVIDE, at, "batch %lld leaves %lld a data rank, which is not a multiple of %s=%u",
-         (long long)batch, (long long)left, axis, n);
-  diag_hint(p->c, "choose a batch that is a multiple of dp x mb");
+    diag(p->c, E_DIVIDE, at, "batch %lld / dp %lld = %lld is not divisible by %s=%u", (long long)batch,
+         (long long)(batch / left), (long long)left, axis, n);
+  diag_hint(p->c, "choose a batch that is a multiple of %lld", (long long)(batch / left * n));
   return false;
 }
 
@@ -58,9 +58,9 @@ static bool split_batch(planner *pl, arena *a, plan *pn, u8 axis, u32 which) {
     diag(p->c, E_PLAN, m->where, "the model has no input with a batch to split");
   else
     diag(p->c, E_DIVIDE, m->where,
-         "the batch, the first extent of input %s, is 1: it cannot be split %u ways over %s", name, n,
+         "the batch (the first extent of input %s) is 1: it cannot be split %u ways over %s", name, n,
          sym_str(p->c, pn->axes[axis - 1].name));
-  if (first) diag_hint(p->c, "a larger batch, or tp");
+  if (first) diag_hint(p->c, "a larger --batch, or tp instead");
   return false;
 }
 

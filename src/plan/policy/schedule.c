@@ -23,8 +23,8 @@ static bool can_plan(ctx *c, const sched *s, const char *name, bool train, loc a
     for (u32 i = 0; i < s->seq[p].n && !lacks; i++)
       if (s->seq[p].v[i].version) lacks = "several versions of the weights (v1)";
   if (lacks) {
-    diag(c, E_PLAN, at, "%s has %s, which is not planned yet", name, lacks);
-    diag_hint(c, "a schedule with one replica, one pass, one version, and every stage on one place");
+    diag(c, E_PLAN, at, "%s has %s, which plans do not support", name, lacks);
+    diag_hint(c, "use a schedule with one replica, one pass, one version, and every stage on one place");
     return false;
   }
   if (s->backward == train) return true;
@@ -32,8 +32,8 @@ static bool can_plan(ctx *c, const sched *s, const char *name, bool train, loc a
     diag(c, E_PLAN, at, "%s runs no backward, but this is training", name);
   else
     diag(c, E_PLAN, at, "%s runs backward, but this is inference", name);
-  diag_hint(c, train ? "a schedule with backwards (B, or I and W)"
-                     : "add --train, or a schedule of forwards (F) only");
+  diag_hint(c, train ? "use a schedule with backwards (B, or I and W)"
+                     : "add --train, or use a schedule of forwards (F) only");
   return false;
 }
 

@@ -121,12 +121,14 @@ static bool find_sequence(sequence *q) {
     }
   if (any && !whole) return true;
   if (whole) {
-    diag(p->c, E_DIVIDE, m->where, "a sequence of %lld cannot be split %u ways", (long long)whole, q->ways);
-    diag_hint(p->c, "--seq %lld, or no --sequence-parallel", (long long)(ceil_div(whole, q->ways) * q->ways));
-  } else {
-    diag(p->c, E_DIVIDE, m->where, "no input has a sequence that the layers keep: it cannot be split %u ways",
+    diag(p->c, E_DIVIDE, m->where, "sequence length %lld is not divisible by tp=%u", (long long)whole,
          q->ways);
-    diag_hint(p->c, "no --sequence-parallel");
+    diag_hint(p->c, "--seq %lld, or leave out --sequence-parallel",
+              (long long)(ceil_div(whole, q->ways) * q->ways));
+  } else {
+    diag(p->c, E_DIVIDE, m->where,
+         "no input has a sequence dimension that every layer keeps; sp cannot split it %u ways", q->ways);
+    diag_hint(p->c, "leave out --sequence-parallel");
   }
   return false;
 }

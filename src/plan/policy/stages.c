@@ -97,7 +97,7 @@ static void split_one(const dealing *d, u32 *ends, u32 got) {
 static bool deal_by_cost(dealing *d) {
   u32 heavy = weigh(d);
   if (d->P > 1 && heavy < d->P) {
-    diag(d->p->c, E_DIVIDE, d->m->where, "%u pipeline stages, but main has %u blocks and matmuls to deal out",
+    diag(d->p->c, E_DIVIDE, d->m->where, "%u pipeline stages, but the model has only %u blocks and matmuls",
          d->P, heavy);
     diag_hint(d->p->c, "pp=%u%s", MAX(heavy, 1u), heavy > 1 ? " at most" : "");
     return false;
@@ -135,7 +135,7 @@ static bool deal_equal(dealing *d, loc at) {
   u32 n = count_layers(d->m), *part = NEWN(d->tmp, u32, d->P);
   if (n < d->P) {
     diag(d->p->c, E_DIVIDE, at, "layers=equal: %u stages, but the model has %u repeated layers", d->P, n);
-    diag_hint(d->p->c, "layers=cost deals out single products too%s", n > 1 ? "; or fewer stages" : "");
+    diag_hint(d->p->c, "layers=cost distributes single matmuls too%s", n > 1 ? ", or use fewer stages" : "");
     return false;
   }
   for (u32 s = 0; s < d->P; s++) part[s] = n / d->P + (s < n % d->P);
@@ -154,9 +154,9 @@ static bool deal_numbers(dealing *d, choice_value layers, loc at) {
     return false;
   }
   if (sum != n) {
-    diag(d->p->c, E_DIVIDE, at, "layers deals out %llu layers, but the model has %u", (unsigned long long)sum,
-         n);
-    diag_hint(d->p->c, "numbers whose sum is %u; layers=equal finds some", n);
+    diag(d->p->c, E_DIVIDE, at, "layers adds up to %llu, but the model has %u layers",
+         (unsigned long long)sum, n);
+    diag_hint(d->p->c, "use numbers that add up to %u, or layers=equal", n);
     return false;
   }
   deal_layers(d, layers.part);

@@ -176,7 +176,7 @@ static bool refuse(const tensor *t, func f, u32 index, const letter *x, u32 n) {
   if (why)
     print_reason(t, f, w, why, &reason);
   else
-    sb_put(&reason, "the matmul needs its dimensions whole");
+    sb_put(&reason, "the matmul cannot be split along any dimension");
   diag(p->c, E_DIVIDE, in->where, "%s of %s cannot be split %u ways: %s", *name ? name : "a weight",
        sb_str(&dims), t->ways, sb_str(&reason));
   u32 fits = t->ways;
@@ -184,8 +184,9 @@ static bool refuse(const tensor *t, func f, u32 index, const letter *x, u32 n) {
   if (why && fits > 1)
     diag_hint(p->c, "--tensor %u", fits);
   else
-    diag_hint(p->c,
-              "a tensor degree that divides the heads and the hidden units of every layer, or no --tensor");
+    diag_hint(
+        p->c,
+        "use a degree that divides the heads and the hidden size of every layer, or leave out --tensor");
   return false;
 }
 
@@ -276,8 +277,9 @@ bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, bool whole_tables) 
   for (u32 f = 0; f < nf; f++) t.flops[f] = -1;
   if (!visit(&t, p->main)) return false;
   if (!t.matmuls) {
-    diag(p->c, E_DIVIDE, func_get(p, p->main)->where, "no matmul with a weight can be split %u ways", t.ways);
-    diag_hint(p->c, "no --tensor");
+    diag(p->c, E_DIVIDE, func_get(p, p->main)->where, "no matmul with a weight can be split over tp=%u",
+         t.ways);
+    diag_hint(p->c, "leave out --tensor");
     return false;
   }
   planner_keep(pl, key, pn->trans + before, pn->ntrans - before);
