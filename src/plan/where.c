@@ -30,7 +30,7 @@ void plan_no_way(const prog *p, loc where, const type_info *t, layout to) {
   layout_print(p->sp, t->lay, t->s.nd, t->s.dim, &sb);
   sb_put(&sb, " to ");
   layout_print(p->sp, to, t->s.nd, t->s.dim, &sb);
-  diag(p->c, E_LAYOUT, where, "no communication leads from %s", sb_str(&sb));
+  diag(p->c, E_LAYOUT, where, "no communication can convert %s", sb_str(&sb));
   diag_hint(p->c, "an axis in time (microbatches) cannot be gathered inside a step: split a dimension that "
                   "every instruction keeps");
 }

@@ -1,21 +1,21 @@
 $ heddle help
 heddle - plans, simulates and verifies distributed training and inference
 
-  heddle show MODEL             what is in a model: inputs, parameters, FLOPs, blocks, operators
-  heddle import MODEL           a model as program text, which every command reads
-  heddle eval MODEL             the reference answer: what the model computes
-  heddle plan MODEL             the fastest ways of spreading a model over a machine, ranked
-  heddle merge PART...          the result of a search whose parts were evaluated one by one
-  heddle sim MODEL              time and memory of every rank, under a plan
-  heddle verify MODEL           do the numbers of a plan equal the model's?
-  heddle lower MODEL            what one rank runs, under a plan
-  heddle schedule SCHEDULE      a pipeline schedule as CSV or as a picture, by name or from FILE.csv
-  heddle choices                what a strategy chooses: names, values, defaults
-  heddle ops [OPERATOR]         the operators, or the manual page of one
-  heddle explain [CODE]         what a diagnostic means
-  heddle machines [MACHINE]     the machine presets, or one machine
-  heddle help [COMMAND]         this list, or the options of a command
-  heddle version                the version of Heddle
+  heddle show MODEL             show what is in a model: inputs, parameters, FLOPs, blocks, operators
+  heddle import MODEL           write a model as program text, which every command reads
+  heddle eval MODEL             compute the outputs of a model, unsplit (the reference)
+  heddle plan MODEL             find and rank the fastest parallel plans for a machine
+  heddle merge PART...          combine the parts of a search that were evaluated separately
+  heddle sim MODEL              simulate time and memory of every rank under a plan
+  heddle verify MODEL           check that a plan computes what the model computes
+  heddle lower MODEL            print the program of one rank under a plan
+  heddle schedule SCHEDULE      print a pipeline schedule, by name or from FILE.csv, as CSV or as a picture
+  heddle choices                list what a strategy chooses: names, values, defaults
+  heddle ops [OPERATOR]         list the operators, or show the manual page of one
+  heddle explain [CODE]         list the diagnostics, or explain one
+  heddle machines [MACHINE]     list the machine presets, or show one machine
+  heddle help [COMMAND]         list the commands, or the options of one
+  heddle version                print the version of Heddle
 
 `heddle COMMAND --help` lists the options of a command, with an example.
 $ heddle version
@@ -27,88 +27,88 @@ $ heddle version --json
 $ heddle help --json
 {
   "commands": [
-    {"name": "show", "operand": "MODEL", "about": "what is in a model: inputs, parameters, FLOPs, blocks, operators"},
-    {"name": "import", "operand": "MODEL", "about": "a model as program text, which every command reads"},
-    {"name": "eval", "operand": "MODEL", "about": "the reference answer: what the model computes"},
-    {"name": "plan", "operand": "MODEL", "about": "the fastest ways of spreading a model over a machine, ranked"},
-    {"name": "merge", "operand": "PART...", "about": "the result of a search whose parts were evaluated one by one"},
-    {"name": "sim", "operand": "MODEL", "about": "time and memory of every rank, under a plan"},
-    {"name": "verify", "operand": "MODEL", "about": "do the numbers of a plan equal the model's?"},
-    {"name": "lower", "operand": "MODEL", "about": "what one rank runs, under a plan"},
-    {"name": "schedule", "operand": "SCHEDULE", "about": "a pipeline schedule as CSV or as a picture, by name or from FILE.csv"},
-    {"name": "choices", "operand": "", "about": "what a strategy chooses: names, values, defaults"},
-    {"name": "ops", "operand": "[OPERATOR]", "about": "the operators, or the manual page of one"},
-    {"name": "explain", "operand": "[CODE]", "about": "what a diagnostic means"},
-    {"name": "machines", "operand": "[MACHINE]", "about": "the machine presets, or one machine"},
-    {"name": "help", "operand": "[COMMAND]", "about": "this list, or the options of a command"},
-    {"name": "version", "operand": "", "about": "the version of Heddle"}
+    {"name": "show", "operand": "MODEL", "about": "show what is in a model: inputs, parameters, FLOPs, blocks, operators"},
+    {"name": "import", "operand": "MODEL", "about": "write a model as program text, which every command reads"},
+    {"name": "eval", "operand": "MODEL", "about": "compute the outputs of a model, unsplit (the reference)"},
+    {"name": "plan", "operand": "MODEL", "about": "find and rank the fastest parallel plans for a machine"},
+    {"name": "merge", "operand": "PART...", "about": "combine the parts of a search that were evaluated separately"},
+    {"name": "sim", "operand": "MODEL", "about": "simulate time and memory of every rank under a plan"},
+    {"name": "verify", "operand": "MODEL", "about": "check that a plan computes what the model computes"},
+    {"name": "lower", "operand": "MODEL", "about": "print the program of one rank under a plan"},
+    {"name": "schedule", "operand": "SCHEDULE", "about": "print a pipeline schedule, by name or from FILE.csv, as CSV or as a picture"},
+    {"name": "choices", "operand": "", "about": "list what a strategy chooses: names, values, defaults"},
+    {"name": "ops", "operand": "[OPERATOR]", "about": "list the operators, or show the manual page of one"},
+    {"name": "explain", "operand": "[CODE]", "about": "list the diagnostics, or explain one"},
+    {"name": "machines", "operand": "[MACHINE]", "about": "list the machine presets, or show one machine"},
+    {"name": "help", "operand": "[COMMAND]", "about": "list the commands, or the options of one"},
+    {"name": "version", "operand": "", "about": "print the version of Heddle"}
   ]
 }
 $ heddle help machines --json
 {
   "name": "machines",
   "operand": "[MACHINE]",
-  "about": "the machine presets, or one machine",
+  "about": "list the machine presets, or show one machine",
   "options": [
-    {"name": "--output", "argument": "FILE", "about": "also -o: where to write; the arrays of eval: a folder"},
+    {"name": "--output", "argument": "FILE", "about": "also -o: file to write; for the arrays of eval, a folder"},
     {"name": "--json", "argument": "", "about": "print one JSON object (docs/json.md)"},
-    {"name": "--help", "argument": "", "about": "this text"}
+    {"name": "--help", "argument": "", "about": "print this text"}
   ]
 }
 $ heddle show --help
-heddle show MODEL - what is in a model: inputs, parameters, FLOPs, blocks, operators
+heddle show MODEL - show what is in a model: inputs, parameters, FLOPs, blocks, operators
 
 MODEL is an .onnx file, a .heddle file, or a built-in model such as gpt3-175b or
 llama2-7b:layers=2,hidden=256 (`heddle show --list` lists them).
 
 the model
-  --batch N              samples in one step
-  --seq N                tokens in a sequence, or pixels of an image's side
-  --vocab N              words, or classes
-  --dtype TYPE           f16, bf16, f32 or f64 (of a built-in model)
-  --headless             without the projection to the vocabulary
-  --dim NAME=N           extent of a symbolic dimension of an ONNX model
-  --fix NAME=VALUES      an input of an ONNX model is constant: 1,2,3, or a .npy file
+  --batch N              samples per step
+  --seq N                tokens per sequence, or pixels per side of an image
+  --vocab N              vocabulary size, or number of classes
+  --dtype TYPE           element type of a built-in model: f16, bf16, f32 or f64
+  --headless             leave out the projection to the vocabulary
+  --dim NAME=N           bind a symbolic dimension of an ONNX model
+  --fix NAME=VALUES      make an input of an ONNX model constant: 1,2,3, or a .npy file
   --list                 list the built-in models
 
 training
-  --train                a training step: loss, gradients, update
+  --train                a training step: loss, gradients, optimizer update
   --optimizer NAME       sgd, momentum, adam or adamw
   --lr X                 learning rate
-  --momentum X           of momentum
-  --beta1 X              of adam and adamw
-  --beta2 X              of adam and adamw
-  --eps X                of adam and adamw
-  --weight-decay X       decay of the parameters
-  --no-master-weights    f16 and bf16 weights without a copy in f32 that is updated
+  --momentum X           momentum factor (of the momentum optimizer)
+  --beta1 X              decay of the first moment (of adam and adamw)
+  --beta2 X              decay of the second moment (of adam and adamw)
+  --eps X                added to the denominator (of adam and adamw)
+  --weight-decay X       weight decay
+  --no-master-weights    no f32 master weights for f16 and bf16
 
 output
   --json                 print one JSON object (docs/json.md)
-  --help                 this text
+  --help                 print this text
 
 example
   heddle show gpt2 --batch 4 --seq 256
 $ heddle choices
 choice     option               values                                          default  needs                             about
-dp         --data               N from 1                                        1                                          ways of data parallelism
-tp         --tensor             N from 1                                        1                                          ways of tensor parallelism
-pp         --pipeline           N from 1                                        1                                          pipeline stages
-mb         --microbatches       N from 1                                        1                                          microbatches: parts of the batch, one after the other
-mbs        --microbatch-size    N from 1                                                                                   samples in a microbatch on one data rank, instead of mb
-v          --chunks             N from 1                                        1        pp > 1                            pipeline stages on each place
-schedule   --schedule           gpipe, 1f1b, interleaved, bfs, zb-h1, FILE.csv  1f1b     pp > 1                            order of forwards and backwards: gpipe, 1f1b, interleaved, bfs, zb-h1, or FILE.csv
-group      --group              N from 1                                        0        v > 1 and a schedule with groups  microbatches that pass a chunk before the next one runs; 0: pp
-zero       --zero               N from 0 to 3                                   0        training and dp > 1               ZeRO stage: 1 shards optimizer states, 2 gradients too, 3 weights too
-recompute  --recompute          none, selective, full                           none     training                          what backward computes again: none, selective or full
+dp         --data               N, 1 or more                                    1                                          data-parallel degree
+tp         --tensor             N, 1 or more                                    1                                          tensor-parallel degree
+pp         --pipeline           N, 1 or more                                    1                                          pipeline-parallel degree
+mb         --microbatches       N, 1 or more                                    1                                          microbatches per step
+mbs        --microbatch-size    N, 1 or more                                                                               samples per microbatch on one data rank, instead of mb
+v          --chunks             N, 1 or more                                    1        pp > 1                            pipeline stages on each place
+schedule   --schedule           gpipe, 1f1b, interleaved, bfs, zb-h1, FILE.csv  1f1b     pp > 1                            pipeline schedule: gpipe, 1f1b, interleaved, bfs, zb-h1, or FILE.csv
+group      --group              N, 1 or more                                    0        v > 1 and a schedule with groups  microbatches that a chunk takes before the next chunk; 0: pp
+zero       --zero               N, 0 to 3                                       0        training and dp > 1               ZeRO stage: 1 shards optimizer states, 2 gradients too, 3 weights too
+recompute  --recompute          none, selective, full                           none     training                          activation recomputation: none, selective or full
 sp         --sequence-parallel  off, on                                         off      tp > 1                            shard activations by sequence outside tensor-parallel layers
-overlap    --overlap            none, pp                                        pp       pp > 1                            communication that runs beside computation: pp, sends between stages; or none
-channels   --channels           peer, pass, one                                 peer     pp > 1 and overlap=pp             streams of sends: one for each peer, pass and direction, for each pass, or one
-tables     --tables             split, whole                                    split    tp > 1                            embeddings: split by rows over tp, or whole on every rank
-layers     --layers             cost, equal, N/N/..                             cost     pp > 1                            layers of each stage: balanced by cost, equal, or numbers such as 10/12/12/6
-bn         --batchnorm          local, sync                                     local    training                          batch norm: statistics of each data rank and microbatch (local), or of all data ranks (sync)
+overlap    --overlap            none, pp                                        pp       pp > 1                            communication that overlaps computation: pp (sends between stages), or none
+channels   --channels           peer, pass, one                                 peer     pp > 1 and overlap=pp             send streams: one per peer, pass and direction (peer), one per pass (pass), or one
+tables     --tables             split, whole                                    split    tp > 1                            embedding tables: split by rows over tp, or whole on every rank
+layers     --layers             cost, equal, N/N/..                             cost     pp > 1                            layers per stage: balanced by cost, equal, or numbers such as 10/12/12/6
+bn         --batchnorm          local, sync                                     local    training                          batch norm statistics: per data rank and microbatch (local), or over all data ranks (sync)
 
 A strategy is a line of them, "dp=2 tp=4 pp=2 mb=32 zero=1". `heddle plan` takes several values,
-"tp=1,2,4 zero=*", and searches what is not said of dp tp pp mb zero recompute. docs/strategy.md has the rules.
+"tp=1,2,4 zero=*", and searches those that are not given of dp tp pp mb zero recompute. docs/strategy.md has the rules.
 $ heddle ops matmul
 matmul: matrix product of the last two dimensions, numpy's rules
   operands    2
@@ -119,7 +119,7 @@ matmul: matrix product of the last two dimensions, numpy's rules
   linearity   every operand: linear in it alone
   flops       2 per point of the iteration space
 $ heddle ops all_reduce
-all_reduce: partial to replicated
+all_reduce: combine partial sums on every rank (partial to replicated)
   operands    1 or more
   results     any number
   law         ...,***->...,***
@@ -144,7 +144,7 @@ $ heddle ops layernorm --json
 $ heddle ops | head -5
 operator          operands  results  about
 identity          1               1  the operand itself
-cast              1               1  another element type
+cast              1               1  conversion to another element type
 neg               1               1  -x
 abs               1               1  |x|
 $ heddle explain E0502

@@ -47,4 +47,4 @@ func @layer.fwd(%x: f32[2,4], %w: f32[4,4] weight) -> (f32[2,4], f32[2,4]) {
 $ heddle import mlp-xs:layers=0 -o a.heddle; cmp a.heddle b.heddle
 error[E0115]: `mlp-xs:layers=0`: cannot use `layers=0`
   note: mlp-xs has layers, hidden
-  hint: columns with whole numbers above 0, such as `mlp-xs:layers=2,hidden=64`
+  hint: give each field an integer above 0, such as `mlp-xs:layers=2,hidden=64`

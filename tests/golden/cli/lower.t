@@ -192,6 +192,6 @@ error[E0801]: the program is not distributed: it has no mesh
   hint: give it a plan, such as --plan best.plan or --strategy dp=2
 [2]
 $ heddle lower mlp-xs:layers=2,hidden=8
-error[E0801]: `heddle lower` wants --rank
+error[E0801]: `heddle lower` needs --rank
   hint: --rank 0
 [2]

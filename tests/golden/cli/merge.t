@@ -70,8 +70,8 @@ $ sed -E 's/("(program|description|screened|checksum)": ")[0-9a-f]+/\1.../' one.
   "ruled_out_by_memory": 4,
   "least_bytes": 9437184,
   "impossible_reasons": [
-    {"count": 6, "example": "dp=1 tp=1 pp=2 mb=3", "reason": "batch 8 is not a multiple of mb=3"},
-    {"count": 12, "example": "dp=2 tp=1 pp=1 mb=3", "reason": "batch 8 leaves 4 a data rank, which is not a multiple of mb=3"}
+    {"count": 6, "example": "dp=1 tp=1 pp=2 mb=3", "reason": "batch 8 is not divisible by mb=3"},
+    {"count": 12, "example": "dp=2 tp=1 pp=1 mb=3", "reason": "batch 8 / dp 2 = 4 is not divisible by mb=3"}
   ],
   "dealt": 8,
   "ruled_out_by_time": 0,
@@ -95,21 +95,21 @@ $ for i in 1 2; do heddle plan mlp-xs --batch 8 --machine '1x2 v100' --memory-li
 model    mlp-xs
 machine  1x2 v100
 part     1 of 2: 0 of 11 plans, 0 simulated
-best     none of them fits
+best     no plan fits
 model    mlp-xs
 machine  1x2 v100
 part     2 of 2: 0 of 11 plans, 0 simulated
-best     none of them fits
+best     no plan fits
 error[E0506]: no plan can run: of 11, 11 too large for 977 KiB of memory
   note: the smallest needs at least 4.00 MiB on a rank
-  hint: more devices, more microbatches (mb) or a smaller batch need less memory on each
-  hint: the model is in f32: --dtype f16 or bf16 needs half the memory
+  hint: use more devices, more microbatches (mb) or a smaller batch
+  hint: the model is in f32; --dtype f16 or bf16 halves its memory
 [1]
 $ heddle plan mlp-xs --batch 8 --machine '1x2 v100' --memory-limit 1MB
 error[E0506]: no plan can run: of 11, 11 too large for 977 KiB of memory
   note: the smallest needs at least 4.00 MiB on a rank
-  hint: more devices, more microbatches (mb) or a smaller batch need less memory on each
-  hint: the model is in f32: --dtype f16 or bf16 needs half the memory
+  hint: use more devices, more microbatches (mb) or a smaller batch
+  hint: the model is in f32; --dtype f16 or bf16 halves its memory
 [1]
 ## What is not all parts of one search.
 $ heddle merge part1.json
@@ -137,7 +137,7 @@ error[E0510]: part 1 of 2 is given twice
        |           ^
 [1]
 $ heddle plan mlp-xs --batch 512 --train --machine laptop --top 3 --part 2/2 -o other.json >other.txt; heddle merge part1.json other.json
-error[E0510]: a part of another search: the batch is 512 here and 1024 in part1.json
+error[E0510]: this part is of another search: the batch is 512 here and 1024 in part1.json
   --> other.json:11:12
   11 |   "batch": 512,
      |            ^
@@ -151,13 +151,13 @@ error[E0510]: one of 3 parts, but part1.json is one of 2
   --> third.json:4:12
    4 |   "parts": 3,
      |            ^
-  note: the other dealing
+  note: the other number of parts
     --> part1.json:4:12
      4 |   "parts": 2,
        |            ^
 [1]
 $ heddle import mlp-xs -o m.heddle; for i in 1 2; do heddle plan m.heddle --machine laptop --part $i/2 -o m$i.json >other.txt; sed -i s/relu/gelu/ m.heddle; done; heddle merge m1.json m2.json 2>&1 | sed -E 's/[0-9a-f]{16}/.../g'
-error[E0510]: a part of another search: the program of the model is ... here and ... in m1.json
+error[E0510]: this part is of another search: the program of the model is ... here and ... in m1.json
   --> m2.json:18:14
   18 |   "program": "...",
      |              ^
@@ -166,14 +166,14 @@ error[E0510]: a part of another search: the program of the model is ... here and
     18 |   "program": "...",
        |              ^
 $ heddle merge part1.json part2.json --top 4
-error[E0801]: the best 4 are asked for, but these parts kept 3
+error[E0801]: --top 4, but these parts kept the best 3
   --> part1.json:17:10
   17 |   "top": 3,
      |          ^
-  hint: --top 3, or search again with more
+  hint: use --top 3, or search again with a larger --top
 [2]
 $ heddle plan mlp-xs --batch 1024 --train --machine laptop --devices 2 --top 3 --part 2/2 -o other.json >other.txt; heddle merge part1.json other.json
-error[E0510]: a part of another search: the number of devices is 2 here and 4 in part1.json
+error[E0510]: this part is of another search: the number of devices is 2 here and 4 in part1.json
   --> other.json:10:12
   10 |   "ranks": 2,
      |            ^
@@ -204,32 +204,32 @@ $ heddle merge nowhere.json
 error[E0101]: cannot read 'nowhere.json': No such file or directory
 [1]
 $ heddle merge
-error[E0801]: `heddle merge` wants PART...
+error[E0801]: `heddle merge` needs PART...
   hint: `heddle merge --help` explains it
 [2]
 $ heddle merge part1.json part2.json -o best.plan
-error[E0801]: `heddle merge` has no use for --output
+error[E0801]: --output does not apply to `heddle merge`
   hint: `heddle merge --help` lists the options
 [2]
 $ heddle plan mlp-xs --machine laptop --part 3/2 -o part.json
-error[E0801]: --part: of 2 parts there is none with the number 3
+error[E0801]: --part must be at most 2/2; got 3/2
 [2]
 $ heddle plan mlp-xs --machine laptop --part 0/2 -o part.json
-error[E0801]: --part: '0' is not a whole number from 1
+error[E0801]: --part must be an integer, 1 or more; got '0'
 [2]
 $ heddle plan mlp-xs --machine laptop --part 2 -o part.json
-error[E0801]: --part: '2' is not I/N
+error[E0801]: --part must be I/N; got '2'
   hint: --part 1/2
 [2]
 $ heddle plan mlp-xs --machine laptop --part 1/2
-error[E0801]: --part is written to a file: -o is missing
+error[E0801]: --part needs -o FILE
   hint: -o part1.json
 [2]
 $ heddle plan mlp-xs --machine laptop --part 1/2 --why tp=2 -o part.json
-error[E0801]: --why asks about a whole search; --part evaluates a part of one
+error[E0801]: --why needs a whole search, but --part evaluates a part of one
   hint: leave out one of them
 [2]
 $ heddle plan mlp-xs --machine laptop --part 1/2 --what-if -o part.json
-error[E0801]: --what-if asks about a whole search; --part evaluates a part of one
+error[E0801]: --what-if needs a whole search, but --part evaluates a part of one
   hint: leave out one of them
 [2]

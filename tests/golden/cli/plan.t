@@ -63,7 +63,7 @@ cpu-core      4    93.6 %         6.4 %  0.0 %
 ranks  parameters  gradients  optimizer  activations  temporary  communication      peak
 0-3      8.00 MiB   2.00 MiB        0 B     5.50 MiB   2.50 MiB            0 B  18.0 MiB
 
-at the peak  of         kind         count     bytes
+at the peak  function   kind         count     bytes
 relu         layer.fwd  activations      7  3.50 MiB
 h.0.w        main       parameters       1  1.00 MiB
 h.1.w        main       parameters       1  1.00 MiB
@@ -83,18 +83,18 @@ add             computation        8  794.4 us   1.6 %
 sgd             computation        8  794.4 us   1.6 %
 ... and 8 more
 
-what would help             path  10 % better
-matmul rate             40.20 ms       -8.3 %
-memory bandwidth        5.833 ms       -1.2 %
-bandwidth inside nodes  2.517 ms       -0.5 %
-launch latency          80.00 us       -0.0 %
-network latency         61.00 us       -0.0 %
-(10 % of d(step) / d(log rate) on the critical path, as long as it stays the longest)
+what would help         on the path  10 % better
+matmul rate                40.20 ms       -8.3 %
+memory bandwidth           5.833 ms       -1.2 %
+bandwidth inside nodes     2.517 ms       -0.5 %
+launch latency             80.00 us       -0.0 %
+network latency            61.00 us       -0.0 %
+(first-order estimate: 10 % of the time on the critical path, while that path stays the longest)
 
-figures from  count      time   share  with an error
-roofline         77  46.11 ms  94.7 %          0.0 %
-link model       17  2.578 ms   5.3 %          0.0 %
-launch time       3  3.002 us   0.0 %          0.0 %
+cost source  count      time   share  spread known
+roofline        77  46.11 ms  94.7 %         0.0 %
+link model      17  2.578 ms   5.3 %         0.0 %
+launch time      3  3.002 us   0.0 %         0.0 %
 $ heddle plan mlp-xs --batch 1024 --train --machine laptop --data 2 --tensor 1,2 --zero 0,1 --recompute none --json | sed -E 's/: [0-9.e+-]+/: N/g'
 {
   "model": "mlp-xs",
@@ -166,7 +166,7 @@ winner       dp=1 tp=1 pp=2
 certificate  3 plans: 1 fit, 0 too large, 0 too slow, 2 impossible, 0 equal to another;
              1 simulated, 0 ruled out by bounds on memory, 0 on time
 impossible   1 such as dp=2 tp=1 pp=1:
-             the batch, the first extent of input x, is 1: it cannot be split 2 ways over dp
+             the batch (the first extent of input x) is 1: it cannot be split 2 ways over dp
              1 such as dp=1 tp=2 pp=1:
              w of 1009 x 1009 cannot be split 2 ways: 1009 is not divisible by 2
 $ heddle plan mlp-xs:layers=8,hidden=1009 --batch 1 --machine '1x2 v100' --memory-limit 20MB --json | sed -n '/space/,$p'
@@ -178,7 +178,7 @@ $ heddle plan mlp-xs:layers=8,hidden=1009 --batch 1 --machine '1x2 v100' --memor
   "impossible": 2,
   "equal": 0,
   "impossible_reasons": [
-    {"count": 1, "reason": "the batch, the first extent of input x, is 1: it cannot be split 2 ways over dp", "example": "dp=2 tp=1 pp=1"},
+    {"count": 1, "reason": "the batch (the first extent of input x) is 1: it cannot be split 2 ways over dp", "example": "dp=2 tp=1 pp=1"},
     {"count": 1, "reason": "w of 1009 x 1009 cannot be split 2 ways: 1009 is not divisible by 2", "example": "dp=1 tp=2 pp=1"}
   ]
 }
@@ -231,7 +231,7 @@ dp alone     1.32x the time, limited by communication
 certificate  300 plans: 270 fit, 0 too large, 0 too slow, 30 impossible, 0 equal to another;
              270 simulated, 0 ruled out by bounds on memory, 0 on time
 impossible   15 such as dp=1 tp=1 pp=8:
-             8 pipeline stages, but main has 5 blocks and matmuls to deal out
+             8 pipeline stages, but the model has only 5 blocks and matmuls
              15 such as dp=1 tp=8 pp=1:
              attn.qkv of 768 x 2304 cannot be split 8 ways: 2304 = 3 x 12 x 64, and 12 is not divisible by 8
 
@@ -266,13 +266,13 @@ activations         97.1 MiB  51.3 MiB   -45.8 MiB
 temporary           73.6 MiB  73.6 MiB   -3.00 KiB
 fullest rank         268 MiB   272 MiB   +4.51 MiB
 
-what would help             path  10 % better
-memory bandwidth        2.025 ms       -3.1 %
-launch latency          1.795 ms       -2.7 %
-matmul rate             1.192 ms       -1.8 %
-network latency         852.0 us       -1.3 %
-bandwidth inside nodes  705.6 us       -1.1 %
-(10 % of d(step) / d(log rate) on the critical path, as long as it stays the longest)
+what would help         on the path  10 % better
+memory bandwidth           2.025 ms       -3.1 %
+launch latency             1.795 ms       -2.7 %
+matmul rate                1.192 ms       -1.8 %
+network latency            852.0 us       -1.3 %
+bandwidth inside nodes     705.6 us       -1.1 %
+(first-order estimate: 10 % of the time on the critical path, while that path stays the longest)
 
 what if             best plan                                                               time  faster   memory
 as it is            dp=2 tp=4 pp=1                                                      6.569 ms   1.00x  268 MiB
@@ -285,7 +285,7 @@ winner     dp=2 tp=4 pp=1
 asked      dp=8 tp=1 pp=1
            the best of 6 plans with dp=8 pp=1 zero=0
 too large  740 MiB of 286 MiB: 453 MiB more than there is, most of it optimizer state (258 MiB)
-time       1.40x the winner's, if it fitted
+time       1.40x the winner's, if it fit
 costs      all_reduce over dp +2.497 ms, update +1.067 ms
 
 time on a rank                winner     asked  difference  of the step
@@ -296,8 +296,8 @@ asked    dp=2 tp=2 pp=4 mb=2
          the best of 12 plans with dp=2 tp=2 pp=4 mb=2
 time     2.37x the winner's
 costs    idle +526.5 ms
-bound    ruled out by its lower bound, 566.1 ms: 265.4 ms of matmuls at the best rate of every device
-         and 300.8 ms to fill 4 stages and empty them, with 2 microbatches
+bound    ruled out by its lower bound, 566.1 ms: 265.4 ms of matmuls at every device's peak rate
+         and 300.8 ms to fill and drain 4 stages with 2 microbatches
 
 time on a rank                winner     asked  difference  of the step
 $ heddle plan gpt2:layers=4 --batch 16 --seq 128 --dtype f16 --train --machine '1x8 v100' --top 2 --why pp=8 | sed -n '/^why not/,/^what would/p'
@@ -305,9 +305,9 @@ why not     pp=8
 winner      dp=2 tp=4 pp=1
 asked       dp=1 tp=1 pp=8
             the best of 15 plans with pp=8
-impossible  8 pipeline stages, but main has 5 blocks and matmuls to deal out
+impossible  8 pipeline stages, but the model has only 5 blocks and matmuls
 
-what would help             path  10 % better
+what would help         on the path  10 % better
 $ heddle plan gpt2:layers=4 --batch 16 --seq 128 --dtype f16 --train --machine '1x8 v100' --top 2 --why 'tp=2 sp' | sed -n '/^why not/,/^time on/p'
 why not  tp=2 sp=on
 winner   dp=2 tp=4 pp=1
@@ -315,7 +315,7 @@ asked    dp=4 tp=2 pp=1 sp
          the best of 99 plans with tp=2 sp=on
 time     1.18x the winner's
 costs    all_reduce over dp,tp +572.6 us, all_reduce over dp +451.5 us, update +362.7 us
-space    the search did not look at it; --strategy 'sp=*' would
+space    the search did not try it; --strategy 'sp=*' would
 
 time on a rank                winner     asked  difference  of the step
 $ heddle plan gpt2:layers=4 --batch 16 --seq 128 --dtype f16 --train --machine '1x8 v100' --top 2 --why mb=1 | sed -n '/^why not/,/^what would/p'
@@ -325,7 +325,7 @@ asked    dp=2 tp=4 pp=1
          the best of 84 plans with mb=1
          which is the winner
 
-what would help             path  10 % better
+what would help         on the path  10 % better
 $ heddle plan mlp-xs:layers=4 --batch 64 --train --machine laptop --top 1 --why 'dp=4 mb=1 zero=1' | sed -n '/^why not/,/^time on/p'
 why not  dp=4 mb=1 zero=1
 winner   dp=1 tp=4 pp=1

@@ -10,7 +10,7 @@ error[E0502]: input x: dimension 0 of extent 8 cannot be split 3 ways over axis 
   --> t.plan:12:5
   12 |   - {input: "x", dim: 0, axis: dp}
      |     ^
-  hint: choose a batch that is a multiple of data x microbatches
+  hint: choose a batch that is a multiple of dp x mb
 [1]
 $ sed 's/\[pp, dp\]/[pp, pp]/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
 error[E0202]: mesh @m has axis 'pp' twice
@@ -41,7 +41,7 @@ error[E0501]: segment 1 covers instructions 3 to 4 of main; expected to start at
   --> t.plan:10:5
   10 |   - {from: 3, to: 4, on: m, at: {pp: 1}}
      |     ^
-  hint: a plan fits the model and the options that it was made for: `heddle plan -o` writes them into its first line
+  hint: use the model and the options that the plan was made for: its first line names them if `heddle plan -o` wrote it
 [1]
 $ sed 's/input: "x", dim: 0, axis: dp/input: "x", dim: 2, axis: dp/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
 error[E0501]: dim: 2, but input x has 2 dimensions
@@ -54,7 +54,7 @@ error[E0502]: input x: dimension 0 of extent 8 cannot be split 2 ways over axis 
   --> t.plan:12:5
   12 |   - {input: "x", dim: 0, axis: dp, stride: 3}
      |     ^
-  hint: choose a batch that is a multiple of data x microbatches
+  hint: choose a batch that is a multiple of dp x mb
 [1]
 $ sed 's/input: "x", dim: 0, axis: dp/in: layer, instr: 1, op: matmul, operand: 7, dim: 0, axis: dp/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
 error[E0501]: operand: 7, but matmul has 2 (from 0)
@@ -69,25 +69,25 @@ error[E0501]: dim: 5, but result 0 of matmul has 2 dimensions
      |                                                       ^
 [1]
 $ sed 's/input: "x", dim: 0, axis: dp/in: main, instr: 1, operand: 0, dim: 1, axis: dp/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
-error[E0501]: call cannot be split itself: name instructions of the function it calls
+error[E0501]: call itself cannot be split: name instructions of the function it calls
   --> t.plan:12:35
   12 |   - {in: main, instr: 1, operand: 0, dim: 1, axis: dp}
      |                                   ^
 [1]
 $ sed 's/input: "x", dim: 0, axis: dp/in: main, instr: 3, operand: 0, dim: 1, axis: dp/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
-error[E0501]: softmax: dimension 1 must stay whole; it cannot be split over dp
+error[E0501]: softmax needs dimension 1 whole; it cannot be split over dp
   --> t.plan:12:5
   12 |   - {in: main, instr: 3, operand: 0, dim: 1, axis: dp}
      |     ^
 [1]
 $ sed 's/input: "x", dim: 0, axis: dp/in: layer, instr: 1, operand: 0, dim: 1, axis: dp, stride: 7/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
-error[E0502]: matmul: an extent of 16 cannot be split 2 ways over axis dp
+error[E0502]: matmul: extent 16 is not divisible by 2 (axis dp)
   --> t.plan:12:5
   12 |   - {in: layer, instr: 1, operand: 0, dim: 1, axis: dp, stride: 7}
      |     ^
 [1]
 $ sed 's/input: "x", dim: 0, axis: dp/in: layer, instr: 2, operand: 0, dim: 1, axis: mb/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
-error[E0502]: relu: an extent of 16 cannot be split 2 ways over axis mb
+error[E0502]: relu: extent 16 is not divisible by 2 (axis mb)
   --> tests/golden/plan/two_stages.heddle:3:8
    3 |   %z = relu %y
      |        ^
@@ -108,7 +108,7 @@ error[E0501]: task 0F1 is in no sequence
   hint: every stage runs every microbatch, 0 to 1, forward (F) once
 [1]
 $ sed 's/F0.0\*2/F0.0*2 F1.0/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
-error[E0501]: task 1F0 of place 0: its stage does not lie there
+error[E0501]: task 1F0 of place 0: its stage is not on that place
   --> t.plan:15:5
   15 |   - "F0.0*2 F1.0"
      |     ^
@@ -132,7 +132,7 @@ error[E0501]: axis `dp` is listed twice
      |                      ^
 [1]
 $ sed 's/^order:/rest: {states: [mb]}\norder:/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
-error[E0501]: axis `mb` lies in time: nothing is split over it at rest
+error[E0501]: axis `mb` is in time (microbatches): storage cannot be sharded over it
   --> t.plan:14:17
   14 | rest: {states: [mb]}
      |                 ^

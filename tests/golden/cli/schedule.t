@@ -8,9 +8,9 @@ stages        2
 microbatches  3
 time          12, where a forward of a stage takes 1 and a backward 2
 
-place  stages  tasks  idle  of the time  activations
-    0  0           6     3       25.0 %            2
-    1  1           6     3       25.0 %            1
+place  stages  tasks  idle  bubble  activations
+    0  0           6     3  25.0 %            2
+    1  1           6     3  25.0 %            1
 $ cat mine.csv
 0F0,0F1,0B0,0F2,0B1,0B2
 1F0,1B0,1F1,1B1,1F2,1B2
@@ -26,11 +26,11 @@ place 1  .012..a3bA4cB5dCeDfEF
 place 2  ..01.a2b3cA4dB5eCfDEF
 place 3  ...0a1b2c3dA4eB5fCDEF
 
-place  stages  tasks  idle  of the time  activations
-    0  0          18     3       14.3 %            4
-    1  1          18     3       14.3 %            4
-    2  2          18     3       14.3 %            4
-    3  3          18     3       14.3 %            4
+place  stages  tasks  idle  bubble  activations
+    0  0          18     3  14.3 %            4
+    1  1          18     3  14.3 %            4
+    2  2          18     3  14.3 %            4
+    3  3          18     3  14.3 %            4
 $ heddle schedule interleaved --pp 2 --v 3 --mb 4 --group 2 --picture
 schedule      interleaved
 places        2
@@ -41,9 +41,9 @@ time          39, where a forward of a stage takes 1 and a backward 2
 place 0  0 1 0'1'0"1"2 . a"A"3 b"B"2'a'A'3'b'B'2"a A 3"b B . c"C". d"D"c'C'd'D'c C d D
 place 1  . 0 1 0'1'0"a"A"1"b"B"2 a'A'3 b'B'2'a A 3'b B 2"c"C"3"d"D"c'C'd'D'c C d D . .
 
-place  stages  tasks  idle  of the time  activations
-    0  0 2 4      24     3        7.7 %            7
-    1  1 3 5      24     3        7.7 %            5
+place  stages  tasks  idle  bubble  activations
+    0  0 2 4      24     3   7.7 %            7
+    1  1 3 5      24     3   7.7 %            5
 $ heddle schedule bfs --pp 2 --v 2 --mb 12 --inference --picture
 schedule      bfs
 places        2
@@ -54,9 +54,9 @@ time          25, where a forward of a stage takes 1
 place 0  0 1 2 3 4 5 6 7 8 9 0 1 0'1'2'3'4'5'6'7'8'9'0'1'.
 place 1  . 0 1 2 3 4 5 6 7 8 9 0 1 0'1'2'3'4'5'6'7'8'9'0'1'
 
-place  stages  tasks  idle  of the time  activations
-    0  0 2        24     1        4.0 %
-    1  1 3        24     1        4.0 %
+place  stages  tasks  idle  bubble  activations
+    0  0 2        24     1   4.0 %
+    1  1 3        24     1   4.0 %
 $ heddle schedule 1f1b --pp 1 --mb 400 --picture | sed -n 6,8p | sed 's/^\(.\{40\}\).*\(.\{16\}\)$/\1 and so on \2/'
 
 place 0  0aA1bB2cC3dD4eE5fF6gG7hH8iI9jJ0 and so on jJ0aA1bB2cC3 ...
@@ -69,9 +69,9 @@ stages        2
 microbatches  3
 time          12, where a forward of a stage takes 1 and a backward 2
 
-place  stages  tasks  idle  of the time  activations
-    0  0           6     3       25.0 %            2
-    1  1           6     3       25.0 %            1
+place  stages  tasks  idle  bubble  activations
+    0  0           6     3  25.0 %            2
+    1  1           6     3  25.0 %            1
 $ heddle schedule examples/zbv.csv --picture
 schedule      examples/zbv.csv
 places        4
@@ -84,11 +84,11 @@ place 1  . 0 1 2 3 4 0'5 1'a'A'2'b'B'3'c'C'6 a A 4'd'D'7 b B 5'e'E'c C 6'f'F'd D
 place 2  . . 0 1 2 0'3 1'4 2'a'A'3'b'B'5 a A 4'c'C'6 b B 5'd'D'7 c C 6'e'E'd D 7'f'F'e g'f h'g E h F G'H'G H .
 place 3  . . . 0 0'1 1'2 2'3 3'a'A'4 a A 4'b'B'5 b B 5'c'C'6 c C 6'd'D'7 d D 7'e'E'e f'f g'g h'h E F'G'H'F G H
 
-place  stages  tasks  idle  of the time  activations
-    0  0 7        48     3        5.9 %            8
-    1  1 6        48     3        5.9 %            8
-    2  2 5        48     3        5.9 %            8
-    3  3 4        48     3        5.9 %            8
+place  stages  tasks  idle  bubble  activations
+    0  0 7        48     3   5.9 %            8
+    1  1 6        48     3   5.9 %            8
+    2  2 5        48     3   5.9 %            8
+    3  3 4        48     3   5.9 %            8
 $ heddle schedule examples/zbv.csv --pp 4 --v 2 --mb 8 --json
 {
   "schedule": "examples/zbv.csv",
@@ -110,22 +110,22 @@ stages        8
 microbatches  8
 time          51, where a forward of a stage takes 1 and a backward 2
 
-place  stages  tasks  idle  of the time  activations
-    0  0 7        39     3        5.9 %            9
-    1  1 6        38     3        5.9 %            9
-    2  2 5        37     3        5.9 %            9
-    3  3 4        36     3        5.9 %            9
+place  stages  tasks  idle  bubble  activations
+    0  0 7        39     3   5.9 %            9
+    1  1 6        38     3   5.9 %            9
+    2  2 5        37     3   5.9 %            9
+    3  3 4        36     3   5.9 %            9
 $ heddle schedule mine.csv --pp 3
 error[E0501]: mine.csv has 2 places, but pp=3
   hint: pp=2
 [1]
 $ heddle schedule mine.csv --inference
 error[E0501]: mine.csv runs backward, but this is inference
-  hint: leave --inference out, or write a schedule of forwards (F) only
+  hint: leave out --inference, or write a schedule of forwards (F) only
 [1]
 $ heddle schedule mine.csv --v 1 --group 2
 error[E0501]: mine.csv has its own order, without groups; got group=2
-  hint: leave group out
+  hint: leave out group
 [1]
 $ heddle schedule none.csv
 error[E0101]: cannot read 'none.csv': No such file or directory
@@ -150,7 +150,7 @@ error[E0503]: deadlock: no stage can run its next task
      |     ^
   note: place 0 waits at 0B1 (task 2 of 4) for 0F1, task 3 of place 0
   note: place 1 waits at 1F1 (task 3 of 4) for 0F1, task 3 of place 0
-  hint: a task must stand after the tasks that it waits for; schedule=1f1b and schedule=gpipe run with any figures
+  hint: put each task after the tasks that it waits for; schedule=1f1b and schedule=gpipe run with any pp and mb
 [1]
 $ printf '\357\273\2770F0,0B0\n' > bom.csv; heddle schedule bom.csv
 error[E0501]: a byte order mark (BOM) before the first cell
@@ -169,11 +169,11 @@ error[E0901]: replica 65535; at most 254
      |     ^
 [1]
 $ heddle schedule gpipe
-error[E0801]: `heddle schedule gpipe` wants --pp and --mb
+error[E0801]: `heddle schedule gpipe` needs --pp and --mb
   hint: --pp 4 --mb 8
 [2]
 $ heddle schedule gpipe --pp 2 --mb 2 --v 2
-error[E0501]: gpipe: 2 chunks on each place, but it runs 1
+error[E0501]: gpipe runs one chunk on each place; got 2
   hint: v=1, or schedule=interleaved
 [1]
 $ heddle schedule zbv --pp 2 --mb 2
@@ -267,11 +267,11 @@ stages        4
 microbatches  8
 time          33, where a forward of a stage takes 1 and a backward 2
 
-place  stages  tasks  idle  of the time  activations
-    0  0          16     9       27.3 %            4
-    1  1          16     9       27.3 %            3
-    2  2          16     9       27.3 %            2
-    3  3          16     9       27.3 %            1
+place  stages  tasks  idle  bubble  activations
+    0  0          16     9  27.3 %            4
+    1  1          16     9  27.3 %            3
+    2  2          16     9  27.3 %            2
+    3  3          16     9  27.3 %            1
 model         mlp-xs:layers=8
 weights       f32
 machine       laptop
@@ -291,7 +291,7 @@ next         dp=1 tp=1 pp=4 mb=8 v=2 schedule=examples/zbv.csv
 certificate  12 plans: 3 fit, 0 too large, 0 too slow, 8 impossible, 1 equal to another;
              3 simulated, 0 ruled out by bounds on memory, 0 on time
 impossible   2 such as dp=1 tp=1 pp=4 mb=4 v=2:
-             1f1b: 2 chunks on each place, but it runs 1
+             1f1b runs one chunk on each place; got 2
              2 such as dp=1 tp=1 pp=4 mb=4 schedule=examples/zbv.csv:
              examples/zbv.csv has 8 microbatches, but mb=4
              2 such as dp=1 tp=1 pp=4 mb=4 schedule=same.csv:
@@ -353,14 +353,14 @@ error[E0501]: examples/zbv.csv runs backward, but this is inference
   --> --strategy:1:15
    1 | pp=4 v=2 mb=8 schedule=examples/zbv.csv
      |               ^
-  hint: add --train, or a schedule of forwards (F) only
+  hint: add --train, or use a schedule of forwards (F) only
 [1]
 $ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=4 v=2 mb=8 group=4 schedule=examples/zbv.csv"
 error[E0501]: examples/zbv.csv has its own order, without groups; got group=4
   --> --strategy:1:23
    1 | pp=4 v=2 mb=8 group=4 schedule=examples/zbv.csv
      |                       ^
-  hint: leave group out
+  hint: leave out group
 [1]
 $ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 mb=2 schedule=dead.csv"
 error[E0503]: deadlock: no stage can run its next task
@@ -373,7 +373,7 @@ error[E0503]: deadlock: no stage can run its next task
     --> --strategy:1:11
      1 | pp=2 mb=2 schedule=dead.csv
        |           ^
-  hint: a task must stand after the tasks that it waits for; schedule=1f1b and schedule=gpipe run with any figures
+  hint: put each task after the tasks that it waits for; schedule=1f1b and schedule=gpipe run with any pp and mb
 [1]
 ## a search reads a file once, and says at once that nothing runs it
 $ heddle plan mlp-xs:layers=8 --batch 64 --train --machine laptop --schedule 1f1b,dead.csv
@@ -387,7 +387,7 @@ error[E0503]: deadlock: no stage can run its next task
     --> --strategy:1:1
      1 | schedule=1f1b,dead.csv
        | ^
-  hint: a task must stand after the tasks that it waits for; schedule=1f1b and schedule=gpipe run with any figures
+  hint: put each task after the tasks that it waits for; schedule=1f1b and schedule=gpipe run with any pp and mb
 [1]
 $ printf '0F0,0F1\n1F0,1F1\n' > forward.csv; heddle sim mlp-xs:layers=8 --batch 64 --machine laptop --strategy "pp=2 mb=2 schedule=forward.csv" | sed -n 2,6p
 plan           dp=1 tp=1 pp=2 mb=2 schedule=forward.csv
@@ -400,35 +400,35 @@ error[E0501]: forward.csv runs no backward, but this is training
   --> --strategy:1:11
    1 | pp=2 mb=2 schedule=forward.csv
      |           ^
-  hint: a schedule with backwards (B, or I and W)
+  hint: use a schedule with backwards (B, or I and W)
 [1]
 $ printf '0F0,0F0r1,0B0,0B0r1\n' > replicas.csv; heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 schedule=replicas.csv"
-error[E0501]: replicas.csv has several replicas of the model (r1), which is not planned yet
+error[E0501]: replicas.csv has several replicas of the model (r1), which plans do not support
   --> --strategy:1:6
    1 | pp=2 schedule=replicas.csv
      |      ^
-  hint: a schedule with one replica, one pass, one version, and every stage on one place
+  hint: use a schedule with one replica, one pass, one version, and every stage on one place
 [1]
 $ printf '0F0,0F0p1,0B0\n' > passes.csv; heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 schedule=passes.csv"
-error[E0501]: passes.csv has several passes of the forward (p1), which is not planned yet
+error[E0501]: passes.csv has several passes of the forward (p1), which plans do not support
   --> --strategy:1:6
    1 | pp=2 schedule=passes.csv
      |      ^
-  hint: a schedule with one replica, one pass, one version, and every stage on one place
+  hint: use a schedule with one replica, one pass, one version, and every stage on one place
 [1]
 $ printf '0F0v1,0B0\n' > versions.csv; heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 schedule=versions.csv"
-error[E0501]: versions.csv has several versions of the weights (v1), which is not planned yet
+error[E0501]: versions.csv has several versions of the weights (v1), which plans do not support
   --> --strategy:1:6
    1 | pp=2 schedule=versions.csv
      |      ^
-  hint: a schedule with one replica, one pass, one version, and every stage on one place
+  hint: use a schedule with one replica, one pass, one version, and every stage on one place
 [1]
 $ printf '0F0,1F0,1B0,0B0\n0F0,2F0,2B0,0B0\n' > several.csv; heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 schedule=several.csv"
-error[E0501]: several.csv has a stage on several places, which is not planned yet
+error[E0501]: several.csv has a stage on several places, which plans do not support
   --> --strategy:1:6
    1 | pp=2 schedule=several.csv
      |      ^
-  hint: a schedule with one replica, one pass, one version, and every stage on one place
+  hint: use a schedule with one replica, one pass, one version, and every stage on one place
 [1]
 $ printf '0F0,1F0,2F0,2B0,1B0,0B0\n3F0,3B0\n' > uneven.csv; heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 v=2 schedule=uneven.csv"
 error[E0501]: uneven.csv has 3 stages on place 0, but v=2
@@ -438,7 +438,7 @@ error[E0501]: uneven.csv has 3 stages on place 0, but v=2
   hint: a schedule with as many stages on every place as on any other
 [1]
 $ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 schedule=mine.cvs"
-error[E0509]: schedule: 'mine.cvs' is no value of it
+error[E0509]: schedule: unknown value 'mine.cvs'
   --> --strategy:1:15
    1 | pp=2 schedule=mine.cvs
      |               ^

@@ -23,7 +23,7 @@ ranks  parameters  gradients  optimizer  activations  temporary  communication  
 0         514 KiB        0 B        0 B      128 KiB    514 KiB            0 B  1.13 MiB
 1         514 KiB        0 B        0 B      128 KiB    514 KiB            0 B  1.13 MiB
 
-at the peak  of         kind         count     bytes
+at the peak  function   kind         count     bytes
 dA           denseGrad  temporary        2   512 KiB
 A_new        optimizer  parameters       1   256 KiB
 A1           main       parameters       1   256 KiB
@@ -43,16 +43,16 @@ gt             computation        3  16.67 us   6.2 %
 reduce_sum     computation        3  16.36 us   6.1 %
 ... and 4 more
 
-what would help             path  10 % better
-launch latency          195.0 us       -7.3 %
-network latency         36.00 us       -1.3 %
-memory bandwidth        34.45 us       -1.3 %
-bandwidth inside nodes  2.427 us       -0.1 %
-(10 % of d(step) / d(log rate) on the critical path, as long as it stays the longest)
+what would help         on the path  10 % better
+launch latency             195.0 us       -7.3 %
+network latency            36.00 us       -1.3 %
+memory bandwidth           34.45 us       -1.3 %
+bandwidth inside nodes     2.427 us       -0.1 %
+(first-order estimate: 10 % of the time on the critical path, while that path stays the longest)
 
-figures from  count      time   share  with an error
-launch time      39  229.4 us  85.7 %          0.0 %
-link model        4  38.43 us  14.3 %          0.0 %
+cost source  count      time   share  spread known
+launch time     39  229.4 us  85.7 %         0.0 %
+link model       4  38.43 us  14.3 %         0.0 %
 ## With measured spreads the time has an error bar: rows add up as squares.
 $ printf 'devices: {d: {like: cpu-core, spread: {source: my own runs, gemm: 10 %% of 40, elementwise: 30 %% of 15}}}\nnodes: {devices: 4 d}\n' > m.yaml
 $ heddle sim mlp-xs --machine m.yaml
@@ -78,27 +78,27 @@ d           1   100.0 %         0.0 %  0.0 %
 ranks  parameters  gradients  optimizer  activations  temporary  communication      peak
 0        8.00 MiB        0 B        0 B     1.00 MiB   3.00 MiB            0 B  12.0 MiB
 
-at the peak  of     kind         count     bytes
-relu         layer  temporary        2  2.00 MiB
-x            main   activations      1  1.00 MiB
-h.0.w        main   parameters       1  1.00 MiB
-h.1.w        main   parameters       1  1.00 MiB
-h.2.w        main   parameters       1  1.00 MiB
-h.3.w        main   parameters       1  1.00 MiB
+at the peak  function  kind         count     bytes
+relu         layer     temporary        2  2.00 MiB
+x            main      activations      1  1.00 MiB
+h.0.w        main      parameters       1  1.00 MiB
+h.1.w        main      parameters       1  1.00 MiB
+h.2.w        main      parameters       1  1.00 MiB
+h.3.w        main      parameters       1  1.00 MiB
 ... and 4 more
 
 critical path  kind         count      time   share
 matmul         computation      8  27.97 ms  93.0 %
 relu           computation      8  2.105 ms   7.0 %
 
-what would help       path  10 % better
-matmul rate       27.96 ms       -9.3 %
-memory bandwidth  2.097 ms       -0.7 %
-launch latency    16.00 us       -0.0 %
-(10 % of d(step) / d(log rate) on the critical path, as long as it stays the longest)
+what would help   on the path  10 % better
+matmul rate          27.96 ms       -9.3 %
+memory bandwidth     2.097 ms       -0.7 %
+launch latency       16.00 us       -0.0 %
+(first-order estimate: 10 % of the time on the critical path, while that path stays the longest)
 
-figures from  count      time    share  with an error
-roofline         16  30.08 ms  100.0 %        100.0 %
+cost source  count      time    share  spread known
+roofline        16  30.08 ms  100.0 %       100.0 %
 
 figure          stated in         count      time   share  spread  measurements
 d: f32 gemm     devices.yaml:187      8  27.97 ms  93.0 %  10.0 %            40
@@ -142,7 +142,7 @@ ranks  parameters  gradients  optimizer  activations  temporary  communication  
 0         514 KiB        0 B        0 B      128 KiB    514 KiB            0 B  1.13 MiB
 1         514 KiB        0 B        0 B      128 KiB    514 KiB            0 B  1.13 MiB
 
-at the peak  of         kind         count     bytes
+at the peak  function   kind         count     bytes
 dA           denseGrad  temporary        2   512 KiB
 A_new        optimizer  parameters       1   256 KiB
 A1           main       parameters       1   256 KiB
@@ -162,16 +162,16 @@ gt             computation        3  16.67 us   5.8 %
 reduce_sum     computation        3  16.36 us   5.7 %
 ... and 4 more
 
-what would help             path  10 % better
-launch latency          210.0 us       -7.3 %
-memory bandwidth        37.34 us       -1.3 %
-network latency         36.00 us       -1.3 %
-bandwidth inside nodes  2.427 us       -0.1 %
-(10 % of d(step) / d(log rate) on the critical path, as long as it stays the longest)
+what would help         on the path  10 % better
+launch latency             210.0 us       -7.3 %
+memory bandwidth           37.34 us       -1.3 %
+network latency            36.00 us       -1.3 %
+bandwidth inside nodes     2.427 us       -0.1 %
+(first-order estimate: 10 % of the time on the critical path, while that path stays the longest)
 
-figures from  count      time   share  with an error
-launch time      42  247.3 us  86.6 %          0.0 %
-link model        4  38.43 us  13.4 %          0.0 %
+cost source  count      time   share  spread known
+launch time     42  247.3 us  86.6 %         0.0 %
+link model       4  38.43 us  13.4 %         0.0 %
 $ heddle sim gpt2 --batch 64 --train --data 4 --tensor 2 --pipeline 2 --microbatches 8 --optimizer adam --machine dgx-2
 model           gpt2
 plan            dp=4 tp=2 pp=2 mb=8
@@ -195,7 +195,7 @@ stage  ranks  computes  communicates    idle  peak memory
 device  ranks  computes  communicates    idle
 v100       16    81.5 %         3.5 %  15.0 %
 
-ranks       stream     in use   share
+ranks       stream       busy   share
 0,2,4,6     compute  479.4 ms  92.0 %
 0,2,4,6     pp.f0    538.0 us   0.1 %
 0,2,4,6     pp.b0    538.0 us   0.1 %
@@ -213,7 +213,7 @@ ranks  parameters  gradients  optimizer  activations  temporary  communication  
 0-7       183 MiB    183 MiB    367 MiB     1.69 GiB    112 MiB       6.00 MiB  2.52 GiB
 8-15      128 MiB    128 MiB    255 MiB      646 MiB    276 MiB            0 B  1.40 GiB
 
-at the peak  of         kind         count     bytes
+at the peak  function   kind         count     bytes
 softmax      layer.fwd  activations     16   768 MiB
 add          layer.fwd  activations     16   192 MiB
 gelu         layer.fwd  activations     16   192 MiB
@@ -233,18 +233,18 @@ softmax        computation       64  9.309 ms   1.8 %
 reduce_sum     computation      393  6.935 ms   1.3 %
 ... and 25 more
 
-what would help             path  10 % better
-matmul rate             381.6 ms       -7.3 %
-memory bandwidth        92.15 ms       -1.8 %
-launch latency          23.59 ms       -0.5 %
-bandwidth inside nodes  18.75 ms       -0.4 %
-network latency         4.910 ms       -0.1 %
-(10 % of d(step) / d(log rate) on the critical path, as long as it stays the longest)
+what would help         on the path  10 % better
+matmul rate                381.6 ms       -7.3 %
+memory bandwidth           92.15 ms       -1.8 %
+launch latency             23.59 ms       -0.5 %
+bandwidth inside nodes     18.75 ms       -0.4 %
+network latency            4.910 ms       -0.1 %
+(first-order estimate: 10 % of the time on the critical path, while that path stays the longest)
 
-figures from      count      time   share  with an error
-efficiency curve  3,476  490.6 ms  94.2 %          0.0 %
-link model          438  23.66 ms   4.5 %          0.0 %
-launch time       1,243  6.678 ms   1.3 %          0.0 %
+cost source       count      time   share  spread known
+efficiency curve  3,476  490.6 ms  94.2 %         0.0 %
+link model          438  23.66 ms   4.5 %         0.0 %
+launch time       1,243  6.678 ms   1.3 %         0.0 %
 $ heddle sim mlp-xs --machine laptop --json | sed -E 's/: [0-9.e+-]+/: N/g'
 {
   "model": "mlp-xs",
@@ -445,11 +445,11 @@ ranks  parameters  gradients  optimizer  activations  temporary  communication  
 $ heddle plan mlp-xs --dtype f16 --batch 1024 --train --data 4 --machine dgx-2 -o half.plan > out.txt; sed -n '/^train/p' half.plan
 train: {optimizer: sgd, lr: 0.01, momentum: 0, beta1: 0, beta2: 0, eps: 0, weight-decay: 0, master-weights: true}
 $ heddle sim mlp-xs --dtype f16 --batch 1024 --plan half.plan --no-master-weights --machine dgx-2
-error[E0801]: --no-master-weights: the file of --plan has made the choices
-  hint: leave it out, or change the plan file (docs/plans.md)
+error[E0801]: --no-master-weights cannot be combined with --plan: the plan file decides it
+  hint: leave it out, or edit the plan file (docs/plans.md)
 [2]
 $ heddle sim mlp-xs --dtype f16 --batch 1024 --no-master-weights --machine dgx-2
-error[E0801]: --no-master-weights is for training; this is inference
+error[E0801]: --no-master-weights applies to training only; this is inference
   hint: add --train
 [2]
 $ heddle verify mlp-xs:layers=1,hidden=8 --dtype bf16 --batch 8 --train --data 2 --zero 1 | sed -n '/master/p'

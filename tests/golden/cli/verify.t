@@ -137,11 +137,11 @@ results    1
 elements   1
 worst      8.88178e-16
 tolerance  1e-09
-verdict    NOT TOLD: equal, but so would a wrong plan be
+verdict    INCONCLUSIVE: the results are equal, but a wrong plan could give the same
 
 result    elements  largest difference     relative
 result 0         1         7.10543e-15  8.88178e-16
-error[E0702]: nothing is proved: no result depends on the inputs: result 0 (8)
+error[E0702]: no result depends on the inputs, so nothing is proved: result 0 (8)
   --> tests/golden/plan/two_stages.heddle:6:6
    6 | func @main(%x: f32[8,16], %a: f32[16,16] weight, %b: f32[16,16] weight) -> (f32[]) {
      |      ^

@@ -1,22 +1,22 @@
 ## Wrong usage: status 2.
 $ heddle
-error[E0801]: a command is missing
+error[E0801]: no command given
   hint: `heddle help` lists the commands
 [2]
 $ heddle shwo gpt2
-error[E0801]: no command is called 'shwo'
+error[E0801]: unknown command 'shwo'
   hint: did you mean `heddle show`?
 [2]
 $ heddle frobnicate
-error[E0801]: no command is called 'frobnicate'
+error[E0801]: unknown command 'frobnicate'
   hint: `heddle help` lists the commands
 [2]
 $ heddle show
-error[E0801]: `heddle show` wants MODEL
+error[E0801]: `heddle show` needs MODEL
   hint: `heddle show --list` lists the built-in models
 [2]
 $ heddle show gpt2 gpt3
-error[E0801]: `heddle show`: 'gpt3' is one operand too many
+error[E0801]: `heddle show`: unexpected argument 'gpt3'
   hint: `heddle show --help` explains it
 [2]
 $ heddle show gpt2 --bacth 3
@@ -24,19 +24,19 @@ error[E0801]: `heddle show` has no option --bacth
   hint: did you mean --batch?
 [2]
 $ heddle show gpt2 --batch
-error[E0801]: --batch wants a value: --batch N
+error[E0801]: --batch needs a value: --batch N
 [2]
 $ heddle show gpt2 --batch=0
-error[E0801]: --batch: '0' is not a whole number from 1
+error[E0801]: --batch must be an integer, 1 or more; got '0'
 [2]
 $ heddle show gpt2 --batch 1e6
-error[E0801]: --batch: '1e6' is not a whole number from 1
+error[E0801]: --batch must be an integer, 1 or more; got '1e6'
 [2]
 $ heddle show gpt2 --json=yes
 error[E0801]: --json takes no value
 [2]
 $ heddle show gpt2 --machine dgx-2
-error[E0801]: `heddle show` has no use for --machine
+error[E0801]: --machine does not apply to `heddle show`
   hint: `heddle show --help` lists the options
 [2]
 $ heddle show gpt2 -x
@@ -48,21 +48,21 @@ error[E0801]: --dim: 'batch' is not NAME=N
   hint: --dim batch=8
 [2]
 $ heddle import gpt2 --lr fast --train
-error[E0801]: --lr: 'fast' is not a number
+error[E0801]: --lr must be a number; got 'fast'
 [2]
 $ heddle help shw
-error[E0801]: no command is called 'shw'
+error[E0801]: unknown command 'shw'
   hint: did you mean `heddle show`?
 [2]
 ## Wrong input: status 1.
 $ heddle show gpt3-17b
-error[E0115]: no file and no built-in model is called `gpt3-17b`
+error[E0115]: `gpt3-17b` is neither a file nor a built-in model
   hint: did you mean `gpt3-13b`?
 [1]
 $ heddle show gpt2:layers=two
 error[E0115]: `gpt2:layers=two`: cannot use `layers=two`
   note: gpt2 has layers, hidden, heads, kv_heads, head_dim, ffn, vocab, positions
-  hint: columns with whole numbers above 0, such as `gpt2:layers=2,hidden=256`
+  hint: give each field an integer above 0, such as `gpt2:layers=2,hidden=256`
 [1]
 $ heddle show gpt2:hidden=100
 error[E0502]: gpt2: hidden=100, but heads 12 x head_dim 8 = 96
@@ -72,11 +72,11 @@ $ heddle show nothing.heddle
 error[E0101]: cannot read 'nothing.heddle': No such file or directory
 [1]
 $ heddle show gpt2 --dtype f12
-error[E0801]: --dtype: a model cannot be of type 'f12'
+error[E0801]: --dtype: 'f12' is not a floating-point type
   hint: f16, bf16, f32 or f64
 [2]
 $ heddle import gpt2 --train --optimizer adamm
-error[E0801]: no optimizer is called 'adamm'
+error[E0801]: unknown optimizer 'adamm'
   hint: sgd, momentum, adam or adamw
 [2]
 $ heddle import mlp-xs -o no/such/folder/x.heddle
@@ -84,12 +84,12 @@ error[E0102]: cannot write 'no/such/folder/x.heddle': No such file or directory
   hint: mkdir -p 'no/such/folder'
 [1]
 $ heddle ops mamtul
-error[E0801]: no operator is called 'mamtul'
+error[E0801]: unknown operator 'mamtul'
   hint: did you mean 'matmul'?
   hint: `heddle ops` lists them
 [2]
 $ heddle explain E9999
-error[E0801]: no diagnostic has the code 'E9999'
+error[E0801]: unknown diagnostic code 'E9999'
   hint: `heddle explain` lists them
 [2]
 $ heddle machines dgx-3
@@ -107,7 +107,7 @@ error[E0602]: link: '450GB' is an amount of bytes; a bandwidth is needed
   hint: write 450 GB/s (bytes) or Gb/s (bits)
 [1]
 $ heddle machines "2x8 h101"
-error[E0601]: 'h101' is not a kind of device
+error[E0601]: unknown device 'h101'
   --> --machine:1:5
    1 | 2x8 h101
      |     ^
@@ -121,7 +121,7 @@ error[E0301]: matmul: inner extents differ: 8 against 4
   hint: operand 2 has 8 as its last dimension: transpose it first
 [1]
 $ printf 'func @main(%%x: f32[4,8]) -> (f32[4,8]) {\n  %%z = rleu %%x\n  return %%z\n}\n' > bad.heddle; heddle show bad.heddle
-error[E0202]: no operator is called 'rleu'
+error[E0202]: unknown operator 'rleu'
   --> bad.heddle:2:8
    2 |   %z = rleu %x
      |        ^
@@ -131,63 +131,63 @@ $ heddle show resnet50:heads=2
 error[E0115]: `resnet50:heads=2`: cannot use `heads=2`
   note: models of kind resnet have no heads
   note: resnet50 has layers, hidden, vocab, positions
-  hint: columns with whole numbers above 0, such as `resnet50:hidden=64`
+  hint: give each field an integer above 0, such as `resnet50:hidden=64`
 [1]
 $ heddle show lenet
-error[E0115]: no file and no built-in model is called `lenet`
+error[E0115]: `lenet` is neither a file nor a built-in model
   hint: `heddle show --list` lists the built-in models; files end in .onnx or .heddle
 [1]
 $ heddle show llama
-error[E0115]: no file and no built-in model is called `llama`
-  hint: there are llama2-7b, llama2-13b, llama2-70b, llama3-8b, llama3-70b, llama3-405b
+error[E0115]: `llama` is neither a file nor a built-in model
+  hint: built-in models whose names begin so: llama2-7b, llama2-13b, llama2-70b, llama3-8b, llama3-70b, llama3-405b
 [1]
 $ heddle show gpt2:layers=2,layers=3
 error[E0115]: `gpt2:layers=2,layers=3`: layers is given twice
 [1]
 $ heddle lower mlp-xs --data 2 --rank 99999999999
-error[E0801]: --rank: 99999999999 is more than any machine has
+error[E0801]: --rank must be at most 1048576; got 99999999999
 [2]
 $ heddle show mlp-xs --seq 4
-error[E0801]: models of kind mlp have no use for --seq: they have no sequence
+error[E0801]: models of kind mlp do not take --seq: they have no sequence
 [2]
 $ heddle show resnet50 --headless
-error[E0801]: models of kind resnet have no use for --headless: they project to no vocabulary
+error[E0801]: models of kind resnet do not take --headless: they have no projection to a vocabulary
 [2]
 $ heddle show gpt2 --dtype i64
-error[E0801]: --dtype: a model cannot be of type 'i64'
+error[E0801]: --dtype: 'i64' is not a floating-point type
   hint: f16, bf16, f32 or f64
 [2]
 $ heddle plan gpt2 --machine dgx-2 --zero 1
-warning[W0503]: the batch of gpt2 is 8 where none is given, on 16 devices
+warning[W0503]: no --batch given: gpt2 has a batch of 8, for 16 devices
   --> gpt2
   hint: --batch 16, or what you train with
-error[E0509]: zero=1 is for training; this is inference
+error[E0509]: zero=1 applies to training only; this is inference
   --> --strategy:1:1
    1 | zero=1
      | ^
-  hint: add --train, or leave zero out
+  hint: add --train, or leave out zero
 [2]
 $ heddle plan gpt2 --machine dgx-2 --train --zero 4
 error[E0509]: zero=4 is out of range
   --> --strategy:1:6
    1 | zero=4
      |      ^
-  hint: zero takes an integer from 0 to 3
+  hint: zero takes an integer, 0 to 3
 [2]
 $ heddle sim gpt2 --machine dgx-2 --optimizer adam
-error[E0801]: --optimizer is for training; this is inference
+error[E0801]: --optimizer applies to training only; this is inference
   hint: add --train
 [2]
 $ heddle eval gpt2 --random 1 --gradients
-error[E0801]: --gradients is for training; this is inference
+error[E0801]: --gradients applies to training only; this is inference
   hint: add --train
 [2]
 $ heddle sim gpt2 --machine dgx-2 --train --momentum 0.9
-error[E0801]: --momentum: sgd has none
+error[E0801]: --momentum does not apply to the optimizer sgd
   hint: --optimizer momentum
 [2]
 $ heddle verify gpt2 --data 2 --tolerance 0
-error[E0801]: --tolerance: '0' is not a number above 0
+error[E0801]: --tolerance must be a number above 0; got '0'
 [2]
 $ heddle verify gpt2 --data 8 --batch 8 --memory 1kB
 error[E0901]: even at the smallest extents that the plan allows, running the model takes 6.4 MB and 3.1e+06 steps of arithmetic; 0.0 MB and 2e+09 are allowed
@@ -197,12 +197,12 @@ error[E0901]: even at the smallest extents that the plan allows, running the mod
 $ heddle explain e0801
 E0801 (error): wrong usage of the command line
 
-Each command explains itself with --help.
+`heddle COMMAND --help` lists the options of a command.
 $ heddle show gpt2 > /dev/full
 error[E0102]: cannot write standard output
 [1]
 $ heddle eval mlp-xs
-error[E0801]: `heddle eval` wants inputs
+error[E0801]: `heddle eval` needs inputs
   hint: --random 7, or --inputs DIR with a file NAME.npy for every input
 [2]
 $ heddle eval mlp-xs --inputs nowhere
@@ -210,10 +210,10 @@ error[E0101]: 9 of 9 inputs are not in 'nowhere': x, h.0.w, h.1.w, h.2.w, h.3.w,
   hint: each input is a file of its name, such as nowhere/NAME.npy
 [1]
 $ heddle show examples/distir/fig2_pipeline.heddle --batch 4
-error[E0801]: --batch is for built-in models; a file has its own
+error[E0801]: --batch applies to built-in models only; a file has its own
 [2]
 $ heddle sim gpt2
-error[E0801]: which machine? --machine is missing
+error[E0801]: --machine is missing
   hint: --machine dgx-2; `heddle machines` lists the presets
 [2]
 $ heddle sim gpt2 --machine dgx-2 --data 2,4
@@ -221,19 +221,19 @@ error[E0509]: dp: one value is needed here, not 2
   --> --strategy:1:1
    1 | data=2,4
      | ^
-  hint: `heddle plan` searches several
+  hint: to search several values, use `heddle plan`
 [2]
 $ heddle sim gpt2 --machine dgx-2 --schedule 2f1b
-error[E0509]: schedule: '2f1b' is no value of it
+error[E0509]: schedule: unknown value '2f1b'
   --> --strategy:1:10
    1 | schedule=2f1b
      |          ^
   hint: schedule takes gpipe, 1f1b, interleaved, bfs or zb-h1, or a file whose name ends in .csv
 [2]
 $ heddle sim gpt2 --machine dgx-2 --data 3
-error[E0502]: batch 8 is not a multiple of dp=3
+error[E0502]: batch 8 is not divisible by dp=3
   --> gpt2
-  hint: choose a batch that is a multiple of dp x mb
+  hint: choose a batch that is a multiple of 3
 [1]
 $ heddle sim gpt2-xl --machine dgx-h100 --batch 8 --tensor 8
 error[E0502]: attn.qkv of 1600 x 4800 cannot be split 8 ways: 4800 = 3 x 25 x 64, and 25 is not divisible by 8
@@ -241,22 +241,22 @@ error[E0502]: attn.qkv of 1600 x 4800 cannot be split 8 ways: 4800 = 3 x 25 x 64
   hint: --tensor 5
 [1]
 $ heddle sim gpt2 --machine dgx-2 --tensor 2 --seq 15 --sequence-parallel
-error[E0502]: a sequence of 15 cannot be split 2 ways
+error[E0502]: sequence length 15 is not divisible by tp=2
   --> gpt2
-  hint: --seq 16, or no --sequence-parallel
+  hint: --seq 16, or leave out --sequence-parallel
 [1]
 $ heddle sim vit-base --machine dgx-2 --tensor 2 --sequence-parallel
-error[E0502]: no input has a sequence that the layers keep: it cannot be split 2 ways
+error[E0502]: no input has a sequence dimension that every layer keeps; sp cannot split it 2 ways
   --> vit-base
-  hint: no --sequence-parallel
+  hint: leave out --sequence-parallel
 [1]
 $ heddle sim gpt2 --machine dgx-2 --data 32
-error[E0502]: batch 8 is not a multiple of dp=32
+error[E0502]: batch 8 is not divisible by dp=32
   --> gpt2
-  hint: choose a batch that is a multiple of dp x mb
+  hint: choose a batch that is a multiple of 32
 [1]
 $ heddle sim gpt2 --machine dgx-2 --pipeline 64
-error[E0502]: 64 pipeline stages, but main has 13 blocks and matmuls to deal out
+error[E0502]: 64 pipeline stages, but the model has only 13 blocks and matmuls
   --> gpt2
   hint: pp=13 at most
 [1]
@@ -265,7 +265,7 @@ error[E0509]: zero=4 is out of range
   --> --strategy:1:13
    1 | data=2 zero=4
      |             ^
-  hint: zero takes an integer from 0 to 3
+  hint: zero takes an integer, 0 to 3
 [2]
 $ heddle sim gpt2 --machine dgx-2 --plan nowhere.plan
 error[E0101]: cannot read 'nowhere.plan': No such file or directory
@@ -290,28 +290,28 @@ error[E0501]: `axes` is missing
 $ heddle plan gpt3-175b --machine laptop --train
 error[E0506]: no plan can run: of 132, 108 too large for 3.60 GiB of memory, 24 equal to another
   note: the smallest needs at least 325 GiB on a rank
-  hint: more devices, zero=3, recompute=full or a smaller batch need less memory on each
-  hint: the model is in f32: --dtype f16 or bf16 needs half the memory
+  hint: use more devices, zero=3, recompute=full or a smaller batch
+  hint: the model is in f32; --dtype f16 or bf16 halves its memory
 [1]
 $ heddle plan gpt2 --machine dgx-2 --memory-limit 28GB/s
 error[E0602]: --memory-limit: '28GB/s' is a bandwidth; an amount of bytes is needed
   hint: write 28 GiB or GB
 [1]
 $ heddle plan gpt2 --machine dgx-2 --devices 64
-warning[W0503]: the batch of gpt2 is 8 where none is given, on 64 devices
+warning[W0503]: no --batch given: gpt2 has a batch of 8, for 64 devices
   --> gpt2
   hint: --batch 64, or what you train with
-error[E0501]: 64 devices asked for, but the machine has 16
+error[E0501]: --devices 64, but the machine has 16
   hint: --devices 16, or a larger machine such as 'dgx-h100*8'
 [1]
 $ heddle plan gpt2 --machine dgx-2 --costs guess
-warning[W0503]: the batch of gpt2 is 8 where none is given, on 16 devices
+warning[W0503]: no --batch given: gpt2 has a batch of 8, for 16 devices
   --> gpt2
   hint: --batch 16, or what you train with
-error[E0801]: 'guess' is not a way of accounting for costs
+error[E0801]: unknown cost model 'guess'
 [2]
 $ heddle verify mlp-xs
-error[E0801]: `heddle verify` wants a plan
+error[E0801]: `heddle verify` needs a plan
   hint: --plan best.plan, or --strategy 'dp=2 tp=2'
 [2]
 $ head -c 300 /dev/zero > bad.onnx; heddle show bad.onnx
@@ -320,7 +320,7 @@ error[E0110]: field number 0
 [1]
 ## Strategies: every mistake has its place.
 $ heddle plan mlp-xs --machine laptop --why 'tp=2 pipelien=2'
-error[E0509]: no choice is called 'pipelien'
+error[E0509]: unknown choice 'pipelien'
   --> --why:1:6
    1 | tp=2 pipelien=2
      |      ^
@@ -331,46 +331,46 @@ error[E0509]: tp: one value is needed here, not 2
   --> --why:1:1
    1 | tp=1,2
      | ^
-  hint: `heddle plan` searches several
+  hint: to search several values, use `heddle plan`
 [2]
 $ heddle plan mlp-xs --machine laptop --why 'dp=2 tp=3'
-error[E0509]: tp=3: no plan on 4 devices has it: dp x tp x pp must be 4
+error[E0509]: tp=3 is impossible on 4 devices: dp x tp x pp must be 4
   --> --why:1:6
    1 | dp=2 tp=3
      |      ^
-  hint: leave it out, or say --devices N
+  hint: leave it out, or set --devices N
 [2]
 $ heddle plan mlp-xs --machine laptop --why 'tp=4 zero=1'
-error[E0509]: zero=1 is for training; this is inference
+error[E0509]: zero=1 applies to training only; this is inference
   --> --why:1:6
    1 | tp=4 zero=1
      |      ^
-  hint: add --train, or leave zero out
+  hint: add --train, or leave out zero
 [2]
 $ heddle plan mlp-xs --machine laptop --why 'tp=1 sp'
 error[E0509]: sp needs tp > 1; no plan of this search has that
   --> --why:1:6
    1 | tp=1 sp
      |      ^
-  hint: leave sp out
+  hint: leave out sp
 [2]
 $ heddle plan mlp-xs --machine laptop --why ''
-error[E0509]: --why: nothing is asked for
+error[E0509]: --why: no choices given
   hint: --why 'tp=8 pp=8'
 [2]
 $ heddle sim mlp-xs --machine laptop --why tp=2
-error[E0801]: `heddle sim` has no use for --why
+error[E0801]: --why does not apply to `heddle sim`
   hint: `heddle sim --help` lists the options
 [2]
 $ heddle sim mlp-xs --machine laptop --strategy "dp=2 pipelien=2"
-error[E0509]: no choice is called 'pipelien'
+error[E0509]: unknown choice 'pipelien'
   --> --strategy:1:6
    1 | dp=2 pipelien=2
      |      ^
   hint: did you mean 'pipeline'?
 [2]
 $ heddle sim mlp-xs --machine laptop --strategy "dp=2 dp=4"
-error[E0509]: dp is said twice
+error[E0509]: dp is given twice
   --> --strategy:1:6
    1 | dp=2 dp=4
      |      ^
@@ -378,10 +378,10 @@ error[E0509]: dp is said twice
     --> --strategy:1:1
      1 | dp=2 dp=4
        | ^
-  hint: leave one out; several values for a search stand together, as in tp=1,2
+  hint: leave one out; to search several values, write tp=1,2
 [2]
 $ heddle sim mlp-xs --machine laptop --strategy "dp=2" --data 4
-error[E0509]: dp is said twice
+error[E0509]: dp is given twice
   --> --strategy:1:6
    1 | dp=2 data=4
      |      ^
@@ -389,21 +389,21 @@ error[E0509]: dp is said twice
     --> --strategy:1:1
      1 | dp=2 data=4
        | ^
-  hint: leave one out; several values for a search stand together, as in tp=1,2
+  hint: leave one out; to search several values, write tp=1,2
 [2]
 $ heddle sim mlp-xs --machine laptop --strategy "dp=2 tp="
 error[E0509]: tp: a value is missing
   --> --strategy:1:9
    1 | dp=2 tp=
      |         ^
-  hint: tp takes an integer from 1
+  hint: tp takes an integer, 1 or more
 [2]
 $ heddle sim mlp-xs --machine laptop --strategy "tp=two"
-error[E0509]: tp: 'two' is no value of it
+error[E0509]: tp: unknown value 'two'
   --> --strategy:1:4
    1 | tp=two
      |    ^
-  hint: tp takes an integer from 1
+  hint: tp takes an integer, 1 or more
 [2]
 $ heddle sim mlp-xs --machine laptop --strategy "=2"
 error[E0509]: a name is missing before '='
@@ -417,35 +417,35 @@ error[E0509]: tp: a value is missing
   --> --strategy:1:1
    1 | tp
      | ^
-  hint: tp takes an integer from 1
+  hint: tp takes an integer, 1 or more
 [2]
 $ heddle sim mlp-xs --machine laptop --strategy "tp=*"
 error[E0509]: tp=*: one value is needed here
   --> --strategy:1:1
    1 | tp=*
      | ^
-  hint: `heddle plan` searches several
+  hint: to search several values, use `heddle plan`
 [2]
 $ heddle sim mlp-xs --machine laptop --strategy "sp"
-error[E0509]: sp needs tp > 1; here tp=1
+error[E0509]: sp needs tp > 1; got tp=1
   --> --strategy:1:1
    1 | sp
      | ^
-  hint: say tp=2, or leave sp out
+  hint: add tp=2, or leave out sp
 [2]
 $ heddle sim mlp-xs --machine laptop --strategy "pp=2 sp=maybe"
-error[E0509]: sp: 'maybe' is no value of it
+error[E0509]: sp: unknown value 'maybe'
   --> --strategy:1:9
    1 | pp=2 sp=maybe
      |         ^
   hint: sp takes off or on
 [2]
 $ heddle sim mlp-xs --machine laptop --strategy "tp=2 schedule=gpipe"
-error[E0509]: schedule=gpipe needs pp > 1; here pp=1
+error[E0509]: schedule=gpipe needs pp > 1; got pp=1
   --> --strategy:1:6
    1 | tp=2 schedule=gpipe
      |      ^
-  hint: say pp=2, or leave schedule out
+  hint: add pp=2, or leave out schedule
 [2]
 $ heddle sim mlp-xs --machine laptop --strategy "overlap=pp"
 model          mlp-xs
@@ -471,43 +471,43 @@ cpu-core      1   100.0 %         0.0 %  0.0 %
 ranks  parameters  gradients  optimizer  activations  temporary  communication      peak
 0        8.00 MiB        0 B        0 B     1.00 MiB   3.00 MiB            0 B  12.0 MiB
 
-at the peak  of     kind         count     bytes
-relu         layer  temporary        2  2.00 MiB
-x            main   activations      1  1.00 MiB
-h.0.w        main   parameters       1  1.00 MiB
-h.1.w        main   parameters       1  1.00 MiB
-h.2.w        main   parameters       1  1.00 MiB
-h.3.w        main   parameters       1  1.00 MiB
+at the peak  function  kind         count     bytes
+relu         layer     temporary        2  2.00 MiB
+x            main      activations      1  1.00 MiB
+h.0.w        main      parameters       1  1.00 MiB
+h.1.w        main      parameters       1  1.00 MiB
+h.2.w        main      parameters       1  1.00 MiB
+h.3.w        main      parameters       1  1.00 MiB
 ... and 4 more
 
 critical path  kind         count      time   share
 matmul         computation      8  27.97 ms  93.0 %
 relu           computation      8  2.105 ms   7.0 %
 
-what would help       path  10 % better
-matmul rate       27.96 ms       -9.3 %
-memory bandwidth  2.097 ms       -0.7 %
-launch latency    16.00 us       -0.0 %
-(10 % of d(step) / d(log rate) on the critical path, as long as it stays the longest)
+what would help   on the path  10 % better
+matmul rate          27.96 ms       -9.3 %
+memory bandwidth     2.097 ms       -0.7 %
+launch latency       16.00 us       -0.0 %
+(first-order estimate: 10 % of the time on the critical path, while that path stays the longest)
 
-figures from  count      time    share  with an error
-roofline         16  30.08 ms  100.0 %          0.0 %
+cost source  count      time    share  spread known
+roofline        16  30.08 ms  100.0 %         0.0 %
 $ heddle sim mlp-xs --machine laptop --train --strategy "zero=2 tp=2"
-error[E0509]: zero=2 needs dp > 1; here dp=1
+error[E0509]: zero=2 needs dp > 1; got dp=1
   --> --strategy:1:1
    1 | zero=2 tp=2
      | ^
-  hint: say dp=2, or leave zero out
+  hint: add dp=2, or leave out zero
 [2]
 $ heddle sim mlp-xs --machine laptop --strategy "pp=2 v=2"
-error[E0501]: 1f1b: 2 chunks on each place, but it runs 1
+error[E0501]: 1f1b runs one chunk on each place; got 2
   --> --strategy:1:6
    1 | pp=2 v=2
      |      ^
   hint: v=1, or schedule=interleaved
 [1]
 $ heddle sim mlp-xs --machine laptop --batch 64 --strategy "dp=4 mbs=3"
-error[E0502]: batch 64 / dp=4 is not a multiple of mbs=3
+error[E0502]: batch 64 / dp=4 is not divisible by mbs=3
   --> --strategy:1:6
    1 | dp=4 mbs=3
      |      ^
@@ -521,11 +521,11 @@ error[E0509]: mb=8 and mbs=4 disagree: batch 64 / dp=4 / mbs=4 is mb=4
   hint: leave one of them out
 [2]
 $ heddle sim mlp-xs --machine laptop --strategy "pp=2 layers=3/4"
-error[E0502]: layers deals out 7 layers, but the model has 8
+error[E0502]: layers adds up to 7, but the model has 8 layers
   --> --strategy:1:6
    1 | pp=2 layers=3/4
      |      ^
-  hint: numbers whose sum is 8; layers=equal finds some
+  hint: use numbers that add up to 8, or layers=equal
 [1]
 $ heddle sim mlp-xs --machine laptop --strategy "pp=2 layers=3/3/2"
 error[E0502]: layers has 3 numbers, but there are 2 stages (pp=2)
@@ -535,7 +535,7 @@ error[E0502]: layers has 3 numbers, but there are 2 stages (pp=2)
   hint: one number for each stage, or pp=3
 [1]
 $ heddle sim mlp-xs --machine laptop --strategy "pp=2 layers=0/8"
-error[E0509]: layers: '0/8' is no value of it
+error[E0509]: layers: unknown value '0/8'
   --> --strategy:1:13
    1 | pp=2 layers=0/8
      |             ^
@@ -546,27 +546,27 @@ error[E0502]: layers=equal: 3 stages, but the model has 2 repeated layers
   --> --strategy:1:6
    1 | pp=3 layers=equal
      |      ^
-  hint: layers=cost deals out single products too; or fewer stages
+  hint: layers=cost distributes single matmuls too, or use fewer stages
 [1]
 $ heddle sim mlp-xs --machine laptop --data "2 tp=2"
-error[E0801]: --data: '2 tp=2' has a space
+error[E0801]: --data: '2 tp=2' must not contain a space
 [2]
 $ heddle plan mlp-xs --machine laptop --strategy "tp=3"
-error[E0509]: tp=3: no plan on 4 devices has it: dp x tp x pp must be 4
+error[E0509]: tp=3 is impossible on 4 devices: dp x tp x pp must be 4
   --> --strategy:1:1
    1 | tp=3
      | ^
-  hint: leave it out, or say --devices N
+  hint: leave it out, or set --devices N
 [2]
 $ heddle plan mlp-xs --machine laptop --strategy "tp=1 sp"
 error[E0509]: sp needs tp > 1; no plan of this search has that
   --> --strategy:1:6
    1 | tp=1 sp
      |      ^
-  hint: leave sp out
+  hint: leave out sp
 [2]
 $ heddle plan mlp-xs --machine laptop --strategy "tp=2,2"
-error[E0509]: tp=2 is said twice
+error[E0509]: tp=2 is given twice
   --> --strategy:1:6
    1 | tp=2,2
      |      ^
@@ -574,16 +574,16 @@ error[E0509]: tp=2 is said twice
 [2]
 $ heddle plan mlp-xs --machine laptop --strategy "dp=4 tp=2"
 error[E0506]: no dp x tp x pp makes 4 devices
-  hint: leave one of dp, tp and pp to the search, or say --devices N
+  hint: leave one of dp, tp and pp to the search, or set --devices N
 [1]
 $ heddle plan mlp-xs --batch 6 --machine laptop --strategy "dp=4"
 error[E0506]: the plan is impossible
-  note: batch 6 is not a multiple of dp=4
-  hint: degrees and microbatches that divide the batch, the heads and the layers can run
+  note: batch 6 is not divisible by dp=4
+  hint: choose degrees and microbatches that divide the batch, the heads and the layers
 [1]
 ## What does not fit is shown all the same.
 $ heddle sim gpt3-2.7b --batch 16 --train --optimizer adam --data 2 --machine dgx-2 > /dev/null
-error[E0505]: rank 0 needs 259 GiB of 28.8 GiB
+error[E0505]: rank 0 needs 259 GiB; its device has 28.8 GiB
   --> gpt3-2.7b
   note: 32 values of softmax in @layer.fwd: 128 GiB of activations
     --> gpt3-2.7b: layer/attention
@@ -591,7 +591,7 @@ error[E0505]: rank 0 needs 259 GiB of 28.8 GiB
     --> gpt3-2.7b: layer/mlp
   note: 32 values of gelu in @layer.fwd: 20.0 GiB of activations
     --> gpt3-2.7b: layer/mlp
-  hint: more pipeline stages, tensor parallelism or microbatches; --zero 3 or --recompute full when training
+  hint: try more pipeline stages, tensor parallelism or microbatches; when training, --zero 3 or --recompute full
 [1]
 ## An order in which the stages wait for each other.
 $ heddle plan mlp-xs:layers=2,hidden=8 --batch 4 --train --data 1 --tensor 1 --pipeline 2 --microbatches 2 --zero 0 --recompute none --devices 2 --machine laptop -o ok.plan > /dev/null; sed 's/F0.0\*2 B0.0\*2/B0.0*2 F0.0*2/' ok.plan > bad.plan; tail -3 bad.plan; heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --plan bad.plan --machine laptop
@@ -604,7 +604,7 @@ error[E0503]: deadlock: no stage can run its next task
      |   ^
   note: place 0 waits at 0B0 (task 1 of 4) for 0F0, task 3 of place 0
   note: place 1 waits at 1F0 (task 1 of 4) for 0F0, task 3 of place 0
-  hint: a task must stand after the tasks that it waits for; schedule=1f1b and schedule=gpipe run with any figures
+  hint: put each task after the tasks that it waits for; schedule=1f1b and schedule=gpipe run with any pp and mb
 [1]
 ## A stage that is not there; another batch, model or machine than the plan's; a task that is missing.
 $ sed 's/at: {pp: 1}/at: {pp: 2}/' ok.plan > bad.plan; heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --plan bad.plan --machine laptop
@@ -618,14 +618,14 @@ error[E0502]: input x: dimension 0 of extent 6 cannot be split 2 ways over axis 
   --> ok.plan:13:5
   13 |   - {input: "x", dim: 0, axis: mb, stride: 2}
      |     ^
-  hint: choose a batch that is a multiple of data x microbatches
+  hint: choose a batch that is a multiple of dp x mb
 [1]
 $ heddle sim mlp-xs:layers=3,hidden=8 --batch 4 --plan ok.plan --machine laptop
 error[E0501]: segment 1 covers instructions 2 to 6 of main; expected to start at 2 and the last to end at 7
   --> ok.plan:11:5
   11 |   - {from: 2, to: 6, on: m, at: {pp: 1}}
      |     ^
-  hint: a plan fits the model and the options that it was made for: `heddle plan -o` writes them into its first line
+  hint: use the model and the options that the plan was made for: its first line names them if `heddle plan -o` wrote it
 [1]
 $ heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --plan ok.plan --machine '1x1 a10'
 error[E0605]: rank 1 is used; the machine 1x1 a10 has ranks 0 to 0
@@ -642,12 +642,12 @@ error[E0605]: rank 15 is used; the machine laptop has ranks 0 to 3
   hint: plan for this machine, or use more of them: --machine 'laptop*4'
 [1]
 $ heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --plan ok.plan --machine laptop --train --optimizer adam
-error[E0801]: --optimizer: the file of --plan has made the choices
-  hint: leave it out, or change the plan file (docs/plans.md)
+error[E0801]: --optimizer cannot be combined with --plan: the plan file decides it
+  hint: leave it out, or edit the plan file (docs/plans.md)
 [2]
 $ heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --plan ok.plan --machine laptop --data 2
-error[E0801]: --data: the file of --plan has made the choices
-  hint: leave it out, or change the plan file (docs/plans.md)
+error[E0801]: --data cannot be combined with --plan: the plan file decides it
+  hint: leave it out, or edit the plan file (docs/plans.md)
 [2]
 $ sed 's/(F1.0 B1.0)/F1.0/' ok.plan > bad.plan; heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --plan bad.plan --machine laptop
 error[E0501]: task 1B0 is in no sequence
@@ -657,15 +657,15 @@ error[E0501]: task 1B0 is in no sequence
   hint: every stage runs every microbatch, 0 to 1, forward (F) and backward (B, or I and W) once
 [1]
 $ sed 's/heddle-plan: 1/heddle-plan: 2/' ok.plan > bad.plan; heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --plan bad.plan --machine laptop
-error[E0501]: the form of plan files that this version reads is 1
+error[E0501]: this version reads `heddle-plan: 1`
   --> bad.plan:2:14
    2 | heddle-plan: 2
      |              ^
 [1]
 $ heddle sim gpt2 --batch 1 --machine laptop --data 2
-error[E0502]: the batch, the first extent of input tokens, is 1: it cannot be split 2 ways over dp
+error[E0502]: the batch (the first extent of input tokens) is 1: it cannot be split 2 ways over dp
   --> gpt2
-  hint: a larger batch, or tp
+  hint: a larger --batch, or tp instead
 [1]
 ## What is distributed already.
 $ heddle plan examples/distir/fig2_pipeline.heddle --machine dgx-2
@@ -697,47 +697,47 @@ error[E0501]: the program is distributed already: only models are planned and tr
   hint: `heddle sim` and `heddle eval` take it as it is, without a plan
 [1]
 $ heddle plan mlp-xs --machine laptop --devices 5
-error[E0501]: 5 devices asked for, but the machine has 4
+error[E0501]: --devices 5, but the machine has 4
   hint: --devices 4, or a larger machine such as 'dgx-h100*1'
 [1]
 $ heddle eval mlp-xs --random 1 -o -
-error[E0801]: `heddle eval` writes a folder of arrays, which standard output is not
+error[E0801]: `heddle eval` writes a folder of arrays; it cannot write to standard output
   hint: -o answer
 [2]
 $ heddle show gpt2 --dim batch=8
 error[E0801]: --dim binds open extents of ONNX models; this model has none
-  hint: --batch, --seq and --vocab change a built-in model
+  hint: a built-in model takes --batch, --seq and --vocab
 [2]
 $ heddle eval gpt3-175b --random 1 2>&1 | sed 's/has [0-9.]* GiB/has N GiB/'
 error[E0901]: inputs and results take 1.28 TiB in float64; this computer has N GiB
   --> gpt3-175b
   hint: a smaller --batch, or fewer and smaller layers, as in gpt2:layers=2,hidden=128,heads=2
 $ heddle show examples/gpt2.onnx --dim sequence=64 --dim bacth=8
-error[E0801]: --dim: no extent of an input is called `bacth`
+error[E0801]: --dim: no input has a dimension `bacth`
   --> examples/gpt2.onnx
-  note: `batch` is open: input_ids:0
+  note: `batch` is not bound: input_ids:0
   note: `sequence` is 64: input_ids:1
-  hint: every extent has a place: input_ids:0 is the first of `input_ids`
+  hint: name a dimension by its position: input_ids:0 is the first of `input_ids`
 [2]
 $ heddle show examples/gpt2.onnx --dim batch=8 --dim batch=16
 error[E0801]: --dim batch: given twice
 [2]
 $ heddle show examples/gpt2.onnx --dim batch=8 --batch 16 --dim sequence=64
-error[E0801]: --batch: no input leaves its first extent open
+error[E0801]: --batch: no input leaves its first extent unbound
   --> examples/gpt2.onnx
   note: `batch` is 8: input_ids:0
   note: `sequence` is 64: input_ids:1
-  hint: an extent that the file fixes can be replaced: --dim input_ids:0=16
+  hint: to replace an extent that the file fixes: --dim input_ids:0=16
 [2]
 $ heddle show examples/gpt2.onnx --dim batch
 error[E0801]: --dim: 'batch' is not NAME=N
   hint: --dim batch=8
 [2]
 $ heddle show examples/gpt2.onnx --dim batch=many
-error[E0801]: --dim: 'many' is not a whole number from 1
+error[E0801]: --dim must be an integer, 1 or more; got 'many'
 [2]
 $ heddle show examples/gpt2.onnx --batch 8 --dim sequence=4 --fix ids=7
-error[E0801]: --fix: no input is called `ids`
+error[E0801]: --fix: unknown input `ids`
   --> examples/gpt2.onnx
   hint: the inputs are `input_ids`
 [2]
@@ -750,14 +750,14 @@ $ heddle show examples/gpt2.onnx --batch 2 --dim sequence=4 --fix input_ids=nowh
 error[E0101]: cannot read 'nowhere.npy': No such file or directory
 [1]
 $ heddle show mlp-xs --fix x=1
-error[E0801]: --fix makes constants of inputs of ONNX models; this is none
-  hint: --batch, --seq and --vocab change a built-in model
+error[E0801]: --fix makes inputs of ONNX models constant; this is not one
+  hint: a built-in model takes --batch, --seq and --vocab
 [2]
 $ heddle show examples/gpt2.onnx
-error[E0113]: extents are open: `batch`, `sequence`
+error[E0113]: extents are not bound: `batch`, `sequence`
   --> examples/gpt2.onnx
-  note: `batch` is open: input_ids:0
-  note: `sequence` is open: input_ids:1
+  note: `batch` is not bound: input_ids:0
+  note: `sequence` is not bound: input_ids:1
   hint: --batch 8 --dim sequence=8
 [1]
 $ head -c 100000 examples/gpt2.onnx > cut.onnx; heddle show cut.onnx
@@ -779,13 +779,13 @@ tests
 $ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=1001 --seq 16 --batch 4 --machine dgx-2 --devices 5 --strategy "dp=1 tp=5 pp=1 mb=1"
 error[E0506]: the plan is impossible
   note: attn.qkv of 64 x 192 cannot be split 5 ways: 192 = 3 x 4 x 16, and 4 is not divisible by 5
-  hint: degrees and microbatches that divide the batch, the heads and the layers can run
+  hint: choose degrees and microbatches that divide the batch, the heads and the layers
 [1]
 $ heddle plan gpt3-13b --machine laptop --devices 1 --batch 4 --microbatches 1
 error[E0506]: the plan cannot run: it needs more than 3.60 GiB of memory
   note: it needs at least 47.9 GiB on a rank
-  hint: more devices, more microbatches (mb) or a smaller batch need less memory on each
-  hint: the model is in f32: --dtype f16 or bf16 needs half the memory
+  hint: use more devices, more microbatches (mb) or a smaller batch
+  hint: the model is in f32; --dtype f16 or bf16 halves its memory
 [1]
 ## Text without a program.
 $ : > empty.heddle; heddle show empty.heddle
@@ -823,14 +823,14 @@ error[E0509]: zero=3 needs training and dp > 1; no plan of this search has that
   --> --strategy:1:8
    1 | data=1 zero=3
      |        ^
-  hint: leave zero out
+  hint: leave out zero
 [2]
 $ heddle sim mlp-xs:layers=4 --batch 64 --train --machine dgx-2 --data 1 --zero 3
-error[E0509]: zero=3 needs dp > 1; here dp=1
+error[E0509]: zero=3 needs dp > 1; got dp=1
   --> --strategy:1:8
    1 | data=1 zero=3
      |        ^
-  hint: say dp=2, or leave zero out
+  hint: add dp=2, or leave out zero
 [2]
 $ printf 'func @main(%%x: f32[8,4]) -> (f32[8,4]) {\n  return %%x\n}\n' > id.heddle; heddle plan id.heddle --machine dgx-2
 error[E0501]: @main computes nothing: there is nothing to plan
@@ -847,11 +847,11 @@ error[E0501]: @main computes nothing: there is nothing to plan
 $ printf 'func @main(%%x: f32[8,4]) -> (f32[8,4]) {\n  %%y = relu %%x\n  return %%y\n}\n' > relu.heddle; heddle plan relu.heddle --machine dgx-2 --devices 2 | tail -5
              3 simulated, 0 ruled out by bounds on memory, 0 on time
 impossible   4 such as dp=1 tp=1 pp=2:
-             2 pipeline stages, but main has 0 blocks and matmuls to deal out
+             2 pipeline stages, but the model has only 0 blocks and matmuls
              4 such as dp=1 tp=2 pp=1:
-             no matmul with a weight can be split 2 ways
+             no matmul with a weight can be split over tp=2
 $ heddle sim relu.heddle --machine dgx-2 --data 2 --pipeline 2
-error[E0502]: 2 pipeline stages, but main has 0 blocks and matmuls to deal out
+error[E0502]: 2 pipeline stages, but the model has only 0 blocks and matmuls
   --> relu.heddle:1:6
    1 | func @main(%x: f32[8,4]) -> (f32[8,4]) {
      |      ^
@@ -870,46 +870,46 @@ error[E0301]: input x is empty: f32[0,4]
   --> none.heddle:1:6
    1 | func @main(%x: f32[0,4], %w: f32[4,4] weight) -> (f32[0,4]) {
      |      ^
-  hint: extents of 1 or more; for a model with open extents --batch 8 or --dim NAME=8
+  hint: every extent must be 1 or more; bind open extents with --batch 8 or --dim NAME=8
 [1]
 $ heddle verify none.heddle --data 2
 error[E0301]: input x is empty: f32[0,4]
   --> none.heddle:1:6
    1 | func @main(%x: f32[0,4], %w: f32[4,4] weight) -> (f32[0,4]) {
      |      ^
-  hint: extents of 1 or more; for a model with open extents --batch 8 or --dim NAME=8
+  hint: every extent must be 1 or more; bind open extents with --batch 8 or --dim NAME=8
 [1]
 ## Choices that would do nothing.
 $ heddle sim gpt2:layers=8 --batch 16 --train --machine '1x4 v100' --strategy "pp=4 v=2 mb=8 schedule=bfs group=2"
-error[E0509]: group=2 needs a schedule with groups; bfs has none
+error[E0509]: group=2 needs a schedule with groups of microbatches; bfs has none
   --> --strategy:1:28
    1 | pp=4 v=2 mb=8 schedule=bfs group=2
      |                            ^
-  hint: say schedule=interleaved, or leave group out
+  hint: use schedule=interleaved, or leave out group
 [2]
 $ heddle plan mlp-xs --batch 64 --machine laptop --strategy 'overlap=none channels=pass'
 error[E0509]: channels=pass needs pp > 1 and overlap=pp; no plan of this search has that
   --> --strategy:1:14
    1 | overlap=none channels=pass
      |              ^
-  hint: leave channels out
+  hint: leave out channels
 [2]
 $ heddle sim mlp-xs --batch 64 --machine laptop --strategy 'pp=2 mb=2 overlap=none channels=pass'
-error[E0509]: channels=pass needs overlap=pp; here overlap=none
+error[E0509]: channels=pass needs overlap=pp; got overlap=none
   --> --strategy:1:24
    1 | pp=2 mb=2 overlap=none channels=pass
      |                        ^
-  hint: say overlap=pp, or leave channels out
+  hint: set overlap=pp, or leave out channels
 [2]
 $ heddle schedule 1f1b --pp 4 --mb 4 --group 2
-error[E0501]: 1f1b takes no groups of microbatches; got group=2
-  hint: leave group out
+error[E0501]: 1f1b has no groups of microbatches; got group=2
+  hint: leave out group
 [1]
 $ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy 'pp=4 mb=8 schedule=ZB1P' | grep -E '^plan|^time per'
 plan            dp=1 tp=1 pp=4 mb=8 schedule=zb-h1
 time per step   14.76 ms
 $ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy 'pp=4 mb=8 schedule=zb-h2'
-error[E0509]: schedule: 'zb-h2' is no value of it
+error[E0509]: schedule: unknown value 'zb-h2'
   --> --strategy:1:20
    1 | pp=4 mb=8 schedule=zb-h2
      |                    ^
