@@ -456,3 +456,18 @@ plan *plans_random(plans_model *m, u64 *rng, arena *a) {
   m->pl = pl;
   return pn;
 }
+
+// ---- other ranks ------------------------------------------------------------------------------------------
+plan *plans_relabelled(const plan *pn, const u32 *to, arena *a) {
+  plan *q = arena_dup(a, pn, sizeof *pn);
+  q->meshes = arena_dup(a, pn->meshes, pn->nmeshes * sizeof *pn->meshes);
+  for (u32 i = 0; i < q->nmeshes; i++) {
+    plan_mesh *m = &q->meshes[i];
+    u32 size = 1;
+    for (u32 k = 0; k < m->naxes; k++) size *= pn->axes[m->axis[k] - 1].size;
+    u32 *ranks = NEWN(a, u32, size);
+    for (u32 k = 0; k < size; k++) ranks[k] = to[m->nranks ? m->ranks[k] : m->first + k];
+    m->ranks = ranks, m->nranks = size, m->first = 0;
+  }
+  return q;
+}

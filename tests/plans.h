@@ -32,4 +32,6 @@ plan *plans_ordered(plans_model *m, u64 *rng, arena *a);
 // A plan from random primitives, without policies: meshes, places, cuts, splits, orders, what is split at
 // rest.
 plan *plans_random(plans_model *m, u64 *rng, arena *a);
+// The plan with to[r] in the place of every rank r. In `a`.
+plan *plans_relabelled(const plan *pn, const u32 *to, arena *a);
 #endif

@@ -86,7 +86,7 @@ u64 strategy_hash(const strategy *s);
 // The rows that are not at their defaults, dp, tp and pp always.
 void strategy_print(const strategy *s, strbuf *out);
 void strategy_set_print(const strategy_set *s, strbuf *out); // what was said
-// Reads a line (NULL: empty). False and diagnostics (E_STRATEGY), located in the line. Lists are in `a`.
+// Reads a line (NULL: empty), or several, with # comments. False and diagnostics (E_STRATEGY), located in the line. Lists are in `a`.
 bool strategy_parse(ctx *c, arena *a, const char *line, strategy_set *out);
 // The same of a line that diagnostics call `name`.
 bool strategy_parse_named(ctx *c, arena *a, const char *name, const char *line, strategy_set *out);

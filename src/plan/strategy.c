@@ -170,6 +170,10 @@ bool strategy_parse_named(ctx *c, arena *a, const char *name, const char *line, 
   reader r = {.c = c, .a = a, .file = sym_of(c, name), .line = text, .row = 1, .set = out};
   while (*text) {
     size_t n = 0;
+    if (*text == '#') { // a comment
+      text += strcspn(text, "\n");
+      continue;
+    }
     if (blank(*text)) {
       if (*text++ == '\n') r.line = text, r.row++;
       continue;

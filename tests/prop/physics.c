@@ -54,21 +54,6 @@ static u32 highest(const plan *pn) {
   return top;
 }
 
-// Every rank r becomes to[r].
-static plan *relabelled(const plan *pn, const u32 *to, arena *a) {
-  plan *q = arena_dup(a, pn, sizeof *pn);
-  q->meshes = arena_dup(a, pn->meshes, pn->nmeshes * sizeof *pn->meshes);
-  for (u32 i = 0; i < q->nmeshes; i++) {
-    plan_mesh *m = &q->meshes[i];
-    u32 size = 1;
-    for (u32 k = 0; k < m->naxes; k++) size *= pn->axes[m->axis[k] - 1].size;
-    u32 *ranks = NEWN(a, u32, size);
-    for (u32 k = 0; k < size; k++) ranks[k] = to[m->nranks ? m->ranks[k] : m->first + k];
-    m->ranks = ranks, m->nranks = size, m->first = 0;
-  }
-  return q;
-}
-
 static void shuffle(u64 *rng, u32 *v, u32 n) {
   for (u32 i = n; i-- > 1;) {
     u32 k = pick(rng, i + 1), x = v[i];
@@ -93,7 +78,7 @@ static void check_relabelled(bench *b, const plan *pn, const sim_result *r) {
   u32 to[RANKS_MOST];
   sim_result s;
   random_places(b, to);
-  const plan *q = relabelled(pn, to, b->a);
+  const plan *q = plans_relabelled(pn, to, b->a);
   prog *d = plan_apply(b->m.pl, q, b->k);
   if (!CHECK_MSG(d, "%s", told(b, q))) return;
   sim_opts o = {.mode = SIM_FOLDED};

@@ -1,7 +1,8 @@
 // search.c - the search against brute force. A random small search is done twice: by search_run, and here by
 // listing every strategy that docs/strategy.md allows, making each plan alone (settled, planned, applied,
-// simulated) and sorting. Winner, ranking, every time and peak, every bound and every count must agree.
-// SEED=n runs one setting and tells its searches.
+// simulated) and sorting. Winner, ranking, every time and peak, every bound and every count must agree. Of a
+// plan that fits, devices that are alike change places, and prices double. SEED=n runs one setting and tells its
+// searches.
 #include "plans.h"
 #include "search/search.h"
 #include "test.h"
@@ -280,23 +281,49 @@ static void say_value(u64 *rng, choice_id id, strbuf *out) {
   choice_print(id, x, out);
 }
 
-// A line that says some rows; repeated values are refused by the parser, so those are drawn again.
-static bool random_line(setting *w, listing *l) {
-  strbuf b = {.a = w->a};
+// Values of a row; repeated ones are refused by the parser, so those lines are drawn again.
+static void say_row(setting *w, choice_id id, u32 most, strbuf *out) {
+  const bool searched = *choice_get(id)->search == '*';
+  sb_fmt(out, "%s%s=", out->n ? " " : "", choice_get(id)->name);
+  if (id != CHOICE_mbs && most > 1 && chance(&w->rng, searched ? 3 : 2)) {
+    sb_char(out, '*');
+    return;
+  }
+  for (u32 k = 0, n = 1 + pick(&w->rng, most); k < n; k++) {
+    if (k) sb_char(out, ',');
+    say_value(&w->rng, id, out);
+  }
+}
+
+// Some rows.
+static void any_line(setting *w, strbuf *out) {
   for (u32 i = 0; i < CHOICE_COUNT; i++) {
     const choice_id id = (choice_id)i;
-    const bool searched = *choice_get(id)->search == '*', rare = id >= CHOICE_v && id <= CHOICE_group;
+    const bool rare = id >= CHOICE_v && id <= CHOICE_group;
     if (id == CHOICE_mbs ? !chance(&w->rng, 6) : rare ? !chance(&w->rng, 4) : chance(&w->rng, 2)) continue;
-    sb_fmt(&b, "%s%s=", b.n ? " " : "", choice_get(id)->name);
-    if (id != CHOICE_mbs && chance(&w->rng, searched ? 3 : 2)) {
-      sb_char(&b, '*');
-      continue;
-    }
-    for (u32 k = 0, n = 1 + pick(&w->rng, 2); k < n; k++) {
-      if (k) sb_char(&b, ',');
-      say_value(&w->rng, id, &b);
-    }
+    say_row(w, id, 2, out);
   }
+}
+
+// Several stages on a place, which seldom come of saying any rows.
+static void chunked_line(setting *w, strbuf *out) {
+  static const char *const stages[] = {"pp=2 v=2", "pp=2 v=1,2", "pp=2,3 v=2", "pp=3 v=1,2", "pp=2 v=2,3"};
+  static const char *const orders[] = {"interleaved", "interleaved,zb-h1", "bfs,interleaved", "zb-h1", "*"};
+  static const char *const groups[] = {"", " group=0,2", " group=2,3", " group=3,4", " group=4"};
+  const u32 n = pick(&w->rng, COUNT_OF(orders));
+  sb_fmt(out, "%s schedule=%s%s", stages[pick(&w->rng, COUNT_OF(stages))], orders[n],
+         groups[pick(&w->rng, COUNT_OF(groups))]);
+  for (u32 i = CHOICE_mb; i < CHOICE_COUNT; i++) {
+    const choice_id id = (choice_id)i;
+    const bool searched = *choice_get(id)->search == '*';
+    if ((id >= CHOICE_mbs && id <= CHOICE_group) || chance(&w->rng, searched ? 6 : 2)) continue;
+    say_row(w, id, searched && id != CHOICE_mb ? 1 : 2, out);
+  }
+}
+
+static bool random_line(setting *w, listing *l) {
+  strbuf b = {.a = w->a};
+  (chance(&w->rng, 3) ? chunked_line : any_line)(w, &b);
   l->line = sb_str(&b);
   const bool ok = strategy_parse(w->c, w->a, l->line, &l->o.space);
   diag_clear(w->c);
@@ -322,6 +349,7 @@ static bool random_search(setting *w, listing *l) {
 
 // ---- agreement ------------------------------------------------------------------------------------------
 static u32 searches, refusals, points, cut_time, cut_memory, over, equal, twins, dear_devices;
+static u32 chosen[CHOICE_COUNT]; // simulated plans in which the row is not at its default
 
 static const char *told(const listing *l) {
   return arena_printf(l->w->a,
@@ -384,6 +412,8 @@ static void check_state(const listing *l, const search_result *r, const search_p
     AGREE(l, p, t && t->possible && large == (p->state == SEARCH_OVER_MEMORY));
     if (!t) break;
     AGREE(l, p, t->time_ps == p->time_ps && t->peak_bytes == p->peak_bytes);
+    for (u32 i = 0; i < CHOICE_COUNT; i++)
+      chosen[i] += !choice_same(p->s.of[i], choice_default((choice_id)i));
     over += p->state == SEARCH_OVER_MEMORY;
     break;
   default: AGREE(l, p, !"an open point");
@@ -453,6 +483,86 @@ static void count_twins(const listing *l, const search_result *r) {
     }
 }
 
+// ---- physics of a plan that was found -----------------------------------------------------------------------
+static u32 moved, scaled;
+
+static void shuffle(u64 *rng, u32 *v, u32 n) {
+  for (u32 i = n; i-- > 1;) {
+    const u32 k = pick(rng, i + 1), x = v[i];
+    v[i] = v[k], v[k] = x;
+  }
+}
+
+// Nodes of a kind change places, and the devices of every node.
+static void permute(setting *w, u32 *to) {
+  u32 rank = 0;
+  for (u32 k = 0; k < w->m->nnode_kinds; k++) {
+    const u32 nodes = w->m->node_kind[k].count, per = w->m->node_kind[k].ndevs;
+    u32 *node = NEWN(w->a, u32, nodes), *dev = NEWN(w->a, u32, per);
+    for (u32 i = 0; i < nodes; i++) node[i] = i;
+    for (u32 i = 0; i < per; i++) dev[i] = i;
+    shuffle(&w->rng, node, nodes);
+    for (u32 i = 0; i < nodes; i++) {
+      shuffle(&w->rng, dev, per);
+      for (u32 d = 0; d < per; d++) to[rank + i * per + d] = rank + node[i] * per + dev[d];
+    }
+    rank += nodes * per;
+  }
+}
+
+static u32 twice(void *arg, const prog *p, const func_info *f, const instr *i, group g, i64 *ps) {
+  const u32 n = cost_instr(arg, p, f, i, g, ps);
+  for (u32 k = 0; k < n; k++) ps[k] *= 2;
+  return n;
+}
+
+static void check_moved(const listing *l, const search_point *p, const plan *pn, arena *a) {
+  setting *w = l->w;
+  const sim_opts o = {.mode = SIM_FOLDED, .bytes = w->accounting};
+  u32 *to = NEWN(a, u32, w->m->nranks);
+  sim_result r;
+  permute(w, to);
+  prog *d = plan_apply(w->pl, plans_relabelled(pn, to, a), w->k);
+  if (d) coster_use(w->k, d);
+  AGREE(l, p,
+        d && sim_run(w->c, a, d, w->k, &o, &r) && r.makespan_ps == p->time_ps &&
+            r.peak_bytes == p->peak_bytes);
+  prog_free(d);
+  moved++;
+}
+
+// The path is as long as the step, and no resource has more work than that.
+static void check_step(const listing *l, const search_point *p, const prog *d, arena *a) {
+  setting *w = l->w;
+  const sim_opts one = {.mode = SIM_FOLDED, .bytes = w->accounting, .critical = true, .steps = true},
+                 two = {.mode = SIM_FLAT, .bytes = w->accounting, .cost = twice, .cost_arg = w->k};
+  sim_result r, s;
+  i64 path = 0;
+  coster_use(w->k, d);
+  if (!AGREE(l, p, sim_run(w->c, a, d, w->k, &one, &r) && sim_run(w->c, a, d, NULL, &two, &s))) return;
+  for (u32 k = 0; k < r.ncritical; k++) path += r.critical[k].dur_ps;
+  AGREE(l, p, path == p->time_ps && r.makespan_ps == p->time_ps && r.peak_bytes == p->peak_bytes);
+  AGREE(l, p, s.makespan_ps == 2 * p->time_ps && s.peak_bytes == p->peak_bytes);
+  for (u32 k = 0; k < r.nunits * r.nstreams; k++)
+    AGREE(l, p, r.comm_ps[k] <= r.busy_ps[k] && r.busy_ps[k] <= r.end_ps[k] && r.end_ps[k] <= p->time_ps);
+  scaled++;
+}
+
+static void check_physics(const listing *l, const search_point *p) {
+  setting *w = l->w;
+  arena *a = arena_new();
+  const hybrid_opts h = {.s = p->s, .train = w->train, .optim = w->optim};
+  const plan *pn = policy_hybrid(w->pl, a, &h);
+  prog *d = pn ? plan_apply(w->pl, pn, w->k) : NULL;
+  if (AGREE(l, p, d)) {
+    check_step(l, p, d, a);
+    check_moved(l, p, pn, a);
+  }
+  prog_free(d);
+  diag_clear(w->c);
+  arena_free(a);
+}
+
 static void check_one_device(const listing *l, const search_result *r) {
   strategy one = strategy_default();
   const truth *t = truth_of(l->w, &one);
@@ -478,6 +588,7 @@ static void check_result(const listing *l, const search_result *r) {
   for (u32 i = 0; i < top && i < r->nfit; i++)
     AGREE(l, &r->point[i], !strategy_compare(&r->point[i].s, &v[i]->s));
   if (r->nfit) check_one_device(l, r);
+  if (r->nfit) check_physics(l, &r->point[0]), check_physics(l, &r->point[pick(&l->w->rng, r->nfit)]);
   points += r->npoints;
 }
 
@@ -541,8 +652,14 @@ TEST(search_is_brute_force) {
          "faster on "
          "one device\n",
          searches, points, refusals, cut_time, cut_memory, over, equal, twins, dear_devices);
+  printf("  %u plans on devices that changed places, %u at twice the prices; simulated with", moved, scaled);
+  for (u32 i = CHOICE_v; i < CHOICE_COUNT; i++) printf(" %s %u", choice_get((choice_id)i)->name, chosen[i]);
+  printf("\n");
   if (one || many) return;
   CHECK_MSG(searches >= 200 && refusals >= 10, "%u searches, %u refused", searches, refusals);
+  CHECK(moved >= 300 && scaled >= 300);
+  for (u32 i = 0; i < CHOICE_COUNT; i++)
+    CHECK_MSG(chosen[i] >= 10 || i == CHOICE_mbs, "%s: %u", choice_get((choice_id)i)->name, chosen[i]);
   CHECK_MSG(cut_time >= 20 && cut_memory >= 3 && over >= 50 && equal >= 100 && dear_devices >= 10,
             "%u too slow, %u and %u too large, %u equal, %u faster on one device", cut_time, cut_memory, over,
             equal, dear_devices);

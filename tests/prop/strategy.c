@@ -137,6 +137,20 @@ TEST(strategy_sets_print_and_read_back) {
   ctx_free(c);
 }
 
+TEST(strategy_takes_comments) {
+  static const char text[] = "# a space\ndp=2 tp=1,2 # of a node\n\n#pp=8\nschedule=1f1b,mine#1.csv # zero=3";
+  ctx *c = ctx_new();
+  arena *a = ctx_arena(c);
+  strategy_set set;
+  strbuf b = {.a = a};
+  REQUIRE(strategy_parse_named(c, a, "file", text, &set));
+  strategy_set_print(&set, &b);
+  CHECK_STR(sb_str(&b), "dp=2 tp=1,2 schedule=1f1b,mine#1.csv");
+  CHECK(!strategy_parse_named(c, a, "file", "dp=2 # tp=2\n  zero=8 # levels", &set));
+  CHECK(strstr(diag_render(c, a), "file:2:8"));
+  ctx_free(c);
+}
+
 // What cannot be chosen is at its default, or refused with a diagnostic; settling twice changes nothing.
 TEST(strategy_settles) {
   ctx *c = ctx_new();
