@@ -523,7 +523,6 @@ static void check_moved(const listing *l, const search_point *p, const plan *pn,
   sim_result r;
   permute(w, to);
   prog *d = plan_apply(w->pl, plans_relabelled(pn, to, a), w->k);
-  if (d) coster_use(w->k, d);
   AGREE(l, p,
         d && sim_run(w->c, a, d, w->k, &o, &r) && r.makespan_ps == p->time_ps &&
             r.peak_bytes == p->peak_bytes);
@@ -538,7 +537,6 @@ static void check_step(const listing *l, const search_point *p, const prog *d, a
                  two = {.mode = SIM_FLAT, .bytes = w->accounting, .cost = twice, .cost_arg = w->k};
   sim_result r, s;
   i64 path = 0;
-  coster_use(w->k, d);
   if (!AGREE(l, p, sim_run(w->c, a, d, w->k, &one, &r) && sim_run(w->c, a, d, NULL, &two, &s))) return;
   for (u32 k = 0; k < r.ncritical; k++) path += r.critical[k].dur_ps;
   AGREE(l, p, path == p->time_ps && r.makespan_ps == p->time_ps && r.peak_bytes == p->peak_bytes);

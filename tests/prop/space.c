@@ -120,7 +120,6 @@ static prog *apply(setting *s, arena *a, const strategy *x) {
   const hybrid_opts h = {.s = *x, .train = true, .optim = optim_default(OPTIM_ADAM)};
   const plan *pn = policy_hybrid(s->pl, a, &h);
   prog *d = pn ? plan_apply(s->pl, pn, s->k) : NULL;
-  if (d) coster_use(s->k, d);
   return d;
 }
 
