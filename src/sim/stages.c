@@ -23,6 +23,7 @@ typedef struct {
   u32 *place_of;                   // unit -> place
   const u32 *unit;                 // [place * C + class]
   u32 *written;                    // by slot: last piece + 1 that wrote it
+  u32 *unit_of;                    // by slot of a value: its unit + 1; 0: not known
   const u32 *leaves[2], *comes[2]; // per link there, back: slots of its value by class, [link * C + class]
   const u32 *after[2];             // ... of what its send waits for as well
   i64 *x, *frame;
@@ -79,8 +80,18 @@ static void value_slots(const digest *d, value v, u32 at, u32 *slot) {
   }
 }
 
+static void find_units(digest *d) {
+  const sim *s = d->s;
+  d->unit_of = ZNEWN(s->a, u32, d->c->nslot + 1);
+  for (value v = 1; s->root && v < s->main->values.n; v++) {
+    if (s->root[v] != v || !s->at[v].us) continue;
+    for (u32 k = 0; k < s->at[v].us->n; k++) d->unit_of[s->at[v].slot + k] = s->at[v].us->unit[k] + 1;
+  }
+}
+
 static void find_values(digest *d) {
   const sim_pipeline *pl = d->pl;
+  find_units(d);
   for (u32 pass = 0; pass < 2; pass++) {
     u32 *after = ZNEWN(d->s->a, u32, pl->nlinks * d->C + 1);
     u32 *leaves = ZNEWN(d->s->a, u32, pl->nlinks * d->C + 1),
@@ -138,9 +149,33 @@ static bool waited_before(const digest *d, u32 slot) {
   return false;
 }
 
-// Everything that the nodes read is an input, or written by them, or (late: NULL refuses) a value that came for
-// an earlier task; compute clocks of the places alone are occupied.
-static bool reads_only(digest *d, u32 n0, u32 n1, u32 mark, const ports *in, u32 *late, u32 *nlate) {
+// Values that a later task of a stage waits for, though they were there before: came for an earlier task, or were
+// made by one.
+typedef struct {
+  u32 ncame, nmade;
+  u32 came[VALUES_MAX]; // slots
+  struct {
+    u32 slot, node, mark; // mark: of the piece that made it; node: that waits
+  } made[VALUES_MAX];
+} waits;
+
+static bool add_wait(digest *d, waits *w, u32 slot, u32 node) {
+  u32 k = 0;
+  if (!waited_before(d, slot)) {
+    if (!d->written[slot] || w->nmade == VALUES_MAX) return false;
+    w->made[w->nmade].slot = slot, w->made[w->nmade].node = node;
+    w->made[w->nmade++].mark = d->written[slot];
+    return true;
+  }
+  while (k < w->ncame && w->came[k] != slot) k++;
+  if (k == VALUES_MAX) return false;
+  if (k == w->ncame) w->came[w->ncame++] = slot;
+  return true;
+}
+
+// Everything that the nodes read is an input, or written by them, or (late: NULL refuses) a value that was there
+// before; compute clocks of the places alone are occupied.
+static bool reads_only(digest *d, u32 n0, u32 n1, u32 mark, const ports *in, waits *late) {
   const sim_cols *c = d->c;
   for (u32 i = n0; i < n1; i++) {
     const sim_site *site = c->dur[i] < 0 ? &c->site[~c->dur[i]] : NULL;
@@ -149,12 +184,9 @@ static bool reads_only(digest *d, u32 n0, u32 n1, u32 mark, const ports *in, u32
     for (u32 k = c->occ[i]; k < c->in[i]; k++)
       if (!in_ports(in, c->ref[k])) return false;
     for (u32 k = c->in[i]; k < c->out[i]; k++) {
-      u32 slot = c->ref[k], j = 0;
+      const u32 slot = c->ref[k];
       if (!slot || d->written[slot] == mark || in_ports(in, slot)) continue;
-      if (!late || !waited_before(d, slot)) return false;
-      while (j < *nlate && late[j] != slot) j++;
-      if (j == *nlate && *nlate == VALUES_MAX) return false;
-      if (j == *nlate) late[(*nlate)++] = slot;
+      if (!late || !add_wait(d, late, slot, i)) return false;
     }
     for (u32 k = c->out[i]; k < c->occ[i + 1]; k++) d->written[c->ref[k]] = mark;
   }
@@ -230,28 +262,63 @@ static bool waited_enough(digest *d, u32 n0, u32 n1, const ports *clocks, u32 sl
   return true;
 }
 
-static bool task_of(digest *d, const sim_piece *p, stage_task *t) {
+// Clocks of its place, then values that come to it and leave it.
+static void ports_of(const digest *d, const sim_piece *p, ports *in, ports *out, u32 *nin, u32 *nout) {
   const sim_pipeline *pl = d->pl;
-  u32 n0 = d->s->node_of[p->first], n1 = d->s->node_of[p->end], on = pl->place[p->stage];
-  u32 late[VALUES_MAX] = {0}, nlate = 0, mark = (u32)(p - pl->piece) + 1;
-  bool back = p->task == TASK_B || p->task == TASK_I, later = p->kind == PIECE_TASK && p->task != TASK_F;
-  ports in, out;
-  clocks_of(d, on, &in);
-  out = in;
-  const ports clocks = in;
+  const bool back = p->task == TASK_B || p->task == TASK_I;
+  *nin = *nout = 0;
+  clocks_of(d, pl->place[p->stage], in);
+  *out = *in;
   for (u32 k = 0; p->kind == PIECE_TASK && p->task != TASK_W && k < pl->nlinks; k++) {
     const sim_link *l = &pl->link[k];
     if ((back && !l->back) || !l->strm[back]) continue; // sends on the compute stream: its clock says it all
-    if ((back ? l->from : l->to) == p->stage && t->nin++ < VALUES_MAX)
-      add_value(d, &in, d->comes[back] + k * d->C, NULL);
-    if ((back ? l->to : l->from) == p->stage && t->nout++ < VALUES_MAX)
-      add_value(d, &out, d->leaves[back] + k * d->C, d->after[back] + k * d->C);
+    if ((back ? l->from : l->to) == p->stage && (*nin)++ < VALUES_MAX)
+      add_value(d, in, d->comes[back] + k * d->C, NULL);
+    if ((back ? l->to : l->from) == p->stage && (*nout)++ < VALUES_MAX)
+      add_value(d, out, d->leaves[back] + k * d->C, d->after[back] + k * d->C);
   }
+}
+
+// Is the value, when an earlier task of the stage has made it, there no later than that task leaves the clocks
+// that the node now waits for? Then waiting for it changes nothing, for clocks never go back. A node that has no
+// clock passes it on within its class.
+static bool made_in_time(digest *d, const sim_piece *now, u32 slot, u32 node, u32 mark) {
+  const sim_piece *p = &d->pl->piece[mark - 1];
+  ports in, out, own = {0};
+  u32 nin, nout;
+  i64 at[1 + STAGE_CLASSES];
+  if (p->kind != PIECE_TASK || p->stage != now->stage || p->mb != now->mb) return false;
+  ports_of(d, p, &in, &out, &nin, &nout);
+  own.slot[own.n++] = slot;
+  for (u32 k = d->c->occ[node]; k < d->c->in[node] && own.n <= STAGE_CLASSES; k++)
+    own.slot[own.n++] = d->c->ref[k];
+  const u32 u = d->unit_of[slot], c = u && d->class_of[u - 1] != ~0u ? d->class_of[u - 1] : d->C;
+  if (own.n == 1 && c < d->C && in.slot[c]) own.slot[own.n++] = in.slot[c];
+  for (u32 i = 0; i < in.n; i++) {
+    if (!in.slot[i]) continue;
+    i64 clock = STAGE_NEVER;
+    respond(d, d->s->node_of[p->first], d->s->node_of[p->end], in.slot[i], &own, at, 1);
+    for (u32 k = 1; k < own.n; k++) clock = MAX(clock, at[k]);
+    if (at[0] > clock) return false;
+  }
+  return own.n > 1;
+}
+
+static bool task_of(digest *d, const sim_piece *p, stage_task *t) {
+  u32 n0 = d->s->node_of[p->first], n1 = d->s->node_of[p->end], on = d->pl->place[p->stage];
+  const u32 mark = (u32)(p - d->pl->piece) + 1;
+  const bool later = p->kind == PIECE_TASK && p->task != TASK_F;
+  waits late = {0};
+  ports in, out, clocks;
+  clocks_of(d, on, &clocks);
+  ports_of(d, p, &in, &out, &t->nin, &t->nout);
   if (t->nin > VALUES_MAX || t->nout > VALUES_MAX) return false;
-  if (!reads_only(d, n0, n1, mark, &in, later ? late : NULL, &nlate)) return false;
+  if (!reads_only(d, n0, n1, mark, &in, later ? &late : NULL)) return false;
   t->a = matrix(d, n0, n1, &in, &out);
-  for (u32 k = 0; k < nlate; k++)
-    if (!waited_enough(d, n0, n1, &clocks, late[k], p->stage)) return false;
+  for (u32 k = 0; k < late.ncame; k++)
+    if (!waited_enough(d, n0, n1, &clocks, late.came[k], p->stage)) return false;
+  for (u32 k = 0; k < late.nmade; k++)
+    if (!made_in_time(d, p, late.made[k].slot, late.made[k].node, late.made[k].mark)) return false;
   i64 *busy = NEWN(d->s->a, i64, d->C), *comm = NEWN(d->s->a, i64, d->C);
   count_busy(d, n0, n1, on, busy, comm);
   t->busy = busy, t->comm = comm;
@@ -284,7 +351,7 @@ static bool send_of(digest *d, const sim_piece *p, stage_send *x) {
 // ---- what comes after -----------------------------------------------------------------------------------------
 static bool after_of(digest *d, const sim_piece *p) {
   sim_stages *st = d->st;
-  u32 n0 = d->s->node_of[p->first], n1 = d->s->node_of[p->end], n = st->nreps * d->C, none = 0;
+  u32 n0 = d->s->node_of[p->first], n1 = d->s->node_of[p->end], n = st->nreps * d->C;
   if (n > (1 + VALUES_MAX) * STAGE_CLASSES) return false;
   ports all = {0};
   for (u32 r = 0; r < st->nreps; r++) {
@@ -292,7 +359,7 @@ static bool after_of(digest *d, const sim_piece *p) {
     clocks_of(d, st->rep[r], &one);
     add_value(d, &all, one.slot, NULL);
   }
-  if (!reads_only(d, n0, n1, (u32)(p - d->pl->piece) + 1, &all, NULL, &none)) return false;
+  if (!reads_only(d, n0, n1, (u32)(p - d->pl->piece) + 1, &all, NULL)) return false;
   i64 *a = matrix(d, n0, n1, &all, &all);
   for (u32 k = 0; k < n; k++)
     if (!all.slot[k]) a[k * n + k] = 0;
