@@ -188,10 +188,32 @@ static void split_stream(sequence *q, const bool *split) {
   }
 }
 
+// What is added depends on the tensor axis alone: a trial deals out no inputs.
+static u64 key_of(const plan *pn, u8 axis) {
+  u64 h = hash_u64((u64)pn->axes[axis - 1].size << 8 | axis, 1);
+  for (u32 i = 0; i < pn->ntrans; i++) {
+    const plan_trans *t = &pn->trans[i];
+    if (!t->instr) continue;
+    h = hash_u64((u64)t->fn.i << 32 | t->instr, h);
+    h = hash_u64((u64)t->stride ^ (u64)t->index << 48 ^ (u64)t->dim << 56,
+                 hash_u64((u64)t->axis << 8 | (u64)t->result << 2 | (u64)t->weak << 1 | t->uneven, h));
+  }
+  return h;
+}
+
 bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis) {
   prog *p = planner_source(pl);
-  u32 room = 0; // a choice for every instruction at most
+  u32 room = 0, before = pn->ntrans, nkept; // room: a choice for every instruction at most
   plan_trial_result r;
+  const u64 key = key_of(pn, axis);
+  const plan_trans *kept = planner_kept(pl, key, &nkept);
+  if (kept) {
+    plan_trans *all = NEWN(a, plan_trans, before + nkept + 1);
+    if (before) memcpy(all, pn->trans, sizeof *all * before);
+    memcpy(all + before, kept, sizeof *kept * nkept);
+    pn->trans = all, pn->ntrans += nkept;
+    return true;
+  }
   if (!plan_trial(pl, pn, p->main, axis, &r)) return false;
   for (u32 f = 1; f < planner_funcs(pl); f++) room += p->funcs.v[f]->body.n;
   plan_trans *more = NEWN(a, plan_trans, pn->ntrans + room + 1);
@@ -205,5 +227,6 @@ bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis) {
   keep_matmuls(&q);
   if (!find_sequence(&q)) return false;
   split_stream(&q, r.split);
+  planner_keep(pl, key, pn->trans + before, pn->ntrans - before);
   return true;
 }
