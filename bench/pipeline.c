@@ -37,7 +37,7 @@ typedef struct {
   double cold, known, whole;
 } taken;
 
-static taken one_plan(bed *b, planner *pl, coster *k, const hybrid_opts *h) {
+static taken one_plan(bed *b, planner *pl, cost_model *k, const hybrid_opts *h) {
   const sim_opts so = {.mode = SIM_FOLDED, .peak_only = true};
   arena *a = arena_new();
   plan_probed made;
@@ -72,7 +72,7 @@ static taken one_plan(bed *b, planner *pl, coster *k, const hybrid_opts *h) {
   return t;
 }
 
-// A planner and a coster for every run: what they keep would not be cold.
+// A planner and a cost model for every run: what they keep would not be cold.
 static void plans(void) {
   bed b = open_bed(4096);
   const hybrid_opts h = {.s = strategy_of("dp=8 tp=8 pp=16 mb=512 zero=1"), .train = true, .optim = b.optim};
@@ -80,7 +80,7 @@ static void plans(void) {
   for (u32 i = 0; i < RUNS; i++) {
     arena *a = arena_new();
     planner *pl = planner_new(b.src);
-    coster *k = coster_new(b.c, a, b.m, NULL);
+    cost_model *k = cost_model_new(b.c, a, b.m, NULL);
     taken t = one_plan(&b, pl, k, &h);
     cold[i] = t.cold, known[i] = t.known, whole[i] = t.whole;
     planner_free(pl);

@@ -49,7 +49,7 @@ static double run(const bed *b, const work *w, u64 *instructions, double *sim) {
   double start = bench_ms();
   arena *a = arena_new();
   planner *pl = planner_new(b->src);
-  coster *k = coster_new(b->c, a, b->m, NULL);
+  cost_model *k = cost_model_new(b->c, a, b->m, NULL);
   plan *pn = k ? policy_hybrid(pl, a, &w->h) : NULL;
   prog *d = pn ? plan_apply(pl, pn, k) : NULL;
   sim_result r;

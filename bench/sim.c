@@ -15,7 +15,7 @@ static double flat_ms(u32 K, u64 *instructions) {
   prog *src = front_load(c, "gpt3-xl", &fo);
   machine *m = machine_load(c, a, "dgx-2");
   planner *pl = src ? planner_new(src) : NULL;
-  coster *k = m ? coster_new(c, a, m, NULL) : NULL;
+  cost_model *k = m ? cost_model_new(c, a, m, NULL) : NULL;
   hybrid_opts h = {.s = strategy_of("dp=2 tp=4 pp=2 mb=%u overlap=none", K),
                    .train = true,
                    .optim = optim_default(OPTIM_ADAM)};

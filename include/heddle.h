@@ -180,7 +180,7 @@ bool heddle_plan_trains(heddle_session *s, const char *path, bool *train);
 void heddle_plan_free(heddle_plan *b);
 const char *heddle_plan_print(heddle_plan *b);
 const char *heddle_plan_name(const heddle_plan *b); // "dp=2 tp=4 pp=2 mb=32"
-// Communication between groups is chosen by the costs of this machine, in an accounting (NULL: "heddle"),
+// Communication between groups is chosen by the costs of this machine, in a cost model (NULL: "heddle"),
 // when the plan is applied or verified; plans of a search are on theirs. Without a machine (NULL), by the
 // amounts that move. False and a diagnostic if the plan uses ranks that the machine does not have.
 bool heddle_plan_on(heddle_plan *b, heddle_machine *m, const char *costs);
@@ -208,7 +208,7 @@ typedef struct {
                  // one rank of those that are alike, with a warning
   bool flat;     // every rank and every instruction one by one: the same result, slowly
   int64_t batch; // samples a step, for throughput; 0: extent of the first dimension of the first input
-  const char *costs; // accounting: "heddle" or "distir"; NULL: heddle
+  const char *costs; // cost model: "heddle" or "distir"; NULL: heddle
 } heddle_simulate_options;
 heddle_result *heddle_result_run(heddle_program *distributed, heddle_machine *m,
                                  const heddle_simulate_options *o);

@@ -150,7 +150,7 @@ static void read_from(const prog *p, const plan *pn, bool *reads, bool *grads, a
   }
 }
 
-static bool same_place(const plan_place *a, const plan_place *b) {
+static bool same_submesh(const plan_submesh *a, const plan_submesh *b) {
   return a->mesh == b->mesh && a->nfix == b->nfix && !memcmp(a->fix, b->fix, sizeof *a->fix * a->nfix);
 }
 
@@ -193,7 +193,7 @@ static void random_order(const prog *p, plan *pn, bool split, u64 *rng, arena *a
   sched_task **seq = NEWN(a, sched_task *, n);
   for (u32 i = 0; i < n; i++) {
     u32 k = 0;
-    while (k < i && !same_place(&pn->segments[k].place, &pn->segments[i].place)) k++;
+    while (k < i && !same_submesh(&pn->segments[k].on, &pn->segments[i].on)) k++;
     place[i] = k < i ? place[k] : np;
     if (k == i) seq[np++] = NEWN(a, sched_task, 3 * n * K);
     for (u32 b = 0; b < TASK_KINDS; b++) left += K * (kinds[i] >> b & 1);
@@ -311,14 +311,14 @@ static void random_segments(plans_model *m, plan *pn, u64 *rng, arena *a) {
     if (s->to > body) s->to = body;
     at = s->to + 1;
     if (i && chance(rng, 3)) { // where another segment is
-      s->place = pn->segments[pick(rng, i)].place;
+      s->on = pn->segments[pick(rng, i)].on;
       continue;
     }
-    s->place.mesh = pn->nmeshes > 1 && chance(rng, 3);
-    const plan_mesh *pm = &pn->meshes[s->place.mesh];
+    s->on.mesh = pn->nmeshes > 1 && chance(rng, 3);
+    const plan_mesh *pm = &pn->meshes[s->on.mesh];
     for (u32 k = 0; k < pm->naxes; k++)
       if (chance(rng, 3))
-        s->place.fix[s->place.nfix++] = (plan_fix){pm->axis[k], pick(rng, pn->axes[pm->axis[k] - 1].size)};
+        s->on.fix[s->on.nfix++] = (plan_fix){pm->axis[k], pick(rng, pn->axes[pm->axis[k] - 1].size)};
   }
   pn->segments[pn->nsegments - 1].to = body;
 }
@@ -371,10 +371,10 @@ static void random_splits(plans_model *m, plan *pn, u64 *rng, arena *a) {
     if (random_trans(m, pn, rng, &v[pn->ntrans])) pn->ntrans++;
 }
 
-static void random_rest(plan *pn, u64 *rng) {
-  for (u32 w = 0; w < REST_COUNT; w++)
+static void random_storage(plan *pn, u64 *rng) {
+  for (u32 w = 0; w < STORAGE_KINDS; w++)
     for (u32 x = 1; x <= pn->naxes; x++)
-      if (!pn->axes[x - 1].temporal && chance(rng, 4)) pn->rest[w][pn->nrest[w]++] = (u8)x;
+      if (!pn->axes[x - 1].temporal && chance(rng, 4)) pn->storage[w][pn->nstorage[w]++] = (u8)x;
 }
 
 static void random_recompute(plans_model *m, plan *pn, u64 *rng, arena *a) {
@@ -401,7 +401,7 @@ static plan *random_plan(plans_model *m, u32 groups, u64 *rng, arena *a) {
   if (pn->time && !policy_batch(m->pl, a, pn, pn->time)) return NULL;
   if (chance(rng, 2) && pn->axes[0].size > 1 && !policy_batch(m->pl, a, pn, 1)) return NULL;
   random_splits(m, pn, rng, a);
-  random_rest(pn, rng);
+  random_storage(pn, rng);
   if (pn->train && chance(rng, 2)) random_recompute(m, pn, rng, a);
   if (chance(rng, 3)) pn->send_stream = sym_of(m->c, "link"), pn->send_channels = (u8)(1u << pick(rng, 3));
   random_order(m->src, pn, split, rng, a);

@@ -29,8 +29,8 @@ plan *plans_hybrid(plans_model *m, u64 *rng, arena *a);
 // Such a pipeline of microbatches, with its tasks in any order that respects who waits for whom, backwards in one
 // part, in two, or some so and some so, sends on any streams. NULL: none was found.
 plan *plans_ordered(plans_model *m, u64 *rng, arena *a);
-// A plan from random primitives, without policies: meshes, places, cuts, splits, orders, what is split at
-// rest.
+// A plan from random primitives, without policies: meshes, places, cuts, splits, orders, what is sharded in
+// storage.
 plan *plans_random(plans_model *m, u64 *rng, arena *a);
 // The plan with to[r] in the place of every rank r. In `a`.
 plan *plans_relabelled(const plan *pn, const u32 *to, arena *a);

@@ -22,8 +22,8 @@ prog *distir_mlp(ctx *c, i64 layers, i64 width, i64 batch, dtype t) {
 
 bool model_open(bench_model *b, const machine *m, const model_opts *o, const distir_params *params) {
   *b = (bench_model){.c = ctx_new(), .a = arena_new(), .train = !strncmp(o->model, "mlp", 3)};
-  cost_opts co = {.accounting = "distir", .distir = params};
-  b->k = coster_new(b->c, b->a, m, &co);
+  cost_opts co = {.model = "distir", .distir = params};
+  b->k = cost_model_new(b->c, b->a, m, &co);
   const front_row *r = NULL;
   for (u32 i = 0; (r = front_family_get(i)) && strcmp(r->name, o->model); i++) continue;
   prog *src = !r         ? NULL
@@ -93,7 +93,7 @@ price model_price(bench_model *b, degrees d) {
   if (p && sim_run(b->c, a, p, b->k, &so, &r)) {
     out = (price){.ok = true, .s = (double)r.makespan_ps * 1e-12, .peak_bytes = (double)r.peak_bytes};
     for (u32 i = 0; i < r.nranks && i < COUNT_OF(out.bytes); i++)
-      out.bytes[i] = (double)r.unit[r.unit_of_rank[i]].peak_bytes;
+      out.bytes[i] = (double)r.class[r.class_of_rank[i]].peak_bytes;
   }
   diag_clear(b->c);
   prog_free(p);

@@ -22,7 +22,7 @@ void reproduce_distsim(ctx *c, verdict *v) {
   printf("== DistSim's search: BERT of 48 layers, 16 A10 on 4 nodes, global batch 16\n");
   const machine *m = machine_load(c, a, "a10-4x4");
   prog *src = front_load(c, "bert-48l", &(front_opts){.batch = BATCH, .t = DT_F16, .loss = true});
-  coster *k = m ? coster_new(c, a, m, NULL) : NULL;
+  cost_model *k = m ? cost_model_new(c, a, m, NULL) : NULL;
   if (!src || !k) {
     fputs(diag_render(c, a), stderr);
     exit(1);

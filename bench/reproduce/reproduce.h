@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-// DistIR's conventions: its accountings of time and bytes, blocking sends, one 1F1B pipeline, SGD.
+// DistIR's conventions: its cost models of time and bytes, blocking sends, one 1F1B pipeline, SGD.
 typedef struct {
   const char *model; // mlp-* is trained, as distir_mlp; gpt* infers 8 tokens, without the projection to the
                      // vocabulary
@@ -44,7 +44,7 @@ typedef struct {
   arena *a;
   bool train;
   planner *pl;
-  coster *k;
+  cost_model *k;
 } bench_model;
 bool model_open(bench_model *b, const machine *m, const model_opts *o, const distir_params *params);
 void model_close(bench_model *b);

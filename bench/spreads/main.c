@@ -131,7 +131,7 @@ typedef struct {
   ctx *c;
   arena *a;
   machine *m;
-  coster *k;
+  cost_model *k;
   prog *p;
   group g;
 } bed;
@@ -142,7 +142,7 @@ static bed bed_new(const char *spec) {
   b.m = machine_load(b.c, b.a, spec);
   if (!b.m) fprintf(stderr, "%s", diag_render(b.c, b.a)), exit(1);
   for (u32 i = 0; i < b.m->nkinds; i++) b.m->kind[i].spread.n = 0;
-  b.k = coster_new(b.c, b.a, b.m, NULL);
+  b.k = cost_model_new(b.c, b.a, b.m, NULL);
   b.p = prog_new(b.c);
   const u8 axis = axis_add(b.p->sp, sym_of(b.c, "one"), 1, false);
   b.g = group_all(b.p->sp, mesh_add(b.p->sp, sym_of(b.c, "m"), &axis, 1, 0, NULL));
@@ -168,7 +168,7 @@ static void add_product(bed *b, classes *k, i64 m, i64 n, i64 depth, double us) 
   cost_info cost;
   cost_event e;
   if (cost_explain(b->k, b->p, fi, &fi->body.v[i - 1], b->g, 0, &cost, &e))
-    add(k, coster_row(b->k, cost.row)->figure, (double)cost.ps, us, 1);
+    add(k, cost_model_row(b->k, cost.row)->figure, (double)cost.ps, us, 1);
 }
 
 static void products(const char *gpu, const char *spec) {
@@ -215,8 +215,8 @@ typedef struct {
 } source;
 
 // n ranks, evenly on the nodes.
-static void add_comm(classes *k, coster *c, opcode op, i64 bytes, u32 n, u32 nodes, u32 per_node, double us,
-                     double w) {
+static void add_comm(classes *k, cost_model *c, opcode op, i64 bytes, u32 n, u32 nodes, u32 per_node,
+                     double us, double w) {
   u32 *ranks = NEWN(k->a, u32, n);
   for (u32 i = 0; i < n; i++) ranks[i] = i / (n / nodes) * per_node + i % (n / nodes);
   add(k, arena_printf(k->a, "%s in bytes%s", op_row_of(op)->name, size_class(op, bytes)),
@@ -227,7 +227,7 @@ static void collectives(classes *k, const source *s) {
   FILE *in = table("collectives.csv");
   ctx *c = ctx_new();
   const machine *m = machine_load(c, k->a, s->spec);
-  coster *cost = coster_new(c, k->a, m, NULL);
+  cost_model *cost = cost_model_new(c, k->a, m, NULL);
   char line[2048], *f[11];
   while (in && fgets(line, sizeof line, in)) {
     if (fields(line, f, 11) < 11 || strcmp(f[1], s->gpu) || strncmp(f[5], s->wire, strlen(s->wire)) ||
@@ -248,7 +248,7 @@ static void logs(classes *k, const char *folder, u32 first_job, u32 nodes, doubl
       table(arena_printf(k->a, "alps/%s/job-n-%05u-N-%04u-%u.out", folder, 4 * nodes, nodes, first_job));
   ctx *c = ctx_new();
   const machine *m = machine_load(c, k->a, arena_printf(k->a, "%ux4 h100 mesh=450GB/s ib=4x200Gb/s", nodes));
-  coster *cost = coster_new(c, k->a, m, NULL);
+  cost_model *cost = cost_model_new(c, k->a, m, NULL);
   char line[2048];
   long long bytes;
   double us;

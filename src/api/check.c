@@ -7,7 +7,7 @@ static heddle_check *run(heddle_plan *b, const heddle_check_options *o) {
   verify_opts v = {.seed = o->seed, .tolerance = o->tolerance, .memory_bytes = o->memory_bytes};
   heddle_check *k = object_new(b->o.s, sizeof *k, check_fini);
   k->b = object_hold(b);
-  if (plan_verify(program_planner(b->p), b->pn, plan_coster(b), &v, k->o.a, &k->r)) return k;
+  if (plan_verify(program_planner(b->p), b->pn, plan_cost_model(b), &v, k->o.a, &k->r)) return k;
   object_drop(k);
   return NULL;
 }

@@ -41,16 +41,16 @@ struct heddle_plan {
   heddle_program *p;
   plan *pn;
   heddle_machine *m; // whose costs choose communication; NULL: amounts do
-  const char *costs; // accounting
+  const char *costs; // cost model
 };
-coster *
-plan_coster(heddle_plan *b); // NULL without a machine; and, with a diagnostic, if there is no such accounting
+cost_model *plan_cost_model(
+    heddle_plan *b); // NULL without a machine; and, with a diagnostic, if there is no such cost model
 struct heddle_result {
   object o;
   heddle_program *p;
   heddle_machine *m;
   sim_result r;
-  cost_parts *path; // of the critical path; NULL: the accounting does not tell
+  cost_parts *path; // of the critical path; NULL: the cost model does not tell
   i64 batch;
 };
 struct heddle_schedule {
@@ -107,7 +107,7 @@ static inline const char *rendered(arena *a, const report *r, heddle_format f) {
   report_print(r, f == HEDDLE_JSON, &b);
   return sb_str(&b);
 }
-// How the accounting of costs of that name counts bytes.
+// How the cost model of that name counts bytes.
 static inline sim_bytes bytes_by(const char *costs) {
   return costs && !strcmp(costs, "distir") ? SIM_BYTES_DISTIR : SIM_BYTES_HEDDLE;
 }

@@ -87,7 +87,7 @@ const char *heddle_plan_print(heddle_plan *b) {
 
 // The highest rank of a segment: positions are row-major over the axes of its mesh.
 static u32 highest_rank(const plan *pn, const plan_segment *s) {
-  const plan_mesh *m = &pn->meshes[s->place.mesh];
+  const plan_mesh *m = &pn->meshes[s->on.mesh];
   u32 most = 0;
   u64 size = 1;
   for (u32 k = 0; k < m->naxes && size < 1u << 24; k++) size *= pn->axes[m->axis[k] - 1].size;
@@ -95,9 +95,9 @@ static u32 highest_rank(const plan *pn, const plan_segment *s) {
   for (u32 pos = 0; pos < size; pos++) {
     bool in = true;
     for (u32 k = m->naxes, left = pos; k-- > 0; left /= pn->axes[m->axis[k] - 1].size)
-      for (u32 f = 0; f < s->place.nfix; f++)
-        in = in && (s->place.fix[f].axis != m->axis[k] ||
-                    s->place.fix[f].at == left % pn->axes[m->axis[k] - 1].size);
+      for (u32 f = 0; f < s->on.nfix; f++)
+        in = in &&
+             (s->on.fix[f].axis != m->axis[k] || s->on.fix[f].at == left % pn->axes[m->axis[k] - 1].size);
     if (in) most = MAX(most, m->nranks ? m->ranks[pos] : m->first + pos);
   }
   return most;
@@ -134,13 +134,13 @@ bool heddle_plan_on(heddle_plan *b, heddle_machine *m, const char *costs) {
   API_RETURN(bool, false, b->o.s, on_machine(b, m, costs));
 }
 
-coster *plan_coster(heddle_plan *b) {
-  cost_opts o = {.accounting = b->costs, .extrapolated = NULL};
-  return b->m ? coster_new(b->o.s->c, b->o.a, b->m->m, &o) : NULL;
+cost_model *plan_cost_model(heddle_plan *b) {
+  cost_opts o = {.model = b->costs, .extrapolated = NULL};
+  return b->m ? cost_model_new(b->o.s->c, b->o.a, b->m->m, &o) : NULL;
 }
 
 static heddle_program *applied(heddle_plan *b) {
-  coster *k = plan_coster(b);
+  cost_model *k = plan_cost_model(b);
   if (b->m && !k) return NULL;
   prog *d = plan_apply(program_planner(b->p), b->pn, k);
   heddle_program *p = program_wrap(b->o.s, d, b->p->name);

@@ -45,13 +45,13 @@ static heddle_program *on_ranks(heddle_program *p) {
 enum { EVENTS_VIEWED = 3000000, EVENTS_MOST = 100000000 };
 
 // How a timeline is made: of all ranks, or where that is too much of one of those that are alike.
-static bool timeline_mode(heddle_result *r, coster *k, sim_opts *so) {
+static bool timeline_mode(heddle_result *r, cost_model *k, sim_opts *so) {
   ctx *c = r->o.s->c;
   arena *a = arena_new();
   sim_opts count = {.mode = SIM_FOLDED, .bytes = so->bytes, .no_bytes = true};
   u32 before = diag_count(c);
   bool ok = sim_run(c, a, r->p->p, k, &count, &r->r);
-  double all = (double)r->r.instructions, alike = all * r->r.nunits / MAX(r->r.nranks, 1);
+  double all = (double)r->r.instructions, alike = all * r->r.nclasses / MAX(r->r.nranks, 1);
   so->mode = all > EVENTS_VIEWED ? SIM_FLAT_FOLDED : SIM_FLAT;
   arena_free(a);
   if (!ok) return false;
@@ -65,7 +65,7 @@ static bool timeline_mode(heddle_result *r, coster *k, sim_opts *so) {
     diag_hint(c, "take fewer layers or microbatches: gpt3-xl:layers=4, --microbatches 8");
     return false;
   }
-  if (r->r.nunits == r->r.nranks) {
+  if (r->r.nclasses == r->r.nranks) {
     diag(c, W_TIMELINE, where,
          "the timeline has %.3g events, and no two ranks are alike; viewers open about %.3g", all,
          (double)EVENTS_VIEWED);
@@ -73,18 +73,18 @@ static bool timeline_mode(heddle_result *r, coster *k, sim_opts *so) {
   }
   diag(c, W_TIMELINE, where,
        "the timeline shows %u of %u ranks, one for all that are alike; together they have %.3g events",
-       r->r.nunits, r->r.nranks, all);
+       r->r.nclasses, r->r.nranks, all);
   return true;
 }
 
 static heddle_result *run(heddle_program *p, heddle_machine *m, const heddle_simulate_options *o) {
   ctx *c = p->o.s->c;
   heddle_result *r = object_new(p->o.s, sizeof *r, result_fini);
-  cost_opts costs = {.accounting = o->costs};
+  cost_opts costs = {.model = o->costs};
   r->p = on_ranks(p);
   r->m = object_hold(m);
   r->batch = o->batch ? o->batch : program_batch(p->p);
-  coster *k = coster_new(c, r->o.a, m->m, &costs);
+  cost_model *k = cost_model_new(c, r->o.a, m->m, &costs);
   sim_opts so = {.mode = o->flat ? SIM_FLAT : SIM_FOLDED,
                  .bytes = bytes_by(o->costs),
                  .critical = true,
@@ -129,12 +129,12 @@ const char *heddle_result_report(heddle_result *r, heddle_format f) {
 static bool write_timeline(heddle_result *r, const char *path) {
   ctx *c = r->o.s->c;
   if (r->r.timeline) {
-    u32 *alike = ZNEWN(r->o.a, u32, r->r.nunits);
+    u32 *alike = ZNEWN(r->o.a, u32, r->r.nclasses);
     const char **name = ZNEWN(r->o.a, const char *, r->r.nranks);
-    for (u32 i = 0; i < r->r.nranks; i++) alike[r->r.unit_of_rank[i]]++;
+    for (u32 i = 0; i < r->r.nranks; i++) alike[r->r.class_of_rank[i]]++;
     for (u32 i = 0; i < r->r.nranks; i++)
-      name[i] = alike[r->r.unit_of_rank[i]] > 1
-                    ? arena_printf(r->o.a, "rank %u of %u alike", i, alike[r->r.unit_of_rank[i]])
+      name[i] = alike[r->r.class_of_rank[i]] > 1
+                    ? arena_printf(r->o.a, "rank %u of %u alike", i, alike[r->r.class_of_rank[i]])
                     : arena_printf(r->o.a, "rank %u", i);
     return chrome_write(c, r->r.timeline, &(chrome_opts){.rank_name = name}, path);
   }

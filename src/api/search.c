@@ -13,7 +13,7 @@ static bool options_read(ctx *c, arena *a, const heddle_search_options *o, searc
                      .train = o->train,
                      .batch = o->batch,
                      .memory_bytes = o->memory_bytes,
-                     .accounting = bytes_by(o->costs),
+                     .bytes = bytes_by(o->costs),
                      .top = o->top,
                      .part = o->part,
                      .parts = o->parts,
@@ -63,7 +63,7 @@ static heddle_search *run(heddle_program *p, heddle_machine *m, const heddle_sea
   f->p = object_hold(p);
   f->m = object_hold(m);
   f->costs = o->costs ? arena_strdup(f->o.a, o->costs) : NULL;
-  cost_opts costs = {.accounting = f->costs, .extrapolated = quiet};
+  cost_opts costs = {.model = f->costs, .extrapolated = quiet};
   if (options_read(c, f->o.a, o, &f->so)) {
     if (!f->so.batch) f->so.batch = program_batch(p->p);
     tell_batch(p, &f->so, f->so.ranks ? f->so.ranks : m->m->nranks);
@@ -121,7 +121,7 @@ const char *heddle_search_report(heddle_search *f, heddle_format format) {
 
 // ---- parts ------------------------------------------------------------------------------------------------
 static const char *part_text(heddle_search *f) {
-  const cost_opts costs = {.accounting = f->costs};
+  const cost_opts costs = {.model = f->costs};
   strbuf b = {.a = f->o.a};
   if (!has_model(f, "a part")) return NULL;
   search_part_print(search_part_of(f->o.a, f->p->p, f->m->m, &costs, &f->so, &f->about, &f->r), &b);

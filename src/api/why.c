@@ -14,7 +14,7 @@ static const char *answer(heddle_search *f, const heddle_search_questions *q, he
   }
   const prog *p = f->p->p;
   const machine *m = f->m->m;
-  const cost_opts costs = {.accounting = f->costs, .extrapolated = quiet};
+  const cost_opts costs = {.model = f->costs, .extrapolated = quiet};
   search_why w = {0};
   search_what_if what[WHAT_IF_MOST];
   u32 n = 0;

@@ -164,8 +164,8 @@ void diag_hint(ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3);         // what 
 u32 diag_errors(const ctx *c);                                          // how many errors so far
 u32 diag_count(const ctx *c);
 void diag_clear(ctx *c);
-void diag_truncate(ctx *c, u32 n);         // keep the first n (used by trial runs)
-void diag_place(ctx *c, u32 from, loc at); // of those from number `from` on that have none
+void diag_truncate(ctx *c, u32 n);          // keep the first n (used by trial runs)
+void diag_locate(ctx *c, u32 from, loc at); // of those from number `from` on that have none
 typedef struct {
   diag_id id;
   loc at;

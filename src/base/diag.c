@@ -67,7 +67,7 @@ void diag_truncate(ctx *c, u32 n) {
   c->diag.n = n;
 }
 
-void diag_place(ctx *c, u32 from, loc at) {
+void diag_locate(ctx *c, u32 from, loc at) {
   for (u32 i = from; i < c->diag.n; i++)
     if (!c->diag.v[i].at.i) c->diag.v[i].at = at;
 }

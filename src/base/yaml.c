@@ -1,8 +1,8 @@
-// yaml.c - reads one YAML document into a tree with the place of every node, over libyaml's events.
+// yaml.c - reads one YAML document into a tree with the position of every node, over libyaml's events.
 //
 // Idea: the part of YAML that means the same to every reader. Scalars stay text (the reader of a machine or a
 // plan knows what it expects, units included). Anchors, aliases, tags, several documents, keys that are not
-// plain text and keys given twice are refused at their place.
+// plain text and keys given twice are refused where they stand.
 #include "base/internal.h"
 #include <yaml.h>
 
@@ -14,7 +14,7 @@ typedef struct {
   sym file;
   const char *text, *end; // ends with a NUL
   VEC(const char *) line; // where each line of the text starts
-  const char *near;       // the place asked for last
+  const char *near;       // the position asked for last
   yaml_mark_t near_mark;
   yaml_parser_t *parser;
   yaml_event_t event; // the current one; empty after it was deleted
@@ -23,7 +23,7 @@ typedef struct {
 
 static ynode *node(reader *r);
 
-// ---- places -------------------------------------------------------------------------------------------
+// ---- positions ----------------------------------------------------------------------------------------
 
 // Length of the line break at s, 0 if there is none: the breaks that libyaml counts (YAML 1.1).
 static u32 break_len(const char *s, const char *end) {
@@ -44,9 +44,9 @@ static void find_lines(reader *r) {
   }
 }
 
-// libyaml counts columns in characters, locations in bytes. Goes on from the place asked for last, so that a
-// long line is walked once.
-static loc place(reader *r, yaml_mark_t m) {
+// libyaml counts columns in characters, locations in bytes. Goes on from the position asked for last, so that
+// a long line is walked once.
+static loc position(reader *r, yaml_mark_t m) {
   size_t line = MIN(m.line, (size_t)r->line.n - 1);
   if (!r->near || r->near_mark.line != line || r->near_mark.column > m.column) {
     r->near = r->line.v[line];
@@ -68,15 +68,15 @@ static bool parser_failed(reader *r) {
   const char *what = p->problem ? p->problem : "cannot be read";
   if (p->error == YAML_MEMORY_ERROR) base_out_of_memory(0);
   if (p->error != YAML_READER_ERROR) {
-    bad(r, place(r, p->problem_mark), what);
-    if (p->context) diag_note(r->c, place(r, p->context_mark), "%s", p->context);
+    bad(r, position(r, p->problem_mark), what);
+    if (p->context) diag_note(r->c, position(r, p->context_mark), "%s", p->context);
     return false;
   }
   yaml_mark_t m = {.line = 0}; // a byte that is no text: the parser gives its offset only
   const char *at = r->text + MIN(p->problem_offset, (size_t)(r->end - r->text));
   while (m.line + 1 < r->line.n && r->line.v[m.line + 1] <= at) m.line++;
   for (const char *s = r->line.v[m.line]; s < at; m.column++) s += MAX(utf8_len(s, (size_t)(at - s)), 1u);
-  return bad(r, place(r, m), what);
+  return bad(r, position(r, m), what);
 }
 
 // ---- the tree -----------------------------------------------------------------------------------------
@@ -87,8 +87,9 @@ static bool next(reader *r) {
 }
 
 static bool plain(reader *r, const yaml_char_t *anchor, const yaml_char_t *tag) {
-  if (anchor) return bad(r, place(r, r->event.start_mark), "anchors are not supported: write the text out");
-  if (tag) return bad(r, place(r, r->event.start_mark), "tags are not supported");
+  if (anchor)
+    return bad(r, position(r, r->event.start_mark), "anchors are not supported: write the text out");
+  if (tag) return bad(r, position(r, r->event.start_mark), "tags are not supported");
   return true;
 }
 
@@ -97,9 +98,9 @@ static ynode *scalar(reader *r) {
   const char *text = (const char *)e->data.scalar.value;
   size_t n = e->data.scalar.length;
   if (!plain(r, e->data.scalar.anchor, e->data.scalar.tag)) return NULL;
-  if (memchr(text, 0, n)) return bad(r, place(r, e->start_mark), "NUL in a text"), NULL;
+  if (memchr(text, 0, n)) return bad(r, position(r, e->start_mark), "NUL in a text"), NULL;
   ynode *y = NEW(r->a, ynode);
-  y->at = place(r, e->start_mark);
+  y->at = position(r, e->start_mark);
   y->str = arena_strndup(r->a, text, n);
   y->quoted = e->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
   return y;
@@ -110,7 +111,7 @@ static ynode *sequence(reader *r) {
   if (!plain(r, r->event.data.sequence_start.anchor, r->event.data.sequence_start.tag)) return NULL;
   ynode *y = NEW(r->a, ynode), *item;
   y->kind = Y_SEQ;
-  y->at = place(r, r->event.start_mark);
+  y->at = position(r, r->event.start_mark);
   while (next(r)) {
     if (r->event.type == YAML_SEQUENCE_END_EVENT) {
       y->item = items.v;
@@ -125,7 +126,7 @@ static ynode *sequence(reader *r) {
 
 static ynode *map_key(reader *r, hmap *seen, ynode **keys, u32 n) {
   if (r->event.type != YAML_SCALAR_EVENT && r->event.type != YAML_ALIAS_EVENT)
-    return bad(r, place(r, r->event.start_mark), "a key must be plain text"), NULL;
+    return bad(r, position(r, r->event.start_mark), "a key must be plain text"), NULL;
   ynode *key = node(r);
   if (!key) return NULL;
   u64 h = hash_bytes(key->str, strlen(key->str), 0);
@@ -146,7 +147,7 @@ static ynode *mapping(reader *r) {
   if (!plain(r, r->event.data.mapping_start.anchor, r->event.data.mapping_start.tag)) return NULL;
   ynode *y = NEW(r->a, ynode), *key, *item;
   y->kind = Y_MAP;
-  y->at = place(r, r->event.start_mark);
+  y->at = position(r, r->event.start_mark);
   while (next(r)) {
     if (r->event.type == YAML_MAPPING_END_EVENT) {
       y->item = items.v;
@@ -163,7 +164,7 @@ static ynode *mapping(reader *r) {
 
 static ynode *node(reader *r) {
   if (r->event.type == YAML_SCALAR_EVENT) return scalar(r);
-  loc at = place(r, r->event.start_mark);
+  loc at = position(r, r->event.start_mark);
   if (r->event.type == YAML_ALIAS_EVENT)
     return bad(r, at, "aliases are not supported: write the text out"), NULL;
   if (++r->depth > DEPTH_MAX) {
@@ -182,7 +183,7 @@ static ynode *document(reader *r) {
   ynode *y = next(r) ? node(r) : NULL;
   if (!y || !next(r) || !next(r)) return NULL; // end of the document, end of the stream
   if (r->event.type != YAML_STREAM_END_EVENT)
-    return bad(r, place(r, r->event.start_mark), "a second document begins here"), NULL;
+    return bad(r, position(r, r->event.start_mark), "a second document begins here"), NULL;
   return y;
 }
 

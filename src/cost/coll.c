@@ -1,5 +1,5 @@
-// coll.c - how long a collective takes: latency and bandwidth by placement. Not contention in time: the place
-// says what the subgroup gets while its siblings run.
+// coll.c - how long a collective takes: latency and bandwidth by placement. Not contention in time: the
+// placement says what the subgroup gets while its siblings run.
 //
 // n members on N nodes, k on the fullest; S bytes as cost_comm defines them. A ring passes every node once,
 // so its bytes leave a node at the node's bandwidth. In rounds over the members:
@@ -65,7 +65,7 @@ static made exchange(const net *t, double S) {
 }
 
 // False: a link is missing.
-static bool coll(opcode op, i64 bytes, const machine_place *p, made *out) {
+static bool coll(opcode op, i64 bytes, const machine_placement *p, made *out) {
   *out = (made){0};
   if (p->n < 2) return true;
   const bool inside = p->per_node > 1, between = p->nodes > 1;
@@ -107,13 +107,13 @@ static bool coll(opcode op, i64 bytes, const machine_place *p, made *out) {
   return true;
 }
 
-i64 coll_ps(opcode op, i64 bytes, const machine_place *p) {
+i64 coll_ps(opcode op, i64 bytes, const machine_placement *p) {
   made x;
   if (!coll(op, bytes, p, &x)) return -1;
   return p->n < 2 ? 0 : round_ps(total(x)) + p->start_ps;
 }
 
-void coll_parts(opcode op, i64 bytes, const machine_place *p, cost_parts *out) {
+void coll_parts(opcode op, i64 bytes, const machine_placement *p, cost_parts *out) {
   made x;
   if (!coll(op, bytes, p, &x) || p->n < 2) return;
   out->ps[COST_BY_LATENCY] = x.steps + (double)p->start_ps;

@@ -1,9 +1,9 @@
 // cost.h - how long an instruction takes on the ranks it runs on. Layer 4. Not when it runs: that is sim's.
 //
 // Idea: a cost belongs to an *event*: operator, attributes, what one rank holds, kind of device; for
-// communication operator, bytes and place. Equal events cost equally and are costed once, however often and
-// in however many programs they occur. A coster is one machine, one accounting (a named way of costing) and
-// the caches; one coster per thread, any number per machine.
+// communication operator, bytes and placement. Equal events cost equally and are costed once, however often
+// and in however many programs they occur. A cost model is one machine, one set of formulas ("heddle" or
+// "distir") and the caches; one cost model per thread, any number per machine.
 //
 // Costs are integer picoseconds. No cost depends on simulated time: an instruction is costed with all its
 // subgroups running at once (they share the NICs of their nodes).
@@ -29,7 +29,7 @@ typedef struct {
   i64 ps;
   cost_source source;
   double spread; // real runs lie within ps*(1 +- spread) two times in three; below 0: not known
-  u32 row;       // of coster_row; 0: not asked for
+  u32 row;       // of cost_model_row; 0: not asked for
 } cost_info;
 
 // A row is one figure of the machine in one range of sizes: what is wrong in it is wrong in all prices that it
@@ -51,36 +51,37 @@ typedef struct { // what a cost is a function of
   const shape *opd, *res; // what one rank holds
   const device_kind *dev; // NULL: communication
   eff_kind work;
-  double flops, bytes;        // of one rank: floating-point operations, memory traffic
-  i64 size;                   // communication: bytes, see cost_comm
-  const machine_place *where; // communication
+  double flops, bytes;            // of one rank: floating-point operations, memory traffic
+  i64 size;                       // communication: bytes, see cost_comm
+  const machine_placement *where; // communication
 } cost_event;
 
 typedef struct {
-  const char *accounting;      // NULL: "heddle"
-  const distir_params *distir; // accounting "distir": NULL takes the machine's
-  // Asked before the accounting for every new event; false leaves the event to it. out->spread is below 0 before.
+  const char *model;           // NULL: "heddle"
+  const distir_params *distir; // cost model "distir": NULL takes the machine's
+  // Asked before the cost model for every new event; false leaves the event to it. out->spread is below 0
+  // before.
   bool (*predict)(void *arg, const cost_event *e, cost_info *out);
   // Told of events that lie far outside the sizes a curve was given for: `factor` beyond its end. NULL: a
   // warning W_EXTRAPOLATED for the first of every kind of device and work.
   void (*extrapolated)(void *arg, const cost_event *e, double factor);
   void *arg;
 } cost_opts;
-// Accountings by name. heddle: max(flops / rate, bytes / bandwidth), each at the machine's efficiency, plus
+// Cost models by name. heddle: max(flops / rate, bytes / bandwidth), each at the machine's efficiency, plus
 // launch; collectives from latency and bandwidth by placement (coll.c). distir: DistIR's formulas (distir.c).
-const char *cost_accounting(u32 i); // the name of number i, from 0; NULL: there are no more
+const char *cost_model_name(u32 i); // the name of number i, from 0; NULL: there are no more
 
-typedef struct coster coster;
-// opts may be NULL. NULL and a diagnostic if the accounting is unknown. Everything lives in `a`.
-coster *coster_new(ctx *c, arena *a, const machine *m, const cost_opts *opts);
-const machine *coster_machine(const coster *k);
+typedef struct cost_model cost_model;
+// opts may be NULL. NULL and a diagnostic if no cost model has that name. Everything lives in `a`.
+cost_model *cost_model_new(ctx *c, arena *a, const machine *m, const cost_opts *opts);
+const machine *cost_model_machine(const cost_model *k);
 // Costs of one instruction (no call) on the members of group g (resolved: the function's own group has been
 // put in). Returns the number written: 1 if equal for all members, else g's number of ranks, one each. 0 and
 // a diagnostic if a rate or a link is missing or a rank is not on the machine. A cached one takes tens of
 // nanoseconds. send: of the members of the source, g.
-u32 cost_instr(coster *k, const prog *p, const func_info *f, const instr *i, group g, i64 *ps);
+u32 cost_instr(cost_model *k, const prog *p, const func_info *f, const instr *i, group g, i64 *ps);
 // The same for one member, with what it is made of and its row: slower. False and a diagnostic likewise.
-bool cost_explain(coster *k, const prog *p, const func_info *f, const instr *i, group g, u32 member,
+bool cost_explain(cost_model *k, const prog *p, const func_info *f, const instr *i, group g, u32 member,
                   cost_info *out, cost_event *made_of);
 
 // ---- what a price is made of (parts.c) ------------------------------------------------------------------
@@ -100,9 +101,9 @@ typedef enum {
 typedef struct {
   double ps[COST_BYS];
 } cost_parts;
-// Of one member, as cost_explain. False without a diagnostic if the accounting does not tell, or the price is
+// Of one member, as cost_explain. False without a diagnostic if the cost model does not tell, or the price is
 // a prediction.
-bool cost_made_of(coster *k, const prog *p, const func_info *f, const instr *i, group g, u32 member,
+bool cost_made_of(cost_model *k, const prog *p, const func_info *f, const instr *i, group g, u32 member,
                   cost_parts *out);
 // What kind of work an instruction is, by its law. A batched product has a dimension that both operands and
 // the result share, as attention has.
@@ -118,7 +119,7 @@ typedef enum {
 // The axes that a communication of group g goes over, MESH_AXES at most; not of sends.
 u32 cost_axes(const prog *p, const instr *i, group g, u8 *axes);
 cost_work cost_work_of(ctx *c, arena *scratch, const prog *p, const func_info *f, const instr *i);
-const cost_row *coster_row(const coster *k, u32 row); // from 1; until the coster's next call
+const cost_row *cost_model_row(const cost_model *k, u32 row); // from 1; until the cost model's next call
 
 // One communication among n ranks that run it alone; send: from ranks[0] to ranks[1]. -1 and a diagnostic if
 // there is no link. `bytes` is what one member holds:
@@ -127,17 +128,18 @@ const cost_row *coster_row(const coster *k, u32 row); // from 1; until the coste
 //   gather_to, scatter_from                                   of the whole, at the root
 //   send                                                      of the message
 //   halo_exchange                                             received from the neighbours
-i64 cost_comm(coster *k, opcode op, i64 bytes, const u32 *ranks, u32 n, dtype t);
+i64 cost_comm(cost_model *k, opcode op, i64 bytes, const u32 *ranks, u32 n, dtype t);
 // The slowest of the subgroups of g over some axes, all running at once: what a planner asks. -1 likewise.
-i64 cost_over(coster *k, const prog *p, group g, const u8 *axes, u32 naxes, opcode op, i64 bytes, dtype t);
+i64 cost_over(cost_model *k, const prog *p, group g, const u8 *axes, u32 naxes, opcode op, i64 bytes,
+              dtype t);
 // The slowest of the transfers that move a tensor from one group to another, where a member holds from_bytes
 // and is to hold to_bytes. -1 likewise.
-i64 cost_between(coster *k, const prog *p, group from, group to, i64 from_bytes, i64 to_bytes, dtype t);
+i64 cost_between(cost_model *k, const prog *p, group from, group to, i64 from_bytes, i64 to_bytes, dtype t);
 
-// ---- lower bounds: no event costs less than these say, in the coster's accounting ------------------------
-double cost_top_flops(const coster *k, const device_kind *dev, dtype t); // FLOP/s of matrix products
-double cost_top_bw(const coster *k, const device_kind *dev);             // bytes/s of memory
-i64 cost_launch_ps(const coster *k, const device_kind *dev); // of every instruction that is not free
+// ---- lower bounds: no event costs less than these say, by the formulas of the cost model -----------------
+double cost_top_flops(const cost_model *k, const device_kind *dev, dtype t); // FLOP/s of matrix products
+double cost_top_bw(const cost_model *k, const device_kind *dev);             // bytes/s of memory
+i64 cost_launch_ps(const cost_model *k, const device_kind *dev); // of every instruction that is not free
 
-u32 coster_events(const coster *k); // distinct events costed so far
+u32 cost_model_events(const cost_model *k); // distinct events costed so far
 #endif

@@ -1,4 +1,4 @@
-// distir.c - the accounting "distir": the cost model of DistIR (Santhanam et al., "DistIR: an intermediate
+// distir.c - the cost model "distir": the cost model of DistIR (Santhanam et al., "DistIR: an intermediate
 // representation and simulator for efficient neural network distribution", 2021), to reproduce its results.
 // Not a model to plan with: arithmetic and traffic add up, the network is a full mesh of equal links.
 //
@@ -27,7 +27,7 @@ static double elems_of_first_two(const shape *s) {
   return n;
 }
 
-static bool compute(coster *k, const cost_event *e, loc at, cost_info *out) {
+static bool compute(cost_model *k, const cost_event *e, loc at, cost_info *out) {
   const distir_params *p = &k->distir;
   (void)at;
   double s = 0;
@@ -50,7 +50,7 @@ static bool compute(coster *k, const cost_event *e, loc at, cost_info *out) {
   return true;
 }
 
-static bool comm(coster *k, const cost_event *e, loc at, cost_info *out) {
+static bool comm(cost_model *k, const cost_event *e, loc at, cost_info *out) {
   const distir_params *p = &k->distir;
   const double n = e->where->n;
   double S = (double)e->size, s = 0;
@@ -75,23 +75,24 @@ static bool comm(coster *k, const cost_event *e, loc at, cost_info *out) {
   return true;
 }
 
-static void row(coster *k, const cost_event *e, u32 rank, cost_row *out) {
+static void row(cost_model *k, const cost_event *e, u32 rank, cost_row *out) {
   (void)k, (void)rank;
   out->source = COST_DISTIR;
   out->figure = e->where ? "DistIR's network" : "DistIR's device";
 }
 
-static double top_flops(const coster *k, const device_kind *dev, dtype t) {
+static double top_flops(const cost_model *k, const device_kind *dev, dtype t) {
   (void)dev, (void)t;
   return k->distir.rate;
 }
-static double top_bw(const coster *k, const device_kind *dev) {
+static double top_bw(const cost_model *k, const device_kind *dev) {
   (void)dev;
   return k->distir.mem_bw;
 }
-static i64 launch_ps(const coster *k, const device_kind *dev) {
+static i64 launch_ps(const cost_model *k, const device_kind *dev) {
   (void)dev;
   return k->distir.launch_ps;
 }
 
-const accounting cost_distir = {"distir", OPF_META, compute, comm, row, top_flops, top_bw, launch_ps, NULL};
+const cost_formulas cost_distir = {"distir",  OPF_META, compute,   comm, row,
+                                   top_flops, top_bw,   launch_ps, NULL};

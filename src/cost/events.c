@@ -1,8 +1,8 @@
 // events.c - from an instruction on one rank to its event: what the rank holds, how much of the work it does,
-// the words that identify it. Events are known by content, for all programs of the coster.
+// the words that identify it. Events are known by content, for all programs of the cost model.
 #include "cost/internal.h"
 
-void cost_extrapolates(coster *k, const cost_event *e, const eff_curve *curve, double size) {
+void cost_extrapolates(cost_model *k, const cost_event *e, const eff_curve *curve, double size) {
   enum { FAR = 1000 };
   if (curve->n < 2 || size <= 0) return;
   const double first = curve->size[0], last = curve->size[curve->n - 1];
@@ -23,7 +23,7 @@ void cost_extrapolates(coster *k, const cost_event *e, const eff_curve *curve, d
 }
 
 // e NULL: only looks.
-static bool known(coster *k, const cost_event *e, const u64 *key, u32 n, loc at, cost_info *out) {
+static bool known(cost_model *k, const cost_event *e, const u64 *key, u32 n, loc at, cost_info *out) {
   const u64 h = hash_bytes(key, sizeof *key * n, 2);
   for (u32 it = 0, i; hmap_next(&k->event_map, h, &it, &i);) {
     const seen_event *s = &k->events.v[i];
@@ -35,7 +35,7 @@ static bool known(coster *k, const cost_event *e, const u64 *key, u32 n, loc at,
   *out = (cost_info){.spread = -1};
   if (k->opts.predict && k->opts.predict(k->opts.arg, e, out))
     out->source = COST_PREDICTED;
-  else if (!(e->where ? k->acc->comm : k->acc->compute)(k, e, at, out))
+  else if (!(e->where ? k->formulas->comm : k->formulas->compute)(k, e, at, out))
     return false;
   assert(out->ps >= 0);
   const key_ref r = {k->event_words.n, n};
@@ -45,10 +45,10 @@ static bool known(coster *k, const cost_event *e, const u64 *key, u32 n, loc at,
   return true;
 }
 
-bool comm_event(coster *k, opcode op, dtype t, i64 size, u32 place, loc at, cost_info *out,
+bool comm_event(cost_model *k, opcode op, dtype t, i64 size, u32 placement, loc at, cost_info *out,
                 cost_event *made_of) {
-  const u64 key[3] = {1ull << 63 | (u64)op << 32 | (u64)t, (u64)size, place};
-  const cost_event e = {.op = op, .t = t, .size = size, .where = &k->places.v[place]};
+  const u64 key[3] = {1ull << 63 | (u64)op << 32 | (u64)t, (u64)size, placement};
+  const cost_event e = {.op = op, .t = t, .size = size, .where = &k->placements.v[placement]};
   if (made_of) *made_of = e;
   return known(k, &e, key, 3, at, out);
 }
@@ -57,9 +57,9 @@ bool comm_event(coster *k, opcode op, dtype t, i64 size, u32 place, loc at, cost
 
 enum { LIST_WORDS = 64 }; // longer lists are told apart by their hash
 
-static void put_word(coster *k, u64 w) { *vec_push(k->a, &k->key) = w; }
+static void put_word(cost_model *k, u64 w) { *vec_push(k->a, &k->key) = w; }
 
-static void put_attr(coster *k, const attr *x) {
+static void put_attr(cost_model *k, const attr *x) {
   put_word(k, (u64)x->key << 48 | (u64)x->kind << 40 | x->n);
   if (x->kind != AK_INTS && x->kind != AK_FLOATS && x->kind != AK_AXES) {
     u64 w;
@@ -86,7 +86,7 @@ shape site_local(const site *s, const type_info *t, const coords *c) {
 }
 
 // Fills k->key and k->shapes.
-static void identify(coster *k, const site *s, const coords *c, u16 kind, u32 nopd, u32 nres) {
+static void identify(cost_model *k, const site *s, const coords *c, u16 kind, u32 nopd, u32 nres) {
   const attrs at = attrs_get(s->p, s->i->at);
   vec_reserve(k->a, &k->shapes, nopd + nres + 1);
   k->shapes.v[0] = (shape){0};
@@ -138,7 +138,7 @@ static double share_of(const site *s, const law *l, const coords *c) {
   return share;
 }
 
-static bool fill_work(coster *k, const site *s, const coords *c, cost_event *e) {
+static bool fill_work(cost_model *k, const site *s, const coords *c, cost_event *e) {
   if (op_row_of(e->op)->flags & OPF_COMM) { // a copy on the device itself: shard, partial
     e->work = EFF_MOVE;
     e->bytes = 2 * (double)shape_bytes(&e->res[0]);
@@ -158,7 +158,8 @@ static bool fill_work(coster *k, const site *s, const coords *c, cost_event *e) 
   return l;
 }
 
-bool compute_event(coster *k, const site *s, const coords *c, u16 kind, cost_info *out, cost_event *made_of) {
+bool compute_event(cost_model *k, const site *s, const coords *c, u16 kind, cost_info *out,
+                   cost_event *made_of) {
   const u32 nopd = instr_nopd(s->f, s->i), nres = s->i->nres;
   identify(k, s, c, kind, nopd, nres);
   if (!made_of && known(k, NULL, k->key.v, k->key.n, s->i->where, out)) return true;

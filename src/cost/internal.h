@@ -1,7 +1,7 @@
 // internal.h - what the files of cost/ share.
 //
-// Everything of a coster lives in one arena. What it keeps grows in vectors; what it needs for a moment lies
-// in vectors that are used again and again, or above a mark of the arena below which nothing is kept
+// Everything of a cost model lives in one arena. What it keeps grows in vectors; what it needs for a moment
+// lies in vectors that are used again and again, or above a mark of the arena below which nothing is kept
 // meanwhile.
 #ifndef HEDDLE_COST_INTERNAL_H
 #define HEDDLE_COST_INTERNAL_H
@@ -11,23 +11,23 @@ typedef struct {
   const char *name;
   u32 free; // rows with one of these flags cost nothing
   // Time of one event. False and a diagnostic at `at` if the machine lacks a rate or a link.
-  bool (*compute)(coster *k, const cost_event *e, loc at, cost_info *out);
-  bool (*comm)(coster *k, const cost_event *e, loc at, cost_info *out);
+  bool (*compute)(cost_model *k, const cost_event *e, loc at, cost_info *out);
+  bool (*comm)(cost_model *k, const cost_event *e, loc at, cost_info *out);
   // The figure that decides the price of an event on this rank.
-  void (*row)(coster *k, const cost_event *e, u32 rank, cost_row *out);
-  double (*top_flops)(const coster *k, const device_kind *dev, dtype t);
-  double (*top_bw)(const coster *k, const device_kind *dev);
-  i64 (*launch_ps)(const coster *k, const device_kind *dev);
+  void (*row)(cost_model *k, const cost_event *e, u32 rank, cost_row *out);
+  double (*top_flops)(const cost_model *k, const device_kind *dev, dtype t);
+  double (*top_bw)(const cost_model *k, const device_kind *dev);
+  i64 (*launch_ps)(const cost_model *k, const device_kind *dev);
   void (*parts)(const cost_event *e, cost_parts *out); // of a computation; NULL: does not tell
-} accounting;
-extern const accounting cost_heddle, cost_distir;
+} cost_formulas;
+extern const cost_formulas cost_heddle, cost_distir;
 
 typedef struct {
   u32 at, n;
 } key_ref; // words in a pool
 typedef struct {
   key_ref key;
-  u32 n, at; // how many costs; more than one: from coster.values[at] on; 0: known by coordinates too
+  u32 n, at; // how many costs; more than one: from cost_model.values[at] on; 0: known by coordinates too
   i64 ps;
 } seen_instr;
 typedef struct {
@@ -39,30 +39,31 @@ enum { SUB_IS_MEMBER = ~0u };
 typedef struct { // the subgroups of a group over some axes, or the transfers between two groups
   key_ref key;
   u32 nsub, size; // subgroups, members of each
-  u32 place;      // list[place + s] is the place of subgroup s; if they are uniform there is one
+  u32 placement;  // list[placement + s] is the placement of subgroup s; if they are uniform there is one
   u32 sub;        // list[sub + m] is the subgroup of member m; SUB_IS_MEMBER: m
-  bool uniform;   // all places are equal
-  bool kept;      // the list is coster.kept_ids, else coster.ids
-} seen_subs;
+  bool uniform;   // all placements are equal
+  bool kept;      // the list is cost_model.kept_ids, else cost_model.ids
+} seen_subgroups;
 
-struct coster {
+struct cost_model {
   ctx *c;
   arena *a;
   const machine *m;
-  const accounting *acc;
+  const cost_formulas *formulas;
   cost_opts opts;
   distir_params distir;
   u64 warned[EFF_KINDS]; // bit per device kind
 
-  // For ever: events, places.
+  // For ever: events, placements.
   VEC(u64) event_words;
   VEC(seen_event) events;
-  VEC(machine_place) places;
-  hmap event_map, place_map;
-  u32 period;   // moving a communication by as many ranks does not change its places; 0: machines of unlike
-                // nodes
-  u16 one_kind; // of all devices, + 1; 0: they differ
-  VEC(seen_subs) patterns; // of groups whose ranks are arithmetic patterns, by these
+  VEC(machine_placement) placements;
+  hmap event_map, placement_map;
+  // Moving a communication by as many ranks does not change its placements; 0: machines of unlike
+  u32 period;
+  // nodes
+  u16 one_kind;                 // of all devices, + 1; 0: they differ
+  VEC(seen_subgroups) patterns; // of groups whose ranks are arithmetic patterns, by these
   u32_list pattern_words, kept_ids;
   hmap pattern_map;
 
@@ -75,13 +76,13 @@ struct coster {
   u32_list ids;
   VEC(i64) values;
   VEC(seen_instr) instrs;
-  VEC(seen_subs) subs;
+  VEC(seen_subgroups) subgroups;
   VEC(u16) kinds; // group -> kind of all its devices + 1; 0: not known yet; KINDS_MIXED
-  hmap instr_map, subs_map;
+  hmap instr_map, subgroups_map;
 
   // For one call.
   VEC(u32) ranks;
-  VEC(machine_place) found;
+  VEC(machine_placement) found;
   VEC(u64) key;
   VEC(shape) shapes;
   VEC(i64) bytes, costs;
@@ -89,7 +90,7 @@ struct coster {
 enum { KINDS_MIXED = 0xffff };
 
 bool same_key(const u32_list *words, key_ref r, const u32 *key, u32 n);
-key_ref keep_key(coster *k, u32_list *words, const u32 *key, u32 n);
+key_ref keep_key(cost_model *k, u32_list *words, const u32 *key, u32 n);
 
 // An instruction where it runs.
 typedef struct {
@@ -107,33 +108,35 @@ static inline const type_info *site_result(const site *s, u32 j) {
 shape site_local(const site *s, const type_info *t,
                  const coords *c); // what the rank at these coordinates holds
 
-// events.c: costs of one event, from the cache or the accounting. made_of (may be NULL) gets the event; its
-// shapes stay until the coster's next call.
-bool compute_event(coster *k, const site *s, const coords *c, u16 kind, cost_info *out, cost_event *made_of);
-bool comm_event(coster *k, opcode op, dtype t, i64 size, u32 place, loc at, cost_info *out,
+// events.c: costs of one event, from the cache or the cost model. made_of (may be NULL) gets the event; its
+// shapes stay until the cost model's next call.
+bool compute_event(cost_model *k, const site *s, const coords *c, u16 kind, cost_info *out,
+                   cost_event *made_of);
+bool comm_event(cost_model *k, opcode op, dtype t, i64 size, u32 placement, loc at, cost_info *out,
                 cost_event *made_of);
-void cost_extrapolates(coster *k, const cost_event *e, const eff_curve *curve, double size);
+void cost_extrapolates(cost_model *k, const cost_event *e, const eff_curve *curve, double size);
 
-// subs.c. NULL, 0, false and a diagnostic if a rank is not on the machine.
-void find_period(coster *k); // of the machine
-u32 place_id(coster *k, const machine_place *p);
-static inline const u32 *subs_list(const coster *k, const seen_subs *s) {
+// subgroups.c. NULL, 0, false and a diagnostic if a rank is not on the machine.
+void find_period(cost_model *k); // of the machine
+u32 placement_id(cost_model *k, const machine_placement *p);
+static inline const u32 *subgroups_list(const cost_model *k, const seen_subgroups *s) {
   return s->kept ? k->kept_ids.v : k->ids.v;
 }
-static inline u32 sub_of_member(const coster *k, const seen_subs *s, u32 m) {
-  return s->sub == SUB_IS_MEMBER ? m : subs_list(k, s)[s->sub + m];
+static inline u32 sub_of_member(const cost_model *k, const seen_subgroups *s, u32 m) {
+  return s->sub == SUB_IS_MEMBER ? m : subgroups_list(k, s)[s->sub + m];
 }
-static inline u32 place_of_sub(const coster *k, const seen_subs *s, u32 sub) {
-  return subs_list(k, s)[s->place + (s->uniform ? 0 : sub)];
+static inline u32 placement_of_subgroup(const cost_model *k, const seen_subgroups *s, u32 sub) {
+  return subgroups_list(k, s)[s->placement + (s->uniform ? 0 : sub)];
 }
-bool on_machine(coster *k, u32 rank, loc at);
-u16 group_kind(coster *k, group g, loc at); // kind of all its devices + 1, or KINDS_MIXED
-const seen_subs *subgroups(coster *k, group g, const u8 *axes, u32 naxes, loc at);
-const seen_subs *transfers(coster *k, group from, group to, loc at); // one for every member of `from`
+bool on_machine(cost_model *k, u32 rank, loc at);
+u16 group_kind(cost_model *k, group g, loc at); // kind of all its devices + 1, or KINDS_MIXED
+const seen_subgroups *subgroups_over(cost_model *k, group g, const u8 *axes, u32 naxes, loc at);
+// One for every member of `from`
+const seen_subgroups *transfers(cost_model *k, group from, group to, loc at);
 
 // rows.c: fills in source, spread and row of a price that is known.
-void cost_locate(coster *k, const cost_event *e, u32 rank, cost_info *io);
-void heddle_row(coster *k, const cost_event *e, u32 rank, cost_row *out); // of the accounting "heddle"
+void cost_locate(cost_model *k, const cost_event *e, u32 rank, cost_info *io);
+void heddle_row(cost_model *k, const cost_event *e, u32 rank, cost_row *out); // of the cost model "heddle"
 
 // roofline.c: arithmetic and memory traffic of a computation.
 typedef struct {
@@ -148,7 +151,7 @@ void event_work(cost_event *e, const law *l, double share);
 eff_kind work_of(const op_row *row, const law *l);
 u64 term_letters(const law_term *t, u32 n); // that n terms have, one bit each
 // coll.c: picoseconds of a collective by latency and bandwidth; -1 if a link is missing.
-i64 coll_ps(opcode op, i64 bytes, const machine_place *p);
-void coll_parts(opcode op, i64 bytes, const machine_place *p, cost_parts *out); // out is 0 so far
+i64 coll_ps(opcode op, i64 bytes, const machine_placement *p);
+void coll_parts(opcode op, i64 bytes, const machine_placement *p, cost_parts *out); // out is 0 so far
 static inline i64 round_ps(double ps) { return ps < 9e18 ? (i64)(ps + 0.5) : INT64_MAX / 4; }
 #endif

@@ -1,21 +1,21 @@
 // parts.c - what prices are made of, and kinds of work: for reports that say what would help.
 #include "cost/internal.h"
 
-// Between a device and host memory: coster.c prices it.
-static void copy_parts(const coster *k, const site *s, u32 member, i64 ps, cost_parts *out) {
+// Between a device and host memory: model.c prices it.
+static void copy_parts(const cost_model *k, const site *s, u32 member, i64 ps, cost_parts *out) {
   const u32 rank = group_get(s->p->sp, s->g)->ranks[member];
   const machine_link *host = &k->m->node_kind[k->m->node[k->m->dev[rank].node]].host;
   out->ps[COST_BY_LATENCY] = (double)(host->start_ps + host->step_ps);
   out->ps[COST_BY_INSIDE] = (double)ps - out->ps[COST_BY_LATENCY];
 }
 
-bool cost_made_of(coster *k, const prog *p, const func_info *f, const instr *i, group g, u32 member,
+bool cost_made_of(cost_model *k, const prog *p, const func_info *f, const instr *i, group g, u32 member,
                   cost_parts *out) {
   const site s = {p, f, i, g};
   cost_event e;
   cost_info price;
   *out = (cost_parts){{0}};
-  if (!k->acc->parts || !cost_explain(k, p, f, i, g, member, &price, &e)) return false;
+  if (!k->formulas->parts || !cost_explain(k, p, f, i, g, member, &price, &e)) return false;
   if (price.source == COST_PREDICTED) return false;
   if (price.source == COST_FREE) return true;
   if (i->op == OP_copy)
@@ -23,7 +23,7 @@ bool cost_made_of(coster *k, const prog *p, const func_info *f, const instr *i, 
   else if (e.where)
     coll_parts(i->op, e.size, e.where, out);
   else
-    k->acc->parts(&e, out);
+    k->formulas->parts(&e, out);
   return true;
 }
 

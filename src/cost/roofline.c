@@ -1,4 +1,4 @@
-// roofline.c - the accounting "heddle" for computation: an instruction takes the longer of its arithmetic and
+// roofline.c - the cost model "heddle" for computation: an instruction takes the longer of its arithmetic and
 // its memory traffic, each at the fraction of the peak that the machine reaches for that much of it, plus the
 // launch.
 //
@@ -67,7 +67,7 @@ void roof_terms(const cost_event *e, roof_term t[2]) {
   t[1] = term(&dev->eff[moved], moved, e->bytes, dev->mem_bw);
 }
 
-static bool has_rate(coster *k, const cost_event *e, loc at) {
+static bool has_rate(cost_model *k, const cost_event *e, loc at) {
   if (e->work > EFF_CONV || e->flops <= 0 || e->dev->rate[e->t] > 0) return true;
   const char *name = sym_str(k->c, e->dev->name), *t = dtype_name(e->t);
   diag(k->c, E_RATE, at, "%s in %s: the device %s has no rate for %s", op_row_of(e->op)->name, t, name, t);
@@ -77,7 +77,7 @@ static bool has_rate(coster *k, const cost_event *e, loc at) {
 }
 
 // Far outside a curve a time is a guess, which matters only where it is more than the launch.
-static bool compute(coster *k, const cost_event *e, loc at, cost_info *out) {
+static bool compute(cost_model *k, const cost_event *e, loc at, cost_info *out) {
   roof_term t[2];
   if (!has_rate(k, e, at)) return false;
   roof_terms(e, t);
@@ -87,7 +87,7 @@ static bool compute(coster *k, const cost_event *e, loc at, cost_info *out) {
   return true;
 }
 
-static bool comm(coster *k, const cost_event *e, loc at, cost_info *out) {
+static bool comm(cost_model *k, const cost_event *e, loc at, cost_info *out) {
   *out = (cost_info){.ps = coll_ps(e->op, e->size, e->where), .spread = -1};
   if (out->ps >= 0) return true;
   diag(k->c, E_LINK, at, "%s over %u ranks: the machine has no link %s", op_row_of(e->op)->name, e->where->n,
@@ -110,18 +110,18 @@ static void parts(const cost_event *e, cost_parts *out) {
                           : COST_BY_SEVERAL] = MAX(flops, bytes);
 }
 
-static double top_flops(const coster *k, const device_kind *dev, dtype t) {
+static double top_flops(const cost_model *k, const device_kind *dev, dtype t) {
   (void)k;
   return machine_top_flops(dev, t);
 }
-static double top_bw(const coster *k, const device_kind *dev) {
+static double top_bw(const cost_model *k, const device_kind *dev) {
   (void)k;
   return machine_top_bw(dev);
 }
-static i64 launch_ps(const coster *k, const device_kind *dev) {
+static i64 launch_ps(const cost_model *k, const device_kind *dev) {
   (void)k;
   return dev->launch_ps;
 }
 
-const accounting cost_heddle = {"heddle", OPF_VIEW | OPF_META, compute, comm, heddle_row, top_flops,
-                                top_bw,   launch_ps,           parts};
+const cost_formulas cost_heddle = {"heddle", OPF_VIEW | OPF_META, compute, comm, heddle_row, top_flops,
+                                   top_bw,   launch_ps,           parts};

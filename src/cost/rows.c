@@ -12,9 +12,9 @@ const char *cost_source_name(cost_source s) {
   return name[s];
 }
 
-const cost_row *coster_row(const coster *k, u32 row) { return row ? &k->rows.v[row] : NULL; }
+const cost_row *cost_model_row(const cost_model *k, u32 row) { return row ? &k->rows.v[row] : NULL; }
 
-static u32 row_id(coster *k, const cost_row *r) {
+static u32 row_id(cost_model *k, const cost_row *r) {
   if (!k->rows.n) *vec_push(k->a, &k->rows) = (cost_row){0};
   for (u32 i = 1; i < k->rows.n; i++) {
     const cost_row *o = &k->rows.v[i];
@@ -27,7 +27,7 @@ static u32 row_id(coster *k, const cost_row *r) {
 }
 
 // "1 GFLOP to 10 GFLOP" of sizes above lo and up to hi.
-static const char *range(coster *k, double lo, double hi, unit_kind unit) {
+static const char *range(cost_model *k, double lo, double hi, unit_kind unit) {
   strbuf b = {.a = k->a};
   if (lo <= 0 && hi == HUGE_VAL) return "";
   sb_put(&b, lo <= 0 ? " up to " : hi == HUGE_VAL ? " above " : " from ");
@@ -80,7 +80,7 @@ static void spread_of_work(const cost_event *e, const roof_term *t, bool launch,
                 same ? hi : &skip[1], out);
 }
 
-static void compute_row(coster *k, const cost_event *e, cost_row *out) {
+static void compute_row(cost_model *k, const cost_event *e, cost_row *out) {
   const device_kind *dev = e->dev;
   const char *name = sym_str(k->c, dev->name), *work = eff_name(e->work);
   const char *in = e->work <= EFF_CONV ? arena_printf(k->a, "%s ", dtype_name(e->t)) : "";
@@ -108,14 +108,14 @@ static void compute_row(coster *k, const cost_event *e, cost_row *out) {
 
 // ---- communication -----------------------------------------------------------------------------------
 
-// The link inside the node of this rank that a place goes through.
-static const machine_link *link_of(const node_kind *nk, const machine_place *p) {
+// The link inside the node of this rank that a placement goes through.
+static const machine_link *link_of(const node_kind *nk, const machine_placement *p) {
   const machine_link *l = &nk->inside;
   const bool direct = l->shape != LINK_NONE && (l->shape != LINK_PAIRS || p->pair_bw == l->bw * l->eff);
   return direct ? l : &nk->host;
 }
 
-static void comm_row(coster *k, const cost_event *e, u32 rank, cost_row *out) {
+static void comm_row(cost_model *k, const cost_event *e, u32 rank, cost_row *out) {
   const node_kind *nk = &k->m->node_kind[k->m->node[k->m->dev[rank].node]];
   const char *op = op_row_of(e->op)->name, *what = "fabric";
   const spread_table *spread = &k->m->fabric.spread;
@@ -133,14 +133,14 @@ static void comm_row(coster *k, const cost_event *e, u32 rank, cost_row *out) {
   out->figure = arena_printf(k->a, "%s: %s%s", what, op, range(k, lo, hi, UNIT_BYTES));
 }
 
-void heddle_row(coster *k, const cost_event *e, u32 rank, cost_row *out) {
+void heddle_row(cost_model *k, const cost_event *e, u32 rank, cost_row *out) {
   if (e->dev)
     compute_row(k, e, out);
   else
     comm_row(k, e, rank, out);
 }
 
-void cost_locate(coster *k, const cost_event *e, u32 rank, cost_info *io) {
+void cost_locate(cost_model *k, const cost_event *e, u32 rank, cost_info *io) {
   const arena_mark_t mark = arena_mark(k->a); // the text of a row that is known is given back
   const u32 before = k->rows.n;
   cost_row r = {.spread = -1};
@@ -154,7 +154,7 @@ void cost_locate(coster *k, const cost_event *e, u32 rank, cost_info *io) {
   else if (e->where && e->where->n < 2)
     r = (cost_row){.source = COST_FREE, .figure = "one rank: nothing moves"};
   else
-    k->acc->row(k, e, rank, &r);
+    k->formulas->row(k, e, rank, &r);
   io->source = r.source;
   io->spread = r.spread;
   io->row = row_id(k, &r);

@@ -88,7 +88,7 @@ typedef struct {
   u32 index, nopd, nres;
   group g;
   const held **in;
-  const place **inp, **outp;
+  const holdings **inp, **outp;
   held *out;
 } step;
 
@@ -115,7 +115,7 @@ static bool repeats(const step *s, u32 member, u32 earlier) {
 static buf *lent(const frame *f, const step *s, u32 member) {
   const op_row *row = op_row_of(s->i->op);
   if (!(row->flags & (OPF_VIEW | OPF_INPLACE)) || !s->nopd) return NULL;
-  const place *x = s->inp[0], *y = s->outp[0];
+  const holdings *x = s->inp[0], *y = s->outp[0];
   buf *b = s->in[0]->piece[member];
   if (x->stored != y->stored || x->at[member].elems != y->at[member].elems) return NULL;
   if (row->flags & OPF_VIEW) return buf_share(b);
@@ -163,13 +163,13 @@ static bool compute(interp *m, frame *f, const instr *i, u32 index, const point 
             .g = bind(i->g, f->g),
             .out = &f->v[i->res]};
   s.in = NEWN(m->scratch, const held *, s.nopd);
-  s.inp = NEWN(m->scratch, const place *, s.nopd);
-  s.outp = NEWN(m->scratch, const place *, s.nres);
+  s.inp = NEWN(m->scratch, const holdings *, s.nopd);
+  s.outp = NEWN(m->scratch, const holdings *, s.nres);
   bool ok = true;
   for (u32 k = 0; k < s.nopd && ok; k++) {
     value v = opd_of(f->f, i, k);
     s.in[k] = &f->v[v];
-    s.inp[k] = eval_place(m, val(f->f, v)->ty, f->g, at, i->where);
+    s.inp[k] = eval_holdings(m, val(f->f, v)->ty, f->g, at, i->where);
     ok = s.inp[k];
     if (ok && s.in[k]->g.i != s.g.i) {
       diag(m->c, E_LAYOUT, i->where, "%s: operand %u is on another group than the instruction",
@@ -178,7 +178,7 @@ static bool compute(interp *m, frame *f, const instr *i, u32 index, const point 
     }
   }
   for (u32 k = 0; k < s.nres && ok; k++)
-    ok = (s.outp[k] = eval_place(m, val(f->f, i->res + k)->ty, f->g, at, i->where));
+    ok = (s.outp[k] = eval_holdings(m, val(f->f, i->res + k)->ty, f->g, at, i->where));
   ker_tensor blob;
   const attr *data = attr_get(attrs_get(m->p, i->at), A_data);
   if (data) {
@@ -229,7 +229,7 @@ static bool communicate(interp *m, frame *f, const instr *i, const point *at) {
     point q = !is_out && i->op == OP_join  ? along(m, at, over, j)
               : is_out && i->op == OP_part ? along(m, at, over, attr_int(a, A_at, 0))
                                            : *at;
-    const place *p = eval_place(m, val(f->f, v)->ty, f->g, &q, i->where);
+    const holdings *p = eval_holdings(m, val(f->f, v)->ty, f->g, &q, i->where);
     *(is_out ? &out[j] : &in[j]) = (end){f->v[v].g, p, &f->v[v]};
     ok = p;
     for (u32 r = 0; ok && !is_out && r < p->n; r++)
@@ -369,7 +369,7 @@ static bool run_main(interp *m, const eval_array *in, eval_array *out, arena *a)
   for (u32 k = 0; k < f->nparams; k++) {
     type t = f->values.v[k + 1].ty;
     if (!input_fits(m, k, type_get(p, t), &in[k], f->where)) return false;
-    const place *pl = eval_place(m, t, (group){0}, &at, f->where);
+    const holdings *pl = eval_holdings(m, t, (group){0}, &at, f->where);
     if (!pl) return false;
     args[k] = held_new(m, t, (group){0});
     if (!eval_cut(m, pl, &in[k], &args[k], f->where)) return false;
@@ -382,7 +382,7 @@ static bool run_main(interp *m, const eval_array *in, eval_array *out, arena *a)
       diag(m->c, E_VERIFY, f->where, "result %u of main is a tuple: only tensors can be yielded", k);
       return false;
     }
-    const place *pl = eval_place(m, t, (group){0}, &at, f->where);
+    const holdings *pl = eval_holdings(m, t, (group){0}, &at, f->where);
     if (!pl || !eval_assemble(m, pl, &results[k], &out[k], a, f->where)) return false;
     held_drop(m, &results[k]);
   }

@@ -14,7 +14,7 @@ struct buf {
   char *data; // behind the header, or an input's own
 };
 
-// ---- places: which elements the members hold (place.c) -------------------------------------------------
+// ---- holdings: which elements the members hold (holdings.c) --------------------------------------------
 // Equal index maps are one object, so comparing pieces is comparing pointers.
 typedef struct {
   i64 n, extent;
@@ -31,7 +31,7 @@ typedef struct { // of one type on one group at one temporal point
   bool even;
   u32 n; // members
   spot *at;
-} place;
+} holdings;
 
 typedef struct {
   coords at;
@@ -58,9 +58,9 @@ typedef struct {
   arena *a, *stack, *scratch; // the run's; frames; one instruction's
   buf *live;                  // list head
   VEC(imap *) maps;
-  VEC(place *) places;
-  VEC(u64) place_key; // three words each
-  hmap map_index, place_index;
+  VEC(holdings *) holdings;
+  VEC(u64) holdings_key; // three words each
+  hmap map_index, holdings_index;
   lifetimes *life; // by function; begin NULL: not yet known
   progress bar;
   u64 done; // executions
@@ -80,10 +80,10 @@ static inline buf *buf_share(buf *b) { return b->refs++, b; }
 void eval_drop(interp *m, buf *b); // NULL is fine
 
 // NULL and a diagnostic at `where` if the layout has a temporal axis that the point does not fix.
-const place *eval_place(interp *m, type t, group bound, const point *at, loc where);
+const holdings *eval_holdings(interp *m, type t, group bound, const point *at, loc where);
 bool eval_same(const spot *x, const spot *y, u32 nd);
-ker_tensor eval_tensor(const place *p, u32 member, void *data);
-static inline i64 spot_bytes(const place *p, u32 member) {
+ker_tensor eval_tensor(const holdings *p, u32 member, void *data);
+static inline i64 spot_bytes(const holdings *p, u32 member) {
   return p->at[member].elems * dtype_bytes(p->stored);
 }
 static inline group bind(group own, group bound) { return own.i ? own : bound; }
@@ -93,17 +93,17 @@ int eval_member(const interp *m, group g, u32 rank); // -1: the rank is not in t
 
 // Copies into the piece d of dp what the piece s of sp holds of it; returns how many elements. `done`, if
 // given, has a byte per element of d: elements marked are left alone, those written are marked.
-i64 eval_copy(interp *m, const place *dp, u32 d, void *dst, const place *sp, u32 s, const void *src,
+i64 eval_copy(interp *m, const holdings *dp, u32 d, void *dst, const holdings *sp, u32 s, const void *src,
               u8 *done);
 
 // Whole arrays (whole.c): an input into the pieces of a value, an output from them.
-bool eval_cut(interp *m, const place *p, const eval_array *x, held *v, loc where);
-bool eval_assemble(interp *m, const place *p, const held *v, eval_array *out, arena *a, loc where);
+bool eval_cut(interp *m, const holdings *p, const eval_array *x, held *v, loc where);
+bool eval_assemble(interp *m, const holdings *p, const held *v, eval_array *out, arena *a, loc where);
 
 // ---- movement (move.c) ---------------------------------------------------------------------------------
 typedef struct { // one end
   group g;
-  const place *p;
+  const holdings *p;
   held *v;
 } end;
 bool eval_move(interp *m, const instr *i, const point *when, const end *in, u32 nin, const end *out,

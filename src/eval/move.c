@@ -130,7 +130,7 @@ static bool root_rank(const movement *v, group g, u32 member, u32 *rank) {
   return true;
 }
 
-// Do a giver and a receiver stand at the same place on every axis over which the value is partial?
+// Do a giver and a receiver stand at the same coordinate on every axis over which the value is partial?
 static bool same_summand(const movement *v, u32 from, u32 to) {
   const space *sp = v->m->p->sp;
   const layout_info *l = layout_get(sp, v->in->p->t->lay);
@@ -153,7 +153,7 @@ static bool holds_all(const spot *x, const spot *of, u32 nd) {
 
 // A send: member k to member k between groups of one size if that suffices, else whoever has the elements.
 static void give_across(movement *v, u32 to) {
-  const place *ip = v->in->p, *op = v->out->p;
+  const holdings *ip = v->in->p, *op = v->out->p;
   if (ip->n == op->n && same_summand(v, to, to) && holds_all(&ip->at[to], &op->at[to], ip->t->s.nd)) {
     give(v, 0, to);
     return;
@@ -211,7 +211,7 @@ static const void *given(const movement *v, giver g) { return v->in[g.end].v->pi
 
 // The piece of `to` from what the givers hold, each element from the first giver.
 static bool put_together(movement *v, u32 to) {
-  const place *op = v->out->p;
+  const holdings *op = v->out->p;
   const spot *s = &op->at[to];
   u32 nd = op->t->s.nd;
   if (v->n) { // one that holds just this piece
@@ -229,7 +229,7 @@ static bool put_together(movement *v, u32 to) {
   i64 found = 0;
   for (u32 k = 0; k < v->n && found < s->elems; k++) {
     giver g = v->list[k];
-    const place *ip = v->in[g.end].p;
+    const holdings *ip = v->in[g.end].p;
     bool again = false;
     for (u32 j = 0; j < k && !again; j++)
       again = eval_same(&v->in[v->list[j].end].p->at[v->list[j].member], &ip->at[g.member], nd);
@@ -241,7 +241,7 @@ static bool put_together(movement *v, u32 to) {
 
 // The piece of `to` combined from all givers, in their order, rounded once.
 static bool combine(movement *v, u32 to) {
-  const place *op = v->out->p;
+  const holdings *op = v->out->p;
   const spot *s = &op->at[to];
   arena_mark_t mark = arena_mark(v->m->scratch);
   buf *b = v->out->v->piece[to] = eval_buf(v->m, spot_bytes(op, to));
@@ -250,7 +250,7 @@ static bool combine(movement *v, u32 to) {
   i64 found = v->n ? s->elems : 0;
   for (u32 k = 0; k < v->n && found == s->elems; k++) {
     giver g = v->list[k];
-    const place *ip = v->in[g.end].p;
+    const holdings *ip = v->in[g.end].p;
     const void *x = given(v, g);
     if (!eval_same(&ip->at[g.member], s, op->t->s.nd)) {
       found = eval_copy(v->m, op, to, tmp, ip, g.member, x, NULL);
@@ -352,7 +352,7 @@ static bool reduction_of(movement *v, const end *in) {
 // hold what changes nothing.
 static bool make_partial(movement *v) {
   if (!reduction_of(v, v->out)) return false;
-  const place *op = v->out->p;
+  const holdings *op = v->out->p;
   bool first = true;
   for (u32 k = 0; k < v->nover; k++)
     first = first && !(v->when->fixed >> v->over[k] & 1 && v->when->at.at[v->over[k]]);

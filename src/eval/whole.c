@@ -12,7 +12,7 @@ static bool whole_spot(const spot *s, u32 nd) {
   return true;
 }
 
-bool eval_cut(interp *m, const place *p, const eval_array *x, held *v, loc where) {
+bool eval_cut(interp *m, const holdings *p, const eval_array *x, held *v, loc where) {
   const layout_info *l = layout_get(m->p->sp, p->t->lay);
   if (l->npart) {
     diag(m->c, E_LAYOUT, where, "an input of main is partial over %s: only whole inputs can be given",
@@ -49,7 +49,7 @@ bool eval_cut(interp *m, const place *p, const eval_array *x, held *v, loc where
 
 typedef struct { // one summand of an output
   interp *m;
-  const place *p;
+  const holdings *p;
   const held *v;
   char *whole;
   u8 *done; // by element; uneven pieces only
@@ -88,7 +88,7 @@ static bool differs(const assembly *s, u32 j, u32 k, i64 element, const char *x,
 }
 
 // The index in the tensor of element i of a piece.
-static i64 global_of(const place *p, const spot *at, i64 i) {
+static i64 global_of(const holdings *p, const spot *at, i64 i) {
   i64 g = 0, unit = 1;
   for (u32 d = p->t->s.nd; d-- > 0; i /= at->dim[d], unit *= p->t->s.dim[d]) {
     i64 k = i % at->dim[d];
@@ -99,7 +99,7 @@ static i64 global_of(const place *p, const spot *at, i64 i) {
 
 // Members j and k hold the same elements: are they equal?
 static bool equal_pieces(const assembly *s, u32 j, u32 k) {
-  const place *p = s->p;
+  const holdings *p = s->p;
   const buf *x = s->v->piece[j], *y = s->v->piece[k];
   size_t bytes = dtype_bytes(p->stored);
   if (x == y || !memcmp(x->data, y->data, (size_t)x->bytes)) return true;
@@ -164,7 +164,7 @@ static u32 summand_of(const interp *m, const held *v, const layout_info *l, u32 
 }
 
 static bool put_summand(assembly *s, const layout_info *l, u32 summand) {
-  const place *p = s->p;
+  const holdings *p = s->p;
   i64 n = shape_elems(&p->t->s);
   s->found = 0;
   if (s->done) memset(s->done, 0, (size_t)n);
@@ -192,7 +192,7 @@ static bool one_reduction(interp *m, const layout_info *l, loc where) {
   return true;
 }
 
-bool eval_assemble(interp *m, const place *p, const held *v, eval_array *out, arena *a, loc where) {
+bool eval_assemble(interp *m, const holdings *p, const held *v, eval_array *out, arena *a, loc where) {
   const layout_info *l = layout_get(m->p->sp, p->t->lay);
   i64 n = shape_elems(&p->t->s);
   size_t bytes = dtype_bytes(p->stored);

@@ -2,7 +2,7 @@
 // operators (infer/), nor whether a plan covers what it must (plan/): a program that is not materialised yet
 // verifies.
 //
-// Idea: first each function by itself (order of definitions, arity, shapes by the law, groups, places in
+// Idea: first each function by itself (order of definitions, arity, shapes by the law, groups, coordinates in
 // time, donation), then the call graph (no recursion), then every function on every group that it is called
 // on: the axes of its layouts and communications must be there. The invariants are numbered in
 // docs/language.md.
@@ -192,11 +192,11 @@ static bool check_arity(verifier *w, u32 nopd) {
   return true;
 }
 
-static bool same_place(verifier *w, type t, const char *what, u32 k) {
+static bool same_submesh(verifier *w, type t, const char *what, u32 k) {
   const type_info *i = type_get(w->p, t);
   if (i->tuple) {
     for (u32 e = 0; e < i->n; e++)
-      if (!same_place(w, i->elem[e], what, k)) return false;
+      if (!same_submesh(w, i->elem[e], what, k)) return false;
     return true;
   }
   if (i->g.i == w->i->g.i) return true;
@@ -208,9 +208,9 @@ static bool same_place(verifier *w, type t, const char *what, u32 k) {
 
 static bool check_places(verifier *w, u32 nopd) {
   for (u32 k = 0; k < nopd; k++)
-    if (!same_place(w, val(w->fi, opd_of(w->fi, w->i, k))->ty, "operand", k)) return false;
+    if (!same_submesh(w, val(w->fi, opd_of(w->fi, w->i, k))->ty, "operand", k)) return false;
   for (u32 k = 0; k < w->i->nres; k++)
-    if (!same_place(w, res_type(w, k), "result", k)) return false;
+    if (!same_submesh(w, res_type(w, k), "result", k)) return false;
   return true;
 }
 
@@ -348,7 +348,7 @@ static bool check_call(verifier *w, u32 nopd) {
   return true;
 }
 
-// ---- places in time ---------------------------------------------------------------------------------
+// ---- coordinates in time ----------------------------------------------------------------------------
 static bool fixed_in(const verifier *w, u32 point, u8 axis) { return w->p->fixed.v[point] >> axis & 1; }
 
 static bool named(const attr *over, u8 axis) {

@@ -3,9 +3,9 @@
 //
 // Idea: a machine is text (docs/machines.md) and nothing is built in: presets are files in machines/, of
 // which the library carries copies so that it works from anywhere. Ranks are numbered node by node.
-// Collectives see the machine through a `machine_place`: how many members a subgroup has on how many nodes
-// and what its slowest link gives while all subgroups of the instruction run at once. Equal places cost
-// equally, wherever they are.
+// Collectives see the machine through a `machine_placement`: how many members a subgroup has on how many
+// nodes and what its slowest link gives while all subgroups of the instruction run at once. Equal placements
+// cost equally, wherever they are.
 //
 // Units: bytes, bytes/s, FLOP/s as double; picoseconds as i64. Every bandwidth is per direction.
 #ifndef HEDDLE_MACHINE_H
@@ -121,7 +121,7 @@ typedef struct {
 typedef struct {
   u16 kind, index;
   u32 node;
-} machine_dev; // device kind, place in its node, node
+} machine_dev; // device kind, position in its node, node
 typedef struct machine {
   ctx *c;
   sym name, about;
@@ -169,11 +169,12 @@ typedef struct {
   double dev_bw;     // of one member, likewise
   i64 start_ps;      // once
   i64 in_ps, out_ps; // of a step inside a node, between nodes
-} machine_place;
-// The places of `nsub` subgroups of n ranks that run at once: ranks[s*n .. s*n+n) are the members of subgroup
-// s.
-void machine_places(const machine *m, arena *scratch, const u32 *ranks, u32 nsub, u32 n, machine_place *out);
-// The places of n transfers from[k] -> to[k] that run at once; n is 1 where both are the same rank.
+} machine_placement;
+// The placements of `nsub` subgroups of n ranks that run at once: ranks[s*n .. s*n+n) are the members of
+// subgroup s.
+void machine_placements(const machine *m, arena *scratch, const u32 *ranks, u32 nsub, u32 n,
+                        machine_placement *out);
+// The placements of n transfers from[k] -> to[k] that run at once; n is 1 where both are the same rank.
 void machine_pairs(const machine *m, arena *scratch, const u32 *from, const u32 *to, u32 n,
-                   machine_place *out);
+                   machine_placement *out);
 #endif

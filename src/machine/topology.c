@@ -1,4 +1,4 @@
-// topology.c - what a machine gives to a set of ranks: peaks of its devices, places of subgroups.
+// topology.c - what a machine gives to a set of ranks: peaks of its devices, placements of subgroups.
 //
 // Idea: communication is costed from a handful of figures, not from routes. Inside a node the shape of the
 // link says what a ring of neighbours and what a single pair get; between nodes the NICs of a node are shared
@@ -73,7 +73,7 @@ static inside through(const machine_link *l, double ring, double all, double pai
   return (inside){bw * ring, bw * all, bw * pair, l->start_ps, l->step_ps};
 }
 
-// What members at the places at[0] < at[1] < ... of a node of kind nk get.
+// What members at the positions at[0] < at[1] < ... of a node of kind nk get.
 static inside inside_of(const node_kind *nk, const u16 *at, u32 n) {
   const machine_link *l = &nk->inside;
   const double peers = nk->ndevs - 1;
@@ -126,8 +126,8 @@ static u32 run_of(const machine *m, const u32 *r, u32 n) {
 }
 
 // sharing[node] subgroups leave the node at the same time.
-static machine_place place_of(const machine *m, const u32 *r, u32 n, const u32 *sharing) {
-  machine_place p = {.n = n, .even = true};
+static machine_placement placement_of(const machine *m, const u32 *r, u32 n, const u32 *sharing) {
+  machine_placement p = {.n = n, .even = true};
   u16 at[MACHINE_NODE_MAX];
   u32 k, least = n;
   bool leaf = true;
@@ -175,7 +175,8 @@ static int by_value(const void *a, const void *b) {
   return x < y ? -1 : x > y;
 }
 
-void machine_places(const machine *m, arena *scratch, const u32 *ranks, u32 nsub, u32 n, machine_place *out) {
+void machine_placements(const machine *m, arena *scratch, const u32 *ranks, u32 nsub, u32 n,
+                        machine_placement *out) {
   arena_mark_t mark = arena_mark(scratch);
   u32 *sorted = arena_dup(scratch, ranks, sizeof *ranks * nsub * n);
   u32 *sharing = ZNEWN(scratch, u32, m->nnodes);
@@ -189,12 +190,12 @@ void machine_places(const machine *m, arena *scratch, const u32 *ranks, u32 nsub
       sharing[node_of(m, r[i])]++;
     }
   }
-  for (u32 s = 0; s < nsub; s++) out[s] = place_of(m, sorted + (size_t)s * n, n, sharing);
+  for (u32 s = 0; s < nsub; s++) out[s] = placement_of(m, sorted + (size_t)s * n, n, sharing);
   arena_release(scratch, mark);
 }
 
 void machine_pairs(const machine *m, arena *scratch, const u32 *from, const u32 *to, u32 n,
-                   machine_place *out) {
+                   machine_placement *out) {
   arena_mark_t mark = arena_mark(scratch);
   u32 *leaving = ZNEWN(scratch, u32, m->nnodes), *coming = ZNEWN(scratch, u32, m->nnodes);
   u32 *sharing = ZNEWN(scratch, u32, m->nnodes);
@@ -207,7 +208,7 @@ void machine_pairs(const machine *m, arena *scratch, const u32 *from, const u32 
     const u32 a = from[k], b = to[k], pair[2] = {MIN(a, b), MAX(a, b)};
     sharing[node_of(m, a)] = leaving[node_of(m, a)];
     sharing[node_of(m, b)] = coming[node_of(m, b)];
-    out[k] = place_of(m, pair, a == b ? 1 : 2, sharing);
+    out[k] = placement_of(m, pair, a == b ? 1 : 2, sharing);
   }
   arena_release(scratch, mark);
 }

@@ -1,9 +1,9 @@
 // op.h - what operators mean: element types, attributes, and one row per operator with its law. Layer 2:
 // pure.
 //
-// Idea: the law of an operator names the dimensions of operands and results with letters. From it follow
-// shapes, flops, what may be split, what a split needs of each operand, and where a split leaves a partial
-// result. Plans read laws, never names of operators.
+// Idea: the law of an operator is its sharding rule: it names the dimensions of operands and results with
+// letters, which others call factors. From it follow shapes, flops, what may be split, what a split needs of
+// each operand, and where a split leaves a partial result. Plans read laws, never names of operators.
 #ifndef HEDDLE_OP_H
 #define HEDDLE_OP_H
 #include "layout/layout.h"

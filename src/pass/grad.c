@@ -1,6 +1,6 @@
 // grad.c - reverse mode, function by function: what depends on what, and the backward body. What each
 // operator contributes is in grad_rules.c and grad_nn.c; what is saved and what is made again, in
-// grad_settle.c.
+// grad_rematerialise.c.
 //
 // Idea: two walks over a function say which values matter: forwards, what varies with the marked parameters;
 // backwards, where gradients come from. Callees are differentiated on the way, once for every set of marks. A
@@ -326,7 +326,7 @@ static const grad_done *differentiate(grad_memo *m, func f, const u8 *mark, cons
   lay_values(&j, &s);
   if (!make_body(&j, &s)) return NULL;
   p->funcs.v[j.pair.bwd.i] = bwd;
-  grad_settle(&j);
+  grad_rematerialise(&j);
   return memo_add(&j);
 }
 

@@ -56,7 +56,7 @@ value rule_dims(rule *r, value x, u32 nd, const i64 *dim); // reshape, or x itse
 value rule_dtype(rule *r, value x, dtype t);               // cast, or x itself
 value rule_sum_to(rule *r, value g, value like); // undoes broadcasting: g summed to the extents of `like`
 
-// ---- one function being differentiated: grad.c makes the body, grad_settle.c the functions ----------------
+// ---- one function being differentiated: grad.c makes the body, grad_rematerialise.c the functions ---------
 // Forward values have the same ids in the backward body, except that a differentiated call counts as one of
 // the callee's fwd: the saved values follow its results, and later ids move up. Such an id is called F.
 typedef struct {
@@ -88,5 +88,5 @@ struct job {
   value *out;               // what it returns: pair.ndx gradients, then pair.nacc accumulators
   grad_pair pair;
 };
-void grad_settle(job *j);
+void grad_rematerialise(job *j);
 #endif

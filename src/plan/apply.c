@@ -1,4 +1,4 @@
-// apply.c - a plan applied: axes and meshes, segments, tasks, the update of the weights, the results.
+// apply.c - a plan applied: axes and meshes, stages, tasks, the update of the weights, the results.
 #include "plan/main.h"
 #include "cost/cost.h"
 
@@ -17,7 +17,7 @@ static bool make_space(apply *x) {
     x->mesh[i] =
         mesh_add(sp, pn->meshes[i].name, ax, pn->meshes[i].naxes, pn->meshes[i].first, pn->meshes[i].ranks);
     if (!x->mesh[i].i) {
-      diag_place(x->src->c, before, pn->meshes[i].at);
+      diag_locate(x->src->c, before, pn->meshes[i].at);
       return false;
     }
   }
@@ -73,7 +73,7 @@ static bool choice_of(apply *x, const plan_trans *t, func f, u32 instr_no, choic
   return false;
 }
 
-// Choices are kept by the origin that an instruction shares with its copies in cuts, gradients and
+// Choices are kept by the origin that an instruction shares with its copies in stage sources, gradients and
 // recomputation.
 static bool make_choices(apply *x) {
   const plan *pn = x->pn;
@@ -96,7 +96,7 @@ static bool make_choices(apply *x) {
 // Sets up the main that is built. Its arrays are in x->a.
 void main_open(main_build *to, apply *x, u32 most) {
   prog *s = x->src, *p = x->p;
-  main_build mb = {.x = x, .s = s, .p = p, .m = func_get(s, s->main), .nseg = x->pn->nsegments, .K = 1};
+  main_build mb = {.x = x, .s = s, .p = p, .m = func_get(s, s->main), .nstages = x->pn->nsegments, .K = 1};
   if (x->pn->time) {
     mb.time = x->axis[x->pn->time];
     mb.K = x->pn->axes[x->pn->time - 1].size;
@@ -106,13 +106,13 @@ void main_open(main_build *to, apply *x, u32 most) {
     mb.point = NEWN(x->a, u32, mb.nmb);
     for (u32 i = 0; i < mb.nmb; i++) mb.point[i] = point_with(p, 0, mb.time, (u16)i);
   }
-  mb.seg = ZNEWN(x->a, seg, mb.nseg + 1);
+  mb.stage = ZNEWN(x->a, stage_build, mb.nstages + 1);
   u32 nv = mb.m->values.n;
-  mb.seg_of = ZNEWN(x->a, u32, nv), mb.out_of = ZNEWN(x->a, u32, nv);
+  mb.stage_of = ZNEWN(x->a, u32, nv), mb.out_of = ZNEWN(x->a, u32, nv);
   mb.param = ZNEWN(x->a, value, nv), mb.param_lay = ZNEWN(x->a, layout, nv),
   mb.param_group = ZNEWN(x->a, group, nv);
   for (u32 j = 0; j < OPTIM_STATES; j++) mb.state[j] = ZNEWN(x->a, value, nv);
-  mb.weight_set = ZNEWN(x->a, bool, nv), mb.weight_rest = ZNEWN(x->a, bool, nv);
+  mb.weight_set = ZNEWN(x->a, bool, nv), mb.weight_stored = ZNEWN(x->a, bool, nv);
   mb.some_free = ZNEWN(x->a, u64, nv), mb.all_free = ZNEWN(x->a, u64, nv);
   mb.b = builder_at(p, func_new(p, sym_of(s->c, "main"), mb.m->where));
   mb.b.where = mb.m->where;
@@ -122,10 +122,10 @@ void main_open(main_build *to, apply *x, u32 most) {
 static bool build_main(apply *x) {
   main_build mb;
   main_open(&mb, x, 0);
-  return main_segments(&mb) && main_params(&mb) && main_tasks(&mb) && main_finish(&mb);
+  return main_stages(&mb) && main_params(&mb) && main_tasks(&mb) && main_finish(&mb);
 }
 
-bool apply_open(apply *x, planner *pl, const plan *pn, coster *k) {
+bool apply_open(apply *x, planner *pl, const plan *pn, cost_model *k) {
   planner *own = planner_grouped(pl, pn->batchnorm_groups, pn->groups_at);
   if (own) own = planner_marked(own, pn);
   *x = (apply){.pl = own ? own : pl, .asked = pl, .pn = pn, .k = k};
@@ -145,7 +145,7 @@ prog *apply_close(apply *x, bool ok) {
   return NULL;
 }
 
-prog *plan_apply(planner *pl, const plan *pn, coster *k) {
+prog *plan_apply(planner *pl, const plan *pn, cost_model *k) {
   apply x;
   bool ok = apply_open(&x, pl, pn, k) && build_main(&x);
   prog *p = apply_close(&x, ok);

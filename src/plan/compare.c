@@ -170,7 +170,7 @@ static bool evaluate_plan(const prog *src, const plan *pn, const prog *dist, con
   return ok;
 }
 
-static bool compare_plans(planner *pl, const plan *pn, coster *k, const verify_opts *o, arena *a,
+static bool compare_plans(planner *pl, const plan *pn, cost_model *k, const verify_opts *o, arena *a,
                           verify_report *r) {
   plan keep = *pn, *one = plan_single(a, pl->src, pn->train, &pn->optim);
   one->batchnorm_groups = pn->batchnorm_groups; // of one device too
@@ -231,23 +231,23 @@ static bool find_split(const plan *pn, u32 number, const prog *p, const classes 
 static i64 lcm(i64 x, i64 y) { return x / gcd_i64(x, y) * y; }
 
 // What any extent should go on being divisible by: all axes, as far as possible; at least those of what lies
-// split at rest, which take any dimension; or nothing.
+// sharded in storage, which take any dimension; or nothing.
 static i64 common_divisor(const plan *pn, u32 stage) {
   i64 keep = 1;
   for (u32 i = 0; i < pn->naxes && stage == 0; i++) keep = lcm(keep, pn->axes[i].size);
-  for (u32 w = 0; w < REST_COUNT && stage < 2; w++) {
+  for (u32 w = 0; w < STORAGE_KINDS && stage < 2; w++) {
     i64 rest = 1;
-    for (u32 i = 0; i < pn->nrest[w]; i++) rest *= pn->axes[pn->rest[w][i] - 1].size;
+    for (u32 i = 0; i < pn->nstorage[w]; i++) rest *= pn->axes[pn->storage[w][i] - 1].size;
     keep = lcm(keep, rest);
   }
   return keep;
 }
 
-// Ranks that elements at rest are dealt out to: what has enough for them shall go on having enough.
+// Ranks that stored elements are sharded over: what has enough for them shall go on having enough.
 static i64 most_ranks(const plan *pn, u32 stage) {
   i64 most = 1;
-  for (u32 w = 0; w < REST_COUNT && stage < 2; w++)
-    for (u32 i = 0; i < pn->nrest[w]; i++) most = MAX(most, pn->axes[pn->rest[w][i] - 1].size);
+  for (u32 w = 0; w < STORAGE_KINDS && stage < 2; w++)
+    for (u32 i = 0; i < pn->nstorage[w]; i++) most = MAX(most, pn->axes[pn->storage[w][i] - 1].size);
   return most;
 }
 
@@ -281,8 +281,8 @@ static plan smaller_plan(const planner *pl, const plan *pn, arena *a, const clas
   return q;
 }
 
-static bool compare_smaller(planner *pl, const plan *pn, coster *k, const verify_opts *o, const shrinking *sh,
-                            arena *a, verify_report *r) {
+static bool compare_smaller(planner *pl, const plan *pn, cost_model *k, const verify_opts *o,
+                            const shrinking *sh, arena *a, verify_report *r) {
   prog *src = shrink_program(sh);
   if (!src) return false;
   src->funcs.n = pl->nfuncs; // the planner's own follow
@@ -298,7 +298,8 @@ static bool compare_smaller(planner *pl, const plan *pn, coster *k, const verify
   return ok;
 }
 
-bool plan_verify(planner *pl, const plan *pn, coster *k, const verify_opts *o, arena *a, verify_report *r) {
+bool plan_verify(planner *pl, const plan *pn, cost_model *k, const verify_opts *o, arena *a,
+                 verify_report *r) {
   static const double elem_bytes =
       0.7 * sizeof(double); // so much of all values is alive at the peak of a step
   double memory = o->memory_bytes > 0 ? (double)o->memory_bytes : 1e9,

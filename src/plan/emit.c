@@ -1,5 +1,5 @@
 // emit.c - tasks written out as instructions of the distributed main: arguments gathered, one call, what leaves
-// converted; then sends. Not which task comes when (order.c).
+// converted; then sends. Not which task comes when (schedule.c).
 //
 // A task is contiguous and runs on its own place: it converts what came to it, calls, and converts what is to
 // leave. Sends follow it.
@@ -13,7 +13,7 @@ static void at_point(main_build *mb, group g, u32 m) {
 
 static type type_here(main_build *mb, value v) { return func_get(mb->p, mb->b.f)->values.v[v].ty; }
 
-// A parameter of main as one segment sees it: restricted to the segment's group.
+// A parameter of main as one stage sees it: restricted to the stage's group.
 static value on_group(main_build *mb, value v, group g) {
   prog *p = mb->p;
   const type_info *t = type_get(p, type_here(mb, v));
@@ -45,10 +45,10 @@ static value packed(main_build *mb, const value *v, u32 n, group g) {
   return emit_res(mb->p, mb->b.f, emit(&mb->b, OP_pack, (attrset){0}, v, n, &t, 1));
 }
 
-// Packed weights of a segment: all of them, or those that the backward needs.
-static value pack_weights(main_build *mb, seg *s, const u32 *which, u32 n) {
+// Packed weights of a stage: all of them, or those that the backward needs.
+static value pack_weights(main_build *mb, stage_build *s, const u32 *which, u32 n) {
   value *v = NEWN(mb->x->a, value, n + 1);
-  for (u32 k = 0; k < n; k++) v[k] = on_group(mb, mb->param[s->c->weight[which ? which[k] : k] - 1], s->g);
+  for (u32 k = 0; k < n; k++) v[k] = on_group(mb, mb->param[s->src->weight[which ? which[k] : k] - 1], s->g);
   return packed(mb, v, n, s->g);
 }
 
@@ -58,19 +58,19 @@ void emit_one_a_layer(main_build *mb, value w) {
   *vec_push(mb->x->a, &mb->more) = mb->weight_more[w - 1];
 }
 
-void emit_before(main_build *mb, seg *s) {
+void emit_before(main_build *mb, stage_build *s) {
   prog *p = mb->p;
-  const cut *c = s->c;
-  s->W = pack_weights(mb, s, NULL, c->nweights);
+  const stage_source *c = s->src;
+  s->fwd_weights = pack_weights(mb, s, NULL, c->nweights);
   s->base = ZNEWN(mb->x->a, value, c->ninputs + 1);
   for (u32 k = 0; k < c->ninputs; k++)
-    if (!mb->seg_of[c->input[k]]) s->base[k] = on_group(mb, mb->param[c->input[k] - 1], s->g);
+    if (!mb->stage_of[c->input[k]]) s->base[k] = on_group(mb, mb->param[c->input[k] - 1], s->g);
   if (!s->gp) return;
-  s->Wb = pack_weights(mb, s, s->gp->need, s->nneed_weights);
+  s->bwd_weights = pack_weights(mb, s, s->gp->need, s->nneed_weights);
   if (s->gp->wgt.i) {
     u32 n = 0;
     while (n < s->gp->nneed_w && s->gp->need_w[n] < c->nweights) n++;
-    s->Ww = pack_weights(mb, s, s->gp->need_w, n);
+    s->wgrad_weights = pack_weights(mb, s, s->gp->need_w, n);
   }
   if (!s->acc) return;
   value *zero = NEWN(mb->x->a, value, s->gp->nacc + 1);
@@ -106,8 +106,8 @@ static u32 emit_call(main_build *mb, const sharded *f, const type **types, const
   return in->res;
 }
 
-// The argument of a forward for one microbatch: what came from another segment, or a piece of a parameter.
-static value argument(main_build *mb, seg *s, u32 k, u32 m) {
+// The argument of a forward for one microbatch: what came from another stage, or a piece of a parameter.
+static value argument(main_build *mb, stage_build *s, u32 k, u32 m) {
   value *slot = &s->arg[(size_t)k * mb->nmb + m];
   if (*slot) return *slot;
   prog *p = mb->p;
@@ -136,34 +136,34 @@ static value argument(main_build *mb, seg *s, u32 k, u32 m) {
   return *slot = shard_convert(mb->x, &mb->b, v, s->in[k], s->g);
 }
 
-static void run_forward(main_build *mb, seg *s, u32 m) {
-  cut *c = s->c;
+static void run_forward(main_build *mb, stage_build *s, u32 m) {
+  stage_source *c = s->src;
   u32 buf[64], *opd = c->ninputs < 60 ? buf : NEWN(mb->x->a, u32, c->ninputs + 1), n = 0;
-  if (s->W) opd[n++] = s->W;
+  if (s->fwd_weights) opd[n++] = s->fwd_weights;
   for (u32 k = 0; k < c->ninputs; k++) opd[n++] = argument(mb, s, k, m);
   u32 r = emit_call(mb, &s->fwd, &s->fwd_types, opd, n, s->g, m, 0);
   for (u32 k = 0; k < c->noutputs; k++) s->res[(size_t)k * mb->nmb + m] = r + k;
   if (s->gp && s->gp->nsaved) s->saved[m] = r + c->noutputs;
 }
 
-static value loss_seed(main_build *mb, seg *s, u32 k, u32 m) { // d loss / d loss
-  const shape *sh = &val_type(mb->s, mb->m, s->c->output[k])->s;
+static value loss_seed(main_build *mb, stage_build *s, u32 k, u32 m) { // d loss / d loss
+  const shape *sh = &val_type(mb->s, mb->m, s->src->output[k])->s;
   attr at[3] = {attr_t(A_dtype, sh->t), attr_v(A_shape, sh->dim, sh->nd), attr_f(A_value, 1)};
   type t = type_tensor(mb->p, sh, (layout){0}, s->g);
   at_point(mb, s->g, m);
   return emit_res(mb->p, mb->b.f, emit(&mb->b, OP_full, attrs_of(mb->p, at, 3), NULL, 0, &t, 1));
 }
 
-static u32 put_needs(main_build *mb, seg *s, value W, const u32 *need, u32 nneed, u32 m, u32 *opd) {
+static u32 put_needs(main_build *mb, stage_build *s, value W, const u32 *need, u32 nneed, u32 m, u32 *opd) {
   u32 n = 0;
   if (W) opd[n++] = W;
   for (u32 k = 0; k < nneed; k++)
-    if (need[k] >= s->c->nweights) opd[n++] = argument(mb, s, need[k] - s->c->nweights, m);
+    if (need[k] >= s->src->nweights) opd[n++] = argument(mb, s, need[k] - s->src->nweights, m);
   return n;
 }
 
 // The gradient of an output for one microbatch: the sum of what came back from all that read it; 0: nothing.
-static value output_grad(main_build *mb, seg *s, u32 output, u32 m) {
+static value output_grad(main_build *mb, stage_build *s, u32 output, u32 m) {
   value sum = 0;
   for (u32 e = 0; e < s->nedges && !mb->b.failed; e++) {
     const edge *x = &s->edges[e];
@@ -182,10 +182,10 @@ static value output_grad(main_build *mb, seg *s, u32 output, u32 m) {
   return sum;
 }
 
-static void run_backward(main_build *mb, seg *s, u32 m) {
+static void run_backward(main_build *mb, stage_build *s, u32 m) {
   const grad_pair *gp = s->gp;
   u32 cap = gp->nneed + gp->ndy + 8, buf[64], *opd = cap <= 64 ? buf : NEWN(mb->x->a, u32, cap);
-  u32 n = put_needs(mb, s, s->Wb, gp->need, gp->nneed, m, opd);
+  u32 n = put_needs(mb, s, s->bwd_weights, gp->need, gp->nneed, m, opd);
   if (gp->nsaved) opd[n++] = s->saved[m];
   for (u32 k = 0; k < gp->ndy; k++) {
     value d = output_grad(mb, s, gp->dy[k], m);
@@ -201,10 +201,10 @@ static void run_backward(main_build *mb, seg *s, u32 m) {
     s->grads = r + gp->ndx;
 }
 
-static void run_weights(main_build *mb, seg *s, u32 m) {
+static void run_weights(main_build *mb, stage_build *s, u32 m) {
   const grad_pair *gp = s->gp;
   u32 cap = gp->nneed_w + 8, buf[64], *opd = cap <= 64 ? buf : NEWN(mb->x->a, u32, cap);
-  u32 n = put_needs(mb, s, s->Ww, gp->need_w, gp->nneed_w, m, opd);
+  u32 n = put_needs(mb, s, s->wgrad_weights, gp->need_w, gp->nneed_w, m, opd);
   if (gp->ncarry) opd[n++] = s->carry[m];
   if (s->acc && gp->nacc) opd[n++] = s->grads | OPD_DONATED;
   u32 r = emit_call(mb, &s->wgt, &s->wgt_types, opd, n, s->g, m, INSTR_BACKWARD);
@@ -212,20 +212,20 @@ static void run_weights(main_build *mb, seg *s, u32 m) {
 }
 
 // ---- what leaves --------------------------------------------------------------------------------------------
-// Outputs go to the segments that read them, input gradients to the segments that made the inputs.
-static void leave_forward(main_build *mb, seg *s, u32 m) {
+// Outputs go to the stages that read them, input gradients to the stages that made the inputs.
+static void leave_forward(main_build *mb, stage_build *s, u32 m) {
   for (u32 e = 0; e < s->nedges && !mb->b.failed; e++) {
     edge *x = &s->edges[e];
-    const seg *d = &mb->seg[x->to];
+    const stage_build *d = &mb->stage[x->to];
     at_point(mb, s->g, m);
     x->there[m] = main_leave(mb, s->res[(size_t)x->output * mb->nmb + m], d->g, d->in[x->input], &x->sent[0]);
   }
 }
 
-static void leave_backward(main_build *mb, seg *s, u32 m) {
+static void leave_backward(main_build *mb, stage_build *s, u32 m) {
   for (u32 k = 0; k < s->nin && !mb->b.failed; k++) {
     edge *x = s->ins[k];
-    const seg *d = &mb->seg[x->from];
+    const stage_build *d = &mb->stage[x->from];
     if (!x->dx) continue;
     if (!x->back) x->back = ZNEWN(mb->x->a, value, mb->nmb);
     at_point(mb, s->g, m);
@@ -238,28 +238,28 @@ static void leave_backward(main_build *mb, seg *s, u32 m) {
 
 // The gradients of a stage's inputs may be there before those of its weights. They are sent when the task has
 // ended: frameworks launch the send after the whole backward.
-value emit_sends_after(const seg *s) { return s->gp && !s->gp->wgt.i && s->gp->nacc ? s->grads : 0; }
+value emit_sends_after(const stage_build *s) { return s->gp && !s->gp->wgt.i && s->gp->nacc ? s->grads : 0; }
 
-static void send_forward(main_build *mb, seg *s, edge *x, u32 m) {
+static void send_forward(main_build *mb, stage_build *s, edge *x, u32 m) {
   at_point(mb, s->g, m);
   x->there[m] = main_send(mb, x->there[m], x->sent[0], x->strm[0], 0);
 }
 
-static void send_backward(main_build *mb, seg *s, edge *x, u32 m) {
+static void send_backward(main_build *mb, stage_build *s, edge *x, u32 m) {
   at_point(mb, s->g, m);
   mb->b.flags = INSTR_BACKWARD;
   x->back[m] = main_send(mb, x->back[m], x->sent[1], x->strm[1], emit_sends_after(s));
   mb->b.flags = 0;
 }
 
-void emit_sends(main_build *mb, seg *s, task_kind kind, u32 m) {
+void emit_sends(main_build *mb, stage_build *s, task_kind kind, u32 m) {
   for (u32 e = 0; kind == TASK_F && e < s->nedges && !mb->b.failed; e++) send_forward(mb, s, &s->edges[e], m);
   bool back = kind == TASK_B || kind == TASK_I;
   for (u32 k = 0; back && k < s->nin && !mb->b.failed; k++)
     if (s->ins[k]->dx) send_backward(mb, s, s->ins[k], m);
 }
 
-void emit_task(main_build *mb, seg *s, task_kind kind, u32 m) {
+void emit_task(main_build *mb, stage_build *s, task_kind kind, u32 m) {
   if (kind == TASK_F)
     run_forward(mb, s, m), leave_forward(mb, s, m);
   else if (kind == TASK_B || kind == TASK_I)
@@ -270,22 +270,22 @@ void emit_task(main_build *mb, seg *s, task_kind kind, u32 m) {
 
 static void make_edges(main_build *mb) {
   for (u32 pass = 0; pass < 2; pass++) {
-    for (u32 j = 0; j < mb->nseg; j++)
-      for (u32 k = 0; k < mb->seg[j].c->ninputs; k++) {
-        value v = mb->seg[j].c->input[k];
-        if (!mb->seg_of[v]) continue;
-        seg *s = &mb->seg[mb->seg_of[v] - 1];
+    for (u32 j = 0; j < mb->nstages; j++)
+      for (u32 k = 0; k < mb->stage[j].src->ninputs; k++) {
+        value v = mb->stage[j].src->input[k];
+        if (!mb->stage_of[v]) continue;
+        stage_build *s = &mb->stage[mb->stage_of[v] - 1];
         if (pass)
-          s->edges[s->nedges] = (edge){.from = mb->seg_of[v] - 1,
+          s->edges[s->nedges] = (edge){.from = mb->stage_of[v] - 1,
                                        .to = j,
                                        .input = k,
                                        .output = mb->out_of[v],
                                        .there = ZNEWN(mb->x->a, value, mb->nmb)};
         s->nedges++;
       }
-    for (u32 j = 0; j < mb->nseg && !pass; j++) {
-      mb->seg[j].edges = NEWN(mb->x->a, edge, mb->seg[j].nedges + 1);
-      mb->seg[j].nedges = 0;
+    for (u32 j = 0; j < mb->nstages && !pass; j++) {
+      mb->stage[j].edges = NEWN(mb->x->a, edge, mb->stage[j].nedges + 1);
+      mb->stage[j].nedges = 0;
     }
   }
 }
@@ -318,15 +318,15 @@ static void make_channels(main_build *mb) {
   const char *name = sym_str(mb->s->c, pn->send_stream);
   u32 most = 0, n[2] = {0, 0};
   if (pn->send_channels < 2) mb->send_strm = (u8)stream_of(p, pn->send_stream).i;
-  for (u32 i = 0; i < mb->nseg; i++) most += mb->seg[i].nedges;
+  for (u32 i = 0; i < mb->nstages; i++) most += mb->stage[i].nedges;
   channel *known[2] = {NEWN(mb->x->a, channel, most + 1), NEWN(mb->x->a, channel, most + 1)};
-  for (u32 i = 0; i < mb->nseg; i++)
-    for (u32 e = 0; e < mb->seg[i].nedges; e++) {
-      edge *x = &mb->seg[i].edges[e];
+  for (u32 i = 0; i < mb->nstages; i++)
+    for (u32 e = 0; e < mb->stage[i].nedges; e++) {
+      edge *x = &mb->stage[i].edges[e];
       for (u32 pass = 0; pass < 2; pass++) {
         x->strm[pass] = mb->send_strm;
-        if (pn->send_channels < 2 || mb->seg[i].place == mb->seg[x->to].place) continue;
-        u32 from = mb->seg[pass ? x->to : i].place, to = mb->seg[pass ? i : x->to].place;
+        if (pn->send_channels < 2 || mb->stage[i].place == mb->stage[x->to].place) continue;
+        u32 from = mb->stage[pass ? x->to : i].place, to = mb->stage[pass ? i : x->to].place;
         u8 c = pn->send_channels < 4 ? 0 : colour_of(known[pass], &n[pass], from, to);
         const char *own = pn->send_channels < 4 ? arena_printf(mb->x->a, "%s.%c", name, "fb"[pass])
                                                 : arena_printf(mb->x->a, "%s.%c%u", name, "fb"[pass], c);
@@ -337,25 +337,25 @@ static void make_channels(main_build *mb) {
 
 void emit_begin(main_build *mb) {
   arena *a = mb->x->a;
-  for (u32 i = 0; i < mb->nseg; i++) {
-    seg *s = &mb->seg[i];
-    s->arg_type = ZNEWN(a, type, s->c->ninputs + 1);
-    s->came = ZNEWN(a, edge *, s->c->ninputs + 1);
-    s->ins = ZNEWN(a, edge *, s->c->ninputs + 1);
-    s->arg = ZNEWN(a, value, (size_t)(s->c->ninputs + 1) * mb->nmb);
-    s->res = ZNEWN(a, value, (size_t)(s->c->noutputs + 1) * mb->nmb);
+  for (u32 i = 0; i < mb->nstages; i++) {
+    stage_build *s = &mb->stage[i];
+    s->arg_type = ZNEWN(a, type, s->src->ninputs + 1);
+    s->came = ZNEWN(a, edge *, s->src->ninputs + 1);
+    s->ins = ZNEWN(a, edge *, s->src->ninputs + 1);
+    s->arg = ZNEWN(a, value, (size_t)(s->src->ninputs + 1) * mb->nmb);
+    s->res = ZNEWN(a, value, (size_t)(s->src->noutputs + 1) * mb->nmb);
     s->dx = ZNEWN(a, value, (size_t)((s->gp ? s->gp->ndx : 0) + 1) * mb->nmb);
     s->saved = ZNEWN(a, value, mb->nmb), s->carry = ZNEWN(a, value, mb->nmb);
   }
   mb->part_at = ZNEWN(a, attrset, mb->nmb);
   make_edges(mb);
-  for (u32 i = 0; i < mb->nseg; i++)
-    for (u32 e = 0; e < mb->seg[i].nedges; e++) {
-      edge *x = &mb->seg[i].edges[e];
-      seg *d = &mb->seg[x->to];
+  for (u32 i = 0; i < mb->nstages; i++)
+    for (u32 e = 0; e < mb->stage[i].nedges; e++) {
+      edge *x = &mb->stage[i].edges[e];
+      stage_build *d = &mb->stage[x->to];
       d->came[x->input] = d->ins[d->nin++] = x;
       for (u32 k = 0; d->gp && k < d->gp->ndx; k++)
-        if (d->gp->dx[k] - d->c->nweights == x->input) x->dx = k + 1;
+        if (d->gp->dx[k] - d->src->nweights == x->input) x->dx = k + 1;
     }
   make_channels(mb);
 }

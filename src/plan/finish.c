@@ -1,5 +1,5 @@
 // finish.c - what follows the tasks of a distributed main: results joined over the microbatches, gradients of
-// parameters that several segments use brought together, the update of the weights.
+// parameters that several stages use brought together, the update of the weights.
 #include "plan/main.h"
 
 // ---- the update -------------------------------------------------------------------------------------------
@@ -91,22 +91,22 @@ static value zero_grad(main_build *mb, value w) { // of a weight that the loss d
                        &func_get(p, mb->b.f)->values.v[mb->param[w - 1]].ty, 1));
 }
 
-// Per weight the gradient on the weight's own group, from the packed gradients of all segments; 0: not a
+// Per weight the gradient on the weight's own group, from the packed gradients of all stages; 0: not a
 // weight.
 static bool gather_grads(main_build *mb, value *out) {
   prog *p = mb->p;
   arena *a = mb->x->a;
   typedef VEC(value) values;
   values *per = ZNEWN(a, values, mb->m->nparams + 1);
-  for (u32 i = 0; i < mb->nseg; i++) {
-    seg *s = &mb->seg[i];
+  for (u32 i = 0; i < mb->nstages; i++) {
+    stage_build *s = &mb->stage[i];
     if (!s->gp || !s->gp->nacc || !s->grads || (mb->active && !mb->active[i])) continue;
     const type_info *t = type_get(p, func_get(p, mb->b.f)->values.v[s->grads].ty);
     u32 n = t->n;
     type *ty = arena_dup(a, t->elem, sizeof *t->elem * n);
     mb->b.g = s->g, mb->b.coord = 0;
     value r = emit_res(p, mb->b.f, emit(&mb->b, OP_unpack, (attrset){0}, &s->grads, 1, ty, n));
-    for (u32 k = 0; k < n; k++) *vec_push(a, &per[s->c->weight[s->gp->acc[k]] - 1]) = r + k;
+    for (u32 k = 0; k < n; k++) *vec_push(a, &per[s->src->weight[s->gp->acc[k]] - 1]) = r + k;
   }
   for (u32 i = 0; i < mb->m->nparams; i++) {
     u32 n = 0; // one value for each distinct group
@@ -143,8 +143,8 @@ static bool update_group(main_build *mb, const value *w, u32 n, const value *gra
   group g = mb->param_group[w[0] - 1];
   for (u32 i = 0; i < n; i++) {
     value v = w[i];
-    layout rest = mb->param_lay[v - 1];
-    in[i] = rest, demand[i] = rest;
+    layout stored = mb->param_lay[v - 1];
+    in[i] = stored, demand[i] = stored;
     opd[i] = mb->param[v - 1] | OPD_DONATED;
     in[n + i] = type_get(p, func_get(p, mb->b.f)->values.v[grad[v - 1]].ty)->lay;
     opd[n + i] = grad[v - 1] | OPD_DONATED;
@@ -238,8 +238,8 @@ static bool update_weights(main_build *mb, value *neww, value **news, value *gra
 // A value that main returns: the microbatches joined, sums over space done.
 static value returned(main_build *mb, value v) {
   prog *p = mb->p;
-  if (!mb->seg_of[v]) return mb->param[v - 1];
-  seg *s = &mb->seg[mb->seg_of[v] - 1];
+  if (!mb->stage_of[v]) return mb->param[v - 1];
+  stage_build *s = &mb->stage[mb->stage_of[v] - 1];
   value *per = &s->res[(size_t)mb->out_of[v] * mb->nmb], r = per[0];
   mb->b.g = s->g, mb->b.coord = 0;
   if (mb->time) {
@@ -265,7 +265,7 @@ bool main_finish(main_build *mb) {
   for (u32 j = 0; j < OPTIM_STATES; j++) news[j] = ZNEWN(a, value, np + 1);
   for (u32 i = 0; i < mb->m->rets.n; i++) {
     value v = mb->m->rets.v[i];
-    u32 from = mb->seg_of[v];
+    u32 from = mb->stage_of[v];
     if (from ? !mb->active || mb->active[from - 1] : !mb->skip[v - 1]) ret[n++] = returned(mb, v);
   }
   if (mb->b.failed || (pn->train && !update_weights(mb, neww, news, grad))) return false;

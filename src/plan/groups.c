@@ -2,9 +2,9 @@
 // instructions that the backward computes again. One planner for every form. Not here: which form a plan has
 // (policy/batchnorm.c, policy/hybrid.c).
 //
-// Idea: the form changes laws of instructions, or gradients, and with them classes and cuts: all that a planner
-// keeps. So a planner is for one form, and those for other forms belong to it. Functions and instructions have
-// the same numbers in all of them: a plan is about any.
+// Idea: the form changes laws of instructions, or gradients, and with them classes and stage sources: all
+// that a planner keeps. So a planner is for one form, and those for other forms belong to it. Functions and
+// instructions have the same numbers in all of them: a plan is about any.
 #include "plan/internal.h"
 
 // Without what the planner has added.

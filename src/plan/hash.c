@@ -5,7 +5,7 @@ static u64 hash_name(u64 h, const ctx *c, sym s) {
   return hash_step(h, hash_bytes(sym_str(c, s), sym_len(c, s), 0));
 }
 
-static u64 hash_place(u64 h, const plan_place *p) {
+static u64 hash_submesh(u64 h, const plan_submesh *p) {
   h = hash_step(hash_step(h, p->mesh), p->nfix);
   for (u32 i = 0; i < p->nfix; i++) h = hash_step(hash_step(h, p->fix[i].axis), p->fix[i].at);
   return h;
@@ -57,12 +57,12 @@ u64 plan_hash(const ctx *c, const plan *pn) {
   h = hash_step(h, pn->nsegments);
   for (u32 i = 0; i < pn->nsegments; i++) {
     h = hash_step(hash_step(h, pn->segments[i].from), pn->segments[i].to);
-    h = hash_place(h, &pn->segments[i].place);
+    h = hash_submesh(h, &pn->segments[i].on);
   }
   h = hash_orders(h, pn);
-  for (u32 k = 0; k < REST_COUNT; k++) {
-    h = hash_step(h, pn->nrest[k]);
-    for (u32 i = 0; i < pn->nrest[k]; i++) h = hash_step(h, pn->rest[k][i]);
+  for (u32 k = 0; k < STORAGE_KINDS; k++) {
+    h = hash_step(h, pn->nstorage[k]);
+    for (u32 i = 0; i < pn->nstorage[k]; i++) h = hash_step(h, pn->storage[k][i]);
   }
   h = hash_step(h, pn->nrecompute);
   for (u32 i = 0; i < pn->nrecompute; i++)

@@ -15,13 +15,13 @@ typedef struct {
 
 // A source program with what does not depend on a plan: laws of its instructions, gradients of its functions.
 struct planner {
-  prog *src; // the caller's forward program, extended with segment, gradient and update functions
-  arena *a;  // laws, cuts, gradient descriptors
+  prog *src;              // the caller's forward program, extended with stage, gradient and update functions
+  arena *a;               // laws, stage sources, gradient descriptors
   VEC(const law **) laws; // per function, per instruction; NULL until asked
-  VEC(struct cut *) cuts;
+  VEC(struct stage_source *) stage_sources;
   VEC(grad_pair *) grads;
-  VEC(func) updates, expanded;
-  hmap cut_map, like_map, expand_map, grad_map, update_map, kept_map;
+  VEC(func) updates, decomposed;
+  hmap source_map, like_map, decompose_map, grad_map, update_map, kept_map;
   const classes *classes;
   VEC(struct {
     u32 n;
@@ -49,7 +49,7 @@ struct planner {
   VEC(struct planner *) marked; // of the same program with other instructions computed again
   u32 nmarks;
   plan_mark *mark; // those that it has marked
-  grad_memo *memo; // gradients of functions called by several cuts
+  grad_memo *memo; // gradients of functions called by several stage sources
   VEC(layer_run) runs;
   bool runs_known;
   VEC(struct {
@@ -74,24 +74,25 @@ typedef struct {
 // the others under the plan. In `a`.
 bool plan_fewer_layers(planner *pl, const plan *pn, arena *a, fewer_layers *out);
 
-// A stretch of main as a function, with its gradient. Inputs are values of main: parameters or earlier
-// results.
-typedef struct cut {
+// What a stage computes, whatever the plan splits: a stretch of main as a function, with its gradient. Inputs
+// are values of main: parameters or earlier results.
+typedef struct stage_source {
   u64 key;
-  func fwd;               // weights first, then the other inputs -> outputs
-  const struct cut *like; // the first cut with the same function, but for names and origins; itself
-  u32 n;                  // instructions
-  const u32 *origin;      // of each of them
+  func fwd; // weights first, then the other inputs -> outputs
+  // The first stage source with the same function, but for names and origins; itself
+  const struct stage_source *like;
+  u32 n;             // instructions
+  const u32 *origin; // of each of them
   u32 nweights;
   value *weight; // values of main: parameters of role WEIGHT
   u32 ninputs;
   value *input; // other values of main
   u32 noutputs;
   value *output; // values of main made here that are used later or returned
-} cut;
+} stage_source;
 // Instructions from..to of main (numbers from 1). Instructions that depend on constants alone are copied into
-// every cut that uses them. Cached.
-cut *planner_cut(planner *pl, u32 from, u32 to);
+// every stage source that uses them. Cached.
+stage_source *planner_stage(planner *pl, u32 from, u32 to);
 const grad_pair *planner_grad(planner *pl, func f, const grad_opts *o,
                               u64 key); // cached by f, o and key; NULL if refused
 // The update of n weights as a function: (w.., g.., states..) -> (w'.., states'.. [, g..]), the states of one
@@ -127,7 +128,7 @@ typedef struct apply {
   const plan *pn;
   prog *src, *p; // from, to
   arena *a;      // scratch of this application
-  coster *k;
+  cost_model *k;
   u8 axis[AXES_MAX];     // plan axis (1-based) -> axis of p's space
   mesh *mesh;            // plan mesh -> mesh of p
   choice_list *choices;  // explicit choices by origin
@@ -138,19 +139,19 @@ typedef struct apply {
   hmap variant_map;
   VEC(path_entry) paths;
   hmap path_map;
-  bool rests[REST_COUNT];   // was anything of the kind split at rest?
-  bool update;              // sharding an update function: sums over time are complete
-  plan_trial_result *trial; // counting work and traffic (plan_trial)
+  bool storage_split[STORAGE_KINDS]; // was anything of the kind sharded in storage?
+  bool update;                       // sharding an update function: sums over time are complete
+  plan_trial_result *trial;          // counting work and traffic (plan_trial)
   u8 trial_axis;
   bool *trial_split;
 } apply;
 
 // Axes, meshes and choices of the plan in a new program. Closed in any case: the program, or NULL and freed
 // unless ok.
-bool apply_open(apply *x, planner *pl, const plan *pn, coster *k);
+bool apply_open(apply *x, planner *pl, const plan *pn, cost_model *k);
 prog *apply_close(apply *x, bool ok);
-// The diagnostics from number `from` on refuse the plan: those without a place get the plan's, and one that
-// lies in the model a note that names the entry of the plan behind it. Nothing if no text made the plan.
+// The diagnostics from number `from` on refuse the plan: those without a location get the plan's, and one
+// that lies in the model a note that names the entry of the plan behind it. Nothing if no text made the plan.
 void plan_point(const prog *src, const plan *pn, u32 from);
 // Says that a value cannot get from its layout to another one.
 void plan_no_way(const prog *p, loc where, const type_info *t, layout to);
@@ -160,17 +161,18 @@ bool plan_whole_in_time(const apply *x, const instr *in, u32 operand, layout hav
 attrset apply_attrs(apply *x, attrset a); // an attribute set of the source program in p
 
 // How a source function is to be sharded. in[]: layouts in which parameters arrive (LAYOUT_FREE: weights and
-// accumulators that take what their first consumer needs, plus the axes of rest[]); at_rest[] (or NULL):
-// weights whose splits over rest axes claim no role. demand[] (or NULL): layouts in which results must leave
-// (LAYOUT_FREE: as they come, LAYOUT_SUMMED: no partial sums over space). g: a group it is called on. pack:
-// ranges of parameters that arrive as one tuple each; pack_results: so many last results leave as one tuple.
+// accumulators that take what their first consumer needs, plus the axes of storage[]); stored[] (or NULL):
+// weights whose splits over storage axes claim no role. demand[] (or NULL): layouts in which results must
+// leave (LAYOUT_FREE: as they come, LAYOUT_SUMMED: no partial sums over space). g: a group it is called on.
+// pack: ranges of parameters that arrive as one tuple each; pack_results: so many last results leave as one
+// tuple.
 typedef struct {
   u32 first, count;
 } pack_range;
 typedef struct {
   func f;
   const layout *in;
-  const bool *at_rest;
+  const bool *stored;
   const layout *demand;
   group g;
   const pack_range *pack;
@@ -188,10 +190,10 @@ bool shard_function(apply *x, const shard_call_of *c, sharded *out);
 value shard_convert(apply *x, builder *b, value v, layout to, group g);
 value shard_complete(apply *x, builder *b, value v);
 extern const opcode step_op[]; // of a step_kind
-// l with further splits over the axes of the plan's rest[what] that g has, each on the first dimension that
-// divides, else in pieces that differ by one element on the largest dimension that nothing splits yet, if
-// that has an element for every rank. What is left out then stays whole.
-layout shard_at_rest(apply *x, layout l, const shape *sh, rest_what what, group g);
+// l with further splits over the axes of the plan's storage[what] that g has, each on the first dimension
+// that divides, else in pieces that differ by one element on the largest dimension that nothing splits yet,
+// if that has an element for every rank. What is left out then stays whole.
+layout shard_storage(apply *x, layout l, const shape *sh, storage_kind what, group g);
 
 bool plan_check_projections(const prog *p); // plan_check_orders of main's own orders, one rank of each kind
 #endif

@@ -40,9 +40,9 @@ static double bytes_of(const prog *p, func f, value v) {
   return t->tuple ? 0 : (double)shape_bytes(&t->s);
 }
 
-static const grad_pair *whole_gradient(planner *pl, arena *a, const cut **out) {
+static const grad_pair *whole_gradient(planner *pl, arena *a, const stage_source **out) {
   prog *p = pl->src;
-  const cut *c = *out = planner_cut(pl, 1, func_get(p, p->main)->body.n);
+  const stage_source *c = *out = planner_stage(pl, 1, func_get(p, p->main)->body.n);
   const func_info *m = func_get(p, p->main);
   u8 *mark = ZNEWN(a, u8, c->nweights + c->ninputs + 1);
   bool *has_dy = ZNEWN(a, bool, c->noutputs + 1);
@@ -62,7 +62,7 @@ typedef struct {
 } group_of_views;
 
 u32 plan_kept(planner *pl, const plan *pn, arena *a, plan_kept_value **out) {
-  const cut *c;
+  const stage_source *c;
   const u32 before = diag_count(pl->src->c);
   pl = planner_marked(pl, pn);
   const grad_pair *g = whole_gradient(pl, a, &c);

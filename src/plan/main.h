@@ -1,10 +1,10 @@
-// main.h - the distributed main while it is being built: segments, their functions and values. Private to
+// main.h - the distributed main while it is being built: stages, their functions and values. Private to
 // plan/.
 #ifndef HEDDLE_PLAN_MAIN_H
 #define HEDDLE_PLAN_MAIN_H
 #include "plan/internal.h"
 
-// An output of one segment is an input of another one. there, back: per microbatch the value and its gradient
+// An output of one stage is an input of another one. there, back: per microbatch the value and its gradient
 // (NULL: none comes back), as it leaves, then as it came.
 typedef struct {
   u32 from, to, input, output;
@@ -13,9 +13,9 @@ typedef struct {
   u8 strm[2];   // of the sends
   value *there, *back;
 } edge;
-typedef struct seg {
-  cut *c;
-  func f; // what it does: c's function, or that of a cut that is like it
+typedef struct stage_build {
+  stage_source *src;
+  func f; // what it does: the source's function, or that of one that is like it
   group g;
   u32 place;           // number of its place
   const grad_pair *gp; // NULL: no backward
@@ -23,15 +23,15 @@ typedef struct seg {
   bool *has_dy;        // per output: a gradient comes back
   sharded fwd, bwd, wgt;
   const type *fwd_types, *bwd_types, *wgt_types; // results of a call on this group
-  layout *in;                                    // per input of the cut
+  layout *in;                                    // per input of the stage
   const layout *out;                             // per output
   layout *dout;    // per output: layout of its gradient (a value that does not vary in time has partial ones)
   layout *acc_lay; // per accumulator / weight gradient
   u32 nneed_weights;
-  value W, Wb, Ww; // packed weights for fwd, bwd, wgt (0: none)
-  value grads;     // packed gradients so far
-  type *arg_type;  // per input that is a piece of a parameter: its type, once known
-  edge **came;     // per input that another segment makes
+  value fwd_weights, bwd_weights, wgrad_weights; // packed weights for fwd, bwd, wgt (0: none)
+  value grads;                                   // packed gradients so far
+  type *arg_type; // per input that is a piece of a parameter: its type, once known
+  edge **came;    // per input that another stage makes
   u32 nin;
   edge **ins;   // the same, by producer
   value *arg;   // [input * nmb + mb] as the functions take it; 0: not asked for
@@ -42,7 +42,7 @@ typedef struct seg {
   u32 nedges;
   edge *edges; // consumers, in program order
   value *base; // per input that is a parameter of main: restricted to this group
-} seg;
+} stage_build;
 
 // By types: in which layout a value is sent, and as what it arrives.
 typedef struct {
@@ -59,32 +59,32 @@ typedef struct {
   builder b;
   prog *s, *p;
   const func_info *m; // source main
-  u32 K, nseg, nplaces;
+  u32 K, nstages, nplaces;
   u32 nmb;      // microbatches that are emitted: K, fewer in a probe
-  bool *active; // per segment, in a probe: is it emitted? NULL: all are
+  bool *active; // per stage, in a probe: is it emitted? NULL: all are
   const u32
       *weight_more; // per parameter of main from 0, in a probe: layers that it stands for as well; NULL: none
-  u32 *seg_more;    // per segment: of its functions, a number for what they stand for as well; 0: nothing
+  u32 *seg_more;    // per stage: of its functions, a number for what they stand for as well; 0: nothing
   VEC(u32) more;    // (number of an instruction, layers that it stands for as well)
   u8 time;          // temporal axis in p, 0: none
-  seg *seg;
-  u32 *seg_of, *out_of; // per value of main: producing segment + 1, its output number
-  u32 *point;           // per microbatch: temporal point
-  value *param;         // per source parameter of main: value here
-  bool *skip;           // ... is it left out?
+  stage_build *stage;
+  u32 *stage_of, *out_of; // per value of main: producing stage + 1, its output number
+  u32 *point;             // per microbatch: temporal point
+  value *param;           // per source parameter of main: value here
+  bool *skip;             // ... is it left out?
   layout *param_lay;
   group *param_group;
   value *state[OPTIM_STATES]; // per source parameter: optimizer states; 0: it has none
   u64 *some_free,
-      *all_free;     // per value of main: axes that some groups, all groups of the segments that use it have
-  bool *weight_set;  // its layout at rest is known
-  bool *weight_rest; // its layout has splits that claim no role
+      *all_free;       // per value of main: axes that some groups, all groups of the stages that use it have
+  bool *weight_set;    // its layout in storage is known
+  bool *weight_stored; // its layout has splits that claim no role
 } main_build;
 
 void main_open(main_build *mb, apply *x, u32 most); // most: microbatches that are emitted; 0: all
-bool main_segments(main_build *mb);                 // segments.c: groups, cuts, gradients, sharded functions
+bool main_stages(main_build *mb);                   // stages.c: groups, stages, gradients, sharded functions
 bool main_params(main_build *mb);                   // ... parameters and optimizer states
-// order.c: the graph of stages, after emit_begin; everything written out in the plan's order.
+// schedule.c: the graph of stages, after emit_begin; everything written out in the plan's order.
 void main_graph(const main_build *mb, arena *a, plan_graph *g);
 bool main_tasks(main_build *mb);
 bool main_finish(main_build *mb); // finish.c: results, gradients, updates
@@ -92,10 +92,11 @@ bool main_finish(main_build *mb); // finish.c: results, gradients, updates
 void emit_begin(main_build *mb);
 // The latest instruction is one for weight w's layer, and for those that it stands for.
 void emit_one_a_layer(main_build *mb, value w);
-void emit_before(main_build *mb, seg *s); // weights, pieces of inputs, accumulators
-void emit_task(main_build *mb, seg *s, task_kind kind, u32 m);
-void emit_sends(main_build *mb, seg *s, task_kind kind, u32 m); // of what the task left
-value emit_sends_after(const seg *s);                           // of a backward: what they wait for as well
+void emit_before(main_build *mb, stage_build *s); // weights, pieces of inputs, accumulators
+void emit_task(main_build *mb, stage_build *s, task_kind kind, u32 m);
+void emit_sends(main_build *mb, stage_build *s, task_kind kind, u32 m); // of what the task left
+// Of a backward: what they wait for as well
+value emit_sends_after(const stage_build *s);
 // move.c: a value of main on its way to another group, where it is wanted in layout `want`. leave: converted to
 // what is sent; *got is the type that arrives. send: sent. Nothing is done on the same group. What came is
 // converted by whoever uses it; move does all three.

@@ -13,7 +13,7 @@
 
 enum { FREE_MAX = 5, ENDS_MAX = 64 };
 static const double BETWEEN =
-    24; // an element between groups beside one within, without a coster (nnScaler's rule)
+    24; // an element between groups beside one within, without a cost model (nnScaler's rule)
 
 // ---- prices --------------------------------------------------------------------------------------------
 static i64 local(const prog *p, const shape *s, layout l) {
@@ -24,7 +24,8 @@ static double priced(i64 ps) { return ps < 0 ? INFINITY : (double)ps; }
 
 // A conversion inside a group along the path that shard_convert takes; what moves nothing is free. INFINITY:
 // there is none.
-static double conversion(prog *p, const shape *s, group g, layout from, layout to, coster *k, u32 *steps) {
+static double conversion(prog *p, const shape *s, group g, layout from, layout to, cost_model *k,
+                         u32 *steps) {
   layout_step step[16];
   double cost;
   int n =
@@ -46,9 +47,9 @@ static double conversion(prog *p, const shape *s, group g, layout from, layout t
   return cost;
 }
 
-// The coster's view: member k to member k of groups of one size, else every member of the smaller deals with
-// an even share of the larger.
-static double sending(prog *p, const shape *s, group g, group to, i64 sent, i64 got, coster *k) {
+// The cost model's view: member k to member k of groups of one size, else every member of the smaller deals
+// with an even share of the larger.
+static double sending(prog *p, const shape *s, group g, group to, i64 sent, i64 got, cost_model *k) {
   if (k) return priced(cost_between(k, p, g, to, sent * dtype_bytes(s->t), got * dtype_bytes(s->t), s->t));
   u32 nf = group_get(p->sp, g)->nranks, nt = group_get(p->sp, to)->nranks;
   return BETWEEN * (double)(nf == nt ? MAX(sent, got) : MAX(got, ceil_div(got * nt, nf))) + 1;
@@ -69,7 +70,7 @@ typedef struct {
 static bool in_time(const prog *p, u8 axis) { return axis_get(p->sp, axis)->temporal; }
 
 // What of l lies in space, without sums, and what of `time` lies in time: a send changes neither sums nor
-// places in time.
+// coordinates in time.
 static layout sendable(prog *p, layout l, layout time) {
   layout_info x = *layout_get(p->sp, l), t = *layout_get(p->sp, time), r = {0};
   for (u32 i = 0; i < x.nsplit; i++)
@@ -125,9 +126,9 @@ static void add_end(endings *e, ending x) {
 
 // Layouts for the journey at one end: `base` with every set of free axes split further, as at the other end,
 // or on one dimension after another. own: what it is converted from (source) or to (target), at the same
-// place in time.
+// coordinate in time.
 static void find_ends(prog *p, const shape *s, group g, layout own, layout base, layout other, bool source,
-                      coster *k, endings *e) {
+                      cost_model *k, endings *e) {
   u8 axes[FREE_MAX], some[FREE_MAX];
   u32 n = free_axes(p, g, base, axes);
   e->n = 0;
@@ -150,7 +151,7 @@ static void find_ends(prog *p, const shape *s, group g, layout own, layout base,
 }
 
 static layout spatial(prog *p, layout want,
-                      layout time) { // want at the place in time of `time`, sums over space kept
+                      layout time) { // want at the coordinate in time of `time`, sums over space kept
   layout l = sendable(p, want, time);
   const layout_info w = *layout_get(p->sp, want);
   for (u32 i = 0; i < w.npart; i++)
@@ -160,14 +161,14 @@ static layout spatial(prog *p, layout want,
 
 // ---- routes --------------------------------------------------------------------------------------------
 double route_cost(prog *p, const shape *s, group g, layout from, group to, layout want, const route *r,
-                  coster *k) {
+                  cost_model *k) {
   u32 steps = 0;
   double a = conversion(p, s, g, from, r->sent, k, &steps);
   double b = conversion(p, s, to, r->got, spatial(p, want, from), k, &steps);
   return a + sending(p, s, g, to, local(p, s, r->sent), local(p, s, r->got), k) + b;
 }
 
-route route_find(prog *p, const shape *s, group g, layout from, group to, layout want, coster *k) {
+route route_find(prog *p, const shape *s, group g, layout from, group to, layout want, cost_model *k) {
   endings source, target;
   layout base = sendable(p, from, from), goal = sendable(p, want, from);
   route best = {base, goal, INFINITY};

@@ -4,7 +4,7 @@
 //
 // Idea: a plan is data about a forward program: which letters of which instructions are split over which
 // axes, which instructions of main run on which part of which mesh, in which order each part runs its tasks,
-// and how parameters, gradients and optimizer states lie at rest. plan_apply makes the distributed program
+// and how parameters, gradients and optimizer states lie in storage. plan_apply makes the distributed program
 // from it. Policies (plan/policy/) only fill in this structure.
 #ifndef HEDDLE_PLAN_H
 #define HEDDLE_PLAN_H
@@ -36,7 +36,7 @@ typedef struct {
   u32 mesh;
   u32 nfix;
   plan_fix fix[MESH_AXES];
-} plan_place; // mesh: from 0
+} plan_submesh; // mesh: from 0
 
 // op-trans: split one dimension of an operand or a result of an instruction (then of everything that shares
 // its letter) over an axis. instr 0: dimension `dim` of parameter `index` of fn (inputs of main: how data is
@@ -53,17 +53,18 @@ typedef struct {
   loc at;
 } plan_trans;
 
-// op-assign: consecutive instructions of main (numbers from 1) become a segment on a place. Segments are in
-// program order and cover main; several segments may share a place or overlap in ranks.
+// op-assign: consecutive instructions of main (numbers from 1) become a segment, in the schedule a stage, on
+// a submesh. Segments are in program order and cover main; several segments may share a submesh or overlap in
+// ranks.
 typedef struct {
   u32 from, to;
-  plan_place place;
+  plan_submesh on;
   loc at;
 } plan_segment;
 
 // op-order: what each place runs, in order: tasks of sched.h, whose stages are segments, without pairs, replicas,
 // passes and versions.
-typedef enum { REST_WEIGHT, REST_GRAD, REST_STATE, REST_COUNT } rest_what;
+typedef enum { STORAGE_WEIGHT, STORAGE_GRAD, STORAGE_STATE, STORAGE_KINDS } storage_kind;
 typedef struct {
   u32 naxes;
   plan_axis *axes;
@@ -74,7 +75,7 @@ typedef struct {
   u32 nsegments;
   plan_segment *segments;
   u32 nseqs;
-  sched_seq *seqs; // one for each distinct place, in order of first use by segments
+  sched_seq *seqs; // one for each place (distinct submesh), in order of first use by segments
   struct {
     const sched_row *row; // NULL: there is none
     sched_shape shape;
@@ -83,8 +84,8 @@ typedef struct {
     const u32 *live;   // plan_live of it
   } made;              // by a policy: where seqs is NULL the sequences are made of it when they are needed
   u8 time;             // the temporal axis of microbatches (1-based; 0: no microbatches)
-  u32 nrest[REST_COUNT];
-  u8 rest[REST_COUNT][4]; // axes over which weights / gradients / states are also split at rest
+  u32 nstorage[STORAGE_KINDS];
+  u8 storage[STORAGE_KINDS][4]; // axes over which weights / gradients / states are also sharded in storage
   u32 nrecompute;
   struct {
     func fn;
@@ -109,7 +110,7 @@ typedef struct planner
     planner; // a source program with its laws and gradients, reused over many plans (search)
 planner *planner_new(prog *src);
 void planner_free(planner *pl);
-prog *plan_apply(planner *pl, const plan *pn, coster *k);
+prog *plan_apply(planner *pl, const plan *pn, cost_model *k);
 // Which stages read which, and where they lie: what a schedule needs to know of the program.
 typedef struct {
   u32 nstages, nplaces, nmicro, nedges;
@@ -124,9 +125,9 @@ typedef struct {
 typedef struct {
   sim_pipeline pipeline;
   plan_graph graph;
-  bool rests[REST_COUNT]; // was anything of the kind split at rest?
+  bool storage_split[STORAGE_KINDS]; // was anything of the kind sharded in storage?
 } plan_probed;
-prog *plan_probe(planner *pl, const plan *pn, coster *k, arena *a, bool all_layers, plan_probed *out);
+prog *plan_probe(planner *pl, const plan *pn, cost_model *k, arena *a, bool all_layers, plan_probed *out);
 // Tasks and sends of the plan's order on stages of that graph, in one line. False and diagnostics (E_PLAN,
 // E_DEADLOCK). *order is in `a`.
 bool plan_line(ctx *c, arena *a, const plan *pn, const plan_graph *g, u32 *n, const sim_order **order);
@@ -149,7 +150,7 @@ plan_law(planner *pl, func f,
          u32 instr_index); // law of an instruction of the source, kept; NULL and a diagnostic if refused
 // An instruction (index from 0) of the source as a function that needs no dimension whole, kept; {0}: there
 // is none.
-func planner_expand(planner *pl, func f, u32 index);
+func planner_decompose(planner *pl, func f, u32 index);
 const classes *planner_classes(planner *pl); // of the source program, kept
 // The key of a schedule, kept; 0 and a diagnostic if it cannot be made. live (or NULL): plan_live of it, kept.
 u64 planner_schedule_key(planner *pl, const sched_row *row, const sched_shape *shape, loc where,
@@ -262,7 +263,8 @@ typedef struct {
 // Every output, gradient, updated weight and state of the distributed program against the single-device
 // program's. False and diagnostics if that was not possible; r->passed, with E_DIFFERS if it is false, says
 // how it ended.
-bool plan_verify(planner *pl, const plan *pn, coster *k, const verify_opts *o, arena *a, verify_report *r);
+bool plan_verify(planner *pl, const plan *pn, cost_model *k, const verify_opts *o, arena *a,
+                 verify_report *r);
 
 // ---- text -------------------------------------------------------------------------------------------------
 void plan_print(const prog *src, const plan *pn, strbuf *out);                     // YAML; docs/plans.md
@@ -277,10 +279,10 @@ typedef struct {
   layout sent, got;
   double cost;
 } route;
-route route_find(prog *p, const shape *s, group g, layout from, group to, layout want, coster *k);
+route route_find(prog *p, const shape *s, group g, layout from, group to, layout want, cost_model *k);
 // What one route costs; INFINITY if it is none.
 double route_cost(prog *p, const shape *s, group g, layout from, group to, layout want, const route *r,
-                  coster *k);
+                  cost_model *k);
 
 // ---- the program of one rank (lower.c) --------------------------------------------------------------------
 // Functions at the local shapes of the rank, on groups of one rank; instructions in which it takes no part
@@ -343,6 +345,6 @@ extern const layout LAYOUT_FREE; // a parameter that takes the layout its first 
 typedef struct {
   func dst;
   const layout *in;
-  const bool *at_rest;
+  const bool *stored;
 } sharded; // layouts of the parameters, free ones resolved
 #endif

@@ -86,14 +86,14 @@ static void put_type(probing *x, type t) { // but for the group
   put(x, type_tensor(x->mb.p, &i->s, i->lay, (group){0}).i);
 }
 
-static bool exclusive(const probing *x, const seg *s, value v) {
+static bool exclusive(const probing *x, const stage_build *s, value v) {
   return x->mb.param_group[v - 1].i == s->g.i;
 }
 
 static void put_stage(probing *x, u32 i) {
   main_build *mb = &x->mb;
-  const seg *s = &mb->seg[i];
-  const cut *c = s->c;
+  const stage_build *s = &mb->stage[i];
+  const stage_source *c = s->src;
   put(x, s->fwd.dst.i), put(x, s->gp ? s->bwd.dst.i : 0), put(x, s->gp && s->gp->wgt.i ? s->wgt.dst.i : 0);
   put(x, c->nweights), put(x, c->ninputs), put(x, c->noutputs), put(x, s->acc), put(x, s->nneed_weights);
   for (u32 k = 0; s->gp && k < s->gp->nacc; k++) put(x, s->acc_lay[k].i);
@@ -112,7 +112,7 @@ static void put_stage(probing *x, u32 i) {
     const edge *e = s->came[k];
     put(x, s->in[k].i);
     if (!e) continue;
-    const seg *from = &mb->seg[e->from];
+    const stage_build *from = &mb->stage[e->from];
     put_type(x, func_result(mb->p, from->fwd.dst, e->output));
     put(x, from->place == s->place ? x->ordinal[e->from] + 1 : 0);
     put_groups(x, from->g, s->g);
@@ -122,28 +122,28 @@ static void put_stage(probing *x, u32 i) {
   }
   for (u32 k = 0; k < s->nedges; k++) {
     const edge *e = &s->edges[k];
-    const seg *to = &mb->seg[e->to];
+    const stage_build *to = &mb->stage[e->to];
     put(x, e->output), put(x, to->in[e->input].i), put(x, s->gp && s->dout ? s->dout[e->output].i : 0);
     put(x, to->place == s->place ? x->ordinal[e->to] + 1 : 0);
     put_groups(x, s->g, to->g);
     if (e->dx) put_type(x, func_result(mb->p, to->bwd.dst, e->dx - 1)); // the gradient that comes back
   }
   for (u32 k = 0; k < mb->m->rets.n; k++) // results of main
-    if (mb->seg_of[mb->m->rets.v[k]] == i + 1) put(x, k + 1), put(x, ~2u);
+    if (mb->stage_of[mb->m->rets.v[k]] == i + 1) put(x, k + 1), put(x, ~2u);
 }
 
 static void find_alike(probing *x) {
   main_build *mb = &x->mb;
   u32 *at = NEWN(mb->x->a, u32, mb->nplaces + 1);
   x->alike = NEWN(x->a, u16, mb->nplaces);
-  x->ordinal = ZNEWN(mb->x->a, u32, mb->nseg);
+  x->ordinal = ZNEWN(mb->x->a, u32, mb->nstages);
   x->first_user = ZNEWN(mb->x->a, u32, mb->m->nparams + 1);
   u32 *count = ZNEWN(mb->x->a, u32, mb->nplaces);
-  for (u32 i = 0; i < mb->nseg; i++) x->ordinal[i] = count[mb->seg[i].place]++;
+  for (u32 i = 0; i < mb->nstages; i++) x->ordinal[i] = count[mb->stage[i].place]++;
   for (u32 q = 0; q < mb->nplaces; q++) {
     at[q] = x->words.n;
-    for (u32 i = 0; i < mb->nseg; i++)
-      if (mb->seg[i].place == q) put_stage(x, i), put(x, ~3u);
+    for (u32 i = 0; i < mb->nstages; i++)
+      if (mb->stage[i].place == q) put_stage(x, i), put(x, ~3u);
     at[q + 1] = x->words.n;
     u32 n = at[q + 1] - at[q];
     u64 h = hash_bytes(x->words.v + at[q], n * sizeof(u32), n);
@@ -158,9 +158,9 @@ static void find_alike(probing *x) {
 }
 
 static u32 stage_like(const probing *x, u32 i) {
-  u32 q = x->alike[x->mb.seg[i].place];
-  for (u32 j = 0; j < x->mb.nseg; j++)
-    if (x->mb.seg[j].place == q && x->ordinal[j] == x->ordinal[i]) return j;
+  u32 q = x->alike[x->mb.stage[i].place];
+  for (u32 j = 0; j < x->mb.nstages; j++)
+    if (x->mb.stage[j].place == q && x->ordinal[j] == x->ordinal[i]) return j;
   return i;
 }
 
@@ -169,19 +169,19 @@ static u32 link_at(const probing *x, u32 from, u32 e) { return x->link_of[0][fro
 
 static void make_links(probing *x) { // one for every edge; those within a place are taken out at the end
   main_build *mb = &x->mb;
-  x->link_of[0] = NEWN(mb->x->a, u32, mb->nseg + 1);
-  for (u32 i = 0; i < mb->nseg; i++) x->link_of[0][i] = x->nlinks, x->nlinks += mb->seg[i].nedges;
+  x->link_of[0] = NEWN(mb->x->a, u32, mb->nstages + 1);
+  for (u32 i = 0; i < mb->nstages; i++) x->link_of[0][i] = x->nlinks, x->nlinks += mb->stage[i].nedges;
   x->link = ZNEWN(x->a, sim_link, x->nlinks + 1);
-  for (u32 i = 0; i < mb->nseg; i++) {
+  for (u32 i = 0; i < mb->nstages; i++) {
     u32 like = stage_like(x, i);
-    for (u32 e = 0; e < mb->seg[i].nedges; e++) {
-      const edge *g = &mb->seg[i].edges[e];
-      const edge *in = mb->seg[stage_like(x, g->to)].came[g->input];
+    for (u32 e = 0; e < mb->stage[i].nedges; e++) {
+      const edge *g = &mb->stage[i].edges[e];
+      const edge *in = mb->stage[stage_like(x, g->to)].came[g->input];
       x->link[link_at(x, i, e)] =
           (sim_link){.from = (u16)i,
                      .to = (u16)g->to,
                      .like_from = link_at(x, like, e),
-                     .like_to = link_at(x, in->from, (u32)(in - mb->seg[in->from].edges)),
+                     .like_to = link_at(x, in->from, (u32)(in - mb->stage[in->from].edges)),
                      .back = g->dx != 0,
                      .strm = {g->strm[0], g->strm[1]}};
     }
@@ -209,11 +209,11 @@ static value zeros(probing *x, type t, u32 m) {
 // One value on its way from stage to stage, there or back. The sending stage may be left out.
 static void send(probing *x, edge *e, u32 pass, u32 m) {
   main_build *mb = &x->mb;
-  const seg *from = &mb->seg[pass ? e->to : e->from], *to = &mb->seg[pass ? e->from : e->to];
+  const stage_build *from = &mb->stage[pass ? e->to : e->from], *to = &mb->stage[pass ? e->from : e->to];
   value *v = pass ? e->back : e->there;
   if (pass && !v) v = e->back = ZNEWN(mb->x->a, value, mb->nmb);
   mb->b.flags = pass ? INSTR_BACKWARD : 0;
-  if (!active(x, (u32)(from - mb->seg))) {
+  if (!active(x, (u32)(from - mb->stage))) {
     u32 k = pass ? e->dx - 1 : e->output;
     type t = type_bind(mb->p, func_result(mb->p, pass ? from->bwd.dst : from->fwd.dst, k), from->g);
     v[m] = zeros(x, t, m);
@@ -226,18 +226,18 @@ static void send(probing *x, edge *e, u32 pass, u32 m) {
                      pass && active(x, e->to) ? emit_sends_after(from) : 0);
   mb->b.flags = 0;
   if (from->place != to->place)
-    piece(x, PIECE_SEND, pass, 0, link_at(x, e->from, (u32)(e - mb->seg[e->from].edges)), m, first);
+    piece(x, PIECE_SEND, pass, 0, link_at(x, e->from, (u32)(e - mb->stage[e->from].edges)), m, first);
 }
 
 static void run_task(probing *x, u32 i, task_kind kind, u32 m) {
   u32 first = here(x);
-  emit_task(&x->mb, &x->mb.seg[i], kind, m);
-  task_kind is = kind == TASK_B && x->mb.seg[i].gp->wgt.i ? TASK_I : kind;
+  emit_task(&x->mb, &x->mb.stage[i], kind, m);
+  task_kind is = kind == TASK_B && x->mb.stage[i].gp->wgt.i ? TASK_I : kind;
   piece(x, PIECE_TASK, is, i, 0, m, first);
 }
 
 static void forward(probing *x, u32 i, u32 m) {
-  seg *s = &x->mb.seg[i];
+  stage_build *s = &x->mb.stage[i];
   for (u32 k = 0; k < s->nin; k++)
     if (!active(x, s->ins[k]->from)) send(x, s->ins[k], 0, m);
   run_task(x, i, TASK_F, m);
@@ -245,7 +245,7 @@ static void forward(probing *x, u32 i, u32 m) {
 }
 
 static void backward(probing *x, u32 i, u32 m) {
-  seg *s = &x->mb.seg[i];
+  stage_build *s = &x->mb.stage[i];
   for (u32 e = 0; e < s->nedges; e++)
     if (s->edges[e].dx && !active(x, s->edges[e].to)) send(x, &s->edges[e], 1, m);
   run_task(x, i, TASK_B, m);
@@ -256,17 +256,17 @@ static void backward(probing *x, u32 i, u32 m) {
 
 static bool write_out(probing *x) {
   main_build *mb = &x->mb;
-  for (u32 i = 0; i < mb->nseg; i++) {
+  for (u32 i = 0; i < mb->nstages; i++) {
     u32 first = here(x);
     if (!active(x, i)) continue;
-    emit_before(mb, &mb->seg[i]);
+    emit_before(mb, &mb->stage[i]);
     piece(x, PIECE_BEFORE, 0, i, 0, 0, first);
   }
   for (u32 m = 0; m < mb->nmb && !mb->b.failed; m++) {
-    for (u32 i = 0; i < mb->nseg && !mb->b.failed; i++)
+    for (u32 i = 0; i < mb->nstages && !mb->b.failed; i++)
       if (active(x, i)) forward(x, i, m);
-    for (u32 i = mb->nseg; i-- > 0 && !mb->b.failed;)
-      if (active(x, i) && mb->seg[i].gp) backward(x, i, m);
+    for (u32 i = mb->nstages; i-- > 0 && !mb->b.failed;)
+      if (active(x, i) && mb->stage[i].gp) backward(x, i, m);
   }
   if (mb->b.failed) return false;
   mb->send_strm = mb->x->pn->send_channels < 2 && mb->x->pn->send_stream.i
@@ -283,11 +283,11 @@ static void drop_local_links(probing *x) {
   u32 *now = NEWN(x->mb.x->a, u32, x->nlinks + 1), n = 0;
   for (u32 k = 0; k < x->nlinks; k++) {
     now[k] = n;
-    if (x->mb.seg[x->link[k].from].place != x->mb.seg[x->link[k].to].place) n++;
+    if (x->mb.stage[x->link[k].from].place != x->mb.stage[x->link[k].to].place) n++;
   }
   for (u32 k = 0; k < x->nlinks; k++) {
     sim_link l = x->link[k];
-    if (x->mb.seg[l.from].place == x->mb.seg[l.to].place) continue;
+    if (x->mb.stage[l.from].place == x->mb.stage[l.to].place) continue;
     l.like_from = now[l.like_from], l.like_to = now[l.like_to];
     x->link[now[k]] = l;
   }
@@ -299,7 +299,7 @@ static void drop_local_links(probing *x) {
 static void note_layers(probing *x, const fewer_layers *few) {
   main_build *mb = &x->mb;
   u32 *weight = ZNEWN(mb->x->a, u32, mb->m->nparams + 1);
-  mb->seg_more = ZNEWN(mb->x->a, u32, mb->nseg);
+  mb->seg_more = ZNEWN(mb->x->a, u32, mb->nstages);
   for (u32 k = 0; k < few->span.n; k++) {
     const layer_span *l = &few->span.v[k];
     const u32 at = l->from - mb->x->pn->segments[l->segment].from; // in the stage
@@ -363,8 +363,8 @@ static bool find_spans(probing *x, const fewer_layers *few) {
   main_build *mb = &x->mb;
   for (u32 k = 0; k < few->span.n; k++) {
     const layer_span *l = &few->span.v[k];
-    const seg *s = &mb->seg[l->segment];
-    const cut *own = s->c, *like = s->f.i == own->fwd.i ? own : own->like;
+    const stage_build *s = &mb->stage[l->segment];
+    const stage_source *own = s->src, *like = s->f.i == own->fwd.i ? own : own->like;
     u8 *of_main = ZNEWN(mb->x->a, u8, mb->s->norigins + 1), *which = ZNEWN(mb->x->a, u8, mb->s->norigins + 1);
     for (u32 j = 0; j < l->len; j++) {
       of_main[mb->m->body.v[l->from + j].origin] = 1;
@@ -415,14 +415,14 @@ static void describe_layers(const probing *x, sim_pipeline *out) {
 static void describe(probing *x, sim_pipeline *out) {
   main_build *mb = &x->mb;
   group *g = NEWN(x->a, group, mb->nplaces);
-  u16 *place = NEWN(x->a, u16, mb->nseg), *like = NEWN(x->a, u16, mb->nseg);
-  for (u32 i = 0; i < mb->nseg; i++) {
-    g[mb->seg[i].place] = mb->seg[i].g;
-    place[i] = (u16)mb->seg[i].place, like[i] = (u16)stage_like(x, i);
+  u16 *place = NEWN(x->a, u16, mb->nstages), *like = NEWN(x->a, u16, mb->nstages);
+  for (u32 i = 0; i < mb->nstages; i++) {
+    g[mb->stage[i].place] = mb->stage[i].g;
+    place[i] = (u16)mb->stage[i].place, like[i] = (u16)stage_like(x, i);
   }
   drop_local_links(x);
   *out = (sim_pipeline){.nplaces = mb->nplaces,
-                        .nstages = mb->nseg,
+                        .nstages = mb->nstages,
                         .nlinks = x->nlinks,
                         .npieces = x->piece.n,
                         .nmicro = mb->K,
@@ -435,34 +435,34 @@ static void describe(probing *x, sim_pipeline *out) {
 }
 
 // few: NULL: all layers. *ok false without a diagnostic: not every layer left out is like those that are there.
-static prog *probe(planner *pl, const plan *pn, coster *k, arena *a, const fewer_layers *few,
+static prog *probe(planner *pl, const plan *pn, cost_model *k, arena *a, const fewer_layers *few,
                    plan_probed *out) {
   apply ap;
-  probing x = {.a = a, .m = k ? coster_machine(k) : NULL};
+  probing x = {.a = a, .m = k ? cost_model_machine(k) : NULL};
   x.period = period_of(x.m);
   bool ok = apply_open(&ap, pl, pn, k);
   if (ok) {
     main_build *mb = &x.mb;
     main_open(mb, &ap, 3);
     if (few) note_layers(&x, few);
-    ok = main_segments(mb) && (!few || find_spans(&x, few));
+    ok = main_stages(mb) && (!few || find_spans(&x, few));
     if (ok) {
       emit_begin(mb);
       main_graph(mb, a, &out->graph);
       find_alike(&x);
       make_links(&x);
-      mb->active = ZNEWN(ap.a, bool, mb->nseg);
-      for (u32 i = 0; i < mb->nseg; i++) mb->active[i] = x.alike[mb->seg[i].place] == mb->seg[i].place;
+      mb->active = ZNEWN(ap.a, bool, mb->nstages);
+      for (u32 i = 0; i < mb->nstages; i++) mb->active[i] = x.alike[mb->stage[i].place] == mb->stage[i].place;
       ok = main_params(mb) && write_out(&x) && (!few || updated_alike(&x));
     }
     if (ok) describe(&x, &out->pipeline);
     if (ok && few) describe_layers(&x, &out->pipeline);
-    memcpy(out->rests, ap.rests, sizeof out->rests);
+    memcpy(out->storage_split, ap.storage_split, sizeof out->storage_split);
   }
   return apply_close(&ap, ok);
 }
 
-prog *plan_probe(planner *pl, const plan *pn, coster *k, arena *a, bool all_layers, plan_probed *out) {
+prog *plan_probe(planner *pl, const plan *pn, cost_model *k, arena *a, bool all_layers, plan_probed *out) {
   fewer_layers few;
   const u32 before = diag_count(pl->src->c);
   if (!all_layers && plan_fewer_layers(pl, pn, a, &few)) {

@@ -1,5 +1,5 @@
 // shard.c - trans, made total: from explicit choices and the layouts of parameters to a sharded function with
-// its communication written out. Not here: which choices (policies), which segments (segment.c), what order.
+// its communication written out. Not here: which choices (policies), which stages (planner.c), what order.
 //
 // Idea: instructions in program order; for each one every axis gets at most one role: it splits a letter
 // (explicit choice first, then the operands' splits in operand order), or it passes a partial sum through a
@@ -25,7 +25,7 @@ typedef struct {
   converted **conv; // per source value: the same value in other layouts
   u32 *nuses;       // per source value: consumers, returns included
   bool *free_param; // per source value: a parameter whose layout is not yet chosen
-  bool *at_rest;    // per source value: a weight that may be split further at rest; such splits claim no role
+  bool *stored;     // per source value: a weight that storage may shard further; such splits claim no role
   const layout *demand; // per result
   u32 *demand_of;       // per source value: result number + 1 with a demand
   layout *in;           // parameter layouts, free ones being resolved
@@ -56,22 +56,22 @@ static layout value_layout(const sharding *s, value v) {
   return val_type(s->x->p, func_get(s->x->p, s->b.f), v)->lay;
 }
 
-static bool rest_axis(const apply *x, u8 axis) {
-  for (u32 i = 0; i < x->pn->nrest[REST_WEIGHT]; i++)
-    if (x->axis[x->pn->rest[REST_WEIGHT][i]] == axis) return true;
+static bool storage_axis(const apply *x, u8 axis) {
+  for (u32 i = 0; i < x->pn->nstorage[STORAGE_WEIGHT]; i++)
+    if (x->axis[x->pn->storage[STORAGE_WEIGHT][i]] == axis) return true;
   return false;
 }
 
 // Splits that operands bring along, in operand order. Those over time come first: nothing undoes them in a step.
 static u32 roles_from_splits(sharding *s, const law *l, const op_row *row, const layout *have,
-                             const bool *at_rest, bool time_only, axis_role *r, u32 nr) {
+                             const bool *stored, bool time_only, axis_role *r, u32 nr) {
   space *sp = s->x->p->sp;
   for (u32 k = 0; k < l->nopd; k++) {
     if (is_free(have[k])) continue;
     const layout_info *li = layout_get(sp, have[k]);
     for (u32 i = 0; i < li->nsplit && nr < ROLES_MAX; i++) {
       const lay_split *sl = &li->split[i];
-      if (has_role(r, nr, sl->axis) || (at_rest[k] && rest_axis(s->x, sl->axis))) continue;
+      if (has_role(r, nr, sl->axis) || (stored[k] && storage_axis(s->x, sl->axis))) continue;
       if (time_only && !axis_get(sp, sl->axis)->temporal) continue;
       const law_dim *d = &l->opd[k].dim[sl->dim];
       u8 letter;
@@ -317,8 +317,8 @@ static value as_summed(const sharding *s, value sv) {
 static value operand_as(sharding *s, value sv, layout need) {
   if (s->free_param[sv]) {
     layout lay = s->f->params.v[sv - 1].r == ROLE_WEIGHT ? without_spatial_parts(s, need) : need;
-    set_free(s, sv, shard_at_rest(s->x, lay, &val_type(s->x->src, s->f, sv)->s, REST_WEIGHT, s->g));
-    s->at_rest[sv] = true;
+    set_free(s, sv, shard_storage(s->x, lay, &val_type(s->x->src, s->f, sv)->s, STORAGE_WEIGHT, s->g));
+    s->stored[sv] = true;
   }
   value v = s->map[sv];
   if (value_layout(s, v).i == need.i) return v;
@@ -341,10 +341,10 @@ static u32 dim_for_pieces(const space *sp, layout l, u32 nd, const i64 *dims, u3
   return best;
 }
 
-layout shard_at_rest(apply *x, layout l, const shape *sh, rest_what what, group g) {
+layout shard_storage(apply *x, layout l, const shape *sh, storage_kind what, group g) {
   space *sp = x->p->sp;
-  for (u32 i = 0; i < x->pn->nrest[what]; i++) {
-    u8 axis = x->axis[x->pn->rest[what][i]];
+  for (u32 i = 0; i < x->pn->nstorage[what]; i++) {
+    u8 axis = x->axis[x->pn->storage[what][i]];
     u32 n = axis_size(sp, axis), d = 0;
     if (layout_split_of(sp, l, axis) || !group_has_axis(sp, g, axis)) continue;
     if (group_axis_size(sp, g, axis) != n) continue; // the others of a subset lie elsewhere
@@ -354,7 +354,7 @@ layout shard_at_rest(apply *x, layout l, const shape *sh, rest_what what, group 
     if (d == sh->nd) continue;
     l = stride ? layout_with_split(sp, l, axis, (u8)d, stride)
                : layout_with_pieces(sp, l, axis, (u8)d, pieces_spread(sp, n, sh->dim[d]));
-    x->rests[what] = true;
+    x->storage_split[what] = true;
   }
   return l;
 }
@@ -402,16 +402,16 @@ static void shard_call(sharding *s, const instr *in) {
   apply *x = s->x;
   u32 n = instr_nopd(s->f, in);
   layout *have = NEWN(x->a, layout, n);
-  bool *rest = NEWN(x->a, bool, n + 1);
+  bool *stored = NEWN(x->a, bool, n + 1);
   for (u32 k = 0; k < n; k++) {
     value sv = opd_of(s->f, in, k);
-    rest[k] = s->at_rest[sv];
+    stored[k] = s->stored[sv];
     const bool donated = opd_donated(s->f, in, k);
     have[k] = s->free_param[sv] ? LAYOUT_FREE : value_layout(s, donated ? s->map[sv] : as_summed(s, sv));
     if (!s->free_param[sv] && !donated) have[k] = without_spatial_parts(s, have[k]);
   }
   sharded callee;
-  const shard_call_of call = {.f = in->callee, .in = have, .at_rest = rest, .g = s->g};
+  const shard_call_of call = {.f = in->callee, .in = have, .stored = stored, .g = s->g};
   if (!shard_function(x, &call, &callee)) {
     s->b.failed = true;
     return;
@@ -422,8 +422,8 @@ static void shard_call(sharding *s, const instr *in) {
     layout want =
         is_free(callee.in[k]) ? (layout){0} : callee.in[k]; // free still: the callee does not read it
     if (s->free_param[sv]) {
-      set_free(s, sv, want); // at rest already: the callee chose
-      s->at_rest[sv] = callee.at_rest[k];
+      set_free(s, sv, want); // in storage already: the callee chose
+      s->stored[sv] = callee.stored[k];
     }
     opd[k] = operand_as(s, sv, want) | (opd_donated(s->f, in, k) ? OPD_DONATED : 0);
   }
@@ -471,7 +471,7 @@ static u32 roles_from_forward(sharding *s, const instr *in, const law *l, const 
 static int gradient_of(const sharding *s, const instr *in, const seen_forward *fw) {
   const shape *sh = &val_type(s->x->src, s->f, in->res)->s;
   bool reads = false;
-  for (u32 k = 0; k < instr_nopd(s->f, in); k++) reads |= s->at_rest[opd_of(s->f, in, k)];
+  for (u32 k = 0; k < instr_nopd(s->f, in); k++) reads |= s->stored[opd_of(s->f, in, k)];
   int found[2] = {-1, -1}; // without regard to weights; with
   bool sure[2] = {true, true};
   for (u32 k = 0; k < fw->n; k++) {
@@ -531,7 +531,7 @@ static void remember_forward(sharding *s, const instr *in, const law *l, const l
     value v = opd_of(s->f, in, k);
     now.lay[k] = need[k];
     now.shape[k] = &val_type(s->x->src, s->f, v)->s;
-    now.weight[k] = s->at_rest[v];
+    now.weight[k] = s->stored[v];
   }
   seen_forward **at = &head->other;
   if (!head->n) *head = now;
@@ -599,16 +599,16 @@ static void shard_instr(sharding *s, u32 index) {
   const op_row *row = op_row_of(in->op);
   u32 n = l->nopd;
   layout have_buf[16] = {{0}}, *have = n <= 16 ? have_buf : NEWN(x->a, layout, n);
-  bool rest_buf[16] = {0}, *rest = n <= 16 ? rest_buf : NEWN(x->a, bool, n);
+  bool stored_buf[16] = {0}, *stored = n <= 16 ? stored_buf : NEWN(x->a, bool, n);
   for (u32 k = 0; k < n; k++) {
     value sv = opd_of(s->f, in, k);
-    rest[k] = s->at_rest[sv];
+    stored[k] = s->stored[sv];
     have[k] = s->free_param[sv] ? LAYOUT_FREE : value_layout(s, as_summed(s, sv));
   }
-  func expanded = needs_whole(s, l, have) ? planner_expand(x->pl, s->src, index) : (func){0};
-  if (expanded.i) {
+  func decomposed = needs_whole(s, l, have) ? planner_decompose(x->pl, s->src, index) : (func){0};
+  if (decomposed.i) {
     instr call = *in;
-    call.op = OP_call, call.callee = expanded;
+    call.op = OP_call, call.callee = decomposed;
     shard_call(s, &call);
     return;
   }
@@ -619,15 +619,15 @@ static void shard_instr(sharding *s, u32 index) {
     u8 time = x->axis[x->pn->time]; // over the microbatches, even of what does not vary
     if (time && !layout_split_of(x->p->sp, sum, time))
       sum = layout_with_part(x->p->sp, layout_without(x->p->sp, sum, time), time, RED_SUM);
-    set_free(s, sv, shard_at_rest(x, sum, &val_type(x->src, s->f, sv)->s, REST_GRAD, s->g));
+    set_free(s, sv, shard_storage(x, sum, &val_type(x->src, s->f, sv)->s, STORAGE_GRAD, s->g));
     have[0] = s->in[sv - 1];
   }
   axis_role r[ROLES_MAX];
-  u32 nr = x->pn->time ? roles_from_splits(s, l, row, have, rest, true, r, 0) : 0;
+  u32 nr = x->pn->time ? roles_from_splits(s, l, row, have, stored, true, r, 0) : 0;
   nr = roles_explicit(s, index, l, row, false, r, nr);
   bool backward = (in->flags & INSTR_BACKWARD) && !(in->flags & INSTR_RECOMPUTE);
   if (backward) nr = roles_of_gradient(s, in, l, row, have, r, nr);
-  nr = roles_from_splits(s, l, row, have, rest, false, r, nr);
+  nr = roles_from_splits(s, l, row, have, stored, false, r, nr);
   bool branch = meets_branch(s->f, s->nuses, index);
   nr = roles_of_sums(x->p->sp, l, row->red, have, branch, r, nr);
   nr = roles_explicit(s, index, l, row, true, r, nr);
@@ -725,7 +725,7 @@ static void prepare(sharding *s, const shard_call_of *c) {
   s->conv = ZNEWN(x->a, converted *, nv);
   s->nuses = ZNEWN(x->a, u32, nv);
   s->free_param = ZNEWN(x->a, bool, nv);
-  s->at_rest = ZNEWN(x->a, bool, nv);
+  s->stored = ZNEWN(x->a, bool, nv);
   s->in = arena_dup(x->a, c->in, sizeof *c->in * f->nparams);
   for (u32 i = 0; i < f->opds.n; i++) s->nuses[f->opds.v[i] & OPD_VALUE]++;
   for (u32 i = 0; i < f->rets.n; i++) s->nuses[f->rets.v[i]]++;
@@ -736,7 +736,7 @@ static void prepare(sharding *s, const shard_call_of *c) {
   }
   for (u32 i = 0; i < f->nparams; i++) {
     s->free_param[i + 1] = is_free(c->in[i]);
-    s->at_rest[i + 1] = c->at_rest && c->at_rest[i];
+    s->stored[i + 1] = c->stored && c->stored[i];
   }
   s->b = builder_at(x->p, func_new(x->p, f->name, f->where));
   s->b.where = f->where;
@@ -770,7 +770,7 @@ static void make_returns(sharding *s, const shard_call_of *c) {
 
 static u64 call_key(const apply *x, const shard_call_of *c, const func_info *f) {
   u64 key = hash_bytes(c->in, sizeof *c->in * f->nparams, c->f.i);
-  if (c->at_rest) key = hash_bytes(c->at_rest, f->nparams, key);
+  if (c->stored) key = hash_bytes(c->stored, f->nparams, key);
   if (c->demand) key = hash_bytes(c->demand, sizeof *c->demand * f->rets.n, key);
   for (u32 i = 0; i < c->npack; i++) key = hash_u64(((u64)c->pack[i].first << 32) | c->pack[i].count, key);
   return hash_u64((u64)c->own << 32 | c->pack_results, hash_u64(axes_of(x->p->sp, c->g), key));
@@ -790,7 +790,7 @@ bool shard_function(apply *x, const shard_call_of *c, sharded *out) {
   if (s.b.failed) return false;
   make_returns(&s, c);
   pack_types(&s, c);
-  out->dst = s.b.f, out->in = s.in, out->at_rest = s.at_rest + 1;
+  out->dst = s.b.f, out->in = s.in, out->stored = s.stored + 1;
   *vec_push(x->a, &x->variants) = *out;
   hmap_add(x->a, &x->variant_map, key, x->variants.n);
   return !s.b.failed;

@@ -1,4 +1,4 @@
-// strategy.c - a strategy as text: read with a place for every mistake, printed, compared.
+// strategy.c - a strategy as text: read with a location for every mistake, printed, compared.
 //
 // Idea: a line is terms with spaces between them, NAME=VALUE,VALUE or NAME alone. Reading makes a set; one
 // strategy is a set that has one value for each row.

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static const char *const rest_name[REST_COUNT] = {"weights", "gradients", "states"};
+static const char *const storage_name[STORAGE_KINDS] = {"weights", "gradients", "states"};
 
 // ---- printing ---------------------------------------------------------------------------------------------
 static bool follows(const sched_task *a, const sched_task *b, u32 by) { // b is a, `by` microbatches later
@@ -118,13 +118,13 @@ static void put_segments(const prog *src, const plan *pn, strbuf *b) {
   for (u32 i = 0; i < pn->nsegments; i++) {
     const plan_segment *s = &pn->segments[i];
     sb_fmt(b, "  - {from: %u, to: %u, on: ", s->from, s->to);
-    put_name(src, pn->meshes[s->place.mesh].name, b);
-    for (u32 k = 0; k < s->place.nfix; k++) {
+    put_name(src, pn->meshes[s->on.mesh].name, b);
+    for (u32 k = 0; k < s->on.nfix; k++) {
       sb_put(b, k ? ", " : ", at: {");
-      put_name(src, pn->axes[s->place.fix[k].axis - 1].name, b);
-      sb_fmt(b, ": %u", s->place.fix[k].at);
+      put_name(src, pn->axes[s->on.fix[k].axis - 1].name, b);
+      sb_fmt(b, ": %u", s->on.fix[k].at);
     }
-    sb_put(b, s->place.nfix ? "}}\n" : "}\n");
+    sb_put(b, s->on.nfix ? "}}\n" : "}\n");
   }
 }
 
@@ -149,14 +149,14 @@ void plan_print(const prog *src, const plan *pn, strbuf *b) {
   put_meshes(src, pn, b);
   put_segments(src, pn, b);
   put_trans(src, pn, b);
-  for (u32 w = 0, any = 0; w < REST_COUNT; w++) {
-    for (u32 k = 0; k < pn->nrest[w]; k++) {
-      if (!k) sb_fmt(b, "%s%s: [", any++ ? ", " : "rest: {", rest_name[w]);
+  for (u32 w = 0, any = 0; w < STORAGE_KINDS; w++) {
+    for (u32 k = 0; k < pn->nstorage[w]; k++) {
+      if (!k) sb_fmt(b, "%s%s: [", any++ ? ", " : "rest: {", storage_name[w]);
       if (k) sb_put(b, ", ");
-      put_name(src, pn->axes[pn->rest[w][k] - 1].name, b);
-      if (k + 1 == pn->nrest[w]) sb_put(b, "]");
+      put_name(src, pn->axes[pn->storage[w][k] - 1].name, b);
+      if (k + 1 == pn->nstorage[w]) sb_put(b, "]");
     }
-    if (w + 1 == REST_COUNT && any) sb_put(b, "}\n");
+    if (w + 1 == STORAGE_KINDS && any) sb_put(b, "}\n");
   }
   if (pn->batchnorm_groups) sb_fmt(b, "batchnorm-groups: %u\n", pn->batchnorm_groups);
   if (pn->nrecompute) sb_put(b, "recompute:\n");
@@ -336,12 +336,11 @@ static void read_segments(reader *r, const ynode *top) {
     s->to = (u32)number_at(r, y->item[i], "to", 1, nbody, 0);
     const ynode *on = want(r, y->item[i], "on", Y_SCALAR), *at = yaml_get(y->item[i], "at");
     if (!on) continue;
-    while (s->place.mesh < r->pn->nmeshes &&
-           strcmp(sym_str(r->c, r->pn->meshes[s->place.mesh].name), on->str))
-      s->place.mesh++;
-    if (s->place.mesh == r->pn->nmeshes) {
+    while (s->on.mesh < r->pn->nmeshes && strcmp(sym_str(r->c, r->pn->meshes[s->on.mesh].name), on->str))
+      s->on.mesh++;
+    if (s->on.mesh == r->pn->nmeshes) {
       bad(r, on, "unknown mesh `%s`", on->str);
-      s->place.mesh = 0;
+      s->on.mesh = 0;
     }
     if (!at) continue;
     if (at->kind != Y_MAP || at->n > MESH_AXES) {
@@ -350,8 +349,7 @@ static void read_segments(reader *r, const ynode *top) {
     }
     for (u32 k = 0; k < at->n && r->pn->naxes; k++) {
       u8 ax = axis_of(r, at->key[k]);
-      s->place.fix[s->place.nfix++] =
-          (plan_fix){ax, (u32)number(r, at->item[k], 0, r->pn->axes[ax - 1].size - 1)};
+      s->on.fix[s->on.nfix++] = (plan_fix){ax, (u32)number(r, at->item[k], 0, r->pn->axes[ax - 1].size - 1)};
     }
   }
 }
@@ -575,14 +573,14 @@ static void read_train(reader *r, const ynode *top) {
   r->pn->train = true;
 }
 
-static void read_rest(reader *r, const ynode *top) {
+static void read_storage(reader *r, const ynode *top) {
   static const char *const keys[] = {"weights", "gradients", "states", NULL};
   const ynode *y = yaml_get(top, "rest");
   if (!y) return;
   if (y->kind != Y_MAP) bad(r, y, "`rest` must be a map from weights, gradients and states to lists of axes");
   known_keys(r, y, keys);
-  for (u32 w = 0; w < REST_COUNT; w++) {
-    const ynode *v = yaml_get(y, rest_name[w]);
+  for (u32 w = 0; w < STORAGE_KINDS; w++) {
+    const ynode *v = yaml_get(y, storage_name[w]);
     if (!v) continue;
     if (v->kind != Y_SEQ || v->n > 4) {
       bad(r, v, "expected a list of up to 4 axes");
@@ -595,8 +593,8 @@ static void read_rest(reader *r, const ynode *top) {
       if (r->pn->axes[axis - 1].temporal)
         bad(r, v->item[k], "axis `%s` is in time (microbatches): storage cannot be sharded over it", name);
       for (u32 j = 0; j < k; j++)
-        if (r->pn->rest[w][j] == axis) bad(r, v->item[k], "axis `%s` is listed twice", name);
-      r->pn->rest[w][r->pn->nrest[w]++] = axis;
+        if (r->pn->storage[w][j] == axis) bad(r, v->item[k], "axis `%s` is listed twice", name);
+      r->pn->storage[w][r->pn->nstorage[w]++] = axis;
     }
   }
 }
@@ -670,7 +668,7 @@ plan *plan_parse(arena *a, const prog *src, sym file, const char *text, size_t n
   read_meshes(&r, y);
   if (!r.failed) read_segments(&r, y);
   if (!r.failed) read_trans(&r, y);
-  read_rest(&r, y);
+  read_storage(&r, y);
   read_recompute(&r, y);
   read_order(&r, y);
   return r.failed ? NULL : r.pn;

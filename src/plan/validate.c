@@ -1,6 +1,6 @@
 // validate.c - does a distributed program cover what it must? Layouts and shapes are invariants (ir_verify,
-// infer_verify); here is what they leave open: places in time, the order of communication, memory. Nothing is
-// evaluated: that the numbers are right is for compare.c.
+// infer_verify); here is what they leave open: coordinates in time, the order of communication, memory.
+// Nothing is evaluated: that the numbers are right is for compare.c.
 //
 // Idea: space is in the types, time is not. A value split over a temporal axis is the piece of one
 // coordinate, and whoever reads it must be at that coordinate. A value partial over it is a sum, so far, of
@@ -600,7 +600,7 @@ static bool check_time(prog *p) {
 }
 
 // That no rank waits for ever needs no check: main is one order of all instructions in which every value is
-// made before it is used, and what each rank issues is a part of it (orders.c is for other orders).
+// made before it is used, and what each rank issues is a part of it (rank_orders.c is for other orders).
 bool plan_validate(prog *p) {
   bool ok = ir_verify(p) && infer_verify(p) && check_time(p);
 #ifdef HEDDLE_DEBUG

@@ -187,7 +187,7 @@ static void put_events(writer *w) {
   }
 }
 
-// One arrow from the lowest rank of a meeting to each of the others.
+// One arrow from the lowest rank of a rendezvous to each of the others.
 static void put_arrows(writer *w) {
   for (u32 k = 0; k < w->arrows.n; k++) {
     const arrow *x = &w->arrows.v[k];

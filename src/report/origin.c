@@ -63,7 +63,7 @@ static void put_sources(report *r, const sim_result *s) {
 }
 
 // "devices.yaml:72": without the folder, in which it is found on one machine only.
-static const char *place(arena *a, ctx *c, loc at) {
+static const char *stated_in(arena *a, ctx *c, loc at) {
   const loc_info *l = loc_get(c, at);
   if (!l) return NULL;
   const char *file = sym_str(c, l->file), *slash = strrchr(file, '/');
@@ -85,7 +85,7 @@ static void put_figures(report *r, arena *a, ctx *c, const sim_result *s) {
     const sim_origin *o = &s->origin[k];
     const bool known = o->row.spread >= 0;
     report_row(r,
-               (cell[]){cell_text(o->row.figure), cell_text(place(a, c, o->row.at)),
+               (cell[]){cell_text(o->row.figure), cell_text(stated_in(a, c, o->row.at)),
                         cell_text(cost_source_name(o->row.source)), cell_i(CELL_INT, (i64)o->count),
                         cell_i(CELL_PS, o->ps), cell_x(CELL_SHARE, share(s, o->ps)),
                         known ? cell_x(CELL_SHARE, o->row.spread) : cell_none(),

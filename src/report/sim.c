@@ -2,14 +2,14 @@
 #include "report/internal.h"
 #include <stdlib.h>
 
-// "0-7", "0-3,8-11": the ranks whose units carry a mark, in order.
+// "0-7", "0-3,8-11": the ranks whose classes carry a mark, in order.
 static const char *ranks_text(arena *a, const sim_result *s, const u32 *mark, u32 wanted) {
   strbuf b = {.a = a};
   u32 runs = 0, n = s->nranks;
   for (u32 i = 0; i < n; i++) {
-    if (mark[s->unit_of_rank[i]] != wanted) continue;
+    if (mark[s->class_of_rank[i]] != wanted) continue;
     u32 j = i;
-    while (j + 1 < n && mark[s->unit_of_rank[j + 1]] == wanted) j++;
+    while (j + 1 < n && mark[s->class_of_rank[j + 1]] == wanted) j++;
     if (runs++ == 4) {
       sb_put(&b, ",...");
       break;
@@ -25,15 +25,15 @@ static const char *ranks_text(arena *a, const sim_result *s, const u32 *mark, u3
 // ranks.
 typedef bool alike(const sim_result *s, u32 x, u32 y);
 static void mark_alike(arena *a, const sim_result *s, alike *same, u32 **mark, u32 **count) {
-  *mark = NEWN(a, u32, s->nunits);
-  *count = ZNEWN(a, u32, s->nunits);
+  *mark = NEWN(a, u32, s->nclasses);
+  *count = ZNEWN(a, u32, s->nclasses);
   VEC(u32) first = {0};
-  for (u32 u = 0; u < s->nunits; u++) {
+  for (u32 u = 0; u < s->nclasses; u++) {
     u32 k = 0;
     while (k < first.n && !same(s, first.v[k], u)) k++;
     if (k == first.n) *vec_push(a, &first) = u;
     (*mark)[u] = first.v[k];
-    (*count)[first.v[k]] += s->unit[u].nranks;
+    (*count)[first.v[k]] += s->class[u].nranks;
   }
 }
 
@@ -45,8 +45,8 @@ static void put_stages(report *r, arena *a, const sim_result *s) {
                                 {"communication", "communicates"},
                                 {"bubble", "idle"},
                                 {"peak_bytes", "peak memory"}};
-  u32 *stage = NEWN(a, u32, s->nunits);
-  for (u32 u = 0; u < s->nunits; u++) stage[u] = s->unit[u].stage;
+  u32 *stage = NEWN(a, u32, s->nclasses);
+  for (u32 u = 0; u < s->nclasses; u++) stage[u] = s->class[u].stage;
   report_table(r, "stages", cols, COUNT_OF(cols));
   for (u32 k = 0; k < s->nstages; k++)
     report_row(r, (cell[]){cell_i(CELL_INT, k), cell_text(ranks_text(a, s, stage, k)),
@@ -69,7 +69,7 @@ static void put_devices(report *r, const machine *m, const sim_result *s) {
     u32 n = 0;
     for (u32 k = 0; k < s->nranks; k++) {
       if (m->dev[k].kind != d) continue;
-      u32 at = s->unit_of_rank[k] * s->nstreams;
+      u32 at = s->class_of_rank[k] * s->nstreams;
       busy += s->busy_ps[at] - s->comm_ps[at];
       comm += s->comm_ps[at];
       idle += span - s->busy_ps[at];
@@ -98,11 +98,11 @@ static void put_streams(report *r, arena *a, const prog *p, const sim_result *s)
   mark_alike(a, s, same_streams, &mark, &count);
   report_gap(r);
   report_table(r, "streams", cols, COUNT_OF(cols));
-  for (u32 u = 0; u < s->nunits; u++)
+  for (u32 u = 0; u < s->nclasses; u++)
     for (u32 k = 0; k < s->nstreams; k++) {
       i64 busy = s->busy_ps[u * s->nstreams + k];
       if (!count[u] || !busy) continue;
-      report_row(r, (cell[]){cell_text(ranks_text(a, s, mark, u)), cell_i(CELL_INT, s->unit[u].first_rank),
+      report_row(r, (cell[]){cell_text(ranks_text(a, s, mark, u)), cell_i(CELL_INT, s->class[u].first_rank),
                              cell_i(CELL_INT, count[u]), cell_text(sym_str(p->c, p->streams.v[k])),
                              cell_i(CELL_PS, busy), cell_x(CELL_SHARE, (double)busy / span)});
     }
@@ -112,7 +112,7 @@ static void put_streams(report *r, arena *a, const prog *p, const sim_result *s)
 // Ranks of a stage whose uneven pieces differ by an element are one row.
 static bool about_same(i64 x, i64 y) { return llabs(x - y) <= MAX(x, y) / 1000; }
 static bool same_memory(const sim_result *s, u32 x, u32 y) {
-  const sim_unit *a = &s->unit[x], *b = &s->unit[y];
+  const sim_class *a = &s->class[x], *b = &s->class[y];
   bool same = a->stage == b->stage && about_same(a->peak_bytes, b->peak_bytes);
   for (u32 k = 0; k < MEM_KINDS; k++) same = same && about_same(a->peak_kind[k], b->peak_kind[k]);
   return same;
@@ -133,8 +133,8 @@ static void put_memory(report *r, arena *a, const sim_result *s) {
   u32 *mark, *count;
   mark_alike(a, s, same_memory, &mark, &count);
   report_table(r, "memory", cols, COUNT_OF(cols));
-  for (u32 u = 0; u < s->nunits; u++) {
-    const sim_unit *k = &s->unit[u];
+  for (u32 u = 0; u < s->nclasses; u++) {
+    const sim_class *k = &s->class[u];
     if (!count[u]) continue;
     cell row[COUNT_OF(cols)] = {cell_text(ranks_text(a, s, mark, u)), cell_i(CELL_INT, k->first_rank),
                                 cell_i(CELL_INT, count[u]), cell_i(CELL_INT, k->stage)};
@@ -152,7 +152,7 @@ static void put_peak(report *r, const prog *p, const sim_result *s) {
                                 {"kind", "kind"},
                                 {"count", "count"},
                                 {"bytes", "bytes"}};
-  const sim_unit *u = &s->unit[s->peak_unit];
+  const sim_class *u = &s->class[s->peak_class];
   if (!u->ntop) return;
   report_gap(r);
   report_table(r, "peak", cols, COUNT_OF(cols));
@@ -238,7 +238,7 @@ static void put_time(report *r, const sim_result *s) {
 
 void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_result *s,
                 const sim_about *of) {
-  i64 usable = m->kind[m->dev[s->unit[s->peak_unit].first_rank].kind].usable_bytes;
+  i64 usable = m->kind[m->dev[s->class[s->peak_class].first_rank].kind].usable_bytes;
   double seconds = (double)s->makespan_ps * 1e-12;
   report_fact(r, "model", "model", cell_text(of->model));
   report_fact(r, "plan", of->plan ? "plan" : NULL, cell_text(of->plan));
@@ -266,7 +266,7 @@ void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_
   cell_print(&peak, &mem);
   sb_put(&mem, s->peak_bytes > usable ? ", does not fit in " : " of ");
   cell_print(&most, &mem);
-  report_line(r, "peak memory", "%s on rank %u", sb_str(&mem), s->unit[s->peak_unit].first_rank);
+  report_line(r, "peak memory", "%s on rank %u", sb_str(&mem), s->class[s->peak_class].first_rank);
   report_fact(r, "peak_bytes", NULL, peak);
   report_fact(r, "usable_bytes", NULL, most);
   report_fact(r, "fits", NULL, cell_i(CELL_BOOL, s->peak_bytes <= usable));

@@ -95,7 +95,7 @@ static bool wait_for(merge *m, u32 place, cell *x) {
 }
 
 // ---- what a task needs, and where its results go ------------------------------------------------------
-static bool same_place(const merge *m, u32 replica, u32 x, u32 y) {
+static bool same_submesh(const merge *m, u32 replica, u32 x, u32 y) {
   const sched_places *a = &m->s->at[(size_t)replica * m->s->nstages + x],
                      *b = &m->s->at[(size_t)replica * m->s->nstages + y];
   for (u32 i = 0, j = 0; i < a->n && j < b->n;) {
@@ -154,7 +154,7 @@ static bool need_of(const merge *m, const sched_task *t, u32 i, want *w) {
   if (!sent)
     w->cell = &m->done[w->task.kind != TASK_F][cell_index(m, &w->task)];
   else if (direction_of(w->task.kind) == direction_of(t->kind) && w->task.pass == t->pass &&
-           !same_place(m, t->replica, w->task.stage, t->stage))
+           !same_submesh(m, t->replica, w->task.stage, t->stage))
     *w = room_for(m, &w->task, t->stage);
   return true;
 }
@@ -172,7 +172,7 @@ static bool send_of(const merge *m, const sched_task *t, u32 n, u32 i, want *w) 
   if (!n) return false;
   u32 d = direction_of(t->kind), st = t->stage,
       to = d == FWD ? m->fed[m->feeds[st] + i] : m->returned[m->returns[st] + i];
-  if (same_place(m, t->replica, st, to)) return true;
+  if (same_submesh(m, t->replica, st, to)) return true;
   if (!m->buffers.rendezvous) {
     *w = room_for(m, t, to);
     return true;

@@ -22,7 +22,7 @@
 typedef struct {
   const prog *p;
   const machine *m;
-  const coster *k;
+  const cost_model *k;
   double *memo; // seconds by function; below 0: not known yet
   arena *a;
 } counting;
@@ -55,7 +55,7 @@ static double products_time(const counting *x, func f) {
   return x->memo[f.i] = sum;
 }
 
-static counting counting_new(arena *a, const prog *p, const machine *m, const coster *k) {
+static counting counting_new(arena *a, const prog *p, const machine *m, const cost_model *k) {
   counting x = {p, m, k, NEWN(a, double, p->funcs.n), a};
   for (u32 i = 0; i < p->funcs.n; i++) x.memo[i] = -1;
   return x;
@@ -186,11 +186,11 @@ static void count_bytes(bounds *b, const prog *p, const optim_opts *o) {
   }
 }
 
-void bounds_make(arena *keep, planner *pl, const machine *m, coster *k, const search_opts *o, bounds *b) {
+void bounds_make(arena *keep, planner *pl, const machine *m, cost_model *k, const search_opts *o, bounds *b) {
   prog *src = planner_source(pl);
   const func_info *f = func_get(src, src->main);
   arena *a = arena_new();
-  *b = (bounds){.train = o->train, .distir = o->accounting == SIM_BYTES_DISTIR};
+  *b = (bounds){.train = o->train, .distir = o->bytes == SIM_BYTES_DISTIR};
   count_bytes(b, src, &o->optim);
   counting x = counting_new(a, src, m, k);
   const double forward = products_time(&x, src->main); // what nobody uses included

@@ -65,7 +65,7 @@ static known_stages *stages_of(const search *s, worker *w, const search_point *p
   known_stages *x = stages_slot(w->stages, &of, pn->made.row && pn->made.row->split && pn->train, &found);
   x->used = ++w->stages->now;
   if (found) return x;
-  const sim_opts so = {.mode = SIM_FOLDED, .bytes = s->o->accounting, .peak_only = true};
+  const sim_opts so = {.mode = SIM_FOLDED, .bytes = s->o->bytes, .peak_only = true};
   const u32 before = diag_errors(w->c);
   bool made = true;
   for (u32 all = 0; all < 2 && made && !x->st; all++) {
@@ -136,12 +136,13 @@ static known_line *line_of(worker *w, const search_point *p, const plan *pn, con
 }
 
 // ---- evaluation ---------------------------------------------------------------------------------------
-// The lower level of ZeRO in the space whose plan is the same, as far as tensors lie split at rest: nothing
-// had enough elements for all data ranks. p's own level if there is none.
-static u32 same_zero(const search *s, const bool *rests, const search_point *p) {
-  static const rest_what adds[] = {REST_STATE, REST_GRAD, REST_WEIGHT}; // what level 1, 2, 3 splits too
+// The lower level of ZeRO in the space whose plan is the same, as far as tensors are sharded in storage:
+// nothing had enough elements for all data ranks. p's own level if there is none.
+static u32 same_zero(const search *s, const bool *storage_split, const search_point *p) {
+  // What level 1, 2, 3 splits too
+  static const storage_kind adds[] = {STORAGE_STATE, STORAGE_GRAD, STORAGE_WEIGHT};
   u32 same = p->s.zero.n;
-  for (u32 z = same; z && !rests[adds[z - 1]]; z--) {
+  for (u32 z = same; z && !storage_split[adds[z - 1]]; z--) {
     strategy less = p->s;
     less.zero.n = z - 1;
     if (search_find(s, &less)) same = z - 1;
@@ -156,7 +157,7 @@ static void settle(const search *s, search_point *p, const sim_pipe_result *r) {
 }
 
 static bool simulate_whole(const search *s, worker *w, arena *a, const plan *pn, sim_pipe_result *out) {
-  const sim_opts so = {.mode = SIM_FOLDED, .bytes = s->o->accounting, .peak_only = true};
+  const sim_opts so = {.mode = SIM_FOLDED, .bytes = s->o->bytes, .peak_only = true};
   prog *d = plan_apply(w->pl, pn, w->k);
   sim_result r;
   bool ok = d && sim_run(w->c, a, d, w->k, &so, &r);
@@ -168,7 +169,7 @@ static bool simulate_whole(const search *s, worker *w, arena *a, const plan *pn,
 // What stages on one place share goes with the last task that uses it. By rows that is a task of the last
 // microbatch; in a file with several stages on a place it may be any, so those are simulated whole.
 static bool by_stages(const search *s, const search_point *p, const known_stages *x) {
-  return x->st && s->o->accounting == SIM_BYTES_HEDDLE && !(p->s.schedule.path && p->s.v.n > 1);
+  return x->st && s->o->bytes == SIM_BYTES_HEDDLE && !(p->s.schedule.path && p->s.v.n > 1);
 }
 
 void search_evaluate(search *s, worker *w, search_point *p) {
@@ -176,7 +177,7 @@ void search_evaluate(search *s, worker *w, search_point *p) {
   if (!w->stages) w->stages = ZNEWN(w->a, known, 1);
   plan *pn = search_plan(s, w, a, p);
   const known_stages *x = pn ? stages_of(s, w, p, pn) : NULL;
-  p->same_zero = x ? same_zero(s, x->about.rests, p) : p->s.zero.n;
+  p->same_zero = x ? same_zero(s, x->about.storage_split, p) : p->s.zero.n;
   sim_pipe_result r;
   if (!x) {
     search_impossible(p, w);

@@ -8,7 +8,7 @@ typedef struct {
   ctx *c;
   arena *a;
   planner *pl;
-  coster *k;
+  cost_model *k;
   known *stages; // what is known of stages and schedules
   bool broken;   // the session could not be set up
 } worker;
@@ -19,7 +19,7 @@ typedef struct {
   bool chain;                       // one product after the other, there and back
   double weight_bytes, state_bytes; // of all weights, of their optimiser states
   bool train, distir;
-  const memory_bounds *memory; // NULL: the accounting is another
+  const memory_bounds *memory; // NULL: the cost model is another
 } bounds;
 
 // The times of the best plans so far, the worst of them first (a heap).
@@ -87,7 +87,7 @@ void known_free(known *k);
 bool space_make(ctx *c, arena *a, const search_opts *o, u32 ranks, search_result *r, schedule_files *files);
 
 // ---- bound.c ------------------------------------------------------------------------------------------
-void bounds_make(arena *a, planner *pl, const machine *m, coster *k, const search_opts *o, bounds *b);
+void bounds_make(arena *a, planner *pl, const machine *m, cost_model *k, const search_opts *o, bounds *b);
 void bound(const bounds *b, search_point *p); // bound_ps; bound_bytes is raised if it is larger
 
 // ---- memory.c -----------------------------------------------------------------------------------------

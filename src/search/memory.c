@@ -130,7 +130,7 @@ static double in_stage(const memory_bounds *b, const strategy *s, const plan *pn
 double memory_bound(const memory_bounds *b, arena *a, const strategy *s, const plan *pn) {
   double *place = ZNEWN(a, double, s->pp.n + 1), most = 0;
   for (u32 k = 0; k < pn->nsegments; k++) {
-    const u32 at = pn->segments[k].place.nfix ? pn->segments[k].place.fix[0].at : 0;
+    const u32 at = pn->segments[k].on.nfix ? pn->segments[k].on.fix[0].at : 0;
     if (at < s->pp.n) place[at] += in_stage(b, s, pn, k);
   }
   for (u32 q = 0; q < s->pp.n; q++) most = MAX(most, place[q]);

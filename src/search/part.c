@@ -65,7 +65,7 @@ static void set_shared(search_part *p, arena *a, const prog *src, const machine 
   v[SHARED_parameter_dtypes] = p->about.types;
   v[SHARED_machine] = p->about.machine;
   v[SHARED_description] = hex(a, machine_fingerprint(a, m));
-  v[SHARED_costs] = costs && costs->accounting ? costs->accounting : "heddle";
+  v[SHARED_costs] = costs && costs->model ? costs->model : "heddle";
   v[SHARED_ranks] = number(a, p->about.ranks);
   v[SHARED_batch] = number(a, r->batch);
   v[SHARED_memory_limit_bytes] = number(a, r->memory_bytes);

@@ -5,7 +5,7 @@
 // of fixed size; before a wave, points whose bound cannot beat the plans already kept are ruled out. What was
 // evaluated and need not have been is settled at the end (outcome.c), so the result and its certificate are
 // the same on one core and on many, and whole or in parts. Every thread has a session, a copy of the program
-// with its planner (cuts and gradients are made once per thread) and a coster of its own.
+// with its planner (cuts and gradients are made once per thread) and a cost model of its own.
 #include "search/internal.h"
 #include <stdlib.h>
 
@@ -23,7 +23,7 @@ static bool setup(search *s, worker *w) {
   prog *p = prog_clone(s->src, w->c);
   w->pl = planner_new(p);
   prog_free(p);
-  w->k = coster_new(w->c, w->a, s->m, s->costs);
+  w->k = cost_model_new(w->c, w->a, s->m, s->costs);
   w->broken = !w->k;
   return !w->broken;
 }

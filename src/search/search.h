@@ -17,7 +17,7 @@ typedef struct {
   i64 batch;        // samples, for throughput and for dealing out; 0: extent of the batch of the program
   i64 memory_bytes; // of every rank; 0: what the machine leaves usable; -1: no limit
   optim_opts optim;
-  sim_bytes accounting;
+  sim_bytes bytes;
   u32 top;         // how many plans to keep; 0: all
   u32 part, parts; // evaluate this part of the space, from 1, of so many; 0: all of it
   bool no_bounds;  // evaluate everything (tests)

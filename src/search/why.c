@@ -6,7 +6,7 @@
 #include "search/internal.h"
 
 // ---- one plan in full -----------------------------------------------------------------------------------
-static prog *apply(ctx *c, arena *a, planner *pl, coster *k, const search_opts *o, search_look *out) {
+static prog *apply(ctx *c, arena *a, planner *pl, cost_model *k, const search_opts *o, search_look *out) {
   const search_point p = {.s = out->s};
   hybrid_opts h = search_hybrid(o, &p);
   const plan *pn = policy_hybrid(pl, a, &h);
@@ -16,12 +16,12 @@ static prog *apply(ctx *c, arena *a, planner *pl, coster *k, const search_opts *
 
 void search_look_at(arena *a, const prog *src, const machine *m, const cost_opts *costs, const search_opts *o,
                     const strategy *s, search_look *out) {
-  const sim_opts so = {.mode = SIM_FOLDED, .bytes = o->accounting, .critical = true, .split = true};
+  const sim_opts so = {.mode = SIM_FOLDED, .bytes = o->bytes, .critical = true, .split = true};
   ctx *c = ctx_new();
   arena *own = arena_new();
   prog *p = prog_clone(src, c);
   planner *pl = planner_new(p);
-  coster *k = coster_new(c, own, m, costs);
+  cost_model *k = cost_model_new(c, own, m, costs);
   *out = (search_look){.s = *s};
   prog *d = k ? apply(c, own, pl, k, o, out) : NULL;
   out->ran = d && sim_run(c, a, d, k, &so, &out->r);

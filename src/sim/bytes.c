@@ -1,19 +1,19 @@
-// bytes.c - memory of every unit along its issue order: a function at a place as (peak, net), one walk over a
-// function. Not time: an allocator sees the order of instructions, not the clock. Not what the peak is made
-// of (peak.c).
+// bytes.c - memory of every rank class along its issue order: a function on a group as (peak, net), one walk
+// over a function. Not time: an allocator sees the order of instructions, not the clock. Not what the peak is
+// made of (peak.c).
 //
-// Idea: a step is (peak, net), and (p1,n1) then (p2,n2) is (max(p1, n1+p2), n1+n2). So a function at a place
-// is one such pair for every unit, kept by which arguments die in it and which results are used.
+// Idea: a step is (peak, net), and (p1,n1) then (p2,n2) is (max(p1, n1+p2), n1+n2). So a function on a group
+// is one such pair for every rank class, kept by which arguments die in it and which results are used.
 #include "sim/heap.h"
 
 // ---- sizes ------------------------------------------------------------------------------------------
 static u32 size_intern(mem *m, msize z) {              // its number + 1
-  u64 h = hash_u64((u64)z.even, (u64)(uintptr_t)z.us); // for looking up only: results do not depend on it
-  if (z.per) h = hash_bytes(z.per, z.us->n * sizeof *z.per, h);
+  u64 h = hash_u64((u64)z.even, (u64)(uintptr_t)z.cs); // for looking up only: results do not depend on it
+  if (z.per) h = hash_bytes(z.per, z.cs->n * sizeof *z.per, h);
   for (u32 it = 0, id; hmap_next(&m->size_map, h, &it, &id);) {
     const msize *x = m->sizes.v[id];
-    if (x->us != z.us || x->even != z.even || !x->per != !z.per) continue;
-    if (!z.per || memcmp(x->per, z.per, z.us->n * sizeof *z.per) == 0) return id + 1;
+    if (x->cs != z.cs || x->even != z.even || !x->per != !z.per) continue;
+    if (!z.per || memcmp(x->per, z.per, z.cs->n * sizeof *z.per) == 0) return id + 1;
   }
   hmap_add(m->s->a, &m->size_map, h, m->sizes.n);
   *vec_push(m->s->a, &m->sizes) = arena_dup(m->s->a, &z, sizeof z);
@@ -29,13 +29,13 @@ static const msize *size_of(mem *m, type t, group call) {
   u64 h = hash_u64((u64)t.i << 32 | g.i, 11);
   u32 known = hmap_get(&m->size_by_type, h);
   if (known) return m->near[t.i] = m->sizes.v[known - 1];
-  const place *pl = place_of(s, g);
-  msize z = {.us = pl->us};
+  const members *pl = members_of(s, g);
+  msize z = {.cs = pl->cs};
   if (layout_is_even(s->p->sp, ti->lay))
     z.even = ceil_div(local_bytes(s, ti, g, 0), s->round) * s->round;
   else {
-    i64 *per = NEWN(s->a, i64, pl->us->n);
-    for (u32 k = 0; k < pl->us->n; k++)
+    i64 *per = NEWN(s->a, i64, pl->cs->n);
+    for (u32 k = 0; k < pl->cs->n; k++)
       per[k] = ceil_div(local_bytes(s, ti, g, pl->member[k]), s->round) * s->round;
     z.per = per;
   }
@@ -59,14 +59,14 @@ static const msize *sum_of(arena *a, const part *own, u32 n) {
   if (n == 1) return own->size;
   msize *z = NEW(a, msize);
   i64 *per = NULL;
-  z->us = own->size->us;
+  z->cs = own->size->cs;
   for (u32 k = 0; k < n; k++) {
     const msize *x = own[k].size;
-    if (x->per && !per) z->per = per = ZNEWN(a, i64, z->us->n);
+    if (x->per && !per) z->per = per = ZNEWN(a, i64, z->cs->n);
     if (!x->per) z->even += x->even * (1 + own[k].more);
-    for (u32 u = 0; x->per && u < z->us->n; u++) per[u] += x->per[u] * (1 + own[k].more);
+    for (u32 u = 0; x->per && u < z->cs->n; u++) per[u] += x->per[u] * (1 + own[k].more);
   }
-  for (u32 u = 0; per && u < z->us->n; u++) per[u] += z->even;
+  for (u32 u = 0; per && u < z->cs->n; u++) per[u] += z->even;
   return z;
 }
 
@@ -83,14 +83,14 @@ mem_kind walk_kind(const walk *w, value v, bool is_call) {
 // time.
 static bool bundle_operands(walk *w, const instr *i, u32 n, u32 num) {
   heap *h = &w->h;
-  const uset *us = NULL;
+  const class_set *cs = NULL;
   for (u32 k = 0; k < n; k++) {
     value v = opd_of(w->f, i, k);
     u32 b = heap_whole(h, v);
     buffer *x = b == NO_BUFFER ? NULL : heap_at(h, b);
     if (!x || x->parts || x->refs != 1 || !x->owned || x->lent || !x->live) return false;
-    if (w->last[v] != num || x->seen == num || (us && us != x->size->us)) return false;
-    us = x->size->us;
+    if (w->last[v] != num || x->seen == num || (cs && cs != x->size->cs)) return false;
+    cs = x->size->cs;
     x->seen = num; // a value that is packed twice is found here
     x->times = 0;
   }
@@ -343,8 +343,8 @@ static void hold_results(walk *w, const instr *i, const mbody *b) {
 
 // more: so many times more, one after the other.
 static void add_body(heap *h, const mbody *b, u32 num, u32 more) {
-  for (u32 k = 0; k < b->us->n; k++) {
-    u32 u = b->us->unit[k];
+  for (u32 k = 0; k < b->cs->n; k++) {
+    u32 u = b->cs->class[k];
     const i64 rise = MAX(b->net[k], 0) * more; // before the one with the highest peak
     if (h->cur[u] + rise + b->peak[k] > h->peak[u]) {
       h->peak[u] = h->cur[u] + rise + b->peak[k];
@@ -406,7 +406,7 @@ static bool is_own(const mres *r, const u32 *held_begin, const held_by *held, co
     u32 at = held_begin[r->leaf0 + q];
     if (held_begin[r->leaf0 + q + 1] != at + 1 || !held[at].own || held[at].k != held[first].k + q)
       return false;
-    if (holds[held[at].k] != 1 || own[held[at].k].size->us != own[held[first].k].size->us) return false;
+    if (holds[held[at].k] != 1 || own[held[at].k].size->cs != own[held[first].k].size->cs) return false;
   }
   return r->nleaf > 0;
 }
@@ -507,7 +507,7 @@ void walk_init(walk *w, mem *m, u32 row, const u8 *used, const context *cx) {
   const func_info *f = func_in(s, pr->f);
   *w = (walk){.m = m, .fn = pr->f, .f = f, .g = pr->g, .rows = pr->ev, .l = life_of(s, pr->f), .cx = cx};
   w->last = w->l->last;
-  heap_init(&w->h, s->tmp, f, s->nunits);
+  heap_init(&w->h, s->tmp, f, s->nclasses);
   u32 most = 0, *last = NULL;
   for (u32 k = 0; k < f->body.n; k++) most = MAX(most, f->body.v[k].nres);
   w->used = NEWN(s->tmp, u8, most);
@@ -525,30 +525,30 @@ static bool fill_gap(walk *w) {
   sim *s = w->m->s;
   repeat *rep = &s->rep;
   heap *h = &w->h;
-  i64 *left = arena_dup(s->tmp, rep->mark[0].bytes, s->nunits * sizeof *left);
+  i64 *left = arena_dup(s->tmp, rep->mark[0].bytes, s->nclasses * sizeof *left);
   if (rep->mark[0].live + rep->ncollected != rep->mark[1].live) return false;
   for (u32 k = 0; k < rep->ncollected; k++) {
     u32 b = heap_whole(h, rep->collected[k]);
     if (b == NO_BUFFER || heap_at(h, b)->parts || !heap_at(h, b)->live || heap_at(h, b)->more) return false;
     const msize *z = heap_at(h, b)->size;
     if (z->per) return false;
-    for (u32 j = 0; j < z->us->n; j++) left[z->us->unit[j]] += z->even;
+    for (u32 j = 0; j < z->cs->n; j++) left[z->cs->class[j]] += z->even;
     heap_take(h, z, rep->left_out);
     heap_at(h, b)->more = rep->left_out;
   }
-  return memcmp(left, rep->mark[1].bytes, s->nunits * sizeof *left) == 0;
+  return memcmp(left, rep->mark[1].bytes, s->nclasses * sizeof *left) == 0;
 }
 
 static void mark_period(walk *w, bool end) {
   sim *s = w->m->s;
-  s->rep.mark[end].bytes = arena_dup(s->a, w->h.cur, s->nunits * sizeof *w->h.cur);
+  s->rep.mark[end].bytes = arena_dup(s->a, w->h.cur, s->nclasses * sizeof *w->h.cur);
   s->rep.mark[end].live = w->h.live.n;
   if (end) s->rep.same_bytes = fill_gap(w);
 }
 
 static void walk_begin(walk *w, const u8 *die, bool is_main) {
   add_params(w, die, is_main);
-  if (is_main) w->start = arena_dup(w->h.a, w->h.cur, w->m->s->nunits * sizeof *w->start);
+  if (is_main) w->start = arena_dup(w->h.a, w->h.cur, w->m->s->nclasses * sizeof *w->start);
   if (w->ask) walk_tell(w, 0, NULL, NULL);
   for (u32 k = 1; k <= w->f->nparams; k++)
     if (!w->last[k]) heap_let_go(&w->h, k, 0);
@@ -567,14 +567,15 @@ void walk_step(walk *w, u32 k) {
 
 // ---- stretches that stand for others ------------------------------------------------------------------
 typedef struct {
-  i64 *cur, *peak; // by unit: when it began, then what it added and how high it rose
+  i64 *cur, *peak; // by rank class: when it began, then what it added and how high it rose
   i64 *kept;       // bytes of what it leaves behind for more than the next stretch
 } stretch;
 
 static void stretch_begin(walk *w, stretch *x) {
   heap *h = &w->h;
-  const size_t n = w->m->s->nunits * sizeof *h->cur;
-  *x = (stretch){arena_dup(h->a, h->cur, n), arena_dup(h->a, h->peak, n), ZNEWN(h->a, i64, w->m->s->nunits)};
+  const size_t n = w->m->s->nclasses * sizeof *h->cur;
+  *x =
+      (stretch){arena_dup(h->a, h->cur, n), arena_dup(h->a, h->peak, n), ZNEWN(h->a, i64, w->m->s->nclasses)};
   memcpy(h->peak, h->cur, n);
   h->inside = true;
   for (u32 k = 0; k < h->live.n; k++) heap_at(h, h->live.v[k])->old = true;
@@ -587,7 +588,7 @@ static void stretch_end(walk *w, stretch *x, u8 by, u32 more) {
     buffer *b = heap_at(h, h->live.v[k]);
     if (!b->old) b->by = by;
   }
-  for (u32 u = 0; u < w->m->s->nunits; u++) {
+  for (u32 u = 0; u < w->m->s->nclasses; u++) {
     const i64 net = h->cur[u] - x->cur[u], rise = h->peak[u] - x->cur[u];
     h->peak[u] = MAX(x->peak[u], h->peak[u] + MAX(net, 0) * more);
     h->cur[u] += net * more;
@@ -602,13 +603,13 @@ static void stretch_keep(walk *w, stretch *x, u8 by, u32 more) {
     buffer *b = heap_at(h, h->live.v[k]);
     if (b->by != by) continue;
     b->by = 0, b->more = more;
-    for (u32 u = 0; u < b->size->us->n; u++)
-      x->kept[b->size->us->unit[u]] += b->size->per ? b->size->per[u] : b->size->even;
+    for (u32 u = 0; u < b->size->cs->n; u++)
+      x->kept[b->size->cs->class[u]] += b->size->per ? b->size->per[u] : b->size->even;
   }
 }
 
 static bool same_bytes(const mem *m, const stretch *x, const stretch *y) {
-  const size_t n = m->s->nunits * sizeof *x->cur;
+  const size_t n = m->s->nclasses * sizeof *x->cur;
   return !memcmp(x->cur, y->cur, n) && !memcmp(x->peak, y->peak, n) && !memcmp(x->kept, y->kept, n);
 }
 
@@ -673,8 +674,8 @@ static mbody *body_elsewhere(mem *m, u32 row, const u8 *die, const u8 *used) {
   if (!like || memcmp(like->die, die, nl) != 0 || memcmp(like->used, used, nr) != 0) return NULL;
   mbody *b = arena_dup(s->a, like, sizeof *like);
   b->row = row;
-  b->us = place_of(s, s->priced.v[row].g)->us;
-  n = b->us->n;
+  b->cs = members_of(s, s->priced.v[row].g)->cs;
+  n = b->cs->n;
   i64 *peak = NEWN(s->a, i64, n), *net = NEWN(s->a, i64, n);
   u32 *at = NEWN(s->a, u32, n);
   for (u32 k = 0; k < n; k++) {
@@ -684,7 +685,7 @@ static mbody *body_elsewhere(mem *m, u32 row, const u8 *die, const u8 *used) {
   }
   part *own = NEWN(s->a, part, b->nown);
   for (u32 k = 0; k < b->nown; k++) {
-    u32 id = size_intern(m, (msize){b->us, like->own[k].size->even, NULL}); // may move m->sizes
+    u32 id = size_intern(m, (msize){b->cs, like->own[k].size->even, NULL}); // may move m->sizes
     own[k] = (part){m->sizes.v[id - 1], like->own[k].from, like->own[k].more};
   }
   mres *res = arena_dup(s->a, like->res, nr * sizeof *res);
@@ -718,17 +719,17 @@ static const mbody *body_of(mem *m, u32 row, const u8 *die, const u8 *used) {
   walk w;
   walk_init(&w, m, row, b->used, NULL);
   walk_run(&w, b->die, false);
-  u32 *unit = NEWN(s->tmp, u32, s->nunits);
-  for (u32 u = 0; u < s->nunits; u++)
-    if (w.h.touched[u]) unit[n++] = u;
+  u32 *class = NEWN(s->tmp, u32, s->nclasses);
+  for (u32 u = 0; u < s->nclasses; u++)
+    if (w.h.touched[u]) class[n++] = u;
   i64 *peak = NEWN(s->a, i64, n), *net = NEWN(s->a, i64, n);
   u32 *at = NEWN(s->a, u32, n);
   for (u32 k = 0; k < n; k++) {
-    peak[k] = w.h.peak[unit[k]];
-    net[k] = w.h.cur[unit[k]];
-    at[k] = w.h.at[unit[k]];
+    peak[k] = w.h.peak[class[k]];
+    net[k] = w.h.cur[class[k]];
+    at[k] = w.h.at[class[k]];
   }
-  b->us = uset_of_units(s, unit, n);
+  b->cs = class_set_of(s, class, n);
   b->peak = peak;
   b->net = net;
   b->at = at;
@@ -736,7 +737,7 @@ static const mbody *body_of(mem *m, u32 row, const u8 *die, const u8 *used) {
   arena_release(s->tmp, mark);
   hmap_add(s->a, &m->body_map, hash, m->bodies.n);
   *vec_push(s->a, &m->bodies) = b;
-  if (b->us == place_of(s, s->priced.v[row].g)->us && n && is_portable(m, fn)) m->first[fn.i] = b;
+  if (b->cs == members_of(s, s->priced.v[row].g)->cs && n && is_portable(m, fn)) m->first[fn.i] = b;
   return b;
 }
 

@@ -1,10 +1,10 @@
 // critical.c - why it takes that long: the path that decides a time, and how much every node could grow.
-// Engines over columns; they know no program.
+// Engines over event graphs; they know no program.
 //
 // Idea: run forward and note for every node which slot let it start. A call notes only the times that went
-// in: if the path leads through it, its columns are run again from there. So the path through a million nodes
-// costs the calls that lie on it. Slack is the same in the other direction: the latest time at which every
-// slot could have been written.
+// in: if the path leads through it, its event graph is run again from there. So the path through a million
+// nodes costs the calls that lie on it. Slack is the same in the other direction: the latest time at which
+// every slot could have been written.
 #include "sim/sim.h"
 
 // ---- the path ---------------------------------------------------------------------------------------
@@ -12,7 +12,7 @@ typedef struct {
   u32 slot, by;
 } source; // a slot and the node + 1 that wrote it last; 0 = an input port
 typedef struct {
-  const sim_cols *c;
+  const sim_graph *c;
   i64 *x;
   u32 *by;     // of every slot
   source *let; // of every plain node: what let it start; slot SIM_NEVER: nothing
@@ -22,18 +22,18 @@ typedef struct {
   VEC(source) from;
 } pass;
 
-static u32 input_slot(const sim_cols *c, u32 node,
+static u32 input_slot(const sim_graph *c, u32 node,
                       u32 port) { // the caller's slot behind an input port of a call
   const sim_site *st = &c->site[~c->dur[node]];
   return port < st->sub->nclock ? st->clock[port] : c->ref[c->in[node] + port - st->sub->nclock];
 }
-static u32 output_slot(const sim_cols *c, u32 node, u32 port) {
+static u32 output_slot(const sim_graph *c, u32 node, u32 port) {
   const sim_site *st = &c->site[~c->dur[node]];
   return port < st->sub->nclock ? st->clock[port] : c->ref[c->out[node] + port - st->sub->nclock];
 }
 
 static void forward_call(pass *p, arena *a, u32 i, i64 *frame) {
-  const sim_cols *c = p->c, *sub = c->site[~c->dur[i]].sub;
+  const sim_graph *c = p->c, *sub = c->site[~c->dur[i]].sub;
   p->noted[i] = p->time.n;
   for (u32 k = 0; k < sub->nin; k++) {
     u32 slot = input_slot(c, i, k);
@@ -45,7 +45,7 @@ static void forward_call(pass *p, arena *a, u32 i, i64 *frame) {
 }
 
 static void forward_node(pass *p, u32 i) {
-  const sim_cols *c = p->c;
+  const sim_graph *c = p->c;
   i64 t = 0;
   source let = {SIM_NEVER, 0};
   for (u32 k = c->occ[i]; k < c->out[i]; k++) {
@@ -65,7 +65,7 @@ static void forward_node(pass *p, u32 i) {
 }
 
 static void forward(pass *p, arena *a, const sim_gap *gap, i64 *frame) {
-  const sim_cols *c = p->c;
+  const sim_graph *c = p->c;
   p->x[0] = 0;
   for (u32 i = 0; i < c->n; i++) {
     if (gap && i == gap->to) sim_gap_move(c, gap, p->x);
@@ -76,10 +76,10 @@ static void forward(pass *p, arena *a, const sim_gap *gap, i64 *frame) {
   }
 }
 
-static u32 unit_of(const sim_cols *c, u32 node, u32 slot) {
+static u32 class_of(const sim_graph *c, u32 node, u32 slot) {
   u32 clock = c->slot_clock[slot];
   if (!clock && c->occ[node] < c->in[node]) clock = c->slot_clock[c->ref[c->occ[node]]];
-  return clock ? c->clock_unit[clock - 1] : 0;
+  return clock ? c->clock_class[clock - 1] : 0;
 }
 
 // ---- the path through periods that are missing --------------------------------------------------------
@@ -115,7 +115,7 @@ static void look_for_circle(missing *g, u32 slot) {
 
 // `at` is what node i waits for. If it was made before the period at hand, and moves with periods, its like in
 // the latest period takes its place.
-static void step_back(missing *g, const sim_cols *c, u32 i, source *at) {
+static void step_back(missing *g, const sim_graph *c, u32 i, source *at) {
   const sim_gap *gap = g->gap;
   if (!gap || !at->by || at->slot == SIM_NEVER) return;
   u32 j = at->by - 1, len = gap->to - gap->from, here = j;
@@ -143,7 +143,7 @@ typedef struct {
   void *arg;
 } teller;
 
-static u32 follow(const teller *t, const sim_cols *c, const sim_gap *gap, const i64 *in, u32 port,
+static u32 follow(const teller *t, const sim_graph *c, const sim_gap *gap, const i64 *in, u32 port,
                   u32 times) {
   arena *a = t->scratch;
   arena_mark_t mark = arena_mark(a);
@@ -162,7 +162,7 @@ static u32 follow(const teller *t, const sim_cols *c, const sim_gap *gap, const 
   while (at.by && at.slot != SIM_NEVER) {
     u32 i = at.by - 1;
     if (c->dur[i] >= 0) {
-      t->tell(t->arg, c, i, &(sim_visit){unit_of(c, i, at.slot), p.start[i], g.later, g.times, g.apart});
+      t->tell(t->arg, c, i, &(sim_visit){class_of(c, i, at.slot), p.start[i], g.later, g.times, g.apart});
       at = p.let[i];
     } else {
       u32 out = 0, through;
@@ -179,7 +179,7 @@ static u32 follow(const teller *t, const sim_cols *c, const sim_gap *gap, const 
   return from;
 }
 
-u32 sim_critical(arena *scratch, const sim_cols *c, const sim_gap *gap, const i64 *in, u32 port,
+u32 sim_critical(arena *scratch, const sim_graph *c, const sim_gap *gap, const i64 *in, u32 port,
                  sim_emit *tell, void *arg) {
   return follow(&(teller){scratch, tell, arg}, c, gap, in, port, 1);
 }
@@ -189,26 +189,26 @@ typedef struct {
   arena *a;
   VEC(i64) start; // of every node, in the order of a flat run
   u32 left;       // of them, going back
-  void (*tell)(void *arg, const sim_cols *c, u32 node, i64 slack);
+  void (*tell)(void *arg, const sim_graph *c, u32 node, i64 slack);
   void *arg;
 } backward;
 
 static const i64 LATEST = INT64_MAX / 2;
 
-static void note_start(void *arg, const sim_cols *c, u32 node, i64 start) {
+static void note_start(void *arg, const sim_graph *c, u32 node, i64 start) {
   backward *b = arg;
   (void)c, (void)node;
   *vec_push(b->a, &b->start) = start;
 }
-static void ignore(void *arg, const sim_cols *c, u32 node) { (void)arg, (void)c, (void)node; }
+static void ignore(void *arg, const sim_graph *c, u32 node) { (void)arg, (void)c, (void)node; }
 
 // late[slot]: when what is in the slot may be there at the latest. Going back over a node that writes a slot,
 // it turns into the limit of what was there before.
-static void back(backward *b, const sim_cols *c, i64 *late, i64 *frame) {
+static void back(backward *b, const sim_graph *c, i64 *late, i64 *frame) {
   for (u32 i = c->n; i-- > 0;) {
     u32 k = c->occ[i], in = c->in[i], out = c->out[i], end = c->occ[i + 1];
     if (c->dur[i] < 0) {
-      const sim_cols *sub = c->site[~c->dur[i]].sub;
+      const sim_graph *sub = c->site[~c->dur[i]].sub;
       for (u32 s = 0; s < sub->nslot; s++) frame[s] = LATEST;
       for (u32 p = 0; p < sub->nout; p++) {
         i64 *to = &frame[sub->port_out[p]];
@@ -235,7 +235,7 @@ static void back(backward *b, const sim_cols *c, i64 *late, i64 *frame) {
   }
 }
 
-void sim_slack_of(arena *scratch, const sim_cols *c, void (*tell)(void *, const sim_cols *, u32, i64),
+void sim_slack_of(arena *scratch, const sim_graph *c, void (*tell)(void *, const sim_graph *, u32, i64),
                   void *arg) {
   arena_mark_t mark = arena_mark(scratch);
   backward b = {.a = arena_new(), .tell = tell, .arg = arg};

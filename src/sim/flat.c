@@ -1,16 +1,16 @@
-// flat.c - the engine: one pass over columns in issue order. Knows no program.
+// flat.c - the engine: one pass over an event graph in issue order. Knows no program.
 //
 // Idea: the schedule is explicit, so there is no event queue: a node starts when the latest of its slots
 // allows. A call is the same again on a frame of its own (flat) or one application of a map (composed);
 // nothing else differs.
 #include "sim/sim.h"
 
-static void run(const sim_cols *c, i64 *restrict x, i64 *restrict frame, bool maps, const sim_watch *w);
+static void run(const sim_graph *c, i64 *restrict x, i64 *restrict frame, bool maps, const sim_watch *w);
 
-static void call_flat(const sim_cols *c, u32 i, i64 *restrict x, i64 *restrict frame, bool maps,
+static void call_flat(const sim_graph *c, u32 i, i64 *restrict x, i64 *restrict frame, bool maps,
                       const sim_watch *w) {
   const sim_site *st = &c->site[~c->dur[i]];
-  const sim_cols *sub = st->sub;
+  const sim_graph *sub = st->sub;
   const u32 *ref = c->ref, nc = sub->nclock;
   for (u32 k = 0; k < nc; k++) frame[sub->port_in[k]] = x[st->clock[k]];
   for (u32 k = c->in[i], p = nc; k < c->out[i]; k++) frame[sub->port_in[p++]] = x[ref[k]];
@@ -21,7 +21,7 @@ static void call_flat(const sim_cols *c, u32 i, i64 *restrict x, i64 *restrict f
   for (u32 k = c->out[i], p = nc; k < c->occ[i + 1]; k++) x[ref[k]] = frame[sub->port_out[p++]];
 }
 
-static void call_map(const sim_cols *c, u32 i, i64 *restrict x, i64 *restrict frame) {
+static void call_map(const sim_graph *c, u32 i, i64 *restrict x, i64 *restrict frame) {
   const sim_site *st = &c->site[~c->dur[i]];
   const sim_map *m = st->sub->map;
   const u32 *ref = c->ref, nc = st->sub->nclock;
@@ -33,7 +33,7 @@ static void call_map(const sim_cols *c, u32 i, i64 *restrict x, i64 *restrict fr
   for (u32 k = c->out[i], p = nc; k < c->occ[i + 1]; k++) x[ref[k]] = z[p++];
 }
 
-static inline void run(const sim_cols *c, i64 *restrict x, i64 *restrict frame, bool maps,
+static inline void run(const sim_graph *c, i64 *restrict x, i64 *restrict frame, bool maps,
                        const sim_watch *w) {
   const u32 *restrict ref = c->ref;
   x[0] = 0;
@@ -55,23 +55,23 @@ static inline void run(const sim_cols *c, i64 *restrict x, i64 *restrict frame, 
   }
 }
 
-void sim_call(const sim_cols *c, u32 node, i64 *x, i64 *frame) {
+void sim_call(const sim_graph *c, u32 node, i64 *x, i64 *frame) {
   if (c->site[~c->dur[node]].sub->map)
     call_map(c, node, x, frame);
   else
     call_flat(c, node, x, frame, true, NULL);
 }
 
-void sim_flat(const sim_cols *c, i64 *x, i64 *frame) { run(c, x, frame, false, NULL); }
-void sim_composed(const sim_cols *c, i64 *x, i64 *frame) { run(c, x, frame, true, NULL); }
-void sim_part(const sim_cols *c, u32 from, u32 to, i64 *x, i64 *frame) {
-  sim_cols part = *c;
+void sim_flat(const sim_graph *c, i64 *x, i64 *frame) { run(c, x, frame, false, NULL); }
+void sim_composed(const sim_graph *c, i64 *x, i64 *frame) { run(c, x, frame, true, NULL); }
+void sim_part(const sim_graph *c, u32 from, u32 to, i64 *x, i64 *frame) {
+  sim_graph part = *c;
   part.n = to - from;
   part.dur += from, part.occ += from, part.in += from, part.out += from;
   if (c->what) part.what += from;
   sim_composed(&part, x, frame);
 }
-void sim_flat_watched(const sim_cols *c, i64 *x, i64 *frame, const sim_watch *w) {
+void sim_flat_watched(const sim_graph *c, i64 *x, i64 *frame, const sim_watch *w) {
   run(c, x, frame, false, w);
 }
 

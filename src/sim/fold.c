@@ -1,8 +1,8 @@
-// fold.c - ranks that cannot differ become one unit: partition refinement. Not the simulation itself.
+// fold.c - ranks that cannot differ become one rank class: partition refinement. Not the simulation itself.
 //
 // Idea: ranks are equal at first if they take part in the same groups, at the same prices and with pieces of
 // the same size; then, until nothing changes, ranks part whose communications meet different classes.
-// Everything is computed on functions and places, never on the unrolled program: a class of ranks executes
+// Everything is computed on functions and groups, never on the unrolled program: a class of ranks executes
 // the same instructions in the same order because a group's members do.
 //
 // A class is named by a 64-bit hash of what distinguishes it.
@@ -31,7 +31,7 @@ static u32 number_classes(sim *s, const u64 *sig, u32 *class_of) {
 }
 
 static void split_by_group(sim *s, u64 *sig, u32 g) {
-  const place *pl = s->places.v[g];
+  const members *pl = s->members.v[g];
   const u64 name = hash_u64(g, 3);
   for (u32 k = 0; k < pl->n; k++) sig[pl->rank[k]] = hash_step(sig[pl->rank[k]], name);
 }
@@ -68,7 +68,7 @@ static uneven_row *uneven_row_of(splitter *x, layout l, group g) {
   u32 *first = NEWN(x->s->tmp, u32, r.n);
   group_offsets(sp, g, r.axes, r.naxes, first, r.n);
   r.first = first;
-  r.sig = ZNEWN(x->s->tmp, u64, x->s->places.v[g.i]->n);
+  r.sig = ZNEWN(x->s->tmp, u64, x->s->members.v[g.i]->n);
   uneven_row *to = vec_push(x->s->tmp, &x->uneven);
   *to = r;
   return to;
@@ -77,7 +77,7 @@ static uneven_row *uneven_row_of(splitter *x, layout l, group g) {
 static void split_by_uneven(splitter *x) {
   for (u32 k = 0; k < x->uneven.n; k++) {
     const uneven_row *r = &x->uneven.v[k];
-    const place *pl = x->s->places.v[r->g.i];
+    const members *pl = x->s->members.v[r->g.i];
     const u64 name = hash_u64(k, 5);
     u32 *like = NEWN(x->s->tmp, u32, pl->n);
     group_likes(x->s->p->sp, r->g, r->axes, r->naxes, like);
@@ -95,7 +95,7 @@ static void split_by_type(splitter *x, type t, group call) {
   for (u32 k = 0; k < ti->n; k++) split_by_type(x, ti->elem[k], call);
   if (ti->tuple) return;
   group g = resolve(ti->g, call);
-  place_of(s, g);
+  members_of(s, g);
   if (!x->group_seen[g.i]) split_by_group(s, x->sig, g.i);
   x->group_seen[g.i] = 1;
   if (!x->sizes || layout_is_even(s->p->sp, ti->lay)) return;
@@ -123,15 +123,15 @@ static void split_by_prices(sim *s, u64 *sig) {
   for (u32 k = 1; k < s->events.n; k++) {
     const event *e = &s->events.v[k];
     if (!e->per) continue;
-    const place *pl = place_of(s, e->g);
+    const members *pl = members_of(s, e->g);
     const u64 name = hash_u64(k, 5);
     for (u32 j = 0; j < pl->n; j++) sig[pl->rank[j]] = hash_step(sig[pl->rank[j]] ^ name, (u64)e->per[j]);
   }
 }
 
-// Do all nodes of a meeting consist of the same classes, listed alike? Then it tells no ranks apart: all
+// Do all nodes of a rendezvous consist of the same classes, listed alike? Then it tells no ranks apart: all
 // members of its groups meet, and ranks of other groups are of other classes from the start.
-static bool meets_alike(const meeting *m, const u32 *class_of) {
+static bool rendezvous_alike(const rendezvous *m, const u32 *class_of) {
   const u32 size = m->n ? m->begin[1] : 0;
   for (u32 j = 1; j < m->n; j++) {
     const u32 *rank = m->rank + m->begin[j];
@@ -143,9 +143,9 @@ static bool meets_alike(const meeting *m, const u32 *class_of) {
 }
 
 static void split_by_peers(sim *s, u64 *sig, const u32 *class_of) {
-  for (u32 k = 0; k < s->meetings.n; k++) {
-    const meeting *m = s->meetings.v[k].m;
-    if (s->meetings.v[k].again || meets_alike(m, class_of)) continue;
+  for (u32 k = 0; k < s->rendezvous.n; k++) {
+    const rendezvous *m = s->rendezvous.v[k].m;
+    if (s->rendezvous.v[k].again || rendezvous_alike(m, class_of)) continue;
     for (u32 j = 0; j < m->n; j++) {
       u64 who = 0; // of a set with repetitions: order does not matter
       for (u32 q = m->begin[j]; q < m->begin[j + 1]; q++) who += hash_u64(class_of[m->rank[q]], 7);
@@ -158,12 +158,13 @@ static void split_by_peers(sim *s, u64 *sig, const u32 *class_of) {
 // Places of a pipeline are parted alike: members of the same number are equal on all places or on none.
 static void split_by_mirror(const sim *s, u64 *sig, const u32 *class_of) {
   const sim_pipeline *pl = s->pipeline;
-  u32 n = s->places.v[pl->group[0].i]->n;
+  u32 n = s->members.v[pl->group[0].i]->n;
   for (u32 k = 0; k < n; k++) {
     u64 all = 0;
-    for (u32 q = 0; q < pl->nplaces; q++) all = hash_u64(class_of[s->places.v[pl->group[q].i]->rank[k]], all);
+    for (u32 q = 0; q < pl->nplaces; q++)
+      all = hash_u64(class_of[s->members.v[pl->group[q].i]->rank[k]], all);
     for (u32 q = 0; q < pl->nplaces; q++) {
-      u64 *x = &sig[s->places.v[pl->group[q].i]->rank[k]];
+      u64 *x = &sig[s->members.v[pl->group[q].i]->rank[k]];
       *x = hash_u64(*x, all);
     }
   }
@@ -171,7 +172,7 @@ static void split_by_mirror(const sim *s, u64 *sig, const u32 *class_of) {
 
 void fold_ranks(sim *s, bool fold) {
   arena_mark_t mark = arena_mark(s->tmp);
-  u32 *unit_of = NEWN(s->a, u32, s->nranks), *stage_of = NEWN(s->a, u32, s->nranks);
+  u32 *class_of = NEWN(s->a, u32, s->nranks), *stage_of = NEWN(s->a, u32, s->nranks);
   splitter x = {.s = s, .sig = ZNEWN(s->tmp, u64, s->nranks)};
   x.group_seen = ZNEWN(s->tmp, u8, group_count(s->p->sp) + 1);
   x.row_seen = ZNEWN(s->tmp, u32, s->p->types.n);
@@ -180,7 +181,7 @@ void fold_ranks(sim *s, bool fold) {
   for (u32 k = 0; k < f->body.n; k++) {
     group g = resolve(f->body.v[k].g, (group){0});
     if (x.group_seen[g.i]) continue;
-    place_of(s, g);
+    members_of(s, g);
     split_by_group(s, x.sig, g.i);
     x.group_seen[g.i] = 1;
   }
@@ -191,27 +192,27 @@ void fold_ranks(sim *s, bool fold) {
     memset(x.row_seen, 0, s->p->types.n * sizeof *x.row_seen);
     for (u32 k = 1; k < s->priced.n; k++) split_by_values(&x, k);
     split_by_uneven(&x);
-    for (u32 k = 0; k < s->places.n; k++)
-      if (s->places.v[k] && !x.group_seen[k]) split_by_group(s, x.sig, k);
+    for (u32 k = 0; k < s->members.n; k++)
+      if (s->members.v[k] && !x.group_seen[k]) split_by_group(s, x.sig, k);
     split_by_prices(s, x.sig);
     u32 n = 0;
     for (u32 q = 0; s->pipeline && q < s->pipeline->nplaces; q++) {
-      place_of(s, s->pipeline->group[q]);
+      members_of(s, s->pipeline->group[q]);
       split_by_group(s, x.sig, s->pipeline->group[q].i);
     }
-    for (u32 now; (now = number_classes(s, x.sig, unit_of)) != n; n = now) {
-      split_by_peers(s, x.sig, unit_of);
-      if (s->pipeline) split_by_mirror(s, x.sig, unit_of);
+    for (u32 now; (now = number_classes(s, x.sig, class_of)) != n; n = now) {
+      split_by_peers(s, x.sig, class_of);
+      if (s->pipeline) split_by_mirror(s, x.sig, class_of);
     }
-    s->nunits = n;
+    s->nclasses = n;
   } else {
-    for (u32 r = 0; r < s->nranks; r++) unit_of[r] = r;
-    s->nunits = s->nranks;
+    for (u32 r = 0; r < s->nranks; r++) class_of[r] = r;
+    s->nclasses = s->nranks;
   }
-  u32 *weight = ZNEWN(s->a, u32, s->nunits);
-  for (u32 r = 0; r < s->nranks; r++) weight[unit_of[r]]++;
-  s->unit_of_rank = unit_of;
+  u32 *weight = ZNEWN(s->a, u32, s->nclasses);
+  for (u32 r = 0; r < s->nranks; r++) weight[class_of[r]]++;
+  s->class_of_rank = class_of;
   s->weight = weight;
   arena_release(s->tmp, mark);
-  place_units(s);
+  members_set_all_classes(s);
 }

@@ -5,16 +5,16 @@
 // or give it to a call.
 #include "sim/heap.h"
 
-void heap_init(heap *h, arena *a, const func_info *f, u32 nunits) {
+void heap_init(heap *h, arena *a, const func_info *f, u32 nclasses) {
   u32 nv = f->values.n;
   *h = (heap){.a = a, .f = f};
   h->val = NEWN(a, span, nv);
   h->whole = ZNEWN(a, u32, nv);
   h->gone = ZNEWN(a, u32, nv);
-  h->cur = ZNEWN(a, i64, nunits);
-  h->peak = ZNEWN(a, i64, nunits);
-  h->at = ZNEWN(a, u32, nunits);
-  h->touched = ZNEWN(a, u8, nunits);
+  h->cur = ZNEWN(a, i64, nclasses);
+  h->peak = ZNEWN(a, i64, nclasses);
+  h->at = ZNEWN(a, u32, nclasses);
+  h->touched = ZNEWN(a, u8, nclasses);
 }
 
 u32 heap_new(heap *h, const msize *z, origin from) {
@@ -160,16 +160,16 @@ void heap_free_dying(heap *h) {
 
 // ---- bytes ------------------------------------------------------------------------------------------
 void heap_take_uneven(heap *h, const msize *z, u32 times) {
-  for (u32 k = 0; k < z->us->n; k++) {
-    h->cur[z->us->unit[k]] += z->per[k] * times;
-    h->touched[z->us->unit[k]] = 1;
+  for (u32 k = 0; k < z->cs->n; k++) {
+    h->cur[z->cs->class[k]] += z->per[k] * times;
+    h->touched[z->cs->class[k]] = 1;
   }
 }
 
 void heap_give_back(heap *h, const msize *z, u32 times) {
-  const uset *us = z->us;
-  for (u32 k = 0; k < us->n; k++) {
-    h->cur[us->unit[k]] -= (z->per ? z->per[k] : z->even) * times;
-    h->touched[us->unit[k]] = 1; // what was given may be freed here
+  const class_set *cs = z->cs;
+  for (u32 k = 0; k < cs->n; k++) {
+    h->cur[cs->class[k]] -= (z->per ? z->per[k] : z->even) * times;
+    h->touched[cs->class[k]] = 1; // what was given may be freed here
   }
 }

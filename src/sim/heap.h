@@ -11,10 +11,10 @@
 
 enum { NO_BUFFER = ~0u };
 typedef struct {
-  const uset *us;
+  const class_set *cs;
   i64 even;
   const i64 *per;
-} msize; // bytes on every unit of us; per beside us->unit. Interned
+} msize; // bytes on every rank class of cs; per beside cs->class. Interned
 typedef struct {
   func f;
   value v;
@@ -59,7 +59,7 @@ typedef struct { // what one walk has
   u32 *whole;          // the buffer + 1 that a value is; 0: see val
   u32 *gone;           // the instruction that used it last; GONE_TWICE: that took it twice
   VEC(u32) dying;      // buffers that nothing holds since the instruction at hand
-  i64 *cur, *peak;     // by unit
+  i64 *cur, *peak;     // by rank class
   u32 *at;             // the instruction at which the peak is
   u8 *touched;
   bool inside; // of a stretch that stands for others, or its like: what goes there is one
@@ -67,7 +67,7 @@ typedef struct { // what one walk has
 enum { GONE_TWICE = ~0u };
 static inline buffer *heap_at(const heap *h, u32 b) { return &h->chunk.v[b / HEAP_CHUNK][b % HEAP_CHUNK]; }
 
-void heap_init(heap *h, arena *a, const func_info *f, u32 nunits);
+void heap_init(heap *h, arena *a, const func_info *f, u32 nclasses);
 u32 heap_new(heap *h, const msize *z, origin from); // a live, owned buffer that nothing holds
 void heap_gone(heap *h, u32 b);                     // not live any more
 // Gone, and held by no live value: the number may be used again.
@@ -109,26 +109,26 @@ static inline bool heap_free_to_give(const heap *h, u32 b) {
 }
 void heap_take_uneven(heap *h, const msize *z, u32 times);
 static inline void heap_take(heap *h, const msize *z, u32 times) {
-  const uset *us = z->us;
+  const class_set *cs = z->cs;
   if (z->per) heap_take_uneven(h, z, times);
-  for (u32 k = 0; !z->per && k < us->n; k++) {
-    h->cur[us->unit[k]] += z->even * times;
-    h->touched[us->unit[k]] = 1;
+  for (u32 k = 0; !z->per && k < cs->n; k++) {
+    h->cur[cs->class[k]] += z->even * times;
+    h->touched[cs->class[k]] = 1;
   }
 }
 void heap_give_back(heap *h, const msize *z, u32 times);
 static inline void heap_see_peak(heap *h, const msize *z, u32 num) {
-  const uset *us = z->us;
-  for (u32 k = 0; k < us->n; k++) {
-    u32 u = us->unit[k];
+  const class_set *cs = z->cs;
+  for (u32 k = 0; k < cs->n; k++) {
+    u32 u = cs->class[k];
     if (h->cur[u] <= h->peak[u]) continue;
     h->peak[u] = h->cur[u];
     h->at[u] = num;
   }
 }
 
-static inline i64 size_on(const msize *z, u32 unit) {
-  u32 pos = z->us->pos[unit];
+static inline i64 size_on(const msize *z, u32 class) {
+  u32 pos = z->cs->pos[class];
   return !pos ? 0 : z->per ? z->per[pos - 1] : z->even;
 }
 static inline u32 heap_parts(const buffer *b) { return b->parts ? b->nparts : 1; }
@@ -155,12 +155,12 @@ typedef struct {
   u32 leaf0, nleaf;  // in mbody.held_begin
   const msize *size; // own: of all
 } mres;
-// A function at a place as seen by a call: one pair (peak, net) for every unit it touches.
+// A function on a group as seen by a call: one pair (peak, net) for every rank class it touches.
 typedef struct mbody {
   u32 row;              // in sim.priced
   const u8 *die, *used; // per parameter leaf (2 + k: as many as the function's span k stands for), per result
-  const uset *us;
-  const i64 *peak, *net; // beside us->unit
+  const class_set *cs;
+  const i64 *peak, *net; // beside cs->class
   const u32 *at;         // instruction during which the peak is; 0 = at the start
   const mres *res;
   const u32 *held_begin;
@@ -203,7 +203,7 @@ typedef struct {
   bool odd;                  // what a span stands for is not what it does
 } mem;
 
-typedef struct { // one pass over a function at a place
+typedef struct { // one pass over a function on a group
   mem *m;
   func fn;
   const func_info *f;
@@ -213,12 +213,12 @@ typedef struct { // one pass over a function at a place
   const u32 *last; // as in life; results that the caller does not use die inside
   const context *cx;
   heap h;
-  const i64 *start; // of main: bytes of its parameters, by unit
+  const i64 *start; // of main: bytes of its parameters, by rank class
   u32 more;         // the instruction at hand comes so many times more
   VEC(u8) die;
   VEC(u32) given; // buffers
   u8 *used;
-  const u32 *ask, *ask_next; // units + 1 to tell about at an instruction, as a list; NULL: none
+  const u32 *ask, *ask_next; // rank classes + 1 to tell about at an instruction, as a list; NULL: none
   u32 until;                 // the last of these instructions
 } walk;
 

@@ -1,8 +1,8 @@
 // internal.h - what the files of sim/ share: a program prepared for simulation. Others include sim/sim.h.
 //
-// place.c: where instructions run, who meets whom in a communication. price.c: durations of every distinct
-// instruction. fold.c: ranks to units. columns.c: a function at a place as columns.
-// repeat.c: periods of main that need not be walked. flat.c, map.c,
+// rendezvous.c: where instructions run, who meets whom in a communication. price.c: durations of every
+// distinct instruction. fold.c: ranks to rank classes. event_graph.c: a function on a group as an event
+// graph. repeat.c: periods of main that need not be walked. flat.c, map.c,
 // critical.c: the engines, which do not include this file. path.c: the critical path by instruction. bytes.c:
 // memory. parts.c: what the path is made of. split.c: what all time consists of. run.c: the whole.
 #ifndef HEDDLE_SIM_INTERNAL_H
@@ -11,25 +11,25 @@
 
 typedef struct {
   u32 n;
-  const u32 *unit;
+  const u32 *class;
   const u32 *pos;
-} uset; // pos[unit] = index + 1; 0 = not in it
+} class_set; // pos[class] = index + 1; 0 = not in it
 typedef struct {
   group g;
   u32 n;
-  const u32 *rank;   // member -> rank
-  const uset *us;    // units, in order of first member
-  const u32 *member; // of every unit in us: its first member
-} place;
+  const u32 *rank;     // member -> rank
+  const class_set *cs; // rank classes, in order of first member
+  const u32 *member;   // of every rank class in cs: its first member
+} members;
 
 // Who meets whom. Node i of a communication occupies ranks rank[begin[i]..begin[i+1]); its duration is the
 // largest over the members mem[mbegin[i]..mbegin[i+1]) of the instruction's group.
 typedef struct {
   u32 n;
   const u32 *begin, *rank, *mbegin, *mem;
-  u32 un;                           // the same over units (after folding): distinct sets of them
-  const u32 *ubegin, *unit, *unode; // unode: the node that stands for it
-} meeting;
+  u32 nsets; // the same over rank classes (after folding): distinct sets of them
+  const u32 *set_begin, *class, *set_node; // set_node: the node that stands for it
+} rendezvous;
 
 typedef struct {
   bool send;
@@ -37,19 +37,19 @@ typedef struct {
   const u8 *axes;
   u32 key[4];
   bool direct,
-      again; // a send from every member of a group to the same of another; the meeting is an earlier row's
+      again; // a send from every member of a group to the same of another; the rendezvous is an earlier row's
   group from, to;
-  meeting *m;
-} meeting_row;
+  rendezvous *m;
+} rendezvous_row;
 
-// One distinct instruction at one place with its price.
+// One distinct instruction on one group with its price.
 typedef struct {
-  const u32 *key; // opcode, attributes, place, types
+  const u32 *key; // opcode, attributes, group, types
   u32 nkey;
   group g;
-  i64 dur;        // if per is NULL
-  const i64 *per; // per member of g
-  meeting *meet;  // NULL: every member for itself
+  i64 dur;         // if per is NULL
+  const i64 *per;  // per member of g
+  rendezvous *met; // NULL: every member for itself
 } event;
 
 typedef struct {
@@ -57,14 +57,14 @@ typedef struct {
   u32 id;
 } recent_event;
 
-// One function at one place: the event of every instruction; for calls the number of the callee's row.
+// One function on one group: the event of every instruction; for calls the number of the callee's row.
 typedef struct {
   func f;
   group g;
   u32 *ev;
 } priced;
 
-typedef struct { // of a function, anywhere; see columns.c
+typedef struct { // of a function, anywhere; see event_graph.c
   u32 nparams;
   u16 *reads, *made, touch;
   u32 *thru_begin, *thru;
@@ -93,7 +93,7 @@ typedef struct {
     i64 nodes;
     i64 total;
     const i64 *busy, *comm; // of clocks so far
-    const i64 *bytes;       // of units
+    const i64 *bytes;       // of rank classes
     u32 live;               // buffers
   } mark[2];
   sim_gap gap; // between the nodes, once they have been run
@@ -101,8 +101,8 @@ typedef struct {
 
 typedef struct {
   u32 slot;
-  const uset *us;
-} entry; // the time of a value on a unit: slot + position of the unit
+  const class_set *cs;
+} entry; // the time of a value on a rank class: slot + position of the rank class
 
 typedef struct {
   u32 n;
@@ -126,15 +126,15 @@ typedef struct sim {
   VEC(sim_carry) carry;
   bool overflow;   // durations add up to more than fits
   bool one_stream; // then nothing ever waits for a value
-  u32 nranks, nunits, nstreams, nstages;
-  const u32 *unit_of_rank, *stage_of_rank, *weight; // weight: ranks of a unit
-  VEC(place *) places;                              // by group id
-  VEC(uset *) usets;
-  hmap uset_map;
-  const uset **near; // by type: the latest answer of uset_of_type
-  group *near_g;     // and for which group
-  VEC(meeting_row) meetings;
-  hmap meeting_map;
+  u32 nranks, nclasses, nstreams, nstages;
+  const u32 *class_of_rank, *stage_of_rank, *weight; // weight: ranks of a rank class
+  VEC(members *) members;                            // by group id
+  VEC(class_set *) class_sets;
+  hmap class_set_map;
+  const class_set **near; // by type: the latest answer of class_set_of_type
+  group *near_g;          // and for which group
+  VEC(rendezvous_row) rendezvous;
+  hmap rendezvous_map;
   VEC(event) events; // [0] unused
   hmap event_map;
   recent_event recent[256];
@@ -159,19 +159,20 @@ static inline const func_info *func_in(const sim *s, func f) {
   return f.i == s->p->main.i ? s->main : func_get(s->p, f);
 }
 
-// place.c
-place *place_new(sim *s, group g);
-static inline place *place_of(sim *s, group g) {
-  return g.i < s->places.n && s->places.v[g.i] ? s->places.v[g.i] : place_new(s, g);
-} // ranks only until place_units has run
-const uset *uset_of_units(sim *s, const u32 *unit, u32 n); // distinct
-void place_units(sim *s);                                  // after unit_of_rank is known
-const uset *uset_of_type(sim *s, type t,
-                         group g); // units that hold a value of this type in a function called on g
+// rendezvous.c
+members *members_new(sim *s, group g);
+static inline members *members_of(sim *s, group g) {
+  return g.i < s->members.n && s->members.v[g.i] ? s->members.v[g.i] : members_new(s, g);
+} // ranks only until members_set_all_classes has run
+const class_set *class_set_of(sim *s, const u32 *class, u32 n); // distinct
+void members_set_all_classes(sim *s);                           // after class_of_rank is known
+const class_set *
+class_set_of_type(sim *s, type t,
+                  group g); // rank classes that hold a value of this type in a function called on g
 static inline group resolve(group own, group call) { return own.i ? own : call; }
 i64 local_bytes(sim *s, const type_info *t, group g, u32 member); // of a tensor on one member, not rounded
-bool meets(opcode op); // a communication that its members do together
-meeting *meeting_of(sim *s, const func_info *f, const instr *i, group g);
+bool is_rendezvous(opcode op); // a communication that its members do together
+rendezvous *rendezvous_of(sim *s, const func_info *f, const instr *i, group g);
 
 // price.c: false and a diagnostic if something has no price
 bool price_program(sim *s);
@@ -180,41 +181,41 @@ static inline bool no_work(const op_row *r) { return r->flags & (OPF_VIEW | OPF_
 // fold.c
 void fold_ranks(sim *s, bool fold);
 
-// repeat.c: finds what main repeats and puts a shorter main in its place, with `settle` periods to come to a
+// repeat.c: finds what main repeats and puts a shorter main in its place, with `warmup` periods to come to a
 // steady state in. false: there is nothing to gain.
-bool repeat_find(sim *s, u32 settle);
-// Runs columns of main on x, from the times that its input ports have there. false: a shorter main came to no
-// steady state.
-bool repeat_step(sim *s, const sim_cols *c, i64 *x, i64 *frame);
-// The same; the columns of a shorter main then have the sums of the whole.
-bool repeat_run(sim *s, sim_cols *c, i64 *x, i64 *frame);
+bool repeat_find(sim *s, u32 warmup);
+// Runs event graphs of main on x, from the times that its input ports have there. false: a shorter main came
+// to no steady state.
+bool repeat_step(sim *s, const sim_graph *c, i64 *x, i64 *frame);
+// The same; the event graph of a shorter main then have the sums of the whole.
+bool repeat_run(sim *s, sim_graph *c, i64 *x, i64 *frame);
 u32 repeat_instr(const sim *s, u32 num);            // in all of main, from 1
 value repeat_value(const sim *s, value v, u32 num); // alive at instruction num of the shorter main
 
-// run.c: everything from the program to the columns of main; NULL and diagnostics
-bool sim_open(sim *s, ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o, bool want_path);
-sim_cols *sim_columns(sim *s);
+// run.c: everything from the program to the event graph of main; NULL and diagnostics
+bool sim_open(sim *s, ctx *c, arena *a, const prog *p, cost_model *k, const sim_opts *o, bool want_path);
+sim_graph *sim_graph_of(sim *s);
 
 // path.c: the path to the clock of x that is latest, by instruction
-void path_of(sim *s, const sim_cols *c, const i64 *x, sim_result *r);
+void path_of(sim *s, const sim_graph *c, const i64 *x, sim_result *r);
 
-// columns.c: the columns of main; those of its callees with maps if `maps`
-sim_cols *columns_of_main(sim *s, bool maps);
+// event_graph.c: the event graph of main; those of its callees with maps if `maps`
+sim_graph *graph_of_main(sim *s, bool maps);
 // The same with parameters that may be late and results that are waited for, by number: for steady.c.
-const sim_cols *columns_of_step(sim *s, const u8 *late, const u8 *want);
+const sim_graph *graph_of_step(sim *s, const u8 *late, const u8 *want);
 
 // origin.c: sums up the path by where its prices come from
 void sum_up_origins(sim *s, sim_result *r);
 
-// steady.c: time per step when steps follow each other, from the columns of one step that lasts as long as r
-// says. false: a shorter main came to no steady state in one of the steps.
-bool steady_period(sim *s, const sim_cols *main, sim_result *r);
+// steady.c: time per step when steps follow each other, from the event graph of one step that lasts as long
+// as r says. false: a shorter main came to no steady state in one of the steps.
+bool steady_period(sim *s, const sim_graph *main, sim_result *r);
 
-// split.c: fills in r's split from the columns of main
-void split_time(sim *s, const sim_cols *main, sim_result *r);
+// split.c: fills in r's split from the event graph of main
+void split_time(sim *s, const sim_graph *main, sim_result *r);
 
-// timeline.c: the columns as a source of events. They must lie in s->a.
-trace_source *timeline_of(sim *s, const sim_cols *c);
+// timeline.c: the event graph as a source of events. It must lie in s->a.
+trace_source *timeline_of(sim *s, const sim_graph *c);
 
 // life.c
 const life *life_of(sim *s, func f);

@@ -1,6 +1,6 @@
-// map.c - columns to a linear map over (max, +): the composed engine's unit of work. Knows no program.
+// map.c - an event graph to a linear map over (max, +): the composed engine's unit of work. Knows no program.
 //
-// Idea: run the columns with symbolic times. A time is "vertex + offset", so a chain of nodes stays one
+// Idea: run the event graph with symbolic times. A time is "vertex + offset", so a chain of nodes stays one
 // vertex; only where times of different vertices meet is a vertex made, with an edge from each. Then vertices
 // are eliminated where that adds no edges: those that nobody reads, those with one edge in, those with one
 // edge out.
@@ -82,11 +82,11 @@ static term set_take(graph *g) {
 }
 
 // ---- symbolic run -----------------------------------------------------------------------------------
-static void run(graph *g, const sim_cols *c, term *x, term *frame);
+static void run(graph *g, const sim_graph *c, term *x, term *frame);
 
-static void run_call(graph *g, const sim_cols *c, u32 i, term *x, term *frame) {
+static void run_call(graph *g, const sim_graph *c, u32 i, term *x, term *frame) {
   const sim_site *st = &c->site[~c->dur[i]];
-  const sim_cols *sub = st->sub;
+  const sim_graph *sub = st->sub;
   const sim_map *m = sub->map;
   u32 nc = sub->nclock;
   for (u32 k = 0; k < sub->nin; k++)
@@ -106,7 +106,7 @@ static void run_call(graph *g, const sim_cols *c, u32 i, term *x, term *frame) {
   }
 }
 
-static void run(graph *g, const sim_cols *c, term *x, term *frame) {
+static void run(graph *g, const sim_graph *c, term *x, term *frame) {
   x[0] = (term){0};
   for (u32 i = 0; i < c->n; i++) {
     if (c->dur[i] < 0) {
@@ -166,7 +166,7 @@ static graph reduce(const graph *g, term *out, u32 nout) {
   return r;
 }
 
-const sim_map *sim_map_new(arena *a, arena *scratch, const sim_cols *c) {
+const sim_map *sim_map_new(arena *a, arena *scratch, const sim_graph *c) {
   arena_mark_t mark = arena_mark(scratch);
   graph g = graph_new(scratch, 1 + c->nin);
   term *x = NEWN(scratch, term, c->nslot), *frame = NEWN(scratch, term, c->frame),

@@ -9,7 +9,7 @@
 typedef struct {
   sim *s;
   VEC(sim_origin) origin;
-  VEC(u32) rows; // of every origin: its row of the coster
+  VEC(u32) rows; // of every origin: its row of the cost model
 } origins;
 
 // The first member of the event's group whose price the step has.
@@ -24,7 +24,7 @@ static u32 origin_of_row(origins *o, u32 row) {
   u32 k = 0;
   while (k < o->rows.n && o->rows.v[k] != row) k++;
   if (k < o->rows.n) return k;
-  const cost_row *r = coster_row(o->s->cost_arg, row);
+  const cost_row *r = cost_model_row(o->s->cost_arg, row);
   *vec_push(a, &o->rows) = row;
   *vec_push(a, &o->origin) = (sim_origin){.row = r ? *r : (cost_row){.figure = "nothing"}};
   o->origin.v[k].row.figure = arena_strdup(a, o->origin.v[k].row.figure);
@@ -37,7 +37,7 @@ static u32 origin_of(origins *o, const sim_like *t) {
   const func_info *f = func_get(s->p, t->f);
   cost_info cost;
   cost_event made_of;
-  const u32 m = member_with(e, place_of(s, e->g)->n, t->dur_ps);
+  const u32 m = member_with(e, members_of(s, e->g)->n, t->dur_ps);
   if (!cost_explain(s->cost_arg, s->p, f, &f->body.v[t->instr - 1], e->g, m, &cost, &made_of)) cost.row = 0;
   return origin_of_row(o, cost.row);
 }

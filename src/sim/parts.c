@@ -7,14 +7,14 @@
 typedef struct {
   arena *a;
   const prog *p;
-  coster *k;
+  cost_model *k;
   const sim_result *r;
 } parts;
 
-// The member whose price the step has: its unit's own, unless another one held it up.
+// The member whose price the step has: its rank class's own, unless another one held it up.
 static bool member_of(const parts *x, const sim_like *s, const func_info *f, const instr *i, u32 *out) {
   const u32 n = group_get(x->p->sp, s->g)->nranks;
-  const int own = group_member(x->p->sp, s->g, x->r->unit[s->unit].first_rank);
+  const int own = group_member(x->p->sp, s->g, x->r->class[s->class].first_rank);
   arena_mark_t mark = arena_mark(x->a);
   i64 *ps = NEWN(x->a, i64, n);
   const u32 count = cost_instr(x->k, x->p, f, i, s->g, ps);
@@ -37,7 +37,7 @@ static bool take_apart(parts *x, const sim_like *s, cost_parts *one) {
   return !s->dur_ps || (member_of(x, s, f, i, &member) && cost_made_of(x->k, x->p, f, i, s->g, member, one));
 }
 
-bool sim_path_parts(const prog *p, coster *k, const sim_result *r, cost_parts *out) {
+bool sim_path_parts(const prog *p, cost_model *k, const sim_result *r, cost_parts *out) {
   arena *a = arena_new();
   parts x = {.a = a, .p = p, .k = k, .r = r};
   bool ok = r->nlikes > 0;

@@ -1,16 +1,16 @@
-// peak.c - memory of the whole: the peak of every unit, and what it is made of. How a function is walked is
-// in bytes.c.
+// peak.c - memory of the whole: the peak of every rank class, and what it is made of. How a function is
+// walked is in bytes.c.
 //
-// Idea: one walk over main finds where every unit has its peak. A second walk stops there and counts what is
-// alive; if it is in a call, that function is walked again down to its own peak, and so on.
+// Idea: one walk over main finds where every rank class has its peak. A second walk stops there and counts
+// what is alive; if it is in a call, that function is walked again down to its own peak, and so on.
 #include "sim/heap.h"
 
-typedef struct tally { // of one unit
+typedef struct tally { // of one rank class
   arena *a;
   i64 kind[MEM_KINDS];
   VEC(mem_item) item;
   hmap map; // (function, value, kind) -> item + 1
-  sim_unit *unit;
+  sim_class *class;
 } tally;
 
 // n buffers of the same kind.
@@ -41,8 +41,8 @@ static void origins_given(walk *w, const instr *i, const mbody *callee, origin *
   }
 }
 
-// Everything alive on a unit: here, and in the call at hand down to where its peak is.
-static void count_unit(walk *w, u32 unit, const mbody *callee, const instr *i) {
+// Everything alive on a rank class: here, and in the call at hand down to where its peak is.
+static void count_class(walk *w, u32 class, const mbody *callee, const instr *i) {
   mem *m = w->m;
   sim *s = m->s;
   heap *h = &w->h;
@@ -51,21 +51,22 @@ static void count_unit(walk *w, u32 unit, const mbody *callee, const instr *i) {
     if (b->given) continue;
     for (u32 j = 0; j < heap_parts(b); j++)
       count(m->tally, heap_part_origin(b, j),
-            size_on(heap_part_size(b, j), unit) * (1 + heap_part_more(b, j)), 1 + heap_part_more(b, j));
+            size_on(heap_part_size(b, j), class) * (1 + heap_part_more(b, j)), 1 + heap_part_more(b, j));
   }
   if (!callee) return;
   arena_mark_t mark = arena_mark(s->tmp);
-  u32 pos = callee->us->pos[unit];
+  u32 pos = callee->cs->pos[class];
   origin *param = ZNEWN(s->tmp, origin, m->params[i->callee.i].nleaf);
   mem_kind *ret = NEWN(s->tmp, mem_kind, i->nres);
   for (u32 r = 0; r < i->nres; r++) ret[r] = walk_kind(w, i->res + r, true);
   origins_given(w, i, callee, param);
   context cx = {param, ret};
-  u32 *ask = ZNEWN(s->tmp, u32, func_in(s, i->callee)->body.n + 1), *next = ZNEWN(s->tmp, u32, s->nunits + 1);
+  u32 *ask = ZNEWN(s->tmp, u32, func_in(s, i->callee)->body.n + 1),
+      *next = ZNEWN(s->tmp, u32, s->nclasses + 1);
   walk sub;
   walk_init(&sub, m, callee->row, callee->used, &cx);
   sub.until = pos ? callee->at[pos - 1] : 0;
-  ask[sub.until] = unit + 1;
+  ask[sub.until] = class + 1;
   sub.ask = ask;
   sub.ask_next = next;
   walk_run(&sub, callee->die, false);
@@ -95,13 +96,13 @@ static u32 take_first(mem_item *top, u32 most, const mem_item *item, u32 n) {
   return ntop;
 }
 
-static void count_all(walk *w, u32 unit, u32 num, const mbody *callee, const instr *i) {
+static void count_all(walk *w, u32 class, u32 num, const mbody *callee, const instr *i) {
   tally *t = w->m->tally;
-  sim_unit *out = &t->unit[unit];
+  sim_class *out = &t->class[class];
   u32 most = w->m->s->o->top ? w->m->s->o->top : 10;
   arena_mark_t mark = arena_mark(t->a);
-  *t = (tally){.a = t->a, .unit = t->unit};
-  count_unit(w, unit, callee, i);
+  *t = (tally){.a = t->a, .class = t->class};
+  count_class(w, class, callee, i);
   i64 sum = 0;
   for (u32 k = 0; k < MEM_KINDS; k++) sum += t->kind[k];
   // distir never frees what a call made and nobody used: of no value any more once the call is over.
@@ -120,7 +121,7 @@ static void count_all(walk *w, u32 unit, u32 num, const mbody *callee, const ins
 void walk_tell(walk *w, u32 num, const mbody *callee, const instr *i) {
   for (u32 u = w->ask[num]; u; u = w->ask_next[u])
     if (w->cx)
-      count_unit(w, u - 1, callee, i); // inside a call: part of a unit's count
+      count_class(w, u - 1, callee, i); // inside a call: part of a rank class's count
     else
       count_all(w, u - 1, num, callee, i);
 }
@@ -139,18 +140,19 @@ static void find_carried(walk *w, sim *s) {
   }
 }
 
-// Where every unit has its peak, and what it has before and after. ask, next: units to ask for at an instruction.
+// Where every rank class has its peak, and what it has before and after. ask, next: rank classes to ask for
+// at an instruction.
 static bool find_peaks(mem *m, sim_result *r, u32 *ask, u32 *next) {
   sim *s = m->s;
   walk w;
   walk_init(&w, m, 1, NULL, NULL);
   walk_run(&w, NULL, true);
   if (s->rep.on && !s->rep.same_bytes) return false;
-  for (u32 u = 0; u < s->nunits; u++) {
-    r->unit[u].peak_bytes = w.h.peak[u];
-    r->unit[u].peak_at = repeat_instr(s, w.h.at[u]);
-    r->unit[u].start_bytes = w.start[u];
-    r->unit[u].end_bytes = w.h.cur[u];
+  for (u32 u = 0; u < s->nclasses; u++) {
+    r->class[u].peak_bytes = w.h.peak[u];
+    r->class[u].peak_at = repeat_instr(s, w.h.at[u]);
+    r->class[u].start_bytes = w.start[u];
+    r->class[u].end_bytes = w.h.cur[u];
     next[u + 1] = ask[w.h.at[u]];
     ask[w.h.at[u]] = u + 1;
   }
@@ -159,7 +161,7 @@ static bool find_peaks(mem *m, sim_result *r, u32 *ask, u32 *next) {
 }
 
 static void count_at_peaks(mem *m, sim_result *r, const u32 *ask, const u32 *next) {
-  tally t = {.a = arena_new(), .unit = r->unit};
+  tally t = {.a = arena_new(), .class = r->class};
   walk w;
   m->tally = &t;
   walk_init(&w, m, 1, NULL, NULL);
@@ -175,7 +177,7 @@ bool bytes_run(sim *s, sim_result *r) {
   mem m;
   mem_init(&m, s);
   arena_mark_t mark = arena_mark(s->tmp), walks;
-  u32 *ask = ZNEWN(s->tmp, u32, s->main->body.n + 1), *next = ZNEWN(s->tmp, u32, s->nunits + 1);
+  u32 *ask = ZNEWN(s->tmp, u32, s->main->body.n + 1), *next = ZNEWN(s->tmp, u32, s->nclasses + 1);
   walks = arena_mark(s->tmp);
   bool ok = find_peaks(&m, r, ask, next);
   arena_release(s->tmp, walks);
@@ -189,12 +191,12 @@ bool sim_fits(const prog *p, const machine *m, const sim_result *r) {
   i64 over = 0;
   u32 worst = 0;
   for (u32 k = 0; k < r->nranks; k++) {
-    i64 more = r->unit[r->unit_of_rank[k]].peak_bytes - machine_kind_of(m, k)->usable_bytes;
+    i64 more = r->class[r->class_of_rank[k]].peak_bytes - machine_kind_of(m, k)->usable_bytes;
     if (more > over) over = more, worst = k;
   }
   if (!over) return true;
   arena *a = ctx_arena(p->c);
-  const sim_unit *u = &r->unit[r->unit_of_rank[worst]];
+  const sim_class *u = &r->class[r->class_of_rank[worst]];
   const func_info *main = func_get(p, p->main);
   i64 usable = machine_kind_of(m, worst)->usable_bytes;
   const char *needs = text_bytes(a, (double)u->peak_bytes), *has = text_bytes(a, (double)usable);

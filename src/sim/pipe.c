@@ -140,7 +140,7 @@ static void run_meetings(pipe *p, const sim_op *o, const send_map *s) {
   i64 *leaves = p->value + (size_t)o->in * C, comes[STAGE_CLASSES];
   memcpy(comes, leaves, C * sizeof *comes);
   for (u32 k = 0; k < s->x->n; k++) {
-    const stage_meeting *m = &s->x->v[k];
+    const stage_rendezvous *m = &s->x->v[k];
     i64 t = 0;
     for (u32 c = 0; c < C; c++) {
       if (m->from >> c & 1) t = MAX(t, clock[from * C + c]);

@@ -1,12 +1,12 @@
-// price.c - durations: one price for every distinct instruction at every place, asked for once. Not how
+// price.c - durations: one price for every distinct instruction on every group, asked for once. Not how
 // prices are made (cost/).
 //
-// Idea: an event is (opcode, attributes, place, types); a program of a million executed instructions has a
+// Idea: an event is (opcode, attributes, group, types); a program of a million executed instructions has a
 // few hundred. Functions are priced once for every group they are called on, never for every call.
 #include "sim/internal.h"
 
 static u32 event_new(sim *s, const func_info *f, const instr *i, group g, const u32 *key, u32 nkey) {
-  const place *pl = place_of(s, g);
+  const members *pl = members_of(s, g);
   event e = {.g = g, .nkey = nkey};
   u32 n = s->cost(s->cost_arg, s->p, f, i, g, s->ps);
   if (!n) return 0;
@@ -18,7 +18,7 @@ static u32 event_new(sim *s, const func_info *f, const instr *i, group g, const 
     uneven |= s->ps[k] != e.dur;
   }
   if (uneven) e.per = arena_dup(s->a, s->ps, n * sizeof *s->ps);
-  if (meets(i->op)) e.meet = meeting_of(s, f, i, g);
+  if (is_rendezvous(i->op)) e.met = rendezvous_of(s, f, i, g);
   if (nkey) e.key = arena_dup(s->a, key, nkey * sizeof *key);
   *vec_push(s->a, &s->events) = e;
   return s->events.n - 1;

@@ -191,12 +191,12 @@ static func_info *shorten(sim *s, const finder *x, u32 before, u32 reach) {
   return g;
 }
 
-bool repeat_find(sim *s, u32 settle) {
+bool repeat_find(sim *s, u32 warmup) {
   const func_info *f = func_get(s->p, s->p->main);
   finder x;
   if (!find_periods(&x, f)) return false;
   u32 reach = reach_of(&x);
-  u32 before = reach + settle, periods = before + reach;
+  u32 before = reach + warmup, periods = before + reach;
   if (x.times < periods + periods / 4 + 1) return false;
   s->rep = (repeat){.on = true,
                     .at = x.from + before * x.len,
@@ -211,7 +211,7 @@ bool repeat_find(sim *s, u32 settle) {
 
 // ---- running a shorter main -------------------------------------------------------------------------
 typedef struct {
-  const sim_cols *c;
+  const sim_graph *c;
   const i64 *x;
   const i64 *before; // slots of clocks: their times a period ago
   u8 *clock;         // by slot: it is a clock that the period occupies
@@ -229,7 +229,7 @@ static bool clock_steps(steady *y, u32 slot) {
 
 // Does all that the nodes [from, to), the latest periods, make come `step` after what the period before made?
 static bool makes_step(const steady *y, u32 from, u32 to, u32 len) {
-  const sim_cols *c = y->c;
+  const sim_graph *c = y->c;
   for (u32 i = from; i < to; i++) {
     u32 n = c->occ[i + 1] - c->out[i], j = i - len;
     if (n != c->occ[j + 1] - c->out[j]) return false;
@@ -242,7 +242,7 @@ static bool makes_step(const steady *y, u32 from, u32 to, u32 len) {
 // Everything that a period waits for is a clock of its own, or comes a period later than what the one before
 // waited for, or, made before the stretch, is there before any of its clocks is free.
 static bool waits_step(const steady *y, u32 from, u32 to) {
-  const sim_cols *c = y->c;
+  const sim_graph *c = y->c;
   for (u32 i = from; i < to; i++) {
     u32 j = i - (to - from), n = c->out[i] - c->in[i];
     if (n != c->out[j] - c->in[j]) return false;
@@ -256,7 +256,7 @@ static bool waits_step(const steady *y, u32 from, u32 to) {
 
 // True: x, at node `to`, is what it was a period before plus step in all that matters from there on.
 static bool is_steady(steady *y, const repeat *r, u32 nslot, arena *tmp) {
-  const sim_cols *c = y->c;
+  const sim_graph *c = y->c;
   u32 from = r->mark[0].node, to = r->mark[1].node, len = to - from;
   y->clock = ZNEWN(tmp, u8, nslot);
   y->step = y->least = -1;
@@ -274,7 +274,7 @@ static bool is_steady(steady *y, const repeat *r, u32 nslot, arena *tmp) {
 }
 
 // The period's nodes stand for those of missing periods on the path too: is each what it was a period before?
-static bool is_like(const sim_cols *c, const repeat *r, u32 len, u32 to) {
+static bool is_like(const sim_graph *c, const repeat *r, u32 len, u32 to) {
   for (u32 i = to - len * r->reach; i < to; i++) {
     u32 j = i - len;
     if (c->dur[i] != c->dur[j] || (c->what[i] ? c->what[i] - r->len : 0) != c->what[j]) return false;
@@ -282,7 +282,7 @@ static bool is_like(const sim_cols *c, const repeat *r, u32 len, u32 to) {
   return true;
 }
 
-void sim_gap_move(const sim_cols *c, const sim_gap *g, i64 *x) {
+void sim_gap_move(const sim_graph *c, const sim_gap *g, i64 *x) {
   const i64 more = g->step * (i64)g->left_out;
   for (u32 k = 0; k < c->nslot; k++)
     if (g->clock[k]) x[k] += more;
@@ -290,7 +290,7 @@ void sim_gap_move(const sim_cols *c, const sim_gap *g, i64 *x) {
     for (u32 k = c->out[i]; k < c->occ[i + 1]; k++) x[c->ref[k]] += more;
 }
 
-bool repeat_step(sim *s, const sim_cols *c, i64 *x, i64 *frame) {
+bool repeat_step(sim *s, const sim_graph *c, i64 *x, i64 *frame) {
   repeat *r = &s->rep;
   if (!r->on) {
     sim_composed(c, x, frame); // where no callee has a map this is sim_flat
@@ -308,7 +308,7 @@ bool repeat_step(sim *s, const sim_cols *c, i64 *x, i64 *frame) {
   return true;
 }
 
-bool repeat_run(sim *s, sim_cols *c, i64 *x, i64 *frame) {
+bool repeat_run(sim *s, sim_graph *c, i64 *x, i64 *frame) {
   repeat *r = &s->rep;
   i64 total = 0;
   if (!repeat_step(s, c, x, frame)) return false;

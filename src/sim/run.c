@@ -18,11 +18,11 @@ static void init_ranks(sim *s) {
   }
 }
 
-static void sum_up_units(sim *s, const sim_cols *c, const i64 *x, sim_result *r) {
-  u32 cells = s->nunits * s->nstreams;
+static void sum_up_classes(sim *s, const sim_graph *c, const i64 *x, sim_result *r) {
+  u32 cells = s->nclasses * s->nstreams;
   i64 *end = ZNEWN(s->a, i64, cells), *busy = ZNEWN(s->a, i64, cells), *comm = ZNEWN(s->a, i64, cells);
   for (u32 k = 0; k < c->nclock; k++) {
-    u32 cell = c->clock_unit[k] * s->nstreams + c->clock_stream[k];
+    u32 cell = c->clock_class[k] * s->nstreams + c->clock_stream[k];
     end[cell] = x[c->port_out[k]];
     busy[cell] = c->busy[k];
     comm[cell] = c->comm[k];
@@ -35,12 +35,12 @@ static void sum_up_units(sim *s, const sim_cols *c, const i64 *x, sim_result *r)
   r->instructions = (u64)c->nodes;
   r->left_out = s->rep.left_out;
   r->nranks = s->nranks;
-  r->nunits = s->nunits;
+  r->nclasses = s->nclasses;
   r->nstreams = s->nstreams;
-  r->unit_of_rank = s->unit_of_rank;
-  r->unit = ZNEWN(s->a, sim_unit, s->nunits);
+  r->class_of_rank = s->class_of_rank;
+  r->class = ZNEWN(s->a, sim_class, s->nclasses);
   for (u32 k = s->nranks; k-- > 0;) {
-    sim_unit *u = &r->unit[s->unit_of_rank[k]];
+    sim_class *u = &r->class[s->class_of_rank[k]];
     u->first_rank = k;
     u->nranks++;
     u->stage = s->stage_of_rank[k];
@@ -59,15 +59,15 @@ static void sum_up_stages(sim *s, sim_result *r) {
   r->stage = ZNEWN(s->a, sim_stage, s->nstages);
   const i64 span = r->makespan_ps;
   times all = {0}, *of = ZNEWN(s->a, times, s->nstages);
-  for (u32 k = 0; k < s->nunits; k++) {
-    const sim_unit *u = &r->unit[k];
+  for (u32 k = 0; k < s->nclasses; k++) {
+    const sim_class *u = &r->class[k];
     sim_stage *st = &r->stage[u->stage];
     st->nranks += u->nranks;
     st->peak_bytes = MAX(st->peak_bytes, u->peak_bytes);
-    if (u->peak_bytes > r->unit[r->peak_unit].peak_bytes) r->peak_unit = k;
+    if (u->peak_bytes > r->class[r->peak_class].peak_bytes) r->peak_class = k;
   }
   for (u32 k = 0; k < s->nranks; k++) {
-    const u32 cell = s->unit_of_rank[k] * s->nstreams;
+    const u32 cell = s->class_of_rank[k] * s->nstreams;
     add_times(&all, r->busy_ps[cell], r->comm_ps[cell], span);
     add_times(&of[s->stage_of_rank[k]], r->busy_ps[cell], r->comm_ps[cell], span);
   }
@@ -80,15 +80,16 @@ static void sum_up_stages(sim *s, sim_result *r) {
   r->utilisation = sim_mean_share(all.busy, span, s->nranks);
   r->comm = sim_mean_share(all.comm, span, s->nranks);
   r->bubble = sim_mean_share(all.idle, span, s->nranks);
-  r->peak_bytes = r->unit[r->peak_unit].peak_bytes;
+  r->peak_bytes = r->class[r->peak_class].peak_bytes;
 }
 
-static u32 price_by_coster(void *arg, const prog *p, const func_info *f, const instr *i, group g, i64 *ps) {
+static u32 price_by_cost_model(void *arg, const prog *p, const func_info *f, const instr *i, group g,
+                               i64 *ps) {
   return cost_instr(arg, p, f, i, g, ps);
 }
 
 // Everything that does not change if main is walked in full after all.
-bool sim_open(sim *s, ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o, bool want_path) {
+bool sim_open(sim *s, ctx *c, arena *a, const prog *p, cost_model *k, const sim_opts *o, bool want_path) {
   *s = (sim){.want_path = want_path,
              .c = c,
              .a = a,
@@ -100,25 +101,25 @@ bool sim_open(sim *s, ctx *c, arena *a, const prog *p, coster *k, const sim_opts
              .cost_arg = o->cost_arg};
   if (!ir_check_whole(p, "simulated")) return false;
   if (!s->cost) {
-    s->cost = price_by_coster;
+    s->cost = price_by_cost_model;
     s->cost_arg = k;
     s->intern = true;
   }
   s->round = o->round_bytes;
-  for (u32 j = 0; k && !o->round_bytes && j < coster_machine(k)->nkinds; j++)
-    s->round = MAX(s->round, coster_machine(k)->kind[j].alloc_bytes);
+  for (u32 j = 0; k && !o->round_bytes && j < cost_model_machine(k)->nkinds; j++)
+    s->round = MAX(s->round, cost_model_machine(k)->kind[j].alloc_bytes);
   if (s->round < 1) s->round = 512;
   s->nstreams = p->streams.n;
   init_ranks(s);
   return true;
 }
 
-sim_cols *sim_columns(sim *s) {
+sim_graph *sim_graph_of(sim *s) {
   *vec_push(s->a, &s->events) = (event){0};
   *vec_push(s->a, &s->priced) = (priced){0};
   if (!price_program(s)) return NULL;
   fold_ranks(s, s->o->mode & SIM_FLAT_FOLDED);
-  sim_cols *main = columns_of_main(s, s->o->mode & SIM_COMPOSED);
+  sim_graph *main = graph_of_main(s, s->o->mode & SIM_COMPOSED);
   if (!s->overflow) return main;
   diag(s->c, E_LIMIT, func_get(s->p, s->p->main)->where,
        "the durations add up to more than 2^63 ps (106 days)");
@@ -127,12 +128,12 @@ sim_cols *sim_columns(sim *s) {
 
 // ---- entry points -----------------------------------------------------------------------------------
 // Times, bytes and path of main as s has it. NULL: diagnostics, or, of a shorter main, that it does not tell.
-static const sim_cols *simulate(sim *s, sim_result *r) {
-  sim_cols *main = sim_columns(s);
+static const sim_graph *simulate(sim *s, sim_result *r) {
+  sim_graph *main = sim_graph_of(s);
   if (!main) return NULL;
   i64 *x = ZNEWN(s->tmp, i64, main->nslot);
   if (!repeat_run(s, main, x, NEWN(s->tmp, i64, main->frame))) return NULL;
-  sum_up_units(s, main, x, r);
+  sum_up_classes(s, main, x, r);
   if (!s->o->no_bytes && !bytes_run(s, r)) return NULL;
   sum_up_stages(s, r);
   if (s->o->critical) path_of(s, main, x, r);
@@ -148,9 +149,9 @@ static bool simulate_short(sim *s, sim_result *r, bool *ok) {
   const sim blank = *s;
   const u32 errors = diag_errors(s->c);
   if (!(o->mode & SIM_COMPOSED) || o->timeline || o->steps || o->split || !s->intern) return false;
-  for (u32 settle = 4; settle <= 64; settle *= 16) {
+  for (u32 warmup = 4; warmup <= 64; warmup *= 16) {
     arena_mark_t mark = arena_mark(s->tmp);
-    if (!repeat_find(s, settle)) return false;
+    if (!repeat_find(s, warmup)) return false;
     *ok = simulate(s, r) != NULL;
     if (*ok || diag_errors(s->c) > errors) return true;
     *s = blank;
@@ -160,12 +161,12 @@ static bool simulate_short(sim *s, sim_result *r, bool *ok) {
   return false;
 }
 
-bool sim_run(ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o, sim_result *r) {
+bool sim_run(ctx *c, arena *a, const prog *p, cost_model *k, const sim_opts *o, sim_result *r) {
   sim s;
   *r = (sim_result){0};
   bool ok = sim_open(&s, c, a, p, k, o, o->timeline || o->critical || o->split);
   if (ok && !simulate_short(&s, r, &ok)) {
-    const sim_cols *main = simulate(&s, r);
+    const sim_graph *main = simulate(&s, r);
     ok = main != NULL;
     if (ok && o->split) split_time(&s, main, r);
     if (ok && o->timeline) r->timeline = timeline_of(&s, main);
@@ -179,7 +180,7 @@ typedef struct {
   i64 **slack;
 } slacks;
 
-static void least(void *arg, const sim_cols *c, u32 node, i64 slack) {
+static void least(void *arg, const sim_graph *c, u32 node, i64 slack) {
   slacks *x = arg;
   u32 num = c->what[node];
   if (!num) return;
@@ -192,11 +193,11 @@ static void least(void *arg, const sim_cols *c, u32 node, i64 slack) {
   if (*to < 0 || slack < *to) *to = slack;
 }
 
-bool sim_slack(ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o, i64 ***slack) {
+bool sim_slack(ctx *c, arena *a, const prog *p, cost_model *k, const sim_opts *o, i64 ***slack) {
   sim s;
   sim_opts flat = *o;
   flat.mode &= ~(u32)SIM_COMPOSED;
-  const sim_cols *main = sim_open(&s, c, a, p, k, &flat, false) ? sim_columns(&s) : NULL;
+  const sim_graph *main = sim_open(&s, c, a, p, k, &flat, false) ? sim_graph_of(&s) : NULL;
   slacks x = {&s, main ? ZNEWN(a, i64 *, p->funcs.n) : NULL};
   if (main) sim_slack_of(s.tmp, main, least, &x);
   *slack = x.slack;

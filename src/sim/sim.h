@@ -7,8 +7,8 @@
 // once. docs/design/time.md has the reasons and the rules.
 //
 // The first half of this header is the interpreter of programs; the second half is the engines, which read
-// columns (duration, resources, predecessors) and know no program, so that replaying a trace uses the same
-// ones.
+// event graphs (durations, resources, predecessors) and know no program, so that replaying a trace uses the
+// same ones.
 #ifndef HEDDLE_SIM_H
 #define HEDDLE_SIM_H
 #include "cost/cost.h"
@@ -51,7 +51,8 @@ typedef struct {
   u32 ncarry;
   const sim_carry *carry; // for steady; none: results that take over a parameter's storage (needs bytes), and
                           // those called "w.new" where a weight or state is w
-  sim_cost *cost; // prices instead of the coster's: asked once for every instruction of a function at a place
+  // Prices instead of the cost model's: asked once for every instruction of a function on a group
+  sim_cost *cost;
   void *cost_arg;
 } sim_opts;
 
@@ -67,8 +68,8 @@ typedef struct {
   u32 count;
 } mem_item; // count equal ones in one function
 
-// A unit is a class of ranks that are simulated as one; unfolded, a rank. A stage is a set of ranks that take
-// part in exactly the same instructions of main.
+// A rank class is a set of ranks that are simulated as one; unfolded, a rank. A stage is a set of ranks that
+// take part in exactly the same instructions of main.
 typedef struct {
   u32 first_rank, nranks, stage;
   i64 peak_bytes;
@@ -77,7 +78,7 @@ typedef struct {
   i64 start_bytes, end_bytes; // before the first and after the last instruction
   u32 ntop;
   mem_item *top; // largest first
-} sim_unit;
+} sim_class;
 typedef struct {
   u32 nranks;
   // Means over its ranks of the compute stream's time, over the makespan: in computation; in communication
@@ -88,14 +89,14 @@ typedef struct {
 typedef struct {
   func f;
   u32 instr; // number from 1
-  u32 unit;  // one of the units it occupies
+  u32 class; // one of the rank classes it occupies
   i64 start_ps, dur_ps;
 } sim_step;
 typedef struct {
   func f;
-  u32 instr, unit; // of the first one
-  u32 event;       // within sim/
-  group g;         // that it runs on
+  u32 instr, class; // of the first one
+  u32 event;        // within sim/
+  group g;          // that it runs on
   i64 dur_ps;
   u64 count;
 } sim_like; // steps of the critical path that differ in nothing but when they are
@@ -126,18 +127,18 @@ typedef struct {
   i64 makespan_ps;
   i64 period_ps; // time per step in steady state, never above the makespan; = makespan unless asked for
   u32 ncarried;  // if steady: results that are a parameter of the next step
-  u32 nranks, nunits, nstreams, nstages;
-  const u32 *unit_of_rank;
-  sim_unit *unit;
+  u32 nranks, nclasses, nstreams, nstages;
+  const u32 *class_of_rank;
+  sim_class *class;
   sim_stage *stage;
-  const i64 *end_ps;                // nunits x nstreams: when the stream is free
-  const i64 *busy_ps;               // nunits x nstreams: time in instructions
+  const i64 *end_ps;                // nclasses x nstreams: when the stream is free
+  const i64 *busy_ps;               // nclasses x nstreams: time in instructions
   const i64 *comm_ps;               // of it, in communication
   double utilisation, comm, bubble; // means over all ranks of what sim_stage has as busy, comm, bubble
   u64 instructions;                 // one instruction on n ranks counts n, calls expanded
   u32 left_out;   // periods of main's steady state that need not be walked, as they do what others do
-  i64 peak_bytes; // of the fullest unit ...
-  u32 peak_unit;  // ... this one
+  i64 peak_bytes; // of the fullest rank class ...
+  u32 peak_class; // ... this one
   u32 ncritical;
   const sim_step *critical; // if steps: from the start to the end; nothing waits between
   u32 nweights;
@@ -165,7 +166,7 @@ static inline double sim_mean_share(sim_sum ps, i64 span_ps, u64 ranks) {
 // Simulates one step of main: all clocks start at 0. Everything in the result is in `a`. k may be NULL if
 // o->cost is given. false and diagnostics if an instruction has no price (E_LINK, E_RATE) or the time does
 // not fit (E_LIMIT).
-bool sim_run(ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o, sim_result *r);
+bool sim_run(ctx *c, arena *a, const prog *p, cost_model *k, const sim_opts *o, sim_result *r);
 // Does every rank stay within what its device leaves to programs? Otherwise E_MEMORY for the rank that is
 // furthest above, with the largest values alive at its peak.
 bool sim_fits(const prog *p, const machine *m, const sim_result *r);
@@ -174,29 +175,29 @@ bool sim_fits(const prog *p, const machine *m, const sim_result *r);
 // shorter if it were a little faster, per relative change: minus d(makespan) / d(log rate). That holds while
 // the path stays the longest one and no price changes what it is made of; where several paths are equally
 // long it is the derivative of the one that `critical` has. Sums up to the makespan, but for the rounding of
-// prices. False if the accounting does not tell.
-bool sim_path_parts(const prog *p, coster *k, const sim_result *r, cost_parts *out);
+// prices. False if the cost model does not tell.
+bool sim_path_parts(const prog *p, cost_model *k, const sim_result *r, cost_parts *out);
 
 // Slack of every instruction: by how much one execution of it may grow, at the least over its executions and
 // ranks, before the makespan grows. slack[f][k] of instruction k + 1 of function f, -1 if it takes no part in
 // time (calls, views); slack[f] is NULL if f is not called. Costs as much as a timeline.
-bool sim_slack(ctx *c, arena *a, const prog *p, coster *k, const sim_opts *o, i64 ***slack);
+bool sim_slack(ctx *c, arena *a, const prog *p, cost_model *k, const sim_opts *o, i64 ***slack);
 
-// ---- engines: columns -------------------------------------------------------------------------------
+// ---- engines: event graphs --------------------------------------------------------------------------
 // Nodes in issue order over slots. A slot holds a time: the moment a resource is free or a value is ready.
 // Node i occupies the slots ref[occ[i]..in[i]) and waits for ref[in[i]..out[i]); it starts at the latest of
 // them, ends dur[i] later, and writes the end to what it occupies and to ref[out[i]..occ[i+1]). A node
-// without any starts at 0. A negative duration is a call of site ~dur: other columns, in a frame of their
+// without any starts at 0. A negative duration is a call of site ~dur: another event graph, in a frame of its
 // own. A slot is written before it is read, except the input ports and slot 0, which is always 0 and never
 // written.
-typedef struct sim_cols sim_cols;
+typedef struct sim_graph sim_graph;
 typedef struct sim_map sim_map;
 typedef struct {
-  const sim_cols *sub;
+  const sim_graph *sub;
   const u32 *clock; // sub's k-th clock is this slot of the caller
 } sim_site; // at the call node, ref[in..out) are sub's other input ports and ref[out..occ of the next) its
             // other output ports
-struct sim_cols {
+struct sim_graph {
   u32 n, nslot;
   const i64 *dur;
   const u32 *occ, *in, *out; // n + 1, n, n
@@ -213,25 +214,25 @@ struct sim_cols {
   const i64 *comm;    // of it, communication
   i64 total;          // no time exceeds it
   // for reports
-  u32 tag, place;  // function; number of (function, group) that it is
+  u32 tag, priced; // function; number of (function, group) that it is
   const u32 *what; // n: instruction number from 1; 0 = bookkeeping
-  const u32 *clock_unit;
+  const u32 *clock_class;
   const u8 *clock_stream;
   const u32 *slot_clock; // nslot: number of the clock + 1; 0 = a value. NULL unless a report was asked for
 };
 
-// Runs the columns on slots x[nslot] whose input ports are set. frame: c->frame slots. With maps, calls apply
-// them.
-void sim_flat(const sim_cols *c, i64 *x, i64 *frame);
-void sim_composed(const sim_cols *c, i64 *x, i64 *frame);
+// Runs the event graph on slots x[nslot] whose input ports are set. frame: c->frame slots. With maps, calls
+// apply them.
+void sim_flat(const sim_graph *c, i64 *x, i64 *frame);
+void sim_composed(const sim_graph *c, i64 *x, i64 *frame);
 // The same as sim_flat; tells every node and every call.
 typedef struct {
   void *arg;
-  void (*node)(void *arg, const sim_cols *c, u32 node, i64 start);
-  void (*enter)(void *arg, const sim_cols *c, u32 node); // a call
-  void (*leave)(void *arg, const sim_cols *c, u32 node);
+  void (*node)(void *arg, const sim_graph *c, u32 node, i64 start);
+  void (*enter)(void *arg, const sim_graph *c, u32 node); // a call
+  void (*leave)(void *arg, const sim_graph *c, u32 node);
 } sim_watch;
-void sim_flat_watched(const sim_cols *c, i64 *x, i64 *frame, const sim_watch *w);
+void sim_flat_watched(const sim_graph *c, i64 *x, i64 *frame, const sim_watch *w);
 
 // The linear map from input ports to output ports as a reduced graph. Number 0 is the time 0, 1..nin-1 are
 // the input ports, nin + k is vertex k: the maximum over its edges of (earlier number) + weight. An output is
@@ -245,12 +246,12 @@ struct sim_map {
   const i64 *out_add;
 };
 // Maps of the sites inside are used where they exist. scratch is given back.
-const sim_map *sim_map_new(arena *a, arena *scratch, const sim_cols *c);
+const sim_map *sim_map_new(arena *a, arena *scratch, const sim_graph *c);
 // y[nin + nvert]: input ports in y[1..nin); outputs to z[nout], outside y.
 void sim_map_apply(const sim_map *m, i64 *y, i64 *z);
 
 // One call node: what sim_composed does with it.
-void sim_call(const sim_cols *c, u32 node, i64 *x, i64 *frame);
+void sim_call(const sim_graph *c, u32 node, i64 *x, i64 *frame);
 
 // Where the nodes [from, to) should come 1 + left_out times, one after the other, but are there once: each time
 // everything comes `step` later. What is read of them lies no more than `reach` periods back.
@@ -260,7 +261,7 @@ typedef struct {
   const u8 *clock; // by slot: it is a clock that they occupy
 } sim_gap;
 // Before node `to`: what the clocks and the latest `reach` periods have made comes later by what is left out.
-void sim_gap_move(const sim_cols *c, const sim_gap *g, i64 *x);
+void sim_gap_move(const sim_graph *c, const sim_gap *g, i64 *x);
 
 // The path that decides when output port `port` gets its time, last node first: calls tell(arg, ...) for
 // every node on it and returns the input port where it begins (SIM_NEVER: at a node that waits for nothing).
@@ -268,19 +269,19 @@ void sim_gap_move(const sim_cols *c, const sim_gap *g, i64 *x);
 // ports. Needs slot_clock.
 enum { SIM_NEVER = ~0u };
 typedef struct {
-  u32 unit;
+  u32 class;
   i64 start;
   u32 later; // it is not the node itself but its like so many periods later
   u32 times; // so many likes, each `apart` periods before the one before; in a call: of the call
   u32 apart;
 } sim_visit;
-typedef void sim_emit(void *arg, const sim_cols *c, u32 node, const sim_visit *v);
-u32 sim_critical(arena *scratch, const sim_cols *c, const sim_gap *gap, const i64 *in, u32 port,
+typedef void sim_emit(void *arg, const sim_graph *c, u32 node, const sim_visit *v);
+u32 sim_critical(arena *scratch, const sim_graph *c, const sim_gap *gap, const i64 *in, u32 port,
                  sim_emit *tell, void *arg);
 // By how much every node of a flat run from times 0 may grow before the last clock does; nodes in reverse
 // order.
-void sim_slack_of(arena *scratch, const sim_cols *c,
-                  void (*tell)(void *arg, const sim_cols *c, u32 node, i64 slack), void *arg);
+void sim_slack_of(arena *scratch, const sim_graph *c,
+                  void (*tell)(void *arg, const sim_graph *c, u32 node, i64 slack), void *arg);
 
 // ---- pipelines: a schedule of stages ------------------------------------------------------------------
 // A *stage* is what one place does for one microbatch: its tasks. Stages that are alike are known by one of
@@ -333,7 +334,7 @@ typedef struct sim_stages sim_stages;
 // NULL without a diagnostic: this pipeline is not of a kind that can be known by its stages (groups of
 // different size, ranks of a place that do not exchange what they hold member by member, tasks on several
 // streams); simulate the whole program. NULL with a diagnostic: a price is missing.
-const sim_stages *sim_stages_of(ctx *c, arena *a, const prog *probe, coster *k, const sim_opts *o,
+const sim_stages *sim_stages_of(ctx *c, arena *a, const prog *probe, cost_model *k, const sim_opts *o,
                                 const sim_pipeline *pl);
 // A line of n steps, in which every task comes after what it needs, compiled for pipelines of that form: places,
 // stages, links and whether these have streams, microbatches. In `a`.
@@ -343,6 +344,6 @@ bool sim_line_fits(const sim_line *l, const sim_pipeline *pl); // is pl of that 
 // Everything is in `tmp` and given back. The line fits the stages' pipeline.
 void sim_pipe(const sim_stages *st, arena *tmp, const sim_line *l, sim_pipe_result *r);
 
-// Nodes [from, to) of columns on slots x, calls by their maps where they have any.
-void sim_part(const sim_cols *c, u32 from, u32 to, i64 *x, i64 *frame);
+// Nodes [from, to) of an event graph on slots x, calls by their maps where they have any.
+void sim_part(const sim_graph *c, u32 from, u32 to, i64 *x, i64 *frame);
 #endif

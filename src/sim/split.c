@@ -1,14 +1,14 @@
 // split.c - what the time of all ranks consists of: by kind of work, by collective and axes.
 //
-// Idea: how often the columns of a function run follows from those that call them; within one run every node
-// counts once. So a program of a million executed instructions costs its distinct columns. A call that is the
-// update, or computes again, makes that of all that it calls.
+// Idea: how often the event graph of a function runs follows from those that call it; within one run every
+// node counts once. So a program of a million executed instructions costs its distinct event graphs. A call
+// that is the update, or computes again, makes that of all that it calls.
 #include "sim/internal.h"
 
 enum { PASSED_ON = INSTR_UPDATE | INSTR_RECOMPUTE };
 
 typedef struct {
-  const sim_cols *c;
+  const sim_graph *c;
   u8 flags; // of the calls around
   double runs;
 } visit;
@@ -22,12 +22,12 @@ typedef struct {
   u32 *first;          // of a function, in work, + 1
 } splitter;
 
-static const instr *instr_at(const splitter *x, const sim_cols *c, u32 node) {
+static const instr *instr_at(const splitter *x, const sim_graph *c, u32 node) {
   return &func_in(x->s, (func){c->tag})->body.v[c->what[node] - 1];
 }
 
-static visit *find(splitter *x, const sim_cols *c, u8 flags) {
-  const u64 h = hash_u64((u64)c->tag << 32 | c->place, flags);
+static visit *find(splitter *x, const sim_graph *c, u8 flags) {
+  const u64 h = hash_u64((u64)c->tag << 32 | c->priced, flags);
   for (u32 it = 0, i; hmap_next(&x->map, h, &it, &i);) {
     assert(x->visits.v);
     if (x->visits.v[i].c == c && x->visits.v[i].flags == flags) return &x->visits.v[i];
@@ -35,15 +35,15 @@ static visit *find(splitter *x, const sim_cols *c, u8 flags) {
   return NULL;
 }
 
-static u8 flags_inside(const splitter *x, const sim_cols *c, u32 node, u8 flags) {
+static u8 flags_inside(const splitter *x, const sim_graph *c, u32 node, u8 flags) {
   return (u8)((flags | instr_at(x, c, node)->flags) & PASSED_ON);
 }
 
-static void order(splitter *x, const sim_cols *c, u8 flags) {
+static void order(splitter *x, const sim_graph *c, u8 flags) {
   if (find(x, c, flags)) return;
   for (u32 i = 0; i < c->n; i++)
     if (c->dur[i] < 0) order(x, c->site[~c->dur[i]].sub, flags_inside(x, c, i, flags));
-  hmap_add(x->s->tmp, &x->map, hash_u64((u64)c->tag << 32 | c->place, flags), x->visits.n);
+  hmap_add(x->s->tmp, &x->map, hash_u64((u64)c->tag << 32 | c->priced, flags), x->visits.n);
   *vec_push(x->s->tmp, &x->visits) = (visit){c, flags, 0};
 }
 
@@ -69,13 +69,13 @@ static const char *axes_text(splitter *x, const instr *i, group g) {
   return sb_str(&b);
 }
 
-static sim_split *row_of(splitter *x, const sim_cols *c, u32 node, u8 flags) {
+static sim_split *row_of(splitter *x, const sim_graph *c, u32 node, u8 flags) {
   const instr *i = instr_at(x, c, node);
   sim_split want = {.kind = SPLIT_COMPUTE, .over = "", .beside = i->strm != 0};
   flags |= i->flags;
   if (op_row_of(i->op)->flags & OPF_COMM) {
     want.kind = SPLIT_COMM, want.op = i->op;
-    want.over = axes_text(x, i, resolve(i->g, x->s->priced.v[c->place].g));
+    want.over = axes_text(x, i, resolve(i->g, x->s->priced.v[c->priced].g));
   } else if (flags & INSTR_UPDATE)
     want.kind = SPLIT_UPDATE;
   else if (flags & INSTR_RECOMPUTE)
@@ -94,15 +94,15 @@ static sim_split *row_of(splitter *x, const sim_cols *c, u32 node, u8 flags) {
 }
 
 static void add_node(splitter *x, const visit *v, u32 node) {
-  const sim_cols *c = v->c;
+  const sim_graph *c = v->c;
   double ranks = 0;
   if (!c->what[node] || !c->dur[node]) return;
   for (u32 k = c->occ[node]; k < c->in[node]; k++)
-    ranks += x->r->unit[c->clock_unit[c->slot_clock[c->ref[k]] - 1]].nranks;
+    ranks += x->r->class[c->clock_class[c->slot_clock[c->ref[k]] - 1]].nranks;
   row_of(x, c, node, v->flags)->ps += v->runs * ranks * (double)c->dur[node] / x->s->nranks;
 }
 
-void split_time(sim *s, const sim_cols *main, sim_result *r) {
+void split_time(sim *s, const sim_graph *main, sim_result *r) {
   splitter x = {.s = s, .r = r};
   x.first = ZNEWN(s->tmp, u32, s->p->funcs.n);
   order(&x, main, 0);

@@ -1,10 +1,10 @@
-// stages.c - stages of a pipeline from a probe: which nodes of its columns belong to which piece, what they do
-// to the clocks and values that they touch, and what its walk over memory finds at their ends. Not any
-// schedule (pipe.c).
+// stages.c - stages of a pipeline from a probe: which nodes of its event graph belong to which piece, what
+// they do to the clocks and values that they touch, and what its walk over memory finds at their ends. Not
+// any schedule (pipe.c).
 //
 // Idea: a piece is run once for each clock and value that it reads, set far ahead of everything else; where
-// that arrives, and how much later, is the linear map. Nothing is said of a piece that the columns and the walk
-// of the whole program would not say.
+// that arrives, and how much later, is the linear map. Nothing is said of a piece that the event graph and
+// the walk of the whole program would not say.
 #include "sim/heap.h"
 #include "sim/stages.h"
 #include <stdlib.h>
@@ -16,14 +16,14 @@ typedef struct {
   sim *s;
   const sim_pipeline *pl;
   sim_stages *st;
-  const sim_cols *c;
+  const sim_graph *c;
   u32 C;
-  u32 *clock;                      // (unit, stream) -> slot; 0: none
-  u32 *class_of;                   // unit -> class; ~0: on no place
-  u32 *place_of;                   // unit -> place
-  const u32 *unit;                 // [place * C + class]
+  u32 *clock;                      // (rank class, stream) -> slot; 0: none
+  u32 *class_of;                   // rank class -> its number on its place; ~0: on no place
+  u32 *place_of;                   // rank class -> place
+  const u32 *rank_class;           // [place * C + class]
   u32 *written;                    // by slot: last piece + 1 that wrote it
-  u32 *unit_of;                    // by slot of a value: its unit + 1; 0: not known
+  u32 *unit_of;                    // by slot of a value: its rank class + 1; 0: not known
   const u32 *leaves[2], *comes[2]; // per link there, back: slots of its value by class, [link * C + class]
   const u32 *after[2];             // ... of what its send waits for as well
   i64 *x, *frame;
@@ -33,39 +33,39 @@ typedef struct {
 static bool find_classes(digest *d) {
   sim *s = d->s;
   const sim_pipeline *pl = d->pl;
-  const place *first = place_of(s, pl->group[0]);
-  u32 *unit = NEWN(s->a, u32, pl->nplaces * STAGE_CLASSES), *weight = ZNEWN(s->a, u32, STAGE_CLASSES);
-  d->C = first->us->n;
+  const members *first = members_of(s, pl->group[0]);
+  u32 *rank_class = NEWN(s->a, u32, pl->nplaces * STAGE_CLASSES), *weight = ZNEWN(s->a, u32, STAGE_CLASSES);
+  d->C = first->cs->n;
   if (d->C > STAGE_CLASSES) return false;
-  d->class_of = NEWN(s->a, u32, s->nunits), d->place_of = NEWN(s->a, u32, s->nunits);
-  memset(d->class_of, 0xff, s->nunits * sizeof *d->class_of);
+  d->class_of = NEWN(s->a, u32, s->nclasses), d->place_of = NEWN(s->a, u32, s->nclasses);
+  memset(d->class_of, 0xff, s->nclasses * sizeof *d->class_of);
   for (u32 q = 0; q < pl->nplaces; q++) {
-    const place *p = place_of(s, pl->group[q]);
-    if (p->us->n != d->C || p->n != first->n) return false;
+    const members *p = members_of(s, pl->group[q]);
+    if (p->cs->n != d->C || p->n != first->n) return false;
     for (u32 c = 0; c < d->C; c++) {
-      u32 u = p->us->unit[c];
+      u32 u = p->cs->class[c];
       if (d->class_of[u] != ~0u) return false; // ranks on two places
-      unit[q * d->C + c] = u;
+      rank_class[q * d->C + c] = u;
       d->class_of[u] = c, d->place_of[u] = q;
     }
     for (u32 k = 0; k < p->n; k++)
-      if (d->class_of[s->unit_of_rank[p->rank[k]]] != d->class_of[s->unit_of_rank[first->rank[k]]])
+      if (d->class_of[s->class_of_rank[p->rank[k]]] != d->class_of[s->class_of_rank[first->rank[k]]])
         return false;
   }
-  for (u32 k = 0; k < first->n; k++) weight[d->class_of[s->unit_of_rank[first->rank[k]]]]++;
-  d->unit = unit;
+  for (u32 k = 0; k < first->n; k++) weight[d->class_of[s->class_of_rank[first->rank[k]]]]++;
+  d->rank_class = rank_class;
   d->st->nclass = d->C, d->st->weight = weight;
   return true;
 }
 
 static void find_clocks(digest *d) {
-  d->clock = ZNEWN(d->s->a, u32, d->s->nunits * d->s->nstreams);
+  d->clock = ZNEWN(d->s->a, u32, d->s->nclasses * d->s->nstreams);
   for (u32 k = 0; k < d->c->nclock; k++)
-    d->clock[d->c->clock_unit[k] * d->s->nstreams + d->c->clock_stream[k]] = d->c->port_in[k];
+    d->clock[d->c->clock_class[k] * d->s->nstreams + d->c->clock_stream[k]] = d->c->port_in[k];
 }
 
 static u32 clock_slot(const digest *d, u32 at, u32 class, u32 strm) {
-  return d->clock[d->unit[at * d->C + class] * d->s->nstreams + strm];
+  return d->clock[d->rank_class[at * d->C + class] * d->s->nstreams + strm];
 }
 
 // Slots of a value of main on the classes of a place; 0: nobody waits for it there.
@@ -73,9 +73,9 @@ static void value_slots(const digest *d, value v, u32 at, u32 *slot) {
   const sim *s = d->s;
   for (u32 c = 0; c < d->C; c++) {
     slot[c] = 0;
-    if (!s->root || !s->root[v] || !s->at[s->root[v]].us) continue;
+    if (!s->root || !s->root[v] || !s->at[s->root[v]].cs) continue;
     const entry *e = &s->at[s->root[v]];
-    u32 pos = e->us->pos[d->unit[at * d->C + c]];
+    u32 pos = e->cs->pos[d->rank_class[at * d->C + c]];
     slot[c] = pos ? e->slot + pos - 1 : 0;
   }
 }
@@ -84,8 +84,8 @@ static void find_units(digest *d) {
   const sim *s = d->s;
   d->unit_of = ZNEWN(s->a, u32, d->c->nslot + 1);
   for (value v = 1; s->root && v < s->main->values.n; v++) {
-    if (s->root[v] != v || !s->at[v].us) continue;
-    for (u32 k = 0; k < s->at[v].us->n; k++) d->unit_of[s->at[v].slot + k] = s->at[v].us->unit[k] + 1;
+    if (s->root[v] != v || !s->at[v].cs) continue;
+    for (u32 k = 0; k < s->at[v].cs->n; k++) d->unit_of[s->at[v].slot + k] = s->at[v].cs->class[k] + 1;
   }
 }
 
@@ -176,7 +176,7 @@ static bool add_wait(digest *d, waits *w, u32 slot, u32 node) {
 // Everything that the nodes read is an input, or written by them, or (late: NULL refuses) a value that was there
 // before; compute clocks of the places alone are occupied.
 static bool reads_only(digest *d, u32 n0, u32 n1, u32 mark, const ports *in, waits *late) {
-  const sim_cols *c = d->c;
+  const sim_graph *c = d->c;
   for (u32 i = n0; i < n1; i++) {
     const sim_site *site = c->dur[i] < 0 ? &c->site[~c->dur[i]] : NULL;
     for (u32 k = 0; site && k < site->sub->nclock; k++)
@@ -194,7 +194,7 @@ static bool reads_only(digest *d, u32 n0, u32 n1, u32 mark, const ports *in, wai
 }
 
 static void count_busy(digest *d, u32 n0, u32 n1, u32 at, i64 *busy, i64 *comm) {
-  const sim_cols *c = d->c;
+  const sim_graph *c = d->c;
   for (u32 k = 0; k < d->C; k++) {
     u32 slot = clock_slot(d, at, k, 0);
     busy[k] = comm[k] = 0;
@@ -326,14 +326,14 @@ static bool task_of(digest *d, const sim_piece *p, stage_task *t) {
 }
 
 static bool send_of(digest *d, const sim_piece *p, stage_send *x) {
-  const sim_cols *c = d->c;
+  const sim_graph *c = d->c;
   const sim_link *l = &d->pl->link[p->link];
   u32 n0 = d->s->node_of[p->first], n1 = d->s->node_of[p->end];
   u32 from = d->pl->place[p->task ? l->to : l->from], to = d->pl->place[p->task ? l->from : l->to];
   u32 strm = d->s->main->body.v[p->first].strm;
-  stage_meeting *v = ZNEWN(d->s->a, stage_meeting, n1 - n0 + 1);
+  stage_rendezvous *v = ZNEWN(d->s->a, stage_rendezvous, n1 - n0 + 1);
   for (u32 i = n0; i < n1; i++) {
-    stage_meeting *m = &v[x->n++];
+    stage_rendezvous *m = &v[x->n++];
     if (c->dur[i] < 0) return false;
     m->dur = c->dur[i];
     for (u32 k = c->occ[i]; k < c->in[i]; k++)
@@ -384,7 +384,7 @@ static bool after_of(digest *d, const sim_piece *p) {
 static const stage_bytes *bytes_on(const digest *d, const walk *w, const i64 *before, u32 at) {
   stage_bytes *b = NEWN(d->s->a, stage_bytes, d->C);
   for (u32 c = 0; c < d->C; c++) {
-    u32 u = d->unit[at * d->C + c];
+    u32 u = d->rank_class[at * d->C + c];
     b[c] = (stage_bytes){w->h.cur[u] - before[u], w->h.peak[u] - before[u]};
   }
   return b;
@@ -417,16 +417,16 @@ static bool find_bytes(digest *d) {
   walk w;
   mem_init(&m, s);
   walk_init(&w, &m, 1, NULL, NULL);
-  i64 *start = ZNEWN(s->a, i64, d->st->nreps * d->C), *before = NEWN(s->a, i64, s->nunits);
+  i64 *start = ZNEWN(s->a, i64, d->st->nreps * d->C), *before = NEWN(s->a, i64, s->nclasses);
   walk_open_main(&w);
   for (u32 r = 0; r < d->st->nreps; r++)
-    for (u32 c = 0; c < d->C; c++) start[r * d->C + c] = w.h.cur[d->unit[d->st->rep[r] * d->C + c]];
+    for (u32 c = 0; c < d->C; c++) start[r * d->C + c] = w.h.cur[d->rank_class[d->st->rep[r] * d->C + c]];
   d->st->start = start;
   for (u32 q = 0, at = 0; q < d->pl->npieces; q++) { // pieces are in order
     const sim_piece *p = &d->pl->piece[q];
     for (; at < p->first; at++) walk_step(&w, at);
-    memcpy(before, w.h.cur, s->nunits * sizeof *before);
-    memcpy(w.h.peak, w.h.cur, s->nunits * sizeof *before);
+    memcpy(before, w.h.cur, s->nclasses * sizeof *before);
+    memcpy(w.h.peak, w.h.cur, s->nclasses * sizeof *before);
     for (; at < p->end; at++) walk_step(&w, at);
     put_bytes(d, &w, before, p);
   }
@@ -496,7 +496,7 @@ static const sim_spans *sort_spans(arena *a, const prog *p, const sim_pipeline *
   return by;
 }
 
-const sim_stages *sim_stages_of(ctx *c, arena *a, const prog *probe, coster *k, const sim_opts *o,
+const sim_stages *sim_stages_of(ctx *c, arena *a, const prog *probe, cost_model *k, const sim_opts *o,
                                 const sim_pipeline *pl) {
   sim s;
   sim_opts so = *o;
@@ -505,7 +505,7 @@ const sim_stages *sim_stages_of(ctx *c, arena *a, const prog *probe, coster *k, 
   bool ok = sim_open(&s, c, a, probe, k, &so, false);
   s.pipeline = pl, s.spans = sort_spans(a, probe, pl);
   s.node_of = NEWN(a, u32, s.main->body.n + 1);
-  const sim_cols *main = ok ? sim_columns(&s) : NULL;
+  const sim_graph *main = ok ? sim_graph_of(&s) : NULL;
   sim_stages *st = NEW(a, sim_stages);
   *st = (sim_stages){.pl = *pl, .nstreams = s.nstreams, .nranks = s.nranks};
   digest d = {.s = &s, .pl = pl, .st = st, .c = main};

@@ -1,9 +1,9 @@
 // stages.h - what is known of the stages of a pipeline: linear maps and bytes of their tasks, of the sends
 // between them, and of what comes before and after. Shared by stages.c and pipe.c only.
 //
-// Ranks of a place that cannot differ are a class; all places have the same classes. A task takes the clocks of
-// its place, one a class, and the times at which values came, one a class each, to the same clocks and the
-// times at which values leave.
+// Ranks of a place that cannot differ are a rank class; all places have as many, numbered alike. A task takes
+// the clocks of its place, one a class, and the times at which values came, one a class each, to the same
+// clocks and the times at which values leave.
 #ifndef HEDDLE_SIM_STAGES_H
 #define HEDDLE_SIM_STAGES_H
 #include "sim/internal.h"
@@ -23,10 +23,10 @@ typedef struct {
 typedef struct {
   u32 from, to; // classes at the sender, at the receiver, as bits
   i64 dur;
-} stage_meeting;
+} stage_rendezvous;
 typedef struct {
   u32 n;
-  const stage_meeting *v;
+  const stage_rendezvous *v;
   const stage_bytes *sender[3], *receiver[3];
 } stage_send;
 

@@ -3,8 +3,8 @@
 //
 // Idea: clocks go on from one step to the next, and a parameter is as late as the result that takes its place.
 // Steps are run one after the other until the whole state repeats up to a constant; the constant is the
-// period. Units that never wait for each other need not repeat together; then the growth of the latest over
-// many steps is taken.
+// period. Rank classes that never wait for each other need not repeat together; then the growth of the latest
+// over many steps is taken.
 #include "sim/internal.h"
 
 enum { STEPS = 512, WINDOW = 8 };
@@ -24,7 +24,7 @@ static i64 latest(const i64 *x, u32 n) {
 
 // next[port]: which output port an input port goes on from. A step lasts no longer than `alone`, so k steps no
 // longer than k of it.
-static bool iterate(sim *s, const sim_cols *c, const u32 *next, i64 alone, i64 *period) {
+static bool iterate(sim *s, const sim_graph *c, const u32 *next, i64 alone, i64 *period) {
   u32 n = c->nin;
   i64 *x = NEWN(s->tmp, i64, c->nslot), *frame = NEWN(s->tmp, i64, c->frame), half = 0;
   i64 *past = ZNEWN(s->tmp, i64, (size_t)n * WINDOW);
@@ -51,8 +51,8 @@ static bool iterate(sim *s, const sim_cols *c, const u32 *next, i64 alone, i64 *
   return true;
 }
 
-// The columns of a step whose parameters may be late; next: see iterate.
-static const sim_cols *columns_between(sim *s, u32 **next) {
+// The event graph of a step whose parameters may be late; next: see iterate.
+static const sim_graph *columns_between(sim *s, u32 **next) {
   const func_info *f = func_in(s, s->p->main);
   u8 *late = ZNEWN(s->tmp, u8, f->nparams + 1), *want = ZNEWN(s->tmp, u8, f->rets.n + 1);
   u32 *result = NEWN(s->tmp, u32, f->nparams + 1), *port = NEWN(s->tmp, u32, f->rets.n + 1);
@@ -62,16 +62,16 @@ static const sim_cols *columns_between(sim *s, u32 **next) {
     late[x.param] = want[x.result] = 1;
     result[x.param] = x.result;
   }
-  const sim_cols *c = columns_of_step(s, late, want);
+  const sim_graph *c = graph_of_step(s, late, want);
   u32 in = c->nclock, out = c->nclock;
   for (u32 r = 0; r < f->rets.n; r++) {
     port[r] = out;
-    if (want[r]) out += uset_of_type(s, f->values.v[f->rets.v[r]].ty, (group){0})->n;
+    if (want[r]) out += class_set_of_type(s, f->values.v[f->rets.v[r]].ty, (group){0})->n;
   }
   *next = NEWN(s->tmp, u32, c->nin);
   for (u32 p = 0; p < f->nparams; p++) {
     if (!late[p]) continue;
-    u32 n = uset_of_type(s, f->values.v[p + 1].ty, (group){0})->n;
+    u32 n = class_set_of_type(s, f->values.v[p + 1].ty, (group){0})->n;
     for (u32 k = 0; k < n; k++) (*next)[in++] = port[result[p]] + k;
   }
   assert(in == c->nin && out == c->nout);
@@ -100,13 +100,13 @@ static void add_named(sim *s) {
   }
 }
 
-bool steady_period(sim *s, const sim_cols *main, sim_result *r) {
+bool steady_period(sim *s, const sim_graph *main, sim_result *r) {
   arena_mark_t mark = arena_mark(s->tmp);
   u32 *next;
   if (!s->o->ncarry) add_named(s);
   // On one stream nothing waits for a value: every clock covers what was made on it.
   const bool values = s->carry.n && !s->one_stream;
-  const sim_cols *c = values ? columns_between(s, &next) : main;
+  const sim_graph *c = values ? columns_between(s, &next) : main;
   if (!values) next = NEWN(s->tmp, u32, c->nin);
   for (u32 k = 0; k < c->nclock; k++) next[k] = k;
   r->ncarried = s->carry.n;

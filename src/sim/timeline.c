@@ -1,15 +1,15 @@
 // timeline.c - a flat run as a source of events. Not how they are drawn (report/).
 //
 // Idea: a run is made again faster than its events are written, and takes no memory. So a timeline is the
-// columns and what is known of every instruction; who wants events in another order than that in which they
-// are made plays it several times, a few lanes each.
+// event graph and what is known of every instruction; who wants events in another order than that in which
+// they are made plays it several times, a few lanes each.
 #include "sim/internal.h"
 
 typedef struct {
   trace_source of; // first: play gets this
   const prog *p;
-  const sim_cols *c;
-  const u32 *rank_of_unit;
+  const sim_graph *c;
+  const u32 *rank_of_class;
   const u32 *first_kind; // per function: number of its instruction 1
 } timeline;
 
@@ -33,15 +33,15 @@ static u32 microbatch_of(const prog *p, u32 coord, u32 around) {
   return around;
 }
 
-static const instr *instr_at(const player *r, const sim_cols *c, u32 node) {
+static const instr *instr_at(const player *r, const sim_graph *c, u32 node) {
   return &func_get(r->l->p, (func){c->tag})->body.v[c->what[node] - 1];
 }
 
-static u32 rank_at(const timeline *l, const sim_cols *c, u32 k) {
-  return l->rank_of_unit[c->clock_unit[c->slot_clock[c->ref[k]] - 1]];
+static u32 rank_at(const timeline *l, const sim_graph *c, u32 k) {
+  return l->rank_of_class[c->clock_class[c->slot_clock[c->ref[k]] - 1]];
 }
 
-static void record(void *arg, const sim_cols *c, u32 node, i64 start) {
+static void record(void *arg, const sim_graph *c, u32 node, i64 start) {
   player *r = arg;
   const timeline *l = r->l;
   if (!c->what[node]) return;
@@ -63,13 +63,13 @@ static void record(void *arg, const sim_cols *c, u32 node, i64 start) {
   }
 }
 
-static void enter(void *arg, const sim_cols *c, u32 node) {
+static void enter(void *arg, const sim_graph *c, u32 node) {
   player *r = arg;
   u32 around = *here(r);
   r->depth++;
   *here(r) = microbatch_of(r->l->p, instr_at(r, c, node)->coord, around);
 }
-static void leave(void *arg, const sim_cols *c, u32 node) {
+static void leave(void *arg, const sim_graph *c, u32 node) {
   (void)c, (void)node;
   ((player *)arg)->depth--;
 }
@@ -120,12 +120,12 @@ static void describe_kinds(sim *s, timeline *l) {
 
 static void count_event(void *arg, const trace_event *e) { ((u32 *)arg)[e->lane]++; }
 
-trace_source *timeline_of(sim *s, const sim_cols *c) {
+trace_source *timeline_of(sim *s, const sim_graph *c) {
   timeline *l = NEW(s->a, timeline);
-  u32 *rank = NEWN(s->a, u32, s->nunits), lanes = s->nranks * s->nstreams;
+  u32 *rank = NEWN(s->a, u32, s->nclasses), lanes = s->nranks * s->nstreams;
   u32 *count = ZNEWN(s->a, u32, lanes);
   sym *name = NEWN(s->a, sym, OP_COUNT);
-  for (u32 k = s->nranks; k-- > 0;) rank[s->unit_of_rank[k]] = k;
+  for (u32 k = s->nranks; k-- > 0;) rank[s->class_of_rank[k]] = k;
   for (u32 k = 0; k < OP_COUNT; k++) name[k] = k == OP_none ? (sym){0} : sym_of(s->c, op_row_of(k)->name);
   *l = (timeline){.of = {.nranks = s->nranks,
                          .nstreams = s->nstreams,
@@ -136,7 +136,7 @@ trace_source *timeline_of(sim *s, const sim_cols *c) {
                          .play = play},
                   .p = s->p,
                   .c = c,
-                  .rank_of_unit = rank};
+                  .rank_of_class = rank};
   describe_kinds(s, l);
   play(&l->of, s->tmp, 0, lanes, count_event, count);
   return &l->of;

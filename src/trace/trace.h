@@ -42,7 +42,7 @@ typedef struct {
   u32 lane, kind;
   i64 start_ps, dur_ps;
   u32 microbatch;
-  u32 match;       // equal for the events of one meeting, from 1; 0 = on its own
+  u32 match;       // equal for the events of one rendezvous, from 1; 0 = on its own
   u32 lowest_rank; // that meets; the event's own if it is on its own
 } trace_event;
 typedef void trace_tell(void *arg, const trace_event *e);

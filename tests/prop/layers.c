@@ -45,7 +45,7 @@ static strategy random_strategy(u64 *rng, bool train) {
   return s;
 }
 
-static bool equal(ctx *c, arena *a, planner *pl, const plan *pn, coster *k) {
+static bool equal(ctx *c, arena *a, planner *pl, const plan *pn, cost_model *k) {
   plan_probed about;
   const sim_opts so = {.mode = SIM_FOLDED, .peak_only = true};
   sim_result r;
@@ -86,7 +86,7 @@ static void check_model(u32 index, u32 plans) {
   prog *src = front_load(c, models[index].spec, &o);
   REQUIRE(src && pass_loss(src));
   planner *pl = planner_new(src);
-  coster *k = coster_new(c, ma, machine_load(c, ma, "16x4 v100 nvlink=100GB/s ib=2x100Gb/s"), NULL);
+  cost_model *k = cost_model_new(c, ma, machine_load(c, ma, "16x4 v100 nvlink=100GB/s ib=2x100Gb/s"), NULL);
   const char *one = getenv("SEED");
   for (u32 seed = one ? (u32)atoi(one) : 1; seed <= (one ? (u32)atoi(one) : plans); seed++) {
     u64 rng = seed * 7919 + index;

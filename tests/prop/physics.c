@@ -22,7 +22,7 @@ typedef struct {
   plans_model m;
   machine *mach;
   const char *spec;
-  coster *k;
+  cost_model *k;
   arena *a;
   u64 rng, seed;
 } bench;
@@ -30,7 +30,7 @@ typedef struct {
 static u32 compared[8]; // by property
 
 // ---- running ------------------------------------------------------------------------------------------
-static bool simulate(const bench *b, const prog *d, coster *k, const sim_opts *o, sim_result *r) {
+static bool simulate(const bench *b, const prog *d, cost_model *k, const sim_opts *o, sim_result *r) {
   return CHECK_MSG(sim_run(b->m.c, b->a, d, k, o, r), "%s", diag_render(b->m.c, b->a));
 }
 
@@ -89,8 +89,8 @@ static void check_relabelled(bench *b, const plan *pn, const sim_result *r) {
               (long long)r->peak_bytes);
     for (u32 k = 0; k < r->nranks; k++) // rank by rank
       for (u32 x = 0; x < r->nstreams && to[k] < s.nranks; x++)
-        CHECK_MSG(s.nstreams == r->nstreams && s.end_ps[s.unit_of_rank[to[k]] * s.nstreams + x] ==
-                                                   r->end_ps[r->unit_of_rank[k] * r->nstreams + x],
+        CHECK_MSG(s.nstreams == r->nstreams && s.end_ps[s.class_of_rank[to[k]] * s.nstreams + x] ==
+                                                   r->end_ps[r->class_of_rank[k] * r->nstreams + x],
                   "%s: rank %u, which was %u, ends at another time", told(b, q), to[k], k);
     compared[0]++;
   }
@@ -112,7 +112,7 @@ static void check_scaled(bench *b, const plan *pn, const prog *d, const sim_resu
   bool ok = s.makespan_ps == 3 * r->makespan_ps && s.peak_bytes == r->peak_bytes;
   for (u32 k = 0; k < r->nranks && ok; k++)
     for (u32 x = 0; x < r->nstreams && ok; x++) {
-      const u32 u = r->unit_of_rank[k] * r->nstreams + x, v = s.unit_of_rank[k] * s.nstreams + x;
+      const u32 u = r->class_of_rank[k] * r->nstreams + x, v = s.class_of_rank[k] * s.nstreams + x;
       ok = s.end_ps[v] == 3 * r->end_ps[u] && s.busy_ps[v] == 3 * r->busy_ps[u] &&
            s.comm_ps[v] == 3 * r->comm_ps[u];
     }
@@ -131,7 +131,7 @@ typedef struct {
 
 // No computation takes less than its arithmetic at the best rate, or its traffic at the best bandwidth.
 static void check_event(tally *t, const func_info *f, const instr *i, group g, u32 member, i64 ps) {
-  coster *k = t->b->k;
+  cost_model *k = t->b->k;
   cost_info info;
   cost_event e;
   if (!cost_explain(k, t->p, f, i, g, member, &info, &e)) t->ok = false;
@@ -167,7 +167,7 @@ static void check_computation(bench *b, const plan *pn, const prog *d, const sim
   tally_func(&t, d->main, (group){0});
   for (u32 k = 0; k < r->nranks && t.ok; k++)
     for (u32 x = 0; x < r->nstreams; x++) {
-      const u32 cell = r->unit_of_rank[k] * r->nstreams + x;
+      const u32 cell = r->class_of_rank[k] * r->nstreams + x;
       CHECK_MSG(r->busy_ps[cell] - r->comm_ps[cell] == t.sum[k][x],
                 "%s: rank %u computes for %lld, should for %lld", told(b, pn), k,
                 (long long)(r->busy_ps[cell] - r->comm_ps[cell]), (long long)t.sum[k][x]);
@@ -180,7 +180,7 @@ static void check_work(bench *b, const plan *pn, const prog *d, const sim_result
   sim_opts o = {.mode = SIM_FOLDED, .no_bytes = true, .critical = true, .steps = true, .steady = true};
   sim_result s;
   if (!simulate(b, d, b->k, &o, &s)) return;
-  for (u32 u = 0; u < r->nunits; u++)
+  for (u32 u = 0; u < r->nclasses; u++)
     for (u32 x = 0; x < r->nstreams; x++) {
       const i64 end = r->end_ps[u * r->nstreams + x], busy = r->busy_ps[u * r->nstreams + x];
       CHECK_MSG(busy <= end && end <= r->makespan_ps && r->comm_ps[u * r->nstreams + x] <= busy,
@@ -301,7 +301,7 @@ static void speed_up(bench *b, machine *m) {
 static void check_faster(bench *b, const plan *pn, const prog *d, const sim_result *r) {
   machine *m = machine_load(b->m.c, b->a, b->spec);
   speed_up(b, m);
-  coster *k = coster_new(b->m.c, b->a, m, &no_warnings);
+  cost_model *k = cost_model_new(b->m.c, b->a, m, &no_warnings);
   sim_opts o = {.mode = SIM_FOLDED, .peak_only = true};
   sim_result s;
   if (!simulate(b, d, k, &o, &s)) return;
@@ -316,7 +316,7 @@ static void check_faster(bench *b, const plan *pn, const prog *d, const sim_resu
 static void check_memory(bench *b, const plan *pn, const sim_result *r) {
   machine *m = machine_load(b->m.c, b->a, b->spec);
   for (u32 k = 0; k < m->nkinds; k++) m->kind[k].mem_bytes *= 2, m->kind[k].usable_bytes *= 2;
-  coster *k = coster_new(b->m.c, b->a, m, &no_warnings);
+  cost_model *k = cost_model_new(b->m.c, b->a, m, &no_warnings);
   sim_opts o = {.mode = SIM_FOLDED};
   sim_result s;
   prog *d = plan_apply(b->m.pl, pn, k);
@@ -353,7 +353,7 @@ TEST(physics_of_plans) {
     arena *kept = arena_new();
     b.mach = machine_load(b.m.c, kept, b.spec);
     REQUIRE(b.mach && b.mach->nranks == RANKS_MOST);
-    b.k = coster_new(b.m.c, kept, b.mach, &no_warnings);
+    b.k = cost_model_new(b.m.c, kept, b.mach, &no_warnings);
     u64 from = one ? strtoull(one, NULL, 0) : 1, to = one ? from : many ? strtoull(many, NULL, 0) : EACH;
     for (b.seed = from; b.seed <= to && (!only || !strcmp(only, b.m.name)); b.seed++) {
       b.rng = hash_u64(b.seed, i);
@@ -383,7 +383,7 @@ static i64 time_of(ctx *c, u32 model, const machine *m, const strategy *s, i64 m
   prog *src = plans_load(c, model, mbs * s->dp.n * s->mb.n);
   if (src && pass_loss(src)) {
     planner *pl = planner_new(src);
-    coster *k = coster_new(c, a, m, &no_warnings);
+    cost_model *k = cost_model_new(c, a, m, &no_warnings);
     hybrid_opts h = {.s = *s, .train = train, .optim = optim_default(OPTIM_ADAM)};
     plan *pn = policy_hybrid(pl, a, &h);
     prog *d = pn ? plan_apply(pl, pn, k) : NULL;

@@ -1,5 +1,5 @@
 // pipe.c - pipelines known by their stages against the same programs written out: random plans, time and peak
-// memory equal to the last bit. The oracle is the column engine, folded, on the program with all tasks.
+// memory equal to the last bit. The oracle is the event-graph engine, folded, on the program with all tasks.
 #include "plans.h"
 #include "sim/sim.h"
 #include "test.h"
@@ -9,7 +9,7 @@ static u32 known, whole, bytes_differ;
 
 // by_time: stages of one place that read each other's values may run in any order, and the probe has only one of
 // them: what each of them frees, so its bytes, may be another's then. Such cases are counted.
-static bool compare(plans_model *m, const plan *pn, coster *k, bool by_time, arena *a) {
+static bool compare(plans_model *m, const plan *pn, cost_model *k, bool by_time, arena *a) {
   ctx *c = m->c;
   plan_probed about;
   const sim_order *order = NULL;
@@ -59,7 +59,7 @@ static const plan *through_text(plans_model *m, const plan *pn, arena *a) {
   return plan_parse(a, planner_source(m->pl), sym_of(m->c, "plan"), sb_str(&b), b.n);
 }
 
-static bool flat_is_folded(plans_model *m, const plan *pn, coster *k, arena *a) {
+static bool flat_is_folded(plans_model *m, const plan *pn, cost_model *k, arena *a) {
   sim_result r[2];
   prog *d = plan_apply(m->pl, pn, k);
   bool ok = true;
@@ -82,7 +82,7 @@ static void check_model(u32 index, maker *make, u32 plans, bool text) {
   plans_open(&m, index);
   arena *ma = arena_new();
   machine *mach = machine_load(m.c, ma, "16x4 v100 nvlink=100GB/s ib=2x100Gb/s");
-  coster *k = coster_new(m.c, ma, mach, NULL);
+  cost_model *k = cost_model_new(m.c, ma, mach, NULL);
   for (u32 seed = one ? (u32)atoi(one) : 1; seed <= (one ? (u32)atoi(one) : plans); seed++) {
     u64 rng = seed * 7919 + index;
     arena *a = arena_new();

@@ -32,7 +32,7 @@ typedef enum {
   HAS_TWO_MESHES,
   HAS_SHARED_PLACE,
   HAS_BACK,
-  HAS_REST,
+  HAS_STORAGE,
   HAS_UNEVEN,
   HAS_RANKS,
   HAS_MINOR,
@@ -103,11 +103,11 @@ static void note_plan(const plan *pn, const char *name) {
     for (u32 k = 0; k < pn->seqs[i].n; k++) split |= pn->seqs[i].v[k].kind == TASK_W;
   note(HAS_SPLIT, split), note(HAS_INPUT_GRADIENTS, pn->input_gradients);
   note(HAS_INFERENCE, !pn->train), note(HAS_TWO_MESHES, pn->nmeshes > 1);
-  note(HAS_REST, pn->nrest[0] + pn->nrest[1] + pn->nrest[2] > 0),
+  note(HAS_STORAGE, pn->nstorage[0] + pn->nstorage[1] + pn->nstorage[2] > 0),
       note(HAS_RANKS, pn->meshes[0].ranks != NULL);
   note(HAS_SHARED_PLACE, pn->nseqs < pn->nsegments);
   for (u32 i = 1; i < pn->nsegments; i++) { // a later segment before an earlier one on some axis
-    const plan_place *a = &pn->segments[i - 1].place, *b = &pn->segments[i].place;
+    const plan_submesh *a = &pn->segments[i - 1].on, *b = &pn->segments[i].on;
     for (u32 x = 0; x < a->nfix; x++)
       for (u32 y = 0; y < b->nfix; y++)
         note(HAS_BACK, a->mesh == b->mesh && a->fix[x].axis == b->fix[y].axis && a->fix[x].at > b->fix[y].at);
@@ -139,9 +139,9 @@ static bool same_simulation(const sim_result *x, const sim_result *y) {
       x->instructions != y->instructions || x->peak_bytes != y->peak_bytes)
     return false;
   for (u32 r = 0; r < x->nranks; r++) {
-    u32 u = x->unit_of_rank[r], v = y->unit_of_rank[r];
-    if (x->unit[u].peak_bytes != y->unit[v].peak_bytes ||
-        memcmp(x->unit[u].peak_kind, y->unit[v].peak_kind, sizeof x->unit[u].peak_kind))
+    u32 u = x->class_of_rank[r], v = y->class_of_rank[r];
+    if (x->class[u].peak_bytes != y->class[v].peak_bytes ||
+        memcmp(x->class[u].peak_kind, y->class[v].peak_kind, sizeof x->class[u].peak_kind))
       return false;
     if (memcmp(x->end_ps + u * x->nstreams, y->end_ps + v * y->nstreams, x->nstreams * sizeof *x->end_ps))
       return false;

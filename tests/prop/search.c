@@ -30,10 +30,10 @@ typedef struct {
   machine *m;
   const char *machine_text;
   cost_opts costs;
-  coster *k;
+  cost_model *k;
   bool train;
   i64 batch;
-  sim_bytes accounting;
+  sim_bytes bytes;
   optim_opts optim;
   VEC(truth) known;
 } setting;
@@ -83,8 +83,8 @@ static void open_setting(setting *s, u64 seed) {
   REQUIRE(s->m);
   slow_down(s);
   s->costs.extrapolated = quiet;
-  if (chance(&s->rng, 8)) s->costs.accounting = "distir", s->accounting = SIM_BYTES_DISTIR;
-  s->k = coster_new(s->c, s->a, s->m, &s->costs);
+  if (chance(&s->rng, 8)) s->costs.model = "distir", s->bytes = SIM_BYTES_DISTIR;
+  s->k = cost_model_new(s->c, s->a, s->m, &s->costs);
   s->pl = planner_new(s->src);
 }
 
@@ -119,7 +119,7 @@ static prog *apply(setting *s, const strategy *x, arena *a, u64 *plan_text) {
 
 static void work_out(setting *s, truth *t) {
   arena *a = arena_new();
-  sim_opts so = {.mode = SIM_FOLDED, .bytes = s->accounting};
+  sim_opts so = {.mode = SIM_FOLDED, .bytes = s->bytes};
   sim_result r;
   const u32 before = diag_count(s->c);
   prog *d = apply(s, &t->s, a, NULL);
@@ -333,7 +333,7 @@ static bool random_line(setting *w, listing *l) {
 static bool random_search(setting *w, listing *l) {
   const u32 tops[] = {1, 2, 3, 5, 0};
   *l = (listing){.w = w};
-  l->o = (search_opts){.train = w->train, .optim = w->optim, .batch = w->batch, .accounting = w->accounting};
+  l->o = (search_opts){.train = w->train, .optim = w->optim, .batch = w->batch, .bytes = w->bytes};
   if (!random_line(w, l)) return false;
   l->o.ranks = chance(&w->rng, 3) ? 0 : 1 + pick(&w->rng, w->m->nranks);
   l->ranks = l->o.ranks ? l->o.ranks : w->m->nranks;
@@ -356,7 +356,7 @@ static const char *told(const listing *l) {
                       "seed %llu: %s batch %lld, %s%s, machine %s, %u ranks%s, top %u, memory %lld: '%s'",
                       (unsigned long long)l->w->seed, plans_name(l->w->model), (long long)l->w->batch,
                       l->w->train ? optim_name(l->w->optim.kind) : "inference",
-                      l->w->costs.accounting ? " (distir)" : "", l->w->machine_text, l->ranks,
+                      l->w->costs.model ? " (distir)" : "", l->w->machine_text, l->ranks,
                       l->o.pow2 ? " pow2" : "", l->o.top, (long long)l->o.memory_bytes, l->line);
 }
 
@@ -518,7 +518,7 @@ static u32 twice(void *arg, const prog *p, const func_info *f, const instr *i, g
 
 static void check_moved(const listing *l, const search_point *p, const plan *pn, arena *a) {
   setting *w = l->w;
-  const sim_opts o = {.mode = SIM_FOLDED, .bytes = w->accounting};
+  const sim_opts o = {.mode = SIM_FOLDED, .bytes = w->bytes};
   u32 *to = NEWN(a, u32, w->m->nranks);
   sim_result r;
   permute(w, to);
@@ -533,15 +533,15 @@ static void check_moved(const listing *l, const search_point *p, const plan *pn,
 // The path is as long as the step, and no resource has more work than that.
 static void check_step(const listing *l, const search_point *p, const prog *d, arena *a) {
   setting *w = l->w;
-  const sim_opts one = {.mode = SIM_FOLDED, .bytes = w->accounting, .critical = true, .steps = true},
-                 two = {.mode = SIM_FLAT, .bytes = w->accounting, .cost = twice, .cost_arg = w->k};
+  const sim_opts one = {.mode = SIM_FOLDED, .bytes = w->bytes, .critical = true, .steps = true},
+                 two = {.mode = SIM_FLAT, .bytes = w->bytes, .cost = twice, .cost_arg = w->k};
   sim_result r, s;
   i64 path = 0;
   if (!AGREE(l, p, sim_run(w->c, a, d, w->k, &one, &r) && sim_run(w->c, a, d, NULL, &two, &s))) return;
   for (u32 k = 0; k < r.ncritical; k++) path += r.critical[k].dur_ps;
   AGREE(l, p, path == p->time_ps && r.makespan_ps == p->time_ps && r.peak_bytes == p->peak_bytes);
   AGREE(l, p, s.makespan_ps == 2 * p->time_ps && s.peak_bytes == p->peak_bytes);
-  for (u32 k = 0; k < r.nunits * r.nstreams; k++)
+  for (u32 k = 0; k < r.nclasses * r.nstreams; k++)
     AGREE(l, p, r.comm_ps[k] <= r.busy_ps[k] && r.busy_ps[k] <= r.end_ps[k] && r.end_ps[k] <= p->time_ps);
   scaled++;
 }

@@ -55,7 +55,7 @@ static u64 elements(space *sp, const type_info *t, group g, u32 member) {
 }
 
 typedef struct {
-  u32 meet[RANKS];   // the meeting that a rank is in, named by its lowest rank; ~0 = none
+  u32 meet[RANKS];   // the rendezvous that a rank is in, named by its lowest rank; ~0 = none
   bool gives[RANKS]; // whose price counts
   bool linked[RANKS][RANKS];
 } gathering;
@@ -418,13 +418,13 @@ static void check_mode(world *w, const naive *z, const heap *h, sim_mode mode, u
   sim_result r;
   if (!CHECK(sim_run(w->c, w->a, w->p, NULL, &o, &r))) return;
   for (u32 k = 0; k < r.nranks; k++) {
-    const sim_unit *u = &r.unit[r.unit_of_rank[k]];
+    const sim_class *u = &r.class[r.class_of_rank[k]];
     CHECK_MSG(u->peak_bytes == h->peak[k], "seed %llu: %s: rank %u takes %lld bytes, should %lld", seed,
               name[mode], k, (long long)u->peak_bytes, (long long)h->peak[k]);
     CHECK_MSG(u->end_bytes == h->now[k], "seed %llu: %s: rank %u is left with %lld bytes, should %lld", seed,
               name[mode], k, (long long)u->end_bytes, (long long)h->now[k]);
     for (u32 s = 0; s < r.nstreams; s++) {
-      u32 cell = r.unit_of_rank[k] * r.nstreams + s;
+      u32 cell = r.class_of_rank[k] * r.nstreams + s;
       CHECK_MSG(r.end_ps[cell] == z->clock[k][s],
                 "seed %llu: %s: rank %u stream %u ends at %lld, should at %lld", seed, name[mode], k, s,
                 (long long)r.end_ps[cell], (long long)z->clock[k][s]);
@@ -463,9 +463,9 @@ static void check_split(const sim_result *r, unsigned long long seed) {
     if (!x->beside) *(x->kind == SPLIT_COMM ? &comm : &compute) += x->ps;
     all += x->ps;
   }
-  for (u32 u = 0; u < r->nunits; u++)
+  for (u32 u = 0; u < r->nclasses; u++)
     for (u32 k = 0; k < r->nstreams; k++)
-      used += (double)r->busy_ps[u * r->nstreams + k] * r->unit[u].nranks / r->nranks;
+      used += (double)r->busy_ps[u * r->nstreams + k] * r->class[u].nranks / r->nranks;
   CHECK_MSG(fabs(compute - r->utilisation * span) <= 1e-9 * span, "seed %llu: computing %.3f, not %.3f", seed,
             compute, r->utilisation * span);
   CHECK_MSG(fabs(comm - r->comm * span) <= 1e-9 * span, "seed %llu: communicating %.3f, not %.3f", seed, comm,
@@ -579,7 +579,7 @@ static void check_seed(u64 seed) {
   }
   sim_opts o = {.mode = SIM_FOLDED, .cost = price, .cost_arg = &w, .no_bytes = true};
   sim_result r;
-  if (sim_run(w.c, w.a, w.p, NULL, &o, &r)) folded_away += r.nunits < r.nranks;
+  if (sim_run(w.c, w.a, w.p, NULL, &o, &r)) folded_away += r.nclasses < r.nranks;
   programs++;
   prog_free(w.p);
   arena_free(w.a);

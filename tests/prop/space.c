@@ -45,7 +45,7 @@ typedef struct {
   prog *src;
   machine *m;
   planner *pl;
-  coster *k;
+  cost_model *k;
   strategy_set set;
 } setting;
 static u32 folded, flat, impossible, searches;
@@ -59,7 +59,7 @@ static void open_setting(setting *s, const space_of *of, u64 seed) {
   s->m = machine_load(s->c, s->a, of->machine);
   if (!CHECK_MSG(s->src && s->m, "%s", diag_render(s->c, s->a))) test_leave();
   s->pl = planner_new(s->src);
-  s->k = coster_new(s->c, s->a, s->m, NULL);
+  s->k = cost_model_new(s->c, s->a, s->m, NULL);
   s->set = space_read(s->c, s->a, of->file);
   for (choice_id id = CHOICE_dp; id <= CHOICE_pp && !of->degrees; id++) s->set.of[id] = (choice_set){0};
   s->set.of[CHOICE_tables] = s->set.of[CHOICE_layers] = (choice_set){.said = true, .all = true};

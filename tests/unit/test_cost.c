@@ -11,17 +11,17 @@ typedef struct {
   ctx *c;
   arena *a;
   machine *m;
-  coster *k;
+  cost_model *k;
   prog *p;
   u8 dp, tp;
   mesh mesh;
 } bed;
 
-static bed bed_new(const char *spec, const char *accounting, u32 dp, u32 tp) {
+static bed bed_new(const char *spec, const char *model, u32 dp, u32 tp) {
   bed b = {.c = ctx_new(), .a = arena_new()};
-  cost_opts o = {.accounting = accounting};
+  cost_opts o = {.model = model};
   b.m = machine_load(b.c, b.a, spec);
-  b.k = b.m ? coster_new(b.c, b.a, b.m, &o) : NULL;
+  b.k = b.m ? cost_model_new(b.c, b.a, b.m, &o) : NULL;
   b.p = prog_new(b.c);
   b.dp = axis_add(b.p->sp, sym_of(b.c, "dp"), dp, false);
   b.tp = axis_add(b.p->sp, sym_of(b.c, "tp"), tp, false);
@@ -82,7 +82,7 @@ TEST(cost_matmul_roofline) {
   const double flops = 2.0 * 2048 * 4096 * 1024, lo = 1e10 / 0.65, hi = 1e11 / 0.81;
   const double work = lo + (hi - lo) * (flops - 1e10) / 9e10;
   CHECK_CLOSE((double)ps[0], work / 312e12 * 1e12 + 4e6, 1e-8);
-  CHECK_EQ_I64(coster_events(b.k), 1);
+  CHECK_EQ_I64(cost_model_events(b.k), 1);
   bed_free(&b);
 }
 
@@ -140,7 +140,7 @@ TEST(cost_explains) {
   CHECK_CLOSE(e.bytes, 2 * picked + 4 * 128 * 8, 1e-12); // rows read and written, indices read; not the table
   CHECK_EQ_I64(e.opd[0].dim[0], 12576);
   CHECK(cost.source == COST_LAUNCH && cost.spread < 0 && cost.ps > 3000000);
-  CHECK_STR(coster_row(b.k, cost.row)->figure, "h100: launch of move");
+  CHECK_STR(cost_model_row(b.k, cost.row)->figure, "h100: launch of move");
   i64 ps[8];
   CHECK_EQ_I64(cost_instr(b.k, b.p, fi, &fi->body.v[i - 1], g, ps), 1);
   CHECK_EQ_I64(ps[0], cost.ps);
@@ -191,7 +191,7 @@ TEST(cost_mixed_devices) {
   CHECK(ps[0] == ps[3] && ps[4] == ps[7] && ps[0] < ps[4]);
   CHECK_EQ_I64(cost_of(&b, OP_matmul, (attrset){0}, (type[]){y, y}, 2, &y, 1, fast, one), 1);
   CHECK_EQ_I64(one[0], ps[0]);
-  CHECK_EQ_I64(coster_events(b.k), 2);
+  CHECK_EQ_I64(cost_model_events(b.k), 2);
   bed_free(&b);
 }
 
@@ -225,7 +225,7 @@ TEST(cost_uneven_pieces) {
 TEST(cost_collectives_by_hand) {
   ctx *c = ctx_new();
   arena *a = arena_new();
-  coster *k = coster_new(c, a, machine_load(c, a, "dgx-h100*2"), NULL);
+  cost_model *k = cost_model_new(c, a, machine_load(c, a, "dgx-h100*2"), NULL);
   u32 all[16], far[4] = {0, 1, 8, 9};
   for (u32 i = 0; i < 16; i++) all[i] = i;
   const double in = 450e9 * 0.75, out = 400e9 * 0.92, S = 1e9, us = 1e6, start = 4.7 * us, slow = 10 * us;
@@ -256,15 +256,15 @@ TEST(cost_collectives_by_hand) {
               rows[i].ps / 1e9);
   }
   // Small ones over many nodes go up and down a tree.
-  coster *big = coster_new(c, a, machine_load(c, a, "dgx-h100*128"), NULL);
+  cost_model *big = cost_model_new(c, a, machine_load(c, a, "dgx-h100*128"), NULL);
   u32 ranks[1024];
   for (u32 i = 0; i < 1024; i++) ranks[i] = i;
   const double ps = (double)cost_comm(big, OP_all_reduce, 8, ranks, 1024, DT_F16);
   CHECK_CLOSE(ps, slow + 2 * (7 * 0.8 + 7 * 6) * us, 1e-3);
   CHECK_EQ_I64(cost_comm(big, OP_all_reduce, 8, (u32[]){1023, 1024}, 2, DT_F16), -1);
-  coster *lone = coster_new(c, a, machine_load(c, a, "2x8 h100"), NULL);
+  cost_model *lone = cost_model_new(c, a, machine_load(c, a, "2x8 h100"), NULL);
   CHECK_EQ_I64(cost_comm(lone, OP_all_reduce, 8, (u32[]){7, 8}, 2, DT_F16), -1);
-  CHECK(!coster_new(c, a, coster_machine(k), &(cost_opts){.accounting = "magic"}));
+  CHECK(!cost_model_new(c, a, cost_model_machine(k), &(cost_opts){.model = "magic"}));
   CHECK_GOLDEN("cost/links.txt", diag_render(c, a));
   arena_free(a);
   ctx_free(c);
@@ -345,14 +345,14 @@ static type random_type(bed *b, u64 *rng, group g) {
   return matrix(b, rng_next(rng) & 1 ? DT_F16 : DT_F32, m, n, l, g);
 }
 
-// A coster that has seen everything says what a new one says.
+// A cost model that has seen everything says what a new one says.
 TEST(cost_caches_change_nothing) {
   u64 rng = 7;
-  const char *const accountings[] = {"heddle", "distir"};
+  const char *const models[] = {"heddle", "distir"};
   for (u32 round = 0; round < 6; round++) {
-    bed b = bed_new("dgx-h100*2", accountings[round & 1], round < 3 ? 2 : 4, 4);
+    bed b = bed_new("dgx-h100*2", models[round & 1], round < 3 ? 2 : 4, 4);
     REQUIRE(b.k);
-    const cost_opts o = {.accounting = accountings[round & 1]};
+    const cost_opts o = {.model = models[round & 1]};
     const group all = group_all(b.p->sp, b.mesh), part = group_fix(b.p->sp, all, b.dp, 1);
     for (u32 i = 0; i < 300; i++) {
       static const opcode ops[] = {OP_add,        OP_relu,       OP_softmax, OP_sgd,
@@ -365,9 +365,9 @@ TEST(cost_caches_change_nothing) {
       const attrset at = comm && op != OP_send ? attrs_of(b.p, &over, 1) : (attrset){0};
       i64 ps[16], fresh[16];
       const u32 n = cost_of(&b, op, at, (type[]){x, x}, comm ? 1 : op_row_of(op)->opd_min, &x, 1, g, ps);
-      coster *used = b.k;
+      cost_model *used = b.k;
       arena_mark_t mark = arena_mark(b.a);
-      b.k = coster_new(b.c, b.a, b.m, &o);
+      b.k = cost_model_new(b.c, b.a, b.m, &o);
       const u32 m = cost_of(&b, op, at, (type[]){x, x}, comm ? 1 : op_row_of(op)->opd_min, &x, 1, g, fresh);
       b.k = used;
       CHECK(n && n == m && !memcmp(ps, fresh, sizeof *ps * n));
@@ -381,7 +381,7 @@ TEST(cost_caches_change_nothing) {
 TEST(cost_programs_take_turns) {
   ctx *c = ctx_new();
   arena *a = arena_new();
-  coster *k = coster_new(c, a, machine_load(c, a, "dgx-h100*2"), NULL);
+  cost_model *k = cost_model_new(c, a, machine_load(c, a, "dgx-h100*2"), NULL);
   i64 first[3];
   for (u32 round = 0; round < 6; round++) {
     bed b = {.c = c, .a = a, .k = k, .p = prog_new(c)};
@@ -398,7 +398,7 @@ TEST(cost_programs_take_turns) {
     prog_free(b.p);
   }
   CHECK(first[0] > first[1] && first[1] > first[2]);
-  CHECK_EQ_I64(coster_events(k), 3);
+  CHECK_EQ_I64(cost_model_events(k), 3);
   arena_free(a);
   ctx_free(c);
 }
@@ -436,8 +436,8 @@ TEST(cost_programs_leave_nothing) {
   bed_free(&b);
 }
 
-// Random groups of random meshes: one coster, which knows all patterns before, against a new one every time,
-// which works every place out from the ranks.
+// Random groups of random meshes: one cost model, which knows all patterns before, against a new one every
+// time, which works every place out from the ranks.
 static group random_group(prog *p, mesh m, const u8 *axis, u32 naxes, u64 *rng) {
   group g = group_all(p->sp, m);
   for (u32 i = 0; i < naxes; i++) {
@@ -454,7 +454,7 @@ TEST(cost_patterns_are_ranks) {
   static const struct {
     const char *spec;
     u32 leaf;
-    const char *accounting;
+    const char *model;
   } row[] = {{"8x8 h100 nvlink=450GB/s ib=4x400Gb/s", 2, NULL},
              {"dgx-a100-80*8", 4, NULL},
              {"a10-4x4", 0, NULL},
@@ -471,8 +471,8 @@ TEST(cost_patterns_are_ranks) {
     REQUIRE(m);
     m->fabric.leaf = row[k].leaf;
     m->fabric.oversub = 2;
-    const cost_opts o = {.accounting = row[k].accounting};
-    coster *old = coster_new(c, a, m, &o);
+    const cost_opts o = {.model = row[k].model};
+    cost_model *old = cost_model_new(c, a, m, &o);
     for (u32 round = 0; round < 60; round++) {
       prog *p = prog_new(c);
       u32 size[3], n = 1;
@@ -494,7 +494,7 @@ TEST(cost_patterns_are_ranks) {
         const u32 nover = over[0] == over[1] ? 1 : 2;
         const opcode op = (opcode[]){OP_all_reduce, OP_all_gather, OP_all_to_all}[rng_next(&rng) % 3];
         arena_mark_t mark = arena_mark(once);
-        coster *fresh = coster_new(c, once, m, &o);
+        cost_model *fresh = cost_model_new(c, once, m, &o);
         const i64 x = cost_over(old, p, g, over, nover, op, 1 << 20, DT_F16);
         CHECK_EQ_I64(x, cost_over(fresh, p, g, over, nover, op, 1 << 20, DT_F16));
         const i64 y = cost_between(old, p, g, h, 1 << 20, 1 << 18, DT_F16);
@@ -516,7 +516,7 @@ TEST(cost_predictor) {
   REQUIRE(b.k);
   int asked = 0;
   const cost_opts o = {.predict = products_take_a_second, .extrapolated = count_far, .arg = &asked};
-  b.k = coster_new(b.c, b.a, b.m, &o);
+  b.k = cost_model_new(b.c, b.a, b.m, &o);
   const group g = group_all(b.p->sp, b.mesh);
   const type x = matrix(&b, DT_F16, 64, 64, (layout){0}, g);
   i64 ps[8];
@@ -527,14 +527,14 @@ TEST(cost_predictor) {
   CHECK_EQ_I64(cost_of(&b, OP_relu, (attrset){0}, &x, 1, &x, 1, g, ps), 1);
   CHECK_EQ_I64(asked, 2);
   asked = 0;
-  b.k = coster_new(b.c, b.a, b.m, &(cost_opts){.extrapolated = count_far, .arg = &asked});
+  b.k = cost_model_new(b.c, b.a, b.m, &(cost_opts){.extrapolated = count_far, .arg = &asked});
   cost_of(&b, OP_matmul, (attrset){0}, (type[]){x, x}, 2, &x, 1, g, ps);
   CHECK_EQ_I64(asked, 0); // 0.5 MFLOP; the table begins at 10 GFLOP, but the launch is all that matters
   const type huge = matrix(&b, DT_F16, 1 << 19, 1 << 19, (layout){0}, g);
   cost_of(&b, OP_matmul, (attrset){0}, (type[]){huge, huge}, 2, &huge, 1, g, ps);
   CHECK(asked >= 100); // 288 PFLOP; it ends at 100 TFLOP
   CHECK_EQ_I64(diag_count(b.c), 0);
-  b.k = coster_new(b.c, b.a, b.m, NULL);
+  b.k = cost_model_new(b.c, b.a, b.m, NULL);
   for (u32 i = 0; i < 3; i++) cost_of(&b, OP_matmul, (attrset){0}, (type[]){huge, huge}, 2, &huge, 1, g, ps);
   CHECK(diag_count(b.c) == 2 && diag_errors(b.c) == 0); // gemm and memory, once each
   CHECK(diag_get(b.c, 0).id == W_EXTRAPOLATED);
@@ -653,7 +653,7 @@ TEST(cost_near_measured_collectives) {
     FILE *in = fopen(test_data("calibration/collectives.csv"), "r");
     ctx *c = ctx_new();
     arena *a = arena_new();
-    coster *k = coster_new(c, a, machine_load(c, a, gpus[i][1]), NULL);
+    cost_model *k = cost_model_new(c, a, machine_load(c, a, gpus[i][1]), NULL);
     char line[1024], *f[11];
     double off[4096];
     u32 n = 0;
@@ -747,7 +747,7 @@ TEST(cost_spreads_hold) {
       within[cost.row] += fabs(atof(f[8]) * 1e6 / (double)cost.ps - 1) <= cost.spread;
     }
     for (u32 r = 1; r < COUNT_OF(all); r++) {
-      const cost_row *row = all[r] ? coster_row(b.k, r) : NULL;
+      const cost_row *row = all[r] ? cost_model_row(b.k, r) : NULL;
       if (!row || row->spread < 0) continue;
       const double part = (double)within[r] / all[r];
       CHECK_MSG(row->count == all[r], "%s: %u measurements, not %u", row->figure, all[r], row->count);
@@ -763,7 +763,7 @@ TEST(cost_spreads_hold) {
 
 // ---- whole models ------------------------------------------------------------------------------------
 
-// Every instruction of every built-in model's training step has a cost in every accounting, the same when
+// Every instruction of every built-in model's training step has a cost in every cost model, the same when
 // explained.
 TEST(cost_every_model) {
   ctx *c = ctx_new();
@@ -775,8 +775,8 @@ TEST(cost_every_model) {
     REQUIRE(p && pass_train(p, &adam, false));
     const u8 axis = axis_add(p->sp, sym_of(c, "one"), 1, false);
     const group g = group_all(p->sp, mesh_add(p->sp, sym_of(c, "m"), &axis, 1, 0, NULL));
-    for (u32 x = 0; cost_accounting(x); x++) {
-      coster *k = coster_new(c, a, m, &(cost_opts){.accounting = cost_accounting(x)});
+    for (u32 x = 0; cost_model_name(x); x++) {
+      cost_model *k = cost_model_new(c, a, m, &(cost_opts){.model = cost_model_name(x)});
       for (u32 f = 1; f < p->funcs.n; f++)
         for (u32 i = 0; i < p->funcs.v[f]->body.n; i++) {
           const instr *in = &p->funcs.v[f]->body.v[i];

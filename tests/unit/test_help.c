@@ -45,7 +45,7 @@ static void drop(bed *b) {
 static i64 step_on(bed *b, const machine *m, cost_parts *path, u32 *steps) {
   sim_result r;
   const sim_opts o = {.mode = SIM_FOLDED, .critical = true, .steps = true, .no_bytes = true};
-  coster *k = coster_new(b->c, b->a, m, NULL);
+  cost_model *k = cost_model_new(b->c, b->a, m, NULL);
   REQUIRE(k && sim_run(b->c, b->a, b->p, k, &o, &r));
   if (path) REQUIRE(sim_path_parts(b->p, k, &r, path));
   if (steps) *steps = r.ncritical;
@@ -99,7 +99,7 @@ TEST(split_of_two_stages_by_hand) {
   bed b = parsed(two_stages);
   const machine *m = machine_parse(b.c, b.a, sym_of(b.c, "two.yaml"), two_devices, sizeof two_devices - 1);
   for (sim_mode mode = SIM_FLAT; mode <= SIM_FOLDED; mode++) {
-    coster *k = coster_new(b.c, b.a, m, NULL);
+    cost_model *k = cost_model_new(b.c, b.a, m, NULL);
     sim_result r;
     REQUIRE(k && sim_run(b.c, b.a, b.p, k, &(sim_opts){.mode = mode, .split = true}, &r));
     REQUIRE(r.nsplit == 2);
@@ -201,11 +201,11 @@ TEST(help_of_two_at_once) {
   drop(&b);
 }
 
-// An accounting that does not tell what its prices are made of.
+// A cost model that does not tell what its prices are made of.
 TEST(help_is_not_guessed) {
   bed b = parsed(two_stages);
   const machine *m = machine_parse(b.c, b.a, sym_of(b.c, "two.yaml"), two_devices, sizeof two_devices - 1);
-  coster *k = coster_new(b.c, b.a, m, &(cost_opts){.accounting = "distir"});
+  cost_model *k = cost_model_new(b.c, b.a, m, &(cost_opts){.model = "distir"});
   sim_result r;
   cost_parts path;
   REQUIRE(k && sim_run(b.c, b.a, b.p, k, &(sim_opts){.mode = SIM_FOLDED, .critical = true}, &r));

@@ -69,7 +69,7 @@ TEST(ir_points) {
   CHECK_EQ_I64(point_merge(p, 0, a), a);
   CHECK_EQ_I64(point_merge(p, point_with(p, 0, mb, 3), a), a); // the inner coordinate wins
   coords free = {{0}};
-  free.at[tp] = 1; // no temporal axis: not a place in time
+  free.at[tp] = 1; // no temporal axis: not a coordinate in time
   free.at[mb] = free.at[cs] = POINT_FREE;
   CHECK_EQ_I64(point_of(p, &free), 0);
   free.at[mb] = 0;

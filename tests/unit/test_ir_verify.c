@@ -3,7 +3,8 @@
 #include "infer/infer.h"
 #include "test.h"
 
-// One of everything: two groups, a call on a group, places in time, donation, a tuple, a constant, a root.
+// One of everything: two groups, a call on a group, coordinates in time, donation, a tuple, a constant, a
+// root.
 static const char right[] =
     "mesh @m [pp=2, tp=2]\n"
     "time [mb=2]\n"
@@ -182,8 +183,9 @@ TEST(ir_verify_layouts) {
         retype(&s, g, j[ALL_GATHER].res, l, (group){0}),
         "all_gather: f32[8{mb},4{tp}] to f32[8,4]: only the named axes may change");
   BREAK(layout l = layout_with_part(p->sp, (layout){0}, tp, RED_SUM);
-        retype(&s, f, i[SEND].res, l, i[CONST].g), "send: operand f32[8,4] @m[pp=0], result f32[8,4]+tp "
-                                                   "@m[pp=1]: partial sums and coordinates in time must stay");
+        retype(&s, f, i[SEND].res, l, i[CONST].g),
+        "send: operand f32[8,4] @m[pp=0], result f32[8,4]+tp "
+        "@m[pp=1]: partial sums and coordinates in time must stay");
   BREAK(layout l = layout_with_split(p->sp, (layout){0}, tp, 1, 2);
         retype(&s, f, i[JOIN_Y].res, l, i[SEND].g),
         "join: operands are f32[8{mb},4] @m[pp=0], the result f32[8,4{tp}] @m[pp=0]");

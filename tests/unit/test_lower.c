@@ -214,7 +214,7 @@ TEST(lower_plans_are_dealt_out) {
                {"gpt2:layers=2,hidden=8,heads=2", 1, 2, 2, 4, 0, false},
                {"llama2-7b:layers=2,hidden=8,heads=2,ffn=16", 2, 2, 2, 2, 1, true},
                {"moe-8x125m:layers=2,hidden=8,heads=2", 2, 2, 1, 1, 2, true},
-               {"mlp-xs:layers=4,hidden=8", 3, 1, 2, 2, 1, true}, // pieces at rest that differ by one
+               {"mlp-xs:layers=4,hidden=8", 3, 1, 2, 2, 1, true}, // pieces in storage that differ by one
                {"gpt2:layers=2,hidden=8,heads=2", 3, 2, 1, 2, 3, true}};
   for (u32 k = 0; k < COUNT_OF(plans); k++) {
     prog *p = planned(plans[k].model, plans[k].d, plans[k].t, plans[k].p, plans[k].k, plans[k].zero,

@@ -273,35 +273,35 @@ TEST(machine_curve) {
   CHECK_CLOSE(curve_best(&none), 1, 0);
 }
 
-TEST(machine_places_share_nics) {
+TEST(machine_placements_share_nics) {
   bed b = bed_new();
   machine *m = machine_load(b.c, b.a, "2x8 h100 nvlink=450GB/s ib=8x400Gb/s");
   REQUIRE(m);
-  machine_place p[8];
+  machine_placement p[8];
   u32 inside[8] = {0, 1, 2, 3, 4, 5, 6, 7};
-  machine_places(m, b.a, inside, 1, 8, p);
+  machine_placements(m, b.a, inside, 1, 8, p);
   CHECK(p->n == 8 && p->nodes == 1 && p->per_node == 8 && p->even && p->out_bw == 0);
   CHECK_CLOSE(p->in_bw, 450e9 * 0.75, 1e-12);
   u32 across[16]; // eight pairs, one NIC each
   for (u32 i = 0; i < 8; i++) across[2 * i] = i, across[2 * i + 1] = i + 8;
-  machine_places(m, b.a, across, 8, 2, p);
+  machine_placements(m, b.a, across, 8, 2, p);
   for (u32 i = 0; i < 8; i++) {
     CHECK(p[i].nodes == 2 && p[i].per_node == 1 && p[i].even);
     CHECK_CLOSE(p[i].out_bw, 50e9 * 0.92, 1e-12);
   }
-  machine_places(m, b.a, across, 1, 2, p); // one pair alone drives no more than the NIC beside it
+  machine_placements(m, b.a, across, 1, 2, p); // one pair alone drives no more than the NIC beside it
   CHECK_CLOSE(p->out_bw, 50e9 * 0.92, 1e-12);
-  machine_places(m, b.a, across, 1, 16, p); // all ranks in one group, given out of order: the whole node
+  machine_placements(m, b.a, across, 1, 16, p); // all ranks in one group, given out of order: the whole node
   CHECK(p->nodes == 2 && p->per_node == 8 && p->even);
   CHECK_CLOSE(p->out_bw, 400e9 * 0.92, 1e-12);
   u32 uneven[3] = {0, 1, 8};
-  machine_places(m, b.a, uneven, 1, 3, p);
+  machine_placements(m, b.a, uneven, 1, 3, p);
   CHECK(p->nodes == 2 && p->per_node == 2 && !p->even);
   CHECK_CLOSE(p->out_bw, 50e9 * 0.92, 1e-12);
   // A node of 16 with 8 NICs: 16 pairs share them two by two, in each direction.
   m = machine_load(b.c, b.a, "dgx-2*2");
   u32 from[32], to[32];
-  machine_place q[32];
+  machine_placement q[32];
   for (u32 i = 0; i < 16; i++) from[i] = i, to[i] = i + 16, from[i + 16] = i + 16, to[i + 16] = i;
   machine_pairs(m, b.a, from, to, 16, q);
   CHECK_CLOSE(q[3].dev_bw, 6.25e9 * 0.92, 1e-12);
@@ -314,31 +314,31 @@ TEST(machine_places_share_nics) {
   bed_free(&b);
 }
 
-TEST(machine_places_by_shape) {
+TEST(machine_placements_by_shape) {
   bed b = bed_new();
-  machine_place p[4];
+  machine_placement p[4];
   machine *m = machine_load(b.c, b.a, "8 h100 ring=400GB/s");
   const double bw = 400e9 * 0.75;
   u32 r[8] = {0, 1, 2, 3, 4, 5, 6, 7}, odd[4] = {0, 2, 4, 6}, pair[2] = {3, 4}, half[4] = {2, 3, 4, 5};
-  machine_places(m, b.a, r, 1, 8, p);
+  machine_placements(m, b.a, r, 1, 8, p);
   CHECK_CLOSE(p->in_bw, bw, 1e-12);
   CHECK_CLOSE(p->all_bw, bw / 2, 1e-12);
-  machine_places(m, b.a, odd, 1, 4, p); // two such rings share the links
+  machine_placements(m, b.a, odd, 1, 4, p); // two such rings share the links
   CHECK_CLOSE(p->in_bw, bw / 2, 1e-12);
-  machine_places(m, b.a, half, 1, 4, p); // there and back on a line
+  machine_placements(m, b.a, half, 1, 4, p); // there and back on a line
   CHECK_CLOSE(p->in_bw, bw / 2, 1e-12);
-  machine_places(m, b.a, pair, 1, 2, p);
+  machine_placements(m, b.a, pair, 1, 2, p);
   CHECK_CLOSE(p->pair_bw, bw / 2, 1e-12);
   m = machine_load(b.c, b.a, "8 mi300x");
-  machine_places(m, b.a, half, 1, 4, p);
+  machine_placements(m, b.a, half, 1, 4, p);
   CHECK_CLOSE(p->in_bw, 448e9 * 0.75 * 3 / 7, 1e-12);
   CHECK_CLOSE(p->pair_bw, 448e9 * 0.75 / 7, 1e-12);
   m = machine_load(b.c, b.a, "a40-4x4");
-  machine_places(m, b.a, (u32[]){2, 3}, 1, 2, p);
+  machine_placements(m, b.a, (u32[]){2, 3}, 1, 2, p);
   CHECK_CLOSE(p->in_bw, 56.25e9 * 0.72, 1e-12);
-  machine_places(m, b.a, (u32[]){1, 2}, 1, 2, p); // not bridged: through the host
+  machine_placements(m, b.a, (u32[]){1, 2}, 1, 2, p); // not bridged: through the host
   CHECK_CLOSE(p->in_bw, 31.5e9 * 0.65, 1e-12);
-  machine_places(m, b.a, r, 1, 4, p);
+  machine_placements(m, b.a, r, 1, 4, p);
   CHECK_CLOSE(p->in_bw, 31.5e9 * 0.65, 1e-12);
   bed_free(&b);
 }
@@ -347,10 +347,10 @@ TEST(machine_oversubscription) {
   bed b = bed_new();
   machine *m = machine_load(b.c, b.a, "8x8 h100 ib=8x400Gb/s oversubscription=4 leaf=2");
   REQUIRE(m);
-  machine_place p[1];
-  machine_places(m, b.a, (u32[]){0, 8}, 1, 2, p);
+  machine_placement p[1];
+  machine_placements(m, b.a, (u32[]){0, 8}, 1, 2, p);
   CHECK_CLOSE(p->out_bw, 50e9 * 0.92, 1e-12);
-  machine_places(m, b.a, (u32[]){8, 16}, 1, 2, p);
+  machine_placements(m, b.a, (u32[]){8, 16}, 1, 2, p);
   CHECK_CLOSE(p->out_bw, 50e9 * 0.92 / 4, 1e-12);
   bed_free(&b);
 }

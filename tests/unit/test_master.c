@@ -68,7 +68,7 @@ static memory memory_of(dtype t, optimizer kind, bool master, u32 zero) {
   prog *src = front_load(c, "mlp-xs:layers=2", &(front_opts){.batch = 32, .loss = true, .t = t});
   machine *m = machine_load(c, a, "dgx-h100");
   planner *pl = src ? planner_new(src) : NULL;
-  coster *k = m ? coster_new(c, a, m, NULL) : NULL;
+  cost_model *k = m ? cost_model_new(c, a, m, NULL) : NULL;
   REQUIRE(pl && k);
   hybrid_opts h = {.s = strategy_of("dp=%u mb=2 zero=%u", WAYS, zero), .train = true};
   h.optim = optim_default(kind), h.optim.master = master;
@@ -77,7 +77,7 @@ static memory memory_of(dtype t, optimizer kind, bool master, u32 zero) {
   sim_result r;
   bool ok = p && sim_run(c, a, p, k, &(sim_opts){.mode = SIM_FOLDED}, &r);
   if (!CHECK_MSG(ok, "%s", diag_render(c, a))) test_leave();
-  memcpy(out.kind, r.unit[0].peak_kind, sizeof out.kind);
+  memcpy(out.kind, r.class[0].peak_kind, sizeof out.kind);
   const func_info *f = func_get(src, src->main);
   for (u32 i = 0; i < f->nparams; i++)
     if (f->params.v[i].r == ROLE_WEIGHT) out.params += shape_elems(&val_type(src, f, i + 1)->s);

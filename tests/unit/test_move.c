@@ -84,7 +84,7 @@ static machine *machine_named(const char *name) { return machine_load(C, A, name
 
 // Moves from a random layout to another group and layout, back, and compares: one program of four
 // conversions.
-static void arrives(u64 seed, coster *k) {
+static void arrives(u64 seed, cost_model *k) {
   group g, h;
   some_groups(&g, &h);
   reduction red = few(2) ? RED_SUM : RED_MAX;
@@ -124,7 +124,7 @@ TEST(move_every_element_arrives_by_cost) {
     begin(seed);
     machine *m = machine_named("a40-4x4*2");
     REQUIRE(m != NULL);
-    arrives(seed, coster_new(C, A, m, NULL));
+    arrives(seed, cost_model_new(C, A, m, NULL));
     end();
   }
 }
@@ -149,7 +149,7 @@ static void all_layouts(group g, u32 k, layout l, layouts *out) {
   }
 }
 
-static void no_cheaper(u64 seed, coster *k) {
+static void no_cheaper(u64 seed, cost_model *k) {
   group g, h;
   some_groups(&g, &h);
   layout from = some_layout(g, true, RED_SUM), want = some_layout(h, false, RED_SUM);
@@ -188,7 +188,7 @@ TEST(move_no_route_is_cheaper_by_cost) {
     begin(seed);
     machine *m = machine_named("a40-4x4*2");
     REQUIRE(m != NULL);
-    no_cheaper(seed, coster_new(C, A, m, NULL));
+    no_cheaper(seed, cost_model_new(C, A, m, NULL));
     end();
   }
 }
@@ -202,7 +202,7 @@ static const char *shown(const route *r) {
   return sb_str(&b);
 }
 
-static const char *stages(const char *from, const char *want, coster *k) { // on [pp=2, dp=2, tp=2]
+static const char *stages(const char *from, const char *want, cost_model *k) { // on [pp=2, dp=2, tp=2]
   const char *error;
   u32 nd;
   i64 d[DIMS_MAX];
@@ -250,7 +250,7 @@ TEST(move_by_machine) {
     REQUIRE(m != NULL);
     shape s = {.t = DT_F16, .nd = 2, .dim = {cases[i].rows, 4096}};
     route r = route_find(P, &s, group_fix(P->sp, all, ax[0], 0), (layout){0}, group_fix(P->sp, all, ax[0], 1),
-                         (layout){0}, coster_new(C, A, m, NULL));
+                         (layout){0}, cost_model_new(C, A, m, NULL));
     CHECK_MSG((r.sent.i && r.got.i) == cases[i].pieces, "%s, %lld rows: %g ps", cases[i].machine,
               (long long)cases[i].rows, r.cost);
     CHECK(!r.sent.i == !r.got.i);

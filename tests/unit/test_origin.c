@@ -42,7 +42,7 @@ static run run_of(const char *machine_file, const char *body, sim_mode mode) {
                    body);
   prog *p = ir_parse(x.c, sym_of(x.c, "test"), text, strlen(text));
   machine *m = machine_parse(x.c, x.a, sym_of(x.c, "m.yaml"), machine_file, strlen(machine_file));
-  coster *k = m ? coster_new(x.c, x.a, m, NULL) : NULL;
+  cost_model *k = m ? cost_model_new(x.c, x.a, m, NULL) : NULL;
   const bool ok = p && k && sim_run(x.c, x.a, p, k, &(sim_opts){.mode = mode, .critical = true}, &x.r);
   CHECK_MSG(ok, "%s", diag_render(x.c, x.a));
   REQUIRE(ok);

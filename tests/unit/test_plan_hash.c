@@ -100,9 +100,9 @@ TEST(plan_hash_tells_every_part) {
   TELLS(pn->trans[0].weak, !pn->trans[0].weak);
   TELLS(pn->trans[0].uneven, true);
   TELLS(pn->segments[0].to, 2);
-  TELLS(pn->segments[1].place.fix[0].at, 0);
+  TELLS(pn->segments[1].on.fix[0].at, 0);
   TELLS(pn->time, 0);
-  TELLS(pn->nrest[REST_GRAD], 0);
+  TELLS(pn->nstorage[STORAGE_GRAD], 0);
   TELLS(pn->nrecompute, 1);
   TELLS(pn->input_gradients, true);
   TELLS(pn->keep_gradients, true);

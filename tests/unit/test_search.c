@@ -79,7 +79,7 @@ TEST(search_value_is_the_simulated_value) {
     const search_point *p = &r.point[i];
     if (!p->time_ps) continue;
     planner *pl = planner_new(s.p);
-    coster *k = coster_new(s.c, s.a, s.m, NULL);
+    cost_model *k = cost_model_new(s.c, s.a, s.m, NULL);
     hybrid_opts h = search_hybrid(&o, p);
     plan *pn = policy_hybrid(pl, s.a, &h);
     prog *d = pn ? plan_apply(pl, pn, k) : NULL;
@@ -120,7 +120,7 @@ TEST(search_values_of_files_are_simulated_values) {
   CHECK_EQ_I64(r.nfit, 10);
   for (u32 i = 0; i < r.nfit; i++) {
     planner *pl = planner_new(s.p);
-    coster *k = coster_new(s.c, s.a, s.m, NULL);
+    cost_model *k = cost_model_new(s.c, s.a, s.m, NULL);
     hybrid_opts h = search_hybrid(&o, &r.point[i]);
     plan *pn = policy_hybrid(pl, s.a, &h);
     prog *d = pn ? plan_apply(pl, pn, k) : NULL;
@@ -322,7 +322,7 @@ TEST(search_says_why_nothing_fits) {
 
 // Products take all of the time here, so bounds are as near as they come: the first product has no gradient of
 // its input, weight gradients of zb-h1 run where there is room, branches of unet and t5 run side by side, and
-// weights that are split at rest are not whole on any rank.
+// weights that are sharded in storage are not whole on any rank.
 TEST(search_bounds_are_below_what_is_true) {
   static const struct {
     const char *model, *line, *costs;
@@ -337,9 +337,9 @@ TEST(search_bounds_are_below_what_is_true) {
     for (u32 t = 0; t < DT_COUNT; t++) s.m->kind[0].rate[t] /= 1e8;
     memset(s.m->kind[0].eff, 0, sizeof s.m->kind[0].eff), s.m->kind[0].launch_ps = 0;
     search_opts o = told(&s, all[i].line, 16);
-    cost_opts costs = {.accounting = all[i].costs};
+    cost_opts costs = {.model = all[i].costs};
     search_result r;
-    if (costs.accounting) o.accounting = SIM_BYTES_DISTIR;
+    if (costs.model) o.bytes = SIM_BYTES_DISTIR;
     o.no_bounds = true, o.memory_bytes = -1;
     REQUIRE(search_run(s.c, s.a, s.p, s.m, &costs, &o, &r));
     CHECK(r.nfit > 0);

@@ -62,7 +62,7 @@ TEST(sim_streams_overlap) {
   for (sim_mode m = SIM_FLAT; m <= SIM_FOLDED; m++) {
     sim_result r = simulated(&b, (sim_opts){.mode = m, .critical = true, .steps = true});
     CHECK_EQ_I64(r.makespan_ps, 10 + 25 + 3);
-    CHECK_EQ_I64(r.nunits, m & SIM_FLAT_FOLDED ? 1 : 2);
+    CHECK_EQ_I64(r.nclasses, m & SIM_FLAT_FOLDED ? 1 : 2);
     CHECK_EQ_I64(r.busy_ps[0], 33);
     CHECK_EQ_I64(r.busy_ps[1], 25);
     CHECK_EQ_I64((i64)r.instructions, 8);
@@ -96,11 +96,11 @@ TEST(sim_late_rank_holds_up_all) {
   for (sim_mode m = SIM_FLAT; m <= SIM_FOLDED; m++) {
     sim_result r = simulated(&b, (sim_opts){.mode = m, .critical = true, .steps = true});
     CHECK_EQ_I64(r.makespan_ps, 2 * (10 + 3 * 7));
-    CHECK_EQ_I64(r.nunits, 4);
+    CHECK_EQ_I64(r.nclasses, 4);
     CHECK_EQ_I64(r.nstages, 1);
     CHECK_EQ_I64(r.busy_ps[0], 20);
     for (u32 k = 0; k < r.ncritical; k++)
-      if (r.critical[k].dur_ps) CHECK_EQ_I64(r.unit[r.critical[k].unit].first_rank, 3);
+      if (r.critical[k].dur_ps) CHECK_EQ_I64(r.class[r.critical[k].class].first_rank, 3);
   }
   drop(&b);
 }
@@ -208,9 +208,9 @@ TEST(sim_pipelines_have_their_bubbles) {
     CHECK_EQ_I64(r.makespan_ps, ideal + (s.p - 1) * (s.f + s.b));
     CHECK_EQ_I64(r.nstages, s.p);
     CHECK_CLOSE(r.stage[0].busy, (double)ideal / (double)r.makespan_ps, 1e-12);
-    for (u32 u = 0; u < r.nunits; u++) {
-      CHECK_EQ_I64(r.unit[u].peak_bytes >> 20, s.gpipe ? s.m : MIN(s.p - u, s.m));
-      CHECK_EQ_I64(r.unit[u].end_bytes, 0);
+    for (u32 u = 0; u < r.nclasses; u++) {
+      CHECK_EQ_I64(r.class[u].peak_bytes >> 20, s.gpipe ? s.m : MIN(s.p - u, s.m));
+      CHECK_EQ_I64(r.class[u].end_bytes, 0);
     }
     drop(&b);
   }
@@ -242,7 +242,7 @@ TEST(sim_published_schedules) {
       live += k ? 0 : strlen("chunks=[");
       REQUIRE(sscanf(live, "%u%n", &chunks, &used) == 1);
       live += used + 2; // ", "
-      CHECK_EQ_I64(r.unit[r.unit_of_rank[k]].peak_bytes >> 20, chunks);
+      CHECK_EQ_I64(r.class[r.class_of_rank[k]].peak_bytes >> 20, chunks);
     }
     rows++;
     drop(&b);
@@ -259,7 +259,7 @@ static i64 peak_of(const char *body, sim_bytes how, i64 *kinds) {
            body);
   bed b = parsed(text);
   sim_result r = simulated(&b, (sim_opts){.mode = SIM_FOLDED, .bytes = how});
-  if (kinds) memcpy(kinds, r.unit[0].peak_kind, sizeof r.unit[0].peak_kind);
+  if (kinds) memcpy(kinds, r.class[0].peak_kind, sizeof r.class[0].peak_kind);
   drop(&b);
   return r.peak_bytes;
 }
@@ -329,7 +329,7 @@ TEST(sim_bytes_by_kind_as_distir_counts) {
   bed b = parsed(text);
   sim_result r = simulated(&b, (sim_opts){.mode = SIM_FOLDED, .bytes = SIM_BYTES_DISTIR});
   i64 sum = 0;
-  for (u32 k = 0; k < MEM_KINDS; k++) sum += r.unit[0].peak_kind[k];
+  for (u32 k = 0; k < MEM_KINDS; k++) sum += r.class[0].peak_kind[k];
   CHECK_EQ_I64(r.peak_bytes, 5 << 10); // x, two that are lost, %b and %c
   CHECK_EQ_I64(sum, r.peak_bytes);
   drop(&b);
@@ -359,10 +359,10 @@ TEST(sim_bytes_of_tuples) {
                  "}\n");
   sim_result r = simulated(&b, (sim_opts){.mode = SIM_FOLDED});
   CHECK_EQ_I64(r.peak_bytes, 5 << 10);
-  CHECK_EQ_I64(r.unit[0].start_bytes, 1 << 10);
-  CHECK_EQ_I64(r.unit[0].end_bytes, 2 << 10);
-  REQUIRE(r.unit[0].ntop == 3);
-  CHECK_EQ_I64(r.unit[0].top[0].count, 2); // of %a in @two, twice
+  CHECK_EQ_I64(r.class[0].start_bytes, 1 << 10);
+  CHECK_EQ_I64(r.class[0].end_bytes, 2 << 10);
+  REQUIRE(r.class[0].ntop == 3);
+  CHECK_EQ_I64(r.class[0].top[0].count, 2); // of %a in @two, twice
   drop(&b);
 }
 
@@ -438,7 +438,7 @@ TEST(sim_programs_that_do_nothing) {
       CHECK_EQ_I64(r.makespan_ps, 0);
       CHECK_EQ_I64(r.nranks, k == 1 ? 4 : 1);
       CHECK_EQ_I64(r.peak_bytes, 512);
-      CHECK_EQ_I64(r.unit[r.unit_of_rank[r.nranks - 1]].peak_bytes, k == 1 ? 0 : 512);
+      CHECK_EQ_I64(r.class[r.class_of_rank[r.nranks - 1]].peak_bytes, k == 1 ? 0 : 512);
       CHECK(trace_events(r.timeline) == 0 && r.ncritical == 0 && r.period_ps == 0);
     }
     drop(&b);
@@ -471,7 +471,7 @@ static i64 example_ps(const char *name, sim_mode mode) {
   prog *p = ir_parse(c, sym_of(c, path), (const char *)f.data, f.size);
   file_unmap(&f);
   machine *m = machine_load(c, a, "2 v100");
-  coster *k = m ? coster_new(c, a, m, NULL) : NULL;
+  cost_model *k = m ? cost_model_new(c, a, m, NULL) : NULL;
   sim_opts o = {.mode = mode};
   sim_result r = {0};
   CHECK_MSG(p && k && sim_run(c, a, p, k, &o, &r), "%s: %s", name, diag_render(c, a));
@@ -504,8 +504,8 @@ static void same_result(const sim_result *r, const sim_result *flat) {
   CHECK_CLOSE(r->utilisation, flat->utilisation, 0);
   CHECK_CLOSE(r->comm, flat->comm, 0);
   for (u32 rank = 0; rank < flat->nranks; rank++) {
-    u32 unit = r->unit_of_rank[rank];
-    const sim_unit *x = &r->unit[unit], *y = &flat->unit[rank];
+    u32 unit = r->class_of_rank[rank];
+    const sim_class *x = &r->class[unit], *y = &flat->class[rank];
     for (u32 k = 0; k < flat->nstreams; k++) {
       CHECK_EQ_I64(r->end_ps[unit * flat->nstreams + k], flat->end_ps[rank * flat->nstreams + k]);
       CHECK_EQ_I64(r->busy_ps[unit * flat->nstreams + k], flat->busy_ps[rank * flat->nstreams + k]);
@@ -551,7 +551,7 @@ static u32 modes_agree(const planned *x) {
   prog *src = front_load(c, x->model, &(front_opts){.batch = x->batch, .seq = 16, .loss = h.train});
   planner *pl = src ? planner_new(src) : NULL;
   machine *m = machine_load(c, a, "a10-4x4"); // several nodes: places differ in price
-  coster *co = m ? coster_new(c, a, m, NULL) : NULL;
+  cost_model *co = m ? cost_model_new(c, a, m, NULL) : NULL;
   plan *pn = pl && co ? policy_hybrid(pl, a, &h) : NULL;
   prog *p = pn ? plan_apply(pl, pn, co) : NULL;
   if (!CHECK_MSG(p, "%s: %s", x->model, diag_render(c, a))) return 0;
@@ -570,7 +570,7 @@ static u32 modes_agree(const planned *x) {
     CHECK(r[mode].left_out == 0 && (mode & SIM_COMPOSED || quick.left_out == 0));
   }
   // over 5 and 7 ranks nothing divides: they hold unlike pieces
-  CHECK(r[SIM_FOLDED].nunits < r[0].nunits || h.s.dp.n * h.s.tp.n == 1 || h.s.dp.n > 4);
+  CHECK(r[SIM_FOLDED].nclasses < r[0].nclasses || h.s.dp.n * h.s.tp.n == 1 || h.s.dp.n > 4);
   prog_free(p);
   planner_free(pl);
   prog_free(src);
@@ -636,26 +636,26 @@ TEST(sim_leaves_out_periods_of_any_plan) {
 }
 
 // ---- engines without a program ----------------------------------------------------------------------
-TEST(sim_engine_runs_columns) {
+TEST(sim_engine_runs_event_graphs) {
   // Slots: 1, 2 resources; 3, 4 values. Two tasks on 1, the second waits for one on 2.
   static const i64 dur[] = {5, 7, 1};
   static const u32 occ[] = {0, 1, 3, 5}, in[] = {1, 2, 4}, out[] = {1, 2, 5}, ref[] = {1, 2, 3, 1, 3};
   static const u32 port[] = {1, 2}, slot_clock[] = {0, 1, 2, 0}, unit[] = {0, 1}, what[] = {1, 2, 3};
-  sim_cols c = {.n = 3,
-                .nslot = 4,
-                .dur = dur,
-                .occ = occ,
-                .in = in,
-                .out = out,
-                .ref = ref,
-                .nclock = 2,
-                .nin = 2,
-                .nout = 2,
-                .port_in = port,
-                .port_out = port,
-                .slot_clock = slot_clock,
-                .clock_unit = unit,
-                .what = what};
+  sim_graph c = {.n = 3,
+                 .nslot = 4,
+                 .dur = dur,
+                 .occ = occ,
+                 .in = in,
+                 .out = out,
+                 .ref = ref,
+                 .nclock = 2,
+                 .nin = 2,
+                 .nout = 2,
+                 .port_in = port,
+                 .port_out = port,
+                 .slot_clock = slot_clock,
+                 .clock_class = unit,
+                 .what = what};
   i64 x[4] = {0, 100, 0, 0}, frame[1];
   sim_flat(&c, x, frame);
   CHECK_EQ_I64(x[1], 106);

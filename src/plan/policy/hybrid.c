@@ -77,8 +77,8 @@ static bool deal_out(planner *pl, arena *a, plan *pn, u8 dp, const strategy *s) 
 
 // ---- memory -----------------------------------------------------------------------------------------------
 void policy_zero(plan *pn, u8 axis, u32 level) { // 1: optimizer states, 2: gradients too, 3: weights too
-  static const rest_what what[] = {REST_STATE, REST_GRAD, REST_WEIGHT};
-  for (u32 i = 0; i < level && i < 3; i++) pn->rest[what[i]][pn->nrest[what[i]]++] = axis;
+  static const storage_kind what[] = {STORAGE_STATE, STORAGE_GRAD, STORAGE_WEIGHT};
+  for (u32 i = 0; i < level && i < 3; i++) pn->storage[what[i]][pn->nstorage[what[i]]++] = axis;
 }
 
 // Full: every call of a function of main keeps its inputs only. Selective: products of activations with

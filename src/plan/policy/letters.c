@@ -93,7 +93,7 @@ static bool comes_back(const letters *ls, func f, u32 index, const law *l, u32 x
 // How one instruction uses the letters of its law.
 static void read_uses(letters *ls, func f, u32 index, const law *l, u8 *use) {
   const instr *in = instr_at(ls, f, index);
-  bool matmul = is_matmul(in), weight = matmul && has_weight(ls, f, in), asked = false, expands = false;
+  bool matmul = is_matmul(in), weight = matmul && has_weight(ls, f, in), asked = false, decomposes = false;
   for (u32 x = 0; x < l->nletters; x++) {
     u8 flags = l->letter[x].flags;
     bool kept = any_has(l->res, l->nres, x);
@@ -102,8 +102,8 @@ static void read_uses(letters *ls, func f, u32 index, const law *l, u8 *use) {
     if (matmul && (!kept || (any_has(l->opd, 1, x) && any_has(l->opd + 1, l->nopd - 1, x))))
       use[x] = LETTER_INNER;
     if (weight || flags & LAW_ADDRESSED || (kept && !whole)) continue;
-    if (!asked) expands = planner_expand(ls->pl, f, index).i, asked = true;
-    if (expands) continue;
+    if (!asked) decomposes = planner_decompose(ls->pl, f, index).i, asked = true;
+    if (decomposes) continue;
     if (matmul || whole)
       use[x] |= LETTER_WHOLE;
     else if (comes_back(ls, f, index, l, x))

@@ -188,7 +188,7 @@ static void split_stream(sequence *q, const bool *split) {
   }
 }
 
-// What is added depends on the tensor axis alone: a trial deals out no inputs.
+// All choices for instructions follow from those for the tensor axis: a trial deals out no inputs.
 static u64 key_of(const plan *pn, u8 axis) {
   u64 h = hash_u64((u64)pn->axes[axis - 1].size << 8 | axis, 1);
   for (u32 i = 0; i < pn->ntrans; i++) {
@@ -203,15 +203,16 @@ static u64 key_of(const plan *pn, u8 axis) {
 
 bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis) {
   prog *p = planner_source(pl);
-  u32 room = 0, before = pn->ntrans, nkept; // room: a choice for every instruction at most
+  u32 room = 0, inputs = 0, nkept; // room: a choice for every instruction at most
   plan_trial_result r;
   const u64 key = key_of(pn, axis);
+  while (inputs < pn->ntrans && !pn->trans[inputs].instr) inputs++; // come first
   const plan_trans *kept = planner_kept(pl, key, &nkept);
   if (kept) {
-    plan_trans *all = NEWN(a, plan_trans, before + nkept + 1);
-    if (before) memcpy(all, pn->trans, sizeof *all * before);
-    memcpy(all + before, kept, sizeof *kept * nkept);
-    pn->trans = all, pn->ntrans += nkept;
+    plan_trans *all = NEWN(a, plan_trans, inputs + nkept + 1);
+    if (inputs) memcpy(all, pn->trans, sizeof *all * inputs);
+    memcpy(all + inputs, kept, sizeof *kept * nkept);
+    pn->trans = all, pn->ntrans = inputs + nkept;
     return true;
   }
   if (!plan_trial(pl, pn, p->main, axis, &r)) return false;
@@ -227,6 +228,6 @@ bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis) {
   keep_matmuls(&q);
   if (!find_sequence(&q)) return false;
   split_stream(&q, r.split);
-  planner_keep(pl, key, pn->trans + before, pn->ntrans - before);
+  planner_keep(pl, key, pn->trans + inputs, pn->ntrans - inputs);
   return true;
 }

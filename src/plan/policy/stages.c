@@ -228,7 +228,7 @@ bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s, 
   for (u32 k = 0; end && k < d.P; k++) {
     plan_segment *ps = &pn->segments[k];
     ps->from = k ? end[k - 1] + 1 : 1, ps->to = end[k];
-    if (axis) ps->place.nfix = 1, ps->place.fix[0] = (plan_fix){axis, place_of(&d, k)};
+    if (axis) ps->on.nfix = 1, ps->on.fix[0] = (plan_fix){axis, place_of(&d, k)};
   }
   arena_free(tmp);
   return end != NULL;

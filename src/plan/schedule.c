@@ -1,15 +1,15 @@
-// order.c - order: the sequences of all places as one schedule of the program's stages, checked and merged
+// schedule.c - order: the sequences of all places as one schedule of the program's stages, checked and merged
 // (sched/); then every task and send written out.
 #include "plan/main.h"
 
 // The graph of stages: who reads whom, and along which edges gradients come back.
 static u32 graph_of(const main_build *mb, sched_edge *out, bool *forward) {
   u32 n = 0;
-  for (u32 i = 0; i < mb->nseg; i++) {
-    const seg *s = &mb->seg[i];
+  for (u32 i = 0; i < mb->nstages; i++) {
+    const stage_build *s = &mb->stage[i];
     u32 first = n;
     forward[i] = !s->gp;
-    for (u32 to = i + 1; to < mb->nseg; to++) {
+    for (u32 to = i + 1; to < mb->nstages; to++) {
       bool reads = false, back = false;
       for (u32 e = 0; e < s->nedges; e++)
         if (s->edges[e].to == to) reads = true, back |= s->edges[e].dx != 0;
@@ -21,14 +21,15 @@ static u32 graph_of(const main_build *mb, sched_edge *out, bool *forward) {
 }
 
 void main_graph(const main_build *mb, arena *a, plan_graph *g) {
-  u16 *place = NEWN(a, u16, mb->nseg + 1);
-  bool *forward = NEWN(a, bool, mb->nseg + 1), any = false;
+  u16 *place = NEWN(a, u16, mb->nstages + 1);
+  bool *forward = NEWN(a, bool, mb->nstages + 1), any = false;
   u32 nedges = 0;
-  *g = (plan_graph){.nstages = mb->nseg, .nplaces = mb->nplaces, .nmicro = mb->K, .train = mb->x->pn->train};
-  for (u32 i = 0; i < mb->nseg; i++) place[i] = (u16)mb->seg[i].place, nedges += mb->seg[i].nedges;
+  *g = (plan_graph){
+      .nstages = mb->nstages, .nplaces = mb->nplaces, .nmicro = mb->K, .train = mb->x->pn->train};
+  for (u32 i = 0; i < mb->nstages; i++) place[i] = (u16)mb->stage[i].place, nedges += mb->stage[i].nedges;
   sched_edge *out = NEWN(a, sched_edge, nedges + 1);
   g->nedges = graph_of(mb, out, forward);
-  for (u32 i = 0; i < mb->nseg; i++) any |= g->train && forward[i], g->backward |= !forward[i];
+  for (u32 i = 0; i < mb->nstages; i++) any |= g->train && forward[i], g->backward |= !forward[i];
   g->place = place, g->edge = out, g->forward = any ? forward : NULL;
 }
 
@@ -106,15 +107,16 @@ bool main_tasks(main_build *mb) {
   if (!plan_line(mb->s->c, mb->x->a, pn, &g, &n, &line)) return false;
   // Room for what the tasks emit: two calls, pieces of inputs, and three steps for what moves either way.
   u32 calls = 0, args = 0;
-  for (u32 i = 0; i < mb->nseg; i++)
-    calls += 2 + 6 * mb->seg[i].nedges + mb->seg[i].c->ninputs, args += 16 + 2 * mb->seg[i].c->ninputs;
+  for (u32 i = 0; i < mb->nstages; i++)
+    calls += 2 + 6 * mb->stage[i].nedges + mb->stage[i].src->ninputs,
+        args += 16 + 2 * mb->stage[i].src->ninputs;
   func_info *out = func_get(mb->p, mb->b.f);
   vec_reserve(mb->p->a, &out->body, out->body.n + calls * mb->K);
-  vec_reserve(mb->p->a, &out->values, out->values.n + (calls + 2 * mb->nseg) * mb->K);
+  vec_reserve(mb->p->a, &out->values, out->values.n + (calls + 2 * mb->nstages) * mb->K);
   vec_reserve(mb->p->a, &out->opds, out->opds.n + args * mb->K);
-  for (u32 i = 0; i < mb->nseg; i++) emit_before(mb, &mb->seg[i]);
+  for (u32 i = 0; i < mb->nstages; i++) emit_before(mb, &mb->stage[i]);
   for (u32 k = 0; k < n && !mb->b.failed; k++) {
-    seg *s = &mb->seg[line[k].stage];
+    stage_build *s = &mb->stage[line[k].stage];
     (line[k].send ? emit_sends : emit_task)(mb, s, (task_kind)line[k].task, line[k].mb);
   }
   mb->send_strm = pn->send_channels < 2 && pn->send_stream.i ? (u8)stream_of(mb->p, pn->send_stream).i : 0;

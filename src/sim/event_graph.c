@@ -1,10 +1,11 @@
-// columns.c - a function at a place as columns for the engines. Not the engines, and not what anything costs.
+// event_graph.c - a function on a group as an event graph for the engines. Not the engines, and not what
+// anything costs.
 //
 // Idea: a value needs a slot only where somebody reads it on another stream than the one that made it,
 // because the reader's own clock covers everything made on its stream. So three passes over a body: forward,
 // on which streams every value was made; backward, which values need slots; forward again, the nodes. A call
-// becomes one node of the caller and columns of its own, kept by (function, place, which parameters may be
-// late, which results are waited for).
+// becomes one node of the caller and an event graph of its own, kept by (function, group, which parameters
+// may be late, which results are waited for).
 #include "sim/internal.h"
 
 // Sets of streams as far as they matter: none, one (its id + 1), several.
@@ -129,11 +130,11 @@ static const summary *summary_of(sim *s, func fn) {
 }
 
 // ---- a body -----------------------------------------------------------------------------------------
-// The columns of one function at one place, for one pattern of late parameters and wanted results.
+// The event graph of one function on one group, for one pattern of late parameters and wanted results.
 typedef struct body {
   u32 row;               // in sim.priced
   const u8 *late, *want; // per parameter, per result
-  sim_cols c;
+  sim_graph c;
 } body;
 
 typedef struct {
@@ -146,11 +147,11 @@ typedef struct {
   u8 *late;      // beside the operands of calls: it may come later than the clock that reads it
   value *root;   // the value whose slots hold the time of v
   entry *at;     // of roots
-  u32 *clock_no; // unit * nstreams + stream -> clock + 1
+  u32 *clock_no; // rank class * nstreams + stream -> clock + 1
   u32 *site_no;  // row of a callee -> latest site + 1
   VEC(i64) dur;
   VEC(u32) occ, in, out, ref, what;
-  VEC(u32) clock, clock_unit;
+  VEC(u32) clock, clock_class;
   VEC(u8) clock_stream;
   VEC(i64) busy, comm;
   VEC(sim_site) site;
@@ -162,12 +163,12 @@ typedef struct {
   bool maps;
 } maker;
 
-static u32 clock_of(maker *m, u32 unit, u8 strm) { // its number
+static u32 clock_of(maker *m, u32 class, u8 strm) { // its number
   arena *a = m->s->a;
-  u32 *no = &m->clock_no[unit * m->s->nstreams + strm];
+  u32 *no = &m->clock_no[class * m->s->nstreams + strm];
   if (!*no) {
     *vec_push(a, &m->clock) = m->nslot++;
-    *vec_push(a, &m->clock_unit) = unit;
+    *vec_push(a, &m->clock_class) = class;
     *vec_push(a, &m->clock_stream) = strm;
     *vec_push(a, &m->busy) = *vec_push(a, &m->comm) = 0;
     *no = m->clock.n;
@@ -176,15 +177,15 @@ static u32 clock_of(maker *m, u32 unit, u8 strm) { // its number
 }
 
 static entry slots_for(maker *m, value v) {
-  entry e = {m->nslot, uset_of_type(m->s, m->f->values.v[v].ty, m->row->g)};
-  m->nslot += e.us->n;
+  entry e = {m->nslot, class_set_of_type(m->s, m->f->values.v[v].ty, m->row->g)};
+  m->nslot += e.cs->n;
   m->root[v] = v;
   return m->at[v] = e;
 }
 
 static void add_ref(maker *m, u32 slot) { *vec_push(m->s->a, &m->ref) = slot; }
-static u32 slot_on(entry e, u32 unit) { // 0: nobody waits for it there
-  u32 pos = e.us->pos[unit];
+static u32 slot_on(entry e, u32 class) { // 0: nobody waits for it there
+  u32 pos = e.cs->pos[class];
   return pos ? e.slot + pos - 1 : 0;
 }
 
@@ -197,31 +198,31 @@ static void node_close(maker *m, i64 dur, u32 what) {
   *vec_push(m->s->a, &m->what) = what;
   *vec_push(m->s->a, &m->occ) = m->ref.n;
 }
-// False: the times do not fit; the columns that are being made are of no use.
+// False: the times do not fit; the event graph that is being made is of no use.
 static bool add_time(maker *m, i64 dur) {
   if (__builtin_add_overflow(m->total, dur, &m->total)) m->s->overflow = true;
   return !m->s->overflow;
 }
 
 // ---- instructions -----------------------------------------------------------------------------------
-// One node of the instruction at hand, on some units.
-static void emit_node(maker *m, const instr *i, const u32 *unit, u32 n, i64 dur, u32 what) {
+// One node of the instruction at hand, on some rank classes.
+static void emit_node(maker *m, const instr *i, const u32 *class, u32 n, i64 dur, u32 what) {
   const bool comm = op_row_of(i->op)->flags & OPF_COMM;
   for (u32 k = 0; k < n; k++) {
-    u32 c = clock_of(m, unit[k], i->strm);
+    u32 c = clock_of(m, class[k], i -> strm);
     add_ref(m, m->clock.v[c]);
     m->busy.v[c] += dur;
     if (comm) m->comm.v[c] += dur;
-    m->nodes = add_sat(m->nodes, m->s->weight[unit[k]]);
+    m->nodes = add_sat(m->nodes, m->s->weight[class[k]]);
   }
   node_waits(m);
   for (u32 j = 0; j < m->wait.n; j++)
     for (u32 k = 0, slot; k < n; k++)
-      if ((slot = slot_on(m->wait.v[j], unit[k]))) add_ref(m, slot);
+      if ((slot = slot_on(m->wait.v[j], class[k]))) add_ref(m, slot);
   node_makes(m);
   for (u32 j = 0; j < m->make.n; j++)
     for (u32 k = 0, slot; k < n; k++)
-      if ((slot = slot_on(m->make.v[j], unit[k]))) add_ref(m, slot);
+      if ((slot = slot_on(m->make.v[j], class[k]))) add_ref(m, slot);
   node_close(m, dur, what);
 }
 
@@ -238,21 +239,21 @@ static void emit_instr(maker *m, const instr *i, u32 what) {
     for (u32 k = 0; k < i->nres; k++)
       if (m->need[i->res + k]) *vec_push(s->tmp, &m->make) = slots_for(m, i->res + k);
   }
-  const place *pl = place_of(s, e->g);
-  const meeting *meet = e->meet;
+  const members *pl = members_of(s, e->g);
+  const rendezvous *met = e->met;
   i64 longest = e->dur;
   for (u32 k = 0; e->per && k < pl->n; k++) longest = MAX(longest, e->per[k]);
   if (!add_time(m, longest)) return;
-  if (!meet) {
-    for (u32 k = 0; k < pl->us->n; k++)
-      emit_node(m, i, &pl->us->unit[k], 1, e->per ? e->per[pl->member[k]] : e->dur, what);
+  if (!met) {
+    for (u32 k = 0; k < pl->cs->n; k++)
+      emit_node(m, i, &pl->cs->class[k], 1, e -> per ? e -> per[pl->member[k]] : e -> dur, what);
     return;
   }
-  for (u32 k = 0; k < meet->un; k++) {
-    u32 node = meet->unode[k], from = meet->mbegin[node], to = meet->mbegin[node + 1];
+  for (u32 k = 0; k < met->nsets; k++) {
+    u32 node = met->set_node[k], from = met->mbegin[node], to = met->mbegin[node + 1];
     i64 dur = from < to && !e->per ? e->dur : 0; // nobody gives anything: nothing moves
-    for (u32 j = from; e->per && j < to; j++) dur = MAX(dur, e->per[meet->mem[j]]);
-    emit_node(m, i, &meet->unit[meet->ubegin[k]], meet->ubegin[k + 1] - meet->ubegin[k], dur, what);
+    for (u32 j = from; e->per && j < to; j++) dur = MAX(dur, e->per[met->mem[j]]);
+    emit_node(m, i, &met->class[met->set_begin[k]], met -> set_begin[k + 1] - met -> set_begin[k], dur, what);
   }
 }
 
@@ -273,11 +274,11 @@ static void emit_view(maker *m, const instr *i) {
     m->root[i->res + k] = root;
     if (!several) continue;
     entry e = slots_for(m, i->res + k);
-    for (u32 u = 0; u < e.us->n; u++) {
+    for (u32 u = 0; u < e.cs->n; u++) {
       node_waits(m);
       for (u32 j = 0, slot; j < i->nopd; j++) {
         value v = opd_of(m->f, i, j);
-        if (m->made[v] && (slot = slot_on(m->at[m->root[v]], e.us->unit[u]))) add_ref(m, slot);
+        if (m->made[v] && (slot = slot_on(m->at[m->root[v]], e.cs->class[u]))) add_ref(m, slot);
       }
       node_makes(m);
       add_ref(m, e.slot + u);
@@ -316,7 +317,7 @@ static u32 site_of(maker *m, const instr *i, u32 row) {
     }
   u32 *clock = NEWN(m->s->a, u32, b->c.nclock);
   for (u32 k = 0; k < b->c.nclock; k++) {
-    u32 c = clock_of(m, b->c.clock_unit[k], b->c.clock_stream[k]); // may move m->clock
+    u32 c = clock_of(m, b->c.clock_class[k], b->c.clock_stream[k]); // may move m->clock
     clock[k] = m->clock.v[c];
   }
   *vec_push(m->s->a, &m->site) = (sim_site){&b->c, clock};
@@ -336,7 +337,7 @@ static void emit_after(maker *m, const instr *i, const sim_site *st) {
     add_ref(m, st->clock[c]);
     node_waits(m);
     for (u32 j = 0, slot; j < m->wait.n; j++)
-      if ((slot = slot_on(m->wait.v[j], st->sub->clock_unit[c]))) add_ref(m, slot);
+      if ((slot = slot_on(m->wait.v[j], st->sub->clock_class[c]))) add_ref(m, slot);
     node_makes(m);
     node_close(m, 0, 0);
   }
@@ -353,22 +354,22 @@ static void emit_call(maker *m, const instr *i, u32 what) {
   node_waits(m);
   for (u32 k = 0; k < f->nparams; k++) {
     if (!m->late[i->opd + k]) continue;
-    const uset *us = uset_of_type(s, f->values.v[k + 1].ty, s->priced.v[row].g);
+    const class_set *cs = class_set_of_type(s, f->values.v[k + 1].ty, s->priced.v[row].g);
     entry e = m->at[m->root[opd_of(m->f, i, k)]];
-    for (u32 u = 0; u < us->n; u++) add_ref(m, slot_on(e, us->unit[u]));
+    for (u32 u = 0; u < cs->n; u++) add_ref(m, slot_on(e, cs->class[u]));
   }
   node_makes(m);
   for (u32 k = 0; k < i->nres; k++) {
     if (!m->need[i->res + k]) continue;
-    const uset *us = uset_of_type(s, f->values.v[f->rets.v[k]].ty, s->priced.v[row].g);
+    const class_set *cs = class_set_of_type(s, f->values.v[f->rets.v[k]].ty, s->priced.v[row].g);
     entry e = slots_for(m, i->res + k);
-    assert(e.us == us);
-    for (u32 u = 0; u < us->n; u++) add_ref(m, e.slot + u);
+    assert(e.cs == cs);
+    for (u32 u = 0; u < cs->n; u++) add_ref(m, e.slot + u);
   }
   node_close(m, ~(i64)no, what);
   m->nodes = add_sat(m->nodes, st->sub->nodes);
   for (u32 c = 0; c < st->sub->nclock; c++) {
-    u32 own = m->clock_no[st->sub->clock_unit[c] * s->nstreams + st->sub->clock_stream[c]] - 1;
+    u32 own = m->clock_no[st->sub->clock_class[c] * s->nstreams + st->sub->clock_stream[c]] - 1;
     m->busy.v[own] += st->sub->busy[c];
     m->comm.v[own] += st->sub->comm[c];
   }
@@ -410,7 +411,7 @@ static void maker_init(maker *m, sim *s, u32 row, bool maps) {
   u32 nv = f->values.n;
   m->late = ZNEWN(s->tmp, u8, f->opds.n);
   m->need = ZNEWN(s->tmp, u8, nv);
-  m->clock_no = ZNEWN(s->tmp, u32, s->nunits * s->nstreams);
+  m->clock_no = ZNEWN(s->tmp, u32, s->nclasses * s->nstreams);
   m->site_no = ZNEWN(s->tmp, u32, s->priced.n);
   if (!s->one_stream) {
     m->made = ZNEWN(s->tmp, u16, nv);
@@ -436,33 +437,33 @@ static void finish(maker *m, body *b, const u32 *in, u32 nin, const u32 *out, u3
   for (u32 k = 0; k < nout; k++) po[nc + k] = out[k];
   u64 frame = 0;
   for (u32 k = 0; k < m->site.n; k++) {
-    const sim_cols *c = m->site.v[k].sub;
+    const sim_graph *c = m->site.v[k].sub;
     frame = MAX(frame, c->map ? (u64)c->map->nin + c->map->nvert + c->map->nout : c->nslot + c->frame);
   }
-  b->c = (sim_cols){.n = m->dur.n,
-                    .nslot = m->nslot,
-                    .dur = m->dur.v,
-                    .occ = m->occ.v,
-                    .in = m->in.v,
-                    .out = m->out.v,
-                    .ref = m->ref.v,
-                    .nclock = nc,
-                    .nin = nc + nin,
-                    .nout = nc + nout,
-                    .port_in = pi,
-                    .port_out = po,
-                    .site = m->site.v,
-                    .nsite = m->site.n,
-                    .frame = frame,
-                    .nodes = m->nodes,
-                    .busy = m->busy.v,
-                    .comm = m->comm.v,
-                    .total = m->total,
-                    .tag = m->row->f.i,
-                    .place = b->row,
-                    .what = m->what.v,
-                    .clock_unit = m->clock_unit.v,
-                    .clock_stream = m->clock_stream.v};
+  b->c = (sim_graph){.n = m->dur.n,
+                     .nslot = m->nslot,
+                     .dur = m->dur.v,
+                     .occ = m->occ.v,
+                     .in = m->in.v,
+                     .out = m->out.v,
+                     .ref = m->ref.v,
+                     .nclock = nc,
+                     .nin = nc + nin,
+                     .nout = nc + nout,
+                     .port_in = pi,
+                     .port_out = po,
+                     .site = m->site.v,
+                     .nsite = m->site.n,
+                     .frame = frame,
+                     .nodes = m->nodes,
+                     .busy = m->busy.v,
+                     .comm = m->comm.v,
+                     .total = m->total,
+                     .tag = m->row->f.i,
+                     .priced = b->row,
+                     .what = m->what.v,
+                     .clock_class = m->clock_class.v,
+                     .clock_stream = m->clock_stream.v};
   if (!m->s->o->timeline && !m->s->want_path) return;
   u32 *of = ZNEWN(a, u32, m->nslot);
   for (u32 k = 0; k < nc; k++) of[m->clock.v[k]] = k + 1;
@@ -574,7 +575,7 @@ static const body *body_new(sim *s, u32 row, const u8 *late, const u8 *want, boo
     for (u32 k = 0; k < f->nparams; k++) {
       if (!late[k]) continue;
       entry e = slots_for(&m, k + 1);
-      for (u32 u = 0; u < e.us->n; u++) *vec_push(s->tmp, &in) = e.slot + u;
+      for (u32 u = 0; u < e.cs->n; u++) *vec_push(s->tmp, &in) = e.slot + u;
     }
   }
   const u32 *more = row == 1 && s->spans ? s->pipeline->main_more : NULL;
@@ -602,9 +603,9 @@ static const body *body_new(sim *s, u32 row, const u8 *late, const u8 *want, boo
   for (u32 k = 0; k < f->rets.n; k++) {
     if (!want[k] || s->overflow) continue;
     value v = f->rets.v[k];
-    const uset *us = uset_of_type(s, f->values.v[v].ty, m.row->g);
-    for (u32 u = 0; u < us->n; u++)
-      *vec_push(s->tmp, &out) = m.made[v] ? slot_on(m.at[m.root[v]], us->unit[u]) : 0;
+    const class_set *cs = class_set_of_type(s, f->values.v[v].ty, m.row->g);
+    for (u32 u = 0; u < cs->n; u++)
+      *vec_push(s->tmp, &out) = m.made[v] ? slot_on(m.at[m.root[v]], cs->class[u]) : 0;
   }
   finish(&m, b, in.v, in.n, out.v, out.n);
   if (row == 1 && s->pipeline) {
@@ -638,14 +639,14 @@ static void summarise_callees(sim *s) {
     if (f->body.v[k].op == OP_call) summary_of(s, f->body.v[k].callee);
 }
 
-sim_cols *columns_of_main(sim *s, bool maps) {
+sim_graph *graph_of_main(sim *s, bool maps) {
   const func_info *f = func_in(s, s->p->main);
   u8 *nothing = ZNEWN(s->a, u8, MAX(f->nparams, f->rets.n) + 1);
   summarise_callees(s);
-  return (sim_cols *)&body_new(s, 1, nothing, nothing, maps)->c;
+  return (sim_graph *)&body_new(s, 1, nothing, nothing, maps)->c;
 }
 
-const sim_cols *columns_of_step(sim *s, const u8 *late, const u8 *want) {
+const sim_graph *graph_of_step(sim *s, const u8 *late, const u8 *want) {
   summarise_callees(s);
   return &body_new(s, 1, late, want, true)->c;
 }

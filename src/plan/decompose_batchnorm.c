@@ -1,13 +1,13 @@
-// expand_batchnorm.c - batch norm with the statistics of samples that lie on several ranks, as frameworks'
+// decompose_batchnorm.c - batch norm with the statistics of samples that lie on several ranks, as frameworks'
 // "synchronised" batch norm: the samples stay where they are, sums of one number a channel are communicated.
 //
 // Idea: mean and variance follow from the sums of x and of its squares, the gradient from those of dy and dy
 // x beside them. Both results are then x (and dy) times numbers of the channel, plus one. The batch (g n) of
 // groups becomes two dimensions, so that n is summed over and g is not.
-#include "plan/expand.h"
+#include "plan/decompose.h"
 
 typedef struct {
-  expansion *e;
+  decomposition *e;
   shape x;         // grouped: [g, n, c, space], or [n, c, space] of one group
   u32 c;           // the dimension of the channels
   double n;        // elements of a channel in one group
@@ -66,7 +66,7 @@ static value ungrouped(bn *w, value y, u32 like) {
 }
 
 // false: with the groups apart there are too many dimensions.
-static bool begin(bn *w, expansion *e, u32 x, u32 gain) {
+static bool begin(bn *w, decomposition *e, u32 x, u32 gain) {
   const shape s = val_type(e->b.p, e->f, e->x[x])->s;
   i64 groups = attr_int(e->at, A_bn_groups, 1);
   *w = (bn){.e = e, .x = s, .c = groups > 1 ? 2 : 1, .t = val_type(e->b.p, e->f, e->x[gain])->s.t};
@@ -112,7 +112,7 @@ static value of_first(bn *w, value v) {
   return over_groups(w, op2(w, OP_mul, v, count));
 }
 
-bool expand_batchnorm(expansion *e, value *y) {
+bool decompose_batchnorm(decomposition *e, value *y) {
   bn w;
   if (!begin(&w, e, 0, 1)) return false;
   value d = statistics(&w, grouped(&w, e->x[0]));
@@ -123,7 +123,7 @@ bool expand_batchnorm(expansion *e, value *y) {
 }
 
 // With d = x - mean: db = sum(dy), dg = inv sum(dy d), dx = g inv (dy - mean(dy) - d inv^2 mean(dy d)).
-bool expand_batchnorm_dx(expansion *e, value *y) {
+bool decompose_batchnorm_dx(decomposition *e, value *y) {
   bn w;
   if (!begin(&w, e, 1, 2)) return false;
   value dy = grouped(&w, e->x[0]), d = statistics(&w, grouped(&w, e->x[1]));

@@ -1,4 +1,5 @@
-// place.c - pieces and places: which elements of a tensor every member holds, and copying between two pieces.
+// holdings.c - pieces and holdings: which elements of a tensor every member holds, and copying between two
+// pieces.
 //
 // Idea: a layout is a product of index maps, one per dimension, so two pieces meet in a product too: what one
 // holds of the other is found per dimension. Places are kept per type, group and temporal point.
@@ -42,7 +43,7 @@ int eval_member(const interp *m, group g, u32 rank) {
   return g.i ? group_member(m->p->sp, g, rank) : rank == 0 ? 0 : -1;
 }
 
-// ---- maps and places -----------------------------------------------------------------------------------
+// ---- maps and holdings ---------------------------------------------------------------------------------
 
 static const imap *map_intern(interp *m, const i64 *index, i64 n, i64 extent) {
   bool whole = n == extent;
@@ -103,7 +104,7 @@ static bool temporal_key(interp *m, const layout_info *l, const point *at, loc w
   return true;
 }
 
-const place *eval_place(interp *m, type t, group bound, const point *at, loc where) {
+const holdings *eval_holdings(interp *m, type t, group bound, const point *at, loc where) {
   const type_info *ti = type_get(m->p, t);
   const layout_info *l = layout_get(m->p->sp, ti->lay);
   group g = bind(ti->g, bound);
@@ -111,21 +112,21 @@ const place *eval_place(interp *m, type t, group bound, const point *at, loc whe
   if (!temporal_key(m, l, at, where, &key[2])) return NULL;
   u64 h = hash_bytes(key, sizeof key, 1);
   u32 it = 0, id;
-  while (hmap_next(&m->place_index, h, &it, &id))
-    if (!memcmp(&m->place_key.v[3 * id], key, sizeof key)) return m->places.v[id];
-  place *p = NEW(m->a, place);
+  while (hmap_next(&m->holdings_index, h, &it, &id))
+    if (!memcmp(&m->holdings_key.v[3 * id], key, sizeof key)) return m->holdings.v[id];
+  holdings *p = NEW(m->a, holdings);
   bool flt = dtype_kind_of(ti->s.t) == DK_FLOAT;
-  *p = (place){ti, m->o.as_f64 && flt ? DT_F64 : ti->s.t, layout_is_even(m->p->sp, ti->lay),
-               eval_members(m, g), NULL};
+  *p = (holdings){ti, m->o.as_f64 && flt ? DT_F64 : ti->s.t, layout_is_even(m->p->sp, ti->lay),
+                  eval_members(m, g), NULL};
   p->at = NEWN(m->a, spot, p->n);
   for (u32 k = 0; k < p->n; k++) {
     coords c = at->at;
     if (g.i) coords_of(m->p->sp, g, k, &at->at, &c);
     p->at[k] = spot_of(m, ti, l, &c);
   }
-  hmap_add(m->a, &m->place_index, h, m->places.n);
-  *vec_push(m->a, &m->places) = p;
-  memcpy(vec_push_n(m->a, &m->place_key, 3), key, sizeof key);
+  hmap_add(m->a, &m->holdings_index, h, m->holdings.n);
+  *vec_push(m->a, &m->holdings) = p;
+  memcpy(vec_push_n(m->a, &m->holdings_key, 3), key, sizeof key);
   return p;
 }
 
@@ -135,7 +136,7 @@ bool eval_same(const spot *x, const spot *y, u32 nd) {
   return true;
 }
 
-ker_tensor eval_tensor(const place *p, u32 member, void *data) {
+ker_tensor eval_tensor(const holdings *p, u32 member, void *data) {
   const spot *s = &p->at[member];
   ker_tensor t = {.t = p->stored, .nd = p->t->s.nd, .data = data};
   for (u32 d = 0; d < t.nd; d++) {
@@ -174,7 +175,7 @@ static i64 copy_undone(const ker_box *b, size_t bytes, char *dst, const char *sr
   }
 }
 
-i64 eval_copy(interp *m, const place *dp, u32 d, void *dst, const place *sp, u32 s, const void *src,
+i64 eval_copy(interp *m, const holdings *dp, u32 d, void *dst, const holdings *sp, u32 s, const void *src,
               u8 *done) {
   const spot *to = &dp->at[d], *from = &sp->at[s];
   u32 nd = dp->t->s.nd;

@@ -1,4 +1,5 @@
-// grad_settle.c - from a backward body over all forward values to functions: fwd, bwd and, with split, wgt.
+// grad_rematerialise.c - chooses which forward values the backward is given: saved, passed or made again
+// (rematerialised). Makes the functions fwd, bwd and, with split, wgt.
 //
 // Idea: a forward value that the body uses is a parameter, is made again, or is saved. Made again, just
 // before the first use, is what is marked for it and what costs nothing to speak of: views, and what depends
@@ -21,7 +22,7 @@ typedef struct {
   u32 *at;     // forward instruction -> where it is made again; NEVER
   step *steps; // the backward body with what is made again
   u32 nsteps;
-} settle;
+} remat;
 
 static u32 results_of(const job *j, u32 index) { // F ids of one forward instruction
   return j->fi->body.v[index].nres + (j->callee[index] ? j->callee[index]->pair.nsaved : 0);
@@ -34,7 +35,7 @@ static bool is_free(const job *j, const instr *in) {
 }
 
 // ---- which forward values are made again, where, and which are saved -------------------------------------
-static void find_uses(settle *s) {
+static void find_uses(remat *s) {
   const job *j = s->j;
   const func_info *b = j->body;
   for (u32 v = 0; v < b->values.n; v++) s->first[v] = NEVER;
@@ -48,7 +49,7 @@ static void find_uses(settle *s) {
 }
 
 // Users come before what they use, so that every instruction sees all uses of its results.
-static void choose(settle *s) {
+static void choose(remat *s) {
   const job *j = s->j;
   for (u32 k = j->fi->body.n; k-- > 0;) {
     const instr *in = &j->fi->body.v[k];
@@ -73,7 +74,7 @@ static void choose(settle *s) {
 }
 
 // The backward body, with what is made again before its first use and in forward order.
-static void put_steps(settle *s) {
+static void put_steps(remat *s) {
   const job *j = s->j;
   u32 nf = j->fi->body.n, nb = j->body->body.n;
   u32 *head = NEWN(j->tmp, u32, nb + 1), *next = NEWN(j->tmp, u32, nf);
@@ -94,20 +95,20 @@ typedef struct {
   u32 nopd, nres;
   value res;
 } step_view;
-static step_view view(const settle *s, const step *t) {
+static step_view view(const remat *s, const step *t) {
   const job *j = s->j;
   const func_info *f = t->again ? j->fi : j->body;
   const instr *in = &f->body.v[t->index];
   if (!t->again) return (step_view){f, in, in->nopd, in->nres, in->res};
   return (step_view){f, in, instr_nopd(f, in), results_of(j, t->index), in->nres ? j->to[in->res] : 0};
 }
-static value view_opd(const settle *s, const step *t, const step_view *v, u32 k) {
+static value view_opd(const remat *s, const step *t, const step_view *v, u32 k) {
   value x = opd_of(v->f, v->in, k);
   return t->again ? s->j->to[x] : x;
 }
 
 // With split: wgt is what no input gradient needs.
-static void part_steps(settle *s) {
+static void part_steps(remat *s) {
   const job *j = s->j;
   bool *needed = ZNEWN(j->tmp, bool, j->body->values.n);
   for (u32 k = 0; k < j->pair.ndx; k++) needed[j->out[k]] = true;
@@ -161,7 +162,7 @@ static void put_results(writer *w, const job *j, const instr *out, value res) {
   }
 }
 
-static void put_step(writer *w, const settle *s, const step *t) {
+static void put_step(writer *w, const remat *s, const step *t) {
   const job *j = s->j;
   step_view v = view(s, t);
   instr *out = put_instr(w, v.in, v.nopd, v.nres);
@@ -175,7 +176,7 @@ static void put_step(writer *w, const settle *s, const step *t) {
   put_results(w, j, out, v.res);
 }
 
-static void write_fwd(settle *s) {
+static void write_fwd(remat *s) {
   job *j = s->j;
   prog *p = j->p;
   const func_info *fi = j->fi;
@@ -214,7 +215,7 @@ static const u32 *put_need(writer *w, const job *j, const bool *used, u32 *n) {
   return need;
 }
 
-static void find_used(const settle *s, bool wgt, bool *used) {
+static void find_used(const remat *s, bool wgt, bool *used) {
   for (u32 k = 0; k < s->nsteps; k++) {
     const step *t = &s->steps[k];
     if (t->wgt != wgt) continue;
@@ -223,7 +224,7 @@ static void find_used(const settle *s, bool wgt, bool *used) {
   }
 }
 
-static void write_bwd(settle *s, const bool *carry) {
+static void write_bwd(remat *s, const bool *carry) {
   job *j = s->j;
   grad_pair *q = &j->pair;
   writer w = writer_at(j, q->bwd);
@@ -243,7 +244,7 @@ static void write_bwd(settle *s, const bool *carry) {
 }
 
 // Carried is what wgt uses or returns and neither makes nor finds among the parameters.
-static bool *find_carry(const settle *s, bool *used) {
+static bool *find_carry(const remat *s, bool *used) {
   const job *j = s->j;
   bool *carry = ZNEWN(j->tmp, bool, j->body->values.n);
   find_used(s, true, used);
@@ -258,7 +259,7 @@ static bool *find_carry(const settle *s, bool *used) {
   return carry;
 }
 
-static void write_wgt(settle *s, const bool *used, const bool *carry) {
+static void write_wgt(remat *s, const bool *used, const bool *carry) {
   job *j = s->j;
   grad_pair *q = &j->pair;
   ctx *c = j->p->c;
@@ -273,8 +274,8 @@ static void write_wgt(settle *s, const bool *used, const bool *carry) {
   for (u32 k = 0; k < q->nacc; k++) *vec_push(j->p->a, &w.to->rets) = w.id[j->out[q->ndx + k]];
 }
 
-void grad_settle(job *j) {
-  settle s = {.j = j};
+void grad_rematerialise(job *j) {
+  remat s = {.j = j};
   u32 nv = j->body->values.n;
   s.first = NEWN(j->tmp, u32, nv);
   s.keep = ZNEWN(j->tmp, bool, nv);

@@ -1,81 +1,81 @@
-// place.c - where instructions run and who meets whom: groups as ranks and units, communications as meetings.
-// Not what anything costs (price.c).
+// rendezvous.c - where instructions run and who meets whom: groups as ranks and rank classes, communications
+// as rendezvous. Not what anything costs (price.c).
 //
-// Idea: a collective over some axes is one meeting for each subgroup. A send is one meeting for each set of
-// members that exchange something: where source and target hold the same pieces member k meets member k, else
-// the graph "shares an element" is cut into its connected components. A rank that both sends and receives
-// joins its meetings.
+// Idea: a collective over some axes is one rendezvous for each subgroup. A send is one rendezvous for each
+// set of members that exchange something: where source and target hold the same pieces member k meets member
+// k, else the graph "shares an element" is cut into its connected components. A rank that both sends and
+// receives joins its rendezvous.
 #include "sim/internal.h"
 
-// ---- unit sets --------------------------------------------------------------------------------------
-const uset *uset_of_units(sim *s, const u32 *unit, u32 n) {
-  u64 h = hash_bytes(unit, n * sizeof *unit, n);
-  for (u32 it = 0, id; hmap_next(&s->uset_map, h, &it, &id);) {
-    const uset *u = s->usets.v[id];
-    if (u->n == n && memcmp(u->unit, unit, n * sizeof *unit) == 0) return u;
+// ---- sets of rank classes ---------------------------------------------------------------------------
+const class_set *class_set_of(sim *s, const u32 *class, u32 n) {
+  u64 h = hash_bytes(class, n * sizeof *class, n);
+  for (u32 it = 0, id; hmap_next(&s->class_set_map, h, &it, &id);) {
+    const class_set *u = s->class_sets.v[id];
+    if (u->n == n && memcmp(u->class, class, n * sizeof *class) == 0) return u;
   }
-  uset *u = NEW(s->a, uset);
-  u32 *pos = ZNEWN(s->a, u32, s->nunits);
-  for (u32 k = 0; k < n; k++) pos[unit[k]] = k + 1;
-  *u = (uset){n, arena_dup(s->a, unit, n * sizeof *unit), pos};
-  hmap_add(s->a, &s->uset_map, h, s->usets.n);
-  *vec_push(s->a, &s->usets) = u;
+  class_set *u = NEW(s->a, class_set);
+  u32 *pos = ZNEWN(s->a, u32, s->nclasses);
+  for (u32 k = 0; k < n; k++) pos[class[k]] = k + 1;
+  *u = (class_set){n, arena_dup(s->a, class, n * sizeof *class), pos};
+  hmap_add(s->a, &s->class_set_map, h, s->class_sets.n);
+  *vec_push(s->a, &s->class_sets) = u;
   return u;
 }
 
-static void place_set_units(sim *s, place *pl) {
+static void members_set_classes(sim *s, members *pl) {
   arena_mark_t m = arena_mark(s->tmp);
-  u32 *unit = NEWN(s->tmp, u32, pl->n), *member = NEWN(s->a, u32, pl->n), n = 0;
-  u8 *seen = ZNEWN(s->tmp, u8, s->nunits);
+  u32 *class = NEWN(s->tmp, u32, pl->n), *member = NEWN(s->a, u32, pl->n), n = 0;
+  u8 *seen = ZNEWN(s->tmp, u8, s->nclasses);
   for (u32 k = 0; k < pl->n; k++) {
-    u32 u = s->unit_of_rank[pl->rank[k]];
+    u32 u = s->class_of_rank[pl->rank[k]];
     if (seen[u]) continue;
     seen[u] = 1;
-    unit[n] = u;
+    class[n] = u;
     member[n++] = k;
   }
-  pl->us = uset_of_units(s, unit, n);
+  pl->cs = class_set_of(s, class, n);
   pl->member = member;
   arena_release(s->tmp, m);
 }
 
-place *place_new(sim *s, group g) {
+members *members_new(sim *s, group g) {
   static const u32 rank0 = 0;
-  while (s->places.n <= g.i) *vec_push(s->a, &s->places) = NULL;
-  place *pl = s->places.v[g.i] = NEW(s->a, place);
-  *pl = (place){.g = g, .n = 1, .rank = &rank0};
+  while (s->members.n <= g.i) *vec_push(s->a, &s->members) = NULL;
+  members *pl = s->members.v[g.i] = NEW(s->a, members);
+  *pl = (members){.g = g, .n = 1, .rank = &rank0};
   if (g.i) {
     const group_info *gi = group_get(s->p->sp, g);
     pl->n = gi->nranks;
     pl->rank = gi->ranks;
   }
-  if (s->unit_of_rank) place_set_units(s, pl);
+  if (s->class_of_rank) members_set_classes(s, pl);
   return pl;
 }
 
-// Units of any element.
-static const uset *uset_of_tuple(sim *s, const type_info *ti, group g) {
+// Rank classes of any element.
+static const class_set *class_set_of_tuple(sim *s, const type_info *ti, group g) {
   arena_mark_t m = arena_mark(s->tmp);
-  const uset *all = NULL;
+  const class_set *all = NULL;
   for (u32 k = 0; k < ti->n; k++) {
-    const uset *e = uset_of_type(s, ti->elem[k], g);
+    const class_set *e = class_set_of_type(s, ti->elem[k], g);
     if (!all || !all->n) all = e;
     if (all == e) continue;
-    u32 *unit = NEWN(s->tmp, u32, all->n + e->n), n = all->n;
-    memcpy(unit, all->unit, n * sizeof *unit);
+    u32 *class = NEWN(s->tmp, u32, all->n + e->n), n = all->n;
+    memcpy(class, all->class, n * sizeof *class);
     for (u32 j = 0; j < e->n; j++)
-      if (!all->pos[e->unit[j]]) unit[n++] = e->unit[j];
-    all = uset_of_units(s, unit, n);
+      if (!all->pos[e->class[j]]) class[n++] = e->class[j];
+    all = class_set_of(s, class, n);
   }
   arena_release(s->tmp, m);
-  return all ? all : place_of(s, g)->us;
+  return all ? all : members_of(s, g)->cs;
 }
 
-const uset *uset_of_type(sim *s, type t, group g) {
+const class_set *class_set_of_type(sim *s, type t, group g) {
   if (s->near[t.i] && s->near_g[t.i].i == g.i) return s->near[t.i];
   const type_info *ti = type_get(s->p, t);
   s->near_g[t.i] = g;
-  return s->near[t.i] = ti->tuple ? uset_of_tuple(s, ti, g) : place_of(s, resolve(ti->g, g))->us;
+  return s->near[t.i] = ti->tuple ? class_set_of_tuple(s, ti, g) : members_of(s, resolve(ti->g, g))->cs;
 }
 
 i64 local_bytes(sim *s, const type_info *t, group g, u32 member) {
@@ -88,14 +88,14 @@ i64 local_bytes(sim *s, const type_info *t, group g, u32 member) {
   return n;
 }
 
-// ---- meetings ---------------------------------------------------------------------------------------
-bool meets(opcode op) {
+// ---- rendezvous -------------------------------------------------------------------------------------
+bool is_rendezvous(opcode op) {
   return op_row_of(op)->flags & OPF_COMM && op != OP_shard && op != OP_partial && op != OP_copy;
 }
 
-static meeting *meet_over(sim *s, group g, const u8 *axes, u32 naxes) {
-  const place *pl = place_of(s, g);
-  meeting *m = NEW(s->a, meeting);
+static rendezvous *rendezvous_over(sim *s, group g, const u8 *axes, u32 naxes) {
+  const members *pl = members_of(s, g);
+  rendezvous *m = NEW(s->a, rendezvous);
   u32 *begin = NEWN(s->a, u32, pl->n + 1), *mem = NEWN(s->a, u32, pl->n), *rank = NEWN(s->a, u32, pl->n);
   u32 *offset = NEWN(s->tmp, u32, pl->n), at = 0;
   u32 n = g.i && naxes ? group_offsets(s->p->sp, g, axes, naxes, offset, pl->n) : 0;
@@ -143,7 +143,7 @@ static i64 cell_size(sim *s, layout l, u8 dim, i64 cell) {
 }
 
 static holding holding_of(sim *s, group g, layout l, u8 dim, i64 extent, i64 cell, const coords *at) {
-  const place *pl = place_of(s, g);
+  const members *pl = members_of(s, g);
   const layout_info *li = layout_get(s->p->sp, l);
   u32 *combo = NEWN(s->tmp, u32, pl->n), ncombo = 0;
   const coords **of = NEWN(s->tmp, const coords *, pl->n);
@@ -187,7 +187,7 @@ static bool share(const holding *x, u32 i, const holding *y, u32 j) {
 }
 
 static coords *coords_of_all(sim *s, group g) {
-  const place *pl = place_of(s, g);
+  const members *pl = members_of(s, g);
   coords *c = ZNEWN(s->tmp, coords, pl->n);
   if (g.i)
     for (u32 k = 0; k < pl->n; k++) coords_of(s->p->sp, g, k, NULL, &c[k]);
@@ -241,7 +241,7 @@ static void unite(u32 *up, u32 a, u32 b) {
 // Unites members that share an element. Sources are 0..ns-1, targets ns..ns+nt-1.
 static void unite_sharing(sim *s, const type_info *from, const type_info *to, group gs, group gt,
                           const coords *cs, const coords *ct, u32 *up) {
-  u32 ns = place_of(s, gs)->n, nt = place_of(s, gt)->n, nd = from->s.nd;
+  u32 ns = members_of(s, gs)->n, nt = members_of(s, gt)->n, nd = from->s.nd;
   holding hs[DIMS_MAX], ht[DIMS_MAX];
   bool pairwise = ns == nt;
   for (u32 d = 0; d < nd; d++) {
@@ -262,7 +262,8 @@ static void unite_sharing(sim *s, const type_info *from, const type_info *to, gr
 // Members k meet if `direct`: then the types do not matter.
 static bool is_direct(sim *s, type from, type to, group gs, group gt) {
   const type_info *fi = type_get(s->p, from), *ti = type_get(s->p, to);
-  return fi->tuple || (place_of(s, gs)->n == place_of(s, gt)->n && same_places(s, fi->lay, ti->lay, gs, gt));
+  return fi->tuple ||
+         (members_of(s, gs)->n == members_of(s, gt)->n && same_places(s, fi->lay, ti->lay, gs, gt));
 }
 
 // Can no rank be on both sides? It may say no where none is.
@@ -275,20 +276,20 @@ static bool are_apart(const space *sp, group gs, group gt) {
 }
 
 // Member k to member k, and nobody twice: the stages of a pipeline.
-static meeting *meet_apart(sim *s, const place *from, const place *to) {
+static rendezvous *rendezvous_apart(sim *s, const members *from, const members *to) {
   const u32 n = from->n;
-  meeting *m = NEW(s->a, meeting);
+  rendezvous *m = NEW(s->a, rendezvous);
   u32 *begin = NEWN(s->a, u32, n + 1), *rank = NEWN(s->a, u32, 2 * n), *mem = NEWN(s->a, u32, n + 1);
   for (u32 k = 0; k <= n; k++) begin[k] = 2 * k, mem[k] = k;
   for (u32 k = 0; k < n; k++) rank[2 * k] = from->rank[k], rank[2 * k + 1] = to->rank[k];
-  *m = (meeting){.n = n, .begin = begin, .rank = rank, .mbegin = mem, .mem = mem};
+  *m = (rendezvous){.n = n, .begin = begin, .rank = rank, .mbegin = mem, .mem = mem};
   return m;
 }
 
-static meeting *meet_send(sim *s, type from, type to, group gs, group gt, bool direct) {
-  const place *ps = place_of(s, gs), *pt = place_of(s, gt);
+static rendezvous *rendezvous_send(sim *s, type from, type to, group gs, group gt, bool direct) {
+  const members *ps = members_of(s, gs), *pt = members_of(s, gt);
   u32 ns = ps->n, n = ns + pt->n;
-  if (direct && ns == pt->n && are_apart(s->p->sp, gs, gt)) return meet_apart(s, ps, pt);
+  if (direct && ns == pt->n && are_apart(s->p->sp, gs, gt)) return rendezvous_apart(s, ps, pt);
   u32 *up = NEWN(s->tmp, u32, n), *by_rank = ZNEWN(s->tmp, u32, s->nranks);
   for (u32 k = 0; k < n; k++) up[k] = k;
   if (direct)
@@ -303,7 +304,7 @@ static meeting *meet_send(sim *s, type from, type to, group gs, group gt, bool d
     else
       by_rank[r] = k + 1;
   }
-  meeting *m = NEW(s->a, meeting);
+  rendezvous *m = NEW(s->a, rendezvous);
   u32 *begin = NEWN(s->a, u32, n + 1), *rank = NEWN(s->a, u32, n);
   u32 *mbegin = NEWN(s->a, u32, n + 1), *mem = NEWN(s->a, u32, ns), nr = 0, nm = 0;
   u32 *next = NEWN(s->tmp, u32, n),
@@ -335,12 +336,12 @@ static meeting *meet_send(sim *s, type from, type to, group gs, group gt, bool d
   return m;
 }
 
-// Tensors of all kinds go between the same stages: their direct sends are one meeting.
-static meeting *sent(sim *s, meeting_row *row, type from, type to, group gs, group gt) {
+// Tensors of all kinds go between the same stages: their direct sends are one rendezvous.
+static rendezvous *sent(sim *s, rendezvous_row *row, type from, type to, group gs, group gt) {
   bool direct = is_direct(s, from, to, gs, gt);
   u64 h = hash_u64((u64)gs.i << 32 | gt.i, 3);
-  for (u32 it = 0, id; direct && hmap_next(&s->meeting_map, h, &it, &id);) {
-    const meeting_row *r = &s->meetings.v[id];
+  for (u32 it = 0, id; direct && hmap_next(&s->rendezvous_map, h, &it, &id);) {
+    const rendezvous_row *r = &s->rendezvous.v[id];
     if (!r->direct || r->from.i != gs.i || r->to.i != gt.i) continue;
     row->again = true;
     return r->m;
@@ -348,11 +349,11 @@ static meeting *sent(sim *s, meeting_row *row, type from, type to, group gs, gro
   row->direct = direct;
   row->from = gs;
   row->to = gt;
-  if (direct) hmap_add(s->a, &s->meeting_map, h, s->meetings.n);
-  return meet_send(s, from, to, gs, gt, direct);
+  if (direct) hmap_add(s->a, &s->rendezvous_map, h, s->rendezvous.n);
+  return rendezvous_send(s, from, to, gs, gt, direct);
 }
 
-meeting *meeting_of(sim *s, const func_info *f, const instr *i, group g) {
+rendezvous *rendezvous_of(sim *s, const func_info *f, const instr *i, group g) {
   u32 key[4] = {g.i, i->at.i, 0, 0};
   type from = {0}, to = {0};
   const attr *over = NULL;
@@ -369,71 +370,72 @@ meeting *meeting_of(sim *s, const func_info *f, const instr *i, group g) {
     h = hash_u64(g.i, 2);
     if (over) h = hash_bytes(over->u.axes, over->n, h);
   }
-  for (u32 it = 0, id; hmap_next(&s->meeting_map, h, &it, &id);) {
-    const meeting_row *r = &s->meetings.v[id];
+  for (u32 it = 0, id; hmap_next(&s->rendezvous_map, h, &it, &id);) {
+    const rendezvous_row *r = &s->rendezvous.v[id];
     if (i->op == OP_send ? r->send && memcmp(r->key, key, sizeof key) == 0
                          : !r->send && r->key[0] == g.i && r->naxes == (over ? over->n : 0) &&
                                (!over || memcmp(r->axes, over->u.axes, over->n) == 0))
       return r->m;
   }
   arena_mark_t mark = arena_mark(s->tmp);
-  meeting_row row = {.send = i->op == OP_send};
+  rendezvous_row row = {.send = i->op == OP_send};
   memcpy(row.key, key, sizeof key);
   if (row.send)
     row.m = sent(s, &row, from, to, resolve(type_get(s->p, from)->g, g), (group){key[1]});
   else {
     row.naxes = over ? over->n : 0;
     row.axes = over ? over->u.axes : NULL;
-    row.m = meet_over(s, g, row.axes, row.naxes);
+    row.m = rendezvous_over(s, g, row.axes, row.naxes);
   }
   arena_release(s->tmp, mark);
-  hmap_add(s->a, &s->meeting_map, h, s->meetings.n);
-  *vec_push(s->a, &s->meetings) = row;
+  hmap_add(s->a, &s->rendezvous_map, h, s->rendezvous.n);
+  *vec_push(s->a, &s->rendezvous) = row;
   return row.m;
 }
 
-// Meetings of units: those with the same set of units are one.
-static void meeting_set_units(sim *s, meeting *m) {
+// Rendezvous of rank classes: those with the same set of rank classes are one.
+static void rendezvous_set_classes(sim *s, rendezvous *m) {
   arena_mark_t mark = arena_mark(s->tmp);
   u32 total = m->begin[m->n];
-  u32 *ubegin = NEWN(s->a, u32, m->n + 1), *unit = NEWN(s->a, u32, total), *unode = NEWN(s->a, u32, m->n);
-  u32 *seen = ZNEWN(s->tmp, u32, s->nunits), at = 0;
+  u32 *set_begin = NEWN(s->a, u32, m->n + 1), *class = NEWN(s->a, u32, total),
+      *set_node = NEWN(s->a, u32, m->n);
+  u32 *seen = ZNEWN(s->tmp, u32, s->nclasses), at = 0;
   hmap known = {0};
-  m->un = ubegin[0] = 0;
+  m->nsets = set_begin[0] = 0;
   for (u32 k = 0; k < m->n; k++) {
     u32 n = 0;
     u64 h = 0;
     for (u32 j = m->begin[k]; j < m->begin[k + 1]; j++) {
-      u32 u = s->unit_of_rank[m->rank[j]];
+      u32 u = s->class_of_rank[m->rank[j]];
       if (seen[u] == k + 1) continue;
       seen[u] = k + 1;
-      unit[at + n++] = u;
+      class[at + n++] = u;
       h += hash_u64(u, 1);
     }
     bool dup = false;
-    if (s->nunits < s->nranks)
+    if (s->nclasses < s->nranks)
       for (u32 it = 0, j; !dup && hmap_next(&known, h, &it, &j);) {
-        dup = ubegin[j + 1] - ubegin[j] == n;
-        for (u32 q = ubegin[j]; q < ubegin[j + 1] && dup; q++) dup = seen[unit[q]] == k + 1;
+        dup = set_begin[j + 1] - set_begin[j] == n;
+        for (u32 q = set_begin[j]; q < set_begin[j + 1] && dup; q++) dup = seen[class[q]] == k + 1;
       }
     if (dup) continue;
-    ubegin[m->un] = at;
-    unode[m->un] = k;
-    if (s->nunits < s->nranks) hmap_add(s->tmp, &known, h, m->un);
+    set_begin[m->nsets] = at;
+    set_node[m->nsets] = k;
+    if (s->nclasses < s->nranks) hmap_add(s->tmp, &known, h, m->nsets);
     at += n;
-    ubegin[++m->un] = at;
+    set_begin[++m->nsets] = at;
   }
-  m->ubegin = ubegin;
-  m->unit = unit;
-  m->unode = unode;
+  m->set_begin = set_begin;
+  m->class = class;
+  m->set_node = set_node;
   arena_release(s->tmp, mark);
 }
 
-void place_units(sim *s) {
-  s->near = ZNEWN(s->a, const uset *, s->p->types.n);
+void members_set_all_classes(sim *s) {
+  s->near = ZNEWN(s->a, const class_set *, s->p->types.n);
   s->near_g = ZNEWN(s->a, group, s->p->types.n);
-  for (u32 k = 0; k < s->places.n; k++)
-    if (s->places.v[k]) place_set_units(s, s->places.v[k]);
-  for (u32 k = 0; k < s->meetings.n; k++)
-    if (!s->meetings.v[k].again) meeting_set_units(s, s->meetings.v[k].m);
+  for (u32 k = 0; k < s->members.n; k++)
+    if (s->members.v[k]) members_set_classes(s, s->members.v[k]);
+  for (u32 k = 0; k < s->rendezvous.n; k++)
+    if (!s->rendezvous.v[k].again) rendezvous_set_classes(s, s->rendezvous.v[k].m);
 }

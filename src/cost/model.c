@@ -1,58 +1,59 @@
-// coster.c - the coster: costs of instructions on groups, and the cache of instructions.
+// model.c - the cost model: costs of instructions on groups, and the cache of instructions.
 //
 // Idea: two caches. An instruction of a program is known by ids (operator, attributes, group, types), which
 // is a short comparison; ids mean something within one program only. Behind it, events are known by content,
-// for all programs of the coster. A miss of the first often hits the second: a plan that differs in the depth
-// of its pipeline has the same products.
+// for all programs of the cost model. A miss of the first often hits the second: a plan that differs in the
+// depth of its pipeline has the same products.
 #include "cost/internal.h"
 
-static const accounting *const accountings[] = {&cost_heddle, &cost_distir};
+static const cost_formulas *const models[] = {&cost_heddle, &cost_distir};
 
-const char *cost_accounting(u32 i) { return i < COUNT_OF(accountings) ? accountings[i]->name : NULL; }
+const char *cost_model_name(u32 i) { return i < COUNT_OF(models) ? models[i]->name : NULL; }
 
-// ---- the coster --------------------------------------------------------------------------------------
+// ---- the cost model ----------------------------------------------------------------------------------
 
-coster *coster_new(ctx *c, arena *a, const machine *m, const cost_opts *opts) {
-  const char *name = opts && opts->accounting ? opts->accounting : "heddle";
+cost_model *cost_model_new(ctx *c, arena *a, const machine *m, const cost_opts *opts) {
+  const char *name = opts && opts->model ? opts->model : "heddle";
   u32 i = 0;
-  while (i < COUNT_OF(accountings) && strcmp(accountings[i]->name, name)) i++;
-  if (i == COUNT_OF(accountings)) {
+  while (i < COUNT_OF(models) && strcmp(models[i]->name, name)) i++;
+  if (i == COUNT_OF(models)) {
     diag(c, E_USAGE, (loc){0}, "unknown cost model '%s'", name);
     strbuf names = {.a = a};
-    for (i = 0; i < COUNT_OF(accountings); i++) sb_fmt(&names, "%s%s", i ? " or " : "", accountings[i]->name);
+    for (i = 0; i < COUNT_OF(models); i++) sb_fmt(&names, "%s%s", i ? " or " : "", models[i]->name);
     diag_hint(c, "--costs %s", sb_str(&names));
     return NULL;
   }
-  coster *k = NEW(a, coster);
+  cost_model *k = NEW(a, cost_model);
   k->c = c;
   k->a = a;
   k->m = m;
-  k->acc = accountings[i];
+  k->formulas = models[i];
   if (opts) k->opts = *opts;
   k->distir = opts && opts->distir ? *opts->distir : m->distir;
   find_period(k);
   return k;
 }
 
-const machine *coster_machine(const coster *k) { return k->m; }
-u32 coster_events(const coster *k) { return k->events.n; }
+const machine *cost_model_machine(const cost_model *k) { return k->m; }
+u32 cost_model_events(const cost_model *k) { return k->events.n; }
 
 // What is kept of instructions is about one program. It is known by its serial number: another one may lie
 // where one that is gone lay.
-static void about(coster *k, const prog *p) {
+static void about(cost_model *k, const prog *p) {
   if (k->serial == p->serial) return;
   if (k->instr_map.n) memset(k->instr_map.hash, 0, sizeof *k->instr_map.hash * k->instr_map.cap);
-  if (k->subs_map.n) memset(k->subs_map.hash, 0, sizeof *k->subs_map.hash * k->subs_map.cap);
-  k->instr_map.n = k->subs_map.n = 0;
-  k->instrs.n = k->values.n = k->words.n = k->subs.n = k->ids.n = k->kinds.n = 0;
+  if (k->subgroups_map.n)
+    memset(k->subgroups_map.hash, 0, sizeof *k->subgroups_map.hash * k->subgroups_map.cap);
+  k->instr_map.n = k->subgroups_map.n = 0;
+  k->instrs.n = k->values.n = k->words.n = k->subgroups.n = k->ids.n = k->kinds.n = 0;
   k->p = p, k->serial = p->serial;
 }
 
-double cost_top_flops(const coster *k, const device_kind *dev, dtype t) {
-  return k->acc->top_flops(k, dev, t);
+double cost_top_flops(const cost_model *k, const device_kind *dev, dtype t) {
+  return k->formulas->top_flops(k, dev, t);
 }
-double cost_top_bw(const coster *k, const device_kind *dev) { return k->acc->top_bw(k, dev); }
-i64 cost_launch_ps(const coster *k, const device_kind *dev) { return k->acc->launch_ps(k, dev); }
+double cost_top_bw(const cost_model *k, const device_kind *dev) { return k->formulas->top_bw(k, dev); }
+i64 cost_launch_ps(const cost_model *k, const device_kind *dev) { return k->formulas->launch_ps(k, dev); }
 
 // ---- instructions ------------------------------------------------------------------------------------
 
@@ -96,7 +97,7 @@ static const type_info *site_value(const site *s, u32 j, u32 nopd) {
 }
 
 // As group_likes; until the next subgroups are looked for.
-static const u32 *alike(coster *k, const site *s, const u8 *axes, u32 naxes) {
+static const u32 *alike(cost_model *k, const site *s, const u8 *axes, u32 naxes) {
   vec_reserve(k->a, &k->ranks, group_get(s->p->sp, s->g)->nranks + 1);
   group_likes(s->p->sp, s->g, axes, naxes, k->ranks.v);
   return k->ranks.v;
@@ -116,7 +117,7 @@ static bool uneven_values(const site *s, u32 first, u32 end, u8 *axes, u32 *naxe
   return any;
 }
 
-static u32 compute_costs(coster *k, const site *s, bool uneven, i64 *ps) {
+static u32 compute_costs(cost_model *k, const site *s, bool uneven, i64 *ps) {
   const u16 kind = group_kind(k, s->g, s->i->where);
   const group_info *gi = group_get(s->p->sp, s->g);
   u8 axes[MESH_AXES];
@@ -155,7 +156,8 @@ u32 cost_axes(const prog *p, const instr *i, group g, u8 *axes) {
 
 // k->bytes: of every subgroup, those of its member with the most; of even pieces only that of member 0.
 // ps: room. Are they uneven, on the side that counts?
-static bool subgroup_bytes(coster *k, const site *s, const seen_subs *subs, bool uneven, i64 *ps) {
+static bool subgroup_bytes(cost_model *k, const site *s, const seen_subgroups *subgroups, bool uneven,
+                           i64 *ps) {
   const u32 nopd = instr_nopd(s->f, s->i), nval = nopd + s->i->nres;
   const bool both = s->i->op == OP_halo_exchange, results = counts_results(s->i->op);
   u8 axes[MESH_AXES];
@@ -163,39 +165,40 @@ static bool subgroup_bytes(coster *k, const site *s, const seen_subs *subs, bool
   coords c;
   if (uneven)
     uneven = uneven_values(s, results && !both ? nopd : 0, results || both ? nval : nopd, axes, &naxes);
-  vec_reserve(k->a, &k->bytes, subs->nsub);
-  memset(k->bytes.v, 0, sizeof *k->bytes.v * subs->nsub);
+  vec_reserve(k->a, &k->bytes, subgroups->nsub);
+  memset(k->bytes.v, 0, sizeof *k->bytes.v * subgroups->nsub);
   const u32 *like = uneven ? alike(k, s, axes, naxes) : NULL;
   for (u32 m = 0; m < (uneven ? group_get(s->p->sp, s->g)->nranks : 1); m++) {
-    ps[m] = like && like[m] < m ? ps[like[m]] : comm_bytes(s, coords_at(s, s->g, m, uneven, &c), subs->size);
-    i64 *most = &k->bytes.v[sub_of_member(k, subs, m)];
+    ps[m] =
+        like && like[m] < m ? ps[like[m]] : comm_bytes(s, coords_at(s, s->g, m, uneven, &c), subgroups->size);
+    i64 *most = &k->bytes.v[sub_of_member(k, subgroups, m)];
     *most = MAX(*most, ps[m]);
   }
   return uneven;
 }
 
-static u32 collective_costs(coster *k, const site *s, bool uneven, i64 *ps) {
+static u32 collective_costs(cost_model *k, const site *s, bool uneven, i64 *ps) {
   u8 axes[MESH_AXES];
   const u32 naxes = cost_axes(s->p, s->i, s->g, axes);
-  const seen_subs *subs = subgroups(k, s->g, axes, naxes, s->i->where);
-  if (!subs) return 0;
-  uneven = subgroup_bytes(k, s, subs, uneven, ps);
+  const seen_subgroups *subgroups = subgroups_over(k, s->g, axes, naxes, s->i->where);
+  if (!subgroups) return 0;
+  uneven = subgroup_bytes(k, s, subgroups, uneven, ps);
   const dtype t = instr_nopd(s->f, s->i) ? site_operand(s, 0)->s.t : DT_NONE;
-  const bool differ = uneven || !subs->uniform;
-  const u32 n = differ ? group_get(s->p->sp, s->g)->nranks : 1, first = sub_of_member(k, subs, 0);
+  const bool differ = uneven || !subgroups->uniform;
+  const u32 n = differ ? group_get(s->p->sp, s->g)->nranks : 1, first = sub_of_member(k, subgroups, 0);
   const i64 even = k->bytes.v[first];
   cost_info cost = {0};
-  i64 bytes = -1; // of the latest subgroup, and its place
-  u32 place = 0;
-  for (u32 sub = differ ? 0 : first; sub < (differ ? subs->nsub : first + 1); sub++) {
+  i64 bytes = -1; // of the latest subgroup, and its placement
+  u32 placement = 0;
+  for (u32 sub = differ ? 0 : first; sub < (differ ? subgroups->nsub : first + 1); sub++) {
     const i64 own = uneven ? k->bytes.v[sub] : even;
-    const u32 at = place_of_sub(k, subs, sub);
-    if ((own != bytes || at != place) && !comm_event(k, s->i->op, t, own, at, s->i->where, &cost, NULL))
+    const u32 at = placement_of_subgroup(k, subgroups, sub);
+    if ((own != bytes || at != placement) && !comm_event(k, s->i->op, t, own, at, s->i->where, &cost, NULL))
       return 0;
-    bytes = own, place = at;
+    bytes = own, placement = at;
     k->bytes.v[sub] = cost.ps; // from here on
   }
-  for (u32 m = 0; m < n; m++) ps[m] = k->bytes.v[sub_of_member(k, subs, m)];
+  for (u32 m = 0; m < n; m++) ps[m] = k->bytes.v[sub_of_member(k, subgroups, m)];
   return fold(ps, n);
 }
 
@@ -219,23 +222,24 @@ static i64 sent_bytes(const site *s, u32 m, bool uneven) {
   return send_bytes(nf, nt, from, local_bytes(s, site_result(s, 0), there));
 }
 
-static u32 send_costs(coster *k, const site *s, bool uneven, i64 *ps) {
-  const seen_subs *subs = transfers(k, s->g, send_target(s), s->i->where);
+static u32 send_costs(cost_model *k, const site *s, bool uneven, i64 *ps) {
+  const seen_subgroups *subgroups = transfers(k, s->g, send_target(s), s->i->where);
   cost_info cost;
-  if (!subs) return 0;
-  const u32 n = uneven || !subs->uniform ? group_get(s->p->sp, s->g)->nranks : 1;
+  if (!subgroups) return 0;
+  const u32 n = uneven || !subgroups->uniform ? group_get(s->p->sp, s->g)->nranks : 1;
   const dtype t = site_operand(s, 0)->s.t;
   i64 bytes = 0;
   for (u32 m = 0; m < n; m++) {
     if (uneven || !m) bytes = sent_bytes(s, m, uneven);
-    if (!comm_event(k, OP_send, t, bytes, place_of_sub(k, subs, m), s->i->where, &cost, NULL)) return 0;
+    if (!comm_event(k, OP_send, t, bytes, placement_of_subgroup(k, subgroups, m), s->i->where, &cost, NULL))
+      return 0;
     ps[m] = cost.ps;
   }
   return fold(ps, n);
 }
 
 // Between a device and host memory: of the node, so not an event of the device's kind.
-static u32 copy_costs(coster *k, const site *s, bool uneven, i64 *ps) {
+static u32 copy_costs(cost_model *k, const site *s, bool uneven, i64 *ps) {
   const group_info *gi = group_get(s->p->sp, s->g);
   if (!group_kind(k, s->g, s->i->where)) return 0;
   coords c;
@@ -256,7 +260,7 @@ static bool is_uneven(const site *s) {
   return uneven_values(s, 0, instr_nopd(s->f, s->i) + s->i->nres, NULL, NULL);
 }
 
-static u32 uncached(coster *k, const site *s, bool uneven, i64 *ps) {
+static u32 uncached(cost_model *k, const site *s, bool uneven, i64 *ps) {
   switch (s->i->op) {
   case OP_send: return send_costs(k, s, uneven, ps);
   case OP_copy: return copy_costs(k, s, uneven, ps);
@@ -268,24 +272,24 @@ static u32 uncached(coster *k, const site *s, bool uneven, i64 *ps) {
   }
 }
 
-static const seen_instr *find(const coster *k, const u32 *key, u32 n, u64 h) {
+static const seen_instr *find(const cost_model *k, const u32 *key, u32 n, u64 h) {
   for (u32 it = 0, i; hmap_next(&k->instr_map, h, &it, &i);)
     if (same_key(&k->words, k->instrs.v[i].key, key, n)) return &k->instrs.v[i];
   return NULL;
 }
 
-static void remember(coster *k, const u32 *key, u32 n, u64 h, u32 count, const i64 *ps) {
+static void remember(cost_model *k, const u32 *key, u32 n, u64 h, u32 count, const i64 *ps) {
   seen_instr s = {keep_key(k, &k->words, key, n), count, k->values.n, count ? ps[0] : 0};
   if (count > 1) memcpy(vec_push_n(k->a, &k->values, count), ps, sizeof *ps * count);
   hmap_add(k->a, &k->instr_map, h, k->instrs.n);
   *vec_push(k->a, &k->instrs) = s;
 }
 
-u32 cost_instr(coster *k, const prog *p, const func_info *f, const instr *i, group g, i64 *ps) {
+u32 cost_instr(cost_model *k, const prog *p, const func_info *f, const instr *i, group g, i64 *ps) {
   enum { FIXED = 4, WORDS = FIXED + 2 * 256 };
   const u32 ANY_GROUP = 1u << 31;
   assert(i->op != OP_call);
-  if (op_row_of(i->op)->flags & k->acc->free) {
+  if (op_row_of(i->op)->flags & k->formulas->free) {
     *ps = 0;
     return 1;
   }
@@ -327,31 +331,34 @@ u32 cost_instr(coster *k, const prog *p, const func_info *f, const instr *i, gro
   return s->n;
 }
 
-static const seen_subs *subs_of(coster *k, const site *s) {
+static const seen_subgroups *subgroups_of(cost_model *k, const site *s) {
   u8 axes[MESH_AXES];
-  if (s->i->op != OP_send) return subgroups(k, s->g, axes, cost_axes(s->p, s->i, s->g, axes), s->i->where);
+  if (s->i->op != OP_send)
+    return subgroups_over(k, s->g, axes, cost_axes(s->p, s->i, s->g, axes), s->i->where);
   return transfers(k, s->g, send_target(s), s->i->where);
 }
 
-// The place of a member's event, and its bytes.
-static u32 place_of_comm(coster *k, const site *s, u32 member, i64 *size) {
-  const seen_subs *subs = subs_of(k, s);
-  const u32 sub = sub_of_member(k, subs, member);
+// The placement of a member's event, and its bytes.
+static u32 placement_of_comm(cost_model *k, const site *s, u32 member, i64 *size) {
+  const seen_subgroups *subgroups = subgroups_of(k, s);
+  const u32 sub = sub_of_member(k, subgroups, member);
   if (s->i->op == OP_send)
     *size = sent_bytes(s, member, is_uneven(s));
   else
     *size =
-        k->bytes.v[subgroup_bytes(k, s, subs, is_uneven(s), k->costs.v) ? sub : sub_of_member(k, subs, 0)];
-  return place_of_sub(k, subs, sub);
+        k->bytes
+            .v[subgroup_bytes(k, s, subgroups, is_uneven(s), k->costs.v) ? sub
+                                                                         : sub_of_member(k, subgroups, 0)];
+  return placement_of_subgroup(k, subgroups, sub);
 }
 
-bool cost_explain(coster *k, const prog *p, const func_info *f, const instr *i, group g, u32 member,
+bool cost_explain(cost_model *k, const prog *p, const func_info *f, const instr *i, group g, u32 member,
                   cost_info *out, cost_event *made_of) {
   const op_row *row = op_row_of(i->op);
   const site s = {p, f, i, g};
   *made_of = (cost_event){.op = i->op, .at = attrs_get(p, i->at)};
   *out = (cost_info){.source = COST_FREE};
-  if (row->flags & k->acc->free) return true;
+  if (row->flags & k->formulas->free) return true;
   about(k, p);
   coords room;
   const coords *c = coords_at(&s, g, member, is_uneven(&s), &room);
@@ -369,9 +376,9 @@ bool cost_explain(coster *k, const prog *p, const func_info *f, const instr *i, 
   const i64 ps = k->costs.v[n > 1 ? member : 0];
   if (i->op != OP_copy) {
     i64 size;
-    const u32 place = place_of_comm(k, &s, member, &size);
+    const u32 placement = placement_of_comm(k, &s, member, &size);
     const dtype t = instr_nopd(f, i) ? site_operand(&s, 0)->s.t : DT_NONE;
-    if (!comm_event(k, i->op, t, size, place, i->where, out, made_of)) return false;
+    if (!comm_event(k, i->op, t, size, placement, i->where, out, made_of)) return false;
   } else {
     made_of->t = site_operand(&s, 0)->s.t;
     made_of->size = local_bytes(&s, site_operand(&s, 0), c);
@@ -384,37 +391,38 @@ bool cost_explain(coster *k, const prog *p, const func_info *f, const instr *i, 
 
 // ---- communication asked for by planners -------------------------------------------------------------
 
-i64 cost_comm(coster *k, opcode op, i64 bytes, const u32 *ranks, u32 n, dtype t) {
-  machine_place place;
+i64 cost_comm(cost_model *k, opcode op, i64 bytes, const u32 *ranks, u32 n, dtype t) {
+  machine_placement placement;
   cost_info cost;
   for (u32 i = 0; i < n; i++)
     if (!on_machine(k, ranks[i], (loc){0})) return -1;
   if (op == OP_send)
-    machine_pairs(k->m, k->a, ranks, ranks + 1, 1, &place);
+    machine_pairs(k->m, k->a, ranks, ranks + 1, 1, &placement);
   else
-    machine_places(k->m, k->a, ranks, 1, n, &place);
-  return comm_event(k, op, t, bytes, place_id(k, &place), (loc){0}, &cost, NULL) ? cost.ps : -1;
+    machine_placements(k->m, k->a, ranks, 1, n, &placement);
+  return comm_event(k, op, t, bytes, placement_id(k, &placement), (loc){0}, &cost, NULL) ? cost.ps : -1;
 }
 
-static i64 slowest(coster *k, const seen_subs *s, opcode op, i64 bytes, dtype t) {
+static i64 slowest(cost_model *k, const seen_subgroups *s, opcode op, i64 bytes, dtype t) {
   i64 worst = 0;
   cost_info cost;
   for (u32 i = 0; i < (s->uniform ? 1 : s->nsub); i++) {
-    if (!comm_event(k, op, t, bytes, place_of_sub(k, s, i), (loc){0}, &cost, NULL)) return -1;
+    if (!comm_event(k, op, t, bytes, placement_of_subgroup(k, s, i), (loc){0}, &cost, NULL)) return -1;
     worst = MAX(worst, cost.ps);
   }
   return worst;
 }
 
-i64 cost_over(coster *k, const prog *p, group g, const u8 *axes, u32 naxes, opcode op, i64 bytes, dtype t) {
+i64 cost_over(cost_model *k, const prog *p, group g, const u8 *axes, u32 naxes, opcode op, i64 bytes,
+              dtype t) {
   about(k, p);
-  const seen_subs *s = subgroups(k, g, axes, naxes, (loc){0});
+  const seen_subgroups *s = subgroups_over(k, g, axes, naxes, (loc){0});
   return s ? slowest(k, s, op, bytes, t) : -1;
 }
 
-i64 cost_between(coster *k, const prog *p, group from, group to, i64 from_bytes, i64 to_bytes, dtype t) {
+i64 cost_between(cost_model *k, const prog *p, group from, group to, i64 from_bytes, i64 to_bytes, dtype t) {
   about(k, p);
-  const seen_subs *s = transfers(k, from, to, (loc){0});
+  const seen_subgroups *s = transfers(k, from, to, (loc){0});
   if (!s) return -1;
   const u32 nf = group_get(p->sp, from)->nranks, nt = group_get(p->sp, to)->nranks;
   return slowest(k, s, OP_send, send_bytes(nf, nt, from_bytes, to_bytes), t);

@@ -1,5 +1,5 @@
-// segment.c - assign: cuts main into stretches that become functions, and keeps what does not depend on a
-// plan (cuts, gradients, update functions) for the next plan over the same program.
+// planner.c - assign: cuts main into stretches that become functions, and keeps what does not depend on a
+// plan (stage sources, gradients, update functions) for the next plan over the same program.
 #include "plan/internal.h"
 
 planner *planner_new(prog *src) {
@@ -44,14 +44,14 @@ void planner_free(planner *pl) {
 typedef struct {
   planner *pl;
   builder b;
-  value *map; // value of main -> value of the cut
-  cut *c;
+  value *map; // value of main -> value of the stage source
+  stage_source *c;
   u32 from, to;
   bool *copied; // per instruction of main
   bool whole;   // all of main: its names stay. A stretch may be shared with one that has others
-} cutting;
+} extraction;
 
-static void copy_instr(cutting *x, u32 index) {
+static void copy_instr(extraction *x, u32 index) {
   prog *p = x->pl->src;
   const instr in = func_get(p, p->main)->body.v[index];
   u32 opd_buf[64], *opd = in.nopd <= 64 ? opd_buf : NEWN(x->pl->a, u32, in.nopd);
@@ -76,14 +76,14 @@ static void copy_instr(cutting *x, u32 index) {
   x->copied[index] = true;
 }
 
-static void param_of(cutting *x, value v, role r) {
+static void param_of(extraction *x, value v, role r) {
   prog *p = x->pl->src;
   const value_info *vi = &func_get(p, p->main)->values.v[v];
   x->map[v] = func_param(p, x->b.f, vi->ty, x->whole ? vi->name : (sym){0}, r);
 }
 
 // The values of main that instructions from..to read from outside, constants' dependants followed.
-static void collect(cutting *x, u32 index, bool *seen, value **out, u32 *n) {
+static void collect(extraction *x, u32 index, bool *seen, value **out, u32 *n) {
   prog *p = x->pl->src;
   const func_info *m = func_get(p, p->main);
   const instr *in = &m->body.v[index];
@@ -114,7 +114,7 @@ static u64 body_hash(const func_info *f) {
 
 static bool same_words(const u32 *x, const u32 *y, u32 n) { return !n || !memcmp(x, y, n * sizeof *x); }
 
-// But for names, locations and origins. Both were made by planner_cut: nothing has a group or a coordinate.
+// But for names, locations and origins. Both were made by planner_stage: nothing has a group or a coordinate.
 static bool same_body(const func_info *f, const func_info *g) {
   if (f->nparams != g->nparams || f->values.n != g->values.n || f->body.n != g->body.n ||
       f->opds.n != g->opds.n || f->rets.n != g->rets.n || !same_words(f->opds.v, g->opds.v, f->opds.n) ||
@@ -134,7 +134,7 @@ static bool same_body(const func_info *f, const func_info *g) {
   return true;
 }
 
-static void find_like(planner *pl, cut *c) {
+static void find_like(planner *pl, stage_source *c) {
   func_info *f = func_get(pl->src, c->fwd);
   u64 h = body_hash(f);
   u32 *origin = NEWN(pl->a, u32, f->body.n);
@@ -143,23 +143,23 @@ static void find_like(planner *pl, cut *c) {
   c->origin = origin;
   c->like = c;
   for (u32 it = 0, id; hmap_next(&pl->like_map, h, &it, &id);) {
-    cut *d = pl->cuts.v[id - 1];
+    stage_source *d = pl->stage_sources.v[id - 1];
     if (!same_body(func_get(pl->src, d->fwd), f)) continue;
     c->like = d;
     return;
   }
-  hmap_add(pl->a, &pl->like_map, h, pl->cuts.n);
+  hmap_add(pl->a, &pl->like_map, h, pl->stage_sources.n);
 }
 
-cut *planner_cut(planner *pl, u32 from, u32 to) {
+stage_source *planner_stage(planner *pl, u32 from, u32 to) {
   u64 key = hash_u64(((u64)from << 32) | to, 7);
-  u32 hit = hmap_get(&pl->cut_map, key);
-  if (hit) return pl->cuts.v[hit - 1];
+  u32 hit = hmap_get(&pl->source_map, key);
+  if (hit) return pl->stage_sources.v[hit - 1];
   prog *p = pl->src;
   const func_info *m = func_get(p, p->main);
   u32 nv = m->values.n;
-  cut *c = NEW(pl->a, cut);
-  cutting x = {.pl = pl, .c = c, .from = from, .to = to, .map = ZNEWN(pl->a, value, nv)};
+  stage_source *c = NEW(pl->a, stage_source);
+  extraction x = {.pl = pl, .c = c, .from = from, .to = to, .map = ZNEWN(pl->a, value, nv)};
   x.copied = ZNEWN(pl->a, bool, m->body.n + 1);
   x.whole = from == 1 && to == m->body.n;
   x.b = builder_at(p, func_new(p, sym_of(p->c, "stage"), m->where));
@@ -195,8 +195,8 @@ cut *planner_cut(planner *pl, u32 from, u32 to) {
   for (u32 i = 0; i < c->noutputs; i++) ret[i] = x.map[c->output[i]];
   func_return(p, x.b.f, ret, c->noutputs);
   c->fwd = x.b.f;
-  *vec_push(pl->a, &pl->cuts) = c;
-  hmap_add(pl->a, &pl->cut_map, key, pl->cuts.n);
+  *vec_push(pl->a, &pl->stage_sources) = c;
+  hmap_add(pl->a, &pl->source_map, key, pl->stage_sources.n);
   find_like(pl, c);
   return c;
 }

@@ -1,4 +1,4 @@
-// segments.c - the pieces of the distributed main before their order: places become groups, stretches of main
+// stages.c - the pieces of the distributed main before their order: places become groups, stretches of main
 // become functions with gradients, and each function is sharded for the layouts in which its inputs arrive.
 #include "plan/main.h"
 
@@ -14,35 +14,35 @@ type func_result(const prog *p, func f, u32 k) {
   return fi->values.v[fi->rets.v[k]].ty;
 }
 
-static bool same_place(const plan_place *a, const plan_place *b) {
+static bool same_submesh(const plan_submesh *a, const plan_submesh *b) {
   return a->mesh == b->mesh && a->nfix == b->nfix && !memcmp(a->fix, b->fix, sizeof *a->fix * a->nfix);
 }
 
 static bool make_groups(main_build *mb) {
   const plan *pn = mb->x->pn;
   space *sp = mb->p->sp;
-  const plan_place **places = NEWN(mb->x->a, const plan_place *, pn->nsegments);
-  for (u32 i = 0; i < mb->nseg; i++) {
-    const plan_place *pl = &pn->segments[i].place;
+  const plan_submesh **submesh = NEWN(mb->x->a, const plan_submesh *, pn->nsegments);
+  for (u32 i = 0; i < mb->nstages; i++) {
+    const plan_submesh *pl = &pn->segments[i].on;
     group_axis fix[MESH_AXES];
     for (u32 k = 0; k < pl->nfix; k++)
       fix[k] = (group_axis){.axis = mb->x->axis[pl->fix[k].axis], .at = (int)pl->fix[k].at};
     u32 before = diag_count(mb->s->c);
-    mb->seg[i].g = group_of(sp, mb->x->mesh[pl->mesh], fix, pl->nfix);
-    if (!mb->seg[i].g.i) {
-      diag_place(mb->s->c, before, pn->segments[i].at);
+    mb->stage[i].g = group_of(sp, mb->x->mesh[pl->mesh], fix, pl->nfix);
+    if (!mb->stage[i].g.i) {
+      diag_locate(mb->s->c, before, pn->segments[i].at);
       return false;
     }
     u32 k = 0;
-    while (k < mb->nplaces && !same_place(places[k], pl)) k++;
-    if (k == mb->nplaces) places[mb->nplaces++] = pl;
-    mb->seg[i].place = k;
+    while (k < mb->nplaces && !same_submesh(submesh[k], pl)) k++;
+    if (k == mb->nplaces) submesh[mb->nplaces++] = pl;
+    mb->stage[i].place = k;
   }
   return true;
 }
 
 // Stages that are alike share a function if the plan chooses the same for all of their instructions.
-static bool same_choices(const apply *x, const cut *c, const cut *d) {
+static bool same_choices(const apply *x, const stage_source *c, const stage_source *d) {
   for (u32 k = 0; k < c->n; k++) {
     const choice_list *a = &x->choices[c->origin[k]], *b = &x->choices[d->origin[k]];
     if (a->n != b->n) return false;
@@ -54,12 +54,12 @@ static bool same_choices(const apply *x, const cut *c, const cut *d) {
   return true;
 }
 
-static bool make_cuts(main_build *mb) {
+static bool make_stages(main_build *mb) {
   const plan *pn = mb->x->pn;
   u32 at = 1, end = mb->m->body.n;
-  for (u32 i = 0; i < mb->nseg; i++) {
+  for (u32 i = 0; i < mb->nstages; i++) {
     const plan_segment *ps = &pn->segments[i];
-    if (ps->from != at || ps->to < ps->from || ps->to > end || (i + 1 == mb->nseg && ps->to != end)) {
+    if (ps->from != at || ps->to < ps->from || ps->to > end || (i + 1 == mb->nstages && ps->to != end)) {
       diag(mb->s->c, E_PLAN, ps->at,
            "segment %u covers instructions %u to %u of main; expected to start at %u and the last to end at "
            "%u",
@@ -70,10 +70,10 @@ static bool make_cuts(main_build *mb) {
       return false;
     }
     at = ps->to + 1;
-    cut *c = mb->seg[i].c = planner_cut(mb->x->pl, ps->from, ps->to);
-    mb->seg[i].f = same_choices(mb->x, c, c->like) ? c->like->fwd : c->fwd;
+    stage_source *c = mb->stage[i].src = planner_stage(mb->x->pl, ps->from, ps->to);
+    mb->stage[i].f = same_choices(mb->x, c, c->like) ? c->like->fwd : c->fwd;
     mb->m = func_get(mb->s, mb->s->main);
-    for (u32 k = 0; k < c->noutputs; k++) mb->seg_of[c->output[k]] = i + 1, mb->out_of[c->output[k]] = k;
+    for (u32 k = 0; k < c->noutputs; k++) mb->stage_of[c->output[k]] = i + 1, mb->out_of[c->output[k]] = k;
   }
   return true;
 }
@@ -92,40 +92,40 @@ static bool *behind_loss(const main_build *mb, value loss) {
   return behind;
 }
 
-// Which outputs get a gradient: the loss, and whatever of it a later segment with a backward consumes.
+// Which outputs get a gradient: the loss, and whatever of it a later stage with a backward consumes.
 static bool make_grads(main_build *mb) {
   const plan *pn = mb->x->pn;
   arena *a = mb->x->a;
-  for (u32 i = 0; i < mb->nseg; i++) mb->seg[i].has_dy = ZNEWN(a, bool, mb->seg[i].c->noutputs + 1);
+  for (u32 i = 0; i < mb->nstages; i++) mb->stage[i].has_dy = ZNEWN(a, bool, mb->stage[i].src->noutputs + 1);
   if (!pn->train) return true;
-  bool *split = ZNEWN(a, bool, mb->nseg);
-  for (u32 i = 0; i < mb->nseg; i++)
+  bool *split = ZNEWN(a, bool, mb->nstages);
+  for (u32 i = 0; i < mb->nstages; i++)
     split[i] = !pn->seqs && (pn->made.file ? pn->made.file->split[i] : pn->made.row->split);
   for (u32 i = 0; pn->seqs && i < pn->nseqs; i++)
     for (u32 k = 0; k < pn->seqs[i].n; k++) {
       const sched_task *t = &pn->seqs[i].v[k];
-      if (t->kind > TASK_B && t->stage < mb->nseg) split[t->stage] = true;
+      if (t->kind > TASK_B && t->stage < mb->nstages) split[t->stage] = true;
     }
   value loss = mb->m->rets.v[0];
-  if (mb->seg_of[loss]) mb->seg[mb->seg_of[loss] - 1].has_dy[mb->out_of[loss]] = true;
+  if (mb->stage_of[loss]) mb->stage[mb->stage_of[loss] - 1].has_dy[mb->out_of[loss]] = true;
   const bool *behind = behind_loss(mb, loss);
-  for (u32 i = mb->nseg; i-- > 0;) {
-    seg *s = &mb->seg[i];
-    cut *c = s->c;
+  for (u32 i = mb->nstages; i-- > 0;) {
+    stage_build *s = &mb->stage[i];
+    stage_source *c = s->src;
     bool any = false;
     for (u32 k = 0; k < c->noutputs; k++) any |= s->has_dy[k];
     if (!any) continue;
-    s->acc = mb->K > 1 || pn->nrest[REST_GRAD];
+    s->acc = mb->K > 1 || pn->nstorage[STORAGE_GRAD];
     u8 *mark = ZNEWN(a, u8, c->nweights + c->ninputs + 1);
     for (u32 k = 0; k < c->nweights; k++)
       mark[k] = !main_trains(mb, c->weight[k]) ? GRAD_NONE : s->acc ? GRAD_ACC : GRAD_PLAIN;
     for (u32 k = 0; k < c->ninputs; k++) {
-      u32 from = mb->seg_of[c->input[k]];
+      u32 from = mb->stage_of[c->input[k]];
       if (!is_float(mb->s, mb->m, c->input[k])) continue;
       bool input = !from && mb->m->params.v[c->input[k] - 1].r == ROLE_INPUT;
       if (from ? !behind[c->input[k]] : !(pn->input_gradients && input)) continue;
       mark[c->nweights + k] = GRAD_INPUT;
-      if (from) mb->seg[from - 1].has_dy[mb->out_of[c->input[k]]] = true;
+      if (from) mb->stage[from - 1].has_dy[mb->out_of[c->input[k]]] = true;
     }
     grad_opts o = {mark, s->has_dy, split[i]};
     s->gp = planner_grad(mb->x->pl, s->f, &o, 0);
@@ -180,10 +180,10 @@ layout main_filter(const main_build *mb, layout l, group g) {
   return l;
 }
 
-// Layout in which a value of another segment arrives: what of its layout can be said here, and what the plan
+// Layout in which a value of another stage arrives: what of its layout can be said here, and what the plan
 // adds for axes that only this group has.
-static layout arriving(main_build *mb, value v, const seg *to) {
-  const seg *from = &mb->seg[mb->seg_of[v] - 1];
+static layout arriving(main_build *mb, value v, const stage_build *to) {
+  const stage_build *from = &mb->stage[mb->stage_of[v] - 1];
   space *sp = mb->p->sp;
   layout l = main_filter(mb, from->out[mb->out_of[v]], to->g);
   const shape *sh = &val_type(mb->s, mb->m, v)->s;
@@ -202,39 +202,41 @@ static layout arriving(main_build *mb, value v, const seg *to) {
   return l;
 }
 
-static u32 own_of(const main_build *mb, const seg *s) { return mb->seg_more ? mb->seg_more[s - mb->seg] : 0; }
+static u32 own_of(const main_build *mb, const stage_build *s) {
+  return mb->seg_more ? mb->seg_more[s - mb->stage] : 0;
+}
 
-static bool shard_forward(main_build *mb, seg *s) {
+static bool shard_forward(main_build *mb, stage_build *s) {
   arena *a = mb->x->a;
-  cut *c = s->c;
+  stage_source *c = s->src;
   u32 n = c->nweights + c->ninputs;
   layout *in = NEWN(a, layout, n + 1),
          *demand = NEWN(a, layout, c->noutputs + (s->gp ? s->gp->nsaved : 0) + 1);
-  bool *rest = ZNEWN(a, bool, n + 1);
+  bool *stored = ZNEWN(a, bool, n + 1);
   for (u32 k = 0; k < c->nweights; k++) {
     value w = c->weight[k];
     in[k] = mb->weight_set[w]                     ? mb->param_lay[w - 1]
             : mb->all_free[w] != mb->some_free[w] ? (layout){0}
                                                   : LAYOUT_FREE;
-    rest[k] = mb->weight_rest[w];
+    stored[k] = mb->weight_stored[w];
   }
   s->in = in + c->nweights;
   for (u32 k = 0; k < c->ninputs; k++) {
     value v = c->input[k];
-    s->in[k] = mb->seg_of[v] ? arriving(mb, v, s) : dealt(mb, v, s->g, true);
+    s->in[k] = mb->stage_of[v] ? arriving(mb, v, s) : dealt(mb, v, s->g, true);
     if (mb->b.failed) return false;
   }
   u32 nres = c->noutputs + (s->gp ? s->gp->nsaved : 0);
   for (u32 k = 0; k < nres; k++)
     demand[k] = k < c->noutputs && mb->m->rets.v[0] != c->output[k] ? LAYOUT_SUMMED : LAYOUT_FREE;
   pack_range pk = {0, c->nweights};
-  shard_call_of call = {s->gp ? s->gp->fwd : s->f, in, rest, demand,       s->g, &pk, 1,
-                        s->gp ? s->gp->nsaved : 0, 0,  0,    own_of(mb, s)};
+  shard_call_of call = {s->gp ? s->gp->fwd : s->f, in, stored, demand,       s->g, &pk, 1,
+                        s->gp ? s->gp->nsaved : 0, 0,  0,      own_of(mb, s)};
   if (!shard_function(mb->x, &call, &s->fwd)) return false;
   for (u32 k = 0; k < c->nweights; k++) {
     value w = c->weight[k];
     layout l = s->fwd.in[k].i == LAYOUT_FREE.i ? (layout){0} : s->fwd.in[k];
-    if (!mb->weight_set[w]) mb->param_lay[w - 1] = l, mb->weight_rest[w] = s->fwd.at_rest[k];
+    if (!mb->weight_set[w]) mb->param_lay[w - 1] = l, mb->weight_stored[w] = s->fwd.stored[k];
     mb->weight_set[w] = true;
   }
   layout *out = NEWN(a, layout, c->noutputs + 1);
@@ -243,10 +245,10 @@ static bool shard_forward(main_build *mb, seg *s) {
   return true;
 }
 
-static void take_weights(main_build *mb, const seg *s, u32 param, layout *in, bool *rest) {
-  const cut *c = s->c;
+static void take_weights(main_build *mb, const stage_build *s, u32 param, layout *in, bool *stored) {
+  const stage_source *c = s->src;
   if (param < c->nweights)
-    *in = mb->param_lay[c->weight[param] - 1], *rest = mb->weight_rest[c->weight[param]];
+    *in = mb->param_lay[c->weight[param] - 1], *stored = mb->weight_stored[c->weight[param]];
   else
     *in = s->in[param - c->nweights];
 }
@@ -254,38 +256,38 @@ static void take_weights(main_build *mb, const seg *s, u32 param, layout *in, bo
 // Gradients arrive as the outputs left, but for time: of a value that is the same for all microbatches they
 // are sums over time, and of a sum over time they are the same for all.
 static void gradient_layouts(main_build *mb, u32 index) {
-  seg *s = &mb->seg[index];
+  stage_build *s = &mb->stage[index];
   space *sp = mb->p->sp;
-  s->dout = arena_dup(mb->x->a, s->out, sizeof *s->out * s->c->noutputs);
-  for (u32 k = 0; mb->time && k < s->c->noutputs; k++)
+  s->dout = arena_dup(mb->x->a, s->out, sizeof *s->out * s->src->noutputs);
+  for (u32 k = 0; mb->time && k < s->src->noutputs; k++)
     if (layout_part_of(sp, s->out[k], mb->time) != RED_NONE)
       s->dout[k] = layout_without(sp, s->out[k], mb->time);
-  for (u32 j = index + 1; mb->time && j < mb->nseg; j++) {
-    const seg *d = &mb->seg[j];
+  for (u32 j = index + 1; mb->time && j < mb->nstages; j++) {
+    const stage_build *d = &mb->stage[j];
     for (u32 k = 0; d->gp && k < d->gp->ndx; k++) {
-      value v = d->c->input[d->gp->dx[k] - d->c->nweights];
-      if (mb->seg_of[v] != index + 1) continue;
+      value v = d->src->input[d->gp->dx[k] - d->src->nweights];
+      if (mb->stage_of[v] != index + 1) continue;
       layout dx = type_get(mb->p, func_result(mb->p, d->bwd.dst, k))->lay, *l = &s->dout[mb->out_of[v]];
       if (layout_part_of(sp, dx, mb->time) != RED_NONE) *l = layout_with_part(sp, *l, mb->time, RED_SUM);
     }
   }
 }
 
-static bool shard_backward(main_build *mb, seg *s) {
+static bool shard_backward(main_build *mb, stage_build *s) {
   const grad_pair *gp = s->gp;
   if (!gp) return true;
   arena *a = mb->x->a;
-  gradient_layouts(mb, (u32)(s - mb->seg));
+  gradient_layouts(mb, (u32)(s - mb->stage));
   u32 nacc = gp->wgt.i ? 0 : gp->nacc, n = gp->nneed + gp->nsaved + gp->ndy + (s->acc ? nacc : 0), at = 0;
   layout *in = NEWN(a, layout, n + 1);
-  bool *rest = ZNEWN(a, bool, n + 1);
-  for (u32 k = 0; k < gp->nneed; k++, at++) take_weights(mb, s, gp->need[k], &in[at], &rest[at]);
+  bool *stored = ZNEWN(a, bool, n + 1);
+  for (u32 k = 0; k < gp->nneed; k++, at++) take_weights(mb, s, gp->need[k], &in[at], &stored[at]);
   if (gp->nsaved) {
-    const type_info *t = type_get(mb->p, func_result(mb->p, s->fwd.dst, s->c->noutputs));
+    const type_info *t = type_get(mb->p, func_result(mb->p, s->fwd.dst, s->src->noutputs));
     for (u32 k = 0; k < gp->nsaved; k++) in[at++] = type_get(mb->p, t->elem[k])->lay;
   }
   for (u32 k = 0; k < gp->ndy; k++)
-    in[at++] = mb->m->rets.v[0] == s->c->output[gp->dy[k]] ? (layout){0} : s->dout[gp->dy[k]];
+    in[at++] = mb->m->rets.v[0] == s->src->output[gp->dy[k]] ? (layout){0} : s->dout[gp->dy[k]];
   for (u32 k = 0; s->acc && k < nacc; k++) in[at++] = LAYOUT_FREE;
   u32 ncarry = gp->wgt.i ? gp->ncarry : 0;
   layout *demand = NEWN(a, layout, gp->ndx + nacc + ncarry + 1);
@@ -293,7 +295,7 @@ static bool shard_backward(main_build *mb, seg *s) {
   pack_range pk[3] = {
       {0, s->nneed_weights}, {gp->nneed, gp->nsaved}, {gp->nneed + gp->nsaved + gp->ndy, s->acc ? nacc : 0}};
   shard_call_of call = {
-      gp->bwd,     in,          rest,         demand, s->g, pk, 3, gp->wgt.i ? ncarry : nacc,
+      gp->bwd,     in,          stored,       demand, s->g, pk, 3, gp->wgt.i ? ncarry : nacc,
       pk[2].first, pk[2].count, own_of(mb, s)};
   if (!shard_function(mb->x, &call, &s->bwd)) return false;
   s->acc_lay = NEWN(a, layout, gp->nacc + 1);
@@ -303,17 +305,17 @@ static bool shard_backward(main_build *mb, seg *s) {
     return true;
   }
   n = gp->nneed_w + ncarry + (s->acc ? gp->nacc : 0), at = 0;
-  in = NEWN(a, layout, n + 1), rest = ZNEWN(a, bool, n + 1);
+  in = NEWN(a, layout, n + 1), stored = ZNEWN(a, bool, n + 1);
   u32 nw = 0;
   for (u32 k = 0; k < gp->nneed_w; k++, at++) {
-    nw += gp->need_w[k] < s->c->nweights;
-    take_weights(mb, s, gp->need_w[k], &in[at], &rest[at]);
+    nw += gp->need_w[k] < s->src->nweights;
+    take_weights(mb, s, gp->need_w[k], &in[at], &stored[at]);
   }
   const type_info *t = ncarry ? type_get(mb->p, func_result(mb->p, s->bwd.dst, gp->ndx)) : NULL;
   for (u32 k = 0; k < ncarry; k++) in[at++] = type_get(mb->p, t->elem[k])->lay;
   for (u32 k = 0; s->acc && k < gp->nacc; k++) in[at++] = LAYOUT_FREE;
   pack_range pw[3] = {{0, nw}, {gp->nneed_w, ncarry}, {gp->nneed_w + ncarry, s->acc ? gp->nacc : 0}};
-  shard_call_of wcall = {gp->wgt, in,       rest,        NULL,        s->g,         pw,
+  shard_call_of wcall = {gp->wgt, in,       stored,      NULL,        s->g,         pw,
                          3,       gp->nacc, pw[2].first, pw[2].count, own_of(mb, s)};
   if (!shard_function(mb->x, &wcall, &s->wgt)) return false;
   t = gp->nacc ? type_get(mb->p, func_result(mb->p, s->wgt.dst, 0)) : NULL;
@@ -361,22 +363,22 @@ static u64 free_axes(const space *sp, group g) {
   return free;
 }
 
-// Where every parameter lives: on all groups of the segments that use it. Its layout may only name axes that
+// Where every parameter lives: on all groups of the stages that use it. Its layout may only name axes that
 // they all have.
 static bool make_param_groups(main_build *mb) {
-  for (u32 i = 0; i < mb->nseg; i++) {
-    const cut *c = mb->seg[i].c;
+  for (u32 i = 0; i < mb->nstages; i++) {
+    const stage_source *c = mb->stage[i].src;
     for (u32 k = 0; k < c->nweights + c->ninputs; k++) {
       value v = k < c->nweights ? c->weight[k] : c->input[k - c->nweights];
       if (mb->m->values.v[v].def) continue;
-      group g = group_union(mb, mb->param_group[v - 1], mb->seg[i].g);
+      group g = group_union(mb, mb->param_group[v - 1], mb->stage[i].g);
       if (!g.i) {
         diag(mb->s->c, E_PLAN, mb->x->pn->segments[i].at, "%s is used by segments on different meshes",
              sym_str(mb->s->c, mb->m->values.v[v].name));
         diag_hint(mb->s->c, "give each mesh its own copy of the parameter, or place its users on one mesh");
         return false;
       }
-      u64 free = free_axes(mb->p->sp, mb->seg[i].g);
+      u64 free = free_axes(mb->p->sp, mb->stage[i].g);
       mb->some_free[v] |= free;
       mb->all_free[v] = mb->param_group[v - 1].i ? mb->all_free[v] & free : free;
       mb->param_group[v - 1] = g;
@@ -385,13 +387,13 @@ static bool make_param_groups(main_build *mb) {
   return true;
 }
 
-// Parameters that inactive segments use alone are left out of a probe.
+// Parameters that inactive stages use alone are left out of a probe.
 static void find_active_params(main_build *mb) {
   mb->skip = ZNEWN(mb->x->a, bool, mb->m->nparams + 1);
   if (!mb->active) return;
   for (u32 i = 0; i < mb->m->nparams; i++) mb->skip[i] = true;
-  for (u32 j = 0; j < mb->nseg; j++) {
-    const cut *c = mb->seg[j].c;
+  for (u32 j = 0; j < mb->nstages; j++) {
+    const stage_source *c = mb->stage[j].src;
     for (u32 k = 0; mb->active[j] && k < c->nweights + c->ninputs; k++) {
       value v = k < c->nweights ? c->weight[k] : c->input[k - c->nweights];
       if (!mb->m->values.v[v].def) mb->skip[v - 1] = false;
@@ -407,7 +409,7 @@ static bool make_params(main_build *mb) {
     value v = i + 1;
     if (mb->skip[i]) continue;
     if (!mb->param_group[i].i)
-      mb->param_group[i] = mb->seg[0].g, mb->all_free[v] = free_axes(mb->p->sp, mb->seg[0].g);
+      mb->param_group[i] = mb->stage[0].g, mb->all_free[v] = free_axes(mb->p->sp, mb->stage[0].g);
     if (!mb->weight_set[v]) mb->param_lay[i] = dealt(mb, v, mb->param_group[i], false);
     if (mb->b.failed) return false;
     type t = type_tensor(mb->p, &val_type(mb->s, mb->m, v)->s, mb->param_lay[i], mb->param_group[i]);
@@ -429,19 +431,19 @@ static void make_states(main_build *mb) {
       shape sh = val_type(mb->s, mb->m, i + 1)->s;
       if (j >= optim_states(&pn->optim, sh.t)) continue;
       sh.t = optim_state_type(sh.t);
-      layout l = shard_at_rest(mb->x, mb->param_lay[i], &sh, REST_STATE, mb->param_group[i]);
+      layout l = shard_storage(mb->x, mb->param_lay[i], &sh, STORAGE_STATE, mb->param_group[i]);
       sym name = sym_with(mb->s->c, mb->m->values.v[i + 1].name, optim_state_name(&pn->optim, j));
       mb->state[j][i] =
           func_param(mb->p, mb->b.f, type_tensor(mb->p, &sh, l, mb->param_group[i]), name, ROLE_STATE);
     }
 }
 
-bool main_segments(main_build *mb) {
-  if (!make_groups(mb) || !make_cuts(mb) || !make_param_groups(mb) || !make_grads(mb)) return false;
-  for (u32 i = 0; i < mb->nseg; i++)
-    if (!shard_forward(mb, &mb->seg[i])) return false;
-  for (u32 i = mb->nseg; i-- > 0;)
-    if (!shard_backward(mb, &mb->seg[i])) return false;
+bool main_stages(main_build *mb) {
+  if (!make_groups(mb) || !make_stages(mb) || !make_param_groups(mb) || !make_grads(mb)) return false;
+  for (u32 i = 0; i < mb->nstages; i++)
+    if (!shard_forward(mb, &mb->stage[i])) return false;
+  for (u32 i = mb->nstages; i-- > 0;)
+    if (!shard_backward(mb, &mb->stage[i])) return false;
   return true;
 }
 

@@ -1,5 +1,5 @@
-// orders.c - can the ranks, each in its own order, run to the end? Not who makes the orders (order.c merges
-// those of a plan; main's own are one sequence cut up by rank).
+// rank_orders.c - can the ranks, each in its own order, run to the end? Not who makes the orders (schedule.c
+// merges those of a plan; main's own are one sequence cut up by rank).
 //
 // Idea: a node is what starts and ends at one moment: a local instruction on one rank, or communication on
 // all of its ranks at once (a call that communicates inside counts as that). Two nodes that a rank issues one
@@ -159,7 +159,7 @@ static const char *instr_str(const orders *o, u32 number) {
 static loc where_of(const orders *o, u32 number) { return o->m->body.v[number - 1].where; }
 
 // What meets must meet in one order: the ranks, the axes and the stream of a communication.
-static u64 meeting_of(const orders *o, u32 number) {
+static u64 rendezvous_of(const orders *o, u32 number) {
   const instr *i = &o->m->body.v[number - 1];
   const attr *over = attr_get(attrs_get(o->p, i->at), A_over);
   group g[2];
@@ -172,7 +172,7 @@ static u64 meeting_of(const orders *o, u32 number) {
 typedef struct {
   u32 rank, n; // the first that issues them; how many
   u32 *v;
-} meeting;
+} rendezvous;
 
 // An operand that the rank itself makes but has not issued yet: who makes it; else 0.
 static u32 made_later(const orders *o, u32 number, u32 rank, const u32 *seen) {
@@ -184,11 +184,11 @@ static u32 made_later(const orders *o, u32 number, u32 rank, const u32 *seen) {
   return 0;
 }
 
-// Does every rank issue what it takes part in, once, after its operands, and the meetings of equal ranks in
+// Does every rank issue what it takes part in, once, after its operands, and the rendezvous of equal ranks in
 // equal order?
 static bool check_issue(orders *o, const plan_order *of_rank, u32 nranks) {
   u32 n = o->m->body.n;
-  VEC(meeting) met = {0};
+  VEC(rendezvous) met = {0};
   hmap at = {0};
   u32 *seen = ZNEWN(o->a, u32, n + 1);
   for (u32 r = 0; r < nranks; r++) {
@@ -212,14 +212,14 @@ static bool check_issue(orders *o, const plan_order *of_rank, u32 nranks) {
         return false;
       }
       if (!o->nat[x].communicates) continue;
-      u64 key = meeting_of(o, x);
+      u64 key = rendezvous_of(o, x);
       u32 j = hmap_get(&at, key);
       if (!j) {
-        *vec_push(o->a, &met) = (meeting){r, 0, NEWN(o->a, u32, of_rank[r].n)};
+        *vec_push(o->a, &met) = (rendezvous){r, 0, NEWN(o->a, u32, of_rank[r].n)};
         hmap_add(o->a, &at, key, j = met.n);
       }
       assert(met.v && j <= met.n);
-      meeting *m = &met.v[j - 1];
+      rendezvous *m = &met.v[j - 1];
       if (m->rank == r) {
         m->v[m->n++] = x;
         continue;
