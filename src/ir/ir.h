@@ -100,7 +100,7 @@ typedef struct prog {
 } prog;
 
 void prog_renumbered(prog *p); // ids of types, groups or functions mean something else now
-prog *prog_new(ctx *c); // own arena and space
+prog *prog_new(ctx *c);        // own arena and space
 void prog_free(prog *p);
 prog *prog_clone(const prog *p, ctx *c); // same ids; constant bytes are shared
 
