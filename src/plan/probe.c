@@ -24,6 +24,7 @@ typedef struct {
   VEC(u32) words;  // of signatures
   u32 *first_user; // per parameter: stage + 1 that was looked at first
   VEC(sim_span) span;
+  u32 *weight_span; // per parameter of main: layer that it is of, + 1, if that stands for others
 } probing;
 
 // ---- who is alike -------------------------------------------------------------------------------------------
@@ -299,15 +300,17 @@ static void drop_local_links(probing *x) {
 static void note_layers(probing *x, const fewer_layers *few) {
   main_build *mb = &x->mb;
   u32 *weight = ZNEWN(mb->x->a, u32, mb->m->nparams + 1);
-  mb->seg_more = ZNEWN(mb->x->a, u32, mb->nstages);
+  x->weight_span = ZNEWN(mb->x->a, u32, mb->m->nparams + 1);
+  mb->stage_more = ZNEWN(mb->x->a, u32, mb->nstages);
   for (u32 k = 0; k < few->span.n; k++) {
     const layer_span *l = &few->span.v[k];
     const u32 at = l->from - mb->x->pn->segments[l->segment].from; // in the stage
-    mb->seg_more[l->segment] = (u32)hash_u64((u64)at << 32 | l->more, mb->seg_more[l->segment]) | 1;
+    mb->stage_more[l->segment] = (u32)hash_u64((u64)at << 32 | l->more, mb->stage_more[l->segment]) | 1;
     for (u32 i = l->from; i < l->from + l->len; i++)
       for (u32 o = 0; o < mb->m->body.v[i].nopd; o++) {
         const value v = opd_of(mb->m, &mb->m->body.v[i], o);
-        if (v <= mb->m->nparams && mb->m->params.v[v - 1].r == ROLE_WEIGHT) weight[v - 1] = l->more;
+        if (v > mb->m->nparams || mb->m->params.v[v - 1].r != ROLE_WEIGHT) continue;
+        weight[v - 1] = l->more, x->weight_span[v - 1] = k + 1;
       }
   }
   mb->weight_more = weight;
@@ -379,20 +382,46 @@ static bool find_spans(probing *x, const fewer_layers *few) {
   return true;
 }
 
-// The weights of one update stand for as many others each: else layers are grouped otherwise there.
+// Is every layer that stands for others updated by one call with all of its weights, so that there is a call more
+// for each of the others? Calls may begin in the middle of layers: then each has the end of one and the
+// beginning of the next, and the one that begins in the layer stands for the others.
 static bool updated_alike(const probing *x) {
   const main_build *mb = &x->mb;
   const func_info *f = func_get(mb->p, mb->b.f);
-  u32 *more = ZNEWN(mb->x->a, u32, f->nparams + 1);
+  u32 *span_of = ZNEWN(mb->x->a, u32, f->nparams + 1), n = 0;
   for (u32 i = 0; i < mb->m->nparams; i++)
-    if (mb->param[i]) more[mb->param[i]] = mb->weight_more[i];
+    if (mb->param[i] && main_trains(mb, i + 1)) span_of[mb->param[i]] = x->weight_span[i];
+  for (u32 i = 0; i < mb->m->nparams; i++) n = MAX(n, x->weight_span[i]);
+  struct {
+    u32 weights, calls, first; // first: the first call
+  } *span = arena_alloc(mb->x->a, sizeof *span * (n + 1));
+  memset(span, 0, sizeof *span * (n + 1));
+  for (u32 v = 1; v <= f->nparams; v++) span[span_of[v]].weights++;
   for (u32 k = 0; k < f->body.n; k++) {
     const instr *in = &f->body.v[k];
     if (!(in->flags & INSTR_UPDATE) || in->op != OP_call) continue;
-    for (u32 o = 1; o < in->nopd; o++) {
+    u32 weights = 0, of = 0;
+    for (u32 o = 0; o < in->nopd; o++) {
       const value v = opd_of(f, in, o);
-      if (v <= f->nparams && f->params.v[v - 1].r == ROLE_WEIGHT && more[v] != more[opd_of(f, in, 0)])
-        return false;
+      if (v > f->nparams || f->params.v[v - 1].r != ROLE_WEIGHT) continue;
+      weights++;
+      if (span_of[v] && of && span_of[v] != of) return false;
+      if (span_of[v]) of = span_of[v];
+    }
+    if (!of) continue;
+    const bool begins = span_of[opd_of(f, in, 0)] == of;
+    if (weights != span[of].weights || span[of].calls++ > 1) return false;
+    if (span[of].calls == 1)
+      span[of].first = k + 1;
+    else if (!begins || f->body.v[span[of].first - 1].callee.i != in->callee.i)
+      return false;
+  }
+  for (u32 k = 1; k <= n; k++) {
+    if (span[k].calls != 1) continue;
+    const instr *in = &f->body.v[span[k].first - 1];
+    for (u32 o = 0; o < in->nopd; o++) {
+      const value v = opd_of(f, in, o);
+      if (v <= f->nparams && f->params.v[v - 1].r == ROLE_WEIGHT && span_of[v] != k) return false;
     }
   }
   return true;

@@ -203,7 +203,7 @@ static layout arriving(main_build *mb, value v, const stage_build *to) {
 }
 
 static u32 own_of(const main_build *mb, const stage_build *s) {
-  return mb->seg_more ? mb->seg_more[s - mb->stage] : 0;
+  return mb->stage_more ? mb->stage_more[s - mb->stage] : 0;
 }
 
 static bool shard_forward(main_build *mb, stage_build *s) {

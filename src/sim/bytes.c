@@ -248,13 +248,14 @@ static const msize *const *param_sizes(mem *m, u32 row) {
   return z;
 }
 
-// How a leaf dies in a call that stands for `more` others as well.
-static u8 die_as(walk *w, func callee, u32 more) {
-  const sim_spans *x = more ? &w->m->s->spans[callee.i] : NULL;
+// How a leaf that stands for `more` others dies in a call. Updates free as much as there is: one that begins in
+// a layer which stands for others comes as often, with the end of that layer and the beginning of the next.
+static u8 die_as(walk *w, const instr *i, u32 more) {
+  const sim_spans *x = more ? &w->m->s->spans[i->callee.i] : NULL;
   if (!more || w->h.inside) return 1;
   for (u32 k = 0; k < x->n && k < 200; k++)
     if (x->v[k].more == more) return (u8)(2 + k);
-  w->m->odd |= w->more != more; // else the call itself comes as often
+  w->m->odd |= !(i->flags & INSTR_UPDATE);
   return 1;
 }
 
@@ -272,7 +273,7 @@ static void give(walk *w, const instr *i, u32 row, u32 num) {
     if (b != NO_BUFFER && !may_give(w, b)) continue; // nor any part of it
     if (b != NO_BUFFER && size_fits(w->m, heap_at(h, b), want + q)) {
       for (u32 j = 0; j < heap_parts(heap_at(h, b)); j++)
-        w->die.v[q + j] = die_as(w, i->callee, heap_part_more(heap_at(h, b), j));
+        w->die.v[q + j] = die_as(w, i, heap_part_more(heap_at(h, b), j));
       *vec_push(h->a, &w->given) = b;
       continue;
     }
@@ -280,7 +281,7 @@ static void give(walk *w, const instr *i, u32 row, u32 num) {
     for (u32 j = 0; j < x.n; j++) {
       b = heap_only(h, x.begin + j);
       if (b == NO_BUFFER || !may_give(w, b) || heap_at(h, b)->size != want[q + j]) continue;
-      w->die.v[q + j] = die_as(w, i->callee, heap_at(h, b)->more);
+      w->die.v[q + j] = die_as(w, i, heap_at(h, b)->more);
       *vec_push(h->a, &w->given) = b;
     }
   }
