@@ -90,6 +90,21 @@ bool space_make(ctx *c, arena *a, const search_opts *o, u32 ranks, search_result
 void bounds_make(arena *a, planner *pl, const machine *m, cost_model *k, const search_opts *o, bounds *b);
 void bound(const bounds *b, search_point *p); // bound_ps; bound_bytes is raised if it is larger
 
+// ---- whole.c ------------------------------------------------------------------------------------------
+typedef struct {
+  plan *plan;
+  prog *program;
+  sim_result result;
+} whole_answer;
+// False and diagnostics in the planner's session: there is no such plan, or no price. Everything but the program,
+// which whole_free gives back in any case, is in `a`.
+bool whole_run(planner *pl, cost_model *k, arena *a, const hybrid_opts *h, const sim_opts *so,
+               whole_answer *out);
+void whole_free(whole_answer *x);
+// Does the program of the point's plan, written out, pass validation and take the time and memory that the search
+// has for it?
+bool whole_confirms(planner *pl, cost_model *k, const search_opts *o, const search_point *p);
+
 // ---- memory.c -----------------------------------------------------------------------------------------
 const memory_bounds *memory_bounds_make(arena *a, planner *pl, const search_opts *o); // in `a`
 // Bytes that some rank of the plan holds at least, some time; pn: of s, with or without its sequences.

@@ -243,6 +243,8 @@ static void run(search *s, int threads) {
   run_waves(s, all, r->dealt, threads);
   outcome_settle(s->a, s->o, r);
   r->one_device_ps = one_device(s);
+  // Stages and bounds are a shorter way to what the winner's program says of itself.
+  assert(!r->nfit || s->o->parts || whole_confirms(s->w[0].pl, s->w[0].k, s->o, &r->point[0]));
 }
 
 static bool enough(ctx *c, const machine *m, u32 ranks) {

@@ -6,28 +6,24 @@
 #include "search/internal.h"
 
 // ---- one plan in full -----------------------------------------------------------------------------------
-static prog *apply(ctx *c, arena *a, planner *pl, cost_model *k, const search_opts *o, search_look *out) {
-  const search_point p = {.s = out->s};
-  hybrid_opts h = search_hybrid(o, &p);
-  const plan *pn = policy_hybrid(pl, a, &h);
-  if (pn) out->plan = plan_hash(c, pn);
-  return pn ? plan_apply(pl, pn, k) : NULL;
-}
-
 void search_look_at(arena *a, const prog *src, const machine *m, const cost_opts *costs, const search_opts *o,
                     const strategy *s, search_look *out) {
   const sim_opts so = {.mode = SIM_FOLDED, .bytes = o->bytes, .critical = true, .split = true};
+  const search_point point = {.s = *s};
+  const hybrid_opts h = search_hybrid(o, &point);
   ctx *c = ctx_new();
   arena *own = arena_new();
   prog *p = prog_clone(src, c);
   planner *pl = planner_new(p);
   cost_model *k = cost_model_new(c, own, m, costs);
+  whole_answer x = {0};
   *out = (search_look){.s = *s};
-  prog *d = k ? apply(c, own, pl, k, o, out) : NULL;
-  out->ran = d && sim_run(c, a, d, k, &so, &out->r);
-  if (out->ran) out->has_path = sim_path_parts(d, k, &out->r, &out->path);
+  out->ran = k && whole_run(pl, k, a, &h, &so, &x);
+  out->r = x.result;
+  if (x.plan) out->plan = plan_hash(c, x.plan);
+  if (out->ran) out->has_path = sim_path_parts(x.program, k, &out->r, &out->path);
   if (!out->ran) out->why = arena_strdup(a, diag_count(c) ? diag_get(c, 0).message : "");
-  if (d) prog_free(d);
+  whole_free(&x);
   planner_free(pl);
   prog_free(p);
   arena_free(own);

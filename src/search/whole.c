@@ -1,0 +1,32 @@
+// whole.c - from a strategy to its answer: all that Heddle does, in the order in which it does it.
+#include "search/internal.h"
+
+bool whole_run(planner *pl, cost_model *k, arena *a, const hybrid_opts *h, const sim_opts *so,
+               whole_answer *out) {
+  ctx *c = planner_source(pl)->c;
+  *out = (whole_answer){0};
+  out->plan = policy_hybrid(pl, a, h); // what is split, which stage runs where and when, what is stored how
+  if (!out->plan) return false;
+  out->program = plan_apply(pl, out->plan, k); // stages sharded, tasks and sends written out, updates
+  if (!out->program) return false;
+  if (!plan_validate(out->program))
+    return false; // everything made once, sums complete, nobody waits for ever
+  return sim_run(c, a, out->program, k, so, &out->result); // time and bytes of every rank
+}
+
+void whole_free(whole_answer *x) {
+  prog_free(x->program);
+  x->program = NULL;
+}
+
+bool whole_confirms(planner *pl, cost_model *k, const search_opts *o, const search_point *p) {
+  const sim_opts so = {.mode = SIM_FOLDED, .bytes = o->bytes, .peak_only = true};
+  const hybrid_opts h = search_hybrid(o, p);
+  arena *a = arena_new();
+  whole_answer x;
+  const bool equal = whole_run(pl, k, a, &h, &so, &x) && x.result.makespan_ps == p->time_ps &&
+                     x.result.peak_bytes == p->peak_bytes;
+  whole_free(&x);
+  arena_free(a);
+  return equal;
+}
