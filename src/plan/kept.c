@@ -1,9 +1,10 @@
-// kept.c - what a training step of the source program must keep from the forward of an instruction to its
-// backward, whatever the plan is. Not what a plan keeps in fact: that is known when it is simulated.
+// kept.c - what a training step must keep from the forward of an instruction to its backward, on a rank of one
+// stage. Not what a plan of several stages keeps in fact: that is known when it is simulated.
 //
-// Idea: the gradient of the whole program says which values it saves. Views of one value are one. A stage keeps
-// what is made and first used in it; what comes in from other stages is left out.
-#include "plan/internal.h"
+// Idea: the plan is applied as far as the forward function, which says which values are saved, and in which
+// layout. Views of one value are one. A stage keeps what is made and first used in it; what comes in from other
+// stages is left out.
+#include "plan/main.h"
 
 typedef struct {
   func f;
@@ -35,24 +36,13 @@ static root root_of(const prog *p, func fn, value v) {
   }
 }
 
+// Of a rank, on average.
 static double bytes_of(const prog *p, func f, value v) {
   const type_info *t = val_type(p, func_get(p, f), v);
-  return t->tuple ? 0 : (double)shape_bytes(&t->s);
-}
-
-static const grad_pair *whole_gradient(planner *pl, arena *a, const stage_source **out) {
-  prog *p = pl->src;
-  const stage_source *c = *out = planner_stage(pl, 1, func_get(p, p->main)->body.n);
-  const func_info *m = func_get(p, p->main);
-  u8 *mark = ZNEWN(a, u8, c->nweights + c->ninputs + 1);
-  bool *has_dy = ZNEWN(a, bool, c->noutputs + 1);
-  for (u32 k = 0; k < c->nweights; k++) {
-    const type_info *t = val_type(p, m, c->weight[k]);
-    mark[k] = !t->tuple && dtype_kind_of(t->s.t) == DK_FLOAT ? GRAD_PLAIN : GRAD_NONE;
-  }
-  for (u32 k = 0; k < c->noutputs; k++) has_dy[k] = c->output[k] == m->rets.v[0];
-  const grad_opts o = {mark, has_dy, false};
-  return planner_grad(pl, c->fwd, &o, 0);
+  const layout_info *l = t->tuple ? NULL : layout_get(p->sp, t->lay);
+  double ways = 1;
+  for (u32 k = 0; l && k < l->nsplit; k++) ways *= axis_size(p->sp, l->split[k].axis);
+  return t->tuple ? 0 : (double)shape_bytes(&t->s) / ways;
 }
 
 typedef struct {
@@ -61,47 +51,67 @@ typedef struct {
   u32 def, use;
 } group_of_views;
 
-u32 plan_kept(planner *pl, const plan *pn, arena *a, plan_kept_value **out) {
-  const stage_source *c;
-  const u32 before = diag_count(pl->src->c);
-  pl = planner_marked(pl, pn);
-  const grad_pair *g = whole_gradient(pl, a, &c);
-  diag_truncate(pl->src->c, before);
-  *out = NULL;
-  if (!g) return 0;
-  const prog *p = pl->src;
-  const func_info *m = func_get(p, p->main), *f = func_get(p, g->fwd);
-  u32 *main_at = ZNEWN(a, u32, p->norigins + 1), *first_use = ZNEWN(a, u32, m->values.n);
-  for (u32 i = 0; i < m->body.n; i++) main_at[m->body.v[i].origin] = i + 1;
-  for (u32 i = m->body.n; i-- > 0;)
-    for (u32 k = 0; k < instr_nopd(m, &m->body.v[i]); k++) first_use[opd_of(m, &m->body.v[i], k)] = i + 1;
-  VEC(group_of_views) v = {0};
-  hmap seen = {0};
-  for (u32 k = f->rets.n - g->nsaved; k < f->rets.n; k++) {
-    const root r = root_of(p, g->fwd, f->rets.v[k]);
-    const u32 at = r.at == ~0u ? 0 : main_at[f->body.v[r.at].origin];
-    if (!at) continue;
-    const u64 key = hash_u64(r.at, r.inside ? r.inside : hash_u64(r.v, 5));
-    u32 id = hmap_get(&seen, key);
-    if (!id) {
-      group_of_views x = {key, bytes_of(p, r.f, r.v), 0, at - 1, at - 1};
-      *vec_push(a, &v) = x;
-      hmap_add(a, &seen, key, id = v.n);
-    }
-    v.v[id - 1].views += bytes_of(p, g->fwd, f->rets.v[k]);
-    // a result of main's own instruction may be kept by who reads it
-    const instr *made = &f->body.v[r.at], *own = &m->body.v[at - 1];
-    for (u32 q = 0; q < own->nres && q < made->nres; q++) {
-      const root result = root_of(p, g->fwd, made->res + q);
-      const u32 use = first_use[own->res + q];
-      if (result.at == r.at && result.inside == r.inside && result.v == r.v && use)
-        v.v[id - 1].use = MAX(v.v[id - 1].use, use - 1);
-    }
+typedef struct {
+  arena *a;
+  const prog *p;
+  const func_info *m;       // of the source
+  u32 *main_at, *first_use; // by origin, by value of main: numbers from 1
+  VEC(group_of_views) v;
+  hmap seen;
+} keeping;
+
+static void keep(keeping *x, func fn, value saved) {
+  const func_info *f = func_get(x->p, fn);
+  const root r = root_of(x->p, fn, saved);
+  const u32 at = r.at == ~0u ? 0 : x->main_at[f->body.v[r.at].origin];
+  if (!at) return;
+  const u64 key = hash_u64(r.at, r.inside ? r.inside : hash_u64(r.v, 5));
+  u32 id = hmap_get(&x->seen, key);
+  if (!id) {
+    group_of_views g = {key, bytes_of(x->p, r.f, r.v), 0, at - 1, at - 1};
+    *vec_push(x->a, &x->v) = g;
+    hmap_add(x->a, &x->seen, key, id = x->v.n);
   }
-  *out = NEWN(a, plan_kept_value, v.n + 1);
-  for (u32 k = 0; k < v.n; k++)
-    (*out)[k] = (plan_kept_value){v.v[k].def, v.v[k].use, MIN(v.v[k].root, v.v[k].views)};
-  return v.n;
+  group_of_views *g = &x->v.v[id - 1];
+  g->views += bytes_of(x->p, fn, saved);
+  // a result of main's own instruction may be kept by who reads it
+  const instr *made = &f->body.v[r.at], *own = &x->m->body.v[at - 1];
+  for (u32 q = 0; q < own->nres && q < made->nres; q++) {
+    const root result = root_of(x->p, fn, made->res + q);
+    const u32 use = x->first_use[own->res + q];
+    if (result.at == r.at && result.inside == r.inside && result.v == r.v && use)
+      g->use = MAX(g->use, use - 1);
+  }
+}
+
+static void keep_all(keeping *x, const main_build *mb) {
+  const stage_build *s = &mb->stage[0];
+  const func_info *f = func_get(mb->p, s->fwd.dst), *m = x->m = mb->m;
+  x->p = mb->p;
+  x->main_at = ZNEWN(x->a, u32, mb->s->norigins + 1), x->first_use = ZNEWN(x->a, u32, m->values.n);
+  for (u32 i = 0; i < m->body.n; i++) x->main_at[m->body.v[i].origin] = i + 1;
+  for (u32 i = m->body.n; i-- > 0;)
+    for (u32 k = 0; k < instr_nopd(m, &m->body.v[i]); k++) x->first_use[opd_of(m, &m->body.v[i], k)] = i + 1;
+  const u32 def = f->values.v[f->rets.v[f->rets.n - 1]].def; // saved values leave as one tuple
+  const instr *i = def ? &f->body.v[def - 1] : NULL;
+  for (u32 k = 0; i && i->op == OP_pack && k < instr_nopd(f, i); k++) keep(x, s->fwd.dst, opd_of(f, i, k));
+}
+
+u32 plan_kept(planner *pl, const plan *pn, cost_model *k, arena *a, plan_kept_value **out) {
+  const u32 before = diag_count(pl->src->c);
+  keeping x = {.a = a};
+  apply ap;
+  main_build mb;
+  bool ok = apply_open(&ap, pl, pn, k);
+  if (ok) main_open(&mb, &ap, 1);
+  ok = ok && main_stages(&mb);
+  if (ok && mb.nstages == 1 && mb.stage[0].gp && mb.stage[0].gp->nsaved) keep_all(&x, &mb);
+  *out = NEWN(a, plan_kept_value, x.v.n + 1);
+  for (u32 i = 0; i < x.v.n; i++)
+    (*out)[i] = (plan_kept_value){x.v.v[i].def, x.v.v[i].use, MIN(x.v.v[i].root, x.v.v[i].views)};
+  prog_free(apply_close(&ap, ok));
+  diag_truncate(pl->src->c, before);
+  return x.v.n;
 }
 
 // ---- how many microbatches are on their way ---------------------------------------------------------------------

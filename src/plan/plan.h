@@ -158,14 +158,14 @@ u64 planner_schedule_key(planner *pl, const sched_row *row, const sched_shape *s
 // Per stage, of a schedule with backwards: microbatches whose forward has run and whose backward has not, when
 // its place has most of them. In `a`.
 u32 *plan_live(arena *a, const sched *s);
-// What the gradient of the program, with what the plan recomputes, keeps from forward to backward: made by
-// instruction `def` of main (from 0) and, if another one reads it, by `use` first; bytes of the whole batch. A
-// stage that has both keeps it. Returns how many; 0 if there is no gradient. In `a`.
+// What a plan of one stage keeps from forward to backward: made by instruction `def` of main (from 0) and, if
+// another one reads it, by `use` first; bytes on a rank, on average. A stage of the same plan that has both keeps
+// it. Returns how many; 0 if there is no such plan or no gradient. In `a`.
 typedef struct {
   u32 def, use;
   double bytes;
 } plan_kept_value;
-u32 plan_kept(planner *pl, const plan *pn, arena *a, plan_kept_value **out);
+u32 plan_kept(planner *pl, const plan *pn, cost_model *k, arena *a, plan_kept_value **out);
 // What a policy found out about the source program, kept for the next plan: trans by any key.
 const plan_trans *planner_kept(planner *pl, u64 key, u32 *n); // NULL: nothing kept
 void planner_keep(planner *pl, u64 key, const plan_trans *v, u32 n);

@@ -3,17 +3,19 @@
 #define HEDDLE_SEARCH_INTERNAL_H
 #include "search/search.h"
 
-typedef struct known known; // evaluate.c
+typedef struct known known;                 // evaluate.c
+typedef struct memory_bounds memory_bounds; // memory.c
+typedef struct known_kept known_kept;       // memory.c
 typedef struct {
   ctx *c;
   arena *a;
   planner *pl;
   cost_model *k;
-  known *stages; // what is known of stages and schedules
-  bool broken;   // the session could not be set up
+  known *stages;    // what is known of stages and schedules
+  known_kept *kept; // what is known of activations
+  bool broken;      // the session could not be set up
 } worker;
 
-typedef struct memory_bounds memory_bounds; // memory.c
 typedef struct {
   double work;                      // seconds of all products of a step on one device at its best rate
   bool chain;                       // one product after the other, there and back
@@ -108,7 +110,8 @@ bool whole_confirms(planner *pl, cost_model *k, const search_opts *o, const sear
 // ---- memory.c -----------------------------------------------------------------------------------------
 const memory_bounds *memory_bounds_make(arena *a, planner *pl, const search_opts *o); // in `a`
 // Bytes that some rank of the plan holds at least, some time; pn: of s, with or without its sequences.
-double memory_bound(const memory_bounds *b, arena *a, const strategy *s, const plan *pn);
+double memory_bound(const memory_bounds *b, worker *w, const search_opts *o, arena *a, const strategy *s,
+                    const plan *pn);
 
 // ---- outcome.c ----------------------------------------------------------------------------------------
 kept kept_new(arena *a, const search_opts *o, u32 npoints);

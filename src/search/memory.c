@@ -3,8 +3,9 @@
 //
 // Idea: on the n = dp x tp ranks of a place a tensor is split n ways at most, so some rank holds at least the
 // mean. Weights, unless ZeRO 3 shards them, are there once for each data rank. Values kept by the forward of one
-// microbatch (plan_kept) are there from its end to the beginning of its backward, and the schedule says how
-// many microbatches are between the two (plan_live). Gradients count if they are accumulated, for then they
+// microbatch (plan_kept, of the same choices without data ranks, microbatches and stages, which split the batch and
+// nothing else) are there from its end to the beginning of its backward, and the schedule says how many
+// microbatches are between the two (plan_live). Gradients count if they are accumulated, for then they
 // are there all the time; else they come when activations go.
 //
 // Where backwards compute something again, that is there besides: all that a call keeps where calls are computed
@@ -22,7 +23,14 @@ typedef struct {
 } kept_sums;
 struct memory_bounds {
   double *weights, *trained, *states; // of weights whose first reader is before instruction i
-  kept_sums kept[8];                  // by what is recomputed
+};
+// By what decides how activations are split and which are kept.
+struct known_kept {
+  strategy s;
+  kept_sums sums;
+  u32 n;
+  plan_kept_value *v;
+  struct known_kept *next;
 };
 
 static void list_weights(memory_bounds *b, arena *a, const prog *p, const optim_opts *o) {
@@ -81,22 +89,34 @@ static void list_again(kept_sums *x, arena *a, const prog *p, u32 n, const plan_
 
 const memory_bounds *memory_bounds_make(arena *a, planner *pl, const search_opts *o) {
   memory_bounds *b = ZNEWN(a, memory_bounds, 1);
-  const prog *p = planner_source(pl);
-  const u32 nbody = func_get(p, p->main)->body.n;
-  plan_kept_value *none = NULL;
-  list_weights(b, a, p, &o->optim);
-  for (u32 r = 0, nnone = 0; o->train && r < MIN(choice_words(CHOICE_recompute), (u32)COUNT_OF(b->kept));
-       r++) {
-    plan *pn = plan_single(a, p, true, &o->optim);
-    const choice_value what = {.n = r};
-    plan_kept_value *v;
-    policy_recompute(pl, a, pn, what);
-    const u32 n = plan_kept(pl, pn, a, &v);
-    if (!r) none = v, nnone = n;
-    list_kept(&b->kept[r], a, nbody, n, v);
-    if (r) list_again(&b->kept[r], a, p, nnone, none, choice_is(CHOICE_recompute, what, "full"));
-  }
+  list_weights(b, a, planner_source(pl), &o->optim);
   return b;
+}
+
+static known_kept *kept_of(worker *w, const search_opts *o, const strategy *s) {
+  strategy of = strategy_default();
+  of.tp = s->tp, of.sp = s->sp, of.tables = s->tables, of.recompute = s->recompute;
+  for (known_kept *x = w->kept; x; x = x->next)
+    if (!strategy_compare(&x->s, &of)) return x;
+  known_kept *x = ZNEWN(w->a, known_kept, 1);
+  x->s = of, x->next = w->kept, w->kept = x;
+  const search_point p = {.s = of};
+  const u32 before = diag_count(w->c),
+            nbody = func_get(planner_source(w->pl), planner_source(w->pl)->main)->body.n;
+  const hybrid_opts h = search_hybrid(o, &p);
+  arena *tmp = arena_new();
+  const plan *pn = policy_hybrid(w->pl, tmp, &h);
+  if (pn && !pn->batchnorm_groups) x->n = plan_kept(w->pl, pn, w->k, w->a, &x->v);
+  arena_free(tmp);
+  diag_truncate(w->c, before);
+  list_kept(&x->sums, w->a, nbody, x->n, x->v);
+  if (!s->recompute.n) return x;
+  strategy less = of;
+  less.recompute = choice_default(CHOICE_recompute);
+  const known_kept *none = kept_of(w, o, &less);
+  list_again(&x->sums, w->a, planner_source(w->pl), none->n, none->v,
+             choice_is(CHOICE_recompute, s->recompute, "full"));
+  return x;
 }
 
 // Of values made in [from, i) those that are read first in [from, to), if at all.
@@ -110,7 +130,8 @@ static double kept_in(const kept_sums *x, u32 from, u32 i, u32 to) {
 }
 
 // On the mean rank of a place, for one of its stages.
-static double in_stage(const memory_bounds *b, const strategy *s, const plan *pn, u32 stage) {
+static double in_stage(const memory_bounds *b, const kept_sums *x, const strategy *s, const plan *pn,
+                       u32 stage) {
   const u32 from = pn->segments[stage].from - 1, to = pn->segments[stage].to, zero = s->zero.n;
   const double dp = s->dp.n, tp = s->tp.n;
   const u32 live = pn->made.live ? pn->made.live[stage] : 0;
@@ -118,20 +139,21 @@ static double in_stage(const memory_bounds *b, const strategy *s, const plan *pn
   if (!pn->train) return bytes;
   bytes += (b->states[to] - b->states[from]) / tp / (zero >= 1 ? dp : 1);
   if (s->mb.n > 1) bytes += (b->trained[to] - b->trained[from]) / tp / (zero >= 2 ? dp : 1);
-  if (!live || pn->batchnorm_groups) return bytes;
-  const kept_sums *x = &b->kept[s->recompute.n];
+  if (!live || !x) return bytes;
   const double all = kept_in(x, from, to, to);
   double most = all; // of the microbatch whose backward comes next
   const u32 last = x->again && s->v.n == 1 ? x->last_again[to] : 0;
   if (last > from) most = MAX(most, kept_in(x, from, last - 1, to) + x->again[last - 1]);
-  return bytes + (all * (live - 1) + most) / dp / tp / s->mb.n;
+  return bytes + (all * (live - 1) + most) / dp / s->mb.n;
 }
 
-double memory_bound(const memory_bounds *b, arena *a, const strategy *s, const plan *pn) {
+double memory_bound(const memory_bounds *b, worker *w, const search_opts *o, arena *a, const strategy *s,
+                    const plan *pn) {
+  const kept_sums *x = pn->train && !pn->batchnorm_groups ? &kept_of(w, o, s)->sums : NULL;
   double *place = ZNEWN(a, double, s->pp.n + 1), most = 0;
   for (u32 k = 0; k < pn->nsegments; k++) {
     const u32 at = pn->segments[k].on.nfix ? pn->segments[k].on.fix[0].at : 0;
-    if (at < s->pp.n) place[at] += in_stage(b, s, pn, k);
+    if (at < s->pp.n) place[at] += in_stage(b, x, s, pn, k);
   }
   for (u32 q = 0; q < s->pp.n; q++) most = MAX(most, place[q]);
   return most;

@@ -76,7 +76,7 @@ static void screen_job(void *arg, u32 i, int thread) {
   const plan *pn = search_plan(s, w, a, p);
   if (pn) {
     p->plan = plan_hash(w->c, pn);
-    if (s->bounds.memory) p->bound_bytes = (i64)memory_bound(s->bounds.memory, a, &p->s, pn);
+    if (s->bounds.memory) p->bound_bytes = (i64)memory_bound(s->bounds.memory, w, s->o, a, &p->s, pn);
   } else {
     search_impossible(p, w);
   }
