@@ -64,7 +64,7 @@ typedef struct {
   bool *active; // per stage, in a probe: is it emitted? NULL: all are
   const u32
       *weight_more; // per parameter of main from 0, in a probe: layers that it stands for as well; NULL: none
-  u32 *stage_more;    // per stage: of its functions, a number for what they stand for as well; 0: nothing
+  u32 *stage_more;  // per stage: of its functions, a number for what they stand for as well; 0: nothing
   VEC(u32) more;    // (number of an instruction, layers that it stands for as well)
   u8 time;          // temporal axis in p, 0: none
   stage_build *stage;

@@ -1,4 +1,4 @@
-// bound.c - what no plan of a strategy can beat: proven lower bounds on its time and on its memory.
+// bound.c - what no plan of a strategy can beat: a proven lower bound on its time. On its memory: memory.c.
 //
 // Idea: whatever a plan is, its ranks compute the products (matmul, einsum, conv) of the single-device program,
 // at the best rate of any device and in any shape at most. That work W, with K microbatches on n = dp x tp
@@ -14,7 +14,6 @@
 //   forwards, a third of w at least as no product has more than two gradients, of its own size, fill the
 //   pipeline. Several stages on a place: nothing is said of filling.
 //
-// Memory: some rank holds at least the mean of weights, gradients and states.
 #include "search/internal.h"
 #include <math.h>
 
@@ -173,25 +172,11 @@ static bool is_chain(chains *w, value until) {
 }
 
 // ---- one search -------------------------------------------------------------------------------------------
-static void count_bytes(bounds *b, const prog *p, const optim_opts *o) {
-  const func_info *f = func_get(p, p->main);
-  for (u32 i = 0; i < f->nparams; i++) {
-    if (f->params.v[i].r != ROLE_WEIGHT) continue;
-    shape x = val_type(p, f, i + 1)->s;
-    b->weight_bytes += (double)shape_bytes(&x);
-    if (dtype_kind_of(x.t) != DK_FLOAT) continue;
-    double states = optim_states(o, x.t);
-    x.t = optim_state_type(x.t);
-    b->state_bytes += states * (double)shape_bytes(&x);
-  }
-}
-
 void bounds_make(arena *keep, planner *pl, const machine *m, cost_model *k, const search_opts *o, bounds *b) {
   prog *src = planner_source(pl);
   const func_info *f = func_get(src, src->main);
   arena *a = arena_new();
-  *b = (bounds){.train = o->train, .distir = o->bytes == SIM_BYTES_DISTIR};
-  count_bytes(b, src, &o->optim);
+  *b = (bounds){.train = o->train, .memory = memory_bounds_make(keep, pl, o)};
   counting x = counting_new(a, src, m, k);
   const double forward = products_time(&x, src->main); // what nobody uses included
   prog *whole = plan_apply(pl, plan_single(a, src, o->train, &o->optim), NULL);
@@ -202,7 +187,6 @@ void bounds_make(arena *keep, planner *pl, const machine *m, cost_model *k, cons
   }
   chains w = {&x, a, LOOKS_MOST};
   b->chain = is_chain(&w, o->train && f->rets.n ? f->rets.v[0] : 0) && b->work <= 3 * forward * (1 + 1e-9);
-  if (!b->distir) b->memory = memory_bounds_make(keep, pl, o);
   diag_clear(src->c);
   arena_free(a);
 }
@@ -223,13 +207,7 @@ static double seconds(const bounds *b, const strategy *s, double *even) {
 }
 
 void bound(const bounds *b, search_point *p) {
-  const u32 zero = p->s.zero.n, dp = p->s.dp.n;
-  const double share = (double)p->s.tp.n * p->s.pp.n, w = b->weight_bytes / share,
-               weights = zero == 3 ? w / dp : w;
-  double bytes = weights;
-  if (b->train) bytes += (zero >= 2 ? w / dp : w) + b->state_bytes / share / (zero >= 1 ? dp : 1);
   double even;
   p->bound_ps = (i64)(seconds(b, &p->s, &even) * 1e12 * 0.999999);
   p->bound_fill_ps = MAX(p->bound_ps - (i64)(even * 1e12 * 0.999999), 0);
-  p->bound_bytes = MAX(p->bound_bytes, (i64)(b->distir ? weights : bytes)); // by stages: search.c
 }

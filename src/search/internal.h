@@ -17,11 +17,10 @@ typedef struct {
 } worker;
 
 typedef struct {
-  double work;                      // seconds of all products of a step on one device at its best rate
-  bool chain;                       // one product after the other, there and back
-  double weight_bytes, state_bytes; // of all weights, of their optimiser states
-  bool train, distir;
-  const memory_bounds *memory; // NULL: the cost model is another
+  double work; // seconds of all products of a step on one device at its best rate
+  bool chain;  // one product after the other, there and back
+  bool train;
+  const memory_bounds *memory;
 } bounds;
 
 // The times of the best plans so far, the worst of them first (a heap).
@@ -90,7 +89,7 @@ bool space_make(ctx *c, arena *a, const search_opts *o, u32 ranks, search_result
 
 // ---- bound.c ------------------------------------------------------------------------------------------
 void bounds_make(arena *a, planner *pl, const machine *m, cost_model *k, const search_opts *o, bounds *b);
-void bound(const bounds *b, search_point *p); // bound_ps; bound_bytes is raised if it is larger
+void bound(const bounds *b, search_point *p); // bound_ps, bound_fill_ps
 
 // ---- whole.c ------------------------------------------------------------------------------------------
 typedef struct {
@@ -109,6 +108,7 @@ bool whole_confirms(planner *pl, cost_model *k, const search_opts *o, const sear
 
 // ---- memory.c -----------------------------------------------------------------------------------------
 const memory_bounds *memory_bounds_make(arena *a, planner *pl, const search_opts *o); // in `a`
+bool memory_has_states(const memory_bounds *b);                                       // of the optimizer
 // Bytes that some rank of the plan holds at least, some time; pn: of s, with or without its sequences.
 double memory_bound(const memory_bounds *b, worker *w, const search_opts *o, arena *a, const strategy *s,
                     const plan *pn);

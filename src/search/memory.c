@@ -22,7 +22,9 @@ typedef struct {
   plan_kept_value *v;
 } kept_sums;
 struct memory_bounds {
+  u32 nbody;                          // instructions of main
   double *weights, *trained, *states; // of weights whose first reader is before instruction i
+  bool distir;                        // by DistIR's rules: nothing is said but of weights
 };
 // By what decides how activations are split and which are kept.
 struct known_kept {
@@ -89,9 +91,13 @@ static void list_again(kept_sums *x, arena *a, const prog *p, u32 n, const plan_
 
 const memory_bounds *memory_bounds_make(arena *a, planner *pl, const search_opts *o) {
   memory_bounds *b = ZNEWN(a, memory_bounds, 1);
+  b->nbody = func_get(planner_source(pl), planner_source(pl)->main)->body.n;
+  b->distir = o->bytes == SIM_BYTES_DISTIR;
   list_weights(b, a, planner_source(pl), &o->optim);
   return b;
 }
+
+bool memory_has_states(const memory_bounds *b) { return b->states[b->nbody] > 0; }
 
 static known_kept *kept_of(worker *w, const search_opts *o, const strategy *s) {
   strategy of = strategy_default();
@@ -129,32 +135,41 @@ static double kept_in(const kept_sums *x, u32 from, u32 i, u32 to) {
   return sum;
 }
 
-// On the mean rank of a place, for one of its stages.
-static double in_stage(const memory_bounds *b, const kept_sums *x, const strategy *s, const plan *pn,
-                       u32 stage) {
-  const u32 from = pn->segments[stage].from - 1, to = pn->segments[stage].to, zero = s->zero.n;
+// On the mean rank of a place: while microbatches are on their way, and when all gradients are there.
+typedef struct {
+  double tasks, update;
+} held;
+
+static void add_stage(held *to, const memory_bounds *b, const kept_sums *x, const strategy *s, const plan *pn,
+                      u32 stage) {
+  const u32 from = pn->segments[stage].from - 1, to_instr = pn->segments[stage].to, zero = s->zero.n;
   const double dp = s->dp.n, tp = s->tp.n;
   const u32 live = pn->made.live ? pn->made.live[stage] : 0;
-  double bytes = (b->weights[to] - b->weights[from]) / tp / (zero >= 3 ? dp : 1);
-  if (!pn->train) return bytes;
-  bytes += (b->states[to] - b->states[from]) / tp / (zero >= 1 ? dp : 1);
-  if (s->mb.n > 1) bytes += (b->trained[to] - b->trained[from]) / tp / (zero >= 2 ? dp : 1);
-  if (!live || !x) return bytes;
-  const double all = kept_in(x, from, to, to);
+  double bytes = (b->weights[to_instr] - b->weights[from]) / tp / (zero >= 3 ? dp : 1);
+  if (pn->train && !b->distir) bytes += (b->states[to_instr] - b->states[from]) / tp / (zero >= 1 ? dp : 1);
+  to->tasks += bytes, to->update += bytes;
+  if (!pn->train || b->distir) return;
+  const double grads = (b->trained[to_instr] - b->trained[from]) / tp / (zero >= 2 ? dp : 1);
+  to->update += grads;
+  if (s->mb.n > 1) to->tasks += grads; // accumulated
+  if (!live || !x) return;
+  const double all = kept_in(x, from, to_instr, to_instr);
   double most = all; // of the microbatch whose backward comes next
-  const u32 last = x->again && s->v.n == 1 ? x->last_again[to] : 0;
-  if (last > from) most = MAX(most, kept_in(x, from, last - 1, to) + x->again[last - 1]);
-  return bytes + (all * (live - 1) + most) / dp / s->mb.n;
+  const u32 last = x->again && s->v.n == 1 ? x->last_again[to_instr] : 0;
+  if (last > from) most = MAX(most, kept_in(x, from, last - 1, to_instr) + x->again[last - 1]);
+  to->tasks += (all * (live - 1) + most) / dp / s->mb.n;
 }
 
 double memory_bound(const memory_bounds *b, worker *w, const search_opts *o, arena *a, const strategy *s,
                     const plan *pn) {
-  const kept_sums *x = pn->train && !pn->batchnorm_groups ? &kept_of(w, o, s)->sums : NULL;
-  double *place = ZNEWN(a, double, s->pp.n + 1), most = 0;
+  const bool keeps = pn->train && !pn->batchnorm_groups && !b->distir;
+  const kept_sums *x = keeps ? &kept_of(w, o, s)->sums : NULL;
+  held *place = ZNEWN(a, held, s->pp.n + 1);
+  double most = 0;
   for (u32 k = 0; k < pn->nsegments; k++) {
     const u32 at = pn->segments[k].on.nfix ? pn->segments[k].on.fix[0].at : 0;
-    if (at < s->pp.n) place[at] += in_stage(b, x, s, pn, k);
+    if (at < s->pp.n) add_stage(&place[at], b, x, s, pn, k);
   }
-  for (u32 q = 0; q < s->pp.n; q++) most = MAX(most, place[q]);
+  for (u32 q = 0; q < s->pp.n; q++) most = MAX(most, MAX(place[q].tasks, place[q].update));
   return most;
 }

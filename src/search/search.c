@@ -76,7 +76,7 @@ static void screen_job(void *arg, u32 i, int thread) {
   const plan *pn = search_plan(s, w, a, p);
   if (pn) {
     p->plan = plan_hash(w->c, pn);
-    if (s->bounds.memory) p->bound_bytes = (i64)memory_bound(s->bounds.memory, w, s->o, a, &p->s, pn);
+    p->bound_bytes = (i64)memory_bound(s->bounds.memory, w, s->o, a, &p->s, pn);
   } else {
     search_impossible(p, w);
   }
@@ -123,7 +123,7 @@ static void find_equal(search *s) {
     }
     hmap_add(s->a, &by_plan, p->plan, v[i].index);
     less.zero.n = 0;
-    if (p->s.zero.n == 1 && s->bounds.state_bytes == 0 && search_find(s, &less))
+    if (p->s.zero.n == 1 && !memory_has_states(s->bounds.memory) && search_find(s, &less))
       equals(s, p, &less, "the optimizer has no states");
   }
 }

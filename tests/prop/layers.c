@@ -1,5 +1,5 @@
 // layers.c - deep models, of which a probe has four layers of every stage, against the same programs written out:
-// time and peak memory equal to the last bit. The oracle is the column engine, folded, on the program with all
+// time and peak memory equal to the last bit. The oracle is the event graph, folded, on the program with all
 // layers and tasks.
 #include "front/front.h"
 #include "plan/plan.h"
@@ -69,9 +69,9 @@ static bool equal(ctx *c, arena *a, planner *pl, const plan *pn, cost_model *k) 
       printf("  %s: time %lld for %lld, bytes %lld for %lld\n", sym_str(c, pn->name),
              (long long)p.makespan_ps, (long long)r.makespan_ps, (long long)p.peak_bytes,
              (long long)r.peak_bytes);
-    const double off = p.utilisation - r.utilisation;
-    if (off > 1e-9 || off < -1e-9)
-      ok = false, printf("  utilisation %g for %g\n", p.utilisation, r.utilisation);
+    if (p.utilisation != r.utilisation || p.comm != r.comm || p.bubble != r.bubble)
+      ok = false, printf("  shares %g %g %g for %g %g %g\n", p.utilisation, p.comm, p.bubble, r.utilisation,
+                         r.comm, r.bubble);
   } else
     whole++;
   prog_free(probe), prog_free(d);
@@ -117,6 +117,7 @@ TEST(layers_of_a_stage_stand_for_others) {
     const u32 before = shorter, all = known;
     check_model(i, plans);
     printf("  %.10s: %u of %u with fewer layers\n", models[i].spec, shorter - before, known - all);
+    CHECK(shorter > before);
   }
   printf("  %u by stages, %u of them with fewer layers; %u whole\n", known, shorter, whole);
   CHECK(shorter > 100);

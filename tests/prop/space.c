@@ -1,5 +1,5 @@
 // space.c - plans of the spaces in bench/spaces, as a search evaluates them, against the program written out: the
-// column engine, folded, and for some of them flat, reads neither stages nor lines of tasks. Time and peak memory
+// event graph, folded, and for some of them flat, reads neither stages nor lines of tasks. Time and peak memory
 // are equal to the last bit; what a search calls impossible cannot be applied.
 //
 // A search is one of a random part of a space, so that what it keeps from one plan for the next is tried too. The
@@ -123,8 +123,6 @@ static prog *apply(setting *s, arena *a, const strategy *x) {
   return d;
 }
 
-static bool near(double x, double y) { return x - y < 1e-9 && y - x < 1e-9; }
-
 static bool same(setting *s, const search_point *p, sim_mode mode, sim_result *r) {
   arena *a = arena_new();
   const sim_opts o = {.mode = mode, .peak_only = true};
@@ -135,7 +133,7 @@ static bool same(setting *s, const search_point *p, sim_mode mode, sim_result *r
   diag_clear(s->c);
   if (!ran) r->makespan_ps = r->peak_bytes = -1;
   return ran && r->makespan_ps == p->time_ps && r->peak_bytes == p->peak_bytes &&
-         near(r->utilisation, p->utilisation) && near(r->comm, p->comm) && near(r->bubble, p->bubble);
+         r->utilisation == p->utilisation && r->comm == p->comm && r->bubble == p->bubble;
 }
 
 // ---- a difference, made small -------------------------------------------------------------------------------

@@ -379,3 +379,7 @@ $ heddle plan mlp-xs --batch 1024 --train --machine laptop --top 1 --why 'pp=2' 
     {"what": "twice the devices", "strategy": null, "reason": "send over 2 ranks: the machine has no link between its nodes", "time_ps": null, "speedup": null, "peak_bytes": null, "memory_limit_bytes": N, "ranks": N}
   ]
 }
+$ heddle plan tests/lookup.heddle --train --optimizer sgd --machine laptop --devices 1 --microbatches 1 --memory-limit 100MB | tail -3
+             computes 100.0 % of the time, communicates 0.0 %; needs 71.0 MiB of 95.4 MiB
+certificate  3 plans: 1 fit, 0 too large, 0 too slow, 0 impossible, 2 equal to another;
+             1 simulated, 0 ruled out by bounds on memory, 0 on time
