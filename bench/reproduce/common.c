@@ -93,7 +93,7 @@ price model_price(bench_model *b, degrees d) {
   if (p && sim_run(b->c, a, p, b->k, &so, &r)) {
     out = (price){.ok = true, .s = (double)r.makespan_ps * 1e-12, .peak_bytes = (double)r.peak_bytes};
     for (u32 i = 0; i < r.nranks && i < COUNT_OF(out.bytes); i++)
-      out.bytes[i] = (double)r.class[r.class_of_rank[i]].peak_bytes;
+      out.bytes[i] = (double)r.cls[r.class_of_rank[i]].peak_bytes;
   }
   diag_clear(b->c);
   prog_free(p);

@@ -72,6 +72,7 @@ static void keep(keeping *x, func fn, value saved) {
     *vec_push(x->a, &x->v) = g;
     hmap_add(x->a, &x->seen, key, id = x->v.n);
   }
+  assert(x->v.v && id <= x->v.n);
   group_of_views *g = &x->v.v[id - 1];
   g->views += bytes_of(x->p, fn, saved);
   // a result of main's own instruction may be kept by who reads it

@@ -18,7 +18,7 @@ typedef struct {
   u32 *ordinal; // per stage: number among those of its place
   u32 nlinks;
   sim_link *link;
-  u32 *link_of[2]; // per stage: first link out of it, in edges' order; per (stage, input) see link_in
+  u32 *link_of; // per stage: first link out of it, in edges' order
   VEC(sim_piece) piece;
   hmap seen;
   VEC(u32) words;  // of signatures
@@ -166,12 +166,12 @@ static u32 stage_like(const probing *x, u32 i) {
 }
 
 // ---- links ----------------------------------------------------------------------------------------------------
-static u32 link_at(const probing *x, u32 from, u32 e) { return x->link_of[0][from] + e; }
+static u32 link_at(const probing *x, u32 from, u32 e) { return x->link_of[from] + e; }
 
 static void make_links(probing *x) { // one for every edge; those within a place are taken out at the end
   main_build *mb = &x->mb;
-  x->link_of[0] = NEWN(mb->x->a, u32, mb->nstages + 1);
-  for (u32 i = 0; i < mb->nstages; i++) x->link_of[0][i] = x->nlinks, x->nlinks += mb->stage[i].nedges;
+  x->link_of = NEWN(mb->x->a, u32, mb->nstages + 1);
+  for (u32 i = 0; i < mb->nstages; i++) x->link_of[i] = x->nlinks, x->nlinks += mb->stage[i].nedges;
   x->link = ZNEWN(x->a, sim_link, x->nlinks + 1);
   for (u32 i = 0; i < mb->nstages; i++) {
     u32 like = stage_like(x, i);

@@ -33,7 +33,7 @@ static void mark_alike(arena *a, const sim_result *s, alike *same, u32 **mark, u
     while (k < first.n && !same(s, first.v[k], u)) k++;
     if (k == first.n) *vec_push(a, &first) = u;
     (*mark)[u] = first.v[k];
-    (*count)[first.v[k]] += s->class[u].nranks;
+    (*count)[first.v[k]] += s->cls[u].nranks;
   }
 }
 
@@ -46,7 +46,7 @@ static void put_stages(report *r, arena *a, const sim_result *s) {
                                 {"bubble", "idle"},
                                 {"peak_bytes", "peak memory"}};
   u32 *stage = NEWN(a, u32, s->nclasses);
-  for (u32 u = 0; u < s->nclasses; u++) stage[u] = s->class[u].stage;
+  for (u32 u = 0; u < s->nclasses; u++) stage[u] = s->cls[u].stage;
   report_table(r, "stages", cols, COUNT_OF(cols));
   for (u32 k = 0; k < s->nstages; k++)
     report_row(r, (cell[]){cell_i(CELL_INT, k), cell_text(ranks_text(a, s, stage, k)),
@@ -102,7 +102,7 @@ static void put_streams(report *r, arena *a, const prog *p, const sim_result *s)
     for (u32 k = 0; k < s->nstreams; k++) {
       i64 busy = s->busy_ps[u * s->nstreams + k];
       if (!count[u] || !busy) continue;
-      report_row(r, (cell[]){cell_text(ranks_text(a, s, mark, u)), cell_i(CELL_INT, s->class[u].first_rank),
+      report_row(r, (cell[]){cell_text(ranks_text(a, s, mark, u)), cell_i(CELL_INT, s->cls[u].first_rank),
                              cell_i(CELL_INT, count[u]), cell_text(sym_str(p->c, p->streams.v[k])),
                              cell_i(CELL_PS, busy), cell_x(CELL_SHARE, (double)busy / span)});
     }
@@ -112,7 +112,7 @@ static void put_streams(report *r, arena *a, const prog *p, const sim_result *s)
 // Ranks of a stage whose uneven pieces differ by an element are one row.
 static bool about_same(i64 x, i64 y) { return llabs(x - y) <= MAX(x, y) / 1000; }
 static bool same_memory(const sim_result *s, u32 x, u32 y) {
-  const sim_class *a = &s->class[x], *b = &s->class[y];
+  const sim_class *a = &s->cls[x], *b = &s->cls[y];
   bool same = a->stage == b->stage && about_same(a->peak_bytes, b->peak_bytes);
   for (u32 k = 0; k < MEM_KINDS; k++) same = same && about_same(a->peak_kind[k], b->peak_kind[k]);
   return same;
@@ -134,7 +134,7 @@ static void put_memory(report *r, arena *a, const sim_result *s) {
   mark_alike(a, s, same_memory, &mark, &count);
   report_table(r, "memory", cols, COUNT_OF(cols));
   for (u32 u = 0; u < s->nclasses; u++) {
-    const sim_class *k = &s->class[u];
+    const sim_class *k = &s->cls[u];
     if (!count[u]) continue;
     cell row[COUNT_OF(cols)] = {cell_text(ranks_text(a, s, mark, u)), cell_i(CELL_INT, k->first_rank),
                                 cell_i(CELL_INT, count[u]), cell_i(CELL_INT, k->stage)};
@@ -152,7 +152,7 @@ static void put_peak(report *r, const prog *p, const sim_result *s) {
                                 {"kind", "kind"},
                                 {"count", "count"},
                                 {"bytes", "bytes"}};
-  const sim_class *u = &s->class[s->peak_class];
+  const sim_class *u = &s->cls[s->peak_class];
   if (!u->ntop) return;
   report_gap(r);
   report_table(r, "peak", cols, COUNT_OF(cols));
@@ -238,7 +238,7 @@ static void put_time(report *r, const sim_result *s) {
 
 void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_result *s,
                 const sim_about *of) {
-  i64 usable = m->kind[m->dev[s->class[s->peak_class].first_rank].kind].usable_bytes;
+  i64 usable = m->kind[m->dev[s->cls[s->peak_class].first_rank].kind].usable_bytes;
   double seconds = (double)s->makespan_ps * 1e-12;
   report_fact(r, "model", "model", cell_text(of->model));
   report_fact(r, "plan", of->plan ? "plan" : NULL, cell_text(of->plan));
@@ -266,7 +266,7 @@ void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_
   cell_print(&peak, &mem);
   sb_put(&mem, s->peak_bytes > usable ? ", does not fit in " : " of ");
   cell_print(&most, &mem);
-  report_line(r, "peak memory", "%s on rank %u", sb_str(&mem), s->class[s->peak_class].first_rank);
+  report_line(r, "peak memory", "%s on rank %u", sb_str(&mem), s->cls[s->peak_class].first_rank);
   report_fact(r, "peak_bytes", NULL, peak);
   report_fact(r, "usable_bytes", NULL, most);
   report_fact(r, "fits", NULL, cell_i(CELL_BOOL, s->peak_bytes <= usable));

@@ -92,7 +92,7 @@ static void put_memory(report *r, const sim_result *winner, const sim_result *as
                                 {"winner_bytes", "winner"},
                                 {"asked_bytes", "asked"},
                                 {"difference_bytes", "difference"}};
-  const sim_class *x = &winner->class[winner->peak_class], *y = &asked->class[asked->peak_class];
+  const sim_class *x = &winner->cls[winner->peak_class], *y = &asked->cls[asked->peak_class];
   report_gap(r);
   report_table(r, "why_memory", cols, COUNT_OF(cols));
   for (u32 k = 0; k <= MEM_KINDS; k++) {
@@ -139,7 +139,7 @@ static verdict judge(const search_why *w) {
 }
 
 static void put_large(report *r, arena *a, const search_why *w, i64 limit) {
-  const sim_class *u = &w->asked.r.class[w->asked.r.peak_class];
+  const sim_class *u = &w->asked.r.cls[w->asked.r.peak_class];
   u32 most = 0;
   for (u32 k = 1; k < MEM_KINDS; k++)
     if (u->peak_kind[k] > u->peak_kind[most]) most = k;

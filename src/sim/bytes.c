@@ -153,7 +153,7 @@ static void hold_view(walk *w, const instr *i, u32 n, u32 num) {
 // The buffer that result r takes over: that of the operand it continues, if it is donated and nothing else
 // holds it.
 static u32 taken_over(walk *w, const instr *i, u32 flags, u32 n, u32 r) {
-  u32 k = flags & OPF_MANY_RES ? r : r ? r + 1 : 0; // optimisers: new states after the gradient
+  u32 k = flags & OPF_MANY_RES ? r : r ? r + 1 : 0; // optimizers: new states after the gradient
   if (!(flags & OPF_INPLACE) || k >= n || !opd_donated(w->f, i, k)) return NO_BUFFER;
   u32 b = heap_whole(&w->h, opd_of(w->f, i, k));
   if (b == NO_BUFFER) {
@@ -346,7 +346,7 @@ static void hold_results(walk *w, const instr *i, const mbody *b) {
 // more: so many times more, one after the other.
 static void add_body(heap *h, const mbody *b, u32 num, u32 more) {
   for (u32 k = 0; k < b->cs->n; k++) {
-    u32 u = b->cs->class[k];
+    u32 u = b->cs->cls[k];
     const i64 rise = MAX(b->net[k], 0) * more; // before the one with the highest peak
     if (h->cur[u] + rise + b->peak[k] > h->peak[u]) {
       h->peak[u] = h->cur[u] + rise + b->peak[k];
@@ -534,7 +534,7 @@ static bool fill_gap(walk *w) {
     if (b == NO_BUFFER || heap_at(h, b)->parts || !heap_at(h, b)->live || heap_at(h, b)->more) return false;
     const msize *z = heap_at(h, b)->size;
     if (z->per) return false;
-    for (u32 j = 0; j < z->cs->n; j++) left[z->cs->class[j]] += z->even;
+    for (u32 j = 0; j < z->cs->n; j++) left[z->cs->cls[j]] += z->even;
     heap_take(h, z, rep->left_out);
     heap_at(h, b)->more = rep->left_out;
   }
@@ -606,7 +606,7 @@ static void stretch_keep(walk *w, stretch *x, u8 by, u32 more) {
     if (b->by != by) continue;
     b->by = 0, b->more = more;
     for (u32 u = 0; u < b->size->cs->n; u++)
-      x->kept[b->size->cs->class[u]] += b->size->per ? b->size->per[u] : b->size->even;
+      x->kept[b->size->cs->cls[u]] += b->size->per ? b->size->per[u] : b->size->even;
   }
 }
 
@@ -721,17 +721,17 @@ static const mbody *body_of(mem *m, u32 row, const u8 *die, const u8 *used) {
   walk w;
   walk_init(&w, m, row, b->used, NULL);
   walk_run(&w, b->die, false);
-  u32 *class = NEWN(s->tmp, u32, s->nclasses);
+  u32 *cls = NEWN(s->tmp, u32, s->nclasses);
   for (u32 u = 0; u < s->nclasses; u++)
-    if (w.h.touched[u]) class[n++] = u;
+    if (w.h.touched[u]) cls[n++] = u;
   i64 *peak = NEWN(s->a, i64, n), *net = NEWN(s->a, i64, n);
   u32 *at = NEWN(s->a, u32, n);
   for (u32 k = 0; k < n; k++) {
-    peak[k] = w.h.peak[class[k]];
-    net[k] = w.h.cur[class[k]];
-    at[k] = w.h.at[class[k]];
+    peak[k] = w.h.peak[cls[k]];
+    net[k] = w.h.cur[cls[k]];
+    at[k] = w.h.at[cls[k]];
   }
-  b->cs = class_set_of(s, class, n);
+  b->cs = class_set_of(s, cls, n);
   b->peak = peak;
   b->net = net;
   b->at = at;

@@ -148,7 +148,7 @@ typedef struct {
   value *root;   // the value whose slots hold the time of v
   entry *at;     // of roots
   u32 *clock_no; // rank class * nstreams + stream -> clock + 1
-  u32 *site_no;  // row of a callee -> latest site + 1
+  u32 *site_no;  // row of a callee->latest site + 1
   VEC(i64) dur;
   VEC(u32) occ, in, out, ref, what;
   VEC(u32) clock, clock_class;
@@ -163,12 +163,12 @@ typedef struct {
   bool maps;
 } maker;
 
-static u32 clock_of(maker *m, u32 class, u8 strm) { // its number
+static u32 clock_of(maker *m, u32 cls, u8 strm) { // its number
   arena *a = m->s->a;
-  u32 *no = &m->clock_no[class * m->s->nstreams + strm];
+  u32 *no = &m->clock_no[cls * m->s->nstreams + strm];
   if (!*no) {
     *vec_push(a, &m->clock) = m->nslot++;
-    *vec_push(a, &m->clock_class) = class;
+    *vec_push(a, &m->clock_class) = cls;
     *vec_push(a, &m->clock_stream) = strm;
     *vec_push(a, &m->busy) = *vec_push(a, &m->comm) = 0;
     *no = m->clock.n;
@@ -184,8 +184,8 @@ static entry slots_for(maker *m, value v) {
 }
 
 static void add_ref(maker *m, u32 slot) { *vec_push(m->s->a, &m->ref) = slot; }
-static u32 slot_on(entry e, u32 class) { // 0: nobody waits for it there
-  u32 pos = e.cs->pos[class];
+static u32 slot_on(entry e, u32 cls) { // 0: nobody waits for it there
+  u32 pos = e.cs->pos[cls];
   return pos ? e.slot + pos - 1 : 0;
 }
 
@@ -206,23 +206,23 @@ static bool add_time(maker *m, i64 dur) {
 
 // ---- instructions -----------------------------------------------------------------------------------
 // One node of the instruction at hand, on some rank classes.
-static void emit_node(maker *m, const instr *i, const u32 *class, u32 n, i64 dur, u32 what) {
+static void emit_node(maker *m, const instr *i, const u32 *cls, u32 n, i64 dur, u32 what) {
   const bool comm = op_row_of(i->op)->flags & OPF_COMM;
   for (u32 k = 0; k < n; k++) {
-    u32 c = clock_of(m, class[k], i -> strm);
+    u32 c = clock_of(m, cls[k], i->strm);
     add_ref(m, m->clock.v[c]);
     m->busy.v[c] += dur;
     if (comm) m->comm.v[c] += dur;
-    m->nodes = add_sat(m->nodes, m->s->weight[class[k]]);
+    m->nodes = add_sat(m->nodes, m->s->weight[cls[k]]);
   }
   node_waits(m);
   for (u32 j = 0; j < m->wait.n; j++)
     for (u32 k = 0, slot; k < n; k++)
-      if ((slot = slot_on(m->wait.v[j], class[k]))) add_ref(m, slot);
+      if ((slot = slot_on(m->wait.v[j], cls[k]))) add_ref(m, slot);
   node_makes(m);
   for (u32 j = 0; j < m->make.n; j++)
     for (u32 k = 0, slot; k < n; k++)
-      if ((slot = slot_on(m->make.v[j], class[k]))) add_ref(m, slot);
+      if ((slot = slot_on(m->make.v[j], cls[k]))) add_ref(m, slot);
   node_close(m, dur, what);
 }
 
@@ -246,14 +246,14 @@ static void emit_instr(maker *m, const instr *i, u32 what) {
   if (!add_time(m, longest)) return;
   if (!met) {
     for (u32 k = 0; k < pl->cs->n; k++)
-      emit_node(m, i, &pl->cs->class[k], 1, e -> per ? e -> per[pl->member[k]] : e -> dur, what);
+      emit_node(m, i, &pl->cs->cls[k], 1, e->per ? e->per[pl->member[k]] : e->dur, what);
     return;
   }
   for (u32 k = 0; k < met->nsets; k++) {
     u32 node = met->set_node[k], from = met->mbegin[node], to = met->mbegin[node + 1];
     i64 dur = from < to && !e->per ? e->dur : 0; // nobody gives anything: nothing moves
     for (u32 j = from; e->per && j < to; j++) dur = MAX(dur, e->per[met->mem[j]]);
-    emit_node(m, i, &met->class[met->set_begin[k]], met -> set_begin[k + 1] - met -> set_begin[k], dur, what);
+    emit_node(m, i, &met->cls[met->set_begin[k]], met->set_begin[k + 1] - met->set_begin[k], dur, what);
   }
 }
 
@@ -278,7 +278,7 @@ static void emit_view(maker *m, const instr *i) {
       node_waits(m);
       for (u32 j = 0, slot; j < i->nopd; j++) {
         value v = opd_of(m->f, i, j);
-        if (m->made[v] && (slot = slot_on(m->at[m->root[v]], e.cs->class[u]))) add_ref(m, slot);
+        if (m->made[v] && (slot = slot_on(m->at[m->root[v]], e.cs->cls[u]))) add_ref(m, slot);
       }
       node_makes(m);
       add_ref(m, e.slot + u);
@@ -356,7 +356,7 @@ static void emit_call(maker *m, const instr *i, u32 what) {
     if (!m->late[i->opd + k]) continue;
     const class_set *cs = class_set_of_type(s, f->values.v[k + 1].ty, s->priced.v[row].g);
     entry e = m->at[m->root[opd_of(m->f, i, k)]];
-    for (u32 u = 0; u < cs->n; u++) add_ref(m, slot_on(e, cs->class[u]));
+    for (u32 u = 0; u < cs->n; u++) add_ref(m, slot_on(e, cs->cls[u]));
   }
   node_makes(m);
   for (u32 k = 0; k < i->nres; k++) {
@@ -605,7 +605,7 @@ static const body *body_new(sim *s, u32 row, const u8 *late, const u8 *want, boo
     value v = f->rets.v[k];
     const class_set *cs = class_set_of_type(s, f->values.v[v].ty, m.row->g);
     for (u32 u = 0; u < cs->n; u++)
-      *vec_push(s->tmp, &out) = m.made[v] ? slot_on(m.at[m.root[v]], cs->class[u]) : 0;
+      *vec_push(s->tmp, &out) = m.made[v] ? slot_on(m.at[m.root[v]], cs->cls[u]) : 0;
   }
   finish(&m, b, in.v, in.n, out.v, out.n);
   if (row == 1 && s->pipeline) {

@@ -161,15 +161,15 @@ void heap_free_dying(heap *h) {
 // ---- bytes ------------------------------------------------------------------------------------------
 void heap_take_uneven(heap *h, const msize *z, u32 times) {
   for (u32 k = 0; k < z->cs->n; k++) {
-    h->cur[z->cs->class[k]] += z->per[k] * times;
-    h->touched[z->cs->class[k]] = 1;
+    h->cur[z->cs->cls[k]] += z->per[k] * times;
+    h->touched[z->cs->cls[k]] = 1;
   }
 }
 
 void heap_give_back(heap *h, const msize *z, u32 times) {
   const class_set *cs = z->cs;
   for (u32 k = 0; k < cs->n; k++) {
-    h->cur[cs->class[k]] -= (z->per ? z->per[k] : z->even) * times;
-    h->touched[cs->class[k]] = 1; // what was given may be freed here
+    h->cur[cs->cls[k]] -= (z->per ? z->per[k] : z->even) * times;
+    h->touched[cs->cls[k]] = 1; // what was given may be freed here
   }
 }

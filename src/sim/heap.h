@@ -1,5 +1,5 @@
 // heap.h - what the values of one function hold while it is walked: buffers, and who holds them. Shared by
-// bytes.c and peak.c only.
+// heap.c, bytes.c, peak.c and stages.c only.
 //
 // A buffer is what an instruction allocates. Most values are one buffer; a value that joins or packs others
 // has leaves (a tensor one, a tuple one for each of its tensors), each of which holds any number of buffers.
@@ -14,7 +14,7 @@ typedef struct {
   const class_set *cs;
   i64 even;
   const i64 *per;
-} msize; // bytes on every rank class of cs; per beside cs->class. Interned
+} msize; // bytes on every rank class of cs; per beside cs->cls. Interned
 typedef struct {
   func f;
   value v;
@@ -112,23 +112,23 @@ static inline void heap_take(heap *h, const msize *z, u32 times) {
   const class_set *cs = z->cs;
   if (z->per) heap_take_uneven(h, z, times);
   for (u32 k = 0; !z->per && k < cs->n; k++) {
-    h->cur[cs->class[k]] += z->even * times;
-    h->touched[cs->class[k]] = 1;
+    h->cur[cs->cls[k]] += z->even * times;
+    h->touched[cs->cls[k]] = 1;
   }
 }
 void heap_give_back(heap *h, const msize *z, u32 times);
 static inline void heap_see_peak(heap *h, const msize *z, u32 num) {
   const class_set *cs = z->cs;
   for (u32 k = 0; k < cs->n; k++) {
-    u32 u = cs->class[k];
+    u32 u = cs->cls[k];
     if (h->cur[u] <= h->peak[u]) continue;
     h->peak[u] = h->cur[u];
     h->at[u] = num;
   }
 }
 
-static inline i64 size_on(const msize *z, u32 class) {
-  u32 pos = z->cs->pos[class];
+static inline i64 size_on(const msize *z, u32 cls) {
+  u32 pos = z->cs->pos[cls];
   return !pos ? 0 : z->per ? z->per[pos - 1] : z->even;
 }
 static inline u32 heap_parts(const buffer *b) { return b->parts ? b->nparts : 1; }
@@ -160,7 +160,7 @@ typedef struct mbody {
   u32 row;              // in sim.priced
   const u8 *die, *used; // per parameter leaf (2 + k: as many as the function's span k stands for), per result
   const class_set *cs;
-  const i64 *peak, *net; // beside cs->class
+  const i64 *peak, *net; // beside cs->cls
   const u32 *at;         // instruction during which the peak is; 0 = at the start
   const mres *res;
   const u32 *held_begin;

@@ -3,15 +3,17 @@
 // rendezvous.c: where instructions run, who meets whom in a communication. price.c: durations of every
 // distinct instruction. fold.c: ranks to rank classes. event_graph.c: a function on a group as an event
 // graph. repeat.c: periods of main that need not be walked. flat.c, map.c,
-// critical.c: the engines, which do not include this file. path.c: the critical path by instruction. bytes.c:
-// memory. parts.c: what the path is made of. split.c: what all time consists of. run.c: the whole.
+// critical.c: the engines, which do not include this file. path.c: the critical path by instruction. life.c,
+// heap.c, bytes.c, peak.c: memory. parts.c, origin.c: what the path is made of. split.c: what all time consists of.
+// steady.c: steps that follow each other. timeline.c: events. stages.c, line.c, pipe.c: pipelines known by their
+// stages. run.c: the whole.
 #ifndef HEDDLE_SIM_INTERNAL_H
 #define HEDDLE_SIM_INTERNAL_H
 #include "sim/sim.h"
 
 typedef struct {
   u32 n;
-  const u32 *class;
+  const u32 *cls;
   const u32 *pos;
 } class_set; // pos[class] = index + 1; 0 = not in it
 typedef struct {
@@ -27,8 +29,8 @@ typedef struct {
 typedef struct {
   u32 n;
   const u32 *begin, *rank, *mbegin, *mem;
-  u32 nsets; // the same over rank classes (after folding): distinct sets of them
-  const u32 *set_begin, *class, *set_node; // set_node: the node that stands for it
+  u32 nsets;                             // the same over rank classes (after folding): distinct sets of them
+  const u32 *set_begin, *cls, *set_node; // set_node: the node that stands for it
 } rendezvous;
 
 typedef struct {
@@ -164,8 +166,8 @@ members *members_new(sim *s, group g);
 static inline members *members_of(sim *s, group g) {
   return g.i < s->members.n && s->members.v[g.i] ? s->members.v[g.i] : members_new(s, g);
 } // ranks only until members_set_all_classes has run
-const class_set *class_set_of(sim *s, const u32 *class, u32 n); // distinct
-void members_set_all_classes(sim *s);                           // after class_of_rank is known
+const class_set *class_set_of(sim *s, const u32 *cls, u32 n); // distinct
+void members_set_all_classes(sim *s);                         // after class_of_rank is known
 const class_set *
 class_set_of_type(sim *s, type t,
                   group g); // rank classes that hold a value of this type in a function called on g

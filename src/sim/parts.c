@@ -14,7 +14,7 @@ typedef struct {
 // The member whose price the step has: its rank class's own, unless another one held it up.
 static bool member_of(const parts *x, const sim_like *s, const func_info *f, const instr *i, u32 *out) {
   const u32 n = group_get(x->p->sp, s->g)->nranks;
-  const int own = group_member(x->p->sp, s->g, x->r->class[s->class].first_rank);
+  const int own = group_member(x->p->sp, s->g, x->r->cls[s->cls].first_rank);
   arena_mark_t mark = arena_mark(x->a);
   i64 *ps = NEWN(x->a, i64, n);
   const u32 count = cost_instr(x->k, x->p, f, i, s->g, ps);

@@ -18,16 +18,16 @@ static void add_like(path *x, const sim_graph *c, u32 num, const sim_visit *v, i
   const func f = {c->tag};
   const priced *at = &s->priced.v[c->priced];
   const u32 no = f.i == s->p->main.i ? repeat_instr(s, num) : num, ev = at->ev[num - 1];
-  const u64 h = hash_step(hash_u64((u64)ev << 32 | v->class, 13), (u64)dur);
+  const u64 h = hash_step(hash_u64((u64)ev << 32 | v->cls, 13), (u64)dur);
   for (u32 it = 0, k; hmap_next(&x->likes, h, &it, &k);) {
     sim_like *l = &x->like.v[k];
-    if (l->event != ev || l->class != v->class || l->dur_ps != dur) continue;
+    if (l->event != ev || l->cls != v->cls || l->dur_ps != dur) continue;
     l->count += v->times;
     return;
   }
   hmap_add(s->tmp, &x->likes, h, x->like.n);
   const group g = resolve(func_get(s->p, f)->body.v[no - 1].g, at->g);
-  *vec_push(s->a, &x->like) = (sim_like){f, no, v->class, ev, g, dur, v->times};
+  *vec_push(s->a, &x->like) = (sim_like){f, no, v->cls, ev, g, dur, v->times};
 }
 
 static void add_weight(path *x, func f, u32 num, u16 op, u32 times, i64 dur) {
@@ -48,7 +48,7 @@ static void add_visit(void *arg, const sim_graph *c, u32 node, const sim_visit *
   func f = {c->tag};
   u32 num = c->what[node];
   if (!num) return;
-  if (s->o->steps) *vec_push(s->a, &x->step) = (sim_step){f, num, v->class, v->start, c->dur[node]};
+  if (s->o->steps) *vec_push(s->a, &x->step) = (sim_step){f, num, v->cls, v->start, c->dur[node]};
   if (s->intern) add_like(x, c, num, v, c->dur[node]);
   u16 op = func_in(s, f)->body.v[num - 1].op;
   if (f.i != s->p->main.i) {

@@ -10,7 +10,7 @@ typedef struct tally { // of one rank class
   i64 kind[MEM_KINDS];
   VEC(mem_item) item;
   hmap map; // (function, value, kind) -> item + 1
-  sim_class *class;
+  sim_class *cls;
 } tally;
 
 // n buffers of the same kind.
@@ -42,7 +42,7 @@ static void origins_given(walk *w, const instr *i, const mbody *callee, origin *
 }
 
 // Everything alive on a rank class: here, and in the call at hand down to where its peak is.
-static void count_class(walk *w, u32 class, const mbody *callee, const instr *i) {
+static void count_class(walk *w, u32 cls, const mbody *callee, const instr *i) {
   mem *m = w->m;
   sim *s = m->s;
   heap *h = &w->h;
@@ -50,12 +50,12 @@ static void count_class(walk *w, u32 class, const mbody *callee, const instr *i)
     const buffer *b = heap_at(h, h->live.v[k]);
     if (b->given) continue;
     for (u32 j = 0; j < heap_parts(b); j++)
-      count(m->tally, heap_part_origin(b, j),
-            size_on(heap_part_size(b, j), class) * (1 + heap_part_more(b, j)), 1 + heap_part_more(b, j));
+      count(m->tally, heap_part_origin(b, j), size_on(heap_part_size(b, j), cls) * (1 + heap_part_more(b, j)),
+            1 + heap_part_more(b, j));
   }
   if (!callee) return;
   arena_mark_t mark = arena_mark(s->tmp);
-  u32 pos = callee->cs->pos[class];
+  u32 pos = callee->cs->pos[cls];
   origin *param = ZNEWN(s->tmp, origin, m->params[i->callee.i].nleaf);
   mem_kind *ret = NEWN(s->tmp, mem_kind, i->nres);
   for (u32 r = 0; r < i->nres; r++) ret[r] = walk_kind(w, i->res + r, true);
@@ -66,7 +66,7 @@ static void count_class(walk *w, u32 class, const mbody *callee, const instr *i)
   walk sub;
   walk_init(&sub, m, callee->row, callee->used, &cx);
   sub.until = pos ? callee->at[pos - 1] : 0;
-  ask[sub.until] = class + 1;
+  ask[sub.until] = cls + 1;
   sub.ask = ask;
   sub.ask_next = next;
   walk_run(&sub, callee->die, false);
@@ -96,13 +96,13 @@ static u32 take_first(mem_item *top, u32 most, const mem_item *item, u32 n) {
   return ntop;
 }
 
-static void count_all(walk *w, u32 class, u32 num, const mbody *callee, const instr *i) {
+static void count_all(walk *w, u32 cls, u32 num, const mbody *callee, const instr *i) {
   tally *t = w->m->tally;
-  sim_class *out = &t->class[class];
+  sim_class *out = &t->cls[cls];
   u32 most = w->m->s->o->top ? w->m->s->o->top : 10;
   arena_mark_t mark = arena_mark(t->a);
-  *t = (tally){.a = t->a, .class = t->class};
-  count_class(w, class, callee, i);
+  *t = (tally){.a = t->a, .cls = t->cls};
+  count_class(w, cls, callee, i);
   i64 sum = 0;
   for (u32 k = 0; k < MEM_KINDS; k++) sum += t->kind[k];
   // distir never frees what a call made and nobody used: of no value any more once the call is over.
@@ -149,10 +149,10 @@ static bool find_peaks(mem *m, sim_result *r, u32 *ask, u32 *next) {
   walk_run(&w, NULL, true);
   if (s->rep.on && !s->rep.same_bytes) return false;
   for (u32 u = 0; u < s->nclasses; u++) {
-    r->class[u].peak_bytes = w.h.peak[u];
-    r->class[u].peak_at = repeat_instr(s, w.h.at[u]);
-    r->class[u].start_bytes = w.start[u];
-    r->class[u].end_bytes = w.h.cur[u];
+    r->cls[u].peak_bytes = w.h.peak[u];
+    r->cls[u].peak_at = repeat_instr(s, w.h.at[u]);
+    r->cls[u].start_bytes = w.start[u];
+    r->cls[u].end_bytes = w.h.cur[u];
     next[u + 1] = ask[w.h.at[u]];
     ask[w.h.at[u]] = u + 1;
   }
@@ -161,7 +161,7 @@ static bool find_peaks(mem *m, sim_result *r, u32 *ask, u32 *next) {
 }
 
 static void count_at_peaks(mem *m, sim_result *r, const u32 *ask, const u32 *next) {
-  tally t = {.a = arena_new(), .class = r->class};
+  tally t = {.a = arena_new(), .cls = r->cls};
   walk w;
   m->tally = &t;
   walk_init(&w, m, 1, NULL, NULL);
@@ -191,12 +191,12 @@ bool sim_fits(const prog *p, const machine *m, const sim_result *r) {
   i64 over = 0;
   u32 worst = 0;
   for (u32 k = 0; k < r->nranks; k++) {
-    i64 more = r->class[r->class_of_rank[k]].peak_bytes - machine_kind_of(m, k)->usable_bytes;
+    i64 more = r->cls[r->class_of_rank[k]].peak_bytes - machine_kind_of(m, k)->usable_bytes;
     if (more > over) over = more, worst = k;
   }
   if (!over) return true;
   arena *a = ctx_arena(p->c);
-  const sim_class *u = &r->class[r->class_of_rank[worst]];
+  const sim_class *u = &r->cls[r->class_of_rank[worst]];
   const func_info *main = func_get(p, p->main);
   i64 usable = machine_kind_of(m, worst)->usable_bytes;
   const char *needs = text_bytes(a, (double)u->peak_bytes), *has = text_bytes(a, (double)usable);

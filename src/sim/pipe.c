@@ -134,7 +134,7 @@ static void run_many(pipe *p, const sim_op *o) {
   for (u32 k = 1; k <= *out; k++) memcpy(p->value + (size_t)out[k] * C, y + k * C, C * sizeof *y);
 }
 
-static void run_meetings(pipe *p, const sim_op *o, const send_map *s) {
+static void run_rendezvous(pipe *p, const sim_op *o, const send_map *s) {
   const u32 C = p->C, from = o->place, to = o->out;
   i64 *clock = s->strm ? p->channel + (size_t)s->strm * p->st->pl.nplaces * C : p->clock;
   i64 *leaves = p->value + (size_t)o->in * C, comes[STAGE_CLASSES];
@@ -163,7 +163,7 @@ static void run_meetings(pipe *p, const sim_op *o, const send_map *s) {
 EACH void run_send(pipe *p, const sim_op *o, const u32 C) {
   const send_map *s = &p->send[o->what];
   if (C > 2 || !s->simple) {
-    run_meetings(p, o, s);
+    run_rendezvous(p, o, s);
     return;
   }
   i64 *at = p->channel + (size_t)s->strm * p->st->pl.nplaces * C, *from = at + o->place * C,

@@ -8,16 +8,16 @@
 #include "sim/internal.h"
 
 // ---- sets of rank classes ---------------------------------------------------------------------------
-const class_set *class_set_of(sim *s, const u32 *class, u32 n) {
-  u64 h = hash_bytes(class, n * sizeof *class, n);
+const class_set *class_set_of(sim *s, const u32 *cls, u32 n) {
+  u64 h = hash_bytes(cls, n * sizeof *cls, n);
   for (u32 it = 0, id; hmap_next(&s->class_set_map, h, &it, &id);) {
     const class_set *u = s->class_sets.v[id];
-    if (u->n == n && memcmp(u->class, class, n * sizeof *class) == 0) return u;
+    if (u->n == n && memcmp(u->cls, cls, n * sizeof *cls) == 0) return u;
   }
   class_set *u = NEW(s->a, class_set);
   u32 *pos = ZNEWN(s->a, u32, s->nclasses);
-  for (u32 k = 0; k < n; k++) pos[class[k]] = k + 1;
-  *u = (class_set){n, arena_dup(s->a, class, n * sizeof *class), pos};
+  for (u32 k = 0; k < n; k++) pos[cls[k]] = k + 1;
+  *u = (class_set){n, arena_dup(s->a, cls, n * sizeof *cls), pos};
   hmap_add(s->a, &s->class_set_map, h, s->class_sets.n);
   *vec_push(s->a, &s->class_sets) = u;
   return u;
@@ -25,16 +25,16 @@ const class_set *class_set_of(sim *s, const u32 *class, u32 n) {
 
 static void members_set_classes(sim *s, members *pl) {
   arena_mark_t m = arena_mark(s->tmp);
-  u32 *class = NEWN(s->tmp, u32, pl->n), *member = NEWN(s->a, u32, pl->n), n = 0;
+  u32 *cls = NEWN(s->tmp, u32, pl->n), *member = NEWN(s->a, u32, pl->n), n = 0;
   u8 *seen = ZNEWN(s->tmp, u8, s->nclasses);
   for (u32 k = 0; k < pl->n; k++) {
     u32 u = s->class_of_rank[pl->rank[k]];
     if (seen[u]) continue;
     seen[u] = 1;
-    class[n] = u;
+    cls[n] = u;
     member[n++] = k;
   }
-  pl->cs = class_set_of(s, class, n);
+  pl->cs = class_set_of(s, cls, n);
   pl->member = member;
   arena_release(s->tmp, m);
 }
@@ -61,11 +61,11 @@ static const class_set *class_set_of_tuple(sim *s, const type_info *ti, group g)
     const class_set *e = class_set_of_type(s, ti->elem[k], g);
     if (!all || !all->n) all = e;
     if (all == e) continue;
-    u32 *class = NEWN(s->tmp, u32, all->n + e->n), n = all->n;
-    memcpy(class, all->class, n * sizeof *class);
+    u32 *cls = NEWN(s->tmp, u32, all->n + e->n), n = all->n;
+    memcpy(cls, all->cls, n * sizeof *cls);
     for (u32 j = 0; j < e->n; j++)
-      if (!all->pos[e->class[j]]) class[n++] = e->class[j];
-    all = class_set_of(s, class, n);
+      if (!all->pos[e->cls[j]]) cls[n++] = e->cls[j];
+    all = class_set_of(s, cls, n);
   }
   arena_release(s->tmp, m);
   return all ? all : members_of(s, g)->cs;
@@ -397,7 +397,7 @@ rendezvous *rendezvous_of(sim *s, const func_info *f, const instr *i, group g) {
 static void rendezvous_set_classes(sim *s, rendezvous *m) {
   arena_mark_t mark = arena_mark(s->tmp);
   u32 total = m->begin[m->n];
-  u32 *set_begin = NEWN(s->a, u32, m->n + 1), *class = NEWN(s->a, u32, total),
+  u32 *set_begin = NEWN(s->a, u32, m->n + 1), *cls = NEWN(s->a, u32, total),
       *set_node = NEWN(s->a, u32, m->n);
   u32 *seen = ZNEWN(s->tmp, u32, s->nclasses), at = 0;
   hmap known = {0};
@@ -409,14 +409,14 @@ static void rendezvous_set_classes(sim *s, rendezvous *m) {
       u32 u = s->class_of_rank[m->rank[j]];
       if (seen[u] == k + 1) continue;
       seen[u] = k + 1;
-      class[at + n++] = u;
+      cls[at + n++] = u;
       h += hash_u64(u, 1);
     }
     bool dup = false;
     if (s->nclasses < s->nranks)
       for (u32 it = 0, j; !dup && hmap_next(&known, h, &it, &j);) {
         dup = set_begin[j + 1] - set_begin[j] == n;
-        for (u32 q = set_begin[j]; q < set_begin[j + 1] && dup; q++) dup = seen[class[q]] == k + 1;
+        for (u32 q = set_begin[j]; q < set_begin[j + 1] && dup; q++) dup = seen[cls[q]] == k + 1;
       }
     if (dup) continue;
     set_begin[m->nsets] = at;
@@ -426,7 +426,7 @@ static void rendezvous_set_classes(sim *s, rendezvous *m) {
     set_begin[++m->nsets] = at;
   }
   m->set_begin = set_begin;
-  m->class = class;
+  m->cls = cls;
   m->set_node = set_node;
   arena_release(s->tmp, mark);
 }

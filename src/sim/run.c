@@ -38,9 +38,9 @@ static void sum_up_classes(sim *s, const sim_graph *c, const i64 *x, sim_result 
   r->nclasses = s->nclasses;
   r->nstreams = s->nstreams;
   r->class_of_rank = s->class_of_rank;
-  r->class = ZNEWN(s->a, sim_class, s->nclasses);
+  r->cls = ZNEWN(s->a, sim_class, s->nclasses);
   for (u32 k = s->nranks; k-- > 0;) {
-    sim_class *u = &r->class[s->class_of_rank[k]];
+    sim_class *u = &r->cls[s->class_of_rank[k]];
     u->first_rank = k;
     u->nranks++;
     u->stage = s->stage_of_rank[k];
@@ -60,11 +60,11 @@ static void sum_up_stages(sim *s, sim_result *r) {
   const i64 span = r->makespan_ps;
   times all = {0}, *of = ZNEWN(s->a, times, s->nstages);
   for (u32 k = 0; k < s->nclasses; k++) {
-    const sim_class *u = &r->class[k];
+    const sim_class *u = &r->cls[k];
     sim_stage *st = &r->stage[u->stage];
     st->nranks += u->nranks;
     st->peak_bytes = MAX(st->peak_bytes, u->peak_bytes);
-    if (u->peak_bytes > r->class[r->peak_class].peak_bytes) r->peak_class = k;
+    if (u->peak_bytes > r->cls[r->peak_class].peak_bytes) r->peak_class = k;
   }
   for (u32 k = 0; k < s->nranks; k++) {
     const u32 cell = s->class_of_rank[k] * s->nstreams;
@@ -80,7 +80,7 @@ static void sum_up_stages(sim *s, sim_result *r) {
   r->utilisation = sim_mean_share(all.busy, span, s->nranks);
   r->comm = sim_mean_share(all.comm, span, s->nranks);
   r->bubble = sim_mean_share(all.idle, span, s->nranks);
-  r->peak_bytes = r->class[r->peak_class].peak_bytes;
+  r->peak_bytes = r->cls[r->peak_class].peak_bytes;
 }
 
 static u32 price_by_cost_model(void *arg, const prog *p, const func_info *f, const instr *i, group g,

@@ -89,14 +89,14 @@ typedef struct {
 typedef struct {
   func f;
   u32 instr; // number from 1
-  u32 class; // one of the rank classes it occupies
+  u32 cls;   // one of the rank classes it occupies
   i64 start_ps, dur_ps;
 } sim_step;
 typedef struct {
   func f;
-  u32 instr, class; // of the first one
-  u32 event;        // within sim/
-  group g;          // that it runs on
+  u32 instr, cls; // of the first one
+  u32 event;      // within sim/
+  group g;        // that it runs on
   i64 dur_ps;
   u64 count;
 } sim_like; // steps of the critical path that differ in nothing but when they are
@@ -129,7 +129,7 @@ typedef struct {
   u32 ncarried;  // if steady: results that are a parameter of the next step
   u32 nranks, nclasses, nstreams, nstages;
   const u32 *class_of_rank;
-  sim_class *class;
+  sim_class *cls;
   sim_stage *stage;
   const i64 *end_ps;                // nclasses x nstreams: when the stream is free
   const i64 *busy_ps;               // nclasses x nstreams: time in instructions
@@ -269,7 +269,7 @@ void sim_gap_move(const sim_graph *c, const sim_gap *g, i64 *x);
 // ports. Needs slot_clock.
 enum { SIM_NEVER = ~0u };
 typedef struct {
-  u32 class;
+  u32 cls;
   i64 start;
   u32 later; // it is not the node itself but its like so many periods later
   u32 times; // so many likes, each `apart` periods before the one before; in a call: of the call

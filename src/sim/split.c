@@ -98,7 +98,7 @@ static void add_node(splitter *x, const visit *v, u32 node) {
   double ranks = 0;
   if (!c->what[node] || !c->dur[node]) return;
   for (u32 k = c->occ[node]; k < c->in[node]; k++)
-    ranks += x->r->class[c->clock_class[c->slot_clock[c->ref[k]] - 1]].nranks;
+    ranks += x->r->cls[c->clock_class[c->slot_clock[c->ref[k]] - 1]].nranks;
   row_of(x, c, node, v->flags)->ps += v->runs * ranks * (double)c->dur[node] / x->s->nranks;
 }
 

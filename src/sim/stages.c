@@ -43,7 +43,7 @@ static bool find_classes(digest *d) {
     const members *p = members_of(s, pl->group[q]);
     if (p->cs->n != d->C || p->n != first->n) return false;
     for (u32 c = 0; c < d->C; c++) {
-      u32 u = p->cs->class[c];
+      u32 u = p->cs->cls[c];
       if (d->class_of[u] != ~0u) return false; // ranks on two places
       rank_class[q * d->C + c] = u;
       d->class_of[u] = c, d->place_of[u] = q;
@@ -64,8 +64,8 @@ static void find_clocks(digest *d) {
     d->clock[d->c->clock_class[k] * d->s->nstreams + d->c->clock_stream[k]] = d->c->port_in[k];
 }
 
-static u32 clock_slot(const digest *d, u32 at, u32 class, u32 strm) {
-  return d->clock[d->rank_class[at * d->C + class] * d->s->nstreams + strm];
+static u32 clock_slot(const digest *d, u32 at, u32 cls, u32 strm) {
+  return d->clock[d->rank_class[at * d->C + cls] * d->s->nstreams + strm];
 }
 
 // Slots of a value of main on the classes of a place; 0: nobody waits for it there.
@@ -85,7 +85,7 @@ static void find_units(digest *d) {
   d->unit_of = ZNEWN(s->a, u32, d->c->nslot + 1);
   for (value v = 1; s->root && v < s->main->values.n; v++) {
     if (s->root[v] != v || !s->at[v].cs) continue;
-    for (u32 k = 0; k < s->at[v].cs->n; k++) d->unit_of[s->at[v].slot + k] = s->at[v].cs->class[k] + 1;
+    for (u32 k = 0; k < s->at[v].cs->n; k++) d->unit_of[s->at[v].slot + k] = s->at[v].cs->cls[k] + 1;
   }
 }
 

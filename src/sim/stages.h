@@ -1,5 +1,5 @@
 // stages.h - what is known of the stages of a pipeline: linear maps and bytes of their tasks, of the sends
-// between them, and of what comes before and after. Shared by stages.c and pipe.c only.
+// between them, and of what comes before and after. Shared by stages.c, line.c and pipe.c only.
 //
 // Ranks of a place that cannot differ are a rank class; all places have as many, numbered alike. A task takes
 // the clocks of its place, one a class, and the times at which values came, one a class each, to the same
@@ -43,7 +43,7 @@ struct sim_stages {
   const stage_task *before;  // per stage of the probe
   const stage_task *task[4]; // by kind, per stage of the probe
   const stage_send *send[2]; // there, back; per link of the probe
-  const i64 *after;          // [(rep number, class) out][... in]
+  const i64 *after;          // [(rep number, cls) out][... in]
   const stage_task *tail;    // per rep number: bytes, busy
 };
 

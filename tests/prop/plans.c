@@ -140,8 +140,8 @@ static bool same_simulation(const sim_result *x, const sim_result *y) {
     return false;
   for (u32 r = 0; r < x->nranks; r++) {
     u32 u = x->class_of_rank[r], v = y->class_of_rank[r];
-    if (x->class[u].peak_bytes != y->class[v].peak_bytes ||
-        memcmp(x->class[u].peak_kind, y->class[v].peak_kind, sizeof x->class[u].peak_kind))
+    if (x->cls[u].peak_bytes != y->cls[v].peak_bytes ||
+        memcmp(x->cls[u].peak_kind, y->cls[v].peak_kind, sizeof x->cls[u].peak_kind))
       return false;
     if (memcmp(x->end_ps + u * x->nstreams, y->end_ps + v * y->nstreams, x->nstreams * sizeof *x->end_ps))
       return false;

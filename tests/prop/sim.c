@@ -418,7 +418,7 @@ static void check_mode(world *w, const naive *z, const heap *h, sim_mode mode, u
   sim_result r;
   if (!CHECK(sim_run(w->c, w->a, w->p, NULL, &o, &r))) return;
   for (u32 k = 0; k < r.nranks; k++) {
-    const sim_class *u = &r.class[r.class_of_rank[k]];
+    const sim_class *u = &r.cls[r.class_of_rank[k]];
     CHECK_MSG(u->peak_bytes == h->peak[k], "seed %llu: %s: rank %u takes %lld bytes, should %lld", seed,
               name[mode], k, (long long)u->peak_bytes, (long long)h->peak[k]);
     CHECK_MSG(u->end_bytes == h->now[k], "seed %llu: %s: rank %u is left with %lld bytes, should %lld", seed,
@@ -465,7 +465,7 @@ static void check_split(const sim_result *r, unsigned long long seed) {
   }
   for (u32 u = 0; u < r->nclasses; u++)
     for (u32 k = 0; k < r->nstreams; k++)
-      used += (double)r->busy_ps[u * r->nstreams + k] * r->class[u].nranks / r->nranks;
+      used += (double)r->busy_ps[u * r->nstreams + k] * r->cls[u].nranks / r->nranks;
   CHECK_MSG(fabs(compute - r->utilisation * span) <= 1e-9 * span, "seed %llu: computing %.3f, not %.3f", seed,
             compute, r->utilisation * span);
   CHECK_MSG(fabs(comm - r->comm * span) <= 1e-9 * span, "seed %llu: communicating %.3f, not %.3f", seed, comm,

@@ -77,7 +77,7 @@ static memory memory_of(dtype t, optimizer kind, bool master, u32 zero) {
   sim_result r;
   bool ok = p && sim_run(c, a, p, k, &(sim_opts){.mode = SIM_FOLDED}, &r);
   if (!CHECK_MSG(ok, "%s", diag_render(c, a))) test_leave();
-  memcpy(out.kind, r.class[0].peak_kind, sizeof out.kind);
+  memcpy(out.kind, r.cls[0].peak_kind, sizeof out.kind);
   const func_info *f = func_get(src, src->main);
   for (u32 i = 0; i < f->nparams; i++)
     if (f->params.v[i].r == ROLE_WEIGHT) out.params += shape_elems(&val_type(src, f, i + 1)->s);

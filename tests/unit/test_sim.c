@@ -100,7 +100,7 @@ TEST(sim_late_rank_holds_up_all) {
     CHECK_EQ_I64(r.nstages, 1);
     CHECK_EQ_I64(r.busy_ps[0], 20);
     for (u32 k = 0; k < r.ncritical; k++)
-      if (r.critical[k].dur_ps) CHECK_EQ_I64(r.class[r.critical[k].class].first_rank, 3);
+      if (r.critical[k].dur_ps) CHECK_EQ_I64(r.cls[r.critical[k].cls].first_rank, 3);
   }
   drop(&b);
 }
@@ -209,8 +209,8 @@ TEST(sim_pipelines_have_their_bubbles) {
     CHECK_EQ_I64(r.nstages, s.p);
     CHECK_CLOSE(r.stage[0].busy, (double)ideal / (double)r.makespan_ps, 1e-12);
     for (u32 u = 0; u < r.nclasses; u++) {
-      CHECK_EQ_I64(r.class[u].peak_bytes >> 20, s.gpipe ? s.m : MIN(s.p - u, s.m));
-      CHECK_EQ_I64(r.class[u].end_bytes, 0);
+      CHECK_EQ_I64(r.cls[u].peak_bytes >> 20, s.gpipe ? s.m : MIN(s.p - u, s.m));
+      CHECK_EQ_I64(r.cls[u].end_bytes, 0);
     }
     drop(&b);
   }
@@ -242,7 +242,7 @@ TEST(sim_published_schedules) {
       live += k ? 0 : strlen("chunks=[");
       REQUIRE(sscanf(live, "%u%n", &chunks, &used) == 1);
       live += used + 2; // ", "
-      CHECK_EQ_I64(r.class[r.class_of_rank[k]].peak_bytes >> 20, chunks);
+      CHECK_EQ_I64(r.cls[r.class_of_rank[k]].peak_bytes >> 20, chunks);
     }
     rows++;
     drop(&b);
@@ -259,7 +259,7 @@ static i64 peak_of(const char *body, sim_bytes how, i64 *kinds) {
            body);
   bed b = parsed(text);
   sim_result r = simulated(&b, (sim_opts){.mode = SIM_FOLDED, .bytes = how});
-  if (kinds) memcpy(kinds, r.class[0].peak_kind, sizeof r.class[0].peak_kind);
+  if (kinds) memcpy(kinds, r.cls[0].peak_kind, sizeof r.cls[0].peak_kind);
   drop(&b);
   return r.peak_bytes;
 }
@@ -329,7 +329,7 @@ TEST(sim_bytes_by_kind_as_distir_counts) {
   bed b = parsed(text);
   sim_result r = simulated(&b, (sim_opts){.mode = SIM_FOLDED, .bytes = SIM_BYTES_DISTIR});
   i64 sum = 0;
-  for (u32 k = 0; k < MEM_KINDS; k++) sum += r.class[0].peak_kind[k];
+  for (u32 k = 0; k < MEM_KINDS; k++) sum += r.cls[0].peak_kind[k];
   CHECK_EQ_I64(r.peak_bytes, 5 << 10); // x, two that are lost, %b and %c
   CHECK_EQ_I64(sum, r.peak_bytes);
   drop(&b);
@@ -359,10 +359,10 @@ TEST(sim_bytes_of_tuples) {
                  "}\n");
   sim_result r = simulated(&b, (sim_opts){.mode = SIM_FOLDED});
   CHECK_EQ_I64(r.peak_bytes, 5 << 10);
-  CHECK_EQ_I64(r.class[0].start_bytes, 1 << 10);
-  CHECK_EQ_I64(r.class[0].end_bytes, 2 << 10);
-  REQUIRE(r.class[0].ntop == 3);
-  CHECK_EQ_I64(r.class[0].top[0].count, 2); // of %a in @two, twice
+  CHECK_EQ_I64(r.cls[0].start_bytes, 1 << 10);
+  CHECK_EQ_I64(r.cls[0].end_bytes, 2 << 10);
+  REQUIRE(r.cls[0].ntop == 3);
+  CHECK_EQ_I64(r.cls[0].top[0].count, 2); // of %a in @two, twice
   drop(&b);
 }
 
@@ -438,7 +438,7 @@ TEST(sim_programs_that_do_nothing) {
       CHECK_EQ_I64(r.makespan_ps, 0);
       CHECK_EQ_I64(r.nranks, k == 1 ? 4 : 1);
       CHECK_EQ_I64(r.peak_bytes, 512);
-      CHECK_EQ_I64(r.class[r.class_of_rank[r.nranks - 1]].peak_bytes, k == 1 ? 0 : 512);
+      CHECK_EQ_I64(r.cls[r.class_of_rank[r.nranks - 1]].peak_bytes, k == 1 ? 0 : 512);
       CHECK(trace_events(r.timeline) == 0 && r.ncritical == 0 && r.period_ps == 0);
     }
     drop(&b);
@@ -505,7 +505,7 @@ static void same_result(const sim_result *r, const sim_result *flat) {
   CHECK_CLOSE(r->comm, flat->comm, 0);
   for (u32 rank = 0; rank < flat->nranks; rank++) {
     u32 unit = r->class_of_rank[rank];
-    const sim_class *x = &r->class[unit], *y = &flat->class[rank];
+    const sim_class *x = &r->cls[unit], *y = &flat->cls[rank];
     for (u32 k = 0; k < flat->nstreams; k++) {
       CHECK_EQ_I64(r->end_ps[unit * flat->nstreams + k], flat->end_ps[rank * flat->nstreams + k]);
       CHECK_EQ_I64(r->busy_ps[unit * flat->nstreams + k], flat->busy_ps[rank * flat->nstreams + k]);
