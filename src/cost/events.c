@@ -18,7 +18,7 @@ void cost_extrapolates(cost_model *k, const cost_event *e, const eff_curve *curv
   k->warned[of] |= bit;
   diag(k->c, W_EXTRAPOLATED, (loc){0},
        "%s on %s: its size is %.0f times %s the sizes that its %s efficiency was measured for",
-       op_row_of(e->op)->name, sym_str(k->c, e->dev->name), factor, size < first ? "below" : "above",
+       op_row_of(e->op)->name, sym_str(k->m->c, e->dev->name), factor, size < first ? "below" : "above",
        eff_name(of));
 }
 

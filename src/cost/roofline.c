@@ -69,7 +69,7 @@ void roof_terms(const cost_event *e, roof_term t[2]) {
 
 static bool has_rate(cost_model *k, const cost_event *e, loc at) {
   if (e->work > EFF_CONV || e->flops <= 0 || e->dev->rate[e->t] > 0) return true;
-  const char *name = sym_str(k->c, e->dev->name), *t = dtype_name(e->t);
+  const char *name = sym_str(k->m->c, e->dev->name), *t = dtype_name(e->t);
   diag(k->c, E_RATE, at, "%s in %s: the device %s has no rate for %s", op_row_of(e->op)->name, t, name, t);
   diag_hint(k->c, "add `%s: ... TFLOP/s` to `rate` of %s in the machine file, or use another element type", t,
             name);

@@ -82,7 +82,7 @@ static void spread_of_work(const cost_event *e, const roof_term *t, bool launch,
 
 static void compute_row(cost_model *k, const cost_event *e, cost_row *out) {
   const device_kind *dev = e->dev;
-  const char *name = sym_str(k->c, dev->name), *work = eff_name(e->work);
+  const char *name = sym_str(k->m->c, dev->name), *work = eff_name(e->work);
   const char *in = e->work <= EFF_CONV ? arena_printf(k->a, "%s ", dtype_name(e->t)) : "";
   roof_term terms[2];
   roof_terms(e, terms);
@@ -125,7 +125,7 @@ static void comm_row(cost_model *k, const cost_event *e, u32 rank, cost_row *out
   if (!e->where || e->where->nodes < 2) {
     const machine_link *l = e->where ? link_of(nk, e->where) : &nk->host;
     what = arena_printf(k->a, "%s of %s", l == &nk->host ? "host link" : "link",
-                        sym_str(k->c, machine_kind_of(k->m, rank)->name));
+                        sym_str(k->m->c, machine_kind_of(k->m, rank)->name));
     spread = &l->spread;
     out->at = l->at;
   }

@@ -93,7 +93,7 @@ u32 placement_id(cost_model *k, const machine_placement *p) {
 
 bool on_machine(cost_model *k, u32 rank, loc at) {
   if (rank < k->m->nranks) return true;
-  const char *name = sym_str(k->c, k->m->name);
+  const char *name = sym_str(k->m->c, k->m->name);
   diag(k->c, E_DEVICES, at, "rank %u is used; the machine %s has ranks 0 to %u", rank, name,
        k->m->nranks - 1);
   if (strpbrk(name, " *"))

@@ -251,7 +251,7 @@ bool strategy_one(ctx *c, const strategy_set *set, strategy *out) {
         diag(c, E_STRATEGY, s->at, "%s=*: one value is needed here", name);
       else
         diag(c, E_STRATEGY, s->at, "%s: one value is needed here, not %u", name, s->n);
-      diag_hint(c, "to search several values, use `heddle plan`");
+      diag_hint(c, "several values are for the --strategy of `heddle plan`");
       return false;
     }
     if (s->n) out->of[i] = s->v[0];

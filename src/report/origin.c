@@ -14,12 +14,12 @@ void report_error(report *r, arena *a, const sim_result *s) {
   strbuf b = {.a = a};
   if (!whole) {
     const cell rest = cell_x(CELL_SHARE, share(s, s->makespan_ps - s->spread_known_ps));
-    sb_put(&b, "none: ");
+    if (s->spread_known_ps) sb_put(&b, "at least +-"), cell_print(&error, &b);
+    sb_put(&b, s->spread_known_ps ? ": of " : "not known: of ");
     cell_print(&rest, &b);
-    sb_put(&b, " of the step has no measured spread");
-    if (s->spread_known_ps) sb_put(&b, "; the other part ");
+    sb_put(&b, " of the step no spread was measured");
   }
-  if (s->spread_known_ps) sb_put(&b, "+-"), cell_print(&error, &b);
+  if (whole) sb_put(&b, "+-"), cell_print(&error, &b);
   if (whole) sb_put(&b, ", "), cell_print(&relative, &b);
   report_line(r, "error bar", "%s", sb_str(&b));
   report_fact(r, "time_error_ps", NULL, whole ? error : cell_none());

@@ -38,7 +38,7 @@ static void mark_alike(arena *a, const sim_result *s, alike *same, u32 **mark, u
 }
 
 static void put_stages(report *r, arena *a, const sim_result *s) {
-  static const column cols[] = {{"stage", "stage"},
+  static const column cols[] = {{"stage", "place"},
                                 {NULL, "ranks"},
                                 {"ranks", NULL},
                                 {"utilisation", "computes"},

@@ -161,12 +161,19 @@ static const char *times_text(arena *a, const search_why *w) {
 }
 
 // The search did not look at it: what it must be told.
-static void put_beyond(report *r, arena *a, const search_why *w) {
+// Which of its values no plan that was searched has; all that it has but the degrees, if each of them is in one.
+static void put_beyond(report *r, arena *a, const search_why *w, const search_result *s) {
+  const strategy *asked = &w->asked.s, dflt = strategy_default();
   strbuf b = {.a = a};
-  for (u32 i = 0; i < CHOICE_COUNT; i++) {
-    const choice_row *of = choice_get((choice_id)i);
-    if (w->said.of[i].said && *of->search != '*' && of->title) sb_fmt(&b, "%s%s=*", b.n ? " " : "", of->name);
-  }
+  for (u32 pass = 0; pass < 2 && !b.n; pass++)
+    for (u32 i = CHOICE_pp + 1; i < CHOICE_COUNT; i++) {
+      bool tried = pass && choice_same(asked->of[i], dflt.of[i]);
+      for (u32 k = 0; !pass && k < s->npoints && !tried; k++)
+        tried = choice_same(s->point[k].s.of[i], asked->of[i]);
+      if (tried || !choice_get((choice_id)i)->title) continue;
+      if (b.n) sb_put(&b, " ");
+      choice_say((choice_id)i, asked->of[i], &b);
+    }
   if (b.n)
     report_line(r, "space", "the search did not try it; --strategy '%s' would", sb_str(&b));
   else
@@ -196,7 +203,7 @@ static void put_verdict(report *r, arena *a, const search_why *w, const search_r
   const bool faster = w->asked.r.makespan_ps < w->winner.r.makespan_ps;
   report_line(r, faster ? "saves" : "costs", "%s", because(a, time, faster ? -1 : 1));
   if (!w->known)
-    put_beyond(r, a, w);
+    put_beyond(r, a, w, s);
   else if (w->known->state == SEARCH_EQUAL)
     report_line(r, "equal", "%s", w->known->why);
   else if (w->known->state == SEARCH_BOUND_TIME)

@@ -89,7 +89,7 @@ void deadlock_report(ctx *c, const merge *m, loc where) {
   bool *seen = ZNEWN(m->a, bool, n), *said = ZNEWN(m->a, bool, n);
   while (!is_left(m, p)) p++;
   for (; !seen[p]; p = culprit(m, p)) seen[p] = true;
-  diag(c, E_DEADLOCK, m->s->source ? waits_at(c, m, p) : where, "deadlock: no stage can run its next task");
+  diag(c, E_DEADLOCK, m->s->source ? waits_at(c, m, p) : where, "deadlock: no place can run its next task");
   for (; !said[p] && shown < SHOWN; p = culprit(m, p), shown++) say(c, m, p), said[p] = true;
   for (p = 0; p < n; p++) {
     if (said[p] || !is_left(m, p)) continue;

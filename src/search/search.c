@@ -268,7 +268,7 @@ bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_
               .a = a,
               .w = ZNEWN(a, worker, threads),
               .ranks = ranks};
-  if (!enough(c, m, ranks) || !space_make(c, a, o, ranks, r, &s.files)) return false;
+  if (!enough(c, m, ranks) || !space_make(c, a, src, o, ranks, r, &s.files)) return false;
   i64 usable = machine_kind_of(m, 0)->usable_bytes;
   for (u32 k = 1; k < ranks; k++) usable = MIN(usable, machine_kind_of(m, k)->usable_bytes);
   s.limit = r->memory_bytes = o->memory_bytes ? o->memory_bytes : usable;

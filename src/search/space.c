@@ -11,7 +11,7 @@ typedef struct {
   ctx *c;
   arena *a;
   const search_opts *o;
-  u32 ranks;
+  u32 ranks, layers; // layers: calls of main
   VEC(search_point) v;
   u64 used[CHOICE_COUNT]; // which values that were said are in a point
   bool full;
@@ -75,6 +75,27 @@ static void all_micro(points *sp, strategy *s) {
     if (pow2(k) || (!o->pow2 && per % k == 0)) with(sp, CHOICE_mb, s, k);
 }
 
+// Samples that a data rank can have in a microbatch.
+static void all_sizes(points *sp, strategy *s) {
+  const u32 per = sp->o->batch > 0 ? (u32)MIN(sp->o->batch / s->dp.n, CHOICE_MOST) : 1;
+  for (u32 k = 1; k <= MAX(per, 1); k++)
+    if (MAX(per, 1) % k == 0) with(sp, CHOICE_mbs, s, k);
+}
+
+// So many that the layers can be dealt out evenly; 1 where they cannot.
+static void all_chunks(points *sp, strategy *s) {
+  const u32 stages = s->pp.n;
+  for (u32 k = 1; k == 1 || k * stages <= sp->layers; k++)
+    if (k == 1 || sp->layers % (k * stages) == 0) with(sp, CHOICE_v, s, k);
+}
+
+// `pp`, and divisors of the microbatches above it.
+static void all_groups(points *sp, strategy *s) {
+  with(sp, CHOICE_group, s, 0);
+  for (u32 k = s->pp.n + 1; k <= s->mb.n; k++)
+    if (s->mb.n % k == 0) with(sp, CHOICE_group, s, k);
+}
+
 static void all_values(points *sp, choice_id id, strategy *s) {
   const choice_row *r = choice_get(id);
   u32 first = 0, n = 0;
@@ -82,14 +103,17 @@ static void all_values(points *sp, choice_id id, strategy *s) {
     all_degrees(sp, id, s);
     return;
   }
-  if (id == CHOICE_mb) {
-    all_micro(sp, s);
-    return;
+  switch (id) {
+  case CHOICE_mb: all_micro(sp, s); return;
+  case CHOICE_mbs: all_sizes(sp, s); return;
+  case CHOICE_v: all_chunks(sp, s); return;
+  case CHOICE_group: all_groups(sp, s); return;
+  default: break;
   }
   switch (r->kind) {
   case CK_COUNT:
+    assert(r->most < CHOICE_MOST); // those without an end are above
     first = r->least, n = r->most - r->least + 1;
-    if (r->most == CHOICE_MOST) first = choice_default(id).n, n = 1; // without an end: the default
     break;
   case CK_SET: n = 1u << choice_words(id); break;
   case CK_WORD:
@@ -176,8 +200,11 @@ static bool all_used(points *sp) {
   return true;
 }
 
-bool space_make(ctx *c, arena *a, const search_opts *o, u32 ranks, search_result *r, schedule_files *files) {
+bool space_make(ctx *c, arena *a, const prog *src, const search_opts *o, u32 ranks, search_result *r,
+                schedule_files *files) {
   points sp = {.c = c, .a = a, .o = o, .ranks = ranks};
+  const func_info *m = func_get(src, src->main);
+  for (u32 i = 0; i < m->body.n; i++) sp.layers += m->body.v[i].op == OP_call;
   strategy s = strategy_default();
   if (!policy_schedule_files(c, a, &o->space, files)) return false;
   next(&sp, 0, &s);
@@ -195,7 +222,11 @@ bool space_make(ctx *c, arena *a, const search_opts *o, u32 ranks, search_result
     if (o->space.of[i].said && choice_get((choice_id)i)->needs &&
         !says_default(&o->space.of[i], (choice_id)i))
       return unused(&sp, (choice_id)i, o->space.of[i].v[0]);
-  diag(c, E_NO_PLAN, (loc){0}, "no dp x tp x pp makes %u devices", ranks);
-  diag_hint(c, "leave one of dp, tp and pp to the search, or set --devices N");
+  diag(c, E_NO_PLAN, (loc){0}, "no dp x tp x pp makes %u devices%s", ranks,
+       o->pow2 && !pow2(ranks) ? ": that is no power of two" : "");
+  if (o->pow2 && !pow2(ranks))
+    diag_hint(c, "leave out --powers-of-two, or set --devices N");
+  else
+    diag_hint(c, "leave one of dp, tp and pp to the search, or set --devices N");
   return false;
 }

@@ -46,7 +46,7 @@ machine         laptop
 ranks           4
 time per step   48.69 ms
 one step alone  48.69 ms
-error bar       none: 100.0 % of the step has no measured spread
+error bar       not known: of 100.0 % of the step no spread was measured
 samples         21,033/s
 arithmetic      63.5 GFLOP/s a device, 66.1 % of the f32 peak
 computes        93.6 %
@@ -55,7 +55,7 @@ idle            0.0 %
 peak memory     18.0 MiB of 3.60 GiB on rank 0
 instructions    388
 
-stage  ranks  computes  communicates   idle  peak memory
+place  ranks  computes  communicates   idle  peak memory
     0  0-3      93.6 %         6.4 %  0.0 %     18.0 MiB
 device    ranks  computes  communicates   idle
 cpu-core      4    93.6 %         6.4 %  0.0 %
@@ -315,7 +315,7 @@ asked    dp=4 tp=2 pp=1 sp
          the best of 99 plans with tp=2 sp=on
 time     1.18x the winner's
 costs    all_reduce over dp,tp +572.6 us, all_reduce over dp +451.5 us, update +362.7 us
-space    the search did not try it; --strategy 'sp=*' would
+space    the search did not try it; --strategy 'sp' would
 
 time on a rank                winner     asked  difference  of the step
 $ heddle plan gpt2:layers=4 --batch 16 --seq 128 --dtype f16 --train --machine '1x8 v100' --top 2 --why mb=1 | sed -n '/^why not/,/^what would/p'

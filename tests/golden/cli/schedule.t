@@ -144,7 +144,7 @@ error[E0501]: task 0B1 is in no sequence
   hint: every stage runs every microbatch, 0 to 1, forward (F) and backward (B, or I and W) once
 [1]
 $ printf '0F0,0B1,0F1,0B0\n1F0,1B0,1F1,1B1\n' > dead.csv; heddle schedule dead.csv
-error[E0503]: deadlock: no stage can run its next task
+error[E0503]: deadlock: no place can run its next task
   --> dead.csv:1:5
    1 | 0F0,0B1,0F1,0B0
      |     ^
@@ -210,7 +210,7 @@ machine         laptop
 ranks           4
 time per step   15.01 ms
 one step alone  15.45 ms
-error bar       none: 100.0 % of the step has no measured spread
+error bar       not known: of 100.0 % of the step no spread was measured
 samples         4,141/s
 arithmetic      12.8 GFLOP/s a device, 13.4 % of the f32 peak
 computes        89.9 %
@@ -219,7 +219,7 @@ idle            10.1 %
 peak memory     5.42 MiB of 3.60 GiB on rank 0
 instructions    656
 
-stage  ranks  computes  communicates    idle  peak memory
+place  ranks  computes  communicates    idle  peak memory
 $ heddle sim mlp-xs:layers=8 --batch 64 --train --strategy "pp=4 v=2 mb=8 schedule=examples/zbv.csv" --machine laptop --flat | cmp - folded
 ## the places of a file are those of the machine: here the first stage lies on the last one
 $ printf '1F0,1B0,1F1,1B1\n0F0,0F1,0B0,0B1\n' > swapped.csv; heddle verify mlp-xs:layers=2,hidden=16 --batch 8 --train --strategy "pp=2 mb=2 schedule=swapped.csv" | sed -n 2,7p
@@ -363,7 +363,7 @@ error[E0501]: examples/zbv.csv has its own order, without groups; got group=4
   hint: leave out group
 [1]
 $ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 mb=2 schedule=dead.csv"
-error[E0503]: deadlock: no stage can run its next task
+error[E0503]: deadlock: no place can run its next task
   --> dead.csv:1:5
    1 | 0F0,0B1,0F1,0B0
      |     ^
@@ -377,7 +377,7 @@ error[E0503]: deadlock: no stage can run its next task
 [1]
 ## a search reads a file once, and says at once that nothing runs it
 $ heddle plan mlp-xs:layers=8 --batch 64 --train --machine laptop --schedule 1f1b,dead.csv
-error[E0503]: deadlock: no stage can run its next task
+error[E0503]: deadlock: no place can run its next task
   --> dead.csv:1:5
    1 | 0F0,0B1,0F1,0B0
      |     ^

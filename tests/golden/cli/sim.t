@@ -4,7 +4,7 @@ weights        f32
 machine        dgx-2
 ranks          2
 time per step  267.9 us
-error bar      none: 100.0 % of the step has no measured spread
+error bar      not known: of 100.0 % of the step no spread was measured
 samples        477,840/s
 arithmetic     252 GFLOP/s a device, 1.6 % of the f32 peak
 computes       57.2 %
@@ -13,7 +13,7 @@ idle           28.5 %
 peak memory    1.13 MiB of 28.8 GiB on rank 0
 instructions   60
 
-stage  ranks  computes  communicates    idle  peak memory
+place  ranks  computes  communicates    idle  peak memory
     0  0        52.8 %        14.3 %  32.8 %     1.13 MiB
     1  1        61.5 %        14.3 %  24.1 %     1.13 MiB
 device  ranks  computes  communicates    idle
@@ -70,7 +70,7 @@ idle           0.0 %
 peak memory    12.0 MiB of 3.60 GiB on rank 0
 instructions   16
 
-stage  ranks  computes  communicates   idle  peak memory
+place  ranks  computes  communicates   idle  peak memory
     0  0       100.0 %         0.0 %  0.0 %     12.0 MiB
 device  ranks  computes  communicates   idle
 d           1   100.0 %         0.0 %  0.0 %
@@ -123,7 +123,7 @@ weights        f32
 machine        dgx-2
 ranks          2
 time per step  285.8 us
-error bar      none: 100.0 % of the step has no measured spread
+error bar      not known: of 100.0 % of the step no spread was measured
 samples        447,923/s
 arithmetic     236 GFLOP/s a device, 1.5 % of the f32 peak
 computes       53.6 %
@@ -132,7 +132,7 @@ idle           32.9 %
 peak memory    1.13 MiB of 28.8 GiB on rank 0
 instructions   60
 
-stage  ranks  computes  communicates    idle  peak memory
+place  ranks  computes  communicates    idle  peak memory
     0  0        49.5 %        13.4 %  37.0 %     1.13 MiB
     1  1        57.7 %        13.4 %  28.9 %     1.13 MiB
 device  ranks  computes  communicates    idle
@@ -180,7 +180,7 @@ machine         dgx-2
 ranks           16
 time per step   521.0 ms
 one step alone  521.0 ms
-error bar       none: 100.0 % of the step has no measured spread
+error bar       not known: of 100.0 % of the step no spread was measured
 samples         122.8/s
 arithmetic      6.75 TFLOP/s a device, 43.0 % of the f32 peak
 computes        81.5 %
@@ -189,7 +189,7 @@ idle            15.0 %
 peak memory     2.52 GiB of 28.8 GiB on rank 0
 instructions    63,064
 
-stage  ranks  computes  communicates    idle  peak memory
+place  ranks  computes  communicates    idle  peak memory
     0  0-7      87.5 %         4.5 %   8.0 %     2.52 GiB
     1  8-15     75.5 %         2.5 %  22.1 %     1.40 GiB
 device  ranks  computes  communicates    idle

@@ -221,7 +221,7 @@ error[E0509]: dp: one value is needed here, not 2
   --> --strategy:1:1
    1 | data=2,4
      | ^
-  hint: to search several values, use `heddle plan`
+  hint: several values are for the --strategy of `heddle plan`
 [2]
 $ heddle sim gpt2 --machine dgx-2 --schedule 2f1b
 error[E0509]: schedule: unknown value '2f1b'
@@ -331,7 +331,7 @@ error[E0509]: tp: one value is needed here, not 2
   --> --why:1:1
    1 | tp=1,2
      | ^
-  hint: to search several values, use `heddle plan`
+  hint: several values are for the --strategy of `heddle plan`
 [2]
 $ heddle plan mlp-xs --machine laptop --why 'dp=2 tp=3'
 error[E0509]: tp=3 is impossible on 4 devices: dp x tp x pp must be 4
@@ -424,7 +424,7 @@ error[E0509]: tp=*: one value is needed here
   --> --strategy:1:1
    1 | tp=*
      | ^
-  hint: to search several values, use `heddle plan`
+  hint: several values are for the --strategy of `heddle plan`
 [2]
 $ heddle sim mlp-xs --machine laptop --strategy "sp"
 error[E0509]: sp needs tp > 1; got tp=1
@@ -454,7 +454,7 @@ weights        f32
 machine        laptop
 ranks          1
 time per step  30.08 ms
-error bar      none: 100.0 % of the step has no measured spread
+error bar      not known: of 100.0 % of the step no spread was measured
 samples        17,024/s
 arithmetic     71.5 GFLOP/s a device, 74.5 % of the f32 peak
 computes       100.0 %
@@ -463,7 +463,7 @@ idle           0.0 %
 peak memory    12.0 MiB of 3.60 GiB on rank 0
 instructions   16
 
-stage  ranks  computes  communicates   idle  peak memory
+place  ranks  computes  communicates   idle  peak memory
     0  0       100.0 %         0.0 %  0.0 %     12.0 MiB
 device    ranks  computes  communicates   idle
 cpu-core      1   100.0 %         0.0 %  0.0 %
@@ -598,7 +598,7 @@ $ heddle plan mlp-xs:layers=2,hidden=8 --batch 4 --train --data 1 --tensor 1 --p
 order:
   - "B0.0*2 F0.0*2"
   - "(F1.0 B1.0)*2"
-error[E0503]: deadlock: no stage can run its next task
+error[E0503]: deadlock: no place can run its next task
   --> bad.plan:18:3
   18 |   - "B0.0*2 F0.0*2"
      |   ^
