@@ -86,9 +86,10 @@ static value zero_grad(main_build *mb, value w) { // of a weight that the loss d
   const type_info *t = type_get(p, func_get(p, mb->b.f)->values.v[mb->param[w - 1]].ty);
   attr at[2] = {attr_t(A_dtype, t->s.t), attr_v(A_shape, t->s.dim, t->s.nd)};
   mb->b.g = t->g, mb->b.coord = 0;
-  return emit_res(p, mb->b.f,
-                  emit(&mb->b, OP_full, attrs_of(p, at, 2), NULL, 0,
-                       &func_get(p, mb->b.f)->values.v[mb->param[w - 1]].ty, 1));
+  const type ty = func_get(p, mb->b.f)->values.v[mb->param[w - 1]].ty;
+  const value zero = emit_res(p, mb->b.f, emit(&mb->b, OP_full, attrs_of(p, at, 2), NULL, 0, &ty, 1));
+  emit_one_a_layer(mb, w);
+  return zero;
 }
 
 // Per weight the gradient on the weight's own group, from the packed gradients of all stages; 0: not a

@@ -98,7 +98,8 @@ static void keep_all(keeping *x, const main_build *mb) {
   for (u32 k = 0; i && i->op == OP_pack && k < instr_nopd(f, i); k++) keep(x, s->fwd.dst, opd_of(f, i, k));
 }
 
-u32 plan_kept(planner *pl, const plan *pn, cost_model *k, arena *a, plan_kept_value **out) {
+u32 plan_kept(planner *pl, const plan *pn, cost_model *k, arena *a, plan_kept_value **out,
+              bool **accumulates) {
   const u32 before = diag_count(pl->src->c);
   keeping x = {.a = a};
   apply ap;
@@ -106,7 +107,10 @@ u32 plan_kept(planner *pl, const plan *pn, cost_model *k, arena *a, plan_kept_va
   bool ok = apply_open(&ap, pl, pn, k);
   if (ok) main_open(&mb, &ap, 1);
   ok = ok && main_stages(&mb);
-  if (ok && mb.nstages == 1 && mb.stage[0].gp && mb.stage[0].gp->nsaved) keep_all(&x, &mb);
+  const stage_build *s = ok && mb.nstages == 1 && mb.stage[0].gp ? &mb.stage[0] : NULL;
+  *accumulates = ZNEWN(a, bool, func_get(pl->src, pl->src->main)->nparams + 1);
+  for (u32 i = 0; s && i < s->gp->nacc; i++) (*accumulates)[s->src->weight[s->gp->acc[i]] - 1] = true;
+  if (s && s->gp->nsaved) keep_all(&x, &mb);
   *out = NEWN(a, plan_kept_value, x.v.n + 1);
   for (u32 i = 0; i < x.v.n; i++)
     (*out)[i] = (plan_kept_value){x.v.v[i].def, x.v.v[i].use, MIN(x.v.v[i].root, x.v.v[i].views)};

@@ -160,12 +160,14 @@ u64 planner_schedule_key(planner *pl, const sched_row *row, const sched_shape *s
 u32 *plan_live(arena *a, const sched *s);
 // What a plan of one stage keeps from forward to backward: made by instruction `def` of main (from 0) and, if
 // another one reads it, by `use` first; bytes on a rank, on average. A stage of the same plan that has both keeps
-// it. Returns how many; 0 if there is no such plan or no gradient. In `a`.
+// it. Returns how many; 0 if there is no such plan or no gradient. accumulates: by parameter of main, has its gradient
+// an accumulator where there are microbatches? In `a`.
 typedef struct {
   u32 def, use;
   double bytes;
 } plan_kept_value;
-u32 plan_kept(planner *pl, const plan *pn, cost_model *k, arena *a, plan_kept_value **out);
+u32 plan_kept(planner *pl, const plan *pn, cost_model *k, arena *a, plan_kept_value **out,
+              bool **accumulates);
 // What a policy found out about the source program, kept for the next plan: trans by any key.
 const plan_trans *planner_kept(planner *pl, u64 key, u32 *n); // NULL: nothing kept
 void planner_keep(planner *pl, u64 key, const plan_trans *v, u32 n);

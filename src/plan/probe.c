@@ -362,6 +362,26 @@ static bool find_span(probing *x, const u8 *which, func dst, u32 more) {
   return same_stretch(f, from[1], from[2], len);
 }
 
+// Is every gradient of the layer's weights made in the stretch? Those of weights that the loss does not depend on are
+// zeros that a backward makes elsewhere.
+static bool makes_gradients(const probing *x, const stage_build *s, func dst, u32 layer) {
+  const func_info *f = func_get(x->mb.p, dst);
+  const u32 def = f->rets.n ? f->values.v[f->rets.v[f->rets.n - 1]].def : 0;
+  const instr *all = def ? &f->body.v[def - 1] : NULL; // they leave as one tuple
+  for (u32 k = 0; k < s->gp->nacc; k++) {
+    if (x->weight_span[s->src->weight[s->gp->acc[k]] - 1] != layer + 1) continue;
+    if (!all || all->op != OP_pack || instr_nopd(f, all) != s->gp->nacc) return false;
+    const u32 at = f->values.v[opd_of(f, all, k)].def;
+    bool made = false;
+    for (u32 j = 0; j < x->span.n && !made; j++) {
+      const sim_span *in = &x->span.v[j];
+      made = in->f.i == dst.i && at > in->from && at <= in->from + in->len;
+    }
+    if (!made) return false;
+  }
+  return true;
+}
+
 static bool find_spans(probing *x, const fewer_layers *few) {
   main_build *mb = &x->mb;
   for (u32 k = 0; k < few->span.n; k++) {
@@ -378,6 +398,7 @@ static bool find_spans(probing *x, const fewer_layers *few) {
     if (which[0] || !find_span(x, which, s->fwd.dst, l->more)) return false;
     if (s->gp && !find_span(x, which, s->bwd.dst, l->more)) return false;
     if (s->gp && s->gp->wgt.i && !find_span(x, which, s->wgt.dst, l->more)) return false;
+    if (s->gp && !makes_gradients(x, s, s->gp->wgt.i ? s->wgt.dst : s->bwd.dst, k)) return false;
   }
   return true;
 }

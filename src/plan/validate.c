@@ -76,7 +76,8 @@ typedef struct {
   const func_info *fi;
   bool main;
   state *val;
-  u8 *chain; // of main's values: 1: all elements are complete sums; 2: it takes a closer look
+  u8 *chain;   // of main's values: 1: all elements are complete sums; 2: it takes a closer look
+  value *sums; // of main's values: the accumulators that they continue, as these began; 0: not known yet
 } coverage;
 
 enum { ERRORS_MAX = 20 };
@@ -167,14 +168,31 @@ typedef struct {
   u32 last; // the site looked for last, + 1: contributions to a sum mostly are of one
 } tallies;
 
+// Where accumulators that calls take over and pass on began.
+static value first_sums(const coverage *w, value v) {
+  value at = v;
+  while (!w->sums[at]) {
+    const u32 def = w->fi->values.v[at].def;
+    const instr *i = def ? &w->fi->body.v[def - 1] : NULL;
+    value before = 0;
+    for (u32 k = 0; i && i->op == OP_call && k < instr_nopd(w->fi, i); k++)
+      if (opd_donated(w->fi, i, k)) before = opd_of(w->fi, i, k);
+    if (!before) w->sums[at] = at;
+    if (before) at = before;
+  }
+  return w->sums[v] = w->sums[at];
+}
+
 // Stages may share a function, and a weight whose gradient they sum: calls of one stage are on one group, with
-// one tuple of weights.
+// one tuple of weights, or, where they take none, of accumulators.
 static u64 stage_of_call(const coverage *w, u32 call) {
   const instr *i = &w->fi->body.v[call - 1];
   const func_info *f = func_get(w->p, i->callee);
   u64 h = hash_u64(i->callee.i, i->g.i);
   for (u32 k = 0; k < f->nparams; k++)
     if (f->params.v[k].r == ROLE_WEIGHT) return hash_step(h, opd_of(w->fi, i, k));
+  for (u32 k = 0; w->main && k < f->nparams; k++)
+    if (opd_donated(w->fi, i, k)) return hash_step(h, first_sums(w, opd_of(w->fi, i, k)));
   return h;
 }
 
@@ -590,6 +608,7 @@ static bool check_time(prog *p) {
                   .errors = errors};
     w.sum = ZNEWN(w.a, summary, p->funcs.n);
     w.chain = ZNEWN(w.a, u8, func_get(p, p->main)->values.n);
+    w.sums = ZNEWN(w.a, value, func_get(p, p->main)->values.n);
     set_new(&w, (set){.kind = SET_EMPTY});
     walk(&w, p->main, &w.sum[p->main.i]);
     check_results(&w);

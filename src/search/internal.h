@@ -103,9 +103,9 @@ typedef struct {
 bool whole_run(planner *pl, cost_model *k, arena *a, const hybrid_opts *h, const sim_opts *so,
                whole_answer *out);
 void whole_free(whole_answer *x);
-// Does the program of the point's plan, written out, pass validation and take the time and memory that the search
-// has for it?
-bool whole_confirms(planner *pl, cost_model *k, const search_opts *o, const search_point *p);
+// NULL if the program of the point's plan, written out, passes validation and takes the time and memory that the
+// search has for it; else what is wrong, in `a`.
+const char *whole_differs(planner *pl, cost_model *k, arena *a, const search_opts *o, const search_point *p);
 
 // ---- memory.c -----------------------------------------------------------------------------------------
 const memory_bounds *memory_bounds_make(arena *a, planner *pl, const search_opts *o); // in `a`

@@ -22,6 +22,7 @@ typedef struct {
   plan_kept_value *v;
 } kept_sums;
 struct memory_bounds {
+  u32 *first;                         // per parameter: the first instruction that reads it; 0 if none does
   u32 nbody;                          // instructions of main
   double *weights, *trained, *states; // of weights whose first reader is before instruction i
   bool distir;                        // by DistIR's rules: nothing is said but of weights
@@ -32,13 +33,14 @@ struct known_kept {
   kept_sums sums;
   u32 n;
   plan_kept_value *v;
+  double *grads; // of accumulators of weights whose first reader is before instruction i
   struct known_kept *next;
 };
 
 static void list_weights(memory_bounds *b, arena *a, const prog *p, const optim_opts *o) {
   const func_info *m = func_get(p, p->main);
   const u32 n = m->body.n;
-  u32 *first = ZNEWN(a, u32, m->nparams + 1);
+  u32 *first = b->first = ZNEWN(a, u32, m->nparams + 2);
   for (u32 i = n; i-- > 0;)
     for (u32 k = 0; k < m->body.v[i].nopd; k++)
       if (opd_of(m, &m->body.v[i], k) <= m->nparams) first[opd_of(m, &m->body.v[i], k)] = i;
@@ -99,7 +101,16 @@ const memory_bounds *memory_bounds_make(arena *a, planner *pl, const search_opts
 
 bool memory_has_states(const memory_bounds *b) { return b->states[b->nbody] > 0; }
 
-static known_kept *kept_of(worker *w, const search_opts *o, const strategy *s) {
+static void list_grads(const memory_bounds *b, known_kept *x, arena *a, const prog *p,
+                       const bool *accumulates) {
+  const func_info *m = func_get(p, p->main);
+  x->grads = ZNEWN(a, double, m->body.n + 2);
+  for (u32 i = 0; accumulates && i < m->nparams; i++)
+    if (accumulates[i]) x->grads[b->first[i + 1] + 1] += (double)shape_bytes(&val_type(p, m, i + 1)->s);
+  for (u32 i = 1; i <= m->body.n; i++) x->grads[i] += x->grads[i - 1];
+}
+
+static known_kept *kept_of(const memory_bounds *b, worker *w, const search_opts *o, const strategy *s) {
   strategy of = strategy_default();
   of.tp = s->tp, of.sp = s->sp, of.tables = s->tables, of.recompute = s->recompute;
   for (known_kept *x = w->kept; x; x = x->next)
@@ -112,14 +123,16 @@ static known_kept *kept_of(worker *w, const search_opts *o, const strategy *s) {
   const hybrid_opts h = search_hybrid(o, &p);
   arena *tmp = arena_new();
   const plan *pn = policy_hybrid(w->pl, tmp, &h);
-  if (pn && !pn->batchnorm_groups) x->n = plan_kept(w->pl, pn, w->k, w->a, &x->v);
+  bool *accumulates = NULL;
+  if (pn && !pn->batchnorm_groups) x->n = plan_kept(w->pl, pn, w->k, w->a, &x->v, &accumulates);
   arena_free(tmp);
   diag_truncate(w->c, before);
   list_kept(&x->sums, w->a, nbody, x->n, x->v);
+  list_grads(b, x, w->a, planner_source(w->pl), accumulates);
   if (!s->recompute.n) return x;
   strategy less = of;
   less.recompute = choice_default(CHOICE_recompute);
-  const known_kept *none = kept_of(w, o, &less);
+  const known_kept *none = kept_of(b, w, o, &less);
   list_again(&x->sums, w->a, planner_source(w->pl), none->n, none->v,
              choice_is(CHOICE_recompute, s->recompute, "full"));
   return x;
@@ -140,8 +153,8 @@ typedef struct {
   double tasks, update;
 } held;
 
-static void add_stage(held *to, const memory_bounds *b, const kept_sums *x, const strategy *s, const plan *pn,
-                      u32 stage) {
+static void add_stage(held *to, const memory_bounds *b, const known_kept *of, const strategy *s,
+                      const plan *pn, u32 stage) {
   const u32 from = pn->segments[stage].from - 1, to_instr = pn->segments[stage].to, zero = s->zero.n;
   const double dp = s->dp.n, tp = s->tp.n;
   const u32 live = pn->made.live ? pn->made.live[stage] : 0;
@@ -151,8 +164,10 @@ static void add_stage(held *to, const memory_bounds *b, const kept_sums *x, cons
   if (!pn->train || b->distir) return;
   const double grads = (b->trained[to_instr] - b->trained[from]) / tp / (zero >= 2 ? dp : 1);
   to->update += grads;
-  if (s->mb.n > 1) to->tasks += grads; // accumulated
-  if (!live || !x) return;
+  if (!of) return;
+  const kept_sums *x = &of->sums;
+  if (s->mb.n > 1) to->tasks += (of->grads[to_instr] - of->grads[from]) / tp / (zero >= 2 ? dp : 1);
+  if (!live) return;
   const double all = kept_in(x, from, to_instr, to_instr);
   double most = all; // of the microbatch whose backward comes next
   const u32 last = x->again && s->v.n == 1 ? x->last_again[to_instr] : 0;
@@ -163,7 +178,7 @@ static void add_stage(held *to, const memory_bounds *b, const kept_sums *x, cons
 double memory_bound(const memory_bounds *b, worker *w, const search_opts *o, arena *a, const strategy *s,
                     const plan *pn) {
   const bool keeps = pn->train && !pn->batchnorm_groups && !b->distir;
-  const kept_sums *x = keeps ? &kept_of(w, o, s)->sums : NULL;
+  const known_kept *x = keeps ? kept_of(b, w, o, s) : NULL;
   held *place = ZNEWN(a, held, s->pp.n + 1);
   double most = 0;
   for (u32 k = 0; k < pn->nsegments; k++) {

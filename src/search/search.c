@@ -7,6 +7,7 @@
 // the same on one core and on many, and whole or in parts. Every thread has a session, a copy of the program
 // with its planner (cuts and gradients are made once per thread) and a cost model of its own.
 #include "search/internal.h"
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { WAVE = 16 };
@@ -233,6 +234,19 @@ static i64 one_device(search *s) {
   return p.state == SEARCH_RAN && p.time_ps < best ? p.time_ps : 0;
 }
 
+// Stages and bounds are a shorter way to what the winner's program says of itself. If it says something else, that
+// is a bug, and no answer is better than a wrong one.
+static void confirm(const search *s) {
+  if (!s->r->nfit || s->o->parts) return;
+  const search_point *p = &s->r->point[0];
+  const char *wrong = whole_differs(s->w[0].pl, s->w[0].k, s->a, s->o, p);
+  strbuf b = {.a = s->a};
+  if (!wrong) return;
+  strategy_print(&p->s, &b);
+  fprintf(stderr, "heddle: the program of %s: %s\n", sb_str(&b), wrong);
+  assert(!"the winner of a search is what its program is");
+}
+
 static void run(search *s, int threads) {
   search_result *r = s->r;
   search_point **all = NEWN(s->a, search_point *, r->npoints + 1);
@@ -243,8 +257,7 @@ static void run(search *s, int threads) {
   run_waves(s, all, r->dealt, threads);
   outcome_settle(s->a, s->o, r);
   r->one_device_ps = one_device(s);
-  // Stages and bounds are a shorter way to what the winner's program says of itself.
-  assert(!r->nfit || s->o->parts || whole_confirms(s->w[0].pl, s->w[0].k, s->o, &r->point[0]));
+  confirm(s);
 }
 
 static bool enough(ctx *c, const machine *m, u32 ranks) {

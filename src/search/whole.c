@@ -19,14 +19,21 @@ void whole_free(whole_answer *x) {
   x->program = NULL;
 }
 
-bool whole_confirms(planner *pl, cost_model *k, const search_opts *o, const search_point *p) {
+const char *whole_differs(planner *pl, cost_model *k, arena *a, const search_opts *o, const search_point *p) {
   const sim_opts so = {.mode = SIM_FOLDED, .bytes = o->bytes, .peak_only = true};
   const hybrid_opts h = search_hybrid(o, p);
-  arena *a = arena_new();
+  ctx *c = planner_source(pl)->c;
+  const u32 before = diag_count(c);
+  arena *tmp = arena_new();
   whole_answer x;
-  const bool equal = whole_run(pl, k, a, &h, &so, &x) && x.result.makespan_ps == p->time_ps &&
-                     x.result.peak_bytes == p->peak_bytes;
+  const char *why = NULL;
+  if (!whole_run(pl, k, tmp, &h, &so, &x))
+    why = arena_strdup(a, diag_count(c) > before ? diag_get(c, before).message : "it cannot be made");
+  else if (x.result.makespan_ps != p->time_ps || x.result.peak_bytes != p->peak_bytes)
+    why = arena_printf(a, "it takes %lld ps and %lld bytes, the search has %lld and %lld",
+                       (long long)x.result.makespan_ps, (long long)x.result.peak_bytes, (long long)p->time_ps,
+                       (long long)p->peak_bytes);
   whole_free(&x);
-  arena_free(a);
-  return equal;
+  arena_free(tmp);
+  return why;
 }

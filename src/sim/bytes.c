@@ -360,6 +360,7 @@ static void add_body(heap *h, const mbody *b, u32 num, u32 more) {
 static void drop_given(heap *h, u32 b) { // after the call, which has freed it unless a result holds it
   heap_at(h, b)->given = false;
   if (heap_at(h, b)->refs || !heap_at(h, b)->live) return;
+  heap_note_freed(h, b);
   heap_gone(h, b);
   heap_recycle(h, b);
 }
@@ -571,13 +572,15 @@ void walk_step(walk *w, u32 k) {
 typedef struct {
   i64 *cur, *peak; // by rank class: when it began, then what it added and how high it rose
   i64 *kept;       // bytes of what it leaves behind for more than the next stretch
+  i64 *freed;      // of parameters that went in it
 } stretch;
 
 static void stretch_begin(walk *w, stretch *x) {
   heap *h = &w->h;
   const size_t n = w->m->s->nclasses * sizeof *h->cur;
-  *x =
-      (stretch){arena_dup(h->a, h->cur, n), arena_dup(h->a, h->peak, n), ZNEWN(h->a, i64, w->m->s->nclasses)};
+  *x = (stretch){arena_dup(h->a, h->cur, n), arena_dup(h->a, h->peak, n), ZNEWN(h->a, i64, w->m->s->nclasses),
+                 ZNEWN(h->a, i64, w->m->s->nclasses)};
+  h->freed = x->freed;
   memcpy(h->peak, h->cur, n);
   h->inside = true;
   for (u32 k = 0; k < h->live.n; k++) heap_at(h, h->live.v[k])->old = true;
@@ -610,8 +613,11 @@ static void stretch_keep(walk *w, stretch *x, u8 by, u32 more) {
   }
 }
 
+// And nothing goes through more than the next one: all that a stretch adds is what it leaves behind.
 static bool same_bytes(const mem *m, const stretch *x, const stretch *y) {
   const size_t n = m->s->nclasses * sizeof *x->cur;
+  for (u32 u = 0; u < m->s->nclasses; u++)
+    if (x->cur[u] != x->kept[u] - x->freed[u]) return false;
   return !memcmp(x->cur, y->cur, n) && !memcmp(x->peak, y->peak, n) && !memcmp(x->kept, y->kept, n);
 }
 

@@ -148,11 +148,18 @@ void heap_let_operands_go(heap *h, const instr *i, u32 n, const u32 *last, u32 n
   }
 }
 
+void heap_note_freed(heap *h, u32 b) {
+  const msize *z = heap_at(h, b)->size;
+  if (!h->inside || b >= h->nparam) return;
+  for (u32 k = 0; k < z->cs->n; k++) h->freed[z->cs->cls[k]] += z->per ? z->per[k] : z->even;
+}
+
 void heap_free_dying(heap *h) {
   for (u32 k = 0; k < h->dying.n; k++) {
     const buffer *b = heap_at(h, h->dying.v[k]);
     if (b->refs || !b->live || !b->owned || b->lent) continue;
     heap_give_back(h, b->size, h->inside ? 1 : 1 + b->more);
+    heap_note_freed(h, h->dying.v[k]);
     heap_gone(h, h->dying.v[k]);
     heap_recycle(h, h->dying.v[k]);
   }

@@ -63,6 +63,7 @@ typedef struct { // what one walk has
   u32 *at;             // the instruction at which the peak is
   u8 *touched;
   bool inside; // of a stretch that stands for others, or its like: what goes there is one
+  i64 *freed;  // by class: of parameters, that went inside; NULL: nobody asks
 } heap;
 enum { GONE_TWICE = ~0u };
 static inline buffer *heap_at(const heap *h, u32 b) { return &h->chunk.v[b / HEAP_CHUNK][b % HEAP_CHUNK]; }
@@ -102,6 +103,7 @@ void heap_share(heap *h, value v, value of); // v holds what `of` holds
 void heap_let_go(heap *h, value v, u32 num);
 void heap_let_operands_go(heap *h, const instr *i, u32 n, const u32 *last, u32 num, bool donate);
 void heap_free_dying(heap *h);
+void heap_note_freed(heap *h, u32 b); // b goes: of a parameter, inside a stretch, that is counted
 // May a call or instruction that took operand v for the last time have buffer b for itself?
 static inline bool heap_free_to_give(const heap *h, u32 b) {
   const buffer *x = heap_at(h, b);

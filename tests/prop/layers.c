@@ -20,7 +20,11 @@ static const struct {
     {"bert-base:layers=11,hidden=12,heads=2,vocab=24,positions=6,ffn=24", 12, 4, DT_NONE},
     {"vit-base:layers=14,hidden=12,heads=4,vocab=12,ffn=24", 8, 32, DT_NONE},
     {"mlp-xs:layers=23,hidden=24", 12, 0, DT_NONE},
+    // a gradient that goes through two layers unchanged; weights that get none: all layers are there
+    {"tests/twoways.heddle", 0, 0, DT_NONE},
+    {"tests/frozen.heddle", 0, 0, DT_NONE},
 };
+enum { FAMILIES = 8 };
 
 static u32 shorter, known, whole;
 
@@ -117,7 +121,7 @@ TEST(layers_of_a_stage_stand_for_others) {
     const u32 before = shorter, all = known;
     check_model(i, plans);
     printf("  %.10s: %u of %u with fewer layers\n", models[i].spec, shorter - before, known - all);
-    CHECK(shorter > before);
+    CHECK(i >= FAMILIES || shorter > before);
   }
   printf("  %u by stages, %u of them with fewer layers; %u whole\n", known, shorter, whole);
   CHECK(shorter > 100);

@@ -383,3 +383,27 @@ $ heddle plan tests/lookup.heddle --train --optimizer sgd --machine laptop --dev
              computes 100.0 % of the time, communicates 0.0 %; needs 71.0 MiB of 95.4 MiB
 certificate  3 plans: 1 fit, 0 too large, 0 too slow, 0 impossible, 2 equal to another;
              1 simulated, 0 ruled out by bounds on memory, 0 on time
+$ heddle plan tests/unused.heddle --train --optimizer sgd --machine "1x2 v100" --strategy "dp=1 tp=1 pp=2 mb=4 schedule=gpipe" --memory-limit 190976B | grep -A1 samples
+   pp  mb  schedule      time           samples   memory  limited by
+1   2   4  gpipe     506.0 us  1.00x  126,488/s  186 KiB  bubble 36 %
+$ heddle plan tests/alikes.heddle --train --machine "1x3 v100" --strategy "dp=1 tp=1 pp=3 v=2 schedule=zb-h1 mb=2" | grep -A1 samples
+   pp  mb  v  schedule  recompute      time          samples    memory  limited by
+1   3   2  2  zb-h1     none       285.1 us  1.00x  28,059/s  8.50 KiB  bubble 54 %
+$ for t in twoways frozen; do heddle plan tests/$t.heddle --train --machine "1x1 v100" --strategy "dp=1 tp=1 pp=1 mb=1 recompute=none" | tail -4; heddle sim tests/$t.heddle --train --machine "1x1 v100" | grep -E "^one step|^peak"; done
+winner       dp=1 tp=1 pp=1
+             computes 100.0 % of the time, communicates 0.0 %; needs 53.5 KiB of 28.8 GiB
+certificate  1 plan: 1 fit, 0 too large, 0 too slow, 0 impossible, 0 equal to another;
+             1 simulated, 0 ruled out by bounds on memory, 0 on time
+one step alone  586.4 us
+peak memory     53.5 KiB of 28.8 GiB on rank 0
+winner       dp=1 tp=1 pp=1
+             computes 100.0 % of the time, communicates 0.0 %; needs 18.0 KiB of 28.8 GiB
+certificate  1 plan: 1 fit, 0 too large, 0 too slow, 0 impossible, 0 equal to another;
+             1 simulated, 0 ruled out by bounds on memory, 0 on time
+one step alone  270.4 us
+peak memory     18.0 KiB of 28.8 GiB on rank 0
+$ heddle plan gpt2 --batch 8 --dtype bf16 --train --machine "1x2 v100" --top 1
+error[E0506]: no plan can run: of 60, 60 impossible
+  note: 60 impossible, such as dp=1 tp=1 pp=2: matmul in bf16: the device v100 has no rate for bf16
+  hint: choose degrees and microbatches that divide the batch, the heads and the layers
+[1]
