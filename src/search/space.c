@@ -91,9 +91,10 @@ static void all_chunks(points *sp, strategy *s) {
 
 // `pp`, and divisors of the microbatches above it.
 static void all_groups(points *sp, strategy *s) {
+  const u32 size = s->mbs.n * s->dp.n, mb = size ? (u32)MIN(sp->o->batch / size, CHOICE_MOST) : s->mb.n;
   with(sp, CHOICE_group, s, 0);
-  for (u32 k = s->pp.n + 1; k <= s->mb.n; k++)
-    if (s->mb.n % k == 0) with(sp, CHOICE_group, s, k);
+  for (u32 k = s->pp.n + 1; k <= mb; k++)
+    if (mb % k == 0) with(sp, CHOICE_group, s, k);
 }
 
 static void all_values(points *sp, choice_id id, strategy *s) {

@@ -181,12 +181,21 @@ typedef struct {
 
 static bool power(u32 x) { return (x & (x - 1)) == 0; }
 
+static u32 layers(const listing *l) {
+  const func_info *m = func_get(l->w->src, l->w->src->main);
+  u32 n = 0;
+  for (u32 i = 0; i < m->body.n; i++) n += m->body.v[i].op == OP_call;
+  return n;
+}
+
 // Every value that `*` may have somewhere; `allowed` knows where.
 static u32 highest(const listing *l, choice_id id) {
   const choice_row *r = choice_get(id);
   if (id <= CHOICE_pp) return l->ranks;
   if (id == CHOICE_mb) return 128;
-  if (r->kind == CK_COUNT) return r->most == CHOICE_MOST ? choice_default(id).n : r->most;
+  if (id == CHOICE_v) return MAX(layers(l), 1);
+  if (id == CHOICE_group || id == CHOICE_mbs) return (u32)MAX(l->o.batch, 128);
+  if (r->kind == CK_COUNT) return r->most;
   return r->kind == CK_SET ? (1u << choice_words(id)) - 1 : choice_words(id) - 1;
 }
 
@@ -198,6 +207,11 @@ static bool in_star(const listing *l, choice_id id, const strategy *s) {
     const u32 per = MAX((u32)(l->o.batch / s->dp.n), 1);
     return x >= 1 && x <= 128 && x <= per && (power(x) || (!l->o.pow2 && per % x == 0));
   }
+  const u32 per = MAX((u32)(l->o.batch / s->dp.n), 1), size = s->mbs.n * s->dp.n,
+            mb = size ? (u32)(l->o.batch / size) : s->mb.n;
+  if (id == CHOICE_mbs) return x && per % x == 0;
+  if (id == CHOICE_v) return x == 1 || (x && x * s->pp.n <= layers(l) && layers(l) % (x * s->pp.n) == 0);
+  if (id == CHOICE_group) return !x || (x > s->pp.n && mb && mb % x == 0);
   return x >= choice_get(id)->least && x <= highest(l, id);
 }
 
