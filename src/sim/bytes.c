@@ -588,6 +588,7 @@ static void stretch_begin(walk *w, stretch *x) {
 
 static void stretch_end(walk *w, stretch *x, u8 by, u32 more) {
   heap *h = &w->h;
+  assert(x->cur && x->peak); // it has begun
   h->inside = false;
   for (u32 k = 0; k < h->live.n; k++) {
     buffer *b = heap_at(h, h->live.v[k]);
@@ -604,6 +605,7 @@ static void stretch_end(walk *w, stretch *x, u8 by, u32 more) {
 // What it made and is still there when the next one has ended is there once for every other one, too.
 static void stretch_keep(walk *w, stretch *x, u8 by, u32 more) {
   heap *h = &w->h;
+  assert(x->kept);
   for (u32 k = 0; k < h->live.n; k++) {
     buffer *b = heap_at(h, h->live.v[k]);
     if (b->by != by) continue;
@@ -616,6 +618,7 @@ static void stretch_keep(walk *w, stretch *x, u8 by, u32 more) {
 // And nothing goes through more than the next one: all that a stretch adds is what it leaves behind.
 static bool same_bytes(const mem *m, const stretch *x, const stretch *y) {
   const size_t n = m->s->nclasses * sizeof *x->cur;
+  assert(x->cur && y->cur);
   for (u32 u = 0; u < m->s->nclasses; u++)
     if (x->cur[u] != x->kept[u] - x->freed[u]) return false;
   return !memcmp(x->cur, y->cur, n) && !memcmp(x->peak, y->peak, n) && !memcmp(x->kept, y->kept, n);
@@ -623,7 +626,7 @@ static bool same_bytes(const mem *m, const stretch *x, const stretch *y) {
 
 static void run_spans(walk *w, const sim_spans *all) {
   const sim_span *x = all->v, *end = all->v + all->n;
-  stretch own, like;
+  stretch own = {0}, like = {0};
   for (u32 k = 0; k <= w->f->body.n; k++) {
     if (x < end && k == x->from + x->len) stretch_end(w, &own, 1, x->more);
     if (x < end && k == x->like + x->len) stretch_end(w, &like, 2, 0);
