@@ -27,7 +27,7 @@ bool draft_fail(draft *d, loc at, const char *fmt, ...) PRINTF_LIKE(3, 4); // E_
 
 // Pieces of text that both forms have. False and a diagnostic if bad.
 bool draft_devices(draft *d, loc at, const char *text, node_kind *out); // "8 h100", "4 a100 + 4 v100"
-bool draft_link(draft *d, loc at, const char *text,
+bool draft_link(draft *d, loc at, const char *key, const char *text,
                 machine_link *io); // "switch 450 GB/s"; without a shape: io's
 bool draft_nics(draft *d, loc at, const char *text, node_kind *io);     // "8 x 400 Gb/s"
 bool draft_usable(draft *d, loc at, const char *text, device_kind *io); // "28 GB", "0.9", "90 %"

@@ -162,10 +162,10 @@ static bool change(words *w, const char *key, const char *value, loc at, loc val
   }
   for (u32 i = w->first; what > SET_MEMORY && i < d->nodes.n; i++) {
     node_kind *nk = &d->nodes.v[i];
-    if (what == SET_SHAPE) draft_link(d, at, key, &nk->inside);
+    if (what == SET_SHAPE) draft_link(d, at, "link", key, &nk->inside);
     if (!(what == SET_NICS   ? draft_nics(d, value_at, value, nk)
-          : what == SET_HOST ? draft_link(d, value_at, value, &nk->host)
-                             : draft_link(d, value_at, value, &nk->inside)))
+          : what == SET_HOST ? draft_link(d, value_at, "host", value, &nk->host)
+                             : draft_link(d, value_at, "link", value, &nk->inside)))
       return false;
   }
   return true;

@@ -128,7 +128,7 @@ bool draft_devices(draft *d, loc at, const char *text, node_kind *out) {
   return true;
 }
 
-bool draft_link(draft *d, loc at, const char *text, machine_link *io) {
+bool draft_link(draft *d, loc at, const char *key, const char *text, machine_link *io) {
   const char *s = blanks(text);
   io->at = at;
   io->spread = (spread_table){0};
@@ -143,11 +143,11 @@ bool draft_link(draft *d, loc at, const char *text, machine_link *io) {
     }
   if (io->shape == LINK_NONE) io->shape = LINK_SWITCH;
   if (*s >= 'a' && *s <= 'z') {
-    draft_fail(d, at, "link: unknown shape '%.*s'", (int)strcspn(s, " \t"), s);
+    draft_fail(d, at, "%s: unknown shape '%.*s'", key, (int)strcspn(s, " \t"), s);
     diag_hint(d->c, "shapes: none switch mesh ring pairs");
     return false;
   }
-  return positive(d, at, "link", s, UNIT_BYTES_PER_S, bw_max, &io->bw);
+  return positive(d, at, key, s, UNIT_BYTES_PER_S, bw_max, &io->bw);
 }
 
 bool draft_nics(draft *d, loc at, const char *text, node_kind *io) {
@@ -243,24 +243,24 @@ static void read_efficiency(draft *d, const ynode *y, device_kind *k) {
     if (yaml_get(y, "memory") && !yaml_get(y, eff_names[i])) k->eff[i] = k->eff[EFF_MEMORY];
 }
 
-static void read_link(draft *d, const ynode *y, machine_link *io) {
+static void read_link(draft *d, const ynode *y, const char *key, machine_link *io) {
   if (y->kind == Y_SCALAR) {
-    draft_link(d, y->at, y->str, io);
+    draft_link(d, y->at, key, y->str, io);
     return;
   }
-  if (!map_of(d, y, "link", "kind bandwidth efficiency start step spread")) return;
+  if (!map_of(d, y, key, "kind bandwidth efficiency start step spread")) return;
   const ynode *spread = yaml_get(y, "spread");
   if (y->n > (spread ? 1 : 0)) io->spread = (spread_table){0};
   const ynode *kind = yaml_get(y, "kind"), *bw = yaml_get(y, "bandwidth");
   const char *text = kind ? text_of(d, kind, "kind") : NULL;
-  if (text) draft_link(d, kind->at, text, io);
-  if (bw && (text = text_of(d, bw, "bandwidth"))) draft_link(d, bw->at, text, io);
+  if (text) draft_link(d, kind->at, key, text, io);
+  if (bw && (text = text_of(d, bw, "bandwidth"))) draft_link(d, bw->at, key, text, io);
   quantity(d, y, "efficiency", UNIT_NUMBER, 1, &io->eff);
   amount(d, y, "start", UNIT_PS, &io->start_ps);
   amount(d, y, "step", UNIT_PS, &io->step_ps);
   io->at = y->at;
   if (spread) spread_read(d, spread, false, &io->spread);
-  if (io->shape != LINK_NONE && io->bw <= 0) draft_fail(d, y->at, "link: bandwidth is missing");
+  if (io->shape != LINK_NONE && io->bw <= 0) draft_fail(d, y->at, "%s: bandwidth is missing", key);
 }
 
 static int find_kind(const draft *d, sym name) {
@@ -317,8 +317,8 @@ static void read_kind(draft *d, const ynode *name, const ynode *y) {
   amount(d, y, "launch", UNIT_PS, &k.k.launch_ps);
   amount(d, y, "allocation", UNIT_BYTES, &k.k.alloc_bytes);
   if ((sub = yaml_get(y, "efficiency"))) read_efficiency(d, sub, &k.k);
-  if ((sub = yaml_get(y, "link"))) read_link(d, sub, &k.link);
-  if ((sub = yaml_get(y, "host"))) read_link(d, sub, &k.host);
+  if ((sub = yaml_get(y, "link"))) read_link(d, sub, "link", &k.link);
+  if ((sub = yaml_get(y, "host"))) read_link(d, sub, "host", &k.host);
   if ((sub = yaml_get(y, "spread"))) spread_read(d, sub, true, &k.k.spread);
   if (k.k.vector <= 0) k.k.vector = k.k.rate[DT_F32];
   if (!text || yaml_get(y, "memory")) k.k.usable_bytes = usually_usable(k.k.mem_bytes);
@@ -381,8 +381,8 @@ static void read_node(draft *d, const ynode *y) {
   count(d, y, "count", MACHINE_RANKS_MAX, &nk.count);
   nk.inside = d->kinds.v[nk.dev[0]].link;
   nk.host = d->kinds.v[nk.dev[0]].host;
-  if ((sub = yaml_get(y, "link"))) read_link(d, sub, &nk.inside);
-  if ((sub = yaml_get(y, "host"))) read_link(d, sub, &nk.host);
+  if ((sub = yaml_get(y, "link"))) read_link(d, sub, "link", &nk.inside);
+  if ((sub = yaml_get(y, "host"))) read_link(d, sub, "host", &nk.host);
   if ((sub = yaml_get(y, "nics")) && (text = text_of(d, sub, "nics"))) draft_nics(d, sub->at, text, &nk);
   *vec_push(d->a, &d->nodes) = nk;
 }

@@ -73,6 +73,9 @@ static void put_certificate(report *r, arena *a, const search_result *s) {
               n[SEARCH_IMPOSSIBLE], n[SEARCH_EQUAL]);
   report_line(r, "", "%u simulated, %u ruled out by bounds on memory, %u on time", simulated,
               n[SEARCH_BOUND_MEMORY], n[SEARCH_BOUND_TIME]);
+  if (s->most_microbatches)
+    report_line(r, "", "mb=* ends at %u; --strategy 'mbs=*' has every size of a microbatch",
+                s->most_microbatches);
   for (u32 i = 0; i < s->nreasons && i < REASONS; i++) {
     strbuf b = {.a = a};
     strategy_print(s->reason[i].example, &b);
@@ -92,6 +95,8 @@ static void put_counts(report *r, arena *a, const search_result *s) {
   report_fact(r, "ruled_out_by_time", NULL, cell_i(CELL_INT, s->count[SEARCH_BOUND_TIME]));
   report_fact(r, "impossible", NULL, cell_i(CELL_INT, s->count[SEARCH_IMPOSSIBLE]));
   report_fact(r, "equal", NULL, cell_i(CELL_INT, s->count[SEARCH_EQUAL]));
+  report_fact(r, "most_microbatches", NULL,
+              s->most_microbatches ? cell_i(CELL_INT, s->most_microbatches) : cell_none());
   report_table(r, "impossible_reasons", cols, COUNT_OF(cols));
   for (u32 i = 0; i < s->nreasons; i++) {
     strbuf b = {.a = a};

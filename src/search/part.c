@@ -78,6 +78,7 @@ static void set_shared(search_part *p, arena *a, const prog *src, const machine 
   v[SHARED_screened] = hex(a, r->screened);
   v[SHARED_equal] = number(a, r->count[SEARCH_EQUAL]);
   v[SHARED_ruled_out_by_memory] = number(a, r->count[SEARCH_BOUND_MEMORY]);
+  v[SHARED_most_microbatches] = number(a, r->most_microbatches);
   v[SHARED_least_bytes] = number(a, r->least_bytes);
 }
 
@@ -94,6 +95,7 @@ search_part *search_part_of(arena *a, const prog *src, const machine *m, const c
                          .memory_bytes = r->memory_bytes,
                          .batch = r->batch,
                          .dealt = r->dealt,
+                         .most_microbatches = r->most_microbatches,
                          .screened = r->screened};
   for (u32 i = 0; i < r->npoints; i++) {
     const search_point *x = &r->point[i];

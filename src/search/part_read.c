@@ -107,6 +107,7 @@ static void read_typed(reader *r, const ynode *y, search_part *p) {
   x->count[SEARCH_EQUAL] = (u32)number(r, y, "equal", 0, x->space);
   x->count[SEARCH_BOUND_MEMORY] = (u32)number(r, y, "ruled_out_by_memory", 0, x->space);
   x->count[SEARCH_BOUND_TIME] = (u32)number(r, y, "ruled_out_by_time", 0, x->dealt);
+  x->most_microbatches = (u32)number(r, y, "most_microbatches", 0, UINT32_MAX);
   x->least_bytes = number(r, y, "least_bytes", 0, INT64_MAX);
   x->one_device_ps = number(r, y, "one_device_ps", 0, INT64_MAX);
 }

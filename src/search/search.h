@@ -72,6 +72,7 @@ typedef struct {
   u32 count[SEARCH_STATES]; // of the space
   u32 nreasons, reasons_cap;
   search_reason *reason; // the most frequent first
+  u32 most_microbatches; // of mb=*, where data ranks could have more; 0: they cannot, or mb was given
   i64 least_bytes;       // that a plan which is too large needs at least; 0: none is
   i64 one_device_ps;     // of one step on one device, where that is faster than the best plan; else 0
   u32 dealt;             // points that were left to applying them, in this part

@@ -12,6 +12,7 @@ typedef struct {
   arena *a;
   const search_opts *o;
   u32 ranks, layers; // layers: calls of main
+  u32 most_micro;    // of mb=*, where more would be possible
   VEC(search_point) v;
   u64 used[CHOICE_COUNT]; // which values that were said are in a point
   bool full;
@@ -71,6 +72,7 @@ static void all_micro(points *sp, strategy *s) {
   const search_opts *o = sp->o;
   u32 most = o->max_micro ? o->max_micro : 128;
   u32 per = o->batch > 0 ? (u32)MIN(o->batch / s->dp.n, CHOICE_MOST) : most;
+  if (per > most) sp->most_micro = most;
   for (u32 k = 1; k <= most && k <= MAX(per, 1); k++)
     if (pow2(k) || (!o->pow2 && per % k == 0)) with(sp, CHOICE_mb, s, k);
 }
@@ -210,6 +212,7 @@ bool space_make(ctx *c, arena *a, const prog *src, const search_opts *o, u32 ran
   if (!policy_schedule_files(c, a, &o->space, files)) return false;
   next(&sp, 0, &s);
   r->space = r->npoints = sp.v.n, r->point = sp.v.v;
+  r->most_microbatches = sp.most_micro;
   if (sp.full) {
     diag(c, E_LIMIT, (loc){0}, "more than %d plans to search", POINTS_MOST);
     diag_hint(c, "fix more choices, such as dp=8, or add --powers-of-two");

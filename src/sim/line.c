@@ -50,7 +50,7 @@ static void put_task(compiler *x, u32 stage, task_kind kind, u32 mb) {
       back ? x->out_begin[stage + 1] - x->out_begin[stage] : x->in_begin[stage + 1] - x->in_begin[stage];
   u32 nto =
       back ? x->in_begin[stage + 1] - x->in_begin[stage] : x->out_begin[stage + 1] - x->out_begin[stage];
-  u32 in[66], out[66], nin = 0, nout = 0;
+  u32 in[VALUES_MAX], out[VALUES_MAX], nin = 0, nout = 0;
   if (kind == TASK_W) nfrom = nto = 0;
   for (u32 k = 0; k < nfrom && nin < COUNT_OF(in); k++)
     if (has_slot(pl, from[k], back)) in[nin++] = x->slot[back][(size_t)from[k] * pl->nmicro + mb];

@@ -126,7 +126,7 @@ EACH void run_task(pipe *p, const sim_op *o, const u32 C) {
 static void run_many(pipe *p, const sim_op *o) {
   const task_map *m = &p->task[o->what];
   const u32 C = p->C, *in = p->l->many + o->in, *out = in + 1 + *in;
-  i64 x[66 * STAGE_CLASSES], y[66 * STAGE_CLASSES];
+  i64 x[(1 + VALUES_MAX) * STAGE_CLASSES], y[(1 + VALUES_MAX) * STAGE_CLASSES];
   memcpy(x, p->clock + o->place * C, C * sizeof *x);
   for (u32 k = 1; k <= *in; k++) memcpy(x + k * C, p->value + (size_t)in[k] * C, C * sizeof *x);
   apply_map(m->a, (1 + m->nin) * C, (1 + m->nout) * C, x, y);

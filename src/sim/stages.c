@@ -9,7 +9,7 @@
 #include "sim/stages.h"
 #include <stdlib.h>
 
-enum { FAR_BITS = 60, VALUES_MAX = 64 };
+enum { FAR_BITS = 60 };
 static const i64 FAR = (i64)1 << FAR_BITS;
 
 typedef struct {

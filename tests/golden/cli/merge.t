@@ -33,6 +33,7 @@ tp alone     1.14x the time, limited by computation
 pp alone     1.49x the time, limited by bubble
 certificate  360 plans: 170 fit, 0 too large, 22 too slow, 0 impossible, 168 equal to another;
              170 simulated, 0 ruled out by bounds on memory, 22 on time
+             mb=* ends at 128; --strategy 'mbs=*' has every size of a microbatch
 $ heddle plan mlp-xs --batch 1024 --train --machine laptop --top 3 --part 2/2 -o - | cmp - part2.json
 $ heddle plan mlp-xs:layers=3 --batch 8 --train --machine '1x2 v100' --strategy 'mb=1,3 zero=*' --optimizer adam --memory-limit 9MB --part 1/1 -o one.json --json
 {
@@ -68,6 +69,7 @@ $ sed -E 's/("(program|description|screened|checksum)": ")[0-9a-f]+/\1.../' one.
   "screened": "...",
   "equal": 6,
   "ruled_out_by_memory": 4,
+  "most_microbatches": 0,
   "least_bytes": 9437184,
   "impossible_reasons": [
     {"count": 6, "example": "dp=1 tp=1 pp=2 mb=3", "reason": "batch 8 is not divisible by mb=3"},
@@ -184,12 +186,12 @@ error[E0510]: this part is of another search: the number of devices is 2 here an
 [1]
 $ head -c 2000 part2.json > cut.json; heddle merge part1.json cut.json
 error[E0116]: the part is cut off here, or was changed before
-  --> cut.json:37
+  --> cut.json:38
   hint: copy the file again, or evaluate the part again
 [1]
 $ sed s/fits/fats/ part2.json > changed.json; heddle merge part1.json changed.json
 error[E0116]: the part is cut off here, or was changed before
-  --> changed.json:119
+  --> changed.json:120
   hint: copy the file again, or evaluate the part again
 [1]
 $ heddle merge part1.json best.plan whole.txt

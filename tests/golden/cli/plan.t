@@ -21,6 +21,7 @@ tp alone     1.14x the time, limited by computation
 pp alone     1.49x the time, limited by bubble
 certificate  360 plans: 170 fit, 0 too large, 22 too slow, 0 impossible, 168 equal to another;
              170 simulated, 0 ruled out by bounds on memory, 22 on time
+             mb=* ends at 128; --strategy 'mbs=*' has every size of a microbatch
 $ cat best.plan
 # heddle plan mlp-xs --batch 1024 --train --machine laptop --top 5 -o best.plan
 heddle-plan: 1
@@ -123,6 +124,7 @@ $ heddle plan mlp-xs --batch 1024 --train --machine laptop --data 2 --tensor 1,2
   "ruled_out_by_time": N,
   "impossible": N,
   "equal": N,
+  "most_microbatches": N,
   "impossible_reasons": []
 }
 $ heddle plan mlp-xs --batch 256 --machine laptop --microbatches 1 --powers-of-two
@@ -177,6 +179,7 @@ $ heddle plan mlp-xs:layers=8,hidden=1009 --batch 1 --machine '1x2 v100' --memor
   "ruled_out_by_time": 0,
   "impossible": 2,
   "equal": 0,
+  "most_microbatches": null,
   "impossible_reasons": [
     {"count": 1, "reason": "the batch (the first extent of input x) is 1: it cannot be split 2 ways over dp", "example": "dp=2 tp=1 pp=1"},
     {"count": 1, "reason": "w of 1009 x 1009 cannot be split 2 ways: 1009 is not divisible by 2", "example": "dp=1 tp=2 pp=1"}
