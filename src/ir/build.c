@@ -30,6 +30,35 @@ u32 emit(builder *b, opcode op, attrset at, const u32 *opd, u32 n, const type *r
   return f->body.n;
 }
 
+u32 emit_copy(builder *b, const func_info *f, const instr *i, value *map) {
+  prog *p = b->p;
+  u32 few[64], *opd = i->nopd <= COUNT_OF(few) ? few : NEWN(p->a, u32, i->nopd);
+  type some[16], *res = i->nres <= COUNT_OF(some) ? some : NEWN(p->a, type, i->nres);
+  for (u32 k = 0; k < i->nopd; k++) {
+    const u32 o = f->opds.v[i->opd + k];
+    assert(map[o & OPD_VALUE]);
+    opd[k] = map[o & OPD_VALUE] | (o & ~(u32)OPD_VALUE);
+  }
+  for (u32 k = 0; k < i->nres; k++) res[k] = f->values.v[i->res + k].ty;
+  b->strm = i->strm, b->flags = i->flags, b->origin = i->origin, b->where = i->where;
+  const u32 first = i->res, nres = i->nres;
+  const func callee = i->callee;
+  const u32 at = emit(b, (opcode)i->op, i->at, opd, i->nopd, res, nres);
+  instr *made = &func_get(p, b->f)->body.v[at - 1];
+  made->callee = callee;
+  for (u32 k = 0; k < nres; k++) map[first + k] = made->res + k;
+  return at;
+}
+
+bool instr_alike(const func_info *f, const instr *i, const func_info *g, const instr *j, u8 ignored) {
+  if (i->op != j->op || i->callee.i != j->callee.i || i->at.i != j->at.i || i->strm != j->strm ||
+      i->g.i != j->g.i || (i->flags ^ j->flags) & (u8)~ignored || i->nopd != j->nopd || i->nres != j->nres)
+    return false;
+  for (u32 r = 0; r < i->nres; r++)
+    if (f->values.v[i->res + r].ty.i != g->values.v[j->res + r].ty.i) return false;
+  return true;
+}
+
 static value fail(builder *b) {
   b->failed = true;
   return 0;

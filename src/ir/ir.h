@@ -175,6 +175,12 @@ value build_call(builder *b, func callee, const value *opd,
 // Unchecked: result types given (plans, parsers). Operand entries may carry marks. Returns the instruction's
 // index + 1.
 u32 emit(builder *b, opcode op, attrset at, const u32 *opd, u32 n, const type *res, u32 nres);
+// Copies an instruction of f, a function of the builder's program: operands as map has them, results noted there.
+// Stream, flags, origin and location are its own, group and coordinates the builder's.
+u32 emit_copy(builder *b, const func_info *f, const instr *i, value *map);
+// Do two instructions do the same with the operands that they have, and make the same types? Where operands,
+// results, coordinates, origin and location stand does not count, nor do the flags in `ignored`.
+bool instr_alike(const func_info *f, const instr *i, const func_info *g, const instr *j, u8 ignored);
 static inline value emit_res(const prog *p, func f, u32 index1) {
   return p->funcs.v[f.i]->body.v[index1 - 1].res;
 }

@@ -28,11 +28,14 @@ struct planner {
     const plan_trans *v;
   })
   kept;
-  VEC(struct planner *) grouped; // of the same program with batch norm over groups of the batch
-  u32 groups;                    // 0: as the program came
-  u32 nfuncs;                    // functions of the program as it came
-  bool *cone;                    // per instruction of main: depends on constants alone
-  u32 *last_use; // per value of main: number of the last instruction using it (nbody+1: returned)
+  VEC(struct planner *) forms; // of the same program in other forms; what follows says which this one is
+  u32 groups;                  // of the batch, for batch norm; 0: as the program came
+  u32 nmarks;
+  plan_mark *mark;    // instructions that the backward computes again
+  const u32 *periods; // per run of the longer program: how many are left; NULL: all
+  u32 nfuncs;         // functions of the program as it came
+  bool *cone;         // per instruction of main: depends on constants alone
+  u32 *last_use;      // per value of main: number of the last instruction using it (nbody+1: returned)
   VEC(struct {
     const sched_row *row;
     sched_shape shape;
@@ -46,17 +49,9 @@ struct planner {
     const u32 *end;
   })
   ends;
-  VEC(struct planner *) marked; // of the same program with other instructions computed again
-  u32 nmarks;
-  plan_mark *mark; // those that it has marked
   grad_memo *memo; // gradients of functions called by several stage sources
   VEC(layer_run) runs;
   bool runs_known;
-  VEC(struct {
-    const u32 *kept; // per run: periods
-    struct planner *pl;
-  })
-  shorter; // the same program with fewer layers
 };
 
 // ---- fewer layers (layers.c) ------------------------------------------------------------------------------
@@ -98,11 +93,12 @@ const grad_pair *planner_grad(planner *pl, func f, const grad_opts *o,
 // The update of n weights as a function: (w.., g.., states..) -> (w'.., states'.. [, g..]), the states of one
 // kind for all weights that have it, then those of the next. Cached by types.
 func planner_update(planner *pl, const value *weight, u32 n, const optim_opts *o, bool keep_gradients);
-// ---- other forms of the source program (groups.c) -----------------------------------------------------------
+// ---- other forms of the source program (forms.c) -----------------------------------------------------------
 // The planner of the same program with the instructions marked that the plan computes again. Kept, and freed with
 // pl.
 planner *planner_marked(planner *pl, const plan *pn);
-prog *planner_program(const planner *pl); // its source without what it has added
+prog *planner_program(const planner *pl);    // its source without what it has added
+planner *planner_form(planner *pl, prog *p); // of p, which it takes; kept, and freed with pl
 
 // One application of a plan.
 typedef struct {

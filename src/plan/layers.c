@@ -34,11 +34,7 @@ static bool same_operand(const finder *x, value v, value w, u32 from, u32 len) {
 static bool same_instr(const finder *x, u32 j, u32 from, u32 len) {
   const func_info *m = x->m;
   const instr *i = &m->body.v[j], *k = &m->body.v[j + len];
-  if (i->op != k->op || i->callee.i != k->callee.i || i->at.i != k->at.i || i->strm != k->strm ||
-      (i->flags ^ k->flags) & ~INSTR_RECOMPUTE || i->nopd != k->nopd || i->nres != k->nres)
-    return false;
-  for (u32 r = 0; r < i->nres; r++)
-    if (m->values.v[i->res + r].ty.i != m->values.v[k->res + r].ty.i) return false;
+  if (!instr_alike(m, i, m, k, INSTR_RECOMPUTE)) return false;
   for (u32 o = 0; o < i->nopd; o++) {
     const u32 a = m->opds.v[i->opd + o], b = m->opds.v[k->opd + o];
     if ((a & ~(u32)OPD_VALUE) != (b & ~(u32)OPD_VALUE) ||
@@ -168,22 +164,9 @@ typedef struct {
 } shortening;
 
 static void copy(shortening *x, const instr *i) {
-  u32 *opd = NEWN(x->p->a, u32, i->nopd + 1);
-  type *res = NEWN(x->p->a, type, i->nres + 1);
-  for (u32 k = 0; k < i->nopd; k++) {
-    const u32 o = x->m->opds.v[i->opd + k];
-    opd[k] = x->map[o & OPD_VALUE] | (o & ~(u32)OPD_VALUE);
-  }
-  for (u32 k = 0; k < i->nres; k++) res[k] = x->m->values.v[i->res + k].ty;
-  x->b.g = i->g, x->b.strm = i->strm, x->b.flags = i->flags, x->b.coord = i->coord;
-  x->b.origin = i->origin, x->b.where = i->where;
-  const u32 at = emit(&x->b, i->op, i->at, opd, i->nopd, res, i->nres);
-  instr *made = &func_get(x->p, x->b.f)->body.v[at - 1];
-  made->callee = i->callee;
-  for (u32 k = 0; k < i->nres; k++) {
-    x->map[i->res + k] = made->res + k;
-    value_name(x->p, x->b.f, made->res + k, x->m->values.v[i->res + k].name);
-  }
+  emit_copy(&x->b, x->m, i, x->map);
+  for (u32 k = 0; k < i->nres; k++)
+    value_name(x->p, x->b.f, x->map[i->res + k], x->m->values.v[i->res + k].name);
 }
 
 // Is the parameter a weight of periods that are left out?
@@ -236,14 +219,12 @@ static prog *shorten(const planner *pl, const u32 *kept) {
 }
 
 static planner *shorter(planner *pl, const u32 *kept) {
-  for (u32 i = 0; i < pl->shorter.n; i++)
-    if (!memcmp(pl->shorter.v[i].kept, kept, pl->runs.n * sizeof *kept)) return pl->shorter.v[i].pl;
-  prog *p = shorten(pl, kept);
-  planner *made = planner_new(p);
-  prog_free(p);
-  vec_push(pl->a, &pl->shorter);
-  pl->shorter.v[pl->shorter.n - 1].kept = arena_dup(pl->a, kept, pl->runs.n * sizeof *kept);
-  return pl->shorter.v[pl->shorter.n - 1].pl = made;
+  const size_t n = pl->runs.n * sizeof *kept;
+  for (u32 i = 0; i < pl->forms.n; i++)
+    if (pl->forms.v[i]->periods && !memcmp(pl->forms.v[i]->periods, kept, n)) return pl->forms.v[i];
+  planner *made = planner_form(pl, shorten(pl, kept));
+  made->periods = arena_dup(made->a, kept, n);
+  return made;
 }
 
 // ---- the plan on it -----------------------------------------------------------------------------------------------

@@ -34,9 +34,7 @@ planner *planner_new(prog *src) {
 
 void planner_free(planner *pl) {
   if (!pl) return;
-  for (u32 i = 0; i < pl->grouped.n; i++) planner_free(pl->grouped.v[i]);
-  for (u32 i = 0; i < pl->marked.n; i++) planner_free(pl->marked.v[i]);
-  for (u32 i = 0; i < pl->shorter.n; i++) planner_free(pl->shorter.v[i].pl);
+  for (u32 i = 0; i < pl->forms.n; i++) planner_free(pl->forms.v[i]);
   prog_free(pl->src);
   arena_free(pl->a);
 }
@@ -54,25 +52,15 @@ typedef struct {
 static void copy_instr(extraction *x, u32 index) {
   prog *p = x->pl->src;
   const instr in = func_get(p, p->main)->body.v[index];
-  u32 opd_buf[64], *opd = in.nopd <= 64 ? opd_buf : NEWN(x->pl->a, u32, in.nopd);
+  const func_info *m = func_get(p, p->main);
   for (u32 k = 0; k < in.nopd; k++) {
-    u32 e = func_get(p, p->main)->opds.v[in.opd + k];
-    value v = e & OPD_VALUE;
-    u32 def = func_get(p, p->main)->values.v[v].def;
+    const value v = m->opds.v[in.opd + k] & OPD_VALUE;
+    const u32 def = m->values.v[v].def;
     if (!x->map[v] && def && x->pl->cone[def - 1]) copy_instr(x, def - 1);
-    assert(x->map[v]);
-    opd[k] = x->map[v] | (e & ~(u32)OPD_VALUE);
   }
-  type *res = NEWN(x->pl->a, type, in.nres + 1);
-  for (u32 k = 0; k < in.nres; k++) res[k] = func_get(p, p->main)->values.v[in.res + k].ty;
-  x->b.where = in.where, x->b.flags = in.flags, x->b.origin = in.origin, x->b.strm = in.strm;
-  u32 at = emit(&x->b, in.op, in.at, opd, in.nopd, res, in.nres);
-  instr *made = &func_get(p, x->b.f)->body.v[at - 1];
-  made->callee = in.callee;
-  for (u32 k = 0; k < in.nres; k++) {
-    x->map[in.res + k] = made->res + k;
-    if (x->whole) value_name(p, x->b.f, made->res + k, func_get(p, p->main)->values.v[in.res + k].name);
-  }
+  emit_copy(&x->b, m, &in, x->map);
+  for (u32 k = 0; x->whole && k < in.nres; k++)
+    value_name(p, x->b.f, x->map[in.res + k], m->values.v[in.res + k].name);
   x->copied[index] = true;
 }
 
@@ -126,10 +114,7 @@ static bool same_body(const func_info *f, const func_info *g) {
     if (f->params.v[k].r != g->params.v[k].r || f->params.v[k].data != g->params.v[k].data) return false;
   for (u32 k = 0; k < f->body.n; k++) {
     const instr *i = &f->body.v[k], *j = &g->body.v[k];
-    if (i->op != j->op || i->flags != j->flags || i->strm != j->strm || i->callee.i != j->callee.i ||
-        i->at.i != j->at.i || i->opd != j->opd || i->nopd != j->nopd || i->res != j->res ||
-        i->nres != j->nres)
-      return false;
+    if (!instr_alike(f, i, g, j, 0) || i->opd != j->opd || i->res != j->res) return false;
   }
   return true;
 }

@@ -297,15 +297,42 @@ static void drop_local_links(probing *x) {
 }
 
 // ---- layers that stand for others ---------------------------------------------------------------------------
+// Is what stage i leaves out the same, in the same place, as what stage j does?
+static bool same_spans(const probing *x, const fewer_layers *few, u32 i, u32 j) {
+  const plan_segment *seg = x->mb.x->pn->segments;
+  u32 p = 0, q = 0;
+  for (;; p++, q++) {
+    while (p < few->span.n && few->span.v[p].segment != i) p++;
+    while (q < few->span.n && few->span.v[q].segment != j) q++;
+    if (p == few->span.n || q == few->span.n) return p == few->span.n && q == few->span.n;
+    const layer_span *a = &few->span.v[p], *b = &few->span.v[q];
+    if (a->more != b->more || a->len != b->len || a->from - seg[i].from != b->from - seg[j].from)
+      return false;
+  }
+}
+
+// Stages that leave out the same share functions: each gets the number, from 1, of the first that does.
+static void number_stages(probing *x, const fewer_layers *few) {
+  main_build *mb = &x->mb;
+  u32 *first = NEWN(mb->x->a, u32, mb->nstages), n = 0;
+  bool *any = ZNEWN(mb->x->a, bool, mb->nstages);
+  mb->stage_more = ZNEWN(mb->x->a, u32, mb->nstages);
+  for (u32 k = 0; k < few->span.n; k++) any[few->span.v[k].segment] = true;
+  for (u32 i = 0; i < mb->nstages; i++) {
+    u32 k = 0;
+    while (any[i] && k < n && !same_spans(x, few, first[k], i)) k++;
+    if (any[i] && k == n) first[n++] = i;
+    if (any[i]) mb->stage_more[i] = first[k] + 1;
+  }
+}
+
 static void note_layers(probing *x, const fewer_layers *few) {
   main_build *mb = &x->mb;
   u32 *weight = ZNEWN(mb->x->a, u32, mb->m->nparams + 1);
   x->weight_span = ZNEWN(mb->x->a, u32, mb->m->nparams + 1);
-  mb->stage_more = ZNEWN(mb->x->a, u32, mb->nstages);
+  number_stages(x, few);
   for (u32 k = 0; k < few->span.n; k++) {
     const layer_span *l = &few->span.v[k];
-    const u32 at = l->from - mb->x->pn->segments[l->segment].from; // in the stage
-    mb->stage_more[l->segment] = (u32)hash_u64((u64)at << 32 | l->more, mb->stage_more[l->segment]) | 1;
     for (u32 i = l->from; i < l->from + l->len; i++)
       for (u32 o = 0; o < mb->m->body.v[i].nopd; o++) {
         const value v = opd_of(mb->m, &mb->m->body.v[i], o);
@@ -329,11 +356,7 @@ static bool same_stretch(const func_info *f, u32 from, u32 like, u32 len) {
   const i64 by = (i64)like - (i64)from;
   for (u32 k = 0; k < len; k++) {
     const instr *i = &f->body.v[from + k], *j = &f->body.v[like + k];
-    if (i->op != j->op || i->callee.i != j->callee.i || i->at.i != j->at.i || i->strm != j->strm ||
-        i->flags != j->flags || i->nopd != j->nopd || i->nres != j->nres || i->g.i != j->g.i)
-      return false;
-    for (u32 r = 0; r < i->nres; r++)
-      if (f->values.v[i->res + r].ty.i != f->values.v[j->res + r].ty.i) return false;
+    if (!instr_alike(f, i, f, j, 0)) return false;
     for (u32 o = 0; o < i->nopd; o++) {
       const u32 a = f->opds.v[i->opd + o], b = f->opds.v[j->opd + o];
       if ((a & ~(u32)OPD_VALUE) != (b & ~(u32)OPD_VALUE) ||

@@ -60,7 +60,8 @@ typedef struct {
 } shared_row;
 extern const shared_row shared_rows[SHARED_COUNT];
 enum { PART_FORM = 1, PARTS_MOST = 1 << 20 };
-void part_end(strbuf *b); // the last member of a file: the checksum of what b has
+extern const char *const part_states[SEARCH_STATES]; // of points in files; NULL: such points are in none
+void part_end(strbuf *b);                            // the last member of a file: the checksum of what b has
 
 struct search_part {
   u32 part, parts;

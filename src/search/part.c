@@ -149,13 +149,14 @@ static void put_reasons(const search_part *p, strbuf *b) {
   sb_put(b, p->r.nreasons ? "\n  ]" : "[]");
 }
 
+const char *const part_states[SEARCH_STATES] = {[SEARCH_IMPOSSIBLE] = "impossible",
+                                                [SEARCH_EQUAL] = "equal",
+                                                [SEARCH_OVER_MEMORY] = "too large",
+                                                [SEARCH_RAN] = "fits"};
+
 static void put_point(const search_point *x, strbuf *b) {
-  static const char *const states[SEARCH_STATES] = {[SEARCH_IMPOSSIBLE] = "impossible",
-                                                    [SEARCH_EQUAL] = "equal",
-                                                    [SEARCH_OVER_MEMORY] = "too large",
-                                                    [SEARCH_RAN] = "fits"};
   put_strategy(b, "strategy", &x->s);
-  sb_fmt(b, ", \"bound_ps\": %lld, \"state\": \"%s\"", (long long)x->bound_ps, states[x->state]);
+  sb_fmt(b, ", \"bound_ps\": %lld, \"state\": \"%s\"", (long long)x->bound_ps, part_states[x->state]);
   if (x->state == SEARCH_IMPOSSIBLE) {
     sb_put(b, ", \"reason\": ");
     sb_json_str(b, x->why);

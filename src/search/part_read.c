@@ -127,21 +127,13 @@ static void read_reasons(reader *r, const ynode *y, search_result *x) {
 }
 
 // ---- points -----------------------------------------------------------------------------------------------
-static const struct {
-  const char *name;
-  search_state state;
-} states[] = {{"fits", SEARCH_RAN},
-              {"too large", SEARCH_OVER_MEMORY},
-              {"impossible", SEARCH_IMPOSSIBLE},
-              {"equal", SEARCH_EQUAL}};
-
 static void read_point(reader *r, const ynode *y, search_point *p) {
   const char *state = string(r, y, "state");
   p->s = line(r, y, "strategy");
   p->applied = true;
   p->bound_ps = number(r, y, "bound_ps", 0, INT64_MAX);
-  for (u32 k = 0; k < COUNT_OF(states); k++)
-    if (!strcmp(state, states[k].name)) p->state = states[k].state;
+  for (u32 k = 0; k < SEARCH_STATES; k++)
+    if (part_states[k] && !strcmp(state, part_states[k])) p->state = (search_state)k;
   if (p->state == SEARCH_OPEN) bad(r, y, "unknown state '%s'", state);
   if (p->state == SEARCH_IMPOSSIBLE) p->why = string(r, y, "reason");
   if (p->state != SEARCH_RAN && p->state != SEARCH_OVER_MEMORY) return;

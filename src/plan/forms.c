@@ -1,10 +1,10 @@
-// groups.c - the source program in other forms: with batch normalisation over groups of the batch, or with
-// instructions that the backward computes again. One planner for every form. Not here: which form a plan has
-// (policy/batchnorm.c, policy/hybrid.c).
+// forms.c - the source program in other forms: with batch normalisation over groups of the batch, with
+// instructions that the backward computes again, or with fewer layers (layers.c). One planner for every form. Not
+// here: which form a plan has (policy/batchnorm.c, policy/hybrid.c).
 //
-// Idea: the form changes laws of instructions, or gradients, and with them classes and stage sources: all
-// that a planner keeps. So a planner is for one form, and those for other forms belong to it. Functions and
-// instructions have the same numbers in all of them: a plan is about any.
+// Idea: the form changes laws of instructions, gradients or main, and with them classes and stage sources: all
+// that a planner keeps. So a planner is for one form, and those for other forms belong to it. With all layers,
+// functions and instructions have the same numbers in all of them: a plan is about any.
 #include "plan/internal.h"
 
 // Without what the planner has added.
@@ -14,12 +14,11 @@ prog *planner_program(const planner *pl) {
   return p;
 }
 
-static planner *with_groups(planner *pl, u32 groups, loc where) {
-  prog *p = planner_program(pl);
-  planner *made = pass_batchnorm(p, groups, where) ? planner_new(p) : NULL;
+planner *planner_form(planner *pl, prog *p) {
+  planner *made = planner_new(p);
   prog_free(p);
-  if (made) made->groups = groups;
-  return made;
+  made->groups = pl->groups;
+  return *vec_push(pl->a, &pl->forms) = made;
 }
 
 batchnorm_stats plan_batchnorm(const prog *src, const plan *pn) {
@@ -30,10 +29,15 @@ batchnorm_stats plan_batchnorm(const prog *src, const plan *pn) {
 
 planner *planner_grouped(planner *pl, u32 groups, loc where) {
   if (!groups || groups == pl->groups) return pl;
-  for (u32 i = 0; i < pl->grouped.n; i++)
-    if (pl->grouped.v[i]->groups == groups) return pl->grouped.v[i];
-  planner *made = with_groups(pl, groups, where);
-  if (made) *vec_push(pl->a, &pl->grouped) = made;
+  for (u32 i = 0; i < pl->forms.n; i++)
+    if (pl->forms.v[i]->groups == groups) return pl->forms.v[i];
+  prog *p = planner_program(pl);
+  if (!pass_batchnorm(p, groups, where)) {
+    prog_free(p);
+    return NULL;
+  }
+  planner *made = planner_form(pl, p);
+  made->groups = groups;
   return made;
 }
 
@@ -48,20 +52,19 @@ static bool same_marks(const planner *pl, const plan *pn) {
 
 planner *planner_marked(planner *pl, const plan *pn) {
   if (same_marks(pl, pn)) return pl;
-  for (u32 i = 0; i < pl->marked.n; i++)
-    if (same_marks(pl->marked.v[i], pn)) return pl->marked.v[i];
+  for (u32 i = 0; i < pl->forms.n; i++) {
+    planner *x = pl->forms.v[i];
+    if (x->groups == pl->groups && !x->periods && same_marks(x, pn)) return x;
+  }
   prog *p = planner_program(pl);
   for (u32 f = 1; f < p->funcs.n; f++) // what the program itself had marked is the plan's choice
     for (u32 i = 0; i < p->funcs.v[f]->body.n; i++) p->funcs.v[f]->body.v[i].flags &= (u8)~INSTR_RECOMPUTE;
   for (u32 i = 0; i < pn->nrecompute; i++)
     func_get(p, pn->recompute[i].fn)->body.v[pn->recompute[i].instr - 1].flags |= INSTR_RECOMPUTE;
-  planner *made = planner_new(p);
-  prog_free(p);
-  made->groups = pl->groups;
+  planner *made = planner_form(pl, p);
   made->nmarks = pn->nrecompute;
   made->mark = NEWN(made->a, plan_mark, pn->nrecompute + 1);
   for (u32 i = 0; i < pn->nrecompute; i++)
     made->mark[i] = (plan_mark){pn->recompute[i].fn, pn->recompute[i].instr};
-  *vec_push(pl->a, &pl->marked) = made;
   return made;
 }
