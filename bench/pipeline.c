@@ -52,7 +52,7 @@ static taken one_plan(bed *b, planner *pl, cost_model *k, const hybrid_opts *h) 
   want(b, probe);
   const sim_stages *st = sim_stages_of(b->c, a, probe, k, &so, &made.pipeline);
   want(b, st && plan_line(b->c, a, pn, &made.graph, &n, &order));
-  const sim_line *line = sim_line_new(a, &made.pipeline, order, n);
+  const sim_line *line = sim_line_new(a, st, order, n);
   double pass = bench_ms();
   sim_pipe(st, a, line, &r);
   t.known = bench_ms() - pass;

@@ -55,9 +55,9 @@ static void slices_from(slices *x, u32 row, const strategy_set *s, u64 key, u32 
   if (!n) slices_from(x, row + 1, s, hash_step(key, 0), left);
   for (u32 k = 0; k < (stageless ? MIN(n, 1) : n); k++) {
     strategy_set t = *s;
-    if (id <= CHOICE_pp && left % v[k].n) continue;
+    if (choice_is_degree(id) && left % v[k].n) continue;
     space_fix(x->a, &t, id, v[k]);
-    slices_from(x, row + 1, &t, hash_step(key, v[k].n), id <= CHOICE_pp ? left / v[k].n : left);
+    slices_from(x, row + 1, &t, hash_step(key, v[k].n), choice_is_degree(id) ? left / v[k].n : left);
   }
 }
 

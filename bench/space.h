@@ -43,9 +43,9 @@ static inline u32 space_values(const strategy_set *s, choice_id id, u32 ranks,
     memcpy(out, x->v, x->n * sizeof *out);
     return x->n;
   }
-  for (u32 k = 1; id <= CHOICE_pp && k <= ranks; k++)
+  for (u32 k = 1; choice_is_degree(id) && k <= ranks; k++)
     if (ranks % k == 0 && n < SPACE_VALUES) out[n++] = (choice_value){.n = k};
-  if (id <= CHOICE_pp || !x->all) return n;
+  if (choice_is_degree(id) || !x->all) return n;
   const choice_row *r = choice_get(id);
   if (r->kind == CK_COUNT)
     for (u32 k = r->least; k <= r->most && r->most < CHOICE_MOST; k++) out[n++] = (choice_value){.n = k};

@@ -13,12 +13,14 @@ typedef enum {
 #undef CHOICE
   CHOICE_COUNT
 } choice_id;
+typedef enum { CHOICE_OF_DEGREE, CHOICE_OF_STAGES, CHOICE_OF_ORDER, CHOICE_OF_SENDS } choice_subject;
 typedef enum { CK_COUNT, CK_WORD, CK_FLAG, CK_SET, CK_LIST } choice_kind;
 enum { CHOICE_MOST = 1 << 20, CHOICE_ALTERNATIVES = 64, CHOICE_PARTS = 1024 };
 
 typedef struct {
   const char *name;
   const char *const *also; // other names, ended by NULL; the first is the long option
+  choice_subject of;
   choice_kind kind;
   u32 least, most;                            // CK_COUNT
   const char *const *words;                   // ended by NULL
@@ -66,6 +68,7 @@ const char *choice_option(choice_id id);      // without its dashes
 const char *choice_word(choice_id id, u32 i); // NULL past the last
 u32 choice_words(choice_id id);               // how many
 choice_value choice_default(choice_id id);
+static inline bool choice_is_degree(choice_id id) { return choice_get(id)->of == CHOICE_OF_DEGREE; }
 bool choice_same(choice_value x, choice_value y);
 void choice_print(choice_id id, choice_value x, strbuf *out); // "4", "full", "dp+pp", "10/12"
 void choice_say(choice_id id, choice_value x, strbuf *out);   // "dp=4", "recompute=full", "sp"
@@ -81,6 +84,8 @@ const char *choice_needs(arena *a, choice_id id); // "training and dp > 1"; "": 
 
 // ---- strategies ---------------------------------------------------------------------------------------
 strategy strategy_default(void);
+// s with defaults for what is about `of`. A file says more than the order of tasks, so it stays.
+strategy strategy_without(const strategy *s, choice_subject of);
 int strategy_compare(const strategy *x, const strategy *y); // by rows, in their order
 u64 strategy_hash(const strategy *s);
 // The rows that are not at their defaults, dp, tp and pp always.

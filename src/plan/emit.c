@@ -290,48 +290,48 @@ static void make_edges(main_build *mb) {
   }
 }
 
-// ---- channels --------------------------------------------------------------------------------------------
-// A stream for every direction between two places that sends of one pass take, such that a place has one of
-// its own for each peer and direction. Pairs are coloured one after the other: linear pipelines take two
-// colours a pass.
-typedef struct {
-  u32 from, to;
-  u8 colour;
-} channel;
-
-static u8 colour_of(channel *known, u32 *n, u32 from, u32 to) {
-  u64 taken = 0;
-  for (u32 k = 0; k < *n; k++) {
-    const channel *x = &known[k];
-    if (x->from == from && x->to == to) return x->colour;
-    if (x->from == from || x->from == to || x->to == from || x->to == to) taken |= (u64)1 << x->colour;
+// ---- streams of sends ------------------------------------------------------------------------------------
+u32 plan_send_streams(arena *a, const plan *pn, u32 n, const u16 *from, const u16 *to, u8 *strm[2]) {
+  const u32 channels = pn->send_stream.i ? MAX(pn->send_channels, 1u) : 0;
+  u32 used[2] = {1, 1};
+  for (u32 pass = 0; pass < 2; pass++) {
+    memset(strm[pass], 0, n);
+    if (channels == 4)
+      used[pass] =
+          pass ? sched_channels(a, n, to, from, strm[pass]) : sched_channels(a, n, from, to, strm[pass]);
+    for (u32 k = 0; channels && k < n; k++)
+      strm[pass][k] = (u8)(1 + strm[pass][k] + (channels > 1 && pass ? used[0] : 0));
   }
-  u8 c = taken == ~(u64)0 ? 63 : (u8)__builtin_ctzll(~taken);
-  known[(*n)++] = (channel){from, to, c};
-  return c;
+  return !channels ? 0 : channels == 1 ? 1 : used[0] + used[1];
 }
 
-static void make_channels(main_build *mb) {
+// Every send between places on its stream, which are made as they are met.
+static void make_streams(main_build *mb) {
   const plan *pn = mb->x->pn;
   prog *p = mb->p;
+  arena *a = mb->x->a;
   if (!pn->send_stream.i) return;
   const char *name = sym_str(mb->s->c, pn->send_stream);
-  u32 most = 0, n[2] = {0, 0};
+  u32 n = 0, most = 0;
   if (pn->send_channels < 2) mb->send_strm = (u8)stream_of(p, pn->send_stream).i;
   for (u32 i = 0; i < mb->nstages; i++) most += mb->stage[i].nedges;
-  channel *known[2] = {NEWN(mb->x->a, channel, most + 1), NEWN(mb->x->a, channel, most + 1)};
+  edge **between = NEWN(a, edge *, most + 1);
+  u16 *from = NEWN(a, u16, most + 1), *to = NEWN(a, u16, most + 1);
+  u8 *strm[2] = {NEWN(a, u8, most + 1), NEWN(a, u8, most + 1)};
   for (u32 i = 0; i < mb->nstages; i++)
     for (u32 e = 0; e < mb->stage[i].nedges; e++) {
       edge *x = &mb->stage[i].edges[e];
-      for (u32 pass = 0; pass < 2; pass++) {
-        x->strm[pass] = mb->send_strm;
-        if (pn->send_channels < 2 || mb->stage[i].place == mb->stage[x->to].place) continue;
-        u32 from = mb->stage[pass ? x->to : i].place, to = mb->stage[pass ? i : x->to].place;
-        u8 c = pn->send_channels < 4 ? 0 : colour_of(known[pass], &n[pass], from, to);
-        const char *own = pn->send_channels < 4 ? arena_printf(mb->x->a, "%s.%c", name, "fb"[pass])
-                                                : arena_printf(mb->x->a, "%s.%c%u", name, "fb"[pass], c);
-        x->strm[pass] = (u8)stream_of(p, sym_of(mb->s->c, own)).i;
-      }
+      x->strm[0] = x->strm[1] = mb->send_strm;
+      if (mb->stage[i].place == mb->stage[x->to].place) continue;
+      from[n] = (u16)mb->stage[i].place, to[n] = (u16)mb->stage[x->to].place, between[n++] = x;
+    }
+  plan_send_streams(a, pn, n, from, to, strm);
+  for (u32 k = 0; pn->send_channels >= 2 && k < n; k++)
+    for (u32 pass = 0; pass < 2; pass++) {
+      const u32 c = strm[pass][k] - strm[pass][0];
+      const char *own = pn->send_channels < 4 ? arena_printf(a, "%s.%c", name, "fb"[pass])
+                                              : arena_printf(a, "%s.%c%u", name, "fb"[pass], c);
+      between[k]->strm[pass] = (u8)stream_of(p, sym_of(mb->s->c, own)).i;
     }
 }
 
@@ -357,5 +357,5 @@ void emit_begin(main_build *mb) {
       for (u32 k = 0; d->gp && k < d->gp->ndx; k++)
         if (d->gp->dx[k] - d->src->nweights == x->input) x->dx = k + 1;
     }
-  make_channels(mb);
+  make_streams(mb);
 }

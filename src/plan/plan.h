@@ -132,6 +132,10 @@ prog *plan_probe(planner *pl, const plan *pn, cost_model *k, arena *a, bool all_
 // E_DEADLOCK). *order is in `a`.
 bool plan_line(ctx *c, arena *a, const plan *pn, const plan_graph *g, u32 *n, const sim_order **order);
 
+// The streams of n sends from place to place under the plan, there and back, numbered from 1; 0: they are on the
+// compute stream. Returns how many there are.
+u32 plan_send_streams(arena *scratch, const plan *pn, u32 n, const u16 *from, const u16 *to, u8 *strm[2]);
+
 // The trivial plan: one device, everything in one segment.
 plan *plan_single(arena *a, const prog *src, bool train, const optim_opts *o);
 

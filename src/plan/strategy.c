@@ -189,7 +189,7 @@ bool strategy_parse_named(ctx *c, arena *a, const char *name, const char *line, 
 void strategy_print(const strategy *s, strbuf *out) {
   for (u32 i = 0; i < CHOICE_COUNT; i++) {
     choice_id id = (choice_id)i;
-    if (id > CHOICE_pp && choice_same(s->of[i], choice_default(id))) continue;
+    if (!choice_is_degree(id) && choice_same(s->of[i], choice_default(id))) continue;
     if (i) sb_char(out, ' '); // dp is always there
     choice_say(id, s->of[i], out);
   }
@@ -214,6 +214,13 @@ strategy strategy_default(void) {
   strategy s;
   for (u32 i = 0; i < CHOICE_COUNT; i++) s.of[i] = choice_default((choice_id)i);
   return s;
+}
+
+strategy strategy_without(const strategy *s, choice_subject of) {
+  strategy x = *s;
+  for (u32 i = 0; i < CHOICE_COUNT; i++)
+    if (choice_get((choice_id)i)->of == of && !s->of[i].path) x.of[i] = choice_default((choice_id)i);
+  return x;
 }
 
 int strategy_compare(const strategy *x, const strategy *y) {

@@ -50,7 +50,7 @@ static void put_other(report *r, arena *a, const char *label, const search_point
 
 static void put_alone(report *r, arena *a, const search_result *s) {
   const search_point *w = &s->point[0];
-  for (choice_id k = CHOICE_dp; k <= CHOICE_pp; k++) {
+  for (choice_id k = 0; choice_is_degree(k); k++) {
     const search_point *p = alone(s, k);
     const char *label = arena_printf(a, "%s alone", choice_get(k)->name);
     if (!p || p == w) continue;

@@ -166,7 +166,8 @@ static void put_beyond(report *r, arena *a, const search_why *w, const search_re
   const strategy *asked = &w->asked.s, dflt = strategy_default();
   strbuf b = {.a = a};
   for (u32 pass = 0; pass < 2 && !b.n; pass++)
-    for (u32 i = CHOICE_pp + 1; i < CHOICE_COUNT; i++) {
+    for (u32 i = 0; i < CHOICE_COUNT; i++) {
+      if (choice_is_degree((choice_id)i)) continue;
       bool tried = pass && choice_same(asked->of[i], dflt.of[i]);
       for (u32 k = 0; !pass && k < s->npoints && !tried; k++)
         tried = choice_same(s->point[k].s.of[i], asked->of[i]);

@@ -157,6 +157,12 @@ typedef struct {
 // schedule from text at the first task that waits. The schedule has passed sched_check. b NULL: unbounded.
 bool sched_merge(ctx *c, arena *a, const sched *s, const sched_buffers *b, loc where, sched_line *out);
 
+// ---- channels -----------------------------------------------------------------------------------------
+// Channels of sends between places, so that a place has one of its own for each peer and direction: those of
+// from[k] to to[k] (different places) take channel[k], from 0. Pairs of places are coloured one after the other, which
+// is two channels for a pipeline in one line, 64 at most. Returns how many there are.
+u32 sched_channels(arena *scratch, u32 n, const u16 *from, const u16 *to, u8 *channel);
+
 // ---- time and pictures --------------------------------------------------------------------------------
 // When every task runs if a kind takes cost[kind] and sends take no time: as soon as its place is free and
 // what it needs is there. The tasks of a pair run one after the other, as the published figures have it. An

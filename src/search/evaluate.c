@@ -1,20 +1,25 @@
 // evaluate.c - time and bytes of one point: its stages and its schedule, each known from an earlier point or
 // made now, and one pass over the schedule.
 //
-// Idea: the stages of a plan do not depend on the order in which they run, and a line of tasks does not depend
-// on what they cost. So both are kept, each by what it does depend on, compared in full; the oldest are given
-// up. A plan that cannot be known by its stages is applied and simulated whole.
+// Idea: the stages of a plan do not depend on the order in which they run, nor on the streams of their sends, and a
+// line of tasks does not depend on what they cost. So both are kept, each by what it does depend on, compared in
+// full; the oldest are given up. A plan that cannot be known by its stages is applied and simulated whole.
 #include "search/internal.h"
 
 enum { STAGES_KEPT = 192, LINES_KEPT = 64 };
 
+enum { SENDINGS = 5 }; // by plan.send_channels
 typedef struct {
-  strategy of; // without what only orders tasks
+  strategy of; // without what only orders tasks and sends
   bool split;
   arena *a; // NULL: empty
   u64 used;
   plan_probed about;
   const sim_stages *st; // NULL: not of a kind that can be known by its stages
+  struct {
+    bool known;
+    const sim_stages *st; // NULL: likewise
+  } sending[SENDINGS];    // the same with sends on other streams
 } known_stages;
 typedef struct {
   choice_value schedule;
@@ -38,11 +43,9 @@ void known_free(known *k) {
 }
 
 // ---- stages -------------------------------------------------------------------------------------------
-static strategy without_order(const strategy *x) {
-  strategy s = *x;
-  if (!s.schedule.path) s.schedule = choice_default(CHOICE_schedule); // a file says where stages lie, too
-  s.group = choice_default(CHOICE_group);
-  return s;
+static strategy without_order(const strategy *x) { // a file says where stages lie, too
+  const strategy s = strategy_without(x, CHOICE_OF_ORDER);
+  return strategy_without(&s, CHOICE_OF_SENDS);
 }
 
 static known_stages *stages_slot(known *k, const strategy *of, bool split, bool *found) {
@@ -68,9 +71,11 @@ static known_stages *stages_of(const search *s, worker *w, const search_point *p
   const sim_opts so = {.mode = SIM_FOLDED, .bytes = s->o->bytes, .peak_only = true};
   const u32 before = diag_errors(w->c);
   bool made = true;
+  plan as = *pn;
+  as.send_stream = sym_of(w->c, "pp"), as.send_channels = 4;
   for (u32 all = 0; all < 2 && made && !x->st; all++) {
     if (all && !x->about.pipeline.nspans) break; // it had all layers
-    prog *probe = plan_probe(w->pl, pn, w->k, x->a, all, &x->about);
+    prog *probe = plan_probe(w->pl, &as, w->k, x->a, all, &x->about);
     if (probe) x->st = sim_stages_of(w->c, x->a, probe, w->k, &so, &x->about.pipeline);
     made = probe && diag_errors(w->c) == before;
     prog_free(probe);
@@ -79,6 +84,20 @@ static known_stages *stages_of(const search *s, worker *w, const search_point *p
   arena_free(x->a);
   *x = (known_stages){.used = 0};
   return NULL;
+}
+
+// With sends on the streams that the plan says. NULL: not known by its stages.
+static const sim_stages *stages_sending(known_stages *x, const plan *pn, arena *tmp) {
+  const u32 k = pn->send_stream.i ? MAX(pn->send_channels, 1u) : 0;
+  if (!x->st || x->sending[k].known) return x->st ? x->sending[k].st : NULL;
+  const sim_pipeline *pl = &x->about.pipeline;
+  u16 *from = NEWN(tmp, u16, pl->nlinks + 1), *to = NEWN(tmp, u16, pl->nlinks + 1);
+  u8 *strm[2] = {NEWN(tmp, u8, pl->nlinks + 1), NEWN(tmp, u8, pl->nlinks + 1)};
+  for (u32 i = 0; i < pl->nlinks; i++)
+    from[i] = pl->place[pl->link[i].from], to[i] = pl->place[pl->link[i].to];
+  const u32 n = plan_send_streams(tmp, pn, pl->nlinks, from, to, strm);
+  x->sending[k].known = true;
+  return x->sending[k].st = sim_stages_sending(x->a, x->st, n, strm, k == 1);
 }
 
 // ---- lines --------------------------------------------------------------------------------------------
@@ -104,8 +123,8 @@ static plan_graph copy_graph(arena *a, const plan_graph *g) {
   return x;
 }
 
-static known_line *line_of(worker *w, const search_point *p, const plan *pn, const plan_probed *about) {
-  const plan_graph *g = &about->graph;
+static known_line *line_of(worker *w, const search_point *p, const plan *pn, const plan_graph *g,
+                           const sim_stages *of) {
   known *k = w->stages;
   known_line *oldest = &k->line[0];
   const sched_shape *x = &pn->made.shape;
@@ -113,7 +132,7 @@ static known_line *line_of(worker *w, const search_point *p, const plan *pn, con
     known_line *l = &k->line[i];
     if (l->a && choice_same(l->schedule, p->s.schedule) && l->key == pn->made.key &&
         l->shape.group == x->group && l->shape.chunks == x->chunks && same_graph(&l->graph, g) &&
-        sim_line_fits(l->line, &about->pipeline)) {
+        sim_line_fits(l->line, of)) {
       l->used = ++k->now;
       return l;
     }
@@ -126,8 +145,7 @@ static known_line *line_of(worker *w, const search_point *p, const plan *pn, con
   u32 n;
   const sim_order *order;
   arena *tmp = arena_new();
-  if (plan_line(w->c, tmp, pn, g, &n, &order))
-    oldest->line = sim_line_new(oldest->a, &about->pipeline, order, n);
+  if (plan_line(w->c, tmp, pn, g, &n, &order)) oldest->line = sim_line_new(oldest->a, of, order, n);
   arena_free(tmp);
   if (oldest->line) return oldest;
   arena_free(oldest->a);
@@ -168,26 +186,27 @@ static bool simulate_whole(const search *s, worker *w, arena *a, const plan *pn,
 
 // What stages on one place share goes with the last task that uses it. By rows that is a task of the last
 // microbatch; in a file with several stages on a place it may be any, so those are simulated whole.
-static bool by_stages(const search *s, const search_point *p, const known_stages *x) {
-  return x->st && s->o->bytes == SIM_BYTES_HEDDLE && !(p->s.schedule.path && p->s.v.n > 1);
+static bool by_stages(const search *s, const search_point *p) {
+  return s->o->bytes == SIM_BYTES_HEDDLE && !(p->s.schedule.path && p->s.v.n > 1);
 }
 
 void search_evaluate(search *s, worker *w, search_point *p) {
   arena *a = arena_new();
   if (!w->stages) w->stages = ZNEWN(w->a, known, 1);
   plan *pn = search_plan(s, w, a, p);
-  const known_stages *x = pn ? stages_of(s, w, p, pn) : NULL;
+  known_stages *x = pn ? stages_of(s, w, p, pn) : NULL;
   p->same_zero = x ? same_zero(s, x->about.storage_split, p) : p->s.zero.n;
   sim_pipe_result r;
+  const sim_stages *st = x && by_stages(s, p) ? stages_sending(x, pn, a) : NULL;
   if (!x) {
     search_impossible(p, w);
   } else if (p->same_zero != p->s.zero.n) {
     p->state = SEARCH_EQUAL; // worded when the wave is done
-  } else if (!by_stages(s, p, x)) {
+  } else if (!st) {
     simulate_whole(s, w, a, pn, &r) ? settle(s, p, &r) : search_impossible(p, w);
   } else {
-    const known_line *l = line_of(w, p, pn, &x->about);
-    if (l) sim_pipe(x->st, a, l->line, &r);
+    const known_line *l = line_of(w, p, pn, &x->about.graph, st);
+    if (l) sim_pipe(st, a, l->line, &r);
     l ? settle(s, p, &r) : search_impossible(p, w);
   }
   diag_clear(w->c);

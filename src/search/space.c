@@ -56,14 +56,15 @@ static void with(points *sp, u32 row, strategy *s, u32 n) {
 // What is left of the devices for a degree.
 static u32 room(const points *sp, choice_id id, const strategy *s) {
   u32 n = sp->ranks;
-  if (id > CHOICE_dp) n = n % s->dp.n ? 0 : n / s->dp.n;
-  if (id > CHOICE_tp) n = n % s->tp.n ? 0 : n / s->tp.n;
+  for (u32 i = 0; i < id && choice_is_degree((choice_id)i); i++) n = n % s->of[i].n ? 0 : n / s->of[i].n;
   return n;
 }
 
+static bool last_degree(choice_id id) { return !choice_is_degree((choice_id)(id + 1)); }
+
 static void all_degrees(points *sp, choice_id id, strategy *s) {
   u32 n = room(sp, id, s);
-  for (u32 x = id == CHOICE_pp ? n : 1; x <= n && n; x++)
+  for (u32 x = last_degree(id) ? n : 1; x <= n && n; x++)
     if (n % x == 0 && (!sp->o->pow2 || pow2(x))) with(sp, id, s, x);
 }
 
@@ -102,7 +103,7 @@ static void all_groups(points *sp, strategy *s) {
 static void all_values(points *sp, choice_id id, strategy *s) {
   const choice_row *r = choice_get(id);
   u32 first = 0, n = 0;
-  if (id <= CHOICE_pp) {
+  if (choice_is_degree(id)) {
     all_degrees(sp, id, s);
     return;
   }
@@ -129,7 +130,7 @@ static void all_values(points *sp, choice_id id, strategy *s) {
 // A degree must divide the devices; the stages are what is left of them.
 static bool degree_fits(const points *sp, choice_id id, const strategy *s, u32 x) {
   u32 n = room(sp, id, s);
-  return n && (id == CHOICE_pp ? x == n : n % x == 0);
+  return n && (last_degree(id) ? x == n : n % x == 0);
 }
 
 static bool searched(const points *sp, choice_id id) {
@@ -160,11 +161,11 @@ static void next(points *sp, u32 row, strategy *s) {
   if (!applies && sp->o->only && !says_default(x, id)) return;
   if (!applies || !x->n) {
     s->of[row] = choice_default(id);
-    if (id > CHOICE_pp || degree_fits(sp, id, s, s->of[row].n)) next(sp, row + 1, s);
+    if (!choice_is_degree(id) || degree_fits(sp, id, s, s->of[row].n)) next(sp, row + 1, s);
     return;
   }
   for (u32 k = 0; k < x->n; k++) {
-    if (id <= CHOICE_pp && !degree_fits(sp, id, s, x->v[k].n)) continue;
+    if (choice_is_degree(id) && !degree_fits(sp, id, s, x->v[k].n)) continue;
     s->of[row] = x->v[k];
     next(sp, row + 1, s);
   }
@@ -176,7 +177,7 @@ static bool unused(points *sp, choice_id id, choice_value x) {
   const choice_row *r = choice_get(id);
   const loc at = sp->o->space.of[id].at;
   choice_say(id, x, &b);
-  if (id <= CHOICE_pp) {
+  if (choice_is_degree(id)) {
     diag(sp->c, E_STRATEGY, at, "%s is impossible on %u devices: dp x tp x pp must be %u", sb_str(&b),
          sp->ranks, sp->ranks);
     diag_hint(sp->c, "leave it out, or set --devices N");
@@ -219,11 +220,11 @@ bool space_make(ctx *c, arena *a, const prog *src, const search_opts *o, u32 ran
     return false;
   }
   if (r->npoints) return all_used(&sp);
-  for (choice_id id = CHOICE_dp; id <= CHOICE_pp; id++)
+  for (choice_id id = 0; choice_is_degree(id); id++)
     for (u32 k = 0; k < o->space.of[id].n; k++)
       if (ranks % o->space.of[id].v[k].n) return unused(&sp, id, o->space.of[id].v[k]);
-  for (u32 i = CHOICE_pp + 1; o->only && i < CHOICE_COUNT; i++)
-    if (o->space.of[i].said && choice_get((choice_id)i)->needs &&
+  for (u32 i = 0; o->only && i < CHOICE_COUNT; i++)
+    if (!choice_is_degree((choice_id)i) && o->space.of[i].said && choice_get((choice_id)i)->needs &&
         !says_default(&o->space.of[i], (choice_id)i))
       return unused(&sp, (choice_id)i, o->space.of[i].v[0]);
   diag(c, E_NO_PLAN, (loc){0}, "no dp x tp x pp makes %u devices%s", ranks,

@@ -44,8 +44,8 @@ static strategy_set both(const strategy_set *told, const strategy_set *said) {
 // Every degree that a search was told yields to one that was asked for.
 static void free_degrees(strategy_set *x, const strategy_set *said) {
   bool any = false;
-  for (choice_id k = CHOICE_dp; k <= CHOICE_pp; k++) any |= said->of[k].said;
-  for (choice_id k = CHOICE_dp; any && k <= CHOICE_pp; k++)
+  for (choice_id k = 0; choice_is_degree(k); k++) any |= said->of[k].said;
+  for (choice_id k = 0; any && choice_is_degree(k); k++)
     if (!said->of[k].said) x->of[k] = (choice_set){0};
 }
 

@@ -8,10 +8,12 @@
 
 typedef struct {
   arena *a;
+  const sim_stages *st;
   const sim_pipeline *pl;
   sim_line *l;
   u32 *in_begin, *in_link, *out_begin, *out_link; // per stage
   u32 *slot[2];                                   // per (link, microbatch): of the value there, back
+  u32 *carried_begin, *carried;                   // per (stage, microbatch): the first of its slots; those
   VEC(u32) spare;
   VEC(sim_op) op;
   VEC(u32) many;
@@ -30,6 +32,18 @@ static void list_links(compiler *x) {
     x->in_link[x->in_begin[pl->link[k].to + 1]++] = k;
     x->out_link[x->out_begin[pl->link[k].from + 1]++] = k;
   }
+}
+
+static void list_carried(compiler *x) {
+  const sim_pipeline *pl = x->pl;
+  u32 n = 0, *own = NEWN(x->a, u32, pl->nstages);
+  x->carried_begin = NEWN(x->a, u32, pl->nstages);
+  for (u32 i = 0; i < pl->nstages; i++) {
+    x->carried_begin[i] = n;
+    n += (own[i] = x->st->carried[pl->like[i]]) * pl->nmicro;
+  }
+  x->carried = NEWN(x->a, u32, n + 1);
+  x->l->carried = own;
 }
 
 static u32 slot_new(compiler *x) { return x->spare.n ? x->spare.v[--x->spare.n] : x->l->nslots++; }
@@ -51,12 +65,17 @@ static void put_task(compiler *x, u32 stage, task_kind kind, u32 mb) {
   u32 nto =
       back ? x->in_begin[stage + 1] - x->in_begin[stage] : x->out_begin[stage + 1] - x->out_begin[stage];
   u32 in[VALUES_MAX], out[VALUES_MAX], nin = 0, nout = 0;
+  const u32 own = x->st->carried[pl->like[stage]];
+  u32 *carried = x->carried + x->carried_begin[stage] + (size_t)own * mb;
   if (kind == TASK_W) nfrom = nto = 0;
   for (u32 k = 0; k < nfrom && nin < COUNT_OF(in); k++)
     if (has_slot(pl, from[k], back)) in[nin++] = x->slot[back][(size_t)from[k] * pl->nmicro + mb];
+  for (u32 k = 0; kind == TASK_W && k < own && nin < COUNT_OF(in); k++) in[nin++] = carried[k];
   for (u32 k = 0; k < nin; k++) *vec_push(x->a, &x->spare) = in[k]; // it is used here and nowhere else
   for (u32 k = 0; k < nto && nout < COUNT_OF(out); k++)
     if (has_slot(pl, to[k], back)) out[nout++] = x->slot[back][(size_t)to[k] * pl->nmicro + mb] = slot_new(x);
+  for (u32 k = 0; kind == TASK_I && k < own && nout < COUNT_OF(out); k++)
+    out[nout++] = carried[k] = slot_new(x);
   sim_op op = {.kind = OP_TASK, .place = pl->place[stage], .what = kind * pl->nstages + stage};
   if (nin <= 1 && nout <= 1) {
     op.in = nin ? in[0] : SLOT_NEVER, op.out = nout ? out[0] : SLOT_NOBODY;
@@ -120,9 +139,11 @@ static void count_types(compiler *x) {
   x->l->count = count;
 }
 
-const sim_line *sim_line_new(arena *a, const sim_pipeline *pl, const sim_order *order, u32 n) {
-  compiler x = {.a = a, .pl = pl, .l = ZNEWN(a, sim_line, 1)};
+const sim_line *sim_line_new(arena *a, const sim_stages *st, const sim_order *order, u32 n) {
+  const sim_pipeline *pl = &st->pl;
+  compiler x = {.a = a, .st = st, .pl = pl, .l = ZNEWN(a, sim_line, 1)};
   list_links(&x);
+  list_carried(&x);
   x.l->nslots = SLOT_FIRST;
   for (u32 k = 0; k < 2; k++) x.slot[k] = ZNEWN(a, u32, (size_t)(pl->nlinks + 1) * pl->nmicro);
   x.word = arena_alloc(a, sizeof *x.word * pl->nplaces);
@@ -145,10 +166,13 @@ const sim_line *sim_line_new(arena *a, const sim_pipeline *pl, const sim_order *
   return x.l;
 }
 
-bool sim_line_fits(const sim_line *l, const sim_pipeline *pl) {
+bool sim_line_fits(const sim_line *l, const sim_stages *st) {
+  const sim_pipeline *pl = &st->pl;
   if (l->nmicro != pl->nmicro || l->nplaces != pl->nplaces || l->nstages != pl->nstages ||
       l->nlinks != pl->nlinks || memcmp(l->place, pl->place, pl->nstages * sizeof *pl->place) != 0)
     return false;
+  for (u32 i = 0; i < pl->nstages; i++)
+    if (l->carried[i] != st->carried[pl->like[i]]) return false;
   for (u32 k = 0; k < pl->nlinks; k++) {
     const sim_link *x = &l->link[k], *y = &pl->link[k];
     if (x->from != y->from || x->to != y->to || x->back != y->back || !x->strm[0] != !y->strm[0] ||

@@ -318,7 +318,7 @@ static void sum_up(const pipe *p, sim_pipe_result *r) {
 void sim_pipe(const sim_stages *st, arena *tmp, const sim_line *l, sim_pipe_result *r) {
   arena_mark_t mark = arena_mark(tmp);
   const u32 cells = st->pl.nplaces * st->nclass;
-  assert(sim_line_fits(l, &st->pl));
+  assert(sim_line_fits(l, st));
   pipe p = {.st = st, .l = l, .C = st->nclass};
   p.clock = ZNEWN(tmp, i64, cells), p.channel = ZNEWN(tmp, i64, cells * st->nstreams);
   p.value = ZNEWN(tmp, i64, (size_t)l->nslots * p.C);

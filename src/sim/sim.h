@@ -336,12 +336,16 @@ typedef struct sim_stages sim_stages;
 // streams); simulate the whole program. NULL with a diagnostic: a price is missing.
 const sim_stages *sim_stages_of(ctx *c, arena *a, const prog *probe, cost_model *k, const sim_opts *o,
                                 const sim_pipeline *pl);
-// A line of n steps, in which every task comes after what it needs, compiled for pipelines of that form: places,
-// stages, links and whether these have streams, microbatches. In `a`.
+// The same stages with the sends of every link, there and back, on other streams, numbered from 1 up to n, or, if n is
+// 0, on the compute stream. st: with sends on streams. after: where what comes after all tasks sends is on
+// a stream as well. NULL: what st says is not enough to tell. In `a`, and with parts of st.
+const sim_stages *sim_stages_sending(arena *a, const sim_stages *st, u32 n, u8 *const strm[2], bool after);
+// A line of n steps, in which every task comes after what it needs, compiled for stages of that form: places,
+// stages, links and whether these have streams, microbatches, what a stage's I leaves for its W. In `a`.
 typedef struct sim_line sim_line;
-const sim_line *sim_line_new(arena *a, const sim_pipeline *pl, const sim_order *order, u32 n);
-bool sim_line_fits(const sim_line *l, const sim_pipeline *pl); // is pl of that form?
-// Everything is in `tmp` and given back. The line fits the stages' pipeline.
+const sim_line *sim_line_new(arena *a, const sim_stages *st, const sim_order *order, u32 n);
+bool sim_line_fits(const sim_line *l, const sim_stages *st); // are they of that form?
+// Everything is in `tmp` and given back. The line fits the stages.
 void sim_pipe(const sim_stages *st, arena *tmp, const sim_line *l, sim_pipe_result *r);
 
 // Nodes [from, to) of an event graph on slots x, calls by their maps where they have any.

@@ -304,21 +304,63 @@ static bool made_in_time(digest *d, const sim_piece *now, u32 slot, u32 node, u3
   return own.n > 1;
 }
 
+// What a W waits for, of the values that its I has seen: those for which the clocks that I leaves do not speak.
+// I leaves them for W (by class, in any order), behind what it sends. False: another task has seen such a value.
+static bool carry(digest *d, const sim_piece *p, const waits *late, const ports *clocks, ports *carried) {
+  for (u32 k = 0; k < late->ncame; k++) {
+    if (waited_enough(d, d->s->node_of[p->first], d->s->node_of[p->end], clocks, late->came[k], p->stage))
+      continue;
+    if (p->task != TASK_W || input_of(d, p->stage, true, late->came[k]) == ~0u) return false;
+    carried->slot[carried->n++] = late->came[k];
+  }
+  for (u32 k = 0; k < late->nmade; k++) {
+    const sim_piece *by = &d->pl->piece[late->made[k].mark - 1];
+    if (made_in_time(d, p, late->made[k].slot, late->made[k].node, late->made[k].mark)) continue;
+    if (p->task != TASK_W || by->kind != PIECE_TASK || by->task != TASK_I || by->stage != p->stage ||
+        by->mb != p->mb)
+      return false;
+    carried->slot[carried->n++] = late->made[k].slot;
+  }
+  while (carried->n % d->C) carried->slot[carried->n++] = 0;
+  return true;
+}
+
+static void add_ports(ports *p, const ports *more) {
+  memcpy(p->slot + p->n, more->slot, more->n * sizeof *more->slot);
+  memset(p->also + p->n, 0, more->n * sizeof *more->also);
+  p->n += more->n;
+}
+
+// The map of the I before a W again, with what it leaves for that.
+static bool leave_for_weights(digest *d, const sim_piece *w, const ports *carried) {
+  const sim_piece *p = w;
+  stage_task *t = (stage_task *)&d->st->task[TASK_I][w->stage];
+  ports in, out;
+  while (p->kind != PIECE_TASK || p->task != TASK_I || p->stage != w->stage || p->mb != w->mb) p--;
+  ports_of(d, p, &in, &out, &t->nin, &t->nout);
+  add_ports(&out, carried);
+  t->nout += carried->n / d->C;
+  ((u32 *)d->st->carried)[w->stage] = carried->n / d->C;
+  if (t->nout > VALUES_MAX) return false;
+  t->a = matrix(d, d->s->node_of[p->first], d->s->node_of[p->end], &in, &out);
+  return true;
+}
+
 static bool task_of(digest *d, const sim_piece *p, stage_task *t) {
   u32 n0 = d->s->node_of[p->first], n1 = d->s->node_of[p->end], on = d->pl->place[p->stage];
   const u32 mark = (u32)(p - d->pl->piece) + 1;
   const bool later = p->kind == PIECE_TASK && p->task != TASK_F;
   waits late = {0};
-  ports in, out, clocks;
+  ports in, out, clocks, carried = {0};
   clocks_of(d, on, &clocks);
   ports_of(d, p, &in, &out, &t->nin, &t->nout);
   if (t->nin > VALUES_MAX || t->nout > VALUES_MAX) return false;
   if (!reads_only(d, n0, n1, mark, &in, later ? &late : NULL)) return false;
+  if (!carry(d, p, &late, &clocks, &carried)) return false;
+  if (carried.n && !leave_for_weights(d, p, &carried)) return false;
+  add_ports(&in, &carried);
+  t->nin += carried.n / d->C;
   t->a = matrix(d, n0, n1, &in, &out);
-  for (u32 k = 0; k < late.ncame; k++)
-    if (!waited_enough(d, n0, n1, &clocks, late.came[k], p->stage)) return false;
-  for (u32 k = 0; k < late.nmade; k++)
-    if (!made_in_time(d, p, late.made[k].slot, late.made[k].node, late.made[k].mark)) return false;
   i64 *busy = NEWN(d->s->a, i64, d->C), *comm = NEWN(d->s->a, i64, d->C);
   count_busy(d, n0, n1, on, busy, comm);
   t->busy = busy, t->comm = comm;
@@ -370,6 +412,7 @@ static bool after_of(digest *d, const sim_piece *p) {
         if ((o / d->C == r) != (i / d->C == r) && a[o * n + i] != STAGE_NEVER) return false;
   }
   st->after = a;
+  for (u32 k = p->first; k < p->end; k++) st->after_sends |= d->s->main->body.v[k].op == OP_send;
   stage_task *tail = ZNEWN(d->s->a, stage_task, st->nreps);
   for (u32 r = 0; r < st->nreps; r++) {
     i64 *busy = NEWN(d->s->a, i64, d->C), *comm = NEWN(d->s->a, i64, d->C);
@@ -453,7 +496,7 @@ static bool find_pieces(digest *d) {
   stage_send *send[2];
   for (u32 k = 0; k < TASK_KINDS; k++) st->task[k] = task[k] = ZNEWN(s->a, stage_task, pl->nstages);
   for (u32 k = 0; k < 2; k++) st->send[k] = send[k] = ZNEWN(s->a, stage_send, pl->nlinks + 1);
-  st->before = before;
+  st->before = before, st->carried = ZNEWN(s->a, u32, pl->nstages);
   for (u32 q = 0; q < pl->npieces; q++) {
     const sim_piece *p = &pl->piece[q];
     bool ok = true;
@@ -521,4 +564,29 @@ const sim_stages *sim_stages_of(ctx *c, arena *a, const prog *probe, cost_model 
   ok = ok && !s.odd_spans && find_bytes(&d);
   arena_free(s.tmp);
   return ok ? st : NULL;
+}
+
+// ---- on other streams -------------------------------------------------------------------------------------------
+// The part of a map that is about clocks: values come with a clock where sends block.
+static const stage_task *clocks_only(arena *a, const stage_task *of, u32 n, u32 C) {
+  stage_task *v = arena_dup(a, of, n * sizeof *v);
+  for (u32 k = 0; k < n; k++) {
+    if (!v[k].a) continue;
+    i64 *own = NEWN(a, i64, C * C);
+    for (u32 o = 0; o < C; o++) memcpy(own + o * C, v[k].a + o * (1 + v[k].nin) * C, C * sizeof *own);
+    v[k].a = own, v[k].nin = v[k].nout = 0;
+  }
+  return v;
+}
+
+const sim_stages *sim_stages_sending(arena *a, const sim_stages *st, u32 n, u8 *const strm[2], bool after) {
+  if (after && st->after_sends) return NULL;
+  sim_stages *x = arena_dup(a, st, sizeof *st);
+  sim_link *link = arena_dup(a, st->pl.link, (st->pl.nlinks + 1) * sizeof *link);
+  for (u32 k = 0; k < st->pl.nlinks; k++) link[k].strm[0] = strm[0][k], link[k].strm[1] = strm[1][k];
+  x->pl.link = link, x->nstreams = 1 + n;
+  if (n) return x;
+  for (u32 k = 0; k < TASK_KINDS; k++) x->task[k] = clocks_only(a, st->task[k], st->pl.nstages, st->nclass);
+  x->carried = ZNEWN(a, u32, st->pl.nstages);
+  return x;
 }

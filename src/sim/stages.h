@@ -15,7 +15,7 @@ typedef struct {
   i64 net, peak; // the peak above what was there before
 } stage_bytes;
 typedef struct {
-  u32 nin, nout;               // values that came, that leave
+  u32 nin, nout;               // values that came, that leave; then those carried from I to W
   const i64 *a;                // [out * (1 + nin) * C + in]: clocks first, then value after value
   const stage_bytes *bytes[3]; // of the first microbatch, of the others, of the last
   const i64 *busy, *comm;      // by class: on the compute stream; comm: communication of it
@@ -42,9 +42,11 @@ struct sim_stages {
   const i64 *start;          // [rep number * C + class]: bytes of parameters
   const stage_task *before;  // per stage of the probe
   const stage_task *task[4]; // by kind, per stage of the probe
+  const u32 *carried; // per stage of the probe: values that I leaves for W, besides those that it sends
   const stage_send *send[2]; // there, back; per link of the probe
   const i64 *after;          // [(rep number, cls) out][... in]
   const stage_task *tail;    // per rep number: bytes, busy
+  bool after_sends;          // what comes after all tasks sends
 };
 
 // ---- compiled lines (line.c) ----------------------------------------------------------------------------
@@ -71,7 +73,8 @@ struct sim_line {
   sim_word *word;   // per place: what it does to its memory
   const u32 *count; // per type
   u32 nmicro, nplaces, nstages, nlinks;
-  const u16 *place; // of the pipeline that it was made for
+  const u16 *place; // of the stages that it was made for
+  const u32 *carried;
   const sim_link *link;
 };
 static inline u32 line_types(const sim_pipeline *pl) {

@@ -67,7 +67,7 @@ static bool equal(ctx *c, arena *a, planner *pl, const plan *pn, cost_model *k) 
   if (st && ok) {
     known++, shorter += about.pipeline.nspans > 0;
     ok = plan_line(c, a, pn, &about.graph, &n, &order);
-    if (ok) sim_pipe(st, a, sim_line_new(a, &about.pipeline, order, n), &p);
+    if (ok) sim_pipe(st, a, sim_line_new(a, st, order, n), &p);
     ok = ok && p.makespan_ps == r.makespan_ps && p.peak_bytes == r.peak_bytes;
     if (!ok)
       printf("  %s: time %lld for %lld, bytes %lld for %lld\n", sym_str(c, pn->name),

@@ -1,15 +1,18 @@
 // pipe.c - pipelines known by their stages against the same programs written out: random plans, time and peak
 // memory equal to the last bit. The oracle is the event-graph engine, folded, on the program with all tasks.
+#include "front/front.h"
 #include "plans.h"
 #include "sim/sim.h"
 #include "test.h"
 #include <stdlib.h>
 
-static u32 known, whole, bytes_differ;
+static u32 known, whole, bytes_differ, sent[3];
+static bool sends_elsewhere(plans_model *m, const plan *pn, cost_model *k, const sim_order *order, u32 n,
+                            arena *a);
 
 // by_time: stages of one place that read each other's values may run in any order, and the probe has only one of
 // them: what each of them frees, so its bytes, may be another's then. Such cases are counted.
-static bool compare(plans_model *m, const plan *pn, cost_model *k, bool by_time, arena *a) {
+static bool compare(plans_model *m, const plan *pn, cost_model *k, bool by_time, bool elsewhere, arena *a) {
   ctx *c = m->c;
   plan_probed about;
   const sim_order *order = NULL;
@@ -31,7 +34,7 @@ static bool compare(plans_model *m, const plan *pn, cost_model *k, bool by_time,
     } else if (sim_run(c, a, d, k, &so, &r)) {
       sim_pipe_result p;
       REQUIRE(plan_line(c, a, pn, &about.graph, &n, &order));
-      sim_pipe(st, a, sim_line_new(a, &about.pipeline, order, n), &p);
+      sim_pipe(st, a, sim_line_new(a, st, order, n), &p);
       bytes_differ += p.peak_bytes != r.peak_bytes;
       ok = p.makespan_ps == r.makespan_ps && (by_time || p.peak_bytes == r.peak_bytes);
       if (!ok)
@@ -42,12 +45,54 @@ static bool compare(plans_model *m, const plan *pn, cost_model *k, bool by_time,
       if (memcmp(shares[0], shares[1], sizeof shares[0])) // to the last bit
         ok = false, printf("  utilisation %.17g for %.17g\n", p.utilisation, r.utilisation);
       known++;
+      if (ok && elsewhere && about.pipeline.nlinks) ok = sends_elsewhere(m, pn, k, order, n, a);
     } else
       ok = false;
   }
   prog_free(probe);
   prog_free(d);
   return ok;
+}
+
+// Sends on other streams, told by the stages of the plan whose sends have a channel for each peer: are they the program's
+// with those streams?
+static bool sends_elsewhere(plans_model *m, const plan *pn, cost_model *k, const sim_order *order, u32 n,
+                            arena *a) {
+  const sim_opts so = {.mode = SIM_FOLDED, .peak_only = true};
+  plan_probed about;
+  plan peers = *pn;
+  peers.send_stream = sym_of(m->c, "pp"), peers.send_channels = 4;
+  prog *probe = plan_probe(m->pl, &peers, k, a, false, &about);
+  const sim_pipeline *pl = &about.pipeline;
+  const sim_stages *st = sim_stages_of(m->c, a, probe, k, &so, pl);
+  u16 *from = NEWN(a, u16, pl->nlinks + 1), *to = NEWN(a, u16, pl->nlinks + 1);
+  for (u32 i = 0; i < pl->nlinks; i++)
+    from[i] = pl->place[pl->link[i].from], to[i] = pl->place[pl->link[i].to];
+  prog_free(probe);
+  for (u32 channels = 0; channels <= 2; channels++) {
+    plan as = *pn;
+    as.send_stream = channels ? peers.send_stream : (sym){0};
+    as.send_channels = (u8)channels;
+    u8 *strm[2] = {NEWN(a, u8, pl->nlinks + 1), NEWN(a, u8, pl->nlinks + 1)};
+    const u32 streams = plan_send_streams(a, &as, pl->nlinks, from, to, strm);
+    const sim_stages *own = st ? sim_stages_sending(a, st, streams, strm, channels == 1) : NULL;
+    if (!own) continue;
+    prog *d = plan_apply(m->pl, &as, k);
+    sim_result r;
+    REQUIRE(d && sim_run(m->c, a, d, k, &so, &r));
+    sim_pipe_result p;
+    sim_pipe(own, a, sim_line_new(a, own, order, n), &p);
+    prog_free(d);
+    sent[channels]++;
+    if (p.makespan_ps == r.makespan_ps && p.peak_bytes == r.peak_bytes && p.comm == r.comm &&
+        p.bubble == r.bubble && p.utilisation == r.utilisation)
+      continue;
+    printf("  %s, channels %u: time %lld for %lld, bytes %lld for %lld\n", sym_str(m->c, pn->name), channels,
+           (long long)p.makespan_ps, (long long)r.makespan_ps, (long long)p.peak_bytes,
+           (long long)r.peak_bytes);
+    return false;
+  }
+  return true;
 }
 
 static u32 plans_of(u32 n) { return getenv("PLANS") ? (u32)atoi(getenv("PLANS")) : n; }
@@ -90,7 +135,8 @@ static void check_model(u32 index, maker *make, u32 plans, bool text) {
     diag_clear(m.c);
     if (pn && text) pn = through_text(&m, pn, a);
     CHECK_MSG(!made == !pn, "model %s seed %u: %s", m.name, seed, diag_render(m.c, a));
-    if (pn && (!compare(&m, pn, k, make == plans_random, a) || (text && !flat_is_folded(&m, pn, k, a)))) {
+    if (pn && (!compare(&m, pn, k, make == plans_random, make == plans_hybrid, a) ||
+               (text && !flat_is_folded(&m, pn, k, a)))) {
       strbuf b = {.a = a};
       plan_print(planner_source(m.pl), pn, &b);
       printf("model %s seed %u\n%s", m.name, seed, getenv("SHOW") ? sb_str(&b) : "");
@@ -105,9 +151,35 @@ static void check_model(u32 index, maker *make, u32 plans, bool text) {
 
 TEST(pipe_is_the_program_written_out) {
   known = whole = 0;
+  memset(sent, 0, sizeof sent);
   for (u32 i = 0; i < plans_count(); i++) check_model(i, plans_hybrid, plans_of(60), false);
-  printf("  %u pipelines by stages, %u whole\n", known, whole);
-  CHECK(known > 100);
+  printf("  %u pipelines by stages, %u whole; %u, %u and %u with sends on other streams\n", known, whole,
+         sent[0], sent[1], sent[2]);
+  CHECK(known > 100 && sent[0] > 20 && sent[1] > 20 && sent[2] > 20);
+}
+
+// The first stage has no input gradient to make, so nothing of its I waits for the gradient that came: its W does.
+TEST(pipe_weight_gradients_wait_for_what_came) {
+  ctx *c = ctx_new();
+  arena *a = ctx_arena(c);
+  prog *src = front_load(c, "gpt3-xl:layers=4", &(front_opts){.batch = 8, .loss = true});
+  cost_model *k = cost_model_new(c, a, machine_load(c, a, "1x4 v100"), NULL);
+  REQUIRE(src && k);
+  plans_model m = {.name = "gpt3-xl", .c = c, .a = a, .src = src, .pl = planner_new(src)};
+  static const char *const how[] = {"", " recompute=full", " channels=one", " overlap=none"};
+  for (u32 i = 0; i < COUNT_OF(how); i++) {
+    const hybrid_opts h = {.s = strategy_of("tp=2 pp=2 v=2 mb=4 schedule=zb-h1 sp%s", how[i]),
+                           .train = true,
+                           .optim = optim_default(OPTIM_ADAM)};
+    known = whole = 0;
+    const plan *pn = policy_hybrid(m.pl, a, &h);
+    REQUIRE(pn);
+    CHECK(compare(&m, pn, k, false, true, a));
+    CHECK(known == 1 && whole == 0);
+  }
+  planner_free(m.pl);
+  prog_free(src);
+  ctx_free(c);
 }
 
 TEST(pipe_takes_any_order) {
