@@ -51,7 +51,7 @@ static u64 hash_training(u64 h, const plan *pn) {
   return hash_step(h, (u64)pn->keep_gradients | (u64)pn->input_gradients << 1);
 }
 
-u64 plan_hash(const ctx *c, const plan *pn) {
+u64 plan_hash_unordered(const ctx *c, const plan *pn) {
   u64 h = hash_step(hash_space(0, c, pn), pn->ntrans);
   for (u32 i = 0; i < pn->ntrans; i++) h = hash_trans(h, &pn->trans[i]);
   h = hash_step(h, pn->nsegments);
@@ -59,7 +59,6 @@ u64 plan_hash(const ctx *c, const plan *pn) {
     h = hash_step(hash_step(h, pn->segments[i].from), pn->segments[i].to);
     h = hash_submesh(h, &pn->segments[i].on);
   }
-  h = hash_orders(h, pn);
   for (u32 k = 0; k < STORAGE_KINDS; k++) {
     h = hash_step(h, pn->nstorage[k]);
     for (u32 i = 0; i < pn->nstorage[k]; i++) h = hash_step(h, pn->storage[k][i]);
@@ -68,6 +67,11 @@ u64 plan_hash(const ctx *c, const plan *pn) {
   for (u32 i = 0; i < pn->nrecompute; i++)
     h = hash_step(hash_step(h, pn->recompute[i].fn.i), pn->recompute[i].instr);
   h = hash_step(hash_step(h, pn->train), pn->batchnorm_groups);
-  if (pn->train) h = hash_training(h, pn);
-  return hash_u64(hash_name(h, c, pn->send_stream), pn->send_channels);
+  return pn->train ? hash_training(h, pn) : h;
 }
+
+u64 plan_hash_ordered(const ctx *c, const plan *pn, u64 unordered) {
+  return hash_u64(hash_name(hash_orders(unordered, pn), c, pn->send_stream), pn->send_channels);
+}
+
+u64 plan_hash(const ctx *c, const plan *pn) { return plan_hash_ordered(c, pn, plan_hash_unordered(c, pn)); }

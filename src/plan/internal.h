@@ -21,7 +21,7 @@ struct planner {
   VEC(struct stage_source *) stage_sources;
   VEC(grad_pair *) grads;
   VEC(func) updates, decomposed;
-  hmap source_map, like_map, decompose_map, grad_map, update_map, kept_map;
+  hmap source_map, like_map, decompose_map, grad_map, update_map, kept_map, schedule_map;
   const classes *classes;
   VEC(struct {
     u32 n;

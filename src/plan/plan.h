@@ -315,8 +315,18 @@ typedef struct {
 // The plan of a strategy. NULL and diagnostics if it cannot be: it does not divide, or strategy_settle
 // refuses it (mbs must be settled before, where the batch is known).
 plan *policy_hybrid(planner *pl, arena *a, const hybrid_opts *o);
-// Of all but its name: equal plans of one source are the same program, in whatever session.
+// The same in steps, of a settled strategy and without a name. Unordered: all but the order of tasks, the streams of
+// sends, and stages. Ordered: these two; *file: the schedule of the file that says it, or NULL. Staged: the rest.
+// What a plan had stays as it was, so one plan without order is a copy away from those of all strategies that
+// differ in nothing else, and stages, where no file says where they lie, are theirs too.
+plan *policy_unordered(planner *pl, arena *a, const hybrid_opts *o);
+bool policy_ordered(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const sched **file);
+bool policy_staged(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const sched *file);
+// Of all but its name: equal plans of one source are the same program, in whatever session. unordered: of all but
+// order and sends.
 u64 plan_hash(const ctx *c, const plan *pn);
+u64 plan_hash_unordered(const ctx *c, const plan *pn);
+u64 plan_hash_ordered(const ctx *c, const plan *pn, u64 unordered); // plan_hash from that
 // Its parts, each adding to a plan whose axes and meshes exist. axis: 1-based into pn->axes.
 bool policy_batch(planner *pl, arena *a, plan *pn,
                   u8 axis); // the batch of every input over an axis (space or time)

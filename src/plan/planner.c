@@ -291,7 +291,9 @@ void planner_keep_ends(planner *pl, u32 stages, choice_value layers, const u32 *
 
 u64 planner_schedule_key(planner *pl, const sched_row *row, const sched_shape *x, loc where,
                          const u32 **live) {
-  for (u32 i = 0; i < pl->schedules.n; i++) {
+  const u32 words[] = {x->places, x->chunks, x->micro, x->group, x->backward};
+  const u64 hash = hash_bytes(words, sizeof words, hash_bytes(row->name, strlen(row->name), 0));
+  for (u32 it = 0, i; hmap_next(&pl->schedule_map, hash, &it, &i);) {
     const sched_shape *y = &pl->schedules.v[i].shape;
     if (pl->schedules.v[i].row != row || x->places != y->places || x->chunks != y->chunks ||
         x->micro != y->micro || x->group != y->group || x->backward != y->backward)
@@ -306,6 +308,7 @@ u64 planner_schedule_key(planner *pl, const sched_row *row, const sched_shape *x
   arena_free(a);
   if (!key) return 0;
   if (live) *live = alive;
+  hmap_add(pl->a, &pl->schedule_map, hash, pl->schedules.n);
   vec_push(pl->a, &pl->schedules);
   pl->schedules.v[pl->schedules.n - 1].row = row;
   pl->schedules.v[pl->schedules.n - 1].shape = *x;

@@ -193,7 +193,7 @@ static bool by_stages(const search *s, const search_point *p) {
 void search_evaluate(search *s, worker *w, search_point *p) {
   arena *a = arena_new();
   if (!w->stages) w->stages = ZNEWN(w->a, known, 1);
-  plan *pn = search_plan(s, w, a, p);
+  plan *pn = search_plan(s, w, a, p, NULL);
   known_stages *x = pn ? stages_of(s, w, p, pn) : NULL;
   p->same_zero = x ? same_zero(s, x->about.storage_split, p) : p->s.zero.n;
   sim_pipe_result r;

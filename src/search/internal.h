@@ -4,6 +4,7 @@
 #include "search/search.h"
 
 typedef struct known known;                 // evaluate.c
+typedef struct unordered unordered;         // plans.c
 typedef struct memory_bounds memory_bounds; // memory.c
 typedef struct known_kept known_kept;       // memory.c
 typedef struct {
@@ -11,6 +12,7 @@ typedef struct {
   arena *a;
   planner *pl;
   cost_model *k;
+  unordered *plans; // what is known of plans but for their order
   known *stages;    // what is known of stages and schedules
   known_kept *kept; // what is known of activations
   bool broken;      // the session could not be set up
@@ -74,9 +76,14 @@ struct search_part {
 };
 
 // ---- search.c -----------------------------------------------------------------------------------------
-plan *search_plan(const search *s, worker *w, arena *a, const search_point *p); // without its sequences
 void search_impossible(search_point *p, const worker *w);      // for the reason that the session has
 search_point *search_find(const search *s, const strategy *x); // NULL: not in the space
+
+// ---- plans.c ------------------------------------------------------------------------------------------
+// The plan of the point, without its sequences and its name; NULL and diagnostics: it is impossible. hash (or NULL): its
+// plan_hash.
+plan *search_plan(const search *s, worker *w, arena *a, const search_point *p, u64 *hash);
+void unordered_free(unordered *x);
 
 // ---- evaluate.c ---------------------------------------------------------------------------------------
 // Time and bytes of the point's plan, its state, what it equals.

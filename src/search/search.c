@@ -31,12 +31,6 @@ static bool setup(search *s, worker *w) {
 
 static const char *reason(const worker *w) { return diag_count(w->c) ? diag_get(w->c, 0).message : ""; }
 
-plan *search_plan(const search *s, worker *w, arena *a, const search_point *p) {
-  hybrid_opts h = search_hybrid(s->o, p);
-  h.no_order = true, h.files = &s->files;
-  return policy_hybrid(w->pl, a, &h);
-}
-
 // The reason moves to the caller's arena when all threads are done.
 void search_impossible(search_point *p, const worker *w) {
   const char *why = reason(w);
@@ -74,9 +68,8 @@ static void screen_job(void *arg, u32 i, int thread) {
   search_point *p = &s->r->point[i];
   if (p->state != SEARCH_OPEN || !setup(s, w)) return;
   arena *a = arena_new();
-  const plan *pn = search_plan(s, w, a, p);
+  const plan *pn = search_plan(s, w, a, p, &p->plan);
   if (pn) {
-    p->plan = plan_hash(w->c, pn);
     p->bound_bytes = (i64)memory_bound(s->bounds.memory, w, s->o, a, &p->s, pn);
   } else {
     search_impossible(p, w);
@@ -294,6 +287,7 @@ bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_
   for (int i = 0; i < threads; i++) {
     if (!s.w[i].c) continue;
     known_free(s.w[i].stages);
+    unordered_free(s.w[i].plans);
     planner_free(s.w[i].pl);
     arena_free(s.w[i].a);
     ctx_free(s.w[i].c);

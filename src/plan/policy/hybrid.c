@@ -123,42 +123,61 @@ static u8 add_axis(ctx *c, plan *pn, const char *name, u32 size, bool temporal) 
 
 static loc said_at(const hybrid_opts *o, choice_id id) { return o->said ? o->said->of[id].at : (loc){0}; }
 
-static plan *frame(planner *pl, arena *a, const hybrid_opts *o) {
+static plan *frame(arena *a, const hybrid_opts *o) {
   plan *pn = NEW(a, plan);
   pn->train = o->train, pn->optim = o->optim, pn->keep_gradients = o->keep_gradients;
   pn->axes = NEWN(a, plan_axis, 8);
   pn->meshes = ZNEWN(a, plan_mesh, 1);
   pn->nmeshes = 1;
-  strbuf name = {.a = a};
-  strategy_print(&o->s, &name);
-  pn->name = sym_of(planner_source(pl)->c, sb_str(&name));
   return pn;
+}
+
+enum { AXIS_pp = 1, AXIS_dp, AXIS_tp }; // in the order in which they are added
+
+plan *policy_unordered(planner *pl, arena *a, const hybrid_opts *o) {
+  ctx *c = planner_source(pl)->c;
+  const strategy *s = &o->s;
+  plan *pn = frame(a, o);
+  pn->batchnorm_groups = policy_batchnorm(planner_source(pl), s);
+  pl = planner_grouped(pl, pn->batchnorm_groups, (loc){0});
+  if (!pl) return NULL;
+  add_axis(c, pn, "pp", s->pp.n, false);
+  add_axis(c, pn, "dp", s->dp.n, false);
+  add_axis(c, pn, "tp", s->tp.n, false);
+  pn->meshes[0] = (plan_mesh){.name = sym_of(c, "m"), .naxes = 3, .axis = {AXIS_pp, AXIS_dp, AXIS_tp}};
+  if (s->mb.n > 1) pn->time = add_axis(c, pn, "mb", s->mb.n, true);
+  if (!deal_out(pl, a, pn, AXIS_dp, s)) return NULL;
+  bool whole = choice_is(CHOICE_tables, s->tables, "whole");
+  if (s->tp.n > 1 && !policy_tensor(pl, a, pn, AXIS_tp, whole)) return NULL;
+  if (s->sp.n && !policy_sequence(pl, a, pn, AXIS_tp)) return NULL;
+  policy_zero(pn, AXIS_dp, s->zero.n);
+  return policy_recompute(pl, a, pn, s->recompute) ? pn : NULL;
+}
+
+bool policy_ordered(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const sched **file) {
+  const strategy *s = &o->s;
+  if (s->overlap.n && s->pp.n > 1) {
+    static const u8 channels[] = {4, 2, 1};
+    pn->send_stream = sym_of(planner_source(pl)->c, "pp"), pn->send_channels = channels[s->channels.n];
+  }
+  const loc at = said_at(o, s->v.n > 1 && !s->schedule.path ? CHOICE_v : CHOICE_schedule);
+  return policy_schedule(pl, a, pn, s, o, at, file);
+}
+
+bool policy_staged(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const sched *file) {
+  pl = planner_grouped(pl, pn->batchnorm_groups, (loc){0});
+  return pl && policy_stages(pl, a, pn, AXIS_pp, &o->s, file, said_at(o, CHOICE_layers));
 }
 
 plan *policy_hybrid(planner *pl, arena *a, const hybrid_opts *o) {
   ctx *c = planner_source(pl)->c;
-  strategy s = o->s;
-  if (!strategy_settle(c, o->said, 0, o->train, &s)) return NULL;
-  plan *pn = frame(pl, a, o);
-  pn->batchnorm_groups = policy_batchnorm(planner_source(pl), &s);
-  pl = planner_grouped(pl, pn->batchnorm_groups, (loc){0});
-  if (!pl) return NULL;
-  u8 pp = add_axis(c, pn, "pp", s.pp.n, false), dp = add_axis(c, pn, "dp", s.dp.n, false),
-     tp = add_axis(c, pn, "tp", s.tp.n, false);
-  pn->meshes[0] = (plan_mesh){.name = sym_of(c, "m"), .naxes = 3, .axis = {pp, dp, tp}};
-  if (s.overlap.n && s.pp.n > 1) {
-    static const u8 channels[] = {4, 2, 1};
-    pn->send_stream = sym_of(c, "pp"), pn->send_channels = channels[s.channels.n];
-  }
-  if (s.mb.n > 1) pn->time = add_axis(c, pn, "mb", s.mb.n, true);
-  if (!deal_out(pl, a, pn, dp, &s)) return NULL;
-  bool whole = choice_is(CHOICE_tables, s.tables, "whole");
-  if (s.tp.n > 1 && !policy_tensor(pl, a, pn, tp, whole)) return NULL;
-  if (s.sp.n && !policy_sequence(pl, a, pn, tp)) return NULL;
-  loc at = said_at(o, s.v.n > 1 && !s.schedule.path ? CHOICE_v : CHOICE_schedule);
+  hybrid_opts own = *o;
+  if (!strategy_settle(c, o->said, 0, o->train, &own.s)) return NULL;
   const sched *file;
-  if (!policy_schedule(pl, a, pn, &s, o, at, &file)) return NULL;
-  if (!policy_stages(pl, a, pn, pp, &s, file, said_at(o, CHOICE_layers))) return NULL;
-  policy_zero(pn, dp, s.zero.n);
-  return policy_recompute(pl, a, pn, s.recompute) ? pn : NULL;
+  plan *pn = policy_unordered(pl, a, &own);
+  if (!pn || !policy_ordered(pl, a, pn, &own, &file) || !policy_staged(pl, a, pn, &own, file)) return NULL;
+  strbuf name = {.a = a};
+  strategy_print(&o->s, &name);
+  pn->name = sym_of(c, sb_str(&name));
+  return pn;
 }

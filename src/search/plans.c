@@ -1,0 +1,56 @@
+// plans.c - the plans of points, made in two steps: many strategies differ in the order of tasks and the streams of
+// sends only, and the plan without these is kept for them.
+#include "search/internal.h"
+
+enum { KEPT = 256 };
+
+typedef struct {
+  strategy of; // settled, without what is about order and sends
+  arena *a;    // NULL: empty
+  plan *pn;    // NULL: impossible
+  u64 hash;
+  diag_id id; // why it, or its stages, are impossible
+  const char *why;
+} unordered_plan;
+struct unordered {
+  unordered_plan v[KEPT]; // by hash
+};
+
+void unordered_free(unordered *x) {
+  for (u32 i = 0; x && i < KEPT; i++) arena_free(x->v[i].a);
+}
+
+static unordered_plan *find(worker *w, const hybrid_opts *h) {
+  hybrid_opts own = *h;
+  own.s = strategy_without(&h->s, CHOICE_OF_ORDER);
+  own.s = strategy_without(&own.s, CHOICE_OF_SENDS);
+  unordered_plan *x = &w->plans->v[strategy_hash(&own.s) % KEPT];
+  if (x->a && !strategy_compare(&x->of, &own.s)) return x;
+  arena_free(x->a);
+  *x = (unordered_plan){.of = own.s, .a = arena_new()};
+  const u32 before = diag_count(w->c);
+  x->pn = policy_unordered(w->pl, x->a, &own);
+  if (x->pn && policy_staged(w->pl, x->a, x->pn, &own, NULL)) {
+    x->hash = plan_hash_unordered(w->c, x->pn);
+  } else {
+    const diag_item d = diag_get(w->c, before);
+    x->id = d.id, x->why = arena_strdup(x->a, d.message);
+    diag_truncate(w->c, before);
+  }
+  return x;
+}
+
+plan *search_plan(const search *s, worker *w, arena *a, const search_point *p, u64 *hash) {
+  hybrid_opts h = search_hybrid(s->o, p);
+  h.no_order = true, h.files = &s->files;
+  if (!w->plans) w->plans = ZNEWN(w->a, unordered, 1);
+  if (!strategy_settle(w->c, NULL, 0, h.train, &h.s)) return NULL;
+  const unordered_plan *x = h.s.schedule.path ? NULL : find(w, &h);
+  plan *pn = !x ? policy_unordered(w->pl, a, &h) : x->pn ? arena_dup(a, x->pn, sizeof *x->pn) : NULL;
+  const sched *file;
+  if (pn && !policy_ordered(w->pl, a, pn, &h, &file)) return NULL; // before what is said of stages
+  if (x && x->why) diag(w->c, x->id, (loc){0}, "%s", x->why);
+  if (!pn || (x ? x->why != NULL : !policy_staged(w->pl, a, pn, &h, file))) return NULL;
+  if (hash) *hash = plan_hash_ordered(w->c, pn, x ? x->hash : plan_hash_unordered(w->c, pn));
+  return pn;
+}
