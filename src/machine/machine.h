@@ -153,6 +153,9 @@ static inline const device_kind *machine_kind_of(const machine *m, u32 rank) {
 // For lower bounds: the most that a product of any size reaches, 0 if there is no rate; bytes/s of memory.
 double machine_top_flops(const device_kind *k, dtype t);
 double machine_top_bw(const device_kind *k);
+// Where all devices and nodes are alike: ranks lie as others do so many ranks further on (devices of a node, times nodes
+// below a switch). 0: they are not.
+u32 machine_period(const machine *m);
 void machine_set_usable(machine *m, i64 bytes); // of every device, at most its memory
 machine *machine_twice(arena *a,
                        const machine *m); // with twice the nodes; NULL: more devices than there may be

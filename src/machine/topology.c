@@ -212,3 +212,11 @@ void machine_pairs(const machine *m, arena *scratch, const u32 *from, const u32 
   }
   arena_release(scratch, mark);
 }
+
+u32 machine_period(const machine *m) {
+  if (m->nkinds != 1 || !m->nnodes || m->nranks % m->nnodes) return 0;
+  const u32 per = m->nranks / m->nnodes;
+  for (u32 r = 0; r < m->nranks; r++)
+    if (m->dev[r].node != r / per || m->dev[r].index != r % per || m->node[r / per] != m->node[0]) return 0;
+  return per * MAX(m->fabric.leaf, 1u);
+}

@@ -172,6 +172,9 @@ typedef struct {
 } plan_kept_value;
 u32 plan_kept(planner *pl, const plan *pn, cost_model *k, arena *a, plan_kept_value **out,
               bool **accumulates);
+// How long one microbatch keeps a rank busy, on average over ranks, under a plan of one stage: by instruction of main, what
+// comes of it in forward and backward. out: one for each. False and diagnostics: there is no such plan, or no price.
+bool plan_busy(planner *pl, const plan *pn, cost_model *k, sim_busy *out);
 // What a policy found out about the source program, kept for the next plan: trans by any key.
 const plan_trans *planner_kept(planner *pl, u64 key, u32 *n); // NULL: nothing kept
 void planner_keep(planner *pl, u64 key, const plan_trans *v, u32 n);

@@ -47,15 +47,6 @@ static void put_ranks(probing *x, const u32 *rank, u32 n, u32 *node, u32 *nnode)
   }
 }
 
-// Of a machine whose nodes are all alike: devices of a node, times nodes below a switch.
-static u32 period_of(const machine *m) {
-  if (!m || m->nkinds != 1 || !m->nnodes || m->nranks % m->nnodes) return 0;
-  const u32 per = m->nranks / m->nnodes;
-  for (u32 r = 0; r < m->nranks; r++)
-    if (m->dev[r].node != r / per || m->dev[r].index != r % per || m->node[r / per] != m->node[0]) return 0;
-  return per * MAX(m->fabric.leaf, 1u);
-}
-
 // Members of two groups that differ in a coordinate lie as those of any other two such groups do, from the
 // first rank on.
 static bool put_coordinates(probing *x, group a, group b) {
@@ -512,7 +503,7 @@ static prog *probe(planner *pl, const plan *pn, cost_model *k, arena *a, const f
                    plan_probed *out) {
   apply ap;
   probing x = {.a = a, .m = k ? cost_model_machine(k) : NULL};
-  x.period = period_of(x.m);
+  x.period = x.m ? machine_period(x.m) : 0;
   bool ok = apply_open(&ap, pl, pn, k);
   if (ok) {
     main_build *mb = &x.mb;

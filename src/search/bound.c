@@ -14,6 +14,7 @@
 //   forwards, a third of w at least as no product has more than two gradients, of its own size, fill the
 //   pipeline. Several stages on a place: nothing is said of filling.
 //
+// Work that is measured instead, and stages as they are: work.c.
 #include "search/internal.h"
 #include <math.h>
 
@@ -185,6 +186,15 @@ void bounds_make(arena *keep, planner *pl, const machine *m, cost_model *k, cons
     b->work = products_time(&y, whole->main);
     prog_free(whole);
   }
+  double *before = b->forward = NEWN(keep, double, f->body.n + 1);
+  before[0] = 0;
+  for (u32 i = 0; i < f->body.n; i++) {
+    const instr *in = &f->body.v[i];
+    before[i + 1] = before[i] + (in->op == OP_call ? products_time(&x, in->callee)
+                                 : is_product(in)  ? product_time(&x, f, in)
+                                                   : 0);
+  }
+  b->missing = MAX(3 * forward - b->work, 0);
   chains w = {&x, a, LOOKS_MOST};
   b->chain = is_chain(&w, o->train && f->rets.n ? f->rets.v[0] : 0) && b->work <= 3 * forward * (1 + 1e-9);
   diag_clear(src->c);
@@ -197,17 +207,27 @@ static double filled(double w, double P, double K, double part) {
   return part * w / (1 - pow(1 - part / K, P));
 }
 
+static bool splits_backward(const strategy *s) {
+  return s->schedule.path || sched_row_find(choice_word(CHOICE_schedule, s->schedule.n))->split;
+}
+
 // And of it, the time of the products spread evenly.
 static double seconds(const bounds *b, const strategy *s, double *even) {
   const double K = s->mb.n, P = s->pp.n, w = b->work / s->dp.n / s->tp.n / K, mean = K * w / P;
   *even = mean;
   if (s->pp.n == 1 || s->v.n > 1 || !b->chain) return mean;
-  const bool split = s->schedule.path || sched_row_find(choice_word(CHOICE_schedule, s->schedule.n))->split;
-  return MAX(mean, filled(w, P, K, b->train && split ? 1.0 / 3 : 1));
+  return MAX(mean, filled(w, P, K, b->train && splits_backward(s) ? 1.0 / 3 : 1));
 }
 
 void bound(const bounds *b, search_point *p) {
   double even;
   p->bound_ps = (i64)(seconds(b, &p->s, &even) * 1e12 * 0.999999);
   p->bound_fill_ps = MAX(p->bound_ps - (i64)(even * 1e12 * 0.999999), 0);
+}
+
+double bound_fill(const bounds *b, const strategy *s, const plan *pn, u32 stage) {
+  if (!b->chain || !stage) return 0;
+  const double forward = b->forward[pn->segments[stage].from - 1];
+  const double all = b->train && !splits_backward(s) ? MAX(forward, 3 * forward - b->missing) : forward;
+  return all / s->dp.n / s->tp.n / s->mb.n * 1e12;
 }

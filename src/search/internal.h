@@ -5,6 +5,8 @@
 
 typedef struct known known;                 // evaluate.c
 typedef struct unordered unordered;         // plans.c
+typedef struct works works;                 // work.c
+typedef struct work work;                   // work.c
 typedef struct memory_bounds memory_bounds; // memory.c
 typedef struct known_kept known_kept;       // memory.c
 typedef struct {
@@ -22,6 +24,8 @@ typedef struct {
   double work; // seconds of all products of a step on one device at its best rate
   bool chain;  // one product after the other, there and back
   bool train;
+  double *forward; // seconds of the forward's products of main before instruction i, from 0, likewise
+  double missing;  // of gradients that products do not have, where the others have two
   const memory_bounds *memory;
 } bounds;
 
@@ -45,6 +49,8 @@ typedef struct {
   kept kept;
   hmap by_strategy; // indices of points
   bounds bounds;
+  works *works;
+  work **measured; // in this wave
   search_point **wave;
 } search;
 
@@ -99,6 +105,19 @@ bool space_make(ctx *c, arena *a, const prog *src, const search_opts *o, u32 ran
 // ---- bound.c ------------------------------------------------------------------------------------------
 void bounds_make(arena *a, planner *pl, const machine *m, cost_model *k, const search_opts *o, bounds *b);
 void bound(const bounds *b, search_point *p); // bound_ps, bound_fill_ps
+// ps that pass at least before the first stage of a place begins and after it has ended, while others compute.
+double bound_fill(const bounds *b, const strategy *s, const plan *pn, u32 stage);
+
+// ---- work.c -------------------------------------------------------------------------------------------
+// What one microbatch takes of a rank under strategies without stages, for all of the search.
+works *works_new(arena *a, const search *s);
+// The strategies that the bound of s needs measured, in v; returns how many: 0, the bound says no more than `bound`.
+enum { WORKS_MOST = 3 };
+u32 works_of(works *x, const strategy *s, work *v[WORKS_MOST]);
+void work_measure(works *x, worker *w, work *v); // unless it is; each by one thread
+bool work_known(const work *v);
+// A better bound_ps and bound_fill_ps from the work of its stages.
+void work_bound(works *x, const search *s, worker *w, search_point *p);
 
 // ---- whole.c ------------------------------------------------------------------------------------------
 typedef struct {

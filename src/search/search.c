@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { WAVE = 16 };
+enum { WAVE = 16, BOUNDED = 64 }; // points that are evaluated, and that get a better bound, at once
 
 // ---- plans ------------------------------------------------------------------------------------------------
 hybrid_opts search_hybrid(const search_opts *o, const search_point *p) {
@@ -139,12 +139,53 @@ static void job(void *arg, u32 i, int thread) {
   if (setup(s, w)) search_evaluate(s, w, s->wave[i]);
 }
 
-// ---- ranking ----------------------------------------------------------------------------------------------
-static int by_bound(const void *x, const void *y) {
-  const search_point *const *a = x, *const *b = y;
-  if ((*a)->bound_ps != (*b)->bound_ps) return (*a)->bound_ps < (*b)->bound_ps ? -1 : 1;
-  return *a < *b ? -1 : *a > *b;
+static void measure_job(void *arg, u32 i, int thread) {
+  search *s = arg;
+  worker *w = &s->w[thread];
+  if (setup(s, w)) work_measure(s->works, w, s->measured[i]);
 }
+
+static void bound_job(void *arg, u32 i, int thread) {
+  search *s = arg;
+  worker *w = &s->w[thread];
+  if (setup(s, w)) work_bound(s->works, s, w, s->wave[i]);
+}
+
+// ---- by their bounds --------------------------------------------------------------------------------------
+static bool before(const search_point *a, const search_point *b) {
+  return a->bound_ps != b->bound_ps ? a->bound_ps < b->bound_ps : a < b;
+}
+
+static int by_bound(const void *x, const void *y) {
+  const search_point *a = *(search_point *const *)x, *b = *(search_point *const *)y;
+  return before(a, b) ? -1 : before(b, a);
+}
+
+// Points by their bounds, the least first: those that have only their first bound, sorted, and a heap of those whose bound
+// is of their work.
+typedef struct {
+  u32 at, n, nheap;
+  search_point **sorted, **heap;
+} queue;
+
+static void heap_put(queue *q, search_point *p) {
+  u32 i = q->nheap++;
+  for (; i && before(p, q->heap[(i - 1) / 2]); i = (i - 1) / 2) q->heap[i] = q->heap[(i - 1) / 2];
+  q->heap[i] = p;
+}
+
+static search_point *heap_take(queue *q) {
+  search_point *top = q->heap[0], *last = q->heap[--q->nheap];
+  u32 i = 0;
+  for (u32 k; (k = 2 * i + 1) < q->nheap; i = k) {
+    if (k + 1 < q->nheap && before(q->heap[k + 1], q->heap[k])) k++;
+    if (!before(q->heap[k], last)) break;
+    q->heap[i] = q->heap[k];
+  }
+  q->heap[i] = last;
+  return top;
+}
+
 static void end_point(search *s, search_point *p) {
   p->applied = true;
   if (p->state == SEARCH_RAN && p->time_ps) kept_add(&s->kept, p->time_ps);
@@ -157,21 +198,70 @@ static void end_point(search *s, search_point *p) {
   equals(s, p, &less, arena_printf(s->a, "no other tensor is large enough to shard %u ways", p->s.dp.n));
 }
 
+// Better bounds for the next points that have only their first one.
+static void bound_more(search *s, queue *q, int threads) {
+  u32 n = 0, k = 0;
+  work *v[WORKS_MOST];
+  for (; k < BOUNDED && q->at < q->n && (!q->nheap || before(q->sorted[q->at], q->heap[0])); k++) {
+    s->wave[k] = q->sorted[q->at++];
+    for (u32 m = works_of(s->works, &s->wave[k]->s, v); m-- > 0;) {
+      u32 j = 0;
+      while (j < n && s->measured[j] != v[m]) j++;
+      if (j == n && !work_known(v[m])) s->measured[n++] = v[m];
+    }
+  }
+  parallel_for(threads, n, measure_job, s);
+  parallel_for(threads, k, bound_job, s);
+  for (u32 i = 0; i < k; i++) heap_put(q, s->wave[i]);
+}
+
+// The next wave: points whose bounds are the least of all. Those that are too slow are as good as taken.
+static u32 next_wave(search *s, queue *q, int threads) {
+  u32 k = 0;
+  while (k < WAVE && (q->nheap || q->at < q->n)) {
+    if (s->o->no_bounds) {
+      s->wave[k++] = q->sorted[q->at++];
+      continue;
+    }
+    if (q->at < q->n && (!q->nheap || before(q->sorted[q->at], q->heap[0]))) {
+      if (k) break; // the wave's place is needed
+      if (q->sorted[q->at]->bound_ps > kept_last(&s->kept))
+        q->sorted[q->at++]->state = SEARCH_BOUND_TIME;
+      else
+        bound_more(s, q, threads);
+      continue;
+    }
+    search_point *p = heap_take(q);
+    if (p->bound_ps > kept_last(&s->kept))
+      p->state = SEARCH_BOUND_TIME;
+    else
+      s->wave[k++] = p;
+  }
+  return k;
+}
+
+// A bound that a plan beats would hide others, so that is a bug.
+static void hold(const search *s, const search_point *p) {
+  if (p->state != SEARCH_RAN && p->state != SEARCH_OVER_MEMORY) return;
+  if (p->time_ps >= p->bound_ps) return;
+  strbuf b = {.a = s->a};
+  strategy_print(&p->s, &b);
+  fprintf(stderr, "heddle: %s takes %lld ps, but its lower bound is %lld ps\n", sb_str(&b),
+          (long long)p->time_ps, (long long)p->bound_ps);
+  assert(!"a lower bound on time holds");
+}
+
 static void run_waves(search *s, search_point **all, u32 n, int threads) {
   progress bar;
   progress_begin(&bar, "searching", n);
-  s->wave = NEWN(s->a, search_point *, WAVE);
-  for (u32 at = 0; at < n;) {
-    const i64 last = kept_last(&s->kept);
-    u32 k = 0;
-    for (; at < n && k < WAVE; at++)
-      if (all[at]->bound_ps > last)
-        all[at]->state = SEARCH_BOUND_TIME;
-      else
-        s->wave[k++] = all[at];
+  s->wave = NEWN(s->a, search_point *, MAX(WAVE, BOUNDED));
+  s->measured = NEWN(s->a, work *, BOUNDED * WORKS_MOST);
+  s->works = works_new(s->a, s);
+  queue q = {.n = n, .sorted = all, .heap = NEWN(s->a, search_point *, n + 1)};
+  for (u32 k, done = 0; (k = next_wave(s, &q, threads)); done += k) {
     parallel_for(threads, k, job, s);
-    for (u32 i = 0; i < k; i++) end_point(s, s->wave[i]);
-    progress_step(&bar, at);
+    for (u32 i = 0; i < k; i++) hold(s, s->wave[i]), end_point(s, s->wave[i]);
+    progress_step(&bar, q.at - q.nheap);
   }
   progress_end(&bar);
 }

@@ -50,7 +50,8 @@ typedef struct {
   bool applied;              // its plan was applied: the state is of step 3 or 4
   i64 time_ps, peak_bytes;   // of one step; peak of the fullest rank. 0 where the plan was not simulated
   i64 bound_ps, bound_bytes; // proven lower bounds
-  i64 bound_fill_ps;         // of bound_ps, to fill and drain the pipeline; the rest is computing
+  i64 bound_fill_ps;         // of bound_ps, to fill and drain the pipeline; the rest is work
+  bool bound_work;           // that of the busiest place, measured; else products at the best rate
   double utilisation, bubble,
       comm;        // mean over ranks: computing; neither; communication that holds up computing
   u64 plan;        // plan_hash; 0 where there is none

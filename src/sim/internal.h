@@ -5,7 +5,7 @@
 // graph. repeat.c: periods of main that need not be walked. flat.c, map.c,
 // critical.c: the engines, which do not include this file. path.c: the critical path by instruction. life.c,
 // heap.c, bytes.c, peak.c: memory. parts.c, origin.c: what the path is made of. split.c: what all time consists of.
-// steady.c: steps that follow each other. timeline.c: events. stages.c, line.c, pipe.c: pipelines known by their
+// busy.c: how long tasks keep ranks busy. steady.c: steps that follow each other. timeline.c: events. stages.c, line.c, pipe.c: pipelines known by their
 // stages. run.c: the whole.
 #ifndef HEDDLE_SIM_INTERNAL_H
 #define HEDDLE_SIM_INTERNAL_H
@@ -197,6 +197,7 @@ value repeat_value(const sim *s, value v, u32 num); // alive at instruction num 
 // run.c: everything from the program to the event graph of main; NULL and diagnostics
 bool sim_open(sim *s, ctx *c, arena *a, const prog *p, cost_model *k, const sim_opts *o, bool want_path);
 sim_graph *sim_graph_of(sim *s);
+const sim_graph *sim_probe_graph(sim *s, const sim_pipeline *pl); // stages.c: the same of a probe
 
 // path.c: the path to the clock of x that is latest, by instruction
 void path_of(sim *s, const sim_graph *c, const i64 *x, sim_result *r);

@@ -336,6 +336,13 @@ typedef struct sim_stages sim_stages;
 // streams); simulate the whole program. NULL with a diagnostic: a price is missing.
 const sim_stages *sim_stages_of(ctx *c, arena *a, const prog *probe, cost_model *k, const sim_opts *o,
                                 const sim_pipeline *pl);
+// How long the tasks of one microbatch in a probe of one place keep a rank busy, on average over its ranks: by the origin
+// of the instructions that the tasks' functions have, probe->norigins + 1 of them, 0 before. False and a diagnostic: a
+// price is missing.
+typedef struct {
+  double compute, comm; // ps on the compute stream
+} sim_busy;
+bool sim_busy_of(ctx *c, const prog *probe, cost_model *k, const sim_pipeline *pl, sim_busy *out);
 // The same stages with the sends of every link, there and back, on other streams, numbered from 1 up to n, or, if n is
 // 0, on the compute stream. st: with sends on streams. after: where what comes after all tasks sends is on
 // a stream as well. NULL: what st says is not enough to tell. In `a`, and with parts of st.

@@ -539,6 +539,12 @@ static const sim_spans *sort_spans(arena *a, const prog *p, const sim_pipeline *
   return by;
 }
 
+const sim_graph *sim_probe_graph(sim *s, const sim_pipeline *pl) {
+  s->pipeline = pl, s->spans = sort_spans(s->a, s->p, pl);
+  s->node_of = NEWN(s->a, u32, s->main->body.n + 1);
+  return sim_graph_of(s);
+}
+
 const sim_stages *sim_stages_of(ctx *c, arena *a, const prog *probe, cost_model *k, const sim_opts *o,
                                 const sim_pipeline *pl) {
   sim s;
@@ -546,9 +552,7 @@ const sim_stages *sim_stages_of(ctx *c, arena *a, const prog *probe, cost_model 
   so.mode = SIM_FOLDED;
   if (!of_one_size(probe, pl)) return NULL;
   bool ok = sim_open(&s, c, a, probe, k, &so, false);
-  s.pipeline = pl, s.spans = sort_spans(a, probe, pl);
-  s.node_of = NEWN(a, u32, s.main->body.n + 1);
-  const sim_graph *main = ok ? sim_graph_of(&s) : NULL;
+  const sim_graph *main = ok ? sim_probe_graph(&s, pl) : NULL;
   sim_stages *st = NEW(a, sim_stages);
   *st = (sim_stages){.pl = *pl, .nstreams = s.nstreams, .nranks = s.nranks};
   digest d = {.s = &s, .pl = pl, .st = st, .c = main};

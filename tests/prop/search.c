@@ -362,7 +362,8 @@ static bool random_search(setting *w, listing *l) {
 }
 
 // ---- agreement ------------------------------------------------------------------------------------------
-static u32 searches, refusals, points, cut_time, cut_memory, over, equal, twins, dear_devices;
+static double tightness;
+static u32 by_work, searches, refusals, points, cut_time, cut_memory, over, equal, twins, dear_devices;
 static u32 chosen[CHOICE_COUNT]; // simulated plans in which the row is not at its default
 
 static const char *told(const listing *l) {
@@ -436,6 +437,7 @@ static void check_state(const listing *l, const search_result *r, const search_p
   if (p->applied && p->state != SEARCH_BOUND_TIME) AGREE(l, p, l->o.no_bounds || p->bound_ps <= kth);
   if (p->applied && !l->o.no_bounds && limit >= 0) AGREE(l, p, p->bound_bytes <= limit);
   if (t && t->possible && p->bound_ps) AGREE(l, p, p->bound_ps <= t->time_ps);
+  if (t && t->possible && p->bound_work) by_work++, tightness += (double)p->bound_ps / (double)t->time_ps;
   if (t && t->possible && p->bound_ps) AGREE(l, p, p->bound_bytes <= t->peak_bytes);
 }
 
@@ -664,10 +666,12 @@ TEST(search_is_brute_force) {
          "faster on "
          "one device\n",
          searches, points, refusals, cut_time, cut_memory, over, equal, twins, dear_devices);
+  printf("  %u bounds from work, on average %.2f of the time\n", by_work, tightness / by_work);
   printf("  %u plans on devices that changed places, %u at twice the prices; simulated with", moved, scaled);
   for (u32 i = CHOICE_v; i < CHOICE_COUNT; i++) printf(" %s %u", choice_get((choice_id)i)->name, chosen[i]);
   printf("\n");
   if (one || many) return;
+  CHECK(by_work >= 300);
   CHECK_MSG(searches >= 200 && refusals >= 10, "%u searches, %u refused", searches, refusals);
   CHECK(moved >= 300 && scaled >= 300);
   for (u32 i = 0; i < CHOICE_COUNT; i++)

@@ -17,10 +17,8 @@ winner       dp=4 tp=1 pp=1 zero=2
              computes 93.6 % of the time, communicates 6.4 %; needs 18.0 MiB of 3.60 GiB
 next         dp=4 tp=1 pp=1 zero=3
              1.01x the time, limited by computation
-tp alone     1.14x the time, limited by computation
-pp alone     1.49x the time, limited by bubble
-certificate  360 plans: 170 fit, 0 too large, 22 too slow, 0 impossible, 168 equal to another;
-             170 simulated, 0 ruled out by bounds on memory, 22 on time
+certificate  360 plans: 9 fit, 0 too large, 183 too slow, 0 impossible, 168 equal to another;
+             9 simulated, 0 ruled out by bounds on memory, 183 on time
              mb=* ends at 128; --strategy 'mbs=*' has every size of a microbatch
 $ cat best.plan
 # heddle plan mlp-xs --batch 1024 --train --machine laptop --top 5 -o best.plan
@@ -231,8 +229,8 @@ winner       dp=2 tp=4 pp=1
 next         dp=2 tp=4 pp=1 recompute=selective
              1.02x the time, limited by communication
 dp alone     1.32x the time, limited by communication
-certificate  300 plans: 270 fit, 0 too large, 0 too slow, 30 impossible, 0 equal to another;
-             270 simulated, 0 ruled out by bounds on memory, 0 on time
+certificate  300 plans: 103 fit, 0 too large, 167 too slow, 30 impossible, 0 equal to another;
+             103 simulated, 0 ruled out by bounds on memory, 167 on time
 impossible   15 such as dp=1 tp=1 pp=8:
              8 pipeline stages, but the model has only 5 blocks and matmuls
              15 such as dp=1 tp=8 pp=1:
@@ -244,7 +242,8 @@ asked    dp=1 tp=2 pp=4 mb=4
          the best of 15 plans with tp=2 pp=4
 time     1.70x the winner's
 costs    idle +5.540 ms, elementwise +571.8 us
-rank     69 of 270 that were simulated and fit
+bound    ruled out by its lower bound, 6.941 ms: 6.515 ms of work on the busiest rank
+         and 425.7 us to fill and drain 4 stages with 4 microbatches
 
 time on a rank                winner     asked  difference  of the step
 matmul                      1.503 ms  1.497 ms   -5.601 us       -0.1 %
@@ -345,7 +344,7 @@ $ heddle plan mlp-xs --batch 1024 --train --machine laptop --top 1 --why 'pp=2' 
   "agree": N,
   "verdict": "slower",
   "asked_reason": null,
-  "why_rank": N,
+  "why_rank": null,
   "why_time": [
     {"what": "matmul", "winner_ps": N, "asked_ps": N, "difference_ps": N, "share": N},
     {"what": "reductions and norms", "winner_ps": N, "asked_ps": N, "difference_ps": N, "share": N},
