@@ -21,10 +21,8 @@ bool plan_busy(planner *pl, const plan *pn, cost_model *k, sim_busy *out) {
   for (u32 i = 0, q = 0; ok && i < m->body.n; i++) {
     const u32 o = m->body.v[i].origin;
     while (q < pl->runs.n && pl->runs.v[q].from + pl->runs.v[q].times * pl->runs.v[q].len <= i) q++;
-    if (times[o])
-      out[i] = (sim_busy){of[o].compute / times[o], of[o].comm / times[o]};
-    else
-      out[i] = out[i - pl->runs.v[q].len]; // of the period before
+    out[i] = times[o] ? of[o] : out[i - pl->runs.v[q].len]; // of the period before
+    for (u32 d = 0; d < 2 && times[o]; d++) out[i].compute[d] /= times[o], out[i].comm[d] /= times[o];
   }
   prog_free(probe);
   arena_free(a);

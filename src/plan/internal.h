@@ -12,6 +12,10 @@ typedef struct {
   func fn;
   u32 instr; // number from 1
 } plan_mark;
+typedef struct {
+  diag_item d;
+  const char *hint[2]; // as diag_part has them
+} refusal;
 
 // A source program with what does not depend on a plan: laws of its instructions, gradients of its functions.
 struct planner {
@@ -49,6 +53,9 @@ struct planner {
     const u32 *end;
   })
   ends;
+  VEC(u32) inputs; // parameters of main that are inputs or labels
+  VEC(refusal) refusals;
+  hmap refusal_map;
   grad_memo *memo; // gradients of functions called by several stage sources
   VEC(layer_run) runs;
   bool runs_known;

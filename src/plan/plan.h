@@ -178,6 +178,12 @@ bool plan_busy(planner *pl, const plan *pn, cost_model *k, sim_busy *out);
 // What a policy found out about the source program, kept for the next plan: trans by any key.
 const plan_trans *planner_kept(planner *pl, u64 key, u32 *n); // NULL: nothing kept
 void planner_keep(planner *pl, u64 key, const plan_trans *v, u32 n);
+// What a policy refuses whatever else a plan has, under another key: the diagnostic number `from`, with its hints, two at most.
+// Said again by planner_refused, if it is known.
+void planner_keep_refusal(planner *pl, u64 key, u32 from);
+bool planner_refused(planner *pl, u64 key);
+u32 planner_inputs(const planner *pl,
+                   const u32 **param); // parameters of main that are inputs or labels, from 0
 // Last instructions of so many stages, dealt out as `layers` says, likewise; numbers from 1.
 const u32 *planner_kept_ends(const planner *pl, u32 stages, choice_value layers); // NULL: nothing kept
 void planner_keep_ends(planner *pl, u32 stages, choice_value layers, const u32 *end);

@@ -29,7 +29,14 @@ planner *planner_new(prog *src) {
     pl->cone[i] = cone;
   }
   for (u32 i = 0; i < m->rets.n; i++) pl->last_use[m->rets.v[i]] = m->body.n + 1;
+  for (u32 i = 0; i < m->nparams; i++)
+    if (m->params.v[i].r == ROLE_INPUT || m->params.v[i].r == ROLE_LABEL) *vec_push(a, &pl->inputs) = i;
   return pl;
+}
+
+u32 planner_inputs(const planner *pl, const u32 **param) {
+  *param = pl->inputs.v;
+  return pl->inputs.n;
 }
 
 void planner_free(planner *pl) {
@@ -274,6 +281,31 @@ void planner_keep(planner *pl, u64 key, const plan_trans *v, u32 n) {
   pl->kept.v[pl->kept.n - 1].n = n;
   pl->kept.v[pl->kept.n - 1].v = arena_dup(pl->a, v, sizeof *v * n);
   hmap_add(pl->a, &pl->kept_map, key, pl->kept.n);
+}
+
+void planner_keep_refusal(planner *pl, u64 key, u32 from) {
+  const ctx *c = pl->src->c;
+  if (from >= diag_count(c)) return;
+  const diag_item d = diag_get(c, from);
+  refusal *x = vec_push(pl->a, &pl->refusals);
+  *x = (refusal){.d = d};
+  x->d.message = arena_strdup(pl->a, d.message);
+  for (u32 k = 0; k < d.notes && k < COUNT_OF(x->hint); k++) {
+    loc at;
+    diag_part(c, from, k, &at, &x->hint[k]);
+    x->hint[k] = arena_strdup(pl->a, x->hint[k]);
+  }
+  hmap_add(pl->a, &pl->refusal_map, key, pl->refusals.n);
+}
+
+bool planner_refused(planner *pl, u64 key) {
+  const u32 hit = hmap_get(&pl->refusal_map, key);
+  if (!hit) return false;
+  const refusal *x = &pl->refusals.v[hit - 1];
+  diag(pl->src->c, x->d.id, x->d.at, "%s", x->d.message);
+  for (u32 k = 0; k < COUNT_OF(x->hint) && x->hint[k]; k++)
+    diag_hint(pl->src->c, "%s", x->hint[k] + strlen("hint: "));
+  return true;
 }
 
 const u32 *planner_kept_ends(const planner *pl, u32 stages, choice_value layers) {

@@ -225,9 +225,10 @@ void bound(const bounds *b, search_point *p) {
   p->bound_fill_ps = MAX(p->bound_ps - (i64)(even * 1e12 * 0.999999), 0);
 }
 
-double bound_fill(const bounds *b, const strategy *s, const plan *pn, u32 stage) {
-  if (!b->chain || !stage) return 0;
-  const double forward = b->forward[pn->segments[stage].from - 1];
+bool bound_splits(const bounds *b, const strategy *s) { return b->train && splits_backward(s); }
+
+double bound_products(const bounds *b, const strategy *s, u32 from, u32 to) {
+  const double forward = b->forward[to] - b->forward[from];
   const double all = b->train && !splits_backward(s) ? MAX(forward, 3 * forward - b->missing) : forward;
   return all / s->dp.n / s->tp.n / s->mb.n * 1e12;
 }

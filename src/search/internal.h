@@ -105,8 +105,11 @@ bool space_make(ctx *c, arena *a, const prog *src, const search_opts *o, u32 ran
 // ---- bound.c ------------------------------------------------------------------------------------------
 void bounds_make(arena *a, planner *pl, const machine *m, cost_model *k, const search_opts *o, bounds *b);
 void bound(const bounds *b, search_point *p); // bound_ps, bound_fill_ps
-// ps that pass at least before the first stage of a place begins and after it has ended, while others compute.
-double bound_fill(const bounds *b, const strategy *s, const plan *pn, u32 stage);
+// Are its backwards in two parts, of which one may run late?
+bool bound_splits(const bounds *b, const strategy *s);
+// ps of the products of main's instructions [from, to) for one microbatch at the best rate: with their backwards, if
+// these are not in two parts.
+double bound_products(const bounds *b, const strategy *s, u32 from, u32 to);
 
 // ---- work.c -------------------------------------------------------------------------------------------
 // What one microbatch takes of a rank under strategies without stages, for all of the search.

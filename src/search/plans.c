@@ -48,7 +48,8 @@ plan *search_plan(const search *s, worker *w, arena *a, const search_point *p, u
   const unordered_plan *x = h.s.schedule.path ? NULL : find(w, &h);
   plan *pn = !x ? policy_unordered(w->pl, a, &h) : x->pn ? arena_dup(a, x->pn, sizeof *x->pn) : NULL;
   const sched *file;
-  if (pn && !policy_ordered(w->pl, a, pn, &h, &file)) return NULL; // before what is said of stages
+  const bool plain = x && x->why && h.s.v.n == 1 && !h.s.group.n;            // no schedule refuses it
+  if (pn && !plain && !policy_ordered(w->pl, a, pn, &h, &file)) return NULL; // before what is said of stages
   if (x && x->why) diag(w->c, x->id, (loc){0}, "%s", x->why);
   if (!pn || (x ? x->why != NULL : !policy_staged(w->pl, a, pn, &h, file))) return NULL;
   if (hash) *hash = plan_hash_ordered(w->c, pn, x ? x->hash : plan_hash_unordered(w->c, pn));

@@ -5,6 +5,7 @@
 typedef struct {
   const sim *s;
   sim_busy *out;
+  bool backward;
 } counting;
 
 // Ranks of the class that a clock of the event graph is of; 0: it is not a compute stream.
@@ -22,14 +23,14 @@ static void count_node(const counting *x, const sim_graph *c, const func_info *f
     const sim_site *site = &c->site[~c->dur[node]];
     for (u32 k = 0; k < site->sub->nclock; k++) {
       const double ranks = ranks_of_clock(x, c, site->clock[k]);
-      to->compute += ranks * (double)(site->sub->busy[k] - site->sub->comm[k]);
-      to->comm += ranks * (double)site->sub->comm[k];
+      to->compute[x->backward] += ranks * (double)(site->sub->busy[k] - site->sub->comm[k]);
+      to->comm[x->backward] += ranks * (double)site->sub->comm[k];
     }
     return;
   }
   const bool comm = op_row_of(i->op)->flags & OPF_COMM;
   for (u32 k = c->occ[node]; k < c->in[node]; k++)
-    *(comm ? &to->comm : &to->compute) += ranks_of_clock(x, c, c->ref[k]) * (double)c->dur[node];
+    (comm ? to->comm : to->compute)[x->backward] += ranks_of_clock(x, c, c->ref[k]) * (double)c->dur[node];
 }
 
 bool sim_busy_of(ctx *c, const prog *probe, cost_model *k, const sim_pipeline *pl, sim_busy *out) {
@@ -37,17 +38,19 @@ bool sim_busy_of(ctx *c, const prog *probe, cost_model *k, const sim_pipeline *p
   arena *a = arena_new();
   const sim_opts so = {.mode = SIM_FOLDED, .no_bytes = true};
   const sim_graph *main = sim_open(&s, c, a, probe, k, &so, false) ? sim_probe_graph(&s, pl) : NULL;
-  const counting x = {&s, out};
+  counting x = {&s, out, false};
   for (u32 q = 0; main && q < pl->npieces; q++) {
     const sim_piece *p = &pl->piece[q];
     if (p->kind != PIECE_TASK || p->mb != (pl->nmicro > 1)) continue;
+    x.backward = p->task != TASK_F;
     for (u32 n = s.node_of[p->first]; n < s.node_of[p->end]; n++) {
       const sim_graph *sub = main->dur[n] < 0 ? main->site[~main->dur[n]].sub : NULL;
       for (u32 j = 0; sub && j < sub->n; j++) count_node(&x, sub, func_get(probe, (func){sub->tag}), j);
     }
   }
   const double ranks = group_get(probe->sp, pl->group[0])->nranks;
-  for (u32 o = 0; o <= probe->norigins; o++) out[o].compute /= ranks, out[o].comm /= ranks;
+  for (u32 o = 0; o <= probe->norigins; o++)
+    for (u32 d = 0; d < 2; d++) out[o].compute[d] /= ranks, out[o].comm[d] /= ranks;
   arena_free(s.tmp);
   arena_free(a);
   return main;

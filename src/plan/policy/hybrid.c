@@ -21,12 +21,13 @@ static bool split_batch(planner *pl, arena *a, plan *pn, u8 axis, u32 which) {
   const func_info *m = func_get(p, p->main);
   const classes *k = planner_classes(pl);
   u32 batch = 0, n = pn->axes[axis - 1].size, first = 0;
-  plan_trans *more = NEWN(a, plan_trans, pn->ntrans + m->nparams + 1);
+  const u32 *input, ninputs = planner_inputs(pl, &input);
+  plan_trans *more = NEWN(a, plan_trans, pn->ntrans + ninputs + 1);
   if (pn->ntrans) memcpy(more, pn->trans, sizeof *more * pn->ntrans);
   pn->trans = more;
   bool ok = true;
-  for (u32 i = 0; i < m->nparams && ok; i++) {
-    if (m->params.v[i].r != ROLE_INPUT && m->params.v[i].r != ROLE_LABEL) continue;
+  for (u32 q = 0; q < ninputs && ok; q++) {
+    const u32 i = input[q];
     const shape *s = &val_type(p, m, i + 1)->s;
     bool split = false; // the batch may be in two dimensions, but an axis splits one
     for (u32 d = 0; d < s->nd && !split; d++) {

@@ -221,11 +221,15 @@ bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s, 
                .n = m->body.n,
                .P = s->pp.n * s->v.n,
                .places = s->pp.n};
-  const u32 *end = planner_kept_ends(pl, d.P, s->layers);
-  if (!end) end = deal(&d, s, at.i ? at : m->where);
+  const u64 key = hash_u64((u64)d.P << 32 | s->layers.n, s->layers.nparts + 2);
+  const u32 *end = planner_kept_ends(pl, d.P, s->layers), said = diag_count(p->c);
+  if (!end && (s->layers.nparts || !planner_refused(pl, key))) {
+    end = deal(&d, s, at.i ? at : m->where);
+    if (!end && !s->layers.nparts) planner_keep_refusal(pl, key, said);
+  }
   pn->nsegments = end ? d.P : 0;
-  pn->segments = ZNEWN(a, plan_segment, d.P);
-  for (u32 k = 0; end && k < d.P; k++) {
+  pn->segments = ZNEWN(a, plan_segment, pn->nsegments + 1);
+  for (u32 k = 0; k < pn->nsegments; k++) {
     plan_segment *ps = &pn->segments[k];
     ps->from = k ? end[k - 1] + 1 : 1, ps->to = end[k];
     if (axis) ps->on.nfix = 1, ps->on.fix[0] = (plan_fix){axis, place_of(&d, k)};

@@ -269,13 +269,18 @@ bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, bool whole_tables) 
     pn->ntrans += nkept;
     return true;
   }
+  const u32 said = diag_count(p->c);
+  if (planner_refused(pl, key)) return false;
   tensor t = {
       .pl = pl, .pn = pn, .axis = axis, .ways = pn->axes[axis - 1].size, .whole_tables = whole_tables};
   t.l = letters_of(pl, a);
   t.done = ZNEWN(a, bool, nf);
   t.flops = NEWN(a, double, nf);
   for (u32 f = 0; f < nf; f++) t.flops[f] = -1;
-  if (!visit(&t, p->main)) return false;
+  if (!visit(&t, p->main)) {
+    planner_keep_refusal(pl, key, said);
+    return false;
+  }
   if (!t.matmuls) {
     diag(p->c, E_DIVIDE, func_get(p, p->main)->where, "no matmul with a weight can be split over tp=%u",
          t.ways);
