@@ -333,12 +333,17 @@ u64 planner_schedule_key(planner *pl, const sched_row *row, const sched_shape *x
     if (live) *live = pl->schedules.v[i].live;
     return pl->schedules.v[i].key;
   }
+  const u32 said = diag_count(pl->src->c);
+  if (planner_refused(pl, hash)) return 0;
   arena *a = arena_new();
   const sched *s = sched_make(pl->src->c, a, row->name, x, where);
   u64 key = s ? s->key : 0;
   const u32 *alive = s ? plan_live(pl->a, s) : NULL;
   arena_free(a);
-  if (!key) return 0;
+  if (!key) {
+    if (!where.i) planner_keep_refusal(pl, hash, said); // one that was not said by somebody
+    return 0;
+  }
   if (live) *live = alive;
   hmap_add(pl->a, &pl->schedule_map, hash, pl->schedules.n);
   vec_push(pl->a, &pl->schedules);

@@ -227,8 +227,8 @@ void bound(const bounds *b, search_point *p) {
 
 bool bound_splits(const bounds *b, const strategy *s) { return b->train && splits_backward(s); }
 
-double bound_products(const bounds *b, const strategy *s, u32 from, u32 to) {
+double bound_products(const bounds *b, const strategy *s, bool splits, u32 from, u32 to) {
   const double forward = b->forward[to] - b->forward[from];
-  const double all = b->train && !splits_backward(s) ? MAX(forward, 3 * forward - b->missing) : forward;
+  const double all = b->train && !splits ? MAX(forward, 3 * forward - b->missing) : forward;
   return all / s->dp.n / s->tp.n / s->mb.n * 1e12;
 }

@@ -107,9 +107,9 @@ void bounds_make(arena *a, planner *pl, const machine *m, cost_model *k, const s
 void bound(const bounds *b, search_point *p); // bound_ps, bound_fill_ps
 // Are its backwards in two parts, of which one may run late?
 bool bound_splits(const bounds *b, const strategy *s);
-// ps of the products of main's instructions [from, to) for one microbatch at the best rate: with their backwards, if
-// these are not in two parts.
-double bound_products(const bounds *b, const strategy *s, u32 from, u32 to);
+// ps of the products of main's instructions [from, to) for one microbatch at the best rate: with their backwards, unless
+// these are in two parts.
+double bound_products(const bounds *b, const strategy *s, bool splits, u32 from, u32 to);
 
 // ---- work.c -------------------------------------------------------------------------------------------
 // What one microbatch takes of a rank under strategies without stages, for all of the search.

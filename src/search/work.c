@@ -148,18 +148,18 @@ static double work_in(const works *x, work *const v[WORKS_MOST], u32 n, u32 from
 }
 
 // ps that pass between the arrival of a microbatch at the stage and its leaving it, there and back.
-static double passing(const works *x, work *const v[WORKS_MOST], u32 n, const strategy *s, u32 from, u32 to) {
-  const u32 passes = bound_splits(&x->s->bounds, s) ? 1 : 2;
+static double passing(const works *x, work *const v[WORKS_MOST], u32 n, const strategy *s, bool splits,
+                      u32 from, u32 to) {
   const bounds *b = &x->s->bounds;
-  const double products = bound_products(b, s, from, to);
+  const double products = bound_products(b, s, splits, from, to);
   u32 last = to; // call with products
   while (last > from && (!x->call[last - 1] || b->forward[last] <= b->forward[last - 1])) last--;
   if (last == from) return products;
-  double t = bound_products(b, s, last - 1, last);
+  double t = bound_products(b, s, splits, last - 1, last);
   bool first = true;
   for (u32 i = from; i + 1 < last; i++) {
     if (!x->call[i] || b->forward[i + 1] <= b->forward[i]) continue;
-    t += all_of(v, n, passes, i, i + 1) - (first ? comm_of(v[0], passes, i, i + 1) / 2 : 0);
+    t += all_of(v, n, splits ? 1 : 2, i, i + 1) - (first ? comm_of(v[0], splits ? 1 : 2, i, i + 1) / 2 : 0);
     first = false;
   }
   return MAX(t, products);
@@ -173,6 +173,7 @@ void work_bound(works *x, const search *s, worker *w, search_point *p) {
   arena *tmp = arena_new();
   const plan *pn = n ? search_plan(s, w, tmp, p, NULL) : NULL;
   const u32 places = p->s.pp.n;
+  const bool splits = bound_splits(&s->bounds, &p->s);
   u32 *first = ZNEWN(tmp, u32, places); // stage + 1
   double *takes = ZNEWN(tmp, double, places), *passed, before = 0, most = 0, fill = 0;
   passed = ZNEWN(tmp, double, places); // before the first stage of a place
@@ -182,7 +183,7 @@ void work_bound(works *x, const search *s, worker *w, search_point *p) {
     assert(at < places);
     if (!first[at]) first[at] = k + 1, passed[at] = before;
     takes[at] += work_in(x, v, n, from, to, pn->nsegments > 1);
-    if (s->bounds.chain && k + 1 < pn->nsegments) before += passing(x, v, n, &p->s, from, to);
+    if (s->bounds.chain && k + 1 < pn->nsegments) before += passing(x, v, n, &p->s, splits, from, to);
   }
   for (u32 q = 0; pn && q < places; q++) {
     const double t = passed[q] + p->s.mb.n * takes[q];
