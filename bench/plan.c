@@ -1,5 +1,6 @@
 // plan.c - one plan from the single-device program in memory to time and memory of every rank: the planner,
-// the policy, the distributed program, its simulation. Reading the model and the machine is not included.
+// the policy, the distributed program, its simulation; or the stages and one pass over their schedule, as in a search.
+// Reading the model and the machine is not included.
 #include "bench.h"
 #include "front/front.h"
 #include "plan/plan.h"
@@ -14,6 +15,7 @@ typedef struct {
   bool headless;
   hybrid_opts h;
   sim_mode mode;
+  bool stages; // by its stages, not written out
 } work;
 
 typedef struct {
@@ -44,6 +46,19 @@ static void bed_free(bed *b) {
   ctx_free(b->c);
 }
 
+static void by_stages(const bed *b, planner *pl, const plan *pn, cost_model *k, arena *a) {
+  const sim_opts so = {.mode = SIM_FOLDED, .peak_only = true};
+  plan_probed made;
+  const sim_order *order = NULL;
+  sim_pipe_result r;
+  u32 n;
+  prog *probe = plan_probe(pl, pn, k, a, false, &made);
+  const sim_stages *st = probe ? sim_stages_of(b->c, a, probe, k, &so, &made.pipeline) : NULL;
+  if (!st || !plan_line(b->c, a, pn, &made.graph, &n, &order)) fail(b->c);
+  sim_pipe(st, a, sim_line_new(a, st, order, n), &r);
+  prog_free(probe);
+}
+
 // Milliseconds of one run; the part of the simulation alone in *sim.
 static double run(const bed *b, const work *w, u64 *instructions, double *sim) {
   double start = bench_ms();
@@ -51,12 +66,15 @@ static double run(const bed *b, const work *w, u64 *instructions, double *sim) {
   planner *pl = planner_new(b->src);
   cost_model *k = cost_model_new(b->c, a, b->m, NULL);
   plan *pn = k ? policy_hybrid(pl, a, &w->h) : NULL;
-  prog *d = pn ? plan_apply(pl, pn, k) : NULL;
-  sim_result r;
+  prog *d = pn && !w->stages ? plan_apply(pl, pn, k) : NULL;
+  sim_result r = {0};
   sim_opts so = {.mode = w->mode, .peak_only = true};
   double before = bench_ms();
-  if (!d) fail(b->c);
-  if (!sim_run(b->c, a, d, k, &so, &r)) fail(b->c);
+  if (!pn || (!d && !w->stages)) fail(b->c);
+  if (w->stages)
+    by_stages(b, pl, pn, k, a);
+  else if (!sim_run(b->c, a, d, k, &so, &r))
+    fail(b->c);
   *sim = bench_ms() - before;
   *instructions = r.instructions;
   prog_free(d);
@@ -102,9 +120,9 @@ int main(void) {
   train.optim.master = false;
   hybrid_opts big = train;
   big.s = strategy_of("dp=8 tp=8 pp=16 mb=512 overlap=none");
-  work infer = {"gpt3-xl", "dgx-2", 1024, 8, true, xl, SIM_FLAT};
-  work step = {"gpt3-xl", "dgx-2", 64, 2048, false, train, SIM_FLAT};
-  work gpt3 = {"gpt3-175b", "dgx-h100*128", 4096, 2048, false, big, SIM_FOLDED};
+  work infer = {"gpt3-xl", "dgx-2", 1024, 8, true, xl, SIM_FLAT, false};
+  work step = {"gpt3-xl", "dgx-2", 64, 2048, false, train, SIM_FLAT, false};
+  work gpt3 = {"gpt3-175b", "dgx-h100*128", 4096, 2048, false, big, SIM_FOLDED, false};
   const double mb = peak_mb(&gpt3);
   u64 n;
   double sim, ms = fastest_ms(&infer, &n, &sim);
@@ -126,9 +144,13 @@ int main(void) {
                         false});
   printf("  simulation alone %.2f ms\n", sim);
   ms = fastest_ms(&gpt3, &n, &sim);
-  bench_add((bench_row){"GPT-3 175B training, 1,024 ranks, D8 T8 P16 K512: one plan, composed", "ms", ms, 10,
-                        "", false});
+  bench_add((bench_row){"GPT-3 175B training, 1,024 ranks, D8 T8 P16 K512: one plan, written out", "ms", ms,
+                        0, "", false});
   printf("  %.3g instructions; simulation alone %.2f ms\n", (double)n, sim);
+  gpt3.stages = true;
+  ms = fastest_ms(&gpt3, &n, &sim);
+  bench_add((bench_row){"GPT-3 175B training, 1,024 ranks, D8 T8 P16 K512: one plan, by its stages", "ms", ms,
+                        10, "", false});
   bench_add(
       (bench_row){"GPT-3 175B training, 1,024 ranks, D8 T8 P16 K512: peak memory", "MB", mb, 64, "", false});
   return bench_end();

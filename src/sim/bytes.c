@@ -507,7 +507,7 @@ static void add_params(walk *w, const u8 *die, bool is_main) {
 void walk_init(walk *w, mem *m, u32 row, const u8 *used, const context *cx) {
   sim *s = m->s;
   const priced *pr = &s->priced.v[row];
-  const func_info *f = func_in(s, pr->f);
+  const func_info *f = func_get(s->p, pr->f);
   *w = (walk){.m = m, .fn = pr->f, .f = f, .g = pr->g, .rows = pr->ev, .l = life_of(s, pr->f), .cx = cx};
   w->last = w->l->last;
   heap_init(&w->h, s->tmp, f, s->nclasses);
@@ -521,32 +521,6 @@ void walk_init(walk *w, mem *m, u32 row, const u8 *used, const context *cx) {
   }
   for (u32 k = 0; last && k < f->rets.n; k++) // returned twice, used once
     if (used[k]) last[f->rets.v[k]] = LIFE_END;
-}
-
-// Where periods are missing: what they would have left behind is put on what the latest one leaves behind.
-static bool fill_gap(walk *w) {
-  sim *s = w->m->s;
-  repeat *rep = &s->rep;
-  heap *h = &w->h;
-  i64 *left = arena_dup(s->tmp, rep->mark[0].bytes, s->nclasses * sizeof *left);
-  if (rep->mark[0].live + rep->ncollected != rep->mark[1].live) return false;
-  for (u32 k = 0; k < rep->ncollected; k++) {
-    u32 b = heap_whole(h, rep->collected[k]);
-    if (b == NO_BUFFER || heap_at(h, b)->parts || !heap_at(h, b)->live || heap_at(h, b)->more) return false;
-    const msize *z = heap_at(h, b)->size;
-    if (z->per) return false;
-    for (u32 j = 0; j < z->cs->n; j++) left[z->cs->cls[j]] += z->even;
-    heap_take(h, z, rep->left_out);
-    heap_at(h, b)->more = rep->left_out;
-  }
-  return memcmp(left, rep->mark[1].bytes, s->nclasses * sizeof *left) == 0;
-}
-
-static void mark_period(walk *w, bool end) {
-  sim *s = w->m->s;
-  s->rep.mark[end].bytes = arena_dup(s->a, w->h.cur, s->nclasses * sizeof *w->h.cur);
-  s->rep.mark[end].live = w->h.live.n;
-  if (end) s->rep.same_bytes = fill_gap(w);
 }
 
 static void walk_begin(walk *w, const u8 *die, bool is_main) {
@@ -642,16 +616,12 @@ static void run_spans(walk *w, const sim_spans *all) {
 
 void walk_run(walk *w, const u8 *die, bool is_main) {
   walk_begin(w, die, is_main);
-  const repeat *rep = &w->m->s->rep;
   u32 n = w->ask ? w->until : w->f->body.n;
   if (w->m->s->spans && w->m->s->spans[w->fn.i].n) {
     run_spans(w, &w->m->s->spans[w->fn.i]);
     return;
   }
-  for (u32 k = 0; k < n; k++) {
-    if (is_main && rep->on && (k == rep->at || k + rep->len == rep->at)) mark_period(w, k == rep->at);
-    walk_step(w, k);
-  }
+  for (u32 k = 0; k < n; k++) walk_step(w, k);
 }
 
 // Does all of a function live on the group that it is called on, in even pieces? Then it takes the same bytes
@@ -659,7 +629,7 @@ void walk_run(walk *w, const u8 *die, bool is_main) {
 static bool is_portable(mem *m, func fn) {
   u8 *known = &m->portable[fn.i];
   if (*known) return *known == 1;
-  const func_info *f = func_in(m->s, fn);
+  const func_info *f = func_get(m->s->p, fn);
   bool is = true;
   for (u32 v = 1; v < f->values.n && is; v++) {
     const type_info *t = type_get(m->s->p, f->values.v[v].ty);
@@ -680,7 +650,7 @@ static bool is_portable(mem *m, func fn) {
 static mbody *body_elsewhere(mem *m, u32 row, const u8 *die, const u8 *used) {
   sim *s = m->s;
   func fn = s->priced.v[row].f;
-  u32 nl = m->params[fn.i].nleaf, nr = func_in(s, fn)->rets.n, n;
+  u32 nl = m->params[fn.i].nleaf, nr = func_get(s->p, fn)->rets.n, n;
   const mbody *like = m->first[fn.i];
   if (!like || memcmp(like->die, die, nl) != 0 || memcmp(like->used, used, nr) != 0) return NULL;
   mbody *b = arena_dup(s->a, like, sizeof *like);
@@ -713,7 +683,7 @@ static mbody *body_elsewhere(mem *m, u32 row, const u8 *die, const u8 *used) {
 static const mbody *body_of(mem *m, u32 row, const u8 *die, const u8 *used) {
   sim *s = m->s;
   func fn = s->priced.v[row].f;
-  u32 nl = m->params[fn.i].nleaf, nr = func_in(s, fn)->rets.n, n = 0;
+  u32 nl = m->params[fn.i].nleaf, nr = func_get(s->p, fn)->rets.n, n = 0;
   u64 hash = hash_bytes(used, nr, hash_bytes(die, nl, row));
   for (u32 it = 0, id; hmap_next(&m->body_map, hash, &it, &id);) {
     const mbody *b = m->bodies.v[id];
@@ -765,7 +735,7 @@ void mem_init(mem *m, sim *s) {
   s->lives = ZNEWN(s->a, const life *, s->p->funcs.n);
   s->life_flags = ZNEWN(s->a, u8, s->p->funcs.n);
   for (u32 k = 1; k < s->priced.n; k++) {
-    const func_info *f = func_in(s, s->priced.v[k].f);
+    const func_info *f = func_get(s->p, s->priced.v[k].f);
     param_leaves *x = &m->params[s->priced.v[k].f.i];
     if (x->begin) continue;
     u32 *begin = ZNEWN(s->a, u32, f->nparams + 1);

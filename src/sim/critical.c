@@ -64,11 +64,10 @@ static void forward_node(pass *p, u32 i) {
   }
 }
 
-static void forward(pass *p, arena *a, const sim_gap *gap, i64 *frame) {
+static void forward(pass *p, arena *a, i64 *frame) {
   const sim_graph *c = p->c;
   p->x[0] = 0;
   for (u32 i = 0; i < c->n; i++) {
-    if (gap && i == gap->to) sim_gap_move(c, gap, p->x);
     if (c->dur[i] < 0)
       forward_call(p, a, i, frame);
     else
@@ -82,69 +81,13 @@ static u32 class_of(const sim_graph *c, u32 node, u32 slot) {
   return clock ? c->clock_class[clock - 1] : 0;
 }
 
-// ---- the path through periods that are missing --------------------------------------------------------
-// Going back over the gap, the path is in a missing period. There it does what it does in the latest period
-// that is not missing, `later` periods earlier; so that one is followed again and again, and `later` falls.
-// As soon as the path comes into a period as it came into one before, it goes around in circles: one of them
-// is followed for all.
-typedef struct {
-  const sim_gap *gap; // NULL: nothing is missing
-  u32 later;          // by so many periods what is followed comes later than it stands
-  u32 *seen;          // by slot: `later` when a period was left through it; 0 = never. NULL: not looked for
-  u32 times, apart;   // of the circle, and periods in it
-  u32 around, after;  // `later` when it has been followed once, and when it has been `times` times
-} missing;
-
-// One circle stands for all that fit in what is left.
-static void look_for_circle(missing *g, u32 slot) {
-  if (g->times > 1 && g->later == g->around) {
-    g->later = g->after;
-    g->times = 1;
-  }
-  if (!g->seen) return;
-  u32 before = g->seen[slot];
-  g->seen[slot] = g->later;
-  if (!before) return;
-  g->apart = before - g->later;
-  g->seen = NULL;
-  if (g->later < 2 * g->apart) return;
-  g->times = g->later / g->apart;
-  g->around = g->later - g->apart;
-  g->after = g->later - g->times * g->apart;
-}
-
-// `at` is what node i waits for. If it was made before the period at hand, and moves with periods, its like in
-// the latest period takes its place.
-static void step_back(missing *g, const sim_graph *c, u32 i, source *at) {
-  const sim_gap *gap = g->gap;
-  if (!gap || !at->by || at->slot == SIM_NEVER) return;
-  u32 j = at->by - 1, len = gap->to - gap->from, here = j;
-  if (i >= gap->to ? j >= gap->to : !g->later || j >= gap->from) return;
-  u32 oldest = gap->to - len * (gap->reach + (i < gap->to));
-  if (i >= gap->to) g->later = gap->left_out;
-  if (!gap->clock[at->slot] && j < oldest) { // made before all periods
-    assert(g->times == 1);
-    g->later = 0;
-    return;
-  }
-  for (; j < gap->from && g->later; g->later--) j += len;
-  if (!gap->clock[at->slot]) {
-    u32 k = c->out[here];
-    while (c->ref[k] != at->slot) k++;
-    at->slot = c->ref[c->out[j] + k - c->out[here]];
-  }
-  at->by = j + 1;
-  if (j >= gap->from) look_for_circle(g, at->slot);
-}
-
 typedef struct {
   arena *scratch;
   sim_emit *tell;
   void *arg;
 } teller;
 
-static u32 follow(const teller *t, const sim_graph *c, const sim_gap *gap, const i64 *in, u32 port,
-                  u32 times) {
+static u32 follow(const teller *t, const sim_graph *c, const i64 *in, u32 port) {
   arena *a = t->scratch;
   arena_mark_t mark = arena_mark(a);
   assert(in || !c->nin);
@@ -155,22 +98,19 @@ static u32 follow(const teller *t, const sim_graph *c, const sim_gap *gap, const
   p.start = NEWN(a, i64, c->n);
   p.noted = NEWN(a, u32, c->n);
   for (u32 k = 0; k < c->nin; k++) p.x[c->port_in[k]] = in[k];
-  missing g = {.gap = gap, .times = times, .seen = gap ? ZNEWN(a, u32, c->nslot) : NULL};
-  forward(&p, a, gap, NEWN(a, i64, c->frame));
+  forward(&p, a, NEWN(a, i64, c->frame));
   source at = {c->port_out[port], p.by[c->port_out[port]]};
-  step_back(&g, c, c->n, &at);
   while (at.by && at.slot != SIM_NEVER) {
     u32 i = at.by - 1;
     if (c->dur[i] >= 0) {
-      t->tell(t->arg, c, i, &(sim_visit){class_of(c, i, at.slot), p.start[i], g.later, g.times, g.apart});
+      t->tell(t->arg, c, i, class_of(c, i, at.slot), p.start[i]);
       at = p.let[i];
     } else {
       u32 out = 0, through;
       while (output_slot(c, i, out) != at.slot) out++;
-      through = follow(t, c->site[~c->dur[i]].sub, NULL, p.time.v + p.noted[i], out, g.times);
+      through = follow(t, c->site[~c->dur[i]].sub, p.time.v + p.noted[i], out);
       at = through == SIM_NEVER ? (source){SIM_NEVER, 0} : p.from.v[p.noted[i] + through];
     }
-    step_back(&g, c, i, &at);
   }
   u32 from = SIM_NEVER;
   for (u32 k = 0; k < c->nin && at.slot != SIM_NEVER; k++)
@@ -179,9 +119,8 @@ static u32 follow(const teller *t, const sim_graph *c, const sim_gap *gap, const
   return from;
 }
 
-u32 sim_critical(arena *scratch, const sim_graph *c, const sim_gap *gap, const i64 *in, u32 port,
-                 sim_emit *tell, void *arg) {
-  return follow(&(teller){scratch, tell, arg}, c, gap, in, port, 1);
+u32 sim_critical(arena *scratch, const sim_graph *c, const i64 *in, u32 port, sim_emit *tell, void *arg) {
+  return follow(&(teller){scratch, tell, arg}, c, in, port);
 }
 
 // ---- slack ------------------------------------------------------------------------------------------

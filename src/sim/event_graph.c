@@ -76,7 +76,7 @@ static void forward_made(sim *s, const func_info *f, u16 *made) {
 
 static const summary *summary_of(sim *s, func fn) {
   if (s->summaries[fn.i]) return s->summaries[fn.i];
-  const func_info *f = func_in(s, fn);
+  const func_info *f = func_get(s->p, fn);
   for (u32 k = 0; k < f->body.n; k++)
     if (f->body.v[k].op == OP_call) summary_of(s, f->body.v[k].callee);
   summary *m = NEW(s->a, summary);
@@ -302,7 +302,7 @@ static void call_patterns(maker *m, const instr *i) {
 static const body *body_of(sim *s, u32 row, const u8 *late, const u8 *want, bool maps);
 
 static u32 site_of(maker *m, const instr *i, u32 row) {
-  const func_info *f = func_in(m->s, i->callee);
+  const func_info *f = func_get(m->s->p, i->callee);
   const u8 *late = m->late + i->opd, *want = m->need + i->res;
   u32 *no = &m->site_no[row];
   if (*no) {
@@ -346,7 +346,7 @@ static void emit_after(maker *m, const instr *i, const sim_site *st) {
 static void emit_call(maker *m, const instr *i, u32 what) {
   sim *s = m->s;
   u32 row = m->row->ev[what - 1];
-  const func_info *f = func_in(s, i->callee);
+  const func_info *f = func_get(s->p, i->callee);
   u32 no = site_of(m, i, row);
   const sim_site *st = &m->site.v[no];
   if (!add_time(m, st->sub->total)) return;
@@ -406,7 +406,7 @@ static void backward_need(maker *m) {
 }
 
 static void maker_init(maker *m, sim *s, u32 row, bool maps) {
-  const func_info *f = func_in(s, s->priced.v[row].f);
+  const func_info *f = func_get(s->p, s->priced.v[row].f);
   *m = (maker){.s = s, .f = f, .row = &s->priced.v[row], .sums = s->summaries, .maps = maps, .nslot = 1};
   u32 nv = f->values.n;
   m->late = ZNEWN(s->tmp, u8, f->opds.n);
@@ -468,19 +468,6 @@ static void finish(maker *m, body *b, const u32 *in, u32 nin, const u32 *out, u3
   u32 *of = ZNEWN(a, u32, m->nslot);
   for (u32 k = 0; k < nc; k++) of[m->clock.v[k]] = k + 1;
   b->c.slot_clock = of;
-}
-
-// What the nodes so far add up to, where a shorter main begins and ends a period.
-static void mark_period(maker *m, u32 k) {
-  sim *s = m->s;
-  if (!s->rep.on || (k != s->rep.at && k + s->rep.len != s->rep.at)) return;
-  u32 n = m->clock.n, w = k == s->rep.at;
-  s->rep.mark[w].node = m->dur.n;
-  s->rep.mark[w].nclock = n;
-  s->rep.mark[w].nodes = m->nodes;
-  s->rep.mark[w].total = m->total;
-  s->rep.mark[w].busy = arena_dup(s->a, m->busy.v, n * sizeof *m->busy.v);
-  s->rep.mark[w].comm = arena_dup(s->a, m->comm.v, n * sizeof *m->comm.v);
 }
 
 // ---- instructions that stand for others -------------------------------------------------------------
@@ -589,7 +576,6 @@ static const body *body_new(sim *s, u32 row, const u8 *late, const u8 *want, boo
     before_instr(&m, &spans, k);
     progress_of at = {0};
     if (more && more[k]) at = so_far(&m);
-    if (row == 1) mark_period(&m, k);
     if (row == 1 && s->pipeline) s->node_of[k] = m.dur.n;
     if (i->op == OP_call)
       emit_call(&m, i, k + 1);
@@ -618,7 +604,7 @@ static const body *body_new(sim *s, u32 row, const u8 *late, const u8 *want, boo
 }
 
 static const body *body_of(sim *s, u32 row, const u8 *late, const u8 *want, bool maps) {
-  const func_info *f = func_in(s, s->priced.v[row].f);
+  const func_info *f = func_get(s->p, s->priced.v[row].f);
   u64 h = hash_bytes(want, f->rets.n, hash_bytes(late, f->nparams, row));
   for (u32 it = 0, id; hmap_next(&s->body_map, h, &it, &id);) {
     const body *b = s->bodies.v[id];
@@ -633,14 +619,14 @@ static const body *body_of(sim *s, u32 row, const u8 *late, const u8 *want, bool
 }
 
 static void summarise_callees(sim *s) {
-  const func_info *f = func_in(s, s->p->main);
+  const func_info *f = func_get(s->p, s->p->main);
   if (!s->summaries) s->summaries = ZNEWN(s->a, const summary *, s->p->funcs.n);
   for (u32 k = 0; k < f->body.n && !s->one_stream; k++)
     if (f->body.v[k].op == OP_call) summary_of(s, f->body.v[k].callee);
 }
 
 sim_graph *graph_of_main(sim *s, bool maps) {
-  const func_info *f = func_in(s, s->p->main);
+  const func_info *f = func_get(s->p, s->p->main);
   u8 *nothing = ZNEWN(s->a, u8, MAX(f->nparams, f->rets.n) + 1);
   summarise_callees(s);
   return (sim_graph *)&body_new(s, 1, nothing, nothing, maps)->c;

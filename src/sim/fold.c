@@ -111,7 +111,7 @@ static void split_by_type(splitter *x, type t, group call) {
 
 static void split_by_values(splitter *x, u32 row) {
   const priced *pr = &x->s->priced.v[row];
-  const func_info *f = func_in(x->s, pr->f);
+  const func_info *f = func_get(x->s->p, pr->f);
   for (u32 v = 1; v < f->values.n; v++) {
     type t = f->values.v[v].ty;
     if (x->row_seen[t.i] != row) split_by_type(x, t, pr->g);
@@ -177,7 +177,7 @@ void fold_ranks(sim *s, bool fold) {
   x.group_seen = ZNEWN(s->tmp, u8, group_count(s->p->sp) + 1);
   x.row_seen = ZNEWN(s->tmp, u32, s->p->types.n);
   split_by_values(&x, 1);
-  const func_info *f = func_in(s, s->p->main);
+  const func_info *f = func_get(s->p, s->p->main);
   for (u32 k = 0; k < f->body.n; k++) {
     group g = resolve(f->body.v[k].g, (group){0});
     if (x.group_seen[g.i]) continue;

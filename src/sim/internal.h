@@ -2,7 +2,7 @@
 //
 // rendezvous.c: where instructions run, who meets whom in a communication. price.c: durations of every
 // distinct instruction. fold.c: ranks to rank classes. event_graph.c: a function on a group as an event
-// graph. repeat.c: periods of main that need not be walked. flat.c, map.c,
+// graph. flat.c, map.c,
 // critical.c: the engines, which do not include this file. path.c: the critical path by instruction. life.c,
 // heap.c, bytes.c, peak.c: memory. parts.c, origin.c: what the path is made of. split.c: what all time consists of.
 // busy.c: how long tasks keep ranks busy. steady.c: steps that follow each other. timeline.c: events. stages.c, line.c, pipe.c: pipelines known by their
@@ -82,25 +82,6 @@ typedef struct {
   u8 *flags;   // NULL if nobody asks for kinds
 } life;
 
-// A main that is walked with fewer periods than it has; see repeat.c.
-typedef struct {
-  bool on;
-  u32 at; // instruction of the shorter main, from 0, before which `left_out` periods are missing
-  u32 len, values, reach, left_out;
-  u32 ncollected;
-  value collected[16]; // of the period before `at`, each stands for its likes in the missing ones as well
-  bool same_bytes;     // but for those, periods leave behind what they find
-  struct {             // before instructions at - len and at
-    u32 node, nclock;
-    i64 nodes;
-    i64 total;
-    const i64 *busy, *comm; // of clocks so far
-    const i64 *bytes;       // of rank classes
-    u32 live;               // buffers
-  } mark[2];
-  sim_gap gap; // between the nodes, once they have been run
-} repeat;
-
 typedef struct {
   u32 slot;
   const class_set *cs;
@@ -117,8 +98,7 @@ typedef struct sim {
   arena *a;   // results and everything that is kept while simulating
   arena *tmp; // a stack
   const prog *p;
-  const func_info *main; // p's, or a shorter one
-  repeat rep;
+  const func_info *main; // p's
   const sim_opts *o;
   sim_cost *cost;
   void *cost_arg;
@@ -157,10 +137,6 @@ typedef struct sim {
   entry *at;
 } sim;
 
-static inline const func_info *func_in(const sim *s, func f) {
-  return f.i == s->p->main.i ? s->main : func_get(s->p, f);
-}
-
 // rendezvous.c
 members *members_new(sim *s, group g);
 static inline members *members_of(sim *s, group g) {
@@ -183,17 +159,6 @@ static inline bool no_work(const op_row *r) { return r->flags & (OPF_VIEW | OPF_
 // fold.c
 void fold_ranks(sim *s, bool fold);
 
-// repeat.c: finds what main repeats and puts a shorter main in its place, with `warmup` periods to come to a
-// steady state in. false: there is nothing to gain.
-bool repeat_find(sim *s, u32 warmup);
-// Runs event graphs of main on x, from the times that its input ports have there. false: a shorter main came
-// to no steady state.
-bool repeat_step(sim *s, const sim_graph *c, i64 *x, i64 *frame);
-// The same; the event graph of a shorter main then have the sums of the whole.
-bool repeat_run(sim *s, sim_graph *c, i64 *x, i64 *frame);
-u32 repeat_instr(const sim *s, u32 num);            // in all of main, from 1
-value repeat_value(const sim *s, value v, u32 num); // alive at instruction num of the shorter main
-
 // run.c: everything from the program to the event graph of main; NULL and diagnostics
 bool sim_open(sim *s, ctx *c, arena *a, const prog *p, cost_model *k, const sim_opts *o, bool want_path);
 sim_graph *sim_graph_of(sim *s);
@@ -210,9 +175,14 @@ const sim_graph *graph_of_step(sim *s, const u8 *late, const u8 *want);
 // origin.c: sums up the path by where its prices come from
 void sum_up_origins(sim *s, sim_result *r);
 
-// steady.c: time per step when steps follow each other, from the event graph of one step that lasts as long
-// as r says. false: a shorter main came to no steady state in one of the steps.
-bool steady_period(sim *s, const sim_graph *main, sim_result *r);
+// steady.c: time per step when steps follow each other. The event graph of one of them: parameters that are results
+// of the step before are as late as these. graph NULL: that of main does it, since nothing waits for a value.
+typedef struct {
+  const sim_graph *graph;
+  const u32 *next; // which output port an input port goes on from; NULL: its clock's
+} step_graph;
+step_graph steady_steps(sim *s); // after the bytes: they tell which results parameters are in the next step
+void steady_period(sim *s, const step_graph *x, sim_result *r); // r: of one step
 
 // split.c: fills in r's split from the event graph of main
 void split_time(sim *s, const sim_graph *main, sim_result *r);
@@ -225,5 +195,5 @@ const life *life_of(sim *s, func f);
 mem_kind life_kind(const life *l, value v, bool is_call);
 
 // bytes.c
-bool bytes_run(sim *s, sim_result *r); // false: a shorter main does not take the same bytes every period
+void bytes_run(sim *s, sim_result *r);
 #endif

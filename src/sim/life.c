@@ -14,7 +14,7 @@ static bool carries_gradient(opcode op) { // a result that is a gradient is so b
 static u8 pass_of_func(sim *s, func fn) { // flags of the instructions inside
   u8 *known = &s->life_flags[fn.i];
   if (*known) return *known & 0x7f;
-  const func_info *f = func_in(s, fn);
+  const func_info *f = func_get(s->p, fn);
   u8 all = 0;
   for (u32 k = 0; k < f->body.n; k++) {
     const instr *i = &f->body.v[k];
@@ -81,7 +81,7 @@ static bool is_state(const func_info *f, value v) {
 }
 
 static void find_kinds(sim *s, func fn, life *l) {
-  const func_info *f = func_in(s, fn);
+  const func_info *f = func_get(s->p, fn);
   for (u32 k = f->rets.n; k-- > 0;) {
     u32 def = f->values.v[f->rets.v[k]].def;
     u8 pass = def ? pass_of(s, &f->body.v[def - 1]) : 0;
@@ -112,7 +112,7 @@ static void find_kinds(sim *s, func fn, life *l) {
 
 const life *life_of(sim *s, func fn) {
   if (s->lives[fn.i]) return s->lives[fn.i];
-  const func_info *f = func_in(s, fn);
+  const func_info *f = func_get(s->p, fn);
   u32 nv = f->values.n;
   life *l = NEW(s->a, life);
   l->last = ZNEWN(s->a, u32, nv);

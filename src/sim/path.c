@@ -12,25 +12,24 @@ typedef struct {
   hmap likes;
 } path;
 
-// num: of the program that is walked.
-static void add_like(path *x, const sim_graph *c, u32 num, const sim_visit *v, i64 dur) {
+static void add_like(path *x, const sim_graph *c, u32 num, u32 cls, i64 dur) {
   sim *s = x->s;
   const func f = {c->tag};
   const priced *at = &s->priced.v[c->priced];
-  const u32 no = f.i == s->p->main.i ? repeat_instr(s, num) : num, ev = at->ev[num - 1];
-  const u64 h = hash_step(hash_u64((u64)ev << 32 | v->cls, 13), (u64)dur);
+  const u32 ev = at->ev[num - 1];
+  const u64 h = hash_step(hash_u64((u64)ev << 32 | cls, 13), (u64)dur);
   for (u32 it = 0, k; hmap_next(&x->likes, h, &it, &k);) {
     sim_like *l = &x->like.v[k];
-    if (l->event != ev || l->cls != v->cls || l->dur_ps != dur) continue;
-    l->count += v->times;
+    if (l->event != ev || l->cls != cls || l->dur_ps != dur) continue;
+    l->count++;
     return;
   }
   hmap_add(s->tmp, &x->likes, h, x->like.n);
-  const group g = resolve(func_get(s->p, f)->body.v[no - 1].g, at->g);
-  *vec_push(s->a, &x->like) = (sim_like){f, no, v->cls, ev, g, dur, v->times};
+  const group g = resolve(func_get(s->p, f)->body.v[num - 1].g, at->g);
+  *vec_push(s->a, &x->like) = (sim_like){f, num, cls, ev, g, dur, 1};
 }
 
-static void add_weight(path *x, func f, u32 num, u16 op, u32 times, i64 dur) {
+static void add_weight(path *x, func f, u32 num, u16 op, i64 dur) {
   u32 **of = &x->of[f.i];
   if (!*of) *of = ZNEWN(x->s->tmp, u32, func_get(x->s->p, f)->body.n);
   u32 *id = &(*of)[num - 1];
@@ -38,26 +37,19 @@ static void add_weight(path *x, func f, u32 num, u16 op, u32 times, i64 dur) {
     *vec_push(x->s->a, &x->weight) = (sim_weight){.op = op, .f = f, .instr = num};
     *id = x->weight.n;
   }
-  x->weight.v[*id - 1].count += times;
-  x->weight.v[*id - 1].total_ps += dur * times;
+  x->weight.v[*id - 1].count++;
+  x->weight.v[*id - 1].total_ps += dur;
 }
 
-static void add_visit(void *arg, const sim_graph *c, u32 node, const sim_visit *v) {
+static void add_visit(void *arg, const sim_graph *c, u32 node, u32 cls, i64 start) {
   path *x = arg;
   sim *s = x->s;
-  func f = {c->tag};
-  u32 num = c->what[node];
+  const func f = {c->tag};
+  const u32 num = c->what[node];
   if (!num) return;
-  if (s->o->steps) *vec_push(s->a, &x->step) = (sim_step){f, num, v->cls, v->start, c->dur[node]};
-  if (s->intern) add_like(x, c, num, v, c->dur[node]);
-  u16 op = func_in(s, f)->body.v[num - 1].op;
-  if (f.i != s->p->main.i) {
-    add_weight(x, f, num, op, v->times, c->dur[node]);
-    return;
-  }
-  num = repeat_instr(s, num) + v->later * s->rep.len;
-  for (u32 k = 0; k < v->times; k++) // every like is an instruction of its own
-    add_weight(x, f, num - k * v->apart * s->rep.len, op, 1, c->dur[node]);
+  if (s->o->steps) *vec_push(s->a, &x->step) = (sim_step){f, num, cls, start, c->dur[node]};
+  if (s->intern) add_like(x, c, num, cls, c->dur[node]);
+  add_weight(x, f, num, func_get(s->p, f)->body.v[num - 1].op, c->dur[node]);
 }
 
 static int by_total(const void *a, const void *b) {
@@ -75,7 +67,7 @@ void path_of(sim *s, const sim_graph *c, const i64 *x, sim_result *r) {
   for (u32 k = 0; k < c->nclock; k++)
     if (x[c->port_out[k]] > x[c->port_out[port]]) port = k;
   i64 *in = ZNEWN(s->tmp, i64, c->nin);
-  if (c->nclock) sim_critical(scratch, c, s->rep.on ? &s->rep.gap : NULL, in, port, add_visit, &p);
+  if (c->nclock) sim_critical(scratch, c, in, port, add_visit, &p);
   for (u32 k = 0; k < p.step.n / 2; k++) {
     sim_step t = p.step.v[k];
     p.step.v[k] = p.step.v[p.step.n - 1 - k];

@@ -61,7 +61,7 @@ static void count_class(walk *w, u32 cls, const mbody *callee, const instr *i) {
   for (u32 r = 0; r < i->nres; r++) ret[r] = walk_kind(w, i->res + r, true);
   origins_given(w, i, callee, param);
   context cx = {param, ret};
-  u32 *ask = ZNEWN(s->tmp, u32, func_in(s, i->callee)->body.n + 1),
+  u32 *ask = ZNEWN(s->tmp, u32, func_get(s->p, i->callee)->body.n + 1),
       *next = ZNEWN(s->tmp, u32, s->nclasses + 1);
   walk sub;
   walk_init(&sub, m, callee->row, callee->used, &cx);
@@ -96,7 +96,7 @@ static u32 take_first(mem_item *top, u32 most, const mem_item *item, u32 n) {
   return ntop;
 }
 
-static void count_all(walk *w, u32 cls, u32 num, const mbody *callee, const instr *i) {
+static void count_all(walk *w, u32 cls, const mbody *callee, const instr *i) {
   tally *t = w->m->tally;
   sim_class *out = &t->cls[cls];
   u32 most = w->m->s->o->top ? w->m->s->o->top : 10;
@@ -110,8 +110,6 @@ static void count_all(walk *w, u32 cls, u32 num, const mbody *callee, const inst
     t->kind[MEM_TEMP] += out->peak_bytes - sum, sum = out->peak_bytes;
   assert(sum == out->peak_bytes);
   memcpy(out->peak_kind, t->kind, sizeof t->kind);
-  for (u32 k = 0; k < t->item.n; k++)
-    if (t->item.v[k].f.i == w->fn.i) t->item.v[k].v = repeat_value(w->m->s, t->item.v[k].v, num);
   most = MIN(t->item.n, most);
   out->top = NEWN(w->m->s->a, mem_item, most);
   out->ntop = take_first(out->top, most, t->item.v, t->item.n);
@@ -123,7 +121,7 @@ void walk_tell(walk *w, u32 num, const mbody *callee, const instr *i) {
     if (w->cx)
       count_class(w, u - 1, callee, i); // inside a call: part of a rank class's count
     else
-      count_all(w, u - 1, num, callee, i);
+      count_all(w, u - 1, callee, i);
 }
 
 // A result that lies where a parameter of main lay is that parameter in the next step.
@@ -142,22 +140,20 @@ static void find_carried(walk *w, sim *s) {
 
 // Where every rank class has its peak, and what it has before and after. ask, next: rank classes to ask for
 // at an instruction.
-static bool find_peaks(mem *m, sim_result *r, u32 *ask, u32 *next) {
+static void find_peaks(mem *m, sim_result *r, u32 *ask, u32 *next) {
   sim *s = m->s;
   walk w;
   walk_init(&w, m, 1, NULL, NULL);
   walk_run(&w, NULL, true);
-  if (s->rep.on && !s->rep.same_bytes) return false;
   for (u32 u = 0; u < s->nclasses; u++) {
     r->cls[u].peak_bytes = w.h.peak[u];
-    r->cls[u].peak_at = repeat_instr(s, w.h.at[u]);
+    r->cls[u].peak_at = w.h.at[u];
     r->cls[u].start_bytes = w.start[u];
     r->cls[u].end_bytes = w.h.cur[u];
     next[u + 1] = ask[w.h.at[u]];
     ask[w.h.at[u]] = u + 1;
   }
   if (s->o->steady && !s->o->ncarry) find_carried(&w, s);
-  return true;
 }
 
 static void count_at_peaks(mem *m, sim_result *r, const u32 *ask, const u32 *next) {
@@ -173,17 +169,16 @@ static void count_at_peaks(mem *m, sim_result *r, const u32 *ask, const u32 *nex
   arena_free(t.a);
 }
 
-bool bytes_run(sim *s, sim_result *r) {
+void bytes_run(sim *s, sim_result *r) {
   mem m;
   mem_init(&m, s);
   arena_mark_t mark = arena_mark(s->tmp), walks;
   u32 *ask = ZNEWN(s->tmp, u32, s->main->body.n + 1), *next = ZNEWN(s->tmp, u32, s->nclasses + 1);
   walks = arena_mark(s->tmp);
-  bool ok = find_peaks(&m, r, ask, next);
+  find_peaks(&m, r, ask, next);
   arena_release(s->tmp, walks);
-  if (ok && !s->o->peak_only) count_at_peaks(&m, r, ask, next);
+  if (!s->o->peak_only) count_at_peaks(&m, r, ask, next);
   arena_release(s->tmp, mark);
-  return ok;
 }
 
 // ---- what devices have ------------------------------------------------------------------------------

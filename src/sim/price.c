@@ -60,7 +60,7 @@ static u32 price_function(sim *s, func f, group g, i64 *only) {
   u64 h = hash_u64((u64)f.i << 32 | g.i, 3);
   for (u32 it = 0, id; hmap_next(&s->priced_map, h, &it, &id);)
     if (s->priced.v[id].f.i == f.i && s->priced.v[id].g.i == g.i) return id;
-  const func_info *fi = func_in(s, f);
+  const func_info *fi = func_get(s->p, f);
   u32 *ev = ZNEWN(s->a, u32, fi->body.n), row = s->priced.n;
   *vec_push(s->a, &s->priced) = (priced){f, g, ev};
   hmap_add(s->a, &s->priced_map, h, row);

@@ -33,7 +33,9 @@ static void sum_up_classes(sim *s, const sim_graph *c, const i64 *x, sim_result 
   r->comm_ps = comm;
   r->period_ps = r->makespan_ps;
   r->instructions = (u64)c->nodes;
-  r->left_out = s->rep.left_out;
+}
+
+static void list_classes(sim *s, sim_result *r) {
   r->nranks = s->nranks;
   r->nclasses = s->nclasses;
   r->nstreams = s->nstreams;
@@ -88,7 +90,6 @@ static u32 price_by_cost_model(void *arg, const prog *p, const func_info *f, con
   return cost_instr(arg, p, f, i, g, ps);
 }
 
-// Everything that does not change if main is walked in full after all.
 bool sim_open(sim *s, ctx *c, arena *a, const prog *p, cost_model *k, const sim_opts *o, bool want_path) {
   *s = (sim){.want_path = want_path,
              .c = c,
@@ -114,65 +115,57 @@ bool sim_open(sim *s, ctx *c, arena *a, const prog *p, cost_model *k, const sim_
   return true;
 }
 
-sim_graph *sim_graph_of(sim *s) {
+static bool price_and_fold(sim *s) {
   *vec_push(s->a, &s->events) = (event){0};
   *vec_push(s->a, &s->priced) = (priced){0};
-  if (!price_program(s)) return NULL;
+  if (!price_program(s)) return false;
   fold_ranks(s, s->o->mode & SIM_FLAT_FOLDED);
+  return true;
+}
+
+static bool fits_in_time(sim *s) {
+  if (s->overflow)
+    diag(s->c, E_LIMIT, func_get(s->p, s->p->main)->where,
+         "the durations add up to more than 2^63 ps (106 days)");
+  return !s->overflow;
+}
+
+sim_graph *sim_graph_of(sim *s) {
+  if (!price_and_fold(s)) return NULL;
   sim_graph *main = graph_of_main(s, s->o->mode & SIM_COMPOSED);
-  if (!s->overflow) return main;
-  diag(s->c, E_LIMIT, func_get(s->p, s->p->main)->where,
-       "the durations add up to more than 2^63 ps (106 days)");
-  return NULL;
+  return fits_in_time(s) ? main : NULL;
 }
 
 // ---- entry points -----------------------------------------------------------------------------------
-// Times, bytes and path of main as s has it. NULL: diagnostics, or, of a shorter main, that it does not tell.
+// Times, bytes and path of main. NULL: diagnostics.
 static const sim_graph *simulate(sim *s, sim_result *r) {
-  sim_graph *main = sim_graph_of(s);
-  if (!main) return NULL;
+  const bool composed = s->o->mode & SIM_COMPOSED;
+  step_graph between = {0};
+  if (!price_and_fold(s)) return NULL;
+  list_classes(s, r);
+  if (!s->o->no_bytes) bytes_run(s, r);
+  if (s->o->steady) between = steady_steps(s);
+  // A step that others follow is one step, too
+  const sim_graph *main = composed && between.graph ? between.graph : graph_of_main(s, composed);
+  if (!fits_in_time(s)) return NULL;
   i64 *x = ZNEWN(s->tmp, i64, main->nslot);
-  if (!repeat_run(s, main, x, NEWN(s->tmp, i64, main->frame))) return NULL;
+  sim_composed(main, x, NEWN(s->tmp, i64, main->frame)); // where no callee has a map this is sim_flat
   sum_up_classes(s, main, x, r);
-  if (!s->o->no_bytes && !bytes_run(s, r)) return NULL;
   sum_up_stages(s, r);
   if (s->o->critical) path_of(s, main, x, r);
-  for (u32 j = 0; j < s->o->ncarry; j++) *vec_push(s->a, &s->carry) = s->o->carry[j];
-  if (s->o->steady && !steady_period(s, main, r)) return NULL;
+  if (s->o->steady) steady_period(s, between.graph ? &between : &(step_graph){.graph = main}, r);
   return main;
-}
-
-// Without what main repeats, given more and more periods to come to a steady state in. Not where every
-// instruction is asked for by itself, or has a price of its own. False: neither an answer nor diagnostics.
-static bool simulate_short(sim *s, sim_result *r, bool *ok) {
-  const sim_opts *o = s->o;
-  const sim blank = *s;
-  const u32 errors = diag_errors(s->c);
-  if (!(o->mode & SIM_COMPOSED) || o->timeline || o->steps || o->split || !s->intern) return false;
-  for (u32 warmup = 4; warmup <= 64; warmup *= 16) {
-    arena_mark_t mark = arena_mark(s->tmp);
-    if (!repeat_find(s, warmup)) return false;
-    *ok = simulate(s, r) != NULL;
-    if (*ok || diag_errors(s->c) > errors) return true;
-    *s = blank;
-    *r = (sim_result){0};
-    arena_release(s->tmp, mark);
-  }
-  return false;
 }
 
 bool sim_run(ctx *c, arena *a, const prog *p, cost_model *k, const sim_opts *o, sim_result *r) {
   sim s;
   *r = (sim_result){0};
-  bool ok = sim_open(&s, c, a, p, k, o, o->timeline || o->critical || o->split);
-  if (ok && !simulate_short(&s, r, &ok)) {
-    const sim_graph *main = simulate(&s, r);
-    ok = main != NULL;
-    if (ok && o->split) split_time(&s, main, r);
-    if (ok && o->timeline) r->timeline = timeline_of(&s, main);
-  }
+  const bool open = sim_open(&s, c, a, p, k, o, o->timeline || o->critical || o->split);
+  const sim_graph *main = open ? simulate(&s, r) : NULL;
+  if (main && o->split) split_time(&s, main, r);
+  if (main && o->timeline) r->timeline = timeline_of(&s, main);
   arena_free(s.tmp);
-  return ok;
+  return main;
 }
 
 typedef struct {
@@ -185,7 +178,7 @@ static void least(void *arg, const sim_graph *c, u32 node, i64 slack) {
   u32 num = c->what[node];
   if (!num) return;
   if (!x->slack[c->tag]) {
-    u32 n = func_in(x->s, (func){c->tag})->body.n;
+    u32 n = func_get(x->s->p, (func){c->tag})->body.n;
     x->slack[c->tag] = NEWN(x->s->a, i64, n);
     for (u32 k = 0; k < n; k++) x->slack[c->tag][k] = -1;
   }

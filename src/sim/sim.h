@@ -136,9 +136,8 @@ typedef struct {
   const i64 *comm_ps;               // of it, in communication
   double utilisation, comm, bubble; // means over all ranks of what sim_stage has as busy, comm, bubble
   u64 instructions;                 // one instruction on n ranks counts n, calls expanded
-  u32 left_out;   // periods of main's steady state that need not be walked, as they do what others do
-  i64 peak_bytes; // of the fullest rank class ...
-  u32 peak_class; // ... this one
+  i64 peak_bytes;                   // of the fullest rank class ...
+  u32 peak_class;                   // ... this one
   u32 ncritical;
   const sim_step *critical; // if steps: from the start to the end; nothing waits between
   u32 nweights;
@@ -253,31 +252,12 @@ void sim_map_apply(const sim_map *m, i64 *y, i64 *z);
 // One call node: what sim_composed does with it.
 void sim_call(const sim_graph *c, u32 node, i64 *x, i64 *frame);
 
-// Where the nodes [from, to) should come 1 + left_out times, one after the other, but are there once: each time
-// everything comes `step` later. What is read of them lies no more than `reach` periods back.
-typedef struct {
-  u32 from, to, reach, left_out;
-  i64 step;        // above 0
-  const u8 *clock; // by slot: it is a clock that they occupy
-} sim_gap;
-// Before node `to`: what the clocks and the latest `reach` periods have made comes later by what is left out.
-void sim_gap_move(const sim_graph *c, const sim_gap *g, i64 *x);
-
 // The path that decides when output port `port` gets its time, last node first: calls tell(arg, ...) for
 // every node on it and returns the input port where it begins (SIM_NEVER: at a node that waits for nothing).
-// gap: NULL, or what is left out of c; the path leads through it as if it were not. in: times of the input
-// ports. Needs slot_clock.
+// in: times of the input ports. Needs slot_clock. The rank class is that of the clock that let the node start.
 enum { SIM_NEVER = ~0u };
-typedef struct {
-  u32 cls;
-  i64 start;
-  u32 later; // it is not the node itself but its like so many periods later
-  u32 times; // so many likes, each `apart` periods before the one before; in a call: of the call
-  u32 apart;
-} sim_visit;
-typedef void sim_emit(void *arg, const sim_graph *c, u32 node, const sim_visit *v);
-u32 sim_critical(arena *scratch, const sim_graph *c, const sim_gap *gap, const i64 *in, u32 port,
-                 sim_emit *tell, void *arg);
+typedef void sim_emit(void *arg, const sim_graph *c, u32 node, u32 cls, i64 start);
+u32 sim_critical(arena *scratch, const sim_graph *c, const i64 *in, u32 port, sim_emit *tell, void *arg);
 // By how much every node of a flat run from times 0 may grow before the last clock does; nodes in reverse
 // order.
 void sim_slack_of(arena *scratch, const sim_graph *c,

@@ -23,7 +23,7 @@ typedef struct {
 } splitter;
 
 static const instr *instr_at(const splitter *x, const sim_graph *c, u32 node) {
-  return &func_in(x->s, (func){c->tag})->body.v[c->what[node] - 1];
+  return &func_get(x->s->p, (func){c->tag})->body.v[c->what[node] - 1];
 }
 
 static visit *find(splitter *x, const sim_graph *c, u8 flags) {
@@ -49,7 +49,7 @@ static void order(splitter *x, const sim_graph *c, u8 flags) {
 
 // ---- rows ---------------------------------------------------------------------------------------------
 static cost_work work_at(splitter *x, func f, u32 num) {
-  const func_info *fi = func_in(x->s, f);
+  const func_info *fi = func_get(x->s->p, f);
   if (!x->first[f.i]) {
     x->first[f.i] = x->work.n + 1;
     cost_work *w = vec_push_n(x->s->tmp, &x->work, fi->body.n);

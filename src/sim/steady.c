@@ -24,7 +24,7 @@ static i64 latest(const i64 *x, u32 n) {
 
 // next[port]: which output port an input port goes on from. A step lasts no longer than `alone`, so k steps no
 // longer than k of it.
-static bool iterate(sim *s, const sim_graph *c, const u32 *next, i64 alone, i64 *period) {
+static void iterate(sim *s, const sim_graph *c, const u32 *next, i64 alone, i64 *period) {
   u32 n = c->nin;
   i64 *x = NEWN(s->tmp, i64, c->nslot), *frame = NEWN(s->tmp, i64, c->frame), half = 0;
   i64 *past = ZNEWN(s->tmp, i64, (size_t)n * WINDOW);
@@ -34,28 +34,26 @@ static bool iterate(sim *s, const sim_graph *c, const u32 *next, i64 alone, i64 
     const i64 *from = past + (size_t)n * ((k - 1) % WINDOW);
     arena_mark_t mark = arena_mark(s->tmp);
     for (u32 j = 0; j < n; j++) x[c->port_in[j]] = from[j];
-    bool ok = repeat_step(s, c, x, frame);
+    sim_composed(c, x, frame); // where no callee has a map this is sim_flat
     arena_release(s->tmp, mark);
-    if (!ok) return false;
     i64 *now = past + (size_t)n * (k % WINDOW); // the oldest is given up
     for (u32 j = 0; j < n; j++) now[j] = x[c->port_out[next[j]]];
     for (u32 back = 1; back < WINDOW && back < k; back++) {
       i64 d = later_by(now, past + (size_t)n * ((k - back) % WINDOW), n);
       if (d < 0) continue;
       *period = (d + back / 2) / back;
-      return true;
+      return;
     }
     if (k == steps / 2) half = latest(now, n);
   }
   if (steps > 1) *period = (latest(past + (size_t)n * (steps % WINDOW), n) - half) / (steps - steps / 2);
-  return true;
 }
 
-// The event graph of a step whose parameters may be late; next: see iterate.
-static const sim_graph *columns_between(sim *s, u32 **next) {
-  const func_info *f = func_in(s, s->p->main);
-  u8 *late = ZNEWN(s->tmp, u8, f->nparams + 1), *want = ZNEWN(s->tmp, u8, f->rets.n + 1);
-  u32 *result = NEWN(s->tmp, u32, f->nparams + 1), *port = NEWN(s->tmp, u32, f->rets.n + 1);
+// The event graph of a step whose parameters may be late.
+static step_graph graph_between(sim *s) {
+  const func_info *f = func_get(s->p, s->p->main);
+  u8 *late = ZNEWN(s->a, u8, f->nparams + 1), *want = ZNEWN(s->a, u8, f->rets.n + 1);
+  u32 *result = NEWN(s->a, u32, f->nparams + 1), *port = NEWN(s->a, u32, f->rets.n + 1);
   for (u32 k = 0; k < s->carry.n; k++) {
     sim_carry x = s->carry.v[k];
     assert(f->values.v[x.param + 1].ty.i == f->values.v[f->rets.v[x.result]].ty.i);
@@ -68,20 +66,21 @@ static const sim_graph *columns_between(sim *s, u32 **next) {
     port[r] = out;
     if (want[r]) out += class_set_of_type(s, f->values.v[f->rets.v[r]].ty, (group){0})->n;
   }
-  *next = NEWN(s->tmp, u32, c->nin);
+  u32 *next = NEWN(s->a, u32, c->nin + 1);
+  for (u32 k = 0; k < c->nclock; k++) next[k] = k;
   for (u32 p = 0; p < f->nparams; p++) {
     if (!late[p]) continue;
     u32 n = class_set_of_type(s, f->values.v[p + 1].ty, (group){0})->n;
-    for (u32 k = 0; k < n; k++) (*next)[in++] = port[result[p]] + k;
+    for (u32 k = 0; k < n; k++) next[in++] = port[result[p]] + k;
   }
   assert(in == c->nin && out == c->nout);
-  return c;
+  return (step_graph){c, next};
 }
 
 // Results that lie where a parameter lay are known from the bytes. A weight that is gathered after its update
 // lies elsewhere: it is known by its name, "w.new" for w.
 static void add_named(sim *s) {
-  const func_info *f = func_in(s, s->p->main);
+  const func_info *f = func_get(s->p, s->p->main);
   u8 *taken = ZNEWN(s->tmp, u8, f->nparams + 1);
   hmap by_name = {0};
   for (u32 k = 0; k < s->carry.n; k++) taken[s->carry.v[k].param] = 1;
@@ -100,17 +99,18 @@ static void add_named(sim *s) {
   }
 }
 
-bool steady_period(sim *s, const sim_graph *main, sim_result *r) {
-  arena_mark_t mark = arena_mark(s->tmp);
-  u32 *next;
+step_graph steady_steps(sim *s) {
+  for (u32 j = 0; j < s->o->ncarry; j++) *vec_push(s->a, &s->carry) = s->o->carry[j];
   if (!s->o->ncarry) add_named(s);
   // On one stream nothing waits for a value: every clock covers what was made on it.
-  const bool values = s->carry.n && !s->one_stream;
-  const sim_graph *c = values ? columns_between(s, &next) : main;
-  if (!values) next = NEWN(s->tmp, u32, c->nin);
-  for (u32 k = 0; k < c->nclock; k++) next[k] = k;
+  return s->carry.n && !s->one_stream ? graph_between(s) : (step_graph){0};
+}
+
+void steady_period(sim *s, const step_graph *x, sim_result *r) {
+  arena_mark_t mark = arena_mark(s->tmp);
+  u32 *next = NEWN(s->tmp, u32, x->graph->nclock + 1);
+  for (u32 k = 0; k < x->graph->nclock; k++) next[k] = k;
   r->ncarried = s->carry.n;
-  bool ok = iterate(s, c, next, r->makespan_ps, &r->period_ps);
+  iterate(s, x->graph, x->next ? x->next : next, r->makespan_ps, &r->period_ps);
   arena_release(s->tmp, mark);
-  return ok;
 }

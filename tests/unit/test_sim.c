@@ -542,9 +542,8 @@ static void same_path(const sim_result *r, const sim_result *whole) {
   }
 }
 
-// All modes on one plan, with every step of the path (all of main is walked) and without. The periods that are
-// left out then.
-static u32 modes_agree(const planned *x) {
+// All modes on one plan, with every step of the path and without.
+static void modes_agree(const planned *x) {
   ctx *c = ctx_new();
   arena *a = ctx_arena(c);
   hybrid_opts h = {.s = strategy_of("%s", x->line), .train = x->train, .optim = optim_default(OPTIM_ADAM)};
@@ -554,20 +553,18 @@ static u32 modes_agree(const planned *x) {
   cost_model *co = m ? cost_model_new(c, a, m, NULL) : NULL;
   plan *pn = pl && co ? policy_hybrid(pl, a, &h) : NULL;
   prog *p = pn ? plan_apply(pl, pn, co) : NULL;
-  if (!CHECK_MSG(p, "%s: %s", x->model, diag_render(c, a))) return 0;
+  if (!CHECK_MSG(p, "%s: %s", x->model, diag_render(c, a))) return;
   sim_result r[4], quick;
-  quick.left_out = 0;
   for (sim_mode mode = SIM_FLAT; mode <= SIM_FOLDED; mode++) {
     sim_opts o = {.mode = mode, .critical = true, .steps = true, .steady = true};
     sim_opts few = {.mode = mode, .critical = true, .steady = true};
-    if (!CHECK(sim_run(c, a, p, co, &o, &r[mode]) && sim_run(c, a, p, co, &few, &quick))) return 0;
+    if (!CHECK(sim_run(c, a, p, co, &o, &r[mode]) && sim_run(c, a, p, co, &few, &quick))) return;
     CHECK_EQ_I64(r[mode].period_ps, r[0].period_ps);
     CHECK_EQ_I64(quick.period_ps, r[0].period_ps);
     CHECK(quick.period_ps <= quick.makespan_ps && quick.ncarried == r[0].ncarried);
     same_result(&r[mode], &r[0]);
     same_result(&quick, &r[0]);
     same_path(&quick, &r[mode]);
-    CHECK(r[mode].left_out == 0 && (mode & SIM_COMPOSED || quick.left_out == 0));
   }
   // over 5 and 7 ranks nothing divides: they hold unlike pieces
   CHECK(r[SIM_FOLDED].nclasses < r[0].nclasses || h.s.dp.n * h.s.tp.n == 1 || h.s.dp.n > 4);
@@ -575,7 +572,6 @@ static u32 modes_agree(const planned *x) {
   planner_free(pl);
   prog_free(src);
   ctx_free(c);
-  return quick.left_out;
 }
 
 #define SMALL_GPT "gpt2:layers=4,hidden=64,heads=4,vocab=128"
@@ -593,8 +589,8 @@ TEST(sim_modes_agree_on_plans) {
   for (u32 k = 0; k < COUNT_OF(cases); k++) modes_agree(&cases[k]);
 }
 
-// Pipelines long enough to have a steady state: it is walked in part only, and nothing changes.
-TEST(sim_leaves_out_periods) {
+// Pipelines that are longer than what fills them.
+TEST(sim_modes_agree_on_long_pipelines) {
   static const planned cases[] = {{SMALL_GPT, 128, "dp=2 tp=2 pp=2 mb=32", true},
                                   {SMALL_GPT, 128, "tp=2 pp=4 mb=64 overlap", true},
                                   {SMALL_GPT, 256, "pp=4 mb=256 recompute=full", true},
@@ -602,19 +598,14 @@ TEST(sim_leaves_out_periods) {
                                   {"mlp-xs", 128, "dp=2 pp=4 mb=64 zero=3", true},
                                   {SMALL_GPT, 128, "tp=2 pp=4 mb=64", false},
                                   {SMALL_GPT, 128, "pp=4 mb=128 overlap", false}};
-  for (u32 k = 0; k < COUNT_OF(cases); k++) {
-    u32 left_out = modes_agree(&cases[k]);
-    CHECK_MSG(left_out > strategy_of("%s", cases[k].line).mb.n / 4, "case %u: %u periods left out", k,
-              left_out);
-  }
+  for (u32 k = 0; k < COUNT_OF(cases); k++) modes_agree(&cases[k]);
 }
 
-TEST(sim_leaves_out_periods_of_any_plan) {
+TEST(sim_modes_agree_on_random_pipelines) {
   static const char *const models[] = {"mlp-xs:layers=6,hidden=16",
                                        "gpt2:layers=6,hidden=32,heads=4,vocab=61",
                                        "llama2-7b:layers=5,hidden=32,heads=4,vocab=64"};
   u64 rng = 11;
-  u32 some = 0, n = 0;
   for (u32 k = 0; k < 40; k++) {
     static const char *const recompute[] = {"none", "selective", "full"};
     planned x = {.model = models[rng_next(&rng) % 3]};
@@ -629,10 +620,8 @@ TEST(sim_leaves_out_periods_of_any_plan) {
              (u32)zero);
     x.line = line;
     x.batch = dp * mb * (1 + rng_next(&rng) % 2);
-    n += !gpipe;
-    some += modes_agree(&x) > 0;
+    modes_agree(&x);
   }
-  CHECK_MSG(some > n / 2, "%u of %u plans left periods out", some, n);
 }
 
 // ---- engines without a program ----------------------------------------------------------------------
