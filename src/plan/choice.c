@@ -1,5 +1,6 @@
 // choice.c - the rows of choices.def and their values.
 #include "plan/plan.h"
+#include <pthread.h>
 
 #define ALSO(...)                                                                                            \
   .also = (const char *const[]) { __VA_ARGS__, NULL }
@@ -124,11 +125,20 @@ bool choice_read(choice_id id, arena *a, const char *text, size_t n, choice_valu
   return false;
 }
 
+static choice_value defaults[CHOICE_COUNT];
+static pthread_once_t defaults_once = PTHREAD_ONCE_INIT;
+
+static void read_defaults(void) {
+  for (u32 i = 0; i < CHOICE_COUNT; i++) {
+    const bool ok = choice_read((choice_id)i, NULL, rows[i].dflt, strlen(rows[i].dflt), &defaults[i]);
+    assert(ok); // no list of numbers
+    (void)ok;
+  }
+}
+
 choice_value choice_default(choice_id id) {
-  choice_value x;
-  bool ok = choice_read(id, NULL, rows[id].dflt, strlen(rows[id].dflt), &x); // no list of numbers
-  assert(ok);
-  return ok ? x : (choice_value){0};
+  pthread_once(&defaults_once, read_defaults);
+  return defaults[id];
 }
 
 bool choice_same(choice_value x, choice_value y) {

@@ -47,7 +47,9 @@ typedef struct {
   u32 ranks;
   i64 limit;
   kept kept;
-  hmap by_strategy; // indices of points
+  hmap by_strategy;          // indices of points
+  VEC(const char *) reasons; // why points are impossible, each once
+  hmap reason_map;
   bounds bounds;
   works *works;
   work **measured; // in this wave

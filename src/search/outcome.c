@@ -49,7 +49,7 @@ static void slow(search_point *p) {
 // ---- order ----------------------------------------------------------------------------------------------
 
 static int by_rank(const void *x, const void *y) {
-  const search_point *a = x, *b = y;
+  const search_point *a = *(search_point *const *)x, *b = *(search_point *const *)y;
   if ((a->state == SEARCH_RAN) != (b->state == SEARCH_RAN)) return a->state == SEARCH_RAN ? -1 : 1;
   if (a->time_ps != b->time_ps) {
     if (!a->time_ps || !b->time_ps) return a->time_ps ? -1 : 1;
@@ -57,6 +57,24 @@ static int by_rank(const void *x, const void *y) {
   }
   if (a->peak_bytes != b->peak_bytes) return a->peak_bytes < b->peak_bytes ? -1 : 1;
   return strategy_compare(&a->s, &b->s);
+}
+
+// Sorted by their places: points are large, and there may be many.
+static void rank(search_result *r) {
+  arena *tmp = arena_new();
+  search_point **to = NEWN(tmp, search_point *, r->npoints + 1);
+  for (u32 i = 0; i < r->npoints; i++) to[i] = &r->point[i];
+  if (r->npoints) qsort(to, r->npoints, sizeof *to, by_rank);
+  for (u32 i = 0; i < r->npoints; i++) { // to[k]: what comes to place k; one circle after the other
+    const search_point first = r->point[i];
+    u32 k = i;
+    for (u32 from; (from = (u32)(to[k] - r->point)) != i; k = from) {
+      r->point[k] = r->point[from];
+      to[k] = &r->point[k];
+    }
+    r->point[k] = first, to[k] = &r->point[k];
+  }
+  arena_free(tmp);
 }
 
 // ---- reasons ------------------------------------------------------------------------------------------
@@ -105,7 +123,7 @@ void outcome_settle(arena *a, const search_opts *o, search_result *r) {
   r->last_ps = last_kept(a, o, r);
   for (u32 i = 0; i < r->npoints; i++)
     if (r->point[i].applied && r->point[i].bound_ps > r->last_ps) slow(&r->point[i]);
-  if (r->npoints) qsort(r->point, r->npoints, sizeof *r->point, by_rank);
+  rank(r);
   for (u32 i = 0; i < r->npoints; i++) outcome_count(a, r, &r->point[i]);
   if (r->nreasons) qsort(r->reason, r->nreasons, sizeof *r->reason, by_count);
   r->nfit = r->count[SEARCH_RAN];

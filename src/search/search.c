@@ -39,10 +39,18 @@ void search_impossible(search_point *p, const worker *w) {
   p->why = strcpy(own, why);
 }
 
+static const char *reason_once(search *s, const char *why) {
+  const u64 h = hash_bytes(why, strlen(why), 0);
+  for (u32 it = 0, i; hmap_next(&s->reason_map, h, &it, &i);)
+    if (!strcmp(s->reasons.v[i], why)) return s->reasons.v[i];
+  hmap_add(s->a, &s->reason_map, h, s->reasons.n);
+  return *vec_push(s->a, &s->reasons) = arena_strdup(s->a, why);
+}
+
 static void keep_reason(search *s, search_point *p) {
   char *own = (char *)(uintptr_t)p->why;
   if (!own) return;
-  p->why = arena_strdup(s->a, own);
+  p->why = reason_once(s, own);
   free(own);
 }
 
@@ -258,7 +266,7 @@ static void run_waves(search *s, search_point **all, u32 n, int threads) {
   s->measured = NEWN(s->a, work *, BOUNDED * WORKS_MOST);
   s->works = works_new(s->a, s);
   queue q = {.n = n, .sorted = all, .heap = NEWN(s->a, search_point *, n + 1)};
-  for (u32 k, done = 0; (k = next_wave(s, &q, threads)); done += k) {
+  for (u32 k; (k = next_wave(s, &q, threads));) {
     parallel_for(threads, k, job, s);
     for (u32 i = 0; i < k; i++) hold(s, s->wave[i]), end_point(s, s->wave[i]);
     progress_step(&bar, q.at - q.nheap);

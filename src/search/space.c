@@ -13,7 +13,10 @@ typedef struct {
   const search_opts *o;
   u32 ranks, layers; // layers: calls of main
   u32 most_micro;    // of mb=*, where more would be possible
+  bool counting;     // how many there are, for one array of all
+  u32 count;
   VEC(search_point) v;
+  const char *why;        // the latest reason
   u64 used[CHOICE_COUNT]; // which values that were said are in a point
   bool full;
 } points;
@@ -30,16 +33,19 @@ static void note_used(points *sp, const strategy *s) {
 }
 
 static void add_point(points *sp, const strategy *s) {
-  search_point p = {.s = *s};
-  const u32 before = diag_count(sp->c);
-  if (sp->v.n == POINTS_MOST) {
-    sp->full = true;
+  if (sp->counting) {
+    if (sp->count == POINTS_MOST) sp->full = true;
+    sp->count += !sp->full;
     return;
   }
+  search_point p = {.s = *s};
+  const u32 before = diag_count(sp->c);
   note_used(sp, s);
   if (!strategy_settle(sp->c, &sp->o->space, sp->o->batch, sp->o->train, &p.s)) {
     p.state = SEARCH_IMPOSSIBLE;
-    p.why = arena_strdup(sp->a, diag_get(sp->c, before).message);
+    const char *why = diag_get(sp->c, before).message; // often that of the point before
+    if (!sp->why || strcmp(sp->why, why)) sp->why = arena_strdup(sp->a, why);
+    p.why = sp->why;
     diag_truncate(sp->c, before);
   }
   *vec_push(sp->a, &sp->v) = p;
@@ -211,7 +217,9 @@ bool space_make(ctx *c, arena *a, const prog *src, const search_opts *o, u32 ran
   for (u32 i = 0; i < m->body.n; i++) sp.layers += m->body.v[i].op == OP_call;
   strategy s = strategy_default();
   if (!policy_schedule_files(c, a, &o->space, files)) return false;
-  next(&sp, 0, &s);
+  sp.counting = true, next(&sp, 0, &s), sp.counting = false;
+  vec_reserve(a, &sp.v, sp.count);
+  if (!sp.full) next(&sp, 0, &s);
   r->space = r->npoints = sp.v.n, r->point = sp.v.v;
   r->most_microbatches = sp.most_micro;
   if (sp.full) {
