@@ -51,7 +51,7 @@ static void by_stages(const bed *b, planner *pl, const plan *pn, cost_model *k, 
   plan_probed made;
   const sim_order *order = NULL;
   sim_pipe_result r;
-  u32 n;
+  u32 n = 0;
   prog *probe = plan_probe(pl, pn, k, a, false, &made);
   const sim_stages *st = probe ? sim_stages_of(b->c, a, probe, k, &so, &made.pipeline) : NULL;
   if (!st || !plan_line(b->c, a, pn, &made.graph, &n, &order)) fail(b->c);
@@ -100,7 +100,7 @@ static double peak_mb(const work *w) {
   fflush(stdout);
   pid_t child = fork();
   if (!child) {
-    u64 n;
+    u64 n = 0;
     double s;
     bed b = bed_new(w);
     run(&b, w, &n, &s);
@@ -124,7 +124,7 @@ int main(void) {
   work step = {"gpt3-xl", "dgx-2", 64, 2048, false, train, SIM_FLAT, false};
   work gpt3 = {"gpt3-175b", "dgx-h100*128", 4096, 2048, false, big, SIM_FOLDED, false};
   const double mb = peak_mb(&gpt3);
-  u64 n;
+  u64 n = 0;
   double sim, ms = fastest_ms(&infer, &n, &sim);
   bench_add((bench_row){"GPT-3 XL inference, D2 T4 P2 K32: transform and flat simulation", "s", ms / 1e3,
                         0.25, "DistIR 228 s", false});

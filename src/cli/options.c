@@ -87,10 +87,31 @@ static const char *option_name(int i) {
   return NULL;
 }
 
+// What to type for an option of another system; NULL: it is none that we know.
+static const char *called_here(const char *word) {
+  static const char *const names[][2] = {
+#define ELSEWHERE(theirs, ours) {theirs, ours},
+#include "cli/elsewhere.def"
+#undef ELSEWHERE
+  };
+  char own[64];
+  size_t n = 0;
+  for (; word[n] && n + 1 < sizeof own; n++) own[n] = word[n] == '_' ? '-' : word[n];
+  own[n] = 0;
+  for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+    if (!strcmp(names[k][0], own)) return names[k][1];
+  return NULL;
+}
+
 static bool unknown_option(const command *c, const char *name, int n) {
   char word[64], hint[160];
   snprintf(word, sizeof word, "%.*s", n, name);
   now = c;
+  const char *ours = called_here(word);
+  if (ours) {
+    snprintf(hint, sizeof hint, "here that is %s", ours);
+    return usage_error(hint, "`heddle %s` has no option --%s", c->name, word);
+  }
   const char *near = nearest(word, option_name);
   snprintf(hint, sizeof hint, near ? "did you mean --%s?" : "`heddle %s --help` lists the options",
            near ? near : c->name);

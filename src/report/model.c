@@ -4,11 +4,11 @@
 #include <stdlib.h>
 
 typedef struct {
-  double flops;
-  i64 bytes;    // of weights among the parameters
-  i64 elements; // of them
-  i64 calls;    // executions in one run of main
-  double runs;  // the same, beyond what an i64 holds
+  double flops, again; // again: of them, recomputation
+  i64 bytes;           // of weights among the parameters
+  i64 elements;        // of them
+  i64 calls;           // executions in one run of main
+  double runs;         // the same, beyond what an i64 holds
   u32 id;
 } func_sum;
 typedef struct {
@@ -80,13 +80,14 @@ static u32 survey_funcs(survey *s) {
     for (u32 i = 0; i < f->body.n; i++) {
       const instr *in = &f->body.v[i];
       if (in->op == OP_call) {
-        sum->flops += s->f[in->callee.i].flops;
+        const func_sum *of = &s->f[in->callee.i];
+        sum->flops += of->flops, sum->again += in->flags & INSTR_RECOMPUTE ? of->flops : of->again;
         continue;
       }
       arena_mark_t mark = arena_mark(s->tmp);
       double flops = instr_flops(s, f, in);
       arena_release(s->tmp, mark);
-      sum->flops += flops;
+      sum->flops += flops, sum->again += in->flags & INSTR_RECOMPUTE ? flops : 0;
       s->instructions = add_sat(s->instructions, sum->calls);
       s->op[in->op].op = in->op;
       s->op[in->op].count = add_sat(s->op[in->op].count, sum->calls);
@@ -245,11 +246,12 @@ static void put_operators(report *r, survey *s) {
   report_top(r, 12);
 }
 
-double report_flops(const prog *p) {
+double report_flops(const prog *p, double *again) {
   arena *tmp = arena_new();
   survey s = {.p = (prog *)(uintptr_t)p, .a = tmp, .tmp = tmp};
   survey_funcs(&s);
   double flops = s.f[p->main.i].flops;
+  *again = s.f[p->main.i].again;
   arena_free(tmp);
   return flops;
 }

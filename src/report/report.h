@@ -72,7 +72,8 @@ void report_print(const report *r, bool as_json, strbuf *b);
 // show (model.c). open: extents that its file leaves open, NULL if there are none
 void report_model(report *r, arena *a, const prog *p, const char *name, const front_extents *open);
 const char *report_types(arena *a, const prog *p, role of); // of main's parameters: "f16, f32"; NULL: none
-double report_flops(const prog *p); // of one run, by the laws: what ranks do alike is counted once
+// Of one run, by the laws: what ranks do alike is counted once. again: of them, recomputation.
+double report_flops(const prog *p, double *again);
 // One line, and a fact; nothing without batch norm in training (batchnorm.c).
 void report_batchnorm(report *r, const batchnorm_stats *s);
 typedef struct {

@@ -206,10 +206,11 @@ static void put_critical(report *r, const sim_result *s) {
   report_top(r, 8);
 }
 
-// Arithmetic a second and device, against the peak of the type that the weights have.
+// Arithmetic a second and device, against the peak of the type that the weights have: all of it (HFU), and without
+// what is computed again (MFU).
 static void put_rate(report *r, arena *a, const prog *p, const machine *m, const sim_result *s) {
   const func_info *f = func_get(p, p->main);
-  double flops = report_flops(p), seconds = (double)s->makespan_ps * 1e-12, peak = 0;
+  double again, flops = report_flops(p, &again), seconds = (double)s->makespan_ps * 1e-12, peak = 0;
   dtype t = DT_F32;
   for (u32 i = f->nparams; i-- > 0;)
     if (f->params.v[i].r == ROLE_WEIGHT && !val_type(p, f, i + 1)->tuple) t = val_type(p, f, i + 1)->s.t;
@@ -220,12 +221,18 @@ static void put_rate(report *r, arena *a, const prog *p, const machine *m, const
   strbuf text = {.a = a};
   cell_print(&rate, &text);
   sb_put(&text, " a device");
+  const bool twice = again > flops / 2000; // else the shares look the same
+  const cell mfu = peak > 0 ? cell_x(CELL_SHARE, (flops - again) / seconds / peak) : cell_none();
   if (peak > 0)
-    sb_put(&text, ", "), cell_print(&share, &text), sb_fmt(&text, " of the %s peak", dtype_name(t));
+    sb_put(&text, ", "), cell_print(&share, &text),
+        sb_fmt(&text, " of the %s peak (%s)", dtype_name(t), twice ? "HFU" : "MFU");
+  if (peak > 0 && twice)
+    sb_put(&text, ", "), cell_print(&mfu, &text), sb_put(&text, " without recomputation (MFU)");
   report_line(r, "arithmetic", "%s", sb_str(&text));
   report_fact(r, "flops", NULL, cell_x(CELL_FLOP, flops));
   report_fact(r, "flop_per_s_per_device", NULL, rate);
   report_fact(r, "peak_share", NULL, share);
+  report_fact(r, "mfu", NULL, mfu);
 }
 
 // Of training two times: of steps that follow each other, as they are measured, and of one alone.

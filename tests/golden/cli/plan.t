@@ -47,7 +47,7 @@ time per step   48.69 ms
 one step alone  48.69 ms
 error bar       not known: of 100.0 % of the step no spread was measured
 samples         21,033/s
-arithmetic      63.5 GFLOP/s a device, 66.1 % of the f32 peak
+arithmetic      63.5 GFLOP/s a device, 66.1 % of the f32 peak (MFU)
 computes        93.6 %
 communicates    6.4 %
 idle            0.0 %

@@ -212,7 +212,7 @@ time per step   15.01 ms
 one step alone  15.45 ms
 error bar       not known: of 100.0 % of the step no spread was measured
 samples         4,141/s
-arithmetic      12.8 GFLOP/s a device, 13.4 % of the f32 peak
+arithmetic      12.8 GFLOP/s a device, 13.4 % of the f32 peak (MFU)
 computes        89.9 %
 communicates    0.0 %
 idle            10.1 %

@@ -6,7 +6,7 @@ ranks          2
 time per step  267.9 us
 error bar      not known: of 100.0 % of the step no spread was measured
 samples        477,840/s
-arithmetic     252 GFLOP/s a device, 1.6 % of the f32 peak
+arithmetic     252 GFLOP/s a device, 1.6 % of the f32 peak (MFU)
 computes       57.2 %
 communicates   14.3 %
 idle           28.5 %
@@ -63,7 +63,7 @@ ranks          1
 time per step  30.08 ms
 error bar      +-2.867 ms, 9.5 %
 samples        17,024/s
-arithmetic     71.5 GFLOP/s a device, 74.5 % of the f32 peak
+arithmetic     71.5 GFLOP/s a device, 74.5 % of the f32 peak (MFU)
 computes       100.0 %
 communicates   0.0 %
 idle           0.0 %
@@ -125,7 +125,7 @@ ranks          2
 time per step  285.8 us
 error bar      not known: of 100.0 % of the step no spread was measured
 samples        447,923/s
-arithmetic     236 GFLOP/s a device, 1.5 % of the f32 peak
+arithmetic     236 GFLOP/s a device, 1.5 % of the f32 peak (MFU)
 computes       53.6 %
 communicates   13.4 %
 idle           32.9 %
@@ -182,7 +182,7 @@ time per step   521.0 ms
 one step alone  521.0 ms
 error bar       not known: of 100.0 % of the step no spread was measured
 samples         122.8/s
-arithmetic      6.75 TFLOP/s a device, 43.0 % of the f32 peak
+arithmetic      6.75 TFLOP/s a device, 43.0 % of the f32 peak (MFU)
 computes        81.5 %
 communicates    3.5 %
 idle            15.0 %
@@ -263,6 +263,7 @@ $ heddle sim mlp-xs --machine laptop --json | sed -E 's/: [0-9.e+-]+/: N/g'
   "flops": N,
   "flop_per_s_per_device": N,
   "peak_share": N,
+  "mfu": N,
   "utilisation": N,
   "communication": N,
   "bubble": N,
@@ -330,6 +331,7 @@ $ heddle sim mlp-xs --train --data 2 --pipeline 2 --microbatches 4 --machine lap
   "flops": N,
   "flop_per_s_per_device": N,
   "peak_share": N,
+  "mfu": N,
   "utilisation": N,
   "communication": N,
   "bubble": N,

@@ -456,7 +456,7 @@ ranks          1
 time per step  30.08 ms
 error bar      not known: of 100.0 % of the step no spread was measured
 samples        17,024/s
-arithmetic     71.5 GFLOP/s a device, 74.5 % of the f32 peak
+arithmetic     71.5 GFLOP/s a device, 74.5 % of the f32 peak (MFU)
 computes       100.0 %
 communicates   0.0 %
 idle           0.0 %
@@ -933,3 +933,7 @@ error[E0303]: nll needs operand 3 of all 2 microbatches at once, but they run on
      |        ^
   hint: make class weights a constant parameter of main (const): inputs are split as the batch is
 [1]
+$ heddle plan gpt2 --tensor_model_parallel_size 8
+error[E0801]: `heddle plan` has no option --tensor_model_parallel_size
+  hint: here that is --tensor N
+[2]
