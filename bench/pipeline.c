@@ -32,9 +32,9 @@ static void close_bed(bed *b) {
   ctx_free(b->c);
 }
 
-// Milliseconds: everything; the pass alone; the whole program, made and simulated.
+// Milliseconds: everything; the pass alone; of eight passes at once, one; the whole program, made and simulated.
 typedef struct {
-  double cold, known, whole;
+  double cold, known, lane, whole;
 } taken;
 
 static taken one_plan(bed *b, planner *pl, cost_model *k, const hybrid_opts *h) {
@@ -57,6 +57,12 @@ static taken one_plan(bed *b, planner *pl, cost_model *k, const hybrid_opts *h) 
   sim_pipe(st, a, line, &r);
   t.known = bench_ms() - pass;
   t.cold = bench_ms() - start;
+  const sim_stages *all[SIM_LANES];
+  sim_pipe_result each[SIM_LANES];
+  for (u32 i = 0; i < SIM_LANES; i++) all[i] = st;
+  pass = bench_ms();
+  sim_pipes(SIM_LANES, all, a, line, each);
+  t.lane = (bench_ms() - pass) / SIM_LANES;
   prog_free(probe);
   start = bench_ms();
   prog *d = plan_apply(pl, pn, k);
@@ -76,13 +82,13 @@ static taken one_plan(bed *b, planner *pl, cost_model *k, const hybrid_opts *h) 
 static void plans(void) {
   bed b = open_bed(4096);
   const hybrid_opts h = {.s = strategy_of("dp=8 tp=8 pp=16 mb=512 zero=1"), .train = true, .optim = b.optim};
-  double cold[RUNS], known[RUNS], whole[RUNS];
+  double cold[RUNS], known[RUNS], lane[RUNS], whole[RUNS];
   for (u32 i = 0; i < RUNS; i++) {
     arena *a = arena_new();
     planner *pl = planner_new(b.src);
     cost_model *k = cost_model_new(b.c, a, b.m, NULL);
     taken t = one_plan(&b, pl, k, &h);
-    cold[i] = t.cold, known[i] = t.known, whole[i] = t.whole;
+    cold[i] = t.cold, known[i] = t.known, lane[i] = t.lane, whole[i] = t.whole;
     planner_free(pl);
     arena_free(a);
   }
@@ -90,6 +96,8 @@ static void plans(void) {
                         "ms", bench_fastest(cold, RUNS), 5, "", false});
   bench_add((bench_row){"the same, stages and schedule known", "us", bench_fastest(known, RUNS) * 1e3, 150,
                         "", false});
+  bench_add(
+      (bench_row){"the same, one of eight at once", "us", bench_fastest(lane, RUNS) * 1e3, 15, "", false});
   bench_add((bench_row){"the same program, written out and folded", "ms", bench_fastest(whole, RUNS), 0, "",
                         false});
   close_bed(&b);

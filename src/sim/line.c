@@ -159,7 +159,7 @@ const sim_line *sim_line_new(arena *a, const sim_stages *st, const sim_order *or
   }
   for (u32 q = 0; q < pl->nplaces; q++) compress(&x, q);
   count_types(&x);
-  x.l->n = x.op.n, x.l->op = x.op.v, x.l->many = x.many.v;
+  x.l->n = x.op.n, x.l->op = x.op.v, x.l->many = x.many.v, x.l->nmany = x.many.n;
   x.l->nmicro = pl->nmicro, x.l->nplaces = pl->nplaces, x.l->nstages = pl->nstages, x.l->nlinks = pl->nlinks;
   x.l->place = arena_dup(a, pl->place, pl->nstages * sizeof *pl->place);
   x.l->link = arena_dup(a, pl->link, pl->nlinks * sizeof *pl->link);

@@ -5,32 +5,7 @@
 // after are linear maps of it over (max, +). Most maps of tasks are of rank one, since ranks of a place meet in
 // every task: an output is a sum of the latest input and a constant. Bytes are a sum and a maximum along the
 // word of every place; what repeats there is added up at once.
-#include "sim/stages.h"
-
-typedef struct {
-  bool one; // a[o][i] = to[o] + from[i]
-  u32 nin, nout;
-  const i64 *a; // as stage_task has it
-  i64 from[4], to[4];
-} task_map; // from, to: of two classes at most, with one value that comes and one that leaves
-typedef struct {
-  bool simple; // class k to class k
-  i64 dur[2];
-  u32 strm;
-  const stage_send *x;
-} send_map;
-
-typedef struct {
-  const sim_stages *st;
-  const sim_line *l;
-  u32 C;
-  i64 *clock;   // [place * C + class]: compute
-  i64 *channel; // [(strm * places + place) * C + class]
-  i64 *value;   // [slot * C + class]
-  const task_map *task;
-  const send_map *send;
-  i64 *cur, *peak, *busy, *comm; // [place * C + class]
-} pipe;
+#include "sim/pipe.h"
 
 // What follows is written for any number of classes and compiled for few, which is most.
 #define EACH static inline __attribute__((always_inline))
@@ -92,7 +67,7 @@ static const send_map *send_maps(const sim_stages *st, arena *tmp) {
       send_map *m = &v[back * pl->nlinks + k];
       m->x = &st->send[back][back ? l->like_to : l->like_from];
       m->strm = l->strm[back];
-      m->simple = m->strm && st->nclass <= 2 && m->x->n == st->nclass;
+      m->simple = st->nclass <= 2 && m->x->n == st->nclass;
       for (u32 j = 0; m->simple && j < m->x->n; j++) {
         m->simple = m->x->v[j].from == 1u << j && m->x->v[j].to == 1u << j;
         m->dur[j] = m->x->v[j].dur;
@@ -166,13 +141,15 @@ EACH void run_send(pipe *p, const sim_op *o, const u32 C) {
     run_rendezvous(p, o, s);
     return;
   }
-  i64 *at = p->channel + (size_t)s->strm * p->st->pl.nplaces * C, *from = at + o->place * C,
-      *to = at + o->out * C;
+  i64 *at = s->strm ? p->channel + (size_t)s->strm * p->st->pl.nplaces * C : p->clock,
+      *from = at + o->place * C, *to = at + o->out * C;
   i64 *slot = p->value + (size_t)o->in * C;
   for (u32 c = 0; c < C; c++) {
     i64 t = MAX(from[c], to[c]);
-    t = MAX(t, slot[c]) + s->dur[c];
-    from[c] = to[c] = slot[c] = t;
+    if (s->strm) t = MAX(t, slot[c]);
+    t += s->dur[c];
+    from[c] = to[c] = t;
+    if (s->strm) slot[c] = t;
   }
 }
 
@@ -238,6 +215,22 @@ static void add_word(pipe *p, u32 at, const stage_bytes *const *of) {
 static void add_busy(pipe *p, u32 at, const stage_task *t, i64 times) {
   for (u32 c = 0; c < p->C; c++)
     p->busy[at * p->C + c] += t->busy[c] * times, p->comm[at * p->C + c] += t->comm[c] * times;
+}
+
+// Sends on the compute stream; the others keep it free. Those that are not simple were added as they ran.
+static void add_blocking(pipe *p) {
+  const sim_pipeline *pl = &p->st->pl;
+  for (u32 w = 0; w < 2 * pl->nlinks; w++) {
+    const send_map *s = &p->send[w];
+    const sim_link *l = &pl->link[w % pl->nlinks];
+    if (s->strm || !s->simple || p->C > 2) continue;
+    const u32 *n = &p->l->count[line_send_type(pl, w, false, 0)], times = n[0] + n[1] + n[2];
+    for (u32 side = 0; side < 2; side++)
+      for (u32 c = 0; c < p->C; c++) {
+        const u32 at = pl->place[side ? l->to : l->from] * p->C + c;
+        p->busy[at] += s->dur[c] * times, p->comm[at] += s->dur[c] * times;
+      }
+  }
 }
 
 static void add_tasks(pipe *p) {
@@ -315,27 +308,78 @@ static void sum_up(const pipe *p, sim_pipe_result *r) {
   r->bubble = sim_mean_share(idle, span, ranks);
 }
 
-void sim_pipe(const sim_stages *st, arena *tmp, const sim_line *l, sim_pipe_result *r) {
-  arena_mark_t mark = arena_mark(tmp);
+static void open(pipe *p, const sim_stages *st, arena *tmp, const sim_line *l) {
   const u32 cells = st->pl.nplaces * st->nclass;
   assert(sim_line_fits(l, st));
-  pipe p = {.st = st, .l = l, .C = st->nclass};
-  p.clock = ZNEWN(tmp, i64, cells), p.channel = ZNEWN(tmp, i64, cells * st->nstreams);
-  p.value = ZNEWN(tmp, i64, (size_t)l->nslots * p.C);
-  for (u32 c = 0; c < p.C; c++) p.value[SLOT_NEVER * p.C + c] = STAGE_NEVER;
-  p.cur = ZNEWN(tmp, i64, cells), p.peak = ZNEWN(tmp, i64, cells);
-  p.busy = ZNEWN(tmp, i64, cells), p.comm = ZNEWN(tmp, i64, cells);
-  p.task = task_maps(st, tmp), p.send = send_maps(st, tmp);
-  run_before(&p);
-  switch (p.C) {
-  case 1: run_line(&p, 1); break;
-  case 2: run_line(&p, 2); break;
-  default: run_line(&p, p.C);
+  *p = (pipe){.st = st, .l = l, .C = st->nclass};
+  p->clock = ZNEWN(tmp, i64, cells), p->channel = ZNEWN(tmp, i64, cells * st->nstreams);
+  p->cur = ZNEWN(tmp, i64, cells), p->peak = ZNEWN(tmp, i64, cells);
+  p->busy = ZNEWN(tmp, i64, cells), p->comm = ZNEWN(tmp, i64, cells);
+  p->task = task_maps(st, tmp), p->send = send_maps(st, tmp);
+  run_before(p);
+}
+
+static void run_alone(pipe *p, arena *tmp) {
+  p->value = ZNEWN(tmp, i64, (size_t)p->l->nslots * p->C);
+  for (u32 c = 0; c < p->C; c++) p->value[SLOT_NEVER * p->C + c] = STAGE_NEVER;
+  switch (p->C) {
+  case 1: run_line(p, 1); break;
+  case 2: run_line(p, 2); break;
+  default: run_line(p, p->C);
   }
-  const stage_bytes *const *bytes = bytes_of_types(&p, tmp);
-  for (u32 q = 0; q < st->pl.nplaces; q++) add_word(&p, q, bytes);
-  add_tasks(&p);
-  run_after(&p, tmp);
-  sum_up(&p, r);
+}
+
+static void finish(pipe *p, arena *tmp, sim_pipe_result *r) {
+  const stage_bytes *const *bytes = bytes_of_types(p, tmp);
+  for (u32 q = 0; q < p->st->pl.nplaces; q++) add_word(p, q, bytes);
+  add_tasks(p);
+  add_blocking(p);
+  run_after(p, tmp);
+  sum_up(p, r);
+}
+
+void sim_pipe(const sim_stages *st, arena *tmp, const sim_line *l, sim_pipe_result *r) {
+  arena_mark_t mark = arena_mark(tmp);
+  pipe p;
+  open(&p, st, tmp, l);
+  run_alone(&p, tmp);
+  finish(&p, tmp, r);
+  arena_release(tmp, mark);
+}
+
+// ---- several at once ------------------------------------------------------------------------------------------
+// Is all that the line runs of the kind that lanes know?
+static bool fits_lane(const pipe *p) {
+  const sim_pipeline *pl = &p->st->pl;
+  if (p->C > 2 || p->l->nmany) return false;
+  for (u32 w = 0; w < TASK_KINDS * pl->nstages; w++)
+    if (p->task[w].a && !p->task[w].one) return false;
+  for (u32 w = 0; w < 2 * pl->nlinks; w++)
+    if (p->send[w].x->n && !p->send[w].simple) return false;
+  return true;
+}
+
+static bool same_form(const pipe *p, const pipe *q) {
+  if (p->C != q->C || p->st->nstreams != q->st->nstreams) return false;
+  for (u32 w = 0; w < 2 * p->st->pl.nlinks; w++)
+    if (p->send[w].strm != q->send[w].strm) return false;
+  return true;
+}
+
+void sim_pipes(u32 n, const sim_stages *const *st, arena *tmp, const sim_line *l, sim_pipe_result *r) {
+  arena_mark_t mark = arena_mark(tmp);
+  pipe p[SIM_LANES], *lane[SIM_LANES];
+  u32 m = 0;
+  assert(n <= SIM_LANES);
+  for (u32 k = 0; k < n; k++) {
+    open(&p[k], st[k], tmp, l);
+    if (lanes_here() && fits_lane(&p[k]) && (!m || same_form(lane[0], &p[k])))
+      lane[m++] = &p[k];
+    else
+      run_alone(&p[k], tmp);
+  }
+  if (m == 1) run_alone(lane[0], tmp);
+  if (m > 1) lanes_run(lane, m, tmp);
+  for (u32 k = 0; k < n; k++) finish(&p[k], tmp, &r[k]);
   arena_release(tmp, mark);
 }

@@ -334,6 +334,9 @@ const sim_line *sim_line_new(arena *a, const sim_stages *st, const sim_order *or
 bool sim_line_fits(const sim_line *l, const sim_stages *st); // are they of that form?
 // Everything is in `tmp` and given back. The line fits the stages.
 void sim_pipe(const sim_stages *st, arena *tmp, const sim_line *l, sim_pipe_result *r);
+// The same of n sets of stages, SIM_LANES at most, in about the time of one where the processor has vectors for it.
+enum { SIM_LANES = 8 };
+void sim_pipes(u32 n, const sim_stages *const *st, arena *tmp, const sim_line *l, sim_pipe_result *r);
 
 // Nodes [from, to) of an event graph on slots x, calls by their maps where they have any.
 void sim_part(const sim_graph *c, u32 from, u32 to, i64 *x, i64 *frame);

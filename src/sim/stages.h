@@ -70,6 +70,7 @@ struct sim_line {
   u32 n, nslots;
   const sim_op *op;
   const u32 *many;
+  u32 nmany;        // of it
   sim_word *word;   // per place: what it does to its memory
   const u32 *count; // per type
   u32 nmicro, nplaces, nstages, nlinks;

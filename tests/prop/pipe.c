@@ -182,6 +182,65 @@ TEST(pipe_weight_gradients_wait_for_what_came) {
   ctx_free(c);
 }
 
+// Several sets of stages on one line at once are what each of them is alone.
+TEST(pipe_lanes_are_pipes) {
+  static const char *const shapes[] = {"dp=2 tp=2 pp=2 mb=4",
+                                       "dp=2 tp=2 pp=4 mb=8 v=2 schedule=interleaved",
+                                       "tp=2 pp=4 mb=4 schedule=zb-h1",
+                                       "dp=2 pp=2 mb=8 v=2 schedule=zb-h1 channels=one",
+                                       "dp=2 tp=2 pp=2 mb=4 overlap=none",
+                                       "dp=3 pp=2 mb=4 schedule=gpipe channels=pass"};
+  static const char *const more[] = {"",       "recompute=full", "recompute=selective",   "zero=1",
+                                     "zero=2", "zero=3",         "zero=3 recompute=full", "tables=whole"};
+  ctx *c = ctx_new();
+  prog *src = front_load(c, "gpt3-xl:layers=7", &(front_opts){.batch = 96, .loss = true});
+  cost_model *k = cost_model_new(c, ctx_arena(c), machine_load(c, ctx_arena(c), "4x4 v100 ib=100Gb/s"), NULL);
+  REQUIRE(src && k);
+  planner *pl = planner_new(src);
+  u32 together = 0, apart = 0;
+  for (u32 i = 0; i < COUNT_OF(shapes); i++) {
+    arena *a = arena_new();
+    const sim_stages *st[SIM_LANES];
+    const sim_line *line = NULL;
+    u32 n = 0;
+    for (u32 j = 0; j < COUNT_OF(more); j++) {
+      const char *text = arena_printf(a, "%s %s", shapes[i], more[j]);
+      strategy_set set;
+      hybrid_opts h = {.train = true, .optim = optim_default(OPTIM_ADAM)};
+      REQUIRE(strategy_parse(c, a, text, &set) && strategy_one(c, &set, &h.s));
+      const plan *pn = policy_hybrid(pl, a, &h);
+      diag_clear(c);
+      if (!pn) continue; // not of this shape
+      plan_probed about;
+      prog *probe = plan_probe(pl, pn, k, a, false, &about);
+      REQUIRE(probe);
+      const sim_stages *own =
+          sim_stages_of(c, a, probe, k, &(sim_opts){.mode = SIM_FOLDED, .peak_only = true}, &about.pipeline);
+      prog_free(probe);
+      const sim_order *order;
+      u32 steps;
+      REQUIRE(own && plan_line(c, a, pn, &about.graph, &steps, &order));
+      if (!line) line = sim_line_new(a, own, order, steps);
+      if (sim_line_fits(line, own)) st[n++] = own;
+    }
+    sim_pipe_result all[SIM_LANES], one;
+    sim_pipes(n, st, a, line, all);
+    for (u32 j = 0; j < n; j++) {
+      sim_pipe(st[j], a, line, &one);
+      CHECK_MSG(!memcmp(&one, &all[j], sizeof one), "%s, lane %u: %lld for %lld", shapes[i], j,
+                (long long)all[j].makespan_ps, (long long)one.makespan_ps);
+      apart += j && one.makespan_ps != all[0].makespan_ps;
+    }
+    together += n;
+    arena_free(a);
+  }
+  printf("  %u sets of stages in lanes, %u of them with times of their own\n", together, apart);
+  CHECK(together > 30 && apart > 20);
+  planner_free(pl);
+  prog_free(src);
+  ctx_free(c);
+}
+
 TEST(pipe_takes_any_order) {
   known = whole = 0;
   for (u32 i = 0; i < plans_count(); i++) check_model(i, plans_ordered, plans_of(12), true);

@@ -1,0 +1,36 @@
+// pipe.h - a pass over a line under way. Shared by pipe.c and lanes.c only.
+#ifndef HEDDLE_SIM_PIPE_H
+#define HEDDLE_SIM_PIPE_H
+#include "sim/stages.h"
+
+typedef struct {
+  bool one; // a[o][i] = to[o] + from[i]
+  u32 nin, nout;
+  const i64 *a; // as stage_task has it; NULL: there is no such task
+  i64 from[4], to[4];
+} task_map; // from, to: of two classes at most, with one value that comes and one that leaves
+typedef struct {
+  bool simple; // class k to class k
+  i64 dur[2];
+  u32 strm;
+  const stage_send *x;
+} send_map;
+
+typedef struct {
+  const sim_stages *st;
+  const sim_line *l;
+  u32 C;
+  i64 *clock;   // [place * C + class]: compute
+  i64 *channel; // [(strm * places + place) * C + class]
+  i64 *value;   // [slot * C + class]
+  const task_map *task;
+  const send_map *send;
+  i64 *cur, *peak, *busy, *comm; // [place * C + class]
+} pipe;
+
+// Can this machine run lanes at all? Then the line is run for n pipes at once: of as many rank classes, one or two, with
+// the same line and streams, all maps of rank one and all sends simple. Clocks and channels are theirs as pipe.c would
+// leave them.
+bool lanes_here(void);
+void lanes_run(pipe *const *p, u32 n, arena *tmp);
+#endif
