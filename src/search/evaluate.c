@@ -6,7 +6,7 @@
 // full; the oldest are given up. A plan that cannot be known by its stages is applied and simulated whole.
 #include "search/internal.h"
 
-enum { STAGES_KEPT = 192, LINES_KEPT = 64 };
+enum { STAGES_KEPT = 192, LINES_KEPT = EVALUATED_MOST }; // so none is given up that a neighbour still needs
 
 enum { SENDINGS = 5 }; // by plan.send_channels
 typedef struct {
@@ -190,25 +190,82 @@ static bool by_stages(const search *s, const search_point *p) {
   return s->o->bytes == SIM_BYTES_HEDDLE && !(p->s.schedule.path && p->s.v.n > 1);
 }
 
-void search_evaluate(search *s, worker *w, search_point *p) {
+// What is left to do of a point: a pass over its line, beside others on the same one.
+typedef struct {
+  const known_line *line; // NULL: nothing
+  u32 channels;
+  const sim_stages *st;
+} pass;
+
+static pass prepare(search *s, worker *w, search_point *p) {
   arena *a = arena_new();
+  pass left = {0};
   if (!w->stages) w->stages = ZNEWN(w->a, known, 1);
   plan *pn = search_plan(s, w, a, p, NULL);
   known_stages *x = pn ? stages_of(s, w, p, pn) : NULL;
   p->same_zero = x ? same_zero(s, x->about.storage_split, p) : p->s.zero.n;
   sim_pipe_result r;
-  const sim_stages *st = x && by_stages(s, p) ? stages_sending(x, pn, a) : NULL;
+  left.st = x && by_stages(s, p) ? stages_sending(x, pn, a) : NULL;
   if (!x) {
     search_impossible(p, w);
   } else if (p->same_zero != p->s.zero.n) {
     p->state = SEARCH_EQUAL; // worded when the wave is done
-  } else if (!st) {
+  } else if (!left.st) {
     simulate_whole(s, w, a, pn, &r) ? settle(s, p, &r) : search_impossible(p, w);
   } else {
-    const known_line *l = line_of(w, p, pn, &x->about.graph, st);
-    if (l) sim_pipe(st, a, l->line, &r);
-    l ? settle(s, p, &r) : search_impossible(p, w);
+    left.line = line_of(w, p, pn, &x->about.graph, left.st);
+    left.channels = pn->send_stream.i ? MAX(pn->send_channels, 1u) : 0;
+    if (!left.line) search_impossible(p, w);
   }
   diag_clear(w->c);
+  arena_free(a);
+  return left;
+}
+
+void search_evaluate(search *s, worker *w, search_point *p) {
+  const pass left = prepare(s, w, p);
+  sim_pipe_result r;
+  arena *a = arena_new();
+  if (left.line) sim_pipe(left.st, a, left.line->line, &r), settle(s, p, &r);
+  arena_free(a);
+}
+
+// ---- several points -----------------------------------------------------------------------------------
+// Passes over one line, with sends on the same streams.
+typedef struct {
+  const known_line *line;
+  u32 channels, n;
+  search_point *p[SIM_LANES];
+  const sim_stages *st[SIM_LANES];
+} together;
+
+static void run_together(search *s, together *x, arena *a) {
+  sim_pipe_result r[SIM_LANES];
+  if (x->n) sim_pipes(x->n, x->st, a, x->line->line, r);
+  for (u32 i = 0; i < x->n; i++) settle(s, x->p[i], &r[i]);
+  x->n = 0;
+}
+
+void search_evaluate_many(search *s, worker *w, search_point **p, u32 n) {
+  enum { TOGETHER = 16 };
+  together some[TOGETHER] = {0};
+  u32 turn = 0;
+  arena *a = arena_new();
+  assert(n <= EVALUATED_MOST);
+  for (u32 i = 0; i < n; i++) {
+    const pass left = prepare(s, w, p[i]);
+    if (!left.line) continue;
+    u32 k = 0;
+    while (k < TOGETHER && (!some[k].n || some[k].line != left.line || some[k].channels != left.channels))
+      k++;
+    if (k == TOGETHER) {
+      k = turn++ % TOGETHER;
+      run_together(s, &some[k], a);
+      some[k].line = left.line, some[k].channels = left.channels;
+    }
+    some[k].p[some[k].n] = p[i], some[k].st[some[k].n++] = left.st;
+    if (some[k].n == SIM_LANES) run_together(s, &some[k], a);
+  }
+  for (u32 k = 0; k < TOGETHER; k++) run_together(s, &some[k], a);
   arena_free(a);
 }

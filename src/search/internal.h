@@ -54,6 +54,7 @@ typedef struct {
   works *works;
   work **measured; // in this wave
   search_point **wave;
+  u32 nwave;
 } search;
 
 // ---- parts: part.c, part_read.c, merge.c --------------------------------------------------------------
@@ -96,6 +97,9 @@ void unordered_free(unordered *x);
 // ---- evaluate.c ---------------------------------------------------------------------------------------
 // Time and bytes of the point's plan, its state, what it equals.
 void search_evaluate(search *s, worker *w, search_point *p);
+enum { EVALUATED_MOST = 64 };
+// The same of several, EVALUATED_MOST at most: faster where neighbours have the same line of tasks.
+void search_evaluate_many(search *s, worker *w, search_point **p, u32 n);
 void known_free(known *k);
 
 // ---- space.c ------------------------------------------------------------------------------------------

@@ -10,7 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { WAVE = 16, BOUNDED = 64 }; // points that are evaluated, and that get a better bound, at once
+// Points that are evaluated, and that get a better bound, at once; that are evaluated where none is ruled out.
+enum { WAVE = 16, BOUNDED = 64, ALL_WAVE = 1024 };
 
 // ---- plans ------------------------------------------------------------------------------------------------
 hybrid_opts search_hybrid(const search_opts *o, const search_point *p) {
@@ -147,6 +148,13 @@ static void job(void *arg, u32 i, int thread) {
   if (setup(s, w)) search_evaluate(s, w, s->wave[i]);
 }
 
+static void many_job(void *arg, u32 i, int thread) {
+  search *s = arg;
+  worker *w = &s->w[thread];
+  const u32 from = i * EVALUATED_MOST;
+  if (setup(s, w)) search_evaluate_many(s, w, s->wave + from, MIN(s->nwave - from, (u32)EVALUATED_MOST));
+}
+
 static void measure_job(void *arg, u32 i, int thread) {
   search *s = arg;
   worker *w = &s->w[thread];
@@ -167,6 +175,15 @@ static bool before(const search_point *a, const search_point *b) {
 static int by_bound(const void *x, const void *y) {
   const search_point *a = *(search_point *const *)x, *b = *(search_point *const *)y;
   return before(a, b) ? -1 : before(b, a);
+}
+
+// Neighbours have the same stages, then the same line.
+static int by_shape(const void *x, const void *y) {
+  const search_point *a = *(search_point *const *)x, *b = *(search_point *const *)y;
+  static const choice_id rows[] = {CHOICE_pp, CHOICE_mb, CHOICE_v};
+  for (u32 k = 0; k < COUNT_OF(rows); k++)
+    if (a->s.of[rows[k]].n != b->s.of[rows[k]].n) return a->s.of[rows[k]].n < b->s.of[rows[k]].n ? -1 : 1;
+  return a < b ? -1 : a > b;
 }
 
 // Points by their bounds, the least first: those that have only their first bound, sorted, and a heap of those whose bound
@@ -227,10 +244,6 @@ static void bound_more(search *s, queue *q, int threads) {
 static u32 next_wave(search *s, queue *q, int threads) {
   u32 k = 0;
   while (k < WAVE && (q->nheap || q->at < q->n)) {
-    if (s->o->no_bounds) {
-      s->wave[k++] = q->sorted[q->at++];
-      continue;
-    }
     if (q->at < q->n && (!q->nheap || before(q->sorted[q->at], q->heap[0]))) {
       if (k) break; // the wave's place is needed
       if (q->sorted[q->at]->bound_ps > kept_last(&s->kept))
@@ -257,6 +270,18 @@ static void hold(const search *s, const search_point *p) {
   fprintf(stderr, "heddle: %s takes %lld ps, but its lower bound is %lld ps\n", sb_str(&b),
           (long long)p->time_ps, (long long)p->bound_ps);
   assert(!"a lower bound on time holds");
+}
+
+static void run_all(search *s, search_point **all, u32 n, int threads) {
+  progress bar;
+  progress_begin(&bar, "searching", n);
+  for (u32 at = 0; at < n; at += s->nwave) {
+    s->wave = all + at, s->nwave = MIN(n - at, (u32)ALL_WAVE);
+    parallel_for(threads, (u32)ceil_div(s->nwave, EVALUATED_MOST), many_job, s);
+    for (u32 i = 0; i < s->nwave; i++) hold(s, s->wave[i]), end_point(s, s->wave[i]);
+    progress_step(&bar, at);
+  }
+  progress_end(&bar);
 }
 
 static void run_waves(search *s, search_point **all, u32 n, int threads) {
@@ -307,7 +332,7 @@ static u32 deal(search *s, search_point **all) {
       all[n++] = p;
   }
   r->screened = fingerprint(r);
-  qsort(all, n, sizeof *all, by_bound);
+  qsort(all, n, sizeof *all, o->no_bounds ? by_shape : by_bound);
   for (u32 i = 0; i < n; i++)
     if (is_ours(o, i)) all[k++] = all[i];
   return k;
@@ -345,7 +370,7 @@ static void run(search *s, int threads) {
   screen(s, threads);
   r->dealt = deal(s, all);
   s->kept = kept_new(s->a, s->o, r->dealt);
-  run_waves(s, all, r->dealt, threads);
+  (s->o->no_bounds ? run_all : run_waves)(s, all, r->dealt, threads);
   outcome_settle(s->a, s->o, r);
   r->one_device_ps = one_device(s);
   confirm(s);
