@@ -308,7 +308,7 @@ static void sum_up(const pipe *p, sim_pipe_result *r) {
   r->bubble = sim_mean_share(idle, span, ranks);
 }
 
-static void open(pipe *p, const sim_stages *st, arena *tmp, const sim_line *l) {
+static void begin(pipe *p, const sim_stages *st, arena *tmp, const sim_line *l) {
   const u32 cells = st->pl.nplaces * st->nclass;
   assert(sim_line_fits(l, st));
   *p = (pipe){.st = st, .l = l, .C = st->nclass};
@@ -341,7 +341,7 @@ static void finish(pipe *p, arena *tmp, sim_pipe_result *r) {
 void sim_pipe(const sim_stages *st, arena *tmp, const sim_line *l, sim_pipe_result *r) {
   arena_mark_t mark = arena_mark(tmp);
   pipe p;
-  open(&p, st, tmp, l);
+  begin(&p, st, tmp, l);
   run_alone(&p, tmp);
   finish(&p, tmp, r);
   arena_release(tmp, mark);
@@ -372,7 +372,7 @@ void sim_pipes(u32 n, const sim_stages *const *st, arena *tmp, const sim_line *l
   u32 m = 0;
   assert(n <= SIM_LANES);
   for (u32 k = 0; k < n; k++) {
-    open(&p[k], st[k], tmp, l);
+    begin(&p[k], st[k], tmp, l);
     if (lanes_here() && fits_lane(&p[k]) && (!m || same_form(lane[0], &p[k])))
       lane[m++] = &p[k];
     else
