@@ -188,6 +188,10 @@ extern const layout LAYOUT_SUMMED;
 // Cached by all of the above. false and diagnostics if it cannot be done.
 bool shard_function(apply *x, const shard_call_of *c, sharded *out);
 
+// ---- layouts (convert.c) ---------------------------------------------------------------------------------
+// All that sharding looks at in a group, as a key: its mesh, and which axes are free. Functions and paths are shared by
+// groups that agree.
+u64 group_free_axes(const space *sp, group g);
 // v converted to a layout by the cheapest chain of communications, emitted at b; v itself if nothing is to be
 // done. 0: impossible.
 value shard_convert(apply *x, builder *b, value v, layout to, group g);

@@ -190,103 +190,6 @@ static layout term_layout(sharding *s, const law *l, const law_term *t, const ax
 }
 
 // ---- conversions ------------------------------------------------------------------------------------------
-const opcode step_op[] = {[STEP_SHARD] = OP_shard,
-                          [STEP_PARTIAL] = OP_partial,
-                          [STEP_ALL_GATHER] = OP_all_gather,
-                          [STEP_ALL_REDUCE] = OP_all_reduce,
-                          [STEP_REDUCE_SCATTER] = OP_reduce_scatter,
-                          [STEP_ALL_TO_ALL] = OP_all_to_all,
-                          [STEP_PERMUTE] = OP_permute};
-
-// All that sharding looks at in a group: which axes are free. Functions and paths are shared by groups that
-// agree.
-static u64 axes_of(const space *sp, group g) {
-  const group_info *gi = group_get(sp, g);
-  u64 key = gi->m.i;
-  for (u32 i = 0; i < gi->naxes; i++) {
-    const group_axis *ax = &gi->axis[i];
-    key = hash_u64((u64)(MIN(ax->at, 0) + 2), key);
-    if (ax->at == -2) key = hash_bytes(ax->only, sizeof *ax->only * ax->nonly, key);
-  }
-  return key;
-}
-
-static const path_entry *path_between(apply *x, const shape *sh, layout from, layout to, group g) {
-  u64 key =
-      hash_bytes(sh->dim, sizeof(i64) * sh->nd, hash_u64(((u64)from.i << 32) | to.i, axes_of(x->p->sp, g)));
-  u32 at = hmap_get(&x->path_map, key);
-  if (at) return x->paths.v[at - 1].n == ~0u ? NULL : &x->paths.v[at - 1];
-  layout_step steps[16];
-  double cost;
-  int n = layout_path(x->p->sp, g, sh->nd, sh->dim, from, to, step_cost_elements, NULL, steps,
-                      COUNT_OF(steps), &cost);
-  *vec_push(x->a, &x->paths) = (path_entry){key, n < 0 ? 0 : cost, n < 0 ? ~0u : (u32)n,
-                                            n > 0 ? arena_dup(x->a, steps, sizeof *steps * (u32)n) : NULL};
-  hmap_add(x->a, &x->path_map, key, x->paths.n);
-  return n < 0 ? NULL : &x->paths.v[x->paths.n - 1];
-}
-
-// After the last microbatch a sum over time is complete: what is partial over a temporal axis becomes whole.
-value shard_complete(apply *x, builder *b, value v) {
-  prog *p = x->p;
-  type_info t = *val_type(p, func_get(p, b->f), v);
-  layout_info li = *layout_get(p->sp, t.lay);
-  for (u32 i = 0; i < li.npart; i++) {
-    if (!axis_get(p->sp, li.part[i].axis)->temporal) continue;
-    t.lay = layout_without(p->sp, t.lay, li.part[i].axis);
-    attr over = attr_x(A_over, &li.part[i].axis, 1);
-    type rt = type_tensor(p, &t.s, t.lay, t.g);
-    v = emit_res(p, b->f, emit(b, OP_join, attrs_of(p, &over, 1), &v, 1, &rt, 1));
-  }
-  return v;
-}
-
-// What does not vary in time, needed as the piece (or one summand) of a microbatch: cut out at the current
-// coordinate.
-static value enter_time(apply *x, builder *b, value v, layout to) {
-  prog *p = x->p;
-  type_info t = *val_type(p, func_get(p, b->f), v);
-  layout_info li = *layout_get(p->sp, to);
-  for (u32 i = 0; i < li.nsplit + li.npart; i++) {
-    bool split = i < li.nsplit;
-    u8 ax = split ? li.split[i].axis : li.part[i - li.nsplit].axis;
-    if (!axis_get(p->sp, ax)->temporal || layout_split_of(p->sp, t.lay, ax) ||
-        layout_part_of(p->sp, t.lay, ax) != RED_NONE)
-      continue;
-    t.lay = split ? layout_with_split(p->sp, t.lay, ax, li.split[i].dim, li.split[i].stride)
-                  : layout_with_part(p->sp, t.lay, ax, RED_SUM);
-    attr over = attr_x(A_over, &ax, 1);
-    type rt = type_tensor(p, &t.s, t.lay, t.g);
-    v = emit_res(p, b->f, emit(b, split ? OP_shard : OP_partial, attrs_of(p, &over, 1), &v, 1, &rt, 1));
-  }
-  return v;
-}
-
-value shard_convert(apply *x, builder *b, value v, layout to, group g) {
-  prog *p = x->p;
-  if (x->update) v = shard_complete(x, b, v);
-  v = enter_time(x, b, v, to);
-  type_info t = *val_type(p, func_get(p, b->f), v);
-  if (t.lay.i == to.i) return v;
-  const path_entry *path = path_between(x, &t.s, t.lay, to, g);
-  if (!path) {
-    plan_no_way(p, b->where, &t, to);
-    b->failed = true;
-    return 0;
-  }
-  if (x->trial) x->trial->moved += path->cost * dtype_bytes(t.s.t);
-  u8 flags = b->flags;
-  b->flags |= INSTR_PLAN;
-  for (u32 i = 0; i < path->n; i++) {
-    const layout_step *st = &path->step[i];
-    attr over = attr_x(A_over, st->axis, st->naxes);
-    type rt = type_tensor(p, &t.s, st->to, t.g);
-    v = emit_res(p, b->f, emit(b, step_op[st->kind], attrs_of(p, &over, 1), &v, 1, &rt, 1));
-  }
-  b->flags = flags;
-  return v;
-}
-
 static void set_free(sharding *s, value sv, layout l) { // a free parameter gets its layout
   s->free_param[sv] = false;
   s->in[sv - 1] = l;
@@ -329,34 +232,6 @@ static value operand_as(sharding *s, value sv, layout need) {
   *c = (converted){w, need, s->conv[sv]};
   s->conv[sv] = c;
   return w;
-}
-
-// The largest dimension that nothing splits and that has an element for each of n ranks; nd: there is none.
-static u32 dim_for_pieces(const space *sp, layout l, u32 nd, const i64 *dims, u32 n) {
-  const layout_info *li = layout_get(sp, l);
-  u32 best = nd, taken = 0;
-  for (u32 i = 0; i < li->nsplit; i++) taken |= 1u << li->split[i].dim;
-  for (u32 d = 0; d < nd; d++)
-    if (!(taken >> d & 1) && dims[d] >= n && (best == nd || dims[d] > dims[best])) best = d;
-  return best;
-}
-
-layout shard_storage(apply *x, layout l, const shape *sh, storage_kind what, group g) {
-  space *sp = x->p->sp;
-  for (u32 i = 0; i < x->pn->nstorage[what]; i++) {
-    u8 axis = x->axis[x->pn->storage[what][i]];
-    u32 n = axis_size(sp, axis), d = 0;
-    if (layout_split_of(sp, l, axis) || !group_has_axis(sp, g, axis)) continue;
-    if (group_axis_size(sp, g, axis) != n) continue; // the others of a subset lie elsewhere
-    i64 stride = 0;
-    while (d < sh->nd && !(stride = layout_next_stride(sp, l, (u8)d, sh->dim[d], n))) d++;
-    if (!stride) d = dim_for_pieces(sp, l, sh->nd, sh->dim, n);
-    if (d == sh->nd) continue;
-    l = stride ? layout_with_split(sp, l, axis, (u8)d, stride)
-               : layout_with_pieces(sp, l, axis, (u8)d, pieces_spread(sp, n, sh->dim[d]));
-    x->storage_split[what] = true;
-  }
-  return l;
 }
 
 // ---- instructions -----------------------------------------------------------------------------------------
@@ -773,7 +648,7 @@ static u64 call_key(const apply *x, const shard_call_of *c, const func_info *f) 
   if (c->stored) key = hash_bytes(c->stored, f->nparams, key);
   if (c->demand) key = hash_bytes(c->demand, sizeof *c->demand * f->rets.n, key);
   for (u32 i = 0; i < c->npack; i++) key = hash_u64(((u64)c->pack[i].first << 32) | c->pack[i].count, key);
-  return hash_u64((u64)c->own << 32 | c->pack_results, hash_u64(axes_of(x->p->sp, c->g), key));
+  return hash_u64((u64)c->own << 32 | c->pack_results, hash_u64(group_free_axes(x->p->sp, c->g), key));
 }
 
 bool shard_function(apply *x, const shard_call_of *c, sharded *out) {
