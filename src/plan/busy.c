@@ -14,7 +14,10 @@ bool plan_busy(planner *pl, const plan *pn, cost_model *k, sim_busy *out) {
   u32 *times = ZNEWN(a, u32, (probe ? probe->norigins : 0) + 1); // by origin: for how many layers it stands
   const bool fewer = any && ok && about.pipeline.nspans;
   const func_info *f = fewer ? func_get(few.pl->src, few.pl->src->main) : m;
-  for (u32 i = 0; ok && i < f->body.n; i++) times[f->body.v[i].origin] = 1;
+  for (u32 i = 0; ok && i < f->body.n; i++) {
+    assert(!times[f->body.v[i].origin]); // what comes of an instruction is its own
+    times[f->body.v[i].origin] = 1;
+  }
   for (u32 s = 0; fewer && s < few.span.n; s++)
     for (u32 j = 0; j < few.span.v[s].len; j++)
       times[f->body.v[few.span.v[s].from + j].origin] = 1 + few.span.v[s].more;

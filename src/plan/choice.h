@@ -27,7 +27,7 @@ typedef struct {
   const char *(*word)(u32 i);                 // or a function that lists them, NULL past the last
   bool (*named)(const char *name, u32 *word); // other names of its words; NULL: there are none
   const char *suffix;                         // CK_WORD: a path that ends so is a value too; NULL: none is
-  const char *dflt, *search;                  // search: "*" or "", the default
+  const char *dflt, *search;                  // search: "*"; or the default, "" or "?"
   u64 needs; // CHOICE_TRAINING, CHOICE_GROUPED; bit id: of a row that must be above 1; 31 + id: that must be on
   const char *title, *arg, *about;
 } choice_row;

@@ -64,8 +64,27 @@ static void put_alone(report *r, arena *a, const search_result *s) {
 
 // ---- what became of the space -------------------------------------------------------------------------
 // Every plan is counted once.
-static void put_certificate(report *r, arena *a, const search_result *s) {
+// Choices that are often faster elsewhere, and that this search had at their defaults. NULL: there are none.
+static const char *not_searched(arena *a, const search_opts *o, u32 ranks) {
+  strbuf b = {.a = a};
+  for (u32 i = 0; ranks > 1 && i < CHOICE_COUNT; i++) {
+    const choice_row *row = choice_get((choice_id)i);
+    bool may = *row->search == '?' && !o->space.of[i].said;
+    for (u32 k = 0; may && k < CHOICE_COUNT; k++) { // the search may have been told that it cannot be chosen
+      const choice_set *x = &o->space.of[k];
+      bool many = !x->said || x->all;
+      for (u32 j = 0; j < x->n; j++) many |= x->v[j].n > 1;
+      may = many || !(row->needs >> k & 1);
+    }
+    if (may) sb_fmt(&b, "%s%s=*", b.n ? " " : "", row->name);
+  }
+  return b.n ? sb_str(&b) : NULL;
+}
+
+static void put_certificate(report *r, arena *a, const search_about *about, const search_opts *o,
+                            const search_result *s) {
   enum { REASONS = 5 };
+  const char *more = not_searched(a, o, about->ranks);
   const u32 *n = s->count, simulated = n[SEARCH_RAN] + n[SEARCH_OVER_MEMORY];
   report_line(r, "certificate",
               "%u plans: %u fit, %u too large, %u too slow, %u impossible, %u equal to another;", s->space,
@@ -76,6 +95,8 @@ static void put_certificate(report *r, arena *a, const search_result *s) {
   if (s->most_microbatches)
     report_line(r, "", "mb=* ends at %u; --strategy 'mbs=*' has every size of a microbatch",
                 s->most_microbatches);
+  if (more) report_line(r, "", "other values of some choices are not in it; --strategy '%s' has them", more);
+  report_fact(r, "not_searched", NULL, more ? cell_text(more) : cell_none());
   for (u32 i = 0; i < s->nreasons && i < REASONS; i++) {
     strbuf b = {.a = a};
     strategy_print(s->reason[i].example, &b);
@@ -215,7 +236,7 @@ void report_search(report *r, arena *a, const search_about *about, const search_
   report_gap(r);
   put_why(r, a, about, s);
   if (s->one_device_ps) report_fact(r, "one_device_ps", NULL, cell_i(CELL_PS, s->one_device_ps));
-  put_certificate(r, a, s);
+  put_certificate(r, a, about, o, s);
   put_counts(r, a, s);
 }
 

@@ -131,6 +131,9 @@ bool search_merge(ctx *c, arena *a, u32 n, search_part *const *part, u32 top, se
   if (!agree(c, a, n, part, top, by_part)) return false;
   *o = by_part[0]->o;
   *about = by_part[0]->about;
+  const u32 before = diag_count(c);
+  if (!strategy_parse(c, a, by_part[0]->shared[SHARED_strategy], &o->space)) o->space = (strategy_set){0};
+  diag_truncate(c, before);
   if (top) o->top = top;
   put_together(a, by_part, r);
   if (!is_all(c, by_part[0], r)) return false;

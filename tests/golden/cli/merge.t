@@ -32,6 +32,7 @@ next         dp=4 tp=1 pp=1 zero=3
 certificate  360 plans: 7 fit, 0 too large, 185 too slow, 0 impossible, 168 equal to another;
              7 simulated, 0 ruled out by bounds on memory, 185 on time
              mb=* ends at 128; --strategy 'mbs=*' has every size of a microbatch
+             other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
 $ heddle plan mlp-xs --batch 1024 --train --machine laptop --top 3 --part 2/2 -o - | cmp - part2.json
 $ heddle plan mlp-xs:layers=3 --batch 8 --train --machine '1x2 v100' --strategy 'mb=1,3 zero=*' --optimizer adam --memory-limit 9MB --part 1/1 -o one.json --json
 {

@@ -20,6 +20,7 @@ next         dp=4 tp=1 pp=1 zero=3
 certificate  360 plans: 9 fit, 0 too large, 183 too slow, 0 impossible, 168 equal to another;
              9 simulated, 0 ruled out by bounds on memory, 183 on time
              mb=* ends at 128; --strategy 'mbs=*' has every size of a microbatch
+             other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
 $ cat best.plan
 # heddle plan mlp-xs --batch 1024 --train --machine laptop --top 5 -o best.plan
 heddle-plan: 1
@@ -115,6 +116,7 @@ $ heddle plan mlp-xs --batch 1024 --train --machine laptop --data 2 --tensor 1,2
     {"rank": N, "dp": N, "tp": N, "pp": N, "mb": N, "v": N, "schedule": "1f1b", "group": null, "zero": N, "recompute": "none", "sp": null, "overlap": "pp", "channels": "peer", "tables": null, "layers": "cost", "bn": "local", "strategy": "dp=2 tp=1 pp=2 mb=16", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
     {"rank": N, "dp": N, "tp": N, "pp": N, "mb": N, "v": N, "schedule": "1f1b", "group": null, "zero": N, "recompute": "none", "sp": null, "overlap": "pp", "channels": "peer", "tables": null, "layers": "cost", "bn": "local", "strategy": "dp=2 tp=1 pp=2", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "bubble"}
   ],
+  "not_searched": "v=* schedule=* sp=*",
   "space": N,
   "fit": N,
   "simulated": N,
@@ -149,6 +151,7 @@ tp alone     1.28x the time, limited by computation
 pp alone     4.07x the time, limited by bubble
 certificate  6 plans: 6 fit, 0 too large, 0 too slow, 0 impossible, 0 equal to another;
              6 simulated, 0 ruled out by bounds on memory, 0 on time
+             other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
 ## One microbatch on two stages is a plan too, here the only one; every class of impossible plans has its reason.
 $ heddle plan mlp-xs:layers=8,hidden=1009 --batch 1 --machine '1x2 v100' --memory-limit 20MB
 model         mlp-xs:layers=8,hidden=1009
@@ -165,6 +168,7 @@ winner       dp=1 tp=1 pp=2
              computes 46.9 % of the time, communicates 0.0 %; needs 15.6 MiB of 19.1 MiB
 certificate  3 plans: 1 fit, 0 too large, 0 too slow, 2 impossible, 0 equal to another;
              1 simulated, 0 ruled out by bounds on memory, 0 on time
+             other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
 impossible   1 such as dp=2 tp=1 pp=1:
              the batch (the first extent of input x) is 1: it cannot be split 2 ways over dp
              1 such as dp=1 tp=2 pp=1:
@@ -211,6 +215,7 @@ next         dp=1 tp=1 pp=4 mb=8
 one device   0.93x the time, 14.12 ms: --devices 1
 certificate  30 plans: 10 fit, 0 too large, 0 too slow, 0 impossible, 20 equal to another;
              10 simulated, 0 ruled out by bounds on memory, 0 on time
+             other values of some choices are not in it; --strategy 'v=* sp=*' has them
 ## Why not, and what if.
 $ heddle plan gpt2:layers=4 --batch 16 --seq 128 --dtype f16 --train --machine '1x8 v100' --top 2 --why 'tp=2 pp=4' --what-if
 model         gpt2:layers=4
@@ -231,6 +236,7 @@ next         dp=2 tp=4 pp=1 recompute=selective
 dp alone     1.32x the time, limited by communication
 certificate  300 plans: 84 fit, 0 too large, 186 too slow, 30 impossible, 0 equal to another;
              84 simulated, 0 ruled out by bounds on memory, 186 on time
+             other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
 impossible   15 such as dp=1 tp=1 pp=8:
              8 pipeline stages, but the model has only 5 blocks and matmuls
              15 such as dp=1 tp=8 pp=1:
