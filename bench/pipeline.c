@@ -32,7 +32,7 @@ static void close_bed(bed *b) {
   ctx_free(b->c);
 }
 
-// Milliseconds: everything; the pass alone; of eight passes at once, one; the whole program, made and simulated.
+// Milliseconds: everything; the pass alone; one of eight passes at once; the whole program, made and simulated.
 typedef struct {
   double cold, known, lane, whole;
 } taken;

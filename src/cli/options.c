@@ -109,7 +109,7 @@ static bool unknown_option(const command *c, const char *name, int n) {
   now = c;
   const char *ours = called_here(word);
   if (ours) {
-    snprintf(hint, sizeof hint, "here that is %s", ours);
+    snprintf(hint, sizeof hint, "in Heddle: %s", ours);
     return usage_error(hint, "`heddle %s` has no option --%s", c->name, word);
   }
   const char *near = nearest(word, option_name);

@@ -10,12 +10,12 @@ bool plan_busy(planner *pl, const plan *pn, cost_model *k, sim_busy *out) {
   const func_info *m = func_get(pl->src, pl->src->main);
   prog *probe = plan_probe(pl, pn, k, a, false, &about);
   sim_busy *of = ZNEWN(a, sim_busy, (probe ? probe->norigins : 0) + 1);
-  const bool ok = probe && sim_busy_of(pl->src->c, probe, k, &about.pipeline, of);
+  bool ok = probe && sim_busy_of(pl->src->c, probe, k, &about.pipeline, of);
   u32 *times = ZNEWN(a, u32, (probe ? probe->norigins : 0) + 1); // by origin: for how many layers it stands
   const bool fewer = any && ok && about.pipeline.nspans;
   const func_info *f = fewer ? func_get(few.pl->src, few.pl->src->main) : m;
   for (u32 i = 0; ok && i < f->body.n; i++) {
-    assert(!times[f->body.v[i].origin]); // what comes of an instruction is its own
+    ok = !times[f->body.v[i].origin]; // a program in text may say that two have one
     times[f->body.v[i].origin] = 1;
   }
   for (u32 s = 0; fewer && s < few.span.n; s++)
@@ -24,6 +24,7 @@ bool plan_busy(planner *pl, const plan *pn, cost_model *k, sim_busy *out) {
   for (u32 i = 0, q = 0; ok && i < m->body.n; i++) {
     const u32 o = m->body.v[i].origin;
     while (q < pl->runs.n && pl->runs.v[q].from + pl->runs.v[q].times * pl->runs.v[q].len <= i) q++;
+    assert(times[o] || (q < pl->runs.n && i >= pl->runs.v[q].len));
     out[i] = times[o] ? of[o] : out[i - pl->runs.v[q].len]; // of the period before
     for (u32 d = 0; d < 2 && times[o]; d++) out[i].compute[d] /= times[o], out[i].comm[d] /= times[o];
   }

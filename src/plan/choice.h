@@ -86,6 +86,7 @@ const char *choice_needs(arena *a, choice_id id); // "training and dp > 1"; "": 
 strategy strategy_default(void);
 // s with defaults for what is about `of`. A file says more than the order of tasks, so it stays.
 strategy strategy_without(const strategy *s, choice_subject of);
+strategy strategy_of_stages(const strategy *s);             // without order and sends
 int strategy_compare(const strategy *x, const strategy *y); // by rows, in their order
 u64 strategy_hash(const strategy *s);
 // The rows that are not at their defaults, dp, tp and pp always.

@@ -173,13 +173,14 @@ typedef struct {
 u32 plan_kept(planner *pl, const plan *pn, cost_model *k, arena *a, plan_kept_value **out,
               bool **accumulates);
 // How long one microbatch keeps a rank busy, on average over ranks, under a plan of one stage: by instruction of main, what
-// comes of it in forward and backward. out: one for each. False and diagnostics: there is no such plan, or no price.
+// comes of it in forward and backward. out: one for each. False: there is no such plan, no price (with diagnostics), or
+// two instructions have one origin.
 bool plan_busy(planner *pl, const plan *pn, cost_model *k, sim_busy *out);
 // What a policy found out about the source program, kept for the next plan: trans by any key.
 const plan_trans *planner_kept(planner *pl, u64 key, u32 *n); // NULL: nothing kept
 void planner_keep(planner *pl, u64 key, const plan_trans *v, u32 n);
 // What a policy refuses whatever else a plan has, under another key: the diagnostic number `from`, with its hints, two at most.
-// Said again by planner_refused, if it is known.
+// planner_refused reports it again, if there is one.
 void planner_keep_refusal(planner *pl, u64 key, u32 from);
 bool planner_refused(planner *pl, u64 key);
 u32 planner_inputs(const planner *pl,
@@ -326,8 +327,8 @@ typedef struct {
 plan *policy_hybrid(planner *pl, arena *a, const hybrid_opts *o);
 // The same in steps, of a settled strategy and without a name. Unordered: all but the order of tasks, the streams of
 // sends, and stages. Ordered: these two; *file: the schedule of the file that says it, or NULL. Staged: the rest.
-// What a plan had stays as it was, so one plan without order is a copy away from those of all strategies that
-// differ in nothing else, and stages, where no file says where they lie, are theirs too.
+// What a plan had stays as it was, so one plan without order can be copied for every strategy that differs in nothing
+// else, with its stages where no file says where they lie.
 plan *policy_unordered(planner *pl, arena *a, const hybrid_opts *o);
 bool policy_ordered(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const sched **file);
 bool policy_staged(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const sched *file);

@@ -223,6 +223,11 @@ strategy strategy_without(const strategy *s, choice_subject of) {
   return x;
 }
 
+strategy strategy_of_stages(const strategy *s) {
+  const strategy x = strategy_without(s, CHOICE_OF_ORDER);
+  return strategy_without(&x, CHOICE_OF_SENDS);
+}
+
 int strategy_compare(const strategy *x, const strategy *y) {
   for (u32 i = 0; i < CHOICE_COUNT; i++) {
     choice_value a = x->of[i], b = y->of[i];

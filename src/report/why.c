@@ -151,7 +151,7 @@ static void put_large(report *r, arena *a, const search_why *w, i64 limit) {
 static void put_bound(report *r, arena *a, const search_point *p) {
   report_line(r, "bound", "ruled out by its lower bound, %s: %s of %s", ps_text(a, p->bound_ps),
               ps_text(a, p->bound_ps - p->bound_fill_ps),
-              p->bound_work ? "work on the busiest rank" : "matmuls at every device's peak rate");
+              p->bound_work ? "work on the busiest place" : "matmuls at every device's peak rate");
   if (p->bound_fill_ps > p->bound_ps / 1000)
     report_line(r, "", "and %s to fill and drain %u stages with %u microbatches",
                 ps_text(a, p->bound_fill_ps), p->s.pp.n, p->s.mb.n);

@@ -6,7 +6,7 @@
 // full; the oldest are given up. A plan that cannot be known by its stages is applied and simulated whole.
 #include "search/internal.h"
 
-enum { STAGES_KEPT = 192, LINES_KEPT = EVALUATED_MOST }; // so none is given up that a neighbour still needs
+enum { STAGES_KEPT = 192, LINES_KEPT = EVALUATED_MOST }; // so that what a batch uses is not evicted
 
 enum { SENDINGS = 5 }; // by plan.send_channels
 typedef struct {
@@ -30,6 +30,7 @@ typedef struct {
   plan_graph graph;
   const sim_line *line;
 } known_line;
+_Static_assert(EVALUATED_MOST <= (int)STAGES_KEPT, "a point uses one set of stages");
 struct known {
   u64 now;
   known_stages stages[STAGES_KEPT];
@@ -43,11 +44,6 @@ void known_free(known *k) {
 }
 
 // ---- stages -------------------------------------------------------------------------------------------
-static strategy without_order(const strategy *x) { // a file says where stages lie, too
-  const strategy s = strategy_without(x, CHOICE_OF_ORDER);
-  return strategy_without(&s, CHOICE_OF_SENDS);
-}
-
 static known_stages *stages_slot(known *k, const strategy *of, bool split, bool *found) {
   known_stages *oldest = &k->stages[0];
   for (u32 i = 0; i < STAGES_KEPT; i++) {
@@ -63,7 +59,7 @@ static known_stages *stages_slot(known *k, const strategy *of, bool split, bool 
 
 // NULL and diagnostics: the plan is impossible.
 static known_stages *stages_of(const search *s, worker *w, const search_point *p, const plan *pn) {
-  strategy of = without_order(&p->s);
+  strategy of = strategy_of_stages(&p->s); // a file says where stages lie, too
   bool found;
   known_stages *x = stages_slot(w->stages, &of, pn->made.row && pn->made.row->split && pn->train, &found);
   x->used = ++w->stages->now;

@@ -89,7 +89,7 @@ void search_impossible(search_point *p, const worker *w);      // for the reason
 search_point *search_find(const search *s, const strategy *x); // NULL: not in the space
 
 // ---- plans.c ------------------------------------------------------------------------------------------
-// The plan of the point, without its sequences and its name; NULL and diagnostics: it is impossible. hash (or NULL): its
+// The plan of the point, without its sequences and its name, with parts that are valid until the worker makes the next one; NULL and diagnostics: it is impossible. hash (or NULL): its
 // plan_hash.
 plan *search_plan(const search *s, worker *w, arena *a, const search_point *p, u64 *hash);
 void unordered_free(unordered *x);
@@ -123,6 +123,7 @@ works *works_new(arena *a, const search *s);
 // The strategies that the bound of s needs measured, in v; returns how many: 0, the bound says no more than `bound`.
 enum { WORKS_MOST = 3 };
 u32 works_of(works *x, const strategy *s, work *v[WORKS_MOST]);
+void works_off(works *x);                        // no such bound from here on
 void work_measure(works *x, worker *w, work *v); // unless it is; each by one thread
 bool work_known(const work *v);
 // A better bound_ps and bound_fill_ps from the work of its stages.

@@ -65,7 +65,7 @@ static void rank(search_result *r) {
   search_point **to = NEWN(tmp, search_point *, r->npoints + 1);
   for (u32 i = 0; i < r->npoints; i++) to[i] = &r->point[i];
   if (r->npoints) qsort(to, r->npoints, sizeof *to, by_rank);
-  for (u32 i = 0; i < r->npoints; i++) { // to[k]: what comes to place k; one circle after the other
+  for (u32 i = 0; i < r->npoints; i++) { // to[k]: what comes to place k; cycle by cycle
     const search_point first = r->point[i];
     u32 k = i;
     for (u32 from; (from = (u32)(to[k] - r->point)) != i; k = from) {

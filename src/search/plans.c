@@ -22,8 +22,7 @@ void unordered_free(unordered *x) {
 
 static unordered_plan *find(worker *w, const hybrid_opts *h) {
   hybrid_opts own = *h;
-  own.s = strategy_without(&h->s, CHOICE_OF_ORDER);
-  own.s = strategy_without(&own.s, CHOICE_OF_SENDS);
+  own.s = strategy_of_stages(&h->s);
   unordered_plan *x = &w->plans->v[strategy_hash(&own.s) % KEPT];
   if (x->a && !strategy_compare(&x->of, &own.s)) return x;
   arena_free(x->a);
@@ -48,7 +47,7 @@ plan *search_plan(const search *s, worker *w, arena *a, const search_point *p, u
   const unordered_plan *x = h.s.schedule.path ? NULL : find(w, &h);
   plan *pn = !x ? policy_unordered(w->pl, a, &h) : x->pn ? arena_dup(a, x->pn, sizeof *x->pn) : NULL;
   const sched *file;
-  const bool plain = x && x->why && h.s.v.n == 1 && !h.s.group.n;            // no schedule refuses it
+  const bool plain = x && x->why && h.s.v.n == 1 && !h.s.group.n; // no check of a schedule can fail
   if (pn && !plain && !policy_ordered(w->pl, a, pn, &h, &file)) return NULL; // before what is said of stages
   if (x && x->why) diag(w->c, x->id, (loc){0}, "%s", x->why);
   if (!pn || (x ? x->why != NULL : !policy_staged(w->pl, a, pn, &h, file))) return NULL;

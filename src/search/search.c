@@ -2,7 +2,8 @@
 //
 // Idea: every point of the space is made a plan first, which is cheap: those that are impossible and those
 // that are the plan of another drop out. The others are taken in order of their lower bound on time, in waves
-// of fixed size; before a wave, points whose bound cannot beat the plans already kept are ruled out. What was
+// of at most WAVE; points that come to the head of the queue get a second, tighter bound and are queued again, and
+// points whose bound cannot beat the plans already kept are ruled out. What was
 // evaluated and need not have been is settled at the end (outcome.c), so the result and its certificate are
 // the same on one core and on many, and whole or in parts. Every thread has a session, a copy of the program
 // with its planner (cuts and gradients are made once per thread) and a cost model of its own.
@@ -10,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// Points that are evaluated, and that get a better bound, at once; that are evaluated where none is ruled out.
+// Batch sizes: evaluation, second bound, evaluation without bounds.
 enum { WAVE = 16, BOUNDED = 64, ALL_WAVE = 1024 };
 
 // ---- plans ------------------------------------------------------------------------------------------------
@@ -177,7 +178,7 @@ static int by_bound(const void *x, const void *y) {
   return before(a, b) ? -1 : before(b, a);
 }
 
-// Neighbours have the same stages, then the same line.
+// Neighbours have lines in common, and stages.
 static int by_shape(const void *x, const void *y) {
   const search_point *a = *(search_point *const *)x, *b = *(search_point *const *)y;
   static const choice_id rows[] = {CHOICE_pp, CHOICE_mb, CHOICE_v};
@@ -240,12 +241,12 @@ static void bound_more(search *s, queue *q, int threads) {
   for (u32 i = 0; i < k; i++) heap_put(q, s->wave[i]);
 }
 
-// The next wave: points whose bounds are the least of all. Those that are too slow are as good as taken.
+// The next wave: points whose bounds are the least of all. Points that are too slow are consumed here.
 static u32 next_wave(search *s, queue *q, int threads) {
   u32 k = 0;
   while (k < WAVE && (q->nheap || q->at < q->n)) {
     if (q->at < q->n && (!q->nheap || before(q->sorted[q->at], q->heap[0]))) {
-      if (k) break; // the wave's place is needed
+      if (k) break; // bound_more reuses the wave
       if (q->sorted[q->at]->bound_ps > kept_last(&s->kept))
         q->sorted[q->at++]->state = SEARCH_BOUND_TIME;
       else
@@ -261,15 +262,9 @@ static u32 next_wave(search *s, queue *q, int threads) {
   return k;
 }
 
-// A bound that a plan beats would hide others, so that is a bug.
-static void hold(const search *s, const search_point *p) {
-  if (p->state != SEARCH_RAN && p->state != SEARCH_OVER_MEMORY) return;
-  if (p->time_ps >= p->bound_ps) return;
-  strbuf b = {.a = s->a};
-  strategy_print(&p->s, &b);
-  fprintf(stderr, "heddle: %s takes %lld ps, but its lower bound is %lld ps\n", sb_str(&b),
-          (long long)p->time_ps, (long long)p->bound_ps);
-  assert(!"a lower bound on time holds");
+// A plan that is faster than its bound means that bounds may have hidden others.
+static bool holds(const search_point *p) {
+  return (p->state != SEARCH_RAN && p->state != SEARCH_OVER_MEMORY) || p->time_ps >= p->bound_ps;
 }
 
 static void run_all(search *s, search_point **all, u32 n, int threads) {
@@ -278,25 +273,44 @@ static void run_all(search *s, search_point **all, u32 n, int threads) {
   for (u32 at = 0; at < n; at += s->nwave) {
     s->wave = all + at, s->nwave = MIN(n - at, (u32)ALL_WAVE);
     parallel_for(threads, (u32)ceil_div(s->nwave, EVALUATED_MOST), many_job, s);
-    for (u32 i = 0; i < s->nwave; i++) hold(s, s->wave[i]), end_point(s, s->wave[i]);
+    for (u32 i = 0; i < s->nwave; i++) end_point(s, s->wave[i]);
     progress_step(&bar, at);
   }
   progress_end(&bar);
 }
 
-static void run_waves(search *s, search_point **all, u32 n, int threads) {
+// False: a bound did not hold.
+static bool run_waves(search *s, search_point **all, u32 n, int threads) {
   progress bar;
+  bool ok = true;
   progress_begin(&bar, "searching", n);
   s->wave = NEWN(s->a, search_point *, MAX(WAVE, BOUNDED));
   s->measured = NEWN(s->a, work *, BOUNDED * WORKS_MOST);
-  s->works = works_new(s->a, s);
   queue q = {.n = n, .sorted = all, .heap = NEWN(s->a, search_point *, n + 1)};
-  for (u32 k; (k = next_wave(s, &q, threads));) {
+  for (u32 k; ok && (k = next_wave(s, &q, threads));) {
     parallel_for(threads, k, job, s);
-    for (u32 i = 0; i < k; i++) hold(s, s->wave[i]), end_point(s, s->wave[i]);
+    for (u32 i = 0; i < k; i++) ok = holds(s->wave[i]) && ok, end_point(s, s->wave[i]);
     progress_step(&bar, q.at - q.nheap);
   }
   progress_end(&bar);
+  return ok;
+}
+
+// With bounds. If one of the measured ones does not hold, again without those.
+static void run_bounded(search *s, search_point **all, u32 n, int threads) {
+  s->works = works_new(s->a, s);
+  search_point **order = arena_dup(s->a, all, n * sizeof *all);
+  if (run_waves(s, order, n, threads)) return;
+  s->r->bound_failed = true;
+  works_off(s->works);
+  for (u32 i = 0; i < n; i++) {
+    search_point *p = all[i];
+    p->state = SEARCH_OPEN, p->applied = p->bound_work = false, p->why = NULL;
+    p->time_ps = p->peak_bytes = 0;
+    bound(&s->bounds, p);
+  }
+  s->kept = kept_new(s->a, s->o, n);
+  run_waves(s, all, n, threads);
 }
 
 // What every part of a search must have in common.
@@ -351,7 +365,7 @@ static i64 one_device(search *s) {
 }
 
 // Stages and bounds are a shorter way to what the winner's program says of itself. If it says something else, that
-// is a bug, and no answer is better than a wrong one.
+// is a bug.
 static void confirm(const search *s) {
   if (!s->r->nfit || s->o->parts) return;
   const search_point *p = &s->r->point[0];
@@ -370,7 +384,7 @@ static void run(search *s, int threads) {
   screen(s, threads);
   r->dealt = deal(s, all);
   s->kept = kept_new(s->a, s->o, r->dealt);
-  (s->o->no_bounds ? run_all : run_waves)(s, all, r->dealt, threads);
+  (s->o->no_bounds ? run_all : run_bounded)(s, all, r->dealt, threads);
   outcome_settle(s->a, s->o, r);
   r->one_device_ps = one_device(s);
   confirm(s);

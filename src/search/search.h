@@ -49,7 +49,7 @@ typedef struct {
   search_state state;
   bool applied;              // its plan was applied: the state is of step 3 or 4
   i64 time_ps, peak_bytes;   // of one step; peak of the fullest rank. 0 where the plan was not simulated
-  i64 bound_ps, bound_bytes; // proven lower bounds
+  i64 bound_ps, bound_bytes; // lower bounds
   i64 bound_fill_ps;         // of bound_ps, to fill and drain the pipeline; the rest is work
   bool bound_work;           // that of the busiest place, measured; else products at the best rate
   double utilisation, bubble,
@@ -78,6 +78,7 @@ typedef struct {
   i64 one_device_ps;     // of one step on one device, where that is faster than the best plan; else 0
   u32 dealt;             // points that were left to applying them, in this part
   u64 screened;          // fingerprint of all points, their plans and bounds, before any was applied
+  bool bound_failed;     // a plan was faster than its measured bound, so these were not used: a bug
   u64 time_ns;           // wall clock of the search
   i64 memory_bytes;      // the limit that was applied
   i64 batch;

@@ -1,21 +1,22 @@
-// work.c - a better bound on time, from work that is measured: what the tasks of one microbatch take of a rank when the
-// model is one stage, by instruction of main, and the stages of the plan as they are.
+// work.c - a tighter lower bound on time, from measured work: how long one microbatch occupies a rank when the model is one
+// stage, by instruction of main, and the stages of the plan as they are.
 //
 // Idea: a stage does what its instructions do in a plan of one stage, with the same tensor parallelism, samples in a
 // microbatch and recomputation. Neither data ranks nor places nor the order change that, so a few hundred such
 // plans bound all of a space. A place computes for every microbatch what its stages do. Where products form a chain
-// (bound.c), the stages before its first one pass a microbatch on before it begins, and have a backward
-// left when it has ended. A rank does one thing after the other, so the next stage waits for all calls but the
-// last, of which only products surely come before what it waits for; likewise there and back, for a backward may
-// begin to compute again what its last call needs.
+// (bound.c), the stages before its first one pass a microbatch on before it begins, and have a backward left when it
+// has ended (passing).
 //
-// - What crosses the border of a stage may be summed and gathered in another way than inside one. So with several
-//   stages communication counts half where it may be about that: in the first and the last call of a stage
-//   that communicate, and where main does not call.
+// What is left out, since it need not take that long:
+// - A rank does one thing after the other, so all calls of a stage wait for what arrives but the first, which may begin with
+//   something else (weights gathered or cast); and what leaves waits for all calls but the last. Of these two
+//   products alone are counted where stages pass a microbatch on, and where the first forward of a place begins.
+// - What crosses the border of a stage may be summed and gathered in another way than inside one. So of several stages the
+//   communication of the first and the last call that communicate is not counted, nor that outside of calls.
+// - Groups of ranks lie alike only if all nodes do and group and node divide one another. Else no communication is counted
+//   (lies_alike).
 // - ZeRO 2 and 3 communicate in every microbatch and accumulate pieces. What that adds to ZeRO 0 does not depend
 //   on microbatches, so it is measured once for each (dp, tp), at one sample in a microbatch.
-// - Ranks of a tensor group lie as those of the first one or worse, if all nodes of the machine are alike. Else
-//   nothing is said.
 //
 // Every plan that is simulated is held against its bound (search.c).
 #include "search/internal.h"
@@ -31,7 +32,7 @@ struct works {
   const search *s;
   u32 nbody;
   const bool *call; // is that instruction of main a call?
-  bool off;
+  bool off;         // no bound is given
   VEC(work *) v;
   hmap map;
 };
@@ -47,10 +48,20 @@ works *works_new(arena *a, const search *s) {
   return x;
 }
 
-static work *work_of(works *x, const strategy *of, bool split) {
+void works_off(works *x) { x->off = true; }
+
+// Do consecutive groups of n ranks lie on the machine as the first one does?
+static bool lies_alike(const machine *m, u32 n) {
+  const u32 node = m->nranks / m->nnodes, leaf = node * MAX(m->fabric.leaf, 1u);
+  return (n % node == 0 || node % n == 0) && (n <= node || n % leaf == 0 || leaf % n == 0);
+}
+
+// add false: NULL if it is not there, and several threads may ask.
+static work *work_of(works *x, const strategy *of, bool split, bool add) {
   const u64 h = hash_u64(strategy_hash(of), split);
   for (u32 it = 0, i; hmap_next(&x->map, h, &it, &i);)
     if (x->v.v[i]->split == split && !strategy_compare(&x->v.v[i]->of, of)) return x->v.v[i];
+  if (!add) return NULL;
   work *v = ZNEWN(x->a, work, 1);
   v->of = *of, v->split = split;
   for (u32 k = 0; k < 2; k++)
@@ -61,33 +72,34 @@ static work *work_of(works *x, const strategy *of, bool split) {
 
 // The strategy with one stage, whose samples in a microbatch are the same.
 static strategy one_stage(const strategy *s, u32 dp, u32 mb, u32 zero) {
-  strategy x = strategy_without(s, CHOICE_OF_ORDER);
-  x = strategy_without(&x, CHOICE_OF_SENDS);
+  strategy x = strategy_of_stages(s);
   x.schedule = choice_default(CHOICE_schedule), x.layers = choice_default(CHOICE_layers);
   x.pp.n = x.v.n = 1;
   x.dp.n = dp, x.mb.n = mb, x.zero.n = zero;
   return x;
 }
 
-u32 works_of(works *x, const strategy *s, work *v[WORKS_MOST]) {
+static u32 find_works(works *x, const strategy *s, bool add, work *v[WORKS_MOST]) {
   const search_opts *o = x->s->o;
   const bool split =
       o->train && !s->schedule.path && sched_row_find(choice_word(CHOICE_schedule, s->schedule.n))->split;
   const u64 all = (u64)s->dp.n * s->mb.n;
-  strategy of = one_stage(s, 1, (u32)all, 0);
   if (x->off || s->schedule.path || all > CHOICE_MOST) return 0;
+  strategy of = one_stage(s, 1, (u32)all, 0);
   if (s->mb.n == 1) of = one_stage(s, s->dp.n, 1, 0); // nothing is accumulated
-  v[0] = work_of(x, &of, split);
-  if (s->zero.n < 2 || s->mb.n == 1) return 1;
+  v[0] = work_of(x, &of, split, add);
+  if (s->zero.n < 2 || s->mb.n == 1) return v[0] != NULL;
   const i64 own = o->batch / s->dp.n; // samples of a data rank
   if (o->batch <= 0 || own < 2 || own > CHOICE_MOST || o->batch % s->dp.n) return 0;
   for (u32 k = 1; k < 3; k++) {
     of = one_stage(s, s->dp.n, (u32)own, k == 1 ? s->zero.n : 0);
     of.recompute = choice_default(CHOICE_recompute);
-    v[k] = work_of(x, &of, split);
+    v[k] = work_of(x, &of, split, add);
   }
-  return 3;
+  return v[0] && v[1] && v[2] ? 3 : 0;
 }
+
+u32 works_of(works *x, const strategy *s, work *v[WORKS_MOST]) { return find_works(x, s, true, v); }
 
 bool work_known(const work *v) { return v->tried; }
 
@@ -112,78 +124,108 @@ void work_measure(works *x, worker *w, work *v) {
   arena_free(tmp);
 }
 
-// Of instructions [from, to), forward, or forward and backward.
+// One strategy: its works, and which of their communication counts.
+typedef struct {
+  const works *x;
+  const strategy *s;
+  u32 n;
+  work *v[WORKS_MOST];
+  bool tensor, data;    // communication of tensor groups, of data groups
+  bool several, splits; // stages; backwards in two parts
+} measure;
+
+// ps of instructions [from, to) in the first so many passes: forward, backward.
 static double comm_of(const work *v, u32 passes, u32 from, u32 to) {
   double t = 0;
   for (u32 k = 0; k < passes; k++) t += v->comm[k][to] - v->comm[k][from];
   return t;
 }
 
-static double all_of(work *const v[WORKS_MOST], u32 n, u32 passes, u32 from, u32 to) {
+static double compute_of(const work *v, u32 passes, u32 from, u32 to) {
   double t = 0;
-  for (u32 k = 0; k < n; k++) {
-    double own = comm_of(v[k], passes, from, to);
-    for (u32 d = 0; d < passes; d++) own += v[k]->compute[d][to] - v[k]->compute[d][from];
-    t += k == 2 ? -own : own;
-  }
+  for (u32 k = 0; k < passes; k++) t += v->compute[k][to] - v->compute[k][from];
   return t;
 }
 
-// Of its communication, what may be done in another way if the instructions are a stage of several.
-static double at_borders(const works *x, const work *v, u32 from, u32 to) {
-  double sum = comm_of(v, 2, from, to), last = 0;
+static double all_of(const measure *m, u32 passes, u32 from, u32 to) {
+  double t = compute_of(m->v[0], passes, from, to);
+  if (m->tensor) t += comm_of(m->v[0], passes, from, to);
+  if (m->n == 1) return t;
+  t += compute_of(m->v[1], passes, from, to) - compute_of(m->v[2], passes, from, to);
+  return m->data ? t + comm_of(m->v[1], passes, from, to) - comm_of(m->v[2], passes, from, to) : t;
+}
+
+// Communication of tensor groups that may be done in another way if the instructions are a stage of several.
+static double at_borders(const measure *m, u32 from, u32 to) {
+  double sum = comm_of(m->v[0], 2, from, to), last = 0;
   bool first = true;
   for (u32 i = from; i < to; i++) {
-    const double comm = comm_of(v, 2, i, i + 1);
-    if (!x->call[i] || comm <= 0) continue;
+    const double comm = comm_of(m->v[0], 2, i, i + 1);
+    if (!m->x->call[i] || comm <= 0) continue;
     if (!first) sum -= comm, last = comm;
     first = false;
   }
   return sum + last;
 }
 
-// ps of instructions [from, to) for one microbatch.
-static double work_in(const works *x, work *const v[WORKS_MOST], u32 n, u32 from, u32 to, bool several) {
-  return all_of(v, n, 2, from, to) - (several ? at_borders(x, v[0], from, to) / 2 : 0);
+// ps of the stage for one microbatch.
+static double work_in(const measure *m, u32 from, u32 to) {
+  return all_of(m, 2, from, to) - (m->tensor && m->several ? at_borders(m, from, to) : 0);
+}
+
+// The first and the last call with products in [from, to); false: there is none.
+static bool product_calls(const measure *m, u32 from, u32 to, u32 *first, u32 *last) {
+  const double *forward = m->x->s->bounds.forward;
+  *first = from, *last = to;
+  while (*first < to && (!m->x->call[*first] || forward[*first + 1] <= forward[*first])) ++*first;
+  while (*last > from && (!m->x->call[*last - 1] || forward[*last] <= forward[*last - 1])) --*last;
+  --*last;
+  return *first < to;
+}
+
+static double products_of(const measure *m, bool forward, u32 from, u32 to) {
+  return bound_products(&m->x->s->bounds, m->s, m->splits || forward, from, to);
 }
 
 // ps that pass between the arrival of a microbatch at the stage and its leaving it, there and back.
-static double passing(const works *x, work *const v[WORKS_MOST], u32 n, const strategy *s, bool splits,
-                      u32 from, u32 to) {
-  const bounds *b = &x->s->bounds;
-  const double products = bound_products(b, s, splits, from, to);
-  u32 last = to; // call with products
-  while (last > from && (!x->call[last - 1] || b->forward[last] <= b->forward[last - 1])) last--;
-  if (last == from) return products;
-  double t = bound_products(b, s, splits, last - 1, last);
-  bool first = true;
-  for (u32 i = from; i + 1 < last; i++) {
-    if (!x->call[i] || b->forward[i + 1] <= b->forward[i]) continue;
-    t += all_of(v, n, splits ? 1 : 2, i, i + 1) - (first ? comm_of(v[0], splits ? 1 : 2, i, i + 1) / 2 : 0);
-    first = false;
-  }
+static double passing(const measure *m, u32 from, u32 to) {
+  const double products = products_of(m, false, from, to);
+  u32 first, last;
+  if (!product_calls(m, from, to, &first, &last) || first == last) return products;
+  double t = products_of(m, false, first, first + 1) + products_of(m, false, last, last + 1);
+  const double *forward = m->x->s->bounds.forward;
+  for (u32 i = first + 1; i < last; i++)
+    if (m->x->call[i] && forward[i + 1] > forward[i]) t += all_of(m, m->splits ? 1 : 2, i, i + 1);
   return MAX(t, products);
 }
 
+// ps of the first forward of a place that may be over before its microbatch arrives.
+static double ahead(const measure *m, u32 from, u32 to) {
+  u32 first, last;
+  if (!product_calls(m, from, to, &first, &last)) return all_of(m, 1, from, to);
+  return MAX(all_of(m, 1, from, first + 1) - products_of(m, true, first, first + 1), 0);
+}
+
 void work_bound(works *x, const search *s, worker *w, search_point *p) {
-  work *v[WORKS_MOST];
-  const u32 n = works_of(x, &p->s, v);
-  for (u32 k = 0; k < n; k++)
-    if (!v[k]->known) return;
+  measure m = {.x = x, .s = &p->s, .splits = bound_splits(&s->bounds, &p->s)};
+  m.n = find_works(x, &p->s, false, m.v);
+  for (u32 k = 0; k < m.n; k++)
+    if (!m.v[k]->known) return;
   arena *tmp = arena_new();
-  const plan *pn = n ? search_plan(s, w, tmp, p, NULL) : NULL;
+  const plan *pn = m.n ? search_plan(s, w, tmp, p, NULL) : NULL;
   const u32 places = p->s.pp.n;
-  const bool splits = bound_splits(&s->bounds, &p->s);
-  u32 *first = ZNEWN(tmp, u32, places); // stage + 1
-  double *takes = ZNEWN(tmp, double, places), *passed, before = 0, most = 0, fill = 0;
-  passed = ZNEWN(tmp, double, places); // before the first stage of a place
+  u32 *first = ZNEWN(tmp, u32, places);                                       // stage + 1
+  double *takes = ZNEWN(tmp, double, places), before = 0, most = 0, fill = 0; // takes: for one microbatch
+  double *passed = ZNEWN(tmp, double, places); // until the first stage of a place can go on
+  m.tensor = lies_alike(s->m, p->s.tp.n), m.data = m.tensor && lies_alike(s->m, p->s.dp.n * p->s.tp.n);
+  m.several = pn && pn->nsegments > 1;
   for (u32 k = 0; pn && k < pn->nsegments; k++) {
-    const u32 at = pn->segments[k].on.nfix ? pn->segments[k].on.fix[0].at : 0,
-              from = pn->segments[k].from - 1, to = pn->segments[k].to;
+    const plan_segment *seg = &pn->segments[k];
+    const u32 at = seg->on.nfix ? seg->on.fix[0].at : 0, from = seg->from - 1, to = seg->to;
     assert(at < places);
-    if (!first[at]) first[at] = k + 1, passed[at] = before;
-    takes[at] += work_in(x, v, n, from, to, pn->nsegments > 1);
-    if (s->bounds.chain && k + 1 < pn->nsegments) before += passing(x, v, n, &p->s, splits, from, to);
+    if (!first[at]) first[at] = k + 1, passed[at] = before > 0 ? MAX(before - ahead(&m, from, to), 0) : 0;
+    takes[at] += work_in(&m, from, to);
+    if (s->bounds.chain && k + 1 < pn->nsegments) before += passing(&m, from, to);
   }
   for (u32 q = 0; pn && q < places; q++) {
     const double t = passed[q] + p->s.mb.n * takes[q];

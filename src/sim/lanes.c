@@ -37,7 +37,7 @@ EACH void run_task(const lane_pass *x, const sim_op *o, const u32 C) {
   }
   for (u32 c = 0; c < C; c++) {
     lanes ends = t + m->clock_out[c];
-    latest(&ends, &zero); // of values that nobody waits for nothing is asked
+    latest(&ends, &zero); // values that nobody waits for may be negative
     clock[c] = ends, out[c] = t + m->value_out[c];
   }
 }
@@ -80,7 +80,7 @@ static void put_task(lane_task *to, u32 lane, const task_map *m, u32 C) {
   }
 }
 
-// Stages that stand for others do so in every lane.
+// Do all lanes have the same representative stages?
 static bool same_likes(pipe *const *p, u32 n) {
   const sim_pipeline *pl = &p[0]->st->pl;
   for (u32 k = 1; k < n; k++)
@@ -88,7 +88,7 @@ static bool same_likes(pipe *const *p, u32 n) {
   return true;
 }
 
-// Where no vector crosses a line of the cache.
+// Zeroed, and aligned to lines of the cache.
 static void *blank(arena *tmp, size_t n, size_t size) {
   char *v = arena_alloc(tmp, n * size + sizeof(lanes));
   v += -(uintptr_t)v % sizeof(lanes);

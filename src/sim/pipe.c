@@ -354,8 +354,10 @@ static bool fits_lane(const pipe *p) {
   if (p->C > 2 || p->l->nmany) return false;
   for (u32 w = 0; w < TASK_KINDS * pl->nstages; w++)
     if (p->task[w].a && !p->task[w].one) return false;
-  for (u32 w = 0; w < 2 * pl->nlinks; w++)
-    if (p->send[w].x->n && !p->send[w].simple) return false;
+  for (u32 w = 0; w < 2 * pl->nlinks; w++) {
+    const u32 *n = &p->l->count[line_send_type(pl, w, false, 0)];
+    if (!p->send[w].simple && n[0] + n[1] + n[2]) return false;
+  }
   return true;
 }
 

@@ -9,8 +9,7 @@
 #include "sim/stages.h"
 #include <stdlib.h>
 
-enum { FAR_BITS = 60 };
-static const i64 FAR = (i64)1 << FAR_BITS;
+static const i64 FAR = (i64)1 << 60;
 
 typedef struct {
   sim *s;
@@ -338,10 +337,10 @@ static bool leave_for_weights(digest *d, const sim_piece *w, const ports *carrie
   ports in, out;
   while (p->kind != PIECE_TASK || p->task != TASK_I || p->stage != w->stage || p->mb != w->mb) p--;
   ports_of(d, p, &in, &out, &t->nin, &t->nout);
+  if (t->nout + carried->n / d->C > VALUES_MAX) return false;
   add_ports(&out, carried);
   t->nout += carried->n / d->C;
   ((u32 *)d->st->carried)[w->stage] = carried->n / d->C;
-  if (t->nout > VALUES_MAX) return false;
   t->a = matrix(d, d->s->node_of[p->first], d->s->node_of[p->end], &in, &out);
   return true;
 }

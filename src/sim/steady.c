@@ -32,10 +32,8 @@ static void iterate(sim *s, const sim_graph *c, const u32 *next, i64 alone, i64 
   *period = alone;
   for (u32 k = 1; k <= steps; k++) {
     const i64 *from = past + (size_t)n * ((k - 1) % WINDOW);
-    arena_mark_t mark = arena_mark(s->tmp);
     for (u32 j = 0; j < n; j++) x[c->port_in[j]] = from[j];
-    sim_composed(c, x, frame); // where no callee has a map this is sim_flat
-    arena_release(s->tmp, mark);
+    sim_composed(c, x, frame);                  // where no callee has a map this is sim_flat
     i64 *now = past + (size_t)n * (k % WINDOW); // the oldest is given up
     for (u32 j = 0; j < n; j++) now[j] = x[c->port_out[next[j]]];
     for (u32 back = 1; back < WINDOW && back < k; back++) {

@@ -645,6 +645,7 @@ static void check_search(setting *w) {
     l.o.no_bounds = true;
     search(&l, &r);
     check_result(&l, &r);
+    CHECK(!r.bound_failed);
     count_twins(&l, &r);
     l.o.no_bounds = false;
   }

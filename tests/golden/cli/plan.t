@@ -234,8 +234,8 @@ winner       dp=2 tp=4 pp=1
 next         dp=2 tp=4 pp=1 recompute=selective
              1.02x the time, limited by communication
 dp alone     1.32x the time, limited by communication
-certificate  300 plans: 84 fit, 0 too large, 186 too slow, 30 impossible, 0 equal to another;
-             84 simulated, 0 ruled out by bounds on memory, 186 on time
+certificate  300 plans: 108 fit, 0 too large, 162 too slow, 30 impossible, 0 equal to another;
+             108 simulated, 0 ruled out by bounds on memory, 162 on time
              other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
 impossible   15 such as dp=1 tp=1 pp=8:
              8 pipeline stages, but the model has only 5 blocks and matmuls
@@ -248,8 +248,7 @@ asked    dp=1 tp=2 pp=4 mb=4
          the best of 15 plans with tp=2 pp=4
 time     1.70x the winner's
 costs    idle +5.540 ms, elementwise +571.8 us
-bound    ruled out by its lower bound, 7.537 ms: 6.515 ms of work on the busiest rank
-         and 1.021 ms to fill and drain 4 stages with 4 microbatches
+rank     60 of 108 that were simulated and fit
 
 time on a rank                winner     asked  difference  of the step
 matmul                      1.503 ms  1.497 ms   -5.601 us       -0.1 %

@@ -935,5 +935,5 @@ error[E0303]: nll needs operand 3 of all 2 microbatches at once, but they run on
 [1]
 $ heddle plan gpt2 --tensor_model_parallel_size 8
 error[E0801]: `heddle plan` has no option --tensor_model_parallel_size
-  hint: here that is --tensor N
+  hint: in Heddle: --tensor N
 [2]

@@ -1,0 +1,134 @@
+// bounds.c - measured lower bounds on time (search/work.c) against every plan of small searches: chains of layers of
+// unlike widths, some of which begin with work on their weights alone, on machines whose nodes groups do not divide.
+// Every plan is simulated, and the search says whether one was faster than its bound.
+#include "front/front.h"
+#include "search/search.h"
+#include "test.h"
+#include <stdlib.h>
+
+enum { SEARCHES = 100 };
+
+static u32 upto(u64 *rng, u32 n) { return (u32)(rng_next(rng) % n); }
+
+typedef struct {
+  u32 batch, wide, narrow;
+  const char *layers; // "wn": a wide one, then one that is narrow in the middle
+  bool cast;          // weights of wide ones pass through an operator first
+} chain;
+
+static const char *text_of(arena *a, const chain *x) {
+  const u32 n = x->batch, w = x->wide, v = x->narrow;
+  strbuf b = {.a = a}, main = {.a = a};
+  sb_fmt(&b, "func @wide(%%x: f32[%u,%u], %%w: f32[%u,%u] weight) -> (f32[%u,%u]) {\n", n, w, w, w, n, w);
+  if (x->cast) sb_fmt(&b, "  %%c = tanh %%w : f32[%u,%u]\n", w, w);
+  sb_fmt(&b, "  %%y = matmul %%x, %%%s : f32[%u,%u]\n  %%z = relu %%y : f32[%u,%u]\n  return %%z\n}\n",
+         x->cast ? "c" : "w", n, w, n, w);
+  sb_fmt(&b,
+         "func @narrow(%%x: f32[%u,%u], %%w: f32[%u,%u] weight, %%v: f32[%u,%u] weight) -> (f32[%u,%u]) {\n"
+         "  %%y = matmul %%x, %%w : f32[%u,%u]\n  %%z = matmul %%y, %%v : f32[%u,%u]\n  return %%z\n}\n",
+         n, w, w, v, v, w, n, w, n, v, n, w);
+  sb_fmt(&b, "func @main(%%h0: f32[%u,%u]", n, w);
+  u32 i = 0;
+  for (; x->layers[i]; i++) {
+    const bool wide = x->layers[i] == 'w';
+    sb_fmt(&b, ", %%w%u: f32[%u,%u] weight", i, w, wide ? w : v);
+    if (!wide) sb_fmt(&b, ", %%v%u: f32[%u,%u] weight", i, v, w);
+    sb_fmt(&main, "  %%h%u = call @%s(%%h%u, %%w%u", i + 1, wide ? "wide" : "narrow", i, i);
+    if (!wide) sb_fmt(&main, ", %%v%u", i);
+    sb_fmt(&main, ") : f32[%u,%u]\n", n, w);
+  }
+  sb_fmt(&b, ") -> (f32[%u,%u]) {\n%s  return %%h%u\n}\n", n, w, sb_str(&main), i);
+  return sb_str(&b);
+}
+
+// Every plan is simulated: none is as slow as the last of so many. False: there is none.
+static bool search(ctx *c, const chain *x, const char *on, u32 ranks, bool train, const char *line,
+                   search_result *r) {
+  arena *a = ctx_arena(c);
+  const char *text = text_of(a, x);
+  prog *src = ir_parse(c, sym_of(c, "chain"), text, strlen(text));
+  if (!src || !pass_loss(src)) printf("%s", diag_render(c, a));
+  REQUIRE(src);
+  search_opts o = {.train = train,
+                   .batch = x->batch,
+                   .ranks = ranks,
+                   .threads = 1,
+                   .memory_bytes = -1,
+                   .top = 1 << 20,
+                   .optim = optim_default(OPTIM_ADAM)};
+  const machine *m = machine_load(c, a, on);
+  REQUIRE(m && strategy_parse(c, a, line, &o.space));
+  const bool found = search_run(c, a, src, m, NULL, &o, r);
+  prog_free(src);
+  return found;
+}
+
+static void holds(const chain *x, const char *on, u32 ranks, const char *line) {
+  ctx *c = ctx_new();
+  search_result r;
+  CHECK(search(c, x, on, ranks, true, line, &r) && r.point[0].bound_work);
+  CHECK_MSG(!r.bound_failed, "%s: %s", x->layers, line);
+  ctx_free(c);
+}
+
+// What a stage does with its weights alone need not wait for what arrives, so all places begin with it at once.
+TEST(bounds_know_what_needs_no_input) {
+  const chain cast = {16, 8192, 64, "wnwnwnwn", true}, plain = {16, 8192, 64, "wnwnwnwn", false};
+  for (u32 mb = 1; mb <= 2; mb++) {
+    char line[80];
+    snprintf(line, sizeof line, "dp=1 pp=4 tp=1 mb=%u zero=0 recompute=none layers=equal", mb);
+    holds(&cast, "dgx-h100", 4, line);
+  }
+  holds(&plain, "dgx-h100", 8, "dp=2 pp=4 tp=1 mb=2 zero=3 recompute=none layers=equal");
+}
+
+// Five ranks of nodes of four: the first five share two links, and the others have two each.
+TEST(bounds_know_how_groups_lie) {
+  const chain x = {20, 8000, 80, "nnnw", false};
+  holds(&x, "4x4 h100 nvlink=450GB/s ib=4x400Gb/s", 10, "dp=5 pp=2 tp=1 mb=2 zero=3 layers=equal");
+}
+
+static chain random_chain(u64 *rng, char layers[16]) {
+  const u32 n = 3 + upto(rng, 6);
+  for (u32 i = 0; i < n; i++) layers[i] = "wn"[upto(rng, 2)];
+  layers[n] = 0;
+  return (chain){4 * (2 + upto(rng, 9)), 1000 * (4 + upto(rng, 5)), 40u << upto(rng, 4), layers,
+                 upto(rng, 2)};
+}
+
+TEST(bounds_hold_for_every_plan) {
+  static const struct {
+    const char *text;
+    u32 ranks[3];
+  } machines[] = {{"dgx-h100", {4, 6, 8}},
+                  {"4x4 h100 nvlink=450GB/s ib=4x400Gb/s", {8, 10, 12}},
+                  {"3x5 v100 nvlink=100GB/s ib=10Gb/s", {6, 10, 15}},
+                  {"16x1 a100 ib=200Gb/s", {4, 6, 12}}};
+  static const char *const lines[] = {"", "layers=equal", "schedule=1f1b,zb-h1 recompute=none",
+                                      "v=1,2 schedule=interleaved", "overlap=none zero=3"};
+  const char *one = getenv("SEED"), *many = getenv("SETTINGS");
+  const u32 from = one ? (u32)atoi(one) : 1, to = one ? from : many ? (u32)atoi(many) : SEARCHES;
+  u32 plans = 0, measured = 0;
+  double tight = 0;
+  for (u32 seed = from; seed <= to; seed++) {
+    u64 rng = seed * 7919;
+    ctx *c = ctx_new();
+    char layers[16];
+    const chain x = random_chain(&rng, layers);
+    const u32 k = upto(&rng, COUNT_OF(machines)), ranks = machines[k].ranks[upto(&rng, 3)];
+    const bool train = upto(&rng, 4) > 0;
+    const char *line = lines[train ? upto(&rng, COUNT_OF(lines)) : upto(&rng, 2)];
+    search_result r;
+    if (search(c, &x, machines[k].text, ranks, train, line, &r)) {
+      CHECK_MSG(!r.bound_failed, "seed %u: %s, %u ranks, %s%s", seed, machines[k].text, ranks, line,
+                train ? "" : ", inference");
+      for (u32 i = 0; i < r.nfit; i++, plans++)
+        if (r.point[i].bound_work)
+          measured++, tight += (double)r.point[i].bound_ps / (double)r.point[i].time_ps;
+    }
+    ctx_free(c);
+  }
+  printf("  %u plans, %u with measured bounds, on average %.2f of the time\n", plans, measured,
+         tight / MAX(measured, 1u));
+  CHECK(one || measured > 1000);
+}
