@@ -117,11 +117,7 @@ static bool add(const reader *r, choice_id id, const char *text, size_t n, choic
 // "1,2,4" or "*".
 static bool values(const reader *r, choice_id id, const char *text, size_t n) {
   choice_set *s = &r->set->of[id];
-  if (is(text, n, "*")) {
-    if (id != CHOICE_mbs) return s->all = true;
-    diag(r->c, E_STRATEGY, at(r, text), "mbs=*: use mb=*, which searches the same plans");
-    return false;
-  }
+  if (is(text, n, "*")) return s->all = true;
   for (const char *end = text + n; text <= end;) {
     size_t len = 0;
     choice_value x;

@@ -93,7 +93,7 @@ static void put_certificate(report *r, arena *a, const search_about *about, cons
   report_line(r, "", "%u simulated, %u ruled out by bounds on memory, %u on time", simulated,
               n[SEARCH_BOUND_MEMORY], n[SEARCH_BOUND_TIME]);
   if (s->most_microbatches)
-    report_line(r, "", "mb=* ends at %u; --strategy 'mbs=*' has every size of a microbatch",
+    report_line(r, "", "the batch is not known, so mb=* ends at %u; --batch N has its divisors",
                 s->most_microbatches);
   if (more) report_line(r, "", "other values of some choices are not in it; --strategy '%s' has them", more);
   report_fact(r, "not_searched", NULL, more ? cell_text(more) : cell_none());

@@ -13,7 +13,6 @@ typedef struct {
   u32 ranks;          // devices to use, dp x tp x pp; 0: all of the machine
   bool pow2;          // `*` of degrees and microbatches: powers of two only
   bool train;
-  u32 max_micro;    // of mb=*; 0: 128
   i64 batch;        // samples, for throughput and for dealing out; 0: extent of the batch of the program
   i64 memory_bytes; // of every rank; 0: what the machine leaves usable; -1: no limit
   optim_opts optim;
@@ -73,7 +72,7 @@ typedef struct {
   u32 count[SEARCH_STATES]; // of the space
   u32 nreasons, reasons_cap;
   search_reason *reason; // the most frequent first
-  u32 most_microbatches; // of mb=*, where data ranks could have more; 0: they cannot, or mb was given
+  u32 most_microbatches; // of mb=*, where the batch is not known; else 0
   i64 least_bytes;       // that a plan which is too large needs at least; 0: none is
   i64 one_device_ps;     // of one step on one device, where that is faster than the best plan; else 0
   u32 dealt;             // points that were left to applying them, in this part

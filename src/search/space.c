@@ -5,14 +5,14 @@
 // whatever was said of the row.
 #include "search/internal.h"
 
-enum { POINTS_MOST = 1 << 20 };
+enum { POINTS_MOST = 1 << 20, MICRO_MOST = 128 };
 
 typedef struct {
   ctx *c;
   arena *a;
   const search_opts *o;
   u32 ranks, layers; // layers: calls of main
-  u32 most_micro;    // of mb=*, where more would be possible
+  u32 most_micro;    // of mb=*, where the batch is not known
   bool counting;     // how many there are, for one array of all
   u32 count;
   VEC(search_point) v;
@@ -74,14 +74,13 @@ static void all_degrees(points *sp, choice_id id, strategy *s) {
     if (n % x == 0 && (!sp->o->pow2 || pow2(x))) with(sp, id, s, x);
 }
 
-// 1, powers of two, and divisors of what a data rank has of the batch.
+// Divisors of what a data rank has of the batch; where that is not known, powers of two.
 static void all_micro(points *sp, strategy *s) {
   const search_opts *o = sp->o;
-  u32 most = o->max_micro ? o->max_micro : 128;
-  u32 per = o->batch > 0 ? (u32)MIN(o->batch / s->dp.n, CHOICE_MOST) : most;
-  if (per > most) sp->most_micro = most;
-  for (u32 k = 1; k <= most && k <= MAX(per, 1); k++)
-    if (pow2(k) || (!o->pow2 && per % k == 0)) with(sp, CHOICE_mb, s, k);
+  const u32 most = o->batch > 0 ? (u32)MIN(o->batch / s->dp.n, CHOICE_MOST) : MICRO_MOST;
+  if (o->batch <= 0) sp->most_micro = MICRO_MOST;
+  for (u32 k = 1; k <= MAX(most, 1); k++)
+    if (o->batch > 0 ? MAX(most, 1) % k == 0 && (!o->pow2 || pow2(k)) : pow2(k)) with(sp, CHOICE_mb, s, k);
 }
 
 // Samples that a data rank can have in a microbatch.

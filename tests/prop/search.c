@@ -192,7 +192,7 @@ static u32 layers(const listing *l) {
 static u32 highest(const listing *l, choice_id id) {
   const choice_row *r = choice_get(id);
   if (id <= CHOICE_pp) return l->ranks;
-  if (id == CHOICE_mb) return 128;
+  if (id == CHOICE_mb) return (u32)MAX(l->o.batch, 128);
   if (id == CHOICE_v) return MAX(layers(l), 1);
   if (id == CHOICE_group || id == CHOICE_mbs) return (u32)MAX(l->o.batch, 128);
   if (r->kind == CK_COUNT) return r->most;
@@ -205,7 +205,7 @@ static bool in_star(const listing *l, choice_id id, const strategy *s) {
   if (id <= CHOICE_pp) return x && l->ranks % x == 0 && degree == l->ranks && (!l->o.pow2 || power(x));
   if (id == CHOICE_mb) {
     const u32 per = MAX((u32)(l->o.batch / s->dp.n), 1);
-    return x >= 1 && x <= 128 && x <= per && (power(x) || (!l->o.pow2 && per % x == 0));
+    return x >= 1 && (l->o.batch > 0 ? per % x == 0 && (!l->o.pow2 || power(x)) : x <= 128 && power(x));
   }
   const u32 per = MAX((u32)(l->o.batch / s->dp.n), 1), size = s->mbs.n * s->dp.n,
             mb = size ? (u32)(l->o.batch / size) : s->mb.n;

@@ -2,12 +2,12 @@
 $ heddle plan mlp-xs --batch 1024 --train --machine laptop --top 3 --part 1/2 -o part1.json
 model    mlp-xs
 machine  laptop
-part     1 of 2: 96 of 360 plans, 3 simulated
-best     dp=4 tp=1 pp=1 zero=3, 49.28 ms
+part     1 of 2: 120 of 447 plans, 6 simulated
+best     dp=2 tp=2 pp=1 mb=2, 53.58 ms
 $ heddle plan mlp-xs --batch 1024 --train --machine laptop --top 3 --part 2/2 -o part2.json --threads 1
 model    mlp-xs
 machine  laptop
-part     2 of 2: 96 of 360 plans, 4 simulated
+part     2 of 2: 120 of 447 plans, 7 simulated
 best     dp=4 tp=1 pp=1 zero=2, 48.69 ms
 $ heddle plan mlp-xs --batch 1024 --train --machine laptop --top 3 > whole.txt; heddle merge part2.json part1.json | diff whole.txt -
 $ heddle plan mlp-xs --batch 1024 --train --machine laptop --top 3 --json > whole.json; heddle merge part1.json part2.json --json | diff whole.json -
@@ -29,9 +29,8 @@ winner       dp=4 tp=1 pp=1 zero=2
              computes 93.6 % of the time, communicates 6.4 %; needs 18.0 MiB of 3.60 GiB
 next         dp=4 tp=1 pp=1 zero=3
              1.01x the time, limited by computation
-certificate  360 plans: 7 fit, 0 too large, 185 too slow, 0 impossible, 168 equal to another;
-             7 simulated, 0 ruled out by bounds on memory, 185 on time
-             mb=* ends at 128; --strategy 'mbs=*' has every size of a microbatch
+certificate  447 plans: 7 fit, 0 too large, 233 too slow, 0 impossible, 207 equal to another;
+             7 simulated, 0 ruled out by bounds on memory, 233 on time
              other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
 $ heddle plan mlp-xs --batch 1024 --train --machine laptop --top 3 --part 2/2 -o - | cmp - part2.json
 $ heddle plan mlp-xs:layers=3 --batch 8 --train --machine '1x2 v100' --strategy 'mb=1,3 zero=*' --optimizer adam --memory-limit 9MB --part 1/1 -o one.json --json
@@ -190,7 +189,7 @@ error[E0116]: the part is cut off here, or was changed before
 [1]
 $ sed s/fits/fats/ part2.json > changed.json; heddle merge part1.json changed.json
 error[E0116]: the part is cut off here, or was changed before
-  --> changed.json:39
+  --> changed.json:42
   hint: copy the file again, or evaluate the part again
 [1]
 $ heddle merge part1.json best.plan whole.txt

@@ -17,9 +17,8 @@ winner       dp=4 tp=1 pp=1 zero=2
              computes 93.6 % of the time, communicates 6.4 %; needs 18.0 MiB of 3.60 GiB
 next         dp=4 tp=1 pp=1 zero=3
              1.01x the time, limited by computation
-certificate  360 plans: 9 fit, 0 too large, 183 too slow, 0 impossible, 168 equal to another;
-             9 simulated, 0 ruled out by bounds on memory, 183 on time
-             mb=* ends at 128; --strategy 'mbs=*' has every size of a microbatch
+certificate  447 plans: 9 fit, 0 too large, 231 too slow, 0 impossible, 207 equal to another;
+             9 simulated, 0 ruled out by bounds on memory, 231 on time
              other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
 $ cat best.plan
 # heddle plan mlp-xs --batch 1024 --train --machine laptop --top 5 -o best.plan
@@ -124,7 +123,7 @@ $ heddle plan mlp-xs --batch 1024 --train --machine laptop --data 2 --tensor 1,2
   "ruled_out_by_time": N,
   "impossible": N,
   "equal": N,
-  "most_microbatches": N,
+  "most_microbatches": null,
   "impossible_reasons": []
 }
 $ heddle plan mlp-xs --batch 256 --machine laptop --microbatches 1 --powers-of-two
