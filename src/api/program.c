@@ -104,7 +104,16 @@ static bool dtype_of(ctx *c, const char *name, dtype *out) {
   *out = name ? dtype_find(name, strlen(name)) : DT_NONE;
   if (!name || (*out && dtype_kind_of(*out) == DK_FLOAT)) return true;
   diag(c, E_USAGE, (loc){0}, "--dtype: '%s' is not a floating-point type", name);
-  diag_hint(c, "f16, bf16, f32 or f64");
+  static const char *const elsewhere[][2] = {{"fp16", "f16"},      {"float16", "f16"}, {"half", "f16"},
+                                             {"bfloat16", "bf16"}, {"fp32", "f32"},    {"float32", "f32"},
+                                             {"float", "f32"},     {"fp64", "f64"}};
+  const char *ours = NULL;
+  for (u32 k = 0; k < COUNT_OF(elsewhere) && !ours; k++)
+    if (!strcmp(elsewhere[k][0], name)) ours = elsewhere[k][1];
+  if (ours)
+    diag_hint(c, "in Heddle: %s", ours);
+  else
+    diag_hint(c, "f16, bf16, f32 or f64");
   return false;
 }
 

@@ -150,10 +150,11 @@ static bool read_real(const option *o, const char *text, bool above, double *out
 static bool read_part(const option *o, const char *text, CLI_PART *out) {
   const char *slash = strchr(text, '/');
   int64_t i = 0, n = 0;
-  if (!slash) return usage_error("--part 1/2", "--%s must be I/N; got '%s'", o->name, text);
-  if (!read_whole(o, slash + 1, strlen(slash + 1), 1, &n) || !few(o, n) ||
-      !read_whole(o, text, (size_t)(slash - text), 1, &i))
-    return false;
+  char *end[2] = {NULL, NULL};
+  if (slash) i = strtoll(text, &end[0], 10), n = strtoll(slash + 1, &end[1], 10);
+  if (!slash || end[0] != slash || end[1] == slash + 1 || *end[1] || i < 1 || n < 1)
+    return usage_error("--part 1/2", "--%s must be I/N, part I of N; got '%s'", o->name, text);
+  if (!few(o, n)) return false;
   *out = (CLI_PART){(uint32_t)i, (uint32_t)n};
   if (i <= n) return true;
   return usage_error(NULL, "--%s must be at most %lld/%lld; got %lld/%lld", o->name, (long long)n,

@@ -1,15 +1,26 @@
 // plan.c - heddle plan MODEL: searches, ranks, and writes the best plan.
 #include "cli/cli.h"
 #include <stdlib.h>
+#include <string.h>
+
+// As a shell takes it back.
+static char *put_quoted(char *at, const char *word) {
+  static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:,=+@%";
+  if (*word && strspn(word, plain) == strlen(word)) return at + sprintf(at, " %s", word);
+  at += sprintf(at, " '");
+  for (; *word; word++)
+    at += *word == '\'' ? sprintf(at, "'\\''") : sprintf(at, "%c", *word == '\n' ? ' ' : *word);
+  return at + sprintf(at, "'");
+}
 
 // A plan file begins with how it was made: it fits only the model with the same options.
 static bool write_plan(cli *x, const char *text) {
   size_t n = strlen(text) + 16;
-  for (int i = 0; i < x->argc; i++) n += strlen(x->argv[i]) + 1;
+  for (int i = 0; i < x->argc; i++) n += 4 * strlen(x->argv[i]) + 4;
   char *whole = malloc(n), *at = whole;
   if (!whole) return false;
   at += sprintf(at, "# heddle");
-  for (int i = 0; i < x->argc; i++) at += sprintf(at, " %s", x->argv[i]);
+  for (int i = 0; i < x->argc; i++) at = put_quoted(at, x->argv[i]);
   sprintf(at, "\n%s", text);
   bool ok = heddle_session_write(x->s, x->output, whole);
   free(whole);

@@ -32,7 +32,19 @@ static bool find(const char *text, size_t n, choice_id *out) {
   return false;
 }
 
+static const char *called_here(const char *text, size_t n) {
+  static const char *const names[][2] = {
+#define ELSEWHERE(theirs, ours) {theirs, ours},
+#include "plan/elsewhere.def"
+#undef ELSEWHERE
+  };
+  for (u32 k = 0; k < COUNT_OF(names); k++)
+    if (is(text, n, names[k][0])) return names[k][1];
+  return NULL;
+}
+
 static bool unknown(const reader *r, const char *text, size_t n) {
+  const char *ours = called_here(text, n);
   near_name near = near_to(text, n);
   for (u32 i = 0; i < CHOICE_COUNT; i++) {
     const choice_row *row = choice_get((choice_id)i);
@@ -43,7 +55,9 @@ static bool unknown(const reader *r, const char *text, size_t n) {
     diag(r->c, E_STRATEGY, at(r, text), "a name is missing before '='");
   else
     diag(r->c, E_STRATEGY, at(r, text), "unknown choice '%.*s'", (int)n, text);
-  if (n && near.name)
+  if (ours)
+    diag_hint(r->c, "in Heddle: %s", ours);
+  else if (n && near.name)
     diag_hint(r->c, "did you mean '%s'?", near.name);
   else
     diag_hint(r->c, "`heddle choices` lists them, such as dp=2 tp=4");

@@ -131,9 +131,10 @@ static void put_counts(report *r, arena *a, const search_result *s) {
 static void put_why(report *r, arena *a, const search_about *about, const search_result *s) {
   const search_point *w = &s->point[0], *more = NULL;
   report_line(r, "winner", "%s", name_of(a, w));
-  report_line(r, "", "computes %s of the time, communicates %s; needs %s%s%s",
+  report_line(r, "", "computes %s of the time, communicates %s, idles %s; needs %s%s%s",
               text_of(a, cell_x(CELL_SHARE, w->utilisation)), text_of(a, cell_x(CELL_SHARE, w->comm)),
-              text_of(a, cell_i(CELL_BYTES, w->peak_bytes)), s->memory_bytes > 0 ? " of " : "",
+              text_of(a, cell_x(CELL_SHARE, w->bubble)), text_of(a, cell_i(CELL_BYTES, w->peak_bytes)),
+              s->memory_bytes > 0 ? " of " : "",
               s->memory_bytes > 0 ? text_of(a, cell_i(CELL_BYTES, s->memory_bytes)) : "");
   report_batchnorm(r, &about->batchnorm);
   if (s->nfit > 1)
@@ -141,7 +142,8 @@ static void put_why(report *r, arena *a, const search_about *about, const search
   put_alone(r, a, s);
   for (u32 i = s->nfit; i < s->npoints; i++) {
     const search_point *p = &s->point[i];
-    if (p->state == SEARCH_OVER_MEMORY && p->time_ps < w->time_ps && (!more || p->time_ps < more->time_ps))
+    if (p->state == SEARCH_OVER_MEMORY && p->time_ps < w->time_ps - w->time_ps / 100 &&
+        (!more || p->time_ps < more->time_ps))
       more = p;
   }
   if (more)
@@ -230,6 +232,7 @@ void report_search(report *r, arena *a, const search_about *about, const search_
   report_fact(r, "batch", "batch", s->batch ? cell_i(CELL_INT, s->batch) : cell_none());
   report_fact(r, "memory_limit_bytes", "memory limit",
               s->memory_bytes >= 0 ? cell_i(CELL_BYTES, s->memory_bytes) : cell_text("none"));
+  report_line(r, "step", "%s", o->train ? "training" : "inference; --train plans a training step");
   report_fact(r, "train", NULL, cell_i(CELL_BOOL, o->train));
   report_gap(r);
   put_plans(r, a, o, s);

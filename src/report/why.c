@@ -211,7 +211,7 @@ static void put_verdict(report *r, arena *a, const search_why *w, const search_r
   else if (w->known->state == SEARCH_BOUND_TIME)
     put_bound(r, a, w->known);
   else if (w->rank)
-    report_line(r, "rank", "%u of %u that were simulated and fit", w->rank, s->nfit);
+    report_line(r, "ranked", "%u of %u that were simulated and fit", w->rank, s->nfit);
 }
 
 void report_why(report *r, arena *a, const search_why *w, const search_result *s) {

@@ -108,7 +108,7 @@ static void count_reason(arena *a, search_result *r, const search_point *p) {
   }
   if (r->nreasons == r->reasons_cap)
     r->reason = vec_grow(a, r->reason, r->nreasons, &r->reasons_cap, r->nreasons + 1, sizeof *r->reason);
-  r->reason[r->nreasons++] = (search_reason){1, p->why, &p->s};
+  r->reason[r->nreasons++] = (search_reason){1, p->why_id, p->why, &p->s};
 }
 
 void outcome_count(arena *a, search_result *r, const search_point *p) {
@@ -172,6 +172,10 @@ void outcome_no_plan(ctx *c, const search_opts *o, const search_result *r) {
   if (least)
     diag_hint(c, "use more devices%s or a smaller batch",
               o->train ? ", zero=3, recompute=full" : ", more microbatches (mb)");
+  else if (r->nreasons && r->reason[0].why_id == E_LINK)
+    diag_hint(c, "connect the nodes: --machine '... ib=8x200Gb/s'");
+  else if (r->nreasons && r->reason[0].why_id == E_RATE)
+    diag_hint(c, "use another --dtype, or add the rate to the machine file");
   else
     diag_hint(c, "choose degrees and microbatches that divide the batch, the heads and the layers");
   arena_free(a);

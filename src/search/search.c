@@ -39,6 +39,7 @@ void search_impossible(search_point *p, const worker *w) {
   char *own = base_malloc(strlen(why) + 1);
   p->state = SEARCH_IMPOSSIBLE;
   p->why = strcpy(own, why);
+  p->why_id = (u16)(diag_count(w->c) ? diag_get(w->c, 0).id : 0);
 }
 
 static const char *reason_once(search *s, const char *why) {

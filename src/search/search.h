@@ -56,10 +56,12 @@ typedef struct {
   u64 plan;        // plan_hash; 0 where there is none
   u32 same_zero;   // the level of ZeRO that is the same program; its own if there is none lower
   const char *why; // of those that are impossible or equal to another: the reason; in `a`
+  u16 why_id;      // its diagnostic, where this part of the search found it
 } search_point;
 // Impossible points whose reasons differ in numbers only.
 typedef struct {
   u32 count;
+  u16 why_id;
   const char *why; // of the example
   const strategy *example;
 } search_reason;

@@ -19,6 +19,7 @@ machine       laptop
 ranks         4
 batch         1,024
 memory limit  3.60 GiB
+step          training
 
    dp  ZeRO      time          samples    memory  limited by
 1   4     2  48.69 ms  1.00x  21,033/s  18.0 MiB  computation 94 %
@@ -26,7 +27,7 @@ memory limit  3.60 GiB
 3   4     0  49.43 ms  1.02x  20,715/s  22.5 MiB  computation 95 %
 
 winner       dp=4 tp=1 pp=1 zero=2
-             computes 93.6 % of the time, communicates 6.4 %; needs 18.0 MiB of 3.60 GiB
+             computes 93.6 % of the time, communicates 6.4 %, idles 0.0 %; needs 18.0 MiB of 3.60 GiB
 next         dp=4 tp=1 pp=1 zero=3
              1.01x the time, limited by computation
 certificate  447 plans: 7 fit, 0 too large, 233 too slow, 0 impossible, 207 equal to another;
@@ -215,10 +216,11 @@ $ heddle plan mlp-xs --machine laptop --part 3/2 -o part.json
 error[E0801]: --part must be at most 2/2; got 3/2
 [2]
 $ heddle plan mlp-xs --machine laptop --part 0/2 -o part.json
-error[E0801]: --part must be an integer, 1 or more; got '0'
+error[E0801]: --part must be I/N, part I of N; got '0/2'
+  hint: --part 1/2
 [2]
 $ heddle plan mlp-xs --machine laptop --part 2 -o part.json
-error[E0801]: --part must be I/N; got '2'
+error[E0801]: --part must be I/N, part I of N; got '2'
   hint: --part 1/2
 [2]
 $ heddle plan mlp-xs --machine laptop --part 1/2

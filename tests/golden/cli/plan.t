@@ -5,6 +5,7 @@ machine       laptop
 ranks         4
 batch         1,024
 memory limit  3.60 GiB
+step          training
 
    dp  tp  ZeRO      time          samples    memory  limited by
 1   4   1     2  48.69 ms  1.00x  21,033/s  18.0 MiB  computation 94 %
@@ -14,7 +15,7 @@ memory limit  3.60 GiB
 5   2   2     3  50.47 ms  1.04x  20,289/s  16.0 MiB  computation 93 %
 
 winner       dp=4 tp=1 pp=1 zero=2
-             computes 93.6 % of the time, communicates 6.4 %; needs 18.0 MiB of 3.60 GiB
+             computes 93.6 % of the time, communicates 6.4 %, idles 0.0 %; needs 18.0 MiB of 3.60 GiB
 next         dp=4 tp=1 pp=1 zero=3
              1.01x the time, limited by computation
 certificate  447 plans: 9 fit, 0 too large, 231 too slow, 0 impossible, 207 equal to another;
@@ -133,6 +134,7 @@ machine       laptop
 ranks         4
 batch         256
 memory limit  3.60 GiB
+step          inference; --train plans a training step
 
    dp  tp  pp      time          samples    memory  limited by
 1   4   1   1  3.773 ms  1.00x  67,843/s  8.50 MiB  computation 100 %
@@ -143,7 +145,7 @@ memory limit  3.60 GiB
 6   1   1   4  15.37 ms  4.07x  16,658/s  4.00 MiB  bubble 76 %
 
 winner       dp=4 tp=1 pp=1
-             computes 100.0 % of the time, communicates 0.0 %; needs 8.50 MiB of 3.60 GiB
+             computes 100.0 % of the time, communicates 0.0 %, idles 0.0 %; needs 8.50 MiB of 3.60 GiB
 next         dp=2 tp=2 pp=1
              1.09x the time, limited by computation
 tp alone     1.28x the time, limited by computation
@@ -159,12 +161,13 @@ machine       1x2 v100
 ranks         2
 batch         1
 memory limit  19.1 MiB
+step          inference; --train plans a training step
 
    pp      time         samples    memory  limited by
 1   2  147.3 us  1.00x  6,788/s  15.6 MiB  bubble 53 %
 
 winner       dp=1 tp=1 pp=2
-             computes 46.9 % of the time, communicates 0.0 %; needs 15.6 MiB of 19.1 MiB
+             computes 46.9 % of the time, communicates 0.0 %, idles 53.1 %; needs 15.6 MiB of 19.1 MiB
 certificate  3 plans: 1 fit, 0 too large, 0 too slow, 2 impossible, 0 equal to another;
              1 simulated, 0 ruled out by bounds on memory, 0 on time
              other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
@@ -194,6 +197,7 @@ machine       laptop
 ranks         4
 batch         64
 memory limit  3.60 GiB
+step          training
 
     pp  mb  schedule     overlap      time         samples    memory  limited by
  1   4   8  zb-h1        pp       15.24 ms  1.00x  4,199/s  5.38 MiB  computation 91 %
@@ -208,7 +212,7 @@ memory limit  3.60 GiB
 10   4   8  zb-h1        none     20.46 ms  1.34x  3,128/s  5.38 MiB  bubble 31 %
 
 winner       dp=1 tp=1 pp=4 mb=8 schedule=zb-h1
-             computes 91.1 % of the time, communicates 0.0 %; needs 5.38 MiB of 3.60 GiB
+             computes 91.1 % of the time, communicates 0.0 %, idles 8.9 %; needs 5.38 MiB of 3.60 GiB
 next         dp=1 tp=1 pp=4 mb=8
              1.26x the time, limited by bubble
 one device   0.93x the time, 14.12 ms: --devices 1
@@ -223,13 +227,14 @@ machine       1x8 v100
 ranks         8
 batch         16
 memory limit  28.8 GiB
+step          training
 
    dp  tp  recompute      time         samples   memory  limited by
 1   2   4  none       6.569 ms  1.00x  2,436/s  268 MiB  communication 24 %
 2   2   4  selective  6.728 ms  1.02x  2,378/s  263 MiB  communication 23 %
 
 winner       dp=2 tp=4 pp=1
-             computes 76.3 % of the time, communicates 23.7 %; needs 268 MiB of 28.8 GiB
+             computes 76.3 % of the time, communicates 23.7 %, idles 0.0 %; needs 268 MiB of 28.8 GiB
 next         dp=2 tp=4 pp=1 recompute=selective
              1.02x the time, limited by communication
 dp alone     1.32x the time, limited by communication
@@ -247,7 +252,7 @@ asked    dp=1 tp=2 pp=4 mb=4
          the best of 15 plans with tp=2 pp=4
 time     1.70x the winner's
 costs    idle +5.540 ms, elementwise +571.8 us
-rank     60 of 108 that were simulated and fit
+ranked   60 of 108 that were simulated and fit
 
 time on a rank                winner     asked  difference  of the step
 matmul                      1.503 ms  1.497 ms   -5.601 us       -0.1 %
@@ -386,7 +391,7 @@ $ heddle plan mlp-xs --batch 1024 --train --machine laptop --top 1 --why 'pp=2' 
   ]
 }
 $ heddle plan tests/lookup.heddle --train --optimizer sgd --machine laptop --devices 1 --microbatches 1 --memory-limit 100MB | tail -3
-             computes 100.0 % of the time, communicates 0.0 %; needs 71.0 MiB of 95.4 MiB
+             computes 100.0 % of the time, communicates 0.0 %, idles 0.0 %; needs 71.0 MiB of 95.4 MiB
 certificate  3 plans: 1 fit, 0 too large, 0 too slow, 0 impossible, 2 equal to another;
              1 simulated, 0 ruled out by bounds on memory, 0 on time
 $ heddle plan tests/unused.heddle --train --optimizer sgd --machine "1x2 v100" --strategy "dp=1 tp=1 pp=2 mb=4 schedule=gpipe" --memory-limit 190976B | grep -A1 samples
@@ -397,13 +402,13 @@ $ heddle plan tests/alikes.heddle --train --machine "1x3 v100" --strategy "dp=1 
 1   3   2  2  zb-h1     none       285.1 us  1.00x  28,059/s  8.50 KiB  bubble 54 %
 $ for t in twoways frozen; do heddle plan tests/$t.heddle --train --machine "1x1 v100" --strategy "dp=1 tp=1 pp=1 mb=1 recompute=none" | tail -4; heddle sim tests/$t.heddle --train --machine "1x1 v100" | grep -E "^one step|^peak"; done
 winner       dp=1 tp=1 pp=1
-             computes 100.0 % of the time, communicates 0.0 %; needs 53.5 KiB of 28.8 GiB
+             computes 100.0 % of the time, communicates 0.0 %, idles 0.0 %; needs 53.5 KiB of 28.8 GiB
 certificate  1 plan: 1 fit, 0 too large, 0 too slow, 0 impossible, 0 equal to another;
              1 simulated, 0 ruled out by bounds on memory, 0 on time
 one step alone  586.4 us
 peak memory     53.5 KiB of 28.8 GiB on rank 0
 winner       dp=1 tp=1 pp=1
-             computes 100.0 % of the time, communicates 0.0 %; needs 18.0 KiB of 28.8 GiB
+             computes 100.0 % of the time, communicates 0.0 %, idles 0.0 %; needs 18.0 KiB of 28.8 GiB
 certificate  1 plan: 1 fit, 0 too large, 0 too slow, 0 impossible, 0 equal to another;
              1 simulated, 0 ruled out by bounds on memory, 0 on time
 one step alone  270.4 us
@@ -411,5 +416,5 @@ peak memory     18.0 KiB of 28.8 GiB on rank 0
 $ heddle plan gpt2 --batch 8 --dtype bf16 --train --machine "1x2 v100" --top 1
 error[E0506]: no plan can run: of 60, 60 impossible
   note: 60 impossible, such as dp=1 tp=1 pp=2: matmul in bf16: the device v100 has no rate for bf16
-  hint: choose degrees and microbatches that divide the batch, the heads and the layers
+  hint: use another --dtype, or add the rate to the machine file
 [1]

@@ -937,3 +937,19 @@ $ heddle plan gpt2 --tensor_model_parallel_size 8
 error[E0801]: `heddle plan` has no option --tensor_model_parallel_size
   hint: in Heddle: --tensor N
 [2]
+$ heddle plan gpt2 --machine dgx-2 --strategy 'vpp=2'
+error[E0509]: unknown choice 'vpp'
+  --> --strategy:1:1
+   1 | vpp=2
+     | ^
+  hint: in Heddle: v=N schedule=interleaved
+[2]
+$ heddle plan gpt2 --machine dgx-2 --dtype fp16
+error[E0801]: --dtype: 'fp16' is not a floating-point type
+  hint: in Heddle: f16
+[2]
+$ heddle plan gpt2 --batch 8 --machine '2x1 a100' --train --strategy 'dp=2 mb=1 zero=0 recompute=none'
+error[E0506]: the plan is impossible
+  note: all_reduce over 2 ranks: the machine has no link between its nodes
+  hint: connect the nodes: --machine '... ib=8x200Gb/s'
+[1]
