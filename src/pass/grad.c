@@ -231,6 +231,7 @@ void grad_call(rule *r) {
   sums *s = r->s;
   job *j = s->j;
   const grad_done *c = j->callee[r->index];
+  if (!c) return; // it depends on nothing that takes a gradient
   const grad_pair *q = &c->pair;
   u32 n = 0, *opd = NEWN(j->tmp, u32, q->nneed + q->nneed_w + q->nsaved + q->ncarry + q->ndy + q->nacc);
   for (u32 k = 0; k < q->nneed; k++) opd[n++] = r->x[q->need[k]];

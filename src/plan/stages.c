@@ -416,7 +416,7 @@ static bool make_params(main_build *mb) {
     mb->param[i] = func_param(mb->p, mb->b.f, t, mb->m->values.v[v].name, mb->m->params.v[i].r);
     if (mb->m->params.v[i].data) {
       *vec_push(mb->p->a, &mb->p->data) = mb->s->data.v[mb->m->params.v[i].data];
-      func_get(mb->p, mb->b.f)->params.v[i].data = mb->p->data.n - 1;
+      func_get(mb->p, mb->b.f)->params.v[mb->param[i] - 1].data = mb->p->data.n - 1; // a probe skips some
     }
   }
   return true;

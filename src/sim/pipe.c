@@ -278,7 +278,11 @@ static void run_after(pipe *p, arena *tmp) {
         own[o] = t;
       }
     }
-    add_bytes(p, q, st->tail[r].bytes[0]);
+    for (u32 k = 0; k < st->nafter; k++) {
+      const stage_after *part = &st->after_bytes[k * st->nreps + r];
+      add_bytes(p, q, part->bytes);
+      for (u32 c = 0; c < C; c++) p->cur[q * C + c] -= part->freed[c] * (MAX(st->pl.nmicro, 3u) - 3);
+    }
     add_busy(p, q, &st->tail[r], 1);
   }
 }

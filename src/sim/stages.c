@@ -446,10 +446,76 @@ static void put_bytes(digest *d, const walk *w, const i64 *before, const sim_pie
         bytes_on(d, w, before, d->pl->place[p->task ? l->to : l->from]);
     x->receiver[stage_turn(p->mb, MIN(d->pl->nmicro, 3u))] =
         bytes_on(d, w, before, d->pl->place[p->task ? l->from : l->to]);
-  } else {
-    for (u32 r = 0; r < st->nreps; r++)
-      ((stage_task *)&st->tail[r])->bytes[0] = bytes_on(d, w, before, st->rep[r]);
   }
+}
+
+// What every microbatch has left for the end (its loss): buffers that a join holds. It is a view, so they go with
+// whoever uses it last.
+typedef struct {
+  u32 buffer[3];
+  const msize *size;
+} joined;
+
+static bool add_joined(walk *w, const instr *i, joined *x) {
+  for (u32 k = 0; k < 3; k++) {
+    const span leaves = heap_leaves(&w->h, opd_of(w->f, i, k));
+    x->buffer[k] = leaves.n == 1 ? heap_only(&w->h, leaves.begin) : NO_BUFFER;
+    if (x->buffer[k] == NO_BUFFER || heap_at(&w->h, x->buffer[k])->parts) return false;
+  }
+  x->size = heap_at(&w->h, x->buffer[1])->size;
+  return x->buffer[0] != x->buffer[1] && x->buffer[1] != x->buffer[2];
+}
+
+static u32 gone(const walk *w, const joined *x) {
+  u32 n = 0;
+  for (u32 k = 0; k < 3; k++) n += !heap_at(&w->h, x->buffer[k])->live;
+  return n;
+}
+
+static i64 size_on_class(const msize *z, u32 cls) {
+  for (u32 k = 0; k < z->cs->n; k++)
+    if (z->cs->cls[k] == cls) return z->per ? z->per[k] : z->even;
+  return 0;
+}
+
+// Of what comes after all tasks: a stretch ends where what every microbatch has left is freed, which is more the more
+// there are. False: that is not how it is.
+static bool put_after(digest *d, walk *w, i64 *before, const sim_piece *p) {
+  sim *s = d->s;
+  sim_stages *st = d->st;
+  VEC(stage_after) v = {0};
+  VEC(joined) some = {0};
+  for (u32 at = p->first; at <= p->end; at++) {
+    const instr *i = at < p->end ? &s->main->body.v[at] : NULL;
+    if (i && i->op == OP_join && i->nopd == 3 && d->pl->nmicro > 3) {
+      joined x;
+      if (!add_joined(w, i, &x)) return false;
+      *vec_push(s->tmp, &some) = x;
+    }
+    if (i) walk_step(w, at);
+    bool any = false;
+    for (u32 k = 0; k < some.n; k++) {
+      const u32 n = gone(w, &some.v[k]);
+      if (n && n < 3) return false;
+      any |= n > 0;
+    }
+    if (i && !any) continue;
+    for (u32 r = 0; r < st->nreps; r++) {
+      i64 *freed = ZNEWN(s->a, i64, d->C);
+      for (u32 k = 0; k < some.n; k++)
+        for (u32 c = 0; gone(w, &some.v[k]) && c < d->C; c++)
+          freed[c] += size_on_class(some.v[k].size, d->rank_class[st->rep[r] * d->C + c]);
+      *vec_push(s->a, &v) = (stage_after){bytes_on(d, w, before, st->rep[r]), freed};
+    }
+    u32 left = 0;
+    for (u32 k = 0; k < some.n; k++)
+      if (!gone(w, &some.v[k])) some.v[left++] = some.v[k];
+    some.n = left;
+    memcpy(before, w->h.cur, s->nclasses * sizeof *before);
+    memcpy(w->h.peak, w->h.cur, s->nclasses * sizeof *before);
+  }
+  st->after_bytes = v.v, st->nafter = v.n / st->nreps;
+  return true;
 }
 
 // False: equal layers do not take equal bytes.
@@ -469,6 +535,10 @@ static bool find_bytes(digest *d) {
     for (; at < p->first; at++) walk_step(&w, at);
     memcpy(before, w.h.cur, s->nclasses * sizeof *before);
     memcpy(w.h.peak, w.h.cur, s->nclasses * sizeof *before);
+    if (p->kind == PIECE_AFTER) { // the last one
+      if (!put_after(d, &w, before, p)) return false;
+      break;
+    }
     for (; at < p->end; at++) walk_step(&w, at);
     put_bytes(d, &w, before, p);
   }

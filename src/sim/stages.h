@@ -33,6 +33,11 @@ typedef struct {
 // Values that all microbatches share are there from the first on, and gone after the last.
 static inline u32 stage_turn(u32 mb, u32 nmicro) { return !mb ? 0 : mb + 1 == nmicro ? 2 : 1; }
 
+typedef struct {
+  const stage_bytes *bytes;
+  const i64 *freed; // at its end, of every microbatch that there is above three
+} stage_after;
+
 struct sim_stages {
   sim_pipeline pl;
   u32 nclass, nstreams;
@@ -45,8 +50,11 @@ struct sim_stages {
   const u32 *carried; // per stage of the probe: values that I leaves for W, besides those that it sends
   const stage_send *send[2]; // there, back; per link of the probe
   const i64 *after;          // [(rep number, cls) out][... in]
-  const stage_task *tail;    // per rep number: bytes, busy
-  bool after_sends;          // what comes after all tasks sends
+  const stage_task *tail;    // per rep number: busy
+  u32 nafter;
+  const stage_after
+      *after_bytes; // [number * nreps + rep number]: of what comes after, one stretch after the other
+  bool after_sends; // what comes after all tasks sends
 };
 
 // ---- compiled lines (line.c) ----------------------------------------------------------------------------

@@ -132,3 +132,35 @@ TEST(bounds_hold_for_every_plan) {
          tight / MAX(measured, 1u));
   CHECK(one || measured > 1000);
 }
+
+// A sum is made by the stage that reads it where that is the same one, else by the stage before; and a tensor group that
+// crosses nodes may be faster than the first one, which does not.
+TEST(bounds_know_what_moves_with_a_border) {
+  static const struct {
+    const char *model, *on, *line;
+    i64 batch;
+    u32 ranks;
+  } cases[] = {
+      {"tests/border.heddle", "8x1 v100 ib=10Gb/s", "dp=1 tp=4 pp=2 mb=16,64 zero=0 recompute=none", 0, 8},
+      {"gpt2", "2x3 a10 ib=8x400Gb/s", "dp=1 tp=2 pp=3 mb=8,16 zero=0 recompute=none layers=cost,1/10/1", 32,
+       6}};
+  for (u32 i = 0; i < COUNT_OF(cases); i++) {
+    ctx *c = ctx_new();
+    arena *a = ctx_arena(c);
+    prog *src =
+        front_load(c, cases[i].model, &(front_opts){.batch = cases[i].batch, .seq = 512, .loss = true});
+    search_opts o = {.train = true,
+                     .batch = cases[i].batch ? cases[i].batch : 64,
+                     .ranks = cases[i].ranks,
+                     .threads = 1,
+                     .memory_bytes = -1,
+                     .top = 1 << 20,
+                     .optim = optim_default(OPTIM_ADAM)};
+    const machine *m = machine_load(c, a, cases[i].on);
+    search_result r;
+    REQUIRE(src && m && (pass_loss(src) || true) && strategy_parse(c, a, cases[i].line, &o.space));
+    CHECK_MSG(search_run(c, a, src, m, NULL, &o, &r) && r.nfit && !r.bound_failed, "%s", cases[i].model);
+    prog_free(src);
+    ctx_free(c);
+  }
+}
