@@ -92,6 +92,11 @@ static void put_certificate(report *r, arena *a, const search_about *about, cons
               n[SEARCH_IMPOSSIBLE], n[SEARCH_EQUAL]);
   report_line(r, "", "%u simulated, %u ruled out by bounds on memory, %u on time", simulated,
               n[SEARCH_BOUND_MEMORY], n[SEARCH_BOUND_TIME]);
+  if (s->bound_failed)
+    report_line(
+        r, "",
+        "a plan was faster than its bound, so the search was repeated without such bounds: please report it");
+  report_fact(r, "bound_failed", NULL, cell_i(CELL_BOOL, s->bound_failed));
   if (s->most_microbatches)
     report_line(r, "", "the batch is not known, so mb=* ends at %u; --batch N has its divisors",
                 s->most_microbatches);
