@@ -224,8 +224,13 @@ void report_why(report *r, arena *a, const search_why *w, const search_result *s
   report_line(r, "winner", "%s", name_of(a, &w->winner.s));
   report_fact(r, "asked_strategy", "asked", cell_text(name_of(a, &w->asked.s)));
   report_fact(r, "agree", NULL, cell_i(CELL_INT, w->agree.npoints));
-  if (w->agree.npoints > 1)
+  const search_state is = w->point->state;
+  if (w->agree.npoints > 1 && is == SEARCH_RAN)
     report_line(r, "", "the best of %u plans with %s", w->agree.npoints, sb_str(&said));
+  else if (w->agree.npoints > 1)
+    report_line(r, "", "none of %u plans with %s %s", w->agree.npoints, sb_str(&said),
+                is == SEARCH_IMPOSSIBLE ? "is possible; this is one of them"
+                                        : "fits; this one is the smallest");
   put_verdict(r, a, w, s, &time);
   if (!two || judge(w) <= IS_SAME) return;
   put_time(r, &time, w->winner.r.makespan_ps);

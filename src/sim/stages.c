@@ -507,6 +507,7 @@ static bool put_after(digest *d, walk *w, i64 *before, const sim_piece *p) {
           freed[c] += size_on_class(some.v[k].size, d->rank_class[st->rep[r] * d->C + c]);
       *vec_push(s->a, &v) = (stage_after){bytes_on(d, w, before, st->rep[r]), freed};
     }
+    st->nafter++;
     u32 left = 0;
     for (u32 k = 0; k < some.n; k++)
       if (!gone(w, &some.v[k])) some.v[left++] = some.v[k];
@@ -514,7 +515,7 @@ static bool put_after(digest *d, walk *w, i64 *before, const sim_piece *p) {
     memcpy(before, w->h.cur, s->nclasses * sizeof *before);
     memcpy(w->h.peak, w->h.cur, s->nclasses * sizeof *before);
   }
-  st->after_bytes = v.v, st->nafter = v.n / st->nreps;
+  st->after_bytes = v.v;
   return true;
 }
 

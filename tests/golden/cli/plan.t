@@ -295,7 +295,7 @@ $ heddle plan gpt2:layers=4 --batch 16 --seq 128 --dtype f16 --train --machine '
 why not    dp=8 pp=1 zero=0
 winner     dp=2 tp=4 pp=1
 asked      dp=8 tp=1 pp=1
-           the best of 6 plans with dp=8 pp=1 zero=0
+           none of 6 plans with dp=8 pp=1 zero=0 fits; this one is the smallest
 too large  740 MiB of 286 MiB: 453 MiB more than there is, most of it optimizer state (258 MiB)
 time       1.40x the winner's, if it fit
 costs      all_reduce over dp +2.497 ms, update +1.067 ms
@@ -316,7 +316,7 @@ $ heddle plan gpt2:layers=4 --batch 16 --seq 128 --dtype f16 --train --machine '
 why not     pp=8
 winner      dp=2 tp=4 pp=1
 asked       dp=1 tp=1 pp=8
-            the best of 15 plans with pp=8
+            none of 15 plans with pp=8 is possible; this is one of them
 impossible  8 pipeline stages, but the model has only 5 blocks and matmuls
 
 what would help         on the path  10 % better
