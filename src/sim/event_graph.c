@@ -343,6 +343,15 @@ static void emit_after(maker *m, const instr *i, const sim_site *st) {
   }
 }
 
+// Rank classes that parameter k of the row's function lies on, or result k - nparams.
+static const class_set *set_of(sim *s, u32 row, const func_info *f, u32 k) {
+  priced *pr = &s->priced.v[row];
+  if (!pr->sets) pr->sets = ZNEWN(s->a, const class_set *, f->nparams + f->rets.n + 1);
+  const value v = k < f->nparams ? k + 1 : f->rets.v[k - f->nparams];
+  if (!pr->sets[k]) pr->sets[k] = class_set_of_type(s, f->values.v[v].ty, pr->g);
+  return pr->sets[k];
+}
+
 static void emit_call(maker *m, const instr *i, u32 what) {
   sim *s = m->s;
   u32 row = m->row->ev[what - 1];
@@ -354,14 +363,14 @@ static void emit_call(maker *m, const instr *i, u32 what) {
   node_waits(m);
   for (u32 k = 0; k < f->nparams; k++) {
     if (!m->late[i->opd + k]) continue;
-    const class_set *cs = class_set_of_type(s, f->values.v[k + 1].ty, s->priced.v[row].g);
+    const class_set *cs = set_of(s, row, f, k);
     entry e = m->at[m->root[opd_of(m->f, i, k)]];
     for (u32 u = 0; u < cs->n; u++) add_ref(m, slot_on(e, cs->cls[u]));
   }
   node_makes(m);
   for (u32 k = 0; k < i->nres; k++) {
     if (!m->need[i->res + k]) continue;
-    const class_set *cs = class_set_of_type(s, f->values.v[f->rets.v[k]].ty, s->priced.v[row].g);
+    const class_set *cs = set_of(s, row, f, f->nparams + k);
     entry e = slots_for(m, i->res + k);
     assert(e.cs == cs);
     for (u32 u = 0; u < cs->n; u++) add_ref(m, e.slot + u);

@@ -63,6 +63,7 @@ typedef struct {
   func f;
   group g;
   u32 *ev;
+  const class_set **sets; // of its parameters, then of its results, once asked for; NULL: none were
 } priced;
 
 typedef struct { // of a function, anywhere; see event_graph.c

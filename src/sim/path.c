@@ -3,16 +3,24 @@
 #include "sim/internal.h"
 #include <stdlib.h>
 
+enum { RECENT = 1024 };
+typedef struct {
+  const sim_graph *c;
+  u32 node, cls, like, weight;
+} recent_visit;
+
 typedef struct {
   sim *s;
-  VEC(sim_step) step; // last first
+  recent_visit *recent; // by hash: a path visits the nodes of a layer again and again
+  VEC(sim_step) step;   // last first
   VEC(sim_weight) weight;
   u32 **of; // by function and instruction, from 0: weight + 1; NULL: not on the path so far
   VEC(sim_like) like;
   hmap likes;
 } path;
 
-static void add_like(path *x, const sim_graph *c, u32 num, u32 cls, i64 dur) {
+// Its number.
+static u32 add_like(path *x, const sim_graph *c, u32 num, u32 cls, i64 dur) {
   sim *s = x->s;
   const func f = {c->tag};
   const priced *at = &s->priced.v[c->priced];
@@ -22,14 +30,15 @@ static void add_like(path *x, const sim_graph *c, u32 num, u32 cls, i64 dur) {
     sim_like *l = &x->like.v[k];
     if (l->event != ev || l->cls != cls || l->dur_ps != dur) continue;
     l->count++;
-    return;
+    return k;
   }
   hmap_add(s->tmp, &x->likes, h, x->like.n);
   const group g = resolve(func_get(s->p, f)->body.v[num - 1].g, at->g);
   *vec_push(s->a, &x->like) = (sim_like){f, num, cls, ev, g, dur, 1};
+  return x->like.n - 1;
 }
 
-static void add_weight(path *x, func f, u32 num, u16 op, i64 dur) {
+static u32 add_weight(path *x, func f, u32 num, u16 op, i64 dur) {
   u32 **of = &x->of[f.i];
   if (!*of) *of = ZNEWN(x->s->tmp, u32, func_get(x->s->p, f)->body.n);
   u32 *id = &(*of)[num - 1];
@@ -39,6 +48,7 @@ static void add_weight(path *x, func f, u32 num, u16 op, i64 dur) {
   }
   x->weight.v[*id - 1].count++;
   x->weight.v[*id - 1].total_ps += dur;
+  return *id - 1;
 }
 
 static void add_visit(void *arg, const sim_graph *c, u32 node, u32 cls, i64 start) {
@@ -48,8 +58,15 @@ static void add_visit(void *arg, const sim_graph *c, u32 node, u32 cls, i64 star
   const u32 num = c->what[node];
   if (!num) return;
   if (s->o->steps) *vec_push(s->a, &x->step) = (sim_step){f, num, cls, start, c->dur[node]};
-  if (s->intern) add_like(x, c, num, cls, c->dur[node]);
-  add_weight(x, f, num, func_get(s->p, f)->body.v[num - 1].op, c->dur[node]);
+  recent_visit *known = &x->recent[(node * 31u + c->priced * 7u + cls) % RECENT];
+  if (known->c == c && known->node == node && known->cls == cls) {
+    if (s->intern) x->like.v[known->like].count++;
+    x->weight.v[known->weight].count++, x->weight.v[known->weight].total_ps += c->dur[node];
+    return;
+  }
+  *known = (recent_visit){.c = c, .node = node, .cls = cls};
+  if (s->intern) known->like = add_like(x, c, num, cls, c->dur[node]);
+  known->weight = add_weight(x, f, num, func_get(s->p, f)->body.v[num - 1].op, c->dur[node]);
 }
 
 static int by_total(const void *a, const void *b) {
@@ -62,6 +79,7 @@ static int by_total(const void *a, const void *b) {
 void path_of(sim *s, const sim_graph *c, const i64 *x, sim_result *r) {
   arena_mark_t mark = arena_mark(s->tmp);
   path p = {.s = s, .of = ZNEWN(s->tmp, u32 *, s->p->funcs.n)};
+  p.recent = ZNEWN(s->tmp, recent_visit, RECENT);
   arena *scratch = arena_new(); // the rows of p.of are made in between
   u32 port = 0;
   for (u32 k = 0; k < c->nclock; k++)

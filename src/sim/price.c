@@ -62,7 +62,7 @@ static u32 price_function(sim *s, func f, group g, i64 *only) {
     if (s->priced.v[id].f.i == f.i && s->priced.v[id].g.i == g.i) return id;
   const func_info *fi = func_get(s->p, f);
   u32 *ev = ZNEWN(s->a, u32, fi->body.n), row = s->priced.n;
-  *vec_push(s->a, &s->priced) = (priced){f, g, ev};
+  *vec_push(s->a, &s->priced) = (priced){.f = f, .g = g, .ev = ev};
   hmap_add(s->a, &s->priced_map, h, row);
   struct {
     func f;
