@@ -218,15 +218,6 @@ static pass prepare(search *s, worker *w, search_point *p) {
   return left;
 }
 
-void search_evaluate(search *s, worker *w, search_point *p) {
-  const pass left = prepare(s, w, p);
-  sim_pipe_result r;
-  arena *a = arena_new();
-  if (left.line) sim_pipe(left.st, a, left.line->line, &r), settle(s, p, &r);
-  arena_free(a);
-}
-
-// ---- several points -----------------------------------------------------------------------------------
 // Passes over one line, with sends on the same streams.
 typedef struct {
   const known_line *line;
@@ -242,7 +233,7 @@ static void run_together(search *s, together *x, arena *a) {
   x->n = 0;
 }
 
-void search_evaluate_many(search *s, worker *w, search_point **p, u32 n) {
+void search_evaluate(search *s, worker *w, search_point **p, u32 n) {
   enum { TOGETHER = 16 };
   together some[TOGETHER] = {0};
   u32 turn = 0;

@@ -95,11 +95,10 @@ plan *search_plan(const search *s, worker *w, arena *a, const search_point *p, u
 void unordered_free(unordered *x);
 
 // ---- evaluate.c ---------------------------------------------------------------------------------------
-// Time and bytes of the point's plan, its state, what it equals.
-void search_evaluate(search *s, worker *w, search_point *p);
 enum { EVALUATED_MOST = 64 };
-// The same of several, EVALUATED_MOST at most: faster where neighbours have the same line of tasks.
-void search_evaluate_many(search *s, worker *w, search_point **p, u32 n);
+// Time and bytes of the plans of n points, EVALUATED_MOST at most, their states, what they equal: faster where neighbours
+// have the same line of tasks.
+void search_evaluate(search *s, worker *w, search_point **p, u32 n);
 void known_free(known *k);
 
 // ---- space.c ------------------------------------------------------------------------------------------

@@ -147,14 +147,14 @@ static void screen(search *s, int threads) {
 static void job(void *arg, u32 i, int thread) {
   search *s = arg;
   worker *w = &s->w[thread];
-  if (setup(s, w)) search_evaluate(s, w, s->wave[i]);
+  if (setup(s, w)) search_evaluate(s, w, &s->wave[i], 1);
 }
 
 static void many_job(void *arg, u32 i, int thread) {
   search *s = arg;
   worker *w = &s->w[thread];
   const u32 from = i * EVALUATED_MOST;
-  if (setup(s, w)) search_evaluate_many(s, w, s->wave + from, MIN(s->nwave - from, (u32)EVALUATED_MOST));
+  if (setup(s, w)) search_evaluate(s, w, s->wave + from, MIN(s->nwave - from, (u32)EVALUATED_MOST));
 }
 
 static void measure_job(void *arg, u32 i, int thread) {
@@ -360,7 +360,7 @@ static i64 one_device(search *s) {
   search_point p = {.s = strategy_default()};
   bound(&s->bounds, &p);
   if (s->ranks == 1 || s->o->part > 1 || (!r->nfit && !s->o->parts) || p.bound_ps >= best) return 0;
-  search_evaluate(s, &s->w[0], &p);
+  search_evaluate(s, &s->w[0], &(search_point *){&p}, 1);
   free((char *)(uintptr_t)p.why);
   return p.state == SEARCH_RAN && p.time_ps < best ? p.time_ps : 0;
 }
