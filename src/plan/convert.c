@@ -1,6 +1,8 @@
 // convert.c - a value in another layout on its group: the cheapest chain of communications, written out. What is sharded
 // in storage. Not which layout is needed (shard.c), nor between groups (move.c).
+#include "cost/cost.h"
 #include "plan/internal.h"
+#include <math.h>
 
 const opcode step_op[] = {[STEP_SHARD] = OP_shard,
                           [STEP_PARTIAL] = OP_partial,
@@ -21,15 +23,45 @@ u64 group_free_axes(const space *sp, group g) {
   return key;
 }
 
+typedef struct {
+  const prog *p;
+  cost_model *k;
+  group g; // all of the mesh: functions and paths are shared by groups at other coordinates
+  dtype t;
+} pricing;
+
+// Picoseconds of the slowest subgroup, all of the mesh communicating at once. INFINITY: there is no link.
+static double step_cost_time(void *arg, step_kind kind, const u8 *axes, u32 naxes, u32 n, i64 in_elems,
+                             i64 out_elems) {
+  const pricing *x = arg;
+  (void)n;
+  if (kind == STEP_SHARD || kind == STEP_PARTIAL) return 0;
+  const i64 bytes = (kind == STEP_ALL_GATHER ? out_elems : in_elems) * dtype_bytes(x->t);
+  const i64 ps = cost_over(x->k, x->p, x->g, axes, naxes, step_op[kind], bytes, x->t);
+  return ps < 0 ? INFINITY : (double)ps;
+}
+
+int plan_path(const prog *p, cost_model *k, const shape *s, layout from, layout to, group g,
+              layout_step steps[PATH_STEPS], double *cost) {
+  const group_info *gi = group_get(p->sp, g);
+  const u32 before = diag_count(p->c);
+  pricing x = {p, k, gi->m.i ? group_of(p->sp, gi->m, NULL, 0) : g, s->t};
+  int n = -1;
+  if (k) n = layout_path(p->sp, g, s->nd, s->dim, from, to, step_cost_time, &x, steps, PATH_STEPS, cost);
+  diag_truncate(p->c, before); // a link that is missing is told where it is costed
+  if (n >= 0) return n;
+  return layout_path(p->sp, g, s->nd, s->dim, from, to, step_cost_elements, NULL, steps, PATH_STEPS, cost);
+}
+
 static const path_entry *path_between(apply *x, const shape *sh, layout from, layout to, group g) {
   u64 key = hash_bytes(sh->dim, sizeof(i64) * sh->nd,
                        hash_u64(((u64)from.i << 32) | to.i, group_free_axes(x->p->sp, g)));
+  key = hash_u64(sh->t, key);
   u32 at = hmap_get(&x->path_map, key);
   if (at) return x->paths.v[at - 1].n == ~0u ? NULL : &x->paths.v[at - 1];
-  layout_step steps[16];
+  layout_step steps[PATH_STEPS];
   double cost;
-  int n = layout_path(x->p->sp, g, sh->nd, sh->dim, from, to, step_cost_elements, NULL, steps,
-                      COUNT_OF(steps), &cost);
+  const int n = plan_path(x->p, x->k, sh, from, to, g, steps, &cost);
   *vec_push(x->a, &x->paths) = (path_entry){key, n < 0 ? 0 : cost, n < 0 ? ~0u : (u32)n,
                                             n > 0 ? arena_dup(x->a, steps, sizeof *steps * (u32)n) : NULL};
   hmap_add(x->a, &x->path_map, key, x->paths.n);

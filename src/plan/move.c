@@ -26,10 +26,9 @@ static double priced(i64 ps) { return ps < 0 ? INFINITY : (double)ps; }
 // there is none.
 static double conversion(prog *p, const shape *s, group g, layout from, layout to, cost_model *k,
                          u32 *steps) {
-  layout_step step[16];
+  layout_step step[PATH_STEPS];
   double cost;
-  int n =
-      layout_path(p->sp, g, s->nd, s->dim, from, to, step_cost_elements, NULL, step, COUNT_OF(step), &cost);
+  const int n = plan_path(p, k, s, from, to, g, step, &cost);
   if (n < 0) return INFINITY;
   if (k) cost = 0;
   for (int i = 0; i < n; i++) {

@@ -326,7 +326,7 @@ winner   dp=2 tp=4 pp=1
 asked    dp=4 tp=2 pp=1 sp
          the best of 99 plans with tp=2 sp=on
 time     1.18x the winner's
-costs    all_reduce over dp,tp +572.6 us, all_reduce over dp +451.5 us, update +362.7 us
+costs    all_reduce over dp,tp +572.6 us, all_reduce over dp +466.9 us, update +362.7 us
 space    the search did not try it; --strategy 'sp' would
 
 time on a rank                winner     asked  difference  of the step

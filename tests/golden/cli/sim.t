@@ -178,34 +178,34 @@ plan            dp=4 tp=2 pp=2 mb=8
 weights         f32, the optimizer's states f32
 machine         dgx-2
 ranks           16
-time per step   521.0 ms
-one step alone  521.0 ms
+time per step   520.0 ms
+one step alone  520.0 ms
 error bar       not known: of 100.0 % of the step no spread was measured
-samples         122.8/s
-arithmetic      6.75 TFLOP/s a device, 43.0 % of the f32 peak (MFU)
-computes        81.5 %
-communicates    3.5 %
+samples         123.1/s
+arithmetic      6.76 TFLOP/s a device, 43.1 % of the f32 peak (MFU)
+computes        81.6 %
+communicates    3.4 %
 idle            15.0 %
 peak memory     2.52 GiB of 28.8 GiB on rank 0
-instructions    63,064
+instructions    61,752
 
 place  ranks  computes  communicates    idle  peak memory
-    0  0-7      87.5 %         4.5 %   8.0 %     2.52 GiB
-    1  8-15     75.5 %         2.5 %  22.1 %     1.40 GiB
+    0  0-7      87.6 %         4.4 %   8.0 %     2.52 GiB
+    1  8-15     75.6 %         2.4 %  22.0 %     1.40 GiB
 device  ranks  computes  communicates    idle
-v100       16    81.5 %         3.5 %  15.0 %
+v100       16    81.6 %         3.4 %  15.0 %
 
 ranks       stream       busy   share
-0,2,4,6     compute  479.4 ms  92.0 %
+0,2,4,6     compute  478.5 ms  92.0 %
 0,2,4,6     pp.f0    538.0 us   0.1 %
 0,2,4,6     pp.b0    538.0 us   0.1 %
-1,3,5,7     compute  479.4 ms  92.0 %
+1,3,5,7     compute  478.5 ms  92.0 %
 1,3,5,7     pp.f0    538.0 us   0.1 %
 1,3,5,7     pp.b0    538.0 us   0.1 %
-8,10,12,14  compute  406.0 ms  77.9 %
+8,10,12,14  compute  405.6 ms  78.0 %
 8,10,12,14  pp.f0    538.0 us   0.1 %
 8,10,12,14  pp.b0    538.0 us   0.1 %
-9,11,13,15  compute  406.0 ms  77.9 %
+9,11,13,15  compute  405.6 ms  78.0 %
 9,11,13,15  pp.f0    538.0 us   0.1 %
 9,11,13,15  pp.b0    538.0 us   0.1 %
 
@@ -223,28 +223,28 @@ layernorm    layer.fwd  activations     16  96.0 MiB
 ... and 4 more
 
 critical path  kind           count      time   share
-einsum         computation      902  293.0 ms  56.2 %
+einsum         computation      902  293.0 ms  56.3 %
 matmul         computation      256  94.33 ms  18.1 %
 add            computation    1,311  27.47 ms   5.3 %
-all_reduce     communication    324  21.71 ms   4.2 %
+all_reduce     communication    379  22.78 ms   4.4 %
 where          computation      128  18.78 ms   3.6 %
 softmax_dx     computation       64  13.26 ms   2.5 %
 softmax        computation       64  9.309 ms   1.8 %
 reduce_sum     computation      393  6.935 ms   1.3 %
-... and 25 more
+... and 22 more
 
 what would help         on the path  10 % better
 matmul rate                381.6 ms       -7.3 %
-memory bandwidth           92.15 ms       -1.8 %
-launch latency             23.59 ms       -0.5 %
-bandwidth inside nodes     18.75 ms       -0.4 %
-network latency            4.910 ms       -0.1 %
+memory bandwidth           92.11 ms       -1.8 %
+launch latency             23.32 ms       -0.4 %
+bandwidth inside nodes     18.80 ms       -0.4 %
+network latency            4.250 ms       -0.1 %
 (first-order estimate: 10 % of the time on the critical path, while that path stays the longest)
 
 cost source       count      time   share  spread known
-efficiency curve  3,476  490.6 ms  94.2 %         0.0 %
-link model          438  23.66 ms   4.5 %         0.0 %
-launch time       1,243  6.678 ms   1.3 %         0.0 %
+efficiency curve  3,469  490.6 ms  94.3 %         0.0 %
+link model          383  23.05 ms   4.4 %         0.0 %
+launch time       1,195  6.437 ms   1.2 %         0.0 %
 $ heddle sim mlp-xs --machine laptop --json | sed -E 's/: [0-9.e+-]+/: N/g'
 {
   "model": "mlp-xs",
