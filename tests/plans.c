@@ -275,7 +275,7 @@ static void random_axes(plans_model *m, plan *pn, u64 *rng, arena *a) {
     u32 size = sizes[pick(rng, 5)];
     if (total * size > 12) size = 1;
     total *= size;
-    pn->axes[pn->naxes++] = (plan_axis){sym_of(m->c, names[i]), size, false};
+    pn->axes[pn->naxes++] = (plan_axis){.name = sym_of(m->c, names[i]), .size = size};
   }
   plan_mesh *all = &pn->meshes[pn->nmeshes++];
   all->name = sym_of(m->c, "m");
@@ -295,7 +295,8 @@ static void random_axes(plans_model *m, plan *pn, u64 *rng, arena *a) {
     part->first = chance(rng, 2) ? 0 : total;
   }
   if (chance(rng, 2)) {
-    pn->axes[pn->naxes++] = (plan_axis){sym_of(m->c, "mb"), sizes[pick(rng, 4)], true};
+    pn->axes[pn->naxes++] =
+        (plan_axis){.name = sym_of(m->c, "mb"), .size = sizes[pick(rng, 4)], .temporal = true};
     pn->time = (u8)pn->naxes;
   }
 }

@@ -8,11 +8,10 @@
 #include "ir/internal.h"
 
 typedef struct {
-  u8 axis, letter; // the letter that the axis splits
-  bool split;      // else only partial sums
-  u16 table;
-  i64 stride; // within the letter
-  u32 by;     // the operand that says so
+  u8 axis;
+  bool split; // else only partial sums
+  letter_split at;
+  u32 by; // the operand that says so
 } axis_use;
 
 typedef struct {
@@ -42,45 +41,45 @@ static const char *operand_str(const flow *w, u32 k) { // extents and layout
 }
 
 // ---- letters ----------------------------------------------------------------------------------------
-// Which
-// letter of the dimension does the split lie in, and at which stride of it? False if it straddles two.
-static bool letter_of(const space *sp, const law *l, const law_dim *d, const lay_split *s, u8 *letter,
-                      i64 *stride) {
-  i64 unit = 1;
-  if (s->table) {
-    *letter = d->f[0];
-    *stride = 0;
-    return d->n == 1;
-  }
+bool ir_letter_at(const prog *p, const law *l, const law_dim *d, const lay_split *s, letter_split *out) {
+  i64 inner = 1, outer = s->table ? pieces_get(p->sp, (pieces){s->table})->extent : 1;
   for (u32 j = d->n; j-- > 0;) {
-    i64 extent = l->letter[d->f[j]].extent;
-    if (s->stride < unit * extent) {
-      *letter = d->f[j];
-      *stride = s->stride / unit;
-      return s->stride % unit == 0 && extent % (*stride * axis_size(sp, s->axis)) == 0;
+    const i64 extent = l->letter[d->f[j]].extent;
+    *out = (letter_split){.letter = d->f[j]};
+    if (s->table) {
+      outer /= extent;
+      out->table = extent > 1 ? (u16)pieces_untile(p->sp, (pieces){s->table}, outer, inner).i : 0;
+      if (out->table) return true;
+    } else if (s->stride < inner * extent) {
+      out->stride = s->stride / inner;
+      return s->stride % inner == 0 && extent % (out->stride * axis_size(p->sp, s->axis)) == 0;
     }
-    unit *= extent;
+    inner *= extent;
   }
   return false;
 }
 
-// The place of a letter in a term: its dimension and the stride of one step of it there.
-static bool place_of(const law *l, const law_term *t, u8 letter, u8 *dim, i64 *unit) {
+bool ir_split_of(const prog *p, const law *l, const law_term *t, u8 axis, const letter_split *s,
+                 lay_split *out) {
   for (u32 d = 0; d < t->nd; d++) {
-    *unit = 1;
-    for (u32 j = t->dim[d].n; j-- > 0; *unit *= l->letter[t->dim[d].f[j]].extent)
-      if (t->dim[d].f[j] == letter) {
-        *dim = (u8)d;
-        return true;
-      }
+    i64 inner = 1;
+    for (u32 j = t->dim[d].n; j-- > 0; inner *= l->letter[t->dim[d].f[j]].extent) {
+      i64 outer = 1;
+      if (t->dim[d].f[j] != s->letter) continue;
+      for (u32 o = 0; s->table && o < j; o++) outer *= l->letter[t->dim[d].f[o]].extent;
+      *out = (lay_split){.axis = axis, .dim = (u8)d, .stride = s->stride * inner};
+      if (s->table) out->table = (u16)pieces_tile(p->sp, (pieces){s->table}, outer, inner).i;
+      return true;
+    }
   }
   return false;
 }
 
-static bool term_has(const law *l, const law_term *t, u8 letter) {
-  u8 dim;
-  i64 unit;
-  return place_of(l, t, letter, &dim, &unit);
+static bool term_has(const law_term *t, u8 letter) {
+  for (u32 d = 0; d < t->nd; d++)
+    for (u32 j = 0; j < t->dim[d].n; j++)
+      if (t->dim[d].f[j] == letter) return true;
+  return false;
 }
 
 // ---- what the operands say --------------------------------------------------------------------------
@@ -94,15 +93,15 @@ static axis_use *use_of(flow *w, u8 axis, u32 k) {
 
 static bool add_split(flow *w, u32 k, const lay_split *s) {
   ctx *c = w->p->c;
-  axis_use new = {.axis = s->axis, .split = true, .table = s->table, .by = k};
+  axis_use new = {.axis = s->axis, .split = true, .by = k};
   const char *name = w->row->name, *axis = axis_str(w, s->axis);
-  if (!letter_of(w->p->sp, w->l, &w->l->opd[k].dim[s->dim], s, &new.letter, &new.stride)) {
+  if (!ir_letter_at(w->p, w->l, &w->l->opd[k].dim[s->dim], s, &new.at)) {
     diag(c, E_LAYOUT, w->where,
          "%s: operand %u is %s: the split over %s lies across two factors of dimension %u", name, k + 1,
          operand_str(w, k), axis, s->dim);
     return false;
   }
-  if (w->l->letter[new.letter].flags & LAW_WHOLE) {
+  if (w->l->letter[new.at.letter].flags & LAW_WHOLE) {
     diag(c, E_LAYOUT, w->where, "%s: dimension %u of operand %u must be whole, it is %s", name, s->dim, k + 1,
          operand_str(w, k));
     diag_hint(c, "all_gather it over %s first", axis);
@@ -113,7 +112,8 @@ static bool add_split(flow *w, u32 k, const lay_split *s) {
     *old = new;
     return true;
   }
-  if (old->letter == new.letter && old->stride == new.stride && old->table == new.table) return true;
+  if (old->at.letter == new.at.letter && old->at.stride == new.at.stride && old->at.table == new.at.table)
+    return true;
   diag(c, E_LAYOUT, w->where, "%s: %s splits operand %u, %s, and operand %u, %s, at different indices", name,
        axis, old->by + 1, operand_str(w, old->by), k + 1, operand_str(w, k));
   return false;
@@ -132,7 +132,7 @@ static bool add_part(flow *w, u32 k, const lay_part *q) {
 static bool check_split(flow *w, const axis_use *u) {
   ctx *c = w->p->c;
   bool contracted = false;
-  for (u32 r = 0; r < w->l->nres; r++) contracted |= !term_has(w->l, &w->l->res[r], u->letter);
+  for (u32 r = 0; r < w->l->nres; r++) contracted |= !term_has(&w->l->res[r], u->at.letter);
   if (contracted && w->row->red == RED_NONE) {
     diag(c, E_LAYOUT, w->where, "%s: operand %u, %s, may not be split over %s: the pieces do not add up",
          w->row->name, u->by + 1, operand_str(w, u->by), axis_str(w, u->axis));
@@ -141,7 +141,7 @@ static bool check_split(flow *w, const axis_use *u) {
   for (u32 k = 0; k < w->l->nopd; k++) {
     bool split = layout_split_of(w->p->sp, w->opd[k], u->axis) != NULL;
     bool part = layout_part_of(w->p->sp, w->opd[k], u->axis) != RED_NONE;
-    bool has = term_has(w->l, &w->l->opd[k], u->letter), add = contracted && law_lin(w->l, k) == 'j';
+    bool has = term_has(&w->l->opd[k], u->at.letter), add = contracted && law_lin(w->l, k) == 'j';
     if (has ? split : part == add) continue;
     diag(c, E_LAYOUT, w->where, "%s: operand %u is %s; with operand %u, %s, it must be %s over %s",
          w->row->name, k + 1, operand_str(w, k), u->by + 1, operand_str(w, u->by),
@@ -185,10 +185,8 @@ static bool result_layout(flow *w, const law_term *t, layout *res) {
   out.nsplit = out.npart = 0;
   for (u32 k = 0; k < w->n; k++) {
     const axis_use *u = &w->use[k];
-    u8 dim;
-    i64 unit;
-    if (u->split && place_of(w->l, t, u->letter, &dim, &unit)) {
-      out.split[out.nsplit++] = (lay_split){u->axis, dim, u->table, u->table ? 0 : u->stride * unit};
+    if (u->split && ir_split_of(w->p, w->l, t, u->axis, &u->at, &out.split[out.nsplit])) {
+      out.nsplit++;
     } else if (out.npart < LAY_PARTS) {
       out.part[out.npart++] = (lay_part){u->axis, (u8)(u->split ? w->row->red : RED_SUM)};
     } else {
@@ -224,11 +222,10 @@ bool ir_layouts(prog *p, opcode op, const law *l, const layout *opd, layout *res
 bool ir_layout_allowed(const prog *p, const law *l, u32 k, layout declared, layout derived) {
   if (declared.i == derived.i) return true;
   const layout_info *d = layout_get(p->sp, declared), *e = layout_get(p->sp, derived);
+  letter_split at;
   u32 matched = 0;
   for (u32 s = 0; s < d->nsplit; s++) {
     const lay_split *same = layout_split_of(p->sp, derived, d->split[s].axis);
-    u8 letter;
-    i64 stride;
     if (same) {
       if (same->dim != d->split[s].dim || same->table != d->split[s].table ||
           same->stride != d->split[s].stride)
@@ -236,10 +233,10 @@ bool ir_layout_allowed(const prog *p, const law *l, u32 k, layout declared, layo
       matched++;
       continue;
     }
-    if (!letter_of(p->sp, l, &l->res[k].dim[d->split[s].dim], &d->split[s], &letter, &stride)) return false;
-    if (l->letter[letter].flags & LAW_WHOLE) return false;
+    if (!ir_letter_at(p, l, &l->res[k].dim[d->split[s].dim], &d->split[s], &at)) return false;
+    if (l->letter[at.letter].flags & LAW_WHOLE) return false;
     for (u32 o = 0; o < l->nopd; o++)
-      if (term_has(l, &l->opd[o], letter)) return false;
+      if (term_has(&l->opd[o], at.letter)) return false;
   }
   for (u32 q = 0; q < d->npart; q++)
     if (layout_part_of(p->sp, derived, d->part[q].axis) != (reduction)d->part[q].red) return false;

@@ -203,6 +203,17 @@ bool ir_layouts(prog *p, opcode op, const law *l, const layout *opd, layout *res
 // Is `declared` right for result k, given `derived` by ir_layouts? A letter that no operand has may be split
 // at will.
 bool ir_layout_allowed(const prog *p, const law *l, u32 k, layout declared, layout derived);
+// How a split of a dimension cuts a letter of it: at a stride of the letter, or into pieces of it.
+typedef struct {
+  u8 letter;
+  u16 table; // 0: at the stride
+  i64 stride;
+} letter_split;
+// False if the split cuts several letters of the dimension.
+bool ir_letter_at(const prog *p, const law *l, const law_dim *d, const lay_split *s, letter_split *out);
+// The other way round: the split of the dimension that has the letter. False if the term has not.
+bool ir_split_of(const prog *p, const law *l, const law_term *t, u8 axis, const letter_split *s,
+                 lay_split *out);
 
 // ---- checking ------------------------------------------------------------------------------------------
 // Every invariant (docs/language.md lists them). A broken one is a diagnostic E_VERIFY (or the more specific

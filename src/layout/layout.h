@@ -158,6 +158,15 @@ typedef struct {
 pieces pieces_of(space *s, u32 npieces, const u32 *begin, const i64 *bound, i64 extent);
 // n pieces that differ by one element at most, the larger ones first. n <= extent.
 pieces pieces_spread(space *s, u32 n, i64 extent);
+// Of every `block` consecutive elements piece k has share[k] parts in sum, one piece after the other; a share may be
+// 0. Asserts that block divides extent, and the sum of shares block.
+pieces pieces_shared(space *s, u32 n, const u32 *share, i64 block, i64 extent);
+// Where the sum of shares does not divide the extent: each piece ends at the whole element below its share's end.
+pieces pieces_near(space *s, u32 n, const u32 *share, i64 extent);
+// The pieces of a dimension of factors outer x (extent of p) x inner that is cut as p cuts the middle one; and the
+// other way round, {0} if the dimension is not cut so.
+pieces pieces_tile(space *s, pieces p, i64 outer, i64 inner);
+pieces pieces_untile(space *s, pieces p, i64 outer, i64 inner);
 const pieces_info *pieces_get(const space *s, pieces p);
 
 // Coordinates of every axis for one member of a group and one temporal point (temporal may be NULL = all 0).
@@ -237,6 +246,11 @@ void group_print(const space *s, group g, strbuf *out); // "@m[pp=0,dp={0,3}]"
 bool layout_parse(space *s, const char **text, u32 *nd, i64 dims[DIMS_MAX], layout *out, const char **error);
 bool group_parse(space *s, const char **text, group *out, const char **error); // free axes also as "pp=*"
 
+typedef struct {
+  pieces from, to;
+  i64 outer, inner;
+  bool back;
+} piece_tile;
 struct group_dims;
 struct path_work;
 struct space { // fields are private to layout/, except through the inlines here
@@ -254,7 +268,8 @@ struct space { // fields are private to layout/, except through the inlines here
   VEC(group_info) groups;
   VEC(layout_info) layouts;
   VEC(pieces_info) tables;
-  hmap group_map, layout_map, table_map, spread_map;
+  VEC(piece_tile) tiles;
+  hmap group_map, layout_map, table_map, spread_map, tile_map;
   VEC(struct group_dims) group_dims; // beside groups: how member numbers are made of coordinates
   VEC(u32 *) mesh_order;  // beside meshes: positions by ascending rank, NULL if ranks are consecutive
   struct path_work *path; // memory that layout_path uses again and again

@@ -75,6 +75,8 @@ space *space_clone(const space *s, ctx *c, arena *a) {
   q->layout_map = map_clone(&s->layout_map, a);
   q->table_map = map_clone(&s->table_map, a);
   q->spread_map = map_clone(&s->spread_map, a);
+  q->tile_map = map_clone(&s->tile_map, a);
+  VEC_CLONE(a, &q->tiles, &s->tiles);
   return q;
 }
 

@@ -44,7 +44,9 @@ static bool choice_of(apply *x, const plan_trans *t, func f, u32 instr_no, choic
     return false;
   }
   const law_dim *d = &(t->result ? l->res : l->opd)[t->index].dim[t->dim];
-  u32 n = x->pn->axes[t->axis - 1].size;
+  const plan_axis *over = &x->pn->axes[t->axis - 1];
+  u32 n = over->size;
+  const u32 parts = plan_parts(over);
   i64 inner = 1;
   for (u32 j = d->n; j-- > 0;) {
     i64 e = l->letter[d->f[j]].extent;
@@ -55,14 +57,21 @@ static bool choice_of(apply *x, const plan_trans *t, func f, u32 instr_no, choic
         diag(c, E_PLAN, at, "%s needs dimension %u whole; it cannot be split over %s", name, t->dim, axis);
         return false;
       }
-      if (t->uneven && e % n && e >= n && d->n == 1 && !axis_get(x->p->sp, out->axis)->temporal) {
-        out->table = (u16)pieces_spread(x->p->sp, n, e).i;
+      if (t->uneven && e % parts && e >= parts && d->n == 1 && !axis_get(x->p->sp, out->axis)->temporal) {
+        out->table =
+            (u16)(over->shares ? pieces_near(x->p->sp, n, over->shares, e) : pieces_spread(x->p->sp, n, e)).i;
         return true;
       }
-      if (e % ((out->stride ? out->stride : 1) * n)) {
-        diag(c, E_DIVIDE, at, "%s: extent %lld is not divisible by %u (axis %s)", name, (long long)e, n,
-             axis);
+      if (e % ((out->stride ? out->stride : 1) * parts)) {
+        diag(c, E_DIVIDE, at,
+             over->shares ? "%s: extent %lld is not divisible by %u, the sum of the shares of axis %s"
+                          : "%s: extent %lld is not divisible by %u (axis %s)",
+             name, (long long)e, parts, axis);
         return false;
+      }
+      if (over->shares) {
+        const i64 block = out->stride ? out->stride * parts : e;
+        out->table = (u16)pieces_shared(x->p->sp, n, over->shares, block, e).i, out->stride = 0;
       }
       return true;
     }
@@ -184,7 +193,7 @@ plan *plan_single(arena *a, const prog *src, bool train, const optim_opts *o) {
   plan *pn = NEW(a, plan);
   static const sched_task one[2] = {{.kind = TASK_F}, {.kind = TASK_B}};
   pn->naxes = 1, pn->axes = NEW(a, plan_axis);
-  pn->axes[0] = (plan_axis){sym_of(src->c, "d"), 1, false};
+  pn->axes[0] = (plan_axis){.name = sym_of(src->c, "d"), .size = 1};
   pn->nmeshes = 1, pn->meshes = NEW(a, plan_mesh);
   pn->meshes[0] = (plan_mesh){.name = sym_of(src->c, "m"), .naxes = 1, .axis = {1}};
   pn->nsegments = 1, pn->segments = NEW(a, plan_segment);

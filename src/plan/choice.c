@@ -16,8 +16,8 @@
 #define MANY(id) (1ull << CHOICE_##id)
 #define ON(id)   (1ull << (31 + CHOICE_##id))
 static const choice_row rows[CHOICE_COUNT] = {
-#define CHOICE(id, also_, of_, kind_, values_, dflt_, search_, needs_, title_, arg_, about_)                 \
-  [CHOICE_##id] = {.name = #id,                                                                              \
+#define CHOICE(id, name_, also_, of_, kind_, values_, dflt_, search_, needs_, title_, arg_, about_)          \
+  [CHOICE_##id] = {.name = name_,                                                                            \
                    also_,                                                                                    \
                    .of = CHOICE_OF_##of_,                                                                    \
                    .kind = CK_##kind_,                                                                       \

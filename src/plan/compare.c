@@ -204,14 +204,14 @@ static i64 dim_of(const prog *p, const plan_trans *t, value *v) {
 static bool find_split(const plan *pn, u32 number, const prog *p, const classes *k, split_of *out) {
   const plan_trans *t = &pn->trans[number];
   value v;
-  i64 extent = dim_of(p, t, &v), inner = 1, ways = pn->axes[t->axis - 1].size, stride = t->stride;
+  i64 extent = dim_of(p, t, &v), inner = 1, ways = plan_parts(&pn->axes[t->axis - 1]), stride = t->stride;
   out->n = classes_dim(k, t->fn, v, t->dim, out->id, COUNT_OF(out->id));
   if (!stride) { // as major as those before it on this dimension leave
     stride = extent / ways;
     for (u32 i = 0; i < number; i++)
       if (pn->trans[i].fn.i == t->fn.i && pn->trans[i].instr == t->instr &&
           pn->trans[i].result == t->result && pn->trans[i].index == t->index && pn->trans[i].dim == t->dim)
-        stride /= pn->axes[pn->trans[i].axis - 1].size;
+        stride /= plan_parts(&pn->axes[pn->trans[i].axis - 1]);
   }
   for (out->at = out->n; out->at-- > 0;) {
     i64 e = classes_get(k, out->id[out->at])->extent;
@@ -234,7 +234,7 @@ static i64 lcm(i64 x, i64 y) { return x / gcd_i64(x, y) * y; }
 // sharded in storage, which take any dimension; or nothing.
 static i64 common_divisor(const plan *pn, u32 stage) {
   i64 keep = 1;
-  for (u32 i = 0; i < pn->naxes && stage == 0; i++) keep = lcm(keep, pn->axes[i].size);
+  for (u32 i = 0; i < pn->naxes && stage == 0; i++) keep = lcm(keep, plan_parts(&pn->axes[i]));
   for (u32 w = 0; w < STORAGE_KINDS && stage < 2; w++) {
     i64 rest = 1;
     for (u32 i = 0; i < pn->nstorage[w]; i++) rest *= pn->axes[pn->storage[w][i] - 1].size;
@@ -259,7 +259,7 @@ static shrinking *shrink_under(planner *pl, const plan *pn, arena *a, const clas
   for (u32 i = 0; i < pn->ntrans; i++) {
     found[i] = find_split(pn, i, pl->src, k, &s[i]);
     if (found[i] && s[i].stride)
-      cuts[n++] = (class_cut){s[i].id[s[i].at], s[i].stride, pn->axes[pn->trans[i].axis - 1].size};
+      cuts[n++] = (class_cut){s[i].id[s[i].at], s[i].stride, plan_parts(&pn->axes[pn->trans[i].axis - 1])};
   }
   shrinking *sh = shrink_new(a, pl->src, k, cuts, n, common_divisor(pn, stage), most_ranks(pn, stage));
   for (u32 i = 0; i < pn->ntrans; i++)

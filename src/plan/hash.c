@@ -11,10 +11,15 @@ static u64 hash_submesh(u64 h, const plan_submesh *p) {
   return h;
 }
 
+u64 plan_axis_hash(u64 h, const plan_axis *x) {
+  h = hash_step(hash_step(h, x->size), (u64)x->temporal | (u64)(x->shares != NULL) << 1);
+  for (u32 k = 0; x->shares && k < x->size; k++) h = hash_step(h, x->shares[k]);
+  return h;
+}
+
 static u64 hash_space(u64 h, const ctx *c, const plan *pn) {
   h = hash_step(hash_step(h, pn->naxes), pn->nmeshes);
-  for (u32 i = 0; i < pn->naxes; i++)
-    h = hash_step(hash_step(hash_name(h, c, pn->axes[i].name), pn->axes[i].size), pn->axes[i].temporal);
+  for (u32 i = 0; i < pn->naxes; i++) h = plan_axis_hash(hash_name(h, c, pn->axes[i].name), &pn->axes[i]);
   for (u32 i = 0; i < pn->nmeshes; i++) {
     const plan_mesh *m = &pn->meshes[i];
     h = hash_step(hash_step(hash_step(h, m->naxes), m->first), m->nranks);

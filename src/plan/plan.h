@@ -14,11 +14,19 @@
 #include "sched/sched.h"
 #include "sim/sim.h"
 
+// shares: how much each coordinate gets of what is split over the axis, in parts of their sum; NULL: equal parts. What lies
+// in storage is split equally.
 typedef struct {
   sym name;
   u32 size;
   bool temporal;
+  const u32 *shares;
 } plan_axis;
+static inline u32 plan_parts(const plan_axis *x) { // what an extent must be a multiple of
+  u32 n = x->shares ? 0 : x->size;
+  for (u32 k = 0; x->shares && k < x->size; k++) n += x->shares[k];
+  return n;
+}
 typedef struct {
   sym name;
   u32 naxes;
@@ -47,7 +55,7 @@ typedef struct {
   bool result; // of result `index`, else of operand `index`
   u32 index;
   u8 dim, axis;
-  i64 stride;  // elements between coordinates; 0 = as major as possible
+  i64 stride;  // elements between coordinates, of an axis with shares in one part; 0 = as major as possible
   bool weak;   // only where no operand brings a split over the axis along
   bool uneven; // stride 0: where the extent does not divide, pieces differ by one element
   loc at;
@@ -335,6 +343,7 @@ bool policy_staged(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const 
 // Of all but its name: equal plans of one source are the same program, in whatever session. unordered: of all but
 // order and sends.
 u64 plan_hash(const ctx *c, const plan *pn);
+u64 plan_axis_hash(u64 h, const plan_axis *x); // h with its size and shares
 u64 plan_hash_unordered(const ctx *c, const plan *pn);
 u64 plan_hash_ordered(const ctx *c, const plan *pn, u64 unordered); // plan_hash from that
 // Its parts, each adding to a plan whose axes and meshes exist. axis: 1-based into pn->axes.

@@ -15,63 +15,57 @@ bool term_has(const law_term *t, u32 letter) {
   return false;
 }
 
-// Does a letter fill every dimension that it is in? Uneven pieces of others cannot be said.
-static bool fills_dims(const law *l, u32 letter) {
+// Is a letter of another split with pieces of its own in a dimension that has this one? It has no room for two.
+static bool meets_table(const law *l, u32 letter, const axis_role *r, u32 nr) {
   for (u32 k = 0; k < l->nopd + l->nres; k++) {
     const law_term *t = k < l->nopd ? &l->opd[k] : &l->res[k - l->nopd];
-    for (u32 d = 0; d < t->nd; d++)
-      for (u32 j = 0; j < t->dim[d].n; j++)
-        if (t->dim[d].f[j] == letter && t->dim[d].n > 1) return false;
-  }
-  return true;
-}
-
-bool may_split(const law *l, reduction red, const space *sp, u32 letter, i64 stride, u32 n, u16 table,
-               const axis_role *r, u32 nr) {
-  const law_letter *lt = &l->letter[letter];
-  if (lt->flags & LAW_WHOLE || (table && !fills_dims(l, letter))) return false;
-  if (!table && (stride <= 0 || lt->extent % (stride * n))) return false;
-  if (red == RED_NONE)
-    for (u32 k = 0; k < l->nres; k++)
-      if (!term_has(&l->res[k], letter)) return false;
-  for (u32 i = 0; i < nr; i++) {
-    if (r[i].letter != letter) continue;
-    if (table || r[i].table) return false;
-    i64 m = axis_size(sp, r[i].axis);
-    if (r[i].stride == stride) return false;
-    if (r[i].stride > stride ? r[i].stride % (stride * n) : stride % (r[i].stride * m)) return false;
-  }
-  return true;
-}
-
-bool letter_at(const law *l, const law_dim *d, i64 S, u32 n, u8 *letter, i64 *stride) {
-  i64 inner = 1;
-  for (u32 j = d->n; j-- > 0;) {
-    i64 e = l->letter[d->f[j]].extent;
-    if (S < inner * e) {
-      if (S % inner || (S / inner) * n > e || e % ((S / inner) * n)) return false;
-      *letter = d->f[j], *stride = S / inner;
-      return true;
+    for (u32 d = 0; d < t->nd; d++) {
+      bool here = false, other = false;
+      for (u32 j = 0; j < t->dim[d].n; j++) {
+        here |= t->dim[d].f[j] == letter;
+        for (u32 i = 0; i < nr; i++) other |= r[i].at.table && r[i].at.letter == t->dim[d].f[j];
+      }
+      if (here && other) return true;
     }
-    inner *= e;
   }
   return false;
 }
 
-u32 roles_of_layout(const space *sp, group g, const law *l, reduction red, const law_term *t, layout lay,
+bool may_split(const law *l, reduction red, const space *sp, u8 axis, const letter_split *x,
+               const axis_role *r, u32 nr) {
+  const law_letter *lt = &l->letter[x->letter];
+  const i64 n = axis_size(sp, axis), stride = x->stride;
+  if (lt->flags & LAW_WHOLE || (x->table && meets_table(l, x->letter, r, nr))) return false;
+  if (!x->table && (stride <= 0 || lt->extent % (stride * n))) return false;
+  if (red == RED_NONE)
+    for (u32 k = 0; k < l->nres; k++)
+      if (!term_has(&l->res[k], x->letter)) return false;
+  for (u32 i = 0; i < nr; i++) {
+    const letter_split *y = &r[i].at;
+    if (y->letter != x->letter) continue;
+    if (x->table ||
+        y->table) { // pieces of every microbatch; across blocks over ranks they would be very uneven
+      if (!axis_get(sp, r[i].axis)->temporal || y->table) return false;
+      continue;
+    }
+    const i64 m = axis_size(sp, r[i].axis);
+    if (y->stride == stride) return false;
+    if (y->stride > stride ? y->stride % (stride * n) : stride % (y->stride * m)) return false;
+  }
+  return true;
+}
+
+u32 roles_of_layout(const prog *p, group g, const law *l, reduction red, const law_term *t, layout lay,
                     axis_role *r, u32 nr) {
-  const layout_info *li = layout_get(sp, lay);
-  for (u32 i = 0; i < li->nsplit && nr < ROLES_MAX; i++) {
-    const lay_split *sl = &li->split[i];
-    const law_dim *d = &t->dim[sl->dim];
-    u8 letter = d->n == 1 ? d->f[0] : 0;
-    i64 stride = 0;
-    u32 n = axis_size(sp, sl->axis);
+  const space *sp = p->sp;
+  const layout_info li = *layout_get(sp, lay);
+  for (u32 i = 0; i < li.nsplit && nr < ROLES_MAX; i++) {
+    const lay_split *sl = &li.split[i];
+    letter_split x;
     if (has_role(r, nr, sl->axis) || axis_get(sp, sl->axis)->temporal || !group_has_axis(sp, g, sl->axis))
       continue;
-    if (sl->table ? d->n != 1 : !letter_at(l, d, sl->stride, n, &letter, &stride)) continue;
-    if (may_split(l, red, sp, letter, stride, n, sl->table, r, nr))
-      r[nr++] = (axis_role){sl->axis, letter, red, sl->table, stride};
+    if (ir_letter_at(p, l, &t->dim[sl->dim], sl, &x) && may_split(l, red, sp, sl->axis, &x, r, nr))
+      r[nr++] = (axis_role){sl->axis, red, x};
   }
   return nr;
 }
@@ -86,7 +80,7 @@ u32 roles_of_sums(const space *sp, const law *l, reduction red, const layout *ha
       for (u32 k = 0; k < l->nopd && all; k++)
         all = law_lin(l, k) == 'j' &&
               (one || (have[k].i != LAYOUT_FREE.i && layout_part_of(sp, have[k], axis) == RED_SUM));
-      if (all) r[nr++] = (axis_role){axis, PASS, RED_SUM, 0, 0};
+      if (all) r[nr++] = (axis_role){axis, RED_SUM, {.letter = PASS}};
     }
   }
   return nr;

@@ -5,20 +5,16 @@
 
 enum { ROLES_MAX = LAY_SPLITS, PASS = 0xff };
 typedef struct {
-  u8 axis, letter, red;
-  u16 table;
-  i64 stride;
-} axis_role; // letter PASS: partial sums pass
+  u8 axis, red;
+  letter_split at; // letter PASS: partial sums pass
+} axis_role;
 bool has_role(const axis_role *r, u32 n, u8 axis);
 bool term_has(const law_term *t, u32 letter);
-// May an axis of size n split this letter at this stride, given the other roles?
-bool may_split(const law *l, reduction red, const space *sp, u32 letter, i64 stride, u32 n, u16 table,
+// May an axis split a letter so, given the other roles?
+bool may_split(const law *l, reduction red, const space *sp, u8 axis, const letter_split *x,
                const axis_role *r, u32 nr);
-// The letter that stride S of a dimension falls into, and the stride inside that letter. false if it
-// straddles two.
-bool letter_at(const law *l, const law_dim *d, i64 S, u32 n, u8 *letter, i64 *stride);
 // Adds the splits over the space of g that a term has in a layout. Returns how many roles there are now.
-u32 roles_of_layout(const space *sp, group g, const law *l, reduction red, const law_term *t, layout lay,
+u32 roles_of_layout(const prog *p, group g, const law *l, reduction red, const law_term *t, layout lay,
                     axis_role *r, u32 nr);
 // Sums of operands that are all partial, or of which `one` is, are partial: summed once, not one by one.
 u32 roles_of_sums(const space *sp, const law *l, reduction red, const layout *have, bool one, axis_role *r,

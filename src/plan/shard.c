@@ -68,22 +68,15 @@ static u32 roles_from_splits(sharding *s, const law *l, const op_row *row, const
   space *sp = s->x->p->sp;
   for (u32 k = 0; k < l->nopd; k++) {
     if (is_free(have[k])) continue;
-    const layout_info *li = layout_get(sp, have[k]);
-    for (u32 i = 0; i < li->nsplit && nr < ROLES_MAX; i++) {
-      const lay_split *sl = &li->split[i];
+    const layout_info li = *layout_get(sp, have[k]);
+    for (u32 i = 0; i < li.nsplit && nr < ROLES_MAX; i++) {
+      const lay_split *sl = &li.split[i];
       if (has_role(r, nr, sl->axis) || (stored[k] && storage_axis(s->x, sl->axis))) continue;
       if (time_only && !axis_get(sp, sl->axis)->temporal) continue;
-      const law_dim *d = &l->opd[k].dim[sl->dim];
-      u8 letter;
-      i64 stride;
-      if (sl->table) {
-        if (d->n != 1) continue;
-        letter = d->f[0], stride = 0;
-      } else if (!letter_at(l, d, sl->stride, axis_size(sp, sl->axis), &letter, &stride)) {
-        continue;
-      }
-      if (may_split(l, row->red, sp, letter, stride, axis_size(sp, sl->axis), sl->table, r, nr))
-        r[nr++] = (axis_role){sl->axis, letter, row->red, sl->table, stride};
+      letter_split x;
+      if (ir_letter_at(s->x->p, l, &l->opd[k].dim[sl->dim], sl, &x) &&
+          may_split(l, row->red, sp, sl->axis, &x, r, nr))
+        r[nr++] = (axis_role){sl->axis, row->red, x};
     }
   }
   return nr;
@@ -119,7 +112,7 @@ static u32 roles_from_partials(sharding *s, const instr *in, const law *l, const
             b = shape_elems(&val_type(s->x->src, f, in->res)->s);
         gain = s->nuses[opd_of(f, in, k)] == 1 && (b < a || b == 1);
       }
-      if (gain) r[nr++] = (axis_role){ax, PASS, RED_SUM, 0, 0};
+      if (gain) r[nr++] = (axis_role){ax, RED_SUM, {.letter = PASS}};
     }
   }
   return nr;
@@ -139,21 +132,21 @@ static u32 roles_explicit(sharding *s, u32 index, const law *l, const op_row *ro
     if (!stride && !c->table) { // as major as the roles so far allow
       stride = l->letter[c->letter].extent;
       for (u32 j = 0; j < nr; j++)
-        if (r[j].letter == c->letter && r[j].stride) stride = MIN(stride, r[j].stride);
+        if (r[j].at.letter == c->letter && r[j].at.stride) stride = MIN(stride, r[j].at.stride);
       stride = stride % n ? 0 : stride / n;
     }
-    if (!has_role(r, nr, c->axis) &&
-        may_split(l, row->red, s->x->p->sp, c->letter, stride, n, c->table, r, nr))
-      r[nr++] = (axis_role){c->axis, c->letter, row->red, c->table, stride};
+    const letter_split x = {c->letter, c->table, stride};
+    if (!has_role(r, nr, c->axis) && may_split(l, row->red, s->x->p->sp, c->axis, &x, r, nr))
+      r[nr++] = (axis_role){c->axis, row->red, x};
     else if (!weak) {
       diag(s->x->src->c, E_DIVIDE, in->where, "%s: extent %lld is not divisible by %u (axis %s)", row->name,
            (long long)l->letter[c->letter].extent, n,
            sym_str(s->x->src->c, axis_get(s->x->p->sp, c->axis)->name));
       for (u32 j = 0; j < nr; j++)
-        if (r[j].letter == c->letter || r[j].axis == c->axis)
+        if (r[j].at.letter == c->letter || r[j].axis == c->axis)
           diag_note(s->x->src->c, in->where, "%s splits an extent of %lld at stride %lld",
                     sym_str(s->x->src->c, axis_get(s->x->p->sp, r[j].axis)->name),
-                    (long long)l->letter[r[j].letter].extent, (long long)r[j].stride);
+                    (long long)l->letter[r[j].at.letter].extent, (long long)r[j].at.stride);
       s->b.failed = true;
     }
   }
@@ -167,23 +160,13 @@ static layout term_layout(sharding *s, const law *l, const law_term *t, const ax
                           bool pass) {
   layout_info li = {0};
   for (u32 i = 0; i < nr; i++) {
-    if (r[i].letter == PASS) {
+    if (r[i].at.letter == PASS) {
       if (pass && li.npart < LAY_PARTS) li.part[li.npart++] = (lay_part){r[i].axis, RED_SUM};
       continue;
     }
-    bool found = false;
-    for (u32 d = 0; d < t->nd && !found; d++) {
-      i64 inner = 1;
-      for (u32 j = t->dim[d].n; j-- > 0;) {
-        if (t->dim[d].f[j] == r[i].letter) {
-          li.split[li.nsplit++] = (lay_split){r[i].axis, (u8)d, r[i].table, r[i].stride * inner};
-          found = true;
-          break;
-        }
-        inner *= l->letter[t->dim[d].f[j]].extent;
-      }
-    }
-    bool sum = !lin || (lin == 'j' && !term_has(&l->res[0], r[i].letter));
+    const bool found = ir_split_of(s->x->p, l, t, r[i].axis, &r[i].at, &li.split[li.nsplit]);
+    const bool sum = !lin || (lin == 'j' && !term_has(&l->res[0], r[i].at.letter));
+    li.nsplit += found;
     if (!found && sum && li.npart < LAY_PARTS) li.part[li.npart++] = (lay_part){r[i].axis, r[i].red};
   }
   return layout_of(s->x->p->sp, &li);
@@ -262,7 +245,7 @@ static void sum_into_pieces(sharding *s, const instr *in, const law *l) {
     const choice *c = &per->v[i];
     layout have = value_layout(s, s->map[in->res]);
     if (!c->weak || !c->result || !c->stride || layout_part_of(sp, have, c->axis) != RED_SUM) continue;
-    axis_role r = {c->axis, c->letter, RED_SUM, 0, c->stride};
+    axis_role r = {c->axis, RED_SUM, {c->letter, 0, c->stride}};
     layout to = term_layout(s, l, &l->res[0], &r, 1, 0, false);
     const lay_split *sl = layout_split_of(sp, to, c->axis);
     if (!sl) continue;
@@ -322,19 +305,16 @@ static u32 roles_from_forward(sharding *s, const instr *in, const law *l, const 
   const shape *sh = &val_type(s->x->src, s->f, in->res)->s;
   for (u32 k = 0; k < fw->n; k++) {
     if (fw->shape[k]->nd != sh->nd || memcmp(fw->shape[k]->dim, sh->dim, sh->nd * sizeof *sh->dim)) continue;
-    const layout_info *li = layout_get(sp, fw->lay[k]);
-    for (u32 i = 0; i < li->nsplit && nr < ROLES_MAX; i++) {
-      const lay_split *sl = &li->split[i];
-      const law_dim *d = &l->res[0].dim[sl->dim];
-      u8 letter = d->n == 1 ? d->f[0] : 0;
-      i64 stride = 0;
+    const layout_info li = *layout_get(sp, fw->lay[k]);
+    for (u32 i = 0; i < li.nsplit && nr < ROLES_MAX; i++) {
+      const lay_split *sl = &li.split[i];
+      letter_split x;
       if (has_role(r, nr, sl->axis)) continue;
-      if (sl->table ? d->n != 1 : !letter_at(l, d, sl->stride, axis_size(sp, sl->axis), &letter, &stride))
-        continue;
+      if (!ir_letter_at(s->x->p, l, &l->res[0].dim[sl->dim], sl, &x)) continue;
       bool made = true; // only letters that no operand has
-      for (u32 o = 0; o < l->nopd; o++) made = made && !term_has(&l->opd[o], letter);
-      if (made && may_split(l, row->red, sp, letter, stride, axis_size(sp, sl->axis), sl->table, r, nr))
-        r[nr++] = (axis_role){sl->axis, letter, row->red, sl->table, stride};
+      for (u32 o = 0; o < l->nopd; o++) made = made && !term_has(&l->opd[o], x.letter);
+      if (made && may_split(l, row->red, sp, sl->axis, &x, r, nr))
+        r[nr++] = (axis_role){sl->axis, row->red, x};
     }
     break;
   }
@@ -389,14 +369,13 @@ static const seen_forward *forward_of(const sharding *s, const instr *in, const 
 static u32 roles_of_gradient(const sharding *s, const instr *in, const law *l, const op_row *row,
                              const layout *have, axis_role *r, u32 nr) {
   const seen_forward *fw = &s->x->seen[in->origin];
-  space *sp = s->x->p->sp;
   fw = in->origin && in->nres == 1 ? forward_of(s, in, fw, have) : NULL;
   if (!fw) return nr;
   int k = gradient_of(s, in, fw);
-  if (k >= 0) nr = roles_of_layout(sp, s->g, l, row->red, &l->res[0], fw->lay[k], r, nr);
+  if (k >= 0) nr = roles_of_layout(s->x->p, s->g, l, row->red, &l->res[0], fw->lay[k], r, nr);
   for (u32 o = 0; o < l->nopd; o++)
     if (lies_as_before(s, in, o, fw, have))
-      nr = roles_of_layout(sp, s->g, l, row->red, &l->opd[o], have[o], r, nr);
+      nr = roles_of_layout(s->x->p, s->g, l, row->red, &l->opd[o], have[o], r, nr);
   return nr;
 }
 
@@ -422,7 +401,7 @@ static void count_work(sharding *s, const instr *in, const law *l, const axis_ro
   apply *x = s->x;
   double ways = 1;
   for (u32 i = 0; i < nr; i++) {
-    if (r[i].letter == PASS) continue;
+    if (r[i].at.letter == PASS) continue;
     ways *= axis_size(x->p->sp, r[i].axis);
     if (r[i].axis == x->trial_axis) x->trial_split[in->origin] = true;
   }
@@ -430,11 +409,9 @@ static void count_work(sharding *s, const instr *in, const law *l, const axis_ro
 }
 
 // Does a split fall on a letter that must stay whole, or on several letters of which one must?
-static bool is_on_whole(const space *sp, const law *l, const law_dim *d, const lay_split *sl) {
-  u8 letter;
-  i64 stride;
-  if (!sl->table && letter_at(l, d, sl->stride, axis_size(sp, sl->axis), &letter, &stride))
-    return l->letter[letter].flags & LAW_WHOLE;
+static bool is_on_whole(const prog *p, const law *l, const law_dim *d, const lay_split *sl) {
+  letter_split x;
+  if (ir_letter_at(p, l, d, sl, &x)) return l->letter[x.letter].flags & LAW_WHOLE;
   for (u32 j = 0; j < d->n; j++)
     if (l->letter[d->f[j]].flags & LAW_WHOLE) return true;
   return false;
@@ -449,7 +426,7 @@ static bool needs_whole(const sharding *s, const law *l, const layout *have) {
     for (u32 i = 0; i < li->nsplit; i++) {
       const lay_split *sl = &li->split[i];
       if (axis_get(sp, sl->axis)->temporal) continue;
-      if (is_on_whole(sp, l, &l->opd[k].dim[sl->dim], sl)) return true;
+      if (is_on_whole(s->x->p, l, &l->opd[k].dim[sl->dim], sl)) return true;
     }
   }
   return false;
@@ -516,7 +493,7 @@ static void shard_instr(sharding *s, u32 index) {
                 (!is_free(have[k]) && law_lin(l, k) == 'e' && layout_get(x->p->sp, have[k])->npart > 0);
     layout need = term_layout(s, l, &l->opd[k], r, nr, law_lin(l, k), pass);
     for (u32 i = 0; pass && i < nr; i++) // only what this very operand holds partially passes
-      if (r[i].letter == PASS && law_lin(l, k) == 'e' && !layout_part_of(x->p->sp, have[k], r[i].axis))
+      if (r[i].at.letter == PASS && law_lin(l, k) == 'e' && !layout_part_of(x->p->sp, have[k], r[i].axis))
         need = layout_without(x->p->sp, need, r[i].axis);
     s->b.failed = !is_free(have[k]) && plan_whole_in_time(x, in, k, have[k], need);
     if (s->b.failed) return;

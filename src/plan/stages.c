@@ -136,6 +136,21 @@ static bool make_grads(main_build *mb) {
   return true;
 }
 
+// l split as well as the plan says; l itself if that does not divide.
+static layout split_over(main_build *mb, const plan_trans *t, layout l, const shape *sh) {
+  space *sp = mb->p->sp;
+  const plan_axis *over = &mb->x->pn->axes[t->axis - 1];
+  const u32 parts = plan_parts(over);
+  const u8 axis = mb->x->axis[t->axis];
+  const i64 extent = sh->dim[t->dim],
+            stride = t->stride ? t->stride : layout_next_stride(sp, l, t->dim, extent, parts);
+  if (!stride) return l;
+  if (!over->shares) return layout_with_split(sp, l, axis, t->dim, stride);
+  if (extent % (stride * parts)) return l;
+  pieces p = pieces_shared(sp, over->size, over->shares, stride * parts, extent);
+  return layout_with_pieces(sp, l, axis, t->dim, p);
+}
+
 // Layout of an input of main as the plan deals it out over group g; with the temporal split of a microbatch
 // or not.
 static layout dealt(main_build *mb, value v, group g, bool in_task) {
@@ -149,14 +164,12 @@ static layout dealt(main_build *mb, value v, group g, bool in_task) {
     u8 ax = mb->x->axis[t->axis];
     bool time = axis_get(sp, ax)->temporal;
     if (!time && (!group_has_axis(sp, g, ax) || (!in_task && !(mb->all_free[v] >> ax & 1)))) continue;
-    i64 stride =
-        t->stride ? t->stride : layout_next_stride(sp, l, t->dim, sh->dim[t->dim], axis_size(sp, ax));
-    layout with = stride ? layout_with_split(sp, l, ax, t->dim, stride) : l;
-    if (!stride || !layout_fits(sp, with, sh->nd, sh->dim)) {
+    const layout with = split_over(mb, t, l, sh);
+    if (!layout_split_of(sp, with, ax) || !layout_fits(sp, with, sh->nd, sh->dim)) {
       diag(mb->s->c, E_DIVIDE, t->at.i ? t->at : mb->m->where,
            "input %s: dimension %u of extent %lld cannot be split %u ways over axis %s%s",
-           sym_str(mb->s->c, mb->m->values.v[v].name), t->dim, (long long)sh->dim[t->dim], axis_size(sp, ax),
-           sym_str(mb->s->c, axis_get(sp, ax)->name),
+           sym_str(mb->s->c, mb->m->values.v[v].name), t->dim, (long long)sh->dim[t->dim],
+           plan_parts(&pn->axes[t->axis - 1]), sym_str(mb->s->c, axis_get(sp, ax)->name),
            t->stride ? arena_printf(mb->x->a, " at stride %lld", (long long)t->stride) : "");
       diag_hint(mb->s->c, "choose a batch that is a multiple of dp x mb");
       mb->b.failed = true;
@@ -195,9 +208,7 @@ static layout arriving(main_build *mb, value v, const stage_build *to) {
         mb->m->body.v[def - 1].res + t->index != v)
       continue;
     if (layout_split_of(sp, l, ax) || !group_has_axis(sp, to->g, ax)) continue;
-    i64 stride =
-        t->stride ? t->stride : layout_next_stride(sp, l, t->dim, sh->dim[t->dim], axis_size(sp, ax));
-    if (stride) l = layout_with_split(sp, l, ax, t->dim, stride);
+    l = split_over(mb, t, l, sh);
   }
   return l;
 }

@@ -332,6 +332,17 @@ static bool settle_micro(ctx *c, const strategy_set *set, i64 batch, strategy *s
   return true;
 }
 
+// One share for each rank.
+static bool settle_shares(ctx *c, const strategy_set *set, choice_id id, choice_id of, const strategy *s) {
+  const choice_value x = s->of[id];
+  if (!x.nparts || x.nparts == s->of[of].n) return true;
+  const char *name = choice_get(of)->name;
+  diag(c, E_DIVIDE, said_at(set, id), "%s has %u number%s, but %s=%u", choice_get(id)->name, x.nparts,
+       x.nparts == 1 ? "" : "s", name, s->of[of].n);
+  diag_hint(c, "one number for each of the ranks, or %s=%u", name, x.nparts);
+  return false;
+}
+
 // To be typed: "add --train", "add tp=2".
 static const char *what_it_needs(arena *a, choice_id id, const strategy *s, bool train) {
   const u64 needs = choice_get(id)->needs;
@@ -356,5 +367,6 @@ bool strategy_settle(ctx *c, const strategy_set *set, i64 batch, bool train, str
     arena_free(a);
     return false;
   }
-  return settle_micro(c, set, batch, s);
+  return settle_shares(c, set, CHOICE_dp_shares, CHOICE_dp, s) &&
+         settle_shares(c, set, CHOICE_tp_shares, CHOICE_tp, s) && settle_micro(c, set, batch, s);
 }

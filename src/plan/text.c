@@ -63,13 +63,20 @@ static void put_instr(const prog *src, func f, u32 number_of, strbuf *b) {
   sb_fmt(b, ", instr: %u, op: %s", number_of, op_row_of(fi->body.v[number_of - 1].op)->name);
 }
 
+static void put_size(const plan_axis *x, strbuf *b) {
+  if (!x->shares) sb_fmt(b, "%u", x->size);
+  for (u32 k = 0; x->shares && k < x->size; k++)
+    sb_fmt(b, "%s%u%s", k ? ", " : "[", x->shares[k], k + 1 == x->size ? "]" : "");
+}
+
 static void put_axes(const prog *src, const plan *pn, bool temporal, strbuf *b) {
   bool any = false;
   for (u32 i = 0; i < pn->naxes; i++) {
     if (pn->axes[i].temporal != temporal) continue;
     sb_put(b, any ? ", " : temporal ? "time: {" : "axes: {");
     put_name(src, pn->axes[i].name, b);
-    sb_fmt(b, ": %u", pn->axes[i].size);
+    sb_put(b, ": ");
+    put_size(&pn->axes[i], b);
     any = true;
   }
   if (any) sb_put(b, "}\n");
@@ -255,6 +262,22 @@ static void known_keys(reader *r, const ynode *y, const char *const *keys) {
   }
 }
 
+// Its size, or a list of shares, one for each coordinate.
+static plan_axis read_size(reader *r, const ynode *y, sym name, bool temporal) {
+  if (y->kind != Y_SEQ || temporal || !y->n)
+    return (plan_axis){.name = name, .size = (u32)number(r, y, 1, UINT16_MAX), .temporal = temporal};
+  u32 *shares = NEWN(r->a, u32, y->n);
+  bool equal = true;
+  u64 sum = 0;
+  for (u32 k = 0; k < y->n; k++) {
+    shares[k] = (u32)number(r, y->item[k], 1, CHOICE_MOST);
+    equal = equal && shares[k] == shares[0];
+    sum += shares[k];
+  }
+  if (y->n > UINT16_MAX || sum > INT32_MAX) bad(r, y, "shares add up to more than %d", INT32_MAX);
+  return (plan_axis){.name = name, .size = y->n, .shares = equal ? NULL : shares};
+}
+
 static void read_axes(reader *r, const ynode *top, const char *key, bool temporal) {
   const ynode *y = yaml_get(top, key);
   if (!y) return;
@@ -273,7 +296,7 @@ static void read_axes(reader *r, const ynode *top, const char *key, bool tempora
     sym name = sym_of(r->c, y->key[i]->str);
     for (u32 k = 0; k < r->pn->naxes; k++)
       if (v[k].name.i == name.i) bad(r, y->key[i], "axis `%s` is defined twice", y->key[i]->str);
-    v[r->pn->naxes++] = (plan_axis){name, (u32)number(r, y->item[i], 1, UINT16_MAX), temporal};
+    v[r->pn->naxes++] = read_size(r, y->item[i], name, temporal);
     if (temporal) r->pn->time = (u8)r->pn->naxes;
   }
   if (temporal && y->n > 1) bad(r, y, "at most one axis in time (microbatches)");

@@ -3,13 +3,17 @@
 #include "plan/plan.h"
 
 // ---- the batch over an axis -------------------------------------------------------------------------------
-static bool indivisible(prog *p, i64 batch, i64 left, u32 n, const char *axis) {
+static bool indivisible(prog *p, i64 batch, i64 left, const plan_axis *over) {
   const loc at = func_get(p, p->main)->where;
+  const char *axis = sym_str(p->c, over->name);
+  const u32 n = plan_parts(over);
+  strbuf by = {.a = ctx_arena(p->c)};
+  sb_fmt(&by, over->shares ? "%2$u, the sum of %1$s.shares" : "%1$s=%2$u", axis, n);
   if (left == batch)
-    diag(p->c, E_DIVIDE, at, "batch %lld is not divisible by %s=%u", (long long)batch, axis, n);
+    diag(p->c, E_DIVIDE, at, "batch %lld is not divisible by %s", (long long)batch, sb_str(&by));
   else
-    diag(p->c, E_DIVIDE, at, "batch %lld / dp %lld = %lld is not divisible by %s=%u", (long long)batch,
-         (long long)(batch / left), (long long)left, axis, n);
+    diag(p->c, E_DIVIDE, at, "batch %lld / %s %lld = %lld is not divisible by %s", (long long)batch,
+         over->shares ? "mb" : "dp", (long long)(batch / left), (long long)left, sb_str(&by));
   diag_hint(p->c, "choose a batch that is a multiple of %lld", (long long)(batch / left * n));
   return false;
 }
@@ -20,7 +24,7 @@ static bool split_batch(planner *pl, arena *a, plan *pn, u8 axis, u32 which) {
   prog *p = planner_source(pl);
   const func_info *m = func_get(p, p->main);
   const classes *k = planner_classes(pl);
-  u32 batch = 0, n = pn->axes[axis - 1].size, first = 0;
+  u32 batch = 0, n = plan_parts(&pn->axes[axis - 1]), first = 0;
   const u32 *input, ninputs = planner_inputs(pl, &input);
   plan_trans *more = NEWN(a, plan_trans, pn->ntrans + ninputs + 1);
   if (pn->ntrans) memcpy(more, pn->trans, sizeof *more * pn->ntrans);
@@ -42,9 +46,9 @@ static bool split_batch(planner *pl, arena *a, plan *pn, u8 axis, u32 which) {
         for (u32 t = 0; t < pn->ntrans; t++)
           if (pn->trans[t].fn.i == p->main.i && !pn->trans[t].instr && pn->trans[t].index == i &&
               pn->trans[t].dim == d && pn->trans[t].stride >= inner && pn->trans[t].stride < inner * e)
-            left /= pn->axes[pn->trans[t].axis - 1].size;
+            left /= plan_parts(&pn->axes[pn->trans[t].axis - 1]);
         if (left % n) {
-          ok = indivisible(p, e, left, n, sym_str(p->c, pn->axes[axis - 1].name));
+          ok = indivisible(p, e, left, &pn->axes[axis - 1]);
           break;
         }
         pn->trans[pn->ntrans++] =
@@ -67,12 +71,13 @@ static bool split_batch(planner *pl, arena *a, plan *pn, u8 axis, u32 which) {
 
 bool policy_batch(planner *pl, arena *a, plan *pn, u8 axis) { return split_batch(pl, a, pn, axis, 0); }
 
-// Over data ranks and microbatches. Where batch norm is synchronised its groups are microbatches: time is the
-// major part of the batch then, and every rank has a piece of each group.
+// Over data ranks and microbatches. Where batch norm is synchronised its groups are microbatches, and unequal shares are
+// of a microbatch: time is the major part of the batch then, and every rank has a piece of each.
 static bool deal_out(planner *pl, arena *a, plan *pn, u8 dp, const strategy *s) {
-  bool by_time = pn->batchnorm_groups && pn->time && choice_is(CHOICE_bn, s->bn, "sync");
+  const bool sync = pn->batchnorm_groups && pn->time && choice_is(CHOICE_bn, s->bn, "sync"),
+             by_time = sync || (pn->time && pn->axes[dp - 1].shares);
   if (by_time && !policy_batch(pl, a, pn, pn->time)) return false;
-  if (s->dp.n > 1 && !split_batch(pl, a, pn, dp, by_time)) return false;
+  if (s->dp.n > 1 && !split_batch(pl, a, pn, dp, sync)) return false; // sync: inside a group
   return by_time || s->mb.n <= 1 || policy_batch(pl, a, pn, pn->time);
 }
 
@@ -118,7 +123,7 @@ bool policy_recompute(planner *pl, arena *a, plan *pn, choice_value what) {
 
 // ---- all together -----------------------------------------------------------------------------------------
 static u8 add_axis(ctx *c, plan *pn, const char *name, u32 size, bool temporal) {
-  pn->axes[pn->naxes++] = (plan_axis){sym_of(c, name), size, temporal};
+  pn->axes[pn->naxes++] = (plan_axis){.name = sym_of(c, name), .size = size, .temporal = temporal};
   return (u8)pn->naxes;
 }
 
@@ -133,6 +138,12 @@ static plan *frame(arena *a, const hybrid_opts *o) {
   return pn;
 }
 
+static const u32 *shares_of(choice_value x) { // NULL: equal
+  for (u32 k = 1; k < x.nparts; k++)
+    if (x.part[k] != x.part[0]) return x.part;
+  return NULL;
+}
+
 enum { AXIS_pp = 1, AXIS_dp, AXIS_tp }; // in the order in which they are added
 
 plan *policy_unordered(planner *pl, arena *a, const hybrid_opts *o) {
@@ -145,6 +156,8 @@ plan *policy_unordered(planner *pl, arena *a, const hybrid_opts *o) {
   add_axis(c, pn, "pp", s->pp.n, false);
   add_axis(c, pn, "dp", s->dp.n, false);
   add_axis(c, pn, "tp", s->tp.n, false);
+  pn->axes[AXIS_dp - 1].shares = shares_of(s->dp_shares),
+                     pn->axes[AXIS_tp - 1].shares = shares_of(s->tp_shares);
   pn->meshes[0] = (plan_mesh){.name = sym_of(c, "m"), .naxes = 3, .axis = {AXIS_pp, AXIS_dp, AXIS_tp}};
   if (s->mb.n > 1) pn->time = add_axis(c, pn, "mb", s->mb.n, true);
   if (!deal_out(pl, a, pn, AXIS_dp, s)) return NULL;

@@ -190,7 +190,7 @@ static void split_stream(sequence *q, const bool *split) {
 
 // All choices for instructions follow from those for the tensor axis: a trial deals out no inputs.
 static u64 key_of(const plan *pn, u8 axis) {
-  u64 h = hash_u64((u64)pn->axes[axis - 1].size << 8 | axis, 1);
+  u64 h = plan_axis_hash(axis, &pn->axes[axis - 1]);
   for (u32 i = 0; i < pn->ntrans; i++) {
     const plan_trans *t = &pn->trans[i];
     if (!t->instr) continue;
@@ -220,7 +220,8 @@ bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis) {
   plan_trans *more = NEWN(a, plan_trans, pn->ntrans + room + 1);
   if (pn->ntrans) memcpy(more, pn->trans, sizeof *more * pn->ntrans);
   pn->trans = more;
-  sequence q = {.pl = pl, .pn = pn, .axis = axis, .ways = pn->axes[axis - 1].size, .l = letters_of(pl, a)};
+  sequence q = {
+      .pl = pl, .pn = pn, .axis = axis, .ways = plan_parts(&pn->axes[axis - 1]), .l = letters_of(pl, a)};
   q.stream = ZNEWN(a, bool, classes_count(q.l.k) + 1);
   q.sequence = ZNEWN(a, bool, classes_count(q.l.k) + 1);
   q.cut = ZNEWN(a, bool, classes_count(q.l.k) + 1);

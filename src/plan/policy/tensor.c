@@ -27,7 +27,7 @@ typedef struct {
   planner *pl;
   plan *pn;
   u8 axis;
-  u32 ways;
+  u32 ways; // parts that a split is made of: ranks, or the sum of their shares
   letters l;
   bool whole_tables;
   bool *done;    // per function
@@ -221,7 +221,7 @@ static void split_table(tensor *t, func f, u32 index) {
   const func_info *fi = func_get(p, f);
   const instr *in = &fi->body.v[index];
   const law *l = instr_nopd(fi, in) && t->l.weight[f.i][opd_of(fi, in, 0)] ? plan_law(t->pl, f, index) : NULL;
-  u32 n = t->pn->axes[t->axis - 1].size;
+  u32 n = t->ways;
   for (u32 d = 0; l && d < l->opd[0].nd; d++) {
     const law_dim *ld = &l->opd[0].dim[d];
     if (ld->n != 1) continue;
@@ -262,7 +262,7 @@ bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, bool whole_tables) 
   plan_trans *more = NEWN(a, plan_trans, before + room + 1);
   if (before) memcpy(more, pn->trans, sizeof *more * before);
   pn->trans = more;
-  u64 key = hash_u64((u64)pn->axes[axis - 1].size << 32 | (u64)whole_tables << 8 | axis, 0);
+  u64 key = plan_axis_hash((u64)whole_tables << 8 | axis, &pn->axes[axis - 1]);
   const plan_trans *kept = planner_kept(pl, key, &nkept);
   if (kept) {
     memcpy(pn->trans + before, kept, sizeof *kept * nkept);
@@ -271,8 +271,11 @@ bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, bool whole_tables) 
   }
   const u32 said = diag_count(p->c);
   if (planner_refused(pl, key)) return false;
-  tensor t = {
-      .pl = pl, .pn = pn, .axis = axis, .ways = pn->axes[axis - 1].size, .whole_tables = whole_tables};
+  tensor t = {.pl = pl,
+              .pn = pn,
+              .axis = axis,
+              .ways = plan_parts(&pn->axes[axis - 1]),
+              .whole_tables = whole_tables};
   t.l = letters_of(pl, a);
   t.done = ZNEWN(a, bool, nf);
   t.flops = NEWN(a, double, nf);

@@ -104,8 +104,10 @@ sp         --sequence-parallel  off, on                                         
 overlap    --overlap            none, pp                                        pp       pp > 1                            communication that overlaps computation: pp (sends between stages), or none
 channels   --channels           peer, pass, one                                 peer     pp > 1 and overlap=pp             send streams: one per peer, pass and direction (peer), one per pass (pass), or one
 tables     --tables             split, whole                                    split    tp > 1                            embedding tables: split by rows over tp, or whole on every rank
-layers     --layers             cost, equal, N/N/..                             cost     pp > 1                            layers per stage: balanced by FLOPs (cost), equal, or numbers such as 10/12/12/6
+layers     --layers             cost, equal, auto, N/N/..                       cost     pp > 1                            layers per stage: balanced by FLOPs (cost), by time on the devices (auto), equal, or numbers such as 10/12/12/6
 bn         --batchnorm          local, sync                                     local    training                          batch norm statistics: per data rank and microbatch (local), or over all data ranks (sync)
+dp.shares  --data-shares        equal, auto, N/N/..                             equal    dp > 1                            how much of the batch each data rank gets: equal, by the speed and memory of devices (auto), or parts such as 3/3/1/1
+tp.shares  --tensor-shares      equal, auto, N/N/..                             equal    tp > 1                            how much of each split each tensor rank gets: equal, by the speed of devices (auto), or parts such as 5/4/4/3
 
 A strategy is a line of them, "dp=2 tp=4 pp=2 mb=32 zero=1". `heddle plan` takes several values,
 "tp=1,2,4 zero=*", and searches those that are not given of dp tp pp mb zero recompute. docs/strategy.md has the rules.
