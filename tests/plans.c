@@ -220,12 +220,25 @@ static void random_order(const prog *p, plan *pn, bool split, u64 *rng, arena *a
   for (u32 i = 0; i < np; i++) pn->seqs[i].v = seq[i];
 }
 
+static const u32 *random_shares(u32 n, u64 *rng, arena *a) {
+  u32 *v = NEWN(a, u32, n);
+  bool equal = true;
+  for (u32 k = 0; k < n; k++) v[k] = 1 + pick(rng, 3), equal = equal && v[k] == v[0];
+  return equal ? NULL : v;
+}
+
 // ---- hybrids -------------------------------------------------------------------------------------------
 // Any value of a row that can be chosen and planned; mbs says mb again.
-static void random_value(strategy *s, choice_id id, bool train, u64 *rng) {
+static void random_value(strategy *s, choice_id id, bool train, u64 *rng, arena *a) {
   static const u32 degree[] = {1, 1, 2, 2, 3, 4};
   const choice_row *r = choice_get(id);
   if (!choice_applies(id, s, train) || id == CHOICE_mbs || id == CHOICE_group) return;
+  if (id == CHOICE_dp_shares || id == CHOICE_tp_shares) {
+    const u32 n = s->of[id == CHOICE_dp_shares ? CHOICE_dp : CHOICE_tp].n;
+    const u32 *shares = chance(rng, 2) ? random_shares(n, rng, a) : NULL;
+    if (shares) s->of[id] = (choice_value){.nparts = n, .part = shares};
+    return;
+  }
   if (r->kind == CK_COUNT && r->most == CHOICE_MOST)
     s->of[id].n = degree[pick(rng, 6)];
   else if (r->kind == CK_COUNT)
@@ -239,7 +252,7 @@ static void random_value(strategy *s, choice_id id, bool train, u64 *rng) {
 plan *plans_hybrid(plans_model *m, u64 *rng, arena *a) {
   const bool train = !chance(rng, 6);
   strategy say = strategy_default();
-  for (u32 id = 0; id < CHOICE_COUNT; id++) random_value(&say, (choice_id)id, train, rng);
+  for (u32 id = 0; id < CHOICE_COUNT; id++) random_value(&say, (choice_id)id, train, rng, a);
   if (!say.overlap.n) say.channels = choice_default(CHOICE_channels);
   hybrid_opts o = {.s = say, .train = train, .optim = optim_default(OPTIM_MOMENTUM), .keep_gradients = true};
   plan *pn = policy_hybrid(m->pl, a, &o);
@@ -276,6 +289,7 @@ static void random_axes(plans_model *m, plan *pn, u64 *rng, arena *a) {
     if (total * size > 12) size = 1;
     total *= size;
     pn->axes[pn->naxes++] = (plan_axis){.name = sym_of(m->c, names[i]), .size = size};
+    if (chance(rng, 3)) pn->axes[i].shares = random_shares(size, rng, a);
   }
   plan_mesh *all = &pn->meshes[pn->nmeshes++];
   all->name = sym_of(m->c, "m");
@@ -341,7 +355,7 @@ static bool random_trans(plans_model *m, const plan *pn, u64 *rng, plan_trans *t
   if (!term->nd) return false;
   u32 d = pick(rng, term->nd), axis = 1 + pick(rng, pn->naxes);
   if (!term->dim[d].n || (pn->axes[axis - 1].temporal && !chance(rng, 8))) return false;
-  u32 j = pick(rng, term->dim[d].n), n = pn->axes[axis - 1].size;
+  u32 j = pick(rng, term->dim[d].n), n = plan_parts(&pn->axes[axis - 1]);
   i64 inner = 1, e = l->letter[term->dim[d].f[j]].extent, stride;
   for (u32 x = j + 1; x < term->dim[d].n; x++) inner *= l->letter[term->dim[d].f[x]].extent;
   bool uneven = e % n != 0;

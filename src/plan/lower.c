@@ -77,6 +77,34 @@ static group home(lowering *w, group g) { // the rank is in it
   return h;
 }
 
+// A split beside another one of its dimension that is cut out, where one is in pieces and the other in microbatches:
+// every microbatch has the same pieces.
+static void cut_pieces(lowering *w, const type_info *t, const lay_split *out, const coords *c, lay_split *s) {
+  space *sp = w->s->sp;
+  const i64 extent = t->s.dim[s->dim];
+  const bool in_pieces = s->table;
+  const pieces of = pieces_untile(sp, (pieces){in_pieces ? s->table : out->table},
+                                  extent / (in_pieces ? out->stride : s->stride), 1);
+  if (!of.i && !w->failed) {
+    w->failed = true;
+    strbuf b = {.a = ctx_arena(w->p->c)};
+    layout_print(sp, t->lay, t->s.nd, t->s.dim, &b);
+    diag(w->p->c, E_LIMIT, (loc){0},
+         "%s: dimension %u is split unevenly over ranks, and not in every microbatch alike", sb_str(&b),
+         s->dim);
+    diag_hint(w->p->c, "split it over microbatches first, or into equal pieces");
+  }
+  if (!of.i) return;
+  const pieces_info *p = pieces_get(sp, of);
+  if (in_pieces) {
+    s->table = (u16)pieces_of(w->p->sp, p->npieces, p->begin, p->bound, p->extent).i;
+    return;
+  }
+  s->stride = 0;
+  for (u32 i = p->begin[c->at[out->axis]]; i < p->begin[c->at[out->axis] + 1]; i++)
+    s->stride += p->bound[2 * i + 1] - p->bound[2 * i];
+}
+
 // The splits of a layout that lie in time, or those that do not, as if the others had been cut out of the
 // tensor. dim: its extents without them, at coordinates c.
 static layout_info cut_out(lowering *w, const type_info *t, bool time, const coords *c, i64 *dim) {
@@ -92,13 +120,9 @@ static layout_info cut_out(lowering *w, const type_info *t, bool time, const coo
     for (u32 j = 0; j < l->nsplit; j++) {
       const lay_split *o = &l->split[j];
       if (o->dim != s.dim || axis_get(sp, o->axis)->temporal == time) continue;
-      if ((s.table || o->table) && !w->failed) {
-        w->failed = true;
-        strbuf b = {.a = ctx_arena(w->p->c)};
-        layout_print(sp, t->lay, t->s.nd, t->s.dim, &b);
-        diag(w->p->c, E_LIMIT, (loc){0},
-             "%s: dimension %u is split unevenly over both ranks and microbatches", sb_str(&b), s.dim);
-        diag_hint(w->p->c, "split it into equal pieces, or another dimension into microbatches");
+      if (s.table || o->table) {
+        cut_pieces(w, t, o, c, &s);
+        continue;
       }
       if (o->stride < s.stride) s.stride /= axis_size(sp, o->axis);
     }

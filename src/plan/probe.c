@@ -73,6 +73,15 @@ static void put_groups(probing *x, group a, group b) {
   if (a.i != b.i) put_ranks(x, gb->ranks, gb->nranks, node, &n);
 }
 
+// At another coordinate of an axis with shares pieces are of another size.
+static void put_shares(probing *x, group g) {
+  const apply *ap = x->mb.x;
+  const group_info *gi = group_get(x->mb.p->sp, g);
+  for (u32 i = 0; i < ap->pn->naxes; i++)
+    for (u32 k = 0; ap->pn->axes[i].shares && k < gi->naxes; k++)
+      if (gi->axis[k].axis == ap->axis[i + 1]) put(x, (u32)gi->axis[k].at);
+}
+
 static void put_type(probing *x, type t) { // but for the group
   const type_info *i = type_get(x->mb.p, t);
   put(x, type_tensor(x->mb.p, &i->s, i->lay, (group){0}).i);
@@ -86,6 +95,7 @@ static void put_stage(probing *x, u32 i) {
   main_build *mb = &x->mb;
   const stage_build *s = &mb->stage[i];
   const stage_source *c = s->src;
+  put_shares(x, s->g);
   put(x, s->fwd.dst.i), put(x, s->gp ? s->bwd.dst.i : 0), put(x, s->gp && s->gp->wgt.i ? s->wgt.dst.i : 0);
   put(x, c->nweights), put(x, c->ninputs), put(x, c->noutputs), put(x, s->acc), put(x, s->nneed_weights);
   for (u32 k = 0; s->gp && k < s->gp->nacc; k++) put(x, s->acc_lay[k].i);

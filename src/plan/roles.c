@@ -31,8 +31,8 @@ static bool meets_table(const law *l, u32 letter, const axis_role *r, u32 nr) {
   return false;
 }
 
-bool may_split(const law *l, reduction red, const space *sp, u8 axis, const letter_split *x,
-               const axis_role *r, u32 nr) {
+bool may_split(const law *l, reduction red, space *sp, u8 axis, const letter_split *x, const axis_role *r,
+               u32 nr) {
   const law_letter *lt = &l->letter[x->letter];
   const i64 n = axis_size(sp, axis), stride = x->stride;
   if (lt->flags & LAW_WHOLE || (x->table && meets_table(l, x->letter, r, nr))) return false;
@@ -43,9 +43,9 @@ bool may_split(const law *l, reduction red, const space *sp, u8 axis, const lett
   for (u32 i = 0; i < nr; i++) {
     const letter_split *y = &r[i].at;
     if (y->letter != x->letter) continue;
-    if (x->table ||
-        y->table) { // pieces of every microbatch; across blocks over ranks they would be very uneven
+    if (x->table || y->table) { // of every microbatch alike
       if (!axis_get(sp, r[i].axis)->temporal || y->table) return false;
+      if (!pieces_untile(sp, (pieces){x->table}, lt->extent / y->stride, 1).i) return false;
       continue;
     }
     const i64 m = axis_size(sp, r[i].axis);
@@ -57,7 +57,7 @@ bool may_split(const law *l, reduction red, const space *sp, u8 axis, const lett
 
 u32 roles_of_layout(const prog *p, group g, const law *l, reduction red, const law_term *t, layout lay,
                     axis_role *r, u32 nr) {
-  const space *sp = p->sp;
+  space *sp = p->sp;
   const layout_info li = *layout_get(sp, lay);
   for (u32 i = 0; i < li.nsplit && nr < ROLES_MAX; i++) {
     const lay_split *sl = &li.split[i];

@@ -11,8 +11,8 @@ typedef struct {
 bool has_role(const axis_role *r, u32 n, u8 axis);
 bool term_has(const law_term *t, u32 letter);
 // May an axis split a letter so, given the other roles?
-bool may_split(const law *l, reduction red, const space *sp, u8 axis, const letter_split *x,
-               const axis_role *r, u32 nr);
+bool may_split(const law *l, reduction red, space *sp, u8 axis, const letter_split *x, const axis_role *r,
+               u32 nr);
 // Adds the splits over the space of g that a term has in a layout. Returns how many roles there are now.
 u32 roles_of_layout(const prog *p, group g, const law *l, reduction red, const law_term *t, layout lay,
                     axis_role *r, u32 nr);

@@ -39,6 +39,8 @@ typedef enum {
   HAS_TEMPORAL,
   HAS_GROUPS,
   HAS_SYNCHRONISED,
+  HAS_DATA_SHARES,
+  HAS_TENSOR_SHARES,
   HAS_COUNT
 } feature;
 static const char *const feature_name[] = {"data",
@@ -69,7 +71,9 @@ static const char *const feature_name[] = {"data",
                                            "minor splits",
                                            "splits over time inside functions",
                                            "batch norm in groups",
-                                           "batch norm over several ranks"};
+                                           "batch norm over several ranks",
+                                           "unequal shares of the batch",
+                                           "unequal shares of matmuls"};
 static u32 has[HAS_COUNT], ran, refused;
 
 static void note(feature f, bool yes) { has[f] += yes; }
@@ -92,6 +96,7 @@ static void note_name(const plan *pn, const char *name) {
     note(HAS_SEQUENCE, s.sp.n), note(HAS_OVERLAP, s.overlap.n && pn->send_stream.i);
     note(HAS_WHOLE_TABLES, choice_is(CHOICE_tables, s.tables, "whole"));
     note(HAS_EQUAL_LAYERS, choice_is(CHOICE_layers, s.layers, "equal"));
+    note(HAS_DATA_SHARES, pn->axes[1].shares), note(HAS_TENSOR_SHARES, pn->axes[2].shares);
   }
   ctx_free(c);
 }

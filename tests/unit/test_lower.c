@@ -9,6 +9,10 @@
 static ctx *C;
 static arena *A;
 
+static const choice_value THREE_ONE = {.nparts = 2, .part = (const u32[]){3, 1}};
+static const choice_value TWO_ONE = {.nparts = 2, .part = (const u32[]){2, 1}};
+static choice_value data_shares, tensor_shares; // of the next plan
+
 static prog *planned(const char *model, u32 d, u32 t, u32 p, u32 k, u32 zero, bool train) {
   C = ctx_new(), A = arena_new();
   front_opts fo = {.batch = d == 3 ? 12 : 8, .seq = 4, .vocab = 8};
@@ -16,6 +20,7 @@ static prog *planned(const char *model, u32 d, u32 t, u32 p, u32 k, u32 zero, bo
   if (s) {
     planner *pl = planner_new(s);
     hybrid_opts h = {.s = strategy_of("dp=%u tp=%u pp=%u mb=%u zero=%u", d, t, p, k, zero), .train = train};
+    h.s.dp_shares = data_shares, h.s.tp_shares = tensor_shares;
     plan *pn = policy_hybrid(pl, A, &h);
     out = pn ? plan_apply(pl, pn, NULL) : NULL;
     planner_free(pl);
@@ -222,6 +227,17 @@ TEST(lower_plans_are_dealt_out) {
     if (p) check_program(plans[k].model, p);
     done(p);
   }
+}
+
+TEST(lower_shares_are_dealt_out) {
+  data_shares = THREE_ONE, tensor_shares = TWO_ONE;
+  for (u32 k = 1; k <= 2; k++)
+    for (u32 zero = 0; zero <= 3; zero += 3) {
+      prog *p = planned("gpt2:layers=2,hidden=12,heads=3", 2, 2, 1, k, zero, true);
+      if (p) check_program("shares", p);
+      done(p);
+    }
+  data_shares = tensor_shares = (choice_value){0};
 }
 
 TEST(lower_written_programs_are_dealt_out) {
