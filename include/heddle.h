@@ -161,6 +161,8 @@ uint32_t heddle_machine_ranks(const heddle_machine *m);
 typedef struct {
   bool train; // with gradients and update; the program must end in a loss
   heddle_optimizer optimizer;
+  heddle_machine *machine; // what `auto` balances for (dp.shares, tp.shares, layers); NULL: `auto` is refused
+  const char *costs;       // its cost model; NULL: "heddle"
 } heddle_plan_options;
 // The plan of a strategy, one line such as "dp=2 tp=4 pp=2 mb=32 zero=1" (docs/strategy.md); a schedule that it
 // names as a .csv file is read. NULL if it does not divide.

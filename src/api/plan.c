@@ -25,6 +25,8 @@ static heddle_plan *make(heddle_program *p, const char *line, const heddle_plan_
   hybrid_opts h = {.said = &said, .train = o->train};
   if (!program_to_plan(p)) return NULL;
   heddle_plan *b = plan_open(p);
+  const cost_opts costs = {.model = o->costs};
+  if (o->machine && !(h.k = cost_model_new(c, b->o.a, o->machine->m, &costs))) return checked(b, NULL);
   bool ok = strategy_parse(c, b->o.a, line, &said) && strategy_one(c, &said, &h.s) &&
             strategy_settle(c, &said, program_batch(p->p), o->train, &h.s) &&
             optimizer_read(c, &o->optimizer, &h.optim);

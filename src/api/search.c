@@ -98,6 +98,7 @@ static heddle_plan *plan_at(heddle_search *f, u32 index) {
   hybrid_opts h = search_hybrid(&f->so, &f->r.point[index]);
   heddle_plan *b = plan_open(f->p);
   heddle_plan_on(b, f->m, f->costs);
+  h.k = plan_cost_model(b);
   b->pn = policy_hybrid(program_planner(f->p), b->o.a, &h);
   if (b->pn) return b;
   object_drop(b);

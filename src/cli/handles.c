@@ -107,7 +107,7 @@ bool plan_of(cli *x, heddle_machine *m, heddle_plan **out) {
     return heddle_plan_on(*out, m, x->costs);
   }
   if (!strategy && !x->train) return true;
-  heddle_plan_options o = {.train = x->train};
+  heddle_plan_options o = {.train = x->train, .machine = m, .costs = x->costs};
   if (!optimizer_of(x, &o.optimizer)) return false;
   heddle_program *model = model_of(x, x->train);
   *out = held_by_plan(heddle_plan_make(model, strategy, &o), model);

@@ -50,6 +50,8 @@ u32 choice_words(choice_id id) {
   return n;
 }
 
+enum { RUN_LEAST = 4 }; // equal numbers of a list that are written once, 12x4
+
 // ---- values -------------------------------------------------------------------------------------------
 static bool read_word(choice_id id, const char *text, size_t n, u32 *out) {
   const char *w;
@@ -96,19 +98,22 @@ static bool read_set(choice_id id, const char *text, size_t n, u32 *out) {
   return true;
 }
 
+// "10/12/12/6"; 12x8 is 12 eight times.
 static bool read_list(choice_id id, arena *a, const char *text, size_t n, choice_value *out) {
   if (read_word(id, text, n, &out->n)) return true;
-  u32 parts = 1, at = 0;
-  for (size_t i = 0; i < n; i++) parts += text[i] == '/';
-  if (parts > CHOICE_PARTS) return false;
-  u32 *v = NEWN(a, u32, parts);
+  VEC(u32) v = {0};
   for (const char *end = text + n; text <= end;) {
-    size_t len = 0;
+    size_t len = 0, own = 0;
+    u32 part, times = 1;
     while (text + len < end && text[len] != '/') len++;
-    if (!read_count(text, len, 1, CHOICE_MOST, &v[at++])) return false;
+    while (own < len && text[own] != 'x') own++;
+    if (!read_count(text, own, 1, CHOICE_MOST, &part)) return false;
+    if (own < len && !read_count(text + own + 1, len - own - 1, 1, CHOICE_PARTS, &times)) return false;
+    if (v.n + times > CHOICE_PARTS) return false;
+    while (times-- > 0) *vec_push(a, &v) = part;
     text += len + 1;
   }
-  *out = (choice_value){.nparts = parts, .part = v};
+  *out = (choice_value){.nparts = v.n, .part = v.v};
   return true;
 }
 
@@ -141,6 +146,13 @@ choice_value choice_default(choice_id id) {
   return defaults[id];
 }
 
+choice_value choice_of_mixed(choice_id id) {
+  choice_value x = choice_default(id);
+  const char *word = rows[id].search;
+  if (word[0] && word[1]) read_word(id, word, strlen(word), &x.n);
+  return x;
+}
+
 bool choice_same(choice_value x, choice_value y) {
   if (x.path || y.path) return x.path && y.path && !strcmp(x.path, y.path);
   return x.n == y.n && x.nparts == y.nparts &&
@@ -165,7 +177,11 @@ void choice_print(choice_id id, choice_value x, strbuf *out) {
     if (!x.n) sb_put(out, "none");
     return;
   case CK_LIST:
-    for (u32 i = 0; i < x.nparts; i++) sb_fmt(out, "%s%u", i ? "/" : "", x.part[i]);
+    for (u32 i = 0, n; i < x.nparts; i += n) {
+      for (n = 1; i + n < x.nparts && x.part[i + n] == x.part[i];) n++;
+      if (n < RUN_LEAST) n = 1;
+      sb_fmt(out, n > 1 ? "%s%ux%u" : "%s%u", i ? "/" : "", x.part[i], n);
+    }
     if (x.nparts) return;
     break;
   case CK_WORD:

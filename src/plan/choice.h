@@ -27,7 +27,7 @@ typedef struct {
   const char *(*word)(u32 i);                 // or a function that lists them, NULL past the last
   bool (*named)(const char *name, u32 *word); // other names of its words; NULL: there are none
   const char *suffix;                         // CK_WORD: a path that ends so is a value too; NULL: none is
-  const char *dflt, *search;                  // search: "*"; or the default, "" or "?"
+  const char *dflt, *search; // search: "*"; or the default: "" or "?", or with a word: "auto"
   u64 needs; // CHOICE_TRAINING, CHOICE_GROUPED; bit id: of a row that must be above 1; 31 + id: that must be on
   const char *title, *arg, *about;
 } choice_row;
@@ -68,6 +68,8 @@ const char *choice_option(choice_id id);      // without its dashes
 const char *choice_word(choice_id id, u32 i); // NULL past the last
 u32 choice_words(choice_id id);               // how many
 choice_value choice_default(choice_id id);
+choice_value choice_of_mixed(
+    choice_id id); // what a search tries besides where devices are of several kinds, or the default
 static inline bool choice_is_degree(choice_id id) { return choice_get(id)->of == CHOICE_OF_DEGREE; }
 bool choice_same(choice_value x, choice_value y);
 void choice_print(choice_id id, choice_value x, strbuf *out); // "4", "full", "dp+pp", "10/12"
@@ -88,6 +90,7 @@ strategy strategy_default(void);
 strategy strategy_without(const strategy *s, choice_subject of);
 strategy strategy_of_stages(const strategy *s);             // without order and sends
 int strategy_compare(const strategy *x, const strategy *y); // by rows, in their order
+strategy strategy_dup(arena *a, const strategy *s);         // with numbers and paths of its own
 u64 strategy_hash(const strategy *s);
 // The rows that are not at their defaults, dp, tp and pp always.
 void strategy_print(const strategy *s, strbuf *out);

@@ -329,6 +329,7 @@ typedef struct {
   bool keep_gradients;
   bool no_order;               // the plan's sequences are left out: plan_line and plan_apply make them
   const schedule_files *files; // NULL: a file that the strategy names is read
+  cost_model *k;               // what `auto` asks how long things take; NULL: `auto` is refused
 } hybrid_opts;
 // The plan of a strategy. NULL and diagnostics if it cannot be: it does not divide, or strategy_settle
 // refuses it (mbs must be settled before, where the batch is known).
@@ -338,6 +339,10 @@ plan *policy_hybrid(planner *pl, arena *a, const hybrid_opts *o);
 // What a plan had stays as it was, so one plan without order can be copied for every strategy that differs in nothing
 // else, with its stages where no file says where they lie.
 plan *policy_unordered(planner *pl, arena *a, const hybrid_opts *o);
+// `auto` of a settled strategy made into numbers: devices of different speed end together (balance.c). False and a
+// diagnostic: there is no machine. Numbers are in `a`. The same machine gives the same numbers.
+bool policy_balance(planner *pl, arena *a, const hybrid_opts *o, strategy *s);
+i64 policy_batch_extent(planner *pl); // samples that the program takes; 0: it has no batch
 bool policy_ordered(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const sched **file);
 bool policy_staged(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const sched *file);
 // Of all but its name: equal plans of one source are the same program, in whatever session. unordered: of all but

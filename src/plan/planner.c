@@ -317,6 +317,7 @@ const u32 *planner_kept_ends(const planner *pl, u32 stages, choice_value layers)
 void planner_keep_ends(planner *pl, u32 stages, choice_value layers, const u32 *end) {
   vec_push(pl->a, &pl->ends);
   pl->ends.v[pl->ends.n - 1].stages = stages;
+  if (layers.nparts) layers.part = arena_dup(pl->a, layers.part, layers.nparts * sizeof *layers.part);
   pl->ends.v[pl->ends.n - 1].layers = layers;
   pl->ends.v[pl->ends.n - 1].end = arena_dup(pl->a, end, stages * sizeof *end);
 }

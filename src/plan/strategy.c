@@ -251,6 +251,16 @@ int strategy_compare(const strategy *x, const strategy *y) {
   return 0;
 }
 
+strategy strategy_dup(arena *a, const strategy *s) {
+  strategy x = *s;
+  for (u32 i = 0; i < CHOICE_COUNT; i++) {
+    choice_value *v = &x.of[i];
+    if (v->nparts) v->part = arena_dup(a, v->part, v->nparts * sizeof *v->part);
+    if (v->path) v->path = arena_strdup(a, v->path);
+  }
+  return x;
+}
+
 u64 strategy_hash(const strategy *s) {
   u64 h = 0;
   for (u32 i = 0; i < CHOICE_COUNT; i++) {

@@ -235,7 +235,12 @@ void report_search(report *r, arena *a, const search_about *about, const search_
   report_fact(r, "machine", "machine", cell_text(about->machine));
   report_fact(r, "ranks", "ranks", cell_i(CELL_INT, about->ranks));
   report_fact(r, "batch", "batch", s->batch ? cell_i(CELL_INT, s->batch) : cell_none());
-  report_fact(r, "memory_limit_bytes", "memory limit",
+  const bool own = s->memory_least && s->memory_least < s->memory_bytes;
+  if (own)
+    report_line(r, "memory limit", "of every device its own: %s to %s",
+                text_of(a, cell_i(CELL_BYTES, s->memory_least)),
+                text_of(a, cell_i(CELL_BYTES, s->memory_bytes)));
+  report_fact(r, "memory_limit_bytes", own ? NULL : "memory limit",
               s->memory_bytes >= 0 ? cell_i(CELL_BYTES, s->memory_bytes) : cell_text("none"));
   report_line(r, "step", "%s", o->train ? "training" : "inference; --train plans a training step");
   report_fact(r, "train", NULL, cell_i(CELL_BOOL, o->train));

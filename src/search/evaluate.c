@@ -167,7 +167,8 @@ static u32 same_zero(const search *s, const bool *storage_split, const search_po
 static void settle(const search *s, search_point *p, const sim_pipe_result *r) {
   p->time_ps = r->makespan_ps, p->peak_bytes = r->peak_bytes, p->utilisation = r->utilisation;
   p->comm = r->comm, p->bubble = r->bubble;
-  p->state = s->limit >= 0 && r->peak_bytes > s->limit ? SEARCH_OVER_MEMORY : SEARCH_RAN;
+  const bool large = s->o->memory_bytes ? s->limit >= 0 && r->peak_bytes > s->limit : r->over_bytes > 0;
+  p->state = large ? SEARCH_OVER_MEMORY : SEARCH_RAN;
 }
 
 static bool simulate_whole(const search *s, worker *w, arena *a, const plan *pn, sim_pipe_result *out) {
@@ -175,7 +176,13 @@ static bool simulate_whole(const search *s, worker *w, arena *a, const plan *pn,
   prog *d = plan_apply(w->pl, pn, w->k);
   sim_result r;
   bool ok = d && sim_run(w->c, a, d, w->k, &so, &r);
-  if (ok) *out = (sim_pipe_result){r.makespan_ps, r.peak_bytes, r.utilisation, r.comm, r.bubble};
+  if (ok)
+    *out = (sim_pipe_result){.makespan_ps = r.makespan_ps,
+                             .peak_bytes = r.peak_bytes,
+                             .over_bytes = sim_over_bytes(&r, s->m),
+                             .utilisation = r.utilisation,
+                             .comm = r.comm,
+                             .bubble = r.bubble};
   prog_free(d);
   return ok;
 }

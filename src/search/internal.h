@@ -104,8 +104,8 @@ void known_free(known *k);
 // ---- space.c ------------------------------------------------------------------------------------------
 // Every strategy of the space once; impossible ones that show without a plan are marked. False and a
 // diagnostic if there is none, if a value that was said is in none, or if a file is no schedule that runs.
-bool space_make(ctx *c, arena *a, const prog *src, const search_opts *o, u32 ranks, search_result *r,
-                schedule_files *files);
+bool space_make(ctx *c, arena *a, const prog *src, const machine *m, const search_opts *o, u32 ranks,
+                search_result *r, schedule_files *files);
 
 // ---- bound.c ------------------------------------------------------------------------------------------
 void bounds_make(arena *a, planner *pl, const machine *m, cost_model *k, const search_opts *o, bounds *b);

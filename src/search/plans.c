@@ -26,7 +26,8 @@ static unordered_plan *find(worker *w, const hybrid_opts *h) {
   unordered_plan *x = &w->plans->v[strategy_hash(&own.s) % KEPT];
   if (x->a && !strategy_compare(&x->of, &own.s)) return x;
   arena_free(x->a);
-  *x = (unordered_plan){.of = own.s, .a = arena_new()};
+  *x = (unordered_plan){.a = arena_new()};
+  own.s = x->of = strategy_dup(x->a, &own.s);
   const u32 before = diag_count(w->c);
   x->pn = policy_unordered(w->pl, x->a, &own);
   if (x->pn && policy_staged(w->pl, x->a, x->pn, &own, NULL)) {
@@ -43,7 +44,9 @@ plan *search_plan(const search *s, worker *w, arena *a, const search_point *p, u
   hybrid_opts h = search_hybrid(s->o, p);
   h.no_order = true, h.files = &s->files;
   if (!w->plans) w->plans = ZNEWN(w->a, unordered, 1);
+  h.k = w->k;
   if (!strategy_settle(w->c, NULL, 0, h.train, &h.s)) return NULL;
+  if (!policy_balance(w->pl, a, &h, &h.s)) return NULL;
   const unordered_plan *x = h.s.schedule.path ? NULL : find(w, &h);
   plan *pn = !x ? policy_unordered(w->pl, a, &h) : x->pn ? arena_dup(a, x->pn, sizeof *x->pn) : NULL;
   const sched *file;

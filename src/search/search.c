@@ -412,10 +412,16 @@ bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_
               .a = a,
               .w = ZNEWN(a, worker, threads),
               .ranks = ranks};
-  if (!enough(c, m, ranks) || !space_make(c, a, src, o, ranks, r, &s.files)) return false;
-  i64 usable = machine_kind_of(m, 0)->usable_bytes;
-  for (u32 k = 1; k < ranks; k++) usable = MIN(usable, machine_kind_of(m, k)->usable_bytes);
+  if (!enough(c, m, ranks) || !space_make(c, a, src, m, o, ranks, r, &s.files)) return false;
+  i64 usable =
+      machine_kind_of(m, 0)->usable_bytes; // of the largest: which rank holds what is not known to bounds
+  i64 least = usable;
+  for (u32 k = 1; k < ranks; k++) {
+    usable = MAX(usable, machine_kind_of(m, k)->usable_bytes);
+    least = MIN(least, machine_kind_of(m, k)->usable_bytes);
+  }
   s.limit = r->memory_bytes = o->memory_bytes ? o->memory_bytes : usable;
+  r->memory_least = o->memory_bytes ? o->memory_bytes : least;
   bool ok = setup(&s, &s.w[0]);
   if (ok)
     run(&s, threads);

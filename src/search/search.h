@@ -81,7 +81,8 @@ typedef struct {
   u64 screened;          // fingerprint of all points, their plans and bounds, before any was applied
   bool bound_failed;     // a plan was faster than its measured bound, so these were not used: a bug
   u64 time_ns;           // wall clock of the search
-  i64 memory_bytes;      // the limit that was applied
+  i64 memory_bytes;      // the limit that was applied; of devices with limits of their own the largest ...
+  i64 memory_least;      // ... and the smallest; else the same
   i64 batch;
 } search_result;
 

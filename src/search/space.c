@@ -13,6 +13,7 @@ typedef struct {
   const search_opts *o;
   u32 ranks, layers; // layers: calls of main
   u32 most_micro;    // of mb=*, where the batch is not known
+  bool mixed;        // devices of several kinds
   bool counting;     // how many there are, for one array of all
   u32 count;
   VEC(search_point) v;
@@ -165,8 +166,10 @@ static void next(points *sp, u32 row, strategy *s) {
   }
   if (!applies && sp->o->only && !says_default(x, id)) return;
   if (!applies || !x->n) {
+    const choice_value word = applies && !x->said && sp->mixed ? choice_of_mixed(id) : choice_default(id);
     s->of[row] = choice_default(id);
     if (!choice_is_degree(id) || degree_fits(sp, id, s, s->of[row].n)) next(sp, row + 1, s);
+    if (!choice_same(word, choice_default(id))) s->of[row] = word, next(sp, row + 1, s);
     return;
   }
   for (u32 k = 0; k < x->n; k++) {
@@ -209,9 +212,10 @@ static bool all_used(points *sp) {
   return true;
 }
 
-bool space_make(ctx *c, arena *a, const prog *src, const search_opts *o, u32 ranks, search_result *r,
-                schedule_files *files) {
+bool space_make(ctx *c, arena *a, const prog *src, const machine *on, const search_opts *o, u32 ranks,
+                search_result *r, schedule_files *files) {
   points sp = {.c = c, .a = a, .o = o, .ranks = ranks};
+  for (u32 k = 1; k < ranks; k++) sp.mixed |= on->dev[k].kind != on->dev[0].kind;
   const func_info *m = func_get(src, src->main);
   for (u32 i = 0; i < m->body.n; i++) sp.layers += m->body.v[i].op == OP_call;
   strategy s = strategy_default();

@@ -21,7 +21,8 @@ void whole_free(whole_answer *x) {
 
 const char *whole_differs(planner *pl, cost_model *k, arena *a, const search_opts *o, const search_point *p) {
   const sim_opts so = {.mode = SIM_FOLDED, .bytes = o->bytes, .peak_only = true};
-  const hybrid_opts h = search_hybrid(o, p);
+  hybrid_opts h = search_hybrid(o, p);
+  h.k = k;
   ctx *c = planner_source(pl)->c;
   const u32 before = diag_count(c);
   arena *tmp = arena_new();

@@ -10,12 +10,13 @@ void search_look_at(arena *a, const prog *src, const machine *m, const cost_opts
                     const strategy *s, search_look *out) {
   const sim_opts so = {.mode = SIM_FOLDED, .bytes = o->bytes, .critical = true, .split = true};
   const search_point point = {.s = *s};
-  const hybrid_opts h = search_hybrid(o, &point);
+  hybrid_opts h = search_hybrid(o, &point);
   ctx *c = ctx_new();
   arena *own = arena_new();
   prog *p = prog_clone(src, c);
   planner *pl = planner_new(p);
   cost_model *k = cost_model_new(c, own, m, costs);
+  h.k = k;
   whole_answer x = {0};
   *out = (search_look){.s = *s};
   out->ran = k && whole_run(pl, k, a, &h, &so, &x);

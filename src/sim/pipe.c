@@ -291,10 +291,11 @@ static void sum_up(const pipe *p, sim_pipe_result *r) {
   const sim_stages *st = p->st;
   const u32 n = st->pl.nplaces * p->C;
   u64 ranks = 0;
-  *r = (sim_pipe_result){0};
+  *r = (sim_pipe_result){.over_bytes = INT64_MIN};
   for (u32 k = 0; k < n; k++) {
     r->makespan_ps = MAX(r->makespan_ps, p->clock[k]);
     r->peak_bytes = MAX(r->peak_bytes, p->peak[k]);
+    r->over_bytes = MAX(r->over_bytes, p->peak[k] - st->usable[st->rep_no[k / p->C] * p->C + k % p->C]);
   }
   for (u32 k = 0; k < n * st->nstreams; k++) r->makespan_ps = MAX(r->makespan_ps, p->channel[k]);
   const i64 span = r->makespan_ps;

@@ -85,6 +85,13 @@ static void sum_up_stages(sim *s, sim_result *r) {
   r->peak_bytes = r->cls[r->peak_class].peak_bytes;
 }
 
+i64 sim_over_bytes(const sim_result *r, const machine *m) {
+  i64 over = INT64_MIN;
+  for (u32 k = 0; k < MIN(r->nranks, m->nranks); k++)
+    over = MAX(over, r->cls[r->class_of_rank[k]].peak_bytes - machine_kind_of(m, k)->usable_bytes);
+  return over;
+}
+
 static u32 price_by_cost_model(void *arg, const prog *p, const func_info *f, const instr *i, group g,
                                i64 *ps) {
   return cost_instr(arg, p, f, i, g, ps);

@@ -308,8 +308,10 @@ typedef struct {
 } sim_order; // one step of the line that main is
 typedef struct {
   i64 makespan_ps, peak_bytes;
+  i64 over_bytes; // the most that a rank holds beyond what its device leaves usable; below 0: all fit
   double utilisation, comm, bubble; // as in sim_result
 } sim_pipe_result;
+i64 sim_over_bytes(const sim_result *r, const machine *m); // the same of a whole simulation
 typedef struct sim_stages sim_stages;
 // NULL without a diagnostic: this pipeline is not of a kind that can be known by its stages (groups of
 // different size, ranks of a place that do not exchange what they hold member by member, tasks on several

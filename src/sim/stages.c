@@ -558,6 +558,17 @@ static void find_reps(digest *d) {
   }
 }
 
+static void find_usable(digest *d, const machine *m) {
+  const sim *s = d->s;
+  i64 *usable = NEWN(s->a, i64, d->st->nreps * d->C), *of = NEWN(s->tmp, i64, s->nclasses);
+  for (u32 k = 0; k < s->nclasses; k++) of[k] = INT64_MAX / 2;
+  for (u32 k = 0; m && k < MIN(s->nranks, m->nranks); k++)
+    of[s->class_of_rank[k]] = MIN(of[s->class_of_rank[k]], machine_kind_of(m, k)->usable_bytes);
+  for (u32 k = 0; k < d->st->nreps * d->C; k++)
+    usable[k] = of[d->rank_class[d->st->rep[k / d->C] * d->C + k % d->C]];
+  d->st->usable = usable;
+}
+
 static bool find_pieces(digest *d) {
   sim *s = d->s;
   sim_stages *st = d->st;
@@ -631,6 +642,7 @@ const sim_stages *sim_stages_of(ctx *c, arena *a, const prog *probe, cost_model 
     find_clocks(&d);
     find_values(&d);
     find_reps(&d);
+    find_usable(&d, cost_model_machine(k));
     d.written = ZNEWN(s.tmp, u32, main->nslot + 1);
     d.x = NEWN(s.tmp, i64, main->nslot), d.frame = NEWN(s.tmp, i64, main->frame + 1);
     ok = find_pieces(&d);

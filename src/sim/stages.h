@@ -45,6 +45,7 @@ struct sim_stages {
   u32 nranks;                // of the program
   u32 nreps, *rep, *rep_no;  // places that stand for others; number of every place's one in them
   const i64 *start;          // [rep number * C + class]: bytes of parameters
+  const i64 *usable;         // ... likewise: of the device
   const stage_task *before;  // per stage of the probe
   const stage_task *task[4]; // by kind, per stage of the probe
   const u32 *carried; // per stage of the probe: values that I leaves for W, besides those that it sends

@@ -105,7 +105,7 @@ static const char *named(arena *a, const strategy *s) {
 static u64 text_hash(const strbuf *b) { return hash_bytes(b->v, b->n, 0); }
 
 static prog *apply(setting *s, const strategy *x, arena *a, u64 *plan_text) {
-  hybrid_opts h = {.s = *x, .train = s->train, .optim = s->optim};
+  hybrid_opts h = {.s = *x, .train = s->train, .optim = s->optim, .k = s->k};
   plan *pn = policy_hybrid(s->pl, a, &h);
   if (!pn) return NULL;
   if (plan_text) {
@@ -221,6 +221,12 @@ static bool is_said(const choice_set *x, choice_value v) {
   return false;
 }
 
+static bool several_kinds(const listing *l) {
+  bool several = false;
+  for (u32 k = 1; k < l->ranks; k++) several |= l->w->m->dev[k].kind != l->w->m->dev[0].kind;
+  return several;
+}
+
 // Of the rows after pp what those before it say decides; dp, tp and pp are looked at together.
 static bool legal(const listing *l, choice_id id, const strategy *s) {
   const choice_set *x = &l->o.space.of[id];
@@ -228,6 +234,7 @@ static bool legal(const listing *l, choice_id id, const strategy *s) {
   const bool star = !other_words && (x->said ? x->all : *choice_get(id)->search == '*');
   if (!choice_applies(id, s, l->o.train)) return choice_same(s->of[id], choice_default(id));
   if (star) return in_star(l, id, s);
+  if (!x->said && several_kinds(l) && choice_same(s->of[id], choice_of_mixed(id))) return true;
   return x->n ? is_said(x, s->of[id]) : choice_same(s->of[id], choice_default(id));
 }
 
@@ -263,6 +270,9 @@ static void list_from(listing *l, u32 row, strategy *s) {
   for (u32 k = 0; star && k <= most; k++) list_value(l, row, s, (choice_value){.n = k});
   for (u32 k = 0; k < x->n; k++) list_value(l, row, s, x->v[k]);
   if (!is_said(x, dflt) && (!star || dflt.n > most)) list_value(l, row, s, dflt); // once
+  const choice_value word = choice_of_mixed(id);
+  if (!x->said && !star && several_kinds(l) && !choice_same(word, dflt) && choice_applies(id, s, l->o.train))
+    list_value(l, row, s, word);
 }
 
 // Is every value that was said in some plan?
@@ -283,8 +293,13 @@ static void say_value(u64 *rng, choice_id id, strbuf *out) {
   static const char *const layers[] = {"1/1", "2/2", "1/2", "2/1", "1/1/1", "1/1/1/1", "3/1"};
   const choice_row *r = choice_get(id);
   choice_value x = {0};
+  static const char *const shares[] = {"2/1", "1/3", "2/1/1", "1/1/2/2"};
   if (id == CHOICE_layers && chance(rng, 3)) {
     sb_put(out, layers[pick(rng, COUNT_OF(layers))]);
+    return;
+  }
+  if ((id == CHOICE_dp_shares || id == CHOICE_tp_shares) && chance(rng, 3)) {
+    sb_put(out, shares[pick(rng, COUNT_OF(shares))]);
     return;
   }
   if (r->kind == CK_COUNT)
@@ -313,7 +328,7 @@ static void say_row(setting *w, choice_id id, u32 most, strbuf *out) {
 static void any_line(setting *w, strbuf *out) {
   for (u32 i = 0; i < CHOICE_COUNT; i++) {
     const choice_id id = (choice_id)i;
-    const bool rare = id >= CHOICE_v && id <= CHOICE_group;
+    const bool rare = (id >= CHOICE_v && id <= CHOICE_group) || id >= CHOICE_dp_shares;
     if (id == CHOICE_mbs ? !chance(&w->rng, 6) : rare ? !chance(&w->rng, 4) : chance(&w->rng, 2)) continue;
     say_row(w, id, 2, out);
   }
@@ -565,7 +580,7 @@ static void check_step(const listing *l, const search_point *p, const prog *d, a
 static void check_physics(const listing *l, const search_point *p) {
   setting *w = l->w;
   arena *a = arena_new();
-  const hybrid_opts h = {.s = p->s, .train = w->train, .optim = w->optim};
+  const hybrid_opts h = {.s = p->s, .train = w->train, .optim = w->optim, .k = w->k};
   const plan *pn = policy_hybrid(w->pl, a, &h);
   prog *d = pn ? plan_apply(w->pl, pn, w->k) : NULL;
   if (AGREE(l, p, d)) {

@@ -370,9 +370,11 @@ TEST(search_asks_used_devices_for_memory) {
   o.ranks = 2;
   REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &r));
   CHECK_EQ_I64(r.memory_bytes, s.m->kind[s.m->dev[0].kind].usable_bytes);
+  CHECK_EQ_I64(r.memory_least, r.memory_bytes);
   o = told(&s, "dp=4 mb=1 zero=0 recompute=none", 8);
   REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &r));
-  CHECK_EQ_I64(r.memory_bytes, s.m->kind[s.m->dev[3].kind].usable_bytes);
+  CHECK_EQ_I64(r.memory_bytes, s.m->kind[s.m->dev[0].kind].usable_bytes);
+  CHECK_EQ_I64(r.memory_least, s.m->kind[s.m->dev[3].kind].usable_bytes);
   CHECK(s.m->kind[s.m->dev[3].kind].usable_bytes < s.m->kind[s.m->dev[0].kind].usable_bytes);
   tear_down(&s);
 }

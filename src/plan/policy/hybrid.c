@@ -81,6 +81,15 @@ static bool deal_out(planner *pl, arena *a, plan *pn, u8 dp, const strategy *s) 
   return by_time || s->mb.n <= 1 || policy_batch(pl, a, pn, pn->time);
 }
 
+i64 policy_batch_extent(planner *pl) {
+  prog *p = planner_source(pl);
+  const classes *k = planner_classes(pl);
+  const u32 *input;
+  u32 id[16];
+  if (!planner_inputs(pl, &input)) return 0;
+  return classes_dim(k, p->main, input[0] + 1, 0, id, COUNT_OF(id)) ? classes_get(k, id[0])->extent : 0;
+}
+
 // ---- memory -----------------------------------------------------------------------------------------------
 void policy_zero(plan *pn, u8 axis, u32 level) { // 1: optimizer states, 2: gradients too, 3: weights too
   static const storage_kind what[] = {STORAGE_STATE, STORAGE_GRAD, STORAGE_WEIGHT};
@@ -187,11 +196,14 @@ plan *policy_hybrid(planner *pl, arena *a, const hybrid_opts *o) {
   ctx *c = planner_source(pl)->c;
   hybrid_opts own = *o;
   if (!strategy_settle(c, o->said, 0, o->train, &own.s)) return NULL;
+  if (!policy_balance(pl, a, &own, &own.s)) return NULL;
   const sched *file;
   plan *pn = policy_unordered(pl, a, &own);
   if (!pn || !policy_ordered(pl, a, pn, &own, &file) || !policy_staged(pl, a, pn, &own, file)) return NULL;
   strbuf name = {.a = a};
-  strategy_print(&o->s, &name);
+  strategy said = o->s; // with the numbers that `auto` stands for
+  said.layers = own.s.layers, said.dp_shares = own.s.dp_shares, said.tp_shares = own.s.tp_shares;
+  strategy_print(&said, &name);
   pn->name = sym_of(c, sb_str(&name));
   return pn;
 }

@@ -1,0 +1,300 @@
+// balance.c - what `auto` stands for: shares of the batch, of tensor splits, and layers, so that devices of different
+// speed end together. Not how shares are applied (shard.c, stages.c).
+//
+// Idea: how long a microbatch keeps a kind of device busy is measured, by instruction of main, in a plan of one stage on
+// ranks of that kind alone (plan_busy), at two sizes of the microbatch: in between and beyond time is taken to be
+// linear in samples. The rest is arithmetic:
+//
+// - dp.shares: samples go one by one to the data rank that ends first with one more; a rank is as slow as its slowest
+//   place. That is the least possible maximum, since time grows with samples.
+// - layers: places in their order, each filled as far as its time allows; the least time for which that reaches the
+//   last layer, by bisection. Exact for the times given.
+// - tp.shares: parts of a sum that the model's splits allow, by the time of the rank's kind; of sums up to PARTS_MOST
+//   the one whose slowest rank ends first.
+//
+// A machine of one kind gets equal shares. Ranks of a place that are of several kinds are as slow as the slowest.
+#include "plan/plan.h"
+
+enum { PARTS_MOST = 64 };
+
+typedef struct {
+  double fixed, each; // ps of a microbatch: fixed + each x samples
+} linear;
+typedef struct {
+  planner *pl;
+  arena *a;
+  const hybrid_opts *o;
+  const machine *m;
+  const strategy *s;
+  i64 micro;     // samples of a microbatch, on all data ranks
+  u32 nbody;     // instructions of main
+  linear **time; // [kind]: by instruction of main; NULL: not asked for yet
+} balance;
+
+static u32 kind_at(const balance *b, u32 place, u32 data, u32 tensor) {
+  return b->m->dev[(place * b->s->dp.n + data) * b->s->tp.n + tensor].kind;
+}
+
+// ---- times --------------------------------------------------------------------------------------------------
+// So many ranks of the kind, in order; false: there are fewer.
+static bool ranks_of_kind(const balance *b, u32 kind, u32 n, u32 *out) {
+  u32 k = 0;
+  for (u32 r = 0; r < b->m->nranks && k < n; r++)
+    if (b->m->dev[r].kind == kind) out[k++] = r;
+  return k == n;
+}
+
+// Busy ps of main's instructions for one microbatch of so many samples on ranks of the kind.
+static bool measure(const balance *b, u32 kind, i64 batch, i64 samples, double *ps) {
+  hybrid_opts h = *b->o;
+  const strategy none = strategy_default();
+  u32 ranks[1024], tp = b->s->tp.n;
+  double scale = 1;
+  if (tp > COUNT_OF(ranks) ||
+      !ranks_of_kind(b, kind, tp, ranks)) { // too few: one of them, without communication
+    if (!ranks_of_kind(b, kind, 1, ranks)) return false;
+    scale = 1.0 / tp, tp = 1;
+  }
+  h.s = none, h.said = NULL, h.no_order = true;
+  h.s.tp.n = tp, h.s.mb.n = (u32)(batch / samples);
+  h.s.recompute = b->s->recompute, h.s.bn = none.bn;
+  if (tp > 1) h.s.sp = b->s->sp, h.s.tables = b->s->tables;
+  plan *pn = policy_hybrid(b->pl, b->a, &h);
+  sim_busy *busy = ZNEWN(b->a, sim_busy, b->nbody + 1);
+  if (!pn) return false;
+  pn->meshes[0].ranks = arena_dup(b->a, ranks, tp * sizeof *ranks), pn->meshes[0].nranks = tp;
+  if (!plan_busy(b->pl, pn, b->o->k, busy)) return false;
+  for (u32 i = 0; i < b->nbody; i++) {
+    ps[i] = 0;
+    for (u32 d = 0; d < 2; d++) ps[i] += (busy[i].compute[d] + (scale < 1 ? 0 : busy[i].comm[d])) * scale;
+  }
+  return true;
+}
+
+static i64 divisor_below(i64 n, i64 most) {
+  i64 d = MIN(MAX(most, 1), n);
+  while (n % d) d--;
+  return d;
+}
+
+static const linear *times_of(balance *b, u32 kind) {
+  if (b->time[kind]) return b->time[kind];
+  const i64 batch = b->micro * b->s->mb.n, even = divisor_below(batch, b->micro / b->s->dp.n),
+            less = divisor_below(batch, even / 2);
+  double *at[2] = {ZNEWN(b->a, double, b->nbody + 1), ZNEWN(b->a, double, b->nbody + 1)};
+  if (!measure(b, kind, batch, even, at[0])) return NULL;
+  if (less < even && !measure(b, kind, batch, less, at[1])) return NULL;
+  linear *t = ZNEWN(b->a, linear, b->nbody + 1);
+  for (u32 i = 0; i < b->nbody; i++) {
+    const double each = less < even ? (at[0][i] - at[1][i]) / (double)(even - less) : at[0][i] / (double)even;
+    t[i].each = MIN(MAX(each, 0), at[0][i] / (double)even);
+    t[i].fixed = at[0][i] - t[i].each * (double)even;
+  }
+  return b->time[kind] = t;
+}
+
+static linear all_of(const balance *b, const linear *t) {
+  linear sum = {0};
+  for (u32 i = 0; i < b->nbody; i++) sum.fixed += t[i].fixed, sum.each += t[i].each;
+  return sum;
+}
+
+static double at(linear t, i64 samples) { return t.fixed + t.each * (double)samples; }
+
+// ---- shares of the batch --------------------------------------------------------------------------------------
+static u32 gcd_of(const u32 *v, u32 n) {
+  i64 g = 0;
+  for (u32 k = 0; k < n; k++) g = gcd_i64(g, v[k]);
+  return (u32)MAX(g, 1);
+}
+
+static choice_value parts(const balance *b, const u32 *v, u32 n) {
+  u32 *own = NEWN(b->a, u32, n), by = gcd_of(v, n);
+  for (u32 k = 0; k < n; k++) own[k] = v[k] / by;
+  return (choice_value){.nparts = n, .part = own};
+}
+
+static bool all_equal(const u32 *v, u32 n) {
+  for (u32 k = 1; k < n; k++)
+    if (v[k] != v[0]) return false;
+  return true;
+}
+
+// Ranks by the times of the slowest of their places: of equal ones there is one row.
+static bool share_batch(balance *b, choice_value *out) {
+  const u32 n = b->s->dp.n;
+  linear *t = NEWN(b->a, linear, n);
+  u32 *v = NEWN(b->a, u32, n);
+  const linear *of[256] = {0};
+  linear sum[256];
+  for (u32 j = 0; j < n; j++) {
+    t[j] = (linear){0};
+    for (u32 q = 0; q < b->s->pp.n; q++)
+      for (u32 x = 0; x < b->s->tp.n; x++) {
+        const u32 kind = kind_at(b, q, j, x);
+        if (kind >= COUNT_OF(of)) return false;
+        if (!of[kind]) {
+          if (!(of[kind] = times_of(b, kind))) return false;
+          sum[kind] = all_of(b, of[kind]);
+        }
+        if (at(sum[kind], b->micro) > at(t[j], b->micro)) t[j] = sum[kind];
+      }
+    v[j] = 1;
+  }
+  if (b->micro < n) return false;
+  for (i64 left = b->micro - n; left > 0; left--) {
+    u32 best = 0;
+    for (u32 j = 1; j < n; j++)
+      if (at(t[j], v[j] + 1) < at(t[best], v[best] + 1)) best = j;
+    v[best]++;
+  }
+  *out = all_equal(v, n) ? choice_default(CHOICE_dp_shares) : parts(b, v, n);
+  return true;
+}
+
+// ---- shares of tensor splits ------------------------------------------------------------------------------------
+static bool splits_so(const balance *b, const u32 *v, u32 n) {
+  prog *p = planner_source(b->pl);
+  const u32 said = diag_count(p->c);
+  arena *tmp = arena_new();
+  plan_axis axis = {.name = sym_of(p->c, "tp"), .size = n, .shares = all_equal(v, n) ? NULL : v};
+  plan_mesh all = {.name = sym_of(p->c, "m"), .naxes = 1, .axis = {1}};
+  plan pn = {.naxes = 1, .axes = &axis, .nmeshes = 1, .meshes = &all};
+  const bool ok = policy_tensor(b->pl, tmp, &pn, 1, choice_is(CHOICE_tables, b->s->tables, "whole"));
+  diag_truncate(p->c, said);
+  arena_free(tmp);
+  return ok;
+}
+
+static bool share_tensor(balance *b, choice_value *out) {
+  const u32 n = b->s->tp.n;
+  double *pace = ZNEWN(b->a, double, n), best = 0; // pace: ps of all the work
+  u32 *v = NEWN(b->a, u32, n), *kept = NULL;
+  for (u32 x = 0; x < n; x++)
+    for (u32 q = 0; q < b->s->pp.n; q++)
+      for (u32 j = 0; j < b->s->dp.n; j++) {
+        const linear *t = times_of(b, kind_at(b, q, j, x));
+        if (!t) return false;
+        pace[x] = MAX(pace[x], at(all_of(b, t), MAX(b->micro / b->s->dp.n, 1)));
+      }
+  for (u32 sum = n; sum <= PARTS_MOST; sum++) {
+    double worst = 0;
+    for (u32 x = 0; x < n; x++) v[x] = 1;
+    for (u32 left = sum - n; left > 0; left--) {
+      u32 to = 0;
+      for (u32 x = 1; x < n; x++)
+        if (pace[x] * (v[x] + 1) < pace[to] * (v[to] + 1)) to = x;
+      v[to]++;
+    }
+    for (u32 x = 0; x < n; x++) worst = MAX(worst, pace[x] * v[x] / sum);
+    if (gcd_of(v, n) > 1 || (kept && worst >= best) || !splits_so(b, v, n)) continue;
+    best = worst, kept = arena_dup(b->a, v, n * sizeof *v);
+  }
+  *out = !kept || all_equal(kept, n) ? choice_default(CHOICE_tp_shares) : parts(b, kept, n);
+  return true;
+}
+
+// ---- layers -------------------------------------------------------------------------------------------------------
+// Times of layers on places: a layer is a call of main and what stands before it; the last one has what follows, too.
+typedef struct {
+  u32 nlayers, stages, places;
+  double **before; // [place][layers before]
+} lines;
+
+static bool lines_of(balance *b, lines *x) {
+  const func_info *m = func_get(planner_source(b->pl), planner_source(b->pl)->main);
+  const u32 dp = b->s->dp.n, *shares = b->s->dp_shares.nparts ? b->s->dp_shares.part : NULL;
+  i64 sum = 0;
+  for (u32 j = 0; j < dp; j++) sum += shares ? shares[j] : 1;
+  x->nlayers = 0, x->places = b->s->pp.n, x->stages = b->s->pp.n * b->s->v.n;
+  for (u32 i = 0; i < m->body.n; i++) x->nlayers += m->body.v[i].op == OP_call;
+  x->before = NEWN(b->a, double *, x->places);
+  for (u32 q = 0; q < x->places; q++) {
+    double *at_layer = x->before[q] = ZNEWN(b->a, double, x->nlayers + 2);
+    double *ps = ZNEWN(b->a, double, b->nbody + 1);
+    for (u32 j = 0; j < dp; j++)
+      for (u32 t = 0; t < b->s->tp.n; t++) {
+        const linear *of = times_of(b, kind_at(b, q, j, t));
+        if (!of) return false;
+        for (u32 i = 0; i < b->nbody; i++)
+          ps[i] = MAX(ps[i], at(of[i], b->micro * (shares ? shares[j] : 1) / sum));
+      }
+    for (u32 i = 0, l = 0; i < m->body.n; i++) {
+      at_layer[MIN(l + 1, x->nlayers)] += ps[i];
+      l += m->body.v[i].op == OP_call;
+    }
+    for (u32 l = 1; l <= x->nlayers; l++) at_layer[l] += at_layer[l - 1];
+  }
+  return true;
+}
+
+// Layers of each stage if none takes longer than `most`; every stage gets one at least. False: not all find a place.
+static bool filled(const lines *x, double most, u32 *part) {
+  u32 done = 0;
+  for (u32 s = 0; s < x->stages; s++) {
+    const double *before = x->before[s % x->places];
+    const u32 last = x->nlayers - (x->stages - 1 - s); // one layer for each of the others
+    u32 to = done;
+    while (to < last && before[to + 1] - before[done] <= most) to++;
+    if (to == done) return false;
+    part[s] = to - done, done = to;
+  }
+  return done == x->nlayers;
+}
+
+static bool share_layers(balance *b, choice_value *out) {
+  lines x;
+  if (!lines_of(b, &x)) return false;
+  u32 *part = NEWN(b->a, u32, x.stages);
+  if (x.nlayers < x.stages) {
+    *out = choice_default(CHOICE_layers);
+    return true;
+  }
+  double lo = 0, hi = 0;
+  for (u32 q = 0; q < x.places; q++) hi = MAX(hi, x.before[q][x.nlayers]);
+  for (u32 it = 0; it < 60; it++) {
+    const double mid = (lo + hi) / 2;
+    if (filled(&x, mid, part))
+      hi = mid;
+    else
+      lo = mid;
+  }
+  filled(&x, hi, part);
+  *out = (choice_value){.nparts = x.stages, .part = part};
+  return true;
+}
+
+// ---- all together ---------------------------------------------------------------------------------------------------
+static bool is_auto(choice_id id, choice_value x) { return choice_is(id, x, "auto"); }
+
+static bool no_machine(const hybrid_opts *o, prog *p, choice_id id) {
+  const char *name = choice_get(id)->name;
+  diag(p->c, E_STRATEGY, o->said ? o->said->of[id].at : (loc){0}, "%s=auto needs a machine", name);
+  diag_hint(p->c, "add --machine, or say the parts: %s=%s", name, id == CHOICE_layers ? "10/12/12/6" : "3/1");
+  return false;
+}
+
+bool policy_balance(planner *pl, arena *a, const hybrid_opts *o, strategy *s) {
+  prog *p = planner_source(pl);
+  const bool tensor = is_auto(CHOICE_tp_shares, s->tp_shares), data = is_auto(CHOICE_dp_shares, s->dp_shares),
+             layers = is_auto(CHOICE_layers, s->layers);
+  if (!tensor && !data && !layers) return true;
+  if (!o->k) return no_machine(o, p, tensor ? CHOICE_tp_shares : data ? CHOICE_dp_shares : CHOICE_layers);
+  balance b = {.pl = pl, .a = a, .o = o, .m = cost_model_machine(o->k), .s = s};
+  const i64 batch = policy_batch_extent(pl);
+  b.nbody = func_get(p, p->main)->body.n;
+  b.micro = batch / s->mb.n;
+  b.time = ZNEWN(a, linear *, b.m->nkinds);
+  const u32 said = diag_count(p->c);
+  const choice_value cost = choice_default(CHOICE_layers);
+  bool known = batch > 0 && batch % s->mb.n == 0 && (u64)s->dp.n * s->tp.n * s->pp.n <= b.m->nranks;
+  if (layers) s->layers = cost;
+  if (data) s->dp_shares = choice_default(CHOICE_dp_shares);
+  if (tensor) s->tp_shares = choice_default(CHOICE_tp_shares);
+  // What cannot be measured cannot be planned either: the plan says why
+  if (tensor && known) known = share_tensor(&b, &s->tp_shares);
+  if (data && known && b.m->nkinds > 1) known = share_batch(&b, &s->dp_shares);
+  if (layers && known) share_layers(&b, &s->layers);
+  diag_truncate(p->c, said);
+  return true;
+}
