@@ -99,7 +99,10 @@ static heddle_plan *plan_at(heddle_search *f, u32 index) {
   heddle_plan *b = plan_open(f->p);
   heddle_plan_on(b, f->m, f->costs);
   b->pn = policy_hybrid(program_planner(f->p), b->o.a, &h);
-  if (b->pn) return b;
+  if (b->pn) {
+    b->pn->model = f->p->name;
+    return b;
+  }
   object_drop(b);
   return NULL;
 }

@@ -25,6 +25,7 @@ $ cat best.plan
 # heddle plan mlp-xs --batch 1024 --train --machine laptop --top 5 -o best.plan
 heddle-plan: 1
 name: "dp=4 tp=1 pp=1 zero=2"
+model: {name: "mlp-xs", instructions: 12, weights: "f32", input: "f32[1024,512]", program: "20a1ef88b26e8a93"}
 train: {optimizer: sgd, lr: 0.01, momentum: 0, beta1: 0, beta2: 0, eps: 0, weight-decay: 0}
 axes: {pp: 1, dp: 4, tp: 1}
 meshes:
