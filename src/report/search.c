@@ -135,12 +135,15 @@ static void put_counts(report *r, arena *a, const search_result *s) {
 // Why the best is best and what limits the others, in lines made of the figures.
 static void put_why(report *r, arena *a, const search_about *about, const search_result *s) {
   const search_point *w = &s->point[0], *more = NULL;
+  const cell share = about->mfu > 0 ? cell_x(CELL_SHARE, about->mfu) : cell_none();
+  const char *mfu = about->mfu > 0 ? arena_printf(a, "; MFU %s", text_of(a, share)) : "";
   report_line(r, "winner", "%s", name_of(a, w));
-  report_line(r, "", "computes %s of the time, communicates %s, idles %s; needs %s%s%s",
+  report_line(r, "", "computes %s of the time, communicates %s, idles %s%s; needs %s%s%s",
               text_of(a, cell_x(CELL_SHARE, w->utilisation)), text_of(a, cell_x(CELL_SHARE, w->comm)),
-              text_of(a, cell_x(CELL_SHARE, w->bubble)), text_of(a, cell_i(CELL_BYTES, w->peak_bytes)),
+              text_of(a, cell_x(CELL_SHARE, w->bubble)), mfu, text_of(a, cell_i(CELL_BYTES, w->peak_bytes)),
               s->memory_bytes > 0 ? " of " : "",
               s->memory_bytes > 0 ? text_of(a, cell_i(CELL_BYTES, s->memory_bytes)) : "");
+  report_fact(r, "mfu", NULL, share);
   report_batchnorm(r, &about->batchnorm);
   if (s->nfit > 1)
     put_other(r, a, "next", &s->point[1], arena_printf(a, "limited by %s", limit_of(&s->point[1])), s);

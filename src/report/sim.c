@@ -239,6 +239,12 @@ static rates rates_in(const arithmetic *x, double seconds) {
   return r;
 }
 
+double report_mfu(const prog *p, const machine *m, u32 nranks, i64 step_ps) {
+  const arithmetic x = arithmetic_of(p, m, nranks);
+  const cell mfu = rates_in(&x, (double)step_ps * 1e-12).mfu;
+  return x.flops > 0 && mfu.kind == CELL_SHARE ? mfu.u.x : 0;
+}
+
 static void put_rate(report *r, arena *a, const arithmetic *x, double alone, double steady) {
   const rates of = rates_in(x, steady > 0 ? steady : alone), one = rates_in(x, alone),
               each = rates_in(x, steady);

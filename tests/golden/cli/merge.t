@@ -27,7 +27,7 @@ step          training
 3   4     0  49.43 ms  1.02x  20,715/s  22.5 MiB  computation 95 %
 
 winner       dp=4 tp=1 pp=1 zero=2
-             computes 93.6 % of the time, communicates 6.4 %, idles 0.0 %; needs 18.0 MiB of 3.60 GiB
+             computes 93.6 % of the time, communicates 6.4 %, idles 0.0 %; MFU 66.1 %; needs 18.0 MiB of 3.60 GiB
 next         dp=4 tp=1 pp=1 zero=3
              1.01x the time, limited by computation
 certificate  447 plans: 7 fit, 0 too large, 233 too slow, 0 impossible, 207 equal to another;
@@ -79,6 +79,7 @@ $ sed -E 's/("(program|description|screened|checksum)": ")[0-9a-f]+/\1.../' one.
   "one_device_ps": 0,
   "batchnorm_samples": 0,
   "batchnorm_groups": 0,
+  "mfu": 0.0077484001076447004,
   "points": [
     {"strategy": "dp=1 tp=1 pp=2", "bound_ps": 110247290, "state": "fits", "time_ps": 176887447, "peak_bytes": 8520704, "utilisation": 0.54371559503597788, "bubble": 0.45628440496402212, "communication": 0},
     {"strategy": "dp=1 tp=1 pp=2 recompute=full", "bound_ps": 123417689, "state": "fits", "time_ps": 190057859, "peak_bytes": 8504320, "utilisation": 0.57533466953344981, "bubble": 0.42466533046655019, "communication": 0},
@@ -185,12 +186,12 @@ error[E0510]: this part is of another search: the number of devices is 2 here an
 [1]
 $ head -c 900 part2.json > cut.json; heddle merge part1.json cut.json
 error[E0116]: the part is cut off here, or was changed before
-  --> cut.json:33
+  --> cut.json:34
   hint: copy the file again, or evaluate the part again
 [1]
 $ sed s/fits/fats/ part2.json > changed.json; heddle merge part1.json changed.json
 error[E0116]: the part is cut off here, or was changed before
-  --> changed.json:42
+  --> changed.json:43
   hint: copy the file again, or evaluate the part again
 [1]
 $ heddle merge part1.json best.plan whole.txt

@@ -256,7 +256,7 @@ step          training
 1   2   2  swapped.csv  46.62 us  1.00x  171,595/s  5.38 KiB  bubble 46 %
 
 winner       dp=1 tp=1 pp=2 mb=2 schedule=swapped.csv
-             computes 53.6 % of the time, communicates 0.0 %, idles 46.4 %; needs 5.38 KiB of 3.60 GiB
+             computes 53.6 % of the time, communicates 0.0 %, idles 46.4 %; MFU 0.3 %; needs 5.38 KiB of 3.60 GiB
 one device   0.50x the time, 23.52 us: --devices 1
 certificate  1 plan: 1 fit, 0 too large, 0 too slow, 0 impossible, 0 equal to another;
              1 simulated, 0 ruled out by bounds on memory, 0 on time
@@ -302,7 +302,7 @@ step          training
 3   4   8  1  1f1b              19.17 ms  1.48x  3,339/s  5.30 MiB  bubble 28 %
 
 winner       dp=1 tp=1 pp=4 mb=4
-             computes 59.3 % of the time, communicates 0.0 %, idles 40.7 %; needs 5.47 MiB of 3.60 GiB
+             computes 59.3 % of the time, communicates 0.0 %, idles 40.7 %; MFU 15.8 %; needs 5.47 MiB of 3.60 GiB
 next         dp=1 tp=1 pp=4 mb=8 v=2 schedule=examples/zbv.csv
              1.19x the time, limited by computation
 certificate  12 plans: 3 fit, 0 too large, 0 too slow, 8 impossible, 1 equal to another;
