@@ -369,6 +369,41 @@ error[E0509]: unknown choice 'pipelien'
      |      ^
   hint: did you mean 'pipeline'?
 [2]
+$ heddle sim mlp-xs --machine laptop --strategy "tp=2,pp=2"
+error[E0509]: terms have spaces between them, not ','
+  --> --strategy:1:5
+   1 | tp=2,pp=2
+     |     ^
+  hint: tp=2 pp=2
+[2]
+$ heddle plan mlp-xs --machine laptop --strategy "tp=1,2,pp=2; mb=2 , sp"
+error[E0509]: terms have spaces between them, not ','
+  --> --strategy:1:7
+   1 | tp=1,2,pp=2; mb=2 , sp
+     |       ^
+  hint: tp=1,2 pp=2 mb=2 sp
+[2]
+$ heddle plan mlp-xs --machine laptop --why "sp,tp=4,,pp=1"
+error[E0509]: terms have spaces between them, not ','
+  --> --why:1:3
+   1 | sp,tp=4,,pp=1
+     |   ^
+  hint: sp tp=4 pp=1
+[2]
+$ heddle sim mlp-xs --machine laptop --tensor 2,pipeline=2
+error[E0509]: terms have spaces between them, not ','
+  --> --strategy:1:9
+   1 | tensor=2,pipeline=2
+     |         ^
+  hint: tensor=2 pipeline=2
+[2]
+$ printf 'dp=2 # ways\ntp=2,mb=2\n' > two.txt; heddle sim mlp-xs --machine laptop --strategy "$(cat two.txt)"
+error[E0509]: terms have spaces between them, not ','
+  --> --strategy:2:5
+   2 | tp=2,mb=2
+     |     ^
+  hint: tp=2 mb=2
+[2]
 $ heddle sim mlp-xs --machine laptop --strategy "dp=2 dp=4"
 error[E0509]: dp is given twice
   --> --strategy:1:6
@@ -819,6 +854,7 @@ g.plan
 mine.plan
 ok.plan
 tests
+two.txt
 $ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=1001 --seq 16 --batch 4 --machine dgx-2 --devices 5 --strategy "dp=1 tp=5 pp=1 mb=1"
 error[E0506]: the plan is impossible
   note: attn.qkv of 64 x 192 cannot be split 5 ways: 192 = 3 x 4 x 16, and 4 is not divisible by 5
