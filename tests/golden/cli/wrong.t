@@ -97,6 +97,63 @@ error[E0601]: 'dgx-3' is neither a file nor a preset
   --> --machine:1:1
    1 | dgx-3
      | ^
+  hint: did you mean dgx-2? `heddle machines` lists the presets
+[1]
+$ heddle machines DGX_H100
+error[E0601]: 'DGX_H100' is neither a file nor a preset
+  --> --machine:1:1
+   1 | DGX_H100
+     | ^
+  hint: did you mean dgx-h100? `heddle machines` lists the presets
+[1]
+$ heddle plan gpt2 --machine dgx_a100
+error[E0601]: 'dgx_a100' is neither a file nor a preset
+  --> --machine:1:1
+   1 | dgx_a100
+     | ^
+  hint: did you mean dgx-a100-80? `heddle machines` lists the presets
+[1]
+$ heddle sim gpt2 --machine A100-80GB
+error[E0601]: 'A100-80GB' is neither a file nor a preset
+  --> --machine:1:1
+   1 | A100-80GB
+     | ^
+  hint: a100 is a kind of device; a machine of them is '1x8 a100', or the preset dgx-a100-80
+[1]
+$ heddle machines "v100-16gb*2"
+error[E0601]: 'v100-16gb' is neither a file nor a preset
+  --> --machine:1:1
+   1 | v100-16gb*2
+     | ^
+  hint: v100-16gb is a kind of device; a machine of them is '1x2 v100-16gb'
+[1]
+$ heddle machines dgx-v100
+error[E0601]: 'dgx-v100' is neither a file nor a preset
+  --> --machine:1:1
+   1 | dgx-v100
+     | ^
+  hint: v100 is a kind of device; a machine of them is '1x8 v100'
+[1]
+$ heddle machines "2x8xH100-SXM usable=70GB"
+error[E0601]: '2x8xH100-SXM' is neither a file nor a preset
+  --> --machine:1:1
+   1 | 2x8xH100-SXM usable=70GB
+     | ^
+  hint: h100 is a kind of device; a machine of them is '2x8 h100', or the preset dgx-h100
+[1]
+$ heddle machines "2x8 A100-PCIE-40GB"
+error[E0601]: unknown device 'A100-PCIE-40GB'
+  --> --machine:1:5
+   1 | 2x8 A100-PCIE-40GB
+     |     ^
+  hint: did you mean 'a100-40gb'?
+  hint: define it under devices:, or use one of v100 v100-16gb t4 a40 a10 a100 a100-40gb h100 h200 b200 mi300x cpu-core
+[1]
+$ heddle machines tpu-v5
+error[E0601]: 'tpu-v5' is neither a file nor a preset
+  --> --machine:1:1
+   1 | tpu-v5
+     | ^
   hint: presets: a10-4x4 a40-4x4 dgx-2 dgx-a100-80 dgx-h100 laptop; or in one line, as in '2x8 h100 ib=8x400Gb/s'
 [1]
 $ heddle machines "2x8 h100 nvlink=450GB"
@@ -111,6 +168,7 @@ error[E0601]: unknown device 'h101'
   --> --machine:1:5
    1 | 2x8 h101
      |     ^
+  hint: did you mean 'h100'?
   hint: define it under devices:, or use one of v100 v100-16gb t4 a40 a10 a100 a100-40gb h100 h200 b200 mi300x cpu-core
 [1]
 $ printf 'func @main(%%x: f32[4,8], %%y: f32[4,8]) -> (f32[4,8]) {\n  %%z = matmul %%x, %%y : f32[4,8]\n  return %%z\n}\n' > bad.heddle; heddle show bad.heddle
