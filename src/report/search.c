@@ -254,18 +254,23 @@ void report_search(report *r, arena *a, const search_about *about, const search_
 void report_part(report *r, arena *a, const search_about *about, const search_opts *o,
                  const search_result *s) {
   const u32 simulated = s->count[SEARCH_RAN] + s->count[SEARCH_OVER_MEMORY];
+  const u32 left = s->dealt + s->count[SEARCH_OPEN]; // for all parts; what is open others have
   report_fact(r, "model", "model", cell_text(about->model));
   report_fact(r, "machine", "machine", cell_text(about->machine));
+  report_line(r, "space", "%u plans; %u are left to look at%s", s->space, left,
+              left < s->space ? ", the others impossible, too large or equal to another" : "");
   report_fact(r, "part", NULL, cell_i(CELL_INT, o->part));
   report_fact(r, "parts", NULL, cell_i(CELL_INT, o->parts));
-  report_line(r, "part", "%u of %u: %u of %u plans, %u simulated", o->part, o->parts, s->dealt, s->space,
-              simulated);
+  report_line(r, "part", "%u of %u has %u of the %u: %u simulated, %u ruled out by bounds on time", o->part,
+              o->parts, s->dealt, left, simulated, s->count[SEARCH_BOUND_TIME]);
   if (s->nfit)
     report_line(r, "best", "%s, %s", name_of(a, &s->point[0]),
                 text_of(a, cell_i(CELL_PS, s->point[0].time_ps)));
   else
     report_line(r, "best", "no plan fits");
   report_fact(r, "space", NULL, cell_i(CELL_INT, s->space));
+  report_fact(r, "left", NULL, cell_i(CELL_INT, left));
   report_fact(r, "dealt", NULL, cell_i(CELL_INT, s->dealt));
   report_fact(r, "simulated", NULL, cell_i(CELL_INT, simulated));
+  report_fact(r, "ruled_out_by_time", NULL, cell_i(CELL_INT, s->count[SEARCH_BOUND_TIME]));
 }

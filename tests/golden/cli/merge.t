@@ -2,12 +2,14 @@
 $ heddle plan mlp-xs --batch 1024 --train --machine laptop --top 3 --part 1/2 -o part1.json
 model    mlp-xs
 machine  laptop
-part     1 of 2: 120 of 447 plans, 6 simulated
+space    447 plans; 240 are left to look at, the others impossible, too large or equal to another
+part     1 of 2 has 120 of the 240: 6 simulated, 114 ruled out by bounds on time
 best     dp=2 tp=2 pp=1 mb=2, 53.58 ms
 $ heddle plan mlp-xs --batch 1024 --train --machine laptop --top 3 --part 2/2 -o part2.json --threads 1
 model    mlp-xs
 machine  laptop
-part     2 of 2: 120 of 447 plans, 7 simulated
+space    447 plans; 240 are left to look at, the others impossible, too large or equal to another
+part     2 of 2 has 120 of the 240: 7 simulated, 113 ruled out by bounds on time
 best     dp=4 tp=1 pp=1 zero=2, 48.69 ms
 $ heddle plan mlp-xs --batch 1024 --train --machine laptop --top 3 > whole.txt; heddle merge part2.json part1.json | diff whole.txt -
 $ heddle plan mlp-xs --batch 1024 --train --machine laptop --top 3 --json > whole.json; heddle merge part1.json part2.json --json | diff whole.json -
@@ -41,8 +43,10 @@ $ heddle plan mlp-xs:layers=3 --batch 8 --train --machine '1x2 v100' --strategy 
   "part": 1,
   "parts": 1,
   "space": 36,
+  "left": 8,
   "dealt": 8,
-  "simulated": 8
+  "simulated": 8,
+  "ruled_out_by_time": 0
 }
 $ sed -E 's/("(program|description|screened|checksum)": ")[0-9a-f]+/\1.../' one.json
 {
@@ -96,11 +100,13 @@ $ sed -E 's/("(program|description|screened|checksum)": ")[0-9a-f]+/\1.../' one.
 $ for i in 1 2; do heddle plan mlp-xs --batch 8 --machine '1x2 v100' --memory-limit 1MB --part $i/2 -o no$i.json; done; heddle merge no1.json no2.json
 model    mlp-xs
 machine  1x2 v100
-part     1 of 2: 0 of 11 plans, 0 simulated
+space    11 plans; 0 are left to look at, the others impossible, too large or equal to another
+part     1 of 2 has 0 of the 0: 0 simulated, 0 ruled out by bounds on time
 best     no plan fits
 model    mlp-xs
 machine  1x2 v100
-part     2 of 2: 0 of 11 plans, 0 simulated
+space    11 plans; 0 are left to look at, the others impossible, too large or equal to another
+part     2 of 2 has 0 of the 0: 0 simulated, 0 ruled out by bounds on time
 best     no plan fits
 error[E0506]: no plan can run: of 11, 11 too large for 977 KiB of memory
   note: the smallest needs at least 4.00 MiB on a rank
