@@ -33,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   prog *p = ir_parse(c, sym_of(c, "model.heddle"), model, sizeof model - 1);
   if (!p) abort();
   planner *pl = planner_new(p);
-  plan *pn = plan_parse(a, planner_source(pl), sym_of(c, "fuzz.plan"), (const char *)data, size);
+  plan *pn = plan_parse(a, planner_source(pl), NULL, sym_of(c, "fuzz.plan"), (const char *)data, size);
   if (!pn != (diag_errors(c) > 0)) abort();
   if (!pn && !is_located(c, "fuzz.plan")) abort();
   u64 ranks = 1;
@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (pn && ranks <= 4096) {
     strbuf one = {.a = a}, two = {.a = a};
     plan_print(planner_source(pl), pn, &one);
-    plan *again = plan_parse(a, planner_source(pl), sym_of(c, "again.plan"), sb_str(&one), one.n);
+    plan *again = plan_parse(a, planner_source(pl), NULL, sym_of(c, "again.plan"), sb_str(&one), one.n);
     if (!again) abort();
     plan_print(planner_source(pl), again, &two);
     if (strcmp(sb_str(&one), sb_str(&two))) abort();

@@ -175,7 +175,9 @@ typedef struct {
   bool searched; // by heddle_search_run where the strategy does not say it
 } heddle_choice;
 bool heddle_choice_get(uint32_t index, heddle_choice *out);
-heddle_plan *heddle_plan_read(heddle_program *p, const char *path); // a plan file (docs/plans.md)
+// A plan file (docs/plans.md). One that heddle_plan_print wrote says which program it is for, and is refused for any
+// other (E0511).
+heddle_plan *heddle_plan_read(heddle_program *p, const char *path);
 heddle_plan *heddle_plan_parse(heddle_program *p, const char *name, const char *text, size_t n);
 // Is the plan in this file one of training, so that its program must be loaded with a loss?
 bool heddle_plan_trains(heddle_session *s, const char *path, bool *train);

@@ -117,5 +117,6 @@ bool program_has_work(const prog *p);        // and inputs with elements; otherw
 heddle_program *program_wrap(heddle_session *s, prog *p, const char *name); // takes p over; NULL for NULL
 i64 program_batch(const prog *p);          // samples a step; 0: no input says
 heddle_plan *plan_open(heddle_program *p); // without its plan
+void search_tell_mfu(heddle_search *f);    // before a report
 bool optimizer_read(ctx *c, const heddle_optimizer *o, optim_opts *out);
 #endif

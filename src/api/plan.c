@@ -30,7 +30,9 @@ static heddle_plan *make(heddle_program *p, const char *line, const heddle_plan_
   bool ok = strategy_parse(c, b->o.a, line, &said) && strategy_one(c, &said, &h.s) &&
             strategy_settle(c, &said, program_batch(p->p), o->train, &h.s) &&
             optimizer_read(c, &o->optimizer, &h.optim);
-  return checked(b, ok ? policy_hybrid(program_planner(p), b->o.a, &h) : NULL);
+  b = checked(b, ok ? policy_hybrid(program_planner(p), b->o.a, &h) : NULL);
+  if (b) b->pn->model = p->name;
+  return b;
 }
 heddle_plan *heddle_plan_make(heddle_program *p, const char *line, const heddle_plan_options *o) {
   static const heddle_plan_options none;
@@ -41,7 +43,8 @@ heddle_plan *heddle_plan_make(heddle_program *p, const char *line, const heddle_
 static heddle_plan *parse(heddle_program *p, const char *name, const char *text, size_t n) {
   if (!program_to_plan(p)) return NULL;
   heddle_plan *b = plan_open(p);
-  return checked(b, plan_parse(b->o.a, planner_source(program_planner(p)), sym_of(p->o.s->c, name), text, n));
+  const prog *src = planner_source(program_planner(p));
+  return checked(b, plan_parse(b->o.a, src, p->name, sym_of(p->o.s->c, name), text, n));
 }
 heddle_plan *heddle_plan_parse(heddle_program *p, const char *name, const char *text, size_t n) {
   if (!p) return NULL;

@@ -100,7 +100,10 @@ static heddle_plan *plan_at(heddle_search *f, u32 index) {
   heddle_plan_on(b, f->m, f->costs);
   h.k = plan_cost_model(b);
   b->pn = policy_hybrid(program_planner(f->p), b->o.a, &h);
-  if (b->pn) return b;
+  if (b->pn) {
+    b->pn->model = f->p->name;
+    return b;
+  }
   object_drop(b);
   return NULL;
 }
@@ -110,8 +113,26 @@ heddle_plan *heddle_search_plan(heddle_search *f, uint32_t index) {
 }
 
 // ---- reports ----------------------------------------------------------------------------------------------
+// Asks for the program of the best plan, so it waits until somebody asks.
+void search_tell_mfu(heddle_search *f) {
+  ctx *c = f->o.s->c;
+  if (!f->p || !f->r.nfit || f->about.mfu > 0) return;
+  arena *a = arena_new();
+  const u32 before = diag_count(c);
+  const hybrid_opts h = search_hybrid(&f->so, &f->r.point[0]);
+  const cost_opts costs = {.model = f->costs, .extrapolated = quiet};
+  planner *pl = program_planner(f->p);
+  plan *pn = policy_hybrid(pl, a, &h);
+  prog *d = pn ? plan_apply(pl, pn, cost_model_new(c, a, f->m->m, &costs)) : NULL;
+  if (d) f->about.mfu = report_mfu(d, f->m->m, f->about.ranks, f->r.point[0].time_ps);
+  prog_free(d);
+  arena_free(a);
+  diag_truncate(c, before);
+}
+
 static const char *describe(heddle_search *f, heddle_format format) {
   report *r = report_new(f->o.a);
+  search_tell_mfu(f);
   (f->so.parts ? report_part : report_search)(r, f->o.a, &f->about, &f->so, &f->r);
   return rendered(f->o.a, r, format);
 }
@@ -125,6 +146,7 @@ static const char *part_text(heddle_search *f) {
   const cost_opts costs = {.model = f->costs};
   strbuf b = {.a = f->o.a};
   if (!has_model(f, "a part")) return NULL;
+  search_tell_mfu(f);
   search_part_print(search_part_of(f->o.a, f->p->p, f->m->m, &costs, &f->so, &f->about, &f->r), &b);
   return sb_str(&b);
 }

@@ -22,6 +22,7 @@ static const char *answer(heddle_search *f, const heddle_search_questions *q, he
   if (!q->why && q->what_if) search_look_at(a, p, m, &costs, &f->so, &f->r.point[0].s, &w.winner);
   if (q->what_if) n = search_what_ifs(c, a, p, m, &costs, &f->so, &f->r, what);
   report *r = report_new(a);
+  search_tell_mfu(f);
   report_search(r, a, &f->about, &f->so, &f->r);
   if (q->why) report_why(r, a, &w, &f->r);
   if (w.winner.has_path) report_help(r, &w.winner.path, w.winner.r.makespan_ps);

@@ -324,6 +324,11 @@ void options_help(const command *c, FILE *to) {
                                             : "simulation";
   put_group(c, to, &shown, G_EVAL | G_VERIFY | G_RANK | G_TIME, does);
   put_group(c, to, &shown, G_OUTPUT | G_ALL, "output");
+  if (c->groups & G_MACHINE)
+    fputs("\nnot modelled\n"
+          "  flash attention and other fused kernels; dropout in built-in models; overlap of data-parallel\n"
+          "  and tensor-parallel communication with computation (docs/commands.md)\n",
+          to);
   fprintf(to, "\nexample\n");
   for (const char *e = c->example; *e; e += *e == '\n') {
     int n = (int)strcspn(e, "\n");

@@ -224,7 +224,7 @@ static void read_line(words *w, const char *p) {
   }
 }
 
-static const char *spec_text(words *w, const char *name, const char *at, size_t *n, sym *from) {
+static const char *spec_text(words *w, const char *name, u32 times, const char *at, size_t *n, sym *from) {
   draft *d = w->d;
   size_t len = strlen(name);
   bool path = strchr(name, '/') || (len > 5 && !strcmp(name + len - 5, ".yaml")) || file_exists(name);
@@ -236,7 +236,8 @@ static const char *spec_text(words *w, const char *name, const char *at, size_t 
   u32 count = machine_presets(d->a, &names);
   for (u32 i = 0; i < count; i++) sb_fmt(&known, " %s", names[i]);
   draft_fail(d, word_loc(w, at), "'%s' is neither a file nor a preset", name);
-  diag_hint(d->c, "presets:%s; or in one line, as in '2x8 h100 ib=8x400Gb/s'", sb_str(&known));
+  if (!*name || !meant_machine(d, name, times))
+    diag_hint(d->c, "presets:%s; or in one line, as in '2x8 h100 ib=8x400Gb/s'", sb_str(&known));
   return NULL;
 }
 
@@ -249,7 +250,7 @@ static bool read_named(words *w, const char *p) {
   if (star) s = arena_strndup(d->a, s, (size_t)(star - s));
   size_t n = 0;
   sym from;
-  const char *text = spec_text(w, s ? s : "", at, &n, &from);
+  const char *text = spec_text(w, s ? s : "", times, at, &n, &from);
   const ynode *doc = text ? yaml_parse(d->c, d->a, from, text, n) : NULL;
   if (!doc) return false;
   d->name = sym_of(d->c, s);

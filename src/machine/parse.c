@@ -333,23 +333,25 @@ static void read_kind(draft *d, const ynode *name, const ynode *y) {
     *vec_push(d->a, &d->kinds) = k;
 }
 
-static const ynode *read_library(draft *d, sym *file) {
+const ynode *draft_library(draft *d) {
   size_t n;
-  const char *text = preset_text(d->c, d->a, "devices", &n, file);
-  const ynode *doc = text ? yaml_parse(d->c, d->a, *file, text, n) : NULL;
-  return doc ? yaml_get(doc, "devices") : NULL;
+  sym file = {0};
+  const char *text = d->library ? NULL : preset_text(d->c, d->a, "devices", &n, &file);
+  const ynode *doc = text ? yaml_parse(d->c, d->a, file, text, n) : NULL,
+              *y = doc ? yaml_get(doc, "devices") : NULL;
+  return y && y->kind == Y_MAP ? y : NULL;
 }
 
 int draft_kind(draft *d, loc at, const char *name) {
   int i = find_kind(d, sym_of(d->c, name));
   if (i >= 0) return i;
-  sym file = {0};
-  const ynode *lib = d->library ? NULL : read_library(d, &file),
-              *y = lib && lib->kind == Y_MAP ? yaml_get(lib, name) : NULL;
+  const ynode *lib = draft_library(d), *y = lib ? yaml_get(lib, name) : NULL;
   if (!y) {
+    const char *meant = meant_device(d, name);
     draft_fail(d, at, "unknown device '%s'", name);
     strbuf known = {.a = d->a};
-    for (u32 k = 0; lib && lib->kind == Y_MAP && k < lib->n; k++) sb_fmt(&known, " %s", lib->key[k]->str);
+    for (u32 k = 0; lib && k < lib->n; k++) sb_fmt(&known, " %s", lib->key[k]->str);
+    if (meant) diag_hint(d->c, "did you mean '%s'?", meant);
     diag_hint(d->c, "define it under devices:, or use one of%s", sb_str(&known));
     return -1;
   }

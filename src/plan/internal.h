@@ -208,4 +208,10 @@ int plan_path(const prog *p, cost_model *k, const shape *s, layout from, layout 
 layout shard_storage(apply *x, layout l, const shape *sh, storage_kind what, group g);
 
 bool plan_check_projections(const prog *p); // plan_check_orders of main's own orders, one rank of each kind
+
+// ---- the model of a plan file (fingerprint.c) ---------------------------------------------------------------
+void plan_model_print(const prog *src, const char *name, strbuf *b); // "model: {name: ..., program: ...}"
+// Is src what the value y of that key says? Else a diagnostic. model: how users call src; NULL: it has no name. text: the plan file.
+bool plan_model_check(arena *a, const prog *src, const char *model, const ynode *y, const char *text,
+                      size_t n);
 #endif

@@ -103,10 +103,11 @@ typedef struct {
   bool train, keep_gradients;
   bool input_gradients; // of floating-point inputs too, though nothing reads them: what some systems spend
   optim_opts optim;
-  sym send_stream;  // of sends; {0}: they occupy the compute stream at both ends (blocking sends)
-  u8 send_channels; // 0, 1: all sends on that stream; 2: forward and backward apart; 4: one channel for
-                    // each peer, pass and direction
-  sym name;         // what the user sees, "dp=2 tp=4 pp=2 mb=32 zero=1"
+  sym send_stream;   // of sends; {0}: they occupy the compute stream at both ends (blocking sends)
+  u8 send_channels;  // 0, 1: all sends on that stream; 2: forward and backward apart; 4: one channel for
+                     // each peer, pass and direction
+  sym name;          // what the user sees, "dp=2 tp=4 pp=2 mb=32 zero=1"
+  const char *model; // what the model is called: plan_print writes its fingerprint; NULL: it does not
   loc at, order_at, groups_at; // in the plan's text; 0 where a policy made it
   const loc *seq_at;           // per sequence; NULL where a policy made them
 } plan;
@@ -291,8 +292,12 @@ bool plan_verify(planner *pl, const plan *pn, cost_model *k, const verify_opts *
                  verify_report *r);
 
 // ---- text -------------------------------------------------------------------------------------------------
-void plan_print(const prog *src, const plan *pn, strbuf *out);                     // YAML; docs/plans.md
-plan *plan_parse(arena *a, const prog *src, sym file, const char *text, size_t n); // NULL and diagnostics
+void plan_print(const prog *src, const plan *pn, strbuf *out); // YAML; docs/plans.md
+// NULL and diagnostics; E_PLAN_MODEL, before anything else is read, if the text has the fingerprint of another program.
+// model: what users call src; NULL: it has no name.
+plan *plan_parse(arena *a, const prog *src, const char *model, sym file, const char *text, size_t n);
+// What a plan depends on in a program: operators, what they read, shapes, element types, names of functions and inputs.
+u64 plan_fingerprint(const prog *src);
 
 // ---- between groups (move.c) ------------------------------------------------------------------------------
 // How a tensor gets from layout `from` on group g to layout `want` on another group: converted on g to

@@ -154,7 +154,47 @@ static bool alone(const reader *r, choice_id id, const char *text, size_t n) {
   return false;
 }
 
+// ---- terms ----------------------------------------------------------------------------------------------
+// Does a term begin here? A name with a value, or a flag; a name alone may be a value (overlap=none,pp).
+static bool begins_term(const char *text) {
+  const size_t n = strcspn(text, "=,; \t\r\n");
+  choice_id id;
+  return find(text, n, &id) && (text[n] == '=' || choice_get(id)->kind == CK_FLAG);
+}
+
+// A comma or semicolon where a space belongs, at `text`. first: it is what a term begins with.
+static bool for_space(const char *text, bool first) {
+  if (*text != ',' && *text != ';') return false;
+  if (begins_term(text + 1)) return true;
+  const char *next = text + 1 + strspn(text + 1, " \t");
+  return next > text + 1 && (first || begins_term(next));
+}
+
+// As it should be: the whole line, where it is one, else the term.
+static const char *with_spaces(const reader *r, const char *text, size_t n) {
+  if (r->row == 1 && !strpbrk(r->line, "\n#")) text = r->line, n = strlen(text);
+  strbuf b = {.a = r->a};
+  for (size_t i = 0; i < n; i++) {
+    const bool open = !b.n || b.v[b.n - 1] == ' ', twice = strchr(",;", text[i]) && strchr(",;", text[i + 1]);
+    if (text[i] != ' ' && !for_space(text + i, open) && !(twice && text[i + 1]))
+      sb_char(&b, text[i]);
+    else if (!open)
+      sb_char(&b, ' ');
+  }
+  return sb_str(&b);
+}
+
+static bool has_spaces(const reader *r, const char *text, size_t n) {
+  size_t i = 0;
+  while (i < n && !for_space(text + i, !i)) i++;
+  if (i == n) return true;
+  diag(r->c, E_STRATEGY, at(r, text + i), "terms have spaces between them, not '%c'", text[i]);
+  diag_hint(r->c, "%s", with_spaces(r, text, n));
+  return false;
+}
+
 static bool term(const reader *r, const char *text, size_t n) {
+  if (!has_spaces(r, text, n)) return false;
   const char *eq = memchr(text, '=', n);
   size_t len = eq ? (size_t)(eq - text) : n;
   choice_id id;

@@ -1,6 +1,6 @@
 // text.c - plans as YAML, docs/plans.md. What is printed reads back as the same plan; every mistake in a plan
 // written by hand is located.
-#include "plan/plan.h"
+#include "plan/internal.h"
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -139,6 +139,7 @@ void plan_print(const prog *src, const plan *pn, strbuf *b) {
   sb_put(b, "heddle-plan: 1\nname: ");
   sb_json_str(b, sym_str(src->c, pn->name));
   sb_char(b, '\n');
+  if (pn->model) plan_model_print(src, pn->model, b);
   if (pn->train) {
     const optim_opts *o = &pn->optim;
     bool masters = false;
@@ -645,9 +646,28 @@ static sym word(reader *r, const ynode *y, const char *key) {
   return (sym){0};
 }
 
-plan *plan_parse(arena *a, const prog *src, sym file, const char *text, size_t n) {
+// Without a fingerprint any model will do.
+static bool read_model(reader *r, const ynode *top, const char *model, const char *text, size_t n) {
+  static const char *const keys[] = {"name", "instructions", "weights", "input", "program", NULL};
+  const ynode *y = yaml_get(top, "model");
+  if (!y) return true;
+  if (y->kind != Y_MAP) {
+    bad(r, y, "`model` must be a map");
+    return false;
+  }
+  known_keys(r, y, keys);
+  if (r->failed) return false;
+  if (!yaml_get(y, "program")) return true;
+  const ynode *name = want(r, y, "name", Y_SCALAR);
+  if (!name || !plan_model_check(r->a, r->src, model, y, text, n)) return !(r->failed = true);
+  r->pn->model = name->str;
+  return true;
+}
+
+plan *plan_parse(arena *a, const prog *src, const char *model, sym file, const char *text, size_t n) {
   static const char *const keys[] = {"heddle-plan",
                                      "name",
+                                     "model",
                                      "train",
                                      "axes",
                                      "time",
@@ -674,6 +694,7 @@ plan *plan_parse(arena *a, const prog *src, sym file, const char *text, size_t n
   known_keys(&r, y, keys);
   if (number_at(&r, y, "heddle-plan", 1, INT64_MAX, 0) > 1)
     bad(&r, yaml_get(y, "heddle-plan"), "this version reads `heddle-plan: 1`");
+  if (!read_model(&r, y, model, text, n)) return NULL;
   const ynode *name = yaml_get(y, "name"), *send = yaml_get(y, "send-stream");
   if (name) r.pn->name = word(&r, name, "name");
   if (send) r.pn->send_stream = word(&r, send, "send-stream");

@@ -135,12 +135,15 @@ static void put_counts(report *r, arena *a, const search_result *s) {
 // Why the best is best and what limits the others, in lines made of the figures.
 static void put_why(report *r, arena *a, const search_about *about, const search_result *s) {
   const search_point *w = &s->point[0], *more = NULL;
+  const cell share = about->mfu > 0 ? cell_x(CELL_SHARE, about->mfu) : cell_none();
+  const char *mfu = about->mfu > 0 ? arena_printf(a, "; MFU %s", text_of(a, share)) : "";
   report_line(r, "winner", "%s", name_of(a, w));
-  report_line(r, "", "computes %s of the time, communicates %s, idles %s; needs %s%s%s",
+  report_line(r, "", "computes %s of the time, communicates %s, idles %s%s; needs %s%s%s",
               text_of(a, cell_x(CELL_SHARE, w->utilisation)), text_of(a, cell_x(CELL_SHARE, w->comm)),
-              text_of(a, cell_x(CELL_SHARE, w->bubble)), text_of(a, cell_i(CELL_BYTES, w->peak_bytes)),
+              text_of(a, cell_x(CELL_SHARE, w->bubble)), mfu, text_of(a, cell_i(CELL_BYTES, w->peak_bytes)),
               s->memory_bytes > 0 ? " of " : "",
               s->memory_bytes > 0 ? text_of(a, cell_i(CELL_BYTES, s->memory_bytes)) : "");
+  report_fact(r, "mfu", NULL, share);
   report_batchnorm(r, &about->batchnorm);
   if (s->nfit > 1)
     put_other(r, a, "next", &s->point[1], arena_printf(a, "limited by %s", limit_of(&s->point[1])), s);
@@ -256,18 +259,23 @@ void report_search(report *r, arena *a, const search_about *about, const search_
 void report_part(report *r, arena *a, const search_about *about, const search_opts *o,
                  const search_result *s) {
   const u32 simulated = s->count[SEARCH_RAN] + s->count[SEARCH_OVER_MEMORY];
+  const u32 left = s->dealt + s->count[SEARCH_OPEN]; // for all parts; what is open others have
   report_fact(r, "model", "model", cell_text(about->model));
   report_fact(r, "machine", "machine", cell_text(about->machine));
+  report_line(r, "space", "%u plans; %u are left to look at%s", s->space, left,
+              left < s->space ? ", the others impossible, too large or equal to another" : "");
   report_fact(r, "part", NULL, cell_i(CELL_INT, o->part));
   report_fact(r, "parts", NULL, cell_i(CELL_INT, o->parts));
-  report_line(r, "part", "%u of %u: %u of %u plans, %u simulated", o->part, o->parts, s->dealt, s->space,
-              simulated);
+  report_line(r, "part", "%u of %u has %u of the %u: %u simulated, %u ruled out by bounds on time", o->part,
+              o->parts, s->dealt, left, simulated, s->count[SEARCH_BOUND_TIME]);
   if (s->nfit)
     report_line(r, "best", "%s, %s", name_of(a, &s->point[0]),
                 text_of(a, cell_i(CELL_PS, s->point[0].time_ps)));
   else
     report_line(r, "best", "no plan fits");
   report_fact(r, "space", NULL, cell_i(CELL_INT, s->space));
+  report_fact(r, "left", NULL, cell_i(CELL_INT, left));
   report_fact(r, "dealt", NULL, cell_i(CELL_INT, s->dealt));
   report_fact(r, "simulated", NULL, cell_i(CELL_INT, simulated));
+  report_fact(r, "ruled_out_by_time", NULL, cell_i(CELL_INT, s->count[SEARCH_BOUND_TIME]));
 }

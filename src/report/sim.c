@@ -206,33 +206,76 @@ static void put_critical(report *r, const sim_result *s) {
   report_top(r, 8);
 }
 
-// Arithmetic a second and device, against the peak of the type that the weights have: all of it (HFU), and without
-// what is computed again (MFU).
-static void put_rate(report *r, arena *a, const prog *p, const machine *m, const sim_result *s) {
+// ---- throughput ---------------------------------------------------------------------------------------
+// Arithmetic of a step, what of it is done again, and what the devices could do in a second, in the type that the
+// weights have. peak 0: the machine has no rate for it.
+typedef struct {
+  double flops, again, peak;
+  dtype t;
+  u32 nranks;
+} arithmetic;
+
+static arithmetic arithmetic_of(const prog *p, const machine *m, u32 nranks) {
   const func_info *f = func_get(p, p->main);
-  double again, flops = report_flops(p, &again), seconds = (double)s->makespan_ps * 1e-12, peak = 0;
-  dtype t = DT_F32;
+  arithmetic x = {.t = DT_F32, .nranks = nranks};
+  x.flops = report_flops(p, &x.again);
   for (u32 i = f->nparams; i-- > 0;)
-    if (f->params.v[i].r == ROLE_WEIGHT && !val_type(p, f, i + 1)->tuple) t = val_type(p, f, i + 1)->s.t;
-  for (u32 k = 0; k < s->nranks; k++) peak += machine_kind_of(m, k)->rate[t];
-  if (flops <= 0 || seconds <= 0) return;
-  cell rate = cell_x(CELL_FLOPS, flops / seconds / s->nranks);
-  cell share = peak > 0 ? cell_x(CELL_SHARE, flops / seconds / peak) : cell_none();
+    if (f->params.v[i].r == ROLE_WEIGHT && !val_type(p, f, i + 1)->tuple) x.t = val_type(p, f, i + 1)->s.t;
+  for (u32 k = 0; k < nranks; k++) x.peak += machine_kind_of(m, k)->rate[x.t];
+  return x;
+}
+
+// In a step of so many seconds: a device's rate; over the peak all of it (HFU), and without what is done again (MFU).
+// 0 seconds: not known.
+typedef struct {
+  cell rate, hfu, mfu;
+} rates;
+static rates rates_in(const arithmetic *x, double seconds) {
+  rates r = {cell_none(), cell_none(), cell_none()};
+  if (seconds <= 0) return r;
+  r.rate = cell_x(CELL_FLOPS, x->flops / seconds / x->nranks);
+  if (x->peak > 0) r.hfu = cell_x(CELL_SHARE, x->flops / seconds / x->peak);
+  if (x->peak > 0) r.mfu = cell_x(CELL_SHARE, (x->flops - x->again) / seconds / x->peak);
+  return r;
+}
+
+double report_mfu(const prog *p, const machine *m, u32 nranks, i64 step_ps) {
+  const arithmetic x = arithmetic_of(p, m, nranks);
+  const cell mfu = rates_in(&x, (double)step_ps * 1e-12).mfu;
+  return x.flops > 0 && mfu.kind == CELL_SHARE ? mfu.u.x : 0;
+}
+
+static void put_rate(report *r, arena *a, const arithmetic *x, double alone, double steady) {
+  const rates of = rates_in(x, steady > 0 ? steady : alone), one = rates_in(x, alone),
+              each = rates_in(x, steady);
+  const bool twice = x->again > x->flops / 2000; // else the shares look the same
   strbuf text = {.a = a};
-  cell_print(&rate, &text);
+  if (x->flops <= 0 || alone <= 0) return;
+  cell_print(&of.rate, &text);
   sb_put(&text, " a device");
-  const bool twice = again > flops / 2000; // else the shares look the same
-  const cell mfu = peak > 0 ? cell_x(CELL_SHARE, (flops - again) / seconds / peak) : cell_none();
-  if (peak > 0)
-    sb_put(&text, ", "), cell_print(&share, &text),
-        sb_fmt(&text, " of the %s peak (%s)", dtype_name(t), twice ? "HFU" : "MFU");
-  if (peak > 0 && twice)
-    sb_put(&text, ", "), cell_print(&mfu, &text), sb_put(&text, " without recomputation (MFU)");
+  if (x->peak > 0)
+    sb_put(&text, ", "), cell_print(&of.hfu, &text),
+        sb_fmt(&text, " of the %s peak (%s)", dtype_name(x->t), twice ? "HFU" : "MFU");
+  if (x->peak > 0 && twice)
+    sb_put(&text, ", "), cell_print(&of.mfu, &text), sb_put(&text, " without recomputation (MFU)");
   report_line(r, "arithmetic", "%s", sb_str(&text));
-  report_fact(r, "flops", NULL, cell_x(CELL_FLOP, flops));
-  report_fact(r, "flop_per_s_per_device", NULL, rate);
-  report_fact(r, "peak_share", NULL, share);
-  report_fact(r, "mfu", NULL, mfu);
+  report_fact(r, "flops", NULL, cell_x(CELL_FLOP, x->flops));
+  report_fact(r, "flop_per_s_per_device", NULL, one.rate);
+  report_fact(r, "peak_share", NULL, one.hfu);
+  report_fact(r, "mfu", NULL, one.mfu);
+  report_fact(r, "period_flop_per_s_per_device", NULL, each.rate);
+  report_fact(r, "period_peak_share", NULL, each.hfu);
+  report_fact(r, "period_mfu", NULL, each.mfu);
+}
+
+// Of steps that follow each other, as they are measured; where there are none, of one step.
+static void put_samples(report *r, i64 batch, double alone, double steady) {
+  const bool known = batch && alone > 0, both = known && steady > 0;
+  const cell one = known ? cell_x(CELL_PER_S, (double)batch / alone) : cell_none();
+  const cell each = both ? cell_x(CELL_PER_S, (double)batch / steady) : cell_none();
+  report_fact(r, "batch", NULL, batch ? cell_i(CELL_INT, batch) : cell_none());
+  report_fact(r, "samples_per_s", known && !both ? "samples" : NULL, one);
+  report_fact(r, "period_samples_per_s", both ? "samples" : NULL, each);
 }
 
 // Of training two times: of steps that follow each other, as they are measured, and of one alone.
@@ -246,7 +289,9 @@ static void put_time(report *r, const sim_result *s) {
 void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_result *s,
                 const sim_about *of) {
   i64 usable = m->kind[m->dev[s->cls[s->peak_class].first_rank].kind].usable_bytes;
-  double seconds = (double)s->makespan_ps * 1e-12;
+  const double alone = (double)s->makespan_ps * 1e-12;
+  const double steady = s->ncarried ? (double)s->period_ps * 1e-12 : 0;
+  const arithmetic work = arithmetic_of(p, m, s->nranks);
   report_fact(r, "model", "model", cell_text(of->model));
   report_fact(r, "plan", of->plan ? "plan" : NULL, cell_text(of->plan));
   report_batchnorm(r, &of->batchnorm);
@@ -260,11 +305,8 @@ void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_
   report_fact(r, "ranks", "ranks", cell_i(CELL_INT, s->nranks));
   put_time(r, s);
   report_error(r, a, s);
-  bool rate = of->batch && seconds > 0;
-  report_fact(r, "batch", NULL, of->batch ? cell_i(CELL_INT, of->batch) : cell_none());
-  report_fact(r, "samples_per_s", rate ? "samples" : NULL,
-              rate ? cell_x(CELL_PER_S, (double)of->batch / seconds) : cell_none());
-  put_rate(r, a, p, m, s);
+  put_samples(r, of->batch, alone, steady);
+  put_rate(r, a, &work, alone, steady);
   report_fact(r, "utilisation", "computes", cell_x(CELL_SHARE, s->utilisation));
   report_fact(r, "communication", "communicates", cell_x(CELL_SHARE, s->comm));
   report_fact(r, "bubble", "idle", cell_x(CELL_SHARE, s->bubble));

@@ -116,8 +116,9 @@ static bool is_all(ctx *c, const search_part *first, const search_result *r) {
 static void of_best(const search_part *const *part, const search_result *r, search_about *about) {
   for (u32 i = 0; i < part[0]->parts && r->nfit; i++) {
     const search_result *x = &part[i]->r;
-    if (x->npoints && !strategy_compare(&x->point[0].s, &r->point[0].s))
-      about->batchnorm = part[i]->about.batchnorm;
+    if (!x->npoints || strategy_compare(&x->point[0].s, &r->point[0].s)) continue;
+    about->batchnorm = part[i]->about.batchnorm;
+    about->mfu = part[i]->about.mfu;
   }
 }
 

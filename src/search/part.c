@@ -186,6 +186,8 @@ void search_part_print(const search_part *p, strbuf *out) {
   put_number(&b, "one_device_ps", r->one_device_ps);
   put_number(&b, "batchnorm_samples", p->about.batchnorm.samples);
   put_number(&b, "batchnorm_groups", p->about.batchnorm.groups);
+  put_key(&b, "mfu");
+  sb_fmt(&b, "%.17g", p->about.mfu);
   put_key(&b, "points");
   for (u32 i = 0; i < r->npoints; i++) {
     sb_put(&b, i ? ",\n    {" : "[\n    {");

@@ -100,6 +100,7 @@ static void read_typed(reader *r, const ynode *y, search_part *p) {
   p->about.types = p->shared[SHARED_parameter_dtypes];
   p->about.batchnorm.samples = number(r, y, "batchnorm_samples", 0, INT64_MAX);
   p->about.batchnorm.groups = number(r, y, "batchnorm_groups", 0, INT64_MAX);
+  p->about.mfu = share(r, y, "mfu");
   x->batch = number(r, y, "batch", 0, INT64_MAX);
   x->memory_bytes = number(r, y, "memory_limit_bytes", -1, INT64_MAX);
   x->space = (u32)number(r, y, "space", 1, UINT32_MAX);

@@ -99,6 +99,7 @@ typedef struct {
       *machine; // as they are called; element types of the weights, NULL: there are none
   u32 ranks;
   batchnorm_stats batchnorm; // under the best plan
+  double mfu; // of the best plan: arithmetic but for what is done again, over the peak; 0: not known
 } search_about;
 
 // What one part of a search found, in a form that parts of other machines can be put beside.

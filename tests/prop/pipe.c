@@ -101,7 +101,7 @@ static u32 plans_of(u32 n) { return getenv("PLANS") ? (u32)atoi(getenv("PLANS"))
 static const plan *through_text(plans_model *m, const plan *pn, arena *a) {
   strbuf b = {.a = a};
   plan_print(planner_source(m->pl), pn, &b);
-  return plan_parse(a, planner_source(m->pl), sym_of(m->c, "plan"), sb_str(&b), b.n);
+  return plan_parse(a, planner_source(m->pl), NULL, sym_of(m->c, "plan"), sb_str(&b), b.n);
 }
 
 static bool flat_is_folded(plans_model *m, const plan *pn, cost_model *k, arena *a) {

@@ -182,7 +182,7 @@ static const char *program_text(const prog *p, arena *a) {
 
 // What is printed reads back as a plan that makes the same program.
 static bool check_text(plans_model *m, const char *text, const prog *p, arena *a) {
-  plan *back = plan_parse(a, planner_source(m->pl), sym_of(m->c, "plan"), text, strlen(text));
+  plan *back = plan_parse(a, planner_source(m->pl), NULL, sym_of(m->c, "plan"), text, strlen(text));
   if (!back) return false;
   strbuf again = {.a = a};
   plan_print(planner_source(m->pl), back, &again);

@@ -134,7 +134,7 @@ TEST(master_in_plan_text) {
     plan_print(planner_source(pl), pn, &text);
     bool said = strstr(sb_str(&text), ", master-weights: true}") != NULL;
     CHECK(said == (k % 2 && types[k / 2] != DT_F32));
-    plan *q = plan_parse(a, planner_source(pl), sym_of(c, "printed"), sb_str(&text), text.n);
+    plan *q = plan_parse(a, planner_source(pl), NULL, sym_of(c, "printed"), sb_str(&text), text.n);
     REQUIRE(q != NULL);
     CHECK(q->optim.master == said);
     plan_print(planner_source(pl), q, &again);

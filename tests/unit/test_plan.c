@@ -28,7 +28,7 @@ static void close_source(session *s) {
 
 static void check_plan(const char *model, const char *text) {
   session s = open_source(model);
-  plan *pn = plan_parse(s.a, planner_source(s.pl), sym_of(s.c, "plan"), text, strlen(text));
+  plan *pn = plan_parse(s.a, planner_source(s.pl), NULL, sym_of(s.c, "plan"), text, strlen(text));
   verify_report r = {0};
   bool ok = pn && plan_verify(s.pl, pn, NULL, &(verify_opts){.seed = 3}, s.a, &r) && r.passed;
   CHECK_MSG(ok, "%s", diag_render(s.c, s.a));
@@ -180,7 +180,7 @@ TEST(plan_single_is_the_training_step) {
 static u32 gathers(const char *model, const char *text) {
   check_plan(model, text);
   session s = open_source(model);
-  plan *pn = plan_parse(s.a, planner_source(s.pl), sym_of(s.c, "plan"), text, strlen(text));
+  plan *pn = plan_parse(s.a, planner_source(s.pl), NULL, sym_of(s.c, "plan"), text, strlen(text));
   prog *p = pn ? plan_apply(s.pl, pn, NULL) : NULL;
   u32 n = 0;
   for (u32 f = 1; p && f < p->funcs.n; f++)
@@ -249,7 +249,7 @@ static u32 stage_functions(const char *trans) {
            "segments:\n  - {from: 1, to: 1, on: m, at: {pp: 0}}\n  - {from: 2, to: 2, on: m, at: {pp: 1}}\n"
            "  - {from: 3, to: 3, on: m, at: {pp: 2}}\n%sorder:\n  - \"F0.0\"\n  - \"F1.0\"\n  - \"F2.0\"\n",
            trans);
-  plan *pn = plan_parse(s.a, planner_source(s.pl), sym_of(s.c, "plan"), text, strlen(text));
+  plan *pn = plan_parse(s.a, planner_source(s.pl), NULL, sym_of(s.c, "plan"), text, strlen(text));
   prog *p = pn ? plan_apply(s.pl, pn, NULL) : NULL;
   if (!CHECK_MSG(p, "%s", diag_render(s.c, s.a))) return 0;
   u32 n = p->funcs.n - 2; // without number 0 and main

@@ -17,12 +17,12 @@ static const char *read_all(arena *a, const char *path, size_t *n) {
 static void check_example(prog *p, const char *text, size_t n, arena *a) {
   ctx *c = p->c;
   planner *pl = planner_new(p);
-  plan *pn = plan_parse(a, planner_source(pl), sym_of(c, "docs/plans.md"), text, n);
+  plan *pn = plan_parse(a, planner_source(pl), NULL, sym_of(c, "docs/plans.md"), text, n);
   CHECK_MSG(pn != NULL, "%s", diag_render(c, a));
   if (pn) {
     strbuf b = {.a = a}, again = {.a = a};
     plan_print(planner_source(pl), pn, &b);
-    plan *back = plan_parse(a, planner_source(pl), sym_of(c, "printed"), sb_str(&b), b.n);
+    plan *back = plan_parse(a, planner_source(pl), NULL, sym_of(c, "printed"), sb_str(&b), b.n);
     CHECK_MSG(back != NULL, "%s", diag_render(c, a));
     if (back) plan_print(planner_source(pl), back, &again);
     CHECK_STR(sb_str(&again), sb_str(&b));
@@ -71,7 +71,7 @@ TEST(plan_text_says_all) {
   pn->axes[0].name = sym_of(c, "-x y");
   strbuf text = {.a = a};
   plan_print(planner_source(pl), pn, &text);
-  plan *q = plan_parse(a, planner_source(pl), sym_of(c, "printed"), sb_str(&text), text.n);
+  plan *q = plan_parse(a, planner_source(pl), NULL, sym_of(c, "printed"), sb_str(&text), text.n);
   CHECK_MSG(q != NULL, "%s\n%s", diag_render(c, a), sb_str(&text));
   if (q) {
     CHECK(q->train && q->input_gradients && q->keep_gradients);

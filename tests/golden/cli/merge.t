@@ -2,12 +2,14 @@
 $ heddle plan mlp-xs --batch 1024 --train --machine laptop --top 3 --part 1/2 -o part1.json
 model    mlp-xs
 machine  laptop
-part     1 of 2: 120 of 447 plans, 6 simulated
+space    447 plans; 240 are left to look at, the others impossible, too large or equal to another
+part     1 of 2 has 120 of the 240: 6 simulated, 114 ruled out by bounds on time
 best     dp=2 tp=2 pp=1 mb=2, 53.58 ms
 $ heddle plan mlp-xs --batch 1024 --train --machine laptop --top 3 --part 2/2 -o part2.json --threads 1
 model    mlp-xs
 machine  laptop
-part     2 of 2: 120 of 447 plans, 7 simulated
+space    447 plans; 240 are left to look at, the others impossible, too large or equal to another
+part     2 of 2 has 120 of the 240: 7 simulated, 113 ruled out by bounds on time
 best     dp=4 tp=1 pp=1 zero=2, 48.69 ms
 $ heddle plan mlp-xs --batch 1024 --train --machine laptop --top 3 > whole.txt; heddle merge part2.json part1.json | diff whole.txt -
 $ heddle plan mlp-xs --batch 1024 --train --machine laptop --top 3 --json > whole.json; heddle merge part1.json part2.json --json | diff whole.json -
@@ -27,7 +29,7 @@ step          training
 3   4     0  49.43 ms  1.02x  20,715/s  22.5 MiB  computation 95 %
 
 winner       dp=4 tp=1 pp=1 zero=2
-             computes 93.6 % of the time, communicates 6.4 %, idles 0.0 %; needs 18.0 MiB of 3.60 GiB
+             computes 93.6 % of the time, communicates 6.4 %, idles 0.0 %; MFU 66.1 %; needs 18.0 MiB of 3.60 GiB
 next         dp=4 tp=1 pp=1 zero=3
              1.01x the time, limited by computation
 certificate  447 plans: 7 fit, 0 too large, 233 too slow, 0 impossible, 207 equal to another;
@@ -41,8 +43,10 @@ $ heddle plan mlp-xs:layers=3 --batch 8 --train --machine '1x2 v100' --strategy 
   "part": 1,
   "parts": 1,
   "space": 36,
+  "left": 8,
   "dealt": 8,
-  "simulated": 8
+  "simulated": 8,
+  "ruled_out_by_time": 0
 }
 $ sed -E 's/("(program|description|screened|checksum)": ")[0-9a-f]+/\1.../' one.json
 {
@@ -79,6 +83,7 @@ $ sed -E 's/("(program|description|screened|checksum)": ")[0-9a-f]+/\1.../' one.
   "one_device_ps": 0,
   "batchnorm_samples": 0,
   "batchnorm_groups": 0,
+  "mfu": 0.0077484001076447004,
   "points": [
     {"strategy": "dp=1 tp=1 pp=2", "bound_ps": 110247290, "state": "fits", "time_ps": 176887447, "peak_bytes": 8520704, "utilisation": 0.54371559503597788, "bubble": 0.45628440496402212, "communication": 0},
     {"strategy": "dp=1 tp=1 pp=2 recompute=full", "bound_ps": 123417689, "state": "fits", "time_ps": 190057859, "peak_bytes": 8504320, "utilisation": 0.57533466953344981, "bubble": 0.42466533046655019, "communication": 0},
@@ -95,11 +100,13 @@ $ sed -E 's/("(program|description|screened|checksum)": ")[0-9a-f]+/\1.../' one.
 $ for i in 1 2; do heddle plan mlp-xs --batch 8 --machine '1x2 v100' --memory-limit 1MB --part $i/2 -o no$i.json; done; heddle merge no1.json no2.json
 model    mlp-xs
 machine  1x2 v100
-part     1 of 2: 0 of 11 plans, 0 simulated
+space    11 plans; 0 are left to look at, the others impossible, too large or equal to another
+part     1 of 2 has 0 of the 0: 0 simulated, 0 ruled out by bounds on time
 best     no plan fits
 model    mlp-xs
 machine  1x2 v100
-part     2 of 2: 0 of 11 plans, 0 simulated
+space    11 plans; 0 are left to look at, the others impossible, too large or equal to another
+part     2 of 2 has 0 of the 0: 0 simulated, 0 ruled out by bounds on time
 best     no plan fits
 error[E0506]: no plan can run: of 11, 11 too large for 977 KiB of memory
   note: the smallest needs at least 4.00 MiB on a rank
@@ -185,12 +192,12 @@ error[E0510]: this part is of another search: the number of devices is 2 here an
 [1]
 $ head -c 900 part2.json > cut.json; heddle merge part1.json cut.json
 error[E0116]: the part is cut off here, or was changed before
-  --> cut.json:33
+  --> cut.json:34
   hint: copy the file again, or evaluate the part again
 [1]
 $ sed s/fits/fats/ part2.json > changed.json; heddle merge part1.json changed.json
 error[E0116]: the part is cut off here, or was changed before
-  --> changed.json:42
+  --> changed.json:43
   hint: copy the file again, or evaluate the part again
 [1]
 $ heddle merge part1.json best.plan whole.txt

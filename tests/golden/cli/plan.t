@@ -15,7 +15,7 @@ step          training
 5   2   2     3  50.47 ms  1.04x  20,289/s  16.0 MiB  computation 93 %
 
 winner       dp=4 tp=1 pp=1 zero=2
-             computes 93.6 % of the time, communicates 6.4 %, idles 0.0 %; needs 18.0 MiB of 3.60 GiB
+             computes 93.6 % of the time, communicates 6.4 %, idles 0.0 %; MFU 66.1 %; needs 18.0 MiB of 3.60 GiB
 next         dp=4 tp=1 pp=1 zero=3
              1.01x the time, limited by computation
 certificate  447 plans: 9 fit, 0 too large, 231 too slow, 0 impossible, 207 equal to another;
@@ -25,6 +25,7 @@ $ cat best.plan
 # heddle plan mlp-xs --batch 1024 --train --machine laptop --top 5 -o best.plan
 heddle-plan: 1
 name: "dp=4 tp=1 pp=1 zero=2"
+model: {name: "mlp-xs", instructions: 12, weights: "f32", input: "f32[1024,512]", program: "20a1ef88b26e8a93"}
 train: {optimizer: sgd, lr: 0.01, momentum: 0, beta1: 0, beta2: 0, eps: 0, weight-decay: 0}
 axes: {pp: 1, dp: 4, tp: 1}
 meshes:
@@ -95,6 +96,9 @@ cost source  count      time   share  spread known
 roofline        77  46.11 ms  94.7 %         0.0 %
 link model      17  2.578 ms   5.3 %         0.0 %
 launch time      3  3.002 us   0.0 %         0.0 %
+## So is its MFU, also where something is computed again.
+$ heddle plan gpt2:layers=4,hidden=256,heads=4,vocab=512 --batch 16 --seq 64 --dtype f16 --train --machine dgx-2 --devices 4 --strategy "dp=2 tp=1 pp=2 mb=4 zero=1 recompute=full" --json -o full.plan | sed -n '/"mfu"/p' > mfu; heddle sim gpt2:layers=4,hidden=256,heads=4,vocab=512 --batch 16 --seq 64 --dtype f16 --plan full.plan --machine dgx-2 --json | sed -n '/^  "mfu"/p' | cmp - mfu && cat mfu
+  "mfu": 0.00611366821632553,
 $ heddle plan mlp-xs --batch 1024 --train --machine laptop --data 2 --tensor 1,2 --zero 0,1 --recompute none --json | sed -E 's/: [0-9.e+-]+/: N/g'
 {
   "model": "mlp-xs",
@@ -116,6 +120,7 @@ $ heddle plan mlp-xs --batch 1024 --train --machine laptop --data 2 --tensor 1,2
     {"rank": N, "dp": N, "tp": N, "pp": N, "mb": N, "v": N, "schedule": "1f1b", "group": null, "zero": N, "recompute": "none", "sp": null, "overlap": "pp", "channels": "peer", "tables": null, "layers": "cost", "bn": "local", "dp.shares": "equal", "tp.shares": null, "strategy": "dp=2 tp=1 pp=2 mb=16", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
     {"rank": N, "dp": N, "tp": N, "pp": N, "mb": N, "v": N, "schedule": "1f1b", "group": null, "zero": N, "recompute": "none", "sp": null, "overlap": "pp", "channels": "peer", "tables": null, "layers": "cost", "bn": "local", "dp.shares": "equal", "tp.shares": null, "strategy": "dp=2 tp=1 pp=2", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "bubble"}
   ],
+  "mfu": N,
   "bound_failed": false,
   "not_searched": "v=* schedule=* sp=*",
   "space": N,
@@ -146,7 +151,7 @@ step          inference; --train plans a training step
 6   1   1   4  15.37 ms  4.07x  16,658/s  4.00 MiB  bubble 76 %
 
 winner       dp=4 tp=1 pp=1
-             computes 100.0 % of the time, communicates 0.0 %, idles 0.0 %; needs 8.50 MiB of 3.60 GiB
+             computes 100.0 % of the time, communicates 0.0 %, idles 0.0 %; MFU 74.2 %; needs 8.50 MiB of 3.60 GiB
 next         dp=2 tp=2 pp=1
              1.09x the time, limited by computation
 tp alone     1.28x the time, limited by computation
@@ -168,7 +173,7 @@ step          inference; --train plans a training step
 1   2  147.3 us  1.00x  6,788/s  15.6 MiB  bubble 53 %
 
 winner       dp=1 tp=1 pp=2
-             computes 46.9 % of the time, communicates 0.0 %, idles 53.1 %; needs 15.6 MiB of 19.1 MiB
+             computes 46.9 % of the time, communicates 0.0 %, idles 53.1 %; MFU 0.4 %; needs 15.6 MiB of 19.1 MiB
 certificate  3 plans: 1 fit, 0 too large, 0 too slow, 2 impossible, 0 equal to another;
              1 simulated, 0 ruled out by bounds on memory, 0 on time
              other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
@@ -213,7 +218,7 @@ step          training
 10   4   8  zb-h1        none     20.46 ms  1.34x  3,128/s  5.38 MiB  bubble 31 %
 
 winner       dp=1 tp=1 pp=4 mb=8 schedule=zb-h1
-             computes 91.1 % of the time, communicates 0.0 %, idles 8.9 %; needs 5.38 MiB of 3.60 GiB
+             computes 91.1 % of the time, communicates 0.0 %, idles 8.9 %; MFU 13.6 %; needs 5.38 MiB of 3.60 GiB
 next         dp=1 tp=1 pp=4 mb=8
              1.26x the time, limited by bubble
 one device   0.93x the time, 14.12 ms: --devices 1
@@ -235,7 +240,7 @@ step          training
 2   2   4  selective  6.728 ms  1.02x  2,378/s  263 MiB  communication 23 %
 
 winner       dp=2 tp=4 pp=1
-             computes 76.3 % of the time, communicates 23.7 %, idles 0.0 %; needs 268 MiB of 28.8 GiB
+             computes 76.3 % of the time, communicates 23.7 %, idles 0.0 %; MFU 12.7 %; needs 268 MiB of 28.8 GiB
 next         dp=2 tp=4 pp=1 recompute=selective
              1.02x the time, limited by communication
 dp alone     1.32x the time, limited by communication
@@ -392,7 +397,7 @@ $ heddle plan mlp-xs --batch 1024 --train --machine laptop --top 1 --why 'pp=2' 
   ]
 }
 $ heddle plan tests/lookup.heddle --train --optimizer sgd --machine laptop --devices 1 --microbatches 1 --memory-limit 100MB | tail -3
-             computes 100.0 % of the time, communicates 0.0 %, idles 0.0 %; needs 71.0 MiB of 95.4 MiB
+             computes 100.0 % of the time, communicates 0.0 %, idles 0.0 %; MFU 59.9 %; needs 71.0 MiB of 95.4 MiB
 certificate  3 plans: 1 fit, 0 too large, 0 too slow, 0 impossible, 2 equal to another;
              1 simulated, 0 ruled out by bounds on memory, 0 on time
 $ heddle plan tests/unused.heddle --train --optimizer sgd --machine "1x2 v100" --strategy "dp=1 tp=1 pp=2 mb=4 schedule=gpipe" --memory-limit 190976B | grep -A1 samples
@@ -403,13 +408,13 @@ $ heddle plan tests/alikes.heddle --train --machine "1x3 v100" --strategy "dp=1 
 1   3   2  2  zb-h1     none       285.1 us  1.00x  28,059/s  8.50 KiB  bubble 54 %
 $ for t in twoways frozen; do heddle plan tests/$t.heddle --train --machine "1x1 v100" --strategy "dp=1 tp=1 pp=1 mb=1 recompute=none" | tail -4; heddle sim tests/$t.heddle --train --machine "1x1 v100" | grep -E "^one step|^peak"; done
 winner       dp=1 tp=1 pp=1
-             computes 100.0 % of the time, communicates 0.0 %, idles 0.0 %; needs 53.5 KiB of 28.8 GiB
+             computes 100.0 % of the time, communicates 0.0 %, idles 0.0 %; MFU 0.0 %; needs 53.5 KiB of 28.8 GiB
 certificate  1 plan: 1 fit, 0 too large, 0 too slow, 0 impossible, 0 equal to another;
              1 simulated, 0 ruled out by bounds on memory, 0 on time
 one step alone  586.4 us
 peak memory     53.5 KiB of 28.8 GiB on rank 0
 winner       dp=1 tp=1 pp=1
-             computes 100.0 % of the time, communicates 0.0 %, idles 0.0 %; needs 18.0 KiB of 28.8 GiB
+             computes 100.0 % of the time, communicates 0.0 %, idles 0.0 %; MFU 0.0 %; needs 18.0 KiB of 28.8 GiB
 certificate  1 plan: 1 fit, 0 too large, 0 too slow, 0 impossible, 0 equal to another;
              1 simulated, 0 ruled out by bounds on memory, 0 on time
 one step alone  270.4 us

@@ -211,8 +211,8 @@ ranks           4
 time per step   15.01 ms
 one step alone  15.45 ms
 error bar       not known: of 100.0 % of the step no spread was measured
-samples         4,141/s
-arithmetic      12.8 GFLOP/s a device, 13.4 % of the f32 peak (MFU)
+samples         4,263/s
+arithmetic      13.2 GFLOP/s a device, 13.8 % of the f32 peak (MFU)
 computes        89.9 %
 communicates    0.0 %
 idle            10.1 %
@@ -220,6 +220,20 @@ peak memory     5.42 MiB of 3.60 GiB on rank 0
 instructions    656
 
 place  ranks  computes  communicates    idle  peak memory
+## Samples and arithmetic are by the time per step; JSON has them by both times.
+$ heddle sim mlp-xs:layers=8 --batch 64 --train --strategy "pp=4 v=2 mb=8 schedule=examples/zbv.csv" --machine laptop --json | grep -e '_ps": [0-9]*,$' -e per_s -e mfu -e peak_share -e '"flops"'
+  "period_ps": 15013767300,
+  "time_ps": 15454889700,
+  "known_error_ps": 0,
+  "samples_per_s": 4141.084229154997,
+  "period_samples_per_s": 4262.754225583342,
+  "flops": 793411600,
+  "flop_per_s_per_device": 12834313531.205597,
+  "peak_share": 0.1336907659500583,
+  "mfu": 0.1336907659500583,
+  "period_flop_per_s_per_device": 13211400978.62047,
+  "period_peak_share": 0.13761876019396324,
+  "period_mfu": 0.13761876019396324,
 $ heddle sim mlp-xs:layers=8 --batch 64 --train --strategy "pp=4 v=2 mb=8 schedule=examples/zbv.csv" --machine laptop --flat | cmp - folded
 ## the places of a file are those of the machine: here the first stage lies on the last one
 $ printf '1F0,1B0,1F1,1B1\n0F0,0F1,0B0,0B1\n' > swapped.csv; heddle verify mlp-xs:layers=2,hidden=16 --batch 8 --train --strategy "pp=2 mb=2 schedule=swapped.csv" | sed -n 2,7p
@@ -242,7 +256,7 @@ step          training
 1   2   2  swapped.csv  46.62 us  1.00x  171,595/s  5.38 KiB  bubble 46 %
 
 winner       dp=1 tp=1 pp=2 mb=2 schedule=swapped.csv
-             computes 53.6 % of the time, communicates 0.0 %, idles 46.4 %; needs 5.38 KiB of 3.60 GiB
+             computes 53.6 % of the time, communicates 0.0 %, idles 46.4 %; MFU 0.3 %; needs 5.38 KiB of 3.60 GiB
 one device   0.50x the time, 23.52 us: --devices 1
 certificate  1 plan: 1 fit, 0 too large, 0 too slow, 0 impossible, 0 equal to another;
              1 simulated, 0 ruled out by bounds on memory, 0 on time
@@ -288,7 +302,7 @@ step          training
 3   4   8  1  1f1b              19.17 ms  1.48x  3,339/s  5.30 MiB  bubble 28 %
 
 winner       dp=1 tp=1 pp=4 mb=4
-             computes 59.3 % of the time, communicates 0.0 %, idles 40.7 %; needs 5.47 MiB of 3.60 GiB
+             computes 59.3 % of the time, communicates 0.0 %, idles 40.7 %; MFU 15.8 %; needs 5.47 MiB of 3.60 GiB
 next         dp=1 tp=1 pp=4 mb=8 v=2 schedule=examples/zbv.csv
              1.19x the time, limited by computation
 certificate  12 plans: 3 fit, 0 too large, 0 too slow, 8 impossible, 1 equal to another;

@@ -90,8 +90,8 @@ batch norm  statistics over 3 of 24 samples
 results     23
 $ sed 's/batchnorm-groups: 8/batchnorm-groups: 9/' bn.plan > nine.plan; heddle verify examples/batchnorm.heddle --plan nine.plan
 error[E0502]: 9 groups of batch norm statistics, but batchnorm_train has a batch of 24
-  --> nine.plan:16:19
-  16 | batchnorm-groups: 9
+  --> nine.plan:17:19
+  17 | batchnorm-groups: 9
      |                   ^
   note: 24 / 9 is not a whole number
     --> examples/batchnorm.heddle:5:21
@@ -112,8 +112,8 @@ error[E0303]: batchnorm_train needs operand 1 of all 2 microbatches at once, but
 [1]
 $ heddle plan mlp-xs --batch 16 --data 2 --machine laptop --devices 2 -o mlp.plan > /dev/null; echo 'batchnorm-groups: 2' >> mlp.plan; heddle verify mlp-xs --batch 16 --plan mlp.plan
 error[E0501]: 2 groups of batch norm statistics, but no batch norm of the model takes any
-  --> mlp.plan:13:19
-  13 | batchnorm-groups: 2
+  --> mlp.plan:14:19
+  14 | batchnorm-groups: 2
      |                   ^
   hint: leave `batchnorm-groups` out
 [1]

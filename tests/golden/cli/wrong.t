@@ -97,6 +97,63 @@ error[E0601]: 'dgx-3' is neither a file nor a preset
   --> --machine:1:1
    1 | dgx-3
      | ^
+  hint: did you mean dgx-2? `heddle machines` lists the presets
+[1]
+$ heddle machines DGX_H100
+error[E0601]: 'DGX_H100' is neither a file nor a preset
+  --> --machine:1:1
+   1 | DGX_H100
+     | ^
+  hint: did you mean dgx-h100? `heddle machines` lists the presets
+[1]
+$ heddle plan gpt2 --machine dgx_a100
+error[E0601]: 'dgx_a100' is neither a file nor a preset
+  --> --machine:1:1
+   1 | dgx_a100
+     | ^
+  hint: did you mean dgx-a100-80? `heddle machines` lists the presets
+[1]
+$ heddle sim gpt2 --machine A100-80GB
+error[E0601]: 'A100-80GB' is neither a file nor a preset
+  --> --machine:1:1
+   1 | A100-80GB
+     | ^
+  hint: a100 is a kind of device; a machine of them is '1x8 a100', or the preset dgx-a100-80
+[1]
+$ heddle machines "v100-16gb*2"
+error[E0601]: 'v100-16gb' is neither a file nor a preset
+  --> --machine:1:1
+   1 | v100-16gb*2
+     | ^
+  hint: v100-16gb is a kind of device; a machine of them is '1x2 v100-16gb'
+[1]
+$ heddle machines dgx-v100
+error[E0601]: 'dgx-v100' is neither a file nor a preset
+  --> --machine:1:1
+   1 | dgx-v100
+     | ^
+  hint: v100 is a kind of device; a machine of them is '1x8 v100'
+[1]
+$ heddle machines "2x8xH100-SXM usable=70GB"
+error[E0601]: '2x8xH100-SXM' is neither a file nor a preset
+  --> --machine:1:1
+   1 | 2x8xH100-SXM usable=70GB
+     | ^
+  hint: h100 is a kind of device; a machine of them is '2x8 h100', or the preset dgx-h100
+[1]
+$ heddle machines "2x8 A100-PCIE-40GB"
+error[E0601]: unknown device 'A100-PCIE-40GB'
+  --> --machine:1:5
+   1 | 2x8 A100-PCIE-40GB
+     |     ^
+  hint: did you mean 'a100-40gb'?
+  hint: define it under devices:, or use one of v100 v100-16gb t4 a40 a10 a100 a100-40gb h100 h200 b200 mi300x cpu-core
+[1]
+$ heddle machines tpu-v5
+error[E0601]: 'tpu-v5' is neither a file nor a preset
+  --> --machine:1:1
+   1 | tpu-v5
+     | ^
   hint: presets: a10-4x4 a40-4x4 dgx-2 dgx-a100-80 dgx-h100 laptop; or in one line, as in '2x8 h100 ib=8x400Gb/s'
 [1]
 $ heddle machines "2x8 h100 nvlink=450GB"
@@ -111,6 +168,7 @@ error[E0601]: unknown device 'h101'
   --> --machine:1:5
    1 | 2x8 h101
      |     ^
+  hint: did you mean 'h100'?
   hint: define it under devices:, or use one of v100 v100-16gb t4 a40 a10 a100 a100-40gb h100 h200 b200 mi300x cpu-core
 [1]
 $ printf 'func @main(%%x: f32[4,8], %%y: f32[4,8]) -> (f32[4,8]) {\n  %%z = matmul %%x, %%y : f32[4,8]\n  return %%z\n}\n' > bad.heddle; heddle show bad.heddle
@@ -281,7 +339,7 @@ error[E0501]: unknown key `axis`
   --> bad.plan:2:1
    2 | axis: {dp: 2}
      | ^
-  hint: known keys: heddle-plan name train axes time meshes segments trans rest batchnorm-groups recompute input-gradients keep-gradients send-stream send-channels order
+  hint: known keys: heddle-plan name model train axes time meshes segments trans rest batchnorm-groups recompute input-gradients keep-gradients send-stream send-channels order
 error[E0501]: `axes` is missing
   --> bad.plan:1:1
    1 | heddle-plan: 1
@@ -368,6 +426,41 @@ error[E0509]: unknown choice 'pipelien'
    1 | dp=2 pipelien=2
      |      ^
   hint: did you mean 'pipeline'?
+[2]
+$ heddle sim mlp-xs --machine laptop --strategy "tp=2,pp=2"
+error[E0509]: terms have spaces between them, not ','
+  --> --strategy:1:5
+   1 | tp=2,pp=2
+     |     ^
+  hint: tp=2 pp=2
+[2]
+$ heddle plan mlp-xs --machine laptop --strategy "tp=1,2,pp=2; mb=2 , sp"
+error[E0509]: terms have spaces between them, not ','
+  --> --strategy:1:7
+   1 | tp=1,2,pp=2; mb=2 , sp
+     |       ^
+  hint: tp=1,2 pp=2 mb=2 sp
+[2]
+$ heddle plan mlp-xs --machine laptop --why "sp,tp=4,,pp=1"
+error[E0509]: terms have spaces between them, not ','
+  --> --why:1:3
+   1 | sp,tp=4,,pp=1
+     |   ^
+  hint: sp tp=4 pp=1
+[2]
+$ heddle sim mlp-xs --machine laptop --tensor 2,pipeline=2
+error[E0509]: terms have spaces between them, not ','
+  --> --strategy:1:9
+   1 | tensor=2,pipeline=2
+     |         ^
+  hint: tensor=2 pipeline=2
+[2]
+$ printf 'dp=2 # ways\ntp=2,mb=2\n' > two.txt; heddle sim mlp-xs --machine laptop --strategy "$(cat two.txt)"
+error[E0509]: terms have spaces between them, not ','
+  --> --strategy:2:5
+   2 | tp=2,mb=2
+     |     ^
+  hint: tp=2 mb=2
 [2]
 $ heddle sim mlp-xs --machine laptop --strategy "dp=2 dp=4"
 error[E0509]: dp is given twice
@@ -599,8 +692,8 @@ order:
   - "B0.0*2 F0.0*2"
   - "(F1.0 B1.0)*2"
 error[E0503]: deadlock: no place can run its next task
-  --> bad.plan:18:3
-  18 |   - "B0.0*2 F0.0*2"
+  --> bad.plan:19:3
+  19 |   - "B0.0*2 F0.0*2"
      |   ^
   note: place 0 waits at 0B0 (task 1 of 4) for 0F0, task 3 of place 0
   note: place 1 waits at 1F0 (task 1 of 4) for 0F0, task 3 of place 0
@@ -609,35 +702,74 @@ error[E0503]: deadlock: no place can run its next task
 ## A stage that is not there; another batch, model or machine than the plan's; a task that is missing.
 $ sed 's/at: {pp: 1}/at: {pp: 2}/' ok.plan > bad.plan; heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --plan bad.plan --machine laptop
 error[E0501]: expected a number from 0 to 1, found `2`
-  --> bad.plan:11:38
-  11 |   - {from: 2, to: 6, on: m, at: {pp: 2}}
+  --> bad.plan:12:38
+  12 |   - {from: 2, to: 6, on: m, at: {pp: 2}}
      |                                      ^
 [1]
 $ heddle sim mlp-xs:layers=2,hidden=8 --batch 6 --plan ok.plan --machine laptop
+error[E0511]: the plan was made for mlp-xs:layers=2,hidden=8 with a batch of 4; this is mlp-xs:layers=2,hidden=8 with 6
+  --> ok.plan:4:8
+   4 | model: {name: "mlp-xs:layers=2,hidden=8", instructions: 6, weights: "f32", input: "f32[4,8]", pr...
+     |        ^
+  hint: --batch 4
+[1]
+$ heddle sim mlp-xs:layers=3,hidden=8 --batch 4 --plan ok.plan --machine laptop
+error[E0511]: the plan was made for mlp-xs:layers=2,hidden=8 with 6 instructions in main; this is mlp-xs:layers=3,hidden=8 with 7
+  --> ok.plan:4:8
+   4 | model: {name: "mlp-xs:layers=2,hidden=8", instructions: 6, weights: "f32", input: "f32[4,8]", pr...
+     |        ^
+  hint: use the model and options of the command that made it: heddle plan mlp-xs:layers=2,hidden=8 --batch 4 --train --data 1 --tensor 1 --pipeline 2 --microbatches 2 --zero 0 --recompute none --devices 2 --machine laptop -o ok.plan
+[1]
+$ heddle verify mlp-xs:layers=2,hidden=8 --batch 4 --dtype f16 --plan ok.plan
+error[E0511]: the plan was made for mlp-xs:layers=2,hidden=8 with weights in f32; this is mlp-xs:layers=2,hidden=8 with f16
+  --> ok.plan:4:8
+   4 | model: {name: "mlp-xs:layers=2,hidden=8", instructions: 6, weights: "f32", input: "f32[4,8]", pr...
+     |        ^
+  hint: --dtype f32
+[1]
+$ heddle lower gpt2:layers=2 --batch 4 --plan ok.plan --rank 0
+error[E0511]: the plan was made for mlp-xs:layers=2,hidden=8 with 6 instructions in main, a first input of f32[4,8]; this is gpt2:layers=2 with 9, i64[4,1024]
+  --> ok.plan:4:8
+   4 | model: {name: "mlp-xs:layers=2,hidden=8", instructions: 6, weights: "f32", input: "f32[4,8]", pr...
+     |        ^
+  hint: use the model and options of the command that made it: heddle plan mlp-xs:layers=2,hidden=8 --batch 4 --train --data 1 --tensor 1 --pipeline 2 --microbatches 2 --zero 0 --recompute none --devices 2 --machine laptop -o ok.plan
+[1]
+$ sed 's/^# .*/# mine/' ok.plan > mine.plan; heddle verify mlp-xs:layers=2,hidden=16 --batch 4 --plan mine.plan
+error[E0511]: the plan was made for mlp-xs:layers=2,hidden=8 with a first input of f32[4,8]; this is mlp-xs:layers=2,hidden=16 with f32[4,16]
+  --> mine.plan:4:8
+   4 | model: {name: "mlp-xs:layers=2,hidden=8", instructions: 6, weights: "f32", input: "f32[4,8]", pr...
+     |        ^
+  hint: `heddle plan mlp-xs:layers=2,hidden=16 -o FILE` makes a plan for this one
+[1]
+## The same program under another name is the same model; without the line any model is.
+$ heddle import gpt2:layers=2,hidden=32,heads=4,vocab=64 --batch 4 --seq 8 -o g.heddle > /dev/null; heddle plan gpt2:layers=2,hidden=32,heads=4,vocab=64 --batch 4 --seq 8 --machine laptop --strategy "dp=2 tp=2" -o g.plan > /dev/null; heddle verify g.heddle --plan g.plan | head -2
+model      g.heddle
+plan       dp=2 tp=2 pp=1
+$ grep -v '^model:' ok.plan > any.plan; heddle sim mlp-xs:layers=2,hidden=8 --batch 6 --plan any.plan --machine laptop
 error[E0502]: input x: dimension 0 of extent 6 cannot be split 2 ways over axis mb at stride 2
-  --> ok.plan:13:5
+  --> any.plan:13:5
   13 |   - {input: "x", dim: 0, axis: mb, stride: 2}
      |     ^
   hint: choose a batch that is a multiple of dp x mb
 [1]
-$ heddle sim mlp-xs:layers=3,hidden=8 --batch 4 --plan ok.plan --machine laptop
+$ heddle sim mlp-xs:layers=3,hidden=8 --batch 4 --plan any.plan --machine laptop
 error[E0501]: segment 1 covers instructions 2 to 6 of main; expected to start at 2 and the last to end at 7
-  --> ok.plan:11:5
+  --> any.plan:11:5
   11 |   - {from: 2, to: 6, on: m, at: {pp: 1}}
      |     ^
   hint: use the model and the options that the plan was made for: its first line names them if `heddle plan -o` wrote it
 [1]
 $ heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --plan ok.plan --machine '1x1 a10'
 error[E0605]: rank 1 is used; the machine 1x1 a10 has ranks 0 to 0
-  --> ok.plan:11:5
-  11 |   - {from: 2, to: 6, on: m, at: {pp: 1}}
+  --> ok.plan:12:5
+  12 |   - {from: 2, to: 6, on: m, at: {pp: 1}}
      |     ^
   hint: plan for this machine, or use a larger one
 [1]
 $ heddle plan mlp-xs --batch 64 --machine dgx-2 -o 16.plan > 16.txt; heddle sim mlp-xs --batch 64 --plan 16.plan --machine laptop
 error[E0605]: rank 15 is used; the machine laptop has ranks 0 to 3
-  --> 16.plan:8:5
-   8 |   - {from: 1, to: 8, on: m, at: {pp: 0}}
+  --> 16.plan:9:5
+   9 |   - {from: 1, to: 8, on: m, at: {pp: 0}}
      |     ^
   hint: plan for this machine, or use more of them: --machine 'laptop*4'
 [1]
@@ -651,8 +783,8 @@ error[E0801]: --data cannot be combined with --plan: the plan file decides it
 [2]
 $ sed 's/(F1.0 B1.0)/F1.0/' ok.plan > bad.plan; heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --plan bad.plan --machine laptop
 error[E0501]: task 1B0 is in no sequence
-  --> bad.plan:18:3
-  18 |   - "F0.0*2 B0.0*2"
+  --> bad.plan:19:3
+  19 |   - "F0.0*2 B0.0*2"
      |   ^
   hint: every stage runs every microbatch, 0 to 1, forward (F) and backward (B, or I and W) once
 [1]
@@ -769,13 +901,18 @@ error[E0110]: a part of 1397940 bytes where its message has 99977 left
   --> cut.onnx: byte 19
 16.plan
 16.txt
+any.plan
 bad.heddle
 bad.onnx
 bad.plan
 cut.onnx
 examples
+g.heddle
+g.plan
+mine.plan
 ok.plan
 tests
+two.txt
 $ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=1001 --seq 16 --batch 4 --machine dgx-2 --devices 5 --strategy "dp=1 tp=5 pp=1 mb=1"
 error[E0506]: the plan is impossible
   note: attn.qkv of 64 x 192 cannot be split 5 ways: 192 = 3 x 4 x 16, and 4 is not divisible by 5
