@@ -97,7 +97,7 @@ error[E0601]: 'dgx-3' is neither a file nor a preset
   --> --machine:1:1
    1 | dgx-3
      | ^
-  hint: presets: a10-4x4 a40-4x4 dgx-2 dgx-a100-80 dgx-h100 laptop; or in one line, as in '2x8 h100 ib=8x400Gb/s'
+  hint: presets: a10-4x4 a40-4x4 dgx-2 dgx-a100-80 dgx-h100 laptop p100-16-50g-eth v100-32-50g-eth; or in one line, as in '2x8 h100 ib=8x400Gb/s'
 [1]
 $ heddle machines "2x8 h100 nvlink=450GB"
 error[E0602]: link: '450GB' is an amount of bytes; a bandwidth is needed
@@ -111,7 +111,7 @@ error[E0601]: unknown device 'h101'
   --> --machine:1:5
    1 | 2x8 h101
      |     ^
-  hint: define it under devices:, or use one of v100 v100-16gb t4 a40 a10 a100 a100-40gb h100 h200 b200 mi300x cpu-core
+  hint: define it under devices:, or use one of v100 v100-16gb v100-32gb p100 t4 a40 a10 a100 a100-40gb h100 h200 b200 mi300x cpu-core
 [1]
 $ printf 'func @main(%%x: f32[4,8], %%y: f32[4,8]) -> (f32[4,8]) {\n  %%z = matmul %%x, %%y : f32[4,8]\n  return %%z\n}\n' > bad.heddle; heddle show bad.heddle
 error[E0301]: matmul: inner extents differ: 8 against 4
