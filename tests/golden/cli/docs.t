@@ -11,7 +11,7 @@ heddle - plans, simulates and verifies distributed training and inference
   heddle lower MODEL            print the program of one rank under a plan
   heddle schedule SCHEDULE      print a pipeline schedule, by name or from FILE.csv, as CSV or as a picture
   heddle choices                list what a strategy chooses: names, values, defaults
-  heddle ops [OPERATOR]         list the operators, or show the manual page of one
+  heddle ops [OPERATOR]         list the operators, or show the manual page or the sharding patterns of one
   heddle explain [CODE]         list the diagnostics, or explain one
   heddle machines [MACHINE]     list the machine presets, or show one machine
   heddle help [COMMAND]         list the commands, or the options of one
@@ -37,7 +37,7 @@ $ heddle help --json
     {"name": "lower", "operand": "MODEL", "about": "print the program of one rank under a plan"},
     {"name": "schedule", "operand": "SCHEDULE", "about": "print a pipeline schedule, by name or from FILE.csv, as CSV or as a picture"},
     {"name": "choices", "operand": "", "about": "list what a strategy chooses: names, values, defaults"},
-    {"name": "ops", "operand": "[OPERATOR]", "about": "list the operators, or show the manual page of one"},
+    {"name": "ops", "operand": "[OPERATOR]", "about": "list the operators, or show the manual page or the sharding patterns of one"},
     {"name": "explain", "operand": "[CODE]", "about": "list the diagnostics, or explain one"},
     {"name": "machines", "operand": "[MACHINE]", "about": "list the machine presets, or show one machine"},
     {"name": "help", "operand": "[COMMAND]", "about": "list the commands, or the options of one"},
