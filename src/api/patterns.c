@@ -35,7 +35,7 @@ static const char *about_program(heddle_session *s, prog *p, report_pattern *of,
   if (o->machine) {
     of->m = o->machine->m, of->ways = o->ways ? o->ways : of->m->nranks;
     pattern_cost *cost = ZNEWN(a, pattern_cost, of->n + 1);
-    cost_model *k = cost_model_new(s->c, a, of->m, &(cost_opts){.model = o->costs});
+    cost_model *k = cost_model_new(s->c, p->a, of->m, &(cost_opts){.model = o->costs});
     if (!k || !cost_patterns(k, p, of->l, of->v, of->n, of->ways, ways_at(s->c, o->ways), cost)) return NULL;
     of->cost = cost;
   }
