@@ -289,6 +289,21 @@ const char *heddle_docs_choices(heddle_session *s, heddle_format f);            
 const char *heddle_docs_machines(heddle_session *s, heddle_format f);                   // presets
 const char *heddle_docs_operators(heddle_session *s, heddle_format f);                  // one line each
 const char *heddle_docs_operator(heddle_session *s, const char *name, heddle_format f); // NULL if unknown
+// Sharding patterns: every way to split one application of an operator over one axis, from its law. What every
+// operand and result is then, what communication completes results and gradients, which letters stay whole and
+// why; and what each pattern costs on a machine, by the prices of heddle_result_run. NULL and diagnostics (at
+// --shapes, --attributes, --ways) if the operator is unknown, if shapes or attributes do not fit, if no letter can be
+// split so many ways, or if the machine has fewer devices or lacks a rate or a link.
+typedef struct {
+  const char *shapes;      // operands, "4096x1024,i64:4096" ("scalar" has no extents); NULL: an example
+  const char *attributes;  // "axes=[1], keepdims=0", as in program text; NULL: none. Needs shapes
+  const char *type;        // of operands that say none and whose type is open; NULL: f32
+  heddle_machine *machine; // NULL: no costs, and ways are not said
+  uint32_t ways;           // ranks to split over, the first of the machine; 0: all of them
+  const char *costs;       // cost model: "heddle" or "distir"; NULL: heddle
+} heddle_pattern_options;
+const char *heddle_docs_patterns(heddle_session *s, const char *name, const heddle_pattern_options *o,
+                                 heddle_format f);
 const char *heddle_docs_diagnostics(heddle_session *s, heddle_format f);
 const char *heddle_docs_diagnostic(heddle_session *s, const char *code, heddle_format f); // NULL if unknown
 

@@ -31,15 +31,19 @@ const char *heddle_docs_machines(heddle_session *s, heddle_format f) {
   API_RETURN(const char *, NULL, s, machines(s, f));
 }
 
+opcode operator_find(heddle_session *s, const char *name) {
+  const opcode op = op_find(name, strlen(name));
+  if (op != OP_none) return op;
+  const char *near = op_near(name, strlen(name));
+  diag(s->c, E_USAGE, (loc){0}, "unknown operator '%s'", name);
+  if (near) diag_hint(s->c, "did you mean '%s'?", near);
+  diag_hint(s->c, "`heddle ops` lists them");
+  return OP_none;
+}
+
 static const char *operator_page(heddle_session *s, const char *name, heddle_format f) {
-  opcode op = op_find(name, strlen(name));
-  if (op == OP_none) {
-    const char *near = op_near(name, strlen(name));
-    diag(s->c, E_USAGE, (loc){0}, "unknown operator '%s'", name);
-    if (near) diag_hint(s->c, "did you mean '%s'?", near);
-    diag_hint(s->c, "`heddle ops` lists them");
-    return NULL;
-  }
+  const opcode op = operator_find(s, name);
+  if (op == OP_none) return NULL;
   arena *a = ctx_arena(s->c);
   report *r = report_new(a);
   report_op(r, a, op);

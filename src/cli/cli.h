@@ -26,7 +26,8 @@ enum {
   G_OUTPUT = 1 << 12,
   G_ALL = 1 << 13,
   G_SHAPE = 1 << 14,
-  G_RANKING = 1 << 15
+  G_RANKING = 1 << 15,
+  G_PATTERN = 1 << 16
 };
 
 typedef bool CLI_FLAG;

@@ -316,6 +316,7 @@ void options_help(const command *c, FILE *to) {
   put_group(c, to, &shown, G_TRAIN | G_IMPORT, "training");
   put_group(c, to, &shown, G_PLAN | G_CHOICE, c->groups & G_SEARCH ? choices_title() : "the plan");
   put_group(c, to, &shown, G_SHAPE, "the schedule");
+  put_group(c, to, &shown, G_PATTERN, "sharding patterns");
   put_group(c, to, &shown, G_MACHINE, "the machine");
   put_group(c, to, &shown, G_SEARCH | G_RANKING, "the search");
   const char *does = c->groups & G_EVAL     ? "evaluation"

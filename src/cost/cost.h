@@ -136,6 +136,23 @@ i64 cost_over(cost_model *k, const prog *p, group g, const u8 *axes, u32 naxes, 
 // and is to hold to_bytes. -1 likewise.
 i64 cost_between(cost_model *k, const prog *p, group from, group to, i64 from_bytes, i64 to_bytes, dtype t);
 
+// ---- sharding patterns (patterns.c) ----------------------------------------------------------------------
+// What one application costs where it is split over ranks 0 .. ways - 1 of the machine.
+typedef struct {
+  bool divides;            // else nothing below is known
+  double flops, bytes;     // of rank 0: floating-point operations, memory traffic
+  i64 compute_ps;          // of the slowest rank
+  i64 comm_bytes, comm_ps; // the all_reduces that complete the results: what a rank has of them
+  i64 scatter_ps;          // by reduce_scatter instead; -1: nothing to complete, or no dimension divides
+  i64 grad_bytes, grad_ps; // the all_reduces that complete the operands' gradients
+} pattern_cost;
+// Costs of v[0..n), patterns of the application that p (ir_application) consists of, whose law is l; out[n] is
+// the whole application on rank 0. p gets a mesh and functions. `at` is where the ways were asked for. False
+// and a diagnostic if they are fewer than 2 or more than the machine has, if no letter can be split so many
+// ways, if it is communication, or if a rate or a link is missing.
+bool cost_patterns(cost_model *k, prog *p, const law *l, const law_pattern *v, u32 n, u32 ways, loc at,
+                   pattern_cost *out);
+
 // ---- lower bounds: no event costs less than these say, by the formulas of the cost model -----------------
 double cost_top_flops(const cost_model *k, const device_kind *dev, dtype t); // FLOP/s of matrix products
 double cost_top_bw(const cost_model *k, const device_kind *dev);             // bytes/s of memory

@@ -194,6 +194,16 @@ void ir_print_func(const prog *p, func f, strbuf *out);
 const char *ir_type_str(const prog *p, type t);               // for messages; in the session's arena
 prog *ir_parse(ctx *c, sym file, const char *text, size_t n); // verified; NULL and diagnostics if bad
 
+// ---- one application (application.c) -------------------------------------------------------------------
+typedef struct {
+  const char *shapes;     // "4096x1024,i64:4096": of the operands; "" for none
+  const char *attributes; // "axes=[1], keepdims=0", as in program text; "" for none
+  dtype usual;            // of operands of which neither the text nor the row says the type
+} application_text;
+// A program whose main applies one operator, which has a law, to its parameters. There is an axis "a" of 2, for
+// communication. NULL and diagnostics at --shapes and --attributes.
+prog *ir_application(ctx *c, opcode op, const application_text *t);
+
 // ---- layouts through an operator -------------------------------------------------------------------------
 // Layouts of the results of a compute operator. A letter that one operand splits is split at the same stride
 // over the same axis in every operand that has it; the result has it there, or is partial with the row's

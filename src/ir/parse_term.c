@@ -341,10 +341,9 @@ static bool attr_value(parser *ps, const attr *v, u32 n, attr *a) {
   return parse_expect(ps, '[') && parse_axes(ps, axis, MESH_AXES, &a->n) && parse_expect(ps, ']');
 }
 
-bool parse_attrs(parser *ps, attr *v, u32 *n) {
+bool parse_attr_list(parser *ps, attr *v, u32 *n) {
   *n = 0;
-  if (!parse_expect(ps, '{')) return false;
-  for (bool more = !parse_is(ps, '}'); more; more = parse_take(ps, ',')) {
+  do {
     attr_key key = ps->l.kind == TOK_NAME ? attr_find(ps->l.name, ps->l.len) : A_NONE;
     if (key == A_NONE) return parse_error(ps, "the name of an attribute");
     for (u32 k = 0; k < *n; k++)
@@ -357,8 +356,14 @@ bool parse_attrs(parser *ps, attr *v, u32 *n) {
     a.u.i = 0;
     if (!parse_expect(ps, '=') || !attr_value(ps, v, *n, &a)) return false;
     v[(*n)++] = a;
-  }
-  return parse_expect(ps, '}');
+  } while (parse_take(ps, ','));
+  return true;
+}
+
+bool parse_attrs(parser *ps, attr *v, u32 *n) {
+  *n = 0;
+  if (!parse_expect(ps, '{')) return false;
+  return (parse_is(ps, '}') || parse_attr_list(ps, v, n)) && parse_expect(ps, '}');
 }
 
 // ---- locations --------------------------------------------------------------------------------------

@@ -141,7 +141,7 @@ static bool set_fabric(draft *d, loc at, setting what, const char *value) {
 }
 
 // What a device has, its fabric has too, is the same for every node; links and NICs are of the nodes before
-// the word.
+// the word, NICs also of nodes of earlier segments that have none: without them there is no way to the others.
 static bool change(words *w, const char *key, const char *value, loc at, loc value_at) {
   draft *d = w->d;
   u32 s = 0;
@@ -160,8 +160,9 @@ static bool change(words *w, const char *key, const char *value, loc at, loc val
     if (!(what == SET_USABLE ? draft_usable(d, value_at, value, k) : set_memory(d, value_at, value, k)))
       return false;
   }
-  for (u32 i = w->first; what > SET_MEMORY && i < d->nodes.n; i++) {
+  for (u32 i = 0; what > SET_MEMORY && i < d->nodes.n; i++) {
     node_kind *nk = &d->nodes.v[i];
+    if (i < w->first && (what != SET_NICS || nk->nics)) continue;
     if (what == SET_SHAPE) draft_link(d, at, "link", key, &nk->inside);
     if (!(what == SET_NICS   ? draft_nics(d, value_at, value, nk)
           : what == SET_HOST ? draft_link(d, value_at, "host", value, &nk->host)

@@ -89,12 +89,16 @@ typedef struct {
   reduction red;       // how contracted letters combine
   u32 flops;           // per point of the iteration space
   u32 flags;
+  const char *grad; // name of its gradient's rule; "zero": zero almost everywhere, "no": none
   const char *doc;
 } op_row;
 const op_row *op_row_of(opcode op);
-opcode op_find(const char *name, size_t n);      // OP_none if unknown
-const char *op_near(const char *name, size_t n); // what was meant; NULL: none is near
-void op_doc(opcode op, strbuf *out);             // the row as a manual page
+const char *op_law_text(opcode op);   // the law in letters; NULL: it has none (call)
+const char *op_split_text(opcode op); // what may be split, in words; NULL: its letters say it
+dtype op_operand_type(opcode op, u32 operand, dtype usual); // by its types; `usual` where they leave it open
+opcode op_find(const char *name, size_t n);                 // OP_none if unknown
+const char *op_near(const char *name, size_t n);            // what was meant; NULL: none is near
+void op_doc(opcode op, strbuf *out);                        // the row as a manual page
 
 // ---- shapes and laws -----------------------------------------------------------------------------------
 typedef struct {
@@ -148,6 +152,48 @@ double op_flops(opcode op, attrs at, const law *l);
 // The attributes of the same application when letter i has extent[i] (FIXED letters keep theirs, others are 2
 // at least): with operands of these extents its law has the same letters. In `a`.
 attrs law_rescale(arena *a, opcode op, attrs at, const law *l, const i64 *extent);
+
+// ---- sharding patterns (pattern.c) -----------------------------------------------------------------------
+// A pattern is one way to split an application over one axis: a letter that is split, and what that makes of the
+// tensors that a rank holds.
+typedef enum {
+  PIECE_NONE,   // there is no such tensor: the gradient of an integer
+  PIECE_WHOLE,  // every rank has all of it
+  PIECE_SPLIT,  // every rank has a piece of dimension `dim`: of n ways at stride unit * extent / n
+  PIECE_PARTIAL // the ranks' tensors together make it, by `red`
+} piece_state;
+typedef struct {
+  u8 state, dim, red;
+  i64 unit; // elements of the dimension for one of the letter
+} law_piece;
+typedef struct {
+  u32 letter;
+  const law_piece *opd, *res;    // how operands must lie, and how results come out
+  const law_piece *grad;         // how gradients of operands come out, if those of the results are complete
+  bool sum, gradients, grad_sum; // is a result partial; is there a gradient; is one partial
+} law_pattern;
+// All patterns of an application with operands `opd`, in this order: letters that all results have and the first
+// operand lacks (columns of a weight); letters that a result lacks (a sum); the others (rows, samples). Of each
+// kind in the order of the law. Their number; arrays in `a`.
+u32 law_patterns(arena *a, opcode op, const law *l, const shape *opd, const law_pattern **out);
+typedef enum {
+  WHOLE_NOT,       // it may be split
+  WHOLE_NO_SUM,    // a result lacks it, and the row says no way to combine the parts
+  WHOLE_AT_ONCE,   // a result lacks it, and needs all of it at once
+  WHOLE_TOGETHER,  // elements of the result along it depend on each other
+  WHOLE_ADDRESSED, // picked by value, and cannot be masked
+  WHOLE_FOLLOWS,   // its index follows from those of other letters
+  WHOLE_TIED,      // its extent is tied to an attribute or to other extents
+  WHOLE_INSIDE     // no tensor has it
+} whole_reason;
+whole_reason law_whole_reason(opcode op, const law *l, u32 letter);
+// Different names for all letters: the law's own where it has one, else a, b, c ...; capitals are WHOLE. In `a`.
+const char *const *law_letter_names(arena *a, const law *l);
+// An application of a row that has a law, as text: "64x128,128x256" and "axes=[1]", "" for none.
+typedef struct {
+  const char *shapes, *attributes;
+} op_example;
+op_example op_example_of(arena *a, opcode op);
 
 // ---- collectives: one row each (docs, cost, evaluation read it) -----------------------------------------
 // in/out: what the named axes do in the operand's and the result's layout: R replicated, V partial, D split,

@@ -8,9 +8,9 @@
 #include <pthread.h>
 
 static const op_row rows[OP_COUNT] = {
-    [OP_none] = {"none", 0, 0, 0, "", "", "", "", RED_NONE, 0, 0, ""},
+    [OP_none] = {"none", 0, 0, 0, "", "", "", "", RED_NONE, 0, 0, "no", ""},
 #define OP(name, min, max, res, law, lin, types, attrs, red, flops, flags, kernel, grad, doc)                \
-  [OP_##name] = {#name, min, max, res, law, lin, types, attrs, red, flops, flags, doc},
+  [OP_##name] = {#name, min, max, res, law, lin, types, attrs, red, flops, flags, #grad, doc},
 #include "op/ops.def"
 #undef OP
 };
@@ -157,6 +157,24 @@ const char *op_near(const char *name, size_t n) {
   near_name near = near_to(name, n);
   for (u32 op = OP_none + 1; op < OP_COUNT; op++) near_try(&near, rows[op].name);
   return near.name;
+}
+
+const char *op_law_text(opcode op) {
+  const law_row *l = row_code_of(op)->law;
+  return l ? l->text : *rows[op].law != '=' ? rows[op].law : NULL;
+}
+
+const char *op_split_text(opcode op) {
+  const law_row *l = row_code_of(op)->law;
+  return l ? l->split : NULL;
+}
+
+dtype op_operand_type(opcode op, u32 operand, dtype usual) {
+  const row_code *rc = row_code_of(op);
+  if (!rc->type_opd) return usual;
+  const u8 token = rc->type[MIN(operand, rc->type_opd - 1u)];
+  if (token & TY_EXACT) return (dtype)(token & ~TY_EXACT);
+  return token == 'L' ? DT_BOOL : token == 'I' || token == 'J' ? DT_I64 : usual;
 }
 
 // ---- for people --------------------------------------------------------------------------------------

@@ -115,6 +115,20 @@ void report_op(report *r, arena *a, opcode op);          // one of them
 void report_diagnostics(report *r, arena *a);            // every diagnostic
 void report_diagnostic(report *r, arena *a, diag_id id); // one of them
 
+// Sharding patterns of an operator (patterns.c).
+typedef struct {
+  opcode op;
+  const prog *p; // ir_application; NULL: the operator has no law
+  bool example;  // the operator's own (op_example_of)
+  const law *l;
+  const law_pattern *v; // n of them
+  u32 n;
+  const pattern_cost *cost; // cost_patterns; NULL: not asked
+  const machine *m;         // ... and of where
+  u32 ways;                 // 0: not said
+} report_pattern;
+void report_patterns(report *r, arena *a, const report_pattern *of);
+
 // ---- timelines (chrome.c) -----------------------------------------------------------------------------
 // A timeline in the Trace Event Format, which ui.perfetto.dev and chrome://tracing open: one process for
 // every rank, one thread for every stream; arrows join the events of one message or collective, up to 100,000

@@ -234,6 +234,7 @@ static bool everything(void) {
   heddle_check *k = heddle_check_run(b, NULL);
   bool ok =
       heddle_program_report(p, HEDDLE_JSON) && heddle_result_report(r, HEDDLE_TEXT) && heddle_check_passed(k);
+  ok = ok && heddle_docs_patterns(s, "matmul", &(heddle_pattern_options){.machine = m}, HEDDLE_TEXT);
   const char *said = heddle_session_messages(s);
   CHECK_MSG(ok || strstr(said, "out of memory"), "%s", said);
   heddle_session_free(s);

@@ -125,6 +125,8 @@ TEST(machine_sizes) {
               {"a40-4x4", 16, 4},
               {"a10-4x4", 16, 4},
               {"laptop", 4, 1},
+              {"v100-32-50g-eth*4", 32, 4},
+              {"p100-16-50g-eth", 8, 1},
               {"2x8 h100", 16, 2},
               {"3 a40", 3, 1},
               {"2x8 h100 ib=8x400Gb/s + 4x4 a40 ib=100Gb/s", 32, 6},
@@ -150,6 +152,25 @@ TEST(machine_sizes) {
   machine_set_usable(m, 1000);
   CHECK(m->kind[0].usable_bytes == 1000);
   CHECK(diag_count(c) == 0);
+  arena_free(a);
+  ctx_free(c);
+}
+
+// A network that is said once, at the end of the line, joins all nodes that have no other.
+TEST(machine_network_of_all_segments) {
+  ctx *c = ctx_new();
+  arena *a = arena_new();
+  machine *m = machine_load(c, a, "1x8 v100 + 1x8 p100 eth=50Gb/s");
+  REQUIRE(m);
+  CHECK(m->node_kind[0].nics == 1 && m->node_kind[0].nic_bw == 6.25e9);
+  CHECK(m->node_kind[1].nics == 1 && m->node_kind[1].nic_bw == 6.25e9);
+  m = machine_load(c, a, "1x8 h100 ib=8x400Gb/s + 2x8 v100 + 1x8 p100 eth=50Gb/s");
+  REQUIRE(m);
+  CHECK(m->node_kind[0].nics == 8 && m->node_kind[0].nic_bw == 50e9);
+  CHECK(m->node_kind[1].nics == 1 && m->node_kind[2].nics == 1);
+  m = machine_load(c, a, "2x8 h100 ib=8x400Gb/s + 1x4 a40"); // not forwards: the a40 have none
+  REQUIRE(m);
+  CHECK(m->node_kind[1].nics == 0);
   arena_free(a);
   ctx_free(c);
 }

@@ -11,7 +11,7 @@ heddle - plans, simulates and verifies distributed training and inference
   heddle lower MODEL            print the program of one rank under a plan
   heddle schedule SCHEDULE      print a pipeline schedule, by name or from FILE.csv, as CSV or as a picture
   heddle choices                list what a strategy chooses: names, values, defaults
-  heddle ops [OPERATOR]         list the operators, or show the manual page of one
+  heddle ops [OPERATOR]         list the operators, or show the manual page or the sharding patterns of one
   heddle explain [CODE]         list the diagnostics, or explain one
   heddle machines [MACHINE]     list the machine presets, or show one machine
   heddle help [COMMAND]         list the commands, or the options of one
@@ -37,7 +37,7 @@ $ heddle help --json
     {"name": "lower", "operand": "MODEL", "about": "print the program of one rank under a plan"},
     {"name": "schedule", "operand": "SCHEDULE", "about": "print a pipeline schedule, by name or from FILE.csv, as CSV or as a picture"},
     {"name": "choices", "operand": "", "about": "list what a strategy chooses: names, values, defaults"},
-    {"name": "ops", "operand": "[OPERATOR]", "about": "list the operators, or show the manual page of one"},
+    {"name": "ops", "operand": "[OPERATOR]", "about": "list the operators, or show the manual page or the sharding patterns of one"},
     {"name": "explain", "operand": "[CODE]", "about": "list the diagnostics, or explain one"},
     {"name": "machines", "operand": "[MACHINE]", "about": "list the machine presets, or show one machine"},
     {"name": "help", "operand": "[COMMAND]", "about": "list the commands, or the options of one"},
@@ -161,13 +161,15 @@ $ heddle explain E0502 --json
   "explanation": "The number of ways does not divide the extent, the number of blocks or the number of devices. Nothing is rounded silently."
 }
 $ heddle machines
-machine      devices  nodes    memory  about
-a10-4x4           16      4  24.0 GiB  4 nodes of 4 x A10 on PCIe
-a40-4x4           16      4  48.0 GiB  4 nodes of 4 x A40, joined in pairs by NVLink bridges
-dgx-2             16      1  32.0 GiB  NVIDIA DGX-2, 16 x V100-32GB behind NVSwitch
-dgx-a100-80        8      1  80.0 GiB  NVIDIA DGX A100 640GB, 8 x A100-SXM-80GB behind NVSwitch
-dgx-h100           8      1  80.0 GiB  NVIDIA DGX H100, 8 x H100-SXM-80GB behind NVSwitch
-laptop             4      1  4.00 GiB  4 processor cores, one rank each
+machine          devices  nodes    memory  about
+a10-4x4               16      4  24.0 GiB  4 nodes of 4 x A10 on PCIe
+a40-4x4               16      4  48.0 GiB  4 nodes of 4 x A40, joined in pairs by NVLink bridges
+dgx-2                 16      1  32.0 GiB  NVIDIA DGX-2, 16 x V100-32GB behind NVSwitch
+dgx-a100-80            8      1  80.0 GiB  NVIDIA DGX A100 640GB, 8 x A100-SXM-80GB behind NVSwitch
+dgx-h100               8      1  80.0 GiB  NVIDIA DGX H100, 8 x H100-SXM-80GB behind NVSwitch
+laptop                 4      1  4.00 GiB  4 processor cores, one rank each
+p100-16-50g-eth        8      1  16.0 GiB  8 x P100-16GB on PCIe, 50 Gb/s Ethernet
+v100-32-50g-eth        8      1  32.0 GiB  8 x V100-32GB on NVLink, 50 Gb/s Ethernet
 $ heddle machines dgx-h100
 machine  dgx-h100
 about    NVIDIA DGX H100, 8 x H100-SXM-80GB behind NVSwitch

@@ -132,7 +132,7 @@ error[E0601]: 'dgx-v100' is neither a file nor a preset
   --> --machine:1:1
    1 | dgx-v100
      | ^
-  hint: v100 is a kind of device; a machine of them is '1x8 v100'
+  hint: v100 is a kind of device; a machine of them is '1x8 v100', or the preset v100-32-50g-eth
 [1]
 $ heddle machines "2x8xH100-SXM usable=70GB"
 error[E0601]: '2x8xH100-SXM' is neither a file nor a preset
@@ -147,14 +147,14 @@ error[E0601]: unknown device 'A100-PCIE-40GB'
    1 | 2x8 A100-PCIE-40GB
      |     ^
   hint: did you mean 'a100-40gb'?
-  hint: define it under devices:, or use one of v100 v100-16gb t4 a40 a10 a100 a100-40gb h100 h200 b200 mi300x cpu-core
+  hint: define it under devices:, or use one of v100 v100-16gb v100-32gb p100 t4 a40 a10 a100 a100-40gb h100 h200 b200 mi300x cpu-core
 [1]
 $ heddle machines tpu-v5
 error[E0601]: 'tpu-v5' is neither a file nor a preset
   --> --machine:1:1
    1 | tpu-v5
      | ^
-  hint: presets: a10-4x4 a40-4x4 dgx-2 dgx-a100-80 dgx-h100 laptop; or in one line, as in '2x8 h100 ib=8x400Gb/s'
+  hint: presets: a10-4x4 a40-4x4 dgx-2 dgx-a100-80 dgx-h100 laptop p100-16-50g-eth v100-32-50g-eth; or in one line, as in '2x8 h100 ib=8x400Gb/s'
 [1]
 $ heddle machines "2x8 h100 nvlink=450GB"
 error[E0602]: link: '450GB' is an amount of bytes; a bandwidth is needed
@@ -169,7 +169,7 @@ error[E0601]: unknown device 'h101'
    1 | 2x8 h101
      |     ^
   hint: did you mean 'h100'?
-  hint: define it under devices:, or use one of v100 v100-16gb t4 a40 a10 a100 a100-40gb h100 h200 b200 mi300x cpu-core
+  hint: define it under devices:, or use one of v100 v100-16gb v100-32gb p100 t4 a40 a10 a100 a100-40gb h100 h200 b200 mi300x cpu-core
 [1]
 $ printf 'func @main(%%x: f32[4,8], %%y: f32[4,8]) -> (f32[4,8]) {\n  %%z = matmul %%x, %%y : f32[4,8]\n  return %%z\n}\n' > bad.heddle; heddle show bad.heddle
 error[E0301]: matmul: inner extents differ: 8 against 4
@@ -1090,3 +1090,169 @@ error[E0506]: the plan is impossible
   note: all_reduce over 2 ranks: the machine has no link between its nodes
   hint: connect the nodes: --machine '... ib=8x200Gb/s'
 [1]
+$ heddle ops matmull --patterns
+error[E0801]: unknown operator 'matmull'
+  hint: did you mean 'matmul'?
+  hint: `heddle ops` lists them
+[2]
+$ heddle ops --patterns
+error[E0801]: --patterns needs an operator
+  hint: heddle ops matmul --patterns
+[2]
+$ heddle ops matmul --shapes 4x4
+error[E0801]: --shapes needs --patterns
+  hint: add --patterns
+[2]
+$ heddle ops matmul --patterns --ways 4
+error[E0801]: --ways needs --machine
+  hint: --machine dgx-2; `heddle machines` lists the presets
+[2]
+$ heddle ops matmul --patterns --attributes axis=1
+error[E0801]: --attributes needs --shapes
+  hint: --shapes 4096x1024
+[2]
+$ heddle ops matmul --patterns --shapes 4096x1024,1000x4096
+error[E0301]: matmul: inner extents differ: 1024 against 1000
+  --> --shapes:1:1
+   1 | 4096x1024,1000x4096
+     | ^
+[1]
+$ heddle ops matmul --patterns --shapes 4096x1024
+error[E0402]: matmul: 1 operand, 2 are needed
+  --> --shapes:1:1
+   1 | 4096x1024
+     | ^
+[1]
+$ heddle ops matmul --patterns --shapes 4096x,1024x4096
+error[E0801]: expected an extent, an integer above 0
+  --> --shapes:1:6
+   1 | 4096x,1024x4096
+     |      ^
+  hint: --shapes 4096x1024,i64:4096: operands with commas between, extents with x between; a type before a colon; `scalar` has no extents
+[2]
+$ heddle ops matmul --patterns --shapes 4096x1024,f12:1024x4096
+error[E0302]: unknown element type 'f12'
+  --> --shapes:1:11
+   1 | 4096x1024,f12:1024x4096
+     |           ^
+  hint: f16, bf16, f32, f64, i32, i64, bool, ...
+[1]
+$ heddle ops matmul --patterns --shapes 4096x1024,1024x4096,
+error[E0801]: expected the shape of an operand
+  --> --shapes:1:21
+   1 | 4096x1024,1024x4096,
+     |                     ^
+  hint: --shapes 4096x1024,i64:4096: operands with commas between, extents with x between; a type before a colon; `scalar` has no extents
+[2]
+$ heddle ops matmul --patterns --shapes '4096*1024,1024x4096'
+error[E0801]: expected ',' or the end
+  --> --shapes:1:5
+   1 | 4096*1024,1024x4096
+     |     ^
+  hint: --shapes 4096x1024,i64:4096: operands with commas between, extents with x between; a type before a colon; `scalar` has no extents
+[2]
+$ heddle ops matmul --patterns --shapes 99999999999x99999999999,1024x4096
+error[E0901]: a tensor of more than 2^60 bytes
+  --> --shapes:1:13
+   1 | 99999999999x99999999999,1024x4096
+     |             ^
+[1]
+$ heddle ops matmul --patterns --shapes 1x1x1x1x1x1x1x1x2,2x2
+error[E0901]: more than 8 dimensions
+  --> --shapes:1:17
+   1 | 1x1x1x1x1x1x1x1x2,2x2
+     |                 ^
+[1]
+$ heddle ops matmul --patterns --type f12
+error[E0801]: --type: 'f12' is not an element type
+  hint: f16, bf16, f32 or f64
+[2]
+$ heddle ops softmax --patterns --shapes i64:64x64
+error[E0302]: softmax: operand 1 is i64, a float is needed
+  --> --shapes:1:1
+   1 | i64:64x64
+     | ^
+[1]
+$ heddle ops transpose --patterns --shapes 64x128
+error[E0401]: transpose: the attribute perm is missing (order of dimensions)
+  --> --shapes:1:1
+   1 | 64x128
+     | ^
+  hint: such as --attributes 'perm=[1,0]', with --shapes 64x128
+[1]
+$ heddle ops transpose --patterns --shapes 64x128 --attributes 'prem=[1,0]'
+error[E0201]: expected the name of an attribute, found 'prem'
+  --> --attributes:1:1
+   1 | prem=[1,0]
+     | ^
+[1]
+$ heddle ops transpose --patterns --shapes 64x128 --attributes 'perm=[1,0] x'
+error[E0201]: expected ',' or the end, found 'x'
+  --> --attributes:1:12
+   1 | perm=[1,0] x
+     |            ^
+[1]
+$ heddle ops transpose --patterns --shapes 64x128 --attributes 'perm=[1,1]'
+error[E0401]: transpose: perm: entry 1 is 1; 0 to 1 must occur once each
+  --> --attributes:1:1
+   1 | perm=[1,1]
+     | ^
+[1]
+$ heddle ops matmul --patterns --shapes 6x10,10x15 --machine dgx-2 --ways 7
+error[E0502]: matmul: no letter can be split 7 ways
+  --> --ways:1:1
+   1 | 7
+     | ^
+  note: n=15 can be split 3, 5 or 15 ways
+  note: k=10 can be split 2, 5 or 10 ways
+  note: m=6 can be split 2, 3 or 6 ways
+[1]
+$ heddle ops matmul --patterns --shapes 6x10,10x19 --machine dgx-2
+error[E0502]: matmul: no letter can be split 16 ways
+  note: n=19 cannot be split over up to 16 devices
+  note: k=10 can be split 2, 5 or 10 ways
+  note: m=6 can be split 2, 3 or 6 ways
+[1]
+$ heddle ops matmul --patterns --shapes 6x10,10x15 --machine dgx-2 --ways 1
+error[E0605]: 1 way is no split
+  --> --ways:1:1
+   1 | 1
+     | ^
+  hint: --ways 2, or more
+[1]
+$ heddle ops matmul --patterns --shapes 64x64,64x64 --machine dgx-2 --ways 32
+error[E0605]: 32 ways need 32 devices; dgx-2 has 16
+  --> --ways:1:1
+   1 | 32
+     | ^
+  hint: --ways 16, or a larger machine
+[1]
+$ heddle ops matmul --patterns --machine '1x1 v100'
+error[E0605]: 1 way is no split
+  hint: a machine with several devices
+[1]
+$ heddle ops matmul --patterns --machine '2x8 v100'
+error[E0603]: all_reduce over 16 ranks: the machine has no link between its nodes
+  hint: add `nics: 8 x 400 Gb/s` to its nodes, or `ib=8x400Gb/s` in one line
+[1]
+$ heddle ops matmul --patterns --machine dgx-2 --type bf16
+error[E0604]: matmul in bf16: the device v100 has no rate for bf16
+  --> --shapes:1:1
+   1 | 64x128,128x256
+     | ^
+  hint: add `bf16: ... TFLOP/s` to `rate` of v100 in the machine file, or use another element type
+[1]
+$ heddle ops matmul --patterns --machine dgx-2 --costs best
+error[E0801]: unknown cost model 'best'
+  hint: --costs heddle or distir
+[2]
+$ heddle ops argmax --patterns --shapes 64 --machine dgx-2
+error[E0502]: argmax: no letter may be split
+[1]
+$ heddle ops all_reduce --patterns --machine dgx-2
+error[E0801]: all_reduce is communication: what it costs depends on the layouts around it
+  hint: `heddle sim` prices it in a program
+[2]
+$ heddle ops call --patterns --shapes 64
+error[E0801]: call has no law of its own: it has no shapes and no costs
+[2]
