@@ -69,6 +69,7 @@ static void set_shared(search_part *p, arena *a, const prog *src, const machine 
   v[SHARED_ranks] = number(a, p->about.ranks);
   v[SHARED_batch] = number(a, r->batch);
   v[SHARED_memory_limit_bytes] = number(a, r->memory_bytes);
+  v[SHARED_memory_least_bytes] = number(a, r->memory_least);
   v[SHARED_train] = truth(o->train);
   v[SHARED_optimizer] = optimizer_text(a, o);
   v[SHARED_strategy] = strategy_text(a, o);
@@ -93,6 +94,7 @@ search_part *search_part_of(arena *a, const prog *src, const machine *m, const c
                          .point = NEWN(a, search_point, r->npoints + 1),
                          .one_device_ps = r->one_device_ps,
                          .memory_bytes = r->memory_bytes,
+                         .memory_least = r->memory_least,
                          .batch = r->batch,
                          .dealt = r->dealt,
                          .most_microbatches = r->most_microbatches,

@@ -103,6 +103,7 @@ static void read_typed(reader *r, const ynode *y, search_part *p) {
   p->about.mfu = share(r, y, "mfu");
   x->batch = number(r, y, "batch", 0, INT64_MAX);
   x->memory_bytes = number(r, y, "memory_limit_bytes", -1, INT64_MAX);
+  x->memory_least = number(r, y, "memory_least_bytes", -1, INT64_MAX);
   x->space = (u32)number(r, y, "space", 1, UINT32_MAX);
   x->dealt = (u32)number(r, y, "dealt", 0, x->space);
   x->count[SEARCH_EQUAL] = (u32)number(r, y, "equal", 0, x->space);

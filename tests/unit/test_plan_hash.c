@@ -22,6 +22,10 @@ static strategy random_strategy(u64 *rng, bool train) {
       s.of[i].n = r->most == CHOICE_MOST ? 1 + pick(rng, 2) : r->least + pick(rng, r->most - r->least + 1);
     else
       s.of[i].n = pick(rng, choice_words(id));
+    if (!choice_is(id, s.of[i], "auto")) continue; // there is no machine
+    static const u32 three_one[] = {3, 1};
+    s.of[i] = choice_default(id);
+    if (id != CHOICE_layers) s.of[i] = (choice_value){.nparts = 2, .part = three_one};
   }
   if (!s.overlap.n) s.channels = choice_default(CHOICE_channels);
   return s;
@@ -92,6 +96,7 @@ TEST(plan_hash_tells_every_part) {
   TELLS(pn->axes[1].size, 4);
   TELLS(pn->axes[1].name, sym_of(c, "other"));
   TELLS(pn->axes[1].temporal, true);
+  TELLS(pn->axes[1].shares, ((const u32[]){3, 1}));
   TELLS(pn->meshes[0].first, 1);
   TELLS(pn->meshes[0].axis[0], 2);
   TELLS(pn->trans[0].stride, 3);
