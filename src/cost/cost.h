@@ -75,6 +75,7 @@ typedef struct cost_model cost_model;
 // opts may be NULL. NULL and a diagnostic if no cost model has that name. Everything lives in `a`.
 cost_model *cost_model_new(ctx *c, arena *a, const machine *m, const cost_opts *opts);
 const machine *cost_model_machine(const cost_model *k);
+u64 cost_model_serial(const cost_model *k); // like no other cost model's, not even of one that is gone
 // Costs of one instruction (no call) on the members of group g (resolved: the function's own group has been
 // put in). Returns the number written: 1 if equal for all members, else g's number of ranks, one each. 0 and
 // a diagnostic if a rate or a link is missing or a rank is not on the machine. A cached one takes tens of

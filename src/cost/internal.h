@@ -50,6 +50,7 @@ struct cost_model {
   arena *a;
   const machine *m;
   const cost_formulas *formulas;
+  u64 own; // cost_model_serial
   cost_opts opts;
   distir_params distir;
   u64 warned[EFF_KINDS]; // bit per device kind

@@ -5,6 +5,7 @@
 // for all programs of the cost model. A miss of the first often hits the second: a plan that differs in the
 // depth of its pipeline has the same products.
 #include "cost/internal.h"
+#include <stdatomic.h>
 
 static const cost_formulas *const models[] = {&cost_heddle, &cost_distir};
 
@@ -23,7 +24,9 @@ cost_model *cost_model_new(ctx *c, arena *a, const machine *m, const cost_opts *
     diag_hint(c, "--costs %s", sb_str(&names));
     return NULL;
   }
+  static atomic_ullong last;
   cost_model *k = NEW(a, cost_model);
+  k->own = atomic_fetch_add(&last, 1) + 1;
   k->c = c;
   k->a = a;
   k->m = m;
@@ -34,6 +37,7 @@ cost_model *cost_model_new(ctx *c, arena *a, const machine *m, const cost_opts *
   return k;
 }
 
+u64 cost_model_serial(const cost_model *k) { return k->own; }
 const machine *cost_model_machine(const cost_model *k) { return k->m; }
 u32 cost_model_events(const cost_model *k) { return k->events.n; }
 

@@ -53,6 +53,12 @@ struct planner {
     const u32 *end;
   })
   ends;
+  VEC(struct {
+    planner_key key;
+    const double *v;
+  })
+  times;
+  hmap times_map;
   VEC(u32) inputs; // parameters of main that are inputs or labels
   VEC(refusal) refusals;
   hmap refusal_map;

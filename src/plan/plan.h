@@ -192,6 +192,15 @@ void planner_keep(planner *pl, u64 key, const plan_trans *v, u32 n);
 // planner_refused reports it again, if there is one.
 void planner_keep_refusal(planner *pl, u64 key, u32 from);
 bool planner_refused(planner *pl, u64 key);
+// Figures that a policy measured, one for each instruction of main, likewise: found by a strategy, two numbers that it does
+// not say, and the cost model.
+typedef struct {
+  strategy s;
+  i64 number[2];
+  u64 costs; // cost_model_serial
+} planner_key;
+const double *planner_kept_times(const planner *pl, const planner_key *key); // NULL: nothing kept
+void planner_keep_times(planner *pl, const planner_key *key, const double *v, u32 n);
 u32 planner_inputs(const planner *pl,
                    const u32 **param); // parameters of main that are inputs or labels, from 0
 // Last instructions of so many stages, dealt out as `layers` says, likewise; numbers from 1.

@@ -322,6 +322,28 @@ void planner_keep_ends(planner *pl, u32 stages, choice_value layers, const u32 *
   pl->ends.v[pl->ends.n - 1].end = arena_dup(pl->a, end, stages * sizeof *end);
 }
 
+static u64 times_hash(const planner_key *x) {
+  return hash_u64((u64)x->number[0], hash_u64((u64)x->number[1], hash_u64(x->costs, strategy_hash(&x->s))));
+}
+
+const double *planner_kept_times(const planner *pl, const planner_key *key) {
+  for (u32 it = 0, i; hmap_next(&pl->times_map, times_hash(key), &it, &i);) {
+    const planner_key *x = &pl->times.v[i].key;
+    if (x->number[0] == key->number[0] && x->number[1] == key->number[1] && x->costs == key->costs &&
+        !strategy_compare(&x->s, &key->s))
+      return pl->times.v[i].v;
+  }
+  return NULL;
+}
+
+void planner_keep_times(planner *pl, const planner_key *key, const double *v, u32 n) {
+  hmap_add(pl->a, &pl->times_map, times_hash(key), pl->times.n);
+  vec_push(pl->a, &pl->times);
+  pl->times.v[pl->times.n - 1].key = *key;
+  pl->times.v[pl->times.n - 1].key.s = strategy_dup(pl->a, &key->s);
+  pl->times.v[pl->times.n - 1].v = arena_dup(pl->a, v, n * sizeof *v);
+}
+
 u64 planner_schedule_key(planner *pl, const sched_row *row, const sched_shape *x, loc where,
                          const u32 **live) {
   const u32 words[] = {x->places, x->chunks, x->micro, x->group, x->backward};

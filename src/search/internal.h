@@ -120,7 +120,7 @@ double bound_products(const bounds *b, const strategy *s, bool splits, u32 from,
 // What one microbatch takes of a rank under strategies without stages, for all of the search.
 works *works_new(arena *a, const search *s);
 // The strategies that the bound of s needs measured, in v; returns how many: 0, the bound says no more than `bound`.
-enum { WORKS_MOST = 3 };
+enum { WORKS_MOST = 8 };
 u32 works_of(works *x, const strategy *s, work *v[WORKS_MOST]);
 void works_off(works *x);                        // no such bound from here on
 void work_measure(works *x, worker *w, work *v); // unless it is; each by one thread

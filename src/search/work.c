@@ -18,11 +18,15 @@
 // - ZeRO 2 and 3 communicate in every microbatch and accumulate pieces. What that adds to ZeRO 0 does not depend
 //   on microbatches, so it is measured once for each (dp, tp), at one sample in a microbatch.
 //
+// On a machine with several kinds of devices such a plan is measured on ranks of each kind, and of plans with equal shares
+// the slowest rank of every place counts, without communication and without waiting for other places.
+//
 // Every plan that is simulated is held against its bound (search.c).
 #include "search/internal.h"
 
 struct work {
   strategy of;
+  u32 kind; // of devices that it is measured on
   bool split; // backwards in two parts
   bool tried, known;
   double *compute[2], *comm[2]; // ps of instructions of main before number i, forward and backward
@@ -33,6 +37,8 @@ struct works {
   u32 nbody;
   const bool *call; // is that instruction of main a call?
   bool off;         // no bound is given
+  bool mixed;       // devices of several kinds
+  u32 *have;        // how many of each
   VEC(work *) v;
   hmap map;
 };
@@ -44,7 +50,10 @@ works *works_new(arena *a, const search *s) {
   bool *call = NEWN(a, bool, m->body.n + 1);
   for (u32 i = 0; i < m->body.n; i++) call[i] = m->body.v[i].op == OP_call;
   x->a = a, x->s = s, x->nbody = m->body.n, x->call = call;
-  x->off = !machine_period(s->m);
+  x->have = ZNEWN(a, u32, s->m->nkinds);
+  for (u32 k = 0; k < s->ranks; k++) x->have[s->m->dev[k].kind]++;
+  x->mixed = x->have[s->m->dev[0].kind] < s->ranks;
+  x->off = x->mixed ? s->m->nkinds > WORKS_MOST : !machine_period(s->m);
   return x;
 }
 
@@ -57,13 +66,14 @@ static bool lies_alike(const machine *m, u32 n) {
 }
 
 // add false: NULL if it is not there, and several threads may ask.
-static work *work_of(works *x, const strategy *of, bool split, bool add) {
-  const u64 h = hash_u64(strategy_hash(of), split);
+static work *work_of(works *x, const strategy *of, u32 kind, bool split, bool add) {
+  const u64 h = hash_u64(strategy_hash(of), (u64)kind << 1 | split);
   for (u32 it = 0, i; hmap_next(&x->map, h, &it, &i);)
-    if (x->v.v[i]->split == split && !strategy_compare(&x->v.v[i]->of, of)) return x->v.v[i];
+    if (x->v.v[i]->split == split && x->v.v[i]->kind == kind && !strategy_compare(&x->v.v[i]->of, of))
+      return x->v.v[i];
   if (!add) return NULL;
   work *v = ZNEWN(x->a, work, 1);
-  v->of = *of, v->split = split;
+  v->of = *of, v->kind = kind, v->split = split;
   for (u32 k = 0; k < 2; k++)
     v->compute[k] = ZNEWN(x->a, double, x->nbody + 1), v->comm[k] = ZNEWN(x->a, double, x->nbody + 1);
   hmap_add(x->a, &x->map, h, x->v.n);
@@ -79,6 +89,26 @@ static strategy one_stage(const strategy *s, u32 dp, u32 mb, u32 zero) {
   return x;
 }
 
+static u32 ranks_of_kind(const search *s, u32 kind, u32 most, u32 *rank) {
+  u32 n = 0;
+  for (u32 k = 0; k < s->ranks && n < most; k++)
+    if (s->m->dev[k].kind == kind) rank[n++] = k;
+  return n;
+}
+
+// Of every kind that has so many devices. Shares that are not equal say nothing of the samples of a rank.
+static u32 find_mixed(works *x, const strategy *s, const strategy *of, bool split, bool add,
+                      work *v[WORKS_MOST]) {
+  u32 n = 0;
+  if (s->mb.n == 1 && s->dp.n > 1) return 0; // it accumulates nothing; what is measured does
+  if (!choice_same(s->dp_shares, choice_default(CHOICE_dp_shares)) ||
+      !choice_same(s->tp_shares, choice_default(CHOICE_tp_shares)))
+    return 0;
+  for (u32 k = 0; k < x->s->m->nkinds; k++)
+    if (x->have[k] >= s->tp.n && (v[n] = work_of(x, of, k, split, add))) n++;
+  return n;
+}
+
 static u32 find_works(works *x, const strategy *s, bool add, work *v[WORKS_MOST]) {
   const search_opts *o = x->s->o;
   const bool split =
@@ -86,15 +116,16 @@ static u32 find_works(works *x, const strategy *s, bool add, work *v[WORKS_MOST]
   const u64 all = (u64)s->dp.n * s->mb.n;
   if (x->off || s->schedule.path || all > CHOICE_MOST) return 0;
   strategy of = one_stage(s, 1, (u32)all, 0);
+  if (x->mixed) return find_mixed(x, s, &of, split, add, v);
   if (s->mb.n == 1) of = one_stage(s, s->dp.n, 1, 0); // nothing is accumulated
-  v[0] = work_of(x, &of, split, add);
+  v[0] = work_of(x, &of, 0, split, add);
   if (s->zero.n < 2 || s->mb.n == 1) return v[0] != NULL;
   const i64 own = o->batch / s->dp.n; // samples of a data rank
   if (o->batch <= 0 || own < 2 || own > CHOICE_MOST || o->batch % s->dp.n) return 0;
   for (u32 k = 1; k < 3; k++) {
     of = one_stage(s, s->dp.n, (u32)own, k == 1 ? s->zero.n : 0);
     of.recompute = choice_default(CHOICE_recompute);
-    v[k] = work_of(x, &of, split, add);
+    v[k] = work_of(x, &of, 0, split, add);
   }
   return v[0] && v[1] && v[2] ? 3 : 0;
 }
@@ -114,6 +145,10 @@ void work_measure(works *x, worker *w, work *v) {
   plan *pn = policy_hybrid(w->pl, tmp, &h);
   sim_busy *busy = ZNEWN(tmp, sim_busy, x->nbody + 1);
   if (pn && v->split) pn->made.row = sched_row_find("zb-h1");
+  if (pn && x->mixed) {
+    u32 *rank = NEWN(tmp, u32, v->of.tp.n);
+    pn->meshes[0].nranks = ranks_of_kind(x->s, v->kind, v->of.tp.n, rank), pn->meshes[0].ranks = rank;
+  }
   v->known = pn && !pn->batchnorm_groups && plan_busy(w->pl, pn, w->k, busy);
   for (u32 i = 0; v->known && i < x->nbody; i++)
     for (u32 k = 0; k < 2; k++) {
@@ -206,11 +241,39 @@ static double ahead(const measure *m, u32 from, u32 to) {
   return MAX(all_of(m, 1, from, first + 1) - products_of(m, true, first, first + 1), 0);
 }
 
+// ps that the slowest rank of the slowest place computes.
+static double slowest(const measure *m, const search *s, arena *tmp, const plan *pn) {
+  const u32 places = m->s->pp.n, ranks = m->s->dp.n * m->s->tp.n;
+  double *takes = ZNEWN(tmp, double, places * m->n), most = 0; // [place][work]
+  for (u32 k = 0; k < pn->nsegments; k++) {
+    const plan_segment *seg = &pn->segments[k];
+    const u32 place = seg->on.nfix ? seg->on.fix[0].at : 0;
+    for (u32 j = 0; j < m->n; j++) takes[place * m->n + j] += compute_of(m->v[j], 2, seg->from - 1, seg->to);
+  }
+  for (u32 r = 0; r < places * ranks; r++)
+    for (u32 j = 0; j < m->n; j++)
+      if (s->m->dev[r].kind == m->v[j]->kind) most = MAX(most, takes[r / ranks * m->n + j]);
+  return most * m->s->mb.n;
+}
+
+static void work_bound_mixed(measure *m, const search *s, worker *w, search_point *p) {
+  arena *tmp = arena_new();
+  const plan *pn = m->n ? search_plan(s, w, tmp, p, NULL) : NULL;
+  const i64 least = pn ? (i64)(slowest(m, s, tmp, pn) * 0.999999) : 0;
+  if (least > p->bound_ps) p->bound_ps = least, p->bound_fill_ps = 0, p->bound_work = true;
+  diag_clear(w->c);
+  arena_free(tmp);
+}
+
 void work_bound(works *x, const search *s, worker *w, search_point *p) {
   measure m = {.x = x, .s = &p->s, .splits = bound_splits(&s->bounds, &p->s)};
   m.n = find_works(x, &p->s, false, m.v);
   for (u32 k = 0; k < m.n; k++)
     if (!m.v[k]->known) return;
+  if (x->mixed) {
+    work_bound_mixed(&m, s, w, p);
+    return;
+  }
   arena *tmp = arena_new();
   const plan *pn = m.n ? search_plan(s, w, tmp, p, NULL) : NULL;
   const u32 places = p->s.pp.n;

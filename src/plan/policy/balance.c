@@ -44,31 +44,31 @@ static bool ranks_of_kind(const balance *b, u32 kind, u32 n, u32 *out) {
   return k == n;
 }
 
-// Busy ps of main's instructions for one microbatch of so many samples on ranks of the kind.
-static bool measure(const balance *b, u32 kind, i64 batch, i64 samples, double *ps) {
+// Busy ps of main's instructions for one microbatch of so many samples on ranks of the kind. NULL: not known.
+static const double *measure(const balance *b, u32 kind, i64 batch, i64 samples) {
   hybrid_opts h = *b->o;
-  const strategy none = strategy_default();
   u32 ranks[1024], tp = b->s->tp.n;
   double scale = 1;
-  if (tp > COUNT_OF(ranks) ||
-      !ranks_of_kind(b, kind, tp, ranks)) { // too few: one of them, without communication
-    if (!ranks_of_kind(b, kind, 1, ranks)) return false;
+  if (tp > COUNT_OF(ranks) || !ranks_of_kind(b, kind, tp, ranks)) { // too few: one of them, without communication
+    if (!ranks_of_kind(b, kind, 1, ranks)) return NULL;
     scale = 1.0 / tp, tp = 1;
   }
-  h.s = none, h.said = NULL, h.no_order = true;
-  h.s.tp.n = tp, h.s.mb.n = (u32)(batch / samples);
-  h.s.recompute = b->s->recompute, h.s.bn = none.bn;
+  h.s = strategy_default(), h.said = NULL, h.no_order = true;
+  h.s.tp.n = tp, h.s.mb.n = (u32)(batch / samples), h.s.recompute = b->s->recompute;
   if (tp > 1) h.s.sp = b->s->sp, h.s.tables = b->s->tables;
+  const planner_key key = {h.s, {kind, b->s->tp.n}, cost_model_serial(b->o->k)};
+  const double *known = planner_kept_times(b->pl, &key);
+  if (known) return known;
   plan *pn = policy_hybrid(b->pl, b->a, &h);
   sim_busy *busy = ZNEWN(b->a, sim_busy, b->nbody + 1);
-  if (!pn) return false;
-  pn->meshes[0].ranks = arena_dup(b->a, ranks, tp * sizeof *ranks), pn->meshes[0].nranks = tp;
-  if (!plan_busy(b->pl, pn, b->o->k, busy)) return false;
-  for (u32 i = 0; i < b->nbody; i++) {
-    ps[i] = 0;
+  if (!pn) return NULL;
+  pn->meshes[0].ranks = ranks, pn->meshes[0].nranks = tp;
+  if (!plan_busy(b->pl, pn, b->o->k, busy)) return NULL;
+  double *ps = ZNEWN(b->a, double, b->nbody + 1);
+  for (u32 i = 0; i < b->nbody; i++)
     for (u32 d = 0; d < 2; d++) ps[i] += (busy[i].compute[d] + (scale < 1 ? 0 : busy[i].comm[d])) * scale;
-  }
-  return true;
+  planner_keep_times(b->pl, &key, ps, b->nbody);
+  return ps;
 }
 
 static i64 divisor_below(i64 n, i64 most) {
@@ -81,9 +81,8 @@ static const linear *times_of(balance *b, u32 kind) {
   if (b->time[kind]) return b->time[kind];
   const i64 batch = b->micro * b->s->mb.n, even = divisor_below(batch, b->micro / b->s->dp.n),
             less = divisor_below(batch, even / 2);
-  double *at[2] = {ZNEWN(b->a, double, b->nbody + 1), ZNEWN(b->a, double, b->nbody + 1)};
-  if (!measure(b, kind, batch, even, at[0])) return NULL;
-  if (less < even && !measure(b, kind, batch, less, at[1])) return NULL;
+  const double *at[2] = {measure(b, kind, batch, even), NULL};
+  if (!at[0] || (less < even && !(at[1] = measure(b, kind, batch, less)))) return NULL;
   linear *t = ZNEWN(b->a, linear, b->nbody + 1);
   for (u32 i = 0; i < b->nbody; i++) {
     const double each = less < even ? (at[0][i] - at[1][i]) / (double)(even - less) : at[0][i] / (double)even;
