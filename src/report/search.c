@@ -81,6 +81,64 @@ static const char *not_searched(arena *a, const search_opts *o, u32 ranks) {
   return b.n ? sb_str(&b) : NULL;
 }
 
+static bool is_even(const strategy *x) {
+  return choice_same(x->dp_shares, choice_default(CHOICE_dp_shares)) &&
+         choice_same(x->tp_shares, choice_default(CHOICE_tp_shares)) &&
+         choice_same(x->layers, choice_default(CHOICE_layers));
+}
+
+// Plans that give every device the same: the best that fits, or how long all of them take at least.
+static void put_even(report *r, arena *a, const search_result *s) {
+  const search_point *w = &s->point[0];
+  i64 least = 0;
+  if (is_even(&w->s)) return;
+  for (u32 i = 0; i < s->npoints; i++) {
+    const search_point *p = &s->point[i];
+    if (!is_even(&p->s)) continue;
+    if (i < s->nfit) {
+      report_line(r, "equal shares", "%s the time at best: %s",
+                  text_of(a, cell_x(CELL_TIMES, (double)p->time_ps / (double)w->time_ps)), name_of(a, p));
+      return;
+    }
+    if (p->state == SEARCH_BOUND_TIME && (!least || p->bound_ps < least)) least = p->bound_ps;
+  }
+  if (least)
+    report_line(r, "equal shares", "%s the time at least: no such plan is among the best",
+                text_of(a, cell_x(CELL_TIMES, (double)least / (double)w->time_ps)));
+}
+
+// Of a mixed machine: who gets how much, what equal shares cost, and how far it is from no device ever waiting.
+static void put_kinds(report *r, arena *a, const search_result *s) {
+  static const column cols[] = {{"device", "device"},
+                                {"ranks", "ranks"},
+                                {"work", "share of work"},
+                                {"utilisation", "computes"},
+                                {"communication", "communicates"},
+                                {"bubble", "idle"},
+                                {"peak_bytes", "peak memory"},
+                                {"usable_bytes", "usable"},
+                                {"one_more", "one more gives"}};
+  const search_point *w = &s->point[0];
+  if (!s->nkinds) return;
+  report_gap(r);
+  report_table(r, "devices", cols, COUNT_OF(cols));
+  for (u32 k = 0; k < s->nkinds; k++) {
+    const search_kind *x = &s->kinds[k];
+    report_row(r, (cell[]){cell_text(x->name), cell_i(CELL_INT, x->ranks), cell_x(CELL_SHARE, x->work),
+                           cell_x(CELL_SHARE, x->computes), cell_x(CELL_SHARE, x->communicates),
+                           cell_x(CELL_SHARE, MAX(1 - x->computes - x->communicates, 0)),
+                           cell_i(CELL_BYTES, x->peak_bytes), cell_i(CELL_BYTES, x->usable_bytes),
+                           x->one_more > 0 ? cell_x(CELL_SHARE, 1 / x->one_more - 1) : cell_none()});
+  }
+  report_gap(r);
+  put_even(r, a, s);
+  report_fact(r, "spread_ps", NULL, s->spread_ps ? cell_i(CELL_PS, s->spread_ps) : cell_none());
+  if (s->spread_ps)
+    report_line(r, "no waiting", "%s, if no device ever waited for another one: the winner takes %s more",
+                text_of(a, cell_i(CELL_PS, s->spread_ps)),
+                text_of(a, cell_x(CELL_SHARE, (double)w->time_ps / (double)s->spread_ps - 1)));
+}
+
 static void put_certificate(report *r, arena *a, const search_about *about, const search_opts *o,
                             const search_result *s) {
   enum { REASONS = 5 };
@@ -253,6 +311,7 @@ void report_search(report *r, arena *a, const search_about *about, const search_
   put_why(r, a, about, s);
   if (s->one_device_ps) report_fact(r, "one_device_ps", NULL, cell_i(CELL_PS, s->one_device_ps));
   put_certificate(r, a, about, o, s);
+  put_kinds(r, a, s);
   put_counts(r, a, s);
 }
 

@@ -141,7 +141,12 @@ bool whole_run(planner *pl, cost_model *k, arena *a, const hybrid_opts *h, const
 void whole_free(whole_answer *x);
 // NULL if the program of the point's plan, written out, passes validation and takes the time and memory that the
 // search has for it; else what is wrong, in `a`.
-const char *whole_differs(planner *pl, cost_model *k, arena *a, const search_opts *o, const search_point *p);
+// told (or NULL) is told of what was simulated.
+const char *whole_differs(planner *pl, cost_model *k, arena *a, const search_opts *o, const search_point *p,
+                          search *told);
+
+// ---- kinds.c --------------------------------------------------------------------------------------------
+void kinds_of(search *s, const whole_answer *x, const hybrid_opts *h); // of a mixed machine
 
 // ---- memory.c -----------------------------------------------------------------------------------------
 const memory_bounds *memory_bounds_make(arena *a, planner *pl, const search_opts *o); // in `a`

@@ -367,10 +367,12 @@ static i64 one_device(search *s) {
 
 // Stages and bounds are a shorter way to what the winner's program says of itself. If it says something else, that
 // is a bug.
-static void confirm(const search *s) {
+static void confirm(search *s) {
   if (!s->r->nfit || s->o->parts) return;
   const search_point *p = &s->r->point[0];
-  const char *wrong = whole_differs(s->w[0].pl, s->w[0].k, s->a, s->o, p);
+  bool several = false;
+  for (u32 k = 1; k < s->ranks; k++) several |= s->m->dev[k].kind != s->m->dev[0].kind;
+  const char *wrong = whole_differs(s->w[0].pl, s->w[0].k, s->a, s->o, p, several ? s : NULL);
   strbuf b = {.a = s->a};
   if (!wrong) return;
   strategy_print(&p->s, &b);

@@ -65,6 +65,15 @@ typedef struct {
   const char *why; // of the example
   const strategy *example;
 } search_reason;
+// What the best plan gives to a kind of device.
+typedef struct {
+  const char *name;
+  u32 ranks;
+  double work;                   // part of the matmuls
+  double computes, communicates; // of the step, mean over its ranks
+  double one_more;               // spread_ps with one device more, relative; 0: not known
+  i64 peak_bytes, usable_bytes;
+} search_kind;
 typedef struct {
   u32 space;           // how many points there are
   u32 npoints;         // of them that are listed: all, but where parts were merged those of step 4
@@ -81,8 +90,12 @@ typedef struct {
   u64 screened;          // fingerprint of all points, their plans and bounds, before any was applied
   bool bound_failed;     // a plan was faster than its measured bound, so these were not used: a bug
   u64 time_ns;           // wall clock of the search
-  i64 memory_bytes;      // the limit that was applied; of devices with limits of their own the largest ...
-  i64 memory_least;      // ... and the smallest; else the same
+  // Of the best plan on devices of several kinds; nkinds 0: of one kind, or no plan was simulated whole
+  u32 nkinds;
+  const search_kind *kinds;
+  i64 spread_ps;    // its step, if no device ever waited, at the speed of its microbatches; 0: not known
+  i64 memory_bytes; // the limit that was applied; of devices with limits of their own the largest ...
+  i64 memory_least; // ... and the smallest; else the same
   i64 batch;
 } search_result;
 

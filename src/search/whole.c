@@ -19,7 +19,8 @@ void whole_free(whole_answer *x) {
   x->program = NULL;
 }
 
-const char *whole_differs(planner *pl, cost_model *k, arena *a, const search_opts *o, const search_point *p) {
+const char *whole_differs(planner *pl, cost_model *k, arena *a, const search_opts *o, const search_point *p,
+                          search *told) {
   const sim_opts so = {.mode = SIM_FOLDED, .bytes = o->bytes, .peak_only = true};
   hybrid_opts h = search_hybrid(o, p);
   h.k = k;
@@ -34,6 +35,7 @@ const char *whole_differs(planner *pl, cost_model *k, arena *a, const search_opt
     why = arena_printf(a, "it takes %lld ps and %lld bytes, the search has %lld and %lld",
                        (long long)x.result.makespan_ps, (long long)x.result.peak_bytes, (long long)p->time_ps,
                        (long long)p->peak_bytes);
+  if (told && !why) kinds_of(told, &x, &h);
   whole_free(&x);
   arena_free(tmp);
   return why;

@@ -26,7 +26,7 @@
 
 struct work {
   strategy of;
-  u32 kind; // of devices that it is measured on
+  u32 kind;   // of devices that it is measured on
   bool split; // backwards in two parts
   bool tried, known;
   double *compute[2], *comm[2]; // ps of instructions of main before number i, forward and backward

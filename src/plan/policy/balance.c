@@ -49,7 +49,8 @@ static const double *measure(const balance *b, u32 kind, i64 batch, i64 samples)
   hybrid_opts h = *b->o;
   u32 ranks[1024], tp = b->s->tp.n;
   double scale = 1;
-  if (tp > COUNT_OF(ranks) || !ranks_of_kind(b, kind, tp, ranks)) { // too few: one of them, without communication
+  if (tp > COUNT_OF(ranks) ||
+      !ranks_of_kind(b, kind, tp, ranks)) { // too few: one of them, without communication
     if (!ranks_of_kind(b, kind, 1, ranks)) return NULL;
     scale = 1.0 / tp, tp = 1;
   }
@@ -266,6 +267,35 @@ static bool share_layers(balance *b, choice_value *out) {
 // ---- all together ---------------------------------------------------------------------------------------------------
 static bool is_auto(choice_id id, choice_value x) { return choice_is(id, x, "auto"); }
 
+static balance balance_of(planner *pl, arena *a, const hybrid_opts *o, const strategy *s) {
+  balance b = {.pl = pl, .a = a, .o = o, .m = cost_model_machine(o->k), .s = s};
+  b.nbody = func_get(planner_source(pl), planner_source(pl)->main)->body.n;
+  b.micro = policy_batch_extent(pl) / s->mb.n;
+  b.time = ZNEWN(a, linear *, b.m->nkinds);
+  return b;
+}
+
+static bool known_batch(const balance *b) {
+  const strategy *s = b->s;
+  const i64 batch = policy_batch_extent(b->pl);
+  return batch > 0 && batch % s->mb.n == 0 && (u64)s->dp.n * s->tp.n * s->pp.n <= b->m->nranks;
+}
+
+bool policy_speeds(planner *pl, arena *a, const hybrid_opts *o, double *speed) {
+  prog *p = planner_source(pl);
+  balance b = balance_of(pl, a, o, &o->s);
+  const i64 even = MAX(b.micro / o->s.dp.n, 1);
+  const u32 said = diag_count(p->c);
+  bool known = known_batch(&b);
+  for (u32 k = 0; known && k < b.m->nkinds; k++) {
+    const linear *t = times_of(&b, k);
+    known = t != NULL;
+    if (known) speed[k] = (double)even / at(all_of(&b, t), even) / o->s.tp.n;
+  }
+  diag_truncate(p->c, said);
+  return known;
+}
+
 static bool no_machine(const hybrid_opts *o, prog *p, choice_id id) {
   const char *name = choice_get(id)->name;
   diag(p->c, E_STRATEGY, o->said ? o->said->of[id].at : (loc){0}, "%s=auto needs a machine", name);
@@ -279,14 +309,10 @@ bool policy_balance(planner *pl, arena *a, const hybrid_opts *o, strategy *s) {
              layers = is_auto(CHOICE_layers, s->layers);
   if (!tensor && !data && !layers) return true;
   if (!o->k) return no_machine(o, p, tensor ? CHOICE_tp_shares : data ? CHOICE_dp_shares : CHOICE_layers);
-  balance b = {.pl = pl, .a = a, .o = o, .m = cost_model_machine(o->k), .s = s};
-  const i64 batch = policy_batch_extent(pl);
-  b.nbody = func_get(p, p->main)->body.n;
-  b.micro = batch / s->mb.n;
-  b.time = ZNEWN(a, linear *, b.m->nkinds);
+  balance b = balance_of(pl, a, o, s);
   const u32 said = diag_count(p->c);
   const choice_value cost = choice_default(CHOICE_layers);
-  bool known = batch > 0 && batch % s->mb.n == 0 && (u64)s->dp.n * s->tp.n * s->pp.n <= b.m->nranks;
+  bool known = known_batch(&b);
   if (layers) s->layers = cost;
   if (data) s->dp_shares = choice_default(CHOICE_dp_shares);
   if (tensor) s->tp_shares = choice_default(CHOICE_tp_shares);
