@@ -63,6 +63,16 @@ $ heddle show gpt2 --json
     {"op": "gather", "count": 2, "flops": null, "share": null}
   ]
 }
+## Of a matrix of 512 x 512 Adafactor keeps 1,024 numbers.
+$ heddle show mlp-xs:layers=2 --train --optimizer adafactor | sed -n '/^parameters/p;/optimizer state/p;/new  /p'
+parameters       524 thousand in 2 tensors, f32, 2.00 MiB
+optimizer state  8.00 KiB
+        h.0.w.new    f32  512 x 512  1.00 MiB
+        h.1.w.new    f32  512 x 512  1.00 MiB
+        h.0.w.r.new  f32  512        2.00 KiB
+        h.0.w.c.new  f32  512        2.00 KiB
+        h.1.w.r.new  f32  512        2.00 KiB
+        h.1.w.c.new  f32  512        2.00 KiB
 $ heddle show mlp-xs:layers=2 --train --optimizer adam
 model            mlp-xs:layers=2
 parameters       524 thousand in 2 tensors, f32, 2.00 MiB
