@@ -25,6 +25,7 @@ static const struct {
     {"bert", "bert-base:layers=2,hidden=12,heads=2,vocab=24,positions=6,ffn=24", 12, 4, DT_NONE,
      OPTIM_ADAFACTOR},
     {"vit", "vit-base:layers=2,hidden=12,heads=4,vocab=12,ffn=24", 4, 32, DT_NONE, OPTIM_MOMENTUM},
+    {"gnmt", "gnmt:layers=3,hidden=12,vocab=24", 12, 4, DT_NONE, OPTIM_MOMENTUM},
     {"uneven", "gpt2:layers=2,hidden=16,heads=4,vocab=17,positions=9,ffn=20", 12, 8, DT_F16, OPTIM_ADAFACTOR},
     {"unet", "tests/unet.heddle", 0, 0, DT_NONE, OPTIM_MOMENTUM},
     {"odd", NULL, 0, 0, DT_NONE, OPTIM_MOMENTUM},

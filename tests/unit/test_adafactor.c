@@ -248,6 +248,15 @@ TEST(adafactor_plans_others) {
   check_plans("resnet50:hidden=4,vocab=12", 16, DT_NONE, some, 2);
 }
 
+// As Whale trains it: stages, microbatches, data ranks, recomputation.
+TEST(adafactor_plans_m6) {
+  static const char *const some[] = {"pp=2 mb=3 dp=2 recompute=full", "dp=2 tp=2 zero=1", "dp=3 zero=3"};
+  check_plans("m6-10b:layers=2,hidden=12,heads=4,vocab=24,positions=6,ffn=24", 4, DT_NONE, some,
+              COUNT_OF(some));
+  check_plans("m6-moe-100b:layers=2,hidden=12,heads=4,vocab=24,positions=6,ffn=24,experts=4", 4, DT_NONE,
+              some, COUNT_OF(some));
+}
+
 TEST(adafactor_in_plan_text) {
   ctx *c = ctx_new();
   arena *a = arena_new();
