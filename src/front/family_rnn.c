@@ -4,6 +4,9 @@
 // looks from the decoder's first layer alone, so a layer has all of its inputs before it begins. A layer is a function
 // that calls its step once for every position. The product of all positions' inputs with the input weights is one
 // instruction before the steps.
+//
+// As Wu et al. (2016) have it: the first layer of the encoder runs both ways, from the third layer on layers add their
+// input to their output, and every layer of the decoder reads what the attention gives at its position.
 #include "front/family.h"
 
 // An instruction has so many results at most, so longer sequences are cut and put together in two goes.

@@ -108,7 +108,7 @@ typedef struct {
   shape s;
   u32 without; // the dimension of the weight that it lacks (a mean over it); OPTIM_WHOLE: none
 } optim_state;
-bool optim_state_of(const optim_opts *o, const shape *weight, u32 k, optim_state *out);
+bool optim_state_find(const optim_opts *o, const shape *weight, u32 k, optim_state *out);
 bool optim_has_master(const optim_opts *o, dtype weight);
 // How many of them have the weight's own extents, whatever these are; their type.
 u32 optim_states(const optim_opts *o, dtype weight);

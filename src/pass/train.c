@@ -122,7 +122,7 @@ static u32 statistics_of(const optim_opts *o, const shape *w) {
   return is_factored(o, w) ? 2 : o->kind == OPTIM_ADAFACTOR ? 1 : optims[o->kind].states;
 }
 
-bool optim_state_of(const optim_opts *o, const shape *w, u32 k, optim_state *out) {
+bool optim_state_find(const optim_opts *o, const shape *w, u32 k, optim_state *out) {
   const u32 n = statistics_of(o, w);
   if (k >= n + optim_has_master(o, w->t)) return false;
   *out = (optim_state){".master", *w, OPTIM_WHOLE};
@@ -243,7 +243,7 @@ bool pass_train(prog *p, const optim_opts *o, bool return_gradients) {
   for (u32 k = 0; k < w.n; k++) {
     const value_info *v = val(old, w.param[k] + 1);
     optim_state st;
-    for (u32 i = 0; optim_state_of(o, &type_get(p, v->ty)->s, i, &st); i++) {
+    for (u32 i = 0; optim_state_find(o, &type_get(p, v->ty)->s, i, &st); i++) {
       sym name = sym_with(p->c, v->name, st.suffix);
       type t = type_tensor(p, &st.s, (layout){0}, type_get(p, v->ty)->g);
       state[nstates++] = func_param(p, made, t, v->name.i ? name : (sym){0}, ROLE_STATE);

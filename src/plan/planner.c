@@ -224,7 +224,7 @@ func planner_update(planner *pl, const value *weight, u32 n, const optim_opts *o
     for (u32 i = 0; i < n; i++) {
       const type_info *t = val_type(p, func_get(p, p->main), weight[i]);
       optim_state st = {.s = t->s};
-      if (j > 1 && !optim_state_of(o, &t->s, j - 2, &st)) continue;
+      if (j > 1 && !optim_state_find(o, &t->s, j - 2, &st)) continue;
       v[j * n + i] = func_param(p, f, type_tensor(p, &st.s, t->lay, t->g), (sym){0},
                                 j == 0   ? ROLE_WEIGHT
                                 : j == 1 ? ROLE_INPUT

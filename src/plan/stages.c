@@ -443,7 +443,7 @@ static void make_states(main_build *mb) {
     for (u32 i = 0; i < mb->m->nparams; i++) {
       optim_state st;
       if (mb->skip[i] || !main_trains(mb, i + 1)) continue;
-      if (!optim_state_of(&pn->optim, &val_type(mb->s, mb->m, i + 1)->s, j, &st)) continue;
+      if (!optim_state_find(&pn->optim, &val_type(mb->s, mb->m, i + 1)->s, j, &st)) continue;
       layout l = without_dim(mb->p->sp, mb->param_lay[i], st.without);
       l = shard_storage(mb->x, l, &st.s, STORAGE_STATE, mb->param_group[i]);
       sym name = sym_with(mb->s->c, mb->m->values.v[i + 1].name, st.suffix);
