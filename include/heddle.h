@@ -113,7 +113,7 @@ const char *heddle_program_report(heddle_program *p, heddle_format f);
 uint32_t heddle_program_ranks(const heddle_program *p); // 0: a single-device program without a mesh
 
 typedef struct {
-  const char *name; // "sgd", "momentum", "adam", "adamw"; NULL: sgd
+  const char *name; // "sgd", "momentum", "adam", "adamw", "adafactor"; NULL: sgd
   double lr, momentum, beta1, beta2, eps, weight_decay;
   bool no_master_weights; // weights in f16 and bf16 are updated as they are, not through a copy in f32
 } heddle_optimizer;

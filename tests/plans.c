@@ -12,19 +12,24 @@ static const struct {
   const char *name, *spec;
   i64 batch, seq;
   dtype t; // f16 and bf16: with masters
+  optimizer optim;
 } models[] = {
-    {"mlp", "mlp-xs:layers=4,hidden=24", 12, 0, DT_NONE},
-    {"gpt", "gpt2:layers=3,hidden=24,heads=4,vocab=24,positions=10,ffn=36", 12, 8, DT_NONE},
-    {"llama", "llama2-7b:layers=2,hidden=24,heads=4,kv_heads=2,head_dim=6,ffn=36,vocab=24", 12, 4, DT_F16},
-    {"resnet", "resnet50:hidden=4,vocab=12", 4, 16, DT_NONE},
-    {"t5", "t5-small:layers=2,hidden=12,heads=4,head_dim=3,ffn=24,vocab=24", 12, 4, DT_NONE},
-    {"moe", "moe-8x125m:layers=2,hidden=12,heads=2,vocab=12,experts=4,ffn=24,positions=10", 4, 8, DT_NONE},
-    {"bert", "bert-base:layers=2,hidden=12,heads=2,vocab=24,positions=6,ffn=24", 12, 4, DT_NONE},
-    {"vit", "vit-base:layers=2,hidden=12,heads=4,vocab=12,ffn=24", 4, 32, DT_NONE},
-    {"uneven", "gpt2:layers=2,hidden=16,heads=4,vocab=17,positions=9,ffn=20", 12, 8, DT_F16},
-    {"unet", "tests/unet.heddle", 0, 0, DT_NONE},
-    {"odd", NULL, 0, 0, DT_NONE},
-    {"batchnorm", "examples/batchnorm.heddle", 0, 0, DT_NONE},
+    {"mlp", "mlp-xs:layers=4,hidden=24", 12, 0, DT_NONE, OPTIM_MOMENTUM},
+    {"gpt", "gpt2:layers=3,hidden=24,heads=4,vocab=24,positions=10,ffn=36", 12, 8, DT_NONE, OPTIM_MOMENTUM},
+    {"llama", "llama2-7b:layers=2,hidden=24,heads=4,kv_heads=2,head_dim=6,ffn=36,vocab=24", 12, 4, DT_F16,
+     OPTIM_MOMENTUM},
+    {"resnet", "resnet50:hidden=4,vocab=12", 4, 16, DT_NONE, OPTIM_MOMENTUM},
+    {"t5", "t5-small:layers=2,hidden=12,heads=4,head_dim=3,ffn=24,vocab=24", 12, 4, DT_NONE, OPTIM_MOMENTUM},
+    {"moe", "moe-8x125m:layers=2,hidden=12,heads=2,vocab=12,experts=4,ffn=24,positions=10", 4, 8, DT_NONE,
+     OPTIM_ADAFACTOR},
+    {"bert", "bert-base:layers=2,hidden=12,heads=2,vocab=24,positions=6,ffn=24", 12, 4, DT_NONE,
+     OPTIM_ADAFACTOR},
+    {"vit", "vit-base:layers=2,hidden=12,heads=4,vocab=12,ffn=24", 4, 32, DT_NONE, OPTIM_MOMENTUM},
+    {"gnmt", "gnmt:layers=3,hidden=12,vocab=24", 12, 4, DT_NONE, OPTIM_MOMENTUM},
+    {"uneven", "gpt2:layers=2,hidden=16,heads=4,vocab=17,positions=9,ffn=20", 12, 8, DT_F16, OPTIM_ADAFACTOR},
+    {"unet", "tests/unet.heddle", 0, 0, DT_NONE, OPTIM_MOMENTUM},
+    {"odd", NULL, 0, 0, DT_NONE, OPTIM_MOMENTUM},
+    {"batchnorm", "examples/batchnorm.heddle", 0, 0, DT_NONE, OPTIM_MOMENTUM},
 };
 
 // What the models above lack: several results, a weight used on its own (regularisation, so a sum that does
@@ -61,6 +66,8 @@ static const char odd_text[] =
     "  return %loss, %4, %z, %best\n"
     "}\n";
 
+static optim_opts plans_optim(u32 index) { return optim_default(models[index].optim); }
+
 u32 plans_count(void) { return COUNT_OF(models); }
 const char *plans_name(u32 index) { return models[index].name; }
 
@@ -79,6 +86,7 @@ prog *plans_load(ctx *c, u32 index, i64 batch) {
 void plans_open(plans_model *m, u32 index) {
   *m =
       (plans_model){.name = models[index].name, .spec = models[index].spec, .c = ctx_new(), .a = arena_new()};
+  m->optim = plans_optim(index);
   if (!m->spec) m->spec = "odd";
   m->src = plans_load(m->c, index, 0);
   if (!m->src || !pass_loss(m->src)) give_up(m);
@@ -88,9 +96,8 @@ void plans_open(plans_model *m, u32 index) {
   m->pl = planner_new(m->src);
   batchnorm_stats bn;
   m->batchnorm = pass_batchnorm_of(m->src, &bn);
-  optim_opts opt = optim_default(OPTIM_MOMENTUM);
   for (int train = 0; train < 2; train++) {
-    plan *one = plan_single(m->a, m->src, train, &opt);
+    plan *one = plan_single(m->a, m->src, train, &m->optim);
     one->keep_gradients = true;
     prog *p = plan_apply(m->pl, one, NULL);
     if (!p || !plan_evaluate(m->src, p, PLANS_SEED, m->a, &m->want[train])) give_up(m);
@@ -105,8 +112,7 @@ const plan_numbers *plans_want(plans_model *m, const plan *pn) {
   assert(groups < PLANS_GROUPS);
   plan_numbers *want = &m->grouped[pn->train][groups];
   if (want->n) return want;
-  optim_opts opt = optim_default(OPTIM_MOMENTUM);
-  plan *one = plan_single(m->a, m->src, pn->train, &opt);
+  plan *one = plan_single(m->a, m->src, pn->train, &m->optim);
   one->keep_gradients = true, one->batchnorm_groups = groups;
   prog *p = plan_apply(m->pl, one, NULL);
   if (!p || !plan_evaluate(m->src, p, PLANS_SEED, m->a, want)) give_up(m);
@@ -254,7 +260,7 @@ plan *plans_hybrid(plans_model *m, u64 *rng, arena *a) {
   strategy say = strategy_default();
   for (u32 id = 0; id < CHOICE_COUNT; id++) random_value(&say, (choice_id)id, train, rng, a);
   if (!say.overlap.n) say.channels = choice_default(CHOICE_channels);
-  hybrid_opts o = {.s = say, .train = train, .optim = optim_default(OPTIM_MOMENTUM), .keep_gradients = true};
+  hybrid_opts o = {.s = say, .train = train, .optim = m->optim, .keep_gradients = true};
   plan *pn = policy_hybrid(m->pl, a, &o);
   if (!pn) return NULL;
   if (pn->train && chance(rng, 4)) { // weight gradients apart: each after its input gradient
@@ -409,7 +415,7 @@ static plan *random_plan(plans_model *m, u32 groups, u64 *rng, arena *a) {
   pn->batchnorm_groups = groups;
   pn->name = sym_of(m->c, "random");
   pn->train = !chance(rng, 5), pn->keep_gradients = true;
-  pn->optim = optim_default(OPTIM_MOMENTUM);
+  pn->optim = m->optim;
   const bool split = pn->train && chance(rng, 4);
   random_axes(m, pn, rng, a);
   random_segments(m, pn, rng, a);

@@ -10,8 +10,9 @@ typedef struct {
   arena *a;
   prog *src; // with a loss
   planner *pl;
-  bool batchnorm;       // has it any, in training?
-  plan_numbers want[2]; // of the single-device program: inference, training (momentum, with gradients)
+  optim_opts optim;
+  bool batchnorm;                        // has it any, in training?
+  plan_numbers want[2];                  // of the single-device program: inference, training (with gradients)
   plan_numbers grouped[2][PLANS_GROUPS]; // the same with batch norm in so many groups
 } plans_model;
 

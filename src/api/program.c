@@ -215,7 +215,7 @@ bool optimizer_read(ctx *c, const heddle_optimizer *o, optim_opts *out) {
   const char *name = o && o->name ? o->name : "sgd";
   if (!optim_find(name, &kind)) {
     diag(c, E_USAGE, (loc){0}, "unknown optimizer '%s'", name);
-    diag_hint(c, "sgd, momentum, adam or adamw");
+    diag_hint(c, "sgd, momentum, adam, adamw or adafactor");
     return false;
   }
   *out = optim_default(kind);

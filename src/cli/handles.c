@@ -29,14 +29,14 @@ bool optimizer_of(cli *x, heddle_optimizer *o) {
     const char *name;
     bool given;
     double of;
-  } own[] = {{"momentum", x->momentum.given, o->momentum},
-             {"beta1", x->beta1.given, o->beta1},
-             {"beta2", x->beta2.given, o->beta2},
-             {"eps", x->eps.given, o->eps}};
+    const char *hint;
+  } own[] = {{"momentum", x->momentum.given, o->momentum, "--optimizer momentum"},
+             {"beta1", x->beta1.given, o->beta1, "--optimizer adam or adamw"},
+             {"beta2", x->beta2.given, o->beta2, "--optimizer adam, adamw or adafactor"},
+             {"eps", x->eps.given, o->eps, "--optimizer adam, adamw or adafactor"}};
   for (size_t i = 0; i < sizeof own / sizeof *own; i++)
     if (own[i].given && own[i].of == 0)
-      return usage_error(i ? "--optimizer adam or adamw" : "--optimizer momentum",
-                         "--%s does not apply to the optimizer %s", own[i].name, o->name);
+      return usage_error(own[i].hint, "--%s does not apply to the optimizer %s", own[i].name, o->name);
   o->no_master_weights = x->no_master;
   if (x->lr.given) o->lr = x->lr.x;
   if (x->momentum.given) o->momentum = x->momentum.x;

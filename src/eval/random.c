@@ -12,6 +12,7 @@ typedef enum {
   USE_MEAN,
   USE_VARIANCE,
   USE_PROBABILITY,
+  USE_SQUARE,
   USE_INDEX
 } use_kind; // the later rules
 typedef struct {
@@ -116,6 +117,10 @@ static void note_use(tracer *t, func fn, const func_info *f, const instr *i, u32
   case OP_sub:
   case OP_neg:
   case OP_offset: note_sum(t, fn, f, i, opd, u, depth); return;
+  case OP_adafactor_v:
+  case OP_adafactor_rc:
+    if (opd >= 2) at_least(u, USE_SQUARE);
+    return;
   case OP_call: trace(t, i->callee, opd + 1, u, depth + 1); return;
   case OP_pack:
   case OP_unpack:
@@ -166,6 +171,7 @@ static double element(dtype t, role r, const use_info *u, double scale, u64 key,
   case USE_MEAN: return 0.1 * z;
   case USE_VARIANCE: return 1 + 0.5 * fabs(z);
   case USE_PROBABILITY: return 0.05 + 0.9 * ker_uniform(key, k);
+  case USE_SQUARE: return 1e-8 * fabs(z); // of gradients: so small that most updates are clipped
   default: return r == ROLE_STATE ? 0.01 * fabs(z) : scale * z;
   }
 }

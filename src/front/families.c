@@ -180,17 +180,13 @@ static const struct {
   void (*make)(fam *m);
   i64 batch;
 } kinds[] = {
-    {"mlp", fam_mlp, 512},
-    {"gpt", fam_gpt, 8},
-    {"moe", fam_moe, 8},
-    {"bert", fam_bert, 8},
-    {"llama", fam_llama, 8},
-    {"llama3", fam_llama, 8},
-    {"t5", fam_t5, 8},
-    {"vit", fam_vit, 8},
-    {"resnet", fam_resnet, 8},
-    {"vgg", fam_vgg, 8},
-    {"inception", fam_inception, 8},
+    {"mlp", fam_mlp, 512},   {"gpt", fam_gpt, 8},
+    {"moe", fam_moe, 8},     {"bert", fam_bert, 8},
+    {"llama", fam_llama, 8}, {"llama3", fam_llama, 8},
+    {"t5", fam_t5, 8},       {"m6", fam_m6, 8},
+    {"m6moe", fam_m6, 8},    {"gnmt", fam_gnmt, 8},
+    {"vit", fam_vit, 8},     {"resnet", fam_resnet, 8},
+    {"vgg", fam_vgg, 8},     {"inception", fam_inception, 8},
 };
 
 static const front_row *row_find(ctx *c, const char *name, size_t n) {

@@ -44,11 +44,19 @@ value fam_attend(fam *m, value q, value k, value v, i64 s, bool causal, value bi
 // With experts in the row its second half is a mixture of experts.
 func fam_layer(fam *m, const char *name, i64 s, bool causal);
 
+// A loss needs the words [b,s]; 0: there is no loss.
+value fam_labels(fam *m, i64 s);
+// Returns scores of all words, by the embedding table itself (tied) or by a weight of its own [hidden, vocab]; or the
+// loss against labels.
+void fam_scores(fam *m, value x, value tied, value head, value labels);
+
 void fam_gpt(fam *m); // every one of these builds main
 void fam_moe(fam *m);
 void fam_bert(fam *m);
 void fam_llama(fam *m);
 void fam_t5(fam *m);
+void fam_m6(fam *m);
+void fam_gnmt(fam *m);
 void fam_vit(fam *m);
 void fam_resnet(fam *m);
 void fam_vgg(fam *m);

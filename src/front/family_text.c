@@ -1,4 +1,4 @@
-// family_text.c - built-in language models: GPT, mixture of experts, BERT, Llama and T5. Dropout is left out
+// family_text.c - built-in language models: GPT, mixture of experts, BERT, Llama, T5 and M6. Dropout is left out
 // everywhere: it moves no data and changes no plan.
 //
 // Idea: written as the papers write them, one instruction per operator, heads as a dimension of their own, so
@@ -105,15 +105,13 @@ static value embed(fam *m, value table, value ids) { return build2(&m->b, OP_gat
 
 static value positions(fam *m, i64 s) { return fam_iota(m, DT_I64, 0, 1, DIMS(s)); }
 
-// Scores of all words by the embedding table itself, or by a weight of its own [hidden, vocab].
-static void finish(fam *m, value x, value tied, value head, value labels) {
+void fam_scores(fam *m, value x, value tied, value head, value labels) {
   fam_at(m, "head");
   if (!m->o->headless) x = tied ? fam_einsum(m, "bsd,vd->bsv", x, tied) : fam_linear(m, x, head, 0);
   fam_return(m, labels ? fam_xent(m, x, labels) : x);
 }
 
-// A loss needs the words.
-static value labels(fam *m, i64 s) {
+value fam_labels(fam *m, i64 s) {
   return m->o->loss && !m->o->headless ? fam_x(m, "labels", ROLE_LABEL, DT_I64, DIMS(m->batch, s)) : 0;
 }
 
@@ -131,7 +129,7 @@ void fam_gpt(fam *m) {
   i64 d = m->v.hidden, s = m->seq;
   func layer = fam_layer(m, "layer", s, true);
   m->p->main = fam_func(m, "main");
-  value ids = fam_x(m, "tokens", ROLE_INPUT, DT_I64, DIMS(m->batch, s)), want = labels(m, s);
+  value ids = fam_x(m, "tokens", ROLE_INPUT, DT_I64, DIMS(m->batch, s)), want = fam_labels(m, s);
   value wte = fam_w(m, "wte", DIMS(m->v.vocab, d)), wpe = fam_w(m, "wpe", DIMS(m->v.positions, d));
   value *w = layer_weights(m, layer, "h");
   value g = fam_w(m, "ln_f.g", DIMS(d)), b = fam_w(m, "ln_f.b", DIMS(d));
@@ -140,7 +138,7 @@ void fam_gpt(fam *m) {
   fam_at(m, "layer");
   for (i64 i = 0; i < m->v.layers; i++) x = fam_call(m, layer, &x, 1, w[i]);
   fam_at(m, "norm");
-  finish(m, fam_layernorm(m, x, g, b, 1e-5), wte, 0, want);
+  fam_scores(m, fam_layernorm(m, x, g, b, 1e-5), wte, 0, want);
 }
 
 void fam_moe(fam *m) { fam_gpt(m); }
@@ -168,7 +166,7 @@ void fam_bert(fam *m) {
   func layer = bert_layer(m);
   m->p->main = fam_func(m, "main");
   value ids = fam_x(m, "tokens", ROLE_INPUT, DT_I64, DIMS(m->batch, s));
-  value kinds = fam_x(m, "segments", ROLE_INPUT, DT_I64, DIMS(m->batch, s)), want = labels(m, s);
+  value kinds = fam_x(m, "segments", ROLE_INPUT, DT_I64, DIMS(m->batch, s)), want = fam_labels(m, s);
   value word = fam_w(m, "word", DIMS(v, d)), pos = fam_w(m, "position", DIMS(m->v.positions, d));
   value seg = fam_w(m, "segment", DIMS(2, d)), g = fam_w(m, "ln.g", DIMS(d)), b = fam_w(m, "ln.b", DIMS(d));
   value *w = layer_weights(m, layer, "h");
@@ -246,7 +244,7 @@ void fam_llama(fam *m) {
   i64 d = m->v.hidden, s = m->seq;
   func layer = llama_layer(m, strcmp(m->v.kind, "llama3") == 0 ? 5e5 : 1e4);
   m->p->main = fam_func(m, "main");
-  value ids = fam_x(m, "tokens", ROLE_INPUT, DT_I64, DIMS(m->batch, s)), want = labels(m, s);
+  value ids = fam_x(m, "tokens", ROLE_INPUT, DT_I64, DIMS(m->batch, s)), want = fam_labels(m, s);
   value table = fam_w(m, "embedding", DIMS(m->v.vocab, d));
   value *w = layer_weights(m, layer, "h");
   value g = fam_w(m, "norm", DIMS(d)), head = m->o->headless ? 0 : fam_w(m, "head", DIMS(d, m->v.vocab));
@@ -255,7 +253,7 @@ void fam_llama(fam *m) {
   fam_at(m, "layer");
   for (i64 i = 0; i < m->v.layers; i++) x = fam_call(m, layer, &x, 1, w[i]);
   fam_at(m, "norm");
-  finish(m, fam_rmsnorm(m, x, g, 1e-5), 0, head, want);
+  fam_scores(m, fam_rmsnorm(m, x, g, 1e-5), 0, head, want);
 }
 
 // ---- T5: encoder and decoder, bucketed relative positions, unscaled scores -----------------------------
@@ -340,7 +338,7 @@ void fam_t5(fam *m) {
   m->p->main = fam_func(m, "main");
   value src = fam_x(m, "source", ROLE_INPUT, DT_I64, DIMS(n, s)),
         dst = fam_x(m, "target", ROLE_INPUT, DT_I64, DIMS(n, s));
-  value want = labels(m, s), table = fam_w(m, "embedding", DIMS(m->v.vocab, d));
+  value want = fam_labels(m, s), table = fam_w(m, "embedding", DIMS(m->v.vocab, d));
   value eb = fam_weights(m, ebias, "encoder.bias"), db = fam_weights(m, dbias, "decoder.bias");
   value *we = layer_weights(m, enc, "encoder"), *wd = layer_weights(m, dec, "decoder");
   value eg = fam_w(m, "encoder.norm", DIMS(d)), dg = fam_w(m, "decoder.norm", DIMS(d));
@@ -354,5 +352,70 @@ void fam_t5(fam *m) {
   for (i64 i = 0; i < m->v.layers; i++) x[0] = fam_call(m, dec, x, 3, wd[i]);
   value y = fam_rmsnorm(m, x[0], dg, 1e-6);
   if (!m->o->headless) y = fam_op(m, OP_scale, y, attr_f(A_alpha, 1 / sqrt((double)d)));
-  finish(m, y, table, 0, want);
+  fam_scores(m, y, table, 0, want);
+}
+
+// ---- M6: image patches and words as one sequence, a decoder over both ------------------------------------
+// What is published at length are the numbers of layers and of parameters. The rest is chosen: widths to meet those
+// numbers, 21,128 words as in BERT for Chinese, 512 of them in a text, layers as GPT has them. Features of an image's
+// patches come from a model that is not trained here.
+enum { PATCHES = 16, FEATURES = 2048 };
+
+// A layer of the decoder, normalised before each part; memory[b,t,hidden] is what the encoder made.
+static func m6_decoder(fam *m, i64 t) {
+  const i64 n = m->batch, s = m->seq, d = m->v.hidden, h = m->v.heads, dim = m->v.head_dim;
+  func f = fam_func(m, "decoder");
+  value x = fam_x(m, "x", ROLE_INPUT, m->t, DIMS(n, s, d)),
+        memory = fam_x(m, "memory", ROLE_INPUT, m->t, DIMS(n, t, d));
+  value g1 = fam_w(m, "ln1.g", DIMS(d)), b1 = fam_w(m, "ln1.b", DIMS(d));
+  self_weights w = self_declare(m);
+  value g2 = fam_w(m, "ln2.g", DIMS(d)), b2 = fam_w(m, "ln2.b", DIMS(d));
+  value wq = fam_w(m, "cross.q", DIMS(d, d)), bq = fam_w(m, "cross.q.bias", DIMS(d));
+  value wk = fam_w(m, "cross.k", DIMS(d, d)); // a bias of all keys changes no softmax
+  value wv = fam_w(m, "cross.v", DIMS(d, d)), bv = fam_w(m, "cross.v.bias", DIMS(d));
+  value wo = fam_w(m, "cross.out", DIMS(d, d)), bo = fam_w(m, "cross.out.bias", DIMS(d));
+  value g3 = fam_w(m, "ln3.g", DIMS(d)), b3 = fam_w(m, "ln3.b", DIMS(d));
+  ffn_weights u = ffn_declare(m);
+  fam_at(m, "decoder/attention");
+  value y = self_attention(m, fam_layernorm(m, x, g1, b1, 1e-5), w, s, true);
+  x = build2(&m->b, OP_add, x, y);
+  fam_at(m, "decoder/cross");
+  value q = fam_linear(m, fam_layernorm(m, x, g2, b2, 1e-5), wq, bq), k = fam_linear(m, memory, wk, 0),
+        v = fam_linear(m, memory, wv, bv);
+  q = fam_reshape(m, q, DIMS(n, s, h, dim)), k = fam_reshape(m, k, DIMS(n, t, h, dim));
+  v = fam_reshape(m, v, DIMS(n, t, h, dim));
+  y = fam_reshape(m, fam_attend(m, q, k, v, s, false, 0, 1 / sqrt((double)dim)), DIMS(n, s, d));
+  x = build2(&m->b, OP_add, x, fam_linear(m, y, wo, bo));
+  fam_at(m, u.gate ? "decoder/experts" : "decoder/mlp");
+  y = feed_forward(m, fam_layernorm(m, x, g3, b3, 1e-5), u, s, false);
+  fam_return(m, build2(&m->b, OP_add, x, y));
+  return f;
+}
+
+void fam_m6(fam *m) {
+  const i64 n = m->batch, s = m->seq, t = PATCHES + s, d = m->v.hidden;
+  func enc = fam_layer(m, "encoder", t, false), dec = m6_decoder(m, t);
+  m->p->main = fam_func(m, "main");
+  value image = fam_x(m, "patches", ROLE_INPUT, m->t, DIMS(n, PATCHES, FEATURES));
+  value text = fam_x(m, "tokens", ROLE_INPUT, DT_I64, DIMS(n, s)),
+        dst = fam_x(m, "target", ROLE_INPUT, DT_I64, DIMS(n, s));
+  value want = fam_labels(m, s), word = fam_w(m, "word", DIMS(m->v.vocab, d));
+  value pw = fam_w(m, "patch", DIMS(FEATURES, d)), pb = fam_w(m, "patch.bias", DIMS(d));
+  value epos = fam_w(m, "encoder.position", DIMS(PATCHES + m->v.positions, d)),
+        dpos = fam_w(m, "decoder.position", DIMS(m->v.positions, d));
+  value *we = layer_weights(m, enc, "encoder"), *wd = layer_weights(m, dec, "decoder");
+  value eg = fam_w(m, "encoder.ln.g", DIMS(d)), eb = fam_w(m, "encoder.ln.b", DIMS(d));
+  value dg = fam_w(m, "decoder.ln.g", DIMS(d)), db = fam_w(m, "decoder.ln.b", DIMS(d));
+  fam_at(m, "embedding");
+  attr axis = attr_i(A_axis, 1);
+  value x[2] = {fam_linear(m, image, pw, pb), embed(m, word, text)};
+  x[0] = build(&m->b, OP_concat, x, 2, &axis, 1);
+  x[0] = build2(&m->b, OP_add, x[0], embed(m, epos, positions(m, t)));
+  fam_at(m, "encoder");
+  for (i64 i = 0; i < m->v.layers; i++) x[0] = fam_call(m, enc, x, 1, we[i]);
+  x[1] = fam_layernorm(m, x[0], eg, eb, 1e-5);
+  fam_at(m, "decoder");
+  x[0] = build2(&m->b, OP_add, embed(m, word, dst), embed(m, dpos, positions(m, s)));
+  for (i64 i = 0; i < m->v.layers; i++) x[0] = fam_call(m, dec, x, 2, wd[i]);
+  fam_scores(m, fam_layernorm(m, x[0], dg, db, 1e-5), word, 0, want);
 }

@@ -86,7 +86,7 @@ grad_memo *grad_memo_new(prog *p);
 bool pass_grad_shared(grad_memo *m, func f, const grad_opts *o, grad_pair *out);
 
 // ---- loss and optimizer (train.c) ------------------------------------------------------------------------
-typedef enum { OPTIM_SGD, OPTIM_MOMENTUM, OPTIM_ADAM, OPTIM_ADAMW } optimizer;
+typedef enum { OPTIM_SGD, OPTIM_MOMENTUM, OPTIM_ADAM, OPTIM_ADAMW, OPTIM_ADAFACTOR } optimizer;
 typedef struct {
   optimizer kind;
   bool master; // weights narrower than f32 have a copy in f32, which is updated; they are what it rounds to
@@ -100,14 +100,21 @@ bool optim_find(const char *name, optimizer *out);
 // diagnostic if main has no float result. Logits: two dimensions or more, and not the extents of an input; a
 // softmax that ends the model is left to the cross entropy.
 bool pass_loss(prog *p);
-// States of a weight: statistics, then the master where it has one. All f32, or f64 of a weight in f64.
-enum { OPTIM_STATES = 3 }; // at most
-u32 optim_states(const optim_opts *o, dtype weight);
+// State k of a weight: statistics, then the master where it has one. All f32, or f64 of a weight in f64. False: the
+// weight has no state k.
+enum { OPTIM_STATES = 3, OPTIM_WHOLE = DIMS_MAX }; // states at most
+typedef struct {
+  const char *suffix; // ".m", ".v", ".r", ".c", ".master": what a weight's name gets
+  shape s;
+  u32 without; // the dimension of the weight that it lacks (a mean over it); OPTIM_WHOLE: none
+} optim_state;
+bool optim_state_find(const optim_opts *o, const shape *weight, u32 k, optim_state *out);
 bool optim_has_master(const optim_opts *o, dtype weight);
-const char *optim_state_name(const optim_opts *o, u32 k); // ".m", ".v", ".master": what a weight's name gets
+// How many of them have the weight's own extents, whatever these are; their type.
+u32 optim_states(const optim_opts *o, dtype weight);
 dtype optim_state_type(dtype weight);
-// Emits one update: w and states in, new w and states out (results[0] = w', then states). b->flags gets
-// INSTR_UPDATE.
+// Emits one update: w and states in, new w and states out (results[0] = w', then states; OPTIM_STATES of them, 0
+// where there is none). b->flags gets INSTR_UPDATE.
 void optim_emit(builder *b, const optim_opts *o, value w, value g, const value *state, value *results);
 // The single-device training program: main(inputs, labels, weights, states) -> (loss, [gradients,] weights',
 // states'). Trained are floating-point parameters with ROLE_WEIGHT, in order; a weight's states follow each

@@ -86,7 +86,7 @@ bool pass_loss(prog *p) {
 static const struct {
   const char *name;
   opcode op;
-  u32 states;
+  u32 states; // with the weight's extents
   const char *state[2];
   optim_opts dflt;
 } optims[] = {
@@ -94,6 +94,7 @@ static const struct {
     {"momentum", OP_momentum, 1, {".m"}, {OPTIM_MOMENTUM, true, 0.01, 0.9, 0, 0, 0, 0}},
     {"adam", OP_adam, 2, {".m", ".v"}, {OPTIM_ADAM, true, 0.001, 0, 0.9, 0.999, 1e-8, 0}},
     {"adamw", OP_adamw, 2, {".m", ".v"}, {OPTIM_ADAMW, true, 0.001, 0, 0.9, 0.999, 1e-8, 0.01}},
+    {"adafactor", OP_adafactor, 0, {0}, {OPTIM_ADAFACTOR, true, 0.01, 0, 0, 0.999, 1e-30, 0}},
 };
 
 optim_opts optim_default(optimizer k) { return optims[k].dflt; }
@@ -112,31 +113,89 @@ bool optim_has_master(const optim_opts *o, dtype weight) {
 u32 optim_states(const optim_opts *o, dtype weight) {
   return optims[o->kind].states + optim_has_master(o, weight);
 }
-const char *optim_state_name(const optim_opts *o, u32 k) {
-  return k < optims[o->kind].states ? optims[o->kind].state[k] : ".master";
+
+// Adafactor: of a matrix means over rows and columns (more dimensions are many matrices), of a vector all.
+static bool is_factored(const optim_opts *o, const shape *w) {
+  return o->kind == OPTIM_ADAFACTOR && w->nd >= 2;
+}
+static u32 statistics_of(const optim_opts *o, const shape *w) {
+  return is_factored(o, w) ? 2 : o->kind == OPTIM_ADAFACTOR ? 1 : optims[o->kind].states;
+}
+
+bool optim_state_find(const optim_opts *o, const shape *w, u32 k, optim_state *out) {
+  const u32 n = statistics_of(o, w);
+  if (k >= n + optim_has_master(o, w->t)) return false;
+  *out = (optim_state){".master", *w, OPTIM_WHOLE};
+  out->s.t = optim_state_type(w->t);
+  if (k == n) return true;
+  out->suffix = o->kind != OPTIM_ADAFACTOR ? optims[o->kind].state[k] : n == 1 ? ".v" : k ? ".c" : ".r";
+  if (!is_factored(o, w)) return true;
+  out->without = w->nd - 1 - k;
+  out->s.nd--;
+  if (k) out->s.dim[w->nd - 2] = w->dim[w->nd - 1];
+  return true;
+}
+
+// x and states to x' and states: one instruction, states after the gradient.
+static void update_at_once(builder *b, const optim_opts *o, value x, value g, const value *state, u32 states,
+                           value *results) {
+  prog *p = b->p;
+  const func_info *f = func_get(p, b->f);
+  attr at[6] = {attr_f(A_lr, o->lr), attr_f(A_weight_decay, o->weight_decay)};
+  u32 n = 2, opd[4] = {x | OPD_DONATED, g};
+  type res[OPTIM_STATES] = {val(f, x)->ty};
+  if (states == 1) at[n++] = attr_f(A_momentum, o->momentum);
+  if (states == 2)
+    at[n++] = attr_f(A_beta1, o->beta1), at[n++] = attr_f(A_beta2, o->beta2), at[n++] = attr_f(A_eps, o->eps);
+  for (u32 k = 0; k < states; k++) opd[2 + k] = state[k] | OPD_DONATED, res[1 + k] = val(f, state[k])->ty;
+  const value r =
+      emit_res(p, b->f, emit(b, optims[o->kind].op, attrs_of(p, at, n), opd, 2 + states, res, 1 + states));
+  for (u32 k = 0; k <= states; k++) results[k] = r + k;
+}
+
+// The statistics; the size of the update, which is a sum over all of it; the update. Sums over what ranks have
+// pieces of lie between these instructions.
+static void update_in_steps(builder *b, const optim_opts *o, value x, value g, const value *state, u32 states,
+                            value *results) {
+  prog *p = b->p;
+  const bool factored = states == 2;
+  shape one = val_type(p, func_get(p, b->f), state[0])->s, mean = one;
+  one.nd = 0, mean.nd--;
+  const type number = type_tensor(p, &one, (layout){0}, (group){0}), wt = val(func_get(p, b->f), x)->ty;
+  attr at[] = {attr_f(A_beta2, o->beta2), attr_f(A_eps, o->eps)};
+  u32 opd[7] = {x, g}, nres = 1 + states;
+  type res[4] = {number};
+  for (u32 k = 0; k < states; k++)
+    opd[2 + k] = state[k] | OPD_DONATED, res[1 + k] = val(func_get(p, b->f), state[k])->ty;
+  if (factored) res[nres++] = type_tensor(p, &mean, (layout){0}, (group){0});
+  const value r = emit_res(
+      p, b->f,
+      emit(b, factored ? OP_adafactor_rc : OP_adafactor_v, attrs_of(p, at, 2), opd, 2 + states, res, nres));
+  for (u32 k = 0; k < states; k++) results[1 + k] = r + 1 + k;
+
+  opd[0] = r + 1, opd[1] = g, opd[2] = r + 2, opd[3] = r + 3;
+  const value size =
+      emit_res(p, b->f, emit(b, OP_adafactor_norm, (attrset){0}, opd, factored ? 4 : 2, &number, 1));
+
+  attr how[] = {attr_f(A_lr, o->lr), attr_f(A_weight_decay, o->weight_decay)};
+  opd[0] = x | OPD_DONATED, opd[1] = g, opd[2] = size, opd[3] = r;
+  for (u32 k = 0; k + 1 < nres; k++) opd[4 + k] = r + 1 + k;
+  results[0] = emit_res(p, b->f, emit(b, OP_adafactor, attrs_of(p, how, 2), opd, 4 + nres - 1, &wt, 1));
 }
 
 void optim_emit(builder *b, const optim_opts *o, value w, value g, const value *state, value *results) {
   prog *p = b->p;
-  attr at[6] = {attr_f(A_lr, o->lr), attr_f(A_weight_decay, o->weight_decay)};
-  u32 n = 2, states = optims[o->kind].states;
-  if (states == 1) at[n++] = attr_f(A_momentum, o->momentum);
-  if (states == 2)
-    at[n++] = attr_f(A_beta1, o->beta1), at[n++] = attr_f(A_beta2, o->beta2), at[n++] = attr_f(A_eps, o->eps);
-  const func_info *f = func_get(p, b->f);
-  bool master = optim_has_master(o, val_type(p, f, w)->s.t);
-  value x = master ? state[states] : w; // what is updated
-  type wt = val(f, w)->ty, res[OPTIM_STATES] = {val(f, x)->ty};
-  u32 opd[4] = {x | OPD_DONATED, g};
-  for (u32 k = 0; k < states; k++) opd[2 + k] = state[k] | OPD_DONATED, res[1 + k] = val(f, state[k])->ty;
+  const type_info *t = val_type(p, func_get(p, b->f), w);
+  const type wt = val(func_get(p, b->f), w)->ty;
+  const u32 states = statistics_of(o, &t->s);
+  const bool master = optim_has_master(o, t->s.t);
+  const value x = master ? state[states] : w; // what is updated
   u8 flags = b->flags;
   b->flags |= INSTR_UPDATE;
-  value r =
-      emit_res(p, b->f, emit(b, optims[o->kind].op, attrs_of(p, at, n), opd, 2 + states, res, 1 + states));
-  for (u32 k = 0; k <= states; k++) results[k] = r + k;
+  (o->kind == OPTIM_ADAFACTOR ? update_in_steps : update_at_once)(b, o, x, g, state, states, results);
   if (master) {
-    results[states + 1] = r;
-    u32 put[2] = {w | OPD_DONATED, r};
+    results[states + 1] = results[0];
+    u32 put[2] = {w | OPD_DONATED, results[0]};
     results[0] = emit_res(p, b->f, emit(b, OP_assign, (attrset){0}, put, 2, &wt, 1));
   }
   b->flags = flags;
@@ -146,12 +205,6 @@ void optim_emit(builder *b, const optim_opts *o, value w, value g, const value *
 typedef struct {
   u32 n, *param; // parameter numbers of main
 } weights;
-
-static type state_type(prog *p, type w) {
-  shape s = type_get(p, w)->s;
-  s.t = optim_state_type(s.t);
-  return type_tensor(p, &s, type_get(p, w)->lay, type_get(p, w)->g);
-}
 
 static bool main_gradients(prog *p, weights *w, grad_pair *pair) {
   const func_info *f = func_get(p, p->main);
@@ -189,9 +242,11 @@ bool pass_train(prog *p, const optim_opts *o, bool return_gradients) {
   for (u32 k = 0; k < np; k++) param[k] = pass_param_like(p, made, old, k);
   for (u32 k = 0; k < w.n; k++) {
     const value_info *v = val(old, w.param[k] + 1);
-    for (u32 i = 0; i < optim_states(o, type_get(p, v->ty)->s.t); i++) {
-      sym name = sym_with(p->c, v->name, optim_state_name(o, i));
-      state[nstates++] = func_param(p, made, state_type(p, v->ty), v->name.i ? name : (sym){0}, ROLE_STATE);
+    optim_state st;
+    for (u32 i = 0; optim_state_find(o, &type_get(p, v->ty)->s, i, &st); i++) {
+      sym name = sym_with(p->c, v->name, st.suffix);
+      type t = type_tensor(p, &st.s, (layout){0}, type_get(p, v->ty)->g);
+      state[nstates++] = func_param(p, made, t, v->name.i ? name : (sym){0}, ROLE_STATE);
     }
   }
 
@@ -219,11 +274,10 @@ bool pass_train(prog *p, const optim_opts *o, bool return_gradients) {
   b.flags = 0;
   for (u32 k = 0, first = 0; k < w.n; k++) {
     value x = param[w.param[k]], res[1 + OPTIM_STATES] = {0};
-    u32 states = optim_states(o, val_type(p, func_get(p, made), x)->s.t);
     optim_emit(&b, o, x, grad[k], state + first, res);
     at[k] = res[0];
     name_as(&b, res[0], x, ".new");
-    for (u32 i = 0; i < states; i++, first++) {
+    for (u32 i = 0; i < OPTIM_STATES && res[1 + i]; i++, first++) {
       at[w.n + first] = res[1 + i];
       name_as(&b, res[1 + i], state[first], ".new");
     }

@@ -71,7 +71,8 @@ static void compare_one(const eval_array *x, const eval_array *y, double least, 
 }
 
 result_kind plan_result_kind(const char *name) {
-  static const char *const suffix[RESULT_KINDS] = {"", ".grad", ".m.new", ".v.new", ".master.new", ".new"};
+  static const char *const suffix[RESULT_KINDS] = {"",       ".grad",  ".m.new",      ".v.new",
+                                                   ".r.new", ".c.new", ".master.new", ".new"};
   size_t n = strlen(name);
   for (u32 k = 1; k < RESULT_KINDS; k++) {
     size_t m = strlen(suffix[k]);

@@ -223,10 +223,9 @@ func planner_update(planner *pl, const value *weight, u32 n, const optim_opts *o
   for (u32 j = 0; j < 2 + OPTIM_STATES; j++) // v[j n + i]: of weight i the value, its gradient, its states
     for (u32 i = 0; i < n; i++) {
       const type_info *t = val_type(p, func_get(p, p->main), weight[i]);
-      shape s = t->s;
-      if (j >= 2 + optim_states(o, s.t)) continue;
-      if (j > 1) s.t = optim_state_type(s.t);
-      v[j * n + i] = func_param(p, f, type_tensor(p, &s, t->lay, t->g), (sym){0},
+      optim_state st = {.s = t->s};
+      if (j > 1 && !optim_state_find(o, &t->s, j - 2, &st)) continue;
+      v[j * n + i] = func_param(p, f, type_tensor(p, &st.s, t->lay, t->g), (sym){0},
                                 j == 0   ? ROLE_WEIGHT
                                 : j == 1 ? ROLE_INPUT
                                          : ROLE_STATE);

@@ -433,19 +433,33 @@ static bool make_params(main_build *mb) {
   return true;
 }
 
-// Optimiser states of every weight.
+// The layout of a weight for a mean over one of its dimensions.
+static layout without_dim(space *sp, layout l, u32 dim) {
+  layout_info to = *layout_get(sp, l);
+  u32 n = 0;
+  for (u32 i = 0; i < to.nsplit; i++) {
+    lay_split x = to.split[i];
+    if (x.dim == dim) continue;
+    x.dim -= x.dim > dim;
+    to.split[n++] = x;
+  }
+  to.nsplit = n;
+  return layout_of(sp, &to);
+}
+
+// Optimizer states of every weight.
 static void make_states(main_build *mb) {
   const plan *pn = mb->x->pn;
   for (u32 j = 0; j < OPTIM_STATES; j++)
     for (u32 i = 0; i < mb->m->nparams; i++) {
+      optim_state st;
       if (mb->skip[i] || !main_trains(mb, i + 1)) continue;
-      shape sh = val_type(mb->s, mb->m, i + 1)->s;
-      if (j >= optim_states(&pn->optim, sh.t)) continue;
-      sh.t = optim_state_type(sh.t);
-      layout l = shard_storage(mb->x, mb->param_lay[i], &sh, STORAGE_STATE, mb->param_group[i]);
-      sym name = sym_with(mb->s->c, mb->m->values.v[i + 1].name, optim_state_name(&pn->optim, j));
+      if (!optim_state_find(&pn->optim, &val_type(mb->s, mb->m, i + 1)->s, j, &st)) continue;
+      layout l = without_dim(mb->p->sp, mb->param_lay[i], st.without);
+      l = shard_storage(mb->x, l, &st.s, STORAGE_STATE, mb->param_group[i]);
+      sym name = sym_with(mb->s->c, mb->m->values.v[i + 1].name, st.suffix);
       mb->state[j][i] =
-          func_param(mb->p, mb->b.f, type_tensor(mb->p, &sh, l, mb->param_group[i]), name, ROLE_STATE);
+          func_param(mb->p, mb->b.f, type_tensor(mb->p, &st.s, l, mb->param_group[i]), name, ROLE_STATE);
     }
 }
 

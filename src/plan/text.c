@@ -582,7 +582,7 @@ static void read_train(reader *r, const ynode *top) {
   const ynode *kind = y->kind == Y_MAP ? want(r, y, "optimizer", Y_SCALAR) : NULL;
   optimizer k;
   if (!kind || !optim_find(kind->str, &k)) {
-    bad(r, kind ? kind : y, "`train` names an optimizer: sgd, momentum, adam or adamw");
+    bad(r, kind ? kind : y, "`train` names an optimizer: sgd, momentum, adam, adamw or adafactor");
     return;
   }
   optim_opts *o = &r->pn->optim, d = optim_default(k);

@@ -53,9 +53,8 @@ static void list_weights(memory_bounds *b, arena *a, const prog *p, const optim_
     b->weights[at] += (double)shape_bytes(&x);
     if (dtype_kind_of(x.t) != DK_FLOAT) continue;
     b->trained[at] += (double)shape_bytes(&x);
-    const u32 states = optim_states(o, x.t);
-    x.t = optim_state_type(x.t);
-    b->states[at] += states * (double)shape_bytes(&x);
+    optim_state st;
+    for (u32 k = 0; optim_state_find(o, &x, k, &st); k++) b->states[at] += (double)shape_bytes(&st.s);
   }
   for (u32 i = 1; i <= n; i++)
     b->weights[i] += b->weights[i - 1], b->trained[i] += b->trained[i - 1], b->states[i] += b->states[i - 1];

@@ -83,7 +83,7 @@ static bool equal(ctx *c, arena *a, planner *pl, const plan *pn, cost_model *k) 
 }
 
 static void check_model(u32 index, u32 plans) {
-  static const u8 kinds[] = {OPTIM_SGD, OPTIM_MOMENTUM, OPTIM_ADAM};
+  static const u8 kinds[] = {OPTIM_SGD, OPTIM_MOMENTUM, OPTIM_ADAM, OPTIM_ADAFACTOR};
   ctx *c = ctx_new();
   arena *ma = arena_new();
   front_opts o = {.batch = models[index].batch, .seq = models[index].seq, .loss = true, .t = models[index].t};
@@ -96,7 +96,7 @@ static void check_model(u32 index, u32 plans) {
     u64 rng = seed * 7919 + index;
     arena *a = arena_new();
     const bool train = pick(&rng, 4) > 0;
-    hybrid_opts h = {.train = train, .optim = optim_default(kinds[pick(&rng, 3)])};
+    hybrid_opts h = {.train = train, .optim = optim_default(kinds[pick(&rng, 4)])};
     h.s = random_strategy(&rng, train);
     const plan *pn = policy_hybrid(pl, a, &h);
     diag_clear(c);

@@ -88,6 +88,10 @@ static const example examples[] = {
     {"moe_combine", "4,8,6,32 i64:4,16,2 4,16,2", ""}, {"moe_combine_dw", "4,16,32 i64:4,16,2 4,8,6,32", ""},
     {"sgd", "4,6 4,6", "lr=0.1 weight_decay=0.1"}, {"momentum", "6 6 6", "nesterov=1"}, {"adam", "6 6 6 6", "step=3"},
     {"adamw", "6 6 6 6", "step=3"}, {"assign", "4,6 4,6", ""},
+    {"adafactor_v", "6 6 6", ""}, {"adafactor_v", ". . .", ""}, {"adafactor_rc", "4,6 4,6 4 6", "beta2=0.7"},
+    {"adafactor_rc", "2,4,6 2,4,6 2,4 2,6", "beta2=0.7 eps=0.1"}, {"adafactor_norm", "6 6", ""},
+    {"adafactor_norm", "2,4 2,4,6 2,6 2", ""}, {"adafactor", "6 6 . . 6", "clip=0.2"},
+    {"adafactor", "4,6 4,6 . . 4 6 .", "weight_decay=0.1"}, {"adafactor", "2,4,6 2,4,6 . . 2,4 2,6 2", "clip=0.2"},
     // clang-format on
 };
 
@@ -98,7 +102,7 @@ static i64 few(i64 n) { return (i64)(rng_next(&R) % (u64)n); }
 
 // ---- an application ------------------------------------------------------------------------------------
 
-enum { OPDS = 6, ATTRS = 10, LIST = 8 };
+enum { OPDS = 7, ATTRS = 10, LIST = 8 };
 typedef struct {
   opcode op;
   u32 nopd, nres;

@@ -68,7 +68,7 @@ static void quiet(void *arg, const cost_event *e, double factor) { (void)arg, (v
 
 static void open_setting(setting *s, u64 seed) {
   static const i64 batches[] = {0, 0, 1, 4, 6, 8, 12};
-  static const optimizer optims[] = {OPTIM_SGD, OPTIM_MOMENTUM, OPTIM_ADAM};
+  static const optimizer optims[] = {OPTIM_SGD, OPTIM_MOMENTUM, OPTIM_ADAM, OPTIM_ADAFACTOR};
   *s = (setting){.rng = hash_u64(seed, 77), .seed = seed, .c = ctx_new(), .a = arena_new()};
   s->model = (u32)(seed % plans_count());
   s->batch = batches[pick(&s->rng, COUNT_OF(batches))];

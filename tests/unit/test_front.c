@@ -63,6 +63,40 @@ TEST(front_family_sizes) {
   }
 }
 
+// Published sizes are rounded, and not all that a model has is published: how far the sum is from what is said.
+TEST(front_family_sizes_about) {
+  static const struct {
+    const char *name;
+    double n, within;
+  } want[] = {
+      {"m6-10b", 10e9, 0.01},
+      {"m6-moe-100b", 100e9, 0.04},
+      {"m6-moe-1t", 1e12, 0.01},
+      {"gnmt", 278e6, 0.015}, // as Shazeer et al. (2017) count it
+  };
+  for (u32 i = 0; i < COUNT_OF(want); i++) {
+    ctx *c = ctx_new();
+    prog *p = front_family(c, want[i].name, NULL);
+    REQUIRE(p);
+    double n = (double)weights(p);
+    CHECK_MSG(fabs(n / want[i].n - 1) <= want[i].within, "%s: %.4g weights, not %.4g", want[i].name, n,
+              want[i].n);
+    prog_free(p);
+    ctx_free(c);
+  }
+}
+
+// By the papers' terms: words, LSTM layers of 4 h (in + h) weights and 4 h biases, attention.
+TEST(front_gnmt_size) {
+  const i64 h = 1024, v = 32000, lstm = 4 * h * (2 * h) + 4 * h, wide = lstm + 4 * h * h;
+  ctx *c = ctx_new();
+  prog *p = front_family(c, "gnmt", NULL);
+  REQUIRE(p);
+  CHECK_EQ_I64(weights(p), 3 * v * h + 2 * lstm + wide + 6 * lstm + 8 * wide + 2 * h * h + h);
+  prog_free(p);
+  ctx_free(c);
+}
+
 TEST(front_family_overrides) {
   ctx *c = ctx_new();
   prog *p = front_family(c, "llama2-70b:layers=2,hidden=256,heads=8,vocab=100,positions=32", NULL);
@@ -142,6 +176,9 @@ TEST(front_families_evaluate) {
       {"llama2-7b:layers=2,hidden=32,heads=4,vocab=50,ffn=48", 8, 50},
       {"llama3-8b:layers=2,hidden=32,heads=4,kv_heads=2,vocab=50,ffn=48", 8, 50},
       {"t5-small:layers=2,hidden=32,heads=4,head_dim=8,vocab=50,ffn=64", 8, 50},
+      {"m6-10b:layers=2,hidden=32,heads=4,vocab=50", 8, 50},
+      {"m6-moe-100b:layers=2,hidden=32,heads=4,vocab=50,experts=4", 8, 50},
+      {"gnmt:layers=3,hidden=32,vocab=50", 5, 50},
       {"vit-base:layers=2,hidden=32,heads=4,vocab=10", 32, 10},
       {"resnet50:hidden=4,vocab=10", 32, 10},
       {"vgg16:hidden=4,vocab=10,ffn=16", 32, 10},

@@ -73,12 +73,12 @@ the model
 
 training
   --train                a training step: loss, gradients, optimizer update
-  --optimizer NAME       sgd, momentum, adam or adamw
+  --optimizer NAME       sgd, momentum, adam, adamw or adafactor
   --lr X                 learning rate
   --momentum X           momentum factor (of the momentum optimizer)
   --beta1 X              decay of the first moment (of adam and adamw)
-  --beta2 X              decay of the second moment (of adam and adamw)
-  --eps X                added to the denominator (of adam and adamw)
+  --beta2 X              decay of the second moment (of adam, adamw and adafactor)
+  --eps X                added to the denominator (of adam and adamw), or to squares (of adafactor)
   --weight-decay X       weight decay
   --no-master-weights    no f32 master weights for f16 and bf16
 

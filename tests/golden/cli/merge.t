@@ -61,6 +61,7 @@ $ sed -E 's/("(program|description|screened|checksum)": ")[0-9a-f]+/\1.../' one.
   "ranks": 2,
   "batch": 8,
   "memory_limit_bytes": 9000000,
+  "memory_least_bytes": 9000000,
   "train": true,
   "optimizer": "adam lr=0.001 momentum=0 beta1=0.90000000000000002 beta2=0.999 eps=1e-08 weight-decay=0 master-weights=on",
   "strategy": "mb=1,3 zero=*",
@@ -166,17 +167,17 @@ error[E0510]: one of 3 parts, but part1.json is one of 2
 [1]
 $ heddle import mlp-xs -o m.heddle; for i in 1 2; do heddle plan m.heddle --machine laptop --part $i/2 -o m$i.json >other.txt; sed -i s/relu/gelu/ m.heddle; done; heddle merge m1.json m2.json 2>&1 | sed -E 's/[0-9a-f]{16}/.../g'
 error[E0510]: this part is of another search: the program of the model is ... here and ... in m1.json
-  --> m2.json:18:14
-  18 |   "program": "...",
+  --> m2.json:19:14
+  19 |   "program": "...",
      |              ^
   note: the other search
-    --> m1.json:18:14
-    18 |   "program": "...",
+    --> m1.json:19:14
+    19 |   "program": "...",
        |              ^
 $ heddle merge part1.json part2.json --top 4
 error[E0801]: --top 4, but these parts kept the best 3
-  --> part1.json:17:10
-  17 |   "top": 3,
+  --> part1.json:18:10
+  18 |   "top": 3,
      |          ^
   hint: use --top 3, or search again with a larger --top
 [2]
@@ -192,12 +193,12 @@ error[E0510]: this part is of another search: the number of devices is 2 here an
 [1]
 $ head -c 900 part2.json > cut.json; heddle merge part1.json cut.json
 error[E0116]: the part is cut off here, or was changed before
-  --> cut.json:34
+  --> cut.json:35
   hint: copy the file again, or evaluate the part again
 [1]
 $ sed s/fits/fats/ part2.json > changed.json; heddle merge part1.json changed.json
 error[E0116]: the part is cut off here, or was changed before
-  --> changed.json:43
+  --> changed.json:44
   hint: copy the file again, or evaluate the part again
 [1]
 $ heddle merge part1.json best.plan whole.txt

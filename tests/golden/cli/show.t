@@ -63,6 +63,16 @@ $ heddle show gpt2 --json
     {"op": "gather", "count": 2, "flops": null, "share": null}
   ]
 }
+## Of a matrix of 512 x 512 Adafactor keeps 1,024 numbers.
+$ heddle show mlp-xs:layers=2 --train --optimizer adafactor | sed -n '/^parameters/p;/optimizer state/p;/new  /p'
+parameters       524 thousand in 2 tensors, f32, 2.00 MiB
+optimizer state  8.00 KiB
+        h.0.w.new    f32  512 x 512  1.00 MiB
+        h.1.w.new    f32  512 x 512  1.00 MiB
+        h.0.w.r.new  f32  512        2.00 KiB
+        h.0.w.c.new  f32  512        2.00 KiB
+        h.1.w.r.new  f32  512        2.00 KiB
+        h.1.w.c.new  f32  512        2.00 KiB
 $ heddle show mlp-xs:layers=2 --train --optimizer adam
 model            mlp-xs:layers=2
 parameters       524 thousand in 2 tensors, f32, 2.00 MiB
@@ -180,3 +190,44 @@ f15       18,014,398,509,481,984             2           0   262 kFLOP         1
 
 operator     count       FLOPs    share
 relu      > 9.2e18  4.72 ZFLOP  100.0 %
+$ heddle show --list | grep -E '^(model|m6|gnmt) *'
+model         kind       layers  hidden  heads     ffn    vocab  positions  experts
+m6-10b        m6             24   3,840     32  15,360   21,128        512
+m6-moe-100b   m6moe          12   1,024     16   4,096   21,128        512      512
+m6-moe-1t     m6moe          12   1,024     16  21,248   21,128        512      960
+gnmt          gnmt            8   1,024                  32,000         50
+$ heddle show m6-10b --dtype f16 | head -4
+model         m6-10b
+parameters    10.0 billion in 801 tensors, f16, 18.6 GiB
+work          85.6 TFLOP, 257 TFLOP with loss, gradients and update
+instructions  1,598
+$ heddle show m6-moe-1t --dtype f16 | head -4
+model         m6-moe-1t
+parameters    1.00 trillion in 381 tensors, f16, 1.82 TiB
+work          34.1 TFLOP, 104 TFLOP with loss, gradients and update
+instructions  878
+$ heddle show gnmt | sed '/^operator/,$d'
+model         gnmt
+parameters    281 million in 65 tensors, f32, 1.05 GiB
+work          173 GFLOP, 521 GFLOP with loss, gradients and update
+instructions  12,517
+
+input   source  i64  8 x 50          3.12 KiB
+        target  i64  8 x 50          3.12 KiB
+output  0       f32  8 x 50 x 32000  48.8 MiB
+
+block             calls  instructions    parameters  FLOPs each  share of FLOPs
+decoder               6           158  12.6 million  10.1 GFLOP          35.0 %
+step                800            12  4.19 million  67.4 MFLOP          31.2 %
+encoder               6           156  8.39 million  6.73 GFLOP          23.4 %
+decoder.first         1           207  14.7 million  12.0 GFLOP           6.9 %
+decoder.second        1           157  12.6 million  10.1 GFLOP           5.8 %
+encoder.second        1           155  12.6 million  10.1 GFLOP           5.8 %
+attention            50            21  9.44 million   156 MFLOP           4.5 %
+encoder.forward       1           155  8.39 million  6.73 GFLOP           3.9 %
+encoder.backward      1           155  8.39 million  6.73 GFLOP           3.9 %
+
+$ heddle show m6
+error[E0115]: `m6` is neither a file nor a built-in model
+  hint: built-in models whose names begin so: m6-10b, m6-moe-100b, m6-moe-1t
+[1]

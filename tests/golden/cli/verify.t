@@ -147,3 +147,24 @@ error[E0702]: no result depends on the inputs, so nothing is proved: result 0 (8
      |      ^
   hint: another --seed, or a part of the model whose results are not constant
 [1]
+$ heddle verify bert-base:layers=2,hidden=24,heads=4,vocab=30 --batch 16 --seq 8 --train --optimizer adafactor --data 2 --tensor 2 --pipeline 2 --microbatches 2 --zero 3
+model      bert-base:layers=2,hidden=24,heads=4,vocab=30
+plan       dp=2 tp=2 pp=2 mb=2 zero=3
+results    115
+elements   58,667
+worst      9.2657e-13
+tolerance  1e-09
+verdict    equal: the plan computes what the model computes
+
+result                elements  largest difference     relative
+h.0.mlp.up.grad          2,304         3.46945e-17   9.2657e-13
+h.1.mlp.down.grad        2,304         4.85723e-17   9.2515e-13
+h.1.mlp.up.grad          2,304         7.63278e-17  8.81375e-13
+h.0.mlp.down.grad        2,304         5.55112e-17   6.5546e-13
+h.0.attn.qkv.grad        1,728         6.93889e-17  5.91235e-13
+h.1.attn.qkv.grad        1,728         6.93889e-17  5.61112e-13
+h.0.mlp.up.bias.grad        96         1.73472e-17  4.48383e-13
+head.grad                  576           6.245e-17  4.45052e-13
+word.grad                  720         6.93889e-17   3.1007e-13
+h.1.attn.out.grad          576         4.16334e-17  2.11628e-13
+... and 105 more

@@ -77,7 +77,7 @@ error[E0801]: --dtype: 'f12' is not a floating-point type
 [2]
 $ heddle import gpt2 --train --optimizer adamm
 error[E0801]: unknown optimizer 'adamm'
-  hint: sgd, momentum, adam or adamw
+  hint: sgd, momentum, adam, adamw or adafactor
 [2]
 $ heddle import mlp-xs -o no/such/folder/x.heddle
 error[E0102]: cannot write 'no/such/folder/x.heddle': No such file or directory
@@ -239,6 +239,10 @@ error[E0801]: --optimizer applies to training only; this is inference
 $ heddle eval gpt2 --random 1 --gradients
 error[E0801]: --gradients applies to training only; this is inference
   hint: add --train
+[2]
+$ heddle sim gpt2 --machine dgx-2 --train --optimizer adafactor --beta1 0.9
+error[E0801]: --beta1 does not apply to the optimizer adafactor
+  hint: --optimizer adam or adamw
 [2]
 $ heddle sim gpt2 --machine dgx-2 --train --momentum 0.9
 error[E0801]: --momentum does not apply to the optimizer sgd
