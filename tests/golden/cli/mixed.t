@@ -1,0 +1,121 @@
+$ heddle plan bert-large --machine "1x4 v100 + 1x4 a100 ib=100Gb/s" --batch 256 --train --top 3 --threads 1
+model         bert-large
+weights       f32
+machine       1x4 v100 + 1x4 a100 ib=100Gb/s
+ranks         8
+batch         256
+memory limit  of every device its own: 28.8 GiB to 72.0 GiB
+step          training
+
+   dp  mb  ZeRO  recompute  dp.shares     time         samples    memory  limited by
+1   8   1     0  selective  auto       2.940 s  1.00x  87.09/s  32.1 GiB  computation 95 %
+2   8   2     0  none       auto       2.960 s  1.01x  86.49/s  25.2 GiB  computation 95 %
+3   8   1     2  selective  auto       3.003 s  1.02x  85.26/s  31.4 GiB  computation 93 %
+
+winner            dp=8 tp=1 pp=1 recompute=selective dp.shares=auto
+                  computes 94.8 % of the time, communicates 4.3 %, idles 0.9 %; needs 32.1 GiB of 72.0 GiB
+next              dp=8 tp=1 pp=1 mb=2 dp.shares=auto
+                  1.01x the time, limited by computation
+tp alone          2.89x the time, limited by communication
+with more memory  dp=8 tp=1 pp=1 dp.shares=auto
+                  0.97x the time, with 46.8 GiB
+certificate       1797 plans: 172 fit, 42 too large, 713 too slow, 0 impossible, 870 equal to another;
+                  213 simulated, 1 ruled out by bounds on memory, 713 on time
+                  other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
+
+device  ranks  share of work  computes  communicates   idle  peak memory    usable  one more gives
+v100        4         43.8 %    95.7 %         4.3 %  0.0 %     25.6 GiB  28.8 GiB          10.9 %
+a100        4         56.2 %    93.9 %         4.3 %  1.8 %     32.1 GiB  72.0 GiB          14.1 %
+
+equal shares  1.14x the time at best: dp=8 tp=1 pp=1 zero=2 recompute=selective
+no waiting    2.785 s, if no device ever waited for another one: the winner takes 5.6 % more
+$ heddle sim bert-large --machine "1x4 v100 + 1x4 a100 ib=100Gb/s" --batch 256 --train --strategy "dp=8 mb=2 dp.shares=auto" | head -22
+model           bert-large
+plan            dp=8 tp=1 pp=1 mb=2 dp.shares=7x4/9x4
+weights         f32
+machine         1x4 v100 + 1x4 a100 ib=100Gb/s
+ranks           8
+time per step   2.960 s
+one step alone  2.960 s
+error bar       at least +-473.6 ms: of 95.8 % of the step no spread was measured
+samples         86.49/s
+arithmetic      12.0 TFLOP/s a device, 68.0 % of the f32 peak (MFU)
+computes        94.8 %
+communicates    4.2 %
+idle            0.9 %
+peak memory     25.2 GiB of 72.0 GiB on rank 4
+instructions    30,160
+
+place  ranks  computes  communicates   idle  peak memory
+    0  0-7      94.8 %         4.2 %  0.9 %     25.2 GiB
+
+device  ranks  computes  communicates   idle
+v100        4    95.8 %         4.2 %  0.0 %
+a100        4    93.9 %         4.2 %  1.9 %
+$ heddle sim gpt2-xl --machine "1x4 v100 + 1x4 a100 ib=100Gb/s" --batch 32 --train --strategy "pp=8 mb=8 layers=auto" | sed -n 2p
+error[E0505]: rank 1 needs 35.1 GiB; its device has 28.8 GiB
+  --> gpt2-xl
+  note: 42 values of softmax in @layer.fwd: 16.4 GiB of activations
+    --> gpt2-xl: layer/attention
+  note: 42 values of add in @layer.fwd: 4.10 GiB of activations
+    --> gpt2-xl: layer/mlp
+  note: 42 values of gelu in @layer.fwd: 4.10 GiB of activations
+    --> gpt2-xl: layer/mlp
+  hint: try more pipeline stages, tensor parallelism or microbatches; when training, --zero 3 or --recompute full
+plan            dp=1 tp=1 pp=8 mb=8 layers=5/6/6/6/7/7/7/4
+$ heddle verify bert-large:layers=2 --batch 16 --train --strategy "dp=2 mb=2 dp.shares=5/3" | head -8
+model      bert-large:layers=2
+plan       dp=2 tp=1 pp=1 mb=2 dp.shares=5/3
+shrunk     512 -> 8 (tokens[1]), 1024 -> 8 (word[1])
+results    69
+elements   979,909
+worst      5.29353e-13
+tolerance  1e-09
+verdict    equal: the plan computes what the model computes, at the extents given above
+$ heddle verify gpt2-xl:layers=2 --batch 4 --train --strategy "tp=2 tp.shares=3/2" | head -8
+model      gpt2-xl:layers=2
+plan       dp=1 tp=2 pp=1 tp.shares=3/2
+shrunk     1024 -> 8 (tokens[1]), 1600 -> 10 (wte[1])
+results    57
+elements   1,838,701
+worst      3.22331e-11
+tolerance  1e-09
+verdict    equal: the plan computes what the model computes, at the extents given above
+$ heddle verify bert-large:layers=2 --batch 16 --train --strategy "dp=2 mb=2 dp.shares=auto"
+error[E0509]: dp.shares=auto needs a machine
+  --> --strategy:1:11
+   1 | dp=2 mb=2 dp.shares=auto
+     |           ^
+  hint: add --machine, or say the parts: dp.shares=3/1
+[2]
+$ heddle verify bert-large:layers=2 --batch 16 --train --strategy "dp=2 mb=2 dp.shares=2/1"
+error[E0502]: batch 16 / mb 2 = 8 is not divisible by 3, the sum of dp.shares
+  --> bert-large
+  hint: choose a batch that is a multiple of 6
+[1]
+$ heddle verify bert-large:layers=2 --batch 16 --train --strategy "dp=2 mb=2 dp.shares=2/1/1"
+error[E0502]: dp.shares has 3 numbers, but dp=2
+  --> --strategy:1:11
+   1 | dp=2 mb=2 dp.shares=2/1/1
+     |           ^
+  hint: one number for each of the ranks, or dp=3
+[1]
+$ heddle verify bert-large:layers=2 --batch 16 --train --strategy "dp=1 dp.shares=2/1"
+error[E0509]: dp.shares=2/1 needs dp > 1; got dp=1
+  --> --strategy:1:6
+   1 | dp=1 dp.shares=2/1
+     |      ^
+  hint: add dp=2, or leave out dp.shares
+[2]
+$ heddle verify gpt2:layers=2 --batch 4 --train --strategy "tp=2 tp.shares=4/3"
+error[E0502]: attn.qkv of 768 x 2304 cannot be split 7 ways: 2304 = 3 x 12 x 64, and 12 is not divisible by 7
+  --> gpt2: layer/attention
+  hint: use tp.shares that add up to 6
+[1]
+$ heddle verify bert-large:layers=2 --batch 16 --train --strategy "dp=2 dp.shares=3x/2"
+error[E0509]: dp.shares: unknown value '3x/2'
+  --> --strategy:1:16
+   1 | dp=2 dp.shares=3x/2
+     |                ^
+  hint: dp.shares takes equal, auto, or integers such as 10/12/12/6
+[2]
