@@ -346,6 +346,7 @@ typedef struct {
   bool no_order;               // the plan's sequences are left out: plan_line and plan_apply make them
   const schedule_files *files; // NULL: a file that the strategy names is read
   cost_model *k;               // what `auto` asks how long things take; NULL: `auto` is refused
+  i64 memory_bytes;            // ... and how much there is: of every rank; 0: its device's own, -1: no limit
 } hybrid_opts;
 // The plan of a strategy. NULL and diagnostics if it cannot be: it does not divide, or strategy_settle
 // refuses it (mbs must be settled before, where the batch is known).

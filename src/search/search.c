@@ -16,7 +16,7 @@ enum { WAVE = 16, BOUNDED = 64, ALL_WAVE = 1024 };
 
 // ---- plans ------------------------------------------------------------------------------------------------
 hybrid_opts search_hybrid(const search_opts *o, const search_point *p) {
-  return (hybrid_opts){.s = p->s, .train = o->train, .optim = o->optim};
+  return (hybrid_opts){.s = p->s, .train = o->train, .optim = o->optim, .memory_bytes = o->memory_bytes};
 }
 
 static bool setup(search *s, worker *w) {

@@ -5,8 +5,9 @@
 // ranks of that kind alone (plan_busy), at two sizes of the microbatch: in between and beyond time is taken to be
 // linear in samples. The rest is arithmetic:
 //
-// - dp.shares: samples go one by one to the data rank that ends first with one more; a rank is as slow as its slowest
-//   place. That is the least possible maximum, since time grows with samples.
+// - dp.shares: samples go one by one to the data rank that ends first with one more and has memory for it; a rank is as slow
+//   as its slowest place. That is the least possible maximum, since time grows with samples. Memory, of plans of one
+//   stage, is taken to be linear in samples as well.
 // - layers: places in their order, each filled as far as its time allows; the least time for which that reaches the
 //   last layer, by bisection. Exact for the times given.
 // - tp.shares: parts of a sum that the model's splits allow, by the time of the rank's kind; of sums up to PARTS_MOST
@@ -101,6 +102,64 @@ static linear all_of(const balance *b, const linear *t) {
 
 static double at(linear t, i64 samples) { return t.fixed + t.each * (double)samples; }
 
+// ---- memory -------------------------------------------------------------------------------------------------
+static u32 no_price(void *arg, const prog *p, const func_info *f, const instr *i, group g, i64 *ps) {
+  (void)arg, (void)p, (void)f, (void)i, (void)g;
+  *ps = 0;
+  return 1;
+}
+
+// Bytes of the fullest rank of the plan with equal shares and microbatches of so many samples. Below 0: not known.
+static double peak(const balance *b, i64 samples) {
+  hybrid_opts h = *b->o;
+  h.s = *b->s, h.said = NULL, h.no_order = true;
+  h.s.dp_shares = choice_default(CHOICE_dp_shares), h.s.tp_shares = choice_default(CHOICE_tp_shares);
+  h.s.mb.n = (u32)(b->micro * b->s->mb.n / b->s->dp.n / samples);
+  const planner_key key = {h.s, {-1, 0}, cost_model_serial(b->o->k)};
+  const double *known = planner_kept_times(b->pl, &key);
+  if (known) return *known;
+  const sim_opts so = {.mode = SIM_FOLDED, .peak_only = true, .cost = no_price};
+  ctx *c = planner_source(b->pl)->c;
+  arena *tmp = arena_new();
+  double bytes = -1;
+  u32 n;
+  const sim_order *order;
+  plan_probed about;
+  const plan *pn = policy_hybrid(b->pl, tmp, &h);
+  prog *probe = pn ? plan_probe(b->pl, pn, b->o->k, tmp, false, &about) : NULL;
+  const sim_stages *st = probe ? sim_stages_of(c, tmp, probe, b->o->k, &so, &about.pipeline) : NULL;
+  if (st && plan_line(c, tmp, pn, &about.graph, &n, &order)) {
+    sim_pipe_result r;
+    sim_pipe(st, tmp, sim_line_new(tmp, st, order, n), &r);
+    bytes = (double)r.peak_bytes;
+  }
+  prog_free(probe);
+  arena_free(tmp);
+  planner_keep_times(b->pl, &key, &bytes, 1);
+  return bytes;
+}
+
+// Samples of a microbatch that each data rank has memory for, of one stage: what a rank holds is taken to be linear in them.
+// None if that is not known.
+static bool caps_of(const balance *b, i64 *cap) {
+  const u32 n = b->s->dp.n;
+  const i64 own = b->micro * b->s->mb.n / n, even = divisor_below(own, MAX(b->micro / n, 1)),
+            less = divisor_below(own, even / 2);
+  const double at_even = b->s->pp.n == 1 && less < even ? peak(b, even) : -1,
+               at_less = at_even < 0 ? -1 : peak(b, less);
+  const double each = (at_even - at_less) / (double)(even - less), fixed = at_even - each * (double)even;
+  if (at_less < 0 || each <= 0) return false;
+  for (u32 j = 0; j < n; j++) {
+    double usable = 1e300;
+    for (u32 t = 0; t < b->s->tp.n; t++) {
+      const i64 of = b->m->kind[kind_at(b, 0, j, t)].usable_bytes;
+      usable = MIN(usable, (double)(b->o->memory_bytes > 0 ? b->o->memory_bytes : of));
+    }
+    cap[j] = (i64)MIN(MAX((usable - fixed) / each, 0), 1e15);
+  }
+  return b->o->memory_bytes >= 0;
+}
+
 // ---- shares of the batch --------------------------------------------------------------------------------------
 static u32 gcd_of(const u32 *v, u32 n) {
   i64 g = 0;
@@ -142,10 +201,15 @@ static bool share_batch(balance *b, choice_value *out) {
     v[j] = 1;
   }
   if (b->micro < n) return false;
+  i64 *cap = NEWN(b->a, i64, n), room = 0;
+  bool capped = caps_of(b, cap);
+  for (u32 j = 0; capped && j < n; j++) room += cap[j], capped = cap[j] > 0;
+  capped = capped && room >= b->micro; // else it does not fit, however it is dealt out
   for (i64 left = b->micro - n; left > 0; left--) {
-    u32 best = 0;
-    for (u32 j = 1; j < n; j++)
-      if (at(t[j], v[j] + 1) < at(t[best], v[best] + 1)) best = j;
+    u32 best = n;
+    for (u32 j = 0; j < n; j++)
+      if ((!capped || v[j] < cap[j]) && (best == n || at(t[j], v[j] + 1) < at(t[best], v[best] + 1)))
+        best = j;
     v[best]++;
   }
   *out = all_equal(v, n) ? choice_default(CHOICE_dp_shares) : parts(b, v, n);

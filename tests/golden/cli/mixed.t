@@ -12,16 +12,14 @@ step          training
 2   8   2     0  none       auto       2.960 s  1.01x  86.49/s  25.2 GiB  computation 95 %
 3   8   1     2  selective  auto       3.003 s  1.02x  85.26/s  31.4 GiB  computation 93 %
 
-winner            dp=8 tp=1 pp=1 recompute=selective dp.shares=auto
-                  computes 94.8 % of the time, communicates 4.3 %, idles 0.9 %; needs 32.1 GiB of 72.0 GiB
-next              dp=8 tp=1 pp=1 mb=2 dp.shares=auto
-                  1.01x the time, limited by computation
-tp alone          2.89x the time, limited by communication
-with more memory  dp=8 tp=1 pp=1 dp.shares=auto
-                  0.97x the time, with 46.8 GiB
-certificate       1797 plans: 172 fit, 42 too large, 713 too slow, 0 impossible, 870 equal to another;
-                  213 simulated, 1 ruled out by bounds on memory, 713 on time
-                  other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
+winner       dp=8 tp=1 pp=1 recompute=selective dp.shares=auto
+             computes 94.8 % of the time, communicates 4.3 %, idles 0.9 %; needs 32.1 GiB of 72.0 GiB
+next         dp=8 tp=1 pp=1 mb=2 dp.shares=auto
+             1.01x the time, limited by computation
+tp alone     2.89x the time, limited by communication
+certificate  1797 plans: 183 fit, 31 too large, 713 too slow, 0 impossible, 870 equal to another;
+             213 simulated, 1 ruled out by bounds on memory, 713 on time
+             other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
 
 device  ranks  share of work  computes  communicates   idle  peak memory    usable  one more gives
 v100        4         43.8 %    95.7 %         4.3 %  0.0 %     25.6 GiB  28.8 GiB          10.9 %
@@ -119,3 +117,7 @@ error[E0509]: dp.shares: unknown value '3x/2'
      |                ^
   hint: dp.shares takes equal, auto, or integers such as 10/12/12/6
 [2]
+$ heddle sim bert-large --batch 256 --train --strategy "dp=8 mb=2 dp.shares=auto" --machine "1x4 v100 usable=20GB ib=100Gb/s + 1x4 a100 ib=100Gb/s" | sed -n 2p
+plan            dp=8 tp=1 pp=1 mb=2 dp.shares=3x4/5x4
+$ heddle sim bert-large --batch 256 --train --strategy "dp=8 mb=2 dp.shares=auto" --machine "1x4 v100 usable=16GB ib=100Gb/s + 1x4 a100 ib=100Gb/s" | sed -n 2p
+plan            dp=8 tp=1 pp=1 mb=2 dp.shares=9x4/23x4
