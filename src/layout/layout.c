@@ -210,6 +210,10 @@ pieces pieces_of(space *s, u32 npieces, const u32 *begin, const i64 *bound, i64 
   }
   assert(s->tables.n <= UINT16_MAX);
   i64 each = extent / npieces;
+  t.ordered = true;
+  for (u32 k = 0; k < npieces; k++)
+    for (u32 i = begin[k] + 1; i < begin[k + 1]; i++)
+      t.ordered = t.ordered && bound[2 * i - 1] <= bound[2 * i] && bound[2 * i] < bound[2 * i + 1];
   bool regular = each > 0 && extent % npieces == 0 && begin[npieces] == npieces;
   for (u32 k = 0; k < npieces; k++) {
     t.longest = MAX(t.longest, piece_length(&t, k));
@@ -437,6 +441,22 @@ static i64 count_below(const digit *d, const u32 *at, u32 n, i64 end) {
   return count + end;
 }
 
+// How many of lo..lo+len are in intervals [from, to) of the table, which are in order: a microbatch of a piece.
+static i64 count_within(const pieces_info *t, u32 from, u32 to, i64 lo, i64 len) {
+  i64 count = 0;
+  u32 a = from, b = to;
+  while (a < b) { // the first that ends behind lo
+    const u32 mid = a + (b - a) / 2;
+    if (t->bound[2 * mid + 1] <= lo)
+      a = mid + 1;
+    else
+      b = mid;
+  }
+  for (u32 i = a; i < to && t->bound[2 * i] < lo + len; i++)
+    count += MIN(t->bound[2 * i + 1], lo + len) - MAX(t->bound[2 * i], lo);
+  return count;
+}
+
 i64 layout_local_extent(const space *s, layout l, u8 dim, i64 extent, const coords *c) {
   digit d[LAY_SPLITS];
   u32 at[LAY_SPLITS], n;
@@ -448,8 +468,11 @@ i64 layout_local_extent(const space *s, layout l, u8 dim, i64 extent, const coor
   }
   const pieces_info *t = &s->tables.v[table];
   assert(c && c->at[axis] < t->npieces);
+  const u32 from = t->begin[c->at[axis]], to = t->begin[c->at[axis] + 1];
   i64 count = 0;
-  for (u32 i = t->begin[c->at[axis]]; i < t->begin[c->at[axis] + 1]; i++)
+  if (n == 1 && t->ordered && d->stride * d->size == extent)
+    return count_within(t, from, to, at[0] * d->stride, d->stride);
+  for (u32 i = from; i < to; i++)
     count += count_below(d, at, n, t->bound[2 * i + 1]) - count_below(d, at, n, t->bound[2 * i]);
   return count;
 }
