@@ -151,9 +151,9 @@ typedef struct {
   const u32 *begin;
   const i64 *bound;
   i64 extent;
-  i64 each;    // > 0: piece k is each*k..each*(k+1), the same as a stride
-  i64 longest; // elements of the largest piece
-  bool covers; // every index is in some piece
+  i64 each;     // > 0: piece k is each*k..each*(k+1), the same as a stride
+  i64 longest;  // elements of the largest piece
+  bool covers;  // every index is in some piece
   bool ordered; // the intervals of every piece ascend, and none but a piece's first is empty
 } pieces_info;
 pieces pieces_of(space *s, u32 npieces, const u32 *begin, const i64 *bound, i64 extent);

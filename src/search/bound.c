@@ -4,7 +4,8 @@
 // at the best rate of any device and in any shape at most. That work W, with K microbatches on n = dp x tp
 // ranks of each of P places, is w = W / n / K for one microbatch and one rank of every place on average.
 //
-// - Some place has the mean of the work: its ranks compute for K w / P at least.
+// - Some place has the mean of the work: its ranks compute for K w / P at least. Of ranks of several kinds: whatever each
+//   is given, one of them takes W / (sum of the best rates of all) at least.
 // - Where the products of the model form a chain (each needs all before it, and so do their gradients the other
 //   way round), stage s starts when a microbatch has passed the stages before it, and these have a backward left
 //   when s has ended its last one, for a gradient is sent when the backward has ended. So the step takes at least
@@ -25,6 +26,7 @@ typedef struct {
   const cost_model *k;
   double *memo; // seconds by function; below 0: not known yet
   arena *a;
+  u32 mean; // the rate is the mean over so many ranks; 0: the best of any
 } counting;
 
 static bool is_product(const instr *i) { return op_row_of(i->op)->flags & OPF_GEMM; }
@@ -38,7 +40,9 @@ static double product_time(const counting *x, const func_info *f, const instr *i
   if (!n || n > COUNT_OF(in) || nres > COUNT_OF(out)) return 0;
   for (u32 k = 0; k < n; k++) in[k] = val_type(p, f, opd_of(f, i, k))->s;
   for (u32 k = 0; k < nres; k++) out[k] = val_type(p, f, i->res + k)->s;
-  for (u32 k = 0; k < x->m->nkinds; k++) rate = MAX(rate, cost_top_flops(x->k, &x->m->kind[k], in[0].t));
+  for (u32 k = 0; k < x->m->nkinds && !x->mean; k++)
+    rate = MAX(rate, cost_top_flops(x->k, &x->m->kind[k], in[0].t));
+  for (u32 r = 0; r < x->mean; r++) rate += cost_top_flops(x->k, machine_kind_of(x->m, r), in[0].t) / x->mean;
   const attrs at = attrs_get(p, i->at);
   const law *l = rate > 0 ? op_law(p->c, x->a, i->op, at, n, in, &nres, out, i->where) : NULL;
   return l ? op_flops(i->op, at, l) / rate : 0;
@@ -56,7 +60,7 @@ static double products_time(const counting *x, func f) {
 }
 
 static counting counting_new(arena *a, const prog *p, const machine *m, const cost_model *k) {
-  counting x = {p, m, k, NEWN(a, double, p->funcs.n), a};
+  counting x = {p, m, k, NEWN(a, double, p->funcs.n), a, 0};
   for (u32 i = 0; i < p->funcs.n; i++) x.memo[i] = -1;
   return x;
 }
@@ -173,17 +177,25 @@ static bool is_chain(chains *w, value until) {
 }
 
 // ---- one search -------------------------------------------------------------------------------------------
-void bounds_make(arena *keep, planner *pl, const machine *m, cost_model *k, const search_opts *o, bounds *b) {
+void bounds_make(arena *keep, planner *pl, const machine *m, u32 ranks, cost_model *k, const search_opts *o,
+                 bounds *b) {
   prog *src = planner_source(pl);
   const func_info *f = func_get(src, src->main);
   arena *a = arena_new();
-  *b = (bounds){.train = o->train, .memory = memory_bounds_make(keep, pl, o)};
+  *b = (bounds){.train = o->train, .ranks = ranks, .memory = memory_bounds_make(keep, pl, o)};
   counting x = counting_new(a, src, m, k);
   const double forward = products_time(&x, src->main); // what nobody uses included
   prog *whole = plan_apply(pl, plan_single(a, src, o->train, &o->optim), NULL);
   if (whole) { // else no plan can be made
     counting y = counting_new(a, whole, m, k);
-    b->work = products_time(&y, whole->main);
+    b->work = b->spread = products_time(&y, whole->main);
+    bool several = false;
+    for (u32 r = 1; r < ranks; r++) several |= m->dev[r].kind != m->dev[0].kind;
+    if (several) {
+      counting z = counting_new(a, whole, m, k);
+      z.mean = ranks;
+      b->spread = MAX(products_time(&z, whole->main), b->work);
+    }
     prog_free(whole);
   }
   double *before = b->forward = NEWN(keep, double, f->body.n + 1);
@@ -213,7 +225,9 @@ static bool splits_backward(const strategy *s) {
 
 // And of it, the time of the products spread evenly.
 static double seconds(const bounds *b, const strategy *s, double *even) {
-  const double K = s->mb.n, P = s->pp.n, w = b->work / s->dp.n / s->tp.n / K, mean = K * w / P;
+  const bool all = (u64)s->dp.n * s->tp.n * s->pp.n == b->ranks;
+  const double K = s->mb.n, P = s->pp.n, w = b->work / s->dp.n / s->tp.n / K,
+               mean = (all ? b->spread : b->work) / s->dp.n / s->tp.n / P;
   *even = mean;
   if (s->pp.n == 1 || s->v.n > 1 || !b->chain) return mean;
   return MAX(mean, filled(w, P, K, b->train && splits_backward(s) ? 1.0 / 3 : 1));

@@ -21,8 +21,10 @@ typedef struct {
 } worker;
 
 typedef struct {
-  double work; // seconds of all products of a step on one device at its best rate
-  bool chain;  // one product after the other, there and back
+  double work;   // seconds of all products of a step on one device at the best rate of any
+  double spread; // ... at the mean of the best rates of all ranks
+  u32 ranks;
+  bool chain; // one product after the other, there and back
   bool train;
   double *forward; // seconds of the forward's products of main before instruction i, from 0, likewise
   double missing;  // of gradients that products do not have, where the others have two
@@ -108,7 +110,8 @@ bool space_make(ctx *c, arena *a, const prog *src, const machine *m, const searc
                 search_result *r, schedule_files *files);
 
 // ---- bound.c ------------------------------------------------------------------------------------------
-void bounds_make(arena *a, planner *pl, const machine *m, cost_model *k, const search_opts *o, bounds *b);
+void bounds_make(arena *a, planner *pl, const machine *m, u32 ranks, cost_model *k, const search_opts *o,
+                 bounds *b);
 void bound(const bounds *b, search_point *p); // bound_ps, bound_fill_ps
 // Are its backwards in two parts, of which one may run late?
 bool bound_splits(const bounds *b, const strategy *s);

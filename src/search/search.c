@@ -383,7 +383,7 @@ static void confirm(search *s) {
 static void run(search *s, int threads) {
   search_result *r = s->r;
   search_point **all = NEWN(s->a, search_point *, r->npoints + 1);
-  bounds_make(s->a, s->w[0].pl, s->m, s->w[0].k, s->o, &s->bounds);
+  bounds_make(s->a, s->w[0].pl, s->m, s->ranks, s->w[0].k, s->o, &s->bounds);
   screen(s, threads);
   r->dealt = deal(s, all);
   s->kept = kept_new(s->a, s->o, r->dealt);
