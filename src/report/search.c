@@ -87,24 +87,18 @@ static bool is_even(const strategy *x) {
          choice_same(x->layers, choice_default(CHOICE_layers));
 }
 
-// Plans that give every device the same: the best that fits, or how long all of them take at least.
+// The best plan that gives every device the same.
 static void put_even(report *r, arena *a, const search_result *s) {
   const search_point *w = &s->point[0];
-  i64 least = 0;
-  if (is_even(&w->s)) return;
-  for (u32 i = 0; i < s->npoints; i++) {
-    const search_point *p = &s->point[i];
-    if (!is_even(&p->s)) continue;
-    if (i < s->nfit) {
-      report_line(r, "equal shares", "%s the time at best: %s",
-                  text_of(a, cell_x(CELL_TIMES, (double)p->time_ps / (double)w->time_ps)), name_of(a, p));
-      return;
-    }
-    if (p->state == SEARCH_BOUND_TIME && (!least || p->bound_ps < least)) least = p->bound_ps;
-  }
-  if (least)
-    report_line(r, "equal shares", "%s the time at least: no such plan is among the best",
-                text_of(a, cell_x(CELL_TIMES, (double)least / (double)w->time_ps)));
+  u32 i = 0;
+  while (i < s->nfit && !is_even(&s->point[i].s)) i++;
+  const double times = (double)(i < s->nfit ? s->point[i].time_ps : s->last_ps) / (double)w->time_ps;
+  if (i && i < s->nfit)
+    report_line(r, "equal shares", "%s the time at best: %s", text_of(a, cell_x(CELL_TIMES, times)),
+                name_of(a, &s->point[i]));
+  else if (i && s->last_ps != INT64_MAX)
+    report_line(r, "equal shares", "more than %s the time: no such plan is among the best",
+                text_of(a, cell_x(CELL_TIMES, times)));
 }
 
 // Of a mixed machine: who gets how much, what equal shares cost, and how far it is from no device ever waiting.

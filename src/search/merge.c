@@ -113,12 +113,13 @@ static bool is_all(ctx *c, const search_part *first, const search_result *r) {
 }
 
 // What is known of the best plan: it is the best of its part.
-static void of_best(const search_part *const *part, const search_result *r, search_about *about) {
+static void of_best(const search_part *const *part, search_result *r, search_about *about) {
   for (u32 i = 0; i < part[0]->parts && r->nfit; i++) {
     const search_result *x = &part[i]->r;
     if (!x->npoints || strategy_compare(&x->point[0].s, &r->point[0].s)) continue;
     about->batchnorm = part[i]->about.batchnorm;
     about->mfu = part[i]->about.mfu;
+    r->kinds = x->kinds, r->nkinds = x->nkinds, r->spread_ps = x->spread_ps;
   }
 }
 

@@ -95,6 +95,9 @@ search_part *search_part_of(arena *a, const prog *src, const machine *m, const c
                          .one_device_ps = r->one_device_ps,
                          .memory_bytes = r->memory_bytes,
                          .memory_least = r->memory_least,
+                         .nkinds = r->nkinds,
+                         .kinds = r->kinds,
+                         .spread_ps = r->spread_ps,
                          .batch = r->batch,
                          .dealt = r->dealt,
                          .most_microbatches = r->most_microbatches,
@@ -169,6 +172,20 @@ static void put_point(const search_point *x, strbuf *b) {
          x->bubble, x->comm);
 }
 
+static void put_kinds(const search_result *r, strbuf *b) {
+  put_key(b, "devices");
+  for (u32 i = 0; i < r->nkinds; i++) {
+    const search_kind *x = &r->kinds[i];
+    sb_put(b, i ? ",\n    {\"device\": " : "[\n    {\"device\": ");
+    sb_json_str(b, x->name);
+    sb_fmt(b, ", \"ranks\": %u, \"work\": %.17g, \"utilisation\": %.17g, \"communication\": %.17g", x->ranks,
+           x->work, x->computes, x->communicates);
+    sb_fmt(b, ", \"one_more\": %.17g, \"peak_bytes\": %lld, \"usable_bytes\": %lld}", x->one_more,
+           (long long)x->peak_bytes, (long long)x->usable_bytes);
+  }
+  sb_put(b, r->nkinds ? "\n  ]" : "[]");
+}
+
 void part_end(strbuf *b) { // of all that b has
   const u64 h = hash_bytes(b->v, b->n, 0);
   put_key(b, "checksum");
@@ -190,6 +207,8 @@ void search_part_print(const search_part *p, strbuf *out) {
   put_number(&b, "batchnorm_groups", p->about.batchnorm.groups);
   put_key(&b, "mfu");
   sb_fmt(&b, "%.17g", p->about.mfu);
+  put_number(&b, "spread_ps", r->spread_ps);
+  put_kinds(r, &b);
   put_key(&b, "points");
   for (u32 i = 0; i < r->npoints; i++) {
     sb_put(&b, i ? ",\n    {" : "[\n    {");

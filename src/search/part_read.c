@@ -146,6 +146,25 @@ static void read_point(reader *r, const ynode *y, search_point *p) {
   p->comm = share(r, y, "communication");
 }
 
+static void read_kinds(reader *r, const ynode *y, search_result *x) {
+  const ynode *v = get(r, y, "devices", Y_SEQ);
+  if (!v) return;
+  search_kind *of = ZNEWN(r->a, search_kind, v->n + 1);
+  for (u32 i = 0; i < v->n && !r->failed; i++) {
+    const ynode *e = v->item[i];
+    of[i] = (search_kind){.name = string(r, e, "device"),
+                          .ranks = (u32)number(r, e, "ranks", 1, UINT32_MAX),
+                          .work = share(r, e, "work"),
+                          .computes = share(r, e, "utilisation"),
+                          .communicates = share(r, e, "communication"),
+                          .one_more = share(r, e, "one_more"),
+                          .peak_bytes = number(r, e, "peak_bytes", 0, INT64_MAX),
+                          .usable_bytes = number(r, e, "usable_bytes", 0, INT64_MAX)};
+  }
+  x->kinds = of, x->nkinds = v->n;
+  x->spread_ps = number(r, y, "spread_ps", 0, INT64_MAX);
+}
+
 static void read_points(reader *r, const ynode *y, search_result *x) {
   const ynode *v = get(r, y, "points", Y_SEQ);
   const u32 slow = x->count[SEARCH_BOUND_TIME];
@@ -192,6 +211,7 @@ search_part *search_part_parse(ctx *c, arena *a, sym file, const char *text, siz
   if (!r.failed) read_shared(&r, y, p);
   if (!r.failed) read_typed(&r, y, p);
   if (!r.failed) read_reasons(&r, y, &p->r);
+  if (!r.failed) read_kinds(&r, y, &p->r);
   if (!r.failed) read_points(&r, y, &p->r);
   if (!r.failed) p->at = yaml_get(y, "part")->at, p->parts_at = yaml_get(y, "parts")->at;
   ctx_free(r.lines);

@@ -368,7 +368,7 @@ static i64 one_device(search *s) {
 // Stages and bounds are a shorter way to what the winner's program says of itself. If it says something else, that
 // is a bug.
 static void confirm(search *s) {
-  if (!s->r->nfit || s->o->parts) return;
+  if (!s->r->nfit) return;
   const search_point *p = &s->r->point[0];
   bool several = false;
   for (u32 k = 1; k < s->ranks; k++) several |= s->m->dev[k].kind != s->m->dev[0].kind;

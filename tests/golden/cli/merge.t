@@ -85,6 +85,8 @@ $ sed -E 's/("(program|description|screened|checksum)": ")[0-9a-f]+/\1.../' one.
   "batchnorm_samples": 0,
   "batchnorm_groups": 0,
   "mfu": 0.0077484001076447004,
+  "spread_ps": 0,
+  "devices": [],
   "points": [
     {"strategy": "dp=1 tp=1 pp=2", "bound_ps": 110247290, "state": "fits", "time_ps": 176887447, "peak_bytes": 8520704, "utilisation": 0.54371559503597788, "bubble": 0.45628440496402212, "communication": 0},
     {"strategy": "dp=1 tp=1 pp=2 recompute=full", "bound_ps": 123417689, "state": "fits", "time_ps": 190057859, "peak_bytes": 8504320, "utilisation": 0.57533466953344981, "bubble": 0.42466533046655019, "communication": 0},
@@ -193,12 +195,12 @@ error[E0510]: this part is of another search: the number of devices is 2 here an
 [1]
 $ head -c 900 part2.json > cut.json; heddle merge part1.json cut.json
 error[E0116]: the part is cut off here, or was changed before
-  --> cut.json:35
+  --> cut.json:37
   hint: copy the file again, or evaluate the part again
 [1]
 $ sed s/fits/fats/ part2.json > changed.json; heddle merge part1.json changed.json
 error[E0116]: the part is cut off here, or was changed before
-  --> changed.json:44
+  --> changed.json:46
   hint: copy the file again, or evaluate the part again
 [1]
 $ heddle merge part1.json best.plan whole.txt
