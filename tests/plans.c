@@ -233,12 +233,27 @@ static const u32 *random_shares(u32 n, u64 *rng, arena *a) {
   return equal ? NULL : v;
 }
 
+// Of every place a divisor of its ranks.
+static choice_value random_degrees(const strategy *s, u64 *rng, arena *a) {
+  const u32 ranks = s->dp.n * s->tp.n;
+  u32 *v = NEWN(a, u32, s->pp.n);
+  for (u32 q = 0; q < s->pp.n; q++) do
+      v[q] = 1 + pick(rng, ranks);
+    while (ranks % v[q]);
+  return (choice_value){.nparts = s->pp.n, .part = v};
+}
+
 // ---- hybrids -------------------------------------------------------------------------------------------
 // Any value of a row that can be chosen and planned; mbs says mb again.
 static void random_value(strategy *s, choice_id id, bool train, u64 *rng, arena *a) {
   static const u32 degree[] = {1, 1, 2, 2, 3, 4};
   const choice_row *r = choice_get(id);
   if (!choice_applies(id, s, train) || id == CHOICE_mbs || id == CHOICE_group) return;
+  if (id == CHOICE_tp_stages) {
+    if (!s->sp.n && chance(rng, 3)) s->of[id] = random_degrees(s, rng, a);
+    return;
+  }
+  if ((id == CHOICE_dp_shares || id == CHOICE_tp_shares) && s->tp_stages.nparts) return;
   if (id == CHOICE_dp_shares || id == CHOICE_tp_shares) {
     const u32 n = s->of[id == CHOICE_dp_shares ? CHOICE_dp : CHOICE_tp].n;
     const u32 *shares = chance(rng, 2) ? random_shares(n, rng, a) : NULL;

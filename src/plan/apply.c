@@ -180,7 +180,10 @@ bool plan_trial(planner *pl, const plan *pn, func f, u8 axis, plan_trial_result 
     for (u32 i = 0; i < fi->nparams; i++)
       if (fi->params.v[i].r == ROLE_WEIGHT) in[i] = LAYOUT_FREE;
     sharded sh;
-    shard_call_of call = {.f = f, .in = in, .g = group_all(x->p->sp, x->mesh[0])};
+    u32 on = 0; // a mesh that has the axis
+    while (on + 1 < pn->nmeshes && !group_has_axis(x->p->sp, group_all(x->p->sp, x->mesh[on]), x->trial_axis))
+      on++;
+    shard_call_of call = {.f = f, .in = in, .g = group_all(x->p->sp, x->mesh[on])};
     ok = shard_function(x, &call, &sh);
   }
   diag_truncate(pl->src->c, errors);

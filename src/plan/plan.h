@@ -72,6 +72,7 @@ typedef struct {
 
 // op-order: what each place runs, in order: tasks of sched.h, whose stages are segments, without pairs, replicas,
 // passes and versions.
+enum { PLAN_STORED = 24 };
 typedef enum { STORAGE_WEIGHT, STORAGE_GRAD, STORAGE_STATE, STORAGE_KINDS } storage_kind;
 typedef struct {
   u32 naxes;
@@ -93,7 +94,8 @@ typedef struct {
   } made;              // by a policy: where seqs is NULL the sequences are made of it when they are needed
   u8 time;             // the temporal axis of microbatches (1-based; 0: no microbatches)
   u32 nstorage[STORAGE_KINDS];
-  u8 storage[STORAGE_KINDS][4]; // axes over which weights / gradients / states are also sharded in storage
+  u8 storage[STORAGE_KINDS]
+            [PLAN_STORED]; // axes over which weights / gradients / states are also sharded in storage
   u32 nrecompute;
   struct {
     func fn;

@@ -393,6 +393,35 @@ static bool settle_shares(ctx *c, const strategy_set *set, choice_id id, choice_
   return false;
 }
 
+// A degree for each place, each a divisor of the ranks that a place has.
+static bool settle_stages(ctx *c, const strategy_set *set, const strategy *s) {
+  const choice_value x = s->tp_stages;
+  const u32 ranks = s->dp.n * s->tp.n;
+  const loc here = said_at(set, CHOICE_tp_stages);
+  const choice_id other[] = {CHOICE_sp, CHOICE_dp_shares, CHOICE_tp_shares};
+  if (!x.nparts) return true;
+  if (x.nparts != s->pp.n) {
+    diag(c, E_DIVIDE, here, "tp.stages has %u number%s, but pp=%u", x.nparts, x.nparts == 1 ? "" : "s",
+         s->pp.n);
+    diag_hint(c, "one number for each place of the pipeline, or pp=%u", x.nparts);
+    return false;
+  }
+  for (u32 k = 0; k < x.nparts; k++) {
+    if (ranks % x.part[k] == 0) continue;
+    diag(c, E_DIVIDE, here, "tp.stages: a place has dp x tp = %u ranks, which %u does not divide", ranks,
+         x.part[k]);
+    diag_hint(c, "use divisors of %u", ranks);
+    return false;
+  }
+  for (u32 k = 0; k < COUNT_OF(other); k++) {
+    if (choice_same(s->of[other[k]], choice_default(other[k]))) continue;
+    diag(c, E_STRATEGY, here, "tp.stages cannot be combined with %s yet", choice_get(other[k])->name);
+    diag_hint(c, "leave out one of them");
+    return false;
+  }
+  return true;
+}
+
 // To be typed: "add --train", "add tp=2".
 static const char *what_it_needs(arena *a, choice_id id, const strategy *s, bool train) {
   const u64 needs = choice_get(id)->needs;
@@ -418,5 +447,6 @@ bool strategy_settle(ctx *c, const strategy_set *set, i64 batch, bool train, str
     return false;
   }
   return settle_shares(c, set, CHOICE_dp_shares, CHOICE_dp, s) &&
-         settle_shares(c, set, CHOICE_tp_shares, CHOICE_tp, s) && settle_micro(c, set, batch, s);
+         settle_shares(c, set, CHOICE_tp_shares, CHOICE_tp, s) && settle_stages(c, set, s) &&
+         settle_micro(c, set, batch, s);
 }

@@ -606,8 +606,8 @@ static void read_storage(reader *r, const ynode *top) {
   for (u32 w = 0; w < STORAGE_KINDS; w++) {
     const ynode *v = yaml_get(y, storage_name[w]);
     if (!v) continue;
-    if (v->kind != Y_SEQ || v->n > 4) {
-      bad(r, v, "expected a list of up to 4 axes");
+    if (v->kind != Y_SEQ || v->n > PLAN_STORED) {
+      bad(r, v, "expected a list of up to %d axes", PLAN_STORED);
       continue;
     }
     for (u32 k = 0; k < v->n; k++) {

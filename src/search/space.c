@@ -166,7 +166,9 @@ static void next(points *sp, u32 row, strategy *s) {
   }
   if (!applies && sp->o->only && !says_default(x, id)) return;
   if (!applies || !x->n) {
-    const choice_value word = applies && !x->said && sp->mixed ? choice_of_mixed(id) : choice_default(id);
+    const bool alone = id == CHOICE_dp_shares && s->tp_stages.nparts; // they do not go together
+    const bool may = applies && !alone && !x->said && sp->mixed;
+    const choice_value word = may ? choice_of_mixed(id) : choice_default(id);
     s->of[row] = choice_default(id);
     if (!choice_is_degree(id) || degree_fits(sp, id, s, s->of[row].n)) next(sp, row + 1, s);
     if (!choice_same(word, choice_default(id))) s->of[row] = word, next(sp, row + 1, s);

@@ -114,7 +114,7 @@ static u32 find_works(works *x, const strategy *s, bool add, work *v[WORKS_MOST]
   const bool split =
       o->train && !s->schedule.path && sched_row_find(choice_word(CHOICE_schedule, s->schedule.n))->split;
   const u64 all = (u64)s->dp.n * s->mb.n;
-  if (x->off || s->schedule.path || all > CHOICE_MOST) return 0;
+  if (x->off || s->schedule.path || s->tp_stages.nparts || all > CHOICE_MOST) return 0;
   strategy of = one_stage(s, 1, (u32)all, 0);
   if (x->mixed) return find_mixed(x, s, &of, split, add, v);
   if (s->mb.n == 1) of = one_stage(s, s->dp.n, 1, 0); // nothing is accumulated

@@ -6,7 +6,7 @@
 #include "test.h"
 #include <stdlib.h>
 
-enum { EACH = 36 }; // plans of every model and kind
+enum { EACH = 36, SEEDS = 12 }; // plans of every model and kind
 
 // What the plans that ran had in them: all of it must occur.
 typedef enum {
@@ -41,6 +41,7 @@ typedef enum {
   HAS_SYNCHRONISED,
   HAS_DATA_SHARES,
   HAS_TENSOR_SHARES,
+  HAS_DEGREES,
   HAS_COUNT
 } feature;
 static const char *const feature_name[] = {"data",
@@ -73,7 +74,8 @@ static const char *const feature_name[] = {"data",
                                            "batch norm in groups",
                                            "batch norm over several ranks",
                                            "unequal shares of the batch",
-                                           "unequal shares of matmuls"};
+                                           "unequal shares of matmuls",
+                                           "tensor degrees by stage"};
 static u32 has[HAS_COUNT], ran, refused;
 
 static void note(feature f, bool yes) { has[f] += yes; }
@@ -96,6 +98,7 @@ static void note_name(const plan *pn, const char *name) {
     note(HAS_SEQUENCE, s.sp.n), note(HAS_OVERLAP, s.overlap.n && pn->send_stream.i);
     note(HAS_WHOLE_TABLES, choice_is(CHOICE_tables, s.tables, "whole"));
     note(HAS_EQUAL_LAYERS, choice_is(CHOICE_layers, s.layers, "equal"));
+    note(HAS_DEGREES, pn->nmeshes > 1);
     note(HAS_DATA_SHARES, pn->axes[1].shares), note(HAS_TENSOR_SHARES, pn->axes[2].shares);
   }
   ctx_free(c);
@@ -251,7 +254,7 @@ static void check_models(maker *make, u32 kind) {
     plans_model m;
     plans_open(&m, i);
     u32 want = ran + EACH;
-    u64 from = one ? strtoull(one, NULL, 0) : 1, to = one ? from : 8 * EACH;
+    u64 from = one ? strtoull(one, NULL, 0) : 1, to = one ? from : SEEDS * EACH;
     for (u64 seed = from; seed <= to && ran < want && (!only || !strcmp(only, m.name)); seed++) {
       arena *a = arena_new();
       u64 rng = hash_u64(seed, 2 * i + kind + 1);

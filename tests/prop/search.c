@@ -234,7 +234,9 @@ static bool legal(const listing *l, choice_id id, const strategy *s) {
   const bool star = !other_words && (x->said ? x->all : *choice_get(id)->search == '*');
   if (!choice_applies(id, s, l->o.train)) return choice_same(s->of[id], choice_default(id));
   if (star) return in_star(l, id, s);
-  if (!x->said && several_kinds(l) && choice_same(s->of[id], choice_of_mixed(id))) return true;
+  if (!x->said && several_kinds(l) && !(id == CHOICE_dp_shares && s->tp_stages.nparts) &&
+      choice_same(s->of[id], choice_of_mixed(id)))
+    return true;
   return x->n ? is_said(x, s->of[id]) : choice_same(s->of[id], choice_default(id));
 }
 
@@ -271,7 +273,8 @@ static void list_from(listing *l, u32 row, strategy *s) {
   for (u32 k = 0; k < x->n; k++) list_value(l, row, s, x->v[k]);
   if (!is_said(x, dflt) && (!star || dflt.n > most)) list_value(l, row, s, dflt); // once
   const choice_value word = choice_of_mixed(id);
-  if (!x->said && !star && several_kinds(l) && !choice_same(word, dflt) && choice_applies(id, s, l->o.train))
+  if (!x->said && !star && several_kinds(l) && !(id == CHOICE_dp_shares && s->tp_stages.nparts) &&
+      !choice_same(word, dflt) && choice_applies(id, s, l->o.train))
     list_value(l, row, s, word);
 }
 
@@ -293,6 +296,11 @@ static void say_value(u64 *rng, choice_id id, strbuf *out) {
   static const char *const layers[] = {"1/1", "2/2", "1/2", "2/1", "1/1/1", "1/1/1/1", "3/1"};
   const choice_row *r = choice_get(id);
   choice_value x = {0};
+  static const char *const stages[] = {"2/1", "1/2", "1/1", "2/2", "1/2/1"};
+  if (id == CHOICE_tp_stages && chance(rng, 2)) {
+    sb_put(out, stages[pick(rng, COUNT_OF(stages))]);
+    return;
+  }
   static const char *const shares[] = {"2/1", "1/3", "2/1/1", "1/1/2/2"};
   if (id == CHOICE_layers && chance(rng, 3)) {
     sb_put(out, layers[pick(rng, COUNT_OF(layers))]);

@@ -265,6 +265,13 @@ typedef struct {
   double **before; // [place][layers before]
 } lines;
 
+static strategy degrees_at(const balance *b, u32 place) {
+  strategy s = *b->s;
+  if (!s.tp_stages.nparts) return s;
+  s.dp.n = s.dp.n * s.tp.n / s.tp_stages.part[place], s.tp.n = s.tp_stages.part[place];
+  return s;
+}
+
 static bool lines_of(balance *b, lines *x) {
   const func_info *m = func_get(planner_source(b->pl), planner_source(b->pl)->main);
   const u32 dp = b->s->dp.n, *shares = b->s->dp_shares.nparts ? b->s->dp_shares.part : NULL;
@@ -276,12 +283,15 @@ static bool lines_of(balance *b, lines *x) {
   for (u32 q = 0; q < x->places; q++) {
     double *at_layer = x->before[q] = ZNEWN(b->a, double, x->nlayers + 2);
     double *ps = ZNEWN(b->a, double, b->nbody + 1);
+    balance own; // with the degrees of the place
+    const strategy s = degrees_at(b, q);
+    if (b->s->tp_stages.nparts) own = *b, own.s = &s, own.time = ZNEWN(b->a, linear *, b->m->nkinds);
     for (u32 j = 0; j < dp; j++)
       for (u32 t = 0; t < b->s->tp.n; t++) {
-        const linear *of = times_of(b, kind_at(b, q, j, t));
+        const linear *of = times_of(b->s->tp_stages.nparts ? &own : b, kind_at(b, q, j, t));
         if (!of) return false;
         for (u32 i = 0; i < b->nbody; i++)
-          ps[i] = MAX(ps[i], at(of[i], b->micro * (shares ? shares[j] : 1) / sum));
+          ps[i] = MAX(ps[i], at(of[i], shares ? b->micro * shares[j] / sum : b->micro / s.dp.n));
       }
     for (u32 i = 0, l = 0; i < m->body.n; i++) {
       at_layer[MIN(l + 1, x->nlayers)] += ps[i];

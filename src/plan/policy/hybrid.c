@@ -13,9 +13,21 @@ static bool indivisible(prog *p, i64 batch, i64 left, const plan_axis *over) {
     diag(p->c, E_DIVIDE, at, "batch %lld is not divisible by %s", (long long)batch, sb_str(&by));
   else
     diag(p->c, E_DIVIDE, at, "batch %lld / %s %lld = %lld is not divisible by %s", (long long)batch,
-         over->shares ? "mb" : "dp", (long long)(batch / left), (long long)left, sb_str(&by));
+         over->temporal ? "dp" : "mb", (long long)(batch / left), (long long)left, sb_str(&by));
   diag_hint(p->c, "choose a batch that is a multiple of %lld", (long long)(batch / left * n));
   return false;
+}
+
+// Are both axes in time or in one mesh? Else no rank is split over both.
+static bool meet(const plan *pn, u8 x, u8 y) {
+  bool both = pn->axes[x - 1].temporal || pn->axes[y - 1].temporal;
+  for (u32 k = 0; k < pn->nmeshes && !both; k++) {
+    u32 has = 0;
+    for (u32 j = 0; j < pn->meshes[k].naxes; j++)
+      has += pn->meshes[k].axis[j] == x || pn->meshes[k].axis[j] == y;
+    both = has > 1;
+  }
+  return both;
 }
 
 // The batch is the index of atom `which` (0: the most major) of the first input's first dimension; every
@@ -45,7 +57,8 @@ static bool split_batch(planner *pl, arena *a, plan *pn, u8 axis, u32 which) {
         i64 left = e; // of the batch after the axes that split it already
         for (u32 t = 0; t < pn->ntrans; t++)
           if (pn->trans[t].fn.i == p->main.i && !pn->trans[t].instr && pn->trans[t].index == i &&
-              pn->trans[t].dim == d && pn->trans[t].stride >= inner && pn->trans[t].stride < inner * e)
+              meet(pn, pn->trans[t].axis, axis) && pn->trans[t].dim == d && pn->trans[t].stride >= inner &&
+              pn->trans[t].stride < inner * e)
             left /= plan_parts(&pn->axes[pn->trans[t].axis - 1]);
         if (left % n) {
           ok = indivisible(p, e, left, &pn->axes[axis - 1]);
@@ -155,6 +168,96 @@ static const u32 *shares_of(choice_value x) { // NULL: equal
 
 enum { AXIS_pp = 1, AXIS_dp, AXIS_tp }; // in the order in which they are added
 
+static bool split_tensors(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s) {
+  return pn->axes[axis - 1].size == 1 ||
+         policy_tensor(pl, a, pn, axis, choice_is(CHOICE_tables, s->tables, "whole"));
+}
+
+// Places with another tensor degree are on another mesh, of axes of its own: pp4, dp4 and tp4 for degree 4.
+typedef struct {
+  u32 n, degree[64], places[64]; // places: how many have it
+  u32 *of, *at;                  // by place: number of its degree; how many places before it have that
+} degrees;
+
+static degrees degrees_of(arena *a, const strategy *s) {
+  degrees d = {.of = NEWN(a, u32, s->pp.n), .at = NEWN(a, u32, s->pp.n)};
+  for (u32 q = 0; q < s->tp_stages.nparts; q++) {
+    u32 k = 0;
+    while (k < d.n && d.degree[k] != s->tp_stages.part[q]) k++;
+    if (k == COUNT_OF(d.degree)) return (degrees){0};
+    if (k == d.n) d.degree[d.n++] = s->tp_stages.part[q];
+    d.of[q] = k, d.at[q] = d.places[k]++;
+  }
+  return d;
+}
+
+enum { AXES_A_DEGREE = 3, DEGREES_MOST = 20 };
+static bool unordered_by_degree(planner *pl, arena *a, plan *pn, const strategy *s) {
+  ctx *c = planner_source(pl)->c;
+  const u32 ranks = s->dp.n * s->tp.n;
+  const degrees d = degrees_of(a, s);
+  if (!d.n || d.n > DEGREES_MOST || pn->batchnorm_groups) {
+    diag(c, E_STRATEGY, (loc){0},
+         pn->batchnorm_groups ? "tp.stages: batch norm needs the same data ranks in all stages"
+                              : "tp.stages has more than %u different degrees",
+         DEGREES_MOST);
+    return false;
+  }
+  pn->axes = NEWN(a, plan_axis, AXES_A_DEGREE * d.n + 1);
+  pn->meshes = ZNEWN(a, plan_mesh, d.n), pn->nmeshes = d.n;
+  for (u32 k = 0; k < d.n; k++) {
+    u32 *rank = NEWN(a, u32, d.places[k] * ranks), n = 0;
+    plan_mesh *m = &pn->meshes[k];
+    for (u32 q = 0; q < s->pp.n; q++)
+      for (u32 r = 0; d.of[q] == k && r < ranks; r++) rank[n++] = q * ranks + r;
+    *m = (plan_mesh){.name = sym_of(c, arena_printf(a, "m%u", d.degree[k])), .ranks = rank, .nranks = n};
+    m->axis[m->naxes++] = add_axis(c, pn, arena_printf(a, "pp%u", d.degree[k]), d.places[k], false);
+    m->axis[m->naxes++] = add_axis(c, pn, arena_printf(a, "dp%u", d.degree[k]), ranks / d.degree[k], false);
+    m->axis[m->naxes++] = add_axis(c, pn, arena_printf(a, "tp%u", d.degree[k]), d.degree[k], false);
+  }
+  if (s->mb.n > 1) pn->time = add_axis(c, pn, "mb", s->mb.n, true);
+  if (pn->time && !policy_batch(pl, a, pn, pn->time)) return false;
+  for (u32 k = 0; k < d.n; k++) {
+    const u8 *axis = pn->meshes[k].axis;
+    if (pn->axes[axis[1] - 1].size > 1 && !policy_batch(pl, a, pn, axis[1])) return false;
+    if (!split_tensors(pl, a, pn, axis[2], s)) return false;
+    policy_zero(pn, axis[1], s->zero.n);
+  }
+  return policy_recompute(pl, a, pn, s->recompute);
+}
+
+// From coordinates of the one mesh to those of the meshes of degrees.
+static void place_by_degree(arena *a, plan *pn, const strategy *s) {
+  const degrees d = degrees_of(a, s);
+  for (u32 k = 0; k < pn->nsegments; k++) {
+    plan_submesh *on = &pn->segments[k].on;
+    const u32 q = on->fix[0].at;
+    on->mesh = d.of[q];
+    on->fix[0] = (plan_fix){pn->meshes[d.of[q]].axis[0], d.at[q]};
+  }
+}
+
+// A parameter lies on one mesh: what several stages read has one tensor degree.
+static bool parameters_meet(prog *p, arena *a, const plan *pn, loc where) {
+  const func_info *m = func_get(p, p->main);
+  u32 *mesh_of = ZNEWN(a, u32, m->nparams + 1); // + 1
+  for (u32 k = 0; k < pn->nsegments; k++)
+    for (u32 i = pn->segments[k].from - 1; i < pn->segments[k].to; i++)
+      for (u32 o = 0; o < instr_nopd(m, &m->body.v[i]); o++) {
+        const value v = opd_of(m, &m->body.v[i], o);
+        const u32 on = pn->segments[k].on.mesh + 1;
+        if (v > m->nparams || mesh_of[v] == on) continue;
+        if (mesh_of[v]) {
+          diag(p->c, E_PLAN, where, "%s is read by stages with different tensor degrees",
+               sym_str(p->c, val(m, v)->name));
+          diag_hint(p->c, "give the places of these stages the same number in tp.stages");
+          return false;
+        }
+        mesh_of[v] = on;
+      }
+  return true;
+}
+
 plan *policy_unordered(planner *pl, arena *a, const hybrid_opts *o) {
   ctx *c = planner_source(pl)->c;
   const strategy *s = &o->s;
@@ -162,16 +265,15 @@ plan *policy_unordered(planner *pl, arena *a, const hybrid_opts *o) {
   pn->batchnorm_groups = policy_batchnorm(planner_source(pl), s);
   pl = planner_grouped(pl, pn->batchnorm_groups, (loc){0});
   if (!pl) return NULL;
+  if (s->tp_stages.nparts) return unordered_by_degree(pl, a, pn, s) ? pn : NULL;
   add_axis(c, pn, "pp", s->pp.n, false);
   add_axis(c, pn, "dp", s->dp.n, false);
   add_axis(c, pn, "tp", s->tp.n, false);
-  pn->axes[AXIS_dp - 1].shares = shares_of(s->dp_shares),
-                     pn->axes[AXIS_tp - 1].shares = shares_of(s->tp_shares);
+  pn->axes[AXIS_dp - 1].shares = shares_of(s->dp_shares);
+  pn->axes[AXIS_tp - 1].shares = shares_of(s->tp_shares);
   pn->meshes[0] = (plan_mesh){.name = sym_of(c, "m"), .naxes = 3, .axis = {AXIS_pp, AXIS_dp, AXIS_tp}};
   if (s->mb.n > 1) pn->time = add_axis(c, pn, "mb", s->mb.n, true);
-  if (!deal_out(pl, a, pn, AXIS_dp, s)) return NULL;
-  bool whole = choice_is(CHOICE_tables, s->tables, "whole");
-  if (s->tp.n > 1 && !policy_tensor(pl, a, pn, AXIS_tp, whole)) return NULL;
+  if (!deal_out(pl, a, pn, AXIS_dp, s) || !split_tensors(pl, a, pn, AXIS_tp, s)) return NULL;
   if (s->sp.n && !policy_sequence(pl, a, pn, AXIS_tp)) return NULL;
   policy_zero(pn, AXIS_dp, s->zero.n);
   return policy_recompute(pl, a, pn, s->recompute) ? pn : NULL;
@@ -189,7 +291,10 @@ bool policy_ordered(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const
 
 bool policy_staged(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const sched *file) {
   pl = planner_grouped(pl, pn->batchnorm_groups, (loc){0});
-  return pl && policy_stages(pl, a, pn, AXIS_pp, &o->s, file, said_at(o, CHOICE_layers));
+  if (!pl || !policy_stages(pl, a, pn, AXIS_pp, &o->s, file, said_at(o, CHOICE_layers))) return false;
+  if (!o->s.tp_stages.nparts) return true;
+  place_by_degree(a, pn, &o->s);
+  return parameters_meet(planner_source(pl), a, pn, said_at(o, CHOICE_tp_stages));
 }
 
 plan *policy_hybrid(planner *pl, arena *a, const hybrid_opts *o) {

@@ -106,6 +106,7 @@ channels   --channels           peer, pass, one                                 
 tables     --tables             split, whole                                    split    tp > 1                            embedding tables: split by rows over tp, or whole on every rank
 layers     --layers             cost, equal, auto, N/N/..                       cost     pp > 1                            layers per stage: balanced by FLOPs (cost), by time on the devices (auto), equal, or numbers such as 10/12/12/6
 bn         --batchnorm          local, sync                                     local    training                          batch norm statistics: per data rank and microbatch (local), or over all data ranks (sync)
+tp.stages  --tensor-stages      equal, N/N/..                                   equal    pp > 1                            tensor-parallel degree of each place of the pipeline: equal (tp), or numbers such as 8/4/4/2; a place has dp x tp ranks
 dp.shares  --data-shares        equal, auto, N/N/..                             equal    dp > 1                            how much of the batch each data rank gets: equal, by the speed and memory of devices (auto), or parts such as 3/3/1/1
 tp.shares  --tensor-shares      equal, auto, N/N/..                             equal    tp > 1                            how much of each split each tensor rank gets: equal, by the speed of devices (auto), or parts such as 5/4/4/3
 

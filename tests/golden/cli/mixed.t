@@ -121,3 +121,40 @@ $ heddle sim bert-large --batch 256 --train --strategy "dp=8 mb=2 dp.shares=auto
 plan            dp=8 tp=1 pp=1 mb=2 dp.shares=3x4/5x4
 $ heddle sim bert-large --batch 256 --train --strategy "dp=8 mb=2 dp.shares=auto" --machine "1x4 v100 usable=16GB ib=100Gb/s + 1x4 a100 ib=100Gb/s" | sed -n 2p
 plan            dp=8 tp=1 pp=1 mb=2 dp.shares=9x4/23x4
+$ heddle verify llama2-7b:layers=4 --batch 16 --train --strategy "dp=2 tp=2 pp=2 mb=4 zero=2 tp.stages=4/1" | head -8
+model      llama2-7b:layers=4
+plan       dp=2 tp=2 pp=2 mb=4 zero=2 tp.stages=4/1
+shrunk     4096 -> 8 (tokens[1]), 4096 -> 8 (embedding[1])
+results    79
+elements   4,186,257
+worst      4.40054e-11
+tolerance  1e-09
+verdict    equal: the plan computes what the model computes, at the extents given above
+$ heddle verify gpt2:layers=4 --batch 16 --train --strategy "dp=2 tp=2 pp=2 mb=4 tp.stages=4/1"
+error[E0501]: wte is read by stages with different tensor degrees
+  --> --strategy:1:21
+   1 | dp=2 tp=2 pp=2 mb=4 tp.stages=4/1
+     |                     ^
+  hint: give the places of these stages the same number in tp.stages
+[1]
+$ heddle verify llama2-7b:layers=4 --batch 16 --train --strategy "dp=2 tp=2 pp=2 mb=4 tp.stages=3/1"
+error[E0502]: tp.stages: a place has dp x tp = 4 ranks, which 3 does not divide
+  --> --strategy:1:21
+   1 | dp=2 tp=2 pp=2 mb=4 tp.stages=3/1
+     |                     ^
+  hint: use divisors of 4
+[1]
+$ heddle verify llama2-7b:layers=4 --batch 16 --train --strategy "dp=2 tp=2 pp=2 mb=4 tp.stages=4/1/1"
+error[E0502]: tp.stages has 3 numbers, but pp=2
+  --> --strategy:1:21
+   1 | dp=2 tp=2 pp=2 mb=4 tp.stages=4/1/1
+     |                     ^
+  hint: one number for each place of the pipeline, or pp=3
+[1]
+$ heddle verify llama2-7b:layers=4 --batch 16 --train --strategy "dp=2 tp=2 pp=2 mb=4 sp tp.stages=4/1"
+error[E0509]: tp.stages cannot be combined with sp yet
+  --> --strategy:1:24
+   1 | dp=2 tp=2 pp=2 mb=4 sp tp.stages=4/1
+     |                        ^
+  hint: leave out one of them
+[2]
