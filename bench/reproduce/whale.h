@@ -13,11 +13,13 @@ typedef struct {
   cost_model *k;
   const machine *m;
   optim_opts optim;
+  bool infer;
 } setting;
 typedef struct {
   const char *model, *machine;
   optimizer optim;
   i64 batch, seq, classes; // seq, classes: 0: the model's own
+  bool infer;              // the forward alone
 } setting_opts;
 void setting_open(setting *x, const setting_opts *o); // ends the program if there is no such model or machine
 void setting_close(setting *x);
@@ -27,6 +29,7 @@ typedef struct {
   double s, peak_bytes;
   // Parts of the step, means over the ranks of each kind of device: computing, and communicating instead
   double computes[WHALE_KINDS], communicates[WHALE_KINDS];
+  double bridge;  // communicating over the axis tp: between a hybrid's two parts, and inside the second
   char name[128]; // of the plan, with the numbers that `auto` became
 } outcome;
 outcome run_plan(setting *x, plan *pn);

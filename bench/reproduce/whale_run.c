@@ -2,7 +2,7 @@
 #include "whale.h"
 
 void setting_open(setting *x, const setting_opts *o) {
-  *x = (setting){.c = ctx_new(), .a = arena_new(), .optim = optim_default(o->optim)};
+  *x = (setting){.c = ctx_new(), .a = arena_new(), .optim = optim_default(o->optim), .infer = o->infer};
   const front_opts f = {.batch = o->batch, .seq = o->seq, .vocab = o->classes, .t = DT_F32, .loss = true};
   prog *src = front_load(x->c, o->model, &f);
   x->m = machine_load(x->c, x->a, o->machine);
@@ -39,9 +39,12 @@ outcome run_plan(setting *x, plan *pn) {
   arena *a = arena_new();
   prog *p = pn ? plan_apply(x->pl, pn, x->k) : NULL;
   sim_result r;
-  if (p && sim_run(x->c, a, p, x->k, &(sim_opts){.mode = SIM_FOLDED}, &r)) {
+  if (p && sim_run(x->c, a, p, x->k, &(sim_opts){.mode = SIM_FOLDED, .split = true}, &r)) {
     out = (outcome){.ok = true, .s = (double)r.makespan_ps * 1e-12, .peak_bytes = (double)r.peak_bytes};
     shares_of(x->m, &r, &out);
+    for (u32 k = 0; k < r.nsplit; k++)
+      if (r.split[k].kind == SPLIT_COMM && !strcmp(r.split[k].over, "tp"))
+        out.bridge += r.split[k].ps / (double)r.makespan_ps;
     out.fits = sim_fits(p, x->m, &r);
   }
   if (!out.ok) fputs(diag_render(x->c, a), stderr);
@@ -61,9 +64,9 @@ static void put_node_first(arena *a, plan *pn, const strategy *s) {
 
 outcome run_strategy(setting *x, placing where, const char *line) {
   strategy_set said;
-  hybrid_opts h = {.said = &said, .train = true, .optim = x->optim, .k = x->k};
+  hybrid_opts h = {.said = &said, .train = !x->infer, .optim = x->optim, .k = x->k};
   const bool ok = strategy_parse(x->c, x->a, line, &said) && strategy_one(x->c, &said, &h.s) &&
-                  strategy_settle(x->c, &said, policy_batch_extent(x->pl), true, &h.s);
+                  strategy_settle(x->c, &said, policy_batch_extent(x->pl), h.train, &h.s);
   plan *pn = ok ? policy_hybrid(x->pl, x->a, &h) : NULL;
   if (pn && where == NODE_FIRST) put_node_first(x->a, pn, &h.s);
   outcome out = run_plan(x, pn);
