@@ -64,7 +64,7 @@ static void mixed_pipeline(arena *a, verdict *v, const char *model) {
       flops.s / best.s, "even: equal FLOP; %lld samples a microbatch; %s%s", (long long)micro, best.name,
       best.fits ? "" : "; DOES NOT FIT");
   row(v, "  the same over equal numbers of layers", 0, 0, equal.s / best.s,
-      "bound on any gain over either: %.3f", bound_of(&x, strategy_of("dp=2 pp=4 mb=8")));
+      "the bound over an even split of the time is %.3f", bound_of(&x, strategy_of("dp=2 pp=4 mb=8")));
   row(v, "  V100 computes, balanced over even", 1.4, 1.4, best.computes[0] / flops.computes[0],
       "%.0f %% to %.0f %% of the step", 100 * flops.computes[0], 100 * best.computes[0]);
   setting_close(&x);
