@@ -1,4 +1,4 @@
-// main.c - published figures beside ours. Arguments choose: best, golden, grids, distsim; none: all. What
+// main.c - published figures beside ours. Arguments choose: best, golden, grids, distsim, whale; none: all. What
 // needs data that is not there is skipped and says so. The last line sums up; the exit status is 0 also where
 // a demand is missed: these are findings, not tests.
 #include "reproduce.h"
@@ -10,7 +10,8 @@ int main(int argc, char **argv) {
   } part[] = {{"best", reproduce_best},
               {"grids", reproduce_grids},
               {"golden", reproduce_golden},
-              {"distsim", reproduce_distsim}};
+              {"distsim", reproduce_distsim},
+              {"whale", reproduce_whale}};
   ctx *c = ctx_new();
   verdict v = {0};
   for (u32 i = 0; i < COUNT_OF(part); i++) {

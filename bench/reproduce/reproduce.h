@@ -72,4 +72,5 @@ void reproduce_best(ctx *c, verdict *v);    // DistIR's best configurations
 void reproduce_golden(ctx *c, verdict *v);  // latency and peak of DistIR's code
 void reproduce_grids(ctx *c, verdict *v);   // throughput and peak of DistIR's calibrated simulator
 void reproduce_distsim(ctx *c, verdict *v); // DistSim's search
+void reproduce_whale(ctx *c, verdict *v);   // Whale's micro-benchmarks, mixed machines, M6-10B
 #endif
