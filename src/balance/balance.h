@@ -2,18 +2,24 @@
 // machines: times, bytes and limits come from the caller. Integers only, so that an optimum is one: times in
 // picoseconds, memory in bytes.
 //
-// Every function returns BALANCE_OK, or what makes the problem impossible; the caller words it, from the figures
-// that the result then holds. Results lie in the arena that the caller passes, scratch does not stay there. Same
-// input, same result, on every machine.
+// Every function returns BALANCE_OK or what makes the problem impossible, with the figures in the result: the caller
+// words it. Results lie in the arena that the caller passes. Same input, same result, on every machine.
 #ifndef HEDDLE_BALANCE_H
 #define HEDDLE_BALANCE_H
 #include "base/base.h"
 
+// What makes a problem impossible, and where the figures are.
 typedef enum {
   BALANCE_OK,
-  BALANCE_CAPS,   // shares: the caps sum to less than what is shared out, by `off`
-  BALANCE_LEASTS, // shares: the least shares sum to more than that, by `off`
-  BALANCE_SUM,    // shares: none that are possible have this sum
+  // shares
+  BALANCE_CAPS,   // the caps sum to less than what is shared out, by `off`
+  BALANCE_LEASTS, // the least shares sum to more than that, by `off`
+  BALANCE_SUM,    // no shares that are possible have this sum
+  // stages
+  BALANCE_LAYER,  // layer `layer` fits on no device: it needs need_bytes, the largest has have_bytes
+  BALANCE_MEMORY, // on all devices (on `stages` of them) only the last `placed` layers fit
+  BALANCE_STAGES, // too few devices or layers, or no plan with just so many stages though there are some with fewer
+  BALANCE_STATES, // too large: `states` is more than 4,194,304 sets of devices, or 67,108,864 sums to keep
 } balance_fault;
 
 // ---- shares: data, tensor -----------------------------------------------------------------------------
@@ -57,12 +63,73 @@ typedef struct {
 // rank in turn has the share nearest to an even part of what is left, the larger of two.
 //
 // The bound is the fractional relaxation without caps: B quanta take at least B / sum r_i, r_i the best rate of
-// rank i in quanta per second. For fixed + b * each it is (B + sum f_i / e_i) / sum 1 / e_i; the rate of other times
-// that never fall is taken from a 16th of the shares and is at most a 16th too high. Also no less than the time
+// rank i in quanta per second. For fixed + b * each it is (B + sum f_i / e_i) / sum 1 / e_i; the best rate
+// of other times that never fall is found from some of the shares only, and is at most a 16th too high. Also no less than the time
 // that a rank needs for the quanta it must have.
 balance_fault balance_shares(arena *a, const balance_batch *in, balance_split *out);
 
 // How many quanta of each_bytes fit a memory beside fixed_bytes: a cap. 0 where not even those fit; INT64_MAX
 // where quanta take no bytes.
 i64 balance_cap(i64 memory_bytes, i64 fixed_bytes, i64 each_bytes);
+
+// ---- stages: pipeline ---------------------------------------------------------------------------------
+// A chain of layers is cut into stages of one or more layers, each on a device of its own; not every device need be
+// used. Wanted are the devices, their order and the cuts. With stage i of N, from 0, on a device of kind k:
+//
+//   t_i   = sum of time_ps[k] of its layers, forward and backward of one microbatch
+//   s_i   = send_ps of the cut behind it, between its kind and the next one's; it runs beside the stages
+//   tau   = max over all t_i and s_i: the bottleneck
+//   total = (micro - 1) tau + sum t_i + sum s_i: the time of a step
+//   bytes = sum of fixed_bytes + min(N - i, micro) * sum of kept_bytes of its layers <= memory_bytes[k]: 1F1B
+typedef struct {
+  u32 count; // devices
+  i64 memory_bytes;
+} balance_devices;
+// Picoseconds to bring the activations of a microbatch over the cut behind layer cut - 1, and their gradient back.
+typedef i64 balance_send(const void *arg, u32 cut, u32 from_kind, u32 to_kind);
+typedef enum {
+  BALANCE_TOTAL,      // least total; of those, least tau
+  BALANCE_BOTTLENECK, // least tau; of those, least total
+} balance_aim;
+typedef struct {
+  u32 nlayers, nkinds; // layers: 1 to 65,534
+  const balance_devices *kind;
+  const i64 *const *time_ps; // [kind][layer], those of a kind below BALANCE_TIMES in all
+  const i64 *fixed_bytes;    // by layer: weights, gradients, optimizer states; NULL: none
+  const i64 *kept_bytes;     // by layer: what the backward of one microbatch needs; NULL: nothing
+  u32 micro;                 // microbatches, one or more; the total of any plan must be below 2^62
+  u32 stages;                // exactly so many; 0: any number
+  balance_send *send;        // NULL: sends take no time. Asked for every cut and pair of kinds, once
+  const void *arg;
+  balance_aim aim;
+} balance_line;
+typedef struct {
+  u32 nstages;
+  const u32 *kind, *end; // by stage: its device; one past its last layer
+  i64 tau_ps, total_ps;
+  i64 tau_bound_ps, total_bound_ps; // no plan has less, found without a search: see below
+  u32 layer, placed;                // of BALANCE_LAYER, BALANCE_MEMORY
+  i64 need_bytes, have_bytes;
+  u64 states; // sets of devices
+} balance_cuts;
+
+// The optimum of the aim, exactly. Of all plans with the same tau and total, that with the fewest stages; of those that
+// with the fewest devices of the last kind, then of the kind before it, ..; of those that whose first stage is on the
+// lowest kind and has the fewest layers, then the second, ..
+//
+// How. A state is a set of devices, so many of each kind; the last stages run on them. So how many devices it has says
+// what its first stage keeps, whatever comes before it. A part of a stage that fits a device, in time and memory, fits
+// it too; so where no send can be the bottleneck and any number of stages will do, only the first cut that a state
+// reaches under a tau matters, and tau is bisected over the times of neighbouring layers: O(states * kinds) each. Else
+// tau is bisected, and in any case the least sum of t_i and s_i is found, with a sum for every cut (and kind of the
+// first stage) that a state reaches and from which the other devices reach the first layer: O(states * kinds * layers
+// * (kinds, with sends)) at most. For the least total, taus between the least and the largest that can pay are tried by
+// branch and bound.
+//
+// The bounds. For every y >= 0, tau >= (sum_l min_k y_k time_kl) / (sum of y over the devices), here with y_k = 1 /
+// (time of all layers on kind k), and over the devices with the largest y if there are more than stages: W / sum F
+// where kinds differ by a factor. Also no less than any layer on the kind that is fastest for it. For the total,
+// (micro - 1) tau + every layer on the kind that is fastest for it.
+balance_fault balance_stages(arena *a, const balance_line *in, balance_cuts *out);
+
 #endif

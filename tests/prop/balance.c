@@ -101,7 +101,7 @@ static bool check_job(const job *j, balance_fault f, const balance_split *s) {
 // What a heap does: the next quantum to the rank that is done with it first; of equal ones, to the one with
 // fewest, then to the first.
 static void check_heap(const job *j, const i64 *share) {
-  i64 b[RANKS];
+  i64 b[RANKS] = {0};
   i64 left = j->batch.total;
   for (u32 r = 0; r < j->n; r++) left -= b[r] = j->kind[j->kind_of[r]].least;
   for (; left > 0; left--) {
@@ -189,4 +189,390 @@ TEST(the_bound_of_shares_is_met_by_even_ones) {
     CHECK_EQ_I64(s.bound_ps, T);
     arena_free(a);
   }
+}
+
+// ---- stages -------------------------------------------------------------------------------------------
+enum { KINDS = 3, LAYERS = 9, DEVICES = 6 };
+typedef struct {
+  u32 n, kind[LAYERS], end[LAYERS]; // by stage
+  i64 tau, total;
+} plan;
+typedef struct {
+  balance_line in;
+  balance_devices kind[KINDS];
+  i64 time[KINDS][LAYERS], fixed[LAYERS], kept[LAYERS];
+  const i64 *times[KINDS];
+  i64 cut_bytes[LAYERS], link[KINDS][KINDS];
+} model;
+
+static i64 link_time(const void *arg, u32 cut, u32 from, u32 to) {
+  const model *m = arg;
+  assert(cut > 0 && cut < m->in.nlayers);
+  return m->cut_bytes[cut] * m->link[from][to];
+}
+
+static void make_model(model *m) {
+  *m = (model){.in = {.nlayers = few(6) ? 5 + (u32)few(5) : 1 + (u32)few(4),
+                      .nkinds = 1 + (u32)few(KINDS),
+                      .micro = 1 + (u32)few(6)}};
+  i64 range = few(2) ? 4 : 1000, slack = 2 + few(12);
+  for (u32 l = 0; l < m->in.nlayers; l++) {
+    m->fixed[l] = few(8), m->kept[l] = few(4), m->cut_bytes[l] = few(range);
+    for (u32 k = 0; k < m->in.nkinds; k++) m->time[k][l] = few(8) ? 1 + few(range) : 0;
+  }
+  bool alike = few(2); // layers as much faster on a kind as all are
+  for (u32 k = 0; k < m->in.nkinds; k++) {
+    i64 slower = 1 + few(4);
+    for (u32 l = 0; alike && l < m->in.nlayers; l++) m->time[k][l] = m->time[0][l] * slower;
+    m->kind[k] = (balance_devices){few(6) ? 1 + (u32)few(3) : 0, few(5) ? slack * (2 + few(4)) : 1000};
+    m->times[k] = m->time[k];
+    for (u32 j = 0; j < m->in.nkinds; j++) m->link[k][j] = few(4);
+  }
+  m->in.kind = m->kind, m->in.time_ps = m->times;
+  if (few(8)) m->in.fixed_bytes = m->fixed, m->in.kept_bytes = m->kept;
+  if (few(2)) m->in.send = link_time, m->in.arg = m;
+  if (!few(3)) m->in.stages = 1 + (u32)few(4);
+  if (few(2)) m->in.aim = BALANCE_BOTTLENECK;
+}
+
+// Times and bytes of a plan from the definition. False: a stage does not fit.
+static bool price(const model *m, plan *p) {
+  i64 sum = 0;
+  p->tau = 0;
+  for (u32 i = 0, l = 0; i < p->n; i++) {
+    u32 keeps = MIN(p->n - i, m->in.micro);
+    i64 time = 0, bytes = 0;
+    for (; l < p->end[i]; l++) {
+      time += m->time[p->kind[i]][l];
+      if (m->in.fixed_bytes) bytes += m->fixed[l] + keeps * m->kept[l];
+    }
+    if (bytes > m->kind[p->kind[i]].memory_bytes) return false;
+    i64 send = m->in.send && i + 1 < p->n ? m->cut_bytes[l] * m->link[p->kind[i]][p->kind[i + 1]] : 0;
+    sum += time + send;
+    p->tau = MAX(p->tau, MAX(time, send));
+  }
+  p->total = (m->in.micro - 1) * p->tau + sum;
+  return true;
+}
+
+// balance.h's order of plans: below 0 if x comes before y.
+static int in_order(const model *m, const plan *x, const plan *y) {
+#define BY(a, b)                                                                                             \
+  if ((a) != (b)) return (a) < (b) ? -1 : 1
+  if (m->in.aim == BALANCE_BOTTLENECK) BY(x->tau, y->tau);
+  BY(x->total, y->total);
+  BY(x->tau, y->tau);
+  BY(x->n, y->n);
+  for (u32 k = m->in.nkinds; k-- > 0;) {
+    u32 of_x = 0, of_y = 0;
+    for (u32 i = 0; i < x->n; i++) of_x += x->kind[i] == k, of_y += y->kind[i] == k;
+    BY(of_x, of_y);
+  }
+  for (u32 i = 0; i < x->n; i++) {
+    BY(x->kind[i], y->kind[i]);
+    BY(x->end[i], y->end[i]);
+  }
+#undef BY
+  return 0;
+}
+
+typedef struct {
+  const model *m;
+  u32 left[KINDS];
+  plan at, best; // best.n 0: none yet
+  u32 most;      // layers that some plan has placed, counted from the last
+  bool any;      // there is a plan with any number of stages
+} brute;
+
+// All devices, orders and cuts.
+static void try_stages(brute *b, u32 from) {
+  const model *m = b->m;
+  plan *p = &b->at;
+  if (from == m->in.nlayers) {
+    if (!price(m, p)) return;
+    b->any = true;
+    if (m->in.stages && p->n != m->in.stages) return;
+    if (!b->best.n || in_order(m, p, &b->best) < 0) b->best = *p;
+    return;
+  }
+  for (u32 k = 0; k < m->in.nkinds; k++) {
+    if (!b->left[k]) continue;
+    b->left[k]--, p->kind[p->n] = k;
+    for (u32 e = from + 1; e <= m->in.nlayers; e++) {
+      p->end[p->n++] = e;
+      try_stages(b, e);
+      p->n--;
+    }
+    b->left[k]++;
+  }
+}
+static plan brute_force(const model *m, bool *any) {
+  brute b = {.m = m};
+  for (u32 k = 0; k < m->in.nkinds; k++) b.left[k] = m->kind[k].count;
+  try_stages(&b, 0);
+  *any = b.any;
+  return b.best;
+}
+
+// The layers from `from` on as a model of their own.
+static bool some_hold(const model *m, u32 from) {
+  model part = *m;
+  part.in.nlayers -= from, part.in.stages = 0, part.in.send = NULL;
+  for (u32 l = 0; l < part.in.nlayers; l++) {
+    part.fixed[l] = m->fixed[l + from], part.kept[l] = m->kept[l + from];
+    for (u32 k = 0; k < KINDS; k++) part.time[k][l] = m->time[k][l + from];
+  }
+  bool any;
+  if (!m->in.stages) return brute_force(&part, &any).n > 0;
+  for (part.in.stages = 1; part.in.stages <= m->in.stages; part.in.stages++)
+    if (brute_force(&part, &any).n) return true;
+  return false;
+}
+
+static void check_refusal(const model *m, balance_fault f, const balance_cuts *c, bool any) {
+  u32 devices = 0, first = m->in.nlayers; // the first layer that fits nowhere
+  i64 largest = 0;
+  for (u32 k = 0; k < m->in.nkinds; k++) {
+    devices += m->kind[k].count;
+    if (m->kind[k].count) largest = MAX(largest, m->kind[k].memory_bytes);
+  }
+  for (u32 l = m->in.nlayers; l-- > 0;)
+    if (m->in.fixed_bytes && m->fixed[l] + m->kept[l] > largest) first = l;
+  if (!devices || m->in.stages > MIN(devices, m->in.nlayers)) {
+    CHECK_EQ_I64(f, BALANCE_STAGES);
+  } else if (first < m->in.nlayers) {
+    CHECK_EQ_I64(f, BALANCE_LAYER);
+    CHECK_EQ_I64(c->layer, first);
+    CHECK_EQ_I64(c->need_bytes, m->fixed[first] + m->kept[first]);
+    CHECK_EQ_I64(c->have_bytes, largest);
+  } else if (some_hold(m, 0)) {
+    CHECK_EQ_I64(f, BALANCE_STAGES);
+    CHECK(any);
+  } else {
+    CHECK_EQ_I64(f, BALANCE_MEMORY);
+    u32 placed = m->in.nlayers - 1;
+    while (placed && !some_hold(m, m->in.nlayers - placed)) placed--;
+    CHECK_EQ_I64(c->placed, placed);
+  }
+}
+
+static void check_plan(const balance_cuts *c, const plan *want) {
+  CHECK_EQ_I64(c->tau_ps, want->tau);
+  CHECK_EQ_I64(c->total_ps, want->total);
+  if (!CHECK_EQ_I64(c->nstages, want->n)) return;
+  for (u32 i = 0; i < want->n; i++) {
+    CHECK_EQ_I64(c->kind[i], want->kind[i]);
+    CHECK_EQ_I64(c->end[i], want->end[i]);
+  }
+}
+
+TEST(stages_are_optimal) {
+  R = 4;
+  u32 done = 0, binding = 0, bound = 0, refused[BALANCE_STATES + 1] = {0};
+  for (u32 tries = 0; tries < 8000; tries++) {
+    model m;
+    make_model(&m);
+    u32 devices = 0;
+    for (u32 k = 0; k < m.in.nkinds; k++) devices += m.kind[k].count;
+    if (devices > DEVICES) continue;
+    arena *a = arena_new();
+    balance_cuts c;
+    bool any;
+    balance_fault f = balance_stages(a, &m.in, &c);
+    plan want = brute_force(&m, &any);
+    if (!want.n) {
+      check_refusal(&m, f, &c, any);
+      refused[f]++;
+    } else if (CHECK_EQ_I64(f, BALANCE_OK)) {
+      check_plan(&c, &want);
+      CHECK(c.tau_bound_ps <= want.tau && c.total_bound_ps <= want.total);
+      bound += c.tau_bound_ps == want.tau && c.total_bound_ps == want.total, done++;
+      for (u32 k = 0; k < m.in.nkinds; k++) m.kind[k].memory_bytes = 1000;
+      binding += in_order(&m, (plan[]){brute_force(&m, &any)}, &want) < 0;
+    }
+    arena_free(a);
+  }
+  CHECK_MSG(done >= 4000 && binding >= 600 && bound >= 1000,
+            "only %u of the problems were possible; memory mattered in %u, the bound was met in %u", done,
+            binding, bound);
+  CHECK_MSG(refused[BALANCE_LAYER] > 50 && refused[BALANCE_MEMORY] > 50 && refused[BALANCE_STAGES] > 50,
+            "refused: %u layers, %u for memory, %u for stages", refused[BALANCE_LAYER],
+            refused[BALANCE_MEMORY], refused[BALANCE_STAGES]);
+}
+
+// ---- larger models, by a table of everything ----------------------------------------------------------
+enum { MANY_LAYERS = 14, MANY_KINDS = 3, MANY_OF_KIND = 3, MANY_STATES = 64 };
+typedef struct {
+  balance_line in;
+  balance_devices kind[MANY_KINDS];
+  i64 time[MANY_KINDS][MANY_LAYERS], fixed[MANY_LAYERS], kept[MANY_LAYERS];
+  const i64 *times[MANY_KINDS];
+  i64 tau, sum[MANY_STATES][MANY_LAYERS + 1][MANY_KINDS]; // of the layers from a cut on; -1: not known yet
+} large;
+
+static i64 large_send(const void *arg, u32 cut, u32 from, u32 to) {
+  (void)arg;
+  return 3 * (cut % 4) * (1 + (from + 2 * to) % 3);
+}
+
+// The least sum of stages on the devices left, `depth` of which are used, in front of a stage on kind `next` that
+// begins at `cut`: the layers before it are still to be placed.
+static i64 least_rest(large *x, u32 left[MANY_KINDS], u32 depth, u32 cut, u32 next) {
+  if (!cut) return x->in.stages && depth != x->in.stages ? INT64_MAX : 0;
+  i64 *known = &x->sum[left[0] + 4 * left[1] + 16 * left[2]][cut][next];
+  if (*known >= 0) return *known;
+  i64 least = INT64_MAX;
+  for (u32 k = 0; k < MANY_KINDS; k++) {
+    if (!left[k]) continue;
+    i64 send = depth && x->in.send ? large_send(x, cut, k, next) : 0, time = 0, bytes = 0;
+    if (send > x->tau) continue;
+    left[k]--;
+    for (u32 s = cut; s-- > 0;) {
+      time += x->time[k][s], bytes += x->fixed[s] + MIN(depth + 1, x->in.micro) * x->kept[s];
+      if (time > x->tau || bytes > x->kind[k].memory_bytes) break;
+      i64 rest = least_rest(x, left, depth + 1, s, k);
+      if (rest < INT64_MAX) least = MIN(least, rest + time + send);
+    }
+    left[k]++;
+  }
+  return *known = least;
+}
+static i64 least_under(large *x, i64 tau) {
+  u32 left[MANY_KINDS];
+  for (u32 k = 0; k < MANY_KINDS; k++) left[k] = x->kind[k].count;
+  memset(x->sum, -1, sizeof x->sum);
+  x->tau = tau;
+  return least_rest(x, left, 0, x->in.nlayers, 0);
+}
+
+static void make_large(large *x) {
+  *x = (large){.in = {.nlayers = MANY_LAYERS, .nkinds = MANY_KINDS, .kind = x->kind, .time_ps = x->times}};
+  x->in.micro = 1 + (u32)few(12), x->in.fixed_bytes = x->fixed, x->in.kept_bytes = x->kept;
+  i64 base = few(2) ? 10 : 0;
+  for (u32 l = 0; l < MANY_LAYERS; l++) {
+    x->fixed[l] = few(8), x->kept[l] = few(4);
+    i64 work = few(8) ? base + few(10) : 3 * base + few(60);
+    for (u32 k = 0; k < MANY_KINDS; k++) x->time[k][l] = work * (2 + k) / 2 + few(2);
+  }
+  for (u32 k = 0; k < MANY_KINDS; k++) {
+    x->kind[k] = (balance_devices){1 + (u32)few(MANY_OF_KIND), few(3) ? 20 + few(60) : 1000};
+    x->times[k] = x->time[k];
+  }
+  if (few(2)) x->in.send = large_send;
+  if (!few(3)) x->in.stages = 3 + (u32)few(4);
+}
+
+TEST(stages_of_larger_models_are_optimal) {
+  R = 5;
+  large *x = calloc(1, sizeof *x);
+  REQUIRE(x);
+  u32 done = 0, traded = 0;
+  for (u32 tries = 0; tries < 120; tries++) {
+    make_large(x);
+    i64 tau = -1, tau_of_total = -1, sum = 0, total = INT64_MAX, longest = 0;
+    for (u32 k = 0; k < MANY_KINDS; k++) {
+      i64 time = 0;
+      for (u32 l = 0; l < MANY_LAYERS; l++) time += x->time[k][l];
+      longest = MAX(longest, time);
+    }
+    for (i64 t = 0; t <= longest; t++) {
+      i64 least = least_under(x, t);
+      if (least == INT64_MAX) continue;
+      if (tau < 0) tau = t, sum = least;
+      if (least + (x->in.micro - 1) * t < total) total = least + (x->in.micro - 1) * t, tau_of_total = t;
+    }
+    arena *a = arena_new();
+    balance_cuts c;
+    x->in.aim = BALANCE_BOTTLENECK;
+    balance_fault f = balance_stages(a, &x->in, &c);
+    CHECK_EQ_I64(f == BALANCE_OK, tau >= 0);
+    if (!f) {
+      CHECK_EQ_I64(c.tau_ps, tau);
+      CHECK_EQ_I64(c.total_ps, sum + (x->in.micro - 1) * tau);
+      x->in.aim = BALANCE_TOTAL;
+      CHECK_EQ_I64(balance_stages(a, &x->in, &c), BALANCE_OK);
+      CHECK_EQ_I64(c.tau_ps, tau_of_total);
+      CHECK_EQ_I64(c.total_ps, total);
+      done++, traded += tau_of_total > tau;
+    }
+    arena_free(a);
+  }
+  free(x);
+  CHECK_MSG(done >= 60 && traded >= 15, "%u problems were possible, %u with a longer bottleneck", done,
+            traded);
+}
+
+// ---- what must not matter -----------------------------------------------------------------------------
+static i64 longer_link(const void *arg, u32 cut, u32 from, u32 to) {
+  return 7919 * link_time(arg, cut, from, to);
+}
+
+// A kind in two kinds: the same plan.
+static void check_kind_in_two(const model *m, const balance_cuts *want) {
+  model x = *m;
+  u32 k = (u32)few(m->in.nkinds), n = m->in.nkinds;
+  if (n == KINDS) return;
+  for (u32 j = n; j > k; j--) {
+    x.kind[j] = x.kind[j - 1];
+    memcpy(x.time[j], x.time[j - 1], sizeof x.time[j]);
+  }
+  u32 was[KINDS];
+  for (u32 j = 0; j <= n; j++) was[j] = j - (j > k), x.times[j] = x.time[j];
+  for (u32 i = 0; i <= n; i++)
+    for (u32 j = 0; j <= n; j++) x.link[i][j] = m->link[was[i]][was[j]];
+  x.kind[k].count = (u32)few(m->kind[k].count + 1), x.kind[k + 1].count -= x.kind[k].count;
+  x.in.nkinds = n + 1, x.in.kind = x.kind, x.in.time_ps = x.times, x.in.arg = &x;
+  if (m->in.fixed_bytes) x.in.fixed_bytes = x.fixed, x.in.kept_bytes = x.kept;
+  arena *a = arena_new();
+  balance_cuts c;
+  CHECK_EQ_I64(balance_stages(a, &x.in, &c), BALANCE_OK);
+  CHECK_EQ_I64(c.tau_ps, want->tau_ps);
+  CHECK_EQ_I64(c.total_ps, want->total_ps);
+  CHECK_EQ_I64(c.tau_bound_ps, want->tau_bound_ps);
+  CHECK_EQ_I64(c.total_bound_ps, want->total_bound_ps);
+  if (CHECK_EQ_I64(c.nstages, want->nstages))
+    for (u32 i = 0; i < c.nstages; i++) {
+      CHECK_EQ_I64(was[c.kind[i]], want->kind[i]);
+      CHECK_EQ_I64(c.end[i], want->end[i]);
+    }
+  arena_free(a);
+}
+
+// Kinds in another order, and all times longer.
+static void check_kinds_turned(const model *m, const balance_cuts *want) {
+  model x = *m;
+  for (u32 k = 0; k < m->in.nkinds; k++) {
+    u32 was = (k + 1) % m->in.nkinds;
+    x.kind[k] = m->kind[was];
+    for (u32 l = 0; l < m->in.nlayers; l++) x.time[k][l] = 7919 * m->time[was][l];
+    for (u32 j = 0; j < m->in.nkinds; j++) x.link[k][j] = m->link[was][(j + 1) % m->in.nkinds];
+    x.times[k] = x.time[k];
+  }
+  x.in.kind = x.kind, x.in.time_ps = x.times, x.in.arg = &x;
+  if (x.in.send) x.in.send = longer_link;
+  arena *a = arena_new();
+  balance_cuts c;
+  CHECK_EQ_I64(balance_stages(a, &x.in, &c), BALANCE_OK);
+  CHECK_EQ_I64(c.tau_ps, 7919 * want->tau_ps);
+  CHECK_EQ_I64(c.total_ps, 7919 * want->total_ps);
+  CHECK_EQ_I64(c.nstages, want->nstages);
+  arena_free(a);
+}
+
+TEST(stages_do_not_depend_on_names_and_units) {
+  R = 6;
+  u32 done = 0;
+  for (u32 tries = 0; tries < 4000; tries++) {
+    model m;
+    make_model(&m);
+    arena *a = arena_new();
+    balance_cuts c;
+    if (balance_stages(a, &m.in, &c) == BALANCE_OK) {
+      check_kind_in_two(&m, &c);
+      check_kinds_turned(&m, &c);
+      done++;
+    }
+    arena_free(a);
+  }
+  CHECK_MSG(done >= 2000, "only %u of the problems were possible", done);
 }

@@ -93,6 +93,27 @@ TEST(balance_shares_of_whole_tiles) {
   arena_free(a);
 }
 
+// Half as long from 20 quanta on: rates above a 16th of the way must not be taken for those before it.
+static i64 faster_from_20(const void *arg, u32 kind, i64 b) {
+  (void)arg, (void)kind;
+  return b < 20 ? 100 * b : 50 * b;
+}
+TEST(balance_bound_of_times_that_fall) {
+  arena *a = arena_new();
+  const balance_ranks two[] = {{.count = 2, .cap = 40}};
+  balance_batch in = {.total = 40, .nkinds = 1, .kind = two, .time = faster_from_20, .falls = true};
+  balance_split s = shares(a, BALANCE_OK, in);
+  check_shares(&s, 2, (i64[]){20, 20});
+  CHECK_EQ_I64(s.time_ps, 1000);
+  CHECK_EQ_I64(s.bound_ps, 1000);
+  in.total = 38; // 20 + 18 takes 1800
+  s = shares(a, BALANCE_OK, in);
+  check_shares(&s, 2, (i64[]){25, 13});
+  CHECK_EQ_I64(s.time_ps, 1300);
+  CHECK_EQ_I64(s.bound_ps, 950);
+  arena_free(a);
+}
+
 TEST(balance_shares_at_the_limits) {
   arena *a = arena_new();
   const balance_ranks most[] = {
@@ -112,5 +133,135 @@ TEST(balance_shares_at_the_limits) {
   CHECK_EQ_I64(balance_cap(40, 40, 7), 0);
   CHECK_EQ_I64(balance_cap(39, 40, 7), 0);
   CHECK_EQ_I64(balance_cap(40, 40, 0), INT64_MAX);
+  arena_free(a);
+}
+
+// ---- stages -------------------------------------------------------------------------------------------
+static void check_stages(const balance_cuts *c, u32 n, const u32 *kind, const u32 *end) {
+  CHECK_EQ_I64(c->nstages, n);
+  for (u32 i = 0; i < n && i < c->nstages; i++) {
+    CHECK_EQ_I64(c->kind[i], kind[i]);
+    CHECK_EQ_I64(c->end[i], end[i]);
+  }
+}
+
+// Nine layers of 10 ps, 20 ps on the slow kind.
+static const i64 tens[9] = {10, 10, 10, 10, 10, 10, 10, 10, 10},
+                 twenties[9] = {20, 20, 20, 20, 20, 20, 20, 20, 20}, ones[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1},
+                 twos[9] = {2, 2, 2, 2, 2, 2, 2, 2, 2};
+static const i64 *const fast_slow[] = {tens, twenties};
+
+TEST(balance_stages_by_speed) {
+  arena *a = arena_new();
+  const balance_devices one_each[] = {{1, 1000}, {1, 1000}};
+  balance_line in = {.nlayers = 9, .nkinds = 2, .kind = one_each, .time_ps = fast_slow, .micro = 4};
+  balance_cuts c;
+  CHECK_EQ_I64(balance_stages(a, &in, &c), BALANCE_OK);
+  check_stages(&c, 2, (u32[]){0, 1}, (u32[]){6, 9});
+  CHECK_EQ_I64(c.tau_ps, 60);
+  CHECK_EQ_I64(c.total_ps, 3 * 60 + 60 + 60);
+  CHECK_EQ_I64(c.tau_bound_ps, 60);
+  CHECK_EQ_I64(c.total_bound_ps, 3 * 60 + 90);
+  // One microbatch: the fast device alone.
+  in.micro = 1;
+  CHECK_EQ_I64(balance_stages(a, &in, &c), BALANCE_OK);
+  check_stages(&c, 1, (u32[]){0}, (u32[]){9});
+  CHECK_EQ_I64(c.total_ps, 90);
+  // .. unless the bottleneck is what counts, or two stages are wanted: one layer on the slow one.
+  in.aim = BALANCE_BOTTLENECK;
+  CHECK_EQ_I64(balance_stages(a, &in, &c), BALANCE_OK);
+  CHECK_EQ_I64(c.tau_ps, 60);
+  in.aim = BALANCE_TOTAL, in.stages = 2;
+  CHECK_EQ_I64(balance_stages(a, &in, &c), BALANCE_OK);
+  check_stages(&c, 2, (u32[]){0, 1}, (u32[]){8, 9});
+  CHECK_EQ_I64(c.total_ps, 100);
+  in.stages = 3;
+  CHECK_EQ_I64(balance_stages(a, &in, &c), BALANCE_STAGES);
+  arena_free(a);
+}
+
+// 1F1B: the first of two stages keeps two forwards. Fast devices have 16 bytes, slow ones 40.
+TEST(balance_stages_by_memory) {
+  arena *a = arena_new();
+  const balance_devices kinds[] = {{1, 16}, {1, 40}};
+  balance_line in = {.nlayers = 9,
+                     .nkinds = 2,
+                     .kind = kinds,
+                     .time_ps = fast_slow,
+                     .fixed_bytes = ones,
+                     .kept_bytes = ones,
+                     .micro = 8};
+  balance_cuts c;
+  // Fast first: 5 layers in 15 bytes, 4 slow ones take 80. Fast last: 6 layers in 12 bytes, 3 slow ones take 60.
+  CHECK_EQ_I64(balance_stages(a, &in, &c), BALANCE_OK);
+  check_stages(&c, 2, (u32[]){1, 0}, (u32[]){3, 9});
+  CHECK_EQ_I64(c.tau_ps, 60);
+  // One microbatch is kept once wherever it is.
+  in.micro = 1, in.stages = 2;
+  CHECK_EQ_I64(balance_stages(a, &in, &c), BALANCE_OK);
+  check_stages(&c, 2, (u32[]){0, 1}, (u32[]){8, 9});
+  in.fixed_bytes = twos, in.micro = 8, in.stages = 0; // 9 layers are 27 bytes last, 4 a layer first
+  const balance_devices small[] = {{1, 16}, {1, 12}};
+  in.kind = small; // 5 and 3, or 4 and 4
+  CHECK_EQ_I64(balance_stages(a, &in, &c), BALANCE_MEMORY);
+  CHECK_EQ_I64(c.placed, 8);
+  const balance_devices tiny[] = {{4, 2}, {0, 100}};
+  in.kind = tiny;
+  CHECK_EQ_I64(balance_stages(a, &in, &c), BALANCE_LAYER);
+  CHECK_EQ_I64(c.layer, 0);
+  CHECK_EQ_I64(c.need_bytes, 3);
+  CHECK_EQ_I64(c.have_bytes, 2);
+  arena_free(a);
+}
+
+// A slow link between the kinds, except behind the first three layers.
+static i64 slow_link(const void *arg, u32 cut, u32 from, u32 to) {
+  (void)arg;
+  return from == to ? 1 : cut == 3 ? 5 : 500;
+}
+TEST(balance_stages_by_links) {
+  arena *a = arena_new();
+  const balance_devices kinds[] = {{1, 1000}, {1, 1000}};
+  balance_line in = {
+      .nlayers = 9, .nkinds = 2, .kind = kinds, .time_ps = fast_slow, .micro = 100, .send = slow_link};
+  balance_cuts c;
+  CHECK_EQ_I64(balance_stages(a, &in, &c), BALANCE_OK);
+  check_stages(&c, 2, (u32[]){1, 0}, (u32[]){3, 9});
+  CHECK_EQ_I64(c.tau_ps, 60);
+  CHECK_EQ_I64(c.total_ps, 99 * 60 + 60 + 5 + 60);
+  in.nlayers = 8; // 60 + 50 there; 90 on the other side
+  CHECK_EQ_I64(balance_stages(a, &in, &c), BALANCE_OK);
+  check_stages(&c, 2, (u32[]){1, 0}, (u32[]){3, 8});
+  arena_free(a);
+}
+
+// A layer as long as all others.
+TEST(balance_stages_with_a_large_layer) {
+  arena *a = arena_new();
+  const i64 fast[] = {10, 10, 40, 10, 10}, slow[] = {20, 20, 80, 20, 20}, *const times[] = {fast, slow};
+  const balance_devices kinds[] = {{3, 1000}, {3, 1000}};
+  balance_line in = {.nlayers = 5, .nkinds = 2, .kind = kinds, .time_ps = times, .micro = 3};
+  balance_cuts c;
+  CHECK_EQ_I64(balance_stages(a, &in, &c), BALANCE_OK);
+  check_stages(&c, 3, (u32[]){0, 0, 0}, (u32[]){2, 3, 5});
+  CHECK_EQ_I64(c.tau_ps, 40);
+  CHECK_EQ_I64(c.tau_bound_ps, 40);
+  CHECK_EQ_I64(c.total_ps, 2 * 40 + 80);
+  CHECK_EQ_I64(c.total_bound_ps, 2 * 40 + 80);
+  arena_free(a);
+}
+
+TEST(balance_stages_that_are_too_many) {
+  arena *a = arena_new();
+  balance_devices kinds[9];
+  const i64 *times[9];
+  for (u32 k = 0; k < 9; k++) kinds[k] = (balance_devices){9, 1000}, times[k] = tens;
+  balance_line in = {.nlayers = 9, .nkinds = 9, .kind = kinds, .time_ps = times, .micro = 1};
+  balance_cuts c;
+  CHECK_EQ_I64(balance_stages(a, &in, &c), BALANCE_STATES);
+  CHECK_EQ_I64((i64)c.states, 1000000000);
+  in.nkinds = 2;
+  CHECK_EQ_I64(balance_stages(a, &in, &c), BALANCE_OK);
+  CHECK_EQ_I64((i64)c.states, 100);
   arena_free(a);
 }
