@@ -132,4 +132,25 @@ typedef struct {
 // (micro - 1) tau + every layer on the kind that is fastest for it.
 balance_fault balance_stages(arena *a, const balance_line *in, balance_cuts *out);
 
+// Several chunks on a place, for interleaved schedules: chunk c of place r is stage c * nplaces + r, as in sched.h. What
+// a place does is then a sum over chunks, which all passes through the same order of devices share: what a set of
+// devices reaches no longer says enough, so balance_stages does not do it. Here the order is given. Memory is left
+// out: what a chunk keeps is the schedule's.
+//
+// Exact: longest_ps, the longest chunk, is the least that there is. Not exact: tau_ps, the most that a place does for a
+// microbatch, may be more than it need be. Cuts are those with the least sum of squares of the chunks' times (of those,
+// the fewest layers in the first chunk, then in the second, ..), then moved by single layers, the first that will do,
+// while that makes the busier of two places less busy and no chunk longer than longest_ps. No cuts have less tau than
+// tau_bound_ps, found as above. O(chunks * layers^2). BALANCE_STAGES: fewer layers than chunks.
+typedef struct {
+  u32 nlayers, nkinds, nplaces, nchunks; // chunks of one place
+  const u32 *kind;                       // by place
+  const i64 *const *time_ps;             // [kind][layer]
+} balance_passes;
+typedef struct {
+  const u32 *end; // by stage: one past its last layer
+  i64 longest_ps, tau_ps, tau_bound_ps;
+} balance_chunked;
+balance_fault balance_chunks(arena *a, const balance_passes *in, balance_chunked *out);
+
 #endif

@@ -502,6 +502,98 @@ TEST(stages_of_larger_models_are_optimal) {
             traded);
 }
 
+// ---- several chunks on a place ------------------------------------------------------------------------
+typedef struct {
+  const balance_passes *in;
+  u32 n, end[LAYERS]; // by stage
+  i64 longest, squares,
+      tau; // of the cuts with the least longest chunk, then squares; the least tau of all cuts
+  i64 tau_of_best;
+  bool any;
+} chunk_brute;
+typedef struct {
+  i64 longest, squares, tau, work[LAYERS];
+} chunk_price;
+
+static chunk_price price_chunks(const balance_passes *in, const u32 *end) {
+  chunk_price p = {0};
+  for (u32 s = 0, l = 0; s < in->nplaces * in->nchunks; s++) {
+    u32 place = s % in->nplaces;
+    i64 time = 0;
+    for (; l < end[s]; l++) time += in->time_ps[in->kind[place]][l];
+    p.longest = MAX(p.longest, time), p.squares += time * time, p.work[place] += time;
+    p.tau = MAX(p.tau, p.work[place]);
+  }
+  return p;
+}
+
+static void try_chunks(chunk_brute *b, u32 i) {
+  const balance_passes *in = b->in;
+  if (i < b->n) {
+    for (u32 e = i ? b->end[i - 1] + 1 : 1; e <= in->nlayers; e++) {
+      b->end[i] = e;
+      try_chunks(b, i + 1);
+    }
+    return;
+  }
+  if (b->end[b->n - 1] != in->nlayers) return;
+  chunk_price p = price_chunks(in, b->end);
+  b->tau = b->any ? MIN(b->tau, p.tau) : p.tau;
+  if (b->any && (p.longest > b->longest || (p.longest == b->longest && p.squares >= b->squares))) return;
+  b->any = true, b->longest = p.longest, b->squares = p.squares, b->tau_of_best = p.tau;
+}
+
+static void check_chunks(const balance_passes *in, const balance_chunked *c, u32 n) {
+  for (u32 i = 0; i < n; i++) CHECK(c->end[i] > (i ? c->end[i - 1] : 0));
+  CHECK_EQ_I64(c->end[n - 1], in->nlayers);
+  chunk_price p = price_chunks(in, c->end);
+  CHECK_EQ_I64(p.longest, c->longest_ps);
+  CHECK_EQ_I64(p.tau, c->tau_ps);
+  for (u32 i = 0; i + 1 < n; i++) // no move would be one
+    for (u32 later = 0; later < 2; later++) {
+      u32 end[LAYERS];
+      memcpy(end, c->end, n * sizeof *end);
+      end[i] += later ? 1 : -1u;
+      if (end[i] == (i ? end[i - 1] : 0) || end[i] == end[i + 1]) continue;
+      chunk_price x = price_chunks(in, end);
+      u32 here = i % in->nplaces, next = (i + 1) % in->nplaces;
+      CHECK(x.longest > p.longest || MAX(x.work[here], x.work[next]) >= MAX(p.work[here], p.work[next]));
+    }
+}
+
+TEST(chunks_are_as_short_as_can_be) {
+  R = 9;
+  u32 least = 0, met = 0, improved = 0, done = 0;
+  for (u32 tries = 0; tries < 3000; tries++) {
+    model m;
+    make_model(&m);
+    u32 kind[LAYERS];
+    balance_passes in = {.nlayers = m.in.nlayers,
+                         .nkinds = m.in.nkinds,
+                         .nplaces = 1 + (u32)few(4),
+                         .nchunks = 1 + (u32)few(3),
+                         .kind = kind,
+                         .time_ps = m.times};
+    for (u32 r = 0; r < in.nplaces; r++) kind[r] = (u32)few(in.nkinds);
+    arena *a = arena_new();
+    balance_chunked c;
+    balance_fault f = balance_chunks(a, &in, &c);
+    CHECK_EQ_I64(f == BALANCE_OK, in.nplaces * in.nchunks <= in.nlayers);
+    if (!f) {
+      chunk_brute b = {.in = &in, .n = in.nplaces * in.nchunks};
+      try_chunks(&b, 0);
+      check_chunks(&in, &c, b.n);
+      CHECK_EQ_I64(c.longest_ps, b.longest);
+      CHECK(c.tau_bound_ps <= b.tau && b.tau <= c.tau_ps);
+      least += c.tau_ps == b.tau, met += c.tau_bound_ps == b.tau, improved += c.tau_ps < b.tau_of_best,
+          done++;
+    }
+    arena_free(a);
+  }
+  CHECK_MSG(done >= 1000 && met >= 100 && improved >= 50,
+            "%u done, bound met in %u, improved in %u, least in %u", done, met, improved, least);
+}
+
 // ---- what must not matter -----------------------------------------------------------------------------
 static i64 longer_link(const void *arg, u32 cut, u32 from, u32 to) {
   return 7919 * link_time(arg, cut, from, to);

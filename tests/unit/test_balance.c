@@ -265,3 +265,20 @@ TEST(balance_stages_that_are_too_many) {
   CHECK_EQ_I64((i64)c.states, 100);
   arena_free(a);
 }
+
+TEST(balance_chunks_of_unequal_places) {
+  arena *a = arena_new();
+  balance_chunked c;
+  // Two chunks on a fast and a slow place: 3 + 1.5 layers a pass. Chunks of 3, 1, 4, 1 have the least squares; the slow
+  // place can take one more, which the first cut gives it.
+  balance_passes in = {
+      .nlayers = 9, .nkinds = 2, .nplaces = 2, .nchunks = 2, .kind = (u32[]){0, 1}, .time_ps = fast_slow};
+  CHECK_EQ_I64(balance_chunks(a, &in, &c), BALANCE_OK);
+  for (u32 i = 0; i < 4; i++) CHECK_EQ_I64(c.end[i], ((u32[]){2, 4, 8, 9})[i]);
+  CHECK_EQ_I64(c.longest_ps, 40);
+  CHECK_EQ_I64(c.tau_ps, 60);
+  CHECK_EQ_I64(c.tau_bound_ps, 60);
+  in.nlayers = 3;
+  CHECK_EQ_I64(balance_chunks(a, &in, &c), BALANCE_STAGES);
+  arena_free(a);
+}
