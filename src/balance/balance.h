@@ -153,4 +153,52 @@ typedef struct {
 } balance_chunked;
 balance_fault balance_chunks(arena *a, const balance_passes *in, balance_chunked *out);
 
+// ---- Whale --------------------------------------------------------------------------------------------
+// The heuristics of Whale (Jia et al., "Whale: Efficient Giant Model Training over Heterogeneous GPUs", USENIX ATC
+// 2022), with its names: a policy beside the optimum, which it may miss.
+//
+// Algorithm 1, memory-constraint load balancing. Device i begins with the load_ratio DF_i / sum DF. It is an
+// oom_device if load_ratio_i * TG_mem > DM_i, else a free_device. While there are some of both, peak_device is the
+// oom_device with the highest mem_util = load_ratio * TG_mem / DM; valley_device the free_device with the lowest
+// flop_util = load_ratio * TG_flop / DF (TG_flop is a factor of all, so nobody asks for it), of equal ones that with
+// the lowest mem_util; of equal ones the first. shift_load moves what the peak has too much, or as much as the
+// valley has room for; without room the valley is no longer a free_device.
+//
+// As printed, a peak leaves the oom_devices after one shift even if it still does not fit: DF 16, 8, 8 with DM 10,
+// 14, 16 GB and TG_mem 38 GB would end with 12.5 GB on the first. Here it leaves when it fits: 10, 12, 16.
+//
+// Loads are whole quanta (load_ratio = load / quanta), at first rounded by largest remainder, of equal ones the
+// first. BALANCE_CAPS if some device still does not fit: by `off` quanta, all together.
+typedef struct {
+  u32 n;              // devices, one or more
+  const i64 *DF, *DM; // by device: speed, above 0, in any unit; bytes that it has for the load
+  i64 TG_mem;         // bytes of the whole load
+  i64 quanta;         // parts that it has, such as samples
+} balance_whale;
+typedef struct {
+  const i64 *load;        // by device, in quanta
+  u32 noom;               // devices that do not fit
+  const u32 *oom_devices; // ascending
+  i64 off;
+} balance_loads;
+balance_fault balance_whale_loads(arena *a, const balance_whale *in, balance_loads *out);
+
+// Its pipelines, which the paper has in words (section 3.3.2): one stage a device, all devices, those with more memory
+// first (of equal ones as they were), as earlier stages keep more forwards: N - i of them in stage i of N, or `micro`.
+// The layers are cut where the FLOP before is nearest to the part that the devices before have of sum DF, then
+// Algorithm 1 balances them: shift_load moves the cuts between peak and valley, a layer at a time, until the peak fits;
+// not so far that the peak has no layer, or that a device that fits no longer does. BALANCE_STAGES: fewer layers
+// than devices. BALANCE_MEMORY: some device still does not fit.
+typedef struct {
+  u32 n;                                      // devices, one or more
+  const i64 *DF, *DM;                         // by device, as above; DM is all its memory
+  u32 nlayers, micro;                         // one or more
+  const i64 *flop, *fixed_bytes, *kept_bytes; // by layer, as in balance_line
+} balance_whale_line;
+typedef struct {
+  const u32 *device, *end; // by stage: one past its last layer
+  u32 noom;
+  const u32 *oom_devices; // in the order of stages
+} balance_whale_cuts;
+balance_fault balance_whale_stages(arena *a, const balance_whale_line *in, balance_whale_cuts *out);
 #endif

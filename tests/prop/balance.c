@@ -191,6 +191,53 @@ TEST(the_bound_of_shares_is_met_by_even_ones) {
   }
 }
 
+// ---- Whale's Algorithm 1 ------------------------------------------------------------------------------
+// Samples of some bytes on devices of different speed and memory: where Algorithm 1 finds shares they fit, and take no
+// less than the best ones; where it finds none, there are none.
+TEST(shares_are_no_worse_than_whales) {
+  R = 7;
+  u32 better = 0, binding = 0, none = 0;
+  for (u32 tries = 0; tries < 10000; tries++) {
+    u32 n = 1 + (u32)few(6);
+    i64 DF[6], DM[6], quanta = 1 + few(60), each = 1 + few(5);
+    balance_ranks rank[6];
+    for (u32 i = 0; i < n; i++) {
+      DF[i] = 1 + few(12), DM[i] = few(3 * quanta * each / n + 2);
+      rank[i] = (balance_ranks){.count = 1, .cap = balance_cap(DM[i], 0, each), .each_ps = 27720 / DF[i]};
+    }
+    arena *a = arena_new();
+    balance_loads l;
+    balance_split s;
+    balance_batch batch = {.total = quanta, .nkinds = n, .kind = rank};
+    balance_fault whale = balance_whale_loads(
+        a, &(balance_whale){.n = n, .DF = DF, .DM = DM, .TG_mem = quanta * each, .quanta = quanta}, &l);
+    balance_fault best = balance_shares(a, &batch, &s);
+    CHECK_EQ_I64(whale, best);
+    i64 sum = 0, time = 0, over = 0;
+    for (u32 i = 0; i < n; i++) {
+      sum += l.load[i], time = MAX(time, l.load[i] * rank[i].each_ps);
+      over += MAX(l.load[i] * each - DM[i], 0);
+      CHECK(l.load[i] >= 0);
+    }
+    CHECK_EQ_I64(sum, quanta);
+    if (whale) {
+      CHECK_EQ_I64(l.off, s.off);
+      none++;
+    } else {
+      CHECK_EQ_I64(over, 0);
+      CHECK(s.time_ps <= time);
+      better += s.time_ps < time;
+      for (u32 i = 0; i < n; i++) rank[i].cap = quanta;
+      balance_split unlimited;
+      CHECK_EQ_I64(balance_shares(a, &batch, &unlimited), BALANCE_OK);
+      binding += unlimited.time_ps < s.time_ps;
+    }
+    arena_free(a);
+  }
+  CHECK_MSG(better >= 500 && binding >= 2000 && none >= 500,
+            "better %u times, memory mattered in %u, none in %u", better, binding, none);
+}
+
 // ---- stages -------------------------------------------------------------------------------------------
 enum { KINDS = 3, LAYERS = 9, DEVICES = 6 };
 typedef struct {
@@ -592,6 +639,59 @@ TEST(chunks_are_as_short_as_can_be) {
   }
   CHECK_MSG(done >= 1000 && met >= 100 && improved >= 50,
             "%u done, bound met in %u, improved in %u, least in %u", done, met, improved, least);
+}
+
+// ---- Whale's pipelines --------------------------------------------------------------------------------
+TEST(stages_are_no_worse_than_whales) {
+  R = 8;
+  u32 better = 0, same = 0, none = 0;
+  for (u32 tries = 0; tries < 4000; tries++) {
+    model m;
+    make_model(&m);
+    u32 n = m.in.nkinds;
+    i64 DF[KINDS], DM[KINDS], flop[LAYERS];
+    memcpy(flop, m.time[0], sizeof flop);
+    for (u32 k = 0; k < n; k++) {
+      DF[k] = 1 + few(4), DM[k] = m.kind[k].memory_bytes, m.kind[k].count = 1;
+      for (u32 l = 0; l < m.in.nlayers; l++) m.time[k][l] = flop[l] * 12 / DF[k];
+    }
+    m.in.send = NULL, m.in.stages = 0, m.in.aim = BALANCE_BOTTLENECK;
+    arena *a = arena_new();
+    balance_whale_cuts w;
+    balance_cuts c;
+    balance_whale_line in = {.n = n,
+                             .DF = DF,
+                             .DM = DM,
+                             .nlayers = m.in.nlayers,
+                             .micro = m.in.micro,
+                             .flop = flop,
+                             .fixed_bytes = m.in.fixed_bytes,
+                             .kept_bytes = m.in.kept_bytes};
+    balance_fault f = balance_whale_stages(a, &in, &w);
+    if (n > m.in.nlayers) {
+      CHECK_EQ_I64(f, BALANCE_STAGES);
+    } else {
+      plan p = {.n = n};
+      for (u32 i = 0; i < n; i++) {
+        p.kind[i] = w.device[i], p.end[i] = w.end[i];
+        CHECK(w.end[i] > (i ? w.end[i - 1] : 0));
+        CHECK(!i || DM[w.device[i - 1]] > DM[w.device[i]] ||
+              (DM[w.device[i - 1]] == DM[w.device[i]] && w.device[i - 1] < w.device[i]));
+      }
+      CHECK_EQ_I64(w.end[n - 1], m.in.nlayers);
+      CHECK_EQ_I64(price(&m, &p), f == BALANCE_OK);
+      CHECK_EQ_I64(w.noom > 0, f == BALANCE_MEMORY);
+      if (f) {
+        none++;
+      } else if (CHECK_EQ_I64(balance_stages(a, &m.in, &c), BALANCE_OK)) {
+        CHECK(c.tau_ps <= p.tau);
+        better += c.tau_ps < p.tau, same += c.tau_ps == p.tau;
+      }
+    }
+    arena_free(a);
+  }
+  CHECK_MSG(better >= 300 && same >= 300 && none >= 300, "better %u times, as good %u, none %u", better, same,
+            none);
 }
 
 // ---- what must not matter -----------------------------------------------------------------------------

@@ -282,3 +282,96 @@ TEST(balance_chunks_of_unequal_places) {
   CHECK_EQ_I64(balance_chunks(a, &in, &c), BALANCE_STAGES);
   arena_free(a);
 }
+
+// ---- Whale --------------------------------------------------------------------------------------------
+TEST(balance_whale_shifts_until_the_peak_fits) {
+  arena *a = arena_new();
+  balance_loads l;
+  // In GB: 19, 9.5, 9.5 by speed. The first has 9 too many; the third takes 6.5, the second the rest.
+  balance_whale in = {.n = 3, .DF = (i64[]){16, 8, 8}, .DM = (i64[]){10, 14, 16}, .TG_mem = 38, .quanta = 38};
+  CHECK_EQ_I64(balance_whale_loads(a, &in, &l), BALANCE_OK);
+  for (u32 i = 0; i < 3; i++) CHECK_EQ_I64(l.load[i], ((i64[]){10, 12, 16})[i]);
+  in.quanta = 3800; // hundredths: nothing is rounded
+  CHECK_EQ_I64(balance_whale_loads(a, &in, &l), BALANCE_OK);
+  for (u32 i = 0; i < 3; i++) CHECK_EQ_I64(l.load[i], ((i64[]){1000, 1200, 1600})[i]);
+  // 41 GB are one too many: the others are full.
+  in.TG_mem = in.quanta = 41;
+  CHECK_EQ_I64(balance_whale_loads(a, &in, &l), BALANCE_CAPS);
+  CHECK_EQ_I64(l.off, 1);
+  CHECK_EQ_I64(l.noom, 1);
+  CHECK_EQ_I64(l.oom_devices[0], 0);
+  for (u32 i = 0; i < 3; i++) CHECK_EQ_I64(l.load[i], ((i64[]){11, 14, 16})[i]);
+  // Memory for all: in proportion to speed.
+  in = (balance_whale){.n = 2, .DF = (i64[]){2, 1}, .DM = (i64[]){32, 16}, .TG_mem = 12, .quanta = 6};
+  CHECK_EQ_I64(balance_whale_loads(a, &in, &l), BALANCE_OK);
+  for (u32 i = 0; i < 2; i++) CHECK_EQ_I64(l.load[i], ((i64[]){4, 2})[i]); // the batch of figure 4
+  arena_free(a);
+}
+
+// 10 each by speed. The first has 3 too many, the second 1: the fullest goes first. Both others are as busy, the last has
+// more memory and takes the 3; then the third is less busy.
+TEST(balance_whale_takes_the_fullest_first) {
+  arena *a = arena_new();
+  balance_loads l;
+  balance_whale in = {
+      .n = 4, .DF = (i64[]){5, 5, 5, 5}, .DM = (i64[]){7, 9, 19, 20}, .TG_mem = 40, .quanta = 40};
+  CHECK_EQ_I64(balance_whale_loads(a, &in, &l), BALANCE_OK);
+  for (u32 i = 0; i < 4; i++) CHECK_EQ_I64(l.load[i], ((i64[]){7, 9, 11, 13})[i]);
+  // The same the other way round.
+  in.DM = (i64[]){20, 19, 9, 7};
+  CHECK_EQ_I64(balance_whale_loads(a, &in, &l), BALANCE_OK);
+  for (u32 i = 0; i < 4; i++) CHECK_EQ_I64(l.load[i], ((i64[]){13, 11, 9, 7})[i]);
+  arena_free(a);
+}
+
+// Figure 8: P100 of 16 GB and V100 of 32 GB; the V100 comes first.
+TEST(balance_whale_orders_by_memory) {
+  arena *a = arena_new();
+  balance_whale_line in = {.n = 2,
+                           .DF = (i64[]){10, 20},
+                           .DM = (i64[]){16, 32},
+                           .nlayers = 9,
+                           .micro = 4,
+                           .flop = ones,
+                           .fixed_bytes = twos,
+                           .kept_bytes = ones};
+  balance_whale_cuts c;
+  CHECK_EQ_I64(balance_whale_stages(a, &in, &c), BALANCE_OK);
+  CHECK_EQ_I64(c.device[0], 1);
+  CHECK_EQ_I64(c.device[1], 0);
+  CHECK_EQ_I64(c.end[0], 6);
+  CHECK_EQ_I64(c.end[1], 9);
+  in.DM = (i64[]){16, 20}; // 6 layers are 24 bytes there; 4 on the other one are 12
+  CHECK_EQ_I64(balance_whale_stages(a, &in, &c), BALANCE_OK);
+  CHECK_EQ_I64(c.end[0], 5);
+  in.DM = (i64[]){9, 20}; // 4 layers do not fit there
+  CHECK_EQ_I64(balance_whale_stages(a, &in, &c), BALANCE_MEMORY);
+  CHECK_EQ_I64(c.noom, 1);
+  CHECK_EQ_I64(c.oom_devices[0], 1);
+  CHECK_EQ_I64(c.end[0], 6);
+  in.nlayers = 1;
+  CHECK_EQ_I64(balance_whale_stages(a, &in, &c), BALANCE_STAGES);
+  arena_free(a);
+}
+
+// Layers alike, each kept once: where Algorithm 1 moves them.
+static void check_whale_stages(u32 n, u32 nlayers, const i64 *DF, const i64 *DM, const u32 *end) {
+  static const i64 same[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+  arena *a = arena_new();
+  balance_whale_cuts c;
+  balance_whale_line in = {
+      .n = n, .DF = DF, .DM = DM, .nlayers = nlayers, .micro = 1, .flop = same, .fixed_bytes = same};
+  CHECK_EQ_I64(balance_whale_stages(a, &in, &c), BALANCE_OK);
+  for (u32 i = 0; i < n; i++) CHECK_EQ_I64(c.end[i], end[i]);
+  arena_free(a);
+}
+TEST(balance_whale_moves_layers) {
+  // 4, 4, 4; the last has one too many. Both others are as busy: the one with more memory takes it.
+  check_whale_stages(3, 12, (i64[]){10, 10, 10}, (i64[]){20, 19, 3}, (u32[]){5, 9, 12});
+  // The second is less busy.
+  check_whale_stages(3, 12, (i64[]){10, 11, 10}, (i64[]){20, 19, 3}, (u32[]){4, 9, 12});
+  // 4 each. The last has two too many and goes first, the third one.
+  check_whale_stages(4, 16, (i64[]){1, 1, 1, 1}, (i64[]){30, 29, 3, 2}, (u32[]){6, 11, 14, 16});
+  // 5 each; the last two have one too many, and the first is the only valley.
+  check_whale_stages(3, 15, (i64[]){1, 1, 1}, (i64[]){9, 4, 4}, (u32[]){7, 11, 15});
+}
