@@ -62,9 +62,9 @@ typedef struct {
 // bits; O(ranks * cap * total / 64) for each of its log(nkinds * cap) steps. Of all optima, the one in which each
 // rank in turn has the share nearest to an even part of what is left, the larger of two.
 //
-// The bound is the fractional relaxation without caps: B quanta take at least B / sum r_i, r_i the best rate of
-// rank i in quanta per second. For fixed + b * each it is (B + sum f_i / e_i) / sum 1 / e_i; the best rate
-// of other times that never fall is found from some of the shares only, and is at most a 16th too high. Also no less than the time
+// The bound is the fractional relaxation without caps: B quanta take at least B / sum r_i, r_i the best rate of rank
+// i in quanta per second. For fixed + b * each it is (B + sum f_i / e_i) / sum 1 / e_i; the best rate of other times
+// that never fall is found from some of the shares only, and is at most a 16th too high. Also no less than the time
 // that a rank needs for the quanta it must have.
 balance_fault balance_shares(arena *a, const balance_batch *in, balance_split *out);
 
