@@ -1,0 +1,770 @@
+// balance.c - shares and stages of random problems against enumeration from the definitions.
+#include "balance/balance.h"
+#include "test.h"
+#include <stdlib.h>
+
+static u64 R;
+static i64 few(i64 n) { return (i64)(rng_next(&R) % (u64)n); }
+
+// ---- shares -------------------------------------------------------------------------------------------
+enum { RANKS = 6, QUANTA = 12 };
+typedef struct {
+  balance_batch batch;
+  balance_ranks kind[RANKS];
+  i64 time[RANKS][QUANTA + 1]; // by kind
+  u32 n, kind_of[RANKS];       // ranks
+} job;
+
+static i64 table_time(const void *arg, u32 kind, i64 quanta) {
+  const job *j = arg;
+  assert(quanta >= j->kind[kind].least && quanta <= MIN(j->kind[kind].cap, j->batch.total));
+  return j->time[kind][quanta];
+}
+
+typedef enum { AFFINE, RISES, FALLS, TIMES } times;
+
+// Sometimes impossible. Few different times, so that many shares are alike.
+static void make_job(job *j, times t) {
+  *j = (job){.batch = {.total = few(QUANTA + 1), .nkinds = 1 + (u32)few(3), .falls = t == FALLS}};
+  j->batch.kind = j->kind;
+  if (t != AFFINE || few(2)) j->batch.time = table_time, j->batch.arg = j;
+  i64 steep = 1 + few(few(2) ? 4 : 1000);
+  for (u32 k = 0; k < j->batch.nkinds; k++) {
+    balance_ranks *r = &j->kind[k];
+    r->count = (u32)few(k ? 3 : 2) + !k;
+    r->least = few(3) ? 0 : few(3);
+    r->cap = r->least + few(few(2) ? QUANTA : 4);
+    r->fixed_ps = few(2) ? few(4 * steep) : 0, r->each_ps = few(4) ? 1 + few(steep) : 0;
+    for (i64 b = 0, at = r->fixed_ps; b <= QUANTA; b++) {
+      j->time[k][b] = t == AFFINE  ? r->fixed_ps + b * r->each_ps
+                      : t == RISES ? at
+                      : few(6)     ? few(20)
+                                   : INT64_MAX;
+      at += few(2) ? 0 : few(steep);
+    }
+    for (u32 i = 0; i < r->count; i++) j->kind_of[j->n++] = k;
+  }
+}
+
+static i64 makespan(const job *j, const i64 *share) {
+  i64 t = 0;
+  for (u32 r = 0; r < j->n; r++) t = MAX(t, j->time[j->kind_of[r]][share[r]]);
+  return t;
+}
+
+// The least makespan of all shares of the ranks from r on that sum to `left`; INT64_MAX: there are none.
+static i64 enumerate(const job *j, u32 r, i64 left) {
+  if (r == j->n) return left ? INT64_MAX : 0;
+  const balance_ranks *k = &j->kind[j->kind_of[r]];
+  i64 best = INT64_MAX;
+  for (i64 b = k->least; b <= MIN(k->cap, left); b++)
+    best = MIN(best, MAX(j->time[j->kind_of[r]][b], enumerate(j, r + 1, left - b)));
+  return best;
+}
+
+static i64 sum_of_caps(const job *j, bool least) {
+  i64 sum = 0;
+  for (u32 r = 0; r < j->n; r++) sum += least ? j->kind[j->kind_of[r]].least : j->kind[j->kind_of[r]].cap;
+  return sum;
+}
+
+// Refused exactly where there are no shares, with how much is missing; true if there are some, and they are right.
+static bool check_job(const job *j, balance_fault f, const balance_split *s) {
+  i64 want = enumerate(j, 0, j->batch.total);
+  if (want == INT64_MAX) {
+    i64 caps = sum_of_caps(j, false), least = sum_of_caps(j, true);
+    balance_fault because = least > j->batch.total  ? BALANCE_LEASTS
+                            : caps < j->batch.total ? BALANCE_CAPS
+                                                    : BALANCE_SUM;
+    CHECK_EQ_I64(f, because);
+    if (f == BALANCE_LEASTS) CHECK_EQ_I64(s->off, least - j->batch.total);
+    if (f == BALANCE_CAPS) CHECK_EQ_I64(s->off, j->batch.total - caps);
+    CHECK(because != BALANCE_SUM || j->batch.falls);
+    return false;
+  }
+  CHECK_EQ_I64(f, BALANCE_OK);
+  if (f) return false;
+  i64 sum = 0;
+  for (u32 r = 0; r < j->n; r++) {
+    const balance_ranks *k = &j->kind[j->kind_of[r]];
+    CHECK(s->share[r] >= k->least && s->share[r] <= k->cap);
+    sum += s->share[r];
+  }
+  CHECK_EQ_I64(sum, j->batch.total);
+  CHECK_EQ_I64(s->time_ps, want);
+  CHECK_EQ_I64(makespan(j, s->share), want);
+  CHECK_MSG(s->bound_ps <= want, "the bound %lld is above the optimum %lld", (long long)s->bound_ps,
+            (long long)want);
+  return true;
+}
+
+// What a heap does: the next quantum to the rank that is done with it first; of equal ones, to the one with
+// fewest, then to the first.
+static void check_heap(const job *j, const i64 *share) {
+  i64 b[RANKS] = {0};
+  i64 left = j->batch.total;
+  for (u32 r = 0; r < j->n; r++) left -= b[r] = j->kind[j->kind_of[r]].least;
+  for (; left > 0; left--) {
+    u32 to = UINT32_MAX;
+    for (u32 r = 0; r < j->n; r++) {
+      if (b[r] == j->kind[j->kind_of[r]].cap) continue;
+      if (to == UINT32_MAX) {
+        to = r;
+        continue;
+      }
+      i64 t = j->time[j->kind_of[r]][b[r] + 1], least = j->time[j->kind_of[to]][b[to] + 1];
+      if (t < least || (t == least && b[r] < b[to])) to = r;
+    }
+    b[to]++;
+  }
+  for (u32 r = 0; r < j->n; r++) CHECK_EQ_I64(share[r], b[r]);
+}
+
+// Each rank in turn takes what is nearest to an even part of what is left, if the others can make the rest.
+static void check_nearest(const job *j, const balance_split *s) {
+  i64 left = j->batch.total;
+  for (u32 r = 0; r < j->n; r++) {
+    const balance_ranks *k = &j->kind[j->kind_of[r]];
+    i64 even = (left + j->n - r - 1) / (j->n - r), best = -1;
+    for (i64 b = k->least; b <= MIN(k->cap, left); b++) {
+      if (j->time[j->kind_of[r]][b] > s->time_ps || enumerate(j, r + 1, left - b) > s->time_ps) continue;
+      if (best < 0 || llabs(b - even) <= llabs(best - even)) best = b;
+    }
+    CHECK_EQ_I64(s->share[r], best);
+    left -= s->share[r];
+  }
+}
+
+TEST(shares_are_optimal) {
+  R = 1;
+  u32 done = 0;
+  for (u32 tries = 0; tries < 20000; tries++) {
+    job j;
+    make_job(&j, tries % 2 ? AFFINE : RISES);
+    arena *a = arena_new();
+    balance_split s;
+    balance_fault f = balance_shares(a, &j.batch, &s);
+    if (check_job(&j, f, &s)) check_heap(&j, s.share), done++;
+    arena_free(a);
+  }
+  CHECK_MSG(done >= 10000, "only %u of the problems were possible", done);
+}
+
+TEST(shares_of_times_that_fall_are_optimal) {
+  R = 2;
+  u32 done = 0;
+  for (u32 tries = 0; tries < 8000; tries++) {
+    job j;
+    make_job(&j, FALLS);
+    arena *a = arena_new();
+    balance_split s;
+    balance_fault f = balance_shares(a, &j.batch, &s);
+    if (check_job(&j, f, &s)) check_nearest(&j, &s), done++;
+    arena_free(a);
+  }
+  CHECK_MSG(done >= 3500, "only %u of the problems were possible", done);
+}
+
+// Where the speeds make whole shares that all take as long, the bound is the optimum.
+TEST(the_bound_of_shares_is_met_by_even_ones) {
+  R = 3;
+  for (u32 tries = 0; tries < 2000; tries++) {
+    balance_ranks kind[4];
+    balance_batch in = {.nkinds = 1 + (u32)few(4), .kind = kind};
+    i64 T = 0, share[4];
+    for (u32 k = 0; k < in.nkinds; k++) {
+      kind[k] = (balance_ranks){.count = 1 + (u32)few(300), .each_ps = 1 + few(1000), .fixed_ps = few(5000)};
+      share[k] = 1 + few(100);
+      T = MAX(T, kind[k].fixed_ps + share[k] * kind[k].each_ps);
+    }
+    for (u32 k = 0; k < in.nkinds; k++) {
+      kind[k].fixed_ps = T - share[k] * kind[k].each_ps;
+      kind[k].cap = BALANCE_QUANTA;
+      in.total += kind[k].count * share[k];
+    }
+    arena *a = arena_new();
+    balance_split s;
+    CHECK_EQ_I64(balance_shares(a, &in, &s), BALANCE_OK);
+    CHECK_EQ_I64(s.time_ps, T);
+    CHECK_EQ_I64(s.bound_ps, T);
+    arena_free(a);
+  }
+}
+
+// ---- Whale's Algorithm 1 ------------------------------------------------------------------------------
+// Samples of some bytes on devices of different speed and memory: where Algorithm 1 finds shares they fit, and take no
+// less than the best ones; where it finds none, there are none.
+TEST(shares_are_no_worse_than_whales) {
+  R = 7;
+  u32 better = 0, binding = 0, none = 0;
+  for (u32 tries = 0; tries < 10000; tries++) {
+    u32 n = 1 + (u32)few(6);
+    i64 DF[6], DM[6], quanta = 1 + few(60), each = 1 + few(5);
+    balance_ranks rank[6];
+    for (u32 i = 0; i < n; i++) {
+      DF[i] = 1 + few(12), DM[i] = few(3 * quanta * each / n + 2);
+      rank[i] = (balance_ranks){.count = 1, .cap = balance_cap(DM[i], 0, each), .each_ps = 27720 / DF[i]};
+    }
+    arena *a = arena_new();
+    balance_loads l;
+    balance_split s;
+    balance_batch batch = {.total = quanta, .nkinds = n, .kind = rank};
+    balance_fault whale = balance_whale_loads(
+        a, &(balance_whale){.n = n, .DF = DF, .DM = DM, .TG_mem = quanta * each, .quanta = quanta}, &l);
+    balance_fault best = balance_shares(a, &batch, &s);
+    CHECK_EQ_I64(whale, best);
+    i64 sum = 0, time = 0, over = 0;
+    for (u32 i = 0; i < n; i++) {
+      sum += l.load[i], time = MAX(time, l.load[i] * rank[i].each_ps);
+      over += MAX(l.load[i] * each - DM[i], 0);
+      CHECK(l.load[i] >= 0);
+    }
+    CHECK_EQ_I64(sum, quanta);
+    if (whale) {
+      CHECK_EQ_I64(l.off, s.off);
+      none++;
+    } else {
+      CHECK_EQ_I64(over, 0);
+      CHECK(s.time_ps <= time);
+      better += s.time_ps < time;
+      for (u32 i = 0; i < n; i++) rank[i].cap = quanta;
+      balance_split unlimited;
+      CHECK_EQ_I64(balance_shares(a, &batch, &unlimited), BALANCE_OK);
+      binding += unlimited.time_ps < s.time_ps;
+    }
+    arena_free(a);
+  }
+  CHECK_MSG(better >= 500 && binding >= 2000 && none >= 500,
+            "better %u times, memory mattered in %u, none in %u", better, binding, none);
+}
+
+// ---- stages -------------------------------------------------------------------------------------------
+enum { KINDS = 3, LAYERS = 9, DEVICES = 6 };
+typedef struct {
+  u32 n, kind[LAYERS], end[LAYERS]; // by stage
+  i64 tau, total;
+} plan;
+typedef struct {
+  balance_line in;
+  balance_devices kind[KINDS];
+  i64 time[KINDS][LAYERS], fixed[LAYERS], kept[LAYERS];
+  const i64 *times[KINDS];
+  i64 cut_bytes[LAYERS], link[KINDS][KINDS];
+} model;
+
+static i64 link_time(const void *arg, u32 cut, u32 from, u32 to) {
+  const model *m = arg;
+  assert(cut > 0 && cut < m->in.nlayers);
+  return m->cut_bytes[cut] * m->link[from][to];
+}
+
+static void make_model(model *m) {
+  *m = (model){.in = {.nlayers = few(6) ? 5 + (u32)few(5) : 1 + (u32)few(4),
+                      .nkinds = 1 + (u32)few(KINDS),
+                      .micro = 1 + (u32)few(6)}};
+  i64 range = few(2) ? 4 : 1000, slack = 2 + few(12);
+  for (u32 l = 0; l < m->in.nlayers; l++) {
+    m->fixed[l] = few(8), m->kept[l] = few(4), m->cut_bytes[l] = few(range);
+    for (u32 k = 0; k < m->in.nkinds; k++) m->time[k][l] = few(8) ? 1 + few(range) : 0;
+  }
+  bool alike = few(2); // layers as much faster on a kind as all are
+  for (u32 k = 0; k < m->in.nkinds; k++) {
+    i64 slower = 1 + few(4);
+    for (u32 l = 0; alike && l < m->in.nlayers; l++) m->time[k][l] = m->time[0][l] * slower;
+    m->kind[k] = (balance_devices){few(6) ? 1 + (u32)few(3) : 0, few(5) ? slack * (2 + few(4)) : 1000};
+    m->times[k] = m->time[k];
+    for (u32 j = 0; j < m->in.nkinds; j++) m->link[k][j] = few(4);
+  }
+  m->in.kind = m->kind, m->in.time_ps = m->times;
+  if (few(8)) m->in.fixed_bytes = m->fixed, m->in.kept_bytes = m->kept;
+  if (few(2)) m->in.send = link_time, m->in.arg = m;
+  if (!few(3)) m->in.stages = 1 + (u32)few(4);
+  if (few(2)) m->in.aim = BALANCE_BOTTLENECK;
+}
+
+// Times and bytes of a plan from the definition. False: a stage does not fit.
+static bool price(const model *m, plan *p) {
+  i64 sum = 0;
+  p->tau = 0;
+  for (u32 i = 0, l = 0; i < p->n; i++) {
+    u32 keeps = MIN(p->n - i, m->in.micro);
+    i64 time = 0, bytes = 0;
+    for (; l < p->end[i]; l++) {
+      time += m->time[p->kind[i]][l];
+      if (m->in.fixed_bytes) bytes += m->fixed[l] + keeps * m->kept[l];
+    }
+    if (bytes > m->kind[p->kind[i]].memory_bytes) return false;
+    i64 send = m->in.send && i + 1 < p->n ? m->cut_bytes[l] * m->link[p->kind[i]][p->kind[i + 1]] : 0;
+    sum += time + send;
+    p->tau = MAX(p->tau, MAX(time, send));
+  }
+  p->total = (m->in.micro - 1) * p->tau + sum;
+  return true;
+}
+
+// balance.h's order of plans: below 0 if x comes before y.
+static int in_order(const model *m, const plan *x, const plan *y) {
+#define BY(a, b)                                                                                             \
+  if ((a) != (b)) return (a) < (b) ? -1 : 1
+  if (m->in.aim == BALANCE_BOTTLENECK) BY(x->tau, y->tau);
+  BY(x->total, y->total);
+  BY(x->tau, y->tau);
+  BY(x->n, y->n);
+  for (u32 k = m->in.nkinds; k-- > 0;) {
+    u32 of_x = 0, of_y = 0;
+    for (u32 i = 0; i < x->n; i++) of_x += x->kind[i] == k, of_y += y->kind[i] == k;
+    BY(of_x, of_y);
+  }
+  for (u32 i = 0; i < x->n; i++) {
+    BY(x->kind[i], y->kind[i]);
+    BY(x->end[i], y->end[i]);
+  }
+#undef BY
+  return 0;
+}
+
+typedef struct {
+  const model *m;
+  u32 left[KINDS];
+  plan at, best; // best.n 0: none yet
+  u32 most;      // layers that some plan has placed, counted from the last
+  bool any;      // there is a plan with any number of stages
+} brute;
+
+// All devices, orders and cuts.
+static void try_stages(brute *b, u32 from) {
+  const model *m = b->m;
+  plan *p = &b->at;
+  if (from == m->in.nlayers) {
+    if (!price(m, p)) return;
+    b->any = true;
+    if (m->in.stages && p->n != m->in.stages) return;
+    if (!b->best.n || in_order(m, p, &b->best) < 0) b->best = *p;
+    return;
+  }
+  for (u32 k = 0; k < m->in.nkinds; k++) {
+    if (!b->left[k]) continue;
+    b->left[k]--, p->kind[p->n] = k;
+    for (u32 e = from + 1; e <= m->in.nlayers; e++) {
+      p->end[p->n++] = e;
+      try_stages(b, e);
+      p->n--;
+    }
+    b->left[k]++;
+  }
+}
+static plan brute_force(const model *m, bool *any) {
+  brute b = {.m = m};
+  for (u32 k = 0; k < m->in.nkinds; k++) b.left[k] = m->kind[k].count;
+  try_stages(&b, 0);
+  *any = b.any;
+  return b.best;
+}
+
+// The layers from `from` on as a model of their own.
+static bool some_hold(const model *m, u32 from) {
+  model part = *m;
+  part.in.nlayers -= from, part.in.stages = 0, part.in.send = NULL;
+  for (u32 l = 0; l < part.in.nlayers; l++) {
+    part.fixed[l] = m->fixed[l + from], part.kept[l] = m->kept[l + from];
+    for (u32 k = 0; k < KINDS; k++) part.time[k][l] = m->time[k][l + from];
+  }
+  bool any;
+  if (!m->in.stages) return brute_force(&part, &any).n > 0;
+  for (part.in.stages = 1; part.in.stages <= m->in.stages; part.in.stages++)
+    if (brute_force(&part, &any).n) return true;
+  return false;
+}
+
+static void check_refusal(const model *m, balance_fault f, const balance_cuts *c, bool any) {
+  u32 devices = 0, first = m->in.nlayers; // the first layer that fits nowhere
+  i64 largest = 0;
+  for (u32 k = 0; k < m->in.nkinds; k++) {
+    devices += m->kind[k].count;
+    if (m->kind[k].count) largest = MAX(largest, m->kind[k].memory_bytes);
+  }
+  for (u32 l = m->in.nlayers; l-- > 0;)
+    if (m->in.fixed_bytes && m->fixed[l] + m->kept[l] > largest) first = l;
+  if (!devices || m->in.stages > MIN(devices, m->in.nlayers)) {
+    CHECK_EQ_I64(f, BALANCE_STAGES);
+  } else if (first < m->in.nlayers) {
+    CHECK_EQ_I64(f, BALANCE_LAYER);
+    CHECK_EQ_I64(c->layer, first);
+    CHECK_EQ_I64(c->need_bytes, m->fixed[first] + m->kept[first]);
+    CHECK_EQ_I64(c->have_bytes, largest);
+  } else if (some_hold(m, 0)) {
+    CHECK_EQ_I64(f, BALANCE_STAGES);
+    CHECK(any);
+  } else {
+    CHECK_EQ_I64(f, BALANCE_MEMORY);
+    u32 placed = m->in.nlayers - 1;
+    while (placed && !some_hold(m, m->in.nlayers - placed)) placed--;
+    CHECK_EQ_I64(c->placed, placed);
+  }
+}
+
+static void check_plan(const balance_cuts *c, const plan *want) {
+  CHECK_EQ_I64(c->tau_ps, want->tau);
+  CHECK_EQ_I64(c->total_ps, want->total);
+  if (!CHECK_EQ_I64(c->nstages, want->n)) return;
+  for (u32 i = 0; i < want->n; i++) {
+    CHECK_EQ_I64(c->kind[i], want->kind[i]);
+    CHECK_EQ_I64(c->end[i], want->end[i]);
+  }
+}
+
+TEST(stages_are_optimal) {
+  R = 4;
+  u32 done = 0, binding = 0, bound = 0, refused[BALANCE_STATES + 1] = {0};
+  for (u32 tries = 0; tries < 8000; tries++) {
+    model m;
+    make_model(&m);
+    u32 devices = 0;
+    for (u32 k = 0; k < m.in.nkinds; k++) devices += m.kind[k].count;
+    if (devices > DEVICES) continue;
+    arena *a = arena_new();
+    balance_cuts c;
+    bool any;
+    balance_fault f = balance_stages(a, &m.in, &c);
+    plan want = brute_force(&m, &any);
+    if (!want.n) {
+      check_refusal(&m, f, &c, any);
+      refused[f]++;
+    } else if (CHECK_EQ_I64(f, BALANCE_OK)) {
+      check_plan(&c, &want);
+      CHECK(c.tau_bound_ps <= want.tau && c.total_bound_ps <= want.total);
+      bound += c.tau_bound_ps == want.tau && c.total_bound_ps == want.total, done++;
+      for (u32 k = 0; k < m.in.nkinds; k++) m.kind[k].memory_bytes = 1000;
+      binding += in_order(&m, (plan[]){brute_force(&m, &any)}, &want) < 0;
+    }
+    arena_free(a);
+  }
+  CHECK_MSG(done >= 4000 && binding >= 600 && bound >= 1000,
+            "only %u of the problems were possible; memory mattered in %u, the bound was met in %u", done,
+            binding, bound);
+  CHECK_MSG(refused[BALANCE_LAYER] > 50 && refused[BALANCE_MEMORY] > 50 && refused[BALANCE_STAGES] > 50,
+            "refused: %u layers, %u for memory, %u for stages", refused[BALANCE_LAYER],
+            refused[BALANCE_MEMORY], refused[BALANCE_STAGES]);
+}
+
+// ---- larger models, by a table of everything ----------------------------------------------------------
+enum { MANY_LAYERS = 14, MANY_KINDS = 3, MANY_OF_KIND = 3, MANY_STATES = 64 };
+typedef struct {
+  balance_line in;
+  balance_devices kind[MANY_KINDS];
+  i64 time[MANY_KINDS][MANY_LAYERS], fixed[MANY_LAYERS], kept[MANY_LAYERS];
+  const i64 *times[MANY_KINDS];
+  i64 tau, sum[MANY_STATES][MANY_LAYERS + 1][MANY_KINDS]; // of the layers from a cut on; -1: not known yet
+} large;
+
+static i64 large_send(const void *arg, u32 cut, u32 from, u32 to) {
+  (void)arg;
+  return 3 * (cut % 4) * (1 + (from + 2 * to) % 3);
+}
+
+// The least sum of stages on the devices left, `depth` of which are used, in front of a stage on kind `next` that
+// begins at `cut`: the layers before it are still to be placed.
+static i64 least_rest(large *x, u32 left[MANY_KINDS], u32 depth, u32 cut, u32 next) {
+  if (!cut) return x->in.stages && depth != x->in.stages ? INT64_MAX : 0;
+  i64 *known = &x->sum[left[0] + 4 * left[1] + 16 * left[2]][cut][next];
+  if (*known >= 0) return *known;
+  i64 least = INT64_MAX;
+  for (u32 k = 0; k < MANY_KINDS; k++) {
+    if (!left[k]) continue;
+    i64 send = depth && x->in.send ? large_send(x, cut, k, next) : 0, time = 0, bytes = 0;
+    if (send > x->tau) continue;
+    left[k]--;
+    for (u32 s = cut; s-- > 0;) {
+      time += x->time[k][s], bytes += x->fixed[s] + MIN(depth + 1, x->in.micro) * x->kept[s];
+      if (time > x->tau || bytes > x->kind[k].memory_bytes) break;
+      i64 rest = least_rest(x, left, depth + 1, s, k);
+      if (rest < INT64_MAX) least = MIN(least, rest + time + send);
+    }
+    left[k]++;
+  }
+  return *known = least;
+}
+static i64 least_under(large *x, i64 tau) {
+  u32 left[MANY_KINDS];
+  for (u32 k = 0; k < MANY_KINDS; k++) left[k] = x->kind[k].count;
+  memset(x->sum, -1, sizeof x->sum);
+  x->tau = tau;
+  return least_rest(x, left, 0, x->in.nlayers, 0);
+}
+
+static void make_large(large *x) {
+  *x = (large){.in = {.nlayers = MANY_LAYERS, .nkinds = MANY_KINDS, .kind = x->kind, .time_ps = x->times}};
+  x->in.micro = 1 + (u32)few(12), x->in.fixed_bytes = x->fixed, x->in.kept_bytes = x->kept;
+  i64 base = few(2) ? 10 : 0;
+  for (u32 l = 0; l < MANY_LAYERS; l++) {
+    x->fixed[l] = few(8), x->kept[l] = few(4);
+    i64 work = few(8) ? base + few(10) : 3 * base + few(60);
+    for (u32 k = 0; k < MANY_KINDS; k++) x->time[k][l] = work * (2 + k) / 2 + few(2);
+  }
+  for (u32 k = 0; k < MANY_KINDS; k++) {
+    x->kind[k] = (balance_devices){1 + (u32)few(MANY_OF_KIND), few(3) ? 20 + few(60) : 1000};
+    x->times[k] = x->time[k];
+  }
+  if (few(2)) x->in.send = large_send;
+  if (!few(3)) x->in.stages = 3 + (u32)few(4);
+}
+
+TEST(stages_of_larger_models_are_optimal) {
+  R = 5;
+  large *x = calloc(1, sizeof *x);
+  REQUIRE(x);
+  u32 done = 0, traded = 0;
+  for (u32 tries = 0; tries < 120; tries++) {
+    make_large(x);
+    i64 tau = -1, tau_of_total = -1, sum = 0, total = INT64_MAX, longest = 0;
+    for (u32 k = 0; k < MANY_KINDS; k++) {
+      i64 time = 0;
+      for (u32 l = 0; l < MANY_LAYERS; l++) time += x->time[k][l];
+      longest = MAX(longest, time);
+    }
+    for (i64 t = 0; t <= longest; t++) {
+      i64 least = least_under(x, t);
+      if (least == INT64_MAX) continue;
+      if (tau < 0) tau = t, sum = least;
+      if (least + (x->in.micro - 1) * t < total) total = least + (x->in.micro - 1) * t, tau_of_total = t;
+    }
+    arena *a = arena_new();
+    balance_cuts c;
+    x->in.aim = BALANCE_BOTTLENECK;
+    balance_fault f = balance_stages(a, &x->in, &c);
+    CHECK_EQ_I64(f == BALANCE_OK, tau >= 0);
+    if (!f) {
+      CHECK_EQ_I64(c.tau_ps, tau);
+      CHECK_EQ_I64(c.total_ps, sum + (x->in.micro - 1) * tau);
+      x->in.aim = BALANCE_TOTAL;
+      CHECK_EQ_I64(balance_stages(a, &x->in, &c), BALANCE_OK);
+      CHECK_EQ_I64(c.tau_ps, tau_of_total);
+      CHECK_EQ_I64(c.total_ps, total);
+      done++, traded += tau_of_total > tau;
+    }
+    arena_free(a);
+  }
+  free(x);
+  CHECK_MSG(done >= 60 && traded >= 15, "%u problems were possible, %u with a longer bottleneck", done,
+            traded);
+}
+
+// ---- several chunks on a place ------------------------------------------------------------------------
+typedef struct {
+  const balance_passes *in;
+  u32 n, end[LAYERS]; // by stage
+  i64 longest, squares,
+      tau; // of the cuts with the least longest chunk, then squares; the least tau of all cuts
+  i64 tau_of_best;
+  bool any;
+} chunk_brute;
+typedef struct {
+  i64 longest, squares, tau, work[LAYERS];
+} chunk_price;
+
+static chunk_price price_chunks(const balance_passes *in, const u32 *end) {
+  chunk_price p = {0};
+  for (u32 s = 0, l = 0; s < in->nplaces * in->nchunks; s++) {
+    u32 place = s % in->nplaces;
+    i64 time = 0;
+    for (; l < end[s]; l++) time += in->time_ps[in->kind[place]][l];
+    p.longest = MAX(p.longest, time), p.squares += time * time, p.work[place] += time;
+    p.tau = MAX(p.tau, p.work[place]);
+  }
+  return p;
+}
+
+static void try_chunks(chunk_brute *b, u32 i) {
+  const balance_passes *in = b->in;
+  if (i < b->n) {
+    for (u32 e = i ? b->end[i - 1] + 1 : 1; e <= in->nlayers; e++) {
+      b->end[i] = e;
+      try_chunks(b, i + 1);
+    }
+    return;
+  }
+  if (b->end[b->n - 1] != in->nlayers) return;
+  chunk_price p = price_chunks(in, b->end);
+  b->tau = b->any ? MIN(b->tau, p.tau) : p.tau;
+  if (b->any && (p.longest > b->longest || (p.longest == b->longest && p.squares >= b->squares))) return;
+  b->any = true, b->longest = p.longest, b->squares = p.squares, b->tau_of_best = p.tau;
+}
+
+static void check_chunks(const balance_passes *in, const balance_chunked *c, u32 n) {
+  for (u32 i = 0; i < n; i++) CHECK(c->end[i] > (i ? c->end[i - 1] : 0));
+  CHECK_EQ_I64(c->end[n - 1], in->nlayers);
+  chunk_price p = price_chunks(in, c->end);
+  CHECK_EQ_I64(p.longest, c->longest_ps);
+  CHECK_EQ_I64(p.tau, c->tau_ps);
+  for (u32 i = 0; i + 1 < n; i++) // no move would be one
+    for (u32 later = 0; later < 2; later++) {
+      u32 end[LAYERS];
+      memcpy(end, c->end, n * sizeof *end);
+      end[i] += later ? 1 : -1u;
+      if (end[i] == (i ? end[i - 1] : 0) || end[i] == end[i + 1]) continue;
+      chunk_price x = price_chunks(in, end);
+      u32 here = i % in->nplaces, next = (i + 1) % in->nplaces;
+      CHECK(x.longest > p.longest || MAX(x.work[here], x.work[next]) >= MAX(p.work[here], p.work[next]));
+    }
+}
+
+TEST(chunks_are_as_short_as_can_be) {
+  R = 9;
+  u32 least = 0, met = 0, improved = 0, done = 0;
+  for (u32 tries = 0; tries < 3000; tries++) {
+    model m;
+    make_model(&m);
+    u32 kind[LAYERS];
+    balance_passes in = {.nlayers = m.in.nlayers,
+                         .nkinds = m.in.nkinds,
+                         .nplaces = 1 + (u32)few(4),
+                         .nchunks = 1 + (u32)few(3),
+                         .kind = kind,
+                         .time_ps = m.times};
+    for (u32 r = 0; r < in.nplaces; r++) kind[r] = (u32)few(in.nkinds);
+    arena *a = arena_new();
+    balance_chunked c;
+    balance_fault f = balance_chunks(a, &in, &c);
+    CHECK_EQ_I64(f == BALANCE_OK, in.nplaces * in.nchunks <= in.nlayers);
+    if (!f) {
+      chunk_brute b = {.in = &in, .n = in.nplaces * in.nchunks};
+      try_chunks(&b, 0);
+      check_chunks(&in, &c, b.n);
+      CHECK_EQ_I64(c.longest_ps, b.longest);
+      CHECK(c.tau_bound_ps <= b.tau && b.tau <= c.tau_ps);
+      least += c.tau_ps == b.tau, met += c.tau_bound_ps == b.tau, improved += c.tau_ps < b.tau_of_best,
+          done++;
+    }
+    arena_free(a);
+  }
+  CHECK_MSG(done >= 1000 && met >= 100 && improved >= 50,
+            "%u done, bound met in %u, improved in %u, least in %u", done, met, improved, least);
+}
+
+// ---- Whale's pipelines --------------------------------------------------------------------------------
+TEST(stages_are_no_worse_than_whales) {
+  R = 8;
+  u32 better = 0, same = 0, none = 0;
+  for (u32 tries = 0; tries < 4000; tries++) {
+    model m;
+    make_model(&m);
+    u32 n = m.in.nkinds;
+    i64 DF[KINDS], DM[KINDS], flop[LAYERS];
+    memcpy(flop, m.time[0], sizeof flop);
+    for (u32 k = 0; k < n; k++) {
+      DF[k] = 1 + few(4), DM[k] = m.kind[k].memory_bytes, m.kind[k].count = 1;
+      for (u32 l = 0; l < m.in.nlayers; l++) m.time[k][l] = flop[l] * 12 / DF[k];
+    }
+    m.in.send = NULL, m.in.stages = 0, m.in.aim = BALANCE_BOTTLENECK;
+    arena *a = arena_new();
+    balance_whale_cuts w;
+    balance_cuts c;
+    balance_whale_line in = {.n = n,
+                             .DF = DF,
+                             .DM = DM,
+                             .nlayers = m.in.nlayers,
+                             .micro = m.in.micro,
+                             .flop = flop,
+                             .fixed_bytes = m.in.fixed_bytes,
+                             .kept_bytes = m.in.kept_bytes};
+    balance_fault f = balance_whale_stages(a, &in, &w);
+    if (n > m.in.nlayers) {
+      CHECK_EQ_I64(f, BALANCE_STAGES);
+    } else {
+      plan p = {.n = n};
+      for (u32 i = 0; i < n; i++) {
+        p.kind[i] = w.device[i], p.end[i] = w.end[i];
+        CHECK(w.end[i] > (i ? w.end[i - 1] : 0));
+        CHECK(!i || DM[w.device[i - 1]] > DM[w.device[i]] ||
+              (DM[w.device[i - 1]] == DM[w.device[i]] && w.device[i - 1] < w.device[i]));
+      }
+      CHECK_EQ_I64(w.end[n - 1], m.in.nlayers);
+      CHECK_EQ_I64(price(&m, &p), f == BALANCE_OK);
+      CHECK_EQ_I64(w.noom > 0, f == BALANCE_MEMORY);
+      if (f) {
+        none++;
+      } else if (CHECK_EQ_I64(balance_stages(a, &m.in, &c), BALANCE_OK)) {
+        CHECK(c.tau_ps <= p.tau);
+        better += c.tau_ps < p.tau, same += c.tau_ps == p.tau;
+      }
+    }
+    arena_free(a);
+  }
+  CHECK_MSG(better >= 300 && same >= 300 && none >= 300, "better %u times, as good %u, none %u", better, same,
+            none);
+}
+
+// ---- what must not matter -----------------------------------------------------------------------------
+static i64 longer_link(const void *arg, u32 cut, u32 from, u32 to) {
+  return 7919 * link_time(arg, cut, from, to);
+}
+
+// A kind in two kinds: the same plan.
+static void check_kind_in_two(const model *m, const balance_cuts *want) {
+  model x = *m;
+  u32 k = (u32)few(m->in.nkinds), n = m->in.nkinds;
+  if (n == KINDS) return;
+  for (u32 j = n; j > k; j--) {
+    x.kind[j] = x.kind[j - 1];
+    memcpy(x.time[j], x.time[j - 1], sizeof x.time[j]);
+  }
+  u32 was[KINDS];
+  for (u32 j = 0; j <= n; j++) was[j] = j - (j > k), x.times[j] = x.time[j];
+  for (u32 i = 0; i <= n; i++)
+    for (u32 j = 0; j <= n; j++) x.link[i][j] = m->link[was[i]][was[j]];
+  x.kind[k].count = (u32)few(m->kind[k].count + 1), x.kind[k + 1].count -= x.kind[k].count;
+  x.in.nkinds = n + 1, x.in.kind = x.kind, x.in.time_ps = x.times, x.in.arg = &x;
+  if (m->in.fixed_bytes) x.in.fixed_bytes = x.fixed, x.in.kept_bytes = x.kept;
+  arena *a = arena_new();
+  balance_cuts c;
+  CHECK_EQ_I64(balance_stages(a, &x.in, &c), BALANCE_OK);
+  CHECK_EQ_I64(c.tau_ps, want->tau_ps);
+  CHECK_EQ_I64(c.total_ps, want->total_ps);
+  CHECK_EQ_I64(c.tau_bound_ps, want->tau_bound_ps);
+  CHECK_EQ_I64(c.total_bound_ps, want->total_bound_ps);
+  if (CHECK_EQ_I64(c.nstages, want->nstages))
+    for (u32 i = 0; i < c.nstages; i++) {
+      CHECK_EQ_I64(was[c.kind[i]], want->kind[i]);
+      CHECK_EQ_I64(c.end[i], want->end[i]);
+    }
+  arena_free(a);
+}
+
+// Kinds in another order, and all times longer.
+static void check_kinds_turned(const model *m, const balance_cuts *want) {
+  model x = *m;
+  for (u32 k = 0; k < m->in.nkinds; k++) {
+    u32 was = (k + 1) % m->in.nkinds;
+    x.kind[k] = m->kind[was];
+    for (u32 l = 0; l < m->in.nlayers; l++) x.time[k][l] = 7919 * m->time[was][l];
+    for (u32 j = 0; j < m->in.nkinds; j++) x.link[k][j] = m->link[was][(j + 1) % m->in.nkinds];
+    x.times[k] = x.time[k];
+  }
+  x.in.kind = x.kind, x.in.time_ps = x.times, x.in.arg = &x;
+  if (x.in.send) x.in.send = longer_link;
+  arena *a = arena_new();
+  balance_cuts c;
+  CHECK_EQ_I64(balance_stages(a, &x.in, &c), BALANCE_OK);
+  CHECK_EQ_I64(c.tau_ps, 7919 * want->tau_ps);
+  CHECK_EQ_I64(c.total_ps, 7919 * want->total_ps);
+  CHECK_EQ_I64(c.nstages, want->nstages);
+  arena_free(a);
+}
+
+TEST(stages_do_not_depend_on_names_and_units) {
+  R = 6;
+  u32 done = 0;
+  for (u32 tries = 0; tries < 4000; tries++) {
+    model m;
+    make_model(&m);
+    arena *a = arena_new();
+    balance_cuts c;
+    if (balance_stages(a, &m.in, &c) == BALANCE_OK) {
+      check_kind_in_two(&m, &c);
+      check_kinds_turned(&m, &c);
+      done++;
+    }
+    arena_free(a);
+  }
+  CHECK_MSG(done >= 2000, "only %u of the problems were possible", done);
+}
