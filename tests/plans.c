@@ -233,6 +233,15 @@ static const u32 *random_shares(u32 n, u64 *rng, arena *a) {
   return equal ? NULL : v;
 }
 
+static choice_value random_order_of_places(u32 n, u64 *rng, arena *a) {
+  u32 *v = NEWN(a, u32, n);
+  for (u32 q = 0; q < n; q++) {
+    const u32 k = pick(rng, q + 1);
+    v[q] = v[k], v[k] = q + 1;
+  }
+  return (choice_value){.nparts = n, .part = v};
+}
+
 // Of every place a divisor of its ranks.
 static choice_value random_degrees(const strategy *s, u64 *rng, arena *a) {
   const u32 ranks = s->dp.n * s->tp.n;
@@ -249,6 +258,10 @@ static void random_value(strategy *s, choice_id id, bool train, u64 *rng, arena 
   static const u32 degree[] = {1, 1, 2, 2, 3, 4};
   const choice_row *r = choice_get(id);
   if (!choice_applies(id, s, train) || id == CHOICE_mbs || id == CHOICE_group) return;
+  if (id == CHOICE_places) {
+    if (chance(rng, 3)) s->of[id] = random_order_of_places(s->pp.n, rng, a);
+    return;
+  }
   if (id == CHOICE_tp_stages) {
     if (!s->sp.n && chance(rng, 3)) s->of[id] = random_degrees(s, rng, a);
     return;

@@ -84,6 +84,11 @@ bool choice_applies(choice_id id, const strategy *s, bool train);
 const char *choice_lacks(arena *a, choice_id id, const strategy *s, bool train);
 const char *choice_needs(arena *a, choice_id id); // "training and dp > 1"; "": nothing
 
+// The block of dp x tp ranks, from 0, that a place of the pipeline has.
+static inline u32 strategy_block(const strategy *s, u32 place) {
+  return s->places.nparts ? s->places.part[place] - 1 : place;
+}
+
 // ---- strategies ---------------------------------------------------------------------------------------
 strategy strategy_default(void);
 // s with defaults for what is about `of`. A file says more than the order of tasks, so it stays.

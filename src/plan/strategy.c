@@ -422,6 +422,30 @@ static bool settle_stages(ctx *c, const strategy_set *set, const strategy *s) {
   return true;
 }
 
+// Every block of ranks once.
+static bool settle_places(ctx *c, const strategy_set *set, const strategy *s) {
+  const choice_value x = s->places;
+  const loc here = said_at(set, CHOICE_places);
+  if (!x.nparts) return true;
+  if (x.nparts != s->pp.n) {
+    diag(c, E_DIVIDE, here, "places has %u number%s, but pp=%u", x.nparts, x.nparts == 1 ? "" : "s", s->pp.n);
+    diag_hint(c, "one number for each place of the pipeline, or pp=%u", x.nparts);
+    return false;
+  }
+  for (u32 k = 0; k < x.nparts; k++) {
+    bool twice = false;
+    for (u32 j = 0; j < k; j++) twice |= x.part[j] == x.part[k];
+    if (x.part[k] <= x.nparts && !twice) continue;
+    if (twice)
+      diag(c, E_STRATEGY, here, "places: %u is given twice", x.part[k]);
+    else
+      diag(c, E_STRATEGY, here, "places: there is no block %u of %u", x.part[k], x.nparts);
+    diag_hint(c, "use every number from 1 to %u once", x.nparts);
+    return false;
+  }
+  return true;
+}
+
 // To be typed: "add --train", "add tp=2".
 static const char *what_it_needs(arena *a, choice_id id, const strategy *s, bool train) {
   const u64 needs = choice_get(id)->needs;
@@ -448,5 +472,5 @@ bool strategy_settle(ctx *c, const strategy_set *set, i64 batch, bool train, str
   }
   return settle_shares(c, set, CHOICE_dp_shares, CHOICE_dp, s) &&
          settle_shares(c, set, CHOICE_tp_shares, CHOICE_tp, s) && settle_stages(c, set, s) &&
-         settle_micro(c, set, batch, s);
+         settle_places(c, set, s) && settle_micro(c, set, batch, s);
 }

@@ -7,7 +7,7 @@ static u32 place_of(const plan_segment *seg, const plan *pn) { // by its first r
   u32 ranks = 1;
   for (u32 k = 1; k < m->naxes; k++) ranks *= pn->axes[m->axis[k] - 1].size;
   const u32 at = (seg->on.nfix ? seg->on.fix[0].at : 0) * ranks;
-  return (m->ranks ? m->ranks[at] : at) / ranks;
+  return (m->ranks ? m->ranks[at] : at) / ranks; // the block of ranks
 }
 
 // The part of all products that every rank has, by the plan: of its stages, its data rank, its tensor rank.

@@ -42,6 +42,7 @@ typedef enum {
   HAS_DATA_SHARES,
   HAS_TENSOR_SHARES,
   HAS_DEGREES,
+  HAS_PLACES,
   HAS_COUNT
 } feature;
 static const char *const feature_name[] = {"data",
@@ -75,7 +76,8 @@ static const char *const feature_name[] = {"data",
                                            "batch norm over several ranks",
                                            "unequal shares of the batch",
                                            "unequal shares of matmuls",
-                                           "tensor degrees by stage"};
+                                           "tensor degrees by stage",
+                                           "places in another order"};
 static u32 has[HAS_COUNT], ran, refused;
 
 static void note(feature f, bool yes) { has[f] += yes; }
@@ -98,7 +100,7 @@ static void note_name(const plan *pn, const char *name) {
     note(HAS_SEQUENCE, s.sp.n), note(HAS_OVERLAP, s.overlap.n && pn->send_stream.i);
     note(HAS_WHOLE_TABLES, choice_is(CHOICE_tables, s.tables, "whole"));
     note(HAS_EQUAL_LAYERS, choice_is(CHOICE_layers, s.layers, "equal"));
-    note(HAS_DEGREES, pn->nmeshes > 1);
+    note(HAS_DEGREES, pn->nmeshes > 1), note(HAS_PLACES, s.places.nparts > 1);
     note(HAS_DATA_SHARES, pn->axes[1].shares), note(HAS_TENSOR_SHARES, pn->axes[2].shares);
   }
   ctx_free(c);

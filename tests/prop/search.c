@@ -8,7 +8,7 @@
 #include "test.h"
 #include <stdlib.h>
 
-enum { SETTINGS = 62, EACH = 4 };
+enum { SETTINGS = 80, EACH = 4 };
 
 static u32 pick(u64 *rng, u32 n) { return (u32)(rng_next(rng) % n); }
 static bool chance(u64 *rng, u32 n) { return pick(rng, n) == 0; }
@@ -18,9 +18,11 @@ typedef struct {
   strategy s;
   bool possible;
   i64 time_ps, peak_bytes;
-} truth; // of one strategy
+  i64 memory; // of `auto`: under this limit
+} truth;      // of one strategy
 
 typedef struct {
+  i64 memory; // limit of the search that is looked at
   u64 rng, seed;
   ctx *c;
   arena *a;
@@ -105,7 +107,7 @@ static const char *named(arena *a, const strategy *s) {
 static u64 text_hash(const strbuf *b) { return hash_bytes(b->v, b->n, 0); }
 
 static prog *apply(setting *s, const strategy *x, arena *a, u64 *plan_text) {
-  hybrid_opts h = {.s = *x, .train = s->train, .optim = s->optim, .k = s->k};
+  hybrid_opts h = {.s = *x, .train = s->train, .optim = s->optim, .k = s->k, .memory_bytes = s->memory};
   plan *pn = policy_hybrid(s->pl, a, &h);
   if (!pn) return NULL;
   if (plan_text) {
@@ -149,17 +151,24 @@ static bool same_program(setting *s, const truth *x, const truth *y, bool *plans
   return text[0] == text[1];
 }
 
-static const truth *find_truth(const setting *s, const strategy *x) {
-  for (u32 i = 0; i < s->known.n; i++)
-    if (!strategy_compare(&s->known.v[i].s, x)) return &s->known.v[i];
-  return NULL;
+static const truth *truth_of(setting *s, const strategy *x);
+static const truth *find_truth(setting *s, const strategy *x) {
+  const bool fits = choice_is(CHOICE_dp_shares, x->dp_shares, "auto"); // its shares depend on the limit
+  bool any = false;
+  for (u32 i = 0; i < s->known.n; i++) {
+    const truth *t = &s->known.v[i];
+    if (strategy_compare(&t->s, x)) continue;
+    if (!fits || t->memory == s->memory) return t;
+    any = true;
+  }
+  return any ? truth_of(s, x) : NULL;
 }
 
 static const truth *truth_of(setting *s, const strategy *x) {
-  const truth *old = find_truth(s, x);
-  if (old) return old;
+  for (u32 i = 0; i < s->known.n; i++)
+    if (s->known.v[i].memory == s->memory && !strategy_compare(&s->known.v[i].s, x)) return &s->known.v[i];
   truth *t = vec_push(s->a, &s->known);
-  *t = (truth){.s = *x};
+  *t = (truth){.s = *x, .memory = s->memory};
   if (getenv("PLANS")) fprintf(stderr, "%s\n", named(s->a, x));
   work_out(s, t);
   return t;
@@ -301,6 +310,11 @@ static void say_value(u64 *rng, choice_id id, strbuf *out) {
     sb_put(out, stages[pick(rng, COUNT_OF(stages))]);
     return;
   }
+  static const char *const places[] = {"2/1", "1/2", "3/1/2", "2/3/1"};
+  if (id == CHOICE_places && !chance(rng, 4)) {
+    sb_put(out, places[pick(rng, COUNT_OF(places))]);
+    return;
+  }
   static const char *const shares[] = {"2/1", "1/3", "2/1/1", "1/1/2/2"};
   if (id == CHOICE_layers && chance(rng, 3)) {
     sb_put(out, layers[pick(rng, COUNT_OF(layers))]);
@@ -336,7 +350,8 @@ static void say_row(setting *w, choice_id id, u32 most, strbuf *out) {
 static void any_line(setting *w, strbuf *out) {
   for (u32 i = 0; i < CHOICE_COUNT; i++) {
     const choice_id id = (choice_id)i;
-    const bool rare = (id >= CHOICE_v && id <= CHOICE_group) || id >= CHOICE_dp_shares;
+    const bool rare =
+        (id >= CHOICE_v && id <= CHOICE_group) || id == CHOICE_dp_shares || id == CHOICE_tp_shares;
     if (id == CHOICE_mbs ? !chance(&w->rng, 6) : rare ? !chance(&w->rng, 4) : chance(&w->rng, 2)) continue;
     say_row(w, id, 2, out);
   }
@@ -377,7 +392,7 @@ static bool random_search(setting *w, listing *l) {
   l->o.pow2 = chance(&w->rng, 3);
   l->o.top = tops[pick(&w->rng, COUNT_OF(tops))];
   l->o.threads = 1 + (int)pick(&w->rng, 2);
-  l->o.memory_bytes = -1;
+  l->o.memory_bytes = l->w->memory = -1;
   l->most = chance(&w->rng, 4) ? 60 : 16; // a bound can only rule out what comes after the first wave of 16
   strategy s = strategy_default();
   list_from(l, 0, &s);
@@ -588,7 +603,8 @@ static void check_step(const listing *l, const search_point *p, const prog *d, a
 static void check_physics(const listing *l, const search_point *p) {
   setting *w = l->w;
   arena *a = arena_new();
-  const hybrid_opts h = {.s = p->s, .train = w->train, .optim = w->optim, .k = w->k};
+  const hybrid_opts h = {
+      .s = p->s, .train = w->train, .optim = w->optim, .k = w->k, .memory_bytes = w->memory};
   const plan *pn = policy_hybrid(w->pl, a, &h);
   prog *d = pn ? plan_apply(w->pl, pn, w->k) : NULL;
   if (AGREE(l, p, d)) {
@@ -645,7 +661,7 @@ static void random_limit(listing *l) {
     const truth *t = l->v.v[i].settled ? find_truth(l->w, &l->v.v[i].s) : NULL;
     if (t && t->possible) v[n++] = t;
   }
-  if (n) l->o.memory_bytes = v[pick(&l->w->rng, n)]->peak_bytes - pick(&l->w->rng, 2);
+  if (n) l->o.memory_bytes = l->w->memory = v[pick(&l->w->rng, n)]->peak_bytes - pick(&l->w->rng, 2);
 }
 
 static void check_search(setting *w) {

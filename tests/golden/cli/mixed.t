@@ -158,3 +158,21 @@ error[E0509]: tp.stages cannot be combined with sp yet
      |                        ^
   hint: leave out one of them
 [2]
+$ heddle sim llama2-7b --dtype f16 --batch 64 --train --strategy "pp=2 dp=2 tp=2 mb=32 zero=1 layers=16/16 places=2/1" --machine "1x4 v100 + 1x4 a100 ib=100Gb/s" | sed -n "2p;6p;14p"
+plan            dp=2 tp=2 pp=2 mb=32 zero=1 layers=16/16 places=2/1
+time per step   22.09 s
+peak memory     37.9 GiB of 72.0 GiB on rank 4
+$ heddle verify llama2-7b:layers=4 --batch 16 --train --strategy "pp=2 dp=2 tp=2 mb=4 places=2/2"
+error[E0509]: places: 2 is given twice
+  --> --strategy:1:21
+   1 | pp=2 dp=2 tp=2 mb=4 places=2/2
+     |                     ^
+  hint: use every number from 1 to 2 once
+[2]
+$ heddle verify llama2-7b:layers=4 --batch 16 --train --strategy "pp=2 dp=2 tp=2 mb=4 places=1/3"
+error[E0509]: places: there is no block 3 of 2
+  --> --strategy:1:21
+   1 | pp=2 dp=2 tp=2 mb=4 places=1/3
+     |                     ^
+  hint: use every number from 1 to 2 once
+[2]
