@@ -57,7 +57,7 @@ static const double *measure(const balance *b, u32 kind, i64 batch, i64 samples)
   h.s = strategy_default(), h.said = NULL, h.no_order = true;
   h.s.tp.n = tp, h.s.mb.n = (u32)(batch / samples), h.s.recompute = b->s->recompute;
   if (tp > 1) h.s.sp = b->s->sp, h.s.tables = b->s->tables;
-  const planner_key key = {h.s, {kind, b->s->tp.n}, cost_model_serial(b->o->k)};
+  const planner_key key = {h.s, {kind, (i64)b->s->tp.n << 1 | b->o->train}, cost_model_serial(b->o->k)};
   const double *known = planner_kept_times(b->pl, &key);
   if (known) return known;
   plan *pn = policy_hybrid(b->pl, b->a, &h);
