@@ -15,11 +15,11 @@ static const struct {
   dtype t;
 } models[] = {
     {"mlp", "mlp-xs:layers=5,hidden=24", 24, 0, DT_NONE},
-    {"gpt", "gpt2:layers=4,hidden=24,heads=6,vocab=36,positions=6,ffn=36", 12, 4, DT_NONE},
-    {"llama", "llama2-7b:layers=3,hidden=24,heads=6,kv_heads=3,head_dim=4,ffn=36,vocab=24", 12, 4, DT_F16},
-    {"t5", "t5-small:layers=2,hidden=12,heads=6,head_dim=2,ffn=24,vocab=24", 12, 4, DT_NONE},
-    {"bert", "bert-base:layers=3,hidden=12,heads=6,vocab=18,positions=4,ffn=24", 12, 4, DT_NONE},
-    {"moe", "moe-8x125m:layers=2,hidden=12,heads=6,vocab=12,experts=4,ffn=24,positions=6", 12, 4, DT_NONE},
+    {"gpt", "gpt2:layers=4,hidden=24,heads=6,vocab=36,positions=6,ffn=36", 12, 6, DT_NONE},
+    {"llama", "llama2-7b:layers=3,hidden=24,heads=6,kv_heads=3,head_dim=4,ffn=36,vocab=24", 12, 6, DT_F16},
+    {"t5", "t5-small:layers=2,hidden=12,heads=6,head_dim=2,ffn=24,vocab=24", 12, 6, DT_NONE},
+    {"bert", "bert-base:layers=3,hidden=12,heads=6,vocab=18,positions=6,ffn=24", 12, 6, DT_NONE},
+    {"moe", "moe-8x125m:layers=2,hidden=12,heads=6,vocab=12,experts=4,ffn=24,positions=6", 12, 6, DT_NONE},
     {"resnet", "resnet50:hidden=4,vocab=12", 6, 16, DT_NONE},
     {"vit", "vit-base:layers=3,hidden=12,heads=6,vocab=12,ffn=24", 6, 32, DT_NONE},
     {"gnmt", "gnmt:layers=3,hidden=12,vocab=24", 12, 3, DT_NONE},

@@ -120,33 +120,52 @@ static bool all_equal(const u32 *v, u32 n) {
   return true;
 }
 
-// Ranks by the times of the slowest of their places: of equal ones there is one row.
+// Which kinds every data rank has, and what each takes of main.
+typedef struct {
+  u32 nkinds;
+  const bool *has; // [rank][kind]
+  const linear *sum;
+} data_ranks;
+
+static bool data_ranks_of(balance *b, data_ranks *x) {
+  const u32 n = b->s->dp.n;
+  x->nkinds = b->m->nkinds;
+  bool *has = ZNEWN(b->a, bool, (size_t)n * x->nkinds);
+  linear *sum = ZNEWN(b->a, linear, x->nkinds);
+  for (u32 j = 0; j < n; j++)
+    for (u32 q = 0; q < b->s->pp.n; q++)
+      for (u32 t = 0; t < b->s->tp.n; t++) has[j * x->nkinds + kind_at(b, q, j, t)] = true;
+  for (u32 j = 0; j < n; j++)
+    for (u32 k = 0; k < x->nkinds; k++) {
+      const linear *of = has[j * x->nkinds + k] ? times_of(b, k) : NULL;
+      if (has[j * x->nkinds + k] && !of) return false;
+      if (of) sum[k] = all_of(b, of);
+    }
+  x->has = has, x->sum = sum;
+  return true;
+}
+
+// Of the slowest place: which one that is depends on how many samples there are.
+static double data_rank_time(const data_ranks *x, u32 rank, i64 samples) {
+  double most = 0;
+  for (u32 k = 0; k < x->nkinds; k++)
+    if (x->has[rank * x->nkinds + k]) most = MAX(most, at(x->sum[k], samples));
+  return most;
+}
+
 static bool share_batch(balance *b, choice_value *out) {
   const u32 n = b->s->dp.n;
-  linear *t = NEWN(b->a, linear, n);
+  double *next = NEWN(b->a, double, n); // with one sample more
   u32 *v = NEWN(b->a, u32, n);
-  const linear *of[256] = {0};
-  linear sum[256];
-  for (u32 j = 0; j < n; j++) {
-    t[j] = (linear){0};
-    for (u32 q = 0; q < b->s->pp.n; q++)
-      for (u32 x = 0; x < b->s->tp.n; x++) {
-        const u32 kind = kind_at(b, q, j, x);
-        if (kind >= COUNT_OF(of)) return false;
-        if (!of[kind]) {
-          if (!(of[kind] = times_of(b, kind))) return false;
-          sum[kind] = all_of(b, of[kind]);
-        }
-        if (at(sum[kind], b->micro) > at(t[j], b->micro)) t[j] = sum[kind];
-      }
-    v[j] = 1;
-  }
-  if (b->micro < n) return false;
+  data_ranks x;
+  if (b->micro < n || !data_ranks_of(b, &x)) return false;
+  for (u32 j = 0; j < n; j++) v[j] = 1, next[j] = data_rank_time(&x, j, 2);
   for (i64 left = b->micro - n; left > 0; left--) {
     u32 best = 0;
     for (u32 j = 1; j < n; j++)
-      if (at(t[j], v[j] + 1) < at(t[best], v[best] + 1)) best = j;
+      if (next[j] < next[best]) best = j;
     v[best]++;
+    next[best] = data_rank_time(&x, best, v[best] + 1);
   }
   *out = all_equal(v, n) ? choice_default(CHOICE_dp_shares) : parts(b, v, n);
   return true;
