@@ -30,7 +30,7 @@ static u32 pick(u64 *rng, u32 n) { return (u32)(rng_next(rng) % n); }
 static bool chance(u64 *rng, u32 n) { return pick(rng, n) == 0; }
 static u32 wanted(u32 n) { return getenv("PLANS") ? (u32)atoi(getenv("PLANS")) : n; }
 
-// ---- machines ---------------------------------------------------------------------------------------------------
+// ---- machines ---------------------------------------------------------------------------------------------
 typedef struct {
   u32 kinds, nodes;
   u32 gflops[MOST_KINDS], gbytes[MOST_KINDS], mib[MOST_KINDS], us[MOST_KINDS];
@@ -99,7 +99,7 @@ static machine *machine_of(ctx *c, arena *a, const char *text) {
 static void quiet(void *arg, const cost_event *e, double factor) { (void)arg, (void)e, (void)factor; }
 static const cost_opts costs = {.extrapolated = quiet};
 
-// ---- models -------------------------------------------------------------------------------------------------------
+// ---- models -----------------------------------------------------------------------------------------------
 typedef struct {
   u32 index;
   ctx *c;
@@ -131,7 +131,7 @@ static void close_model(model *m) {
   ctx_free(m->c);
 }
 
-// ---- strategies -----------------------------------------------------------------------------------------------------
+// ---- strategies -------------------------------------------------------------------------------------------
 static choice_value word_of(choice_id id, const char *word) {
   choice_value x;
   REQUIRE(choice_read(id, NULL, word, strlen(word), &x));
@@ -197,7 +197,7 @@ static const char *named(arena *a, const strategy *s) {
   return sb_str(&b);
 }
 
-// ---- what shares mean -------------------------------------------------------------------------------------------------
+// ---- what shares mean -------------------------------------------------------------------------------------
 static const u32 *shares_of(const plan *pn, u32 axis) { return pn->axes[axis].shares; }
 
 // Of every input whose first dimension is dealt out over dp: each index is on one data rank and in one microbatch, and
@@ -269,7 +269,7 @@ static const char *layers_once(const model *m, const plan *pn) {
   return wrong;
 }
 
-// ---- simulation ---------------------------------------------------------------------------------------------------------
+// ---- simulation -------------------------------------------------------------------------------------------
 static bool same_simulation(const sim_result *x, const sim_result *y) {
   if (x->makespan_ps != y->makespan_ps || x->nranks != y->nranks || x->nstreams != y->nstreams ||
       x->peak_bytes != y->peak_bytes)
@@ -313,7 +313,7 @@ static const char *simulated_alike(const model *m, const plan *pn, const prog *p
   return NULL;
 }
 
-// ---- plans ----------------------------------------------------------------------------------------------------------------
+// ---- plans ------------------------------------------------------------------------------------------------
 static u32 ran, refused, with_data, with_tensor, with_both, with_layers, with_zero[4],
     kinds_used[MOST_KINDS + 1];
 
@@ -425,7 +425,7 @@ TEST(mixed_plans_are_one_device) {
   for (u32 z = 0; z < 4; z++) CHECK_MSG(with_zero[z] >= 8, "ZeRO %u: %u", z, with_zero[z]);
 }
 
-// ---- auto ------------------------------------------------------------------------------------------------------------------
+// ---- auto -------------------------------------------------------------------------------------------------
 static const plan *plan_of(model *m, const hybrid_opts *h, arena *a) {
   diag_clear(m->c);
   const plan *pn = policy_hybrid(m->pl, a, h);
@@ -568,7 +568,7 @@ TEST(mixed_order_of_nodes_is_no_matter) {
   CHECK_MSG(n >= 60, "%u", n);
 }
 
-// ---- auto against enumeration ------------------------------------------------------------------------------------------------
+// ---- auto against enumeration -----------------------------------------------------------------------------
 typedef struct {
   double fixed, each;
 } line;
@@ -599,7 +599,8 @@ static i64 divisor_to(i64 n, i64 most) {
   return d;
 }
 
-static line line_of(model *m, const hybrid_opts *h, u32 kind, arena *a) {
+// by: of every instruction of main; or NULL.
+static line line_of(model *m, const hybrid_opts *h, u32 kind, line *by, arena *a) {
   const i64 batch = models[m->index].batch, micro = batch / h->s.mb.n,
             even = divisor_to(batch, micro / h->s.dp.n), less = divisor_to(batch, even / 2);
   const u32 n = func_get(m->src, m->src->main)->body.n;
@@ -610,6 +611,7 @@ static line line_of(model *m, const hybrid_opts *h, u32 kind, arena *a) {
     double each = less < even ? (x[i] - y[i]) / (double)(even - less) : x[i] / (double)even;
     each = MIN(MAX(each, 0), x[i] / (double)even);
     l.each += each, l.fixed += x[i] - each * (double)even;
+    if (by) by[i] = (line){x[i] - each * (double)even, each};
   }
   return l;
 }
@@ -622,7 +624,6 @@ typedef struct {
   u32 share[12];
   double least; // the least maximum of linear times
   i64 best;     // the least simulated time
-  arena *a;
 } listing;
 
 // The slowest rank, which is as slow as its slowest place.
@@ -652,24 +653,41 @@ static i64 time_of(listing *x, choice_value v) {
   return r.makespan_ps;
 }
 
-static u32 simulated;
 static void enumerate(listing *x, u32 at, u32 left) {
   if (at + 1 == x->n) {
     x->share[at] = left;
     x->least = MIN(x->least, slowest_of(x, x->share, x->micro));
     const i64 t = time_of(x, (choice_value){.nparts = x->n, .part = x->share});
-    x->best = MIN(x->best, t), simulated++;
+    x->best = MIN(x->best, t);
     return;
   }
   for (u32 k = 1; k + (x->n - 1 - at) <= left; k++) x->share[at] = k, enumerate(x, at + 1, left - k);
 }
 
+// How far `auto` was from the best of all that were simulated.
+typedef struct {
+  u32 n, beaten;
+  double mean, worst;
+  char where[160];
+} excess;
+
+static void note(excess *e, const model *m, const plan *pn, i64 t, i64 best) {
+  const double more = (double)t / (double)best - 1;
+  e->n++, e->beaten += more > 0, e->mean += more;
+  if (more <= e->worst) return;
+  e->worst = more;
+  snprintf(e->where, sizeof e->where, " (%s, %s)", models[m->index].name, sym_str(m->c, pn->name));
+}
+
+static void tell(const excess *e, const char *what) {
+  printf("  %s: in %u of %u something else is faster, on average by %.2f %%, at most by %.2f %%%s\n", what,
+         e->beaten, e->n, 100 * e->mean / MAX(e->n, 1), 100 * e->worst, e->where);
+}
+
 TEST(mixed_auto_against_enumeration) {
   static const u32 shapes[][3] = {{2, 1, 1}, {2, 1, 2}, {3, 1, 1}, {3, 1, 2},
                                   {2, 2, 1}, {2, 2, 2}, {3, 2, 1}, {4, 1, 2}};
-  double worst = 0, mean = 0;
-  u32 n = 0, beaten = 0, not_least = 0;
-  const char *where = "";
+  excess by[2] = {0}; // without and with a pipeline
   for (u32 i = 0; i < 6; i++) {
     model m = open_model(i);
     for (u64 seed = 1; seed <= wanted(48) / 6; seed++) {
@@ -678,11 +696,11 @@ TEST(mixed_auto_against_enumeration) {
       figures x = random_figures(&rng, 2 + pick(&rng, 3), true);
       while (ranks_of(&x) < 6) x.devices[0][0]++;
       const u32 *d = shapes[pick(&rng, COUNT_OF(shapes))];
-      listing l = {.m = &m, .n = d[0], .best = INT64_MAX, .least = HUGE_VAL, .a = a};
+      listing l = {.m = &m, .n = d[0], .best = INT64_MAX, .least = HUGE_VAL};
       l.h = auto_of(&m, a, machine_text(&x, 1, false, a), d[0], 1, d[1], d[2] * (i ? 1 : 2));
       l.h.s.layers = choice_default(CHOICE_layers);
       line *of = NEWN(a, line, x.kinds);
-      for (u32 k = 0; k < x.kinds; k++) of[k] = line_of(&m, &l.h, k, a);
+      for (u32 k = 0; k < x.kinds; k++) of[k] = line_of(&m, &l.h, k, NULL, a);
       l.of = of, l.micro = (u32)models[i].batch / l.h.s.mb.n;
       const plan *pn = plan_of(&m, &l.h, a);
       REQUIRE(pn);
@@ -692,22 +710,131 @@ TEST(mixed_auto_against_enumeration) {
       CHECK_MSG(chosen <= l.least * (1 + 1e-9),
                 "%s, seed %llu: %s has a slowest rank of %.0f ps, %.0f is possible", models[i].name,
                 (unsigned long long)seed, sym_str(m.c, pn->name), chosen, l.least);
-      not_least += chosen > l.least * (1 + 1e-9);
-      const double more = (double)t / (double)l.best - 1;
-      beaten += more > 0, mean += more, n++;
-      if (more > worst)
-        worst = more, where = arena_printf(m.a, "%s, %s", models[i].name, sym_str(m.c, pn->name)),
-        where = strdup(where);
+      note(&by[d[1] > 1], &m, pn, t, l.best);
       arena_free(a);
     }
     close_model(&m);
   }
-  printf("  %u times auto against %u shares: the best is faster %u times, on average by %.2f %%, at most by "
-         "%.2f %% (%s)\n",
-         n, simulated, beaten, 100 * mean / n, 100 * worst, where);
+  tell(&by[0], "dp.shares=auto without a pipeline"), tell(&by[1], "dp.shares=auto in a pipeline");
 }
 
-// ---- what a search tells of kinds ----------------------------------------------------------------------------------------------
+// Layers of stages: a call of main and what stands before it, the last with what follows. time: [kind][layer].
+typedef struct {
+  model *m;
+  hybrid_opts h;
+  double *time[MOST_KINDS];
+  u32 share[8];
+  double least;
+  i64 best;
+} dealing;
+
+static void layer_times(dealing *x, u32 kind, arena *a) {
+  const func_info *f = func_get(x->m->src, x->m->src->main);
+  line *by = NEWN(a, line, f->body.n);
+  const double samples = (double)models[x->m->index].batch / x->h.s.mb.n;
+  line_of(x->m, &x->h, kind, by, a);
+  double *to = x->time[kind] = ZNEWN(a, double, x->m->calls + 1);
+  for (u32 i = 0, l = 0; i < f->body.n; i++) {
+    to[MIN(l, x->m->calls - 1)] += by[i].fixed + by[i].each * samples;
+    l += f->body.v[i].op == OP_call;
+  }
+}
+
+static double slowest_stage(const dealing *x, const u32 *share) {
+  const machine *mach = cost_model_machine(x->h.k);
+  double most = 0;
+  for (u32 q = 0, l = 0; q < x->h.s.pp.n; q++) {
+    double t = 0;
+    for (u32 k = 0; k < share[q]; k++) t += x->time[mach->dev[q].kind][l++];
+    most = MAX(most, t);
+  }
+  return most;
+}
+
+static i64 time_of_layers(dealing *x, choice_value v) {
+  listing l = {.m = x->m, .h = x->h};
+  l.h.s.layers = v;
+  return time_of(&l, choice_default(CHOICE_dp_shares));
+}
+
+static void deal_all(dealing *x, u32 at, u32 left) {
+  const u32 n = x->h.s.pp.n;
+  if (at + 1 == n) {
+    x->share[at] = left;
+    x->least = MIN(x->least, slowest_stage(x, x->share));
+    x->best = MIN(x->best, time_of_layers(x, (choice_value){.nparts = n, .part = x->share}));
+    return;
+  }
+  for (u32 k = 1; k + (n - 1 - at) <= left; k++) x->share[at] = k, deal_all(x, at + 1, left - k);
+}
+
+TEST(mixed_layers_end_together) {
+  excess by = {0};
+  for (u32 i = 0; i < 6; i++) {
+    model m = open_model(i);
+    for (u64 seed = 1; seed <= wanted(48) / 6; seed++) {
+      arena *a = arena_new();
+      u64 rng = hash_u64(seed, 600 + i);
+      figures x = random_figures(&rng, 2 + pick(&rng, 3), true);
+      while (ranks_of(&x) < 3) x.devices[0][0]++;
+      dealing l = {.m = &m, .best = INT64_MAX, .least = HUGE_VAL};
+      l.h = auto_of(&m, a, machine_text(&x, 1, false, a), 1, 1, 2 + pick(&rng, MIN(m.calls, 3) - 1),
+                    1u << pick(&rng, 3));
+      for (u32 k = 0; k < x.kinds; k++) layer_times(&l, k, a);
+      const plan *pn = plan_of(&m, &l.h, a);
+      strategy_set set;
+      strategy s;
+      REQUIRE(pn && strategy_parse(m.c, a, sym_str(m.c, pn->name), &set) && strategy_one(m.c, &set, &s));
+      REQUIRE(s.layers.nparts == l.h.s.pp.n);
+      const double chosen = slowest_stage(&l, s.layers.part);
+      const i64 t = time_of_layers(&l, l.h.s.layers);
+      deal_all(&l, 0, m.calls);
+      CHECK_MSG(chosen <= l.least * (1 + 1e-9),
+                "%s, seed %llu: %s has a slowest stage of %.0f ps, %.0f is possible", models[i].name,
+                (unsigned long long)seed, sym_str(m.c, pn->name), chosen, l.least);
+      note(&by, &m, pn, t, l.best);
+      arena_free(a);
+    }
+    close_model(&m);
+  }
+  tell(&by, "layers=auto");
+}
+
+// All shares of tensor splits of small sums that the model can be split by.
+TEST(mixed_tensor_shares_against_enumeration) {
+  excess by = {0};
+  for (u32 i = 0; i < 6; i++) {
+    model m = open_model(i);
+    for (u64 seed = 1; seed <= wanted(36) / 6; seed++) {
+      arena *a = arena_new();
+      u64 rng = hash_u64(seed, 700 + i);
+      figures x = random_figures(&rng, 2, true);
+      const u32 n = 2;
+      hybrid_opts h = auto_of(&m, a, machine_text(&x, 1, false, a), 1, n, 1, 1);
+      listing l = {.m = &m, .h = h, .n = n};
+      const plan *pn = plan_of(&m, &h, a);
+      CHECK_MSG(pn, "%s: %s", models[i].name, diag_render(m.c, a));
+      REQUIRE(pn);
+      const i64 t = time_of(&l, choice_default(CHOICE_dp_shares));
+      i64 best = INT64_MAX;
+      for (u32 sum = n; sum <= 12; sum++)
+        for (u32 k = 1; k < sum; k++) {
+          const u32 share[] = {k, sum - k};
+          hybrid_opts other = h;
+          other.s.tp_shares = (choice_value){.nparts = n, .part = share};
+          if (gcd_i64(k, sum) > 1 || !plan_of(&m, &other, a)) continue;
+          l.h = other;
+          best = MIN(best, time_of(&l, choice_default(CHOICE_dp_shares)));
+        }
+      note(&by, &m, pn, t, best);
+      arena_free(a);
+    }
+    close_model(&m);
+  }
+  tell(&by, "tp.shares=auto of two");
+}
+
+// ---- what a search tells of kinds -------------------------------------------------------------------------
 TEST(mixed_kinds_add_up) {
   u32 told = 0, small = 0, faster = 0;
   double nearest = HUGE_VAL;

@@ -12,7 +12,7 @@
 // - tp.shares: parts of a sum that the model's splits allow, by the time of the rank's kind; of sums up to PARTS_MOST
 //   the one whose slowest rank ends first.
 //
-// A machine of one kind gets equal shares. Ranks of a place that are of several kinds are as slow as the slowest.
+// Devices of one kind get equal shares. Ranks of a place that are of several kinds are as slow as the slowest.
 #include "plan/plan.h"
 
 enum { PARTS_MOST = 64 };
@@ -44,16 +44,13 @@ static bool ranks_of_kind(const balance *b, u32 kind, u32 n, u32 *out) {
   return k == n;
 }
 
-// Busy ps of main's instructions for one microbatch of so many samples on ranks of the kind. NULL: not known.
-static const double *measure(const balance *b, u32 kind, i64 batch, i64 samples) {
+// Busy ps of main's instructions for one microbatch of so many samples on tp ranks of the kind; on one of them that part of
+// all the work, without communication. NULL: not known.
+static const double *measure_on(const balance *b, u32 kind, u32 tp, i64 batch, i64 samples) {
   hybrid_opts h = *b->o;
-  u32 ranks[1024], tp = b->s->tp.n;
-  double scale = 1;
-  if (tp > COUNT_OF(ranks) ||
-      !ranks_of_kind(b, kind, tp, ranks)) { // too few: one of them, without communication
-    if (!ranks_of_kind(b, kind, 1, ranks)) return NULL;
-    scale = 1.0 / tp, tp = 1;
-  }
+  u32 *ranks = NEWN(b->a, u32, tp);
+  const double part = tp < b->s->tp.n ? 1.0 / b->s->tp.n : 1;
+  if (!ranks_of_kind(b, kind, tp, ranks)) return NULL;
   h.s = strategy_default(), h.said = NULL, h.no_order = true;
   h.s.tp.n = tp, h.s.mb.n = (u32)(batch / samples), h.s.recompute = b->s->recompute;
   if (tp > 1) h.s.sp = b->s->sp, h.s.tables = b->s->tables;
@@ -67,9 +64,15 @@ static const double *measure(const balance *b, u32 kind, i64 batch, i64 samples)
   if (!plan_busy(b->pl, pn, b->o->k, busy)) return NULL;
   double *ps = ZNEWN(b->a, double, b->nbody + 1);
   for (u32 i = 0; i < b->nbody; i++)
-    for (u32 d = 0; d < 2; d++) ps[i] += (busy[i].compute[d] + (scale < 1 ? 0 : busy[i].comm[d])) * scale;
+    for (u32 d = 0; d < 2; d++) ps[i] += (busy[i].compute[d] + (part < 1 ? 0 : busy[i].comm[d])) * part;
   planner_keep_times(b->pl, &key, ps, b->nbody);
   return ps;
+}
+
+// Where the kind has too few ranks, or equal parts are not possible though others may be: of one of them.
+static const double *measure(const balance *b, u32 kind, i64 batch, i64 samples) {
+  const double *ps = measure_on(b, kind, b->s->tp.n, batch, samples);
+  return ps || b->s->tp.n == 1 ? ps : measure_on(b, kind, 1, batch, samples);
 }
 
 static i64 divisor_below(i64 n, i64 most) {
@@ -300,6 +303,12 @@ static bool known_batch(const balance *b) {
   return batch > 0 && batch % s->mb.n == 0 && (u64)s->dp.n * s->tp.n * s->pp.n <= b->m->nranks;
 }
 
+static bool several_kinds(const balance *b) { // of the devices that are used
+  for (u32 r = 1; r < b->s->dp.n * b->s->tp.n * b->s->pp.n; r++)
+    if (b->m->dev[r].kind != b->m->dev[0].kind) return true;
+  return false;
+}
+
 bool policy_speeds(planner *pl, arena *a, const hybrid_opts *o, double *speed) {
   prog *p = planner_source(pl);
   balance b = balance_of(pl, a, o, &o->s);
@@ -336,8 +345,9 @@ bool policy_balance(planner *pl, arena *a, const hybrid_opts *o, strategy *s) {
   if (data) s->dp_shares = choice_default(CHOICE_dp_shares);
   if (tensor) s->tp_shares = choice_default(CHOICE_tp_shares);
   // What cannot be measured cannot be planned either: the plan says why
-  if (tensor && known) known = share_tensor(&b, &s->tp_shares);
-  if (data && known && b.m->nkinds > 1) known = share_batch(&b, &s->dp_shares);
+  const bool several = known && several_kinds(&b);
+  if (tensor && several) known = share_tensor(&b, &s->tp_shares);
+  if (data && known && several) known = share_batch(&b, &s->dp_shares);
   if (layers && known) share_layers(&b, &s->layers);
   diag_truncate(p->c, said);
   return true;
