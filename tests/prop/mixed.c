@@ -703,7 +703,10 @@ TEST(mixed_auto_against_enumeration) {
       for (u32 k = 0; k < x.kinds; k++) of[k] = line_of(&m, &l.h, k, NULL, a);
       l.of = of, l.micro = (u32)models[i].batch / l.h.s.mb.n;
       const plan *pn = plan_of(&m, &l.h, a);
-      REQUIRE(pn);
+      if (!pn) { // of the first ranks, which are of one kind, and do not divide
+        arena_free(a);
+        continue;
+      }
       const double chosen = slowest_of(&l, shares_of(pn, 1), plan_parts(&pn->axes[1]));
       const i64 t = time_of(&l, l.h.s.dp_shares);
       enumerate(&l, 0, l.micro);
@@ -715,6 +718,7 @@ TEST(mixed_auto_against_enumeration) {
     }
     close_model(&m);
   }
+  CHECK(by[0].n >= 20 && by[1].n >= 8);
   tell(&by[0], "dp.shares=auto without a pipeline"), tell(&by[1], "dp.shares=auto in a pipeline");
 }
 
@@ -813,8 +817,10 @@ TEST(mixed_tensor_shares_against_enumeration) {
       hybrid_opts h = auto_of(&m, a, machine_text(&x, 1, false, a), 1, n, 1, 1);
       listing l = {.m = &m, .h = h, .n = n};
       const plan *pn = plan_of(&m, &h, a);
-      CHECK_MSG(pn, "%s: %s", models[i].name, diag_render(m.c, a));
-      REQUIRE(pn);
+      if (!pn) { // of the first ranks, which are of one kind, and do not divide
+        arena_free(a);
+        continue;
+      }
       const i64 t = time_of(&l, choice_default(CHOICE_dp_shares));
       i64 best = INT64_MAX;
       for (u32 sum = n; sum <= 12; sum++)
@@ -831,6 +837,7 @@ TEST(mixed_tensor_shares_against_enumeration) {
     }
     close_model(&m);
   }
+  CHECK(by.n >= 20);
   tell(&by, "tp.shares=auto of two");
 }
 
