@@ -419,7 +419,7 @@ TEST(mixed_plans_are_one_device) {
          "ZeRO 0 to 3 %u %u %u %u; %u by stages; machines of 2, 3, 4 kinds %u %u %u\n",
          ran, refused, with_data, with_tensor, with_both, with_layers, with_zero[0], with_zero[1],
          with_zero[2], with_zero[3], staged, kinds_used[2], kinds_used[3], kinds_used[4]);
-  if (only || one) return;
+  if (only || one || getenv("PLANS")) return;
   CHECK(ran >= 200 && with_data >= 60 && with_tensor >= 40 && with_both >= 8 && with_layers >= 20 &&
         staged >= 100);
   for (u32 z = 0; z < 4; z++) CHECK_MSG(with_zero[z] >= 8, "ZeRO %u: %u", z, with_zero[z]);
@@ -718,7 +718,7 @@ TEST(mixed_auto_against_enumeration) {
     }
     close_model(&m);
   }
-  CHECK(by[0].n >= 20 && by[1].n >= 8);
+  CHECK(getenv("PLANS") || (by[0].n >= 20 && by[1].n >= 8));
   tell(&by[0], "dp.shares=auto without a pipeline"), tell(&by[1], "dp.shares=auto in a pipeline");
 }
 
@@ -837,7 +837,7 @@ TEST(mixed_tensor_shares_against_enumeration) {
     }
     close_model(&m);
   }
-  CHECK(by.n >= 20);
+  CHECK(getenv("PLANS") || by.n >= 20);
   tell(&by, "tp.shares=auto of two");
 }
 
@@ -901,5 +901,5 @@ TEST(mixed_kinds_add_up) {
          "the nearest %.2f "
          "of it\n",
          told, small, faster, nearest);
-  CHECK(told >= 8 && small >= 3);
+  CHECK(getenv("PLANS") || (told >= 8 && small >= 3));
 }
