@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#define STRIDE_MOST (1ll << 32) // times the parts of an axis, which INT32_MAX is above, it is still a number
 static const char *const storage_name[STORAGE_KINDS] = {"weights", "gradients", "states"};
 
 // ---- printing ---------------------------------------------------------------------------------------------
@@ -472,7 +473,7 @@ static void read_trans(reader *r, const ynode *top) {
     }
     t.dim = (u8)number_at(r, e, "dim", 0, DIMS_MAX - 1, -1);
     t.axis = axis_of(r, want(r, e, "axis", Y_SCALAR));
-    t.stride = number_at(r, e, "stride", 0, INT64_MAX, 0);
+    t.stride = number_at(r, e, "stride", 0, STRIDE_MOST, 0);
     if (t.uneven && (t.stride || !t.instr))
       bad(r, e, "`uneven` is for instructions and takes no stride: pieces are as large as they can be");
     if (r->failed) continue;

@@ -95,6 +95,8 @@ search_point *search_find(const search *s, const strategy *x); // NULL: not in t
 // plan_hash.
 plan *search_plan(const search *s, worker *w, arena *a, const search_point *p, u64 *hash);
 void unordered_free(unordered *x);
+u32 search_block(const plan *pn,
+                 const plan_segment *seg); // the block of dp x tp ranks that the stage lies on
 
 // ---- evaluate.c ---------------------------------------------------------------------------------------
 enum { EVALUATED_MOST = 64 };

@@ -2,14 +2,6 @@
 // all of the time.
 #include "search/internal.h"
 
-static u32 place_of(const plan_segment *seg, const plan *pn) { // by its first rank
-  const plan_mesh *m = &pn->meshes[seg->on.mesh];
-  u32 ranks = 1;
-  for (u32 k = 1; k < m->naxes; k++) ranks *= pn->axes[m->axis[k] - 1].size;
-  const u32 at = (seg->on.nfix ? seg->on.fix[0].at : 0) * ranks;
-  return (m->ranks ? m->ranks[at] : at) / ranks; // the block of ranks
-}
-
 // The part of all products that every rank has, by the plan: of its stages, its data rank, its tensor rank.
 static void work_of_ranks(const search *s, const plan *pn, const strategy *x, double *part) {
   const double *forward = s->bounds.forward, all = forward[pn->segments[pn->nsegments - 1].to];
@@ -17,7 +9,7 @@ static void work_of_ranks(const search *s, const plan *pn, const strategy *x, do
   double *place = ZNEWN(s->a, double, x->pp.n);
   for (u32 k = 0; k < pn->nsegments; k++) {
     const plan_segment *seg = &pn->segments[k];
-    place[place_of(seg, pn)] += (forward[seg->to] - forward[seg->from - 1]) / all;
+    place[search_block(pn, seg)] += (forward[seg->to] - forward[seg->from - 1]) / all;
   }
   for (u32 r = 0; r < ranks * x->pp.n; r++) {
     const u32 at[2] = {r % ranks / x->tp.n, r % x->tp.n}; // of axes dp, tp: the second and the third

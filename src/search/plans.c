@@ -40,6 +40,14 @@ static unordered_plan *find(worker *w, const hybrid_opts *h) {
   return x;
 }
 
+u32 search_block(const plan *pn, const plan_segment *seg) {
+  const plan_mesh *m = &pn->meshes[seg->on.mesh];
+  u32 ranks = 1;
+  for (u32 k = 1; k < m->naxes; k++) ranks *= pn->axes[m->axis[k] - 1].size;
+  const u32 at = (seg->on.nfix ? seg->on.fix[0].at : 0) * ranks;
+  return (m->ranks ? m->ranks[at] : at) / ranks;
+}
+
 plan *search_plan(const search *s, worker *w, arena *a, const search_point *p, u64 *hash) {
   hybrid_opts h = search_hybrid(s->o, p);
   h.no_order = true, h.files = &s->files;

@@ -247,7 +247,7 @@ static double slowest(const measure *m, const search *s, arena *tmp, const plan 
   double *takes = ZNEWN(tmp, double, places * m->n), most = 0; // [place][work]
   for (u32 k = 0; k < pn->nsegments; k++) {
     const plan_segment *seg = &pn->segments[k];
-    const u32 place = strategy_block(m->s, seg->on.nfix ? seg->on.fix[0].at : 0);
+    const u32 place = search_block(pn, seg);
     for (u32 j = 0; j < m->n; j++) takes[place * m->n + j] += compute_of(m->v[j], 2, seg->from - 1, seg->to);
   }
   for (u32 r = 0; r < places * ranks; r++)

@@ -86,3 +86,30 @@ TEST(plan_text_says_all) {
   arena_free(a);
   ctx_free(c);
 }
+
+// Strides that no extent has, and whose products with the parts of an axis are no numbers, are refused.
+TEST(plan_text_refuses_strides) {
+  static const char *const sizes[] = {"4", "[3, 1]"};
+  ctx *c = ctx_new();
+  prog *p = front_family(c, "mlp-xs:hidden=32", &(front_opts){.batch = 32, .loss = true});
+  planner *pl = planner_new(p);
+  for (u32 bits = 5; bits < 63; bits++)
+    for (u32 k = 0; k < 4; k++) {
+      arena *a = arena_new();
+      const char *text = arena_printf(
+          a,
+          "heddle-plan: 1\naxes: {dp: %s}\nmeshes:\n  m: {axes: [dp]}\nsegments:\n  - {from: 1, to: 12, on: "
+          "m}\n"
+          "trans:\n  - {%s, axis: dp, stride: %llu}\norder:\n  - \"F0.0\"\n",
+          sizes[k % 2], k < 2 ? "input: x, dim: 0" : "in: layer, instr: 1, op: matmul, operand: 1, dim: 1",
+          1ull << bits);
+      const plan *pn = plan_parse(a, planner_source(pl), NULL, sym_of(c, "strides"), text, strlen(text));
+      CHECK_MSG(!pn || !plan_apply(pl, pn, NULL), "%s", text);
+      CHECK(diag_errors(c));
+      diag_clear(c);
+      arena_free(a);
+    }
+  planner_free(pl);
+  prog_free(p);
+  ctx_free(c);
+}

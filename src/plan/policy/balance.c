@@ -8,12 +8,14 @@
 // - dp.shares: samples go one by one to the data rank that ends first with one more and has memory for it; a rank is as slow
 //   as its slowest place. That is the least possible maximum, since time grows with samples. Memory, of plans of one
 //   stage, is taken to be linear in samples as well.
-// - layers: places in their order, each filled as far as its time allows; the least time for which that reaches the
-//   last layer, by bisection. Exact for the times given.
+// - layers: places in their order, with the least longest stage there is; of several stages on a place the sum is then
+//   evened out. If that order has no memory for what 1F1B keeps, and another order of the same blocks has, that with
+//   the least longest stage (balance/balance.h has the proofs).
 // - tp.shares: parts of a sum that the model's splits allow, by the time of the rank's kind; of sums up to PARTS_MOST
 //   the one whose slowest rank ends first.
 //
-// A machine of one kind gets equal shares. Ranks of a place that are of several kinds are as slow as the slowest.
+// Devices of one kind get equal shares. Ranks of a place that are of several kinds are as slow as the slowest.
+#include "balance/balance.h"
 #include "plan/plan.h"
 
 enum { PARTS_MOST = 64 };
@@ -45,20 +47,17 @@ static bool ranks_of_kind(const balance *b, u32 kind, u32 n, u32 *out) {
   return k == n;
 }
 
-// Busy ps of main's instructions for one microbatch of so many samples on ranks of the kind. NULL: not known.
-static const double *measure(const balance *b, u32 kind, i64 batch, i64 samples) {
+// Busy ps of main's instructions for one microbatch of so many samples on tp ranks of the kind; on one of them that part of
+// all the work, without communication. NULL: not known.
+static const double *measure_on(const balance *b, u32 kind, u32 tp, i64 batch, i64 samples) {
   hybrid_opts h = *b->o;
-  u32 ranks[1024], tp = b->s->tp.n;
-  double scale = 1;
-  if (tp > COUNT_OF(ranks) ||
-      !ranks_of_kind(b, kind, tp, ranks)) { // too few: one of them, without communication
-    if (!ranks_of_kind(b, kind, 1, ranks)) return NULL;
-    scale = 1.0 / tp, tp = 1;
-  }
+  u32 *ranks = NEWN(b->a, u32, tp);
+  const double part = tp < b->s->tp.n ? 1.0 / b->s->tp.n : 1;
+  if (!ranks_of_kind(b, kind, tp, ranks)) return NULL;
   h.s = strategy_default(), h.said = NULL, h.no_order = true;
   h.s.tp.n = tp, h.s.mb.n = (u32)(batch / samples), h.s.recompute = b->s->recompute;
   if (tp > 1) h.s.sp = b->s->sp, h.s.tables = b->s->tables;
-  const planner_key key = {h.s, {kind, b->s->tp.n}, cost_model_serial(b->o->k)};
+  const planner_key key = {h.s, {kind, (i64)b->s->tp.n << 1 | b->o->train}, cost_model_serial(b->o->k)};
   const double *known = planner_kept_times(b->pl, &key);
   if (known) return known;
   plan *pn = policy_hybrid(b->pl, b->a, &h);
@@ -68,9 +67,15 @@ static const double *measure(const balance *b, u32 kind, i64 batch, i64 samples)
   if (!plan_busy(b->pl, pn, b->o->k, busy)) return NULL;
   double *ps = ZNEWN(b->a, double, b->nbody + 1);
   for (u32 i = 0; i < b->nbody; i++)
-    for (u32 d = 0; d < 2; d++) ps[i] += (busy[i].compute[d] + (scale < 1 ? 0 : busy[i].comm[d])) * scale;
+    for (u32 d = 0; d < 2; d++) ps[i] += (busy[i].compute[d] + (part < 1 ? 0 : busy[i].comm[d])) * part;
   planner_keep_times(b->pl, &key, ps, b->nbody);
   return ps;
+}
+
+// Where the kind has too few ranks, or equal parts are not possible though others may be: of one of them.
+static const double *measure(const balance *b, u32 kind, i64 batch, i64 samples) {
+  const double *ps = measure_on(b, kind, b->s->tp.n, batch, samples);
+  return ps || b->s->tp.n == 1 ? ps : measure_on(b, kind, 1, batch, samples);
 }
 
 static i64 divisor_below(i64 n, i64 most) {
@@ -179,39 +184,65 @@ static bool all_equal(const u32 *v, u32 n) {
   return true;
 }
 
-// Ranks by the times of the slowest of their places: of equal ones there is one row.
+// Which kinds every data rank has, and what each takes of main.
+typedef struct {
+  u32 nkinds;
+  const bool *has; // [rank][kind]
+  const linear *sum;
+} data_ranks;
+
+static bool data_ranks_of(balance *b, data_ranks *x) {
+  const u32 n = b->s->dp.n;
+  x->nkinds = b->m->nkinds;
+  bool *has = ZNEWN(b->a, bool, (size_t)n * x->nkinds);
+  linear *sum = ZNEWN(b->a, linear, x->nkinds);
+  for (u32 j = 0; j < n; j++)
+    for (u32 q = 0; q < b->s->pp.n; q++)
+      for (u32 t = 0; t < b->s->tp.n; t++) has[j * x->nkinds + kind_at(b, q, j, t)] = true;
+  for (u32 j = 0; j < n; j++)
+    for (u32 k = 0; k < x->nkinds; k++) {
+      const linear *of = has[j * x->nkinds + k] ? times_of(b, k) : NULL;
+      if (has[j * x->nkinds + k] && !of) return false;
+      if (of) sum[k] = all_of(b, of);
+    }
+  x->has = has, x->sum = sum;
+  return true;
+}
+
+// Of the slowest place: which one that is depends on how many samples there are.
+static double data_rank_time(const data_ranks *x, u32 rank, i64 samples) {
+  double most = 0;
+  for (u32 k = 0; k < x->nkinds; k++)
+    if (x->has[rank * x->nkinds + k]) most = MAX(most, at(x->sum[k], samples));
+  return most;
+}
+
+typedef struct {
+  const data_ranks *of;
+} asking;
+static i64 time_of_rank(const void *arg, u32 rank, i64 samples) {
+  return (i64)data_rank_time(((const asking *)arg)->of, rank, samples);
+}
+
 static bool share_batch(balance *b, choice_value *out) {
   const u32 n = b->s->dp.n;
-  linear *t = NEWN(b->a, linear, n);
+  data_ranks x;
+  if (b->micro < n || !data_ranks_of(b, &x)) return false;
+  i64 *cap = NEWN(b->a, i64, n);
+  const bool capped = caps_of(b, cap);
+  balance_ranks *rank = NEWN(b->a, balance_ranks, n);
+  for (u32 j = 0; j < n; j++)
+    rank[j] = (balance_ranks){.count = 1, .least = 1, .cap = capped ? MAX(cap[j], 1) : b->micro};
+  const balance_batch in = {
+      .total = b->micro, .nkinds = n, .kind = rank, .time = time_of_rank, .arg = &(asking){&x}};
+  balance_split split;
+  balance_fault fault = balance_shares(b->a, &in, &split);
+  for (u32 j = 0; fault == BALANCE_CAPS && j < n; j++)
+    rank[j].cap = b->micro; // it does not fit, however it is dealt out
+  if (fault == BALANCE_CAPS) fault = balance_shares(b->a, &in, &split);
+  if (fault != BALANCE_OK) return false;
   u32 *v = NEWN(b->a, u32, n);
-  const linear *of[256] = {0};
-  linear sum[256];
-  for (u32 j = 0; j < n; j++) {
-    t[j] = (linear){0};
-    for (u32 q = 0; q < b->s->pp.n; q++)
-      for (u32 x = 0; x < b->s->tp.n; x++) {
-        const u32 kind = kind_at(b, q, j, x);
-        if (kind >= COUNT_OF(of)) return false;
-        if (!of[kind]) {
-          if (!(of[kind] = times_of(b, kind))) return false;
-          sum[kind] = all_of(b, of[kind]);
-        }
-        if (at(sum[kind], b->micro) > at(t[j], b->micro)) t[j] = sum[kind];
-      }
-    v[j] = 1;
-  }
-  if (b->micro < n) return false;
-  i64 *cap = NEWN(b->a, i64, n), room = 0;
-  bool capped = caps_of(b, cap);
-  for (u32 j = 0; capped && j < n; j++) room += cap[j], capped = cap[j] > 0;
-  capped = capped && room >= b->micro; // else it does not fit, however it is dealt out
-  for (i64 left = b->micro - n; left > 0; left--) {
-    u32 best = n;
-    for (u32 j = 0; j < n; j++)
-      if ((!capped || v[j] < cap[j]) && (best == n || at(t[j], v[j] + 1) < at(t[best], v[best] + 1)))
-        best = j;
-    v[best]++;
-  }
+  for (u32 j = 0; j < n; j++) v[j] = (u32)split.share[j];
   *out = all_equal(v, n) ? choice_default(CHOICE_dp_shares) : parts(b, v, n);
   return true;
 }
@@ -259,11 +290,22 @@ static bool share_tensor(balance *b, choice_value *out) {
 }
 
 // ---- layers -------------------------------------------------------------------------------------------------------
-// Times of layers on places: a layer is a call of main and what stands before it; the last one has what follows, too.
+// A layer is a call of main and what stands before it; the last one has what follows, too.
 typedef struct {
-  u32 nlayers, stages, places;
-  double **before; // [place][layers before]
-} lines;
+  u32 n;
+  u32 *of; // by instruction of main
+} layer_list;
+
+static layer_list layers_of(const balance *b) {
+  const func_info *m = func_get(planner_source(b->pl), planner_source(b->pl)->main);
+  layer_list x = {.of = NEWN(b->a, u32, m->body.n + 1)};
+  for (u32 i = 0; i < m->body.n; i++) x.n += m->body.v[i].op == OP_call;
+  for (u32 i = 0, l = 0; i < m->body.n; i++) {
+    x.of[i] = MIN(l, MAX(x.n, 1) - 1);
+    l += m->body.v[i].op == OP_call;
+  }
+  return x;
+}
 
 static strategy degrees_at(const balance *b, u32 place) {
   strategy s = *b->s;
@@ -272,69 +314,169 @@ static strategy degrees_at(const balance *b, u32 place) {
   return s;
 }
 
-static bool lines_of(balance *b, lines *x) {
-  const func_info *m = func_get(planner_source(b->pl), planner_source(b->pl)->main);
+// ps of the layers for one microbatch on the slowest rank of a block, with the degrees of the place. NULL: not known.
+static const i64 *block_times(balance *b, const layer_list *l, u32 block, u32 place) {
   const u32 dp = b->s->dp.n, *shares = b->s->dp_shares.nparts ? b->s->dp_shares.part : NULL;
-  i64 sum = 0;
+  const strategy s = degrees_at(b, place);
+  balance own = *b;
+  i64 sum = 0, *ps = ZNEWN(b->a, i64, l->n + 1);
+  double *most = ZNEWN(b->a, double, b->nbody + 1);
   for (u32 j = 0; j < dp; j++) sum += shares ? shares[j] : 1;
-  x->nlayers = 0, x->places = b->s->pp.n, x->stages = b->s->pp.n * b->s->v.n;
-  for (u32 i = 0; i < m->body.n; i++) x->nlayers += m->body.v[i].op == OP_call;
-  x->before = NEWN(b->a, double *, x->places);
-  for (u32 q = 0; q < x->places; q++) {
-    double *at_layer = x->before[q] = ZNEWN(b->a, double, x->nlayers + 2);
-    double *ps = ZNEWN(b->a, double, b->nbody + 1);
-    balance own; // with the degrees of the place
-    const strategy s = degrees_at(b, q);
-    if (b->s->tp_stages.nparts) own = *b, own.s = &s, own.time = ZNEWN(b->a, linear *, b->m->nkinds);
-    for (u32 j = 0; j < dp; j++)
-      for (u32 t = 0; t < b->s->tp.n; t++) {
-        const linear *of = times_of(b->s->tp_stages.nparts ? &own : b, kind_at(b, q, j, t));
-        if (!of) return false;
-        for (u32 i = 0; i < b->nbody; i++)
-          ps[i] = MAX(ps[i], at(of[i], shares ? b->micro * shares[j] / sum : b->micro / s.dp.n));
-      }
-    for (u32 i = 0, l = 0; i < m->body.n; i++) {
-      at_layer[MIN(l + 1, x->nlayers)] += ps[i];
-      l += m->body.v[i].op == OP_call;
+  if (s.tp.n != b->s->tp.n) own.s = &s, own.time = ZNEWN(b->a, linear *, b->m->nkinds);
+  for (u32 j = 0; j < dp; j++)
+    for (u32 t = 0; t < b->s->tp.n; t++) {
+      const u32 kind = b->m->dev[(block * dp + j) * b->s->tp.n + t].kind;
+      const linear *of = times_of(s.tp.n != b->s->tp.n ? &own : b, kind);
+      if (!of) return NULL;
+      for (u32 i = 0; i < b->nbody; i++)
+        most[i] = MAX(most[i], at(of[i], shares ? b->micro * shares[j] / sum : b->micro / s.dp.n));
     }
-    for (u32 l = 1; l <= x->nlayers; l++) at_layer[l] += at_layer[l - 1];
+  double done = 0; // layers are differences of rounded sums
+  i64 before = 0;
+  for (u32 i = 0; i < b->nbody; i++) {
+    done += most[i];
+    ps[l->of[i]] += (i64)done - before, before = (i64)done;
+  }
+  return ps;
+}
+
+// ---- memory of layers ---------------------------------------------------------------------------------------------
+typedef struct {
+  i64 *fixed, *kept; // by layer, of one rank
+} layer_bytes;
+
+// Bytes of each layer on a rank. NULL: not known.
+static const double *kept_of_layers(const balance *b, const layer_list *l) {
+  hybrid_opts h = *b->o;
+  h.s = strategy_default(), h.said = NULL, h.no_order = true;
+  h.s.tp = b->s->tp, h.s.sp = b->s->sp, h.s.tables = b->s->tables, h.s.recompute = b->s->recompute;
+  h.s.mb.n = b->s->mb.n * b->s->dp.n;
+  const planner_key key = {h.s, {-2, 0}, cost_model_serial(b->o->k)};
+  const double *known = planner_kept_times(b->pl, &key);
+  if (known) return known;
+  plan_kept_value *x;
+  bool *accumulates;
+  const plan *pn = policy_hybrid(b->pl, b->a, &h);
+  if (!pn) return NULL;
+  const u32 n = plan_kept(b->pl, pn, b->o->k, b->a, &x, &accumulates);
+  double *kept = ZNEWN(b->a, double, l->n + 1);
+  for (u32 k = 0; k < n; k++) kept[l->of[x[k].def]] += x[k].bytes;
+  planner_keep_times(b->pl, &key, kept, l->n);
+  return kept;
+}
+
+// Weights, gradients and states as tensor parallelism and ZeRO split them, if that splits everything; what one microbatch
+// keeps for its backward.
+static layer_bytes bytes_of_layers(const balance *b, const layer_list *l) {
+  prog *p = planner_source(b->pl);
+  const func_info *m = func_get(p, p->main);
+  layer_bytes x = {ZNEWN(b->a, i64, l->n + 1), ZNEWN(b->a, i64, l->n + 1)};
+  const strategy *s = b->s;
+  const u32 zero = b->o->train ? s->zero.n : 0, tp = s->tp.n;
+  bool *seen = ZNEWN(b->a, bool, m->nparams + 1);
+  for (u32 i = 0; i < m->body.n; i++)
+    for (u32 o = 0; o < instr_nopd(m, &m->body.v[i]); o++) {
+      const value v = opd_of(m, &m->body.v[i], o);
+      if (v > m->nparams || seen[v] || m->params.v[v - 1].r != ROLE_WEIGHT) continue;
+      const shape *sh = &val_type(p, m, v)->s;
+      i64 bytes = shape_bytes(sh) / (zero > 2 ? s->dp.n : 1), states = 0;
+      optim_state st;
+      for (u32 k = 0; b->o->train && optim_state_find(&b->o->optim, sh, k, &st); k++)
+        states += shape_bytes(&st.s);
+      if (b->o->train) bytes += shape_bytes(sh) / (zero > 1 ? s->dp.n : 1) + states / (zero ? s->dp.n : 1);
+      x.fixed[l->of[i]] += bytes / tp;
+      seen[v] = true;
+    }
+  const double *kept = b->o->train ? kept_of_layers(b, l) : NULL;
+  for (u32 k = 0; kept && k < l->n; k++) x.kept[k] = (i64)kept[k];
+  return x;
+}
+
+// ---- order and cuts -------------------------------------------------------------------------------------------------
+enum { FULL = 95 }; // percent of a device's memory that is dealt out: what is computed with is not counted
+
+static i64 memory_of_block(const balance *b, u32 block) {
+  i64 least = INT64_MAX;
+  const u32 ranks = b->s->dp.n * b->s->tp.n;
+  for (u32 r = block * ranks; r < (block + 1) * ranks; r++)
+    least = MIN(least, machine_kind_of(b->m, r)->usable_bytes);
+  if (b->o->memory_bytes > 0) least = b->o->memory_bytes;
+  return b->o->memory_bytes < 0 ? INT64_MAX / 2 : least / 100 * FULL;
+}
+
+// Blocks of equal times and memory are one kind. Their number; kind[block].
+static u32 kinds_of_blocks(const balance *b, const i64 *const *ps, u32 nlayers, u32 *kind) {
+  u32 n = 0;
+  for (u32 q = 0; q < b->s->pp.n; q++) {
+    u32 j = 0;
+    while (j < q &&
+           (memory_of_block(b, j) != memory_of_block(b, q) || memcmp(ps[j], ps[q], nlayers * sizeof **ps)))
+      j++;
+    kind[q] = j < q ? kind[j] : n++;
+  }
+  return n;
+}
+
+static bool fits_in_order(const balance *b, const layer_bytes *bytes, const u32 *end) {
+  for (u32 q = 0, l = 0; q < b->s->pp.n; q++) {
+    i64 fixed = 0, kept = 0;
+    for (; l < end[q]; l++) fixed += bytes->fixed[l], kept += bytes->kept[l];
+    if (fixed + kept * MIN(b->s->pp.n - q, b->s->mb.n) > memory_of_block(b, q)) return false;
   }
   return true;
 }
 
-// Layers of each stage if none takes longer than `most`; every stage gets one at least. False: not all find a place.
-static bool filled(const lines *x, double most, u32 *part) {
-  u32 done = 0;
-  for (u32 s = 0; s < x->stages; s++) {
-    const double *before = x->before[s % x->places];
-    const u32 last = x->nlayers - (x->stages - 1 - s); // one layer for each of the others
-    u32 to = done;
-    while (to < last && before[to + 1] - before[done] <= most) to++;
-    if (to == done) return false;
-    part[s] = to - done, done = to;
+// Another order of blocks, where that of the machine does not fit and one does.
+static bool reorder(balance *b, const layer_list *l, const i64 *const *ps, u32 *end, choice_value *places) {
+  const u32 n = b->s->pp.n;
+  const layer_bytes bytes = bytes_of_layers(b, l);
+  if (fits_in_order(b, &bytes, end)) return false;
+  u32 *kind = NEWN(b->a, u32, n), nkinds = kinds_of_blocks(b, ps, l->n, kind);
+  balance_devices *of = ZNEWN(b->a, balance_devices, nkinds);
+  const i64 **time = NEWN(b->a, const i64 *, nkinds);
+  for (u32 q = 0; q < n; q++)
+    of[kind[q]].count++, of[kind[q]].memory_bytes = memory_of_block(b, q), time[kind[q]] = ps[q];
+  const balance_line in = {.nlayers = l->n,
+                           .nkinds = nkinds,
+                           .kind = of,
+                           .time_ps = time,
+                           .fixed_bytes = bytes.fixed,
+                           .kept_bytes = bytes.kept,
+                           .micro = b->s->mb.n,
+                           .stages = n,
+                           .aim = BALANCE_BOTTLENECK};
+  balance_cuts cuts;
+  if (balance_stages(b->a, &in, &cuts) != BALANCE_OK) return false;
+  u32 *order = NEWN(b->a, u32, n);
+  bool *taken = ZNEWN(b->a, bool, n), same = true;
+  for (u32 q = 0; q < n; q++) {
+    u32 block = 0;
+    while (taken[block] || kind[block] != cuts.kind[q]) block++;
+    taken[block] = true, order[q] = block + 1, end[q] = cuts.end[q];
+    same = same && block == q;
   }
-  return done == x->nlayers;
+  if (!same) *places = (choice_value){.nparts = n, .part = order};
+  return true;
 }
 
-static bool share_layers(balance *b, choice_value *out) {
-  lines x;
-  if (!lines_of(b, &x)) return false;
-  u32 *part = NEWN(b->a, u32, x.stages);
-  if (x.nlayers < x.stages) {
-    *out = choice_default(CHOICE_layers);
-    return true;
+static bool share_layers(balance *b, strategy *s) {
+  const u32 n = b->s->pp.n, chunks = b->s->v.n;
+  const layer_list l = layers_of(b);
+  const i64 **ps = NEWN(b->a, const i64 *, n);
+  u32 *place = NEWN(b->a, u32, n);
+  if (l.n < n * chunks) return true; // by FLOPs, which cuts between single matmuls too
+  for (u32 q = 0; q < n; q++) {
+    place[q] = q;
+    if (!(ps[q] = block_times(b, &l, strategy_block(b->s, q), q))) return false;
   }
-  double lo = 0, hi = 0;
-  for (u32 q = 0; q < x.places; q++) hi = MAX(hi, x.before[q][x.nlayers]);
-  for (u32 it = 0; it < 60; it++) {
-    const double mid = (lo + hi) / 2;
-    if (filled(&x, mid, part))
-      hi = mid;
-    else
-      lo = mid;
-  }
-  filled(&x, hi, part);
-  *out = (choice_value){.nparts = x.stages, .part = part};
+  const balance_passes in = {
+      .nlayers = l.n, .nkinds = n, .nplaces = n, .nchunks = chunks, .kind = place, .time_ps = ps};
+  balance_chunked cut;
+  if (balance_chunks(b->a, &in, &cut) != BALANCE_OK) return true;
+  u32 *end = arena_dup(b->a, cut.end, n * chunks * sizeof *end), *part = NEWN(b->a, u32, n * chunks);
+  if (chunks == 1 && !b->s->places.nparts && !b->s->tp_stages.nparts) reorder(b, &l, ps, end, &s->places);
+  for (u32 k = 0; k < n * chunks; k++) part[k] = end[k] - (k ? end[k - 1] : 0);
+  s->layers = (choice_value){.nparts = n * chunks, .part = part};
   return true;
 }
 
@@ -353,6 +495,12 @@ static bool known_batch(const balance *b) {
   const strategy *s = b->s;
   const i64 batch = policy_batch_extent(b->pl);
   return batch > 0 && batch % s->mb.n == 0 && (u64)s->dp.n * s->tp.n * s->pp.n <= b->m->nranks;
+}
+
+static bool several_kinds(const balance *b) { // of the devices that are used
+  for (u32 r = 1; r < b->s->dp.n * b->s->tp.n * b->s->pp.n; r++)
+    if (b->m->dev[r].kind != b->m->dev[0].kind) return true;
+  return false;
 }
 
 bool policy_speeds(planner *pl, arena *a, const hybrid_opts *o, double *speed) {
@@ -391,9 +539,10 @@ bool policy_balance(planner *pl, arena *a, const hybrid_opts *o, strategy *s) {
   if (data) s->dp_shares = choice_default(CHOICE_dp_shares);
   if (tensor) s->tp_shares = choice_default(CHOICE_tp_shares);
   // What cannot be measured cannot be planned either: the plan says why
-  if (tensor && known) known = share_tensor(&b, &s->tp_shares);
-  if (data && known && b.m->nkinds > 1) known = share_batch(&b, &s->dp_shares);
-  if (layers && known) share_layers(&b, &s->layers);
+  const bool several = known && several_kinds(&b);
+  if (tensor && several) known = share_tensor(&b, &s->tp_shares);
+  if (data && known && several) known = share_batch(&b, &s->dp_shares);
+  if (layers && known) share_layers(&b, s);
   diag_truncate(p->c, said);
   return true;
 }

@@ -314,6 +314,7 @@ plan *policy_hybrid(planner *pl, arena *a, const hybrid_opts *o) {
   strbuf name = {.a = a};
   strategy said = o->s; // with the numbers that `auto` stands for
   said.layers = own.s.layers, said.dp_shares = own.s.dp_shares, said.tp_shares = own.s.tp_shares;
+  said.places = own.s.places;
   strategy_print(&said, &name);
   pn->name = sym_of(c, sb_str(&name));
   return pn;
