@@ -190,6 +190,9 @@ static void put_why(report *r, arena *a, const search_about *about, const search
   const cell share = about->mfu > 0 ? cell_x(CELL_SHARE, about->mfu) : cell_none();
   const char *mfu = about->mfu > 0 ? arena_printf(a, "; MFU %s", text_of(a, share)) : "";
   report_line(r, "winner", "%s", name_of(a, w));
+  if (s->resolved && *s->resolved && strcmp(s->resolved, name_of(a, w)))
+    report_line(r, "that is", "%s", s->resolved);
+  report_fact(r, "resolved", NULL, s->resolved && *s->resolved ? cell_text(s->resolved) : cell_none());
   report_line(r, "", "computes %s of the time, communicates %s, idles %s%s; needs %s%s%s",
               text_of(a, cell_x(CELL_SHARE, w->utilisation)), text_of(a, cell_x(CELL_SHARE, w->comm)),
               text_of(a, cell_x(CELL_SHARE, w->bubble)), mfu, text_of(a, cell_i(CELL_BYTES, w->peak_bytes)),

@@ -48,6 +48,7 @@ void kinds_of(search *s, const whole_answer *x, const hybrid_opts *h) {
     all += speed[m->dev[k].kind];
   }
   r->kinds = of;
+  r->resolved = arena_strdup(s->a, sym_str(s->w[0].c, x->plan->name));
   for (u32 k = 0; k < m->nkinds; k++) {
     search_kind *to = &of[r->nkinds];
     if (!of[k].ranks) continue;

@@ -120,6 +120,7 @@ static void of_best(const search_part *const *part, search_result *r, search_abo
     about->batchnorm = part[i]->about.batchnorm;
     about->mfu = part[i]->about.mfu;
     r->kinds = x->kinds, r->nkinds = x->nkinds, r->spread_ps = x->spread_ps;
+    r->resolved = x->resolved;
   }
 }
 

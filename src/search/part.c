@@ -98,6 +98,7 @@ search_part *search_part_of(arena *a, const prog *src, const machine *m, const c
                          .nkinds = r->nkinds,
                          .kinds = r->kinds,
                          .spread_ps = r->spread_ps,
+                         .resolved = r->resolved,
                          .batch = r->batch,
                          .dealt = r->dealt,
                          .most_microbatches = r->most_microbatches,
@@ -208,6 +209,8 @@ void search_part_print(const search_part *p, strbuf *out) {
   put_key(&b, "mfu");
   sb_fmt(&b, "%.17g", p->about.mfu);
   put_number(&b, "spread_ps", r->spread_ps);
+  put_key(&b, "resolved");
+  sb_json_str(&b, r->resolved ? r->resolved : "");
   put_kinds(r, &b);
   put_key(&b, "points");
   for (u32 i = 0; i < r->npoints; i++) {

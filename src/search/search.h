@@ -93,9 +93,10 @@ typedef struct {
   // Of the best plan on devices of several kinds; nkinds 0: of one kind, or no plan was simulated whole
   u32 nkinds;
   const search_kind *kinds;
-  i64 spread_ps;    // its step, if no device ever waited, at the speed of its microbatches; 0: not known
-  i64 memory_bytes; // the limit that was applied; of devices with limits of their own the largest ...
-  i64 memory_least; // ... and the smallest; else the same
+  const char *resolved; // it, with the numbers that `auto` stands for; NULL: not known
+  i64 spread_ps;        // its step, if no device ever waited, at the speed of its microbatches; 0: not known
+  i64 memory_bytes;     // the limit that was applied; of devices with limits of their own the largest ...
+  i64 memory_least;     // ... and the smallest; else the same
   i64 batch;
 } search_result;
 

@@ -86,6 +86,7 @@ $ sed -E 's/("(program|description|screened|checksum)": ")[0-9a-f]+/\1.../' one.
   "batchnorm_groups": 0,
   "mfu": 0.0077484001076447004,
   "spread_ps": 0,
+  "resolved": "",
   "devices": [],
   "points": [
     {"strategy": "dp=1 tp=1 pp=2", "bound_ps": 110247290, "state": "fits", "time_ps": 176887447, "peak_bytes": 8520704, "utilisation": 0.54371559503597788, "bubble": 0.45628440496402212, "communication": 0},
@@ -195,12 +196,12 @@ error[E0510]: this part is of another search: the number of devices is 2 here an
 [1]
 $ head -c 900 part2.json > cut.json; heddle merge part1.json cut.json
 error[E0116]: the part is cut off here, or was changed before
-  --> cut.json:37
+  --> cut.json:38
   hint: copy the file again, or evaluate the part again
 [1]
 $ sed s/fits/fats/ part2.json > changed.json; heddle merge part1.json changed.json
 error[E0116]: the part is cut off here, or was changed before
-  --> changed.json:46
+  --> changed.json:47
   hint: copy the file again, or evaluate the part again
 [1]
 $ heddle merge part1.json best.plan whole.txt

@@ -13,6 +13,7 @@ step          training
 3   8   1     2  selective  auto       3.003 s  1.02x  85.26/s  31.4 GiB  computation 93 %
 
 winner       dp=8 tp=1 pp=1 recompute=selective dp.shares=auto
+that is      dp=8 tp=1 pp=1 recompute=selective dp.shares=7x4/9x4
              computes 94.8 % of the time, communicates 4.3 %, idles 0.9 %; needs 32.1 GiB of 72.0 GiB
 next         dp=8 tp=1 pp=1 mb=2 dp.shares=auto
              1.01x the time, limited by computation

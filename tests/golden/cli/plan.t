@@ -120,6 +120,7 @@ $ heddle plan mlp-xs --batch 1024 --train --machine laptop --data 2 --tensor 1,2
     {"rank": N, "dp": N, "tp": N, "pp": N, "mb": N, "v": N, "schedule": "1f1b", "group": null, "zero": N, "recompute": "none", "sp": null, "overlap": "pp", "channels": "peer", "tables": null, "layers": "cost", "bn": "local", "tp.stages": "equal", "dp.shares": "equal", "tp.shares": null, "places": "inorder", "strategy": "dp=2 tp=1 pp=2 mb=16", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
     {"rank": N, "dp": N, "tp": N, "pp": N, "mb": N, "v": N, "schedule": "1f1b", "group": null, "zero": N, "recompute": "none", "sp": null, "overlap": "pp", "channels": "peer", "tables": null, "layers": "cost", "bn": "local", "tp.stages": "equal", "dp.shares": "equal", "tp.shares": null, "places": "inorder", "strategy": "dp=2 tp=1 pp=2", "state": "simulated", "time_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "bubble"}
   ],
+  "resolved": null,
   "mfu": N,
   "bound_failed": false,
   "not_searched": "v=* schedule=* sp=*",
