@@ -160,6 +160,10 @@ void machine_set_usable(machine *m, i64 bytes); // of every device, at most its 
 machine *machine_twice(arena *a,
                        const machine *m); // with twice the nodes; NULL: more devices than there may be
 
+machine *machine_more_memory(arena *a, const machine *m, u32 percent); // usable of every device
+// Without the nodes that have a device of the kind; NULL: none is left. Ranks are numbered anew.
+machine *machine_without(arena *a, const machine *m, u32 kind);
+
 // A subgroup of ranks on the machine, without padding (it is hashed and compared as bytes). Bandwidths are
 // what its slowest member or node gets; 0: there is no link.
 typedef struct {

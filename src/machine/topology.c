@@ -60,6 +60,38 @@ machine *machine_twice(arena *a, const machine *m) {
   return out;
 }
 
+machine *machine_more_memory(arena *a, const machine *m, u32 percent) {
+  machine *out = arena_dup(a, m, sizeof *m);
+  out->kind = arena_dup(a, m->kind, m->nkinds * sizeof *m->kind);
+  for (u32 k = 0; k < m->nkinds; k++)
+    out->kind[k].usable_bytes = (i64)((double)m->kind[k].usable_bytes * (1 + percent / 100.0));
+  return out;
+}
+
+machine *machine_without(arena *a, const machine *m, u32 kind) {
+  machine *out = arena_dup(a, m, sizeof *m);
+  node_kind *kinds = NEWN(a, node_kind, m->nnode_kinds);
+  u16 *node = NEWN(a, u16, m->nnodes);
+  machine_dev *dev = NEWN(a, machine_dev, m->nranks);
+  u32 n = 0, at = 0, rank = 0;
+  for (u32 i = 0; i < m->nnode_kinds; i++) {
+    const node_kind *x = &m->node_kind[i];
+    bool has = false;
+    for (u32 j = 0; j < x->ndevs; j++) has |= x->dev[j] == kind;
+    if (has) continue;
+    for (u32 k = 0; k < x->count; k++, at++) {
+      node[at] = (u16)n;
+      for (u32 j = 0; j < x->ndevs; j++) dev[rank++] = (machine_dev){x->dev[j], (u16)j, at};
+    }
+    kinds[n++] = *x;
+  }
+  if (!rank) return NULL;
+  out->name = sym_fmt(m->c, "%s without %s", sym_str(m->c, m->name), sym_str(m->c, m->kind[kind].name));
+  out->node_kind = kinds, out->nnode_kinds = n, out->node = node, out->dev = dev;
+  out->nnodes = at, out->nranks = rank;
+  return out;
+}
+
 // ---- links inside a node -----------------------------------------------------------------------------
 
 typedef struct {

@@ -166,7 +166,7 @@ typedef struct {
   strategy s;
   i64 time_ps, peak_bytes;
 } search_what_if;
-enum { WHAT_IF_MOST = 3 };
+enum { WHAT_IF_MOST = 8 };
 u32 search_what_ifs(ctx *c, arena *a, const prog *src, const machine *m, const cost_opts *costs,
                     const search_opts *o, const search_result *r, search_what_if out[WHAT_IF_MOST]);
 

@@ -19,6 +19,24 @@ static void again(ctx *c, arena *keep, const prog *src, const machine *m, const 
   arena_free(a);
 }
 
+// The same search without the nodes of one kind of device after the other.
+static u32 fewer_kinds(ctx *c, arena *a, const prog *src, const machine *m, const cost_opts *costs,
+                       const search_opts *o, search_what_if *out, u32 most) {
+  u32 n = 0;
+  for (u32 k = 0; k < m->nkinds && n < most; k++) {
+    const machine *less = machine_without(a, m, k);
+    if (!less || less->nranks == m->nranks) continue;
+    out[n] = (search_what_if){.what = arena_printf(a, "without %s", sym_str(m->c, m->kind[k].name)),
+                              .ranks = less->nranks,
+                              .memory_bytes = o->memory_bytes};
+    again(c, a, src, less, costs, o, &out[n]);
+    for (u32 r = 0; !o->memory_bytes && r < less->nranks; r++)
+      out[n].memory_bytes = MAX(out[n].memory_bytes, machine_kind_of(less, r)->usable_bytes);
+    n++;
+  }
+  return n;
+}
+
 u32 search_what_ifs(ctx *c, arena *a, const prog *src, const machine *m, const cost_opts *costs,
                     const search_opts *o, const search_result *r, search_what_if out[WHAT_IF_MOST]) {
   static const struct {
@@ -26,15 +44,22 @@ u32 search_what_ifs(ctx *c, arena *a, const prog *src, const machine *m, const c
     u32 percent;
   } more[] = {{"memory limit +25 %", 25}, {"memory limit +50 %", 50}};
   const u32 ranks = o->ranks ? o->ranks : m->nranks;
+  const bool own = !o->memory_bytes; // every device has its own limit
   u32 n = 0;
   for (u32 i = 0; i < COUNT_OF(more) && r->memory_bytes > 0; i++) {
     const i64 bytes = (i64)((double)r->memory_bytes * (1 + more[i].percent / 100.0));
-    out[n] = (search_what_if){.what = more[i].what, .ranks = ranks, .memory_bytes = bytes};
-    again(c, a, src, m, costs, o, &out[n++]);
+    const machine *larger = own ? machine_more_memory(a, m, more[i].percent) : m;
+    out[n] = (search_what_if){.what = more[i].what, .ranks = ranks, .memory_bytes = own ? 0 : bytes};
+    again(c, a, src, larger, costs, o, &out[n]);
+    out[n++].memory_bytes = bytes;
   }
   const machine *twice = 2 * (u64)ranks <= m->nranks ? m : machine_twice(a, m);
-  if (!twice) return n;
-  out[n] = (search_what_if){.what = "twice the devices", .ranks = 2 * ranks, .memory_bytes = r->memory_bytes};
-  again(c, a, src, twice, costs, o, &out[n++]);
+  if (twice) {
+    out[n] =
+        (search_what_if){.what = "twice the devices", .ranks = 2 * ranks, .memory_bytes = o->memory_bytes};
+    again(c, a, src, twice, costs, o, &out[n]);
+    out[n++].memory_bytes = r->memory_bytes;
+  }
+  if (ranks == m->nranks) n += fewer_kinds(c, a, src, m, costs, o, out + n, WHAT_IF_MOST - n);
   return n;
 }

@@ -168,3 +168,12 @@ error[E0509]: places: there is no block 3 of 2
      |                     ^
   hint: use every number from 1 to 2 once
 [2]
+$ heddle plan bert-large:layers=4 --machine "1x2 v100 + 1x2 a100 + 1x2 t4 ib=50Gb/s" --batch 96 --train --what-if --top 1 --threads 1 | sed -n "/^what if/,$ p"
+what if             best plan                          time  faster    memory
+as it is            dp=3 tp=2 pp=1 dp.shares=auto  533.4 ms   1.00x  8.82 GiB
+memory limit +25 %  dp=3 tp=2 pp=1 dp.shares=auto  533.4 ms   1.00x  8.82 GiB
+memory limit +50 %  dp=3 tp=2 pp=1 dp.shares=auto  533.4 ms   1.00x  8.82 GiB
+twice the devices   dp=6 tp=2 pp=1 dp.shares=auto  335.0 ms   1.59x  4.52 GiB
+without v100        dp=4 tp=1 pp=1 dp.shares=auto  742.0 ms   0.72x  12.4 GiB
+without a100        dp=4 tp=1 pp=1 dp.shares=auto  871.6 ms   0.61x  11.5 GiB
+without t4          dp=4 tp=1 pp=1 dp.shares=auto  548.2 ms   0.97x  8.95 GiB
