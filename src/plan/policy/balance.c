@@ -7,13 +7,14 @@
 //
 // - dp.shares: samples go one by one to the data rank that ends first with one more; a rank is as slow as its slowest
 //   place. That is the least possible maximum, since time grows with samples.
-// - layers: places in their order, each filled as far as its time allows; the least time for which that reaches the
-//   last layer, by bisection. Exact for the times given.
+// - layers: consecutive ones for places in their order, all ways looked at: the least time of the slowest stage, and of
+//   those ways the least sum. Exact for the times given.
 // - tp.shares: parts of a sum that the model's splits allow, by the time of the rank's kind; of sums up to PARTS_MOST
 //   the one whose slowest rank ends first.
 //
 // Devices of one kind get equal shares. Ranks of a place that are of several kinds are as slow as the slowest.
 #include "plan/plan.h"
+#include <math.h>
 
 enum { PARTS_MOST = 64 };
 
@@ -250,18 +251,43 @@ static bool lines_of(balance *b, lines *x) {
   return true;
 }
 
-// Layers of each stage if none takes longer than `most`; every stage gets one at least. False: not all find a place.
-static bool filled(const lines *x, double most, u32 *part) {
-  u32 done = 0;
-  for (u32 s = 0; s < x->stages; s++) {
-    const double *before = x->before[s % x->places];
-    const u32 last = x->nlayers - (x->stages - 1 - s); // one layer for each of the others
-    u32 to = done;
-    while (to < last && before[to + 1] - before[done] <= most) to++;
-    if (to == done) return false;
-    part[s] = to - done, done = to;
+static double stage_time(const lines *x, u32 stage, u32 from, u32 to) {
+  const double *before = x->before[stage % x->places];
+  return before[to] - before[from];
+}
+
+// The least time of the slowest stage. Every stage has a layer at least, so it may be worse to give a stage more than
+// less, if the next layer is a long one for whoever comes next: all ways are looked at.
+static double least_slowest(const lines *x, arena *a) {
+  double *least = NEWN(a, double, x->nlayers + 1), *next = NEWN(a, double, x->nlayers + 1);
+  for (u32 l = 0; l <= x->nlayers; l++) least[l] = l ? stage_time(x, 0, 0, l) : INFINITY;
+  for (u32 s = 1; s < x->stages; s++) {
+    for (u32 l = 0; l <= x->nlayers; l++) {
+      next[l] = INFINITY;
+      for (u32 k = l; k-- > 0 && stage_time(x, s, k, l) < next[l];)
+        next[l] = MIN(next[l], MAX(least[k], stage_time(x, s, k, l)));
+    }
+    memcpy(least, next, (x->nlayers + 1) * sizeof *least);
   }
-  return done == x->nlayers;
+  return least[x->nlayers];
+}
+
+// Of those the one that a microbatch passes first: with the least sum.
+static void share_out(const lines *x, arena *a, double most, u32 *part) {
+  const u32 n = x->nlayers + 1;
+  double *sum = NEWN(a, double, (size_t)x->stages *n);
+  u32 *from = ZNEWN(a, u32, (size_t)x->stages * n);
+  for (u32 s = 0; s < x->stages; s++)
+    for (u32 l = 0; l < n; l++) {
+      double *to = &sum[s * n + l];
+      *to = INFINITY;
+      for (u32 k = l; k-- > 0;) {
+        const double t = stage_time(x, s, k, l), all = t + (s ? sum[(s - 1) * n + k] : k ? INFINITY : 0);
+        if (t > most * (1 + 1e-12)) break;
+        if (all < *to * (1 - 1e-9) || (isinf(*to) && all < *to)) *to = all, from[s * n + l] = k;
+      }
+    }
+  for (u32 s = x->stages, l = x->nlayers; s-- > 0;) part[s] = l - from[s * n + l], l = from[s * n + l];
 }
 
 static bool share_layers(balance *b, choice_value *out) {
@@ -272,16 +298,7 @@ static bool share_layers(balance *b, choice_value *out) {
     *out = choice_default(CHOICE_layers);
     return true;
   }
-  double lo = 0, hi = 0;
-  for (u32 q = 0; q < x.places; q++) hi = MAX(hi, x.before[q][x.nlayers]);
-  for (u32 it = 0; it < 60; it++) {
-    const double mid = (lo + hi) / 2;
-    if (filled(&x, mid, part))
-      hi = mid;
-    else
-      lo = mid;
-  }
-  filled(&x, hi, part);
+  share_out(&x, b->a, least_slowest(&x, b->a), part);
   *out = (choice_value){.nparts = x.stages, .part = part};
   return true;
 }
