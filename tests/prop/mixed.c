@@ -846,6 +846,31 @@ TEST(mixed_layers_end_together) {
   tell(&by, "layers=auto");
 }
 
+// A V: the first and the last stage are on the first place, which is eight times as fast.
+TEST(mixed_layers_know_the_places_of_a_file) {
+  static const char text[] =
+      "devices:\n"
+      "  fast: {rate: {f32: 800 GFLOP/s}, vector: 400 GFLOP/s, memory: 8 GiB, bandwidth: 160 GB/s}\n"
+      "  slow: {rate: {f32: 100 GFLOP/s}, vector: 50 GFLOP/s, memory: 8 GiB, bandwidth: 20 GB/s}\n"
+      "nodes:\n  - {count: 1, devices: 1 fast + 3 slow, link: {kind: switch, bandwidth: 200 GB/s}}\n";
+  ctx *c = ctx_new();
+  arena *a = ctx_arena(c);
+  prog *src = front_load(c, "mlp-xs:layers=44,hidden=512", &(front_opts){.batch = 2048, .loss = true});
+  REQUIRE(src);
+  planner *pl = planner_new(src);
+  hybrid_opts h = {.train = true, .optim = optim_default(OPTIM_SGD)};
+  strategy_set set;
+  h.k = cost_model_new(c, a, machine_of(c, a, text), &costs);
+  REQUIRE(strategy_parse(c, a, "pp=4 v=2 mb=8 schedule=examples/zbv.csv layers=auto", &set) &&
+          strategy_one(c, &set, &h.s));
+  const plan *pn = policy_hybrid(pl, a, &h);
+  CHECK_MSG(pn && strstr(sym_str(c, pn->name), " layers=16/2x6/16"), "%s",
+            pn ? sym_str(c, pn->name) : diag_render(c, a));
+  planner_free(pl);
+  prog_free(src);
+  ctx_free(c);
+}
+
 // All shares of tensor splits of small sums that the model can be split by.
 TEST(mixed_tensor_shares_against_enumeration) {
   excess by = {0};

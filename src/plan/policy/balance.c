@@ -222,7 +222,20 @@ static bool share_tensor(balance *b, choice_value *out) {
 typedef struct {
   u32 nlayers, stages, places;
   double **before; // [place][layers before]
+  u32 *place;      // of every stage
 } lines;
+
+// Which place every stage is on: a file says it, else they go round. False: the file does not fit.
+static bool places_of(const balance *b, lines *x) {
+  plan pn = {.train = b->o->train};
+  const sched *file = NULL;
+  hybrid_opts h = *b->o;
+  h.no_order = true;
+  x->place = NEWN(b->a, u32, x->stages);
+  if (b->s->schedule.path && !policy_schedule(b->pl, b->a, &pn, b->s, &h, (loc){0}, &file)) return false;
+  for (u32 k = 0; k < x->stages; k++) x->place[k] = file ? file->at[k].v[0] : k % x->places;
+  return true;
+}
 
 static bool lines_of(balance *b, lines *x) {
   const func_info *m = func_get(planner_source(b->pl), planner_source(b->pl)->main);
@@ -252,7 +265,7 @@ static bool lines_of(balance *b, lines *x) {
 }
 
 static double stage_time(const lines *x, u32 stage, u32 from, u32 to) {
-  const double *before = x->before[stage % x->places];
+  const double *before = x->before[x->place[stage]];
   return before[to] - before[from];
 }
 
@@ -292,7 +305,7 @@ static void share_out(const lines *x, arena *a, double most, u32 *part) {
 
 static bool share_layers(balance *b, choice_value *out) {
   lines x;
-  if (!lines_of(b, &x)) return false;
+  if (!lines_of(b, &x) || !places_of(b, &x)) return false;
   u32 *part = NEWN(b->a, u32, x.stages);
   if (x.nlayers < x.stages) {
     *out = choice_default(CHOICE_layers);
