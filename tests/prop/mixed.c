@@ -521,7 +521,7 @@ TEST(mixed_speeds_are_of_what_is_done) {
     double speed[2][2][MOST_KINDS] = {0}; // [asked second][training][kind]
     for (u32 first = 0; first < 2; first++) {
       model m = open_model(i);
-      hybrid_opts h = auto_of(&m, a, text, 2, 1, 1, 1);
+      hybrid_opts h = auto_of(&m, a, text, ranks_of(&x), 1, 1, 1);
       for (u32 k = 0; k < 2; k++) {
         h.train = k == first;
         CHECK(policy_speeds(m.pl, a, &h, speed[k][h.train]));
@@ -532,6 +532,24 @@ TEST(mixed_speeds_are_of_what_is_done) {
       for (u32 k = 0; k < x.kinds; k++) CHECK_CLOSE(speed[0][train][k], speed[1][train][k], 1e-12);
     arena_free(a);
   }
+}
+
+// A device that is not used may be one that cannot do it.
+TEST(mixed_speeds_are_of_devices_that_are_used) {
+  static const char text[] =
+      "devices:\n"
+      "  one: {rate: {f32: 800 GFLOP/s}, vector: 400 GFLOP/s, memory: 8 GiB, bandwidth: 160 GB/s}\n"
+      "  two: {rate: {f32: 100 GFLOP/s}, vector: 50 GFLOP/s, memory: 8 GiB, bandwidth: 20 GB/s}\n"
+      "  none: {rate: {f16: 100 GFLOP/s}, vector: 50 GFLOP/s, memory: 8 GiB, bandwidth: 20 GB/s}\n"
+      "nodes:\n  - {count: 1, devices: 1 one + 1 two + 1 none, link: {kind: switch, bandwidth: 200 GB/s}}\n";
+  model m = open_model(0);
+  for (u32 dp = 2; dp <= 3; dp++) {
+    const hybrid_opts h = auto_of(&m, m.a, text, dp, 1, 1, 1);
+    double speed[3];
+    CHECK(policy_speeds(m.pl, m.a, &h, speed) == (dp == 2));
+    CHECK(dp == 3 || (speed[0] > speed[1] && speed[1] > 0));
+  }
+  close_model(&m);
 }
 
 // Everything twice as fast, and nothing that takes its time whatever it does: the same numbers.

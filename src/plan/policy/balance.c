@@ -345,10 +345,13 @@ bool policy_speeds(planner *pl, arena *a, const hybrid_opts *o, double *speed) {
   const i64 even = MAX(b.micro / o->s.dp.n, 1);
   const u32 said = diag_count(p->c);
   bool known = known_batch(&b);
-  for (u32 k = 0; known && k < b.m->nkinds; k++) {
-    const linear *t = times_of(&b, k);
+  for (u32 k = 0; k < b.m->nkinds; k++) speed[k] = 0;
+  for (u32 r = 0; known && r < o->s.dp.n * o->s.tp.n * o->s.pp.n; r++) {
+    const u32 kind = b.m->dev[r].kind;
+    if (speed[kind] > 0) continue;
+    const linear *t = times_of(&b, kind);
     known = t != NULL;
-    if (known) speed[k] = (double)even / at(all_of(&b, t), even) / o->s.tp.n;
+    if (known) speed[kind] = (double)even / at(all_of(&b, t), even) / o->s.tp.n;
   }
   diag_truncate(p->c, said);
   return known;
