@@ -147,6 +147,16 @@ static choice_value parts_of(u64 *rng, u32 n, u32 sum, arena *a) {
   return (choice_value){.nparts = n, .part = v};
 }
 
+// The same as shares, which have no common factor.
+static choice_value shares_in(u64 *rng, u32 n, u32 sum, arena *a) {
+  strbuf b = {.a = a};
+  const choice_value v = parts_of(rng, n, sum, a);
+  choice_value x;
+  choice_print(CHOICE_dp_shares, v, &b);
+  REQUIRE(choice_read(CHOICE_dp_shares, a, b.v, b.n, &x));
+  return x;
+}
+
 static u32 divisor(u64 *rng, u32 n, u32 least) { // of n, at least so much; 0: there is none
   u32 v[64], k = 0;
   for (u32 d = MAX(least, 1); d <= n && k < 64; d++)
@@ -168,13 +178,13 @@ static strategy random_strategy(const model *m, u32 ranks, bool train, u64 *rng,
     if (chance(rng, 2))
       s.dp_shares = word_of(CHOICE_dp_shares, "auto");
     else if (sum)
-      s.dp_shares = parts_of(rng, s.dp.n, sum, a);
+      s.dp_shares = shares_in(rng, s.dp.n, sum, a);
   }
   if (s.tp.n > 1) {
     if (chance(rng, 4))
       s.tp_shares = word_of(CHOICE_tp_shares, "auto");
     else if (!chance(rng, 4))
-      s.tp_shares = parts_of(rng, s.tp.n, s.tp.n == 2 ? 3 : 6, a);
+      s.tp_shares = shares_in(rng, s.tp.n, s.tp.n == 2 ? 3 : 6, a);
     s.sp.n = pick(rng, 2), s.tables.n = pick(rng, 2);
   }
   if (s.pp.n > 1) {
@@ -196,6 +206,20 @@ static const char *named(arena *a, const strategy *s) {
   strbuf b = {.a = a};
   strategy_print(s, &b);
   return sb_str(&b);
+}
+
+TEST(mixed_shares_are_reduced) {
+  static const char *const said[][2] = {
+      {"4/2", "2/1"}, {"3/3", "1/1"}, {"6x4/9", "2x4/3"}, {"7", "1"}, {"5x2000", "1x2000"}};
+  arena *a = arena_new();
+  for (u32 k = 0; k < COUNT_OF(said); k++) {
+    strbuf b = {.a = a};
+    choice_value x;
+    REQUIRE(choice_read(CHOICE_tp_shares, a, said[k][0], strlen(said[k][0]), &x));
+    choice_print(CHOICE_tp_shares, x, &b);
+    CHECK_STR(sb_str(&b), said[k][1]);
+  }
+  arena_free(a);
 }
 
 // ---- what shares mean -------------------------------------------------------------------------------------
