@@ -98,9 +98,19 @@ static bool read_set(choice_id id, const char *text, size_t n, u32 *out) {
   return true;
 }
 
+// Are the numbers parts of their sum, one for each rank? Then 4/2 is 2/1.
+static bool is_shares(choice_id id) { return id == CHOICE_dp_shares || id == CHOICE_tp_shares; }
+
+static void reduce(u32 *v, u32 n) {
+  i64 by = 0;
+  for (u32 k = 0; k < n; k++) by = gcd_i64(by, v[k]);
+  for (u32 k = 0; k < n && by > 1; k++) v[k] /= (u32)by;
+}
+
 // "10/12/12/6"; 12x8 is 12 eight times.
 static bool read_list(choice_id id, arena *a, const char *text, size_t n, choice_value *out) {
   if (read_word(id, text, n, &out->n)) return true;
+  const u32 most = is_shares(id) ? UINT16_MAX : CHOICE_PARTS; // ranks of an axis; stages
   VEC(u32) v = {0};
   for (const char *end = text + n; text <= end;) {
     size_t len = 0, own = 0;
@@ -108,11 +118,12 @@ static bool read_list(choice_id id, arena *a, const char *text, size_t n, choice
     while (text + len < end && text[len] != '/') len++;
     while (own < len && text[own] != 'x') own++;
     if (!read_count(text, own, 1, CHOICE_MOST, &part)) return false;
-    if (own < len && !read_count(text + own + 1, len - own - 1, 1, CHOICE_PARTS, &times)) return false;
-    if (v.n + times > CHOICE_PARTS) return false;
+    if (own < len && !read_count(text + own + 1, len - own - 1, 1, most, &times)) return false;
+    if (v.n + times > most) return false;
     while (times-- > 0) *vec_push(a, &v) = part;
     text += len + 1;
   }
+  if (is_shares(id)) reduce(v.v, v.n);
   *out = (choice_value){.nparts = v.n, .part = v.v};
   return true;
 }

@@ -21,6 +21,7 @@ static choice_value random_value(choice_id id, u64 *rng, arena *a) {
       u32 *part = NEWN(a, u32, 8);
       x.nparts = 1 + pick(rng, 8), x.part = part;
       for (u32 i = 0; i < x.nparts; i++) part[i] = odd[pick(rng, COUNT_OF(odd))];
+      if (id != CHOICE_layers) part[0] = 1; // shares have no common factor
       break;
     }
     x.n = pick(rng, choice_words(id));

@@ -17,6 +17,7 @@
 // Devices of one kind get equal shares. Ranks of a place that are of several kinds are as slow as the slowest.
 #include "balance/balance.h"
 #include "plan/plan.h"
+#include <math.h>
 
 enum { PARTS_MOST = 64 };
 
@@ -459,18 +460,34 @@ static bool reorder(balance *b, const layer_list *l, const i64 *const *ps, u32 *
   return true;
 }
 
+// Which place every stage is on: a file says it, else they go round. False: the file does not fit.
+static bool places_of_stages(const balance *b, u32 *place) {
+  plan pn = {.train = b->o->train};
+  const sched *file = NULL;
+  hybrid_opts h = *b->o;
+  h.no_order = true;
+  if (b->s->schedule.path && !policy_schedule(b->pl, b->a, &pn, b->s, &h, (loc){0}, &file)) return false;
+  for (u32 k = 0; k < b->s->pp.n * b->s->v.n; k++) place[k] = file ? file->at[k].v[0] : k % b->s->pp.n;
+  return true;
+}
+
 static bool share_layers(balance *b, strategy *s) {
   const u32 n = b->s->pp.n, chunks = b->s->v.n;
   const layer_list l = layers_of(b);
   const i64 **ps = NEWN(b->a, const i64 *, n);
-  u32 *place = NEWN(b->a, u32, n);
+  u32 *place = NEWN(b->a, u32, n * chunks);
   if (l.n < n * chunks) return true; // by FLOPs, which cuts between single matmuls too
-  for (u32 q = 0; q < n; q++) {
-    place[q] = q;
+  for (u32 q = 0; q < n; q++)
     if (!(ps[q] = block_times(b, &l, strategy_block(b->s, q), q))) return false;
-  }
-  const balance_passes in = {
-      .nlayers = l.n, .nkinds = n, .nplaces = n, .nchunks = chunks, .kind = place, .time_ps = ps};
+  if (!places_of_stages(b, place)) return false;
+  // Of a file the longest stage alone is made short: its stages do not go round
+  const u32 passes = b->s->schedule.path ? 1 : chunks;
+  const balance_passes in = {.nlayers = l.n,
+                             .nkinds = n,
+                             .nplaces = n * chunks / passes,
+                             .nchunks = passes,
+                             .kind = place,
+                             .time_ps = ps};
   balance_chunked cut;
   if (balance_chunks(b->a, &in, &cut) != BALANCE_OK) return true;
   u32 *end = arena_dup(b->a, cut.end, n * chunks * sizeof *end), *part = NEWN(b->a, u32, n * chunks);
@@ -509,10 +526,13 @@ bool policy_speeds(planner *pl, arena *a, const hybrid_opts *o, double *speed) {
   const i64 even = MAX(b.micro / o->s.dp.n, 1);
   const u32 said = diag_count(p->c);
   bool known = known_batch(&b);
-  for (u32 k = 0; known && k < b.m->nkinds; k++) {
-    const linear *t = times_of(&b, k);
+  for (u32 k = 0; k < b.m->nkinds; k++) speed[k] = 0;
+  for (u32 r = 0; known && r < o->s.dp.n * o->s.tp.n * o->s.pp.n; r++) {
+    const u32 kind = b.m->dev[r].kind;
+    if (speed[kind] > 0) continue;
+    const linear *t = times_of(&b, kind);
     known = t != NULL;
-    if (known) speed[k] = (double)even / at(all_of(&b, t), even) / o->s.tp.n;
+    if (known) speed[kind] = (double)even / at(all_of(&b, t), even) / o->s.tp.n;
   }
   diag_truncate(p->c, said);
   return known;
