@@ -355,6 +355,11 @@ static bool settle_micro(ctx *c, const strategy_set *set, i64 batch, strategy *s
   const u32 mbs = s->mbs.n, dp = s->dp.n;
   const loc here = said_at(set, CHOICE_mbs);
   if (!mbs) return true;
+  if (!choice_same(s->dp_shares, choice_default(CHOICE_dp_shares))) {
+    diag(c, E_STRATEGY, here, "mbs=%u: data ranks do not have microbatches of one size (dp.shares)", mbs);
+    diag_hint(c, "give the number of microbatches instead: mb");
+    return false;
+  }
   if (batch <= 0) {
     diag(c, E_STRATEGY, here, "mbs=%u: the batch is not known", mbs);
     diag_hint(c, "give the number of microbatches instead: mb=%u", s->mb.n);

@@ -189,6 +189,7 @@ static void put_why(report *r, arena *a, const search_about *about, const search
   const search_point *w = &s->point[0], *more = NULL;
   const cell share = about->mfu > 0 ? cell_x(CELL_SHARE, about->mfu) : cell_none();
   const char *mfu = about->mfu > 0 ? arena_printf(a, "; MFU %s", text_of(a, share)) : "";
+  const bool own = s->memory_least && s->memory_least < s->memory_bytes; // devices have limits of their own
   report_line(r, "winner", "%s", name_of(a, w));
   if (s->resolved && *s->resolved && strcmp(s->resolved, name_of(a, w)))
     report_line(r, "that is", "%s", s->resolved);
@@ -196,8 +197,10 @@ static void put_why(report *r, arena *a, const search_about *about, const search
   report_line(r, "", "computes %s of the time, communicates %s, idles %s%s; needs %s%s%s",
               text_of(a, cell_x(CELL_SHARE, w->utilisation)), text_of(a, cell_x(CELL_SHARE, w->comm)),
               text_of(a, cell_x(CELL_SHARE, w->bubble)), mfu, text_of(a, cell_i(CELL_BYTES, w->peak_bytes)),
-              s->memory_bytes > 0 ? " of " : "",
-              s->memory_bytes > 0 ? text_of(a, cell_i(CELL_BYTES, s->memory_bytes)) : "");
+              own                   ? " on the fullest device"
+              : s->memory_bytes > 0 ? " of "
+                                    : "",
+              !own && s->memory_bytes > 0 ? text_of(a, cell_i(CELL_BYTES, s->memory_bytes)) : "");
   report_fact(r, "mfu", NULL, share);
   report_batchnorm(r, &about->batchnorm);
   if (s->nfit > 1)

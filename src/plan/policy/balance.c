@@ -541,7 +541,7 @@ bool policy_speeds(planner *pl, arena *a, const hybrid_opts *o, double *speed) {
 static bool no_machine(const hybrid_opts *o, prog *p, choice_id id) {
   const char *name = choice_get(id)->name;
   diag(p->c, E_STRATEGY, o->said ? o->said->of[id].at : (loc){0}, "%s=auto needs a machine", name);
-  diag_hint(p->c, "add --machine, or say the parts: %s=%s", name, id == CHOICE_layers ? "10/12/12/6" : "3/1");
+  diag_hint(p->c, "add --machine, or say the parts: %s=%s", name, id == CHOICE_layers ? "equal" : "3/1");
   return false;
 }
 

@@ -258,6 +258,17 @@ static bool parameters_meet(prog *p, arena *a, const plan *pn, loc where) {
   return true;
 }
 
+// Every data rank has as many samples of its own, or statistics are over all of them.
+static bool batchnorm_is_shared_out(prog *src, const hybrid_opts *o) {
+  batchnorm_stats has;
+  if (!shares_of(o->s.dp_shares) || !pass_batchnorm_of(src, &has) || choice_is(CHOICE_bn, o->s.bn, "sync"))
+    return true;
+  diag(src->c, E_STRATEGY, said_at(o, CHOICE_dp_shares),
+       "dp.shares: batch norm would take its statistics over unequal parts of the batch");
+  diag_hint(src->c, "bn=sync takes them over all data ranks");
+  return false;
+}
+
 plan *policy_unordered(planner *pl, arena *a, const hybrid_opts *o) {
   ctx *c = planner_source(pl)->c;
   const strategy *s = &o->s;
@@ -265,6 +276,7 @@ plan *policy_unordered(planner *pl, arena *a, const hybrid_opts *o) {
   pn->batchnorm_groups = policy_batchnorm(planner_source(pl), s);
   pl = planner_grouped(pl, pn->batchnorm_groups, (loc){0});
   if (!pl) return NULL;
+  if (!batchnorm_is_shared_out(planner_source(pl), o)) return NULL;
   if (s->tp_stages.nparts) return unordered_by_degree(pl, a, pn, s) ? pn : NULL;
   add_axis(c, pn, "pp", s->pp.n, false);
   add_axis(c, pn, "dp", s->dp.n, false);

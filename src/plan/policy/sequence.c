@@ -121,8 +121,11 @@ static bool find_sequence(sequence *q) {
     }
   if (any && !whole) return true;
   if (whole) {
-    diag(p->c, E_DIVIDE, m->where, "sequence length %lld is not divisible by tp=%u", (long long)whole,
-         q->ways);
+    const bool shares = q->pn->axes[q->axis - 1].shares;
+    diag(p->c, E_DIVIDE, m->where,
+         shares ? "sequence length %lld is not divisible by %u, the sum of tp.shares"
+                : "sequence length %lld is not divisible by tp=%u",
+         (long long)whole, q->ways);
     diag_hint(p->c, "--seq %lld, or leave out --sequence-parallel",
               (long long)(ceil_div(whole, q->ways) * q->ways));
   } else {

@@ -14,7 +14,7 @@ step          training
 
 winner       dp=8 tp=1 pp=1 recompute=selective dp.shares=auto
 that is      dp=8 tp=1 pp=1 recompute=selective dp.shares=7x4/9x4
-             computes 94.8 % of the time, communicates 4.3 %, idles 0.9 %; needs 32.1 GiB of 72.0 GiB
+             computes 94.8 % of the time, communicates 4.3 %, idles 0.9 %; needs 32.1 GiB on the fullest device
 next         dp=8 tp=1 pp=1 mb=2 dp.shares=auto
              1.01x the time, limited by computation
 tp alone     2.89x the time, limited by communication
@@ -177,3 +177,24 @@ twice the devices   dp=6 tp=2 pp=1 dp.shares=auto  335.0 ms   1.59x  4.52 GiB
 without v100        dp=4 tp=1 pp=1 dp.shares=auto  742.0 ms   0.72x  12.4 GiB
 without a100        dp=4 tp=1 pp=1 dp.shares=auto  871.6 ms   0.61x  11.5 GiB
 without t4          dp=4 tp=1 pp=1 dp.shares=auto  548.2 ms   0.97x  8.95 GiB
+$ heddle verify examples/batchnorm.heddle --train --strategy "dp=2 dp.shares=3/1"
+error[E0509]: dp.shares: batch norm would take its statistics over unequal parts of the batch
+  --> --strategy:1:6
+   1 | dp=2 dp.shares=3/1
+     |      ^
+  hint: bn=sync takes them over all data ranks
+[2]
+$ heddle verify examples/batchnorm.heddle --train --strategy "dp=2 dp.shares=3/1 bn=sync" | sed -n "/verdict/p"
+verdict     equal: the plan computes what the model computes
+$ heddle verify bert-large:layers=2 --batch 16 --train --strategy "dp=2 mbs=2 dp.shares=3/1"
+error[E0509]: mbs=2: data ranks do not have microbatches of one size (dp.shares)
+  --> --strategy:1:6
+   1 | dp=2 mbs=2 dp.shares=3/1
+     |      ^
+  hint: give the number of microbatches instead: mb
+[2]
+$ heddle verify gpt2:layers=2 --batch 4 --seq 4 --train --strategy "tp=2 sp tp.shares=2/1"
+error[E0502]: sequence length 4 is not divisible by 3, the sum of tp.shares
+  --> gpt2
+  hint: --seq 6, or leave out --sequence-parallel
+[1]
