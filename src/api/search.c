@@ -119,11 +119,12 @@ void search_tell_mfu(heddle_search *f) {
   if (!f->p || !f->r.nfit || f->about.mfu > 0) return;
   arena *a = arena_new();
   const u32 before = diag_count(c);
-  const hybrid_opts h = search_hybrid(&f->so, &f->r.point[0]);
+  hybrid_opts h = search_hybrid(&f->so, &f->r.point[0]);
   const cost_opts costs = {.model = f->costs, .extrapolated = quiet};
   planner *pl = program_planner(f->p);
+  h.k = cost_model_new(c, a, f->m->m, &costs);
   plan *pn = policy_hybrid(pl, a, &h);
-  prog *d = pn ? plan_apply(pl, pn, cost_model_new(c, a, f->m->m, &costs)) : NULL;
+  prog *d = pn ? plan_apply(pl, pn, h.k) : NULL;
   if (d) f->about.mfu = report_mfu(d, f->m->m, f->about.ranks, f->r.point[0].time_ps);
   prog_free(d);
   arena_free(a);

@@ -171,7 +171,11 @@ static layout dealt(main_build *mb, value v, group g, bool in_task) {
            sym_str(mb->s->c, mb->m->values.v[v].name), t->dim, (long long)sh->dim[t->dim],
            plan_parts(&pn->axes[t->axis - 1]), sym_str(mb->s->c, axis_get(sp, ax)->name),
            t->stride ? arena_printf(mb->x->a, " at stride %lld", (long long)t->stride) : "");
-      diag_hint(mb->s->c, "choose a batch that is a multiple of dp x mb");
+      if (pn->axes[t->axis - 1].shares)
+        diag_hint(mb->s->c, "use shares of axis %s whose sum divides what is split",
+                  sym_str(mb->s->c, axis_get(sp, ax)->name));
+      else
+        diag_hint(mb->s->c, "choose a batch that is a multiple of dp x mb");
       mb->b.failed = true;
       return l;
     }

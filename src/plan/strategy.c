@@ -82,7 +82,12 @@ static const char *values_of(arena *a, choice_id id) {
            choice_word(id, i));
   if (r->suffix) sb_fmt(&b, ", or a file whose name ends in %s", r->suffix);
   if (r->kind == CK_SET) sb_put(&b, n > 1 ? ", with + between them, or none" : " or none");
-  if (r->kind == CK_LIST) sb_put(&b, ", or integers such as 10/12/12/6");
+  if (r->kind == CK_LIST)
+    sb_fmt(&b, ", or integers from 1 such as %s",
+           id == CHOICE_layers      ? "10/12/12/6"
+           : id == CHOICE_places    ? "2/1"
+           : id == CHOICE_tp_stages ? "8/4"
+                                    : "3/1");
   return sb_str(&b);
 }
 
@@ -114,7 +119,10 @@ static bool add(const reader *r, choice_id id, const char *text, size_t n, choic
   for (u32 k = 0; k < s->n; k++)
     if (choice_same(s->v[k], x)) {
       diag(r->c, E_STRATEGY, at(r, text), "%s=%.*s is given twice", choice_get(id)->name, (int)n, text);
-      diag_hint(r->c, "leave one of them out");
+      if (choice_get(id)->kind == CK_LIST)
+        diag_hint(r->c, "the numbers of one value have '/' between them");
+      else
+        diag_hint(r->c, "leave one of them out");
       return false;
     }
   if (s->n == CHOICE_ALTERNATIVES) {

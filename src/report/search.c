@@ -81,26 +81,6 @@ static const char *not_searched(arena *a, const search_opts *o, u32 ranks) {
   return b.n ? sb_str(&b) : NULL;
 }
 
-static bool is_even(const strategy *x) {
-  return choice_same(x->dp_shares, choice_default(CHOICE_dp_shares)) &&
-         choice_same(x->tp_shares, choice_default(CHOICE_tp_shares)) &&
-         choice_same(x->layers, choice_default(CHOICE_layers));
-}
-
-// The best plan that gives every device the same.
-static void put_even(report *r, arena *a, const search_result *s) {
-  const search_point *w = &s->point[0];
-  u32 i = 0;
-  while (i < s->nfit && !is_even(&s->point[i].s)) i++;
-  const double times = (double)(i < s->nfit ? s->point[i].time_ps : s->last_ps) / (double)w->time_ps;
-  if (i && i < s->nfit)
-    report_line(r, "equal shares", "%s the time at best: %s", text_of(a, cell_x(CELL_TIMES, times)),
-                name_of(a, &s->point[i]));
-  else if (i && s->last_ps != INT64_MAX)
-    report_line(r, "equal shares", "more than %s the time: no such plan is among the best",
-                text_of(a, cell_x(CELL_TIMES, times)));
-}
-
 // Of a mixed machine: who gets how much, what equal shares cost, and how far it is from no device ever waiting.
 static void put_kinds(report *r, arena *a, const search_result *s) {
   static const column cols[] = {{"device", "device"},
@@ -111,7 +91,7 @@ static void put_kinds(report *r, arena *a, const search_result *s) {
                                 {"bubble", "idle"},
                                 {"peak_bytes", "peak memory"},
                                 {"usable_bytes", "usable"},
-                                {"one_more", "one more gives"}};
+                                {"one_more", "speedup from one more"}};
   const search_point *w = &s->point[0];
   if (!s->nkinds) return;
   report_gap(r);
@@ -125,7 +105,13 @@ static void put_kinds(report *r, arena *a, const search_result *s) {
                            x->one_more > 0 ? cell_x(CELL_SHARE, 1 / x->one_more - 1) : cell_none()});
   }
   report_gap(r);
-  put_even(r, a, s);
+  const double even = (double)s->even_ps / (double)w->time_ps;
+  report_fact(r, "equal_ps", NULL, s->even_ps ? cell_i(CELL_PS, s->even_ps) : cell_none());
+  report_fact(r, "equal_strategy", NULL, s->even_ps ? cell_text(s->even) : cell_none());
+  if (!s->even_ps)
+    report_line(r, "equal shares", "no plan that gives every device the same fits");
+  else if (strcmp(s->even, name_of(a, w)))
+    report_line(r, "equal shares", "%s the time at best: %s", text_of(a, cell_x(CELL_TIMES, even)), s->even);
   report_fact(r, "spread_ps", NULL, s->spread_ps ? cell_i(CELL_PS, s->spread_ps) : cell_none());
   if (s->spread_ps)
     report_line(r, "no waiting", "%s, if no device ever waited for another one: the winner takes %s more",
@@ -192,7 +178,7 @@ static void put_why(report *r, arena *a, const search_about *about, const search
   const bool own = s->memory_least && s->memory_least < s->memory_bytes; // devices have limits of their own
   report_line(r, "winner", "%s", name_of(a, w));
   if (s->resolved && *s->resolved && strcmp(s->resolved, name_of(a, w)))
-    report_line(r, "that is", "%s", s->resolved);
+    report_line(r, "auto resolved", "%s", s->resolved);
   report_fact(r, "resolved", NULL, s->resolved && *s->resolved ? cell_text(s->resolved) : cell_none());
   report_line(r, "", "computes %s of the time, communicates %s, idles %s%s; needs %s%s%s",
               text_of(a, cell_x(CELL_SHARE, w->utilisation)), text_of(a, cell_x(CELL_SHARE, w->comm)),
@@ -298,8 +284,7 @@ void report_search(report *r, arena *a, const search_about *about, const search_
   report_fact(r, "batch", "batch", s->batch ? cell_i(CELL_INT, s->batch) : cell_none());
   const bool own = s->memory_least && s->memory_least < s->memory_bytes;
   if (own)
-    report_line(r, "memory limit", "of every device its own: %s to %s",
-                text_of(a, cell_i(CELL_BYTES, s->memory_least)),
+    report_line(r, "memory limit", "per device, %s to %s", text_of(a, cell_i(CELL_BYTES, s->memory_least)),
                 text_of(a, cell_i(CELL_BYTES, s->memory_bytes)));
   report_fact(r, "memory_limit_bytes", own ? NULL : "memory limit",
               s->memory_bytes >= 0 ? cell_i(CELL_BYTES, s->memory_bytes) : cell_text("none"));

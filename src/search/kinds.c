@@ -54,6 +54,7 @@ void kinds_of(search *s, const whole_answer *x, const hybrid_opts *h) {
     if (!of[k].ranks) continue;
     *to = of[k];
     to->name = sym_str(m->c, m->kind[k].name), to->usable_bytes = m->kind[k].usable_bytes;
+    if (s->o->memory_bytes > 0) to->usable_bytes = s->o->memory_bytes;
     to->computes /= to->ranks, to->communicates /= to->ranks;
     if (told) to->one_more = all / (all + speed[k]);
     r->nkinds++;

@@ -169,11 +169,12 @@ void outcome_no_plan(ctx *c, const search_opts *o, const search_result *r) {
   if (least)
     diag_note(c, (loc){0}, "%s needs at least %s on a rank", one ? "it" : "the smallest",
               text_bytes(a, (double)least));
-  if (least)
+  if (r->nreasons &&
+      r->reason[0].why_id == E_LINK) // that comes first: without links hardly any plan was looked at
+    diag_hint(c, "connect the nodes: --machine '... ib=8x200Gb/s'");
+  else if (least)
     diag_hint(c, "use more devices%s or a smaller batch",
               o->train ? ", zero=3, recompute=full" : ", more microbatches (mb)");
-  else if (r->nreasons && r->reason[0].why_id == E_LINK)
-    diag_hint(c, "connect the nodes: --machine '... ib=8x200Gb/s'");
   else if (r->nreasons && r->reason[0].why_id == E_RATE)
     diag_hint(c, "use another --dtype, or add the rate to the machine file");
   else

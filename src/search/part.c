@@ -99,6 +99,8 @@ search_part *search_part_of(arena *a, const prog *src, const machine *m, const c
                          .kinds = r->kinds,
                          .spread_ps = r->spread_ps,
                          .resolved = r->resolved,
+                         .even_ps = r->even_ps,
+                         .even = r->even,
                          .batch = r->batch,
                          .dealt = r->dealt,
                          .most_microbatches = r->most_microbatches,
@@ -209,6 +211,9 @@ void search_part_print(const search_part *p, strbuf *out) {
   put_key(&b, "mfu");
   sb_fmt(&b, "%.17g", p->about.mfu);
   put_number(&b, "spread_ps", r->spread_ps);
+  put_number(&b, "equal_ps", r->even_ps);
+  put_key(&b, "equal_strategy");
+  sb_json_str(&b, r->even ? r->even : "");
   put_key(&b, "resolved");
   sb_json_str(&b, r->resolved ? r->resolved : "");
   put_kinds(r, &b);

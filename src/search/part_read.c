@@ -164,6 +164,8 @@ static void read_kinds(reader *r, const ynode *y, search_result *x) {
   x->kinds = of, x->nkinds = v->n;
   x->spread_ps = number(r, y, "spread_ps", 0, INT64_MAX);
   x->resolved = string(r, y, "resolved");
+  x->even_ps = number(r, y, "equal_ps", 0, INT64_MAX);
+  x->even = string(r, y, "equal_strategy");
 }
 
 static void read_points(reader *r, const ynode *y, search_result *x) {

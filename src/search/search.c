@@ -372,12 +372,36 @@ static void confirm(search *s) {
   const search_point *p = &s->r->point[0];
   bool several = false;
   for (u32 k = 1; k < s->ranks; k++) several |= s->m->dev[k].kind != s->m->dev[0].kind;
-  const char *wrong = whole_differs(s->w[0].pl, s->w[0].k, s->a, s->o, p, several ? s : NULL);
+  const char *wrong = whole_differs(s->w[0].pl, s->w[0].k, s->a, s->o, p, several && !s->o->plain ? s : NULL);
   strbuf b = {.a = s->a};
   if (!wrong) return;
   strategy_print(&p->s, &b);
   fprintf(stderr, "heddle: the program of %s: %s\n", sb_str(&b), wrong);
   assert(!"the winner of a search is what its program is");
+}
+
+// On devices of several kinds: what the best plan takes that gives all of them the same. The first part asks.
+static void find_even(search *s) {
+  static const choice_id rows[] = {CHOICE_dp_shares, CHOICE_tp_shares, CHOICE_layers, CHOICE_tp_stages,
+                                   CHOICE_places};
+  search_result *r = s->r, even;
+  if (!r->nkinds || s->o->plain || s->o->part > 1) return;
+  arena *a = arena_new();
+  ctx *c = ctx_new();
+  search_opts o = *s->o;
+  choice_value equal[COUNT_OF(rows)];
+  for (u32 k = 0; k < COUNT_OF(rows); k++) {
+    equal[k] = choice_default(rows[k]);
+    o.space.of[rows[k]] = (choice_set){.said = true, .n = 1, .v = &equal[k]};
+  }
+  o.top = 1, o.parts = o.part = 0, o.plain = true;
+  if (search_run(c, a, s->src, s->m, s->costs, &o, &even)) {
+    strbuf b = {.a = s->a};
+    strategy_print(&even.point[0].s, &b);
+    r->even_ps = even.point[0].time_ps, r->even = sb_str(&b);
+  }
+  ctx_free(c);
+  arena_free(a);
 }
 
 static void run(search *s, int threads) {
@@ -391,6 +415,7 @@ static void run(search *s, int threads) {
   outcome_settle(s->a, s->o, r);
   r->one_device_ps = one_device(s);
   confirm(s);
+  find_even(s);
 }
 
 static bool enough(ctx *c, const machine *m, u32 ranks) {

@@ -18,6 +18,7 @@ typedef struct {
   optim_opts optim;
   sim_bytes bytes;
   u32 top;         // how many plans to keep; 0: all
+  bool plain;      // nothing is searched besides: not what equal shares would take
   u32 part, parts; // evaluate this part of the space, from 1, of so many; 0: all of it
   bool no_bounds;  // evaluate everything (tests)
   int threads;     // 0: all cores
@@ -93,6 +94,9 @@ typedef struct {
   // Of the best plan on devices of several kinds; nkinds 0: of one kind, or no plan was simulated whole
   u32 nkinds;
   const search_kind *kinds;
+  // The best plan that gives every device the same, searched by itself. 0 and NULL: none fits, or the best one does
+  i64 even_ps;
+  const char *even;
   const char *resolved; // it, with the numbers that `auto` stands for; NULL: not known
   i64 spread_ps;        // its step, if no device ever waited, at the speed of its microbatches; 0: not known
   i64 memory_bytes;     // the limit that was applied; of devices with limits of their own the largest ...

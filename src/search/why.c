@@ -93,7 +93,7 @@ bool search_why_not(ctx *c, arena *a, const prog *src, const machine *m, const c
     return false;
   narrow.space = both(&o->space, &out->said);
   free_degrees(&narrow.space, &out->said);
-  narrow.top = 1, narrow.only = true, narrow.memory_bytes = r->memory_bytes;
+  narrow.top = 1, narrow.only = narrow.plain = true, narrow.memory_bytes = r->memory_bytes;
   const u32 before = diag_count(c);
   if (!search_run(c, a, src, m, costs, &narrow, &out->agree)) {
     u32 ended = 0;

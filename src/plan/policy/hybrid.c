@@ -14,7 +14,12 @@ static bool indivisible(prog *p, i64 batch, i64 left, const plan_axis *over) {
   else
     diag(p->c, E_DIVIDE, at, "batch %lld / %s %lld = %lld is not divisible by %s", (long long)batch,
          over->temporal ? "dp" : "mb", (long long)(batch / left), (long long)left, sb_str(&by));
-  diag_hint(p->c, "choose a batch that is a multiple of %lld", (long long)(batch / left * n));
+  if (over->shares)
+    diag_hint(p->c,
+              "use shares whose sum divides %lld, %s.shares=auto, or a batch that is a multiple of %lld",
+              (long long)left, axis, (long long)(batch / left * n));
+  else
+    diag_hint(p->c, "choose a batch that is a multiple of %lld", (long long)(batch / left * n));
   return false;
 }
 

@@ -182,7 +182,7 @@ static bool refuse(const tensor *t, func f, u32 index, const letter *x, u32 n) {
   u32 fits = t->ways;
   while (why && why->extent % fits) fits--;
   if (why && fits > 1 && t->pn->axes[t->axis - 1].shares)
-    diag_hint(p->c, "use tp.shares that add up to %u", fits);
+    diag_hint(p->c, "use tp.shares whose sum divides %lld", (long long)why->extent);
   else if (why && fits > 1)
     diag_hint(p->c, "--tensor %u", fits);
   else

@@ -86,6 +86,8 @@ $ sed -E 's/("(program|description|screened|checksum)": ")[0-9a-f]+/\1.../' one.
   "batchnorm_groups": 0,
   "mfu": 0.0077484001076447004,
   "spread_ps": 0,
+  "equal_ps": 0,
+  "equal_strategy": "",
   "resolved": "",
   "devices": [],
   "points": [
@@ -201,7 +203,7 @@ error[E0116]: the part is cut off here, or was changed before
 [1]
 $ sed s/fits/fats/ part2.json > changed.json; heddle merge part1.json changed.json
 error[E0116]: the part is cut off here, or was changed before
-  --> changed.json:47
+  --> changed.json:49
   hint: copy the file again, or evaluate the part again
 [1]
 $ heddle merge part1.json best.plan whole.txt

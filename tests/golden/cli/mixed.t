@@ -4,7 +4,7 @@ weights       f32
 machine       1x4 v100 + 1x4 a100 ib=100Gb/s
 ranks         8
 batch         256
-memory limit  of every device its own: 28.8 GiB to 72.0 GiB
+memory limit  per device, 28.8 GiB to 72.0 GiB
 step          training
 
    dp  mb  ZeRO  recompute  dp.shares     time         samples    memory  limited by
@@ -12,21 +12,21 @@ step          training
 2   8   2     0  none       auto       2.960 s  1.01x  86.49/s  25.2 GiB  computation 95 %
 3   8   1     2  selective  auto       3.003 s  1.02x  85.26/s  31.4 GiB  computation 93 %
 
-winner       dp=8 tp=1 pp=1 recompute=selective dp.shares=auto
-that is      dp=8 tp=1 pp=1 recompute=selective dp.shares=7x4/9x4
-             computes 94.8 % of the time, communicates 4.3 %, idles 0.9 %; needs 32.1 GiB on the fullest device
-next         dp=8 tp=1 pp=1 mb=2 dp.shares=auto
-             1.01x the time, limited by computation
-tp alone     2.89x the time, limited by communication
-certificate  1797 plans: 190 fit, 24 too large, 713 too slow, 0 impossible, 870 equal to another;
-             213 simulated, 1 ruled out by bounds on memory, 713 on time
-             other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
+winner         dp=8 tp=1 pp=1 recompute=selective dp.shares=auto
+auto resolved  dp=8 tp=1 pp=1 recompute=selective dp.shares=7x4/9x4
+               computes 94.8 % of the time, communicates 4.3 %, idles 0.9 %; MFU 68.5 %; needs 32.1 GiB on the fullest device
+next           dp=8 tp=1 pp=1 mb=2 dp.shares=auto
+               1.01x the time, limited by computation
+tp alone       2.89x the time, limited by communication
+certificate    1797 plans: 190 fit, 24 too large, 713 too slow, 0 impossible, 870 equal to another;
+               213 simulated, 1 ruled out by bounds on memory, 713 on time
+               other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
 
-device  ranks  share of work  computes  communicates   idle  peak memory    usable  one more gives
-v100        4         43.8 %    95.7 %         4.3 %  0.0 %     25.6 GiB  28.8 GiB          10.9 %
-a100        4         56.2 %    93.9 %         4.3 %  1.8 %     32.1 GiB  72.0 GiB          14.1 %
+device  ranks  share of work  computes  communicates   idle  peak memory    usable  speedup from one more
+v100        4         43.8 %    95.7 %         4.3 %  0.0 %     25.6 GiB  28.8 GiB                 10.9 %
+a100        4         56.2 %    93.9 %         4.3 %  1.8 %     32.1 GiB  72.0 GiB                 14.1 %
 
-equal shares  1.14x the time at best: dp=8 tp=1 pp=1 zero=2 recompute=selective
+equal shares  1.14x the time at best: dp=8 tp=1 pp=1 mb=2
 no waiting    2.785 s, if no device ever waited for another one: the winner takes 5.6 % more
 $ heddle sim bert-large --machine "1x4 v100 + 1x4 a100 ib=100Gb/s" --batch 256 --train --strategy "dp=8 mb=2 dp.shares=auto" | head -22
 model           bert-large
@@ -81,7 +81,7 @@ error[E0509]: dp.shares=auto needs a machine
 $ heddle verify bert-large:layers=2 --batch 16 --train --strategy "dp=2 mb=2 dp.shares=2/1"
 error[E0502]: batch 16 / mb 2 = 8 is not divisible by 3, the sum of dp.shares
   --> bert-large
-  hint: choose a batch that is a multiple of 6
+  hint: use shares whose sum divides 8, dp.shares=auto, or a batch that is a multiple of 6
 [1]
 $ heddle verify bert-large:layers=2 --batch 16 --train --strategy "dp=2 mb=2 dp.shares=2/1/1"
 error[E0502]: dp.shares has 3 numbers, but dp=2
@@ -100,14 +100,14 @@ error[E0509]: dp.shares=2/1 needs dp > 1; got dp=1
 $ heddle verify gpt2:layers=2 --batch 4 --train --strategy "tp=2 tp.shares=4/3"
 error[E0502]: attn.qkv of 768 x 2304 cannot be split 7 ways: 2304 = 3 x 12 x 64, and 12 is not divisible by 7
   --> gpt2: layer/attention
-  hint: use tp.shares that add up to 6
+  hint: use tp.shares whose sum divides 12
 [1]
 $ heddle verify bert-large:layers=2 --batch 16 --train --strategy "dp=2 dp.shares=3x/2"
 error[E0509]: dp.shares: unknown value '3x/2'
   --> --strategy:1:16
    1 | dp=2 dp.shares=3x/2
      |                ^
-  hint: dp.shares takes equal, auto, or integers such as 10/12/12/6
+  hint: dp.shares takes equal, auto, or integers from 1 such as 3/1
 [2]
 $ heddle sim bert-large --batch 256 --train --strategy "dp=8 mb=2 dp.shares=auto" --machine "1x4 v100 usable=20GB ib=100Gb/s + 1x4 a100 ib=100Gb/s" | sed -n 2p
 plan            dp=8 tp=1 pp=1 mb=2 dp.shares=3x4/5x4
