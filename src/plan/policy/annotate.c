@@ -1,0 +1,704 @@
+// annotate.c - the plan of an annotation file: scopes become task graphs, task graphs become segments on virtual devices.
+//
+// Idea: every instruction of main belongs to one scope, or to the default; what a scope has is a task graph. A
+// task graph that is replicated n times has an axis of n over the batch, one that is split an axis of n for policy_tensor.
+// Its virtual devices are n ranks beside those of the task graph before it; all of them together are one replica of the
+// model, and an axis `rep` over replicas is nested data parallelism. Where all task graphs have the same axes they lie on
+// one mesh, with an axis of their numbers; else each has a mesh of its own, and shares axes of one kind and size.
+//
+// A split that covers part of a repeated block is no task graph of its own: it runs on the devices of the one around it, whose
+// axis over the batch is, in these instructions, the axis that they are split over.
+#include "plan/annotations.h"
+
+typedef struct {
+  const annotation_scope *scope;
+  u32 d, first;  // ranks of a replica of the model: how many, from which
+  u32 home;      // the task graph whose devices it shares; itself
+  u8 axis;       // over its devices
+  u32 mesh;
+  bool nested;   // inside a replicate: on its devices
+  u32 from, to;  // instructions, from 1: the first and the last
+} graph;
+
+typedef struct {
+  planner *pl;
+  prog *p;
+  ctx *c;
+  arena *a;
+  const annotations *x;
+  const hybrid_opts *o;
+  plan *pn;
+  u32 n, *of;    // instructions of main; the task graph of each, from 1
+  u32 ngraphs;
+  graph *graph;
+  u32 K, D, R;   // devices; of a replica; replicas
+  bool ***inner; // per scope: NULL, or by function what is split inside task graphs
+  u8 rep;
+  bool same;     // one mesh
+} work;
+
+static const func_info *main_of(const work *w) { return func_get(w->p, w->p->main); }
+
+// ---- what a scope covers --------------------------------------------------------------------------------------
+static bool glob(const char *pattern, const char *text) {
+  if (*pattern == '*') return glob(pattern + 1, text) || (*text && glob(pattern, text + 1));
+  if (!*pattern || !*text) return *pattern == *text;
+  return (*pattern == '?' || *pattern == *text) && glob(pattern + 1, text + 1);
+}
+
+static bool named(const work *w, const annotation_scope *s, sym name) {
+  return name.i && glob(s->match, sym_str(w->c, name));
+}
+
+// By its results, its place in the model, its operator, or a weight that it reads.
+static bool selects(const work *w, const annotation_scope *s, const func_info *f, const instr *in) {
+  if (s->op) return in->op == op_find(s->op, strlen(s->op));
+  const loc_info *at = loc_get(w->c, in->where);
+  if (at && named(w, s, at->node)) return true;
+  for (u32 k = 0; k < in->nres; k++)
+    if (named(w, s, val(f, in->res + k)->name)) return true;
+  for (u32 k = 0; k < instr_nopd(f, in) && in->op != OP_call; k++) {
+    const value v = opd_of(f, in, k);
+    if (v <= f->nparams && f->params.v[v - 1].r == ROLE_WEIGHT && named(w, s, val(f, v)->name)) return true;
+  }
+  return false;
+}
+
+// Does it cover a call as a whole? By the function's name, or where it names all weights.
+static bool selects_call(const work *w, const annotation_scope *s, const func_info *f, const instr *in) {
+  if (s->op) return in->op == op_find(s->op, strlen(s->op));
+  if (named(w, s, func_get(w->p, in->callee)->name) || selects(w, s, f, in)) return true;
+  u32 weights = 0, hit = 0;
+  for (u32 k = 0; k < instr_nopd(f, in); k++) {
+    const value v = opd_of(f, in, k);
+    if (v > f->nparams || f->params.v[v - 1].r != ROLE_WEIGHT) continue;
+    weights++, hit += named(w, s, val(f, v)->name);
+  }
+  return weights && hit == weights;
+}
+
+// What it covers inside a function; `call` of `from` may name its weights otherwise. Returns how many instructions.
+static u32 select_inside(work *w, const annotation_scope *s, bool **mark, func fn, const func_info *from,
+                         const instr *call) {
+  const func_info *f = func_get(w->p, fn);
+  if (!mark[fn.i]) mark[fn.i] = ZNEWN(w->a, bool, f->body.n + 1);
+  u32 hits = 0;
+  for (u32 i = 0; i < f->body.n; i++) {
+    const instr *in = &f->body.v[i];
+    bool hit = in->op == OP_call ? selects_call(w, s, f, in) : selects(w, s, f, in);
+    for (u32 k = 0; !hit && s->match && call && in->op != OP_call && k < instr_nopd(f, in); k++) {
+      const value v = opd_of(f, in, k);
+      const value outer = v <= f->nparams ? opd_of(from, call, v - 1) : 0;
+      hit = outer && outer <= from->nparams && from->params.v[outer - 1].r == ROLE_WEIGHT &&
+            named(w, s, val(from, outer)->name);
+    }
+    if (in->op == OP_call && !hit) hit = select_inside(w, s, mark, in->callee, f, in) > 0;
+    mark[fn.i][i] |= hit;
+    hits += hit;
+  }
+  return hits;
+}
+
+// From the first block to the last, with what lies between.
+static bool select_layers(work *w, const annotation_scope *s, bool *in) {
+  const func_info *m = main_of(w);
+  u32 blocks = 0, first = 0, last = 0;
+  for (u32 i = 0; i < w->n; i++) {
+    if (m->body.v[i].op != OP_call) continue;
+    if (blocks == s->first) first = i;
+    if (blocks++ == s->last) last = i;
+  }
+  if (s->last < blocks) {
+    for (u32 i = first; i <= last; i++) in[i] = true;
+    return true;
+  }
+  diag(w->c, E_ANNOTATE, s->what_at, "layer %u does not exist: the model has %u repeated blocks", s->last, blocks);
+  diag_note(w->c, m->where, "the calls of main are its repeated blocks");
+  if (blocks)
+    diag_hint(w->c, "layers: \"%u-%u\"", MIN(s->first, blocks - 1), blocks - 1);
+  else
+    diag_hint(w->c, "use `match` or `op`");
+  return false;
+}
+
+static bool matches_nothing(const work *w, const annotation_scope *s) {
+  const func_info *m = main_of(w);
+  const char *text = s->match ? s->match : s->op;
+  near_name near = near_to(text, strlen(text));
+  diag(w->c, E_ANNOTATE, s->what_at, "`%s` matches nothing in the model", text);
+  for (u32 i = 0; s->match && i < w->n; i++) {
+    const loc_info *at = loc_get(w->c, m->body.v[i].where);
+    if (at && at->node.i) near_try(&near, sym_str(w->c, at->node));
+    if (m->body.v[i].op == OP_call) near_try(&near, sym_str(w->c, func_get(w->p, m->body.v[i].callee)->name));
+  }
+  for (u32 k = 0; s->match && k < m->nparams; k++)
+    if (m->params.v[k].r == ROLE_WEIGHT) near_try(&near, sym_str(w->c, val(m, k + 1)->name));
+  if (s->match && near.name)
+    diag_hint(w->c, "did you mean `%s`?", near.name);
+  else if (s->match)
+    diag_hint(w->c, "`heddle import MODEL` shows functions, weights and places in the model (loc)");
+  return false;
+}
+
+// in: by instruction of main, what is a task graph. *mark: inside functions, or NULL.
+static bool select_scope(work *w, const annotation_scope *s, bool *in, bool ***mark) {
+  const func_info *m = main_of(w);
+  if (s->layers) return select_layers(w, s, in);
+  bool **inside = ZNEWN(w->a, bool *, w->p->funcs.n);
+  u32 whole = 0, parts = 0;
+  inside[w->p->main.i] = ZNEWN(w->a, bool, w->n + 1);
+  for (u32 i = 0; i < w->n; i++) {
+    const instr *c = &m->body.v[i];
+    const bool hit = c->op == OP_call ? selects_call(w, s, m, c) : selects(w, s, m, c);
+    const bool part = !hit && c->op == OP_call && select_inside(w, s, inside, c->callee, m, c);
+    in[i] = hit, inside[w->p->main.i][i] = hit || part;
+    whole += hit, parts += part;
+  }
+  if (!whole && !parts) return matches_nothing(w, s);
+  if (!parts) return true;
+  if (!s->split) {
+    diag(w->c, E_ANNOTATE, s->what_at, "`%s` is part of a repeated block, and only a split can be", s->match ? s->match : s->op);
+    diag_hint(w->c, "replicate whole blocks: by `layers`, by the name of a function, or by `default`");
+    return false;
+  }
+  for (u32 i = 0; i < w->n; i++) in[i] = false;
+  *mark = inside;
+  return true;
+}
+
+// ---- task graphs -------------------------------------------------------------------------------------------------
+static bool overlap(const work *w, const annotation_scope *s, const annotation_scope *t, u32 i) {
+  const instr *in = &main_of(w)->body.v[i];
+  diag(w->c, E_ANNOTATE, s->what_at, "scopes `%s` and `%s` overlap: both cover instruction %u of main (%s)", t->name,
+       s->name, i + 1, op_row_of(in->op)->name);
+  diag_note(w->c, t->what_at, "the other scope");
+  if (in->where.i) diag_note(w->c, in->where, "here in the model");
+  diag_hint(w->c, "task graphs are disjoint; nest a split in a replicate with `scopes`");
+  return false;
+}
+
+// The scope of every instruction, from 1; 0: of the default.
+static bool cover(work *w, u32 *scope) {
+  for (u32 k = 0; k < w->x->nscopes; k++) {
+    const annotation_scope *s = &w->x->scope[k];
+    bool *in = ZNEWN(w->a, bool, w->n + 1);
+    bool **mark = NULL;
+    if (!select_scope(w, s, in, &mark)) return false;
+    w->inner[k] = NULL;
+    if (mark) {
+      w->inner[k] = mark;
+      continue;
+    }
+    for (u32 i = 0; i < w->n; i++) {
+      if (!in[i]) continue;
+      if (s->parent && scope[i] != s->parent) {
+        diag(w->c, E_ANNOTATE, s->what_at, "`%s` is not inside the scope around it: instruction %u of main is not in `%s`",
+             s->name, i + 1, w->x->scope[s->parent - 1].name);
+        diag_note(w->c, w->x->scope[s->parent - 1].at, "the scope around it");
+        return false;
+      }
+      if (scope[i] && scope[i] != s->parent) return overlap(w, s, &w->x->scope[scope[i] - 1], i);
+      scope[i] = k + 1;
+    }
+  }
+  return true;
+}
+
+// The task graph of a scope; of the same name there is one.
+static u32 graph_of(work *w, const annotation_scope *s) {
+  for (u32 g = 0; g < w->ngraphs; g++)
+    if (w->graph[g].scope == s || (s != &w->x->dflt && !strcmp(w->graph[g].scope->name, s->name) && w->graph[g].scope->split == s->split &&
+                                   w->graph[g].scope->count == s->count))
+      return g + 1;
+  w->graph[w->ngraphs] = (graph){.scope = s, .home = w->ngraphs, .nested = s->parent > 0};
+  return ++w->ngraphs;
+}
+
+// In program order. What no scope covers is of the default; where there is none, of the last replicate before it, at the
+// beginning of the first one, and if nothing is replicated of a default of one device for each replica.
+static void make_graphs(work *w, const u32 *scope) {
+  const annotation_scope *first = NULL, *last = NULL;
+  for (u32 i = 0; i < w->n && !first; i++)
+    if (scope[i] && !w->x->scope[scope[i] - 1].split) first = &w->x->scope[scope[i] - 1];
+  last = w->x->has_default || !first ? &w->x->dflt : first;
+  for (u32 i = 0; i < w->n; i++) {
+    const annotation_scope *s = scope[i] ? &w->x->scope[scope[i] - 1] : last;
+    if (scope[i] && !s->split && !w->x->has_default) last = s;
+    w->of[i] = graph_of(w, s);
+    graph *g = &w->graph[w->of[i] - 1];
+    if (!g->from) g->from = i + 1;
+    g->to = i + 1;
+  }
+  for (u32 g = 0; g < w->ngraphs; g++) // a scope inside another one lies on its devices
+    if (w->graph[g].nested)
+      for (u32 k = 0; k < w->ngraphs; k++)
+        if (w->graph[k].scope == &w->x->scope[w->graph[g].scope->parent - 1]) w->graph[g].home = k;
+}
+
+// ---- devices -----------------------------------------------------------------------------------------------------
+static const char *kind_of(const annotation_scope *s) { return s->split ? "split" : "replicate"; }
+static const char *strategy_text(const work *w, const graph *g) {
+  return arena_printf(w->a, "%s(%u)", kind_of(g->scope), g->d);
+}
+
+static bool sizes(work *w, bool colocated) {
+  const u32 all = w->K;
+  u32 most = 0;
+  for (u32 k = 0; k < w->ngraphs; k++) {
+    graph *g = &w->graph[k];
+    const annotation_scope *s = g->scope;
+    if (s->count == COUNT_ALL && !all) {
+      diag(w->c, E_ANNOTATE, s->count_at, "`all` needs the number of devices");
+      diag_hint(w->c, "add --machine, or devices: 8 to this file");
+      return false;
+    }
+    g->d = s->count == COUNT_ALL ? all : s->count ? s->count : 1;
+    if (s->count) most = MAX(most, g->d);
+  }
+  for (u32 k = 0; k < w->ngraphs; k++) {
+    graph *g = &w->graph[k];
+    const graph *home = &w->graph[g->home];
+    if (g->scope->count) continue;
+    if (colocated)
+      g->d = most ? most : g->scope->split && all ? all : 1;
+    else if (g->home != k)
+      g->d = home->d;
+    else if (g->scope->split) {
+      diag(w->c, E_ANNOTATE, g->scope->at, "split needs the number of devices");
+      diag_hint(w->c, "such as split: 4; without a number it takes all devices if cluster.colocate_split_and_replicate is true");
+      return false;
+    }
+  }
+  return true;
+}
+
+static bool do_not_share(const work *w, const graph *g, const graph *h) {
+  diag(w->c, E_ANNOTATE, g->scope->count_at.i ? g->scope->count_at : g->scope->at,
+       "`%s` takes %u devices, but `%s`, whose devices it shares, has %u", g->scope->name, g->d, h->scope->name, h->d);
+  diag_note(w->c, h->scope->at, "on these devices");
+  diag_hint(w->c, "%s: %u", kind_of(g->scope), h->d);
+  return false;
+}
+
+// One behind the other, or all on the same.
+static bool place(work *w) {
+  const bool colocated = w->x->config.colocate.n;
+  strbuf sum = {.a = w->a};
+  if (!sizes(w, colocated)) return false;
+  w->D = 0;
+  for (u32 k = 0; k < w->ngraphs; k++) {
+    graph *g = &w->graph[k];
+    if (colocated && k) g->home = 0;
+    const graph *home = &w->graph[g->home];
+    if (g->home != k && g->d != home->d) return do_not_share(w, g, home);
+    if (g->home != k) continue;
+    g->first = w->D, w->D += g->d;
+    sb_fmt(&sum, "%s%u", k ? " + " : "", g->d);
+  }
+  for (u32 k = 0; k < w->ngraphs; k++) w->graph[k].first = w->graph[w->graph[k].home].first;
+  if (!w->K) w->K = w->D;
+  w->R = w->K / w->D;
+  if (w->R && w->K % w->D == 0) return true;
+  diag(w->c, E_ANNOTATE, w->ngraphs == 1 && w->graph[0].scope->count_at.i ? w->graph[0].scope->count_at : w->x->at,
+       "%u devices cannot be divided into replicas of the model of %u%s", w->K, w->D,
+       w->ngraphs > 1 ? arena_printf(w->a, " (%s)", sb_str(&sum)) : "");
+  if (w->D <= w->K)
+    diag_hint(w->c, "use %u devices, or %u", w->R * w->D, (w->R + 1) * w->D);
+  else
+    diag_hint(w->c, w->ngraphs > 1 ? "smaller counts, or cluster.colocate_split_and_replicate: true for task graphs on the same devices" : "a smaller count");
+  return false;
+}
+
+// ---- axes and meshes -------------------------------------------------------------------------------------------------
+static u8 axis_named(work *w, const char *name, u32 size, bool temporal) {
+  plan *pn = w->pn;
+  const sym s = sym_of(w->c, name);
+  for (u32 k = 0; k < pn->naxes; k++)
+    if (pn->axes[k].name.i == s.i) return (u8)(k + 1);
+  pn->axes[pn->naxes++] = (plan_axis){.name = s, .size = size, .temporal = temporal};
+  return (u8)pn->naxes;
+}
+
+static u32 rank_at(const work *w, u32 replica, const graph *g, u32 k) {
+  return w->x->config.intra_node.n ? replica * w->D + g->first + k : w->R * g->first + replica * g->d + k;
+}
+
+static void set_ranks(work *w, plan_mesh *m, const graph *g) {
+  u32 *v = NEWN(w->a, u32, w->R * g->d);
+  bool plain = true;
+  for (u32 r = 0; r < w->R; r++)
+    for (u32 k = 0; k < g->d; k++) {
+      v[r * g->d + k] = rank_at(w, r, g, k);
+      plain = plain && v[r * g->d + k] == v[0] + r * g->d + k;
+    }
+  if (plain)
+    m->first = v[0];
+  else
+    m->ranks = v, m->nranks = w->R * g->d;
+}
+
+// Axes of one replica of the model, and of replicas; meshes of the task graphs.
+static bool make_meshes(work *w) {
+  plan *pn = w->pn;
+  bool same = true, alone = true;
+  for (u32 k = 0; k < w->ngraphs; k++) {
+    const graph *g = &w->graph[k];
+    same = same && g->d == w->graph[0].d && g->scope->split == w->graph[0].scope->split;
+    alone = alone && g->home == k;
+  }
+  bool together = true; // all on the same devices
+  for (u32 k = 0; k < w->ngraphs; k++) together = together && w->graph[k].home == 0;
+  w->same = same && (alone || together);
+  pn->axes = NEWN(w->a, plan_axis, w->ngraphs + 4);
+  pn->meshes = ZNEWN(w->a, plan_mesh, w->ngraphs + 1);
+  if (w->x->config.num_micro_batch.n > 1)
+    pn->time = axis_named(w, "mb", w->x->config.num_micro_batch.n, true);
+  w->rep = axis_named(w, "rep", w->R, false);
+  for (u32 k = 0; k < w->ngraphs; k++) {
+    graph *g = &w->graph[k];
+    if (pn->naxes >= AXES_MAX - 2) {
+      diag(w->c, E_LIMIT, g->scope->at, "more than %d sizes of task graphs", AXES_MAX - 5);
+      return false;
+    }
+    g->axis = axis_named(w, arena_printf(w->a, "%s%u", g->scope->split ? "tp" : "dp", g->d), g->d, false);
+    if (w->same && k) continue;
+    if (w->same) {
+      const u8 tg = axis_named(w, "tg", together ? 1 : w->ngraphs, false);
+      const bool intra = w->x->config.intra_node.n;
+      pn->meshes[0] = (plan_mesh){.name = sym_of(w->c, "m"),
+                                  .naxes = 3,
+                                  .axis = {intra ? w->rep : tg, intra ? tg : w->rep, g->axis}};
+      pn->nmeshes = 1;
+      continue;
+    }
+    g->mesh = pn->nmeshes++;
+    pn->meshes[g->mesh] = (plan_mesh){.name = sym_of(w->c, arena_printf(w->a, "tg%u", k)),
+                                      .naxes = 2,
+                                      .axis = {w->rep, g->axis},
+                                      .at = g->scope->at};
+    set_ranks(w, &pn->meshes[g->mesh], g);
+  }
+  return true;
+}
+
+static plan_submesh submesh_of(const work *w, u32 k) {
+  const graph *g = &w->graph[k];
+  if (!w->same) return (plan_submesh){.mesh = g->mesh};
+  for (u32 x = 0; x < w->pn->naxes; x++)
+    if (!strcmp(sym_str(w->c, w->pn->axes[x].name), "tg"))
+      return (plan_submesh){.nfix = 1, .fix = {{(u8)(x + 1), w->pn->axes[x].size > 1 ? k : 0}}};
+  return (plan_submesh){0};
+}
+
+static void make_segments(work *w) {
+  plan *pn = w->pn;
+  pn->segments = ZNEWN(w->a, plan_segment, w->n + 1);
+  for (u32 i = 0; i < w->n; i++) {
+    if (!i || w->of[i] != w->of[i - 1])
+      pn->segments[pn->nsegments++] = (plan_segment){
+          .from = i + 1, .on = submesh_of(w, w->of[i] - 1), .at = w->graph[w->of[i] - 1].scope->at};
+    pn->segments[pn->nsegments - 1].to = i + 1;
+  }
+}
+
+// ---- splits -----------------------------------------------------------------------------------------------------
+// The batch over microbatches, replicas of the model, and in every task graph that is replicated over its devices.
+static bool split_batch(work *w) {
+  plan *pn = w->pn;
+  if (pn->time && !policy_batch(w->pl, w->a, pn, pn->time)) return false;
+  if (w->R > 1 && !policy_batch(w->pl, w->a, pn, w->rep)) return false;
+  const u32 common = pn->ntrans;
+  u64 done = 0;
+  for (u32 k = 0; k < w->ngraphs; k++) {
+    const graph *g = &w->graph[k];
+    if (g->scope->split || g->d == 1 || done >> g->axis & 1) continue;
+    done |= 1ull << g->axis;
+    plan own = *pn; // task graphs do not split what another one has split
+    own.ntrans = common;
+    const u32 said = diag_count(w->c);
+    if (!policy_batch(w->pl, w->a, &own, g->axis)) {
+      if (diag_count(w->c) > said) diag_note(w->c, g->scope->at, "`%s` is replicated here", g->scope->name);
+      return false;
+    }
+    const u32 more = own.ntrans - common;
+    plan_trans *v = NEWN(w->a, plan_trans, pn->ntrans + more + 1);
+    if (pn->ntrans) memcpy(v, pn->trans, pn->ntrans * sizeof *v);
+    memcpy(v + pn->ntrans, own.trans + common, more * sizeof *v);
+    pn->trans = v, pn->ntrans += more;
+  }
+  return true;
+}
+
+static bool tensor(work *w, u8 axis, const bool *const *within, const annotation_scope *s, u32 d) {
+  const u32 said = diag_count(w->c);
+  if (policy_tensor_within(w->pl, w->a, w->pn, axis, false, within)) return true;
+  if (diag_count(w->c) > said) diag_note(w->c, s->at, "`%s` is split %u ways here", s->name, d);
+  return false;
+}
+
+static bool split_graphs(work *w) {
+  const u32 nf = w->p->funcs.n;
+  for (u32 k = 0; k < w->ngraphs; k++) {
+    const graph *g = &w->graph[k];
+    if (!g->scope->split || g->d == 1) continue;
+    const bool **within = ZNEWN(w->a, const bool *, nf);
+    bool *own = ZNEWN(w->a, bool, w->n + 1), first = true;
+    for (u32 j = 0; j < w->ngraphs; j++) { // of all task graphs with its axis, at the first of them
+      if (w->graph[j].axis != g->axis) continue;
+      first = first && j >= k;
+      for (u32 i = 0; i < w->n; i++) own[i] |= w->of[i] == j + 1;
+    }
+    within[w->p->main.i] = own;
+    if (first && !tensor(w, g->axis, within, g->scope, g->d)) return false;
+  }
+  return true;
+}
+
+// A split of part of a block: over the axis of the task graph that calls it.
+static bool split_inside(work *w, const annotation_scope *s, bool **mark) {
+  bool *of_main = mark[w->p->main.i];
+  const graph *in = NULL;
+  for (u32 i = 0; i < w->n; i++) {
+    if (!of_main[i]) continue;
+    const graph *g = &w->graph[w->of[i] - 1];
+    if (in && in->axis == g->axis) continue;
+    if (g->scope->split || in) {
+      diag(w->c, E_ANNOTATE, s->what_at, in ? "`%s` is split in several task graphs of different size: `%s` and `%s`" : "`%s` is split inside `%s`, which is split already%s",
+           s->name, g->scope->name, in ? in->scope->name : "");
+      diag_note(w->c, g->scope->at, "the scope around it");
+      return false;
+    }
+    in = g;
+  }
+  const u32 d = s->count == COUNT_ALL ? w->K : s->count ? s->count : in->d;
+  if (d != in->d) {
+    diag(w->c, E_ANNOTATE, s->count_at, "`%s` is part of blocks that `%s` computes on %u devices; it cannot be split %u ways",
+         s->name, in->scope->name, in->d, d);
+    if (in->scope->at.i) diag_note(w->c, in->scope->at, "the task graph around it");
+    diag_hint(w->c, in->scope == &w->x->dflt ? "add default: {replicate: %u}" : "replicate: %u", d);
+    return false;
+  }
+  const u32 before = w->pn->ntrans;
+  plan own = *w->pn; // what other splits have chosen may not lead these
+  plan *all = w->pn;
+  w->pn = &own;
+  const bool ok = d == 1 || tensor(w, in->axis, (const bool *const *)mark, s, d);
+  w->pn = all;
+  if (!ok) return false;
+  all->trans = own.trans, all->ntrans = own.ntrans;
+  for (u32 k = before; k < all->ntrans; k++) all->trans[k].weak = false;
+  return true;
+}
+
+// ---- order ------------------------------------------------------------------------------------------------------
+static bool gpipe(const work *w) { return w->x->config.order.n == 1; }
+
+// Where task graphs share ranks, or one has several segments: microbatch after microbatch, or where every place has its
+// own ranks all forwards of a segment and then all backwards.
+static void write_order(work *w, const u32 *place, u32 nplaces, bool shared) {
+  plan *pn = w->pn;
+  const u32 K = MAX(w->x->config.num_micro_batch.n, 1u), passes = pn->train ? 2 : 1;
+  pn->nseqs = nplaces;
+  pn->seqs = ZNEWN(w->a, sched_seq, nplaces + 1);
+  for (u32 q = 0; q < nplaces; q++) {
+    sched_task *v = NEWN(w->a, sched_task, (size_t)K * pn->nsegments * passes + 1);
+    u32 n = 0, outer = shared ? K : 1, inner = shared ? 1 : K;
+    for (u32 b = 0; b < outer; b++)
+      for (u32 pass = 0; pass < passes; pass++)
+        for (u32 k = 0; k < pn->nsegments; k++) {
+          const u32 s = pass ? pn->nsegments - 1 - k : k;
+          for (u32 m = 0; m < inner && place[s] == q; m++)
+            v[n++] = (sched_task){.stage = (u16)s, .kind = pass ? TASK_B : TASK_F, .mb = shared ? b : m};
+        }
+    pn->seqs[q] = (sched_seq){n, v};
+  }
+}
+
+static bool make_order(work *w) {
+  plan *pn = w->pn;
+  u32 *place = NEWN(w->a, u32, pn->nsegments), *first = NEWN(w->a, u32, w->ngraphs), nplaces = 0;
+  bool shared = false;
+  for (u32 s = 0; s < pn->nsegments; s++) {
+    const u32 g = w->of[pn->segments[s].from - 1] - 1;
+    u32 k = 0;
+    while (k < nplaces && first[k] != g && !(w->same && w->graph[g].home == w->graph[first[k]].home)) k++;
+    if (k == nplaces) first[nplaces++] = g;
+    place[s] = k;
+    shared = shared || w->graph[g].home != g;
+  }
+  if (nplaces < pn->nsegments || shared) {
+    write_order(w, place, nplaces, shared || nplaces == 1);
+    return true;
+  }
+  const sched *file;
+  const strategy s = strategy_of("pp=%u mb=%u schedule=%s", nplaces, MAX(w->x->config.num_micro_batch.n, 1u),
+                                 gpipe(w) ? "gpipe" : "1f1b");
+  return policy_schedule(w->pl, w->a, pn, &s, w->o, w->x->at, &file);
+}
+
+// ---- stages that nobody drew ---------------------------------------------------------------------------------------
+static bool automatic(const work *w) {
+  return w->x->config.auto_parallel.n || (w->x->config.num_stages.n > 1 && !w->x->nscopes);
+}
+
+static bool not_with_scopes(const work *w) {
+  const annotation_setting *a = &w->x->config.auto_parallel, *n = &w->x->config.num_stages;
+  if (!w->x->nscopes) {
+    if (n->n) return true;
+    diag(w->c, E_ANNOTATE, a->at, "auto.auto_parallel needs pipeline.num_stages, the number of task graphs");
+    diag_hint(w->c, "pipeline.num_stages: 4");
+    return false;
+  }
+  diag(w->c, E_ANNOTATE, w->x->scope[0].at, "a scope cannot be combined with automatic task graphs");
+  diag_note(w->c, a->at.i ? a->at : n->at, "auto.auto_parallel is true");
+  diag_hint(w->c, "leave out the scopes, or auto.auto_parallel");
+  return false;
+}
+
+// Task graphs of equal work, each replicated as the default says.
+static bool draw(work *w) {
+  const u32 N = w->x->config.num_stages.n, K = MAX(w->x->config.num_micro_batch.n, 1u),
+            d = w->x->dflt.count == COUNT_ALL ? w->K / N : MAX(w->x->dflt.count, 1u);
+  const bool timed = w->o->k && w->K && w->K % MAX(N * d, 1u) == 0;
+  annotation_scope *s = ZNEWN(w->a, annotation_scope, N);
+  hybrid_opts h = *w->o;
+  h.s = strategy_of("dp=%u pp=%u mb=%u layers=%s", timed ? w->K / N : d, N, K, timed ? "auto" : "cost");
+  plan cut = {0};
+  if (!policy_balance(w->pl, w->a, &h, &h.s)) return false;
+  const u32 said = diag_count(w->c);
+  if (!policy_stages(w->pl, w->a, &cut, 0, &h.s, NULL, w->x->config.num_stages.at)) {
+    if (diag_count(w->c) > said) diag_note(w->c, w->x->config.num_stages.at, "%u task graphs", N);
+    return false;
+  }
+  for (u32 k = 0; k < N; k++) {
+    s[k] = (annotation_scope){.name = arena_printf(w->a, "stage %u", k), .count = d, .at = w->x->config.num_stages.at};
+    w->graph[k] = (graph){.scope = &s[k], .home = k, .from = cut.segments[k].from, .to = cut.segments[k].to};
+    for (u32 i = cut.segments[k].from; i <= cut.segments[k].to; i++) w->of[i - 1] = k + 1;
+  }
+  w->ngraphs = N;
+  return true;
+}
+
+// ---- words -----------------------------------------------------------------------------------------------------
+// "instructions 1-4,9", with the layers among them.
+static const char *covers_text(const work *w, u32 g) {
+  const func_info *m = main_of(w);
+  strbuf b = {.a = w->a};
+  u32 blocks = 0, runs = 0, first = 0, last = 0, mine = 0;
+  for (u32 i = 0; i < w->n; i++) {
+    const bool block = m->body.v[i].op == OP_call;
+    if (block && w->of[i] == g + 1) {
+      if (!mine++) first = blocks;
+      last = blocks;
+    }
+    blocks += block;
+  }
+  sb_put(&b, "instructions ");
+  for (u32 i = 0; i < w->n; i++) {
+    if (w->of[i] != g + 1) continue;
+    u32 j = i;
+    while (j + 1 < w->n && w->of[j + 1] == g + 1) j++;
+    if (runs++ == 4) {
+      sb_put(&b, ",...");
+      break;
+    }
+    sb_fmt(&b, j > i ? "%s%u-%u" : "%s%u", runs > 1 ? "," : "", i + 1, j + 1);
+    i = j;
+  }
+  if (mine == 1) sb_fmt(&b, ", layer %u", first);
+  if (mine > 1) sb_fmt(&b, ", %s %u-%u", last - first + 1 == mine ? "layers" : "layers among", first, last);
+  return sb_str(&b);
+}
+
+// "{0,1} {4,5}": one for each replica of the model.
+static const char *devices_text(const work *w, const graph *g) {
+  strbuf b = {.a = w->a};
+  for (u32 r = 0; r < w->R; r++) {
+    if (r == 4) {
+      sb_fmt(&b, " and %u more", w->R - r);
+      break;
+    }
+    const u32 first = rank_at(w, r, g, 0);
+    sb_fmt(&b, g->d > 2 ? "%s{%u-%u}" : g->d > 1 ? "%s{%u,%u}" : "%s{%u}", r ? " " : "", first, first + g->d - 1);
+  }
+  return sb_str(&b);
+}
+
+static void name_plan(work *w) {
+  plan_task_graph *t = ZNEWN(w->a, plan_task_graph, w->ngraphs + 1);
+  strbuf name = {.a = w->a};
+  for (u32 k = 0; k < w->ngraphs; k++) {
+    const graph *g = &w->graph[k];
+    t[k] = (plan_task_graph){.name = g->scope->name,
+                             .strategy = strategy_text(w, g),
+                             .covers = covers_text(w, k),
+                             .devices = devices_text(w, g),
+                             .on = submesh_of(w, k)};
+    if (k == 6) sb_fmt(&name, ", ... (%u task graphs)", w->ngraphs);
+    if (k < 6) sb_fmt(&name, "%s%s: %s", k ? ", " : "", t[k].name, t[k].strategy);
+  }
+  for (u32 k = 0; k < w->x->nscopes; k++)
+    if (w->inner[k]) sb_fmt(&name, ", %s: split inside", w->x->scope[k].name);
+  if (w->R > 1) sb_fmt(&name, "; %u replicas", w->R);
+  if (w->x->config.num_micro_batch.n > 1) sb_fmt(&name, "; %u microbatches", w->x->config.num_micro_batch.n);
+  w->pn->ntask_graphs = w->ngraphs, w->pn->task_graphs = t;
+  w->pn->name = sym_of(w->c, sb_str(&name));
+}
+
+// ---- all together ---------------------------------------------------------------------------------------------------
+static bool normalise(work *w) {
+  u32 parts = 1;
+  for (u32 k = 0; k < w->ngraphs; k++)
+    if (!w->graph[k].scope->split)
+      parts = (u32)((i64)parts / gcd_i64(parts, w->R * w->graph[k].d) * w->R * w->graph[k].d);
+  const strategy s = strategy_of("dp=%u mb=%u", parts, MAX(w->x->config.num_micro_batch.n, 1u));
+  w->pn->batchnorm_groups = policy_batchnorm(w->p, &s);
+  w->pl = planner_grouped(w->pl, w->pn->batchnorm_groups, (loc){0});
+  return w->pl != NULL;
+}
+
+static void store(work *w) {
+  const u32 level = w->x->config.zero.n;
+  u64 done = 0;
+  if (w->R > 1) policy_zero(w->pn, w->rep, level);
+  for (u32 k = 0; k < w->ngraphs; k++) {
+    const graph *g = &w->graph[k];
+    if (g->scope->split || g->d == 1 || done >> g->axis & 1 || w->pn->nstorage[STORAGE_STATE] == 4) continue;
+    done |= 1ull << g->axis;
+    policy_zero(w->pn, g->axis, level);
+  }
+}
+
+static bool compile(work *w) {
+  u32 *scope = ZNEWN(w->a, u32, w->n + 1);
+  if (automatic(w)) {
+    if (!not_with_scopes(w) || !draw(w)) return false;
+  } else if (!cover(w, scope))
+    return false;
+  else
+    make_graphs(w, scope);
+  if (!place(w) || !make_meshes(w) || !normalise(w) || !split_batch(w) || !split_graphs(w)) return false;
+  for (u32 k = 0; k < w->x->nscopes; k++)
+    if (w->inner[k] && !split_inside(w, &w->x->scope[k], w->inner[k])) return false;
+  make_segments(w);
+  store(w);
+  static const char *const again[] = {"none", "full"};
+  const strategy s = strategy_of("recompute=%s", again[w->x->config.checkpoint.n > 0]);
+  if (!policy_recompute(w->pl, w->a, w->pn, s.recompute) || !make_order(w)) return false;
+  name_plan(w);
+  return true;
+}
+
+plan *policy_annotated(planner *pl, arena *a, sym file, const char *text, size_t n, const hybrid_opts *o,
+                       u32 devices) {
+  prog *p = planner_source(pl);
+  const annotations *x = annotations_parse(p->c, a, file, text, n);
+  if (!x) return NULL;
+  plan *pn = NEW(a, plan);
+  pn->train = o->train, pn->optim = o->optim, pn->keep_gradients = o->keep_gradients;
+  work w = {.pl = pl, .p = p, .c = p->c, .a = a, .x = x, .o = o, .pn = pn, .n = func_get(p, p->main)->body.n, .K = x->devices ? x->devices : devices};
+  w.of = ZNEWN(a, u32, w.n + 1);
+  w.graph = ZNEWN(a, graph, w.n + 2 + MAX(x->config.num_stages.n, 1u));
+  w.inner = ZNEWN(a, bool **, x->nscopes + 1);
+  return compile(&w) ? pn : NULL;
+}
