@@ -429,11 +429,20 @@ static bool split_batch(work *w) {
   return true;
 }
 
-static bool tensor(work *w, u8 axis, const bool *const *within, const annotation_scope *s, u32 d) {
-  const u32 said = diag_count(w->c);
-  if (policy_tensor_within(w->pl, w->a, w->pn, axis, false, within)) return true;
-  if (diag_count(w->c) > said) diag_note(w->c, s->at, "`%s` is split %u ways here", s->name, d);
-  return false;
+// Choices are tried on the first mesh of a plan, here one that has the axis. weak: where nothing arrives split.
+static bool tensor(work *w, u8 axis, const bool *const *within, const annotation_scope *s, bool weak) {
+  const u32 said = diag_count(w->c), before = w->pn->ntrans;
+  plan_mesh m = {.name = sym_of(w->c, "m"), .naxes = 1, .axis = {axis}};
+  plan own = *w->pn;
+  own.meshes = &m, own.nmeshes = 1;
+  if (!policy_tensor_within(w->pl, w->a, &own, axis, false, within)) {
+    if (diag_count(w->c) > said)
+      diag_note(w->c, s->at, "`%s` is split %u ways here", s->name, w->pn->axes[axis - 1].size);
+    return false;
+  }
+  w->pn->trans = own.trans, w->pn->ntrans = own.ntrans;
+  for (u32 k = before; k < own.ntrans; k++) own.trans[k].weak = weak;
+  return true;
 }
 
 static bool split_graphs(work *w) {
@@ -449,7 +458,7 @@ static bool split_graphs(work *w) {
       for (u32 i = 0; i < w->n; i++) own[i] |= w->of[i] == j + 1;
     }
     within[w->p->main.i] = own;
-    if (first && !tensor(w, g->axis, within, g->scope, g->d)) return false;
+    if (first && !tensor(w, g->axis, within, g->scope, true)) return false;
   }
   return true;
 }
@@ -478,16 +487,7 @@ static bool split_inside(work *w, const annotation_scope *s, bool **mark) {
     diag_hint(w->c, in->scope == &w->x->dflt ? "add default: {replicate: %u}" : "replicate: %u", d);
     return false;
   }
-  const u32 before = w->pn->ntrans;
-  plan own = *w->pn; // what other splits have chosen may not lead these
-  plan *all = w->pn;
-  w->pn = &own;
-  const bool ok = d == 1 || tensor(w, in->axis, (const bool *const *)mark, s, d);
-  w->pn = all;
-  if (!ok) return false;
-  all->trans = own.trans, all->ntrans = own.ntrans;
-  for (u32 k = before; k < all->ntrans; k++) all->trans[k].weak = false;
-  return true;
+  return d == 1 || tensor(w, in->axis, (const bool *const *)mark, s, false);
 }
 
 // ---- order ------------------------------------------------------------------------------------------------------
@@ -646,15 +646,35 @@ static void name_plan(work *w) {
 }
 
 // ---- all together ---------------------------------------------------------------------------------------------------
-static bool normalise(work *w) {
+// Batch norm takes its statistics over what a rank has of a microbatch. *changed: that is another program.
+static bool normalise(work *w, bool *changed) {
   u32 parts = 1;
   for (u32 k = 0; k < w->ngraphs; k++)
     if (!w->graph[k].scope->split)
       parts = (u32)((i64)parts / gcd_i64(parts, w->R * w->graph[k].d) * w->R * w->graph[k].d);
   const strategy s = strategy_of("dp=%u mb=%u", parts, MAX(w->x->config.num_micro_batch.n, 1u));
+  planner *before = w->pl;
   w->pn->batchnorm_groups = policy_batchnorm(w->p, &s);
   w->pl = planner_grouped(w->pl, w->pn->batchnorm_groups, (loc){0});
+  *changed = w->pl != before;
   return w->pl != NULL;
+}
+
+static void begin(work *w) {
+  w->p = planner_source(w->pl), w->n = main_of(w)->body.n, w->ngraphs = 0;
+  w->of = ZNEWN(w->a, u32, w->n + 1);
+  w->graph = ZNEWN(w->a, graph, w->n + 2 + w->x->config.num_stages.n);
+  w->inner = ZNEWN(w->a, bool **, w->x->nscopes + 1);
+}
+
+// Task graphs and their devices.
+static bool divide(work *w) {
+  begin(w);
+  if (automatic(w)) return not_with_scopes(w) && draw(w) && place(w);
+  u32 *scope = ZNEWN(w->a, u32, w->n + 1);
+  if (!cover(w, scope)) return false;
+  make_graphs(w, scope);
+  return place(w);
 }
 
 static void store(work *w) {
@@ -670,14 +690,9 @@ static void store(work *w) {
 }
 
 static bool compile(work *w) {
-  u32 *scope = ZNEWN(w->a, u32, w->n + 1);
-  if (automatic(w)) {
-    if (!not_with_scopes(w) || !draw(w)) return false;
-  } else if (!cover(w, scope))
-    return false;
-  else
-    make_graphs(w, scope);
-  if (!place(w) || !make_meshes(w) || !normalise(w) || !split_batch(w) || !split_graphs(w)) return false;
+  bool changed;
+  if (!divide(w) || !normalise(w, &changed) || (changed && !divide(w))) return false;
+  if (!make_meshes(w) || !split_batch(w) || !split_graphs(w)) return false;
   for (u32 k = 0; k < w->x->nscopes; k++)
     if (w->inner[k] && !split_inside(w, &w->x->scope[k], w->inner[k])) return false;
   make_segments(w);
@@ -696,9 +711,6 @@ plan *policy_annotated(planner *pl, arena *a, sym file, const char *text, size_t
   if (!x) return NULL;
   plan *pn = NEW(a, plan);
   pn->train = o->train, pn->optim = o->optim, pn->keep_gradients = o->keep_gradients;
-  work w = {.pl = pl, .p = p, .c = p->c, .a = a, .x = x, .o = o, .pn = pn, .n = func_get(p, p->main)->body.n, .K = x->devices ? x->devices : devices};
-  w.of = ZNEWN(a, u32, w.n + 1);
-  w.graph = ZNEWN(a, graph, w.n + 2 + MAX(x->config.num_stages.n, 1u));
-  w.inner = ZNEWN(a, bool **, x->nscopes + 1);
+  work w = {.pl = pl, .c = p->c, .a = a, .x = x, .o = o, .pn = pn, .K = x->devices ? x->devices : devices};
   return compile(&w) ? pn : NULL;
 }
