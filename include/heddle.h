@@ -163,7 +163,8 @@ typedef struct {
   heddle_optimizer optimizer;
   heddle_machine *machine; // what `auto` balances for (dp.shares, tp.shares, layers); NULL: `auto` is refused
   const char *costs;       // its cost model; NULL: "heddle"
-  uint32_t devices;        // of annotations: how many; 0: those of the machine, or without one as many as they ask for
+  uint32_t
+      devices; // of annotations: how many; 0: those of the machine, or without one as many as they ask for
 } heddle_plan_options;
 // The plan of a strategy, one line such as "dp=2 tp=4 pp=2 mb=32 zero=1" (docs/strategy.md); a schedule that it
 // names as a .csv file is read. NULL if it does not divide.

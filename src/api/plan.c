@@ -185,6 +185,7 @@ static heddle_program *applied(heddle_plan *b) {
   if (!p) return NULL;
   p->plan = arena_strdup(p->o.a, heddle_plan_name(b));
   p->batchnorm = plan_batchnorm(b->p->p, b->pn);
+  if (b->pn->task_graphs) p->task_graphs = plan_bridges(p->p, p->o.a, b->pn->task_graphs);
   // Elements of constants are not copied. Built-in models have none.
   if (front_kind_of(b->p->name) != FRONT_FAMILY) p->source = object_hold(b->p);
   return p;

@@ -12,8 +12,9 @@ typedef struct {
   bool only;
 } row;
 static const row rows[] = {
-#define SETTING(id, key, also, kind, dflt, words, meaning) {key, also, SK_##kind, dflt, words, meaning, false},
-#define ONLY(id, key, also, kind, dflt, words, meaning)    {key, also, SK_##kind, dflt, words, meaning, true},
+#define SETTING(id, key, also, kind, dflt, words, meaning)                                                   \
+  {key, also, SK_##kind, dflt, words, meaning, false},
+#define ONLY(id, key, also, kind, dflt, words, meaning) {key, also, SK_##kind, dflt, words, meaning, true},
 #include "plan/annotations.def"
 #undef SETTING
 #undef ONLY
@@ -260,7 +261,9 @@ static bool may_nest(reader *r, const ynode *y, const annotation_scope *outer, c
   diag(r->c, E_ANNOTATE, y->at, "%s inside %s cannot be nested", s->split ? "split" : "replicate",
        outer->split ? "split" : "replicate");
   diag_note(r->c, outer->at, "the scope around it");
-  diag_hint(r->c, "only a split may be inside a replicate; nested data parallelism follows from the number of devices");
+  diag_hint(
+      r->c,
+      "only a split may be inside a replicate; nested data parallelism follows from the number of devices");
   r->failed = true;
   return false;
 }
@@ -292,9 +295,9 @@ static void read_scopes(reader *r, const ynode *y, u32 parent) {
     if (!read_selector(r, e, &s) || !read_count(r, split ? split : rep, &s) ||
         !may_nest(r, e, parent ? &r->x->scope[parent - 1] : NULL, &s))
       return;
-    s.name = name      ? name->str
-             : s.match ? s.match
-             : s.op    ? s.op
+    s.name = name                ? name->str
+             : s.match           ? s.match
+             : s.op              ? s.op
              : s.first == s.last ? arena_printf(r->a, "layer %u", s.first)
                                  : arena_printf(r->a, "layers %u-%u", s.first, s.last);
     r->x->scope[r->x->nscopes++] = s;
@@ -307,7 +310,8 @@ static void read_default(reader *r, const ynode *y) {
   if (!known_keys(r, y, "`default`", keys)) return;
   const ynode *rep = yaml_get(y, "replicate"), *split = yaml_get(y, "split"), *name = yaml_get(y, "name");
   r->x->has_default = true;
-  r->x->dflt = (annotation_scope){.name = name && name->kind == Y_SCALAR ? name->str : "default", .at = y->at};
+  r->x->dflt =
+      (annotation_scope){.name = name && name->kind == Y_SCALAR ? name->str : "default", .at = y->at};
   if (split) {
     bad(r, split, "the default cannot be split: what no scope covers is replicated");
     diag_hint(r->c, "default: {replicate: %s}", split->kind == Y_SCALAR && *split->str ? split->str : "1");
@@ -318,7 +322,8 @@ static void read_default(reader *r, const ynode *y) {
 }
 
 annotations *annotations_parse(ctx *c, arena *a, sym file, const char *text, size_t n) {
-  static const char *const keys[] = {"heddle-annotate", "name", "devices", "default", "scopes", "config", NULL};
+  static const char *const keys[] = {"heddle-annotate", "name",   "devices", "default",
+                                     "scopes",          "config", NULL};
   const ynode *y = yaml_parse(c, a, file, text, n);
   if (!y) return NULL;
   reader r = {.c = c, .a = a, .x = NEW(a, annotations)};

@@ -10,13 +10,13 @@ enum {
   SCOPES_MAX = 256
 };
 typedef struct {
-  const char *name;            // never NULL
-  const char *match, *op;      // NULL: not by that
-  bool layers;                 // by number of repeated block, first to last
+  const char *name;       // never NULL
+  const char *match, *op; // NULL: not by that
+  bool layers;            // by number of repeated block, first to last
   u32 first, last;
-  bool split;                  // else replicate
-  u32 count, parent;           // parent: from 1, of the scope around it; 0: none
-  loc at, what_at, count_at;   // of the scope, of what it selects, of its count
+  bool split;                // else replicate
+  u32 count, parent;         // parent: from 1, of the scope around it; 0: none
+  loc at, what_at, count_at; // of the scope, of what it selects, of its count
 } annotation_scope;
 
 typedef struct {

@@ -72,9 +72,20 @@ typedef struct {
 
 // What annotations call a task graph, for reports: where it lies, and in words what it is.
 typedef struct {
-  const char *name, *strategy, *covers, *devices; // "features", "replicate(8)", "layers 0-11", "0-7"
-  plan_submesh on;
+  const char *name, *strategy, *covers, *devices; // "features", "replicate(8)", "layers 0-11", "{0-7}"
+  sym mesh, axis; // it lies on this mesh; axis: at coordinate `at`, if there is one
+  u32 at;
 } plan_task_graph;
+// Values of task graph `from` that `to` reads, from 0: what moves in a step, forward and back, between different ranks.
+typedef struct {
+  u32 from, to;
+  double bytes[2];
+} plan_bridge;
+typedef struct {
+  u32 n, nbridges;
+  const plan_task_graph *v; // n of them
+  const plan_bridge *bridge;
+} plan_task_graphs;
 
 // op-order: what each place runs, in order: tasks of sched.h, whose stages are segments, without pairs, replicas,
 // passes and versions.
@@ -109,12 +120,11 @@ typedef struct {
   bool train, keep_gradients;
   bool input_gradients; // of floating-point inputs too, though nothing reads them: what some systems spend
   optim_opts optim;
-  sym send_stream;   // of sends; {0}: they occupy the compute stream at both ends (blocking sends)
-  u8 send_channels;  // 0, 1: all sends on that stream; 2: forward and backward apart; 4: one channel for
-                     // each peer, pass and direction
-  sym name;          // what the user sees, "dp=2 tp=4 pp=2 mb=32 zero=1"
-  u32 ntask_graphs; // of a plan made from annotations
-  const plan_task_graph *task_graphs;
+  sym send_stream;  // of sends; {0}: they occupy the compute stream at both ends (blocking sends)
+  u8 send_channels; // 0, 1: all sends on that stream; 2: forward and backward apart; 4: one channel for
+                    // each peer, pass and direction
+  sym name;         // what the user sees, "dp=2 tp=4 pp=2 mb=32 zero=1"
+  const plan_task_graphs *task_graphs; // of a plan made from annotations; NULL: it was not
   const char *model; // what the model is called: plan_print writes its fingerprint; NULL: it does not
   loc at, order_at, groups_at; // in the plan's text; 0 where a policy made it
   const loc *seq_at;           // per sequence; NULL where a policy made them
@@ -338,6 +348,11 @@ double route_cost(prog *p, const shape *s, group g, layout from, group to, layou
 // (docs/design/communication.md). Reads and prints like any program; cannot be run alone. NULL and
 // diagnostics (E_RANK, E_LIMIT).
 prog *plan_lower(const prog *distributed, u32 rank);
+
+// Bytes that a send moves between different ranks, for one microbatch.
+double plan_send_bytes(prog *distributed, const func_info *f, const instr *send);
+// The same task graphs, in `a`, with what their bridges move in the distributed program (bridges.c).
+plan_task_graphs *plan_bridges(prog *distributed, arena *a, const plan_task_graphs *t);
 
 // ---- policies (plan/policy/*.c), all from the mechanism above ---------------------------------------------
 // Schedules that were read from files, for many plans: never changed, so for all threads.

@@ -12,12 +12,12 @@
 
 typedef struct {
   const annotation_scope *scope;
-  u32 d, first;  // ranks of a replica of the model: how many, from which
-  u32 home;      // the task graph whose devices it shares; itself
-  u8 axis;       // over its devices
+  u32 d, first; // ranks of a replica of the model: how many, from which
+  u32 home;     // the task graph whose devices it shares; itself
+  u8 axis;      // over its devices
   u32 mesh;
-  bool nested;   // inside a replicate: on its devices
-  u32 from, to;  // instructions, from 1: the first and the last
+  bool nested;  // inside a replicate: on its devices
+  u32 from, to; // instructions, from 1: the first and the last
 } graph;
 
 typedef struct {
@@ -28,13 +28,13 @@ typedef struct {
   const annotations *x;
   const hybrid_opts *o;
   plan *pn;
-  u32 n, *of;    // instructions of main; the task graph of each, from 1
+  u32 n, *of; // instructions of main; the task graph of each, from 1
   u32 ngraphs;
   graph *graph;
   u32 K, D, R;   // devices; of a replica; replicas
   bool ***inner; // per scope: NULL, or by function what is split inside task graphs
   u8 rep;
-  bool same;     // one mesh
+  bool same; // one mesh
 } work;
 
 static const func_info *main_of(const work *w) { return func_get(w->p, w->p->main); }
@@ -112,7 +112,8 @@ static bool select_layers(work *w, const annotation_scope *s, bool *in) {
     for (u32 i = first; i <= last; i++) in[i] = true;
     return true;
   }
-  diag(w->c, E_ANNOTATE, s->what_at, "layer %u does not exist: the model has %u repeated blocks", s->last, blocks);
+  diag(w->c, E_ANNOTATE, s->what_at, "layer %u does not exist: the model has %u repeated blocks", s->last,
+       blocks);
   diag_note(w->c, m->where, "the calls of main are its repeated blocks");
   if (blocks)
     diag_hint(w->c, "layers: \"%u-%u\"", MIN(s->first, blocks - 1), blocks - 1);
@@ -157,7 +158,8 @@ static bool select_scope(work *w, const annotation_scope *s, bool *in, bool ***m
   if (!whole && !parts) return matches_nothing(w, s);
   if (!parts) return true;
   if (!s->split) {
-    diag(w->c, E_ANNOTATE, s->what_at, "`%s` is part of a repeated block, and only a split can be", s->match ? s->match : s->op);
+    diag(w->c, E_ANNOTATE, s->what_at, "`%s` is part of a repeated block, and only a split can be",
+         s->match ? s->match : s->op);
     diag_hint(w->c, "replicate whole blocks: by `layers`, by the name of a function, or by `default`");
     return false;
   }
@@ -169,8 +171,8 @@ static bool select_scope(work *w, const annotation_scope *s, bool *in, bool ***m
 // ---- task graphs -------------------------------------------------------------------------------------------------
 static bool overlap(const work *w, const annotation_scope *s, const annotation_scope *t, u32 i) {
   const instr *in = &main_of(w)->body.v[i];
-  diag(w->c, E_ANNOTATE, s->what_at, "scopes `%s` and `%s` overlap: both cover instruction %u of main (%s)", t->name,
-       s->name, i + 1, op_row_of(in->op)->name);
+  diag(w->c, E_ANNOTATE, s->what_at, "scopes `%s` and `%s` overlap: both cover instruction %u of main (%s)",
+       t->name, s->name, i + 1, op_row_of(in->op)->name);
   diag_note(w->c, t->what_at, "the other scope");
   if (in->where.i) diag_note(w->c, in->where, "here in the model");
   diag_hint(w->c, "task graphs are disjoint; nest a split in a replicate with `scopes`");
@@ -192,8 +194,9 @@ static bool cover(work *w, u32 *scope) {
     for (u32 i = 0; i < w->n; i++) {
       if (!in[i]) continue;
       if (s->parent && scope[i] != s->parent) {
-        diag(w->c, E_ANNOTATE, s->what_at, "`%s` is not inside the scope around it: instruction %u of main is not in `%s`",
-             s->name, i + 1, w->x->scope[s->parent - 1].name);
+        diag(w->c, E_ANNOTATE, s->what_at,
+             "`%s` is not inside the scope around it: instruction %u of main is not in `%s`", s->name, i + 1,
+             w->x->scope[s->parent - 1].name);
         diag_note(w->c, w->x->scope[s->parent - 1].at, "the scope around it");
         return false;
       }
@@ -207,8 +210,9 @@ static bool cover(work *w, u32 *scope) {
 // The task graph of a scope; of the same name there is one.
 static u32 graph_of(work *w, const annotation_scope *s) {
   for (u32 g = 0; g < w->ngraphs; g++)
-    if (w->graph[g].scope == s || (s != &w->x->dflt && !strcmp(w->graph[g].scope->name, s->name) && w->graph[g].scope->split == s->split &&
-                                   w->graph[g].scope->count == s->count))
+    if (w->graph[g].scope == s ||
+        (s != &w->x->dflt && !strcmp(w->graph[g].scope->name, s->name) &&
+         w->graph[g].scope->split == s->split && w->graph[g].scope->count == s->count))
       return g + 1;
   w->graph[w->ngraphs] = (graph){.scope = s, .home = w->ngraphs, .nested = s->parent > 0};
   return ++w->ngraphs;
@@ -265,7 +269,8 @@ static bool sizes(work *w, bool colocated) {
       g->d = home->d;
     else if (g->scope->split) {
       diag(w->c, E_ANNOTATE, g->scope->at, "split needs the number of devices");
-      diag_hint(w->c, "such as split: 4; without a number it takes all devices if cluster.colocate_split_and_replicate is true");
+      diag_hint(w->c, "such as split: 4; without a number it takes all devices if "
+                      "cluster.colocate_split_and_replicate is true");
       return false;
     }
   }
@@ -274,7 +279,8 @@ static bool sizes(work *w, bool colocated) {
 
 static bool do_not_share(const work *w, const graph *g, const graph *h) {
   diag(w->c, E_ANNOTATE, g->scope->count_at.i ? g->scope->count_at : g->scope->at,
-       "`%s` takes %u devices, but `%s`, whose devices it shares, has %u", g->scope->name, g->d, h->scope->name, h->d);
+       "`%s` takes %u devices, but `%s`, whose devices it shares, has %u", g->scope->name, g->d,
+       h->scope->name, h->d);
   diag_note(w->c, h->scope->at, "on these devices");
   diag_hint(w->c, "%s: %u", kind_of(g->scope), h->d);
   return false;
@@ -299,13 +305,16 @@ static bool place(work *w) {
   if (!w->K) w->K = w->D;
   w->R = w->K / w->D;
   if (w->R && w->K % w->D == 0) return true;
-  diag(w->c, E_ANNOTATE, w->ngraphs == 1 && w->graph[0].scope->count_at.i ? w->graph[0].scope->count_at : w->x->at,
+  diag(w->c, E_ANNOTATE,
+       w->ngraphs == 1 && w->graph[0].scope->count_at.i ? w->graph[0].scope->count_at : w->x->at,
        "%u devices cannot be divided into replicas of the model of %u%s", w->K, w->D,
        w->ngraphs > 1 ? arena_printf(w->a, " (%s)", sb_str(&sum)) : "");
   if (w->D <= w->K)
     diag_hint(w->c, "use %u devices, or %u", w->R * w->D, (w->R + 1) * w->D);
   else
-    diag_hint(w->c, w->ngraphs > 1 ? "smaller counts, or cluster.colocate_split_and_replicate: true for task graphs on the same devices" : "a smaller count");
+    diag_hint(w->c, w->ngraphs > 1 ? "smaller counts, or cluster.colocate_split_and_replicate: true for task "
+                                     "graphs on the same devices"
+                                   : "a smaller count");
   return false;
 }
 
@@ -365,9 +374,8 @@ static bool make_meshes(work *w) {
     if (w->same) {
       const u8 tg = axis_named(w, "tg", together ? 1 : w->ngraphs, false);
       const bool intra = w->x->config.intra_node.n;
-      pn->meshes[0] = (plan_mesh){.name = sym_of(w->c, "m"),
-                                  .naxes = 3,
-                                  .axis = {intra ? w->rep : tg, intra ? tg : w->rep, g->axis}};
+      pn->meshes[0] = (plan_mesh){
+          .name = sym_of(w->c, "m"), .naxes = 3, .axis = {intra ? w->rep : tg, intra ? tg : w->rep, g->axis}};
       pn->nmeshes = 1;
       continue;
     }
@@ -463,6 +471,52 @@ static bool split_graphs(work *w) {
   return true;
 }
 
+static bool has_class(const work *w, const classes *k, func f, value v, u32 class) {
+  u32 id[16];
+  const shape *s = &val_type(w->p, func_get(w->p, f), v)->s;
+  for (u32 d = 0; d < s->nd; d++)
+    for (u32 j = classes_dim(k, f, v, d, id, COUNT_OF(id)); j-- > 0;)
+      if (id[j] == class) return true;
+  return false;
+}
+
+// What ends a split inside a block, by summing over what is split, works on pieces of the batch again: its operands are
+// exchanged then, where its result would be a sum over all ranks (the experts' outputs, combined).
+static void return_batch(work *w, bool *const *mark, u32 before) {
+  plan *pn = w->pn;
+  const classes *k = planner_classes(w->pl);
+  const u32 end = pn->ntrans, *input;
+  u32 batch[16], id[16], room = 0;
+  if (!planner_inputs(w->pl, &input) || !classes_dim(k, w->p->main, input[0] + 1, 0, batch, COUNT_OF(batch)))
+    return;
+  for (u32 t = before; t < end; t++) room += func_get(w->p, pn->trans[t].fn)->body.n;
+  plan_trans *v = NEWN(w->a, plan_trans, end + room + 1);
+  memcpy(v, pn->trans, end * sizeof *v);
+  pn->trans = v;
+  for (u32 t = before; t < end; t++) {
+    const func f = v[t].fn;
+    const func_info *fi = func_get(w->p, f);
+    if (!classes_dim(k, f, opd_of(fi, &fi->body.v[v[t].instr - 1], v[t].index), v[t].dim, id, COUNT_OF(id)))
+      continue;
+    const u32 class = id[0];
+    for (u32 i = 0; i < fi->body.n; i++) {
+      const instr *in = &fi->body.v[i];
+      if (!mark[f.i] || !mark[f.i][i] || in->op == OP_call || op_row_of(in->op)->flags & OPF_GEMM ||
+          in->nres != 1)
+        continue;
+      bool reads = false, twice = false;
+      for (u32 o = 0; o < instr_nopd(fi, in); o++)
+        reads = reads || has_class(w, k, f, opd_of(fi, in, o), class);
+      for (u32 j = end; j < pn->ntrans; j++) twice = twice || (v[j].fn.i == f.i && v[j].instr == i + 1);
+      if (!reads || twice || has_class(w, k, f, in->res, class)) continue;
+      if (!val_type(w->p, fi, in->res)->s.nd || !classes_dim(k, f, in->res, 0, id, COUNT_OF(id)) ||
+          id[0] != batch[0])
+        continue;
+      v[pn->ntrans++] = (plan_trans){.fn = f, .instr = i + 1, .result = true, .axis = v[t].axis};
+    }
+  }
+}
+
 // A split of part of a block: over the axis of the task graph that calls it.
 static bool split_inside(work *w, const annotation_scope *s, bool **mark) {
   bool *of_main = mark[w->p->main.i];
@@ -472,7 +526,9 @@ static bool split_inside(work *w, const annotation_scope *s, bool **mark) {
     const graph *g = &w->graph[w->of[i] - 1];
     if (in && in->axis == g->axis) continue;
     if (g->scope->split || in) {
-      diag(w->c, E_ANNOTATE, s->what_at, in ? "`%s` is split in several task graphs of different size: `%s` and `%s`" : "`%s` is split inside `%s`, which is split already%s",
+      diag(w->c, E_ANNOTATE, s->what_at,
+           in ? "`%s` is split in several task graphs of different size: `%s` and `%s`"
+              : "`%s` is split inside `%s`, which is split already%s",
            s->name, g->scope->name, in ? in->scope->name : "");
       diag_note(w->c, g->scope->at, "the scope around it");
       return false;
@@ -481,13 +537,17 @@ static bool split_inside(work *w, const annotation_scope *s, bool **mark) {
   }
   const u32 d = s->count == COUNT_ALL ? w->K : s->count ? s->count : in->d;
   if (d != in->d) {
-    diag(w->c, E_ANNOTATE, s->count_at, "`%s` is part of blocks that `%s` computes on %u devices; it cannot be split %u ways",
-         s->name, in->scope->name, in->d, d);
+    diag(w->c, E_ANNOTATE, s->count_at,
+         "`%s` is part of blocks that `%s` computes on %u devices; it cannot be split %u ways", s->name,
+         in->scope->name, in->d, d);
     if (in->scope->at.i) diag_note(w->c, in->scope->at, "the task graph around it");
     diag_hint(w->c, in->scope == &w->x->dflt ? "add default: {replicate: %u}" : "replicate: %u", d);
     return false;
   }
-  return d == 1 || tensor(w, in->axis, (const bool *const *)mark, s, false);
+  const u32 before = w->pn->ntrans;
+  if (d > 1 && !tensor(w, in->axis, (const bool *const *)mark, s, false)) return false;
+  if (d > 1) return_batch(w, mark, before);
+  return true;
 }
 
 // ---- order ------------------------------------------------------------------------------------------------------
@@ -571,7 +631,8 @@ static bool draw(work *w) {
     return false;
   }
   for (u32 k = 0; k < N; k++) {
-    s[k] = (annotation_scope){.name = arena_printf(w->a, "stage %u", k), .count = d, .at = w->x->config.num_stages.at};
+    s[k] = (annotation_scope){
+        .name = arena_printf(w->a, "stage %u", k), .count = d, .at = w->x->config.num_stages.at};
     w->graph[k] = (graph){.scope = &s[k], .home = k, .from = cut.segments[k].from, .to = cut.segments[k].to};
     for (u32 i = cut.segments[k].from; i <= cut.segments[k].to; i++) w->of[i - 1] = k + 1;
   }
@@ -619,9 +680,30 @@ static const char *devices_text(const work *w, const graph *g) {
       break;
     }
     const u32 first = rank_at(w, r, g, 0);
-    sb_fmt(&b, g->d > 2 ? "%s{%u-%u}" : g->d > 1 ? "%s{%u,%u}" : "%s{%u}", r ? " " : "", first, first + g->d - 1);
+    sb_fmt(&b,
+           g->d > 2   ? "%s{%u-%u}"
+           : g->d > 1 ? "%s{%u,%u}"
+                      : "%s{%u}",
+           r ? " " : "", first, first + g->d - 1);
   }
   return sb_str(&b);
+}
+
+// Which task graphs read values of which.
+static plan_bridge *bridges_of(const work *w, u32 *n) {
+  const func_info *m = main_of(w);
+  plan_bridge *v = ZNEWN(w->a, plan_bridge, w->ngraphs * w->ngraphs + 1);
+  *n = 0;
+  for (u32 i = 0; i < w->n; i++)
+    for (u32 k = 0; k < instr_nopd(m, &m->body.v[i]); k++) {
+      const u32 def = val(m, opd_of(m, &m->body.v[i], k))->def;
+      if (!def || w->of[def - 1] == w->of[i]) continue;
+      const plan_bridge b = {.from = w->of[def - 1] - 1, .to = w->of[i] - 1};
+      u32 j = 0;
+      while (j < *n && (v[j].from != b.from || v[j].to != b.to)) j++;
+      if (j == *n) v[(*n)++] = b;
+    }
+  return v;
 }
 
 static void name_plan(work *w) {
@@ -632,8 +714,10 @@ static void name_plan(work *w) {
     t[k] = (plan_task_graph){.name = g->scope->name,
                              .strategy = strategy_text(w, g),
                              .covers = covers_text(w, k),
-                             .devices = devices_text(w, g),
-                             .on = submesh_of(w, k)};
+                             .devices = devices_text(w, g)};
+    const plan_submesh on = submesh_of(w, k);
+    t[k].mesh = w->pn->meshes[on.mesh].name;
+    if (on.nfix) t[k].axis = w->pn->axes[on.fix[0].axis - 1].name, t[k].at = on.fix[0].at;
     if (k == 6) sb_fmt(&name, ", ... (%u task graphs)", w->ngraphs);
     if (k < 6) sb_fmt(&name, "%s%s: %s", k ? ", " : "", t[k].name, t[k].strategy);
   }
@@ -641,7 +725,10 @@ static void name_plan(work *w) {
     if (w->inner[k]) sb_fmt(&name, ", %s: split inside", w->x->scope[k].name);
   if (w->R > 1) sb_fmt(&name, "; %u replicas", w->R);
   if (w->x->config.num_micro_batch.n > 1) sb_fmt(&name, "; %u microbatches", w->x->config.num_micro_batch.n);
-  w->pn->ntask_graphs = w->ngraphs, w->pn->task_graphs = t;
+  plan_task_graphs *all = NEW(w->a, plan_task_graphs);
+  *all = (plan_task_graphs){.n = w->ngraphs, .v = t};
+  all->bridge = bridges_of(w, &all->nbridges);
+  w->pn->task_graphs = all;
   w->pn->name = sym_of(w->c, sb_str(&name));
 }
 

@@ -31,9 +31,9 @@ typedef struct {
   letters l;
   bool whole_tables;
   const bool *const *within; // policy_tensor_within
-  bool *done;    // per function
-  double *flops; // per function, with the functions that it calls; < 0: not yet known
-  u32 matmuls;   // that are split evenly: a vocabulary alone is not tensor parallelism
+  bool *done;                // per function
+  double *flops;             // per function, with the functions that it calls; < 0: not yet known
+  u32 matmuls;               // that are split evenly: a vocabulary alone is not tensor parallelism
 } tensor;
 
 typedef struct {
