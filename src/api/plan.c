@@ -72,8 +72,7 @@ static heddle_plan *annotated(heddle_program *p, const char *name, const char *t
   const cost_opts costs = {.model = o->costs};
   if (o->machine && !(h.k = cost_model_new(c, b->o.a, o->machine->m, &costs))) return checked(b, NULL);
   if (!optimizer_read(c, &o->optimizer, &h.optim)) return checked(b, NULL);
-  const u32 devices = o->devices ? o->devices : o->machine ? o->machine->m->nranks : 0;
-  b = checked(b, policy_annotated(program_planner(p), b->o.a, sym_of(c, name), text, n, &h, devices));
+  b = checked(b, policy_annotated(program_planner(p), b->o.a, sym_of(c, name), text, n, &h, o->devices));
   if (b) b->pn->model = p->name;
   return b;
 }

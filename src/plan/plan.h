@@ -414,7 +414,7 @@ u32 policy_batchnorm(const prog *src, const strategy *s);
 bool policy_schedule(planner *pl, arena *a, plan *pn, const strategy *s, const hybrid_opts *o, loc at,
                      const sched **file);
 // The plan of an annotation file (docs/annotations.md). o->s is not looked at. devices: how many there are; 0: as the file
-// says, or one replica of the model. NULL and diagnostics, located in the file.
+// says, else those of the machine of o->k, else one replica of the model. NULL and diagnostics, located in the file.
 plan *policy_annotated(planner *pl, arena *a, sym file, const char *text, size_t n, const hybrid_opts *o,
                        u32 devices);
 // Reads every file that a strategy set names into `a`. False and diagnostics if one cannot be read, or deadlocks.

@@ -8,6 +8,7 @@
 //
 // A split that covers part of a repeated block is no task graph of its own: it runs on the devices of the one around it, whose
 // axis over the batch is, in these instructions, the axis that they are split over.
+#include "cost/cost.h"
 #include "plan/policy/annotate.h"
 
 // ---- devices -----------------------------------------------------------------------------------------------------
@@ -180,10 +181,74 @@ static void make_segments(work *w) {
   }
 }
 
+// ---- refusals ----
+// What another policy refused, from diagnostic `said` on, at the place in the file that is to blame: what is refused,
+// and the key that its hint, a number, is for (NULL: none).
+static bool blame(work *w, u32 said, loc where, const char *what, const char *key) {
+  static const char *const hints[] = {"hint: --tensor ", "hint: pp="};
+  if (diag_count(w->c) == said) return false;
+  const diag_item d = diag_get(w->c, said);
+  const char *why = arena_strdup(w->a, d.message), *text, *degree = NULL;
+  loc at;
+  for (u32 k = 0; k < d.notes; k++) {
+    diag_part(w->c, said, k, &at, &text);
+    for (u32 j = 0; j < COUNT_OF(hints); j++)
+      if (!strncmp(text, hints[j], strlen(hints[j]))) degree = arena_strdup(w->a, text + strlen(hints[j]));
+  }
+  diag_truncate(w->c, said);
+  diag(w->c, d.id, where, "%s: %s", what, why);
+  if (d.at.i) diag_note(w->c, d.at, "here in the model");
+  if (degree && key) diag_hint(w->c, "%s: %s", key, degree);
+  return false;
+}
+
+static bool blame_scope(work *w, u32 said, const annotation_scope *s) {
+  return blame(w, said, s->count_at.i ? s->count_at : s->at,
+               arena_printf(w->a, "%s of `%s`", kind_of(s), s->name), kind_of(s));
+}
+
+static bool divides(work *w, const annotation_scope *s, u32 d) {
+  const u32 K = MAX(w->x->config.num_micro_batch.n, 1u);
+  const i64 batch = policy_batch_extent(w->pl), parts = (i64)K * w->R * d;
+  if (!batch || batch % parts == 0) return true;
+  strbuf of = {.a = w->a};
+  if (K > 1) sb_fmt(&of, " x %u microbatches", K);
+  if (w->R > 1) sb_fmt(&of, " x %u replicas of the model", w->R);
+  if (d > 1) sb_fmt(&of, " x %u devices of `%s`", d, s->name);
+  diag(w->c, E_DIVIDE, s->count_at.i ? s->count_at : s->at, "batch %lld is not divisible by %lld (%s)",
+       (long long)batch, (long long)parts, sb_str(&of) + 3);
+  diag_note(w->c, main_of(w)->where, "the batch is the first extent of the first input");
+  diag_hint(w->c, "choose a batch that is a multiple of %lld", (long long)parts);
+  return false;
+}
+
+// A parameter lives on one mesh.
+static bool shares_no_parameter(work *w) {
+  const func_info *m = main_of(w);
+  u32 *user = ZNEWN(w->a, u32, m->nparams + 1);
+  for (u32 i = 0; !w->same && i < w->n; i++)
+    for (u32 k = 0; k < instr_nopd(m, &m->body.v[i]); k++) {
+      const value v = opd_of(m, &m->body.v[i], k);
+      if (v > m->nparams) continue;
+      if (!user[v]) user[v] = w->of[i];
+      if (user[v] == w->of[i]) continue;
+      const annotation_scope *s = w->graph[user[v] - 1].scope, *t = w->graph[w->of[i] - 1].scope;
+      diag(w->c, E_ANNOTATE, t->at, "`%s` and `%s` both read %s: that needs task graphs of one kind and size",
+           s->name, t->name, sym_str(w->c, val(m, v)->name));
+      diag_note(w->c, s->at, "the other task graph");
+      if (m->body.v[i].where.i) diag_note(w->c, m->body.v[i].where, "here in the model");
+      diag_hint(w->c, "put both into one scope, or give them the same strategy");
+      return false;
+    }
+  return true;
+}
+
 // ---- splits -----------------------------------------------------------------------------------------------------
 // The batch over microbatches, replicas of the model, and in every task graph that is replicated over its devices.
 static bool split_batch(work *w) {
   plan *pn = w->pn;
+  for (u32 k = 0; k < w->ngraphs; k++)
+    if (!divides(w, w->graph[k].scope, w->graph[k].scope->split ? 1 : w->graph[k].d)) return false;
   if (pn->time && !policy_batch(w->pl, w->a, pn, pn->time)) return false;
   if (w->R > 1 && !policy_batch(w->pl, w->a, pn, w->rep)) return false;
   const u32 common = pn->ntrans;
@@ -214,11 +279,7 @@ static bool tensor(work *w, u8 axis, const bool *const *within, const annotation
   plan_mesh m = {.name = sym_of(w->c, "m"), .naxes = 1, .axis = {axis}};
   plan own = *w->pn;
   own.meshes = &m, own.nmeshes = 1;
-  if (!policy_tensor_within(w->pl, w->a, &own, axis, false, within)) {
-    if (diag_count(w->c) > said)
-      diag_note(w->c, s->at, "`%s` is split %u ways here", s->name, w->pn->axes[axis - 1].size);
-    return false;
-  }
+  if (!policy_tensor_within(w->pl, w->a, &own, axis, false, within)) return blame_scope(w, said, s);
   w->pn->trans = own.trans, w->pn->ntrans = own.ntrans;
   for (u32 k = before; k < own.ntrans; k++) own.trans[k].weak = weak;
   return true;
@@ -390,7 +451,10 @@ static bool not_with_scopes(const work *w) {
 static bool draw(work *w) {
   const u32 N = w->x->config.num_stages.n, K = MAX(w->x->config.num_micro_batch.n, 1u),
             d = w->x->dflt.count == COUNT_ALL ? w->K / N : MAX(w->x->dflt.count, 1u);
-  const bool timed = w->o->k && w->K && w->K % MAX(N * d, 1u) == 0;
+  const machine *m = w->o->k ? cost_model_machine(w->o->k) : NULL;
+  const bool divides = w->K && N && w->K % N == 0 && w->K / N >= d,
+             as_balanced = m && (m->nkinds == 1 || !w->x->config.intra_node.n || w->K == N * d),
+             timed = divides && as_balanced; // else stages lie elsewhere than they are balanced for
   annotation_scope *s = ZNEWN(w->a, annotation_scope, N);
   hybrid_opts h = *w->o;
   h.s = strategy_of("dp=%u pp=%u mb=%u layers=%s", timed ? w->K / N : d, N, K, timed ? "auto" : "cost");
@@ -398,8 +462,8 @@ static bool draw(work *w) {
   if (!policy_balance(w->pl, w->a, &h, &h.s)) return false;
   const u32 said = diag_count(w->c);
   if (!policy_stages(w->pl, w->a, &cut, 0, &h.s, NULL, w->x->config.num_stages.at)) {
-    if (diag_count(w->c) > said) diag_note(w->c, w->x->config.num_stages.at, "%u task graphs", N);
-    return false;
+    const loc at = w->x->config.num_stages.at;
+    return blame(w, said, at.i ? at : w->x->at, "automatic task graphs", "pipeline.num_stages");
   }
   for (u32 k = 0; k < N; k++) {
     s[k] = (annotation_scope){
@@ -547,7 +611,7 @@ static void store(work *w) {
 static bool compile(work *w) {
   bool changed;
   if (!divide(w) || !normalise(w, &changed) || (changed && !divide(w))) return false;
-  if (!make_meshes(w) || !split_batch(w) || !split_graphs(w)) return false;
+  if (!make_meshes(w) || !shares_no_parameter(w) || !split_batch(w) || !split_graphs(w)) return false;
   for (u32 k = 0; k < w->x->nscopes; k++)
     if (w->inner[k] && !split_inside(w, &w->x->scope[k], w->inner[k])) return false;
   make_segments(w);
@@ -566,6 +630,15 @@ plan *policy_annotated(planner *pl, arena *a, sym file, const char *text, size_t
   if (!x) return NULL;
   plan *pn = NEW(a, plan);
   pn->train = o->train, pn->optim = o->optim, pn->keep_gradients = o->keep_gradients;
-  work w = {.pl = pl, .c = p->c, .a = a, .x = x, .o = o, .pn = pn, .K = x->devices ? x->devices : devices};
+  work w = {.pl = pl,
+            .c = p->c,
+            .a = a,
+            .x = x,
+            .o = o,
+            .pn = pn,
+            .K = devices      ? devices
+                 : x->devices ? x->devices
+                 : o->k       ? cost_model_machine(o->k)->nranks
+                              : 0};
   return compile(&w) ? pn : NULL;
 }

@@ -434,31 +434,30 @@ error[E0512]: `layer 1` takes 4 devices, but `layers 0-1`, whose devices it shar
   hint: split: 2
 [1]
 $ echo 'heddle-annotate: 1\nscopes: [{layers: 0-1, replicate: 2, scopes: [{op: layernorm, split: 2}]}]' > a.yaml; heddle verify gpt2:layers=4,hidden=32,heads=2,vocab=64 --batch 8 --seq 8 --annotate a.yaml
-error[E0502]: no matmul with a weight can be split over tp=2
-  --> gpt2
-  hint: leave out --tensor
-  note: `layernorm` is split 2 ways here
-    --> a.yaml:2:47
-     2 | scopes: [{layers: 0-1, replicate: 2, scopes: [{op: layernorm, split: 2}]}]
-       |                                               ^
+error[E0502]: split of `layernorm`: no matmul with a weight can be split over tp=2
+  --> a.yaml:2:70
+   2 | scopes: [{layers: 0-1, replicate: 2, scopes: [{op: layernorm, split: 2}]}]
+     |                                                                      ^
+  note: here in the model
+    --> gpt2
 [1]
 $ echo 'heddle-annotate: 1\nscopes: [{layers: 0-1, split: 3}]' > a.yaml; heddle verify gpt2:layers=4,hidden=32,heads=2,vocab=64 --batch 8 --seq 8 --annotate a.yaml
-error[E0502]: attn.qkv of 32 x 96 cannot be split 3 ways: 96 = 3 x 2 x 16, and 2 is not divisible by 3
-  --> gpt2: layer/attention
-  hint: --tensor 2
-  note: `layers 0-1` is split 3 ways here
-    --> a.yaml:2:10
-     2 | scopes: [{layers: 0-1, split: 3}]
-       |          ^
+error[E0502]: split of `layers 0-1`: attn.qkv of 32 x 96 cannot be split 3 ways: 96 = 3 x 2 x 16, and 2 is not divisible by 3
+  --> a.yaml:2:31
+   2 | scopes: [{layers: 0-1, split: 3}]
+     |                               ^
+  note: here in the model
+    --> gpt2: layer/attention
+  hint: split: 2
 [1]
 $ echo 'heddle-annotate: 1\nscopes: [{layers: 0-3, replicate: 3}]' > a.yaml; heddle verify mlp-xs:layers=4 --batch 64 --annotate a.yaml
-error[E0502]: batch 64 is not divisible by dp3=3
-  --> mlp-xs
+error[E0502]: batch 64 is not divisible by 3 (3 devices of `layers 0-3`)
+  --> a.yaml:2:35
+   2 | scopes: [{layers: 0-3, replicate: 3}]
+     |                                   ^
+  note: the batch is the first extent of the first input
+    --> mlp-xs
   hint: choose a batch that is a multiple of 3
-  note: `layers 0-3` is replicated here
-    --> a.yaml:2:10
-     2 | scopes: [{layers: 0-3, replicate: 3}]
-       |          ^
 [1]
 $ echo 'heddle-annotate: 1\nscopes: [{match: "*experts", split: 4}]' > a.yaml; heddle verify moe-8x125m:layers=2,hidden=32,heads=2,experts=4,vocab=64 --batch 8 --seq 8 --annotate a.yaml --devices 4
 error[E0512]: `*experts` is part of blocks that `default` computes on 1 device; it cannot be split 4 ways
@@ -523,13 +522,13 @@ error[E0512]: auto.auto_parallel needs pipeline.num_stages, the number of task g
   hint: pipeline.num_stages: 4
 [1]
 $ echo 'heddle-annotate: 1\nconfig: {auto_parallel: true, pipeline.num_stages: 40}' > a.yaml; heddle verify mlp-xs:layers=4 --annotate a.yaml
-error[E0502]: 40 pipeline stages, but the model has only 4 blocks and matmuls
-  --> mlp-xs
-  hint: pp=4 at most
-  note: 40 task graphs
-    --> a.yaml:2:52
-     2 | config: {auto_parallel: true, pipeline.num_stages: 40}
-       |                                                    ^
+error[E0502]: automatic task graphs: 40 pipeline stages, but the model has only 4 blocks and matmuls
+  --> a.yaml:2:52
+   2 | config: {auto_parallel: true, pipeline.num_stages: 40}
+     |                                                    ^
+  note: here in the model
+    --> mlp-xs
+  hint: pipeline.num_stages: 4 at most
 [1]
 $ echo 'heddle-annotate: 1\nconfig: {pipeline.num_micro_batches: 2}' > a.yaml; heddle verify mlp-xs:layers=4 --annotate a.yaml
 error[E0512]: config: unknown key `pipeline.num_micro_batches`
@@ -630,9 +629,15 @@ error[E0801]: --top does not apply to --annotate: nothing is searched
   hint: leave it out
 [2]
 $ echo 'heddle-annotate: 1\nscopes: [{match: head, split: 4}, {layers: 0-1, replicate: 1}]' > a.yaml; heddle verify gpt2:layers=2,hidden=32,heads=2,vocab=64 --batch 8 --seq 8 --train --annotate a.yaml
-error[E0501]: wte is used by segments on different meshes
+error[E0512]: `layers 0-1` and `head` both read wte: that needs task graphs of one kind and size
   --> a.yaml:2:10
    2 | scopes: [{match: head, split: 4}, {layers: 0-1, replicate: 1}]
      |          ^
-  hint: give each mesh its own copy of the parameter, or place its users on one mesh
+  note: the other task graph
+    --> a.yaml:2:35
+     2 | scopes: [{match: head, split: 4}, {layers: 0-1, replicate: 1}]
+       |                                   ^
+  note: here in the model
+    --> gpt2: head
+  hint: put both into one scope, or give them the same strategy
 [1]
