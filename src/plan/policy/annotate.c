@@ -66,12 +66,12 @@ static bool place(work *w) {
   w->D = 0;
   for (u32 k = 0; k < w->ngraphs; k++) {
     graph *g = &w->graph[k];
-    if (colocated && k) g->home = 0;
+    if (colocated) g->home = 0;
     const graph *home = &w->graph[g->home];
     if (g->home != k && g->d != home->d) return do_not_share(w, g, home);
     if (g->home != k) continue;
     g->first = w->D, w->D += g->d;
-    sb_fmt(&sum, "%s%u", k ? " + " : "", g->d);
+    sb_fmt(&sum, "%s%u", sum.n ? " + " : "", g->d);
   }
   for (u32 k = 0; k < w->ngraphs; k++) w->graph[k].first = w->graph[w->graph[k].home].first;
   if (!w->K) w->K = w->D;
