@@ -357,11 +357,15 @@ static bool split_inside(work *w, const annotation_scope *s, bool **mark) {
     if (!of_main[i]) continue;
     const graph *g = &w->graph[w->of[i] - 1];
     if (in && in->axis == g->axis) continue;
-    if (g->scope->split || in) {
-      diag(w->c, E_ANNOTATE, s->what_at,
-           in ? "`%s` is split in several task graphs of different size: `%s` and `%s`"
-              : "`%s` is split inside `%s`, which is split already%s",
-           s->name, g->scope->name, in ? in->scope->name : "");
+    if (g->scope->split) {
+      diag(w->c, E_ANNOTATE, s->what_at, "`%s` is split inside `%s`, which is split already", s->name,
+           g->scope->name);
+      diag_note(w->c, g->scope->at, "the scope around it");
+      return false;
+    }
+    if (in) {
+      diag(w->c, E_ANNOTATE, s->what_at, "`%s` is part of task graphs of %u and of %u devices: `%s` and `%s`",
+           s->name, in->d, g->d, in->scope->name, g->scope->name);
       diag_note(w->c, g->scope->at, "the scope around it");
       return false;
     }
