@@ -317,6 +317,22 @@ bridge from  to          forward  backward  fused
 layers 0-3   layers 1-2  384 KiB       0 B  no
 layers 1-2   layers 0-3      0 B   384 KiB  no
 
+## Task graphs of one kind on the same devices: their bridge is fused.
+$ echo 'heddle-annotate: 1\nscopes: [{layers: 0-1, replicate: all}, {layers: 2-3, replicate: all}]\nconfig: {cluster.colocate_split_and_replicate: true, num_micro_batch: 2}' > a.yaml; heddle verify mlp-xs:layers=4,hidden=32 --batch 64 --train --annotate a.yaml --devices 4 | head -6; heddle sim mlp-xs:layers=4 --batch 64 --train --annotate a.yaml --machine '1x4 a100' | sed -n '2p;/^task graph/,/^$/p;/^bridge/,/^$/p'
+model      mlp-xs:layers=4,hidden=32
+plan       layers 0-1: replicate(4), layers 2-3: replicate(4); 2 microbatches
+results    9
+elements   8,193
+worst      5.0878e-14
+tolerance  1e-09
+plan            layers 0-1: replicate(4), layers 2-3: replicate(4); 2 microbatches
+task graph  strategy      covers                        virtual devices
+layers 0-1  replicate(4)  instructions 1-2, layers 0-1  {0-3}
+layers 2-3  replicate(4)  instructions 3-8, layers 2-3  {0-3}
+
+bridge from  to          forward  backward  fused
+layers 0-1   layers 2-3      0 B       0 B  yes
+
 ## By operator: the matmuls of every layer are split over the devices of the task graph around them.
 $ echo 'heddle-annotate: 1\ndefault: {replicate: 2}\nscopes: [{op: matmul, split: 2}]' > a.yaml; heddle verify gpt2:layers=2,hidden=32,heads=2,vocab=64 --batch 8 --seq 8 --train --annotate a.yaml --devices 4 | head -6
 model      gpt2:layers=2,hidden=32,heads=2,vocab=64
