@@ -215,33 +215,38 @@ static bool read_count(reader *r, const ynode *y, annotation_scope *s) {
              s->split ? "split" : "replicate", UINT16_MAX, y->kind == Y_SCALAR ? y->str : "...");
 }
 
-// "3" or "0-11".
-static bool read_layers(reader *r, const ynode *y, annotation_scope *s) {
+// "3" or "0-11", of blocks from 0 or of instructions from 1.
+static bool read_range(reader *r, const ynode *y, annotation_scope *s) {
+  const i64 least = s->instructions;
   char first[16] = "";
   const char *dash = y->kind == Y_SCALAR ? strchr(y->str, '-') : NULL;
-  s->layers = true, s->what_at = y->at;
-  if (y->kind == Y_SCALAR && !dash && integer(y->str, 0, CHOICE_MOST, &s->first)) {
+  s->what_at = y->at;
+  if (y->kind == Y_SCALAR && !dash && integer(y->str, least, CHOICE_MOST, &s->first)) {
     s->last = s->first;
     return true;
   }
   if (dash && (size_t)(dash - y->str) < sizeof first) {
     memcpy(first, y->str, (size_t)(dash - y->str));
-    if (integer(first, 0, CHOICE_MOST, &s->first) && integer(dash + 1, 0, CHOICE_MOST, &s->last) &&
+    if (integer(first, least, CHOICE_MOST, &s->first) && integer(dash + 1, least, CHOICE_MOST, &s->last) &&
         s->first <= s->last)
       return true;
   }
-  return bad(r, y, "layers takes numbers of repeated blocks from 0, such as \"0-11\"; got '%s'",
+  return bad(r, y, "%s takes numbers of %s, such as \"%lld-11\"; got '%s'",
+             s->layers ? "layers" : "instructions",
+             s->layers ? "repeated blocks from 0" : "instructions of main from 1", (long long)least,
              y->kind == Y_SCALAR ? y->str : "...");
 }
 
 static bool read_selector(reader *r, const ynode *y, annotation_scope *s) {
-  const ynode *layers = yaml_get(y, "layers"), *match = yaml_get(y, "match"), *op = yaml_get(y, "op");
-  if (!layers + !match + !op != 2) {
-    bad(r, y, "a scope says what it covers, by one of `layers`, `match` and `op`");
+  const ynode *layers = yaml_get(y, "layers"), *match = yaml_get(y, "match"), *op = yaml_get(y, "op"),
+              *instrs = yaml_get(y, "instructions");
+  if (!layers + !match + !op + !instrs != 3) {
+    bad(r, y, "a scope says what it covers, by one of `layers`, `instructions`, `match` and `op`");
     diag_hint(r->c, "such as {layers: \"0-5\", replicate: 2}");
     return false;
   }
-  if (layers) return read_layers(r, layers, s);
+  s->layers = layers != NULL, s->instructions = instrs != NULL;
+  if (layers || instrs) return read_range(r, layers ? layers : instrs, s);
   const ynode *text = match ? match : op;
   s->what_at = text->at;
   if (text->kind != Y_SCALAR || !*text->str) return bad(r, text, "`%s` must be text", match ? "match" : "op");
@@ -269,7 +274,8 @@ static bool may_nest(reader *r, const ynode *y, const annotation_scope *outer, c
 }
 
 static void read_scopes(reader *r, const ynode *y, u32 parent) {
-  static const char *const keys[] = {"name", "layers", "match", "op", "replicate", "split", "scopes", NULL};
+  static const char *const keys[] = {"name",      "layers", "instructions", "match", "op",
+                                     "replicate", "split",  "scopes",       NULL};
   if (y->kind != Y_SEQ) {
     bad(r, y, "`scopes` must be a list");
     return;
@@ -295,11 +301,12 @@ static void read_scopes(reader *r, const ynode *y, u32 parent) {
     if (!read_selector(r, e, &s) || !read_count(r, split ? split : rep, &s) ||
         !may_nest(r, e, parent ? &r->x->scope[parent - 1] : NULL, &s))
       return;
+    const char *what = s.layers ? "layer" : "instruction";
     s.name = name                ? name->str
              : s.match           ? s.match
              : s.op              ? s.op
-             : s.first == s.last ? arena_printf(r->a, "layer %u", s.first)
-                                 : arena_printf(r->a, "layers %u-%u", s.first, s.last);
+             : s.first == s.last ? arena_printf(r->a, "%s %u", what, s.first)
+                                 : arena_printf(r->a, "%ss %u-%u", what, s.first, s.last);
     r->x->scope[r->x->nscopes++] = s;
     if (inner) read_scopes(r, inner, r->x->nscopes);
   }

@@ -12,7 +12,8 @@ enum {
 typedef struct {
   const char *name;       // never NULL
   const char *match, *op; // NULL: not by that
-  bool layers;            // by number of repeated block, first to last
+  bool layers;            // by number of repeated block from 0, first to last
+  bool instructions;      // by number of instruction of main from 1, likewise
   u32 first, last;
   bool split;                // else replicate
   u32 count, parent;         // parent: from 1, of the scope around it; 0: none

@@ -84,6 +84,14 @@ static bool select_layers(work *w, const annotation_scope *s, bool *in) {
   return false;
 }
 
+static bool select_instructions(work *w, const annotation_scope *s, bool *in) {
+  for (u32 i = s->first; i <= s->last && i <= w->n; i++) in[i - 1] = true;
+  if (s->last <= w->n) return true;
+  diag(w->c, E_ANNOTATE, s->what_at, "instruction %u does not exist: main has %u", s->last, w->n);
+  diag_hint(w->c, "instructions: \"%u-%u\"", MIN(s->first, w->n), w->n);
+  return false;
+}
+
 static bool matches_nothing(const work *w, const annotation_scope *s) {
   const func_info *m = main_of(w);
   const char *text = s->match ? s->match : s->op;
@@ -107,6 +115,7 @@ static bool matches_nothing(const work *w, const annotation_scope *s) {
 static bool select_scope(work *w, const annotation_scope *s, bool *in, bool ***mark) {
   const func_info *m = main_of(w);
   if (s->layers) return select_layers(w, s, in);
+  if (s->instructions) return select_instructions(w, s, in);
   bool **inside = ZNEWN(w->a, bool *, w->p->funcs.n);
   u32 whole = 0, parts = 0;
   inside[w->p->main.i] = ZNEWN(w->a, bool, w->n + 1);

@@ -75,6 +75,31 @@ head        split(8)      instructions 21-24              {0-7}
 bridge from  to    forward  backward  fused
 features     head  686 MiB       0 B  no
 
+## The same with the mean over the pixels among the features.
+$ sed 's/match: head/name: head, instructions: 22-24/' examples/annotations/classes.yaml > a.yaml; heddle verify resnet50:vocab=64 --batch 8 --seq 32 --train --annotate a.yaml --devices 4 | head -7; heddle sim resnet50:vocab=100000 --batch 256 --train --annotate a.yaml --machine dgx-a100-80 | sed -n '/^bridge/,/^$/p'
+model      resnet50:vocab=64
+plan       features: replicate(4), head: split(4)
+results    323
+elements   47,278,337
+worst      1.67216e-11
+tolerance  1e-09
+verdict    equal: the plan computes what the model computes
+bridge from  to     forward  backward  fused
+features     head  14.0 MiB       0 B  no
+
+$ sed 's/match: head/name: head, instructions: 22-240/' examples/annotations/classes.yaml > a.yaml; heddle verify resnet50:vocab=64 --batch 8 --seq 32 --train --annotate a.yaml --devices 4
+error[E0512]: instruction 240 does not exist: main has 24
+  --> a.yaml:2:87
+   2 | ...name: features, layers: "0-15", replicate: all}, {name: head, instructions: 22-240, split: all}]
+     |                                                                                ^
+  hint: instructions: "22-24"
+[1]
+$ sed 's/match: head/name: head, instructions: 0-24/' examples/annotations/classes.yaml > a.yaml; heddle verify resnet50:vocab=64 --batch 8 --seq 32 --train --annotate a.yaml --devices 4
+error[E0512]: instructions takes numbers of instructions of main from 1, such as "1-11"; got '0-24'
+  --> a.yaml:2:87
+   2 | ...[{name: features, layers: "0-15", replicate: all}, {name: head, instructions: 0-24, split: all}]
+     |                                                                                  ^
+[1]
 ## Example 3: task graphs that the planner draws.
 $ heddle verify gpt2:layers=4,hidden=32,heads=2,vocab=64 --batch 8 --seq 8 --train --annotate examples/annotations/auto.yaml --devices 4
 model      gpt2:layers=4,hidden=32,heads=2,vocab=64
