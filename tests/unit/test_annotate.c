@@ -171,3 +171,37 @@ TEST(annotate_random_plans_compute_what_the_model_computes) {
   }
   CHECK(planned_well > 50);
 }
+
+TEST(annotate_any_text_ends_in_a_plan_or_a_diagnostic) {
+  static const char good[] =
+      "heddle-annotate: 1\ndevices: 8\ndefault: {replicate: 2, name: d}\n"
+      "scopes: [{layers: 0-1, replicate: 2, scopes: [{op: matmul, split: 2}]}, {match: \"h.2*\", split: 4}]\n"
+      "config: {pipeline: {num_micro_batch: 2, strategy: PreferForward}, zero.level: v1, auto_parallel: "
+      "false}\n";
+  static const char other[] = "0129:,{}[]-\" \nascoplit";
+  heddle_session *s = NULL;
+  heddle_program *p = NULL;
+  for (u64 k = 0; k < 3000; k++) {
+    char text[sizeof good];
+    u64 seed = k;
+    if (k % 100 == 0) {
+      heddle_session_free(s);
+      s = heddle_session_new();
+      p = heddle_program_load(s, "mlp-xs:layers=4,hidden=16",
+                              &(heddle_load_options){.batch = 48, .loss = true});
+    }
+    memcpy(text, good, sizeof good);
+    for (u32 n = below(&seed, 4); n-- > 0;)
+      text[below(&seed, sizeof good - 1)] = other[below(&seed, sizeof other - 1)];
+    const u32 len = below(&seed, 8) ? sizeof good - 1 : below(&seed, sizeof good);
+    heddle_diagnostic d;
+    u32 before = 0;
+    while (heddle_session_diagnostic(s, before, &d)) before++;
+    heddle_plan *b =
+        heddle_plan_annotated(p, "mutant.yaml", text, len, &(heddle_plan_options){.train = true});
+    CHECK(b || heddle_session_diagnostic(s, before, &d));
+    CHECK(!b || heddle_plan_apply(b) || heddle_session_diagnostic(s, before, &d));
+    heddle_plan_free(b);
+  }
+  heddle_session_free(s);
+}
