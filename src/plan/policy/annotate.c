@@ -81,7 +81,9 @@ static bool place(work *w) {
        w->ngraphs == 1 && w->graph[0].scope->count_at.i ? w->graph[0].scope->count_at : w->x->at,
        "%u devices cannot be divided into replicas of the model of %u%s", w->K, w->D,
        w->ngraphs > 1 ? arena_printf(w->a, " (%s)", sb_str(&sum)) : "");
-  if (w->D <= w->K)
+  if (w->D > w->K && !w->x->nscopes && w->ngraphs > 1)
+    diag_hint(w->c, "pipeline.num_stages: %u", w->K);
+  else if (w->D <= w->K)
     diag_hint(w->c, "use %u devices, or %u", w->R * w->D, (w->R + 1) * w->D);
   else
     diag_hint(w->c, w->ngraphs > 1 ? "smaller counts, or cluster.colocate_split_and_replicate: true for task "
@@ -454,7 +456,7 @@ static bool not_with_scopes(const work *w) {
 // Task graphs of equal work, each replicated as the default says.
 static bool draw(work *w) {
   const u32 N = w->x->config.num_stages.n, K = MAX(w->x->config.num_micro_batch.n, 1u),
-            d = w->x->dflt.count == COUNT_ALL ? w->K / N : MAX(w->x->dflt.count, 1u);
+            d = MAX(w->x->dflt.count == COUNT_ALL ? w->K / N : w->x->dflt.count, 1u);
   const machine *m = w->o->k ? cost_model_machine(w->o->k) : NULL;
   const bool divides = w->K && N && w->K % N == 0 && w->K / N >= d,
              as_balanced = m && (m->nkinds == 1 || !w->x->config.intra_node.n || w->K == N * d),
@@ -574,11 +576,13 @@ static void name_plan(work *w) {
 // ---- all together ---------------------------------------------------------------------------------------------------
 // Batch norm takes its statistics over what a rank has of a microbatch. *changed: that is another program.
 static bool normalise(work *w, bool *changed) {
-  u32 parts = 1;
-  for (u32 k = 0; k < w->ngraphs; k++)
+  const u32 K = MAX(w->x->config.num_micro_batch.n, 1u);
+  i64 parts = 1;
+  for (u32 k = 0; k < w->ngraphs && parts <= CHOICE_MOST; k++)
     if (!w->graph[k].scope->split)
-      parts = (u32)((i64)parts / gcd_i64(parts, w->R * w->graph[k].d) * w->R * w->graph[k].d);
-  const strategy s = strategy_of("dp=%u mb=%u", parts, MAX(w->x->config.num_micro_batch.n, 1u));
+      parts = parts / gcd_i64(parts, w->R * w->graph[k].d) * w->R * w->graph[k].d;
+  if (parts > CHOICE_MOST) parts = 1; // no batch is so large: it will be refused
+  const strategy s = strategy_of("dp=%u mb=%u", (u32)parts, K);
   planner *before = w->pl;
   w->pn->batchnorm_groups = policy_batchnorm(w->p, &s);
   w->pl = planner_grouped(w->pl, w->pn->batchnorm_groups, (loc){0});

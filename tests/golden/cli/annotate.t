@@ -682,3 +682,11 @@ error[E0512]: `layers 0-1` and `head` both read wte: that needs task graphs of o
     --> gpt2: head
   hint: put both into one scope, or give them the same strategy
 [1]
+$ echo 'heddle-annotate: 1\ndefault: {replicate: all}\nconfig: {pipeline.num_stages: 4}' > a.yaml; heddle verify mlp-xs --batch 64 --train --annotate a.yaml --devices 2; heddle verify mlp-xs --batch 64 --train --annotate a.yaml --devices 8 | head -2
+error[E0512]: 2 devices cannot be divided into replicas of the model of 4 (1 + 1 + 1 + 1)
+  --> a.yaml:1:1
+   1 | heddle-annotate: 1
+     | ^
+  hint: pipeline.num_stages: 2
+model      mlp-xs
+plan       stage 0: replicate(2), stage 1: replicate(2), stage 2: replicate(2), stage 3: replicate(2)
