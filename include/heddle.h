@@ -163,6 +163,8 @@ typedef struct {
   heddle_optimizer optimizer;
   heddle_machine *machine; // what `auto` balances for (dp.shares, tp.shares, layers); NULL: `auto` is refused
   const char *costs;       // its cost model; NULL: "heddle"
+  uint32_t
+      devices; // of annotations: how many; 0: those of the machine, or without one as many as they ask for
 } heddle_plan_options;
 // The plan of a strategy, one line such as "dp=2 tp=4 pp=2 mb=32 zero=1" (docs/strategy.md); a schedule that it
 // names as a .csv file is read. NULL if it does not divide.
@@ -179,6 +181,10 @@ bool heddle_choice_get(uint32_t index, heddle_choice *out);
 // other (E0511).
 heddle_plan *heddle_plan_read(heddle_program *p, const char *path);
 heddle_plan *heddle_plan_parse(heddle_program *p, const char *name, const char *text, size_t n);
+// The plan of annotations (docs/annotations.md): text, which diagnostics call `name`, or a file.
+heddle_plan *heddle_plan_annotated(heddle_program *p, const char *name, const char *text, size_t n,
+                                   const heddle_plan_options *o);
+heddle_plan *heddle_plan_annotated_read(heddle_program *p, const char *path, const heddle_plan_options *o);
 // Is the plan in this file one of training, so that its program must be loaded with a loss?
 bool heddle_plan_trains(heddle_session *s, const char *path, bool *train);
 void heddle_plan_free(heddle_plan *b);

@@ -24,13 +24,14 @@ struct heddle_session {
 struct heddle_program {
   object o;
   prog *p;
-  planner *pl;               // made when first asked for
-  heddle_program *source;    // of a distributed program that has constants of it; NULL: of none
-  const char *name, *plan;   // plan: of a distributed program; NULL: of none
-  batchnorm_stats batchnorm; // under that plan
-  front_extents extents;     // that an ONNX file leaves open
-  bool told;                 // what a plan takes for granted
-  bool default_batch;        // of a built-in model, not the user's choice
+  planner *pl;                         // made when first asked for
+  heddle_program *source;              // of a distributed program that has constants of it; NULL: of none
+  const char *name, *plan;             // plan: of a distributed program; NULL: of none
+  batchnorm_stats batchnorm;           // under that plan
+  const plan_task_graphs *task_graphs; // of that plan; NULL: it was not made from annotations
+  front_extents extents;               // that an ONNX file leaves open
+  bool told;                           // what a plan takes for granted
+  bool default_batch;                  // of a built-in model, not the user's choice
 };
 struct heddle_machine {
   object o;

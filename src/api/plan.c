@@ -63,6 +63,38 @@ heddle_plan *heddle_plan_read(heddle_program *p, const char *path) {
   API_RETURN(heddle_plan *, NULL, p->o.s, read(p, path));
 }
 
+static heddle_plan *annotated(heddle_program *p, const char *name, const char *text, size_t n,
+                              const heddle_plan_options *o) {
+  ctx *c = p->o.s->c;
+  hybrid_opts h = {.train = o->train};
+  if (!program_to_plan(p)) return NULL;
+  heddle_plan *b = plan_open(p);
+  const cost_opts costs = {.model = o->costs};
+  if (o->machine && !(h.k = cost_model_new(c, b->o.a, o->machine->m, &costs))) return checked(b, NULL);
+  if (!optimizer_read(c, &o->optimizer, &h.optim)) return checked(b, NULL);
+  b = checked(b, policy_annotated(program_planner(p), b->o.a, sym_of(c, name), text, n, &h, o->devices));
+  if (b) b->pn->model = p->name;
+  return b;
+}
+static const heddle_plan_options no_options;
+heddle_plan *heddle_plan_annotated(heddle_program *p, const char *name, const char *text, size_t n,
+                                   const heddle_plan_options *o) {
+  if (!p) return NULL;
+  API_RETURN(heddle_plan *, NULL, p->o.s, annotated(p, name, text, n, o ? o : &no_options));
+}
+
+static heddle_plan *annotated_read(heddle_program *p, const char *path, const heddle_plan_options *o) {
+  file_view f;
+  if (!file_map(p->o.s->c, path, &f)) return NULL;
+  heddle_plan *b = annotated(p, path, (const char *)f.data, f.size, o);
+  file_unmap(&f);
+  return b;
+}
+heddle_plan *heddle_plan_annotated_read(heddle_program *p, const char *path, const heddle_plan_options *o) {
+  if (!p) return NULL;
+  API_RETURN(heddle_plan *, NULL, p->o.s, annotated_read(p, path, o ? o : &no_options));
+}
+
 static bool trains(ctx *c, const char *path, bool *train) {
   file_view f;
   if (!file_map(c, path, &f)) return false;
@@ -152,6 +184,7 @@ static heddle_program *applied(heddle_plan *b) {
   if (!p) return NULL;
   p->plan = arena_strdup(p->o.a, heddle_plan_name(b));
   p->batchnorm = plan_batchnorm(b->p->p, b->pn);
+  if (b->pn->task_graphs) p->task_graphs = plan_bridges(p->p, p->o.a, b->pn->task_graphs);
   // Elements of constants are not copied. Built-in models have none.
   if (front_kind_of(b->p->name) != FRONT_FAMILY) p->source = object_hold(b->p);
   return p;

@@ -71,6 +71,11 @@ bool options_agree(cli *x) {
            {"weight-decay", x->weight_decay.given, true},
            {"no-master-weights", x->no_master, true},
            {"gradients", x->gradients, true}};
+  if (x->annotate && (x->plan || x->strategy || x->choice))
+    return usage_error("give one of them", "--%s cannot be combined with --annotate",
+                       x->plan       ? "plan"
+                       : x->strategy ? "strategy"
+                                     : x->choice);
   for (size_t i = 0; i < sizeof o / sizeof *o; i++) {
     if (o[i].given && x->plan)
       return usage_error("leave it out, or edit the plan file (docs/plans.md)",
@@ -106,11 +111,14 @@ bool plan_of(cli *x, heddle_machine *m, heddle_plan **out) {
     *out = held_by_plan(heddle_plan_read(model, x->plan), model);
     return heddle_plan_on(*out, m, x->costs);
   }
-  if (!strategy && !x->train) return true;
-  heddle_plan_options o = {.train = x->train, .machine = m, .costs = x->costs};
+  if (!strategy && !x->train && !x->annotate) return true;
+  heddle_plan_options o = {
+      .train = x->train, .machine = m, .costs = x->costs, .devices = (uint32_t)x->devices.i};
   if (!optimizer_of(x, &o.optimizer)) return false;
   heddle_program *model = model_of(x, x->train);
-  *out = held_by_plan(heddle_plan_make(model, strategy, &o), model);
+  *out = held_by_plan(x->annotate ? heddle_plan_annotated_read(model, x->annotate, &o)
+                                  : heddle_plan_make(model, strategy, &o),
+                      model);
   return heddle_plan_on(*out, m, x->costs);
 }
 

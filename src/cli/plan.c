@@ -43,7 +43,31 @@ static bool put_part(const cli *x, heddle_search *f) {
   return !strcmp(x->output, "-") || put(heddle_search_report(f, format_of(x)));
 }
 
+// Annotations say what the plan is: it is made, priced, and written where that is asked for.
+static bool plan_annotated(cli *x) {
+  const char *search = x->part.n          ? "part"
+                       : x->why           ? "why"
+                       : x->what_if       ? "what-if"
+                       : x->memory_limit  ? "memory-limit"
+                       : x->powers_of_two ? "powers-of-two"
+                       : x->top.given     ? "top"
+                       : x->threads.given ? "threads"
+                                          : NULL;
+  heddle_plan *b;
+  if (search)
+    return usage_error("leave it out", "--%s does not apply to --annotate: nothing is searched", search);
+  heddle_machine *m = machine_of(x);
+  if (!m || !plan_of(x, m, &b)) return false;
+  if (x->output && !write_plan(x, heddle_plan_print(b))) return false;
+  if (x->output && !strcmp(x->output, "-")) return true;
+  heddle_program *d = heddle_plan_apply(b);
+  heddle_result *r = heddle_result_run(heddle_program_validate(d) ? d : NULL, m,
+                                       &(heddle_simulate_options){.costs = x->costs});
+  return put(heddle_result_report(r, format_of(x))) && heddle_result_fits(r);
+}
+
 bool cmd_plan(cli *x) {
+  if (x->annotate) return plan_annotated(x);
   heddle_search_options o = {.strategy = chosen_of(x),
                              .ranks = (uint32_t)x->devices.i,
                              .powers_of_two = x->powers_of_two,

@@ -325,6 +325,24 @@ static void put_message(lowering *w, strbuf *b, const flow *x, u32 rank, const b
   put_box(b, what, x->from->s.nd, dim);
 }
 
+double plan_send_bytes(prog *p, const func_info *f, const instr *send) {
+  lowering *w = &(lowering){.s = p, .p = p, .a = arena_new()};
+  const type_info *from = val_type(p, f, opd_of(f, send, 0)), *to = val_type(p, f, send->res);
+  flow x = {.from = from, .to = to, .fg = from->g, .tg = to->g, .op = OP_send};
+  const u32 nf = members(w, x.fg), nt = members(w, x.tg), nd = from->s.nd;
+  box *have = NEWN(w->a, box, nf);
+  x.have = have;
+  double elems = 0;
+  for (u32 k = 0; k < nf; k++) have[k] = box_of(w, from, x.fg, k);
+  for (u32 k = 0; k < nt && !w->failed; k++) {
+    const messages m = incoming(w, &x, k);
+    for (u32 j = 0; j < m.n; j++)
+      if (m.v[j].rank != rank_of(w, x.tg, k)) elems += (double)box_size(&m.v[j].b, nd);
+  }
+  arena_free(w->a);
+  return elems * (double)dtype_bytes(from->s.t);
+}
+
 // The attributes `gives` and `gets` of a movement, beside those that it has.
 static attrset ends_of(lowering *w, const flow *x, attrset at) {
   arena_mark_t mark = arena_mark(w->a);

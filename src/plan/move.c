@@ -46,9 +46,67 @@ static double conversion(prog *p, const shape *s, group g, layout from, layout t
   return cost;
 }
 
+// ---- the same ranks --------------------------------------------------------------------------------------
+// Groups of two meshes may be the same ranks. A send between them is worth nothing then where every rank has what it is
+// to hold, and is not to be priced otherwise: what has to move is left to the collectives at both ends.
+static bool same_ranks(const prog *p, group g, group to) {
+  const group_info *x = group_get(p->sp, g), *y = group_get(p->sp, to);
+  if (x->nranks != y->nranks || x->m.i == y->m.i) return false;
+  for (u32 k = 0; k < x->nranks; k++)
+    if (group_member(p->sp, to, x->ranks[k]) < 0) return false;
+  return true;
+}
+
+// Does coordinate c have of one dimension all that coordinate d has of it?
+static bool has_dim(prog *p, u8 dim, i64 extent, layout l, const coords *c, layout m, const coords *d,
+                    u8 *mark, i64 *index) {
+  i64 n = layout_index(p->sp, l, dim, extent, c, index);
+  bool all = true;
+  memset(mark, 0, (size_t)extent);
+  for (i64 i = 0; i < n; i++) mark[index[i]] = 1;
+  n = layout_index(p->sp, m, dim, extent, d, index);
+  for (i64 i = 0; i < n && all; i++) all = mark[index[i]];
+  return all;
+}
+
+static bool is_local(prog *p, const shape *s, group g, layout sent, group to, layout got) {
+  const group_info *x = group_get(p->sp, g);
+  i64 most = 1;
+  bool all = true;
+  for (u32 d = 0; d < s->nd; d++) most = MAX(most, s->dim[d]);
+  arena *a = arena_new();
+  u8 *mark = NEWN(a, u8, most);
+  i64 *index = NEWN(a, i64, most);
+  for (u32 k = 0; k < x->nranks && all; k++) {
+    coords here, there;
+    coords_of(p->sp, g, k, NULL, &here);
+    coords_of(p->sp, to, (u32)group_member(p->sp, to, x->ranks[k]), NULL, &there);
+    for (u32 d = 0; d < s->nd && all; d++)
+      all = has_dim(p, (u8)d, s->dim[d], sent, &here, got, &there, mark, index);
+  }
+  arena_free(a);
+  return all;
+}
+
+// All of a tensor to every member.
+static double gathering(const prog *p, const shape *s, group g, cost_model *k) {
+  const group_info *gi = group_get(p->sp, g);
+  u8 axes[MESH_AXES];
+  u32 n = 0;
+  for (u32 i = 0; i < gi->naxes; i++)
+    if (gi->axis[i].at < 0) axes[n++] = gi->axis[i].axis;
+  return priced(cost_over(k, p, g, axes, n, OP_all_gather, shape_bytes(s), s->t)) + 1;
+}
+
 // The cost model's view: member k to member k of groups of one size, else every member of the smaller deals
-// with an even share of the larger.
-static double sending(prog *p, const shape *s, group g, group to, i64 sent, i64 got, cost_model *k) {
+// with an even share of the larger. Among the same ranks the cost model sees no link, so what moves there costs as much as
+// giving everybody everything.
+static double sending(prog *p, const shape *s, group g, layout from, group to, layout into, cost_model *k) {
+  const i64 sent = local(p, s, from), got = local(p, s, into);
+  if (same_ranks(p, g, to)) {
+    if (is_local(p, s, g, from, to, into)) return !k;
+    if (k) return gathering(p, s, g, k);
+  }
   if (k) return priced(cost_between(k, p, g, to, sent * dtype_bytes(s->t), got * dtype_bytes(s->t), s->t));
   u32 nf = group_get(p->sp, g)->nranks, nt = group_get(p->sp, to)->nranks;
   return BETWEEN * (double)(nf == nt ? MAX(sent, got) : MAX(got, ceil_div(got * nt, nf))) + 1;
@@ -64,6 +122,7 @@ typedef struct {
 typedef struct {
   u32 n;
   ending v[ENDS_MAX];
+  bool all; // ends that hold equally much are kept too: among the same ranks it matters which piece
 } endings;
 
 static bool in_time(const prog *p, u8 axis) { return axis_get(p->sp, axis)->temporal; }
@@ -115,7 +174,7 @@ static u32 free_axes(const prog *p, group g, layout l, u8 *axes) {
 // Of ends at which members hold equally much only the cheapest matters, the first of equals.
 static void add_end(endings *e, ending x) {
   u32 i = 0;
-  while (i < e->n && e->v[i].elems != x.elems) i++;
+  while (i < e->n && (e->all ? e->v[i].l.i != x.l.i : e->v[i].elems != x.elems)) i++;
   if (i == ENDS_MAX || x.cost == INFINITY) return;
   if (i == e->n)
     e->v[e->n++] = x;
@@ -158,17 +217,55 @@ static layout spatial(prog *p, layout want,
   return l;
 }
 
+// ---- ends on the same ranks ------------------------------------------------------------------------------
+// l of one group as the other has it, axis for axis of their meshes; false: these differ in shape.
+static bool mirrored(prog *p, group g, group to, layout l, layout *out) {
+  const mesh_info *x = mesh_get(p->sp, group_get(p->sp, g)->m), *y = mesh_get(p->sp, group_get(p->sp, to)->m);
+  layout_info li = *layout_get(p->sp, l);
+  for (u32 i = 0; i < li.nsplit; i++) {
+    u32 k = 0;
+    if (in_time(p, li.split[i].axis)) continue;
+    while (k < x->naxes && x->axis[k] != li.split[i].axis) k++;
+    if (k >= x->naxes || k >= y->naxes || !group_has_axis(p->sp, to, y->axis[k]) ||
+        axis_size(p->sp, x->axis[k]) != axis_size(p->sp, y->axis[k]))
+      return false;
+    li.split[i].axis = y->axis[k];
+  }
+  *out = layout_of(p->sp, &li);
+  return true;
+}
+
+// The pieces of the other end, and at the source everything everywhere.
+static void add_mirrored(prog *p, const shape *s, group g, layout from, group to, layout want, cost_model *k,
+                         endings *source, endings *target) {
+  const u32 ns = source->n, nt = target->n;
+  for (u32 i = 0; i < ns; i++) {
+    ending x = {.elems = source->v[i].elems};
+    if (!mirrored(p, g, to, source->v[i].l, &x.l)) continue;
+    x.cost = conversion(p, s, to, x.l, want, k, &x.steps);
+    add_end(target, x);
+  }
+  for (u32 i = 0; i <= nt; i++) {
+    ending x = {.l = sendable(p, (layout){0}, from)};
+    if (i < nt && !mirrored(p, to, g, target->v[i].l, &x.l)) continue;
+    x.cost = conversion(p, s, g, from, x.l, k, &x.steps);
+    x.elems = local(p, s, x.l);
+    add_end(source, x);
+  }
+}
+
 // ---- routes --------------------------------------------------------------------------------------------
 double route_cost(prog *p, const shape *s, group g, layout from, group to, layout want, const route *r,
                   cost_model *k) {
   u32 steps = 0;
   double a = conversion(p, s, g, from, r->sent, k, &steps);
   double b = conversion(p, s, to, r->got, spatial(p, want, from), k, &steps);
-  return a + sending(p, s, g, to, local(p, s, r->sent), local(p, s, r->got), k) + b;
+  return a + sending(p, s, g, r->sent, to, r->got, k) + b;
 }
 
 route route_find(prog *p, const shape *s, group g, layout from, group to, layout want, cost_model *k) {
-  endings source, target;
+  const bool same = same_ranks(p, g, to);
+  endings source = {.all = same}, target = {.all = same};
   layout base = sendable(p, from, from), goal = sendable(p, want, from);
   route best = {base, goal, INFINITY};
   i64 best_even = 0;
@@ -177,10 +274,11 @@ route route_find(prog *p, const shape *s, group g, layout from, group to, layout
   bool even = group_get(p->sp, g)->nranks == group_get(p->sp, to)->nranks;
   find_ends(p, s, g, from, base, goal, true, k, &source);
   find_ends(p, s, to, spatial(p, want, from), goal, base, false, k, &target);
+  if (same) add_mirrored(p, s, g, from, to, spatial(p, want, from), k, &source, &target);
   for (u32 i = 0; i < source.n; i++)
     for (u32 j = 0; j < target.n; j++) {
       const ending *x = &source.v[i], *y = &target.v[j];
-      double cost = x->cost + sending(p, s, g, to, x->elems, y->elems, k) + y->cost;
+      double cost = x->cost + sending(p, s, g, x->l, to, y->l, k) + y->cost;
       // Of equal costs: shares of groups of different size are even only if the source's pieces are small;
       // then few steps.
       i64 share = even ? 0 : x->elems;

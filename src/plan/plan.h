@@ -70,6 +70,23 @@ typedef struct {
   loc at;
 } plan_segment;
 
+// What annotations call a task graph, for reports: where it lies, and in words what it is.
+typedef struct {
+  const char *name, *strategy, *covers, *devices; // "features", "replicate(8)", "layers 0-11", "{0-7}"
+  sym mesh, axis; // it lies on this mesh; axis: at coordinate `at`, if there is one
+  u32 at;
+} plan_task_graph;
+// Values of task graph `from` that `to` reads, from 0: what moves in a step, forward and back, between different ranks.
+typedef struct {
+  u32 from, to;
+  double bytes[2];
+} plan_bridge;
+typedef struct {
+  u32 n, nbridges;
+  const plan_task_graph *v; // n of them
+  const plan_bridge *bridge;
+} plan_task_graphs;
+
 // op-order: what each place runs, in order: tasks of sched.h, whose stages are segments, without pairs, replicas,
 // passes and versions.
 enum { PLAN_STORED = 24 };
@@ -105,10 +122,11 @@ typedef struct {
   bool train, keep_gradients;
   bool input_gradients; // of floating-point inputs too, though nothing reads them: what some systems spend
   optim_opts optim;
-  sym send_stream;   // of sends; {0}: they occupy the compute stream at both ends (blocking sends)
-  u8 send_channels;  // 0, 1: all sends on that stream; 2: forward and backward apart; 4: one channel for
-                     // each peer, pass and direction
-  sym name;          // what the user sees, "dp=2 tp=4 pp=2 mb=32 zero=1"
+  sym send_stream;  // of sends; {0}: they occupy the compute stream at both ends (blocking sends)
+  u8 send_channels; // 0, 1: all sends on that stream; 2: forward and backward apart; 4: one channel for
+                    // each peer, pass and direction
+  sym name;         // what the user sees, "dp=2 tp=4 pp=2 mb=32 zero=1"
+  const plan_task_graphs *task_graphs; // of a plan made from annotations; NULL: it was not
   const char *model; // what the model is called: plan_print writes its fingerprint; NULL: it does not
   loc at, order_at, groups_at; // in the plan's text; 0 where a policy made it
   const loc *seq_at;           // per sequence; NULL where a policy made them
@@ -333,6 +351,11 @@ double route_cost(prog *p, const shape *s, group g, layout from, group to, layou
 // diagnostics (E_RANK, E_LIMIT).
 prog *plan_lower(const prog *distributed, u32 rank);
 
+// Bytes that a send moves between different ranks, for one microbatch.
+double plan_send_bytes(prog *distributed, const func_info *f, const instr *send);
+// The same task graphs, in `a`, with what their bridges move in the distributed program (bridges.c).
+plan_task_graphs *plan_bridges(prog *distributed, arena *a, const plan_task_graphs *t);
+
 // ---- policies (plan/policy/*.c), all from the mechanism above ---------------------------------------------
 // Schedules that were read from files, for many plans: never changed, so for all threads.
 typedef struct {
@@ -381,6 +404,10 @@ bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s, 
 // A letter of every matmul with a weight, found from the laws (tensor.c has the rule). What cannot be divided
 // is refused (E_DIVIDE), but for what stays whole by that rule.
 bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, bool whole_tables);
+// The same of a part of the program: within[f] tells by instruction of function f, from 0, what is of it; NULL: all.
+// Calls that are not of it are not entered.
+bool policy_tensor_within(planner *pl, arena *a, plan *pn, u8 axis, bool whole_tables,
+                          const bool *const *within);
 bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis); // what tensor left whole, over the sequence
 // parts of the batch that batch norm is to take its statistics over; 0: as the model says
 u32 policy_batchnorm(const prog *src, const strategy *s);
@@ -389,6 +416,10 @@ u32 policy_batchnorm(const prog *src, const strategy *s);
 // figures do not go together, or the file has what is not planned.
 bool policy_schedule(planner *pl, arena *a, plan *pn, const strategy *s, const hybrid_opts *o, loc at,
                      const sched **file);
+// The plan of an annotation file (docs/annotations.md). o->s is not looked at. devices: how many there are; 0: as the file
+// says, else those of the machine of o->k, else one replica of the model. NULL and diagnostics, located in the file.
+plan *policy_annotated(planner *pl, arena *a, sym file, const char *text, size_t n, const hybrid_opts *o,
+                       u32 devices);
 // Reads every file that a strategy set names into `a`. False and diagnostics if one cannot be read, or deadlocks.
 bool policy_schedule_files(ctx *c, arena *a, const strategy_set *set, schedule_files *out);
 const char *policy_schedule_name(u32 i);                 // NULL past the last

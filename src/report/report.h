@@ -83,8 +83,10 @@ typedef struct {
   const char *model, *plan; // plan: NULL if there is none
   i64 batch;                // samples a step; 0: unknown
   batchnorm_stats batchnorm;
-  const cost_parts *path; // sim_path_parts; NULL: not known
+  const cost_parts *path;              // sim_path_parts; NULL: not known
+  const plan_task_graphs *task_graphs; // NULL: the plan was not made from annotations
 } sim_about;
+void report_task_graphs(report *r, const plan_task_graphs *t); // with their bridges (annotate.c)
 void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_result *s,
                 const sim_about *of); // sim.c
 // What would help: of a critical path (sim_path_parts) of a step (help.c).

@@ -321,6 +321,7 @@ void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_
   report_fact(r, "fits", NULL, cell_i(CELL_BOOL, s->peak_bytes <= usable));
   report_fact(r, "instructions", "instructions", cell_i(CELL_INT, (i64)s->instructions));
   report_gap(r);
+  if (of->task_graphs) report_task_graphs(r, of->task_graphs);
   put_stages(r, a, s);
   if (m->nkinds > 1) report_gap(r);
   put_devices(r, m, s);

@@ -30,9 +30,10 @@ typedef struct {
   u32 ways; // parts that a split is made of: ranks, or the sum of their shares
   letters l;
   bool whole_tables;
-  bool *done;    // per function
-  double *flops; // per function, with the functions that it calls; < 0: not yet known
-  u32 matmuls;   // that are split evenly: a vocabulary alone is not tensor parallelism
+  const bool *const *within; // policy_tensor_within
+  bool *done;                // per function
+  double *flops;             // per function, with the functions that it calls; < 0: not yet known
+  u32 matmuls;               // that are split evenly: a vocabulary alone is not tensor parallelism
 } tensor;
 
 typedef struct {
@@ -247,6 +248,7 @@ static bool visit(tensor *t, func f) {
   const func_info *fi = func_get(planner_source(t->pl), f);
   for (u32 i = 0; i < fi->body.n; i++) {
     const instr *in = &fi->body.v[i];
+    if (t->within && t->within[f.i] && !t->within[f.i][i]) continue;
     if (in->op == OP_call) {
       if (!visit(t, in->callee)) return false;
       continue;
@@ -258,6 +260,18 @@ static bool visit(tensor *t, func f) {
 }
 
 bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, bool whole_tables) {
+  return policy_tensor_within(pl, a, pn, axis, whole_tables, NULL);
+}
+
+static u64 hash_within(const prog *p, u32 nf, const bool *const *within) {
+  u64 h = 0;
+  for (u32 f = 1; within && f < nf; f++)
+    if (within[f]) h = hash_bytes(within[f], p->funcs.v[f]->body.n, hash_u64(f, h + 1));
+  return h;
+}
+
+bool policy_tensor_within(planner *pl, arena *a, plan *pn, u8 axis, bool whole_tables,
+                          const bool *const *within) {
   prog *p = planner_source(pl);
   u32 room = 0, before = pn->ntrans, nkept, nf = planner_funcs(pl);
   for (u32 f = 1; f < nf; f++) room += p->funcs.v[f]->body.n;
@@ -265,6 +279,7 @@ bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, bool whole_tables) 
   if (before) memcpy(more, pn->trans, sizeof *more * before);
   pn->trans = more;
   u64 key = plan_axis_hash((u64)whole_tables << 8 | axis, &pn->axes[axis - 1]);
+  if (within) key = hash_u64(hash_within(p, nf, within), key);
   const plan_trans *kept = planner_kept(pl, key, &nkept);
   if (kept) {
     memcpy(pn->trans + before, kept, sizeof *kept * nkept);
@@ -277,7 +292,8 @@ bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, bool whole_tables) 
               .pn = pn,
               .axis = axis,
               .ways = plan_parts(&pn->axes[axis - 1]),
-              .whole_tables = whole_tables};
+              .whole_tables = whole_tables,
+              .within = within};
   t.l = letters_of(pl, a);
   t.done = ZNEWN(a, bool, nf);
   t.flops = NEWN(a, double, nf);

@@ -1,0 +1,64 @@
+// annotations.h - what an annotation file says, docs/annotations.md: read by annotations.c, made a plan by
+// policy/annotate.c.
+#ifndef HEDDLE_PLAN_ANNOTATIONS_H
+#define HEDDLE_PLAN_ANNOTATIONS_H
+#include "plan/plan.h"
+
+enum {
+  COUNT_NONE = 0,         // not said: one device for each replica
+  COUNT_ALL = UINT32_MAX, // all devices
+  SCOPES_MAX = 256
+};
+typedef struct {
+  const char *name;       // never NULL
+  const char *match, *op; // NULL: not by that
+  bool layers;            // by number of repeated block from 0, first to last
+  bool instructions;      // by number of instruction of main from 1, likewise
+  u32 first, last;
+  bool split;                // else replicate
+  u32 count, parent;         // parent: from 1, of the scope around it; 0: none
+  loc at, what_at, count_at; // of the scope, of what it selects, of its count
+} annotation_scope;
+
+typedef struct {
+  loc at; // 0: not said
+  u32 n;  // COUNT; FLAG; WORD: from 1, 0 its default
+} annotation_setting;
+enum {
+#define SETTING(id, ...) SETTING_##id,
+#define ONLY(id, ...)    SETTING_##id,
+#include "plan/annotations.def"
+#undef SETTING
+#undef ONLY
+  SETTING_COUNT
+};
+typedef union {
+  annotation_setting of[SETTING_COUNT];
+  struct {
+#define SETTING(id, ...) annotation_setting id;
+#define ONLY(id, ...)    annotation_setting id;
+#include "plan/annotations.def"
+#undef SETTING
+#undef ONLY
+  };
+} annotation_config;
+
+typedef struct {
+  loc at;
+  u32 devices; // 0: not said
+  bool has_default;
+  annotation_scope dflt;
+  u32 nscopes;
+  annotation_scope *scope;
+  annotation_config config;
+} annotations;
+
+// NULL and diagnostics (E_ANNOTATE), located in the text or naming the variable of the environment.
+annotations *annotations_parse(ctx *c, arena *a, sym file, const char *text, size_t n);
+// What can be said of a key: for docs and tests. False past the end.
+typedef struct {
+  const char *key, *also, *dflt, *words, *meaning, *env;
+  bool only; // only its default is taken
+} setting_row;
+bool annotation_setting_get(arena *a, u32 i, setting_row *out);
+#endif

@@ -1,0 +1,652 @@
+// annotate.c - the plan of an annotation file: scopes become task graphs, task graphs become segments on virtual devices.
+//
+// Idea: every instruction of main belongs to one scope, or to the default; what a scope has is a task graph. A
+// task graph that is replicated n times has an axis of n over the batch, one that is split an axis of n for policy_tensor.
+// Its virtual devices are n ranks beside those of the task graph before it; all of them together are one replica of the
+// model, and an axis `rep` over replicas is nested data parallelism. Where all task graphs have the same axes they lie on
+// one mesh, with an axis of their numbers; else each has a mesh of its own, and shares axes of one kind and size.
+//
+// A split that covers part of a repeated block is no task graph of its own: it runs on the devices of the one around it, whose
+// axis over the batch is, in these instructions, the axis that they are split over.
+#include "cost/cost.h"
+#include "plan/policy/annotate.h"
+
+// ---- devices -----------------------------------------------------------------------------------------------------
+static const char *kind_of(const annotation_scope *s) { return s->split ? "split" : "replicate"; }
+static const char *strategy_text(const work *w, const graph *g) {
+  return arena_printf(w->a, "%s(%u)", kind_of(g->scope), g->d);
+}
+
+static bool sizes(work *w, bool colocated) {
+  const u32 all = w->K;
+  u32 most = 0;
+  for (u32 k = 0; k < w->ngraphs; k++) {
+    graph *g = &w->graph[k];
+    const annotation_scope *s = g->scope;
+    if (s->count == COUNT_ALL && !all) {
+      diag(w->c, E_ANNOTATE, s->count_at, "`all` needs the number of devices");
+      diag_hint(w->c, "add --machine, or devices: 8 to this file");
+      return false;
+    }
+    g->d = s->count == COUNT_ALL ? all : s->count ? s->count : 1;
+    if (s->count) most = MAX(most, g->d);
+  }
+  for (u32 k = 0; k < w->ngraphs; k++) {
+    graph *g = &w->graph[k];
+    const graph *home = &w->graph[g->home];
+    if (g->scope->count) continue;
+    if (colocated)
+      g->d = most ? most : g->scope->split && all ? all : 1;
+    else if (g->home != k)
+      g->d = home->d;
+    else if (g->scope->split) {
+      diag(w->c, E_ANNOTATE, g->scope->at, "split needs the number of devices");
+      diag_hint(w->c, "such as split: 4; without a number it takes all devices if "
+                      "cluster.colocate_split_and_replicate is true");
+      return false;
+    }
+  }
+  return true;
+}
+
+static bool do_not_share(const work *w, const graph *g, const graph *h) {
+  diag(w->c, E_ANNOTATE, g->scope->count_at.i ? g->scope->count_at : g->scope->at,
+       "`%s` takes %u devices, but `%s`, whose devices it shares, has %u", g->scope->name, g->d,
+       h->scope->name, h->d);
+  diag_note(w->c, h->scope->at, "on these devices");
+  diag_hint(w->c, "%s: %u", kind_of(g->scope), h->d);
+  return false;
+}
+
+// One behind the other, or all on the same.
+static bool place(work *w) {
+  const bool colocated = w->x->config.colocate.n;
+  strbuf sum = {.a = w->a};
+  if (!sizes(w, colocated)) return false;
+  w->D = 0;
+  for (u32 k = 0; k < w->ngraphs; k++) {
+    graph *g = &w->graph[k];
+    if (colocated) g->home = 0;
+    const graph *home = &w->graph[g->home];
+    if (g->home != k && g->d != home->d) return do_not_share(w, g, home);
+    if (g->home != k) continue;
+    g->first = w->D, w->D += g->d;
+    sb_fmt(&sum, "%s%u", sum.n ? " + " : "", g->d);
+  }
+  for (u32 k = 0; k < w->ngraphs; k++) w->graph[k].first = w->graph[w->graph[k].home].first;
+  if (!w->K) w->K = w->D;
+  w->R = w->K / w->D;
+  if (w->R && w->K % w->D == 0) return true;
+  diag(w->c, E_ANNOTATE,
+       w->ngraphs == 1 && w->graph[0].scope->count_at.i ? w->graph[0].scope->count_at : w->x->at,
+       "%u devices cannot be divided into replicas of the model of %u%s", w->K, w->D,
+       w->ngraphs > 1 ? arena_printf(w->a, " (%s)", sb_str(&sum)) : "");
+  if (w->D > w->K && !w->x->nscopes && w->ngraphs > 1)
+    diag_hint(w->c, "pipeline.num_stages: %u", w->K);
+  else if (w->D <= w->K)
+    diag_hint(w->c, "use %u devices, or %u", w->R * w->D, (w->R + 1) * w->D);
+  else
+    diag_hint(w->c, w->ngraphs > 1 ? "smaller counts, or cluster.colocate_split_and_replicate: true for task "
+                                     "graphs on the same devices"
+                                   : "a smaller count");
+  return false;
+}
+
+// ---- axes and meshes -------------------------------------------------------------------------------------------------
+static u8 axis_named(work *w, const char *name, u32 size, bool temporal) {
+  plan *pn = w->pn;
+  const sym s = sym_of(w->c, name);
+  for (u32 k = 0; k < pn->naxes; k++)
+    if (pn->axes[k].name.i == s.i) return (u8)(k + 1);
+  pn->axes[pn->naxes++] = (plan_axis){.name = s, .size = size, .temporal = temporal};
+  return (u8)pn->naxes;
+}
+
+static u32 rank_at(const work *w, u32 replica, const graph *g, u32 k) {
+  return w->x->config.intra_node.n ? replica * w->D + g->first + k : w->R * g->first + replica * g->d + k;
+}
+
+static void set_ranks(work *w, plan_mesh *m, const graph *g) {
+  u32 *v = NEWN(w->a, u32, w->R * g->d);
+  bool plain = true;
+  for (u32 r = 0; r < w->R; r++)
+    for (u32 k = 0; k < g->d; k++) {
+      v[r * g->d + k] = rank_at(w, r, g, k);
+      plain = plain && v[r * g->d + k] == v[0] + r * g->d + k;
+    }
+  if (plain)
+    m->first = v[0];
+  else
+    m->ranks = v, m->nranks = w->R * g->d;
+}
+
+// Axes of one replica of the model, and of replicas; meshes of the task graphs.
+static bool make_meshes(work *w) {
+  plan *pn = w->pn;
+  bool same = true, alone = true;
+  for (u32 k = 0; k < w->ngraphs; k++) {
+    const graph *g = &w->graph[k];
+    same = same && g->d == w->graph[0].d && g->scope->split == w->graph[0].scope->split;
+    alone = alone && g->home == k;
+  }
+  bool together = true; // all on the same devices
+  for (u32 k = 0; k < w->ngraphs; k++) together = together && w->graph[k].home == 0;
+  w->same = same && (alone || together);
+  pn->axes = NEWN(w->a, plan_axis, w->ngraphs + 4);
+  pn->meshes = ZNEWN(w->a, plan_mesh, w->ngraphs + 1);
+  if (w->x->config.num_micro_batch.n > 1)
+    pn->time = axis_named(w, "mb", w->x->config.num_micro_batch.n, true);
+  w->rep = axis_named(w, "rep", w->R, false);
+  for (u32 k = 0; k < w->ngraphs; k++) {
+    graph *g = &w->graph[k];
+    if (pn->naxes >= AXES_MAX - 2) {
+      diag(w->c, E_LIMIT, g->scope->at, "more than %d sizes of task graphs", AXES_MAX - 5);
+      return false;
+    }
+    g->axis = axis_named(w, arena_printf(w->a, "%s%u", g->scope->split ? "tp" : "dp", g->d), g->d, false);
+    if (w->same && k) continue;
+    if (w->same) {
+      const u8 tg = axis_named(w, "tg", together ? 1 : w->ngraphs, false);
+      const bool intra = w->x->config.intra_node.n;
+      pn->meshes[0] = (plan_mesh){
+          .name = sym_of(w->c, "m"), .naxes = 3, .axis = {intra ? w->rep : tg, intra ? tg : w->rep, g->axis}};
+      pn->nmeshes = 1;
+      continue;
+    }
+    g->mesh = pn->nmeshes++;
+    pn->meshes[g->mesh] = (plan_mesh){.name = sym_of(w->c, arena_printf(w->a, "tg%u", k)),
+                                      .naxes = 2,
+                                      .axis = {w->rep, g->axis},
+                                      .at = g->scope->at};
+    set_ranks(w, &pn->meshes[g->mesh], g);
+  }
+  return true;
+}
+
+static plan_submesh submesh_of(const work *w, u32 k) {
+  const graph *g = &w->graph[k];
+  if (!w->same) return (plan_submesh){.mesh = g->mesh};
+  for (u32 x = 0; x < w->pn->naxes; x++)
+    if (!strcmp(sym_str(w->c, w->pn->axes[x].name), "tg"))
+      return (plan_submesh){.nfix = 1, .fix = {{(u8)(x + 1), w->pn->axes[x].size > 1 ? k : 0}}};
+  return (plan_submesh){0};
+}
+
+static void make_segments(work *w) {
+  plan *pn = w->pn;
+  pn->segments = ZNEWN(w->a, plan_segment, w->n + 1);
+  for (u32 i = 0; i < w->n; i++) {
+    if (!i || w->of[i] != w->of[i - 1])
+      pn->segments[pn->nsegments++] = (plan_segment){
+          .from = i + 1, .on = submesh_of(w, w->of[i] - 1), .at = w->graph[w->of[i] - 1].scope->at};
+    pn->segments[pn->nsegments - 1].to = i + 1;
+  }
+}
+
+// ---- refusals ----
+// What another policy refused, from diagnostic `said` on, at the place in the file that is to blame: what is refused,
+// and the key that its hint, a number, is for (NULL: none).
+static bool blame(work *w, u32 said, loc where, const char *what, const char *key) {
+  static const char *const hints[] = {"hint: --tensor ", "hint: pp="};
+  if (diag_count(w->c) == said) return false;
+  const diag_item d = diag_get(w->c, said);
+  const char *why = arena_strdup(w->a, d.message), *text, *degree = NULL;
+  loc at;
+  for (u32 k = 0; k < d.notes; k++) {
+    diag_part(w->c, said, k, &at, &text);
+    for (u32 j = 0; j < COUNT_OF(hints); j++)
+      if (!strncmp(text, hints[j], strlen(hints[j]))) degree = arena_strdup(w->a, text + strlen(hints[j]));
+  }
+  diag_truncate(w->c, said);
+  diag(w->c, d.id, where, "%s: %s", what, why);
+  if (d.at.i) diag_note(w->c, d.at, "here in the model");
+  if (degree && key) diag_hint(w->c, "%s: %s", key, degree);
+  return false;
+}
+
+static bool blame_scope(work *w, u32 said, const annotation_scope *s) {
+  return blame(w, said, s->count_at.i ? s->count_at : s->at,
+               arena_printf(w->a, "%s of `%s`", kind_of(s), s->name), kind_of(s));
+}
+
+static bool divides(work *w, const annotation_scope *s, u32 d) {
+  const u32 K = MAX(w->x->config.num_micro_batch.n, 1u);
+  const i64 batch = policy_batch_extent(w->pl), parts = (i64)K * w->R * d;
+  if (!batch || batch % parts == 0) return true;
+  strbuf of = {.a = w->a};
+  if (K > 1) sb_fmt(&of, " x %u microbatches", K);
+  if (w->R > 1) sb_fmt(&of, " x %u replicas of the model", w->R);
+  if (d > 1) sb_fmt(&of, " x %u devices of `%s`", d, s->name);
+  diag(w->c, E_DIVIDE, s->count_at.i ? s->count_at : s->at, "batch %lld is not divisible by %lld (%s)",
+       (long long)batch, (long long)parts, sb_str(&of) + 3);
+  diag_note(w->c, main_of(w)->where, "the batch is the first extent of the first input");
+  diag_hint(w->c, "choose a batch that is a multiple of %lld", (long long)parts);
+  return false;
+}
+
+// A parameter lives on one mesh.
+static bool shares_no_parameter(work *w) {
+  const func_info *m = main_of(w);
+  u32 *user = ZNEWN(w->a, u32, m->nparams + 1);
+  for (u32 i = 0; !w->same && i < w->n; i++)
+    for (u32 k = 0; k < instr_nopd(m, &m->body.v[i]); k++) {
+      const value v = opd_of(m, &m->body.v[i], k);
+      if (v > m->nparams) continue;
+      if (!user[v]) user[v] = w->of[i];
+      if (user[v] == w->of[i]) continue;
+      const annotation_scope *s = w->graph[user[v] - 1].scope, *t = w->graph[w->of[i] - 1].scope;
+      diag(w->c, E_ANNOTATE, t->at, "`%s` and `%s` both read %s: that needs task graphs of one kind and size",
+           s->name, t->name, sym_str(w->c, val(m, v)->name));
+      diag_note(w->c, s->at, "the other task graph");
+      if (m->body.v[i].where.i) diag_note(w->c, m->body.v[i].where, "here in the model");
+      diag_hint(w->c, "put both into one scope, or give them the same strategy");
+      return false;
+    }
+  return true;
+}
+
+// ---- splits -----------------------------------------------------------------------------------------------------
+// The batch over microbatches, replicas of the model, and in every task graph that is replicated over its devices.
+static bool split_batch(work *w) {
+  plan *pn = w->pn;
+  for (u32 k = 0; k < w->ngraphs; k++)
+    if (!divides(w, w->graph[k].scope, w->graph[k].scope->split ? 1 : w->graph[k].d)) return false;
+  if (pn->time && !policy_batch(w->pl, w->a, pn, pn->time)) return false;
+  if (w->R > 1 && !policy_batch(w->pl, w->a, pn, w->rep)) return false;
+  const u32 common = pn->ntrans;
+  u64 done = 0;
+  for (u32 k = 0; k < w->ngraphs; k++) {
+    const graph *g = &w->graph[k];
+    if (g->scope->split || g->d == 1 || done >> g->axis & 1) continue;
+    done |= 1ull << g->axis;
+    plan own = *pn; // task graphs do not split what another one has split
+    own.ntrans = common;
+    const u32 said = diag_count(w->c);
+    if (!policy_batch(w->pl, w->a, &own, g->axis)) {
+      if (diag_count(w->c) > said) diag_note(w->c, g->scope->at, "`%s` is replicated here", g->scope->name);
+      return false;
+    }
+    const u32 more = own.ntrans - common;
+    plan_trans *v = NEWN(w->a, plan_trans, pn->ntrans + more + 1);
+    if (pn->ntrans) memcpy(v, pn->trans, pn->ntrans * sizeof *v);
+    memcpy(v + pn->ntrans, own.trans + common, more * sizeof *v);
+    pn->trans = v, pn->ntrans += more;
+  }
+  return true;
+}
+
+// Choices are tried on the first mesh of a plan, here one that has the axis. weak: where nothing arrives split.
+static bool tensor(work *w, u8 axis, const bool *const *within, const annotation_scope *s, bool weak) {
+  const u32 said = diag_count(w->c), before = w->pn->ntrans;
+  plan_mesh m = {.name = sym_of(w->c, "m"), .naxes = 1, .axis = {axis}};
+  plan own = *w->pn;
+  own.meshes = &m, own.nmeshes = 1;
+  if (!policy_tensor_within(w->pl, w->a, &own, axis, false, within)) return blame_scope(w, said, s);
+  w->pn->trans = own.trans, w->pn->ntrans = own.ntrans;
+  for (u32 k = before; k < own.ntrans; k++) own.trans[k].weak = weak;
+  return true;
+}
+
+static bool split_graphs(work *w) {
+  const u32 nf = w->p->funcs.n;
+  for (u32 k = 0; k < w->ngraphs; k++) {
+    const graph *g = &w->graph[k];
+    if (!g->scope->split || g->d == 1) continue;
+    const bool **within = ZNEWN(w->a, const bool *, nf);
+    bool *own = ZNEWN(w->a, bool, w->n + 1), first = true;
+    for (u32 j = 0; j < w->ngraphs; j++) { // of all task graphs with its axis, at the first of them
+      if (w->graph[j].axis != g->axis) continue;
+      first = first && j >= k;
+      for (u32 i = 0; i < w->n; i++) own[i] |= w->of[i] == j + 1;
+    }
+    within[w->p->main.i] = own;
+    if (first && !tensor(w, g->axis, within, g->scope, true)) return false;
+  }
+  return true;
+}
+
+static bool has_class(const work *w, const classes *k, func f, value v, u32 class) {
+  u32 id[16];
+  const shape *s = &val_type(w->p, func_get(w->p, f), v)->s;
+  for (u32 d = 0; d < s->nd; d++)
+    for (u32 j = classes_dim(k, f, v, d, id, COUNT_OF(id)); j-- > 0;)
+      if (id[j] == class) return true;
+  return false;
+}
+
+// What ends a split inside a block, by summing over what is split, works on pieces of the batch again: its operands are
+// exchanged then, where its result would be a sum over all ranks (the experts' outputs, combined).
+static void return_batch(work *w, bool *const *mark, u32 before) {
+  plan *pn = w->pn;
+  const classes *k = planner_classes(w->pl);
+  const u32 end = pn->ntrans, *input;
+  u32 batch[16], id[16], room = 0;
+  if (!planner_inputs(w->pl, &input) || !classes_dim(k, w->p->main, input[0] + 1, 0, batch, COUNT_OF(batch)))
+    return;
+  for (u32 t = before; t < end; t++) room += func_get(w->p, pn->trans[t].fn)->body.n;
+  plan_trans *v = NEWN(w->a, plan_trans, end + room + 1);
+  memcpy(v, pn->trans, end * sizeof *v);
+  pn->trans = v;
+  for (u32 t = before; t < end; t++) {
+    const func f = v[t].fn;
+    const func_info *fi = func_get(w->p, f);
+    if (!classes_dim(k, f, opd_of(fi, &fi->body.v[v[t].instr - 1], v[t].index), v[t].dim, id, COUNT_OF(id)))
+      continue;
+    const u32 class = id[0];
+    for (u32 i = 0; i < fi->body.n; i++) {
+      const instr *in = &fi->body.v[i];
+      if (!mark[f.i] || !mark[f.i][i] || in->op == OP_call || op_row_of(in->op)->flags & OPF_GEMM ||
+          in->nres != 1)
+        continue;
+      bool reads = false, twice = false;
+      for (u32 o = 0; o < instr_nopd(fi, in); o++)
+        reads = reads || has_class(w, k, f, opd_of(fi, in, o), class);
+      for (u32 j = end; j < pn->ntrans; j++) twice = twice || (v[j].fn.i == f.i && v[j].instr == i + 1);
+      if (!reads || twice || has_class(w, k, f, in->res, class)) continue;
+      if (!val_type(w->p, fi, in->res)->s.nd || !classes_dim(k, f, in->res, 0, id, COUNT_OF(id)) ||
+          id[0] != batch[0])
+        continue;
+      v[pn->ntrans++] = (plan_trans){.fn = f, .instr = i + 1, .result = true, .axis = v[t].axis};
+    }
+  }
+}
+
+// A split of part of a block: over the axis of the task graph that calls it.
+static bool split_inside(work *w, const annotation_scope *s, bool **mark) {
+  bool *of_main = mark[w->p->main.i];
+  const graph *in = NULL;
+  for (u32 i = 0; i < w->n; i++) {
+    if (!of_main[i]) continue;
+    const graph *g = &w->graph[w->of[i] - 1];
+    if (in && in->axis == g->axis) continue;
+    if (g->scope->split) {
+      diag(w->c, E_ANNOTATE, s->what_at, "`%s` is split inside `%s`, which is split already", s->name,
+           g->scope->name);
+      diag_note(w->c, g->scope->at, "the scope around it");
+      return false;
+    }
+    if (in) {
+      diag(w->c, E_ANNOTATE, s->what_at, "`%s` is part of task graphs of %u and of %u devices: `%s` and `%s`",
+           s->name, in->d, g->d, in->scope->name, g->scope->name);
+      diag_note(w->c, g->scope->at, "the scope around it");
+      return false;
+    }
+    in = g;
+  }
+  const u32 d = s->count == COUNT_ALL ? w->K : s->count ? s->count : in->d;
+  if (d != in->d) {
+    diag(w->c, E_ANNOTATE, s->count_at,
+         "`%s` is part of blocks that `%s` computes on %u devices; it cannot be split %u ways", s->name,
+         in->scope->name, in->d, d);
+    if (in->scope->at.i) diag_note(w->c, in->scope->at, "the task graph around it");
+    diag_hint(w->c, in->scope == &w->x->dflt ? "add default: {replicate: %u}" : "replicate: %u", d);
+    return false;
+  }
+  const u32 before = w->pn->ntrans;
+  if (d > 1 && !tensor(w, in->axis, (const bool *const *)mark, s, false)) return false;
+  if (d > 1) return_batch(w, mark, before);
+  return true;
+}
+
+// ---- order ------------------------------------------------------------------------------------------------------
+static bool gpipe(const work *w) { return w->x->config.order.n == 1; }
+
+// Where task graphs share ranks, or one has several segments: microbatch after microbatch, or where every place has its
+// own ranks all forwards of a segment and then all backwards.
+static void write_order(work *w, const u32 *place, u32 nplaces, bool shared) {
+  plan *pn = w->pn;
+  const u32 K = MAX(w->x->config.num_micro_batch.n, 1u), passes = pn->train ? 2 : 1;
+  pn->nseqs = nplaces;
+  pn->seqs = ZNEWN(w->a, sched_seq, nplaces + 1);
+  for (u32 q = 0; q < nplaces; q++) {
+    sched_task *v = NEWN(w->a, sched_task, (size_t)K * pn->nsegments * passes + 1);
+    u32 n = 0, outer = shared ? K : 1, inner = shared ? 1 : K;
+    for (u32 b = 0; b < outer; b++)
+      for (u32 pass = 0; pass < passes; pass++)
+        for (u32 k = 0; k < pn->nsegments; k++) {
+          const u32 s = pass ? pn->nsegments - 1 - k : k;
+          for (u32 m = 0; m < inner && place[s] == q; m++)
+            v[n++] = (sched_task){.stage = (u16)s, .kind = pass ? TASK_B : TASK_F, .mb = shared ? b : m};
+        }
+    pn->seqs[q] = (sched_seq){n, v};
+  }
+}
+
+static bool make_order(work *w) {
+  plan *pn = w->pn;
+  u32 *place = NEWN(w->a, u32, pn->nsegments), *first = NEWN(w->a, u32, w->ngraphs), nplaces = 0;
+  bool shared = false;
+  for (u32 s = 0; s < pn->nsegments; s++) {
+    const u32 g = w->of[pn->segments[s].from - 1] - 1;
+    u32 k = 0;
+    while (k < nplaces && first[k] != g && !(w->same && w->graph[g].home == w->graph[first[k]].home)) k++;
+    if (k == nplaces) first[nplaces++] = g;
+    place[s] = k;
+    shared = shared || w->graph[g].home != g;
+  }
+  if (nplaces < pn->nsegments || shared) {
+    write_order(w, place, nplaces, shared || nplaces == 1);
+    return true;
+  }
+  const sched *file;
+  const strategy s = strategy_of("pp=%u mb=%u schedule=%s", nplaces, MAX(w->x->config.num_micro_batch.n, 1u),
+                                 gpipe(w) ? "gpipe" : "1f1b");
+  return policy_schedule(w->pl, w->a, pn, &s, w->o, w->x->at, &file);
+}
+
+// ---- stages that nobody drew ---------------------------------------------------------------------------------------
+static bool automatic(const work *w) {
+  return w->x->config.auto_parallel.n || (w->x->config.num_stages.n > 1 && !w->x->nscopes);
+}
+
+static bool not_with_scopes(const work *w) {
+  const annotation_setting *a = &w->x->config.auto_parallel, *n = &w->x->config.num_stages;
+  if (!w->x->nscopes) {
+    if (n->n) return true;
+    diag(w->c, E_ANNOTATE, a->at, "auto.auto_parallel needs pipeline.num_stages, the number of task graphs");
+    diag_hint(w->c, "pipeline.num_stages: 4");
+    return false;
+  }
+  diag(w->c, E_ANNOTATE, w->x->scope[0].at, "a scope cannot be combined with automatic task graphs");
+  diag_note(w->c, a->at.i ? a->at : n->at, "auto.auto_parallel is true");
+  diag_hint(w->c, "leave out the scopes, or auto.auto_parallel");
+  return false;
+}
+
+// Task graphs of equal work, each replicated as the default says.
+static bool draw(work *w) {
+  const u32 N = w->x->config.num_stages.n, K = MAX(w->x->config.num_micro_batch.n, 1u),
+            d = MAX(w->x->dflt.count == COUNT_ALL ? w->K / N : w->x->dflt.count, 1u);
+  const machine *m = w->o->k ? cost_model_machine(w->o->k) : NULL;
+  const bool divides = w->K && N && w->K % N == 0 && w->K / N >= d,
+             as_balanced = m && (m->nkinds == 1 || !w->x->config.intra_node.n || w->K == N * d),
+             timed = divides && as_balanced; // else stages lie elsewhere than they are balanced for
+  annotation_scope *s = ZNEWN(w->a, annotation_scope, N);
+  hybrid_opts h = *w->o;
+  h.s = strategy_of("dp=%u pp=%u mb=%u layers=%s", timed ? w->K / N : d, N, K, timed ? "auto" : "cost");
+  plan cut = {0};
+  if (!policy_balance(w->pl, w->a, &h, &h.s)) return false;
+  const u32 said = diag_count(w->c);
+  if (!policy_stages(w->pl, w->a, &cut, 0, &h.s, NULL, w->x->config.num_stages.at)) {
+    const loc at = w->x->config.num_stages.at;
+    return blame(w, said, at.i ? at : w->x->at, "automatic task graphs", "pipeline.num_stages");
+  }
+  for (u32 k = 0; k < N; k++) {
+    s[k] = (annotation_scope){
+        .name = arena_printf(w->a, "stage %u", k), .count = d, .at = w->x->config.num_stages.at};
+    w->graph[k] = (graph){.scope = &s[k], .home = k, .from = cut.segments[k].from, .to = cut.segments[k].to};
+    for (u32 i = cut.segments[k].from; i <= cut.segments[k].to; i++) w->of[i - 1] = k + 1;
+  }
+  w->ngraphs = N;
+  return true;
+}
+
+// ---- words -----------------------------------------------------------------------------------------------------
+// "instructions 1-4,9", with the layers among them.
+static const char *covers_text(const work *w, u32 g) {
+  const func_info *m = main_of(w);
+  strbuf b = {.a = w->a};
+  u32 blocks = 0, runs = 0, first = 0, last = 0, mine = 0;
+  for (u32 i = 0; i < w->n; i++) {
+    const bool block = m->body.v[i].op == OP_call;
+    if (block && w->of[i] == g + 1) {
+      if (!mine++) first = blocks;
+      last = blocks;
+    }
+    blocks += block;
+  }
+  sb_put(&b, "instructions ");
+  for (u32 i = 0; i < w->n; i++) {
+    if (w->of[i] != g + 1) continue;
+    u32 j = i;
+    while (j + 1 < w->n && w->of[j + 1] == g + 1) j++;
+    if (runs++ == 4) {
+      sb_put(&b, ",...");
+      break;
+    }
+    sb_fmt(&b, j > i ? "%s%u-%u" : "%s%u", runs > 1 ? "," : "", i + 1, j + 1);
+    i = j;
+  }
+  if (mine == 1) sb_fmt(&b, ", layer %u", first);
+  if (mine > 1) sb_fmt(&b, ", %s %u-%u", last - first + 1 == mine ? "layers" : "layers among", first, last);
+  return sb_str(&b);
+}
+
+// "{0,1} {4,5}": one for each replica of the model.
+static const char *devices_text(const work *w, const graph *g) {
+  strbuf b = {.a = w->a};
+  for (u32 r = 0; r < w->R; r++) {
+    if (r == 4) {
+      sb_fmt(&b, " and %u more", w->R - r);
+      break;
+    }
+    const u32 first = rank_at(w, r, g, 0);
+    sb_fmt(&b,
+           g->d > 2   ? "%s{%u-%u}"
+           : g->d > 1 ? "%s{%u,%u}"
+                      : "%s{%u}",
+           r ? " " : "", first, first + g->d - 1);
+  }
+  return sb_str(&b);
+}
+
+// Which task graphs read values of which.
+static plan_bridge *bridges_of(const work *w, u32 *n) {
+  const func_info *m = main_of(w);
+  plan_bridge *v = ZNEWN(w->a, plan_bridge, w->ngraphs * w->ngraphs + 1);
+  *n = 0;
+  for (u32 i = 0; i < w->n; i++)
+    for (u32 k = 0; k < instr_nopd(m, &m->body.v[i]); k++) {
+      const u32 def = val(m, opd_of(m, &m->body.v[i], k))->def;
+      if (!def || w->of[def - 1] == w->of[i]) continue;
+      const plan_bridge b = {.from = w->of[def - 1] - 1, .to = w->of[i] - 1};
+      u32 j = 0;
+      while (j < *n && (v[j].from != b.from || v[j].to != b.to)) j++;
+      if (j == *n) v[(*n)++] = b;
+    }
+  return v;
+}
+
+static void name_plan(work *w) {
+  plan_task_graph *t = ZNEWN(w->a, plan_task_graph, w->ngraphs + 1);
+  strbuf name = {.a = w->a};
+  for (u32 k = 0; k < w->ngraphs; k++) {
+    const graph *g = &w->graph[k];
+    t[k] = (plan_task_graph){.name = g->scope->name,
+                             .strategy = strategy_text(w, g),
+                             .covers = covers_text(w, k),
+                             .devices = devices_text(w, g)};
+    const plan_submesh on = submesh_of(w, k);
+    t[k].mesh = w->pn->meshes[on.mesh].name;
+    if (on.nfix) t[k].axis = w->pn->axes[on.fix[0].axis - 1].name, t[k].at = on.fix[0].at;
+    if (k == 6) sb_fmt(&name, ", ... (%u task graphs)", w->ngraphs);
+    if (k < 6) sb_fmt(&name, "%s%s: %s", k ? ", " : "", t[k].name, t[k].strategy);
+  }
+  for (u32 k = 0; k < w->x->nscopes; k++)
+    if (w->inner[k]) sb_fmt(&name, ", %s: split inside", w->x->scope[k].name);
+  if (w->R > 1) sb_fmt(&name, "; %u replicas", w->R);
+  if (w->x->config.num_micro_batch.n > 1) sb_fmt(&name, "; %u microbatches", w->x->config.num_micro_batch.n);
+  plan_task_graphs *all = NEW(w->a, plan_task_graphs);
+  *all = (plan_task_graphs){.n = w->ngraphs, .v = t};
+  all->bridge = bridges_of(w, &all->nbridges);
+  w->pn->task_graphs = all;
+  w->pn->name = sym_of(w->c, sb_str(&name));
+}
+
+// ---- all together ---------------------------------------------------------------------------------------------------
+// Batch norm takes its statistics over what a rank has of a microbatch. *changed: that is another program.
+static bool normalise(work *w, bool *changed) {
+  const u32 K = MAX(w->x->config.num_micro_batch.n, 1u);
+  i64 parts = 1;
+  for (u32 k = 0; k < w->ngraphs && parts <= CHOICE_MOST; k++)
+    if (!w->graph[k].scope->split)
+      parts = parts / gcd_i64(parts, w->R * w->graph[k].d) * w->R * w->graph[k].d;
+  if (parts > CHOICE_MOST) parts = 1; // no batch is so large: it will be refused
+  const strategy s = strategy_of("dp=%u mb=%u", (u32)parts, K);
+  planner *before = w->pl;
+  w->pn->batchnorm_groups = policy_batchnorm(w->p, &s);
+  w->pl = planner_grouped(w->pl, w->pn->batchnorm_groups, (loc){0});
+  *changed = w->pl != before;
+  return w->pl != NULL;
+}
+
+static void begin(work *w) {
+  w->p = planner_source(w->pl), w->n = main_of(w)->body.n, w->ngraphs = 0;
+  w->of = ZNEWN(w->a, u32, w->n + 1);
+  w->graph = ZNEWN(w->a, graph, w->n + 2 + w->x->config.num_stages.n);
+  w->inner = ZNEWN(w->a, bool **, w->x->nscopes + 1);
+}
+
+// Task graphs and their devices.
+static bool divide(work *w) {
+  begin(w);
+  if (automatic(w)) return not_with_scopes(w) && draw(w) && place(w);
+  return scopes_divide(w) && place(w);
+}
+
+static void store(work *w) {
+  const u32 level = w->x->config.zero.n;
+  u64 done = 0;
+  if (w->R > 1) policy_zero(w->pn, w->rep, level);
+  for (u32 k = 0; k < w->ngraphs; k++) {
+    const graph *g = &w->graph[k];
+    if (g->scope->split || g->d == 1 || done >> g->axis & 1 || w->pn->nstorage[STORAGE_STATE] == 4) continue;
+    done |= 1ull << g->axis;
+    policy_zero(w->pn, g->axis, level);
+  }
+}
+
+static bool compile(work *w) {
+  bool changed;
+  if (!divide(w) || !normalise(w, &changed) || (changed && !divide(w))) return false;
+  if (!make_meshes(w) || !shares_no_parameter(w) || !split_batch(w) || !split_graphs(w)) return false;
+  for (u32 k = 0; k < w->x->nscopes; k++)
+    if (w->inner[k] && !split_inside(w, &w->x->scope[k], w->inner[k])) return false;
+  make_segments(w);
+  store(w);
+  static const char *const again[] = {"none", "full"};
+  const strategy s = strategy_of("recompute=%s", again[w->x->config.checkpoint.n > 0]);
+  if (!policy_recompute(w->pl, w->a, w->pn, s.recompute) || !make_order(w)) return false;
+  name_plan(w);
+  return true;
+}
+
+plan *policy_annotated(planner *pl, arena *a, sym file, const char *text, size_t n, const hybrid_opts *o,
+                       u32 devices) {
+  prog *p = planner_source(pl);
+  const annotations *x = annotations_parse(p->c, a, file, text, n);
+  if (!x) return NULL;
+  plan *pn = NEW(a, plan);
+  pn->train = o->train, pn->optim = o->optim, pn->keep_gradients = o->keep_gradients;
+  work w = {.pl = pl,
+            .c = p->c,
+            .a = a,
+            .x = x,
+            .o = o,
+            .pn = pn,
+            .K = devices      ? devices
+                 : x->devices ? x->devices
+                 : o->k       ? cost_model_machine(o->k)->nranks
+                              : 0};
+  return compile(&w) ? pn : NULL;
+}

@@ -1,0 +1,692 @@
+## The examples of Whale's paper, each over the model as it is. Example 1: a pipeline of two task graphs, and nested data
+## parallelism where there are more devices.
+$ heddle verify mlp-xs:layers=4,hidden=32 --batch 64 --train --annotate examples/annotations/pipeline.yaml
+model      mlp-xs:layers=4,hidden=32
+plan       layers 0-1: replicate(1), layers 2-3: replicate(1); 8 microbatches
+results    9
+elements   8,193
+worst      4.38742e-14
+tolerance  1e-09
+verdict    equal: the plan computes what the model computes
+
+result      elements  largest difference     relative
+h.1.w.grad     1,024         1.66533e-16  4.38742e-14
+h.0.w.grad     1,024         1.11022e-16  2.07653e-14
+h.3.w.grad     1,024         4.44089e-16  1.12214e-14
+h.2.w.grad     1,024         3.33067e-16  3.97477e-15
+result 0           1         6.39488e-14   1.8908e-15
+h.2.w.new      1,024         1.38778e-17  1.11491e-15
+h.1.w.new      1,024         1.38778e-17  6.13255e-16
+h.0.w.new      1,024         2.77556e-17  5.27939e-16
+h.3.w.new      1,024         2.77556e-17   2.7745e-16
+$ heddle verify mlp-xs:layers=4,hidden=32 --batch 64 --train --annotate examples/annotations/pipeline.yaml --devices 8 | head -6
+model      mlp-xs:layers=4,hidden=32
+plan       layers 0-1: replicate(1), layers 2-3: replicate(1); 4 replicas; 8 microbatches
+results    9
+elements   8,193
+worst      6.35975e-14
+tolerance  1e-09
+$ heddle sim mlp-xs:layers=4 --batch 64 --train --annotate examples/annotations/pipeline.yaml --machine '1x8 a100' | sed -n '1,2p;/^task graph/,/^$/p;/^bridge/,/^$/p'
+model           mlp-xs:layers=4
+plan            layers 0-1: replicate(1), layers 2-3: replicate(1); 4 replicas; 8 microbatches
+task graph  strategy      covers                        virtual devices
+layers 0-1  replicate(1)  instructions 1-2, layers 0-1  {0} {2} {4} {6}
+layers 2-3  replicate(1)  instructions 3-8, layers 2-3  {1} {3} {5} {7}
+
+bridge from  to          forward  backward  fused
+layers 0-1   layers 2-3  128 KiB   128 KiB  no
+
+$ heddle verify mlp-xs:layers=4,hidden=32 --batch 64 --train --annotate examples/annotations/pipeline.yaml --devices 3
+error[E0512]: 3 devices cannot be divided into replicas of the model of 2 (1 + 1)
+  --> examples/annotations/pipeline.yaml:1:1
+   1 | heddle-annotate: 1
+     | ^
+  hint: use 2 devices, or 4
+[1]
+## Example 2: features replicated, classes split, on the same devices.
+$ heddle verify resnet50:vocab=64 --batch 8 --seq 32 --train --annotate examples/annotations/classes.yaml --devices 4
+model      resnet50:vocab=64
+plan       features: replicate(4), head: split(4)
+results    323
+elements   47,278,337
+worst      1.67216e-11
+tolerance  1e-09
+verdict    equal: the plan computes what the model computes
+
+result                elements  largest difference     relative
+stage3.2.conv2.grad    589,824         5.31259e-18  1.67216e-11
+stage4.0.conv2.grad  2,359,296         1.17094e-17  1.28959e-11
+stage3.1.conv1.grad    262,144         3.84892e-18  1.15133e-11
+stage4.2.conv2.grad  2,359,296         8.67362e-18  1.00745e-11
+stage3.4.conv2.grad    589,824         1.24683e-17  9.94731e-12
+stage3.4.conv1.grad    262,144         4.77049e-18  9.29441e-12
+stage3.5.conv2.grad    589,824         1.01915e-17   7.1715e-12
+stage3.3.conv2.grad    589,824         6.93889e-18  6.30408e-12
+stage3.3.conv1.grad    262,144         3.79471e-18  6.29487e-12
+stage3.0.conv2.grad    589,824         6.07153e-18  5.73805e-12
+... and 313 more
+$ heddle sim resnet50:vocab=100000 --batch 256 --train --annotate examples/annotations/classes.yaml --machine dgx-a100-80 | sed -n '1,2p;/^task graph/,/^$/p;/^bridge/,/^$/p'
+model           resnet50:vocab=100000
+plan            features: replicate(8), head: split(8)
+task graph  strategy      covers                          virtual devices
+features    replicate(8)  instructions 1-20, layers 0-15  {0-7}
+head        split(8)      instructions 21-24              {0-7}
+
+bridge from  to    forward  backward  fused
+features     head  686 MiB       0 B  no
+
+## The same with the mean over the pixels among the features.
+$ sed 's/match: head/name: head, instructions: 22-24/' examples/annotations/classes.yaml > a.yaml; heddle verify resnet50:vocab=64 --batch 8 --seq 32 --train --annotate a.yaml --devices 4 | head -7; heddle sim resnet50:vocab=100000 --batch 256 --train --annotate a.yaml --machine dgx-a100-80 | sed -n '/^bridge/,/^$/p'
+model      resnet50:vocab=64
+plan       features: replicate(4), head: split(4)
+results    323
+elements   47,278,337
+worst      1.67216e-11
+tolerance  1e-09
+verdict    equal: the plan computes what the model computes
+bridge from  to     forward  backward  fused
+features     head  14.0 MiB       0 B  no
+
+$ sed 's/match: head/name: head, instructions: 22-240/' examples/annotations/classes.yaml > a.yaml; heddle verify resnet50:vocab=64 --batch 8 --seq 32 --train --annotate a.yaml --devices 4
+error[E0512]: instruction 240 does not exist: main has 24
+  --> a.yaml:2:87
+   2 | ...name: features, layers: "0-15", replicate: all}, {name: head, instructions: 22-240, split: all}]
+     |                                                                                ^
+  hint: instructions: "22-24"
+[1]
+$ sed 's/match: head/name: head, instructions: 0-24/' examples/annotations/classes.yaml > a.yaml; heddle verify resnet50:vocab=64 --batch 8 --seq 32 --train --annotate a.yaml --devices 4
+error[E0512]: instructions takes numbers of instructions of main from 1, such as "1-11"; got '0-24'
+  --> a.yaml:2:87
+   2 | ...[{name: features, layers: "0-15", replicate: all}, {name: head, instructions: 0-24, split: all}]
+     |                                                                                  ^
+[1]
+## Example 3: task graphs that the planner draws.
+$ heddle verify gpt2:layers=4,hidden=32,heads=2,vocab=64 --batch 8 --seq 8 --train --annotate examples/annotations/auto.yaml --devices 4
+model      gpt2:layers=4,hidden=32,heads=2,vocab=64
+plan       stage 0: replicate(1), stage 1: replicate(1); 2 replicas; 4 microbatches
+results    105
+elements   171,393
+worst      5.41576e-13
+tolerance  1e-09
+verdict    equal: the plan computes what the model computes
+
+result             elements  largest difference     relative
+h.1.mlp.down.grad     4,096         1.38778e-17  5.41576e-13
+h.0.mlp.up.grad       4,096         4.16334e-17   4.3762e-13
+h.0.attn.qkv.grad     3,072         4.16334e-17  2.78902e-13
+h.3.mlp.down.grad     4,096         1.73472e-17  2.36012e-13
+h.2.mlp.up.grad       4,096         1.38778e-17  2.20058e-13
+h.1.mlp.up.grad       4,096         1.38778e-17  2.08883e-13
+h.3.mlp.up.grad       4,096         1.04083e-17  1.87772e-13
+h.1.attn.out.grad     1,024         4.16334e-17  1.68799e-13
+h.2.mlp.down.grad     4,096         2.08167e-17  1.68362e-13
+h.0.mlp.down.grad     4,096         2.77556e-17  1.45017e-13
+... and 95 more
+$ heddle sim gpt2:layers=4 --batch 16 --seq 128 --train --annotate examples/annotations/auto.yaml --machine '1x4 a100' | sed -n '1,2p;/^task graph/,/^$/p;/^bridge/,/^$/p'
+model           gpt2:layers=4
+plan            stage 0: replicate(1), stage 1: replicate(1); 2 replicas; 4 microbatches
+task graph  strategy      covers                        virtual devices
+stage 0     replicate(1)  instructions 1-7, layers 0-2  {0} {2}
+stage 1     replicate(1)  instructions 8-11, layer 3    {1} {3}
+
+bridge from  to        forward  backward  fused
+stage 0      stage 1  6.00 MiB  6.00 MiB  no
+
+## Example 4: M6-10B in eight stages and 35 microbatches.
+$ heddle verify m6-10b:layers=4,hidden=32,heads=2,vocab=64 --batch 35 --seq 8 --train --optimizer adafactor --annotate examples/annotations/m6.yaml
+model      m6-10b:layers=4,hidden=32,heads=2,vocab=64
+plan       stage 0: replicate(1), stage 1: replicate(1), stage 2: replicate(1), stage 3: replicate(1), stage 4: replicate(1), stage 5: replicate(1), ... (8 task graphs); 35 microbatches
+results    476
+elements   451,889
+worst      1.76091e-12
+tolerance  1e-09
+verdict    equal: the plan computes what the model computes
+
+result                   elements  largest difference     relative
+encoder.1.attn.out.grad     1,024         4.85723e-17  1.76091e-12
+decoder.3.attn.qkv.grad     3,072         1.73472e-17  9.70276e-13
+decoder.3.cross.v.grad      1,024         1.38778e-17  9.62972e-13
+patch.grad                 65,536         4.16334e-17  8.78679e-13
+decoder.3.ln1.g.grad           32         3.46945e-18  8.62395e-13
+decoder.3.cross.k.grad      1,024         6.07153e-18   8.1692e-13
+encoder.3.mlp.down.grad     4,096         3.29597e-17  6.85329e-13
+encoder.0.mlp.up.grad       4,096         4.16334e-17  5.54824e-13
+encoder.1.mlp.up.grad       4,096         5.55112e-17  5.26272e-13
+decoder.3.ln3.b.grad           32         3.46945e-18  5.20426e-13
+... and 466 more
+$ heddle sim m6-10b --batch 70 --train --optimizer adafactor --annotate examples/annotations/m6.yaml --machine dgx-2 | sed -n '1,2p;/^task graph/,/^$/p;/^bridge/,/^$/p'
+model           m6-10b
+plan            stage 0: replicate(1), stage 1: replicate(1), stage 2: replicate(1), stage 3: replicate(1), stage 4: replicate(1), stage 5: replicate(1), ... (8 task graphs); 2 replicas; 35 microbatches
+task graph  strategy      covers                            virtual devices
+stage 0     replicate(1)  instructions 1-14, layers 0-6     {0} {8}
+stage 1     replicate(1)  instructions 15-21, layers 7-13   {1} {9}
+stage 2     replicate(1)  instructions 22-29, layers 14-21  {2} {10}
+stage 3     replicate(1)  instructions 30-40, layers 22-27  {3} {11}
+stage 4     replicate(1)  instructions 41-45, layers 28-32  {4} {12}
+stage 5     replicate(1)  instructions 46-50, layers 33-37  {5} {13}
+stage 6     replicate(1)  instructions 51-55, layers 38-42  {6} {14}
+stage 7     replicate(1)  instructions 56-63, layers 43-47  {7} {15}
+
+bridge from  to        forward  backward  fused
+stage 0      stage 1   541 MiB   541 MiB  no
+stage 1      stage 2   541 MiB   541 MiB  no
+stage 2      stage 3   541 MiB   541 MiB  no
+stage 3      stage 4  1.04 GiB  1.04 GiB  no
+stage 4      stage 5   525 MiB   525 MiB  no
+stage 3      stage 5   541 MiB   541 MiB  no
+stage 5      stage 6   525 MiB   525 MiB  no
+stage 3      stage 6   541 MiB   541 MiB  no
+stage 6      stage 7   525 MiB   525 MiB  no
+stage 3      stage 7   541 MiB   541 MiB  no
+
+## Example 5: experts split over the devices that share the batch.
+$ heddle verify moe-8x125m:layers=2,hidden=32,heads=2,experts=4,vocab=64 --batch 8 --seq 8 --train --annotate examples/annotations/experts.yaml --devices 4
+model      moe-8x125m:layers=2,hidden=32,heads=2,experts=4,vocab=64
+plan       default: replicate(4), *experts: split inside
+results    53
+elements   218,753
+worst      3.663e-13
+tolerance  1e-09
+verdict    equal: the plan computes what the model computes
+
+result                  elements  largest difference     relative
+h.1.attn.qkv.grad          3,072         5.55112e-17    3.663e-13
+h.0.attn.qkv.grad          3,072         4.16334e-17  2.04048e-13
+wte.grad                   2,048         2.77556e-17  1.48422e-13
+h.0.attn.out.grad          1,024         2.77556e-17  7.84087e-14
+h.1.attn.out.grad          1,024         2.77556e-17  7.74227e-14
+h.1.moe.gate.grad            128          1.6263e-19  3.06475e-14
+h.1.attn.qkv.bias.grad        96         1.73472e-17  2.06694e-14
+h.0.ln1.b.grad                32         2.77556e-17  1.55508e-14
+wpe.grad                  32,768         2.77556e-17  1.55043e-14
+h.1.ln1.b.grad                32          3.1225e-17  1.47731e-14
+... and 43 more
+$ heddle sim moe-8x125m --batch 64 --seq 128 --train --annotate examples/annotations/experts.yaml --machine dgx-a100-80 | sed -n '1,2p;/^task graph/,/^$/p;/^bridge/,/^$/p;/all_to_all/p'
+model           moe-8x125m
+plan            default: replicate(8), *experts: split inside
+task graph  strategy      covers                          virtual devices
+default     replicate(8)  instructions 1-19, layers 0-11  {0-7}
+
+all_to_all     communication     72  3.374 ms   2.9 %
+link of a100: all_to_all from 1 MiB to 16 MiB  devices.yaml:84     72  3.374 ms   2.9 %  101.0 %            12
+$ heddle lower moe-8x125m:layers=1,hidden=32,heads=2,experts=4,vocab=64 --batch 8 --seq 8 --annotate examples/annotations/experts.yaml --devices 4 --rank 0 | grep -o '= .*over dp4'
+= all_to_all %40 {peers=[0, 1, 2, 3]} over dp4
+= all_to_all %44 {peers=[0, 1, 2, 3]} over dp4
+## What a plan file says of annotations reads back as the same plan.
+$ heddle plan mlp-xs:layers=4 --batch 64 --train --annotate examples/annotations/pipeline.yaml --machine '1x4 a100' -o a.plan | sed -n '6p'; heddle sim mlp-xs:layers=4 --batch 64 --plan a.plan --machine '1x4 a100' | sed -n '6p'; sed '1,2d;/^model/d' a.plan
+time per step   1.046 ms
+time per step   1.046 ms
+name: "layers 0-1: replicate(1), layers 2-3: replicate(1); 2 replicas; 8 microbatches"
+train: {optimizer: sgd, lr: 0.01, momentum: 0, beta1: 0, beta2: 0, eps: 0, weight-decay: 0}
+axes: {rep: 2, dp1: 1, tg: 2}
+time: {mb: 8}
+meshes:
+  m: {axes: [rep, tg, dp1]}
+segments:
+  - {from: 1, to: 2, on: m, at: {tg: 0}}
+  - {from: 3, to: 8, on: m, at: {tg: 1}}
+trans:
+  - {input: "x", dim: 0, axis: mb, stride: 8}
+  - {input: "z", dim: 0, axis: mb, stride: 8}
+  - {input: "x", dim: 0, axis: rep, stride: 4}
+  - {input: "z", dim: 0, axis: rep, stride: 4}
+order:
+  - "F0.0*2 (B0.0 F0.2)*6 B0.6*2"
+  - "(F1.0 B1.0)*8"
+$ heddle sim mlp-xs:layers=4 --batch 64 --train --annotate examples/annotations/pipeline.yaml --machine '1x2 a100' --json | sed -n '/"task_graphs"/,/\]/p;/"bridges"/,/\]/p'
+  "task_graphs": [
+    {"name": "layers 0-1", "strategy": "replicate(1)", "covers": "instructions 1-2, layers 0-1", "virtual_devices": "{0}"},
+    {"name": "layers 2-3", "strategy": "replicate(1)", "covers": "instructions 3-8, layers 2-3", "virtual_devices": "{1}"}
+  ],
+  "bridges": [
+    {"from": "layers 0-1", "to": "layers 2-3", "forward_bytes": 131072, "backward_bytes": 131072, "fused": false}
+  ],
+## Virtual devices. One task graph of one device: as many replicas as devices.
+$ echo 'heddle-annotate: 1\ndefault: {replicate: 1}' > a.yaml; heddle sim mlp-xs:layers=4 --batch 64 --train --annotate a.yaml --machine '1x4 a100' | sed -n '2p;/^task graph/,/^$/p'
+plan            default: replicate(1); 4 replicas
+task graph  strategy      covers                        virtual devices
+default     replicate(1)  instructions 1-8, layers 0-3  {0} {1} {2} {3}
+
+## Two of two on eight devices, and with replicas of a task graph beside each other.
+$ echo 'heddle-annotate: 1\nscopes: [{layers: 0-1, replicate: 2}, {layers: 2-3, replicate: 2}]\nconfig: {num_micro_batch: 4}' > a.yaml; heddle sim mlp-xs:layers=4 --batch 64 --train --annotate a.yaml --machine '1x8 a100' | sed -n '2p;/^task graph/,/^$/p;/^bridge/,/^$/p'
+plan            layers 0-1: replicate(2), layers 2-3: replicate(2); 2 replicas; 4 microbatches
+task graph  strategy      covers                        virtual devices
+layers 0-1  replicate(2)  instructions 1-2, layers 0-1  {0,1} {4,5}
+layers 2-3  replicate(2)  instructions 3-8, layers 2-3  {2,3} {6,7}
+
+bridge from  to          forward  backward  fused
+layers 0-1   layers 2-3  128 KiB   128 KiB  no
+
+$ sed 's/4}/4, cluster.device_place_prefer_intra_node: false}/' a.yaml > b.yaml; heddle verify mlp-xs:layers=4,hidden=32 --batch 64 --train --annotate b.yaml --devices 8 | head -2; heddle sim mlp-xs:layers=4 --batch 64 --train --annotate b.yaml --machine '1x8 a100' | sed -n '/^task graph/,/^$/p'
+model      mlp-xs:layers=4,hidden=32
+plan       layers 0-1: replicate(2), layers 2-3: replicate(2); 2 replicas; 4 microbatches
+task graph  strategy      covers                        virtual devices
+layers 0-1  replicate(2)  instructions 1-2, layers 0-1  {0,1} {2,3}
+layers 2-3  replicate(2)  instructions 3-8, layers 2-3  {4,5} {6,7}
+
+## Four of one: a pipeline of four, in both orders; and one that is replicated behind one that is split.
+$ echo 'heddle-annotate: 1\nscopes: [{layers: 0, replicate: 1}, {layers: 1, replicate: 1}, {layers: 2, replicate: 1}, {layers: 3, replicate: 1}]\nconfig: {num_micro_batch: 4}' > a.yaml; heddle plan mlp-xs:layers=4 --batch 64 --train --annotate a.yaml --machine '1x4 a100' -o - | sed -n '/^order/,$p'
+order:
+  - "F0.0*4 B0.0*4"
+  - "F1.0*3 B1.0 F1.3 B1.1*3"
+  - "F2.0*2 (B2.0 F2.2)*2 B2.2*2"
+  - "(F3.0 B3.0)*4"
+$ sed 's/4}/4, pipeline.strategy: PreferForward}/' a.yaml > b.yaml; heddle plan mlp-xs:layers=4 --batch 64 --train --annotate b.yaml --machine '1x4 a100' -o - | sed -n '/^order/,$p'
+order:
+  - "F0.0*4 B0.0*4"
+  - "F1.0*4 B1.0*4"
+  - "F2.0*4 B2.0*4"
+  - "F3.0*4 B3.0*4"
+$ echo 'heddle-annotate: 1\nscopes: [{layers: 0-1, split: 4}, {layers: 2-3, replicate: 2}]\nconfig: {num_micro_batch: 2, zero.level: v0}' > a.yaml; heddle verify mlp-xs:layers=4,hidden=32 --batch 64 --train --optimizer adam --annotate a.yaml --devices 12 | head -6; heddle sim mlp-xs:layers=4 --batch 48 --train --annotate a.yaml --machine '1x6 a100' | sed -n '2p;/^task graph/,/^$/p;/^bridge/,/^$/p'
+model      mlp-xs:layers=4,hidden=32
+plan       layers 0-1: split(4), layers 2-3: replicate(2); 2 replicas; 2 microbatches
+results    17
+elements   16,385
+worst      2.4068e-13
+tolerance  1e-09
+plan            layers 0-1: split(4), layers 2-3: replicate(2); 2 microbatches
+task graph  strategy      covers                        virtual devices
+layers 0-1  split(4)      instructions 1-2, layers 0-1  {0-3}
+layers 2-3  replicate(2)  instructions 3-8, layers 2-3  {4,5}
+
+bridge from  to          forward  backward  fused
+layers 0-1   layers 2-3  576 KiB   384 KiB  no
+
+## What no scope covers joins the last replicate, never a split; scopes of one name are one task graph.
+$ echo 'heddle-annotate: 1\nscopes: [{layers: 1, replicate: 2}, {layers: 2, split: 2}]' > a.yaml; heddle verify mlp-xs:layers=6,hidden=32 --batch 64 --train --annotate a.yaml | head -6; heddle sim mlp-xs:layers=6 --batch 64 --train --annotate a.yaml --machine '1x4 a100' | sed -n '2p;/^task graph/,/^$/p;/^bridge/,/^$/p'
+model      mlp-xs:layers=6,hidden=32
+plan       layer 1: replicate(2), layer 2: split(2)
+results    13
+elements   12,289
+worst      1.91133e-13
+tolerance  1e-09
+plan            layer 1: replicate(2), layer 2: split(2)
+task graph  strategy      covers                                   virtual devices
+layer 1     replicate(2)  instructions 1-2,4-10, layers among 0-5  {0,1}
+layer 2     split(2)      instructions 3, layer 2                  {2,3}
+
+bridge from  to       forward  backward  fused
+layer 1      layer 2  256 KiB   384 KiB  no
+layer 2      layer 1  256 KiB   128 KiB  no
+
+$ echo 'heddle-annotate: 1\nscopes: [{name: a, layers: 0, replicate: 1}, {name: b, layers: 1, replicate: 1}, {name: a, layers: 2-3, replicate: 1}]\nconfig: {num_micro_batch: 2}' > a.yaml; heddle verify mlp-xs:layers=4,hidden=32 --batch 64 --train --annotate a.yaml --devices 4 | head -6; heddle sim mlp-xs:layers=4 --batch 64 --train --annotate a.yaml --machine '1x2 a100' | sed -n '2p;/^task graph/,/^$/p;/^bridge/,/^$/p'
+model      mlp-xs:layers=4,hidden=32
+plan       a: replicate(1), b: replicate(1); 2 replicas; 2 microbatches
+results    9
+elements   8,193
+worst      5.0878e-14
+tolerance  1e-09
+plan            a: replicate(1), b: replicate(1); 2 microbatches
+task graph  strategy      covers                                virtual devices
+a           replicate(1)  instructions 1,3-8, layers among 0-3  {0}
+b           replicate(1)  instructions 2, layer 1               {1}
+
+bridge from  to  forward  backward  fused
+a            b   128 KiB   128 KiB  no
+b            a   128 KiB   128 KiB  no
+
+## A split of whole blocks inside a replicate lies on its devices.
+$ echo 'heddle-annotate: 1\nscopes: [{layers: 0-3, replicate: 4, scopes: [{layers: 1-2, split: 4}]}]' > a.yaml; heddle verify mlp-xs:layers=4,hidden=32 --batch 64 --train --annotate a.yaml --devices 8 | head -6; heddle sim mlp-xs:layers=4 --batch 64 --train --annotate a.yaml --machine '1x4 a100' | sed -n '2p;/^task graph/,/^$/p;/^bridge/,/^$/p'
+model      mlp-xs:layers=4,hidden=32
+plan       layers 0-3: replicate(4), layers 1-2: split(4); 2 replicas
+results    9
+elements   8,193
+worst      8.11735e-14
+tolerance  1e-09
+plan            layers 0-3: replicate(4), layers 1-2: split(4)
+task graph  strategy      covers                                virtual devices
+layers 0-3  replicate(4)  instructions 1,4-8, layers among 0-3  {0-3}
+layers 1-2  split(4)      instructions 2-3, layers 1-2          {0-3}
+
+bridge from  to          forward  backward  fused
+layers 0-3   layers 1-2  384 KiB       0 B  no
+layers 1-2   layers 0-3      0 B   384 KiB  no
+
+## Task graphs of one kind on the same devices: their bridge is fused.
+$ echo 'heddle-annotate: 1\nscopes: [{layers: 0-1, replicate: all}, {layers: 2-3, replicate: all}]\nconfig: {cluster.colocate_split_and_replicate: true, num_micro_batch: 2}' > a.yaml; heddle verify mlp-xs:layers=4,hidden=32 --batch 64 --train --annotate a.yaml --devices 4 | head -6; heddle sim mlp-xs:layers=4 --batch 64 --train --annotate a.yaml --machine '1x4 a100' | sed -n '2p;/^task graph/,/^$/p;/^bridge/,/^$/p'
+model      mlp-xs:layers=4,hidden=32
+plan       layers 0-1: replicate(4), layers 2-3: replicate(4); 2 microbatches
+results    9
+elements   8,193
+worst      5.0878e-14
+tolerance  1e-09
+plan            layers 0-1: replicate(4), layers 2-3: replicate(4); 2 microbatches
+task graph  strategy      covers                        virtual devices
+layers 0-1  replicate(4)  instructions 1-2, layers 0-1  {0-3}
+layers 2-3  replicate(4)  instructions 3-8, layers 2-3  {0-3}
+
+bridge from  to          forward  backward  fused
+layers 0-1   layers 2-3      0 B       0 B  yes
+
+## By operator: the matmuls of every layer are split over the devices of the task graph around them.
+$ echo 'heddle-annotate: 1\ndefault: {replicate: 2}\nscopes: [{op: matmul, split: 2}]' > a.yaml; heddle verify gpt2:layers=2,hidden=32,heads=2,vocab=64 --batch 8 --seq 8 --train --annotate a.yaml --devices 4 | head -6
+model      gpt2:layers=2,hidden=32,heads=2,vocab=64
+plan       default: replicate(2), matmul: split inside; 2 replicas
+results    57
+elements   120,577
+worst      1.10544e-12
+tolerance  1e-09
+## Task graphs drawn: blocks in pairs, in threes, by work.
+$ echo 'heddle-annotate: 1\nconfig: {auto.auto_parallel: true, pipeline.num_stages: 4}' > a.yaml; for n in 8 12 6; do heddle plan mlp-xs:layers=$n,hidden=4096 --batch 4096 --train --annotate a.yaml --machine '1x4 a100' | sed -n '/^task graph/,/^$/p'; done
+task graph  strategy      covers                         virtual devices
+stage 0     replicate(1)  instructions 1-2, layers 0-1   {0}
+stage 1     replicate(1)  instructions 3-4, layers 2-3   {1}
+stage 2     replicate(1)  instructions 5-6, layers 4-5   {2}
+stage 3     replicate(1)  instructions 7-12, layers 6-7  {3}
+
+task graph  strategy      covers                           virtual devices
+stage 0     replicate(1)  instructions 1-3, layers 0-2     {0}
+stage 1     replicate(1)  instructions 4-6, layers 3-5     {1}
+stage 2     replicate(1)  instructions 7-9, layers 6-8     {2}
+stage 3     replicate(1)  instructions 10-16, layers 9-11  {3}
+
+task graph  strategy      covers                        virtual devices
+stage 0     replicate(1)  instructions 1-2, layers 0-1  {0}
+stage 1     replicate(1)  instructions 3, layer 2       {1}
+stage 2     replicate(1)  instructions 4-5, layers 3-4  {2}
+stage 3     replicate(1)  instructions 6-10, layer 5    {3}
+
+## The environment has what the file does not say.
+$ echo 'heddle-annotate: 1\nscopes: [{layers: 0-1, replicate: 1}, {layers: 2-3, replicate: 1}]' > a.yaml; EPL_PIPELINE_NUM_MICRO_BATCH=2 heddle verify mlp-xs:layers=4,hidden=32 --batch 64 --train --annotate a.yaml | sed -n '2p'
+plan       layers 0-1: replicate(1), layers 2-3: replicate(1); 2 microbatches
+$ sed '$s/$/\nconfig: {num_micro_batch: 4}/' a.yaml > b.yaml; EPL_PIPELINE_NUM_MICRO_BATCH=2 heddle verify mlp-xs:layers=4,hidden=32 --batch 64 --train --annotate b.yaml | sed -n '2p'
+plan       layers 0-1: replicate(1), layers 2-3: replicate(1); 4 microbatches
+$ EPL_PIPELINE_NUM_MICRO_BATCH=two heddle verify mlp-xs:layers=4,hidden=32 --batch 64 --train --annotate a.yaml
+error[E0512]: EPL_PIPELINE_NUM_MICRO_BATCH (environment) takes an integer, 1 or more; got 'two'
+[1]
+## Every refusal points into the file.
+$ echo 'heddle-annotate: 1\nscopes: [{match: "clasifier*", split: 4}]' > a.yaml; heddle verify resnet50:vocab=64 --annotate a.yaml --devices 4
+error[E0512]: `clasifier*` matches nothing in the model
+  --> a.yaml:2:18
+   2 | scopes: [{match: "clasifier*", split: 4}]
+     |                  ^
+  hint: `heddle import MODEL` shows functions, weights and places in the model (loc)
+[1]
+$ echo 'heddle-annotate: 1\nscopes: [{match: heed, split: 4}]' > a.yaml; heddle verify resnet50:vocab=64 --annotate a.yaml --devices 4
+error[E0512]: `heed` matches nothing in the model
+  --> a.yaml:2:18
+   2 | scopes: [{match: heed, split: 4}]
+     |                  ^
+  hint: did you mean `head`?
+[1]
+$ echo 'heddle-annotate: 1\nscopes: [{layers: 2-9, replicate: 2}]' > a.yaml; heddle verify mlp-xs:layers=4 --annotate a.yaml
+error[E0512]: layer 9 does not exist: the model has 4 repeated blocks
+  --> a.yaml:2:19
+   2 | scopes: [{layers: 2-9, replicate: 2}]
+     |                   ^
+  note: the calls of main are its repeated blocks
+    --> mlp-xs
+  hint: layers: "2-3"
+[1]
+$ echo 'heddle-annotate: 1\nscopes:\n  - {layers: 0-2, replicate: 2}\n  - {name: rest, layers: 2-3, replicate: 2}' > a.yaml; heddle verify mlp-xs:layers=4 --annotate a.yaml
+error[E0512]: scopes `layers 0-2` and `rest` overlap: both cover instruction 3 of main (call)
+  --> a.yaml:4:26
+   4 |   - {name: rest, layers: 2-3, replicate: 2}
+     |                          ^
+  note: the other scope
+    --> a.yaml:3:14
+     3 |   - {layers: 0-2, replicate: 2}
+       |              ^
+  note: here in the model
+    --> mlp-xs
+  hint: task graphs are disjoint; nest a split in a replicate with `scopes`
+[1]
+$ echo 'heddle-annotate: 1\nscopes: [{layers: 0-3, split: 2, scopes: [{layers: 1, split: 2}]}]' > a.yaml; heddle verify mlp-xs:layers=4 --annotate a.yaml
+error[E0512]: split inside split cannot be nested
+  --> a.yaml:2:43
+   2 | scopes: [{layers: 0-3, split: 2, scopes: [{layers: 1, split: 2}]}]
+     |                                           ^
+  note: the scope around it
+    --> a.yaml:2:10
+     2 | scopes: [{layers: 0-3, split: 2, scopes: [{layers: 1, split: 2}]}]
+       |          ^
+  hint: only a split may be inside a replicate; nested data parallelism follows from the number of devices
+[1]
+$ echo 'heddle-annotate: 1\nscopes: [{layers: 0-3, replicate: 2, scopes: [{layers: 1, replicate: 2}]}]' > a.yaml; heddle verify mlp-xs:layers=4 --annotate a.yaml
+error[E0512]: replicate inside replicate cannot be nested
+  --> a.yaml:2:47
+   2 | scopes: [{layers: 0-3, replicate: 2, scopes: [{layers: 1, replicate: 2}]}]
+     |                                               ^
+  note: the scope around it
+    --> a.yaml:2:10
+     2 | scopes: [{layers: 0-3, replicate: 2, scopes: [{layers: 1, replicate: 2}]}]
+       |          ^
+  hint: only a split may be inside a replicate; nested data parallelism follows from the number of devices
+[1]
+$ echo 'heddle-annotate: 1\nscopes: [{layers: 0-1, replicate: 2, scopes: [{layers: 1-2, split: 2}]}]' > a.yaml; heddle verify mlp-xs:layers=4 --annotate a.yaml
+error[E0512]: `layers 1-2` is not inside the scope around it: instruction 3 of main is not in `layers 0-1`
+  --> a.yaml:2:56
+   2 | scopes: [{layers: 0-1, replicate: 2, scopes: [{layers: 1-2, split: 2}]}]
+     |                                                        ^
+  note: the scope around it
+    --> a.yaml:2:10
+     2 | scopes: [{layers: 0-1, replicate: 2, scopes: [{layers: 1-2, split: 2}]}]
+       |          ^
+[1]
+$ echo 'heddle-annotate: 1\nscopes: [{layers: 0-1, replicate: 2, scopes: [{layers: 1, split: 4}]}]' > a.yaml; heddle verify mlp-xs:layers=4 --annotate a.yaml
+error[E0512]: `layer 1` takes 4 devices, but `layers 0-1`, whose devices it shares, has 2
+  --> a.yaml:2:66
+   2 | scopes: [{layers: 0-1, replicate: 2, scopes: [{layers: 1, split: 4}]}]
+     |                                                                  ^
+  note: on these devices
+    --> a.yaml:2:10
+     2 | scopes: [{layers: 0-1, replicate: 2, scopes: [{layers: 1, split: 4}]}]
+       |          ^
+  hint: split: 2
+[1]
+$ echo 'heddle-annotate: 1\nscopes: [{layers: 0-1, replicate: 2, scopes: [{op: layernorm, split: 2}]}]' > a.yaml; heddle verify gpt2:layers=4,hidden=32,heads=2,vocab=64 --batch 8 --seq 8 --annotate a.yaml
+error[E0502]: split of `layernorm`: no matmul with a weight can be split over tp=2
+  --> a.yaml:2:70
+   2 | scopes: [{layers: 0-1, replicate: 2, scopes: [{op: layernorm, split: 2}]}]
+     |                                                                      ^
+  note: here in the model
+    --> gpt2
+[1]
+$ echo 'heddle-annotate: 1\nscopes: [{layers: 0-1, split: 3}]' > a.yaml; heddle verify gpt2:layers=4,hidden=32,heads=2,vocab=64 --batch 8 --seq 8 --annotate a.yaml
+error[E0502]: split of `layers 0-1`: attn.qkv of 32 x 96 cannot be split 3 ways: 96 = 3 x 2 x 16, and 2 is not divisible by 3
+  --> a.yaml:2:31
+   2 | scopes: [{layers: 0-1, split: 3}]
+     |                               ^
+  note: here in the model
+    --> gpt2: layer/attention
+  hint: split: 2
+[1]
+$ echo 'heddle-annotate: 1\nscopes: [{layers: 0-3, replicate: 3}]' > a.yaml; heddle verify mlp-xs:layers=4 --batch 64 --annotate a.yaml
+error[E0502]: batch 64 is not divisible by 3 (3 devices of `layers 0-3`)
+  --> a.yaml:2:35
+   2 | scopes: [{layers: 0-3, replicate: 3}]
+     |                                   ^
+  note: the batch is the first extent of the first input
+    --> mlp-xs
+  hint: choose a batch that is a multiple of 3
+[1]
+$ echo 'heddle-annotate: 1\nscopes: [{match: "*experts", split: 4}]' > a.yaml; heddle verify moe-8x125m:layers=2,hidden=32,heads=2,experts=4,vocab=64 --batch 8 --seq 8 --annotate a.yaml --devices 4
+error[E0512]: `*experts` is part of blocks that `default` computes on 1 device; it cannot be split 4 ways
+  --> a.yaml:2:37
+   2 | scopes: [{match: "*experts", split: 4}]
+     |                                     ^
+  note: the task graph around it
+    --> a.yaml:1:1
+     1 | heddle-annotate: 1
+       | ^
+  hint: add default: {replicate: 4}
+[1]
+$ echo 'heddle-annotate: 1\nscopes: [{match: "*experts", replicate: 4}]' > a.yaml; heddle verify moe-8x125m:layers=2,hidden=32,heads=2,experts=4,vocab=64 --batch 8 --seq 8 --annotate a.yaml --devices 4
+error[E0512]: `*experts` is part of a repeated block, and only a split can be
+  --> a.yaml:2:18
+   2 | scopes: [{match: "*experts", replicate: 4}]
+     |                  ^
+  hint: replicate whole blocks: by `layers`, by the name of a function, or by `default`
+[1]
+$ echo 'heddle-annotate: 1\nscopes: [{layers: 0-1, replicate: all}, {layers: 2-3, split: all}]' > a.yaml; heddle verify mlp-xs:layers=4 --batch 64 --annotate a.yaml --devices 4; heddle verify mlp-xs:layers=4 --batch 64 --annotate a.yaml
+error[E0512]: 4 devices cannot be divided into replicas of the model of 8 (4 + 4)
+  --> a.yaml:1:1
+   1 | heddle-annotate: 1
+     | ^
+  hint: smaller counts, or cluster.colocate_split_and_replicate: true for task graphs on the same devices
+error[E0512]: `all` needs the number of devices
+  --> a.yaml:2:35
+   2 | scopes: [{layers: 0-1, replicate: all}, {layers: 2-3, split: all}]
+     |                                   ^
+  hint: add --machine, or devices: 8 to this file
+[1]
+$ echo 'heddle-annotate: 1\ndefault: {split: 2}' > a.yaml; heddle verify mlp-xs:layers=4 --annotate a.yaml
+error[E0512]: the default cannot be split: what no scope covers is replicated
+  --> a.yaml:2:18
+   2 | default: {split: 2}
+     |                  ^
+  hint: default: {replicate: 2}
+[1]
+$ echo 'heddle-annotate: 1\nscopes: [{layers: 0-1, replicate: 1}]\nconfig: {auto_parallel: true, num_stages: 2}' > a.yaml; heddle verify mlp-xs:layers=4 --annotate a.yaml
+error[E0512]: config: unknown key `num_stages`
+  --> a.yaml:3:31
+   3 | config: {auto_parallel: true, num_stages: 2}
+     |                               ^
+  hint: did you mean `pipeline.num_stages`?
+[1]
+$ echo 'heddle-annotate: 1\nscopes: [{layers: 0-1, replicate: 1}]\nconfig: {auto_parallel: true, pipeline.num_stages: 2}' > a.yaml; heddle verify mlp-xs:layers=4 --annotate a.yaml
+error[E0512]: a scope cannot be combined with automatic task graphs
+  --> a.yaml:2:10
+   2 | scopes: [{layers: 0-1, replicate: 1}]
+     |          ^
+  note: auto.auto_parallel is true
+    --> a.yaml:3:25
+     3 | config: {auto_parallel: true, pipeline.num_stages: 2}
+       |                         ^
+  hint: leave out the scopes, or auto.auto_parallel
+[1]
+$ echo 'heddle-annotate: 1\nconfig: {auto_parallel: true}' > a.yaml; heddle verify mlp-xs:layers=4 --annotate a.yaml
+error[E0512]: auto.auto_parallel needs pipeline.num_stages, the number of task graphs
+  --> a.yaml:2:25
+   2 | config: {auto_parallel: true}
+     |                         ^
+  hint: pipeline.num_stages: 4
+[1]
+$ echo 'heddle-annotate: 1\nconfig: {auto_parallel: true, pipeline.num_stages: 40}' > a.yaml; heddle verify mlp-xs:layers=4 --annotate a.yaml
+error[E0502]: automatic task graphs: 40 pipeline stages, but the model has only 4 blocks and matmuls
+  --> a.yaml:2:52
+   2 | config: {auto_parallel: true, pipeline.num_stages: 40}
+     |                                                    ^
+  note: here in the model
+    --> mlp-xs
+  hint: pipeline.num_stages: 4 at most
+[1]
+$ echo 'heddle-annotate: 1\nconfig: {pipeline.num_micro_batches: 2}' > a.yaml; heddle verify mlp-xs:layers=4 --annotate a.yaml
+error[E0512]: config: unknown key `pipeline.num_micro_batches`
+  --> a.yaml:2:10
+   2 | config: {pipeline.num_micro_batches: 2}
+     |          ^
+  hint: did you mean `pipeline.num_micro_batch`?
+[1]
+$ echo 'heddle-annotate: 1\nconfig: {pipeline.num_micro_batch: true}' > a.yaml; heddle verify mlp-xs:layers=4 --annotate a.yaml
+error[E0512]: pipeline.num_micro_batch takes an integer, 1 or more; got 'true'
+  --> a.yaml:2:36
+   2 | config: {pipeline.num_micro_batch: true}
+     |                                    ^
+[1]
+$ echo 'heddle-annotate: 1\nconfig: {pipeline: {strategy: PreferBackwards}}' > a.yaml; heddle verify mlp-xs:layers=4 --annotate a.yaml
+error[E0512]: pipeline.strategy takes PreferForward, PreferBackward or PreferBackwardOptimizer; got 'PreferBackwards'
+  --> a.yaml:2:31
+   2 | config: {pipeline: {strategy: PreferBackwards}}
+     |                               ^
+  hint: did you mean `PreferBackward`?
+[1]
+$ echo 'heddle-annotate: 1\nconfig: {amp.level: O1}' > a.yaml; heddle verify mlp-xs:layers=4 --annotate a.yaml
+error[E0512]: amp.level is not supported: element types belong to the model: --dtype bf16
+  --> a.yaml:2:21
+   2 | config: {amp.level: O1}
+     |                     ^
+  hint: leave it out, or use its default, the empty text
+[1]
+$ echo 'heddle-annotate: 1\nconfig: {communication.max_splits: 5, offload.level: v0}' > a.yaml; heddle verify mlp-xs:layers=4 --annotate a.yaml
+error[E0512]: offload.level is not supported: weights stay on the devices
+  --> a.yaml:2:54
+   2 | config: {communication.max_splits: 5, offload.level: v0}
+     |                                                      ^
+  hint: leave it out, or use its default, the empty text
+[1]
+$ echo 'heddle-annotate: 1\nscopes: [{layer: 0-1, replicate: 1}]' > a.yaml; heddle verify mlp-xs:layers=4 --annotate a.yaml
+error[E0512]: a scope: unknown key `layer`
+  --> a.yaml:2:11
+   2 | scopes: [{layer: 0-1, replicate: 1}]
+     |           ^
+  hint: did you mean `layers`?
+[1]
+$ echo 'heddle-annotate: 1\nscopes: [{layers: 0-1}]' > a.yaml; heddle verify mlp-xs:layers=4 --annotate a.yaml
+error[E0512]: a scope has one of `replicate` and `split`
+  --> a.yaml:2:10
+   2 | scopes: [{layers: 0-1}]
+     |          ^
+  hint: such as replicate: 2, or split: 4
+[1]
+$ echo 'heddle-annotate: 1\nscopes: [{layers: 0-1, replicate: many}]' > a.yaml; heddle verify mlp-xs:layers=4 --annotate a.yaml
+error[E0512]: replicate takes a number of devices, 1 to 65535, or `all`; got 'many'
+  --> a.yaml:2:35
+   2 | scopes: [{layers: 0-1, replicate: many}]
+     |                                   ^
+[1]
+$ echo 'heddle-annotate: 1\nscopes: [{op: matmull, split: 2}]' > a.yaml; heddle verify mlp-xs:layers=4 --annotate a.yaml
+error[E0512]: unknown operator `matmull`
+  --> a.yaml:2:15
+   2 | scopes: [{op: matmull, split: 2}]
+     |               ^
+  hint: did you mean `matmul`?
+[1]
+$ echo 'heddle-annotate: 2' > a.yaml; heddle verify mlp-xs:layers=4 --annotate a.yaml
+error[E0512]: this version reads `heddle-annotate: 1`
+  --> a.yaml:1:18
+   1 | heddle-annotate: 2
+     |                  ^
+[1]
+$ echo 'scopes: []' > a.yaml; heddle verify mlp-xs:layers=4 --annotate a.yaml
+error[E0512]: annotations are a map that starts with `heddle-annotate: 1`
+  --> a.yaml:1:1
+   1 | scopes: []
+     | ^
+[1]
+$ echo '[1' > a.yaml; heddle verify mlp-xs:layers=4 --annotate a.yaml
+error[E0104]: did not find expected ',' or ']'
+  --> a.yaml:2:1
+   2 |
+     | ^
+  note: while parsing a flow sequence
+    --> a.yaml:1:1
+     1 | [1
+       | ^
+[1]
+$ heddle verify mlp-xs:layers=4 --annotate none.yaml
+error[E0101]: cannot read 'none.yaml': No such file or directory
+[1]
+$ heddle verify mlp-xs:layers=4 --annotate a.yaml --plan b.plan
+error[E0801]: --plan cannot be combined with --annotate
+  hint: give one of them
+[2]
+$ heddle verify mlp-xs:layers=4 --annotate a.yaml --strategy 'dp=2'
+error[E0801]: --strategy cannot be combined with --annotate
+  hint: give one of them
+[2]
+$ heddle plan mlp-xs:layers=4 --annotate a.yaml --machine laptop --top 3
+error[E0801]: --top does not apply to --annotate: nothing is searched
+  hint: leave it out
+[2]
+$ echo 'heddle-annotate: 1\nscopes: [{match: head, split: 4}, {layers: 0-1, replicate: 1}]' > a.yaml; heddle verify gpt2:layers=2,hidden=32,heads=2,vocab=64 --batch 8 --seq 8 --train --annotate a.yaml
+error[E0512]: `layers 0-1` and `head` both read wte: that needs task graphs of one kind and size
+  --> a.yaml:2:10
+   2 | scopes: [{match: head, split: 4}, {layers: 0-1, replicate: 1}]
+     |          ^
+  note: the other task graph
+    --> a.yaml:2:35
+     2 | scopes: [{match: head, split: 4}, {layers: 0-1, replicate: 1}]
+       |                                   ^
+  note: here in the model
+    --> gpt2: head
+  hint: put both into one scope, or give them the same strategy
+[1]
+$ echo 'heddle-annotate: 1\ndefault: {replicate: all}\nconfig: {pipeline.num_stages: 4}' > a.yaml; heddle verify mlp-xs --batch 64 --train --annotate a.yaml --devices 2; heddle verify mlp-xs --batch 64 --train --annotate a.yaml --devices 8 | head -2
+error[E0512]: 2 devices cannot be divided into replicas of the model of 4 (1 + 1 + 1 + 1)
+  --> a.yaml:1:1
+   1 | heddle-annotate: 1
+     | ^
+  hint: pipeline.num_stages: 2
+model      mlp-xs
+plan       stage 0: replicate(2), stage 1: replicate(2), stage 2: replicate(2), stage 3: replicate(2)

@@ -1,0 +1,207 @@
+// test_annotate.c - annotations become plans: which segments on which ranks, and that random ones compute what the model
+// computes. What refusals say: tests/golden/cli/annotate.t.
+#include "heddle.h"
+#include "plan/annotations.h"
+#include "test.h"
+
+static char *text_of(arena *a, const char *path) {
+  ctx *c = ctx_new();
+  file_view f;
+  char *text = NULL;
+  if (file_map(c, path, &f)) {
+    text = arena_zalloc(a, f.size + 1);
+    memcpy(text, f.data, f.size);
+    file_unmap(&f);
+  }
+  ctx_free(c);
+  return text;
+}
+
+TEST(annotate_settings_are_documented) {
+  arena *a = arena_new();
+  const char *doc = text_of(a, "docs/annotations.md");
+  setting_row r;
+  REQUIRE(doc);
+  for (u32 i = 0; annotation_setting_get(a, i, &r); i++) {
+    const char *row = strstr(doc, arena_printf(a, "| `%s`", r.key));
+    CHECK(row && strstr(row, arena_printf(a, "| %s |", *r.dflt ? r.dflt : "empty")));
+    CHECK(row && strstr(row, r.meaning));
+    CHECK(!strncmp(r.env, "EPL_", 4));
+  }
+  CHECK(!annotation_setting_get(a, SETTING_COUNT, &r));
+  arena_free(a);
+}
+
+// The plan of annotations of an MLP of so many layers, as text; NULL: refused.
+static const char *planned(heddle_session *s, u32 layers, u32 devices, const char *text) {
+  char model[64];
+  snprintf(model, sizeof model, "mlp-xs:layers=%u,hidden=16", layers);
+  heddle_program *p = heddle_program_load(s, model, &(heddle_load_options){.batch = 48, .loss = true});
+  return heddle_plan_print(heddle_plan_annotated(p, "test.yaml", text, strlen(text),
+                                                 &(heddle_plan_options){.train = true, .devices = devices}));
+}
+
+static bool says(const char *text, const char *what) { return text && strstr(text, what); }
+
+TEST(annotate_one_task_graph_is_data_parallelism) {
+  heddle_session *s = heddle_session_new();
+  const char *p = planned(s, 4, 4, "heddle-annotate: 1\ndefault: {replicate: 1}");
+  CHECK(says(p, "axes: {rep: 4, dp1: 1, tg: 1}"));
+  CHECK(says(p, "  - {from: 1, to: 8, on: m, at: {tg: 0}}\ntrans"));
+  heddle_session_free(s);
+}
+
+TEST(annotate_two_task_graphs_are_a_pipeline_with_replicas) {
+  heddle_session *s = heddle_session_new();
+  const char *p =
+      planned(s, 4, 4,
+              "heddle-annotate: 1\nscopes: [{layers: 0-1, replicate: 1}, {layers: 2-3, replicate: 1}]\n"
+              "config: {num_micro_batch: 4}");
+  CHECK(says(p, "axes: {rep: 2, dp1: 1, tg: 2}"));
+  CHECK(says(p, "  m: {axes: [rep, tg, dp1]}\n"));
+  CHECK(says(p, "  - {from: 1, to: 2, on: m, at: {tg: 0}}\n  - {from: 3, to: 8, on: m, at: {tg: 1}}\n"));
+  CHECK(says(p, "order:\n  - \"F0.0*2 (B0.0 F0.2)*2 B0.2*2\"\n  - \"(F1.0 B1.0)*4\"\n"));
+  heddle_session_free(s);
+}
+
+TEST(annotate_a_scope_of_one_name_adds_no_task_graph) {
+  heddle_session *s = heddle_session_new();
+  const char *p =
+      planned(s, 4, 2,
+              "heddle-annotate: 1\nscopes: [{name: a, layers: 0, replicate: 1}, {name: b, layers: 1, "
+              "replicate: 1}, {name: a, layers: 2, replicate: 1}]");
+  CHECK(says(p, "axes: {rep: 1, dp1: 1, tg: 2}")); // layer 3 and the loss join the last
+  CHECK(says(p, "{from: 3, to: 8, on: m, at: {tg: 0}}"));
+  heddle_session_free(s);
+}
+
+TEST(annotate_drawn_task_graphs_are_equal) {
+  heddle_session *s = heddle_session_new();
+  const char *text = "heddle-annotate: 1\nconfig: {auto.auto_parallel: true, pipeline.num_stages: 4}", *p;
+  p = planned(s, 8, 4, text);
+  CHECK(says(p, "{from: 1, to: 2,") && says(p, "{from: 3, to: 4,") && says(p, "{from: 5, to: 6,"));
+  p = planned(s, 12, 4, text);
+  CHECK(says(p, "{from: 1, to: 3,") && says(p, "{from: 4, to: 6,") && says(p, "{from: 7, to: 9,"));
+  p = planned(s, 6, 4, text); // no stage has more than two of six
+  CHECK(says(p, "tg: 3}}") && !says(p, "from: 1, to: 3") && !says(p, "from: 2, to: 4"));
+  heddle_session_free(s);
+}
+
+TEST(annotate_a_plan_is_the_same_every_time) {
+  heddle_session *s = heddle_session_new();
+  const char *text = "heddle-annotate: 1\nscopes: [{layers: 0-1, split: 2}, {layers: 2-3, replicate: 4}]";
+  const char *p = planned(s, 4, 12, text), *q = planned(s, 4, 12, text);
+  CHECK(p && q && !strcmp(p, q));
+  heddle_session_free(s);
+}
+
+// On shared devices what moves between task graphs takes time: a send from a rank to itself would not.
+TEST(annotate_bridges_on_shared_devices_have_a_price) {
+  heddle_session *s = heddle_session_new();
+  static const char text[] =
+      "heddle-annotate: 1\nscopes: [{layers: 0-1, replicate: 4}, {layers: 2-3, split: 4}]\n"
+      "config: {cluster.colocate_split_and_replicate: true}";
+  heddle_program *p =
+      heddle_program_load(s, "mlp-xs:layers=4", &(heddle_load_options){.batch = 64, .loss = true});
+  heddle_machine *m = heddle_machine_load(s, "1x4 a100");
+  const heddle_plan_options o = {.train = true, .machine = m};
+  heddle_plan *b = heddle_plan_annotated(p, "test.yaml", text, strlen(text), &o);
+  REQUIRE(heddle_plan_on(b, m, NULL));
+  const char *r = heddle_result_report(heddle_result_run(heddle_plan_apply(b), m, NULL), HEDDLE_JSON);
+  CHECK(says(r, "\"forward_bytes\": 393216, \"backward_bytes\": 0, \"fused\": false")); // 3 x 64 x 512 x 4
+  CHECK(says(r, "\"op\": \"all_gather\""));
+  heddle_session_free(s);
+}
+
+static u32 below(u64 *seed, u32 n) { return (u32)(rng_next(seed) % n); }
+
+// Scopes over stretches of six layers, some without any; kinds, sizes, devices, microbatches, what is stored and in which
+// order, at random.
+static const char *random_annotations(arena *a, u64 *seed, u32 *devices) {
+  static const u32 sizes[] = {1, 2, 2, 4};
+  const bool colocated = !below(seed, 4);
+  const u32 common = sizes[below(seed, 4)];
+  u32 sum = 0, n = 0;
+  strbuf b = {.a = a};
+  sb_put(&b, "heddle-annotate: 1\n");
+  const bool dflt = !below(seed, 3);
+  if (dflt) sb_fmt(&b, "default: {replicate: %u}\n", common);
+  sb_put(&b, "scopes: [");
+  for (u32 at = below(seed, 2); at < 6;) {
+    const u32 end = at + below(seed, 3), to = MIN(end, 5), d = colocated ? common : sizes[below(seed, 4)];
+    const bool split = below(seed, 2);
+    sb_fmt(&b, "%s{layers: %u-%u, %s: %u", n++ ? ", " : "", at, to, split ? "split" : "replicate", d);
+    if (!split && d > 1 && !below(seed, 3)) sb_fmt(&b, ", scopes: [{layers: %u, split: %u}]", at, d);
+    sb_char(&b, '}');
+    sum += d;
+    at = to + 1 + below(seed, 2);
+  }
+  const char *const order[] = {"PreferForward", "PreferBackward"}, *const zero[] = {"v0", "v1", "\"\""};
+  sb_fmt(&b,
+         "]\nconfig: {num_micro_batch: %u, pipeline.strategy: %s, zero.level: %s, "
+         "cluster.colocate_split_and_replicate: %s, cluster.device_place_prefer_intra_node: %s}\n",
+         1 + below(seed, 3), order[below(seed, 2)], zero[below(seed, 3)], colocated ? "true" : "false",
+         below(seed, 2) ? "true" : "false");
+  *devices = below(seed, 3) ? 0 : (colocated ? common : sum + dflt * common) * 2;
+  return sb_str(&b);
+}
+
+TEST(annotate_random_plans_compute_what_the_model_computes) {
+  u32 planned_well = 0;
+  for (u64 k = 0; k < 60; k++) {
+    arena *a = arena_new();
+    u64 seed = k;
+    u32 devices;
+    const char *text = random_annotations(a, &seed, &devices);
+    heddle_session *s = heddle_session_new();
+    heddle_program *p = heddle_program_load(s, "mlp-xs:layers=6,hidden=16",
+                                            &(heddle_load_options){.batch = 48, .loss = true});
+    heddle_plan *b = heddle_plan_annotated(p, "random.yaml", text, strlen(text),
+                                           &(heddle_plan_options){.train = true, .devices = devices});
+    heddle_check *x = heddle_check_run(b, NULL);
+    if (b && !heddle_check_passed(x)) printf("%s%s\n", text, heddle_session_messages(s));
+    CHECK(!b || heddle_check_passed(x));
+    const char *plan_text = heddle_plan_print(b);
+    heddle_plan *again = plan_text ? heddle_plan_parse(p, "again.plan", plan_text, strlen(plan_text)) : NULL;
+    CHECK(!b || says(heddle_plan_print(again), plan_text)); // reads back as the same plan
+    CHECK(!b || heddle_program_validate(heddle_plan_apply(b)));
+    planned_well += b != NULL;
+    heddle_session_free(s);
+    arena_free(a);
+  }
+  CHECK(planned_well > 50);
+}
+
+TEST(annotate_any_text_ends_in_a_plan_or_a_diagnostic) {
+  static const char good[] =
+      "heddle-annotate: 1\ndevices: 8\ndefault: {replicate: 2, name: d}\n"
+      "scopes: [{layers: 0-1, replicate: 2, scopes: [{op: matmul, split: 2}]}, {match: \"h.2*\", split: 4}]\n"
+      "config: {pipeline: {num_micro_batch: 2, strategy: PreferForward}, zero.level: v1, auto_parallel: "
+      "false}\n";
+  static const char other[] = "0129:,{}[]-\" \nascoplit";
+  heddle_session *s = NULL;
+  heddle_program *p = NULL;
+  for (u64 k = 0; k < 3000; k++) {
+    char text[sizeof good];
+    u64 seed = k;
+    if (k % 100 == 0) {
+      heddle_session_free(s);
+      s = heddle_session_new();
+      p = heddle_program_load(s, "mlp-xs:layers=4,hidden=16",
+                              &(heddle_load_options){.batch = 48, .loss = true});
+    }
+    memcpy(text, good, sizeof good);
+    for (u32 n = below(&seed, 4); n-- > 0;)
+      text[below(&seed, sizeof good - 1)] = other[below(&seed, sizeof other - 1)];
+    const u32 len = below(&seed, 8) ? sizeof good - 1 : below(&seed, sizeof good);
+    heddle_diagnostic d;
+    u32 before = 0;
+    while (heddle_session_diagnostic(s, before, &d)) before++;
+    heddle_plan *b =
+        heddle_plan_annotated(p, "mutant.yaml", text, len, &(heddle_plan_options){.train = true});
+    CHECK(b || heddle_session_diagnostic(s, before, &d));
+    CHECK(!b || heddle_plan_apply(b) || heddle_session_diagnostic(s, before, &d));
+    heddle_plan_free(b);
+  }
+  heddle_session_free(s);
+}
