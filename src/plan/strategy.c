@@ -413,6 +413,11 @@ static bool settle_stages(ctx *c, const strategy_set *set, const strategy *s) {
   const loc here = said_at(set, CHOICE_tp_stages);
   const choice_id other[] = {CHOICE_sp, CHOICE_dp_shares, CHOICE_tp_shares};
   if (!x.nparts) return true;
+  if ((u64)s->dp.n * s->tp.n > CHOICE_MOST) {
+    diag(c, E_LIMIT, here, "tp.stages: a place has dp x tp = %llu ranks; at most %u are possible",
+         (unsigned long long)s->dp.n * s->tp.n, CHOICE_MOST);
+    return false;
+  }
   if (x.nparts != s->pp.n) {
     diag(c, E_DIVIDE, here, "tp.stages has %u number%s, but pp=%u", x.nparts, x.nparts == 1 ? "" : "s",
          s->pp.n);

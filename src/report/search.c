@@ -113,7 +113,7 @@ static void put_kinds(report *r, arena *a, const search_result *s) {
   else if (strcmp(s->even, name_of(a, w)))
     report_line(r, "equal shares", "%s the time at best: %s", text_of(a, cell_x(CELL_TIMES, even)), s->even);
   report_fact(r, "spread_ps", NULL, s->spread_ps ? cell_i(CELL_PS, s->spread_ps) : cell_none());
-  if (s->spread_ps)
+  if (s->spread_ps && s->spread_ps < w->time_ps) // layers that suit different kinds may be faster apart
     report_line(r, "no waiting", "%s, if no device ever waited for another one: the winner takes %s more",
                 text_of(a, cell_i(CELL_PS, s->spread_ps)),
                 text_of(a, cell_x(CELL_SHARE, (double)w->time_ps / (double)s->spread_ps - 1)));

@@ -221,7 +221,12 @@ static arithmetic arithmetic_of(const prog *p, const machine *m, u32 nranks) {
   x.flops = report_flops(p, &x.again);
   for (u32 i = f->nparams; i-- > 0;)
     if (f->params.v[i].r == ROLE_WEIGHT && !val_type(p, f, i + 1)->tuple) x.t = val_type(p, f, i + 1)->s.t;
-  for (u32 k = 0; k < nranks; k++) x.peak += machine_kind_of(m, k)->rate[x.t];
+  bool several = false; // matrices of several types have no one peak
+  for (u32 i = 0; i < f->nparams; i++) {
+    const type_info *t = val_type(p, f, i + 1);
+    several |= f->params.v[i].r == ROLE_WEIGHT && !t->tuple && t->s.nd > 1 && t->s.t != x.t;
+  }
+  for (u32 k = 0; k < nranks && !several; k++) x.peak += machine_kind_of(m, k)->rate[x.t];
   return x;
 }
 

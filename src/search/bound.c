@@ -5,7 +5,7 @@
 // ranks of each of P places, is w = W / n / K for one microbatch and one rank of every place on average.
 //
 // - Some place has the mean of the work: its ranks compute for K w / P at least. Of ranks of several kinds: whatever each
-//   is given, one of them takes W / (sum of the best rates of all) at least.
+//   is given, one of them takes W / (sum of the best rates of all) at least, W being the products of one type.
 // - Where the products of the model form a chain (each needs all before it, and so do their gradients the other
 //   way round), stage s starts when a microbatch has passed the stages before it, and these have a backward left
 //   when s has ended its last one, for a gradient is sent when the backward has ended. So the step takes at least
@@ -26,7 +26,8 @@ typedef struct {
   const cost_model *k;
   double *memo; // seconds by function; below 0: not known yet
   arena *a;
-  u32 mean; // the rate is the mean over so many ranks; 0: the best of any
+  u32 mean;   // the rate is the mean over so many ranks; 0: the best of any
+  dtype only; // products of this type alone; DT_NONE: all
 } counting;
 
 static bool is_product(const instr *i) { return op_row_of(i->op)->flags & OPF_GEMM; }
@@ -40,6 +41,7 @@ static double product_time(const counting *x, const func_info *f, const instr *i
   if (!n || n > COUNT_OF(in) || nres > COUNT_OF(out)) return 0;
   for (u32 k = 0; k < n; k++) in[k] = val_type(p, f, opd_of(f, i, k))->s;
   for (u32 k = 0; k < nres; k++) out[k] = val_type(p, f, i->res + k)->s;
+  if (x->only != DT_NONE && in[0].t != x->only) return 0;
   for (u32 k = 0; k < x->m->nkinds && !x->mean; k++)
     rate = MAX(rate, cost_top_flops(x->k, &x->m->kind[k], in[0].t));
   for (u32 r = 0; r < x->mean; r++) rate += cost_top_flops(x->k, machine_kind_of(x->m, r), in[0].t) / x->mean;
@@ -60,7 +62,7 @@ static double products_time(const counting *x, func f) {
 }
 
 static counting counting_new(arena *a, const prog *p, const machine *m, const cost_model *k) {
-  counting x = {p, m, k, NEWN(a, double, p->funcs.n), a, 0};
+  counting x = {p, m, k, NEWN(a, double, p->funcs.n), a, 0, DT_NONE};
   for (u32 i = 0; i < p->funcs.n; i++) x.memo[i] = -1;
   return x;
 }
@@ -191,10 +193,10 @@ void bounds_make(arena *keep, planner *pl, const machine *m, u32 ranks, cost_mod
     b->work = b->spread = products_time(&y, whole->main);
     bool several = false;
     for (u32 r = 1; r < ranks; r++) several |= m->dev[r].kind != m->dev[0].kind;
-    if (several) {
+    for (u32 t = 1; several && t < DT_COUNT; t++) { // kinds may be good at different types
       counting z = counting_new(a, whole, m, k);
-      z.mean = ranks;
-      b->spread = MAX(products_time(&z, whole->main), b->work);
+      z.mean = ranks, z.only = (dtype)t;
+      b->spread = MAX(products_time(&z, whole->main), b->spread);
     }
     prog_free(whole);
   }

@@ -119,7 +119,8 @@ static known_kept *kept_of(const memory_bounds *b, worker *w, const search_opts 
   const search_point p = {.s = of};
   const u32 before = diag_count(w->c),
             nbody = func_get(planner_source(w->pl), planner_source(w->pl)->main)->body.n;
-  const hybrid_opts h = search_hybrid(o, &p);
+  hybrid_opts h = search_hybrid(o, &p);
+  h.k = w->k;
   arena *tmp = arena_new();
   const plan *pn = policy_hybrid(w->pl, tmp, &h);
   bool *accumulates = NULL;

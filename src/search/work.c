@@ -141,7 +141,7 @@ void work_measure(works *x, worker *w, work *v) {
   const search_point p = {.s = v->of};
   const u32 before = diag_count(w->c);
   hybrid_opts h = search_hybrid(x->s->o, &p);
-  h.no_order = true;
+  h.no_order = true, h.k = w->k;
   plan *pn = policy_hybrid(w->pl, tmp, &h);
   sim_busy *busy = ZNEWN(tmp, sim_busy, x->nbody + 1);
   if (pn && v->split) pn->made.row = sched_row_find("zb-h1");

@@ -85,10 +85,18 @@ static i64 divisor_below(i64 n, i64 most) {
   return d;
 }
 
+// An axis has no more microbatches than that.
+static i64 divisor_above(i64 n, i64 least) {
+  i64 d = MAX(least, 1);
+  while (n % d) d++;
+  return d;
+}
+
 static const linear *times_of(balance *b, u32 kind) {
   if (b->time[kind]) return b->time[kind];
-  const i64 batch = b->micro * b->s->mb.n, even = divisor_below(batch, b->micro / b->s->dp.n),
-            less = divisor_below(batch, even / 2);
+  const i64 batch = b->micro * b->s->mb.n, least = divisor_above(batch, ceil_div(batch, UINT16_MAX)),
+            even = MAX(divisor_below(batch, b->micro / b->s->dp.n), least),
+            less = MAX(divisor_below(batch, even / 2), least);
   const double *at[2] = {measure(b, kind, batch, even), NULL};
   if (!at[0] || (less < even && !(at[1] = measure(b, kind, batch, less)))) return NULL;
   linear *t = ZNEWN(b->a, linear, b->nbody + 1);

@@ -198,3 +198,42 @@ error[E0502]: sequence length 4 is not divisible by 3, the sum of tp.shares
   --> gpt2
   hint: --seq 6, or leave out --sequence-parallel
 [1]
+$ heddle plan tests/two_types.heddle --machine tests/two_types.yaml --top 2 --threads 1 | sed -n "/^   dp/,$ p"
+   dp  pp  mb      time              samples    memory  limited by
+1   4   2  16  402.3 us  1.00x  10,182,254/s  81.5 MiB  computation 92 %
+2   4   2   8  409.4 us  1.02x  10,004,370/s  83.0 MiB  computation 87 %
+
+winner       dp=4 tp=1 pp=2 mb=16
+             computes 91.7 % of the time, communicates 0.0 %, idles 8.3 %; needs 81.5 MiB of 72.0 GiB
+next         dp=4 tp=1 pp=2 mb=8
+             1.02x the time, limited by computation
+dp alone     43.1x the time, limited by computation
+tp alone     43.4x the time, limited by computation
+certificate  297 plans: 25 fit, 0 too large, 57 too slow, 100 impossible, 115 equal to another;
+             25 simulated, 0 ruled out by bounds on memory, 57 on time
+             other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
+impossible   100 such as dp=1 tp=1 pp=8:
+             8 pipeline stages, but the model has only 2 blocks and matmuls
+
+device  ranks  share of work  computes  communicates    idle  peak memory    usable  speedup from one more
+x           4         50.0 %    89.4 %         0.0 %  10.6 %     40.5 MiB  72.0 GiB                 12.5 %
+y           4         50.0 %    94.0 %         0.0 %   6.0 %     81.5 MiB  72.0 GiB                 12.5 %
+
+$ heddle sim gpt2 --batch 262144 --seq 16 --train --machine "1x4 a100 ib=8x200Gb/s + 1x4 v100 ib=8x200Gb/s" --strategy "dp=8 mb=4096 dp.shares=auto" | sed -n 2p
+plan            dp=8 tp=1 pp=1 mb=4096 dp.shares=9x4/7x4
+$ heddle sim mlp-xs --machine dgx-a100-80 --strategy "dp=65536 tp=65536 pp=2 tp.stages=1/1"
+error[E0901]: tp.stages: a place has dp x tp = 4294967296 ranks; at most 1048576 are possible
+  --> --strategy:1:24
+   1 | dp=65536 tp=65536 pp=2 tp.stages=1/1
+     |                        ^
+[1]
+$ heddle plan bert-large --machine "1x4 v100 + 1x4 a100" --batch 256 --train --top 1
+error[E0506]: no plan can run: of 1797, 926 impossible, 1 too large for 72.0 GiB of memory, 870 equal to another
+  note: 576 impossible, such as dp=1 tp=1 pp=8: send over 2 ranks: the machine has no link between its nodes
+  note: 144 impossible, such as dp=2 tp=4 pp=1 zero=2: reduce_scatter over 2 ranks: the machine has no link between its nodes
+  note: 108 impossible, such as dp=2 tp=4 pp=1 zero=3: all_gather over 2 ranks: the machine has no link between its nodes
+  note: 98 impossible, such as dp=1 tp=8 pp=1 recompute=selective: all_reduce over 8 ranks: the machine has no link between its nodes
+  note: the smallest needs at least 82.5 GiB on a rank
+  hint: connect the nodes: --machine '... ib=8x200Gb/s'
+  hint: the model is in f32; --dtype f16 or bf16 halves its memory
+[1]
