@@ -154,6 +154,7 @@ static bool same_program(setting *s, const truth *x, const truth *y, bool *plans
 static const truth *truth_of(setting *s, const strategy *x);
 static const truth *find_truth(setting *s, const strategy *x) {
   const bool fits = choice_is(CHOICE_dp_shares, x->dp_shares, "auto") ||
+                    choice_is(CHOICE_dp_shares, x->dp_shares, "whale") ||
                     choice_is(CHOICE_layers, x->layers, "auto"); // they depend on the limit
   bool any = false;
   for (u32 i = 0; i < s->known.n; i++) {

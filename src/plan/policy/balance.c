@@ -153,25 +153,24 @@ static double peak(const balance *b, i64 samples) {
   return bytes;
 }
 
-// Samples of a microbatch that each data rank has memory for, of one stage: what a rank holds is taken to be linear in them.
-// None if that is not known.
-static bool caps_of(const balance *b, i64 *cap) {
+// What a rank of a plan of one stage holds: fixed + each x samples of a microbatch. False: not known, or there is no limit.
+static bool memory_of(const balance *b, double *fixed, double *each) {
   const u32 n = b->s->dp.n;
   const i64 own = b->micro * b->s->mb.n / n, even = divisor_below(own, MAX(b->micro / n, 1)),
             less = divisor_below(own, even / 2);
   const double at_even = b->s->pp.n == 1 && less < even ? peak(b, even) : -1,
                at_less = at_even < 0 ? -1 : peak(b, less);
-  const double each = (at_even - at_less) / (double)(even - less), fixed = at_even - each * (double)even;
-  if (at_less < 0 || each <= 0) return false;
-  for (u32 j = 0; j < n; j++) {
-    double usable = 1e300;
-    for (u32 t = 0; t < b->s->tp.n; t++) {
-      const i64 of = b->m->kind[kind_at(b, 0, j, t)].usable_bytes;
-      usable = MIN(usable, (double)(b->o->memory_bytes > 0 ? b->o->memory_bytes : of));
-    }
-    cap[j] = (i64)MIN(MAX((usable - fixed) / each, 0), 1e15);
+  *each = (at_even - at_less) / (double)(even - less), *fixed = at_even - *each * (double)even;
+  return at_less >= 0 && *each > 0 && b->o->memory_bytes >= 0;
+}
+
+static i64 usable_of(const balance *b, u32 data) { // by the smallest device of a data rank
+  i64 usable = INT64_MAX;
+  for (u32 t = 0; t < b->s->tp.n; t++) {
+    const i64 of = b->m->kind[kind_at(b, 0, data, t)].usable_bytes;
+    usable = MIN(usable, b->o->memory_bytes > 0 ? b->o->memory_bytes : of);
   }
-  return b->o->memory_bytes >= 0;
+  return usable;
 }
 
 // ---- shares of the batch --------------------------------------------------------------------------------------
@@ -233,15 +232,28 @@ static i64 time_of_rank(const void *arg, u32 rank, i64 samples) {
   return (i64)data_rank_time(((const asking *)arg)->of, rank, samples);
 }
 
+static bool shares_from(const balance *b, const i64 *share, choice_value *out) {
+  const u32 n = b->s->dp.n;
+  u32 *v = NEWN(b->a, u32, n);
+  for (u32 j = 0; j < n; j++) {
+    if (share[j] < 1) return false;
+    v[j] = (u32)share[j];
+  }
+  *out = all_equal(v, n) ? choice_default(CHOICE_dp_shares) : parts(b, v, n);
+  return true;
+}
+
 static bool share_batch(balance *b, choice_value *out) {
   const u32 n = b->s->dp.n;
   data_ranks x;
+  double fixed, each;
   if (b->micro < n || !data_ranks_of(b, &x)) return false;
-  i64 *cap = NEWN(b->a, i64, n);
-  const bool capped = caps_of(b, cap);
+  const bool capped = memory_of(b, &fixed, &each);
   balance_ranks *rank = NEWN(b->a, balance_ranks, n);
-  for (u32 j = 0; j < n; j++)
-    rank[j] = (balance_ranks){.count = 1, .least = 1, .cap = capped ? MAX(cap[j], 1) : b->micro};
+  for (u32 j = 0; j < n; j++) {
+    const double room = capped ? ((double)usable_of(b, j) - fixed) / each : 1e15;
+    rank[j] = (balance_ranks){.count = 1, .least = 1, .cap = (i64)MIN(MAX(room, 1), 1e15)};
+  }
   const balance_batch in = {
       .total = b->micro, .nkinds = n, .kind = rank, .time = time_of_rank, .arg = &(asking){&x}};
   balance_split split;
@@ -249,11 +261,27 @@ static bool share_batch(balance *b, choice_value *out) {
   for (u32 j = 0; fault == BALANCE_CAPS && j < n; j++)
     rank[j].cap = b->micro; // it does not fit, however it is dealt out
   if (fault == BALANCE_CAPS) fault = balance_shares(b->a, &in, &split);
-  if (fault != BALANCE_OK) return false;
-  u32 *v = NEWN(b->a, u32, n);
-  for (u32 j = 0; j < n; j++) v[j] = (u32)split.share[j];
-  *out = all_equal(v, n) ? choice_default(CHOICE_dp_shares) : parts(b, v, n);
-  return true;
+  return fault == BALANCE_OK && shares_from(b, split.share, out);
+}
+
+// The same by Whale's Algorithm 1, with its names: by speed, then what does not fit goes where there is room.
+static bool share_batch_whale(balance *b, choice_value *out) {
+  const u32 n = b->s->dp.n;
+  data_ranks x;
+  double fixed, each, most = 0;
+  if (b->micro < n || !data_ranks_of(b, &x)) return false;
+  const bool capped = memory_of(b, &fixed, &each);
+  const i64 even = MAX(b->micro / n, 1);
+  i64 *DF = NEWN(b->a, i64, n), *DM = NEWN(b->a, i64, n);
+  for (u32 j = 0; j < n; j++) most = MAX(most, 1 / data_rank_time(&x, j, even));
+  for (u32 j = 0; j < n; j++) {
+    DF[j] = (i64)MAX(1e9 / data_rank_time(&x, j, even) / most, 1);
+    DM[j] = capped ? MAX(usable_of(b, j) - (i64)fixed, 0) : INT64_MAX / 4;
+  }
+  const balance_whale in = {
+      .n = n, .DF = DF, .DM = DM, .TG_mem = capped ? (i64)(each * (double)b->micro) : 0, .quanta = b->micro};
+  balance_loads loads;
+  return balance_whale_loads(b->a, &in, &loads) == BALANCE_OK && shares_from(b, loads.load, out);
 }
 
 // ---- shares of tensor splits ------------------------------------------------------------------------------------
@@ -548,14 +576,18 @@ bool policy_speeds(planner *pl, arena *a, const hybrid_opts *o, double *speed) {
 
 static bool no_machine(const hybrid_opts *o, prog *p, choice_id id) {
   const char *name = choice_get(id)->name;
-  diag(p->c, E_STRATEGY, o->said ? o->said->of[id].at : (loc){0}, "%s=auto needs a machine", name);
+  strbuf said = {.a = ctx_arena(p->c)};
+  choice_say(id, o->s.of[id], &said);
+  diag(p->c, E_STRATEGY, o->said ? o->said->of[id].at : (loc){0}, "%s needs a machine", sb_str(&said));
   diag_hint(p->c, "add --machine, or say the parts: %s=%s", name, id == CHOICE_layers ? "equal" : "3/1");
   return false;
 }
 
 bool policy_balance(planner *pl, arena *a, const hybrid_opts *o, strategy *s) {
   prog *p = planner_source(pl);
-  const bool tensor = is_auto(CHOICE_tp_shares, s->tp_shares), data = is_auto(CHOICE_dp_shares, s->dp_shares),
+  const bool whale = choice_is(CHOICE_dp_shares, s->dp_shares, "whale");
+  const bool tensor = is_auto(CHOICE_tp_shares, s->tp_shares),
+             data = whale || is_auto(CHOICE_dp_shares, s->dp_shares),
              layers = is_auto(CHOICE_layers, s->layers);
   if (!tensor && !data && !layers) return true;
   if (!o->k) return no_machine(o, p, tensor ? CHOICE_tp_shares : data ? CHOICE_dp_shares : CHOICE_layers);
@@ -569,7 +601,7 @@ bool policy_balance(planner *pl, arena *a, const hybrid_opts *o, strategy *s) {
   // What cannot be measured cannot be planned either: the plan says why
   const bool several = known && several_kinds(&b);
   if (tensor && several) known = share_tensor(&b, &s->tp_shares);
-  if (data && known && several) known = share_batch(&b, &s->dp_shares);
+  if (data && known && several) known = (whale ? share_batch_whale : share_batch)(&b, &s->dp_shares);
   if (layers && known) share_layers(&b, s);
   diag_truncate(p->c, said);
   return true;

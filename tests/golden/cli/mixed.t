@@ -107,7 +107,7 @@ error[E0509]: dp.shares: unknown value '3x/2'
   --> --strategy:1:16
    1 | dp=2 dp.shares=3x/2
      |                ^
-  hint: dp.shares takes equal, auto, or integers from 1 such as 3/1
+  hint: dp.shares takes equal, auto, whale, or integers from 1 such as 3/1
 [2]
 $ heddle sim bert-large --batch 256 --train --strategy "dp=8 mb=2 dp.shares=auto" --machine "1x4 v100 usable=20GB ib=100Gb/s + 1x4 a100 ib=100Gb/s" | sed -n 2p
 plan            dp=8 tp=1 pp=1 mb=2 dp.shares=3x4/5x4
