@@ -147,7 +147,7 @@ bool parse_type(parser *ps, group dflt, type *out) { return any_type(ps, dflt, 0
 bool parse_axes(parser *ps, u8 *axis, u32 cap, u32 *n) {
   *n = 0;
   do {
-    sym name;
+    sym name = {0};
     loc where = lex_loc(&ps->l);
     if (!parse_name(ps, "an axis", &name)) return false;
     u8 atom[AXES_MAX];

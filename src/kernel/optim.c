@@ -144,6 +144,7 @@ typedef struct {
 } second_moment;
 
 static double update_of(const second_moment *s, i64 i, i64 k, double g) {
+  assert(s->v || (s->row && s->col && s->m));
   return g / sqrt(s->v ? s->v[k] : s->row[i] * s->col[k] / *s->m);
 }
 

@@ -45,9 +45,9 @@ static const char *sold_as(draft *d, const ynode *lib, const char *kind, size_t 
   double memory = 0;
   size_t n;
   for (const char *s; (s = next_word(&name, &n));) {
-    char *end;
+    char *end = (char *)s;
     const double x = isdigit((u8)*s) ? strtod(s, &end) : 0;
-    if (x > 0 && (end == s + n || !strncmp(end, "g", 1))) memory = x;
+    if (x > 0 && end > s && (end == s + n || !strncmp(end, "g", 1))) memory = x;
   }
   for (u32 k = 0; k < lib->n; k++) {
     const char *other = lib->key[k]->str;

@@ -25,6 +25,7 @@ typedef struct {
 static inline u32 plan_parts(const plan_axis *x) { // what an extent must be a multiple of
   u32 n = x->shares ? 0 : x->size;
   for (u32 k = 0; x->shares && k < x->size; k++) n += x->shares[k];
+  assert(n > 0);
   return n;
 }
 typedef struct {

@@ -74,6 +74,7 @@ static bool place(work *w) {
     sb_fmt(&sum, "%s%u", sum.n ? " + " : "", g->d);
   }
   for (u32 k = 0; k < w->ngraphs; k++) w->graph[k].first = w->graph[w->graph[k].home].first;
+  assert(w->D > 0);
   if (!w->K) w->K = w->D;
   w->R = w->K / w->D;
   if (w->R && w->K % w->D == 0) return true;
@@ -373,6 +374,7 @@ static bool split_inside(work *w, const annotation_scope *s, bool **mark) {
     }
     in = g;
   }
+  assert(in); // a scope has a block
   const u32 d = s->count == COUNT_ALL ? w->K : s->count ? s->count : in->d;
   if (d != in->d) {
     diag(w->c, E_ANNOTATE, s->count_at,

@@ -133,6 +133,7 @@ static u32 count_layers(const func_info *m) {
 // Of n layers, numbers that differ by one at most, the larger ones first.
 static bool deal_equal(dealing *d, loc at) {
   u32 n = count_layers(d->m), *part = NEWN(d->tmp, u32, d->P);
+  assert(d->P > 0);
   if (n < d->P) {
     diag(d->p->c, E_DIVIDE, at, "layers=equal: %u stages, but the model has %u repeated layers", d->P, n);
     diag_hint(d->p->c, "layers=cost distributes single matmuls too%s", n > 1 ? ", or use fewer stages" : "");
