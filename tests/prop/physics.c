@@ -6,7 +6,7 @@
 #include "test.h"
 #include <stdlib.h>
 
-enum { EACH = 40, RANKS_MOST = 64 };
+enum { EACH = 60, RANKS_MOST = 64 };
 
 static u32 pick(u64 *rng, u32 n) { return (u32)(rng_next(rng) % n); }
 static bool chance(u64 *rng, u32 n) { return pick(rng, n) == 0; }

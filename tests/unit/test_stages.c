@@ -107,3 +107,26 @@ TEST(stages_refuse_wrong_sums) {
   refused("pp=2 layers=1048576/1048576", "layers adds up to 2097152", 6);
   refused("pp=7 layers=equal", "7 stages, but the model has 6 repeated layers", 6);
 }
+
+// What one planner keeps for the tensor axis of one plan is not taken for that of another: plans by tp.stages
+// have theirs at other places. Degree 3 at axis 3 and 6 at axis 6 differ in nothing else.
+TEST(stages_of_several_degrees_keep_their_axes) {
+  static const char *const line[] = {"pp=2 tp=6 tp.stages=2/6",
+                                     "tp=3",
+                                     "pp=2 tp=6 tp.stages=6/2",
+                                     "tp=6",
+                                     "pp=3 tp=6 tp.stages=1/2/6",
+                                     "tp=3 sp=on",
+                                     "tp=2"};
+  bed b = open_bed("llama2-7b:layers=6,hidden=96,heads=12,ffn=192,vocab=96", 24, 24), fresh;
+  for (u32 i = 0; i < COUNT_OF(line); i++) {
+    fresh = open_bed("llama2-7b:layers=6,hidden=96,heads=12,ffn=192,vocab=96", 24, 24);
+    const plan *pn = planned(&b, line[i]), *alone = planned(&fresh, line[i]);
+    if (!CHECK_MSG(pn && alone, "%s: %s", line[i], diag_render(b.c, b.a))) continue;
+    CHECK_EQ_I64(pn->ntrans, alone->ntrans);
+    for (u32 k = 0; k < pn->ntrans && k < alone->ntrans; k++)
+      CHECK_EQ_I64(pn->trans[k].axis, alone->trans[k].axis);
+    close_bed(&fresh);
+  }
+  close_bed(&b);
+}

@@ -193,7 +193,7 @@ static void split_stream(sequence *q, const bool *split) {
 
 // All choices for instructions follow from those for the tensor axis: a trial deals out no inputs.
 static u64 key_of(const plan *pn, u8 axis) {
-  u64 h = plan_axis_hash(axis, &pn->axes[axis - 1]);
+  u64 h = plan_axis_hash(hash_u64(axis, 0), &pn->axes[axis - 1]);
   for (u32 i = 0; i < pn->ntrans; i++) {
     const plan_trans *t = &pn->trans[i];
     if (!t->instr) continue;

@@ -280,7 +280,7 @@ bool policy_tensor_within(planner *pl, arena *a, plan *pn, u8 axis, bool whole_t
   plan_trans *more = NEWN(a, plan_trans, before + room + 1);
   if (before) memcpy(more, pn->trans, sizeof *more * before);
   pn->trans = more;
-  u64 key = plan_axis_hash((u64)whole_tables << 8 | axis, &pn->axes[axis - 1]);
+  u64 key = plan_axis_hash(hash_u64(axis, whole_tables), &pn->axes[axis - 1]);
   if (within) key = hash_u64(hash_within(p, nf, within), key);
   const plan_trans *kept = planner_kept(pl, key, &nkept);
   if (kept) {
