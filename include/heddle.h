@@ -153,6 +153,9 @@ heddle_tensors *heddle_tensors_eval(heddle_program *p, const heddle_tensors *in,
 // (docs/machines.md).
 heddle_machine *heddle_machine_load(heddle_session *s, const char *spec);
 void heddle_machine_free(heddle_machine *m);
+// Times of layers that were measured, in place of the cost model's for every program that a plan makes on the machine: a CSV
+// file (docs/profiles.md). False and diagnostics if it is malformed, or has nothing of a kind of device of the machine.
+bool heddle_machine_profiles(heddle_machine *m, const char *path);
 const char *heddle_machine_print(heddle_machine *m); // as a file that reads back the same
 const char *heddle_machine_report(heddle_machine *m, heddle_format f);
 uint32_t heddle_machine_ranks(const heddle_machine *m);

@@ -1,5 +1,6 @@
 // machine.c - machines behind heddle.h.
 #include "api/internal.h"
+#include "machine/profile.h"
 
 static heddle_machine *load(heddle_session *s, const char *spec) {
   heddle_machine *m = object_new(s, sizeof *m, NULL);
@@ -10,6 +11,19 @@ static heddle_machine *load(heddle_session *s, const char *spec) {
 }
 heddle_machine *heddle_machine_load(heddle_session *s, const char *spec) {
   API_RETURN(heddle_machine *, NULL, s, load(s, spec));
+}
+
+static bool profiles(heddle_machine *m, const char *path) {
+  ctx *c = m->o.s->c;
+  file_view f;
+  if (!file_map(c, path, &f)) return false;
+  const bool ok = machine_profile_parse(m->m, m->o.a, sym_of(c, path), (const char *)f.data, f.size);
+  file_unmap(&f);
+  return ok;
+}
+bool heddle_machine_profiles(heddle_machine *m, const char *path) {
+  if (!m) return false;
+  API_RETURN(bool, false, m->o.s, profiles(m, path));
 }
 
 void heddle_machine_free(heddle_machine *m) { object_drop(m); }

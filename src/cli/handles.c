@@ -48,7 +48,12 @@ bool optimizer_of(cli *x, heddle_optimizer *o) {
 }
 
 heddle_machine *machine_of(cli *x) {
-  if (x->machine) return heddle_machine_load(x->s, x->machine);
+  if (x->machine) {
+    heddle_machine *m = heddle_machine_load(x->s, x->machine);
+    if (!m || !x->profiles || heddle_machine_profiles(m, x->profiles)) return m;
+    heddle_machine_free(m);
+    return NULL;
+  }
   usage_error("--machine dgx-2; `heddle machines` lists the presets", "--machine is missing");
   return NULL;
 }

@@ -13,7 +13,8 @@
 #include "machine/machine.h"
 
 // What decides a price: nothing; a peak, or an efficiency outside the sizes it is known for; an efficiency between
-// two of them; the launch; latency and bandwidth; DistIR's formulas; cost_opts.predict.
+// two of them; the launch; latency and bandwidth; DistIR's formulas; cost_opts.predict; measured times of
+// layers.
 typedef enum {
   COST_FREE,
   COST_ROOFLINE,
@@ -22,6 +23,7 @@ typedef enum {
   COST_LINK,
   COST_DISTIR,
   COST_PREDICTED,
+  COST_MEASURED,
   COST_SOURCES
 } cost_source;
 const char *cost_source_name(cost_source s);
@@ -75,6 +77,7 @@ typedef struct cost_model cost_model;
 // opts may be NULL. NULL and a diagnostic if no cost model has that name. Everything lives in `a`.
 cost_model *cost_model_new(ctx *c, arena *a, const machine *m, const cost_opts *opts);
 const machine *cost_model_machine(const cost_model *k);
+const cost_opts *cost_model_opts(const cost_model *k); // it was made with
 u64 cost_model_serial(const cost_model *k); // like no other cost model's, not even of one that is gone
 // Costs of one instruction (no call) on the members of group g (resolved: the function's own group has been
 // put in). Returns the number written: 1 if equal for all members, else g's number of ranks, one each. 0 and
@@ -82,6 +85,8 @@ u64 cost_model_serial(const cost_model *k); // like no other cost model's, not e
 // nanoseconds. send: of the members of the source, g.
 u32 cost_instr(cost_model *k, const prog *p, const func_info *f, const instr *i, group g, i64 *ps);
 // The same for one member, with what it is made of and its row: slower. False and a diagnostic likewise.
+// What tells its price from those of instructions that are equal otherwise; 0 where no times were measured.
+u32 cost_measured(const prog *p, const instr *i);
 bool cost_explain(cost_model *k, const prog *p, const func_info *f, const instr *i, group g, u32 member,
                   cost_info *out, cost_event *made_of);
 

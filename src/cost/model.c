@@ -39,6 +39,7 @@ cost_model *cost_model_new(ctx *c, arena *a, const machine *m, const cost_opts *
 
 u64 cost_model_serial(const cost_model *k) { return k->own; }
 const machine *cost_model_machine(const cost_model *k) { return k->m; }
+const cost_opts *cost_model_opts(const cost_model *k) { return &k->opts; }
 u32 cost_model_events(const cost_model *k) { return k->events.n; }
 
 // What is kept of instructions is about one program. It is known by its serial number: another one may lie
@@ -289,7 +290,51 @@ static void remember(cost_model *k, const u32 *key, u32 n, u64 h, u32 count, con
   *vec_push(k->a, &k->instrs) = s;
 }
 
-u32 cost_instr(cost_model *k, const prog *p, const func_info *f, const instr *i, group g, i64 *ps) {
+// ---- measured times ----------------------------------------------------------------------------------
+
+static bool over_measured_axes(const prog *p, const instr *i, group g) {
+  u8 axes[MESH_AXES];
+  u64 others = 0;
+  const u32 n = cost_axes(p, i, g, axes);
+  for (u32 j = 0; j < n; j++) others |= (1ull << axes[j]) & ~p->measured->axes;
+  return n && !others;
+}
+
+u32 cost_measured(const prog *p, const instr *i) {
+  if (!p->measured) return 0;
+  const u32 of = i->flags & INSTR_UPDATE ? 2 : i->flags & INSTR_BACKWARD && !(i->flags & INSTR_RECOMPUTE);
+  const u32 part = of == 2 || i->origin > p->norigins ? 0 : p->measured->part[i->origin];
+  return of == 2 || part ? part * MEASURED_OF + of + 1 : 0;
+}
+
+static bool changes_price(const prog *p, const instr *i, group g, u32 *of) {
+  const bool moves = op_row_of(i->op)->flags & OPF_COMM && i->op != OP_shard && i->op != OP_partial;
+  *of = cost_measured(p, i);
+  if (!*of || i->op == OP_send || i->op == OP_copy) return false;
+  return !moves || over_measured_axes(p, i, g);
+}
+
+static i64 measured_ps(const measured_times *m, u32 of, u32 rank, i64 ps) {
+  const size_t row = (size_t)m->row[rank] * (m->nparts + 1) * MEASURED_OF;
+  return round_ps((double)ps * m->factor[row + of - 1]);
+}
+
+static u32 with_measured(const prog *p, const instr *i, group g, u32 n, i64 *ps) {
+  const group_info *gi = group_get(p->sp, g);
+  u32 of;
+  if (!n || !changes_price(p, i, g, &of)) return n;
+  bool alike = n == 1;
+  for (u32 m = 1; m < gi->nranks && alike; m++)
+    alike = p->measured->row[gi->ranks[m]] == p->measured->row[gi->ranks[0]];
+  if (alike) {
+    *ps = measured_ps(p->measured, of, gi->ranks[0], *ps);
+    return 1;
+  }
+  for (u32 m = gi->nranks; m-- > 0;) ps[m] = measured_ps(p->measured, of, gi->ranks[m], ps[n > 1 ? m : 0]);
+  return fold(ps, gi->nranks);
+}
+
+static u32 price(cost_model *k, const prog *p, const func_info *f, const instr *i, group g, i64 *ps) {
   enum { FIXED = 4, WORDS = FIXED + 2 * 256 };
   const u32 ANY_GROUP = 1u << 31;
   assert(i->op != OP_call);
@@ -335,6 +380,11 @@ u32 cost_instr(cost_model *k, const prog *p, const func_info *f, const instr *i,
   return s->n;
 }
 
+u32 cost_instr(cost_model *k, const prog *p, const func_info *f, const instr *i, group g, i64 *ps) {
+  const u32 n = price(k, p, f, i, g, ps);
+  return p->measured ? with_measured(p, i, g, n, ps) : n;
+}
+
 static const seen_subgroups *subgroups_of(cost_model *k, const site *s) {
   u8 axes[MESH_AXES];
   if (s->i->op != OP_send)
@@ -356,8 +406,8 @@ static u32 placement_of_comm(cost_model *k, const site *s, u32 member, i64 *size
   return placement_of_subgroup(k, subgroups, sub);
 }
 
-bool cost_explain(cost_model *k, const prog *p, const func_info *f, const instr *i, group g, u32 member,
-                  cost_info *out, cost_event *made_of) {
+static bool explain(cost_model *k, const prog *p, const func_info *f, const instr *i, group g, u32 member,
+                    cost_info *out, cost_event *made_of) {
   const op_row *row = op_row_of(i->op);
   const site s = {p, f, i, g};
   *made_of = (cost_event){.op = i->op, .at = attrs_get(p, i->at)};
@@ -375,7 +425,7 @@ bool cost_explain(cost_model *k, const prog *p, const func_info *f, const instr 
     return true;
   }
   vec_reserve(k->a, &k->costs, group_get(p->sp, g)->nranks);
-  const u32 n = cost_instr(k, p, f, i, g, k->costs.v);
+  const u32 n = price(k, p, f, i, g, k->costs.v);
   if (!n) return false;
   const i64 ps = k->costs.v[n > 1 ? member : 0];
   if (i->op != OP_copy) {
@@ -390,6 +440,17 @@ bool cost_explain(cost_model *k, const prog *p, const func_info *f, const instr 
   }
   out->ps = ps; // that of the member with the most bytes
   cost_locate(k, made_of, rank, out);
+  return true;
+}
+
+bool cost_explain(cost_model *k, const prog *p, const func_info *f, const instr *i, group g, u32 member,
+                  cost_info *out, cost_event *made_of) {
+  u32 of;
+  if (!explain(k, p, f, i, g, member, out, made_of)) return false;
+  if (out->source == COST_FREE || !changes_price(p, i, g, &of)) return true;
+  out->ps = measured_ps(p->measured, of, group_get(p->sp, g)->ranks[member], out->ps);
+  out->source = COST_MEASURED;
+  cost_locate(k, made_of, group_get(p->sp, g)->ranks[member], out);
   return true;
 }
 

@@ -8,7 +8,7 @@
 
 const char *cost_source_name(cost_source s) {
   static const char *const name[COST_SOURCES] = {
-      "free", "roofline", "efficiency curve", "launch time", "link model", "DistIR's formulas", "predicted"};
+      "free", "roofline", "efficiency curve", "launch time", "link model", "DistIR's formulas", "predicted", "measured layers"};
   return name[s];
 }
 
@@ -151,6 +151,10 @@ void cost_locate(cost_model *k, const cost_event *e, u32 rank, cost_info *io) {
                    io->spread,
                    0,
                    NULL};
+  else if (io->source == COST_MEASURED)
+    r = (cost_row){.source = COST_MEASURED,
+                   .figure = arena_printf(k->a, "%s: measured layers", sym_str(k->c, machine_kind_of(k->m, rank)->name)),
+                   .spread = -1};
   else if (e->where && e->where->n < 2)
     r = (cost_row){.source = COST_FREE, .figure = "one rank: nothing moves"};
   else

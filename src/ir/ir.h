@@ -77,6 +77,18 @@ typedef struct {
   i64 size;
 } data_info; // bytes NULL: absent
 
+// How measured times of layers change the prices of instructions (plan/measured.c): each is multiplied by a factor
+// that depends on the part of the model that it comes from, on what it is of (forward, backward, update), and on the rank.
+// Communication over axes that do not share operators keeps its price, as do sends.
+enum { MEASURED_OF = 3 };
+typedef struct {
+  u32 nparts;
+  const u8 *part;       // by origin: from 1; 0: none
+  const u16 *row;       // by rank
+  u64 axes;             // bit x: axis x shares operators
+  const double *factor; // [(row * (nparts + 1) + part) * MEASURED_OF + of]
+} measured_times;
+
 typedef struct prog {
   ctx *c;
   arena *a;
@@ -91,6 +103,7 @@ typedef struct prog {
   VEC(coords) points;   // [0] = no coordinate fixed: temporal coordinates of instructions; 0 where not fixed
   VEC(u64) fixed;       // beside points: bit x set where axis x is fixed
   u32 norigins;
+  const measured_times *measured; // NULL: prices are the cost model's. Not in the text, nor in a clone
   hmap type_map, attr_map, point_map;
   hmap regroup_map; // of type_on and type_bind: (type, group) to type
   // Functions 1 .. nmapped - 1 by name, some of which may be gone; and what a name was last made unique with.

@@ -435,6 +435,7 @@ prog *prog_clone(const prog *p, ctx *c) {
   q->c = c;
   q->a = a;
   q->serial = next_serial();
+  q->measured = NULL;
   q->sp = space_clone(p->sp, c, a);
   DUP(a, &q->types);
   for (u32 k = 1; k < q->types.n; k++) {

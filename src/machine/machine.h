@@ -132,6 +132,7 @@ typedef struct machine {
   distir_params distir;
   const machine_dev *dev; // [rank]
   const u16 *node;        // [node] -> node kind
+  const struct machine_profile *profile; // times of layers that were measured (profile.h); NULL: none
 } machine;
 enum { MACHINE_RANKS_MAX = 1 << 20, MACHINE_NODE_MAX = 256 }; // ranks; devices of one node
 

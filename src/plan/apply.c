@@ -159,7 +159,9 @@ prog *plan_apply(planner *pl, const plan *pn, cost_model *k) {
   bool ok = apply_open(&x, pl, pn, k) && build_main(&x);
   prog *p = apply_close(&x, ok);
   if (p) IR_VERIFY_PASS(p);
-  return p;
+  if (!p || plan_measured(pl, pn, k, p)) return p;
+  prog_free(p);
+  return NULL;
 }
 
 prog *planner_source(planner *pl) { return pl->src; }

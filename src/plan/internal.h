@@ -65,6 +65,7 @@ struct planner {
   grad_memo *memo; // gradients of functions called by several stage sources
   VEC(layer_run) runs;
   bool runs_known;
+  const struct model_parts *parts; // measured.c; NULL until asked
 };
 
 // ---- fewer layers (layers.c) ------------------------------------------------------------------------------

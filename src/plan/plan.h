@@ -206,6 +206,9 @@ u32 plan_kept(planner *pl, const plan *pn, cost_model *k, arena *a, plan_kept_va
 // comes of it in forward and backward. out: one for each. False: there is no such plan, no price (with diagnostics), or
 // two instructions have one origin.
 bool plan_busy(planner *pl, const plan *pn, cost_model *k, sim_busy *out);
+// Where the machine has times of layers (machine/profile.h), puts p->measured, of a program that the plan made. pl: of the
+// whole program. False and diagnostics (E_PROFILE): layers or numbers of devices without times.
+bool plan_measured(planner *pl, const plan *pn, cost_model *k, prog *p);
 // What a policy found out about the source program, kept for the next plan: trans by any key.
 const plan_trans *planner_kept(planner *pl, u64 key, u32 *n); // NULL: nothing kept
 void planner_keep(planner *pl, u64 key, const plan_trans *v, u32 n);

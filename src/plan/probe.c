@@ -539,10 +539,13 @@ static prog *probe(planner *pl, const plan *pn, cost_model *k, arena *a, const f
 prog *plan_probe(planner *pl, const plan *pn, cost_model *k, arena *a, bool all_layers, plan_probed *out) {
   fewer_layers few;
   const u32 before = diag_count(pl->src->c);
+  prog *p = NULL;
   if (!all_layers && plan_fewer_layers(pl, pn, a, &few)) {
-    prog *p = probe(few.pl, few.pn, k, a, &few, out);
-    if (p) return p;
-    diag_truncate(pl->src->c, before); // the whole says it with its own names
+    p = probe(few.pl, few.pn, k, a, &few, out);
+    if (!p) diag_truncate(pl->src->c, before); // the whole says it with its own names
   }
-  return probe(pl, pn, k, a, NULL, out);
+  if (!p) p = probe(pl, pn, k, a, NULL, out);
+  if (!p || plan_measured(pl, pn, k, p)) return p;
+  prog_free(p);
+  return NULL;
 }

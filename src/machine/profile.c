@@ -1,0 +1,214 @@
+// profile.c - reads times of layers.
+#include "machine/profile.h"
+#include <math.h>
+#include <stdlib.h>
+
+enum { LINE_SHOWN = 200 };
+typedef enum { COL_LAYER, COL_DEVICE, COL_SAMPLES, COL_TENSOR, COL_TIMES, COLS = COL_TIMES + PROFILE_TIMES } column_id;
+static const char *const column_name[COLS] = {"layer",      "device",      "samples",  "tensor",
+                                              "forward_us", "backward_us", "update_us"};
+
+typedef struct {
+  ctx *c;
+  arena *a;
+  const machine *m;
+  sym file;
+  const char *text, *end, *line; // line: where it begins
+  u32 number;                    // of the line
+  u32 ncells, at[COLS];          // of the header; column of every cell
+  VEC(profile_row) rows;
+  VEC(u32) line_of;
+  VEC(const char *) begins;
+} reader;
+
+typedef struct {
+  const char *s;
+  size_t n;
+} cell;
+
+static const char *line_end(const reader *r, const char *from) {
+  const char *e = memchr(from, '\n', (size_t)(r->end - from));
+  return e ? e : r->end;
+}
+
+static loc at_line(const reader *r, u32 number, const char *line, const char *at) {
+  const size_t n = (size_t)(line_end(r, line) - line);
+  return loc_text(r->c, r->file, number, (u32)(at - line) + 1,
+                  n <= LINE_SHOWN ? arena_strndup(ctx_arena(r->c), line, n) : NULL);
+}
+
+static loc here(const reader *r, const char *at) { return at_line(r, r->number, r->line, at); }
+
+static cell trimmed(const char *s, const char *e) {
+  while (s < e && (*s == ' ' || *s == '\t')) s++;
+  while (e > s && (e[-1] == ' ' || e[-1] == '\t' || e[-1] == '\r')) e--;
+  return (cell){s, (size_t)(e - s)};
+}
+
+// The cells of the line; the number of them, COLS + 1 at most.
+static u32 split(const reader *r, cell *out) {
+  const char *e = line_end(r, r->line), *s = r->line;
+  u32 n = 0;
+  for (;;) {
+    const char *comma = memchr(s, ',', (size_t)(e - s));
+    out[n++] = trimmed(s, comma ? comma : e);
+    if (!comma || n > COLS) return n;
+    s = comma + 1;
+  }
+}
+
+static bool is(cell x, const char *s) { return x.n == strlen(s) && !memcmp(x.s, s, x.n); }
+
+static bool read_header(reader *r) {
+  cell x[COLS + 1];
+  bool has[COLS] = {false};
+  r->ncells = split(r, x);
+  for (u32 i = 0; i < r->ncells; i++) {
+    u32 k = 0;
+    while (k < COLS && !is(x[i], column_name[k])) k++;
+    if (k == COLS || has[k]) {
+      diag(r->c, E_PROFILE, here(r, x[i].s), "%s column '%.*s'", k == COLS ? "unknown" : "repeated",
+           (int)MIN(x[i].n, 40u), x[i].s);
+      diag_hint(r->c, "the first line names the columns: layer,device,samples,tensor,forward_us,backward_us,update_us");
+      return false;
+    }
+    has[k] = true, r->at[i] = k;
+  }
+  for (u32 k = 0; k < COL_TIMES + 1; k++)
+    if (!has[k]) {
+      diag(r->c, E_PROFILE, here(r, r->line), "column '%s' is missing", column_name[k]);
+      return false;
+    }
+  return true;
+}
+
+static bool bad(const reader *r, cell x, const char *what) {
+  diag(r->c, E_PROFILE, here(r, x.s), "'%.*s' is not %s", (int)MIN(x.n, 40u), x.s, what);
+  return false;
+}
+
+static bool read_number(const reader *r, cell x, double least, double most, const char *what, double *out) {
+  char text[48], *end;
+  if (!x.n || x.n >= sizeof text) return bad(r, x, what);
+  memcpy(text, x.s, x.n);
+  text[x.n] = 0;
+  *out = strtod(text, &end);
+  if (*end || !isfinite(*out) || *out < least || *out > most) return bad(r, x, what);
+  return true;
+}
+
+static bool read_cell(reader *r, u32 column, cell x, profile_row *row) {
+  double v;
+  switch (column) {
+  case COL_LAYER:
+    if (!x.n) return bad(r, x, "the name of a layer");
+    row->layer = arena_strndup(r->a, x.s, x.n);
+    return true;
+  case COL_DEVICE:
+    if (!x.n) return bad(r, x, "a kind of device");
+    row->device = sym_ofn(r->c, x.s, x.n);
+    return true;
+  case COL_SAMPLES:
+    if (!read_number(r, x, 1, 1e9, "a number of samples", &v) || v != floor(v)) return bad(r, x, "a number of samples");
+    row->samples = (i64)v;
+    return true;
+  case COL_TENSOR:
+    if (!read_number(r, x, 1, MACHINE_RANKS_MAX, "a number of devices", &v) || v != floor(v))
+      return bad(r, x, "a number of devices");
+    row->tensor = (u32)v;
+    return true;
+  default:
+    if (!x.n) return true;
+    if (!read_number(r, x, 0, 1e12, "a time in microseconds", &v)) return false;
+    row->ps[column - COL_TIMES] = v * 1e6;
+    return true;
+  }
+}
+
+static bool has_kind(const machine *m, sym device) {
+  for (u32 k = 0; k < m->nkinds; k++)
+    if (m->kind[k].name.i == device.i) return true;
+  return false;
+}
+
+static bool read_row(reader *r) {
+  cell x[COLS + 1];
+  profile_row row = {.ps = {-1, -1, -1}};
+  const u32 n = split(r, x);
+  if (n != r->ncells) {
+    diag(r->c, E_PROFILE, here(r, r->line), "%s than the %u columns of the first line",
+         n < r->ncells ? "fewer cells" : "more cells", r->ncells);
+    return false;
+  }
+  for (u32 i = 0; i < n; i++)
+    if (!read_cell(r, r->at[i], x[i], &row)) return false;
+  if (!has_kind(r->m, row.device)) return true;
+  *vec_push(r->a, &r->rows) = row;
+  *vec_push(r->a, &r->line_of) = r->number;
+  *vec_push(r->a, &r->begins) = r->line;
+  return true;
+}
+
+static int compare_rows(const void *x, const void *y) {
+  const profile_row *a = x, *b = y;
+  const int by_layer = strcmp(a->layer, b->layer);
+  if (a->device.i != b->device.i) return a->device.i < b->device.i ? -1 : 1;
+  if (by_layer) return by_layer;
+  if (a->tensor != b->tensor) return a->tensor < b->tensor ? -1 : 1;
+  return a->samples < b->samples ? -1 : a->samples > b->samples;
+}
+
+static bool once(reader *r) {
+  hmap seen = {0};
+  for (u32 i = 0; i < r->rows.n; i++) {
+    const profile_row *x = &r->rows.v[i];
+    const u64 h = hash_bytes(x->layer, strlen(x->layer),
+                             hash_u64((u64)x->samples, hash_u64((u64)x->device.i << 32 | x->tensor, 0)));
+    for (u32 it = 0, j; hmap_next(&seen, h, &it, &j);)
+      if (!compare_rows(x, &r->rows.v[j])) {
+        diag(r->c, E_PROFILE, at_line(r, r->line_of.v[i], r->begins.v[i], r->begins.v[i]),
+             "layer %s on %s with %lld samples and tensor %u is there twice", x->layer, sym_str(r->c, x->device),
+             (long long)x->samples, x->tensor);
+        diag_note(r->c, at_line(r, r->line_of.v[j], r->begins.v[j], r->begins.v[j]), "the first time");
+        return false;
+      }
+    hmap_add(r->a, &seen, h, i);
+  }
+  return true;
+}
+
+static bool every_kind(const reader *r) {
+  for (u32 k = 0; k < r->m->nranks; k++) {
+    const device_kind *d = machine_kind_of(r->m, k);
+    u32 i = 0;
+    while (i < r->rows.n && r->rows.v[i].device.i != d->name.i) i++;
+    if (i < r->rows.n) continue;
+    diag(r->c, E_PROFILE, loc_text(r->c, r->file, 0, 0, NULL), "no times of a %s, of which the machine has some",
+         sym_str(r->c, d->name));
+    diag_hint(r->c, "the column `device` has names of the machine's kinds (heddle machines)");
+    return false;
+  }
+  return true;
+}
+
+bool machine_profile_parse(machine *m, arena *a, sym file, const char *text, size_t n) {
+  reader r = {.c = m->c, .a = a, .m = m, .file = file, .text = text, .end = text + n};
+  bool header = false;
+  for (r.line = text; r.line < r.end; r.line = MIN(line_end(&r, r.line) + 1, r.end)) {
+    r.number++;
+    const cell all = trimmed(r.line, line_end(&r, r.line));
+    if (!all.n || *all.s == '#') continue;
+    if (!(header ? read_row(&r) : read_header(&r))) return false;
+    header = true;
+  }
+  if (!header) {
+    diag(m->c, E_PROFILE, loc_text(m->c, file, 0, 0, NULL), "the file is empty");
+    return false;
+  }
+  if (!once(&r) || !every_kind(&r)) return false;
+  qsort(r.rows.v, r.rows.n, sizeof *r.rows.v, compare_rows);
+  machine_profile *p = NEW(a, machine_profile);
+  *p = (machine_profile){arena_strdup(a, sym_str(m->c, file)), r.rows.n, r.rows.v};
+  m->profile = p;
+  return true;
+}

@@ -1,0 +1,378 @@
+// measured.c - times of layers that somebody measured, as prices of the instructions of a plan's program.
+//
+// Idea: a layer is measured as a whole, prices are of instructions. So every price of a layer is multiplied by what
+// was measured over what the cost model says of all of the layer: its parts keep their proportions, and together they
+// take what was measured. What the cost model says is asked of a plan of one stage in which the same tensor splits lie
+// on devices of one kind, with as many samples, and is kept.
+#include "plan/internal.h"
+#include "machine/profile.h"
+
+// Parts of a model, by origin: what main does before its first block, blocks by function, what follows the last one. What
+// lies between two blocks counts to the one before.
+enum { PARTS_MOST = 60 };
+struct model_parts {
+  u32 n;
+  const char *name[PARTS_MOST + 1]; // from 1
+  u32 count[PARTS_MOST + 1];
+  u32 norigins;
+  u8 *of; // by origin
+};
+
+typedef struct {
+  planner *pl;
+  const plan *pn;
+  cost_model *k;
+  const machine_profile *times;
+  const struct model_parts *parts;
+  arena *a;
+  u64 data, tensor; // axes of the plan: bit x, from 1
+  i64 batch;
+} measuring;
+
+// ---- parts of the model -------------------------------------------------------------------------------------
+static u32 part_named(struct model_parts *x, const char *name) {
+  for (u32 i = 1; i <= x->n; i++)
+    if (!strcmp(x->name[i], name)) return i;
+  if (x->n == PARTS_MOST) return 0;
+  x->name[++x->n] = name;
+  return x->n;
+}
+
+static void mark(const prog *p, struct model_parts *x, func f, u32 from, u32 to, u32 part) {
+  const func_info *fi = func_get(p, f);
+  for (u32 i = from; i < to; i++) {
+    const instr *in = &fi->body.v[i];
+    if (!x->of[in->origin]) x->of[in->origin] = (u8)part;
+    if (in->op == OP_call) mark(p, x, in->callee, 0, func_get(p, in->callee)->body.n, part);
+  }
+}
+
+static u8 *parts_by_origin(arena *a, const struct model_parts *x, const prog *p) {
+  u8 *of = ZNEWN(a, u8, p->norigins + 1);
+  memcpy(of, x->of, MIN(p->norigins, x->norigins) + 1);
+  return of;
+}
+
+static const struct model_parts *parts_of(planner *pl) {
+  if (pl->parts) return pl->parts;
+  const prog *p = pl->src;
+  const func_info *m = func_get(p, p->main);
+  struct model_parts *x = NEW(pl->a, struct model_parts);
+  u32 first = 0, last = m->body.n, part;
+  x->norigins = p->norigins, x->of = ZNEWN(pl->a, u8, p->norigins + 1);
+  while (first < m->body.n && m->body.v[first].op != OP_call) first++;
+  while (last > first && m->body.v[last - 1].op != OP_call) last--;
+  if (first == last) {
+    diag(p->c, E_PROFILE, m->where, "the model has no blocks whose times could have been measured");
+    return NULL;
+  }
+  if (first) mark(p, x, p->main, 0, first, part = part_named(x, "first")), x->count[part] = 1;
+  part = 0;
+  for (u32 i = first; i < last; i++) {
+    if (m->body.v[i].op == OP_call) {
+      part = part_named(x, sym_str(p->c, func_get(p, m->body.v[i].callee)->name));
+      x->count[part]++;
+    }
+    mark(p, x, p->main, i, i + 1, part);
+  }
+  if (last < m->body.n) mark(p, x, p->main, last, m->body.n, part = part_named(x, "last")), x->count[part] = 1;
+  x->of[0] = 0; // instructions without an origin
+  return pl->parts = x;
+}
+
+// ---- what was measured --------------------------------------------------------------------------------------
+static bool no_row(const measuring *x, const char *layer, sym device, u32 tensor) {
+  ctx *c = x->pl->src->c;
+  const machine *m = cost_model_machine(x->k);
+  strbuf has = {.a = x->a};
+  bool of_layer = false;
+  u32 before = 0;
+  for (u32 i = 0; i < x->times->n; i++) {
+    const profile_row *r = &x->times->row[i];
+    if (r->device.i != device.i || strcmp(r->layer, layer)) continue;
+    of_layer = true;
+    if (r->tensor != before) sb_fmt(&has, "%s%u", before ? ", " : "", r->tensor);
+    before = r->tensor;
+  }
+  const char *kind = sym_str(m->c, device);
+  if (of_layer) {
+    diag(c, E_PROFILE, (loc){0}, "%s has no times of layer '%s' on %u %s together", x->times->file, layer, tensor, kind);
+    diag_hint(c, "column tensor has %s", sb_str(&has));
+    return false;
+  }
+  for (u32 i = 1; i <= x->parts->n; i++) sb_fmt(&has, "%s%s", i > 1 ? ", " : "", x->parts->name[i]);
+  diag(c, E_PROFILE, (loc){0}, "%s has no times of layer '%s' on %s", x->times->file, layer, kind);
+  diag_hint(c, "the layers of this model are %s", sb_str(&has));
+  return false;
+}
+
+// The time at so many samples: linear between those that were measured, and beyond them along the nearest two, but never
+// below the first in proportion. Below 0: not said.
+static double between(const profile_row *row, u32 n, double samples, profile_time of) {
+  const double first = row[0].ps[of], at = (double)row[0].samples;
+  if (first < 0 || of == PROFILE_UPDATE) return first;
+  if (n == 1) return first * samples / at;
+  u32 i = 0;
+  while (i + 2 < n && samples > (double)row[i + 1].samples) i++;
+  const double s0 = (double)row[i].samples, s1 = (double)row[i + 1].samples, t0 = row[i].ps[of], t1 = row[i + 1].ps[of];
+  const double t = t0 + (t1 - t0) * (samples - s0) / (s1 - s0);
+  return samples < at ? MAX(t, first * samples / at) : MAX(t, 0);
+}
+
+static bool time_of(const measuring *x, u32 part, sym device, u32 tensor, double samples,
+                    double out[PROFILE_TIMES]) {
+  const machine_profile *p = x->times;
+  const char *layer = x->parts->name[part];
+  u32 i = 0, n = 0;
+  while (i < p->n && (p->row[i].device.i != device.i || strcmp(p->row[i].layer, layer) || p->row[i].tensor != tensor))
+    i++;
+  while (i + n < p->n && p->row[i + n].device.i == device.i && !strcmp(p->row[i + n].layer, layer) &&
+         p->row[i + n].tensor == tensor)
+    n++;
+  if (!n) return no_row(x, layer, device, tensor);
+  for (u32 k = 0; k < PROFILE_TIMES; k++) out[k] = between(p->row + i, n, samples, (profile_time)k);
+  return true;
+}
+
+// ---- what the cost model says -------------------------------------------------------------------------------
+// Devices of the kind first.
+static const u32 *devices_for(const measuring *x, u32 kind, u32 n) {
+  const machine *m = cost_model_machine(x->k);
+  u32 *out = NEWN(x->a, u32, n + 1), k = 0;
+  for (u32 other = 0; other < 2; other++)
+    for (u32 r = 0; r < m->nranks && k < n; r++)
+      if ((m->dev[r].kind != kind) == other) out[k++] = r;
+  return k == n ? out : NULL;
+}
+
+// The plan's tensor splits of one mesh over devices of one kind, in one stage, with so many microbatches.
+static const plan *alone(const measuring *x, u32 of_mesh, u32 kind, u32 micro) {
+  const plan *pn = x->pn;
+  plan *of = plan_single(x->a, x->pl->src, pn->train, &pn->optim);
+  const plan_mesh *m = &pn->meshes[of_mesh];
+  u64 mine = 0;
+  of->axes = NEWN(x->a, plan_axis, pn->naxes + 1), of->naxes = pn->naxes;
+  memcpy(of->axes, pn->axes, sizeof *of->axes * pn->naxes);
+  for (u32 i = 0; i < m->naxes; i++) mine |= 1ull << m->axis[i] & x->tensor;
+  u32 n = 1;
+  for (u32 i = 0; i < pn->naxes; i++)
+    if (mine >> (i + 1) & 1)
+      n *= pn->axes[i].size;
+    else
+      of->axes[i].size = 1, of->axes[i].shares = NULL;
+  if (micro > 1 && !pn->time)
+    of->axes[of->naxes++] = (plan_axis){.name = sym_of(x->pl->src->c, "microbatch of a layer"), .temporal = true};
+  of->time = micro == 1 ? 0 : pn->time ? pn->time : (u8)of->naxes;
+  if (of->time) of->axes[of->time - 1].size = micro;
+  of->meshes[0] = *m, of->meshes[0].first = 0, of->meshes[0].nranks = n;
+  if (!(of->meshes[0].ranks = devices_for(x, kind, n))) return NULL;
+  u8 dealt = 0; // an axis that deals out the batch: so does time
+  for (u32 i = 0; i < pn->ntrans && !dealt; i++)
+    if (x->data >> pn->trans[i].axis & 1 && !pn->trans[i].instr) dealt = pn->trans[i].axis;
+  if (of->time && !dealt) return NULL;
+  of->trans = NEWN(x->a, plan_trans, pn->ntrans + 1);
+  for (u32 i = 0; i < pn->ntrans; i++) {
+    plan_trans t = pn->trans[i];
+    if (of->time && !t.instr && t.axis == dealt)
+      t.axis = of->time, t.stride = 0, t.uneven = false;
+    else if (!(mine >> t.axis & 1))
+      continue;
+    of->trans[of->ntrans++] = t;
+  }
+  if (pn->batchnorm_groups) of->batchnorm_groups = micro;
+  return of;
+}
+
+typedef struct {
+  const prog *p;
+  cost_model *k;
+  i64 *ps; // room
+  double *sum;
+} adding;
+
+static bool add(const adding *x, const func_info *f, group g, u32 from, u32 end) {
+  for (u32 i = from; i < end; i++) {
+    const instr *in = &f->body.v[i];
+    const group on = in->g.i ? in->g : g;
+    if (in->op == OP_call) {
+      const func_info *callee = func_get(x->p, in->callee);
+      if (!add(x, callee, on, 0, callee->body.n)) return false;
+      continue;
+    }
+    const u32 of = cost_measured(x->p, in);
+    if (!of || in->op == OP_send || in->op == OP_copy) continue;
+    const u32 n = cost_instr(x->k, x->p, f, in, on, x->ps);
+    double sum = 0;
+    if (!n) return false;
+    for (u32 m = 0; m < n; m++) sum += (double)x->ps[m];
+    x->sum[of - 1] += sum / n;
+  }
+  return true;
+}
+
+// ps by (part, what it is of), for a microbatch; the update once. NULL and a diagnostic: there is no such plan.
+static double *asked(const measuring *x, u32 of_mesh, u32 kind, u32 micro) {
+  const machine *m = cost_model_machine(x->k);
+  machine plain = *m;
+  plain.profile = NULL;
+  const plan *of = alone(x, of_mesh, kind, micro);
+  plan_probed about;
+  if (!of) {
+    diag(x->pl->src->c, E_PROFILE, (loc){0}, "%s says nothing of this plan: no devices or microbatches to compare with",
+         x->times->file);
+    return NULL;
+  }
+  cost_model *k = cost_model_new(x->pl->src->c, x->a, &plain, cost_model_opts(x->k));
+  prog *p = plan_probe(x->pl, of, k, x->a, true, &about);
+  if (!p) return NULL;
+  const u32 n = x->parts->n + 1;
+  double *one = NEWN(x->a, double, n * MEASURED_OF);
+  for (u32 i = 0; i < n * MEASURED_OF; i++) one[i] = 1;
+  const measured_times same = {x->parts->n, parts_by_origin(x->a, x->parts, p), ZNEWN(x->a, u16, m->nranks), ~0ull, one};
+  const adding s = {p, k, NEWN(x->a, i64, m->nranks + 1), ZNEWN(x->a, double, n * MEASURED_OF)};
+  const func_info *main = func_get(p, p->main);
+  const sim_pipeline *pl = &about.pipeline;
+  p->measured = &same;
+  bool ok = true;
+  for (u32 q = 0; q < pl->npieces && ok; q++) {
+    const sim_piece *piece = &pl->piece[q];
+    if (piece->kind == PIECE_AFTER || (piece->kind == PIECE_TASK && piece->mb == (pl->nmicro > 1)))
+      ok = add(&s, main, (group){0}, piece->first, piece->end);
+  }
+  p->measured = NULL;
+  prog_free(p);
+  return ok ? s.sum : NULL;
+}
+
+static u64 splits_hash(const measuring *x, u32 of_mesh) {
+  const plan *pn = x->pn;
+  const plan_mesh *m = &pn->meshes[of_mesh];
+  u64 h = hash_u64(pn->train, pn->batchnorm_groups != 0), mine = 0;
+  for (u32 i = 0; i < m->naxes; i++)
+    if (x->tensor >> m->axis[i] & 1) mine |= 1ull << m->axis[i], h = plan_axis_hash(h, &pn->axes[m->axis[i] - 1]);
+  for (u32 i = 0; i < pn->ntrans; i++) {
+    const plan_trans *t = &pn->trans[i];
+    if (!(mine >> t->axis & 1)) continue;
+    h = hash_u64((u64)t->fn.i << 32 | t->instr, h);
+    h = hash_u64((u64)t->index << 24 | (u64)t->dim << 16 | (u64)t->axis << 8 | (u64)t->result << 2 | (u64)t->weak << 1 |
+                     t->uneven,
+                 hash_u64((u64)t->stride, h));
+  }
+  return h;
+}
+
+// Kept.
+static const double *modelled(const measuring *x, u32 of_mesh, u32 kind, u32 micro) {
+  const planner_key key = {
+      strategy_default(), {(i64)splits_hash(x, of_mesh), (i64)kind << 32 | micro}, cost_model_serial(x->k)};
+  const double *known = planner_kept_times(x->pl, &key);
+  if (known) return known;
+  const double *sum = asked(x, of_mesh, kind, micro);
+  if (!sum) return NULL;
+  planner_keep_times(x->pl, &key, sum, (x->parts->n + 1) * MEASURED_OF);
+  return planner_kept_times(x->pl, &key);
+}
+
+// At any number of samples: linear between numbers that divide the batch.
+static bool modelled_at(const measuring *x, u32 of_mesh, u32 kind, double samples, double *out) {
+  const u32 n = (x->parts->n + 1) * MEASURED_OF;
+  i64 less = MAX(MIN((i64)samples, x->batch), 1), more = MIN((i64)samples + ((double)(i64)samples < samples), x->batch);
+  while (x->batch % less) less--;
+  while (more < less || x->batch % more) more++;
+  const double *a = modelled(x, of_mesh, kind, (u32)(x->batch / less)),
+               *b = a && more > less ? modelled(x, of_mesh, kind, (u32)(x->batch / more)) : a;
+  if (!a || !b) return false;
+  const double at = more > less ? (samples - (double)less) / (double)(more - less) : 0;
+  for (u32 i = 0; i < n; i++) out[i] = a[i] + (b[i] - a[i]) * at;
+  return true;
+}
+
+// ---- factors ------------------------------------------------------------------------------------------------
+static double over(double measured, double modelled) { return measured >= 0 && modelled > 0 ? measured / modelled : 1; }
+
+static bool factors(const measuring *x, u32 of_mesh, u32 kind, double samples, double *out) {
+  const machine *m = cost_model_machine(x->k);
+  const plan_mesh *on = &x->pn->meshes[of_mesh];
+  const u32 n = x->parts->n;
+  double *model = NEWN(x->a, double, (n + 1) * MEASURED_OF), update = -1, updates = 0;
+  u32 tensor = 1;
+  for (u32 i = 0; i < on->naxes; i++)
+    if (x->tensor >> on->axis[i] & 1) tensor *= x->pn->axes[on->axis[i] - 1].size;
+  if (!modelled_at(x, of_mesh, kind, samples, model)) return false;
+  for (u32 i = 0; i <= n; i++) {
+    double t[PROFILE_TIMES] = {-1, -1, -1};
+    if (i && !time_of(x, i, m->kind[kind].name, tensor, samples, t)) return false;
+    for (u32 d = 0; d < 2; d++) out[i * MEASURED_OF + d] = over(t[d] * x->parts->count[i], model[i * MEASURED_OF + d]);
+    out[i * MEASURED_OF + PROFILE_UPDATE] = 1;
+    if (t[PROFILE_UPDATE] >= 0) update = MAX(update, 0) + t[PROFILE_UPDATE] * x->parts->count[i];
+    updates += model[i * MEASURED_OF + PROFILE_UPDATE];
+  }
+  out[PROFILE_UPDATE] = over(update, updates);
+  return true;
+}
+
+// Data axes deal out inputs, tensor axes split instructions.
+static void find_axes(measuring *x) {
+  const plan *pn = x->pn;
+  for (u32 i = 0; i < pn->ntrans; i++)
+    *(pn->trans[i].instr ? &x->tensor : &x->data) |= 1ull << pn->trans[i].axis;
+  x->tensor &= ~x->data;
+}
+
+typedef struct {
+  u32 mesh, kind;
+  double samples;
+} loaded; // what a rank has to do
+
+static loaded load_of(const measuring *x, u32 of_mesh, u32 index, u32 rank) {
+  const plan *pn = x->pn;
+  const plan_mesh *m = &pn->meshes[of_mesh];
+  loaded l = {of_mesh, cost_model_machine(x->k)->dev[rank].kind, (double)x->batch};
+  for (u32 i = m->naxes; i-- > 0;) {
+    const plan_axis *axis = &pn->axes[m->axis[i] - 1];
+    const u32 at = index % axis->size;
+    index /= axis->size;
+    if (x->data >> m->axis[i] & 1) l.samples *= (double)(axis->shares ? axis->shares[at] : 1) / plan_parts(axis);
+  }
+  if (pn->time) l.samples /= pn->axes[pn->time - 1].size;
+  return l;
+}
+
+bool plan_measured(planner *pl, const plan *pn, cost_model *k, prog *p) {
+  const machine *m = k ? cost_model_machine(k) : NULL;
+  if (!m || !m->profile) return true;
+  measuring x = {.pl = pl, .pn = pn, .k = k, .times = m->profile, .parts = parts_of(pl), .batch = MAX(policy_batch_extent(pl), 1)};
+  if (!x.parts) return false;
+  x.a = arena_new();
+  find_axes(&x);
+  const u32 n = (x.parts->n + 1) * MEASURED_OF;
+  measured_times *out = NEW(p->a, measured_times);
+  u16 *row = ZNEWN(p->a, u16, m->nranks);
+  VEC(loaded) seen = {0};
+  VEC(double) factor = {0};
+  bool ok = true;
+  for (u32 q = 0; q < pn->nmeshes && ok; q++) {
+    const plan_mesh *on = &pn->meshes[q];
+    u32 size = 1;
+    for (u32 i = 0; i < on->naxes; i++) size *= pn->axes[on->axis[i] - 1].size;
+    for (u32 i = 0; i < size && ok; i++) {
+      const u32 rank = on->ranks ? on->ranks[i] : on->first + i;
+      if (rank >= m->nranks) continue; // told by who prices it
+      const loaded l = load_of(&x, q, i, rank);
+      u32 r = 0;
+      while (r < seen.n && (seen.v[r].mesh != l.mesh || seen.v[r].kind != l.kind || seen.v[r].samples != l.samples)) r++;
+      if (r == seen.n) {
+        *vec_push(x.a, &seen) = l;
+        ok = factors(&x, l.mesh, l.kind, l.samples, vec_push_n(x.a, &factor, n));
+      }
+      row[rank] = (u16)r;
+    }
+  }
+  for (u32 i = 0; i < pn->naxes; i++)
+    if (x.tensor >> (i + 1) & 1) out->axes |= 1ull << axis_find(p->sp, pn->axes[i].name);
+  out->nparts = x.parts->n, out->part = parts_by_origin(p->a, x.parts, p), out->row = row;
+  out->factor = arena_dup(p->a, factor.v, sizeof *factor.v * factor.n);
+  p->measured = ok ? out : NULL;
+  arena_free(x.a);
+  return ok;
+}
