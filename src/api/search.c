@@ -1,5 +1,6 @@
 // search.c - the search for plans behind heddle.h.
 #include "api/internal.h"
+#include "machine/profile.h"
 
 static void search_fini(object *o) {
   heddle_search *f = (heddle_search *)o;
@@ -42,7 +43,7 @@ static void describe_best(heddle_search *f) {
   const prog *p = f->p->p;
   f->about = (search_about){.model = f->p->name,
                             .types = report_types(f->o.a, p, ROLE_WEIGHT),
-                            .machine = sym_str(f->m->m->c, f->m->m->name),
+                            .machine = machine_title(f->o.a, f->m->m),
                             .ranks = f->so.ranks ? f->so.ranks : f->m->m->nranks};
   if (!f->r.nfit) return;
   const plan pn = {.batchnorm_groups = policy_batchnorm(p, &f->r.point[0].s)}; // what policy_hybrid gives it

@@ -191,6 +191,22 @@ static bool every_kind(const reader *r) {
   return true;
 }
 
+const char *machine_title(arena *a, const machine *m) {
+  const char *name = sym_str(m->c, m->name);
+  return m->profile ? arena_printf(a, "%s, times of layers from %s", name, m->profile->file) : name;
+}
+
+u64 machine_profile_hash(const machine *m) {
+  u64 h = m->profile ? m->profile->n : 0;
+  for (u32 i = 0; m->profile && i < m->profile->n; i++) {
+    const profile_row *x = &m->profile->row[i];
+    const char *device = sym_str(m->c, x->device);
+    h = hash_bytes(x->layer, strlen(x->layer), hash_bytes(device, strlen(device), h));
+    h = hash_bytes(x->ps, sizeof x->ps, hash_u64((u64)x->samples, hash_u64(x->tensor, h)));
+  }
+  return h;
+}
+
 bool machine_profile_parse(machine *m, arena *a, sym file, const char *text, size_t n) {
   reader r = {.c = m->c, .a = a, .m = m, .file = file, .text = text, .end = text + n};
   bool header = false;

@@ -25,4 +25,6 @@ typedef struct machine_profile {
 // diagnostics (E_PROFILE) at the line: unknown or missing columns, numbers that are none, a line twice, or a kind of
 // device of the machine without any. In the machine's arena `a`.
 bool machine_profile_parse(machine *m, arena *a, sym file, const char *text, size_t n);
+const char *machine_title(arena *a, const machine *m); // its name, and where times of layers come from
+u64 machine_profile_hash(const machine *m);            // of all that the file says; 0: there is none
 #endif

@@ -106,12 +106,28 @@ static bool no_row(const measuring *x, const char *layer, sym device, u32 tensor
   return false;
 }
 
+// Further than by BEYOND outside of what was measured nothing is known.
+enum { BEYOND = 2 };
+static bool too_far(const measuring *x, const profile_row *row, u32 n, double samples) {
+  const i64 least = row[0].samples, most = row[n - 1].samples;
+  if (samples * BEYOND >= (double)least && samples <= (double)most * BEYOND) return false;
+  ctx *c = x->pl->src->c;
+  diag(c, E_PROFILE, (loc){0}, "%s has no times of layer '%s' near %.4g samples on %u %s", x->times->file, row->layer,
+       samples, row->tensor, sym_str(cost_model_machine(x->k)->c, row->device));
+  if (least < most)
+    diag_hint(c, "column samples has %lld to %lld for it", (long long)least, (long long)most);
+  else
+    diag_hint(c, "column samples has %lld for it", (long long)least);
+  return true;
+}
+
 // The time at so many samples: linear between those that were measured, and beyond them along the nearest two, but never
-// below the first in proportion. Below 0: not said.
+// below the first in proportion. Below 0: not said. Where one number of samples was measured, time_of asks the cost model
+// what others add.
 static double between(const profile_row *row, u32 n, double samples, profile_time of) {
   const double first = row[0].ps[of], at = (double)row[0].samples;
   if (first < 0 || of == PROFILE_UPDATE) return first;
-  if (n == 1) return first * samples / at;
+  if (n == 1) return first;
   u32 i = 0;
   while (i + 2 < n && samples > (double)row[i + 1].samples) i++;
   const double s0 = (double)row[i].samples, s1 = (double)row[i + 1].samples, t0 = row[i].ps[of], t1 = row[i + 1].ps[of];
@@ -119,30 +135,16 @@ static double between(const profile_row *row, u32 n, double samples, profile_tim
   return samples < at ? MAX(t, first * samples / at) : MAX(t, 0);
 }
 
-static bool time_of(const measuring *x, u32 part, sym device, u32 tensor, double samples,
-                    double out[PROFILE_TIMES]) {
-  const machine_profile *p = x->times;
-  const char *layer = x->parts->name[part];
-  u32 i = 0, n = 0;
-  while (i < p->n && (p->row[i].device.i != device.i || strcmp(p->row[i].layer, layer) || p->row[i].tensor != tensor))
-    i++;
-  while (i + n < p->n && p->row[i + n].device.i == device.i && !strcmp(p->row[i + n].layer, layer) &&
-         p->row[i + n].tensor == tensor)
-    n++;
-  if (!n) return no_row(x, layer, device, tensor);
-  for (u32 k = 0; k < PROFILE_TIMES; k++) out[k] = between(p->row + i, n, samples, (profile_time)k);
-  return true;
-}
-
 // ---- what the cost model says -------------------------------------------------------------------------------
-// Devices of the kind first.
+// Devices of the kind first. The machine has as many, for the plan's mesh is at least as large.
 static const u32 *devices_for(const measuring *x, u32 kind, u32 n) {
   const machine *m = cost_model_machine(x->k);
   u32 *out = NEWN(x->a, u32, n + 1), k = 0;
   for (u32 other = 0; other < 2; other++)
     for (u32 r = 0; r < m->nranks && k < n; r++)
       if ((m->dev[r].kind != kind) == other) out[k++] = r;
-  return k == n ? out : NULL;
+  assert(k == n);
+  return out;
 }
 
 // The plan's tensor splits of one mesh over devices of one kind, in one stage, with so many microbatches.
@@ -165,20 +167,13 @@ static const plan *alone(const measuring *x, u32 of_mesh, u32 kind, u32 micro) {
   of->time = micro == 1 ? 0 : pn->time ? pn->time : (u8)of->naxes;
   if (of->time) of->axes[of->time - 1].size = micro;
   of->meshes[0] = *m, of->meshes[0].first = 0, of->meshes[0].nranks = n;
-  if (!(of->meshes[0].ranks = devices_for(x, kind, n))) return NULL;
-  u8 dealt = 0; // an axis that deals out the batch: so does time
-  for (u32 i = 0; i < pn->ntrans && !dealt; i++)
-    if (x->data >> pn->trans[i].axis & 1 && !pn->trans[i].instr) dealt = pn->trans[i].axis;
-  if (of->time && !dealt) return NULL;
-  of->trans = NEWN(x->a, plan_trans, pn->ntrans + 1);
-  for (u32 i = 0; i < pn->ntrans; i++) {
-    plan_trans t = pn->trans[i];
-    if (of->time && !t.instr && t.axis == dealt)
-      t.axis = of->time, t.stride = 0, t.uneven = false;
-    else if (!(mine >> t.axis & 1))
-      continue;
-    of->trans[of->ntrans++] = t;
-  }
+  of->meshes[0].ranks = devices_for(x, kind, n);
+  if (of->time && !policy_batch(x->pl, x->a, of, of->time)) return NULL;
+  plan_trans *all = NEWN(x->a, plan_trans, of->ntrans + pn->ntrans + 1);
+  if (of->ntrans) memcpy(all, of->trans, sizeof *all * of->ntrans);
+  of->trans = all;
+  for (u32 i = 0; i < pn->ntrans; i++)
+    if (mine >> pn->trans[i].axis & 1) of->trans[of->ntrans++] = pn->trans[i];
   if (pn->batchnorm_groups) of->batchnorm_groups = micro;
   return of;
 }
@@ -217,11 +212,7 @@ static double *asked(const measuring *x, u32 of_mesh, u32 kind, u32 micro) {
   plain.profile = NULL;
   const plan *of = alone(x, of_mesh, kind, micro);
   plan_probed about;
-  if (!of) {
-    diag(x->pl->src->c, E_PROFILE, (loc){0}, "%s says nothing of this plan: no devices or microbatches to compare with",
-         x->times->file);
-    return NULL;
-  }
+  if (!of) return NULL;
   cost_model *k = cost_model_new(x->pl->src->c, x->a, &plain, cost_model_opts(x->k));
   prog *p = plan_probe(x->pl, of, k, x->a, true, &about);
   if (!p) return NULL;
@@ -290,8 +281,34 @@ static bool modelled_at(const measuring *x, u32 of_mesh, u32 kind, double sample
 // ---- factors ------------------------------------------------------------------------------------------------
 static double over(double measured, double modelled) { return measured >= 0 && modelled > 0 ? measured / modelled : 1; }
 
+// Of one layer; below 0: not said. model: what the cost model says of all layers at `samples`.
+static bool time_of(const measuring *x, u32 of_mesh, u32 kind, u32 part, u32 tensor, double samples,
+                    const double *model, double out[PROFILE_TIMES]) {
+  const machine_profile *p = x->times;
+  const char *layer = x->parts->name[part];
+  const sym device = cost_model_machine(x->k)->kind[kind].name;
+  u32 i = 0, n = 0;
+  while (i < p->n && (p->row[i].device.i != device.i || strcmp(p->row[i].layer, layer) || p->row[i].tensor != tensor))
+    i++;
+  while (i + n < p->n && p->row[i + n].device.i == device.i && !strcmp(p->row[i + n].layer, layer) &&
+         p->row[i + n].tensor == tensor)
+    n++;
+  if (!n) return no_row(x, layer, device, tensor);
+  const profile_row *row = p->row + i;
+  const double at = (double)row->samples;
+  if (n > 1 && too_far(x, row, n, samples)) return false;
+  for (u32 k = 0; k < PROFILE_TIMES; k++) out[k] = between(row, n, samples, (profile_time)k);
+  if (n > 1 || samples == at) return true;
+  double *there = NEWN(x->a, double, (x->parts->n + 1) * MEASURED_OF);
+  if (!modelled_at(x, of_mesh, kind, at, there)) return false;
+  for (u32 k = 0; k < PROFILE_UPDATE; k++) {
+    const double more = (model[part * MEASURED_OF + k] - there[part * MEASURED_OF + k]) / x->parts->count[part];
+    if (row->ps[k] >= 0) out[k] = MAX(row->ps[k] + more, row->ps[k] * MIN(samples / at, 1));
+  }
+  return true;
+}
+
 static bool factors(const measuring *x, u32 of_mesh, u32 kind, double samples, double *out) {
-  const machine *m = cost_model_machine(x->k);
   const plan_mesh *on = &x->pn->meshes[of_mesh];
   const u32 n = x->parts->n;
   double *model = NEWN(x->a, double, (n + 1) * MEASURED_OF), update = -1, updates = 0;
@@ -301,7 +318,7 @@ static bool factors(const measuring *x, u32 of_mesh, u32 kind, double samples, d
   if (!modelled_at(x, of_mesh, kind, samples, model)) return false;
   for (u32 i = 0; i <= n; i++) {
     double t[PROFILE_TIMES] = {-1, -1, -1};
-    if (i && !time_of(x, i, m->kind[kind].name, tensor, samples, t)) return false;
+    if (i && !time_of(x, of_mesh, kind, i, tensor, samples, model, t)) return false;
     for (u32 d = 0; d < 2; d++) out[i * MEASURED_OF + d] = over(t[d] * x->parts->count[i], model[i * MEASURED_OF + d]);
     out[i * MEASURED_OF + PROFILE_UPDATE] = 1;
     if (t[PROFILE_UPDATE] >= 0) update = MAX(update, 0) + t[PROFILE_UPDATE] * x->parts->count[i];

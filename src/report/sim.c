@@ -1,5 +1,6 @@
 // sim.c - what a simulation found: time, who is busy when, memory, and what the time consists of.
 #include "report/internal.h"
+#include "machine/profile.h"
 #include <stdlib.h>
 
 // "0-7", "0-3,8-11": the ranks whose classes carry a mark, in order.
@@ -306,7 +307,7 @@ void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_
                 states ? states : "");
   report_fact(r, "parameter_dtypes", NULL, cell_text(weights));
   report_fact(r, "state_dtypes", NULL, cell_text(states));
-  report_fact(r, "machine", "machine", cell_text(sym_str(m->c, m->name)));
+  report_fact(r, "machine", "machine", cell_text(machine_title(a, m)));
   report_fact(r, "ranks", "ranks", cell_i(CELL_INT, s->nranks));
   put_time(r, s);
   report_error(r, a, s);

@@ -5,6 +5,7 @@
 // (shared.def), then classes of impossible plans that every part knows, then the points of this part. Points
 // that are too slow already by the plans of the part alone are a number.
 #include "search/internal.h"
+#include "machine/profile.h"
 
 const shared_row shared_rows[SHARED_COUNT] = {
 #define SHARED(id, text, about) {#id, about, text},
@@ -33,7 +34,7 @@ static u64 program_fingerprint(const prog *p) {
 static u64 machine_fingerprint(arena *a, const machine *m) {
   strbuf b = {.a = a};
   machine_print(m, &b);
-  return hash_bytes(b.v, b.n, 0);
+  return hash_bytes(b.v, b.n, machine_profile_hash(m));
 }
 
 static const char *optimizer_text(arena *a, const search_opts *o) {
