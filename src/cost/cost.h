@@ -86,7 +86,7 @@ u64 cost_model_serial(const cost_model *k); // like no other cost model's, not e
 u32 cost_instr(cost_model *k, const prog *p, const func_info *f, const instr *i, group g, i64 *ps);
 // The same for one member, with what it is made of and its row: slower. False and a diagnostic likewise.
 // What tells its price from those of instructions that are equal otherwise; 0 where no times were measured.
-u32 cost_measured(const prog *p, const instr *i);
+u32 cost_measured(const prog *p, const func_info *f, const instr *i);
 bool cost_explain(cost_model *k, const prog *p, const func_info *f, const instr *i, group g, u32 member,
                   cost_info *out, cost_event *made_of);
 

@@ -300,16 +300,24 @@ static bool over_measured_axes(const prog *p, const instr *i, group g) {
   return n && !others;
 }
 
-u32 cost_measured(const prog *p, const instr *i) {
+static u32 measured_part(const prog *p, const func_info *f, const instr *i) {
+  const measured_times *m = p->measured;
+  if (i->origin) return i->origin <= p->norigins ? m->part[i->origin] : 0;
+  for (u32 k = 0; k < m->nfuncs; k++)
+    if (m->func[k] == f) return m->func_part[k];
+  return 0;
+}
+
+u32 cost_measured(const prog *p, const func_info *f, const instr *i) {
   if (!p->measured) return 0;
   const u32 of = i->flags & INSTR_UPDATE ? 2 : i->flags & INSTR_BACKWARD && !(i->flags & INSTR_RECOMPUTE);
-  const u32 part = of == 2 || i->origin > p->norigins ? 0 : p->measured->part[i->origin];
+  const u32 part = of == 2 ? 0 : measured_part(p, f, i);
   return of == 2 || part ? part * MEASURED_OF + of + 1 : 0;
 }
 
-static bool changes_price(const prog *p, const instr *i, group g, u32 *of) {
+static bool changes_price(const prog *p, const func_info *f, const instr *i, group g, u32 *of) {
   const bool moves = op_row_of(i->op)->flags & OPF_COMM && i->op != OP_shard && i->op != OP_partial;
-  *of = cost_measured(p, i);
+  *of = cost_measured(p, f, i);
   if (!*of || i->op == OP_send || i->op == OP_copy) return false;
   return !moves || over_measured_axes(p, i, g);
 }
@@ -319,10 +327,10 @@ static i64 measured_ps(const measured_times *m, u32 of, u32 rank, i64 ps) {
   return round_ps((double)ps * m->factor[row + of - 1]);
 }
 
-static u32 with_measured(const prog *p, const instr *i, group g, u32 n, i64 *ps) {
+static u32 with_measured(const prog *p, const func_info *f, const instr *i, group g, u32 n, i64 *ps) {
   const group_info *gi = group_get(p->sp, g);
   u32 of;
-  if (!n || !changes_price(p, i, g, &of)) return n;
+  if (!n || !changes_price(p, f, i, g, &of)) return n;
   bool alike = n == 1;
   for (u32 m = 1; m < gi->nranks && alike; m++)
     alike = p->measured->row[gi->ranks[m]] == p->measured->row[gi->ranks[0]];
@@ -382,7 +390,7 @@ static u32 price(cost_model *k, const prog *p, const func_info *f, const instr *
 
 u32 cost_instr(cost_model *k, const prog *p, const func_info *f, const instr *i, group g, i64 *ps) {
   const u32 n = price(k, p, f, i, g, ps);
-  return p->measured ? with_measured(p, i, g, n, ps) : n;
+  return p->measured ? with_measured(p, f, i, g, n, ps) : n;
 }
 
 static const seen_subgroups *subgroups_of(cost_model *k, const site *s) {
@@ -447,7 +455,7 @@ bool cost_explain(cost_model *k, const prog *p, const func_info *f, const instr 
                   cost_info *out, cost_event *made_of) {
   u32 of;
   if (!explain(k, p, f, i, g, member, out, made_of)) return false;
-  if (out->source == COST_FREE || !changes_price(p, i, g, &of)) return true;
+  if (out->source == COST_FREE || !changes_price(p, f, i, g, &of)) return true;
   out->ps = measured_ps(p->measured, of, group_get(p->sp, g)->ranks[member], out->ps);
   out->source = COST_MEASURED;
   cost_locate(k, made_of, group_get(p->sp, g)->ranks[member], out);

@@ -58,7 +58,7 @@ typedef struct {
   role r;
   u32 data;
 } param_info; // data: constant elements (0: none, or absent weights)
-typedef struct {
+typedef struct func_info {
   sym name;
   VEC(value_info) values; // values.v[0] is unused; parameters are values 1..nparams
   u32 nparams;
@@ -81,9 +81,13 @@ typedef struct {
 // that depends on the part of the model that it comes from, on what it is of (forward, backward, update), and on the rank.
 // Communication over axes that do not share operators keeps its price, as do sends.
 enum { MEASURED_OF = 3 };
+typedef struct func_info func_info;
 typedef struct {
   u32 nparts;
   const u8 *part;       // by origin: from 1; 0: none
+  u32 nfuncs;
+  const func_info *const *func; // what an operator became, whose instructions have no origin
+  const u8 *func_part;          // theirs
   const u16 *row;       // by rank
   u64 axes;             // bit x: axis x shares operators
   const double *factor; // [(row * (nparts + 1) + part) * MEASURED_OF + of]

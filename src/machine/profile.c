@@ -4,7 +4,14 @@
 #include <stdlib.h>
 
 enum { LINE_SHOWN = 200 };
-typedef enum { COL_LAYER, COL_DEVICE, COL_SAMPLES, COL_TENSOR, COL_TIMES, COLS = COL_TIMES + PROFILE_TIMES } column_id;
+typedef enum {
+  COL_LAYER,
+  COL_DEVICE,
+  COL_SAMPLES,
+  COL_TENSOR,
+  COL_TIMES,
+  COLS = COL_TIMES + PROFILE_TIMES
+} column_id;
 static const char *const column_name[COLS] = {"layer",      "device",      "samples",  "tensor",
                                               "forward_us", "backward_us", "update_us"};
 
@@ -69,7 +76,9 @@ static bool read_header(reader *r) {
     if (k == COLS || has[k]) {
       diag(r->c, E_PROFILE, here(r, x[i].s), "%s column '%.*s'", k == COLS ? "unknown" : "repeated",
            (int)MIN(x[i].n, 40u), x[i].s);
-      diag_hint(r->c, "the first line names the columns: layer,device,samples,tensor,forward_us,backward_us,update_us");
+      diag_hint(
+          r->c,
+          "the first line names the columns: layer,device,samples,tensor,forward_us,backward_us,update_us");
       return false;
     }
     has[k] = true, r->at[i] = k;
@@ -109,7 +118,8 @@ static bool read_cell(reader *r, u32 column, cell x, profile_row *row) {
     row->device = sym_ofn(r->c, x.s, x.n);
     return true;
   case COL_SAMPLES:
-    if (!read_number(r, x, 1, 1e9, "a number of samples", &v) || v != floor(v)) return bad(r, x, "a number of samples");
+    if (!read_number(r, x, 1, 1e9, "a number of samples", &v) || v != floor(v))
+      return bad(r, x, "a number of samples");
     row->samples = (i64)v;
     return true;
   case COL_TENSOR:
@@ -167,13 +177,29 @@ static bool once(reader *r) {
     for (u32 it = 0, j; hmap_next(&seen, h, &it, &j);)
       if (!compare_rows(x, &r->rows.v[j])) {
         diag(r->c, E_PROFILE, at_line(r, r->line_of.v[i], r->begins.v[i], r->begins.v[i]),
-             "layer %s on %s with %lld samples and tensor %u is there twice", x->layer, sym_str(r->c, x->device),
-             (long long)x->samples, x->tensor);
+             "layer %s on %s with %lld samples and tensor %u is there twice", x->layer,
+             sym_str(r->c, x->device), (long long)x->samples, x->tensor);
         diag_note(r->c, at_line(r, r->line_of.v[j], r->begins.v[j], r->begins.v[j]), "the first time");
         return false;
       }
     hmap_add(r->a, &seen, h, i);
   }
+  return true;
+}
+
+// A time is said in every line of a device, or in none.
+static bool all_or_none(reader *r) {
+  for (u32 k = 0; k < PROFILE_TIMES; k++)
+    for (u32 i = 1; i < r->rows.n; i++) {
+      u32 j = 0; // the first line of the device
+      while (r->rows.v[j].device.i != r->rows.v[i].device.i) j++;
+      const bool says = r->rows.v[i].ps[k] >= 0;
+      if (says == (r->rows.v[j].ps[k] >= 0)) continue;
+      diag(r->c, E_PROFILE, at_line(r, r->line_of.v[i], r->begins.v[i], r->begins.v[i]), "%s is %s here, but %s before for %s",
+           column_name[COL_TIMES + k], says ? "said" : "not said", says ? "not" : "it was",
+           sym_str(r->c, r->rows.v[i].device));
+      return false;
+    }
   return true;
 }
 
@@ -183,8 +209,8 @@ static bool every_kind(const reader *r) {
     u32 i = 0;
     while (i < r->rows.n && r->rows.v[i].device.i != d->name.i) i++;
     if (i < r->rows.n) continue;
-    diag(r->c, E_PROFILE, loc_text(r->c, r->file, 0, 0, NULL), "no times of a %s, of which the machine has some",
-         sym_str(r->c, d->name));
+    diag(r->c, E_PROFILE, loc_text(r->c, r->file, 0, 0, NULL),
+         "no times of a %s, of which the machine has some", sym_str(r->c, d->name));
     diag_hint(r->c, "the column `device` has names of the machine's kinds (heddle machines)");
     return false;
   }
@@ -221,7 +247,7 @@ bool machine_profile_parse(machine *m, arena *a, sym file, const char *text, siz
     diag(m->c, E_PROFILE, loc_text(m->c, file, 0, 0, NULL), "the file is empty");
     return false;
   }
-  if (!once(&r) || !every_kind(&r)) return false;
+  if (!once(&r) || !all_or_none(&r) || !every_kind(&r)) return false;
   qsort(r.rows.v, r.rows.n, sizeof *r.rows.v, compare_rows);
   machine_profile *p = NEW(a, machine_profile);
   *p = (machine_profile){arena_strdup(a, sym_str(m->c, file)), r.rows.n, r.rows.v};

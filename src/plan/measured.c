@@ -47,10 +47,23 @@ static void mark(const prog *p, struct model_parts *x, func f, u32 from, u32 to,
   }
 }
 
-static u8 *parts_by_origin(arena *a, const struct model_parts *x, const prog *p) {
-  u8 *of = ZNEWN(a, u8, p->norigins + 1);
+// The parts of a program that a plan made: by origin, and by function where an operator became one of its own, whose
+// instructions have no origin.
+static measured_times parts_in(arena *a, const struct model_parts *x, const prog *p) {
+  u8 *of = ZNEWN(a, u8, p->norigins + 1), *part = ZNEWN(a, u8, p->funcs.n + 1);
+  const func_info **made = NEWN(a, const func_info *, p->funcs.n + 1);
+  u32 n = 0;
   memcpy(of, x->of, MIN(p->norigins, x->norigins) + 1);
-  return of;
+  for (u32 f = 1; f < p->funcs.n; f++)
+    for (u32 i = 0; i < p->funcs.v[f]->body.n; i++) {
+      const instr *in = &p->funcs.v[f]->body.v[i];
+      if (in->op != OP_call || !of[in->origin]) continue;
+      const func_info *callee = func_get(p, in->callee);
+      u32 k = 0;
+      while (k < n && made[k] != callee) k++;
+      if (k == n && callee->body.n && !callee->body.v[0].origin) made[n] = callee, part[n++] = of[in->origin];
+    }
+  return (measured_times){.nparts = x->n, .part = of, .nfuncs = n, .func = made, .func_part = part};
 }
 
 static const struct model_parts *parts_of(planner *pl) {
@@ -75,7 +88,8 @@ static const struct model_parts *parts_of(planner *pl) {
     }
     mark(p, x, p->main, i, i + 1, part);
   }
-  if (last < m->body.n) mark(p, x, p->main, last, m->body.n, part = part_named(x, "last")), x->count[part] = 1;
+  if (last < m->body.n)
+    mark(p, x, p->main, last, m->body.n, part = part_named(x, "last")), x->count[part] = 1;
   x->of[0] = 0; // instructions without an origin
   return pl->parts = x;
 }
@@ -96,7 +110,8 @@ static bool no_row(const measuring *x, const char *layer, sym device, u32 tensor
   }
   const char *kind = sym_str(m->c, device);
   if (of_layer) {
-    diag(c, E_PROFILE, (loc){0}, "%s has no times of layer '%s' on %u %s together", x->times->file, layer, tensor, kind);
+    diag(c, E_PROFILE, (loc){0}, "%s has no times of layer '%s' on %u %s together", x->times->file, layer,
+         tensor, kind);
     diag_hint(c, "column tensor has %s", sb_str(&has));
     return false;
   }
@@ -112,8 +127,8 @@ static bool too_far(const measuring *x, const profile_row *row, u32 n, double sa
   const i64 least = row[0].samples, most = row[n - 1].samples;
   if (samples * BEYOND >= (double)least && samples <= (double)most * BEYOND) return false;
   ctx *c = x->pl->src->c;
-  diag(c, E_PROFILE, (loc){0}, "%s has no times of layer '%s' near %.4g samples on %u %s", x->times->file, row->layer,
-       samples, row->tensor, sym_str(cost_model_machine(x->k)->c, row->device));
+  diag(c, E_PROFILE, (loc){0}, "%s has no times of layer '%s' near %.4g samples on %u %s", x->times->file,
+       row->layer, samples, row->tensor, sym_str(cost_model_machine(x->k)->c, row->device));
   if (least < most)
     diag_hint(c, "column samples has %lld to %lld for it", (long long)least, (long long)most);
   else
@@ -130,7 +145,8 @@ static double between(const profile_row *row, u32 n, double samples, profile_tim
   if (n == 1) return first;
   u32 i = 0;
   while (i + 2 < n && samples > (double)row[i + 1].samples) i++;
-  const double s0 = (double)row[i].samples, s1 = (double)row[i + 1].samples, t0 = row[i].ps[of], t1 = row[i + 1].ps[of];
+  const double s0 = (double)row[i].samples, s1 = (double)row[i + 1].samples, t0 = row[i].ps[of],
+               t1 = row[i + 1].ps[of];
   const double t = t0 + (t1 - t0) * (samples - s0) / (s1 - s0);
   return samples < at ? MAX(t, first * samples / at) : MAX(t, 0);
 }
@@ -163,7 +179,8 @@ static const plan *alone(const measuring *x, u32 of_mesh, u32 kind, u32 micro) {
     else
       of->axes[i].size = 1, of->axes[i].shares = NULL;
   if (micro > 1 && !pn->time)
-    of->axes[of->naxes++] = (plan_axis){.name = sym_of(x->pl->src->c, "microbatch of a layer"), .temporal = true};
+    of->axes[of->naxes++] =
+        (plan_axis){.name = sym_of(x->pl->src->c, "microbatch of a layer"), .temporal = true};
   of->time = micro == 1 ? 0 : pn->time ? pn->time : (u8)of->naxes;
   if (of->time) of->axes[of->time - 1].size = micro;
   of->meshes[0] = *m, of->meshes[0].first = 0, of->meshes[0].nranks = n;
@@ -183,7 +200,12 @@ typedef struct {
   cost_model *k;
   i64 *ps; // room
   double *sum;
+  bool accumulates; // the plan adds up gradients of microbatches, as what is asked does
 } adding;
+
+static bool is_accumulation(const func_info *f, const instr *in) {
+  return in->op == OP_add && in->flags & INSTR_BACKWARD && opd_donated(f, in, 0);
+}
 
 static bool add(const adding *x, const func_info *f, group g, u32 from, u32 end) {
   for (u32 i = from; i < end; i++) {
@@ -194,8 +216,9 @@ static bool add(const adding *x, const func_info *f, group g, u32 from, u32 end)
       if (!add(x, callee, on, 0, callee->body.n)) return false;
       continue;
     }
-    const u32 of = cost_measured(x->p, in);
-    if (!of || in->op == OP_send || in->op == OP_copy) continue;
+    const u32 of = cost_measured(x->p, f, in);
+    if (!of || in->op == OP_send || in->op == OP_copy || (!x->accumulates && is_accumulation(f, in)))
+      continue;
     const u32 n = cost_instr(x->k, x->p, f, in, on, x->ps);
     double sum = 0;
     if (!n) return false;
@@ -217,10 +240,12 @@ static double *asked(const measuring *x, u32 of_mesh, u32 kind, u32 micro) {
   prog *p = plan_probe(x->pl, of, k, x->a, true, &about);
   if (!p) return NULL;
   const u32 n = x->parts->n + 1;
-  double *one = NEWN(x->a, double, n * MEASURED_OF);
+  double *one = NEWN(x->a, double, n *MEASURED_OF);
   for (u32 i = 0; i < n * MEASURED_OF; i++) one[i] = 1;
-  const measured_times same = {x->parts->n, parts_by_origin(x->a, x->parts, p), ZNEWN(x->a, u16, m->nranks), ~0ull, one};
-  const adding s = {p, k, NEWN(x->a, i64, m->nranks + 1), ZNEWN(x->a, double, n * MEASURED_OF)};
+  measured_times same = parts_in(x->a, x->parts, p);
+  same.row = ZNEWN(x->a, u16, m->nranks), same.axes = ~0ull, same.factor = one;
+  const adding s = {p, k, NEWN(x->a, i64, m->nranks + 1), ZNEWN(x->a, double, n *MEASURED_OF),
+                    x->pn->time != 0};
   const func_info *main = func_get(p, p->main);
   const sim_pipeline *pl = &about.pipeline;
   p->measured = &same;
@@ -238,15 +263,16 @@ static double *asked(const measuring *x, u32 of_mesh, u32 kind, u32 micro) {
 static u64 splits_hash(const measuring *x, u32 of_mesh) {
   const plan *pn = x->pn;
   const plan_mesh *m = &pn->meshes[of_mesh];
-  u64 h = hash_u64(pn->train, pn->batchnorm_groups != 0), mine = 0;
+  u64 h = hash_u64(pn->train, (u64)(pn->batchnorm_groups != 0) << 1 | (pn->time != 0)), mine = 0;
   for (u32 i = 0; i < m->naxes; i++)
-    if (x->tensor >> m->axis[i] & 1) mine |= 1ull << m->axis[i], h = plan_axis_hash(h, &pn->axes[m->axis[i] - 1]);
+    if (x->tensor >> m->axis[i] & 1)
+      mine |= 1ull << m->axis[i], h = plan_axis_hash(h, &pn->axes[m->axis[i] - 1]);
   for (u32 i = 0; i < pn->ntrans; i++) {
     const plan_trans *t = &pn->trans[i];
     if (!(mine >> t->axis & 1)) continue;
     h = hash_u64((u64)t->fn.i << 32 | t->instr, h);
-    h = hash_u64((u64)t->index << 24 | (u64)t->dim << 16 | (u64)t->axis << 8 | (u64)t->result << 2 | (u64)t->weak << 1 |
-                     t->uneven,
+    h = hash_u64((u64)t->index << 24 | (u64)t->dim << 16 | (u64)t->axis << 8 | (u64)t->result << 2 |
+                     (u64)t->weak << 1 | t->uneven,
                  hash_u64((u64)t->stride, h));
   }
   return h;
@@ -267,7 +293,8 @@ static const double *modelled(const measuring *x, u32 of_mesh, u32 kind, u32 mic
 // At any number of samples: linear between numbers that divide the batch.
 static bool modelled_at(const measuring *x, u32 of_mesh, u32 kind, double samples, double *out) {
   const u32 n = (x->parts->n + 1) * MEASURED_OF;
-  i64 less = MAX(MIN((i64)samples, x->batch), 1), more = MIN((i64)samples + ((double)(i64)samples < samples), x->batch);
+  i64 less = MAX(MIN((i64)samples, x->batch), 1),
+      more = MIN((i64)samples + ((double)(i64)samples < samples), x->batch);
   while (x->batch % less) less--;
   while (more < less || x->batch % more) more++;
   const double *a = modelled(x, of_mesh, kind, (u32)(x->batch / less)),
@@ -279,7 +306,9 @@ static bool modelled_at(const measuring *x, u32 of_mesh, u32 kind, double sample
 }
 
 // ---- factors ------------------------------------------------------------------------------------------------
-static double over(double measured, double modelled) { return measured >= 0 && modelled > 0 ? measured / modelled : 1; }
+static double over(double measured, double modelled) {
+  return measured >= 0 && modelled > 0 ? measured / modelled : 1;
+}
 
 // Of one layer; below 0: not said. model: what the cost model says of all layers at `samples`.
 static bool time_of(const measuring *x, u32 of_mesh, u32 kind, u32 part, u32 tensor, double samples,
@@ -288,7 +317,8 @@ static bool time_of(const measuring *x, u32 of_mesh, u32 kind, u32 part, u32 ten
   const char *layer = x->parts->name[part];
   const sym device = cost_model_machine(x->k)->kind[kind].name;
   u32 i = 0, n = 0;
-  while (i < p->n && (p->row[i].device.i != device.i || strcmp(p->row[i].layer, layer) || p->row[i].tensor != tensor))
+  while (i < p->n &&
+         (p->row[i].device.i != device.i || strcmp(p->row[i].layer, layer) || p->row[i].tensor != tensor))
     i++;
   while (i + n < p->n && p->row[i + n].device.i == device.i && !strcmp(p->row[i + n].layer, layer) &&
          p->row[i + n].tensor == tensor)
@@ -302,7 +332,8 @@ static bool time_of(const measuring *x, u32 of_mesh, u32 kind, u32 part, u32 ten
   double *there = NEWN(x->a, double, (x->parts->n + 1) * MEASURED_OF);
   if (!modelled_at(x, of_mesh, kind, at, there)) return false;
   for (u32 k = 0; k < PROFILE_UPDATE; k++) {
-    const double more = (model[part * MEASURED_OF + k] - there[part * MEASURED_OF + k]) / x->parts->count[part];
+    const double more =
+        (model[part * MEASURED_OF + k] - there[part * MEASURED_OF + k]) / x->parts->count[part];
     if (row->ps[k] >= 0) out[k] = MAX(row->ps[k] + more, row->ps[k] * MIN(samples / at, 1));
   }
   return true;
@@ -319,7 +350,8 @@ static bool factors(const measuring *x, u32 of_mesh, u32 kind, double samples, d
   for (u32 i = 0; i <= n; i++) {
     double t[PROFILE_TIMES] = {-1, -1, -1};
     if (i && !time_of(x, of_mesh, kind, i, tensor, samples, model, t)) return false;
-    for (u32 d = 0; d < 2; d++) out[i * MEASURED_OF + d] = over(t[d] * x->parts->count[i], model[i * MEASURED_OF + d]);
+    for (u32 d = 0; d < 2; d++)
+      out[i * MEASURED_OF + d] = over(t[d] * x->parts->count[i], model[i * MEASURED_OF + d]);
     out[i * MEASURED_OF + PROFILE_UPDATE] = 1;
     if (t[PROFILE_UPDATE] >= 0) update = MAX(update, 0) + t[PROFILE_UPDATE] * x->parts->count[i];
     updates += model[i * MEASURED_OF + PROFILE_UPDATE];
@@ -349,7 +381,8 @@ static loaded load_of(const measuring *x, u32 of_mesh, u32 index, u32 rank) {
     const plan_axis *axis = &pn->axes[m->axis[i] - 1];
     const u32 at = index % axis->size;
     index /= axis->size;
-    if (x->data >> m->axis[i] & 1) l.samples *= (double)(axis->shares ? axis->shares[at] : 1) / plan_parts(axis);
+    if (x->data >> m->axis[i] & 1)
+      l.samples *= (double)(axis->shares ? axis->shares[at] : 1) / plan_parts(axis);
   }
   if (pn->time) l.samples /= pn->axes[pn->time - 1].size;
   return l;
@@ -358,12 +391,18 @@ static loaded load_of(const measuring *x, u32 of_mesh, u32 index, u32 rank) {
 bool plan_measured(planner *pl, const plan *pn, cost_model *k, prog *p) {
   const machine *m = k ? cost_model_machine(k) : NULL;
   if (!m || !m->profile) return true;
-  measuring x = {.pl = pl, .pn = pn, .k = k, .times = m->profile, .parts = parts_of(pl), .batch = MAX(policy_batch_extent(pl), 1)};
+  measuring x = {.pl = pl,
+                 .pn = pn,
+                 .k = k,
+                 .times = m->profile,
+                 .parts = parts_of(pl),
+                 .batch = MAX(policy_batch_extent(pl), 1)};
   if (!x.parts) return false;
   x.a = arena_new();
   find_axes(&x);
   const u32 n = (x.parts->n + 1) * MEASURED_OF;
   measured_times *out = NEW(p->a, measured_times);
+  *out = parts_in(p->a, x.parts, p);
   u16 *row = ZNEWN(p->a, u16, m->nranks);
   VEC(loaded) seen = {0};
   VEC(double) factor = {0};
@@ -377,7 +416,9 @@ bool plan_measured(planner *pl, const plan *pn, cost_model *k, prog *p) {
       if (rank >= m->nranks) continue; // told by who prices it
       const loaded l = load_of(&x, q, i, rank);
       u32 r = 0;
-      while (r < seen.n && (seen.v[r].mesh != l.mesh || seen.v[r].kind != l.kind || seen.v[r].samples != l.samples)) r++;
+      while (r < seen.n &&
+             (seen.v[r].mesh != l.mesh || seen.v[r].kind != l.kind || seen.v[r].samples != l.samples))
+        r++;
       if (r == seen.n) {
         *vec_push(x.a, &seen) = l;
         ok = factors(&x, l.mesh, l.kind, l.samples, vec_push_n(x.a, &factor, n));
@@ -387,7 +428,7 @@ bool plan_measured(planner *pl, const plan *pn, cost_model *k, prog *p) {
   }
   for (u32 i = 0; i < pn->naxes; i++)
     if (x.tensor >> (i + 1) & 1) out->axes |= 1ull << axis_find(p->sp, pn->axes[i].name);
-  out->nparts = x.parts->n, out->part = parts_by_origin(p->a, x.parts, p), out->row = row;
+  out->row = row;
   out->factor = arena_dup(p->a, factor.v, sizeof *factor.v * factor.n);
   p->measured = ok ? out : NULL;
   arena_free(x.a);

@@ -28,7 +28,7 @@ static u32 event_find(sim *s, const func_info *f, const instr *i, group g) {
   u32 few[64], n = 3 + i->nopd + i->nres;
   arena_mark_t m = arena_mark(s->tmp);
   u32 *key = n <= COUNT_OF(few) ? few : NEWN(s->tmp, u32, n);
-  key[0] = i->op | cost_measured(s->p, i) << 16;
+  key[0] = i->op | cost_measured(s->p, f, i) << 16;
   key[1] = i->at.i;
   key[2] = g.i;
   for (u32 k = 0; k < i->nopd; k++) key[3 + k] = f->values.v[opd_of(f, i, k)].ty.i;
@@ -49,7 +49,7 @@ static u32 event_of(sim *s, const func_info *f, const instr *i, group g) {
   if (!s->intern) return event_new(s, f, i, g, NULL, 0);
   if (i->nopd != 1 || i->nres != 1) return event_find(s, f, i, g);
   u32 from = f->values.v[opd_of(f, i, 0)].ty.i, to = f->values.v[i->res].ty.i;
-  const u32 op = i->op | cost_measured(s->p, i) << 16;
+  const u32 op = i->op | cost_measured(s->p, f, i) << 16;
   recent_event *r = &s->recent[(from * 31 + to * 7 + i->op) % COUNT_OF(s->recent)];
   if (!r->id || r->op != op || r->at != i->at.i || r->g != g.i || r->from != from || r->to != to)
     *r = (recent_event){op, i->at.i, g.i, from, to, event_find(s, f, i, g)};

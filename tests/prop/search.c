@@ -4,6 +4,7 @@
 // plan that fits, devices that are alike change places, and prices double. SEED=n runs one setting and tells its
 // searches.
 #include "plans.h"
+#include "profiles.h"
 #include "search/search.h"
 #include "test.h"
 #include <stdlib.h>
@@ -68,6 +69,8 @@ static void slow_down(setting *s) {
 
 static void quiet(void *arg, const cost_event *e, double factor) { (void)arg, (void)e, (void)factor; }
 
+static u32 profiled;
+
 static void open_setting(setting *s, u64 seed) {
   static const i64 batches[] = {0, 0, 1, 4, 6, 8, 12};
   static const optimizer optims[] = {OPTIM_SGD, OPTIM_MOMENTUM, OPTIM_ADAM, OPTIM_ADAFACTOR};
@@ -85,6 +88,9 @@ static void open_setting(setting *s, u64 seed) {
   REQUIRE(s->m);
   slow_down(s);
   s->costs.extrapolated = quiet;
+  if (chance(&s->rng, 5) && profile_made_up(s->m, s->a, s->src, &s->rng))
+    s->machine_text = arena_printf(s->a, "%s, times of layers", s->machine_text), profiled++;
+  diag_clear(s->c);
   if (chance(&s->rng, 8)) s->costs.model = "distir", s->bytes = SIM_BYTES_DISTIR;
   s->k = cost_model_new(s->c, s->a, s->m, &s->costs);
   s->pl = planner_new(s->src);
