@@ -1,4 +1,5 @@
-// balance.c - exact shares and stages of large mixed clusters. Of several models and memories the slowest counts.
+// balance.c - exact shares and stages of large mixed clusters. Of several models and memories the slowest
+// counts.
 #include "balance/balance.h"
 #include "bench.h"
 

@@ -1,5 +1,5 @@
-// pipeline.c - GPT-3 175B training on 1,024 A100: one plan from nothing, one whose stages and line are known, the
-// program of the same plan, and a search. Reading the model and the machine is not included.
+// pipeline.c - GPT-3 175B training on 1,024 A100: one plan from nothing, one whose stages and line are known,
+// the program of the same plan, and a search. Reading the model and the machine is not included.
 #include "bench.h"
 #include "front/front.h"
 #include "search/search.h"
@@ -32,7 +32,8 @@ static void close_bed(bed *b) {
   ctx_free(b->c);
 }
 
-// Milliseconds: everything; the pass alone; one of eight passes at once; the whole program, made and simulated.
+// Milliseconds: everything; the pass alone; one of eight passes at once; the whole program, made and
+// simulated.
 typedef struct {
   double cold, known, lane, whole;
 } taken;

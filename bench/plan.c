@@ -1,6 +1,6 @@
 // plan.c - one plan from the single-device program in memory to time and memory of every rank: the planner,
-// the policy, the distributed program, its simulation; or the stages and one pass over their schedule, as in a search.
-// Reading the model and the machine is not included.
+// the policy, the distributed program, its simulation; or the stages and one pass over their schedule, as in
+// a search. Reading the model and the machine is not included.
 #include "bench.h"
 #include "front/front.h"
 #include "plan/plan.h"

@@ -1,8 +1,8 @@
 // space.h - a space of plans in a file, and parts of it. Included by programs only.
 //
-// The file is a line of `--strategy` (docs/strategy.md), over several lines and with comments. A part of the space
-// has one value in some rows. In a part that leaves no choice in a row that was said (v where pp=1), the row
-// is taken as not said, for a search refuses what no plan has.
+// The file is a line of `--strategy` (docs/strategy.md), over several lines and with comments. A part of the
+// space has one value in some rows. In a part that leaves no choice in a row that was said (v where pp=1),
+// the row is taken as not said, for a search refuses what no plan has.
 #ifndef HEDDLE_BENCH_SPACE_H
 #define HEDDLE_BENCH_SPACE_H
 #include "plan/plan.h"

@@ -1,6 +1,6 @@
-// main.c - published figures beside ours. Arguments choose: best, golden, grids, distsim, whale; none: all. What
-// needs data that is not there is skipped and says so. The last line sums up; the exit status is 0 also where
-// a demand is missed: these are findings, not tests.
+// main.c - published figures beside ours. Arguments choose: best, golden, grids, distsim, whale; none: all.
+// What needs data that is not there is skipped and says so. The last line sums up; the exit status is 0 also
+// where a demand is missed: these are findings, not tests.
 #include "reproduce.h"
 
 int main(int argc, char **argv) {

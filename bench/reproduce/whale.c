@@ -1,10 +1,10 @@
-// whale.c - Whale's published figures (USENIX ATC 2022, section 5) beside ours: single strategies, nested pipelines, mixed
-// machines, M6-10B. The hybrids of section 5.1.2 are in whale_hybrid.c.
+// whale.c - Whale's published figures (USENIX ATC 2022, section 5) beside ours: single strategies, nested
+// pipelines, mixed machines, M6-10B. The hybrids of section 5.1.2 are in whale_hybrid.c.
 //
-// What the paper does not say is assumed, once and for all rows: f32 (its TensorFlow 1.12 without mixed precision); BERT and
-// T5 with 128 tokens; Adam, but momentum for ResNet; the batch of a device, or the microbatch, is the largest power of two
-// that fits the smallest device under the baseline; 8 microbatches, as in its example 1; the stages of a replica on one node,
-// as its section 3.2 prefers.
+// What the paper does not say is assumed, once and for all rows: f32 (its TensorFlow 1.12 without mixed
+// precision); BERT and T5 with 128 tokens; Adam, but momentum for ResNet; the batch of a device, or the
+// microbatch, is the largest power of two that fits the smallest device under the baseline; 8 microbatches,
+// as in its example 1; the stages of a replica on one node, as its section 3.2 prefers.
 #include "whale.h"
 
 static const char *const mixed16 = "1x8 v100-32gb + 1x8 p100 eth=50Gb/s";
@@ -70,7 +70,7 @@ static void mixed_pipeline(arena *a, verdict *v, const char *model) {
   setting_close(&x);
 }
 
-// ---- 5.1.1: data parallel, and pipelines beside GPipe ------------------------------------------------------
+// ---- 5.1.1: data parallel, and pipelines beside GPipe ---------------------------------------------------
 static const char *nodes_of_8(arena *a, u32 devices) {
   return devices < 8 ? arena_printf(a, "1x%u v100-32gb eth=50Gb/s", devices)
                      : arena_printf(a, "%ux8 v100-32gb eth=50Gb/s", devices / 8);
@@ -102,7 +102,7 @@ static void beside_gpipe(arena *a, verdict *v, u32 stages, double published) {
   row(v, "  the same, GPipe without recomputation", 0, 0, keeps / whale, "where it has the memory");
 }
 
-// ---- 5.1.2: nested pipelines -------------------------------------------------------------------------------
+// ---- 5.1.2: nested pipelines ----------------------------------------------------------------------------
 static double samples_a_second(arena *a, setting_opts o, u32 n, u32 stages, i64 micro, u32 parts) {
   o.machine = nodes_of_8(a, n), o.batch = n / stages * parts * micro;
   const char *line = arena_printf(a, "dp=%u pp=%u mb=%u", n / stages, stages, parts);
@@ -130,7 +130,7 @@ static void nested(arena *a, verdict *v) {
   }
 }
 
-// ---- 5.3.1: M6-10B -----------------------------------------------------------------------------------------
+// ---- 5.3.1: M6-10B --------------------------------------------------------------------------------------
 static void m6_row(arena *a, verdict *v, placing where, i64 micro, const char *what, double published) {
   const char *line = "dp=%u pp=8 mb=35 recompute=full";
   setting_opts o = {.model = "m6-10b", .machine = "8x8 v100-32gb eth=50Gb/s", .optim = OPTIM_ADAFACTOR};

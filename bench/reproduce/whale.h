@@ -1,4 +1,5 @@
-// whale.h - what the comparisons with Whale share: a model on a machine, what a plan of it takes, and the rows of the table.
+// whale.h - what the comparisons with Whale share: a model on a machine, what a plan of it takes, and the
+// rows of the table.
 #ifndef HEDDLE_REPRODUCE_WHALE_H
 #define HEDDLE_REPRODUCE_WHALE_H
 #include "reproduce.h"
@@ -33,16 +34,18 @@ typedef struct {
   char name[128]; // of the plan, with the numbers that `auto` became
 } outcome;
 outcome run_plan(setting *x, plan *pn);
-// node_first: the stages of a replica lie next to each other on one node, as Whale places them; otherwise the replicas of a
-// stage do.
+// node_first: the stages of a replica lie next to each other on one node, as Whale places them; otherwise the
+// replicas of a stage do.
 typedef enum { STAGE_FIRST, NODE_FIRST } placing;
 outcome run_strategy(setting *x, placing where, const char *line);
 outcome run_once(const setting_opts *o, placing where, const char *line); // opened and closed
 
-// The largest power of two samples for each of `parts` parts of the batch with which the plan fits; 0: none does.
+// The largest power of two samples for each of `parts` parts of the batch with which the plan fits; 0: none
+// does.
 i64 largest_batch(setting_opts o, i64 parts, placing where, const char *line);
 
-// A row: what Whale published as numbers from `low` to `high`, and ours, which meets it within 5 %. high 0: not judged.
+// A row: what Whale published as numbers from `low` to `high`, and ours, which meets it within 5 %. high 0:
+// not judged.
 void row(verdict *v, const char *what, double low, double high, double ours, const char *note, ...)
     PRINTF_LIKE(6, 7);
 void row_text(const char *what, const char *published, const char *ours, const char *note);

@@ -1,6 +1,6 @@
-// whale_hybrid.c - ResNet-50 with 100,000 and 1,000,000 classes on V100 of 8 a node: data parallel, and Whale's hybrid, features
-// data parallel and the classifier split over the same devices (section 5.1.2 to 5.1.4). The hybrids are plan files of two
-// meshes over the same ranks.
+// whale_hybrid.c - ResNet-50 with 100,000 and 1,000,000 classes on V100 of 8 a node: data parallel, and
+// Whale's hybrid, features data parallel and the classifier split over the same devices (section 5.1.2 to
+// 5.1.4). The hybrids are plan files of two meshes over the same ranks.
 #include "whale.h"
 
 typedef enum { SP1, SP2 } sharding; // the classifier's weight split by columns; by rows, its products summed

@@ -1,4 +1,5 @@
-// whale_run.c - what a plan of a model takes on a machine, for the comparisons with Whale, and rows of its table.
+// whale_run.c - what a plan of a model takes on a machine, for the comparisons with Whale, and rows of its
+// table.
 #include "whale.h"
 
 void setting_open(setting *x, const setting_opts *o) {

@@ -1,10 +1,10 @@
-// main.c - how far published measurements lie from the prices of the presets, by the figure that decides the price:
-// the sections `spread` of machines/devices.yaml and the rows of src/machine/spreads.def. `make spreads`; the tables
-// are sought in $HEDDLE_DATA.
+// main.c - how far published measurements lie from the prices of the presets, by the figure that decides the
+// price: the sections `spread` of machines/devices.yaml and the rows of src/machine/spreads.def. `make
+// spreads`; the tables are sought in $HEDDLE_DATA.
 //
-// The spread of a class is the value that 68.3 % of |measured / price - 1| do not exceed: what lies to one side counts
-// as much as what scatters. Classes of fewer than MIN_COUNT measurements are unknown. With SPREADS_BIAS=1 the median
-// of measured / price stands beside every class.
+// The spread of a class is the value that 68.3 % of |measured / price - 1| do not exceed: what lies to one
+// side counts as much as what scatters. Classes of fewer than MIN_COUNT measurements are unknown. With
+// SPREADS_BIAS=1 the median of measured / price stands beside every class.
 #include "cost/cost.h"
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // machine.c - machines behind heddle.h.
 #include "api/internal.h"
-#include "machine/profile.h"
+#include "machine/machine.h"
 
 static heddle_machine *load(heddle_session *s, const char *spec) {
   heddle_machine *m = object_new(s, sizeof *m, NULL);

@@ -1,6 +1,6 @@
 // search.c - the search for plans behind heddle.h.
 #include "api/internal.h"
-#include "machine/profile.h"
+#include "machine/machine.h"
 
 static void search_fini(object *o) {
   heddle_search *f = (heddle_search *)o;

@@ -1,9 +1,11 @@
-// balance.h - exact shares of work for devices of different speed and memory. Layer 1. Knows no programs and no
+// balance.h - exact shares of work for devices of different speed and memory. Layer 1. Knows no programs and
+// no
 // machines: times, bytes and limits come from the caller. Integers only, so that an optimum is one: times in
 // picoseconds, memory in bytes.
 //
-// Every function returns BALANCE_OK or what makes the problem impossible, with the figures in the result: the caller
-// words it. Results lie in the arena that the caller passes. Same input, same result, on every machine.
+// Every function returns BALANCE_OK or what makes the problem impossible, with the figures in the result: the
+// caller words it. Results lie in the arena that the caller passes. Same input, same result, on every
+// machine.
 #ifndef HEDDLE_BALANCE_H
 #define HEDDLE_BALANCE_H
 #include "base/base.h"
@@ -23,11 +25,12 @@ typedef enum {
 } balance_fault;
 
 // ---- shares: data, tensor -----------------------------------------------------------------------------
-// `total` quanta (samples; heads or tiles of a tensor) are shared out over ranks, so that the slowest rank is as
-// fast as it can be: rank i gets b_i quanta, least_i <= b_i <= cap_i, sum b_i = total, and max t_i(b_i) is minimal.
-// Ranks that are alike are one kind. A rank without quanta takes part too: t_i(0) counts.
+// `total` quanta (samples; heads or tiles of a tensor) are shared out over ranks, so that the slowest rank is
+// as fast as it can be: rank i gets b_i quanta, least_i <= b_i <= cap_i, sum b_i = total, and max t_i(b_i) is
+// minimal. Ranks that are alike are one kind. A rank without quanta takes part too: t_i(0) counts.
 //
-// Picoseconds for so many quanta of a rank of a kind, below BALANCE_TIMES. Asked for least to min(cap, total).
+// Picoseconds for so many quanta of a rank of a kind, below BALANCE_TIMES. Asked for least to min(cap,
+// total).
 typedef i64 balance_time(const void *arg, u32 kind, i64 quanta);
 #define BALANCE_TIMES  ((i64)1 << 60)
 #define BALANCE_QUANTA ((i64)1 << 31)
@@ -53,19 +56,19 @@ typedef struct {
   i64 off;          // BALANCE_CAPS, BALANCE_LEASTS
 } balance_split;
 
-// The optimum. Where times never fall it is T* = min {T : sum b_i(T) >= total}, b_i(T) the most quanta that rank i
-// finishes by T; found by bisection, with O(nkinds log total log T) times asked for. Of all optima it is the one
-// that a heap gives: the first `total` quanta in the order of (time of the rank with this quantum, its number on
-// the rank, rank); so ranks of one kind differ by one quantum at most, and the first have more.
+// The optimum. Where times never fall it is T* = min {T : sum b_i(T) >= total}, b_i(T) the most quanta that
+// rank i finishes by T; found by bisection, with O(nkinds log total log T) times asked for. Of all optima it
+// is the one that a heap gives: the first `total` quanta in the order of (time of the rank with this quantum,
+// its number on the rank, rank); so ranks of one kind differ by one quantum at most, and the first have more.
 //
-// Where times may fall: bisection over the times that there are, with the sums that the ranks can make as sets of
-// bits; O(ranks * cap * total / 64) for each of its log(nkinds * cap) steps. Of all optima, the one in which each
-// rank in turn has the share nearest to an even part of what is left, the larger of two.
+// Where times may fall: bisection over the times that there are, with the sums that the ranks can make as
+// sets of bits; O(ranks * cap * total / 64) for each of its log(nkinds * cap) steps. Of all optima, the one
+// in which each rank in turn has the share nearest to an even part of what is left, the larger of two.
 //
-// The bound is the fractional relaxation without caps: B quanta take at least B / sum r_i, r_i the best rate of rank
-// i in quanta per second. For fixed + b * each it is (B + sum f_i / e_i) / sum 1 / e_i; the best rate of other times
-// that never fall is found from some of the shares only, and is at most a 16th too high. Also no less than the time
-// that a rank needs for the quanta it must have.
+// The bound is the fractional relaxation without caps: B quanta take at least B / sum r_i, r_i the best rate
+// of rank i in quanta per second. For fixed + b * each it is (B + sum f_i / e_i) / sum 1 / e_i; the best rate
+// of other times that never fall is found from some of the shares only, and is at most a 16th too high. Also
+// no less than the time that a rank needs for the quanta it must have.
 balance_fault balance_shares(arena *a, const balance_batch *in, balance_split *out);
 
 // How many quanta of each_bytes fit a memory beside fixed_bytes: a cap. 0 where not even those fit; INT64_MAX
@@ -73,8 +76,9 @@ balance_fault balance_shares(arena *a, const balance_batch *in, balance_split *o
 i64 balance_cap(i64 memory_bytes, i64 fixed_bytes, i64 each_bytes);
 
 // ---- stages: pipeline ---------------------------------------------------------------------------------
-// A chain of layers is cut into stages of one or more layers, each on a device of its own; not every device need be
-// used. Wanted are the devices, their order and the cuts. With stage i of N, from 0, on a device of kind k:
+// A chain of layers is cut into stages of one or more layers, each on a device of its own; not every device
+// need be used. Wanted are the devices, their order and the cuts. With stage i of N, from 0, on a device of
+// kind k:
 //
 //   t_i   = sum of time_ps[k] of its layers, forward and backward of one microbatch
 //   s_i   = send_ps of the cut behind it, between its kind and the next one's; it runs beside the stages
@@ -85,7 +89,8 @@ typedef struct {
   u32 count; // devices
   i64 memory_bytes;
 } balance_devices;
-// Picoseconds to bring the activations of a microbatch over the cut behind layer cut - 1, and their gradient back.
+// Picoseconds to bring the activations of a microbatch over the cut behind layer cut - 1, and their gradient
+// back.
 typedef i64 balance_send(const void *arg, u32 cut, u32 from_kind, u32 to_kind);
 typedef enum {
   BALANCE_TOTAL,      // least total; of those, least tau
@@ -113,35 +118,38 @@ typedef struct {
   u64 states; // sets of devices
 } balance_cuts;
 
-// The optimum of the aim, exactly. Of all plans with the same tau and total, that with the fewest stages; of those that
-// with the fewest devices of the last kind, then of the kind before it, ..; of those that whose first stage is on the
-// lowest kind and has the fewest layers, then the second, ..
+// The optimum of the aim, exactly. Of all plans with the same tau and total, that with the fewest stages; of
+// those that with the fewest devices of the last kind, then of the kind before it, ..; of those that whose
+// first stage is on the lowest kind and has the fewest layers, then the second, ..
 //
-// How. A state is a set of devices, so many of each kind; the last stages run on them. So how many devices it has says
-// what its first stage keeps, whatever comes before it. A part of a stage that fits a device, in time and memory, fits
-// it too; so where no send can be the bottleneck and any number of stages will do, only the first cut that a state
-// reaches under a tau matters, and tau is bisected over the times of neighbouring layers: O(states * kinds) each. Else
-// tau is bisected, and in any case the least sum of t_i and s_i is found, with a sum for every cut (and kind of the
-// first stage) that a state reaches and from which the other devices reach the first layer: O(states * kinds * layers
-// * (kinds, with sends)) at most. For the least total, taus between the least and the largest that can pay are tried by
-// branch and bound.
+// How. A state is a set of devices, so many of each kind; the last stages run on them. So how many devices it
+// has says what its first stage keeps, whatever comes before it. A part of a stage that fits a device, in
+// time and memory, fits it too; so where no send can be the bottleneck and any number of stages will do, only
+// the first cut that a state reaches under a tau matters, and tau is bisected over the times of neighbouring
+// layers: O(states * kinds) each. Else tau is bisected, and in any case the least sum of t_i and s_i is
+// found, with a sum for every cut (and kind of the first stage) that a state reaches and from which the other
+// devices reach the first layer: O(states * kinds * layers
+// * (kinds, with sends)) at most. For the least total, taus between the least and the largest that can pay
+// are tried by branch and bound.
 //
-// The bounds. For every y >= 0, tau >= (sum_l min_k y_k time_kl) / (sum of y over the devices), here with y_k = 1 /
-// (time of all layers on kind k), and over the devices with the largest y if there are more than stages: W / sum F
-// where kinds differ by a factor. Also no less than any layer on the kind that is fastest for it. For the total,
-// (micro - 1) tau + every layer on the kind that is fastest for it.
+// The bounds. For every y >= 0, tau >= (sum_l min_k y_k time_kl) / (sum of y over the devices), here with y_k
+// = 1 / (time of all layers on kind k), and over the devices with the largest y if there are more than
+// stages: W / sum F where kinds differ by a factor. Also no less than any layer on the kind that is fastest
+// for it. For the total, (micro - 1) tau + every layer on the kind that is fastest for it.
 balance_fault balance_stages(arena *a, const balance_line *in, balance_cuts *out);
 
-// Several chunks on a place, for interleaved schedules: chunk c of place r is stage c * nplaces + r, as in sched.h. What
-// a place does is then a sum over chunks, which all passes through the same order of devices share: what a set of
-// devices reaches no longer says enough, so balance_stages does not do it. Here the order is given. Memory is left
+// Several chunks on a place, for interleaved schedules: chunk c of place r is stage c * nplaces + r, as in
+// sched.h. What a place does is then a sum over chunks, which all passes through the same order of devices
+// share: what a set of devices reaches no longer says enough, so balance_stages does not do it. Here the
+// order is given. Memory is left
 // out: what a chunk keeps is the schedule's.
 //
-// Exact: longest_ps, the longest chunk, is the least that there is. Not exact: tau_ps, the most that a place does for a
-// microbatch, may be more than it need be. Cuts are those with the least sum of squares of the chunks' times (of those,
-// the fewest layers in the first chunk, then in the second, ..), then moved by single layers, the first that will do,
-// while that makes the busier of two places less busy and no chunk longer than longest_ps. No cuts have less tau than
-// tau_bound_ps, found as above. O(chunks * layers^2). BALANCE_STAGES: fewer layers than chunks.
+// Exact: longest_ps, the longest chunk, is the least that there is. Not exact: tau_ps, the most that a place
+// does for a microbatch, may be more than it need be. Cuts are those with the least sum of squares of the
+// chunks' times (of those, the fewest layers in the first chunk, then in the second, ..), then moved by
+// single layers, the first that will do, while that makes the busier of two places less busy and no chunk
+// longer than longest_ps. No cuts have less tau than tau_bound_ps, found as above. O(chunks * layers^2).
+// BALANCE_STAGES: fewer layers than chunks.
 typedef struct {
   u32 nlayers, nkinds, nplaces, nchunks; // chunks of one place
   const u32 *kind;                       // by place
@@ -154,21 +162,22 @@ typedef struct {
 balance_fault balance_chunks(arena *a, const balance_passes *in, balance_chunked *out);
 
 // ---- Whale --------------------------------------------------------------------------------------------
-// The heuristics of Whale (Jia et al., "Whale: Efficient Giant Model Training over Heterogeneous GPUs", USENIX ATC
-// 2022), with its names: a policy beside the optimum, which it may miss.
+// The heuristics of Whale (Jia et al., "Whale: Efficient Giant Model Training over Heterogeneous GPUs",
+// USENIX ATC 2022), with its names: a policy beside the optimum, which it may miss.
 //
 // Algorithm 1, memory-constraint load balancing. Device i begins with the load_ratio DF_i / sum DF. It is an
-// oom_device if load_ratio_i * TG_mem > DM_i, else a free_device. While there are some of both, peak_device is the
-// oom_device with the highest mem_util = load_ratio * TG_mem / DM; valley_device the free_device with the lowest
-// flop_util = load_ratio * TG_flop / DF (TG_flop is a factor of all, so nobody asks for it), of equal ones that with
-// the lowest mem_util; of equal ones the first. shift_load moves what the peak has too much, or as much as the
-// valley has room for; without room the valley is no longer a free_device.
+// oom_device if load_ratio_i * TG_mem > DM_i, else a free_device. While there are some of both, peak_device
+// is the oom_device with the highest mem_util = load_ratio * TG_mem / DM; valley_device the free_device with
+// the lowest flop_util = load_ratio * TG_flop / DF (TG_flop is a factor of all, so nobody asks for it), of
+// equal ones that with the lowest mem_util; of equal ones the first. shift_load moves what the peak has too
+// much, or as much as the valley has room for; without room the valley is no longer a free_device.
 //
-// As printed, a peak leaves the oom_devices after one shift even if it still does not fit: DF 16, 8, 8 with DM 10,
-// 14, 16 GB and TG_mem 38 GB would end with 12.5 GB on the first. Here it leaves when it fits: 10, 12, 16.
+// As printed, a peak leaves the oom_devices after one shift even if it still does not fit: DF 16, 8, 8 with
+// DM 10, 14, 16 GB and TG_mem 38 GB would end with 12.5 GB on the first. Here it leaves when it fits: 10, 12,
+// 16.
 //
-// Loads are whole quanta (load_ratio = load / quanta), at first rounded by largest remainder, of equal ones the
-// first. BALANCE_CAPS if some device still does not fit: by `off` quanta, all together.
+// Loads are whole quanta (load_ratio = load / quanta), at first rounded by largest remainder, of equal ones
+// the first. BALANCE_CAPS if some device still does not fit: by `off` quanta, all together.
 typedef struct {
   u32 n;              // devices, one or more
   const i64 *DF, *DM; // by device: speed, above 0, in any unit; bytes that it has for the load
@@ -183,12 +192,12 @@ typedef struct {
 } balance_loads;
 balance_fault balance_whale_loads(arena *a, const balance_whale *in, balance_loads *out);
 
-// Its pipelines, which the paper has in words (section 3.3.2): one stage a device, all devices, those with more memory
-// first (of equal ones as they were), as earlier stages keep more forwards: N - i of them in stage i of N, or `micro`.
-// The layers are cut where the FLOP before is nearest to the part that the devices before have of sum DF, then
-// Algorithm 1 balances them: shift_load moves the cuts between peak and valley, a layer at a time, until the peak fits;
-// not so far that the peak has no layer, or that a device that fits no longer does. BALANCE_STAGES: fewer layers
-// than devices. BALANCE_MEMORY: some device still does not fit.
+// Its pipelines, which the paper has in words (section 3.3.2): one stage a device, all devices, those with
+// more memory first (of equal ones as they were), as earlier stages keep more forwards: N - i of them in
+// stage i of N, or `micro`. The layers are cut where the FLOP before is nearest to the part that the devices
+// before have of sum DF, then Algorithm 1 balances them: shift_load moves the cuts between peak and valley, a
+// layer at a time, until the peak fits; not so far that the peak has no layer, or that a device that fits no
+// longer does. BALANCE_STAGES: fewer layers than devices. BALANCE_MEMORY: some device still does not fit.
 typedef struct {
   u32 n;                                      // devices, one or more
   const i64 *DF, *DM;                         // by device, as above; DM is all its memory

@@ -31,8 +31,8 @@ u32 line_bottlenecks(const line *l, arena *a, i64 above, i64 upto, i64 **out) {
   return n;
 }
 
-// Any weights give a bound, so they may be rounded: 2^100 / time of all layers, so that their products with the times
-// of all layers sum to 2^100.
+// Any weights give a bound, so they may be rounded: 2^100 / time of all layers, so that their products with
+// the times of all layers sum to 2^100.
 i64 speed_bound(arena *tmp, u32 L, u32 K, const i64 *const *time, const u32 *count, u32 most) {
   arena_mark_t mark = arena_mark(tmp);
   wide *y = NEWN(tmp, wide, K), work = 0, speed = 0;

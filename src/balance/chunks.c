@@ -1,8 +1,8 @@
 // chunks.c - cuts for several chunks on every place of a given order.
 //
-// Idea: in a given order the last stages are a number, so a table over (stage, cut) is exact. It is filled twice: with
-// the longest chunk from a stage on, which gives the limit, then with the sum of squares under it. What places do in all
-// their chunks is improved by moving single cuts.
+// Idea: in a given order the last stages are a number, so a table over (stage, cut) is exact. It is filled
+// twice: with the longest chunk from a stage on, which gives the limit, then with the sum of squares under
+// it. What places do in all their chunks is improved by moving single cuts.
 #include "balance/internal.h"
 
 typedef struct {
@@ -67,8 +67,8 @@ static i64 time_of(const chunking *c, const u32 *end, u32 stage) {
   return times_of(c, stage)[end[stage]] - times_of(c, stage)[stage ? end[stage - 1] : 0];
 }
 
-// Moves the end of a stage by a layer if no chunk gets empty or longer than the limit, and that of the two places which
-// does more then does less than the one that did more before.
+// Moves the end of a stage by a layer if no chunk gets empty or longer than the limit, and that of the two
+// places which does more then does less than the one that did more before.
 static bool move(const chunking *c, u32 *end, u32 stage, bool later, i64 *work) {
   u32 p = stage % c->in->nplaces, q = (stage + 1) % c->in->nplaces, was = end[stage], next = stage + 1;
   u32 first = stage ? end[stage - 1] + 1 : 1, last = end[next] - 1;

@@ -21,9 +21,9 @@ i64 shares_bound(const balance_batch *in);
 enum { STATES_MAX = 1 << 22, CELLS_MAX = 1 << 26 };
 static const i64 NEVER = INT64_MAX / 2; // no sum: more than any, and may be added to
 
-// Layers as cuts: cut e has e layers before it. A *state* is a set of devices, as so many of each kind: the digits
-// of its number. It stands for the last stages, which run on them; its *depth* is how many they are, so the first of
-// them keeps as many forwards, or all microbatches.
+// Layers as cuts: cut e has e layers before it. A *state* is a set of devices, as so many of each kind: the
+// digits of its number. It stands for the last stages, which run on them; its *depth* is how many they are,
+// so the first of them keeps as many forwards, or all microbatches.
 typedef struct {
   const balance_line *in;
   arena *tmp;
@@ -66,13 +66,14 @@ void line_limit(line *l, i64 tau); // sets tau, start and end
 // reach, sends left out of account. Returns the cut nearest to the first layer that any state reaches.
 u32 line_reach(line *l);
 void line_front(line *l);
-// The least that the layers before a cut take. Over all layers, if no stage is longer than tau; by cut, from lo to hi,
-// on the devices that a state leaves, with the prices of the bottleneck.
+// The least that the layers before a cut take. Over all layers, if no stage is longer than tau; by cut, from
+// lo to hi, on the devices that a state leaves, with the prices of the bottleneck.
 void line_rests(line *l); // finds over and need
 i64 line_rest_under(const line *l, i64 tau);
 i64 *line_prices(const line *l, arena *a);
 void line_rest(const line *l, const i64 *prices, const u32 *used, u32 depth, u32 lo, u32 hi, i64 *rest);
-// What no `most` of these devices, count[k] of kind k (no fewer than `most` in all), can be faster than: balance.h.
+// What no `most` of these devices, count[k] of kind k (no fewer than `most` in all), can be faster than:
+// balance.h.
 i64 speed_bound(arena *tmp, u32 L, u32 K, const i64 *const *time, const u32 *count, u32 most);
 // The bottlenecks that a plan may have, above one and up to another: ascending, each once. Returns how many.
 u32 line_bottlenecks(const line *l, arena *a, i64 above, i64 upto, i64 **out);

@@ -7,8 +7,8 @@ static i64 *prefix(arena *a, const i64 *v, u32 n) { // NULL: of zeros
   return sum;
 }
 
-// For every end, the first cut from which the layers up to it need no more than `most`; for every start, the last
-// cut. need[s, e) = (a[e] - a[s]) + times (b[e] - b[s]).
+// For every end, the first cut from which the layers up to it need no more than `most`; for every start, the
+// last cut. need[s, e) = (a[e] - a[s]) + times (b[e] - b[s]).
 static void windows(const i64 *a, const i64 *b, i64 times, i64 most, u32 L, u16 *start, u16 *end) {
   for (u32 e = 0, s = 0; e <= L; e++) {
     while (s < e && add_sat(a[e] - a[s], mul_sat(times, b[e] - b[s])) > most) end[s++] = (u16)(e - 1);

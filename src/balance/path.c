@@ -1,4 +1,5 @@
-// path.c - the stages of a plan, found again from the tables: what was the least is looked for, in a fixed order.
+// path.c - the stages of a plan, found again from the tables: what was the least is looked for, in a fixed
+// order.
 #include "balance/internal.h"
 
 static u32 used_of(const line *l, u32 state, u32 kind) {

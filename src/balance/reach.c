@@ -1,9 +1,9 @@
 // reach.c - how near to the first layer stages on so many devices come, and how far stages on the others come
 // towards them.
 //
-// Idea: a part of a stage that fits its device fits too. So of all stages on the devices of a state those that begin
-// earliest can do whatever the others can, and a state needs one number. A stage may come out empty: the plan without
-// it has fewer stages, so it keeps less, and fits all the more.
+// Idea: a part of a stage that fits its device fits too. So of all stages on the devices of a state those
+// that begin earliest can do whatever the others can, and a state needs one number. A stage may come out
+// empty: the plan without it has fewer stages, so it keeps less, and fits all the more.
 #include "balance/internal.h"
 
 u32 line_reach(line *l) {
@@ -21,9 +21,9 @@ u32 line_reach(line *l) {
   return nearest;
 }
 
-// The mirror image, for the devices that a state leaves: in front of it stand at most `most` - depth stages. The one
-// next to it keeps as many forwards as a first stage of depth + 1. Devices that are not used count as stages in
-// front of all, where they cover nothing.
+// The mirror image, for the devices that a state leaves: in front of it stand at most `most` - depth stages.
+// The one next to it keeps as many forwards as a first stage of depth + 1. Devices that are not used count as
+// stages in front of all, where they cover nothing.
 void line_front(line *l) {
   u32 *used = ZNEWN(l->tmp, u32, l->K), n = 0, last = l->nstates - 1;
   u16 *front = l->front;

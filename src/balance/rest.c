@@ -1,14 +1,14 @@
 // rest.c - what the layers before a cut take at least on the devices that are left.
 //
-// Idea: let layers take longer on a kind, by a factor 1 + y_k with any y_k >= 0. A plan whose devices of kind k are at
-// most n_k, and do no more than c_k each, then takes at most sum_k y_k n_k c_k longer, and no less than if every layer
-// were on the kind that is now fastest for it:
+// Idea: let layers take longer on a kind, by a factor 1 + y_k with any y_k >= 0. A plan whose devices of kind
+// k are at most n_k, and do no more than c_k each, then takes at most sum_k y_k n_k c_k longer, and no less
+// than if every layer were on the kind that is now fastest for it:
 //
 //   sum of times >= sum_l min_k (1 + y_k) time_kl - sum_k y_k n_k c_k.
 //
-// For every kind m there is one choice of y: such that no kind is faster than m, over all layers. So the kinds that are
-// faster than m are full, those that are slower are empty, and for the right m that is what the best plans look like.
-// With the fastest kind as m, y is 0.
+// For every kind m there is one choice of y: such that no kind is faster than m, over all layers. So the
+// kinds that are faster than m are full, those that are slower are empty, and for the right m that is what
+// the best plans look like. With the fastest kind as m, y is 0.
 #include "balance/internal.h"
 
 enum { BITS = 20 }; // y is in units of 2^-20

@@ -1,8 +1,8 @@
 // shares.c - quanta for ranks whose time never falls as they get more.
 //
-// Idea: what a rank can do by a time T grows with T, so T is bisected. `before` holds what every kind does in less
-// than the optimum, `by` what it does by it; the quanta that are left over after `before` all end at the optimum
-// and go to the ranks with the fewest, as a heap would deal them out.
+// Idea: what a rank can do by a time T grows with T, so T is bisected. `before` holds what every kind does in
+// less than the optimum, `by` what it does by it; the quanta that are left over after `before` all end at the
+// optimum and go to the ranks with the fewest, as a heap would deal them out.
 #include "balance/internal.h"
 
 typedef struct {
@@ -28,8 +28,8 @@ static i64 sum_of(const balance_batch *in, const i64 *quanta) {
   return sum;
 }
 
-// The least T by which all quanta are done; ranks have their least share whenever they finish it. Some quanta are
-// left after those.
+// The least T by which all quanta are done; ranks have their least share whenever they finish it. Some quanta
+// are left after those.
 static void bisect(dealing *d) {
   const balance_batch *in = d->in;
   i64 lo = -1, hi = 0; // too early, late enough
@@ -57,8 +57,8 @@ static i64 sum_at(const dealing *d, i64 level) {
   return sum;
 }
 
-// Every rank is filled to the same number of quanta, where it may have so many; the first of those that may have
-// one more get what is left.
+// Every rank is filled to the same number of quanta, where it may have so many; the first of those that may
+// have one more get what is left.
 static void deal(const dealing *d, i64 *share) {
   const balance_batch *in = d->in;
   i64 lo = 0, hi = in->total; // sum_at(lo) <= total <= sum_at(hi)

@@ -1,8 +1,8 @@
 // shares_any.c - quanta for ranks whose time may fall as they get more.
 //
-// Idea: under a limit T every kind has a set of shares that it can have, and the sums that ranks r, r+1, .. can
-// make together are a set too: that of ranks r+1, .. moved by every share of rank r. Sets are bits. The least T for
-// which all ranks can make the total is one of the times that there are.
+// Idea: under a limit T every kind has a set of shares that it can have, and the sums that ranks r, r+1, ..
+// can make together are a set too: that of ranks r+1, .. moved by every share of rank r. Sets are bits. The
+// least T for which all ranks can make the total is one of the times that there are.
 #include "balance/internal.h"
 #include <stdlib.h>
 

@@ -1,8 +1,9 @@
 // shares_bound.c - what no shares can be faster than, from speeds alone.
 //
-// Let rank i do at most r_i (T - f_i) quanta by T. Then total <= sum r_i (T - f_i), which says how small T can be.
-// With times f + b * e it is so with r = 1 / e, and T >= f_i as every rank takes part; with any other times with
-// f = 0 and r the best rate that it has. Rates are kept in quanta per `unit`, rounded up: the bound stays one.
+// Let rank i do at most r_i (T - f_i) quanta by T. Then total <= sum r_i (T - f_i), which says how small T
+// can be. With times f + b * e it is so with r = 1 / e, and T >= f_i as every rank takes part; with any other
+// times with f = 0 and r the best rate that it has. Rates are kept in quanta per `unit`, rounded up: the
+// bound stays one.
 #include "balance/internal.h"
 
 // quanta / ps is no less than any rate of a rank of the kind; quanta 0: it can have none.

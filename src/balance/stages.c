@@ -1,8 +1,8 @@
 // stages.c - order of devices, cuts and which devices: the least bottleneck, the least total.
 //
-// Idea: whether there is a plan under a bottleneck is monotone in it, so it is bisected over those that plans can have.
-// Where no send can be the bottleneck and the number of stages is free, line_reach says it; else line_sums, between
-// what line_reach says and where it would say the same.
+// Idea: whether there is a plan under a bottleneck is monotone in it, so it is bisected over those that plans
+// can have. Where no send can be the bottleneck and the number of stages is free, line_reach says it; else
+// line_sums, between what line_reach says and where it would say the same.
 #include "balance/internal.h"
 
 typedef struct {
@@ -62,8 +62,8 @@ static i64 total_of(const choice *c, i64 tau, i64 sum) {
   return add_sat(mul_sat(c->l.in->micro - 1, tau), sum);
 }
 
-// The least sum under tau; its plan is kept if it is the best yet. bottleneck: what that plan has. NEVER: it is more than
-// `most`, or there are too many sums.
+// The least sum under tau; its plan is kept if it is the best yet. bottleneck: what that plan has. NEVER: it
+// is more than `most`, or there are too many sums.
 static i64 weigh(choice *c, i64 tau, i64 most, i64 *bottleneck) {
   line *l = &c->l;
   arena *a = arena_new();
@@ -98,16 +98,17 @@ static u32 place_of(const i64 *tau, u32 n, i64 x) { // tau[i] == x
   return lo;
 }
 
-// Bottlenecks that are still to be looked at: those after tau[from], before tau[to]. No plan under them has a smaller sum
-// than `least`, and one under tau[from] has `most`.
+// Bottlenecks that are still to be looked at: those after tau[from], before tau[to]. No plan under them has a
+// smaller sum than `least`, and one under tau[from] has `most`.
 typedef struct {
   u32 from, to;
   i64 least, most;
 } gap;
 
-// From the plan with the least bottleneck, of sum `most`, to that with the least total. The sum falls as the bottleneck
-// grows: a plan in a gap has no smaller total than the first bottleneck there with the least sum there. Sums that could
-// not be in a better plan are not looked for.
+// From the plan with the least bottleneck, of sum `most`, to that with the least total. The sum falls as the
+// bottleneck
+// grows: a plan in a gap has no smaller total than the first bottleneck there with the least sum there. Sums
+// that could not be in a better plan are not looked for.
 static void trade(choice *c, i64 most) {
   line *l = &c->l;
   i64 *tau, upto = c->most_tau, at, others = l->in->micro - 1;

@@ -1,15 +1,16 @@
 // sums.c - the least sum of stages and sends under a bottleneck.
 //
-// Idea: sum[state][s] is the least sum of stages on the devices of a state for the layers from cut s on. The first of
-// these stages is on some kind k and ends at some cut e, behind which the state without it begins:
+// Idea: sum[state][s] is the least sum of stages on the devices of a state for the layers from cut s on. The
+// first of these stages is on some kind k and ends at some cut e, behind which the state without it begins:
 //
 //   sum[state][s] = min over k, e of sum[state - k][e] + time_k[s, e),  s < e <= end_k(s),
 //
-// where end_k(s) grows with s, so that for one k all s together take one pass with a queue of the e that can still be
-// the least. Where there are sends, sum is kept for every kind of the first stage: the send to it depends on it.
+// where end_k(s) grows with s, so that for one k all s together take one pass with a queue of the e that can
+// still be the least. Where there are sends, sum is kept for every kind of the first stage: the send to it
+// depends on it.
 //
-// A cut is left out if the state does not reach it, if the others do not reach it from the first layer on, or if its
-// sum and what the layers before it take at least are more than the sum of a plan that is known.
+// A cut is left out if the state does not reach it, if the others do not reach it from the first layer on, or
+// if its sum and what the layers before it take at least are more than the sum of a plan that is known.
 #include "balance/internal.h"
 
 typedef struct {

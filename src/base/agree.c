@@ -1,7 +1,7 @@
 // agree.c - figures in the words of messages: "1 plans are" becomes "1 plan is", bytes get a unit.
 //
-// Idea: a message is written once, for several; where the number turns out to be one, the noun that follows it
-// and the verb that follows the noun are put into the singular. Only words of this list are touched, and
+// Idea: a message is written once, for several; where the number turns out to be one, the noun that follows
+// it and the verb that follows the noun are put into the singular. Only words of this list are touched, and
 // nothing within backquotes: those are the user's.
 #include "base/base.h"
 

@@ -12,9 +12,9 @@
 #include "ir/ir.h"
 #include "machine/machine.h"
 
-// What decides a price: nothing; a peak, or an efficiency outside the sizes it is known for; an efficiency between
-// two of them; the launch; latency and bandwidth; DistIR's formulas; cost_opts.predict; measured times of
-// layers.
+// What decides a price: nothing; a peak, or an efficiency outside the sizes it is known for; an efficiency
+// between two of them; the launch; latency and bandwidth; DistIR's formulas; cost_opts.predict; measured
+// times of layers.
 typedef enum {
   COST_FREE,
   COST_ROOFLINE,
@@ -34,8 +34,8 @@ typedef struct {
   u32 row;       // of cost_model_row; 0: not asked for
 } cost_info;
 
-// A row is one figure of the machine in one range of sizes: what is wrong in it is wrong in all prices that it
-// decides.
+// A row is one figure of the machine in one range of sizes: what is wrong in it is wrong in all prices that
+// it decides.
 typedef struct {
   cost_source source;
   const char *figure; // "a100: gemm from 1 GFLOP to 10 GFLOP"
@@ -152,10 +152,10 @@ typedef struct {
   i64 scatter_ps;          // by reduce_scatter instead; -1: nothing to complete, or no dimension divides
   i64 grad_bytes, grad_ps; // the all_reduces that complete the operands' gradients
 } pattern_cost;
-// Costs of v[0..n), patterns of the application that p (ir_application) consists of, whose law is l; out[n] is
-// the whole application on rank 0. p gets a mesh and functions. `at` is where the ways were asked for. False
-// and a diagnostic if they are fewer than 2 or more than the machine has, if no letter can be split so many
-// ways, if it is communication, or if a rate or a link is missing.
+// Costs of v[0..n), patterns of the application that p (ir_application) consists of, whose law is l; out[n]
+// is the whole application on rank 0. p gets a mesh and functions. `at` is where the ways were asked for.
+// False and a diagnostic if they are fewer than 2 or more than the machine has, if no letter can be split so
+// many ways, if it is communication, or if a rate or a link is missing.
 bool cost_patterns(cost_model *k, prog *p, const law *l, const law_pattern *v, u32 n, u32 ways, loc at,
                    pattern_cost *out);
 

@@ -108,8 +108,8 @@ static const u32 *alike(cost_model *k, const site *s, const u8 *axes, u32 naxes)
   return k->ranks.v;
 }
 
-// Is a value first..end of the instruction in uneven pieces? axes: NULL, or those on which members differ, naxes
-// of them.
+// Is a value first..end of the instruction in uneven pieces? axes: NULL, or those on which members differ,
+// naxes of them.
 static bool uneven_values(const site *s, u32 first, u32 end, u8 *axes, u32 *naxes) {
   const u32 nopd = instr_nopd(s->f, s->i);
   bool any = false;

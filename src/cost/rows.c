@@ -1,14 +1,15 @@
-// rows.c - where a price comes from: the figure of the machine that decides it, where the machine says so, and how
-// far measurements were from the prices it made.
+// rows.c - where a price comes from: the figure of the machine that decides it, where the machine says so,
+// and how far measurements were from the prices it made.
 //
-// Idea: prices that one figure decides are wrong together. So a row is a figure in one range of sizes, which is also
-// what spreads are stated for; a spread that was found on one kind of work says nothing of another.
+// Idea: prices that one figure decides are wrong together. So a row is a figure in one range of sizes, which
+// is also what spreads are stated for; a spread that was found on one kind of work says nothing of another.
 #include "cost/internal.h"
 #include <math.h>
 
 const char *cost_source_name(cost_source s) {
-  static const char *const name[COST_SOURCES] = {
-      "free", "roofline", "efficiency curve", "launch time", "link model", "DistIR's formulas", "predicted", "measured layers"};
+  static const char *const name[COST_SOURCES] = {"free",        "roofline",       "efficiency curve",
+                                                 "launch time", "link model",     "DistIR's formulas",
+                                                 "predicted",   "measured layers"};
   return name[s];
 }
 
@@ -66,7 +67,8 @@ static bool segment(const eff_curve *c, double size, double *lo, double *hi) {
   return i && i < c->n;
 }
 
-// Of products it is known what decides. Of other work the whole time was measured, by bytes; of convolutions by FLOP.
+// Of products it is known what decides. Of other work the whole time was measured, by bytes; of convolutions
+// by FLOP.
 static void spread_of_work(const cost_event *e, const roof_term *t, bool launch, double *lo, double *hi,
                            cost_row *out) {
   const spread_table *s = &e->dev->spread;
@@ -152,9 +154,10 @@ void cost_locate(cost_model *k, const cost_event *e, u32 rank, cost_info *io) {
                    0,
                    NULL};
   else if (io->source == COST_MEASURED)
-    r = (cost_row){.source = COST_MEASURED,
-                   .figure = arena_printf(k->a, "%s: measured layers", sym_str(k->c, machine_kind_of(k->m, rank)->name)),
-                   .spread = -1};
+    r = (cost_row){
+        .source = COST_MEASURED,
+        .figure = arena_printf(k->a, "%s: measured layers", sym_str(k->c, machine_kind_of(k->m, rank)->name)),
+        .spread = -1};
   else if (e->where && e->where->n < 2)
     r = (cost_row){.source = COST_FREE, .figure = "one rank: nothing moves"};
   else

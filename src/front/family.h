@@ -46,8 +46,8 @@ func fam_layer(fam *m, const char *name, i64 s, bool causal);
 
 // A loss needs the words [b,s]; 0: there is no loss.
 value fam_labels(fam *m, i64 s);
-// Returns scores of all words, by the embedding table itself (tied) or by a weight of its own [hidden, vocab]; or the
-// loss against labels.
+// Returns scores of all words, by the embedding table itself (tied) or by a weight of its own [hidden,
+// vocab]; or the loss against labels.
 void fam_scores(fam *m, value x, value tied, value head, value labels);
 
 void fam_gpt(fam *m); // every one of these builds main

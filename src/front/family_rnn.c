@@ -1,12 +1,13 @@
 // family_rnn.c - GNMT: LSTM layers of an encoder and a decoder, with attention, written out step by step.
 //
-// Idea: one layer after the other, each over the whole sequence, as its authors lay the layers on devices: attention
-// looks from the decoder's first layer alone, so a layer has all of its inputs before it begins. A layer is a function
-// that calls its step once for every position. The product of all positions' inputs with the input weights is one
-// instruction before the steps.
+// Idea: one layer after the other, each over the whole sequence, as its authors lay the layers on devices:
+// attention looks from the decoder's first layer alone, so a layer has all of its inputs before it begins. A
+// layer is a function that calls its step once for every position. The product of all positions' inputs with
+// the input weights is one instruction before the steps.
 //
-// As Wu et al. (2016) have it: the first layer of the encoder runs both ways, from the third layer on layers add their
-// input to their output, and every layer of the decoder reads what the attention gives at its position.
+// As Wu et al. (2016) have it: the first layer of the encoder runs both ways, from the third layer on layers
+// add their input to their output, and every layer of the decoder reads what the attention gives at its
+// position.
 #include "front/family.h"
 
 // An instruction has so many results at most, so longer sequences are cut and put together in two goes.
@@ -49,7 +50,7 @@ static value zeros(fam *m) {
   return build(&m->b, OP_full, NULL, 0, at, 3);
 }
 
-// ---- LSTM --------------------------------------------------------------------------------------------------
+// ---- LSTM -----------------------------------------------------------------------------------------------
 // state: h, c. z[n,4h]: what the inputs give to the gates; u: weights of the state.
 static void lstm_cell(fam *m, value z, value u, value state[2]) {
   const i64 h = m->v.hidden;
@@ -106,7 +107,7 @@ static func lstm_layer(fam *m, const char *name, func step, lstm k) {
   return f;
 }
 
-// ---- the decoder's first layer -----------------------------------------------------------------------------
+// ---- the decoder's first layer --------------------------------------------------------------------------
 // A step with attention: which positions of the memory are like the state before, by a layer of tanh.
 static func attention_step(fam *m) {
   const i64 n = m->batch, s = m->seq, h = m->v.hidden;
@@ -151,7 +152,7 @@ static func attention_layer(fam *m, func step) {
   return f;
 }
 
-// ---- GNMT --------------------------------------------------------------------------------------------------
+// ---- GNMT -----------------------------------------------------------------------------------------------
 static bool can_be(fam *m) {
   if (m->v.layers >= 2 && m->seq <= PIECES * PIECES) return true;
   if (m->v.layers < 2) {

@@ -1,4 +1,5 @@
-// family_text.c - built-in language models: GPT, mixture of experts, BERT, Llama, T5 and M6. Dropout is left out
+// family_text.c - built-in language models: GPT, mixture of experts, BERT, Llama, T5 and M6. Dropout is left
+// out
 // everywhere: it moves no data and changes no plan.
 //
 // Idea: written as the papers write them, one instruction per operator, heads as a dimension of their own, so
@@ -356,9 +357,9 @@ void fam_t5(fam *m) {
 }
 
 // ---- M6: image patches and words as one sequence, a decoder over both ------------------------------------
-// What is published at length are the numbers of layers and of parameters. The rest is chosen: widths to meet those
-// numbers, 21,128 words as in BERT for Chinese, 512 of them in a text, layers as GPT has them. Features of an image's
-// patches come from a model that is not trained here.
+// What is published at length are the numbers of layers and of parameters. The rest is chosen: widths to meet
+// those numbers, 21,128 words as in BERT for Chinese, 512 of them in a text, layers as GPT has them. Features
+// of an image's patches come from a model that is not trained here.
 enum { PATCHES = 16, FEATURES = 2048 };
 
 // A layer of the decoder, normalised before each part; memory[b,t,hidden] is what the encoder made.

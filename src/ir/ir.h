@@ -77,20 +77,20 @@ typedef struct {
   i64 size;
 } data_info; // bytes NULL: absent
 
-// How measured times of layers change the prices of instructions (plan/measured.c): each is multiplied by a factor
-// that depends on the part of the model that it comes from, on what it is of (forward, backward, update), and on the rank.
-// Communication over axes that do not share operators keeps its price, as do sends.
+// How measured times of layers change the prices of instructions (plan/measured.c): each is multiplied by a
+// factor that depends on the part of the model that it comes from, on what it is of (forward, backward,
+// update), and on the rank. Communication over axes that do not share operators keeps its price, as do sends.
 enum { MEASURED_OF = 3 };
 typedef struct func_info func_info;
 typedef struct {
   u32 nparts;
-  const u8 *part;       // by origin: from 1; 0: none
+  const u8 *part; // by origin: from 1; 0: none
   u32 nfuncs;
   const func_info *const *func; // what an operator became, whose instructions have no origin
   const u8 *func_part;          // theirs
-  const u16 *row;       // by rank
-  u64 axes;             // bit x: axis x shares operators
-  const double *factor; // [(row * (nparts + 1) + part) * MEASURED_OF + of]
+  const u16 *row;               // by rank
+  u64 axes;                     // bit x: axis x shares operators
+  const double *factor;         // [(row * (nparts + 1) + part) * MEASURED_OF + of]
 } measured_times;
 
 typedef struct prog {
@@ -192,8 +192,8 @@ value build_call(builder *b, func callee, const value *opd,
 // Unchecked: result types given (plans, parsers). Operand entries may carry marks. Returns the instruction's
 // index + 1.
 u32 emit(builder *b, opcode op, attrset at, const u32 *opd, u32 n, const type *res, u32 nres);
-// Copies an instruction of f, a function of the builder's program: operands as map has them, results noted there.
-// Stream, flags, origin and location are its own, group and coordinates the builder's.
+// Copies an instruction of f, a function of the builder's program: operands as map has them, results noted
+// there. Stream, flags, origin and location are its own, group and coordinates the builder's.
 u32 emit_copy(builder *b, const func_info *f, const instr *i, value *map);
 // Do two instructions do the same with the operands that they have, and make the same types? Where operands,
 // results, coordinates, origin and location stand does not count, nor do the flags in `ignored`.
@@ -217,8 +217,8 @@ typedef struct {
   const char *attributes; // "axes=[1], keepdims=0", as in program text; "" for none
   dtype usual;            // of operands of which neither the text nor the row says the type
 } application_text;
-// A program whose main applies one operator, which has a law, to its parameters. There is an axis "a" of 2, for
-// communication. NULL and diagnostics at --shapes and --attributes.
+// A program whose main applies one operator, which has a law, to its parameters. There is an axis "a" of 2,
+// for communication. NULL and diagnostics at --shapes and --attributes.
 prog *ir_application(ctx *c, opcode op, const application_text *t);
 
 // ---- layouts through an operator -------------------------------------------------------------------------

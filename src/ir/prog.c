@@ -299,7 +299,8 @@ static void map_funcs(prog *p) {
     hmap_add(p->a, &p->func_map, name_hash(p->funcs.v[p->nmapped]->name), p->nmapped);
 }
 
-// "name.1", "name.2", ...: the first that is free. Where nothing was dropped those before the latest one are not.
+// "name.1", "name.2", ...: the first that is free. Where nothing was dropped those before the latest one are
+// not.
 static sym free_name(prog *p, sym name) {
   u32 slot = hmap_get(&p->copy_map, name_hash(name));
   if (!slot) {

@@ -1,5 +1,5 @@
-// optim.c - optimizer steps: parameter, gradient and state to new parameter and state; element by element, but for
-// Adafactor, whose steps are sums and then what is done with each element.
+// optim.c - optimizer steps: parameter, gradient and state to new parameter and state; element by element,
+// but for Adafactor, whose steps are sums and then what is done with each element.
 //
 // Formulas as in PyTorch: L2 decay is added to the gradient (sgd, momentum, adam) or taken off the parameter
 // (adamw); the bias of Adam's moments is corrected by step number; eps is added to the root.
@@ -63,7 +63,8 @@ bool ker_adam(run *r) {
 }
 
 // ---- Adafactor -------------------------------------------------------------------------------------------
-// Shazeer and Stern 2018, algorithms 4 and 5; statistics are means, as in the published implementations. The paper has
+// Shazeer and Stern 2018, algorithms 4 and 5; statistics are means, as in the published implementations. The
+// paper has
 // sums: r c / (sum of r) is the same either way.
 //
 // Many matrices [rows, cols] behind each other, as elements of g.

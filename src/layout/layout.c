@@ -441,7 +441,8 @@ static i64 count_below(const digit *d, const u32 *at, u32 n, i64 end) {
   return count + end;
 }
 
-// How many of lo..lo+len are in intervals [from, to) of the table, which are in order: a microbatch of a piece.
+// How many of lo..lo+len are in intervals [from, to) of the table, which are in order: a microbatch of a
+// piece.
 static i64 count_within(const pieces_info *t, u32 from, u32 to, i64 lo, i64 len) {
   i64 count = 0;
   u32 a = from, b = to;

@@ -159,13 +159,15 @@ typedef struct {
 pieces pieces_of(space *s, u32 npieces, const u32 *begin, const i64 *bound, i64 extent);
 // n pieces that differ by one element at most, the larger ones first. n <= extent.
 pieces pieces_spread(space *s, u32 n, i64 extent);
-// Of every `block` consecutive elements piece k has share[k] parts in sum, one piece after the other; a share may be
+// Of every `block` consecutive elements piece k has share[k] parts in sum, one piece after the other; a share
+// may be
 // 0. Asserts that block divides extent, and the sum of shares block.
 pieces pieces_shared(space *s, u32 n, const u32 *share, i64 block, i64 extent);
-// Where the sum of shares does not divide the extent: each piece ends at the whole element below its share's end.
+// Where the sum of shares does not divide the extent: each piece ends at the whole element below its share's
+// end.
 pieces pieces_near(space *s, u32 n, const u32 *share, i64 extent);
-// The pieces of a dimension of factors outer x (extent of p) x inner that is cut as p cuts the middle one; and the
-// other way round, {0} if the dimension is not cut so.
+// The pieces of a dimension of factors outer x (extent of p) x inner that is cut as p cuts the middle one;
+// and the other way round, {0} if the dimension is not cut so.
 pieces pieces_tile(space *s, pieces p, i64 outer, i64 inner);
 pieces pieces_untile(space *s, pieces p, i64 outer, i64 inner);
 const pieces_info *pieces_get(const space *s, pieces p);
@@ -179,9 +181,9 @@ void coords_of(const space *s, group g, u32 member, const coords *temporal, coor
 i64 layout_local_extent(const space *s, layout l, u8 dim, i64 extent,
                         const coords *c); // c may be NULL if even
 void layout_local_dims(const space *s, layout l, u32 nd, const i64 *dims, const coords *c, i64 *out);
-// The axes of the group, n of them in axes[MESH_AXES] already, and those that cut dimensions with uneven pieces
-// of this layout, each once; their number. Members with the same coordinates on them hold pieces of the same
-// extents.
+// The axes of the group, n of them in axes[MESH_AXES] already, and those that cut dimensions with uneven
+// pieces of this layout, each once; their number. Members with the same coordinates on them hold pieces of
+// the same extents.
 u32 layout_uneven_axes(const space *s, layout l, group g, u8 *axes, u32 n);
 // index[k] = global index of local index k along the dimension; returns the local extent.
 i64 layout_index(const space *s, layout l, u8 dim, i64 extent, const coords *c, i64 *index);

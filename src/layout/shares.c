@@ -1,9 +1,9 @@
 // shares.c - uneven pieces made of shares, and of one factor of a dimension. Not how pieces lie in a layout
 // (layout.c).
 //
-// Idea: a dimension of several factors (3 x heads x 64) is cut through one of them as that factor is cut, once for
-// every coordinate of the factors before it. So a split of heads is one table of heads, whatever tensor they are
-// in; the tables of dimensions are made of it, and it is found in them again.
+// Idea: a dimension of several factors (3 x heads x 64) is cut through one of them as that factor is cut,
+// once for every coordinate of the factors before it. So a split of heads is one table of heads, whatever
+// tensor they are in; the tables of dimensions are made of it, and it is found in them again.
 #include "layout/internal.h"
 
 pieces pieces_shared(space *s, u32 n, const u32 *share, i64 block, i64 extent) {

@@ -36,12 +36,13 @@ int draft_kind(draft *d, loc at,
                const char *name);     // index in d->kinds, taken from the library if need be; -1
 const ynode *draft_library(draft *d); // a map of kinds of devices; NULL: it cannot be read, or this is it
 
-// meant.c: what a name was meant to be. The device, NULL: none is near; and as a hint, false: there is none. times: as
-// in NAME*TIMES.
+// meant.c: what a name was meant to be. The device, NULL: none is near; and as a hint, false: there is none.
+// times: as in NAME*TIMES.
 const char *meant_device(draft *d, const char *name);
 bool meant_machine(draft *d, const char *name, u32 times);
 
-// spread.c: a section `spread`, of a device or of a link; and as the value of such a key, not of an empty one.
+// spread.c: a section `spread`, of a device or of a link; and as the value of such a key, not of an empty
+// one.
 void spread_read(draft *d, const ynode *y, bool device, spread_table *out);
 void spread_print(const spread_table *t, strbuf *b);
 

@@ -141,7 +141,8 @@ static bool set_fabric(draft *d, loc at, setting what, const char *value) {
 }
 
 // What a device has, its fabric has too, is the same for every node; links and NICs are of the nodes before
-// the word, NICs also of nodes of earlier segments that have none: without them there is no way to the others.
+// the word, NICs also of nodes of earlier segments that have none: without them there is no way to the
+// others.
 static bool change(words *w, const char *key, const char *value, loc at, loc value_at) {
   draft *d = w->d;
   u32 s = 0;

@@ -30,8 +30,9 @@ bool unit_read(const char *text, double *out, unit_kind *kind); // the same with
 void unit_print(strbuf *b, double x, unit_kind kind);           // shortest text that reads back as x
 
 // ---- how far prices are off (spread.c) -------------------------------------------------------------------
-// What comparisons of measurements with prices have shown: two in three lie within price * (1 +- spread), whether
-// prices are too low or scatter. A row holds for sizes up to `to` that no row of the same name before it holds for.
+// What comparisons of measurements with prices have shown: two in three lie within price * (1 +- spread),
+// whether prices are too low or scatter. A row holds for sizes up to `to` that no row of the same name before
+// it holds for.
 typedef struct {
   const char *of; // what was measured: "gemm", "launch", "all_reduce", ...
   double to;      // bytes or FLOP; HUGE_VAL: any
@@ -118,6 +119,24 @@ typedef struct {
   } fit[DISTIR_FITS];
 } distir_params;
 
+// ---- times of layers that somebody measured (profile.c; docs/profiles.md) -------------------------------
+typedef enum { PROFILE_FORWARD, PROFILE_BACKWARD, PROFILE_UPDATE, PROFILE_TIMES } profile_time;
+// What one device of the kind takes for one layer on a microbatch of so many samples, where so many devices
+// share every operator (tensor parallelism), their communication with each other included. Layers are names
+// here; which instructions they are, src/plan/measured.c says.
+typedef struct {
+  const char *layer; // a block of the model by the name of its function, "first" or "last"
+  sym device;
+  u32 tensor;
+  i64 samples;
+  double ps[PROFILE_TIMES]; // below 0: not said
+} profile_row;
+typedef struct {
+  const char *file;
+  u32 n;
+  const profile_row *row; // by device, layer, tensor, samples
+} machine_profile;
+
 typedef struct {
   u16 kind, index;
   u32 node;
@@ -130,9 +149,9 @@ typedef struct machine {
   const node_kind *node_kind;
   fabric_info fabric;
   distir_params distir;
-  const machine_dev *dev; // [rank]
-  const u16 *node;        // [node] -> node kind
-  const struct machine_profile *profile; // times of layers that were measured (profile.h); NULL: none
+  const machine_dev *dev;         // [rank]
+  const u16 *node;                // [node] -> node kind
+  const machine_profile *profile; // NULL: none
 } machine;
 enum { MACHINE_RANKS_MAX = 1 << 20, MACHINE_NODE_MAX = 256 }; // ranks; devices of one node
 
@@ -147,6 +166,14 @@ machine *machine_parse(ctx *c, arena *a, sym file, const char *text, size_t n); 
 void machine_print(const machine *m, strbuf *out);        // as a file that reads back the same
 u32 machine_presets(arena *a, const char *const **names); // carried by the library, sorted
 
+// Times of layers from CSV with a header (layer, device, samples, tensor, and any of forward_us, backward_us,
+// update_us, in any order; '#' begins a comment line) become m->profile; lines about other kinds of device
+// are left out. False and diagnostics (E_PROFILE) at the line: unknown or missing columns, numbers that are
+// none, a line twice, or a kind of device of the machine without any. In the machine's arena `a`.
+bool machine_profile_parse(machine *m, arena *a, sym file, const char *text, size_t n);
+const char *machine_title(arena *a, const machine *m); // its name, and where times of layers come from
+u64 machine_profile_hash(const machine *m);            // of all that the file says; 0: there is none
+
 // ---- questions (topology.c) ------------------------------------------------------------------------------
 static inline const device_kind *machine_kind_of(const machine *m, u32 rank) {
   return &m->kind[m->dev[rank].kind];
@@ -154,8 +181,8 @@ static inline const device_kind *machine_kind_of(const machine *m, u32 rank) {
 // For lower bounds: the most that a product of any size reaches, 0 if there is no rate; bytes/s of memory.
 double machine_top_flops(const device_kind *k, dtype t);
 double machine_top_bw(const device_kind *k);
-// Where all devices and nodes are alike: ranks lie as others do so many ranks further on (devices of a node, times nodes
-// below a switch). 0: they are not.
+// Where all devices and nodes are alike: ranks lie as others do so many ranks further on (devices of a node,
+// times nodes below a switch). 0: they are not.
 u32 machine_period(const machine *m);
 void machine_set_usable(machine *m, i64 bytes); // of every device, at most its memory
 machine *machine_twice(arena *a,

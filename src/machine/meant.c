@@ -1,8 +1,8 @@
 // meant.c - did you mean: the machine or the kind of device that a name was most likely meant to be.
 //
-// Idea: names differ in case, in `_` for `-`, in what is left out at their end (dgx-a100), and in the memory that a
-// device is sold with (a100-80gb is a100, which has 80 GiB). A name that has a device's in it (dgx-v100) is never
-// taken for one with another device (dgx-h100), however few letters they are apart.
+// Idea: names differ in case, in `_` for `-`, in what is left out at their end (dgx-a100), and in the memory
+// that a device is sold with (a100-80gb is a100, which has 80 GiB). A name that has a device's in it
+// (dgx-v100) is never taken for one with another device (dgx-h100), however few letters they are apart.
 #include "machine/draft.h"
 #include <ctype.h>
 #include <math.h>
@@ -39,7 +39,8 @@ static bool has_memory(draft *d, const char *kind, double n) {
   return fabs(bytes / 1e9 - n) < 0.02 * n || fabs(bytes / 0x1p30 - n) < 0.02 * n;
 }
 
-// Of the kinds that a name's first word is, that with the memory that another word says; if none says any, the first.
+// Of the kinds that a name's first word is, that with the memory that another word says; if none says any,
+// the first.
 static const char *sold_as(draft *d, const ynode *lib, const char *kind, size_t len, const char *name) {
   const char *first = NULL;
   double memory = 0;

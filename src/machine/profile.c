@@ -1,5 +1,5 @@
 // profile.c - reads times of layers.
-#include "machine/profile.h"
+#include "machine/machine.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -195,9 +195,9 @@ static bool all_or_none(reader *r) {
       while (r->rows.v[j].device.i != r->rows.v[i].device.i) j++;
       const bool says = r->rows.v[i].ps[k] >= 0;
       if (says == (r->rows.v[j].ps[k] >= 0)) continue;
-      diag(r->c, E_PROFILE, at_line(r, r->line_of.v[i], r->begins.v[i], r->begins.v[i]), "%s is %s here, but %s before for %s",
-           column_name[COL_TIMES + k], says ? "said" : "not said", says ? "not" : "it was",
-           sym_str(r->c, r->rows.v[i].device));
+      diag(r->c, E_PROFILE, at_line(r, r->line_of.v[i], r->begins.v[i], r->begins.v[i]),
+           "%s is %s here, but %s before for %s", column_name[COL_TIMES + k], says ? "said" : "not said",
+           says ? "not" : "it was", sym_str(r->c, r->rows.v[i].device));
       return false;
     }
   return true;

@@ -1,8 +1,9 @@
 // spread.c - how far measurements lie from prices: the section `spread` of a device kind, of a link, of the
 // fabric.
 //
-// Idea: a spread says something only together with the number of measurements it is from and with what they were, so
-// neither can be left out. A figure that is changed loses the spread that was found with the old one.
+// Idea: a spread says something only together with the number of measurements it is from and with what they
+// were, so neither can be left out. A figure that is changed loses the spread that was found with the old
+// one.
 #include "machine/draft.h"
 #include <math.h>
 

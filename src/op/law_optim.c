@@ -1,8 +1,8 @@
 // law_optim.c - laws of optimizers whose statistics have other extents than the parameter.
 //
-// Idea: Adafactor keeps means over rows and over columns of a matrix, the last two dimensions; all dimensions before
-// these are those of many matrices. A mean is a sum over the letters that the statistic lacks, so it may be split, and
-// what a split of the parameter needs to communicate follows from the letters.
+// Idea: Adafactor keeps means over rows and over columns of a matrix, the last two dimensions; all dimensions
+// before these are those of many matrices. A mean is a sum over the letters that the statistic lacks, so it
+// may be split, and what a split of the parameter needs to communicate follows from the letters.
 #include "op/internal.h"
 
 static law_term without_last(const law_term *t) {

@@ -154,8 +154,8 @@ double op_flops(opcode op, attrs at, const law *l);
 attrs law_rescale(arena *a, opcode op, attrs at, const law *l, const i64 *extent);
 
 // ---- sharding patterns (pattern.c) -----------------------------------------------------------------------
-// A pattern is one way to split an application over one axis: a letter that is split, and what that makes of the
-// tensors that a rank holds.
+// A pattern is one way to split an application over one axis: a letter that is split, and what that makes of
+// the tensors that a rank holds.
 typedef enum {
   PIECE_NONE,   // there is no such tensor: the gradient of an integer
   PIECE_WHOLE,  // every rank has all of it
@@ -172,9 +172,9 @@ typedef struct {
   const law_piece *grad;         // how gradients of operands come out, if those of the results are complete
   bool sum, gradients, grad_sum; // is a result partial; is there a gradient; is one partial
 } law_pattern;
-// All patterns of an application with operands `opd`, in this order: letters that all results have and the first
-// operand lacks (columns of a weight); letters that a result lacks (a sum); the others (rows, samples). Of each
-// kind in the order of the law. Their number; arrays in `a`.
+// All patterns of an application with operands `opd`, in this order: letters that all results have and the
+// first operand lacks (columns of a weight); letters that a result lacks (a sum); the others (rows, samples).
+// Of each kind in the order of the law. Their number; arrays in `a`.
 u32 law_patterns(arena *a, opcode op, const law *l, const shape *opd, const law_pattern **out);
 typedef enum {
   WHOLE_NOT,       // it may be split
@@ -187,7 +187,8 @@ typedef enum {
   WHOLE_INSIDE     // no tensor has it
 } whole_reason;
 whole_reason law_whole_reason(opcode op, const law *l, u32 letter);
-// Different names for all letters: the law's own where it has one, else a, b, c ...; capitals are WHOLE. In `a`.
+// Different names for all letters: the law's own where it has one, else a, b, c ...; capitals are WHOLE. In
+// `a`.
 const char *const *law_letter_names(arena *a, const law *l);
 // An application of a row that has a law, as text: "64x128,128x256" and "axes=[1]", "" for none.
 typedef struct {

@@ -1,7 +1,8 @@
 // pattern.c - sharding patterns: every way to split one application over one axis, from its law alone.
 //
-// Idea: a pattern is a letter. Who has the letter is cut by it; a result that lacks it is a sum of what the ranks
-// have; and the gradient of an operand that lacks it is one too, since every rank sees its own part of the work.
+// Idea: a pattern is a letter. Who has the letter is cut by it; a result that lacks it is a sum of what the
+// ranks have; and the gradient of an operand that lacks it is one too, since every rank sees its own part of
+// the work.
 #include "op/op.h"
 
 static bool term_has(const law_term *t, u32 letter) {

@@ -100,8 +100,8 @@ bool optim_find(const char *name, optimizer *out);
 // diagnostic if main has no float result. Logits: two dimensions or more, and not the extents of an input; a
 // softmax that ends the model is left to the cross entropy.
 bool pass_loss(prog *p);
-// State k of a weight: statistics, then the master where it has one. All f32, or f64 of a weight in f64. False: the
-// weight has no state k.
+// State k of a weight: statistics, then the master where it has one. All f32, or f64 of a weight in f64.
+// False: the weight has no state k.
 enum { OPTIM_STATES = 3, OPTIM_WHOLE = DIMS_MAX }; // states at most
 typedef struct {
   const char *suffix; // ".m", ".v", ".r", ".c", ".master": what a weight's name gets
@@ -113,8 +113,8 @@ bool optim_has_master(const optim_opts *o, dtype weight);
 // How many of them have the weight's own extents, whatever these are; their type.
 u32 optim_states(const optim_opts *o, dtype weight);
 dtype optim_state_type(dtype weight);
-// Emits one update: w and states in, new w and states out (results[0] = w', then states; OPTIM_STATES of them, 0
-// where there is none). b->flags gets INSTR_UPDATE.
+// Emits one update: w and states in, new w and states out (results[0] = w', then states; OPTIM_STATES of
+// them, 0 where there is none). b->flags gets INSTR_UPDATE.
 void optim_emit(builder *b, const optim_opts *o, value w, value g, const value *state, value *results);
 // The single-device training program: main(inputs, labels, weights, states) -> (loss, [gradients,] weights',
 // states'). Trained are floating-point parameters with ROLE_WEIGHT, in order; a weight's states follow each

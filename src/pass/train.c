@@ -153,8 +153,8 @@ static void update_at_once(builder *b, const optim_opts *o, value x, value g, co
   for (u32 k = 0; k <= states; k++) results[k] = r + k;
 }
 
-// The statistics; the size of the update, which is a sum over all of it; the update. Sums over what ranks have
-// pieces of lie between these instructions.
+// The statistics; the size of the update, which is a sum over all of it; the update. Sums over what ranks
+// have pieces of lie between these instructions.
 static void update_in_steps(builder *b, const optim_opts *o, value x, value g, const value *state, u32 states,
                             value *results) {
   prog *p = b->p;

@@ -1,4 +1,5 @@
-// annotations.c - reads annotation files: scopes, a default and a configuration. What they mean: policy/annotate.c.
+// annotations.c - reads annotation files: scopes, a default and a configuration. What they mean:
+// policy/annotate.c.
 #include "plan/annotations.h"
 #include <ctype.h>
 #include <errno.h>
@@ -68,7 +69,7 @@ static bool integer(const char *text, i64 least, i64 most, u32 *out) {
   return true;
 }
 
-// ---- settings -----------------------------------------------------------------------------------------------
+// ---- settings -------------------------------------------------------------------------------------------
 static const char *env_of(arena *a, const char *key) {
   char *name = arena_printf(a, "EPL_%s", key);
   for (char *s = name; *s; s++) *s = *s == '.' ? '_' : (char)toupper((u8)*s);
@@ -204,7 +205,7 @@ static void read_config(reader *r, const ynode *y) {
   }
 }
 
-// ---- scopes -------------------------------------------------------------------------------------------------
+// ---- scopes ---------------------------------------------------------------------------------------------
 // 8, all, or nothing.
 static bool read_count(reader *r, const ynode *y, annotation_scope *s) {
   s->count_at = y->at;

@@ -1,5 +1,5 @@
-// bridges.c - what moves between the task graphs of an annotated plan, counted in the distributed program: sends, and the
-// conversions before and after them in main. Bytes that a rank has already do not count.
+// bridges.c - what moves between the task graphs of an annotated plan, counted in the distributed program:
+// sends, and the conversions before and after them in main. Bytes that a rank has already do not count.
 #include "plan/plan.h"
 
 typedef struct {

@@ -1,5 +1,5 @@
-// busy.c - how long one microbatch keeps a rank busy under a plan of one stage, by instruction of main: layers that a
-// probe leaves out take what the one does that stands for them.
+// busy.c - how long one microbatch keeps a rank busy under a plan of one stage, by instruction of main:
+// layers that a probe leaves out take what the one does that stands for them.
 #include "plan/internal.h"
 
 bool plan_busy(planner *pl, const plan *pn, cost_model *k, sim_busy *out) {

@@ -100,13 +100,15 @@ u64 strategy_hash(const strategy *s);
 // The rows that are not at their defaults, dp, tp and pp always.
 void strategy_print(const strategy *s, strbuf *out);
 void strategy_set_print(const strategy_set *s, strbuf *out); // what was said
-// Reads a line (NULL: empty), or several, with # comments. False and diagnostics (E_STRATEGY), located in the line. Lists are in `a`.
+// Reads a line (NULL: empty), or several, with # comments. False and diagnostics (E_STRATEGY), located in the
+// line. Lists are in `a`.
 bool strategy_parse(ctx *c, arena *a, const char *line, strategy_set *out);
 // The same of a line that diagnostics call `name`.
 bool strategy_parse_named(ctx *c, arena *a, const char *name, const char *line, strategy_set *out);
 // The one strategy that a set stands for, defaults where it says nothing; otherwise false and a diagnostic.
 bool strategy_one(ctx *c, const strategy_set *set, strategy *out);
-// Of a line that the program itself writes, as printf does: it is right, and names no numbers in a list and no file.
+// Of a line that the program itself writes, as printf does: it is right, and names no numbers in a list and
+// no file.
 strategy strategy_of(const char *fmt, ...) PRINTF_LIKE(1, 2);
 // Makes a strategy ready for a plan: mbs becomes mb (batch: samples of a step; 0: unknown). False and a
 // diagnostic where mb and mbs disagree or do not divide the batch, where a row is not at its default though

@@ -1,5 +1,5 @@
-// convert.c - a value in another layout on its group: the cheapest chain of communications, written out. What is sharded
-// in storage. Not which layout is needed (shard.c), nor between groups (move.c).
+// convert.c - a value in another layout on its group: the cheapest chain of communications, written out. What
+// is sharded in storage. Not which layout is needed (shard.c), nor between groups (move.c).
 #include "cost/cost.h"
 #include "plan/internal.h"
 #include <math.h>

@@ -1,5 +1,5 @@
-// emit.c - tasks written out as instructions of the distributed main: arguments gathered, one call, what leaves
-// converted; then sends. Not which task comes when (schedule.c).
+// emit.c - tasks written out as instructions of the distributed main: arguments gathered, one call, what
+// leaves converted; then sends. Not which task comes when (schedule.c).
 //
 // A task is contiguous and runs on its own place: it converts what came to it, calls, and converts what is to
 // leave. Sends follow it.
@@ -211,7 +211,7 @@ static void run_weights(main_build *mb, stage_build *s, u32 m) {
   if (gp->nacc) s->grads = r;
 }
 
-// ---- what leaves --------------------------------------------------------------------------------------------
+// ---- what leaves ----------------------------------------------------------------------------------------
 // Outputs go to the stages that read them, input gradients to the stages that made the inputs.
 static void leave_forward(main_build *mb, stage_build *s, u32 m) {
   for (u32 e = 0; e < s->nedges && !mb->b.failed; e++) {

@@ -1,9 +1,10 @@
 // fingerprint.c - which model a plan file is for: the key `model`, and the refusal of another model.
 //
 // Idea: a plan names inputs, functions, numbers of instructions and dimensions, so it is for programs of one
-// structure: the operators in their order, what each reads, shapes, element types, and the names that a plan can
-// say. Names of other values, places in files, elements of constants and factors (eps, alpha) are no part of it.
-// Everything is hashed as the text that it stands for, never by its number in a table of this build or session.
+// structure: the operators in their order, what each reads, shapes, element types, and the names that a plan
+// can say. Names of other values, places in files, elements of constants and factors (eps, alpha) are no part
+// of it. Everything is hashed as the text that it stands for, never by its number in a table of this build or
+// session.
 #include "front/front.h"
 #include "plan/internal.h"
 
@@ -98,7 +99,7 @@ u64 plan_fingerprint(const prog *src) {
   return h;
 }
 
-// ---- what is said of it -------------------------------------------------------------------------------------
+// ---- what is said of it ---------------------------------------------------------------------------------
 // What a refusal can say cheaply.
 typedef struct {
   const char *instructions, *weights, *input; // of main; element types; type of the first input
@@ -132,7 +133,7 @@ void plan_model_print(const prog *src, const char *name, strbuf *b) {
   sb_fmt(b, ", program: \"%016llx\"}\n", (unsigned long long)plan_fingerprint(src));
 }
 
-// ---- another model --------------------------------------------------------------------------------------------
+// ---- another model --------------------------------------------------------------------------------------
 // Extents of "f32[8,1024]"; 0: it is none.
 static u32 extents(const char *of, i64 *dim) {
   const char *s = strchr(of, '[');

@@ -190,7 +190,7 @@ static bool update_group(main_build *mb, const value *w, u32 n, const value *gra
   return true;
 }
 
-// ---- equal layers ---------------------------------------------------------------------------------------------
+// ---- equal layers ---------------------------------------------------------------------------------------
 // Weights i and j are updated alike: equal types, layouts, gradients.
 static bool alike(const main_build *mb, const value *grad, value i, value j) {
   const func_info *f = func_get(mb->p, mb->b.f);
@@ -205,8 +205,8 @@ static bool all_alike(const main_build *mb, const value *grad, const value *x, c
   return true;
 }
 
-// How many of the weights w[0..n) one call updates: those of a layer where layers repeat, so that equal layers
-// share a function; `last` were updated by the call before.
+// How many of the weights w[0..n) one call updates: those of a layer where layers repeat, so that equal
+// layers share a function; `last` were updated by the call before.
 static u32 layer_of(const main_build *mb, const value *grad, const value *w, u32 n, u32 last) {
   enum { MOST = 64 };
   if (last && n >= last && all_alike(mb, grad, w - last, w, last)) return last;

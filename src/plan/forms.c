@@ -1,10 +1,11 @@
 // forms.c - the source program in other forms: with batch normalisation over groups of the batch, with
-// instructions that the backward computes again, or with fewer layers (layers.c). One planner for every form. Not
+// instructions that the backward computes again, or with fewer layers (layers.c). One planner for every form.
+// Not
 // here: which form a plan has (policy/batchnorm.c, policy/hybrid.c).
 //
-// Idea: the form changes laws of instructions, gradients or main, and with them classes and stage sources: all
-// that a planner keeps. So a planner is for one form, and those for other forms belong to it. With all layers,
-// functions and instructions have the same numbers in all of them: a plan is about any.
+// Idea: the form changes laws of instructions, gradients or main, and with them classes and stage sources:
+// all that a planner keeps. So a planner is for one form, and those for other forms belong to it. With all
+// layers, functions and instructions have the same numbers in all of them: a plan is about any.
 #include "plan/internal.h"
 
 // Without what the planner has added.
@@ -41,7 +42,7 @@ planner *planner_grouped(planner *pl, u32 groups, loc where) {
   return made;
 }
 
-// ---- computed again -------------------------------------------------------------------------------------------
+// ---- computed again -------------------------------------------------------------------------------------
 static bool same_marks(const planner *pl, const plan *pn) {
   if (pl->nmarks != pn->nrecompute) return false;
   for (u32 i = 0; i < pn->nrecompute; i++)

@@ -107,9 +107,9 @@ const grad_pair *planner_grad(planner *pl, func f, const grad_opts *o,
 // The update of n weights as a function: (w.., g.., states..) -> (w'.., states'.. [, g..]), the states of one
 // kind for all weights that have it, then those of the next. Cached by types.
 func planner_update(planner *pl, const value *weight, u32 n, const optim_opts *o, bool keep_gradients);
-// ---- other forms of the source program (forms.c) -----------------------------------------------------------
-// The planner of the same program with the instructions marked that the plan computes again. Kept, and freed with
-// pl.
+// ---- other forms of the source program (forms.c) --------------------------------------------------------
+// The planner of the same program with the instructions marked that the plan computes again. Kept, and freed
+// with pl.
 planner *planner_marked(planner *pl, const plan *pn);
 prog *planner_program(const planner *pl);    // its source without what it has added
 planner *planner_form(planner *pl, prog *p); // of p, which it takes; kept, and freed with pl
@@ -196,8 +196,8 @@ extern const layout LAYOUT_SUMMED;
 bool shard_function(apply *x, const shard_call_of *c, sharded *out);
 
 // ---- layouts (convert.c) ---------------------------------------------------------------------------------
-// All that sharding looks at in a group, as a key: its mesh, and which axes are free. Functions and paths are shared by
-// groups that agree.
+// All that sharding looks at in a group, as a key: its mesh, and which axes are free. Functions and paths are
+// shared by groups that agree.
 u64 group_free_axes(const space *sp, group g);
 // v converted to a layout by the cheapest chain of communications, emitted at b; v itself if nothing is to be
 // done. 0: impossible.
@@ -205,8 +205,8 @@ value shard_convert(apply *x, builder *b, value v, layout to, group g);
 value shard_complete(apply *x, builder *b, value v);
 extern const opcode step_op[]; // of a step_kind
 enum { PATH_STEPS = 16 };
-// The cheapest chain of communications between two layouts on a group: by the time they take on the machine, or
-// with k NULL by elements moved. Number of steps written, -1: there is none. *cost in ps or elements.
+// The cheapest chain of communications between two layouts on a group: by the time they take on the machine,
+// or with k NULL by elements moved. Number of steps written, -1: there is none. *cost in ps or elements.
 int plan_path(const prog *p, cost_model *k, const shape *s, layout from, layout to, group g,
               layout_step steps[PATH_STEPS], double *cost);
 // l with further splits over the axes of the plan's storage[what] that g has, each on the first dimension
@@ -216,9 +216,10 @@ layout shard_storage(apply *x, layout l, const shape *sh, storage_kind what, gro
 
 bool plan_check_projections(const prog *p); // plan_check_orders of main's own orders, one rank of each kind
 
-// ---- the model of a plan file (fingerprint.c) ---------------------------------------------------------------
+// ---- the model of a plan file (fingerprint.c) -----------------------------------------------------------
 void plan_model_print(const prog *src, const char *name, strbuf *b); // "model: {name: ..., program: ...}"
-// Is src what the value y of that key says? Else a diagnostic. model: how users call src; NULL: it has no name. text: the plan file.
+// Is src what the value y of that key says? Else a diagnostic. model: how users call src; NULL: it has no
+// name. text: the plan file.
 bool plan_model_check(arena *a, const prog *src, const char *model, const ynode *y, const char *text,
                       size_t n);
 #endif

@@ -1,9 +1,9 @@
-// kept.c - what a training step must keep from the forward of an instruction to its backward, on a rank of one
-// stage. Not what a plan of several stages keeps in fact: that is known when it is simulated.
+// kept.c - what a training step must keep from the forward of an instruction to its backward, on a rank of
+// one stage. Not what a plan of several stages keeps in fact: that is known when it is simulated.
 //
 // Idea: the plan is applied as far as the forward function, which says which values are saved, and in which
-// layout. Views of one value are one. A stage keeps what is made and first used in it; what comes in from other
-// stages is left out.
+// layout. Views of one value are one. A stage keeps what is made and first used in it; what comes in from
+// other stages is left out.
 #include "plan/main.h"
 
 typedef struct {
@@ -119,7 +119,7 @@ u32 plan_kept(planner *pl, const plan *pn, cost_model *k, arena *a, plan_kept_va
   return x.v.n;
 }
 
-// ---- how many microbatches are on their way ---------------------------------------------------------------------
+// ---- how many microbatches are on their way -------------------------------------------------------------
 // At the moment when a place has most of them.
 static void live_on(const sched_seq *q, u32 nstages, u32 *live) {
   u32 n = 0, most = 0, at = 0;

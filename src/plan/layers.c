@@ -1,15 +1,15 @@
-// layers.c - the same plan over fewer layers. Layers of main that are alike, and that a plan treats alike, do the
-// same in every stage: a probe (probe.c) has four of a stage's, and one of these stands for the others.
+// layers.c - the same plan over fewer layers. Layers of main that are alike, and that a plan treats alike, do
+// the same in every stage: a probe (probe.c) has four of a stage's, and one of these stands for the others.
 //
-// Idea: a *run* is a stretch of main in periods, mostly calls of one function, each of which takes what the one
-// before it made, and weights of its own. A period in the middle of a stage can be left out, and the next one
-// then takes what the one before it made: a shorter main, of which every number of periods in every run is
-// made once.
+// Idea: a *run* is a stretch of main in periods, mostly calls of one function, each of which takes what the
+// one before it made, and weights of its own. A period in the middle of a stage can be left out, and the next
+// one then takes what the one before it made: a shorter main, of which every number of periods in every run
+// is made once.
 #include "plan/internal.h"
 
 enum { PERIOD_MOST = 64, KEPT = 4, RUN_LEAST = KEPT + 2 };
 
-// ---- runs ---------------------------------------------------------------------------------------------------
+// ---- runs -----------------------------------------------------------------------------------------------
 typedef struct {
   const planner *pl;
   const func_info *m;
@@ -83,7 +83,7 @@ static void find_runs(planner *pl) {
   }
 }
 
-// ---- which periods a plan can do without ----------------------------------------------------------------------
+// ---- which periods a plan can do without ----------------------------------------------------------------
 typedef struct {
   planner *pl;
   const plan *pn;
@@ -154,7 +154,7 @@ static bool choose(thinning *x) {
   return any;
 }
 
-// ---- the shorter main -------------------------------------------------------------------------------------------
+// ---- the shorter main -----------------------------------------------------------------------------------
 typedef struct {
   prog *p;
   const func_info *m; // as it was
@@ -227,7 +227,7 @@ static planner *shorter(planner *pl, const u32 *kept) {
   return made;
 }
 
-// ---- the plan on it -----------------------------------------------------------------------------------------------
+// ---- the plan on it -------------------------------------------------------------------------------------
 // Numbers of instructions and parameters of main in the shorter one. A period that stays is the next of its
 // run there, so the same weights have other names.
 static u32 *renumbered(const thinning *x) {

@@ -77,8 +77,8 @@ static group home(lowering *w, group g) { // the rank is in it
   return h;
 }
 
-// A split beside another one of its dimension that is cut out, where one is in pieces and the other in microbatches:
-// every microbatch has the same pieces.
+// A split beside another one of its dimension that is cut out, where one is in pieces and the other in
+// microbatches: every microbatch has the same pieces.
 static void cut_pieces(lowering *w, const type_info *t, const lay_split *out, const coords *c, lay_split *s) {
   space *sp = w->s->sp;
   const i64 extent = t->s.dim[s->dim];

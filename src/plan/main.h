@@ -97,8 +97,8 @@ void emit_task(main_build *mb, stage_build *s, task_kind kind, u32 m);
 void emit_sends(main_build *mb, stage_build *s, task_kind kind, u32 m); // of what the task left
 // Of a backward: what they wait for as well
 value emit_sends_after(const stage_build *s);
-// move.c: a value of main on its way to another group, where it is wanted in layout `want`. leave: converted to
-// what is sent; *got is the type that arrives. send: sent. Nothing is done on the same group. What came is
+// move.c: a value of main on its way to another group, where it is wanted in layout `want`. leave: converted
+// to what is sent; *got is the type that arrives. send: sent. Nothing is done on the same group. What came is
 // converted by whoever uses it; move does all three.
 value main_leave(main_build *mb, value v, group to, layout want, type *got);
 value main_send(main_build *mb, value v, type got, u8 strm,

@@ -1,14 +1,14 @@
 // measured.c - times of layers that somebody measured, as prices of the instructions of a plan's program.
 //
-// Idea: a layer is measured as a whole, prices are of instructions. So every price of a layer is multiplied by what
-// was measured over what the cost model says of all of the layer: its parts keep their proportions, and together they
-// take what was measured. What the cost model says is asked of a plan of one stage in which the same tensor splits lie
-// on devices of one kind, with as many samples, and is kept.
+// Idea: a layer is measured as a whole, prices are of instructions. So every price of a layer is multiplied
+// by what was measured over what the cost model says of all of the layer: its parts keep their proportions,
+// and together they take what was measured. What the cost model says is asked of a plan of one stage in which
+// the same tensor splits lie on devices of one kind, with as many samples, and is kept.
 #include "plan/internal.h"
-#include "machine/profile.h"
+#include "machine/machine.h"
 
-// Parts of a model, by origin: what main does before its first block, blocks by function, what follows the last one. What
-// lies between two blocks counts to the one before.
+// Parts of a model, by origin: what main does before its first block, blocks by function, what follows the
+// last one. What lies between two blocks counts to the one before.
 enum { PARTS_MOST = 60 };
 struct model_parts {
   u32 n;
@@ -29,7 +29,7 @@ typedef struct {
   i64 batch;
 } measuring;
 
-// ---- parts of the model -------------------------------------------------------------------------------------
+// ---- parts of the model ---------------------------------------------------------------------------------
 static u32 part_named(struct model_parts *x, const char *name) {
   for (u32 i = 1; i <= x->n; i++)
     if (!strcmp(x->name[i], name)) return i;
@@ -47,8 +47,8 @@ static void mark(const prog *p, struct model_parts *x, func f, u32 from, u32 to,
   }
 }
 
-// The parts of a program that a plan made: by origin, and by function where an operator became one of its own, whose
-// instructions have no origin.
+// The parts of a program that a plan made: by origin, and by function where an operator became one of its
+// own, whose instructions have no origin.
 static measured_times parts_in(arena *a, const struct model_parts *x, const prog *p) {
   u8 *of = ZNEWN(a, u8, p->norigins + 1), *part = ZNEWN(a, u8, p->funcs.n + 1);
   const func_info **made = NEWN(a, const func_info *, p->funcs.n + 1);
@@ -94,7 +94,7 @@ static const struct model_parts *parts_of(planner *pl) {
   return pl->parts = x;
 }
 
-// ---- what was measured --------------------------------------------------------------------------------------
+// ---- what was measured ----------------------------------------------------------------------------------
 static bool no_row(const measuring *x, const char *layer, sym device, u32 tensor) {
   ctx *c = x->pl->src->c;
   const machine *m = cost_model_machine(x->k);
@@ -136,9 +136,9 @@ static bool too_far(const measuring *x, const profile_row *row, u32 n, double sa
   return true;
 }
 
-// The time at so many samples: linear between those that were measured, and beyond them along the nearest two, but never
-// below the first in proportion. Below 0: not said. Where one number of samples was measured, time_of asks the cost model
-// what others add.
+// The time at so many samples: linear between those that were measured, and beyond them along the nearest
+// two, but never below the first in proportion. Below 0: not said. Where one number of samples was measured,
+// time_of asks the cost model what others add.
 static double between(const profile_row *row, u32 n, double samples, profile_time of) {
   const double first = row[0].ps[of], at = (double)row[0].samples;
   if (first < 0 || of == PROFILE_UPDATE) return first;
@@ -151,7 +151,7 @@ static double between(const profile_row *row, u32 n, double samples, profile_tim
   return samples < at ? MAX(t, first * samples / at) : MAX(t, 0);
 }
 
-// ---- what the cost model says -------------------------------------------------------------------------------
+// ---- what the cost model says ---------------------------------------------------------------------------
 // Devices of the kind first. The machine has as many, for the plan's mesh is at least as large.
 static const u32 *devices_for(const measuring *x, u32 kind, u32 n) {
   const machine *m = cost_model_machine(x->k);
@@ -228,7 +228,8 @@ static bool add(const adding *x, const func_info *f, group g, u32 from, u32 end)
   return true;
 }
 
-// ps by (part, what it is of), for a microbatch; the update once. NULL and a diagnostic: there is no such plan.
+// ps by (part, what it is of), for a microbatch; the update once. NULL and a diagnostic: there is no such
+// plan.
 static double *asked(const measuring *x, u32 of_mesh, u32 kind, u32 micro) {
   const machine *m = cost_model_machine(x->k);
   machine plain = *m;
@@ -305,7 +306,7 @@ static bool modelled_at(const measuring *x, u32 of_mesh, u32 kind, double sample
   return true;
 }
 
-// ---- factors ------------------------------------------------------------------------------------------------
+// ---- factors --------------------------------------------------------------------------------------------
 static double over(double measured, double modelled) {
   return measured >= 0 && modelled > 0 ? measured / modelled : 1;
 }

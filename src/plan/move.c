@@ -47,8 +47,9 @@ static double conversion(prog *p, const shape *s, group g, layout from, layout t
 }
 
 // ---- the same ranks --------------------------------------------------------------------------------------
-// Groups of two meshes may be the same ranks. A send between them is worth nothing then where every rank has what it is
-// to hold, and is not to be priced otherwise: what has to move is left to the collectives at both ends.
+// Groups of two meshes may be the same ranks. A send between them is worth nothing then where every rank has
+// what it is to hold, and is not to be priced otherwise: what has to move is left to the collectives at both
+// ends.
 static bool same_ranks(const prog *p, group g, group to) {
   const group_info *x = group_get(p->sp, g), *y = group_get(p->sp, to);
   if (x->nranks != y->nranks || x->m.i == y->m.i) return false;
@@ -99,8 +100,8 @@ static double gathering(const prog *p, const shape *s, group g, cost_model *k) {
 }
 
 // The cost model's view: member k to member k of groups of one size, else every member of the smaller deals
-// with an even share of the larger. Among the same ranks the cost model sees no link, so what moves there costs as much as
-// giving everybody everything.
+// with an even share of the larger. Among the same ranks the cost model sees no link, so what moves there
+// costs as much as giving everybody everything.
 static double sending(prog *p, const shape *s, group g, layout from, group to, layout into, cost_model *k) {
   const i64 sent = local(p, s, from), got = local(p, s, into);
   if (same_ranks(p, g, to)) {

@@ -14,8 +14,8 @@
 #include "sched/sched.h"
 #include "sim/sim.h"
 
-// shares: how much each coordinate gets of what is split over the axis, in parts of their sum; NULL: equal parts. What lies
-// in storage is split equally.
+// shares: how much each coordinate gets of what is split over the axis, in parts of their sum; NULL: equal
+// parts. What lies in storage is split equally.
 typedef struct {
   sym name;
   u32 size;
@@ -77,7 +77,8 @@ typedef struct {
   sym mesh, axis; // it lies on this mesh; axis: at coordinate `at`, if there is one
   u32 at;
 } plan_task_graph;
-// Values of task graph `from` that `to` reads, from 0: what moves in a step, forward and back, between different ranks.
+// Values of task graph `from` that `to` reads, from 0: what moves in a step, forward and back, between
+// different ranks.
 typedef struct {
   u32 from, to;
   double bytes[2];
@@ -88,8 +89,8 @@ typedef struct {
   const plan_bridge *bridge;
 } plan_task_graphs;
 
-// op-order: what each place runs, in order: tasks of sched.h, whose stages are segments, without pairs, replicas,
-// passes and versions.
+// op-order: what each place runs, in order: tasks of sched.h, whose stages are segments, without pairs,
+// replicas, passes and versions.
 enum { PLAN_STORED = 24 };
 typedef enum { STORAGE_WEIGHT, STORAGE_GRAD, STORAGE_STATE, STORAGE_KINDS } storage_kind;
 typedef struct {
@@ -150,8 +151,9 @@ typedef struct {
   bool train, backward; // backward: some stage has one
 } plan_graph;
 // The probe of the plan's pipeline (sim.h): tasks of its distinct stages only, and unless all_layers of every
-// stage only some of the layers that are alike. *out is in `a`, and about the program that is returned. Neither
-// depends on the plan's order, but for whether backwards are in two parts. NULL and diagnostics likewise.
+// stage only some of the layers that are alike. *out is in `a`, and about the program that is returned.
+// Neither depends on the plan's order, but for whether backwards are in two parts. NULL and diagnostics
+// likewise.
 typedef struct {
   sim_pipeline pipeline;
   plan_graph graph;
@@ -162,8 +164,8 @@ prog *plan_probe(planner *pl, const plan *pn, cost_model *k, arena *a, bool all_
 // E_DEADLOCK). *order is in `a`.
 bool plan_line(ctx *c, arena *a, const plan *pn, const plan_graph *g, u32 *n, const sim_order **order);
 
-// The streams of n sends from place to place under the plan, there and back, numbered from 1; 0: they are on the
-// compute stream. Returns how many there are.
+// The streams of n sends from place to place under the plan, there and back, numbered from 1; 0: they are on
+// the compute stream. Returns how many there are.
 u32 plan_send_streams(arena *scratch, const plan *pn, u32 n, const u16 *from, const u16 *to, u8 *strm[2]);
 
 // The trivial plan: one device, everything in one segment.
@@ -186,38 +188,40 @@ plan_law(planner *pl, func f,
 // is none.
 func planner_decompose(planner *pl, func f, u32 index);
 const classes *planner_classes(planner *pl); // of the source program, kept
-// The key of a schedule, kept; 0 and a diagnostic if it cannot be made. live (or NULL): plan_live of it, kept.
+// The key of a schedule, kept; 0 and a diagnostic if it cannot be made. live (or NULL): plan_live of it,
+// kept.
 u64 planner_schedule_key(planner *pl, const sched_row *row, const sched_shape *shape, loc where,
                          const u32 **live);
-// Per stage, of a schedule with backwards: microbatches whose forward has run and whose backward has not, when
-// its place has most of them. In `a`.
+// Per stage, of a schedule with backwards: microbatches whose forward has run and whose backward has not,
+// when its place has most of them. In `a`.
 u32 *plan_live(arena *a, const sched *s);
 // What a plan of one stage keeps from forward to backward: made by instruction `def` of main (from 0) and, if
-// another one reads it, by `use` first; bytes on a rank, on average. A stage of the same plan that has both keeps
-// it. Returns how many; 0 if there is no such plan or no gradient. accumulates: by parameter of main, has its gradient
-// an accumulator where there are microbatches? In `a`.
+// another one reads it, by `use` first; bytes on a rank, on average. A stage of the same plan that has both
+// keeps it. Returns how many; 0 if there is no such plan or no gradient. accumulates: by parameter of main,
+// has its gradient an accumulator where there are microbatches? In `a`.
 typedef struct {
   u32 def, use;
   double bytes;
 } plan_kept_value;
 u32 plan_kept(planner *pl, const plan *pn, cost_model *k, arena *a, plan_kept_value **out,
               bool **accumulates);
-// How long one microbatch keeps a rank busy, on average over ranks, under a plan of one stage: by instruction of main, what
-// comes of it in forward and backward. out: one for each. False: there is no such plan, no price (with diagnostics), or
-// two instructions have one origin.
+// How long one microbatch keeps a rank busy, on average over ranks, under a plan of one stage: by instruction
+// of main, what comes of it in forward and backward. out: one for each. False: there is no such plan, no
+// price (with diagnostics), or two instructions have one origin.
 bool plan_busy(planner *pl, const plan *pn, cost_model *k, sim_busy *out);
-// Where the machine has times of layers (machine/profile.h), puts p->measured, of a program that the plan made. pl: of the
-// whole program. False and diagnostics (E_PROFILE): layers or numbers of devices without times.
+// Where the machine has times of layers (machine/machine.h), puts p->measured, of a program that the plan
+// made. pl: of the whole program. False and diagnostics (E_PROFILE): layers or numbers of devices without
+// times.
 bool plan_measured(planner *pl, const plan *pn, cost_model *k, prog *p);
 // What a policy found out about the source program, kept for the next plan: trans by any key.
 const plan_trans *planner_kept(planner *pl, u64 key, u32 *n); // NULL: nothing kept
 void planner_keep(planner *pl, u64 key, const plan_trans *v, u32 n);
-// What a policy refuses whatever else a plan has, under another key: the diagnostic number `from`, with its hints, two at most.
-// planner_refused reports it again, if there is one.
+// What a policy refuses whatever else a plan has, under another key: the diagnostic number `from`, with its
+// hints, two at most. planner_refused reports it again, if there is one.
 void planner_keep_refusal(planner *pl, u64 key, u32 from);
 bool planner_refused(planner *pl, u64 key);
-// Figures that a policy measured, one for each instruction of main, likewise: found by a strategy, two numbers that it does
-// not say, and the cost model.
+// Figures that a policy measured, one for each instruction of main, likewise: found by a strategy, two
+// numbers that it does not say, and the cost model.
 typedef struct {
   strategy s;
   i64 number[2];
@@ -328,10 +332,12 @@ bool plan_verify(planner *pl, const plan *pn, cost_model *k, const verify_opts *
 
 // ---- text -------------------------------------------------------------------------------------------------
 void plan_print(const prog *src, const plan *pn, strbuf *out); // YAML; docs/plans.md
-// NULL and diagnostics; E_PLAN_MODEL, before anything else is read, if the text has the fingerprint of another program.
+// NULL and diagnostics; E_PLAN_MODEL, before anything else is read, if the text has the fingerprint of
+// another program.
 // model: what users call src; NULL: it has no name.
 plan *plan_parse(arena *a, const prog *src, const char *model, sym file, const char *text, size_t n);
-// What a plan depends on in a program: operators, what they read, shapes, element types, names of functions and inputs.
+// What a plan depends on in a program: operators, what they read, shapes, element types, names of functions
+// and inputs.
 u64 plan_fingerprint(const prog *src);
 
 // ---- between groups (move.c) ------------------------------------------------------------------------------
@@ -380,22 +386,24 @@ typedef struct {
 // The plan of a strategy. NULL and diagnostics if it cannot be: it does not divide, or strategy_settle
 // refuses it (mbs must be settled before, where the batch is known).
 plan *policy_hybrid(planner *pl, arena *a, const hybrid_opts *o);
-// The same in steps, of a settled strategy and without a name. Unordered: all but the order of tasks, the streams of
-// sends, and stages. Ordered: these two; *file: the schedule of the file that says it, or NULL. Staged: the rest.
-// What a plan had stays as it was, so one plan without order can be copied for every strategy that differs in nothing
-// else, with its stages where no file says where they lie.
+// The same in steps, of a settled strategy and without a name. Unordered: all but the order of tasks, the
+// streams of sends, and stages. Ordered: these two; *file: the schedule of the file that says it, or NULL.
+// Staged: the rest. What a plan had stays as it was, so one plan without order can be copied for every
+// strategy that differs in nothing else, with its stages where no file says where they lie.
 plan *policy_unordered(planner *pl, arena *a, const hybrid_opts *o);
-// `auto` of a settled strategy made into numbers: devices of different speed end together (balance.c). False and a
+// `auto` of a settled strategy made into numbers: devices of different speed end together (balance.c). False
+// and a
 // diagnostic: there is no machine. Numbers are in `a`. The same machine gives the same numbers.
 bool policy_balance(planner *pl, arena *a, const hybrid_opts *o, strategy *s);
-// Samples a ps that one device of each kind of the machine gets through, at the microbatch and with the tensor parallelism of a
-// settled strategy, if it never waits; 0: no device of the kind is used. False: not known.
+// Samples a ps that one device of each kind of the machine gets through, at the microbatch and with the
+// tensor parallelism of a settled strategy, if it never waits; 0: no device of the kind is used. False: not
+// known.
 bool policy_speeds(planner *pl, arena *a, const hybrid_opts *o, double *speed);
 i64 policy_batch_extent(planner *pl); // samples that the program takes; 0: it has no batch
 bool policy_ordered(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const sched **file);
 bool policy_staged(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const sched *file);
-// Of all but its name: equal plans of one source are the same program, in whatever session. unordered: of all but
-// order and sends.
+// Of all but its name: equal plans of one source are the same program, in whatever session. unordered: of all
+// but order and sends.
 u64 plan_hash(const ctx *c, const plan *pn);
 u64 plan_axis_hash(u64 h, const plan_axis *x); // h with its size and shares
 u64 plan_hash_unordered(const ctx *c, const plan *pn);
@@ -403,13 +411,14 @@ u64 plan_hash_ordered(const ctx *c, const plan *pn, u64 unordered); // plan_hash
 // Its parts, each adding to a plan whose axes and meshes exist. axis: 1-based into pn->axes.
 bool policy_batch(planner *pl, arena *a, plan *pn,
                   u8 axis); // the batch of every input over an axis (space or time)
-// segments on the coordinates of axis, one for each stage of the schedule, as `layers` says; at: where it says so
+// segments on the coordinates of axis, one for each stage of the schedule, as `layers` says; at: where it
+// says so
 bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s, const sched *file, loc at);
 // A letter of every matmul with a weight, found from the laws (tensor.c has the rule). What cannot be divided
 // is refused (E_DIVIDE), but for what stays whole by that rule.
 bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, bool whole_tables);
-// The same of a part of the program: within[f] tells by instruction of function f, from 0, what is of it; NULL: all.
-// Calls that are not of it are not entered.
+// The same of a part of the program: within[f] tells by instruction of function f, from 0, what is of it;
+// NULL: all. Calls that are not of it are not entered.
 bool policy_tensor_within(planner *pl, arena *a, plan *pn, u8 axis, bool whole_tables,
                           const bool *const *within);
 bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis); // what tensor left whole, over the sequence
@@ -420,11 +429,13 @@ u32 policy_batchnorm(const prog *src, const strategy *s);
 // figures do not go together, or the file has what is not planned.
 bool policy_schedule(planner *pl, arena *a, plan *pn, const strategy *s, const hybrid_opts *o, loc at,
                      const sched **file);
-// The plan of an annotation file (docs/annotations.md). o->s is not looked at. devices: how many there are; 0: as the file
-// says, else those of the machine of o->k, else one replica of the model. NULL and diagnostics, located in the file.
+// The plan of an annotation file (docs/annotations.md). o->s is not looked at. devices: how many there are;
+// 0: as the file says, else those of the machine of o->k, else one replica of the model. NULL and
+// diagnostics, located in the file.
 plan *policy_annotated(planner *pl, arena *a, sym file, const char *text, size_t n, const hybrid_opts *o,
                        u32 devices);
-// Reads every file that a strategy set names into `a`. False and diagnostics if one cannot be read, or deadlocks.
+// Reads every file that a strategy set names into `a`. False and diagnostics if one cannot be read, or
+// deadlocks.
 bool policy_schedule_files(ctx *c, arena *a, const strategy_set *set, schedule_files *out);
 const char *policy_schedule_name(u32 i);                 // NULL past the last
 bool policy_schedule_named(const char *name, u32 *word); // by any of its names; false: none

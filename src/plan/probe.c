@@ -1,6 +1,6 @@
-// probe.c - the program from which the stages of a plan are known: main runs the tasks of every distinct place
-// for up to three microbatches, before them what precedes all tasks, after them what follows. Not what is made
-// of it (sim/stages.c).
+// probe.c - the program from which the stages of a plan are known: main runs the tasks of every distinct
+// place for up to three microbatches, before them what precedes all tasks, after them what follows. Not what
+// is made of it (sim/stages.c).
 //
 // Idea: places are alike if their stages call the same functions, their ranks lie alike on the machine, what
 // comes and leaves is alike, and they share no parameter with others. One of each kind is written out, by the
@@ -27,7 +27,7 @@ typedef struct {
   u32 *weight_span; // per parameter of main: layer that it is of, + 1, if that stands for others
 } probing;
 
-// ---- who is alike -------------------------------------------------------------------------------------------
+// ---- who is alike ---------------------------------------------------------------------------------------
 static void put(probing *x, u32 word) { *vec_push(x->mb.x->a, &x->words) = word; }
 
 // How ranks lie on the machine: nodes by first occurrence, devices by their index in the node and kind.
@@ -166,7 +166,7 @@ static u32 stage_like(const probing *x, u32 i) {
   return i;
 }
 
-// ---- links ----------------------------------------------------------------------------------------------------
+// ---- links ----------------------------------------------------------------------------------------------
 static u32 link_at(const probing *x, u32 from, u32 e) { return x->link_of[from] + e; }
 
 static void make_links(probing *x) { // one for every edge; those within a place are taken out at the end
@@ -190,7 +190,7 @@ static void make_links(probing *x) { // one for every edge; those within a place
   }
 }
 
-// ---- writing it out -------------------------------------------------------------------------------------------
+// ---- writing it out -------------------------------------------------------------------------------------
 static u32 here(const probing *x) { return func_get(x->mb.p, x->mb.b.f)->body.n; }
 
 static void piece(probing *x, piece_kind kind, u32 what, u32 stage, u32 link, u32 m, u32 first) {
@@ -297,7 +297,7 @@ static void drop_local_links(probing *x) {
   x->nlinks = n;
 }
 
-// ---- layers that stand for others ---------------------------------------------------------------------------
+// ---- layers that stand for others -----------------------------------------------------------------------
 // Is what stage i leaves out the same, in the same place, as what stage j does?
 static bool same_spans(const probing *x, const fewer_layers *few, u32 i, u32 j) {
   const plan_segment *seg = x->mb.x->pn->segments;
@@ -386,8 +386,8 @@ static bool find_span(probing *x, const u8 *which, func dst, u32 more) {
   return same_stretch(f, from[1], from[2], len);
 }
 
-// Is every gradient of the layer's weights made in the stretch? Those of weights that the loss does not depend on are
-// zeros that a backward makes elsewhere.
+// Is every gradient of the layer's weights made in the stretch? Those of weights that the loss does not
+// depend on are zeros that a backward makes elsewhere.
 static bool makes_gradients(const probing *x, const stage_build *s, func dst, u32 layer) {
   const func_info *f = func_get(x->mb.p, dst);
   const u32 def = f->rets.n ? f->values.v[f->rets.v[f->rets.n - 1]].def : 0;
@@ -427,8 +427,8 @@ static bool find_spans(probing *x, const fewer_layers *few) {
   return true;
 }
 
-// Is every layer that stands for others updated by one call with all of its weights, so that there is a call more
-// for each of the others? Calls may begin in the middle of layers: then each has the end of one and the
+// Is every layer that stands for others updated by one call with all of its weights, so that there is a call
+// more for each of the others? Calls may begin in the middle of layers: then each has the end of one and the
 // beginning of the next, and the one that begins in the layer stands for the others.
 static bool updated_alike(const probing *x) {
   const main_build *mb = &x->mb;
@@ -508,7 +508,8 @@ static void describe(probing *x, sim_pipeline *out) {
                         .piece = x->piece.v};
 }
 
-// few: NULL: all layers. *ok false without a diagnostic: not every layer left out is like those that are there.
+// few: NULL: all layers. *ok false without a diagnostic: not every layer left out is like those that are
+// there.
 static prog *probe(planner *pl, const plan *pn, cost_model *k, arena *a, const fewer_layers *few,
                    plan_probed *out) {
   apply ap;

@@ -15,7 +15,8 @@ bool term_has(const law_term *t, u32 letter) {
   return false;
 }
 
-// Is a letter of another split with pieces of its own in a dimension that has this one? It has no room for two.
+// Is a letter of another split with pieces of its own in a dimension that has this one? It has no room for
+// two.
 static bool meets_table(const law *l, u32 letter, const axis_role *r, u32 nr) {
   for (u32 k = 0; k < l->nopd + l->nres; k++) {
     const law_term *t = k < l->nopd ? &l->opd[k] : &l->res[k - l->nopd];

@@ -62,7 +62,8 @@ static bool storage_axis(const apply *x, u8 axis) {
   return false;
 }
 
-// Splits that operands bring along, in operand order. Those over time come first: nothing undoes them in a step.
+// Splits that operands bring along, in operand order. Those over time come first: nothing undoes them in a
+// step.
 static u32 roles_from_splits(sharding *s, const law *l, const op_row *row, const layout *have,
                              const bool *stored, bool time_only, axis_role *r, u32 nr) {
   space *sp = s->x->p->sp;

@@ -1,8 +1,8 @@
 // tell.c - does a comparison of results say anything about the plan?
 //
-// Idea: results that are the same whatever the inputs are (a sum of probabilities, a saturated softmax, zeros,
-// numbers that are none) are the same under a wrong plan too. So the reference runs once more on other inputs:
-// an element that stays as it was tells nothing. What is updated tells what its gradient tells.
+// Idea: results that are the same whatever the inputs are (a sum of probabilities, a saturated softmax,
+// zeros, numbers that are none) are the same under a wrong plan too. So the reference runs once more on other
+// inputs: an element that stays as it was tells nothing. What is updated tells what its gradient tells.
 #include "plan/plan.h"
 #include <math.h>
 

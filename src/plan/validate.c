@@ -183,8 +183,8 @@ static value first_sums(const coverage *w, value v) {
   return w->sums[v] = w->sums[at];
 }
 
-// Stages may share a function, and a weight whose gradient they sum: calls of one stage are on one group, with
-// one tuple of weights, or, where they take none, of accumulators.
+// Stages may share a function, and a weight whose gradient they sum: calls of one stage are on one group,
+// with one tuple of weights, or, where they take none, of accumulators.
 static u64 stage_of_call(const coverage *w, u32 call) {
   const instr *i = &w->fi->body.v[call - 1];
   const func_info *f = func_get(w->p, i->callee);
@@ -248,9 +248,9 @@ static void count_set(coverage *w, tallies *t, u32 x, u32 call) {
 }
 
 // ---- chains of sums -------------------------------------------------------------------------------------
-// What is summed over microbatches goes from call to call as tuples of hundreds of sums. If every call does no
-// more than add one contribution to each, at the coordinate where it is called, they are complete or not all
-// together.
+// What is summed over microbatches goes from call to call as tuples of hundreds of sums. If every call does
+// no more than add one contribution to each, at the coordinate where it is called, they are complete or not
+// all together.
 static bool adds_one(const coverage *w, const in_time *t, u32 slot) {
   const set *s = &w->sets.v[t->x], *a, *b;
   if (t->kind != IN_SUM || s->kind != SET_BOTH) return false;
@@ -278,8 +278,8 @@ static bool find_link(coverage *w, summary *callee, u32 r, u32 *k) {
   return true;
 }
 
-// Follows value v of main back to where there is no sum yet. True if every function on the way has added to it
-// once at every coordinate.
+// Follows value v of main back to where there is no sum yet. True if every function on the way has added to
+// it once at every coordinate.
 static bool chain_is_complete(coverage *w, value v) {
   arena_mark_t m = arena_mark(w->tmp);
   u32 **count = ZNEWN(w->tmp, u32 *, w->p->funcs.n), k, open = 0;

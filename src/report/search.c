@@ -81,7 +81,8 @@ static const char *not_searched(arena *a, const search_opts *o, u32 ranks) {
   return b.n ? sb_str(&b) : NULL;
 }
 
-// Of a mixed machine: who gets how much, what equal shares cost, and how far it is from no device ever waiting.
+// Of a mixed machine: who gets how much, what equal shares cost, and how far it is from no device ever
+// waiting.
 static void put_kinds(report *r, arena *a, const search_result *s) {
   static const column cols[] = {{"device", "device"},
                                 {"ranks", "ranks"},

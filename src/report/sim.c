@@ -1,6 +1,6 @@
 // sim.c - what a simulation found: time, who is busy when, memory, and what the time consists of.
 #include "report/internal.h"
-#include "machine/profile.h"
+#include "machine/machine.h"
 #include <stdlib.h>
 
 // "0-7", "0-3,8-11": the ranks whose classes carry a mark, in order.
@@ -208,8 +208,8 @@ static void put_critical(report *r, const sim_result *s) {
 }
 
 // ---- throughput ---------------------------------------------------------------------------------------
-// Arithmetic of a step, what of it is done again, and what the devices could do in a second, in the type that the
-// weights have. peak 0: the machine has no rate for it.
+// Arithmetic of a step, what of it is done again, and what the devices could do in a second, in the type that
+// the weights have. peak 0: the machine has no rate for it.
 typedef struct {
   double flops, again, peak;
   dtype t;
@@ -231,8 +231,8 @@ static arithmetic arithmetic_of(const prog *p, const machine *m, u32 nranks) {
   return x;
 }
 
-// In a step of so many seconds: a device's rate; over the peak all of it (HFU), and without what is done again (MFU).
-// 0 seconds: not known.
+// In a step of so many seconds: a device's rate; over the peak all of it (HFU), and without what is done
+// again (MFU). 0 seconds: not known.
 typedef struct {
   cell rate, hfu, mfu;
 } rates;

@@ -106,7 +106,8 @@ static void put_memory(report *r, const sim_result *winner, const sim_result *as
 }
 
 // ---- the answer in words --------------------------------------------------------------------------------
-// "idle +1.2 ms, all_reduce over tp +300 us": up to three rows with most of what is lost (sign 1) or saved (-1).
+// "idle +1.2 ms, all_reduce over tp +300 us": up to three rows with most of what is lost (sign 1) or saved
+// (-1).
 static const char *because(arena *a, const rows *x, double sign) {
   enum { MOST = 3 };
   strbuf b = {.a = a};
@@ -162,7 +163,8 @@ static const char *times_text(arena *a, const search_why *w) {
 }
 
 // The search did not look at it: what it must be told.
-// Which of its values no plan that was searched has; all that it has but the degrees, if each of them is in one.
+// Which of its values no plan that was searched has; all that it has but the degrees, if each of them is in
+// one.
 static void put_beyond(report *r, arena *a, const search_why *w, const search_result *s) {
   const strategy *asked = &w->asked.s, dflt = strategy_default();
   strbuf b = {.a = a};

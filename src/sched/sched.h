@@ -102,8 +102,8 @@ const sched_row *sched_row_find(const char *name); // by name or alias, case ign
 // for the places) that says which figures do not go together.
 const sched *sched_make(ctx *c, arena *a, const char *name, const sched_shape *s, loc where);
 
-// From sequences as they are, with one place for each stage: `place` has it. No edges are a chain; `forward` may
-// be NULL. Everything is copied. Nothing is checked: sched_check does.
+// From sequences as they are, with one place for each stage: `place` has it. No edges are a chain; `forward`
+// may be NULL. Everything is copied. Nothing is checked: sched_check does.
 const sched *sched_of(arena *a, u32 nstages, u32 nplaces, u32 nmicro, const u16 *place, const sched_seq *seq);
 // The same schedule of another graph of stages.
 const sched *sched_with(arena *a, const sched *s, u32 nedges, const sched_edge *edge, const bool *forward);
@@ -118,8 +118,8 @@ const sched *sched_with(arena *a, const sched *s, u32 nedges, const sched_edge *
 const sched *sched_parse(ctx *c, arena *a, sym file, const char *text, size_t n);
 void sched_print(const sched *s, strbuf *out);                          // reads back equal
 const sched *sched_read(ctx *c, arena *a, const char *path, loc where); // a file; where: that names it
-// Has a schedule from text the figures of a shape (those that are not 0; groups it has none)? E_PLAN at `where`
-// calls it `name` and tells both.
+// Has a schedule from text the figures of a shape (those that are not 0; groups it has none)? E_PLAN at
+// `where` calls it `name` and tells both.
 bool sched_fits(ctx *c, const sched *s, const char *name, const sched_shape *shape, loc where);
 
 // ---- checks and the merge -----------------------------------------------------------------------------
@@ -153,14 +153,14 @@ typedef struct {
   u32 n, nsteps;
   const sched_slot *v;
 } sched_line;
-// False and a diagnostic E_DEADLOCK that tells which task every place waits at, and for what: at `where`, of a
-// schedule from text at the first task that waits. The schedule has passed sched_check. b NULL: unbounded.
+// False and a diagnostic E_DEADLOCK that tells which task every place waits at, and for what: at `where`, of
+// a schedule from text at the first task that waits. The schedule has passed sched_check. b NULL: unbounded.
 bool sched_merge(ctx *c, arena *a, const sched *s, const sched_buffers *b, loc where, sched_line *out);
 
 // ---- channels -----------------------------------------------------------------------------------------
 // Channels of sends between places, so that a place has one of its own for each peer and direction: those of
-// from[k] to to[k] (different places) take channel[k], from 0. Pairs of places are coloured one after the other, which
-// is two channels for a pipeline in one line, 64 at most. Returns how many there are.
+// from[k] to to[k] (different places) take channel[k], from 0. Pairs of places are coloured one after the
+// other, which is two channels for a pipeline in one line, 64 at most. Returns how many there are.
 u32 sched_channels(arena *scratch, u32 n, const u16 *from, const u16 *to, u8 *channel);
 
 // ---- time and pictures --------------------------------------------------------------------------------
@@ -178,8 +178,9 @@ typedef struct {
 } sched_times;
 // False and a diagnostic E_DEADLOCK. The schedule has passed sched_check.
 bool sched_time(ctx *c, arena *a, const sched *s, const u32 cost[TASK_KINDS], loc where, sched_times *out);
-// One line for each place, a column for each unit of time where F, I and W take one and B two: docs/schedules.md
-// explains it. t: of these costs. Lines longer than PICTURE_MOST units are cut, and end in "...".
+// One line for each place, a column for each unit of time where F, I and W take one and B two:
+// docs/schedules.md explains it. t: of these costs. Lines longer than PICTURE_MOST units are cut, and end in
+// "...".
 enum { PICTURE_MOST = 1000 };
 void sched_picture(const sched *s, const sched_times *t, strbuf *out);
 #endif

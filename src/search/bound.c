@@ -1,12 +1,15 @@
 // bound.c - what no plan of a strategy can beat: a proven lower bound on its time. On its memory: memory.c.
 //
-// Idea: whatever a plan is, its ranks compute the products (matmul, einsum, conv) of the single-device program,
-// at the best rate of any device and in any shape at most. That work W, with K microbatches on n = dp x tp
-// ranks of each of P places, is w = W / n / K for one microbatch and one rank of every place on average.
+// Idea: whatever a plan is, its ranks compute the products (matmul, einsum, conv) of the single-device
+// program, at the best rate of any device and in any shape at most. That work W, with K microbatches on n =
+// dp x tp ranks of each of P places, is w = W / n / K for one microbatch and one rank of every place on
+// average.
 //
-// - Some place has the mean of the work: its ranks compute for K w / P at least. Of ranks of several kinds: whatever each
+// - Some place has the mean of the work: its ranks compute for K w / P at least. Of ranks of several kinds:
+// whatever each
 //   is given, one of them takes W / (sum of the best rates of all) at least, W being the products of one type.
-// - Where the products of the model form a chain (each needs all before it, and so do their gradients the other
+// - Where the products of the model form a chain (each needs all before it, and so do their gradients the
+// other
 //   way round), stage s starts when a microbatch has passed the stages before it, and these have a backward left
 //   when s has ended its last one, for a gradient is sent when the backward has ended. So the step takes at least
 //   K w_s + sum of w_r, r < s, for every s, w_s being the part of w on stage s; that is least when it is equal

@@ -1,9 +1,10 @@
 // evaluate.c - time and bytes of one point: its stages and its schedule, each known from an earlier point or
 // made now, and one pass over the schedule.
 //
-// Idea: the stages of a plan do not depend on the order in which they run, nor on the streams of their sends, and a
-// line of tasks does not depend on what they cost. So both are kept, each by what it does depend on, compared in
-// full; the oldest are given up. A plan that cannot be known by its stages is applied and simulated whole.
+// Idea: the stages of a plan do not depend on the order in which they run, nor on the streams of their sends,
+// and a line of tasks does not depend on what they cost. So both are kept, each by what it does depend on,
+// compared in full; the oldest are given up. A plan that cannot be known by its stages is applied and
+// simulated whole.
 #include "search/internal.h"
 
 enum { STAGES_KEPT = 192, LINES_KEPT = EVALUATED_MOST }; // so that what a batch uses is not evicted

@@ -91,8 +91,8 @@ void search_impossible(search_point *p, const worker *w);      // for the reason
 search_point *search_find(const search *s, const strategy *x); // NULL: not in the space
 
 // ---- plans.c ------------------------------------------------------------------------------------------
-// The plan of the point, without its sequences and its name, with parts that are valid until the worker makes the next one; NULL and diagnostics: it is impossible. hash (or NULL): its
-// plan_hash.
+// The plan of the point, without its sequences and its name, with parts that are valid until the worker makes
+// the next one; NULL and diagnostics: it is impossible. hash (or NULL): its plan_hash.
 plan *search_plan(const search *s, worker *w, arena *a, const search_point *p, u64 *hash);
 void unordered_free(unordered *x);
 u32 search_block(const plan *pn,
@@ -100,8 +100,8 @@ u32 search_block(const plan *pn,
 
 // ---- evaluate.c ---------------------------------------------------------------------------------------
 enum { EVALUATED_MOST = 64 };
-// Time and bytes of the plans of n points, EVALUATED_MOST at most, their states, what they equal: faster where neighbours
-// have the same line of tasks.
+// Time and bytes of the plans of n points, EVALUATED_MOST at most, their states, what they equal: faster
+// where neighbours have the same line of tasks.
 void search_evaluate(search *s, worker *w, search_point **p, u32 n);
 void known_free(known *k);
 
@@ -117,14 +117,15 @@ void bounds_make(arena *a, planner *pl, const machine *m, u32 ranks, cost_model 
 void bound(const bounds *b, search_point *p); // bound_ps, bound_fill_ps
 // Are its backwards in two parts, of which one may run late?
 bool bound_splits(const bounds *b, const strategy *s);
-// ps of the products of main's instructions [from, to) for one microbatch at the best rate: with their backwards, unless
-// these are in two parts.
+// ps of the products of main's instructions [from, to) for one microbatch at the best rate: with their
+// backwards, unless these are in two parts.
 double bound_products(const bounds *b, const strategy *s, bool splits, u32 from, u32 to);
 
 // ---- work.c -------------------------------------------------------------------------------------------
 // What one microbatch takes of a rank under strategies without stages, for all of the search.
 works *works_new(arena *a, const search *s);
-// The strategies that the bound of s needs measured, in v; returns how many: 0, the bound says no more than `bound`.
+// The strategies that the bound of s needs measured, in v; returns how many: 0, the bound says no more than
+// `bound`.
 enum { WORKS_MOST = 8 };
 u32 works_of(works *x, const strategy *s, work *v[WORKS_MOST]);
 void works_off(works *x);                        // no such bound from here on
@@ -139,13 +140,13 @@ typedef struct {
   prog *program;
   sim_result result;
 } whole_answer;
-// False and diagnostics in the planner's session: there is no such plan, or no price. Everything but the program,
-// which whole_free gives back in any case, is in `a`.
+// False and diagnostics in the planner's session: there is no such plan, or no price. Everything but the
+// program, which whole_free gives back in any case, is in `a`.
 bool whole_run(planner *pl, cost_model *k, arena *a, const hybrid_opts *h, const sim_opts *so,
                whole_answer *out);
 void whole_free(whole_answer *x);
-// NULL if the program of the point's plan, written out, passes validation and takes the time and memory that the
-// search has for it; else what is wrong, in `a`.
+// NULL if the program of the point's plan, written out, passes validation and takes the time and memory that
+// the search has for it; else what is wrong, in `a`.
 // told (or NULL) is told of what was simulated.
 const char *whole_differs(planner *pl, cost_model *k, arena *a, const search_opts *o, const search_point *p,
                           search *told);

@@ -1,5 +1,5 @@
-// kinds.c - what the best plan gives to each kind of device of a mixed machine, and how far it is from all of them working
-// all of the time.
+// kinds.c - what the best plan gives to each kind of device of a mixed machine, and how far it is from all of
+// them working all of the time.
 #include "search/internal.h"
 
 // The part of all products that every rank has, by the plan: of its stages, its data rank, its tensor rank.

@@ -1,15 +1,16 @@
-// memory.c - what the ranks of a plan hold at least: weights, gradients and states, and what forwards have kept
-// for their backwards when most microbatches are on their way.
+// memory.c - what the ranks of a plan hold at least: weights, gradients and states, and what forwards have
+// kept for their backwards when most microbatches are on their way.
 //
 // Idea: on the n = dp x tp ranks of a place a tensor is split n ways at most, so some rank holds at least the
-// mean. Weights, unless ZeRO 3 shards them, are there once for each data rank. Values kept by the forward of one
-// microbatch (plan_kept, of the same choices without data ranks, microbatches and stages, which split the batch and
-// nothing else) are there from its end to the beginning of its backward, and the schedule says how many
-// microbatches are between the two (plan_live). Gradients count if they are accumulated, for then they
+// mean. Weights, unless ZeRO 3 shards them, are there once for each data rank. Values kept by the forward of
+// one microbatch (plan_kept, of the same choices without data ranks, microbatches and stages, which split the
+// batch and nothing else) are there from its end to the beginning of its backward, and the schedule says how
+// many microbatches are between the two (plan_live). Gradients count if they are accumulated, for then they
 // are there all the time; else they come when activations go.
 //
-// Where backwards compute something again, that is there besides: all that a call keeps where calls are computed
-// again whole, a value at least where they are in parts, with what is kept of the instructions before it.
+// Where backwards compute something again, that is there besides: all that a call keeps where calls are
+// computed again whole, a value at least where they are in parts, with what is kept of the instructions
+// before it.
 #include "search/internal.h"
 
 // Sums are kept by instruction of main, so that a stage [from, to) costs a few additions.

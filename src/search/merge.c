@@ -1,7 +1,7 @@
 // merge.c - the result of a search from all of its parts.
 //
-// Idea: what every part knows of the whole space is taken from one of them, what each applied is put together, and
-// the rest is what a search does at its end (outcome_settle).
+// Idea: what every part knows of the whole space is taken from one of them, what each applied is put
+// together, and the rest is what a search does at its end (outcome_settle).
 #include "search/internal.h"
 
 static const char *file_of(const ctx *c, loc at) {

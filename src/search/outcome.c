@@ -1,9 +1,9 @@
 // outcome.c - the points in order, what became of them, and why none was left.
 //
 // Idea: which points are too slow is decided last, by the time of the last plan that is kept. Whatever the
-// order of evaluation, all whose bound is not above it were applied: a point is passed over for the time of the
-// k-th best plan so far, which is never below that of the k-th best at the end. So states, counts and ranks
-// are a function of the space.
+// order of evaluation, all whose bound is not above it were applied: a point is passed over for the time of
+// the k-th best plan so far, which is never below that of the k-th best at the end. So states, counts and
+// ranks are a function of the space.
 #include "search/internal.h"
 #include <stdlib.h>
 

@@ -1,11 +1,11 @@
 // part.c - what one part of a search found, as a file.
 //
-// Idea: the file is one JSON object with a checksum of everything before it as its last member, so that one that
-// is cut off or changed is told from a whole one. First comes what all parts of the search have in common
-// (shared.def), then classes of impossible plans that every part knows, then the points of this part. Points
-// that are too slow already by the plans of the part alone are a number.
+// Idea: the file is one JSON object with a checksum of everything before it as its last member, so that one
+// that is cut off or changed is told from a whole one. First comes what all parts of the search have in
+// common (shared.def), then classes of impossible plans that every part knows, then the points of this part.
+// Points that are too slow already by the plans of the part alone are a number.
 #include "search/internal.h"
-#include "machine/profile.h"
+#include "machine/machine.h"
 
 const shared_row shared_rows[SHARED_COUNT] = {
 #define SHARED(id, text, about) {#id, about, text},

@@ -1,4 +1,5 @@
-// part_read.c - a part of a search from its file. Whatever the file holds, it is refused with its place or read.
+// part_read.c - a part of a search from its file. Whatever the file holds, it is refused with its place or
+// read.
 #include "search/internal.h"
 #include <errno.h>
 #include <math.h>

@@ -1,5 +1,5 @@
-// plans.c - the plans of points, made in two steps: many strategies differ in the order of tasks and the streams of
-// sends only, and the plan without these is kept for them.
+// plans.c - the plans of points, made in two steps: many strategies differ in the order of tasks and the
+// streams of sends only, and the plan without these is kept for them.
 #include "search/internal.h"
 
 enum { KEPT = 256 };

@@ -2,11 +2,11 @@
 //
 // Idea: every point of the space is made a plan first, which is cheap: those that are impossible and those
 // that are the plan of another drop out. The others are taken in order of their lower bound on time, in waves
-// of at most WAVE; points that come to the head of the queue get a second, tighter bound and are queued again, and
-// points whose bound cannot beat the plans already kept are ruled out. What was
-// evaluated and need not have been is settled at the end (outcome.c), so the result and its certificate are
-// the same on one core and on many, and whole or in parts. Every thread has a session, a copy of the program
-// with its planner (cuts and gradients are made once per thread) and a cost model of its own.
+// of at most WAVE; points that come to the head of the queue get a second, tighter bound and are queued
+// again, and points whose bound cannot beat the plans already kept are ruled out. What was evaluated and need
+// not have been is settled at the end (outcome.c), so the result and its certificate are the same on one core
+// and on many, and whole or in parts. Every thread has a session, a copy of the program with its planner
+// (cuts and gradients are made once per thread) and a cost model of its own.
 #include "search/internal.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -188,8 +188,8 @@ static int by_shape(const void *x, const void *y) {
   return a < b ? -1 : a > b;
 }
 
-// Points by their bounds, the least first: those that have only their first bound, sorted, and a heap of those whose bound
-// is of their work.
+// Points by their bounds, the least first: those that have only their first bound, sorted, and a heap of
+// those whose bound is of their work.
 typedef struct {
   u32 at, n, nheap;
   search_point **sorted, **heap;
@@ -328,8 +328,8 @@ static u64 fingerprint(const search_result *r) {
   return hash_u64(h, r->npoints);
 }
 
-// Parts take turns, n points at a time. A space is regular, so where turns begin is not: else one part had all that
-// splits states at rest, say, and no other a good plan to rule out others by.
+// Parts take turns, n points at a time. A space is regular, so where turns begin is not: else one part had
+// all that splits states at rest, say, and no other a good plan to rule out others by.
 static bool is_ours(const search_opts *o, u32 i) {
   return !o->parts || (i + hash_u64(i / o->parts, 0)) % o->parts == o->part - 1;
 }
@@ -367,8 +367,8 @@ static i64 one_device(search *s) {
   return p.state == SEARCH_RAN && p.time_ps < best ? p.time_ps : 0;
 }
 
-// Stages and bounds are a shorter way to what the winner's program says of itself. If it says something else, that
-// is a bug.
+// Stages and bounds are a shorter way to what the winner's program says of itself. If it says something else,
+// that is a bug.
 static void confirm(search *s) {
   if (!s->r->nfit) return;
   const search_point *p = &s->r->point[0];

@@ -31,8 +31,8 @@ typedef struct {
 //   3. too slow: its lower bound on time is above last_ps;
 //   4. impossible, or equal to another, as shows when it is applied; too large; it fits.
 //
-// So the state of a point does not depend on when, where or beside which others it was evaluated. A point that
-// was simulated before last_ps was known, and turns out too slow, says nothing of its simulation. With
+// So the state of a point does not depend on when, where or beside which others it was evaluated. A point
+// that was simulated before last_ps was known, and turns out too slow, says nothing of its simulation. With
 // no_bounds 2 and 3 are left out.
 typedef enum {
   SEARCH_OPEN,         // not looked at; at the end of a search: left to another part
@@ -94,7 +94,8 @@ typedef struct {
   // Of the best plan on devices of several kinds; nkinds 0: of one kind, or no plan was simulated whole
   u32 nkinds;
   const search_kind *kinds;
-  // The best plan that gives every device the same, searched by itself. 0 and NULL: none fits, or the best one does
+  // The best plan that gives every device the same, searched by itself. 0 and NULL: none fits, or the best
+  // one does
   i64 even_ps;
   const char *even;
   const char *resolved; // it, with the numbers that `auto` stands for; NULL: not known
@@ -128,9 +129,9 @@ void search_part_print(const search_part *p, strbuf *out);
 // NULL and diagnostics if it is no part, is cut off, or was changed.
 search_part *search_part_parse(ctx *c, arena *a, sym file, const char *text, size_t n);
 search_part *search_part_read(ctx *c, arena *a, const char *path);
-// The result of the whole search, of all of its parts in any order. top: how many plans to keep, 0: as many as the
-// parts. Of o, what reports read is set. False and diagnostics: parts of several searches, missing or doubled
-// ones, a top above theirs; or, as search_run has it, that nothing fits.
+// The result of the whole search, of all of its parts in any order. top: how many plans to keep, 0: as many
+// as the parts. Of o, what reports read is set. False and diagnostics: parts of several searches, missing or
+// doubled ones, a top above theirs; or, as search_run has it, that nothing fits.
 bool search_merge(ctx *c, arena *a, u32 n, search_part *const *part, u32 top, search_opts *o,
                   search_about *about, search_result *r);
 

@@ -1,25 +1,30 @@
-// work.c - a tighter lower bound on time, from measured work: how long one microbatch occupies a rank when the model is one
-// stage, by instruction of main, and the stages of the plan as they are.
+// work.c - a tighter lower bound on time, from measured work: how long one microbatch occupies a rank when
+// the model is one stage, by instruction of main, and the stages of the plan as they are.
 //
-// Idea: a stage does what its instructions do in a plan of one stage, with the same tensor parallelism, samples in a
-// microbatch and recomputation. Neither data ranks nor places nor the order change that, so a few hundred such
-// plans bound all of a space. A place computes for every microbatch what its stages do. Where products form a chain
-// (bound.c), the stages before its first one pass a microbatch on before it begins, and have a backward left when it
-// has ended (passing).
+// Idea: a stage does what its instructions do in a plan of one stage, with the same tensor parallelism,
+// samples in a microbatch and recomputation. Neither data ranks nor places nor the order change that, so a
+// few hundred such plans bound all of a space. A place computes for every microbatch what its stages do.
+// Where products form a chain (bound.c), the stages before its first one pass a microbatch on before it
+// begins, and have a backward left when it has ended (passing).
 //
 // What is left out, since it need not take that long:
-// - A rank does one thing after the other, so all calls of a stage wait for what arrives but the first, which may begin with
+// - A rank does one thing after the other, so all calls of a stage wait for what arrives but the first, which
+// may begin with
 //   something else (weights gathered or cast); and what leaves waits for all calls but the last. Of these two
 //   products alone are counted where stages pass a microbatch on, and where the first forward of a place begins.
-// - What crosses the border of a stage may be summed and gathered in another way than inside one. So of several stages the
+// - What crosses the border of a stage may be summed and gathered in another way than inside one. So of
+// several stages the
 //   communication of the first and the last call that communicate is not counted, nor that outside of calls.
-// - Groups of ranks lie alike only if all nodes do and group and node divide one another. Else no communication is counted
+// - Groups of ranks lie alike only if all nodes do and group and node divide one another. Else no
+// communication is counted
 //   (lies_alike).
-// - ZeRO 2 and 3 communicate in every microbatch and accumulate pieces. What that adds to ZeRO 0 does not depend
+// - ZeRO 2 and 3 communicate in every microbatch and accumulate pieces. What that adds to ZeRO 0 does not
+// depend
 //   on microbatches, so it is measured once for each (dp, tp), at one sample in a microbatch.
 //
-// On a machine with several kinds of devices such a plan is measured on ranks of each kind, and of plans with equal shares
-// the slowest rank of every place counts, without communication and without waiting for other places.
+// On a machine with several kinds of devices such a plan is measured on ranks of each kind, and of plans with
+// equal shares the slowest rank of every place counts, without communication and without waiting for other
+// places.
 //
 // Every plan that is simulated is held against its bound (search.c).
 #include "search/internal.h"

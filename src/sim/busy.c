@@ -1,5 +1,5 @@
-// busy.c - how long the tasks of a probe keep the ranks of a place busy, by the instruction of the source that the work
-// comes from. Not when (stages.c).
+// busy.c - how long the tasks of a probe keep the ranks of a place busy, by the instruction of the source
+// that the work comes from. Not when (stages.c).
 #include "sim/internal.h"
 
 typedef struct {

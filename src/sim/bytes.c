@@ -248,9 +248,10 @@ static const msize *const *param_sizes(mem *m, u32 row) {
   return z;
 }
 
-// How a leaf that stands for `more` others dies in a call: 1, or 2 + the number of the span of the callee that
-// stands for as many. Updates free as much as there is: one that begins in a layer which stands for others comes as
-// often, with the end of that layer and the beginning of the next (updated_alike in plan/probe.c sees to it).
+// How a leaf that stands for `more` others dies in a call: 1, or 2 + the number of the span of the callee
+// that stands for as many. Updates free as much as there is: one that begins in a layer which stands for
+// others comes as often, with the end of that layer and the beginning of the next (updated_alike in
+// plan/probe.c sees to it).
 static u8 die_as(walk *w, const instr *i, u32 more) {
   const sim_spans *x = more ? &w->m->s->spans[i->callee.i] : NULL;
   if (!more || w->h.inside) return 1;

@@ -3,9 +3,9 @@
 // rendezvous.c: where instructions run, who meets whom in a communication. price.c: durations of every
 // distinct instruction. fold.c: ranks to rank classes. event_graph.c: a function on a group as an event
 // graph. flat.c, map.c, critical.c: the engines, which do not include this file. path.c: the critical path by
-// instruction. life.c, heap.c, bytes.c, peak.c: memory. parts.c, origin.c: what the path is made of. split.c: what
-// all time consists of. steady.c: steps that follow each other. timeline.c: events. stages.c, line.c, pipe.c, lanes.c:
-// pipelines known by their stages. busy.c: how long tasks keep ranks busy. run.c: the whole.
+// instruction. life.c, heap.c, bytes.c, peak.c: memory. parts.c, origin.c: what the path is made of. split.c:
+// what all time consists of. steady.c: steps that follow each other. timeline.c: events. stages.c, line.c,
+// pipe.c, lanes.c: pipelines known by their stages. busy.c: how long tasks keep ranks busy. run.c: the whole.
 #ifndef HEDDLE_SIM_INTERNAL_H
 #define HEDDLE_SIM_INTERNAL_H
 #include "sim/sim.h"
@@ -175,8 +175,9 @@ const sim_graph *graph_of_step(sim *s, const u8 *late, const u8 *want);
 // origin.c: sums up the path by where its prices come from
 void sum_up_origins(sim *s, sim_result *r);
 
-// steady.c: time per step when steps follow each other. The event graph of one of them: parameters that are results
-// of the step before are as late as these. graph NULL: that of main does it, since nothing waits for a value.
+// steady.c: time per step when steps follow each other. The event graph of one of them: parameters that are
+// results of the step before are as late as these. graph NULL: that of main does it, since nothing waits for
+// a value.
 typedef struct {
   const sim_graph *graph;
   const u32 *next; // which output port an input port goes on from; NULL: its clock's

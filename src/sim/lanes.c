@@ -1,5 +1,5 @@
-// lanes.c - one pass over a line for several sets of stages at once, each in a lane of vectors. Stages of one or two rank
-// classes, whose tasks and sends pipe.c knows as maps of rank one.
+// lanes.c - one pass over a line for several sets of stages at once, each in a lane of vectors. Stages of one
+// or two rank classes, whose tasks and sends pipe.c knows as maps of rank one.
 #include "sim/pipe.h"
 
 #if defined(__x86_64__)

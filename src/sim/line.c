@@ -1,9 +1,10 @@
-// line.c - a schedule's line as operations on few slots: compiled once for all stages that it may run. Not what
-// they cost (pipe.c).
+// line.c - a schedule's line as operations on few slots: compiled once for all stages that it may run. Not
+// what they cost (pipe.c).
 //
-// Idea: a value under way has a slot from the task that makes it to the task that takes it; slots are used again,
-// so that they stay in the cache. What a place does to its memory does not depend on time: it is a word of
-// types (task or end of a send, and whether of the first or last microbatch), in which stretches repeat.
+// Idea: a value under way has a slot from the task that makes it to the task that takes it; slots are used
+// again, so that they stay in the cache. What a place does to its memory does not depend on time: it is a
+// word of types (task or end of a send, and whether of the first or last microbatch), in which stretches
+// repeat.
 #include "sim/stages.h"
 
 typedef struct {
@@ -110,7 +111,7 @@ static void put_sends(compiler *x, u32 stage, task_kind kind, u32 mb) {
       if (x->pl->link[x->in_link[k]].back) put_send(x, x->in_link[k], true, mb);
 }
 
-// ---- words ---------------------------------------------------------------------------------------------------
+// ---- words ----------------------------------------------------------------------------------------------
 // As stretches that come several times one after the other; what does not repeat comes once.
 static void compress(compiler *x, u32 at) {
   enum { FAR_MOST = 64 };

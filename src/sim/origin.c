@@ -1,7 +1,8 @@
 // origin.c - the critical path by where its prices come from, and how far the makespan may be off for that.
 //
-// Idea: what is wrong in a figure is wrong in every price that it decides, so spreads of one row add up; two figures
-// are wrong for reasons of their own, so rows add up as squares. What has no spread is left out and said to be.
+// Idea: what is wrong in a figure is wrong in every price that it decides, so spreads of one row add up; two
+// figures are wrong for reasons of their own, so rows add up as squares. What has no spread is left out and
+// said to be.
 #include "sim/internal.h"
 #include <math.h>
 #include <stdlib.h>

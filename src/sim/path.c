@@ -1,5 +1,5 @@
-// path.c - the critical path by instruction: what every one of them has to do with the makespan. How the path is
-// found is in critical.c.
+// path.c - the critical path by instruction: what every one of them has to do with the makespan. How the path
+// is found is in critical.c.
 #include "sim/internal.h"
 #include <stdlib.h>
 

@@ -2,9 +2,9 @@
 // (stages.c), nor the line (line.c).
 //
 // Idea: the clocks of a place and the values under way are a vector; a task, a send, what comes before and
-// after are linear maps of it over (max, +). Most maps of tasks are of rank one, since ranks of a place meet in
-// every task: an output is a sum of the latest input and a constant. Bytes are a sum and a maximum along the
-// word of every place; what repeats there is added up at once.
+// after are linear maps of it over (max, +). Most maps of tasks are of rank one, since ranks of a place meet
+// in every task: an output is a sum of the latest input and a constant. Bytes are a sum and a maximum along
+// the word of every place; what repeats there is added up at once.
 #include "sim/pipe.h"
 
 // What follows is written for any number of classes and compiled for few, which is most.
@@ -19,7 +19,7 @@ EACH void apply_map(const i64 *a, u32 nin, u32 nout, const i64 *x, i64 *y) {
   }
 }
 
-// ---- maps of this run -----------------------------------------------------------------------------------------
+// ---- maps of this run -----------------------------------------------------------------------------------
 // Is the map of rank one? Inputs and outputs that there are not are never in time.
 static bool find_rank_one(task_map *m, const stage_task *t, u32 C) {
   const u32 ni = (1 + t->nin) * C, no = (1 + t->nout) * C;
@@ -76,7 +76,7 @@ static const send_map *send_maps(const sim_stages *st, arena *tmp) {
   return v;
 }
 
-// ---- time -----------------------------------------------------------------------------------------------------
+// ---- time -----------------------------------------------------------------------------------------------
 EACH void run_task(pipe *p, const sim_op *o, const u32 C) {
   const task_map *m = &p->task[o->what];
   i64 *clock = p->clock + o->place * C, *in = p->value + (size_t)o->in * C,
@@ -164,7 +164,7 @@ EACH void run_line(pipe *p, const u32 C) {
   }
 }
 
-// ---- bytes and busy time ----------------------------------------------------------------------------------------
+// ---- bytes and busy time --------------------------------------------------------------------------------
 // What each type does to the memory of a class; NULL: there is no such task.
 static const stage_bytes **bytes_of_types(const pipe *p, arena *tmp) {
   const sim_pipeline *pl = &p->st->pl;
@@ -352,7 +352,7 @@ void sim_pipe(const sim_stages *st, arena *tmp, const sim_line *l, sim_pipe_resu
   arena_release(tmp, mark);
 }
 
-// ---- several at once ------------------------------------------------------------------------------------------
+// ---- several at once ------------------------------------------------------------------------------------
 // Is all that the line runs of the kind that lanes know?
 static bool fits_lane(const pipe *p) {
   const sim_pipeline *pl = &p->st->pl;

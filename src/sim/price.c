@@ -1,8 +1,9 @@
 // price.c - durations: one price for every distinct instruction on every group, asked for once. Not how
 // prices are made (cost/).
 //
-// Idea: an event is (opcode, attributes, group, types, how measured times change it); a program of a million executed instructions has a
-// few hundred. Functions are priced once for every group they are called on, never for every call.
+// Idea: an event is (opcode, attributes, group, types, how measured times change it); a program of a million
+// executed instructions has a few hundred. Functions are priced once for every group they are called on,
+// never for every call.
 #include "sim/internal.h"
 
 static u32 event_new(sim *s, const func_info *f, const instr *i, group g, const u32 *key, u32 nkey) {

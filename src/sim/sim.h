@@ -155,8 +155,8 @@ typedef struct {
   trace_source *timeline;
 } sim_result;
 
-// Shares are means over ranks of times that are summed in whole ps first: in whatever order ranks are taken, and
-// whether they are folded, it is the same number.
+// Shares are means over ranks of times that are summed in whole ps first: in whatever order ranks are taken,
+// and whether they are folded, it is the same number.
 __extension__ typedef __int128 sim_sum;
 static inline double sim_mean_share(sim_sum ps, i64 span_ps, u64 ranks) {
   return span_ps && ranks ? (double)ps / ((double)span_ps * (double)ranks) : 0;
@@ -254,7 +254,8 @@ void sim_call(const sim_graph *c, u32 node, i64 *x, i64 *frame);
 
 // The path that decides when output port `port` gets its time, last node first: calls tell(arg, ...) for
 // every node on it and returns the input port where it begins (SIM_NEVER: at a node that waits for nothing).
-// in: times of the input ports. Needs slot_clock. The rank class is that of the clock that let the node start.
+// in: times of the input ports. Needs slot_clock. The rank class is that of the clock that let the node
+// start.
 enum { SIM_NEVER = ~0u };
 typedef void sim_emit(void *arg, const sim_graph *c, u32 node, u32 cls, i64 start);
 u32 sim_critical(arena *scratch, const sim_graph *c, const i64 *in, u32 port, sim_emit *tell, void *arg);
@@ -265,10 +266,10 @@ void sim_slack_of(arena *scratch, const sim_graph *c,
 
 // ---- pipelines: a schedule of stages ------------------------------------------------------------------
 // A *stage* is what one place does for one microbatch: its tasks. Stages that are alike are known by one of
-// them. A *probe* is a program whose main runs the tasks of every distinct stage for up to three microbatches,
-// with what comes before and after all tasks; pieces say which instructions of main are what. From it follow
-// the stages as linear maps over (max, +) and as bytes, and from those what any schedule of them takes: the
-// same to the last bit as the program that has all tasks written out.
+// them. A *probe* is a program whose main runs the tasks of every distinct stage for up to three
+// microbatches, with what comes before and after all tasks; pieces say which instructions of main are what.
+// From it follow the stages as linear maps over (max, +) and as bytes, and from those what any schedule of
+// them takes: the same to the last bit as the program that has all tasks written out.
 typedef enum { PIECE_BEFORE, PIECE_TASK, PIECE_SEND, PIECE_AFTER } piece_kind;
 typedef struct {
   u8 kind;
@@ -318,16 +319,16 @@ typedef struct sim_stages sim_stages;
 // streams); simulate the whole program. NULL with a diagnostic: a price is missing.
 const sim_stages *sim_stages_of(ctx *c, arena *a, const prog *probe, cost_model *k, const sim_opts *o,
                                 const sim_pipeline *pl);
-// How long the tasks of one microbatch in a probe of one place keep a rank busy, on average over its ranks: by the origin
-// of the instructions that the tasks' functions have, probe->norigins + 1 of them, 0 before. False and a diagnostic: a
-// price is missing.
+// How long the tasks of one microbatch in a probe of one place keep a rank busy, on average over its ranks:
+// by the origin of the instructions that the tasks' functions have, probe->norigins + 1 of them, 0 before.
+// False and a diagnostic: a price is missing.
 typedef struct {
   double compute[2], comm[2]; // ps on the compute stream: of forwards, of backwards
 } sim_busy;
 bool sim_busy_of(ctx *c, const prog *probe, cost_model *k, const sim_pipeline *pl, sim_busy *out);
-// The same stages with the sends of every link, there and back, on other streams, numbered from 1 up to n, or, if n is
-// 0, on the compute stream. st: with sends on streams. after: where what comes after all tasks sends is on
-// a stream as well. NULL: what st says is not enough to tell. In `a`, and with parts of st.
+// The same stages with the sends of every link, there and back, on other streams, numbered from 1 up to n,
+// or, if n is 0, on the compute stream. st: with sends on streams. after: where what comes after all tasks
+// sends is on a stream as well. NULL: what st says is not enough to tell. In `a`, and with parts of st.
 const sim_stages *sim_stages_sending(arena *a, const sim_stages *st, u32 n, u8 *const strm[2], bool after);
 // A line of n steps, in which every task comes after what it needs, compiled for stages of that form: places,
 // stages, links and whether these have streams, microbatches, what a stage's I leaves for its W. In `a`.
@@ -336,7 +337,8 @@ const sim_line *sim_line_new(arena *a, const sim_stages *st, const sim_order *or
 bool sim_line_fits(const sim_line *l, const sim_stages *st); // are they of that form?
 // Everything is in `tmp` and given back. The line fits the stages.
 void sim_pipe(const sim_stages *st, arena *tmp, const sim_line *l, sim_pipe_result *r);
-// The same of n sets of stages, SIM_LANES at most, in less than twice the time of one on processors with AVX2.
+// The same of n sets of stages, SIM_LANES at most, in less than twice the time of one on processors with
+// AVX2.
 enum { SIM_LANES = 8 };
 void sim_pipes(u32 n, const sim_stages *const *st, arena *tmp, const sim_line *l, sim_pipe_result *r);
 

@@ -28,7 +28,7 @@ typedef struct {
   i64 *x, *frame;
 } digest;
 
-// ---- classes ------------------------------------------------------------------------------------------------
+// ---- classes --------------------------------------------------------------------------------------------
 static bool find_classes(digest *d) {
   sim *s = d->s;
   const sim_pipeline *pl = d->pl;
@@ -108,7 +108,7 @@ static void find_values(digest *d) {
   }
 }
 
-// ---- one piece ------------------------------------------------------------------------------------------------
+// ---- one piece ------------------------------------------------------------------------------------------
 typedef struct {
   u32 n;
   u32 slot[(1 + VALUES_MAX) * STAGE_CLASSES];
@@ -148,8 +148,8 @@ static bool waited_before(const digest *d, u32 slot) {
   return false;
 }
 
-// Values that a later task of a stage waits for, though they were there before: came for an earlier task, or were
-// made by one.
+// Values that a later task of a stage waits for, though they were there before: came for an earlier task, or
+// were made by one.
 typedef struct {
   u32 ncame, nmade;
   u32 came[VALUES_MAX]; // slots
@@ -172,8 +172,8 @@ static bool add_wait(digest *d, waits *w, u32 slot, u32 node) {
   return true;
 }
 
-// Everything that the nodes read is an input, or written by them, or (late: NULL refuses) a value that was there
-// before; compute clocks of the places alone are occupied.
+// Everything that the nodes read is an input, or written by them, or (late: NULL refuses) a value that was
+// there before; compute clocks of the places alone are occupied.
 static bool reads_only(digest *d, u32 n0, u32 n1, u32 mark, const ports *in, waits *late) {
   const sim_graph *c = d->c;
   for (u32 i = n0; i < n1; i++) {
@@ -278,9 +278,9 @@ static void ports_of(const digest *d, const sim_piece *p, ports *in, ports *out,
   }
 }
 
-// Is the value, when an earlier task of the stage has made it, there no later than that task leaves the clocks
-// that the node now waits for? Then waiting for it changes nothing, for clocks never go back. A node that has no
-// clock passes it on within its class.
+// Is the value, when an earlier task of the stage has made it, there no later than that task leaves the
+// clocks that the node now waits for? Then waiting for it changes nothing, for clocks never go back. A node
+// that has no clock passes it on within its class.
 static bool made_in_time(digest *d, const sim_piece *now, u32 slot, u32 node, u32 mark) {
   const sim_piece *p = &d->pl->piece[mark - 1];
   ports in, out, own = {0};
@@ -303,8 +303,9 @@ static bool made_in_time(digest *d, const sim_piece *now, u32 slot, u32 node, u3
   return own.n > 1;
 }
 
-// What a W waits for, of the values that its I has seen: those for which the clocks that I leaves do not speak.
-// I leaves them for W (by class, in any order), behind what it sends. False: another task has seen such a value.
+// What a W waits for, of the values that its I has seen: those for which the clocks that I leaves do not
+// speak. I leaves them for W (by class, in any order), behind what it sends. False: another task has seen
+// such a value.
 static bool carry(digest *d, const sim_piece *p, const waits *late, const ports *clocks, ports *carried) {
   for (u32 k = 0; k < late->ncame; k++) {
     if (waited_enough(d, d->s->node_of[p->first], d->s->node_of[p->end], clocks, late->came[k], p->stage))
@@ -389,7 +390,7 @@ static bool send_of(digest *d, const sim_piece *p, stage_send *x) {
   return true;
 }
 
-// ---- what comes after -----------------------------------------------------------------------------------------
+// ---- what comes after -----------------------------------------------------------------------------------
 static bool after_of(digest *d, const sim_piece *p) {
   sim_stages *st = d->st;
   u32 n0 = d->s->node_of[p->first], n1 = d->s->node_of[p->end], n = st->nreps * d->C;
@@ -422,7 +423,7 @@ static bool after_of(digest *d, const sim_piece *p) {
   return true;
 }
 
-// ---- bytes ------------------------------------------------------------------------------------------------------
+// ---- bytes ----------------------------------------------------------------------------------------------
 static const stage_bytes *bytes_on(const digest *d, const walk *w, const i64 *before, u32 at) {
   stage_bytes *b = NEWN(d->s->a, stage_bytes, d->C);
   for (u32 c = 0; c < d->C; c++) {
@@ -449,8 +450,8 @@ static void put_bytes(digest *d, const walk *w, const i64 *before, const sim_pie
   }
 }
 
-// What every microbatch has left for the end (its loss): buffers that a join holds. It is a view, so they go with
-// whoever uses it last.
+// What every microbatch has left for the end (its loss): buffers that a join holds. It is a view, so they go
+// with whoever uses it last.
 typedef struct {
   u32 buffer[3];
   const msize *size;
@@ -478,8 +479,8 @@ static i64 size_on_class(const msize *z, u32 cls) {
   return 0;
 }
 
-// Of what comes after all tasks: a stretch ends where what every microbatch has left is freed, which is more the more
-// there are. False: that is not how it is.
+// Of what comes after all tasks: a stretch ends where what every microbatch has left is freed, which is more
+// the more there are. False: that is not how it is.
 static bool put_after(digest *d, walk *w, i64 *before, const sim_piece *p) {
   sim *s = d->s;
   sim_stages *st = d->st;
@@ -546,7 +547,7 @@ static bool find_bytes(digest *d) {
   return !m.odd;
 }
 
-// ---- all together -----------------------------------------------------------------------------------------------
+// ---- all together ---------------------------------------------------------------------------------------
 static void find_reps(digest *d) {
   sim_stages *st = d->st;
   u32 n = d->pl->nplaces;
@@ -652,7 +653,7 @@ const sim_stages *sim_stages_of(ctx *c, arena *a, const prog *probe, cost_model 
   return ok ? st : NULL;
 }
 
-// ---- on other streams -------------------------------------------------------------------------------------------
+// ---- on other streams -----------------------------------------------------------------------------------
 // The part of a map that is about clocks: values come with a clock where sends block.
 static const stage_task *clocks_only(arena *a, const stage_task *of, u32 n, u32 C) {
   stage_task *v = arena_dup(a, of, n * sizeof *v);

@@ -1,10 +1,10 @@
 // steady.c - time per step when steps follow each other without a barrier: the eigenvalue of main's map over
 // (max, +).
 //
-// Idea: clocks go on from one step to the next, and a parameter is as late as the result that takes its place.
-// Steps are run one after the other until the whole state repeats up to a constant; the constant is the
-// period. Rank classes that never wait for each other need not repeat together; then the growth of the latest
-// over many steps is taken.
+// Idea: clocks go on from one step to the next, and a parameter is as late as the result that takes its
+// place. Steps are run one after the other until the whole state repeats up to a constant; the constant is
+// the period. Rank classes that never wait for each other need not repeat together; then the growth of the
+// latest over many steps is taken.
 #include "sim/internal.h"
 
 enum { STEPS = 512, WINDOW = 8 };
@@ -22,8 +22,8 @@ static i64 latest(const i64 *x, u32 n) {
   return t;
 }
 
-// next[port]: which output port an input port goes on from. A step lasts no longer than `alone`, so k steps no
-// longer than k of it.
+// next[port]: which output port an input port goes on from. A step lasts no longer than `alone`, so k steps
+// no longer than k of it.
 static void iterate(sim *s, const sim_graph *c, const u32 *next, i64 alone, i64 *period) {
   u32 n = c->nin;
   i64 *x = NEWN(s->tmp, i64, c->nslot), *frame = NEWN(s->tmp, i64, c->frame), half = 0;

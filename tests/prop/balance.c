@@ -68,7 +68,8 @@ static i64 sum_of_caps(const job *j, bool least) {
   return sum;
 }
 
-// Refused exactly where there are no shares, with how much is missing; true if there are some, and they are right.
+// Refused exactly where there are no shares, with how much is missing; true if there are some, and they are
+// right.
 static bool check_job(const job *j, balance_fault f, const balance_split *s) {
   i64 want = enumerate(j, 0, j->batch.total);
   if (want == INT64_MAX) {
@@ -192,8 +193,8 @@ TEST(the_bound_of_shares_is_met_by_even_ones) {
 }
 
 // ---- Whale's Algorithm 1 ------------------------------------------------------------------------------
-// Samples of some bytes on devices of different speed and memory: where Algorithm 1 finds shares they fit, and take no
-// less than the best ones; where it finds none, there are none.
+// Samples of some bytes on devices of different speed and memory: where Algorithm 1 finds shares they fit,
+// and take no less than the best ones; where it finds none, there are none.
 TEST(shares_are_no_worse_than_whales) {
   R = 7;
   u32 better = 0, binding = 0, none = 0;
@@ -462,8 +463,8 @@ static i64 large_send(const void *arg, u32 cut, u32 from, u32 to) {
   return 3 * (cut % 4) * (1 + (from + 2 * to) % 3);
 }
 
-// The least sum of stages on the devices left, `depth` of which are used, in front of a stage on kind `next` that
-// begins at `cut`: the layers before it are still to be placed.
+// The least sum of stages on the devices left, `depth` of which are used, in front of a stage on kind `next`
+// that begins at `cut`: the layers before it are still to be placed.
 static i64 least_rest(large *x, u32 left[MANY_KINDS], u32 depth, u32 cut, u32 next) {
   if (!cut) return x->in.stages && depth != x->in.stages ? INT64_MAX : 0;
   i64 *known = &x->sum[left[0] + 4 * left[1] + 16 * left[2]][cut][next];

@@ -1,6 +1,6 @@
-// bounds.c - measured lower bounds on time (search/work.c) against every plan of small searches: chains of layers of
-// unlike widths, some of which begin with work on their weights alone, on machines whose nodes groups do not divide.
-// Every plan is simulated, and the search says whether one was faster than its bound.
+// bounds.c - measured lower bounds on time (search/work.c) against every plan of small searches: chains of
+// layers of unlike widths, some of which begin with work on their weights alone, on machines whose nodes
+// groups do not divide. Every plan is simulated, and the search says whether one was faster than its bound.
 #include "front/front.h"
 #include "search/search.h"
 #include "test.h"
@@ -71,7 +71,8 @@ static void holds(const chain *x, const char *on, u32 ranks, const char *line) {
   ctx_free(c);
 }
 
-// What a stage does with its weights alone need not wait for what arrives, so all places begin with it at once.
+// What a stage does with its weights alone need not wait for what arrives, so all places begin with it at
+// once.
 TEST(bounds_know_what_needs_no_input) {
   const chain cast = {16, 8192, 64, "wnwnwnwn", true}, plain = {16, 8192, 64, "wnwnwnwn", false};
   for (u32 mb = 1; mb <= 2; mb++) {
@@ -133,8 +134,8 @@ TEST(bounds_hold_for_every_plan) {
   CHECK(one || measured > 1000);
 }
 
-// A sum is made by the stage that reads it where that is the same one, else by the stage before; and a tensor group that
-// crosses nodes may be faster than the first one, which does not.
+// A sum is made by the stage that reads it where that is the same one, else by the stage before; and a tensor
+// group that crosses nodes may be faster than the first one, which does not.
 TEST(bounds_know_what_moves_with_a_border) {
   static const struct {
     const char *model, *on, *line;

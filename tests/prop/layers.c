@@ -1,6 +1,6 @@
-// layers.c - deep models, of which a probe has four layers of every stage, against the same programs written out:
-// time and peak memory equal to the last bit. The oracle is the event graph, folded, on the program with all
-// layers and tasks.
+// layers.c - deep models, of which a probe has four layers of every stage, against the same programs written
+// out: time and peak memory equal to the last bit. The oracle is the event graph, folded, on the program with
+// all layers and tasks.
 #include "front/front.h"
 #include "plan/plan.h"
 #include "sim/sim.h"

@@ -1,7 +1,8 @@
-// mixed.c - unequal shares on machines of several kinds of devices: random plans with shares of the batch, of tensor
-// splits and of layers, said or `auto`, must compute what one device computes, be valid, deal every sample to one
-// rank, and be simulated alike in every way. `auto` is held against enumeration, against machines twice as fast and
-// in another order; what a search tells of kinds against the simulated winner. PLANS=n makes more, SEED=n one.
+// mixed.c - unequal shares on machines of several kinds of devices: random plans with shares of the batch, of
+// tensor splits and of layers, said or `auto`, must compute what one device computes, be valid, deal every
+// sample to one rank, and be simulated alike in every way. `auto` is held against enumeration, against
+// machines twice as fast and in another order; what a search tells of kinds against the simulated winner.
+// PLANS=n makes more, SEED=n one.
 #include "front/front.h"
 #include "plans.h"
 #include "search/search.h"
@@ -225,8 +226,8 @@ TEST(mixed_shares_are_reduced) {
 // ---- what shares mean -------------------------------------------------------------------------------------
 static const u32 *shares_of(const plan *pn, u32 axis) { return pn->axes[axis].shares; }
 
-// Of every input whose first dimension is dealt out over dp: each index is on one data rank and in one microbatch, and
-// every rank has its part.
+// Of every input whose first dimension is dealt out over dp: each index is on one data rank and in one
+// microbatch, and every rank has its part.
 static const char *samples_once(const plan *pn, const prog *p, arena *a) {
   space *sp = p->sp;
   const func_info *f = func_get(p, p->main);
@@ -349,7 +350,8 @@ static const char *verified(const model *m, const plan *pn, cost_model *k, arena
   return r.passed ? NULL : "computes something else";
 }
 
-// Every message that some rank gives, and takes away every one that some rank gets: 0 if they are the same ones.
+// Every message that some rank gives, and takes away every one that some rank gets: 0 if they are the same
+// ones.
 static u32 messages;
 static u64 messages_of(const prog *p, func f, u32 rank) {
   static const attr_key keys[] = {A_gives, A_gets};
@@ -657,7 +659,8 @@ typedef struct {
   double fixed, each;
 } line;
 
-// As balance.c says it, by other means: the busy time of one device of the kind at two sizes of the microbatch.
+// As balance.c says it, by other means: the busy time of one device of the kind at two sizes of the
+// microbatch.
 static double busy_of(model *m, const hybrid_opts *h, u32 kind, i64 batch, i64 samples, double *by,
                       arena *a) {
   const machine *mach = cost_model_machine(h->k);
@@ -806,7 +809,8 @@ TEST(mixed_auto_against_enumeration) {
   tell(&by[0], "dp.shares=auto without a pipeline"), tell(&by[1], "dp.shares=auto in a pipeline");
 }
 
-// Layers of stages: a call of main and what stands before it, the last with what follows. time: [kind][layer].
+// Layers of stages: a call of main and what stands before it, the last with what follows. time:
+// [kind][layer].
 typedef struct {
   model *m;
   hybrid_opts h;

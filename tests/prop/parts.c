@@ -1,6 +1,6 @@
-// parts.c - a search in parts against the whole: every report of the merged parts is that of the whole search,
-// byte for byte, as text and as JSON, for any number of parts and threads; and files of parts that are cut off
-// or changed are refused or read the same.
+// parts.c - a search in parts against the whole: every report of the merged parts is that of the whole
+// search, byte for byte, as text and as JSON, for any number of parts and threads; and files of parts that
+// are cut off or changed are refused or read the same.
 #include "heddle.h"
 #include "plan/plan.h"
 #include "search/search.h"
@@ -129,7 +129,7 @@ TEST(parts_are_the_whole) {
   CHECK(slow >= 3);
 }
 
-// ---- files that are not as they were written ----------------------------------------------------------------
+// ---- files that are not as they were written ------------------------------------------------------------
 static const char *part_text(heddle_session *s) {
   const small x = {"mlp-xs:layers=3", "1x2 v100", "mb=1,3 zero=*", 8, 0, 9000000, true};
   heddle_search_options o = options(s, &x, 2, 1);

@@ -1,6 +1,6 @@
-// physics.c - what must hold of any plan on any machine, whatever its costs are: equal devices are equal, time
-// has a unit, nothing ends before its work is done, faster hardware is not slower, memory costs no time, and
-// more microbatches take longer. SEED=n MODEL=name runs one plan.
+// physics.c - what must hold of any plan on any machine, whatever its costs are: equal devices are equal,
+// time has a unit, nothing ends before its work is done, faster hardware is not slower, memory costs no time,
+// and more microbatches take longer. SEED=n MODEL=name runs one plan.
 #include "plans.h"
 #include "sim/sim.h"
 #include "test.h"
@@ -200,7 +200,8 @@ static void check_work(bench *b, const plan *pn, const prog *d, const sim_result
 }
 
 // ---- steps follow each other ------------------------------------------------------------------------------
-// Results of main that are a parameter of the next step: of the first ones of one type, weights and states only.
+// Results of main that are a parameter of the next step: of the first ones of one type, weights and states
+// only.
 static u32 carries(const prog *d, sim_carry *x, u32 most) {
   const func_info *f = func_get(d, d->main);
   bool *taken = ZNEWN(d->a, bool, f->nparams + 1);

@@ -10,7 +10,8 @@ static u32 known, whole, bytes_differ, sent[3];
 static bool sends_elsewhere(plans_model *m, const plan *pn, cost_model *k, const sim_order *order, u32 n,
                             arena *a);
 
-// by_time: stages of one place that read each other's values may run in any order, and the probe has only one of
+// by_time: stages of one place that read each other's values may run in any order, and the probe has only one
+// of
 // them: what each of them frees, so its bytes, may be another's then. Such cases are counted.
 static bool compare(plans_model *m, const plan *pn, cost_model *k, bool by_time, bool elsewhere, arena *a) {
   ctx *c = m->c;
@@ -54,8 +55,8 @@ static bool compare(plans_model *m, const plan *pn, cost_model *k, bool by_time,
   return ok;
 }
 
-// Sends on other streams, told by the stages of the plan whose sends have a channel for each peer: are they the program's
-// with those streams?
+// Sends on other streams, told by the stages of the plan whose sends have a channel for each peer: are they
+// the program's with those streams?
 static bool sends_elsewhere(plans_model *m, const plan *pn, cost_model *k, const sim_order *order, u32 n,
                             arena *a) {
   const sim_opts so = {.mode = SIM_FOLDED, .peak_only = true};
@@ -158,7 +159,8 @@ TEST(pipe_is_the_program_written_out) {
   CHECK(known > 100 && sent[0] > 20 && sent[1] > 20 && sent[2] > 20);
 }
 
-// The first stage has no input gradient to make, so nothing of its I waits for the gradient that came: its W does.
+// The first stage has no input gradient to make, so nothing of its I waits for the gradient that came: its W
+// does.
 TEST(pipe_weight_gradients_wait_for_what_came) {
   ctx *c = ctx_new();
   arena *a = ctx_arena(c);
@@ -203,7 +205,8 @@ static void check_plan(const char *model, i64 batch, const char *on, const char 
 }
 
 TEST(pipe_of_odd_models) {
-  // What microbatches leave for the end is freed while the peak is there: a weight that the loss does not depend on.
+  // What microbatches leave for the end is freed while the peak is there: a weight that the loss does not
+  // depend on.
   check_plan("tests/unused.heddle", 0, "1x2 v100", "dp=2 mb=16");
   check_plan("tests/unused.heddle", 0, "1x2 v100", "dp=2 mb=4 zero=2");
   // Parameters with data, of which a probe skips some.

@@ -213,7 +213,8 @@ static bool check_numbers(plans_model *m, const plan *pn, const prog *p, arena *
          plan_compare(m->c, plans_want(m, pn), &got, 0, a, &r) && r.passed;
 }
 
-// Every instruction says where in the model it comes from, those of updates and those that a plan inserts too.
+// Every instruction says where in the model it comes from, those of updates and those that a plan inserts
+// too.
 static bool has_places(const prog *p) {
   for (u32 f = 1; f < p->funcs.n; f++)
     for (u32 i = 0; i < p->funcs.v[f]->body.n; i++)

@@ -1,10 +1,11 @@
-// space.c - plans of the spaces in bench/spaces, as a search evaluates them, against the program written out: the
-// event graph, folded, and for some of them flat, reads neither stages nor lines of tasks. Time and peak memory
-// are equal to the last bit; what a search calls impossible cannot be applied.
+// space.c - plans of the spaces in bench/spaces, as a search evaluates them, against the program written out:
+// the event graph, folded, and for some of them flat, reads neither stages nor lines of tasks. Time and peak
+// memory are equal to the last bit; what a search calls impossible cannot be applied.
 //
-// A search is one of a random part of a space, so that what it keeps from one plan for the next is tried too. The
-// parts that `make check` looks at are of small models on 16 devices. FULL=N: N plans more, of the published models
-// on their machines. PLANS=N: so many of every small model. FLAT=N: so many of either, flat. SEED=n: another seed.
+// A search is one of a random part of a space, so that what it keeps from one plan for the next is tried too.
+// The parts that `make check` looks at are of small models on 16 devices. FULL=N: N plans more, of the
+// published models on their machines. PLANS=N: so many of every small model. FLAT=N: so many of either, flat.
+// SEED=n: another seed.
 #include "../bench/space.h"
 #include "front/front.h"
 #include "search/search.h"
@@ -36,7 +37,7 @@ static const space_of full[] = {
     {file_530b, "gpt3-175b:layers=105,hidden=20480,heads=128", "dgx-a100-80*315", 2520, 0, true},
 };
 
-// ---- one space, and what does not know the search -----------------------------------------------------------
+// ---- one space, and what does not know the search -------------------------------------------------------
 typedef struct {
   const space_of *of;
   u64 rng;
@@ -78,7 +79,7 @@ static const char *named(arena *a, const strategy *s) {
   return sb_str(&b);
 }
 
-// ---- parts of a space -----------------------------------------------------------------------------------------
+// ---- parts of a space -----------------------------------------------------------------------------------
 static choice_value any(setting *s, const strategy_set *x, choice_id id) {
   choice_value v[SPACE_VALUES];
   const u32 n = space_values(x, id, s->m->nranks, v);
@@ -115,7 +116,7 @@ static strategy_set random_part(setting *s) {
   return x;
 }
 
-// ---- the program written out --------------------------------------------------------------------------------
+// ---- the program written out ----------------------------------------------------------------------------
 static prog *apply(setting *s, arena *a, const strategy *x) {
   const hybrid_opts h = {.s = *x, .train = true, .optim = optim_default(OPTIM_ADAM), .k = s->k};
   const plan *pn = policy_hybrid(s->pl, a, &h);
@@ -136,7 +137,7 @@ static bool same(setting *s, const search_point *p, sim_mode mode, sim_result *r
          r->utilisation == p->utilisation && r->comm == p->comm && r->bubble == p->bubble;
 }
 
-// ---- a difference, made small -------------------------------------------------------------------------------
+// ---- a difference, made small ---------------------------------------------------------------------------
 static bool alone(setting *s, const strategy *x, search_point *out) {
   arena *a = arena_new();
   search_opts o = {.train = true, .batch = s->of->batch, .optim = optim_default(OPTIM_ADAM), .threads = 1};
@@ -179,7 +180,7 @@ static void shrink(setting *s, strategy x) {
          (long long)r.makespan_ps, (long long)p.peak_bytes, (long long)r.peak_bytes);
 }
 
-// ---- one search -----------------------------------------------------------------------------------------------
+// ---- one search -----------------------------------------------------------------------------------------
 static void check_point(setting *s, const search_point *p, sim_mode mode) {
   sim_result r;
   const bool ok = same(s, p, mode, &r);

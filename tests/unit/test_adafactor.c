@@ -1,5 +1,5 @@
-// test_adafactor.c - Adafactor: that a step is the published one, what its statistics take in bytes, and that plans
-// compute with them what one device computes.
+// test_adafactor.c - Adafactor: that a step is the published one, what its statistics take in bytes, and that
+// plans compute with them what one device computes.
 #include "eval/eval.h"
 #include "front/front.h"
 #include "kernel/kernel.h"
@@ -10,8 +10,9 @@
 #include <stdlib.h>
 
 // ---- numbers ------------------------------------------------------------------------------------------
-// Algorithms 4 (matrices) and 5 (vectors) of Shazeer and Stern (2018), line by line and with their sums. State r
-// of [many, rows, cols] is the sum over columns, c the sum over rows. A vector is one row, with v in c.
+// Algorithms 4 (matrices) and 5 (vectors) of Shazeer and Stern (2018), line by line and with their sums.
+// State r of [many, rows, cols] is the sum over columns, c the sum over rows. A vector is one row, with v in
+// c.
 typedef struct {
   i64 many, rows, cols;
   bool vector;

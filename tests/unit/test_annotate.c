@@ -1,5 +1,5 @@
-// test_annotate.c - annotations become plans: which segments on which ranks, and that random ones compute what the model
-// computes. What refusals say: tests/golden/cli/annotate.t.
+// test_annotate.c - annotations become plans: which segments on which ranks, and that random ones compute
+// what the model computes. What refusals say: tests/golden/cli/annotate.t.
 #include "heddle.h"
 #include "plan/annotations.h"
 #include "test.h"
@@ -115,8 +115,8 @@ TEST(annotate_bridges_on_shared_devices_have_a_price) {
 
 static u32 below(u64 *seed, u32 n) { return (u32)(rng_next(seed) % n); }
 
-// Scopes over stretches of six layers, some without any; kinds, sizes, devices, microbatches, what is stored and in which
-// order, at random.
+// Scopes over stretches of six layers, some without any; kinds, sizes, devices, microbatches, what is stored
+// and in which order, at random.
 static const char *random_annotations(arena *a, u64 *seed, u32 *devices) {
   static const u32 sizes[] = {1, 2, 2, 4};
   const bool colocated = !below(seed, 4);

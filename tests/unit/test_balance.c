@@ -192,7 +192,8 @@ TEST(balance_stages_by_memory) {
                      .kept_bytes = ones,
                      .micro = 8};
   balance_cuts c;
-  // Fast first: 5 layers in 15 bytes, 4 slow ones take 80. Fast last: 6 layers in 12 bytes, 3 slow ones take 60.
+  // Fast first: 5 layers in 15 bytes, 4 slow ones take 80. Fast last: 6 layers in 12 bytes, 3 slow ones take
+  // 60.
   CHECK_EQ_I64(balance_stages(a, &in, &c), BALANCE_OK);
   check_stages(&c, 2, (u32[]){1, 0}, (u32[]){3, 9});
   CHECK_EQ_I64(c.tau_ps, 60);
@@ -269,8 +270,8 @@ TEST(balance_stages_that_are_too_many) {
 TEST(balance_chunks_of_unequal_places) {
   arena *a = arena_new();
   balance_chunked c;
-  // Two chunks on a fast and a slow place: 3 + 1.5 layers a pass. Chunks of 3, 1, 4, 1 have the least squares; the slow
-  // place can take one more, which the first cut gives it.
+  // Two chunks on a fast and a slow place: 3 + 1.5 layers a pass. Chunks of 3, 1, 4, 1 have the least
+  // squares; the slow place can take one more, which the first cut gives it.
   balance_passes in = {
       .nlayers = 9, .nkinds = 2, .nplaces = 2, .nchunks = 2, .kind = (u32[]){0, 1}, .time_ps = fast_slow};
   CHECK_EQ_I64(balance_chunks(a, &in, &c), BALANCE_OK);
@@ -308,8 +309,8 @@ TEST(balance_whale_shifts_until_the_peak_fits) {
   arena_free(a);
 }
 
-// 10 each by speed. The first has 3 too many, the second 1: the fullest goes first. Both others are as busy, the last has
-// more memory and takes the 3; then the third is less busy.
+// 10 each by speed. The first has 3 too many, the second 1: the fullest goes first. Both others are as busy,
+// the last has more memory and takes the 3; then the third is less busy.
 TEST(balance_whale_takes_the_fullest_first) {
   arena *a = arena_new();
   balance_loads l;

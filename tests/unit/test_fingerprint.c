@@ -31,7 +31,8 @@ TEST(fingerprint_is_of_the_structure) {
   CHECK(h != fingerprint(MODEL("f32", "a", "a", "mul", "2", "[1, 2, 3, 4]")));
 }
 
-// The text of a model, in a session of its own, and a model whose plans were made, which adds functions to it.
+// The text of a model, in a session of its own, and a model whose plans were made, which adds functions to
+// it.
 TEST(fingerprint_survives_text_and_plans) {
   static const char *const models[] = {"mlp-xs:layers=3", "gpt2:layers=2,hidden=32,heads=4,vocab=64",
                                        "llama2-7b:layers=2,hidden=32,heads=4,ffn=64,vocab=64"};

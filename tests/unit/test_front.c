@@ -63,7 +63,8 @@ TEST(front_family_sizes) {
   }
 }
 
-// Published sizes are rounded, and not all that a model has is published: how far the sum is from what is said.
+// Published sizes are rounded, and not all that a model has is published: how far the sum is from what is
+// said.
 TEST(front_family_sizes_about) {
   static const struct {
     const char *name;

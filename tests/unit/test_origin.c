@@ -73,8 +73,8 @@ TEST(origin_one_price_is_off_by_its_spread) {
   drop(&x);
 }
 
-// Three products by one curve are off together; additions by something else. An addition moves 1.5 MiB at 1 TB/s
-// (1573 ns), which is more than its launch.
+// Three products by one curve are off together; additions by something else. An addition moves 1.5 MiB at 1
+// TB/s (1573 ns), which is more than its launch.
 TEST(origin_rows_add_up_and_are_independent) {
   static const char body[] = "  %p = matmul %x, %x @m : f16[512,512]\n"
                              "  %q = matmul %p, %x @m : f16[512,512]\n"
@@ -94,7 +94,8 @@ TEST(origin_rows_add_up_and_are_independent) {
   }
 }
 
-// What was not measured has no spread: another element type, a larger size, a smaller one, another kind of work.
+// What was not measured has no spread: another element type, a larger size, a smaller one, another kind of
+// work.
 TEST(origin_says_what_is_not_known) {
   static const struct {
     const char *body, *figure;

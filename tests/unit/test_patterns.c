@@ -1,5 +1,5 @@
-// test_patterns.c - sharding patterns: every operator has them, the rules of program text agree with them, gradients
-// come out as they say, and their costs are those of a simulation of the same program.
+// test_patterns.c - sharding patterns: every operator has them, the rules of program text agree with them,
+// gradients come out as they say, and their costs are those of a simulation of the same program.
 #include "cost/cost.h"
 #include "heddle.h"
 #include "pass/pass.h"
@@ -163,8 +163,8 @@ TEST(patterns_of_a_product) {
 }
 
 // ---- gradients -------------------------------------------------------------------------------------------
-// Layouts go forwards through the gradient function. Where an operand does not lie as the others need it, it is
-// made so in the ways that cost nothing (a copy is cut), or by adding up a sum.
+// Layouts go forwards through the gradient function. Where an operand does not lie as the others need it, it
+// is made so in the ways that cost nothing (a copy is cut), or by adding up a sum.
 typedef struct {
   bed *b;
   layout *at; // by value

@@ -9,7 +9,8 @@ typedef struct {
   i64 f, i, w;
 } times; // of one chunk
 
-// Of a layer: its matmul forward, the gradient of its input, that of its weight (which has the weight's shape).
+// Of a layer: its matmul forward, the gradient of its input, that of its weight (which has the weight's
+// shape).
 static u32 price(void *arg, const prog *p, const func_info *f, const instr *in, group g, i64 *ps) {
   const times *t = arg;
   (void)g;

@@ -1,5 +1,5 @@
-// test_profile.c - measured times of layers: a plan takes what was measured, whatever the cost model says of its
-// instructions, in all ways of simulating it.
+// test_profile.c - measured times of layers: a plan takes what was measured, whatever the cost model says of
+// its instructions, in all ways of simulating it.
 #include "front/front.h"
 #include "plan/plan.h"
 #include "profiles.h"
@@ -65,7 +65,8 @@ TEST(profile_is_what_one_device_takes) {
   bed b = open_bed(model, 2, "2 v100", three);
   const double step = 150 + 80 + 3 * (1900 + 3800) + 900 + 1300, update = 300 + 3 * 400 + 600;
   check_takes(&b, "dp=1", step + update, 1);
-  // Recomputation is a forward more of the layers, but for the sum at the end of each, which no gradient needs.
+  // Recomputation is a forward more of the layers, but for the sum at the end of each, which no gradient
+  // needs.
   const double again = takes(&b, "dp=1 recompute=full") - takes(&b, "dp=1");
   CHECK_MSG(again > 0.8 * 3 * 1900 && again < 3 * 1900, "recomputation takes %g us, not %d", again, 3 * 1900);
   // Two ranks that share every operator: what was measured has their communication in it.
@@ -84,7 +85,8 @@ TEST(profile_is_of_a_microbatch) {
   close_bed(&b);
 }
 
-// On devices of two kinds each takes its own times: the slower one decides. With two data ranks gradients are added up.
+// On devices of two kinds each takes its own times: the slower one decides. With two data ranks gradients are
+// added up.
 TEST(profile_is_of_a_kind) {
   bed b = open_bed(model, 2, "1x1 v100 + 1x1 t4 ib=100Gb/s",
                    "first,v100,1,1,100,50,0\nlayer,v100,1,1,1000,2000,0\nlast,v100,1,1,500,700,0\n"

@@ -106,8 +106,8 @@ static search_opts told(setting *s, const char *line, i64 batch) {
   return o;
 }
 
-// Schedules from files beside others of the same stages: where the stages lie, and in which order they run, is
-// the file's. What is the same program as another's is found, too.
+// Schedules from files beside others of the same stages: where the stages lie, and in which order they run,
+// is the file's. What is the same program as another's is found, too.
 TEST(search_values_of_files_are_simulated_values) {
   setting s = set_up("gpt2:layers=8,hidden=32,heads=4,vocab=64,positions=16", "a40-4x4", 16, true);
   search_opts o = told(&s,
@@ -320,9 +320,9 @@ TEST(search_says_why_nothing_fits) {
   tear_down(&s);
 }
 
-// Products take all of the time here, so bounds are as near as they come: the first product has no gradient of
-// its input, weight gradients of zb-h1 run where there is room, branches of unet and t5 run side by side, and
-// weights that are sharded in storage are not whole on any rank.
+// Products take all of the time here, so bounds are as near as they come: the first product has no gradient
+// of its input, weight gradients of zb-h1 run where there is room, branches of unet and t5 run side by side,
+// and weights that are sharded in storage are not whole on any rank.
 TEST(search_bounds_are_below_what_is_true) {
   static const struct {
     const char *model, *line, *costs;

@@ -1,5 +1,5 @@
-// test_why.c - questions about a search: the answer is about the best plan that agrees, its time and memory add
-// up, and what if is what a search on that machine says.
+// test_why.c - questions about a search: the answer is about the best plan that agrees, its time and memory
+// add up, and what if is what a search on that machine says.
 #include "front/front.h"
 #include "search/search.h"
 #include "test.h"

@@ -1,17 +1,19 @@
-// annotate.c - the plan of an annotation file: scopes become task graphs, task graphs become segments on virtual devices.
+// annotate.c - the plan of an annotation file: scopes become task graphs, task graphs become segments on
+// virtual devices.
 //
-// Idea: every instruction of main belongs to one scope, or to the default; what a scope has is a task graph. A
-// task graph that is replicated n times has an axis of n over the batch, one that is split an axis of n for policy_tensor.
-// Its virtual devices are n ranks beside those of the task graph before it; all of them together are one replica of the
-// model, and an axis `rep` over replicas is nested data parallelism. Where all task graphs have the same axes they lie on
-// one mesh, with an axis of their numbers; else each has a mesh of its own, and shares axes of one kind and size.
+// Idea: every instruction of main belongs to one scope, or to the default; what a scope has is a task graph.
+// A task graph that is replicated n times has an axis of n over the batch, one that is split an axis of n for
+// policy_tensor. Its virtual devices are n ranks beside those of the task graph before it; all of them
+// together are one replica of the model, and an axis `rep` over replicas is nested data parallelism. Where
+// all task graphs have the same axes they lie on one mesh, with an axis of their numbers; else each has a
+// mesh of its own, and shares axes of one kind and size.
 //
-// A split that covers part of a repeated block is no task graph of its own: it runs on the devices of the one around it, whose
-// axis over the batch is, in these instructions, the axis that they are split over.
+// A split that covers part of a repeated block is no task graph of its own: it runs on the devices of the one
+// around it, whose axis over the batch is, in these instructions, the axis that they are split over.
 #include "cost/cost.h"
 #include "plan/policy/annotate.h"
 
-// ---- devices -----------------------------------------------------------------------------------------------------
+// ---- devices --------------------------------------------------------------------------------------------
 static const char *kind_of(const annotation_scope *s) { return s->split ? "split" : "replicate"; }
 static const char *strategy_text(const work *w, const graph *g) {
   return arena_printf(w->a, "%s(%u)", kind_of(g->scope), g->d);
@@ -93,7 +95,7 @@ static bool place(work *w) {
   return false;
 }
 
-// ---- axes and meshes -------------------------------------------------------------------------------------------------
+// ---- axes and meshes ------------------------------------------------------------------------------------
 static u8 axis_named(work *w, const char *name, u32 size, bool temporal) {
   plan *pn = w->pn;
   const sym s = sym_of(w->c, name);
@@ -185,8 +187,8 @@ static void make_segments(work *w) {
 }
 
 // ---- refusals ----
-// What another policy refused, from diagnostic `said` on, at the place in the file that is to blame: what is refused,
-// and the key that its hint, a number, is for (NULL: none).
+// What another policy refused, from diagnostic `said` on, at the place in the file that is to blame: what is
+// refused, and the key that its hint, a number, is for (NULL: none).
 static bool blame(work *w, u32 said, loc where, const char *what, const char *key) {
   static const char *const hints[] = {"hint: --tensor ", "hint: pp="};
   if (diag_count(w->c) == said) return false;
@@ -246,8 +248,9 @@ static bool shares_no_parameter(work *w) {
   return true;
 }
 
-// ---- splits -----------------------------------------------------------------------------------------------------
-// The batch over microbatches, replicas of the model, and in every task graph that is replicated over its devices.
+// ---- splits ---------------------------------------------------------------------------------------------
+// The batch over microbatches, replicas of the model, and in every task graph that is replicated over its
+// devices.
 static bool split_batch(work *w) {
   plan *pn = w->pn;
   for (u32 k = 0; k < w->ngraphs; k++)
@@ -276,7 +279,8 @@ static bool split_batch(work *w) {
   return true;
 }
 
-// Choices are tried on the first mesh of a plan, here one that has the axis. weak: where nothing arrives split.
+// Choices are tried on the first mesh of a plan, here one that has the axis. weak: where nothing arrives
+// split.
 static bool tensor(work *w, u8 axis, const bool *const *within, const annotation_scope *s, bool weak) {
   const u32 said = diag_count(w->c), before = w->pn->ntrans;
   plan_mesh m = {.name = sym_of(w->c, "m"), .naxes = 1, .axis = {axis}};
@@ -315,8 +319,9 @@ static bool has_class(const work *w, const classes *k, func f, value v, u32 clas
   return false;
 }
 
-// What ends a split inside a block, by summing over what is split, works on pieces of the batch again: its operands are
-// exchanged then, where its result would be a sum over all ranks (the experts' outputs, combined).
+// What ends a split inside a block, by summing over what is split, works on pieces of the batch again: its
+// operands are exchanged then, where its result would be a sum over all ranks (the experts' outputs,
+// combined).
 static void return_batch(work *w, bool *const *mark, u32 before) {
   plan *pn = w->pn;
   const classes *k = planner_classes(w->pl);
@@ -390,11 +395,11 @@ static bool split_inside(work *w, const annotation_scope *s, bool **mark) {
   return true;
 }
 
-// ---- order ------------------------------------------------------------------------------------------------------
+// ---- order ----------------------------------------------------------------------------------------------
 static bool gpipe(const work *w) { return w->x->config.order.n == 1; }
 
-// Where task graphs share ranks, or one has several segments: microbatch after microbatch, or where every place has its
-// own ranks all forwards of a segment and then all backwards.
+// Where task graphs share ranks, or one has several segments: microbatch after microbatch, or where every
+// place has its own ranks all forwards of a segment and then all backwards.
 static void write_order(work *w, const u32 *place, u32 nplaces, bool shared) {
   plan *pn = w->pn;
   const u32 K = MAX(w->x->config.num_micro_batch.n, 1u), passes = pn->train ? 2 : 1;
@@ -436,7 +441,7 @@ static bool make_order(work *w) {
   return policy_schedule(w->pl, w->a, pn, &s, w->o, w->x->at, &file);
 }
 
-// ---- stages that nobody drew ---------------------------------------------------------------------------------------
+// ---- stages that nobody drew ----------------------------------------------------------------------------
 static bool automatic(const work *w) {
   return w->x->config.auto_parallel.n || (w->x->config.num_stages.n > 1 && !w->x->nscopes);
 }
@@ -483,7 +488,7 @@ static bool draw(work *w) {
   return true;
 }
 
-// ---- words -----------------------------------------------------------------------------------------------------
+// ---- words ----------------------------------------------------------------------------------------------
 // "instructions 1-4,9", with the layers among them.
 static const char *covers_text(const work *w, u32 g) {
   const func_info *m = main_of(w);
@@ -575,7 +580,7 @@ static void name_plan(work *w) {
   w->pn->name = sym_of(w->c, sb_str(&name));
 }
 
-// ---- all together ---------------------------------------------------------------------------------------------------
+// ---- all together ---------------------------------------------------------------------------------------
 // Batch norm takes its statistics over what a rank has of a microbatch. *changed: that is another program.
 static bool normalise(work *w, bool *changed) {
   const u32 K = MAX(w->x->config.num_micro_batch.n, 1u);

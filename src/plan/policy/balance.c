@@ -1,20 +1,24 @@
-// balance.c - what `auto` stands for: shares of the batch, of tensor splits, and layers, so that devices of different
-// speed end together. Not how shares are applied (shard.c, stages.c).
+// balance.c - what `auto` stands for: shares of the batch, of tensor splits, and layers, so that devices of
+// different speed end together. Not how shares are applied (shard.c, stages.c).
 //
-// Idea: how long a microbatch keeps a kind of device busy is measured, by instruction of main, in a plan of one stage on
-// ranks of that kind alone (plan_busy), at two sizes of the microbatch: in between and beyond time is taken to be
-// linear in samples. The rest is arithmetic:
+// Idea: how long a microbatch keeps a kind of device busy is measured, by instruction of main, in a plan of
+// one stage on ranks of that kind alone (plan_busy), at two sizes of the microbatch: in between and beyond
+// time is taken to be linear in samples. The rest is arithmetic:
 //
-// - dp.shares: samples go one by one to the data rank that ends first with one more and has memory for it; a rank is as slow
+// - dp.shares: samples go one by one to the data rank that ends first with one more and has memory for it; a
+// rank is as slow
 //   as its slowest place. That is the least possible maximum, since time grows with samples. Memory, of plans of one
 //   stage, is taken to be linear in samples as well.
-// - layers: places in their order, with the least longest stage there is; of several stages on a place the sum is then
+// - layers: places in their order, with the least longest stage there is; of several stages on a place the
+// sum is then
 //   evened out. If that order has no memory for what 1F1B keeps, and another order of the same blocks has, that with
 //   the least longest stage (balance/balance.h has the proofs).
-// - tp.shares: parts of a sum that the model's splits allow, by the time of the rank's kind; of sums up to PARTS_MOST
+// - tp.shares: parts of a sum that the model's splits allow, by the time of the rank's kind; of sums up to
+// PARTS_MOST
 //   the one whose slowest rank ends first.
 //
-// Devices of one kind get equal shares. Ranks of a place that are of several kinds are as slow as the slowest.
+// Devices of one kind get equal shares. Ranks of a place that are of several kinds are as slow as the
+// slowest.
 #include "balance/balance.h"
 #include "plan/plan.h"
 #include <math.h>
@@ -39,7 +43,7 @@ static u32 kind_at(const balance *b, u32 place, u32 data, u32 tensor) {
   return b->m->dev[(place * b->s->dp.n + data) * b->s->tp.n + tensor].kind;
 }
 
-// ---- times --------------------------------------------------------------------------------------------------
+// ---- times ----------------------------------------------------------------------------------------------
 // So many ranks of the kind, in order; false: there are fewer.
 static bool ranks_of_kind(const balance *b, u32 kind, u32 n, u32 *out) {
   u32 k = 0;
@@ -48,8 +52,8 @@ static bool ranks_of_kind(const balance *b, u32 kind, u32 n, u32 *out) {
   return k == n;
 }
 
-// Busy ps of main's instructions for one microbatch of so many samples on tp ranks of the kind; on one of them that part of
-// all the work, without communication. NULL: not known.
+// Busy ps of main's instructions for one microbatch of so many samples on tp ranks of the kind; on one of
+// them that part of all the work, without communication. NULL: not known.
 static const double *measure_on(const balance *b, u32 kind, u32 tp, i64 batch, i64 samples) {
   hybrid_opts h = *b->o;
   u32 *ranks = NEWN(b->a, u32, tp);
@@ -116,14 +120,15 @@ static linear all_of(const balance *b, const linear *t) {
 
 static double at(linear t, i64 samples) { return t.fixed + t.each * (double)samples; }
 
-// ---- memory -------------------------------------------------------------------------------------------------
+// ---- memory ---------------------------------------------------------------------------------------------
 static u32 no_price(void *arg, const prog *p, const func_info *f, const instr *i, group g, i64 *ps) {
   (void)arg, (void)p, (void)f, (void)i, (void)g;
   *ps = 0;
   return 1;
 }
 
-// Bytes of the fullest rank of the plan with equal shares and microbatches of so many samples. Below 0: not known.
+// Bytes of the fullest rank of the plan with equal shares and microbatches of so many samples. Below 0: not
+// known.
 static double peak(const balance *b, i64 samples) {
   hybrid_opts h = *b->o;
   h.s = *b->s, h.said = NULL, h.no_order = true;
@@ -153,7 +158,8 @@ static double peak(const balance *b, i64 samples) {
   return bytes;
 }
 
-// What a rank of a plan of one stage holds: fixed + each x samples of a microbatch. False: not known, or there is no limit.
+// What a rank of a plan of one stage holds: fixed + each x samples of a microbatch. False: not known, or
+// there is no limit.
 static bool memory_of(const balance *b, double *fixed, double *each) {
   const u32 n = b->s->dp.n;
   const i64 own = b->micro * b->s->mb.n / n, even = divisor_below(own, MAX(b->micro / n, 1)),
@@ -173,7 +179,7 @@ static i64 usable_of(const balance *b, u32 data) { // by the smallest device of 
   return usable;
 }
 
-// ---- shares of the batch --------------------------------------------------------------------------------------
+// ---- shares of the batch --------------------------------------------------------------------------------
 static u32 gcd_of(const u32 *v, u32 n) {
   i64 g = 0;
   for (u32 k = 0; k < n; k++) g = gcd_i64(g, v[k]);
@@ -284,7 +290,7 @@ static bool share_batch_whale(balance *b, choice_value *out) {
   return balance_whale_loads(b->a, &in, &loads) == BALANCE_OK && shares_from(b, loads.load, out);
 }
 
-// ---- shares of tensor splits ------------------------------------------------------------------------------------
+// ---- shares of tensor splits ----------------------------------------------------------------------------
 static bool splits_so(const balance *b, const u32 *v, u32 n) {
   prog *p = planner_source(b->pl);
   const u32 said = diag_count(p->c);
@@ -326,7 +332,7 @@ static bool share_tensor(balance *b, choice_value *out) {
   return true;
 }
 
-// ---- layers -------------------------------------------------------------------------------------------------------
+// ---- layers ---------------------------------------------------------------------------------------------
 // A layer is a call of main and what stands before it; the last one has what follows, too.
 typedef struct {
   u32 n;
@@ -351,7 +357,8 @@ static strategy degrees_at(const balance *b, u32 place) {
   return s;
 }
 
-// ps of the layers for one microbatch on the slowest rank of a block, with the degrees of the place. NULL: not known.
+// ps of the layers for one microbatch on the slowest rank of a block, with the degrees of the place. NULL:
+// not known.
 static const i64 *block_times(balance *b, const layer_list *l, u32 block, u32 place) {
   const u32 dp = b->s->dp.n, *shares = b->s->dp_shares.nparts ? b->s->dp_shares.part : NULL;
   const strategy s = degrees_at(b, place);
@@ -377,7 +384,7 @@ static const i64 *block_times(balance *b, const layer_list *l, u32 block, u32 pl
   return ps;
 }
 
-// ---- memory of layers ---------------------------------------------------------------------------------------------
+// ---- memory of layers -----------------------------------------------------------------------------------
 typedef struct {
   i64 *fixed, *kept; // by layer, of one rank
 } layer_bytes;
@@ -402,8 +409,8 @@ static const double *kept_of_layers(const balance *b, const layer_list *l) {
   return kept;
 }
 
-// Weights, gradients and states as tensor parallelism and ZeRO split them, if that splits everything; what one microbatch
-// keeps for its backward.
+// Weights, gradients and states as tensor parallelism and ZeRO split them, if that splits everything; what
+// one microbatch keeps for its backward.
 static layer_bytes bytes_of_layers(const balance *b, const layer_list *l) {
   prog *p = planner_source(b->pl);
   const func_info *m = func_get(p, p->main);
@@ -429,7 +436,7 @@ static layer_bytes bytes_of_layers(const balance *b, const layer_list *l) {
   return x;
 }
 
-// ---- order and cuts -------------------------------------------------------------------------------------------------
+// ---- order and cuts -------------------------------------------------------------------------------------
 enum { FULL = 95 }; // percent of a device's memory that is dealt out: what is computed with is not counted
 
 static i64 memory_of_block(const balance *b, u32 block) {
@@ -533,7 +540,7 @@ static bool share_layers(balance *b, strategy *s) {
   return true;
 }
 
-// ---- all together ---------------------------------------------------------------------------------------------------
+// ---- all together ---------------------------------------------------------------------------------------
 static bool is_auto(choice_id id, choice_value x) { return choice_is(id, x, "auto"); }
 
 static balance balance_of(planner *pl, arena *a, const hybrid_opts *o, const strategy *s) {

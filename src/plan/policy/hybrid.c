@@ -89,8 +89,8 @@ static bool split_batch(planner *pl, arena *a, plan *pn, u8 axis, u32 which) {
 
 bool policy_batch(planner *pl, arena *a, plan *pn, u8 axis) { return split_batch(pl, a, pn, axis, 0); }
 
-// Over data ranks and microbatches. Where batch norm is synchronised its groups are microbatches, and unequal shares are
-// of a microbatch: time is the major part of the batch then, and every rank has a piece of each.
+// Over data ranks and microbatches. Where batch norm is synchronised its groups are microbatches, and unequal
+// shares are of a microbatch: time is the major part of the batch then, and every rank has a piece of each.
 static bool deal_out(planner *pl, arena *a, plan *pn, u8 dp, const strategy *s) {
   const bool sync = pn->batchnorm_groups && pn->time && choice_is(CHOICE_bn, s->bn, "sync"),
              by_time = sync || (pn->time && pn->axes[dp - 1].shares);

@@ -1,7 +1,7 @@
 // scopes.c - what the scopes of annotations cover: each instruction of main is of one task graph.
 #include "plan/policy/annotate.h"
 
-// ---- what a scope covers --------------------------------------------------------------------------------------
+// ---- what a scope covers --------------------------------------------------------------------------------
 static bool glob(const char *pattern, const char *text) {
   if (*pattern == '*') return glob(pattern + 1, text) || (*text && glob(pattern, text + 1));
   if (!*pattern || !*text) return *pattern == *text;
@@ -39,7 +39,8 @@ static bool selects_call(const work *w, const annotation_scope *s, const func_in
   return weights && hit == weights;
 }
 
-// What it covers inside a function; `call` of `from` may name its weights otherwise. Returns how many instructions.
+// What it covers inside a function; `call` of `from` may name its weights otherwise. Returns how many
+// instructions.
 static u32 select_inside(work *w, const annotation_scope *s, bool **mark, func fn, const func_info *from,
                          const instr *call) {
   const func_info *f = func_get(w->p, fn);
@@ -139,7 +140,7 @@ static bool select_scope(work *w, const annotation_scope *s, bool *in, bool ***m
   return true;
 }
 
-// ---- task graphs -------------------------------------------------------------------------------------------------
+// ---- task graphs ----------------------------------------------------------------------------------------
 static bool overlap(const work *w, const annotation_scope *s, const annotation_scope *t, u32 i) {
   const instr *in = &main_of(w)->body.v[i];
   diag(w->c, E_ANNOTATE, s->what_at, "scopes `%s` and `%s` overlap: both cover instruction %u of main (%s)",
@@ -189,8 +190,9 @@ static u32 graph_of(work *w, const annotation_scope *s) {
   return ++w->ngraphs;
 }
 
-// In program order. What no scope covers is of the default; where there is none, of the last replicate before it, at the
-// beginning of the first one, and if nothing is replicated of a default of one device for each replica.
+// In program order. What no scope covers is of the default; where there is none, of the last replicate before
+// it, at the beginning of the first one, and if nothing is replicated of a default of one device for each
+// replica.
 static void make_graphs(work *w, const u32 *scope) {
   const annotation_scope *first = NULL, *last = NULL;
   for (u32 i = 0; i < w->n && !first; i++)
