@@ -2,10 +2,10 @@
 // model and the machine is not included.
 //
 // With bounds all of it is looked at. The argument is the part of each space that is looked at without; 1 is
-// all of it. A part is made of slices: all plans
-// that share degrees, the size of a microbatch, chunks and what is computed again. Which slices is decided by
-// a hash of their numbers, so it is always the same; what is told of the whole space is then in proportion.
-// Every slice is a search of its own, with a planner that knows nothing yet.
+// all of it. A part is made of slices: all plans that share degrees, the size of a microbatch, chunks and
+// what is computed again. Which slices is decided by a hash of their numbers, so it is always the same; what
+// is told of the whole space is then in proportion. Every slice is a search of its own, with a planner that
+// knows nothing yet.
 #include "bench.h"
 #include "front/front.h"
 #include "search/search.h"

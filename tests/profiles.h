@@ -16,8 +16,7 @@ static inline void profile_line(strbuf *b, u64 *rng, const machine *m, const cha
 }
 
 // For every part of src, which may have blocks, on every kind of device of the machine, over 1 to 8 of them,
-// with 1 to 64
-// samples: becomes the profile of m. False: src has no blocks.
+// with 1 to 64 samples: becomes the profile of m. False: src has no blocks.
 static inline bool profile_made_up(machine *m, arena *a, const prog *src, u64 *rng) {
   const func_info *f = func_get(src, src->main);
   strbuf b = {.a = a};

@@ -101,36 +101,48 @@ price model_price(bench_model *b, degrees d) {
   return out;
 }
 
-table *table_read(arena *a, const char *file) {
+// A file of the test data; NULL and no diagnostic if it is not there.
+static char *data_text(arena *a, const char *file) {
   const char *data = getenv("HEDDLE_DATA");
   ctx *c = ctx_new();
   file_view f;
-  table *t = NULL;
+  char *s = NULL;
   if (file_map(c, arena_printf(a, "%s/%s", data ? data : "../shared/data", file), &f)) {
-    char *s = arena_strndup(a, (const char *)f.data, f.size);
-    u32 lines = 0;
-    for (const char *x = s; *x; x++) lines += *x == '\n';
-    t = NEW(a, table);
-    t->cols = 1;
-    for (const char *x = s; *x && *x != '\n'; x++) t->cols += *x == ',';
-    t->name = ZNEWN(a, const char *, t->cols);
-    t->cell = ZNEWN(a, const char *, (size_t)t->cols *(lines + 1));
-    for (u32 row = 0; *s; row++) {
-      char *end = s + strcspn(s, "\r\n"), *next = end + strspn(end, "\r\n");
-      *end = 0;
-      for (u32 k = 0; k < t->cols; k++) {
-        char *cell_end = s + strcspn(s, ",");
-        bool more = *cell_end == ',';
-        *cell_end = 0;
-        (row ? t->cell + (size_t)(row - 1) * t->cols : t->name)[k] = s;
-        s = cell_end + more;
-      }
-      t->rows = row;
-      s = next;
-    }
+    s = arena_strndup(a, (const char *)f.data, f.size);
     file_unmap(&f);
   }
   ctx_free(c);
+  return s;
+}
+
+const json *json_data(ctx *c, arena *a, const char *file) {
+  const char *s = data_text(a, file);
+  return s ? json_parse(c, a, sym_of(c, file), s, strlen(s)) : NULL;
+}
+
+table *table_read(arena *a, const char *file) {
+  char *s = data_text(a, file);
+  if (!s) return NULL;
+  table *t = NEW(a, table);
+  u32 lines = 0;
+  for (const char *x = s; *x; x++) lines += *x == '\n';
+  t->cols = 1;
+  for (const char *x = s; *x && *x != '\n'; x++) t->cols += *x == ',';
+  t->name = ZNEWN(a, const char *, t->cols);
+  t->cell = ZNEWN(a, const char *, (size_t)t->cols *(lines + 1));
+  for (u32 row = 0; *s; row++) {
+    char *end = s + strcspn(s, "\r\n"), *next = end + strspn(end, "\r\n");
+    *end = 0;
+    for (u32 k = 0; k < t->cols; k++) {
+      char *cell_end = s + strcspn(s, ",");
+      bool more = *cell_end == ',';
+      *cell_end = 0;
+      (row ? t->cell + (size_t)(row - 1) * t->cols : t->name)[k] = s;
+      s = cell_end + more;
+    }
+    t->rows = row;
+    s = next;
+  }
   return t;
 }
 

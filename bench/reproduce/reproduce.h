@@ -60,6 +60,8 @@ table *table_read(arena *a, const char *file); // below $HEDDLE_DATA, by default
 const char *table_text(const table *t, u32 row, const char *name); // "" if there is no such column
 double table_number(const table *t, u32 row, const char *name);    // NAN if empty
 
+const json *json_data(ctx *c, arena *a, const char *file); // NULL if it is not there
+
 double median_of(arena *a, const double *x, u32 n);
 double spearman(arena *a, const double *x, const double *y, u32 n);
 
@@ -68,9 +70,12 @@ typedef struct {
   u32 met, missed, skipped;
 } verdict;
 void require(verdict *v, bool met, const char *fmt, ...) PRINTF_LIKE(3, 4);
-void reproduce_best(ctx *c, verdict *v);    // DistIR's best configurations
-void reproduce_golden(ctx *c, verdict *v);  // latency and peak of DistIR's code
-void reproduce_grids(ctx *c, verdict *v);   // throughput and peak of DistIR's calibrated simulator
-void reproduce_distsim(ctx *c, verdict *v); // DistSim's search
-void reproduce_whale(ctx *c, verdict *v);   // Whale's micro-benchmarks, mixed machines, M6-10B
+void reproduce_best(ctx *c, verdict *v);     // DistIR's best configurations
+void reproduce_golden(ctx *c, verdict *v);   // latency and peak of DistIR's code
+void reproduce_grids(ctx *c, verdict *v);    // throughput and peak of DistIR's calibrated simulator
+void reproduce_distsim(ctx *c, verdict *v);  // DistSim's search
+void reproduce_whale(ctx *c, verdict *v);    // Whale's micro-benchmarks, mixed machines, M6-10B
+void reproduce_sailor(ctx *c, verdict *v);   // Sailor's measured runs
+void reproduce_amp(ctx *c, verdict *v);      // AMP's ranking
+void reproduce_planners(ctx *c, verdict *v); // plans of Metis and HARP
 #endif

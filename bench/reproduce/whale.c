@@ -10,10 +10,30 @@
 static const char *const mixed16 = "1x8 v100-32gb + 1x8 p100 eth=50Gb/s";
 static const char *const mixed8 = "1x4 v100-32gb + 1x4 p100 eth=50Gb/s";
 
+void row(verdict *v, const char *what, double low, double high, double ours, const char *note, ...) {
+  char published[32];
+  const bool met = high > 0 && ours >= 0.95 * low && ours <= 1.05 * high;
+  if (high > low)
+    snprintf(published, sizeof published, "%.3g to %.3g", low, high);
+  else
+    snprintf(published, sizeof published, high > 0 ? "%.3g" : "-", high);
+  printf("%-7s %-62s %13s %7.3g  ", high <= 0 ? "" : met ? "met" : "MISSED", what, published, ours);
+  va_list ap;
+  va_start(ap, note);
+  vprintf(note, ap);
+  va_end(ap);
+  printf("\n");
+  if (high > 0) met ? v->met++ : v->missed++;
+}
+
+void row_text(const char *what, const char *published, const char *ours, const char *note) {
+  printf("%-7s %-62s %13s %7s  %s\n", "", what, published, ours, note);
+}
+
 // The most that balancing can gain, from the speeds of the two kinds: sum F / (n min F).
 static double bound_of(setting *x, strategy s) {
   arena *a = arena_new();
-  double speed[WHALE_KINDS] = {0}, sum = 0, least = INFINITY;
+  double speed[RUN_KINDS] = {0}, sum = 0, least = INFINITY;
   hybrid_opts h = {.s = s, .train = true, .optim = x->optim, .k = x->k};
   if (!policy_speeds(x->pl, a, &h, speed)) least = NAN;
   for (u32 k = 0; k < x->m->nranks; k++) {

@@ -1,7 +1,6 @@
 // balance.h - exact shares of work for devices of different speed and memory. Layer 1. Knows no programs and
-// no
-// machines: times, bytes and limits come from the caller. Integers only, so that an optimum is one: times in
-// picoseconds, memory in bytes.
+// no machines: times, bytes and limits come from the caller. Integers only, so that an optimum is one: times
+// in picoseconds, memory in bytes.
 //
 // Every function returns BALANCE_OK or what makes the problem impossible, with the figures in the result: the
 // caller words it. Results lie in the arena that the caller passes. Same input, same result, on every
@@ -141,8 +140,7 @@ balance_fault balance_stages(arena *a, const balance_line *in, balance_cuts *out
 // Several chunks on a place, for interleaved schedules: chunk c of place r is stage c * nplaces + r, as in
 // sched.h. What a place does is then a sum over chunks, which all passes through the same order of devices
 // share: what a set of devices reaches no longer says enough, so balance_stages does not do it. Here the
-// order is given. Memory is left
-// out: what a chunk keeps is the schedule's.
+// order is given. Memory is left out: what a chunk keeps is the schedule's.
 //
 // Exact: longest_ps, the longest chunk, is the least that there is. Not exact: tau_ps, the most that a place
 // does for a microbatch, may be more than it need be. Cuts are those with the least sum of squares of the

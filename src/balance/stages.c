@@ -106,9 +106,8 @@ typedef struct {
 } gap;
 
 // From the plan with the least bottleneck, of sum `most`, to that with the least total. The sum falls as the
-// bottleneck
-// grows: a plan in a gap has no smaller total than the first bottleneck there with the least sum there. Sums
-// that could not be in a better plan are not looked for.
+// bottleneck grows: a plan in a gap has no smaller total than the first bottleneck there with the least sum
+// there. Sums that could not be in a better plan are not looked for.
 static void trade(choice *c, i64 most) {
   line *l = &c->l;
   i64 *tau, upto = c->most_tau, at, others = l->in->micro - 1;

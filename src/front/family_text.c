@@ -1,6 +1,5 @@
 // family_text.c - built-in language models: GPT, mixture of experts, BERT, Llama, T5 and M6. Dropout is left
-// out
-// everywhere: it moves no data and changes no plan.
+// out everywhere: it moves no data and changes no plan.
 //
 // Idea: written as the papers write them, one instruction per operator, heads as a dimension of their own, so
 // that the split of attention over heads is visible in the letters and nothing needs a pattern.

@@ -64,8 +64,7 @@ bool ker_adam(run *r) {
 
 // ---- Adafactor -------------------------------------------------------------------------------------------
 // Shazeer and Stern 2018, algorithms 4 and 5; statistics are means, as in the published implementations. The
-// paper has
-// sums: r c / (sum of r) is the same either way.
+// paper has sums: r c / (sum of r) is the same either way.
 //
 // Many matrices [rows, cols] behind each other, as elements of g.
 typedef struct {

@@ -160,8 +160,7 @@ pieces pieces_of(space *s, u32 npieces, const u32 *begin, const i64 *bound, i64 
 // n pieces that differ by one element at most, the larger ones first. n <= extent.
 pieces pieces_spread(space *s, u32 n, i64 extent);
 // Of every `block` consecutive elements piece k has share[k] parts in sum, one piece after the other; a share
-// may be
-// 0. Asserts that block divides extent, and the sum of shares block.
+// may be 0. Asserts that block divides extent, and the sum of shares block.
 pieces pieces_shared(space *s, u32 n, const u32 *share, i64 block, i64 extent);
 // Where the sum of shares does not divide the extent: each piece ends at the whole element below its share's
 // end.

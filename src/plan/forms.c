@@ -1,7 +1,6 @@
 // forms.c - the source program in other forms: with batch normalisation over groups of the batch, with
 // instructions that the backward computes again, or with fewer layers (layers.c). One planner for every form.
-// Not
-// here: which form a plan has (policy/batchnorm.c, policy/hybrid.c).
+// Not here: which form a plan has (policy/batchnorm.c, policy/hybrid.c).
 //
 // Idea: the form changes laws of instructions, gradients or main, and with them classes and stage sources:
 // all that a planner keeps. So a planner is for one form, and those for other forms belong to it. With all

@@ -392,8 +392,7 @@ plan *policy_hybrid(planner *pl, arena *a, const hybrid_opts *o);
 // strategy that differs in nothing else, with its stages where no file says where they lie.
 plan *policy_unordered(planner *pl, arena *a, const hybrid_opts *o);
 // `auto` of a settled strategy made into numbers: devices of different speed end together (balance.c). False
-// and a
-// diagnostic: there is no machine. Numbers are in `a`. The same machine gives the same numbers.
+// and a diagnostic: there is no machine. Numbers are in `a`. The same machine gives the same numbers.
 bool policy_balance(planner *pl, arena *a, const hybrid_opts *o, strategy *s);
 // Samples a ps that one device of each kind of the machine gets through, at the microbatch and with the
 // tensor parallelism of a settled strategy, if it never waits; 0: no device of the kind is used. False: not

@@ -11,8 +11,7 @@ static bool sends_elsewhere(plans_model *m, const plan *pn, cost_model *k, const
                             arena *a);
 
 // by_time: stages of one place that read each other's values may run in any order, and the probe has only one
-// of
-// them: what each of them frees, so its bytes, may be another's then. Such cases are counted.
+// of them: what each of them frees, so its bytes, may be another's then. Such cases are counted.
 static bool compare(plans_model *m, const plan *pn, cost_model *k, bool by_time, bool elsewhere, arena *a) {
   ctx *c = m->c;
   plan_probed about;

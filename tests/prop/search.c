@@ -716,8 +716,9 @@ TEST(search_is_brute_force) {
          "one device\n",
          searches, points, refusals, cut_time, cut_memory, over, equal, twins, dear_devices);
   printf("  %u bounds from work, on average %.2f of the time\n", by_work, tightness / by_work);
-  printf("  %u plans on devices that changed places, %u at twice the prices, %u settings with measured times\n",
-         moved, scaled, profiled);
+  printf(
+      "  %u plans on devices that changed places, %u at twice the prices, %u settings with measured times\n",
+      moved, scaled, profiled);
   printf("  simulated with");
   for (u32 i = CHOICE_v; i < CHOICE_COUNT; i++) printf(" %s %u", choice_get((choice_id)i)->name, chosen[i]);
   printf("\n");

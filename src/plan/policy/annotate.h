@@ -33,7 +33,6 @@ typedef struct {
 static inline const func_info *main_of(const work *w) { return func_get(w->p, w->p->main); }
 
 // Which instructions of main are of which task graph, and what is split inside of them (w->of, graph, inner).
-// False and
-// diagnostics: a scope matches nothing, scopes overlap.
+// False and diagnostics: a scope matches nothing, scopes overlap.
 bool scopes_divide(work *w);
 #endif

@@ -1,12 +1,21 @@
-// whale_run.c - what a plan of a model takes on a machine, for the comparisons with Whale, and rows of its
-// table.
-#include "whale.h"
+// run.c - what a plan of a model takes on a machine.
+#include "run.h"
 
 void setting_open(setting *x, const setting_opts *o) {
-  *x = (setting){.c = ctx_new(), .a = arena_new(), .optim = optim_default(o->optim), .infer = o->infer};
-  const front_opts f = {.batch = o->batch, .seq = o->seq, .vocab = o->classes, .t = DT_F32, .loss = true};
+  *x = (setting){.c = ctx_new(),
+                 .a = arena_new(),
+                 .optim = optim_default(o->optim),
+                 .infer = o->infer,
+                 .batch = o->batch};
+  const front_opts f = {
+      .batch = o->batch, .seq = o->seq, .vocab = o->classes, .t = o->half ? DT_F16 : DT_F32, .loss = true};
   prog *src = front_load(x->c, o->model, &f);
-  x->m = machine_load(x->c, x->a, o->machine);
+  machine *m = o->machine_text ? machine_parse(x->c, x->a, sym_of(x->c, o->machine), o->machine_text,
+                                               strlen(o->machine_text))
+                               : machine_load(x->c, x->a, o->machine);
+  if (m && o->times && !machine_profile_parse(m, x->a, sym_of(x->c, "times"), o->times, strlen(o->times)))
+    m = NULL;
+  x->m = m;
   x->k = x->m ? cost_model_new(x->c, x->a, x->m, NULL) : NULL;
   if (!src || !x->k) {
     fputs(diag_render(x->c, x->a), stderr);
@@ -23,15 +32,15 @@ void setting_close(setting *x) {
 }
 
 static void shares_of(const machine *m, const sim_result *r, outcome *out) {
-  double ranks[WHALE_KINDS] = {0};
+  double ranks[RUN_KINDS] = {0};
   for (u32 k = 0; k < r->nranks; k++) {
     const u32 kind = m->dev[k].kind, at = r->class_of_rank[k] * r->nstreams;
-    assert(kind < WHALE_KINDS);
+    assert(kind < RUN_KINDS);
     const double busy = (double)r->busy_ps[at], comm = (double)r->comm_ps[at], span = (double)r->makespan_ps;
     ranks[kind]++;
     out->computes[kind] += (busy - comm) / span, out->communicates[kind] += comm / span;
   }
-  for (u32 k = 0; k < WHALE_KINDS; k++)
+  for (u32 k = 0; k < RUN_KINDS; k++)
     if (ranks[k] > 0) out->computes[k] /= ranks[k], out->communicates[k] /= ranks[k];
 }
 
@@ -67,7 +76,7 @@ outcome run_strategy(setting *x, placing where, const char *line) {
   strategy_set said;
   hybrid_opts h = {.said = &said, .train = !x->infer, .optim = x->optim, .k = x->k};
   const bool ok = strategy_parse(x->c, x->a, line, &said) && strategy_one(x->c, &said, &h.s) &&
-                  strategy_settle(x->c, &said, policy_batch_extent(x->pl), h.train, &h.s);
+                  strategy_settle(x->c, &said, x->batch, h.train, &h.s);
   plan *pn = ok ? policy_hybrid(x->pl, x->a, &h) : NULL;
   if (pn && where == NODE_FIRST) put_node_first(x->a, pn, &h.s);
   outcome out = run_plan(x, pn);
@@ -91,24 +100,4 @@ i64 largest_batch(setting_opts o, i64 parts, placing where, const char *line) {
     best = n;
   }
   return best;
-}
-
-void row(verdict *v, const char *what, double low, double high, double ours, const char *note, ...) {
-  char published[32];
-  const bool met = high > 0 && ours >= 0.95 * low && ours <= 1.05 * high;
-  if (high > low)
-    snprintf(published, sizeof published, "%.3g to %.3g", low, high);
-  else
-    snprintf(published, sizeof published, high > 0 ? "%.3g" : "-", high);
-  printf("%-7s %-62s %13s %7.3g  ", high <= 0 ? "" : met ? "met" : "MISSED", what, published, ours);
-  va_list ap;
-  va_start(ap, note);
-  vprintf(note, ap);
-  va_end(ap);
-  printf("\n");
-  if (high > 0) met ? v->met++ : v->missed++;
-}
-
-void row_text(const char *what, const char *published, const char *ours, const char *note) {
-  printf("%-7s %-62s %13s %7s  %s\n", "", what, published, ours, note);
 }
