@@ -422,7 +422,9 @@ bool plan_measured(planner *pl, const plan *pn, cost_model *k, prog *p) {
         r++;
       if (r == seen.n) {
         *vec_push(x.a, &seen) = l;
-        ok = factors(&x, l.mesh, l.kind, l.samples, vec_push_n(x.a, &factor, n));
+        double *of = vec_push_n(x.a, &factor, n);
+        assert(of);
+        ok = factors(&x, l.mesh, l.kind, l.samples, of);
       }
       row[rank] = (u16)r;
     }
