@@ -135,6 +135,12 @@ const cost_row *cost_model_row(const cost_model *k, u32 row); // from 1; until t
 //   send                                                      of the message
 //   halo_exchange                                             received from the neighbours
 i64 cost_comm(cost_model *k, opcode op, i64 bytes, const u32 *ranks, u32 n, dtype t);
+// nsub of them at once, of n ranks each: the fastest. ranks[i * n ..] are those of communication i.
+i64 cost_beside(cost_model *k, opcode op, i64 bytes, const u32 *ranks, u32 nsub, u32 n, dtype t);
+// Do more samples of a computation never take less time, and is one communication never slower than its parts
+// one after the other? So it is with the formulas of "heddle", where the time that every efficiency curve
+// gives rises with the size. Not where times were measured or predicted, which may be anything.
+bool cost_rises(const cost_model *k);
 // The slowest of the subgroups of g over some axes, all running at once: what a planner asks. -1 likewise.
 i64 cost_over(cost_model *k, const prog *p, group g, const u8 *axes, u32 naxes, opcode op, i64 bytes,
               dtype t);

@@ -83,6 +83,7 @@ struct cost_model {
 
   // For one call.
   VEC(u32) ranks;
+  VEC(u32) first;
   VEC(machine_placement) found;
   VEC(u64) key;
   VEC(shape) shapes;

@@ -131,16 +131,21 @@ static u32 compute_costs(cost_model *k, const site *s, bool uneven, i64 *ps) {
   cost_info cost;
   if (!kind) return 0;
   if (uneven) uneven_values(s, 0, instr_nopd(s->f, s->i) + s->i->nres, axes, &naxes);
-  const u32 n = naxes || kind == KINDS_MIXED ? gi->nranks : 1;
-  const u32 *like = n > 1 && kind != KINDS_MIXED ? alike(k, s, axes, naxes) : NULL;
+  const u32 n = naxes || kind == KINDS_MIXED ? gi->nranks : 1, nkinds = k->m->nkinds;
+  const u32 *like = naxes ? alike(k, s, axes, naxes) : NULL;
+  // Alike are members of one kind that differ in no uneven axis. first[like * nkinds + kind]: that member, from 1
+  vec_reserve(k->a, &k->first, (like ? n : 1) * nkinds);
+  u32 *first = k->first.v;
+  memset(first, 0, sizeof *first * (like ? n : 1) * nkinds);
   for (u32 m = 0; m < n; m++) {
-    if (like && like[m] < m) {
-      ps[m] = ps[like[m]];
+    const u16 own = kind == KINDS_MIXED ? k->m->dev[gi->ranks[m]].kind : (u16)(kind - 1);
+    u32 *same = &first[(like ? like[m] : 0) * nkinds + own];
+    if (*same) {
+      ps[m] = ps[*same - 1];
       continue;
     }
-    const u16 own = kind == KINDS_MIXED ? k->m->dev[gi->ranks[m]].kind : (u16)(kind - 1);
     if (!compute_event(k, s, coords_at(s, s->g, m, uneven, &c), own, &cost, NULL)) return 0;
-    ps[m] = cost.ps;
+    ps[m] = cost.ps, *same = m + 1;
   }
   return fold(ps, n);
 }
@@ -476,6 +481,20 @@ i64 cost_comm(cost_model *k, opcode op, i64 bytes, const u32 *ranks, u32 n, dtyp
   return comm_event(k, op, t, bytes, placement_id(k, &placement), (loc){0}, &cost, NULL) ? cost.ps : -1;
 }
 
+i64 cost_beside(cost_model *k, opcode op, i64 bytes, const u32 *ranks, u32 nsub, u32 n, dtype t) {
+  i64 least = INT64_MAX;
+  cost_info cost;
+  for (u32 i = 0; i < nsub * n; i++)
+    if (!on_machine(k, ranks[i], (loc){0})) return -1;
+  vec_reserve(k->a, &k->found, nsub);
+  machine_placement *at = k->found.v;
+  machine_placements(k->m, k->a, ranks, nsub, n, at);
+  for (u32 i = 0; i < nsub && least >= 0; i++)
+    least = comm_event(k, op, t, bytes, placement_id(k, &at[i]), (loc){0}, &cost, NULL) ? MIN(least, cost.ps)
+                                                                                        : -1;
+  return least;
+}
+
 static i64 slowest(cost_model *k, const seen_subgroups *s, opcode op, i64 bytes, dtype t) {
   i64 worst = 0;
   cost_info cost;
@@ -484,6 +503,17 @@ static i64 slowest(cost_model *k, const seen_subgroups *s, opcode op, i64 bytes,
     worst = MAX(worst, cost.ps);
   }
   return worst;
+}
+
+bool cost_rises(const cost_model *k) {
+  if (k->m->profile || k->opts.predict || k->formulas != &cost_heddle) return false;
+  for (u32 i = 0; i < k->m->nkinds; i++)
+    for (u32 e = 0; e < EFF_KINDS; e++) {
+      const eff_curve *c = &k->m->kind[i].eff[e];
+      for (u32 j = 1; j < c->n; j++)
+        if (c->size[j] / c->eff[j] < c->size[j - 1] / c->eff[j - 1]) return false;
+    }
+  return true;
 }
 
 i64 cost_over(cost_model *k, const prog *p, group g, const u8 *axes, u32 naxes, opcode op, i64 bytes,

@@ -203,10 +203,6 @@ typedef struct {
   bool accumulates; // the plan adds up gradients of microbatches, as what is asked does
 } adding;
 
-static bool is_accumulation(const func_info *f, const instr *in) {
-  return in->op == OP_add && in->flags & INSTR_BACKWARD && opd_donated(f, in, 0);
-}
-
 static bool add(const adding *x, const func_info *f, group g, u32 from, u32 end) {
   for (u32 i = from; i < end; i++) {
     const instr *in = &f->body.v[i];
@@ -217,8 +213,7 @@ static bool add(const adding *x, const func_info *f, group g, u32 from, u32 end)
       continue;
     }
     const u32 of = cost_measured(x->p, f, in);
-    if (!of || in->op == OP_send || in->op == OP_copy || (!x->accumulates && is_accumulation(f, in)))
-      continue;
+    if (!of || in->op == OP_send || in->op == OP_copy || (!x->accumulates && ir_accumulates(f, in))) continue;
     const u32 n = cost_instr(x->k, x->p, f, in, on, x->ps);
     double sum = 0;
     if (!n) return false;

@@ -121,12 +121,20 @@ bool bound_splits(const bounds *b, const strategy *s);
 // backwards, unless these are in two parts.
 double bound_products(const bounds *b, const strategy *s, bool splits, u32 from, u32 to);
 
+// ---- sync.c -------------------------------------------------------------------------------------------
+typedef struct syncs syncs;
+syncs *syncs_make(arena *a, const prog *src);
+// Bytes that each of tp ranks has of gradients of weights first read by instructions [from, to) of main, at least.
+double sync_bytes(const syncs *x, u32 from, u32 to, u32 tp);
+// ps of summing them over the dp data ranks of a place whose first rank it is; 0: nothing is known.
+double sync_ps(worker *w, arena *tmp, u32 first, u32 dp, u32 tp, double bytes);
+
 // ---- work.c -------------------------------------------------------------------------------------------
 // What one microbatch takes of a rank under strategies without stages, for all of the search.
 works *works_new(arena *a, const search *s);
 // The strategies that the bound of s needs measured, in v; returns how many: 0, the bound says no more than
 // `bound`.
-enum { WORKS_MOST = 8 };
+enum { WORKS_MOST = 64 };
 u32 works_of(works *x, const strategy *s, work *v[WORKS_MOST]);
 void works_off(works *x);                        // no such bound from here on
 void work_measure(works *x, worker *w, work *v); // unless it is; each by one thread

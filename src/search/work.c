@@ -22,12 +22,17 @@
 // depend
 //   on microbatches, so it is measured once for each (dp, tp), at one sample in a microbatch.
 //
-// On a machine with several kinds of devices such a plan is measured on ranks of each kind, and of plans with
-// equal shares the slowest rank of every place counts, without communication and without waiting for other
-// places.
+// On a machine with several kinds of devices such a plan is measured on ranks of each kind, and the slowest rank
+// of every place counts. Of shares that are not equal, what the largest number of samples takes that divides the
+// batch and is no more than a rank's: a computation takes no less time for more samples where cost_rises. What was
+// measured accumulates gradients, all of them. Where a plan has one microbatch, or shards gradients, it accumulates
+// less, and what follows on a gradient may be done on a shard: there only products count of backwards.
+//
+// A rank sums gradients besides (sync.c).
 //
 // Every plan that is simulated is held against its bound (search.c).
 #include "search/internal.h"
+#include <math.h>
 
 struct work {
   strategy of;
@@ -35,6 +40,7 @@ struct work {
   bool split; // backwards in two parts
   bool tried, known;
   double *compute[2], *comm[2]; // ps of instructions of main before number i, forward and backward
+  double *products;             // ... of compute[1], products
 };
 struct works {
   arena *a;
@@ -43,10 +49,29 @@ struct works {
   const bool *call; // is that instruction of main a call?
   bool off;         // no bound is given
   bool mixed;       // devices of several kinds
-  u32 *have;        // how many of each
+  bool rises;       // cost_rises
+  u32 even;         // devices of one kind alone are on every node, a multiple of so many; 0: they are not
+  const syncs *sync;
+  u32 *have; // how many of each
   VEC(work *) v;
   hmap map;
 };
+
+// The largest number that divides the devices of every node, if nodes have devices of one kind and those of one
+// kind have the same links; else 0.
+static u32 even_nodes(const machine *m) {
+  i64 all = 0;
+  for (u32 r = 0; r < m->nranks;) {
+    u32 n = 1;
+    while (r + n < m->nranks && m->dev[r + n].node == m->dev[r].node && m->dev[r + n].kind == m->dev[r].kind)
+      n++;
+    if (r + n < m->nranks && m->dev[r + n].node == m->dev[r].node) return 0;
+    for (u32 k = 0; k < r; k++)
+      if (m->dev[k].kind == m->dev[r].kind && m->node[m->dev[k].node] != m->node[m->dev[r].node]) return 0;
+    all = gcd_i64(all, n), r += n;
+  }
+  return (u32)all;
+}
 
 works *works_new(arena *a, const search *s) {
   works *x = ZNEWN(a, works, 1);
@@ -58,6 +83,9 @@ works *works_new(arena *a, const search *s) {
   x->have = ZNEWN(a, u32, s->m->nkinds);
   for (u32 k = 0; k < s->ranks; k++) x->have[s->m->dev[k].kind]++;
   x->mixed = x->have[s->m->dev[0].kind] < s->ranks;
+  x->rises = cost_rises(s->w[0].k);
+  x->even = x->mixed ? even_nodes(s->m) : 0;
+  x->sync = s->o->train && x->rises ? syncs_make(a, p) : NULL;
   x->off = x->mixed ? s->m->nkinds > WORKS_MOST : !machine_period(s->m);
   return x;
 }
@@ -81,6 +109,7 @@ static work *work_of(works *x, const strategy *of, u32 kind, bool split, bool ad
   v->of = *of, v->kind = kind, v->split = split;
   for (u32 k = 0; k < 2; k++)
     v->compute[k] = ZNEWN(x->a, double, x->nbody + 1), v->comm[k] = ZNEWN(x->a, double, x->nbody + 1);
+  v->products = ZNEWN(x->a, double, x->nbody + 1);
   hmap_add(x->a, &x->map, h, x->v.n);
   return *vec_push(x->a, &x->v) = v;
 }
@@ -101,16 +130,26 @@ static u32 ranks_of_kind(const search *s, u32 kind, u32 most, u32 *rank) {
   return n;
 }
 
-// Of every kind that has so many devices. Shares that are not equal say nothing of the samples of a rank.
+// Of every kind that has so many devices: with the samples of a microbatch that every data rank has; where
+// shares are not equal, with all numbers of samples that a rank may have and that divide the batch.
 static u32 find_mixed(works *x, const strategy *s, const strategy *of, bool split, bool add,
                       work *v[WORKS_MOST]) {
+  const i64 batch = x->s->o->batch;
+  const bool equal = choice_same(s->dp_shares, choice_default(CHOICE_dp_shares));
+  strategy at = *of;
   u32 n = 0;
-  if (s->mb.n == 1 && s->dp.n > 1) return 0; // it accumulates nothing; what is measured does
-  if (!choice_same(s->dp_shares, choice_default(CHOICE_dp_shares)) ||
-      !choice_same(s->tp_shares, choice_default(CHOICE_tp_shares)))
-    return 0;
-  for (u32 k = 0; k < x->s->m->nkinds; k++)
-    if (x->have[k] >= s->tp.n && (v[n] = work_of(x, of, k, split, add))) n++;
+  at.dp_shares = choice_default(CHOICE_dp_shares), at.tp_shares = choice_default(CHOICE_tp_shares);
+  if (!equal && (!x->rises || batch <= 0 || batch % s->mb.n)) return 0;
+  const i64 most = equal ? 0 : batch / s->mb.n - s->dp.n + 1;
+  for (i64 samples = 1; samples <= MAX(most, 1); samples++) {
+    if (!equal && (batch % samples || batch / samples > CHOICE_MOST)) continue;
+    if (!equal) at.mb.n = (u32)(batch / samples);
+    for (u32 k = 0; k < x->s->m->nkinds; k++) {
+      if (x->have[k] < s->tp.n) continue;
+      if (n == WORKS_MOST) return 0;
+      if ((v[n] = work_of(x, &at, k, split, add))) n++;
+    }
+  }
   return n;
 }
 
@@ -160,6 +199,7 @@ void work_measure(works *x, worker *w, work *v) {
       v->compute[k][i + 1] = v->compute[k][i] + busy[i].compute[k];
       v->comm[k][i + 1] = v->comm[k][i] + busy[i].comm[k];
     }
+  for (u32 i = 0; v->known && i < x->nbody; i++) v->products[i + 1] = v->products[i] + busy[i].products;
   diag_truncate(w->c, before);
   arena_free(tmp);
 }
@@ -172,6 +212,7 @@ typedef struct {
   work *v[WORKS_MOST];
   bool tensor, data;    // communication of tensor groups, of data groups
   bool several, splits; // stages; backwards in two parts
+  bool products;        // of backwards products alone count
 } measure;
 
 // ps of instructions [from, to) in the first so many passes: forward, backward.
@@ -181,26 +222,27 @@ static double comm_of(const work *v, u32 passes, u32 from, u32 to) {
   return t;
 }
 
-static double compute_of(const work *v, u32 passes, u32 from, u32 to) {
-  double t = 0;
-  for (u32 k = 0; k < passes; k++) t += v->compute[k][to] - v->compute[k][from];
-  return t;
+static double compute_of(const measure *m, const work *v, u32 passes, u32 from, u32 to) {
+  double t = v->compute[0][to] - v->compute[0][from];
+  const double *back = m->products ? v->products : v->compute[1];
+  return passes > 1 ? t + back[to] - back[from] : t;
 }
 
 static double all_of(const measure *m, u32 passes, u32 from, u32 to) {
-  double t = compute_of(m->v[0], passes, from, to);
-  if (m->tensor) t += comm_of(m->v[0], passes, from, to);
+  double t = compute_of(m, m->v[0], passes, from, to);
+  if (m->tensor) t += comm_of(m->v[0], m->products ? 1 : passes, from, to);
   if (m->n == 1) return t;
-  t += compute_of(m->v[1], passes, from, to) - compute_of(m->v[2], passes, from, to);
+  t += compute_of(m, m->v[1], passes, from, to) - compute_of(m, m->v[2], passes, from, to);
   return m->data ? t + comm_of(m->v[1], passes, from, to) - comm_of(m->v[2], passes, from, to) : t;
 }
 
 // Communication of tensor groups that may be done in another way if the instructions are a stage of several.
 static double at_borders(const measure *m, u32 from, u32 to) {
-  double sum = comm_of(m->v[0], 2, from, to), last = 0;
+  const u32 passes = m->products ? 1 : 2;
+  double sum = comm_of(m->v[0], passes, from, to), last = 0;
   bool first = true;
   for (u32 i = from; i < to; i++) {
-    const double comm = comm_of(m->v[0], 2, i, i + 1);
+    const double comm = comm_of(m->v[0], passes, i, i + 1);
     if (!m->x->call[i] || comm <= 0) continue;
     if (!first) sum -= comm, last = comm;
     first = false;
@@ -246,26 +288,81 @@ static double ahead(const measure *m, u32 from, u32 to) {
   return MAX(all_of(m, 1, from, first + 1) - products_of(m, true, first, first + 1), 0);
 }
 
-// ps that the slowest rank of the slowest place computes.
-static double slowest(const measure *m, const search *s, arena *tmp, const plan *pn) {
+// ---- devices of several kinds -----------------------------------------------------------------------------
+// What was measured on the kind with the most samples that are no more than these; from 1, 0: nothing was.
+static u32 measured_with(const measure *m, u32 kind, i64 samples) {
+  const i64 batch = m->x->s->o->batch;
+  u32 best = 0;
+  for (u32 k = 0; k < m->n; k++) {
+    const work *v = m->v[k];
+    if (v->kind != kind || (samples && batch / v->of.mb.n > samples)) continue;
+    if (!best || v->of.mb.n < m->v[best - 1]->of.mb.n) best = k + 1;
+  }
+  return best;
+}
+
+// As if everything had been measured on the ranks of one work.
+static measure of_one(const measure *m, u32 k) {
+  measure one = *m;
+  one.n = 1, one.v[0] = m->v[k];
+  return one;
+}
+
+// Which work rank `index` of block `block` has; from 1.
+static u32 work_at(const measure *m, const plan_axis *dp, u32 block, u32 index) {
+  const u32 ranks = m->s->dp.n * m->s->tp.n, kind = m->x->s->m->dev[block * ranks + index].kind;
+  if (!dp->shares) return measured_with(m, kind, 0);
+  const i64 all = m->x->s->o->batch / m->s->mb.n;
+  return measured_with(m, kind, all * dp->shares[index / m->s->tp.n] / plan_parts(dp));
+}
+
+// Every place by itself: its slowest rank for all microbatches, and beside it the first one's way through the
+// stages before and the last one's back, or the sum of gradients, which may run beside that.
+static void bound_blocks(const measure *m, const search *s, worker *w, arena *tmp, const plan *pn,
+                         double *most, double *fill) {
   const u32 places = m->s->pp.n, ranks = m->s->dp.n * m->s->tp.n;
-  double *takes = ZNEWN(tmp, double, places * m->n), most = 0; // [place][work]
+  const plan_axis *dp = &pn->axes[1], *tp = &pn->axes[2];
+  double *takes = ZNEWN(tmp, double, places * m->n), *passed = ZNEWN(tmp, double, places),
+         *bytes = ZNEWN(tmp, double, places), before = 0;
+  bool *met = ZNEWN(tmp, bool, places);
+  if (tp->shares) return; // ranks differ in what they have of an operator
   for (u32 k = 0; k < pn->nsegments; k++) {
     const plan_segment *seg = &pn->segments[k];
-    const u32 place = search_block(pn, seg);
-    for (u32 j = 0; j < m->n; j++) takes[place * m->n + j] += compute_of(m->v[j], 2, seg->from - 1, seg->to);
+    const u32 at = search_block(pn, seg), from = seg->from - 1, to = seg->to;
+    double earliest = INFINITY, way = INFINITY;
+    for (u32 j = 0; j < m->n; j++) {
+      const measure one = of_one(m, j);
+      takes[at * m->n + j] += work_in(&one, from, to);
+    }
+    for (u32 r = 0; r < ranks; r++) {
+      const u32 of = work_at(m, dp, at, r);
+      if (!of) return;
+      const measure one = of_one(m, of - 1);
+      earliest = MIN(earliest, before - ahead(&one, from, to)), way = MIN(way, passing(&one, from, to));
+    }
+    if (!met[at]) met[at] = true, passed[at] = before > 0 ? MAX(earliest, 0) : 0;
+    if (s->bounds.chain && !dp->shares && k + 1 < pn->nsegments) before += way;
+    if (m->x->sync) bytes[at] += sync_bytes(m->x->sync, from, to, m->s->tp.n);
   }
-  for (u32 r = 0; r < places * ranks; r++)
-    for (u32 j = 0; j < m->n; j++)
-      if (s->m->dev[r].kind == m->v[j]->kind) most = MAX(most, takes[r / ranks * m->n + j]);
-  return most * m->s->mb.n;
+  for (u32 q = 0; q < places; q++) {
+    double slowest = 0;
+    for (u32 r = 0; r < ranks; r++) slowest = MAX(slowest, takes[q * m->n + work_at(m, dp, q, r) - 1]);
+    const double t =
+        m->s->mb.n * slowest + MAX(passed[q], sync_ps(w, tmp, q * ranks, m->s->dp.n, m->s->tp.n, bytes[q]));
+    if (t > *most) *most = t, *fill = passed[q];
+  }
 }
 
 static void work_bound_mixed(measure *m, const search *s, worker *w, search_point *p) {
   arena *tmp = arena_new();
   const plan *pn = m->n ? search_plan(s, w, tmp, p, NULL) : NULL;
-  const i64 least = pn ? (i64)(slowest(m, s, tmp, pn) * 0.999999) : 0;
-  if (least > p->bound_ps) p->bound_ps = least, p->bound_fill_ps = 0, p->bound_work = true;
+  double most = 0, fill = 0;
+  m->products = p->s.dp.n > 1 && (p->s.mb.n == 1 || p->s.zero.n >= 2);
+  m->several = pn && pn->nsegments > 1;
+  m->tensor = pn && m->x->even && m->x->even % p->s.tp.n == 0 && !pn->axes[1].shares;
+  if (pn) bound_blocks(m, s, w, tmp, pn, &most, &fill);
+  most *= 0.999999, fill *= 0.999999;
+  if (most > (double)p->bound_ps) p->bound_ps = (i64)most, p->bound_fill_ps = (i64)fill, p->bound_work = true;
   diag_clear(w->c);
   arena_free(tmp);
 }
@@ -285,6 +382,7 @@ void work_bound(works *x, const search *s, worker *w, search_point *p) {
   u32 *first = ZNEWN(tmp, u32, places);                                       // stage + 1
   double *takes = ZNEWN(tmp, double, places), before = 0, most = 0, fill = 0; // takes: for one microbatch
   double *passed = ZNEWN(tmp, double, places); // until the first stage of a place can go on
+  double *bytes = ZNEWN(tmp, double, places);  // of gradients; 0 where their sum is in what was measured
   m.tensor = lies_alike(s->m, p->s.tp.n), m.data = m.tensor && lies_alike(s->m, p->s.dp.n * p->s.tp.n);
   m.several = pn && pn->nsegments > 1;
   for (u32 k = 0; pn && k < pn->nsegments; k++) {
@@ -293,10 +391,12 @@ void work_bound(works *x, const search *s, worker *w, search_point *p) {
     assert(at < places);
     if (!first[at]) first[at] = k + 1, passed[at] = before > 0 ? MAX(before - ahead(&m, from, to), 0) : 0;
     takes[at] += work_in(&m, from, to);
+    if (x->sync && m.n == 1 && p->s.mb.n > 1) bytes[at] += sync_bytes(x->sync, from, to, p->s.tp.n);
     if (s->bounds.chain && k + 1 < pn->nsegments) before += passing(&m, from, to);
   }
   for (u32 q = 0; pn && q < places; q++) {
-    const double t = passed[q] + p->s.mb.n * takes[q];
+    const u32 dp = p->s.dp.n, tp = p->s.tp.n;
+    const double t = p->s.mb.n * takes[q] + MAX(passed[q], sync_ps(w, tmp, q * dp * tp, dp, tp, bytes[q]));
     if (t > most) most = t, fill = passed[q];
   }
   most *= 0.999999, fill *= 0.999999;

@@ -3,9 +3,14 @@
 #include "sim/internal.h"
 
 typedef struct {
+  const sim_graph *of;
+  const double *ps; // by clock
+} known_products;
+typedef struct {
   const sim *s;
   sim_busy *out;
   bool backward;
+  VEC(known_products) products;
 } counting;
 
 // Ranks of the class that a clock of the event graph is of; 0: it is not a compute stream.
@@ -15,22 +20,49 @@ static u32 ranks_of_clock(const counting *x, const sim_graph *c, u32 slot) {
   return 0;
 }
 
-static void count_node(const counting *x, const sim_graph *c, const func_info *f, u32 node) {
+// By clock, the ps of products; kept, for most calls are of few event graphs.
+static const double *products_of(counting *x, const sim_graph *c) {
+  for (u32 k = 0; k < x->products.n; k++)
+    if (x->products.v[k].of == c) return x->products.v[k].ps;
+  const func_info *f = func_get(x->s->p, (func){c->tag});
+  double *by_slot = ZNEWN(x->s->tmp, double, c->nslot + 1), *ps = ZNEWN(x->s->tmp, double, c->nclock + 1);
+  for (u32 node = 0; node < c->n; node++) {
+    const u32 what = c->what[node];
+    const sim_site *site = c->dur[node] < 0 ? &c->site[~c->dur[node]] : NULL;
+    const double *sub = site ? products_of(x, site->sub) : NULL;
+    for (u32 k = 0; site && k < site->sub->nclock; k++) by_slot[site->clock[k]] += sub[k];
+    if (site || !what || !(op_row_of(f->body.v[what - 1].op)->flags & OPF_GEMM)) continue;
+    for (u32 k = c->occ[node]; k < c->in[node]; k++) by_slot[c->ref[k]] += (double)c->dur[node];
+  }
+  for (u32 k = 0; k < c->nclock; k++) ps[k] = by_slot[c->port_in[k]];
+  *vec_push(x->s->tmp, &x->products) = (known_products){c, ps};
+  return ps;
+}
+
+static void count_call(counting *x, const sim_graph *c, const sim_site *site, sim_busy *to) {
+  const double *products = x->backward ? products_of(x, site->sub) : NULL;
+  for (u32 k = 0; k < site->sub->nclock; k++) {
+    const double ranks = ranks_of_clock(x, c, site->clock[k]);
+    to->compute[x->backward] += ranks * (double)(site->sub->busy[k] - site->sub->comm[k]);
+    to->comm[x->backward] += ranks * (double)site->sub->comm[k];
+    if (products) to->products += ranks * products[k];
+  }
+}
+
+static void count_node(counting *x, const sim_graph *c, const func_info *f, u32 node) {
   if (!c->what[node]) return;
   const instr *i = &f->body.v[c->what[node] - 1];
   sim_busy *to = &x->out[i->origin];
   if (c->dur[node] < 0) {
-    const sim_site *site = &c->site[~c->dur[node]];
-    for (u32 k = 0; k < site->sub->nclock; k++) {
-      const double ranks = ranks_of_clock(x, c, site->clock[k]);
-      to->compute[x->backward] += ranks * (double)(site->sub->busy[k] - site->sub->comm[k]);
-      to->comm[x->backward] += ranks * (double)site->sub->comm[k];
-    }
+    count_call(x, c, &c->site[~c->dur[node]], to);
     return;
   }
-  const bool comm = op_row_of(i->op)->flags & OPF_COMM;
-  for (u32 k = c->occ[node]; k < c->in[node]; k++)
-    (comm ? to->comm : to->compute)[x->backward] += ranks_of_clock(x, c, c->ref[k]) * (double)c->dur[node];
+  const bool comm = op_row_of(i->op)->flags & OPF_COMM, product = op_row_of(i->op)->flags & OPF_GEMM;
+  for (u32 k = c->occ[node]; k < c->in[node]; k++) {
+    const double ps = ranks_of_clock(x, c, c->ref[k]) * (double)c->dur[node];
+    (comm ? to->comm : to->compute)[x->backward] += ps;
+    if (product && x->backward) to->products += ps;
+  }
 }
 
 bool sim_busy_of(ctx *c, const prog *probe, cost_model *k, const sim_pipeline *pl, sim_busy *out) {
@@ -38,7 +70,7 @@ bool sim_busy_of(ctx *c, const prog *probe, cost_model *k, const sim_pipeline *p
   arena *a = arena_new();
   const sim_opts so = {.mode = SIM_FOLDED, .no_bytes = true};
   const sim_graph *main = sim_open(&s, c, a, probe, k, &so, false) ? sim_probe_graph(&s, pl) : NULL;
-  counting x = {&s, out, false};
+  counting x = {.s = &s, .out = out};
   for (u32 q = 0; main && q < pl->npieces; q++) {
     const sim_piece *p = &pl->piece[q];
     if (p->kind != PIECE_TASK || p->mb != (pl->nmicro > 1)) continue;
@@ -49,8 +81,10 @@ bool sim_busy_of(ctx *c, const prog *probe, cost_model *k, const sim_pipeline *p
     }
   }
   const double ranks = group_get(probe->sp, pl->group[0])->nranks;
-  for (u32 o = 0; o <= probe->norigins; o++)
+  for (u32 o = 0; o <= probe->norigins; o++) {
     for (u32 d = 0; d < 2; d++) out[o].compute[d] /= ranks, out[o].comm[d] /= ranks;
+    out[o].products /= ranks;
+  }
   arena_free(s.tmp);
   arena_free(a);
   return main;

@@ -725,7 +725,7 @@ TEST(search_is_brute_force) {
   if (one || many) return;
   CHECK(by_work >= 300);
   CHECK_MSG(searches >= 200 && refusals >= 10, "%u searches, %u refused", searches, refusals);
-  CHECK(moved >= 300 && scaled >= 300 && profiled >= 20);
+  CHECK(moved >= 300 && scaled >= 300 && profiled >= 10);
   for (u32 i = 0; i < CHOICE_COUNT; i++)
     CHECK_MSG(chosen[i] >= 10 || i == CHOICE_mbs, "%s: %u", choice_get((choice_id)i)->name, chosen[i]);
   CHECK_MSG(cut_time >= 20 && cut_memory >= 3 && over >= 50 && equal >= 100 && dear_devices >= 10,

@@ -18,8 +18,8 @@ auto resolved  dp=8 tp=1 pp=1 recompute=selective dp.shares=7x4/9x4
 next           dp=8 tp=1 pp=1 mb=2 dp.shares=auto
                1.01x the time, limited by computation
 tp alone       2.89x the time, limited by communication
-certificate    1797 plans: 190 fit, 24 too large, 713 too slow, 0 impossible, 870 equal to another;
-               213 simulated, 1 ruled out by bounds on memory, 713 on time
+certificate    1797 plans: 88 fit, 7 too large, 832 too slow, 0 impossible, 870 equal to another;
+               94 simulated, 1 ruled out by bounds on memory, 832 on time
                other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
 
 device  ranks  share of work  computes  communicates   idle  peak memory    usable  speedup from one more
@@ -207,10 +207,9 @@ winner       dp=4 tp=1 pp=2 mb=16
              computes 91.7 % of the time, communicates 0.0 %, idles 8.3 %; needs 81.5 MiB of 72.0 GiB
 next         dp=4 tp=1 pp=2 mb=8
              1.02x the time, limited by computation
-dp alone     43.1x the time, limited by computation
 tp alone     43.4x the time, limited by computation
-certificate  297 plans: 25 fit, 0 too large, 57 too slow, 100 impossible, 115 equal to another;
-             25 simulated, 0 ruled out by bounds on memory, 57 on time
+certificate  297 plans: 19 fit, 0 too large, 63 too slow, 100 impossible, 115 equal to another;
+             19 simulated, 0 ruled out by bounds on memory, 63 on time
              other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
 impossible   100 such as dp=1 tp=1 pp=8:
              8 pipeline stages, but the model has only 2 blocks and matmuls

@@ -1,0 +1,67 @@
+// sync.c - how long the data ranks of a place need at least to sum their gradients, and to gather weights that
+// ZeRO shards.
+//
+// Idea: every data rank has the gradients of its place's weights, split over its tensor ranks at most, and
+// each of them is reduced over all data ranks once a step at least: by an all-reduce, or by a reduce-scatter
+// with an all-gather of the weights. One such communication of all bytes takes no longer than many of parts,
+// for each algorithm takes a start and a time in proportion, and the fastest is taken. It is on the compute
+// stream, so what a rank computes comes besides.
+#include "search/internal.h"
+
+typedef struct {
+  u32 first;    // instruction of main that reads it first
+  double bytes; // of its gradient
+  u32 nd;
+  i64 dim[DIMS_MAX];
+} sync_weight;
+struct syncs {
+  u32 n;
+  sync_weight *w;
+};
+
+syncs *syncs_make(arena *a, const prog *p) {
+  const func_info *m = func_get(p, p->main);
+  syncs *x = ZNEWN(a, syncs, 1);
+  u32 *first = ZNEWN(a, u32, m->nparams + 2); // + 1
+  x->w = ZNEWN(a, sync_weight, m->nparams + 1);
+  for (u32 i = m->body.n; i-- > 0;)
+    for (u32 k = 0; k < m->body.v[i].nopd; k++)
+      if (opd_of(m, &m->body.v[i], k) <= m->nparams) first[opd_of(m, &m->body.v[i], k)] = i + 1;
+  for (u32 i = 0; i < m->nparams; i++) {
+    const shape s = val_type(p, m, i + 1)->s;
+    if (m->params.v[i].r != ROLE_WEIGHT || dtype_kind_of(s.t) != DK_FLOAT || !first[i + 1]) continue;
+    sync_weight *w = &x->w[x->n++];
+    *w = (sync_weight){.first = first[i + 1] - 1, .bytes = (double)shape_bytes(&s), .nd = s.nd};
+    for (u32 d = 0; d < s.nd; d++) w->dim[d] = s.dim[d];
+  }
+  return x;
+}
+
+// What each of tp ranks has at least: a dimension that does not divide is dealt out in pieces that differ by one.
+static double least_part(const sync_weight *w, u32 tp) {
+  double least = 1;
+  for (u32 d = 0; d < w->nd; d++)
+    if (w->dim[d] >= tp) least = MIN(least, (double)(w->dim[d] / tp * tp) / (double)w->dim[d]);
+  return w->bytes * least / tp;
+}
+
+double sync_bytes(const syncs *x, u32 from, u32 to, u32 tp) {
+  double sum = 0;
+  for (u32 i = 0; i < x->n; i++)
+    if (x->w[i].first >= from && x->w[i].first < to) sum += least_part(&x->w[i], tp);
+  return sum;
+}
+
+double sync_ps(worker *w, arena *tmp, u32 first, u32 dp, u32 tp, double bytes) {
+  if (dp < 2 || bytes < 1) return 0;
+  u32 *ranks = NEWN(tmp, u32, dp * tp);
+  for (u32 j = 0; j < tp; j++)
+    for (u32 i = 0; i < dp; i++) ranks[j * dp + i] = first + i * tp + j;
+  i64 ps[3];
+  static const opcode op[] = {OP_all_reduce, OP_reduce_scatter, OP_all_gather};
+  for (u32 k = 0; k < COUNT_OF(op); k++) {
+    ps[k] = cost_beside(w->k, op[k], (i64)bytes, ranks, tp, dp, DT_NONE);
+    if (ps[k] < 0) return 0; // told by who evaluates it
+  }
+  return (double)MIN(ps[0], ps[1] + ps[2]);
+}
