@@ -12,8 +12,13 @@ typedef struct {
   diag_id id; // why it, or its stages, are impossible
   const char *why;
 } unordered_plan;
+typedef struct {
+  strategy of, is;
+} resolved; // a settled strategy, and the same with numbers in place of `auto`
 struct unordered {
   unordered_plan v[KEPT]; // by hash
+  VEC(resolved) resolved;
+  hmap resolved_map;
 };
 
 void unordered_free(unordered *x) {
@@ -40,6 +45,23 @@ static unordered_plan *find(worker *w, const hybrid_opts *h) {
   return x;
 }
 
+// Every point is asked for several times: on screening, for its bound, for its time.
+static bool resolve(worker *w, arena *a, hybrid_opts *h) {
+  unordered *x = w->plans;
+  const u64 hash = strategy_hash(&h->s);
+  for (u32 it = 0, i; hmap_next(&x->resolved_map, hash, &it, &i);)
+    if (!strategy_compare(&x->resolved.v[i].of, &h->s)) {
+      h->s = x->resolved.v[i].is;
+      return true;
+    }
+  const strategy of = h->s;
+  if (!policy_balance(w->pl, a, h, &h->s)) return false;
+  if (!strategy_compare(&of, &h->s)) return true;
+  hmap_add(w->a, &x->resolved_map, hash, x->resolved.n);
+  *vec_push(w->a, &x->resolved) = (resolved){strategy_dup(w->a, &of), strategy_dup(w->a, &h->s)};
+  return true;
+}
+
 u32 search_block(const plan *pn, const plan_segment *seg) {
   const plan_mesh *m = &pn->meshes[seg->on.mesh];
   u32 ranks = 1;
@@ -54,7 +76,7 @@ plan *search_plan(const search *s, worker *w, arena *a, const search_point *p, u
   if (!w->plans) w->plans = ZNEWN(w->a, unordered, 1);
   h.k = w->k;
   if (!strategy_settle(w->c, NULL, 0, h.train, &h.s)) return NULL;
-  if (!policy_balance(w->pl, a, &h, &h.s)) return NULL;
+  if (!resolve(w, a, &h)) return NULL;
   const unordered_plan *x = h.s.schedule.path ? NULL : find(w, &h);
   plan *pn = !x ? policy_unordered(w->pl, a, &h) : x->pn ? arena_dup(a, x->pn, sizeof *x->pn) : NULL;
   const sched *file;

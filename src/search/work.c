@@ -73,6 +73,7 @@ static u32 even_nodes(const machine *m) {
   return (u32)all;
 }
 
+_Static_assert(WORKS_MOST <= 64, "sets of works are bits of a word");
 works *works_new(arena *a, const search *s) {
   works *x = ZNEWN(a, works, 1);
   const prog *p = planner_source(s->w[0].pl);
@@ -324,29 +325,33 @@ static void bound_blocks(const measure *m, const search *s, worker *w, arena *tm
   const plan_axis *dp = &pn->axes[1], *tp = &pn->axes[2];
   double *takes = ZNEWN(tmp, double, places * m->n), *passed = ZNEWN(tmp, double, places),
          *bytes = ZNEWN(tmp, double, places), before = 0;
+  u64 *has = ZNEWN(tmp, u64, places); // works of its ranks
   bool *met = ZNEWN(tmp, bool, places);
   if (tp->shares) return; // ranks differ in what they have of an operator
+  for (u32 r = 0; r < places * ranks; r++) {
+    const u32 of = work_at(m, dp, r / ranks, r % ranks);
+    if (!of) return;
+    has[r / ranks] |= 1ull << (of - 1);
+  }
   for (u32 k = 0; k < pn->nsegments; k++) {
     const plan_segment *seg = &pn->segments[k];
     const u32 at = search_block(pn, seg), from = seg->from - 1, to = seg->to;
     double earliest = INFINITY, way = INFINITY;
+    const bool chain = s->bounds.chain && !dp->shares;
     for (u32 j = 0; j < m->n; j++) {
+      if (!(has[at] >> j & 1)) continue;
       const measure one = of_one(m, j);
       takes[at * m->n + j] += work_in(&one, from, to);
-    }
-    for (u32 r = 0; r < ranks; r++) {
-      const u32 of = work_at(m, dp, at, r);
-      if (!of) return;
-      const measure one = of_one(m, of - 1);
-      earliest = MIN(earliest, before - ahead(&one, from, to)), way = MIN(way, passing(&one, from, to));
+      if (chain && !met[at] && before > 0) earliest = MIN(earliest, before - ahead(&one, from, to));
+      if (chain && k + 1 < pn->nsegments) way = MIN(way, passing(&one, from, to));
     }
     if (!met[at]) met[at] = true, passed[at] = before > 0 ? MAX(earliest, 0) : 0;
-    if (s->bounds.chain && !dp->shares && k + 1 < pn->nsegments) before += way;
+    if (chain && k + 1 < pn->nsegments) before += way;
     if (m->x->sync) bytes[at] += sync_bytes(m->x->sync, from, to, m->s->tp.n);
   }
   for (u32 q = 0; q < places; q++) {
     double slowest = 0;
-    for (u32 r = 0; r < ranks; r++) slowest = MAX(slowest, takes[q * m->n + work_at(m, dp, q, r) - 1]);
+    for (u32 j = 0; j < m->n; j++) slowest = MAX(slowest, takes[q * m->n + j]);
     const double t =
         m->s->mb.n * slowest + MAX(passed[q], sync_ps(w, tmp, q * ranks, m->s->dp.n, m->s->tp.n, bytes[q]));
     if (t > *most) *most = t, *fill = passed[q];

@@ -6,16 +6,13 @@
 // time is taken to be linear in samples. The rest is arithmetic:
 //
 // - dp.shares: samples go one by one to the data rank that ends first with one more and has memory for it; a
-// rank is as slow
-//   as its slowest place. That is the least possible maximum, since time grows with samples. Memory, of plans of one
-//   stage, is taken to be linear in samples as well.
+//   rank is as slow as its slowest place. That is the least possible maximum, since time grows with samples.
+//   Memory, of plans of one stage, is taken to be linear in samples as well.
 // - layers: places in their order, with the least longest stage there is; of several stages on a place the
-// sum is then
-//   evened out. If that order has no memory for what 1F1B keeps, and another order of the same blocks has, that with
-//   the least longest stage (balance/balance.h has the proofs).
+//   sum is then evened out. If that order has no memory for what 1F1B keeps, and another order of the same
+//   blocks has, that with the least longest stage (balance/balance.h has the proofs).
 // - tp.shares: parts of a sum that the model's splits allow, by the time of the rank's kind; of sums up to
-// PARTS_MOST
-//   the one whose slowest rank ends first.
+//   PARTS_MOST the one whose slowest rank ends first.
 //
 // Devices of one kind get equal shares. Ranks of a place that are of several kinds are as slow as the
 // slowest.
@@ -36,11 +33,21 @@ typedef struct {
   const strategy *s;
   i64 micro;     // samples of a microbatch, on all data ranks
   u32 nbody;     // instructions of main
-  linear **time; // [kind]: by instruction of main; NULL: not asked for yet
+  linear **time; // [kind]: by instruction of main, then their sum; NULL: not asked for yet
 } balance;
 
 static u32 kind_at(const balance *b, u32 place, u32 data, u32 tensor) {
   return b->m->dev[(place * b->s->dp.n + data) * b->s->tp.n + tensor].kind;
+}
+
+// Of what does not depend on the order of tasks and on sends, nor (zero: false) on the level of ZeRO.
+typedef enum { KEPT_PEAK = 1, KEPT_BYTES, KEPT_LAYERS, KEPT_CUTS, KEPT_SHARES } kept_figures;
+static planner_key key_of(const balance *b, kept_figures what, bool zero) {
+  strategy s = *b->s;
+  if (!s.schedule.path) s.schedule = choice_default(CHOICE_schedule), s.group = choice_default(CHOICE_group);
+  s.overlap = choice_default(CHOICE_overlap), s.channels = choice_default(CHOICE_channels);
+  if (!zero) s.zero = choice_default(CHOICE_zero);
+  return (planner_key){s, {-(i64)what, b->o->train}, cost_model_serial(b->o->k)};
 }
 
 // ---- times ----------------------------------------------------------------------------------------------
@@ -108,15 +115,12 @@ static const linear *times_of(balance *b, u32 kind) {
     const double each = less < even ? (at[0][i] - at[1][i]) / (double)(even - less) : at[0][i] / (double)even;
     t[i].each = MIN(MAX(each, 0), at[0][i] / (double)even);
     t[i].fixed = at[0][i] - t[i].each * (double)even;
+    t[b->nbody].fixed += t[i].fixed, t[b->nbody].each += t[i].each;
   }
   return b->time[kind] = t;
 }
 
-static linear all_of(const balance *b, const linear *t) {
-  linear sum = {0};
-  for (u32 i = 0; i < b->nbody; i++) sum.fixed += t[i].fixed, sum.each += t[i].each;
-  return sum;
-}
+static linear all_of(const balance *b, const linear *t) { return t[b->nbody]; }
 
 static double at(linear t, i64 samples) { return t.fixed + t.each * (double)samples; }
 
@@ -134,7 +138,7 @@ static double peak(const balance *b, i64 samples) {
   h.s = *b->s, h.said = NULL, h.no_order = true;
   h.s.dp_shares = choice_default(CHOICE_dp_shares), h.s.tp_shares = choice_default(CHOICE_tp_shares);
   h.s.mb.n = (u32)(b->micro * b->s->mb.n / b->s->dp.n / samples);
-  const planner_key key = {h.s, {-1, 0}, cost_model_serial(b->o->k)};
+  const planner_key key = {h.s, {-KEPT_PEAK, 0}, cost_model_serial(b->o->k)};
   const double *known = planner_kept_times(b->pl, &key);
   if (known) return *known;
   const sim_opts so = {.mode = SIM_FOLDED, .peak_only = true, .cost = no_price};
@@ -238,7 +242,7 @@ static i64 time_of_rank(const void *arg, u32 rank, i64 samples) {
   return (i64)data_rank_time(((const asking *)arg)->of, rank, samples);
 }
 
-static bool shares_from(const balance *b, const i64 *share, choice_value *out) {
+static bool shares_from(const balance *b, const double *share, choice_value *out) {
   const u32 n = b->s->dp.n;
   u32 *v = NEWN(b->a, u32, n);
   for (u32 j = 0; j < n; j++) {
@@ -251,8 +255,11 @@ static bool shares_from(const balance *b, const i64 *share, choice_value *out) {
 
 static bool share_batch(balance *b, choice_value *out) {
   const u32 n = b->s->dp.n;
+  const planner_key key = key_of(b, KEPT_SHARES, b->s->pp.n == 1);
+  const double *known = planner_kept_times(b->pl, &key);
   data_ranks x;
   double fixed, each;
+  if (known) return shares_from(b, known, out);
   if (b->micro < n || !data_ranks_of(b, &x)) return false;
   const bool capped = memory_of(b, &fixed, &each);
   balance_ranks *rank = NEWN(b->a, balance_ranks, n);
@@ -267,7 +274,11 @@ static bool share_batch(balance *b, choice_value *out) {
   for (u32 j = 0; fault == BALANCE_CAPS && j < n; j++)
     rank[j].cap = b->micro; // it does not fit, however it is dealt out
   if (fault == BALANCE_CAPS) fault = balance_shares(b->a, &in, &split);
-  return fault == BALANCE_OK && shares_from(b, split.share, out);
+  if (fault != BALANCE_OK) return false;
+  double *share = NEWN(b->a, double, n);
+  for (u32 j = 0; j < n; j++) share[j] = (double)split.share[j];
+  planner_keep_times(b->pl, &key, share, n);
+  return shares_from(b, share, out);
 }
 
 // The same by Whale's Algorithm 1, with its names: by speed, then what does not fit goes where there is room.
@@ -287,7 +298,10 @@ static bool share_batch_whale(balance *b, choice_value *out) {
   const balance_whale in = {
       .n = n, .DF = DF, .DM = DM, .TG_mem = capped ? (i64)(each * (double)b->micro) : 0, .quanta = b->micro};
   balance_loads loads;
-  return balance_whale_loads(b->a, &in, &loads) == BALANCE_OK && shares_from(b, loads.load, out);
+  if (balance_whale_loads(b->a, &in, &loads) != BALANCE_OK) return false;
+  double *share = NEWN(b->a, double, n);
+  for (u32 j = 0; j < n; j++) share[j] = (double)loads.load[j];
+  return shares_from(b, share, out);
 }
 
 // ---- shares of tensor splits ----------------------------------------------------------------------------
@@ -365,15 +379,23 @@ static const i64 *block_times(balance *b, const layer_list *l, u32 block, u32 pl
   balance own = *b;
   i64 sum = 0, *ps = ZNEWN(b->a, i64, l->n + 1);
   double *most = ZNEWN(b->a, double, b->nbody + 1);
+  struct {
+    u32 kind, share;
+  } seen[64]; // ranks that are alike
+  u32 nseen = 0;
   for (u32 j = 0; j < dp; j++) sum += shares ? shares[j] : 1;
   if (s.tp.n != b->s->tp.n) own.s = &s, own.time = ZNEWN(b->a, linear *, b->m->nkinds);
   for (u32 j = 0; j < dp; j++)
     for (u32 t = 0; t < b->s->tp.n; t++) {
-      const u32 kind = b->m->dev[(block * dp + j) * b->s->tp.n + t].kind;
+      const u32 kind = b->m->dev[(block * dp + j) * b->s->tp.n + t].kind, share = shares ? shares[j] : 1;
+      u32 k = 0;
+      while (k < nseen && (seen[k].kind != kind || seen[k].share != share)) k++;
+      if (k < nseen) continue;
+      if (nseen < COUNT_OF(seen)) seen[nseen].kind = kind, seen[nseen++].share = share;
       const linear *of = times_of(s.tp.n != b->s->tp.n ? &own : b, kind);
       if (!of) return NULL;
       for (u32 i = 0; i < b->nbody; i++)
-        most[i] = MAX(most[i], at(of[i], shares ? b->micro * shares[j] / sum : b->micro / s.dp.n));
+        most[i] = MAX(most[i], at(of[i], shares ? b->micro * share / sum : b->micro / s.dp.n));
     }
   double done = 0; // layers are differences of rounded sums
   i64 before = 0;
@@ -381,6 +403,13 @@ static const i64 *block_times(balance *b, const layer_list *l, u32 block, u32 pl
     done += most[i];
     ps[l->of[i]] += (i64)done - before, before = (i64)done;
   }
+  return ps;
+}
+
+static const i64 *const *times_of_blocks(balance *b, const layer_list *l) {
+  const i64 **ps = NEWN(b->a, const i64 *, b->s->pp.n);
+  for (u32 q = 0; q < b->s->pp.n; q++)
+    if (!(ps[q] = block_times(b, l, strategy_block(b->s, q), q))) return NULL;
   return ps;
 }
 
@@ -395,7 +424,7 @@ static const double *kept_of_layers(const balance *b, const layer_list *l) {
   h.s = strategy_default(), h.said = NULL, h.no_order = true;
   h.s.tp = b->s->tp, h.s.sp = b->s->sp, h.s.tables = b->s->tables, h.s.recompute = b->s->recompute;
   h.s.mb.n = b->s->mb.n * b->s->dp.n;
-  const planner_key key = {h.s, {-2, 0}, cost_model_serial(b->o->k)};
+  const planner_key key = {h.s, {-KEPT_BYTES, 0}, cost_model_serial(b->o->k)};
   const double *known = planner_kept_times(b->pl, &key);
   if (known) return known;
   plan_kept_value *x;
@@ -417,6 +446,10 @@ static layer_bytes bytes_of_layers(const balance *b, const layer_list *l) {
   layer_bytes x = {ZNEWN(b->a, i64, l->n + 1), ZNEWN(b->a, i64, l->n + 1)};
   const strategy *s = b->s;
   const u32 zero = b->o->train ? s->zero.n : 0, tp = s->tp.n;
+  const planner_key key = key_of(b, KEPT_LAYERS, true);
+  const double *known = planner_kept_times(b->pl, &key);
+  for (u32 k = 0; known && k < l->n; k++) x.fixed[k] = (i64)known[k], x.kept[k] = (i64)known[l->n + k];
+  if (known) return x;
   bool *seen = ZNEWN(b->a, bool, m->nparams + 1);
   for (u32 i = 0; i < m->body.n; i++)
     for (u32 o = 0; o < instr_nopd(m, &m->body.v[i]); o++) {
@@ -432,7 +465,12 @@ static layer_bytes bytes_of_layers(const balance *b, const layer_list *l) {
       seen[v] = true;
     }
   const double *kept = b->o->train ? kept_of_layers(b, l) : NULL;
-  for (u32 k = 0; kept && k < l->n; k++) x.kept[k] = (i64)kept[k];
+  double *all = ZNEWN(b->a, double, 2 * l->n + 1);
+  for (u32 k = 0; k < l->n; k++) {
+    if (kept) x.kept[k] = (i64)kept[k];
+    all[k] = (double)x.fixed[k], all[l->n + k] = (double)x.kept[k];
+  }
+  planner_keep_times(b->pl, &key, all, 2 * l->n);
   return x;
 }
 
@@ -471,10 +509,11 @@ static bool fits_in_order(const balance *b, const layer_bytes *bytes, const u32 
 }
 
 // Another order of blocks, where that of the machine does not fit and one does.
-static bool reorder(balance *b, const layer_list *l, const i64 *const *ps, u32 *end, choice_value *places) {
+static bool reorder(balance *b, const layer_list *l, u32 *end, choice_value *places) {
   const u32 n = b->s->pp.n;
   const layer_bytes bytes = bytes_of_layers(b, l);
-  if (fits_in_order(b, &bytes, end)) return false;
+  const i64 *const *ps = fits_in_order(b, &bytes, end) ? NULL : times_of_blocks(b, l);
+  if (!ps) return false;
   u32 *kind = NEWN(b->a, u32, n), nkinds = kinds_of_blocks(b, ps, l->n, kind);
   balance_devices *of = ZNEWN(b->a, balance_devices, nkinds);
   const i64 **time = NEWN(b->a, const i64 *, nkinds);
@@ -514,29 +553,43 @@ static bool places_of_stages(const balance *b, u32 *place) {
   return true;
 }
 
-static bool share_layers(balance *b, strategy *s) {
-  const u32 n = b->s->pp.n, chunks = b->s->v.n;
-  const layer_list l = layers_of(b);
-  const i64 **ps = NEWN(b->a, const i64 *, n);
-  u32 *place = NEWN(b->a, u32, n * chunks);
-  if (l.n < n * chunks) return true; // by FLOPs, which cuts between single matmuls too
-  for (u32 q = 0; q < n; q++)
-    if (!(ps[q] = block_times(b, &l, strategy_block(b->s, q), q))) return false;
-  if (!places_of_stages(b, place)) return false;
+// By stage, one past its last layer, below 0: there are no such cuts. NULL: not known.
+static const double *cuts_of(balance *b, const layer_list *l) {
+  const u32 n = b->s->pp.n * b->s->v.n;
+  const planner_key key = key_of(b, KEPT_CUTS, false);
+  const double *known = planner_kept_times(b->pl, &key);
+  if (known) return known;
+  u32 *place = NEWN(b->a, u32, n);
+  const i64 *const *ps = times_of_blocks(b, l);
+  if (!ps || !places_of_stages(b, place)) return NULL;
   // Of a file the longest stage alone is made short: its stages do not go round
-  const u32 passes = b->s->schedule.path ? 1 : chunks;
-  const balance_passes in = {.nlayers = l.n,
-                             .nkinds = n,
-                             .nplaces = n * chunks / passes,
+  const u32 passes = b->s->schedule.path ? 1 : b->s->v.n;
+  const balance_passes in = {.nlayers = l->n,
+                             .nkinds = b->s->pp.n,
+                             .nplaces = n / passes,
                              .nchunks = passes,
                              .kind = place,
                              .time_ps = ps};
   balance_chunked cut;
-  if (balance_chunks(b->a, &in, &cut) != BALANCE_OK) return true;
-  u32 *end = arena_dup(b->a, cut.end, n * chunks * sizeof *end), *part = NEWN(b->a, u32, n * chunks);
-  if (chunks == 1 && !b->s->places.nparts && !b->s->tp_stages.nparts) reorder(b, &l, ps, end, &s->places);
-  for (u32 k = 0; k < n * chunks; k++) part[k] = end[k] - (k ? end[k - 1] : 0);
-  s->layers = (choice_value){.nparts = n * chunks, .part = part};
+  const bool ok = balance_chunks(b->a, &in, &cut) == BALANCE_OK;
+  double *end = NEWN(b->a, double, n);
+  for (u32 k = 0; k < n; k++) end[k] = ok ? (double)cut.end[k] : -1;
+  planner_keep_times(b->pl, &key, end, n);
+  return end;
+}
+
+static bool share_layers(balance *b, strategy *s) {
+  const u32 n = b->s->pp.n * b->s->v.n;
+  const layer_list l = layers_of(b);
+  if (l.n < n) return true; // by FLOPs, which cuts between single matmuls too
+  const double *cut = cuts_of(b, &l);
+  if (!cut) return false;
+  if (cut[0] < 0) return true;
+  u32 *end = NEWN(b->a, u32, n), *part = NEWN(b->a, u32, n);
+  for (u32 k = 0; k < n; k++) end[k] = (u32)cut[k];
+  if (b->s->v.n == 1 && !b->s->places.nparts && !b->s->tp_stages.nparts) reorder(b, &l, end, &s->places);
+  for (u32 k = 0; k < n; k++) part[k] = end[k] - (k ? end[k - 1] : 0);
+  s->layers = (choice_value){.nparts = n, .part = part};
   return true;
 }
 
