@@ -141,6 +141,9 @@ i64 cost_beside(cost_model *k, opcode op, i64 bytes, const u32 *ranks, u32 nsub,
 // one after the other? So it is with the formulas of "heddle", where the time that every efficiency curve
 // gives rises with the size. Not where times were measured or predicted, which may be anything.
 bool cost_rises(const cost_model *k);
+// Are the parts of a computation on several ranks of one kind never faster, in sum, than all of it on one? Where
+// that is so and no efficiency falls as the size grows.
+bool cost_splits(const cost_model *k);
 // The slowest of the subgroups of g over some axes, all running at once: what a planner asks. -1 likewise.
 i64 cost_over(cost_model *k, const prog *p, group g, const u8 *axes, u32 naxes, opcode op, i64 bytes,
               dtype t);

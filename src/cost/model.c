@@ -505,16 +505,23 @@ static i64 slowest(cost_model *k, const seen_subgroups *s, opcode op, i64 bytes,
   return worst;
 }
 
-bool cost_rises(const cost_model *k) {
+typedef bool curve_is(const eff_curve *c, u32 j); // between points j - 1 and j
+static bool time_rises(const eff_curve *c, u32 j) {
+  return c->size[j] / c->eff[j] >= c->size[j - 1] / c->eff[j - 1];
+}
+static bool efficiency_rises(const eff_curve *c, u32 j) { return c->eff[j] >= c->eff[j - 1]; }
+
+static bool all_curves(const cost_model *k, curve_is *is) {
   if (k->m->profile || k->opts.predict || k->formulas != &cost_heddle) return false;
   for (u32 i = 0; i < k->m->nkinds; i++)
-    for (u32 e = 0; e < EFF_KINDS; e++) {
-      const eff_curve *c = &k->m->kind[i].eff[e];
-      for (u32 j = 1; j < c->n; j++)
-        if (c->size[j] / c->eff[j] < c->size[j - 1] / c->eff[j - 1]) return false;
-    }
+    for (u32 e = 0; e < EFF_KINDS; e++)
+      for (u32 j = 1; j < k->m->kind[i].eff[e].n; j++)
+        if (!is(&k->m->kind[i].eff[e], j)) return false;
   return true;
 }
+
+bool cost_rises(const cost_model *k) { return all_curves(k, time_rises); }
+bool cost_splits(const cost_model *k) { return all_curves(k, efficiency_rises); }
 
 i64 cost_over(cost_model *k, const prog *p, group g, const u8 *axes, u32 naxes, opcode op, i64 bytes,
               dtype t) {

@@ -74,9 +74,9 @@ void report_model(report *r, arena *a, const prog *p, const char *name, const fr
 const char *report_types(arena *a, const prog *p, role of); // of main's parameters: "f16, f32"; NULL: none
 // Of one run, by the laws: what ranks do alike is counted once. again: of them, recomputation.
 double report_flops(const prog *p, double *again);
-// Of a step of a program on ranks 0 .. nranks - 1: arithmetic but for recomputation, over the peak of the
+// Of a step of a program on the ranks of its meshes: arithmetic but for recomputation, over the peak of the
 // devices in the weights' type; 0: not known (sim.c).
-double report_mfu(const prog *p, const machine *m, u32 nranks, i64 step_ps);
+double report_mfu(const prog *p, const machine *m, i64 step_ps);
 // One line, and a fact; nothing without batch norm in training (batchnorm.c).
 void report_batchnorm(report *r, const batchnorm_stats *s);
 typedef struct {

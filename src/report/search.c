@@ -32,11 +32,11 @@ static const char *text_of(arena *a, cell x) {
   return sb_str(&b);
 }
 
-// The best plan that uses one degree only; NULL: none was simulated.
-static const search_point *alone(const search_result *s, choice_id degree) {
+// The best plan that uses one degree only, on all ranks; NULL: none was simulated.
+static const search_point *alone(const search_result *s, choice_id degree, u32 ranks) {
   for (u32 i = 0; i < s->npoints; i++) {
     const search_point *p = &s->point[i];
-    if (p->time_ps && p->s.dp.n * p->s.tp.n * p->s.pp.n == p->s.of[degree].n) return p;
+    if (p->time_ps && p->s.of[degree].n == ranks) return p;
   }
   return NULL;
 }
@@ -48,10 +48,10 @@ static void put_other(report *r, arena *a, const char *label, const search_point
   report_line(r, "", "%s the time, %s", text_of(a, cell_x(CELL_TIMES, times)), how);
 }
 
-static void put_alone(report *r, arena *a, const search_result *s) {
+static void put_alone(report *r, arena *a, const search_result *s, u32 ranks) {
   const search_point *w = &s->point[0];
   for (choice_id k = 0; choice_is_degree(k); k++) {
-    const search_point *p = alone(s, k);
+    const search_point *p = alone(s, k, ranks);
     const char *label = arena_printf(a, "%s alone", choice_get(k)->name);
     if (!p || p == w) continue;
     if (p->state == SEARCH_OVER_MEMORY)
@@ -83,7 +83,7 @@ static const char *not_searched(arena *a, const search_opts *o, u32 ranks) {
 
 // Of a mixed machine: who gets how much, what equal shares cost, and how far it is from no device ever
 // waiting.
-static void put_kinds(report *r, arena *a, const search_result *s) {
+static void put_kinds(report *r, arena *a, const search_result *s, u32 ranks) {
   static const column cols[] = {{"device", "device"},
                                 {"ranks", "ranks"},
                                 {"work", "share of work"},
@@ -99,14 +99,21 @@ static void put_kinds(report *r, arena *a, const search_result *s) {
   report_table(r, "devices", cols, COUNT_OF(cols));
   for (u32 k = 0; k < s->nkinds; k++) {
     const search_kind *x = &s->kinds[k];
-    report_row(r, (cell[]){cell_text(x->name), cell_i(CELL_INT, x->ranks), cell_x(CELL_SHARE, x->work),
-                           cell_x(CELL_SHARE, x->computes), cell_x(CELL_SHARE, x->communicates),
-                           cell_x(CELL_SHARE, MAX(1 - x->computes - x->communicates, 0)),
-                           cell_i(CELL_BYTES, x->peak_bytes), cell_i(CELL_BYTES, x->usable_bytes),
-                           x->one_more > 0 ? cell_x(CELL_SHARE, 1 / x->one_more - 1) : cell_none()});
+    const bool works = x->peak_bytes > 0;
+    report_row(r,
+               (cell[]){cell_text(x->name), cell_i(CELL_INT, x->ranks), cell_x(CELL_SHARE, x->work),
+                        works ? cell_x(CELL_SHARE, x->computes) : cell_none(),
+                        works ? cell_x(CELL_SHARE, x->communicates) : cell_none(),
+                        works ? cell_x(CELL_SHARE, MAX(1 - x->computes - x->communicates, 0)) : cell_none(),
+                        cell_i(CELL_BYTES, x->peak_bytes), cell_i(CELL_BYTES, x->usable_bytes),
+                        x->one_more > 0 ? cell_x(CELL_SHARE, 1 / x->one_more - 1) : cell_none()});
   }
   report_gap(r);
   const double even = (double)s->even_ps / (double)w->time_ps;
+  const u32 used = w->s.dp.n * w->s.tp.n * w->s.pp.n, first = w->s.skip.n;
+  if (used < ranks)
+    report_line(r, "left out", "%u of %u devices: the winner is on ranks %u to %u", ranks - used, ranks,
+                first, first + used - 1);
   report_fact(r, "equal_ps", NULL, s->even_ps ? cell_i(CELL_PS, s->even_ps) : cell_none());
   report_fact(r, "equal_strategy", NULL, s->even_ps ? cell_text(s->even) : cell_none());
   if (!s->even_ps)
@@ -192,7 +199,7 @@ static void put_why(report *r, arena *a, const search_about *about, const search
   report_batchnorm(r, &about->batchnorm);
   if (s->nfit > 1)
     put_other(r, a, "next", &s->point[1], arena_printf(a, "limited by %s", limit_of(&s->point[1])), s);
-  put_alone(r, a, s);
+  put_alone(r, a, s, about->ranks);
   for (u32 i = s->nfit; i < s->npoints; i++) {
     const search_point *p = &s->point[i];
     if (p->state == SEARCH_OVER_MEMORY && p->time_ps < w->time_ps - w->time_ps / 100 &&
@@ -297,7 +304,7 @@ void report_search(report *r, arena *a, const search_about *about, const search_
   put_why(r, a, about, s);
   if (s->one_device_ps) report_fact(r, "one_device_ps", NULL, cell_i(CELL_PS, s->one_device_ps));
   put_certificate(r, a, about, o, s);
-  put_kinds(r, a, s);
+  put_kinds(r, a, s, about->ranks);
   put_counts(r, a, s);
 }
 

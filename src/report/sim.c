@@ -8,9 +8,9 @@ static const char *ranks_text(arena *a, const sim_result *s, const u32 *mark, u3
   strbuf b = {.a = a};
   u32 runs = 0, n = s->nranks;
   for (u32 i = 0; i < n; i++) {
-    if (mark[s->class_of_rank[i]] != wanted) continue;
+    if (!s->used[i] || mark[s->class_of_rank[i]] != wanted) continue;
     u32 j = i;
-    while (j + 1 < n && mark[s->class_of_rank[j + 1]] == wanted) j++;
+    while (j + 1 < n && s->used[j + 1] && mark[s->class_of_rank[j + 1]] == wanted) j++;
     if (runs++ == 4) {
       sb_put(&b, ",...");
       break;
@@ -69,7 +69,7 @@ static void put_devices(report *r, const machine *m, const sim_result *s) {
     sim_sum busy = 0, comm = 0, idle = 0;
     u32 n = 0;
     for (u32 k = 0; k < s->nranks; k++) {
-      if (m->dev[k].kind != d) continue;
+      if (!s->used[k] || m->dev[k].kind != d) continue;
       u32 at = s->class_of_rank[k] * s->nstreams;
       busy += s->busy_ps[at] - s->comm_ps[at];
       comm += s->comm_ps[at];
@@ -216,9 +216,22 @@ typedef struct {
   u32 nranks;
 } arithmetic;
 
-static arithmetic arithmetic_of(const prog *p, const machine *m, u32 nranks) {
+// Marks the ranks of all meshes, of the first n; a program without a mesh has rank 0.
+static void mark_used(const prog *p, u32 n, bool *used) {
+  const u32 meshes = mesh_count(p->sp);
+  used[0] = !meshes;
+  for (u32 k = 1; k <= meshes; k++) {
+    const mesh_info *m = mesh_get(p->sp, (mesh){k});
+    for (u32 j = 0; j < m->nranks; j++) {
+      const u32 rank = m->ranks ? m->ranks[j] : m->first + j;
+      if (rank < n) used[rank] = true;
+    }
+  }
+}
+
+static arithmetic arithmetic_of(const prog *p, const machine *m) {
   const func_info *f = func_get(p, p->main);
-  arithmetic x = {.t = DT_F32, .nranks = nranks};
+  arithmetic x = {.t = DT_F32};
   x.flops = report_flops(p, &x.again);
   for (u32 i = f->nparams; i-- > 0;)
     if (f->params.v[i].r == ROLE_WEIGHT && !val_type(p, f, i + 1)->tuple) x.t = val_type(p, f, i + 1)->s.t;
@@ -227,7 +240,14 @@ static arithmetic arithmetic_of(const prog *p, const machine *m, u32 nranks) {
     const type_info *t = val_type(p, f, i + 1);
     several |= f->params.v[i].r == ROLE_WEIGHT && !t->tuple && t->s.nd > 1 && t->s.t != x.t;
   }
-  for (u32 k = 0; k < nranks && !several; k++) x.peak += machine_kind_of(m, k)->rate[x.t];
+  arena *a = arena_new();
+  bool *used = ZNEWN(a, bool, m->nranks);
+  mark_used(p, m->nranks, used);
+  for (u32 k = 0; k < m->nranks; k++) {
+    x.nranks += used[k];
+    if (used[k] && !several) x.peak += machine_kind_of(m, k)->rate[x.t];
+  }
+  arena_free(a);
   return x;
 }
 
@@ -245,8 +265,8 @@ static rates rates_in(const arithmetic *x, double seconds) {
   return r;
 }
 
-double report_mfu(const prog *p, const machine *m, u32 nranks, i64 step_ps) {
-  const arithmetic x = arithmetic_of(p, m, nranks);
+double report_mfu(const prog *p, const machine *m, i64 step_ps) {
+  const arithmetic x = arithmetic_of(p, m);
   const cell mfu = rates_in(&x, (double)step_ps * 1e-12).mfu;
   return x.flops > 0 && mfu.kind == CELL_SHARE ? mfu.u.x : 0;
 }
@@ -297,7 +317,7 @@ void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_
   i64 usable = m->kind[m->dev[s->cls[s->peak_class].first_rank].kind].usable_bytes;
   const double alone = (double)s->makespan_ps * 1e-12;
   const double steady = s->ncarried ? (double)s->period_ps * 1e-12 : 0;
-  const arithmetic work = arithmetic_of(p, m, s->nranks);
+  const arithmetic work = arithmetic_of(p, m);
   report_fact(r, "model", "model", cell_text(of->model));
   report_fact(r, "plan", of->plan ? "plan" : NULL, cell_text(of->plan));
   report_batchnorm(r, &of->batchnorm);
@@ -308,7 +328,7 @@ void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_
   report_fact(r, "parameter_dtypes", NULL, cell_text(weights));
   report_fact(r, "state_dtypes", NULL, cell_text(states));
   report_fact(r, "machine", "machine", cell_text(machine_title(a, m)));
-  report_fact(r, "ranks", "ranks", cell_i(CELL_INT, s->nranks));
+  report_fact(r, "ranks", "ranks", cell_i(CELL_INT, s->nused));
   put_time(r, s);
   report_error(r, a, s);
   put_samples(r, of->batch, alone, steady);

@@ -29,8 +29,8 @@ typedef struct {
   const cost_model *k;
   double *memo; // seconds by function; below 0: not known yet
   arena *a;
-  u32 mean;   // the rate is the mean over so many ranks; 0: the best of any
-  dtype only; // products of this type alone; DT_NONE: all
+  u32 first, mean; // the rate is the mean over so many ranks from `first` on; mean 0: the best of any
+  dtype only;      // products of this type alone; DT_NONE: all
 } counting;
 
 static bool is_product(const instr *i) { return op_row_of(i->op)->flags & OPF_GEMM; }
@@ -48,7 +48,8 @@ static double product_time(const counting *x, const func_info *f, const instr *i
   if (x->only != DT_NONE && in[0].t != x->only) return 0;
   for (u32 k = 0; k < x->m->nkinds && !x->mean; k++)
     rate = MAX(rate, cost_top_flops(x->k, &x->m->kind[k], in[0].t));
-  for (u32 r = 0; r < x->mean; r++) rate += cost_top_flops(x->k, machine_kind_of(x->m, r), in[0].t) / x->mean;
+  for (u32 r = x->first; r < x->first + x->mean; r++)
+    rate += cost_top_flops(x->k, machine_kind_of(x->m, r), in[0].t) / x->mean;
   const attrs at = attrs_get(p, i->at);
   const law *l = rate > 0 ? op_law(p->c, x->a, i->op, at, n, in, &nres, out, i->where) : NULL;
   return l ? op_flops(i->op, at, l) / rate : 0;
@@ -66,7 +67,7 @@ static double products_time(const counting *x, func f) {
 }
 
 static counting counting_new(arena *a, const prog *p, const machine *m, const cost_model *k) {
-  counting x = {p, m, k, NEWN(a, double, p->funcs.n), a, 0, DT_NONE};
+  counting x = {p, m, k, NEWN(a, double, p->funcs.n), a, 0, 0, DT_NONE};
   for (u32 i = 0; i < p->funcs.n; i++) x.memo[i] = -1;
   return x;
 }
@@ -188,19 +189,24 @@ void bounds_make(arena *keep, planner *pl, const machine *m, u32 ranks, cost_mod
   prog *src = planner_source(pl);
   const func_info *f = func_get(src, src->main);
   arena *a = arena_new();
-  *b = (bounds){.train = o->train, .ranks = ranks, .memory = memory_bounds_make(keep, pl, o)};
+  *b = (bounds){.train = o->train, .memory = memory_bounds_make(keep, pl, o)};
+  b->nwindows = space_windows(m, o, ranks, b->window);
   counting x = counting_new(a, src, m, k);
   const double forward = products_time(&x, src->main); // what nobody uses included
   prog *whole = plan_apply(pl, plan_single(a, src, o->train, &o->optim), NULL);
   if (whole) { // else no plan can be made
     counting y = counting_new(a, whole, m, k);
-    b->work = b->spread = products_time(&y, whole->main);
+    b->work = products_time(&y, whole->main);
     bool several = false;
     for (u32 r = 1; r < ranks; r++) several |= m->dev[r].kind != m->dev[0].kind;
-    for (u32 t = 1; several && t < DT_COUNT; t++) { // kinds may be good at different types
-      counting z = counting_new(a, whole, m, k);
-      z.mean = ranks, z.only = (dtype)t;
-      b->spread = MAX(products_time(&z, whole->main), b->spread);
+    for (u32 w = 0; w < b->nwindows; w++) {
+      rank_window *of = &b->window[w];
+      of->spread = b->work;
+      for (u32 t = 1; several && t < DT_COUNT; t++) { // kinds may be good at different types
+        counting z = counting_new(a, whole, m, k);
+        z.first = of->first, z.mean = of->n, z.only = (dtype)t;
+        of->spread = MAX(products_time(&z, whole->main), of->spread);
+      }
     }
     prog_free(whole);
   }
@@ -231,9 +237,12 @@ static bool splits_backward(const strategy *s) {
 
 // And of it, the time of the products spread evenly.
 static double seconds(const bounds *b, const strategy *s, double *even) {
-  const bool all = (u64)s->dp.n * s->tp.n * s->pp.n == b->ranks;
+  const u64 ranks = (u64)s->dp.n * s->tp.n * s->pp.n;
+  double all = b->work;
+  for (u32 k = 0; k < b->nwindows; k++)
+    if (b->window[k].first == s->skip.n && b->window[k].n == ranks) all = b->window[k].spread;
   const double K = s->mb.n, P = s->pp.n, w = b->work / s->dp.n / s->tp.n / K,
-               mean = (all ? b->spread : b->work) / s->dp.n / s->tp.n / P;
+               mean = all / s->dp.n / s->tp.n / P;
   *even = mean;
   if (s->pp.n == 1 || s->v.n > 1 || !b->chain) return mean;
   return MAX(mean, filled(w, P, K, b->train && splits_backward(s) ? 1.0 / 3 : 1));

@@ -1,6 +1,9 @@
 // evaluate.c - time and bytes of one point: its stages and its schedule, each known from an earlier point or
 // made now, and one pass over the schedule.
 //
+// On devices of several kinds a plan is given up when its busiest rank alone works for longer than the plans that
+// are kept take: no stages are made of it.
+//
 // Idea: the stages of a plan do not depend on the order in which they run, nor on the streams of their sends,
 // and a line of tasks does not depend on what they cost. So both are kept, each by what it does depend on,
 // compared in full; the oldest are given up. A plan that cannot be known by its stages is applied and
@@ -16,6 +19,7 @@ typedef struct {
   arena *a; // NULL: empty
   u64 used;
   plan_probed about;
+  i64 busy_ps;          // of the busiest rank; 0: not asked
   const sim_stages *st; // NULL: not of a kind that can be known by its stages
   struct {
     bool known;
@@ -58,14 +62,20 @@ static known_stages *stages_slot(known *k, const strategy *of, bool split, bool 
   return oldest;
 }
 
-// NULL and diagnostics: the plan is impossible.
-static known_stages *stages_of(const search *s, worker *w, const search_point *p, const plan *pn) {
+// NULL and diagnostics: the plan is impossible. NULL and *busy above what is kept: it is too slow.
+static known_stages *stages_of(const search *s, worker *w, const search_point *p, const plan *pn, i64 *busy) {
   strategy of = strategy_of_stages(&p->s); // a file says where stages lie, too
   bool found;
   known_stages *x = stages_slot(w->stages, &of, pn->made.row && pn->made.row->split && pn->train, &found);
   x->used = ++w->stages->now;
+  *busy = x->busy_ps;
   if (found) return x;
-  const sim_opts so = {.mode = SIM_FOLDED, .bytes = s->o->bytes, .peak_only = true};
+  const i64 enough = kept_last(&s->kept);
+  const sim_opts so = {.mode = SIM_FOLDED,
+                       .bytes = s->o->bytes,
+                       .peak_only = true,
+                       .busiest_ps = s->o->no_bounds || !s->several ? NULL : busy,
+                       .enough_ps = enough};
   const u32 before = diag_errors(w->c);
   bool made = true;
   plan as = *pn;
@@ -74,9 +84,10 @@ static known_stages *stages_of(const search *s, worker *w, const search_point *p
     if (all && !x->about.pipeline.nspans) break; // it had all layers
     prog *probe = plan_probe(w->pl, &as, w->k, x->a, all, &x->about);
     if (probe) x->st = sim_stages_of(w->c, x->a, probe, w->k, &so, &x->about.pipeline);
-    made = probe && diag_errors(w->c) == before;
+    made = probe && diag_errors(w->c) == before && *busy <= enough;
     prog_free(probe);
   }
+  x->busy_ps = *busy;
   if (made) return x;
   arena_free(x->a);
   *x = (known_stages){.used = 0};
@@ -206,11 +217,15 @@ static pass prepare(search *s, worker *w, search_point *p) {
   pass left = {0};
   if (!w->stages) w->stages = ZNEWN(w->a, known, 1);
   plan *pn = search_plan(s, w, a, p, NULL);
-  known_stages *x = pn ? stages_of(s, w, p, pn) : NULL;
+  i64 busy = 0;
+  known_stages *x = pn ? stages_of(s, w, p, pn, &busy) : NULL;
+  if (busy > p->bound_ps) p->bound_ps = busy, p->bound_fill_ps = 0, p->bound_work = true;
   p->same_zero = x ? same_zero(s, x->about.storage_split, p) : p->s.zero.n;
   sim_pipe_result r;
   left.st = x && by_stages(s, p) ? stages_sending(x, pn, a) : NULL;
-  if (!x) {
+  if (!x && busy > kept_last(&s->kept)) {
+    p->state = SEARCH_BOUND_TIME;
+  } else if (!x) {
     search_impossible(p, w);
   } else if (p->same_zero != p->s.zero.n) {
     p->state = SEARCH_EQUAL; // worded when the wave is done

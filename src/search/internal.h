@@ -20,11 +20,18 @@ typedef struct {
   bool broken;      // the session could not be set up
 } worker;
 
+// Ranks [first, first + n) of the machine: all of them, and where devices of several kinds are at choice those
+// without the slowest kinds at either end.
 typedef struct {
-  double work;   // seconds of all products of a step on one device at the best rate of any
-  double spread; // ... at the mean of the best rates of all ranks
-  u32 ranks;
-  bool chain; // one product after the other, there and back
+  u32 first, n;
+  double spread; // bounds.spread of them
+} rank_window;
+enum { WINDOWS_MOST = 16 };
+typedef struct {
+  double work; // seconds of all products of a step on one device at the best rate of any
+  u32 nwindows;
+  rank_window window[WINDOWS_MOST]; // spread: ... at the mean of the best rates of their ranks
+  bool chain;                       // one product after the other, there and back
   bool train;
   double *forward; // seconds of the forward's products of main before instruction i, from 0, likewise
   double missing;  // of gradients that products do not have, where the others have two
@@ -47,6 +54,7 @@ typedef struct {
   arena *a;
   worker *w;
   u32 ranks;
+  bool several; // kinds of devices
   i64 limit;
   kept kept;
   hmap by_strategy;          // indices of points
@@ -95,8 +103,8 @@ search_point *search_find(const search *s, const strategy *x); // NULL: not in t
 // the next one; NULL and diagnostics: it is impossible. hash (or NULL): its plan_hash.
 plan *search_plan(const search *s, worker *w, arena *a, const search_point *p, u64 *hash);
 void unordered_free(unordered *x);
-u32 search_block(const plan *pn,
-                 const plan_segment *seg); // the block of dp x tp ranks that the stage lies on
+// The block of dp x tp ranks, of those that the plan does not skip, that the stage lies on.
+u32 search_block(const strategy *s, const plan *pn, const plan_segment *seg);
 
 // ---- evaluate.c ---------------------------------------------------------------------------------------
 enum { EVALUATED_MOST = 64 };
@@ -108,6 +116,7 @@ void known_free(known *k);
 // ---- space.c ------------------------------------------------------------------------------------------
 // Every strategy of the space once; impossible ones that show without a plan are marked. False and a
 // diagnostic if there is none, if a value that was said is in none, or if a file is no schedule that runs.
+u32 space_windows(const machine *m, const search_opts *o, u32 ranks, rank_window out[WINDOWS_MOST]);
 bool space_make(ctx *c, arena *a, const prog *src, const machine *m, const search_opts *o, u32 ranks,
                 search_result *r, schedule_files *files);
 

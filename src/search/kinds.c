@@ -9,23 +9,25 @@ static void work_of_ranks(const search *s, const plan *pn, const strategy *x, do
   double *place = ZNEWN(s->a, double, x->pp.n);
   for (u32 k = 0; k < pn->nsegments; k++) {
     const plan_segment *seg = &pn->segments[k];
-    place[search_block(pn, seg)] += (forward[seg->to] - forward[seg->from - 1]) / all;
+    place[search_block(x, pn, seg)] += (forward[seg->to] - forward[seg->from - 1]) / all;
   }
   for (u32 r = 0; r < ranks * x->pp.n; r++) {
     const u32 at[2] = {r % ranks / x->tp.n, r % x->tp.n}; // of axes dp, tp: the second and the third
-    part[r] = place[r / ranks];
-    if (x->tp_stages.nparts) part[r] /= ranks; // all of a place do as much
+    double *to = &part[x->skip.n + r];
+    *to = place[r / ranks];
+    if (x->tp_stages.nparts) *to /= ranks; // all of a place do as much
     for (u32 k = 0; !x->tp_stages.nparts && k < 2; k++) {
       const plan_axis *axis = &pn->axes[k + 1];
-      part[r] *= axis->shares ? (double)axis->shares[at[k]] / plan_parts(axis) : 1.0 / axis->size;
+      *to *= axis->shares ? (double)axis->shares[at[k]] / plan_parts(axis) : 1.0 / axis->size;
     }
   }
 }
 
 static void add_rank(search_kind *to, const sim_result *r, u32 rank, double part) {
+  to->ranks++;
+  if (rank >= r->nranks) return; // left out
   const u32 at = r->class_of_rank[rank] * r->nstreams;
   const double span = (double)MAX(r->makespan_ps, 1);
-  to->ranks++;
   to->work += part;
   to->computes += (double)(r->busy_ps[at] - r->comm_ps[at]) / span;
   to->communicates += (double)r->comm_ps[at] / span;
@@ -36,7 +38,7 @@ static void add_rank(search_kind *to, const sim_result *r, u32 rank, double part
 void kinds_of(search *s, const whole_answer *x, const hybrid_opts *h) {
   const machine *m = s->m;
   search_result *r = s->r;
-  double *part = NEWN(s->a, double, s->ranks), *speed = ZNEWN(s->a, double, m->nkinds), all = 0;
+  double *part = ZNEWN(s->a, double, s->ranks), *speed = ZNEWN(s->a, double, m->nkinds), all = 0;
   search_kind *of = ZNEWN(s->a, search_kind, m->nkinds);
   arena *tmp = arena_new();
   hybrid_opts own = *h;

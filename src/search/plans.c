@@ -62,12 +62,12 @@ static bool resolve(worker *w, arena *a, hybrid_opts *h) {
   return true;
 }
 
-u32 search_block(const plan *pn, const plan_segment *seg) {
+u32 search_block(const strategy *s, const plan *pn, const plan_segment *seg) {
   const plan_mesh *m = &pn->meshes[seg->on.mesh];
   u32 ranks = 1;
   for (u32 k = 1; k < m->naxes; k++) ranks *= pn->axes[m->axis[k] - 1].size;
   const u32 at = (seg->on.nfix ? seg->on.fix[0].at : 0) * ranks;
-  return (m->ranks ? m->ranks[at] : at) / ranks;
+  return m->ranks ? (m->ranks[at] - s->skip.n) / ranks : at / ranks;
 }
 
 plan *search_plan(const search *s, worker *w, arena *a, const search_point *p, u64 *hash) {

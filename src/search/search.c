@@ -299,7 +299,7 @@ static bool run_waves(search *s, search_point **all, u32 n, int threads) {
 
 // With bounds. If one of them does not hold, again without any.
 static void run_bounded(search *s, search_point **all, u32 n, int threads) {
-  s->works = works_new(s->a, s);
+  if (!s->works) s->works = works_new(s->a, s);
   search_point **order = arena_dup(s->a, all, n * sizeof *all);
   if (run_waves(s, order, n, threads)) return;
   s->r->bound_failed = true;
@@ -372,38 +372,13 @@ static i64 one_device(search *s) {
 static void confirm(search *s) {
   if (!s->r->nfit) return;
   const search_point *p = &s->r->point[0];
-  bool several = false;
-  for (u32 k = 1; k < s->ranks; k++) several |= s->m->dev[k].kind != s->m->dev[0].kind;
-  const char *wrong = whole_differs(s->w[0].pl, s->w[0].k, s->a, s->o, p, several && !s->o->plain ? s : NULL);
+  const char *wrong =
+      whole_differs(s->w[0].pl, s->w[0].k, s->a, s->o, p, s->several && !s->o->plain ? s : NULL);
   strbuf b = {.a = s->a};
   if (!wrong) return;
   strategy_print(&p->s, &b);
   fprintf(stderr, "heddle: the program of %s: %s\n", sb_str(&b), wrong);
   assert(!"the winner of a search is what its program is");
-}
-
-// On devices of several kinds: what the best plan takes that gives all of them the same. The first part asks.
-static void find_even(search *s) {
-  static const choice_id rows[] = {CHOICE_dp_shares, CHOICE_tp_shares, CHOICE_layers, CHOICE_tp_stages,
-                                   CHOICE_places};
-  search_result *r = s->r, even;
-  if (!r->nkinds || s->o->plain || s->o->part > 1) return;
-  arena *a = arena_new();
-  ctx *c = ctx_new();
-  search_opts o = *s->o;
-  choice_value equal[COUNT_OF(rows)];
-  for (u32 k = 0; k < COUNT_OF(rows); k++) {
-    equal[k] = choice_default(rows[k]);
-    o.space.of[rows[k]] = (choice_set){.said = true, .n = 1, .v = &equal[k]};
-  }
-  o.top = 1, o.parts = o.part = 0, o.plain = true;
-  if (search_run(c, a, s->src, s->m, s->costs, &o, &even)) {
-    strbuf b = {.a = s->a};
-    strategy_print(&even.point[0].s, &b);
-    r->even_ps = even.point[0].time_ps, r->even = sb_str(&b);
-  }
-  ctx_free(c);
-  arena_free(a);
 }
 
 static void run(search *s, int threads) {
@@ -417,7 +392,43 @@ static void run(search *s, int threads) {
   outcome_settle(s->a, s->o, r);
   r->one_device_ps = one_device(s);
   confirm(s);
-  find_even(s);
+}
+
+// On devices of several kinds: what the best plan takes that gives all of them the same. The first part asks.
+// What this search has found out of plans, prices and work serves that one too.
+static void find_even(search *s, int threads) {
+  static const choice_id rows[] = {CHOICE_dp_shares, CHOICE_tp_shares, CHOICE_layers,
+                                   CHOICE_tp_stages, CHOICE_places,    CHOICE_skip};
+  search_result *r = s->r, even = {.batch = s->o->batch};
+  if (!r->nkinds || s->o->plain || s->o->part > 1) return;
+  arena *a = arena_new();
+  ctx *c = ctx_new();
+  search_opts o = *s->o;
+  choice_value equal[COUNT_OF(rows)];
+  for (u32 k = 0; k < COUNT_OF(rows); k++) {
+    equal[k] = choice_default(rows[k]);
+    o.space.of[rows[k]] = (choice_set){.said = true, .n = 1, .v = &equal[k]};
+  }
+  o.top = 1, o.parts = o.part = 0, o.plain = true;
+  search e = {.src = s->src,
+              .m = s->m,
+              .costs = s->costs,
+              .o = &o,
+              .r = &even,
+              .a = a,
+              .w = s->w,
+              .ranks = s->ranks,
+              .several = s->several,
+              .limit = s->limit,
+              .works = s->works};
+  if (space_make(c, a, s->src, s->m, &o, s->ranks, &even, &e.files)) run(&e, threads);
+  if (even.nfit) {
+    strbuf b = {.a = s->a};
+    strategy_print(&even.point[0].s, &b);
+    r->even_ps = even.point[0].time_ps, r->even = sb_str(&b);
+  }
+  ctx_free(c);
+  arena_free(a);
 }
 
 static bool enough(ctx *c, const machine *m, u32 ranks) {
@@ -449,11 +460,12 @@ bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_
     usable = MAX(usable, machine_kind_of(m, k)->usable_bytes);
     least = MIN(least, machine_kind_of(m, k)->usable_bytes);
   }
+  for (u32 k = 1; k < ranks; k++) s.several |= m->dev[k].kind != m->dev[0].kind;
   s.limit = r->memory_bytes = o->memory_bytes ? o->memory_bytes : usable;
   r->memory_least = o->memory_bytes ? o->memory_bytes : least;
   bool ok = setup(&s, &s.w[0]);
   if (ok)
-    run(&s, threads);
+    run(&s, threads), find_even(&s, threads);
   else
     for (u32 i = 0; i < diag_count(s.w[0].c); i++)
       diag(c, diag_get(s.w[0].c, i).id, (loc){0}, "%s", diag_get(s.w[0].c, i).message);

@@ -158,6 +158,10 @@ static void next(points *sp, u32 row, strategy *s) {
     add_point(sp, s);
     return;
   }
+  if (id == CHOICE_skip) { // of the window
+    next(sp, row + 1, s);
+    return;
+  }
   const choice_set *x = &sp->o->space.of[row];
   const bool applies = choice_applies(id, s, sp->o->train);
   if (applies && searched(sp, id)) {
@@ -214,17 +218,77 @@ static bool all_used(points *sp) {
   return true;
 }
 
+// ---- which ranks --------------------------------------------------------------------------------------
+static double speed_of(const machine *m, u32 rank) {
+  double most = 0;
+  for (u32 t = 1; t < DT_COUNT; t++) most = MAX(most, machine_top_flops(machine_kind_of(m, rank), (dtype)t));
+  return most;
+}
+
+// The window without the ranks at its ends that are of the slower kind there. False: all are of one kind.
+static bool shrink(const machine *m, rank_window *x) {
+  const u32 end = x->first + x->n, a = m->dev[x->first].kind, b = m->dev[end - 1].kind;
+  const u32 slow = speed_of(m, x->first) <= speed_of(m, end - 1) ? a : b;
+  u32 from = x->first, to = end;
+  while (from < to && m->dev[from].kind == slow) from++;
+  while (to > from && m->dev[to - 1].kind == slow) to--;
+  x->first = from, x->n = to - from;
+  return x->n > 0;
+}
+
+u32 space_windows(const machine *m, const search_opts *o, u32 ranks, rank_window out[WINDOWS_MOST]) {
+  const choice_set *said = &o->space.of[CHOICE_skip];
+  u32 n = 0;
+  if (said->said && !said->all) {
+    for (u32 k = 0; k < said->n && n < WINDOWS_MOST; k++) {
+      const u32 skip = said->v[k].n;
+      if (skip < m->nranks) out[n++] = (rank_window){skip, o->ranks ? o->ranks : m->nranks - skip, 0};
+    }
+    return n;
+  }
+  rank_window x = {0, ranks, 0};
+  do out[n++] = x;
+  while (!o->ranks && !o->plain && n < WINDOWS_MOST && shrink(m, &x));
+  return n;
+}
+
+// False: not so many.
+static bool windows_fit(points *sp, const machine *m, u32 ranks) {
+  const choice_set *x = &sp->o->space.of[CHOICE_skip];
+  for (u32 k = 0; k < x->n; k++) {
+    const u32 skip = x->v[k].n;
+    if (sp->o->ranks ? (u64)skip + ranks <= m->nranks : skip < m->nranks) continue;
+    diag(sp->c, E_STRATEGY, x->at, "skip=%u leaves %u of the machine's %u devices", skip,
+         m->nranks - MIN(skip, m->nranks), m->nranks);
+    diag_hint(sp->c, sp->o->ranks ? "a smaller skip, or --devices" : "a smaller skip");
+    return false;
+  }
+  return true;
+}
+
+static void all_windows(points *sp, const machine *m, u32 ranks) {
+  rank_window window[WINDOWS_MOST];
+  const u32 n = space_windows(m, sp->o, ranks, window);
+  for (u32 w = 0; w < n; w++) {
+    const rank_window *x = &window[w];
+    strategy s = strategy_default();
+    sp->ranks = x->n, sp->mixed = false, s.skip.n = x->first;
+    for (u32 k = 1; k < x->n; k++) sp->mixed |= m->dev[x->first + k].kind != m->dev[x->first].kind;
+    next(sp, 0, &s);
+  }
+  sp->ranks = ranks;
+}
+
 bool space_make(ctx *c, arena *a, const prog *src, const machine *on, const search_opts *o, u32 ranks,
                 search_result *r, schedule_files *files) {
-  points sp = {.c = c, .a = a, .o = o, .ranks = ranks};
-  for (u32 k = 1; k < ranks; k++) sp.mixed |= on->dev[k].kind != on->dev[0].kind;
+  points sp = {.c = c, .a = a, .o = o};
   const func_info *m = func_get(src, src->main);
   for (u32 i = 0; i < m->body.n; i++) sp.layers += m->body.v[i].op == OP_call;
-  strategy s = strategy_default();
   if (!policy_schedule_files(c, a, &o->space, files)) return false;
-  sp.counting = true, next(&sp, 0, &s), sp.counting = false;
+  if (!windows_fit(&sp, on, ranks)) return false;
+  sp.counting = true, all_windows(&sp, on, ranks), sp.counting = false;
   vec_reserve(a, &sp.v, sp.count);
-  if (!sp.full) next(&sp, 0, &s);
+  if (!sp.full) all_windows(&sp, on, ranks);
   r->space = r->npoints = sp.v.n, r->point = sp.v.v;
   r->most_microbatches = sp.most_micro;
   if (sp.full) {

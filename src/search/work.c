@@ -26,7 +26,9 @@
 // of every place counts. Of shares that are not equal, what the largest number of samples takes that divides the
 // batch and is no more than a rank's: a computation takes no less time for more samples where cost_rises. What was
 // measured accumulates gradients, all of them. Where a plan has one microbatch, or shards gradients, it accumulates
-// less, and what follows on a gradient may be done on a shard: there only products count of backwards.
+// less, and what follows on a gradient may be done on a shard: there only products count of backwards. Parts of
+// tensors that are not equal: all of the work on one rank of the fastest kind, over the number of parts, where
+// cost_splits.
 //
 // A rank sums gradients besides (sync.c).
 //
@@ -50,6 +52,7 @@ struct works {
   bool off;         // no bound is given
   bool mixed;       // devices of several kinds
   bool rises;       // cost_rises
+  bool splits;      // cost_splits
   u32 even;         // devices of one kind alone are on every node, a multiple of so many; 0: they are not
   const syncs *sync;
   u32 *have; // how many of each
@@ -84,7 +87,7 @@ works *works_new(arena *a, const search *s) {
   x->have = ZNEWN(a, u32, s->m->nkinds);
   for (u32 k = 0; k < s->ranks; k++) x->have[s->m->dev[k].kind]++;
   x->mixed = x->have[s->m->dev[0].kind] < s->ranks;
-  x->rises = cost_rises(s->w[0].k);
+  x->rises = cost_rises(s->w[0].k), x->splits = cost_splits(s->w[0].k);
   x->even = x->mixed ? even_nodes(s->m) : 0;
   x->sync = s->o->train && x->rises ? syncs_make(a, p) : NULL;
   x->off = x->mixed ? s->m->nkinds > WORKS_MOST : !machine_period(s->m);
@@ -119,7 +122,7 @@ static work *work_of(works *x, const strategy *of, u32 kind, bool split, bool ad
 static strategy one_stage(const strategy *s, u32 dp, u32 mb, u32 zero) {
   strategy x = strategy_of_stages(s);
   x.schedule = choice_default(CHOICE_schedule), x.layers = choice_default(CHOICE_layers);
-  x.pp.n = x.v.n = 1;
+  x.pp.n = x.v.n = 1, x.skip = choice_default(CHOICE_skip);
   x.dp.n = dp, x.mb.n = mb, x.zero.n = zero;
   return x;
 }
@@ -131,25 +134,36 @@ static u32 ranks_of_kind(const search *s, u32 kind, u32 most, u32 *rank) {
   return n;
 }
 
-// Of every kind that has so many devices: with the samples of a microbatch that every data rank has; where
-// shares are not equal, with all numbers of samples that a rank may have and that divide the batch.
+// Of every kind that has so many devices.
+static bool add_kinds(works *x, const strategy *at, bool split, bool add, work *v[WORKS_MOST], u32 *n) {
+  for (u32 k = 0; k < x->s->m->nkinds; k++) {
+    if (x->have[k] < at->tp.n) continue;
+    if (*n == WORKS_MOST) return false;
+    if ((v[*n] = work_of(x, at, k, split, add))) ++*n;
+  }
+  return true;
+}
+
+// With the samples of a microbatch that every data rank has; where shares are not equal, with all numbers of
+// samples that a rank may have and that divide the batch. Where tensor ranks may have unequal parts, on one rank
+// besides.
 static u32 find_mixed(works *x, const strategy *s, const strategy *of, bool split, bool add,
                       work *v[WORKS_MOST]) {
   const i64 batch = x->s->o->batch;
-  const bool equal = choice_same(s->dp_shares, choice_default(CHOICE_dp_shares));
+  const bool equal = choice_same(s->dp_shares, choice_default(CHOICE_dp_shares)),
+             alone = !choice_same(s->tp_shares, choice_default(CHOICE_tp_shares)) && x->splits;
   strategy at = *of;
   u32 n = 0;
   at.dp_shares = choice_default(CHOICE_dp_shares), at.tp_shares = choice_default(CHOICE_tp_shares);
+  strategy one = at;
+  one.tp.n = 1, one.sp = choice_default(CHOICE_sp), one.tables = choice_default(CHOICE_tables);
   if (!equal && (!x->rises || batch <= 0 || batch % s->mb.n)) return 0;
   const i64 most = equal ? 0 : batch / s->mb.n - s->dp.n + 1;
   for (i64 samples = 1; samples <= MAX(most, 1); samples++) {
     if (!equal && (batch % samples || batch / samples > CHOICE_MOST)) continue;
-    if (!equal) at.mb.n = (u32)(batch / samples);
-    for (u32 k = 0; k < x->s->m->nkinds; k++) {
-      if (x->have[k] < s->tp.n) continue;
-      if (n == WORKS_MOST) return 0;
-      if ((v[n] = work_of(x, &at, k, split, add))) n++;
-    }
+    if (!equal) at.mb.n = one.mb.n = (u32)(batch / samples);
+    if (!add_kinds(x, &at, split, add, v, &n)) return 0;
+    if (alone && s->tp.n > 1 && !add_kinds(x, &one, split, add, v, &n)) return 0;
   }
   return n;
 }
@@ -290,13 +304,15 @@ static double ahead(const measure *m, u32 from, u32 to) {
 }
 
 // ---- devices of several kinds -----------------------------------------------------------------------------
-// What was measured on the kind with the most samples that are no more than these; from 1, 0: nothing was.
-static u32 measured_with(const measure *m, u32 kind, i64 samples) {
+// What was measured on tp ranks of the kind with the most samples that are no more than these; from 1, 0:
+// nothing was. samples 0: all that was measured had as many.
+static u32 measured_with(const measure *m, u32 kind, u32 tp, i64 samples) {
   const i64 batch = m->x->s->o->batch;
   u32 best = 0;
   for (u32 k = 0; k < m->n; k++) {
     const work *v = m->v[k];
-    if (v->kind != kind || (samples && batch / v->of.mb.n > samples)) continue;
+    if (!v->known || v->kind != kind || v->of.tp.n != tp) continue;
+    if (samples && batch / v->of.mb.n > samples) continue;
     if (!best || v->of.mb.n < m->v[best - 1]->of.mb.n) best = k + 1;
   }
   return best;
@@ -309,12 +325,32 @@ static measure of_one(const measure *m, u32 k) {
   return one;
 }
 
-// Which work rank `index` of block `block` has; from 1.
-static u32 work_at(const measure *m, const plan_axis *dp, u32 block, u32 index) {
-  const u32 ranks = m->s->dp.n * m->s->tp.n, kind = m->x->s->m->dev[block * ranks + index].kind;
-  if (!dp->shares) return measured_with(m, kind, 0);
+// Which work rank `index` of block `block` has, measured on so many tensor ranks; from 1.
+static u32 work_at(const measure *m, const plan_axis *dp, u32 tp, u32 block, u32 index) {
+  const u32 ranks = m->s->dp.n * m->s->tp.n,
+            kind = m->x->s->m->dev[m->s->skip.n + block * ranks + index].kind;
   const i64 all = m->x->s->o->batch / m->s->mb.n;
-  return measured_with(m, kind, all * dp->shares[index / m->s->tp.n] / plan_parts(dp));
+  if (choice_same(m->s->dp_shares, choice_default(CHOICE_dp_shares))) return measured_with(m, kind, tp, 0);
+  return measured_with(m, kind, tp,
+                       dp->shares ? all * dp->shares[index / m->s->tp.n] / plan_parts(dp) : all / m->s->dp.n);
+}
+
+// ps of a microbatch on the slowest data rank of the block, where takes has those of every work. Tensor ranks
+// with unequal parts: at least their mean, were all of the fastest kind there.
+static double slowest(const measure *m, const plan *pn, u32 block, const double *takes) {
+  const u32 tp = m->s->tp.n;
+  const bool parts = pn->axes[2].shares;
+  double most = 0;
+  for (u32 i = 0; i < m->s->dp.n; i++) {
+    double least = INFINITY;
+    for (u32 j = 0; j < tp; j++) {
+      const double t = takes[work_at(m, &pn->axes[1], parts ? 1 : tp, block, i * tp + j) - 1];
+      if (!parts) most = MAX(most, t);
+      least = MIN(least, t);
+    }
+    if (parts) most = MAX(most, least / tp);
+  }
+  return most;
 }
 
 // Every place by itself: its slowest rank for all microbatches, and beside it the first one's way through the
@@ -327,17 +363,16 @@ static void bound_blocks(const measure *m, const search *s, worker *w, arena *tm
          *bytes = ZNEWN(tmp, double, places), before = 0;
   u64 *has = ZNEWN(tmp, u64, places); // works of its ranks
   bool *met = ZNEWN(tmp, bool, places);
-  if (tp->shares) return; // ranks differ in what they have of an operator
+  const bool chain = s->bounds.chain && !dp->shares && !tp->shares;
   for (u32 r = 0; r < places * ranks; r++) {
-    const u32 of = work_at(m, dp, r / ranks, r % ranks);
+    const u32 of = work_at(m, dp, tp->shares ? 1 : m->s->tp.n, r / ranks, r % ranks);
     if (!of) return;
     has[r / ranks] |= 1ull << (of - 1);
   }
   for (u32 k = 0; k < pn->nsegments; k++) {
     const plan_segment *seg = &pn->segments[k];
-    const u32 at = search_block(pn, seg), from = seg->from - 1, to = seg->to;
+    const u32 at = search_block(m->s, pn, seg), from = seg->from - 1, to = seg->to;
     double earliest = INFINITY, way = INFINITY;
-    const bool chain = s->bounds.chain && !dp->shares;
     for (u32 j = 0; j < m->n; j++) {
       if (!(has[at] >> j & 1)) continue;
       const measure one = of_one(m, j);
@@ -347,13 +382,12 @@ static void bound_blocks(const measure *m, const search *s, worker *w, arena *tm
     }
     if (!met[at]) met[at] = true, passed[at] = before > 0 ? MAX(earliest, 0) : 0;
     if (chain && k + 1 < pn->nsegments) before += way;
-    if (m->x->sync) bytes[at] += sync_bytes(m->x->sync, from, to, m->s->tp.n);
+    if (m->x->sync && !tp->shares) bytes[at] += sync_bytes(m->x->sync, from, to, m->s->tp.n);
   }
   for (u32 q = 0; q < places; q++) {
-    double slowest = 0;
-    for (u32 j = 0; j < m->n; j++) slowest = MAX(slowest, takes[q * m->n + j]);
     const double t =
-        m->s->mb.n * slowest + MAX(passed[q], sync_ps(w, tmp, q * ranks, m->s->dp.n, m->s->tp.n, bytes[q]));
+        m->s->mb.n * slowest(m, pn, q, takes + q * m->n) +
+        MAX(passed[q], sync_ps(w, tmp, m->s->skip.n + q * ranks, m->s->dp.n, m->s->tp.n, bytes[q]));
     if (t > *most) *most = t, *fill = passed[q];
   }
 }
@@ -364,7 +398,7 @@ static void work_bound_mixed(measure *m, const search *s, worker *w, search_poin
   double most = 0, fill = 0;
   m->products = p->s.dp.n > 1 && (p->s.mb.n == 1 || p->s.zero.n >= 2);
   m->several = pn && pn->nsegments > 1;
-  m->tensor = pn && m->x->even && m->x->even % p->s.tp.n == 0 && !pn->axes[1].shares;
+  m->tensor = pn && m->x->even && m->x->even % p->s.tp.n == 0 && !pn->axes[1].shares && !pn->axes[2].shares;
   if (pn) bound_blocks(m, s, w, tmp, pn, &most, &fill);
   most *= 0.999999, fill *= 0.999999;
   if (most > (double)p->bound_ps) p->bound_ps = (i64)most, p->bound_fill_ps = (i64)fill, p->bound_work = true;
@@ -375,12 +409,12 @@ static void work_bound_mixed(measure *m, const search *s, worker *w, search_poin
 void work_bound(works *x, const search *s, worker *w, search_point *p) {
   measure m = {.x = x, .s = &p->s, .splits = bound_splits(&s->bounds, &p->s)};
   m.n = find_works(x, &p->s, false, m.v);
-  for (u32 k = 0; k < m.n; k++)
-    if (!m.v[k]->known) return;
   if (x->mixed) {
     work_bound_mixed(&m, s, w, p);
     return;
   }
+  for (u32 k = 0; k < m.n; k++)
+    if (!m.v[k]->known) return;
   arena *tmp = arena_new();
   const plan *pn = m.n ? search_plan(s, w, tmp, p, NULL) : NULL;
   const u32 places = p->s.pp.n;
@@ -401,7 +435,8 @@ void work_bound(works *x, const search *s, worker *w, search_point *p) {
   }
   for (u32 q = 0; pn && q < places; q++) {
     const u32 dp = p->s.dp.n, tp = p->s.tp.n;
-    const double t = p->s.mb.n * takes[q] + MAX(passed[q], sync_ps(w, tmp, q * dp * tp, dp, tp, bytes[q]));
+    const double t =
+        p->s.mb.n * takes[q] + MAX(passed[q], sync_ps(w, tmp, p->s.skip.n + q * dp * tp, dp, tp, bytes[q]));
     if (t > most) most = t, fill = passed[q];
   }
   most *= 0.999999, fill *= 0.999999;

@@ -1,5 +1,5 @@
 // busy.c - how long the tasks of a probe keep the ranks of a place busy, by the instruction of the source
-// that the work comes from. Not when (stages.c).
+// that the work comes from; how long the busiest rank works in all. Not when (stages.c).
 #include "sim/internal.h"
 
 typedef struct {
@@ -88,4 +88,71 @@ bool sim_busy_of(ctx *c, const prog *probe, cost_model *k, const sim_pipeline *p
   arena_free(s.tmp);
   arena_free(a);
   return main;
+}
+
+// ---- the busiest rank -------------------------------------------------------------------------------------
+typedef struct {
+  sim *s;
+  i64 **of; // by row of priced functions: ps on the compute stream by rank; NULL: not asked for yet
+} by_rank;
+
+static i64 times_of(const sim *s, func f, u32 at) {
+  const sim_spans *x = s->spans ? &s->spans[f.i] : NULL;
+  for (u32 k = 0; x && k < x->n; k++)
+    if (at >= x->v[k].from && at < x->v[k].from + x->v[k].len) return 1 + (i64)x->v[k].more;
+  return 1;
+}
+
+static const i64 *row_of(by_rank *x, u32 row);
+
+static void add_instr(by_rank *x, const func_info *f, u32 ev, u32 instr_no, i64 times, i64 *to) {
+  sim *s = x->s;
+  const instr *i = &f->body.v[instr_no];
+  if (!ev || times <= 0) return;
+  if (i->op == OP_call) {
+    const i64 *of = row_of(x, ev);
+    for (u32 r = 0; r < s->nranks; r++) to[r] += of[r] * times;
+    return;
+  }
+  if (i->strm) return;
+  const event *e = &s->events.v[ev];
+  const members *m = members_of(s, e->g);
+  for (u32 k = 0; k < m->n; k++) to[m->rank[k]] += (e->per ? e->per[k] : e->dur) * times;
+}
+
+static const i64 *row_of(by_rank *x, u32 row) {
+  if (x->of[row]) return x->of[row];
+  const priced *pr = &x->s->priced.v[row];
+  const func_info *f = func_get(x->s->p, pr->f);
+  i64 *ps = ZNEWN(x->s->tmp, i64, x->s->nranks);
+  for (u32 k = 0; k < f->body.n; k++) add_instr(x, f, pr->ev[k], k, times_of(x->s, pr->f, k), ps);
+  return x->of[row] = ps;
+}
+
+// The tasks of the first microbatch, those of the second for all others, and what comes after all tasks; where
+// a stage or a place is like another one, that of the other.
+i64 sim_busiest(sim *s, const sim_pipeline *pl) {
+  by_rank x = {s, ZNEWN(s->tmp, i64 *, s->priced.n)};
+  i64 *task = ZNEWN(s->tmp, i64, pl->nstages * s->nranks), *after = ZNEWN(s->tmp, i64, s->nranks), most = 0;
+  const priced *main = &s->priced.v[1];
+  for (u32 q = 0; q < pl->npieces; q++) {
+    const sim_piece *p = &pl->piece[q];
+    i64 *to = p->kind == PIECE_TASK ? task + p->stage * s->nranks : p->kind == PIECE_AFTER ? after : NULL;
+    const i64 times = p->kind != PIECE_TASK || !p->mb ? 1 : p->mb == 1 ? (i64)pl->nmicro - 1 : 0;
+    for (u32 k = p->first; to && k < p->end; k++)
+      add_instr(&x, s->main, main->ev[k], k, times * (1 + (pl->nspans ? (i64)pl->main_more[k] : 0)), to);
+  }
+  for (u32 q = 0; q < pl->nplaces; q++) {
+    const members *own = members_of(s, pl->group[pl->alike[q]]);
+    for (u32 j = 0; j < own->n; j++) {
+      i64 sum = after[own->rank[j]];
+      for (u32 k = 0; k < pl->nstages; k++) {
+        const u32 like = pl->like[k];
+        if (pl->place[k] == q)
+          sum += task[like * s->nranks + members_of(s, pl->group[pl->place[like]])->rank[j]];
+      }
+      most = MAX(most, sum);
+    }
+  }
+  return most;
 }

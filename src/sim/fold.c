@@ -170,6 +170,16 @@ static void split_by_mirror(const sim *s, u64 *sig, const u32 *class_of) {
   }
 }
 
+// Ranks of no mesh are of no stage of their own: 0, like others.
+static void drop_unused(sim *s, u32 *stage_of) {
+  u32 *number = ZNEWN(s->tmp, u32, s->nstages + 1), n = 0; // + 1
+  for (u32 r = 0; r < s->nranks; r++) {
+    if (s->used[r] && !number[stage_of[r]]) number[stage_of[r]] = ++n;
+    stage_of[r] = s->used[r] ? number[stage_of[r]] - 1 : 0;
+  }
+  s->nstages = n;
+}
+
 void fold_ranks(sim *s, bool fold) {
   arena_mark_t mark = arena_mark(s->tmp);
   u32 *class_of = NEWN(s->a, u32, s->nranks), *stage_of = NEWN(s->a, u32, s->nranks);
@@ -186,6 +196,7 @@ void fold_ranks(sim *s, bool fold) {
     x.group_seen[g.i] = 1;
   }
   s->nstages = number_classes(s, x.sig, stage_of);
+  if (s->nused < s->nranks) drop_unused(s, stage_of);
   s->stage_of_rank = stage_of;
   if (fold) {
     x.sizes = true;

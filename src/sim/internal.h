@@ -109,6 +109,8 @@ typedef struct sim {
   bool overflow;   // durations add up to more than fits
   bool one_stream; // then nothing ever waits for a value
   u32 nranks, nclasses, nstreams, nstages;
+  const bool *used; // by rank: is it of a mesh? Else it has no part in the program
+  u32 nused;
   const u32 *class_of_rank, *stage_of_rank, *weight; // weight: ranks of a rank class
   VEC(members *) members;                            // by group id
   VEC(class_set *) class_sets;
@@ -161,8 +163,12 @@ void fold_ranks(sim *s, bool fold);
 
 // run.c: everything from the program to the event graph of main; NULL and diagnostics
 bool sim_open(sim *s, ctx *c, arena *a, const prog *p, cost_model *k, const sim_opts *o, bool want_path);
-sim_graph *sim_graph_of(sim *s);
+sim_graph *sim_graph_of(sim *s); // the two below
+bool sim_price_and_fold(sim *s); // every instruction of the program, its ranks
+sim_graph *sim_graph_priced(sim *s);
 const sim_graph *sim_probe_graph(sim *s, const sim_pipeline *pl); // stages.c: the same of a probe
+i64 sim_busiest(sim *s,
+                const sim_pipeline *pl); // busy.c: ps of the busiest rank of a priced probe's pipeline
 
 // path.c: the path to the clock of x that is latest, by instruction
 void path_of(sim *s, const sim_graph *c, const i64 *x, sim_result *r);

@@ -16,6 +16,14 @@ static void init_ranks(sim *s) {
     for (u32 j = 0; m->ranks && j < m->nranks; j++) s->nranks = MAX(s->nranks, m->ranks[j] + 1);
     if (!m->ranks) s->nranks = MAX(s->nranks, m->first + m->nranks);
   }
+  bool *used = ZNEWN(s->a, bool, s->nranks);
+  used[0] = !mesh_count(sp);
+  for (u32 k = 1; k <= mesh_count(sp); k++) {
+    const mesh_info *m = mesh_get(sp, (mesh){k});
+    for (u32 j = 0; j < m->nranks; j++) used[m->ranks ? m->ranks[j] : m->first + j] = true;
+  }
+  for (u32 k = 0; k < s->nranks; k++) s->nused += used[k];
+  s->used = used;
 }
 
 static void sum_up_classes(sim *s, const sim_graph *c, const i64 *x, sim_result *r) {
@@ -36,7 +44,7 @@ static void sum_up_classes(sim *s, const sim_graph *c, const i64 *x, sim_result 
 }
 
 static void list_classes(sim *s, sim_result *r) {
-  r->nranks = s->nranks;
+  r->nranks = s->nranks, r->nused = s->nused, r->used = s->used;
   r->nclasses = s->nclasses;
   r->nstreams = s->nstreams;
   r->class_of_rank = s->class_of_rank;
@@ -44,7 +52,7 @@ static void list_classes(sim *s, sim_result *r) {
   for (u32 k = s->nranks; k-- > 0;) {
     sim_class *u = &r->cls[s->class_of_rank[k]];
     u->first_rank = k;
-    u->nranks++;
+    u->nranks += s->used[k];
     u->stage = s->stage_of_rank[k];
   }
 }
@@ -70,6 +78,7 @@ static void sum_up_stages(sim *s, sim_result *r) {
   }
   for (u32 k = 0; k < s->nranks; k++) {
     const u32 cell = s->class_of_rank[k] * s->nstreams;
+    if (!s->used[k]) continue;
     add_times(&all, r->busy_ps[cell], r->comm_ps[cell], span);
     add_times(&of[s->stage_of_rank[k]], r->busy_ps[cell], r->comm_ps[cell], span);
   }
@@ -79,9 +88,9 @@ static void sum_up_stages(sim *s, sim_result *r) {
     st->comm = sim_mean_share(of[k].comm, span, st->nranks);
     st->bubble = sim_mean_share(of[k].idle, span, st->nranks);
   }
-  r->utilisation = sim_mean_share(all.busy, span, s->nranks);
-  r->comm = sim_mean_share(all.comm, span, s->nranks);
-  r->bubble = sim_mean_share(all.idle, span, s->nranks);
+  r->utilisation = sim_mean_share(all.busy, span, s->nused);
+  r->comm = sim_mean_share(all.comm, span, s->nused);
+  r->bubble = sim_mean_share(all.idle, span, s->nused);
   r->peak_bytes = r->cls[r->peak_class].peak_bytes;
 }
 
@@ -122,7 +131,7 @@ bool sim_open(sim *s, ctx *c, arena *a, const prog *p, cost_model *k, const sim_
   return true;
 }
 
-static bool price_and_fold(sim *s) {
+bool sim_price_and_fold(sim *s) {
   *vec_push(s->a, &s->events) = (event){0};
   *vec_push(s->a, &s->priced) = (priced){0};
   if (!price_program(s)) return false;
@@ -137,8 +146,9 @@ static bool fits_in_time(sim *s) {
   return !s->overflow;
 }
 
-sim_graph *sim_graph_of(sim *s) {
-  if (!price_and_fold(s)) return NULL;
+sim_graph *sim_graph_of(sim *s) { return sim_price_and_fold(s) ? sim_graph_priced(s) : NULL; }
+
+sim_graph *sim_graph_priced(sim *s) {
   sim_graph *main = graph_of_main(s, s->o->mode & SIM_COMPOSED);
   return fits_in_time(s) ? main : NULL;
 }
@@ -148,7 +158,7 @@ sim_graph *sim_graph_of(sim *s) {
 static const sim_graph *simulate(sim *s, sim_result *r) {
   const bool composed = s->o->mode & SIM_COMPOSED;
   step_graph between = {0};
-  if (!price_and_fold(s)) return NULL;
+  if (!sim_price_and_fold(s)) return NULL;
   list_classes(s, r);
   if (!s->o->no_bytes) bytes_run(s, r);
   if (s->o->steady) between = steady_steps(s);

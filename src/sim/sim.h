@@ -54,6 +54,8 @@ typedef struct {
   // Prices instead of the cost model's: asked once for every instruction of a function on a group
   sim_cost *cost;
   void *cost_arg;
+  // Of sim_stages_of: how long the busiest rank works in a step, whatever the schedule. NULL: not asked
+  i64 *busiest_ps, enough_ps;
 } sim_opts;
 
 // ---- what is answered -------------------------------------------------------------------------------
@@ -128,6 +130,8 @@ typedef struct {
   i64 period_ps; // time per step in steady state, never above the makespan; = makespan unless asked for
   u32 ncarried;  // if steady: results that are a parameter of the next step
   u32 nranks, nclasses, nstreams, nstages;
+  u32 nused;        // ranks of meshes; others below nranks have no part in the program, its stages and shares
+  const bool *used; // by rank
   const u32 *class_of_rank;
   sim_class *cls;
   sim_stage *stage;
@@ -316,7 +320,8 @@ i64 sim_over_bytes(const sim_result *r, const machine *m); // the same of a whol
 typedef struct sim_stages sim_stages;
 // NULL without a diagnostic: this pipeline is not of a kind that can be known by its stages (groups of
 // different size, ranks of a place that do not exchange what they hold member by member, tasks on several
-// streams); simulate the whole program. NULL with a diagnostic: a price is missing.
+// streams), or o->busiest became more than o->enough_ps; simulate the whole program. NULL with a diagnostic: a
+// price is missing.
 const sim_stages *sim_stages_of(ctx *c, arena *a, const prog *probe, cost_model *k, const sim_opts *o,
                                 const sim_pipeline *pl);
 // How long the tasks of one microbatch in a probe of one place keep a rank busy, on average over its ranks:

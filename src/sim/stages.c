@@ -621,9 +621,13 @@ static const sim_spans *sort_spans(arena *a, const prog *p, const sim_pipeline *
   return by;
 }
 
-const sim_graph *sim_probe_graph(sim *s, const sim_pipeline *pl) {
+static void is_probe(sim *s, const sim_pipeline *pl) {
   s->pipeline = pl, s->spans = sort_spans(s->a, s->p, pl);
   s->node_of = NEWN(s->a, u32, s->main->body.n + 1);
+}
+
+const sim_graph *sim_probe_graph(sim *s, const sim_pipeline *pl) {
+  is_probe(s, pl);
   return sim_graph_of(s);
 }
 
@@ -634,9 +638,12 @@ const sim_stages *sim_stages_of(ctx *c, arena *a, const prog *probe, cost_model 
   so.mode = SIM_FOLDED;
   if (!of_one_size(probe, pl)) return NULL;
   bool ok = sim_open(&s, c, a, probe, k, &so, false);
-  const sim_graph *main = ok ? sim_probe_graph(&s, pl) : NULL;
+  if (ok) is_probe(&s, pl);
+  ok = ok && sim_price_and_fold(&s);
+  if (ok && o->busiest_ps) *o->busiest_ps = sim_busiest(&s, pl), ok = *o->busiest_ps <= o->enough_ps;
+  const sim_graph *main = ok ? sim_graph_priced(&s) : NULL;
   sim_stages *st = NEW(a, sim_stages);
-  *st = (sim_stages){.pl = *pl, .nstreams = s.nstreams, .nranks = s.nranks};
+  *st = (sim_stages){.pl = *pl, .nstreams = s.nstreams, .nranks = s.nused};
   digest d = {.s = &s, .pl = pl, .st = st, .c = main};
   ok = main && main->total < FAR / 2 && find_classes(&d);
   if (ok) {

@@ -192,6 +192,8 @@ typedef struct {
   search_opts o;
   const char *line;
   u32 ranks, most; // points
+  u32 first, n;    // the ranks that plans are listed for
+  bool fits;       // every part of the machine that was said has the devices
   bool too_many;
   VEC(listed) v;
 } listing;
@@ -208,7 +210,7 @@ static u32 layers(const listing *l) {
 // Every value that `*` may have somewhere; `allowed` knows where.
 static u32 highest(const listing *l, choice_id id) {
   const choice_row *r = choice_get(id);
-  if (id <= CHOICE_pp) return l->ranks;
+  if (id <= CHOICE_pp) return l->n;
   if (id == CHOICE_mb) return (u32)MAX(l->o.batch, 128);
   if (id == CHOICE_v) return MAX(layers(l), 1);
   if (id == CHOICE_group || id == CHOICE_mbs) return (u32)MAX(l->o.batch, 128);
@@ -219,7 +221,7 @@ static u32 highest(const listing *l, choice_id id) {
 static bool in_star(const listing *l, choice_id id, const strategy *s) {
   const u32 x = s->of[id].n, degree = s->dp.n * s->tp.n * s->pp.n;
   if (s->of[id].nparts) return false;
-  if (id <= CHOICE_pp) return x && l->ranks % x == 0 && degree == l->ranks && (!l->o.pow2 || power(x));
+  if (id <= CHOICE_pp) return x && l->n % x == 0 && degree == l->n && (!l->o.pow2 || power(x));
   if (id == CHOICE_mb) {
     const u32 per = MAX((u32)(l->o.batch / s->dp.n), 1);
     return x >= 1 && (l->o.batch > 0 ? per % x == 0 && (!l->o.pow2 || power(x)) : x <= 128 && power(x));
@@ -240,7 +242,8 @@ static bool is_said(const choice_set *x, choice_value v) {
 
 static bool several_kinds(const listing *l) {
   bool several = false;
-  for (u32 k = 1; k < l->ranks; k++) several |= l->w->m->dev[k].kind != l->w->m->dev[0].kind;
+  const machine_dev *d = l->w->m->dev + l->first;
+  for (u32 k = 1; k < l->n; k++) several |= d[k].kind != d[0].kind;
   return several;
 }
 
@@ -270,7 +273,7 @@ static void list_point(listing *l, const strategy *s) {
 static void list_from(listing *l, u32 row, strategy *s);
 static void list_value(listing *l, u32 row, strategy *s, choice_value x) {
   s->of[row] = x;
-  bool ok = row != CHOICE_pp || s->dp.n * s->tp.n * s->pp.n == l->ranks;
+  bool ok = row != CHOICE_pp || s->dp.n * s->tp.n * s->pp.n == l->n;
   for (choice_id id = CHOICE_dp; row == CHOICE_pp && id < CHOICE_pp; id++) ok = ok && legal(l, id, s);
   if (ok && (row < CHOICE_pp || legal(l, (choice_id)row, s))) list_from(l, row + 1, s);
 }
@@ -282,6 +285,10 @@ static void list_from(listing *l, u32 row, strategy *s) {
     return;
   }
   const choice_id id = (choice_id)row;
+  if (id == CHOICE_skip) { // list_all
+    list_from(l, row + 1, s);
+    return;
+  }
   const choice_set *x = &l->o.space.of[row];
   const bool star = x->said ? x->all : *choice_get(id)->search == '*';
   const u32 most = star ? highest(l, id) : 0;
@@ -295,8 +302,39 @@ static void list_from(listing *l, u32 row, strategy *s) {
     list_value(l, row, s, word);
 }
 
+static double fastest(const machine *m, u32 rank) {
+  double best = 0;
+  for (u32 t = 1; t < DT_COUNT; t++) best = MAX(best, machine_top_flops(machine_kind_of(m, rank), (dtype)t));
+  return best;
+}
+
+// All ranks that were asked for; where that is the whole machine and nothing was said of skip, again and again
+// without the ranks at both ends that are of the slower of the two kinds there. Else what was said.
+static bool list_all(listing *l) {
+  const choice_set *x = &l->o.space.of[CHOICE_skip];
+  const machine *m = l->w->m;
+  const bool said = x->said && !x->all;
+  u32 first = 0, end = l->ranks;
+  for (u32 k = 0; said ? k < x->n : first < end; k++) {
+    if (said) first = x->v[k].n, end = l->o.ranks ? first + l->o.ranks : m->nranks;
+    if (first >= end || end > m->nranks) return false;
+    strategy s = strategy_default();
+    s.skip.n = l->first = first, l->n = end - first;
+    list_from(l, 0, &s);
+    if (said) continue;
+    const u32 a = m->dev[first].kind, b = m->dev[end - 1].kind,
+              drop = fastest(m, first) > fastest(m, end - 1) ? b : a;
+    while (first < end && m->dev[first].kind == drop) first++;
+    while (end > first && m->dev[end - 1].kind == drop) end--;
+    if (l->o.ranks) break;
+  }
+  l->first = 0, l->n = l->ranks;
+  return true;
+}
+
 // Is every value that was said in some plan?
 static bool all_used(const listing *l) {
+  if (!l->fits) return false;
   for (u32 i = 0; i < CHOICE_COUNT; i++)
     for (u32 k = 0; k < l->o.space.of[i].n; k++) {
       const choice_value x = l->o.space.of[i].v[k];
@@ -321,6 +359,10 @@ static void say_value(u64 *rng, choice_id id, strbuf *out) {
   static const char *const places[] = {"2/1", "1/2", "3/1/2", "2/3/1"};
   if (id == CHOICE_places && !chance(rng, 4)) {
     sb_put(out, places[pick(rng, COUNT_OF(places))]);
+    return;
+  }
+  if (id == CHOICE_skip) {
+    sb_fmt(out, "%u", pick(rng, 3));
     return;
   }
   static const char *const shares[] = {"2/1", "1/3", "2/1/1", "1/1/2/2"};
@@ -358,8 +400,8 @@ static void say_row(setting *w, choice_id id, u32 most, strbuf *out) {
 static void any_line(setting *w, strbuf *out) {
   for (u32 i = 0; i < CHOICE_COUNT; i++) {
     const choice_id id = (choice_id)i;
-    const bool rare =
-        (id >= CHOICE_v && id <= CHOICE_group) || id == CHOICE_dp_shares || id == CHOICE_tp_shares;
+    const bool rare = (id >= CHOICE_v && id <= CHOICE_group) || id == CHOICE_dp_shares ||
+                      id == CHOICE_tp_shares || id == CHOICE_skip;
     if (id == CHOICE_mbs ? !chance(&w->rng, 6) : rare ? !chance(&w->rng, 4) : chance(&w->rng, 2)) continue;
     say_row(w, id, 2, out);
   }
@@ -377,6 +419,7 @@ static void chunked_line(setting *w, strbuf *out) {
     const choice_id id = (choice_id)i;
     const bool searched = *choice_get(id)->search == '*';
     if ((id >= CHOICE_mbs && id <= CHOICE_group) || chance(&w->rng, searched ? 6 : 2)) continue;
+    if (id == CHOICE_skip && !chance(&w->rng, 6)) continue;
     say_row(w, id, searched && id != CHOICE_mb ? 1 : 2, out);
   }
 }
@@ -402,8 +445,8 @@ static bool random_search(setting *w, listing *l) {
   l->o.threads = 1 + (int)pick(&w->rng, 2);
   l->o.memory_bytes = l->w->memory = -1;
   l->most = chance(&w->rng, 4) ? 60 : 16; // a bound can only rule out what comes after the first wave of 16
-  strategy s = strategy_default();
-  list_from(l, 0, &s);
+  l->n = l->ranks;
+  l->fits = list_all(l);
   return !l->too_many;
 }
 

@@ -37,7 +37,7 @@ typedef struct {
 } balance;
 
 static u32 kind_at(const balance *b, u32 place, u32 data, u32 tensor) {
-  return b->m->dev[(place * b->s->dp.n + data) * b->s->tp.n + tensor].kind;
+  return b->m->dev[b->s->skip.n + (place * b->s->dp.n + data) * b->s->tp.n + tensor].kind;
 }
 
 // Of what does not depend on the order of tasks and on sends, nor (zero: false) on the level of ZeRO.
@@ -387,7 +387,8 @@ static const i64 *block_times(balance *b, const layer_list *l, u32 block, u32 pl
   if (s.tp.n != b->s->tp.n) own.s = &s, own.time = ZNEWN(b->a, linear *, b->m->nkinds);
   for (u32 j = 0; j < dp; j++)
     for (u32 t = 0; t < b->s->tp.n; t++) {
-      const u32 kind = b->m->dev[(block * dp + j) * b->s->tp.n + t].kind, share = shares ? shares[j] : 1;
+      const u32 kind = b->m->dev[b->s->skip.n + (block * dp + j) * b->s->tp.n + t].kind,
+                share = shares ? shares[j] : 1;
       u32 k = 0;
       while (k < nseen && (seen[k].kind != kind || seen[k].share != share)) k++;
       if (k < nseen) continue;
@@ -481,7 +482,7 @@ static i64 memory_of_block(const balance *b, u32 block) {
   i64 least = INT64_MAX;
   const u32 ranks = b->s->dp.n * b->s->tp.n;
   for (u32 r = block * ranks; r < (block + 1) * ranks; r++)
-    least = MIN(least, machine_kind_of(b->m, r)->usable_bytes);
+    least = MIN(least, machine_kind_of(b->m, b->s->skip.n + r)->usable_bytes);
   if (b->o->memory_bytes > 0) least = b->o->memory_bytes;
   return b->o->memory_bytes < 0 ? INT64_MAX / 2 : least / 100 * FULL;
 }
@@ -607,12 +608,13 @@ static balance balance_of(planner *pl, arena *a, const hybrid_opts *o, const str
 static bool known_batch(const balance *b) {
   const strategy *s = b->s;
   const i64 batch = policy_batch_extent(b->pl);
-  return batch > 0 && batch % s->mb.n == 0 && (u64)s->dp.n * s->tp.n * s->pp.n <= b->m->nranks;
+  return batch > 0 && batch % s->mb.n == 0 && s->skip.n + (u64)s->dp.n * s->tp.n * s->pp.n <= b->m->nranks;
 }
 
 static bool several_kinds(const balance *b) { // of the devices that are used
+  const u32 first = b->s->skip.n;
   for (u32 r = 1; r < b->s->dp.n * b->s->tp.n * b->s->pp.n; r++)
-    if (b->m->dev[r].kind != b->m->dev[0].kind) return true;
+    if (b->m->dev[first + r].kind != b->m->dev[first].kind) return true;
   return false;
 }
 
@@ -624,7 +626,7 @@ bool policy_speeds(planner *pl, arena *a, const hybrid_opts *o, double *speed) {
   bool known = known_batch(&b);
   for (u32 k = 0; k < b.m->nkinds; k++) speed[k] = 0;
   for (u32 r = 0; known && r < o->s.dp.n * o->s.tp.n * o->s.pp.n; r++) {
-    const u32 kind = b.m->dev[r].kind;
+    const u32 kind = b.m->dev[o->s.skip.n + r].kind;
     if (speed[kind] > 0) continue;
     const linear *t = times_of(&b, kind);
     known = t != NULL;

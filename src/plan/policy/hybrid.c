@@ -214,7 +214,8 @@ static bool unordered_by_degree(planner *pl, arena *a, plan *pn, const strategy 
     u32 *rank = NEWN(a, u32, d.places[k] * ranks), n = 0;
     plan_mesh *m = &pn->meshes[k];
     for (u32 q = 0; q < s->pp.n; q++)
-      for (u32 r = 0; d.of[q] == k && r < ranks; r++) rank[n++] = strategy_block(s, q) * ranks + r;
+      for (u32 r = 0; d.of[q] == k && r < ranks; r++)
+        rank[n++] = s->skip.n + strategy_block(s, q) * ranks + r;
     *m = (plan_mesh){.name = sym_of(c, arena_printf(a, "m%u", d.degree[k])), .ranks = rank, .nranks = n};
     m->axis[m->naxes++] = add_axis(c, pn, arena_printf(a, "pp%u", d.degree[k]), d.places[k], false);
     m->axis[m->naxes++] = add_axis(c, pn, arena_printf(a, "dp%u", d.degree[k]), ranks / d.degree[k], false);
@@ -288,11 +289,12 @@ plan *policy_unordered(planner *pl, arena *a, const hybrid_opts *o) {
   add_axis(c, pn, "tp", s->tp.n, false);
   pn->axes[AXIS_dp - 1].shares = shares_of(s->dp_shares);
   pn->axes[AXIS_tp - 1].shares = shares_of(s->tp_shares);
-  pn->meshes[0] = (plan_mesh){.name = sym_of(c, "m"), .naxes = 3, .axis = {AXIS_pp, AXIS_dp, AXIS_tp}};
+  pn->meshes[0] = (plan_mesh){
+      .name = sym_of(c, "m"), .naxes = 3, .axis = {AXIS_pp, AXIS_dp, AXIS_tp}, .first = s->skip.n};
   if (s->places.nparts) {
     const u32 block = s->dp.n * s->tp.n, n = s->pp.n * block;
     u32 *rank = NEWN(a, u32, n);
-    for (u32 r = 0; r < n; r++) rank[r] = strategy_block(s, r / block) * block + r % block;
+    for (u32 r = 0; r < n; r++) rank[r] = s->skip.n + strategy_block(s, r / block) * block + r % block;
     pn->meshes[0].ranks = rank, pn->meshes[0].nranks = n;
   }
   if (s->mb.n > 1) pn->time = add_axis(c, pn, "mb", s->mb.n, true);

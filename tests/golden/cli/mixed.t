@@ -17,9 +17,8 @@ auto resolved  dp=8 tp=1 pp=1 recompute=selective dp.shares=7x4/9x4
                computes 94.8 % of the time, communicates 4.3 %, idles 0.9 %; MFU 68.5 %; needs 32.1 GiB on the fullest device
 next           dp=8 tp=1 pp=1 mb=2 dp.shares=auto
                1.01x the time, limited by computation
-tp alone       2.89x the time, limited by communication
-certificate    1797 plans: 88 fit, 7 too large, 832 too slow, 0 impossible, 870 equal to another;
-               94 simulated, 1 ruled out by bounds on memory, 832 on time
+certificate    2154 plans: 3 fit, 20 too large, 1192 too slow, 0 impossible, 939 equal to another;
+               3 simulated, 20 ruled out by bounds on memory, 1192 on time
                other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
 
 device  ranks  share of work  computes  communicates   idle  peak memory    usable  speedup from one more
@@ -207,12 +206,11 @@ winner       dp=4 tp=1 pp=2 mb=16
              computes 91.7 % of the time, communicates 0.0 %, idles 8.3 %; needs 81.5 MiB of 72.0 GiB
 next         dp=4 tp=1 pp=2 mb=8
              1.02x the time, limited by computation
-tp alone     43.4x the time, limited by computation
-certificate  297 plans: 19 fit, 0 too large, 63 too slow, 100 impossible, 115 equal to another;
-             19 simulated, 0 ruled out by bounds on memory, 63 on time
+certificate  371 plans: 3 fit, 0 too large, 140 too slow, 113 impossible, 115 equal to another;
+             3 simulated, 0 ruled out by bounds on memory, 140 on time
              other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
-impossible   100 such as dp=1 tp=1 pp=8:
-             8 pipeline stages, but the model has only 2 blocks and matmuls
+impossible   113 such as dp=1 tp=1 pp=4 skip=4:
+             4 pipeline stages, but the model has only 2 blocks and matmuls
 
 device  ranks  share of work  computes  communicates    idle  peak memory    usable  speedup from one more
 x           4         50.0 %    89.4 %         0.0 %  10.6 %     40.5 MiB  72.0 GiB                 12.5 %
@@ -227,12 +225,105 @@ error[E0901]: tp.stages: a place has dp x tp = 4294967296 ranks; at most 1048576
      |                        ^
 [1]
 $ heddle plan bert-large --machine "1x4 v100 + 1x4 a100" --batch 256 --train --top 1
-error[E0506]: no plan can run: of 1797, 926 impossible, 1 too large for 72.0 GiB of memory, 870 equal to another
-  note: 576 impossible, such as dp=1 tp=1 pp=8: send over 2 ranks: the machine has no link between its nodes
-  note: 144 impossible, such as dp=2 tp=4 pp=1 zero=2: reduce_scatter over 2 ranks: the machine has no link between its nodes
-  note: 108 impossible, such as dp=2 tp=4 pp=1 zero=3: all_gather over 2 ranks: the machine has no link between its nodes
-  note: 98 impossible, such as dp=1 tp=8 pp=1 recompute=selective: all_reduce over 8 ranks: the machine has no link between its nodes
-  note: the smallest needs at least 82.5 GiB on a rank
-  hint: connect the nodes: --machine '... ib=8x200Gb/s'
-  hint: the model is in f32; --dtype f16 or bf16 halves its memory
+model         bert-large
+weights       f32
+machine       1x4 v100 + 1x4 a100
+ranks         8
+batch         256
+memory limit  per device, 28.8 GiB to 72.0 GiB
+step          training
+
+   dp  mb  skip     time         samples    memory  limited by
+1   4   2     4  4.805 s  1.00x  53.28/s  42.7 GiB  computation 100 %
+
+winner       dp=4 tp=1 pp=1 mb=2 skip=4
+             computes 99.7 % of the time, communicates 0.3 %, idles 0.0 %; MFU 75.7 %; needs 42.7 GiB on the fullest device
+certificate  2154 plans: 1 fit, 20 too large, 528 too slow, 666 impossible, 939 equal to another;
+             1 simulated, 20 ruled out by bounds on memory, 528 on time
+             other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
+impossible   357 such as dp=1 tp=1 pp=8 mb=8:
+             send over 2 ranks: the machine has no link between its nodes
+             128 such as dp=2 tp=4 pp=1 zero=2:
+             reduce_scatter over 2 ranks: the machine has no link between its nodes
+             98 such as dp=2 tp=4 pp=1 zero=3:
+             all_gather over 2 ranks: the machine has no link between its nodes
+             83 such as dp=1 tp=8 pp=1 recompute=selective:
+             all_reduce over 8 ranks: the machine has no link between its nodes
+
+device  ranks  share of work  computes  communicates   idle  peak memory    usable  speedup from one more
+v100        4          0.0 %                                         0 B  28.8 GiB                  0.0 %
+a100        4        100.0 %    99.7 %         0.3 %  0.0 %     42.7 GiB  72.0 GiB                 25.0 %
+
+left out      4 of 8 devices: the winner is on ranks 4 to 7
+equal shares  no plan that gives every device the same fits
+no waiting    4.785 s, if no device ever waited for another one: the winner takes 0.4 % more
+## Devices that had better be left out, and a plan that leaves them out.
+$ heddle plan gpt2 --batch 32 --train --machine "1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s" --top 2 --threads 1
+model         gpt2
+weights       f32
+machine       1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s
+ranks         6
+batch         32
+memory limit  per device, 14.4 GiB to 72.0 GiB
+step          training
+
+   dp  ZeRO  skip      time         samples    memory  limited by
+1   4     0     2  525.1 ms  1.00x  60.94/s  12.7 GiB  computation 99 %
+2   4     2     2  528.3 ms  1.01x  60.57/s  12.9 GiB  computation 98 %
+
+winner       dp=4 tp=1 pp=1 skip=2
+             computes 98.9 % of the time, communicates 1.1 %, idles 0.0 %; MFU 68.7 %; needs 12.7 GiB on the fullest device
+next         dp=4 tp=1 pp=1 zero=2 skip=2
+             1.01x the time, limited by computation
+certificate  1044 plans: 2 fit, 0 too large, 529 too slow, 252 impossible, 261 equal to another;
+             2 simulated, 0 ruled out by bounds on memory, 529 on time
+             other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
+impossible   252 such as dp=3 tp=1 pp=2:
+             batch 32 is not divisible by dp=3
+
+device  ranks  share of work  computes  communicates   idle  peak memory    usable  speedup from one more
+p100        2          0.0 %                                         0 B  14.4 GiB                  0.0 %
+a100        4        100.0 %    98.9 %         1.1 %  0.0 %     12.7 GiB  72.0 GiB                 25.0 %
+
+left out      2 of 6 devices: the winner is on ranks 2 to 5
+equal shares  1.78x the time at best: dp=1 tp=1 pp=6 mb=32
+no waiting    519.6 ms, if no device ever waited for another one: the winner takes 1.1 % more
+$ heddle sim gpt2 --batch 32 --train --machine "1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s" --strategy "dp=4 skip=2" --json | head -12
+{
+  "model": "gpt2",
+  "plan": "dp=4 tp=1 pp=1 skip=2",
+  "parameter_dtypes": "f32",
+  "state_dtypes": null,
+  "machine": "1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s",
+  "ranks": 4,
+  "period_ps": 525132211959,
+  "time_ps": 525132211959,
+  "time_error_ps": null,
+  "known_error_ps": 3036055074,
+  "known_error_share": 0.010554792118585074,
+$ heddle verify mlp-xs:layers=2,hidden=16 --batch 8 --train --strategy "dp=2 pp=2 mb=2 places=2/1 skip=3"
+model      mlp-xs:layers=2,hidden=16
+plan       dp=2 tp=1 pp=2 mb=2 places=2/1 skip=3
+results    5
+elements   1,025
+worst      2.44249e-15
+tolerance  1e-09
+verdict    equal: the plan computes what the model computes
+
+result      elements  largest difference     relative
+h.1.w.grad       256         4.44089e-16  2.44249e-15
+h.0.w.grad       256         4.44089e-16  1.50111e-15
+h.1.w.new        256         6.93889e-18   4.0474e-16
+h.0.w.new        256         5.55112e-17  3.77239e-16
+result 0           1         3.55271e-15  1.67491e-16
+$ heddle plan gpt2 --batch 32 --train --machine "1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s" --strategy skip=6
+error[E0509]: skip=6 leaves 0 of the machine's 6 devices
+  --> --strategy:1:1
+   1 | skip=6
+     | ^
+  hint: a smaller skip
+[2]
+$ heddle sim gpt2 --batch 32 --train --machine "1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s" --strategy "dp=4 skip=4"
+error[E0605]: rank 7 is used; the machine 1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s has ranks 0 to 5
+  hint: plan for this machine, or use a larger one
 [1]
