@@ -191,6 +191,10 @@ static void changes(words *w, const char **p, const char *until) {
     }
     if (!eq) {
       draft_fail(w->d, word_loc(w, at), "'%s' is not KEY=VALUE", s);
+      if (!strcmp(s, "+"))
+        diag_hint(w->d->c,
+                  "a preset or a file is a whole machine and is not joined with others; nodes are joined in "
+                  "one line: '1x8 v100 ib=50Gb/s + 1x8 a100 ib=50Gb/s'");
       return;
     }
     *eq = 0;
@@ -210,6 +214,12 @@ static void read_line(words *w, const char *p) {
     if (!kind || strchr(kind, '=')) {
       draft_fail(d, word_loc(w, s ? at : w->spec),
                  "a machine in one line is NODESxDEVICES KIND, as in '2x8 h100'");
+      return;
+    }
+    const char *plus = strchr(kind, '+');
+    if (plus && plus[1] >= '0' && plus[1] <= '9' && strchr(plus, 'x')) {
+      draft_fail(d, word_loc(w, kind_at + (plus - kind)), "spaces are missing around '+' between nodes");
+      diag_hint(d->c, "'2x8 h100 + 4x4 a40'; without spaces, devices of one node: '1x8 h100+a40'");
       return;
     }
     if (x && !draft_count(d, word_loc(w, at), "nodes", arena_strndup(d->a, s, (size_t)(x - s)),

@@ -327,3 +327,18 @@ $ heddle sim gpt2 --batch 32 --train --machine "1x2 p100 ib=10Gb/s + 1x4 a100 ib
 error[E0605]: rank 7 is used; the machine 1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s has ranks 0 to 5
   hint: plan for this machine, or use a larger one
 [1]
+## Nodes are joined, whole machines are not.
+$ heddle machines "dgx-2 + dgx-h100"
+error[E0601]: '+' is not KEY=VALUE
+  --> --machine:1:7
+   1 | dgx-2 + dgx-h100
+     |       ^
+  hint: a preset or a file is a whole machine and is not joined with others; nodes are joined in one line: '1x8 v100 ib=50Gb/s + 1x8 a100 ib=50Gb/s'
+[1]
+$ heddle machines "1x4 v100+1x4 a100 ib=100Gb/s"
+error[E0601]: spaces are missing around '+' between nodes
+  --> --machine:1:9
+   1 | 1x4 v100+1x4 a100 ib=100Gb/s
+     |         ^
+  hint: '2x8 h100 + 4x4 a40'; without spaces, devices of one node: '1x8 h100+a40'
+[1]
