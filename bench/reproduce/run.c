@@ -9,7 +9,9 @@ void setting_open(setting *x, const setting_opts *o) {
                  .batch = o->batch};
   const front_opts f = {
       .batch = o->batch, .seq = o->seq, .vocab = o->classes, .t = o->half ? DT_F16 : DT_F32, .loss = true};
-  prog *src = front_load(x->c, o->model, &f);
+  prog *src = o->text ? ir_parse(x->c, sym_of(x->c, o->model), o->text, strlen(o->text))
+                      : front_load(x->c, o->model, &f);
+  if (src && o->text && !pass_loss(src)) src = NULL;
   machine *m = o->machine_text ? machine_parse(x->c, x->a, sym_of(x->c, o->machine), o->machine_text,
                                                strlen(o->machine_text))
                                : machine_load(x->c, x->a, o->machine);

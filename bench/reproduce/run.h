@@ -18,6 +18,7 @@ typedef struct {
 } setting;
 typedef struct {
   const char *model, *machine;
+  const char *text;                 // program text in place of the model; NULL: none
   const char *machine_text, *times; // of a machine file; of times of layers (docs/profiles.md); NULL: none
   bool half;                        // f16 in place of f32
   optimizer optim;
