@@ -163,9 +163,9 @@ void fold_ranks(sim *s, bool fold);
 
 // run.c: everything from the program to the event graph of main; NULL and diagnostics
 bool sim_open(sim *s, ctx *c, arena *a, const prog *p, cost_model *k, const sim_opts *o, bool want_path);
-sim_graph *sim_graph_of(sim *s); // the two below
-bool sim_price_and_fold(sim *s); // every instruction of the program, its ranks
-sim_graph *sim_graph_priced(sim *s);
+sim_graph *sim_graph_of(sim *s);                                  // the two below
+bool sim_price(sim *s);                                           // prices of all instructions
+sim_graph *sim_graph_priced(sim *s);                              // ranks folded, and the event graph
 const sim_graph *sim_probe_graph(sim *s, const sim_pipeline *pl); // stages.c: the same of a probe
 i64 sim_busiest(sim *s,
                 const sim_pipeline *pl); // busy.c: ps of the busiest rank of a priced probe's pipeline

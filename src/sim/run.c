@@ -131,13 +131,13 @@ bool sim_open(sim *s, ctx *c, arena *a, const prog *p, cost_model *k, const sim_
   return true;
 }
 
-bool sim_price_and_fold(sim *s) {
+bool sim_price(sim *s) {
   *vec_push(s->a, &s->events) = (event){0};
   *vec_push(s->a, &s->priced) = (priced){0};
-  if (!price_program(s)) return false;
-  fold_ranks(s, s->o->mode & SIM_FLAT_FOLDED);
-  return true;
+  return price_program(s);
 }
+
+static void fold(sim *s) { fold_ranks(s, s->o->mode & SIM_FLAT_FOLDED); }
 
 static bool fits_in_time(sim *s) {
   if (s->overflow)
@@ -146,9 +146,10 @@ static bool fits_in_time(sim *s) {
   return !s->overflow;
 }
 
-sim_graph *sim_graph_of(sim *s) { return sim_price_and_fold(s) ? sim_graph_priced(s) : NULL; }
+sim_graph *sim_graph_of(sim *s) { return sim_price(s) ? sim_graph_priced(s) : NULL; }
 
 sim_graph *sim_graph_priced(sim *s) {
+  fold(s);
   sim_graph *main = graph_of_main(s, s->o->mode & SIM_COMPOSED);
   return fits_in_time(s) ? main : NULL;
 }
@@ -158,7 +159,8 @@ sim_graph *sim_graph_priced(sim *s) {
 static const sim_graph *simulate(sim *s, sim_result *r) {
   const bool composed = s->o->mode & SIM_COMPOSED;
   step_graph between = {0};
-  if (!sim_price_and_fold(s)) return NULL;
+  if (!sim_price(s)) return NULL;
+  fold(s);
   list_classes(s, r);
   if (!s->o->no_bytes) bytes_run(s, r);
   if (s->o->steady) between = steady_steps(s);

@@ -639,7 +639,7 @@ const sim_stages *sim_stages_of(ctx *c, arena *a, const prog *probe, cost_model 
   if (!of_one_size(probe, pl)) return NULL;
   bool ok = sim_open(&s, c, a, probe, k, &so, false);
   if (ok) is_probe(&s, pl);
-  ok = ok && sim_price_and_fold(&s);
+  ok = ok && sim_price(&s);
   if (ok && o->busiest_ps) *o->busiest_ps = sim_busiest(&s, pl), ok = *o->busiest_ps <= o->enough_ps;
   const sim_graph *main = ok ? sim_graph_priced(&s) : NULL;
   sim_stages *st = NEW(a, sim_stages);

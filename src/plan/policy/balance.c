@@ -41,7 +41,7 @@ static u32 kind_at(const balance *b, u32 place, u32 data, u32 tensor) {
 }
 
 // Of what does not depend on the order of tasks and on sends, nor (zero: false) on the level of ZeRO.
-typedef enum { KEPT_PEAK = 1, KEPT_BYTES, KEPT_LAYERS, KEPT_CUTS, KEPT_SHARES } kept_figures;
+typedef enum { KEPT_PEAK = 1, KEPT_BYTES, KEPT_LAYERS, KEPT_CUTS, KEPT_SHARES, KEPT_TENSOR } kept_figures;
 static planner_key key_of(const balance *b, kept_figures what, bool zero) {
   strategy s = *b->s;
   if (!s.schedule.path) s.schedule = choice_default(CHOICE_schedule), s.group = choice_default(CHOICE_group);
@@ -318,8 +318,19 @@ static bool splits_so(const balance *b, const u32 *v, u32 n) {
   return ok;
 }
 
+static bool tensor_shares_from(const balance *b, const double *share, choice_value *out) {
+  const u32 n = b->s->tp.n;
+  u32 *v = NEWN(b->a, u32, n);
+  for (u32 x = 0; x < n; x++) v[x] = (u32)share[x];
+  *out = all_equal(v, n) ? choice_default(CHOICE_tp_shares) : parts(b, v, n);
+  return true;
+}
+
 static bool share_tensor(balance *b, choice_value *out) {
   const u32 n = b->s->tp.n;
+  const planner_key key = key_of(b, KEPT_TENSOR, false);
+  const double *known = planner_kept_times(b->pl, &key);
+  if (known) return tensor_shares_from(b, known, out);
   double *pace = ZNEWN(b->a, double, n), best = 0; // pace: ps of all the work
   u32 *v = NEWN(b->a, u32, n), *kept = NULL;
   for (u32 x = 0; x < n; x++)
@@ -342,8 +353,10 @@ static bool share_tensor(balance *b, choice_value *out) {
     if (gcd_of(v, n) > 1 || (kept && worst >= best) || !splits_so(b, v, n)) continue;
     best = worst, kept = arena_dup(b->a, v, n * sizeof *v);
   }
-  *out = !kept || all_equal(kept, n) ? choice_default(CHOICE_tp_shares) : parts(b, kept, n);
-  return true;
+  double *share = NEWN(b->a, double, n);
+  for (u32 x = 0; x < n; x++) share[x] = kept ? kept[x] : 1;
+  planner_keep_times(b->pl, &key, share, n);
+  return tensor_shares_from(b, share, out);
 }
 
 // ---- layers ---------------------------------------------------------------------------------------------
