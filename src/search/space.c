@@ -248,7 +248,7 @@ u32 space_windows(const machine *m, const search_opts *o, u32 ranks, rank_window
   }
   rank_window x = {0, ranks, 0};
   do out[n++] = x;
-  while (!o->ranks && !o->plain && n < WINDOWS_MOST && shrink(m, &x));
+  while (!o->ranks && n < WINDOWS_MOST && shrink(m, &x));
   return n;
 }
 

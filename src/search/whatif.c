@@ -7,7 +7,8 @@ static void again(ctx *c, arena *keep, const prog *src, const machine *m, const 
   search_result r;
   search_opts one = *o;
   const u32 before = diag_count(c);
-  one.top = 1, one.plain = true, one.ranks = out->ranks, one.memory_bytes = out->memory_bytes;
+  one.top = 1, one.plain = true, one.memory_bytes = out->memory_bytes;
+  one.ranks = out->ranks == m->nranks ? 0 : out->ranks; // 0: all, or without slow ones
   out->found = search_run(c, a, src, m, costs, &one, &r);
   if (out->found) {
     out->s = r.point[0].s;

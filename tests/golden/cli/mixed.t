@@ -342,3 +342,12 @@ error[E0601]: spaces are missing around '+' between nodes
      |         ^
   hint: '2x8 h100 + 4x4 a40'; without spaces, devices of one node: '1x8 h100+a40'
 [1]
+## What if: other machines may leave devices out, too.
+$ heddle plan gpt2 --batch 32 --train --machine "1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s" --top 1 --threads 1 --what-if | tail -7
+what if             best plan                             time  faster    memory
+as it is            dp=4 tp=1 pp=1 skip=2             525.1 ms   1.00x  12.7 GiB
+memory limit +25 %  dp=4 tp=1 pp=1 skip=2             525.1 ms   1.00x  12.7 GiB
+memory limit +50 %  dp=4 tp=1 pp=1 skip=2             525.1 ms   1.00x  12.7 GiB
+twice the devices   dp=1 tp=2 pp=6 mb=32 layers=auto  575.6 ms   0.91x   790 MiB
+without p100        dp=4 tp=1 pp=1                    525.1 ms   1.00x  12.7 GiB
+without a100        dp=2 tp=1 pp=1 mb=2                2.297 s   0.23x  13.2 GiB
