@@ -84,15 +84,11 @@ static const char *not_searched(arena *a, const search_opts *o, u32 ranks) {
 // Of a mixed machine: who gets how much, what equal shares cost, and how far it is from no device ever
 // waiting.
 static void put_kinds(report *r, arena *a, const search_result *s, u32 ranks) {
-  static const column cols[] = {{"device", "device"},
-                                {"ranks", "ranks"},
-                                {"work", "share of work"},
-                                {"utilisation", "computes"},
-                                {"communication", "communicates"},
-                                {"bubble", "idle"},
-                                {"peak_bytes", "peak memory"},
-                                {"usable_bytes", "usable"},
-                                {"one_more", "speedup from one more"}};
+  static const column cols[] = {{"device", "device"},        {"ranks", "ranks"},
+                                {"gets", "each gets"},       {"work", "share of work"},
+                                {"utilisation", "computes"}, {"communication", "communicates"},
+                                {"bubble", "idle"},          {"peak_bytes", "peak memory"},
+                                {"usable_bytes", "usable"},  {"one_more", "speedup from one more"}};
   const search_point *w = &s->point[0];
   if (!s->nkinds) return;
   report_gap(r);
@@ -101,8 +97,8 @@ static void put_kinds(report *r, arena *a, const search_result *s, u32 ranks) {
     const search_kind *x = &s->kinds[k];
     const bool works = x->peak_bytes > 0;
     report_row(r,
-               (cell[]){cell_text(x->name), cell_i(CELL_INT, x->ranks), cell_x(CELL_SHARE, x->work),
-                        works ? cell_x(CELL_SHARE, x->computes) : cell_none(),
+               (cell[]){cell_text(x->name), cell_i(CELL_INT, x->ranks), cell_text(x->gets),
+                        cell_x(CELL_SHARE, x->work), works ? cell_x(CELL_SHARE, x->computes) : cell_none(),
                         works ? cell_x(CELL_SHARE, x->communicates) : cell_none(),
                         works ? cell_x(CELL_SHARE, MAX(1 - x->computes - x->communicates, 0)) : cell_none(),
                         cell_i(CELL_BYTES, x->peak_bytes), cell_i(CELL_BYTES, x->usable_bytes),

@@ -182,6 +182,8 @@ static void put_kinds(const search_result *r, strbuf *b) {
     const search_kind *x = &r->kinds[i];
     sb_put(b, i ? ",\n    {\"device\": " : "[\n    {\"device\": ");
     sb_json_str(b, x->name);
+    sb_put(b, ", \"gets\": ");
+    sb_json_str(b, x->gets);
     sb_fmt(b, ", \"ranks\": %u, \"work\": %.17g, \"utilisation\": %.17g, \"communication\": %.17g", x->ranks,
            x->work, x->computes, x->communicates);
     sb_fmt(b, ", \"one_more\": %.17g, \"peak_bytes\": %lld, \"usable_bytes\": %lld}", x->one_more,

@@ -154,6 +154,7 @@ static void read_kinds(reader *r, const ynode *y, search_result *x) {
   for (u32 i = 0; i < v->n && !r->failed; i++) {
     const ynode *e = v->item[i];
     of[i] = (search_kind){.name = string(r, e, "device"),
+                          .gets = string(r, e, "gets"),
                           .ranks = (u32)number(r, e, "ranks", 1, UINT32_MAX),
                           .work = share(r, e, "work"),
                           .computes = share(r, e, "utilisation"),

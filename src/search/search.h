@@ -70,6 +70,7 @@ typedef struct {
 typedef struct {
   const char *name;
   u32 ranks;
+  const char *gets;              // each of them: "5 to 6 samples, 7 layers"; "nothing"
   double work;                   // part of the matmuls
   double computes, communicates; // of the step, mean over its ranks
   double one_more;               // spread_ps with one device more, relative; 0: not known

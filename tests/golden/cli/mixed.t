@@ -21,9 +21,9 @@ certificate    2154 plans: 3 fit, 20 too large, 1192 too slow, 0 impossible, 939
                3 simulated, 20 ruled out by bounds on memory, 1192 on time
                other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
 
-device  ranks  share of work  computes  communicates   idle  peak memory    usable  speedup from one more
-v100        4         43.8 %    95.7 %         4.3 %  0.0 %     25.6 GiB  28.8 GiB                 10.9 %
-a100        4         56.2 %    93.9 %         4.3 %  1.8 %     32.1 GiB  72.0 GiB                 14.1 %
+device  ranks  each gets   share of work  computes  communicates   idle  peak memory    usable  speedup from one more
+v100        4  28 samples         43.8 %    95.7 %         4.3 %  0.0 %     25.6 GiB  28.8 GiB                 10.9 %
+a100        4  36 samples         56.2 %    93.9 %         4.3 %  1.8 %     32.1 GiB  72.0 GiB                 14.1 %
 
 equal shares  1.14x the time at best: dp=8 tp=1 pp=1 mb=2
 no waiting    2.785 s, if no device ever waited for another one: the winner takes 5.6 % more
@@ -212,9 +212,9 @@ certificate  371 plans: 3 fit, 0 too large, 140 too slow, 113 impossible, 115 eq
 impossible   113 such as dp=1 tp=1 pp=4 skip=4:
              4 pipeline stages, but the model has only 2 blocks and matmuls
 
-device  ranks  share of work  computes  communicates    idle  peak memory    usable  speedup from one more
-x           4         50.0 %    89.4 %         0.0 %  10.6 %     40.5 MiB  72.0 GiB                 12.5 %
-y           4         50.0 %    94.0 %         0.0 %   6.0 %     81.5 MiB  72.0 GiB                 12.5 %
+device  ranks  each gets              share of work  computes  communicates    idle  peak memory    usable  speedup from one more
+x           4  1024 samples, 1 layer         50.0 %    89.4 %         0.0 %  10.6 %     40.5 MiB  72.0 GiB                 12.5 %
+y           4  1024 samples, 1 layer         50.0 %    94.0 %         0.0 %   6.0 %     81.5 MiB  72.0 GiB                 12.5 %
 
 $ heddle sim gpt2 --batch 262144 --seq 16 --train --machine "1x4 a100 ib=8x200Gb/s + 1x4 v100 ib=8x200Gb/s" --strategy "dp=8 mb=4096 dp.shares=auto" | sed -n 2p
 plan            dp=8 tp=1 pp=1 mb=4096 dp.shares=9x4/7x4
@@ -250,9 +250,9 @@ impossible   357 such as dp=1 tp=1 pp=8 mb=8:
              83 such as dp=1 tp=8 pp=1 recompute=selective:
              all_reduce over 8 ranks: the machine has no link between its nodes
 
-device  ranks  share of work  computes  communicates   idle  peak memory    usable  speedup from one more
-v100        4          0.0 %                                         0 B  28.8 GiB                  0.0 %
-a100        4        100.0 %    99.7 %         0.3 %  0.0 %     42.7 GiB  72.0 GiB                 25.0 %
+device  ranks  each gets   share of work  computes  communicates   idle  peak memory    usable  speedup from one more
+v100        4  nothing             0.0 %                                         0 B  28.8 GiB                  0.0 %
+a100        4  64 samples        100.0 %    99.7 %         0.3 %  0.0 %     42.7 GiB  72.0 GiB                 25.0 %
 
 left out      4 of 8 devices: the winner is on ranks 4 to 7
 equal shares  no plan that gives every device the same fits
@@ -281,9 +281,9 @@ certificate  1044 plans: 2 fit, 0 too large, 529 too slow, 252 impossible, 261 e
 impossible   252 such as dp=3 tp=1 pp=2:
              batch 32 is not divisible by dp=3
 
-device  ranks  share of work  computes  communicates   idle  peak memory    usable  speedup from one more
-p100        2          0.0 %                                         0 B  14.4 GiB                  0.0 %
-a100        4        100.0 %    98.9 %         1.1 %  0.0 %     12.7 GiB  72.0 GiB                 25.0 %
+device  ranks  each gets  share of work  computes  communicates   idle  peak memory    usable  speedup from one more
+p100        2  nothing            0.0 %                                         0 B  14.4 GiB                  0.0 %
+a100        4  8 samples        100.0 %    98.9 %         1.1 %  0.0 %     12.7 GiB  72.0 GiB                 25.0 %
 
 left out      2 of 6 devices: the winner is on ranks 2 to 5
 equal shares  1.78x the time at best: dp=1 tp=1 pp=6 mb=32
