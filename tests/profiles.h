@@ -31,7 +31,11 @@ static inline bool profile_made_up(machine *m, arena *a, const prog *src, u64 *r
     for (u32 t = 1; t <= 8; t++)
       profile_line(&b, rng, m, sym_str(src->c, func_get(src, f->body.v[i].callee)->name), t);
   }
-  for (u32 t = 1; t <= 8; t++) profile_line(&b, rng, m, "first", t), profile_line(&b, rng, m, "last", t);
+  const u32 n = f->body.n;
+  for (u32 t = 1; t <= 8 && any; t++) {
+    if (f->body.v[0].op != OP_call) profile_line(&b, rng, m, "first", t);
+    if (f->body.v[n - 1].op != OP_call) profile_line(&b, rng, m, "last", t);
+  }
   return any && machine_profile_parse(m, a, sym_of(m->c, "made up"), sb_str(&b), b.n);
 }
 #endif

@@ -135,8 +135,10 @@ const cost_row *cost_model_row(const cost_model *k, u32 row); // from 1; until t
 //   send                                                      of the message
 //   halo_exchange                                             received from the neighbours
 i64 cost_comm(cost_model *k, opcode op, i64 bytes, const u32 *ranks, u32 n, dtype t);
-// nsub of them at once, of n ranks each: the fastest. ranks[i * n ..] are those of communication i.
-i64 cost_beside(cost_model *k, opcode op, i64 bytes, const u32 *ranks, u32 nsub, u32 n, dtype t);
+// nsub of them at once, of n ranks each: of each of nops operators the fastest one's ps, in out. ranks[i * n ..] are
+// those of communication i.
+bool cost_beside(cost_model *k, const opcode *op, u32 nops, i64 bytes, const u32 *ranks, u32 nsub, u32 n,
+                 i64 *out);
 // Do more samples of a computation never take less time, and is one communication never slower than its parts
 // one after the other? So it is with the formulas of "heddle", where the time that every efficiency curve
 // gives rises with the size. Not where times were measured or predicted, which may be anything.

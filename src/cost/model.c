@@ -481,18 +481,24 @@ i64 cost_comm(cost_model *k, opcode op, i64 bytes, const u32 *ranks, u32 n, dtyp
   return comm_event(k, op, t, bytes, placement_id(k, &placement), (loc){0}, &cost, NULL) ? cost.ps : -1;
 }
 
-i64 cost_beside(cost_model *k, opcode op, i64 bytes, const u32 *ranks, u32 nsub, u32 n, dtype t) {
-  i64 least = INT64_MAX;
+bool cost_beside(cost_model *k, const opcode *op, u32 nops, i64 bytes, const u32 *ranks, u32 nsub, u32 n,
+                 i64 *out) {
   cost_info cost;
   for (u32 i = 0; i < nsub * n; i++)
-    if (!on_machine(k, ranks[i], (loc){0})) return -1;
+    if (!on_machine(k, ranks[i], (loc){0})) return false;
   vec_reserve(k->a, &k->found, nsub);
   machine_placement *at = k->found.v;
   machine_placements(k->m, k->a, ranks, nsub, n, at);
-  for (u32 i = 0; i < nsub && least >= 0; i++)
-    least = comm_event(k, op, t, bytes, placement_id(k, &at[i]), (loc){0}, &cost, NULL) ? MIN(least, cost.ps)
-                                                                                        : -1;
-  return least;
+  for (u32 o = 0; o < nops; o++) out[o] = INT64_MAX;
+  for (u32 i = 0, before = ~0u; i < nsub; i++) {
+    const u32 id = placement_id(k, &at[i]);
+    for (u32 o = 0; o < nops && id != before; o++) {
+      if (!comm_event(k, op[o], DT_NONE, bytes, id, (loc){0}, &cost, NULL)) return false;
+      out[o] = MIN(out[o], cost.ps);
+    }
+    before = id;
+  }
+  return true;
 }
 
 static i64 slowest(cost_model *k, const seen_subgroups *s, opcode op, i64 bytes, dtype t) {

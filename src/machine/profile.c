@@ -102,7 +102,7 @@ static bool read_number(const reader *r, cell x, double least, double most, cons
   memcpy(text, x.s, x.n);
   text[x.n] = 0;
   *out = strtod(text, &end);
-  if (*end || !isfinite(*out) || *out < least || *out > most) return bad(r, x, what);
+  if (*end || strpbrk(text, "xX") || !isfinite(*out) || *out < least || *out > most) return bad(r, x, what);
   return true;
 }
 

@@ -29,6 +29,15 @@ typedef struct {
   i64 batch;
 } measuring;
 
+// What a rank has to do, and with whom: its tensor group, and how that lies.
+typedef struct {
+  u32 mesh, kind;
+  double samples;
+  const u32 *group;
+  u32 n;
+  u64 lies;
+} loaded;
+
 // ---- parts of the model ---------------------------------------------------------------------------------
 static u32 part_named(struct model_parts *x, const char *name) {
   for (u32 i = 1; i <= x->n; i++)
@@ -152,22 +161,26 @@ static double between(const profile_row *row, u32 n, double samples, profile_tim
 }
 
 // ---- what the cost model says ---------------------------------------------------------------------------
-// Devices of the kind first. The machine has as many, for the plan's mesh is at least as large.
-static const u32 *devices_for(const measuring *x, u32 kind, u32 n) {
+// The tensor group, if all are of the kind; else devices of the kind first. The machine has as many, for the
+// plan's mesh is at least as large.
+static const u32 *devices_for(const measuring *x, const loaded *l, u32 n) {
   const machine *m = cost_model_machine(x->k);
+  bool same = n == l->n;
+  for (u32 i = 0; i < n && same; i++) same = m->dev[l->group[i]].kind == l->kind;
+  if (same) return l->group;
   u32 *out = NEWN(x->a, u32, n + 1), k = 0;
   for (u32 other = 0; other < 2; other++)
     for (u32 r = 0; r < m->nranks && k < n; r++)
-      if ((m->dev[r].kind != kind) == other) out[k++] = r;
+      if ((m->dev[r].kind != l->kind) == other) out[k++] = r;
   assert(k == n);
   return out;
 }
 
 // The plan's tensor splits of one mesh over devices of one kind, in one stage, with so many microbatches.
-static const plan *alone(const measuring *x, u32 of_mesh, u32 kind, u32 micro) {
+static const plan *alone(const measuring *x, const loaded *l, u32 micro) {
   const plan *pn = x->pn;
   plan *of = plan_single(x->a, x->pl->src, pn->train, &pn->optim);
-  const plan_mesh *m = &pn->meshes[of_mesh];
+  const plan_mesh *m = &pn->meshes[l->mesh];
   u64 mine = 0;
   of->axes = NEWN(x->a, plan_axis, pn->naxes + 1), of->naxes = pn->naxes;
   memcpy(of->axes, pn->axes, sizeof *of->axes * pn->naxes);
@@ -184,7 +197,7 @@ static const plan *alone(const measuring *x, u32 of_mesh, u32 kind, u32 micro) {
   of->time = micro == 1 ? 0 : pn->time ? pn->time : (u8)of->naxes;
   if (of->time) of->axes[of->time - 1].size = micro;
   of->meshes[0] = *m, of->meshes[0].first = 0, of->meshes[0].nranks = n;
-  of->meshes[0].ranks = devices_for(x, kind, n);
+  of->meshes[0].ranks = devices_for(x, l, n);
   if (of->time && !policy_batch(x->pl, x->a, of, of->time)) return NULL;
   plan_trans *all = NEWN(x->a, plan_trans, of->ntrans + pn->ntrans + 1);
   if (of->ntrans) memcpy(all, of->trans, sizeof *all * of->ntrans);
@@ -225,11 +238,11 @@ static bool add(const adding *x, const func_info *f, group g, u32 from, u32 end)
 
 // ps by (part, what it is of), for a microbatch; the update once. NULL and a diagnostic: there is no such
 // plan.
-static double *asked(const measuring *x, u32 of_mesh, u32 kind, u32 micro) {
+static double *asked(const measuring *x, const loaded *l, u32 micro) {
   const machine *m = cost_model_machine(x->k);
   machine plain = *m;
   plain.profile = NULL;
-  const plan *of = alone(x, of_mesh, kind, micro);
+  const plan *of = alone(x, l, micro);
   plan_probed about;
   if (!of) return NULL;
   cost_model *k = cost_model_new(x->pl->src->c, x->a, &plain, cost_model_opts(x->k));
@@ -275,26 +288,27 @@ static u64 splits_hash(const measuring *x, u32 of_mesh) {
 }
 
 // Kept.
-static const double *modelled(const measuring *x, u32 of_mesh, u32 kind, u32 micro) {
-  const planner_key key = {
-      strategy_default(), {(i64)splits_hash(x, of_mesh), (i64)kind << 32 | micro}, cost_model_serial(x->k)};
+static const double *modelled(const measuring *x, const loaded *l, u32 micro) {
+  const planner_key key = {strategy_default(),
+                           {(i64)hash_u64(splits_hash(x, l->mesh), l->lies), (i64)l->kind << 32 | micro},
+                           cost_model_serial(x->k)};
   const double *known = planner_kept_times(x->pl, &key);
   if (known) return known;
-  const double *sum = asked(x, of_mesh, kind, micro);
+  const double *sum = asked(x, l, micro);
   if (!sum) return NULL;
   planner_keep_times(x->pl, &key, sum, (x->parts->n + 1) * MEASURED_OF);
   return planner_kept_times(x->pl, &key);
 }
 
 // At any number of samples: linear between numbers that divide the batch.
-static bool modelled_at(const measuring *x, u32 of_mesh, u32 kind, double samples, double *out) {
+static bool modelled_at(const measuring *x, const loaded *l, double samples, double *out) {
   const u32 n = (x->parts->n + 1) * MEASURED_OF;
   i64 less = MAX(MIN((i64)samples, x->batch), 1),
       more = MIN((i64)samples + ((double)(i64)samples < samples), x->batch);
   while (x->batch % less) less--;
   while (more < less || x->batch % more) more++;
-  const double *a = modelled(x, of_mesh, kind, (u32)(x->batch / less)),
-               *b = a && more > less ? modelled(x, of_mesh, kind, (u32)(x->batch / more)) : a;
+  const double *a = modelled(x, l, (u32)(x->batch / less)),
+               *b = a && more > less ? modelled(x, l, (u32)(x->batch / more)) : a;
   if (!a || !b) return false;
   const double at = more > less ? (samples - (double)less) / (double)(more - less) : 0;
   for (u32 i = 0; i < n; i++) out[i] = a[i] + (b[i] - a[i]) * at;
@@ -307,11 +321,11 @@ static double over(double measured, double modelled) {
 }
 
 // Of one layer; below 0: not said. model: what the cost model says of all layers at `samples`.
-static bool time_of(const measuring *x, u32 of_mesh, u32 kind, u32 part, u32 tensor, double samples,
+static bool time_of(const measuring *x, const loaded *l, u32 part, u32 tensor, double samples,
                     const double *model, double out[PROFILE_TIMES]) {
   const machine_profile *p = x->times;
   const char *layer = x->parts->name[part];
-  const sym device = cost_model_machine(x->k)->kind[kind].name;
+  const sym device = cost_model_machine(x->k)->kind[l->kind].name;
   u32 i = 0, n = 0;
   while (i < p->n &&
          (p->row[i].device.i != device.i || strcmp(p->row[i].layer, layer) || p->row[i].tensor != tensor))
@@ -326,7 +340,7 @@ static bool time_of(const measuring *x, u32 of_mesh, u32 kind, u32 part, u32 ten
   for (u32 k = 0; k < PROFILE_TIMES; k++) out[k] = between(row, n, samples, (profile_time)k);
   if (n > 1 || samples == at) return true;
   double *there = NEWN(x->a, double, (x->parts->n + 1) * MEASURED_OF);
-  if (!modelled_at(x, of_mesh, kind, at, there)) return false;
+  if (!modelled_at(x, l, at, there)) return false;
   for (u32 k = 0; k < PROFILE_UPDATE; k++) {
     const double more =
         (model[part * MEASURED_OF + k] - there[part * MEASURED_OF + k]) / x->parts->count[part];
@@ -335,17 +349,17 @@ static bool time_of(const measuring *x, u32 of_mesh, u32 kind, u32 part, u32 ten
   return true;
 }
 
-static bool factors(const measuring *x, u32 of_mesh, u32 kind, double samples, double *out) {
-  const plan_mesh *on = &x->pn->meshes[of_mesh];
+static bool factors(const measuring *x, const loaded *l, double *out) {
+  const plan_mesh *on = &x->pn->meshes[l->mesh];
   const u32 n = x->parts->n;
   double *model = NEWN(x->a, double, (n + 1) * MEASURED_OF), update = -1, updates = 0;
   u32 tensor = 1;
   for (u32 i = 0; i < on->naxes; i++)
     if (x->tensor >> on->axis[i] & 1) tensor *= x->pn->axes[on->axis[i] - 1].size;
-  if (!modelled_at(x, of_mesh, kind, samples, model)) return false;
+  if (!modelled_at(x, l, l->samples, model)) return false;
   for (u32 i = 0; i <= n; i++) {
     double t[PROFILE_TIMES] = {-1, -1, -1};
-    if (i && !time_of(x, of_mesh, kind, i, tensor, samples, model, t)) return false;
+    if (i && !time_of(x, l, i, tensor, l->samples, model, t)) return false;
     for (u32 d = 0; d < 2; d++)
       out[i * MEASURED_OF + d] = over(t[d] * x->parts->count[i], model[i * MEASURED_OF + d]);
     out[i * MEASURED_OF + PROFILE_UPDATE] = 1;
@@ -364,15 +378,41 @@ static void find_axes(measuring *x) {
   x->tensor &= ~x->data;
 }
 
-typedef struct {
-  u32 mesh, kind;
-  double samples;
-} loaded; // what a rank has to do
+// The ranks of the mesh that differ from the one at `index` along tensor axes only, row-major over these.
+static void find_group(const measuring *x, u32 index, loaded *l) {
+  const plan_mesh *on = &x->pn->meshes[l->mesh];
+  const machine *m = cost_model_machine(x->k);
+  u32 stride[MESH_AXES], n = 1, all = 1;
+  for (u32 i = on->naxes; i-- > 0;) {
+    const u32 size = x->pn->axes[on->axis[i] - 1].size;
+    stride[i] = all, all *= size;
+    if (!(x->tensor >> on->axis[i] & 1)) continue;
+    index -= index / stride[i] % size * stride[i], n *= size;
+  }
+  u32 *v = NEWN(x->a, u32, n), have = 1;
+  v[0] = index;
+  for (u32 i = 0; i < on->naxes; i++) {
+    const u32 size = x->pn->axes[on->axis[i] - 1].size;
+    if (!(x->tensor >> on->axis[i] & 1)) continue;
+    for (u32 k = have; k-- > 0;)
+      for (u32 d = size; d-- > 0;) v[k * size + d] = v[k] + d * stride[i];
+    have *= size;
+  }
+  for (u32 k = 0; k < n; k++) v[k] = on->ranks ? on->ranks[v[k]] : on->first + v[k];
+  l->group = v, l->n = n;
+  for (u32 k = 0; k < n && n > 1 && v[k] < m->nranks; k++) {
+    const machine_dev *d = &m->dev[v[k]];
+    const node_kind *nk = &m->node_kind[m->node[d->node]];
+    l->lies = hash_u64((u64)m->node[d->node] << 32 | (d->node - m->dev[v[0]].node), l->lies + 1);
+    if (nk->inside.shape != LINK_SWITCH) l->lies = hash_u64(d->index, l->lies); // who is whose neighbour
+  }
+}
 
 static loaded load_of(const measuring *x, u32 of_mesh, u32 index, u32 rank) {
   const plan *pn = x->pn;
   const plan_mesh *m = &pn->meshes[of_mesh];
-  loaded l = {of_mesh, cost_model_machine(x->k)->dev[rank].kind, (double)x->batch};
+  loaded l = {.mesh = of_mesh, .kind = cost_model_machine(x->k)->dev[rank].kind, .samples = (double)x->batch};
+  find_group(x, index, &l);
   for (u32 i = m->naxes; i-- > 0;) {
     const plan_axis *axis = &pn->axes[m->axis[i] - 1];
     const u32 at = index % axis->size;
@@ -382,6 +422,23 @@ static loaded load_of(const measuring *x, u32 of_mesh, u32 index, u32 rank) {
   }
   if (pn->time) l.samples /= pn->axes[pn->time - 1].size;
   return l;
+}
+
+// Every line of the file is of a layer of the model: else it would be left out without a word.
+static bool all_known(const measuring *x) {
+  ctx *c = x->pl->src->c;
+  strbuf has = {.a = x->a};
+  for (u32 i = 1; i <= x->parts->n; i++) sb_fmt(&has, "%s%s", i > 1 ? ", " : "", x->parts->name[i]);
+  for (u32 i = 0; i < x->times->n; i++) {
+    bool known = false;
+    for (u32 k = 1; k <= x->parts->n; k++) known |= !strcmp(x->parts->name[k], x->times->row[i].layer);
+    if (known) continue;
+    diag(c, E_PROFILE, (loc){0}, "%s has times of '%s', which the model has not", x->times->file,
+         x->times->row[i].layer);
+    diag_hint(c, "the layers of this model are %s", sb_str(&has));
+    return false;
+  }
+  return true;
 }
 
 bool plan_measured(planner *pl, const plan *pn, cost_model *k, prog *p) {
@@ -395,6 +452,10 @@ bool plan_measured(planner *pl, const plan *pn, cost_model *k, prog *p) {
                  .batch = MAX(policy_batch_extent(pl), 1)};
   if (!x.parts) return false;
   x.a = arena_new();
+  if (!all_known(&x)) {
+    arena_free(x.a);
+    return false;
+  }
   find_axes(&x);
   const u32 n = (x.parts->n + 1) * MEASURED_OF;
   measured_times *out = NEW(p->a, measured_times);
@@ -412,14 +473,14 @@ bool plan_measured(planner *pl, const plan *pn, cost_model *k, prog *p) {
       if (rank >= m->nranks) continue; // told by who prices it
       const loaded l = load_of(&x, q, i, rank);
       u32 r = 0;
-      while (r < seen.n &&
-             (seen.v[r].mesh != l.mesh || seen.v[r].kind != l.kind || seen.v[r].samples != l.samples))
+      while (r < seen.n && (seen.v[r].mesh != l.mesh || seen.v[r].kind != l.kind ||
+                            seen.v[r].samples != l.samples || seen.v[r].lies != l.lies))
         r++;
       if (r == seen.n) {
         *vec_push(x.a, &seen) = l;
         double *of = vec_push_n(x.a, &factor, n);
         assert(of);
-        ok = factors(&x, l.mesh, l.kind, l.samples, of);
+        ok = factors(&x, &l, of);
       }
       row[rank] = (u16)r;
     }

@@ -133,6 +133,7 @@ double bound_products(const bounds *b, const strategy *s, bool splits, u32 from,
 // ---- sync.c -------------------------------------------------------------------------------------------
 typedef struct syncs syncs;
 syncs *syncs_make(arena *a, const prog *src);
+void sync_prepare(syncs *x, arena *a, u32 nbody, u32 tp); // before bytes are asked for
 // Bytes that each of tp ranks has of gradients of weights first read by instructions [from, to) of main, at least.
 double sync_bytes(const syncs *x, u32 from, u32 to, u32 tp);
 // ps of summing them over the dp data ranks of a place whose first rank it is; 0: nothing is known.

@@ -219,26 +219,19 @@ static bool all_used(points *sp) {
 }
 
 // ---- which ranks --------------------------------------------------------------------------------------
-static double speed_of(const machine *m, u32 rank) {
-  double most = 0;
-  for (u32 t = 1; t < DT_COUNT; t++) most = MAX(most, machine_top_flops(machine_kind_of(m, rank), (dtype)t));
-  return most;
-}
-
-// The window without the ranks at its ends that are of the slower kind there. False: all are of one kind.
-static bool shrink(const machine *m, rank_window *x) {
-  const u32 end = x->first + x->n, a = m->dev[x->first].kind, b = m->dev[end - 1].kind;
-  const u32 slow = speed_of(m, x->first) <= speed_of(m, end - 1) ? a : b;
-  u32 from = x->first, to = end;
-  while (from < to && m->dev[from].kind == slow) from++;
-  while (to > from && m->dev[to - 1].kind == slow) to--;
-  x->first = from, x->n = to - from;
-  return x->n > 0;
+// Where runs of one kind begin, and one past the last rank. More runs than are told apart are one with the last.
+enum { RUNS_MOST = 5 };
+static u32 runs_of(const machine *m, u32 ranks, u32 at[RUNS_MOST + 1]) {
+  u32 n = 0;
+  for (u32 r = 0; r < ranks && n < RUNS_MOST; r++)
+    if (!r || m->dev[r].kind != m->dev[r - 1].kind) at[n++] = r;
+  at[n] = ranks;
+  return n;
 }
 
 u32 space_windows(const machine *m, const search_opts *o, u32 ranks, rank_window out[WINDOWS_MOST]) {
   const choice_set *said = &o->space.of[CHOICE_skip];
-  u32 n = 0;
+  u32 n = 0, at[RUNS_MOST + 1];
   if (said->said && !said->all) {
     for (u32 k = 0; k < said->n && n < WINDOWS_MOST; k++) {
       const u32 skip = said->v[k].n;
@@ -246,9 +239,11 @@ u32 space_windows(const machine *m, const search_opts *o, u32 ranks, rank_window
     }
     return n;
   }
-  rank_window x = {0, ranks, 0};
-  do out[n++] = x;
-  while (!o->ranks && n < WINDOWS_MOST && shrink(m, &x));
+  out[n++] = (rank_window){0, ranks, 0};
+  const u32 runs = o->ranks ? 1 : runs_of(m, ranks, at);
+  for (u32 from = 0; runs > 1 && from < runs; from++)
+    for (u32 to = runs; to > from; to--)
+      if (to - from < runs && n < WINDOWS_MOST) out[n++] = (rank_window){at[from], at[to] - at[from], 0};
   return n;
 }
 
@@ -276,7 +271,7 @@ static void all_windows(points *sp, const machine *m, u32 ranks) {
     for (u32 k = 1; k < x->n; k++) sp->mixed |= m->dev[x->first + k].kind != m->dev[x->first].kind;
     next(sp, 0, &s);
   }
-  sp->ranks = ranks;
+  sp->ranks = n == 1 ? window[0].n : ranks;
 }
 
 bool space_make(ctx *c, arena *a, const prog *src, const machine *on, const search_opts *o, u32 ranks,

@@ -14,9 +14,14 @@ typedef struct {
   u32 nd;
   i64 dim[DIMS_MAX];
 } sync_weight;
+typedef struct {
+  u32 tp;
+  double *before; // bytes of weights first read before instruction i
+} sync_split;
 struct syncs {
   u32 n;
   sync_weight *w;
+  VEC(sync_split) split;
 };
 
 syncs *syncs_make(arena *a, const prog *p) {
@@ -45,23 +50,29 @@ static double least_part(const sync_weight *w, u32 tp) {
   return w->bytes * least / tp;
 }
 
+void sync_prepare(syncs *x, arena *a, u32 nbody, u32 tp) {
+  for (u32 k = 0; k < x->split.n; k++)
+    if (x->split.v[k].tp == tp) return;
+  double *before = ZNEWN(a, double, nbody + 1);
+  for (u32 i = 0; i < x->n; i++) before[x->w[i].first + 1] += least_part(&x->w[i], tp);
+  for (u32 i = 1; i <= nbody; i++) before[i] += before[i - 1];
+  *vec_push(a, &x->split) = (sync_split){tp, before};
+}
+
 double sync_bytes(const syncs *x, u32 from, u32 to, u32 tp) {
-  double sum = 0;
-  for (u32 i = 0; i < x->n; i++)
-    if (x->w[i].first >= from && x->w[i].first < to) sum += least_part(&x->w[i], tp);
-  return sum;
+  for (u32 k = 0; k < x->split.n; k++)
+    if (x->split.v[k].tp == tp) return x->split.v[k].before[to] - x->split.v[k].before[from];
+  return 0;
 }
 
 double sync_ps(worker *w, arena *tmp, u32 first, u32 dp, u32 tp, double bytes) {
+  static const opcode op[] = {OP_all_reduce, OP_reduce_scatter, OP_all_gather};
+  i64 ps[COUNT_OF(op)];
   if (dp < 2 || bytes < 1) return 0;
   u32 *ranks = NEWN(tmp, u32, dp * tp);
   for (u32 j = 0; j < tp; j++)
     for (u32 i = 0; i < dp; i++) ranks[j * dp + i] = first + i * tp + j;
-  i64 ps[3];
-  static const opcode op[] = {OP_all_reduce, OP_reduce_scatter, OP_all_gather};
-  for (u32 k = 0; k < COUNT_OF(op); k++) {
-    ps[k] = cost_beside(w->k, op[k], (i64)bytes, ranks, tp, dp, DT_NONE);
-    if (ps[k] < 0) return 0; // told by who evaluates it
-  }
+  if (!cost_beside(w->k, op, COUNT_OF(op), (i64)bytes, ranks, tp, dp, ps))
+    return 0; // told by who evaluates it
   return (double)MIN(ps[0], ps[1] + ps[2]);
 }

@@ -54,7 +54,7 @@ struct works {
   bool rises;       // cost_rises
   bool splits;      // cost_splits
   u32 even;         // devices of one kind alone are on every node, a multiple of so many; 0: they are not
-  const syncs *sync;
+  syncs *sync;
   u32 *have; // how many of each
   VEC(work *) v;
   hmap map;
@@ -189,7 +189,10 @@ static u32 find_works(works *x, const strategy *s, bool add, work *v[WORKS_MOST]
   return v[0] && v[1] && v[2] ? 3 : 0;
 }
 
-u32 works_of(works *x, const strategy *s, work *v[WORKS_MOST]) { return find_works(x, s, true, v); }
+u32 works_of(works *x, const strategy *s, work *v[WORKS_MOST]) {
+  if (x->sync) sync_prepare(x->sync, x->a, x->nbody, s->tp.n);
+  return find_works(x, s, true, v);
+}
 
 bool work_known(const work *v) { return v->tried; }
 
@@ -422,6 +425,7 @@ void work_bound(works *x, const search *s, worker *w, search_point *p) {
   double *takes = ZNEWN(tmp, double, places), before = 0, most = 0, fill = 0; // takes: for one microbatch
   double *passed = ZNEWN(tmp, double, places); // until the first stage of a place can go on
   double *bytes = ZNEWN(tmp, double, places);  // of gradients; 0 where their sum is in what was measured
+  double *synced = ZNEWN(tmp, double, places);
   m.tensor = lies_alike(s->m, p->s.tp.n), m.data = m.tensor && lies_alike(s->m, p->s.dp.n * p->s.tp.n);
   m.several = pn && pn->nsegments > 1;
   for (u32 k = 0; pn && k < pn->nsegments; k++) {
@@ -433,11 +437,14 @@ void work_bound(works *x, const search *s, worker *w, search_point *p) {
     if (x->sync && m.n == 1 && p->s.mb.n > 1) bytes[at] += sync_bytes(x->sync, from, to, p->s.tp.n);
     if (s->bounds.chain && k + 1 < pn->nsegments) before += passing(&m, from, to);
   }
+  const u32 dp = p->s.dp.n, tp = p->s.tp.n;
   for (u32 q = 0; pn && q < places; q++) {
-    const u32 dp = p->s.dp.n, tp = p->s.tp.n;
-    const double t =
-        p->s.mb.n * takes[q] + MAX(passed[q], sync_ps(w, tmp, p->s.skip.n + q * dp * tp, dp, tp, bytes[q]));
-    if (t > most) most = t, fill = passed[q];
+    const double t = p->s.mb.n * takes[q];
+    if (t + passed[q] > most) most = t + passed[q], fill = passed[q];
+    u32 j = 0; // of places that lie alike the gradients of one are summed as those of another
+    while (j < q && !(m.data && bytes[j] == bytes[q])) j++;
+    synced[q] = j < q ? synced[j] : sync_ps(w, tmp, p->s.skip.n + q * dp * tp, dp, tp, bytes[q]);
+    if (t + synced[q] > most) most = t + synced[q], fill = 0;
   }
   most *= 0.999999, fill *= 0.999999;
   if (most > (double)p->bound_ps) p->bound_ps = (i64)most, p->bound_fill_ps = (i64)fill, p->bound_work = true;

@@ -302,31 +302,26 @@ static void list_from(listing *l, u32 row, strategy *s) {
     list_value(l, row, s, word);
 }
 
-static double fastest(const machine *m, u32 rank) {
-  double best = 0;
-  for (u32 t = 1; t < DT_COUNT; t++) best = MAX(best, machine_top_flops(machine_kind_of(m, rank), (dtype)t));
-  return best;
-}
-
-// All ranks that were asked for; where that is the whole machine and nothing was said of skip, again and again
-// without the ranks at both ends that are of the slower of the two kinds there. Else what was said.
+// All ranks that were asked for; where that is the whole machine and nothing was said of skip, every range of
+// ranks besides that begins and ends where the kind changes. Else what was said.
 static bool list_all(listing *l) {
   const choice_set *x = &l->o.space.of[CHOICE_skip];
   const machine *m = l->w->m;
   const bool said = x->said && !x->all;
-  u32 first = 0, end = l->ranks;
-  for (u32 k = 0; said ? k < x->n : first < end; k++) {
-    if (said) first = x->v[k].n, end = l->o.ranks ? first + l->o.ranks : m->nranks;
-    if (first >= end || end > m->nranks) return false;
+  u32 first[64], end[64], n = 0;
+  for (u32 k = 0; said && k < x->n; k++)
+    first[n] = x->v[k].n, end[n] = l->o.ranks ? first[n] + l->o.ranks : m->nranks, n++;
+  for (u32 a = 0; !said && a < l->ranks; a++)
+    for (u32 b = a + 1; b <= l->ranks; b++) {
+      const bool whole = !a && b == l->ranks, begins = !a || m->dev[a].kind != m->dev[a - 1].kind,
+                 ends = b == l->ranks || m->dev[b].kind != m->dev[b - 1].kind;
+      if (whole || (!l->o.ranks && begins && ends)) first[n] = a, end[n++] = b;
+    }
+  for (u32 k = 0; k < n; k++) {
+    if (first[k] >= end[k] || end[k] > m->nranks) return false;
     strategy s = strategy_default();
-    s.skip.n = l->first = first, l->n = end - first;
+    s.skip.n = l->first = first[k], l->n = end[k] - first[k];
     list_from(l, 0, &s);
-    if (said) continue;
-    const u32 a = m->dev[first].kind, b = m->dev[end - 1].kind,
-              drop = fastest(m, first) > fastest(m, end - 1) ? b : a;
-    while (first < end && m->dev[first].kind == drop) first++;
-    while (end > first && m->dev[end - 1].kind == drop) end--;
-    if (l->o.ranks) break;
   }
   l->first = 0, l->n = l->ranks;
   return true;

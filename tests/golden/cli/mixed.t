@@ -17,8 +17,8 @@ auto resolved  dp=8 tp=1 pp=1 recompute=selective dp.shares=7x4/9x4
                computes 94.8 % of the time, communicates 4.3 %, idles 0.9 %; MFU 68.5 %; needs 32.1 GiB on the fullest device
 next           dp=8 tp=1 pp=1 mb=2 dp.shares=auto
                1.01x the time, limited by computation
-certificate    2154 plans: 3 fit, 20 too large, 1192 too slow, 0 impossible, 939 equal to another;
-               3 simulated, 20 ruled out by bounds on memory, 1192 on time
+certificate    2511 plans: 3 fit, 39 too large, 1461 too slow, 0 impossible, 1008 equal to another;
+               3 simulated, 39 ruled out by bounds on memory, 1461 on time
                other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
 
 device  ranks  each gets   share of work  computes  communicates   idle  peak memory    usable  speedup from one more
@@ -206,10 +206,10 @@ winner       dp=4 tp=1 pp=2 mb=16
              computes 91.7 % of the time, communicates 0.0 %, idles 8.3 %; needs 81.5 MiB of 72.0 GiB
 next         dp=4 tp=1 pp=2 mb=8
              1.02x the time, limited by computation
-certificate  371 plans: 3 fit, 0 too large, 140 too slow, 113 impossible, 115 equal to another;
-             3 simulated, 0 ruled out by bounds on memory, 140 on time
+certificate  445 plans: 3 fit, 0 too large, 201 too slow, 126 impossible, 115 equal to another;
+             3 simulated, 0 ruled out by bounds on memory, 201 on time
              other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
-impossible   113 such as dp=1 tp=1 pp=4 skip=4:
+impossible   126 such as dp=1 tp=1 pp=4:
              4 pipeline stages, but the model has only 2 blocks and matmuls
 
 device  ranks  each gets              share of work  computes  communicates    idle  peak memory    usable  speedup from one more
@@ -238,8 +238,8 @@ step          training
 
 winner       dp=4 tp=1 pp=1 mb=2 skip=4
              computes 99.7 % of the time, communicates 0.3 %, idles 0.0 %; MFU 75.7 %; needs 42.7 GiB on the fullest device
-certificate  2154 plans: 1 fit, 20 too large, 528 too slow, 666 impossible, 939 equal to another;
-             1 simulated, 20 ruled out by bounds on memory, 528 on time
+certificate  2511 plans: 1 fit, 39 too large, 797 too slow, 666 impossible, 1008 equal to another;
+             1 simulated, 39 ruled out by bounds on memory, 797 on time
              other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
 impossible   357 such as dp=1 tp=1 pp=8 mb=8:
              send over 2 ranks: the machine has no link between its nodes
@@ -275,8 +275,8 @@ winner       dp=4 tp=1 pp=1 skip=2
              computes 98.9 % of the time, communicates 1.1 %, idles 0.0 %; MFU 68.7 %; needs 12.7 GiB on the fullest device
 next         dp=4 tp=1 pp=1 zero=2 skip=2
              1.01x the time, limited by computation
-certificate  1044 plans: 2 fit, 0 too large, 529 too slow, 252 impossible, 261 equal to another;
-             2 simulated, 0 ruled out by bounds on memory, 529 on time
+certificate  1140 plans: 2 fit, 0 too large, 610 too slow, 252 impossible, 276 equal to another;
+             2 simulated, 0 ruled out by bounds on memory, 610 on time
              other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
 impossible   252 such as dp=3 tp=1 pp=2:
              batch 32 is not divisible by dp=3
@@ -351,3 +351,14 @@ memory limit +50 %  dp=4 tp=1 pp=1 skip=2             525.1 ms   1.00x  12.7 GiB
 twice the devices   dp=1 tp=2 pp=6 mb=32 layers=auto  575.6 ms   0.91x   790 MiB
 without p100        dp=4 tp=1 pp=1                    525.1 ms   1.00x  12.7 GiB
 without a100        dp=2 tp=1 pp=1 mb=2                2.297 s   0.23x  13.2 GiB
+## Which devices are left out is not guessed from data sheets: T4 are slower in f32 than P100, and many slow ones beat one fast one.
+$ heddle plan bert-base:layers=4 --train --batch 16 --machine "1x2 t4 eth=1Gb/s + 1x2 p100 eth=1Gb/s" --top 1 --threads 1 | grep "winner\|^1"
+1   2     2  238.5 ms  1.00x  67.08/s  2.41 GiB  computation 91 %
+winner       dp=2 tp=1 pp=1 skip=2
+left out      2 of 4 devices: the winner is on ranks 2 to 3
+no waiting    217.1 ms, if no device ever waited for another one: the winner takes 9.9 % more
+$ heddle plan bert-base:layers=4 --train --batch 16 --machine "1x1 a100 eth=100Mb/s + 1x4 v100 eth=100Mb/s" --top 1 --threads 1 | grep "winner\|^1"
+1   4     1  75.24 ms  1.00x  212.7/s  1.39 GiB  computation 95 %
+winner       dp=4 tp=1 pp=1 skip=1
+left out      1 of 5 devices: the winner is on ranks 1 to 4
+no waiting    71.47 ms, if no device ever waited for another one: the winner takes 5.3 % more

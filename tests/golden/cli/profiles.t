@@ -137,7 +137,7 @@ error[E0101]: cannot read 'nowhere.csv': No such file or directory
 [1]
 ## Files that say too little of the model or of the plan.
 $ printf 'layer,device,samples,tensor,forward_us\nfirst,v100,1,1,10\nlayr,v100,1,1,10\nlast,v100,1,1,10\n' >x; heddle sim gpt2 --batch 1 --machine '1x4 v100' --strategy dp=1 --profiles x
-error[E0117]: x has no times of layer 'layer' on v100
+error[E0117]: x has times of 'layr', which the model has not
   hint: the layers of this model are first, layer, last
 [1]
 $ heddle sim gpt2 --batch 4 --machine '1x4 v100' --strategy tp=4 --profiles examples/profiles/gpt2.csv
@@ -152,3 +152,26 @@ $ heddle sim examples/distir/fig2_pipeline.heddle --machine '1x4 v100' --profile
 error[E0117]: times of layers need a plan: of a program as it is, nobody knows what its layers are
   hint: give a model and --strategy 'dp=1', or a plan file
 [1]
+$ printf 'layer,device,samples,tensor,forward_us\nfirst,v100,1,1,0x10\n' >x; heddle sim gpt2 --machine '1x4 v100' --strategy dp=1 --profiles x
+error[E0117]: '0x10' is not a time in microseconds
+  --> x:2:16
+   2 | first,v100,1,1,0x10
+     |                ^
+[1]
+## Communication of a tensor group is part of its time, wherever the group lies.
+$ printf 'layer,device,samples,tensor,forward_us\nfirst,p100,4,2,60\nlayer,p100,4,2,700\nlast,p100,4,2,300\n' >x; for m in "1x2 p100" "1x1 p100 ib=10Gb/s + 1x2 p100 ib=10Gb/s" "1x2 p100 ib=10Gb/s + 2x1 p100 ib=10Gb/s"; do for s in 0 1 2; do heddle sim gpt2:layers=3,hidden=256,heads=4,vocab=4096 --batch 4 --machine "$m" --strategy "tp=2 skip=$s" --profiles x 2>&1 | grep "^time per\|^error"; done; done
+time per step  2.460 ms
+error bar      not known: of 100.0 % of the step no spread was measured
+error[E0605]: rank 2 is used; the machine 1x2 p100 has ranks 0 to 1
+error[E0605]: rank 3 is used; the machine 1x2 p100 has ranks 0 to 1
+time per step  2.460 ms
+error bar      not known: of 100.0 % of the step no spread was measured
+time per step  2.460 ms
+error bar      not known: of 100.0 % of the step no spread was measured
+error[E0605]: rank 3 is used; the machine 1x1 p100 ib=10Gb/s + 1x2 p100 ib=10Gb/s has ranks 0 to 2
+time per step  2.460 ms
+error bar      not known: of 100.0 % of the step no spread was measured
+time per step  2.460 ms
+error bar      not known: of 100.0 % of the step no spread was measured
+time per step  2.460 ms
+error bar      not known: of 100.0 % of the step no spread was measured
