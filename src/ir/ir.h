@@ -158,10 +158,6 @@ static inline value opd_of(const func_info *f, const instr *i, u32 k) {
 static inline bool opd_donated(const func_info *f, const instr *i, u32 k) {
   return f->opds.v[i->opd + k] & OPD_DONATED;
 }
-// Does it add the gradient of one microbatch to those of the ones before?
-static inline bool ir_accumulates(const func_info *f, const instr *i) {
-  return i->op == OP_add && i->flags & INSTR_BACKWARD && opd_donated(f, i, 0);
-}
 u32 instr_nopd(const func_info *f, const instr *i); // data operands only (without `after`)
 // Uses of every value: use[begin[v]..begin[v+1]) are instruction indices (+1; 0 = returned). Arrays in `a`.
 typedef struct {

@@ -178,6 +178,8 @@ u64 machine_profile_hash(const machine *m);            // of all that the file s
 static inline const device_kind *machine_kind_of(const machine *m, u32 rank) {
   return &m->kind[m->dev[rank].kind];
 }
+bool machine_one_kind(const machine *m, u32 first,
+                      u32 n); // are all devices of ranks [first, first + n) of one?
 // For lower bounds: the most that a product of any size reaches, 0 if there is no rate; bytes/s of memory.
 double machine_top_flops(const device_kind *k, dtype t);
 double machine_top_bw(const device_kind *k);

@@ -9,6 +9,12 @@
 
 // ---- devices -----------------------------------------------------------------------------------------
 
+bool machine_one_kind(const machine *m, u32 first, u32 n) {
+  for (u32 r = 1; r < n; r++)
+    if (m->dev[first + r].kind != m->dev[first].kind) return false;
+  return true;
+}
+
 double curve_work(const eff_curve *k, double size) {
   if (!k->n) return size;
   if (size <= k->size[0]) return size / k->eff[0];

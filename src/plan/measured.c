@@ -216,6 +216,11 @@ typedef struct {
   bool accumulates; // the plan adds up gradients of microbatches, as what is asked does
 } adding;
 
+// Does it add the gradient of one microbatch to those of the ones before?
+static bool accumulates(const func_info *f, const instr *i) {
+  return i->op == OP_add && i->flags & INSTR_BACKWARD && opd_donated(f, i, 0);
+}
+
 static bool add(const adding *x, const func_info *f, group g, u32 from, u32 end) {
   for (u32 i = from; i < end; i++) {
     const instr *in = &f->body.v[i];
@@ -226,7 +231,7 @@ static bool add(const adding *x, const func_info *f, group g, u32 from, u32 end)
       continue;
     }
     const u32 of = cost_measured(x->p, f, in);
-    if (!of || in->op == OP_send || in->op == OP_copy || (!x->accumulates && ir_accumulates(f, in))) continue;
+    if (!of || in->op == OP_send || in->op == OP_copy || (!x->accumulates && accumulates(f, in))) continue;
     const u32 n = cost_instr(x->k, x->p, f, in, on, x->ps);
     double sum = 0;
     if (!n) return false;

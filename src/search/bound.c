@@ -197,8 +197,7 @@ void bounds_make(arena *keep, planner *pl, const machine *m, u32 ranks, cost_mod
   if (whole) { // else no plan can be made
     counting y = counting_new(a, whole, m, k);
     b->work = products_time(&y, whole->main);
-    bool several = false;
-    for (u32 r = 1; r < ranks; r++) several |= m->dev[r].kind != m->dev[0].kind;
+    const bool several = !machine_one_kind(m, 0, ranks);
     for (u32 w = 0; w < b->nwindows; w++) {
       rank_window *of = &b->window[w];
       of->spread = b->work;

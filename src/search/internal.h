@@ -173,6 +173,8 @@ const char *whole_differs(planner *pl, cost_model *k, arena *a, const search_opt
 void kinds_of(search *s, const whole_answer *x, const hybrid_opts *h); // of a mixed machine
 
 // ---- memory.c -----------------------------------------------------------------------------------------
+// By parameter of main, from 1: the number from 1 of the first instruction that reads it; 0: none does.
+u32 *memory_readers(arena *a, const prog *p);
 const memory_bounds *memory_bounds_make(arena *a, planner *pl, const search_opts *o); // in `a`
 bool memory_has_states(const memory_bounds *b);                                       // of the optimizer
 // Bytes that some rank of the plan holds at least, some time; pn: of s, with or without its sequences.

@@ -23,7 +23,7 @@ typedef struct {
   plan_kept_value *v;
 } kept_sums;
 struct memory_bounds {
-  u32 *first;                         // per parameter: the first instruction that reads it; 0 if none does
+  u32 *first;                         // memory_readers
   u32 nbody;                          // instructions of main
   double *weights, *trained, *states; // of weights whose first reader is before instruction i
   bool distir;                        // by DistIR's rules: nothing is said but of weights
@@ -38,19 +38,25 @@ struct known_kept {
   struct known_kept *next;
 };
 
+u32 *memory_readers(arena *a, const prog *p) {
+  const func_info *m = func_get(p, p->main);
+  u32 *first = ZNEWN(a, u32, m->nparams + 2);
+  for (u32 i = m->body.n; i-- > 0;)
+    for (u32 k = 0; k < m->body.v[i].nopd; k++)
+      if (opd_of(m, &m->body.v[i], k) <= m->nparams) first[opd_of(m, &m->body.v[i], k)] = i + 1;
+  return first;
+}
+
 static void list_weights(memory_bounds *b, arena *a, const prog *p, const optim_opts *o) {
   const func_info *m = func_get(p, p->main);
   const u32 n = m->body.n;
-  u32 *first = b->first = ZNEWN(a, u32, m->nparams + 2);
-  for (u32 i = n; i-- > 0;)
-    for (u32 k = 0; k < m->body.v[i].nopd; k++)
-      if (opd_of(m, &m->body.v[i], k) <= m->nparams) first[opd_of(m, &m->body.v[i], k)] = i;
+  const u32 *first = b->first = memory_readers(a, p);
   b->weights = ZNEWN(a, double, n + 2), b->trained = ZNEWN(a, double, n + 2);
   b->states = ZNEWN(a, double, n + 2);
   for (u32 i = 0; i < m->nparams; i++) {
     if (m->params.v[i].r != ROLE_WEIGHT) continue;
     shape x = val_type(p, m, i + 1)->s;
-    const u32 at = first[i + 1] + 1;
+    const u32 at = MAX(first[i + 1], 1u); // what nobody reads is on the first stage
     b->weights[at] += (double)shape_bytes(&x);
     if (dtype_kind_of(x.t) != DK_FLOAT) continue;
     b->trained[at] += (double)shape_bytes(&x);
@@ -106,7 +112,7 @@ static void list_grads(const memory_bounds *b, known_kept *x, arena *a, const pr
   const func_info *m = func_get(p, p->main);
   x->grads = ZNEWN(a, double, m->body.n + 2);
   for (u32 i = 0; accumulates && i < m->nparams; i++)
-    if (accumulates[i]) x->grads[b->first[i + 1] + 1] += (double)shape_bytes(&val_type(p, m, i + 1)->s);
+    if (accumulates[i]) x->grads[MAX(b->first[i + 1], 1u)] += (double)shape_bytes(&val_type(p, m, i + 1)->s);
   for (u32 i = 1; i <= m->body.n; i++) x->grads[i] += x->grads[i - 1];
 }
 

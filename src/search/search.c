@@ -460,7 +460,7 @@ bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_
     usable = MAX(usable, machine_kind_of(m, k)->usable_bytes);
     least = MIN(least, machine_kind_of(m, k)->usable_bytes);
   }
-  for (u32 k = 1; k < ranks; k++) s.several |= m->dev[k].kind != m->dev[0].kind;
+  s.several = !machine_one_kind(m, 0, ranks);
   s.limit = r->memory_bytes = o->memory_bytes ? o->memory_bytes : usable;
   r->memory_least = o->memory_bytes ? o->memory_bytes : least;
   bool ok = setup(&s, &s.w[0]);

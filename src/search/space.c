@@ -267,8 +267,7 @@ static void all_windows(points *sp, const machine *m, u32 ranks) {
   for (u32 w = 0; w < n; w++) {
     const rank_window *x = &window[w];
     strategy s = strategy_default();
-    sp->ranks = x->n, sp->mixed = false, s.skip.n = x->first;
-    for (u32 k = 1; k < x->n; k++) sp->mixed |= m->dev[x->first + k].kind != m->dev[x->first].kind;
+    sp->ranks = x->n, sp->mixed = !machine_one_kind(m, x->first, x->n), s.skip.n = x->first;
     next(sp, 0, &s);
   }
   sp->ranks = n == 1 ? window[0].n : ranks;

@@ -27,11 +27,8 @@ struct syncs {
 syncs *syncs_make(arena *a, const prog *p) {
   const func_info *m = func_get(p, p->main);
   syncs *x = ZNEWN(a, syncs, 1);
-  u32 *first = ZNEWN(a, u32, m->nparams + 2); // + 1
+  const u32 *first = memory_readers(a, p);
   x->w = ZNEWN(a, sync_weight, m->nparams + 1);
-  for (u32 i = m->body.n; i-- > 0;)
-    for (u32 k = 0; k < m->body.v[i].nopd; k++)
-      if (opd_of(m, &m->body.v[i], k) <= m->nparams) first[opd_of(m, &m->body.v[i], k)] = i + 1;
   for (u32 i = 0; i < m->nparams; i++) {
     const shape s = val_type(p, m, i + 1)->s;
     if (m->params.v[i].r != ROLE_WEIGHT || dtype_kind_of(s.t) != DK_FLOAT || !first[i + 1]) continue;

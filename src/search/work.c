@@ -86,7 +86,7 @@ works *works_new(arena *a, const search *s) {
   x->a = a, x->s = s, x->nbody = m->body.n, x->call = call;
   x->have = ZNEWN(a, u32, s->m->nkinds);
   for (u32 k = 0; k < s->ranks; k++) x->have[s->m->dev[k].kind]++;
-  x->mixed = x->have[s->m->dev[0].kind] < s->ranks;
+  x->mixed = s->several;
   x->rises = cost_rises(s->w[0].k), x->splits = cost_splits(s->w[0].k);
   x->even = x->mixed ? even_nodes(s->m) : 0;
   x->sync = s->o->train && x->rises ? syncs_make(a, p) : NULL;

@@ -625,10 +625,7 @@ static bool known_batch(const balance *b) {
 }
 
 static bool several_kinds(const balance *b) { // of the devices that are used
-  const u32 first = b->s->skip.n;
-  for (u32 r = 1; r < b->s->dp.n * b->s->tp.n * b->s->pp.n; r++)
-    if (b->m->dev[first + r].kind != b->m->dev[first].kind) return true;
-  return false;
+  return !machine_one_kind(b->m, b->s->skip.n, b->s->dp.n * b->s->tp.n * b->s->pp.n);
 }
 
 bool policy_speeds(planner *pl, arena *a, const hybrid_opts *o, double *speed) {
