@@ -71,6 +71,11 @@ choice_value choice_default(choice_id id);
 choice_value choice_of_mixed(
     choice_id id); // what a search tries besides where devices are of several kinds, or the default
 static inline bool choice_is_degree(choice_id id) { return choice_get(id)->of == CHOICE_OF_DEGREE; }
+// The least that may be said of a count: a row without a title says another choice, and 0 that it was not said.
+static inline u32 choice_least(choice_id id) {
+  const choice_row *r = choice_get(id);
+  return r->title ? r->least : MAX(r->least, 1u);
+}
 bool choice_same(choice_value x, choice_value y);
 void choice_print(choice_id id, choice_value x, strbuf *out); // "4", "full", "dp+pp", "10/12"
 void choice_say(choice_id id, choice_value x, strbuf *out);   // "dp=4", "recompute=full", "sp"

@@ -70,7 +70,7 @@ static const char *values_of(arena *a, choice_id id) {
   const choice_row *r = choice_get(id);
   strbuf b = {.a = a};
   if (r->kind == CK_COUNT && r->most == CHOICE_MOST)
-    sb_fmt(&b, "an integer, %u or more", MAX(r->least, 1u));
+    sb_fmt(&b, "an integer, %u or more", choice_least(id));
   else if (r->kind == CK_COUNT)
     sb_fmt(&b, "an integer, %u to %u", r->least, r->most);
   u32 n = r->kind == CK_COUNT ? 0 : choice_words(id);

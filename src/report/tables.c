@@ -62,7 +62,7 @@ static const char *choice_values(arena *a, choice_id id) {
   const choice_row *row = choice_get(id);
   strbuf b = {.a = a};
   if (row->kind == CK_COUNT && row->most == CHOICE_MOST)
-    return arena_printf(a, "N, %u or more", MAX(row->least, 1u));
+    return arena_printf(a, "N, %u or more", choice_least(id));
   if (row->kind == CK_COUNT) return arena_printf(a, "N, %u to %u", row->least, row->most);
   if (row->kind == CK_SET) sb_put(&b, "none, ");
   for (u32 i = 0; i < choice_words(id); i++) sb_fmt(&b, "%s%s", i ? ", " : "", choice_word(id, i));

@@ -394,8 +394,9 @@ static void run(search *s, int threads) {
   confirm(s);
 }
 
-// On devices of several kinds: what the best plan takes that gives all of them the same. The first part asks.
-// What this search has found out of plans, prices and work serves that one too.
+// On devices of several kinds: what the best plan takes that gives all of them the same, and leaves none out
+// unless that was said, or the degrees that were said leave some. The first part asks. What this search has found
+// out of plans, prices and work serves that one too.
 static void find_even(search *s, int threads) {
   static const choice_id rows[] = {CHOICE_dp_shares, CHOICE_tp_shares, CHOICE_layers,
                                    CHOICE_tp_stages, CHOICE_places,    CHOICE_skip};
@@ -406,6 +407,7 @@ static void find_even(search *s, int threads) {
   search_opts o = *s->o;
   choice_value equal[COUNT_OF(rows)];
   for (u32 k = 0; k < COUNT_OF(rows); k++) {
+    if (rows[k] == CHOICE_skip && o.space.of[CHOICE_skip].said) continue;
     equal[k] = choice_default(rows[k]);
     o.space.of[rows[k]] = (choice_set){.said = true, .n = 1, .v = &equal[k]};
   }
@@ -421,7 +423,12 @@ static void find_even(search *s, int threads) {
               .several = s->several,
               .limit = s->limit,
               .works = s->works};
-  if (space_make(c, a, s->src, s->m, &o, s->ranks, &even, &e.files)) run(&e, threads);
+  bool any = space_make(c, a, s->src, s->m, &o, s->ranks, &even, &e.files);
+  if (!any) {
+    o.space.of[CHOICE_skip] = s->o->space.of[CHOICE_skip];
+    any = space_make(c, a, s->src, s->m, &o, s->ranks, &even, &e.files);
+  }
+  if (any) run(&e, threads);
   if (even.nfit) {
     strbuf b = {.a = s->a};
     strategy_print(&even.point[0].s, &b);

@@ -362,3 +362,16 @@ $ heddle plan bert-base:layers=4 --train --batch 16 --machine "1x1 a100 eth=100M
 winner       dp=4 tp=1 pp=1 skip=1
 left out      1 of 5 devices: the winner is on ranks 1 to 4
 no waiting    71.47 ms, if no device ever waited for another one: the winner takes 5.3 % more
+## Equal shares are those of the devices that were said, or that the degrees leave.
+$ heddle plan gpt2 --batch 32 --train --machine "1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s" --strategy skip=2 --top 1 --threads 1 | grep "winner \|equal shares"
+winner       dp=4 tp=1 pp=1 skip=2
+left out    2 of 6 devices: the winner is on ranks 2 to 5
+no waiting  519.6 ms, if no device ever waited for another one: the winner takes 1.1 % more
+$ heddle plan gpt2 --batch 32 --train --machine "1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s" --strategy "dp=2 tp=2 pp=1 zero=3" --top 1 --threads 1 | grep "winner \|equal shares"
+winner       dp=2 tp=2 pp=1 zero=3 skip=2
+left out    2 of 6 devices: the winner is on ranks 2 to 5
+no waiting  540.9 ms, if no device ever waited for another one: the winner takes 1.2 % more
+$ heddle plan gpt2 --batch 32 --train --machine "1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s" --strategy "dp=3 tp=1 pp=2 mb=1 zero=0 recompute=none" --batch 96 --top 1 --threads 1 | grep "winner \|equal shares"
+winner            dp=3 tp=1 pp=2 layers=auto dp.shares=auto
+equal shares  no plan that gives every device the same fits
+no waiting    1.183 s, if no device ever waited for another one: the winner takes 169.7 % more
