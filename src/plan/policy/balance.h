@@ -1,0 +1,29 @@
+// balance.h - what `auto` stands for: what balance.c and layers_auto.c share.
+#ifndef HEDDLE_PLAN_POLICY_BALANCE_H
+#define HEDDLE_PLAN_POLICY_BALANCE_H
+#include "balance/balance.h"
+#include "plan/plan.h"
+
+typedef struct {
+  double fixed, each; // ps of a microbatch: fixed + each x samples
+} linear;
+typedef struct {
+  planner *pl;
+  arena *a;
+  const hybrid_opts *o;
+  const machine *m;
+  const strategy *s;
+  i64 micro;     // samples of a microbatch, on all data ranks
+  u32 nbody;     // instructions of main
+  linear **time; // [kind]: by instruction of main, then their sum; NULL: not asked for yet
+} balance;
+
+typedef enum { KEPT_PEAK = 1, KEPT_BYTES, KEPT_LAYERS, KEPT_CUTS, KEPT_SHARES, KEPT_TENSOR } kept_figures;
+// Of what does not depend on the order of tasks and on sends, nor (zero: false) on the level of ZeRO.
+planner_key auto_key(const balance *b, kept_figures what, bool zero);
+// What a microbatch takes of a device of the kind; b->time[kind], once it is known. NULL: it is not.
+const linear *auto_times(balance *b, u32 kind);
+static inline double auto_at(linear t, i64 samples) { return t.fixed + t.each * (double)samples; }
+// s->layers, and s->places if need be. False: times are not known.
+bool auto_layers(balance *b, strategy *s);
+#endif

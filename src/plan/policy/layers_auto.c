@@ -1,0 +1,254 @@
+// layers_auto.c - layers=auto: which layers every stage has, so that places of different speed end together.
+//
+// Idea: places in their order, with the least longest stage there is; of several stages on a place the sum is then
+// evened out. If that order has no memory for what 1F1B keeps, and another order of the same blocks has, that
+// with the least longest stage (balance/balance.h has the proofs). Times are those of balance.c.
+#include "plan/policy/balance.h"
+
+// ---- layers ---------------------------------------------------------------------------------------------
+// A layer is a call of main and what stands before it; the last one has what follows, too.
+typedef struct {
+  u32 n;
+  u32 *of; // by instruction of main
+} layer_list;
+
+static layer_list layers_of(const balance *b) {
+  const func_info *m = func_get(planner_source(b->pl), planner_source(b->pl)->main);
+  layer_list x = {.of = NEWN(b->a, u32, m->body.n + 1)};
+  for (u32 i = 0; i < m->body.n; i++) x.n += m->body.v[i].op == OP_call;
+  for (u32 i = 0, l = 0; i < m->body.n; i++) {
+    x.of[i] = MIN(l, MAX(x.n, 1) - 1);
+    l += m->body.v[i].op == OP_call;
+  }
+  return x;
+}
+
+static strategy degrees_at(const balance *b, u32 place) {
+  strategy s = *b->s;
+  if (!s.tp_stages.nparts) return s;
+  s.dp.n = s.dp.n * s.tp.n / s.tp_stages.part[place], s.tp.n = s.tp_stages.part[place];
+  return s;
+}
+
+// ps of the layers for one microbatch on the slowest rank of a block, with the degrees of the place. NULL:
+// not known.
+static const i64 *block_times(balance *b, const layer_list *l, u32 block, u32 place) {
+  const u32 dp = b->s->dp.n, *shares = b->s->dp_shares.nparts ? b->s->dp_shares.part : NULL;
+  const strategy s = degrees_at(b, place);
+  balance own = *b;
+  i64 sum = 0, *ps = ZNEWN(b->a, i64, l->n + 1);
+  double *most = ZNEWN(b->a, double, b->nbody + 1);
+  struct {
+    u32 kind, share;
+  } seen[64]; // ranks that are alike
+  u32 nseen = 0;
+  for (u32 j = 0; j < dp; j++) sum += shares ? shares[j] : 1;
+  if (s.tp.n != b->s->tp.n) own.s = &s, own.time = ZNEWN(b->a, linear *, b->m->nkinds);
+  for (u32 j = 0; j < dp; j++)
+    for (u32 t = 0; t < b->s->tp.n; t++) {
+      const u32 kind = b->m->dev[b->s->skip.n + (block * dp + j) * b->s->tp.n + t].kind,
+                share = shares ? shares[j] : 1;
+      u32 k = 0;
+      while (k < nseen && (seen[k].kind != kind || seen[k].share != share)) k++;
+      if (k < nseen) continue;
+      if (nseen < COUNT_OF(seen)) seen[nseen].kind = kind, seen[nseen++].share = share;
+      const linear *of = auto_times(s.tp.n != b->s->tp.n ? &own : b, kind);
+      if (!of) return NULL;
+      for (u32 i = 0; i < b->nbody; i++)
+        most[i] = MAX(most[i], auto_at(of[i], shares ? b->micro * share / sum : b->micro / s.dp.n));
+    }
+  double done = 0; // layers are differences of rounded sums
+  i64 before = 0;
+  for (u32 i = 0; i < b->nbody; i++) {
+    done += most[i];
+    ps[l->of[i]] += (i64)done - before, before = (i64)done;
+  }
+  return ps;
+}
+
+static const i64 *const *times_of_blocks(balance *b, const layer_list *l) {
+  const i64 **ps = NEWN(b->a, const i64 *, b->s->pp.n);
+  for (u32 q = 0; q < b->s->pp.n; q++)
+    if (!(ps[q] = block_times(b, l, strategy_block(b->s, q), q))) return NULL;
+  return ps;
+}
+
+// ---- memory of layers -----------------------------------------------------------------------------------
+typedef struct {
+  i64 *fixed, *kept; // by layer, of one rank
+} layer_bytes;
+
+// Bytes of each layer on a rank. NULL: not known.
+static const double *kept_of_layers(const balance *b, const layer_list *l) {
+  hybrid_opts h = *b->o;
+  h.s = strategy_default(), h.said = NULL, h.no_order = true;
+  h.s.tp = b->s->tp, h.s.sp = b->s->sp, h.s.tables = b->s->tables, h.s.recompute = b->s->recompute;
+  h.s.mb.n = b->s->mb.n * b->s->dp.n;
+  const planner_key key = {h.s, {-KEPT_BYTES, 0}, cost_model_serial(b->o->k)};
+  const double *known = planner_kept_times(b->pl, &key);
+  if (known) return known;
+  plan_kept_value *x;
+  bool *accumulates;
+  const plan *pn = policy_hybrid(b->pl, b->a, &h);
+  if (!pn) return NULL;
+  const u32 n = plan_kept(b->pl, pn, b->o->k, b->a, &x, &accumulates);
+  double *kept = ZNEWN(b->a, double, l->n + 1);
+  for (u32 k = 0; k < n; k++) kept[l->of[x[k].def]] += x[k].bytes;
+  planner_keep_times(b->pl, &key, kept, l->n);
+  return kept;
+}
+
+// Weights, gradients and states as tensor parallelism and ZeRO split them, if that splits everything; what
+// one microbatch keeps for its backward.
+static layer_bytes bytes_of_layers(const balance *b, const layer_list *l) {
+  prog *p = planner_source(b->pl);
+  const func_info *m = func_get(p, p->main);
+  layer_bytes x = {ZNEWN(b->a, i64, l->n + 1), ZNEWN(b->a, i64, l->n + 1)};
+  const strategy *s = b->s;
+  const u32 zero = b->o->train ? s->zero.n : 0, tp = s->tp.n;
+  const planner_key key = auto_key(b, KEPT_LAYERS, true);
+  const double *known = planner_kept_times(b->pl, &key);
+  for (u32 k = 0; known && k < l->n; k++) x.fixed[k] = (i64)known[k], x.kept[k] = (i64)known[l->n + k];
+  if (known) return x;
+  bool *seen = ZNEWN(b->a, bool, m->nparams + 1);
+  for (u32 i = 0; i < m->body.n; i++)
+    for (u32 o = 0; o < instr_nopd(m, &m->body.v[i]); o++) {
+      const value v = opd_of(m, &m->body.v[i], o);
+      if (v > m->nparams || seen[v] || m->params.v[v - 1].r != ROLE_WEIGHT) continue;
+      const shape *sh = &val_type(p, m, v)->s;
+      i64 bytes = shape_bytes(sh) / (zero > 2 ? s->dp.n : 1), states = 0;
+      optim_state st;
+      for (u32 k = 0; b->o->train && optim_state_find(&b->o->optim, sh, k, &st); k++)
+        states += shape_bytes(&st.s);
+      if (b->o->train) bytes += shape_bytes(sh) / (zero > 1 ? s->dp.n : 1) + states / (zero ? s->dp.n : 1);
+      x.fixed[l->of[i]] += bytes / tp;
+      seen[v] = true;
+    }
+  const double *kept = b->o->train ? kept_of_layers(b, l) : NULL;
+  double *all = ZNEWN(b->a, double, 2 * l->n + 1);
+  for (u32 k = 0; k < l->n; k++) {
+    if (kept) x.kept[k] = (i64)kept[k];
+    all[k] = (double)x.fixed[k], all[l->n + k] = (double)x.kept[k];
+  }
+  planner_keep_times(b->pl, &key, all, 2 * l->n);
+  return x;
+}
+
+// ---- order and cuts -------------------------------------------------------------------------------------
+enum { FULL = 95 }; // percent of a device's memory that is dealt out: what is computed with is not counted
+
+static i64 memory_of_block(const balance *b, u32 block) {
+  i64 least = INT64_MAX;
+  const u32 ranks = b->s->dp.n * b->s->tp.n;
+  for (u32 r = block * ranks; r < (block + 1) * ranks; r++)
+    least = MIN(least, machine_kind_of(b->m, b->s->skip.n + r)->usable_bytes);
+  if (b->o->memory_bytes > 0) least = b->o->memory_bytes;
+  return b->o->memory_bytes < 0 ? INT64_MAX / 2 : least / 100 * FULL;
+}
+
+// Blocks of equal times and memory are one kind. Their number; kind[block].
+static u32 kinds_of_blocks(const balance *b, const i64 *const *ps, u32 nlayers, u32 *kind) {
+  u32 n = 0;
+  for (u32 q = 0; q < b->s->pp.n; q++) {
+    u32 j = 0;
+    while (j < q &&
+           (memory_of_block(b, j) != memory_of_block(b, q) || memcmp(ps[j], ps[q], nlayers * sizeof **ps)))
+      j++;
+    kind[q] = j < q ? kind[j] : n++;
+  }
+  return n;
+}
+
+static bool fits_in_order(const balance *b, const layer_bytes *bytes, const u32 *end) {
+  for (u32 q = 0, l = 0; q < b->s->pp.n; q++) {
+    i64 fixed = 0, kept = 0;
+    for (; l < end[q]; l++) fixed += bytes->fixed[l], kept += bytes->kept[l];
+    if (fixed + kept * MIN(b->s->pp.n - q, b->s->mb.n) > memory_of_block(b, q)) return false;
+  }
+  return true;
+}
+
+// Another order of blocks, where that of the machine does not fit and one does.
+static bool reorder(balance *b, const layer_list *l, u32 *end, choice_value *places) {
+  const u32 n = b->s->pp.n;
+  const layer_bytes bytes = bytes_of_layers(b, l);
+  const i64 *const *ps = fits_in_order(b, &bytes, end) ? NULL : times_of_blocks(b, l);
+  if (!ps) return false;
+  u32 *kind = NEWN(b->a, u32, n), nkinds = kinds_of_blocks(b, ps, l->n, kind);
+  balance_devices *of = ZNEWN(b->a, balance_devices, nkinds);
+  const i64 **time = NEWN(b->a, const i64 *, nkinds);
+  for (u32 q = 0; q < n; q++)
+    of[kind[q]].count++, of[kind[q]].memory_bytes = memory_of_block(b, q), time[kind[q]] = ps[q];
+  const balance_line in = {.nlayers = l->n,
+                           .nkinds = nkinds,
+                           .kind = of,
+                           .time_ps = time,
+                           .fixed_bytes = bytes.fixed,
+                           .kept_bytes = bytes.kept,
+                           .micro = b->s->mb.n,
+                           .stages = n,
+                           .aim = BALANCE_BOTTLENECK};
+  balance_cuts cuts;
+  if (balance_stages(b->a, &in, &cuts) != BALANCE_OK) return false;
+  u32 *order = NEWN(b->a, u32, n);
+  bool *taken = ZNEWN(b->a, bool, n), same = true;
+  for (u32 q = 0; q < n; q++) {
+    u32 block = 0;
+    while (taken[block] || kind[block] != cuts.kind[q]) block++;
+    taken[block] = true, order[q] = block + 1, end[q] = cuts.end[q];
+    same = same && block == q;
+  }
+  if (!same) *places = (choice_value){.nparts = n, .part = order};
+  return true;
+}
+
+// Which place every stage is on: a file says it, else they go round. False: the file does not fit.
+static bool places_of_stages(const balance *b, u32 *place) {
+  plan pn = {.train = b->o->train};
+  const sched *file = NULL;
+  hybrid_opts h = *b->o;
+  h.no_order = true;
+  if (b->s->schedule.path && !policy_schedule(b->pl, b->a, &pn, b->s, &h, (loc){0}, &file)) return false;
+  for (u32 k = 0; k < b->s->pp.n * b->s->v.n; k++) place[k] = file ? file->at[k].v[0] : k % b->s->pp.n;
+  return true;
+}
+
+// By stage, one past its last layer, below 0: there are no such cuts. NULL: not known.
+static const double *cuts_of(balance *b, const layer_list *l) {
+  const u32 n = b->s->pp.n * b->s->v.n;
+  const planner_key key = auto_key(b, KEPT_CUTS, false);
+  const double *known = planner_kept_times(b->pl, &key);
+  if (known) return known;
+  u32 *place = NEWN(b->a, u32, n);
+  const i64 *const *ps = times_of_blocks(b, l);
+  if (!ps || !places_of_stages(b, place)) return NULL;
+  // Of a file the longest stage alone is made short: its stages do not go round
+  const u32 passes = b->s->schedule.path ? 1 : b->s->v.n;
+  const balance_passes in = {.nlayers = l->n,
+                             .nkinds = b->s->pp.n,
+                             .nplaces = n / passes,
+                             .nchunks = passes,
+                             .kind = place,
+                             .time_ps = ps};
+  balance_chunked cut;
+  const bool ok = balance_chunks(b->a, &in, &cut) == BALANCE_OK;
+  double *end = NEWN(b->a, double, n);
+  for (u32 k = 0; k < n; k++) end[k] = ok ? (double)cut.end[k] : -1;
+  planner_keep_times(b->pl, &key, end, n);
+  return end;
+}
+
+bool auto_layers(balance *b, strategy *s) {
+  const u32 n = b->s->pp.n * b->s->v.n;
+  const layer_list l = layers_of(b);
+  if (l.n < n) return true; // by FLOPs, which cuts between single matmuls too
+  const double *cut = cuts_of(b, &l);
+  if (!cut) return false;
+  if (cut[0] < 0) return true;
+  u32 *end = NEWN(b->a, u32, n), *part = NEWN(b->a, u32, n);
+  for (u32 k = 0; k < n; k++) end[k] = (u32)cut[k];
+  if (b->s->v.n == 1 && !b->s->places.nparts && !b->s->tp_stages.nparts) reorder(b, &l, end, &s->places);
+  for (u32 k = 0; k < n; k++) part[k] = end[k] - (k ? end[k - 1] : 0);
+  s->layers = (choice_value){.nparts = n, .part = part};
+  return true;
+}
