@@ -120,6 +120,8 @@ typedef struct {
 // The defaults of an optimizer, to be changed; false and a diagnostic if there is none of that name. An
 // optimizer option with a name and all figures 0 means its defaults.
 bool heddle_optimizer_find(heddle_session *s, const char *name, heddle_optimizer *out);
+bool heddle_program_annotated(
+    const heddle_program *p); // has it annotations of its own (docs/annotations.md)?
 // One training step on a single device: loss, gradients, update. The gradients are results too if asked for.
 heddle_program *heddle_program_train(heddle_program *p, const heddle_optimizer *o, bool gradients);
 // Is every element there where it is needed, every sum complete, every rank in the same order of collectives,
@@ -128,6 +130,52 @@ bool heddle_program_validate(heddle_program *p);
 // What one rank of a distributed program runs, as a program: pieces instead of tensors, peers instead of
 // groups.
 const char *heddle_program_lower(heddle_program *p, uint32_t rank, heddle_format f);
+
+// ---- programs, built ------------------------------------------------------------------------------------
+// A model instruction by instruction, with annotations around them as in program text (docs/language.md,
+// docs/annotations.md):
+//
+//   heddle_builder *b = heddle_builder_new(s, "classifier");
+//   heddle_value x = heddle_builder_parameter(b, "input", "x", "f32[256,2048]");
+//   heddle_builder_replicate(b, HEDDLE_ALL, "features");
+//   heddle_value w = heddle_builder_parameter(b, "weight", "w", "f32[2048,2048]");
+//   heddle_value h = heddle_builder_op(b, "matmul", NULL, 2, (heddle_value[]){x, w});
+//   heddle_builder_end(b);
+//   heddle_program *p = heddle_builder_program(b, 1, &h);
+//
+// After a call that fails all others do nothing and return 0, false or NULL, so checking the last one is
+// enough.
+typedef struct heddle_builder heddle_builder;
+typedef uint32_t heddle_value; // of a builder; 0: none
+#define HEDDLE_ALL UINT32_MAX  // all devices
+heddle_builder *heddle_builder_new(heddle_session *s,
+                                   const char *name); // name: what diagnostics call the model
+void heddle_builder_free(heddle_builder *b);
+// A parameter of the function that is open, or of the model: role "input", "weight", "state", "label" or "const"; type as
+// program text has it. At any time; parameters keep the order of these calls.
+heddle_value heddle_builder_parameter(heddle_builder *b, const char *role, const char *name,
+                                      const char *type);
+// Applies an operator (`heddle ops`). attributes: "axes=[1], keepdims=0", or NULL. The first result; further
+// ones are heddle_builder_result(b, it, 1) and so on.
+heddle_value heddle_builder_op(heddle_builder *b, const char *op, const char *attributes, uint32_t n,
+                               const heddle_value *operands);
+heddle_value heddle_builder_result(heddle_builder *b, heddle_value v, uint32_t index);
+bool heddle_builder_name(heddle_builder *b, heddle_value v, const char *name); // of a result
+// A repeated block: what is built until heddle_builder_return goes into a function, which may then be called as
+// often as the model has the block. Inside a function no other one, and no scope that began outside.
+bool heddle_builder_function(heddle_builder *b, const char *name);
+bool heddle_builder_return(heddle_builder *b, uint32_t n, const heddle_value *results);
+heddle_value heddle_builder_call(heddle_builder *b, const char *function, uint32_t n,
+                                 const heddle_value *operands);
+// Scopes: what is built until heddle_builder_end is replicated, or split, over so many devices (HEDDLE_ALL; 0: not said).
+// name: what reports call it; NULL: its number. A split may be inside a replicate.
+bool heddle_builder_replicate(heddle_builder *b, uint32_t devices, const char *name);
+bool heddle_builder_split(heddle_builder *b, uint32_t devices, const char *name);
+bool heddle_builder_end(heddle_builder *b);
+bool heddle_builder_default(heddle_builder *b, uint32_t devices); // what stands in no scope: replicated
+bool heddle_builder_setting(heddle_builder *b, const char *key, const char *value); // "num_micro_batch", "8"
+// The model, which returns these values. The builder is then of no more use.
+heddle_program *heddle_builder_program(heddle_builder *b, uint32_t n, const heddle_value *results);
 
 // ---- numbers --------------------------------------------------------------------------------------------
 typedef struct {
@@ -184,7 +232,8 @@ bool heddle_choice_get(uint32_t index, heddle_choice *out);
 // other (E0511).
 heddle_plan *heddle_plan_read(heddle_program *p, const char *path);
 heddle_plan *heddle_plan_parse(heddle_program *p, const char *name, const char *text, size_t n);
-// The plan of annotations (docs/annotations.md): text, which diagnostics call `name`, or a file.
+// The plan of annotations (docs/annotations.md): of the program's own, and of a text, which diagnostics call `name`,
+// or a file. Without text (NULL) of the program's own.
 heddle_plan *heddle_plan_annotated(heddle_program *p, const char *name, const char *text, size_t n,
                                    const heddle_plan_options *o);
 heddle_plan *heddle_plan_annotated_read(heddle_program *p, const char *path, const heddle_plan_options *o);

@@ -24,6 +24,7 @@ static heddle_plan *make(heddle_program *p, const char *line, const heddle_plan_
   strategy_set said;
   hybrid_opts h = {.said = &said, .train = o->train};
   if (!program_to_plan(p)) return NULL;
+  program_leave_annotations(p);
   heddle_plan *b = plan_open(p);
   const cost_opts costs = {.model = o->costs};
   if (o->machine && !(h.k = cost_model_new(c, b->o.a, o->machine->m, &costs))) return checked(b, NULL);
@@ -72,7 +73,8 @@ static heddle_plan *annotated(heddle_program *p, const char *name, const char *t
   const cost_opts costs = {.model = o->costs};
   if (o->machine && !(h.k = cost_model_new(c, b->o.a, o->machine->m, &costs))) return checked(b, NULL);
   if (!optimizer_read(c, &o->optimizer, &h.optim)) return checked(b, NULL);
-  b = checked(b, policy_annotated(program_planner(p), b->o.a, sym_of(c, name), text, n, &h, o->devices));
+  b = checked(
+      b, policy_annotated(program_planner(p), b->o.a, sym_of(c, name ? name : ""), text, n, &h, o->devices));
   if (b) b->pn->model = p->name;
   return b;
 }

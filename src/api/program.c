@@ -32,6 +32,17 @@ static void tell_labels(heddle_program *p) {
        "the loss ignores some labels (ignore_index), but plans average over all of them");
 }
 
+bool heddle_program_annotated(const heddle_program *p) { return p && annotations_in(p->p); }
+
+void program_leave_annotations(heddle_program *p) {
+  if (!annotations_in(p->p)) return;
+  const prog *q = p->p;
+  const loc at = q->scopes.n > 1 ? q->scopes.v[1].where
+                 : q->settings.n ? q->settings.v[0].where
+                                 : q->scopes.v[0].where;
+  diag(q->c, W_IGNORED, at, "the annotations of the program are left out: the strategy decides");
+}
+
 // Something to compute, and something to compute it on.
 bool program_has_work(const prog *p) {
   const func_info *m = func_get(p, p->main);
@@ -240,6 +251,7 @@ static heddle_program *train(heddle_program *p, const heddle_optimizer *o, bool 
   optim_opts opt;
   if (!is_model(p->p) || !optimizer_read(p->o.s->c, o, &opt)) return NULL;
   prog *t = prog_clone(p->p, p->o.s->c);
+  prog_forget_scopes(t);
   heddle_program *w =
       pass_loss(t) && pass_train(t, &opt, gradients) ? program_wrap(p->o.s, t, p->name) : NULL;
   if (!w) prog_free(t);

@@ -60,6 +60,7 @@ static void tell_types(ctx *c, const heddle_search *f) {
 static heddle_search *run(heddle_program *p, heddle_machine *m, const heddle_search_options *o) {
   ctx *c = p->o.s->c;
   if (!program_to_plan(p)) return NULL;
+  program_leave_annotations(p);
   heddle_search *f = object_new(p->o.s, sizeof *f, search_fini);
   f->p = object_hold(p);
   f->m = object_hold(m);

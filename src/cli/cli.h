@@ -95,8 +95,10 @@ bool optimizer_of(cli *x, heddle_optimizer *o);
 bool options_agree(cli *x); // among each other; false: wrong usage, said
 heddle_machine *machine_of(cli *x);
 const char *chosen_of(cli *x); // --strategy and the options that are choices; NULL: nothing was chosen
-// The plan of --plan or of the fixed choices; NULL without diagnostics if neither is given.
-bool plan_of(cli *x, heddle_machine *m, heddle_plan **out);
+// The plan of --plan, of the fixed choices or of annotations; where none of them is given, the model.
+bool plan_of(cli *x, heddle_machine *m, heddle_plan **out, heddle_program **model);
+// The plan of --annotate, or of what the model's own text says. It holds the model from here on.
+heddle_plan *annotated_of(cli *x, heddle_machine *m, heddle_program *model);
 heddle_program *distributed_of(cli *x, heddle_machine *m); // under that plan, or the program as it is
 bool put(const char *text);                                // to standard output; false for NULL
 #endif

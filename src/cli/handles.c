@@ -106,31 +106,52 @@ static heddle_plan *held_by_plan(heddle_plan *b, heddle_program *model) {
   return b;
 }
 
-bool plan_of(cli *x, heddle_machine *m, heddle_plan **out) {
-  const char *strategy = chosen_of(x);
-  *out = NULL;
-  if (x->plan) {
-    bool train = false;
-    if (!heddle_plan_trains(x->s, x->plan, &train)) return false;
-    heddle_program *model = model_of(x, train);
-    *out = held_by_plan(heddle_plan_read(model, x->plan), model);
-    return heddle_plan_on(*out, m, x->costs);
-  }
-  if (!strategy && !x->train && !x->annotate) return true;
+heddle_plan *annotated_of(cli *x, heddle_machine *m, heddle_program *model) {
   heddle_plan_options o = {
       .train = x->train, .machine = m, .costs = x->costs, .devices = (uint32_t)x->devices.i};
-  if (!optimizer_of(x, &o.optimizer)) return false;
-  heddle_program *model = model_of(x, x->train);
-  *out = held_by_plan(x->annotate ? heddle_plan_annotated_read(model, x->annotate, &o)
-                                  : heddle_plan_make(model, strategy, &o),
-                      model);
-  return heddle_plan_on(*out, m, x->costs);
+  if (!optimizer_of(x, &o.optimizer)) return NULL;
+  heddle_plan *b = held_by_plan(x->annotate ? heddle_plan_annotated_read(model, x->annotate, &o)
+                                            : heddle_plan_annotated(model, NULL, NULL, 0, &o),
+                                model);
+  return heddle_plan_on(b, m, x->costs) ? b : NULL;
+}
+
+static heddle_plan *chosen(cli *x, heddle_machine *m, heddle_program *model, const char *strategy) {
+  heddle_plan_options o = {.train = x->train, .machine = m, .costs = x->costs};
+  if (!optimizer_of(x, &o.optimizer)) return NULL;
+  heddle_plan *b = held_by_plan(heddle_plan_make(model, strategy, &o), model);
+  return heddle_plan_on(b, m, x->costs) ? b : NULL;
+}
+
+static heddle_plan *read(cli *x, heddle_machine *m) {
+  bool train = false;
+  if (!heddle_plan_trains(x->s, x->plan, &train)) return NULL;
+  heddle_program *model = model_of(x, train);
+  heddle_plan *b = held_by_plan(heddle_plan_read(model, x->plan), model);
+  return heddle_plan_on(b, m, x->costs) ? b : NULL;
+}
+
+bool plan_of(cli *x, heddle_machine *m, heddle_plan **out, heddle_program **model) {
+  const char *strategy = chosen_of(x);
+  *model = NULL;
+  if (x->plan) return (*out = read(x, m)) != NULL;
+  *model = model_of(x, x->train);
+  if (!*model) return false;
+  if (x->annotate || (!strategy && heddle_program_annotated(*model)))
+    *out = annotated_of(x, m, *model);
+  else if (strategy || x->train)
+    *out = chosen(x, m, *model, strategy);
+  else
+    return (*out = NULL, true);
+  *model = NULL;
+  return *out != NULL;
 }
 
 heddle_program *distributed_of(cli *x, heddle_machine *m) {
   heddle_plan *b;
-  if (!plan_of(x, m, &b)) return NULL;
-  heddle_program *d = b ? heddle_plan_apply(b) : model_of(x, false);
+  heddle_program *d;
+  if (!plan_of(x, m, &b, &d)) return NULL;
+  if (b) d = heddle_plan_apply(b);
   heddle_plan_free(b); // and the model: what is simulated may need the room
   return heddle_program_validate(d) ? d : NULL;
 }

@@ -44,7 +44,7 @@ static bool put_part(const cli *x, heddle_search *f) {
 }
 
 // Annotations say what the plan is: it is made, priced, and written where that is asked for.
-static bool plan_annotated(cli *x) {
+static bool plan_annotated(cli *x, heddle_machine *m, heddle_program *model) {
   const char *search = x->part.n          ? "part"
                        : x->why           ? "why"
                        : x->what_if       ? "what-if"
@@ -54,10 +54,13 @@ static bool plan_annotated(cli *x) {
                        : x->threads.given ? "threads"
                                           : NULL;
   heddle_plan *b;
-  if (search)
+  if (search && x->annotate)
     return usage_error("leave it out", "--%s does not apply to --annotate: nothing is searched", search);
-  heddle_machine *m = machine_of(x);
-  if (!m || !plan_of(x, m, &b)) return false;
+  if (search)
+    return usage_error("leave it out, or search without the annotations: --strategy ''",
+                       "--%s does not apply to a model with annotations: nothing is searched", search);
+  b = annotated_of(x, m, model);
+  if (!b) return false;
   if (x->output && !write_plan(x, heddle_plan_print(b))) return false;
   if (x->output && !strcmp(x->output, "-")) return true;
   heddle_program *d = heddle_plan_apply(b);
@@ -67,7 +70,6 @@ static bool plan_annotated(cli *x) {
 }
 
 bool cmd_plan(cli *x) {
-  if (x->annotate) return plan_annotated(x);
   heddle_search_options o = {.strategy = chosen_of(x),
                              .ranks = (uint32_t)x->devices.i,
                              .powers_of_two = x->powers_of_two,
@@ -82,7 +84,10 @@ bool cmd_plan(cli *x) {
     return false;
   if (!optimizer_of(x, &o.optimizer)) return false;
   heddle_machine *m = machine_of(x);
-  heddle_search *f = heddle_search_run(m ? model_of(x, x->train) : NULL, m, &o);
+  heddle_program *model = m ? model_of(x, x->train) : NULL;
+  if (x->annotate || (!o.strategy && heddle_program_annotated(model)))
+    return model && plan_annotated(x, m, model);
+  heddle_search *f = heddle_search_run(model, m, &o);
   if (!f) return false;
   if (x->part.n) return put_part(x, f);
   if (x->output) {

@@ -89,10 +89,21 @@ static bool read_shapes(shapes_reader *r, prog *p, func f, opcode op, dtype usua
   return true;
 }
 
-static bool read_attributes(ctx *c, arena *tmp, prog *p, sym file, const char *text, attr *v, u32 *n) {
-  parser ps = {.c = c, .p = p, .tmp = tmp, .source = file};
+bool ir_read_type(prog *p, sym file, const char *text, type *out) {
+  arena *tmp = arena_new();
+  parser ps = {.c = p->c, .p = p, .tmp = tmp, .source = file};
+  const char *kept = sym_str(p->c, sym_of(p->c, text));
+  lex_open(&ps.l, p->c, tmp, file, kept, strlen(kept));
+  const bool ok = parse_type(&ps, (group){0}, out) && (ps.l.kind == TOK_END || parse_error(&ps, "the end"));
+  arena_free(tmp);
+  return ok;
+}
+
+bool ir_read_attributes(prog *p, arena *tmp, sym file, const char *text, attr *v, u32 *n) {
+  parser ps = {.c = p->c, .p = p, .tmp = tmp, .source = file};
+  const char *kept = sym_str(p->c, sym_of(p->c, text));
   *n = 0;
-  lex_open(&ps.l, c, tmp, file, text, strlen(text));
+  lex_open(&ps.l, p->c, tmp, file, kept, strlen(kept));
   if (ps.l.kind == TOK_END) return true;
   return parse_attr_list(&ps, v, n) && (ps.l.kind == TOK_END || parse_error(&ps, "',' or the end"));
 }
@@ -105,7 +116,7 @@ static bool build_main(prog *p, arena *tmp, opcode op, const application_text *t
   u32 nat;
   p->main = func_new(p, sym_of(c, "main"), (loc){0});
   if (!read_shapes(&r, p, p->main, op, t->usual)) return false;
-  if (!read_attributes(c, tmp, p, sym_of(c, "--attributes"), attributes, at, &nat)) return false;
+  if (!ir_read_attributes(p, tmp, sym_of(c, "--attributes"), attributes, at, &nat)) return false;
   const u32 n = func_get(p, p->main)->nparams;
   value *opd = NEWN(tmp, value, n + 1);
   for (u32 k = 0; k < n; k++) opd[k] = k + 1;

@@ -22,7 +22,8 @@ u32 emit(builder *b, opcode op, attrset at, const u32 *opd, u32 n, const type *r
                .g = b->g,
                .coord = b->coord,
                .where = b->where,
-               .origin = b->origin};
+               .origin = b->origin,
+               .scope = b->scope};
   if (n) memcpy(vec_push_n(p->a, &f->opds, n), opd, n * sizeof *opd);
   if (nres == 0) return f->body.n;
   value_info *v = vec_push_n(p->a, &f->values, nres);

@@ -84,6 +84,10 @@ bool parse_attr_list(parser *ps, attr *v, u32 *n);       // "key=value, ...", on
 bool parse_data(parser *ps, const shape *s, u32 *id);    // "[1, 2]", "$3" or "absent"
 bool parse_blob(parser *ps);                             // "$3 : type = elements"
 bool parse_loc(parser *ps, loc *out);                    // behind "loc"
+bool parse_scope(parser *ps,
+                 scope_info *out); // behind "replicate" or "split": "4", "all", "as name", up to "{"
+bool parse_default(parser *ps);    // behind "default"
+bool parse_settings(parser *ps);   // behind "config": "key = value, ..."
 
 // ---- what results are where the text does not say (flow.c) ------------------------------------------
 typedef struct {

@@ -45,6 +45,7 @@ typedef struct {
   u32 coord;   // temporal coordinates (id in prog.points; 0 = none fixed)
   loc where;
   u32 origin; // id shared by a forward instruction and all that is derived from it (0 = none)
+  u32 scope;  // annotation that it stands in, of prog.scopes (0 = none)
 } instr;
 enum { INSTR_BACKWARD = 1, INSTR_RECOMPUTE = 2, INSTR_UPDATE = 4, INSTR_PLAN = 8 /* inserted by a plan */ };
 
@@ -93,6 +94,22 @@ typedef struct {
   const double *factor;         // [(row * (nparts + 1) + part) * MEASURED_OF + of]
 } measured_times;
 
+// What a program says of its own parallelism (docs/annotations.md): scopes of instructions, and settings. It
+// changes nothing about what the program computes; plan/annotations.c reads it, and distributed programs have
+// none.
+enum { SCOPE_ALL = UINT32_MAX }; // all devices
+typedef struct {
+  u32 parent; // scope around it, a smaller number; 0: none
+  bool split; // else replicate
+  u32 count;  // devices; SCOPE_ALL; 0: not said
+  sym name;   // {0}: none
+  loc where;
+} scope_info;
+typedef struct {
+  sym key, value;
+  loc where;
+} setting_info;
+
 typedef struct prog {
   ctx *c;
   arena *a;
@@ -107,6 +124,9 @@ typedef struct prog {
   VEC(coords) points;   // [0] = no coordinate fixed: temporal coordinates of instructions; 0 where not fixed
   VEC(u64) fixed;       // beside points: bit x set where axis x is fixed
   u32 norigins;
+  VEC(scope_info) scopes; // [0]: the default, of what stands in none, if there is one
+  bool has_default;
+  VEC(setting_info) settings;     // of its configuration
   const measured_times *measured; // NULL: prices are the cost model's. Not in the text, nor in a clone
   hmap type_map, attr_map, point_map;
   hmap regroup_map; // of type_on and type_bind: (type, group) to type
@@ -144,6 +164,9 @@ u32 point_of(prog *p, const coords *c); // interned temporal coordinates (spatia
 u32 point_with(prog *p, u32 point, u8 axis, u16 at);
 u32 point_merge(prog *p, u32 outer, u32 inner); // of an instruction in a call: the inner coordinate wins
 
+u32 scope_add(prog *p, const scope_info *s);
+void prog_forget_scopes(prog *p); // what is made of a program is not what was annotated
+
 // ---- access --------------------------------------------------------------------------------------------
 static inline func_info *func_get(const prog *p, func f) { return p->funcs.v[f.i]; }
 func func_find(const prog *p, sym name); // {0} if absent
@@ -174,7 +197,7 @@ typedef struct { // what the next instructions get
   func f;
   group g;
   u8 strm, flags;
-  u32 coord, origin;
+  u32 coord, origin, scope;
   loc where;
   bool failed; // a checked build failed: results are 0 and further calls do nothing
 } builder;
@@ -220,6 +243,11 @@ typedef struct {
 // A program whose main applies one operator, which has a law, to its parameters. There is an axis "a" of 2,
 // for communication. NULL and diagnostics at --shapes and --attributes.
 prog *ir_application(ctx *c, opcode op, const application_text *t);
+
+// The same parts for a program that is being built; `text` is what diagnostics show, at `file`. A type as program
+// text has it, "f32[64,1024]"; attributes into v, which has room for A_COUNT, with their values in tmp.
+bool ir_read_type(prog *p, sym file, const char *text, type *out);
+bool ir_read_attributes(prog *p, arena *tmp, sym file, const char *text, attr *v, u32 *n);
 
 // ---- layouts through an operator -------------------------------------------------------------------------
 // Layouts of the results of a compute operator. A letter that one operand splits is split at the same stride

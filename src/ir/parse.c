@@ -22,7 +22,8 @@ typedef struct {
   u32 errors;      // there were before
   const head *in;  // the function whose body is read
   func f;
-  hmap values; // key -> value
+  hmap values;   // key -> value
+  VEC(u32) open; // scopes around the line, from the outside
   // the instruction that is read
   bool spoilt; // it uses something spoilt
   VEC(u64) results;
@@ -247,8 +248,8 @@ static bool func_decl(reader *r, bool is_main) {
   return true;
 }
 
-static const char *const keyword[] = {"source", "axis", "time", "mesh", "alias",
-                                      "stream", "func", "main", "data"};
+static const char *const keyword[] = {"source", "axis", "time", "mesh",    "alias", "stream",
+                                      "func",   "main", "data", "default", "config"};
 
 static bool statement(reader *r) {
   parser *ps = &r->ps;
@@ -269,6 +270,8 @@ static bool statement(reader *r) {
   case 6: return func_decl(r, false);
   case 7: return func_decl(r, true);
   case 8: return parse_blob(ps);
+  case 9: return parse_default(ps);
+  case 10: return parse_settings(ps);
   default: return parse_error(ps, "a declaration or a function");
   }
 }
@@ -418,6 +421,7 @@ static bool instruction(reader *r) {
   u32 nat = 0;
   func to = {0};
   b.g = r->in->dflt;
+  b.scope = r->open.n ? r->open.v[r->open.n - 1] : 0;
   b.where = lex_loc(&ps->l);
   opcode op = ps->l.kind == TOK_NAME ? op_find(ps->l.name, ps->l.len) : OP_none;
   if (op == OP_none) return ps->l.kind == TOK_NAME ? unknown_op(ps) : parse_error(ps, "an operator");
@@ -480,6 +484,42 @@ static bool line(reader *r) {
   return instruction(r);
 }
 
+// ---- scopes -----------------------------------------------------------------------------------------
+// An operator may have the same name; then a value comes next.
+static bool at_scope(parser *ps) {
+  if (!parse_is_word(ps, "replicate") && !parse_is_word(ps, "split")) return false;
+  const char *s = ps->l.at + strspn(ps->l.at, " \t");
+  return *s != '%' && *s != '!';
+}
+
+static void open_scope(reader *r) {
+  parser *ps = &r->ps;
+  const u32 outer = r->open.n ? r->open.v[r->open.n - 1] : 0;
+  scope_info s = {.parent = outer, .where = lex_loc(&ps->l), .split = parse_is_word(ps, "split")};
+  lex_next(&ps->l);
+  const bool ok = parse_scope(ps, &s);
+  *vec_push(ps->tmp, &r->open) = ok ? scope_add(ps->p, &s) : outer;
+  if (!ok) skip_line(ps);
+}
+
+// At its end. What stands in it has its number, or one of a scope inside.
+static void close_scope(reader *r) {
+  parser *ps = &r->ps;
+  const func_info *f = func_get(ps->p, r->f);
+  const u32 id = r->open.v[--r->open.n];
+  if (ps->p->scopes.v[id].where.i && (!f->body.n || f->body.v[f->body.n - 1].scope < id))
+    diag(ps->c, E_SYNTAX, ps->p->scopes.v[id].where, "a scope without instructions");
+  lex_next(&ps->l);
+}
+
+static bool scopes_closed(reader *r) {
+  if (!r->open.n) return true;
+  parser *ps = &r->ps;
+  diag(ps->c, E_SYNTAX, lex_loc(&ps->l), "a scope is open here: its '}' is missing");
+  diag_note(ps->c, ps->p->scopes.v[r->open.v[r->open.n - 1]].where, "it begins here");
+  return false;
+}
+
 static bool read_return(reader *r) {
   parser *ps = &r->ps;
   loc where = lex_loc(&ps->l);
@@ -504,6 +544,12 @@ static bool read_return(reader *r) {
   return true;
 }
 
+// After a bad line, which began at `start`.
+static void spoil(reader *r, const char *start) {
+  for (u32 k = 0; k < r->results.n; k++) define(r, r->results.v[k], SPOILT, (loc){0});
+  if (!r->ps.l.first || r->ps.l.start == start) skip_line(&r->ps);
+}
+
 static void read_body(reader *r, func f) {
   parser *ps = &r->ps;
   r->f = f;
@@ -513,13 +559,20 @@ static void read_body(reader *r, func f) {
   ps->l = r->in->body;
   for (u32 k = 0; k < r->in->params.n; k++) define(r, r->in->params.v[k], k + 1, (loc){0});
   lex_next(&ps->l);
-  while (!parse_is(ps, '}') && !parse_is_word(ps, "return") && ps->l.kind != TOK_END && !too_many(r)) {
+  r->open.n = 0;
+  while ((r->open.n || !parse_is(ps, '}')) && !parse_is_word(ps, "return") && ps->l.kind != TOK_END &&
+         !too_many(r)) {
     const char *start = ps->l.start;
-    if (line(r)) continue;
-    for (u32 k = 0; k < r->results.n; k++) define(r, r->results.v[k], SPOILT, (loc){0});
-    if (!ps->l.first || ps->l.start == start) skip_line(ps);
+    if (parse_is(ps, '}'))
+      close_scope(r);
+    else if (at_scope(ps))
+      open_scope(r);
+    else if (line(r))
+      continue;
+    else
+      spoil(r, start);
   }
-  if (!too_many(r) && read_return(r)) parse_expect(ps, '}');
+  if (!too_many(r) && scopes_closed(r) && read_return(r)) parse_expect(ps, '}');
 }
 
 static void read_program(reader *r) {

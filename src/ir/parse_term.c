@@ -379,3 +379,51 @@ bool parse_loc(parser *ps, loc *out) {
   *out = loc_node(ps->c, part[2], part[0], part[1]);
   return parse_expect(ps, ')');
 }
+
+// ---- annotations ------------------------------------------------------------------------------------
+// "4", "all" or nothing; "as" and a name, or nothing.
+static bool scope_words(parser *ps, scope_info *out) {
+  i64 n = 0;
+  if (parse_word(ps, "all"))
+    out->count = SCOPE_ALL;
+  else if (ps->l.kind == TOK_NUMBER && !parse_int(ps, 1, UINT16_MAX, &n))
+    return false;
+  else
+    out->count = (u32)n;
+  return !parse_word(ps, "as") || parse_name(ps, "the name of the scope", &out->name);
+}
+
+bool parse_scope(parser *ps, scope_info *out) {
+  if (!scope_words(ps, out)) return false;
+  if (!parse_is(ps, '{')) return parse_error(ps, "a number of devices, `all`, or '{'");
+  lex_next(&ps->l);
+  return true;
+}
+
+bool parse_default(parser *ps) {
+  scope_info s = {.where = lex_loc(&ps->l)};
+  if (ps->p->has_default) {
+    diag(ps->c, E_NAME, s.where, "a second default");
+    return false;
+  }
+  if (!parse_word(ps, "replicate"))
+    return parse_error(ps, "`replicate`: what stands in no scope is replicated");
+  if (!scope_words(ps, &s)) return false;
+  if (!ps->l.first && ps->l.kind != TOK_END) return parse_error(ps, "a number of devices or `all`");
+  ps->p->scopes.v[0] = s, ps->p->has_default = true;
+  return true;
+}
+
+bool parse_settings(parser *ps) {
+  do {
+    setting_info s = {.where = lex_loc(&ps->l)};
+    if (!parse_name(ps, "a key such as pipeline.num_micro_batch", &s.key) || !parse_expect(ps, '='))
+      return false;
+    if (ps->l.kind != TOK_NAME && ps->l.kind != TOK_NUMBER && ps->l.kind != TOK_STRING)
+      return parse_error(ps, "a value");
+    s.value = lex_sym(&ps->l);
+    lex_next(&ps->l);
+    *vec_push(ps->p->a, &ps->p->settings) = s;
+  } while (parse_take(ps, ','));
+  return true;
+}

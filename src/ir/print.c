@@ -64,6 +64,14 @@ static void put_group(const prog *p, group g, strbuf *b) {
     sb_put(b, "@.");
 }
 
+// "8", a name, or a text in quotes.
+static void put_word(strbuf *b, const ctx *c, sym s) {
+  if (sym_len(c, s) && strspn(sym_str(c, s), "0123456789") == sym_len(c, s))
+    sb_put(b, sym_str(c, s));
+  else
+    put_name(b, c, s);
+}
+
 // A group that equals `dflt` is left out.
 static void put_type(const prog *p, type t, group dflt, strbuf *b) {
   const type_info *i = type_get(p, t);
@@ -215,10 +223,47 @@ static void put_marks(printer *pr, const instr *i) {
   if (i->origin) sb_fmt(pr->b, " ^%u", i->origin);
 }
 
-static void put_instr(printer *pr, const instr *i) {
+static void indent(strbuf *b, u32 depth) {
+  for (u32 k = 0; k <= depth; k++) sb_put(b, "  ");
+}
+
+static void put_count(printer *pr, const scope_info *s) {
+  sb_put(pr->b, s->split ? "split" : "replicate");
+  if (s->count == SCOPE_ALL)
+    sb_put(pr->b, " all");
+  else if (s->count)
+    sb_fmt(pr->b, " %u", s->count);
+  if (!s->name.i) return;
+  sb_put(pr->b, " as ");
+  put_name(pr->b, pr->p->c, s->name);
+}
+
+static bool is_around(const scope_info *v, u32 outer, u32 inner) {
+  while (inner > outer) inner = v[inner].parent;
+  return inner == outer;
+}
+
+// From the scope of one line to that of the next.
+static void put_scopes(printer *pr, u32 *at, u32 to, u32 *depth) {
+  const scope_info *v = pr->p->scopes.v;
+  for (; !is_around(v, *at, to); *at = v[*at].parent) {
+    indent(pr->b, --*depth);
+    sb_put(pr->b, "}\n");
+  }
+  while (*at != to) {
+    u32 next = to;
+    while (v[next].parent != *at) next = v[next].parent;
+    indent(pr->b, (*depth)++);
+    put_count(pr, &v[next]);
+    sb_put(pr->b, " {\n");
+    *at = next;
+  }
+}
+
+static void put_instr(printer *pr, const instr *i, u32 depth) {
   const prog *p = pr->p;
   u32 nopd = instr_nopd(pr->f, i);
-  sb_put(pr->b, "  ");
+  indent(pr->b, depth);
   for (u32 k = 0; k < i->nres; k++) {
     if (k) sb_put(pr->b, ", ");
     put_value(pr, i->res + k);
@@ -325,7 +370,12 @@ static void put_func(printer *pr, func f) {
     if (pr->f->body.v[k].g.i != pr->dflt.i) pr->dflt.i = 0;
   name_values(pr, tmp);
   put_head(pr, p->main.i == f.i && strcmp(sym_str(p->c, pr->f->name), "main") != 0);
-  for (u32 k = 0; k < pr->f->body.n; k++) put_instr(pr, &pr->f->body.v[k]);
+  u32 scope = 0, depth = 0;
+  for (u32 k = 0; k < pr->f->body.n; k++) {
+    put_scopes(pr, &scope, pr->f->body.v[k].scope, &depth);
+    put_instr(pr, &pr->f->body.v[k], depth);
+  }
+  put_scopes(pr, &scope, 0, &depth);
   sb_put(pr->b, pr->f->rets.n ? "  return " : "  return");
   put_values(pr, pr->f->rets.v, pr->f->rets.n);
   sb_put(pr->b, "\n}\n");
@@ -403,6 +453,18 @@ static void put_declarations(printer *pr) {
     put_name(b, p->c, p->streams.v[k]);
   }
   if (p->streams.n > 1) sb_char(b, '\n');
+  if (p->has_default) {
+    sb_put(b, "default ");
+    put_count(pr, &p->scopes.v[0]);
+    sb_char(b, '\n');
+  }
+  for (u32 k = 0; k < p->settings.n; k++) {
+    sb_put(b, k ? ", " : "config ");
+    put_name(b, p->c, p->settings.v[k].key);
+    sb_put(b, " = ");
+    put_word(b, p->c, p->settings.v[k].value);
+  }
+  if (p->settings.n) sb_char(b, '\n');
 }
 
 static void put_blob(printer *pr, u32 number, u32 id) {

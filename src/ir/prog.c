@@ -27,6 +27,7 @@ prog *prog_new(ctx *c) {
   *vec_push(a, &p->data) = (data_info){0};
   *vec_push(a, &p->points) = (coords){0};
   *vec_push(a, &p->fixed) = 0;
+  *vec_push(a, &p->scopes) = (scope_info){0};
   return p;
 }
 
@@ -455,9 +456,29 @@ prog *prog_clone(const prog *p, ctx *c) {
   DUP(a, &q->points);
   DUP(a, &q->fixed);
   copy_map(a, &q->point_map, &p->point_map);
+  DUP(a, &q->scopes);
+  for (u32 k = 0; k < q->scopes.n; k++) q->scopes.v[k].name = sym_to(&t, q->scopes.v[k].name);
+  DUP(a, &q->settings);
+  for (u32 k = 0; k < q->settings.n; k++) {
+    setting_info *s = &q->settings.v[k];
+    s->key = sym_to(&t, s->key), s->value = sym_to(&t, s->value);
+  }
   DUP(a, &q->funcs);
   for (u32 k = 1; k < q->funcs.n; k++) q->funcs.v[k] = copy_func(q, p->funcs.v[k], &t);
   return q;
+}
+
+// ---- annotations ------------------------------------------------------------------------------------
+u32 scope_add(prog *p, const scope_info *s) {
+  assert(s->parent < p->scopes.n);
+  *vec_push(p->a, &p->scopes) = *s;
+  return p->scopes.n - 1;
+}
+
+void prog_forget_scopes(prog *p) {
+  p->scopes.n = 1, p->settings.n = 0, p->has_default = false;
+  for (u32 f = 1; f < p->funcs.n; f++)
+    for (u32 i = 0; i < p->funcs.v[f]->body.n; i++) p->funcs.v[f]->body.v[i].scope = 0;
 }
 
 static void visit(const prog *p, func f, bool *seen, u32 *order, u32 *n) {

@@ -1,5 +1,5 @@
-// annotations.c - reads annotation files: scopes, a default and a configuration. What they mean:
-// policy/annotate.c.
+// annotations.c - reads annotations, of a program and of a file: scopes, a default and a configuration. What
+// they mean: policy/annotate.c.
 #include "plan/annotations.h"
 #include <ctype.h>
 #include <errno.h>
@@ -26,6 +26,7 @@ typedef struct {
   arena *a;
   annotations *x;
   bool failed;
+  bool given[SETTING_COUNT]; // by what is read: program or file
 } reader;
 
 static bool bad(reader *r, const ynode *y, const char *fmt, ...) PRINTF_LIKE(3, 4);
@@ -175,18 +176,21 @@ static void read_setting(reader *r, const ynode *key, const ynode *y) {
     bad(r, y, "%s takes %s", rows[i].key, takes(r->a, &rows[i]));
     return;
   }
-  if (r->x->config.of[i].at.i)
+  if (r->given[i])
     bad(r, key, "%s is given twice", rows[i].key);
   else
-    read_value(r, i, y->str, y, NULL);
+    r->given[i] = read_value(r, i, y->str, y, NULL);
 }
 
-// {category.key: value}, or {category: {key: value}}.
-static void read_config(reader *r, const ynode *y) {
+static void read_environment(reader *r) {
   for (u32 i = 0; i < COUNT_OF(rows); i++) {
     const char *env = env_of(r->a, rows[i].key), *text = getenv(env);
     if (!read_value(r, i, text ? text : rows[i].dflt, NULL, text ? env : NULL)) return;
   }
+}
+
+// {category.key: value}, or {category: {key: value}}.
+static void read_config(reader *r, const ynode *y) {
   if (!y) return;
   if (y->kind != Y_MAP) {
     bad(r, y, "`config` must be a map from keys to values");
@@ -262,9 +266,9 @@ static bool read_selector(reader *r, const ynode *y, annotation_scope *s) {
 }
 
 // What EPL forbids and the paper does not use: only a split inside a replicate has a meaning.
-static bool may_nest(reader *r, const ynode *y, const annotation_scope *outer, const annotation_scope *s) {
+static bool may_nest(reader *r, const annotation_scope *outer, const annotation_scope *s) {
   if (!outer || (!outer->split && s->split)) return true;
-  diag(r->c, E_ANNOTATE, y->at, "%s inside %s cannot be nested", s->split ? "split" : "replicate",
+  diag(r->c, E_ANNOTATE, s->at, "%s inside %s cannot be nested", s->split ? "split" : "replicate",
        outer->split ? "split" : "replicate");
   diag_note(r->c, outer->at, "the scope around it");
   diag_hint(
@@ -300,7 +304,7 @@ static void read_scopes(reader *r, const ynode *y, u32 parent) {
       return;
     }
     if (!read_selector(r, e, &s) || !read_count(r, split ? split : rep, &s) ||
-        !may_nest(r, e, parent ? &r->x->scope[parent - 1] : NULL, &s))
+        !may_nest(r, parent ? &r->x->scope[parent - 1] : NULL, &s))
       return;
     const char *what = s.layers ? "layer" : "instruction";
     s.name = name                ? name->str
@@ -329,30 +333,82 @@ static void read_default(reader *r, const ynode *y) {
     read_count(r, rep, &r->x->dflt);
 }
 
-annotations *annotations_parse(ctx *c, arena *a, sym file, const char *text, size_t n) {
+// ---- what the program says ------------------------------------------------------------------------------
+static void add_written(reader *r, const prog *p, u32 id) {
+  const scope_info *i = &p->scopes.v[id];
+  annotation_scope s = {.at = i->where,
+                        .what_at = i->where,
+                        .count_at = i->where,
+                        .parent = i->parent,
+                        .split = i->split,
+                        .count = i->count,
+                        .written = id};
+  if (r->x->nscopes == SCOPES_MAX) {
+    diag(r->c, E_ANNOTATE, i->where, "more than %d scopes", SCOPES_MAX);
+    r->failed = true;
+    return;
+  }
+  s.name = i->name.i ? sym_str(r->c, i->name) : arena_printf(r->a, "scope %u", id);
+  if (may_nest(r, i->parent ? &r->x->scope[i->parent - 1] : NULL, &s)) r->x->scope[r->x->nscopes++] = s;
+}
+
+static void read_program(reader *r, const prog *p) {
+  if (p->has_default) {
+    const scope_info *d = &p->scopes.v[0];
+    r->x->has_default = true;
+    r->x->dflt = (annotation_scope){.name = d->name.i ? sym_str(r->c, d->name) : "default",
+                                    .at = d->where,
+                                    .count_at = d->where,
+                                    .count = d->count};
+  }
+  for (u32 id = 1; id < p->scopes.n && !r->failed; id++) add_written(r, p, id);
+  for (u32 k = 0; k < p->settings.n && !r->failed; k++) {
+    const setting_info *s = &p->settings.v[k];
+    const ynode key = {.kind = Y_SCALAR, .at = s->where, .str = sym_str(r->c, s->key)},
+                to = {.kind = Y_SCALAR, .at = s->where, .str = sym_str(r->c, s->value)};
+    read_setting(r, &key, &to);
+  }
+}
+
+bool annotations_in(const prog *p) { return p->has_default || p->scopes.n > 1 || p->settings.n; }
+
+// ---- what the file says ---------------------------------------------------------------------------------
+static void read_file(reader *r, sym file, const char *text, size_t n) {
   static const char *const keys[] = {"heddle-annotate", "name",   "devices", "default",
                                      "scopes",          "config", NULL};
-  const ynode *y = yaml_parse(c, a, file, text, n);
-  if (!y) return NULL;
-  reader r = {.c = c, .a = a, .x = NEW(a, annotations)};
-  annotations *x = r.x;
+  annotations *x = r->x;
+  const ynode *y = yaml_parse(r->c, r->a, file, text, n);
+  if (!y) {
+    r->failed = true;
+    return;
+  }
   const ynode *version = yaml_get(y, "heddle-annotate"), *devices = yaml_get(y, "devices"),
               *dflt = yaml_get(y, "default"), *scopes = yaml_get(y, "scopes");
   u32 v = 0;
   x->at = y->at;
-  x->scope = NEWN(a, annotation_scope, SCOPES_MAX);
-  x->dflt = (annotation_scope){.name = "default", .at = y->at};
+  if (!x->has_default) x->dflt.at = y->at;
   if (y->kind != Y_MAP || !version) {
-    bad(&r, y, "annotations are a map that starts with `heddle-annotate: 1`");
-    return NULL;
+    bad(r, y, "annotations are a map that starts with `heddle-annotate: 1`");
+    return;
   }
   if (version->kind != Y_SCALAR || !integer(version->str, 1, 1, &v))
-    bad(&r, version, "this version reads `heddle-annotate: 1`");
-  known_keys(&r, y, "annotations", keys);
+    bad(r, version, "this version reads `heddle-annotate: 1`");
+  known_keys(r, y, "annotations", keys);
   if (devices && (devices->kind != Y_SCALAR || !integer(devices->str, 1, UINT16_MAX, &x->devices)))
-    bad(&r, devices, "devices takes a number, 1 to %u", UINT16_MAX);
-  if (!r.failed && dflt) read_default(&r, dflt);
-  if (!r.failed && scopes) read_scopes(&r, scopes, 0);
-  if (!r.failed) read_config(&r, yaml_get(y, "config"));
-  return r.failed ? NULL : x;
+    bad(r, devices, "devices takes a number, 1 to %u", UINT16_MAX);
+  if (!r->failed && dflt) read_default(r, dflt);
+  if (!r->failed && scopes) read_scopes(r, scopes, 0);
+  if (!r->failed) read_config(r, yaml_get(y, "config"));
+}
+
+annotations *annotations_read(const prog *p, arena *a, sym file, const char *text, size_t n) {
+  reader r = {.c = p->c, .a = a, .x = NEW(a, annotations)};
+  r.x->scope = NEWN(a, annotation_scope, SCOPES_MAX);
+  r.x->at = func_get(p, p->main)->where;
+  r.x->dflt = (annotation_scope){.name = "default", .at = r.x->at};
+  read_environment(&r);
+  if (!r.failed) read_program(&r, p);
+  memset(r.given, 0, sizeof r.given);
+  if (!r.failed && text) read_file(&r, file, text, n);
+  return r.failed ? NULL : r.x;
 }

@@ -1,16 +1,17 @@
-// annotations.h - what an annotation file says, docs/annotations.md: read by annotations.c, made a plan by
-// policy/annotate.c.
+// annotations.h - what a program and an annotation file say of how it is parallel, docs/annotations.md: read by
+// annotations.c, made a plan by policy/annotate.c.
 #ifndef HEDDLE_PLAN_ANNOTATIONS_H
 #define HEDDLE_PLAN_ANNOTATIONS_H
 #include "plan/plan.h"
 
 enum {
-  COUNT_NONE = 0,         // not said: one device for each replica
-  COUNT_ALL = UINT32_MAX, // all devices
+  COUNT_NONE = 0,        // not said: one device for each replica
+  COUNT_ALL = SCOPE_ALL, // all devices
   SCOPES_MAX = 256
 };
 typedef struct {
   const char *name;       // never NULL
+  u32 written;            // a scope of the program, by its number there; 0: not by that
   const char *match, *op; // NULL: not by that
   bool layers;            // by number of repeated block from 0, first to last
   bool instructions;      // by number of instruction of main from 1, likewise
@@ -53,8 +54,10 @@ typedef struct {
   annotation_config config;
 } annotations;
 
-// NULL and diagnostics (E_ANNOTATE), located in the text or naming the variable of the environment.
-annotations *annotations_parse(ctx *c, arena *a, sym file, const char *text, size_t n);
+// What the program says and what the file says (text NULL: there is none): scopes of both; where both have a
+// default or a setting, that of the file. NULL and diagnostics (E_ANNOTATE), located in program or file, or
+// naming the variable of the environment.
+annotations *annotations_read(const prog *p, arena *a, sym file, const char *text, size_t n);
 // What can be said of a key: for docs and tests. False past the end.
 typedef struct {
   const char *key, *also, *dflt, *words, *meaning, *env;

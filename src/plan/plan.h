@@ -428,11 +428,12 @@ u32 policy_batchnorm(const prog *src, const strategy *s);
 // figures do not go together, or the file has what is not planned.
 bool policy_schedule(planner *pl, arena *a, plan *pn, const strategy *s, const hybrid_opts *o, loc at,
                      const sched **file);
-// The plan of an annotation file (docs/annotations.md). o->s is not looked at. devices: how many there are;
-// 0: as the file says, else those of the machine of o->k, else one replica of the model. NULL and
-// diagnostics, located in the file.
+// The plan of the program's annotations and of a file of them (text NULL: none; docs/annotations.md). o->s is not
+// looked at. devices: how many there are; 0: as the file says, else those of the machine of o->k, else one
+// replica of the model. NULL and diagnostics, located in program or file.
 plan *policy_annotated(planner *pl, arena *a, sym file, const char *text, size_t n, const hybrid_opts *o,
                        u32 devices);
+bool annotations_in(const prog *p); // does the program say any of its own?
 // Reads every file that a strategy set names into `a`. False and diagnostics if one cannot be read, or
 // deadlocks.
 bool policy_schedule_files(ctx *c, arena *a, const strategy_set *set, schedule_files *out);

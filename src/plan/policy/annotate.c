@@ -27,7 +27,7 @@ static bool sizes(work *w, bool colocated) {
     const annotation_scope *s = g->scope;
     if (s->count == COUNT_ALL && !all) {
       diag(w->c, E_ANNOTATE, s->count_at, "`all` needs the number of devices");
-      diag_hint(w->c, "add --machine, or devices: 8 to this file");
+      diag_hint(w->c, "add --machine or --devices; a file of annotations may have devices: 8");
       return false;
     }
     g->d = s->count == COUNT_ALL ? all : s->count ? s->count : 1;
@@ -641,7 +641,7 @@ static bool compile(work *w) {
 plan *policy_annotated(planner *pl, arena *a, sym file, const char *text, size_t n, const hybrid_opts *o,
                        u32 devices) {
   prog *p = planner_source(pl);
-  const annotations *x = annotations_parse(p->c, a, file, text, n);
+  const annotations *x = annotations_read(p, a, file, text, n);
   if (!x) return NULL;
   plan *pn = NEW(a, plan);
   pn->train = o->train, pn->optim = o->optim, pn->keep_gradients = o->keep_gradients;

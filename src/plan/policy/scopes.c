@@ -93,9 +93,46 @@ static bool select_instructions(work *w, const annotation_scope *s, bool *in) {
   return false;
 }
 
+// ---- scopes of the program ------------------------------------------------------------------------------
+static bool stands_in(const work *w, u32 scope, u32 outer) {
+  while (scope > outer) scope = w->p->scopes.v[scope].parent;
+  return scope == outer;
+}
+
+// Instructions of a function, and in what it calls, that stand in the scope; *all: they all do.
+static u32 written_inside(work *w, u32 scope, bool **mark, func fn, bool *all) {
+  const func_info *f = func_get(w->p, fn);
+  u32 hits = 0;
+  if (!mark[fn.i]) mark[fn.i] = ZNEWN(w->a, bool, f->body.n + 1);
+  *all = f->body.n > 0;
+  for (u32 i = 0; i < f->body.n; i++) {
+    const instr *in = &f->body.v[i];
+    bool hit = stands_in(w, in->scope, scope), whole = hit;
+    if (!hit && in->op == OP_call) hit = written_inside(w, scope, mark, in->callee, &whole) > 0;
+    mark[fn.i][i] |= hit;
+    hits += hit;
+    *all = *all && whole;
+  }
+  return hits;
+}
+
+// in: instructions of main that stand in it, or call what does as a whole. parts: how many call what has a
+// part in it, marked.
+static void select_written(work *w, const annotation_scope *s, bool *in, bool **mark, u32 *whole,
+                           u32 *parts) {
+  const func_info *m = main_of(w);
+  for (u32 i = 0; i < w->n; i++) {
+    const instr *c = &m->body.v[i];
+    bool all = stands_in(w, c->scope, s->written);
+    const bool hit = all || (c->op == OP_call && written_inside(w, s->written, mark, c->callee, &all));
+    in[i] = all, mark[w->p->main.i][i] = hit;
+    *whole += all, *parts += hit && !all;
+  }
+}
+
 static bool matches_nothing(const work *w, const annotation_scope *s) {
   const func_info *m = main_of(w);
-  const char *text = s->match ? s->match : s->op;
+  const char *text = s->match ? s->match : s->op ? s->op : s->name;
   near_name near = near_to(text, strlen(text));
   diag(w->c, E_ANNOTATE, s->what_at, "`%s` matches nothing in the model", text);
   for (u32 i = 0; s->match && i < w->n; i++) {
@@ -120,7 +157,8 @@ static bool select_scope(work *w, const annotation_scope *s, bool *in, bool ***m
   bool **inside = ZNEWN(w->a, bool *, w->p->funcs.n);
   u32 whole = 0, parts = 0;
   inside[w->p->main.i] = ZNEWN(w->a, bool, w->n + 1);
-  for (u32 i = 0; i < w->n; i++) {
+  if (s->written) select_written(w, s, in, inside, &whole, &parts);
+  for (u32 i = 0; !s->written && i < w->n; i++) {
     const instr *c = &m->body.v[i];
     const bool hit = c->op == OP_call ? selects_call(w, s, m, c) : selects(w, s, m, c);
     const bool part = !hit && c->op == OP_call && select_inside(w, s, inside, c->callee, m, c);
@@ -131,7 +169,9 @@ static bool select_scope(work *w, const annotation_scope *s, bool *in, bool ***m
   if (!parts) return true;
   if (!s->split) {
     diag(w->c, E_ANNOTATE, s->what_at, "`%s` is part of a repeated block, and only a split can be",
-         s->match ? s->match : s->op);
+         s->match ? s->match
+         : s->op  ? s->op
+                  : s->name);
     diag_hint(w->c, "replicate whole blocks: by `layers`, by the name of a function, or by `default`");
     return false;
   }
@@ -190,17 +230,23 @@ static u32 graph_of(work *w, const annotation_scope *s) {
   return ++w->ngraphs;
 }
 
+// The scope, or the one around it, if it is replicated.
+static const annotation_scope *replicated(const work *w, u32 scope) {
+  while (scope && w->x->scope[scope - 1].split) scope = w->x->scope[scope - 1].parent;
+  return scope ? &w->x->scope[scope - 1] : NULL;
+}
+
 // In program order. What no scope covers is of the default; where there is none, of the last replicate before
 // it, at the beginning of the first one, and if nothing is replicated of a default of one device for each
 // replica.
 static void make_graphs(work *w, const u32 *scope) {
   const annotation_scope *first = NULL, *last = NULL;
-  for (u32 i = 0; i < w->n && !first; i++)
-    if (scope[i] && !w->x->scope[scope[i] - 1].split) first = &w->x->scope[scope[i] - 1];
+  for (u32 i = 0; i < w->n && !first; i++) first = replicated(w, scope[i]);
   last = w->x->has_default || !first ? &w->x->dflt : first;
   for (u32 i = 0; i < w->n; i++) {
     const annotation_scope *s = scope[i] ? &w->x->scope[scope[i] - 1] : last;
-    if (scope[i] && !s->split && !w->x->has_default) last = s;
+    const annotation_scope *rep = replicated(w, scope[i]);
+    if (rep && !w->x->has_default) last = rep;
     w->of[i] = graph_of(w, s);
     graph *g = &w->graph[w->of[i] - 1];
     if (!g->from) g->from = i + 1;

@@ -528,7 +528,7 @@ error[E0512]: `all` needs the number of devices
   --> a.yaml:2:35
    2 | scopes: [{layers: 0-1, replicate: all}, {layers: 2-3, split: all}]
      |                                   ^
-  hint: add --machine, or devices: 8 to this file
+  hint: add --machine or --devices; a file of annotations may have devices: 8
 [1]
 $ echo 'heddle-annotate: 1\ndefault: {split: 2}' > a.yaml; heddle verify mlp-xs:layers=4 --annotate a.yaml
 error[E0512]: the default cannot be split: what no scope covers is replicated

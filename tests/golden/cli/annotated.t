@@ -1,0 +1,250 @@
+## The examples of Whale's paper as program text: at most four lines more than the model. Example 1: a pipeline.
+$ heddle import mlp-xs:layers=4,hidden=32 --batch 64 -o plain.heddle; sed -e '1i config num_micro_batch = 8' -e '/%6 = call/i replicate 1 {' -e '/%8 = call/i } replicate 1 {' -e '/return %9/i }' plain.heddle > a.heddle; diff plain.heddle a.heddle | grep '^[<>]'
+> config num_micro_batch = 8
+> replicate 1 {
+> } replicate 1 {
+> }
+$ heddle verify a.heddle --train --devices 8 | head -7
+model      a.heddle
+plan       scope 1: replicate(1), scope 2: replicate(1); 4 replicas; 8 microbatches
+results    9
+elements   8,193
+worst      6.35975e-14
+tolerance  1e-09
+verdict    equal: the plan computes what the model computes
+$ heddle sim a.heddle --train --machine '1x8 a100' | sed -n '1,2p;/^task graph/,/^$/p;/^bridge/,/^$/p'
+model           a.heddle
+plan            scope 1: replicate(1), scope 2: replicate(1); 4 replicas; 8 microbatches
+task graph  strategy      covers                        virtual devices
+scope 1     replicate(1)  instructions 1-2, layers 0-1  {0} {2} {4} {6}
+scope 2     replicate(1)  instructions 3-7, layers 2-3  {1} {3} {5} {7}
+
+bridge from  to        forward  backward  fused
+scope 1      scope 2  8.00 KiB  8.00 KiB  no
+
+$ heddle plan a.heddle --train --machine '1x8 a100' -o - > a.plan; heddle verify a.heddle --plan a.plan | sed -n 7p
+verdict    equal: the plan computes what the model computes
+$ heddle lower a.heddle --train --devices 2 --rank 1 | sed -n 1p
+# rank 1 of 2: @m[rep=0,tg=1,dp1=0]
+## Printed with every brace on a line of its own, which reads back the same.
+$ heddle import a.heddle -o b.heddle; sed -n '1,2p;/main/,$p' b.heddle; heddle import b.heddle -o - | cmp - b.heddle
+config num_micro_batch = 8
+
+func @main(
+  %x: f32[64,32],
+  %h.0.w: f32[32,32] weight,
+  %h.1.w: f32[32,32] weight,
+  %h.2.w: f32[32,32] weight,
+  %h.3.w: f32[32,32] weight
+) -> (f32[64,32]) {
+  replicate 1 {
+    %6 = call @layer(%x, %h.0.w) : f32[64,32]
+    %7 = call @layer(%6, %h.1.w) : f32[64,32]
+  }
+  replicate 1 {
+    %8 = call @layer(%7, %h.2.w) : f32[64,32]
+    %9 = call @layer(%8, %h.3.w) : f32[64,32]
+  }
+  return %9
+}
+## A training step is another program, and has no annotations.
+$ heddle import a.heddle --train -o - | grep -c replicate
+0
+[1]
+## Example 2: features replicated, classes split, on the same devices.
+$ heddle import resnet50:vocab=64 --batch 8 --seq 32 -o plain.heddle; sed -e '1i config cluster.colocate_split_and_replicate = true' -e '0,/%269 = /s//replicate all as features {\n  %269 = /' -e 's/^  %290 = matmul/} split all as head {\n&/' -e '/return %291/i }' plain.heddle > a.heddle; diff plain.heddle a.heddle | grep -c '^>'
+4
+$ heddle verify a.heddle --train --devices 4 | head -7
+model      a.heddle
+plan       features: replicate(4), head: split(4)
+results    323
+elements   47,278,337
+worst      1.56384e-11
+tolerance  1e-09
+verdict    equal: the plan computes what the model computes
+## Example 3: task graphs that the planner draws.
+$ heddle import gpt2:layers=4,hidden=32,heads=2,vocab=64 --batch 8 --seq 8 -o plain.heddle; sed -e '1i config num_task_graph = 2, num_micro_batch = 4, auto_parallel = true' plain.heddle > a.heddle; heddle verify a.heddle --train --devices 4 | head -7
+model      a.heddle
+plan       stage 0: replicate(1), stage 1: replicate(1); 2 replicas; 4 microbatches
+results    105
+elements   171,393
+worst      5.41576e-13
+tolerance  1e-09
+verdict    equal: the plan computes what the model computes
+## Example 4: M6-10B.
+$ heddle import m6-10b:layers=4,hidden=32,heads=2,vocab=64 --batch 35 --seq 8 -o plain.heddle; sed -e '1i config num_task_graph = 8, num_micro_batch = 35' plain.heddle > a.heddle; heddle verify a.heddle --train --optimizer adafactor | head -7
+model      a.heddle
+plan       stage 0: replicate(1), stage 1: replicate(1), stage 2: replicate(1), stage 3: replicate(1), stage 4: replicate(1), stage 5: replicate(1), ... (8 task graphs); 35 microbatches
+results    476
+elements   451,889
+worst      1.76091e-12
+tolerance  1e-09
+verdict    equal: the plan computes what the model computes
+## Example 5: experts, inside a block.
+$ heddle import moe-8x125m:layers=2,hidden=32,heads=2,experts=4,vocab=64 --batch 8 --seq 8 -o plain.heddle; sed -e '1i default replicate all' -e '/= moe_dispatch/i split all as experts {' -e '/= moe_combine/a }' plain.heddle > a.heddle; diff plain.heddle a.heddle | grep '^[<>]'
+> default replicate all
+> split all as experts {
+> }
+$ heddle verify a.heddle --train --devices 4 | head -7
+model      a.heddle
+plan       default: replicate(4), experts: split inside
+results    53
+elements   218,753
+worst      3.663e-13
+tolerance  1e-09
+verdict    equal: the plan computes what the model computes
+$ heddle lower a.heddle --devices 4 --rank 0 | grep -o '= .*over dp4'
+= all_to_all %40 {peers=[0, 1, 2, 3]} over dp4
+= all_to_all %44 {peers=[0, 1, 2, 3]} over dp4
+## The same words in a file as in the text: the file's settings and its default are stronger, and its scopes are more scopes.
+$ echo 'heddle-annotate: 1\ndefault: {replicate: 2}' > a.yaml; heddle verify a.heddle --annotate a.yaml --devices 4 2>&1 | head -3
+error[E0512]: `experts` is part of blocks that `default` computes on 2 devices; it cannot be split 4 ways
+  --> a.heddle:42:1
+  42 | split all as experts {
+$ echo 'heddle-annotate: 1\nscopes: [{match: "*experts", split: all}]' > a.yaml; heddle verify plain.heddle --annotate a.yaml --devices 4 2>&1 | head -3
+error[E0512]: `*experts` is part of blocks that `default` computes on 1 device; it cannot be split 4 ways
+  --> a.yaml:2:37
+   2 | scopes: [{match: "*experts", split: all}]
+$ sed -e '1i config num_micro_batch = 2' plain.heddle > c.heddle; echo 'heddle-annotate: 1\nconfig: {num_micro_batch: 4}' > a.yaml; heddle verify c.heddle --annotate a.yaml --devices 2 | sed -n 2p; heddle verify c.heddle --devices 2 | sed -n 2p
+plan       default: replicate(1); 2 replicas; 4 microbatches
+plan       default: replicate(1); 2 replicas; 2 microbatches
+## A strategy leaves them out, and says so. Otherwise nothing is searched.
+$ heddle import mlp-xs:layers=2,hidden=32 --batch 64 -o plain.heddle; sed -e '/%4 = call/i split all {' -e '/%5 = call/a }' plain.heddle > a.heddle; heddle verify a.heddle --strategy dp=2 | head -2
+warning[W0101]: the annotations of the program are left out: the strategy decides
+  --> a.heddle:8:1
+   8 | split all {
+     | ^
+model      a.heddle
+plan       dp=2 tp=1 pp=1
+$ heddle plan a.heddle --machine '1x2 a100' --top 3
+error[E0801]: --top does not apply to a model with annotations: nothing is searched
+  hint: leave it out, or search without the annotations: --strategy ''
+[2]
+$ heddle plan a.heddle --machine '1x2 a100' --strategy 'tp=1 pp=1' | grep winner
+warning[W0101]: the annotations of the program are left out: the strategy decides
+  --> a.heddle:8:1
+   8 | split all {
+     | ^
+winner       dp=2 tp=1 pp=1
+$ heddle plan a.heddle --machine '1x2 a100' | sed -n '1,2p;/^task graph/,/^$/p'
+model          a.heddle
+plan           scope 1: split(2)
+task graph  strategy  covers                        virtual devices
+scope 1     split(2)  instructions 1-2, layers 0-1  {0,1}
+
+## A function that stands in a scope as a whole is a task graph wherever it is called.
+$ heddle import mlp-xs:layers=2,hidden=32 --batch 64 -o plain.heddle; sed -e '/%3 = matmul/i split all {' -e '/%4 = relu/a }' plain.heddle > a.heddle; heddle verify a.heddle --devices 2 | head -2
+model      a.heddle
+plan       scope 1: split(2)
+$ sed -e '/%4 = relu/i replicate 2 {' -e '/%4 = relu/a }' plain.heddle > a.heddle; heddle verify a.heddle --devices 2
+error[E0512]: `scope 1` is part of a repeated block, and only a split can be
+  --> a.heddle:3:1
+   3 | replicate 2 {
+     | ^
+  hint: replicate whole blocks: by `layers`, by the name of a function, or by `default`
+[1]
+$ sed -e '/%4 = call/i replicate 2 { split 2 {' -e '/%4 = call/a } }' plain.heddle > a.heddle; heddle verify a.heddle --devices 2 | head -2
+model      a.heddle
+plan       scope 2: split(2), scope 1: replicate(2)
+## Mistakes.
+$ sed -e '/%4 = call/i split 2 { replicate 2 {' -e '/%4 = call/a } }' plain.heddle > a.heddle; heddle verify a.heddle --devices 2
+error[E0512]: replicate inside split cannot be nested
+  --> a.heddle:8:11
+   8 | split 2 { replicate 2 {
+     |           ^
+  note: the scope around it
+    --> a.heddle:8:1
+     8 | split 2 { replicate 2 {
+       | ^
+  hint: only a split may be inside a replicate; nested data parallelism follows from the number of devices
+[1]
+$ sed -e '/%4 = call/i split 2 {' plain.heddle > a.heddle; heddle verify a.heddle --devices 2
+error[E0201]: the function has no end: its '}' is missing
+  --> a.heddle:7:98
+   7 | ...nc @main(%x: f32[64,32], %h.0.w: f32[32,32] weight, %h.1.w: f32[32,32] weight) -> (f32[64,32]) {
+     |                                                                                                   ^
+[1]
+$ sed -e '/%4 = call/i split 2 { }' plain.heddle > a.heddle; heddle verify a.heddle --devices 2
+error[E0201]: a scope without instructions
+  --> a.heddle:8:1
+   8 | split 2 { }
+     | ^
+[1]
+$ sed -e '/%4 = call/i split 0 {' -e '/%4 = call/a }' plain.heddle > a.heddle; heddle verify a.heddle --devices 2
+error[E0201]: 0 is outside 1 to 65535
+  --> a.heddle:8:7
+   8 | split 0 {
+     |       ^
+[1]
+$ sed -e '/%4 = call/i split many {' -e '/%4 = call/a }' plain.heddle > a.heddle; heddle verify a.heddle --devices 2
+error[E0201]: expected a number of devices, `all`, or '{', found 'many'
+  --> a.heddle:8:7
+   8 | split many {
+     |       ^
+[1]
+$ sed -e '/%4 = call/i replicate 3 {' -e '/%4 = call/a }' plain.heddle > a.heddle; heddle verify a.heddle --devices 4
+error[E0512]: 4 devices cannot be divided into replicas of the model of 3
+  --> a.heddle:8:1
+   8 | replicate 3 {
+     | ^
+  hint: use 3 devices, or 6
+[1]
+$ sed -e '1i config num_micro_batches = 8' plain.heddle > a.heddle; heddle verify a.heddle --devices 2
+error[E0512]: config: unknown key `num_micro_batches`
+  --> a.heddle:1:8
+   1 | config num_micro_batches = 8
+     |        ^
+  hint: did you mean `num_micro_batch`?
+[1]
+$ sed -e '1i config num_micro_batch = many' plain.heddle > a.heddle; heddle verify a.heddle --devices 2
+error[E0512]: pipeline.num_micro_batch takes an integer, 1 or more; got 'many'
+  --> a.heddle:1:8
+   1 | config num_micro_batch = many
+     |        ^
+[1]
+$ sed -e '1i config num_micro_batch = 2, pipeline.num_micro_batch = 4' plain.heddle > a.heddle; heddle verify a.heddle --devices 2
+error[E0512]: pipeline.num_micro_batch is given twice
+  --> a.heddle:1:29
+   1 | config num_micro_batch = 2, pipeline.num_micro_batch = 4
+     |                             ^
+[1]
+$ sed -e '1i default split all' plain.heddle > a.heddle; heddle verify a.heddle --devices 2
+error[E0201]: expected `replicate`: what stands in no scope is replicated, found 'split'
+  --> a.heddle:1:9
+   1 | default split all
+     |         ^
+[1]
+$ sed -e '1i default replicate all\ndefault replicate 2' plain.heddle > a.heddle; heddle verify a.heddle --devices 2
+error[E0202]: a second default
+  --> a.heddle:2:9
+   2 | default replicate 2
+     |         ^
+[1]
+$ sed -e '1i default replicate all' plain.heddle > a.heddle; heddle verify a.heddle
+error[E0512]: `all` needs the number of devices
+  --> a.heddle:1:9
+   1 | default replicate all
+     |         ^
+  hint: add --machine or --devices; a file of annotations may have devices: 8
+[1]
+$ sed -e '/%4 = call/i split 2 {' -e '/%4 = call/a }' plain.heddle > a.heddle; echo 'heddle-annotate: 1\nscopes: [{layers: "0", replicate: 2}]' > a.yaml; heddle verify a.heddle --annotate a.yaml --devices 2
+error[E0512]: scopes `scope 1` and `layer 0` overlap: both cover instruction 1 of main (call)
+  --> a.yaml:2:19
+   2 | scopes: [{layers: "0", replicate: 2}]
+     |                   ^
+  note: the other scope
+    --> a.heddle:8:1
+     8 | split 2 {
+       | ^
+  note: here in the model
+    --> a.heddle:9:8
+     9 |   %4 = call @layer(%x, %h.0.w) : f32[64,32]
+       |        ^
+  hint: task graphs are disjoint; nest a split in a replicate with `scopes`
+[1]
+$ sed -e '1i func @unused(%x: f32[2]) -> (f32[2]) {\nsplit 2 {\n  %y = neg %x\n}\n  return %y\n}' plain.heddle > a.heddle; heddle verify a.heddle --devices 2
+error[E0512]: `scope 1` matches nothing in the model
+  --> a.heddle:2:1
+   2 | split 2 {
+     | ^
+[1]
