@@ -172,6 +172,9 @@ heddle_value heddle_builder_call(heddle_builder *b, const char *function, uint32
 bool heddle_builder_replicate(heddle_builder *b, uint32_t devices, const char *name);
 bool heddle_builder_split(heddle_builder *b, uint32_t devices, const char *name);
 bool heddle_builder_end(heddle_builder *b);
+// What the devices of the scope that is open get, or where none is open replicas of the model, in parts of their
+// sum. n 0: equal shares. Where this is not said shares are found (docs/annotations.md).
+bool heddle_builder_shares(heddle_builder *b, uint32_t n, const uint32_t *parts);
 bool heddle_builder_default(heddle_builder *b, uint32_t devices); // what stands in no scope: replicated
 bool heddle_builder_setting(heddle_builder *b, const char *key, const char *value); // "num_micro_batch", "8"
 // The model, which returns these values. The builder is then of no more use.

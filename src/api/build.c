@@ -277,6 +277,21 @@ bool heddle_builder_end(heddle_builder *b) {
   API_RETURN(bool, false, b->o.s, going(b, "end") ? end_scope(b) : false);
 }
 
+static bool set_shares(heddle_builder *b, uint32_t n, const uint32_t *parts) {
+  prog *p = b->p;
+  shares_info *s = b->b.scope ? &p->scopes.v[b->b.scope].shares : &p->replicas;
+  for (u32 k = 0; k < n; k++)
+    if (!parts[k] || parts[k] > UINT16_MAX)
+      return fail(b, E_USAGE, "a share is 1 to %u; got %u", UINT16_MAX, parts[k]);
+  *s = (shares_info){.how = n ? SHARES_PARTS : SHARES_EQUAL, .n = n, .where = b->b.where};
+  if (n) s->part = arena_dup(p->a, parts, n * sizeof *parts);
+  return true;
+}
+bool heddle_builder_shares(heddle_builder *b, uint32_t n, const uint32_t *parts) {
+  if (!b) return false;
+  API_RETURN(bool, false, b->o.s, going(b, "shares") ? set_shares(b, n, parts) : false);
+}
+
 static bool set_default(heddle_builder *b, uint32_t devices) {
   b->p->scopes.v[0] = (scope_info){.count = devices, .where = b->b.where};
   return b->p->has_default = true;

@@ -86,8 +86,9 @@ bool parse_blob(parser *ps);                             // "$3 : type = element
 bool parse_loc(parser *ps, loc *out);                    // behind "loc"
 bool parse_scope(parser *ps,
                  scope_info *out); // behind "replicate" or "split": "4", "all", "as name", up to "{"
-bool parse_default(parser *ps);    // behind "default"
-bool parse_settings(parser *ps);   // behind "config": "key = value, ..."
+bool parse_shares(parser *ps, shares_info *out); // "auto", "equal", "[5, 3]"
+bool parse_default(parser *ps);                  // behind "default"
+bool parse_settings(parser *ps);                 // behind "config": "key = value, ..."
 
 // ---- what results are where the text does not say (flow.c) ------------------------------------------
 typedef struct {

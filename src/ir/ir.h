@@ -99,10 +99,17 @@ typedef struct {
 // none.
 enum { SCOPE_ALL = UINT32_MAX }; // all devices
 typedef struct {
+  enum { SHARES_UNSAID, SHARES_EQUAL, SHARES_AUTO, SHARES_PARTS } how;
+  u32 n; // SHARES_PARTS: what each gets, in parts of their sum
+  const u32 *part;
+  loc where;
+} shares_info;
+typedef struct {
   u32 parent; // scope around it, a smaller number; 0: none
   bool split; // else replicate
   u32 count;  // devices; SCOPE_ALL; 0: not said
-  sym name;   // {0}: none
+  shares_info shares;
+  sym name; // {0}: none
   loc where;
 } scope_info;
 typedef struct {
@@ -126,6 +133,7 @@ typedef struct prog {
   u32 norigins;
   VEC(scope_info) scopes; // [0]: the default, of what stands in none, if there is one
   bool has_default;
+  shares_info replicas;           // of the model: their shares of the batch
   VEC(setting_info) settings;     // of its configuration
   const measured_times *measured; // NULL: prices are the cost model's. Not in the text, nor in a clone
   hmap type_map, attr_map, point_map;

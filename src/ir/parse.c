@@ -248,8 +248,8 @@ static bool func_decl(reader *r, bool is_main) {
   return true;
 }
 
-static const char *const keyword[] = {"source", "axis", "time", "mesh",    "alias", "stream",
-                                      "func",   "main", "data", "default", "config"};
+static const char *const keyword[] = {"source", "axis", "time", "mesh",    "alias",  "stream",
+                                      "func",   "main", "data", "default", "config", "replicas"};
 
 static bool statement(reader *r) {
   parser *ps = &r->ps;
@@ -272,6 +272,7 @@ static bool statement(reader *r) {
   case 8: return parse_blob(ps);
   case 9: return parse_default(ps);
   case 10: return parse_settings(ps);
+  case 11: return parse_shares(ps, &ps->p->replicas);
   default: return parse_error(ps, "a declaration or a function");
   }
 }

@@ -381,7 +381,23 @@ bool parse_loc(parser *ps, loc *out) {
 }
 
 // ---- annotations ------------------------------------------------------------------------------------
-// "4", "all" or nothing; "as" and a name, or nothing.
+bool parse_shares(parser *ps, shares_info *out) {
+  VEC(u32) part = {0};
+  out->where = lex_loc(&ps->l);
+  out->how = parse_word(ps, "auto") ? SHARES_AUTO : parse_word(ps, "equal") ? SHARES_EQUAL : SHARES_PARTS;
+  if (out->how != SHARES_PARTS) return true;
+  if (!parse_is(ps, '[')) return parse_error(ps, "`auto`, `equal`, or shares such as [5, 3]");
+  do {
+    i64 n;
+    lex_next(&ps->l);
+    if (!parse_int(ps, 1, UINT16_MAX, &n)) return false;
+    *vec_push(ps->p->a, &part) = (u32)n;
+  } while (parse_is(ps, ','));
+  out->n = part.n, out->part = part.v;
+  return parse_expect(ps, ']');
+}
+
+// "4", "all" or nothing; "shares" and what they are, or nothing; "as" and a name, or nothing.
 static bool scope_words(parser *ps, scope_info *out) {
   i64 n = 0;
   if (parse_word(ps, "all"))
@@ -390,6 +406,7 @@ static bool scope_words(parser *ps, scope_info *out) {
     return false;
   else
     out->count = (u32)n;
+  if (parse_word(ps, "shares") && !parse_shares(ps, &out->shares)) return false;
   return !parse_word(ps, "as") || parse_name(ps, "the name of the scope", &out->name);
 }
 

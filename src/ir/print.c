@@ -227,12 +227,22 @@ static void indent(strbuf *b, u32 depth) {
   for (u32 k = 0; k <= depth; k++) sb_put(b, "  ");
 }
 
+static void put_shares(strbuf *b, const shares_info *s) {
+  sb_put(b, s->how == SHARES_AUTO ? "auto" : s->how == SHARES_EQUAL ? "equal" : "[");
+  for (u32 k = 0; k < s->n; k++) sb_fmt(b, "%s%u", k ? ", " : "", s->part[k]);
+  if (s->how == SHARES_PARTS) sb_char(b, ']');
+}
+
 static void put_count(printer *pr, const scope_info *s) {
   sb_put(pr->b, s->split ? "split" : "replicate");
   if (s->count == SCOPE_ALL)
     sb_put(pr->b, " all");
   else if (s->count)
     sb_fmt(pr->b, " %u", s->count);
+  if (s->shares.how) {
+    sb_put(pr->b, " shares ");
+    put_shares(pr->b, &s->shares);
+  }
   if (!s->name.i) return;
   sb_put(pr->b, " as ");
   put_name(pr->b, pr->p->c, s->name);
@@ -456,6 +466,11 @@ static void put_declarations(printer *pr) {
   if (p->has_default) {
     sb_put(b, "default ");
     put_count(pr, &p->scopes.v[0]);
+    sb_char(b, '\n');
+  }
+  if (p->replicas.how) {
+    sb_put(b, "replicas ");
+    put_shares(b, &p->replicas);
     sb_char(b, '\n');
   }
   for (u32 k = 0; k < p->settings.n; k++) {

@@ -430,6 +430,10 @@ static void copy_attrs(prog *q, const prog *p, translation *t) {
   }
 }
 
+static void copy_shares(arena *a, shares_info *s) {
+  if (s->n) s->part = arena_dup(a, s->part, s->n * sizeof *s->part);
+}
+
 prog *prog_clone(const prog *p, ctx *c) {
   arena *a = arena_new();
   prog *q = arena_dup(a, p, sizeof *p);
@@ -457,7 +461,11 @@ prog *prog_clone(const prog *p, ctx *c) {
   DUP(a, &q->fixed);
   copy_map(a, &q->point_map, &p->point_map);
   DUP(a, &q->scopes);
-  for (u32 k = 0; k < q->scopes.n; k++) q->scopes.v[k].name = sym_to(&t, q->scopes.v[k].name);
+  for (u32 k = 0; k < q->scopes.n; k++) {
+    q->scopes.v[k].name = sym_to(&t, q->scopes.v[k].name);
+    copy_shares(a, &q->scopes.v[k].shares);
+  }
+  copy_shares(a, &q->replicas);
   DUP(a, &q->settings);
   for (u32 k = 0; k < q->settings.n; k++) {
     setting_info *s = &q->settings.v[k];
@@ -476,7 +484,7 @@ u32 scope_add(prog *p, const scope_info *s) {
 }
 
 void prog_forget_scopes(prog *p) {
-  p->scopes.n = 1, p->settings.n = 0, p->has_default = false;
+  p->scopes.n = 1, p->settings.n = 0, p->has_default = false, p->replicas = (shares_info){0};
   for (u32 f = 1; f < p->funcs.n; f++)
     for (u32 i = 0; i < p->funcs.v[f]->body.n; i++) p->funcs.v[f]->body.v[i].scope = 0;
 }

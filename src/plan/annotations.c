@@ -220,6 +220,20 @@ static bool read_count(reader *r, const ynode *y, annotation_scope *s) {
              s->split ? "split" : "replicate", UINT16_MAX, y->kind == Y_SCALAR ? y->str : "...");
 }
 
+// auto, equal, or a list of parts.
+static bool read_shares(reader *r, const ynode *y, shares_info *out) {
+  *out = (shares_info){.where = y->at};
+  if (y->kind == Y_SCALAR && !strcmp(y->str, "auto")) return out->how = SHARES_AUTO, true;
+  if (y->kind == Y_SCALAR && !strcmp(y->str, "equal")) return out->how = SHARES_EQUAL, true;
+  if (y->kind != Y_SEQ || !y->n) return bad(r, y, "shares are `auto`, `equal`, or parts such as [5, 3]");
+  u32 *part = NEWN(r->a, u32, y->n);
+  for (u32 k = 0; k < y->n; k++)
+    if (y->item[k]->kind != Y_SCALAR || !integer(y->item[k]->str, 1, UINT16_MAX, &part[k]))
+      return bad(r, y->item[k], "a share is an integer, 1 to %u", UINT16_MAX);
+  out->how = SHARES_PARTS, out->n = y->n, out->part = part;
+  return true;
+}
+
 // "3" or "0-11", of blocks from 0 or of instructions from 1.
 static bool read_range(reader *r, const ynode *y, annotation_scope *s) {
   const i64 least = s->instructions;
@@ -279,15 +293,15 @@ static bool may_nest(reader *r, const annotation_scope *outer, const annotation_
 }
 
 static void read_scopes(reader *r, const ynode *y, u32 parent) {
-  static const char *const keys[] = {"name",      "layers", "instructions", "match", "op",
-                                     "replicate", "split",  "scopes",       NULL};
+  static const char *const keys[] = {"name",      "layers", "instructions", "match",  "op",
+                                     "replicate", "split",  "shares",       "scopes", NULL};
   if (y->kind != Y_SEQ) {
     bad(r, y, "`scopes` must be a list");
     return;
   }
   for (u32 i = 0; i < y->n && !r->failed; i++) {
     const ynode *e = y->item[i], *split = yaml_get(e, "split"), *rep = yaml_get(e, "replicate"),
-                *name = yaml_get(e, "name"), *inner = yaml_get(e, "scopes");
+                *name = yaml_get(e, "name"), *inner = yaml_get(e, "scopes"), *shares = yaml_get(e, "shares");
     annotation_scope s = {.at = e->at, .parent = parent, .split = split != NULL};
     if (!known_keys(r, e, "a scope", keys)) return;
     if (r->x->nscopes == SCOPES_MAX) {
@@ -304,6 +318,7 @@ static void read_scopes(reader *r, const ynode *y, u32 parent) {
       return;
     }
     if (!read_selector(r, e, &s) || !read_count(r, split ? split : rep, &s) ||
+        (shares && !read_shares(r, shares, &s.shares)) ||
         !may_nest(r, parent ? &r->x->scope[parent - 1] : NULL, &s))
       return;
     const char *what = s.layers ? "layer" : "instruction";
@@ -318,7 +333,7 @@ static void read_scopes(reader *r, const ynode *y, u32 parent) {
 }
 
 static void read_default(reader *r, const ynode *y) {
-  static const char *const keys[] = {"name", "replicate", "split", NULL};
+  static const char *const keys[] = {"name", "replicate", "split", "shares", NULL};
   if (!known_keys(r, y, "`default`", keys)) return;
   const ynode *rep = yaml_get(y, "replicate"), *split = yaml_get(y, "split"), *name = yaml_get(y, "name");
   r->x->has_default = true;
@@ -329,8 +344,8 @@ static void read_default(reader *r, const ynode *y) {
     diag_hint(r->c, "default: {replicate: %s}", split->kind == Y_SCALAR && *split->str ? split->str : "1");
   } else if (!rep)
     bad(r, y, "`default` says {replicate: N}");
-  else
-    read_count(r, rep, &r->x->dflt);
+  else if (read_count(r, rep, &r->x->dflt) && yaml_get(y, "shares"))
+    read_shares(r, yaml_get(y, "shares"), &r->x->dflt.shares);
 }
 
 // ---- what the program says ------------------------------------------------------------------------------
@@ -342,6 +357,7 @@ static void add_written(reader *r, const prog *p, u32 id) {
                         .parent = i->parent,
                         .split = i->split,
                         .count = i->count,
+                        .shares = i->shares,
                         .written = id};
   if (r->x->nscopes == SCOPES_MAX) {
     diag(r->c, E_ANNOTATE, i->where, "more than %d scopes", SCOPES_MAX);
@@ -359,8 +375,10 @@ static void read_program(reader *r, const prog *p) {
     r->x->dflt = (annotation_scope){.name = d->name.i ? sym_str(r->c, d->name) : "default",
                                     .at = d->where,
                                     .count_at = d->where,
+                                    .shares = d->shares,
                                     .count = d->count};
   }
+  r->x->replicas = p->replicas;
   for (u32 id = 1; id < p->scopes.n && !r->failed; id++) add_written(r, p, id);
   for (u32 k = 0; k < p->settings.n && !r->failed; k++) {
     const setting_info *s = &p->settings.v[k];
@@ -370,12 +388,14 @@ static void read_program(reader *r, const prog *p) {
   }
 }
 
-bool annotations_in(const prog *p) { return p->has_default || p->scopes.n > 1 || p->settings.n; }
+bool annotations_in(const prog *p) {
+  return p->has_default || p->scopes.n > 1 || p->settings.n || p->replicas.how;
+}
 
 // ---- what the file says ---------------------------------------------------------------------------------
 static void read_file(reader *r, sym file, const char *text, size_t n) {
   static const char *const keys[] = {"heddle-annotate", "name",   "devices", "default",
-                                     "scopes",          "config", NULL};
+                                     "replicas",        "scopes", "config",  NULL};
   annotations *x = r->x;
   const ynode *y = yaml_parse(r->c, r->a, file, text, n);
   if (!y) {
@@ -383,7 +403,8 @@ static void read_file(reader *r, sym file, const char *text, size_t n) {
     return;
   }
   const ynode *version = yaml_get(y, "heddle-annotate"), *devices = yaml_get(y, "devices"),
-              *dflt = yaml_get(y, "default"), *scopes = yaml_get(y, "scopes");
+              *dflt = yaml_get(y, "default"), *scopes = yaml_get(y, "scopes"),
+              *replicas = yaml_get(y, "replicas");
   u32 v = 0;
   x->at = y->at;
   if (!x->has_default) x->dflt.at = y->at;
@@ -396,6 +417,7 @@ static void read_file(reader *r, sym file, const char *text, size_t n) {
   known_keys(r, y, "annotations", keys);
   if (devices && (devices->kind != Y_SCALAR || !integer(devices->str, 1, UINT16_MAX, &x->devices)))
     bad(r, devices, "devices takes a number, 1 to %u", UINT16_MAX);
+  if (!r->failed && replicas) read_shares(r, replicas, &x->replicas);
   if (!r->failed && dflt) read_default(r, dflt);
   if (!r->failed && scopes) read_scopes(r, scopes, 0);
   if (!r->failed) read_config(r, yaml_get(y, "config"));

@@ -17,6 +17,7 @@ typedef struct {
   bool instructions;      // by number of instruction of main from 1, likewise
   u32 first, last;
   bool split;                // else replicate
+  shares_info shares;        // of its devices
   u32 count, parent;         // parent: from 1, of the scope around it; 0: none
   loc at, what_at, count_at; // of the scope, of what it selects, of its count
 } annotation_scope;
@@ -46,7 +47,8 @@ typedef union {
 
 typedef struct {
   loc at;
-  u32 devices; // 0: not said
+  u32 devices;          // 0: not said
+  shares_info replicas; // of the model
   bool has_default;
   annotation_scope dflt;
   u32 nscopes;

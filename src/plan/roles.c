@@ -44,9 +44,10 @@ bool may_split(const law *l, reduction red, space *sp, u8 axis, const letter_spl
   for (u32 i = 0; i < nr; i++) {
     const letter_split *y = &r[i].at;
     if (y->letter != x->letter) continue;
-    if (x->table || y->table) { // of every microbatch alike
-      if (!axis_get(sp, r[i].axis)->temporal || y->table) return false;
-      if (!pieces_untile(sp, (pieces){x->table}, lt->extent / y->stride, 1).i) return false;
+    if (x->table || y->table) { // of every microbatch, and of every coordinate of the other axis, alike
+      const letter_split *table = x->table ? x : y, *other = x->table ? y : x;
+      if (other->table) return false;
+      if (!pieces_untile(sp, (pieces){table->table}, lt->extent / other->stride, 1).i) return false;
       continue;
     }
     const i64 m = axis_size(sp, r[i].axis);

@@ -117,7 +117,8 @@ static u32 below(u64 *seed, u32 n) { return (u32)(rng_next(seed) % n); }
 
 // Scopes over stretches of six layers, some without any; kinds, sizes, devices, microbatches, what is stored
 // and in which order, at random.
-static const char *random_annotations(arena *a, u64 *seed, u32 *devices) {
+enum { NO_SHARES, EQUAL_SHARES, SOME_SHARES };
+static const char *random_annotations(arena *a, u64 *seed, u32 *devices, int shares) {
   static const u32 sizes[] = {1, 2, 2, 4};
   const bool colocated = !below(seed, 4);
   const u32 common = sizes[below(seed, 4)];
@@ -125,12 +126,19 @@ static const char *random_annotations(arena *a, u64 *seed, u32 *devices) {
   strbuf b = {.a = a};
   sb_put(&b, "heddle-annotate: 1\n");
   const bool dflt = !below(seed, 3);
-  if (dflt) sb_fmt(&b, "default: {replicate: %u}\n", common);
+  if (dflt)
+    sb_fmt(&b, "default: {replicate: %u%s}\n", common, shares == EQUAL_SHARES ? ", shares: equal" : "");
+  if (shares == EQUAL_SHARES) sb_put(&b, "replicas: equal\n");
+  if (shares == SOME_SHARES && !below(seed, 3)) sb_put(&b, "replicas: [2, 1]\n");
   sb_put(&b, "scopes: [");
   for (u32 at = below(seed, 2); at < 6;) {
     const u32 end = at + below(seed, 3), to = MIN(end, 5), d = colocated ? common : sizes[below(seed, 4)];
     const bool split = below(seed, 2);
     sb_fmt(&b, "%s{layers: %u-%u, %s: %u", n++ ? ", " : "", at, to, split ? "split" : "replicate", d);
+    const char *const parts[] = {"", "[7]", "[1, 2]", "", "[1, 1, 2, 2]"};
+    if (shares == EQUAL_SHARES) sb_put(&b, ", shares: equal");
+    if (shares == SOME_SHARES && below(seed, 2))
+      sb_fmt(&b, ", shares: %s", d == 4 && split ? "[1, 3, 2, 2]" : parts[d]);
     if (!split && d > 1 && !below(seed, 3)) sb_fmt(&b, ", scopes: [{layers: %u, split: %u}]", at, d);
     sb_char(&b, '}');
     sum += d;
@@ -146,18 +154,23 @@ static const char *random_annotations(arena *a, u64 *seed, u32 *devices) {
   return sb_str(&b);
 }
 
-TEST(annotate_random_plans_compute_what_the_model_computes) {
+static const char machine_text[] = "1x2 v100 + 1x8 p100 + 1x6 v100 ib=50Gb/s";
+
+// How many of 60 can be planned; on: a machine, or NULL.
+static u32 plan_randomly(u64 from, const char *on, int shares) {
   u32 planned_well = 0;
-  for (u64 k = 0; k < 60; k++) {
+  for (u64 k = from; k < from + 60; k++) {
     arena *a = arena_new();
     u64 seed = k;
     u32 devices;
-    const char *text = random_annotations(a, &seed, &devices);
+    const char *text = random_annotations(a, &seed, &devices, shares);
     heddle_session *s = heddle_session_new();
     heddle_program *p = heddle_program_load(s, "mlp-xs:layers=6,hidden=16",
-                                            &(heddle_load_options){.batch = 48, .loss = true});
-    heddle_plan *b = heddle_plan_annotated(p, "random.yaml", text, strlen(text),
-                                           &(heddle_plan_options){.train = true, .devices = devices});
+                                            &(heddle_load_options){.batch = on ? 288 : 48, .loss = true});
+    heddle_machine *m = on ? heddle_machine_load(s, on) : NULL;
+    heddle_plan *b = heddle_plan_annotated(
+        p, "random.yaml", text, strlen(text),
+        &(heddle_plan_options){.train = true, .devices = devices, .machine = devices ? m : NULL});
     heddle_check *x = heddle_check_run(b, NULL);
     if (b && !heddle_check_passed(x)) printf("%s%s\n", text, heddle_session_messages(s));
     CHECK(!b || heddle_check_passed(x));
@@ -169,7 +182,71 @@ TEST(annotate_random_plans_compute_what_the_model_computes) {
     heddle_session_free(s);
     arena_free(a);
   }
-  CHECK(planned_well > 50);
+  return planned_well;
+}
+
+TEST(annotate_random_plans_compute_what_the_model_computes) { CHECK(plan_randomly(0, NULL, NO_SHARES) > 50); }
+TEST(annotate_random_shares_compute_what_the_model_computes) {
+  const u32 some = plan_randomly(100, NULL, SOME_SHARES),
+            by_time = plan_randomly(200, machine_text, NO_SHARES);
+  CHECK_MSG(some > 20 && by_time > 50, "%u with shares that are said, %u with shares by time", some, by_time);
+}
+
+static double step_ms(heddle_program *p, heddle_machine *m, const char *text, u32 devices) {
+  heddle_plan *b =
+      heddle_plan_annotated(p, "random.yaml", text, strlen(text),
+                            &(heddle_plan_options){.train = true, .devices = devices, .machine = m});
+  heddle_plan_on(b, m, NULL);
+  heddle_result *r = heddle_result_run(heddle_plan_apply(b), m, NULL);
+  return r ? (double)heddle_result_time_ps(r) * 1e-9 : 0;
+}
+
+TEST(annotate_shares_by_time_are_faster_than_equal_ones) {
+  u32 seen = 0, faster = 0;
+  double sum = 0, worst = 0;
+  for (u64 k = 300; k < 400; k++) {
+    arena *a = arena_new();
+    u64 seed = k, again = k;
+    u32 devices;
+    const char *by_time = random_annotations(a, &seed, &devices, NO_SHARES),
+               *equal = random_annotations(a, &again, &devices, EQUAL_SHARES);
+    heddle_session *s = heddle_session_new();
+    heddle_program *p = heddle_program_load(s, "mlp-xs:layers=6,hidden=4096",
+                                            &(heddle_load_options){.batch = 46080, .loss = true});
+    heddle_machine *m = heddle_machine_load(s, machine_text);
+    const double one = devices ? step_ms(p, m, by_time, devices) : 0,
+                 other = one > 0 ? step_ms(p, m, equal, devices) : 0;
+    if (other > 0) {
+      seen++, faster += one < other;
+      sum += one / other, worst = MAX(worst, one / other);
+      if (one > other) printf("%s%g ms, %g ms with equal shares\n", by_time, one, other);
+    }
+    heddle_session_free(s);
+    arena_free(a);
+  }
+  CHECK_MSG(seen > 20 && faster > 4 && worst <= 1,
+            "%u seen, %u faster, on average %.3f of the time, at worst %.3f", seen, faster, sum / seen,
+            worst);
+}
+
+// A pipeline of two task graphs whose replicas are on V100s and on P100s: every way to deal out its samples.
+TEST(annotate_shares_of_replicas_are_near_the_best_of_all) {
+  heddle_session *s = heddle_session_new();
+  heddle_program *p = heddle_program_load(s, "mlp-xs:layers=4,hidden=4096",
+                                          &(heddle_load_options){.batch = 4 * 96, .loss = true});
+  heddle_machine *m = heddle_machine_load(s, "1x2 v100 + 1x2 p100 ib=50Gb/s");
+  static const char text[] =
+      "heddle-annotate: 1\nscopes: [{layers: 0-1, replicate: 1}, {layers: 2-3, replicate: 1}]\n"
+      "config: {num_micro_batch: 4}\n";
+  const double by_time = step_ms(p, m, text, 4);
+  double best = by_time;
+  for (u32 a = 48; a < 96; a++) {
+    char said[300];
+    snprintf(said, sizeof said, "%sreplicas: [%u, %u]\n", text, a, 96 - a);
+    best = MIN(best, step_ms(p, m, said, 4));
+  }
+  CHECK_MSG(by_time > 0 && by_time < 1.02 * best, "%g ms, the best of all takes %g ms", by_time, best);
+  heddle_session_free(s);
 }
 
 TEST(annotate_any_text_ends_in_a_plan_or_a_diagnostic) {

@@ -16,10 +16,12 @@ static heddle_program *built(heddle_session *s) {
   y = heddle_builder_op(b, "add", NULL, 2, (heddle_value[]){y, bias});
   heddle_builder_return(b, 1, &y);
   heddle_builder_default(b, 1);
+  heddle_builder_shares(b, 2, (uint32_t[]){1, 3});
   heddle_builder_setting(b, "num_micro_batch", "2");
   y = x;
   for (int k = 0; k < 2; k++) {
     heddle_builder_replicate(b, 1, k ? "last" : NULL);
+    if (k) heddle_builder_shares(b, 1, (uint32_t[]){3});
     w = heddle_builder_parameter(b, "weight", k ? "w1" : "w0", "f32[4,4]");
     const heddle_value v = heddle_builder_parameter(b, "weight", k ? "b1" : "b0", "f32[4]");
     y = heddle_builder_call(b, "block", 3, (heddle_value[]){y, w, v});
@@ -35,6 +37,7 @@ TEST(builder_makes_the_program_of_its_text) {
   CHECK_STR(heddle_program_print(p),
             "source \"net\"\n"
             "default replicate 1\n"
+            "replicas [1, 3]\n"
             "config num_micro_batch = 2\n"
             "\n"
             "func @main(%x: f32[8,4], %w0: f32[4,4] weight, %b0: f32[4] weight, %w1: f32[4,4] weight, "
@@ -42,7 +45,7 @@ TEST(builder_makes_the_program_of_its_text) {
             "  replicate 1 {\n"
             "    %6 = call @block(%x, %w0, %b0) : f32[8,4] loc(\"block.3\")\n"
             "  }\n"
-            "  replicate 1 as last {\n"
+            "  replicate 1 shares [3] as last {\n"
             "    %7 = call @block(%6, %w1, %b1) : f32[8,4] loc(\"block.4\")\n"
             "  }\n"
             "  return %7\n"
@@ -57,7 +60,7 @@ TEST(builder_makes_the_program_of_its_text) {
   CHECK(heddle_program_annotated(p));
   heddle_plan *b =
       heddle_plan_annotated(p, NULL, NULL, 0, &(heddle_plan_options){.train = true, .devices = 4});
-  CHECK_STR(heddle_plan_name(b), "scope 1: replicate(1), last: replicate(1); 2 replicas; 2 microbatches");
+  CHECK_STR(heddle_plan_name(b), "scope 1: replicate(1), last: replicate(1); 2 replicas 1/3; 2 microbatches");
   CHECK(heddle_check_passed(heddle_check_run(b, NULL)));
   CHECK(!heddle_session_errors(s));
   heddle_session_free(s);
@@ -124,6 +127,9 @@ static void calls_itself(heddle_builder *b, heddle_value x) {
   (void)x;
   heddle_builder_function(b, "f"), heddle_builder_call(b, "f", 0, NULL);
 }
+static void no_share(heddle_builder *b, heddle_value x) {
+  heddle_builder_shares(b, 2, (uint32_t[]){1, 0}), (void)x;
+}
 static void communicates(heddle_builder *b, heddle_value x) {
   heddle_builder_op(b, "all_reduce", NULL, 1, &x);
 }
@@ -132,11 +138,24 @@ static void no_such_result(heddle_builder *b, heddle_value x) {
 }
 
 TEST(builder_refuses) {
-  void (*const make[])(heddle_builder *, heddle_value) = {
-      unknown_op,   bad_shape,         bad_attribute,        bad_type,    bad_role,
-      twice,        of_no_builder,     of_another_function,  never_ended, never_begun,
-      empty_scope,  function_in_scope, function_in_function, no_function, calls_itself,
-      communicates, no_such_result};
+  void (*const make[])(heddle_builder *, heddle_value) = {unknown_op,
+                                                          bad_shape,
+                                                          bad_attribute,
+                                                          bad_type,
+                                                          bad_role,
+                                                          twice,
+                                                          of_no_builder,
+                                                          of_another_function,
+                                                          never_ended,
+                                                          never_begun,
+                                                          empty_scope,
+                                                          function_in_scope,
+                                                          function_in_function,
+                                                          no_function,
+                                                          calls_itself,
+                                                          communicates,
+                                                          no_such_result,
+                                                          no_share};
   arena *a = arena_new();
   strbuf said = {.a = a};
   for (u32 k = 0; k < COUNT_OF(make); k++) refused(&said, make[k]);

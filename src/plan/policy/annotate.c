@@ -15,8 +15,20 @@
 
 // ---- devices --------------------------------------------------------------------------------------------
 static const char *kind_of(const annotation_scope *s) { return s->split ? "split" : "replicate"; }
+static void put_shares(strbuf *b, const u32 *part, u32 n) {
+  for (u32 k = 0; part && k < n; k++) {
+    sb_fmt(b, "%s%u", k ? "/" : " ", part[k]);
+    if (k < 15 || k + 1 >= n) continue;
+    sb_put(b, "/...");
+    return;
+  }
+}
+
 static const char *strategy_text(const work *w, const graph *g) {
-  return arena_printf(w->a, "%s(%u)", kind_of(g->scope), g->d);
+  strbuf b = {.a = w->a};
+  sb_fmt(&b, "%s(%u)", kind_of(g->scope), g->d);
+  put_shares(&b, g->shares, g->d);
+  return sb_str(&b);
 }
 
 static bool sizes(work *w, bool colocated) {
@@ -96,17 +108,21 @@ static bool place(work *w) {
 }
 
 // ---- axes and meshes ------------------------------------------------------------------------------------
-static u8 axis_named(work *w, const char *name, u32 size, bool temporal) {
-  plan *pn = w->pn;
-  const sym s = sym_of(w->c, name);
-  for (u32 k = 0; k < pn->naxes; k++)
-    if (pn->axes[k].name.i == s.i) return (u8)(k + 1);
-  pn->axes[pn->naxes++] = (plan_axis){.name = s, .size = size, .temporal = temporal};
-  return (u8)pn->naxes;
+static bool same_shares(const u32 *x, const u32 *y, u32 n) {
+  return x == y || (x && y && !memcmp(x, y, n * sizeof *x));
 }
 
-static u32 rank_at(const work *w, u32 replica, const graph *g, u32 k) {
-  return w->x->config.intra_node.n ? replica * w->D + g->first + k : w->R * g->first + replica * g->d + k;
+// The axis of that name, or a new one; where one has the name with other shares, "name.1".
+static u8 axis_named(work *w, const char *name, plan_axis x) {
+  plan *pn = w->pn;
+  for (u32 more = 0;; more++) {
+    x.name = sym_of(w->c, more ? arena_printf(w->a, "%s.%u", name, more) : name);
+    u32 k = 0;
+    while (k < pn->naxes && pn->axes[k].name.i != x.name.i) k++;
+    if (k < pn->naxes && !same_shares(pn->axes[k].shares, x.shares, x.size)) continue;
+    if (k == pn->naxes) pn->axes[pn->naxes++] = x;
+    return (u8)(k + 1);
+  }
 }
 
 static void set_ranks(work *w, plan_mesh *m, const graph *g) {
@@ -129,7 +145,8 @@ static bool make_meshes(work *w) {
   bool same = true, alone = true;
   for (u32 k = 0; k < w->ngraphs; k++) {
     const graph *g = &w->graph[k];
-    same = same && g->d == w->graph[0].d && g->scope->split == w->graph[0].scope->split;
+    same = same && g->d == w->graph[0].d && g->scope->split == w->graph[0].scope->split &&
+           same_shares(g->shares, w->graph[0].shares, g->d);
     alone = alone && g->home == k;
   }
   bool together = true; // all on the same devices
@@ -138,18 +155,19 @@ static bool make_meshes(work *w) {
   pn->axes = NEWN(w->a, plan_axis, w->ngraphs + 4);
   pn->meshes = ZNEWN(w->a, plan_mesh, w->ngraphs + 1);
   if (w->x->config.num_micro_batch.n > 1)
-    pn->time = axis_named(w, "mb", w->x->config.num_micro_batch.n, true);
-  w->rep = axis_named(w, "rep", w->R, false);
+    pn->time = axis_named(w, "mb", (plan_axis){.size = w->x->config.num_micro_batch.n, .temporal = true});
+  w->rep = axis_named(w, "rep", (plan_axis){.size = w->R, .shares = w->rep_shares});
   for (u32 k = 0; k < w->ngraphs; k++) {
     graph *g = &w->graph[k];
     if (pn->naxes >= AXES_MAX - 2) {
       diag(w->c, E_LIMIT, g->scope->at, "more than %d sizes of task graphs", AXES_MAX - 5);
       return false;
     }
-    g->axis = axis_named(w, arena_printf(w->a, "%s%u", g->scope->split ? "tp" : "dp", g->d), g->d, false);
+    g->axis = axis_named(w, arena_printf(w->a, "%s%u", g->scope->split ? "tp" : "dp", g->d),
+                         (plan_axis){.size = g->d, .shares = g->shares});
     if (w->same && k) continue;
     if (w->same) {
-      const u8 tg = axis_named(w, "tg", together ? 1 : w->ngraphs, false);
+      const u8 tg = axis_named(w, "tg", (plan_axis){.size = together ? 1 : w->ngraphs});
       const bool intra = w->x->config.intra_node.n;
       pn->meshes[0] = (plan_mesh){
           .name = sym_of(w->c, "m"), .naxes = 3, .axis = {intra ? w->rep : tg, intra ? tg : w->rep, g->axis}};
@@ -212,14 +230,17 @@ static bool blame_scope(work *w, u32 said, const annotation_scope *s) {
                arena_printf(w->a, "%s of `%s`", kind_of(s), s->name), kind_of(s));
 }
 
-static bool divides(work *w, const annotation_scope *s, u32 d) {
-  const u32 K = MAX(w->x->config.num_micro_batch.n, 1u);
-  const i64 batch = policy_batch_extent(w->pl), parts = (i64)K * w->R * d;
+static bool divides(work *w, const graph *g) {
+  const annotation_scope *s = g->scope;
+  const plan_axis *rep = &w->pn->axes[w->rep - 1], *own = &w->pn->axes[g->axis - 1];
+  const u32 K = MAX(w->x->config.num_micro_batch.n, 1u), R = plan_parts(rep),
+            d = s->split ? 1 : plan_parts(own);
+  const i64 batch = policy_batch_extent(w->pl), parts = (i64)K * R * d;
   if (!batch || batch % parts == 0) return true;
   strbuf of = {.a = w->a};
   if (K > 1) sb_fmt(&of, " x %u microbatches", K);
-  if (w->R > 1) sb_fmt(&of, " x %u replicas of the model", w->R);
-  if (d > 1) sb_fmt(&of, " x %u devices of `%s`", d, s->name);
+  if (R > 1) sb_fmt(&of, " x %u %s of the model", R, rep->shares ? "shares of replicas" : "replicas");
+  if (d > 1) sb_fmt(&of, " x %u %s of `%s`", d, own->shares ? "shares" : "devices", s->name);
   diag(w->c, E_DIVIDE, s->count_at.i ? s->count_at : s->at, "batch %lld is not divisible by %lld (%s)",
        (long long)batch, (long long)parts, sb_str(&of) + 3);
   diag_note(w->c, main_of(w)->where, "the batch is the first extent of the first input");
@@ -254,9 +275,10 @@ static bool shares_no_parameter(work *w) {
 static bool split_batch(work *w) {
   plan *pn = w->pn;
   for (u32 k = 0; k < w->ngraphs; k++)
-    if (!divides(w, w->graph[k].scope, w->graph[k].scope->split ? 1 : w->graph[k].d)) return false;
+    if (!divides(w, &w->graph[k])) return false;
   if (pn->time && !policy_batch(w->pl, w->a, pn, pn->time)) return false;
-  if (w->R > 1 && !policy_batch(w->pl, w->a, pn, w->rep)) return false;
+  const bool last = w->rep_shares; // pieces of a device are alike then, whichever it is of its task graph
+  if (w->R > 1 && !last && !policy_batch(w->pl, w->a, pn, w->rep)) return false;
   const u32 common = pn->ntrans;
   u64 done = 0;
   for (u32 k = 0; k < w->ngraphs; k++) {
@@ -276,7 +298,7 @@ static bool split_batch(work *w) {
     memcpy(v + pn->ntrans, own.trans + common, more * sizeof *v);
     pn->trans = v, pn->ntrans += more;
   }
-  return true;
+  return !last || policy_batch(w->pl, w->a, pn, w->rep);
 }
 
 // Choices are tried on the first mesh of a plan, here one that has the axis. weak: where nothing arrives
@@ -290,6 +312,25 @@ static bool tensor(work *w, u8 axis, const bool *const *within, const annotation
   w->pn->trans = own.trans, w->pn->ntrans = own.ntrans;
   for (u32 k = before; k < own.ntrans; k++) own.trans[k].weak = weak;
   return true;
+}
+
+bool graphs_may_split(work *w, const graph *g, const u32 *part) {
+  const u32 before = diag_count(w->c);
+  const bool **within = ZNEWN(w->a, const bool *, w->p->funcs.n);
+  bool *own = ZNEWN(w->a, bool, w->n + 1);
+  for (u32 i = 0; i < w->n; i++) {
+    const graph *h = &w->graph[w->of[i] - 1];
+    own[i] = h->scope->split && h->d == g->d;
+  }
+  within[w->p->main.i] = own;
+  arena *tmp = arena_new();
+  plan_axis axis = {.name = sym_of(w->c, "tp"), .size = g->d, .shares = part};
+  plan_mesh m = {.name = sym_of(w->c, "m"), .naxes = 1, .axis = {1}};
+  plan pn = {.naxes = 1, .axes = &axis, .nmeshes = 1, .meshes = &m};
+  const bool ok = policy_tensor_within(w->pl, tmp, &pn, 1, false, within);
+  arena_free(tmp);
+  diag_truncate(w->c, before);
+  return ok;
 }
 
 static bool split_graphs(work *w) {
@@ -572,6 +613,7 @@ static void name_plan(work *w) {
   for (u32 k = 0; k < w->x->nscopes; k++)
     if (w->inner[k]) sb_fmt(&name, ", %s: split inside", w->x->scope[k].name);
   if (w->R > 1) sb_fmt(&name, "; %u replicas", w->R);
+  put_shares(&name, w->rep_shares, w->R);
   if (w->x->config.num_micro_batch.n > 1) sb_fmt(&name, "; %u microbatches", w->x->config.num_micro_batch.n);
   plan_task_graphs *all = NEW(w->a, plan_task_graphs);
   *all = (plan_task_graphs){.n = w->ngraphs, .v = t};
@@ -623,9 +665,8 @@ static void store(work *w) {
   }
 }
 
+// The rest, with the shares that there are.
 static bool compile(work *w) {
-  bool changed;
-  if (!divide(w) || !normalise(w, &changed) || (changed && !divide(w))) return false;
   if (!make_meshes(w) || !shares_no_parameter(w) || !split_batch(w) || !split_graphs(w)) return false;
   for (u32 k = 0; k < w->x->nscopes; k++)
     if (w->inner[k] && !split_inside(w, &w->x->scope[k], w->inner[k])) return false;
@@ -636,6 +677,68 @@ static bool compile(work *w) {
   if (!policy_recompute(w->pl, w->a, w->pn, s.recompute) || !make_order(w)) return false;
   name_plan(w);
   return true;
+}
+
+// ---- shares ---------------------------------------------------------------------------------------------
+typedef struct {
+  plan *pn;
+  i64 ps, over; // of a step; bytes above the memory of the device that has too little
+  u64 shares;   // a hash of them
+} candidate;
+
+static u64 hash_of_shares(const work *w) {
+  u64 h = w->rep_shares ? hash_bytes(w->rep_shares, w->R * sizeof *w->rep_shares, 0) : 0;
+  for (u32 k = 0; k < w->ngraphs; k++) {
+    const graph *g = &w->graph[k];
+    h = hash_step(h, g->shares ? hash_bytes(g->shares, g->d * sizeof *g->shares, 0) : k);
+  }
+  return h;
+}
+
+static bool price(const work *w, candidate *x) {
+  const sim_opts so = {.mode = SIM_FOLDED, .peak_only = true};
+  arena *tmp = arena_new();
+  sim_result r;
+  prog *d = plan_apply(w->pl, x->pn, w->o->k);
+  const bool ok = d && sim_run(w->c, tmp, d, w->o->k, &so, &r);
+  if (ok) x->ps = r.makespan_ps, x->over = MAX(sim_over_bytes(&r, cost_model_machine(w->o->k)), 0);
+  prog_free(d);
+  arena_free(tmp);
+  return ok;
+}
+
+// Where devices are of several kinds and shares are not said: of some that balance what task graphs compute, and of
+// equal ones, those with which the whole step is fastest.
+static plan *compile_best(work *w) {
+  candidate best = {0};
+  const plan frame = *w->pn;
+  const times *x = shares_open(w);
+  const u32 before = diag_count(w->c);
+  u64 seen[8];
+  u32 nseen = 0;
+  if (!x) return compile(w) ? w->pn : NULL;
+  for (u32 k = 0; k < 6; k++) {
+    candidate c = {.pn = arena_dup(w->a, &frame, sizeof frame)};
+    shares_by_time(x, k % 2, (shares_of_batch)(k / 2));
+    c.shares = hash_of_shares(w);
+    bool again = false;
+    for (u32 j = 0; j < nseen; j++) again = again || seen[j] == c.shares;
+    if (again) continue;
+    seen[nseen++] = c.shares;
+    w->pn = c.pn;
+    const u32 said = diag_count(w->c);
+    const bool ok = compile(w) && price(w, &c);
+    if (k) diag_truncate(w->c, said); // equal shares are what is refused
+    if (ok && (!best.pn || c.over < best.over || (c.over == best.over && c.ps < best.ps))) best = c;
+  }
+  if (best.pn) diag_truncate(w->c, before);
+  return best.pn;
+}
+
+static plan *make(work *w) {
+  bool changed;
+  if (!divide(w) || !normalise(w, &changed) || (changed && !divide(w))) return NULL;
+  return shares_said(w) ? compile_best(w) : NULL;
 }
 
 plan *policy_annotated(planner *pl, arena *a, sym file, const char *text, size_t n, const hybrid_opts *o,
@@ -655,5 +758,5 @@ plan *policy_annotated(planner *pl, arena *a, sym file, const char *text, size_t
                  : x->devices ? x->devices
                  : o->k       ? cost_model_machine(o->k)->nranks
                               : 0};
-  return compile(&w) ? pn : NULL;
+  return make(&w);
 }

@@ -5,9 +5,10 @@
 
 typedef struct {
   const annotation_scope *scope;
-  u32 d, first; // ranks of a replica of the model: how many, from which
-  u32 home;     // the task graph whose devices it shares; itself
-  u8 axis;      // over its devices
+  u32 d, first;      // ranks of a replica of the model: how many, from which
+  u32 home;          // the task graph whose devices it shares; itself
+  u8 axis;           // over its devices
+  const u32 *shares; // of them; NULL: equal
   u32 mesh;
   bool nested;  // inside a replicate: on its devices
   u32 from, to; // instructions, from 1: the first and the last
@@ -24,8 +25,9 @@ typedef struct {
   u32 n, *of; // instructions of main; the task graph of each, from 1
   u32 ngraphs;
   graph *graph;
-  u32 K, D, R;   // devices; of a replica; replicas
-  bool ***inner; // per scope: NULL, or by function what is split inside task graphs
+  u32 K, D, R;           // devices; of a replica; replicas
+  const u32 *rep_shares; // of replicas; NULL: equal
+  bool ***inner;         // per scope: NULL, or by function what is split inside task graphs
   u8 rep;
   bool same; // one mesh
 } work;
@@ -35,4 +37,19 @@ static inline const func_info *main_of(const work *w) { return func_get(w->p, w-
 // Which instructions of main are of which task graph, and what is split inside of them (w->of, graph, inner).
 // False and diagnostics: a scope matches nothing, scopes overlap.
 bool scopes_divide(work *w);
+// The rank of device k of a task graph, of a replica of the model.
+static inline u32 rank_at(const work *w, u32 replica, const graph *g, u32 k) {
+  return w->x->config.intra_node.n ? replica * w->D + g->first + k : w->R * g->first + replica * g->d + k;
+}
+// What devices of task graphs and replicas of the model get, as is said (graph.shares, rep_shares). False and
+// diagnostics: shares that do not go together.
+bool shares_said(work *w);
+// What task graphs take on the devices of a machine of several kinds. NULL: it has one, or that is not known.
+typedef struct times times;
+const times *shares_open(work *w);
+// Shares by these times where none are said: of split task graphs, and of the batch.
+typedef enum { BATCH_EQUAL, BATCH_OF_DEVICES, BATCH_OF_REPLICAS } shares_of_batch;
+void shares_by_time(const times *x, bool splits, shares_of_batch batch);
+// Can the instructions of these task graphs be split in such parts over an axis? Says nothing.
+bool graphs_may_split(work *w, const graph *g, const u32 *part);
 #endif

@@ -284,7 +284,9 @@ static bool share_batch_whale(balance *b, choice_value *out) {
 }
 
 // ---- shares of tensor splits ----------------------------------------------------------------------------
-static bool splits_so(const balance *b, const u32 *v, u32 n) {
+static bool splits_so(void *arg, const u32 *v) {
+  const balance *b = arg;
+  const u32 n = b->s->tp.n;
   prog *p = planner_source(b->pl);
   const u32 said = diag_count(p->c);
   arena *tmp = arena_new();
@@ -295,6 +297,26 @@ static bool splits_so(const balance *b, const u32 *v, u32 n) {
   diag_truncate(p->c, said);
   arena_free(tmp);
   return ok;
+}
+
+const u32 *auto_parts(arena *a, const double *pace, u32 n, bool (*may)(void *arg, const u32 *part),
+                      void *arg) {
+  u32 *v = NEWN(a, u32, n), *kept = NULL;
+  double best = 0;
+  for (u32 sum = n; sum <= PARTS_MOST; sum++) {
+    double worst = 0;
+    for (u32 x = 0; x < n; x++) v[x] = 1;
+    for (u32 left = sum - n; left > 0; left--) {
+      u32 to = 0;
+      for (u32 x = 1; x < n; x++)
+        if (pace[x] * (v[x] + 1) < pace[to] * (v[to] + 1)) to = x;
+      v[to]++;
+    }
+    for (u32 x = 0; x < n; x++) worst = MAX(worst, pace[x] * v[x] / sum);
+    if (gcd_of(v, n) > 1 || (kept && worst >= best) || !may(arg, v)) continue;
+    best = worst, kept = arena_dup(a, v, n * sizeof *v);
+  }
+  return kept;
 }
 
 static bool tensor_shares_from(const balance *b, const double *share, choice_value *out) {
@@ -310,8 +332,7 @@ static bool share_tensor(balance *b, choice_value *out) {
   const planner_key key = auto_key(b, KEPT_TENSOR, false);
   const double *known = planner_kept_times(b->pl, &key);
   if (known) return tensor_shares_from(b, known, out);
-  double *pace = ZNEWN(b->a, double, n), best = 0; // pace: ps of all the work
-  u32 *v = NEWN(b->a, u32, n), *kept = NULL;
+  double *pace = ZNEWN(b->a, double, n);
   for (u32 x = 0; x < n; x++)
     for (u32 q = 0; q < b->s->pp.n; q++)
       for (u32 j = 0; j < b->s->dp.n; j++) {
@@ -319,19 +340,7 @@ static bool share_tensor(balance *b, choice_value *out) {
         if (!t) return false;
         pace[x] = MAX(pace[x], auto_at(all_of(b, t), MAX(b->micro / b->s->dp.n, 1)));
       }
-  for (u32 sum = n; sum <= PARTS_MOST; sum++) {
-    double worst = 0;
-    for (u32 x = 0; x < n; x++) v[x] = 1;
-    for (u32 left = sum - n; left > 0; left--) {
-      u32 to = 0;
-      for (u32 x = 1; x < n; x++)
-        if (pace[x] * (v[x] + 1) < pace[to] * (v[to] + 1)) to = x;
-      v[to]++;
-    }
-    for (u32 x = 0; x < n; x++) worst = MAX(worst, pace[x] * v[x] / sum);
-    if (gcd_of(v, n) > 1 || (kept && worst >= best) || !splits_so(b, v, n)) continue;
-    best = worst, kept = arena_dup(b->a, v, n * sizeof *v);
-  }
+  const u32 *kept = auto_parts(b->a, pace, n, splits_so, b);
   double *share = NEWN(b->a, double, n);
   for (u32 x = 0; x < n; x++) share[x] = kept ? kept[x] : 1;
   planner_keep_times(b->pl, &key, share, n);
@@ -341,7 +350,7 @@ static bool share_tensor(balance *b, choice_value *out) {
 // ---- all together ---------------------------------------------------------------------------------------
 static bool is_auto(choice_id id, choice_value x) { return choice_is(id, x, "auto"); }
 
-static balance balance_of(planner *pl, arena *a, const hybrid_opts *o, const strategy *s) {
+balance auto_open(planner *pl, arena *a, const hybrid_opts *o, const strategy *s) {
   balance b = {.pl = pl, .a = a, .o = o, .m = cost_model_machine(o->k), .s = s};
   b.nbody = func_get(planner_source(pl), planner_source(pl)->main)->body.n;
   b.micro = policy_batch_extent(pl) / s->mb.n;
@@ -361,7 +370,7 @@ static bool several_kinds(const balance *b) { // of the devices that are used
 
 bool policy_speeds(planner *pl, arena *a, const hybrid_opts *o, double *speed) {
   prog *p = planner_source(pl);
-  balance b = balance_of(pl, a, o, &o->s);
+  balance b = auto_open(pl, a, o, &o->s);
   const i64 even = MAX(b.micro / o->s.dp.n, 1);
   const u32 said = diag_count(p->c);
   bool known = known_batch(&b);
@@ -394,7 +403,7 @@ bool policy_balance(planner *pl, arena *a, const hybrid_opts *o, strategy *s) {
              layers = is_auto(CHOICE_layers, s->layers);
   if (!tensor && !data && !layers) return true;
   if (!o->k) return no_machine(o, p, tensor ? CHOICE_tp_shares : data ? CHOICE_dp_shares : CHOICE_layers);
-  balance b = balance_of(pl, a, o, s);
+  balance b = auto_open(pl, a, o, s);
   const u32 said = diag_count(p->c);
   const choice_value cost = choice_default(CHOICE_layers);
   bool known = known_batch(&b);

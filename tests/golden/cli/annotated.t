@@ -110,12 +110,12 @@ plan       default: replicate(1); 2 replicas; 4 microbatches
 plan       default: replicate(1); 2 replicas; 2 microbatches
 ## A strategy leaves them out, and says so. Otherwise nothing is searched.
 $ heddle import mlp-xs:layers=2,hidden=32 --batch 64 -o plain.heddle; sed -e '/%4 = call/i split all {' -e '/%5 = call/a }' plain.heddle > a.heddle; heddle verify a.heddle --strategy dp=2 | head -2
+model      a.heddle
+plan       dp=2 tp=1 pp=1
 warning[W0101]: the annotations of the program are left out: the strategy decides
   --> a.heddle:8:1
    8 | split all {
      | ^
-model      a.heddle
-plan       dp=2 tp=1 pp=1
 $ heddle plan a.heddle --machine '1x2 a100' --top 3
 error[E0801]: --top does not apply to a model with annotations: nothing is searched
   hint: leave it out, or search without the annotations: --strategy ''
@@ -247,4 +247,114 @@ error[E0512]: `scope 1` matches nothing in the model
   --> a.heddle:2:1
    2 | split 2 {
      | ^
+[1]
+## Shares that are said; the same in a file.
+$ heddle import mlp-xs:layers=2,hidden=32 --batch 64 -o plain.heddle; sed -e '1i replicas [3, 1]' -e '/%4 = call/i replicate 1 {' -e '/%5 = call/i } split 2 shares [5, 3] {' -e '/%5 = call/a }' plain.heddle > a.heddle; heddle verify a.heddle --train --devices 6 | sed -n '2p;7p'; heddle import a.heddle -o - | grep 'replicas\|split'
+plan       scope 1: replicate(1), scope 2: split(2) 5/3; 2 replicas 3/1
+verdict    equal: the plan computes what the model computes
+replicas [3, 1]
+  split 2 shares [5, 3] {
+$ echo 'heddle-annotate: 1\nreplicas: [3, 1]\nscopes: [{layers: "0", replicate: 1}, {layers: "1", split: 2, shares: [5, 3]}]' > a.yaml; heddle verify plain.heddle --annotate a.yaml --train --devices 6 | sed -n '2p;7p'
+plan       layer 0: replicate(1), layer 1: split(2) 5/3; 2 replicas 3/1
+verdict    equal: the plan computes what the model computes
+$ echo 'heddle-annotate: 1\nscopes: [{layers: "0", replicate: 2, shares: [5, 3]}, {layers: "1", replicate: 2}]' > a.yaml; heddle plan plain.heddle --annotate a.yaml --train --machine '1x4 a100' -o - | grep '^axes'
+axes: {rep: 1, dp2: [5, 3], dp2.1: 2}
+## On devices of several kinds they are found; equal ones are slower.
+$ echo 'heddle-annotate: 1\nscopes: [{layers: "0-11", replicate: 2}, {layers: "12-23", replicate: 2}]\nconfig: {num_micro_batch: 4, gradient_checkpoint.type: auto}' > a.yaml; heddle sim bert-large --batch 512 --seq 128 --train --annotate a.yaml --machine '1x8 v100 + 1x8 p100 ib=50Gb/s' | sed -n '2p;/time per step/p'; sed 's/^config/replicas: equal\nconfig/' a.yaml > b.yaml; heddle sim bert-large --batch 512 --seq 128 --train --annotate b.yaml --machine '1x8 v100 + 1x8 p100 ib=50Gb/s' | sed -n '2p;/time per step/p'
+plan            layers 0-11: replicate(2), layers 12-23: replicate(2); 4 replicas 5/5/3/3; 4 microbatches
+time per step   2.007 s
+plan            layers 0-11: replicate(2), layers 12-23: replicate(2); 4 replicas; 4 microbatches
+time per step   2.520 s
+$ echo 'heddle-annotate: 1\ndefault: {replicate: 1}' > a.yaml; heddle sim bert-large --batch 512 --seq 128 --train --annotate a.yaml --machine '1x8 v100 + 1x8 p100 ib=50Gb/s' | sed -n '2p;/time per step/p'; heddle sim bert-large --batch 512 --seq 128 --train --strategy 'dp=16 dp.shares=auto' --machine '1x8 v100 + 1x8 p100 ib=50Gb/s' | sed -n '2p;/time per step/p'
+plan            default: replicate(1); 16 replicas 41/41/41/41/41/41/41/41/23/23/23/23/23/23/23/23
+time per step   1.258 s
+plan            dp=16 tp=1 pp=1 dp.shares=41x8/23x8
+time per step   1.258 s
+$ heddle sim resnet50:vocab=100000 --batch 256 --train --annotate examples/annotations/classes.yaml --machine '1x8 v100 + 1x8 p100 ib=50Gb/s' | sed -n '2p;/time per step/p'
+plan            features: replicate(16) 5/5/5/5/5/5/5/5/3/3/3/3/3/3/3/3, head: split(16) 3/3/3/3/3/3/3/3/2/2/2/2/2/2/2/2
+time per step   125.5 ms
+## Shares that do not go together.
+$ echo 'heddle-annotate: 1\nscopes: [{layers: "0-1", split: 2, shares: [5, 3, 1]}]' > a.yaml; heddle verify plain.heddle --annotate a.yaml
+error[E0512]: shares of `layers 0-1`: 3 parts, but there are 2 devices
+  --> a.yaml:2:44
+   2 | scopes: [{layers: "0-1", split: 2, shares: [5, 3, 1]}]
+     |                                            ^
+  hint: one part for each
+[1]
+$ echo 'heddle-annotate: 1\nreplicas: [1, 2]\nscopes: [{layers: "0-1", split: 2}]' > a.yaml; heddle verify plain.heddle --annotate a.yaml --devices 2
+error[E0512]: replicas: 2 parts, but there is 1 replica of the model
+  --> a.yaml:2:11
+   2 | replicas: [1, 2]
+     |           ^
+  hint: one part for each
+[1]
+$ echo 'heddle-annotate: 1\nreplicas: [1, 2]\nscopes: [{layers: "0-1", replicate: 2, shares: [1, 3]}]' > a.yaml; heddle verify plain.heddle --annotate a.yaml --devices 4
+error[E0512]: shares of `layers 0-1`: replicas have unequal shares of the batch already
+  --> a.yaml:3:48
+   3 | scopes: [{layers: "0-1", replicate: 2, shares: [1, 3]}]
+     |                                                ^
+  note: these
+    --> a.yaml:2:11
+     2 | replicas: [1, 2]
+       |           ^
+  hint: equal shares of the one or of the other
+[1]
+$ echo 'heddle-annotate: 1\ndefault: {replicate: 2, shares: auto}' > a.yaml; heddle verify plain.heddle --annotate a.yaml
+error[E0512]: shares of `default`: `auto` needs a machine
+  --> a.yaml:2:33
+   2 | default: {replicate: 2, shares: auto}
+     |                                 ^
+  hint: add --machine, or say the parts, such as [3, 1]
+[1]
+$ echo 'heddle-annotate: 1\ndefault: {replicate: 2, shares: [4, 3]}' > a.yaml; heddle verify plain.heddle --annotate a.yaml
+error[E0502]: batch 64 is not divisible by 7 (7 shares of `default`)
+  --> a.yaml:2:22
+   2 | default: {replicate: 2, shares: [4, 3]}
+     |                      ^
+  note: the batch is the first extent of the first input
+    --> plain.heddle:7:6
+     7 | func @main(%x: f32[64,32], %h.0.w: f32[32,32] weight, %h.1.w: f32[32,32] weight) -> (f32[64,32])...
+       |      ^
+  hint: choose a batch that is a multiple of 7
+[1]
+$ echo 'heddle-annotate: 1\ndefault: {replicate: 2, shares: [4, 0]}' > a.yaml; heddle verify plain.heddle --annotate a.yaml
+error[E0512]: a share is an integer, 1 to 65535
+  --> a.yaml:2:37
+   2 | default: {replicate: 2, shares: [4, 0]}
+     |                                     ^
+[1]
+$ echo 'heddle-annotate: 1\ndefault: {replicate: 2, shares: most}' > a.yaml; heddle verify plain.heddle --annotate a.yaml
+error[E0512]: shares are `auto`, `equal`, or parts such as [5, 3]
+  --> a.yaml:2:33
+   2 | default: {replicate: 2, shares: most}
+     |                                 ^
+[1]
+$ echo 'heddle-annotate: 1\nscopes: [{layers: "0-1", split: 2, shares: [4, 3]}]' > a.yaml; heddle verify plain.heddle --annotate a.yaml
+error[E0502]: split of `layers 0-1`: w of 32 x 32 cannot be split 7 ways: 32 is not divisible by 7
+  --> a.yaml:2:33
+   2 | scopes: [{layers: "0-1", split: 2, shares: [4, 3]}]
+     |                                 ^
+  note: here in the model
+    --> plain.heddle:2:8
+     2 |   %3 = matmul %x, %w : f32[64,32]
+       |        ^
+[1]
+$ echo 'heddle-annotate: 1\ndefault: {replicate: 2, shares: [3, 1]}' > a.yaml; heddle verify examples/batchnorm.heddle --train --annotate a.yaml
+error[E0512]: shares of `default`: batch norm would take its statistics over unequal parts of the batch
+  --> a.yaml:2:33
+   2 | default: {replicate: 2, shares: [3, 1]}
+     |                                 ^
+  hint: equal shares
+[1]
+$ sed -e '1i replicas many' plain.heddle > a.heddle; heddle verify a.heddle --devices 2
+error[E0201]: expected `auto`, `equal`, or shares such as [5, 3], found 'many'
+  --> a.heddle:1:10
+   1 | replicas many
+     |          ^
+[1]
+$ sed -e '1i default replicate 2 shares [1, 0]' plain.heddle > a.heddle; heddle verify a.heddle --devices 2
+error[E0201]: 0 is outside 1 to 65535
+  --> a.heddle:1:32
+   1 | default replicate 2 shares [1, 0]
+     |                                ^
 [1]
