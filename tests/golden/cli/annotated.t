@@ -109,23 +109,19 @@ $ sed -e '1i config num_micro_batch = 2' plain.heddle > c.heddle; echo 'heddle-a
 plan       default: replicate(1); 2 replicas; 4 microbatches
 plan       default: replicate(1); 2 replicas; 2 microbatches
 ## A strategy leaves them out, and says so. Otherwise nothing is searched.
-$ heddle import mlp-xs:layers=2,hidden=32 --batch 64 -o plain.heddle; sed -e '/%4 = call/i split all {' -e '/%5 = call/a }' plain.heddle > a.heddle; heddle verify a.heddle --strategy dp=2 | head -2
+$ heddle import mlp-xs:layers=2,hidden=32 --batch 64 -o plain.heddle; sed -e '/%4 = call/i split all {' -e '/%5 = call/a }' plain.heddle > a.heddle; heddle verify a.heddle --strategy dp=2 2>&1 | sed -n '1,4p;/^plan/p'
 model      a.heddle
 plan       dp=2 tp=1 pp=1
-warning[W0101]: the annotations of the program are left out: the strategy decides
-  --> a.heddle:8:1
-   8 | split all {
-     | ^
+plan       dp=2 tp=1 pp=1
+results    1
+elements   2,048
 $ heddle plan a.heddle --machine '1x2 a100' --top 3
 error[E0801]: --top does not apply to a model with annotations: nothing is searched
   hint: leave it out, or search without the annotations: --strategy ''
 [2]
-$ heddle plan a.heddle --machine '1x2 a100' --strategy 'tp=1 pp=1' | grep winner
-warning[W0101]: the annotations of the program are left out: the strategy decides
-  --> a.heddle:8:1
-   8 | split all {
-     | ^
+$ heddle plan a.heddle --machine '1x2 a100' --strategy 'tp=1 pp=1' 2>&1 | grep 'warning\|winner'
 winner       dp=2 tp=1 pp=1
+warning[W0101]: the annotations of the program are left out: the strategy decides
 $ heddle plan a.heddle --machine '1x2 a100' | sed -n '1,2p;/^task graph/,/^$/p'
 model          a.heddle
 plan           scope 1: split(2)
