@@ -452,6 +452,7 @@ static plan *random_plan(plans_model *m, u32 groups, u64 *rng, arena *a) {
   random_splits(m, pn, rng, a);
   random_storage(pn, rng);
   if (pn->train && chance(rng, 2)) random_recompute(m, pn, rng, a);
+  pn->wide_gradients = pn->train && chance(rng, 2);
   if (chance(rng, 3)) pn->send_stream = sym_of(m->c, "link"), pn->send_channels = (u8)(1u << pick(rng, 3));
   random_order(m->src, pn, split, rng, a);
   pn->input_gradients = pn->train && chance(rng, 4);

@@ -114,6 +114,7 @@ static void note_use(tracer *t, func fn, const func_info *f, const instr *i, u32
   case OP_acos:
   case OP_atanh: at_least(u, USE_PROBABILITY); return;
   case OP_add:
+  case OP_accumulate:
   case OP_sub:
   case OP_neg:
   case OP_offset: note_sum(t, fn, f, i, opd, u, depth); return;

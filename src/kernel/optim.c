@@ -28,6 +28,14 @@ bool ker_assign(run *r) {
   return true;
 }
 
+bool ker_accumulate(run *r) {
+  const double *x = F(&r->opd[0]), *y = F(&r->opd[1]);
+  double *out = F(&r->res[0]);
+  if (!all_same(r)) return false;
+  for (i64 i = 0, n = ker_elems(&r->opd[0]); i < n; i++) out[i] = x[i] + y[i];
+  return true;
+}
+
 bool ker_momentum(run *r) {
   const double *w = F(&r->opd[0]), *g = F(&r->opd[1]), *m = F(&r->opd[2]);
   double lr = attr_float(r->at, A_lr, 0.01), mu = attr_float(r->at, A_momentum, 0.9);

@@ -71,7 +71,7 @@ static const grad_done *memo_add(const job *j) {
 // ---- what depends on what --------------------------------------------------------------------------------
 static void vary(job *j) {
   for (u32 k = 0; k < j->fi->nparams; k++) {
-    bool weight = j->mark[k] == GRAD_ACC || j->mark[k] == GRAD_PLAIN;
+    bool weight = grad_accumulates(j->mark[k]) || j->mark[k] == GRAD_PLAIN;
     j->flags[k + 1] = (u8)((weight ? BY_WEIGHTS : BY_INPUTS) | (j->mark[k] ? VARIES : 0));
     assert(!j->mark[k] || is_float(val_type(j->p, j->fi, k + 1)));
   }
@@ -102,8 +102,8 @@ static bool differentiate_callee(job *j, u32 index) {
     if (!(by & VARIES)) continue;
     mark[k] = by & BY_INPUTS ? GRAD_INPUT : v <= j->fi->nparams ? j->mark[v - 1] : GRAD_PLAIN;
     tuple |= val_type(j->p, j->fi, v)->tuple;
-    if (mark[k] == GRAD_ACC && j->handed[v] == index + 1) mark[k] = GRAD_PLAIN; // handed over once
-    if (mark[k] == GRAD_ACC) j->handed[v] = index + 1;
+    if (grad_accumulates(mark[k]) && j->handed[v] == index + 1) mark[k] = GRAD_PLAIN; // handed over once
+    if (grad_accumulates(mark[k])) j->handed[v] = index + 1;
   }
   for (u32 k = 0; k < in->nres; k++) {
     has_dy[k] = j->flags[in->res + k] & FLOWS;
@@ -148,6 +148,17 @@ static value body_value(job *j, type t) {
   return j->body->values.n - 1;
 }
 
+dtype grad_acc_type(grad_mark m, dtype param) {
+  return m == GRAD_ACC_F32 && dtype_bytes(param) < 4 ? DT_F32 : param;
+}
+
+static type acc_type(const job *j, u32 param) {
+  const type_info *t = val_type(j->p, j->fi, param + 1);
+  shape s = t->s;
+  s.t = grad_acc_type(j->mark[param], s.t);
+  return type_tensor(j->p, &s, t->lay, t->g);
+}
+
 // The values that the body finds: F, gradients of results, accumulators. Fills in the pair's lists.
 static void lay_values(job *j, sums *s) {
   const func_info *fi = j->fi;
@@ -173,8 +184,8 @@ static void lay_values(job *j, sums *s) {
   out->acc = list += out->ndx;
   s->acc = ZNEWN(j->tmp, value, fi->nparams);
   for (u32 k = 0; k < fi->nparams; k++) {
-    if (j->mark[k] == GRAD_ACC) s->acc[k] = body_value(j, val(fi, k + 1)->ty);
-    if (j->mark[k] == GRAD_ACC || j->mark[k] == GRAD_PLAIN) list[out->nacc++] = k;
+    if (grad_accumulates(j->mark[k])) s->acc[k] = body_value(j, acc_type(j, k));
+    if (grad_accumulates(j->mark[k]) || j->mark[k] == GRAD_PLAIN) list[out->nacc++] = k;
   }
   j->made0 = j->body->values.n;
   s->grad = ZNEWN(j->tmp, value, j->nf);
@@ -182,8 +193,9 @@ static void lay_values(job *j, sums *s) {
 }
 
 static value emit_add(sums *s, u32 x, value y) { // x: an operand entry
-  type t = val(s->j->body, y)->ty;
-  return emit_res(s->j->p, s->b.f, emit(&s->b, OP_add, (attrset){0}, (u32[]){x, y}, 2, &t, 1));
+  const type t = val(s->j->body, x & OPD_VALUE)->ty;
+  const opcode op = t.i == val(s->j->body, y)->ty.i ? OP_add : OP_accumulate;
+  return emit_res(s->j->p, s->b.f, emit(&s->b, op, (attrset){0}, (u32[]){x, y}, 2, &t, 1));
 }
 
 static void contribute(sums *s, value v, value g) {
@@ -248,14 +260,14 @@ void grad_call(rule *r) {
     for (u32 k = 0; k < q->ncarry; k++) opd[n++] = res + q->ndx + k;
   }
   for (u32 k = 0; k < q->nacc; k++)
-    if (c->mark[q->acc[k]] == GRAD_ACC) opd[n++] = s->acc[r->x[q->acc[k]] - 1] | OPD_DONATED;
+    if (grad_accumulates(c->mark[q->acc[k]])) opd[n++] = s->acc[r->x[q->acc[k]] - 1] | OPD_DONATED;
   if (j->split)
     acc = q->nacc ? emit_call(&s->b, q->wgt, opd, n) : 0;
   else
     res = emit_call(&s->b, q->bwd, opd, n), acc = res + q->ndx;
   for (u32 k = 0; k < q->ndx; k++) r->dx[q->dx[k]] = res + k;
   for (u32 k = 0; k < q->nacc; k++)
-    if (c->mark[q->acc[k]] == GRAD_ACC)
+    if (grad_accumulates(c->mark[q->acc[k]]))
       s->acc[r->x[q->acc[k]] - 1] = acc + k;
     else
       r->dx[q->acc[k]] = acc + k;

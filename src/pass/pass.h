@@ -45,7 +45,8 @@ void pass_compact(prog *p); // unused types, attributes and constants; renumbers
 //
 // s: saved values, results of instructions that bwd needs; need: the parameters of f that bwd reads (indices
 // in need[]); dy: gradients of the results with has_dy; dx: gradients of the parameters marked GRAD_INPUT;
-// acc: a donated gradient accumulator for every parameter marked GRAD_ACC (acc' = acc + gradient); parameters
+// acc: a donated gradient accumulator for every parameter marked GRAD_ACC (acc' = acc + gradient; in f32 where it is
+// marked GRAD_ACC_F32); parameters
 // marked GRAD_PLAIN return their gradient without an accumulator (in acc's place). A call must donate the
 // accumulators. A saved value that is also a result is returned twice. Calls inside f are differentiated
 // recursively, each (callee, marks) once. Fan-out adds are explicit. Every backward instruction carries
@@ -53,7 +54,9 @@ void pass_compact(prog *p); // unused types, attributes and constants; renumbers
 // instructions marked INSTR_RECOMPUTE are not saved but computed again in bwd (a marked call: its inputs are
 // kept and its fwd is called again; such instructions carry INSTR_RECOMPUTE|INSTR_BACKWARD); random keys are
 // the same.
-typedef enum { GRAD_NONE, GRAD_INPUT, GRAD_ACC, GRAD_PLAIN } grad_mark;
+typedef enum { GRAD_NONE, GRAD_INPUT, GRAD_ACC, GRAD_PLAIN, GRAD_ACC_F32 } grad_mark;
+dtype grad_acc_type(grad_mark m, dtype param); // of the accumulator: the parameter's, or f32 (GRAD_ACC_F32)
+static inline bool grad_accumulates(u8 mark) { return mark == GRAD_ACC || mark == GRAD_ACC_F32; }
 typedef struct {
   func fwd, bwd;
   u32 nsaved;

@@ -58,6 +58,13 @@ void emit_one_a_layer(main_build *mb, value w) {
   *vec_push(mb->x->a, &mb->more) = mb->weight_more[w - 1];
 }
 
+shape main_gradient_shape(const main_build *mb, value weight) {
+  shape s = val_type(mb->s, mb->m, weight)->s;
+  if (plan_accumulates(mb->x->pn))
+    s.t = grad_acc_type(mb->x->pn->wide_gradients ? GRAD_ACC_F32 : GRAD_ACC, s.t);
+  return s;
+}
+
 void emit_before(main_build *mb, stage_build *s) {
   prog *p = mb->p;
   const stage_source *c = s->src;
@@ -77,9 +84,9 @@ void emit_before(main_build *mb, stage_build *s) {
   mb->b.g = s->g, mb->b.coord = 0;
   mb->b.flags = INSTR_BACKWARD;
   for (u32 k = 0; k < s->gp->nacc; k++) {
-    const shape *sh = &val_type(mb->s, mb->m, c->weight[s->gp->acc[k]])->s;
-    attr at[2] = {attr_t(A_dtype, sh->t), attr_v(A_shape, sh->dim, sh->nd)};
-    type t = type_tensor(p, sh, s->acc_lay[k], s->g);
+    const shape sh = main_gradient_shape(mb, c->weight[s->gp->acc[k]]);
+    attr at[2] = {attr_t(A_dtype, sh.t), attr_v(A_shape, sh.dim, sh.nd)};
+    type t = type_tensor(p, &sh, s->acc_lay[k], s->g);
     zero[k] = emit_res(p, mb->b.f, emit(&mb->b, OP_full, attrs_of(p, at, 2), NULL, 0, &t, 1));
     emit_one_a_layer(mb, c->weight[s->gp->acc[k]]);
   }

@@ -84,9 +84,10 @@ static value join_groups(main_build *mb, value w, value *v, u32 n) {
 static value zero_grad(main_build *mb, value w) { // of a weight that the loss does not depend on
   prog *p = mb->p;
   const type_info *t = type_get(p, func_get(p, mb->b.f)->values.v[mb->param[w - 1]].ty);
-  attr at[2] = {attr_t(A_dtype, t->s.t), attr_v(A_shape, t->s.dim, t->s.nd)};
+  const shape s = main_gradient_shape(mb, w);
+  attr at[2] = {attr_t(A_dtype, s.t), attr_v(A_shape, s.dim, s.nd)};
   mb->b.g = t->g, mb->b.coord = 0;
-  const type ty = func_get(p, mb->b.f)->values.v[mb->param[w - 1]].ty;
+  const type ty = type_tensor(p, &s, t->lay, t->g);
   const value zero = emit_res(p, mb->b.f, emit(&mb->b, OP_full, attrs_of(p, at, 2), NULL, 0, &ty, 1));
   emit_one_a_layer(mb, w);
   return zero;
@@ -138,7 +139,7 @@ static bool update_group(main_build *mb, const value *w, u32 n, const value *gra
   prog *p = mb->p;
   const plan *pn = x->pn;
   u32 most = n * (2 + OPTIM_STATES), np = 2 * n, nr = n;
-  func f = planner_update(x->pl, w, n, &pn->optim, pn->keep_gradients);
+  func f = planner_update(x->pl, w, n, pn);
   layout *in = NEWN(x->a, layout, most), *demand = NEWN(x->a, layout, most);
   u32 *opd = NEWN(x->a, u32, most);
   group g = mb->param_group[w[0] - 1];

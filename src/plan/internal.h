@@ -106,7 +106,11 @@ const grad_pair *planner_grad(planner *pl, func f, const grad_opts *o,
                               u64 key); // cached by f, o and key; NULL if refused
 // The update of n weights as a function: (w.., g.., states..) -> (w'.., states'.. [, g..]), the states of one
 // kind for all weights that have it, then those of the next. Cached by types.
-func planner_update(planner *pl, const value *weight, u32 n, const optim_opts *o, bool keep_gradients);
+// Do gradients go into accumulators? Of one microbatch they do where they are dealt out.
+static inline bool plan_accumulates(const plan *pn) {
+  return (pn->time && pn->axes[pn->time - 1].size > 1) || pn->nstorage[STORAGE_GRAD];
+}
+func planner_update(planner *pl, const value *weight, u32 n, const plan *pn);
 // ---- other forms of the source program (forms.c) --------------------------------------------------------
 // The planner of the same program with the instructions marked that the plan computes again. Kept, and freed
 // with pl.

@@ -92,7 +92,8 @@ bool main_finish(main_build *mb); // finish.c: results, gradients, updates
 void emit_begin(main_build *mb);
 // The latest instruction is one for weight w's layer, and for those that it stands for.
 void emit_one_a_layer(main_build *mb, value w);
-void emit_before(main_build *mb, stage_build *s); // weights, pieces of inputs, accumulators
+shape main_gradient_shape(const main_build *mb, value weight); // of the one that the backwards leave
+void emit_before(main_build *mb, stage_build *s);              // weights, pieces of inputs, accumulators
 void emit_task(main_build *mb, stage_build *s, task_kind kind, u32 m);
 void emit_sends(main_build *mb, stage_build *s, task_kind kind, u32 m); // of what the task left
 // Of a backward: what they wait for as well

@@ -205,6 +205,7 @@ static const plan *alone(const measuring *x, const loaded *l, u32 micro) {
   for (u32 i = 0; i < pn->ntrans; i++)
     if (mine >> pn->trans[i].axis & 1) of->trans[of->ntrans++] = pn->trans[i];
   if (pn->batchnorm_groups) of->batchnorm_groups = micro;
+  of->wide_gradients = pn->wide_gradients;
   return of;
 }
 
@@ -218,7 +219,7 @@ typedef struct {
 
 // Does it add the gradient of one microbatch to those of the ones before?
 static bool accumulates(const func_info *f, const instr *i) {
-  return i->op == OP_add && i->flags & INSTR_BACKWARD && opd_donated(f, i, 0);
+  return (i->op == OP_add || i->op == OP_accumulate) && i->flags & INSTR_BACKWARD && opd_donated(f, i, 0);
 }
 
 static bool add(const adding *x, const func_info *f, group g, u32 from, u32 end) {
@@ -277,7 +278,7 @@ static double *asked(const measuring *x, const loaded *l, u32 micro) {
 static u64 splits_hash(const measuring *x, u32 of_mesh) {
   const plan *pn = x->pn;
   const plan_mesh *m = &pn->meshes[of_mesh];
-  u64 h = hash_u64(pn->train, (u64)(pn->batchnorm_groups != 0) << 1 | (pn->time != 0)), mine = 0;
+  u64 h = hash_u64(pn->wide_gradients, (u64)(pn->batchnorm_groups != 0) << 1 | (pn->time != 0)), mine = 0;
   for (u32 i = 0; i < m->naxes; i++)
     if (x->tensor >> m->axis[i] & 1)
       mine |= 1ull << m->axis[i], h = plan_axis_hash(h, &pn->axes[m->axis[i] - 1]);
@@ -294,8 +295,10 @@ static u64 splits_hash(const measuring *x, u32 of_mesh) {
 
 // Kept.
 static const double *modelled(const measuring *x, const loaded *l, u32 micro) {
-  const planner_key key = {strategy_default(),
+  const planner_key key = {KEPT_MODELLED,
+                           strategy_default(),
                            {(i64)hash_u64(splits_hash(x, l->mesh), l->lies), (i64)l->kind << 32 | micro},
+                           planner_training(x->pn->train, &x->pn->optim, x->pn->keep_gradients),
                            cost_model_serial(x->k)};
   const double *known = planner_kept_times(x->pl, &key);
   if (known) return known;

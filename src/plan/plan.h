@@ -120,6 +120,7 @@ typedef struct {
     func fn;
     u32 instr;
   } * recompute;
+  bool wide_gradients;  // those of f16 and bf16 weights are accumulated and summed in f32
   u32 batchnorm_groups; // parts of the batch, each normalised with its own statistics; 0: as the model says
   bool train, keep_gradients;
   bool input_gradients; // of floating-point inputs too, though nothing reads them: what some systems spend
@@ -220,13 +221,28 @@ void planner_keep(planner *pl, u64 key, const plan_trans *v, u32 n);
 // hints, two at most. planner_refused reports it again, if there is one.
 void planner_keep_refusal(planner *pl, u64 key, u32 from);
 bool planner_refused(planner *pl, u64 key);
-// Figures that a policy measured, one for each instruction of main, likewise: found by a strategy, two
-// numbers that it does not say, and the cost model.
+// Figures that were measured, one for each instruction of main, likewise: found by what they are, a strategy, two
+// numbers that it does not say, what of training they depend on, and the cost model.
+typedef enum {
+  KEPT_TIMES,    // busy times on a kind of device (policy/balance.c)
+  KEPT_MODELLED, // times of layers by the cost model (measured.c)
+  KEPT_PEAK,
+  KEPT_BYTES,
+  KEPT_LAYERS,
+  KEPT_CUTS,
+  KEPT_SHARES,
+  KEPT_TENSOR, // policy/balance.c, layers_auto.c
+} kept_figures;
 typedef struct {
+  kept_figures what;
   strategy s;
   i64 number[2];
-  u64 costs; // cost_model_serial
+  u64 training; // planner_training
+  u64 costs;    // cost_model_serial
 } planner_key;
+static inline u64 planner_training(bool train, const optim_opts *o, bool keep_gradients) { // 0: inference
+  return train ? 1 + 2 * ((u64)o->kind << 2 | (u64)o->master << 1 | keep_gradients) : 0;
+}
 const double *planner_kept_times(const planner *pl, const planner_key *key); // NULL: nothing kept
 void planner_keep_times(planner *pl, const planner_key *key, const double *v, u32 n);
 u32 planner_inputs(const planner *pl,

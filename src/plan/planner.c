@@ -207,13 +207,18 @@ const grad_pair *planner_grad(planner *pl, func f, const grad_opts *o, u64 key) 
   return g;
 }
 
-func planner_update(planner *pl, const value *weight, u32 n, const optim_opts *o, bool keep) {
+func planner_update(planner *pl, const value *weight, u32 n, const plan *pn) {
   prog *p = pl->src;
+  const optim_opts *o = &pn->optim;
+  const bool keep = pn->keep_gradients;
+  // Of one microbatch they come as they are, and are summed over ranks in f32.
+  const bool late = pn->wide_gradients && !plan_accumulates(pn);
+  const grad_mark mark = pn->wide_gradients && !late ? GRAD_ACC_F32 : GRAD_ACC;
   optim_opts in_use = *o; // one function, whether masters are wanted or not, where no weight has one
   in_use.master = false;
   for (u32 i = 0; i < n; i++)
     in_use.master |= optim_has_master(o, val_type(p, func_get(p, p->main), weight[i])->s.t);
-  u64 key = hash_bytes(&in_use, sizeof in_use, keep);
+  u64 key = hash_bytes(&in_use, sizeof in_use, keep + 2 * pn->wide_gradients + 4 * late);
   for (u32 i = 0; i < n; i++) key = hash_u64(func_get(p, p->main)->values.v[weight[i]].ty.i, key);
   u32 hit = hmap_get(&pl->update_map, key);
   if (hit) return pl->updates.v[hit - 1];
@@ -224,6 +229,7 @@ func planner_update(planner *pl, const value *weight, u32 n, const optim_opts *o
     for (u32 i = 0; i < n; i++) {
       const type_info *t = val_type(p, func_get(p, p->main), weight[i]);
       optim_state st = {.s = t->s};
+      if (j == 1) st.s.t = grad_acc_type(mark, t->s.t);
       if (j > 1 && !optim_state_find(o, &t->s, j - 2, &st)) continue;
       v[j * n + i] = func_param(p, f, type_tensor(p, &st.s, t->lay, t->g), (sym){0},
                                 j == 0   ? ROLE_WEIGHT
@@ -235,7 +241,10 @@ func planner_update(planner *pl, const value *weight, u32 n, const optim_opts *o
   for (u32 i = 0; i < n; i++) {
     value st[OPTIM_STATES] = {0};
     for (u32 j = 0; j < OPTIM_STATES; j++) st[j] = v[(2 + j) * n + i];
-    optim_emit(&b, o, v[i], v[n + i], st, &res[i * (1 + OPTIM_STATES)]);
+    const dtype own = val_type(p, func_get(p, f), v[n + i])->s.t;
+    const attr to = attr_t(A_dtype, grad_acc_type(GRAD_ACC_F32, own));
+    const value grad = late && to.u.t != own ? build(&b, OP_cast, &v[n + i], 1, &to, 1) : v[n + i];
+    optim_emit(&b, o, v[i], grad, st, &res[i * (1 + OPTIM_STATES)]);
   }
   for (u32 j = 0; j < 1 + OPTIM_STATES; j++)
     for (u32 i = 0; i < n; i++)
@@ -322,14 +331,15 @@ void planner_keep_ends(planner *pl, u32 stages, choice_value layers, const u32 *
 }
 
 static u64 times_hash(const planner_key *x) {
-  return hash_u64((u64)x->number[0], hash_u64((u64)x->number[1], hash_u64(x->costs, strategy_hash(&x->s))));
+  const u64 h = hash_u64((u64)x->what << 32 | x->training, hash_u64(x->costs, strategy_hash(&x->s)));
+  return hash_u64((u64)x->number[0], hash_u64((u64)x->number[1], h));
 }
 
 const double *planner_kept_times(const planner *pl, const planner_key *key) {
   for (u32 it = 0, i; hmap_next(&pl->times_map, times_hash(key), &it, &i);) {
     const planner_key *x = &pl->times.v[i].key;
-    if (x->number[0] == key->number[0] && x->number[1] == key->number[1] && x->costs == key->costs &&
-        !strategy_compare(&x->s, &key->s))
+    if (x->what == key->what && x->number[0] == key->number[0] && x->number[1] == key->number[1] &&
+        x->training == key->training && x->costs == key->costs && !strategy_compare(&x->s, &key->s))
       return pl->times.v[i].v;
   }
   return NULL;

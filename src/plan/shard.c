@@ -106,7 +106,8 @@ static u32 roles_from_partials(sharding *s, const instr *in, const law *l, const
           ok = false; // linear in each alone, not in both
       }
       if (!ok || (lin == 'j' && partial != joint && !axis_get(sp, ax)->temporal)) continue;
-      bool gain = (row->flags & OPF_VIEW) || (lin == 'j' && joint > 1) || axis_get(sp, ax)->temporal;
+      bool gain = (row->flags & OPF_VIEW) || (in->op == OP_cast && s->x->update) ||
+                  (lin == 'j' && joint > 1) || axis_get(sp, ax)->temporal;
       if (!gain) {
         const func_info *f = s->f;
         i64 a = shape_elems(&val_type(s->x->src, f, opd_of(f, in, k))->s),
@@ -216,6 +217,28 @@ static value operand_as(sharding *s, value sv, layout need) {
   *c = (converted){w, need, s->conv[sv]};
   s->conv[sv] = c;
   return w;
+}
+
+// ---- sums in the accumulator's type -----------------------------------------------------------------------
+// Would the value, in that layout, be summed over ranks?
+static bool completes_sum(const sharding *s, value v, layout need) {
+  const space *sp = s->x->p->sp;
+  const layout_info *li = layout_get(sp, value_layout(s, v));
+  for (u32 i = 0; i < li->npart; i++)
+    if (!axis_get(sp, li->part[i].axis)->temporal && layout_part_of(sp, need, li->part[i].axis) == RED_NONE)
+      return true;
+  return false;
+}
+
+// A gradient, summed in the type of the accumulator that it goes into.
+static value summed_as(sharding *s, const instr *in, value v, layout need) {
+  prog *p = s->x->p;
+  const attr to = attr_t(A_dtype, val_type(s->x->src, s->f, opd_of(s->f, in, 0))->s.t);
+  shape sh = val_type(p, func_get(p, s->b.f), v)->s;
+  sh.t = to.u.t;
+  const type ty = type_tensor(p, &sh, value_layout(s, v), (group){0});
+  const value wide = emit_res(p, s->b.f, emit(&s->b, OP_cast, attrs_of(p, &to, 1), &v, 1, &ty, 1));
+  return shard_convert(s->x, &s->b, wide, need, s->g);
 }
 
 // ---- instructions -----------------------------------------------------------------------------------------
@@ -433,6 +456,20 @@ static bool needs_whole(const sharding *s, const law *l, const layout *have) {
   return false;
 }
 
+// An accumulator whose layout is open: zero is valid in any.
+static void place_accumulator(sharding *s, const instr *in, layout *have) {
+  apply *x = s->x;
+  if (in->op != OP_add && in->op != OP_accumulate) return;
+  if (!is_free(have[0]) || !opd_donated(s->f, in, 0)) return;
+  value sv = opd_of(s->f, in, 0);
+  layout sum = have[1];
+  u8 time = x->axis[x->pn->time]; // over the microbatches, even of what does not vary
+  if (time && !layout_split_of(x->p->sp, sum, time))
+    sum = layout_with_part(x->p->sp, layout_without(x->p->sp, sum, time), time, RED_SUM);
+  set_free(s, sv, shard_storage(x, sum, &val_type(x->src, s->f, sv)->s, STORAGE_GRAD, s->g));
+  have[0] = s->in[sv - 1];
+}
+
 static void shard_instr(sharding *s, u32 index) {
   apply *x = s->x;
   const instr *in = &s->f->body.v[index];
@@ -465,16 +502,7 @@ static void shard_instr(sharding *s, u32 index) {
     shard_call(s, &call);
     return;
   }
-  if (in->op == OP_add && is_free(have[0]) &&
-      opd_donated(s->f, in, 0)) { // an accumulator: zero is valid in any layout
-    value sv = opd_of(s->f, in, 0);
-    layout sum = have[1];
-    u8 time = x->axis[x->pn->time]; // over the microbatches, even of what does not vary
-    if (time && !layout_split_of(x->p->sp, sum, time))
-      sum = layout_with_part(x->p->sp, layout_without(x->p->sp, sum, time), time, RED_SUM);
-    set_free(s, sv, shard_storage(x, sum, &val_type(x->src, s->f, sv)->s, STORAGE_GRAD, s->g));
-    have[0] = s->in[sv - 1];
-  }
+  place_accumulator(s, in, have);
   axis_role r[ROLES_MAX];
   u32 nr = x->pn->time ? roles_from_splits(s, l, row, have, stored, true, r, 0) : 0;
   nr = roles_explicit(s, index, l, row, false, r, nr);
@@ -488,6 +516,7 @@ static void shard_instr(sharding *s, u32 index) {
   nr = roles_from_partials(s, in, l, row, have, r, nr);
   if (s->b.failed) return;
   if (x->trial) count_work(s, in, l, r, nr);
+  opcode op = (opcode)in->op;
   u32 opd_buf[16], *opd = n <= 16 ? opd_buf : NEWN(x->a, u32, n);
   for (u32 k = 0; k < n; k++) {
     bool pass = law_lin(l, k) == 'j' ||
@@ -499,7 +528,11 @@ static void shard_instr(sharding *s, u32 index) {
     s->b.failed = !is_free(have[k]) && plan_whole_in_time(x, in, k, have[k], need);
     if (s->b.failed) return;
     have[k] = need;
-    opd[k] = operand_as(s, opd_of(s->f, in, k), need);
+    if (in->op == OP_accumulate && k == 1 && completes_sum(s, as_summed(s, opd_of(s->f, in, k)), need)) {
+      opd[k] = summed_as(s, in, as_summed(s, opd_of(s->f, in, k)), need);
+      op = OP_add;
+    } else
+      opd[k] = operand_as(s, opd_of(s->f, in, k), need);
     if (s->b.failed) return;
     if (opd_donated(s->f, in, k) && opd[k] == s->map[opd_of(s->f, in, k)]) opd[k] |= OPD_DONATED;
   }
@@ -509,7 +542,7 @@ static void shard_instr(sharding *s, u32 index) {
     const shape *sh = &val_type(x->src, s->f, in->res + k)->s;
     res[k] = type_tensor(x->p, sh, term_layout(s, l, &l->res[k], r, nr, 0, true), (group){0});
   }
-  finish(s, in, emit(&s->b, in->op, apply_attrs(x, in->at), opd, n, res, in->nres));
+  finish(s, in, emit(&s->b, op, apply_attrs(x, in->at), opd, n, res, in->nres));
   if (!s->b.failed && !branch) sum_into_pieces(s, in, l);
 }
 

@@ -115,10 +115,13 @@ static bool make_grads(main_build *mb) {
     bool any = false;
     for (u32 k = 0; k < c->noutputs; k++) any |= s->has_dy[k];
     if (!any) continue;
-    s->acc = mb->K > 1 || pn->nstorage[STORAGE_GRAD];
+    s->acc = plan_accumulates(pn);
     u8 *mark = ZNEWN(a, u8, c->nweights + c->ninputs + 1);
     for (u32 k = 0; k < c->nweights; k++)
-      mark[k] = !main_trains(mb, c->weight[k]) ? GRAD_NONE : s->acc ? GRAD_ACC : GRAD_PLAIN;
+      mark[k] = !main_trains(mb, c->weight[k]) ? GRAD_NONE
+                : !s->acc                      ? GRAD_PLAIN
+                : pn->wide_gradients           ? GRAD_ACC_F32
+                                               : GRAD_ACC;
     for (u32 k = 0; k < c->ninputs; k++) {
       u32 from = mb->stage_of[c->input[k]];
       if (!is_float(mb->s, mb->m, c->input[k])) continue;

@@ -167,6 +167,7 @@ void plan_print(const prog *src, const plan *pn, strbuf *b) {
     }
     if (w + 1 == STORAGE_KINDS && any) sb_put(b, "}\n");
   }
+  if (pn->wide_gradients) sb_put(b, "gradient-type: f32\n");
   if (pn->batchnorm_groups) sb_fmt(b, "batchnorm-groups: %u\n", pn->batchnorm_groups);
   if (pn->nrecompute) sb_put(b, "recompute:\n");
   for (u32 i = 0; i < pn->nrecompute; i++) {
@@ -677,6 +678,7 @@ plan *plan_parse(arena *a, const prog *src, const char *model, sym file, const c
                                      "trans",
                                      "rest",
                                      "batchnorm-groups",
+                                     "gradient-type",
                                      "recompute",
                                      "input-gradients",
                                      "keep-gradients",
@@ -703,6 +705,9 @@ plan *plan_parse(arena *a, const prog *src, const char *model, sym file, const c
   if (r.pn->send_channels == 3) bad(&r, yaml_get(y, "send-channels"), "`send-channels` is 1, 2 or 4");
   r.pn->input_gradients = truth(&r, yaml_get(y, "input-gradients"));
   r.pn->keep_gradients = truth(&r, yaml_get(y, "keep-gradients"));
+  const ynode *wide = yaml_get(y, "gradient-type");
+  r.pn->wide_gradients = wide && wide->kind == Y_SCALAR && !strcmp(wide->str, "f32");
+  if (wide && !r.pn->wide_gradients) bad(&r, wide, "`gradient-type` is f32; without it that of each weight");
   const ynode *groups = yaml_get(y, "batchnorm-groups");
   if (groups) r.pn->batchnorm_groups = (u32)number(&r, groups, 1, 1 << 20), r.pn->groups_at = groups->at;
   read_axes(&r, y, "axes", false);

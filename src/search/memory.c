@@ -107,18 +107,21 @@ const memory_bounds *memory_bounds_make(arena *a, planner *pl, const search_opts
 
 bool memory_has_states(const memory_bounds *b) { return b->states[b->nbody] > 0; }
 
-static void list_grads(const memory_bounds *b, known_kept *x, arena *a, const prog *p,
+static void list_grads(const memory_bounds *b, known_kept *x, arena *a, const prog *p, bool wide,
                        const bool *accumulates) {
   const func_info *m = func_get(p, p->main);
   x->grads = ZNEWN(a, double, m->body.n + 2);
-  for (u32 i = 0; accumulates && i < m->nparams; i++)
-    if (accumulates[i]) x->grads[MAX(b->first[i + 1], 1u)] += (double)shape_bytes(&val_type(p, m, i + 1)->s);
+  for (u32 i = 0; accumulates && i < m->nparams; i++) {
+    shape s = val_type(p, m, i + 1)->s;
+    s.t = grad_acc_type(wide ? GRAD_ACC_F32 : GRAD_ACC, s.t);
+    if (accumulates[i]) x->grads[MAX(b->first[i + 1], 1u)] += (double)shape_bytes(&s);
+  }
   for (u32 i = 1; i <= m->body.n; i++) x->grads[i] += x->grads[i - 1];
 }
 
 static known_kept *kept_of(const memory_bounds *b, worker *w, const search_opts *o, const strategy *s) {
   strategy of = strategy_default();
-  of.tp = s->tp, of.sp = s->sp, of.tables = s->tables, of.recompute = s->recompute;
+  of.tp = s->tp, of.sp = s->sp, of.tables = s->tables, of.recompute = s->recompute, of.grads = s->grads;
   for (known_kept *x = w->kept; x; x = x->next)
     if (!strategy_compare(&x->s, &of)) return x;
   known_kept *x = ZNEWN(w->a, known_kept, 1);
@@ -135,7 +138,7 @@ static known_kept *kept_of(const memory_bounds *b, worker *w, const search_opts 
   arena_free(tmp);
   diag_truncate(w->c, before);
   list_kept(&x->sums, w->a, nbody, x->n, x->v);
-  list_grads(b, x, w->a, planner_source(w->pl), accumulates);
+  list_grads(b, x, w->a, planner_source(w->pl), pn && pn->wide_gradients, accumulates);
   if (!s->recompute.n) return x;
   strategy less = of;
   less.recompute = choice_default(CHOICE_recompute);

@@ -7,8 +7,8 @@
 #include "sim/internal.h"
 
 static bool carries_gradient(opcode op) { // a result that is a gradient is so because its operands are
-  return op_row_of(op)->flags & (OPF_VIEW | OPF_META | OPF_COMM) || op == OP_add || op == OP_scale ||
-         op == OP_cast;
+  return op_row_of(op)->flags & (OPF_VIEW | OPF_META | OPF_COMM) || op == OP_add || op == OP_accumulate ||
+         op == OP_scale || op == OP_cast;
 }
 
 static u8 pass_of_func(sim *s, func fn) { // flags of the instructions inside

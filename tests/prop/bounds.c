@@ -14,6 +14,7 @@ typedef struct {
   u32 batch, wide, narrow;
   const char *layers; // "wn": a wide one, then one that is narrow in the middle
   bool cast;          // weights of wide ones pass through an operator first
+  bool half;          // in f16
 } chain;
 
 static const char *text_of(arena *a, const chain *x) {
@@ -38,7 +39,9 @@ static const char *text_of(arena *a, const chain *x) {
     sb_fmt(&main, ") : f32[%u,%u]\n", n, w);
   }
   sb_fmt(&b, ") -> (f32[%u,%u]) {\n%s  return %%h%u\n}\n", n, w, sb_str(&main), i);
-  return sb_str(&b);
+  char *text = (char *)sb_str(&b);
+  for (char *s = text; x->half && (s = strstr(s, "f32")); s += 3) memcpy(s, "f16", 3);
+  return text;
 }
 
 // Every plan is simulated: none is as slow as the last of so many. False: there is none.
@@ -74,7 +77,8 @@ static void holds(const chain *x, const char *on, u32 ranks, const char *line) {
 // What a stage does with its weights alone need not wait for what arrives, so all places begin with it at
 // once.
 TEST(bounds_know_what_needs_no_input) {
-  const chain cast = {16, 8192, 64, "wnwnwnwn", true}, plain = {16, 8192, 64, "wnwnwnwn", false};
+  const chain cast = {16, 8192, 64, "wnwnwnwn", true, false},
+              plain = {16, 8192, 64, "wnwnwnwn", false, false};
   for (u32 mb = 1; mb <= 2; mb++) {
     char line[80];
     snprintf(line, sizeof line, "dp=1 pp=4 tp=1 mb=%u zero=0 recompute=none layers=equal", mb);
@@ -85,7 +89,7 @@ TEST(bounds_know_what_needs_no_input) {
 
 // Five ranks of nodes of four: the first five share two links, and the others have two each.
 TEST(bounds_know_how_groups_lie) {
-  const chain x = {20, 8000, 80, "nnnw", false};
+  const chain x = {20, 8000, 80, "nnnw", false, false};
   holds(&x, "4x4 h100 nvlink=450GB/s ib=4x400Gb/s", 10, "dp=5 pp=2 tp=1 mb=2 zero=3 layers=equal");
 }
 
@@ -93,8 +97,8 @@ static chain random_chain(u64 *rng, char layers[16]) {
   const u32 n = 3 + upto(rng, 6);
   for (u32 i = 0; i < n; i++) layers[i] = "wn"[upto(rng, 2)];
   layers[n] = 0;
-  return (chain){4 * (2 + upto(rng, 9)), 1000 * (4 + upto(rng, 5)), 40u << upto(rng, 4), layers,
-                 upto(rng, 2)};
+  return (chain){4 * (2 + upto(rng, 9)), 1000 * (4 + upto(rng, 5)), 40u << upto(rng, 4), layers, upto(rng, 2),
+                 !upto(rng, 3)};
 }
 
 typedef struct {
@@ -136,8 +140,12 @@ TEST(bounds_hold_for_every_plan) {
                                      {"4x4 h100 nvlink=450GB/s ib=4x400Gb/s", {8, 10, 12}},
                                      {"3x5 v100 nvlink=100GB/s ib=10Gb/s", {6, 10, 15}},
                                      {"16x1 a100 ib=200Gb/s", {4, 6, 12}}};
-  static const char *const lines[] = {"", "layers=equal", "schedule=1f1b,zb-h1 recompute=none",
-                                      "v=1,2 schedule=interleaved", "overlap=none zero=3"};
+  static const char *const lines[] = {"",
+                                      "layers=equal",
+                                      "schedule=1f1b,zb-h1 recompute=none",
+                                      "v=1,2 schedule=interleaved",
+                                      "overlap=none zero=3",
+                                      "grads=* zero=*"};
   hold_on(machines, COUNT_OF(machines), lines, COUNT_OF(lines), 1000);
 }
 
@@ -155,7 +163,8 @@ TEST(bounds_hold_on_devices_of_several_kinds) {
                                       "dp.shares=auto schedule=1f1b,zb-h1 recompute=none",
                                       "v=1,2 schedule=interleaved",
                                       "overlap=none zero=* dp.shares=auto",
-                                      "places=* dp.shares=equal"};
+                                      "places=* dp.shares=equal",
+                                      "grads=* zero=* dp.shares=auto"};
   hold_on(machines, COUNT_OF(machines), lines, COUNT_OF(lines), 1000);
 }
 

@@ -87,7 +87,7 @@ static const example examples[] = {
     {"moe_gate", "4,16,8", "k=2 capacity=3"}, {"moe_dispatch", "4,16,32 i64:4,16,2", "experts=8 capacity=6"},
     {"moe_combine", "4,8,6,32 i64:4,16,2 4,16,2", ""}, {"moe_combine_dw", "4,16,32 i64:4,16,2 4,8,6,32", ""},
     {"sgd", "4,6 4,6", "lr=0.1 weight_decay=0.1"}, {"momentum", "6 6 6", "nesterov=1"}, {"adam", "6 6 6 6", "step=3"},
-    {"adamw", "6 6 6 6", "step=3"}, {"assign", "4,6 4,6", ""},
+    {"adamw", "6 6 6 6", "step=3"}, {"assign", "4,6 4,6", ""}, {"accumulate", "4,6 4,6", ""},
     {"adafactor_v", "6 6 6", ""}, {"adafactor_v", ". . .", ""}, {"adafactor_rc", "4,6 4,6 4 6", "beta2=0.7"},
     {"adafactor_rc", "2,4,6 2,4,6 2,4 2,6", "beta2=0.7 eps=0.1"}, {"adafactor_norm", "6 6", ""},
     {"adafactor_norm", "2,4 2,4,6 2,6 2", ""}, {"adafactor", "6 6 . . 6", "clip=0.2"},

@@ -126,7 +126,7 @@ static void check_model(u32 index, maker *make, u32 plans, bool text) {
   plans_model m;
   plans_open(&m, index);
   arena *ma = arena_new();
-  machine *mach = machine_load(m.c, ma, "16x4 v100 nvlink=100GB/s ib=2x100Gb/s");
+  machine *mach = machine_load(m.c, ma, "17x4 v100 nvlink=100GB/s ib=2x100Gb/s");
   cost_model *k = cost_model_new(m.c, ma, mach, NULL);
   for (u32 seed = one ? (u32)atoi(one) : 1; seed <= (one ? (u32)atoi(one) : plans); seed++) {
     u64 rng = seed * 7919 + index;

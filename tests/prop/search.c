@@ -9,7 +9,7 @@
 #include "test.h"
 #include <stdlib.h>
 
-enum { SETTINGS = 80, EACH = 4 };
+enum { SETTINGS = 88, EACH = 4 };
 
 static u32 pick(u64 *rng, u32 n) { return (u32)(rng_next(rng) % n); }
 static bool chance(u64 *rng, u32 n) { return pick(rng, n) == 0; }
@@ -347,7 +347,7 @@ static void say_value(u64 *rng, choice_id id, strbuf *out) {
   const choice_row *r = choice_get(id);
   choice_value x = {0};
   static const char *const stages[] = {"2/1", "1/2", "1/1", "2/2", "1/2/1"};
-  if (id == CHOICE_tp_stages && chance(rng, 2)) {
+  if (id == CHOICE_tp_stages && !chance(rng, 3)) {
     sb_put(out, stages[pick(rng, COUNT_OF(stages))]);
     return;
   }
@@ -395,8 +395,7 @@ static void say_row(setting *w, choice_id id, u32 most, strbuf *out) {
 static void any_line(setting *w, strbuf *out) {
   for (u32 i = 0; i < CHOICE_COUNT; i++) {
     const choice_id id = (choice_id)i;
-    const bool rare = (id >= CHOICE_v && id <= CHOICE_group) || id == CHOICE_dp_shares ||
-                      id == CHOICE_tp_shares || id == CHOICE_skip;
+    const bool rare = (id >= CHOICE_v && id <= CHOICE_group) || id == CHOICE_tp_shares || id == CHOICE_skip;
     if (id == CHOICE_mbs ? !chance(&w->rng, 6) : rare ? !chance(&w->rng, 4) : chance(&w->rng, 2)) continue;
     say_row(w, id, 2, out);
   }

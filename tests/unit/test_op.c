@@ -136,6 +136,7 @@ static const example examples[] = {
     {"momentum", "f16:2 f16:2 2", "", "a,a,a->a,a : f16[2] f32[2]"},
     {"adamw", "2 2 2 2", "step=3", "a,a,a,a->a,a,a : f32[2] f32[2] f32[2]"},
     {"assign", "f16:2,3 2,3", "", "ab,ab->ab : f16[2,3]"},
+    {"accumulate", "2,3 f16:2,3", "", "ab,ab->ab : f32[2,3]"},
     {"adafactor_v", "f16:4 f16:4 4", "", "a,a,a->,a : f32[] f32[4]"},
     {"adafactor_rc", "f16:4,6 f16:4,6 4 6", "", "ab,ab,a,b->,a,b, : f32[] f32[4] f32[6] f32[]"},
     {"adafactor_rc", "2,4,1 2,4,1 2,4 2,1", "", "ab1,ab1,ab,a1->,ab,a1,a : f32[] f32[2,4] f32[2,1] f32[2]"},

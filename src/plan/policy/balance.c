@@ -28,7 +28,7 @@ planner_key auto_key(const balance *b, kept_figures what, bool zero) {
   if (!s.schedule.path) s.schedule = choice_default(CHOICE_schedule), s.group = choice_default(CHOICE_group);
   s.overlap = choice_default(CHOICE_overlap), s.channels = choice_default(CHOICE_channels);
   if (!zero) s.zero = choice_default(CHOICE_zero);
-  return (planner_key){s, {-(i64)what, b->o->memory_bytes * 2 + b->o->train}, cost_model_serial(b->o->k)};
+  return (planner_key){what, s, {b->o->memory_bytes}, auto_training(b), cost_model_serial(b->o->k)};
 }
 
 // ---- times ----------------------------------------------------------------------------------------------
@@ -49,8 +49,9 @@ static const double *measure_on(const balance *b, u32 kind, u32 tp, i64 batch, i
   if (!ranks_of_kind(b, kind, tp, ranks)) return NULL;
   h.s = strategy_default(), h.said = NULL, h.no_order = true;
   h.s.tp.n = tp, h.s.mb.n = (u32)(batch / samples), h.s.recompute = b->s->recompute;
+  h.s.grads = b->s->grads;
   if (tp > 1) h.s.sp = b->s->sp, h.s.tables = b->s->tables;
-  const planner_key key = {h.s, {kind, (i64)b->s->tp.n << 1 | b->o->train}, cost_model_serial(b->o->k)};
+  const planner_key key = {KEPT_TIMES, h.s, {kind, b->s->tp.n}, auto_training(b), cost_model_serial(b->o->k)};
   const double *known = planner_kept_times(b->pl, &key);
   if (known) return known;
   plan *pn = policy_hybrid(b->pl, b->a, &h);
@@ -117,7 +118,7 @@ static double peak(const balance *b, i64 samples) {
   h.s = *b->s, h.said = NULL, h.no_order = true;
   h.s.dp_shares = choice_default(CHOICE_dp_shares), h.s.tp_shares = choice_default(CHOICE_tp_shares);
   h.s.mb.n = (u32)(b->micro * b->s->mb.n / b->s->dp.n / samples);
-  const planner_key key = {h.s, {-KEPT_PEAK, 0}, cost_model_serial(b->o->k)};
+  const planner_key key = {KEPT_PEAK, h.s, {0}, auto_training(b), cost_model_serial(b->o->k)};
   const double *known = planner_kept_times(b->pl, &key);
   if (known) return *known;
   const sim_opts so = {.mode = SIM_FOLDED, .peak_only = true, .cost = no_price};

@@ -18,7 +18,6 @@ typedef struct {
   linear **time; // [kind]: by instruction of main, then their sum; NULL: not asked for yet
 } balance;
 
-typedef enum { KEPT_PEAK = 1, KEPT_BYTES, KEPT_LAYERS, KEPT_CUTS, KEPT_SHARES, KEPT_TENSOR } kept_figures;
 balance auto_open(planner *pl, arena *a, const hybrid_opts *o, const strategy *s);
 // Parts of a sum, of sums up to 64 the one whose slowest is done first: pace is the ps of all the work on each of n.
 // may: are such parts possible? NULL: none are.
@@ -26,6 +25,9 @@ const u32 *auto_parts(arena *a, const double *pace, u32 n, bool (*may)(void *arg
                       void *arg);
 // Of what does not depend on the order of tasks and on sends, nor (zero: false) on the level of ZeRO.
 planner_key auto_key(const balance *b, kept_figures what, bool zero);
+static inline u64 auto_training(const balance *b) {
+  return planner_training(b->o->train, &b->o->optim, b->o->keep_gradients);
+}
 // What a microbatch takes of a device of the kind; b->time[kind], once it is known. NULL: it is not.
 const linear *auto_times(balance *b, u32 kind);
 static inline double auto_at(linear t, i64 samples) { return t.fixed + t.each * (double)samples; }

@@ -156,9 +156,19 @@ static u8 add_axis(ctx *c, plan *pn, const char *name, u32 size, bool temporal) 
 
 static loc said_at(const hybrid_opts *o, choice_id id) { return o->said ? o->said->of[id].at : (loc){0}; }
 
-static plan *frame(arena *a, const hybrid_opts *o) {
+static bool has_half(const prog *p) { // weights in f16 or bf16
+  const func_info *m = func_get(p, p->main);
+  for (u32 k = 0; k < m->nparams; k++) {
+    const dtype t = val_type(p, m, k + 1)->s.t;
+    if (m->params.v[k].r == ROLE_WEIGHT && dtype_kind_of(t) == DK_FLOAT && dtype_bytes(t) < 4) return true;
+  }
+  return false;
+}
+
+static plan *frame(arena *a, const prog *src, const hybrid_opts *o) {
   plan *pn = NEW(a, plan);
   pn->train = o->train, pn->optim = o->optim, pn->keep_gradients = o->keep_gradients;
+  pn->wide_gradients = choice_is(CHOICE_grads, o->s.grads, "f32") && has_half(src);
   pn->axes = NEWN(a, plan_axis, 8);
   pn->meshes = ZNEWN(a, plan_mesh, 1);
   pn->nmeshes = 1;
@@ -278,7 +288,7 @@ static bool batchnorm_is_shared_out(prog *src, const hybrid_opts *o) {
 plan *policy_unordered(planner *pl, arena *a, const hybrid_opts *o) {
   ctx *c = planner_source(pl)->c;
   const strategy *s = &o->s;
-  plan *pn = frame(a, o);
+  plan *pn = frame(a, planner_source(pl), o);
   pn->batchnorm_groups = policy_batchnorm(planner_source(pl), s);
   pl = planner_grouped(pl, pn->batchnorm_groups, (loc){0});
   if (!pl) return NULL;

@@ -84,7 +84,7 @@ static const double *kept_of_layers(const balance *b, const layer_list *l) {
   h.s = strategy_default(), h.said = NULL, h.no_order = true;
   h.s.tp = b->s->tp, h.s.sp = b->s->sp, h.s.tables = b->s->tables, h.s.recompute = b->s->recompute;
   h.s.mb.n = b->s->mb.n * b->s->dp.n;
-  const planner_key key = {h.s, {-KEPT_BYTES, 0}, cost_model_serial(b->o->k)};
+  const planner_key key = {KEPT_BYTES, h.s, {0}, auto_training(b), cost_model_serial(b->o->k)};
   const double *known = planner_kept_times(b->pl, &key);
   if (known) return known;
   plan_kept_value *x;
@@ -120,7 +120,9 @@ static layer_bytes bytes_of_layers(const balance *b, const layer_list *l) {
       optim_state st;
       for (u32 k = 0; b->o->train && optim_state_find(&b->o->optim, sh, k, &st); k++)
         states += shape_bytes(&st.s);
-      if (b->o->train) bytes += shape_bytes(sh) / (zero > 1 ? s->dp.n : 1) + states / (zero ? s->dp.n : 1);
+      shape grad = *sh;
+      grad.t = grad_acc_type(choice_is(CHOICE_grads, s->grads, "f32") ? GRAD_ACC_F32 : GRAD_ACC, sh->t);
+      if (b->o->train) bytes += shape_bytes(&grad) / (zero > 1 ? s->dp.n : 1) + states / (zero ? s->dp.n : 1);
       x.fixed[l->of[i]] += bytes / tp;
       seen[v] = true;
     }
