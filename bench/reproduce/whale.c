@@ -170,6 +170,43 @@ static void m6(arena *a, verdict *v) {
   m6_row(a, v, STAGE_FIRST, 1, "  the same, and replicas of a stage next to each other", 0);
 }
 
+// ---- 5.3.2: M6-MoE --------------------------------------------------------------------------------------
+// The paper's Example 5: data parallel, with the experts of every layer split over all devices.
+static outcome experts(arena *a, const char *model, u32 devices, i64 each) {
+  static const char text[] = "heddle-annotate: 1\ndefault: {replicate: all}\n"
+                             "scopes: [{match: \"*experts\", split: all}]\n"
+                             "config: {gradient_checkpoint.type: auto}\n";
+  setting x;
+  const setting_opts o = {.model = model,
+                          .machine = arena_printf(a, "%ux8 v100-32gb eth=50Gb/s", devices / 8),
+                          .half = true,
+                          .optim = OPTIM_ADAFACTOR,
+                          .batch = each * devices};
+  setting_open(&x, &o);
+  const hybrid_opts h = {.train = true, .optim = x.optim, .k = x.k};
+  plan *pn = policy_annotated(x.pl, x.a, sym_of(x.c, "experts"), text, sizeof text - 1, &h, devices);
+  const outcome y = pn ? run_plan(&x, pn) : (outcome){0};
+  setting_close(&x);
+  return y;
+}
+
+static void m6_moe(arena *a, verdict *v) {
+  const outcome first = experts(a, "m6-moe-100b", 128, 4), second = experts(a, "m6-moe-1t", 480, 1),
+                third = experts(a, "m6-moe-10t", 512, 1);
+  row(v, "M6-MoE 100B on 128 V100: days for 100 million samples", 0, 0, 1e8 / (128 * 4) * first.s / 86400,
+      "published: 1.5. Its tokens a sample are not known (here 528), nor what overlaps; %.1f GB",
+      first.peak_bytes / 1e9);
+  require(v, first.ok && first.fits, "M6-MoE 100B fits 128 V100: %.1f GB a device", first.peak_bytes / 1e9);
+  require(v, second.ok && second.fits,
+          "M6-MoE 1T fits 480 V100: %.1f GB a device; %.1f s a step of 480 samples", second.peak_bytes / 1e9,
+          second.s);
+  require(v, third.ok && !third.fits,
+          "M6-MoE 10T is refused on 512 V100 without offloading: %.1f GB a device of 34; its weights alone "
+          "in f16 "
+          "are 20 TB of 16.4",
+          third.peak_bytes / 1e9);
+}
+
 void reproduce_whale(ctx *c, verdict *v) {
   arena *a = ctx_arena(c);
   printf("== Whale's section 5 (assumed throughout: bench/reproduce/whale.c); met: within 5 %%\n");
@@ -188,7 +225,6 @@ void reproduce_whale(ctx *c, verdict *v) {
   nested(a, v);
   whale_hybrid(a, v);
   m6(a, v);
-  row_text("M6-MoE 100B to 10T", "trains", "-", "skipped: its host offloading is not modelled");
-  v->skipped++;
+  m6_moe(a, v);
   printf("\n");
 }

@@ -433,9 +433,10 @@ bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s, 
 // is refused (E_DIVIDE), but for what stays whole by that rule.
 bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, bool whole_tables);
 // The same of a part of the program: within[f] tells by instruction of function f, from 0, what is of it;
-// NULL: all. Calls that are not of it are not entered.
+// NULL: all. Calls that are not of it are not entered. shared: the axis splits the batch around these instructions,
+// so a matmul along which the split cannot go on (a router) is left to that, where it would be summed over.
 bool policy_tensor_within(planner *pl, arena *a, plan *pn, u8 axis, bool whole_tables,
-                          const bool *const *within);
+                          const bool *const *within, bool shared);
 bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis); // what tensor left whole, over the sequence
 // parts of the batch that batch norm is to take its statistics over; 0: as the model says
 u32 policy_batchnorm(const prog *src, const strategy *s);

@@ -308,7 +308,7 @@ static bool tensor(work *w, u8 axis, const bool *const *within, const annotation
   plan_mesh m = {.name = sym_of(w->c, "m"), .naxes = 1, .axis = {axis}};
   plan own = *w->pn;
   own.meshes = &m, own.nmeshes = 1;
-  if (!policy_tensor_within(w->pl, w->a, &own, axis, false, within)) return blame_scope(w, said, s);
+  if (!policy_tensor_within(w->pl, w->a, &own, axis, false, within, !weak)) return blame_scope(w, said, s);
   w->pn->trans = own.trans, w->pn->ntrans = own.ntrans;
   for (u32 k = before; k < own.ntrans; k++) own.trans[k].weak = weak;
   return true;
@@ -327,7 +327,7 @@ bool graphs_may_split(work *w, const graph *g, const u32 *part) {
   plan_axis axis = {.name = sym_of(w->c, "tp"), .size = g->d, .shares = part};
   plan_mesh m = {.name = sym_of(w->c, "m"), .naxes = 1, .axis = {1}};
   plan pn = {.naxes = 1, .axes = &axis, .nmeshes = 1, .meshes = &m};
-  const bool ok = policy_tensor_within(w->pl, tmp, &pn, 1, false, within);
+  const bool ok = policy_tensor_within(w->pl, tmp, &pn, 1, false, within, false);
   arena_free(tmp);
   diag_truncate(w->c, before);
   return ok;

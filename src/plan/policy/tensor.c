@@ -31,6 +31,7 @@ typedef struct {
   letters l;
   bool whole_tables;
   const bool *const *within; // policy_tensor_within
+  bool shared;               // likewise
   bool *done;                // per function
   double *flops;             // per function, with the functions that it calls; < 0: not yet known
   u32 matmuls;               // that are split evenly: a vocabulary alone is not tensor parallelism
@@ -207,7 +208,8 @@ static bool choose(tensor *t, func f, u32 index) {
   bool column = choose_among(t, f, index, x, n, WAY_COLUMN) ||
                 now.split[func_get(planner_source(t->pl), f)->body.v[index].origin];
   t->matmuls += column;
-  if (column || choose_among(t, f, index, x, n, WAY_UNEVEN) || is_small(t, f, index)) return true;
+  if (column || choose_among(t, f, index, x, n, WAY_UNEVEN) || t->shared || is_small(t, f, index))
+    return true;
   bool on = false; // could a split go on if it divided?
   for (u32 i = 0; i < n; i++) {
     on |= goes_on(t, &x[i]);
@@ -262,7 +264,7 @@ static bool visit(tensor *t, func f) {
 }
 
 bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, bool whole_tables) {
-  return policy_tensor_within(pl, a, pn, axis, whole_tables, NULL);
+  return policy_tensor_within(pl, a, pn, axis, whole_tables, NULL, false);
 }
 
 static u64 hash_within(const prog *p, u32 nf, const bool *const *within) {
@@ -273,14 +275,14 @@ static u64 hash_within(const prog *p, u32 nf, const bool *const *within) {
 }
 
 bool policy_tensor_within(planner *pl, arena *a, plan *pn, u8 axis, bool whole_tables,
-                          const bool *const *within) {
+                          const bool *const *within, bool shared) {
   prog *p = planner_source(pl);
   u32 room = 0, before = pn->ntrans, nkept, nf = planner_funcs(pl);
   for (u32 f = 1; f < nf; f++) room += p->funcs.v[f]->body.n;
   plan_trans *more = NEWN(a, plan_trans, before + room + 1);
   if (before) memcpy(more, pn->trans, sizeof *more * before);
   pn->trans = more;
-  u64 key = plan_axis_hash(hash_u64(axis, whole_tables), &pn->axes[axis - 1]);
+  u64 key = plan_axis_hash(hash_u64(axis, (u64)shared << 1 | whole_tables), &pn->axes[axis - 1]);
   if (within) key = hash_u64(hash_within(p, nf, within), key);
   const plan_trans *kept = planner_kept(pl, key, &nkept);
   if (kept) {
@@ -295,7 +297,8 @@ bool policy_tensor_within(planner *pl, arena *a, plan *pn, u8 axis, bool whole_t
               .axis = axis,
               .ways = plan_parts(&pn->axes[axis - 1]),
               .whole_tables = whole_tables,
-              .within = within};
+              .within = within,
+              .shared = shared};
   t.l = letters_of(pl, a);
   t.done = ZNEWN(a, bool, nf);
   t.flops = NEWN(a, double, nf);

@@ -213,6 +213,15 @@ $ heddle lower moe-8x125m:layers=1,hidden=32,heads=2,experts=4,vocab=64 --batch 
 = all_to_all %40 {peers=[0, 1, 2, 3]} over dp4
 = all_to_all %44 {peers=[0, 1, 2, 3]} over dp4
 ## What a plan file says of annotations reads back as the same plan.
+## The router stays split over the batch on more devices, too, where a sum over the hidden units would divide it.
+$ heddle lower moe-8x125m:layers=1,hidden=64,heads=2,experts=16,vocab=64 --batch 16 --seq 8 --annotate examples/annotations/experts.yaml --devices 16 --rank 0 | grep -o '= [a-z_]* .*over dp16'
+= all_to_all %40 {peers=[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]} over dp16
+= all_to_all %44 {peers=[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]} over dp16
+$ heddle sim m6-moe-10t --batch 512 --dtype f16 --train --optimizer adafactor --annotate examples/annotations/experts.yaml --machine '64x8 v100-32gb eth=50Gb/s' 2>&1 >/dev/null | head -4
+error[E0505]: rank 0 needs 175 GiB; its device has 28.8 GiB
+  --> m6-moe-10t
+  note: 24 values of einsum in @decoder.bwd: 9.14 GiB of gradients
+    --> m6-moe-10t: decoder/experts
 $ heddle plan mlp-xs:layers=4 --batch 64 --train --annotate examples/annotations/pipeline.yaml --machine '1x4 a100' -o a.plan | sed -n '6p'; heddle sim mlp-xs:layers=4 --batch 64 --plan a.plan --machine '1x4 a100' | sed -n '6p'; sed '1,2d;/^model/d' a.plan
 time per step   1.046 ms
 time per step   1.046 ms
