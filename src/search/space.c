@@ -11,6 +11,7 @@ typedef struct {
   ctx *c;
   arena *a;
   const search_opts *o;
+  const machine *on;
   u32 ranks, layers; // layers: calls of main
   u32 most_micro;    // of mb=*, where the batch is not known
   bool mixed;        // devices of several kinds
@@ -106,6 +107,42 @@ static void all_groups(points *sp, strategy *s) {
     if (mb % k == 0) with(sp, CHOICE_group, s, k);
 }
 
+// Are these places alike: each of one kind of devices, and both of the same?
+static bool same_kind(const points *sp, const strategy *s, u32 place, u32 other) {
+  const u32 n = s->dp.n * s->tp.n, first = s->skip.n + place * n, second = s->skip.n + other * n;
+  return sp->on->dev[first].kind == sp->on->dev[second].kind && machine_one_kind(sp->on, first, n) &&
+         machine_one_kind(sp->on, second, n);
+}
+
+// Degrees of the places from `place` on, which divide a place's devices; neighbours that are alike have the same.
+// tp is the highest one, so that no plan comes twice, and not all are equal, which is tp alone.
+static void degrees_from(points *sp, strategy *s, u32 *v, u32 place) {
+  const u32 block = s->dp.n * s->tp.n;
+  if (place == s->pp.n) {
+    u32 most = 0, least = block;
+    for (u32 q = 0; q < place; q++) most = MAX(most, v[q]), least = MIN(least, v[q]);
+    if (most != s->tp.n || least == most) return;
+    u32 *own = sp->counting ? v : arena_dup(sp->a, v, place * sizeof *v);
+    s->tp_stages = (choice_value){.nparts = place, .part = own};
+    next(sp, CHOICE_tp_stages + 1, s);
+    return;
+  }
+  const bool follows = place && same_kind(sp, s, place - 1, place);
+  for (u32 d = follows ? v[place - 1] : 1; d <= (follows ? v[place - 1] : s->tp.n); d++) {
+    if (block % d || (sp->o->pow2 && !pow2(d))) continue;
+    v[place] = d;
+    degrees_from(sp, s, v, place + 1);
+  }
+}
+
+static void all_tensor_degrees(points *sp, strategy *s) {
+  with(sp, CHOICE_tp_stages, s, 0);
+  if (!sp->mixed) return;
+  u32 *v = NEWN(sp->a, u32, s->pp.n);
+  degrees_from(sp, s, v, 0);
+  s->tp_stages = choice_default(CHOICE_tp_stages);
+}
+
 static void all_values(points *sp, choice_id id, strategy *s) {
   const choice_row *r = choice_get(id);
   u32 first = 0, n = 0;
@@ -118,6 +155,7 @@ static void all_values(points *sp, choice_id id, strategy *s) {
   case CHOICE_mbs: all_sizes(sp, s); return;
   case CHOICE_v: all_chunks(sp, s); return;
   case CHOICE_group: all_groups(sp, s); return;
+  case CHOICE_tp_stages: all_tensor_degrees(sp, s); return;
   default: break;
   }
   switch (r->kind) {
@@ -275,7 +313,7 @@ static void all_windows(points *sp, const machine *m, u32 ranks) {
 
 bool space_make(ctx *c, arena *a, const prog *src, const machine *on, const search_opts *o, u32 ranks,
                 search_result *r, schedule_files *files) {
-  points sp = {.c = c, .a = a, .o = o};
+  points sp = {.c = c, .a = a, .o = o, .on = on};
   const func_info *m = func_get(src, src->main);
   for (u32 i = 0; i < m->body.n; i++) sp.layers += m->body.v[i].op == OP_call;
   if (!policy_schedule_files(c, a, &o->space, files)) return false;

@@ -278,6 +278,37 @@ static void list_value(listing *l, u32 row, strategy *s, choice_value x) {
   if (ok && (row < CHOICE_pp || legal(l, (choice_id)row, s))) list_from(l, row + 1, s);
 }
 
+// Degrees by place that `*` has on a machine of several kinds: divisors of a place's devices, the highest is tp, not
+// all are equal, and two places next to each other that have devices of one kind alone have the same.
+static bool degrees_wanted(const listing *l, const strategy *s, const u32 *v) {
+  const u32 n = s->dp.n * s->tp.n;
+  u32 most = 0;
+  bool equal = true;
+  for (u32 q = 0; q < s->pp.n; q++) {
+    if (n % v[q] || (l->o.pow2 && !power(v[q]))) return false;
+    most = MAX(most, v[q]), equal = equal && v[q] == v[0];
+    bool one = q > 0; // all devices of this place and of the one before
+    for (u32 i = 0; one && i < 2 * n; i++)
+      one = l->w->m->dev[l->first + (q - 1) * n + i].kind == l->w->m->dev[l->first + q * n].kind;
+    if (one && v[q] != v[q - 1]) return false;
+  }
+  return most == s->tp.n && !equal;
+}
+
+static void list_degrees(listing *l, strategy *s) {
+  u32 *v = NEWN(l->w->a, u32, s->pp.n), q = 0;
+  for (u32 i = 0; i < s->pp.n; i++) v[i] = 1;
+  while (q < s->pp.n && !l->too_many) { // as the digits of a number
+    if (degrees_wanted(l, s, v)) {
+      s->tp_stages = (choice_value){.nparts = s->pp.n, .part = arena_dup(l->w->a, v, s->pp.n * sizeof *v)};
+      list_from(l, CHOICE_tp_stages + 1, s);
+    }
+    for (q = 0; q < s->pp.n && v[q] == s->tp.n; q++) v[q] = 1;
+    if (q < s->pp.n) v[q]++;
+  }
+  s->tp_stages = choice_default(CHOICE_tp_stages);
+}
+
 static void list_from(listing *l, u32 row, strategy *s) {
   if (l->too_many) return;
   if (row == CHOICE_COUNT) {
@@ -294,6 +325,8 @@ static void list_from(listing *l, u32 row, strategy *s) {
   const u32 most = star ? highest(l, id) : 0;
   const choice_value dflt = choice_default(id);
   for (u32 k = 0; star && k <= most; k++) list_value(l, row, s, (choice_value){.n = k});
+  if (star && id == CHOICE_tp_stages && several_kinds(l) && choice_applies(id, s, l->o.train))
+    list_degrees(l, s);
   for (u32 k = 0; k < x->n; k++) list_value(l, row, s, x->v[k]);
   if (!is_said(x, dflt) && (!star || dflt.n > most)) list_value(l, row, s, dflt); // once
   const choice_value word = choice_of_mixed(id);
