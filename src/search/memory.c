@@ -133,12 +133,13 @@ static known_kept *kept_of(const memory_bounds *b, worker *w, const search_opts 
   h.k = w->k;
   arena *tmp = arena_new();
   const plan *pn = policy_hybrid(w->pl, tmp, &h);
+  const bool wide = pn && pn->wide_gradients;
   bool *accumulates = NULL;
   if (pn && !pn->batchnorm_groups) x->n = plan_kept(w->pl, pn, w->k, w->a, &x->v, &accumulates);
   arena_free(tmp);
   diag_truncate(w->c, before);
   list_kept(&x->sums, w->a, nbody, x->n, x->v);
-  list_grads(b, x, w->a, planner_source(w->pl), pn && pn->wide_gradients, accumulates);
+  list_grads(b, x, w->a, planner_source(w->pl), wide, accumulates);
   if (!s->recompute.n) return x;
   strategy less = of;
   less.recompute = choice_default(CHOICE_recompute);
