@@ -788,7 +788,11 @@ TEST(cost_every_model) {
           CHECK(cost_explain(k, p, p->funcs.v[f], in, g, 0, &cost, &e) && cost.ps == ps);
         }
     }
-    CHECK_MSG(diag_count(c) == 0, "%s: %s", front_family_get(r)->name, diag_render(c, a));
+    // On one device a layer of the largest one is 3,000 times what was measured.
+    const bool largest = !strcmp(front_family_get(r)->name, "m6-moe-10t");
+    for (u32 k = 0; k < diag_count(c); k++)
+      CHECK_MSG(largest && diag_get(c, k).id == W_EXTRAPOLATED, "%s: %s", front_family_get(r)->name,
+                diag_render(c, a));
     diag_clear(c);
     prog_free(p);
   }
