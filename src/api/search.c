@@ -46,7 +46,10 @@ static void describe_best(heddle_search *f) {
                             .machine = machine_title(f->o.a, f->m->m),
                             .ranks = f->so.ranks ? f->so.ranks : f->m->m->nranks};
   if (!f->r.nfit) return;
-  const plan pn = {.batchnorm_groups = policy_batchnorm(p, &f->r.point[0].s)}; // what policy_hybrid gives it
+  batchnorm_stats has;
+  pass_batchnorm_of(p, &has);
+  const plan pn = {.batchnorm_groups =
+                       policy_batchnorm(&has, &f->r.point[0].s)}; // what policy_hybrid gives it
   f->about.batchnorm = plan_batchnorm(p, &pn);
 }
 

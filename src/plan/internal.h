@@ -59,6 +59,7 @@ struct planner {
   })
   times;
   hmap times_map;
+  batchnorm_stats batchnorm;
   VEC(u32) inputs; // parameters of main that are inputs or labels
   VEC(refusal) refusals;
   hmap refusal_map;

@@ -228,7 +228,7 @@ typedef enum {
   KEPT_MODELLED, // times of layers by the cost model (measured.c)
   KEPT_PEAK,
   KEPT_BYTES,
-  KEPT_LAYERS,
+  KEPT_WEIGHTS,
   KEPT_CUTS,
   KEPT_SHARES,
   KEPT_TENSOR, // policy/balance.c, layers_auto.c
@@ -245,6 +245,7 @@ static inline u64 planner_training(bool train, const optim_opts *o, bool keep_gr
 }
 const double *planner_kept_times(const planner *pl, const planner_key *key); // NULL: nothing kept
 void planner_keep_times(planner *pl, const planner_key *key, const double *v, u32 n);
+const batchnorm_stats *planner_batchnorm(const planner *pl); // of the source program; groups 0: it has none
 u32 planner_inputs(const planner *pl,
                    const u32 **param); // parameters of main that are inputs or labels, from 0
 // Last instructions of so many stages, dealt out as `layers` says, likewise; numbers from 1.
@@ -439,7 +440,7 @@ bool policy_tensor_within(planner *pl, arena *a, plan *pn, u8 axis, bool whole_t
                           const bool *const *within, bool shared);
 bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis); // what tensor left whole, over the sequence
 // parts of the batch that batch norm is to take its statistics over; 0: as the model says
-u32 policy_batchnorm(const prog *src, const strategy *s);
+u32 policy_batchnorm(const batchnorm_stats *has, const strategy *s);
 // Sequences of all places: the schedule that the strategy names, or that its file has. at: where it says so.
 // *file: the file's; NULL: there is none, and stage s lies on place s mod pp. False and diagnostics if the
 // figures do not go together, or the file has what is not planned.

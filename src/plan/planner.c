@@ -14,6 +14,7 @@ planner *planner_new(prog *src) {
       if (!in->origin) in->origin = ++p->norigins;
     }
   pl->nfuncs = p->funcs.n;
+  pass_batchnorm_of(p, &pl->batchnorm);
   const func_info *m = func_get(p, p->main);
   pl->cone = ZNEWN(a, bool, m->body.n + 1);
   pl->last_use = ZNEWN(a, u32, m->values.n);
@@ -33,6 +34,8 @@ planner *planner_new(prog *src) {
     if (m->params.v[i].r == ROLE_INPUT || m->params.v[i].r == ROLE_LABEL) *vec_push(a, &pl->inputs) = i;
   return pl;
 }
+
+const batchnorm_stats *planner_batchnorm(const planner *pl) { return &pl->batchnorm; }
 
 u32 planner_inputs(const planner *pl, const u32 **param) {
   *param = pl->inputs.v;

@@ -633,7 +633,7 @@ static bool normalise(work *w, bool *changed) {
   if (parts > CHOICE_MOST) parts = 1; // no batch is so large: it will be refused
   const strategy s = strategy_of("dp=%u mb=%u", (u32)parts, K);
   planner *before = w->pl;
-  w->pn->batchnorm_groups = policy_batchnorm(w->p, &s);
+  w->pn->batchnorm_groups = policy_batchnorm(planner_batchnorm(w->pl), &s);
   w->pl = planner_grouped(w->pl, w->pn->batchnorm_groups, (loc){0});
   *changed = w->pl != before;
   return w->pl != NULL;

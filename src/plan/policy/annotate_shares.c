@@ -60,8 +60,7 @@ static bool said(work *w, const shares_info *s, const char *what, u32 n, const c
 }
 
 static bool said_of_batch(work *w, const shares_info *s, const char *what, const u32 *part) {
-  batchnorm_stats has;
-  if (!part || !pass_batchnorm_of(w->p, &has)) return true;
+  if (!part || !planner_batchnorm(w->pl)->groups) return true;
   diag(w->c, E_ANNOTATE, s->where, "%s: batch norm would take its statistics over unequal parts of the batch",
        what);
   diag_hint(w->c, "equal shares");
@@ -275,9 +274,8 @@ const times *shares_open(work *w) {
 
 void shares_by_time(const times *x, bool splits, shares_of_batch batch) {
   work *w = x->w;
-  batchnorm_stats has;
   const u32 before = diag_count(w->c);
-  const bool may_batch = !pass_batchnorm_of(w->p, &has) && !inside(w);
+  const bool may_batch = !planner_batchnorm(w->pl)->groups && !inside(w);
   for (u32 k = 0; k < w->ngraphs; k++)
     if (is_auto(&w->graph[k].scope->shares)) w->graph[k].shares = NULL;
   if (is_auto(&w->x->replicas)) w->rep_shares = NULL;

@@ -6,9 +6,8 @@
 // statistics are communicated.
 #include "plan/plan.h"
 
-u32 policy_batchnorm(const prog *src, const strategy *s) {
-  batchnorm_stats has;
+u32 policy_batchnorm(const batchnorm_stats *has, const strategy *s) {
   i64 parts = (i64)s->dp.n * s->mb.n, groups = choice_is(CHOICE_bn, s->bn, "sync") ? s->mb.n : parts;
-  if (!pass_batchnorm_of(src, &has) || has.groups > 1) return 0;   // the model's own groups stay
-  return groups > 1 && has.samples % parts == 0 ? (u32)groups : 0; // else policy_batch refuses
+  if (has->groups != 1) return 0; // the model has none, or its own groups stay
+  return groups > 1 && has->samples % parts == 0 ? (u32)groups : 0; // else policy_batch refuses
 }

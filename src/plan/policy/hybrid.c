@@ -275,9 +275,8 @@ static bool parameters_meet(prog *p, arena *a, const plan *pn, loc where) {
 }
 
 // Every data rank has as many samples of its own, or statistics are over all of them.
-static bool batchnorm_is_shared_out(prog *src, const hybrid_opts *o) {
-  batchnorm_stats has;
-  if (!shares_of(o->s.dp_shares) || !pass_batchnorm_of(src, &has) || choice_is(CHOICE_bn, o->s.bn, "sync"))
+static bool batchnorm_is_shared_out(const planner *pl, prog *src, const hybrid_opts *o) {
+  if (!shares_of(o->s.dp_shares) || !planner_batchnorm(pl)->groups || choice_is(CHOICE_bn, o->s.bn, "sync"))
     return true;
   diag(src->c, E_STRATEGY, said_at(o, CHOICE_dp_shares),
        "dp.shares: batch norm would take its statistics over unequal parts of the batch");
@@ -289,10 +288,10 @@ plan *policy_unordered(planner *pl, arena *a, const hybrid_opts *o) {
   ctx *c = planner_source(pl)->c;
   const strategy *s = &o->s;
   plan *pn = frame(a, planner_source(pl), o);
-  pn->batchnorm_groups = policy_batchnorm(planner_source(pl), s);
+  pn->batchnorm_groups = policy_batchnorm(planner_batchnorm(pl), s);
   pl = planner_grouped(pl, pn->batchnorm_groups, (loc){0});
   if (!pl) return NULL;
-  if (!batchnorm_is_shared_out(planner_source(pl), o)) return NULL;
+  if (!batchnorm_is_shared_out(pl, planner_source(pl), o)) return NULL;
   if (s->tp_stages.nparts) return unordered_by_degree(pl, a, pn, s) ? pn : NULL;
   add_axis(c, pn, "pp", s->pp.n, false);
   add_axis(c, pn, "dp", s->dp.n, false);

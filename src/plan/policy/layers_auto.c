@@ -98,41 +98,48 @@ static const double *kept_of_layers(const balance *b, const layer_list *l) {
   return kept;
 }
 
-// Weights, gradients and states as tensor parallelism and ZeRO split them, if that splits everything; what
-// one microbatch keeps for its backward.
-static layer_bytes bytes_of_layers(const balance *b, const layer_list *l) {
-  prog *p = planner_source(b->pl);
+// Bytes of the weights that each layer is the first to read, of their gradients, and of their states.
+enum { OF_WEIGHTS, OF_GRADIENTS, OF_STATES, LAYER_BYTES };
+static const double *weights_of_layers(const balance *b, const layer_list *l) {
+  const prog *p = planner_source(b->pl);
   const func_info *m = func_get(p, p->main);
-  layer_bytes x = {ZNEWN(b->a, i64, l->n + 1), ZNEWN(b->a, i64, l->n + 1)};
-  const strategy *s = b->s;
-  const u32 zero = b->o->train ? s->zero.n : 0, tp = s->tp.n;
-  const planner_key key = auto_key(b, KEPT_LAYERS, true);
+  const grad_mark mark = choice_is(CHOICE_grads, b->s->grads, "f32") ? GRAD_ACC_F32 : GRAD_ACC;
+  planner_key key = {KEPT_WEIGHTS, strategy_default(), {mark}, auto_training(b), cost_model_serial(b->o->k)};
   const double *known = planner_kept_times(b->pl, &key);
-  for (u32 k = 0; known && k < l->n; k++) x.fixed[k] = (i64)known[k], x.kept[k] = (i64)known[l->n + k];
-  if (known) return x;
+  if (known) return known;
+  double *sum = ZNEWN(b->a, double, LAYER_BYTES * l->n + 1);
   bool *seen = ZNEWN(b->a, bool, m->nparams + 1);
   for (u32 i = 0; i < m->body.n; i++)
     for (u32 o = 0; o < instr_nopd(m, &m->body.v[i]); o++) {
       const value v = opd_of(m, &m->body.v[i], o);
       if (v > m->nparams || seen[v] || m->params.v[v - 1].r != ROLE_WEIGHT) continue;
-      const shape *sh = &val_type(p, m, v)->s;
-      i64 bytes = shape_bytes(sh) / (zero > 2 ? s->dp.n : 1), states = 0;
+      shape s = val_type(p, m, v)->s;
+      double *of = &sum[LAYER_BYTES * l->of[i]];
       optim_state st;
-      for (u32 k = 0; b->o->train && optim_state_find(&b->o->optim, sh, k, &st); k++)
-        states += shape_bytes(&st.s);
-      shape grad = *sh;
-      grad.t = grad_acc_type(choice_is(CHOICE_grads, s->grads, "f32") ? GRAD_ACC_F32 : GRAD_ACC, sh->t);
-      if (b->o->train) bytes += shape_bytes(&grad) / (zero > 1 ? s->dp.n : 1) + states / (zero ? s->dp.n : 1);
-      x.fixed[l->of[i]] += bytes / tp;
       seen[v] = true;
+      of[OF_WEIGHTS] += (double)shape_bytes(&s);
+      for (u32 k = 0; b->o->train && optim_state_find(&b->o->optim, &s, k, &st); k++)
+        of[OF_STATES] += (double)shape_bytes(&st.s);
+      s.t = grad_acc_type(mark, s.t);
+      if (b->o->train) of[OF_GRADIENTS] += (double)shape_bytes(&s);
     }
-  const double *kept = b->o->train ? kept_of_layers(b, l) : NULL;
-  double *all = ZNEWN(b->a, double, 2 * l->n + 1);
-  for (u32 k = 0; k < l->n; k++) {
+  planner_keep_times(b->pl, &key, sum, LAYER_BYTES * l->n);
+  return sum;
+}
+
+// These as tensor parallelism and ZeRO split them, if that splits everything; what one microbatch keeps for its
+// backward.
+static layer_bytes bytes_of_layers(const balance *b, const layer_list *l) {
+  const strategy *s = b->s;
+  const u32 zero = b->o->train ? s->zero.n : 0;
+  const double *of = weights_of_layers(b, l), *kept = b->o->train ? kept_of_layers(b, l) : NULL;
+  layer_bytes x = {ZNEWN(b->a, i64, l->n + 1), ZNEWN(b->a, i64, l->n + 1)};
+  for (u32 k = 0; k < l->n; k++, of += LAYER_BYTES) {
+    const double all = of[OF_WEIGHTS] / (zero > 2 ? s->dp.n : 1) +
+                       of[OF_GRADIENTS] / (zero > 1 ? s->dp.n : 1) + of[OF_STATES] / (zero ? s->dp.n : 1);
+    x.fixed[k] = (i64)(all / s->tp.n);
     if (kept) x.kept[k] = (i64)kept[k];
-    all[k] = (double)x.fixed[k], all[l->n + k] = (double)x.kept[k];
   }
-  planner_keep_times(b->pl, &key, all, 2 * l->n);
   return x;
 }
 
