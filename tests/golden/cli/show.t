@@ -195,6 +195,7 @@ model         kind       layers  hidden  heads     ffn    vocab  positions  expe
 m6-10b        m6             24   3,840     32  15,360   21,128        512
 m6-moe-100b   m6moe          12   1,024     16   4,096   21,128        512      512
 m6-moe-1t     m6moe          12   1,024     16  21,248   21,128        512      960
+m6-moe-10t    m6moe          24   1,024     16   9,984   21,128        512   10,240
 gnmt          gnmt            8   1,024                  32,000         50
 $ heddle show m6-10b --dtype f16 | head -4
 model         m6-10b
@@ -229,5 +230,5 @@ encoder.backward      1           155  8.39 million  6.73 GFLOP           3.9 %
 
 $ heddle show m6
 error[E0115]: `m6` is neither a file nor a built-in model
-  hint: built-in models whose names begin so: m6-10b, m6-moe-100b, m6-moe-1t
+  hint: built-in models whose names begin so: m6-10b, m6-moe-100b, m6-moe-1t, m6-moe-10t
 [1]
