@@ -151,7 +151,8 @@ typedef uint32_t heddle_value; // of a builder; 0: none
 heddle_builder *heddle_builder_new(heddle_session *s,
                                    const char *name); // name: what diagnostics call the model
 void heddle_builder_free(heddle_builder *b);
-// A parameter of the function that is open, or of the model: role "input", "weight", "state", "label" or "const"; type as
+// A parameter of the function that is open, or of the model: role "input" (also NULL), "weight", "state", "label" or
+// "const"; type as
 // program text has it. At any time; parameters keep the order of these calls.
 heddle_value heddle_builder_parameter(heddle_builder *b, const char *role, const char *name,
                                       const char *type);
@@ -160,23 +161,24 @@ heddle_value heddle_builder_parameter(heddle_builder *b, const char *role, const
 heddle_value heddle_builder_op(heddle_builder *b, const char *op, const char *attributes, uint32_t n,
                                const heddle_value *operands);
 heddle_value heddle_builder_result(heddle_builder *b, heddle_value v, uint32_t index);
-bool heddle_builder_name(heddle_builder *b, heddle_value v, const char *name); // of a result
+bool heddle_builder_name(heddle_builder *b, heddle_value v, const char *name); // of a result or a parameter
 // A repeated block: what is built until heddle_builder_return goes into a function, which may then be called as
 // often as the model has the block. Inside a function no other one, and no scope that began outside.
 bool heddle_builder_function(heddle_builder *b, const char *name);
 bool heddle_builder_return(heddle_builder *b, uint32_t n, const heddle_value *results);
 heddle_value heddle_builder_call(heddle_builder *b, const char *function, uint32_t n,
                                  const heddle_value *operands);
-// Scopes: what is built until heddle_builder_end is replicated, or split, over so many devices (HEDDLE_ALL; 0: not said).
-// name: what reports call it; NULL: its number. A split may be inside a replicate.
+// Scopes: what is built until heddle_builder_end is replicated, or split, over so many devices (1 to 65535; HEDDLE_ALL;
+// 0: not said). name: what reports call it; NULL: its number. Scopes of one name, kind and size are one task graph. A split may be inside a replicate.
 bool heddle_builder_replicate(heddle_builder *b, uint32_t devices, const char *name);
 bool heddle_builder_split(heddle_builder *b, uint32_t devices, const char *name);
 bool heddle_builder_end(heddle_builder *b);
 // What the devices of the scope that is open get, or where none is open replicas of the model, in parts of their
-// sum. n 0: equal shares. Where this is not said shares are found (docs/annotations.md).
+// sum, which are copied. n 0: equal shares. Where this is not said shares are found (docs/annotations.md).
 bool heddle_builder_shares(heddle_builder *b, uint32_t n, const uint32_t *parts);
 bool heddle_builder_default(heddle_builder *b, uint32_t devices); // what stands in no scope: replicated
-bool heddle_builder_setting(heddle_builder *b, const char *key, const char *value); // "num_micro_batch", "8"
+// "num_micro_batch", "8"; what it says is looked at when a plan is made.
+bool heddle_builder_setting(heddle_builder *b, const char *key, const char *value);
 // The model, which returns these values. The builder is then of no more use.
 heddle_program *heddle_builder_program(heddle_builder *b, uint32_t n, const heddle_value *results);
 
@@ -213,7 +215,8 @@ uint32_t heddle_machine_ranks(const heddle_machine *m);
 
 // ---- plans ----------------------------------------------------------------------------------------------
 typedef struct {
-  bool train; // with gradients and update; the program must end in a loss
+  bool train; // with gradients and update. Where the first result is no scalar a loss is added: cross entropy
+              // with `labels` where it looks like scores of classes, else the mean square against `target`
   heddle_optimizer optimizer;
   heddle_machine *machine; // what `auto` balances for (dp.shares, tp.shares, layers); NULL: `auto` is refused
   const char *costs;       // its cost model; NULL: "heddle"
@@ -320,9 +323,10 @@ heddle_search *heddle_search_merge(heddle_session *s, uint32_t n, const char *co
 // The report with the answers to questions about it, and what would help its best plan.
 typedef struct {
   const char
-      *why;     // "tp=8 pp=8": why not the best plan with these choices? It is simulated and set beside the
-                // winner. NULL: not asked
-  bool what_if; // searched again with 25 % and 50 % more memory, and with twice the devices
+      *why; // "tp=8 pp=8": why not the best plan with these choices? It is simulated and set beside the
+            // winner. NULL: not asked
+  bool
+      what_if; // searched again with 25 % and 50 % more memory, with twice the devices, and without each kind
 } heddle_search_questions;
 // NULL and a diagnostic if `why` is no strategy with one value for each choice, or no plan here has it.
 const char *heddle_search_answer(heddle_search *f, const heddle_search_questions *q, heddle_format format);

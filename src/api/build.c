@@ -99,7 +99,7 @@ static heddle_value parameter(heddle_builder *b, const char *role_name, const ch
   func_info *f = func_get(p, b->b.f);
   type t;
   u32 r = 0;
-  while (r < COUNT_OF(word) && strcmp(word[r], role_name)) r++;
+  while (role_name && r < COUNT_OF(word) && strcmp(word[r], role_name)) r++;
   if (r == COUNT_OF(word)) {
     fail(b, E_USAGE, "`%s` is no role of a parameter", role_name);
     diag_hint(p->c, "input, weight, state, label or const");
@@ -243,10 +243,14 @@ heddle_value heddle_builder_call(heddle_builder *b, const char *function, uint32
 }
 
 // ---- annotations ----------------------------------------------------------------------------------------
+static bool is_count(heddle_builder *b, uint32_t devices) {
+  return devices <= UINT16_MAX || devices == HEDDLE_ALL ||
+         fail(b, E_LIMIT, "%u devices; at most %u, or HEDDLE_ALL", devices, UINT16_MAX);
+}
+
 static bool open_scope(heddle_builder *b, bool split, uint32_t devices, const char *name) {
   prog *p = b->p;
-  if (devices > UINT16_MAX && devices != HEDDLE_ALL)
-    return fail(b, E_LIMIT, "%u devices; at most %u", devices, UINT16_MAX);
+  if (!is_count(b, devices)) return false;
   b->b.scope = scope_add(p, &(scope_info){.parent = b->b.scope,
                                           .split = split,
                                           .count = devices,
@@ -293,6 +297,7 @@ bool heddle_builder_shares(heddle_builder *b, uint32_t n, const uint32_t *parts)
 }
 
 static bool set_default(heddle_builder *b, uint32_t devices) {
+  if (!is_count(b, devices)) return false;
   b->p->scopes.v[0] = (scope_info){.count = devices, .where = b->b.where};
   return b->p->has_default = true;
 }
@@ -317,7 +322,11 @@ static heddle_program *finish(heddle_builder *b, uint32_t n, const heddle_value 
     fail(b, E_USAGE, "@%s is still open: heddle_builder_return ends it", func_name(b, b->b.f));
     return NULL;
   }
-  if (!end_function(b, n, results) || !ir_verify(b->p)) return NULL;
+  if (!end_function(b, n, results)) return NULL;
+  if (!ir_verify(b->p)) {
+    b->b.failed = true;
+    return NULL;
+  }
   heddle_program *p = program_wrap(b->o.s, b->p, b->name);
   b->p = NULL, b->ended = true;
   return p;

@@ -73,6 +73,11 @@ static heddle_plan *annotated(heddle_program *p, const char *name, const char *t
   const cost_opts costs = {.model = o->costs};
   if (o->machine && !(h.k = cost_model_new(c, b->o.a, o->machine->m, &costs))) return checked(b, NULL);
   if (!optimizer_read(c, &o->optimizer, &h.optim)) return checked(b, NULL);
+  if (!text && !annotations_in(p->p)) {
+    diag(c, E_ANNOTATE, func_get(p->p, p->p->main)->where, "the program has no annotations");
+    diag_hint(c, "a text or a file of them, or heddle_plan_make with a strategy");
+    return checked(b, NULL);
+  }
   b = checked(
       b, policy_annotated(program_planner(p), b->o.a, sym_of(c, name ? name : ""), text, n, &h, o->devices));
   if (b) b->pn->model = p->name;

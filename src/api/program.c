@@ -37,9 +37,10 @@ bool heddle_program_annotated(const heddle_program *p) { return p && annotations
 void program_leave_annotations(heddle_program *p) {
   if (!annotations_in(p->p)) return;
   const prog *q = p->p;
-  const loc at = q->scopes.n > 1 ? q->scopes.v[1].where
-                 : q->settings.n ? q->settings.v[0].where
-                                 : q->scopes.v[0].where;
+  const loc at = q->scopes.n > 1  ? q->scopes.v[1].where
+                 : q->settings.n  ? q->settings.v[0].where
+                 : q->has_default ? q->scopes.v[0].where
+                                  : q->replicas.where;
   diag(q->c, W_IGNORED, at, "the annotations of the program are left out: the strategy decides");
 }
 

@@ -82,8 +82,9 @@ bool shrink_until(shrinking *s, double elems, double points);
 i64 shrink_extent(const shrinking *s, u32 id);             // as it is now
 i64 shrink_stride(const shrinking *s, u32 id, i64 stride); // what a cut's stride has become
 // A copy with these extents, same functions, instructions and values; constant elements become the corner of
-// what they were. NULL and diagnostics if it does not verify.
-prog *shrink_program(const shrinking *s);
+// what they were. Of its functions the first `nfuncs` (their ids are below that). NULL and diagnostics if it does
+// not verify.
+prog *shrink_program(const shrinking *s, u32 nfuncs);
 void shrink_print(const shrinking *s,
                   strbuf *out); // "1024 -> 8 (tokens[1]), 50257 -> 5 (wte[0])"; "" if nothing
 #endif

@@ -411,12 +411,13 @@ static void instr_now(shrinking *s, prog *q, func f, u32 index) {
   arena_release(s->tmp, m);
 }
 
-prog *shrink_program(const shrinking *from) {
+prog *shrink_program(const shrinking *from, u32 nfuncs) {
   shrinking *s = &(shrinking){0};
   *s = *from;
   prog *q = prog_clone(s->p, s->p->c);
   s->tmp = arena_new();
-  for (u32 f = 1; f < s->p->funcs.n; f++) {
+  q->funcs.n = MIN(q->funcs.n, nfuncs);
+  for (u32 f = 1; f < q->funcs.n; f++) {
     func_info *fi = func_get(q, (func){f});
     for (value v = 1; s->calls[f] > 0 && v < fi->values.n; v++)
       if (!val_type(s->p, fi, v)->tuple) fi->values.v[v].ty = type_now(s, q, (func){f}, v);

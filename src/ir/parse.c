@@ -272,7 +272,10 @@ static bool statement(reader *r) {
   case 8: return parse_blob(ps);
   case 9: return parse_default(ps);
   case 10: return parse_settings(ps);
-  case 11: return parse_shares(ps, &ps->p->replicas);
+  case 11:
+    if (!ps->p->replicas.how) return parse_shares(ps, &ps->p->replicas);
+    diag(ps->c, E_NAME, lex_loc(&ps->l), "a second line of replicas");
+    return false;
   default: return parse_error(ps, "a declaration or a function");
   }
 }

@@ -383,7 +383,7 @@ bool parse_loc(parser *ps, loc *out) {
 // ---- annotations ------------------------------------------------------------------------------------
 bool parse_shares(parser *ps, shares_info *out) {
   VEC(u32) part = {0};
-  out->where = lex_loc(&ps->l);
+  *out = (shares_info){.where = lex_loc(&ps->l)};
   out->how = parse_word(ps, "auto") ? SHARES_AUTO : parse_word(ps, "equal") ? SHARES_EQUAL : SHARES_PARTS;
   if (out->how != SHARES_PARTS) return true;
   if (!parse_is(ps, '[')) return parse_error(ps, "`auto`, `equal`, or shares such as [5, 3]");

@@ -430,7 +430,9 @@ static void copy_attrs(prog *q, const prog *p, translation *t) {
   }
 }
 
-static void copy_shares(arena *a, shares_info *s) {
+static void copy_shares(arena *a, shares_info *s, translation *t) {
+  loc last = {0}, last_to = {0};
+  s->where = loc_to(t, s->where, &last, &last_to);
   if (s->n) s->part = arena_dup(a, s->part, s->n * sizeof *s->part);
 }
 
@@ -438,6 +440,7 @@ prog *prog_clone(const prog *p, ctx *c) {
   arena *a = arena_new();
   prog *q = arena_dup(a, p, sizeof *p);
   translation t = {p->c, c};
+  loc last = {0}, last_to = {0};
   q->c = c;
   q->a = a;
   q->serial = next_serial();
@@ -462,14 +465,16 @@ prog *prog_clone(const prog *p, ctx *c) {
   copy_map(a, &q->point_map, &p->point_map);
   DUP(a, &q->scopes);
   for (u32 k = 0; k < q->scopes.n; k++) {
-    q->scopes.v[k].name = sym_to(&t, q->scopes.v[k].name);
-    copy_shares(a, &q->scopes.v[k].shares);
+    scope_info *s = &q->scopes.v[k];
+    s->name = sym_to(&t, s->name), s->where = loc_to(&t, s->where, &last, &last_to);
+    copy_shares(a, &s->shares, &t);
   }
-  copy_shares(a, &q->replicas);
+  copy_shares(a, &q->replicas, &t);
   DUP(a, &q->settings);
   for (u32 k = 0; k < q->settings.n; k++) {
     setting_info *s = &q->settings.v[k];
     s->key = sym_to(&t, s->key), s->value = sym_to(&t, s->value);
+    s->where = loc_to(&t, s->where, &last, &last_to);
   }
   DUP(a, &q->funcs);
   for (u32 k = 1; k < q->funcs.n; k++) q->funcs.v[k] = copy_func(q, p->funcs.v[k], &t);

@@ -9,6 +9,9 @@ static bool make_space(apply *x) {
     x->axis[i + 1] = axis_add(sp, pn->axes[i].name, pn->axes[i].size, pn->axes[i].temporal);
     if (!x->axis[i + 1]) return false;
   }
+  for (u32 i = 0; i < pn->ntrans; i++)
+    if (!pn->trans[i].instr && pn->trans[i].fn.i == x->src->main.i)
+      x->batch_axes |= 1ull << x->axis[pn->trans[i].axis];
   x->mesh = NEWN(x->a, mesh, pn->nmeshes + 1);
   for (u32 i = 0; i < pn->nmeshes; i++) {
     u8 ax[MESH_AXES];

@@ -284,9 +284,8 @@ static plan smaller_plan(const planner *pl, const plan *pn, arena *a, const clas
 
 static bool compare_smaller(planner *pl, const plan *pn, cost_model *k, const verify_opts *o,
                             const shrinking *sh, arena *a, verify_report *r) {
-  prog *src = shrink_program(sh);
+  prog *src = shrink_program(sh, pl->nfuncs); // the planner's own follow
   if (!src) return false;
-  src->funcs.n = pl->nfuncs; // the planner's own follow
   plan q = smaller_plan(pl, pn, a, planner_classes(pl), sh);
   q.batchnorm_groups = 0; // they are in the smaller program
   planner *small = planner_new(src);

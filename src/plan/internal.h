@@ -105,12 +105,12 @@ typedef struct stage_source {
 stage_source *planner_stage(planner *pl, u32 from, u32 to);
 const grad_pair *planner_grad(planner *pl, func f, const grad_opts *o,
                               u64 key); // cached by f, o and key; NULL if refused
-// The update of n weights as a function: (w.., g.., states..) -> (w'.., states'.. [, g..]), the states of one
-// kind for all weights that have it, then those of the next. Cached by types.
-// Do gradients go into accumulators? Of one microbatch they do where they are dealt out.
+// Do gradients go into accumulators? With one microbatch only if they are stored in pieces (ZeRO 2 and 3).
 static inline bool plan_accumulates(const plan *pn) {
   return (pn->time && pn->axes[pn->time - 1].size > 1) || pn->nstorage[STORAGE_GRAD];
 }
+// The update of n weights as a function: (w.., g.., states..) -> (w'.., states'.. [, g..]), the states of one
+// kind for all weights that have it, then those of the next. Cached by types.
 func planner_update(planner *pl, const value *weight, u32 n, const plan *pn);
 // ---- other forms of the source program (forms.c) --------------------------------------------------------
 // The planner of the same program with the instructions marked that the plan computes again. Kept, and freed
@@ -145,6 +145,7 @@ typedef struct apply {
   arena *a;      // scratch of this application
   cost_model *k;
   u8 axis[AXES_MAX];     // plan axis (1-based) -> axis of p's space
+  u64 batch_axes;        // axes of p's space that split inputs of main, as bits
   mesh *mesh;            // plan mesh -> mesh of p
   choice_list *choices;  // explicit choices by origin
   seen_forward *seen;    // by origin

@@ -201,6 +201,44 @@ static value as_summed(const sharding *s, value sv) {
   return v;
 }
 
+// ---- sums in f32 ------------------------------------------------------------------------------------------
+// Would the value, in that layout, be summed over ranks? axes: over which, as bits.
+static bool completes_sum(const sharding *s, value v, layout need, u64 axes) {
+  const space *sp = s->x->p->sp;
+  const layout_info *li = layout_get(sp, value_layout(s, v));
+  for (u32 i = 0; i < li->npart; i++)
+    if (axes >> li->part[i].axis & 1 && !axis_get(sp, li->part[i].axis)->temporal &&
+        layout_part_of(sp, need, li->part[i].axis) == RED_NONE)
+      return true;
+  return false;
+}
+
+static value cast_to(sharding *s, value v, dtype t) {
+  prog *p = s->x->p;
+  const attr to = attr_t(A_dtype, t);
+  shape sh = val_type(p, func_get(p, s->b.f), v)->s;
+  sh.t = t;
+  const type ty = type_tensor(p, &sh, value_layout(s, v), (group){0});
+  return emit_res(p, s->b.f, emit(&s->b, OP_cast, attrs_of(p, &to, 1), &v, 1, &ty, 1));
+}
+
+// A gradient, summed in the type of the accumulator that it goes into.
+static value summed_as(sharding *s, const instr *in, value v, layout need) {
+  const dtype t = val_type(s->x->src, s->f, opd_of(s->f, in, 0))->s.t;
+  return shard_convert(s->x, &s->b, cast_to(s, v, t), need, s->g);
+}
+
+// In a backward what is summed over ranks that share the batch is on its way to a weight's gradient: where gradients
+// are summed in f32 so is this.
+static value summed_wide(sharding *s, value v, layout need) {
+  const dtype t = val_type(s->x->p, func_get(s->x->p, s->b.f), v)->s.t;
+  const bool wide = s->x->pn->wide_gradients && s->b.flags & INSTR_BACKWARD && dtype_bytes(t) < 4 &&
+                    dtype_kind_of(t) == DK_FLOAT && completes_sum(s, v, need, s->x->batch_axes);
+  if (!wide) return shard_convert(s->x, &s->b, v, need, s->g);
+  const value sum = shard_convert(s->x, &s->b, cast_to(s, v, DT_F32), need, s->g);
+  return s->b.failed ? 0 : cast_to(s, sum, t);
+}
+
 // The operand (a source value) in the layout that is needed.
 static value operand_as(sharding *s, value sv, layout need) {
   if (s->free_param[sv]) {
@@ -212,33 +250,11 @@ static value operand_as(sharding *s, value sv, layout need) {
   if (value_layout(s, v).i == need.i) return v;
   for (converted *c = s->conv[sv]; c; c = c->next)
     if (c->l.i == need.i) return c->v;
-  value w = shard_convert(s->x, &s->b, as_summed(s, sv), need, s->g);
+  value w = summed_wide(s, as_summed(s, sv), need);
   converted *c = NEW(s->x->a, converted);
   *c = (converted){w, need, s->conv[sv]};
   s->conv[sv] = c;
   return w;
-}
-
-// ---- sums in the accumulator's type -----------------------------------------------------------------------
-// Would the value, in that layout, be summed over ranks?
-static bool completes_sum(const sharding *s, value v, layout need) {
-  const space *sp = s->x->p->sp;
-  const layout_info *li = layout_get(sp, value_layout(s, v));
-  for (u32 i = 0; i < li->npart; i++)
-    if (!axis_get(sp, li->part[i].axis)->temporal && layout_part_of(sp, need, li->part[i].axis) == RED_NONE)
-      return true;
-  return false;
-}
-
-// A gradient, summed in the type of the accumulator that it goes into.
-static value summed_as(sharding *s, const instr *in, value v, layout need) {
-  prog *p = s->x->p;
-  const attr to = attr_t(A_dtype, val_type(s->x->src, s->f, opd_of(s->f, in, 0))->s.t);
-  shape sh = val_type(p, func_get(p, s->b.f), v)->s;
-  sh.t = to.u.t;
-  const type ty = type_tensor(p, &sh, value_layout(s, v), (group){0});
-  const value wide = emit_res(p, s->b.f, emit(&s->b, OP_cast, attrs_of(p, &to, 1), &v, 1, &ty, 1));
-  return shard_convert(s->x, &s->b, wide, need, s->g);
 }
 
 // ---- instructions -----------------------------------------------------------------------------------------
@@ -528,7 +544,8 @@ static void shard_instr(sharding *s, u32 index) {
     s->b.failed = !is_free(have[k]) && plan_whole_in_time(x, in, k, have[k], need);
     if (s->b.failed) return;
     have[k] = need;
-    if (in->op == OP_accumulate && k == 1 && completes_sum(s, as_summed(s, opd_of(s->f, in, k)), need)) {
+    if (in->op == OP_accumulate && k == 1 &&
+        completes_sum(s, as_summed(s, opd_of(s->f, in, k)), need, ~0ull)) {
       opd[k] = summed_as(s, in, as_summed(s, opd_of(s->f, in, k)), need);
       op = OP_add;
     } else

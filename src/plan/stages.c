@@ -200,6 +200,49 @@ layout main_filter(const main_build *mb, layout l, group g) {
   return l;
 }
 
+// Where the index that `t` splits, of an input of main, is an index of v as well: the same split of v. False: v
+// has it not.
+static bool split_alike(const main_build *mb, const plan_trans *t, value v, plan_trans *out) {
+  const classes *k = planner_classes(mb->x->pl);
+  const u32 nd = val_type(mb->s, mb->m, v)->s.nd;
+  u32 id[16], n = classes_dim(k, mb->s->main, t->index + 1, t->dim, id, COUNT_OF(id));
+  if (!n) return false;
+  u32 at = t->stride ? n - 1 : 0; // stride 0: as major as can be
+  i64 inner = 1;
+  for (; at && t->stride >= inner * classes_get(k, id[at])->extent; at--)
+    inner *= classes_get(k, id[at])->extent;
+  const u32 class = id[at];
+  for (u32 d = 0; d < nd; d++) {
+    const u32 own = classes_dim(k, mb->s->main, v, d, id, COUNT_OF(id));
+    i64 after = 1;
+    for (u32 j = own; j-- > 0; after *= classes_get(k, id[j])->extent) {
+      if (id[j] != class) continue;
+      *out = (plan_trans){.dim = (u8)d, .axis = t->axis, .stride = t->stride / inner * after};
+      return true;
+    }
+  }
+  return false;
+}
+
+// The batch over axes that only this group has.
+static layout over_own_axes(main_build *mb, value v, const stage_build *to, layout l) {
+  space *sp = mb->p->sp;
+  const shape *sh = &val_type(mb->s, mb->m, v)->s;
+  const stage_build *from = &mb->stage[mb->stage_of[v] - 1];
+  for (u32 i = 0; i < mb->x->pn->ntrans; i++) {
+    const plan_trans *t = &mb->x->pn->trans[i];
+    const u8 ax = mb->x->axis[t->axis];
+    plan_trans own;
+    if (t->instr || t->fn.i != mb->s->main.i || axis_get(sp, ax)->temporal || layout_split_of(sp, l, ax))
+      continue;
+    if (!group_has_axis(sp, to->g, ax) || group_has_axis(sp, from->g, ax) || !split_alike(mb, t, v, &own))
+      continue;
+    const layout with = split_over(mb, &own, l, sh);
+    if (layout_fits(sp, with, sh->nd, sh->dim)) l = with;
+  }
+  return l;
+}
+
 // Layout in which a value of another stage arrives: what of its layout can be said here, and what the plan
 // adds for axes that only this group has.
 static layout arriving(main_build *mb, value v, const stage_build *to) {
@@ -217,7 +260,7 @@ static layout arriving(main_build *mb, value v, const stage_build *to) {
     if (layout_split_of(sp, l, ax) || !group_has_axis(sp, to->g, ax)) continue;
     l = split_over(mb, t, l, sh);
   }
-  return l;
+  return over_own_axes(mb, v, to, l);
 }
 
 static u32 own_of(const main_build *mb, const stage_build *s) {

@@ -48,12 +48,19 @@ static void put_other(report *r, arena *a, const char *label, const search_point
   report_line(r, "", "%s the time, %s", text_of(a, cell_x(CELL_TIMES, times)), how);
 }
 
+// Are there such plans of which is not known whether they fit?
+static bool others_alone(const search_result *s, choice_id degree, u32 ranks) {
+  for (u32 i = 0; i < s->npoints; i++)
+    if (s->point[i].s.of[degree].n == ranks && s->point[i].state == SEARCH_BOUND_TIME) return true;
+  return false;
+}
+
 static void put_alone(report *r, arena *a, const search_result *s, u32 ranks) {
   const search_point *w = &s->point[0];
   for (choice_id k = 0; choice_is_degree(k); k++) {
     const search_point *p = alone(s, k, ranks);
     const char *label = arena_printf(a, "%s alone", choice_get(k)->name);
-    if (!p || p == w) continue;
+    if (!p || p == w || (p->state == SEARCH_OVER_MEMORY && others_alone(s, k, ranks))) continue;
     if (p->state == SEARCH_OVER_MEMORY)
       report_line(r, label, "does not fit: %s", text_of(a, cell_i(CELL_BYTES, p->peak_bytes)));
     else
@@ -113,7 +120,7 @@ static void put_kinds(report *r, arena *a, const search_result *s, u32 ranks) {
   report_fact(r, "equal_ps", NULL, s->even_ps ? cell_i(CELL_PS, s->even_ps) : cell_none());
   report_fact(r, "equal_strategy", NULL, s->even_ps ? cell_text(s->even) : cell_none());
   if (!s->even_ps)
-    report_line(r, "equal shares", "no plan that gives every device the same fits");
+    report_line(r, "equal shares", "no plan that gives every device the same is possible and fits");
   else if (strcmp(s->even, name_of(a, w)))
     report_line(r, "equal shares", "%s the time at best: %s", text_of(a, cell_x(CELL_TIMES, even)), s->even);
   report_fact(r, "spread_ps", NULL, s->spread_ps ? cell_i(CELL_PS, s->spread_ps) : cell_none());

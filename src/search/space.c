@@ -118,6 +118,7 @@ static bool same_kind(const points *sp, const strategy *s, u32 place, u32 other)
 // tp is the highest one, so that no plan comes twice, and not all are equal, which is tp alone.
 static void degrees_from(points *sp, strategy *s, u32 *v, u32 place) {
   const u32 block = s->dp.n * s->tp.n;
+  if (sp->full) return;
   if (place == s->pp.n) {
     u32 most = 0, least = block;
     for (u32 q = 0; q < place; q++) most = MAX(most, v[q]), least = MIN(least, v[q]);

@@ -137,6 +137,38 @@ static void no_such_result(heddle_builder *b, heddle_value x) {
   heddle_builder_result(b, heddle_builder_op(b, "relu", NULL, 1, &x), 1);
 }
 
+static void too_many(heddle_builder *b, heddle_value x) { heddle_builder_default(b, 0xfffffffe), (void)x; }
+
+// Several results, parameters behind them, scopes in scopes.
+TEST(builder_takes_parameters_late) {
+  heddle_session *s = heddle_session_new();
+  heddle_builder *b = heddle_builder_new(s, "late");
+  const heddle_value x = heddle_builder_parameter(b, NULL, "x", "f32[8,4]");
+  heddle_builder_replicate(b, 2, "around");
+  const heddle_value half = heddle_builder_op(b, "split", "axis=1, sizes=[2, 2]", 1, &x),
+                     other = heddle_builder_result(b, half, 1),
+                     w = heddle_builder_parameter(b, "weight", "w", "f32[2,6]");
+  heddle_builder_split(b, 2, NULL);
+  const heddle_value y = heddle_builder_op(b, "matmul", NULL, 2, (heddle_value[]){other, w});
+  heddle_builder_end(b), heddle_builder_end(b);
+  const heddle_value z = heddle_builder_op(b, "matmul", NULL, 2, (heddle_value[]){half, w});
+  heddle_program *p = heddle_builder_program(b, 2, (heddle_value[]){y, z});
+  CHECK_STR(heddle_program_print(p),
+            "source \"late\"\n"
+            "\n"
+            "func @main(%x: f32[8,4], %w: f32[2,6] weight) -> (f32[8,6], f32[8,6]) {\n"
+            "  replicate 2 as around {\n"
+            "    %3, %4 = split %x {axis=1, sizes=[2, 2]} : f32[8,2], f32[8,2] loc(\"split.1\")\n"
+            "    split 2 {\n"
+            "      %5 = matmul %4, %w : f32[8,6] loc(\"matmul.2\")\n"
+            "    }\n"
+            "  }\n"
+            "  %6 = matmul %3, %w : f32[8,6] loc(\"matmul.3\")\n"
+            "  return %5, %6\n"
+            "}\n");
+  heddle_session_free(s);
+}
+
 TEST(builder_refuses) {
   void (*const make[])(heddle_builder *, heddle_value) = {unknown_op,
                                                           bad_shape,
@@ -155,7 +187,8 @@ TEST(builder_refuses) {
                                                           calls_itself,
                                                           communicates,
                                                           no_such_result,
-                                                          no_share};
+                                                          no_share,
+                                                          too_many};
   arena *a = arena_new();
   strbuf said = {.a = a};
   for (u32 k = 0; k < COUNT_OF(make); k++) refused(&said, make[k]);

@@ -44,7 +44,7 @@ TEST(shrink_keeps_cuts) {
   CHECK_STR(shrunk(s, m.a), "1024 -> 8 (tokens[1]), 1536 -> 8 (wte[1]), 24 -> 8 (h.0.attn.qkv[1]), 64 -> 8 "
                             "(h.0.attn.qkv[1]), 6144 -> 8 (h.0.mlp.up[1]), "
                             "50257 -> 9 (wte[0])");
-  prog *q = shrink_program(s);
+  prog *q = shrink_program(s, UINT32_MAX);
   CHECK_MSG(q != NULL, "%s", diag_render(m.c, m.a));
   if (q) prog_free(q);
   close_model(&m);
@@ -81,7 +81,7 @@ TEST(shrink_families) {
       shrink_cost(s, &before, &points);
       shrink_until(s, 1, 1);
       shrink_cost(s, &elems, &points);
-      prog *q = shrink_program(s);
+      prog *q = shrink_program(s, UINT32_MAX);
       CHECK_MSG(q && elems * 20 < before, "%s: %g of %g: %s", names[i], elems, before, diag_render(m.c, m.a));
       if (q) runs(q, names[i]);
       if (q) prog_free(q);

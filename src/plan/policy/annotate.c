@@ -1,4 +1,4 @@
-// annotate.c - the plan of an annotation file: scopes become task graphs, task graphs become segments on
+// annotate.c - the plan of annotations: scopes become task graphs, task graphs become segments on
 // virtual devices.
 //
 // Idea: every instruction of main belongs to one scope, or to the default; what a scope has is a task graph.
@@ -31,6 +31,12 @@ static const char *strategy_text(const work *w, const graph *g) {
   return sb_str(&b);
 }
 
+// The scope around a task graph where that has nothing of its own, so that the task graph stands for both.
+static const annotation_scope *around_alone(const work *w, u32 k) {
+  const graph *g = &w->graph[k];
+  return g->scope->parent && g->home == k ? &w->x->scope[g->scope->parent - 1] : NULL;
+}
+
 static bool sizes(work *w, bool colocated) {
   const u32 all = w->K;
   u32 most = 0;
@@ -44,11 +50,22 @@ static bool sizes(work *w, bool colocated) {
     }
     g->d = s->count == COUNT_ALL ? all : s->count ? s->count : 1;
     if (s->count) most = MAX(most, g->d);
+    const annotation_scope *around = around_alone(w, k);
+    if (!around || !around->count) continue;
+    const u32 has = around->count == COUNT_ALL ? all : around->count;
+    if (!s->count) g->d = has;
+    if (g->d == has) continue;
+    diag(w->c, E_ANNOTATE, s->count_at, "`%s` takes %u devices, but `%s`, whose devices it shares, has %u",
+         s->name, g->d, around->name, has);
+    diag_note(w->c, around->at, "on these devices");
+    diag_hint(w->c, "%s: %u", kind_of(s), has);
+    return false;
   }
   for (u32 k = 0; k < w->ngraphs; k++) {
     graph *g = &w->graph[k];
     const graph *home = &w->graph[g->home];
-    if (g->scope->count) continue;
+    const annotation_scope *around = around_alone(w, k);
+    if (g->scope->count || (around && around->count)) continue;
     if (colocated)
       g->d = most ? most : g->scope->split && all ? all : 1;
     else if (g->home != k)
@@ -462,6 +479,7 @@ static void write_order(work *w, const u32 *place, u32 nplaces, bool shared) {
 
 static bool make_order(work *w) {
   plan *pn = w->pn;
+  pn->send_stream = sym_of(w->c, "pp"), pn->send_channels = 4; // as overlap=pp channels=peer
   u32 *place = NEWN(w->a, u32, pn->nsegments), *first = NEWN(w->a, u32, w->ngraphs), nplaces = 0;
   bool shared = false;
   for (u32 s = 0; s < pn->nsegments; s++) {
@@ -496,8 +514,11 @@ static bool not_with_scopes(const work *w) {
     return false;
   }
   diag(w->c, E_ANNOTATE, w->x->scope[0].at, "a scope cannot be combined with automatic task graphs");
-  diag_note(w->c, a->at.i ? a->at : n->at, "auto.auto_parallel is true");
-  diag_hint(w->c, "leave out the scopes, or auto.auto_parallel");
+  if (a->n)
+    diag_note(w->c, a->at.i ? a->at : n->at, "auto.auto_parallel is true");
+  else
+    diag_note(w->c, n->at, "pipeline.num_stages is %u", n->n);
+  diag_hint(w->c, "leave out the scopes, or %s", a->n ? "auto.auto_parallel" : "pipeline.num_stages");
   return false;
 }
 
@@ -649,7 +670,7 @@ static void begin(work *w) {
 // Task graphs and their devices.
 static bool divide(work *w) {
   begin(w);
-  if (automatic(w)) return not_with_scopes(w) && draw(w) && place(w);
+  if (automatic(w) || w->x->config.num_stages.n > 1) return not_with_scopes(w) && draw(w) && place(w);
   return scopes_divide(w) && place(w);
 }
 

@@ -10,7 +10,6 @@ typedef struct {
   u8 axis;           // over its devices
   const u32 *shares; // of them; NULL: equal
   u32 mesh;
-  bool nested;  // inside a replicate: on its devices
   u32 from, to; // instructions, from 1: the first and the last
 } graph;
 

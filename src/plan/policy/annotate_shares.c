@@ -68,6 +68,14 @@ static bool said_of_batch(work *w, const shares_info *s, const char *what, const
 }
 
 bool shares_said(work *w) {
+  for (u32 k = 0; k < w->x->nscopes; k++) {
+    const annotation_scope *s = &w->x->scope[k];
+    if (!w->inner[k] || s->shares.how == SHARES_UNSAID || s->shares.how == SHARES_EQUAL) continue;
+    diag(w->c, E_ANNOTATE, s->shares.where,
+         "shares of `%s`: a split inside a block has those of the task graph around it", s->name);
+    diag_hint(w->c, "leave them out, or give them to the task graph");
+    return false;
+  }
   for (u32 k = 0; k < w->ngraphs; k++) {
     graph *g = &w->graph[k];
     const shares_info *s = &g->scope->shares;
@@ -220,12 +228,14 @@ static void share_devices(const times *x, bool splits, bool batch) {
   }
 }
 
-// The batch is dealt out to the devices of every task graph, and then to replicas: in units of so many samples.
-static i64 unit_of(const work *w) {
+// The batch is dealt out to the devices of every task graph, and then to replicas: in units of so many samples. 0:
+// more than a microbatch has.
+static i64 unit_of(const work *w, i64 micro) {
   i64 each = 1;
   for (u32 k = 0; k < w->ngraphs; k++) {
     bool first = !w->graph[k].scope->split;
     for (u32 j = 0; j < k; j++) first = first && !is_alike(&w->graph[k], &w->graph[j]);
+    if (first && each > micro / w->graph[k].d) return 0;
     if (first) each *= w->graph[k].d;
   }
   return each;
@@ -234,8 +244,8 @@ static i64 unit_of(const work *w) {
 // One dimension has one axis with shares: replicas, or devices of task graphs.
 static void share_replicas(const times *x) {
   work *w = x->w;
-  const i64 unit = unit_of(w);
-  if (w->R == 1 || x->micro % unit || x->micro / unit < w->R) return;
+  const i64 unit = unit_of(w, x->micro);
+  if (w->R == 1 || !unit || x->micro % unit || x->micro / unit < w->R) return;
   for (u32 k = 0; k < w->ngraphs; k++)
     if (!w->graph[k].scope->split && w->graph[k].shares) return;
   w->rep_shares = share_out(&(asked){x, NULL, unit}, x->micro / unit, w->R);

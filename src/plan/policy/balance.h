@@ -19,8 +19,8 @@ typedef struct {
 } balance;
 
 balance auto_open(planner *pl, arena *a, const hybrid_opts *o, const strategy *s);
-// Parts of a sum, of sums up to 64 the one whose slowest is done first: pace is the ps of all the work on each of n.
-// may: are such parts possible? NULL: none are.
+// The shares, of a sum of at most 64, whose slowest rank ends first. pace[x]: ps of all the work on rank x. may: can it
+// be split so? NULL: no sum can.
 const u32 *auto_parts(arena *a, const double *pace, u32 n, bool (*may)(void *arg, const u32 *part),
                       void *arg);
 // Of what does not depend on the order of tasks and on sends, nor (zero: false) on the level of ZeRO.

@@ -219,15 +219,51 @@ static bool cover(work *w, u32 *scope) {
   return true;
 }
 
-// The task graph of a scope; of the same name there is one.
+// Are they one task graph: of one name, kind and size, in scopes of which this is true?
+static bool same_scope(const work *w, const annotation_scope *s, const annotation_scope *t) {
+  if (s == t) return true;
+  if (s == &w->x->dflt || t == &w->x->dflt || strcmp(s->name, t->name)) return false;
+  if (s->split != t->split || s->count != t->count || !s->parent != !t->parent) return false;
+  return !s->parent || same_scope(w, &w->x->scope[s->parent - 1], &w->x->scope[t->parent - 1]);
+}
+
 static u32 graph_of(work *w, const annotation_scope *s) {
   for (u32 g = 0; g < w->ngraphs; g++)
-    if (w->graph[g].scope == s ||
-        (s != &w->x->dflt && !strcmp(w->graph[g].scope->name, s->name) &&
-         w->graph[g].scope->split == s->split && w->graph[g].scope->count == s->count))
-      return g + 1;
-  w->graph[w->ngraphs] = (graph){.scope = s, .home = w->ngraphs, .nested = s->parent > 0};
+    if (same_scope(w, w->graph[g].scope, s)) return g + 1;
+  w->graph[w->ngraphs] = (graph){.scope = s, .home = w->ngraphs};
   return ++w->ngraphs;
+}
+
+// What lies inside another task graph is on its devices; where that has nothing of its own, on those of the first
+// that lies inside.
+static u32 home_of(const work *w, u32 g) {
+  const annotation_scope *s = w->graph[g].scope;
+  if (!s->parent) return g;
+  const annotation_scope *around = &w->x->scope[s->parent - 1];
+  for (u32 k = 0; k < w->ngraphs; k++)
+    if (same_scope(w, w->graph[k].scope, around)) return k;
+  for (u32 k = 0; k < g; k++) {
+    const u32 parent = w->graph[k].scope->parent;
+    if (parent && same_scope(w, &w->x->scope[parent - 1], around)) return k;
+  }
+  return g;
+}
+
+static bool shares_agree(const work *w) {
+  for (u32 k = 0; k < w->x->nscopes; k++)
+    for (u32 j = 0; j < k; j++) {
+      const annotation_scope *s = &w->x->scope[k], *t = &w->x->scope[j];
+      const shares_info *x = &s->shares, *y = &t->shares;
+      if (!same_scope(w, s, t)) continue;
+      if (x->how == y->how && x->n == y->n && (!x->n || !memcmp(x->part, y->part, x->n * sizeof *x->part)))
+        continue;
+      diag(w->c, E_ANNOTATE, x->how ? x->where : s->at,
+           "scopes named `%s` are one task graph, and have other shares", s->name);
+      diag_note(w->c, y->how ? y->where : t->at, "the first of them");
+      diag_hint(w->c, "the same shares, or another name");
+      return false;
+    }
+  return true;
 }
 
 // The scope, or the one around it, if it is replicated.
@@ -252,15 +288,12 @@ static void make_graphs(work *w, const u32 *scope) {
     if (!g->from) g->from = i + 1;
     g->to = i + 1;
   }
-  for (u32 g = 0; g < w->ngraphs; g++) // a scope inside another one lies on its devices
-    if (w->graph[g].nested)
-      for (u32 k = 0; k < w->ngraphs; k++)
-        if (w->graph[k].scope == &w->x->scope[w->graph[g].scope->parent - 1]) w->graph[g].home = k;
+  for (u32 g = 0; g < w->ngraphs; g++) w->graph[g].home = home_of(w, g);
 }
 
 bool scopes_divide(work *w) {
   u32 *scope = ZNEWN(w->a, u32, w->n + 1);
-  if (!cover(w, scope)) return false;
+  if (!cover(w, scope) || !shares_agree(w)) return false;
   make_graphs(w, scope);
   return true;
 }

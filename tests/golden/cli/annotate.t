@@ -223,8 +223,8 @@ error[E0505]: rank 0 needs 175 GiB; its device has 28.8 GiB
   note: 24 values of einsum in @decoder.bwd: 9.14 GiB of gradients
     --> m6-moe-10t: decoder/experts
 $ heddle plan mlp-xs:layers=4 --batch 64 --train --annotate examples/annotations/pipeline.yaml --machine '1x4 a100' -o a.plan | sed -n '6p'; heddle sim mlp-xs:layers=4 --batch 64 --plan a.plan --machine '1x4 a100' | sed -n '6p'; sed '1,2d;/^model/d' a.plan
-time per step   1.046 ms
-time per step   1.046 ms
+time per step   919.1 us
+time per step   919.1 us
 name: "layers 0-1: replicate(1), layers 2-3: replicate(1); 2 replicas; 8 microbatches"
 train: {optimizer: sgd, lr: 0.01, momentum: 0, beta1: 0, beta2: 0, eps: 0, weight-decay: 0}
 axes: {rep: 2, dp1: 1, tg: 2}
@@ -239,6 +239,8 @@ trans:
   - {input: "z", dim: 0, axis: mb, stride: 8}
   - {input: "x", dim: 0, axis: rep, stride: 4}
   - {input: "z", dim: 0, axis: rep, stride: 4}
+send-stream: pp
+send-channels: 4
 order:
   - "F0.0*2 (B0.0 F0.2)*6 B0.6*2"
   - "(F1.0 B1.0)*8"
@@ -299,7 +301,7 @@ layers 0-1  split(4)      instructions 1-2, layers 0-1  {0-3}
 layers 2-3  replicate(2)  instructions 3-8, layers 2-3  {4,5}
 
 bridge from  to          forward  backward  fused
-layers 0-1   layers 2-3  576 KiB   384 KiB  no
+layers 0-1   layers 2-3  480 KiB   384 KiB  no
 
 ## What no scope covers joins the last replicate, never a split; scopes of one name are one task graph.
 $ echo 'heddle-annotate: 1\nscopes: [{layers: 1, replicate: 2}, {layers: 2, split: 2}]' > a.yaml; heddle verify mlp-xs:layers=6,hidden=32 --batch 64 --train --annotate a.yaml | head -6; heddle sim mlp-xs:layers=6 --batch 64 --train --annotate a.yaml --machine '1x4 a100' | sed -n '2p;/^task graph/,/^$/p;/^bridge/,/^$/p'
@@ -316,7 +318,7 @@ layer 2     split(2)      instructions 3, layer 2                  {2,3}
 
 bridge from  to       forward  backward  fused
 layer 1      layer 2  256 KiB   384 KiB  no
-layer 2      layer 1  256 KiB   128 KiB  no
+layer 2      layer 1  128 KiB   128 KiB  no
 
 $ echo 'heddle-annotate: 1\nscopes: [{name: a, layers: 0, replicate: 1}, {name: b, layers: 1, replicate: 1}, {name: a, layers: 2-3, replicate: 1}]\nconfig: {num_micro_batch: 2}' > a.yaml; heddle verify mlp-xs:layers=4,hidden=32 --batch 64 --train --annotate a.yaml --devices 4 | head -6; heddle sim mlp-xs:layers=4 --batch 64 --train --annotate a.yaml --machine '1x2 a100' | sed -n '2p;/^task graph/,/^$/p;/^bridge/,/^$/p'
 model      mlp-xs:layers=4,hidden=32

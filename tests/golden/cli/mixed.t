@@ -255,7 +255,7 @@ v100        4  nothing             0.0 %                                        
 a100        4  64 samples        100.0 %    99.7 %         0.3 %  0.0 %     42.7 GiB  72.0 GiB                 25.0 %
 
 left out      4 of 8 devices: the winner is on ranks 4 to 7
-equal shares  no plan that gives every device the same fits
+equal shares  no plan that gives every device the same is possible and fits
 no waiting    4.785 s, if no device ever waited for another one: the winner takes 0.4 % more
 ## Devices that had better be left out, and a plan that leaves them out.
 $ heddle plan gpt2 --batch 32 --train --machine "1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s" --top 2 --threads 1
@@ -373,19 +373,19 @@ left out    2 of 6 devices: the winner is on ranks 2 to 5
 no waiting  540.9 ms, if no device ever waited for another one: the winner takes 1.2 % more
 $ heddle plan gpt2 --batch 32 --train --machine "1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s" --strategy "dp=3 tp=1 pp=2 mb=1 zero=0 recompute=none" --batch 96 --top 1 --threads 1 | grep "winner \|equal shares"
 winner            dp=3 tp=1 pp=2 layers=auto dp.shares=auto
-equal shares  no plan that gives every device the same fits
+equal shares  no plan that gives every device the same is possible and fits
 no waiting    1.183 s, if no device ever waited for another one: the winner takes 169.7 % more
 ## Degrees of places are searched where that is asked for; neighbours of one kind have one degree.
 $ heddle plan llama2-7b:layers=8 --batch 16 --dtype f16 --train --machine '1x4 v100 ib=100Gb/s + 1x4 h100 ib=8x400Gb/s' --powers-of-two --strategy 'pp=2 mb=4 tp.stages=* recompute=none zero=0 dp.shares=equal layers=auto' | grep '^ *[0-9]'
- 1   4   1   2   4  auto    equal         0  547.1 ms  1.00x  29.25/s  25.3 GiB  bubble 28 %
- 2   2   2   2   4  auto    equal         0  573.0 ms  1.05x  27.92/s  20.6 GiB  bubble 30 %
- 3   2   1   2   4  auto    equal         4  620.2 ms  1.13x  25.80/s  36.6 GiB  bubble 22 %
- 4   1   4   2   4  auto    2/4           0  640.7 ms  1.17x  24.97/s  19.7 GiB  bubble 32 %
- 5   1   4   2   4  auto    equal         0  644.7 ms  1.18x  24.82/s  19.7 GiB  bubble 30 %
- 6   1   4   2   4  auto    1/4           0  646.9 ms  1.18x  24.73/s  19.7 GiB  bubble 33 %
- 7   1   2   2   4  auto    equal         4  662.9 ms  1.21x  24.14/s  35.3 GiB  bubble 22 %
- 8   1   4   2   4  auto    4/2           0  783.4 ms  1.43x  20.42/s  34.1 GiB  bubble 33 %
- 9   2   2   2   4  auto    1/2           0  785.5 ms  1.44x  20.37/s  34.1 GiB  bubble 36 %
-10   2   2   2   4  auto    2/1           0   1.024 s  1.87x  15.63/s  61.3 GiB  bubble 38 %
-               1.05x the time, limited by bubble
+ 1   2   2   2   4  auto    2/1           0  540.9 ms  1.00x  29.58/s  25.3 GiB  bubble 27 %
+ 2   4   1   2   4  auto    equal         0  547.1 ms  1.01x  29.25/s  25.3 GiB  bubble 28 %
+ 3   1   4   2   4  auto    4/1           0  552.1 ms  1.02x  28.98/s  25.3 GiB  bubble 26 %
+ 4   2   2   2   4  auto    equal         0  573.0 ms  1.06x  27.92/s  20.6 GiB  bubble 30 %
+ 5   1   4   2   4  auto    4/2           0  577.1 ms  1.07x  27.73/s  20.6 GiB  bubble 27 %
+ 6   2   2   2   4  auto    1/2           0  579.2 ms  1.07x  27.62/s  20.6 GiB  bubble 31 %
+ 7   2   1   2   4  auto    equal         4  620.2 ms  1.15x  25.80/s  36.6 GiB  bubble 22 %
+ 8   1   4   2   4  auto    2/4           0  640.7 ms  1.18x  24.97/s  19.7 GiB  bubble 32 %
+ 9   1   4   2   4  auto    equal         0  644.7 ms  1.19x  24.82/s  19.7 GiB  bubble 30 %
+10   1   4   2   4  auto    1/4           0  646.9 ms  1.20x  24.73/s  19.7 GiB  bubble 33 %
+               1.01x the time, limited by bubble
                11 simulated, 0 ruled out by bounds on memory, 2 on time
