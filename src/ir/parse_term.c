@@ -341,10 +341,22 @@ static bool attr_value(parser *ps, const attr *v, u32 n, attr *a) {
   return parse_expect(ps, '[') && parse_axes(ps, axis, MESH_AXES, &a->n) && parse_expect(ps, ']');
 }
 
+static bool unknown_attr(parser *ps) {
+  near_name near = near_to(ps->l.name, ps->l.len);
+  for (u32 k = A_NONE + 1; k < A_COUNT; k++) near_try(&near, attr_name((attr_key)k));
+  diag(ps->c, E_ATTR, lex_loc(&ps->l), "unknown attribute '%.*s'", (int)ps->l.len, ps->l.name);
+  if (near.name)
+    diag_hint(ps->c, "did you mean '%s'?", near.name);
+  else
+    diag_hint(ps->c, "`heddle ops OPERATOR` lists the attributes of an operator");
+  return false;
+}
+
 bool parse_attr_list(parser *ps, attr *v, u32 *n) {
   *n = 0;
   do {
     attr_key key = ps->l.kind == TOK_NAME ? attr_find(ps->l.name, ps->l.len) : A_NONE;
+    if (key == A_NONE && ps->l.kind == TOK_NAME) return unknown_attr(ps);
     if (key == A_NONE) return parse_error(ps, "the name of an attribute");
     for (u32 k = 0; k < *n; k++)
       if (v[k].key == key) {

@@ -319,10 +319,10 @@ bool plan_verify(planner *pl, const plan *pn, cost_model *k, const verify_opts *
        "even at the smallest extents that the plan allows, running the model takes %.1f MB and %.2g steps of "
        "arithmetic; %.1f MB and %.2g are allowed",
        elems * elem_bytes / 1e6, most, memory / 1e6, points);
-  if (elems * elem_bytes > memory)
+  if (elems * elem_bytes > memory && most <= points)
     diag_hint(pl->src->c, "--memory %.0fMB, or a model with fewer layers or a smaller batch",
               elems * elem_bytes / 1e6 + 1);
   else
-    diag_hint(pl->src->c, "a model with fewer layers or a smaller batch");
+    diag_hint(pl->src->c, "a model with fewer layers, a smaller batch, or shares with a smaller sum");
   return false;
 }

@@ -1185,10 +1185,11 @@ error[E0401]: transpose: the attribute perm is missing (order of dimensions)
   hint: such as --attributes 'perm=[1,0]', with --shapes 64x128
 [1]
 $ heddle ops transpose --patterns --shapes 64x128 --attributes 'prem=[1,0]'
-error[E0201]: expected the name of an attribute, found 'prem'
+error[E0401]: unknown attribute 'prem'
   --> --attributes:1:1
    1 | prem=[1,0]
      | ^
+  hint: did you mean 'perm'?
 [1]
 $ heddle ops transpose --patterns --shapes 64x128 --attributes 'perm=[1,0] x'
 error[E0201]: expected ',' or the end, found 'x'
