@@ -735,10 +735,10 @@ static plan *compile_best(work *w) {
   const plan frame = *w->pn;
   const times *x = shares_open(w);
   const u32 before = diag_count(w->c);
-  u64 seen[8];
+  u64 seen[2 * BATCH_WAYS];
   u32 nseen = 0;
   if (!x) return compile(w) ? w->pn : NULL;
-  for (u32 k = 0; k < 6; k++) {
+  for (u32 k = 0; k < 2 * BATCH_WAYS; k++) {
     candidate c = {.pn = arena_dup(w->a, &frame, sizeof frame)};
     shares_by_time(x, k % 2, (shares_of_batch)(k / 2));
     c.shares = hash_of_shares(w);

@@ -258,11 +258,11 @@ static bool plain(const work *w) {
   return (w->R == 1 || w->graph[0].d == 1) && is_auto(&w->x->replicas);
 }
 
-static void share_plain(work *w) {
+static void share_plain(work *w, const char *how) {
   hybrid_opts h = *w->o;
-  h.s = strategy_of("dp=%u mb=%u zero=%u recompute=%s dp.shares=auto", w->K,
+  h.s = strategy_of("dp=%u mb=%u zero=%u recompute=%s dp.shares=%s", w->K,
                     MAX(w->x->config.num_micro_batch.n, 1u), w->x->config.zero.n,
-                    w->x->config.checkpoint.n ? "full" : "none");
+                    w->x->config.checkpoint.n ? "full" : "none", how);
   if (!policy_balance(w->pl, w->a, &h, &h.s)) return;
   const u32 *part = h.s.dp_shares.nparts ? h.s.dp_shares.part : NULL;
   for (u32 k = 0; w->R == 1 && k < w->ngraphs; k++) w->graph[k].shares = part;
@@ -290,7 +290,7 @@ void shares_by_time(const times *x, bool splits, shares_of_batch batch) {
     if (is_auto(&w->graph[k].scope->shares)) w->graph[k].shares = NULL;
   if (is_auto(&w->x->replicas)) w->rep_shares = NULL;
   if (may_batch && batch != BATCH_EQUAL && plain(w))
-    share_plain(w);
+    share_plain(w, batch == BATCH_BY_WHALE ? "whale" : "auto");
   else {
     share_devices(x, splits, may_batch && batch == BATCH_OF_DEVICES);
     if (may_batch && batch == BATCH_OF_REPLICAS && is_auto(&w->x->replicas)) share_replicas(x);
