@@ -183,6 +183,12 @@ cost_model *plan_cost_model(heddle_plan *b) {
   return b->m ? cost_model_new(b->o.s->c, b->o.a, b->m->m, &o) : NULL;
 }
 
+static bool has_elements(const prog *p) { // of constants
+  for (u32 k = 1; k < p->data.n; k++)
+    if (p->data.v[k].bytes) return true;
+  return false;
+}
+
 static heddle_program *applied(heddle_plan *b) {
   cost_model *k = plan_cost_model(b);
   if (b->m && !k) return NULL;
@@ -192,8 +198,7 @@ static heddle_program *applied(heddle_plan *b) {
   p->plan = arena_strdup(p->o.a, heddle_plan_name(b));
   p->batchnorm = plan_batchnorm(b->p->p, b->pn);
   if (b->pn->task_graphs) p->task_graphs = plan_bridges(p->p, p->o.a, b->pn->task_graphs);
-  // Elements of constants are not copied. Built-in models have none.
-  if (front_kind_of(b->p->name) != FRONT_FAMILY) p->source = object_hold(b->p);
+  if (has_elements(b->p->p)) p->source = object_hold(b->p); // they are not copied
   return p;
 }
 heddle_program *heddle_plan_apply(heddle_plan *b) {

@@ -48,19 +48,13 @@ static void put_other(report *r, arena *a, const char *label, const search_point
   report_line(r, "", "%s the time, %s", text_of(a, cell_x(CELL_TIMES, times)), how);
 }
 
-// Are there such plans of which is not known whether they fit?
-static bool others_alone(const search_result *s, choice_id degree, u32 ranks) {
-  for (u32 i = 0; i < s->npoints; i++)
-    if (s->point[i].s.of[degree].n == ranks && s->point[i].state == SEARCH_BOUND_TIME) return true;
-  return false;
-}
-
 static void put_alone(report *r, arena *a, const search_result *s, u32 ranks) {
   const search_point *w = &s->point[0];
   for (choice_id k = 0; choice_is_degree(k); k++) {
     const search_point *p = alone(s, k, ranks);
     const char *label = arena_printf(a, "%s alone", choice_get(k)->name);
-    if (!p || p == w || (p->state == SEARCH_OVER_MEMORY && others_alone(s, k, ranks))) continue;
+    if (!p || p == w) continue;
+    if (p->state == SEARCH_OVER_MEMORY && s->count[SEARCH_BOUND_TIME]) continue; // another one may fit
     if (p->state == SEARCH_OVER_MEMORY)
       report_line(r, label, "does not fit: %s", text_of(a, cell_i(CELL_BYTES, p->peak_bytes)));
     else
