@@ -268,11 +268,9 @@ bool heddle_builder_split(heddle_builder *b, uint32_t devices, const char *name)
 }
 
 static bool end_scope(heddle_builder *b) {
-  const func_info *f = func_get(b->p, b->b.f);
   const u32 id = b->b.scope;
   if (!id) return fail(b, E_USAGE, "no scope is open");
-  if (!f->body.n || f->body.v[f->body.n - 1].scope < id)
-    return fail(b, E_ANNOTATE, "a scope without instructions");
+  if (scope_is_empty(b->p, b->b.f, id)) return fail(b, E_ANNOTATE, "a scope without instructions");
   b->b.scope = b->p->scopes.v[id].parent;
   return true;
 }

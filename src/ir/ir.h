@@ -173,7 +173,9 @@ u32 point_with(prog *p, u32 point, u8 axis, u16 at);
 u32 point_merge(prog *p, u32 outer, u32 inner); // of an instruction in a call: the inner coordinate wins
 
 u32 scope_add(prog *p, const scope_info *s);
-void prog_forget_scopes(prog *p); // what is made of a program is not what was annotated
+bool scope_within(const prog *p, u32 inner, u32 outer); // is it that one or inside it? Everything is inside 0
+bool scope_is_empty(const prog *p, func f, u32 scope);  // just after what it has, at the end of f
+void prog_forget_scopes(prog *p);                       // what is made of a program is not what was annotated
 
 // ---- access --------------------------------------------------------------------------------------------
 static inline func_info *func_get(const prog *p, func f) { return p->funcs.v[f.i]; }

@@ -509,9 +509,8 @@ static void open_scope(reader *r) {
 // At its end. What stands in it has its number, or one of a scope inside.
 static void close_scope(reader *r) {
   parser *ps = &r->ps;
-  const func_info *f = func_get(ps->p, r->f);
   const u32 id = r->open.v[--r->open.n];
-  if (ps->p->scopes.v[id].where.i && (!f->body.n || f->body.v[f->body.n - 1].scope < id))
+  if (ps->p->scopes.v[id].where.i && scope_is_empty(ps->p, r->f, id))
     diag(ps->c, E_SYNTAX, ps->p->scopes.v[id].where, "a scope without instructions");
   lex_next(&ps->l);
 }

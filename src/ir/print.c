@@ -248,15 +248,10 @@ static void put_count(printer *pr, const scope_info *s) {
   put_name(pr->b, pr->p->c, s->name);
 }
 
-static bool is_around(const scope_info *v, u32 outer, u32 inner) {
-  while (inner > outer) inner = v[inner].parent;
-  return inner == outer;
-}
-
 // From the scope of one line to that of the next.
 static void put_scopes(printer *pr, u32 *at, u32 to, u32 *depth) {
   const scope_info *v = pr->p->scopes.v;
-  for (; !is_around(v, *at, to); *at = v[*at].parent) {
+  for (; !scope_within(pr->p, to, *at); *at = v[*at].parent) {
     indent(pr->b, --*depth);
     sb_put(pr->b, "}\n");
   }

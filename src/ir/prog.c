@@ -488,6 +488,16 @@ u32 scope_add(prog *p, const scope_info *s) {
   return p->scopes.n - 1;
 }
 
+bool scope_within(const prog *p, u32 inner, u32 outer) {
+  while (inner > outer) inner = p->scopes.v[inner].parent;
+  return inner == outer;
+}
+
+bool scope_is_empty(const prog *p, func f, u32 scope) {
+  const func_info *fi = func_get(p, f);
+  return !fi->body.n || !scope_within(p, fi->body.v[fi->body.n - 1].scope, scope);
+}
+
 void prog_forget_scopes(prog *p) {
   p->scopes.n = 1, p->settings.n = 0, p->has_default = false, p->replicas = (shares_info){0};
   for (u32 f = 1; f < p->funcs.n; f++)

@@ -162,8 +162,7 @@ static bool make_meshes(work *w) {
   bool same = true, alone = true;
   for (u32 k = 0; k < w->ngraphs; k++) {
     const graph *g = &w->graph[k];
-    same = same && g->d == w->graph[0].d && g->scope->split == w->graph[0].scope->split &&
-           same_shares(g->shares, w->graph[0].shares, g->d);
+    same = same && is_alike(g, &w->graph[0]) && same_shares(g->shares, w->graph[0].shares, g->d);
     alone = alone && g->home == k;
   }
   bool together = true; // all on the same devices
@@ -184,7 +183,7 @@ static bool make_meshes(work *w) {
                          (plan_axis){.size = g->d, .shares = g->shares});
     if (w->same && k) continue;
     if (w->same) {
-      const u8 tg = axis_named(w, "tg", (plan_axis){.size = together ? 1 : w->ngraphs});
+      const u8 tg = w->tg = axis_named(w, "tg", (plan_axis){.size = together ? 1 : w->ngraphs});
       const bool intra = w->x->config.intra_node.n;
       pn->meshes[0] = (plan_mesh){
           .name = sym_of(w->c, "m"), .naxes = 3, .axis = {intra ? w->rep : tg, intra ? tg : w->rep, g->axis}};
@@ -204,10 +203,7 @@ static bool make_meshes(work *w) {
 static plan_submesh submesh_of(const work *w, u32 k) {
   const graph *g = &w->graph[k];
   if (!w->same) return (plan_submesh){.mesh = g->mesh};
-  for (u32 x = 0; x < w->pn->naxes; x++)
-    if (!strcmp(sym_str(w->c, w->pn->axes[x].name), "tg"))
-      return (plan_submesh){.nfix = 1, .fix = {{(u8)(x + 1), w->pn->axes[x].size > 1 ? k : 0}}};
-  return (plan_submesh){0};
+  return (plan_submesh){.nfix = 1, .fix = {{w->tg, w->pn->axes[w->tg - 1].size > 1 ? k : 0}}};
 }
 
 static void make_segments(work *w) {
@@ -250,8 +246,7 @@ static bool blame_scope(work *w, u32 said, const annotation_scope *s) {
 static bool divides(work *w, const graph *g) {
   const annotation_scope *s = g->scope;
   const plan_axis *rep = &w->pn->axes[w->rep - 1], *own = &w->pn->axes[g->axis - 1];
-  const u32 K = MAX(w->x->config.num_micro_batch.n, 1u), R = plan_parts(rep),
-            d = s->split ? 1 : plan_parts(own);
+  const u32 K = microbatches_of(w), R = plan_parts(rep), d = s->split ? 1 : plan_parts(own);
   const i64 batch = policy_batch_extent(w->pl), parts = (i64)K * R * d;
   if (!batch || batch % parts == 0) return true;
   strbuf of = {.a = w->a};
@@ -337,7 +332,7 @@ bool graphs_may_split(work *w, const graph *g, const u32 *part) {
   bool *own = ZNEWN(w->a, bool, w->n + 1);
   for (u32 i = 0; i < w->n; i++) {
     const graph *h = &w->graph[w->of[i] - 1];
-    own[i] = h->scope->split && h->d == g->d;
+    own[i] = is_alike(h, g);
   }
   within[w->p->main.i] = own;
   arena *tmp = arena_new();
@@ -460,7 +455,7 @@ static bool gpipe(const work *w) { return w->x->config.order.n == 1; }
 // place has its own ranks all forwards of a segment and then all backwards.
 static void write_order(work *w, const u32 *place, u32 nplaces, bool shared) {
   plan *pn = w->pn;
-  const u32 K = MAX(w->x->config.num_micro_batch.n, 1u), passes = pn->train ? 2 : 1;
+  const u32 K = microbatches_of(w), passes = pn->train ? 2 : 1;
   pn->nseqs = nplaces;
   pn->seqs = ZNEWN(w->a, sched_seq, nplaces + 1);
   for (u32 q = 0; q < nplaces; q++) {
@@ -495,15 +490,13 @@ static bool make_order(work *w) {
     return true;
   }
   const sched *file;
-  const strategy s = strategy_of("pp=%u mb=%u schedule=%s", nplaces, MAX(w->x->config.num_micro_batch.n, 1u),
-                                 gpipe(w) ? "gpipe" : "1f1b");
+  const strategy s =
+      strategy_of("pp=%u mb=%u schedule=%s", nplaces, microbatches_of(w), gpipe(w) ? "gpipe" : "1f1b");
   return policy_schedule(w->pl, w->a, pn, &s, w->o, w->x->at, &file);
 }
 
 // ---- stages that nobody drew ----------------------------------------------------------------------------
-static bool automatic(const work *w) {
-  return w->x->config.auto_parallel.n || (w->x->config.num_stages.n > 1 && !w->x->nscopes);
-}
+static bool automatic(const work *w) { return w->x->config.auto_parallel.n || w->x->config.num_stages.n > 1; }
 
 static bool not_with_scopes(const work *w) {
   const annotation_setting *a = &w->x->config.auto_parallel, *n = &w->x->config.num_stages;
@@ -524,7 +517,7 @@ static bool not_with_scopes(const work *w) {
 
 // Task graphs of equal work, each replicated as the default says.
 static bool draw(work *w) {
-  const u32 N = w->x->config.num_stages.n, K = MAX(w->x->config.num_micro_batch.n, 1u),
+  const u32 N = w->x->config.num_stages.n, K = microbatches_of(w),
             d = MAX(w->x->dflt.count == COUNT_ALL ? w->K / N : w->x->dflt.count, 1u);
   const machine *m = w->o->k ? cost_model_machine(w->o->k) : NULL;
   const bool divides = w->K && N && w->K % N == 0 && w->K / N >= d,
@@ -646,7 +639,7 @@ static void name_plan(work *w) {
 // ---- all together ---------------------------------------------------------------------------------------
 // Batch norm takes its statistics over what a rank has of a microbatch. *changed: that is another program.
 static bool normalise(work *w, bool *changed) {
-  const u32 K = MAX(w->x->config.num_micro_batch.n, 1u);
+  const u32 K = microbatches_of(w);
   i64 parts = 1;
   for (u32 k = 0; k < w->ngraphs && parts <= CHOICE_MOST; k++)
     if (!w->graph[k].scope->split)
@@ -670,7 +663,7 @@ static void begin(work *w) {
 // Task graphs and their devices.
 static bool divide(work *w) {
   begin(w);
-  if (automatic(w) || w->x->config.num_stages.n > 1) return not_with_scopes(w) && draw(w) && place(w);
+  if (automatic(w)) return not_with_scopes(w) && draw(w) && place(w);
   return scopes_divide(w) && place(w);
 }
 

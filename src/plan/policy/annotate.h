@@ -27,11 +27,15 @@ typedef struct {
   u32 K, D, R;           // devices; of a replica; replicas
   const u32 *rep_shares; // of replicas; NULL: equal
   bool ***inner;         // per scope: NULL, or by function what is split inside task graphs
-  u8 rep;
-  bool same; // one mesh
+  u8 rep, tg;            // axes: of replicas; of task graphs, 0 where each has a mesh of its own
+  bool same;             // one mesh
 } work;
 
 static inline const func_info *main_of(const work *w) { return func_get(w->p, w->p->main); }
+static inline u32 microbatches_of(const work *w) { return MAX(w->x->config.num_micro_batch.n, 1u); }
+static inline bool is_alike(const graph *g, const graph *h) { // of one kind and size: they may have one axis
+  return g->d == h->d && g->scope->split == h->scope->split;
+}
 
 // Which instructions of main are of which task graph, and what is split inside of them (w->of, graph, inner).
 // False and diagnostics: a scope matches nothing, scopes overlap.

@@ -17,10 +17,6 @@ struct times {
   bool pipelined; // task graphs run beside each other
 };
 
-static bool is_alike(const graph *g, const graph *h) {
-  return g->d == h->d && g->scope->split == h->scope->split;
-}
-
 static u32 sum_of(const u32 *part, u32 n) {
   u32 s = part ? 0 : n;
   for (u32 k = 0; part && k < n; k++) s += part[k];
@@ -104,7 +100,7 @@ bool shares_said(work *w) {
 static bool find_times(times *x) {
   work *w = x->w;
   strategy *s = NEWN(w->a, strategy, w->ngraphs);
-  const u32 K = MAX(w->x->config.num_micro_batch.n, 1u);
+  const u32 K = microbatches_of(w);
   bool *used = ZNEWN(w->a, bool, x->m->nkinds);
   for (u32 r = 0; r < w->K; r++) used[x->m->dev[r].kind] = true;
   x->time = NEWN(w->a, linear *, w->ngraphs);
@@ -260,9 +256,8 @@ static bool plain(const work *w) {
 
 static void share_plain(work *w, const char *how) {
   hybrid_opts h = *w->o;
-  h.s = strategy_of("dp=%u mb=%u zero=%u recompute=%s dp.shares=%s", w->K,
-                    MAX(w->x->config.num_micro_batch.n, 1u), w->x->config.zero.n,
-                    w->x->config.checkpoint.n ? "full" : "none", how);
+  h.s = strategy_of("dp=%u mb=%u zero=%u recompute=%s dp.shares=%s", w->K, microbatches_of(w),
+                    w->x->config.zero.n, w->x->config.checkpoint.n ? "full" : "none", how);
   if (!policy_balance(w->pl, w->a, &h, &h.s)) return;
   const u32 *part = h.s.dp_shares.nparts ? h.s.dp_shares.part : NULL;
   for (u32 k = 0; w->R == 1 && k < w->ngraphs; k++) w->graph[k].shares = part;
@@ -270,7 +265,7 @@ static void share_plain(work *w, const char *how) {
 }
 
 const times *shares_open(work *w) {
-  const u32 K = MAX(w->x->config.num_micro_batch.n, 1u), before = diag_count(w->c);
+  const u32 K = microbatches_of(w), before = diag_count(w->c);
   const i64 batch = policy_batch_extent(w->pl);
   const machine *m = w->o->k ? cost_model_machine(w->o->k) : NULL;
   if (!m || w->K > m->nranks || machine_one_kind(m, 0, w->K) || !batch || batch % K) return NULL;

@@ -94,11 +94,6 @@ static bool select_instructions(work *w, const annotation_scope *s, bool *in) {
 }
 
 // ---- scopes of the program ------------------------------------------------------------------------------
-static bool stands_in(const work *w, u32 scope, u32 outer) {
-  while (scope > outer) scope = w->p->scopes.v[scope].parent;
-  return scope == outer;
-}
-
 // Instructions of a function, and in what it calls, that stand in the scope; *all: they all do.
 static u32 written_inside(work *w, u32 scope, bool **mark, func fn, bool *all) {
   const func_info *f = func_get(w->p, fn);
@@ -107,7 +102,7 @@ static u32 written_inside(work *w, u32 scope, bool **mark, func fn, bool *all) {
   *all = f->body.n > 0;
   for (u32 i = 0; i < f->body.n; i++) {
     const instr *in = &f->body.v[i];
-    bool hit = stands_in(w, in->scope, scope), whole = hit;
+    bool hit = scope_within(w->p, in->scope, scope), whole = hit;
     if (!hit && in->op == OP_call) hit = written_inside(w, scope, mark, in->callee, &whole) > 0;
     mark[fn.i][i] |= hit;
     hits += hit;
@@ -123,7 +118,7 @@ static void select_written(work *w, const annotation_scope *s, bool *in, bool **
   const func_info *m = main_of(w);
   for (u32 i = 0; i < w->n; i++) {
     const instr *c = &m->body.v[i];
-    bool all = stands_in(w, c->scope, s->written);
+    bool all = scope_within(w->p, c->scope, s->written);
     const bool hit = all || (c->op == OP_call && written_inside(w, s->written, mark, c->callee, &all));
     in[i] = all, mark[w->p->main.i][i] = hit;
     *whole += all, *parts += hit && !all;
