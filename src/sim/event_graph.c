@@ -497,17 +497,21 @@ static progress_of so_far(const maker *m) {
                        arena_dup(tmp, m->comm.v, n * sizeof *m->comm.v)};
 }
 
-static void repeat_node(maker *m, u32 k) {
+// now (or NULL): by slot, the slot to wait for instead; 0: the same.
+static void repeat_node(maker *m, u32 k, const u32 *now) {
   for (u32 r = m->occ.v[k]; r < m->in.v[k]; r++) add_ref(m, m->ref.v[r]);
   node_waits(m);
-  for (u32 r = m->in.v[k]; r < m->out.v[k]; r++) add_ref(m, m->ref.v[r]);
+  for (u32 r = m->in.v[k]; r < m->out.v[k]; r++) {
+    const u32 slot = m->ref.v[r];
+    add_ref(m, now && now[slot] ? now[slot] : slot);
+  }
   node_makes(m);
   for (u32 r = m->out.v[k]; r < m->occ.v[k + 1]; r++) add_ref(m, m->ref.v[r]);
   node_close(m, m->dur.v[k], m->what.v[k]);
 }
 
-// All nodes since then come `more` times more; one: they are of one instruction.
-static void repeat_since(maker *m, const progress_of *x, u32 more, bool one) {
+// All nodes since then come `more` times more, waiting for what `now` says; one: they are of one instruction.
+static void repeat_since(maker *m, const progress_of *x, u32 more, bool one, const u32 *now) {
   const u32 end = m->dur.n;
   i64 total = 0, nodes = m->nodes - x->nodes;
   if (__builtin_mul_overflow(m->total - x->total, (i64)more, &total) || !add_time(m, total)) {
@@ -523,34 +527,86 @@ static void repeat_since(maker *m, const progress_of *x, u32 more, bool one) {
   for (u32 k = x->node; k < end; k++) simple &= m->dur.v[k] >= 0 && m->out.v[k] == m->occ.v[k + 1];
   for (u32 k = x->node; simple && k < end; k++) m->dur.v[k] *= 1 + more;
   for (u32 n = 0; !simple && n < more; n++)
-    for (u32 k = x->node; k < end; k++) repeat_node(m, k);
+    for (u32 k = x->node; k < end; k++) repeat_node(m, k, now);
 }
 
-// What a span or its like makes neither may wait for: then it does the same however often it comes.
-static void check_span(maker *m, u32 from, u32 end) {
-  u8 *made = ZNEWN(m->s->tmp, u8, m->nslot);
-  for (u32 k = from; k < end; k++)
-    for (u32 r = m->out.v[k]; r < m->occ.v[k + 1]; r++) made[m->ref.v[r]] = 1;
-  for (u32 k = from; k < end; k++)
-    for (u32 r = m->in.v[k]; r < m->out.v[k]; r++) m->s->odd_spans |= made[m->ref.v[r]];
-}
-
+// A span whose like comes next to it: `first` and `second` are the nodes at which the two begin.
 typedef struct {
   const sim_span *x, *end;
   progress_of at;
-  u32 first; // node
+  u32 first, second;
+  u32 nslot; // when the span ended
+  u32 *now;  // by slot: what a repetition of the span waits for in its place, which the one before it has made
+  bool *own; // by slot: is it in `now` as that?
 } span_maker;
+
+// Where a layer waits for what the layer before it has made, a repetition waits for what the span has made. The
+// span and its like say which that is: operands in the same place.
+static void find_chain(maker *m, span_maker *y) {
+  const sim_span *x = y->x;
+  const func_info *f = m->f;
+  arena *tmp = m->s->tmp;
+  y->nslot = m->nslot;
+  y->now = ZNEWN(tmp, u32, m->nslot), y->own = ZNEWN(tmp, bool, m->nslot);
+  for (u32 k = 0; m->root && k < x->len; k++) {
+    const instr *i = &f->body.v[x->from + k], *like = &f->body.v[x->like + k];
+    for (u32 o = 0; o < i->nopd; o++) {
+      value v = opd_of(f, i, o), w = opd_of(f, like, o);
+      const u32 def = f->values.v[x->like < x->from ? v : w].def;
+      if (x->like < x->from) { // the like comes first, and the span waits for it
+        if (def <= x->like || def > x->like + x->len) continue;
+        w = f->body.v[def - 1 - x->like + x->from].res + (v - f->body.v[def - 1].res);
+      } else if (def <= x->from || def > x->from + x->len) {
+        continue;
+      }
+      if (!m->root[v] || !m->root[w]) continue; // nobody waits for it
+      const entry a = m->at[m->root[v]], b = m->at[m->root[w]];
+      if (a.cs != b.cs) continue;
+      for (u32 c = 0; c < a.cs->n; c++) {
+        m->s->odd_spans |= y->now[a.slot + c] && y->now[a.slot + c] != b.slot + c;
+        y->now[a.slot + c] = b.slot + c, y->own[b.slot + c] = true;
+      }
+    }
+  }
+}
+
+// Every repetition must do the same: what the span waits for is there from before, or made by itself, or by
+// the one before it and not yet made again.
+static void check_span(maker *m, const span_maker *y, u32 end) {
+  enum { MADE_BEFORE = 1, MADE_NOW = 2 };
+  u8 *made = ZNEWN(m->s->tmp, u8, m->nslot);
+  const bool like_first = y->x->like < y->x->from;
+  for (u32 half = 0; half < 2; half++) {
+    const u32 n0 = half ? y->second : y->first, n1 = half ? end : y->second;
+    const bool span = half == like_first;
+    for (u32 k = n0; k < n1; k++) {
+      for (u32 r = m->in.v[k]; r < m->out.v[k]; r++) {
+        const u32 slot = m->ref.v[r], next = slot < y->nslot ? y->now[slot] : 0;
+        const bool chained = like_first ? next != 0 : slot < y->nslot && y->own[slot];
+        m->s->odd_spans |= made[slot] == MADE_BEFORE && !chained;
+        m->s->odd_spans |= span && next && made[next] == MADE_NOW;
+      }
+      for (u32 r = m->out.v[k]; r < m->occ.v[k + 1]; r++) made[m->ref.v[r]] = MADE_NOW;
+    }
+    for (u32 k = n0; k < n1; k++)
+      for (u32 r = m->out.v[k]; r < m->occ.v[k + 1]; r++) made[m->ref.v[r]] = MADE_BEFORE;
+  }
+}
 
 static void before_instr(maker *m, span_maker *y, u32 k) {
   const sim_span *x = y->x;
   if (x == y->end) return;
-  if (k == x->from + x->len) repeat_since(m, &y->at, x->more, false);
+  if (k == x->from + x->len) {
+    find_chain(m, y);
+    repeat_since(m, &y->at, x->more, false, y->now);
+  }
   if (k == MAX(x->from, x->like) + x->len) {
-    check_span(m, y->first, m->dur.n);
+    check_span(m, y, m->dur.n);
     if (++y->x == y->end) return;
     x = y->x;
   }
   if (k == MIN(x->from, x->like)) y->first = m->dur.n;
+  if (k == MAX(x->from, x->like)) y->second = m->dur.n;
   if (k == x->from) y->at = so_far(m);
 }
 
@@ -575,7 +631,7 @@ static const body *body_new(sim *s, u32 row, const u8 *late, const u8 *want, boo
     }
   }
   const u32 *more = row == 1 && s->spans ? s->pipeline->main_more : NULL;
-  span_maker spans = {NULL, NULL, {0}, 0};
+  span_maker spans = {0};
   if (s->spans && row != 1) {
     const sim_spans *x = &s->spans[m.row->f.i];
     spans.x = x->v, spans.end = x->v + x->n;
@@ -592,7 +648,7 @@ static const body *body_new(sim *s, u32 row, const u8 *late, const u8 *want, boo
       emit_instr(&m, i, k + 1);
     else if (!s->one_stream)
       emit_view(&m, i);
-    if (more && more[k]) repeat_since(&m, &at, more[k], true);
+    if (more && more[k]) repeat_since(&m, &at, more[k], true, NULL);
   }
   before_instr(&m, &spans, f->body.n);
   for (u32 k = 0; k < f->rets.n; k++) {

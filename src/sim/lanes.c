@@ -1,12 +1,13 @@
 // lanes.c - one pass over a line for several sets of stages at once, each in a lane of vectors. Stages of one
-// or two rank classes, whose tasks and sends pipe.c knows as maps of rank one.
+// or two rank classes, whose tasks have one value that comes and one that leaves, at most.
 #include "sim/pipe.h"
 
 #if defined(__x86_64__)
 typedef i64 lanes __attribute__((vector_size(SIM_LANES * sizeof(i64)), aligned(64), may_alias));
 
 typedef struct {
-  lanes clock_in[2], value_in[2], clock_out[2], value_out[2]; // by class
+  lanes clock_in[2], value_in[2], clock_out[2], value_out[2]; // by class; of maps of rank one
+  lanes *full; // [out * 2C + in], clocks first, then values; NULL: every lane's map is of rank one
 } lane_task;
 typedef struct {
   const sim_line *l;
@@ -24,11 +25,30 @@ EACH void latest(lanes *t, const lanes *than) {
   for (u32 k = 0; k < SIM_LANES; k++) (*t)[k] = MAX((*t)[k], (*than)[k]);
 }
 
+EACH void run_full(const lane_task *m, lanes *clock, const lanes *in, lanes *out, const u32 C) {
+  const lanes zero = {0};
+  lanes y[4];
+  for (u32 o = 0; o < 2 * C; o++) {
+    const lanes *a = m->full + o * 2 * C;
+    y[o] = zero;
+    for (u32 c = 0; c < C; c++) {
+      const lanes free = clock[c] + a[c], came = in[c] + a[C + c];
+      latest(&y[o], &free);
+      latest(&y[o], &came);
+    }
+  }
+  for (u32 c = 0; c < C; c++) clock[c] = y[c], out[c] = y[C + c];
+}
+
 EACH void run_task(const lane_pass *x, const sim_op *o, const u32 C) {
   const lane_task *m = &x->task[x->of[o->what]];
   const lanes zero = {0};
   lanes *clock = x->clock + o->place * C, *in = x->value + (size_t)o->in * C,
         *out = x->value + (size_t)o->out * C;
+  if (m->full) {
+    run_full(m, clock, in, out, C);
+    return;
+  }
   lanes t = clock[0] + m->clock_in[0];
   for (u32 c = 0; c < C; c++) {
     const lanes free = clock[c] + m->clock_in[c], came = in[c] + m->value_in[c];
@@ -73,7 +93,18 @@ __attribute__((target("avx2"))) static void run_256(const lane_pass *x, u32 C) {
 
 bool lanes_here(void) { return __builtin_cpu_supports("avx2"); }
 
+static void put_full(lanes *to, u32 lane, const task_map *m, u32 C) {
+  const u32 nin = (1 + m->nin) * C, nout = (1 + m->nout) * C;
+  for (u32 o = 0; o < 2 * C; o++)
+    for (u32 i = 0; i < 2 * C; i++)
+      to[o * 2 * C + i][lane] = m->a && o < nout && i < nin ? m->a[o * nin + i] : STAGE_NEVER;
+}
+
 static void put_task(lane_task *to, u32 lane, const task_map *m, u32 C) {
+  if (to->full) {
+    put_full(to->full, lane, m, C);
+    return;
+  }
   for (u32 c = 0; c < C; c++) {
     to->clock_in[c][lane] = m->from[c], to->value_in[c][lane] = m->from[C + c];
     to->clock_out[c][lane] = m->to[c], to->value_out[c][lane] = m->to[C + c];
@@ -105,6 +136,9 @@ void lanes_run(pipe *const *p, u32 n, arena *tmp) {
   const bool likes = same_likes(p, n);
   for (u32 w = 0; w < tasks; w++) {
     of[w] = likes ? w - w % pl->nstages + pl->like[w % pl->nstages] : w;
+    bool one = true;
+    for (u32 k = 0; of[w] == w && k < n; k++) one &= !p[k]->task[w].a || p[k]->task[w].one;
+    if (!one) task[w].full = blank(tmp, 4 * C * C, sizeof(lanes));
     for (u32 k = 0; of[w] == w && k < SIM_LANES; k++) put_task(&task[w], k, &p[MIN(k, n - 1)]->task[w], C);
   }
   for (u32 w = 0; w < sends; w++) {

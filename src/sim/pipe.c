@@ -358,7 +358,7 @@ static bool fits_lane(const pipe *p) {
   const sim_pipeline *pl = &p->st->pl;
   if (p->C > 2 || p->l->nmany) return false;
   for (u32 w = 0; w < TASK_KINDS * pl->nstages; w++)
-    if (p->task[w].a && !p->task[w].one) return false;
+    if (p->task[w].nin > 1 || p->task[w].nout > 1) return false;
   for (u32 w = 0; w < 2 * pl->nlinks; w++) {
     const u32 *n = &p->l->count[line_send_type(pl, w, false, 0)];
     if (!p->send[w].simple && n[0] + n[1] + n[2]) return false;
