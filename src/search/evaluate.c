@@ -10,7 +10,7 @@
 // simulated whole.
 #include "search/internal.h"
 
-enum { STAGES_KEPT = 192, LINES_KEPT = EVALUATED_MOST }; // so that what a batch uses is not evicted
+enum { STAGES_KEPT = 192, LINES_KEPT = 256 }; // so that what a batch uses is not evicted
 
 enum { SENDINGS = 5 }; // by plan.send_channels
 typedef struct {

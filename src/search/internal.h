@@ -64,7 +64,7 @@ typedef struct {
   works *works;
   work **measured; // in this wave
   search_point **wave;
-  u32 nwave;
+  u32 nwave, turn; // turn: so many of it are evaluated together
 } search;
 
 // ---- parts: part.c, part_read.c, merge.c --------------------------------------------------------------

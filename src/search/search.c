@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 // Batch sizes: evaluation, second bound, evaluation without bounds.
-enum { WAVE = 16, BOUNDED = 64, ALL_WAVE = 1024 };
+enum { WAVE = 64, BOUNDED = 64, ALL_WAVE = 1024 };
 
 // ---- plans ------------------------------------------------------------------------------------------------
 hybrid_opts search_hybrid(const search_opts *o, const search_point *p) {
@@ -144,17 +144,18 @@ static void screen(search *s, int threads) {
   find_equal(s);
 }
 
-static void job(void *arg, u32 i, int thread) {
+// Part i of the wave, in as many equal parts as there are turns.
+static void wave_job(void *arg, u32 i, int thread) {
   search *s = arg;
   worker *w = &s->w[thread];
-  if (setup(s, w)) search_evaluate(s, w, &s->wave[i], 1);
+  const u32 from = i * s->turn;
+  if (setup(s, w)) search_evaluate(s, w, s->wave + from, MIN(s->nwave - from, s->turn));
 }
 
-static void many_job(void *arg, u32 i, int thread) {
-  search *s = arg;
-  worker *w = &s->w[thread];
-  const u32 from = i * EVALUATED_MOST;
-  if (setup(s, w)) search_evaluate(s, w, s->wave + from, MIN(s->nwave - from, (u32)EVALUATED_MOST));
+// Neighbours in the wave have lines in common. Of several threads each takes some turns, for not all are as long.
+static void evaluate_wave(search *s, int threads) {
+  s->turn = MIN((u32)ceil_div(s->nwave, threads > 1 ? 4 * threads : 1), (u32)EVALUATED_MOST);
+  parallel_for(threads, (u32)ceil_div(s->nwave, s->turn), wave_job, s);
 }
 
 static void measure_job(void *arg, u32 i, int thread) {
@@ -273,7 +274,7 @@ static void run_all(search *s, search_point **all, u32 n, int threads) {
   progress_begin(&bar, "searching", n);
   for (u32 at = 0; at < n; at += s->nwave) {
     s->wave = all + at, s->nwave = MIN(n - at, (u32)ALL_WAVE);
-    parallel_for(threads, (u32)ceil_div(s->nwave, EVALUATED_MOST), many_job, s);
+    evaluate_wave(s, threads);
     for (u32 i = 0; i < s->nwave; i++) end_point(s, s->wave[i]);
     progress_step(&bar, at);
   }
@@ -289,7 +290,9 @@ static bool run_waves(search *s, search_point **all, u32 n, int threads) {
   s->measured = NEWN(s->a, work *, BOUNDED * WORKS_MOST);
   queue q = {.n = n, .sorted = all, .heap = NEWN(s->a, search_point *, n + 1)};
   for (u32 k; ok && (k = next_wave(s, &q, threads));) {
-    parallel_for(threads, k, job, s);
+    s->nwave = k;
+    qsort(s->wave, k, sizeof *s->wave, by_shape);
+    evaluate_wave(s, threads);
     for (u32 i = 0; i < k; i++) ok = holds(s->wave[i]) && ok, end_point(s, s->wave[i]);
     progress_step(&bar, q.at - q.nheap);
   }
