@@ -192,6 +192,9 @@ static void put_why(report *r, arena *a, const search_about *about, const search
               : s->memory_bytes > 0 ? " of "
                                     : "",
               !own && s->memory_bytes > 0 ? text_of(a, cell_i(CELL_BYTES, s->memory_bytes)) : "");
+  if (w->alone_ps - w->time_ps > w->time_ps / 1000)
+    report_line(r, "", "of one step alone, which takes %s; the next one begins beside its end",
+                text_of(a, cell_i(CELL_PS, w->alone_ps)));
   report_fact(r, "mfu", NULL, share);
   report_batchnorm(r, &about->batchnorm);
   if (s->nfit > 1)
@@ -240,7 +243,8 @@ static cell choice_cell(arena *a, choice_id id, const strategy *s, bool train) {
 static void put_plans(report *r, arena *a, const search_opts *o, const search_result *s) {
   static const column after[] = {{"strategy", NULL},
                                  {"state", NULL},
-                                 {"time_ps", "time"},
+                                 {"time_ps", NULL},
+                                 {"period_ps", NULL},
                                  {"times_best", ""},
                                  {"samples_per_s", "samples"},
                                  {"peak_bytes", "memory"},
@@ -257,6 +261,7 @@ static void put_plans(report *r, arena *a, const search_opts *o, const search_re
     if (row->title) cols[ncols++] = (column){row->name, is_shown(s, n, (choice_id)k) ? row->title : NULL};
   }
   for (u32 k = 0; k < COUNT_OF(after); k++) cols[ncols++] = after[k];
+  cols[ncols - COUNT_OF(after) + (o->train ? 3 : 2)].title = "time";
   report_table(r, "plans", cols, ncols);
   cell *v = NEWN(a, cell, ncols);
   for (u32 i = 0; i < n; i++) {
@@ -268,7 +273,8 @@ static void put_plans(report *r, arena *a, const search_opts *o, const search_re
       if (choice_get((choice_id)id)->title) v[k++] = choice_cell(a, (choice_id)id, &at->s, o->train);
     v[k++] = cell_text(name_of(a, at));
     v[k++] = cell_text(state_name(at));
-    v[k++] = cell_i(CELL_PS, at->time_ps);
+    v[k++] = cell_i(CELL_PS, at->alone_ps);
+    v[k++] = o->train ? cell_i(CELL_PS, at->time_ps) : cell_none();
     v[k++] = cell_x(CELL_TIMES, (double)at->time_ps / best);
     v[k++] = s->batch ? cell_x(CELL_PER_S, (double)s->batch / seconds) : cell_none();
     v[k++] = cell_i(CELL_BYTES, at->peak_bytes);

@@ -54,15 +54,16 @@ static void add_split(rows *x, const sim_split *s, u32 side) {
   add(x, what, order, side, s->ps);
 }
 
-// The compute stream's time, mean over ranks; it adds up to the step.
+// The compute stream's time, mean over ranks; it adds up to the time per step.
 static rows time_rows(arena *a, const search_why *w) {
   const search_look *look[2] = {&w->winner, &w->asked};
   rows x = {.a = a};
   for (u32 side = 0; side < 2; side++) {
     const sim_result *r = &look[side]->r;
     for (u32 k = 0; k < r->nsplit; k++) add_split(&x, &r->split[k], side);
-    add(&x, "idle", ORDER_IDLE, side, r->bubble * (double)r->makespan_ps);
-    add(&x, "step", ORDER_STEP, side, (double)r->makespan_ps);
+    const double hidden = (double)(r->makespan_ps - r->period_ps); // what the next step begins beside
+    add(&x, "idle", ORDER_IDLE, side, MAX(r->bubble * (double)r->makespan_ps - hidden, 0));
+    add(&x, "step", ORDER_STEP, side, (double)r->period_ps);
   }
   qsort(x.v.v, x.v.n, sizeof *x.v.v, by_order);
   return x;
@@ -136,7 +137,7 @@ static verdict judge(const search_why *w) {
   if (!w->asked.ran || !w->winner.ran) return IS_IMPOSSIBLE;
   if (w->asked.plan == w->winner.plan) return IS_SAME;
   if (w->point->state != SEARCH_RAN) return IS_LARGE;
-  return w->asked.r.makespan_ps < w->winner.r.makespan_ps ? IS_FASTER : IS_SLOWER;
+  return w->asked.r.period_ps < w->winner.r.period_ps ? IS_FASTER : IS_SLOWER;
 }
 
 static void put_large(report *r, arena *a, const search_why *w, i64 limit) {
@@ -159,7 +160,7 @@ static void put_bound(report *r, arena *a, const search_point *p) {
 }
 
 static const char *times_text(arena *a, const search_why *w) {
-  return text_of(a, cell_x(CELL_TIMES, (double)w->asked.r.makespan_ps / (double)w->winner.r.makespan_ps));
+  return text_of(a, cell_x(CELL_TIMES, (double)w->asked.r.period_ps / (double)w->winner.r.period_ps));
 }
 
 // The search did not look at it: what it must be told.
@@ -204,7 +205,7 @@ static void put_verdict(report *r, arena *a, const search_why *w, const search_r
   case IS_SLOWER:
   case IS_FASTER: report_line(r, "time", "%s the winner's", times_text(a, w)); break;
   }
-  const bool faster = w->asked.r.makespan_ps < w->winner.r.makespan_ps;
+  const bool faster = w->asked.r.period_ps < w->winner.r.period_ps;
   report_line(r, faster ? "saves" : "costs", "%s", because(a, time, faster ? -1 : 1));
   if (!w->known)
     put_beyond(r, a, w, s);
@@ -235,7 +236,7 @@ void report_why(report *r, arena *a, const search_why *w, const search_result *s
                                         : "fits; this one is the smallest");
   put_verdict(r, a, w, s, &time);
   if (!two || judge(w) <= IS_SAME) return;
-  put_time(r, &time, w->winner.r.makespan_ps);
+  put_time(r, &time, w->winner.r.period_ps);
   put_memory(r, &w->winner.r, &w->asked.r);
 }
 

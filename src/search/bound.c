@@ -14,9 +14,8 @@
 //   when s has ended its last one, for a gradient is sent when the backward has ended. So the step takes at least
 //   K w_s + sum of w_r, r < s, for every s, w_s being the part of w on stage s; that is least when it is equal
 //   for all s: w / (1 - (1 - 1/K)^P).
-// - Where weight gradients are tasks of their own, as they may be in a file, they may all run late: only
-//   forwards, a third of w at least as no product has more than two gradients, of its own size, fill the
-//   pipeline. Several stages on a place: nothing is said of filling.
+// - Where weight gradients are tasks of their own they may run late, beside the next step's first forwards: then
+//   nothing is said of filling, nor where there are several stages on a place.
 //
 // Work that is measured instead, and stages as they are: work.c.
 #include "search/internal.h"
@@ -225,14 +224,15 @@ void bounds_make(arena *keep, planner *pl, const machine *m, u32 ranks, cost_mod
 }
 
 // ---- one strategy -----------------------------------------------------------------------------------------
-// The least that the largest of K w_s + part x sum of w_r, r < s, can be over P stages with w in all.
-static double filled(double w, double P, double K, double part) {
-  return part * w / (1 - pow(1 - part / K, P));
-}
+// The least that the largest of K w_s + sum of w_r, r < s, can be over P stages with w in all.
+static double filled(double w, double P, double K) { return w / (1 - pow(1 - 1 / K, P)); }
 
 static bool splits_backward(const strategy *s) {
   return s->schedule.path || sched_row_find(choice_word(CHOICE_schedule, s->schedule.n))->split;
 }
+
+bool bound_splits(const bounds *b, const strategy *s) { return b->train && splits_backward(s); }
+bool bound_fills(const bounds *b, const strategy *s) { return b->chain && !bound_splits(b, s); }
 
 // And of it, the time of the products spread evenly.
 static double seconds(const bounds *b, const strategy *s, double *even) {
@@ -243,8 +243,8 @@ static double seconds(const bounds *b, const strategy *s, double *even) {
   const double K = s->mb.n, P = s->pp.n, w = b->work / s->dp.n / s->tp.n / K,
                mean = all / s->dp.n / s->tp.n / P;
   *even = mean;
-  if (s->pp.n == 1 || s->v.n > 1 || !b->chain) return mean;
-  return MAX(mean, filled(w, P, K, b->train && splits_backward(s) ? 1.0 / 3 : 1));
+  if (s->pp.n == 1 || s->v.n > 1 || !bound_fills(b, s)) return mean;
+  return MAX(mean, filled(w, P, K));
 }
 
 void bound(const bounds *b, search_point *p) {
@@ -252,8 +252,6 @@ void bound(const bounds *b, search_point *p) {
   p->bound_ps = (i64)(seconds(b, &p->s, &even) * 1e12 * 0.999999);
   p->bound_fill_ps = MAX(p->bound_ps - (i64)(even * 1e12 * 0.999999), 0);
 }
-
-bool bound_splits(const bounds *b, const strategy *s) { return b->train && splits_backward(s); }
 
 double bound_products(const bounds *b, const strategy *s, bool splits, u32 from, u32 to) {
   const double forward = b->forward[to] - b->forward[from];

@@ -177,19 +177,22 @@ static u32 same_zero(const search *s, const bool *storage_split, const search_po
 }
 
 static void settle(const search *s, search_point *p, const sim_pipe_result *r) {
-  p->time_ps = r->makespan_ps, p->peak_bytes = r->peak_bytes, p->utilisation = r->utilisation;
+  p->time_ps = r->period_ps, p->alone_ps = r->makespan_ps;
+  p->peak_bytes = r->peak_bytes, p->utilisation = r->utilisation;
   p->comm = r->comm, p->bubble = r->bubble;
   const bool large = s->o->memory_bytes ? s->limit >= 0 && r->peak_bytes > s->limit : r->over_bytes > 0;
   p->state = large ? SEARCH_OVER_MEMORY : SEARCH_RAN;
 }
 
 static bool simulate_whole(const search *s, worker *w, arena *a, const plan *pn, sim_pipe_result *out) {
-  const sim_opts so = {.mode = SIM_FOLDED, .bytes = s->o->bytes, .peak_only = true};
+  const sim_opts so = {
+      .mode = SIM_FOLDED, .bytes = s->o->bytes, .peak_only = true, .steady = search_steady(s->o)};
   prog *d = plan_apply(w->pl, pn, w->k);
   sim_result r;
   bool ok = d && sim_run(w->c, a, d, w->k, &so, &r);
   if (ok)
     *out = (sim_pipe_result){.makespan_ps = r.makespan_ps,
+                             .period_ps = r.period_ps,
                              .peak_bytes = r.peak_bytes,
                              .over_bytes = sim_over_bytes(&r, s->m),
                              .utilisation = r.utilisation,

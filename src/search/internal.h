@@ -80,7 +80,7 @@ typedef struct {
   bool text; // a JSON string; else a number or a truth
 } shared_row;
 extern const shared_row shared_rows[SHARED_COUNT];
-enum { PART_FORM = 1, PARTS_MOST = 1 << 20 };
+enum { PART_FORM = 2, PARTS_MOST = 1 << 20 };
 extern const char *const part_states[SEARCH_STATES]; // of points in files; NULL: such points are in none
 void part_end(strbuf *b);                            // the last member of a file: the checksum of what b has
 
@@ -93,6 +93,9 @@ struct search_part {
   search_about about;
   search_result r; // points: those that were applied and are not too slow; counts and reasons: of all others
 };
+
+// Is the time per step that of steps that follow each other? Of training; DistIR's simulator knows one step.
+static inline bool search_steady(const search_opts *o) { return o->train && o->bytes == SIM_BYTES_HEDDLE; }
 
 // ---- search.c -----------------------------------------------------------------------------------------
 void search_impossible(search_point *p, const worker *w);      // for the reason that the session has
@@ -126,6 +129,9 @@ void bounds_make(arena *a, planner *pl, const machine *m, u32 ranks, cost_model 
 void bound(const bounds *b, search_point *p); // bound_ps, bound_fill_ps
 // Are its backwards in two parts, of which one may run late?
 bool bound_splits(const bounds *b, const strategy *s);
+// Does a step wait for its pipeline to fill and to drain? A training step ends with the first stage's backward,
+// where the next one begins, unless weight gradients may run later than that.
+bool bound_fills(const bounds *b, const strategy *s);
 // ps of the products of main's instructions [from, to) for one microbatch at the best rate: with their
 // backwards, unless these are in two parts.
 double bound_products(const bounds *b, const strategy *s, bool splits, u32 from, u32 to);

@@ -41,7 +41,7 @@ static i64 last_kept(arena *a, const search_opts *o, const search_result *r) {
 // Nothing that was simulated is told of a point that is too slow.
 static void slow(search_point *p) {
   p->state = SEARCH_BOUND_TIME;
-  p->time_ps = p->peak_bytes = 0;
+  p->time_ps = p->alone_ps = p->peak_bytes = 0;
   p->utilisation = p->bubble = p->comm = 0;
   p->why = NULL;
 }

@@ -171,7 +171,8 @@ static void put_point(const search_point *x, strbuf *b) {
     sb_json_str(b, x->why);
   }
   if (x->state != SEARCH_OVER_MEMORY && x->state != SEARCH_RAN) return;
-  sb_fmt(b, ", \"time_ps\": %lld, \"peak_bytes\": %lld", (long long)x->time_ps, (long long)x->peak_bytes);
+  sb_fmt(b, ", \"period_ps\": %lld, \"time_ps\": %lld, \"peak_bytes\": %lld", (long long)x->time_ps,
+         (long long)x->alone_ps, (long long)x->peak_bytes);
   sb_fmt(b, ", \"utilisation\": %.17g, \"bubble\": %.17g, \"communication\": %.17g", x->utilisation,
          x->bubble, x->comm);
 }

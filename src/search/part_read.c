@@ -140,7 +140,8 @@ static void read_point(reader *r, const ynode *y, search_point *p) {
   if (p->state == SEARCH_OPEN) bad(r, y, "unknown state '%s'", state);
   if (p->state == SEARCH_IMPOSSIBLE) p->why = string(r, y, "reason");
   if (p->state != SEARCH_RAN && p->state != SEARCH_OVER_MEMORY) return;
-  p->time_ps = number(r, y, "time_ps", 0, INT64_MAX);
+  p->time_ps = number(r, y, "period_ps", 0, INT64_MAX);
+  p->alone_ps = number(r, y, "time_ps", 0, INT64_MAX);
   p->peak_bytes = number(r, y, "peak_bytes", 0, INT64_MAX);
   p->utilisation = share(r, y, "utilisation");
   p->bubble = share(r, y, "bubble");

@@ -48,12 +48,13 @@ typedef struct {
   strategy s;
   search_state state;
   bool applied;              // its plan was applied: the state is of step 3 or 4
-  i64 time_ps, peak_bytes;   // of one step; peak of the fullest rank. 0 where the plan was not simulated
+  i64 time_ps, peak_bytes;   // per step; peak of the fullest rank. 0 where the plan was not simulated
+  i64 alone_ps;              // of one step alone, to the end of its last rank; not below time_ps
   i64 bound_ps, bound_bytes; // lower bounds
   i64 bound_fill_ps;         // of bound_ps, to fill and drain the pipeline; the rest is work
   bool bound_work;           // that of the busiest place, measured; else products at the best rate
   double utilisation, bubble,
-      comm;        // mean over ranks: computing; neither; communication that holds up computing
+      comm;        // of one step alone, mean over ranks: computing; neither; communication that holds up computing
   u64 plan;        // plan_hash; 0 where there is none
   u32 same_zero;   // the level of ZeRO that is the same program; its own if there is none lower
   const char *why; // of those that are impossible or equal to another: the reason; in `a`

@@ -21,7 +21,8 @@ void whole_free(whole_answer *x) {
 
 const char *whole_differs(planner *pl, cost_model *k, arena *a, const search_opts *o, const search_point *p,
                           search *told) {
-  const sim_opts so = {.mode = SIM_FOLDED, .bytes = o->bytes, .peak_only = true};
+  const sim_opts so = {
+      .mode = SIM_FOLDED, .bytes = o->bytes, .peak_only = true, .steady = search_steady(o)};
   hybrid_opts h = search_hybrid(o, p);
   h.k = k;
   ctx *c = planner_source(pl)->c;
@@ -31,9 +32,11 @@ const char *whole_differs(planner *pl, cost_model *k, arena *a, const search_opt
   const char *why = NULL;
   if (!whole_run(pl, k, tmp, &h, &so, &x))
     why = arena_strdup(a, diag_count(c) > before ? diag_get(c, before).message : "it cannot be made");
-  else if (x.result.makespan_ps != p->time_ps || x.result.peak_bytes != p->peak_bytes)
-    why = arena_printf(a, "it takes %lld ps and %lld bytes, the search has %lld and %lld",
-                       (long long)x.result.makespan_ps, (long long)x.result.peak_bytes, (long long)p->time_ps,
+  else if (x.result.period_ps != p->time_ps || x.result.makespan_ps != p->alone_ps ||
+           x.result.peak_bytes != p->peak_bytes)
+    why = arena_printf(a, "it takes %lld ps, %lld alone, and %lld bytes, the search has %lld, %lld and %lld",
+                       (long long)x.result.period_ps, (long long)x.result.makespan_ps,
+                       (long long)x.result.peak_bytes, (long long)p->time_ps, (long long)p->alone_ps,
                        (long long)p->peak_bytes);
   if (told && !why) kinds_of(told, &x, &h);
   whole_free(&x);

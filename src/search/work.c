@@ -287,7 +287,8 @@ static double products_of(const measure *m, bool forward, u32 from, u32 to) {
   return bound_products(&m->x->s->bounds, m->s, m->splits || forward, from, to);
 }
 
-// ps that pass between the arrival of a microbatch at the stage and its leaving it, there and back.
+// ps that pass between the arrival of a microbatch at the stage and its leaving it, there and back, where
+// backwards are in one part.
 static double passing(const measure *m, u32 from, u32 to) {
   const double products = products_of(m, false, from, to);
   u32 first, last;
@@ -295,7 +296,7 @@ static double passing(const measure *m, u32 from, u32 to) {
   double t = products_of(m, false, first, first + 1) + products_of(m, false, last, last + 1);
   const double *forward = m->x->s->bounds.forward;
   for (u32 i = first + 1; i < last; i++)
-    if (m->x->call[i] && forward[i + 1] > forward[i]) t += all_of(m, m->splits ? 1 : 2, i, i + 1);
+    if (m->x->call[i] && forward[i + 1] > forward[i]) t += all_of(m, 2, i, i + 1);
   return MAX(t, products);
 }
 
@@ -366,7 +367,7 @@ static void bound_blocks(const measure *m, const search *s, worker *w, arena *tm
          *bytes = ZNEWN(tmp, double, places), before = 0;
   u64 *has = ZNEWN(tmp, u64, places); // works of its ranks
   bool *met = ZNEWN(tmp, bool, places);
-  const bool chain = s->bounds.chain && !dp->shares && !tp->shares;
+  const bool chain = bound_fills(&s->bounds, m->s) && !dp->shares && !tp->shares;
   for (u32 r = 0; r < places * ranks; r++) {
     const u32 of = work_at(m, dp, tp->shares ? 1 : m->s->tp.n, r / ranks, r % ranks);
     if (!of) return;
@@ -428,6 +429,7 @@ void work_bound(works *x, const search *s, worker *w, search_point *p) {
   double *synced = ZNEWN(tmp, double, places);
   m.tensor = lies_alike(s->m, p->s.tp.n), m.data = m.tensor && lies_alike(s->m, p->s.dp.n * p->s.tp.n);
   m.several = pn && pn->nsegments > 1;
+  const bool fills = bound_fills(&s->bounds, &p->s);
   for (u32 k = 0; pn && k < pn->nsegments; k++) {
     const plan_segment *seg = &pn->segments[k];
     const u32 at = seg->on.nfix ? seg->on.fix[0].at : 0, from = seg->from - 1, to = seg->to;
@@ -435,7 +437,7 @@ void work_bound(works *x, const search *s, worker *w, search_point *p) {
     if (!first[at]) first[at] = k + 1, passed[at] = before > 0 ? MAX(before - ahead(&m, from, to), 0) : 0;
     takes[at] += work_in(&m, from, to);
     if (x->sync && m.n == 1 && p->s.mb.n > 1) bytes[at] += sync_bytes(x->sync, from, to, p->s.tp.n);
-    if (s->bounds.chain && k + 1 < pn->nsegments) before += passing(&m, from, to);
+    if (fills && k + 1 < pn->nsegments) before += passing(&m, from, to);
   }
   const u32 dp = p->s.dp.n, tp = p->s.tp.n;
   for (u32 q = 0; pn && q < places; q++) {

@@ -190,6 +190,16 @@ typedef struct {
 } step_graph;
 step_graph steady_steps(sim *s); // after the bytes: they tell which results parameters are in the next step
 void steady_period(sim *s, const step_graph *x, sim_result *r); // r: of one step
+// Steps that follow each other: the state at the end of each, until it repeats.
+enum { STEPS_WINDOW = 8 };
+typedef struct {
+  u32 n, k, steps; // numbers of a state, steps so far, steps at most
+  i64 *past, half;
+  i64 period_ps; // when steps_add has said so
+} steps_seen;
+void steps_begin(steps_seen *x, arena *a, u32 n, i64 alone); // alone: how long one step is; all states are in `a`
+const i64 *steps_last(const steps_seen *x);                  // the latest state; at first all 0
+bool steps_add(steps_seen *x, const i64 *now);               // true: the period is known
 
 // split.c: fills in r's split from the event graph of main
 void split_time(sim *s, const sim_graph *main, sim_result *r);

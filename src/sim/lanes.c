@@ -156,8 +156,10 @@ void lanes_run(pipe *const *p, u32 n, arena *tmp) {
                        .strm = strm};
   for (u32 k = 0; k < SIM_LANES; k++)
     for (u32 c = 0; c < C; c++) x.value[SLOT_NEVER * C + c][k] = STAGE_NEVER;
-  for (u32 k = 0; k < n; k++)
+  for (u32 k = 0; k < n; k++) {
     for (u32 q = 0; q < cells; q++) x.clock[q][k] = p[k]->clock[q];
+    for (size_t q = 0; q < channels; q++) x.channel[q][k] = p[k]->channel[q];
+  }
   (__builtin_cpu_supports("avx512f") ? run_512 : run_256)(&x, C);
   for (u32 k = 0; k < n; k++) {
     for (u32 q = 0; q < cells; q++) p[k]->clock[q] = x.clock[q][k];

@@ -242,19 +242,39 @@ static void add_tasks(pipe *p) {
     }
 }
 
-static void run_before(pipe *p) {
+static void add_before(pipe *p) {
   const sim_stages *st = p->st;
   const u32 C = p->C;
-  i64 y[STAGE_CLASSES];
   for (u32 q = 0; q < st->pl.nplaces; q++)
     for (u32 c = 0; c < C; c++) p->cur[q * C + c] = p->peak[q * C + c] = st->start[st->rep_no[q] * C + c];
   for (u32 i = 0; i < st->pl.nstages; i++) {
     const stage_task *t = &st->before[st->pl.like[i]];
-    const u32 at = st->pl.place[i];
-    apply_map(t->a, C, C, p->clock + at * C, y);
-    memcpy(p->clock + at * C, y, C * sizeof *y);
-    add_bytes(p, at, t->bytes[0]);
-    add_busy(p, at, t, 1);
+    add_bytes(p, st->pl.place[i], t->bytes[0]);
+    add_busy(p, st->pl.place[i], t, 1);
+  }
+}
+
+static void add_after(pipe *p) {
+  const sim_stages *st = p->st;
+  for (u32 q = 0; q < st->pl.nplaces; q++) {
+    const u32 r = st->rep_no[q];
+    for (u32 k = 0; k < st->nafter; k++) {
+      const stage_after *part = &st->after_bytes[k * st->nreps + r];
+      add_bytes(p, q, part->bytes);
+      for (u32 c = 0; c < p->C; c++) p->cur[q * p->C + c] -= part->freed[c] * (MAX(st->pl.nmicro, 3u) - 3);
+    }
+    add_busy(p, q, &st->tail[r], 1);
+  }
+}
+
+// ---- steps --------------------------------------------------------------------------------------------------
+static void run_before(pipe *p) {
+  const u32 C = p->C;
+  i64 y[STAGE_CLASSES];
+  for (u32 i = 0; i < p->st->pl.nstages; i++) {
+    i64 *own = p->clock + p->st->pl.place[i] * C;
+    apply_map(p->st->before[p->st->pl.like[i]].a, C, C, own, y);
+    memcpy(own, y, C * sizeof *y);
   }
 }
 
@@ -278,12 +298,6 @@ static void run_after(pipe *p, arena *tmp) {
         own[o] = t;
       }
     }
-    for (u32 k = 0; k < st->nafter; k++) {
-      const stage_after *part = &st->after_bytes[k * st->nreps + r];
-      add_bytes(p, q, part->bytes);
-      for (u32 c = 0; c < C; c++) p->cur[q * C + c] -= part->freed[c] * (MAX(st->pl.nmicro, 3u) - 3);
-    }
-    add_busy(p, q, &st->tail[r], 1);
   }
 }
 
@@ -317,11 +331,10 @@ static void begin(pipe *p, const sim_stages *st, arena *tmp, const sim_line *l) 
   const u32 cells = st->pl.nplaces * st->nclass;
   assert(sim_line_fits(l, st));
   *p = (pipe){.st = st, .l = l, .C = st->nclass};
-  p->clock = ZNEWN(tmp, i64, cells), p->channel = ZNEWN(tmp, i64, cells * st->nstreams);
+  p->clock = ZNEWN(tmp, i64, (size_t)cells * (1 + st->nstreams)), p->channel = p->clock + cells;
   p->cur = ZNEWN(tmp, i64, cells), p->peak = ZNEWN(tmp, i64, cells);
   p->busy = ZNEWN(tmp, i64, cells), p->comm = ZNEWN(tmp, i64, cells);
   p->task = task_maps(st, tmp), p->send = send_maps(st, tmp);
-  run_before(p);
 }
 
 static void run_alone(pipe *p, arena *tmp) {
@@ -332,24 +345,6 @@ static void run_alone(pipe *p, arena *tmp) {
   case 2: run_line(p, 2); break;
   default: run_line(p, p->C);
   }
-}
-
-static void finish(pipe *p, arena *tmp, sim_pipe_result *r) {
-  const stage_bytes *const *bytes = bytes_of_types(p, tmp);
-  for (u32 q = 0; q < p->st->pl.nplaces; q++) add_word(p, q, bytes);
-  add_tasks(p);
-  add_blocking(p);
-  run_after(p, tmp);
-  sum_up(p, r);
-}
-
-void sim_pipe(const sim_stages *st, arena *tmp, const sim_line *l, sim_pipe_result *r) {
-  arena_mark_t mark = arena_mark(tmp);
-  pipe p;
-  begin(&p, st, tmp, l);
-  run_alone(&p, tmp);
-  finish(&p, tmp, r);
-  arena_release(tmp, mark);
 }
 
 // ---- several at once ------------------------------------------------------------------------------------
@@ -373,13 +368,13 @@ static bool same_form(const pipe *p, const pipe *q) {
   return true;
 }
 
-void sim_pipes(u32 n, const sim_stages *const *st, arena *tmp, const sim_line *l, sim_pipe_result *r) {
-  arena_mark_t mark = arena_mark(tmp);
-  pipe p[SIM_LANES], *lane[SIM_LANES];
+// Clocks and channels from the beginning of a step to its end; of those that are not `done`.
+static void step(pipe *p, const bool *done, u32 n, arena *tmp) {
+  pipe *lane[SIM_LANES];
   u32 m = 0;
-  assert(n <= SIM_LANES);
   for (u32 k = 0; k < n; k++) {
-    begin(&p[k], st[k], tmp, l);
+    if (done[k]) continue;
+    run_before(&p[k]);
     if (lanes_here() && fits_lane(&p[k]) && (!m || same_form(lane[0], &p[k])))
       lane[m++] = &p[k];
     else
@@ -387,6 +382,67 @@ void sim_pipes(u32 n, const sim_stages *const *st, arena *tmp, const sim_line *l
   }
   if (m == 1) run_alone(lane[0], tmp);
   if (m > 1) lanes_run(lane, m, tmp);
+  for (u32 k = 0; k < n; k++)
+    if (!done[k]) run_after(&p[k], tmp);
+}
+
+// Does every step follow the one before it, with its weights?
+static bool is_training(const sim_stages *st) {
+  for (u32 k = 0; k < st->pl.nstages; k++)
+    if (st->task[TASK_B][k].a || st->task[TASK_I][k].a) return true;
+  return false;
+}
+
+// Steps go on from clocks and channels as the one before them has left these: what is on the compute stream needs
+// no other times.
+static void find_periods(pipe *p, u32 n, arena *tmp, sim_pipe_result *r) {
+  steps_seen seen[SIM_LANES];
+  bool done[SIM_LANES];
+  u32 left = 0;
+  for (u32 k = 0; k < n; k++) {
+    const sim_stages *st = p[k].st;
+    r[k].period_ps = r[k].makespan_ps;
+    done[k] = !is_training(st);
+    if (done[k]) continue;
+    steps_begin(&seen[k], tmp, st->pl.nplaces * st->nclass * (1 + st->nstreams), r[k].makespan_ps);
+    done[k] = steps_add(&seen[k], p[k].clock);
+    left += !done[k];
+  }
+  while (left) {
+    arena_mark_t mark = arena_mark(tmp);
+    step(p, done, n, tmp);
+    arena_release(tmp, mark);
+    for (u32 k = 0; k < n; k++) {
+      if (done[k] || !(done[k] = steps_add(&seen[k], p[k].clock))) continue;
+      r[k].period_ps = seen[k].period_ps;
+      left--;
+    }
+  }
+}
+
+// ---- all of it ----------------------------------------------------------------------------------------------
+static void finish(pipe *p, arena *tmp, sim_pipe_result *r) {
+  const stage_bytes *const *bytes = bytes_of_types(p, tmp);
+  add_before(p);
+  for (u32 q = 0; q < p->st->pl.nplaces; q++) add_word(p, q, bytes);
+  add_tasks(p);
+  add_blocking(p);
+  add_after(p);
+  sum_up(p, r);
+}
+
+void sim_pipes(u32 n, const sim_stages *const *st, arena *tmp, const sim_line *l, sim_pipe_result *r) {
+  arena_mark_t mark = arena_mark(tmp);
+  pipe p[SIM_LANES];
+  const bool none[SIM_LANES] = {0};
+  assert(n <= SIM_LANES);
+  for (u32 k = 0; k < n; k++) begin(&p[k], st[k], tmp, l);
+  step(p, none, n, tmp);
   for (u32 k = 0; k < n; k++) finish(&p[k], tmp, &r[k]);
+  find_periods(p, n, tmp, r);
   arena_release(tmp, mark);
+}
+
+void sim_pipe(const sim_stages *st, arena *tmp, const sim_line *l, sim_pipe_result *r) {
+  sim_pipes(1, &st, tmp, l, r);
 }

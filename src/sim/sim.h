@@ -313,6 +313,7 @@ typedef struct {
 } sim_order; // one step of the line that main is
 typedef struct {
   i64 makespan_ps, peak_bytes;
+  i64 period_ps;  // time per step in steady state, of a training step; else the makespan
   i64 over_bytes; // the most that a rank holds beyond what its device leaves usable; below 0: all fit
   double utilisation, comm, bubble; // as in sim_result
 } sim_pipe_result;

@@ -7,13 +7,17 @@
 // latest over many steps is taken.
 #include "sim/internal.h"
 
-enum { STEPS = 512, WINDOW = 8 };
+enum { STEPS = 512 };
 
-// The constant by which x is later than y in every place; -1 if there is none.
+// The constant by which x is later than y in every place that anything ever happens; -1 if there is none.
 static i64 later_by(const i64 *x, const i64 *y, u32 n) {
-  for (u32 k = 1; k < n; k++)
-    if (x[k] - y[k] != x[0] - y[0]) return -1;
-  return n ? x[0] - y[0] : 0;
+  i64 by = -1;
+  for (u32 k = 0; k < n; k++) {
+    if (!x[k]) continue;
+    if (by >= 0 && x[k] - y[k] != by) return -1;
+    by = x[k] - y[k];
+  }
+  return MAX(by, 0);
 }
 
 static i64 latest(const i64 *x, u32 n) {
@@ -22,29 +26,41 @@ static i64 latest(const i64 *x, u32 n) {
   return t;
 }
 
-// next[port]: which output port an input port goes on from. A step lasts no longer than `alone`, so k steps
-// no longer than k of it.
-static void iterate(sim *s, const sim_graph *c, const u32 *next, i64 alone, i64 *period) {
-  u32 n = c->nin;
-  i64 *x = NEWN(s->tmp, i64, c->nslot), *frame = NEWN(s->tmp, i64, c->frame), half = 0;
-  i64 *past = ZNEWN(s->tmp, i64, (size_t)n * WINDOW);
-  u32 steps = (u32)MIN(STEPS, INT64_MAX / MAX(alone, 1));
-  *period = alone;
-  for (u32 k = 1; k <= steps; k++) {
-    const i64 *from = past + (size_t)n * ((k - 1) % WINDOW);
-    for (u32 j = 0; j < n; j++) x[c->port_in[j]] = from[j];
-    sim_composed(c, x, frame);                  // where no callee has a map this is sim_flat
-    i64 *now = past + (size_t)n * (k % WINDOW); // the oldest is given up
-    for (u32 j = 0; j < n; j++) now[j] = x[c->port_out[next[j]]];
-    for (u32 back = 1; back < WINDOW && back < k; back++) {
-      i64 d = later_by(now, past + (size_t)n * ((k - back) % WINDOW), n);
-      if (d < 0) continue;
-      *period = (d + back / 2) / back;
-      return;
-    }
-    if (k == steps / 2) half = latest(now, n);
+// A step lasts no longer than `alone`, so k steps no longer than k of it.
+void steps_begin(steps_seen *x, arena *a, u32 n, i64 alone) {
+  *x = (steps_seen){.n = n, .steps = (u32)MIN(STEPS, INT64_MAX / MAX(alone, 1)), .period_ps = alone};
+  x->past = ZNEWN(a, i64, (size_t)n * STEPS_WINDOW);
+}
+
+const i64 *steps_last(const steps_seen *x) { return x->past + (size_t)x->n * (x->k % STEPS_WINDOW); }
+
+bool steps_add(steps_seen *x, const i64 *now) {
+  if (x->k == x->steps) return true;
+  const u32 k = ++x->k;
+  memcpy(x->past + (size_t)x->n * (k % STEPS_WINDOW), now, x->n * sizeof *now); // the oldest is given up
+  for (u32 back = 1; back < STEPS_WINDOW && back < k; back++) {
+    const i64 d = later_by(now, x->past + (size_t)x->n * ((k - back) % STEPS_WINDOW), x->n);
+    if (d < 0) continue;
+    x->period_ps = (d + back / 2) / back;
+    return true;
   }
-  if (steps > 1) *period = (latest(past + (size_t)n * (steps % WINDOW), n) - half) / (steps - steps / 2);
+  if (k == x->steps / 2) x->half = latest(now, x->n);
+  if (k == x->steps && k > 1) x->period_ps = (latest(now, x->n) - x->half) / (k - k / 2);
+  return k == x->steps;
+}
+
+// next[port]: which output port an input port goes on from.
+static i64 iterate(sim *s, const sim_graph *c, const u32 *next, i64 alone) {
+  const u32 n = c->nin;
+  i64 *x = NEWN(s->tmp, i64, c->nslot), *frame = NEWN(s->tmp, i64, c->frame), *now = NEWN(s->tmp, i64, n);
+  steps_seen seen;
+  steps_begin(&seen, s->tmp, n, alone);
+  do {
+    for (u32 j = 0; j < n; j++) x[c->port_in[j]] = steps_last(&seen)[j];
+    sim_composed(c, x, frame); // where no callee has a map this is sim_flat
+    for (u32 j = 0; j < n; j++) now[j] = x[c->port_out[next[j]]];
+  } while (!steps_add(&seen, now));
+  return seen.period_ps;
 }
 
 // The event graph of a step whose parameters may be late.
@@ -109,6 +125,6 @@ void steady_period(sim *s, const step_graph *x, sim_result *r) {
   u32 *next = NEWN(s->tmp, u32, x->graph->nclock + 1);
   for (u32 k = 0; k < x->graph->nclock; k++) next[k] = k;
   r->ncarried = s->carry.n;
-  iterate(s, x->graph, x->next ? x->next : next, r->makespan_ps, &r->period_ps);
+  r->period_ps = iterate(s, x->graph, x->next ? x->next : next, r->makespan_ps);
   arena_release(s->tmp, mark);
 }

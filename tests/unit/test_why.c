@@ -55,7 +55,8 @@ static void check_look(const search_look *l, const search_point *p) {
   for (u32 k = 0; k < l->r.nsplit; k++)
     if (!l->r.split[k].beside) sum += l->r.split[k].ps;
   CHECK_CLOSE(sum, (double)l->r.makespan_ps, 1e-9);
-  CHECK_EQ_I64(l->r.makespan_ps, p->time_ps);
+  CHECK_EQ_I64(l->r.makespan_ps, p->alone_ps);
+  CHECK_EQ_I64(l->r.period_ps, p->time_ps);
   CHECK_EQ_I64(l->r.peak_bytes, p->peak_bytes);
 }
 

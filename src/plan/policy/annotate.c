@@ -710,12 +710,12 @@ static u64 hash_of_shares(const work *w) {
 }
 
 static bool price(const work *w, candidate *x) {
-  const sim_opts so = {.mode = SIM_FOLDED, .peak_only = true};
+  const sim_opts so = {.mode = SIM_FOLDED, .peak_only = true, .steady = x->pn->train};
   arena *tmp = arena_new();
   sim_result r;
   prog *d = plan_apply(w->pl, x->pn, w->o->k);
   const bool ok = d && sim_run(w->c, tmp, d, w->o->k, &so, &r);
-  if (ok) x->ps = r.makespan_ps, x->over = MAX(sim_over_bytes(&r, cost_model_machine(w->o->k)), 0);
+  if (ok) x->ps = r.period_ps, x->over = MAX(sim_over_bytes(&r, cost_model_machine(w->o->k)), 0);
   prog_free(d);
   arena_free(tmp);
   return ok;

@@ -298,13 +298,13 @@ step          training
 
    pp  mb  v  schedule              time         samples    memory  limited by
 1   4   4  1  1f1b              12.94 ms  1.00x  4,946/s  5.47 MiB  bubble 41 %
-2   4   8  2  examples/zbv.csv  15.45 ms  1.19x  4,141/s  5.42 MiB  computation 90 %
+2   4   8  2  examples/zbv.csv  15.01 ms  1.16x  4,263/s  5.42 MiB  computation 90 %
 3   4   8  1  1f1b              19.17 ms  1.48x  3,339/s  5.30 MiB  bubble 28 %
 
 winner       dp=1 tp=1 pp=4 mb=4
              computes 59.3 % of the time, communicates 0.0 %, idles 40.7 %; MFU 15.8 %; needs 5.47 MiB of 3.60 GiB
 next         dp=1 tp=1 pp=4 mb=8 v=2 schedule=examples/zbv.csv
-             1.19x the time, limited by computation
+             1.16x the time, limited by computation
 certificate  12 plans: 3 fit, 0 too large, 0 too slow, 8 impossible, 1 equal to another;
              3 simulated, 0 ruled out by bounds on memory, 0 on time
              other values of some choices are not in it; --strategy 'sp=*' has them
