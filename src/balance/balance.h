@@ -138,19 +138,22 @@ typedef struct {
 balance_fault balance_stages(arena *a, const balance_line *in, balance_cuts *out);
 
 // Several chunks on a place, for interleaved schedules: chunk c of place r is stage c * nplaces + r, as in
-// sched.h. What a place does is then a sum over chunks, which all passes through the same order of devices
+// sched.h, or where `place` says. What a place does is then a sum over chunks, which all passes through the same order of devices
 // share: what a set of devices reaches no longer says enough, so balance_stages does not do it. Here the
 // order is given. Memory is left out: what a chunk keeps is the schedule's.
 //
-// Exact: longest_ps, the longest chunk, is the least that there is. Not exact: tau_ps, the most that a place
-// does for a microbatch, may be more than it need be. Cuts are those with the least sum of squares of the
-// chunks' times (of those, the fewest layers in the first chunk, then in the second, ..), then moved by
-// single layers, the first that will do, while that makes the busier of two places less busy and no chunk
-// longer than longest_ps. No cuts have less tau than tau_bound_ps, found as above. O(chunks * layers^2).
-// BALANCE_STAGES: fewer layers than chunks.
+// What a microbatch waits for in the end is the busiest place, tau_ps; of cuts with the same, a shorter longest
+// chunk (longest_ps) fills the pipeline sooner, and then the less the sum of squares of the chunks' times is the
+// better. With one chunk on a place the result is exact in all three (of those that are left, the fewest layers
+// in the first chunk, then in the second, ..). With several, tau_ps may be more than it need be: for limits
+// of 1, 9/8, 5/4, 3/2 and 2 times the least longest chunk, cuts with the least sum of squares are
+// evened out by handing layers from stage to stage while the busiest of the places concerned gets less
+// to do; the best of these is taken. No cuts have less than tau_bound_ps, found as above. O(chunks * layers^2 +
+// rounds * chunks^3). BALANCE_STAGES: fewer layers than chunks.
 typedef struct {
   u32 nlayers, nkinds, nplaces, nchunks; // chunks of one place
   const u32 *kind;                       // by place
+  const u32 *place;                      // by stage, nchunks for each place; NULL: they go round
   const i64 *const *time_ps;             // [kind][layer]
 } balance_passes;
 typedef struct {

@@ -1,8 +1,10 @@
 // chunks.c - cuts for several chunks on every place of a given order.
 //
-// Idea: in a given order the last stages are a number, so a table over (stage, cut) is exact. It is filled
-// twice: with the longest chunk from a stage on, which gives the limit, then with the sum of squares under
-// it. What places do in all their chunks is improved by moving single cuts.
+// Idea: in a given order the last stages are a number, so a table over (stage, cut) is exact: of the longest
+// chunk from a stage on, which gives a limit, and of the sum of squares under a limit, which makes chunks even.
+// What places do in all their chunks is evened out from there, by handing a layer from one stage to another
+// through those between. A limit of more than the least longest chunk may let places be more even, so a few are
+// tried.
 #include "balance/internal.h"
 
 typedef struct {
@@ -12,9 +14,16 @@ typedef struct {
   i64 limit;     // of a chunk
   wide *squares; // [stage * (L + 1) + cut]: from this stage on, which begins there; -1: impossible
 } chunking;
+typedef struct {
+  i64 tau, longest;
+  wide squares;
+} chunk_value;
 
+static u32 place_of(const chunking *c, u32 stage) {
+  return c->in->place ? c->in->place[stage] : stage % c->in->nplaces;
+}
 static const i64 *times_of(const chunking *c, u32 stage) {
-  return c->time + c->in->kind[stage % c->in->nplaces] * (c->L + 1);
+  return c->time + c->in->kind[place_of(c, stage)] * (c->L + 1);
 }
 static wide *row_of(const chunking *c, u32 stage) { return c->squares + (size_t)stage * (c->L + 1); }
 
@@ -67,53 +76,80 @@ static i64 time_of(const chunking *c, const u32 *end, u32 stage) {
   return times_of(c, stage)[end[stage]] - times_of(c, stage)[stage ? end[stage - 1] : 0];
 }
 
-// Moves the end of a stage by a layer if no chunk gets empty or longer than the limit, and that of the two
-// places which does more then does less than the one that did more before.
-static bool move(const chunking *c, u32 *end, u32 stage, bool later, i64 *work) {
-  u32 p = stage % c->in->nplaces, q = (stage + 1) % c->in->nplaces, was = end[stage], next = stage + 1;
-  u32 first = stage ? end[stage - 1] + 1 : 1, last = end[next] - 1;
-  if (p == q || (later ? was == last : was == first)) return false;
-  i64 of_p = work[p] - time_of(c, end, stage), of_q = work[q] - time_of(c, end, next);
-  end[stage] = later ? was + 1 : was - 1;
-  i64 here = time_of(c, end, stage), there = time_of(c, end, next);
-  of_p += here, of_q += there;
-  if (here <= c->limit && there <= c->limit && MAX(of_p, of_q) < MAX(work[p], work[q])) {
-    work[p] = of_p, work[q] = of_q;
-    return true;
+// Hands a layer from stage i to stage j through those between, which keep their number of layers, if no chunk gets
+// empty or longer than the limit, and of all places that it concerns the busiest then does less than the
+// busiest did. work: of places; then: scratch of as many.
+static bool hand_on(const chunking *c, u32 *end, u32 i, u32 j, i64 *work, i64 *then) {
+  const u32 from = MIN(i, j), to = MAX(i, j);
+  const u32 by = i < j ? -1u : 1; // of the cuts between them
+  i64 was = 0, is = 0;
+  bool fits = true;
+  if (i == j || end[i] - (i ? end[i - 1] : 0) == 1) return false;
+  for (u32 k = from; k <= to; k++) then[place_of(c, k)] = work[place_of(c, k)];
+  for (u32 k = from; k <= to; k++) then[place_of(c, k)] -= time_of(c, end, k);
+  for (u32 k = from; k < to; k++) end[k] += by;
+  for (u32 k = from; k <= to; k++) {
+    const i64 t = time_of(c, end, k);
+    fits &= t <= c->limit;
+    then[place_of(c, k)] += t;
   }
-  end[stage] = was;
-  return false;
+  for (u32 k = from; k <= to; k++) was = MAX(was, work[place_of(c, k)]), is = MAX(is, then[place_of(c, k)]);
+  if (!fits || is >= was) {
+    for (u32 k = from; k < to; k++) end[k] -= by;
+    return false;
+  }
+  for (u32 k = from; k <= to; k++) work[place_of(c, k)] = then[place_of(c, k)];
+  return true;
 }
 
-static i64 improve(const chunking *c, u32 *end, i64 *work) {
-  i64 most = 0;
-  for (u32 i = 0; i < c->n; i++) work[i % c->in->nplaces] += time_of(c, end, i);
-  for (bool moved = true; moved;) {
+static chunk_value improve(const chunking *c, u32 *end, i64 *work) {
+  chunk_value v = {0};
+  i64 *then = work + c->in->nplaces;
+  memset(work, 0, c->in->nplaces * sizeof *work);
+  for (u32 i = 0; i < c->n; i++) work[place_of(c, i)] += time_of(c, end, i);
+  for (bool moved = c->n > c->in->nplaces; moved;) {
     moved = false;
-    for (u32 i = 0; i + 1 < c->n; i++) moved |= move(c, end, i, false, work) || move(c, end, i, true, work);
+    for (u32 i = 0; i < c->n; i++)
+      for (u32 j = 0; j < c->n; j++) moved |= hand_on(c, end, i, j, work, then);
   }
-  for (u32 r = 0; r < c->in->nplaces; r++) most = MAX(most, work[r]);
-  return most;
+  for (u32 r = 0; r < c->in->nplaces; r++) v.tau = MAX(v.tau, work[r]);
+  for (u32 i = 0; i < c->n; i++)
+    v.longest = MAX(v.longest, time_of(c, end, i)), v.squares += square(time_of(c, end, i));
+  return v;
+}
+
+static bool is_better(const chunk_value *x, const chunk_value *y) {
+  if (x->tau != y->tau) return x->tau < y->tau;
+  return x->longest != y->longest ? x->longest < y->longest : x->squares < y->squares;
 }
 
 balance_fault balance_chunks(arena *a, const balance_passes *in, balance_chunked *out) {
+  static const u32 above[] = {0, 1, 2, 4, 8, 16, 64}; // eighths of the least longest chunk
   *out = (balance_chunked){0};
   if ((u64)in->nplaces * in->nchunks > in->nlayers) return BALANCE_STAGES;
   arena *tmp = arena_new();
   chunking c = {.in = in, .n = in->nplaces * in->nchunks, .L = in->nlayers};
-  u32 *end = NEWN(a, u32, c.n), *count = ZNEWN(tmp, u32, in->nkinds);
+  u32 *end = NEWN(tmp, u32, c.n), *count = ZNEWN(tmp, u32, in->nkinds);
+  i64 *work = NEWN(tmp, i64, 2 * in->nplaces);
+  chunk_value best = {INT64_MAX, 0, 0};
   c.time = ZNEWN(tmp, i64, (size_t)in->nkinds * (c.L + 1));
   for (u32 k = 0; k < in->nkinds; k++)
     for (u32 i = 0; i < c.L; i++)
       c.time[k * (c.L + 1) + i + 1] = c.time[k * (c.L + 1) + i] + in->time_ps[k][i];
-  c.squares = NEWN(tmp, wide, (size_t)(c.n + 1) * (c.L + 1));
-  out->longest_ps = c.limit = least_longest(tmp, &c);
-  fill(&c);
-  cut(&c, end);
-  out->tau_ps = improve(&c, end, ZNEWN(tmp, i64, in->nplaces));
   for (u32 r = 0; r < in->nplaces; r++) count[in->kind[r]]++;
-  out->end = end;
   out->tau_bound_ps = speed_bound(tmp, c.L, in->nkinds, in->time_ps, count, in->nplaces);
+  c.squares = NEWN(tmp, wide, (size_t)(c.n + 1) * (c.L + 1));
+  const i64 longest = least_longest(tmp, &c);
+  for (u32 k = 0; k < (in->nchunks > 1 ? COUNT_OF(above) : 1) && best.tau > out->tau_bound_ps; k++) {
+    c.limit = longest + longest / 8 * above[k];
+    fill(&c);
+    cut(&c, end);
+    const chunk_value v = improve(&c, end, work);
+    if (!is_better(&v, &best)) continue;
+    best = v;
+    out->end = arena_dup(a, end, c.n * sizeof *end);
+  }
+  out->longest_ps = best.longest, out->tau_ps = best.tau;
   arena_free(tmp);
   return BALANCE_OK;
 }

@@ -159,7 +159,7 @@ choice_value choice_default(choice_id id) {
 
 choice_value choice_of_mixed(choice_id id) {
   choice_value x = choice_default(id);
-  const char *word = rows[id].search;
+  const char *word = rows[id].search + (*rows[id].search == '?');
   if (word[0] && word[1]) read_word(id, word, strlen(word), &x.n);
   return x;
 }

@@ -48,8 +48,7 @@ struct planner {
   })
   schedules;
   VEC(struct {
-    u32 stages;
-    choice_value layers;
+    planner_ends of;
     const u32 *end;
   })
   ends;

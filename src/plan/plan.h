@@ -248,9 +248,15 @@ void planner_keep_times(planner *pl, const planner_key *key, const double *v, u3
 const batchnorm_stats *planner_batchnorm(const planner *pl); // of the source program; groups 0: it has none
 u32 planner_inputs(const planner *pl,
                    const u32 **param); // parameters of main that are inputs or labels, from 0
-// Last instructions of so many stages, dealt out as `layers` says, likewise; numbers from 1.
-const u32 *planner_kept_ends(const planner *pl, u32 stages, choice_value layers); // NULL: nothing kept
-void planner_keep_ends(planner *pl, u32 stages, choice_value layers, const u32 *end);
+// Last instructions of stages, likewise; numbers from 1.
+typedef struct {
+  u32 stages;
+  const u32 *place; // by stage
+  choice_value layers;
+  bool again; // the backward computes layers again
+} planner_ends;
+const u32 *planner_kept_ends(const planner *pl, const planner_ends *of); // NULL: nothing kept
+void planner_keep_ends(planner *pl, const planner_ends *of, const u32 *end);
 // The planner's copy of the source program: plans name its functions, which are numbers 1 to
 // planner_funcs()-1; those after them are the planner's own.
 prog *planner_source(planner *pl);

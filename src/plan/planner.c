@@ -319,18 +319,24 @@ bool planner_refused(planner *pl, u64 key) {
   return true;
 }
 
-const u32 *planner_kept_ends(const planner *pl, u32 stages, choice_value layers) {
-  for (u32 i = 0; i < pl->ends.n; i++)
-    if (pl->ends.v[i].stages == stages && choice_same(pl->ends.v[i].layers, layers)) return pl->ends.v[i].end;
+const u32 *planner_kept_ends(const planner *pl, const planner_ends *of) {
+  for (u32 i = 0; i < pl->ends.n; i++) {
+    const planner_ends *x = &pl->ends.v[i].of;
+    if (x->stages == of->stages && x->again == of->again && choice_same(x->layers, of->layers) &&
+        !memcmp(x->place, of->place, of->stages * sizeof *of->place))
+      return pl->ends.v[i].end;
+  }
   return NULL;
 }
 
-void planner_keep_ends(planner *pl, u32 stages, choice_value layers, const u32 *end) {
+void planner_keep_ends(planner *pl, const planner_ends *of, const u32 *end) {
+  planner_ends own = *of;
+  own.place = arena_dup(pl->a, of->place, of->stages * sizeof *of->place);
+  if (of->layers.nparts)
+    own.layers.part = arena_dup(pl->a, of->layers.part, of->layers.nparts * sizeof *of->layers.part);
   vec_push(pl->a, &pl->ends);
-  pl->ends.v[pl->ends.n - 1].stages = stages;
-  if (layers.nparts) layers.part = arena_dup(pl->a, layers.part, layers.nparts * sizeof *layers.part);
-  pl->ends.v[pl->ends.n - 1].layers = layers;
-  pl->ends.v[pl->ends.n - 1].end = arena_dup(pl->a, end, stages * sizeof *end);
+  pl->ends.v[pl->ends.n - 1].of = own;
+  pl->ends.v[pl->ends.n - 1].end = arena_dup(pl->a, end, of->stages * sizeof *end);
 }
 
 static u64 times_hash(const planner_key *x) {

@@ -66,11 +66,11 @@ static void put_alone(report *r, arena *a, const search_result *s, u32 ranks) {
 // ---- what became of the space -------------------------------------------------------------------------
 // Every plan is counted once.
 // Choices that are often faster elsewhere, and that this search had at their defaults. NULL: there are none.
-static const char *not_searched(arena *a, const search_opts *o, u32 ranks) {
+static const char *not_searched(arena *a, const search_opts *o, u32 ranks, bool several) {
   strbuf b = {.a = a};
   for (u32 i = 0; ranks > 1 && i < CHOICE_COUNT; i++) {
     const choice_row *row = choice_get((choice_id)i);
-    bool may = *row->search == '?' && !o->space.of[i].said;
+    bool may = *row->search == '?' && !o->space.of[i].said && !(row->search[1] && several);
     for (u32 k = 0; may && k < CHOICE_COUNT; k++) { // the search may have been told that it cannot be chosen
       const choice_set *x = &o->space.of[k];
       bool many = !x->said || x->all;
@@ -127,7 +127,7 @@ static void put_kinds(report *r, arena *a, const search_result *s, u32 ranks) {
 static void put_certificate(report *r, arena *a, const search_about *about, const search_opts *o,
                             const search_result *s) {
   enum { REASONS = 5 };
-  const char *more = not_searched(a, o, about->ranks);
+  const char *more = not_searched(a, o, about->ranks, s->nkinds > 0);
   const u32 *n = s->count, simulated = n[SEARCH_RAN] + n[SEARCH_OVER_MEMORY];
   report_line(r, "certificate",
               "%u plans: %u fit, %u too large, %u too slow, %u impossible, %u equal to another;", s->space,
@@ -241,17 +241,11 @@ static cell choice_cell(arena *a, choice_id id, const strategy *s, bool train) {
 }
 
 static void put_plans(report *r, arena *a, const search_opts *o, const search_result *s) {
-  static const column after[] = {{"strategy", NULL},
-                                 {"state", NULL},
-                                 {"time_ps", NULL},
-                                 {"period_ps", NULL},
-                                 {"times_best", ""},
-                                 {"samples_per_s", "samples"},
-                                 {"peak_bytes", "memory"},
-                                 {"utilisation", NULL},
-                                 {"communication", NULL},
-                                 {"limit", NULL},
-                                 {NULL, "limited by"}};
+  static const column after[] = {
+      {"strategy", NULL},       {"state", NULL},       {"time_ps", NULL},
+      {"period_ps", NULL},      {"times_best", ""},    {"samples_per_s", "samples"},
+      {"peak_bytes", "memory"}, {"utilisation", NULL}, {"communication", NULL},
+      {"limit", NULL},          {NULL, "limited by"}};
   const u32 n = rows_of(o, s);
   column *cols = NEWN(a, column, 1 + CHOICE_COUNT + COUNT_OF(after));
   u32 ncols = 0;

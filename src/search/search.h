@@ -54,8 +54,8 @@ typedef struct {
   i64 bound_fill_ps;         // of bound_ps, to fill and drain the pipeline; the rest is work
   bool bound_work;           // that of the busiest place, measured; else products at the best rate
   double utilisation, bubble,
-      comm;        // of one step alone, mean over ranks: computing; neither; communication that holds up computing
-  u64 plan;        // plan_hash; 0 where there is none
+      comm; // of one step alone, mean over ranks: computing; neither; communication that holds up computing
+  u64 plan; // plan_hash; 0 where there is none
   u32 same_zero;   // the level of ZeRO that is the same program; its own if there is none lower
   const char *why; // of those that are impossible or equal to another: the reason; in `a`
   u16 why_id;      // its diagnostic, where this part of the search found it

@@ -21,8 +21,7 @@ void whole_free(whole_answer *x) {
 
 const char *whole_differs(planner *pl, cost_model *k, arena *a, const search_opts *o, const search_point *p,
                           search *told) {
-  const sim_opts so = {
-      .mode = SIM_FOLDED, .bytes = o->bytes, .peak_only = true, .steady = search_steady(o)};
+  const sim_opts so = {.mode = SIM_FOLDED, .bytes = o->bytes, .peak_only = true, .steady = search_steady(o)};
   hybrid_opts h = search_hybrid(o, p);
   h.k = k;
   ctx *c = planner_source(pl)->c;

@@ -8,7 +8,8 @@
 // ---- one plan in full -----------------------------------------------------------------------------------
 void search_look_at(arena *a, const prog *src, const machine *m, const cost_opts *costs, const search_opts *o,
                     const strategy *s, search_look *out) {
-  const sim_opts so = {.mode = SIM_FOLDED, .bytes = o->bytes, .critical = true, .split = true, .steady = search_steady(o)};
+  const sim_opts so = {
+      .mode = SIM_FOLDED, .bytes = o->bytes, .critical = true, .split = true, .steady = search_steady(o)};
   const search_point point = {.s = *s};
   hybrid_opts h = search_hybrid(o, &point);
   ctx *c = ctx_new();

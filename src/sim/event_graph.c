@@ -536,7 +536,7 @@ typedef struct {
   progress_of at;
   u32 first, second;
   u32 nslot; // when the span ended
-  u32 *now;  // by slot: what a repetition of the span waits for in its place, which the one before it has made
+  u32 *now; // by slot: what a repetition of the span waits for in its place, which the one before it has made
   bool *own; // by slot: is it in `now` as that?
 } span_maker;
 

@@ -553,10 +553,9 @@ TEST(stages_of_larger_models_are_optimal) {
 // ---- several chunks on a place ------------------------------------------------------------------------
 typedef struct {
   const balance_passes *in;
-  u32 n, end[LAYERS]; // by stage
-  i64 longest, squares,
-      tau; // of the cuts with the least longest chunk, then squares; the least tau of all cuts
-  i64 tau_of_best;
+  u32 n, end[LAYERS];   // by stage
+  i64 longest, squares; // of the cuts with the least longest chunk, then squares
+  i64 tau, tau_of_best; // the least of all cuts; of those with the least longest chunk
   bool any;
 } chunk_brute;
 typedef struct {
@@ -566,7 +565,7 @@ typedef struct {
 static chunk_price price_chunks(const balance_passes *in, const u32 *end) {
   chunk_price p = {0};
   for (u32 s = 0, l = 0; s < in->nplaces * in->nchunks; s++) {
-    u32 place = s % in->nplaces;
+    u32 place = in->place ? in->place[s] : s % in->nplaces;
     i64 time = 0;
     for (; l < end[s]; l++) time += in->time_ps[in->kind[place]][l];
     p.longest = MAX(p.longest, time), p.squares += time * time, p.work[place] += time;
@@ -597,21 +596,12 @@ static void check_chunks(const balance_passes *in, const balance_chunked *c, u32
   chunk_price p = price_chunks(in, c->end);
   CHECK_EQ_I64(p.longest, c->longest_ps);
   CHECK_EQ_I64(p.tau, c->tau_ps);
-  for (u32 i = 0; i + 1 < n; i++) // no move would be one
-    for (u32 later = 0; later < 2; later++) {
-      u32 end[LAYERS];
-      memcpy(end, c->end, n * sizeof *end);
-      end[i] += later ? 1 : -1u;
-      if (end[i] == (i ? end[i - 1] : 0) || end[i] == end[i + 1]) continue;
-      chunk_price x = price_chunks(in, end);
-      u32 here = i % in->nplaces, next = (i + 1) % in->nplaces;
-      CHECK(x.longest > p.longest || MAX(x.work[here], x.work[next]) >= MAX(p.work[here], p.work[next]));
-    }
 }
 
-TEST(chunks_are_as_short_as_can_be) {
+TEST(chunks_keep_places_even) {
   R = 9;
   u32 least = 0, met = 0, improved = 0, done = 0;
+  double above = 0, worst = 0;
   for (u32 tries = 0; tries < 3000; tries++) {
     model m;
     make_model(&m);
@@ -623,6 +613,10 @@ TEST(chunks_are_as_short_as_can_be) {
                          .kind = kind,
                          .time_ps = m.times};
     for (u32 r = 0; r < in.nplaces; r++) kind[r] = (u32)few(in.nkinds);
+    u32 place[LAYERS * LAYERS]; // there and back
+    for (u32 s = 0; s < in.nplaces * in.nchunks; s++)
+      place[s] = s / in.nplaces % 2 ? in.nplaces - 1 - s % in.nplaces : s % in.nplaces;
+    if (few(2)) in.place = place;
     arena *a = arena_new();
     balance_chunked c;
     balance_fault f = balance_chunks(a, &in, &c);
@@ -631,14 +625,22 @@ TEST(chunks_are_as_short_as_can_be) {
       chunk_brute b = {.in = &in, .n = in.nplaces * in.nchunks};
       try_chunks(&b, 0);
       check_chunks(&in, &c, b.n);
-      CHECK_EQ_I64(c.longest_ps, b.longest);
-      CHECK(c.tau_bound_ps <= b.tau && b.tau <= c.tau_ps);
-      least += c.tau_ps == b.tau, met += c.tau_bound_ps == b.tau, improved += c.tau_ps < b.tau_of_best,
-          done++;
+      const chunk_price own = price_chunks(&in, c.end);
+      CHECK(c.tau_bound_ps <= b.tau && b.tau <= c.tau_ps && c.tau_ps <= b.tau_of_best);
+      if (in.nchunks == 1) CHECK(c.longest_ps == b.longest && own.squares == b.squares);
+      const bool several = in.nchunks > 1;
+      least += several && c.tau_ps == b.tau, met += c.tau_bound_ps == b.tau;
+      improved += c.tau_ps < b.tau_of_best, done += several;
+      if (several)
+        above += (double)c.tau_ps / (double)b.tau - 1,
+            worst = MAX(worst, (double)c.tau_ps / (double)b.tau - 1);
     }
     arena_free(a);
   }
-  CHECK_MSG(done >= 1000 && met >= 100 && improved >= 50,
+  printf(
+      "  several chunks: the least busiest place in %u of %u, on average %.2f %% above it, at most %.1f %%\n",
+      least, done, 100 * above / done, 100 * worst);
+  CHECK_MSG(done >= 500 && met >= 100 && improved >= 50 && least >= done * 9 / 10,
             "%u done, bound met in %u, improved in %u, least in %u", done, met, improved, least);
 }
 

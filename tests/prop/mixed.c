@@ -1004,7 +1004,8 @@ TEST(mixed_kinds_add_up) {
       prog *p = pn ? plan_apply(m.pl, pn, h.k) : NULL;
       sim_result s;
       REQUIRE(p && sim_run(m.c, a, p, h.k, &(sim_opts){.mode = SIM_FLAT, .steady = true}, &s));
-      CHECK(s.period_ps == r.point[w].time_ps && s.makespan_ps == r.point[w].alone_ps && s.peak_bytes == r.point[w].peak_bytes);
+      CHECK(s.period_ps == r.point[w].time_ps && s.makespan_ps == r.point[w].alone_ps &&
+            s.peak_bytes == r.point[w].peak_bytes);
       for (u32 q = 0; q < s.nranks; q++)
         CHECK(s.cls[s.class_of_rank[q]].peak_bytes <= machine_kind_of(mach, q)->usable_bytes);
       prog_free(p);

@@ -134,7 +134,8 @@ static bool same(setting *s, const search_point *p, sim_mode mode, sim_result *r
   diag_clear(s->c);
   if (!ran) r->makespan_ps = r->peak_bytes = -1;
   return ran && r->makespan_ps == p->alone_ps && r->period_ps == p->time_ps &&
-         r->peak_bytes == p->peak_bytes && r->utilisation == p->utilisation && r->comm == p->comm && r->bubble == p->bubble;
+         r->peak_bytes == p->peak_bytes && r->utilisation == p->utilisation && r->comm == p->comm &&
+         r->bubble == p->bubble;
 }
 
 // ---- a difference, made small ---------------------------------------------------------------------------
@@ -177,7 +178,8 @@ static void shrink(setting *s, strategy x) {
   }
   differs(s, &x, &r, &p);
   printf("  as small: %s: time %lld for %lld, alone %lld for %lld, bytes %lld for %lld\n", named(s->a, &x),
-         (long long)p.time_ps, (long long)r.period_ps, (long long)p.alone_ps, (long long)r.makespan_ps, (long long)p.peak_bytes, (long long)r.peak_bytes);
+         (long long)p.time_ps, (long long)r.period_ps, (long long)p.alone_ps, (long long)r.makespan_ps,
+         (long long)p.peak_bytes, (long long)r.peak_bytes);
 }
 
 // ---- one search -----------------------------------------------------------------------------------------
@@ -185,10 +187,9 @@ static void check_point(setting *s, const search_point *p, sim_mode mode) {
   sim_result r;
   const bool ok = same(s, p, mode, &r);
   CHECK_MSG(ok, "%s on %s, batch %lld, %s, %s: time %lld for %lld, alone %lld for %lld, bytes %lld for %lld",
-            s->of->model,
-            s->of->machine, (long long)s->of->batch, named(s->a, &p->s), mode == SIM_FLAT ? "flat" : "folded",
-            (long long)p->time_ps, (long long)r.period_ps, (long long)p->alone_ps, (long long)r.makespan_ps,
-            (long long)p->peak_bytes,
+            s->of->model, s->of->machine, (long long)s->of->batch, named(s->a, &p->s),
+            mode == SIM_FLAT ? "flat" : "folded", (long long)p->time_ps, (long long)r.period_ps,
+            (long long)p->alone_ps, (long long)r.makespan_ps, (long long)p->peak_bytes,
             (long long)r.peak_bytes);
   if (!ok && mode == SIM_FOLDED) shrink(s, p->s);
 }

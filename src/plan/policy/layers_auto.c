@@ -231,13 +231,14 @@ static const double *cuts_of(balance *b, const layer_list *l) {
   u32 *place = NEWN(b->a, u32, n);
   const i64 *const *ps = times_of_blocks(b, l);
   if (!ps || !places_of_stages(b, place)) return NULL;
-  // Of a file the longest stage alone is made short: its stages do not go round
-  const u32 passes = b->s->schedule.path ? 1 : b->s->v.n;
+  u32 *kind = NEWN(b->a, u32, b->s->pp.n); // each by itself
+  for (u32 q = 0; q < b->s->pp.n; q++) kind[q] = q;
   const balance_passes in = {.nlayers = l->n,
                              .nkinds = b->s->pp.n,
-                             .nplaces = n / passes,
-                             .nchunks = passes,
-                             .kind = place,
+                             .nplaces = b->s->pp.n,
+                             .nchunks = b->s->v.n,
+                             .kind = kind,
+                             .place = place,
                              .time_ps = ps};
   balance_chunked cut;
   const bool ok = balance_chunks(b->a, &in, &cut) == BALANCE_OK;

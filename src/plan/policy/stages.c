@@ -3,6 +3,7 @@
 // Idea: what is dealt out is heavy: the calls of main and its products, or the calls alone where layers are
 // counted. That decides the last heavy instruction of every stage. What lies between it and the next heavy
 // one may go to either: the cut is where the fewest bytes cross.
+#include "balance/balance.h"
 #include "plan/plan.h"
 
 typedef struct {
@@ -10,10 +11,11 @@ typedef struct {
   prog *p;
   const func_info *m;
   arena *tmp;
-  const sched *file; // that has the places of the stages; NULL: stage s lies on place s mod places
-  u32 n, P, places;  // instructions of main; stages; places
-  double *w;         // per instruction: its work; 0: not heavy
-  u32 *first, *cut;  // per stage but the last: it may be cut after first[s] to cut[s] instructions
+  u32 n, P, places; // instructions of main; stages; places
+  u32 *place;       // by stage
+  bool again;       // the backward computes layers again
+  double *w;        // per instruction: its work; 0: not heavy
+  u32 *first, *cut; // per stage but the last: it may be cut after first[s] to cut[s] instructions
 } dealing;
 
 // ---- work ---------------------------------------------------------------------------------------------
@@ -42,58 +44,16 @@ static u32 weigh(dealing *d) { // returns how many instructions are heavy
               : op_row_of(in->op)->flags & OPF_GEMM
                   ? op_flops(in->op, attrs_get(d->p, in->at), plan_law(d->pl, d->p->main, i))
                   : 0;
+    if (d->again && in->op == OP_call) d->w[i] *= 4.0 / 3; // four times its forward instead of three
     heavy += d->w[i] > 0;
   }
   return heavy;
 }
 
 // ---- by cost ------------------------------------------------------------------------------------------
-// Stages of at most `most` work, filled from the last one: the first stage, which keeps the most activations
-// alive, gets what is left. Returns how many; firsts[k] is the first instruction of the k-th stage from the
-// end.
-static u32 stages_under(const double *w, u32 n, double most, u32 *firsts) {
-  u32 k = 0;
-  double sum = 0;
-  for (u32 i = n; i-- > 0;) {
-    if (sum > 0 && sum + w[i] > most) {
-      if (firsts) firsts[k] = i + 1;
-      k++, sum = 0;
-    }
-    sum += w[i];
-  }
-  if (firsts) firsts[k] = 0;
-  return k + 1;
-}
+enum { WORK_OF_ALL = 1 << 30 };
 
-// The least work of the largest stage, by bisection.
-static double least_most(const dealing *d) {
-  double lo = 0, hi = 0;
-  for (u32 i = 0; i < d->n; i++) hi += d->w[i], lo = MAX(lo, d->w[i]);
-  for (u32 it = 0; it < 60; it++) {
-    double mid = (lo + hi) / 2;
-    if (stages_under(d->w, d->n, mid, NULL) <= d->P)
-      hi = mid;
-    else
-      lo = mid;
-  }
-  return hi;
-}
-
-// Splits the stage with the most heavy instructions in two. ends: of `got` stages.
-static void split_one(const dealing *d, u32 *ends, u32 got) {
-  u32 best = 0, most = 0;
-  for (u32 s = 0; s < got; s++) {
-    u32 c = 0;
-    for (u32 i = s ? ends[s - 1] : 0; i < ends[s]; i++) c += d->w[i] > 0;
-    if (c > most) most = c, best = s;
-  }
-  u32 from = best ? ends[best - 1] : 0, c = 0, at = from;
-  for (u32 i = from; i < ends[best]; i++)
-    if (d->w[i] > 0 && ++c == most / 2 + 1) at = i;
-  memmove(ends + best + 1, ends + best, (got - best) * sizeof *ends);
-  ends[best] = at;
-}
-
+// Of places as even as they can be, the earlier ones have less: they keep more activations alive.
 static bool deal_by_cost(dealing *d) {
   u32 heavy = weigh(d);
   if (d->P > 1 && heavy < d->P) {
@@ -102,15 +62,29 @@ static bool deal_by_cost(dealing *d) {
     diag_hint(d->p->c, "pp=%u%s", MAX(heavy, 1u), heavy > 1 ? " at most" : "");
     return false;
   }
-  u32 *ends = NEWN(d->tmp, u32, d->n + 1), *firsts = NEWN(d->tmp, u32, d->n + 1),
-      got = stages_under(d->w, d->n, least_most(d), firsts);
-  for (u32 s = 0; s < got; s++) ends[s] = s + 1 == got ? d->n : firsts[got - 2 - s];
-  while (got < d->P) split_one(d, ends, got++); // more stages than the balance needs
-  for (u32 s = 0; s + 1 < d->P; s++) {
-    d->cut[s] = d->first[s] = ends[s];
+  if (d->P == 1) return true;
+  double all = 0;
+  u32 *at = NEWN(d->tmp, u32, heavy), n = 0;
+  for (u32 i = 0; i < d->n; i++) all += d->w[i];
+  i64 *work = NEWN(d->tmp, i64, heavy);
+  for (u32 i = 0; i < d->n; i++)
+    if (d->w[i] > 0) work[n] = MAX((i64)(d->w[i] / all * WORK_OF_ALL), 1), at[n++] = i;
+  const i64 *const kinds[] = {work};
+  const balance_passes in = {.nlayers = heavy,
+                             .nkinds = 1,
+                             .nplaces = d->places,
+                             .nchunks = d->P / d->places,
+                             .kind = ZNEWN(d->tmp, u32, d->places),
+                             .place = d->place,
+                             .time_ps = kinds};
+  balance_chunked out;
+  const bool ok = balance_chunks(d->tmp, &in, &out) == BALANCE_OK;
+  assert(ok); // as many heavy instructions as stages
+  for (u32 s = 0; ok && s + 1 < d->P; s++) {
+    d->cut[s] = d->first[s] = at[out.end[s]];
     while (d->first[s] > 0 && d->w[d->first[s] - 1] == 0) d->first[s]--;
   }
-  return true;
+  return ok;
 }
 
 // ---- by numbers ---------------------------------------------------------------------------------------
@@ -185,10 +159,6 @@ static u32 cheapest_cut(const dealing *d, const u32 *last, u32 s, u32 from) {
   return to;
 }
 
-static u32 place_of(const dealing *d, u32 stage) {
-  return d->file ? d->file->at[stage].v[0] : stage % d->places;
-}
-
 static const u32 *ends_of(dealing *d, const strategy *s) {
   u32 *last = ZNEWN(d->tmp, u32, d->m->values.n), *end = NEWN(d->tmp, u32, d->P), from = 1;
   for (u32 i = 0; i < d->n; i++)
@@ -197,7 +167,7 @@ static const u32 *ends_of(dealing *d, const strategy *s) {
     end[k] = k + 1 == d->P ? d->n : cheapest_cut(d, last, k, from);
     from = end[k] + 1;
   }
-  planner_keep_ends(d->pl, d->P, s->layers, end);
+  planner_keep_ends(d->pl, &(planner_ends){d->P, d->place, s->layers, d->again}, end);
   return end;
 }
 
@@ -218,12 +188,15 @@ bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s, 
                .p = p,
                .m = m,
                .tmp = tmp,
-               .file = file,
                .n = m->body.n,
                .P = s->pp.n * s->v.n,
-               .places = s->pp.n};
+               .places = s->pp.n,
+               .again = pn->train && choice_is(CHOICE_recompute, s->recompute, "full")};
+  d.place = NEWN(tmp, u32, d.P);
+  for (u32 k = 0; k < d.P; k++) d.place[k] = file ? file->at[k].v[0] : k % d.places; // else they go round
   const u64 key = hash_u64((u64)d.P << 32 | s->layers.n, s->layers.nparts + 2);
-  const u32 *end = planner_kept_ends(pl, d.P, s->layers), said = diag_count(p->c);
+  const u32 *end = planner_kept_ends(pl, &(planner_ends){d.P, d.place, s->layers, d.again}),
+            said = diag_count(p->c);
   if (!end && (s->layers.nparts || !planner_refused(pl, key))) {
     end = deal(&d, s, at.i ? at : m->where);
     if (!end && !s->layers.nparts) planner_keep_refusal(pl, key, said);
@@ -233,7 +206,7 @@ bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s, 
   for (u32 k = 0; k < pn->nsegments; k++) {
     plan_segment *ps = &pn->segments[k];
     ps->from = k ? end[k - 1] + 1 : 1, ps->to = end[k];
-    if (axis) ps->on.nfix = 1, ps->on.fix[0] = (plan_fix){axis, place_of(&d, k)};
+    if (axis) ps->on.nfix = 1, ps->on.fix[0] = (plan_fix){axis, d.place[k]};
   }
   arena_free(tmp);
   return end != NULL;

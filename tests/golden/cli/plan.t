@@ -20,7 +20,7 @@ next         dp=4 tp=1 pp=1 zero=3
              1.01x the time, limited by computation
 certificate  447 plans: 8 fit, 0 too large, 232 too slow, 0 impossible, 207 equal to another;
              8 simulated, 0 ruled out by bounds on memory, 232 on time
-             other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
+             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* layers=*' has them
 $ cat best.plan
 # heddle plan mlp-xs --batch 1024 --train --machine laptop --top 5 -o best.plan
 heddle-plan: 1
@@ -123,7 +123,7 @@ $ heddle plan mlp-xs --batch 1024 --train --machine laptop --data 2 --tensor 1,2
   "resolved": null,
   "mfu": N,
   "bound_failed": false,
-  "not_searched": "v=* schedule=* sp=*",
+  "not_searched": "v=* schedule=* sp=* layers=*",
   "space": N,
   "fit": N,
   "simulated": N,
@@ -159,7 +159,7 @@ tp alone     1.28x the time, limited by computation
 pp alone     4.07x the time, limited by bubble
 certificate  6 plans: 6 fit, 0 too large, 0 too slow, 0 impossible, 0 equal to another;
              6 simulated, 0 ruled out by bounds on memory, 0 on time
-             other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
+             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* layers=*' has them
 ## One microbatch on two stages is a plan too, here the only one; every class of impossible plans has its reason.
 $ heddle plan mlp-xs:layers=8,hidden=1009 --batch 1 --machine '1x2 v100' --memory-limit 20MB
 model         mlp-xs:layers=8,hidden=1009
@@ -177,7 +177,7 @@ winner       dp=1 tp=1 pp=2
              computes 46.9 % of the time, communicates 0.0 %, idles 53.1 %; MFU 0.4 %; needs 15.6 MiB of 19.1 MiB
 certificate  3 plans: 1 fit, 0 too large, 0 too slow, 2 impossible, 0 equal to another;
              1 simulated, 0 ruled out by bounds on memory, 0 on time
-             other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
+             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* layers=*' has them
 impossible   1 such as dp=2 tp=1 pp=1:
              the batch (the first extent of input x) is 1: it cannot be split 2 ways over dp
              1 such as dp=1 tp=2 pp=1:
@@ -248,7 +248,7 @@ next         dp=2 tp=4 pp=1 recompute=selective
 dp alone     1.32x the time, limited by communication
 certificate  300 plans: 100 fit, 0 too large, 170 too slow, 30 impossible, 0 equal to another;
              100 simulated, 0 ruled out by bounds on memory, 170 on time
-             other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
+             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* layers=*' has them
 impossible   15 such as dp=1 tp=1 pp=8:
              8 pipeline stages, but the model has only 5 blocks and matmuls
              15 such as dp=1 tp=8 pp=1:
@@ -258,9 +258,9 @@ why not  tp=2 pp=4
 winner   dp=2 tp=4 pp=1
 asked    dp=1 tp=2 pp=4 mb=4
          the best of 15 plans with tp=2 pp=4
-time     1.70x the winner's
-costs    idle +5.540 ms, elementwise +571.8 us
-ranked   56 of 100 that were simulated and fit
+time     1.68x the winner's
+costs    idle +5.406 ms, elementwise +571.8 us
+ranked   55 of 100 that were simulated and fit
 
 time on a rank                winner     asked  difference  of the step
 matmul                      1.503 ms  1.497 ms   -5.601 us       -0.1 %
@@ -273,17 +273,17 @@ update                      952.7 us  434.5 us   -518.2 us       -7.9 %
 all_reduce over dp          842.1 us         0   -842.1 us      -12.8 %
 all_reduce over pp                 0  183.7 us   +183.7 us       +2.8 %
 all_reduce over tp          715.5 us  361.2 us   -354.3 us       -5.4 %
-idle                        100.8 ns  5.540 ms   +5.540 ms      +84.3 %
-step                        6.569 ms  11.18 ms   +4.614 ms      +70.2 %
+idle                        100.8 ns  5.406 ms   +5.406 ms      +82.3 %
+step                        6.569 ms  11.05 ms   +4.481 ms      +68.2 %
 beside it: send                    0  195.4 us   +195.4 us       +3.0 %
 
 memory at the peak    winner     asked  difference
 parameters          32.3 MiB  36.8 MiB   +4.48 MiB
 gradients                0 B  36.8 MiB   +36.8 MiB
-optimizer state     64.7 MiB  73.6 MiB   +8.97 MiB
-activations         97.1 MiB  51.3 MiB   -45.8 MiB
+optimizer state     64.7 MiB  73.6 MiB   +8.96 MiB
+activations         97.1 MiB  50.6 MiB   -46.5 MiB
 temporary           73.6 MiB  73.6 MiB   -3.00 KiB
-fullest rank         268 MiB   272 MiB   +4.51 MiB
+fullest rank         268 MiB   271 MiB   +3.75 MiB
 
 what would help         on the path  10 % better
 memory bandwidth           2.025 ms       -3.1 %
@@ -314,7 +314,7 @@ winner   dp=16 tp=1 pp=1
 asked    dp=2 tp=2 pp=4 mb=2
          the best of 12 plans with dp=2 tp=2 pp=4 mb=2
 time     2.37x the winner's
-costs    idle +526.5 ms
+costs    idle +525.9 ms
 bound    ruled out by its lower bound, 566.1 ms: 265.4 ms of matmuls at every device's peak rate
          and 300.8 ms to fill and drain 4 stages with 2 microbatches
 
@@ -402,9 +402,9 @@ $ heddle plan tests/lookup.heddle --train --optimizer sgd --machine laptop --dev
              computes 100.0 % of the time, communicates 0.0 %, idles 0.0 %; MFU 59.9 %; needs 71.0 MiB of 95.4 MiB
 certificate  3 plans: 1 fit, 0 too large, 0 too slow, 0 impossible, 2 equal to another;
              1 simulated, 0 ruled out by bounds on memory, 0 on time
-$ heddle plan tests/unused.heddle --train --optimizer sgd --machine "1x2 v100" --strategy "dp=1 tp=1 pp=2 mb=4 schedule=gpipe" --memory-limit 190976B | grep -A1 samples
+$ heddle plan tests/unused.heddle --train --optimizer sgd --machine "1x2 v100" --strategy "dp=1 tp=1 pp=2 mb=4 schedule=gpipe" --memory-limit 208896B | grep -A1 samples
    pp  mb  schedule      time           samples   memory  limited by
-1   2   4  gpipe     506.0 us  1.00x  126,488/s  186 KiB  bubble 36 %
+1   2   4  gpipe     475.6 us  1.00x  134,578/s  204 KiB  bubble 32 %
 $ heddle plan tests/alikes.heddle --train --machine "1x3 v100" --strategy "dp=1 tp=1 pp=3 v=2 schedule=zb-h1 mb=2" | grep -A1 samples
    pp  mb  v  schedule  recompute      time          samples    memory  limited by
 1   3   2  2  zb-h1     none       285.1 us  1.00x  28,059/s  8.50 KiB  bubble 54 %

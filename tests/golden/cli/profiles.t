@@ -69,7 +69,7 @@ next         dp=4 tp=1 pp=1
 pp alone     1.33x the time, limited by bubble
 certificate  132 plans: 21 fit, 0 too large, 75 too slow, 12 impossible, 24 equal to another;
              21 simulated, 0 ruled out by bounds on memory, 75 on time
-             other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
+             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* layers=*' has them
 impossible   12 such as dp=1 tp=4 pp=1:
              examples/profiles/gpt2.csv has no times of layer 'first' on 4 v100 together
 ## A part of a search and the whole say the same.

@@ -260,7 +260,7 @@ winner       dp=1 tp=1 pp=2 mb=2 schedule=swapped.csv
 one device   0.50x the time, 23.52 us: --devices 1
 certificate  1 plan: 1 fit, 0 too large, 0 too slow, 0 impossible, 0 equal to another;
              1 simulated, 0 ruled out by bounds on memory, 0 on time
-             other values of some choices are not in it; --strategy 'v=* sp=*' has them
+             other values of some choices are not in it; --strategy 'v=* sp=* layers=*' has them
 segments:
   - {from: 1, to: 1, on: m, at: {pp: 1}}
   - {from: 2, to: 6, on: m, at: {pp: 0}}
@@ -307,7 +307,7 @@ next         dp=1 tp=1 pp=4 mb=8 v=2 schedule=examples/zbv.csv
              1.16x the time, limited by computation
 certificate  12 plans: 3 fit, 0 too large, 0 too slow, 8 impossible, 1 equal to another;
              3 simulated, 0 ruled out by bounds on memory, 0 on time
-             other values of some choices are not in it; --strategy 'sp=*' has them
+             other values of some choices are not in it; --strategy 'sp=* layers=*' has them
 impossible   2 such as dp=1 tp=1 pp=4 mb=4 v=2:
              1f1b runs one chunk on each place; got 2
              2 such as dp=1 tp=1 pp=4 mb=4 schedule=examples/zbv.csv:

@@ -986,7 +986,7 @@ error[E0501]: @main computes nothing: there is nothing to plan
      |      ^
 [1]
 $ printf 'func @main(%%x: f32[8,4]) -> (f32[8,4]) {\n  %%y = relu %%x\n  return %%y\n}\n' > relu.heddle; heddle plan relu.heddle --machine dgx-2 --devices 2 | tail -5
-             other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
+             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* layers=*' has them
 impossible   4 such as dp=1 tp=1 pp=2:
              2 pipeline stages, but the model has only 0 blocks and matmuls
              4 such as dp=1 tp=2 pp=1:
