@@ -129,39 +129,18 @@ const char *heddle_plan_print(heddle_plan *b) {
   API_RETURN(const char *, NULL, b->o.s, print(b));
 }
 
-// The highest rank of a segment: positions are row-major over the axes of its mesh.
-static u32 highest_rank(const plan *pn, const plan_segment *s) {
-  const plan_mesh *m = &pn->meshes[s->on.mesh];
-  u32 most = 0;
-  u64 size = 1;
-  for (u32 k = 0; k < m->naxes && size < 1u << 24; k++) size *= pn->axes[m->axis[k] - 1].size;
-  if (size >= 1u << 24) return 0; // refused when it is applied
-  for (u32 pos = 0; pos < size; pos++) {
-    bool in = true;
-    for (u32 k = m->naxes, left = pos; k-- > 0; left /= pn->axes[m->axis[k] - 1].size)
-      for (u32 f = 0; f < s->on.nfix; f++)
-        in = in &&
-             (s->on.fix[f].axis != m->axis[k] || s->on.fix[f].at == left % pn->axes[m->axis[k] - 1].size);
-    if (in) most = MAX(most, m->nranks ? m->ranks[pos] : m->first + pos);
-  }
-  return most;
-}
-
+// Of every mesh, whether a segment lies there or not: means are over all ranks of meshes.
 static bool has_ranks(const heddle_plan *b, const machine *m) {
   assert(m->nranks);
-  ctx *c = b->o.s->c;
-  for (u32 i = 0; b->pn && i < b->pn->nsegments; i++) {
-    u32 rank = highest_rank(b->pn, &b->pn->segments[i]);
-    if (rank < m->nranks) continue;
-    const char *name = sym_str(c, m->name);
-    diag(c, E_DEVICES, b->pn->segments[i].at, "rank %u is used; the machine %s has ranks 0 to %u", rank, name,
-         m->nranks - 1);
-    if (strpbrk(name, " *"))
-      diag_hint(c, "plan for this machine, or use a larger one");
-    else
-      diag_hint(c, "plan for this machine, or use more of them: --machine '%s*%u'", name,
-                rank / m->nranks + 1);
-    return false;
+  for (u32 i = 0; b->pn && i < b->pn->nmeshes; i++) {
+    const plan_mesh *x = &b->pn->meshes[i];
+    u64 size = 1;
+    u32 most = 0;
+    for (u32 k = 0; k < x->naxes && size < 1u << 24; k++) size *= b->pn->axes[x->axis[k] - 1].size;
+    if (size >= 1u << 24) continue; // refused when it is applied
+    for (u32 k = 0; k < x->nranks; k++) most = MAX(most, x->ranks[k]);
+    if (!x->nranks) most = x->first + (u32)size - 1;
+    if (!machine_has_rank(b->o.s->c, m, most, x->at)) return false;
   }
   return true;
 }

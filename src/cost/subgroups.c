@@ -91,18 +91,7 @@ u32 placement_id(cost_model *k, const machine_placement *p) {
   return k->placements.n - 1;
 }
 
-bool on_machine(cost_model *k, u32 rank, loc at) {
-  if (rank < k->m->nranks) return true;
-  const char *name = sym_str(k->m->c, k->m->name);
-  diag(k->c, E_DEVICES, at, "rank %u is used; the machine %s has ranks 0 to %u", rank, name,
-       k->m->nranks - 1);
-  if (strpbrk(name, " *"))
-    diag_hint(k->c, "plan for this machine, or use a larger one");
-  else
-    diag_hint(k->c, "plan for this machine, or use more of them: --machine '%s*%u'", name,
-              rank / k->m->nranks + 1);
-  return false;
-}
+bool on_machine(cost_model *k, u32 rank, loc at) { return machine_has_rank(k->c, k->m, rank, at); }
 
 u16 group_kind(cost_model *k, group g, loc at) {
   while (k->kinds.n <= g.i) *vec_push(k->a, &k->kinds) = 0;

@@ -186,6 +186,8 @@ double machine_top_bw(const device_kind *k);
 // Where all devices and nodes are alike: ranks lie as others do so many ranks further on (devices of a node,
 // times nodes below a switch). 0: they are not.
 u32 machine_period(const machine *m);
+// Does it have this rank? Else a diagnostic at `at`.
+bool machine_has_rank(ctx *c, const machine *m, u32 rank, loc at);
 void machine_set_usable(machine *m, i64 bytes); // of every device, at most its memory
 machine *machine_twice(arena *a,
                        const machine *m); // with twice the nodes; NULL: more devices than there may be

@@ -258,3 +258,14 @@ u32 machine_period(const machine *m) {
     if (m->dev[r].node != r / per || m->dev[r].index != r % per || m->node[r / per] != m->node[0]) return 0;
   return per * MAX(m->fabric.leaf, 1u);
 }
+
+bool machine_has_rank(ctx *c, const machine *m, u32 rank, loc at) {
+  if (rank < m->nranks) return true;
+  const char *name = sym_str(m->c, m->name);
+  diag(c, E_DEVICES, at, "rank %u is used; the machine %s has ranks 0 to %u", rank, name, m->nranks - 1);
+  if (strpbrk(name, " *"))
+    diag_hint(c, "plan for this machine, or use a larger one");
+  else
+    diag_hint(c, "plan for this machine, or use more of them: --machine '%s*%u'", name, rank / m->nranks + 1);
+  return false;
+}

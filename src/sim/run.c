@@ -128,7 +128,7 @@ bool sim_open(sim *s, ctx *c, arena *a, const prog *p, cost_model *k, const sim_
   if (s->round < 1) s->round = 512;
   s->nstreams = p->streams.n;
   init_ranks(s);
-  return true;
+  return !k || machine_has_rank(c, cost_model_machine(k), s->nranks - 1, s->main->where);
 }
 
 bool sim_price(sim *s) {

@@ -75,6 +75,7 @@ static step_graph graph_between(sim *s) {
     result[x.param] = x.result;
   }
   const sim_graph *c = graph_of_step(s, late, want);
+  if (s->overflow) return (step_graph){0}; // it ends before its ports
   u32 in = c->nclock, out = c->nclock;
   for (u32 r = 0; r < f->rets.n; r++) {
     port[r] = out;

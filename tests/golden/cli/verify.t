@@ -124,9 +124,9 @@ error[E0605]: rank 7 is used; the machine laptop has ranks 0 to 3
 [1]
 $ heddle verify tests/golden/plan/two_stages.heddle --plan tests/golden/plan/two_stages.plan --machine '1x2 a10'
 error[E0605]: rank 3 is used; the machine 1x2 a10 has ranks 0 to 1
-  --> tests/golden/plan/two_stages.plan:10:5
-  10 |   - {from: 2, to: 4, on: m, at: {pp: 1}}
-     |     ^
+  --> tests/golden/plan/two_stages.plan:7:3
+   7 |   m: {axes: [pp, dp]}
+     |   ^
   hint: plan for this machine, or use a larger one
 [1]
 ## Results that do not depend on the inputs prove nothing.

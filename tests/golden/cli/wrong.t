@@ -765,16 +765,16 @@ error[E0501]: segment 1 covers instructions 2 to 6 of main; expected to start at
 [1]
 $ heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --plan ok.plan --machine '1x1 a10'
 error[E0605]: rank 1 is used; the machine 1x1 a10 has ranks 0 to 0
-  --> ok.plan:12:5
-  12 |   - {from: 2, to: 6, on: m, at: {pp: 1}}
-     |     ^
+  --> ok.plan:9:3
+   9 |   m: {axes: [pp, dp, tp]}
+     |   ^
   hint: plan for this machine, or use a larger one
 [1]
 $ heddle plan mlp-xs --batch 64 --machine dgx-2 -o 16.plan > 16.txt; heddle sim mlp-xs --batch 64 --plan 16.plan --machine laptop
 error[E0605]: rank 15 is used; the machine laptop has ranks 0 to 3
-  --> 16.plan:9:5
-   9 |   - {from: 1, to: 8, on: m, at: {pp: 0}}
-     |     ^
+  --> 16.plan:7:3
+   7 |   m: {axes: [pp, dp, tp]}
+     |   ^
   hint: plan for this machine, or use more of them: --machine 'laptop*4'
 [1]
 $ heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --plan ok.plan --machine laptop --train --optimizer adam
