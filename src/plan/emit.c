@@ -245,17 +245,19 @@ static void leave_backward(main_build *mb, stage_build *s, u32 m) {
 
 // The gradients of a stage's inputs may be there before those of its weights. They are sent when the task has
 // ended: frameworks launch the send after the whole backward.
-value emit_sends_after(const stage_build *s) { return s->gp && !s->gp->wgt.i && s->gp->nacc ? s->grads : 0; }
+value emit_sends_after(const stage_build *s, bool whole) {
+  return s->gp && (whole || !s->gp->wgt.i) && s->gp->nacc ? s->grads : 0;
+}
 
 static void send_forward(main_build *mb, stage_build *s, edge *x, u32 m) {
   at_point(mb, s->g, m);
   x->there[m] = main_send(mb, x->there[m], x->sent[0], x->strm[0], 0);
 }
 
-static void send_backward(main_build *mb, stage_build *s, edge *x, u32 m) {
+static void send_backward(main_build *mb, stage_build *s, edge *x, u32 m, bool whole) {
   at_point(mb, s->g, m);
   mb->b.flags = INSTR_BACKWARD;
-  x->back[m] = main_send(mb, x->back[m], x->sent[1], x->strm[1], emit_sends_after(s));
+  x->back[m] = main_send(mb, x->back[m], x->sent[1], x->strm[1], emit_sends_after(s, whole));
   mb->b.flags = 0;
 }
 
@@ -263,7 +265,7 @@ void emit_sends(main_build *mb, stage_build *s, task_kind kind, u32 m) {
   for (u32 e = 0; kind == TASK_F && e < s->nedges && !mb->b.failed; e++) send_forward(mb, s, &s->edges[e], m);
   bool back = kind == TASK_B || kind == TASK_I;
   for (u32 k = 0; back && k < s->nin && !mb->b.failed; k++)
-    if (s->ins[k]->dx) send_backward(mb, s, s->ins[k], m);
+    if (s->ins[k]->dx) send_backward(mb, s, s->ins[k], m, kind == TASK_B);
 }
 
 void emit_task(main_build *mb, stage_build *s, task_kind kind, u32 m) {

@@ -96,8 +96,8 @@ shape main_gradient_shape(const main_build *mb, value weight); // of the one tha
 void emit_before(main_build *mb, stage_build *s);              // weights, pieces of inputs, accumulators
 void emit_task(main_build *mb, stage_build *s, task_kind kind, u32 m);
 void emit_sends(main_build *mb, stage_build *s, task_kind kind, u32 m); // of what the task left
-// Of a backward: what they wait for as well
-value emit_sends_after(const stage_build *s);
+// Of a backward: what they wait for as well. whole: it was a B, though the stage has its backward in two parts.
+value emit_sends_after(const stage_build *s, bool whole);
 // move.c: a value of main on its way to another group, where it is wanted in layout `want`. leave: converted
 // to what is sent; *got is the type that arrives. send: sent. Nothing is done on the same group. What came is
 // converted by whoever uses it; move does all three.

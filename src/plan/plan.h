@@ -164,6 +164,9 @@ prog *plan_probe(planner *pl, const plan *pn, cost_model *k, arena *a, bool all_
 // Tasks and sends of the plan's order on stages of that graph, in one line. False and diagnostics (E_PLAN,
 // E_DEADLOCK). *order is in `a`.
 bool plan_line(ctx *c, arena *a, const plan *pn, const plan_graph *g, u32 *n, const sim_order **order);
+// Has a stage its backward in one piece for some microbatches and in two parts for others? What it sends then waits
+// for more in the one case than in the other, so no stages of a probe tell what the plan takes.
+bool plan_mixes_backwards(const plan *pn);
 
 // The streams of n sends from place to place under the plan, there and back, numbered from 1; 0: they are on
 // the compute stream. Returns how many there are.

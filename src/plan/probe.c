@@ -225,7 +225,7 @@ static void send(probing *x, edge *e, u32 pass, u32 m) {
   mb->b.coord = mb->time ? mb->point[m] : 0;
   if (!mb->b.failed)
     v[m] = main_send(mb, v[m], e->sent[pass], e->strm[pass],
-                     pass && active(x, e->to) ? emit_sends_after(from) : 0);
+                     pass && active(x, e->to) ? emit_sends_after(from, false) : 0);
   mb->b.flags = 0;
   if (from->place != to->place)
     piece(x, PIECE_SEND, pass, 0, link_at(x, e->from, (u32)(e - mb->stage[e->from].edges)), m, first);

@@ -72,8 +72,26 @@ static bool check(ctx *c, const plan *pn, const plan_graph *g, const sched *s) {
 static void put(const sched *s, sim_order **v, u32 *n, const sched_task *t, bool send) {
   bool whole = t->kind == TASK_B && s->split[t->stage];
   if (send && t->kind == TASK_W) return;
-  (*v)[(*n)++] = (sim_order){send, whole ? TASK_I : t->kind, t->stage, t->mb};
+  (*v)[(*n)++] = (sim_order){send, whole && !send ? TASK_I : t->kind, t->stage, t->mb};
   if (whole && !send) (*v)[(*n)++] = (sim_order){false, TASK_W, t->stage, t->mb};
+}
+
+bool plan_mixes_backwards(const plan *pn) {
+  const sched_seq *seq = pn->seqs ? pn->seqs : pn->made.file ? pn->made.file->seq : NULL;
+  u32 most = 0;
+  for (u32 p = 0; seq && p < pn->nseqs; p++)
+    for (u32 k = 0; k < seq[p].n; k++) most = MAX(most, seq[p].v[k].stage);
+  arena *tmp = arena_new();
+  u8 *has = ZNEWN(tmp, u8, most + 1);
+  bool both = false;
+  for (u32 p = 0; seq && p < pn->nseqs; p++)
+    for (u32 k = 0; k < seq[p].n; k++) {
+      const sched_task *t = &seq[p].v[k];
+      if (t->kind != TASK_F) has[t->stage] |= t->kind == TASK_B ? 1 : 2;
+      both |= has[t->stage] == 3;
+    }
+  arena_free(tmp);
+  return both;
 }
 
 bool plan_line(ctx *c, arena *a, const plan *pn, const plan_graph *g, u32 *count, const sim_order **out) {

@@ -307,7 +307,7 @@ typedef struct {
 } sim_pipeline;
 typedef struct {
   bool send;
-  u8 task; // kind; of a send that of the task it follows
+  u8 task; // kind; of a send that of the task it follows: B where I and W stand for it
   u16 stage;
   u32 mb;
 } sim_order; // one step of the line that main is

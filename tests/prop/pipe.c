@@ -28,7 +28,7 @@ static bool compare(plans_model *m, const plan *pn, cost_model *k, bool by_time,
     u32 errors = diag_errors(c);
     sim_result r;
     const sim_stages *st = sim_stages_of(c, a, probe, k, &so, &about.pipeline);
-    if (!st) {
+    if (!st || plan_mixes_backwards(pn)) {
       whole++;
       ok = diag_errors(c) == errors;
     } else if (sim_run(c, a, d, k, &so, &r)) {

@@ -462,3 +462,8 @@ error[E0509]: schedule: unknown value 'mine.cvs'
      |               ^
   hint: schedule takes gpipe, 1f1b, interleaved, bfs or zb-h1, or a file whose name ends in .csv
 [2]
+$ for b in 1B0 1I0,1W0; do printf "0F0,0F1,0B0,0B1\n1F0,1F1,$b,1I1,1W1\n" > mixed.csv; heddle sim mlp-xs:layers=4,hidden=512 --batch 64 --train --machine "1x2 v100" --strategy "pp=2 mb=2 schedule=mixed.csv" | grep "time per step"; heddle plan mlp-xs:layers=4,hidden=512 --batch 64 --train --machine "1x2 v100" --strategy "dp=1 tp=1 pp=2 mb=2 recompute=none schedule=mixed.csv" | grep "^1"; done
+time per step   393.2 us
+1   2   2  mixed.csv  393.2 us  1.00x  162,759/s  5.69 MiB  bubble 32 %
+time per step   390.4 us
+1   2   2  mixed.csv  390.4 us  1.00x  163,914/s  5.63 MiB  bubble 32 %
