@@ -189,17 +189,21 @@ static value output_grad(main_build *mb, stage_build *s, u32 output, u32 m) {
   return sum;
 }
 
+// What is computed again is so when the gradient has come: frameworks do it inside the backward.
 static void run_backward(main_build *mb, stage_build *s, u32 m) {
   const grad_pair *gp = s->gp;
-  u32 cap = gp->nneed + gp->ndy + 8, buf[64], *opd = cap <= 64 ? buf : NEWN(mb->x->a, u32, cap);
+  u32 cap = gp->nneed + 2 * gp->ndy + 8, buf[64], *opd = cap <= 64 ? buf : NEWN(mb->x->a, u32, cap);
   u32 n = put_needs(mb, s, s->bwd_weights, gp->need, gp->nneed, m, opd);
   if (gp->nsaved) opd[n++] = s->saved[m];
+  u32 ncame = 0, *came = NEWN(mb->x->a, u32, gp->ndy + 1);
   for (u32 k = 0; k < gp->ndy; k++) {
     value d = output_grad(mb, s, gp->dy[k], m);
     if (mb->b.failed) return;
+    if (d) came[ncame++] = d;
     opd[n++] = d ? d : loss_seed(mb, s, gp->dy[k], m);
   }
   if (!gp->wgt.i && s->acc && gp->nacc) opd[n++] = s->grads | OPD_DONATED;
+  for (u32 k = 0; k < ncame && mb->x->pn->nrecompute; k++) opd[n++] = came[k] | OPD_AFTER;
   u32 r = emit_call(mb, &s->bwd, &s->bwd_types, opd, n, s->g, m, INSTR_BACKWARD);
   for (u32 k = 0; k < gp->ndx; k++) s->dx[(size_t)k * mb->nmb + m] = r + k; // leaves in travel_backward
   if (gp->wgt.i)

@@ -255,9 +255,9 @@ axes: {rep: 1, dp2: [5, 3], dp2.1: 2}
 ## On devices of several kinds they are found; equal ones are slower.
 $ echo 'heddle-annotate: 1\nscopes: [{layers: "0-11", replicate: 2}, {layers: "12-23", replicate: 2}]\nconfig: {num_micro_batch: 4, gradient_checkpoint.type: auto}' > a.yaml; heddle sim bert-large --batch 512 --seq 128 --train --annotate a.yaml --machine '1x8 v100 + 1x8 p100 ib=50Gb/s' | sed -n '2p;/time per step/p'; sed 's/^config/replicas: equal\nconfig/' a.yaml > b.yaml; heddle sim bert-large --batch 512 --seq 128 --train --annotate b.yaml --machine '1x8 v100 + 1x8 p100 ib=50Gb/s' | sed -n '2p;/time per step/p'
 plan            layers 0-11: replicate(2), layers 12-23: replicate(2); 4 replicas 5/5/3/3; 4 microbatches
-time per step   1.996 s
+time per step   2.003 s
 plan            layers 0-11: replicate(2), layers 12-23: replicate(2); 4 replicas; 4 microbatches
-time per step   2.506 s
+time per step   2.515 s
 $ echo 'heddle-annotate: 1\ndefault: {replicate: 1}' > a.yaml; heddle sim bert-large --batch 512 --seq 128 --train --annotate a.yaml --machine '1x8 v100 + 1x8 p100 ib=50Gb/s' | sed -n '2p;/time per step/p'; heddle sim bert-large --batch 512 --seq 128 --train --strategy 'dp=16 dp.shares=auto' --machine '1x8 v100 + 1x8 p100 ib=50Gb/s' | sed -n '2p;/time per step/p'
 plan            default: replicate(1); 16 replicas 41/41/41/41/41/41/41/41/23/23/23/23/23/23/23/23
 time per step   1.258 s

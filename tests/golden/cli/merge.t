@@ -92,8 +92,8 @@ $ sed -E 's/("(program|description|screened|checksum)": ")[0-9a-f]+/\1.../' one.
   "devices": [],
   "points": [
     {"strategy": "dp=1 tp=1 pp=2", "bound_ps": 110247290, "state": "fits", "period_ps": 176887447, "time_ps": 176887447, "peak_bytes": 8520704, "utilisation": 0.54371559503597788, "bubble": 0.45628440496402212, "communication": 0},
-    {"strategy": "dp=1 tp=1 pp=2 recompute=full", "bound_ps": 123417689, "state": "fits", "period_ps": 190057859, "time_ps": 190057859, "peak_bytes": 8504320, "utilisation": 0.57533466953344981, "bubble": 0.42466533046655019, "communication": 0},
     {"strategy": "dp=1 tp=2 pp=1", "bound_ps": 151274800, "state": "fits", "period_ps": 201207214, "time_ps": 201207214, "peak_bytes": 6382592, "utilisation": 0.82398848283839365, "bubble": 0, "communication": 0.17601151716160635},
+    {"strategy": "dp=1 tp=1 pp=2 recompute=full", "bound_ps": 123417689, "state": "fits", "period_ps": 203228271, "time_ps": 203228271, "peak_bytes": 8504320, "utilisation": 0.53804952904411607, "bubble": 0.46195047095588387, "communication": 0},
     {"strategy": "dp=1 tp=2 pp=1 recompute=full", "bound_ps": 175003184, "state": "fits", "period_ps": 224935622, "time_ps": 224935622, "peak_bytes": 6374400, "utilisation": 0.84255589806046816, "bubble": 0, "communication": 0.15744410193953184},
     {"strategy": "dp=2 tp=1 pp=1 zero=3", "bound_ps": 134953479, "state": "fits", "period_ps": 341753014, "time_ps": 341753014, "peak_bytes": 7930880, "utilisation": 0.64642246286085425, "bubble": 0, "communication": 0.35357753713914575},
     {"strategy": "dp=2 tp=1 pp=1 zero=3 recompute=full", "bound_ps": 161024802, "state": "fits", "period_ps": 395533402, "time_ps": 395533402, "peak_bytes": 7922688, "utilisation": 0.62444328026688378, "bubble": 0, "communication": 0.37555671973311622},
