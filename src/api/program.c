@@ -44,6 +44,16 @@ void program_leave_annotations(heddle_program *p) {
   diag(q->c, W_IGNORED, at, "the annotations of the program are left out: the strategy decides");
 }
 
+void program_tell_batchnorm(const heddle_program *p, const strategy_set *said) {
+  const choice_set *bn = &said->of[CHOICE_bn];
+  batchnorm_stats has;
+  bool sync = false;
+  for (u32 k = 0; k < bn->n; k++) sync |= choice_is(CHOICE_bn, bn->v[k], "sync");
+  pass_batchnorm_of(p->p, &has);
+  if (!sync || has.groups) return;
+  diag(p->p->c, W_IGNORED, bn->at, "bn=sync changes nothing: no batch norm of the model takes statistics over the batch");
+}
+
 // Something to compute, and something to compute it on.
 bool program_has_work(const prog *p) {
   const func_info *m = func_get(p, p->main);

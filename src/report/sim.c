@@ -328,7 +328,9 @@ void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_
   report_fact(r, "parameter_dtypes", NULL, cell_text(weights));
   report_fact(r, "state_dtypes", NULL, cell_text(states));
   report_fact(r, "machine", "machine", cell_text(machine_title(a, m)));
-  report_fact(r, "ranks", "ranks", cell_i(CELL_INT, s->nused));
+  report_fact(r, "ranks", s->nused < m->nranks ? NULL : "ranks", cell_i(CELL_INT, s->nused));
+  if (s->nused < m->nranks)
+    report_line(r, "ranks", "%u; the machine's other %u are not used", s->nused, m->nranks - s->nused);
   put_time(r, s);
   report_error(r, a, s);
   put_samples(r, of->batch, alone, steady);

@@ -329,7 +329,7 @@ bool space_make(ctx *c, arena *a, const prog *src, const machine *on, const sear
     diag_hint(c, "fix more choices, such as dp=8, or add --powers-of-two");
     return false;
   }
-  if (r->npoints) return all_used(&sp);
+  if (r->npoints) return o->only || all_used(&sp);
   for (choice_id id = 0; choice_is_degree(id); id++)
     for (u32 k = 0; k < o->space.of[id].n; k++)
       if (ranks % o->space.of[id].v[k].n) return unused(&sp, id, o->space.of[id].v[k]);

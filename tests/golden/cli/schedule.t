@@ -411,7 +411,7 @@ $ printf '0F0,0F1\n1F0,1F1\n' > forward.csv; heddle sim mlp-xs:layers=8 --batch 
 plan           dp=1 tp=1 pp=2 mb=2 schedule=forward.csv
 weights        f32
 machine        laptop
-ranks          2
+ranks          2; the machine's other 2 are not used
 time per step  2.858 ms
 $ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 mb=2 schedule=forward.csv"
 error[E0501]: forward.csv runs no backward, but this is training

@@ -2,7 +2,7 @@ $ heddle sim examples/distir/fig2_pipeline.heddle --machine dgx-2
 model          examples/distir/fig2_pipeline.heddle
 weights        f32
 machine        dgx-2
-ranks          2
+ranks          2; the machine's other 14 are not used
 time per step  267.9 us
 error bar      not known: of 100.0 % of the step no spread was measured
 samples        477,840/s
@@ -59,7 +59,7 @@ $ heddle sim mlp-xs --machine m.yaml
 model          mlp-xs
 weights        f32
 machine        m.yaml
-ranks          1
+ranks          1; the machine's other 3 are not used
 time per step  30.08 ms
 error bar      +-2.867 ms, 9.5 %
 samples        17,024/s
@@ -121,7 +121,7 @@ $ heddle sim examples/distir/fig2_swapped.heddle --machine dgx-2
 model          examples/distir/fig2_swapped.heddle
 weights        f32
 machine        dgx-2
-ranks          2
+ranks          2; the machine's other 14 are not used
 time per step  285.8 us
 error bar      not known: of 100.0 % of the step no spread was measured
 samples        447,923/s

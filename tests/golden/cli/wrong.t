@@ -549,7 +549,7 @@ model          mlp-xs
 plan           dp=1 tp=1 pp=1
 weights        f32
 machine        laptop
-ranks          1
+ranks          1; the machine's other 3 are not used
 time per step  30.08 ms
 error bar      not known: of 100.0 % of the step no spread was measured
 samples        17,024/s
@@ -1261,3 +1261,32 @@ error[E0801]: all_reduce is communication: what it costs depends on the layouts 
 $ heddle ops call --patterns --shapes 64
 error[E0801]: call has no law of its own: it has no shapes and no costs
 [2]
+$ printf 'heddle-plan: 1\naxes: {a: 3}\nmeshes:\n  m: {axes: [a]}\nsegments:\n  - {from: 1, to: 8, on: m, at: {a: 0}}\norder:\n  - "F0.0"\n' > unused.plan; heddle sim mlp-xs:layers=8,hidden=32 --batch 8 --plan unused.plan --machine '1x2 v100'
+error[E0605]: rank 2 is used; the machine 1x2 v100 has ranks 0 to 1
+  --> unused.plan:4:3
+   4 |   m: {axes: [a]}
+     |   ^
+  hint: plan for this machine, or use a larger one
+[1]
+$ heddle sim gpt2 --batch 1048576 --train --machine laptop --strategy pp=2
+error[E0901]: the durations add up to more than 2^63 ps (106 days)
+  --> gpt2
+[1]
+$ heddle sim resnet50 --batch 16 --train --machine '1x2 v100' --strategy "dp=2 bn=sync" >/dev/null
+warning[W0101]: bn=sync changes nothing: no batch norm of the model takes statistics over the batch
+  --> --strategy:1:6
+   1 | dp=2 bn=sync
+     |      ^
+$ heddle plan mlp-xs:layers=4,hidden=64 --batch 8 --train --machine laptop --strategy 'zero=0,3' --why dp=1 | sed -n '/^why not/,$p'
+why not  dp=1
+winner   dp=1 tp=4 pp=1
+asked    dp=1 tp=4 pp=1
+         the best of 36 plans with dp=1
+         which is the winner
+
+what would help         on the path  10 % better
+launch latency             32.00 us       -4.5 %
+memory bandwidth           21.83 us       -3.1 %
+network latency            15.00 us       -2.1 %
+bandwidth inside nodes     1.843 us       -0.3 %
+(first-order estimate: 10 % of the time on the critical path, while that path stays the longest)
