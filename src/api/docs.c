@@ -74,6 +74,7 @@ const char *heddle_docs_diagnostic(heddle_session *s, const char *code, heddle_f
 bool heddle_choice_get(uint32_t index, heddle_choice *out) {
   if (index >= CHOICE_COUNT) return false;
   const choice_row *r = choice_get((choice_id)index);
-  *out = (heddle_choice){r->name, choice_option((choice_id)index), r->arg, r->about, *r->search == '*'};
+  *out = (heddle_choice){r->name, choice_option((choice_id)index), r->arg, choice_about((choice_id)index),
+                         *r->search == '*'};
   return true;
 }

@@ -116,8 +116,9 @@ opcode operator_find(heddle_session *s, const char *name); // OP_none and a diag
 planner *program_planner(heddle_program *p);               // shared by all plans of p
 bool program_to_plan(heddle_program *p);           // a model, not yet distributed; otherwise a diagnostic
 void program_leave_annotations(heddle_program *p); // warns where a strategy decides, not they
-void program_tell_batchnorm(const heddle_program *p, const strategy_set *said); // warns where bn=sync is nothing
-bool program_has_work(const prog *p);              // and inputs with elements; otherwise a diagnostic
+void program_tell_batchnorm(const heddle_program *p,
+                            const strategy_set *said); // warns where bn=sync is nothing
+bool program_has_work(const prog *p);                  // and inputs with elements; otherwise a diagnostic
 heddle_program *program_wrap(heddle_session *s, prog *p, const char *name); // takes p over; NULL for NULL
 i64 program_batch(const prog *p);          // samples a step; 0: no input says
 heddle_plan *plan_open(heddle_program *p); // without its plan

@@ -51,7 +51,8 @@ void program_tell_batchnorm(const heddle_program *p, const strategy_set *said) {
   for (u32 k = 0; k < bn->n; k++) sync |= choice_is(CHOICE_bn, bn->v[k], "sync");
   pass_batchnorm_of(p->p, &has);
   if (!sync || has.groups) return;
-  diag(p->p->c, W_IGNORED, bn->at, "bn=sync changes nothing: no batch norm of the model takes statistics over the batch");
+  diag(p->p->c, W_IGNORED, bn->at,
+       "bn=sync changes nothing: no batch norm of the model takes statistics over the batch");
 }
 
 // Something to compute, and something to compute it on.

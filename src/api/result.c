@@ -87,7 +87,7 @@ static heddle_result *run(heddle_program *p, heddle_machine *m, const heddle_sim
   cost_model *k = cost_model_new(c, r->o.a, m->m, &costs);
   if (m->m->profile && r->p && !r->p->p->measured) {
     diag(c, E_PROFILE, (loc){0},
-         "times of layers need a plan: of a program as it is, nobody knows what its layers are");
+         "measured times of layers need a model and a plan: this program does not say what its layers are");
     diag_hint(c, "give a model and --strategy 'dp=1', or a plan file");
     object_drop(r);
     return NULL;

@@ -127,10 +127,13 @@ static bool read_whole(const option *o, const char *text, size_t n, int64_t leas
   char *end;
   errno = 0;
   long long v = strtoll(text, &end, 10);
-  if (n && end == text + n && *text != '+' && *text != ' ' && !errno && v >= least && v <= (int64_t)1 << 62) {
+  const bool whole = n && end == text + n && *text != '+' && *text != ' ';
+  if (whole && !errno && v >= least && v <= (int64_t)1 << 62) {
     *out = v;
     return true;
   }
+  if (whole && v > (int64_t)1 << 62)
+    return usage_error(NULL, "--%s must be at most 2^62; got %.*s", o->name, (int)n, text);
   return usage_error(NULL, "--%s must be an integer, %lld or more; got '%.*s'", o->name, (long long)least,
                      (int)n, text);
 }
@@ -243,7 +246,7 @@ static const option *option_find(const command *c, const char *name, size_t n) {
 
 bool options_parse(cli *x, const command *c, int argc, char **argv) {
   char hint[96];
-  bool only_operands = false;
+  bool only_operands = false, given[NTABLE + CHOICES_MOST] = {false};
   snprintf(hint, sizeof hint, "`heddle %s --help` explains it", c->name);
   options_list();
   x->operands = calloc((size_t)argc + 1, sizeof *x->operands);
@@ -270,6 +273,10 @@ bool options_parse(cli *x, const command *c, int argc, char **argv) {
     if (o->kind == FLAG && eq) return usage_error(NULL, "--%s takes no value", o->name);
     if (!bare && !eq && ++i == argc)
       return usage_error(NULL, "--%s needs a value: --%s %s", o->name, o->name, o->arg);
+    // Of names a check of their own tells, of choices the library
+    const bool once = o->kind != DIMS && o->kind != FIXES && o->kind != CHOICE && o->kind != FLAG;
+    if (once && given[o - options]) return usage_error(NULL, "--%s is given twice", o->name);
+    given[o - options] = true;
     if (!read_value(x, o, eq ? eq + 1 : bare ? NULL : argv[i])) return false;
   }
   if ((int)x->noperands < c->least && !x->help)
@@ -287,7 +294,7 @@ static void put_group(const command *c, FILE *to, unsigned *shown, unsigned grou
   for (int k = 0; k < noptions; k++) {
     const option *o = &options[k];
     char left[64];
-    if (!(o->groups & group) || !(o->groups & (c->groups | G_ALL))) continue;
+    if (!(o->groups & group & (c->groups | G_ALL))) continue;
     if (o->groups & before & c->groups) continue;
     snprintf(left, sizeof left, "--%s %s", o->name, o->arg);
     fprintf(to, "  %-22s %s\n", left, o->help);

@@ -90,10 +90,11 @@ static bool compute(cost_model *k, const cost_event *e, loc at, cost_info *out) 
 static bool comm(cost_model *k, const cost_event *e, loc at, cost_info *out) {
   *out = (cost_info){.ps = coll_ps(e->op, e->size, e->where), .spread = -1};
   if (out->ps >= 0) return true;
+  const bool between = e->where->nodes > 1 && e->where->out_bw <= 0;
   diag(k->c, E_LINK, at, "%s over %u ranks: the machine has no link %s", op_row_of(e->op)->name, e->where->n,
-       e->where->nodes > 1 ? "between its nodes" : "between the devices of a node");
-  diag_hint(k->c, e->where->nodes > 1 ? "add `nics: 8 x 400 Gb/s` to its nodes, or `ib=8x400Gb/s` in one line"
-                                      : "add `link: switch 300 GB/s` or `host: 32 GB/s` to its nodes");
+       between ? "between its nodes" : "between the devices of a node");
+  diag_hint(k->c, between ? "add `nics: 8 x 400 Gb/s` to its nodes, or `ib=8x400Gb/s` in one line"
+                          : "add `link: switch 300 GB/s` or `host: 32 GB/s` to its nodes");
   return false;
 }
 

@@ -113,8 +113,6 @@ typedef struct {
 } optim_state;
 bool optim_state_find(const optim_opts *o, const shape *weight, u32 k, optim_state *out);
 bool optim_has_master(const optim_opts *o, dtype weight);
-// How many of them have the weight's own extents, whatever these are; their type.
-u32 optim_states(const optim_opts *o, dtype weight);
 dtype optim_state_type(dtype weight);
 // Emits one update: w and states in, new w and states out (results[0] = w', then states; OPTIM_STATES of
 // them, 0 where there is none). b->flags gets INSTR_UPDATE.

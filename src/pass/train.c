@@ -110,9 +110,6 @@ dtype optim_state_type(dtype weight) { return dtype_bytes(weight) < 4 ? DT_F32 :
 bool optim_has_master(const optim_opts *o, dtype weight) {
   return o->master && dtype_kind_of(weight) == DK_FLOAT && dtype_bytes(weight) < 4;
 }
-u32 optim_states(const optim_opts *o, dtype weight) {
-  return optims[o->kind].states + optim_has_master(o, weight);
-}
 
 // Adafactor: of a matrix means over rows and columns (more dimensions are many matrices), of a vector all.
 static bool is_factored(const optim_opts *o, const shape *w) {

@@ -1,6 +1,7 @@
 // choice.c - the rows of choices.def and their values.
 #include "plan/plan.h"
 #include <pthread.h>
+#include <stdio.h>
 
 #define ALSO(...)                                                                                            \
   .also = (const char *const[]) { __VA_ARGS__, NULL }
@@ -48,6 +49,29 @@ u32 choice_words(choice_id id) {
   u32 n = 0;
   while (choice_word(id, n)) n++;
   return n;
+}
+
+static char abouts[CHOICE_COUNT][160];
+static pthread_once_t abouts_once = PTHREAD_ONCE_INIT;
+
+static void write_abouts(void) {
+  for (u32 i = 0; i < CHOICE_COUNT; i++) {
+    const choice_row *r = &rows[i];
+    if (!r->word) continue;
+    char *to = abouts[i];
+    size_t n = (size_t)snprintf(to, sizeof abouts[i], "%s: ", r->about);
+    for (u32 k = 0; r->word(k) && n < sizeof abouts[i]; k++)
+      n += (size_t)snprintf(to + n, sizeof abouts[i] - n, "%s%s", k ? ", " : "", r->word(k));
+    if (r->suffix && n < sizeof abouts[i])
+      n += (size_t)snprintf(to + n, sizeof abouts[i] - n, ", or FILE%s", r->suffix);
+    assert(n < sizeof abouts[i]);
+  }
+}
+
+const char *choice_about(choice_id id) {
+  if (!rows[id].word) return rows[id].about;
+  pthread_once(&abouts_once, write_abouts);
+  return abouts[id];
 }
 
 enum { RUN_LEAST = 4 }; // equal numbers of a list that are written once, 12x4

@@ -65,6 +65,7 @@ typedef struct {
 // ---- rows and values ----------------------------------------------------------------------------------
 const choice_row *choice_get(choice_id id);
 const char *choice_option(choice_id id);      // without its dashes
+const char *choice_about(choice_id id);       // with the values that the row lists by a function
 const char *choice_word(choice_id id, u32 i); // NULL past the last
 u32 choice_words(choice_id id);               // how many
 choice_value choice_default(choice_id id);

@@ -273,12 +273,13 @@ void emit_sends(main_build *mb, stage_build *s, task_kind kind, u32 m) {
 }
 
 void emit_task(main_build *mb, stage_build *s, task_kind kind, u32 m) {
-  if (kind == TASK_F)
-    run_forward(mb, s, m), leave_forward(mb, s, m);
-  else if (kind == TASK_B || kind == TASK_I)
-    run_backward(mb, s, m), leave_backward(mb, s, m);
-  else
-    run_weights(mb, s, m);
+  switch (kind) {
+  case TASK_F: run_forward(mb, s, m), leave_forward(mb, s, m); break;
+  case TASK_B:
+  case TASK_I: run_backward(mb, s, m), leave_backward(mb, s, m); break;
+  case TASK_W: run_weights(mb, s, m); break;
+  case TASK_KINDS: assert(!"a kind");
+  }
 }
 
 static void make_edges(main_build *mb) {

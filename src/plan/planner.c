@@ -364,13 +364,9 @@ void planner_keep_times(planner *pl, const planner_key *key, const double *v, u3
 
 u64 planner_schedule_key(planner *pl, const sched_row *row, const sched_shape *x, loc where,
                          const u32 **live) {
-  const u32 words[] = {x->places, x->chunks, x->micro, x->group, x->backward};
-  const u64 hash = hash_bytes(words, sizeof words, hash_bytes(row->name, strlen(row->name), 0));
+  const u64 hash = hash_bytes(row->name, strlen(row->name), sched_shape_hash(x));
   for (u32 it = 0, i; hmap_next(&pl->schedule_map, hash, &it, &i);) {
-    const sched_shape *y = &pl->schedules.v[i].shape;
-    if (pl->schedules.v[i].row != row || x->places != y->places || x->chunks != y->chunks ||
-        x->micro != y->micro || x->group != y->group || x->backward != y->backward)
-      continue;
+    if (pl->schedules.v[i].row != row || !sched_shape_same(&pl->schedules.v[i].shape, x)) continue;
     if (live) *live = pl->schedules.v[i].live;
     return pl->schedules.v[i].key;
   }

@@ -15,9 +15,9 @@ void report_error(report *r, arena *a, const sim_result *s) {
   if (!whole) {
     const cell rest = cell_x(CELL_SHARE, share(s, s->makespan_ps - s->spread_known_ps));
     if (s->spread_known_ps) sb_put(&b, "at least +-"), cell_print(&error, &b);
-    sb_put(&b, s->spread_known_ps ? ": of " : "not known: of ");
+    sb_put(&b, s->spread_known_ps ? "; no measured spread for " : "unknown: no measured spread for ");
     cell_print(&rest, &b);
-    sb_put(&b, " of the step no spread was measured");
+    sb_put(&b, " of the step");
   }
   if (whole) sb_put(&b, "+-"), cell_print(&error, &b);
   if (whole) sb_put(&b, ", "), cell_print(&relative, &b);

@@ -83,7 +83,7 @@ void report_choices(report *r, arena *a) {
     report_row(r, (cell[]){cell_text(row->name), cell_text(arena_printf(a, "--%s", choice_option(id))),
                            cell_text(choice_values(a, id)), cell_text(id == CHOICE_mbs ? NULL : row->dflt),
                            cell_i(CELL_BOOL, *row->search == '*'), cell_text(*needs ? needs : NULL),
-                           cell_text(row->about)});
+                           cell_text(choice_about((choice_id)i))});
   }
   strbuf note = {.a = a};
   sb_put(

@@ -199,8 +199,7 @@ static bool is_plain(reader *r) {
   if (!nul) return true;
   u32 line = 1, column = 1;
   for (const char *p = r->text; p < nul; p++) column = *p == '\n' ? line++, 1 : column + 1;
-  diag(r->c, E_PLAN, loc_text(r->c, r->file, line, column, NULL),
-       "a NUL byte: this is no text, or not in UTF-8");
+  diag(r->c, E_PLAN, loc_text(r->c, r->file, line, column, NULL), "a NUL byte: the file is not UTF-8 text");
   diag_hint(r->c, "save the file as UTF-8 without BOM, or as ASCII");
   return false;
 }
@@ -218,7 +217,7 @@ static bool read_lines(reader *r) {
     } else if (blank) {
       diag(r->c, E_PLAN, loc_text(r->c, r->file, blank, 1, NULL), "an empty line: place %u runs no task",
            r->first.n);
-      diag_hint(r->c, "line by line a file has its places, comments (#) aside: leave the line out");
+      diag_hint(r->c, "each line is one place, comments (#) aside: remove the empty line");
       return false;
     } else {
       blank = 0;

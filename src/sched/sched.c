@@ -115,6 +115,24 @@ static bool same_tasks(const sched_seq *a, const sched_seq *b) {
   return true;
 }
 
+_Static_assert(sizeof(sched_shape) == 32, "sched_shape_same and sched_shape_hash know every field");
+bool sched_shape_same(const sched_shape *x, const sched_shape *y) {
+  bool same = x->places == y->places && x->chunks == y->chunks && x->micro == y->micro &&
+              x->group == y->group && x->backward == y->backward && x->nedges == y->nedges;
+  for (u32 k = 0; same && k < x->nedges; k++)
+    same = x->edge[k].from == y->edge[k].from && x->edge[k].to == y->edge[k].to &&
+           x->edge[k].no_gradient == y->edge[k].no_gradient;
+  return same;
+}
+
+u64 sched_shape_hash(const sched_shape *x) {
+  const u32 words[] = {x->places, x->chunks, x->micro, x->group, x->backward, x->nedges};
+  u64 h = hash_bytes(words, sizeof words, 0);
+  for (u32 k = 0; k < x->nedges; k++)
+    h = hash_step(h, (u64)x->edge[k].from << 32 | (u64)x->edge[k].to << 1 | x->edge[k].no_gradient);
+  return h;
+}
+
 bool sched_equal(const sched *a, const sched *b) {
   if (a == b) return true;
   if (a->key != b->key || a->nstages != b->nstages || a->nplaces != b->nplaces || a->nmicro != b->nmicro ||

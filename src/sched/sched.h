@@ -87,6 +87,8 @@ typedef struct {
   u32 nedges;    // 0: a chain
   const sched_edge *edge;
 } sched_shape;
+bool sched_shape_same(const sched_shape *x, const sched_shape *y);
+u64 sched_shape_hash(const sched_shape *x);
 typedef struct {
   const char *name;    // "1f1b"
   const char *aliases; // "dapple,pipedream-flush"

@@ -139,8 +139,7 @@ static known_line *line_of(worker *w, const search_point *p, const plan *pn, con
   for (u32 i = 0; i < LINES_KEPT; i++) {
     known_line *l = &k->line[i];
     if (l->a && choice_same(l->schedule, p->s.schedule) && l->key == pn->made.key &&
-        l->shape.group == x->group && l->shape.chunks == x->chunks && same_graph(&l->graph, g) &&
-        sim_line_fits(l->line, of)) {
+        sched_shape_same(&l->shape, x) && same_graph(&l->graph, g) && sim_line_fits(l->line, of)) {
       l->used = ++k->now;
       return l;
     }

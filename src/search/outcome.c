@@ -137,7 +137,12 @@ static void say_counts(ctx *c, const search_result *r) {
   if (r->count[SEARCH_IMPOSSIBLE]) sb_fmt(&b, ", %u impossible", r->count[SEARCH_IMPOSSIBLE]);
   if (large) sb_fmt(&b, ", %u too large for %s of memory", large, text_bytes(a, (double)r->memory_bytes));
   if (r->count[SEARCH_EQUAL]) sb_fmt(&b, ", %u equal to another", r->count[SEARCH_EQUAL]);
-  diag(c, E_NO_PLAN, (loc){0}, "no plan can run: of %u%s", r->space, sb_str(&b));
+  if (r->count[SEARCH_IMPOSSIBLE] == r->space)
+    diag(c, E_NO_PLAN, (loc){0},
+         r->space == 1 ? "no plan can run: it is impossible" : "no plan can run: all %u are impossible",
+         r->space);
+  else
+    diag(c, E_NO_PLAN, (loc){0}, "no plan can run: of %u%s", r->space, sb_str(&b));
   arena_free(a);
 }
 

@@ -9,9 +9,9 @@
 
 typedef struct {
   strategy_set space; // what was said; other rows are searched as choices.def has it (docs/strategy.md)
-  bool only;          // leave out the plans in which what was said cannot be chosen; no value need be in a plan
-  u32 ranks;          // devices to use, dp x tp x pp; 0: all of the machine
-  bool pow2;          // `*` of degrees and microbatches: powers of two only
+  bool only; // leave out the plans in which what was said cannot be chosen; no value need be in a plan
+  u32 ranks; // devices to use, dp x tp x pp; 0: all of the machine
+  bool pow2; // `*` of degrees and microbatches: powers of two only
   bool train;
   i64 batch;        // samples, for throughput and for dealing out; 0: extent of the batch of the program
   i64 memory_bytes; // of every rank; 0: what the machine leaves usable; -1: no limit

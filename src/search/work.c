@@ -196,6 +196,13 @@ u32 works_of(works *x, const strategy *s, work *v[WORKS_MOST]) {
 
 bool work_known(const work *v) { return v->tried; }
 
+// Any will do: of a schedule stages know only whether backwards are in two parts.
+static const sched_row *row_that_splits(void) {
+  u32 i = 0;
+  while (sched_row_of(i) && !sched_row_of(i)->split) i++;
+  return sched_row_of(i);
+}
+
 void work_measure(works *x, worker *w, work *v) {
   if (v->tried) return;
   v->tried = true;
@@ -206,7 +213,7 @@ void work_measure(works *x, worker *w, work *v) {
   h.no_order = true, h.k = w->k;
   plan *pn = policy_hybrid(w->pl, tmp, &h);
   sim_busy *busy = ZNEWN(tmp, sim_busy, x->nbody + 1);
-  if (pn && v->split) pn->made.row = sched_row_find("zb-h1");
+  if (pn && v->split) pn->made.row = row_that_splits();
   if (pn && x->mixed) {
     u32 *rank = NEWN(tmp, u32, v->of.tp.n);
     pn->meshes[0].nranks = ranks_of_kind(x->s, v->kind, v->of.tp.n, rank), pn->meshes[0].ranks = rank;

@@ -41,13 +41,13 @@ typedef struct {
 struct sim_stages {
   sim_pipeline pl;
   u32 nclass, nstreams;
-  const u32 *weight;         // ranks of a class
-  u32 nranks;                // of the program
-  u32 nreps, *rep, *rep_no;  // places that stand for others; number of every place's one in them
-  const i64 *start;          // [rep number * C + class]: bytes of parameters
-  const i64 *usable;         // ... likewise: of the device
-  const stage_task *before;  // per stage of the probe
-  const stage_task *task[4]; // by kind, per stage of the probe
+  const u32 *weight;                  // ranks of a class
+  u32 nranks;                         // of the program
+  u32 nreps, *rep, *rep_no;           // places that stand for others; number of every place's one in them
+  const i64 *start;                   // [rep number * C + class]: bytes of parameters
+  const i64 *usable;                  // ... likewise: of the device
+  const stage_task *before;           // per stage of the probe
+  const stage_task *task[TASK_KINDS]; // by kind, per stage of the probe
   const u32 *carried; // per stage of the probe: values that I leaves for W, besides those that it sends
   const stage_send *send[2]; // there, back; per link of the probe
   const i64 *after;          // [(rep number, cls) out][... in]

@@ -35,7 +35,7 @@ machine         1x4 v100 + 1x4 a100 ib=100Gb/s
 ranks           8
 time per step   2.960 s
 one step alone  2.960 s
-error bar       at least +-473.6 ms: of 95.8 % of the step no spread was measured
+error bar       at least +-473.6 ms; no measured spread for 95.8 % of the step
 samples         86.49/s
 arithmetic      12.0 TFLOP/s a device, 68.0 % of the f32 peak (MFU)
 computes        94.8 %
@@ -371,7 +371,7 @@ $ heddle plan gpt2 --batch 32 --train --machine "1x2 p100 ib=10Gb/s + 1x4 a100 i
 winner       dp=2 tp=2 pp=1 zero=3 skip=2
 left out    2 of 6 devices: the winner is on ranks 2 to 5
 no waiting  540.9 ms, if no device ever waited for another one: the winner takes 1.2 % more
-$ heddle plan gpt2 --batch 32 --train --machine "1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s" --strategy "dp=3 tp=1 pp=2 mb=1 zero=0 recompute=none" --batch 96 --top 1 --threads 1 | grep "winner \|equal shares"
+$ heddle plan gpt2 --train --machine "1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s" --strategy "dp=3 tp=1 pp=2 mb=1 zero=0 recompute=none" --batch 96 --top 1 --threads 1 | grep "winner \|equal shares"
 winner            dp=3 tp=1 pp=2 layers=auto dp.shares=auto
 equal shares  no plan that gives every device the same is possible and fits
 no waiting    1.183 s, if no device ever waited for another one: the winner takes 165.7 % more

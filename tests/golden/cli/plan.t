@@ -47,7 +47,7 @@ machine         laptop
 ranks           4
 time per step   48.69 ms
 one step alone  48.69 ms
-error bar       not known: of 100.0 % of the step no spread was measured
+error bar       unknown: no measured spread for 100.0 % of the step
 samples         21,033/s
 arithmetic      63.5 GFLOP/s a device, 66.1 % of the f32 peak (MFU)
 computes        93.6 %
@@ -422,7 +422,7 @@ certificate  1 plan: 1 fit, 0 too large, 0 too slow, 0 impossible, 0 equal to an
 one step alone  270.4 us
 peak memory     18.0 KiB of 28.8 GiB on rank 0
 $ heddle plan gpt2 --batch 8 --dtype bf16 --train --machine "1x2 v100" --top 1
-error[E0506]: no plan can run: of 60, 60 impossible
+error[E0506]: no plan can run: all 60 are impossible
   note: 60 impossible, such as dp=1 tp=1 pp=2: matmul in bf16: the device v100 has no rate for bf16
   hint: use another --dtype, or add the rate to the machine file
 [1]

@@ -6,7 +6,7 @@ machine         1x4 v100, times of layers from examples/profiles/gpt2.csv
 ranks           4
 time per step   327.8 ms
 one step alone  327.8 ms
-error bar       not known: of 100.0 % of the step no spread was measured
+error bar       unknown: no measured spread for 100.0 % of the step
 samples         24.41/s
 arithmetic      5.37 TFLOP/s a device, 34.2 % of the f32 peak (MFU)
 computes        95.8 %
@@ -149,7 +149,7 @@ error[E0117]: examples/profiles/gpt2.csv has no times of layer 'first' near 32 s
   hint: column samples has 1 to 4 for it
 [1]
 $ heddle sim examples/distir/fig2_pipeline.heddle --machine '1x4 v100' --profiles examples/profiles/gpt2.csv
-error[E0117]: times of layers need a plan: of a program as it is, nobody knows what its layers are
+error[E0117]: measured times of layers need a model and a plan: this program does not say what its layers are
   hint: give a model and --strategy 'dp=1', or a plan file
 [1]
 $ printf 'layer,device,samples,tensor,forward_us\nfirst,v100,1,1,0x10\n' >x; heddle sim gpt2 --machine '1x4 v100' --strategy dp=1 --profiles x
@@ -161,17 +161,17 @@ error[E0117]: '0x10' is not a time in microseconds
 ## Communication of a tensor group is part of its time, wherever the group lies.
 $ printf 'layer,device,samples,tensor,forward_us\nfirst,p100,4,2,60\nlayer,p100,4,2,700\nlast,p100,4,2,300\n' >x; for m in "1x2 p100" "1x1 p100 ib=10Gb/s + 1x2 p100 ib=10Gb/s" "1x2 p100 ib=10Gb/s + 2x1 p100 ib=10Gb/s"; do for s in 0 1 2; do heddle sim gpt2:layers=3,hidden=256,heads=4,vocab=4096 --batch 4 --machine "$m" --strategy "tp=2 skip=$s" --profiles x 2>&1 | grep "^time per\|^error"; done; done
 time per step  2.460 ms
-error bar      not known: of 100.0 % of the step no spread was measured
+error bar      unknown: no measured spread for 100.0 % of the step
 error[E0605]: rank 2 is used; the machine 1x2 p100 has ranks 0 to 1
 error[E0605]: rank 3 is used; the machine 1x2 p100 has ranks 0 to 1
 time per step  2.460 ms
-error bar      not known: of 100.0 % of the step no spread was measured
+error bar      unknown: no measured spread for 100.0 % of the step
 time per step  2.460 ms
-error bar      not known: of 100.0 % of the step no spread was measured
+error bar      unknown: no measured spread for 100.0 % of the step
 error[E0605]: rank 3 is used; the machine 1x1 p100 ib=10Gb/s + 1x2 p100 ib=10Gb/s has ranks 0 to 2
 time per step  2.460 ms
-error bar      not known: of 100.0 % of the step no spread was measured
+error bar      unknown: no measured spread for 100.0 % of the step
 time per step  2.460 ms
-error bar      not known: of 100.0 % of the step no spread was measured
+error bar      unknown: no measured spread for 100.0 % of the step
 time per step  2.460 ms
-error bar      not known: of 100.0 % of the step no spread was measured
+error bar      unknown: no measured spread for 100.0 % of the step

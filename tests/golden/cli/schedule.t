@@ -160,7 +160,7 @@ error[E0501]: a byte order mark (BOM) before the first cell
 $ printf '\n0F0,0B0\n' > late.csv; heddle schedule late.csv
 error[E0501]: an empty line: place 0 runs no task
   --> late.csv:1:1
-  hint: line by line a file has its places, comments (#) aside: leave the line out
+  hint: each line is one place, comments (#) aside: remove the empty line
 [1]
 $ printf '0F0r65535\n' > far.csv; heddle schedule far.csv
 error[E0901]: replica 65535; at most 254
@@ -210,7 +210,7 @@ machine         laptop
 ranks           4
 time per step   15.01 ms
 one step alone  15.45 ms
-error bar       not known: of 100.0 % of the step no spread was measured
+error bar       unknown: no measured spread for 100.0 % of the step
 samples         4,263/s
 arithmetic      13.2 GFLOP/s a device, 13.8 % of the f32 peak (MFU)
 computes        89.9 %

@@ -4,7 +4,7 @@ weights        f32
 machine        dgx-2
 ranks          2; the machine's other 14 are not used
 time per step  267.9 us
-error bar      not known: of 100.0 % of the step no spread was measured
+error bar      unknown: no measured spread for 100.0 % of the step
 samples        477,840/s
 arithmetic     252 GFLOP/s a device, 1.6 % of the f32 peak (MFU)
 computes       57.2 %
@@ -123,7 +123,7 @@ weights        f32
 machine        dgx-2
 ranks          2; the machine's other 14 are not used
 time per step  285.8 us
-error bar      not known: of 100.0 % of the step no spread was measured
+error bar      unknown: no measured spread for 100.0 % of the step
 samples        447,923/s
 arithmetic     236 GFLOP/s a device, 1.5 % of the f32 peak (MFU)
 computes       53.6 %
@@ -180,7 +180,7 @@ machine         dgx-2
 ranks           16
 time per step   520.0 ms
 one step alone  520.0 ms
-error bar       not known: of 100.0 % of the step no spread was measured
+error bar       unknown: no measured spread for 100.0 % of the step
 samples         123.1/s
 arithmetic      6.76 TFLOP/s a device, 43.1 % of the f32 peak (MFU)
 computes        81.6 %
@@ -491,7 +491,7 @@ machine         1x8 v100 + 1x8 p100 ib=50Gb/s
 ranks           16
 time per step   5.832 s
 one step alone  5.832 s
-error bar       at least +-1.062 s: of 95.2 % of the step no spread was measured
+error bar       at least +-1.062 s; no measured spread for 95.2 % of the step
 samples         87.79/s
 arithmetic      6.08 TFLOP/s a device, 48.6 % of the f32 peak (MFU)
 computes        76.5 %

@@ -551,7 +551,7 @@ weights        f32
 machine        laptop
 ranks          1; the machine's other 3 are not used
 time per step  30.08 ms
-error bar      not known: of 100.0 % of the step no spread was measured
+error bar      unknown: no measured spread for 100.0 % of the step
 samples        17,024/s
 arithmetic     71.5 GFLOP/s a device, 74.5 % of the f32 peak (MFU)
 computes       100.0 %
@@ -1290,3 +1290,9 @@ memory bandwidth           21.83 us       -3.1 %
 network latency            15.00 us       -2.1 %
 bandwidth inside nodes     1.843 us       -0.3 %
 (first-order estimate: 10 % of the time on the critical path, while that path stays the longest)
+$ heddle sim mlp-xs --batch 8 --machine laptop --batch 16
+error[E0801]: --batch is given twice
+[2]
+$ heddle sim mlp-xs --batch 9223372036854775807 --machine laptop
+error[E0801]: --batch must be at most 2^62; got 9223372036854775807
+[2]
