@@ -13,7 +13,13 @@ typedef enum {
 #undef CHOICE
   CHOICE_COUNT
 } choice_id;
-typedef enum { CHOICE_OF_DEGREE, CHOICE_OF_STAGES, CHOICE_OF_ORDER, CHOICE_OF_SENDS } choice_subject;
+typedef enum {
+  CHOICE_OF_DEGREE,
+  CHOICE_OF_DEALT,
+  CHOICE_OF_STAGES,
+  CHOICE_OF_ORDER,
+  CHOICE_OF_SENDS
+} choice_subject;
 typedef enum { CK_COUNT, CK_WORD, CK_FLAG, CK_SET, CK_LIST } choice_kind;
 enum { CHOICE_MOST = 1 << 20, CHOICE_ALTERNATIVES = 64, CHOICE_PARTS = 1024 };
 

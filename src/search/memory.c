@@ -120,8 +120,10 @@ static void list_grads(const memory_bounds *b, known_kept *x, arena *a, const pr
 }
 
 static known_kept *kept_of(const memory_bounds *b, worker *w, const search_opts *o, const strategy *s) {
-  strategy of = strategy_default();
-  of.tp = s->tp, of.sp = s->sp, of.tables = s->tables, of.recompute = s->recompute, of.grads = s->grads;
+  strategy of = strategy_of_stages(s); // on tp ranks that have all of the model
+  of = strategy_without(&of, CHOICE_OF_DEALT);
+  of.dp = choice_default(CHOICE_dp), of.pp = choice_default(CHOICE_pp);
+  of.schedule = choice_default(CHOICE_schedule); // of a file
   for (known_kept *x = w->kept; x; x = x->next)
     if (!strategy_compare(&x->s, &of)) return x;
   known_kept *x = ZNEWN(w->a, known_kept, 1);
