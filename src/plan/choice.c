@@ -241,8 +241,11 @@ bool choice_applies(choice_id id, const strategy *s, bool train) {
   const u64 needs = rows[id].needs;
   if (needs & CHOICE_TRAINING && !train) return false;
   if (needs & CHOICE_GROUPED && !grouped(s)) return false;
-  for (u32 k = 0; k < CHOICE_COUNT; k++)
-    if ((needs >> k & 1 && s->of[k].n <= 1) || (needs >> (31 + k) & 1 && !s->of[k].n)) return false;
+  const u64 rows_of = (1ull << CHOICE_COUNT) - 1;
+  for (u64 many = needs & rows_of; many; many &= many - 1)
+    if (s->of[__builtin_ctzll(many)].n <= 1) return false;
+  for (u64 on = needs >> 31 & rows_of; on; on &= on - 1)
+    if (!s->of[__builtin_ctzll(on)].n) return false;
   return true;
 }
 
