@@ -131,6 +131,7 @@ void search_tell_mfu(heddle_search *f) {
   h.k = cost_model_new(c, a, f->m->m, &costs);
   plan *pn = policy_hybrid(pl, a, &h);
   prog *d = pn ? plan_apply(pl, pn, h.k) : NULL;
+  if (pn) f->about.layers = plan_layers(f->o.a, planner_source(pl), pn);
   if (d) f->about.mfu = report_mfu(d, f->m->m, f->r.point[0].time_ps);
   prog_free(d);
   arena_free(a);

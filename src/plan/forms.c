@@ -21,6 +21,18 @@ planner *planner_form(planner *pl, prog *p) {
   return *vec_push(pl->a, &pl->forms) = made;
 }
 
+const char *plan_layers(arena *a, const prog *src, const plan *pn) {
+  if (pn->nsegments < 2) return NULL;
+  const func_info *m = func_get(src, src->main);
+  u32 *n = ZNEWN(a, u32, pn->nsegments), all = 0;
+  for (u32 k = 0; k < pn->nsegments; all += n[k++])
+    for (u32 i = pn->segments[k].from - 1; i < pn->segments[k].to; i++) n[k] += m->body.v[i].op == OP_call;
+  if (!all) return NULL;
+  strbuf b = {.a = a};
+  choice_print(CHOICE_layers, (choice_value){.nparts = pn->nsegments, .part = n}, &b);
+  return sb_str(&b);
+}
+
 batchnorm_stats plan_batchnorm(const prog *src, const plan *pn) {
   batchnorm_stats s;
   if (pass_batchnorm_of(src, &s) && pn->batchnorm_groups) s.groups = pn->batchnorm_groups;

@@ -266,6 +266,9 @@ prog *planner_source(planner *pl);
 u32 planner_funcs(const planner *pl);
 // What batch norm of the model takes its statistics over under the plan; {0, 0}: there is none in training.
 batchnorm_stats plan_batchnorm(const prog *src, const plan *pn);
+// Layers, calls of main, of every stage: "10x6/11/9", as `layers` of a strategy. In `a`; NULL: one stage, or
+// no layers.
+const char *plan_layers(arena *a, const prog *src, const plan *pn);
 // The planner of the same program with batch norm over `groups` parts of the batch (pass_batchnorm); pl
 // itself for 0. Kept, and freed with pl. Plans are applied and verified on it; policies must look at it. NULL
 // and a diagnostic at `where` if the batch does not divide.

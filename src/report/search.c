@@ -196,6 +196,8 @@ static void put_why(report *r, arena *a, const search_about *about, const search
     report_line(r, "", "of one step alone, which takes %s; the next one begins beside its end",
                 text_of(a, cell_i(CELL_PS, w->alone_ps)));
   report_fact(r, "mfu", NULL, share);
+  const bool stages = about->layers && *about->layers;
+  report_fact(r, "layers_by_stage", stages ? "layers" : NULL, cell_text(stages ? about->layers : NULL));
   report_batchnorm(r, &about->batchnorm);
   if (s->nfit > 1)
     put_other(r, a, "next", &s->point[1], arena_printf(a, "limited by %s", limit_of(&s->point[1])), s);

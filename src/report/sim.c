@@ -331,6 +331,7 @@ void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_
   report_fact(r, "ranks", s->nused < m->nranks ? NULL : "ranks", cell_i(CELL_INT, s->nused));
   if (s->nused < m->nranks)
     report_line(r, "ranks", "%u; the machine's other %u are not used", s->nused, m->nranks - s->nused);
+  report_fact(r, "layers_by_stage", of->layers ? "layers" : NULL, cell_text(of->layers));
   put_time(r, s);
   report_error(r, a, s);
   put_samples(r, of->batch, alone, steady);

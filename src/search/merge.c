@@ -119,7 +119,7 @@ static void of_best(const search_part *const *part, search_result *r, search_abo
     const search_result *x = &part[i]->r;
     if (!x->npoints || strategy_compare(&x->point[0].s, &r->point[0].s)) continue;
     about->batchnorm = part[i]->about.batchnorm;
-    about->mfu = part[i]->about.mfu;
+    about->mfu = part[i]->about.mfu, about->layers = part[i]->about.layers;
     r->kinds = x->kinds, r->nkinds = x->nkinds, r->spread_ps = x->spread_ps;
     r->resolved = x->resolved;
   }

@@ -214,6 +214,8 @@ void search_part_print(const search_part *p, strbuf *out) {
   put_number(&b, "batchnorm_groups", p->about.batchnorm.groups);
   put_key(&b, "mfu");
   sb_fmt(&b, "%.17g", p->about.mfu);
+  put_key(&b, "layers_by_stage");
+  sb_json_str(&b, p->about.layers ? p->about.layers : "");
   put_number(&b, "spread_ps", r->spread_ps);
   put_number(&b, "equal_ps", r->even_ps);
   put_key(&b, "equal_strategy");

@@ -102,6 +102,7 @@ static void read_typed(reader *r, const ynode *y, search_part *p) {
   p->about.batchnorm.samples = number(r, y, "batchnorm_samples", 0, INT64_MAX);
   p->about.batchnorm.groups = number(r, y, "batchnorm_groups", 0, INT64_MAX);
   p->about.mfu = share(r, y, "mfu");
+  p->about.layers = string(r, y, "layers_by_stage");
   x->batch = number(r, y, "batch", 0, INT64_MAX);
   x->memory_bytes = number(r, y, "memory_limit_bytes", -1, INT64_MAX);
   x->memory_least = number(r, y, "memory_least_bytes", -1, INT64_MAX);

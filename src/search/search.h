@@ -120,6 +120,7 @@ typedef struct {
       *machine; // as they are called; element types of the weights, NULL: there are none
   u32 ranks;
   batchnorm_stats batchnorm; // under the best plan
+  const char *layers;        // of the best plan, by stage; NULL: of one stage, or not known
   double mfu; // of the best plan: arithmetic but for what is done again, over the peak; 0: not known
 } search_about;
 

@@ -85,6 +85,7 @@ $ sed -E 's/("(program|description|screened|checksum)": ")[0-9a-f]+/\1.../' one.
   "batchnorm_samples": 0,
   "batchnorm_groups": 0,
   "mfu": 0.0077484001076447004,
+  "layers_by_stage": "1/2",
   "spread_ps": 0,
   "equal_ps": 0,
   "equal_strategy": "",
@@ -198,12 +199,12 @@ error[E0510]: this part is of another search: the number of devices is 2 here an
 [1]
 $ head -c 900 part2.json > cut.json; heddle merge part1.json cut.json
 error[E0116]: the part is cut off here, or was changed before
-  --> cut.json:38
+  --> cut.json:37
   hint: copy the file again, or evaluate the part again
 [1]
 $ sed s/fits/fats/ part2.json > changed.json; heddle merge part1.json changed.json
 error[E0116]: the part is cut off here, or was changed before
-  --> changed.json:49
+  --> changed.json:50
   hint: copy the file again, or evaluate the part again
 [1]
 $ heddle merge part1.json best.plan whole.txt

@@ -122,6 +122,7 @@ $ heddle plan mlp-xs --batch 1024 --train --machine laptop --data 2 --tensor 1,2
   ],
   "resolved": null,
   "mfu": N,
+  "layers_by_stage": null,
   "bound_failed": false,
   "not_searched": "v=* schedule=* sp=* layers=*",
   "space": N,
@@ -175,6 +176,7 @@ step          inference; --train plans a training step
 
 winner       dp=1 tp=1 pp=2
              computes 46.9 % of the time, communicates 0.0 %, idles 53.1 %; MFU 0.4 %; needs 15.6 MiB of 19.1 MiB
+layers       4/4
 certificate  3 plans: 1 fit, 0 too large, 0 too slow, 2 impossible, 0 equal to another;
              1 simulated, 0 ruled out by bounds on memory, 0 on time
              other values of some choices are not in it; --strategy 'v=* schedule=* sp=* layers=*' has them
@@ -221,6 +223,7 @@ step          training
 winner       dp=1 tp=1 pp=4 mb=8 schedule=zb-h1
              computes 91.1 % of the time, communicates 0.0 %, idles 8.9 %; MFU 14.0 %; needs 5.38 MiB of 3.60 GiB
              of one step alone, which takes 15.24 ms; the next one begins beside its end
+layers       2x4
 next         dp=1 tp=1 pp=4 mb=8
              1.30x the time, limited by bubble
 one device   0.96x the time, 14.12 ms: --devices 1

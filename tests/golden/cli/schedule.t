@@ -203,11 +203,12 @@ elements   273,025
 worst      2.5524e-12
 tolerance  1e-09
 verdict    equal: the plan computes what the model computes
-$ heddle sim mlp-xs:layers=8 --batch 64 --train --strategy "pp=4 v=2 mb=8 schedule=examples/zbv.csv" --machine laptop | tee folded | sed -n 2,17p
+$ heddle sim mlp-xs:layers=8 --batch 64 --train --strategy "pp=4 v=2 mb=8 schedule=examples/zbv.csv" --machine laptop | tee folded | sed -n 2,18p
 plan            dp=1 tp=1 pp=4 mb=8 v=2 schedule=examples/zbv.csv
 weights         f32
 machine         laptop
 ranks           4
+layers          1x8
 time per step   15.01 ms
 one step alone  15.45 ms
 error bar       unknown: no measured spread for 100.0 % of the step
@@ -257,6 +258,7 @@ step          training
 
 winner       dp=1 tp=1 pp=2 mb=2 schedule=swapped.csv
              computes 53.6 % of the time, communicates 0.0 %, idles 46.4 %; MFU 0.3 %; needs 5.38 KiB of 3.60 GiB
+layers       1/1
 one device   0.50x the time, 23.52 us: --devices 1
 certificate  1 plan: 1 fit, 0 too large, 0 too slow, 0 impossible, 0 equal to another;
              1 simulated, 0 ruled out by bounds on memory, 0 on time
@@ -303,6 +305,7 @@ step          training
 
 winner       dp=1 tp=1 pp=4 mb=4
              computes 59.3 % of the time, communicates 0.0 %, idles 40.7 %; MFU 15.8 %; needs 5.47 MiB of 3.60 GiB
+layers       2x4
 next         dp=1 tp=1 pp=4 mb=8 v=2 schedule=examples/zbv.csv
              1.16x the time, limited by computation
 certificate  12 plans: 3 fit, 0 too large, 0 too slow, 8 impossible, 1 equal to another;
@@ -407,11 +410,12 @@ error[E0503]: deadlock: no place can run its next task
        | ^
   hint: put each task after the tasks that it waits for; schedule=1f1b and schedule=gpipe run with any pp and mb
 [1]
-$ printf '0F0,0F1\n1F0,1F1\n' > forward.csv; heddle sim mlp-xs:layers=8 --batch 64 --machine laptop --strategy "pp=2 mb=2 schedule=forward.csv" | sed -n 2,6p
+$ printf '0F0,0F1\n1F0,1F1\n' > forward.csv; heddle sim mlp-xs:layers=8 --batch 64 --machine laptop --strategy "pp=2 mb=2 schedule=forward.csv" | sed -n 2,7p
 plan           dp=1 tp=1 pp=2 mb=2 schedule=forward.csv
 weights        f32
 machine        laptop
 ranks          2; the machine's other 2 are not used
+layers         4/4
 time per step  2.858 ms
 $ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 mb=2 schedule=forward.csv"
 error[E0501]: forward.csv runs no backward, but this is training

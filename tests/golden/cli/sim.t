@@ -178,6 +178,7 @@ plan            dp=4 tp=2 pp=2 mb=8
 weights         f32, the optimizer's states f32
 machine         dgx-2
 ranks           16
+layers          8/4
 time per step   520.0 ms
 one step alone  520.0 ms
 error bar       unknown: no measured spread for 100.0 % of the step
@@ -253,6 +254,7 @@ $ heddle sim mlp-xs --machine laptop --json | sed -E 's/: [0-9.e+-]+/: N/g'
   "state_dtypes": null,
   "machine": "laptop",
   "ranks": N,
+  "layers_by_stage": null,
   "period_ps": null,
   "time_ps": N,
   "time_error_ps": null,
@@ -325,6 +327,7 @@ $ heddle sim mlp-xs --train --data 2 --pipeline 2 --microbatches 4 --machine lap
   "state_dtypes": null,
   "machine": "laptop",
   "ranks": N,
+  "layers_by_stage": "4/4",
   "period_ps": N,
   "time_ps": N,
   "time_error_ps": null,
