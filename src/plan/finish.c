@@ -72,7 +72,11 @@ static value join_groups(main_build *mb, value w, value *v, u32 n) {
     if (k) v[0] = combine(mb, v[0], v[k]);
   }
   if (!ax) return v[0];
-  if (!same_layout(mb, v, n)) return 0;
+  if (!same_layout(mb, v, n)) {
+    diag_note(p->c, (loc){0}, "these are gradients of %s, which several stages read",
+              sym_str(mb->s->c, mb->m->values.v[w].name));
+    return 0;
+  }
   const type_info *t = type_get(p, func_get(p, mb->b.f)->values.v[v[0]].ty);
   attr over = attr_x(A_over, &ax, 1);
   shape sh = t->s;
