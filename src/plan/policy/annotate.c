@@ -772,5 +772,10 @@ plan *policy_annotated(planner *pl, arena *a, sym file, const char *text, size_t
                  : x->devices ? x->devices
                  : o->k       ? cost_model_machine(o->k)->nranks
                               : 0};
-  return make(&w);
+  plan *made = make(&w);
+  if (made && x->config.zero.n && (!made->train || !made->nstorage[STORAGE_STATE]))
+    diag(p->c, W_IGNORED, x->config.zero.at,
+         made->train ? "zero.level changes nothing: no states are on several data ranks"
+                     : "zero.level changes nothing: without --train there are no states");
+  return made;
 }

@@ -701,3 +701,13 @@ error[E0512]: 2 devices cannot be divided into replicas of the model of 4 (1 + 1
   hint: pipeline.num_stages: 2
 model      mlp-xs
 plan       stage 0: replicate(2), stage 1: replicate(2), stage 2: replicate(2), stage 3: replicate(2)
+$ printf 'heddle-annotate: 1\nscopes: [{layers: 0-1, split: 4}]\ndefault: {replicate: 1}\nconfig: {zero.level: v1}\n' > zero.yaml; heddle sim mlp-xs:layers=4,hidden=64 --batch 48 --train --annotate zero.yaml --machine '1x5 a100' 2>&1 >/dev/null
+warning[W0101]: zero.level changes nothing: no states are on several data ranks
+  --> zero.yaml:4:22
+   4 | config: {zero.level: v1}
+     |                      ^
+$ printf 'heddle-annotate: 1\ndefault: {replicate: all}\nconfig: {zero.level: v1}\n' > zero.yaml; heddle sim mlp-xs:layers=4,hidden=64 --batch 48 --annotate zero.yaml --machine '1x4 a100' 2>&1 >/dev/null; heddle sim mlp-xs:layers=4,hidden=64 --batch 48 --train --annotate zero.yaml --machine '1x4 a100' 2>&1 >/dev/null
+warning[W0101]: zero.level changes nothing: without --train there are no states
+  --> zero.yaml:3:22
+   3 | config: {zero.level: v1}
+     |                      ^
