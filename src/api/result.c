@@ -62,7 +62,7 @@ static bool timeline_mode(heddle_result *r, cost_model *k, sim_opts *so) {
     diag(c, E_LIMIT, where,
          "the timeline has %.3g events, %.3g of them of ranks that differ; at most %.3g are written", all,
          alike, (double)EVENTS_MOST);
-    diag_hint(c, "take fewer layers or microbatches: gpt3-xl:layers=4, --microbatches 8");
+    diag_hint(c, "take fewer layers or microbatches: gpt3-xl:layers=4, mb=8");
     return false;
   }
   if (r->r.nclasses == r->r.nranks) {

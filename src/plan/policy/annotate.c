@@ -221,7 +221,7 @@ static void make_segments(work *w) {
 // What another policy refused, from diagnostic `said` on, at the place in the file that is to blame: what is
 // refused, and the key that its hint, a number, is for (NULL: none).
 static bool blame(work *w, u32 said, loc where, const char *what, const char *key) {
-  static const char *const hints[] = {"hint: --tensor ", "hint: pp="};
+  static const char *const hints[] = {"hint: tp=", "hint: pp="};
   if (diag_count(w->c) == said) return false;
   const diag_item d = diag_get(w->c, said);
   const char *why = arena_strdup(w->a, d.message), *text, *degree = NULL;

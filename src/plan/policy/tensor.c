@@ -188,11 +188,11 @@ static bool refuse(const tensor *t, func f, u32 index, const letter *x, u32 n) {
   else if (why && t->pn->nmeshes > 1)
     diag_hint(p->c, "use degrees that divide %lld in tp.stages", (long long)why->extent);
   else if (why && fits > 1)
-    diag_hint(p->c, "--tensor %u", fits);
+    diag_hint(p->c, "tp=%u", fits);
   else
     diag_hint(
         p->c,
-        "use a degree that divides the heads and the hidden size of every layer, or leave out --tensor");
+        "use a degree that divides the heads and the hidden size of every layer, or leave out tp");
   return false;
 }
 
@@ -310,7 +310,7 @@ bool policy_tensor_within(planner *pl, arena *a, plan *pn, u8 axis, bool whole_t
   if (!t.matmuls) {
     diag(p->c, E_DIVIDE, func_get(p, p->main)->where, "no matmul with a weight can be split over tp=%u",
          t.ways);
-    diag_hint(p->c, "leave out --tensor");
+    diag_hint(p->c, "leave out tp");
     return false;
   }
   planner_keep(pl, key, pn->trans + before, pn->ntrans - before);

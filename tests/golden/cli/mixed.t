@@ -196,7 +196,7 @@ error[E0509]: mbs=2: data ranks do not have microbatches of one size (dp.shares)
 $ heddle verify gpt2:layers=2 --batch 4 --seq 4 --train --strategy "tp=2 sp tp.shares=2/1"
 error[E0502]: sequence length 4 is not divisible by 3, the sum of tp.shares
   --> gpt2
-  hint: --seq 6, or leave out --sequence-parallel
+  hint: --seq 6, or leave out sp
 [1]
 $ heddle plan tests/two_types.heddle --machine tests/two_types.yaml --top 2 --threads 1 | sed -n "/^   dp/,$ p"
    dp  pp  mb      time              samples    memory  limited by

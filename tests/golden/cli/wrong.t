@@ -300,17 +300,17 @@ error[E0502]: batch 8 is not divisible by dp=3
 $ heddle sim gpt2-xl --machine dgx-h100 --batch 8 --tensor 8
 error[E0502]: attn.qkv of 1600 x 4800 cannot be split 8 ways: 4800 = 3 x 25 x 64, and 25 is not divisible by 8
   --> gpt2-xl: layer/attention
-  hint: --tensor 5
+  hint: tp=5
 [1]
 $ heddle sim gpt2 --machine dgx-2 --tensor 2 --seq 15 --sequence-parallel
 error[E0502]: sequence length 15 is not divisible by tp=2
   --> gpt2
-  hint: --seq 16, or leave out --sequence-parallel
+  hint: --seq 16, or leave out sp
 [1]
 $ heddle sim vit-base --machine dgx-2 --tensor 2 --sequence-parallel
 error[E0502]: no input has a sequence dimension that every layer keeps; sp cannot split it 2 ways
   --> vit-base
-  hint: leave out --sequence-parallel
+  hint: leave out sp
 [1]
 $ heddle sim gpt2 --machine dgx-2 --data 32
 error[E0502]: batch 8 is not divisible by dp=32
@@ -688,7 +688,7 @@ error[E0505]: rank 0 needs 259 GiB; its device has 28.8 GiB
     --> gpt3-2.7b: layer/mlp
   note: 32 values of gelu in @layer.fwd: 20.0 GiB of activations
     --> gpt3-2.7b: layer/mlp
-  hint: try more pipeline stages, tensor parallelism or microbatches; when training, --zero 3 or --recompute full
+  hint: a larger pp, tp or mb; in training recompute=full, or zero=3 with dp > 1; `heddle plan` finds what fits
 [1]
 ## An order in which the stages wait for each other.
 $ heddle plan mlp-xs:layers=2,hidden=8 --batch 4 --train --data 1 --tensor 1 --pipeline 2 --microbatches 2 --zero 0 --recompute none --devices 2 --machine laptop -o ok.plan > /dev/null; sed 's/F0.0\*2 B0.0\*2/B0.0*2 F0.0*2/' ok.plan > bad.plan; tail -3 bad.plan; heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --plan bad.plan --machine laptop
