@@ -210,6 +210,7 @@ bool sim_fits(const prog *p, const machine *m, const sim_result *r) {
                      : "a parameter",
               sym_str(p->c, f->name), text_bytes(a, (double)t->bytes), mem_kind_name(t->kind));
   }
-  diag_hint(p->c, "a larger pp, tp or mb; in training recompute=full, or zero=3 with dp > 1; `heddle plan` finds what fits");
+  diag_hint(p->c, "a larger pp, tp or mb; in training recompute=full, or zero=3 with dp > 1; `heddle plan` "
+                  "finds what fits");
   return false;
 }

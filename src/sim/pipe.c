@@ -393,6 +393,89 @@ static bool is_training(const sim_stages *st) {
   return false;
 }
 
+// When the clocks of its place let the task have made something, and when the values that came did: of every output.
+// Clocks: [place * C + class].
+static void made_by(const pipe *p, const i64 *clock, const sim_op *o, i64 *by_clock, i64 *by_value) {
+  const task_map *m = &p->task[o->what];
+  const u32 C = p->C, ni = (1 + m->nin) * C, no = (1 + m->nout) * C, *in = p->l->many + o->in;
+  i64 x[(1 + VALUES_MAX) * STAGE_CLASSES];
+  memcpy(x, clock + o->place * C, C * sizeof *x);
+  for (u32 k = 1; k <= m->nin; k++)
+    memcpy(x + k * C, p->value + (size_t)(o->kind == OP_TASK ? o->in : in[k]) * C, C * sizeof *x);
+  for (u32 k = 0; k < no; k++) {
+    const i64 *a = m->a + (size_t)k * ni;
+    by_clock[k] = by_value[k] = STAGE_NEVER;
+    for (u32 i = 0; i < ni; i++) {
+      i64 *to = i < C ? &by_clock[k] : &by_value[k];
+      if (a[i] != STAGE_NEVER && x[i] >= 0) *to = MAX(*to, x[i] + a[i]);
+    }
+  }
+}
+
+// The first task of the first stage's place, which waits for no value: by how much later all that it makes is in
+// the next step; -1: not all by as much.
+static i64 later_at_first(const pipe *now, const pipe *next, const sim_op *o) {
+  i64 x[(1 + VALUES_MAX) * STAGE_CLASSES], y[COUNT_OF(x)], came[COUNT_OF(x)], by = -1;
+  made_by(now, now->clock, o, x, came);
+  made_by(now, next->clock, o, y, came);
+  for (u32 k = 0; k < (1 + now->task[o->what].nout) * now->C; k++) {
+    if (came[k] != STAGE_NEVER || (by >= 0 && y[k] - x[k] != by)) return -1;
+    if (x[k] != STAGE_NEVER) by = y[k] - x[k];
+  }
+  return by;
+}
+
+// Does nothing that the task makes wait for the clocks of its place, in this step and in the next, `by` later?
+static bool waits_for_values(const pipe *now, const pipe *next, i64 by, const sim_op *o) {
+  i64 x[(1 + VALUES_MAX) * STAGE_CLASSES], y[COUNT_OF(x)], came[COUNT_OF(x)];
+  made_by(now, now->clock, o, x, came);
+  made_by(now, next->clock, o, y, came);
+  for (u32 k = 0; k < (1 + now->task[o->what].nout) * now->C; k++)
+    if (x[k] > came[k] || (y[k] != STAGE_NEVER && y[k] - by > came[k])) return false;
+  return true;
+}
+
+// Does every place but that of the first stage first wait for what comes from there, now and in the next step? Then
+// all of that is as much later as the first task: every time is a sum on a way from there. So it is in most
+// schedules, and what places do first tells. -1: it is not so.
+static i64 later_from_first(const pipe *p, arena *tmp) {
+  const sim_stages *st = p->st;
+  const u32 C = p->C, cells = st->pl.nplaces * C;
+  i64 by = -1;
+  pipe now = *p, next = *p;
+  now.clock = ZNEWN(tmp, i64, (size_t)cells * (1 + st->nstreams)), now.channel = now.clock + cells;
+  next.clock = arena_dup(tmp, p->clock, cells * sizeof *p->clock);
+  now.value = ZNEWN(tmp, i64, (size_t)p->l->nslots * C);
+  for (u32 c = 0; c < C; c++) now.value[SLOT_NEVER * C + c] = STAGE_NEVER;
+  run_before(&now), run_before(&next);
+  bool *met = ZNEWN(tmp, bool, st->pl.nplaces);
+  u32 left = st->pl.nplaces;
+  for (const sim_op *o = p->l->op, *end = o + p->l->n; left && o < end; o++) {
+    const bool send = o->kind == OP_SEND, blocks = send && !p->send[o->what].strm;
+    const u32 at = send ? o->out : o->place;
+    if (send && (by < 0 || C > 2 || !p->send[o->what].simple || (blocks && !met[o->place]))) return -1;
+    if (!met[at] && (blocks || !send)) {
+      for (u32 c = 0; blocks && c < C; c++) {
+        const i64 from = now.clock[o->place * C + c];
+        if (now.clock[at * C + c] > from || next.clock[at * C + c] - by > from) return -1;
+      }
+      if (!blocks && by < 0 && (at != st->pl.place[0] || (by = later_at_first(&now, &next, o)) < 0))
+        return -1;
+      if (!blocks && at != st->pl.place[0] && !waits_for_values(&now, &next, by, o)) return -1;
+      met[at] = true, left--;
+    }
+    if (send)
+      run_send(&now, o, C);
+    else if (o->kind == OP_TASK)
+      run_task(&now, o, C);
+    else
+      run_many(&now, o);
+  }
+  for (size_t k = 0; k < (size_t)cells * st->nstreams; k++)
+    if (p->channel[k] > by) return -1; // no send is earlier than that
+  return left ? -1 : by;
+}
+
 // Steps go on from clocks and channels as the one before them has left these: what is on the compute stream needs
 // no other times.
 static void find_periods(pipe *p, u32 n, arena *tmp, sim_pipe_result *r) {
@@ -404,6 +487,11 @@ static void find_periods(pipe *p, u32 n, arena *tmp, sim_pipe_result *r) {
     r[k].period_ps = r[k].makespan_ps;
     done[k] = !is_training(st);
     if (done[k]) continue;
+    const i64 by = later_from_first(&p[k], tmp);
+    if (by >= 0) {
+      r[k].period_ps = by, done[k] = true;
+      continue;
+    }
     steps_begin(&seen[k], tmp, st->pl.nplaces * st->nclass * (1 + st->nstreams), r[k].makespan_ps);
     done[k] = steps_add(&seen[k], p[k].clock);
     left += !done[k];

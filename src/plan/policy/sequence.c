@@ -126,8 +126,7 @@ static bool find_sequence(sequence *q) {
          shares ? "sequence length %lld is not divisible by %u, the sum of tp.shares"
                 : "sequence length %lld is not divisible by tp=%u",
          (long long)whole, q->ways);
-    diag_hint(p->c, "--seq %lld, or leave out sp",
-              (long long)(ceil_div(whole, q->ways) * q->ways));
+    diag_hint(p->c, "--seq %lld, or leave out sp", (long long)(ceil_div(whole, q->ways) * q->ways));
   } else {
     diag(p->c, E_DIVIDE, m->where,
          "no input has a sequence dimension that every layer keeps; sp cannot split it %u ways", q->ways);

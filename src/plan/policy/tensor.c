@@ -190,9 +190,8 @@ static bool refuse(const tensor *t, func f, u32 index, const letter *x, u32 n) {
   else if (why && fits > 1)
     diag_hint(p->c, "tp=%u", fits);
   else
-    diag_hint(
-        p->c,
-        "use a degree that divides the heads and the hidden size of every layer, or leave out tp");
+    diag_hint(p->c,
+              "use a degree that divides the heads and the hidden size of every layer, or leave out tp");
   return false;
 }
 
