@@ -10,7 +10,9 @@
 // simulated whole.
 #include "search/internal.h"
 
-enum { STAGES_KEPT = 192, LINES_KEPT = 256 }; // so that what a batch uses is not evicted
+// So many that what a batch uses is not evicted.
+enum { STAGES_KEPT = 192, LINES_KEPT = 256 };
+static const size_t LINES_BYTES = (size_t)384 << 20; // of lines that all threads keep for later batches
 
 enum { SENDINGS = 5 }; // by plan.send_channels
 typedef struct {
@@ -37,7 +39,7 @@ typedef struct {
 } known_line;
 _Static_assert(EVALUATED_MOST <= (int)STAGES_KEPT, "a point uses one set of stages");
 struct known {
-  u64 now;
+  u64 now, batch; // batch: when the one at work began
   known_stages stages[STAGES_KEPT];
   known_line line[LINES_KEPT];
 };
@@ -131,10 +133,27 @@ static plan_graph copy_graph(arena *a, const plan_graph *g) {
   return x;
 }
 
-static known_line *line_of(worker *w, const search_point *p, const plan *pn, const plan_graph *g,
-                           const sim_stages *of) {
+// Gives up the oldest lines of batches before this one while all take too much.
+static void make_room(known *k, u32 threads) {
+  size_t bytes = 0;
+  for (u32 i = 0; i < LINES_KEPT; i++)
+    if (k->line[i].a) bytes += arena_bytes(k->line[i].a);
+  while (bytes > LINES_BYTES / threads) {
+    known_line *oldest = NULL;
+    for (u32 i = 0; i < LINES_KEPT; i++) {
+      known_line *l = &k->line[i];
+      if (l->a && l->used <= k->batch && (!oldest || l->used < oldest->used)) oldest = l;
+    }
+    if (!oldest) return;
+    bytes -= arena_bytes(oldest->a);
+    arena_free(oldest->a);
+    *oldest = (known_line){.used = 0};
+  }
+}
+
+static known_line *line_of(const search *s, worker *w, const search_point *p, const plan *pn,
+                           const plan_graph *g, const sim_stages *of) {
   known *k = w->stages;
-  known_line *oldest = &k->line[0];
   const sched_shape *x = &pn->made.shape;
   for (u32 i = 0; i < LINES_KEPT; i++) {
     known_line *l = &k->line[i];
@@ -143,8 +162,11 @@ static known_line *line_of(worker *w, const search_point *p, const plan *pn, con
       l->used = ++k->now;
       return l;
     }
-    if (l->used < oldest->used) oldest = l;
   }
+  make_room(k, s->threads);
+  known_line *oldest = &k->line[0];
+  for (u32 i = 1; i < LINES_KEPT; i++)
+    if (k->line[i].used < oldest->used) oldest = &k->line[i];
   arena_free(oldest->a);
   *oldest = (known_line){.schedule = p->s.schedule, .key = pn->made.key, .shape = *x, .a = arena_new()};
   oldest->used = ++k->now;
@@ -235,7 +257,7 @@ static pass prepare(search *s, worker *w, search_point *p) {
   } else if (!left.st) {
     simulate_whole(s, w, a, pn, &r) ? settle(s, p, &r) : search_impossible(p, w);
   } else {
-    left.line = line_of(w, p, pn, &x->about.graph, left.st);
+    left.line = line_of(s, w, p, pn, &x->about.graph, left.st);
     left.channels = pn->send_stream.i ? MAX(pn->send_channels, 1u) : 0;
     if (!left.line) search_impossible(p, w);
   }
@@ -265,6 +287,7 @@ void search_evaluate(search *s, worker *w, search_point **p, u32 n) {
   u32 turn = 0;
   arena *a = arena_new();
   assert(n <= EVALUATED_MOST);
+  if (w->stages) w->stages->batch = w->stages->now;
   for (u32 i = 0; i < n; i++) {
     const pass left = prepare(s, w, p[i]);
     if (!left.line) continue;

@@ -53,7 +53,7 @@ typedef struct {
   search_result *r;
   arena *a;
   worker *w;
-  u32 ranks;
+  u32 ranks, threads;
   bool several; // kinds of devices
   i64 limit;
   kept kept;

@@ -423,6 +423,7 @@ static void find_even(search *s, int threads) {
               .a = a,
               .w = s->w,
               .ranks = s->ranks,
+              .threads = s->threads,
               .several = s->several,
               .limit = s->limit,
               .works = s->works};
@@ -461,7 +462,8 @@ bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_
               .r = r,
               .a = a,
               .w = ZNEWN(a, worker, threads),
-              .ranks = ranks};
+              .ranks = ranks,
+              .threads = (u32)threads};
   if (!enough(c, m, ranks) || !space_make(c, a, src, m, o, ranks, r, &s.files)) return false;
   i64 usable =
       machine_kind_of(m, 0)->usable_bytes; // of the largest: which rank holds what is not known to bounds
