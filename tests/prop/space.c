@@ -118,7 +118,12 @@ static strategy_set random_part(setting *s) {
 
 // ---- the program written out ----------------------------------------------------------------------------
 static prog *apply(setting *s, arena *a, const strategy *x) {
-  const hybrid_opts h = {.s = *x, .train = true, .optim = optim_default(OPTIM_ADAM), .k = s->k};
+  const hybrid_opts h = {// memory: no limit, as the searches have none: layers=auto depends on it
+                         .s = *x,
+                         .train = true,
+                         .optim = optim_default(OPTIM_ADAM),
+                         .k = s->k,
+                         .memory_bytes = -1};
   const plan *pn = policy_hybrid(s->pl, a, &h);
   prog *d = pn ? plan_apply(s->pl, pn, s->k) : NULL;
   return d;
