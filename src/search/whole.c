@@ -1,4 +1,5 @@
-// whole.c - from a strategy to its answer: all that Heddle does, in the order in which it does it.
+// whole.c - from a strategy to its answer by the program written out: what the winner of a search is held against,
+// and what `--why` looks at.
 #include "search/internal.h"
 
 bool whole_run(planner *pl, cost_model *k, arena *a, const hybrid_opts *h, const sim_opts *so,

@@ -29,8 +29,8 @@ typedef struct {
 } pipe;
 
 // Can this machine run lanes at all? Then the line is run for n pipes at once: of as many rank classes, one
-// or two, with the same line and streams, all maps of rank one and all sends simple. Clocks and channels are
-// theirs as pipe.c would leave them.
+// or two, with the same line and streams, one value at most into and out of every task, and all sends simple.
+// Clocks and channels go on from theirs, and are left as pipe.c would leave them.
 bool lanes_here(void);
 void lanes_run(pipe *const *p, u32 n, arena *tmp);
 #endif
