@@ -333,6 +333,27 @@ const char *heddle_search_answer(heddle_search *f, const heddle_search_questions
 const char *heddle_search_why(heddle_search *f, const char *strategy,
                               heddle_format format); // of one question
 
+// ---- traces of real jobs --------------------------------------------------------------------------------
+// What can be asked of the traces of a job (docs/diagnosis.md).
+typedef struct {
+  const char *name, *operands; // "info", "PATH..."
+  const char *options; // of heddle_trace_options that it takes, as the command line calls them, by commas
+  const char *about, *example;
+} heddle_question;
+bool heddle_question_get(uint32_t index, heddle_question *out); // false past the end
+typedef struct {
+  const char *output; // file to write; NULL: none
+  uint32_t top;       // rows of tables; 0: as the table has it
+  const char *steps;  // of training, "3" or "3-5,8"; NULL: all
+  uint32_t nset;      // changes, "rank 3 = median"
+  const char *const *set;
+  const char *to; // format to convert to; NULL: not said
+} heddle_trace_options;
+// The answer, from files and folders with one file for each rank. The string lives as long as the session. NULL and
+// diagnostics if nothing can be made of the files.
+const char *heddle_trace_ask(heddle_session *s, const char *question, uint32_t n, const char *const *paths,
+                             const heddle_trace_options *o, heddle_format f);
+
 // ---- verification ---------------------------------------------------------------------------------------
 typedef struct {
   uint64_t seed;

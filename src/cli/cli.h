@@ -27,7 +27,8 @@ enum {
   G_ALL = 1 << 13,
   G_SHAPE = 1 << 14,
   G_RANKING = 1 << 15,
-  G_PATTERN = 1 << 16
+  G_PATTERN = 1 << 16,
+  G_TRACE = 1 << 17
 };
 
 typedef bool CLI_FLAG;
@@ -51,6 +52,10 @@ typedef struct {
   uint32_t n;
   heddle_fix v[DIMS_LIMIT];
 } CLI_FIXES;
+typedef struct {
+  uint32_t n;
+  const char *v[DIMS_LIMIT];
+} CLI_TEXTS;
 
 typedef struct {
   heddle_session *s;

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-typedef enum { FLAG, TEXT, COUNT, FEW, SEED, INDEX, REAL, ABOVE, PART, DIMS, FIXES, CHOICE } kind;
+typedef enum { FLAG, TEXT, COUNT, FEW, SEED, INDEX, REAL, ABOVE, PART, DIMS, FIXES, TEXTS, CHOICE } kind;
 typedef struct {
   const char *name, *arg, *help;
   kind kind;
@@ -212,6 +212,12 @@ static bool read_fix(const option *o, const char *text, CLI_FIXES *out) {
   return true;
 }
 
+static bool read_text(const option *o, const char *text, CLI_TEXTS *out) {
+  if (out->n == DIMS_LIMIT) return usage_error(NULL, "--%s: given more than %d times", o->name, DIMS_LIMIT);
+  out->v[out->n++] = text;
+  return true;
+}
+
 static bool read_value(cli *x, const option *o, char *text) {
   void *field = (char *)x + o->field;
   CLI_COUNT *count = field;
@@ -230,6 +236,7 @@ static bool read_value(cli *x, const option *o, char *text) {
   case PART: return read_part(o, text, field);
   case DIMS: return read_dim(o, text, field);
   case FIXES: return read_fix(o, text, field);
+  case TEXTS: return read_text(o, text, field);
   case CHOICE: return read_choice(x, o, text);
   }
   return false;
@@ -274,7 +281,8 @@ bool options_parse(cli *x, const command *c, int argc, char **argv) {
     if (!bare && !eq && ++i == argc)
       return usage_error(NULL, "--%s needs a value: --%s %s", o->name, o->name, o->arg);
     // Of names a check of their own tells, of choices the library
-    const bool once = o->kind != DIMS && o->kind != FIXES && o->kind != CHOICE && o->kind != FLAG;
+    const bool once =
+        o->kind != DIMS && o->kind != FIXES && o->kind != TEXTS && o->kind != CHOICE && o->kind != FLAG;
     if (once && given[o - options]) return usage_error(NULL, "--%s is given twice", o->name);
     given[o - options] = true;
     if (!read_value(x, o, eq ? eq + 1 : bare ? NULL : argv[i])) return false;
@@ -331,12 +339,19 @@ void options_help(const command *c, FILE *to) {
                      : c->groups & G_RANK   ? "the rank"
                                             : "simulation";
   put_group(c, to, &shown, G_EVAL | G_VERIFY | G_RANK | G_TIME, does);
+  put_group(c, to, &shown, G_TRACE, "the question");
   put_group(c, to, &shown, G_OUTPUT | G_ALL, "output");
   if (c->groups & G_MACHINE)
     fputs("\nnot modelled\n"
           "  flash attention and other fused kernels; dropout in built-in models; overlap of data-parallel\n"
           "  and tensor-parallel communication with computation (docs/commands.md)\n",
           to);
+  heddle_question q;
+  for (uint32_t i = 0; c->groups & G_TRACE && heddle_question_get(i, &q); i++) {
+    char left[40];
+    snprintf(left, sizeof left, "%s %s", q.name, q.operands);
+    fprintf(to, "%s  %-22s %s\n", i ? "" : "\nquestions\n", left, q.about);
+  }
   fprintf(to, "\nexample\n");
   for (const char *e = c->example; *e; e += *e == '\n') {
     int n = (int)strcspn(e, "\n");

@@ -6,6 +6,7 @@
 // are next to what they mean. docs/json.md lists them; they do not change meaning.
 #ifndef HEDDLE_REPORT_H
 #define HEDDLE_REPORT_H
+#include "diagnose/diagnose.h"
 #include "eval/eval.h"
 #include "front/front.h"
 #include "machine/machine.h"
@@ -131,6 +132,29 @@ typedef struct {
   u32 ways;                 // 0: not said
 } report_pattern;
 void report_patterns(report *r, arena *a, const report_pattern *of);
+
+// ---- questions about traces (trace.c; questions.def, each in answer_ID.c) -------------------------------
+typedef struct {
+  u32 npaths;
+  const char *const *path;
+  const char *output; // file to write; NULL: none was named
+  u32 top;            // rows of tables; 0: as the table has it
+  const char *steps;  // "3" or "3-5,8"; NULL: all
+  u32 nset;           // changes, "rank 3 = median"
+  const char *const *set;
+  const char *to; // format to convert to; NULL: not said
+} trace_ask;
+typedef struct {
+  const char *id, *operands, *options, *about, *example;
+  // Appends the answer to r. False and diagnostics: there is none.
+  bool (*answer)(report *r, ctx *c, arena *a, const trace_ask *q);
+} trace_question;
+#define QUESTION(id, operands, options, about, example)                                                      \
+  bool answer_##id(report *r, ctx *c, arena *a, const trace_ask *q);
+#include "report/questions.def"
+#undef QUESTION
+const trace_question *trace_question_get(u32 index);               // NULL past the end
+const trace_question *trace_question_find(ctx *c, const char *id); // NULL and a diagnostic
 
 // ---- timelines (chrome.c) -----------------------------------------------------------------------------
 // A timeline in the Trace Event Format, which ui.perfetto.dev and chrome://tracing open: one process for

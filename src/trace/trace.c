@@ -1,20 +1,56 @@
-// trace.c - growing and ordering event columns, and filling them from a source. Not reading or writing them.
+// trace.c - growing and ordering event columns, and filling them from a source. Not reading files.
 #include "trace/trace.h"
 
-void trace_reserve(arena *a, trace *t, u32 n) {
-  if (t->n + n <= t->cap) return;
-  u32 cap = MAX(t->cap * 2, MAX(t->n + n, 64));
+const char *trace_is_name(trace_is k) {
+  static const char *const name[TRACE_KINDS] = {"kernel", "copy", "fill", "wait",  "op",
+                                                "call",   "note", "step", "stack", "other"};
+  return name[k];
+}
+
+static void grow(arena *a, trace *t) {
+  const u32 cap = MAX(t->cap * 2, 64);
 #define GROW(col) (t->col = vec_grow(a, t->col, t->n, &(u32){t->cap}, cap, sizeof *t->col))
-  GROW(rank), GROW(stream), GROW(start_ps), GROW(dur_ps), GROW(what), GROW(func), GROW(instr), GROW(where);
-  GROW(step), GROW(microbatch), GROW(bytes), GROW(match), GROW(flags);
+  GROW(lane), GROW(start_ps), GROW(dur_ps), GROW(name), GROW(is), GROW(flags);
+  GROW(cause), GROW(comm), GROW(step), GROW(microbatch), GROW(match);
 #undef GROW
   t->cap = cap;
 }
 
+u32 trace_lane_of(arena *a, trace *t, u32 process, bool device, i64 of, i64 id) {
+  const u64 h = hash_u64((u64)id, hash_u64((u64)of, (u64)process << 1 | device));
+  for (u32 it = 0, k; hmap_next(&t->by_lane, h, &it, &k);) {
+    const trace_lane *l = &t->lanes.v[k];
+    if (l->process == process && l->device == device && l->of == of && l->id == id) return k;
+  }
+  hmap_add(a, &t->by_lane, h, t->lanes.n);
+  *vec_push(a, &t->lanes) = (trace_lane){.process = process, .device = device, .id = id, .of = of};
+  return t->lanes.n - 1;
+}
+
+u32 trace_name_of(arena *a, trace *t, sym name) {
+  const u64 h = hash_u64(name.i, 1);
+  for (u32 it = 0, k; hmap_next(&t->by_name, h, &it, &k);)
+    if (t->names.v[k].i == name.i) return k;
+  hmap_add(a, &t->by_name, h, t->names.n);
+  *vec_push(a, &t->names) = name;
+  return t->names.n - 1;
+}
+
+u32 trace_add(arena *a, trace *t, trace_is is, u32 lane, sym name, i64 start_ps, i64 dur_ps) {
+  if (t->n == t->cap) grow(a, t);
+  const u32 e = t->n++;
+  t->lane[e] = lane, t->start_ps[e] = start_ps, t->dur_ps[e] = dur_ps;
+  t->name[e] = trace_name_of(a, t, name);
+  t->is[e] = (u8)is, t->flags[e] = 0;
+  t->cause[e] = t->comm[e] = t->step[e] = t->microbatch[e] = TRACE_NONE;
+  t->match[e] = 0;
+  return e;
+}
+
 static bool before(const trace *t, u32 x, u32 y) {
-  if (t->rank[x] != t->rank[y]) return t->rank[x] < t->rank[y];
-  if (t->stream[x] != t->stream[y]) return t->stream[x] < t->stream[y];
-  return t->start_ps[x] <= t->start_ps[y];
+  if (t->lane[x] != t->lane[y]) return t->lane[x] < t->lane[y];
+  if (t->start_ps[x] != t->start_ps[y]) return t->start_ps[x] < t->start_ps[y];
+  return t->dur_ps[x] >= t->dur_ps[y];
 }
 
 u32 *trace_order(arena *a, const trace *t) { // merge sort: stable, and linear on what is in order already
@@ -39,7 +75,7 @@ u32 *trace_order(arena *a, const trace *t) { // merge sort: stable, and linear o
 
 i64 trace_span_ps(const trace *t) {
   i64 end = 0;
-  for (u32 k = 0; k < t->n; k++) end = MAX(end, t->start_ps[k] + t->dur_ps[k]);
+  for (u32 k = 0; k < t->n; k++) end = MAX(end, t->start_ps[k] + MAX(t->dur_ps[k], 0));
   return end;
 }
 
@@ -51,40 +87,34 @@ u64 trace_events(const trace_source *s) {
 
 typedef struct {
   const trace_source *s;
+  arena *a;
   trace *t;
+  u32 *lane; // of every stream of every rank, + 1
 } collector;
 
 static void collect(void *arg, const trace_event *x) {
-  const collector *c = arg;
-  const trace_kind *k = &c->s->kind[x->kind];
-  trace *t = c->t;
-  u32 e = t->n++;
-  t->rank[e] = x->lane / c->s->nstreams;
-  t->stream[e] = (u8)(x->lane % c->s->nstreams);
-  t->start_ps[e] = x->start_ps;
-  t->dur_ps[e] = x->dur_ps;
-  t->what[e] = k->what;
-  t->func[e] = k->func;
-  t->instr[e] = k->instr;
-  t->where[e] = k->where;
-  t->step[e] = 0;
-  t->microbatch[e] = x->microbatch;
-  t->bytes[e] = k->bytes;
-  t->match[e] = x->match;
-  t->flags[e] = k->flags;
-  t->nmatch = MAX(t->nmatch, x->match);
+  const collector *k = arg;
+  const trace_kind *kind = &k->s->kind[x->kind];
+  if (!k->lane[x->lane]) {
+    const u32 rank = x->lane / k->s->nstreams, stream = x->lane % k->s->nstreams;
+    const u32 l = trace_lane_of(k->a, k->t, rank, true, 0, stream);
+    k->t->lanes.v[l].name = k->s->stream_name[stream];
+    k->lane[x->lane] = l + 1;
+  }
+  const u32 e = trace_add(k->a, k->t, TRACE_KERNEL, k->lane[x->lane] - 1, k->s->name[kind->what], x->start_ps,
+                          x->dur_ps);
+  k->t->microbatch[e] = x->microbatch;
+  k->t->match[e] = x->match;
+  k->t->flags[e] = kind->flags;
 }
 
 trace *trace_collect(arena *a, const trace_source *s) {
   trace *t = NEW(a, trace);
-  t->nranks = s->nranks;
-  t->nstreams = s->nstreams;
-  t->nnames = s->nnames;
-  t->stream_name = s->stream_name;
-  t->name = s->name;
-  u64 n = trace_events(s);
+  for (u32 r = 0; r < s->nranks; r++)
+    *vec_push(a, &t->processes) = (trace_process){.rank = r, .world_size = s->nranks, .pid = -1};
+  const u64 n = trace_events(s);
   if (n >= UINT32_MAX) base_out_of_memory(n);
-  trace_reserve(a, t, (u32)n);
-  s->play(s, a, 0, s->nranks * s->nstreams, collect, &(collector){s, t});
+  collector k = {s, a, t, ZNEWN(a, u32, (size_t)s->nranks * s->nstreams + 1)};
+  s->play(s, a, 0, s->nranks * s->nstreams, collect, &k);
   return t;
 }

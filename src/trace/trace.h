@@ -1,34 +1,140 @@
-// trace.h - event columns: the one form of a timeline, whether simulated, executed or imported. And a source
-// of events, for timelines that are better made again than kept. Layer 3.
+// trace.h - event columns: the one form of a timeline, whether simulated, executed or imported; readers of the
+// files that others write; and a source of events, for timelines that are better made again than kept. Layer 3.
+// Not what events mean for a job (diagnose/).
 //
 // Idea: one row per event and one array per property, so that a million events are a few plain arrays. An
-// event occupies one stream of one rank. A communication is one event on each rank it occupies; they share a
-// `match`.
+// event is on one lane: a stream of a device or a thread of a host. What many events share (lanes, names,
+// communications) is a table, and columns have its index.
 #ifndef HEDDLE_TRACE_H
 #define HEDDLE_TRACE_H
 #include "base/base.h"
 
 enum { TRACE_NONE = ~0u };
+
+// ---- events ---------------------------------------------------------------------------------------------
+// What an event is. On a device: KERNEL (computation and communication), COPY, FILL and WAIT (one stream waits
+// for another). On a host: OP (an operator of the framework), CALL (of the device's runtime or driver: launches,
+// synchronisation), NOTE (what the user or a library annotated), STEP (one step of training), STACK (functions of
+// Python), OTHER.
+typedef enum {
+  TRACE_KERNEL,
+  TRACE_COPY,
+  TRACE_FILL,
+  TRACE_WAIT,
+  TRACE_OP,
+  TRACE_CALL,
+  TRACE_NOTE,
+  TRACE_STEP,
+  TRACE_STACK,
+  TRACE_OTHER,
+  TRACE_KINDS
+} trace_is;
+enum {
+  TRACE_ALL = (1 << TRACE_KINDS) - 1,
+  TRACE_ON_DEVICE = 1 << TRACE_KERNEL | 1 << TRACE_COPY | 1 << TRACE_FILL
+};
+const char *trace_is_name(trace_is k); // "kernel"
+
+// A process is what has recorded: one clock.
+typedef struct {
+  u32 rank;       // in the job; TRACE_NONE: not said
+  u32 world_size; // 0: not said
+  i64 pid;        // -1: not said
+  sym host;       // 0: not said
+  sym device;     // kind of device, "NVIDIA A100-SXM4-80GB"; 0: not said
+  i64 base_ns; // times of its events are relative to this, ns since 1970 (or since the host started: then it is
+               // below a year); 0: times are relative to nothing that others know
+} trace_process;
+typedef struct {
+  u32 process;
+  bool device; // a stream; else a thread
+  i64 id;      // the stream's or thread's number, as the file has it
+  i64 of;      // number of the device; -1: not said
+  sym name;    // 0: none
+} trace_lane;
+// A communication, as the process that takes part in it describes it.
+typedef struct {
+  sym op; // "all_reduce" "all_gather" "reduce_scatter" "broadcast" "all_to_all" "reduce" "gather" "scatter" "send"
+      // "recv" "barrier" or, of none of these, as the file has it
+  sym group;   // name of the process group; 0: not said
+  sym members; // its ranks, "0,1,2"; 0: not said
+  u32 size;    // of the group; 0: not said
+  u32 peer;    // send, recv: rank in the job; TRACE_NONE: not said
+  i64 seq;     // number of the communication in its group; -1: not said
+  i64 in, out; // elements; -1: not said
+  sym type;    // of elements, "f16"; 0: not said
+  i64 bytes;   // the larger of what goes in and comes out; -1: not said
+} trace_comm;
+
 typedef struct {
   u32 n, cap;
-  u32 *rank;
-  u8 *stream;    // index into stream_name
-  i64 *start_ps; // on the clock `domain` of the rank
-  i64 *dur_ps;
-  u32 *what;         // index into name: what ran
-  u32 *func, *instr; // of the program the trace belongs to: function id, instruction number from 1; 0 = none
-  loc *where;        // the user's node
-  u32 *step;         // training step, from 0
-  u32 *microbatch;   // TRACE_NONE where unknown
-  i64 *bytes;        // moved or touched; -1 where unknown
-  u32 *match;        // events of one message or collective share it; 0 = on its own
-  u8 *flags;         // TRACE_...
-  u32 domain; // clock of the start times: 0 = the simulator's, else 1 + number of the recording process
-  u32 nranks, nstreams, nnames, nmatch;
-  const sym *stream_name, *name;
+  u32 *lane;
+  i64 *start_ps;   // relative to base_ns of the lane's process
+  i64 *dur_ps;     // below 0: the file has its start only
+  u32 *name;       // index into names: what ran
+  u8 *is;          // trace_is
+  u8 *flags;       // TRACE_...
+  u32 *cause;      // of what is on a device: the call that launched it; TRACE_NONE: not known
+  u32 *comm;       // index into comms; TRACE_NONE: none
+  u32 *step;       // of training, as the recorder counts; TRACE_NONE: not said
+  u32 *microbatch; // TRACE_NONE: not said
+  u32 *
+      match; // events of one message or collective share it, if the file says which; 0: on its own or not said
+  VEC(trace_process) processes;
+  VEC(trace_lane) lanes;
+  VEC(sym) names;
+  VEC(trace_comm) comms;
+  hmap by_lane, by_name;
 } trace;
 enum { TRACE_COMM = 1, TRACE_BACKWARD = 2, TRACE_UPDATE = 4, TRACE_RECOMPUTE = 8 };
 
+// The number of the lane or name, made if need be.
+u32 trace_lane_of(arena *a, trace *t, u32 process, bool device, i64 of, i64 id);
+u32 trace_name_of(arena *a, trace *t, sym name);
+// One event more; its cause, comm, step, microbatch are TRACE_NONE, its match and flags 0. Returns its number.
+u32 trace_add(arena *a, trace *t, trace_is is, u32 lane, sym name, i64 start_ps, i64 dur_ps);
+static inline const trace_process *trace_process_of(const trace *t, u32 event) {
+  return &t->processes.v[t->lanes.v[t->lane[event]].process];
+}
+static inline sym trace_name(const trace *t, u32 event) { return t->names.v[t->name[event]]; }
+// Events in order of (lane, start, longest first); stable. order[k] = index of the k-th event.
+u32 *trace_order(arena *a, const trace *t);
+// Last end of any event; of one process these are on one clock.
+i64 trace_span_ps(const trace *t);
+
+// ---- files ----------------------------------------------------------------------------------------------
+// Formats that are read, a row of formats.def each.
+typedef enum {
+#define FORMAT(id, name, about) TRACE_FORMAT_##id,
+#include "trace/formats.def"
+#undef FORMAT
+  TRACE_FORMATS,
+  TRACE_FORMAT_NONE = TRACE_FORMATS
+} trace_format;
+typedef struct {
+  const char *id, *name, *about;
+} trace_format_row;
+extern const trace_format_row trace_format_rows[TRACE_FORMATS];
+// The format of a file, by how it begins. NONE and no diagnostic: of none. NONE and a diagnostic: not readable.
+trace_format trace_format_of(ctx *c, const char *path);
+
+typedef struct {
+  u32 kinds; // 1 << TRACE_...: others are passed over; 0: all but TRACE_STACK
+} trace_want;
+// What was wrong with a file that could be read all the same: told in reports.
+typedef struct {
+  u64 events;     // in the file, wanted or not
+  u64 skipped;    // not events that can be understood: no time, not a number, ..
+  bool truncated; // it ended early; what came before is there
+  u64 bytes;      // of the file, unpacked
+} trace_read_about;
+// Appends what the file has to t. rank: that of the process where the file does not say; TRACE_NONE: not known.
+// Files may be compressed (gzip). False and a diagnostic: nothing can be made of it. A file that ends early is read as
+// far as it goes, with a warning.
+bool trace_read(ctx *c, arena *a, const char *path, trace_format f, const trace_want *w, u32 rank, trace *t,
+                trace_read_about *about);
+
+// ---- timelines that are played --------------------------------------------------------------------------
 // A timeline that is played as often as it is asked for. A lane is a stream of a rank: rank * nstreams +
 // stream. The events of a lane come in order of their start; those of different lanes come mixed. What is the
 // same for all executions of an instruction is said once, by its kind.
@@ -56,12 +162,8 @@ struct trace_source {
   void (*play)(const trace_source *s, arena *scratch, u32 from, u32 to, trace_tell *tell, void *arg);
 };
 u64 trace_events(const trace_source *s);
-trace *trace_collect(arena *a, const trace_source *s); // as columns, in the order in which they are played
+// As columns, in the order in which they are played: one process for every rank, one lane for every stream that
+// has events.
+trace *trace_collect(arena *a, const trace_source *s);
 
-// Room for n more events; columns move. Columns not written by the caller are undefined.
-void trace_reserve(arena *a, trace *t, u32 n);
-// Events in order of (rank, stream, start); stable. order[k] = index of the k-th event.
-u32 *trace_order(arena *a, const trace *t);
-// Last end of any event.
-i64 trace_span_ps(const trace *t);
 #endif

@@ -527,7 +527,8 @@ static void check_timeline(world *w, const naive *z, unsigned long long seed) {
   u32 *order = trace_order(w->a, t);
   i64 busy[RANKS][STREAMS] = {{0}}, end[RANKS][STREAMS] = {{0}};
   for (u32 k = 0; k < t->n; k++) {
-    u32 e = order[k], rank = t->rank[e], s = t->stream[e];
+    const trace_lane *l = &t->lanes.v[t->lane[order[k]]];
+    u32 e = order[k], rank = l->process, s = (u32)l->id;
     CHECK_MSG(t->start_ps[e] >= end[rank][s], "seed %llu: events of rank %u stream %u overlap", seed, rank,
               s);
     end[rank][s] = t->start_ps[e] + t->dur_ps[e];

@@ -1,0 +1,32 @@
+// trace.c - questions about traces behind heddle.h.
+#include "api/internal.h"
+
+bool heddle_question_get(uint32_t index, heddle_question *out) {
+  const trace_question *q = trace_question_get(index);
+  if (q) *out = (heddle_question){q->id, q->operands, q->options, q->about, q->example};
+  return q;
+}
+
+static const char *ask(heddle_session *s, const char *question, u32 n, const char *const *paths,
+                       const heddle_trace_options *o, heddle_format f) {
+  const trace_question *q = trace_question_find(s->c, question);
+  if (!q) return NULL;
+  arena *a = ctx_arena(s->c);
+  report *r = report_new(a);
+  const trace_ask of = {.npaths = n,
+                        .path = paths,
+                        .output = o->output,
+                        .top = o->top,
+                        .steps = o->steps,
+                        .nset = o->nset,
+                        .set = o->set,
+                        .to = o->to};
+  return q->answer(r, s->c, a, &of) ? rendered(a, r, f) : NULL;
+}
+
+const char *heddle_trace_ask(heddle_session *s, const char *question, uint32_t n, const char *const *paths,
+                             const heddle_trace_options *o, heddle_format f) {
+  static const heddle_trace_options none;
+  if (!s || !question || (n && !paths)) return NULL;
+  API_RETURN(const char *, NULL, s, ask(s, question, n, paths, o ? o : &none, f));
+}

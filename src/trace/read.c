@@ -1,0 +1,49 @@
+// read.c - which format a file is of, and reading it by the row of its format.
+#include "trace/internal.h"
+#include <stdlib.h>
+
+const trace_format_row trace_format_rows[TRACE_FORMATS] = {
+#define FORMAT(id, name, about) {#id, name, about},
+#include "trace/formats.def"
+#undef FORMAT
+};
+static const struct {
+  bool (*knows)(const char *start, size_t n);
+  bool (*read)(reading *x);
+} readers[TRACE_FORMATS] = {
+#define FORMAT(id, name, about) {trace_knows_##id, trace_read_##id},
+#include "trace/formats.def"
+#undef FORMAT
+};
+
+trace_format trace_format_of(ctx *c, const char *path) {
+  enum { START = 1 << 16 };
+  input *in = input_open(c, path);
+  if (!in) return TRACE_FORMAT_NONE;
+  char *start = base_malloc(START + 1);
+  const size_t n = input_read(in, (u8 *)start, START);
+  start[n] = 0;
+  u32 k = 0;
+  while (k < TRACE_FORMATS && !readers[k].knows(start, n)) k++;
+  input_close(in);
+  free(start);
+  return (trace_format)k;
+}
+
+bool trace_read(ctx *c, arena *a, const char *path, trace_format f, const trace_want *w, u32 rank, trace *t,
+                trace_read_about *about) {
+  assert(f < TRACE_FORMATS);
+  const trace_want all = {w && w->kinds ? w->kinds : TRACE_ALL & ~(1u << TRACE_STACK)};
+  *about = (trace_read_about){0};
+  reading x = {c, a, path, sym_of(c, path), input_open(c, path), &all, rank, t, about};
+  if (!x.in) return false;
+  const u32 before = t->n;
+  const bool ok = readers[f].read(&x);
+  about->bytes = input_total(x.in);
+  about->truncated |= input_cut(x.in);
+  input_close(x.in);
+  if (ok && about->truncated)
+    diag(c, W_TRACE_CUT, loc_node(c, x.file, (sym){0}, (sym){0}),
+         "the file ends early: %llu events before that are used", (unsigned long long)(t->n - before));
+  return ok;
+}
