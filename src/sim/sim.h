@@ -224,6 +224,26 @@ struct sim_graph {
   const u32 *slot_clock; // nslot: number of the clock + 1; 0 = a value. NULL unless a report was asked for
 };
 
+// An event graph that is being made, node by node. The references of a node come in this order: what it occupies,
+// sim_node_waits, what it waits for, sim_node_makes, what it makes, sim_node_end.
+typedef struct {
+  arena *a;
+  VEC(i64) dur;
+  VEC(u32) occ, in, out, ref;
+  u32 nslot;
+} sim_nodes;
+void sim_nodes_begin(sim_nodes *b, arena *a); // with slot 0
+static inline u32 sim_slot(sim_nodes *b) { return b->nslot++; }
+static inline void sim_ref(sim_nodes *b, u32 slot) { *vec_push(b->a, &b->ref) = slot; }
+static inline void sim_node_waits(sim_nodes *b) { *vec_push(b->a, &b->in) = b->ref.n; }
+static inline void sim_node_makes(sim_nodes *b) { *vec_push(b->a, &b->out) = b->ref.n; }
+static inline void sim_node_end(sim_nodes *b, i64 dur) {
+  *vec_push(b->a, &b->dur) = dur;
+  *vec_push(b->a, &b->occ) = b->ref.n;
+}
+// Of plain nodes, without clocks and ports but `end`, an output port: what it is read for. In b's arena.
+sim_graph sim_nodes_graph(sim_nodes *b, u32 end);
+
 // Runs the event graph on slots x[nslot] whose input ports are set. frame: c->frame slots. With maps, calls
 // apply them.
 void sim_flat(const sim_graph *c, i64 *x, i64 *frame);

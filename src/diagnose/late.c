@@ -1,0 +1,142 @@
+// late.c - who is late, and what it costs: a replay held against the recording, and replays with repaired processes.
+//
+// Idea: a process is repaired by giving its host the times that others take for the same items: the medians over all
+// processes that launch the same ops in the same order. What devices take stays. So a gain is what the host of that
+// process alone has cost the job, with all waiting that follows from it.
+#include "diagnose/diagnose.h"
+#include <stdlib.h>
+
+static int by_size(const void *x, const void *y) {
+  const i64 a = *(const i64 *)x, b = *(const i64 *)y;
+  return a < b ? -1 : a > b;
+}
+
+// Do two processes launch the same?
+static u64 signature(const job_work *w) {
+  u64 h = hash_step(w->nitems, w->nops);
+  for (u32 k = 0; k < w->nops; k++)
+    h = hash_step(hash_step(h, w->op[k].name.i), (u64)w->op[k].item << 32 | w->op[k].stream);
+  return hash_u64(h, 1);
+}
+static bool alike(const job_work *x, const job_work *y) {
+  if (x->nitems != y->nitems || x->nops != y->nops) return false;
+  for (u32 k = 0; k < x->nops; k++)
+    if (x->op[k].name.i != y->op[k].name.i || x->op[k].item != y->op[k].item ||
+        x->op[k].stream != y->op[k].stream)
+      return false;
+  return true;
+}
+
+// Host times of all items at the medians over the processes that do the same; NULL: none does.
+static i64 **medians(const replay_input *in, arena *a) {
+  i64 **med = ZNEWN(a, i64 *, in->n + 1);
+  u64 *sign = NEWN(a, u64, in->n + 1);
+  i64 *v = NEWN(a, i64, in->n + 1);
+  for (u32 p = 0; p < in->n; p++) sign[p] = signature(in->w[p]);
+  for (u32 p = 0; p < in->n; p++) {
+    if (med[p]) continue;
+    u32 *same = NEWN(a, u32, in->n), n = 0;
+    for (u32 q = p; q < in->n; q++)
+      if (sign[p] == sign[q] && alike(in->w[p], in->w[q])) same[n++] = q;
+    if (n < 2) continue;
+    i64 *m = NEWN(a, i64, in->w[p]->nitems + 1);
+    for (u32 i = 0; i < in->w[p]->nitems; i++) {
+      for (u32 k = 0; k < n; k++) v[k] = in->w[same[k]]->item[i].host_ps;
+      qsort(v, n, sizeof *v, by_size);
+      m[i] = n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+    }
+    for (u32 k = 0; k < n; k++) med[same[k]] = m;
+  }
+  return med;
+}
+
+// ---- the replay against the recording -------------------------------------------------------------------
+static i64 **rows(arena *a, const replay_input *in) {
+  i64 **v = NEWN(a, i64 *, in->n + 1);
+  for (u32 p = 0; p < in->n; p++) v[p] = NEWN(a, i64, in->w[p]->nops + 1);
+  return v;
+}
+
+static void put_errors(late_report *l, const replay *r, const replay_input *in, i64 *const *end, arena *tmp) {
+  u64 n = 0;
+  for (u32 p = 0; p < in->n; p++) n += in->w[p]->nops;
+  i64 *error = NEWN(tmp, i64, n + 1);
+  double sum = 0;
+  l->nops = n, n = 0;
+  for (u32 p = 0; p < in->n; p++) {
+    const job_work *w = in->w[p];
+    const i64 begins = replay_start_of(r, p);
+    for (u32 k = 0; k < w->nops; k++) {
+      const i64 was = w->op[k].start_ps + w->op[k].dur_ps - w->start_ps + begins, off = end[p][k] - was;
+      l->recorded_ps = MAX(l->recorded_ps, was);
+      error[n] = off < 0 ? -off : off, sum += (double)error[n++];
+    }
+  }
+  if (!n) return;
+  qsort(error, n, sizeof *error, by_size);
+  l->error_ps = sum / (double)n;
+  l->error99_ps = error[(u64)((double)(n - 1) * .99)], l->error_most_ps = error[n - 1];
+}
+
+static void count_last(late_report *l, const replay *r, const replay_input *in, arena *tmp) {
+  i64 *latest = NEWN(tmp, i64, in->ncolls + 1);
+  u32 *who = NEWN(tmp, u32, in->ncolls + 1);
+  for (u32 k = 0; k <= in->ncolls; k++) latest[k] = INT64_MIN, who[k] = TRACE_NONE;
+  for (u32 p = 0; in->coll && p < in->n; p++)
+    for (u32 k = 0; k < in->w[p]->nops; k++) {
+      const u32 c = in->coll[p][k];
+      const i64 at = in->w[p]->op[k].start_ps - in->w[p]->start_ps + replay_start_of(r, p);
+      if (c && at > latest[c]) latest[c] = at, who[c] = p;
+    }
+  l->ncolls = in->ncolls;
+  for (u32 c = 1; c <= in->ncolls; c++)
+    if (who[c] != TRACE_NONE) l->process[who[c]].last++;
+  l->late[0] = l->late[1] = TRACE_NONE;
+  for (u32 p = 0; p < l->n; p++) {
+    if (!l->process[p].last) continue;
+    if (l->late[0] == TRACE_NONE || l->process[p].last > l->process[l->late[0]].last)
+      l->late[1] = l->late[0], l->late[0] = p;
+    else if (l->late[1] == TRACE_NONE || l->process[p].last > l->process[l->late[1]].last)
+      l->late[1] = p;
+  }
+}
+
+static i64 with(replay *r, const replay_times *t, i64 *const *host) {
+  return replay_run(r, &(replay_times){(i64 **)host, t->op}, NULL, NULL);
+}
+
+late_report late_of(replay *r, arena *a) {
+  const replay_input *in = replay_input_of(r);
+  arena *tmp = arena_new();
+  late_report l = {.n = in->n, .process = ZNEWN(a, late_process, in->n + 1)};
+  const replay_times t = replay_recorded(r, tmp);
+  i64 **end = rows(tmp, in), **host = NEWN(tmp, i64 *, in->n + 1), **med = medians(in, tmp), *none = NULL;
+  l.replayed_ps = replay_run(r, &t, NULL, end);
+  put_errors(&l, r, in, end, tmp);
+  count_last(&l, r, in, tmp);
+  l.path = replay_critical(r, &t, a);
+  u32 items = 0, ops = 0;
+  for (u32 p = 0; p < in->n; p++) {
+    late_process *x = &l.process[p];
+    items = MAX(items, in->w[p]->nitems), ops = MAX(ops, in->w[p]->nops);
+    x->rank = in->w[p]->rank, x->path_ps = l.path.rank_host_ps[p], x->repaired_ps = -1;
+    for (u32 i = 0; i < in->w[p]->nitems; i++) x->host_ps += t.host[p][i];
+    for (u32 k = 0; k < in->w[p]->nops; k++) x->device_ps += t.op[p][k];
+    x->host_ps > x->device_ps ? l.hosts++ : l.devices++;
+    memcpy(host, t.host, sizeof *host * in->n);
+    if (med[p]) host[p] = med[p], x->repaired_ps = with(r, &t, host);
+  }
+  memcpy(host, t.host, sizeof *host * in->n);
+  for (u32 k = 0; k < 2; k++)
+    if (l.late[k] != TRACE_NONE && med[l.late[k]]) host[l.late[k]] = med[l.late[k]];
+  l.both_ps = with(r, &t, host);
+  for (u32 p = 0; p < in->n; p++)
+    if (med[p]) host[p] = med[p];
+  l.all_ps = with(r, &t, host);
+  none = ZNEWN(tmp, i64, MAX(items, ops) + 1);
+  for (u32 p = 0; p < in->n; p++) host[p] = none;
+  l.no_host_ps = with(r, &t, host);
+  l.no_device_ps = replay_run(r, &(replay_times){t.host, host}, NULL, NULL);
+  arena_free(tmp);
+  return l;
+}

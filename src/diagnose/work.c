@@ -1,0 +1,205 @@
+// work.c - what decides the time of a process: host work between calls, launches, waits, ops and their order.
+//
+// Idea: of a host's thousands of events only calls that launch or wait matter, and the time between them. That time
+// is the host's own, whatever it did; a call that waited for the device gives back what it waited. Which op a stream
+// waits for is said by events (cudaStreamWaitEvent), whose streams older traces do not tell: an op that is launched
+// after such a call waits for what was launched last on every other stream, unless it began before that ended.
+#include "diagnose/diagnose.h"
+#include <stdlib.h>
+
+static bool among(const char *name, const char *const *list, u32 n) {
+  for (u32 k = 0; k < n; k++)
+    if (!strcmp(name, list[k])) return true;
+  return false;
+}
+static bool is_sync(const char *name) {
+  static const char *const sync[] = {"cudaDeviceSynchronize",
+                                     "cudaStreamSynchronize",
+                                     "cudaEventSynchronize",
+                                     "cudaMemcpy",
+                                     "cuCtxSynchronize",
+                                     "cuStreamSynchronize",
+                                     "cuEventSynchronize",
+                                     "hipDeviceSynchronize",
+                                     "hipStreamSynchronize",
+                                     "hipEventSynchronize",
+                                     "hipMemcpy",
+                                     "hipMemcpyWithStream"};
+  return among(name, sync, COUNT_OF(sync));
+}
+static bool is_stream_wait(const char *name) {
+  static const char *const wait[] = {"cudaStreamWaitEvent", "cuStreamWaitEvent", "hipStreamWaitEvent"};
+  return among(name, wait, COUNT_OF(wait));
+}
+
+typedef struct {
+  u32 event;
+  i64 start, end;
+} call;
+static int by_end(const void *x, const void *y) {
+  const call *a = x, *b = y;
+  if (a->end != b->end) return a->end < b->end ? -1 : 1;
+  return a->event < b->event ? -1 : a->event > b->event;
+}
+typedef struct {
+  u32 event, call; // call: in the order of calls
+  i64 start;
+} launched;
+static int by_call(const void *x, const void *y) {
+  const launched *a = x, *b = y;
+  if (a->call != b->call) return a->call < b->call ? -1 : 1;
+  if (a->start != b->start) return a->start < b->start ? -1 : 1;
+  return a->event < b->event ? -1 : a->event > b->event;
+}
+
+typedef struct {
+  ctx *c;
+  arena *a, *tmp;
+  const trace *t;
+  job_work *w;
+  VEC(call) call;
+  VEC(launched) op;
+  VEC(work_item) item;
+  VEC(u32) wait, after;
+  u32 *last;   // by stream: op + 1 that was launched last
+  i64 *ended;  // by stream: the latest end so far
+  bool waited; // a stream was told to wait for another since the last launch
+} reader;
+
+static bool on_device(const trace *t, u32 e) { return TRACE_ON_DEVICE >> t->is[e] & 1; }
+
+static void collect_calls(reader *x, i64 from, i64 to) {
+  const trace *t = x->t;
+  bool *launches = ZNEWN(x->tmp, bool, t->n + 1);
+  for (u32 e = 0; e < t->n; e++)
+    if (on_device(t, e) && t->cause[e] != TRACE_NONE) launches[t->cause[e]] = true;
+  for (u32 e = 0; e < t->n; e++) {
+    if (t->dur_ps[e] < 0 || t->start_ps[e] < from || t->start_ps[e] >= to) continue;
+    if (t->is[e] != TRACE_CALL && !launches[e]) continue;
+    const char *name = sym_str(x->c, trace_name(t, e));
+    if (launches[e] || is_sync(name) || is_stream_wait(name))
+      *vec_push(x->tmp, &x->call) = (call){e, t->start_ps[e], t->start_ps[e] + t->dur_ps[e]};
+  }
+  qsort(x->call.v, x->call.n, sizeof *x->call.v, by_end);
+}
+
+static void collect_ops(reader *x) {
+  const trace *t = x->t;
+  u32 *number = ZNEWN(x->tmp, u32, t->n + 1);
+  for (u32 k = 0; k < x->call.n; k++) number[x->call.v[k].event] = k + 1;
+  for (u32 e = 0; e < t->n; e++) {
+    if (!on_device(t, e) || t->dur_ps[e] < 0) continue;
+    const u32 by = t->cause[e] == TRACE_NONE ? 0 : number[t->cause[e]];
+    if (by)
+      *vec_push(x->tmp, &x->op) = (launched){e, by - 1, t->start_ps[e]};
+    else
+      x->w->unlaunched += t->cause[e] == TRACE_NONE;
+  }
+  qsort(x->op.v, x->op.n, sizeof *x->op.v, by_call);
+}
+
+static launch_kind kind_of(const trace *t, u32 e) {
+  return t->is[e] == TRACE_COPY ? LAUNCH_COPY : t->is[e] == TRACE_FILL ? LAUNCH_FILL : LAUNCH_KERNEL;
+}
+
+// What op k waits for on other streams.
+static void put_after(reader *x, u32 k) {
+  job_work *w = x->w;
+  work_op *o = &w->op[k];
+  o->first_after = x->after.n;
+  for (u32 s = 0; x->waited && s < w->nstreams; s++) {
+    if (s == o->stream || !x->last[s]) continue;
+    const work_op *p = &w->op[x->last[s] - 1];
+    if (p->start_ps + p->dur_ps > o->start_ps) continue; // the trace says that it did not wait
+    *vec_push(x->a, &x->after) = x->last[s] - 1;
+    w->guessed++;
+  }
+  x->waited = false;
+}
+
+// An item that waits: for the last op of every stream that had ended when the call did. Was it really waiting?
+static bool put_waits(reader *x, const call *c) {
+  bool waited = false;
+  for (u32 s = 0; s < x->w->nstreams; s++) {
+    u32 k = x->last[s]; // back to one that had ended
+    while (k && x->w->op[k - 1].start_ps + x->w->op[k - 1].dur_ps > c->end) {
+      u32 j = k - 1;
+      while (j && x->w->op[j - 1].stream != s) j--;
+      k = j;
+    }
+    if (!k) continue;
+    const work_op *o = &x->w->op[k - 1];
+    waited |= o->start_ps + o->dur_ps > c->start;
+    *vec_push(x->a, &x->wait) = k - 1;
+  }
+  return waited;
+}
+
+static void put_op(reader *x, u32 k, const u32 *number) {
+  const trace *t = x->t;
+  const u32 e = x->op.v[k].event;
+  work_op *o = &x->w->op[k];
+  *o = (work_op){.item = x->item.n - 1,
+                 .stream = number[t->lane[e]],
+                 .event = e,
+                 .kind = (u8)kind_of(t, e),
+                 .comm = t->flags[e] & TRACE_COMM,
+                 .seq = -1,
+                 .name = trace_name(t, e),
+                 .start_ps = t->start_ps[e],
+                 .dur_ps = t->dur_ps[e]};
+  if (t->comm[e] != TRACE_NONE) {
+    const trace_comm *m = &t->comms.v[t->comm[e]];
+    o->comm = true, o->group = m->group, o->seq = m->seq;
+  }
+  put_after(x, k);
+  x->last[o->stream] = k + 1;
+}
+
+// Calls in the order of their ends; what lies between the ends is the host's.
+static void put_items(reader *x, const u32 *number) {
+  job_work *w = x->w;
+  i64 before = w->start_ps;
+  u32 k = 0;
+  for (u32 i = 0; i < x->call.n; i++) {
+    const call *c = &x->call.v[i];
+    const char *name = sym_str(x->c, trace_name(x->t, c->event));
+    const bool launches = k < x->op.n && x->op.v[k].call == i, sync = is_sync(name);
+    if (is_stream_wait(name)) x->waited = true;
+    if (!launches && !sync) continue;
+    work_item *it = vec_push(x->a, &x->item);
+    *it = (work_item){.start_ps = c->start, .end_ps = c->end, .host_ps = MAX(c->end - before, 0)};
+    it->first_wait = x->wait.n;
+    for (; k < x->op.n && x->op.v[k].call == i; k++) put_op(x, k, number);
+    it = &x->item.v[x->item.n - 1];
+    it->waited = sync && put_waits(x, c);
+    if (it->waited) it->host_ps = MAX(c->start - before, 0);
+    before = MAX(before, c->end);
+  }
+}
+
+job_work *job_work_of(ctx *c, arena *a, const trace *t, i64 from_ps, i64 to_ps) {
+  job_work *w = NEW(a, job_work);
+  reader x = {.c = c, .a = a, .tmp = arena_new(), .t = t, .w = w};
+  w->rank = t->processes.n ? t->processes.v[0].rank : TRACE_NONE;
+  w->base_ns = t->processes.n ? t->processes.v[0].base_ns : 0;
+  collect_calls(&x, from_ps, to_ps);
+  collect_ops(&x);
+  u32 *number = NEWN(x.tmp, u32, t->lanes.n + 1);
+  for (u32 l = 0; l < t->lanes.n; l++) number[l] = t->lanes.v[l].device ? w->nstreams++ : 0;
+  w->start_ps = from_ps;
+  if (from_ps == INT64_MIN) {
+    w->start_ps = x.call.n ? x.call.v[0].start : 0;
+    for (u32 i = 0; i < x.call.n; i++) w->start_ps = MIN(w->start_ps, x.call.v[i].start);
+  }
+  w->nops = x.op.n;
+  w->op = ZNEWN(a, work_op, w->nops + 1);
+  x.last = ZNEWN(x.tmp, u32, w->nstreams + 1);
+  put_items(&x, number);
+  w->op[w->nops].first_after = x.after.n;
+  w->nitems = x.item.n;
+  vec_push(a, &x.item)->first_wait = x.wait.n;
+  w->item = x.item.v, w->wait = x.wait.v, w->after = x.after.v;
+  arena_free(x.tmp);
+  return w;
+}
