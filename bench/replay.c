@@ -1,0 +1,62 @@
+// replay.c - replaying the traces of a job: operations of hosts and devices a second, over one graph made once.
+#include "bench.h"
+#include "diagnose/diagnose.h"
+
+enum { PROCESSES = 8, OPS = 50000, STREAMS = 2, RUNS = 5, COMM_EVERY = 9 };
+
+// A process of which every ninth op is a communication on a stream of its own.
+static job_work *make_work(ctx *c, arena *a, u32 rank, u64 *seed) {
+  job_work *w = NEW(a, job_work);
+  const sym name = sym_of(c, "gemm");
+  u32 *after = NEWN(a, u32, 2 * OPS);
+  *w =
+      (job_work){.rank = rank, .base_ns = 1, .nitems = OPS, .nops = OPS, .nstreams = STREAMS, .after = after};
+  w->item = ZNEWN(a, work_item, OPS + 1), w->op = ZNEWN(a, work_op, OPS + 1);
+  i64 t = 0;
+  u32 n = 0, last[STREAMS] = {0};
+  for (u32 k = 0; k < OPS; k++) {
+    const i64 host = 1000000 + (i64)(rng_next(seed) % 20000000),
+              dur = 1000000 + (i64)(rng_next(seed) % 30000000);
+    const bool comm = k % COMM_EVERY == COMM_EVERY - 1, waits = comm || k % COMM_EVERY == 0;
+    t += host;
+    w->item[k] = (work_item){.start_ps = t - 1000000, .end_ps = t, .host_ps = host};
+    w->op[k] = (work_op){.item = k, .stream = comm, .comm = comm, .name = name, .start_ps = t, .dur_ps = dur};
+    w->op[k].first_after = n;
+    if (k && waits) after[n++] = last[!comm];
+    last[comm] = k;
+  }
+  w->op[OPS].first_after = n;
+  return w;
+}
+
+int main(void) {
+  ctx *c = ctx_new();
+  arena *a = arena_new();
+  u64 seed = 1;
+  job_work *w[PROCESSES];
+  u32 *coll[PROCESSES];
+  for (u32 p = 0; p < PROCESSES; p++) {
+    w[p] = make_work(c, a, p, &seed);
+    coll[p] = ZNEWN(a, u32, OPS + 1);
+    for (u32 k = 0; k < OPS; k++) coll[p][k] = w[p]->op[k].comm ? k / COMM_EVERY + 1 : 0;
+  }
+  const replay_input in = {PROCESSES, w, OPS / COMM_EVERY + 1, coll};
+  const double start = bench_ms();
+  replay *r = replay_new(c, a, &in);
+  if (!r) return 1;
+  const double made = bench_ms() - start, n = 2.0 * PROCESSES * OPS;
+  const replay_times t = replay_recorded(r, a);
+  double ms[RUNS];
+  for (u32 k = 0; k < RUNS; k++) {
+    const double from = bench_ms();
+    if (!replay_run(r, &t, NULL, NULL)) return 1;
+    ms[k] = bench_ms() - from;
+  }
+  bench_add((bench_row){"replay of traces: operations a second", "million", n / bench_fastest(ms, RUNS) / 1e3,
+                        5, "dPRO 0.007 to 0.016", true});
+  bench_add((bench_row){"replay of traces: its graph, operations a second", "million", n / made / 1e3, 0, "",
+                        true});
+  arena_free(a);
+  ctx_free(c);
+  return bench_end();
+}
