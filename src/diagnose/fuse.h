@@ -1,0 +1,55 @@
+// fuse.h - when gradients are communicated: fused into buckets, cut into partitions. Not whose gradients they are.
+//
+// The model is dPRO's (MLSys 2022, section 5.1): a backward makes gradients one after the other; one channel
+// communicates them in that order, each when it is there and the one before it is done. A bucket is there with the last
+// of its gradients and takes the time of its bytes. What is asked for is the end of the last.
+#ifndef HEDDLE_DIAGNOSE_FUSE_H
+#define HEDDLE_DIAGNOSE_FUSE_H
+#include "base/base.h"
+
+typedef struct {
+  i64 ready_ps; // when the backward has made it; does not fall
+  i64 bytes;
+} fuse_gradient;
+typedef struct {
+  // ps to communicate that many bytes at once. Any function that does not fall with the bytes.
+  i64 (*time)(const void *arg, i64 bytes);
+  const void *arg;
+} fuse_cost;
+typedef struct {
+  u32 n;      // buckets
+  u32 *first; // n + 1: bucket k has gradients first[k] .. first[k + 1] - 1
+  i64 *start_ps, *end_ps;
+  i64 ends_ps; // of the last; 0 without gradients
+} fuse_plan;
+
+// The earliest end there is, over all ways to cut the sequence into buckets: a dynamic programme, O(n^2). Exact, since
+// the channel is free the earlier the better whatever comes then. Of equal ends the one with the fewest buckets. Buckets
+// have at most `most` bytes if they have several gradients; 0: no limit.
+fuse_plan fuse_exact(arena *a, const fuse_gradient *g, u32 n, const fuse_cost *c, i64 most);
+// These buckets.
+fuse_plan fuse_given(arena *a, const fuse_gradient *g, u32 n, const fuse_cost *c, const u32 *first,
+                     u32 buckets);
+
+// Ways to fuse that people use, rows of policies.def: beside the exact one.
+typedef enum {
+#define POLICY(id, name, about) FUSE_##id,
+#include "diagnose/policies.def"
+#undef POLICY
+  FUSE_POLICIES
+} fuse_policy;
+typedef struct {
+  const char *id, *name, *about;
+} fuse_policy_row;
+extern const fuse_policy_row fuse_policy_rows[FUSE_POLICIES];
+fuse_plan fuse_by(arena *a, fuse_policy p, const fuse_gradient *g, u32 n, const fuse_cost *c);
+
+// ---- partitions -----------------------------------------------------------------------------------------
+// A tensor that is pushed to a server and pulled back in k partitions, where one is pulled while the next is pushed:
+// (k + 1) times (overhead + bytes / k at the rate). In ps; bytes that do not divide make a last partition that is
+// smaller, counted as the others are.
+i64 fuse_partitioned_ps(i64 bytes, u32 k, i64 overhead_ps, double ps_per_byte);
+// The k from 1 to most for which that is least, the lowest of equal ones: around the root of bytes x rate over
+// overhead, where the rounded function has its minimum, all k within a rounding of it are tried.
+u32 fuse_partitions(i64 bytes, u32 most, i64 overhead_ps, double ps_per_byte);
+#endif
