@@ -24,7 +24,7 @@ WARN    := -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes $(if $(WER
 DEFINES := -D_DEFAULT_SOURCE -D_POSIX_C_SOURCE=200809L -DHEDDLE_VERSION='"$(VERSION)"'
 # No contraction: the same numbers on every machine.
 FLAGS    = -std=c11 -fPIC -ffp-contract=off -pthread -Isrc -Iinclude $(DEFINES) $(WARN) -MMD -MP $(CPPFLAGS) $(CFLAGS)
-LIBS    := -lyaml -lz -lm -lpthread
+LIBS    := -lyaml -lz -lsqlite3 -lm -lpthread
 
 ALL_SRC := $(sort $(wildcard src/*/*.c src/*/*/*.c))
 CLI_SRC := $(filter src/cli/%,$(ALL_SRC))
