@@ -66,6 +66,12 @@ typedef struct {
   i64 bytes;   // the larger of what goes in and comes out; -1: not said
 } trace_comm;
 
+// One event cannot begin before another has ended, as the file says (Chakra).
+typedef struct {
+  u32 event, after; // after: TRACE_NONE: not in the file
+  bool data;        // else control
+} trace_edge;
+
 typedef struct {
   u32 n, cap;
   u32 *lane;
@@ -84,6 +90,7 @@ typedef struct {
   VEC(trace_lane) lanes;
   VEC(sym) names;
   VEC(trace_comm) comms;
+  VEC(trace_edge) edges;
   hmap by_lane, by_name;
 } trace;
 enum { TRACE_COMM = 1, TRACE_BACKWARD = 2, TRACE_UPDATE = 4, TRACE_RECOMPUTE = 8 };
