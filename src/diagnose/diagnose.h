@@ -44,6 +44,7 @@ typedef struct {
   i64 start_ps, end_ps; // of the call, as recorded
   i64 host_ps;    // from the end of the item before (or the start) to the end of this call, without waiting
   bool waited;    // it did wait
+  i64 early_ps;   // so much before the call returned, what it launched had begun; else 0
   u32 first_wait; // it returns when ops work.wait[first_wait..first_wait of the next) have ended
 } work_item;
 typedef struct {
@@ -120,8 +121,8 @@ bool job_input_of(job *j, const char *steps, job_input *out);
 typedef struct {
   u32 rank;
   u32 last;        // communications to which it came last; of equal ones the first process counts
-  i64 host_ps;     // work of its host
-  i64 device_ps;   // of its ops, transfers included, streams one after the other
+  i64 host_ps;     // until its last op ends if devices take no time
+  i64 device_ps;   // until its last op ends if hosts take no time
   i64 path_ps;     // of its host, on the longest path over all processes
   i64 repaired_ps; // the job with its host times at the medians; -1: no other process runs the same
 } late_process;
@@ -138,7 +139,7 @@ typedef struct {
   i64 no_host_ps;      // without any host time: no less is possible without faster devices
   i64 no_device_ps;    // without any time on devices
   replay_path path;
-  u32 hosts, devices; // processes whose host works for longer than their devices, and the others
+  u32 hosts; // processes that take longer without devices than without hosts
 } late_report;
 late_report late_of(replay *r, arena *a);
 #endif

@@ -110,6 +110,14 @@ bool job_input_of(job *j, const char *steps, job_input *out) {
     out->file[out->replay.n] = k;
     w[out->replay.n++] = x;
   }
+  u64 ops = 0;
+  for (u32 p = 0; p < out->replay.n; p++) ops += w[p]->nops;
+  if (!ops) {
+    diag(j->c, E_TRACE, (loc){0}, "no operation on a device whose launch is in the trace");
+    diag_hint(j->c,
+              "record activities of the device and of the host, such as CPU and CUDA of PyTorch's profiler");
+    return false;
+  }
   match(j, out, w);
   return true;
 }

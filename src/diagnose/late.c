@@ -75,7 +75,7 @@ static void put_errors(late_report *l, const replay *r, const replay_input *in, 
   if (!n) return;
   qsort(error, n, sizeof *error, by_size);
   l->error_ps = sum / (double)n;
-  l->error99_ps = error[(u64)((double)(n - 1) * .99)], l->error_most_ps = error[n - 1];
+  l->error99_ps = error[n - 1 - n / 100], l->error_most_ps = error[n - 1];
 }
 
 static void count_last(late_report *l, const replay *r, const replay_input *in, arena *tmp) {
@@ -105,6 +105,14 @@ static i64 with(replay *r, const replay_times *t, i64 *const *host) {
   return replay_run(r, &(replay_times){(i64 **)host, t->op}, NULL, NULL);
 }
 
+// When the last op of every process ends, from the beginning of its line.
+static void put_ends(const replay *r, const replay_input *in, i64 *const *end, i64 *out) {
+  for (u32 p = 0; p < in->n; p++) {
+    out[p] = 0;
+    for (u32 k = 0; k < in->w[p]->nops; k++) out[p] = MAX(out[p], end[p][k] - replay_start_of(r, p));
+  }
+}
+
 late_report late_of(replay *r, arena *a) {
   const replay_input *in = replay_input_of(r);
   arena *tmp = arena_new();
@@ -120,9 +128,6 @@ late_report late_of(replay *r, arena *a) {
     late_process *x = &l.process[p];
     items = MAX(items, in->w[p]->nitems), ops = MAX(ops, in->w[p]->nops);
     x->rank = in->w[p]->rank, x->path_ps = l.path.rank_host_ps[p], x->repaired_ps = -1;
-    for (u32 i = 0; i < in->w[p]->nitems; i++) x->host_ps += t.host[p][i];
-    for (u32 k = 0; k < in->w[p]->nops; k++) x->device_ps += t.op[p][k];
-    x->host_ps > x->device_ps ? l.hosts++ : l.devices++;
     memcpy(host, t.host, sizeof *host * in->n);
     if (med[p]) host[p] = med[p], x->repaired_ps = with(r, &t, host);
   }
@@ -134,9 +139,14 @@ late_report late_of(replay *r, arena *a) {
     if (med[p]) host[p] = med[p];
   l.all_ps = with(r, &t, host);
   none = ZNEWN(tmp, i64, MAX(items, ops) + 1);
-  for (u32 p = 0; p < in->n; p++) host[p] = none;
-  l.no_host_ps = with(r, &t, host);
-  l.no_device_ps = replay_run(r, &(replay_times){t.host, host}, NULL, NULL);
+  i64 **nothing = NEWN(tmp, i64 *, in->n + 1), *ends = NEWN(tmp, i64, in->n + 1);
+  for (u32 p = 0; p < in->n; p++) nothing[p] = none;
+  l.no_host_ps = replay_run(r, &(replay_times){nothing, t.op}, NULL, end);
+  put_ends(r, in, end, ends);
+  for (u32 p = 0; p < in->n; p++) l.process[p].device_ps = ends[p];
+  l.no_device_ps = replay_run(r, &(replay_times){t.host, nothing}, NULL, end);
+  put_ends(r, in, end, ends);
+  for (u32 p = 0; p < in->n; p++) l.process[p].host_ps = ends[p], l.hosts += ends[p] > l.process[p].device_ps;
   arena_free(tmp);
   return l;
 }

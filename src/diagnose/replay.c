@@ -21,6 +21,7 @@ struct replay {
   sim_nodes b;
   VEC(node_of) node;
   u32 **item_node, **op_node; // the node whose duration is that of the item, the op or its transfer
+  u32 **rest_node;            // + 1: of items that launch before they end; the other has what comes before
   u32 **start_node;           // the node that starts when the op does
   u32 **end_slot;
   u32 end; // slot: the end of all
@@ -34,10 +35,18 @@ static int by_size(const void *x, const void *y) {
   const i64 a = *(const i64 *)x, b = *(const i64 *)y;
   return a < b ? -1 : a > b;
 }
+// The median. Recorders round to whole microseconds or nanoseconds, so several are equal: within those it lies as far
+// as they have to be divided, as if they filled the interval that is rounded to them.
 static i64 median(figures *f) {
   if (!f->n) return 0;
   qsort(f->v, f->n, sizeof *f->v, by_size);
-  return MAX(f->n % 2 ? f->v[f->n / 2] : (f->v[f->n / 2 - 1] + f->v[f->n / 2]) / 2, 0);
+  const i64 v = f->v[f->n / 2];
+  u32 below = f->n / 2, above = f->n / 2;
+  while (below && f->v[below - 1] == v) below--;
+  while (above < f->n && f->v[above] == v) above++;
+  const i64 unit = v % 1000000 ? 0 : 1000000; // whole microseconds
+  if (above - below < 2 || !unit) return MAX(v, 0);
+  return MAX(v - unit / 2 + (i64)((double)unit * (f->n / 2. - below) / (above - below)), 0);
 }
 static i64 op_end(const work_op *o) { return o->start_ps + o->dur_ps; }
 
@@ -48,13 +57,14 @@ static i64 others_end(const job_work *w, const work_op *o) {
   return t;
 }
 
-// Launches onto an idle device.
+// Launches onto an idle device. What came before the first op is not known.
 static void measure_launches(const job_work *w, arena *tmp, figures launch[LAUNCH_KINDS]) {
   i64 idle = INT64_MIN; // since when the device is
   for (u32 k = 0; k < w->nops; k++) {
     const work_op *o = &w->op[k];
     const work_item *it = &w->item[o->item];
-    if (idle <= it->start_ps) *vec_push(tmp, &launch[o->kind]) = o->start_ps - it->end_ps;
+    if (idle > INT64_MIN && idle <= it->start_ps && !it->early_ps)
+      *vec_push(tmp, &launch[o->kind]) = o->start_ps - it->end_ps;
     idle = MAX(idle, op_end(o));
   }
 }
@@ -131,6 +141,20 @@ static i64 offset_of(const replay *r, const job_work *w) {
 }
 i64 replay_start_of(const replay *r, u32 process) { return offset_of(r, r->in.w[process]) - r->earliest_ps; }
 
+// A stream may still be busy with what was launched before the recording begins. If its first op began more than ten
+// launch latencies after its launch, the stream was free then, and not before.
+static void begin_stream(placing *x, u32 p, u32 s) {
+  const job_work *w = x->r->in.w[p];
+  line *l = &x->line[p];
+  const u32 k = l->queue[s][0];
+  if (k == TRACE_NONE || w->op[k].comm || w->op[k].first_after < w->op[k + 1].first_after) return;
+  const work_op *o = &w->op[k];
+  if (o->start_ps - w->item[o->item].end_ps <= 10 * x->r->l.launch_ps[o->kind]) return;
+  l->stream[s] = sim_slot(&x->r->b);
+  sim_node_waits(&x->r->b), sim_node_makes(&x->r->b), sim_ref(&x->r->b, l->stream[s]);
+  put(x->r, NODE_FREE, p, k, o->start_ps - w->start_ps + replay_start_of(x->r, p));
+}
+
 static void begin_line(placing *x, u32 p) {
   const job_work *w = x->r->in.w[p];
   line *l = &x->line[p];
@@ -148,7 +172,10 @@ static void begin_line(placing *x, u32 p) {
     l->stream[s] = 0;
   }
   for (u32 k = 0; k < w->nops; k++) l->queue[w->op[k].stream][n[w->op[k].stream]++] = k;
-  for (u32 s = 0; s < w->nstreams; s++) l->queue[s][n[s]] = TRACE_NONE;
+  for (u32 s = 0; s < w->nstreams; s++) {
+    l->queue[s][n[s]] = TRACE_NONE;
+    begin_stream(x, p, s);
+  }
 }
 
 // The item, if what it waits for is placed.
@@ -163,6 +190,13 @@ static bool place_item(placing *x, u32 p) {
     if (!r->end_slot[p][w->wait[j]]) return false;
   sim_ref(&r->b, l->clock), sim_node_waits(&r->b), sim_node_makes(&r->b);
   r->item_node[p][i] = put(r, NODE_HOST, p, i, it->host_ps);
+  l->item[i] = sim_slot(&r->b);
+  if (it->early_ps) { // released here; the rest of the call comes then
+    sim_node_waits(&r->b), sim_ref(&r->b, l->clock), sim_node_makes(&r->b), sim_ref(&r->b, l->item[i]);
+    put(r, NODE_FREE, p, i, 0);
+    sim_ref(&r->b, l->clock), sim_node_waits(&r->b), sim_node_makes(&r->b);
+    r->rest_node[p][i] = put(r, NODE_HOST, p, i, 0) + 1;
+  }
   if (it->first_wait < it[1].first_wait) {
     u32 slot[64], n = 0;
     for (u32 j = it->first_wait; j < it[1].first_wait && n < COUNT_OF(slot); j++)
@@ -171,9 +205,10 @@ static bool place_item(placing *x, u32 p) {
     for (u32 j = 0; j < n; j++) sim_ref(&r->b, slot[j]);
     sim_node_makes(&r->b), put(r, NODE_FREE, p, i, 0);
   }
-  l->item[i] = sim_slot(&r->b);
-  sim_node_waits(&r->b), sim_ref(&r->b, l->clock), sim_node_makes(&r->b), sim_ref(&r->b, l->item[i]);
-  put(r, NODE_FREE, p, i, 0);
+  if (!it->early_ps) {
+    sim_node_waits(&r->b), sim_ref(&r->b, l->clock), sim_node_makes(&r->b), sim_ref(&r->b, l->item[i]);
+    put(r, NODE_FREE, p, i, 0);
+  }
   l->next++;
   return true;
 }
@@ -216,7 +251,8 @@ static bool place_op(placing *x, u32 p, u32 s) {
   }
   for (u32 j = o->first_after; j < o[1].first_after; j++)
     if (!r->end_slot[p][w->after[j]]) return false;
-  const u32 there = later(r, p, k, l->item[o->item], r->l.launch_ps[o->kind]), begins = sim_slot(&r->b);
+  const u32 there = later(r, p, k, l->item[o->item], w->item[o->item].early_ps ? 0 : r->l.launch_ps[o->kind]),
+            begins = sim_slot(&r->b);
   u32 slot[64], n = 0;
   for (u32 j = o->first_after; j < o[1].first_after && n < COUNT_OF(slot); j++)
     slot[n++] = later(r, p, k, r->end_slot[p][w->after[j]], r->l.cross_ps);
@@ -303,10 +339,12 @@ replay *replay_new(ctx *c, arena *a, const replay_input *in) {
   x.line = NEWN(x.tmp, line, in->n + 1);
   x.arrival = NEWN(x.tmp, u32 *, in->n + 1);
   r->item_node = NEWN(a, u32 *, in->n + 1), r->op_node = NEWN(a, u32 *, in->n + 1);
+  r->rest_node = NEWN(a, u32 *, in->n + 1);
   r->start_node = NEWN(a, u32 *, in->n + 1), r->end_slot = NEWN(a, u32 *, in->n + 1);
   for (u32 p = 0; p < in->n; p++) {
     const job_work *w = in->w[p];
     r->item_node[p] = ZNEWN(a, u32, w->nitems + 1), r->op_node[p] = ZNEWN(a, u32, w->nops + 1);
+    r->rest_node[p] = ZNEWN(a, u32, w->nitems + 1);
     r->start_node[p] = ZNEWN(a, u32, w->nops + 1), r->end_slot[p] = ZNEWN(a, u32, w->nops + 1);
     x.arrival[p] = ZNEWN(x.tmp, u32, w->nops + 1);
     begin_line(&x, p);
@@ -347,7 +385,11 @@ replay_times replay_recorded(const replay *r, arena *a) {
 
 static void set_durations(replay *r, const replay_times *t) {
   for (u32 p = 0; p < r->in.n; p++) {
-    for (u32 i = 0; i < r->in.w[p]->nitems; i++) r->dur[r->item_node[p][i]] = t->host[p][i];
+    for (u32 i = 0; i < r->in.w[p]->nitems; i++) {
+      const i64 all = t->host[p][i], early = MIN(r->in.w[p]->item[i].early_ps, all);
+      r->dur[r->item_node[p][i]] = all - early;
+      if (r->rest_node[p][i]) r->dur[r->rest_node[p][i] - 1] = early;
+    }
     for (u32 k = 0; k < r->in.w[p]->nops; k++) r->dur[r->op_node[p][k]] = t->op[p][k];
   }
 }

@@ -148,6 +148,9 @@ static void put_op(reader *x, u32 k, const u32 *number) {
                  .name = trace_name(t, e),
                  .start_ps = t->start_ps[e],
                  .dur_ps = t->dur_ps[e]};
+  // A long call may launch early and do something else then (load a module): what had begun had been launched.
+  work_item *it = &x->item.v[o->item];
+  it->early_ps = MIN(MAX(it->early_ps, it->end_ps - o->start_ps), it->host_ps);
   if (t->comm[e] != TRACE_NONE) {
     const trace_comm *m = &t->comms.v[t->comm[e]];
     o->comm = true, o->group = m->group, o->seq = m->seq;
@@ -156,25 +159,34 @@ static void put_op(reader *x, u32 k, const u32 *number) {
   x->last[o->stream] = k + 1;
 }
 
-// Calls in the order of their ends; what lies between the ends is the host's.
+static void put_item(reader *x, i64 start, i64 end, i64 host) {
+  *vec_push(x->a, &x->item) =
+      (work_item){.start_ps = start, .end_ps = end, .host_ps = MAX(host, 0), .first_wait = x->wait.n};
+}
+
+// Calls in the order of their ends; what lies between the ends is the host's. A call that launches and then waits for
+// what it has launched is two items.
 static void put_items(reader *x, const u32 *number) {
-  job_work *w = x->w;
-  i64 before = w->start_ps;
+  i64 before = x->w->start_ps;
   u32 k = 0;
   for (u32 i = 0; i < x->call.n; i++) {
     const call *c = &x->call.v[i];
     const char *name = sym_str(x->c, trace_name(x->t, c->event));
     const bool launches = k < x->op.n && x->op.v[k].call == i, sync = is_sync(name);
     if (is_stream_wait(name)) x->waited = true;
-    if (!launches && !sync) continue;
-    work_item *it = vec_push(x->a, &x->item);
-    *it = (work_item){.start_ps = c->start, .end_ps = c->end, .host_ps = MAX(c->end - before, 0)};
-    it->first_wait = x->wait.n;
-    for (; k < x->op.n && x->op.v[k].call == i; k++) put_op(x, k, number);
-    it = &x->item.v[x->item.n - 1];
-    it->waited = sync && put_waits(x, c);
-    if (it->waited) it->host_ps = MAX(c->start - before, 0);
-    before = MAX(before, c->end);
+    if (launches) {
+      const i64 end = sync ? c->start : c->end;
+      put_item(x, c->start, end, end - before);
+      for (; k < x->op.n && x->op.v[k].call == i; k++) put_op(x, k, number);
+      before = MAX(before, end);
+    }
+    if (sync) {
+      const u32 first = x->wait.n;
+      const bool waited = put_waits(x, c);
+      put_item(x, c->start, c->end, (waited ? c->start : c->end) - before);
+      x->item.v[x->item.n - 1].waited = waited, x->item.v[x->item.n - 1].first_wait = first;
+      before = MAX(before, c->end);
+    }
   }
 }
 

@@ -26,15 +26,21 @@ static void put_rank(report *r, const job_input *in, const late_report *l) {
 static const char *share(arena *a, i64 part, i64 of) {
   return arena_printf(a, "%.1f %%", of ? 100 * (double)part / (double)of : 0);
 }
-static const char *ms(arena *a, i64 ps) { return arena_printf(a, "%.3g ms", (double)ps / 1e9); }
+static const char *time_text(arena *a, i64 ps) {
+  strbuf b = {.a = a};
+  const cell x = cell_i(CELL_PS, ps);
+  cell_print(&x, &b);
+  return sb_str(&b);
+}
 
 static void put_verdict(report *r, arena *a, const late_report *l) {
-  const bool all_hosts = l->hosts == l->n, all_devices = l->devices == l->n;
+  const bool all_hosts = l->hosts == l->n, all_devices = !l->hosts;
   report_fact(r, "bound", NULL, cell_text(all_hosts ? "host" : all_devices ? "device" : "mixed"));
   if (all_hosts)
-    report_line(r, "verdict", "host-bound on all ranks: every host works for longer than its device");
+    report_line(r, "verdict", "host-bound on all ranks: they take longer without devices than without hosts");
   else if (all_devices)
-    report_line(r, "verdict", "device-bound on all ranks: every device works for longer than its host");
+    report_line(r, "verdict",
+                "device-bound on all ranks: they take longer without hosts than without devices");
   else
     report_line(r, "verdict", "host-bound on %u of %u ranks", l->hosts, l->n);
   if (l->late[0] != TRACE_NONE) {
@@ -52,9 +58,9 @@ static void put_verdict(report *r, arena *a, const late_report *l) {
   }
   if (l->all_ps > 0 && l->all_ps < l->replayed_ps)
     report_line(r, "", "with those of all ranks it is %.2g times faster: %s",
-                (double)l->replayed_ps / (double)l->all_ps, ms(a, l->all_ps));
-  report_line(r, "bounds", "%s with host times 0, %s with device times 0: no less without the other",
-              ms(a, l->no_host_ps), ms(a, l->no_device_ps));
+                (double)l->replayed_ps / (double)l->all_ps, time_text(a, l->all_ps));
+  report_line(r, "bounds", "%s if hosts took no time, %s if devices took none", time_text(a, l->no_host_ps),
+              time_text(a, l->no_device_ps));
 }
 
 static void put_figures(report *r, const late_report *l, const replay_latency *x) {

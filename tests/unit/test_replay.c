@@ -224,3 +224,37 @@ TEST(replay_refuses_communications_in_another_order) {
   arena_free(x.a);
   ctx_free(x.c);
 }
+
+// A tensor-parallel inference step of eight A100. The gains were worked out with a replay of its own.
+TEST(replay_of_a_real_job) {
+  const char *folder = test_data("traces/astrasim_24S");
+  ctx *c = ctx_new();
+  arena *a = arena_new();
+  const char *path[8];
+  for (u32 k = 0; k < 8; k++) path[k] = arena_printf(a, "%s/megatron_kineto_%u.json.gz", folder, k);
+  job *j = job_open(c, a, 8, path);
+  job_input in;
+  REQUIRE(j && job_input_of(j, "3", &in) && in.lone == 0 && in.replay.ncolls == 84);
+  replay *r = replay_new(c, a, &in.replay);
+  REQUIRE(r != NULL);
+  const late_report l = late_of(r, a);
+  CHECK_EQ_I64((i64)l.nops, 6216);
+  CHECK_MSG(l.error_ps < 15e6, "mean error of %.1f us", l.error_ps / 1e6);
+  CHECK_MSG(l.error99_ps < 50000000, "99 of 100 errors below %.1f us", (double)l.error99_ps / 1e6);
+  CHECK_EQ_I64(l.hosts, 8);
+  REQUIRE(l.late[0] != TRACE_NONE && l.late[1] != TRACE_NONE);
+  CHECK(l.process[l.late[0]].rank == 0 && l.process[l.late[0]].last == 32);
+  CHECK(l.process[l.late[1]].rank == 6 && l.process[l.late[1]].last == 28);
+  const double whole = (double)l.replayed_ps;
+  const double one = 1 - (double)l.process[l.late[0]].repaired_ps / whole,
+               both = 1 - (double)l.both_ps / whole;
+  CHECK_MSG(one > .0105 && one < .0115, "rank 0 repaired gains %.2f %%", 100 * one);
+  CHECK_MSG(both > .027 && both < .029, "both repaired gain %.2f %%", 100 * both);
+  CHECK_MSG(whole / (double)l.all_ps > 2.85 && whole / (double)l.all_ps < 2.95, "all repaired: %.2f times",
+            whole / (double)l.all_ps);
+  CHECK_MSG(l.no_host_ps > 213000000000 && l.no_host_ps < 217000000000, "without host times %.1f ms",
+            (double)l.no_host_ps / 1e9);
+  job_close(j);
+  arena_free(a);
+  ctx_free(c);
+}
