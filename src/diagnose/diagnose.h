@@ -34,4 +34,67 @@ void job_unload(job *j, u32 file);
 void job_close(job *j); // all files; the job is the arena's
 // Rank of a loaded file: what it says itself, else what its name says, else TRACE_NONE.
 u32 job_rank(const job *j, u32 file);
+
+// ---- steps: steps.c -------------------------------------------------------------------------------------
+typedef struct {
+  u32 number; // as the recorder counts
+  i64 start_ps, end_ps;
+} step_span;
+typedef struct {
+  u32 n;
+  step_span *step; // in order of start; of one process
+  u32 *of;         // of every event of the trace: index of the step that it belongs to, TRACE_NONE: of none
+} job_steps;
+// The steps of a process, and what belongs to them: of the host, what starts before the next step does; on a device,
+// what was launched then, whenever it runs. Where the file does not say what launched anything, by when it starts.
+job_steps *steps_of(arena *a, const trace *t, u32 process);
+// Steps that were asked for: "3", "3-5,8"; NULL: all but the last of several, whose work may have been cut off when
+// the recording stopped. chosen[k]: is step[k] one? False and a diagnostic: the text cannot be read, or none is there.
+bool steps_choose(ctx *c, const char *text, const job_steps *s, bool *chosen);
+
+// ---- where the time goes: breakdown.c -------------------------------------------------------------------
+// Kinds of communication that are told apart.
+enum { COMM_KINDS = 13 };
+const char *comm_kind_name(u32 kind);                // "all_reduce" .. "other"
+u32 comm_kind_of(ctx *c, const trace *t, u32 event); // of a kernel that is a communication
+// Why a device or stream had nothing to do until the next event began.
+typedef enum {
+  IDLE_HOST,   // it was launched only after the idle time had begun
+  IDLE_KERNEL, // it had been launched, and the pause is shorter than 30 us: what starting a kernel takes
+  IDLE_OTHER,  // it had been launched: it waited for another stream, or for memory
+  IDLE_KINDS
+} idle_kind;
+// Of the device of one process, from the first start to the last end: span = compute + the exposed + idle. Every
+// instant counts once: as compute if a kernel computes, else as communication, else as a copy (or fill), else as idle.
+// Of communications that are exposed together the first kind counts.
+typedef struct {
+  u32 events;
+  i64 span_ps, compute_ps;
+  i64 comm_ps;    // in which a communication ran, computing or not
+  i64 overlap_ps; // of it, while a kernel computed
+  i64 exposed_ps[COMM_KINDS], copy_ps;
+  i64 idle_ps[IDLE_KINDS];
+} breakdown;
+// event: n of them, of which those on the device count.
+breakdown breakdown_of(ctx *c, arena *tmp, const trace *t, u32 n, const u32 *event);
+static inline i64 breakdown_exposed_ps(const breakdown *b) {
+  i64 sum = 0;
+  for (u32 k = 0; k < COMM_KINDS; k++) sum += b->exposed_ps[k];
+  return sum;
+}
+static inline i64 breakdown_idle_ps(const breakdown *b) {
+  return b->idle_ps[IDLE_HOST] + b->idle_ps[IDLE_KERNEL] + b->idle_ps[IDLE_OTHER];
+}
+
+// ---- one stream: streams.c ------------------------------------------------------------------------------
+typedef struct {
+  u32 events;
+  i64 busy_ps, idle_ps[IDLE_KINDS]; // idle between its events
+  // How many events were launched and had not begun, after every launch and every begin. A launch that comes at
+  // the instant of a begin counts first; queue_mean_begin: the mean if the begin does.
+  u32 queue_n; // launches and begins; 0: the file does not say what launched anything
+  u32 queue_max;
+  double queue_mean, queue_mean_begin, queue_std, queue_median;
+} stream_times;
+stream_times stream_times_of(arena *tmp, const trace *t, u32 lane, u32 n, const u32 *event);
 #endif
