@@ -113,3 +113,12 @@ bool steps_choose(ctx *c, const char *text, const job_steps *s, bool *chosen) {
   if (s->n) diag_hint(c, "--steps %u-%u", s->step[0].number, s->step[s->n - 1].number);
   return false;
 }
+
+u32 steps_events(const trace *t, u32 process, const job_steps *s, const bool *chosen, u32 *event) {
+  u32 n = 0;
+  for (u32 e = 0; e < t->n; e++) {
+    if (process_of(t, e) != process) continue;
+    if (!s->n || (s->of[e] != TRACE_NONE && chosen[s->of[e]])) event[n++] = e;
+  }
+  return n;
+}

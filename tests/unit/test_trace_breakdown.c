@@ -143,8 +143,8 @@ static void round_as_the_tool(trace *t) {
   }
 }
 
-// What was launched before the last step, which the tool leaves out; everything where there are no steps to leave out.
-static recorded open_file(const char *name, const char *rank, const char *steps) {
+// What was launched in all steps but the last, which the tool leaves out.
+static recorded open_file(const char *name, const char *rank, bool all_steps) {
   recorded r = {.c = ctx_new(), .a = arena_new()};
   u32 k = 0;
   while (k + 1 < COUNT_OF(files) && strcmp(files[k].name, name)) k++;
@@ -161,15 +161,21 @@ static recorded open_file(const char *name, const char *rank, const char *steps)
   round_as_the_tool(r.t);
   r.steps = steps_of(r.a, r.t, 0);
   bool *chosen = ZNEWN(r.a, bool, r.steps->n + 1);
-  const bool all = (steps && !strcmp(steps, "all")) || !r.steps->n;
   REQUIRE(steps_choose(r.c, NULL, r.steps, chosen));
+  for (u32 i = 0; i < r.steps->n; i++) chosen[i] |= all_steps;
   r.event = NEWN(r.a, u32, r.t->n);
-  for (u32 e = 0; e < r.t->n; e++) {
-    const u32 s = r.steps->of[e];
-    const bool before = s == TRACE_NONE && r.t->cause[e] != TRACE_NONE; // launched before the first step
-    if (all || before || (s != TRACE_NONE && chosen[s])) r.event[r.n++] = e;
-  }
+  r.n = steps_events(r.t, 0, r.steps, chosen, r.event);
   return r;
+}
+
+// The file of a row; rows of one file lie together, so the one of the row before is kept.
+static void reopen(recorded *r, char last[160], const char *name, const char *rank, bool all_steps) {
+  char of[160];
+  snprintf(of, sizeof of, "%s %s", name, rank);
+  if (!strcmp(of, last)) return;
+  if (*last) done(r);
+  *r = open_file(name, rank, all_steps);
+  memcpy(last, of, sizeof of);
 }
 
 typedef struct {
@@ -203,7 +209,7 @@ TEST(breakdown_equals_the_figures_of_hta) {
   u32 rows = 0;
   FILE *f = open_csv("hta_breakdown.csv", head, sizeof head);
   for (; next_line(f, &x); rows++) {
-    recorded r = open_file(x.cell[0], x.cell[1], NULL);
+    recorded r = open_file(x.cell[0], x.cell[1], false);
     const breakdown b = breakdown_of(r.c, r.a, r.t, r.n, r.event);
     const char *of = x.cell[0];
     const i64 got[] = {breakdown_idle_ps(&b), b.compute_ps, breakdown_exposed_ps(&b) + b.copy_ps, b.span_ps};
@@ -241,13 +247,7 @@ TEST(idle_time_equals_the_figures_of_hta) {
   recorded r = {0};
   char last[160] = "";
   for (; next_line(f, &x); rows++) {
-    char of[160];
-    snprintf(of, sizeof of, "%s %s", x.cell[0], x.cell[1]);
-    if (strcmp(of, last)) { // rows of one file lie together
-      if (*last) done(&r);
-      r = open_file(x.cell[0], x.cell[1], NULL);
-      memcpy(last, of, sizeof last);
-    }
+    reopen(&r, last, x.cell[0], x.cell[1], false);
     const u32 lane = lane_of_stream(&r, x.cell[2]);
     REQUIRE(lane != TRACE_NONE);
     const stream_times s = stream_times_of(r.a, r.t, lane, r.n, r.event);
@@ -268,10 +268,12 @@ TEST(queues_equal_the_figures_of_hta) {
   line x;
   u32 rows = 0, exact = 0;
   FILE *f = open_csv("hta_queue.csv", head, sizeof head);
+  recorded r = {0};
+  char last[160] = "";
   for (; next_line(f, &x); rows++) {
     char *slash = strchr(x.cell[1], '/');
     *slash = 0;
-    recorded r = open_file(x.cell[0], x.cell[1], strcmp(x.cell[0], "resnet_mi300") ? NULL : "all");
+    reopen(&r, last, x.cell[0], x.cell[1], !strcmp(x.cell[0], "resnet_mi300"));
     const u32 lane = lane_of_stream(&r, slash + 1);
     REQUIRE(lane != TRACE_NONE);
     const stream_times s = stream_times_of(r.a, r.t, lane, r.n, r.event);
@@ -286,8 +288,8 @@ TEST(queues_equal_the_figures_of_hta) {
       CHECK_MSG(fabs(s.queue_std - strtod(x.cell[4], NULL)) < rounding, "%s %s: deviation %.6f", x.cell[0],
                 slash + 1, s.queue_std);
     }
-    done(&r);
   }
+  if (*last) done(&r);
   fclose(f);
   CHECK_EQ_I64(rows, 24);
   CHECK_EQ_I64(exact, 15);
