@@ -2,43 +2,17 @@
 #include "diagnose/diagnose.h"
 #include <stdlib.h>
 
-// ---- steps ----------------------------------------------------------------------------------------------
-// The first and the last number of "3" or "3-5,8". False: it is no list of steps.
-static bool read_steps(const char *s, u32 *least, u32 *most) {
-  *least = TRACE_NONE, *most = 0;
-  for (const char *p = s;; p++) {
-    char *end;
-    if (*p < '0' || *p > '9') return false;
-    const unsigned long from = strtoul(p, &end, 10);
-    unsigned long to = from;
-    if (*end == '-') {
-      if (end[1] < '0' || end[1] > '9') return false;
-      to = strtoul(end + 1, &end, 10);
-    }
-    if (to < from || to >= TRACE_NONE) return false;
-    *least = MIN(*least, (u32)from), *most = MAX(*most, (u32)to);
-    if (!*end) return true;
-    if (*(p = end) != ',') return false;
-  }
-}
-
-static bool window_of(job *j, const trace *t, const job_file *f, u32 least, u32 most, i64 *from, i64 *to) {
-  u32 lo = TRACE_NONE, hi = 0;
+// From the start of the first step that was asked for to the end of the last. False and a diagnostic: there is none.
+static bool window_of(job *j, const trace *t, const char *steps, i64 *from, i64 *to) {
+  arena *tmp = arena_new();
+  const job_steps *s = steps_of(tmp, t, 0);
+  bool *chosen = ZNEWN(tmp, bool, s->n + 1);
+  const bool ok = steps_choose(j->c, steps, s, chosen);
   *from = INT64_MAX, *to = INT64_MIN;
-  for (u32 e = 0; e < t->n; e++) {
-    if (t->is[e] != TRACE_STEP || t->step[e] == TRACE_NONE || t->lanes.v[t->lane[e]].device) continue;
-    lo = MIN(lo, t->step[e]), hi = MAX(hi, t->step[e]);
-    if (t->step[e] < least || t->step[e] > most) continue;
-    *from = MIN(*from, t->start_ps[e]), *to = MAX(*to, t->start_ps[e] + MAX(t->dur_ps[e], 0));
-  }
-  if (*from < *to) return true;
-  const loc at = loc_node(j->c, sym_of(j->c, f->path), (sym){0}, (sym){0});
-  if (lo == TRACE_NONE)
-    diag(j->c, E_TRACE, at, "the trace has no steps");
-  else
-    diag(j->c, E_TRACE, at, "step %u is not in the trace: it has steps %u to %u", least, lo, hi);
-  if (lo != TRACE_NONE) diag_hint(j->c, "--steps %u", lo);
-  return false;
+  for (u32 k = 0; ok && k < s->n; k++)
+    if (chosen[k]) *from = MIN(*from, s->step[k].start_ps), *to = MAX(*to, s->step[k].end_ps);
+  arena_free(tmp);
+  return ok;
 }
 
 // ---- communications -------------------------------------------------------------------------------------
@@ -85,19 +59,13 @@ static void match(job *j, job_input *in, job_work **w) {
 
 // ---- all of it ------------------------------------------------------------------------------------------
 bool job_input_of(job *j, const char *steps, job_input *out) {
-  u32 least = 0, most = TRACE_NONE;
-  if (steps && !read_steps(steps, &least, &most)) {
-    diag(j->c, E_USAGE, (loc){0}, "--steps: '%s' is no list of steps", steps);
-    diag_hint(j->c, "--steps 3, or --steps 3-5");
-    return false;
-  }
   job_work **w = NEWN(j->a, job_work *, j->n + 1);
   *out = (job_input){.replay = {.n = 0, .w = w}, .file = NEWN(j->a, u32, j->n + 1)};
   for (u32 k = 0; k < j->n; k++) {
     const trace *t = job_load(j, k, 0);
     if (!t) return false;
     i64 from = INT64_MIN, to = INT64_MAX;
-    if (steps && !window_of(j, t, &j->file[k], least, most, &from, &to)) return false;
+    if (steps && !window_of(j, t, steps, &from, &to)) return false;
     job_work *x = job_work_of(j->c, j->a, t, from, to);
     x->rank = job_rank(j, k);
     job_unload(j, k);

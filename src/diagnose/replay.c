@@ -5,6 +5,7 @@
 // stream was told to wait for. A communication starts its transfer when the last member is there. Durations are
 // written into the graph before a run, so a scenario costs one pass.
 #include "diagnose/diagnose.h"
+#include "sim/sim.h"
 #include <stdlib.h>
 
 typedef enum { NODE_HOST, NODE_OP, NODE_TRANSFER, NODE_LATENCY, NODE_FREE } part_kind;

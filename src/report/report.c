@@ -45,6 +45,10 @@ void report_row(report *r, const cell *cells) {
   p->nrows++;
 }
 
+void report_append(report *r, const report *with) {
+  for (u32 k = 0; k < with->parts.n; k++) *vec_push(r->a, &r->parts) = with->parts.v[k];
+}
+
 void report_top(report *r, u32 n) { r->parts.v[r->parts.n - 1].top = n; }
 
 // ---- text ---------------------------------------------------------------------------------------------

@@ -64,7 +64,8 @@ void report_gap(report *r);                                               // an 
 void report_table(report *r, const char *key, const column *cols, u32 n); // JSON: an array of objects
 void report_row(report *r, const cell *cells);                            // of the latest table
 void report_top(report *r, u32 n); // text shows the first n rows of the latest table and counts the others
-void report_note(report *r, const char *text); // paragraphs, as they are
+void report_append(report *r, const report *with); // all of another, for tables that are filled side by side
+void report_note(report *r, const char *text);     // paragraphs, as they are
 void report_print(const report *r, bool as_json, strbuf *b);
 
 // ---- what there is to report --------------------------------------------------------------------------

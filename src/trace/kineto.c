@@ -28,14 +28,14 @@ typedef struct {
   char phase; // 0: not said
   u32 knows;
   trace_is is;
-  bool on_device, is_flow;
+  bool on_device, is_other_flow; // is_other_flow: from forward to backward
   u8 says;
   sym name, thread_name; // thread_name: what a metadata event has
   u32 step;
   i64 pid, tid, ts_us, dur_us;
   u32 ts_rest, dur_rest; // millionths
   bool has_ts, has_dur, bad;
-  i64 correlation, external, device, stream;
+  i64 correlation, external, device, stream, id; // id: of a flow
   bool has_comm, comm_kernel, waits;
   i64 group_start, group_stride;
   trace_comm comm;
@@ -77,6 +77,7 @@ static bool ends_in(scan_text t, const char *with) {
 static void take_category(event *e, scan_text t) {
   e->knows |= KNOWS_CAT;
   e->is = TRACE_OTHER, e->on_device = false;
+  e->is_other_flow = scan_eq(t, "fwdbwd");
   for (u32 k = 0; k < COUNT_OF(categories); k++)
     if (scan_eq(t, categories[k].name)) {
       e->is = (trace_is)categories[k].is, e->on_device = categories[k].on_device;
@@ -250,10 +251,13 @@ static void take_args(kineto *k, event *e) {
 // ---- which events -------------------------------------------------------------------------------------------
 enum { WORK = TRACE_ON_DEVICE | 1 << TRACE_WAIT };
 
+static bool is_flow(const event *e) { return e->phase == 's' || e->phase == 'f'; }
+
 // May an event of this category be of use, whatever its name?
 static bool useful(const kineto *k, const event *e) {
   const u32 kinds = k->x->want->kinds;
   if (e->phase == 'M') return true;
+  if (is_flow(e)) return !k->correlated && !e->is_other_flow;
   if (e->phase && e->phase != 'X' && e->phase != 'i' && e->phase != 'I') return false;
   if (!(e->knows & KNOWS_CAT)) return true;
   if (wanted(k->x, e->is)) return true;
@@ -262,7 +266,7 @@ static bool useful(const kineto *k, const event *e) {
          kinds & (1 << TRACE_KERNEL | 1 << TRACE_STEP);
 }
 static bool useful_by_name(const kineto *k, const event *e) {
-  if (!(e->knows & KNOWS_NAME) || !(e->knows & KNOWS_CAT) || wanted(k->x, e->is)) return true;
+  if (!(e->knows & KNOWS_NAME) || !(e->knows & KNOWS_CAT) || wanted(k->x, e->is) || is_flow(e)) return true;
   if (e->is != TRACE_OP && e->is != TRACE_NOTE) return true;
   return e->says == STEP_NAME ? wanted(k->x, TRACE_STEP) : e->says != PLAIN;
 }
@@ -301,6 +305,8 @@ static bool take_event(kineto *k, event *e) {
       if (scan_scalar(s, &t)) e->pid = lane_number(k, t);
     } else if (scan_eq(key, "tid")) {
       if (scan_scalar(s, &t)) e->tid = lane_number(k, t);
+    } else if (scan_eq(key, "id")) {
+      e->id = integer_or(s, ABSENT);
     } else if (scan_eq(key, "args") && needs_args(e)) {
       take_args(k, e);
     } else {
@@ -353,7 +359,8 @@ static void add_event(kineto *k, event *e) {
   if (k->pid < 0 && !e->on_device && e->pid > 0 && is != TRACE_OTHER && is != TRACE_STACK) k->pid = e->pid;
   const i64 ns = e->ts_us * 1000 + e->ts_rest / 1000;
   const u32 n = wanted(k->x, is) ? add_column(k, e, is, ns) : TRACE_NONE;
-  if (is == TRACE_CALL && e->correlation != ABSENT)
+  k->correlated |= e->correlation != ABSENT && (is == TRACE_CALL || WORK >> is & 1);
+  if (is == TRACE_CALL)
     *vec_push(k->tmp, &k->calls) = (kineto_call){e->correlation, e->external, e->tid, ns, n};
   if (WORK >> is & 1 && n != TRACE_NONE)
     *vec_push(k->tmp, &k->work) =
@@ -369,6 +376,12 @@ static void add_event(kineto *k, event *e) {
                                                       .guess = e->says == NCCL_NAME};
 }
 
+static void add_flow(kineto *k, const event *e) {
+  if (!e->has_ts || e->bad || e->id == ABSENT || e->ts_us > MOST_US || e->ts_us < -MOST_US) return;
+  *vec_push(k->tmp, &k->flows) =
+      (kineto_flow){e->id, e->pid, e->tid, e->ts_us * 1000 + e->ts_rest / 1000, e->phase == 's'};
+}
+
 static void add_thread_name(kineto *k, const event *e) {
   if (strcmp(sym_str(k->x->c, e->name), "thread_name")) return;
   const char *s = sym_str(k->x->c, e->thread_name);
@@ -379,8 +392,12 @@ static void add_thread_name(kineto *k, const event *e) {
 
 // An event that was entered, or what is left of it.
 static void one_event(kineto *k) {
-  event e = {
-      .correlation = ABSENT, .external = ABSENT, .device = ABSENT, .stream = ABSENT, .step = TRACE_NONE};
+  event e = {.correlation = ABSENT,
+             .external = ABSENT,
+             .device = ABSENT,
+             .stream = ABSENT,
+             .id = ABSENT,
+             .step = TRACE_NONE};
   e.is = TRACE_OTHER;
   e.comm = (trace_comm){.peer = TRACE_NONE, .seq = -1, .in = -1, .out = -1, .bytes = -1};
   e.group_start = e.group_stride = -1;
@@ -390,6 +407,8 @@ static void one_event(kineto *k) {
   k->x->about->events += is_event;
   if (e.phase == 'M' && use)
     add_thread_name(k, &e);
+  else if (is_flow(&e) && use)
+    add_flow(k, &e);
   else if (is_event && use)
     add_event(k, &e);
   else if (!e.phase)

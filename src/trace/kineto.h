@@ -23,6 +23,11 @@ typedef struct {
   bool guess; // from the shapes of an annotation, not from metadata
   bool taken; // by a kernel
 } kineto_started;
+// One end of an arrow from a call to what it launched.
+typedef struct {
+  i64 id, pid, tid, ns;
+  bool at_call;
+} kineto_flow;
 typedef struct {
   i64 pid, tid;
   sym name;
@@ -47,6 +52,8 @@ typedef struct {
   VEC(kineto_call) calls;
   VEC(kineto_work) work;
   VEC(kineto_started) started;
+  VEC(kineto_flow) flows; // kept as long as no event had a correlation id
+  bool correlated;        // an event had one
   VEC(trace_comm) comms;
   VEC(kineto_name) threads;
   VEC(kineto_device) devices;

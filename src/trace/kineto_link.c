@@ -121,12 +121,49 @@ static void settle_events(kineto *k) {
 }
 
 // ---- causes -------------------------------------------------------------------------------------------------
+static int by_place(const void *x, const void *y) {
+  const kineto_flow *a = x, *b = y;
+  if (a->at_call != b->at_call) return (int)a->at_call - (int)b->at_call;
+  if (a->ns != b->ns) return a->ns < b->ns ? -1 : 1;
+  if (a->tid != b->tid) return a->tid < b->tid ? -1 : 1;
+  return a->id < b->id ? -1 : a->id > b->id;
+}
+
+static i64 id_at(const kineto *k, bool at_call, i64 ns, i64 tid) {
+  const kineto_flow what = {.id = INT64_MIN, .tid = tid, .ns = ns, .at_call = at_call};
+  u32 lo = 0, hi = k->flows.n;
+  while (lo < hi) {
+    const u32 mid = lo + (hi - lo) / 2;
+    if (by_place(&k->flows.v[mid], &what) < 0)
+      lo = mid + 1;
+    else
+      hi = mid;
+  }
+  const kineto_flow *f = &k->flows.v[lo];
+  return lo < k->flows.n && f->at_call == at_call && f->ns == ns && f->tid == tid ? f->id : ABSENT;
+}
+
+// Where events have no correlation ids, arrows that start at a call and end at an event of the device stand for them.
+static void ids_from_flows(kineto *k) {
+  const trace *t = k->x->t;
+  if (k->correlated || !k->flows.n) return;
+  qsort(k->flows.v, k->flows.n, sizeof *k->flows.v, by_place);
+  for (u32 i = 0; i < k->calls.n; i++) {
+    kineto_call *c = &k->calls.v[i];
+    c->correlation = id_at(k, true, c->start_ns, c->thread);
+  }
+  for (u32 i = 0; i < k->work.n; i++) {
+    kineto_work *w = &k->work.v[i];
+    w->correlation = id_at(k, false, t->start_ps[w->event], t->lanes.v[t->lane[w->event]].id);
+  }
+}
+
 // Index of the call with this correlation id + 1; 0: none.
 static hmap calls_by_id(kineto *k) {
   hmap m = {0};
   for (u32 i = 0; i < k->calls.n; i++) {
     const u64 h = hash_u64((u64)k->calls.v[i].correlation, 7);
-    if (!hmap_get(&m, h)) hmap_add(k->tmp, &m, h, i + 1);
+    if (k->calls.v[i].correlation != ABSENT && !hmap_get(&m, h)) hmap_add(k->tmp, &m, h, i + 1);
   }
   return m;
 }
@@ -271,6 +308,7 @@ static sym device_of(const kineto *k) {
 }
 
 void kineto_link(kineto *k) {
+  ids_from_flows(k); // while times are those of the file
   settle_events(k);
   link_work(k);
   name_lanes(k);

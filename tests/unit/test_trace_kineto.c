@@ -181,6 +181,25 @@ TEST(kineto_communications) {
   done(&r);
 }
 
+// Without correlation ids arrows say what launched what; those from forward to backward say something else.
+TEST(kineto_causes_from_flows) {
+  result r = read_text("{\"traceEvents\":[" OP("x", "cuda_runtime", "10", "1", "") OP(
+      "y", "cuda_runtime", "12", "1", "") OP("k", "kernel", "20.5", "1", "\"stream\":7,\"device\":0")
+                           OP("l", "kernel", "30", "1",
+                              "\"stream\":7,\"device\":0") "{\"ph\":\"s\",\"cat\":\"ac2g\",\"id\":3,\"pid\":"
+                                                           "1,\"tid\":2,\"ts\":12},"
+                                                           "{\"ph\":\"f\",\"cat\":\"ac2g\",\"id\":3,\"pid\":"
+                                                           "0,\"tid\":7,\"ts\":20.5,\"bp\":\"e\"},"
+                                                           "{\"ph\":\"s\",\"cat\":\"fwdbwd\",\"id\":4,"
+                                                           "\"pid\":1,\"tid\":2,\"ts\":10},"
+                                                           "{\"ph\":\"f\",\"cat\":\"fwdbwd\",\"id\":4,"
+                                                           "\"pid\":0,\"tid\":7,\"ts\":30}," LAST);
+  REQUIRE(r.ok && r.t->n == 5);
+  CHECK_EQ_I64(r.t->cause[2], 1);
+  CHECK_EQ_I64(r.t->cause[3], TRACE_NONE);
+  done(&r);
+}
+
 // Communications are known even where only kernels are wanted; steps where only steps are.
 TEST(kineto_reads_what_is_wanted) {
   static const char text[] = "{\"traceEvents\":[" OP("ProfilerStep#4", "user_annotation", "1", "90", "")
@@ -420,5 +439,24 @@ TEST(kineto_recorded_communications) {
   REQUIRE(longest != TRACE_NONE);
   CHECK_EQ_I64(comm(&r, longest)->in, 2049000);
   CHECK_STR(sym_str(r.c, comm(&r, longest)->members), "0,1");
+  done(&r);
+}
+
+// Pages of the same program: 93 events lie whole between two times; three waits are of no stream.
+TEST(kineto_recorded_ranges) {
+  result r = read_path(test_data("traces/hta/tests__data__trace_filter__sampled_rank-0.json.gz"), 0);
+  REQUIRE(r.ok);
+  const i64 base = r.t->processes.v[0].base_ns, from = 1682725898237042000, to = 1682725898240570000;
+  u32 inside = 0, loose = 0;
+  for (u32 e = 0; e < r.t->n; e++)
+    inside +=
+        r.t->start_ps[e] >= (from - base) * 1000 && r.t->start_ps[e] + r.t->dur_ps[e] <= (to - base) * 1000;
+  CHECK_EQ_I64(inside, 93);
+  done(&r);
+  r = read_path(test_data("traces/hta/tests__data__critical_path__cuda_event_sync__event_sync_trace.json.gz"),
+                0);
+  REQUIRE(r.ok);
+  for (u32 e = 0; e < r.t->n; e++) loose += r.t->is[e] == TRACE_WAIT && lane(&r, e)->id == -1;
+  CHECK_EQ_I64(loose, 3);
   done(&r);
 }

@@ -1,0 +1,124 @@
+// steps.c - the steps of training in a recording, and which step events belong to. Not what they take (breakdown.c).
+#include "diagnose/diagnose.h"
+#include <ctype.h>
+#include <stdlib.h>
+
+static int by_start(const void *x, const void *y) {
+  const step_span *a = x, *b = y;
+  if (a->start_ps != b->start_ps) return a->start_ps < b->start_ps ? -1 : 1;
+  return a->number < b->number ? -1 : a->number > b->number;
+}
+
+static u32 process_of(const trace *t, u32 e) { return t->lanes.v[t->lane[e]].process; }
+
+// Index of the last step that has started by then.
+static u32 at(const job_steps *s, i64 ps) {
+  u32 lo = 0, hi = s->n;
+  while (lo < hi) {
+    const u32 mid = lo + (hi - lo) / 2;
+    if (s->step[mid].start_ps <= ps)
+      lo = mid + 1;
+    else
+      hi = mid;
+  }
+  return lo ? lo - 1 : TRACE_NONE;
+}
+
+static u32 numbered(const job_steps *s, u32 number) {
+  for (u32 k = 0; k < s->n; k++)
+    if (s->step[k].number == number) return k;
+  return TRACE_NONE;
+}
+
+// Steps from what events say of themselves, where the recorder has no events for steps.
+static void from_events(arena *a, const trace *t, u32 process, job_steps *s) {
+  VEC(step_span) found = {0};
+  for (u32 e = 0; e < t->n; e++) {
+    if (process_of(t, e) != process || t->step[e] == TRACE_NONE) continue;
+    const i64 end = t->start_ps[e] + MAX(t->dur_ps[e], 0);
+    u32 k = 0;
+    while (k < found.n && found.v[k].number != t->step[e]) k++;
+    if (k == found.n) *vec_push(a, &found) = (step_span){t->step[e], t->start_ps[e], end};
+    found.v[k].start_ps = MIN(found.v[k].start_ps, t->start_ps[e]);
+    found.v[k].end_ps = MAX(found.v[k].end_ps, end);
+  }
+  s->n = found.n, s->step = found.v;
+}
+
+job_steps *steps_of(arena *a, const trace *t, u32 process) {
+  job_steps *s = NEW(a, job_steps);
+  VEC(step_span) found = {0};
+  bool has_causes = false;
+  for (u32 e = 0; e < t->n; e++) {
+    if (process_of(t, e) != process) continue;
+    has_causes |= t->cause[e] != TRACE_NONE;
+    if (t->is[e] == TRACE_STEP && t->step[e] != TRACE_NONE)
+      *vec_push(a, &found) = (step_span){t->step[e], t->start_ps[e], t->start_ps[e] + MAX(t->dur_ps[e], 0)};
+  }
+  s->n = found.n, s->step = found.v;
+  if (!s->n) from_events(a, t, process, s);
+  if (s->n) qsort(s->step, s->n, sizeof *s->step, by_start);
+  s->of = NEWN(a, u32, t->n + 1);
+  for (u32 e = 0; e < t->n; e++) {
+    s->of[e] = TRACE_NONE;
+    if (process_of(t, e) != process || !s->n) continue;
+    const bool launched = TRACE_ON_DEVICE >> t->is[e] & 1 && has_causes;
+    if (t->step[e] != TRACE_NONE)
+      s->of[e] = numbered(s, t->step[e]);
+    else if (!launched)
+      s->of[e] = at(s, t->start_ps[e]);
+    else if (t->cause[e] != TRACE_NONE)
+      s->of[e] = at(s, t->start_ps[t->cause[e]]);
+  }
+  return s;
+}
+
+static bool read_number(const char **p, u64 *out) {
+  const char *start = *p;
+  for (*out = 0; isdigit((unsigned char)**p); ++*p) *out = MIN(*out * 10 + (u64)(**p - '0'), UINT32_MAX);
+  return *p > start;
+}
+
+static bool list_has(const char *text, u32 number, bool *good) {
+  bool has = false;
+  for (const char *p = text;; p++) {
+    u64 from, to;
+    *good = read_number(&p, &from);
+    to = from;
+    if (*good && *p == '-') p++, *good = read_number(&p, &to);
+    *good &= (*p == ',' || !*p) && from <= to;
+    if (!*good) return false;
+    has |= from <= number && number <= to;
+    if (!*p) return has;
+  }
+}
+
+bool steps_choose(ctx *c, const char *text, const job_steps *s, bool *chosen) {
+  bool good = true;
+  u32 n = 0;
+  if (text) list_has(text, 0, &good);
+  if (!good) {
+    diag(c, E_USAGE, (loc){0}, "steps are numbers and ranges of numbers; got '%s'", text);
+    diag_hint(c, "--steps 3-5,8");
+    return false;
+  }
+  for (u32 k = 0; k < s->n; k++) {
+    chosen[k] = text ? list_has(text, s->step[k].number, &good) : s->n == 1 || k + 1 < s->n;
+    n += chosen[k];
+  }
+  if (n || !text) return true;
+  diag(c, E_USAGE, (loc){0},
+       s->n ? "none of the steps %s was recorded: there are %u to %u" : "no steps were recorded", text,
+       s->n ? s->step[0].number : 0, s->n ? s->step[s->n - 1].number : 0);
+  if (s->n) diag_hint(c, "--steps %u-%u", s->step[0].number, s->step[s->n - 1].number);
+  return false;
+}
+
+u32 steps_events(const trace *t, u32 process, const job_steps *s, const bool *chosen, u32 *event) {
+  u32 n = 0;
+  for (u32 e = 0; e < t->n; e++) {
+    if (process_of(t, e) != process) continue;
+    if (!s->n || (s->of[e] != TRACE_NONE && chosen[s->of[e]])) event[n++] = e;
+  }
+  return n;
+}
