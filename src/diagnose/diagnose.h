@@ -264,4 +264,42 @@ void kernel_uses_add(arena *a, kernel_uses *u, const trace *t, u32 n, const u32 
 void kernel_uses_sort(kernel_uses *u); // the longest total first
 // Bytes that cross the slowest link for every byte of the communication, as nccl-tests count; 0: not known.
 double comm_bus_factor(const char *op, u32 size);
+
+// ---- before and after: diff.c ---------------------------------------------------------------------------
+typedef struct {
+  u32 n;           // samples
+  double mean, sd; // sd: of one sample; 0 if n < 2
+} sample;
+// The difference of two means with its standard error (Welch), and what it must exceed to be told from noise: the 95 %
+// quantile of Student's t with Welch's degrees of freedom, times the standard error. INFINITY: one of them has a single
+// sample, so nothing is known of its noise.
+typedef struct {
+  double change, error, noise;
+} sample_change;
+sample sample_of(const double *v, u32 n);
+sample_change sample_compare(const sample *before, const sample *after);
+
+typedef enum { DIFF_FASTER = -1, DIFF_SAME = 0, DIFF_SLOWER = 1, DIFF_UNKNOWN = 2 } diff_verdict;
+enum { DIFF_PARTS = 6 };
+extern const char *const diff_part_names[DIFF_PARTS]; // "computation" "exposed communication" "copies" ..
+typedef struct {
+  u32 files, ranks;
+  sample step; // ps: of every step, that of its slowest rank; of a job without steps one sample, all of it
+  double part[DIFF_PARTS]; // ps, mean over ranks and steps
+  u32 steps;               // looked at on every rank, at the most
+} diff_side;
+typedef struct {
+  sym name;
+  bool comm;
+  double count[2], ps[2]; // of a rank in a step, before and after
+} diff_kernel;
+typedef struct {
+  diff_side side[2];
+  sample_change change;
+  diff_verdict verdict;
+  u32 nkernels;
+  diff_kernel *kernel; // the largest change of time first
+} job_diff;
+// steps: as of steps_choose. False and a diagnostic: a file cannot be used.
+bool job_diff_of(job *before, job *after, const char *steps, arena *a, job_diff *out);
 #endif

@@ -1,0 +1,90 @@
+// answer_diff.c - a job before and after: slower, faster or the same within noise, and where the time went.
+#include "report/report.h"
+#include <math.h>
+
+enum { TOP = 10 };
+static cell ps(double x) { return cell_i(CELL_PS, (i64)(x + (x < 0 ? -.5 : .5))); }
+static cell change(double x) { return cell_signed(ps(x)); }
+static cell share(double part, double of) {
+  return of > 0 ? cell_signed(cell_x(CELL_SHARE, part / of)) : cell_none();
+}
+
+static void put_sides(report *r, const job_diff *d) {
+  static const column cols[] = {{"side", ""},       {"files", "files"},  {"ranks", "ranks"},
+                                {"steps", "steps"}, {"step_ps", "step"}, {"sd_ps", "scatter"}};
+  static const char *const name[] = {"before", "after"};
+  report_table(r, "sides", cols, COUNT_OF(cols));
+  for (u32 k = 0; k < 2; k++) {
+    const diff_side *s = &d->side[k];
+    report_row(r, (cell[]){cell_text(name[k]), cell_i(CELL_INT, s->files), cell_i(CELL_INT, s->ranks),
+                           cell_i(CELL_INT, s->step.n), ps(s->step.mean),
+                           s->step.n > 1 ? ps(s->step.sd) : cell_none()});
+  }
+}
+
+static void put_verdict(report *r, const job_diff *d) {
+  static const char *const word[] = {"same", "slower", "unknown"};
+  const double was = d->side[0].step.mean, by = was > 0 ? 100 * fabs(d->change.change) / was : 0,
+               noise = was > 0 ? 100 * d->change.noise / was : 0;
+  report_fact(r, "verdict", NULL, cell_text(d->verdict == DIFF_FASTER ? "faster" : word[d->verdict]));
+  report_fact(r, "change_ps", NULL, change(d->change.change));
+  report_fact(r, "noise_ps", NULL, isinf(d->change.noise) ? cell_none() : ps(d->change.noise));
+  if (d->verdict == DIFF_UNKNOWN)
+    report_line(r, "verdict", "%.1f %% %s; one step on a side: how much steps vary is not known", by,
+                d->change.change > 0 ? "slower" : "faster");
+  else if (d->verdict == DIFF_SAME)
+    report_line(r, "verdict", "no difference: %.1f %% %s, and steps vary so that up to %.1f %% mean nothing",
+                by, d->change.change > 0 ? "slower" : "faster", noise);
+  else
+    report_line(r, "verdict", "%.1f %% %s; up to %.1f %% would mean nothing, as steps vary", by,
+                d->verdict == DIFF_SLOWER ? "slower" : "faster", noise);
+}
+
+static void put_parts(report *r, const job_diff *d) {
+  static const column cols[] = {{"part", "of a rank in a step"},
+                                {"before_ps", "before"},
+                                {"after_ps", "after"},
+                                {"change_ps", "change"},
+                                {NULL, ""}};
+  report_table(r, "parts", cols, COUNT_OF(cols));
+  for (u32 k = 0; k < DIFF_PARTS; k++) {
+    const double x = d->side[0].part[k], y = d->side[1].part[k];
+    report_row(r, (cell[]){cell_text(diff_part_names[k]), ps(x), ps(y), change(y - x), share(y - x, x)});
+  }
+}
+
+static void put_kernels(report *r, ctx *c, arena *a, const job_diff *d, u32 top) {
+  enum { NAME = 60 };
+  static const column cols[] = {{"kernel", NULL},         {NULL, "kernel"},      {"before_count", "before"},
+                                {"after_count", "after"}, {"before_ps", "time"}, {"after_ps", "time after"},
+                                {"change_ps", "change"}};
+  report_table(r, "kernels", cols, COUNT_OF(cols));
+  for (u32 k = 0; k < d->nkernels; k++) {
+    const diff_kernel *x = &d->kernel[k];
+    const char *name = sym_str(c, x->name);
+    report_row(r, (cell[]){cell_text(name),
+                           cell_text(arena_printf(a, "%.*s%s", NAME, name, strlen(name) > NAME ? ".." : "")),
+                           cell_x(CELL_REAL, x->count[0]), cell_x(CELL_REAL, x->count[1]), ps(x->ps[0]),
+                           ps(x->ps[1]), change(x->ps[1] - x->ps[0])});
+  }
+  report_top(r, top);
+}
+
+bool answer_diff(report *r, ctx *c, arena *a, const trace_ask *q) {
+  if (q->npaths != 2) {
+    diag(c, E_USAGE, (loc){0}, "a comparison needs two paths: before and after; got %u", q->npaths);
+    diag_hint(c, "heddle trace diff BEFORE AFTER; the files of one job are in one folder");
+    return false;
+  }
+  job *before = job_open(c, a, 1, q->path), *after = before ? job_open(c, a, 1, q->path + 1) : NULL;
+  job_diff d;
+  if (!after || !job_diff_of(before, after, q->steps, a, &d)) return false;
+  put_sides(r, &d);
+  report_gap(r);
+  put_verdict(r, &d);
+  report_gap(r);
+  put_parts(r, &d);
+  report_gap(r);
+  put_kernels(r, c, a, &d, q->top ? q->top : TOP);
+  return true;
+}
