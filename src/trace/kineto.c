@@ -43,31 +43,34 @@ typedef struct {
 
 typedef struct {
   const char *name;
-  u8 is;
+  u8 n, is; // n: bytes of the name
   bool on_device;
 } category;
+#define CATEGORY(name, is, on_device)                                                                        \
+  { name, sizeof name - 1, is, on_device }
 static const category categories[] = {
-    {"cpu_op", TRACE_OP, false},
-    {"cuda_runtime", TRACE_CALL, false},
-    {"kernel", TRACE_KERNEL, true},
-    {"python_function", TRACE_STACK, false},
-    {"user_annotation", TRACE_NOTE, false},
-    {"cuda_driver", TRACE_CALL, false},
-    {"gpu_memcpy", TRACE_COPY, true},
-    {"gpu_memset", TRACE_FILL, true},
-    {"cuda_sync", TRACE_WAIT, true},
-    {"gpu_user_annotation", TRACE_NOTE, true},
-    {"Operator", TRACE_OP, false}, // until 2022
-    {"Runtime", TRACE_CALL, false},
-    {"Kernel", TRACE_KERNEL, true},
-    {"Memcpy", TRACE_COPY, true},
-    {"Memset", TRACE_FILL, true},
-    {"concurrent_kernel", TRACE_KERNEL, true},
-    {"collective_comm", TRACE_KERNEL, true},
-    {"mtia_ccp_events", TRACE_KERNEL, true},
-    {"hpu_op", TRACE_KERNEL, true},
-    {"cuda_event", TRACE_OTHER, true},
+    CATEGORY("cpu_op", TRACE_OP, false),
+    CATEGORY("cuda_runtime", TRACE_CALL, false),
+    CATEGORY("kernel", TRACE_KERNEL, true),
+    CATEGORY("python_function", TRACE_STACK, false),
+    CATEGORY("user_annotation", TRACE_NOTE, false),
+    CATEGORY("cuda_driver", TRACE_CALL, false),
+    CATEGORY("gpu_memcpy", TRACE_COPY, true),
+    CATEGORY("gpu_memset", TRACE_FILL, true),
+    CATEGORY("cuda_sync", TRACE_WAIT, true),
+    CATEGORY("gpu_user_annotation", TRACE_NOTE, true),
+    CATEGORY("Operator", TRACE_OP, false), // until 2022
+    CATEGORY("Runtime", TRACE_CALL, false),
+    CATEGORY("Kernel", TRACE_KERNEL, true),
+    CATEGORY("Memcpy", TRACE_COPY, true),
+    CATEGORY("Memset", TRACE_FILL, true),
+    CATEGORY("concurrent_kernel", TRACE_KERNEL, true),
+    CATEGORY("collective_comm", TRACE_KERNEL, true),
+    CATEGORY("mtia_ccp_events", TRACE_KERNEL, true),
+    CATEGORY("hpu_op", TRACE_KERNEL, true),
+    CATEGORY("cuda_event", TRACE_OTHER, true),
 };
+#undef CATEGORY
 
 static bool ends_in(scan_text t, const char *with) {
   const size_t n = strlen(with);
@@ -79,7 +82,7 @@ static void take_category(event *e, scan_text t) {
   e->is = TRACE_OTHER, e->on_device = false;
   e->is_other_flow = scan_eq(t, "fwdbwd");
   for (u32 k = 0; k < COUNT_OF(categories); k++)
-    if (scan_eq(t, categories[k].name)) {
+    if (t.n == categories[k].n && !memcmp(t.v, categories[k].name, t.n)) {
       e->is = (trace_is)categories[k].is, e->on_device = categories[k].on_device;
       return;
     }
@@ -119,9 +122,10 @@ static void take_name(kineto *k, event *e, scan_text t) {
 // A number, also in a string and after a word: "stream 7". False: no number.
 static bool number_of(scan_text t, i64 *out) {
   u32 from = t.n;
+  if (scan_integer(t, out)) return true;
   while (from && isdigit((unsigned char)t.v[from - 1])) from--;
   if (from && t.v[from - 1] == '-') from--;
-  return from < t.n && (from == 0 || t.v[from - 1] == ' ') &&
+  return from < t.n && from > 0 && t.v[from - 1] == ' ' &&
          scan_integer((scan_text){t.v + from, t.n - from, false}, out);
 }
 

@@ -52,20 +52,6 @@ static bool more(scan *s, u8 **keep) {
   return got > 0;
 }
 
-// The next byte that is no space, not taken; -1: none.
-static int peek(scan *s) {
-  if (s->state != SCAN_OK) return -1;
-  for (;;) {
-    while (s->at < s->end && *s->at <= ' ') s->at++;
-    if (s->at < s->end) return *s->at;
-    if (!more(s, &s->at)) return stop(s, SCAN_ENDED), -1;
-  }
-}
-
-void scan_mark(scan *s) {
-  if (peek(s) == 0xef && s->end - s->at >= 3 && s->at[1] == 0xbb && s->at[2] == 0xbf) s->at += 3;
-}
-
 // ---- blocks -------------------------------------------------------------------------------------------------
 typedef u8 v16 __attribute__((vector_size(16)));
 typedef u64 w16 __attribute__((vector_size(16)));
@@ -95,6 +81,25 @@ static inline u32 ones(u64 x) {
   x -= x >> 1 & 0x5555555555555555u;
   x = (x & 0x3333333333333333u) + (x >> 2 & 0x3333333333333333u);
   return (u32)(((x + (x >> 4)) & 0x0f0f0f0f0f0f0f0fu) * 0x0101010101010101u >> 56);
+}
+
+// The next byte that is no space, not taken; -1: none.
+static int peek(scan *s) {
+  if (s->state != SCAN_OK) return -1;
+  for (;;) {
+    if (s->at<s->end && * s->at> ' ') return *s->at;
+    while (s->at < s->end) { // files are indented: runs of spaces
+      const u32 other = ~bits16((v16)(load16(s->at) <= all16(' '))) & 0xffff;
+      if (other) return *(s->at += __builtin_ctz(other)); // behind the end there are spaces
+      s->at += 16;
+    }
+    s->at = s->end;
+    if (!more(s, &s->at)) return stop(s, SCAN_ENDED), -1;
+  }
+}
+
+void scan_mark(scan *s) {
+  if (peek(s) == 0xef && s->end - s->at >= 3 && s->at[1] == 0xbb && s->at[2] == 0xbf) s->at += 3;
 }
 
 typedef struct {
