@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Writes examples/traces/pipeline: the timeline of a made-up job of 2 data ranks x 4 stages whose worker 5 is slow.
+"""Writes examples/traces/pipeline: the timeline of a made-up job of 2 data ranks x 4 stages whose worker 3 is slow.
 
-Usage: tools/make-pipeline-trace.py FOLDER [--chunks N]. One event for every operation of every worker and step, as
+Usage: tools/make-pipeline-trace.py FOLDER [CHUNKS [STEPS]]. One event for every operation of every worker and step, as
 recorders of Megatron-like jobs write them. Times follow from the rules of docs/diagnosis.md, worked out here by
-themselves: a replay of the timeline must give its own times again. With chunks the pipeline is interleaved, and
+themselves: a replay of the timeline must give its own times again. With several chunks the pipeline is interleaved, and
 the sends and receives at its ends, which move nothing, are recorded too.
 """
 import gzip
 import json
 import sys
 
-DATA, STAGES, MICROBATCHES, STEPS = 2, 4, 4, (10, 11, 12)
+DATA, STAGES, MICROBATCHES = 2, 4, 4
 SLOW = (1, 1)  # stage, data rank
 KINDS = ["compute", "pp-comm", "tp-comm", "dp-comm", "misc"]
 
@@ -129,9 +129,9 @@ def run(ops, deps, groups):
 
 
 def main():
-    folder, chunks = sys.argv[1], int(sys.argv[3]) if len(sys.argv) > 3 else 1
+    folder, chunks, steps = sys.argv[1], *(int(x) for x in (sys.argv[2:] + ["1", "3"][len(sys.argv) - 2:]))
     noise, origin, events = Noise(), 0, []
-    for step in STEPS:
+    for step in range(10, 10 + steps):
         ops, deps, groups = step_of(noise, chunks)
         start, end = run(ops, deps, groups)
         for (d, s, name, n), (_, _, chunk, mb) in ops.items():

@@ -161,9 +161,14 @@ static bool find_steps(straggler_making *m, const step_set *steps) {
   straggler *s = m->s;
   item *x = NEWN(m->tmp, item, t->n + 1);
   const u32 n = collect(m, steps, x);
-  if (!n)
-    return straggler_unfit(m,
-                           steps->n ? "it has no operation of these steps" : "it has no operation of a step");
+  if (!n) {
+    straggler_unfit(m, steps->n ? "it has no operation of these steps" : "it has no operation of a step");
+    u32 least = TRACE_NONE, most = 0;
+    for (u32 e = 0; e < t->n; e++)
+      if (t->step[e] != TRACE_NONE) least = MIN(least, t->step[e]), most = MAX(most, t->step[e]);
+    if (least != TRACE_NONE) diag_hint(m->c, "its steps go from %u to %u", least, most);
+    return false;
+  }
   u32 distinct = 1;
   for (u32 k = 1; k < n; k++) distinct += x[k].step != x[k - 1].step;
   range *r = NEWN(m->tmp, range, distinct);

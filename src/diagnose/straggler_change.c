@@ -26,27 +26,39 @@ static bool changes(const straggler *s, const change *x, u32 node) {
   return true;
 }
 
-// The first part of a change that nothing of this job fits.
-static void tell_unknown(ctx *c, const straggler *s, const change_term *t) {
+// What a change names and this job does not have: a name, or a number of all that it lists.
+static bool known(ctx *c, const straggler *s, const change_term *t) {
   static const char *const name[] = {"worker", "rank", "stage", "data rank", "microbatch"};
-  if (t->what == WHAT_NAME) {
-    near_name near = near_to(t->name, strlen(t->name));
-    diag(c, E_USAGE, t->at, "no operation of this job is called '%s'", t->name);
-    for (u32 k = 0; k < STRAGGLER_TYPES; k++)
-      if (s->count[k]) near_try(&near, straggler_types[k].name);
-    if (near.name)
-      diag_hint(c, "did you mean %s?", near.name);
-    else
-      diag_hint(c, "`heddle trace blame` lists the operations");
-    return;
+  near_name near = near_to(t->name ? t->name : "", t->name ? strlen(t->name) : 0);
+  u32 most = 0, unknown = 0;
+  bool any = t->what != WHAT_NAME;
+  for (u32 k = 0; k < STRAGGLER_TYPES && t->what == WHAT_NAME; k++) {
+    if (!s->count[k]) continue;
+    any |= change_name_matches(t->name, straggler_types[k].name);
+    near_try(&near, straggler_types[k].name);
   }
-  u32 most = 0;
-  for (u32 k = 0; k < s->n; k++) {
-    const u32 of = s->node[k].worker == TRACE_NONE ? TRACE_NONE : number_of(s, t->what, &s->node[k]);
-    if (of != TRACE_NONE) most = MAX(most, of);
+  for (u32 i = 0; i < t->is.n; i++) {
+    bool found = false;
+    for (u32 k = 0; k < s->n; k++) {
+      const u32 of = s->node[k].worker == TRACE_NONE ? TRACE_NONE : number_of(s, t->what, &s->node[k]);
+      if (of == TRACE_NONE) continue;
+      found |= t->is.from[i] <= of && of <= t->is.to[i];
+      most = MAX(most, of);
+    }
+    if (!found && any) any = false, unknown = t->is.from[i];
   }
-  diag(c, E_USAGE, t->at, "this job has no %s %u", name[t->what], t->is.from[0]);
-  diag_hint(c, "they go from 0 to %u", most);
+  if (any) return true;
+  if (t->what != WHAT_NAME) {
+    diag(c, E_USAGE, t->at, "this job has no %s %u", name[t->what], unknown);
+    diag_hint(c, "they go from 0 to %u", most);
+    return false;
+  }
+  diag(c, E_USAGE, t->at, "no operation of this job is called '%s'", t->name);
+  if (near.name)
+    diag_hint(c, "did you mean %s?", near.name);
+  else
+    diag_hint(c, "`heddle trace blame` lists the operations");
+  return false;
 }
 
 void straggler_mark(const straggler *s, const change *x, u8 *touched) {
@@ -56,6 +68,8 @@ void straggler_mark(const straggler *s, const change *x, u8 *touched) {
 
 u32 straggler_apply(ctx *c, const straggler *s, const change *x, i64 *dur_ps) {
   u32 touched = 0;
+  for (u32 k = 0; k < x->nterms; k++)
+    if (!known(c, s, &x->term[k])) return 0;
   for (u32 k = 0; k < s->n; k++) {
     if (!changes(s, x, k)) continue;
     touched++;
@@ -70,14 +84,6 @@ u32 straggler_apply(ctx *c, const straggler *s, const change *x, i64 *dur_ps) {
     }
   }
   if (touched) return touched;
-  for (u32 t = 0; t < x->nterms; t++) {
-    bool any = false;
-    for (u32 k = 0; k < s->n && !any; k++)
-      any = s->node[k].worker != TRACE_NONE && matches(s, &x->term[t], &s->node[k]);
-    if (any) continue;
-    tell_unknown(c, s, &x->term[t]);
-    return 0;
-  }
   diag(c, E_USAGE, x->at, "no operation of this job is all of that");
   diag_hint(c, "leave out a part of '%s'", x->text);
   return 0;
