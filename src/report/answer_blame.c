@@ -44,13 +44,13 @@ static const char *verdict(const blaming *x) {
   if (b->replayed_ps < 1.03 * b->ideal_ps)
     return arena_printf(x->a, "nobody is late: a step takes %.1f %% longer than the ideal one",
                         100 * (b->replayed_ps / b->ideal_ps - 1));
-  if (explains(b, b->workers_repaired_ps) >= 0.5) {
-    if (b->nslow == 1)
-      return costs(x, straggler_worker_name(x->a, s, b->slowest[0]), b->worker[b->slowest[0]]);
+  const u32 slowest = b->slowest[0];
+  if (explains(b, b->worker[slowest].repaired_ps) >= 0.5)
+    return costs(x, straggler_worker_name(x->a, s, slowest), b->worker[slowest]);
+  if (explains(b, b->workers_repaired_ps) >= 0.5)
     return arena_printf(x->a, "%u of %u workers, first %s, cost %.0f %% of the step", b->nslow, s->nworkers,
-                        straggler_worker_name(x->a, s, b->slowest[0]),
+                        straggler_worker_name(x->a, s, slowest),
                         100 * (b->replayed_ps - b->workers_repaired_ps) / b->replayed_ps);
-  }
   const u32 stage = best_of(b->stage, s->nstages), data = best_of(b->data, s->ndata),
             op = best_of(b->type, b->ngroups);
   const bool by_stage = b->stage[stage].repaired_ps <= b->data[data].repaired_ps;

@@ -77,7 +77,7 @@ void cell_print(const cell *x, strbuf *b) {
       put_digits(b, x->u.x, 4);
     sb_put(b, "/s");
     break;
-  case CELL_SHARE: sb_fmt(b, "%.1f %%", fabs(x->u.x) < 0.0005 ? 0 : 100 * x->u.x); break;
+  case CELL_SHARE: sb_fmt(b, "%.1f %%", 100 * x->u.x); break;
   case CELL_TIMES:
     put_digits(b, x->u.x, 3);
     sb_char(b, 'x');

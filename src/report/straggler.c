@@ -11,8 +11,7 @@ void report_straggler(report *r, const straggler *s, const char *path) {
   report_line(r, "job", "%u data ranks x %u stages, %u microbatches, %u steps of %u operations", s->ndata,
               s->nstages, s->nmicro, s->nsteps, s->nops);
   if (s->left_out)
-    report_line(r, "", "%u steps are left out: they have other operations, or another order of computation",
-                s->left_out);
+    report_line(r, "", "%u steps left out: other operations, or another order of computation", s->left_out);
   report_fact(r, "workers", NULL, cell_i(CELL_INT, s->nworkers));
   report_fact(r, "data_ranks", NULL, cell_i(CELL_INT, s->ndata));
   report_fact(r, "stages", NULL, cell_i(CELL_INT, s->nstages));
