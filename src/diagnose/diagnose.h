@@ -127,6 +127,8 @@ straggler *straggler_new(ctx *c, arena *a, const trace *t, sym file, const step_
 // From the one file of a job. steps: as step_set_parse takes them. NULL and diagnostics, also if there are several files
 // or they are of another format.
 straggler *straggler_of_job(job *j, arena *a, const char *steps);
+// No operation may take longer: a sum over a step must fit.
+static inline i64 straggler_longest(const straggler *s) { return INT64_MAX / 2 / ((i64)s->n + 1); }
 // Times of all steps if node k of step s takes dur_ps[s * n + k], none below 0.
 void straggler_replay(const straggler *s, const i64 *dur_ps, i64 *step_ps);
 double straggler_mean(const straggler *s, const i64 *step_ps);

@@ -10,6 +10,8 @@
 #include "sim/sim.h"
 #include <stdlib.h>
 
+enum { CHUNKS = 256 }; // of a worker: more is a mistake of the file
+
 const straggler_type_row straggler_types[STRAGGLER_TYPES] = {
 #define OPERATION(id, name, is, flags, comm, over) {name, (flags)&TRACE_COMM},
 #include "trace/straggler.def"
@@ -190,15 +192,21 @@ static bool find_steps(straggler_making *m, const step_set *steps) {
   for (u32 k = 0; k < m->nops; k++) {
     const item *o = &x[r[0].from + k];
     const u32 slot = o->worker * STRAGGLER_TYPES + o->type;
-    m->op[k] = (straggler_node){.worker = o->worker,
-                                .type = (u8)o->type,
-                                .seq = m->first[slot + 1],
-                                .microbatch = t->microbatch[o->event],
-                                .chunk = t->chunk[o->event]};
+    m->op[k] =
+        (straggler_node){.worker = o->worker,
+                         .type = (u8)o->type,
+                         .seq = m->first[slot + 1],
+                         .microbatch = o->type <= STRAGGLER_BACKWARD ? t->microbatch[o->event] : TRACE_NONE,
+                         .chunk = t->chunk[o->event]};
     m->first[slot + 1]++;
     s->count[o->type]++;
-    if (o->type <= STRAGGLER_BACKWARD && m->op[k].chunk != TRACE_NONE && m->op[k].chunk < 1 << 20)
-      m->nchunks = MAX(m->nchunks, m->op[k].chunk + 1);
+    if (o->type > STRAGGLER_BACKWARD) continue;
+    const u32 chunk = m->op[k].chunk, mb = m->op[k].microbatch;
+    if (chunk != TRACE_NONE && chunk >= CHUNKS)
+      return straggler_unfit(m, "model chunk %u of a worker", chunk);
+    if (mb != TRACE_NONE && mb >= m->nops)
+      return straggler_unfit(m, "microbatch %u of a step of %u operations", mb, m->nops);
+    if (chunk != TRACE_NONE) m->nchunks = MAX(m->nchunks, chunk + 1);
   }
   for (u32 k = 0; k < s->nworkers * STRAGGLER_TYPES; k++) m->first[k + 1] += m->first[k];
   m->nchunks = MAX(m->nchunks, 1);
@@ -207,7 +215,7 @@ static bool find_steps(straggler_making *m, const step_set *steps) {
 }
 
 // ---- durations ------------------------------------------------------------------------------------------
-static void set_recorded(straggler_making *m) {
+static bool set_recorded(straggler_making *m) {
   straggler *s = m->s;
   const trace *t = m->t;
   i64 *dur = ZNEWN(m->a, i64, (size_t)s->nsteps * s->n), *there = NEWN(m->tmp, i64, m->ngroups + 1);
@@ -218,11 +226,14 @@ static void set_recorded(straggler_making *m) {
       if (m->group[k] != TRACE_NONE) there[m->group[k]] = MAX(there[m->group[k]], t->start_ps[e[k]]);
     for (u32 k = 0; k < m->nops; k++) {
       i64 d = t->dur_ps[e[k]];
-      if (m->group[k] != TRACE_NONE) d = MAX(t->start_ps[e[k]] + d - there[m->group[k]], 0);
+      if (m->group[k] != TRACE_NONE) d = MAX(t->start_ps[e[k]] - there[m->group[k]] + d, 0);
+      if (d > straggler_longest(s))
+        return straggler_unfit(m, "an operation of step %u takes days", s->step[i]);
       dur[(size_t)i * s->n + m->node[k]] = d;
     }
   }
   s->recorded_ps = dur;
+  return true;
 }
 
 static int by_size(const void *x, const void *y) {
@@ -255,9 +266,10 @@ static void set_ideal(straggler_making *m) {
 straggler *straggler_new(ctx *c, arena *a, const trace *t, sym file, const step_set *steps) {
   static const step_set all;
   straggler_making m = {.c = c, .a = a, .tmp = arena_new(), .file = file, .t = t, .s = NEW(a, straggler)};
-  const bool ok = find_workers(&m) && find_steps(&m, steps ? steps : &all) && straggler_link(&m);
+  const bool ok =
+      find_workers(&m) && find_steps(&m, steps ? steps : &all) && straggler_link(&m) && set_recorded(&m);
   if (ok) {
-    set_recorded(&m), set_ideal(&m);
+    set_ideal(&m);
     for (u32 k = 0; k < m.s->n; k++) {
       const u32 mb = m.s->node[k].microbatch;
       if (m.s->node[k].worker != TRACE_NONE && mb != TRACE_NONE) m.s->nmicro = MAX(m.s->nmicro, mb + 1);

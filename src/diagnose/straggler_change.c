@@ -67,6 +67,7 @@ void straggler_mark(const straggler *s, const change *x, u8 *touched) {
 }
 
 u32 straggler_apply(ctx *c, const straggler *s, const change *x, i64 *dur_ps) {
+  const double most = (double)straggler_longest(s);
   u32 touched = 0;
   for (u32 k = 0; k < x->nterms; k++)
     if (!known(c, s, &x->term[k])) return 0;
@@ -75,6 +76,12 @@ u32 straggler_apply(ctx *c, const straggler *s, const change *x, i64 *dur_ps) {
     touched++;
     for (u32 i = 0; i < s->nsteps; i++) {
       i64 *d = &dur_ps[(size_t)i * s->n + k];
+      if (x->how == CHANGE_SCALE ? (double)*d * x->scale > most
+                                 : x->how == CHANGE_TIME && (double)x->ps > most) {
+        diag(c, E_USAGE, x->at, "an operation would take days");
+        diag_hint(c, "say less than in '%s'", x->text);
+        return 0;
+      }
       switch (x->how) {
       case CHANGE_IDEAL: *d = s->ideal_ps[k]; break;
       case CHANGE_MEDIAN: *d = s->median_ps[k]; break;

@@ -8,8 +8,8 @@ const char *straggler_worker_name(arena *a, const straggler *s, u32 worker) {
 
 void report_straggler(report *r, const straggler *s, const char *path) {
   report_fact(r, "timeline", "timeline", cell_text(path));
-  report_line(r, "job", "%u data ranks x %u stages, %u microbatches, %u steps of %u operations", s->ndata,
-              s->nstages, s->nmicro, s->nsteps, s->nops);
+  report_line(r, "job", "%u x %u workers (data ranks x stages), %u microbatches, %u steps of %u operations",
+              s->ndata, s->nstages, s->nmicro, s->nsteps, s->nops);
   if (s->left_out)
     report_line(r, "", "%u steps left out: other operations, or another order of computation", s->left_out);
   report_fact(r, "workers", NULL, cell_i(CELL_INT, s->nworkers));

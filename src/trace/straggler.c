@@ -104,6 +104,7 @@ typedef struct {
   VEC(worker) workers;
   u32 size[3], tensors; // data, stages, tensor as found; tensor ranks of the job, recorded or not
   u32 world_size;
+  double base_us; // that times are relative to; 0: they are as in the file
 } timeline;
 
 static u32 thread_of(timeline *l, i64 pid, i64 tid) {
@@ -124,9 +125,9 @@ static u32 count_of(const json *j) { // null and below 0: not said
   i64 k;
   return whole(j, &k) && k >= 0 && k < TRACE_NONE ? (u32)k : TRACE_NONE;
 }
-static bool ps_of(const json *j, i64 *ps) { // microseconds
-  if (!j || j->kind != JSON_NUM || fabs(j->num) > 4e12) return false;
-  *ps = (i64)llround(j->num * 1e6);
+static bool ps_of(const json *j, double base_us, i64 *ps) { // microseconds, within 23 days of the base
+  if (!j || j->kind != JSON_NUM || fabs(j->num - base_us) > 2e12) return false;
+  *ps = (i64)llround((j->num - base_us) * 1e6);
   return true;
 }
 
@@ -137,7 +138,8 @@ static bool take_name(timeline *l, const json *j, i64 pid, i64 tid) {
   int used = 0;
   if (sscanf(name->str, "PP rank %u, TP rank %u, %n", &stage, &tensor, &used) < 2 || !used) return true;
   if (stage > 1 << 20 || tensor > 1 << 20) return false;
-  thread *t = &l->threads.v[thread_of(l, pid, tid)];
+  const u32 k = thread_of(l, pid, tid); // before the array is looked at: it may move
+  thread *t = &l->threads.v[k];
   t->named = true, t->stage = stage, t->tensor = tensor;
   t->kind = sym_of(l->x->c, name->str + used);
   return true;
@@ -160,8 +162,11 @@ static bool take(timeline *l, const json *j) { // false: not understood
     return !strcmp(name->str, "thread_name") && placed ? take_name(l, j, pid, tid) : true;
   l->x->about->events++;
   operation o = {.name = sym_of(l->x->c, name->str), .row = row_of(name->str), .seq = -1};
+  const json *ts = json_get(j, "ts");
+  if (!l->operations.n && ts && ts->kind == JSON_NUM && fabs(ts->num) > 1e12 && fabs(ts->num) < 9e15)
+    l->base_us = floor(ts->num); // since 1970
   if (strcmp(ph->str, "X") || !placed || pid > 1 << 20 || !args || args->kind != JSON_OBJ ||
-      !ps_of(json_get(j, "ts"), &o.start_ps) || !ps_of(json_get(j, "dur"), &o.dur_ps))
+      !ps_of(ts, l->base_us, &o.start_ps) || !ps_of(json_get(j, "dur"), 0, &o.dur_ps))
     return false;
   whole(json_get(args, "seq_id"), &o.seq);
   o.step = count_of(json_get(args, "step"));
@@ -343,6 +348,7 @@ static void put_processes(timeline *l) {
         (trace_process){.rank = (w->stage * l->size[0] + w->data) * l->tensors + w->tensor,
                         .world_size = l->world_size,
                         .pid = w->data,
+                        .base_ns = (i64)l->base_us * 1000,
                         .placed = true,
                         .data = w->data,
                         .stage = w->stage,

@@ -1,7 +1,7 @@
 ## A made-up job of 2 data ranks x 4 stages (tools/make-pipeline-trace.py): worker 3 computes 40 % slower.
 $ heddle trace blame examples/traces/pipeline
 timeline   examples/traces/pipeline/timeline.json.gz
-job        2 data ranks x 4 stages, 4 microbatches, 3 steps of 212 operations
+job        2 x 4 workers (data ranks x stages), 4 microbatches, 3 steps of 212 operations
 step       517.1 ms; 487.7 ms if every operation took what it does on average: 1.06x
 verdict    worker 3 (rank 3: stage 1, data rank 1) costs 8 % of the step; repairing it gains 6 % (484.3 ms instead of 517.1 ms)
 explained  by the slowest 3 % of workers (1) 111.3 % of what is lost, by the last stage 12.6 %
@@ -114,13 +114,13 @@ $ heddle trace blame examples/traces/pipeline --steps 11 --json
 }
 $ heddle trace blame tests/interleaved/timeline.json.gz | head -n 5
 timeline   tests/interleaved/timeline.json.gz
-job        2 data ranks x 4 stages, 4 microbatches, 1 step of 452 operations
+job        2 x 4 workers (data ranks x stages), 4 microbatches, 1 step of 452 operations
 step       439.6 ms; 387.9 ms if every operation took what it does on average: 1.13x
 verdict    worker 3 (rank 3: stage 1, data rank 1) costs 12 % of the step; repairing it gains 12 % (389.0 ms instead of 439.6 ms)
 explained  by the slowest 3 % of workers (1) 97.9 % of what is lost, by the last stage 11.0 %
 $ heddle trace whatif examples/traces/pipeline --set 'worker 3 = ideal' --set 'stage 1 forward-compute x 0.5' --set 'backward-send = 0'
 timeline  examples/traces/pipeline/timeline.json.gz
-job       2 data ranks x 4 stages, 4 microbatches, 3 steps of 212 operations
+job       2 x 4 workers (data ranks x stages), 4 microbatches, 3 steps of 212 operations
 step      517.1 ms
 
 change                         operations a step      step     change  faster
@@ -222,21 +222,18 @@ error[E0106]: 2 timelines: one has all workers of a job
 $ heddle trace blame README.md
 error[E0101]: cannot open README.md: No such file or directory
 [1]
-$ zcat examples/traces/pipeline/timeline.json.gz | head -c 60000 > timeline.json; heddle trace blame timeline.json | head -n 4
+$ zcat examples/traces/pipeline/timeline.json.gz | head -c 60000 > timeline.json; heddle trace blame timeline.json 2>&1 >/dev/null
 warning[W0102]: the file ends early: 365 events before that are used
   --> timeline.json
+$ heddle trace blame timeline.json 2>/dev/null | head -n 4
 timeline   timeline.json
-job        2 data ranks x 4 stages, 4 microbatches, 1 step of 212 operations
+job        2 x 4 workers (data ranks x stages), 4 microbatches, 1 step of 212 operations
            1 step left out: other operations, or another order of computation
 step       518.8 ms; 488.6 ms if every operation took what it does on average: 1.06x
 $ sed -i 's/"ts"/"at"/' timeline.json; heddle trace blame timeline.json
 error[E0106]: the timeline has no operation that can be read
   --> timeline.json
 [1]
-$ cp examples/traces/pipeline/timeline.json.gz timeline-x.json.gz; printf 'dp_size: 4\npp_size: 4\n' > meta-x.yaml; heddle trace blame timeline-x.json.gz | head -n 4
+$ cp examples/traces/pipeline/timeline.json.gz timeline-x.json.gz; printf 'dp_size: 4\npp_size: 4\n' > meta-x.yaml; heddle trace blame timeline-x.json.gz 2>&1 >/dev/null
 warning[W0101]: dp_size is 4, but the timeline has 2: that is used
   --> meta-x.yaml: dp_size
-timeline   timeline-x.json.gz
-job        2 data ranks x 4 stages, 4 microbatches, 3 steps of 212 operations
-step       517.1 ms; 487.7 ms if every operation took what it does on average: 1.06x
-verdict    worker 3 (rank 3: stage 1, data rank 1) costs 8 % of the step; repairing it gains 6 % (484.3 ms instead of 517.1 ms)
