@@ -21,5 +21,10 @@ struct report {
 void report_error(report *r, arena *a, const sim_result *s);
 void report_origins(report *r, arena *a, ctx *c, const sim_result *s);
 
+// straggler.c: what a pipelined job is, for every answer about it
+void report_straggler(report *r, const straggler *s, const char *path);
+const char *straggler_worker_name(arena *a, const straggler *s, u32 worker); // "worker 3 (rank 12: ..)"
+static inline cell cell_ps(double ps) { return cell_i(CELL_PS, (i64)(ps < 0 ? ps - 0.5 : ps + 0.5)); }
+
 void report_json(const report *r, strbuf *b);
 #endif

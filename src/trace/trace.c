@@ -11,7 +11,7 @@ static void grow(arena *a, trace *t) {
   const u32 cap = MAX(t->cap * 2, 64);
 #define GROW(col) (t->col = vec_grow(a, t->col, t->n, &(u32){t->cap}, cap, sizeof *t->col))
   GROW(lane), GROW(start_ps), GROW(dur_ps), GROW(name), GROW(is), GROW(flags);
-  GROW(cause), GROW(comm), GROW(step), GROW(microbatch), GROW(match);
+  GROW(cause), GROW(comm), GROW(step), GROW(microbatch), GROW(chunk), GROW(match);
 #undef GROW
   t->cap = cap;
 }
@@ -42,7 +42,7 @@ u32 trace_add(arena *a, trace *t, trace_is is, u32 lane, sym name, i64 start_ps,
   t->lane[e] = lane, t->start_ps[e] = start_ps, t->dur_ps[e] = dur_ps;
   t->name[e] = trace_name_of(a, t, name);
   t->is[e] = (u8)is, t->flags[e] = 0;
-  t->cause[e] = t->comm[e] = t->step[e] = t->microbatch[e] = TRACE_NONE;
+  t->cause[e] = t->comm[e] = t->step[e] = t->microbatch[e] = t->chunk[e] = TRACE_NONE;
   t->match[e] = 0;
   return e;
 }

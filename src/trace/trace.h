@@ -37,11 +37,13 @@ const char *trace_is_name(trace_is k); // "kernel"
 
 // A process is what has recorded: one clock.
 typedef struct {
-  u32 rank;       // in the job; TRACE_NONE: not said
-  u32 world_size; // 0: not said
-  i64 pid;        // -1: not said
-  sym host;       // 0: not said
-  sym device;     // kind of device, "NVIDIA A100-SXM4-80GB"; 0: not said
+  u32 rank;                // in the job; TRACE_NONE: not said
+  u32 world_size;          // 0: not said
+  i64 pid;                 // -1: not said
+  sym host;                // 0: not said
+  sym device;              // kind of device, "NVIDIA A100-SXM4-80GB"; 0: not said
+  bool placed;             // where it stands in the job is known:
+  u32 data, stage, tensor; // ranks of data, pipeline and tensor parallelism
   i64 base_ns; // times of its events are relative to this, ns since 1970 (or since the host started: then it is
                // below a year); 0: times are relative to nothing that others know
 } trace_process;
@@ -84,6 +86,7 @@ typedef struct {
   u32 *comm;       // index into comms; TRACE_NONE: none
   u32 *step;       // of training, as the recorder counts; TRACE_NONE: not said
   u32 *microbatch; // TRACE_NONE: not said
+  u32 *chunk;      // of the model, of those that its process has (virtual stages); TRACE_NONE: not said
   u32 *
       match; // events of one message or collective share it, if the file says which; 0: on its own or not said
   VEC(trace_process) processes;
@@ -98,7 +101,7 @@ enum { TRACE_COMM = 1, TRACE_BACKWARD = 2, TRACE_UPDATE = 4, TRACE_RECOMPUTE = 8
 // The number of the lane or name, made if need be.
 u32 trace_lane_of(arena *a, trace *t, u32 process, bool device, i64 of, i64 id);
 u32 trace_name_of(arena *a, trace *t, sym name);
-// One event more; its cause, comm, step, microbatch are TRACE_NONE, its match and flags 0. Returns its number.
+// One event more; its cause, comm, step, microbatch, chunk are TRACE_NONE, its match and flags 0. Returns its number.
 u32 trace_add(arena *a, trace *t, trace_is is, u32 lane, sym name, i64 start_ps, i64 dur_ps);
 static inline const trace_process *trace_process_of(const trace *t, u32 event) {
   return &t->processes.v[t->lanes.v[t->lane[event]].process];

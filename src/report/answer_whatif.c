@@ -1,0 +1,83 @@
+// answer_whatif.c - what the steps of a pipelined job would take with changes: each change by itself, and all together.
+#include "report/internal.h"
+#include <stdlib.h>
+
+typedef struct {
+  const straggler *s;
+  i64 *dur;
+  double before_ps;
+} trying;
+
+static void as_recorded(trying *t) {
+  memcpy(t->dur, t->s->recorded_ps, (size_t)t->s->nsteps * t->s->n * sizeof *t->dur);
+}
+
+static void put_change(report *r, const trying *t, const char *text, i64 touched, double after_ps) {
+  report_row(r, (cell[]){cell_text(text), cell_i(CELL_INT, touched), cell_ps(after_ps),
+                         cell_signed(cell_ps(after_ps - t->before_ps)),
+                         cell_x(CELL_TIMES, after_ps > 0 ? t->before_ps / after_ps : 1)});
+}
+
+static void put_steps(report *r, const straggler *s, const i64 *before, const i64 *after, u32 top) {
+  static const column cols[] = {
+      {"step", "step"}, {"replayed_ps", "now"}, {"changed_ps", "then"}, {"change_ps", "change"}};
+  report_gap(r);
+  report_table(r, "by_step", cols, COUNT_OF(cols));
+  for (u32 i = 0; i < s->nsteps; i++)
+    report_row(r, (cell[]){cell_i(CELL_INT, s->step[i]), cell_i(CELL_PS, before[i]),
+                           cell_i(CELL_PS, after[i]), cell_signed(cell_i(CELL_PS, after[i] - before[i]))});
+  report_top(r, top ? top : 5);
+}
+
+static bool answer(report *r, ctx *c, arena *a, const trace_ask *q, const straggler *s, const char *path,
+                   const change *x) {
+  static const column cols[] = {{"change", "change"},
+                                {"operations", "operations a step"},
+                                {"changed_ps", "step"},
+                                {"change_ps", "change"},
+                                {"times_faster", "faster"}};
+  trying t = {.s = s, .dur = NEWN(a, i64, (size_t)s->nsteps * s->n)};
+  i64 *before = NEWN(a, i64, s->nsteps), *after = NEWN(a, i64, s->nsteps);
+  straggler_replay(s, s->recorded_ps, before);
+  t.before_ps = straggler_mean(s, before);
+  report_straggler(r, s, path);
+  report_fact(r, "replayed_ps", "step", cell_ps(t.before_ps));
+  report_gap(r);
+  report_table(r, "changes", cols, COUNT_OF(cols));
+  for (u32 k = 0; k < q->nset; k++) {
+    as_recorded(&t);
+    const u32 touched = straggler_apply(c, s, &x[k], t.dur);
+    if (!touched) return false;
+    straggler_replay(s, t.dur, after);
+    put_change(r, &t, x[k].text, touched, straggler_mean(s, after));
+  }
+  if (q->nset > 1) {
+    as_recorded(&t);
+    u8 *any = ZNEWN(a, u8, s->n);
+    i64 touched = 0;
+    for (u32 k = 0; k < q->nset; k++) {
+      straggler_mark(s, &x[k], any);
+      straggler_apply(c, s, &x[k], t.dur);
+    }
+    for (u32 k = 0; k < s->n; k++) touched += any[k];
+    straggler_replay(s, t.dur, after);
+    put_change(r, &t, "all of them, in this order", touched, straggler_mean(s, after));
+  }
+  report_fact(r, "changed_ps", NULL, cell_ps(straggler_mean(s, after)));
+  put_steps(r, s, before, after, q->top);
+  return true;
+}
+
+bool answer_whatif(report *r, ctx *c, arena *a, const trace_ask *q) {
+  if (!q->nset) {
+    diag(c, E_USAGE, (loc){0}, "nothing is changed");
+    diag_hint(c, "say what would be different, such as --set 'worker 0 = ideal'");
+    return false;
+  }
+  change *x = NEWN(a, change, q->nset);
+  if (!changes_parse(c, a, q->nset, q->set, x)) return false;
+  job *j = job_open(c, a, q->npaths, q->path);
+  const straggler *s = j ? straggler_of_job(j, a, q->steps) : NULL;
+  job_close(j);
+  return s && answer(r, c, a, q, s, j->file[0].path, x);
+}
