@@ -89,6 +89,17 @@ typedef VEC(hang_finding) hang_findings;
 typedef VEC(hang_comm) hang_comms;
 bool ras_add(ctx *c, arena *a, sym file, const json *ras, hang_findings *found, hang_comms *comms);
 
+// ---- answers: hang.c ------------------------------------------------------------------------------------------
+typedef struct {
+  flight f; // its c and a are set
+  hang_findings ras;
+  hang_comms comms;
+} hang_input;
+// Adds the bytes of a file: a dump as JSON or as pickle, or RAS output. rank: by its name. text ends in NUL. False and a
+// diagnostic.
+bool hang_take(hang_input *x, sym file, u32 rank, const char *text, size_t n);
+hang *hang_of(hang_input *x); // after the last one; NULL and a diagnostic
+
 // ---- findings: hang.c, hang_pairs.c, hang_order.c ------------------------------------------------------------
 hang_ranks hang_ranks_of(arena *a, u32 n, const u32 *v); // sorted, each once
 const char *hang_who(arena *a, const hang_ranks *r);     // "rank 1", "ranks 0, 2, 3"

@@ -24,9 +24,7 @@ typedef struct {
   ctx *c;
   arena *a;
   VEC(file) files;
-  flight f;
-  hang_findings found;
-  hang_comms comms;
+  hang_input in;
 } work;
 
 // ---- files ------------------------------------------------------------------------------------------------------
@@ -91,20 +89,29 @@ static int by_rank(const void *x, const void *y) {
   return strcmp(a->path, b->path);
 }
 
+bool hang_take(hang_input *x, sym name, u32 rank, const char *text, size_t n) {
+  ctx *c = x->f.c;
+  arena *tmp = arena_new();
+  const json *j;
+  if (!is_json(text))
+    j = pickle_parse(c, tmp, name, (const u8 *)text, n);
+  else if (within(text, MIN(n, (size_t)START), "\"communicators\""))
+    j = ras_parse(c, tmp, name, text, n);
+  else
+    j = json_parse(c, tmp, name, text, n);
+  const bool ok =
+      j && (ras_is(j) ? ras_add(c, x->f.a, name, j, &x->ras, &x->comms) : flight_add(&x->f, name, rank, j));
+  arena_free(tmp);
+  return ok;
+}
+
 static bool read_one(work *w, const file *x) {
   arena *tmp = arena_new();
-  const sym name = sym_of(w->c, x->path);
   const char *text;
   size_t n;
-  bool cut, ok = trace_whole(w->c, tmp, x->path, FILE_LIMIT, &text, &n, &cut);
-  const json *j = NULL;
-  if (ok && !is_json(text))
-    j = pickle_parse(w->c, tmp, name, (const u8 *)text, n);
-  else if (ok)
-    j = within(text, MIN(n, (size_t)START), "\"communicators\"") ? ras_parse(w->c, tmp, name, text, n)
-                                                                 : json_parse(w->c, tmp, name, text, n);
-  ok = j &&
-       (ras_is(j) ? ras_add(w->c, w->a, name, j, &w->found, &w->comms) : flight_add(&w->f, name, x->rank, j));
+  bool cut;
+  const bool ok = trace_whole(w->c, tmp, x->path, FILE_LIMIT, &text, &n, &cut) &&
+                  hang_take(&w->in, sym_of(w->c, x->path), x->rank, text, n);
   arena_free(tmp);
   return ok;
 }
@@ -173,24 +180,23 @@ static sym op_of(ctx *c, const flight_entry *e) {
   return e->rank == e->src ? sym_fmt(c, "send to %u", e->dst) : sym_fmt(c, "recv from %u", e->src);
 }
 
-static void stands(const work *w, hang *h) {
-  const flight *f = &w->f;
-  standing *of = ZNEWN(w->a, standing, f->stands.n + 1);
+static void stands(const flight *f, hang *h) {
+  standing *of = ZNEWN(f->a, standing, f->stands.n + 1);
   hmap seen = {0};
   VEC(hang_stand) out = {0};
   typedef VEC(u32) ranks;
   ranks *in = NULL;
   for (u32 k = 0; k < f->stands.n; k++) of[k].s = &f->stands.v[k];
   find_entries(f, of);
-  in = arena_zalloc(w->a, (f->stands.n + 1) * sizeof *in);
+  in = arena_zalloc(f->a, (f->stands.n + 1) * sizeof *in);
   for (u32 k = 0; k < f->stands.n; k++) {
     const standing *x = &of[k];
     const u64 key = standing_key(x);
     u32 to, it = 0;
     if (!hmap_next(&seen, key, &it, &to)) {
-      hmap_add(w->a, &seen, key, to = out.n);
+      hmap_add(f->a, &seen, key, to = out.n);
       const flight_group *g = &f->groups.v[x->s->group];
-      hang_stand *s = vec_push(w->a, &out);
+      hang_stand *s = vec_push(f->a, &out);
       *s = (hang_stand){.group = g->name,
                         .desc = g->desc,
                         .completed = x->s->completed,
@@ -199,34 +205,49 @@ static void stands(const work *w, hang *h) {
                         .seq = -1,
                         .bytes = -1};
       if (x->e) {
-        s->op = op_of(w->c, x->e), s->seq = x->e->seq, s->at = x->e->at, s->bytes = x->e->bytes;
+        s->op = op_of(f->c, x->e), s->seq = x->e->seq, s->at = x->e->at, s->bytes = x->e->bytes;
         s->state = flight_state_name(x->e->state);
       }
     }
-    *vec_push(w->a, &in[to]) = x->s->rank;
+    *vec_push(f->a, &in[to]) = x->s->rank;
   }
-  for (u32 k = 0; k < out.n; k++) out.v[k].ranks = hang_ranks_of(w->a, in[k].n, in[k].v);
+  for (u32 k = 0; k < out.n; k++) out.v[k].ranks = hang_ranks_of(f->a, in[k].n, in[k].v);
   if (out.n) qsort(out.v, out.n, sizeof *out.v, by_ranks);
   h->nstands = out.n, h->stand = out.v;
 }
 
 // Ranks that groups name and that there is no dump of.
-static void count_ranks(const work *w, hang *h) {
+static void count_ranks(const flight *f, hang *h) {
   VEC(u32) all = {0};
-  const flight *f = &w->f;
-  for (u32 k = 0; k < f->dumps.n; k++) *vec_push(w->a, &all) = f->dumps.v[k].rank;
+  for (u32 k = 0; k < f->dumps.n; k++) *vec_push(f->a, &all) = f->dumps.v[k].rank;
   for (u32 g = 0; g < f->groups.n; g++)
-    for (u32 k = 0; k < f->groups.v[g].size; k++) *vec_push(w->a, &all) = f->groups.v[g].member[k];
-  const hang_ranks r = hang_ranks_of(w->a, all.n, all.v);
-  u32 n = 0, *none = NEWN(w->a, u32, r.n);
+    for (u32 k = 0; k < f->groups.v[g].size; k++) *vec_push(f->a, &all) = f->groups.v[g].member[k];
+  const hang_ranks r = hang_ranks_of(f->a, all.n, all.v);
+  u32 n = 0, *none = NEWN(f->a, u32, r.n);
   for (u32 k = 0; k < r.n; k++)
     if (!flight_dump_of(f, r.v[k])) none[n++] = r.v[k];
   h->dumps = f->dumps.n, h->ranks = r.n, h->no_dump = (hang_ranks){n, none};
 }
 
+hang *hang_of(hang_input *x) {
+  flight *f = &x->f;
+  if (!flight_done(f)) return NULL;
+  hang *h = NEW(f->a, hang);
+  hang_findings found = {0};
+  hang_collectives(f, f->a, &found, &h->collectives, &h->matched);
+  hang_pairs(f, f->a, &found, &h->messages);
+  hang_arrange(f, f->a, &found);
+  for (u32 k = 0; k < x->ras.n; k++) *vec_push(f->a, &found) = x->ras.v[k];
+  h->groups = f->groups.n, h->skipped = f->skipped;
+  h->nfound = found.n, h->found = found.v;
+  h->ncomms = x->comms.n, h->comm = x->comms.v;
+  count_ranks(f, h);
+  stands(f, h);
+  return h;
+}
+
 hang *hang_find(ctx *c, arena *a, u32 n, const char *const *paths) {
-  work w = {.c = c, .a = a, .f = {.c = c, .a = a}};
-  hang *h = NEW(a, hang);
+  work w = {.c = c, .a = a, .in.f = {.c = c, .a = a}};
   bool ok = true;
   for (u32 k = 0; k < n; k++) ok &= add_path(&w, paths[k]);
   if (!ok) return NULL;
@@ -238,17 +259,5 @@ hang *hang_find(ctx *c, arena *a, u32 n, const char *const *paths) {
     return NULL;
   }
   qsort(w.files.v, w.files.n, sizeof *w.files.v, by_rank);
-  if (!read_all(&w) || !flight_done(&w.f)) return NULL;
-  hang_findings ras = w.found;
-  w.found = (hang_findings){0};
-  hang_collectives(&w.f, a, &w.found, &h->collectives, &h->matched);
-  hang_pairs(&w.f, a, &w.found, &h->messages);
-  hang_arrange(&w.f, a, &w.found);
-  for (u32 k = 0; k < ras.n; k++) *vec_push(a, &w.found) = ras.v[k];
-  h->groups = w.f.groups.n, h->skipped = w.f.skipped;
-  h->nfound = w.found.n, h->found = w.found.v;
-  h->ncomms = w.comms.n, h->comm = w.comms.v;
-  count_ranks(&w, h);
-  stands(&w, h);
-  return h;
+  return read_all(&w) ? hang_of(&w.in) : NULL;
 }
