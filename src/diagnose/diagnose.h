@@ -65,6 +65,7 @@ typedef struct {
   sym at;      // where the first of `who` last called a communication: "train.py:41 train_step"; 0: not known
   i64 bytes;   // of the communication; -1: not known
   i64 when_ns; // when the first rank called it; RAS: 0
+  bool done;   // a mismatch in what was done all the same
   bool follows; // from an earlier finding: `who` waits there
 } hang_finding;
 // Ranks that stand alike in a group.

@@ -165,13 +165,13 @@ static bool open_at(const flight_entry *e, const flight_stand *s) {
 }
 
 // The entry that each stand is about: the first collective that is not done, else the first such message, else the last
-// collective. Entries lie in the order of groups and numbers, collectives first.
+// collective, else the last message. Entries lie in the order of groups and numbers, collectives first.
 static void find_entries(const flight *f, standing *of) {
   for (u32 k = 0; k < f->entries.n; k++) {
     const flight_entry *e = &f->entries.v[k];
     const flight_stand *s = flight_stand_of(f, e->group, e->rank);
     const flight_entry **at = &of[s - f->stands.v].e;
-    if (!open_at(*at, s) && (!e->p2p || open_at(e, s))) *at = e;
+    if (!open_at(*at, s) && (!e->p2p || !*at || (*at)->p2p || open_at(e, s))) *at = e;
   }
 }
 

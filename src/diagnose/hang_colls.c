@@ -12,9 +12,9 @@ typedef struct {
   hang_findings *found;
   u32 group;
   const flight_group *g;
-  const flight_entry *first, *end;        // collectives of the group, by number and rank
-  bool mismatch, missing, no_dump, stuck; // has one been found in this group?
-  bool past;                              // a mismatch in a collective that is done
+  const flight_entry *first, *end; // collectives of the group, by number and rank
+  bool mismatch, told;             // a mismatch, a number that is not done: has one been found in this group?
+  bool past;                       // a mismatch in a collective that is done
 } scan;
 
 // ---- what of two entries must be equal -----------------------------------------------------------------------
@@ -148,7 +148,7 @@ static const char *does(const scan *s, hang_kind kind, const flight_entry *e, co
 
 // Ranks differ in what key says. e: n entries of one number.
 static void tell_mismatch(scan *s, hang_kind kind, key_of *key, const flight_entry *e, u32 n,
-                          const flight_entry *like) {
+                          const flight_entry *like, bool done) {
   u32 *who = NEWN(s->a, u32, n), *rest = NEWN(s->a, u32, n), nwho = 0, nrest = 0;
   const flight_entry *odd = NULL;
   strbuf b = {.a = s->a};
@@ -182,8 +182,9 @@ static void tell_mismatch(scan *s, hang_kind kind, key_of *key, const flight_ent
       sb_put(&b, "; it is as many elements, so NCCL does not notice");
   }
   if (order) sb_fmt(&b, "; %s: %s", w.n == 1 ? "the order differs" : "the orders differ", order);
+  if (done) sb_put(&b, "; it was done all the same");
   hang_finding *x = tell(s, order ? HANG_ORDER : kind, like, sb_str(&b));
-  x->who = w, x->wait = r, x->at = odd->at;
+  x->who = w, x->wait = r, x->at = odd->at, x->done = done;
   s->mismatch = true;
 }
 
@@ -240,7 +241,9 @@ static void tell_waiting(scan *s, hang_kind kind, const flight_entry *like, hang
     text = arena_printf(s->a, "%s %s in %s; of %s, which must come to it, there is no dump",
                         hang_who(s->a, &wait), wait.n == 1 ? "waits" : "wait", op, hang_who(s->a, &who));
   else
-    text = arena_printf(s->a, "%s came to %s and it is not done", hang_who(s->a, &wait), op);
+    text = arena_printf(
+        s->a, "%s came to %s and it is not done%s", hang_who(s->a, &wait), op,
+        who.n ? arena_printf(s->a, "; %s may have come: the ring has lost it", hang_who(s->a, &who)) : "");
   hang_finding *x = tell(s, kind, like, text);
   x->who = kind == HANG_STUCK ? wait : who, x->wait = wait;
   x->at = kind == HANG_MISSING ? flight_dump_of(s->f, who.v[0])->last_at
@@ -248,26 +251,32 @@ static void tell_waiting(scan *s, hang_kind kind, const flight_entry *like, hang
                                : (sym){0};
 }
 
-// Ranks of the group that are not among e, the n that came: those that did not come, and those without a dump.
-static void absent(const scan *s, const flight_entry *e, u32 n, hang_ranks *missing, hang_ranks *no_dump) {
-  u32 *m = NEWN(s->a, u32, s->g->size - MIN(n, s->g->size)),
-      *d = NEWN(s->a, u32, s->g->size - MIN(n, s->g->size));
-  u32 nm = 0, nd = 0;
-  for (u32 k = 0, i = 0; k < s->g->size && nm + nd + n < s->g->size + 1; k++) {
+// Ranks of the group that are not among e, the n that came.
+typedef struct {
+  hang_ranks missing; // did not come
+  hang_ranks no_dump;
+  hang_ranks unknown; // may have come: the ring has lost all of this group
+} absence;
+static absence absent(const scan *s, const flight_entry *e, u32 n) {
+  const u32 size = s->g->size, most = size - MIN(n, size);
+  u32 *m = NEWN(s->a, u32, most), *d = NEWN(s->a, u32, most), *u = NEWN(s->a, u32, most), nm = 0, nd = 0,
+      nu = 0;
+  for (u32 k = 0, i = 0; k < size && nm + nd + nu < most; k++) {
     const u32 rank = s->g->sorted[k];
     while (i < n && e[i].rank < rank) i++;
     if (i < n && e[i].rank == rank) continue;
     const flight_dump *dump = flight_dump_of(s->f, rank);
-    if (!dump) {
-      d[nd++] = rank;
-      continue;
-    }
     const flight_stand *x = flight_stand_of(s->f, s->group, rank);
-    const bool came = x && x->enqueued >= e->seq;               // the ring has lost it
-    const bool unknown = (!x || x->enqueued < 0) && dump->lost; // or may have
-    if (!came && !unknown) m[nm++] = rank;
+    if (!dump)
+      d[nd++] = rank;
+    else if (x && x->enqueued >= e->seq)
+      continue; // it came, and the ring has lost it
+    else if ((!x || x->enqueued < 0) && dump->lost)
+      u[nu++] = rank;
+    else
+      m[nm++] = rank;
   }
-  *missing = (hang_ranks){nm, m}, *no_dump = (hang_ranks){nd, d};
+  return (absence){{nm, m}, {nd, d}, {nu, u}};
 }
 
 // One number of the group: e, the n entries of it. True: it matches on all ranks that there are dumps of.
@@ -289,27 +298,24 @@ static bool scan_number(scan *s, const flight_entry *e, u32 n) {
       continue;
     ok = false;
     if (s->mismatch || (!nwait && s->past)) continue;
-    tell_mismatch(s, rule[k].kind, rule[k].key, e, n, like);
-    if (!nwait) s->mismatch = false, s->past = true; // it went on all the same
+    tell_mismatch(s, rule[k].kind, rule[k].key, e, n, like, !nwait);
+    if (!nwait) s->mismatch = false, s->past = true;
   }
-  if (s->mismatch || s->missing || !nwait) return ok;
-  hang_ranks missing = {0}, no_dump = {0};
-  if (n < s->g->size) absent(s, e, n, &missing, &no_dump);
+  if (s->mismatch || s->told || !nwait) return ok;
+  const absence x = n < s->g->size ? absent(s, e, n) : (absence){0};
   const hang_ranks w = {nwait, wait};
-  if (missing.n && !s->missing) {
-    tell_waiting(s, HANG_MISSING, first, missing, w);
-    s->missing = true;
-  } else if (no_dump.n && !s->no_dump) {
-    tell_waiting(s, HANG_NO_DUMP, first, no_dump, w);
-    s->no_dump = true;
-  } else if (!missing.n && !no_dump.n && nwait < n) {
+  s->told = true; // what comes after the first number that is not done follows from it
+  if (x.missing.n) {
+    tell_waiting(s, HANG_MISSING, first, x.missing, w);
+  } else if (x.no_dump.n) {
+    tell_waiting(s, HANG_NO_DUMP, first, x.no_dump, w);
+  } else if (nwait < n) {
     tell_state(s, e, n);
     return false;
-  } else if (!missing.n && !no_dump.n && nwait == s->g->size && !s->stuck && !s->no_dump) {
-    tell_waiting(s, HANG_STUCK, first, (hang_ranks){0}, w);
-    s->stuck = true;
+  } else {
+    tell_waiting(s, HANG_STUCK, first, x.unknown, w);
   }
-  return ok && !missing.n;
+  return ok && !x.missing.n;
 }
 
 void hang_collectives(const flight *f, arena *a, hang_findings *found, u32 *numbers, u32 *matched) {

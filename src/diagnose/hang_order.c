@@ -2,8 +2,8 @@
 //
 // Idea: a rank that did not come to one communication and waits in another makes the first a consequence of the second.
 // So findings are the nodes of a graph; an edge leads from a communication to one in which a rank that it lacks waits.
-// Where edges form a cycle, the ranks wait for each other, and that is the cause of all of them. Waiting for the
-// device or the network (STUCK) is no cause where one of the ranks waits in something that is told otherwise.
+// Where edges form a cycle, the ranks wait for each other, and that is the cause of all of them. A communication that
+// all came to and that is not done (STUCK) is told if others follow from it, or if none of its ranks waits elsewhere.
 #include "diagnose/flight.h"
 #include <stdlib.h>
 
@@ -14,6 +14,7 @@ typedef struct {
   VEC(u32) * waits; // by rank, as far as found: findings that it waits in
   hmap by_rank;     // rank + 1 as hash -> index into waits
   u8 *colour;       // 0 not seen, 1 on the path, 2 done
+  bool *cause;      // does another follow from it?
   u32 *path, *edge; // findings of the path; which edge of each is next
   u32 npath;
 } graph;
@@ -39,14 +40,14 @@ static hang_finding *next_of(const graph *g, const hang_finding *x, u32 *at, u32
 
 static void index_waits(graph *g) {
   u32 n = 0;
-  for (u32 k = 0; k < g->found->n; k++) n += g->found->v[k].wait.n;
+  for (u32 k = 0; k < g->found->n; k++) n += g->found->v[k].wait.n + g->found->v[k].who.n;
   g->waits = arena_zalloc(g->a, (n + 1) * sizeof *g->waits);
   u32 lists = 0;
   for (u32 k = 0; k < g->found->n; k++) {
     const hang_finding *x = &g->found->v[k];
-    if (x->kind == HANG_STUCK) continue;
-    for (u32 i = 0; i < x->wait.n; i++) {
-      const u64 h = hash_u64(x->wait.v[i], 7); // one to one
+    const bool all = x->kind >= HANG_ORDER && x->kind <= HANG_DTYPE; // those who differ wait, too
+    for (u32 i = 0; !x->done && i < x->wait.n + (all ? x->who.n : 0); i++) {
+      const u64 h = hash_u64(i < x->wait.n ? x->wait.v[i] : x->who.v[i - x->wait.n], 7); // one to one
       u32 it = 0, list;
       if (!hmap_next(&g->by_rank, h, &it, &list)) hmap_add(g->a, &g->by_rank, h, list = lists++);
       *vec_push(g->a, &g->waits[list]) = k;
@@ -100,6 +101,7 @@ static void walk(graph *g, u32 root) {
     }
     g->found->v[k].follows = true;
     const u32 to = (u32)(y - g->found->v);
+    g->cause[to] = true;
     if (!lacks(y) || g->colour[to] == 2) continue;
     if (g->colour[to] == 0) {
       g->path[g->npath] = to, g->edge[g->npath++] = 0, g->colour[to] = 1;
@@ -123,25 +125,32 @@ static int by_cause(const void *p, const void *q) {
   return strcmp(x->text, y->text);
 }
 
+// Does a rank that waits in x wait in something that is told otherwise?
+static bool behind(const graph *g, const hang_finding *x) {
+  for (u32 i = 0; i < x->wait.n; i++) {
+    u32 it = 0, list;
+    if (!hmap_next(&g->by_rank, hash_u64(x->wait.v[i], 7), &it, &list)) continue;
+    for (u32 n = 0; n < g->waits[list].n; n++)
+      if (g->found->v[g->waits[list].v[n]].kind != HANG_STUCK) return true;
+  }
+  return false;
+}
+
 void hang_arrange(const flight *f, arena *a, hang_findings *found) {
   graph g = {.f = f, .a = a, .found = found};
   const u32 n = found->n;
   index_waits(&g);
-  g.colour = ZNEWN(a, u8, n + 1);
+  g.colour = ZNEWN(a, u8, n + 1), g.cause = ZNEWN(a, bool, n + 1);
   g.path = NEWN(a, u32, n + 1), g.edge = NEWN(a, u32, n + 1);
   vec_reserve(a, found, 2 * n + 1); // cycles are added while the others are pointed to
   for (u32 k = 0; k < n; k++)
     if (lacks(&found->v[k]) && !g.colour[k]) walk(&g, k);
   u32 kept = 0;
-  for (u32 k = 0; k < found->n;
-       k++) { // what waits for the device behind something else is no finding of its own
-    const hang_finding *x = &found->v[k];
-    bool behind = false;
-    u32 it, list;
-    for (u32 i = 0; x->kind == HANG_STUCK && i < x->wait.n && !behind; i++)
-      it = 0, behind = hmap_next(&g.by_rank, hash_u64(x->wait.v[i], 7), &it, &list);
-    if (!behind) found->v[kept++] = *x;
-  }
+  bool *drop = ZNEWN(a, bool, found->n + 1);
+  for (u32 k = 0; k < n; k++)
+    drop[k] = found->v[k].kind == HANG_STUCK && !g.cause[k] && behind(&g, &found->v[k]);
+  for (u32 k = 0; k < found->n; k++)
+    if (!drop[k]) found->v[kept++] = found->v[k];
   found->n = kept;
   if (kept) qsort(found->v, kept, sizeof *found->v, by_cause);
 }

@@ -30,6 +30,8 @@ typedef struct {
   hang_findings *found;
   const message *send, *recv;
   u32 nsend, nrecv;
+  bool lost; // a ring has lost its beginning: which send meets which receive is a guess where both are done
+  bool past; // a mismatch in what is done has been told
 } pair;
 
 static bool waits(const message *m, u32 n, u32 k) { return k < n && m[k].e->state != FLIGHT_COMPLETED; }
@@ -77,7 +79,7 @@ static void tell_alone(const pair *p, const flight_entry *e, i64 number) {
 }
 
 // Both sides are there. True: something is wrong.
-static bool tell_both(const pair *p, const flight_entry *s, const flight_entry *r, i64 number) {
+static bool tell_both(pair *p, const flight_entry *s, const flight_entry *r, i64 number) {
   const ctx *c = p->f->c;
   const bool both_done = s->state == FLIGHT_COMPLETED && r->state == FLIGHT_COMPLETED;
   const char *of =
@@ -85,30 +87,38 @@ static bool tell_both(const pair *p, const flight_entry *s, const flight_entry *
   const sym given = s->in.i ? s->in : s->out, wanted = r->out.i ? r->out : r->in;
   const i64 ngiven = s->in.i ? s->nin : s->nout, nwanted = r->out.i ? r->nout : r->nin;
   const sym gives = s->in_type.i ? s->in_type : s->out_type, wants = r->out_type.i ? r->out_type : r->in_type;
+  if (both_done && (p->lost || p->past)) return false;
   if (ngiven != nwanted) {
     tell(p, HANG_SIZE, s, number, r->rank, s->rank, r->at,
          arena_printf(p->a, "%s: %s is sent, %s is received", of, sym_str(c, given), sym_str(c, wanted)));
-    return true;
+    p->found->v[p->found->n - 1].done = p->past = both_done;
+    return !both_done;
   }
   if (gives.i && wants.i && gives.i != wants.i) {
     tell(p, HANG_DTYPE, s, number, r->rank, s->rank, r->at,
          arena_printf(p->a, "%s: %s is sent, %s is received", of, sym_str(c, gives), sym_str(c, wants)));
-    return true;
+    p->found->v[p->found->n - 1].done = p->past = both_done;
+    return !both_done;
   }
   if (both_done) return false;
   const flight_entry *e = s->state == FLIGHT_COMPLETED ? r : s;
-  if (s->state == r->state || e == s) // a send may be done before its receive
-    tell(p, HANG_STUCK, e, number, e->rank, e->rank, e->at,
-         arena_printf(p->a, "%s: both ranks came and it is not done", of));
-  return s->state == r->state || e == s;
+  if (e == r) return false; // a send may be done before its receive
+  tell(p, HANG_STUCK, e, number, e->rank, e->rank, e->at,
+       arena_printf(p->a, "%s: both ranks came and it is not done", of));
+  if (r->state != FLIGHT_COMPLETED) {
+    hang_finding *x = &p->found->v[p->found->n - 1];
+    x->who = x->wait = hang_ranks_of(p->a, 2, (u32[]){s->rank, r->rank});
+  }
+  return true;
 }
 
-static void scan_pair(const pair *p) {
+static void scan_pair(pair *p) {
   const u32 rank[2] = {p->nsend ? p->send->e->src : p->recv->e->src,
                        p->nsend ? p->send->e->dst : p->recv->e->dst};
   const flight_dump *d[2] = {flight_dump_of(p->f, rank[0]), flight_dump_of(p->f, rank[1])};
   u32 skip_s = 0, skip_r = 0;
-  if ((d[0] && d[0]->lost) || (d[1] && d[1]->lost)) {
+  p->lost = (d[0] && d[0]->lost) || (d[1] && d[1]->lost);
+  if (p->lost) {
     const u32 ds = done(p->send, p->nsend), dr = done(p->recv, p->nrecv);
     if (!d[0] || !d[1] || !ds ||
         !dr) { // no message that both know: what waits on one side is told of it alone

@@ -35,7 +35,10 @@ static void add_facts(report *r, arena *a, const hang *h) {
 
 static void add_counts(report *r, arena *a, const hang *h) {
   if (h->dumps) {
-    report_line(r, "dumps", "%u of %u ranks%s%s", h->dumps, h->ranks, h->no_dump.n ? "; none of " : "",
+    report_line(r, "dumps", "%u of %u ranks%s%s", h->dumps, h->ranks,
+                h->no_dump.n == 1 ? "; none of rank "
+                : h->no_dump.n    ? "; none of ranks "
+                                  : "",
                 hang_ranks_text(a, &h->no_dump, 12));
     report_line(r, "recorded", "%u collectives in %u groups, %u of them alike on all ranks%s", h->collectives,
                 h->groups, h->matched, h->messages ? arena_printf(a, "; %u messages", h->messages) : "");
@@ -48,7 +51,7 @@ static void add_findings(report *r, ctx *c, arena *a, const hang *h, u32 top) {
                                 {"description", NULL}, {"collective", "what"}, {"number", "number"},
                                 {"ranks", NULL},       {NULL, "ranks"},        {"others", NULL},
                                 {NULL, "others"},      {"size_bytes", "size"}, {"at", "last at"},
-                                {"follows", NULL},     {"pytorch", NULL},      {"text", NULL}};
+                                {"follows", NULL},     {"known_as", NULL},     {"text", NULL}};
   report_table(r, "findings", cols, COUNT_OF(cols));
   for (u32 k = 0; k < h->nfound; k++) {
     const hang_finding *x = &h->found[k];

@@ -104,8 +104,9 @@ TEST(hang_ring_of_other_groups) {
     for (i64 k = 50; k <= 52; k++) reduce(&b, 1, k, "c");
     end(&b);
     const hang *h = answer(&b);
-    CHECK_EQ_I64(h->nfound, lost ? 0 : 1);
-    if (!lost) check(h, 0, HANG_MISSING, 1, "1", "0");
+    CHECK_EQ_I64(h->nfound, 1);
+    check(h, 0, lost ? HANG_STUCK : HANG_MISSING, 1, lost ? "0" : "1", "0");
+    CHECK(!strstr(h->found[0].text, "rank 1 may have come") == !lost);
     close_bed(&b);
   }
 }
@@ -154,6 +155,33 @@ TEST(hang_all_came_behind_another) {
   const hang *h = answer(&b);
   CHECK_EQ_I64(h->nfound, 1);
   check(h, 0, HANG_MISSING, 1, "2", "0");
+  close_bed(&b);
+}
+
+// The first number that is not done counts: that a rank's program is further behind in later ones follows from it.
+TEST(hang_ahead) {
+  bed b = open_bed();
+  for (u32 r = 0; r < 2; r++) {
+    begin(&b, r, "0,1");
+    for (i64 k = 1; k <= (r ? 6 : 9); k++) reduce(&b, 0, k, k < 5 ? "c" : "s");
+    end(&b);
+  }
+  const hang *h = answer(&b);
+  CHECK_EQ_I64(h->nfound, 1);
+  check(h, 0, HANG_STUCK, 5, "0, 1", "0, 1");
+  close_bed(&b);
+}
+
+// Rank 2 waits in group 1 for rank 0, which is in a collective of group 0 that all came to: that is the cause.
+TEST(hang_behind_all_came) {
+  bed b = open_bed();
+  for (u32 r = 0; r < 2; r++) begin(&b, r, "0,1|0,2"), reduce(&b, 0, 1, "r"), end(&b);
+  begin(&b, 2, "0,1|0,2"), reduce(&b, 1, 1, "r"), end(&b);
+  const hang *h = answer(&b);
+  CHECK_EQ_I64(h->nfound, 2);
+  check(h, 0, HANG_STUCK, 1, "0, 1", "0, 1");
+  check(h, 1, HANG_MISSING, 1, "0", "2");
+  CHECK(h->found[1].follows);
   close_bed(&b);
 }
 
@@ -238,6 +266,25 @@ TEST(hang_coalesced) {
     CHECK_STR(h->stand[0].state, "completed");
     close_bed(&b);
   }
+}
+
+// What was done all the same is told once, and blocks nobody.
+TEST(hang_done_all_the_same) {
+  bed b = open_bed();
+  for (u32 r = 0; r < 2; r++) {
+    begin(&b, r, "0,1");
+    for (i64 k = 1; k <= 3; k++)
+      entry(&b, 0, "all_reduce", k, r ? "[2, 2]" : "[4]", r ? "[2, 2]" : "[4]", "float32", "c");
+    if (!r) reduce(&b, 0, 4, "s");
+    end(&b);
+  }
+  const hang *h = answer(&b);
+  CHECK_EQ_I64(h->nfound, 2);
+  check(h, 0, HANG_SIZE, 1, "1", "0");
+  CHECK(h->found[0].done && strstr(h->found[0].text, "as many elements"));
+  check(h, 1, HANG_MISSING, 4, "1", "0");
+  CHECK(!h->found[1].follows);
+  close_bed(&b);
 }
 
 TEST(hang_messages) {
