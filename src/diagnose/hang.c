@@ -254,8 +254,8 @@ hang *hang_find(ctx *c, arena *a, u32 n, const char *const *paths) {
   if (!w.files.n) {
     diag(c, E_TRACE, (loc){0}, "no dumps of the flight recorder and no RAS output in %s",
          n ? paths[0] : "nothing");
-    diag_hint(
-        c, "PyTorch writes them where TORCH_FR_DUMP_TEMP_FILE says, or to /tmp/nccl_trace_rank_0 and so on");
+    diag_hint(c, "PyTorch writes them to the prefix in TORCH_FR_DUMP_TEMP_FILE and the rank, "
+                 "by default /tmp/nccl_trace_rank_0 or ~/.cache/torch/comm_lib_trace_rank_0");
     return NULL;
   }
   qsort(w.files.v, w.files.n, sizeof *w.files.v, by_rank);

@@ -10,7 +10,9 @@
 #include <stdlib.h>
 
 enum {
-  STEPS_MAX = 1 << 23, // nodes, and references to them
+  NODES_MAX = 1 << 23,
+  PART = 1 << 11,
+  STEPS_MAX = 1 << 27, // references to nodes, from the stack and from containers
   TREE_MAX = 1 << 26,  // values of the tree, shared ones as often as they are reached
   DEPTH_MAX = 64,
   INT_BYTES_MAX = 1024
@@ -32,8 +34,10 @@ typedef struct {
   const char *op;                 // its name
   bool stopped;
   u32 steps;
-  VEC(node) nodes;
-  VEC(u32) stack, marks, memo; // marks: heights of the stack; memo: nodes
+  node *part[NODES_MAX / PART]; // of nodes: they stay where they are
+  u32 n;                        // nodes
+  u32 small[256 + 3];           // numbers 0 to 255, None, False, True: their nodes, + 1
+  VEC(u32) stack, marks, memo;  // marks: heights of the stack; memo: nodes
 } reader;
 
 static bool bad(reader *r, diag_id id, const char *fmt, ...) PRINTF_LIKE(3, 4);
@@ -89,9 +93,20 @@ static bool step(reader *r) {
 
 static bool push(reader *r, u32 n) { return step(r) && (*vec_push(r->a, &r->stack) = n, true); }
 
+static node *node_at(const reader *r, u32 k) { return &r->part[k / PART][k % PART]; }
+static node *node_new(reader *r) {
+  if (r->n % PART == 0) r->part[r->n / PART] = NEWN(r->a, node, PART);
+  return node_at(r, r->n++);
+}
+
+static bool room(reader *r) {
+  return r->n < NODES_MAX || bad(r, E_LIMIT, "more than %d values that are not shared", NODES_MAX);
+}
+
 static bool push_new(reader *r, json v) {
-  *vec_push(r->a, &r->nodes) = (node){.v = v, .made = v.kind < JSON_ARR ? DONE : RAW, .size = 1};
-  return push(r, r->nodes.n - 1);
+  if (!room(r)) return false;
+  *node_new(r) = (node){.v = v, .made = v.kind < JSON_ARR ? DONE : RAW, .size = 1};
+  return push(r, r->n - 1);
 }
 
 // Elements above the latest mark, or all of them.
@@ -104,7 +119,7 @@ static bool need(reader *r, u32 n) {
 // The container below the top n values.
 static node *below(reader *r, u32 n, json_kind k) {
   if (!need(r, n + 1)) return NULL;
-  node *x = &r->nodes.v[r->stack.v[r->stack.n - n - 1]];
+  node *x = node_at(r, r->stack.v[r->stack.n - n - 1]);
   if (x->v.kind == k) return x;
   bad(r, E_PICKLE, "adds to what is not a %s", k == JSON_OBJ ? "dictionary" : "list or set");
   return NULL;
@@ -112,6 +127,7 @@ static node *below(reader *r, u32 n, json_kind k) {
 
 static bool move_to(reader *r, node *x, u32 n) {
   if (x->v.kind == JSON_OBJ && n % 2) return bad(r, E_PICKLE, "a key without a value");
+  if (!x->of.n) x->of.v = NEWN(r->a, u32, n), x->of.cap = n; // most are filled at once
   for (u32 k = 0; k < n; k++) {
     if (!step(r)) return false;
     *vec_push(r->a, &x->of) = r->stack.v[r->stack.n - n + k];
@@ -178,8 +194,17 @@ static bool dup_top(reader *r, int arg) {
   return need(r, 1) && push(r, r->stack.v[r->stack.n - 1]);
 }
 
-static bool constant(reader *r, int kind) { return push_new(r, (json){.kind = (json_kind)kind}); }
-static bool boolean(reader *r, int x) { return push_new(r, (json){.kind = JSON_BOOL, .num = x}); }
+// A value that cannot change and is often met: one node for all.
+static bool push_small(reader *r, u32 which, json v) {
+  if (r->small[which]) return push(r, r->small[which] - 1);
+  r->small[which] = r->n + 1;
+  return push_new(r, v);
+}
+
+static bool constant(reader *r, int kind) { return push_small(r, 256, (json){.kind = (json_kind)kind}); }
+static bool boolean(reader *r, int x) {
+  return push_small(r, 257 + (u32)x, (json){.kind = JSON_BOOL, .num = x});
+}
 
 static bool push_number(reader *r, const char *text) {
   return push_new(r, (json){.kind = JSON_NUM, .num = strtod(text, NULL), .str = text});
@@ -201,6 +226,8 @@ static bool int_line(reader *r, int is_long) {
 static bool int_fixed(reader *r, int bytes) {
   u64 x;
   if (!number(r, abs(bytes), &x)) return false;
+  if (bytes == 1 && r->small[x]) return push(r, r->small[x] - 1);
+  if (bytes == 1) r->small[x] = r->n + 1;
   return push_number(r, arena_printf(r->a, "%lld", bytes < 0 ? (long long)(int32_t)x : (long long)x));
 }
 
@@ -358,9 +385,9 @@ static bool empty(reader *r, int kind) { return push_new(r, (json){.kind = (json
 // The top n values become one container.
 static bool gather(reader *r, u32 n, int kind) {
   node x = {.v = {.kind = (json_kind)kind}, .size = 1};
-  if (!move_to(r, &x, n)) return false;
-  *vec_push(r->a, &r->nodes) = x;
-  return push(r, r->nodes.n - 1);
+  if (!room(r) || !move_to(r, &x, n)) return false;
+  *node_new(r) = x;
+  return push(r, r->n - 1);
 }
 
 static bool since_mark(reader *r, int kind) {
@@ -437,6 +464,22 @@ static const char *key_text(reader *r, const node *k) {
   }
 }
 
+// Where the key is among those of x so far, else how many these are. Few are compared one by one: dumps have very many
+// small dictionaries.
+static u32 key_at(reader *r, const node *x, const char *key, hmap *seen) {
+  enum { FEW = 32 };
+  if (x->of.n / 2 <= FEW) {
+    for (u32 k = 0; k < x->v.n; k++)
+      if (x->v.key[k] == key || !strcmp(x->v.key[k], key)) return k;
+    return x->v.n;
+  }
+  const u64 h = hash_bytes(key, strlen(key), 0);
+  for (u32 it = 0, k; hmap_next(seen, h, &it, &k);)
+    if (!strcmp(x->v.key[k], key)) return k;
+  hmap_add(r->a, seen, h, x->v.n);
+  return x->v.n;
+}
+
 // Of equal keys the last one counts, at the place of the first.
 static bool finish_dict(reader *r, node *x, u32 depth) {
   hmap seen = {0};
@@ -444,16 +487,13 @@ static bool finish_dict(reader *r, node *x, u32 depth) {
   x->v.item = NEWN(r->a, json, pairs), x->v.key = NEWN(r->a, const char *, pairs);
   for (u32 k = 0; k < pairs; k++) {
     const u32 value = x->of.v[2 * k + 1];
-    const char *key = key_text(r, &r->nodes.v[x->of.v[2 * k]]);
+    const char *key = key_text(r, node_at(r, x->of.v[2 * k]));
     if (!key || !finish(r, value, depth + 1)) return false;
-    const u64 h = hash_bytes(key, strlen(key), 0);
-    u32 to = x->v.n;
-    for (u32 it = 0, i; to == x->v.n && hmap_next(&seen, h, &it, &i);)
-      if (!strcmp(x->v.key[i], key)) to = i;
-    if (to == x->v.n) hmap_add(r->a, &seen, h, x->v.n++);
-    x->v.key[to] = key, x->v.item[to] = r->nodes.v[value].v;
-    x->size += 1 + r->nodes.v[value].size;
-    x->deep = MAX(x->deep, r->nodes.v[value].deep);
+    const u32 to = key_at(r, x, key, &seen);
+    x->v.n = MAX(x->v.n, to + 1);
+    x->v.key[to] = key, x->v.item[to] = node_at(r, value)->v;
+    x->size += 1 + node_at(r, value)->size;
+    x->deep = MAX(x->deep, node_at(r, value)->deep);
   }
   return true;
 }
@@ -463,15 +503,15 @@ static bool finish_list(reader *r, node *x, u32 depth) {
   for (; x->v.n < x->of.n; x->v.n++) {
     const u32 value = x->of.v[x->v.n];
     if (!finish(r, value, depth + 1)) return false;
-    x->v.item[x->v.n] = r->nodes.v[value].v;
-    x->size += r->nodes.v[value].size;
-    x->deep = MAX(x->deep, r->nodes.v[value].deep);
+    x->v.item[x->v.n] = node_at(r, value)->v;
+    x->size += node_at(r, value)->size;
+    x->deep = MAX(x->deep, node_at(r, value)->deep);
   }
   return true;
 }
 
 static bool finish(reader *r, u32 n, u32 depth) {
-  node *x = &r->nodes.v[n]; // no nodes are made any more
+  node *x = node_at(r, n);
   if (x->made == DONE) return true;
   if (x->made == BUSY) return bad(r, E_PICKLE, "a container that contains itself");
   if (depth > DEPTH_MAX) return bad(r, E_LIMIT, "nested deeper than %d levels", DEPTH_MAX);
@@ -509,5 +549,5 @@ const json *pickle_parse(ctx *c, arena *a, sym file, const u8 *data, size_t n) {
     if (!op[byte].run(&r, op[byte].arg)) return NULL;
   }
   const u32 root = r.stack.v[r.stack.n - 1];
-  return finish(&r, root, 1) ? &r.nodes.v[root].v : NULL;
+  return finish(&r, root, 1) ? &node_at(&r, root)->v : NULL;
 }

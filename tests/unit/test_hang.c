@@ -95,6 +95,20 @@ TEST(hang_ring) {
   close_bed(&b);
 }
 
+// Rank 1 came to number 3, which its ring has lost: nobody is missing.
+TEST(hang_ring_waiting) {
+  bed b = open_bed();
+  begin(&b, 0, "0,1");
+  for (i64 k = 1; k <= 7; k++) reduce(&b, 0, k, k < 3 ? "c" : "s");
+  end(&b), begin(&b, 1, "0,1"), b.record = 4;
+  for (i64 k = 5; k <= 7; k++) reduce(&b, 0, k, "s");
+  end(&b);
+  const hang *h = answer(&b);
+  CHECK_EQ_I64(h->nfound, 1);
+  check(h, 0, HANG_STUCK, 3, "0", "0");
+  close_bed(&b);
+}
+
 // A rank whose ring has lost everything of a group may have come; one that has lost nothing has not.
 TEST(hang_ring_of_other_groups) {
   for (u32 lost = 0; lost < 2; lost++) {
@@ -182,6 +196,18 @@ TEST(hang_behind_all_came) {
   check(h, 0, HANG_STUCK, 1, "0, 1", "0, 1");
   check(h, 1, HANG_MISSING, 1, "0", "2");
   CHECK(h->found[1].follows);
+  close_bed(&b);
+}
+
+// Rank 1 waits in group 1 for rank 0, which is only in a collective that both came to: device 1 runs the other first.
+TEST(hang_device_order) {
+  bed b = open_bed();
+  begin(&b, 0, "0,1|0,1"), reduce(&b, 0, 1, "s"), end(&b);
+  begin(&b, 1, "0,1|0,1"), reduce(&b, 1, 1, "r"), reduce(&b, 0, 1, "s"), end(&b);
+  const hang *h = answer(&b);
+  CHECK_EQ_I64(h->nfound, 2);
+  check(h, 0, HANG_STUCK, 1, "0, 1", "0, 1");
+  check(h, 1, HANG_MISSING, 1, "0", "1");
   close_bed(&b);
 }
 

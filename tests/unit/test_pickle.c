@@ -67,10 +67,10 @@ TEST(pickle_kinds) {
 // Every file that must be refused is, where the diagnostic says; none of them yields a tree.
 TEST(pickle_refused) {
   static const char *const name[] = {
-      "bad_reduce0", "bad_reduce2", "bad_reduce4",  "bad_inst",    "bad_inside",   "bad_deep",
-      "bad_text",    "bad_int",     "bad_negative", "bad_frame",   "bad_memo",     "bad_shared",
-      "bad_own",     "bad_cut",     "bad_end",      "bad_nothing", "bad_mark",     "bad_key",
-      "bad_pair",    "bad_get",     "bad_list",     "bad_opcode",  "bad_protocol", "bad_line"};
+      "bad_reduce0", "bad_reduce2",  "bad_reduce4",  "bad_inst", "bad_inside", "bad_deep", "bad_text",
+      "bad_int",     "bad_negative", "bad_frame",    "bad_memo", "bad_shared", "bad_own",  "bad_cut",
+      "bad_end",     "bad_nothing",  "bad_mark",     "bad_key",  "bad_pair",   "bad_get",  "bad_gap",
+      "bad_list",    "bad_opcode",   "bad_protocol", "bad_line"};
   ctx *c = ctx_new();
   arena *a = arena_new();
   for (u32 k = 0; k < COUNT_OF(name); k++) {

@@ -170,7 +170,7 @@ error[E0106]: this is no dump of PyTorch's flight recorder: it has no pg_config 
 [1]
 $ heddle trace hang examples/annotations
 error[E0106]: no dumps of the flight recorder and no RAS output in examples/annotations
-  hint: PyTorch writes them where TORCH_FR_DUMP_TEMP_FILE says, or to /tmp/nccl_trace_rank_0 and so on
+  hint: PyTorch writes them to the prefix in TORCH_FR_DUMP_TEMP_FILE and the rank, by default /tmp/nccl_trace_rank_0 or ~/.cache/torch/comm_lib_trace_rank_0
 [1]
 $ heddle trace hang nowhere
 error[E0101]: cannot open nowhere: No such file or directory
