@@ -8,7 +8,7 @@
 
 // The number after "rank", or else the last one of the name that stands between other signs: trace_3.json. Of
 // several candidates the one after "rank"; a number with more than six digits is a time or a process.
-static u32 rank_in_name(const char *path) {
+u32 job_rank_in_name(const char *path) {
   const char *slash = strrchr(path, '/'), *s = slash ? slash + 1 : path;
   u32 last = TRACE_NONE;
   for (const char *p = s; *p; p++) {
@@ -39,7 +39,7 @@ static int by_rank(const void *x, const void *y) {
 typedef VEC(job_file) files;
 
 static void add(job *j, files *f, const char *path, trace_format format) {
-  *vec_push(j->a, f) = (job_file){.path = path, .format = format, .rank = rank_in_name(path)};
+  *vec_push(j->a, f) = (job_file){.path = path, .format = format, .rank = job_rank_in_name(path)};
 }
 
 static bool add_folder(job *j, files *f, const char *path) {

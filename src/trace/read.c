@@ -16,16 +16,40 @@ static const struct {
 #undef FORMAT
 };
 
+size_t trace_begin(ctx *c, const char *path, char *to, size_t n) {
+  *to = 0;
+  input *in = input_open(c, path);
+  if (!in) return 0;
+  n = input_read(in, (u8 *)to, n);
+  to[n] = 0;
+  input_close(in);
+  return n;
+}
+
+bool trace_whole(ctx *c, arena *a, const char *path, size_t limit, const char **text, size_t *n, bool *cut) {
+  enum { PART = 1 << 20 };
+  input *in = input_open(c, path);
+  if (!in) return false;
+  strbuf b = {.a = a};
+  char *part = base_malloc(PART);
+  for (size_t got; b.n <= limit && (got = input_read(in, (u8 *)part, PART));) sb_putn(&b, part, got);
+  free(part);
+  *text = sb_str(&b), *n = b.n, *cut = input_cut(in);
+  input_close(in);
+  if (b.n <= limit) return true;
+  diag(c, E_LIMIT, loc_node(c, sym_of(c, path), (sym){0}, (sym){0}), "the file has more than %s, unpacked",
+       text_bytes(a, (double)limit));
+  return false;
+}
+
 trace_format trace_format_of(ctx *c, const char *path) {
   enum { START = 1 << 16 };
-  input *in = input_open(c, path);
-  if (!in) return TRACE_FORMAT_NONE;
+  const u32 before = diag_count(c);
   char *start = base_malloc(START + 1);
-  const size_t n = input_read(in, (u8 *)start, START);
-  start[n] = 0;
+  const size_t n = trace_begin(c, path, start, START);
   u32 k = 0;
+  if (diag_count(c) > before) k = TRACE_FORMAT_NONE;
   while (k < TRACE_FORMATS && !readers[k].knows(start, n)) k++;
-  input_close(in);
   free(start);
   return (trace_format)k;
 }

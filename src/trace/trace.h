@@ -128,6 +128,12 @@ extern const trace_format_row trace_format_rows[TRACE_FORMATS];
 // The format of a file, by how it begins. NONE and no diagnostic: of none. NONE and a diagnostic: not readable.
 trace_format trace_format_of(ctx *c, const char *path);
 
+// Files that are no timeline: their bytes, unpacked, with a NUL behind them.
+// The first bytes, at most n; their number. 0 and a diagnostic: cannot be opened. to has room for n + 1.
+size_t trace_begin(ctx *c, const char *path, char *to, size_t n);
+// All of it. False and a diagnostic: cannot be opened, or is longer than limit. *cut: it ends before its packing says so.
+bool trace_whole(ctx *c, arena *a, const char *path, size_t limit, const char **text, size_t *n, bool *cut);
+
 typedef struct {
   u32 kinds; // 1 << TRACE_...: others are passed over; 0: all but TRACE_STACK
 } trace_want;
