@@ -3,9 +3,9 @@
 #include <stdlib.h>
 
 // From the start of the first step that was asked for to the end of the last. False and a diagnostic: there is none.
-static bool window_of(job *j, const trace *t, const char *steps, i64 *from, i64 *to) {
+static bool window_of(job *j, const trace *t, u32 process, const char *steps, i64 *from, i64 *to) {
   arena *tmp = arena_new();
-  const job_steps *s = steps_of(tmp, t, 0);
+  const job_steps *s = steps_of(tmp, t, process);
   bool *chosen = ZNEWN(tmp, bool, s->n + 1);
   const bool ok = steps_choose(j->c, steps, s, chosen);
   *from = INT64_MAX, *to = INT64_MIN;
@@ -15,77 +15,90 @@ static bool window_of(job *j, const trace *t, const char *steps, i64 *from, i64 
   return ok;
 }
 
-// ---- communications -------------------------------------------------------------------------------------
+// ---- all of it ------------------------------------------------------------------------------------------
 typedef struct {
-  u64 key; // of the group and stream
-  u32 process, op;
-  i64 turn; // its number in its group
-} member;
-static int by_turn(const void *x, const void *y) {
-  const member *a = x, *b = y;
-  if (a->key != b->key) return a->key < b->key ? -1 : 1;
-  if (a->turn != b->turn) return a->turn < b->turn ? -1 : 1;
-  return a->process < b->process ? -1 : a->process > b->process;
+  VEC(job_work *) work;
+  VEC(u32) file, process; // of it
+} works;
+
+// Every process of a file.
+static bool add_file(job *j, u32 k, const char *steps, match *m, works *x) {
+  const trace *t = job_load(j, k, 0);
+  bool ok = t;
+  for (u32 p = 0; ok && p < t->processes.n; p++) {
+    i64 from = INT64_MIN, to = INT64_MAX;
+    ok = !steps || window_of(j, t, p, steps, &from, &to);
+    if (!ok) break;
+    job_work *w = job_work_of(j->c, j->a, t, p, from, to);
+    if (!w->nops && t->processes.n > 1) continue;
+    if (t->processes.n == 1) w->rank = job_rank(j, k);
+    for (u32 i = 0; ok && i < x->work.n; i++) {
+      if (w->rank == TRACE_NONE || x->work.v[i]->rank != w->rank) continue;
+      diag(j->c, E_TRACE, (loc){0}, "%s and %s are both of rank %u", j->file[x->file.v[i]].path,
+           j->file[k].path, w->rank);
+      ok = false;
+    }
+    *vec_push(j->a, &x->work) = w, *vec_push(j->a, &x->file) = k, *vec_push(j->a, &x->process) = p;
+  }
+  if (ok) match_add(m, t, k, job_rank(j, k));
+  if (t) job_unload(j, k);
+  return ok;
 }
 
-static void match(job *j, job_input *in, job_work **w) {
-  arena *tmp = arena_new();
-  VEC(member) m = {0};
+static u64 event_hash(u32 file, u32 event) {
+  return hash_u64((u64)file << 32 | event, 1);
+} // no two are equal
+
+// A communication counts if all of its members are in what is replayed.
+static void put_colls(job *j, job_input *in, const match *m, const works *x) {
   replay_input *r = &in->replay;
+  arena *tmp = arena_new();
+  u32 **coll = NEWN(j->a, u32 *, r->n + 1), total = 0;
+  hmap op = {0};     // of file and event: where it is, + 1
+  VEC(u32) at = {0}; // pairs: process, op
   for (u32 p = 0; p < r->n; p++) {
-    u32 *turn = ZNEWN(tmp, u32, w[p]->nstreams + 1);
-    for (u32 k = 0; k < w[p]->nops; k++) {
-      const work_op *o = &w[p]->op[k];
-      if (!o->comm) continue;
-      const u64 key = o->group.i ? hash_u64(o->group.i, 7) : hash_u64(o->name.i, 3);
-      *vec_push(tmp, &m) = (member){key, p, k, o->seq >= 0 ? o->seq : turn[o->stream]++};
+    const job_work *w = x->work.v[p];
+    coll[p] = ZNEWN(j->a, u32, w->nops + 1);
+    for (u32 k = 0; k < w->nops; k++) {
+      if (!w->op[k].comm) continue;
+      total++;
+      hmap_add(tmp, &op, event_hash(x->file.v[p], w->op[k].event), at.n + 1);
+      *vec_push(tmp, &at) = p, *vec_push(tmp, &at) = k;
     }
   }
-  qsort(m.v, m.n, sizeof *m.v, by_turn);
-  u32 **coll = NEWN(j->a, u32 *, r->n + 1);
-  for (u32 p = 0; p < r->n; p++) coll[p] = ZNEWN(j->a, u32, w[p]->nops + 1);
-  for (u32 k = 0, end; k < m.n; k = end) {
-    for (end = k + 1; end < m.n && m.v[end].key == m.v[k].key && m.v[end].turn == m.v[k].turn;) end++;
-    if (end - k < 2) {
-      in->lone++;
-      continue;
+  for (u32 k = 0; k < m->row.n; k++) {
+    const match_row *row = &m->row.v[k];
+    const match_member *v = &m->member.v[row->first];
+    u32 here = 0;
+    for (u32 i = 0; i < row->n; i++) here += hmap_get(&op, event_hash(v[i].file, v[i].event)) > 0;
+    if (row->n < 2 || here < row->n) continue;
+    r->ncolls++, total -= row->n;
+    for (u32 i = 0; i < row->n; i++) {
+      const u32 *of = &at.v[hmap_get(&op, event_hash(v[i].file, v[i].event)) - 1];
+      coll[of[0]][of[1]] = r->ncolls;
     }
-    r->ncolls++;
-    for (u32 i = k; i < end; i++) coll[m.v[i].process][m.v[i].op] = r->ncolls;
   }
+  in->lone = total;
   r->coll = coll;
   arena_free(tmp);
 }
 
-// ---- all of it ------------------------------------------------------------------------------------------
 bool job_input_of(job *j, const char *steps, job_input *out) {
-  job_work **w = NEWN(j->a, job_work *, j->n + 1);
-  *out = (job_input){.replay = {.n = 0, .w = w}, .file = NEWN(j->a, u32, j->n + 1)};
-  for (u32 k = 0; k < j->n; k++) {
-    const trace *t = job_load(j, k, 0);
-    if (!t) return false;
-    i64 from = INT64_MIN, to = INT64_MAX;
-    if (steps && !window_of(j, t, steps, &from, &to)) return false;
-    job_work *x = job_work_of(j->c, j->a, t, from, to);
-    x->rank = job_rank(j, k);
-    job_unload(j, k);
-    for (u32 p = 0; p < out->replay.n; p++) {
-      if (x->rank == TRACE_NONE || w[p]->rank != x->rank) continue;
-      diag(j->c, E_TRACE, (loc){0}, "%s and %s are both of rank %u", j->file[out->file[p]].path,
-           j->file[k].path, x->rank);
-      return false;
-    }
-    out->file[out->replay.n] = k;
-    w[out->replay.n++] = x;
-  }
+  match *m = match_new(j->c, j->a);
+  works x = {.work = {0}};
+  *out = (job_input){.lone = 0};
+  for (u32 k = 0; k < j->n; k++)
+    if (!add_file(j, k, steps, m, &x)) return false;
   u64 ops = 0;
-  for (u32 p = 0; p < out->replay.n; p++) ops += w[p]->nops;
+  for (u32 p = 0; p < x.work.n; p++) ops += x.work.v[p]->nops;
   if (!ops) {
     diag(j->c, E_TRACE, (loc){0}, "no operation on a device whose launch is in the trace");
     diag_hint(j->c,
               "record activities of the device and of the host, such as CPU and CUDA of PyTorch's profiler");
     return false;
   }
-  match(j, out, w);
+  match_finish(m);
+  out->replay.n = x.work.n, out->replay.w = x.work.v, out->file = x.file.v;
+  put_colls(j, out, m, &x);
   return true;
 }

@@ -56,6 +56,7 @@ typedef struct {
   ctx *c;
   arena *a, *tmp;
   const trace *t;
+  u32 process;
   job_work *w;
   VEC(call) call;
   VEC(launched) op;
@@ -66,15 +67,18 @@ typedef struct {
   bool waited; // a stream was told to wait for another since the last launch
 } reader;
 
-static bool on_device(const trace *t, u32 e) { return TRACE_ON_DEVICE >> t->is[e] & 1; }
+static bool on_device(const reader *x, u32 e) {
+  return TRACE_ON_DEVICE >> x->t->is[e] & 1 && x->t->lanes.v[x->t->lane[e]].process == x->process;
+}
 
 static void collect_calls(reader *x, i64 from, i64 to) {
   const trace *t = x->t;
   bool *launches = ZNEWN(x->tmp, bool, t->n + 1);
   for (u32 e = 0; e < t->n; e++)
-    if (on_device(t, e) && t->cause[e] != TRACE_NONE) launches[t->cause[e]] = true;
+    if (on_device(x, e) && t->cause[e] != TRACE_NONE) launches[t->cause[e]] = true;
   for (u32 e = 0; e < t->n; e++) {
     if (t->dur_ps[e] < 0 || t->start_ps[e] < from || t->start_ps[e] >= to) continue;
+    if (t->lanes.v[t->lane[e]].process != x->process) continue;
     if (t->is[e] != TRACE_CALL && !launches[e]) continue;
     const char *name = sym_str(x->c, trace_name(t, e));
     if (launches[e] || is_sync(name) || is_stream_wait(name))
@@ -88,7 +92,7 @@ static void collect_ops(reader *x) {
   u32 *number = ZNEWN(x->tmp, u32, t->n + 1);
   for (u32 k = 0; k < x->call.n; k++) number[x->call.v[k].event] = k + 1;
   for (u32 e = 0; e < t->n; e++) {
-    if (!on_device(t, e) || t->dur_ps[e] < 0) continue;
+    if (!on_device(x, e) || t->dur_ps[e] < 0) continue;
     const u32 by = t->cause[e] == TRACE_NONE ? 0 : number[t->cause[e]];
     if (by)
       *vec_push(x->tmp, &x->op) = (launched){e, by - 1, t->start_ps[e]};
@@ -144,17 +148,13 @@ static void put_op(reader *x, u32 k, const u32 *number) {
                  .event = e,
                  .kind = (u8)kind_of(t, e),
                  .comm = t->flags[e] & TRACE_COMM,
-                 .seq = -1,
                  .name = trace_name(t, e),
                  .start_ps = t->start_ps[e],
                  .dur_ps = t->dur_ps[e]};
   // A long call may launch early and do something else then (load a module): what had begun had been launched.
   work_item *it = &x->item.v[o->item];
   it->early_ps = MIN(MAX(it->early_ps, it->end_ps - o->start_ps), it->host_ps);
-  if (t->comm[e] != TRACE_NONE) {
-    const trace_comm *m = &t->comms.v[t->comm[e]];
-    o->comm = true, o->group = m->group, o->seq = m->seq;
-  }
+  o->comm |= t->comm[e] != TRACE_NONE;
   put_after(x, k);
   x->last[o->stream] = k + 1;
 }
@@ -190,15 +190,15 @@ static void put_items(reader *x, const u32 *number) {
   }
 }
 
-job_work *job_work_of(ctx *c, arena *a, const trace *t, i64 from_ps, i64 to_ps) {
+job_work *job_work_of(ctx *c, arena *a, const trace *t, u32 process, i64 from_ps, i64 to_ps) {
   job_work *w = NEW(a, job_work);
-  reader x = {.c = c, .a = a, .tmp = arena_new(), .t = t, .w = w};
-  w->rank = t->processes.n ? t->processes.v[0].rank : TRACE_NONE;
-  w->base_ns = t->processes.n ? t->processes.v[0].base_ns : 0;
+  reader x = {.c = c, .a = a, .tmp = arena_new(), .t = t, .w = w, .process = process};
+  w->rank = t->processes.v[process].rank, w->base_ns = t->processes.v[process].base_ns;
   collect_calls(&x, from_ps, to_ps);
   collect_ops(&x);
   u32 *number = NEWN(x.tmp, u32, t->lanes.n + 1);
-  for (u32 l = 0; l < t->lanes.n; l++) number[l] = t->lanes.v[l].device ? w->nstreams++ : 0;
+  for (u32 l = 0; l < t->lanes.n; l++)
+    number[l] = t->lanes.v[l].device && t->lanes.v[l].process == process ? w->nstreams++ : 0;
   w->start_ps = from_ps;
   if (from_ps == INT64_MIN) {
     w->start_ps = x.call.n ? x.call.v[0].start : 0;

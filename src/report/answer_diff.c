@@ -4,7 +4,7 @@
 
 enum { TOP = 10 };
 static cell ps(double x) { return cell_i(CELL_PS, (i64)(x + (x < 0 ? -.5 : .5))); }
-static cell change(double x) { return cell_signed(ps(x)); }
+static cell difference(double x) { return cell_signed(ps(x)); }
 static cell share(double part, double of) {
   return of > 0 ? cell_signed(cell_x(CELL_SHARE, part / of)) : cell_none();
 }
@@ -27,7 +27,7 @@ static void put_verdict(report *r, const job_diff *d) {
   const double was = d->side[0].step.mean, by = was > 0 ? 100 * fabs(d->change.change) / was : 0,
                noise = was > 0 ? 100 * d->change.noise / was : 0;
   report_fact(r, "verdict", NULL, cell_text(d->verdict == DIFF_FASTER ? "faster" : word[d->verdict]));
-  report_fact(r, "change_ps", NULL, change(d->change.change));
+  report_fact(r, "change_ps", NULL, difference(d->change.change));
   report_fact(r, "noise_ps", NULL, isinf(d->change.noise) ? cell_none() : ps(d->change.noise));
   if (d->verdict == DIFF_UNKNOWN)
     report_line(r, "verdict", "%.1f %% %s; one step on a side: how much steps vary is not known", by,
@@ -49,7 +49,7 @@ static void put_parts(report *r, const job_diff *d) {
   report_table(r, "parts", cols, COUNT_OF(cols));
   for (u32 k = 0; k < DIFF_PARTS; k++) {
     const double x = d->side[0].part[k], y = d->side[1].part[k];
-    report_row(r, (cell[]){cell_text(diff_part_names[k]), ps(x), ps(y), change(y - x), share(y - x, x)});
+    report_row(r, (cell[]){cell_text(diff_part_names[k]), ps(x), ps(y), difference(y - x), share(y - x, x)});
   }
 }
 
@@ -65,7 +65,7 @@ static void put_kernels(report *r, ctx *c, arena *a, const job_diff *d, u32 top)
     report_row(r, (cell[]){cell_text(name),
                            cell_text(arena_printf(a, "%.*s%s", NAME, name, strlen(name) > NAME ? ".." : "")),
                            cell_x(CELL_REAL, x->count[0]), cell_x(CELL_REAL, x->count[1]), ps(x->ps[0]),
-                           ps(x->ps[1]), change(x->ps[1] - x->ps[0])});
+                           ps(x->ps[1]), difference(x->ps[1] - x->ps[0])});
   }
   report_top(r, top);
 }

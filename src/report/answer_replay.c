@@ -33,6 +33,26 @@ static const char *time_text(arena *a, i64 ps) {
   return sb_str(&b);
 }
 
+static const char *named(arena *a, const late_report *l, u32 p) {
+  const u32 rank = l->process[p].rank;
+  return rank == TRACE_NONE ? arena_printf(a, "process %u", p) : arena_printf(a, "rank %u", rank);
+}
+
+static void put_late(report *r, arena *a, const late_report *l) {
+  const late_process *x = &l->process[l->late[0]];
+  const char *first = named(a, l, l->late[0]);
+  if (l->late[1] != TRACE_NONE)
+    report_line(r, "late", "%s and %s arrive last: at %u and %u of %u communications", first,
+                named(a, l, l->late[1]), x->last, l->process[l->late[1]].last, l->ncolls);
+  else
+    report_line(r, "late", "%s arrives last: at %u of %u communications", first, x->last, l->ncolls);
+  if (x->repaired_ps >= 0)
+    report_line(r, "",
+                "with the host times of %s at the medians over ranks the job is %s shorter, of both %s",
+                first, share(a, l->replayed_ps - x->repaired_ps, l->replayed_ps),
+                share(a, l->replayed_ps - l->both_ps, l->replayed_ps));
+}
+
 static void put_verdict(report *r, arena *a, const late_report *l) {
   const bool all_hosts = l->hosts == l->n, all_devices = !l->hosts;
   report_fact(r, "bound", NULL, cell_text(all_hosts ? "host" : all_devices ? "device" : "mixed"));
@@ -43,19 +63,7 @@ static void put_verdict(report *r, arena *a, const late_report *l) {
                 "device-bound on all ranks: they take longer without hosts than without devices");
   else
     report_line(r, "verdict", "host-bound on %u of %u ranks", l->hosts, l->n);
-  if (l->late[0] != TRACE_NONE) {
-    const late_process *x = &l->process[l->late[0]];
-    if (l->late[1] != TRACE_NONE)
-      report_line(r, "late", "ranks %u and %u arrive last: at %u and %u of %u communications", x->rank,
-                  l->process[l->late[1]].rank, x->last, l->process[l->late[1]].last, l->ncolls);
-    else
-      report_line(r, "late", "rank %u arrives last: at %u of %u communications", x->rank, x->last, l->ncolls);
-    if (x->repaired_ps >= 0)
-      report_line(
-          r, "", "with the host times of rank %u at the medians over ranks the job is %s shorter, of both %s",
-          x->rank, share(a, l->replayed_ps - x->repaired_ps, l->replayed_ps),
-          share(a, l->replayed_ps - l->both_ps, l->replayed_ps));
-  }
+  if (l->late[0] != TRACE_NONE) put_late(r, a, l);
   if (l->all_ps > 0 && l->all_ps < l->replayed_ps)
     report_line(r, "", "with those of all ranks it is %.2g times faster: %s",
                 (double)l->replayed_ps / (double)l->all_ps, time_text(a, l->all_ps));

@@ -110,7 +110,7 @@ typedef struct {
 static bool replay_job(replayed *x, const random_job *j) {
   replay_input in = {.n = PROCESSES, .w = x->w, .coll = x->coll};
   for (u32 p = 0; p < PROCESSES; p++) {
-    x->w[p] = job_work_of(x->c, x->a, record(x->c, x->a, j, p), j->begin[p], INT64_MAX);
+    x->w[p] = job_work_of(x->c, x->a, record(x->c, x->a, j, p), 0, j->begin[p], INT64_MAX);
     x->coll[p] = ZNEWN(x->a, u32, x->w[p]->nops + 1);
     u32 n = 0;
     for (u32 k = 0; k < x->w[p]->nops; k++)
