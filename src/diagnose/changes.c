@@ -131,7 +131,7 @@ static bool term(parser *r, change_term *out) {
   return true;
 }
 
-static bool terms(parser *r, change *out) {
+static bool terms(parser *r, job_change *out) {
   VEC(change_term) v = {0};
   bool all = false;
   for (space(r); *r->p && *r->p != '=' && !word_is(r, "x"); space(r)) {
@@ -149,7 +149,7 @@ static bool terms(parser *r, change *out) {
 }
 
 // ---- how ------------------------------------------------------------------------------------------------
-static bool value(parser *r, change *out) {
+static bool value(parser *r, job_change *out) {
   static const struct {
     const char *name;
     double ps;
@@ -193,7 +193,7 @@ static bool value(parser *r, change *out) {
   return false;
 }
 
-static bool factor(parser *r, change *out) {
+static bool factor(parser *r, job_change *out) {
   char *end;
   const double x = strtod(r->p, &end);
   if (end == r->p || !isdigit((unsigned char)*r->p) || !isfinite(x) || x > 1e6 || !ends_word(*end)) {
@@ -207,9 +207,9 @@ static bool factor(parser *r, change *out) {
   return true;
 }
 
-static bool parse(ctx *c, arena *a, const char *text, change *out) {
+static bool parse(ctx *c, arena *a, const char *text, job_change *out) {
   parser r = parser_of(c, a, "--set", text);
-  *out = (change){.text = r.text, .at = here(&r, r.text)};
+  *out = (job_change){.text = r.text, .at = here(&r, r.text)};
   if (!terms(&r, out)) return false;
   if (!*r.p) {
     diag(c, E_USAGE, here(&r, r.p), "what it changes to is missing");
@@ -226,7 +226,7 @@ static bool parse(ctx *c, arena *a, const char *text, change *out) {
   return false;
 }
 
-bool changes_parse(ctx *c, arena *a, u32 n, const char *const *text, change *out) {
+bool changes_parse(ctx *c, arena *a, u32 n, const char *const *text, job_change *out) {
   bool ok = true;
   for (u32 k = 0; k < n; k++) ok &= parse(c, a, text[k], &out[k]);
   return ok;

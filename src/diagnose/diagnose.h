@@ -341,9 +341,9 @@ typedef struct {
   change_how how;
   i64 ps;       // CHANGE_TIME
   double scale; // CHANGE_SCALE
-} change;
+} job_change;
 // False and diagnostics that point into the text, with a hint.
-bool changes_parse(ctx *c, arena *a, u32 n, const char *const *text, change *out);
+bool changes_parse(ctx *c, arena *a, u32 n, const char *const *text, job_change *out);
 bool change_name_matches(const char *pattern, const char *name); // '*' stands for anything
 
 // ---- pipelined jobs: straggler.c, straggler_graph.c, straggler_change.c, straggler_blame.c -----------------
@@ -400,8 +400,9 @@ void straggler_replay(const straggler *s, const i64 *dur_ps, i64 *step_ps);
 double straggler_mean(const straggler *s, const i64 *step_ps);
 // dur_ps (nsteps x n), with a change. Returns how many operations of a step it touches; 0 and a diagnostic: none, or it
 // says what this job does not have.
-u32 straggler_apply(ctx *c, const straggler *s, const change *x, i64 *dur_ps);
-void straggler_mark(const straggler *s, const change *x, u8 *touched); // sets 1 for the nodes that it touches
+u32 straggler_apply(ctx *c, const straggler *s, const job_change *x, i64 *dur_ps);
+void straggler_mark(const straggler *s, const job_change *x,
+                    u8 *touched); // sets 1 for the nodes that it touches
 
 // Times are means over steps. S = with / ideal; a group's `alone` is a step in which all is ideal but the group, which
 // is as recorded; `repaired` one in which all is as recorded but the group, which is ideal.

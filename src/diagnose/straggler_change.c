@@ -19,7 +19,7 @@ static bool matches(const straggler *s, const change_term *t, const straggler_no
   return k != TRACE_NONE && step_set_has(&t->is, k);
 }
 
-static bool changes(const straggler *s, const change *x, u32 node) {
+static bool changes(const straggler *s, const job_change *x, u32 node) {
   if (s->node[node].worker == TRACE_NONE) return false;
   for (u32 k = 0; k < x->nterms; k++)
     if (!matches(s, &x->term[k], &s->node[node])) return false;
@@ -61,12 +61,12 @@ static bool known(ctx *c, const straggler *s, const change_term *t) {
   return false;
 }
 
-void straggler_mark(const straggler *s, const change *x, u8 *touched) {
+void straggler_mark(const straggler *s, const job_change *x, u8 *touched) {
   for (u32 k = 0; k < s->n; k++)
     if (changes(s, x, k)) touched[k] = 1;
 }
 
-u32 straggler_apply(ctx *c, const straggler *s, const change *x, i64 *dur_ps) {
+u32 straggler_apply(ctx *c, const straggler *s, const job_change *x, i64 *dur_ps) {
   const double most = (double)straggler_longest(s);
   u32 touched = 0;
   for (u32 k = 0; k < x->nterms; k++)

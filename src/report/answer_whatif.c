@@ -30,7 +30,7 @@ static void put_steps(report *r, const straggler *s, const i64 *before, const i6
 }
 
 static bool answer(report *r, ctx *c, arena *a, const trace_ask *q, const straggler *s, const char *path,
-                   const change *x) {
+                   const job_change *x) {
   static const column cols[] = {{"change", "change"},
                                 {"operations", "operations a step"},
                                 {"changed_ps", "step"},
@@ -74,7 +74,7 @@ bool answer_whatif(report *r, ctx *c, arena *a, const trace_ask *q) {
     diag_hint(c, "say what would be different, such as --set 'worker 0 = ideal'");
     return false;
   }
-  change *x = NEWN(a, change, q->nset);
+  job_change *x = NEWN(a, job_change, q->nset);
   if (!changes_parse(c, a, q->nset, q->set, x)) return false;
   job *j = job_open(c, a, q->npaths, q->path);
   const straggler *s = j ? straggler_of_job(j, a, q->steps) : NULL;

@@ -19,7 +19,7 @@ TEST(changes_steps) {
 
 TEST(changes_forms) {
   ctx *c = ctx_new();
-  change x;
+  job_change x;
   static const struct {
     const char *text;
     u32 nterms;
@@ -65,7 +65,7 @@ TEST(changes_errors_point_at_their_place) {
              {"a x 0.5 x 0.5", 9}};
   for (u32 k = 0; k < COUNT_OF(row); k++) {
     ctx *c = ctx_new();
-    change x;
+    job_change x;
     CHECK_MSG(!changes_parse(c, ctx_arena(c), 1, &row[k].text, &x) && diag_count(c) == 1, "'%s'",
               row[k].text);
     const loc_info *at = loc_get(c, diag_get(c, 0).at);

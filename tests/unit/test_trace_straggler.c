@@ -146,7 +146,7 @@ TEST(straggler_changes_do_what_they_say) {
              {"rank 0-2 optimizer = 3 ms", 3},
              {"backward-* x 1", 32 + 48},
              {"all x 1", 212}};
-  change ch;
+  job_change ch;
   for (u32 k = 0; k < COUNT_OF(row); k++) {
     memcpy(dur, s->recorded_ps, all * sizeof *dur);
     REQUIRE(changes_parse(x.c, x.a, 1, &row[k].text, &ch));
