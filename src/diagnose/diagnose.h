@@ -346,7 +346,7 @@ typedef struct {
 bool changes_parse(ctx *c, arena *a, u32 n, const char *const *text, job_change *out);
 bool change_name_matches(const char *pattern, const char *name); // '*' stands for anything
 
-// ---- pipelined jobs: straggler.c, straggler_graph.c, straggler_change.c, straggler_blame.c -----------------
+// ---- pipelined jobs: straggler.c, straggler_graph.c, straggler_change.c, straggler_rerun.c, straggler_blame.c -----------------
 // What every worker did in every step, and how long a step takes if some of that takes another time. docs/diagnosis.md
 // has the rules. A worker is a stage of a data rank.
 typedef enum {

@@ -80,6 +80,9 @@ static bool find_workers(straggler_making *m) {
     if (w[k].rank == TRACE_NONE)
       return straggler_unfit(m, "stage %u of data rank %u is not recorded", w[k].stage, w[k].data);
   s->worker = w;
+  if (t->processes.n > s->nworkers)
+    diag(m->c, W_IGNORED, loc_node(m->c, m->file, (sym){0}, (sym){0}),
+         "%u tensor ranks are left out: the first of a worker stands for all", t->processes.n - s->nworkers);
   return true;
 }
 

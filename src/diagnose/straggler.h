@@ -29,6 +29,18 @@ static inline i64 end_of(const straggler_making *m, u32 op) {
 }
 // What waits for what, by the first step; makes nodes, waits and the graph. False and a diagnostic: no pipeline.
 bool straggler_link(straggler_making *m);
+
+// ---- straggler_rerun.c: one step, with few other durations ------------------------------------------------
+typedef struct {
+  const u32 *at, *to; // the nodes that wait for slot k are to[at[k]..at[k + 1])
+} straggler_next;
+const straggler_next *straggler_next_of(arena *a, const straggler *s);
+typedef struct straggler_rerun straggler_rerun; // for one thread
+straggler_rerun *straggler_rerun_new(arena *a, const straggler *s, const straggler_next *next);
+void straggler_rerun_base(straggler_rerun *r, const i64 *base_ps); // n durations
+// The end of the step if these nodes take dur_ps[node] in place of what the base has.
+i64 straggler_rerun_with(straggler_rerun *r, const u32 *node, u32 n, const i64 *dur_ps, const i64 *base_ps);
+
 bool straggler_unfit(const straggler_making *m, const char *fmt, ...)
     PRINTF_LIKE(2, 3); // a diagnostic; false
 #endif

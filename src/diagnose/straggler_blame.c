@@ -1,11 +1,11 @@
 // straggler_blame.c - what a pipelined job loses to its operations, workers, stages, data ranks and microbatches.
 //
 // Idea: a group is charged with what a step takes in which all is ideal but the group ("alone"), and credited with what
-// is won if all is as recorded but the group ("repaired"). Both are replays of one graph. They differ where several
-// groups are late at once: each alone costs the step as much as all, and repairing one of them wins nothing.
-#include "diagnose/diagnose.h"
+// is won if all is as recorded but the group ("repaired"). Both are replays of one graph in which little differs from
+// one that was replayed before (straggler_rerun.c). They differ where several groups are late at once: each alone costs
+// the step as much as all, and repairing one of them wins nothing.
+#include "diagnose/straggler.h"
 #include "sim/sim.h"
-#include <stdlib.h>
 
 // What every operation belongs to, of one kind: its number, TRACE_NONE: to none.
 typedef u32 belongs(const straggler *s, const straggler_blame *b, const straggler_node *n);
@@ -31,56 +31,76 @@ static u32 to_microbatch(const straggler *s, const straggler_blame *b, const str
   return n->microbatch;
 }
 
+// The nodes of every number of a kind, and the end of every step with them alone and without them.
+typedef struct {
+  u32 n;
+  u32 *at, *node;        // n + 1
+  i64 *alone, *repaired; // n x nsteps
+  straggler_score *score;
+} kind;
+enum { KINDS = 5 };
 typedef struct {
   const straggler *s;
-  const straggler_blame *b;
-  belongs *of;
-  straggler_score *out;
-  i64 **room;       // of every thread: durations, times, which operations
-  const bool *many; // several numbers at once; NULL: each number by itself
-} scenarios;
+  kind kinds[KINDS];
+  straggler_rerun **rerun; // of every thread
+} scoring;
 
-// Mean over steps with the operations of number `which` as recorded and others ideal, or the other way round.
-static double mixed(const scenarios *x, u32 which, bool recorded, i64 *dur, i64 *times) {
+static kind kind_of(arena *a, arena *tmp, const straggler *s, const straggler_blame *b, belongs *of, u32 n) {
+  kind k = {.n = n,
+            .at = ZNEWN(tmp, u32, (size_t)n + 1),
+            .node = NEWN(tmp, u32, s->n),
+            .alone = NEWN(tmp, i64, (size_t)n * s->nsteps + 1),
+            .repaired = NEWN(tmp, i64, (size_t)n * s->nsteps + 1),
+            .score = NEWN(a, straggler_score, n + 1)};
+  u32 *to = NEWN(tmp, u32, s->n);
+  for (u32 i = 0; i < s->n; i++) {
+    to[i] = s->node[i].worker == TRACE_NONE ? TRACE_NONE : of(s, b, &s->node[i]);
+    if (to[i] != TRACE_NONE) k.at[to[i] + 1]++;
+  }
+  for (u32 i = 0; i < n; i++) k.at[i + 1] += k.at[i];
+  u32 *fill = arena_dup(tmp, k.at, ((size_t)n + 1) * sizeof *fill);
+  for (u32 i = 0; i < s->n; i++)
+    if (to[i] != TRACE_NONE) k.node[fill[to[i]]++] = i;
+  return k;
+}
+
+static void score_step(void *arg, u32 step, int thread) {
+  const scoring *x = arg;
   const straggler *s = x->s;
-  sim_graph g = *s->graph;
-  bool *in = (bool *)(times + g.nslot);
-  for (u32 k = 0; k < s->n; k++) {
-    const u32 of = s->node[k].worker == TRACE_NONE ? TRACE_NONE : x->of(s, x->b, &s->node[k]);
-    in[k] = (of != TRACE_NONE && (x->many ? x->many[of] : of == which)) == recorded;
+  straggler_rerun *r = x->rerun[thread];
+  const i64 *recorded = s->recorded_ps + (size_t)step * s->n;
+  for (u32 repaired = 0; repaired < 2; repaired++) {
+    const i64 *base = repaired ? recorded : s->ideal_ps, *other = repaired ? s->ideal_ps : recorded;
+    straggler_rerun_base(r, base);
+    for (u32 k = 0; k < KINDS; k++) {
+      const kind *of = &x->kinds[k];
+      i64 *out = repaired ? of->repaired : of->alone;
+      for (u32 i = 0; i < of->n; i++)
+        out[(size_t)i * s->nsteps + step] =
+            straggler_rerun_with(r, of->node + of->at[i], of->at[i + 1] - of->at[i], other, base);
+    }
   }
-  sim_sum sum = 0;
-  g.dur = dur;
-  for (u32 i = 0; i < s->nsteps; i++) {
-    const i64 *rec = s->recorded_ps + (size_t)i * s->n;
-    for (u32 k = 0; k < s->n; k++) dur[k] = in[k] ? rec[k] : s->ideal_ps[k];
-    sim_flat(&g, times, NULL);
-    sum += times[s->n];
-  }
-  return (double)sum / s->nsteps;
 }
 
-static void score(void *arg, u32 which, int thread) {
-  const scenarios *x = arg;
-  i64 *room = x->room[thread];
-  x->out[which].alone_ps = mixed(x, which, true, room, room + x->s->n);
-  x->out[which].repaired_ps = mixed(x, which, false, room, room + x->s->n);
-}
-
-static void run(scenarios *x, u32 n) {
+static void score_all(arena *a, const straggler *s, straggler_blame *b) {
   arena *tmp = arena_new();
-  const int threads = cpu_count();
-  x->room = NEWN(tmp, i64 *, threads);
-  for (int k = 0; k < threads; k++)
-    x->room[k] = NEWN(tmp, i64, (size_t)x->s->n * 2 + 1 + x->s->n / sizeof(i64) + 1);
-  parallel_for(threads, n, score, x);
+  scoring x = {
+      .s = s,
+      .kinds = {kind_of(a, tmp, s, b, to_group, b->ngroups), kind_of(a, tmp, s, b, to_data, s->ndata),
+                kind_of(a, tmp, s, b, to_stage, s->nstages), kind_of(a, tmp, s, b, to_worker, s->nworkers),
+                kind_of(a, tmp, s, b, to_microbatch, s->nmicro)}};
+  const int threads = MIN(cpu_count(), (int)s->nsteps);
+  const straggler_next *next = straggler_next_of(tmp, s);
+  x.rerun = NEWN(tmp, straggler_rerun *, threads);
+  for (int k = 0; k < threads; k++) x.rerun[k] = straggler_rerun_new(tmp, s, next);
+  parallel_for(threads, s->nsteps, score_step, &x);
+  for (u32 k = 0; k < KINDS; k++)
+    for (u32 i = 0; i < x.kinds[k].n; i++)
+      x.kinds[k].score[i] = (straggler_score){straggler_mean(s, x.kinds[k].alone + (size_t)i * s->nsteps),
+                                              straggler_mean(s, x.kinds[k].repaired + (size_t)i * s->nsteps)};
+  b->type = x.kinds[0].score, b->data = x.kinds[1].score, b->stage = x.kinds[2].score;
+  b->worker = x.kinds[3].score, b->microbatch = x.kinds[4].score;
   arena_free(tmp);
-}
-
-static straggler_score *scores(arena *a, const straggler *s, const straggler_blame *b, belongs *of, u32 n) {
-  scenarios x = {.s = s, .b = b, .of = of, .out = NEWN(a, straggler_score, n + 1)};
-  run(&x, n);
-  return x.out;
 }
 
 // ---- operations -----------------------------------------------------------------------------------------
@@ -141,12 +161,18 @@ static void find_slowest(arena *a, const straggler *s, straggler_blame *b) {
   }
   b->slowest = by;
   b->nslow = (s->nworkers * 3 + 99) / 100;
-  bool *many = ZNEWN(a, bool, s->nworkers);
-  for (u32 k = 0; k < b->nslow; k++) many[by[k]] = true;
-  straggler_score out;
-  scenarios x = {.s = s, .b = b, .of = to_worker, .out = &out, .many = many};
-  run(&x, 1);
-  b->workers_repaired_ps = out.repaired_ps;
+  arena *tmp = arena_new();
+  bool *slow = ZNEWN(tmp, bool, s->nworkers);
+  for (u32 k = 0; k < b->nslow; k++) slow[by[k]] = true;
+  const size_t all = (size_t)s->nsteps * s->n;
+  i64 *dur = NEWN(tmp, i64, all), *step = NEWN(tmp, i64, s->nsteps);
+  for (size_t i = 0; i < all; i++) {
+    const u32 k = (u32)(i % s->n), w = s->node[k].worker;
+    dur[i] = w != TRACE_NONE && slow[w] ? s->ideal_ps[k] : s->recorded_ps[i];
+  }
+  straggler_replay(s, dur, step);
+  b->workers_repaired_ps = straggler_mean(s, step);
+  arena_free(tmp);
 }
 
 straggler_blame *straggler_blame_of(arena *a, const straggler *s) {
@@ -154,18 +180,15 @@ straggler_blame *straggler_blame_of(arena *a, const straggler *s) {
   find_groups(a, s, b);
   i64 *replayed = NEWN(a, i64, s->nsteps), *ideal = NEWN(a, i64, s->nsteps);
   straggler_replay(s, s->recorded_ps, replayed);
-  i64 *dur = base_malloc((size_t)s->nsteps * s->n * sizeof *dur);
+  arena *tmp = arena_new();
+  i64 *dur = NEWN(tmp, i64, (size_t)s->nsteps * s->n);
   for (u32 i = 0; i < s->nsteps; i++) memcpy(dur + (size_t)i * s->n, s->ideal_ps, s->n * sizeof *dur);
   straggler_replay(s, dur, ideal);
-  free(dur);
+  arena_free(tmp);
   b->replayed_step_ps = replayed, b->ideal_step_ps = ideal;
   b->replayed_ps = straggler_mean(s, replayed), b->ideal_ps = straggler_mean(s, ideal);
   spend(a, s, b);
-  b->type = scores(a, s, b, to_group, b->ngroups);
-  b->data = scores(a, s, b, to_data, s->ndata);
-  b->stage = scores(a, s, b, to_stage, s->nstages);
-  b->worker = scores(a, s, b, to_worker, s->nworkers);
-  b->microbatch = scores(a, s, b, to_microbatch, s->nmicro);
+  score_all(a, s, b);
   find_slowest(a, s, b);
   return b;
 }

@@ -4,7 +4,7 @@
 // order that the first step has. Between them:
 // - a receive lets its computation begin, and begins after the computation before that; a computation lets its send
 //   begin. Without a receive or send (the ends of the pipeline) nothing waits.
-// - the first backward receive and send begin after the forward computation before the last one of the warm-up.
+// - the first backward receive and send begin after the computation two before the first backward one.
 // - the last gather of a chunk's parameters lets the first forward computation of the chunk begin.
 // - after a worker's last computation: garbage collection, gradients of norms, of the embedding, reduction of
 //   gradients, clipping, update. Where a reduction of its own comes last ("separate"), gradients are reduced as soon

@@ -110,7 +110,7 @@ typedef struct {
 static u32 thread_of(timeline *l, i64 pid, i64 tid) {
   const u64 h = hash_u64((u64)tid, (u64)pid + 1);
   for (u32 it = 0, k; hmap_next(&l->by_thread, h, &it, &k);)
-    if (l->threads.v[k].pid == pid && l->threads.v[k].tid == tid) return k;
+    if (k < l->threads.n && l->threads.v[k].pid == pid && l->threads.v[k].tid == tid) return k;
   hmap_add(l->tmp, &l->by_thread, h, l->threads.n);
   *vec_push(l->tmp, &l->threads) = (thread){.pid = pid, .tid = tid};
   return l->threads.n - 1;

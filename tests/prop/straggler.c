@@ -195,24 +195,35 @@ static void check_changed(world *const *w, const straggler *s, arena *a, u32 nst
 }
 
 // What is told of a group is what replays of its durations take.
+enum { BY_TYPE, BY_DATA, BY_STAGE, BY_WORKER, BY_MICROBATCH, KINDS };
+static u32 number_of(const straggler *s, const straggler_blame *b, const straggler_node *n, u32 kind) {
+  switch (kind) {
+  case BY_TYPE: return b->group_of[n->type];
+  case BY_DATA: return s->worker[n->worker].data;
+  case BY_STAGE: return s->worker[n->worker].stage;
+  case BY_WORKER: return n->worker;
+  default: return n->microbatch;
+  }
+}
+
 static void check_scores(const straggler *s, arena *a) {
   const straggler_blame *b = straggler_blame_of(a, s);
   const size_t all = (size_t)s->nsteps * s->n;
   i64 *alone = NEWN(a, i64, all), *repaired = NEWN(a, i64, all), *step = NEWN(a, i64, s->nsteps);
-  const u32 worker = few(s->nworkers), stage = few(s->nstages);
-  for (u32 pick = 0; pick < 2; pick++) {
+  const u32 count[KINDS] = {b->ngroups, s->ndata, s->nstages, s->nworkers, s->nmicro};
+  const straggler_score *const got[KINDS] = {b->type, b->data, b->stage, b->worker, b->microbatch};
+  for (u32 kind = 0; kind < KINDS; kind++) {
+    const u32 pick = few(count[kind]);
     for (size_t i = 0; i < all; i++) {
       const straggler_node *n = &s->node[i % s->n];
-      const bool in =
-          n->worker != TRACE_NONE && (pick ? s->worker[n->worker].stage == stage : n->worker == worker);
+      const bool in = n->worker != TRACE_NONE && number_of(s, b, n, kind) == pick;
       alone[i] = in ? s->recorded_ps[i] : s->ideal_ps[i % s->n];
       repaired[i] = in ? s->ideal_ps[i % s->n] : s->recorded_ps[i];
     }
-    const straggler_score got = pick ? b->stage[stage] : b->worker[worker];
     straggler_replay(s, alone, step);
-    CHECK(straggler_mean(s, step) == got.alone_ps);
+    CHECK(straggler_mean(s, step) == got[kind][pick].alone_ps);
     straggler_replay(s, repaired, step);
-    CHECK(straggler_mean(s, step) == got.repaired_ps);
+    CHECK(straggler_mean(s, step) == got[kind][pick].repaired_ps);
   }
 }
 
