@@ -47,11 +47,11 @@ typedef struct {
   u32 first_wait; // it returns when ops work.wait[first_wait..first_wait of the next) have ended
 } work_item;
 typedef struct {
-  u32 item, stream; // that launched it; from 0
-  u32 event;        // of the trace
-  u8 kind;          // launch_kind
-  bool comm;        // a communication: it waits for its peers
-  sym name;
+  u32 item, stream;     // that launched it; from 0
+  u32 event;            // of the trace
+  u8 kind;              // launch_kind
+  bool comm;            // a communication: it waits for its peers
+  sym name, comm_op;    // comm_op: of trace_comm; 0: none
   i64 start_ps, dur_ps; // as recorded
   u32 first_after;      // it waits for ops work.after[first_after..first_after of the next), on other streams
 } work_op;
@@ -115,6 +115,15 @@ typedef struct {
 } job_input;
 bool job_input_of(job *j, const char *steps, job_input *out);
 
+// Times at the medians over all processes that launch the same ops in the same order; rows are NULL where no other does.
+replay_times replay_medians(const replay *r, const replay_times *t, arena *a);
+// Changes times (a copy of its own) as asked for: of ranks, of `host`, of kernels and communications by name ("*gemm*",
+// "all_reduce"). `median` is over processes that do the same. Returns how many items and ops it touches; 0 and a
+// diagnostic: none, or it asks for what kernels do not have, such as stages. replay_change.c.
+struct job_change;
+u32 replay_apply(ctx *c, const replay *r, const replay_times *median, const struct job_change *x,
+                 replay_times *t);
+
 // ---- who is late: late.c --------------------------------------------------------------------------------
 typedef struct {
   u32 rank;
@@ -140,6 +149,16 @@ typedef struct {
   u32 hosts; // processes that take longer without devices than without hosts
 } late_report;
 late_report late_of(replay *r, arena *a);
+// Communications of one operation (or kernel, where the operation is not known), as recorded.
+typedef struct {
+  sym op;
+  u32 count;
+  i64 transfer_ps; // summed over them: of each, what its fastest member took from the last one's start
+  i64 wait_ps, longest_ps; // waiting of all members; the longest wait of one
+  u32 last, times;         // the process that came last most often, and how often
+} late_comm;
+// Those with peers; the most waiting first. Returns their number.
+u32 late_comms(const replay *r, arena *a, late_comm **out);
 // ---- steps: steps.c -------------------------------------------------------------------------------------
 typedef struct {
   u32 number; // as the recorder counts
@@ -333,7 +352,7 @@ typedef struct {
   const char *name; // WHAT_NAME
   loc at;
 } change_term;
-typedef struct {
+typedef struct job_change {
   const char *text; // as it was said
   loc at;
   u32 nterms; // 0: all

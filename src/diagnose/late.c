@@ -27,25 +27,31 @@ static bool alike(const job_work *x, const job_work *y) {
   return true;
 }
 
-// Host times of all items at the medians over the processes that do the same; NULL: none does.
-static i64 **medians(const replay_input *in, arena *a) {
-  i64 **med = ZNEWN(a, i64 *, in->n + 1);
+static i64 *median_row(const replay_times *t, bool host, const u32 *same, u32 n, u32 len, i64 *v, arena *a) {
+  i64 *m = NEWN(a, i64, len + 1);
+  for (u32 i = 0; i < len; i++) {
+    for (u32 k = 0; k < n; k++) v[k] = (host ? t->host : t->op)[same[k]][i];
+    qsort(v, n, sizeof *v, by_size);
+    m[i] = n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+  }
+  return m;
+}
+
+replay_times replay_medians(const replay *r, const replay_times *t, arena *a) {
+  const replay_input *in = replay_input_of(r);
+  replay_times med = {ZNEWN(a, i64 *, in->n + 1), ZNEWN(a, i64 *, in->n + 1)};
   u64 *sign = NEWN(a, u64, in->n + 1);
   i64 *v = NEWN(a, i64, in->n + 1);
+  u32 *same = NEWN(a, u32, in->n + 1);
   for (u32 p = 0; p < in->n; p++) sign[p] = signature(in->w[p]);
   for (u32 p = 0; p < in->n; p++) {
-    if (med[p]) continue;
-    u32 *same = NEWN(a, u32, in->n), n = 0;
-    for (u32 q = p; q < in->n; q++)
+    u32 n = 0;
+    for (u32 q = p; q < in->n && !med.host[p]; q++)
       if (sign[p] == sign[q] && alike(in->w[p], in->w[q])) same[n++] = q;
     if (n < 2) continue;
-    i64 *m = NEWN(a, i64, in->w[p]->nitems + 1);
-    for (u32 i = 0; i < in->w[p]->nitems; i++) {
-      for (u32 k = 0; k < n; k++) v[k] = in->w[same[k]]->item[i].host_ps;
-      qsort(v, n, sizeof *v, by_size);
-      m[i] = n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
-    }
-    for (u32 k = 0; k < n; k++) med[same[k]] = m;
+    i64 *host = median_row(t, true, same, n, in->w[p]->nitems, v, a),
+        *op = median_row(t, false, same, n, in->w[p]->nops, v, a);
+    for (u32 k = 0; k < n; k++) med.host[same[k]] = host, med.op[same[k]] = op;
   }
   return med;
 }
@@ -118,7 +124,8 @@ late_report late_of(replay *r, arena *a) {
   arena *tmp = arena_new();
   late_report l = {.n = in->n, .process = ZNEWN(a, late_process, in->n + 1)};
   const replay_times t = replay_recorded(r, tmp);
-  i64 **end = rows(tmp, in), **host = NEWN(tmp, i64 *, in->n + 1), **med = medians(in, tmp), *none = NULL;
+  i64 **end = rows(tmp, in), **host = NEWN(tmp, i64 *, in->n + 1), **med = replay_medians(r, &t, tmp).host,
+      *none = NULL;
   l.replayed_ps = replay_run(r, &t, NULL, end);
   put_errors(&l, r, in, end, tmp);
   count_last(&l, r, in, tmp);

@@ -154,7 +154,7 @@ static void put_op(reader *x, u32 k, const u32 *number) {
   // A long call may launch early and do something else then (load a module): what had begun had been launched.
   work_item *it = &x->item.v[o->item];
   it->early_ps = MIN(MAX(it->early_ps, it->end_ps - o->start_ps), it->host_ps);
-  o->comm |= t->comm[e] != TRACE_NONE;
+  if (t->comm[e] != TRACE_NONE) o->comm = true, o->comm_op = t->comms.v[t->comm[e]].op;
   put_after(x, k);
   x->last[o->stream] = k + 1;
 }

@@ -206,8 +206,22 @@ static void facts(const blaming *x) {
               100 * explains(b, b->stage[s->nstages - 1].repaired_ps));
 }
 
+// Of recorded kernels: a replay, who is late in it, and the waiting in every communication.
+static bool blame_kernels(report *r, ctx *c, arena *a, const trace_ask *q, job *j) {
+  job_input in;
+  replay *x = job_input_of(j, q->steps, &in) ? replay_new(c, a, &in.replay) : NULL;
+  job_close(j);
+  if (!x) return false;
+  const late_report l = late_of(x, a);
+  report_fact(r, "recorded_ps", "recorded", cell_i(CELL_PS, l.recorded_ps));
+  report_late(r, a, &l);
+  report_late_comms(r, c, a, x, &l, q->top);
+  return true;
+}
+
 bool answer_blame(report *r, ctx *c, arena *a, const trace_ask *q) {
   job *j = job_open(c, a, q->npaths, q->path);
+  if (j && j->file[0].format != TRACE_FORMAT_straggler) return blame_kernels(r, c, a, q, j);
   straggler *s = j ? straggler_of_job(j, a, q->steps) : NULL;
   job_close(j);
   if (!s) return false;

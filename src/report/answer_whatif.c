@@ -68,6 +68,50 @@ static bool answer(report *r, ctx *c, arena *a, const trace_ask *q, const stragg
   return true;
 }
 
+// ---- recorded kernels -----------------------------------------------------------------------------------
+static void copy_times(const replay_input *in, const replay_times *from, replay_times *to) {
+  for (u32 p = 0; p < in->n; p++) {
+    memcpy(to->host[p], from->host[p], in->w[p]->nitems * sizeof **to->host);
+    memcpy(to->op[p], from->op[p], in->w[p]->nops * sizeof **to->op);
+  }
+}
+
+static void put_kernels(report *r, const char *text, i64 touched, i64 before, i64 after) {
+  report_row(r, (cell[]){cell_text(text), touched ? cell_i(CELL_INT, touched) : cell_none(),
+                         cell_i(CELL_PS, after), cell_signed(cell_i(CELL_PS, after - before)),
+                         cell_x(CELL_TIMES, after > 0 ? (double)before / (double)after : 1)});
+}
+
+static bool whatif_kernels(report *r, ctx *c, arena *a, const trace_ask *q, job *j, const job_change *x) {
+  static const column cols[] = {{"change", "change"},
+                                {"operations", "durations"},
+                                {"changed_ps", "job"},
+                                {"change_ps", "change"},
+                                {"times_faster", "faster"}};
+  job_input in;
+  replay *p = job_input_of(j, q->steps, &in) ? replay_new(c, a, &in.replay) : NULL;
+  job_close(j);
+  if (!p) return false;
+  const replay_times was = replay_recorded(p, a), median = replay_medians(p, &was, a);
+  replay_times one = replay_recorded(p, a), all = replay_recorded(p, a);
+  const i64 before = replay_run(p, &was, NULL, NULL);
+  report_fact(r, "ranks", "ranks", cell_i(CELL_INT, in.replay.n));
+  report_fact(r, "replayed_ps", "job", cell_i(CELL_PS, before));
+  report_gap(r);
+  report_table(r, "changes", cols, COUNT_OF(cols));
+  i64 after = before;
+  for (u32 k = 0; k < q->nset; k++) {
+    copy_times(&in.replay, &was, &one);
+    const u32 touched = replay_apply(c, p, &median, &x[k], &one);
+    if (!touched || !replay_apply(c, p, &median, &x[k], &all)) return false;
+    put_kernels(r, x[k].text, touched, before, after = replay_run(p, &one, NULL, NULL));
+  }
+  if (q->nset > 1)
+    put_kernels(r, "all of them, in this order", 0, before, after = replay_run(p, &all, NULL, NULL));
+  report_fact(r, "changed_ps", NULL, cell_i(CELL_PS, after));
+  return true;
+}
+
 bool answer_whatif(report *r, ctx *c, arena *a, const trace_ask *q) {
   if (!q->nset) {
     diag(c, E_USAGE, (loc){0}, "nothing is changed");
@@ -77,6 +121,7 @@ bool answer_whatif(report *r, ctx *c, arena *a, const trace_ask *q) {
   job_change *x = NEWN(a, job_change, q->nset);
   if (!changes_parse(c, a, q->nset, q->set, x)) return false;
   job *j = job_open(c, a, q->npaths, q->path);
+  if (j && j->file[0].format != TRACE_FORMAT_straggler) return whatif_kernels(r, c, a, q, j, x);
   const straggler *s = j ? straggler_of_job(j, a, q->steps) : NULL;
   job_close(j);
   return s && answer(r, c, a, q, s, j->file[0].path, x);

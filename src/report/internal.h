@@ -27,4 +27,8 @@ const char *straggler_worker_name(arena *a, const straggler *s, u32 worker); // 
 static inline cell cell_ps(double ps) { return cell_i(CELL_PS, (i64)(ps < 0 ? ps - 0.5 : ps + 0.5)); }
 
 void report_json(const report *r, strbuf *b);
+
+// ---- late.c -----------------------------------------------------------------------------------------------
+void report_late(report *r, arena *a, const late_report *l);
+void report_late_comms(report *r, ctx *c, arena *a, const replay *x, const late_report *l, u32 top);
 #endif
