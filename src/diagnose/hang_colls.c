@@ -161,6 +161,7 @@ static void tell_mismatch(scan *s, hang_kind kind, key_of *key, const flight_ent
     if (!odd) odd = &e[k];
   }
   const hang_ranks w = hang_ranks_of(s->a, nwho, who), r = hang_ranks_of(s->a, nrest, rest);
+  assert(odd); // differs() has found one
   const char *order = kind == HANG_DTYPE ? NULL : order_of(s, odd, like);
   if (kind == HANG_TYPE) {
     bool one = true;
