@@ -81,6 +81,11 @@ bool flight_done(flight *f) {
   }
   if (f->entries.n) qsort(f->entries.v, f->entries.n, sizeof *f->entries.v, by_place);
   if (f->stands.n) qsort(f->stands.v, f->stands.n, sizeof *f->stands.v, by_group);
+  for (u32 k = 0; k < f->stands.n; k++) { // what is done has begun, what has begun was called
+    flight_stand *x = &f->stands.v[k];
+    x->started = MAX(x->started, x->completed);
+    x->enqueued = MAX(x->enqueued, x->started);
+  }
   for (u32 g = 0, k = 0; g < f->groups.n; g++) { // without members: those that have been there
     flight_group *x = &f->groups.v[g];
     while (k < f->stands.n && f->stands.v[k].group < g) k++;

@@ -43,7 +43,7 @@ sym flight_text(ctx *c, const json *j) {
   return out;
 }
 
-// Ranks of a group: a list, or text such as "[0, 1]". None: not said, or cut short.
+// Ranks of a group: a list, or text such as "[0, 1]". None: not said, cut short, or one is named twice.
 typedef VEC(u32) numbers;
 static numbers ranks_of(reading *r, const json *j) {
   numbers v = {0};
@@ -65,7 +65,8 @@ static numbers ranks_of(reading *r, const json *j) {
       s++;
     }
   }
-  if (!ok) v.n = 0;
+  const hang_ranks once = hang_ranks_of(r->tmp, v.n, v.v);
+  if (!ok || once.n < v.n) v.n = 0;
   return v;
 }
 
@@ -288,7 +289,6 @@ static void take_numbers(reading *r) {
     s->enqueued = MAX(s->enqueued, e->seq);
     if (e->state >= FLIGHT_STARTED) s->started = MAX(s->started, e->seq);
     if (e->state == FLIGHT_COMPLETED) s->completed = MAX(s->completed, e->seq);
-    s->started = MAX(s->started, s->completed);
   }
 }
 

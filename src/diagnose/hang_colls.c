@@ -161,6 +161,7 @@ static void tell_mismatch(scan *s, hang_kind kind, key_of *key, const flight_ent
     if (!odd) odd = &e[k];
   }
   const hang_ranks w = hang_ranks_of(s->a, nwho, who), r = hang_ranks_of(s->a, nrest, rest);
+  assert(odd); // differs() has found one
   const char *order = kind == HANG_DTYPE ? NULL : order_of(s, odd, like);
   if (kind == HANG_TYPE) {
     bool one = true;
@@ -303,7 +304,7 @@ static bool scan_number(scan *s, const flight_entry *e, u32 n) {
   }
   if (s->mismatch || s->told || !nwait) return ok;
   const absence x = n < s->g->size ? absent(s, e, n) : (absence){0};
-  const hang_ranks w = {nwait, wait};
+  const hang_ranks w = hang_ranks_of(s->a, nwait, wait);
   s->told = true; // what comes after the first number that is not done follows from it
   if (x.missing.n) {
     tell_waiting(s, HANG_MISSING, first, x.missing, w);

@@ -62,6 +62,7 @@ static void tell_cycle(graph *g, u32 from) {
   VEC(u32) ranks = {0};
   i64 when = INT64_MAX;
   const u32 n = g->npath - from;
+  assert(n); // the finding that the walk came back to
   for (u32 k = from; k < g->npath; k++) {
     const hang_finding *x = &g->found->v[g->path[k]],
                        *y = &g->found->v[g->path[k + 1 < g->npath ? k + 1 : from]];
@@ -77,6 +78,7 @@ static void tell_cycle(graph *g, u32 from) {
       sb_fmt(&b, "%s rank %u in %s number %lld of %s", k > from ? ", which waits for" : "", both,
              sym_str(g->f->c, y->op), (long long)y->seq, hang_group_name(g->a, g->f->c, y->group, y->desc));
   }
+  assert(ranks.n == n);
   const hang_ranks who = hang_ranks_of(g->a, ranks.n, ranks.v);
   const hang_finding *first = &g->found->v[g->path[from]];
   const char *more = n > SHOWN ? ", .." : "";

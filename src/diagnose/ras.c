@@ -145,10 +145,12 @@ static void tell_behind(comm *m, const char *op) {
   for (u32 k = 0; k < m->here.n; k++) one &= count[k] < 0 || count[k] == least || count[k] == most;
   m->mismatch = true;
   const sym name = flight_text(m->c, &(json){.kind = JSON_STR, .str = op});
+  const member *first = m->here.v;
+  while (n == 1 && first->rank != who[0]) first++;
   tell(m, HANG_BEHIND, name, n, who, r,
-       arena_printf(m->a, "%s %s behind: %s called %s%lld times, %s %lld times", hang_who(m->a, &w),
-                    w.n == 1 ? "is" : "are", sym_str(m->c, name), one ? "" : "at least ", (long long)least,
-                    hang_who(m->a, &r), (long long)most));
+       arena_printf(m->a, "%s %s behind: %s called %s%lld times, by %s %lld times",
+                    n == 1 ? place(m, first) : hang_who(m->a, &w), n == 1 ? "is" : "are", sym_str(m->c, name),
+                    one ? "" : "at least ", (long long)least, hang_who(m->a, &r), (long long)most));
 }
 
 static bool add_comm(ctx *c, arena *a, sym file, const json *j, hang_findings *found, hang_comms *comms) {

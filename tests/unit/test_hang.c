@@ -395,6 +395,21 @@ TEST(hang_names_of_groups) {
   close_bed(&b);
 }
 
+// A group that names a rank twice has no members but those that have been there; what a status says to be done has begun.
+TEST(hang_odd_dumps) {
+  bed b = open_bed();
+  begin(&b, 0, "1,1"), reduce(&b, 0, 2, "s"), reduce(&b, 0, 3, "s"), reduce(&b, 0, 2, "s");
+  sb_put(&b.b, "], \"pg_status\": {\"0\": {\"last_completed_collective\": 9, \"last_started_collective\": "
+               "\"-1\"}}, \"x\": [");
+  end(&b);
+  const hang *h = answer(&b);
+  CHECK_EQ_I64(h->ranks, 1);
+  CHECK_EQ_I64(h->nfound, 0); // all are done
+  CHECK_EQ_I64(h->stand[0].started, 9);
+  CHECK_EQ_I64(h->stand[0].scheduled, 9);
+  close_bed(&b);
+}
+
 // ---- files ---------------------------------------------------------------------------------------------------------
 static void put_file(bed *b, const char *dir, const char *name, const char *text) {
   REQUIRE(file_write(b->c, arena_printf(b->a, "%s/%s", dir, name), text, strlen(text)));

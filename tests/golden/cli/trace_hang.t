@@ -120,7 +120,7 @@ $ heddle trace hang examples/traces/hang/ras.json
 communicator 0x9c2f11d0a7e35b46: rank 3 of 10.0.0.2 (process 4003, GPU 1) is dead
 
 RAS   1 communicator
-also  communicator 0x9c2f11d0a7e35b46: rank 1 is behind: AllReduce called 880 times, ranks 0, 2 881 times
+also  communicator 0x9c2f11d0a7e35b46: rank 1 of 10.0.0.1 (process 4001, GPU 1) is behind: AllReduce called 880 times, by ranks 0, 2 881 times
 
 finding  group               what       number  ranks  others  size  last at
 dead     0x9c2f11d0a7e35b46                     3
@@ -141,7 +141,7 @@ $ heddle trace hang examples/traces/hang/ras.json --json
   "entries_skipped": 0,
   "findings": [
     {"kind": "dead", "group": "0x9c2f11d0a7e35b46", "description": null, "collective": null, "number": null, "ranks": [3], "others": [], "size_bytes": null, "at": null, "follows": false, "known_as": "INCOMPLETE", "text": "communicator 0x9c2f11d0a7e35b46: rank 3 of 10.0.0.2 (process 4003, GPU 1) is dead"},
-    {"kind": "behind", "group": "0x9c2f11d0a7e35b46", "description": null, "collective": "AllReduce", "number": null, "ranks": [1], "others": [0, 2], "size_bytes": null, "at": null, "follows": false, "known_as": "MISMATCH", "text": "communicator 0x9c2f11d0a7e35b46: rank 1 is behind: AllReduce called 880 times, ranks 0, 2 881 times"}
+    {"kind": "behind", "group": "0x9c2f11d0a7e35b46", "description": null, "collective": "AllReduce", "number": null, "ranks": [1], "others": [0, 2], "size_bytes": null, "at": null, "follows": false, "known_as": "MISMATCH", "text": "communicator 0x9c2f11d0a7e35b46: rank 1 of 10.0.0.1 (process 4001, GPU 1) is behind: AllReduce called 880 times, by ranks 0, 2 881 times"}
   ],
   "stands": [],
   "communicators": [
