@@ -27,8 +27,8 @@ typedef struct {
   strbuf out;
   file_out *file;
   bool comma;
-  i64 base_ns;       // of the timeline
-  u64 events, calls; // calls: numbers that earlier files took
+  i64 base_ns;                 // of the timeline
+  u64 events, calls;           // calls: numbers that earlier files took
   u32 pids, processes, arrows; // pids: above the highest
   VEC(meeting) meetings;
 } converter;
