@@ -153,29 +153,37 @@ static void meet(converter *k, arena *tmp, const trace *t, u32 e, u32 pid, i64 p
   *vec_push(k->a, &k->meetings) = (meeting){h, ps, pid, t->lane[e]};
 }
 
-static void put_process(converter *k, const trace *t, u32 process, const char *file) {
-  arena *tmp = arena_new();
+static bool put_process(converter *k, const trace *t, u32 process, const char *file) {
   const trace_process *p = &t->processes.v[process];
-  const u32 pid = p->rank != TRACE_NONE ? p->rank : k->pids, *order = trace_order(tmp, t);
   u32 *count = NULL, ncounts = 0;
   hmap before = {0};
   if (!k->base_ns && p->base_ns) { // a day's start, so that times are short and none is negative
     const i64 hour_ns = (i64)3600 * 1000000000, day_ns = 24 * hour_ns;
     k->base_ns = MAX((p->base_ns - hour_ns) / day_ns * day_ns, 0);
   }
-  const i64 shift_ns = p->base_ns ? p->base_ns - k->base_ns : 0;
+  const i64 shift_ns = p->base_ns ? p->base_ns - k->base_ns : 0, month_ns = (i64)30 * 24 * 3600 * 1000000000;
+  if (shift_ns > month_ns || shift_ns < -month_ns) {
+    diag(k->c, E_TRACE, loc_node(k->c, sym_of(k->c, file), (sym){0}, (sym){0}),
+         "its clock starts %lld days from that of the first file: these are not of one run",
+         (long long)(llabs(shift_ns) / (month_ns / 30)));
+    diag_hint(k->c, "heddle trace info %s", file);
+    return false;
+  }
+  arena *tmp = arena_new();
+  const u32 pid = p->rank != TRACE_NONE ? p->rank : k->pids, *order = trace_order(tmp, t);
   k->pids = MAX(k->pids, pid + 1), k->processes++;
   put_lanes(k, t, process, pid, file);
   for (u32 i = 0; i < t->n; i++) {
     const u32 e = order[i];
     if (t->lanes.v[t->lane[e]].process != process) continue;
-    const i64 ps = mul_sat(shift_ns, 1000) + t->start_ps[e];
+    const i64 ps = shift_ns * 1000 + t->start_ps[e];
     put_event(k, t, e, pid, ps);
     k->events++;
     if (t->comm[e] != TRACE_NONE && t->is[e] == TRACE_KERNEL)
       meet(k, tmp, t, e, pid, ps, &before, &count, &ncounts);
   }
   arena_free(tmp);
+  return true;
 }
 
 static int by_key(const void *x, const void *y) {
@@ -213,7 +221,7 @@ static bool put_job(converter *k, job *j) {
     if (!t) return false;
     for (u32 p = 0; p < t->processes.n; p++) {
       rank = t->processes.v[p].rank, world = MAX(world, t->processes.v[p].world_size);
-      put_process(k, t, p, j->file[f].path);
+      if (!put_process(k, t, p, j->file[f].path)) return false;
     }
     k->calls += t->n;
     job_unload(j, f);

@@ -33,3 +33,10 @@ error[E0106]: there is no list of events, traceEvents
   --> bad.json: event 1, byte 18
 ls: cannot access 'none.json': No such file or directory
 [2]
+## of different years
+$ mkdir years; cp examples/traces/ddp/rank0.json years; sed 's/"baseTimeNanoseconds": 17/"baseTimeNanoseconds": 15/' examples/traces/ddp/rank1.json >years/rank1.json; heddle trace convert years -o none.json; ls none.json
+error[E0106]: its clock starts 2313 days from that of the first file: these are not of one run
+  --> years/rank1.json
+  hint: heddle trace info years/rank1.json
+ls: cannot access 'none.json': No such file or directory
+[2]
