@@ -226,6 +226,7 @@ typedef struct file_out file_out;
 file_out *file_begin(ctx *c, arena *a, const char *path);
 void file_put(file_out *f, const void *data, size_t n);
 bool file_end(file_out *f);
+void file_drop(file_out *f); // instead of file_end: nothing appears
 bool file_exists(const char *path);
 bool dir_make(ctx *c, const char *path);
 

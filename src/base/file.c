@@ -184,6 +184,12 @@ void file_put(file_out *f, const void *data, size_t n) {
   if (!f->err) f->err = write_all(f->fd, data, n);
 }
 
+void file_drop(file_out *f) {
+  if (!f || f->standard) return;
+  close(f->fd);
+  if (f->target && !f->nameless) unlink(f->temp);
+}
+
 bool file_end(file_out *f) {
   if (f->standard) return f->err ? write_failed(f->c, f->path, f->err) : true;
   if (!f->err && f->mode >= 0 && fchmod(f->fd, (mode_t)f->mode & 07777)) f->err = errno;

@@ -321,7 +321,8 @@ static bool take_event(kineto *k, event *e) {
 }
 
 // ---- into columns -------------------------------------------------------------------------------------------
-static const i64 MOST_US = (i64)9000000 * 1000000 * 1000, MOST_DUR_US = (i64)40 * 24 * 3600 * 1000000;
+// Some 140 years, so that the difference of two times in ns has 63 bits.
+static const i64 MOST_US = (i64)4500000 * 1000000 * 1000, MOST_DUR_US = (i64)40 * 24 * 3600 * 1000000;
 
 static u32 add_comm(kineto *k, event *e) {
   trace_comm *m = &e->comm;

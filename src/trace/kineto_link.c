@@ -101,7 +101,7 @@ static void settle_times(kineto *k) {
   for (u32 e = k->first; e < t->n; e++) t->start_ps[e] = (t->start_ps[e] - least) * 1000;
   for (u32 i = 0; i < k->odd_rest.n; i += 2)
     if (k->odd_rest.v[i] != TRACE_NONE) t->start_ps[k->odd_rest.v[i]] += k->odd_rest.v[i + 1];
-  const bool fits = k->base_ns > 0 && (least <= 0 || k->base_ns <= INT64_MAX - least);
+  const bool fits = k->base_ns > 0 && k->base_ns <= (i64)4 << 60 && least <= (i64)4 << 60;
   t->processes.v[k->process].base_ns = least + (fits ? k->base_ns : 0);
 }
 
@@ -211,15 +211,16 @@ static void fill(ctx *c, trace_comm *m, const trace_comm *from) {
 }
 
 // What the host recorded around the launch, metadata before annotations.
-static void fill_from_host(kineto *k, const kineto_call *call, i64 external, trace_comm *m) {
+static void fill_from_host(kineto *k, const hmap *by_external, const kineto_call *call, i64 external,
+                           trace_comm *m) {
   enum { NESTED = 8 };
   u32 found[NESTED], n = 0;
   for (u32 s = call ? last_started(k, call->thread, call->start_ns) : k->started.n, back = 0;
        s < k->started.n && back < NESTED && k->started.v[s].thread == call->thread; s--, back++)
     if (k->started.v[s].end_ns >= call->start_ns) found[n++] = s;
   if (!n && external != ABSENT) // times do not tell
-    for (u32 s = 0; s < k->started.n && n < NESTED; s++)
-      if (k->started.v[s].external == external) found[n++] = s;
+    for (u32 it = 0, i; n < NESTED && hmap_next(by_external, hash_u64((u64)external, 11), &it, &i);)
+      if (k->started.v[i].external == external) found[n++] = i;
   for (u32 guess = 0; guess < 2; guess++)
     for (u32 i = 0; i < n; i++) {
       kineto_started *s = &k->started.v[found[i]];
@@ -249,7 +250,11 @@ static u32 put_comm(kineto *k, const trace_comm *m) {
 static void link_work(kineto *k) {
   trace *t = k->x->t;
   const hmap calls = calls_by_id(k);
+  hmap by_external = {0};
   if (k->started.n) qsort(k->started.v, k->started.n, sizeof *k->started.v, by_start);
+  for (u32 i = 0; i < k->started.n; i++)
+    if (k->started.v[i].external != ABSENT)
+      hmap_add(k->tmp, &by_external, hash_u64((u64)k->started.v[i].external, 11), i);
   for (u32 i = 0; i < k->work.n; i++) {
     const kineto_work *w = &k->work.v[i];
     const kineto_call *call = call_of(k, &calls, w->correlation);
@@ -257,9 +262,8 @@ static void link_work(kineto *k) {
     if (w->comm == TRACE_NONE) continue;
     trace_comm m = k->comms.v[w->comm];
     const i64 external = w->external == w->correlation ? ABSENT : w->external;
-    fill_from_host(
-        k, call,
-        external == ABSENT && call && call->external != call->correlation ? call->external : external, &m);
+    const bool by_call = external == ABSENT && call && call->external != call->correlation;
+    fill_from_host(k, &by_external, call, by_call ? call->external : external, &m);
     finish(k, &m);
     t->comm[w->event] = put_comm(k, &m);
   }

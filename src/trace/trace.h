@@ -12,10 +12,10 @@
 enum { TRACE_NONE = ~0u };
 
 // ---- events ---------------------------------------------------------------------------------------------
-// What an event is. On a device: KERNEL (computation and communication), COPY, FILL and WAIT (one stream waits
-// for another). On a host: OP (an operator of the framework), CALL (of the device's runtime or driver: launches,
-// synchronisation), NOTE (what the user or a library annotated), STEP (one step of training), STACK (functions of
-// Python), OTHER.
+// What an event is. On a device: KERNEL (computation and communication), COPY, FILL and WAIT (a stream waits for
+// another, or the host for a stream: its name says which). On a host: OP (an operator of the framework), CALL (of
+// the device's runtime or driver: launches, synchronisation), NOTE (what the user or a library annotated), STEP (one
+// step of training), STACK (functions of Python), OTHER.
 typedef enum {
   TRACE_KERNEL,
   TRACE_COPY,

@@ -115,6 +115,42 @@ TEST(steps_are_those_of_the_launch) {
   done(&r);
 }
 
+TEST(kernels_are_counted_by_name_and_communications_by_size) {
+  const row rows[] = {
+      {TRACE_KERNEL, 7, 10, 20, -1, NULL, 0},          {TRACE_KERNEL, 7, 40, 10, -1, NULL, 0},
+      {TRACE_KERNEL, 9, 20, 30, -1, "all_reduce", 0},  {TRACE_KERNEL, 9, 60, 50, -1, "all_reduce", 0},
+      {TRACE_KERNEL, 9, 120, 40, -1, "all_reduce", 0}, {TRACE_COPY, 7, 200, 5, -1, NULL, 0},
+      {TRACE_CALL, -1, 0, 500, -1, NULL, 0},
+  };
+  recorded r = timeline(rows, COUNT_OF(rows));
+  for (u32 k = 0; k < r.t->comms.n; k++) r.t->comms.v[k].bytes = k == 2 ? 8 : 4, r.t->comms.v[k].size = 4;
+  kernel_uses u = {0};
+  kernel_uses_add(r.a, &u, r.t, r.n, r.event);
+  kernel_uses_sort(&u);
+  REQUIRE(u.kernels.n == 2 && u.comms.n == 2); // all kernels are called x
+  CHECK(u.kernels.v[0].count == 5 && u.kernels.v[0].total_ps == 150 * (i64)US &&
+        u.kernels.v[0].max_ps == 50 * US);
+  CHECK(u.kernels.v[1].is == TRACE_COPY && u.kernels.v[1].min_ps == 5 * US);
+  CHECK(u.comms.v[0].bytes == 4 && u.comms.v[0].dur_ps.n == 2 && u.comms.v[0].dur_ps.v[0] == 30 * US);
+  done(&r);
+}
+
+TEST(bus_bandwidths_count_as_nccl_tests_do) {
+  CHECK(comm_bus_factor("all_reduce", 8) == 1.75 && comm_bus_factor("all_gather", 8) == 0.875);
+  CHECK(comm_bus_factor("reduce_scatter", 4) == 0.75 && comm_bus_factor("all_to_all", 2) == 0.5);
+  CHECK(comm_bus_factor("broadcast", 8) == 1 && comm_bus_factor("send", 0) == 1);
+  CHECK(comm_bus_factor("all_reduce", 0) == 0 && comm_bus_factor("barrier", 8) == 0);
+}
+
+TEST(lists_of_ranks_are_short) {
+  arena *a = arena_new();
+  CHECK_STR(number_list(a, NULL, 0), "");
+  CHECK_STR(number_list(a, (u32[]){7}, 1), "7");
+  CHECK_STR(number_list(a, (u32[]){0, 1, 2, 5, 6, 9}, 6), "0-2,5,6,9");
+  CHECK_STR(number_list(a, (u32[]){0, 2, 4, 6, 8, 10, 12, 14, 16}, 9), "0,2,4,6,8,10,12,14,..");
+  arena_free(a);
+}
+
 // ---- against HolisticTraceAnalysis --------------------------------------------------------------------------
 static const struct {
   const char *name, *file;

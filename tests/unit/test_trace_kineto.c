@@ -297,10 +297,12 @@ TEST(kineto_reads_hostile_text) {
 // The same file wherever buffers end: spaces before the events shift it.
 TEST(kineto_does_not_depend_on_where_buffers_end) {
   strbuf b = {.a = arena_new()};
+  sb_put(&b, "{");
+  sb_fmt(&b, "%*s", (1 << 17) - 400, "");
+  const size_t before = b.n;
   for (u32 shift = 0; shift < 260; shift++) {
-    b.n = 0;
-    sb_put(&b, "{");
-    for (u32 k = 0; k < (1 << 17) - 400 + shift; k++) sb_char(&b, ' ');
+    b.n = before;
+    sb_fmt(&b, "%*s", (int)shift, "");
     sb_put(
         &b,
         "\"skipped\": {\"a\\\\\": \"}\\\"\", \"b\": [1, {\"c\": \"]\"}, -2.5e-3, true]}, \"traceEvents\": "
