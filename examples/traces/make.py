@@ -36,6 +36,11 @@ class Rank:
         self.free[stream] = start + dur
         return at + 6, len(self.events) - 1
 
+    def wait(self, tid, at):
+        """A stream is told to wait for what the others have been given."""
+        self.correlation += 1
+        self.add("cuda_runtime", "cudaStreamWaitEvent", tid, at, 1, correlation=self.correlation)
+
     def op(self, name, tid, start, end, **args):
         self.external += 1
         self.add("cpu_op", name, tid, start, end - start, **{"External id": self.external}, **args)
@@ -69,6 +74,7 @@ def step(ranks, number, start):
                 r.seq += 1
                 args = comm_args(r.rank, BUCKETS[layer], r.seq)
                 r.op("record_param_comms", back, t, t + 14, **args)
+                r.wait(back, t + 2)
                 t, k = r.launch(back, t + 4, "cudaLaunchKernelExC", "kernel",
                                 "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", 20, 0,
                                 ready=r.free[7], **args)
@@ -90,6 +96,7 @@ def step(ranks, number, start):
     for r in ranks:
         main = r.pid
         r.op("Optimizer.step#SGD.step", main, now[r.rank], now[r.rank] + 20)
+        r.wait(main, now[r.rank] + 2)
         t, _ = r.launch(main, now[r.rank] + 4, "cudaLaunchKernel", "kernel", "multi_tensor_apply_kernel", 7, 90,
                         ready=r.reduced + 2)
         r.add("cuda_runtime", "cudaDeviceSynchronize", main, t + 20, r.free[7] - t - 18, correlation=r.correlation + 5000)

@@ -96,7 +96,10 @@ static void measure(replay *r) {
   arena *tmp = arena_new();
   figures launch[LAUNCH_KINDS] = {0}, queue = {0}, cross = {0}, sync = {0};
   for (u32 p = 0; p < r->in.n; p++) measure_launches(r->in.w[p], tmp, launch);
-  for (u32 k = 0; k < LAUNCH_KINDS; k++) r->l.launch_ps[k] = median(&launch[k]);
+  figures any = {0}; // a class that was never seen on an idle device is taken for one that was
+  for (u32 k = 0; k < LAUNCH_KINDS; k++)
+    for (u32 i = 0; i < launch[k].n; i++) *vec_push(tmp, &any) = launch[k].v[i];
+  for (u32 k = 0; k < LAUNCH_KINDS; k++) r->l.launch_ps[k] = median(launch[k].n ? &launch[k] : &any);
   for (u32 p = 0; p < r->in.n; p++) measure_queues(r->in.w[p], &r->l, tmp, &queue, &cross, &sync);
   r->l.queue_ps = median(&queue), r->l.cross_ps = median(&cross), r->l.sync_ps = median(&sync);
   arena_free(tmp);

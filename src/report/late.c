@@ -52,6 +52,20 @@ static void put_late(report *r, arena *a, const late_report *l) {
                 share(a, l->replayed_ps - l->both_ps, l->replayed_ps));
 }
 
+// Who comes last most often need not be who costs most: a rank may be late once, by much.
+static void put_costliest(report *r, arena *a, const late_report *l) {
+  u32 best = TRACE_NONE;
+  for (u32 p = 0; p < l->n; p++) {
+    const i64 x = l->process[p].repaired_ps;
+    if (x >= 0 && (best == TRACE_NONE || x < l->process[best].repaired_ps)) best = p;
+  }
+  if (best == TRACE_NONE || best == l->late[0] ||
+      l->replayed_ps - l->process[best].repaired_ps < l->replayed_ps / 1000)
+    return;
+  report_line(r, "", "of %s alone it is %s shorter, the most of all", named(a, l, best),
+              share(a, l->replayed_ps - l->process[best].repaired_ps, l->replayed_ps));
+}
+
 static void put_verdict(report *r, arena *a, const late_report *l) {
   const bool all_hosts = l->hosts == l->n, all_devices = !l->hosts;
   report_fact(r, "bound", NULL, cell_text(all_hosts ? "host" : all_devices ? "device" : "mixed"));
@@ -63,8 +77,9 @@ static void put_verdict(report *r, arena *a, const late_report *l) {
   else
     report_line(r, "verdict", "host-bound on %u of %u ranks", l->hosts, l->n);
   if (l->late[0] != TRACE_NONE) put_late(r, a, l);
+  put_costliest(r, a, l);
   if (l->all_ps > 0 && l->all_ps < l->replayed_ps)
-    report_line(r, "", "with those of all ranks it is %.2g times faster: %s",
+    report_line(r, "", "with those of all ranks it is %.2f times faster: %s",
                 (double)l->replayed_ps / (double)l->all_ps, time_text(a, l->all_ps));
   report_line(r, "bounds", "%s if hosts took no time, %s if devices took none", time_text(a, l->no_host_ps),
               time_text(a, l->no_device_ps));

@@ -2,19 +2,19 @@
 $ heddle trace convert examples/traces/ddp --to chrome -o all.json
 file       all.json
 processes  2
-events     256
+events     280
 arrows     8
 $ grep -c '"ph":"X"' all.json; grep '"cat":"meet"' all.json | head -2; grep nccl all.json | head -1; tail -1 all.json
-256
+280
 {"ph":"s","id":1,"cat":"meet","name":"meet","pid":0,"tid":3,"ts":86400004069},
 {"ph":"f","bp":"e","id":1,"cat":"meet","name":"meet","pid":1,"tid":3,"ts":86400004069},
-{"ph":"X","cat":"kernel","name":"ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)","pid":0,"tid":3,"ts":86400001923.250,"dur":260,"args":{ "device":0,"stream":20,"correlation":14,"Collective name":"all_reduce","In msg nelems":4000000,"Out msg nelems":4000000,"dtype":"f32","Group size":2,"Process Group Name":"0","Process Group Ranks":"[0,1]","Seq":1}},
+{"ph":"X","cat":"kernel","name":"ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)","pid":0,"tid":3,"ts":86400001923.250,"dur":260,"args":{ "device":0,"stream":20,"correlation":15,"Collective name":"all_reduce","In msg nelems":4000000,"Out msg nelems":4000000,"dtype":"f32","Group size":2,"Process Group Name":"0","Process Group Ranks":"[0,1]","Seq":1}},
 ],"baseTimeNanoseconds":1735603200000000000}
 $ heddle trace convert examples/traces/ddp/rank1.json -o one.json --json
 {
   "output": "one.json",
   "processes": 1,
-  "events": 128,
+  "events": 140,
   "arrows": 0
 }
 $ heddle trace summary one.json >a; heddle trace summary examples/traces/ddp/rank1.json | cmp - a && tail -1 one.json

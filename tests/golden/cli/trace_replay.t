@@ -1,0 +1,213 @@
+## A small job of two ranks, replayed: durations and dependencies give back what was recorded.
+$ heddle trace replay examples/traces/ddp
+recorded                9.236 ms
+replayed                9.230 ms
+operations              80
+error of their ends     2.320 us
+  99 of 100 below       5.867 us
+  largest               5.867 us
+launch latency          2.250 us
+between queued kernels  1.500 us
+between streams         266.7 ns
+return of a wait        2.000 us
+path: host              1.175 ms
+path: device            5.920 ms
+path: communication     2.082 ms
+path: latencies         53.13 us
+
+verdict  device-bound on all ranks: they take longer without hosts than without devices
+late     rank 0 and rank 1 arrive last: at 6 and 2 of 8 communications
+         with the host times of rank 0 at the medians over ranks the job is 0.0 % shorter, of both 4.2 %
+         of rank 1 alone it is 4.2 % shorter, the most of all
+         with those of all ranks it is 1.04 times faster: 8.841 ms
+bounds   8.055 ms if hosts took no time, 1.860 ms if devices took none
+
+rank      host    device  host on path  arrives last  gain if repaired
+   0  1.841 ms  8.055 ms             0             6             0.0 %
+   1  1.860 ms  8.055 ms      1.175 ms             2             4.2 %
+$ heddle trace replay examples/traces/ddp --steps 11 --json
+{
+  "recorded_ps": 2138750000,
+  "replayed_ps": 2137250000,
+  "operations": 20,
+  "error_ps": 200000,
+  "error99_ps": 1500000,
+  "error_most_ps": 1500000,
+  "launch_ps": 0,
+  "queue_ps": 1500000,
+  "cross_ps": 250000,
+  "sync_ps": 2000000,
+  "path_host_ps": 0,
+  "path_device_ps": 1480000000,
+  "path_transfer_ps": 520500000,
+  "path_latency_ps": 9500000,
+  "both_ps": 2137250000,
+  "all_ps": 2137250000,
+  "no_host_ps": 2137250000,
+  "no_device_ps": 280000000,
+  "bound": "device",
+  "ranks": [
+    {"rank": 0, "host_ps": 280000000, "device_ps": 2136750000, "path_ps": 0, "last": 2, "repaired_ps": 2137250000, "gain": 0},
+    {"rank": 1, "host_ps": 280000000, "device_ps": 2137250000, "path_ps": 0, "last": 0, "repaired_ps": 2137250000, "gain": 0}
+  ]
+}
+## Who is late, and what waits.
+$ heddle trace blame examples/traces/ddp
+recorded  9.236 ms
+verdict   device-bound on all ranks: they take longer without hosts than without devices
+late      rank 0 and rank 1 arrive last: at 6 and 2 of 8 communications
+          with the host times of rank 0 at the medians over ranks the job is 0.0 % shorter, of both 4.2 %
+          of rank 1 alone it is 4.2 % shorter, the most of all
+          with those of all ranks it is 1.04 times faster: 8.841 ms
+bounds    8.055 ms if hosts took no time, 1.860 ms if devices took none
+
+rank      host    device  host on path  arrives last  gain if repaired
+   0  1.841 ms  8.055 ms             0             6             0.0 %
+   1  1.860 ms  8.055 ms      1.175 ms             2             4.2 %
+
+communication  count  transfer  waiting of a rank  longest wait  last most often  times
+all_reduce         8  3.120 ms           560.8 us      780.0 us                0      6
+## What would be different. Everything that is not there is refused.
+$ heddle trace whatif examples/traces/ddp --set 'rank 1 = median' --set 'host = 0' --set 'all_reduce x 0.5' --set '*sgemm* = 0'
+ranks  2
+job    9.230 ms
+
+change                      durations       job     change  faster
+rank 1 = median                    84  8.840 ms  -390.2 us   1.04x
+host = 0                           88  8.055 ms  -1.175 ms   1.15x
+all_reduce x 0.5                   16  8.190 ms  -1.040 ms   1.13x
+*sgemm* = 0                        48  4.981 ms  -4.249 ms   1.85x
+all of them, in this order             2.128 ms  -7.102 ms   4.34x
+$ heddle trace whatif examples/traces/ddp --set 'rank 1 = median' --json
+{
+  "ranks": 2,
+  "replayed_ps": 9230133328,
+  "changes": [
+    {"change": "rank 1 = median", "operations": 84, "changed_ps": 8839883328, "change_ps": -390250000, "times_faster": 1.044146510255842}
+  ],
+  "changed_ps": 8839883328
+}
+$ heddle trace whatif examples/traces/ddp
+error[E0801]: nothing is changed
+  hint: say what would be different, such as --set 'worker 0 = ideal'
+[2]
+$ heddle trace whatif examples/traces/ddp --set 'rank 7 = median'
+error[E0801]: no such rank is in the recordings
+  --> --set:1:1
+   1 | rank 7 = median
+     | ^
+[2]
+$ heddle trace whatif examples/traces/ddp --set 'stage 1 = median'
+error[E0801]: recordings of kernels know ranks, not workers, stages, data ranks or microbatches
+  --> --set:1:1
+   1 | stage 1 = median
+     | ^
+  hint: say rank N, host, or the name of a kernel or communication
+[2]
+$ heddle trace whatif examples/traces/ddp --set 'dgemm x 2'
+error[E0801]: nothing is changed by 'dgemm x 2': no kernel or communication has that name
+  --> --set:1:1
+   1 | dgemm x 2
+     | ^
+  hint: `heddle trace summary` lists kernels; '*' stands for anything: '*gemm* x 0.5'
+[2]
+$ heddle trace whatif examples/traces/ddp --set 'rank 0 = ideal'
+error[E0801]: `ideal` is for pipelined jobs, which repeat an operation for every microbatch
+  --> --set:1:1
+   1 | rank 0 = ideal
+     | ^
+  hint: use median: over the ranks that do the same
+[2]
+$ heddle trace whatif examples/traces/ddp/rank0.json --set 'rank 0 = median'
+error[E0801]: no other rank does the same: there is no median
+  --> --set:1:1
+   1 | rank 0 = median
+     | ^
+[2]
+$ heddle trace whatif examples/traces/ddp --set 'host = 1000000s'
+error[E0901]: times become too long to be added up: at most 6822 s each here
+  --> --set:1:1
+   1 | host = 1000000s
+     | ^
+[1]
+## A rank twice, a step that is not there, a question that takes no such option.
+$ heddle trace replay examples/traces/ddp examples/traces/ddp/rank0.json
+error[E0106]: examples/traces/ddp/rank0.json and examples/traces/ddp/rank0.json are both of rank 0
+[1]
+$ heddle trace replay examples/traces/ddp --steps 4
+error[E0801]: none of the steps 4 was recorded: there are 10 to 13
+  hint: --steps 10-13
+[2]
+$ heddle trace replay examples/traces/ddp --steps x
+error[E0801]: steps are numbers and ranges of numbers; got 'x'
+  hint: --steps 3-5,8
+[2]
+$ heddle trace replay examples/traces/ddp --top 3
+error[E0801]: `heddle trace replay` has no option --top
+  hint: leave it out
+[2]
+$ heddle trace blaim examples/traces/ddp
+error[E0801]: unknown question 'blaim'
+  hint: did you mean `heddle trace blame`?
+[2]
+$ heddle trace replay examples/gpt_block.heddle
+error[E0106]: this is no trace that Heddle can read
+  --> examples/gpt_block.heddle
+  hint: formats: Nsight Systems, Chakra, execution trace, Horovod, operation timeline, Kineto
+[1]
+$ heddle trace replay examples/traces/none
+error[E0101]: cannot open examples/traces/none: No such file or directory
+[1]
+## Before and after.
+$ heddle trace diff examples/traces/ddp examples/traces/ddp --top 2
+        files  ranks  steps      step   scatter
+before      2      2      3  2.403 ms  450.3 us
+after       2      2      3  2.403 ms  450.3 us
+
+verdict  no difference: 0.0 % faster, and steps vary so that up to 42.5 % mean nothing
+
+of a rank in a step           before     after  change
+computation                 1.440 ms  1.440 ms       0  0.0 %
+exposed communication       651.8 us  651.8 us       0  0.0 %
+copies                      40.00 us  40.00 us       0  0.0 %
+idle, waiting for the host  219.7 us  219.7 us       0  0.0 %
+between kernels             9.500 us  9.500 us       0  0.0 %
+idle, other                        0         0       0
+
+kernel                          before  after      time  time after  change
+Memcpy HtoD (Pinned -> Device)       1      1  40.00 us    40.00 us       0
+sgemm_128x128_tn                     3      3  450.0 us    450.0 us       0
+... and 3 more
+$ heddle trace diff examples/traces/ddp examples/traces/ddp --steps 11 --json
+{
+  "sides": [
+    {"side": "before", "files": 2, "ranks": 2, "steps": 1, "step_ps": 2142750000, "sd_ps": null},
+    {"side": "after", "files": 2, "ranks": 2, "steps": 1, "step_ps": 2142750000, "sd_ps": null}
+  ],
+  "verdict": "unknown",
+  "change_ps": 0,
+  "noise_ps": null,
+  "parts": [
+    {"part": "computation", "before_ps": 1440000000, "after_ps": 1440000000, "change_ps": 0},
+    {"part": "exposed communication", "before_ps": 521750000, "after_ps": 521750000, "change_ps": 0},
+    {"part": "copies", "before_ps": 40000000, "after_ps": 40000000, "change_ps": 0},
+    {"part": "idle, waiting for the host", "before_ps": 0, "after_ps": 0, "change_ps": 0},
+    {"part": "between kernels", "before_ps": 9500000, "after_ps": 9500000, "change_ps": 0},
+    {"part": "idle, other", "before_ps": 0, "after_ps": 0, "change_ps": 0}
+  ],
+  "kernels": [
+    {"kernel": "Memcpy HtoD (Pinned -> Device)", "before_count": 1, "after_count": 1, "before_ps": 40000000, "after_ps": 40000000, "change_ps": 0},
+    {"kernel": "sgemm_128x128_tn", "before_count": 3, "after_count": 3, "before_ps": 450000000, "after_ps": 450000000, "change_ps": 0},
+    {"kernel": "sgemm_128x128_nt", "before_count": 3, "after_count": 3, "before_ps": 900000000, "after_ps": 900000000, "change_ps": 0},
+    {"kernel": "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "before_count": 2, "after_count": 2, "before_ps": 780500000, "after_ps": 780500000, "change_ps": 0},
+    {"kernel": "multi_tensor_apply_kernel", "before_count": 1, "after_count": 1, "before_ps": 90000000, "after_ps": 90000000, "change_ps": 0}
+  ]
+}
+$ heddle trace diff examples/traces/ddp
+error[E0801]: a comparison needs two paths: before and after; got 1
+  hint: heddle trace diff BEFORE AFTER; the files of one job are in one folder
+[2]
+$ heddle trace diff examples/traces/ddp examples/traces/hang/missing
+error[E0106]: no traces in examples/traces/hang/missing
+  hint: name the trace files, or the folder that they are in
+[1]
