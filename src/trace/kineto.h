@@ -1,0 +1,70 @@
+// kineto.h - what the parts of the Kineto reader share: kineto.c takes the file apart, kineto_link.c connects what
+// it had. Private to trace/.
+#ifndef HEDDLE_TRACE_KINETO_H
+#define HEDDLE_TRACE_KINETO_H
+#include "trace/scan.h"
+
+#define ABSENT INT64_MIN // of ids: not said
+// What connects events, as the file has it. Times are the file's, in ns.
+typedef struct {
+  i64 correlation, external, thread, start_ns;
+  u32 event; // TRACE_NONE: not wanted
+} kineto_call;
+typedef struct {
+  i64 correlation, external;
+  u32 event;
+  u32 comm; // index into comms: what the event itself says; TRACE_NONE: nothing
+} kineto_work;
+// A communication that the host has started: what the framework says of it.
+typedef struct {
+  i64 external, thread, start_ns, end_ns;
+  u32 comm;   // index into comms
+  u32 event;  // TRACE_NONE: not wanted
+  bool guess; // from the shapes of an annotation, not from metadata
+  bool taken; // by a kernel
+} kineto_started;
+typedef struct {
+  i64 pid, tid;
+  sym name;
+} kineto_name;
+typedef struct {
+  i64 device;
+  sym name;
+} kineto_device;
+typedef struct {
+  sym name, members;
+  u32 size;
+} kineto_group;
+
+typedef struct {
+  reading *x;
+  scan *s;
+  arena *tmp;
+  u32 process, first; // first: number of the first event
+  i64 base_ns;        // of the file's times; 0: not said
+  i64 pid;            // of the host's events; -1: none yet
+  u32 rank, world_size;
+  VEC(kineto_call) calls;
+  VEC(kineto_work) work;
+  VEC(kineto_started) started;
+  VEC(trace_comm) comms;
+  VEC(kineto_name) threads;
+  VEC(kineto_device) devices;
+  VEC(kineto_group) groups;
+  VEC(sym) labels;   // threads that have no number: -2, -3, ..
+  VEC(u32) odd_rest; // events whose start is no whole number of ns, and the ps above: pairs
+  u64 odd;           // places that were no JSON
+} kineto;
+
+// kineto_comm.c: words of the profiler and of kernels' names in ours.
+// Is the name of a kernel that of a communication? op and type of elements as far as the name has them.
+bool kineto_comm_kernel(ctx *c, const char *name, u32 n, trace_comm *out);
+sym kineto_comm_op(ctx *c, const char *name, u32 n);   // "_allgather_base" is all_gather; 0: none ("wait")
+sym kineto_comm_type(ctx *c, const char *name, u32 n); // "c10::Half" is f16; unknown: as it is
+u32 kineto_type_bytes(const char *type);               // of ours; 0: not known
+// "[0, 1]" is "0,1"; 0: it was cut off.
+sym kineto_members(ctx *c, const char *list, u32 n);
+
+// kineto_link.c: after all events.
+void kineto_link(kineto *k);
+#endif

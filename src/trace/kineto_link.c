@@ -1,0 +1,280 @@
+// kineto_link.c - what is known of a Kineto file when all of it was read: what its times are relative to, which
+// events are there twice, which call launched which kernel, which communication a kernel is, what lanes are called.
+//
+// A kernel is of the communication that the framework was recording, on the same thread, when it launched the kernel:
+// times say so in all versions. External ids say the same where they are ids of operators; in some versions they are
+// the correlation id again.
+#include "trace/kineto.h"
+#include <ctype.h>
+#include <stdlib.h>
+
+#define DAY_NS ((i64)24 * 3600 * 1000000000)
+
+// ---- times --------------------------------------------------------------------------------------------------
+static int by_value(const void *x, const void *y) {
+  const i64 a = *(const i64 *)x, b = *(const i64 *)y;
+  return a < b ? -1 : a > b;
+}
+
+// Takes events out of the columns. gone: of event first + k.
+static void drop(kineto *k, const bool *gone, u32 *number) {
+  trace *t = k->x->t;
+  u32 to = k->first;
+  for (u32 e = k->first; e < t->n; e++) {
+    number[e - k->first] = gone[e - k->first] ? TRACE_NONE : to;
+    if (gone[e - k->first]) continue;
+    t->lane[to] = t->lane[e], t->start_ps[to] = t->start_ps[e], t->dur_ps[to] = t->dur_ps[e];
+    t->name[to] = t->name[e], t->is[to] = t->is[e], t->flags[to] = t->flags[e], t->step[to] = t->step[e];
+    t->cause[to] = t->comm[to] = t->microbatch[to] = TRACE_NONE, t->match[to] = 0;
+    to++;
+  }
+  k->x->about->skipped += t->n - to;
+  t->n = to;
+}
+
+static void renumber(kineto *k, const u32 *number) {
+#define NEW_NUMBER(e) ((e) == TRACE_NONE ? TRACE_NONE : number[(e)-k->first])
+  for (u32 i = 0; i < k->calls.n; i++) k->calls.v[i].event = NEW_NUMBER(k->calls.v[i].event);
+  for (u32 i = 0; i < k->started.n; i++) k->started.v[i].event = NEW_NUMBER(k->started.v[i].event);
+  for (u32 i = 0; i < k->odd_rest.n; i += 2) k->odd_rest.v[i] = NEW_NUMBER(k->odd_rest.v[i]);
+  u32 n = 0;
+  for (u32 i = 0; i < k->work.n; i++) {
+    const u32 e = NEW_NUMBER(k->work.v[i].event);
+    if (e != TRACE_NONE) k->work.v[n] = k->work.v[i], k->work.v[n++].event = e;
+  }
+  k->work.n = n;
+#undef NEW_NUMBER
+}
+
+// Marks events of the device that are there a second time.
+static u32 mark_twice(kineto *k, bool *gone) {
+  const trace *t = k->x->t;
+  hmap seen = {0};
+  u32 n = 0;
+  for (u32 i = 0; i < k->work.n; i++) {
+    const kineto_work *w = &k->work.v[i];
+    const u32 e = w->event;
+    u64 h = hash_step(hash_u64((u64)t->start_ps[e], t->lane[e]), (u64)t->dur_ps[e]);
+    h = hash_u64(hash_step(h, (u64)w->correlation), t->name[e]);
+    bool twice = false;
+    for (u32 it = 0, v; !twice && hmap_next(&seen, h, &it, &v);) {
+      const u32 o = k->work.v[v].event;
+      twice = k->work.v[v].correlation == w->correlation && t->start_ps[o] == t->start_ps[e] &&
+              t->lane[o] == t->lane[e] && t->dur_ps[o] == t->dur_ps[e] && t->name[o] == t->name[e];
+    }
+    if (twice)
+      n += !gone[e - k->first], gone[e - k->first] = true;
+    else
+      hmap_add(k->tmp, &seen, h, i);
+  }
+  return n;
+}
+
+// Marks events whose time is a month from those of most others: what wrote them had no clock.
+static u32 mark_far(kineto *k, bool *gone, i64 least, i64 most) {
+  const trace *t = k->x->t;
+  const u32 n = t->n - k->first;
+  if (most - least <= 60 * DAY_NS) return 0;
+  i64 *sorted = arena_dup(k->tmp, t->start_ps + k->first, n * sizeof *sorted);
+  qsort(sorted, n, sizeof *sorted, by_value);
+  u32 far = 0;
+  for (u32 i = 0; i < n; i++) {
+    gone[i] = llabs(t->start_ps[k->first + i] - sorted[n / 2]) > 30 * DAY_NS;
+    far += gone[i];
+  }
+  return far;
+}
+
+static void range(const kineto *k, i64 *least, i64 *most) {
+  const trace *t = k->x->t;
+  *least = INT64_MAX, *most = INT64_MIN;
+  for (u32 e = k->first; e < t->n; e++)
+    *least = MIN(*least, t->start_ps[e]), *most = MAX(*most, t->start_ps[e]);
+}
+
+// From ns of the file to ps from the first event.
+static void settle_times(kineto *k) {
+  trace *t = k->x->t;
+  i64 least, most;
+  range(k, &least, &most);
+  if (least > most) return;
+  for (u32 e = k->first; e < t->n; e++) t->start_ps[e] = (t->start_ps[e] - least) * 1000;
+  for (u32 i = 0; i < k->odd_rest.n; i += 2)
+    if (k->odd_rest.v[i] != TRACE_NONE) t->start_ps[k->odd_rest.v[i]] += k->odd_rest.v[i + 1];
+  const bool fits = k->base_ns > 0 && (least <= 0 || k->base_ns <= INT64_MAX - least);
+  t->processes.v[k->process].base_ns = least + (fits ? k->base_ns : 0);
+}
+
+static void settle_events(kineto *k) {
+  const trace *t = k->x->t;
+  const u32 n = t->n - k->first;
+  i64 least, most;
+  range(k, &least, &most);
+  bool *gone = ZNEWN(k->tmp, bool, n + 1);
+  const u32 far = n ? mark_far(k, gone, least, most) : 0;
+  if (far + mark_twice(k, gone)) {
+    u32 *number = NEWN(k->tmp, u32, n + 1);
+    drop(k, gone, number);
+    renumber(k, number);
+  }
+  settle_times(k);
+}
+
+// ---- causes -------------------------------------------------------------------------------------------------
+// Index of the call with this correlation id + 1; 0: none.
+static hmap calls_by_id(kineto *k) {
+  hmap m = {0};
+  for (u32 i = 0; i < k->calls.n; i++) {
+    const u64 h = hash_u64((u64)k->calls.v[i].correlation, 7);
+    if (!hmap_get(&m, h)) hmap_add(k->tmp, &m, h, i + 1);
+  }
+  return m;
+}
+static const kineto_call *call_of(const kineto *k, const hmap *m, i64 correlation) {
+  if (correlation == ABSENT) return NULL;
+  const u32 i = hmap_get(m, hash_u64((u64)correlation, 7));
+  return i && k->calls.v[i - 1].correlation == correlation ? &k->calls.v[i - 1] : NULL;
+}
+
+// ---- communications -----------------------------------------------------------------------------------------
+static int by_start(const void *x, const void *y) {
+  const kineto_started *a = x, *b = y;
+  if (a->thread != b->thread) return a->thread < b->thread ? -1 : 1;
+  if (a->start_ns != b->start_ns) return a->start_ns < b->start_ns ? -1 : 1;
+  if (a->end_ns != b->end_ns) return a->end_ns > b->end_ns ? -1 : 1;
+  return a->comm < b->comm ? -1 : a->comm > b->comm;
+}
+
+// The last that starts on the thread by then; n: none.
+static u32 last_started(const kineto *k, i64 thread, i64 ns) {
+  u32 lo = 0, hi = k->started.n;
+  while (lo < hi) {
+    const u32 mid = lo + (hi - lo) / 2;
+    const kineto_started *s = &k->started.v[mid];
+    if (s->thread < thread || (s->thread == thread && s->start_ns <= ns))
+      lo = mid + 1;
+    else
+      hi = mid;
+  }
+  return lo && k->started.v[lo - 1].thread == thread ? lo - 1 : k->started.n;
+}
+
+// What m lacks. Elements are of the type that is said with them: NCCL moves bytes in its send_recv kernels.
+static void fill(ctx *c, trace_comm *m, const trace_comm *from) {
+  if (!m->op.i || (from->op.i && !strcmp(sym_str(c, m->op), "send_recv"))) m->op = from->op;
+  if (m->in < 0 && m->out < 0 && (from->in >= 0 || from->out >= 0) && from->type.i) m->type = from->type;
+  if (!m->group.i) m->group = from->group;
+  if (!m->members.i) m->members = from->members;
+  if (!m->size) m->size = from->size;
+  if (m->peer == TRACE_NONE) m->peer = from->peer;
+  if (m->seq < 0) m->seq = from->seq;
+  if (m->in < 0) m->in = from->in;
+  if (m->out < 0) m->out = from->out;
+  if (!m->type.i) m->type = from->type;
+}
+
+// What the host recorded around the launch, metadata before annotations.
+static void fill_from_host(kineto *k, const kineto_call *call, i64 external, trace_comm *m) {
+  enum { NESTED = 8 };
+  u32 found[NESTED], n = 0;
+  for (u32 s = call ? last_started(k, call->thread, call->start_ns) : k->started.n, back = 0;
+       s < k->started.n && back < NESTED && k->started.v[s].thread == call->thread; s--, back++)
+    if (k->started.v[s].end_ns >= call->start_ns) found[n++] = s;
+  if (!n && external != ABSENT) // times do not tell
+    for (u32 s = 0; s < k->started.n && n < NESTED; s++)
+      if (k->started.v[s].external == external) found[n++] = s;
+  for (u32 guess = 0; guess < 2; guess++)
+    for (u32 i = 0; i < n; i++) {
+      kineto_started *s = &k->started.v[found[i]];
+      if (s->guess != guess) continue;
+      s->taken = true;
+      fill(k->x->c, m, &k->comms.v[s->comm]);
+    }
+}
+
+static void finish(kineto *k, trace_comm *m) {
+  ctx *c = k->x->c;
+  for (u32 g = 0; g < k->groups.n && m->group.i; g++)
+    if (k->groups.v[g].name.i == m->group.i) {
+      if (!m->members.i) m->members = k->groups.v[g].members;
+      if (!m->size) m->size = k->groups.v[g].size;
+    }
+  const i64 most = MAX(m->in, m->out), bytes = kineto_type_bytes(sym_str(c, m->type));
+  if (most >= 0 && bytes) m->bytes = mul_sat(most, bytes);
+}
+
+static u32 put_comm(kineto *k, const trace_comm *m) {
+  trace *t = k->x->t;
+  *vec_push(k->x->a, &t->comms) = *m;
+  return t->comms.n - 1;
+}
+
+static void link_work(kineto *k) {
+  trace *t = k->x->t;
+  const hmap calls = calls_by_id(k);
+  if (k->started.n) qsort(k->started.v, k->started.n, sizeof *k->started.v, by_start);
+  for (u32 i = 0; i < k->work.n; i++) {
+    const kineto_work *w = &k->work.v[i];
+    const kineto_call *call = call_of(k, &calls, w->correlation);
+    if (call) t->cause[w->event] = call->event;
+    if (w->comm == TRACE_NONE) continue;
+    trace_comm m = k->comms.v[w->comm];
+    const i64 external = w->external == w->correlation ? ABSENT : w->external;
+    fill_from_host(
+        k, call,
+        external == ABSENT && call && call->external != call->correlation ? call->external : external, &m);
+    finish(k, &m);
+    t->comm[w->event] = put_comm(k, &m);
+  }
+  for (u32 i = 0; i < k->started.n; i++) { // on the host alone
+    kineto_started *s = &k->started.v[i];
+    if (s->taken || s->guess || s->event == TRACE_NONE) continue;
+    finish(k, &k->comms.v[s->comm]);
+    t->comm[s->event] = put_comm(k, &k->comms.v[s->comm]);
+  }
+}
+
+// ---- lanes and the process ----------------------------------------------------------------------------------
+static void name_lanes(kineto *k) {
+  trace *t = k->x->t;
+  for (u32 l = 0; l < t->lanes.n; l++) {
+    trace_lane *x = &t->lanes.v[l];
+    if (x->process != k->process) continue;
+    if (x->id <= -2 && x->id >= -1 - (i64)k->labels.n) x->name = k->labels.v[-2 - x->id];
+    for (u32 i = 0; i < k->threads.n; i++) {
+      const kineto_name *n = &k->threads.v[i];
+      if (n->tid == x->id && (x->device ? n->pid == x->of : n->pid == k->pid || n->pid == 0))
+        x->name = n->name;
+    }
+  }
+}
+
+// Of "gpu12_4711.1690000000000.pt.trace.json.gz" what is before the process: the host.
+static sym host_of(const kineto *k) {
+  const char *slash = strrchr(k->x->path, '/'), *s = slash ? slash + 1 : k->x->path;
+  const char *end = strstr(s, ".pt.trace.json"), *under = NULL;
+  for (const char *p = s; end && p < end; p++)
+    if (*p == '_') under = p;
+  if (!under || under == s) return (sym){0};
+  for (const char *p = under + 1; p < end; p++)
+    if (!isdigit((unsigned char)*p) && *p != '.') return (sym){0};
+  return sym_ofn(k->x->c, s, (size_t)(under - s));
+}
+
+// The device that its events are on, or the only one that there is.
+static sym device_of(const kineto *k) {
+  const trace *t = k->x->t;
+  for (u32 l = 0; l < t->lanes.n; l++)
+    for (u32 i = 0; i < k->devices.n && t->lanes.v[l].process == k->process && t->lanes.v[l].device; i++)
+      if (k->devices.v[i].device == t->lanes.v[l].of) return k->devices.v[i].name;
+  return k->devices.n ? k->devices.v[0].name : (sym){0};
+}
+
+void kineto_link(kineto *k) {
+  settle_events(k);
+  link_work(k);
+  name_lanes(k);
+  trace_process *p = &k->x->t->processes.v[k->process];
+  p->rank = k->rank, p->world_size = k->world_size, p->pid = k->pid;
+  p->host = host_of(k), p->device = device_of(k);
+}
