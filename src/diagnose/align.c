@@ -24,7 +24,7 @@ static solution solve(problem *p, u32 nk, align_clocks *out) {
   s.slack = slack_solve(p, s.fit.z, out);
   s.x = arena_dup(p->a, s.fit.z, (p->nx + 1) * sizeof *s.x);
   const double slack = out->slack_ps == INT64_MAX ? 1 : (double)out->slack_ps / ALIGN_UNIT;
-  slack_keep(p, &s.fit, &s.slack.keep, slack, s.x);
+  if (slack >= 0) slack_keep(p, &s.fit, &s.slack.keep, slack, s.x); // else least squares violate the fewest
   return s;
 }
 

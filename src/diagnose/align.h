@@ -148,7 +148,7 @@ typedef struct {
 } slack_fit;
 // The largest common slack, as out->slack_ps and its cycle. near: corrections to start from.
 slack_fit slack_solve(const problem *p, const double *near, align_clocks *out);
-// x moved as little as the least squares of f allow, so that no tie is violated by more than slack (at most 0) says.
+// x moved as little as the least squares of f allow, so that no tie is violated. slack: the largest, not below 0.
 void slack_keep(const problem *p, const floors_fit *f, ties *keep, double slack, double *x);
 void slack_bounds(const problem *p, const ties *keep, const double *x, align_clocks *out);
 

@@ -13,10 +13,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { ROUNDS = 5, MESSAGES_A_WINDOW = 40, WINDOWS_MOST = 16 };
+enum { ROUNDS = 8, MESSAGES_A_WINDOW = 40, WINDOWS_MOST = 16 };
 static const double PRIOR_DRIFT = 1e-3;   // standard deviation of drifts if nothing is known
 static const double PRIOR_LATENCY = 1000; // microseconds, where nothing else says what a latency is
-static const double HUBER = 2.5, MAD = 1.4826;
+static const double HUBER = 2.5, HUBER_FLOORS = 4, MAD = 1.4826;
+static const double OUTLYING = 8; // so many times the lower quartile's distance below the middle
 
 floor_of *floors_of(const problem *p, arena *a, const double *x, u32 n) {
   const align_seen *in = p->in;
@@ -108,28 +109,35 @@ static void make_terms(least *q, const double *x0, u32 windows) {
   }
 }
 
+// The least latency of a family: the least half sum of both ways that is not out of all proportion to the others (a
+// message that cannot have arrived so early).
+static double least_way(double *v, u32 n) {
+  qsort(v, n, sizeof *v, by_value);
+  const double middle = v[n / 2], limit = middle - OUTLYING * (middle - v[n / 4]) - 1e-3;
+  u32 k = 0;
+  while (v[k] < limit) k++;
+  return v[k];
+}
+
 // Limits of a term (microseconds): how far the sum of both ways is above twice the least latency of the family.
 static void weigh(const least *q, double *variance) {
-  const u32 n = q->terms.n, nf = q->p->in->nfamilies;
-  double *low = NEWN(q->a, double, nf + 1), *typical = NEWN(q->a, double, nf + 1),
-         *v = NEWN(q->a, double, n + 1);
-  for (u32 k = 0; k < nf; k++) low[k] = INFINITY;
+  const u32 n = q->terms.n;
+  double *v = NEWN(q->a, double, n + 1);
   for (u32 k = 0; k < n; k++) {
     const term *t = &q->terms.v[k];
-    const double way = t->back == TRACE_NONE ? t->d : (t->d + q->terms.v[t->back].d) / 2;
-    variance[k] = way;
-    low[t->family] = fmin(low[t->family], way);
+    variance[k] = t->back == TRACE_NONE ? t->d : (t->d + q->terms.v[t->back].d) / 2;
   }
-  for (u32 f = 0; f < nf; f++) {
+  for (u32 f = 0; f < q->p->in->nfamilies; f++) {
     u32 m = 0;
     for (u32 k = 0; k < n; k++)
-      if (q->terms.v[k].family == f) v[m++] = 2 * (variance[k] - low[f]);
-    typical[f] = median(v, m);
-  }
-  for (u32 k = 0; k < n; k++) {
-    const term *t = &q->terms.v[k];
-    const double wide = fmax(2 * (variance[k] - low[t->family]), typical[t->family] + 1e-5);
-    variance[k] = wide * wide / 6;
+      if (q->terms.v[k].family == f) v[m++] = variance[k];
+    if (!m) continue;
+    const double low = least_way(v, m), typical = 2 * (median(v, m) - low);
+    for (u32 k = 0; k < n; k++) {
+      if (q->terms.v[k].family != f) continue;
+      const double wide = fmax(2 * (variance[k] - low), typical + 1e-5);
+      variance[k] = wide * wide / 6;
+    }
   }
 }
 
@@ -139,10 +147,11 @@ static void add_messages(least *q, bool first) {
   if (!first) weigh(q, variance);
   for (u32 k = 0; k < q->terms.n; k++) {
     const term *t = &q->terms.v[k];
-    const double w = first ? 1 : 1 / variance[k];
+    double w = first ? 1 : 1 / variance[k];
     row r = t->r;
     row_add(&r, q->p->nx + t->family, -1);
-    const double left = row_at(&r, q->z);
+    const double left = row_at(&r, q->z), far = fabs(left) * sqrt(w) / HUBER_FLOORS;
+    if (!first && far > 1) w /= far;
     sky_row(&q->h, &r, w);
     for (u32 i = 0; i < r.n; i++) q->g[r.col[i]] += w * left * r.val[i];
   }

@@ -160,10 +160,10 @@ static double worst(const problem *p, const ties *keep, const double *x) {
 
 void slack_keep(const problem *p, const floors_fit *f, ties *keep, double slack, double *x) {
   const u32 n = p->nx + p->in->nfamilies;
-  // Readings are rounded to picoseconds after: 2 of them more, if there is room.
-  const double limit = slack < 0 ? slack - 1e-7 : fmin(2e-6, slack / 2);
+  const double limit =
+      fmin(2e-6, slack / 2); // readings are rounded to picoseconds after: 2 more, if there is room
   for (u32 round = 0; round < CUTS_MOST; round++) {
-    add_worse(p, keep, x, fmin(limit, 0));
+    add_worse(p, keep, x, 0);
     if (worst(p, keep, x) >= limit) return;
     rows r = {0};
     for (u32 k = 0; k < keep->n; k++) {

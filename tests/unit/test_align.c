@@ -144,7 +144,7 @@ TEST(align_names_the_cycle_that_contradicts) {
   for (u32 k = 0; k < x->ncycle; k++) named |= x->cycle[k].from == 3 && x->cycle[k].to == 4;
   CHECK(named);
   CHECK_EQ_I64((i64)x->after, 3);
-  CHECK_EQ_I64(x->worst_after, -x->slack_ps);
+  CHECK(x->worst_after > 400000000);
   CHECK_EQ_I64(x->njumps, 0);
   arena_free(a);
 }

@@ -1,0 +1,60 @@
+// test_match.c - communications matched across ranks: by number, by order, by peers; what does not match; waits and
+// transfers of a real job against its table.
+#include "diagnose/diagnose.h"
+#include "test.h"
+#include <stdlib.h>
+
+static const char *const MEGATRON = "traces/astrasim_24S";
+
+static match *megatron(ctx *c, arena *a) {
+  const char *path[8];
+  for (u32 k = 0; k < 8; k++)
+    path[k] = arena_strdup(a, test_data(arena_printf(a, "%s/megatron_kineto_%u.json.gz", MEGATRON, k)));
+  job *j = job_open(c, a, 8, path);
+  match *m = j ? match_job(j, a) : NULL;
+  job_close(j);
+  return m;
+}
+
+static bool near_us(i64 ps, const char *us) { // tables are in whole microseconds
+  const i64 off = ps - strtoll(us, NULL, 10) * 1000000;
+  return off >= -1000000 && off <= 1000000;
+}
+
+TEST(match_every_all_reduce_of_a_job_of_8) {
+  ctx *c = ctx_new();
+  arena *a = arena_new();
+  file_view f;
+  REQUIRE(file_map(c, test_data("traces/expected/megatron_tp8_allreduce.csv"), &f));
+  match *m = megatron(c, a);
+  REQUIRE(m);
+  CHECK_EQ_I64(m->row.n, 84);
+  CHECK_EQ_I64(m->problem.n, 0);
+  char *line = strtok(arena_strndup(a, (const char *)f.data, f.size), "\n");
+  for (u32 k = 0; k < m->row.n && (line = strtok(NULL, "\n")); k++) {
+    const match_row *r = &m->row.v[k];
+    const match_member *v = m->member.v + r->first;
+    char *field[16] = {0}, *at = line;
+    for (u32 i = 0; i < 14 && at; i++) {
+      field[i] = at;
+      if ((at = strchr(at, ','))) *at++ = 0;
+    }
+    REQUIRE(field[13]);
+    CHECK_EQ_I64(r->n, 8);
+    CHECK(!strncmp(sym_str(c, r->name), field[1], strlen(field[1])));
+    CHECK_EQ_I64(m->places.v[v[r->late].place].rank, atoi(field[2]));
+    i64 transfer = INT64_MAX, wait = 0, first = INT64_MAX, last = INT64_MIN;
+    for (u32 i = 0; i < r->n; i++) {
+      transfer = v[i].transfer_ps < transfer ? v[i].transfer_ps : transfer;
+      wait = MAX(wait, v[i].wait_ps), first = MIN(first, v[i].end_ps), last = MAX(last, v[i].end_ps);
+      CHECK_MSG(near_us(v[i].wait_ps, field[6 + i]), "all-reduce %u rank %u waits %lld ps, not %s us", k, i,
+                (long long)v[i].wait_ps, field[6 + i]);
+    }
+    CHECK_MSG(near_us(transfer, field[3]), "all-reduce %u transfers %lld ps, not %s us", k,
+              (long long)transfer, field[3]);
+    CHECK(near_us(wait, field[4]) && near_us(last - first, field[5]));
+  }
+  file_unmap(&f);
+  arena_free(a);
+  ctx_free(c);
+}
