@@ -54,7 +54,7 @@ typedef enum { MATCH_BY_FILE, MATCH_BY_NUMBER, MATCH_BY_ORDER } match_by;
 typedef struct {
   sym op, group, name; // name: of what ran, on the first member
   i64 seq, bytes;      // -1: not said
-  u32 first, n;        // members, of match.member, by rank
+  u32 first, n;        // members, of match.member, in the order of files; of a message the sender first
   u32 late;            // the member that started last (match_time)
   match_by by;
   i64 at; // start of the first member
@@ -194,4 +194,8 @@ i64 align_time(const align_clocks *x, u32 process, i64 reading_ps);
 i64 align_offset(const align_clocks *x, u32 process);   // clock less true time at the middle of all readings
 double align_drift(const align_clocks *x, u32 process); // from the first knot to the last; 20e-6 = 20 ppm
 double align_sd_ps(const align_clocks *x, u32 process); // largest standard error at any knot
+// What matched communications say of clocks (observe.c): processes are places. Sends are messages; of collectives those
+// count of which no member can end before all have started. own_clocks: even processes of one host have clocks of
+// their own.
+const align_seen *align_observe(arena *a, const match *m, bool own_clocks);
 #endif

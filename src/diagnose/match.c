@@ -316,7 +316,9 @@ static void fill_by_order(filling *f) {
       shift[p] = best_shift(f->m->a, to, nto, v + f->start.v[p], f->start.v[p + 1] - f->start.v[p]);
   for (u32 k = 0; k < nto; k++) {
     match_row *r = open_row(f, &to[k]);
-    for (u32 p = 0; p < n; p++) {
+    for (u32 i = 0; i < n; i++) {
+      const bool turned = f->q->message && n == 2 && f->m->places.v[v->place].rank != f->q->from;
+      const u32 p = turned ? 1 - i : i; // the sender is first
       const i64 at = f->start.v[p] + k + shift[p];
       if (at < f->start.v[p] || at >= f->start.v[p + 1]) continue;
       call x = v[at];

@@ -2,6 +2,7 @@
 // transfers of a real job against its table.
 #include "diagnose/diagnose.h"
 #include "test.h"
+#include <math.h>
 #include <stdlib.h>
 
 static const char *const MEGATRON = "traces/astrasim_24S";
@@ -58,3 +59,48 @@ TEST(match_every_all_reduce_of_a_job_of_8) {
   arena_free(a);
   ctx_free(c);
 }
+
+// ---- clocks of the same job, each rank's shifted ------------------------------------------------------------
+// Ends of collectives find the shifts again: no nearer than the ranks end together, which is 9 us on average.
+static void check_shifted(double ppm, u64 seeds) {
+  ctx *c = ctx_new();
+  arena *a = arena_new();
+  const match *m = megatron(c, a);
+  REQUIRE(m);
+  for (u64 seed = 1; seed <= seeds; seed++) {
+    const align_seen *recorded = align_observe(a, m, true);
+    CHECK_EQ_I64(recorded->ncollectives, 84);
+    align_member *v = (align_member *)recorded->member;
+    const i64 first = v[0].start_ps;
+    double offset[8], drift[8];
+    u64 rng = seed;
+    for (u32 k = 0; k < 8; k++) {
+      offset[k] = (rng_unit(&rng) * 2 - 1) * 50e9, drift[k] = (rng_unit(&rng) * 2 - 1) * ppm * 1e-6;
+      if (!k) offset[k] = drift[k] = 0;
+    }
+    i64 *start = NEWN(a, i64, recorded->nmembers), *end = NEWN(a, i64, recorded->nmembers);
+    for (u32 k = 0; k < recorded->nmembers; k++) {
+      const u32 p = v[k].process;
+      start[k] = v[k].start_ps, end[k] = v[k].end_ps;
+      v[k].start_ps += (i64)(offset[p] + drift[p] * (double)(start[k] - first));
+      v[k].end_ps += (i64)(offset[p] + drift[p] * (double)(end[k] - first));
+    }
+    const align_clocks *x = align_find(a, recorded, NULL);
+    double worst = 0;
+    for (u32 k = 0; k < recorded->nmembers; k++) {
+      const i64 s = align_time(x, v[k].process, v[k].start_ps) - start[k];
+      const i64 e = align_time(x, v[k].process, v[k].end_ps) - end[k];
+      worst = fmax(worst, fmax(fabs((double)s), fabs((double)e)) / 1e6);
+    }
+    CHECK_MSG(worst <= 15, "%g ppm, seed %llu: off by %.3f us, at most 15", ppm, (unsigned long long)seed,
+              worst);
+    CHECK_EQ_I64((i64)x->after, 0);
+    CHECK(x->before > 0 && x->njumps == 0);
+  }
+  arena_free(a);
+  ctx_free(c);
+}
+
+TEST(match_clocks_of_a_job_shifted_by_50_ms) { check_shifted(0, 10); }
+TEST(match_clocks_of_a_job_shifted_by_50_ms_and_20_ppm) { check_shifted(20, 10); }
+TEST(match_clocks_of_a_job_shifted_by_50_ms_and_500_ppm) { check_shifted(500, 10); }
