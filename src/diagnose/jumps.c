@@ -1,7 +1,7 @@
 // jumps.c - clocks that jump: corrections that are straight lines leave a step in everything that a clock takes part in.
 //
 // Time is cut into windows. In each, a clock is ahead of its neighbours by half of (fastest message from it less fastest
-// to it), and of collectives by its end less their mean; the median over neighbours says how far it is ahead by itself.
+// to it), and of collectives by its end less their median; the median over neighbours says how far it is ahead by itself.
 // A straight line, and a straight line with one step, are fitted to these; the clock whose step explains most jumps.
 // Its step is taken off, and so on: neighbours have half of it or less, and come later or not at all.
 #include "diagnose/align.h"
@@ -11,7 +11,7 @@
 enum { WINDOWS = 64, JUMPS_MOST = 16 };
 static const double CERTAIN = 8; // steps over the scatter of windows
 typedef struct {
-  u32 x, y, window; // clocks; TRACE_NONE: what all members of a collective have
+  u32 x, y, window; // clocks; y TRACE_NONE: the middle of a collective
   double ahead;     // of x before y, ps
 } lead;
 typedef struct {
@@ -24,6 +24,15 @@ typedef struct {
 static u32 window_of(const problem *p, double t) {
   const double w = t / p->span * WINDOWS;
   return w <= 0 ? 0 : w >= WINDOWS ? WINDOWS - 1 : (u32)w;
+}
+
+static int by_value(const void *x, const void *y) {
+  const double a = *(const double *)x, b = *(const double *)y;
+  return (a > b) - (a < b);
+}
+static double median(double *v, u32 n) {
+  qsort(v, n, sizeof *v, by_value);
+  return n ? (v[(n - 1) / 2] + v[n / 2]) / 2 : NAN;
 }
 
 static void find_leads(jumps *j, const double *x) {
@@ -40,30 +49,22 @@ static void find_leads(jumps *j, const double *x) {
     }
   }
   const double *table = problem_table(p, x);
+  double *end = NEWN(j->a, double, p->in->nmembers + 1), *sorted = NEWN(j->a, double, p->in->nmembers + 1);
   for (u32 q = 0; q < p->in->ncollectives; q++) {
     const align_collective *c = &p->in->collective[q];
-    double mean = 0;
-    for (u32 pass = 0; pass < 2; pass++)
-      for (u32 k = 0; k < c->n; k++) {
-        const align_member *m = &p->in->member[c->first + k];
-        const u32 clock = p->clock_of[m->process];
-        const double t = problem_local(p, m->process, m->end_ps);
-        const double e = t - problem_correction(p, table, clock, t);
-        if (!pass)
-          mean += e / c->n;
-        else
-          *vec_push(j->a, &j->leads) = (lead){clock, TRACE_NONE, window_of(p, t), e - mean};
-      }
+    const align_member *m = p->in->member + c->first;
+    for (u32 k = 0; k < c->n; k++) {
+      const double t = problem_local(p, m[k].process, m[k].end_ps);
+      end[k] = sorted[k] = t - problem_correction(p, table, p->clock_of[m[k].process], t);
+    }
+    if (c->n == 2)
+      *vec_push(j->a, &j->leads) =
+          (lead){p->clock_of[m[0].process], p->clock_of[m[1].process], window_of(p, end[0]), end[0] - end[1]};
+    const double middle = median(sorted, c->n);
+    for (u32 k = 0; c->n > 2 && k < c->n; k++)
+      *vec_push(j->a, &j->leads) =
+          (lead){p->clock_of[m[k].process], TRACE_NONE, window_of(p, end[k]), end[k] - middle};
   }
-}
-
-static int by_value(const void *x, const void *y) {
-  const double a = *(const double *)x, b = *(const double *)y;
-  return (a > b) - (a < b);
-}
-static double median(double *v, u32 n) {
-  qsort(v, n, sizeof *v, by_value);
-  return n ? (v[(n - 1) / 2] + v[n / 2]) / 2 : NAN;
 }
 
 static void find_series(jumps *j) {

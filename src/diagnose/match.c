@@ -2,21 +2,9 @@
 //
 // Calls fall into queues: those of one group on its k-th stream, those of one sender to one receiver. Within a queue
 // every process makes its calls in the same order, so a call is known by its number if the recorder gave one, and else by
-// its place in the order. Recordings need not begin with the same call: without numbers a process is moved against the
-// one with the most calls until the operations agree best, and of equally good ways the one that keeps the ends of
-// calls at the most even distance is taken.
-#include "diagnose/diagnose.h"
+// its place in the order (match_order.c).
+#include "diagnose/match.h"
 #include <stdlib.h>
-
-struct match_call {
-  u32 place, file, event, stream; // stream: the k-th of its group on its place
-  i64 start, end, seq, bytes, lane;
-  sym op, group, members, name, type;
-  u32 size, peer, by_file; // by_file: what the file says belongs together; 0: nothing
-  u32 queue;
-  u64 what; // operation, elements: equal on all members
-};
-typedef struct match_call call;
 
 // ---- adding -------------------------------------------------------------------------------------------------
 match *match_new(ctx *c, arena *a) {
@@ -94,7 +82,7 @@ static void count_streams(match *m) {
   qsort(m->calls.v, m->calls.n, sizeof *m->calls.v, by_place);
   for (u32 k = 0; k < m->calls.n; k++) {
     call *x = &m->calls.v[k];
-    const u64 group = hash_step(hash_step(x->place + 1, x->group.i), x->members.i);
+    const u64 group = hash_step(hash_step(hash_step(8, x->place), x->group.i), x->members.i);
     const u64 h = hash_u64(hash_step(group, (u64)x->lane), 2);
     u32 at = hmap_get(&lanes, h);
     if (!at) {
@@ -263,68 +251,33 @@ static void fill_by_number(filling *f) {
   }
 }
 
-static int by_value(const void *x, const void *y) {
-  const i64 a = *(const i64 *)x, b = *(const i64 *)y;
-  return (a > b) - (a < b);
-}
-
-// How well v's call k + shift goes with to's call k: calls that agree, then how even the distances of their ends are.
-typedef struct {
-  i64 shift;
-  u32 agree;
-  double spread;
-} fit;
-static fit try_shift(arena *a, const call *to, u32 nto, const call *v, u32 n, i64 shift) {
-  fit f = {.shift = shift};
-  i64 *distance = NEWN(a, i64, nto + 1);
-  u32 pairs = 0;
-  for (i64 k = MAX(0, -shift); k < nto && k + shift < n; k++) {
-    if (to[k].what != v[k + shift].what) continue;
-    f.agree++;
-    distance[pairs++] = v[k + shift].end - to[k].end;
-  }
-  qsort(distance, pairs, sizeof *distance, by_value);
-  for (u32 k = 0; k < pairs; k++) f.spread += (double)llabs(distance[k] - distance[pairs / 2]) / pairs;
-  return f;
-}
-
-static i64 best_shift(arena *a, const call *to, u32 nto, const call *v, u32 n) {
-  enum { EITHER_WAY = 16 };
-  const arena_mark_t mark = arena_mark(a);
-  fit best = try_shift(a, to, nto, v, n, 0);
-  if (n == nto && best.agree == n) return arena_release(a, mark), 0;
-  const i64 most = (i64)nto - n + EITHER_WAY;
-  for (i64 shift = -most; shift <= EITHER_WAY; shift++) {
-    const fit f = try_shift(a, to, nto, v, n, shift);
-    if (f.agree > best.agree || (f.agree == best.agree && f.spread < best.spread)) best = f;
-    arena_release(a, mark);
-  }
-  return best.shift;
-}
-
 static void fill_by_order(filling *f) {
-  const call *v = f->m->calls.v + f->q->at;
+  match *m = f->m;
+  const call *v = m->calls.v + f->q->at;
   const u32 n = f->start.n - 1;
   u32 longest = 0;
   for (u32 k = 1; k < n; k++)
     if (f->start.v[k + 1] - f->start.v[k] > f->start.v[longest + 1] - f->start.v[longest]) longest = k;
   const call *to = v + f->start.v[longest];
   const u32 nto = f->start.v[longest + 1] - f->start.v[longest];
-  i64 *shift = ZNEWN(f->m->a, i64, n);
-  for (u32 p = 0; p < n; p++)
-    if (p != longest)
-      shift[p] = best_shift(f->m->a, to, nto, v + f->start.v[p], f->start.v[p + 1] - f->start.v[p]);
+  u32 *pair = NEWN(m->a, u32, (size_t)n * nto + 1);
+  bool *paired = ZNEWN(m->a, bool, f->q->n + 1);
+  for (u32 p = 0; p < n; p++) {
+    match_in_order(to, nto, v + f->start.v[p], f->start.v[p + 1] - f->start.v[p], pair + (size_t)p * nto);
+    for (u32 k = 0; k < nto; k++)
+      if (pair[(size_t)p * nto + k] != TRACE_NONE) paired[f->start.v[p] + pair[(size_t)p * nto + k]] = true;
+  }
+  const bool turned =
+      f->q->message && n == 2 && m->places.v[v->place].rank != f->q->from; // the sender is first
   for (u32 k = 0; k < nto; k++) {
     match_row *r = open_row(f, &to[k]);
     for (u32 i = 0; i < n; i++) {
-      const bool turned = f->q->message && n == 2 && f->m->places.v[v->place].rank != f->q->from;
-      const u32 p = turned ? 1 - i : i; // the sender is first
-      const i64 at = f->start.v[p] + k + shift[p];
-      if (at < f->start.v[p] || at >= f->start.v[p + 1]) continue;
-      call x = v[at];
+      const u32 p = turned ? 1 - i : i, at = pair[(size_t)p * nto + k];
+      if (at == TRACE_NONE) continue;
+      call x = v[f->start.v[p] + at];
       x.seq = k;
       if (x.what != to[k].what)
-        put_problem(f->m, MATCH_DIFFERENT, &x, 0, to[k].place);
+        put_problem(m, MATCH_DIFFERENT, &x, 0, to[k].place);
       else
         add_member(f, r, &x);
     }
@@ -332,11 +285,8 @@ static void fill_by_order(filling *f) {
     x.seq = k;
     close_row(f, r, &x);
   }
-  for (u32 p = 0; p < n; p++) // what lies before or after all of the longest's
-    for (u32 k = f->start.v[p]; k < f->start.v[p + 1]; k++) {
-      const i64 at = (i64)k - f->start.v[p] - shift[p];
-      if (at < 0 || at >= nto) put_problem(f->m, MATCH_ORPHAN, &v[k], 1, f->expected);
-    }
+  for (u32 k = 0; k < f->q->n; k++)
+    if (!paired[k]) put_problem(m, MATCH_ORPHAN, &v[k], 1, f->expected);
 }
 
 // ---- all ------------------------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ static void observe_collective(observing *o, const match_row *r, u32 family) {
 // The sender is the member whose peer the other is: match_finish puts it first.
 static void observe_message(observing *o, const match_row *r, u32 family) {
   const match_member *from = &o->m->member.v[r->first], *to = from + 1;
-  const u64 h = hash_u64(hash_step(hash_step(from->place + 1, to->place), family), 21);
+  const u64 h = hash_u64(hash_step((u64)from->place << 32 | to->place, family), 21);
   u32 n = o->link.n;
   const u32 link = number_of(o, &o->links, h, &n);
   if (link == o->link.n) *vec_push(o->a, &o->link) = (align_link){from->place, to->place, family};
@@ -72,11 +72,12 @@ const align_seen *align_observe(arena *a, const match *m, bool own_clocks) {
   for (u32 k = 0; k < m->row.n; k++) {
     const match_row *r = &m->row.v[k];
     if (r->n < 2) continue;
-    const u64 h = hash_u64(hash_step(hash_step(hash_step(r->op.i, (u64)r->bytes), r->n), r->group.i), 20);
+    const u64 h = hash_u64(
+        hash_step(hash_step(hash_step(hash_step(19, r->op.i), (u64)r->bytes), r->n), r->group.i), 20);
     if (is_of(m, r->op, all_for_all, COUNT_OF(all_for_all)))
       observe_collective(&o, r, number_of(&o, &o.families, h, &o.nfamilies));
     else if (r->n == 2 && is_of(m, r->op, sends, COUNT_OF(sends))) {
-      const u64 size = hash_u64(hash_step(22, (u64)r->bytes), 20); // both ways are one family
+      const u64 size = hash_u64(hash_step(hash_step(22, 0), (u64)r->bytes), 20); // both ways are one family
       observe_message(&o, r, number_of(&o, &o.families, size, &o.nfamilies));
     }
   }
