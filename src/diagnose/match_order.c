@@ -15,6 +15,7 @@ enum { EITHER_WAY = 16 };
 typedef struct {
   i64 shift, start;
   u32 pairs, even, run;
+  double off; // by how much those that agree do not, on average
 } fit;
 
 static fit try_shift(const call *to, u32 nto, const call *v, u32 n, i64 shift) {
@@ -25,14 +26,25 @@ static fit try_shift(const call *to, u32 nto, const call *v, u32 n, i64 shift) {
     const bool last = k + 1 >= nto || at + 1 >= n;
     const i64 there = last ? 0 : to[k + 1].end - to[k].end, here = last ? 0 : v[at + 1].end - v[at].end;
     f.pairs++;
-    run = to[k].what == v[at].what && (last || llabs(there - here) <= MAX(there, here) / 8) ? run + 1 : 0;
+    const bool agree = last ? run > 0 : llabs(there - here) <= MAX(there, here) / 8;
+    run = to[k].what == v[at].what && agree ? run + 1 : 0;
     f.even += run > 0;
+    f.off += run ? (double)llabs(there - here) : 0;
     if (run > f.run) f.run = run, f.start = k - run / 2;
   }
+  f.off /= MAX(f.even, 1);
   return f;
 }
 
-// The nearest shift of which the largest share is even; a twentieth more must be.
+// More of the pairs agree; or as many do, twice as well, and few are left over.
+static bool is_better(const fit *f, const fit *best, u32 n) {
+  if (!f->even) return false;
+  const double share = (double)f->even / f->pairs - (double)best->even / MAX(best->pairs, 1);
+  return share > 0.05 ||
+         (share > -0.05 && f->off < best->off / 2 && 2 * f->pairs >= n && f->pairs + EITHER_WAY >= n);
+}
+
+// The nearest of the best.
 static fit best_shift(const call *to, u32 nto, const call *v, u32 n) {
   fit best = try_shift(to, nto, v, n, 0);
   const i64 most = (i64)nto - n + EITHER_WAY;
@@ -40,7 +52,7 @@ static fit best_shift(const call *to, u32 nto, const call *v, u32 n) {
     for (int sign = -1; sign <= 1; sign += 2) {
       if (sign > 0 && shift > EITHER_WAY) continue;
       const fit f = try_shift(to, nto, v, n, sign * shift);
-      if (f.pairs && (double)f.even / f.pairs > (double)best.even / MAX(best.pairs, 1) + 0.05) best = f;
+      if (is_better(&f, &best, n)) best = f;
     }
   return best;
 }

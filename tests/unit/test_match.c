@@ -60,6 +60,212 @@ TEST(match_every_all_reduce_of_a_job_of_8) {
   ctx_free(c);
 }
 
+// ---- made-up jobs ---------------------------------------------------------------------------------------------
+typedef struct {
+  ctx *c;
+  arena *a;
+  match *m;
+  u32 files;
+} made;
+typedef struct {
+  const char *op, *group;
+  i64 at_us, seq;
+  u32 peer, size;
+  i64 bytes;
+} made_call;
+
+static made begin(void) {
+  made x = {.c = ctx_new(), .a = arena_new()};
+  x.m = match_new(x.c, x.a);
+  return x;
+}
+static void end(made *x) {
+  arena_free(x->a);
+  ctx_free(x->c);
+}
+
+// One rank more, whose clock is late by offset. Calls without an operation end the list.
+static void add_rank(made *x, i64 offset_us, const made_call *v) {
+  arena *a = arena_new();
+  trace *t = NEW(a, trace);
+  *vec_push(a, &t->processes) = (trace_process){.rank = x->files, .pid = -1};
+  const u32 lane = trace_lane_of(a, t, 0, true, 0, 7);
+  for (; v->op; v++) {
+    const u32 e =
+        trace_add(a, t, TRACE_KERNEL, lane, sym_of(x->c, v->op), (v->at_us - offset_us) * 1000000, 100000000);
+    t->flags[e] = TRACE_COMM, t->comm[e] = t->comms.n;
+    *vec_push(a, &t->comms) = (trace_comm){.op = sym_of(x->c, v->op),
+                                           .group = sym_of(x->c, v->group),
+                                           .seq = v->seq,
+                                           .peer = v->peer,
+                                           .size = v->size,
+                                           .in = -1,
+                                           .out = -1,
+                                           .bytes = v->bytes};
+  }
+  match_add(x->m, t, x->files, x->files);
+  x->files++;
+  arena_free(a); // what is matched needs no trace
+}
+
+static const made_call *calls(arena *a, u32 n, const made_call *every, i64 step_us, u32 but) {
+  made_call *v = ZNEWN(a, made_call, n + 1);
+  u32 m = 0;
+  for (u32 k = 0; k < n; k++) {
+    if (k == but) continue;
+    v[m] = *every;
+    v[m].at_us +=
+        step_us * k + (k * 2654435761u >> 20) % 17 * 15; // unevenly, so that it shows which is which
+    if (every->seq >= 0) v[m].seq += k;
+    m++;
+  }
+  return v;
+}
+
+static u32 whole(const match *m, u32 n) { // rows of so many members
+  u32 rows = 0;
+  for (u32 k = 0; k < m->row.n; k++) rows += m->row.v[k].n == n;
+  return rows;
+}
+
+static const made_call REDUCE = {"all_reduce", "dp", 0, -1, TRACE_NONE, 0, 4096},
+                       NUMBERED = {"all_reduce", "dp", 0, 100, TRACE_NONE, 0, 4096};
+
+TEST(match_by_number_with_one_missing_and_one_twice) {
+  made x = begin();
+  add_rank(&x, 0, calls(x.a, 10, &NUMBERED, 1000, 99));
+  add_rank(&x, 700, calls(x.a, 10, &NUMBERED, 1000, 4));
+  made_call *v = (made_call *)calls(x.a, 10, &NUMBERED, 1000, 99);
+  v[7].seq = v[6].seq;
+  add_rank(&x, -300, v);
+  match_finish(x.m);
+  CHECK_EQ_I64(x.m->row.n, 10);
+  CHECK_EQ_I64(whole(x.m, 3), 8);
+  CHECK_EQ_I64(x.m->problem.n, 3);
+  u32 orphans = 0, twice = 0;
+  for (u32 k = 0; k < x.m->problem.n; k++) {
+    const match_problem *p = &x.m->problem.v[k];
+    if (p->is == MATCH_ORPHAN)
+      CHECK(p->of == 2 && p->other == 3 && (p->seq == 104 || p->seq == 107)), orphans++;
+    if (p->is == MATCH_DUPLICATE) CHECK(p->place == 2 && p->seq == 106), twice++;
+  }
+  CHECK_EQ_I64(orphans, 2);
+  CHECK_EQ_I64(twice, 1);
+  for (u32 k = 0; k < x.m->row.n; k++) CHECK(x.m->row.v[k].by == MATCH_BY_NUMBER);
+  end(&x);
+}
+
+TEST(match_by_number_of_different_operations) {
+  made x = begin();
+  add_rank(&x, 0, calls(x.a, 4, &NUMBERED, 1000, 99));
+  made_call *v = (made_call *)calls(x.a, 4, &NUMBERED, 1000, 99);
+  v[2].op = "all_gather";
+  add_rank(&x, 0, v);
+  match_finish(x.m);
+  CHECK_EQ_I64(whole(x.m, 2), 3);
+  CHECK_EQ_I64(x.m->problem.n, 2);
+  CHECK_EQ_I64(x.m->problem.v[0].is, MATCH_DIFFERENT);
+  CHECK_EQ_I64(x.m->problem.v[0].seq, 102);
+  CHECK_EQ_I64(x.m->problem.v[1].is, MATCH_ORPHAN);
+  end(&x);
+}
+
+// A recording that lacks its first calls, one that lacks one in the middle, clocks hours apart.
+TEST(match_by_order_where_calls_are_missing) {
+  made x = begin();
+  add_rank(&x, 0, calls(x.a, 40, &REDUCE, 1000, 99));
+  add_rank(&x, 7200000000, calls(x.a, 40, &REDUCE, 1000, 17));
+  add_rank(&x, -5000, calls(x.a, 40, &REDUCE, 1000, 99) + 5);
+  match_finish(x.m);
+  CHECK_EQ_I64(x.m->row.n, 40);
+  CHECK_EQ_I64(whole(x.m, 3), 34);
+  CHECK_EQ_I64(x.m->problem.n, 6);
+  for (u32 k = 0; k < x.m->problem.n; k++) {
+    const match_problem *p = &x.m->problem.v[k];
+    CHECK(p->is == MATCH_ORPHAN && p->of == 2 && p->other == 3 && (p->seq < 5 || p->seq == 17));
+  }
+  end(&x);
+}
+
+TEST(match_groups_of_one_name_by_their_members) {
+  made x = begin();
+  for (u32 k = 0; k < 4; k++) {
+    arena *a = arena_new();
+    trace *t = NEW(a, trace);
+    *vec_push(a, &t->processes) = (trace_process){.rank = k, .pid = -1};
+    for (u32 i = 0; i < 6; i++) { // two streams: the k-th of each rank is the same, whatever its number
+      const u32 lane = trace_lane_of(a, t, 0, true, 0, (i & 1 ? 20 : 10) + k);
+      const u32 e = trace_add(a, t, TRACE_KERNEL, lane, sym_of(x.c, "k"), i * 1000, i & 1 ? 10 : 20);
+      t->flags[e] = TRACE_COMM, t->comm[e] = t->comms.n;
+      *vec_push(a, &t->comms) = (trace_comm){.op = sym_of(x.c, "all_gather"),
+                                             .group = sym_of(x.c, "tp"),
+                                             .seq = -1,
+                                             .members = sym_of(x.c, k < 2 ? "0,1" : "2,3"),
+                                             .peer = TRACE_NONE};
+    }
+    match_add(x.m, t, k, k);
+    arena_free(a);
+  }
+  match_finish(x.m);
+  CHECK_EQ_I64(x.m->row.n, 12);
+  CHECK_EQ_I64(whole(x.m, 2), 12);
+  CHECK_EQ_I64(x.m->problem.n, 0);
+  for (u32 k = 0; k < x.m->row.n; k++) {
+    const match_member *v = x.m->member.v + x.m->row.v[k].first;
+    CHECK(v[0].place / 2 == v[1].place / 2 && v[0].end_ps - v[0].start_ps == v[1].end_ps - v[1].start_ps);
+  }
+  end(&x);
+}
+
+TEST(match_sends_with_receives) {
+  made x = begin();
+  const made_call up[] = {{"send", "pp", 0, -1, 1, 0, 64},
+                          {"send", "pp", 500, -1, 1, 0, 64},
+                          {"recv", "pp", 700, -1, 1, 0, 64},
+                          {"send", "pp", 900, -1, TRACE_NONE, 0, 64},
+                          {0}};
+  const made_call down[] = {{"recv", "pp", 10, -1, 0, 0, 64},
+                            {"recv", "pp", 480, -1, 0, 0, 64},
+                            {"send", "pp", 690, -1, 0, 0, 64},
+                            {"send", "pp", 990, -1, 0, 0, 64},
+                            {0}};
+  add_rank(&x, 0, up);
+  add_rank(&x, 0, down);
+  match_finish(x.m);
+  CHECK_EQ_I64(whole(x.m, 2), 3);
+  for (u32 k = 0; k < x.m->row.n; k++) { // the sender first
+    const match_row *r = &x.m->row.v[k];
+    if (r->n == 2)
+      CHECK_EQ_I64(x.m->member.v[r->first].start_ps == 690000000, x.m->member.v[r->first].place == 1);
+  }
+  CHECK_EQ_I64(x.m->problem.n, 2);
+  CHECK_EQ_I64(x.m->problem.v[0].is, MATCH_UNKNOWN);
+  CHECK_EQ_I64(x.m->problem.v[1].is, MATCH_ORPHAN);
+  const align_seen *seen = align_observe(x.a, x.m, false);
+  CHECK_EQ_I64(seen->nmessages, 3);
+  CHECK_EQ_I64(seen->nlinks, 2);
+  end(&x);
+}
+
+// Waits on corrected clocks are those that true clocks show.
+TEST(match_waits_on_corrected_clocks) {
+  made x = begin();
+  for (u32 k = 0; k < 3; k++) {
+    made_call *v = (made_call *)calls(x.a, 20, &REDUCE, 1000, 99);
+    add_rank(&x, k * 33333, v);
+  }
+  match_finish(x.m);
+  const match_member *v = x.m->member.v + x.m->row.v[4].first;
+  CHECK_EQ_I64(v[2].wait_ps, 2 * 33333000000);
+  const align_clocks *c = align_find(x.a, align_observe(x.a, x.m, false), NULL);
+  match_time(x.m, c);
+  for (u32 k = 0; k < x.m->member.n; k++) {
+    CHECK(x.m->member.v[k].wait_ps < 1000000);
+    CHECK(llabs(x.m->member.v[k].transfer_ps - 100000000) < 1000000);
+  }
+  end(&x);
+}
+
 // ---- clocks of the same job, each rank's shifted ------------------------------------------------------------
 // Ends of collectives find the shifts again: no nearer than the ranks end together, which is 9 us on average.
 static void check_shifted(double ppm, u64 seeds) {
