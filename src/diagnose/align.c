@@ -137,6 +137,7 @@ align_clocks *align_find(arena *a, const align_seen *in, const align_opts *o) {
     s = solve(p, 1, out);
     memset(s.x, 0, p->nx * sizeof *s.x);
     out->flat = dpro_solve(p, &s.slack.keep, s.x);
+    memset(s.fit.sd, 0, p->nx * sizeof *s.fit.sd); // those of another method
   } else if (!o || o->drift == ALIGN_DRIFT_AUTO) {
     s = simplest(p, out);
   } else {
@@ -176,13 +177,16 @@ static double correction(const align_clocks *x, const align_clock *c, double t) 
 i64 align_time(const align_clocks *x, u32 process, i64 reading) {
   const align_clock *c = &x->clock[process];
   const i64 t = reading - c->coarse_ps;
-  return t - (i64)floor(correction(x, c, (double)t) + 0.5);
+  const double most = 4e18; // differences of two such times fit
+  const double by = floor(correction(x, c, (double)t) + 0.5);
+  const double about = (double)t - by;
+  return about > most ? (i64)most : about < -most ? -(i64)most : t - (i64)by;
 }
 
 i64 align_offset(const align_clocks *x, u32 process) {
   const align_clock *c = &x->clock[process];
   const double middle = ((double)x->knot_ps[0] + (double)x->knot_ps[x->nknots - 1]) / 2;
-  return c->coarse_ps + (i64)floor(correction(x, c, middle) + 0.5);
+  return c->coarse_ps + (i64)fmax(-4e18, fmin(4e18, floor(correction(x, c, middle) + 0.5)));
 }
 
 double align_drift(const align_clocks *x, u32 process) {

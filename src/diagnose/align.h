@@ -7,7 +7,8 @@
 #define HEDDLE_DIAGNOSE_ALIGN_H
 #include "diagnose/diagnose.h"
 
-#define ALIGN_UNIT 1e6 // ps: a microsecond
+#define ALIGN_UNIT 1e6                 // ps: a microsecond
+#define ALIGN_FAR  1800000000000000000 // ps: no two readings are further apart
 
 // ---- quadratic.c: convex programmes with sparse rows -----------------------------------------------------
 enum { ROW_TERMS = 6 };

@@ -119,6 +119,7 @@ typedef struct {
   u32 process;
   i64 start_ps, end_ps; // on its own clock
 } align_member;
+// Readings lie within 900,000 s (9e17 ps) of zero.
 typedef struct {
   u32 nprocesses, nfamilies;
   const u32 *machine; // by process: equal numbers share a clock. NULL: every process has its own

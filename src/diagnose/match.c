@@ -14,7 +14,8 @@ match *match_new(ctx *c, arena *a) {
 }
 
 // A base is since 1970, or since the host started, which is less long ago than this.
-static const i64 YEAR_NS = 31536000000000000, FAR_NS = 2592000000000000;
+// What lies further apart than FAR is not of one job; sums of a few such times fit.
+static const i64 YEAR_NS = 31536000000000000, FAR_NS = 432000000000000, FAR_PS = 432000000000000000;
 
 static i64 base_of(match *m, const trace_process *p, bool dated) {
   i64 *zero = &m->zero_ns[dated];
@@ -42,7 +43,8 @@ static void add_call(match *m, const trace *t, u32 file, u32 first_place, u32 e)
   call *x = vec_push(m->a, &m->calls);
   *x = (call){
       .place = place, .file = file, .event = e, .lane = lane->id, .peer = TRACE_NONE, .seq = -1, .bytes = -1};
-  x->start = base + t->start_ps[e], x->end = x->start + MAX(t->dur_ps[e], 0);
+  const i64 start = MAX(-FAR_PS, MIN(FAR_PS, t->start_ps[e]));
+  x->start = base + start, x->end = x->start + MAX(0, MIN(FAR_PS, t->dur_ps[e]));
   x->name = trace_name(t, e), x->by_file = t->match[e];
   if (t->comm[e] != TRACE_NONE) {
     const trace_comm *c = &t->comms.v[t->comm[e]];

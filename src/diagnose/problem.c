@@ -107,7 +107,8 @@ static void find_coarse(problem *p, const forest *f) {
       const u32 to = forwards ? t->to : t->from;
       if (p->component[to] != TRACE_NONE) continue;
       p->component[to] = p->component[queue[i]];
-      p->coarse[to] = p->coarse[queue[i]] + (forwards ? t->ahead : -t->ahead);
+      const i64 c = p->coarse[queue[i]] + (forwards ? t->ahead : -t->ahead);
+      p->coarse[to] = MAX(-ALIGN_FAR, MIN(ALIGN_FAR, c));
       queue[n++] = to;
     }
 }

@@ -94,7 +94,7 @@ static arcs arcs_of(const problem *p, const ties *keep, const double *x, u32 **w
     const tie *t = &keep->v[k];
     const row r = problem_row(p, t);
     const u32 from = p->clock_of[t->from], to = p->clock_of[t->to];
-    const i64 gap = (i64)floor(row_at(&r, x) * ALIGN_UNIT + 0.5);
+    const i64 gap = (i64)fmax(-4e15, fmin(4e15, floor(row_at(&r, x) * ALIGN_UNIT + 0.5))); // sums of many fit
     const u64 h = hash_u64((u64)from << 32 | to, 3);
     u32 at = hmap_get(&known, h);
     if (!at) {

@@ -62,10 +62,10 @@ typedef struct {
   const align_clocks *x;
 } aligning;
 
-static const char *who(const aligning *q, u32 process) {
+// The rank of a process; of none that says its rank, its file.
+static cell who(const aligning *q, u32 process) {
   const match_place *p = &q->m->places.v[process];
-  if (p->rank != TRACE_NONE) return arena_printf(q->a, "%u", p->rank);
-  return q->j->file[p->file].path;
+  return p->rank != TRACE_NONE ? cell_i(CELL_INT, p->rank) : cell_text(q->j->file[p->file].path);
 }
 
 static cell picoseconds(i64 x) {
@@ -106,7 +106,7 @@ static void put_facts(const aligning *q, const align_opts *o) {
   report_fact(q->r, "flat", NULL, cell_i(CELL_BOOL, x->flat));
 }
 
-static void put_clocks(const aligning *q) {
+static void put_clocks(const aligning *q, const align_opts *o) {
   static const column cols[] = {
       {"rank", "rank"},           {"component", NULL},      {"offset_ps", "offset"},
       {"drift_ppm", "drift ppm"}, {"uncertainty_ps", "+-"}, {"least_ps", "at least"},
@@ -114,16 +114,18 @@ static void put_clocks(const aligning *q) {
   // Text shows which processes are tied only where not all are.
   column *now = arena_dup(q->a, cols, sizeof cols);
   if (q->x->ncomponents > 1) now[1].title = "tied";
+  report_gap(q->r);
   report_table(q->r, "alignment", now, COUNT_OF(cols));
   for (u32 k = 0; k < q->x->n; k++) {
     const align_clock *c = &q->x->clock[k];
     const bool reference = q->x->reference[c->component] == k;
     const double ppm = floor(align_drift(q->x, k) * 1e9 + 0.5) / 1e3;
     report_row(q->r,
-               (cell[]){cell_text(who(q, k)), cell_i(CELL_INT, c->component),
-                        picoseconds(align_offset(q->x, k)),
+               (cell[]){who(q, k), cell_i(CELL_INT, c->component), picoseconds(align_offset(q->x, k)),
                         q->x->nknots > 1 ? cell_x(CELL_REAL, ppm) : cell_none(),
-                        reference ? cell_none() : cell_i(CELL_PS, (i64)floor(align_sd_ps(q->x, k) + 0.5)),
+                        reference || o->method == ALIGN_DPRO
+                            ? cell_none()
+                            : cell_i(CELL_PS, (i64)floor(align_sd_ps(q->x, k) + 0.5)),
                         reference ? cell_none() : picoseconds(c->low_ps),
                         reference ? cell_none() : picoseconds(c->high_ps), cell_i(CELL_INT, (i64)c->used),
                         cell_text(q->j->file[q->m->places.v[k].file].path)});
@@ -143,27 +145,28 @@ static void put_contradictions(const aligning *q) {
     zero =
         MIN(zero, align_time(x, q->seen->link[q->seen->message[k].link].from, q->seen->message[k].send_ps));
   if (x->ncycle) {
+    report_gap(q->r);
     if (x->slack_ps < 0) {
-      report_gap(q->r);
       report_line(q->r, NULL,
                   "no clocks of this form put every cause before its effect: these contradict each other");
     }
     report_table(q->r, "cycle", steps, COUNT_OF(steps));
     for (u32 k = 0; k < x->ncycle; k++) {
       const align_step *s = &x->cycle[k];
-      report_row(q->r, (cell[]){cell_text(who(q, s->from)), cell_text(who(q, s->to)),
-                                cell_text(s->collective ? "collective" : "message"),
-                                cell_i(CELL_PS, align_time(x, s->from, s->time_ps) - zero),
-                                cell_signed(cell_i(CELL_PS, s->gap_ps))});
+      report_row(q->r,
+                 (cell[]){who(q, s->from), who(q, s->to), cell_text(s->collective ? "collective" : "message"),
+                          cell_i(CELL_PS, align_time(x, s->from, s->time_ps) - zero),
+                          cell_signed(cell_i(CELL_PS, s->gap_ps))});
     }
   }
   if (x->njumps) {
+    report_gap(q->r);
     report_table(q->r, "jumps", jumps, COUNT_OF(jumps));
     for (u32 k = 0; k < x->njumps; k++) {
       const align_jump *v = &x->jump[k];
-      report_row(q->r, (cell[]){cell_text(who(q, v->process)),
-                                cell_i(CELL_PS, align_time(x, v->process, v->time_ps) - zero),
-                                cell_i(CELL_PS, v->within_ps), cell_signed(cell_i(CELL_PS, v->by_ps))});
+      report_row(q->r,
+                 (cell[]){who(q, v->process), cell_i(CELL_PS, align_time(x, v->process, v->time_ps) - zero),
+                          cell_i(CELL_PS, v->within_ps), cell_signed(cell_i(CELL_PS, v->by_ps))});
     }
   }
   if (x->ncomponents > 1) {
@@ -180,11 +183,12 @@ static void put_troubles(const aligning *q, ctx *c, u32 top) {
       {"problem", "problem"}, {"rank", "rank"},    {"op", "operation"}, {"group", "group"},
       {"number", "number"},   {"have", "have it"}, {"of", "of"}};
   if (!q->m->problem.n) return;
+  report_gap(q->r);
   report_table(q->r, "unmatched", cols, COUNT_OF(cols));
   for (u32 k = 0; k < q->m->problem.n; k++) {
     const match_problem *p = &q->m->problem.v[k];
     const bool orphan = p->is == MATCH_ORPHAN;
-    report_row(q->r, (cell[]){cell_text(match_trouble_name(p->is)), cell_text(who(q, p->place)),
+    report_row(q->r, (cell[]){cell_text(match_trouble_name(p->is)), who(q, p->place),
                               p->op.i ? cell_text(sym_str(c, p->op)) : cell_none(),
                               p->group.i ? cell_text(sym_str(c, p->group)) : cell_none(),
                               p->seq >= 0 ? cell_i(CELL_INT, p->seq) : cell_none(),
@@ -222,7 +226,7 @@ bool answer_align(report *r, ctx *c, arena *a, const trace_ask *q) {
   if (!can_align(c, m, seen)) return false;
   const aligning x = {r, a, j, m, seen, align_find(a, seen, &w.opts)};
   put_facts(&x, &w.opts);
-  put_clocks(&x);
+  put_clocks(&x, &w.opts);
   put_contradictions(&x);
   put_troubles(&x, c, q->top);
   return true;

@@ -249,6 +249,55 @@ TEST(align_quadratic_is_the_best_of_all_sets_of_limits) {
   CHECK(bound > 100);
 }
 
+// ---- anything at all --------------------------------------------------------------------------------------------
+static i64 any_time(u64 *rng) {
+  switch (pick(rng, 5)) {
+  case 0: return 0;
+  case 1: return (i64)(rng_next(rng) % 1800000000000000001) - 900000000000000000;
+  case 2: return (i64)(rng_next(rng) % 100);
+  default: return (i64)(rng_next(rng) % 60000000000000);
+  }
+}
+
+// Links of a process to itself, members twice, times that contradict each other, as far apart as may be: an answer comes,
+// its figures are finite, and its cycle is one.
+TEST(align_of_anything_ends) {
+  for (u64 seed = 1; seed <= 400; seed++) {
+    arena *a = arena_new();
+    u64 rng = seed;
+    align_seen s = {.nprocesses = 1 + pick(&rng, 6), .nfamilies = 3};
+    align_link link[8];
+    align_message message[40];
+    i64 posted[40];
+    align_collective collective[6];
+    align_member member[30];
+    u32 machine[6];
+    s.nlinks = pick(&rng, 8), s.nmessages = s.nlinks ? pick(&rng, 40) : 0, s.ncollectives = pick(&rng, 6);
+    for (u32 k = 0; k < s.nlinks; k++)
+      link[k] = (align_link){pick(&rng, s.nprocesses), pick(&rng, s.nprocesses), pick(&rng, 3)};
+    for (u32 k = 0; k < s.nmessages; k++)
+      message[k] = (align_message){pick(&rng, s.nlinks), any_time(&rng), any_time(&rng)},
+      posted[k] = any_time(&rng);
+    for (u32 k = 0; k < s.ncollectives; k++) {
+      collective[k] = (align_collective){s.nmembers, pick(&rng, 6), pick(&rng, 3)};
+      for (u32 i = 0; i < collective[k].n; i++) {
+        const i64 x = any_time(&rng), y = any_time(&rng);
+        member[s.nmembers++] = (align_member){pick(&rng, s.nprocesses), MIN(x, y), MAX(x, y)};
+      }
+    }
+    for (u32 k = 0; k < s.nprocesses; k++) machine[k] = pick(&rng, 4);
+    s.link = link, s.message = message, s.collective = collective, s.member = member;
+    s.posted_ps = pick(&rng, 2) ? posted : NULL, s.machine = pick(&rng, 2) ? machine : NULL;
+    const align_opts o = {.method = pick(&rng, 4) ? ALIGN_FLOORS : ALIGN_DPRO, .drift = pick(&rng, 6)};
+    const align_clocks *x = align_find(a, &s, &o);
+    CHECK(x->n == s.nprocesses && x->ncomponents >= 1);
+    for (u32 k = 0; k < x->n; k++) CHECK(isfinite(align_drift(x, k)) && isfinite(align_sd_ps(x, k)));
+    for (u32 k = 0; k < x->ncycle; k++)
+      CHECK_EQ_I64(x->clock[x->cycle[k].to].clock, x->clock[x->cycle[(k + 1) % x->ncycle].from].clock);
+    arena_free(a);
+  }
+}
+
 // ---- what it must reach -------------------------------------------------------------------------------------------
 static void check_ring(u32 each, double drift, double most_us) {
   const ring r = {.ranks = 128, .each = each, .drift = drift, .latency = 10e6, .jitter = 30e6};
