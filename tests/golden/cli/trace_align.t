@@ -9,11 +9,13 @@ form         offsets and drifts
 ends apart   6.639 us
 slack        10.10 us
 violated     384 of 672 as recorded (by up to 38.97 ms), 0 once aligned
+
 rank     offset  drift ppm        +-   at least    at most  used
    0          0          0                                   288
    1  +15.00 ms     -0.027  207.6 ns  +14.99 ms  +15.01 ms   480
    2  -7.924 ms     79.279  475.3 ns  -7.944 ms  -7.903 ms   480
    3  +30.96 ms    -45.257  748.1 ns  +30.93 ms  +30.99 ms   288
+
 from  to  by             at      takes
    0   1  message  68.41 ms  +10.10 us
    1   0  message  9.190 ms  +10.10 us
@@ -45,7 +47,7 @@ $ heddle trace align examples/traces/clocks --json
   ],
   "components": 1
 }
-$ heddle trace align examples/traces/clocks --set drift=2 | head -n 14
+$ heddle trace align examples/traces/clocks --set drift=2 | head -n 15
 processes    4
 clocks       4
 collectives  96
@@ -55,6 +57,7 @@ form         2 straight pieces
 ends apart   6.610 us
 slack        10.10 us
 violated     384 of 672 as recorded (by up to 38.97 ms), 0 once aligned
+
 rank     offset  drift ppm        +-   at least    at most  used
    0          0          0                                   288
    1  +15.00 ms     -0.116  511.6 ns  +14.99 ms  +15.01 ms   480
@@ -71,6 +74,7 @@ form         offsets
 ends apart   16.56 us
 slack        -99.63 us
 violated     384 of 672 as recorded (by up to 38.97 ms), 126 once aligned (by up to 105.5 us)
+
 rank     offset  drift ppm        +-  at least  at most  used
    0          0                                           288
    1  +15.00 ms             2.386 us                      480
@@ -81,7 +85,7 @@ no clocks of this form put every cause before its effect: these contradict each 
 from  to  by             at      takes
    2   3  message   1.912 s  -105.5 us
    3   2  message  13.18 ms  -93.75 us
-$ heddle trace align examples/traces/clocks --set method=dpro | head -n 14
+$ heddle trace align examples/traces/clocks --set method=dpro | head -n 15
 processes    4
 clocks       4
 collectives  96
@@ -92,6 +96,7 @@ ends apart   16.56 us
 slack        -99.63 us
 violated     384 of 672 as recorded (by up to 38.97 ms), 127 once aligned (by up to 99.63 us)
 flat         receivers waited for every message: variances do not say where clocks are
+
 rank     offset  drift ppm  +-  at least  at most  used
    0          0                                     288
    1  +15.00 ms                                     480
@@ -107,6 +112,7 @@ form         offsets and drifts
 ends apart   379.7 us
 slack        -1.461 ms
 violated     384 of 672 as recorded (by up to 41.86 ms), 288 once aligned (by up to 1.454 ms)
+
 rank     offset  drift ppm        +-  at least  at most  used
    0          0          0                                288
    1  +15.01 ms      283.2  88.31 us                      480
@@ -117,6 +123,7 @@ no clocks of this form put every cause before its effect: these contradict each 
 from  to  by             at      takes
    2   3  message  953.8 ms  -1.461 ms
    3   2  message  973.2 ms  -1.461 ms
+
 rank  jumps at        +-         by
    2  956.5 ms  29.89 ms  -2.976 ms
 ## Two groups of ranks; all-reduces 40 and 41 are missing on rank 1.
@@ -130,16 +137,19 @@ form         offsets and drifts
 ends apart   5.492 us
 slack        10.25 us
 violated     382 of 574 as recorded (by up to 38.99 ms), 0 once aligned
+
 rank  tied     offset  drift ppm        +-   at least    at most  used
    0     0          0          0                                   286
    1     0  +15.00 ms      0.148  102.0 ns  +14.99 ms  +15.01 ms   286
    2     1          0          0                                   288
    3     1  +38.88 ms   -124.598  177.4 ns  +38.87 ms  +38.89 ms   288
+
 from  to  by             at      takes
    0   1  message   1.134 s  +10.25 us
    1   0  message  115.2 ms  +10.25 us
 
 nothing ties 2 groups of processes to each other: offsets count from the first of each
+
 problem  rank  operation   group  number  have it  of
 orphan      0  all_reduce  dp         40        1   2
 orphan      0  all_reduce  dp         41        1   2
