@@ -1,9 +1,11 @@
 // cycle.c - the largest common slack of difference constraints, exact: the cycle of least mean weight.
 //
-// An arc i -> j of weight w says offset[i] - offset[j] <= w - slack... a cycle adds up to the sum of its weights whatever
-// the offsets are, so no slack is larger than the least mean of a cycle, and that one can be had (shortest paths give the
-// offsets). Found by improvement: subtract the best mean so far from every arc; a negative cycle has a lesser
-// mean; when there is none, the mean is the least. All in integers: weights times the length of the cycle.
+// The weight of an arc is what the least message between two clocks takes. Moving a clock makes what it receives take
+// longer and what it sends shorter, so the weights of a cycle add up to the same whatever the offsets are. No common
+// slack is larger than the least mean of a cycle, and that one can be had: shortest paths give the offsets.
+//
+// Found by improvement: subtract the best mean so far from every arc; a negative cycle has a lesser mean; when there is
+// none, the mean is the least. All in integers: weights are multiplied by the length of the cycle instead.
 #include "diagnose/align.h"
 
 typedef struct {

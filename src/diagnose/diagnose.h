@@ -623,16 +623,16 @@ typedef struct {
 typedef struct {
   i64 coarse_ps; // whole part, at any time
   double *at;    // [nknots]: ps that come on top, at align_clocks.knot_ps
-  double *sd;    // [nknots]: standard error of at
-  i64 low_ps,
-      high_ps; // the offset (at the middle) is certainly between, by messages alone; INT64_MIN, INT64_MAX:
-               // nothing says so. Only if nothing is violated
+  double *sd;    // [nknots]: standard error of at; 0: a reference, or not known (ALIGN_DPRO)
+  // The offset (at the middle) is certainly between, by the order of causes and effects alone. INT64_MIN, INT64_MAX:
+  // nothing says so, or something is violated.
+  i64 low_ps, high_ps;
   u32 clock, component; // processes of one number have one clock; are tied together, directly or not
   u64 used;             // messages and ends of collectives of the process
 } align_clock;
 typedef struct {
   u32 from, to; // processes
-  i64 time_ps;  // when it was sent, corrected
+  i64 time_ps;  // when it was sent, on the sender's clock
   i64 gap_ps;   // received less sent, corrected
   bool collective;
 } align_step;
@@ -662,7 +662,7 @@ typedef struct align_clocks {
   u32 njumps;
   align_jump *jump;
   bool
-      flat; // ALIGN_DPRO: some clocks are not determined by the objective: every receiver waited for every message
+      flat; // ALIGN_DPRO: the objective does not say where some clocks are (every receiver waited for every message)
 } align_clocks;
 align_clocks *align_find(arena *a, const align_seen *seen, const align_opts *o); // o: NULL for defaults
 // A reading of a process's clock as true time.
@@ -670,6 +670,7 @@ i64 align_time(const align_clocks *x, u32 process, i64 reading_ps);
 i64 align_offset(const align_clocks *x, u32 process);   // clock less true time at the middle of all readings
 double align_drift(const align_clocks *x, u32 process); // from the first knot to the last; 20e-6 = 20 ppm
 double align_sd_ps(const align_clocks *x, u32 process); // largest standard error at any knot
+double align_sd_ps(const align_clocks *x, u32 process); // largest standard error at any knot; 0: see sd
 // What matched communications say of clocks (observe.c): processes are places. Sends are messages; of collectives those
 // count of which no member can end before all have started. own_clocks: even processes of one host have clocks of
 // their own.

@@ -350,7 +350,8 @@ floors_fit floors_solve(const problem *p, const double *x0) {
     sky_copy(&factor, &q.h);
     sky_factor(&factor);
     sky_solve(&factor, q.g);
-    for (u32 k = 0; k < q.n; k++) q.z[k] -= q.g[k];
+    for (u32 k = 0; k < q.n; k++)
+      if (isfinite(q.g[k])) q.z[k] -= q.g[k];
   }
   floors_fit out = {.z = q.z, .h = q.h, .sd = ZNEWN(p->a, double, p->nx + 1), .seen = q.seen};
   for (u32 c = 0; c < p->in->ncollectives; c++)

@@ -134,6 +134,12 @@ static void begin(interior *q) {
   for (u32 k = 0; k < q->m; k++) q->w[k] = fmax(q->w[k] + up, 1e-3), q->y[k] = 1.0 / q->m;
 }
 
+static bool all_finite(const double *x, u32 n) {
+  for (u32 k = 0; k < n; k++)
+    if (!isfinite(x[k])) return false;
+  return true;
+}
+
 bool quadratic_solve(arena *scratch, const sky *h, const double *g, const rows *keep, double *x) {
   enum { ROUNDS = 100 };
   const u32 n = h->n, m = keep->n;
@@ -143,6 +149,7 @@ bool quadratic_solve(arena *scratch, const sky *h, const double *g, const rows *
   q.dx = v, q.rd = v + n, q.rhs = v + 2 * n, v += 3 * (size_t)n;
   q.y = v, q.w = v + m, q.dy = v + 2 * (size_t)m, q.dw = v + 3 * (size_t)m, q.rp = v + 4 * (size_t)m;
   begin(&q);
+  const double *start = arena_dup(scratch, x, n * sizeof *x);
   double large = 0; // of the objective's slope: what its remainder is compared with
   for (u32 i = 0; i < n; i++) large = fmax(large, fabs(g[i]));
   bool near = false;
@@ -167,6 +174,9 @@ bool quadratic_solve(arena *scratch, const sky *h, const double *g, const rows *
     const double step = fmin(1, 0.995 * fmin(longest(q.w, q.dw, m), longest(q.y, q.dy, m)));
     for (u32 i = 0; i < n; i++) x[i] += step * q.dx[i];
     for (u32 k = 0; k < m; k++) q.w[k] += step * q.dw[k], q.y[k] += step * q.dy[k];
+    if (all_finite(x, n)) continue;
+    memcpy(x, start, n * sizeof *x); // rows of which no numbers can be made
+    return false;
   }
   return near;
 }

@@ -11,6 +11,7 @@
 
 enum { CUTS_MOST = 12 };
 static const double MOST_DRIFT = 1e-3, MOST_SLACK = 1e6; // of a clock that works; microseconds
+static const double COST_MOST = 4e6;                     // beyond it, the slack is that of the drifts found
 static const double CLOSE = 1e-6;                        // microseconds: a picosecond
 
 static void keep_hulls(const problem *p, ties *keep) {
@@ -44,6 +45,26 @@ static u32 add_worse(const problem *p, ties *keep, const double *x, double limit
       *vec_push(p->a, keep) = (tie){l->from, l->to, f[k].s, f[k].raw, false};
   }
   return keep->n - before;
+}
+
+// From the latest start of every collective to all its ends, from all its starts to the earliest end: so that there are
+// cycles.
+static void add_stars(const problem *p, ties *keep, const double *x) {
+  const double *table = problem_table(p, x);
+  for (u32 q = 0; q < p->in->ncollectives; q++) {
+    const align_member *m = p->in->member + p->in->collective[q].first;
+    tie t;
+    if (!problem_tie_of(p, table, q, &t)) continue;
+    const double end = t.sent + t.d;
+    for (u32 k = 0; k < p->in->collective[q].n; k++) {
+      const double s = problem_local(p, m[k].process, m[k].start_ps),
+                   e = problem_local(p, m[k].process, m[k].end_ps);
+      const u32 clock = p->clock_of[m[k].process];
+      if (clock != p->clock_of[t.from])
+        *vec_push(p->a, keep) = (tie){t.from, m[k].process, t.sent, e - t.sent, true};
+      if (clock != p->clock_of[t.to]) *vec_push(p->a, keep) = (tie){m[k].process, t.to, s, end - s, true};
+    }
+  }
 }
 
 // ---- the programme ------------------------------------------------------------------------------------------------
@@ -135,15 +156,30 @@ static double find_cycle(const problem *p, const ties *keep, double *x, align_cl
   return (double)sum / n / ALIGN_UNIT;
 }
 
+// Multiplications of a factor: what a step of the linear programme costs.
+static double factor_cost(const problem *p) {
+  double sum = 0;
+  for (u32 k = 0; k < p->nx; k++) sum += (double)(k - p->first[k]) * (k - p->first[k]);
+  return sum;
+}
+
 slack_fit slack_solve(const problem *p, const double *near, align_clocks *out) {
   slack_fit f = {.x = NEWN(p->a, double, p->nx + 1)};
   memcpy(f.x, near, p->nx * sizeof *near);
   keep_hulls(p, &f.keep);
-  add_worse(p, &f.keep, f.x, INFINITY);
+  bool programme = p->nk > 1 && factor_cost(p) <= COST_MOST;
+  if (programme)
+    add_worse(p, &f.keep, f.x, INFINITY);
+  else
+    add_stars(p, &f.keep, f.x);
   for (u32 round = 0; round < CUTS_MOST; round++) {
-    if (p->nk > 1) largest_slack(p, &f.keep, f.x);
+    if (programme) largest_slack(p, &f.keep, f.x);
     const double slack = find_cycle(p, &f.keep, f.x, out);
-    if (!add_worse(p, &f.keep, f.x, slack)) break;
+    const u32 more = add_worse(p, &f.keep, f.x, slack);
+    if (p->nk > 1 && slack < 0 && !programme)
+      programme = true; // other drifts may do
+    else if (!more)
+      break;
   }
   return f;
 }

@@ -48,6 +48,7 @@ $ heddle trace align examples/traces/clocks --json
   "components": 1
 }
 $ heddle trace align examples/traces/clocks --set drift=2 | head -n 14
+$ heddle trace align examples/traces/clocks --set drift=2 | head -n 15
 processes    4
 clocks       4
 collectives  96
@@ -62,6 +63,7 @@ rank     offset  drift ppm        +-   at least    at most  used
    0          0          0                                   288
    1  +15.00 ms     -0.116  511.6 ns  +14.99 ms  +15.01 ms   480
    2  -7.923 ms     79.964  1.032 us  -7.944 ms  -7.903 ms   480
+   3  +30.96 ms    -45.393  1.160 us  +30.93 ms  +30.99 ms   288
 ## Offsets alone cannot keep the order, whatever method says which they are.
 $ heddle trace align examples/traces/clocks --set drift=none
 processes    4
@@ -85,6 +87,7 @@ from  to  by             at      takes
    2   3  message   1.912 s  -105.5 us
    3   2  message  13.18 ms  -93.75 us
 $ heddle trace align examples/traces/clocks --set method=dpro | head -n 14
+$ heddle trace align examples/traces/clocks --set method=dpro | head -n 15
 processes    4
 clocks       4
 collectives  96
@@ -99,6 +102,7 @@ flat         receivers waited for every message: variances do not say where cloc
 rank     offset  drift ppm  +-  at least  at most  used
    0          0                                     288
    1  +15.00 ms                                     480
+   2  -7.922 ms                                     480
 ## Rank 2 is set back by 3 ms.
 $ heddle trace align tests/clocks/jump
 processes    4
