@@ -669,7 +669,6 @@ align_clocks *align_find(arena *a, const align_seen *seen, const align_opts *o);
 i64 align_time(const align_clocks *x, u32 process, i64 reading_ps);
 i64 align_offset(const align_clocks *x, u32 process);   // clock less true time at the middle of all readings
 double align_drift(const align_clocks *x, u32 process); // from the first knot to the last; 20e-6 = 20 ppm
-double align_sd_ps(const align_clocks *x, u32 process); // largest standard error at any knot
 double align_sd_ps(const align_clocks *x, u32 process); // largest standard error at any knot; 0: see sd
 // What matched communications say of clocks (observe.c): processes are places. Sends are messages; of collectives those
 // count of which no member can end before all have started. own_clocks: even processes of one host have clocks of

@@ -212,15 +212,6 @@ TEST(align_quadratic_is_the_best_of_all_sets_of_limits) {
     for (u32 set = 0; set < 1u << m; set++) {
       double t[10][11] = {{0}};
       u32 held = 0;
-      for (u32 i = 0; i < n; i++) {
-        for (u32 k = 0; k < n; k++) t[i][k] = h.v[i >= k ? h.at[i] + k : h.at[k] + i];
-        t[i][n] = -g[i];
-      }
-      for (u32 k = 0; k < m; k++) held += set >> k & 1;
-      if (held > n) continue;
-      const u32 all = n + held;
-      for (u32 i = 0; i < n; i++) t[i][all] = -g[i], t[i][n] = i + 1 < all ? t[i][n] : t[i][n];
-      for (u32 i = 0; i < n && held; i++) t[i][n] = 0;
       for (u32 i = 0; i < n; i++)
         for (u32 k = 0; k < n; k++) t[i][k] = h.v[i >= k ? h.at[i] + k : h.at[k] + i];
       for (u32 k = 0; k < m; k++) held += set >> k & 1;
@@ -268,7 +259,6 @@ static i64 any_time(u64 *rng) {
 // Links of a process to itself, members twice, times that contradict each other, as far apart as may be: an answer comes,
 // its figures are finite, and its cycle is one.
 TEST(align_of_anything_ends) {
-  for (u64 seed = 1; seed <= 400; seed++) {
   for (u64 seed = 1; seed <= 150; seed++) {
     arena *a = arena_new();
     u64 rng = seed;
@@ -298,7 +288,6 @@ TEST(align_of_anything_ends) {
     const align_opts o = {.method = pick(&rng, 4) ? ALIGN_FLOORS : ALIGN_DPRO, .drift = pick(&rng, 6)};
     const align_clocks *x = align_find(a, &s, &o);
     CHECK(x->n == s.nprocesses && x->ncomponents >= 1);
-    for (u32 k = 0; k < x->n; k++) CHECK(isfinite(align_drift(x, k)) && isfinite(align_sd_ps(x, k)));
     for (u32 k = 0; k < x->n; k++)
       CHECK_MSG(isfinite(align_drift(x, k)) && isfinite(align_sd_ps(x, k)),
                 "seed %llu: drift %g, error %g ps", (unsigned long long)seed, align_drift(x, k),

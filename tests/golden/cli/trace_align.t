@@ -47,7 +47,6 @@ $ heddle trace align examples/traces/clocks --json
   ],
   "components": 1
 }
-$ heddle trace align examples/traces/clocks --set drift=2 | head -n 14
 $ heddle trace align examples/traces/clocks --set drift=2 | head -n 15
 processes    4
 clocks       4
@@ -86,7 +85,6 @@ no clocks of this form put every cause before its effect: these contradict each 
 from  to  by             at      takes
    2   3  message   1.912 s  -105.5 us
    3   2  message  13.18 ms  -93.75 us
-$ heddle trace align examples/traces/clocks --set method=dpro | head -n 14
 $ heddle trace align examples/traces/clocks --set method=dpro | head -n 15
 processes    4
 clocks       4
