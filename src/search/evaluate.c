@@ -26,6 +26,7 @@ typedef struct {
   struct {
     bool known;
     const sim_stages *st; // NULL: likewise
+    i64 busy_ps;          // of the busiest rank
   } sending[SENDINGS];    // the same with sends on other streams
 } known_stages;
 typedef struct {
@@ -97,8 +98,9 @@ static known_stages *stages_of(const search *s, worker *w, const search_point *p
 }
 
 // With sends on the streams that the plan says. NULL: not known by its stages.
-static const sim_stages *stages_sending(known_stages *x, const plan *pn, arena *tmp) {
+static const sim_stages *stages_sending(known_stages *x, const plan *pn, arena *tmp, i64 *busy) {
   const u32 k = pn->send_stream.i ? MAX(pn->send_channels, 1u) : 0;
+  if (x->sending[k].known) *busy = MAX(*busy, x->sending[k].busy_ps);
   if (!x->st || x->sending[k].known) return x->st ? x->sending[k].st : NULL;
   const sim_pipeline *pl = &x->about.pipeline;
   u16 *from = NEWN(tmp, u16, pl->nlinks + 1), *to = NEWN(tmp, u16, pl->nlinks + 1);
@@ -107,7 +109,9 @@ static const sim_stages *stages_sending(known_stages *x, const plan *pn, arena *
     from[i] = pl->place[pl->link[i].from], to[i] = pl->place[pl->link[i].to];
   const u32 n = plan_send_streams(tmp, pn, pl->nlinks, from, to, strm);
   x->sending[k].known = true;
-  return x->sending[k].st = sim_stages_sending(x->a, x->st, n, strm, k == 1);
+  x->sending[k].st = sim_stages_sending(x->a, x->st, n, strm, k == 1);
+  if (x->sending[k].st) *busy = x->sending[k].busy_ps = sim_stages_busiest(x->sending[k].st, tmp);
+  return x->sending[k].st;
 }
 
 // ---- lines --------------------------------------------------------------------------------------------
@@ -244,11 +248,11 @@ static pass prepare(search *s, worker *w, search_point *p) {
   plan *pn = search_plan(s, w, a, p, NULL);
   i64 busy = 0;
   known_stages *x = pn ? stages_of(s, w, p, pn, &busy) : NULL;
-  if (busy > p->bound_ps) p->bound_ps = busy, p->bound_fill_ps = 0, p->bound_work = true;
-  p->same_zero = x ? same_zero(s, x->about.storage_split, p) : p->s.zero.n;
   sim_pipe_result r;
-  left.st = x && by_stages(s, p, pn) ? stages_sending(x, pn, a) : NULL;
-  if (!x && busy > kept_last(&s->kept)) {
+  left.st = x && by_stages(s, p, pn) ? stages_sending(x, pn, a, &busy) : NULL;
+  if (!s->o->no_bounds && busy > p->bound_ps) p->bound_ps = busy, p->bound_fill_ps = 0, p->bound_work = true;
+  p->same_zero = x ? same_zero(s, x->about.storage_split, p) : p->s.zero.n;
+  if (busy > kept_last(&s->kept)) {
     p->state = SEARCH_BOUND_TIME;
   } else if (!x) {
     search_impossible(p, w);
