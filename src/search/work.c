@@ -42,6 +42,7 @@ struct work {
   bool split; // backwards in two parts
   bool tried, known;
   double *compute[2], *comm[2]; // ps of instructions of main before number i, forward and backward
+  double *inner[2];             // ... of comm, between products of one call
   double *products;             // ... of compute[1], products
 };
 struct works {
@@ -112,7 +113,8 @@ static work *work_of(works *x, const strategy *of, u32 kind, bool split, bool ad
   work *v = ZNEWN(x->a, work, 1);
   v->of = *of, v->kind = kind, v->split = split;
   for (u32 k = 0; k < 2; k++)
-    v->compute[k] = ZNEWN(x->a, double, x->nbody + 1), v->comm[k] = ZNEWN(x->a, double, x->nbody + 1);
+    v->compute[k] = ZNEWN(x->a, double, x->nbody + 1), v->comm[k] = ZNEWN(x->a, double, x->nbody + 1),
+    v->inner[k] = ZNEWN(x->a, double, x->nbody + 1);
   v->products = ZNEWN(x->a, double, x->nbody + 1);
   hmap_add(x->a, &x->map, h, x->v.n);
   return *vec_push(x->a, &x->v) = v;
@@ -223,6 +225,7 @@ void work_measure(works *x, worker *w, work *v) {
     for (u32 k = 0; k < 2; k++) {
       v->compute[k][i + 1] = v->compute[k][i] + busy[i].compute[k];
       v->comm[k][i + 1] = v->comm[k][i] + busy[i].comm[k];
+      v->inner[k][i + 1] = v->inner[k][i] + busy[i].inner[k];
     }
   for (u32 i = 0; v->known && i < x->nbody; i++) v->products[i + 1] = v->products[i] + busy[i].products;
   diag_truncate(w->c, before);
@@ -241,10 +244,14 @@ typedef struct {
 } measure;
 
 // ps of instructions [from, to) in the first so many passes: forward, backward.
-static double comm_of(const work *v, u32 passes, u32 from, u32 to) {
+static double sum_of(double *const *of, u32 passes, u32 from, u32 to) {
   double t = 0;
-  for (u32 k = 0; k < passes; k++) t += v->comm[k][to] - v->comm[k][from];
+  for (u32 k = 0; k < passes; k++) t += of[k][to] - of[k][from];
   return t;
+}
+
+static double comm_of(const work *v, u32 passes, u32 from, u32 to) {
+  return sum_of(v->comm, passes, from, to);
 }
 
 static double compute_of(const measure *m, const work *v, u32 passes, u32 from, u32 to) {
@@ -269,7 +276,8 @@ static double at_borders(const measure *m, u32 from, u32 to) {
   for (u32 i = from; i < to; i++) {
     const double comm = comm_of(m->v[0], passes, i, i + 1);
     if (!m->x->call[i] || comm <= 0) continue;
-    if (!first) sum -= comm, last = comm;
+    const double inner = MIN(sum_of(m->v[0]->inner, passes, i, i + 1), comm);
+    sum -= first ? inner : comm, last = first ? 0 : comm - inner;
     first = false;
   }
   return sum + last;

@@ -330,6 +330,7 @@ const sim_stages *sim_stages_of(ctx *c, arena *a, const prog *probe, cost_model 
 // False and a diagnostic: a price is missing.
 typedef struct {
   double compute[2], comm[2]; // ps on the compute stream: of forwards, of backwards
+  double inner[2];            // ... of comm, what lies between products of one call
   double products;            // ... of compute[1], products
 } sim_busy;
 bool sim_busy_of(ctx *c, const prog *probe, cost_model *k, const sim_pipeline *pl, sim_busy *out);
