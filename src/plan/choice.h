@@ -106,6 +106,10 @@ strategy strategy_default(void);
 // s with defaults for what is about `of`. A file says more than the order of tasks, so it stays.
 strategy strategy_without(const strategy *s, choice_subject of);
 strategy strategy_of_stages(const strategy *s);             // without order and sends
+// Are they the same but for what is about one of `of`, bits of subjects? A file is always compared, too.
+bool strategy_same_but(const strategy *x, const strategy *y, u32 of);
+u64 strategy_hash_but(const strategy *s, u32 of); // equal where that is true
+enum { CHOICES_OF_SENDS = 1 << CHOICE_OF_SENDS, CHOICES_OF_LINE = CHOICES_OF_SENDS | 1 << CHOICE_OF_ORDER };
 int strategy_compare(const strategy *x, const strategy *y); // by rows, in their order
 strategy strategy_dup(arena *a, const strategy *s);         // with numbers and paths of its own
 u64 strategy_hash(const strategy *s);

@@ -428,6 +428,7 @@ bool policy_balance(planner *pl, arena *a, const hybrid_opts *o, strategy *s);
 // known.
 bool policy_speeds(planner *pl, arena *a, const hybrid_opts *o, double *speed);
 i64 policy_batch_extent(planner *pl); // samples that the program takes; 0: it has no batch
+void policy_sends(planner *pl, plan *pn, const strategy *s); // the streams of sends alone
 bool policy_ordered(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const sched **file);
 bool policy_staged(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const sched *file);
 // Of all but its name: equal plans of one source are the same program, in whatever session. unordered: of all

@@ -286,6 +286,29 @@ strategy strategy_of_stages(const strategy *s) {
   return strategy_without(&x, CHOICE_OF_SENDS);
 }
 
+bool strategy_same_but(const strategy *x, const strategy *y, u32 of) {
+  for (u32 i = 0; i < CHOICE_COUNT; i++) {
+    const choice_value *a = &x->of[i], *b = &y->of[i];
+    if (a->n == b->n && a->nparts == b->nparts && a->part == b->part && a->path == b->path) continue;
+    if (of >> choice_get((choice_id)i)->of & 1 && !a->path && !b->path) continue;
+    if (!choice_same(*a, *b)) return false;
+  }
+  return true;
+}
+
+static u64 hash_value(u64 h, const choice_value *x) {
+  h = hash_step(hash_step(h, x->n), x->nparts);
+  for (u32 k = 0; k < x->nparts; k++) h = hash_step(h, x->part[k]);
+  return x->path ? hash_step(h, hash_bytes(x->path, strlen(x->path), 0)) : h;
+}
+
+u64 strategy_hash_but(const strategy *s, u32 of) {
+  u64 h = 0;
+  for (u32 i = 0; i < CHOICE_COUNT; i++)
+    if (s->of[i].path || !(of >> choice_get((choice_id)i)->of & 1)) h = hash_value(h, &s->of[i]);
+  return hash_u64(h, of);
+}
+
 int strategy_compare(const strategy *x, const strategy *y) {
   for (u32 i = 0; i < CHOICE_COUNT; i++) {
     choice_value a = x->of[i], b = y->of[i];
@@ -311,12 +334,7 @@ strategy strategy_dup(arena *a, const strategy *s) {
 
 u64 strategy_hash(const strategy *s) {
   u64 h = 0;
-  for (u32 i = 0; i < CHOICE_COUNT; i++) {
-    h = hash_step(hash_step(h, s->of[i].n), s->of[i].nparts);
-    for (u32 k = 0; k < s->of[i].nparts; k++) h = hash_step(h, s->of[i].part[k]);
-    const char *path = s->of[i].path;
-    if (path) h = hash_step(h, hash_bytes(path, strlen(path), 0));
-  }
+  for (u32 i = 0; i < CHOICE_COUNT; i++) h = hash_value(h, &s->of[i]);
   return hash_u64(h, CHOICE_COUNT);
 }
 

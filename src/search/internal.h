@@ -103,8 +103,9 @@ search_point *search_find(const search *s, const strategy *x); // NULL: not in t
 
 // ---- plans.c ------------------------------------------------------------------------------------------
 // The plan of the point, without its sequences and its name, with parts that are valid until the worker makes
-// the next one; NULL and diagnostics: it is impossible. hash (or NULL): its plan_hash.
+// the next one; NULL and diagnostics: it is impossible. hash (or NULL): its plan_hash_unordered.
 plan *search_plan(const search *s, worker *w, arena *a, const search_point *p, u64 *hash);
+bool search_as_said(const worker *w); // had the latest of them no `auto`, which may ask for the order?
 void unordered_free(unordered *x);
 // The block of dp x tp ranks, of those that the plan does not skip, that the stage lies on.
 u32 search_block(const strategy *s, const plan *pn, const plan_segment *seg);

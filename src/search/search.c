@@ -34,12 +34,14 @@ static bool setup(search *s, worker *w) {
 static const char *reason(const worker *w) { return diag_count(w->c) ? diag_get(w->c, 0).message : ""; }
 
 // The reason moves to the caller's arena when all threads are done.
-void search_impossible(search_point *p, const worker *w) {
-  const char *why = reason(w);
+static void impossible(search_point *p, const char *why, u16 id) {
   char *own = base_malloc(strlen(why) + 1);
   p->state = SEARCH_IMPOSSIBLE;
-  p->why = strcpy(own, why);
-  p->why_id = (u16)(diag_count(w->c) ? diag_get(w->c, 0).id : 0);
+  p->why = strcpy(own, why), p->why_id = id;
+}
+
+void search_impossible(search_point *p, const worker *w) {
+  impossible(p, reason(w), (u16)(diag_count(w->c) ? diag_get(w->c, 0).id : 0));
 }
 
 static const char *reason_once(search *s, const char *why) {
@@ -73,19 +75,54 @@ static void equals(search *s, search_point *p, const strategy *other, const char
 }
 
 // ---- screening: what is no plan of its own ----------------------------------------------------------------
-static void screen_job(void *arg, u32 i, int thread) {
-  search *s = arg;
-  worker *w = &s->w[thread];
-  search_point *p = &s->r->point[i];
-  if (p->state != SEARCH_OPEN || !setup(s, w)) return;
-  arena *a = arena_new();
-  const plan *pn = search_plan(s, w, a, p, &p->plan);
-  if (pn) {
-    p->bound_bytes = (i64)memory_bound(s->bounds.memory, w, s->o, a, &p->s, pn);
+// A point that was screened, and its plan.
+typedef struct {
+  const search_point *p; // NULL: none
+  plan *pn;              // NULL: impossible
+  u64 hash;              // plan_hash_unordered
+} screened;
+
+static void screen_point(search *s, worker *w, arena *a, search_point *p, screened *last) {
+  last->pn = search_plan(s, w, a, p, &last->hash);
+  last->p = search_as_said(w) ? p : NULL;
+  if (last->pn) {
+    p->plan = plan_hash_ordered(w->c, last->pn, last->hash);
+    p->bound_bytes = (i64)memory_bound(s->bounds.memory, w, s->o, a, &p->s, last->pn);
   } else {
     search_impossible(p, w);
   }
   diag_clear(w->c);
+}
+
+// Only the streams of its sends are others.
+static void screen_as(worker *w, search_point *p, screened *last) {
+  if (last->pn) {
+    policy_sends(w->pl, last->pn, &p->s);
+    p->plan = plan_hash_ordered(w->c, last->pn, last->hash), p->bound_bytes = last->p->bound_bytes;
+  } else {
+    impossible(p, last->p->why, last->p->why_id);
+  }
+}
+
+// Points that are neighbours have much in common.
+enum { SCREENED = 64 };
+static void screen_job(void *arg, u32 part, int thread) {
+  search *s = arg;
+  worker *w = &s->w[thread];
+  screened last = {0};
+  if (!setup(s, w)) return;
+  arena *a = arena_new();
+  const arena_mark_t mark = arena_mark(a);
+  for (u32 i = part * SCREENED; i < MIN(s->r->npoints, (part + 1) * SCREENED); i++) {
+    search_point *p = &s->r->point[i];
+    if (p->state != SEARCH_OPEN) continue;
+    if (last.p && strategy_same_but(&last.p->s, &p->s, CHOICES_OF_SENDS)) {
+      screen_as(w, p, &last);
+      continue;
+    }
+    arena_release(a, mark);
+    screen_point(s, w, a, p, &last);
+  }
   arena_free(a);
 }
 
@@ -138,7 +175,7 @@ static void screen(search *s, int threads) {
   for (u32 i = 0; i < r->npoints; i++) hmap_add(s->a, &s->by_strategy, strategy_hash(&r->point[i].s), i);
   bool *settled = NEWN(s->a, bool, r->npoints);
   for (u32 i = 0; i < r->npoints; i++) settled[i] = r->point[i].state != SEARCH_OPEN;
-  parallel_for(threads, r->npoints, screen_job, s);
+  parallel_for(threads, (u32)ceil_div(r->npoints, SCREENED), screen_job, s);
   for (u32 i = 0; i < r->npoints; i++)
     if (!settled[i]) keep_reason(s, &r->point[i]);
   find_equal(s);
