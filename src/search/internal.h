@@ -44,6 +44,17 @@ typedef struct {
   i64 *v;
 } kept;
 
+// What is known of the time of points from their work, once for all that are alike. ps 0: nothing.
+typedef struct {
+  const search_point *of;
+  double ps, fill_ps; // as bound_ps, bound_fill_ps
+} limit;
+typedef struct {
+  VEC(limit) v;
+  hmap map;
+  u32 first; // of those that are not known yet
+} limits;
+
 typedef struct {
   const prog *src;
   const machine *m;
@@ -63,6 +74,7 @@ typedef struct {
   bounds bounds;
   works *works;
   work **measured; // in this wave
+  limits limits;
   search_point **wave;
   u32 nwave, turn; // turn: so many of it are evaluated together
 } search;
@@ -156,8 +168,11 @@ u32 works_of(works *x, const strategy *s, work *v[WORKS_MOST]);
 void works_off(works *x);                        // no such bound from here on
 void work_measure(works *x, worker *w, work *v); // unless it is; each by one thread
 bool work_known(const work *v);
-// A better bound_ps and bound_fill_ps from the work of its stages.
-void work_bound(works *x, const search *s, worker *w, search_point *p);
+// What the work of its stages says of a point's time.
+void work_bound(works *x, const search *s, worker *w, limit *of);
+// Points whose bound is the same for sure: of the same stages, with backwards in as many parts.
+bool work_alike(const works *x, const search_point *p, const search_point *q);
+u64 work_key(const works *x, const search_point *p); // equal for those
 
 // ---- whole.c ------------------------------------------------------------------------------------------
 typedef struct {

@@ -204,7 +204,7 @@ static void measure_job(void *arg, u32 i, int thread) {
 static void bound_job(void *arg, u32 i, int thread) {
   search *s = arg;
   worker *w = &s->w[thread];
-  if (setup(s, w)) work_bound(s->works, s, w, s->wave[i]);
+  if (setup(s, w)) work_bound(s->works, s, w, &s->limits.v.v[s->limits.first + i]);
 }
 
 // ---- by their bounds --------------------------------------------------------------------------------------
@@ -263,21 +263,47 @@ static void end_point(search *s, search_point *p) {
   equals(s, p, &less, arena_printf(s->a, "no other tensor is large enough to shard %u ways", p->s.dp.n));
 }
 
+// The number of the point's limit. A new one is to be worked out.
+static u32 limit_of(search *s, const search_point *p) {
+  limits *x = &s->limits;
+  const u64 key = work_key(s->works, p);
+  for (u32 it = 0, i; hmap_next(&x->map, key, &it, &i);)
+    if (work_alike(s->works, x->v.v[i].of, p)) return i;
+  hmap_add(s->a, &x->map, key, x->v.n);
+  *vec_push(s->a, &x->v) = (limit){.of = p};
+  return x->v.n - 1;
+}
+
+static u32 add_measured(search *s, u32 n, const search_point *p) {
+  work *v[WORKS_MOST];
+  for (u32 m = works_of(s->works, &p->s, v); m-- > 0;) {
+    u32 j = 0;
+    while (j < n && s->measured[j] != v[m]) j++;
+    if (j == n && !work_known(v[m])) s->measured[n++] = v[m];
+  }
+  return n;
+}
+
 // Better bounds for the next points that have only their first one.
 static void bound_more(search *s, queue *q, int threads) {
-  u32 n = 0, k = 0;
-  work *v[WORKS_MOST];
+  u32 n = 0, k = 0, of[BOUNDED];
+  limits *x = &s->limits;
+  x->first = x->v.n;
   for (; k < BOUNDED && q->at < q->n && (!q->nheap || before(q->sorted[q->at], q->heap[0])); k++) {
+    const u32 have = x->v.n;
     s->wave[k] = q->sorted[q->at++];
-    for (u32 m = works_of(s->works, &s->wave[k]->s, v); m-- > 0;) {
-      u32 j = 0;
-      while (j < n && s->measured[j] != v[m]) j++;
-      if (j == n && !work_known(v[m])) s->measured[n++] = v[m];
-    }
+    of[k] = limit_of(s, s->wave[k]);
+    if (of[k] == have) n = add_measured(s, n, s->wave[k]);
   }
   parallel_for(threads, n, measure_job, s);
-  parallel_for(threads, k, bound_job, s);
-  for (u32 i = 0; i < k; i++) heap_put(q, s->wave[i]);
+  parallel_for(threads, x->v.n - x->first, bound_job, s);
+  for (u32 i = 0; i < k; i++) {
+    search_point *p = s->wave[i];
+    const limit *l = &x->v.v[of[i]];
+    if (l->ps > (double)p->bound_ps)
+      p->bound_ps = (i64)l->ps, p->bound_fill_ps = (i64)l->fill_ps, p->bound_work = true;
+    heap_put(q, p);
+  }
 }
 
 // The next wave: points whose bounds are the least of all. Points that are too slow are consumed here.
@@ -350,7 +376,7 @@ static void run_bounded(search *s, search_point **all, u32 n, int threads) {
     p->time_ps = p->alone_ps = p->peak_bytes = 0;
     p->bound_ps = p->bound_fill_ps = 0; // whichever bound it was, none is used
   }
-  s->kept = kept_new(s->a, s->o, n);
+  s->kept = kept_new(s->a, s->o, n), s->limits = (limits){0};
   const bool all_run = run_waves(s, all, n, threads);
   assert(all_run); // nothing is faster than no time
   (void)all_run;

@@ -170,10 +170,13 @@ static u32 find_mixed(works *x, const strategy *s, const strategy *of, bool spli
   return n;
 }
 
+static bool splits_in_row(const strategy *s) {
+  return !s->schedule.path && sched_row_of(s->schedule.n)->split;
+}
+
 static u32 find_works(works *x, const strategy *s, bool add, work *v[WORKS_MOST]) {
   const search_opts *o = x->s->o;
-  const bool split =
-      o->train && !s->schedule.path && sched_row_find(choice_word(CHOICE_schedule, s->schedule.n))->split;
+  const bool split = o->train && splits_in_row(s);
   const u64 all = (u64)s->dp.n * s->mb.n;
   if (x->off || s->schedule.path || s->tp_stages.nparts || all > CHOICE_MOST) return 0;
   strategy of = one_stage(s, 1, (u32)all, 0);
@@ -411,7 +414,8 @@ static void bound_blocks(const measure *m, const search *s, worker *w, arena *tm
   }
 }
 
-static void work_bound_mixed(measure *m, const search *s, worker *w, search_point *p) {
+static void work_bound_mixed(measure *m, const search *s, worker *w, limit *of) {
+  const search_point *p = of->of;
   arena *tmp = arena_new();
   const plan *pn = m->n ? search_plan(s, w, tmp, p, NULL) : NULL;
   double most = 0, fill = 0;
@@ -419,17 +423,27 @@ static void work_bound_mixed(measure *m, const search *s, worker *w, search_poin
   m->several = pn && pn->nsegments > 1;
   m->tensor = pn && m->x->even && m->x->even % p->s.tp.n == 0 && !pn->axes[1].shares && !pn->axes[2].shares;
   if (pn) bound_blocks(m, s, w, tmp, pn, &most, &fill);
-  most *= 0.999999, fill *= 0.999999;
-  if (most > (double)p->bound_ps) p->bound_ps = (i64)most, p->bound_fill_ps = (i64)fill, p->bound_work = true;
+  of->ps = most * 0.999999, of->fill_ps = fill * 0.999999;
   diag_clear(w->c);
   arena_free(tmp);
 }
 
-void work_bound(works *x, const search *s, worker *w, search_point *p) {
+// Of devices of several kinds `auto` may have asked for the order.
+bool work_alike(const works *x, const search_point *p, const search_point *q) {
+  return p == q || (!x->mixed && splits_in_row(&p->s) == splits_in_row(&q->s) &&
+                    strategy_same_but(&p->s, &q->s, CHOICES_OF_LINE));
+}
+
+u64 work_key(const works *x, const search_point *p) {
+  return x->mixed ? p->plan : hash_u64(strategy_hash_but(&p->s, CHOICES_OF_LINE), splits_in_row(&p->s));
+}
+
+void work_bound(works *x, const search *s, worker *w, limit *of) {
+  const search_point *p = of->of;
   measure m = {.x = x, .s = &p->s, .splits = bound_splits(&s->bounds, &p->s)};
   m.n = find_works(x, &p->s, false, m.v);
   if (x->mixed) {
-    work_bound_mixed(&m, s, w, p);
+    work_bound_mixed(&m, s, w, of);
     return;
   }
   for (u32 k = 0; k < m.n; k++)
@@ -463,8 +477,7 @@ void work_bound(works *x, const search *s, worker *w, search_point *p) {
     synced[q] = j < q ? synced[j] : sync_ps(w, tmp, p->s.skip.n + q * dp * tp, dp, tp, bytes[q]);
     if (t + synced[q] > most) most = t + synced[q], fill = 0;
   }
-  most *= 0.999999, fill *= 0.999999;
-  if (most > (double)p->bound_ps) p->bound_ps = (i64)most, p->bound_fill_ps = (i64)fill, p->bound_work = true;
+  of->ps = most * 0.999999, of->fill_ps = fill * 0.999999;
   diag_clear(w->c);
   arena_free(tmp);
 }
