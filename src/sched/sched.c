@@ -381,6 +381,17 @@ const sched *sched_make(ctx *c, arena *a, const char *name, const sched_shape *g
   return check_groups(c, &rows[row].row, &shape, where, s) ? s : NULL;
 }
 
+const sched *sched_make_on(ctx *c, arena *a, const char *name, const sched_shape *given, loc where,
+                           u32 nedges, const sched_edge *edge) {
+  sched_shape shape;
+  u32 row;
+  sched *s = form_of(c, a, name, given, where, &row, &shape);
+  if (!s) return NULL;
+  set_tasks(a, row, &shape, s);
+  s->nedges = nedges, s->edge = edge;
+  return s;
+}
+
 u64 sched_make_key(ctx *c, const char *name, const sched_shape *given, loc where,
                    void (*each)(void *arg, const sched_seq *seq), void *arg) {
   arena *a = arena_new();
