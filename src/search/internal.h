@@ -9,6 +9,7 @@ typedef struct works works;                 // work.c
 typedef struct work work;                   // work.c
 typedef struct memory_bounds memory_bounds; // memory.c
 typedef struct known_kept known_kept;       // memory.c
+typedef struct point_order point_order;     // order.c
 typedef struct {
   ctx *c;
   arena *a;
@@ -68,7 +69,7 @@ typedef struct {
   bool several; // kinds of devices
   i64 limit;
   kept kept;
-  hmap by_strategy;          // indices of points
+  const point_order *order;  // of the points, until they are ranked
   VEC(const char *) reasons; // why points are impossible, each once
   hmap reason_map;
   bounds bounds;
@@ -203,13 +204,19 @@ bool memory_has_states(const memory_bounds *b);                                 
 double memory_bound(const memory_bounds *b, worker *w, const search_opts *o, arena *a, const strategy *s,
                     const plan *pn);
 
+// ---- order.c ------------------------------------------------------------------------------------------
+// The points by strategy_compare, as they are where they lie. In `a`.
+point_order *order_make(arena *a, u32 n, const search_point *point);
+u32 order_at(const point_order *o, u32 i);               // the index of number i in order
+u32 order_find(const point_order *o, const strategy *s); // its index; n: it is none of them
+
 // ---- outcome.c ----------------------------------------------------------------------------------------
 kept kept_new(arena *a, const search_opts *o, u32 npoints);
 void kept_add(kept *k, i64 time_ps);
 i64 kept_last(const kept *k); // the time above which a lower bound is too slow; INT64_MAX: there is none yet
 // Which of the points that were applied are too slow after all. Ranks the points, adds them to the counts and
-// reasons that r has.
-void outcome_settle(arena *a, const search_opts *o, search_result *r);
+// reasons that r has. order: of the points.
+void outcome_settle(arena *a, const search_opts *o, search_result *r, const point_order *order);
 void outcome_count(arena *a, search_result *r, const search_point *p); // one point
 void outcome_no_plan(ctx *c, const search_opts *o, const search_result *r);
 #endif

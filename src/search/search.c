@@ -60,9 +60,8 @@ static void keep_reason(search *s, search_point *p) {
 }
 
 search_point *search_find(const search *s, const strategy *x) {
-  for (u32 it = 0, i; hmap_next(&s->by_strategy, strategy_hash(x), &it, &i);)
-    if (!strategy_compare(&s->r->point[i].s, x)) return &s->r->point[i];
-  return NULL;
+  const u32 i = order_find(s->order, x);
+  return i < s->r->npoints ? &s->r->point[i] : NULL;
 }
 
 static void equals(search *s, search_point *p, const strategy *other, const char *cause) {
@@ -126,44 +125,41 @@ static void screen_job(void *arg, u32 part, int thread) {
   arena_free(a);
 }
 
-typedef struct {
-  u32 said, index; // rows that are not at their defaults; of the point
-} candidate;
-static int by_said(const void *x, const void *y) {
-  const candidate *a = x, *b = y;
-  if (a->said != b->said) return a->said < b->said ? -1 : 1;
-  return a->index < b->index ? -1 : a->index > b->index;
+// How many rows are not at their defaults.
+static u32 said_by(const strategy *s) {
+  const strategy *dflt = strategy_defaults();
+  u32 n = 0;
+  for (u32 k = 0; k < CHOICE_COUNT; k++) n += s->of[k].n != dflt->of[k].n || s->of[k].part;
+  return n;
 }
 
-// Open points, those that say the least first.
-static u32 candidates(const search *s, candidate *v) {
-  const strategy dflt = strategy_default();
-  u32 n = 0;
-  for (u32 i = 0; i < s->r->npoints; i++) {
-    const search_point *p = &s->r->point[i];
-    if (p->state != SEARCH_OPEN) continue;
-    v[n] = (candidate){0, i};
-    for (u32 k = 0; k < CHOICE_COUNT; k++) v[n].said += !choice_same(p->s.of[k], dflt.of[k]);
-    n++;
-  }
-  qsort(v, n, sizeof *v, by_said);
+// Open points, those that say the least first; of those, by index.
+static u32 candidates(const search *s, u32 *v) {
+  const search_result *r = s->r;
+  u32 n = 0, at[CHOICE_COUNT + 2] = {0};
+  u8 *said = NEWN(s->a, u8, r->npoints + 1);
+  for (u32 i = 0; i < r->npoints; i++)
+    if (r->point[i].state == SEARCH_OPEN) n++, at[(said[i] = (u8)said_by(&r->point[i].s)) + 1]++;
+  for (u32 k = 1; k < COUNT_OF(at); k++) at[k] += at[k - 1];
+  for (u32 i = 0; i < r->npoints; i++)
+    if (r->point[i].state == SEARCH_OPEN) v[at[said[i]]++] = i;
   return n;
 }
 
 // Of points with the same plan the one that says the least stays.
 static void find_equal(search *s) {
   hmap by_plan = {0};
-  candidate *v = NEWN(s->a, candidate, s->r->npoints);
+  u32 *v = NEWN(s->a, u32, s->r->npoints + 1);
   u32 n = candidates(s, v);
   for (u32 i = 0; i < n; i++) {
-    search_point *p = &s->r->point[v[i].index];
+    search_point *p = &s->r->point[v[i]];
     strategy less = p->s;
     u32 first = 0, it = 0;
     if (hmap_next(&by_plan, p->plan, &it, &first)) {
       equals(s, p, &s->r->point[first].s, NULL);
       continue;
     }
-    hmap_add(s->a, &by_plan, p->plan, v[i].index);
+    hmap_add(s->a, &by_plan, p->plan, v[i]);
     less.zero.n = 0;
     if (p->s.zero.n == 1 && !memory_has_states(s->bounds.memory) && search_find(s, &less))
       equals(s, p, &less, "the optimizer has no states");
@@ -172,7 +168,7 @@ static void find_equal(search *s) {
 
 static void screen(search *s, int threads) {
   search_result *r = s->r;
-  for (u32 i = 0; i < r->npoints; i++) hmap_add(s->a, &s->by_strategy, strategy_hash(&r->point[i].s), i);
+  s->order = order_make(s->a, r->npoints, r->point);
   bool *settled = NEWN(s->a, bool, r->npoints);
   for (u32 i = 0; i < r->npoints; i++) settled[i] = r->point[i].state != SEARCH_OPEN;
   parallel_for(threads, (u32)ceil_div(r->npoints, SCREENED), screen_job, s);
@@ -414,7 +410,7 @@ static u32 deal(search *s, search_point **all) {
     else
       all[n++] = p;
   }
-  r->screened = fingerprint(r);
+  if (o->parts) r->screened = fingerprint(r);
   qsort(all, n, sizeof *all, o->no_bounds ? by_shape : by_bound);
   for (u32 i = 0; i < n; i++)
     if (is_ours(o, i)) all[k++] = all[i];
@@ -455,7 +451,7 @@ static void run(search *s, int threads) {
   r->dealt = deal(s, all);
   s->kept = kept_new(s->a, s->o, r->dealt);
   (s->o->no_bounds ? run_all : run_bounded)(s, all, r->dealt, threads);
-  outcome_settle(s->a, s->o, r);
+  outcome_settle(s->a, s->o, r, s->order);
   r->one_device_ps = one_device(s);
   confirm(s);
 }
