@@ -38,16 +38,16 @@ static int by_value(const void *x, const void *y) {
 }
 
 static void list_values(point_order *o, arena *a) {
-  for (u32 k = 0; k < CHOICE_COUNT; k++) {
-    digit_values *d = &o->row[k];
-    for (u32 i = 0; i < o->n; i++) {
+  for (u32 i = 0; i < o->n; i++)
+    for (u32 k = 0; k < CHOICE_COUNT; k++) {
+      digit_values *d = &o->row[k];
       const choice_value x = o->point[i].s.of[k];
       if (digit_of(d, x) < d->n) continue;
       d->latest = d->n;
       *vec_push(a, d) = x;
     }
-    if (d->n) qsort(d->v, d->n, sizeof *d->v, by_value);
-  }
+  for (u32 k = 0; k < CHOICE_COUNT; k++)
+    if (o->row[k].n) qsort(o->row[k].v, o->row[k].n, sizeof *o->row[k].v, by_value);
 }
 
 // False: a value is in no point.
@@ -57,7 +57,7 @@ static bool key_of(point_order *o, const strategy *s, u64 *key) {
     digit_values *d = &o->row[k];
     const u32 digit = digit_of(d, s->of[k]);
     if (digit == d->n) return false;
-    *key = *key * d->n + digit;
+    if (d->n > 1) *key = *key * d->n + digit;
   }
   return true;
 }
