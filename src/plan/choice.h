@@ -87,7 +87,7 @@ static inline u32 choice_least(choice_id id) {
   return r->title ? r->least : MAX(r->least, 1u);
 }
 bool choice_same(choice_value x, choice_value y);
-int choice_compare(choice_value x, choice_value y); // below 0: x comes first
+int choice_compare(choice_value x, choice_value y);           // below 0: x comes first
 void choice_print(choice_id id, choice_value x, strbuf *out); // "4", "full", "dp+pp", "10/12"
 void choice_say(choice_id id, choice_value x, strbuf *out);   // "dp=4", "recompute=full", "sp"
 // One value as a line says it: the text after '='. False if it is none of the row's. Files are not opened.
@@ -110,7 +110,7 @@ strategy strategy_default(void);
 const strategy *strategy_defaults(void); // the same
 // s with defaults for what is about `of`. A file says more than the order of tasks, so it stays.
 strategy strategy_without(const strategy *s, choice_subject of);
-strategy strategy_of_stages(const strategy *s);             // without order and sends
+strategy strategy_of_stages(const strategy *s); // without order and sends
 // Are they the same but for what is about one of `of`, bits of subjects? A file is always compared, too.
 bool strategy_same_but(const strategy *x, const strategy *y, u32 of);
 u64 strategy_hash_but(const strategy *s, u32 of); // equal where that is true

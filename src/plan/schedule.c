@@ -81,8 +81,7 @@ static void put(const sched *s, sim_order **v, u32 *n, const sched_task *t, bool
 static bool as_rows_have_it(const plan *pn, const plan_graph *g) {
   const sched_shape *x = &pn->made.shape;
   bool same = !pn->seqs && !pn->made.file && !g->forward && g->backward == x->backward &&
-              g->nmicro == x->micro && g->nplaces == x->places &&
-              (u64)x->places * x->chunks == g->nstages;
+              g->nmicro == x->micro && g->nplaces == x->places && (u64)x->places * x->chunks == g->nstages;
   for (u32 i = 0; same && i < g->nstages; i++) same = g->place[i] == i % g->nplaces;
   return same;
 }
@@ -112,9 +111,9 @@ bool plan_line(ctx *c, arena *a, const plan *pn, const plan_graph *g, u32 *count
   }
   arena *tmp = arena_new();
   const bool direct = as_rows_have_it(pn, g);
-  const sched *s = direct ? sched_make_on(c, tmp, pn->made.row->name, &pn->made.shape, pn->order_at, g->nedges,
-                                          g->edge)
-                          : schedule_of(c, tmp, pn, g);
+  const sched *s =
+      direct ? sched_make_on(c, tmp, pn->made.row->name, &pn->made.shape, pn->order_at, g->nedges, g->edge)
+             : schedule_of(c, tmp, pn, g);
   sched_line line;
   bool ok = s && (direct || check(c, pn, g, s)) && sched_merge(c, tmp, s, NULL, pn->order_at, &line);
   u32 n = 0;

@@ -90,7 +90,8 @@ point_order *order_make(arena *a, u32 n, const search_point *point) {
   u64 most = 1;
   o->point = point, o->n = n;
   list_values(o, a);
-  while (o->nrows < CHOICE_COUNT && !__builtin_mul_overflow(most, MAX(o->row[o->nrows].n, 1u), &most)) o->nrows++;
+  while (o->nrows < CHOICE_COUNT && !__builtin_mul_overflow(most, MAX(o->row[o->nrows].n, 1u), &most))
+    o->nrows++;
   if (o->nrows < CHOICE_COUNT) most = UINT64_MAX;
   o->v = NEWN(a, keyed, n + 1);
   for (u32 i = 0; i < n; i++) {

@@ -60,9 +60,7 @@ static int by_rank(const void *x, const void *y) {
 }
 
 // Does its strategy alone not tell where it comes? By by_rank these are the first.
-static bool has_figures(const search_point *p) {
-  return p->state == SEARCH_RAN || p->time_ps;
-}
+static bool has_figures(const search_point *p) { return p->state == SEARCH_RAN || p->time_ps; }
 
 // Sorted by their places: points are large, and there may be many. Those that were not simulated follow the
 // others by their strategies.

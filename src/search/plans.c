@@ -17,7 +17,7 @@ typedef struct {
 } resolved; // a settled strategy, and the same with numbers in place of `auto`
 struct unordered {
   unordered_plan v[KEPT]; // by hash
-  bool as_said; // the latest strategy is what was said, without `auto`
+  bool as_said;           // the latest strategy is what was said, without `auto`
   VEC(resolved) resolved;
   hmap resolved_map;
 };

@@ -18,8 +18,8 @@ typedef struct {
   bool counting;     // how many there are, for one array of all
   u32 count;
   VEC(search_point) v;
-  const char *why;        // the latest reason
-  u64 used[CHOICE_COUNT]; // which values that were said are in a point
+  const char *why;          // the latest reason
+  u64 used[CHOICE_COUNT];   // which values that were said are in a point
   bool fixed[CHOICE_COUNT]; // rows that have their default in every point
   bool full;
 } points;

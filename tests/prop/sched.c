@@ -418,7 +418,8 @@ static void check_every_task_once(arena *a, const sched *s) {
 // A schedule of a random row, every task once, merges in the order of the clock.
 static bool told_same(const sched_seq *x, const sched_seq *y) {
   for (u32 i = 0; i < x->n; i++)
-    if (x->v[i].stage != y->v[i].stage || x->v[i].kind != y->v[i].kind || x->v[i].mb != y->v[i].mb) return false;
+    if (x->v[i].stage != y->v[i].stage || x->v[i].kind != y->v[i].kind || x->v[i].mb != y->v[i].mb)
+      return false;
   return x->n == y->n;
 }
 
