@@ -72,6 +72,7 @@ typedef struct {
   const point_order *order;  // of the points, until they are ranked
   VEC(const char *) reasons; // why points are impossible, each once
   hmap reason_map;
+  const char *reason; // the latest of them
   bounds bounds;
   works *works;
   work **measured; // in this wave

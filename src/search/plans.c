@@ -50,8 +50,8 @@ static unordered_plan *find(worker *w, const hybrid_opts *h) {
 static bool resolve(worker *w, arena *a, hybrid_opts *h) {
   unordered *x = w->plans;
   x->as_said = false;
-  const u64 hash = strategy_hash(&h->s);
-  for (u32 it = 0, i; hmap_next(&x->resolved_map, hash, &it, &i);)
+  const u64 hash = x->resolved.n ? strategy_hash(&h->s) : 0;
+  for (u32 it = 0, i; x->resolved.n && hmap_next(&x->resolved_map, hash, &it, &i);)
     if (!strategy_compare(&x->resolved.v[i].of, &h->s)) {
       h->s = x->resolved.v[i].is;
       return true;
@@ -60,7 +60,7 @@ static bool resolve(worker *w, arena *a, hybrid_opts *h) {
   if (!policy_balance(w->pl, a, h, &h->s)) return false;
   x->as_said = !strategy_compare(&of, &h->s);
   if (x->as_said) return true;
-  hmap_add(w->a, &x->resolved_map, hash, x->resolved.n);
+  hmap_add(w->a, &x->resolved_map, hash ? hash : strategy_hash(&of), x->resolved.n);
   *vec_push(w->a, &x->resolved) = (resolved){strategy_dup(w->a, &of), strategy_dup(w->a, &h->s)};
   return true;
 }

@@ -45,11 +45,12 @@ void search_impossible(search_point *p, const worker *w) {
 }
 
 static const char *reason_once(search *s, const char *why) {
+  if (s->reason && !strcmp(s->reason, why)) return s->reason; // neighbours often have the same
   const u64 h = hash_bytes(why, strlen(why), 0);
   for (u32 it = 0, i; hmap_next(&s->reason_map, h, &it, &i);)
-    if (!strcmp(s->reasons.v[i], why)) return s->reasons.v[i];
+    if (!strcmp(s->reasons.v[i], why)) return s->reason = s->reasons.v[i];
   hmap_add(s->a, &s->reason_map, h, s->reasons.n);
-  return *vec_push(s->a, &s->reasons) = arena_strdup(s->a, why);
+  return s->reason = *vec_push(s->a, &s->reasons) = arena_strdup(s->a, why);
 }
 
 static void keep_reason(search *s, search_point *p) {
@@ -133,8 +134,13 @@ static u32 said_by(const strategy *s) {
   return n;
 }
 
+typedef struct {
+  u64 plan;
+  u32 index; // of the point
+} candidate;
+
 // Open points, those that say the least first; of those, by index.
-static u32 candidates(const search *s, u32 *v) {
+static u32 candidates(const search *s, candidate *v) {
   const search_result *r = s->r;
   u32 n = 0, at[CHOICE_COUNT + 2] = {0};
   u8 *said = NEWN(s->a, u8, r->npoints + 1);
@@ -142,27 +148,28 @@ static u32 candidates(const search *s, u32 *v) {
     if (r->point[i].state == SEARCH_OPEN) n++, at[(said[i] = (u8)said_by(&r->point[i].s)) + 1]++;
   for (u32 k = 1; k < COUNT_OF(at); k++) at[k] += at[k - 1];
   for (u32 i = 0; i < r->npoints; i++)
-    if (r->point[i].state == SEARCH_OPEN) v[at[said[i]]++] = i;
+    if (r->point[i].state == SEARCH_OPEN) v[at[said[i]]++] = (candidate){r->point[i].plan, i};
   return n;
 }
 
 // Of points with the same plan the one that says the least stays.
 static void find_equal(search *s) {
   hmap by_plan = {0};
-  u32 *v = NEWN(s->a, u32, s->r->npoints + 1);
-  u32 n = candidates(s, v);
+  candidate *v = NEWN(s->a, candidate, s->r->npoints + 1);
+  const u32 n = candidates(s, v);
+  const bool states = memory_has_states(s->bounds.memory);
   for (u32 i = 0; i < n; i++) {
-    search_point *p = &s->r->point[v[i]];
-    strategy less = p->s;
+    search_point *p = &s->r->point[v[i].index];
     u32 first = 0, it = 0;
-    if (hmap_next(&by_plan, p->plan, &it, &first)) {
+    if (hmap_next(&by_plan, v[i].plan, &it, &first)) {
       equals(s, p, &s->r->point[first].s, NULL);
       continue;
     }
-    hmap_add(s->a, &by_plan, p->plan, v[i]);
+    hmap_add(s->a, &by_plan, v[i].plan, v[i].index);
+    if (states || p->s.zero.n != 1) continue;
+    strategy less = p->s;
     less.zero.n = 0;
-    if (p->s.zero.n == 1 && !memory_has_states(s->bounds.memory) && search_find(s, &less))
-      equals(s, p, &less, "the optimizer has no states");
+    if (search_find(s, &less)) equals(s, p, &less, "the optimizer has no states");
   }
 }
 
@@ -225,26 +232,41 @@ static int by_shape(const void *x, const void *y) {
 // Points by their bounds, the least first: those that have only their first bound, sorted, and a heap of
 // those whose bound is of their work.
 typedef struct {
+  i64 bound_ps;
+  search_point *p;
+} queued;
+typedef struct {
   u32 at, n, nheap;
-  search_point **sorted, **heap;
+  search_point **sorted;
+  queued *heap;
 } queue;
 
+static bool sooner(queued a, queued b) {
+  return a.bound_ps != b.bound_ps ? a.bound_ps < b.bound_ps : a.p < b.p;
+}
+
 static void heap_put(queue *q, search_point *p) {
+  const queued x = {p->bound_ps, p};
   u32 i = q->nheap++;
-  for (; i && before(p, q->heap[(i - 1) / 2]); i = (i - 1) / 2) q->heap[i] = q->heap[(i - 1) / 2];
-  q->heap[i] = p;
+  for (; i && sooner(x, q->heap[(i - 1) / 2]); i = (i - 1) / 2) q->heap[i] = q->heap[(i - 1) / 2];
+  q->heap[i] = x;
 }
 
 static search_point *heap_take(queue *q) {
-  search_point *top = q->heap[0], *last = q->heap[--q->nheap];
+  const queued top = q->heap[0], last = q->heap[--q->nheap];
   u32 i = 0;
   for (u32 k; (k = 2 * i + 1) < q->nheap; i = k) {
-    if (k + 1 < q->nheap && before(q->heap[k + 1], q->heap[k])) k++;
-    if (!before(q->heap[k], last)) break;
+    if (k + 1 < q->nheap && sooner(q->heap[k + 1], q->heap[k])) k++;
+    if (!sooner(q->heap[k], last)) break;
     q->heap[i] = q->heap[k];
   }
   q->heap[i] = last;
-  return top;
+  return top.p;
+}
+
+// Is the next of those that have only their first bound the next of all?
+static bool first_is_next(const queue *q) {
+  return q->at < q->n && (!q->nheap || before(q->sorted[q->at], q->heap[0].p));
 }
 
 static void end_point(search *s, search_point *p) {
@@ -285,7 +307,7 @@ static void bound_more(search *s, queue *q, int threads) {
   u32 n = 0, k = 0, of[BOUNDED];
   limits *x = &s->limits;
   x->first = x->v.n;
-  for (; k < BOUNDED && q->at < q->n && (!q->nheap || before(q->sorted[q->at], q->heap[0])); k++) {
+  for (; k < BOUNDED && first_is_next(q); k++) {
     const u32 have = x->v.n;
     s->wave[k] = q->sorted[q->at++];
     of[k] = limit_of(s, s->wave[k]);
@@ -306,7 +328,7 @@ static void bound_more(search *s, queue *q, int threads) {
 static u32 next_wave(search *s, queue *q, int threads) {
   u32 k = 0;
   while (k < WAVE && (q->nheap || q->at < q->n)) {
-    if (q->at < q->n && (!q->nheap || before(q->sorted[q->at], q->heap[0]))) {
+    if (first_is_next(q)) {
       if (k) break; // bound_more reuses the wave
       if (q->sorted[q->at]->bound_ps > kept_last(&s->kept))
         q->sorted[q->at++]->state = SEARCH_BOUND_TIME;
@@ -347,7 +369,7 @@ static bool run_waves(search *s, search_point **all, u32 n, int threads) {
   progress_begin(&bar, "searching", n);
   s->wave = NEWN(s->a, search_point *, MAX(WAVE, BOUNDED));
   s->measured = NEWN(s->a, work *, BOUNDED * WORKS_MOST);
-  queue q = {.n = n, .sorted = all, .heap = NEWN(s->a, search_point *, n + 1)};
+  queue q = {.n = n, .sorted = all, .heap = NEWN(s->a, queued, n + 1)};
   for (u32 k; ok && (k = next_wave(s, &q, threads));) {
     s->nwave = k;
     qsort(s->wave, k, sizeof *s->wave, by_shape);
