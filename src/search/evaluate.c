@@ -1,8 +1,8 @@
 // evaluate.c - time and bytes of one point: its stages and its schedule, each known from an earlier point or
 // made now, and one pass over the schedule.
 //
-// On devices of several kinds a plan is given up when its busiest rank alone works for longer than the plans that
-// are kept take: no stages are made of it.
+// A plan is given up when its busiest rank alone works for longer than the plans that are kept take: no line is
+// made for it, and on devices of several kinds no stages either.
 //
 // Idea: the stages of a plan do not depend on the order in which they run, nor on the streams of their sends,
 // and a line of tasks does not depend on what they cost. So both are kept, each by what it does depend on,
@@ -97,11 +97,12 @@ static known_stages *stages_of(const search *s, worker *w, const search_point *p
   return NULL;
 }
 
-// With sends on the streams that the plan says. NULL: not known by its stages.
+// With sends on the streams that the plan says. NULL: not known by its stages. busy: no less than its busiest rank works.
 static const sim_stages *stages_sending(known_stages *x, const plan *pn, arena *tmp, i64 *busy) {
   const u32 k = pn->send_stream.i ? MAX(pn->send_channels, 1u) : 0;
-  if (x->sending[k].known) *busy = MAX(*busy, x->sending[k].busy_ps);
-  if (!x->st || x->sending[k].known) return x->st ? x->sending[k].st : NULL;
+  if (!x->st) return NULL;
+  *busy = MAX(*busy, x->sending[k].busy_ps); // 0: not known yet
+  if (x->sending[k].known) return x->sending[k].st;
   const sim_pipeline *pl = &x->about.pipeline;
   u16 *from = NEWN(tmp, u16, pl->nlinks + 1), *to = NEWN(tmp, u16, pl->nlinks + 1);
   u8 *strm[2] = {NEWN(tmp, u8, pl->nlinks + 1), NEWN(tmp, u8, pl->nlinks + 1)};
@@ -110,7 +111,8 @@ static const sim_stages *stages_sending(known_stages *x, const plan *pn, arena *
   const u32 n = plan_send_streams(tmp, pn, pl->nlinks, from, to, strm);
   x->sending[k].known = true;
   x->sending[k].st = sim_stages_sending(x->a, x->st, n, strm, k == 1);
-  if (x->sending[k].st) *busy = x->sending[k].busy_ps = sim_stages_busiest(x->sending[k].st, tmp);
+  if (x->sending[k].st) x->sending[k].busy_ps = sim_stages_busiest(x->sending[k].st, tmp);
+  *busy = MAX(*busy, x->sending[k].busy_ps);
   return x->sending[k].st;
 }
 

@@ -13,8 +13,8 @@
 //   something else (weights gathered or cast); and what leaves waits for all calls but the last. Of these two
 //   products alone are counted where stages pass a microbatch on, and where the first forward of a place begins.
 // - What crosses the border of a stage may be summed and gathered in another way than inside one. So of
-// several stages the
-//   communication of the first and the last call that communicate is not counted, nor that outside of calls.
+// several stages the communication of the first and the last call that communicate is not counted but for what lies
+// between products of the call, nor that outside of calls.
 // - Groups of ranks lie alike only if all nodes do and group and node divide one another. Else no
 // communication is counted
 //   (lies_alike).
