@@ -26,7 +26,8 @@ bool plan_busy(planner *pl, const plan *pn, cost_model *k, sim_busy *out) {
     while (q < pl->runs.n && pl->runs.v[q].from + pl->runs.v[q].times * pl->runs.v[q].len <= i) q++;
     assert(times[o] || (q < pl->runs.n && i >= pl->runs.v[q].len));
     out[i] = times[o] ? of[o] : out[i - pl->runs.v[q].len]; // of the period before
-    for (u32 d = 0; d < 2 && times[o]; d++) out[i].compute[d] /= times[o], out[i].comm[d] /= times[o];
+    for (u32 d = 0; d < 2 && times[o]; d++)
+      out[i].compute[d] /= times[o], out[i].comm[d] /= times[o], out[i].inner[d] /= times[o];
     if (times[o]) out[i].products /= times[o];
   }
   prog_free(probe);

@@ -165,12 +165,12 @@ bool choice_read(choice_id id, arena *a, const char *text, size_t n, choice_valu
   return false;
 }
 
-static choice_value defaults[CHOICE_COUNT];
+static strategy defaults;
 static pthread_once_t defaults_once = PTHREAD_ONCE_INIT;
 
 static void read_defaults(void) {
   for (u32 i = 0; i < CHOICE_COUNT; i++) {
-    const bool ok = choice_read((choice_id)i, NULL, rows[i].dflt, strlen(rows[i].dflt), &defaults[i]);
+    const bool ok = choice_read((choice_id)i, NULL, rows[i].dflt, strlen(rows[i].dflt), &defaults.of[i]);
     assert(ok); // no list of numbers
     (void)ok;
   }
@@ -178,8 +178,15 @@ static void read_defaults(void) {
 
 choice_value choice_default(choice_id id) {
   pthread_once(&defaults_once, read_defaults);
-  return defaults[id];
+  return defaults.of[id];
 }
+
+const strategy *strategy_defaults(void) {
+  pthread_once(&defaults_once, read_defaults);
+  return &defaults;
+}
+
+strategy strategy_default(void) { return *strategy_defaults(); }
 
 choice_value choice_of_mixed(choice_id id) {
   choice_value x = choice_default(id);
@@ -189,9 +196,9 @@ choice_value choice_of_mixed(choice_id id) {
 }
 
 bool choice_same(choice_value x, choice_value y) {
-  if (x.path || y.path) return x.path && y.path && !strcmp(x.path, y.path);
-  return x.n == y.n && x.nparts == y.nparts &&
-         (!x.nparts || !memcmp(x.part, y.part, x.nparts * sizeof *x.part));
+  if (x.nparts != y.nparts) return false;
+  if (x.nparts) return x.n == y.n && !memcmp(x.part, y.part, x.nparts * sizeof *x.part);
+  return x.path || y.path ? x.path && y.path && !strcmp(x.path, y.path) : x.n == y.n;
 }
 
 bool choice_is(choice_id id, choice_value x, const char *word) {

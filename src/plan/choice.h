@@ -42,12 +42,15 @@ typedef struct {
 
 // n: the count; the number of the word from 0; 1 for a flag that is on; of a set one bit for each word. A
 // list of numbers: its parts (n is then 0). A file instead of a word: its path (n is then how many words
-// there are).
+// there are), and no parts.
 typedef struct {
   u32 n, nparts;
-  const u32 *part;
-  const char *path; // NULL: no file
+  union {
+    const u32 *part;  // nparts of them
+    const char *path; // where nparts is 0. NULL: no file
+  };
 } choice_value;
+static inline const char *choice_file(choice_value x) { return x.nparts ? NULL : x.path; }
 typedef union {
   choice_value of[CHOICE_COUNT];
   struct {
@@ -84,6 +87,7 @@ static inline u32 choice_least(choice_id id) {
   return r->title ? r->least : MAX(r->least, 1u);
 }
 bool choice_same(choice_value x, choice_value y);
+int choice_compare(choice_value x, choice_value y);           // below 0: x comes first
 void choice_print(choice_id id, choice_value x, strbuf *out); // "4", "full", "dp+pp", "10/12"
 void choice_say(choice_id id, choice_value x, strbuf *out);   // "dp=4", "recompute=full", "sp"
 // One value as a line says it: the text after '='. False if it is none of the row's. Files are not opened.
@@ -103,9 +107,14 @@ static inline u32 strategy_block(const strategy *s, u32 place) {
 
 // ---- strategies ---------------------------------------------------------------------------------------
 strategy strategy_default(void);
+const strategy *strategy_defaults(void); // the same
 // s with defaults for what is about `of`. A file says more than the order of tasks, so it stays.
 strategy strategy_without(const strategy *s, choice_subject of);
-strategy strategy_of_stages(const strategy *s);             // without order and sends
+strategy strategy_of_stages(const strategy *s); // without order and sends
+// Are they the same but for what is about one of `of`, bits of subjects? A file is always compared, too.
+bool strategy_same_but(const strategy *x, const strategy *y, u32 of);
+u64 strategy_hash_but(const strategy *s, u32 of); // equal where that is true
+enum { CHOICES_OF_SENDS = 1 << CHOICE_OF_SENDS, CHOICES_OF_LINE = CHOICES_OF_SENDS | 1 << CHOICE_OF_ORDER };
 int strategy_compare(const strategy *x, const strategy *y); // by rows, in their order
 strategy strategy_dup(arena *a, const strategy *s);         // with numbers and paths of its own
 u64 strategy_hash(const strategy *s);

@@ -121,7 +121,7 @@ u32 plan_kept(planner *pl, const plan *pn, cost_model *k, arena *a, plan_kept_va
 
 // ---- how many microbatches are on their way -------------------------------------------------------------
 // At the moment when a place has most of them.
-static void live_on(const sched_seq *q, u32 nstages, u32 *live) {
+void plan_live_on(const sched_seq *q, u32 nstages, u32 *live) {
   u32 n = 0, most = 0, at = 0;
   for (u32 i = 0; i < q->n; i++) {
     n += q->v[i].kind == TASK_F;
@@ -138,6 +138,6 @@ static void live_on(const sched_seq *q, u32 nstages, u32 *live) {
 
 u32 *plan_live(arena *a, const sched *s) {
   u32 *live = ZNEWN(a, u32, s->nstages + 1);
-  for (u32 k = 0; k < s->nplaces; k++) live_on(&s->seq[k], s->nstages, live);
+  for (u32 k = 0; k < s->nplaces; k++) plan_live_on(&s->seq[k], s->nstages, live);
   return live;
 }

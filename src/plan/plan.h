@@ -199,6 +199,7 @@ u64 planner_schedule_key(planner *pl, const sched_row *row, const sched_shape *s
 // Per stage, of a schedule with backwards: microbatches whose forward has run and whose backward has not,
 // when its place has most of them. In `a`.
 u32 *plan_live(arena *a, const sched *s);
+void plan_live_on(const sched_seq *seq, u32 nstages, u32 *live); // of one place, whose stages have 0
 // What a plan of one stage keeps from forward to backward: made by instruction `def` of main (from 0) and, if
 // another one reads it, by `use` first; bytes on a rank, on average. A stage of the same plan that has both
 // keeps it. Returns how many; 0 if there is no such plan or no gradient. accumulates: by parameter of main,
@@ -428,6 +429,7 @@ bool policy_balance(planner *pl, arena *a, const hybrid_opts *o, strategy *s);
 // known.
 bool policy_speeds(planner *pl, arena *a, const hybrid_opts *o, double *speed);
 i64 policy_batch_extent(planner *pl); // samples that the program takes; 0: it has no batch
+void policy_sends(planner *pl, plan *pn, const strategy *s); // the streams of sends alone
 bool policy_ordered(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const sched **file);
 bool policy_staged(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const sched *file);
 // Of all but its name: equal plans of one source are the same program, in whatever session. unordered: of all

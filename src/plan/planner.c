@@ -362,6 +362,14 @@ void planner_keep_times(planner *pl, const planner_key *key, const double *v, u3
   pl->times.v[pl->times.n - 1].v = arena_dup(pl->a, v, n * sizeof *v);
 }
 
+typedef struct {
+  u32 nstages, *live;
+} alive;
+static void count_alive(void *arg, const sched_seq *seq) {
+  const alive *x = arg;
+  plan_live_on(seq, x->nstages, x->live);
+}
+
 u64 planner_schedule_key(planner *pl, const sched_row *row, const sched_shape *x, loc where,
                          const u32 **live) {
   const u64 hash = hash_bytes(row->name, strlen(row->name), sched_shape_hash(x));
@@ -372,21 +380,22 @@ u64 planner_schedule_key(planner *pl, const sched_row *row, const sched_shape *x
   }
   const u32 said = diag_count(pl->src->c);
   if (planner_refused(pl, hash)) return 0;
-  arena *a = arena_new();
-  const sched *s = sched_make(pl->src->c, a, row->name, x, where);
-  u64 key = s ? s->key : 0;
-  const u32 *alive = s ? plan_live(pl->a, s) : NULL;
-  arena_free(a);
+  // No more stages than there can be: else no sequence is told.
+  const arena_mark_t mark = arena_mark(pl->a);
+  const u64 most = (u64)x->places * x->chunks;
+  const alive of = {(u32)MIN(most, UINT16_MAX), ZNEWN(pl->a, u32, MIN(most, UINT16_MAX) + 1)};
+  const u64 key = sched_make_key(pl->src->c, row->name, x, where, count_alive, (void *)(uintptr_t)&of);
   if (!key) {
+    arena_release(pl->a, mark);
     if (!where.i) planner_keep_refusal(pl, hash, said); // one that was not said by somebody
     return 0;
   }
-  if (live) *live = alive;
+  if (live) *live = of.live;
   hmap_add(pl->a, &pl->schedule_map, hash, pl->schedules.n);
   vec_push(pl->a, &pl->schedules);
   pl->schedules.v[pl->schedules.n - 1].row = row;
   pl->schedules.v[pl->schedules.n - 1].shape = *x;
   pl->schedules.v[pl->schedules.n - 1].key = key;
-  pl->schedules.v[pl->schedules.n - 1].live = alive;
+  pl->schedules.v[pl->schedules.n - 1].live = of.live;
   return key;
 }

@@ -76,6 +76,16 @@ static void put(const sched *s, sim_order **v, u32 *n, const sched_task *t, bool
   if (whole && !send) (*v)[(*n)++] = (sim_order){false, TASK_W, t->stage, t->mb};
 }
 
+// Are the stages where the rows of schedules have them, each with a backward if there is any? Then a row says
+// every task once, on its place: nothing is left to check.
+static bool as_rows_have_it(const plan *pn, const plan_graph *g) {
+  const sched_shape *x = &pn->made.shape;
+  bool same = !pn->seqs && !pn->made.file && !g->forward && g->backward == x->backward &&
+              g->nmicro == x->micro && g->nplaces == x->places && (u64)x->places * x->chunks == g->nstages;
+  for (u32 i = 0; same && i < g->nstages; i++) same = g->place[i] == i % g->nplaces;
+  return same;
+}
+
 bool plan_mixes_backwards(const plan *pn) {
   const sched_seq *seq = pn->seqs ? pn->seqs : pn->made.file ? pn->made.file->seq : NULL;
   u32 most = 0;
@@ -100,9 +110,12 @@ bool plan_line(ctx *c, arena *a, const plan *pn, const plan_graph *g, u32 *count
     return false;
   }
   arena *tmp = arena_new();
-  const sched *s = schedule_of(c, tmp, pn, g);
+  const bool direct = as_rows_have_it(pn, g);
+  const sched *s =
+      direct ? sched_make_on(c, tmp, pn->made.row->name, &pn->made.shape, pn->order_at, g->nedges, g->edge)
+             : schedule_of(c, tmp, pn, g);
   sched_line line;
-  bool ok = s && check(c, pn, g, s) && sched_merge(c, tmp, s, NULL, pn->order_at, &line);
+  bool ok = s && (direct || check(c, pn, g, s)) && sched_merge(c, tmp, s, NULL, pn->order_at, &line);
   u32 n = 0;
   sim_order *v = ok ? NEWN(a, sim_order, 3 * (size_t)line.n + 1) : NULL;
   for (u32 k = 0, end; ok && k < line.n; k = end) { // the tasks of one step, then what they send

@@ -268,33 +268,56 @@ void strategy_set_print(const strategy_set *s, strbuf *out) {
 }
 
 // ---- comparing ----------------------------------------------------------------------------------------
-strategy strategy_default(void) {
-  strategy s;
-  for (u32 i = 0; i < CHOICE_COUNT; i++) s.of[i] = choice_default((choice_id)i);
-  return s;
-}
-
-strategy strategy_without(const strategy *s, choice_subject of) {
+static strategy without(const strategy *s, u32 of) {
+  const strategy *dflt = strategy_defaults();
   strategy x = *s;
   for (u32 i = 0; i < CHOICE_COUNT; i++)
-    if (choice_get((choice_id)i)->of == of && !s->of[i].path) x.of[i] = choice_default((choice_id)i);
+    if (of >> choice_get((choice_id)i)->of & 1 && !choice_file(s->of[i])) x.of[i] = dflt->of[i];
   return x;
 }
 
-strategy strategy_of_stages(const strategy *s) {
-  const strategy x = strategy_without(s, CHOICE_OF_ORDER);
-  return strategy_without(&x, CHOICE_OF_SENDS);
+strategy strategy_without(const strategy *s, choice_subject of) { return without(s, 1u << of); }
+strategy strategy_of_stages(const strategy *s) { return without(s, CHOICES_OF_LINE); }
+
+bool strategy_same_but(const strategy *x, const strategy *y, u32 of) {
+  for (u32 i = 0; i < CHOICE_COUNT; i++) {
+    const choice_value *a = &x->of[i], *b = &y->of[i];
+    if (a->n == b->n && a->nparts == b->nparts && a->part == b->part) continue;
+    if (of >> choice_get((choice_id)i)->of & 1 && !choice_file(*a) && !choice_file(*b)) continue;
+    if (!choice_same(*a, *b)) return false;
+  }
+  return true;
+}
+
+static u64 hash_value(u64 h, const choice_value *x) {
+  h = hash_step(hash_step(h, x->n), x->nparts);
+  for (u32 k = 0; k < x->nparts; k++) h = hash_step(h, x->part[k]);
+  const char *path = choice_file(*x);
+  return path ? hash_step(h, hash_bytes(path, strlen(path), 0)) : h;
+}
+
+u64 strategy_hash_but(const strategy *s, u32 of) {
+  u64 h = 0;
+  for (u32 i = 0; i < CHOICE_COUNT; i++)
+    if (choice_file(s->of[i]) || !(of >> choice_get((choice_id)i)->of & 1)) h = hash_value(h, &s->of[i]);
+  return hash_u64(h, of);
+}
+
+int choice_compare(choice_value a, choice_value b) {
+  if (a.nparts != b.nparts) return a.nparts < b.nparts ? -1 : 1;
+  if (a.n != b.n) return a.n < b.n ? -1 : 1;
+  if (a.part == b.part) return 0;
+  for (u32 k = 0; k < a.nparts; k++)
+    if (a.part[k] != b.part[k]) return a.part[k] < b.part[k] ? -1 : 1;
+  if (a.nparts) return 0;
+  const int paths = strcmp(a.path ? a.path : "", b.path ? b.path : "");
+  return (paths > 0) - (paths < 0);
 }
 
 int strategy_compare(const strategy *x, const strategy *y) {
   for (u32 i = 0; i < CHOICE_COUNT; i++) {
-    choice_value a = x->of[i], b = y->of[i];
-    if (a.nparts != b.nparts) return a.nparts < b.nparts ? -1 : 1;
-    if (a.n != b.n) return a.n < b.n ? -1 : 1;
-    for (u32 k = 0; k < a.nparts; k++)
-      if (a.part[k] != b.part[k]) return a.part[k] < b.part[k] ? -1 : 1;
-    int paths = strcmp(a.path ? a.path : "", b.path ? b.path : "");
-    if (paths) return paths < 0 ? -1 : 1;
+    const int order = choice_compare(x->of[i], y->of[i]);
+    if (order) return order;
   }
   return 0;
 }
@@ -304,19 +327,14 @@ strategy strategy_dup(arena *a, const strategy *s) {
   for (u32 i = 0; i < CHOICE_COUNT; i++) {
     choice_value *v = &x.of[i];
     if (v->nparts) v->part = arena_dup(a, v->part, v->nparts * sizeof *v->part);
-    if (v->path) v->path = arena_strdup(a, v->path);
+    if (!v->nparts && v->path) v->path = arena_strdup(a, v->path);
   }
   return x;
 }
 
 u64 strategy_hash(const strategy *s) {
   u64 h = 0;
-  for (u32 i = 0; i < CHOICE_COUNT; i++) {
-    h = hash_step(hash_step(h, s->of[i].n), s->of[i].nparts);
-    for (u32 k = 0; k < s->of[i].nparts; k++) h = hash_step(h, s->of[i].part[k]);
-    const char *path = s->of[i].path;
-    if (path) h = hash_step(h, hash_bytes(path, strlen(path), 0));
-  }
+  for (u32 i = 0; i < CHOICE_COUNT; i++) h = hash_value(h, &s->of[i]);
   return hash_u64(h, CHOICE_COUNT);
 }
 
@@ -477,9 +495,11 @@ static const char *what_it_needs(arena *a, choice_id id, const strategy *s, bool
 }
 
 bool strategy_settle(ctx *c, const strategy_set *set, i64 batch, bool train, strategy *s) {
+  const strategy *dflt = strategy_defaults();
   for (u32 i = 0; i < CHOICE_COUNT; i++) {
     choice_id id = (choice_id)i;
-    if (choice_same(s->of[i], choice_default(id)) || choice_applies(id, s, train)) continue;
+    if (s->of[i].n == dflt->of[i].n && !s->of[i].part) continue; // a default has neither parts nor a path
+    if (choice_same(s->of[i], dflt->of[i]) || choice_applies(id, s, train)) continue;
     arena *a = arena_new();
     strbuf one = {.a = a};
     choice_say(id, s->of[i], &one);

@@ -32,11 +32,13 @@ static const char *text_of(arena *a, cell x) {
   return sb_str(&b);
 }
 
-// The best plan that uses one degree only, on all ranks; NULL: none was simulated.
+// The best plan that uses one degree only, on all ranks; NULL: none was simulated, or one that was ruled out may
+// be faster.
 static const search_point *alone(const search_result *s, choice_id degree, u32 ranks) {
   for (u32 i = 0; i < s->npoints; i++) {
     const search_point *p = &s->point[i];
-    if (p->time_ps && p->s.of[degree].n == ranks) return p;
+    if (p->time_ps && p->s.of[degree].n == ranks)
+      return p->time_ps <= s->last_ps || !s->count[SEARCH_BOUND_TIME] ? p : NULL;
   }
   return NULL;
 }

@@ -126,6 +126,10 @@ static inline size_t cell_index(const merge *m, const sched_task *t) {
 void merge_open(merge *m, arena *a, const sched *s, const sched_buffers *b);
 bool merge_run(merge *m); // false: a deadlock
 bool sched_runs(const sched *s, const sched_buffers *b);
+// chain.c: is it of the form that this knows? Then its line, in v (NULL: none is wanted); false: a deadlock,
+// or (*fits false) there are pairs.
+bool chain_is(const sched *s);
+bool chain_run(arena *a, const sched *s, sched_slot *v, u32 *nsteps, bool *fits);
 void deadlock_report(ctx *c, const merge *m, loc where);
 
 // What a place waits for.

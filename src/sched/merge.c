@@ -309,11 +309,16 @@ bool merge_run(merge *m) {
   return !m->left;
 }
 
+static bool usual(const sched *s, const sched_buffers *b) {
+  return (!b || (!b->depth && !b->rendezvous)) && chain_is(s);
+}
+
 bool sched_runs(const sched *s, const sched_buffers *b) {
   arena *a = arena_new();
   merge m;
-  merge_open(&m, a, s, b);
-  bool ok = merge_run(&m);
+  u32 steps;
+  bool fits = usual(s, b), ok = fits && chain_run(a, s, NULL, &steps, &fits);
+  if (!fits) merge_open(&m, a, s, b), ok = merge_run(&m);
   arena_free(a);
   return ok;
 }
@@ -345,12 +350,15 @@ static void put_line(const merge *m, sched_slot *v, u32 *n) {
 }
 
 bool sched_merge(ctx *c, arena *a, const sched *s, const sched_buffers *b, loc where, sched_line *out) {
+  sched_slot *v = NEWN(a, sched_slot, ntasks_of(s) + 1);
+  bool fits = usual(s, b);
+  out->v = v, out->n = (u32)ntasks_of(s);
+  if (fits && chain_run(a, s, v, &out->nsteps, &fits)) return true;
   arena *tmp = arena_new();
   merge m;
   merge_open(&m, tmp, s, b);
   bool ok = merge_run(&m);
   if (ok) {
-    sched_slot *v = NEWN(a, sched_slot, ntasks_of(s) + 1);
     put_line(&m, v, &out->n);
     out->v = v, out->nsteps = m.nsteps;
   } else {

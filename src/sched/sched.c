@@ -78,7 +78,8 @@ static u64 task_bits(const sched_task *t) {
 
 static u64 edge_bits(const sched_edge *e) { return (u64)e->no_gradient << 32 | (u64)e->from << 16 | e->to; }
 
-void sched_seal(sched *s) {
+// All but the sequences.
+static u64 hash_form(const sched *s) {
   u64 h = hash_step(hash_step(s->nstages, s->nplaces), s->nmicro);
   h = hash_step(hash_step(hash_step(h, s->nreplicas), npasses_of(s)), s->backward);
   for (u32 k = 0; k < s->nreplicas * s->nstages; k++) {
@@ -88,14 +89,26 @@ void sched_seal(sched *s) {
   h = hash_step(h, s->nedges);
   for (u32 k = 0; k < s->nedges; k++) h = hash_step(h, edge_bits(&s->edge[k]));
   for (u32 k = 0; k < s->nstages; k++) h = hash_step(h, s->split[k] | (s->forward && s->forward[k]) << 1);
-  for (u32 p = 0; p < s->nplaces; p++) {
-    u64 x = s->seq[p].n; // words of its own: the places are independent of each other
-    for (u32 i = 0; i < s->seq[p].n; i++) {
-      const sched_task *t = &s->seq[p].v[i];
-      x = hash_step(x, task_bits(t) ^ (u64)t->mb * 0x9E3779B97F4A7C15u);
-    }
-    h = hash_step(h, x);
+  return h;
+}
+
+// Every fourth task in a hash of its own, for a step waits for the one before it.
+static u64 hash_seq(const sched_seq *seq) {
+  u64 x0 = seq->n, x1 = 0, x2 = 0, x3 = 0;
+  const sched_task *t = seq->v, *end = t + seq->n;
+#define WORD(t) (task_bits(t) ^ (u64)(t)->mb * 0x9E3779B97F4A7C15u)
+  for (; end - t >= 4; t += 4) {
+    x0 = hash_step(x0, WORD(t)), x1 = hash_step(x1, WORD(t + 1));
+    x2 = hash_step(x2, WORD(t + 2)), x3 = hash_step(x3, WORD(t + 3));
   }
+  for (; t < end; t++) x0 = hash_step(x0, WORD(t));
+#undef WORD
+  return hash_step(hash_step(hash_step(x0, x1), x2), x3);
+}
+
+void sched_seal(sched *s) {
+  u64 h = hash_form(s);
+  for (u32 p = 0; p < s->nplaces; p++) h = hash_step(h, hash_seq(&s->seq[p]));
   s->key = hash_u64(h, 0);
 }
 
@@ -242,9 +255,13 @@ static void set_places(arena *a, const sched_shape *shape, bool split, sched *s)
   s->at = at, s->split = in_two;
 }
 
-// Makes the sequences of all places, and works out the key.
+// Tasks of every place.
+static u32 tasks_of_place(u32 row, const sched_shape *shape) {
+  return shape->chunks * shape->micro * (1 + (shape->backward ? 1 + rows[row].row.split : 0));
+}
+
 static void set_tasks(arena *a, u32 row, const sched_shape *shape, sched *s) {
-  u32 each = 1 + (shape->backward ? 1 + rows[row].row.split : 0), n = shape->chunks * shape->micro * each;
+  const u32 n = tasks_of_place(row, shape);
   sched_task *t = NEWN(a, sched_task, (size_t)n * s->nplaces);
   sched_seq *seq = NEWN(a, sched_seq, s->nplaces);
   for (u32 r = 0; r < s->nplaces; r++) {
@@ -253,7 +270,6 @@ static void set_tasks(arena *a, u32 row, const sched_shape *shape, sched *s) {
     assert(t == seq[r].v + n);
   }
   s->seq = seq;
-  sched_seal(s);
 }
 
 const sched *sched_of(arena *a, u32 nstages, u32 nplaces, u32 nmicro, const u16 *place,
@@ -314,12 +330,16 @@ static u32 good_group(const sched_shape *s) {
 
 // With groups smaller than the places a place may wait for a gradient that needs its own next forward. That
 // depends on the figures, so the schedule is tried; tests/unit/test_sched.c tries every small one.
+static bool may_deadlock(const sched_row *r, const sched_shape *x) {
+  const u32 rest = x->micro % x->group;
+  const bool leaves = x->micro > x->group && rest && rest < x->places;
+  return r->group && x->backward && x->chunks > 1 && (x->group < x->places || leaves);
+}
+
 static bool check_groups(ctx *c, const sched_row *r, const sched_shape *shape, loc where, const sched *s) {
-  u32 rest = shape->micro % shape->group;
-  bool small =
-      shape->group<shape->places, leaves = shape->micro> shape->group && rest && rest < shape->places;
-  if (!r->group || !shape->backward || shape->chunks == 1 || (!small && !leaves) || sched_runs(s, NULL))
-    return true;
+  const u32 rest = shape->micro % shape->group;
+  const bool small = shape->group < shape->places;
+  if (!may_deadlock(r, shape) || sched_runs(s, NULL)) return true;
   if (small)
     diag(c, E_DEADLOCK, where, "%s: groups of %u microbatches, fewer than the %u places, deadlock with %u",
          r->name, shape->group, shape->places, shape->micro);
@@ -335,8 +355,10 @@ static bool check_groups(ctx *c, const sched_row *r, const sched_shape *shape, l
   return false;
 }
 
-const sched *sched_make(ctx *c, arena *a, const char *name, const sched_shape *given, loc where) {
-  u32 row = row_number(name);
+// All but the sequences. shape: with its group.
+static sched *form_of(ctx *c, arena *a, const char *name, const sched_shape *given, loc where, u32 *of,
+                      sched_shape *filled) {
+  const u32 row = *of = row_number(name);
   if (row == COUNT_OF(rows)) {
     unknown_name(c, name, where);
     return NULL;
@@ -352,7 +374,50 @@ const sched *sched_make(ctx *c, arena *a, const char *name, const sched_shape *g
   if (!r->group) shape.group = shape.micro;
   if (!shape.group) shape.group = shape.places;
   sched *s = draft(a, row, &shape);
-  if (!set_edges(c, a, r->name, &shape, where, s)) return NULL;
+  *filled = shape;
+  return set_edges(c, a, r->name, &shape, where, s) ? s : NULL;
+}
+
+const sched *sched_make(ctx *c, arena *a, const char *name, const sched_shape *given, loc where) {
+  sched_shape shape;
+  u32 row;
+  sched *s = form_of(c, a, name, given, where, &row, &shape);
+  if (!s) return NULL;
   set_tasks(a, row, &shape, s);
-  return check_groups(c, r, &shape, where, s) ? s : NULL;
+  sched_seal(s);
+  return check_groups(c, &rows[row].row, &shape, where, s) ? s : NULL;
+}
+
+const sched *sched_make_on(ctx *c, arena *a, const char *name, const sched_shape *given, loc where,
+                           u32 nedges, const sched_edge *edge) {
+  sched_shape shape;
+  u32 row;
+  sched *s = form_of(c, a, name, given, where, &row, &shape);
+  if (!s) return NULL;
+  set_tasks(a, row, &shape, s);
+  s->nedges = nedges, s->edge = edge;
+  return s;
+}
+
+u64 sched_make_key(ctx *c, const char *name, const sched_shape *given, loc where,
+                   void (*each)(void *arg, const sched_seq *seq), void *arg) {
+  arena *a = arena_new();
+  sched_shape shape;
+  u32 row;
+  sched *s = form_of(c, a, name, given, where, &row, &shape);
+  const bool tried = s && may_deadlock(&rows[row].row, &shape);
+  if (tried) set_tasks(a, row, &shape, s);
+  bool ok = s && (!tried || check_groups(c, &rows[row].row, &shape, where, s));
+  u64 h = ok ? hash_form(s) : 0;
+  sched_seq one = {0};
+  sched_task *v = NULL;
+  if (ok && !tried) one.n = tasks_of_place(row, &shape), one.v = v = NEWN(a, sched_task, one.n);
+  for (u32 p = 0; ok && p < s->nplaces; p++) {
+    if (!tried) rows[row].fill(&shape, p, v);
+    const sched_seq *seq = tried ? &s->seq[p] : &one;
+    each(arg, seq);
+    h = hash_step(h, hash_seq(seq));
+  }
+  arena_free(a);
+  return ok ? hash_u64(h, 0) : 0;
 }

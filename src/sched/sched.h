@@ -103,6 +103,14 @@ const sched_row *sched_row_find(const char *name); // by name or alias, case ign
 // NULL and a diagnostic at `where` (E_PLAN, E_LIMIT; E_DEADLOCK where groups of microbatches are too small
 // for the places) that says which figures do not go together.
 const sched *sched_make(ctx *c, arena *a, const char *name, const sched_shape *s, loc where);
+// The same for a graph of stages, whose edges are in order and stay the caller's. For whoever merges it at
+// once: it has no key, and that it ends in no deadlock is left to sched_merge. sched_check has nothing to say.
+const sched *sched_make_on(ctx *c, arena *a, const char *name, const sched_shape *s, loc where, u32 nedges,
+                           const sched_edge *edge);
+// The key of what sched_make makes, and nothing else: `each` is told the sequence of one place after the
+// other, which it must not keep. 0 and a diagnostic as there.
+u64 sched_make_key(ctx *c, const char *name, const sched_shape *s, loc where,
+                   void (*each)(void *arg, const sched_seq *seq), void *arg);
 
 // From sequences as they are, with one place for each stage: `place` has it. No edges are a chain; `forward`
 // may be NULL. Everything is copied. Nothing is checked: sched_check does.

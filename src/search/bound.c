@@ -228,7 +228,7 @@ void bounds_make(arena *keep, planner *pl, const machine *m, u32 ranks, cost_mod
 static double filled(double w, double P, double K) { return w / (1 - pow(1 - 1 / K, P)); }
 
 static bool splits_backward(const strategy *s) {
-  return s->schedule.path || sched_row_find(choice_word(CHOICE_schedule, s->schedule.n))->split;
+  return s->schedule.path || sched_row_of(s->schedule.n)->split;
 }
 
 bool bound_splits(const bounds *b, const strategy *s) { return b->train && splits_backward(s); }

@@ -1,8 +1,8 @@
 // evaluate.c - time and bytes of one point: its stages and its schedule, each known from an earlier point or
 // made now, and one pass over the schedule.
 //
-// On devices of several kinds a plan is given up when its busiest rank alone works for longer than the plans that
-// are kept take: no stages are made of it.
+// A plan is given up when its busiest rank alone works for longer than the plans that are kept take: no line is
+// made for it, and on devices of several kinds no stages either.
 //
 // Idea: the stages of a plan do not depend on the order in which they run, nor on the streams of their sends,
 // and a line of tasks does not depend on what they cost. So both are kept, each by what it does depend on,
@@ -26,6 +26,7 @@ typedef struct {
   struct {
     bool known;
     const sim_stages *st; // NULL: likewise
+    i64 busy_ps;          // of the busiest rank
   } sending[SENDINGS];    // the same with sends on other streams
 } known_stages;
 typedef struct {
@@ -96,10 +97,12 @@ static known_stages *stages_of(const search *s, worker *w, const search_point *p
   return NULL;
 }
 
-// With sends on the streams that the plan says. NULL: not known by its stages.
-static const sim_stages *stages_sending(known_stages *x, const plan *pn, arena *tmp) {
+// With sends on the streams that the plan says. NULL: not known by its stages. busy: no less than its busiest rank works.
+static const sim_stages *stages_sending(known_stages *x, const plan *pn, arena *tmp, i64 *busy) {
   const u32 k = pn->send_stream.i ? MAX(pn->send_channels, 1u) : 0;
-  if (!x->st || x->sending[k].known) return x->st ? x->sending[k].st : NULL;
+  if (!x->st) return NULL;
+  *busy = MAX(*busy, x->sending[k].busy_ps); // 0: not known yet
+  if (x->sending[k].known) return x->sending[k].st;
   const sim_pipeline *pl = &x->about.pipeline;
   u16 *from = NEWN(tmp, u16, pl->nlinks + 1), *to = NEWN(tmp, u16, pl->nlinks + 1);
   u8 *strm[2] = {NEWN(tmp, u8, pl->nlinks + 1), NEWN(tmp, u8, pl->nlinks + 1)};
@@ -107,7 +110,10 @@ static const sim_stages *stages_sending(known_stages *x, const plan *pn, arena *
     from[i] = pl->place[pl->link[i].from], to[i] = pl->place[pl->link[i].to];
   const u32 n = plan_send_streams(tmp, pn, pl->nlinks, from, to, strm);
   x->sending[k].known = true;
-  return x->sending[k].st = sim_stages_sending(x->a, x->st, n, strm, k == 1);
+  x->sending[k].st = sim_stages_sending(x->a, x->st, n, strm, k == 1);
+  if (x->sending[k].st) x->sending[k].busy_ps = sim_stages_busiest(x->sending[k].st, tmp);
+  *busy = MAX(*busy, x->sending[k].busy_ps);
+  return x->sending[k].st;
 }
 
 // ---- lines --------------------------------------------------------------------------------------------
@@ -244,11 +250,11 @@ static pass prepare(search *s, worker *w, search_point *p) {
   plan *pn = search_plan(s, w, a, p, NULL);
   i64 busy = 0;
   known_stages *x = pn ? stages_of(s, w, p, pn, &busy) : NULL;
-  if (busy > p->bound_ps) p->bound_ps = busy, p->bound_fill_ps = 0, p->bound_work = true;
-  p->same_zero = x ? same_zero(s, x->about.storage_split, p) : p->s.zero.n;
   sim_pipe_result r;
-  left.st = x && by_stages(s, p, pn) ? stages_sending(x, pn, a) : NULL;
-  if (!x && busy > kept_last(&s->kept)) {
+  left.st = x && by_stages(s, p, pn) ? stages_sending(x, pn, a, &busy) : NULL;
+  if (!s->o->no_bounds && busy > p->bound_ps) p->bound_ps = busy, p->bound_fill_ps = 0, p->bound_work = true;
+  p->same_zero = x ? same_zero(s, x->about.storage_split, p) : p->s.zero.n;
+  if (busy > kept_last(&s->kept)) {
     p->state = SEARCH_BOUND_TIME;
   } else if (!x) {
     search_impossible(p, w);

@@ -9,6 +9,7 @@ typedef struct works works;                 // work.c
 typedef struct work work;                   // work.c
 typedef struct memory_bounds memory_bounds; // memory.c
 typedef struct known_kept known_kept;       // memory.c
+typedef struct point_order point_order;     // order.c
 typedef struct {
   ctx *c;
   arena *a;
@@ -44,6 +45,17 @@ typedef struct {
   i64 *v;
 } kept;
 
+// What is known of the time of points from their work, once for all that are alike. ps 0: nothing.
+typedef struct {
+  const search_point *of;
+  double ps, fill_ps; // as bound_ps, bound_fill_ps
+} limit;
+typedef struct {
+  VEC(limit) v;
+  hmap map;
+  u32 first; // of those that are not known yet
+} limits;
+
 typedef struct {
   const prog *src;
   const machine *m;
@@ -57,12 +69,14 @@ typedef struct {
   bool several; // kinds of devices
   i64 limit;
   kept kept;
-  hmap by_strategy;          // indices of points
+  const point_order *order;  // of the points, until they are ranked
   VEC(const char *) reasons; // why points are impossible, each once
   hmap reason_map;
+  const char *reason; // the latest of them
   bounds bounds;
   works *works;
   work **measured; // in this wave
+  limits limits;
   search_point **wave;
   u32 nwave, turn; // turn: so many of it are evaluated together
 } search;
@@ -103,8 +117,9 @@ search_point *search_find(const search *s, const strategy *x); // NULL: not in t
 
 // ---- plans.c ------------------------------------------------------------------------------------------
 // The plan of the point, without its sequences and its name, with parts that are valid until the worker makes
-// the next one; NULL and diagnostics: it is impossible. hash (or NULL): its plan_hash.
+// the next one; NULL and diagnostics: it is impossible. hash (or NULL): its plan_hash_unordered.
 plan *search_plan(const search *s, worker *w, arena *a, const search_point *p, u64 *hash);
+bool search_as_said(const worker *w); // had the latest of them no `auto`, which may ask for the order?
 void unordered_free(unordered *x);
 // The block of dp x tp ranks, of those that the plan does not skip, that the stage lies on.
 u32 search_block(const strategy *s, const plan *pn, const plan_segment *seg);
@@ -155,8 +170,11 @@ u32 works_of(works *x, const strategy *s, work *v[WORKS_MOST]);
 void works_off(works *x);                        // no such bound from here on
 void work_measure(works *x, worker *w, work *v); // unless it is; each by one thread
 bool work_known(const work *v);
-// A better bound_ps and bound_fill_ps from the work of its stages.
-void work_bound(works *x, const search *s, worker *w, search_point *p);
+// What the work of its stages says of a point's time.
+void work_bound(works *x, const search *s, worker *w, limit *of);
+// Points whose bound is the same for sure: of the same stages, with backwards in as many parts.
+bool work_alike(const works *x, const search_point *p, const search_point *q);
+u64 work_key(const works *x, const search_point *p); // equal for those
 
 // ---- whole.c ------------------------------------------------------------------------------------------
 typedef struct {
@@ -187,13 +205,19 @@ bool memory_has_states(const memory_bounds *b);                                 
 double memory_bound(const memory_bounds *b, worker *w, const search_opts *o, arena *a, const strategy *s,
                     const plan *pn);
 
+// ---- order.c ------------------------------------------------------------------------------------------
+// The points by strategy_compare, as they are where they lie. In `a`.
+point_order *order_make(arena *a, u32 n, const search_point *point);
+u32 order_at(const point_order *o, u32 i);               // the index of number i in order
+u32 order_find(const point_order *o, const strategy *s); // its index; n: it is none of them
+
 // ---- outcome.c ----------------------------------------------------------------------------------------
 kept kept_new(arena *a, const search_opts *o, u32 npoints);
 void kept_add(kept *k, i64 time_ps);
 i64 kept_last(const kept *k); // the time above which a lower bound is too slow; INT64_MAX: there is none yet
 // Which of the points that were applied are too slow after all. Ranks the points, adds them to the counts and
-// reasons that r has.
-void outcome_settle(arena *a, const search_opts *o, search_result *r);
+// reasons that r has. order: of the points.
+void outcome_settle(arena *a, const search_opts *o, search_result *r, const point_order *order);
 void outcome_count(arena *a, search_result *r, const search_point *p); // one point
 void outcome_no_plan(ctx *c, const search_opts *o, const search_result *r);
 #endif

@@ -59,12 +59,26 @@ static int by_rank(const void *x, const void *y) {
   return strategy_compare(&a->s, &b->s);
 }
 
-// Sorted by their places: points are large, and there may be many.
-static void rank(search_result *r) {
+// Does its strategy alone not tell where it comes? By by_rank these are the first.
+static bool has_figures(const search_point *p) { return p->state == SEARCH_RAN || p->time_ps; }
+
+// Sorted by their places: points are large, and there may be many. Those that were not simulated follow the
+// others by their strategies.
+static void rank(search_result *r, const point_order *order) {
   arena *tmp = arena_new();
   search_point **to = NEWN(tmp, search_point *, r->npoints + 1);
-  for (u32 i = 0; i < r->npoints; i++) to[i] = &r->point[i];
-  if (r->npoints) qsort(to, r->npoints, sizeof *to, by_rank);
+  u32 n = 0, rest = 0;
+  bool plain = true; // have the others no figures at all?
+  for (u32 i = 0; i < r->npoints; i++) {
+    const bool has = has_figures(&r->point[i]);
+    rest += has, plain &= has || !r->point[i].peak_bytes;
+  }
+  if (!plain) rest = r->npoints;
+  for (u32 i = 0; i < r->npoints; i++) {
+    search_point *p = &r->point[order_at(order, i)];
+    to[!plain || has_figures(p) ? n++ : rest++] = p;
+  }
+  if (n) qsort(to, n, sizeof *to, by_rank);
   for (u32 i = 0; i < r->npoints; i++) { // to[k]: what comes to place k; cycle by cycle
     const search_point first = r->point[i];
     u32 k = i;
@@ -119,11 +133,11 @@ void outcome_count(arena *a, search_result *r, const search_point *p) {
   if (!r->least_bytes || bytes < r->least_bytes) r->least_bytes = bytes;
 }
 
-void outcome_settle(arena *a, const search_opts *o, search_result *r) {
+void outcome_settle(arena *a, const search_opts *o, search_result *r, const point_order *order) {
   r->last_ps = last_kept(a, o, r);
   for (u32 i = 0; i < r->npoints; i++)
     if (r->point[i].applied && r->point[i].bound_ps > r->last_ps) slow(&r->point[i]);
-  rank(r);
+  rank(r, order);
   for (u32 i = 0; i < r->npoints; i++) outcome_count(a, r, &r->point[i]);
   if (r->nreasons) qsort(r->reason, r->nreasons, sizeof *r->reason, by_count);
   r->nfit = r->count[SEARCH_RAN];

@@ -17,6 +17,7 @@ typedef struct {
 } resolved; // a settled strategy, and the same with numbers in place of `auto`
 struct unordered {
   unordered_plan v[KEPT]; // by hash
+  bool as_said;           // the latest strategy is what was said, without `auto`
   VEC(resolved) resolved;
   hmap resolved_map;
 };
@@ -48,16 +49,18 @@ static unordered_plan *find(worker *w, const hybrid_opts *h) {
 // Every point is asked for several times: on screening, for its bound, for its time.
 static bool resolve(worker *w, arena *a, hybrid_opts *h) {
   unordered *x = w->plans;
-  const u64 hash = strategy_hash(&h->s);
-  for (u32 it = 0, i; hmap_next(&x->resolved_map, hash, &it, &i);)
+  x->as_said = false;
+  const u64 hash = x->resolved.n ? strategy_hash(&h->s) : 0;
+  for (u32 it = 0, i; x->resolved.n && hmap_next(&x->resolved_map, hash, &it, &i);)
     if (!strategy_compare(&x->resolved.v[i].of, &h->s)) {
       h->s = x->resolved.v[i].is;
       return true;
     }
   const strategy of = h->s;
   if (!policy_balance(w->pl, a, h, &h->s)) return false;
-  if (!strategy_compare(&of, &h->s)) return true;
-  hmap_add(w->a, &x->resolved_map, hash, x->resolved.n);
+  x->as_said = !strategy_compare(&of, &h->s);
+  if (x->as_said) return true;
+  hmap_add(w->a, &x->resolved_map, hash ? hash : strategy_hash(&of), x->resolved.n);
   *vec_push(w->a, &x->resolved) = (resolved){strategy_dup(w->a, &of), strategy_dup(w->a, &h->s)};
   return true;
 }
@@ -70,10 +73,13 @@ u32 search_block(const strategy *s, const plan *pn, const plan_segment *seg) {
   return m->ranks ? (m->ranks[at] - s->skip.n) / ranks : at / ranks;
 }
 
+bool search_as_said(const worker *w) { return w->plans->as_said; }
+
 plan *search_plan(const search *s, worker *w, arena *a, const search_point *p, u64 *hash) {
   hybrid_opts h = search_hybrid(s->o, p);
   h.no_order = true, h.files = &s->files;
   if (!w->plans) w->plans = ZNEWN(w->a, unordered, 1);
+  w->plans->as_said = false;
   h.k = w->k;
   if (!strategy_settle(w->c, NULL, 0, h.train, &h.s)) return NULL;
   if (!resolve(w, a, &h)) return NULL;
@@ -84,6 +90,6 @@ plan *search_plan(const search *s, worker *w, arena *a, const search_point *p, u
   if (pn && !plain && !policy_ordered(w->pl, a, pn, &h, &file)) return NULL; // before what is said of stages
   if (x && x->why) diag(w->c, x->id, (loc){0}, "%s", x->why);
   if (!pn || (x ? x->why != NULL : !policy_staged(w->pl, a, pn, &h, file))) return NULL;
-  if (hash) *hash = plan_hash_ordered(w->c, pn, x ? x->hash : plan_hash_unordered(w->c, pn));
+  if (hash) *hash = x ? x->hash : plan_hash_unordered(w->c, pn);
   return pn;
 }

@@ -34,20 +34,23 @@ static bool setup(search *s, worker *w) {
 static const char *reason(const worker *w) { return diag_count(w->c) ? diag_get(w->c, 0).message : ""; }
 
 // The reason moves to the caller's arena when all threads are done.
-void search_impossible(search_point *p, const worker *w) {
-  const char *why = reason(w);
+static void impossible(search_point *p, const char *why, u16 id) {
   char *own = base_malloc(strlen(why) + 1);
   p->state = SEARCH_IMPOSSIBLE;
-  p->why = strcpy(own, why);
-  p->why_id = (u16)(diag_count(w->c) ? diag_get(w->c, 0).id : 0);
+  p->why = strcpy(own, why), p->why_id = id;
+}
+
+void search_impossible(search_point *p, const worker *w) {
+  impossible(p, reason(w), (u16)(diag_count(w->c) ? diag_get(w->c, 0).id : 0));
 }
 
 static const char *reason_once(search *s, const char *why) {
+  if (s->reason && !strcmp(s->reason, why)) return s->reason; // neighbours often have the same
   const u64 h = hash_bytes(why, strlen(why), 0);
   for (u32 it = 0, i; hmap_next(&s->reason_map, h, &it, &i);)
-    if (!strcmp(s->reasons.v[i], why)) return s->reasons.v[i];
+    if (!strcmp(s->reasons.v[i], why)) return s->reason = s->reasons.v[i];
   hmap_add(s->a, &s->reason_map, h, s->reasons.n);
-  return *vec_push(s->a, &s->reasons) = arena_strdup(s->a, why);
+  return s->reason = *vec_push(s->a, &s->reasons) = arena_strdup(s->a, why);
 }
 
 static void keep_reason(search *s, search_point *p) {
@@ -58,9 +61,8 @@ static void keep_reason(search *s, search_point *p) {
 }
 
 search_point *search_find(const search *s, const strategy *x) {
-  for (u32 it = 0, i; hmap_next(&s->by_strategy, strategy_hash(x), &it, &i);)
-    if (!strategy_compare(&s->r->point[i].s, x)) return &s->r->point[i];
-  return NULL;
+  const u32 i = order_find(s->order, x);
+  return i < s->r->npoints ? &s->r->point[i] : NULL;
 }
 
 static void equals(search *s, search_point *p, const strategy *other, const char *cause) {
@@ -73,72 +75,110 @@ static void equals(search *s, search_point *p, const strategy *other, const char
 }
 
 // ---- screening: what is no plan of its own ----------------------------------------------------------------
-static void screen_job(void *arg, u32 i, int thread) {
-  search *s = arg;
-  worker *w = &s->w[thread];
-  search_point *p = &s->r->point[i];
-  if (p->state != SEARCH_OPEN || !setup(s, w)) return;
-  arena *a = arena_new();
-  const plan *pn = search_plan(s, w, a, p, &p->plan);
-  if (pn) {
-    p->bound_bytes = (i64)memory_bound(s->bounds.memory, w, s->o, a, &p->s, pn);
+// A point that was screened, and its plan.
+typedef struct {
+  const search_point *p; // NULL: none
+  plan *pn;              // NULL: impossible
+  u64 hash;              // plan_hash_unordered
+} screened;
+
+static void screen_point(search *s, worker *w, arena *a, search_point *p, screened *last) {
+  last->pn = search_plan(s, w, a, p, &last->hash);
+  last->p = search_as_said(w) ? p : NULL;
+  if (last->pn) {
+    p->plan = plan_hash_ordered(w->c, last->pn, last->hash);
+    p->bound_bytes = (i64)memory_bound(s->bounds.memory, w, s->o, a, &p->s, last->pn);
   } else {
     search_impossible(p, w);
   }
   diag_clear(w->c);
+}
+
+// Only the streams of its sends are others.
+static void screen_as(worker *w, search_point *p, screened *last) {
+  if (last->pn) {
+    policy_sends(w->pl, last->pn, &p->s);
+    p->plan = plan_hash_ordered(w->c, last->pn, last->hash), p->bound_bytes = last->p->bound_bytes;
+  } else {
+    impossible(p, last->p->why, last->p->why_id);
+  }
+}
+
+// Points that are neighbours have much in common.
+enum { SCREENED = 64 };
+static void screen_job(void *arg, u32 part, int thread) {
+  search *s = arg;
+  worker *w = &s->w[thread];
+  screened last = {0};
+  if (!setup(s, w)) return;
+  arena *a = arena_new();
+  const arena_mark_t mark = arena_mark(a);
+  for (u32 i = part * SCREENED; i < MIN(s->r->npoints, (part + 1) * SCREENED); i++) {
+    search_point *p = &s->r->point[i];
+    if (p->state != SEARCH_OPEN) continue;
+    if (last.p && strategy_same_but(&last.p->s, &p->s, CHOICES_OF_SENDS)) {
+      screen_as(w, p, &last);
+      continue;
+    }
+    arena_release(a, mark);
+    screen_point(s, w, a, p, &last);
+  }
   arena_free(a);
 }
 
-typedef struct {
-  u32 said, index; // rows that are not at their defaults; of the point
-} candidate;
-static int by_said(const void *x, const void *y) {
-  const candidate *a = x, *b = y;
-  if (a->said != b->said) return a->said < b->said ? -1 : 1;
-  return a->index < b->index ? -1 : a->index > b->index;
+// How many rows are not at their defaults.
+static u32 said_by(const strategy *s) {
+  const strategy *dflt = strategy_defaults();
+  u32 n = 0;
+  for (u32 k = 0; k < CHOICE_COUNT; k++) n += s->of[k].n != dflt->of[k].n || s->of[k].part;
+  return n;
 }
 
-// Open points, those that say the least first.
+typedef struct {
+  u64 plan;
+  u32 index; // of the point
+} candidate;
+
+// Open points, those that say the least first; of those, by index.
 static u32 candidates(const search *s, candidate *v) {
-  const strategy dflt = strategy_default();
-  u32 n = 0;
-  for (u32 i = 0; i < s->r->npoints; i++) {
-    const search_point *p = &s->r->point[i];
-    if (p->state != SEARCH_OPEN) continue;
-    v[n] = (candidate){0, i};
-    for (u32 k = 0; k < CHOICE_COUNT; k++) v[n].said += !choice_same(p->s.of[k], dflt.of[k]);
-    n++;
-  }
-  qsort(v, n, sizeof *v, by_said);
+  const search_result *r = s->r;
+  u32 n = 0, at[CHOICE_COUNT + 2] = {0};
+  u8 *said = NEWN(s->a, u8, r->npoints + 1);
+  for (u32 i = 0; i < r->npoints; i++)
+    if (r->point[i].state == SEARCH_OPEN) n++, at[(said[i] = (u8)said_by(&r->point[i].s)) + 1]++;
+  for (u32 k = 1; k < COUNT_OF(at); k++) at[k] += at[k - 1];
+  for (u32 i = 0; i < r->npoints; i++)
+    if (r->point[i].state == SEARCH_OPEN) v[at[said[i]]++] = (candidate){r->point[i].plan, i};
   return n;
 }
 
 // Of points with the same plan the one that says the least stays.
 static void find_equal(search *s) {
   hmap by_plan = {0};
-  candidate *v = NEWN(s->a, candidate, s->r->npoints);
-  u32 n = candidates(s, v);
+  candidate *v = NEWN(s->a, candidate, s->r->npoints + 1);
+  const u32 n = candidates(s, v);
+  const bool states = memory_has_states(s->bounds.memory);
   for (u32 i = 0; i < n; i++) {
     search_point *p = &s->r->point[v[i].index];
-    strategy less = p->s;
     u32 first = 0, it = 0;
-    if (hmap_next(&by_plan, p->plan, &it, &first)) {
+    if (hmap_next(&by_plan, v[i].plan, &it, &first)) {
       equals(s, p, &s->r->point[first].s, NULL);
       continue;
     }
-    hmap_add(s->a, &by_plan, p->plan, v[i].index);
+    hmap_add(s->a, &by_plan, v[i].plan, v[i].index);
+    if (states || p->s.zero.n != 1) continue;
+    strategy less = p->s;
     less.zero.n = 0;
-    if (p->s.zero.n == 1 && !memory_has_states(s->bounds.memory) && search_find(s, &less))
-      equals(s, p, &less, "the optimizer has no states");
+    if (search_find(s, &less)) equals(s, p, &less, "the optimizer has no states");
   }
 }
 
 static void screen(search *s, int threads) {
   search_result *r = s->r;
-  for (u32 i = 0; i < r->npoints; i++) hmap_add(s->a, &s->by_strategy, strategy_hash(&r->point[i].s), i);
+  s->order = order_make(s->a, r->npoints, r->point);
   bool *settled = NEWN(s->a, bool, r->npoints);
   for (u32 i = 0; i < r->npoints; i++) settled[i] = r->point[i].state != SEARCH_OPEN;
-  parallel_for(threads, r->npoints, screen_job, s);
+  parallel_for(threads, (u32)ceil_div(r->npoints, SCREENED), screen_job, s);
   for (u32 i = 0; i < r->npoints; i++)
     if (!settled[i]) keep_reason(s, &r->point[i]);
   find_equal(s);
@@ -167,7 +207,7 @@ static void measure_job(void *arg, u32 i, int thread) {
 static void bound_job(void *arg, u32 i, int thread) {
   search *s = arg;
   worker *w = &s->w[thread];
-  if (setup(s, w)) work_bound(s->works, s, w, s->wave[i]);
+  if (setup(s, w)) work_bound(s->works, s, w, &s->limits.v.v[s->limits.first + i]);
 }
 
 // ---- by their bounds --------------------------------------------------------------------------------------
@@ -192,26 +232,41 @@ static int by_shape(const void *x, const void *y) {
 // Points by their bounds, the least first: those that have only their first bound, sorted, and a heap of
 // those whose bound is of their work.
 typedef struct {
+  i64 bound_ps;
+  search_point *p;
+} queued;
+typedef struct {
   u32 at, n, nheap;
-  search_point **sorted, **heap;
+  search_point **sorted;
+  queued *heap;
 } queue;
 
+static bool sooner(queued a, queued b) {
+  return a.bound_ps != b.bound_ps ? a.bound_ps < b.bound_ps : a.p < b.p;
+}
+
 static void heap_put(queue *q, search_point *p) {
+  const queued x = {p->bound_ps, p};
   u32 i = q->nheap++;
-  for (; i && before(p, q->heap[(i - 1) / 2]); i = (i - 1) / 2) q->heap[i] = q->heap[(i - 1) / 2];
-  q->heap[i] = p;
+  for (; i && sooner(x, q->heap[(i - 1) / 2]); i = (i - 1) / 2) q->heap[i] = q->heap[(i - 1) / 2];
+  q->heap[i] = x;
 }
 
 static search_point *heap_take(queue *q) {
-  search_point *top = q->heap[0], *last = q->heap[--q->nheap];
+  const queued top = q->heap[0], last = q->heap[--q->nheap];
   u32 i = 0;
   for (u32 k; (k = 2 * i + 1) < q->nheap; i = k) {
-    if (k + 1 < q->nheap && before(q->heap[k + 1], q->heap[k])) k++;
-    if (!before(q->heap[k], last)) break;
+    if (k + 1 < q->nheap && sooner(q->heap[k + 1], q->heap[k])) k++;
+    if (!sooner(q->heap[k], last)) break;
     q->heap[i] = q->heap[k];
   }
   q->heap[i] = last;
-  return top;
+  return top.p;
+}
+
+// Is the next of those that have only their first bound the next of all?
+static bool first_is_next(const queue *q) {
+  return q->at < q->n && (!q->nheap || before(q->sorted[q->at], q->heap[0].p));
 }
 
 static void end_point(search *s, search_point *p) {
@@ -226,28 +281,54 @@ static void end_point(search *s, search_point *p) {
   equals(s, p, &less, arena_printf(s->a, "no other tensor is large enough to shard %u ways", p->s.dp.n));
 }
 
+// The number of the point's limit. A new one is to be worked out.
+static u32 limit_of(search *s, const search_point *p) {
+  limits *x = &s->limits;
+  const u64 key = work_key(s->works, p);
+  for (u32 it = 0, i; hmap_next(&x->map, key, &it, &i);)
+    if (work_alike(s->works, x->v.v[i].of, p)) return i;
+  hmap_add(s->a, &x->map, key, x->v.n);
+  *vec_push(s->a, &x->v) = (limit){.of = p};
+  return x->v.n - 1;
+}
+
+static u32 add_measured(search *s, u32 n, const search_point *p) {
+  work *v[WORKS_MOST];
+  for (u32 m = works_of(s->works, &p->s, v); m-- > 0;) {
+    u32 j = 0;
+    while (j < n && s->measured[j] != v[m]) j++;
+    if (j == n && !work_known(v[m])) s->measured[n++] = v[m];
+  }
+  return n;
+}
+
 // Better bounds for the next points that have only their first one.
 static void bound_more(search *s, queue *q, int threads) {
-  u32 n = 0, k = 0;
-  work *v[WORKS_MOST];
-  for (; k < BOUNDED && q->at < q->n && (!q->nheap || before(q->sorted[q->at], q->heap[0])); k++) {
+  u32 n = 0, k = 0, of[BOUNDED];
+  limits *x = &s->limits;
+  x->first = x->v.n;
+  for (; k < BOUNDED && first_is_next(q); k++) {
+    const u32 have = x->v.n;
     s->wave[k] = q->sorted[q->at++];
-    for (u32 m = works_of(s->works, &s->wave[k]->s, v); m-- > 0;) {
-      u32 j = 0;
-      while (j < n && s->measured[j] != v[m]) j++;
-      if (j == n && !work_known(v[m])) s->measured[n++] = v[m];
-    }
+    of[k] = limit_of(s, s->wave[k]);
+    if (of[k] == have) n = add_measured(s, n, s->wave[k]);
   }
   parallel_for(threads, n, measure_job, s);
-  parallel_for(threads, k, bound_job, s);
-  for (u32 i = 0; i < k; i++) heap_put(q, s->wave[i]);
+  parallel_for(threads, x->v.n - x->first, bound_job, s);
+  for (u32 i = 0; i < k; i++) {
+    search_point *p = s->wave[i];
+    const limit *l = &x->v.v[of[i]];
+    if (l->ps > (double)p->bound_ps)
+      p->bound_ps = (i64)l->ps, p->bound_fill_ps = (i64)l->fill_ps, p->bound_work = true;
+    heap_put(q, p);
+  }
 }
 
 // The next wave: points whose bounds are the least of all. Points that are too slow are consumed here.
 static u32 next_wave(search *s, queue *q, int threads) {
   u32 k = 0;
   while (k < WAVE && (q->nheap || q->at < q->n)) {
-    if (q->at < q->n && (!q->nheap || before(q->sorted[q->at], q->heap[0]))) {
+    if (first_is_next(q)) {
       if (k) break; // bound_more reuses the wave
       if (q->sorted[q->at]->bound_ps > kept_last(&s->kept))
         q->sorted[q->at++]->state = SEARCH_BOUND_TIME;
@@ -288,7 +369,7 @@ static bool run_waves(search *s, search_point **all, u32 n, int threads) {
   progress_begin(&bar, "searching", n);
   s->wave = NEWN(s->a, search_point *, MAX(WAVE, BOUNDED));
   s->measured = NEWN(s->a, work *, BOUNDED * WORKS_MOST);
-  queue q = {.n = n, .sorted = all, .heap = NEWN(s->a, search_point *, n + 1)};
+  queue q = {.n = n, .sorted = all, .heap = NEWN(s->a, queued, n + 1)};
   for (u32 k; ok && (k = next_wave(s, &q, threads));) {
     s->nwave = k;
     qsort(s->wave, k, sizeof *s->wave, by_shape);
@@ -313,7 +394,7 @@ static void run_bounded(search *s, search_point **all, u32 n, int threads) {
     p->time_ps = p->alone_ps = p->peak_bytes = 0;
     p->bound_ps = p->bound_fill_ps = 0; // whichever bound it was, none is used
   }
-  s->kept = kept_new(s->a, s->o, n);
+  s->kept = kept_new(s->a, s->o, n), s->limits = (limits){0};
   const bool all_run = run_waves(s, all, n, threads);
   assert(all_run); // nothing is faster than no time
   (void)all_run;
@@ -351,7 +432,7 @@ static u32 deal(search *s, search_point **all) {
     else
       all[n++] = p;
   }
-  r->screened = fingerprint(r);
+  if (o->parts) r->screened = fingerprint(r);
   qsort(all, n, sizeof *all, o->no_bounds ? by_shape : by_bound);
   for (u32 i = 0; i < n; i++)
     if (is_ours(o, i)) all[k++] = all[i];
@@ -392,7 +473,7 @@ static void run(search *s, int threads) {
   r->dealt = deal(s, all);
   s->kept = kept_new(s->a, s->o, r->dealt);
   (s->o->no_bounds ? run_all : run_bounded)(s, all, r->dealt, threads);
-  outcome_settle(s->a, s->o, r);
+  outcome_settle(s->a, s->o, r, s->order);
   r->one_device_ps = one_device(s);
   confirm(s);
 }

@@ -5,7 +5,7 @@
 // whatever was said of the row.
 #include "search/internal.h"
 
-enum { POINTS_MOST = 1 << 20, MICRO_MOST = 128 };
+enum { POINTS_MOST = 1 << 21, MICRO_MOST = 128 };
 
 typedef struct {
   ctx *c;
@@ -18,39 +18,30 @@ typedef struct {
   bool counting;     // how many there are, for one array of all
   u32 count;
   VEC(search_point) v;
-  const char *why;        // the latest reason
-  u64 used[CHOICE_COUNT]; // which values that were said are in a point
+  const char *why;          // the latest reason
+  u64 used[CHOICE_COUNT];   // which values that were said are in a point
+  bool fixed[CHOICE_COUNT]; // rows that have their default in every point
   bool full;
 } points;
 
 static bool pow2(u32 x) { return (x & (x - 1)) == 0; }
 
 // ---- one point ----------------------------------------------------------------------------------------
-static void note_used(points *sp, const strategy *s) {
-  for (u32 i = 0; i < CHOICE_COUNT; i++) {
-    const choice_set *x = &sp->o->space.of[i];
-    for (u32 k = 0; k < x->n; k++)
-      if (choice_same(x->v[k], s->of[i])) sp->used[i] |= (u64)1 << k;
-  }
-}
-
 static void add_point(points *sp, const strategy *s) {
   if (sp->counting) {
     if (sp->count == POINTS_MOST) sp->full = true;
     sp->count += !sp->full;
     return;
   }
-  search_point p = {.s = *s};
+  search_point *p = vec_push(sp->a, &sp->v);
+  *p = (search_point){.s = *s};
   const u32 before = diag_count(sp->c);
-  note_used(sp, s);
-  if (!strategy_settle(sp->c, &sp->o->space, sp->o->batch, sp->o->train, &p.s)) {
-    p.state = SEARCH_IMPOSSIBLE;
-    const char *why = diag_get(sp->c, before).message; // often that of the point before
-    if (!sp->why || strcmp(sp->why, why)) sp->why = arena_strdup(sp->a, why);
-    p.why = sp->why;
-    diag_truncate(sp->c, before);
-  }
-  *vec_push(sp->a, &sp->v) = p;
+  if (strategy_settle(sp->c, &sp->o->space, sp->o->batch, sp->o->train, &p->s)) return;
+  p->state = SEARCH_IMPOSSIBLE;
+  const char *why = diag_get(sp->c, before).message; // often that of the point before
+  if (!sp->why || strcmp(sp->why, why)) sp->why = arena_strdup(sp->a, why);
+  p->why = sp->why;
+  diag_truncate(sp->c, before);
 }
 
 // ---- every value of a row -----------------------------------------------------------------------------
@@ -192,6 +183,7 @@ static bool says_default(const choice_set *x, choice_id id) {
 }
 
 static void next(points *sp, u32 row, strategy *s) {
+  while (row < CHOICE_COUNT && sp->fixed[row]) row++;
   const choice_id id = (choice_id)row;
   if (row == CHOICE_COUNT) {
     add_point(sp, s);
@@ -219,8 +211,19 @@ static void next(points *sp, u32 row, strategy *s) {
   }
   for (u32 k = 0; k < x->n; k++) {
     if (choice_is_degree(id) && !degree_fits(sp, id, s, x->v[k].n)) continue;
+    const u32 have = sp->count + sp->v.n;
     s->of[row] = x->v[k];
     next(sp, row + 1, s);
+    if (sp->count + sp->v.n > have) sp->used[row] |= (u64)1 << k;
+  }
+}
+
+// Rows that a walk need not look at: nothing was said of them, and nothing is tried.
+static void fix_rows(points *sp) {
+  for (u32 i = 0; i < CHOICE_COUNT; i++) {
+    const choice_id id = (choice_id)i;
+    const bool tried = sp->mixed && !choice_same(choice_of_mixed(id), choice_default(id));
+    sp->fixed[i] = !sp->o->space.of[i].said && !choice_is_degree(id) && !searched(sp, id) && !tried;
   }
 }
 
@@ -307,7 +310,12 @@ static void all_windows(points *sp, const machine *m, u32 ranks) {
     const rank_window *x = &window[w];
     strategy s = strategy_default();
     sp->ranks = x->n, sp->mixed = !machine_one_kind(m, x->first, x->n), s.skip.n = x->first;
+    fix_rows(sp);
+    const u32 have = sp->count + sp->v.n;
     next(sp, 0, &s);
+    const choice_set *skip = &sp->o->space.of[CHOICE_skip];
+    for (u32 k = 0; k < skip->n && sp->count + sp->v.n > have; k++)
+      if (choice_same(skip->v[k], s.skip)) sp->used[CHOICE_skip] |= (u64)1 << k;
   }
   sp->ranks = n == 1 ? window[0].n : ranks;
 }

@@ -13,8 +13,8 @@
 //   something else (weights gathered or cast); and what leaves waits for all calls but the last. Of these two
 //   products alone are counted where stages pass a microbatch on, and where the first forward of a place begins.
 // - What crosses the border of a stage may be summed and gathered in another way than inside one. So of
-// several stages the
-//   communication of the first and the last call that communicate is not counted, nor that outside of calls.
+// several stages the communication of the first and the last call that communicate is not counted but for what lies
+// between products of the call, nor that outside of calls.
 // - Groups of ranks lie alike only if all nodes do and group and node divide one another. Else no
 // communication is counted
 //   (lies_alike).
@@ -42,6 +42,7 @@ struct work {
   bool split; // backwards in two parts
   bool tried, known;
   double *compute[2], *comm[2]; // ps of instructions of main before number i, forward and backward
+  double *inner[2];             // ... of comm, between products of one call
   double *products;             // ... of compute[1], products
 };
 struct works {
@@ -112,7 +113,8 @@ static work *work_of(works *x, const strategy *of, u32 kind, bool split, bool ad
   work *v = ZNEWN(x->a, work, 1);
   v->of = *of, v->kind = kind, v->split = split;
   for (u32 k = 0; k < 2; k++)
-    v->compute[k] = ZNEWN(x->a, double, x->nbody + 1), v->comm[k] = ZNEWN(x->a, double, x->nbody + 1);
+    v->compute[k] = ZNEWN(x->a, double, x->nbody + 1), v->comm[k] = ZNEWN(x->a, double, x->nbody + 1),
+    v->inner[k] = ZNEWN(x->a, double, x->nbody + 1);
   v->products = ZNEWN(x->a, double, x->nbody + 1);
   hmap_add(x->a, &x->map, h, x->v.n);
   return *vec_push(x->a, &x->v) = v;
@@ -168,10 +170,13 @@ static u32 find_mixed(works *x, const strategy *s, const strategy *of, bool spli
   return n;
 }
 
+static bool splits_in_row(const strategy *s) {
+  return !s->schedule.path && sched_row_of(s->schedule.n)->split;
+}
+
 static u32 find_works(works *x, const strategy *s, bool add, work *v[WORKS_MOST]) {
   const search_opts *o = x->s->o;
-  const bool split =
-      o->train && !s->schedule.path && sched_row_find(choice_word(CHOICE_schedule, s->schedule.n))->split;
+  const bool split = o->train && splits_in_row(s);
   const u64 all = (u64)s->dp.n * s->mb.n;
   if (x->off || s->schedule.path || s->tp_stages.nparts || all > CHOICE_MOST) return 0;
   strategy of = one_stage(s, 1, (u32)all, 0);
@@ -223,6 +228,7 @@ void work_measure(works *x, worker *w, work *v) {
     for (u32 k = 0; k < 2; k++) {
       v->compute[k][i + 1] = v->compute[k][i] + busy[i].compute[k];
       v->comm[k][i + 1] = v->comm[k][i] + busy[i].comm[k];
+      v->inner[k][i + 1] = v->inner[k][i] + busy[i].inner[k];
     }
   for (u32 i = 0; v->known && i < x->nbody; i++) v->products[i + 1] = v->products[i] + busy[i].products;
   diag_truncate(w->c, before);
@@ -241,10 +247,14 @@ typedef struct {
 } measure;
 
 // ps of instructions [from, to) in the first so many passes: forward, backward.
-static double comm_of(const work *v, u32 passes, u32 from, u32 to) {
+static double sum_of(double *const *of, u32 passes, u32 from, u32 to) {
   double t = 0;
-  for (u32 k = 0; k < passes; k++) t += v->comm[k][to] - v->comm[k][from];
+  for (u32 k = 0; k < passes; k++) t += of[k][to] - of[k][from];
   return t;
+}
+
+static double comm_of(const work *v, u32 passes, u32 from, u32 to) {
+  return sum_of(v->comm, passes, from, to);
 }
 
 static double compute_of(const measure *m, const work *v, u32 passes, u32 from, u32 to) {
@@ -269,7 +279,8 @@ static double at_borders(const measure *m, u32 from, u32 to) {
   for (u32 i = from; i < to; i++) {
     const double comm = comm_of(m->v[0], passes, i, i + 1);
     if (!m->x->call[i] || comm <= 0) continue;
-    if (!first) sum -= comm, last = comm;
+    const double inner = MIN(sum_of(m->v[0]->inner, passes, i, i + 1), comm);
+    sum -= first ? inner : comm, last = first ? 0 : comm - inner;
     first = false;
   }
   return sum + last;
@@ -403,7 +414,8 @@ static void bound_blocks(const measure *m, const search *s, worker *w, arena *tm
   }
 }
 
-static void work_bound_mixed(measure *m, const search *s, worker *w, search_point *p) {
+static void work_bound_mixed(measure *m, const search *s, worker *w, limit *of) {
+  const search_point *p = of->of;
   arena *tmp = arena_new();
   const plan *pn = m->n ? search_plan(s, w, tmp, p, NULL) : NULL;
   double most = 0, fill = 0;
@@ -411,17 +423,27 @@ static void work_bound_mixed(measure *m, const search *s, worker *w, search_poin
   m->several = pn && pn->nsegments > 1;
   m->tensor = pn && m->x->even && m->x->even % p->s.tp.n == 0 && !pn->axes[1].shares && !pn->axes[2].shares;
   if (pn) bound_blocks(m, s, w, tmp, pn, &most, &fill);
-  most *= 0.999999, fill *= 0.999999;
-  if (most > (double)p->bound_ps) p->bound_ps = (i64)most, p->bound_fill_ps = (i64)fill, p->bound_work = true;
+  of->ps = most * 0.999999, of->fill_ps = fill * 0.999999;
   diag_clear(w->c);
   arena_free(tmp);
 }
 
-void work_bound(works *x, const search *s, worker *w, search_point *p) {
+// Of devices of several kinds `auto` may have asked for the order.
+bool work_alike(const works *x, const search_point *p, const search_point *q) {
+  return p == q || (!x->mixed && splits_in_row(&p->s) == splits_in_row(&q->s) &&
+                    strategy_same_but(&p->s, &q->s, CHOICES_OF_LINE));
+}
+
+u64 work_key(const works *x, const search_point *p) {
+  return x->mixed ? p->plan : hash_u64(strategy_hash_but(&p->s, CHOICES_OF_LINE), splits_in_row(&p->s));
+}
+
+void work_bound(works *x, const search *s, worker *w, limit *of) {
+  const search_point *p = of->of;
   measure m = {.x = x, .s = &p->s, .splits = bound_splits(&s->bounds, &p->s)};
   m.n = find_works(x, &p->s, false, m.v);
   if (x->mixed) {
-    work_bound_mixed(&m, s, w, p);
+    work_bound_mixed(&m, s, w, of);
     return;
   }
   for (u32 k = 0; k < m.n; k++)
@@ -455,8 +477,7 @@ void work_bound(works *x, const search *s, worker *w, search_point *p) {
     synced[q] = j < q ? synced[j] : sync_ps(w, tmp, p->s.skip.n + q * dp * tp, dp, tp, bytes[q]);
     if (t + synced[q] > most) most = t + synced[q], fill = 0;
   }
-  most *= 0.999999, fill *= 0.999999;
-  if (most > (double)p->bound_ps) p->bound_ps = (i64)most, p->bound_fill_ps = (i64)fill, p->bound_work = true;
+  of->ps = most * 0.999999, of->fill_ps = fill * 0.999999;
   diag_clear(w->c);
   arena_free(tmp);
 }

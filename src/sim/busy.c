@@ -4,13 +4,13 @@
 
 typedef struct {
   const sim_graph *of;
-  const double *ps; // by clock
-} known_products;
+  double *products, *inner; // ps by clock
+} known_parts;
 typedef struct {
   const sim *s;
   sim_busy *out;
   bool backward;
-  VEC(known_products) products;
+  VEC(known_parts *) parts;
 } counting;
 
 // Ranks of the class that a clock of the event graph is of; 0: it is not a compute stream.
@@ -20,32 +20,73 @@ static u32 ranks_of_clock(const counting *x, const sim_graph *c, u32 slot) {
   return 0;
 }
 
-// By clock, the ps of products; kept, for most calls are of few event graphs.
-static const double *products_of(counting *x, const sim_graph *c) {
-  for (u32 k = 0; k < x->products.n; k++)
-    if (x->products.v[k].of == c) return x->products.v[k].ps;
+static bool has_products(const prog *p, func f) {
+  const func_info *fi = func_get(p, f);
+  for (u32 i = 0; i < fi->body.n; i++) {
+    const instr *in = &fi->body.v[i];
+    if (in->op == OP_call ? has_products(p, in->callee) : op_row_of(in->op)->flags & OPF_GEMM) return true;
+  }
+  return false;
+}
+
+// By number of the instruction from 1: does it read what a product has made, and does a product need it?
+static const bool *between_products(const counting *x, func f) {
+  const prog *p = x->s->p;
+  const func_info *fi = func_get(p, f);
+  bool *product = ZNEWN(x->s->tmp, bool, fi->body.n + 1), *both = ZNEWN(x->s->tmp, bool, fi->body.n + 1);
+  bool *made = ZNEWN(x->s->tmp, bool, fi->values.n + 1), *needed = ZNEWN(x->s->tmp, bool, fi->values.n + 1);
+  for (u32 i = 0; i < fi->body.n; i++) {
+    const instr *in = &fi->body.v[i];
+    product[i] = in->op == OP_call ? has_products(p, in->callee) : op_row_of(in->op)->flags & OPF_GEMM;
+    for (u32 k = 0; k < instr_nopd(fi, in); k++) both[i + 1] |= made[opd_of(fi, in, k)];
+    for (u32 k = 0; k < in->nres; k++) made[in->res + k] = product[i] || both[i + 1];
+  }
+  for (u32 i = fi->body.n; i-- > 0;) {
+    const instr *in = &fi->body.v[i];
+    bool after = false;
+    for (u32 k = 0; k < in->nres; k++) after |= needed[in->res + k];
+    for (u32 k = 0; k < instr_nopd(fi, in); k++) needed[opd_of(fi, in, k)] |= after || product[i];
+    both[i + 1] &= after;
+  }
+  return both;
+}
+
+// Kept, for most calls are of few event graphs.
+static const known_parts *parts_of(counting *x, const sim_graph *c) {
+  for (u32 k = 0; k < x->parts.n; k++)
+    if (x->parts.v[k]->of == c) return x->parts.v[k];
+  arena *a = x->s->tmp;
   const func_info *f = func_get(x->s->p, (func){c->tag});
-  double *by_slot = ZNEWN(x->s->tmp, double, c->nslot + 1), *ps = ZNEWN(x->s->tmp, double, c->nclock + 1);
+  const bool *both = between_products(x, (func){c->tag});
+  double *products = ZNEWN(a, double, c->nslot + 1), *inner = ZNEWN(a, double, c->nslot + 1); // by slot
+  known_parts *own = NEW(a, known_parts);
+  *own = (known_parts){c, ZNEWN(a, double, c->nclock + 1), ZNEWN(a, double, c->nclock + 1)};
   for (u32 node = 0; node < c->n; node++) {
     const u32 what = c->what[node];
     const sim_site *site = c->dur[node] < 0 ? &c->site[~c->dur[node]] : NULL;
-    const double *sub = site ? products_of(x, site->sub) : NULL;
-    for (u32 k = 0; site && k < site->sub->nclock; k++) by_slot[site->clock[k]] += sub[k];
-    if (site || !what || !(op_row_of(f->body.v[what - 1].op)->flags & OPF_GEMM)) continue;
-    for (u32 k = c->occ[node]; k < c->in[node]; k++) by_slot[c->ref[k]] += (double)c->dur[node];
+    const known_parts *sub = site ? parts_of(x, site->sub) : NULL;
+    for (u32 k = 0; site && k < site->sub->nclock; k++) {
+      products[site->clock[k]] += sub->products[k];
+      inner[site->clock[k]] += both[what] ? (double)site->sub->comm[k] : sub->inner[k];
+    }
+    if (site || !what) continue;
+    const u32 flags = op_row_of(f->body.v[what - 1].op)->flags;
+    double *to = flags & OPF_GEMM ? products : flags & OPF_COMM && both[what] ? inner : NULL;
+    for (u32 k = c->occ[node]; to && k < c->in[node]; k++) to[c->ref[k]] += (double)c->dur[node];
   }
-  for (u32 k = 0; k < c->nclock; k++) ps[k] = by_slot[c->port_in[k]];
-  *vec_push(x->s->tmp, &x->products) = (known_products){c, ps};
-  return ps;
+  for (u32 k = 0; k < c->nclock; k++)
+    own->products[k] = products[c->port_in[k]], own->inner[k] = inner[c->port_in[k]];
+  return *vec_push(a, &x->parts) = own;
 }
 
 static void count_call(counting *x, const sim_graph *c, const sim_site *site, sim_busy *to) {
-  const double *products = x->backward ? products_of(x, site->sub) : NULL;
+  const known_parts *parts = parts_of(x, site->sub);
   for (u32 k = 0; k < site->sub->nclock; k++) {
     const double ranks = ranks_of_clock(x, c, site->clock[k]);
     to->compute[x->backward] += ranks * (double)(site->sub->busy[k] - site->sub->comm[k]);
     to->comm[x->backward] += ranks * (double)site->sub->comm[k];
-    if (products) to->products += ranks * products[k];
+    to->inner[x->backward] += ranks * parts->inner[k];
+    if (x->backward) to->products += ranks * parts->products[k];
   }
 }
 
@@ -82,7 +123,7 @@ bool sim_busy_of(ctx *c, const prog *probe, cost_model *k, const sim_pipeline *p
   }
   const double ranks = group_get(probe->sp, pl->group[0])->nranks;
   for (u32 o = 0; o <= probe->norigins; o++) {
-    for (u32 d = 0; d < 2; d++) out[o].compute[d] /= ranks, out[o].comm[d] /= ranks;
+    for (u32 d = 0; d < 2; d++) out[o].compute[d] /= ranks, out[o].comm[d] /= ranks, out[o].inner[d] /= ranks;
     out[o].products /= ranks;
   }
   arena_free(s.tmp);

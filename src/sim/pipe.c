@@ -267,6 +267,39 @@ static void add_after(pipe *p) {
   }
 }
 
+// Of the sends on the compute stream, which every rank of either end is in as long as they last.
+static void add_sends_of(i64 *busy, const sim_stages *st, u32 link, bool back) {
+  const sim_pipeline *pl = &st->pl;
+  const sim_link *l = &pl->link[link];
+  const stage_send *x = &st->send[back][back ? l->like_to : l->like_from];
+  if (l->strm[back] || (back && !l->back)) return;
+  for (u32 k = 0; k < x->n; k++)
+    for (u32 c = 0; c < st->nclass; c++) {
+      if (x->v[k].from >> c & 1) busy[pl->place[back ? l->to : l->from] * st->nclass + c] += x->v[k].dur;
+      if (x->v[k].to >> c & 1) busy[pl->place[back ? l->from : l->to] * st->nclass + c] += x->v[k].dur;
+    }
+}
+
+i64 sim_stages_busiest(const sim_stages *st, arena *tmp) {
+  const sim_pipeline *pl = &st->pl;
+  const u32 C = st->nclass;
+  arena_mark_t mark = arena_mark(tmp);
+  i64 *busy = ZNEWN(tmp, i64, pl->nplaces * C), most = 0; // of one microbatch
+  for (u32 k = 0; k < TASK_KINDS; k++)
+    for (u32 i = 0; i < pl->nstages; i++) {
+      const stage_task *t = &st->task[k][pl->like[i]];
+      for (u32 c = 0; t->a && c < C; c++) busy[pl->place[i] * C + c] += t->busy[c];
+    }
+  for (u32 k = 0; k < 2 * pl->nlinks; k++) add_sends_of(busy, st, k / 2, k & 1);
+  for (u32 k = 0; k < pl->nplaces * C; k++) busy[k] *= pl->nmicro;
+  for (u32 i = 0; i < pl->nstages; i++)
+    for (u32 c = 0; c < C; c++) busy[pl->place[i] * C + c] += st->before[pl->like[i]].busy[c];
+  for (u32 q = 0; q < pl->nplaces; q++)
+    for (u32 c = 0; c < C; c++) most = MAX(most, busy[q * C + c] + st->tail[st->rep_no[q]].busy[c]);
+  arena_release(tmp, mark);
+  return most;
+}
+
 // ---- steps --------------------------------------------------------------------------------------------------
 static void run_before(pipe *p) {
   const u32 C = p->C;

@@ -350,6 +350,7 @@ const sim_stages *sim_stages_of(ctx *c, arena *a, const prog *probe, cost_model 
 // False and a diagnostic: a price is missing.
 typedef struct {
   double compute[2], comm[2]; // ps on the compute stream: of forwards, of backwards
+  double inner[2];            // ... of comm, what lies between products of one call
   double products;            // ... of compute[1], products
 } sim_busy;
 bool sim_busy_of(ctx *c, const prog *probe, cost_model *k, const sim_pipeline *pl, sim_busy *out);
@@ -357,6 +358,8 @@ bool sim_busy_of(ctx *c, const prog *probe, cost_model *k, const sim_pipeline *p
 // or, if n is 0, on the compute stream. st: with sends on streams. after: where what comes after all tasks
 // sends is on a stream as well. NULL: what st says is not enough to tell. In `a`, and with parts of st.
 const sim_stages *sim_stages_sending(arena *a, const sim_stages *st, u32 n, u8 *const strm[2], bool after);
+// How long the busiest rank works in a step, whatever the order of tasks: what no line of these stages beats.
+i64 sim_stages_busiest(const sim_stages *st, arena *tmp);
 // A line of n steps, in which every task comes after what it needs, compiled for stages of that form: places,
 // stages, links and whether these have streams, microbatches, what a stage's I leaves for its W. In `a`.
 typedef struct sim_line sim_line;

@@ -132,7 +132,7 @@ TEST(parts_are_the_whole) {
 // ---- files that are not as they were written ------------------------------------------------------------
 static const char *part_text(heddle_session *s) {
   const small x = {"mlp-xs:layers=3", "1x2 v100", "mb=1,3 zero=*", 8, 0, 9000000, true};
-  heddle_search_options o = options(s, &x, 2, 1);
+  heddle_search_options o = options(s, &x, 5, 1);
   o.part = 1, o.parts = 1;
   return heddle_search_part(heddle_search_run(load(s, &x), heddle_machine_load(s, x.machine), &o));
 }

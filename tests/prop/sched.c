@@ -416,6 +416,33 @@ static void check_every_task_once(arena *a, const sched *s) {
 }
 
 // A schedule of a random row, every task once, merges in the order of the clock.
+static bool told_same(const sched_seq *x, const sched_seq *y) {
+  for (u32 i = 0; i < x->n; i++)
+    if (x->v[i].stage != y->v[i].stage || x->v[i].kind != y->v[i].kind || x->v[i].mb != y->v[i].mb)
+      return false;
+  return x->n == y->n;
+}
+
+// The key alone is that of the schedule, with its sequences told in order.
+typedef struct {
+  const sched *of;
+  u32 places;
+  bool same;
+} told;
+static void tell(void *arg, const sched_seq *seq) {
+  told *x = arg;
+  x->same &= x->of && x->places < x->of->nplaces && told_same(seq, &x->of->seq[x->places]);
+  x->places++;
+}
+static void check_key_alone(const char *name, const sched_shape *shape, const sched *s) {
+  ctx *c = ctx_new();
+  told x = {s, 0, true};
+  const u64 key = sched_make_key(c, name, shape, (loc){0}, tell, &x);
+  CHECK(key == (s ? s->key : 0) && x.same && x.places == (s ? s->nplaces : 0));
+  CHECK_EQ_I64(diag_errors(c), !s);
+  ctx_free(c);
+}
+
 TEST(sched_rows_at_random) {
   u32 nrows = 0, bounded = 0, refused = 0;
   while (sched_row_of(nrows)) nrows++;
@@ -432,8 +459,13 @@ TEST(sched_rows_at_random) {
     const sched *s = sched_make(c, a, r->name, &shape, (loc){0});
     refused += !s;
     CHECK_EQ_I64(diag_errors(c), !s);
+    check_key_alone(r->name, &shape, s);
     if (s) {
       CHECK_MSG(sched_check(c, s, (loc){0}, NULL), "%s", diag_render(c, a));
+      const sched *on = sched_make_on(c, a, r->name, &shape, (loc){0}, s->nedges, s->edge);
+      CHECK_MSG(on && sched_check(c, on, (loc){0}, NULL), "%s", diag_render(c, a));
+      for (u32 p = 0; on && p < s->nplaces; p++)
+        CHECK(on->seq[p].n == s->seq[p].n && told_same(&on->seq[p], &s->seq[p]));
       CHECK(s->nstages == shape.places * shape.chunks && s->nplaces == shape.places &&
             s->nmicro == shape.micro);
       check_every_task_once(a, s);

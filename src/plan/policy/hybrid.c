@@ -313,12 +313,16 @@ plan *policy_unordered(planner *pl, arena *a, const hybrid_opts *o) {
   return policy_recompute(pl, a, pn, s->recompute) ? pn : NULL;
 }
 
+void policy_sends(planner *pl, plan *pn, const strategy *s) {
+  static const u8 channels[] = {4, 2, 1};
+  const bool overlaps = s->overlap.n && s->pp.n > 1;
+  pn->send_stream = overlaps ? sym_of(planner_source(pl)->c, "pp") : (sym){0};
+  pn->send_channels = overlaps ? channels[s->channels.n] : 0;
+}
+
 bool policy_ordered(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const sched **file) {
   const strategy *s = &o->s;
-  if (s->overlap.n && s->pp.n > 1) {
-    static const u8 channels[] = {4, 2, 1};
-    pn->send_stream = sym_of(planner_source(pl)->c, "pp"), pn->send_channels = channels[s->channels.n];
-  }
+  policy_sends(pl, pn, s);
   const loc at = said_at(o, s->v.n > 1 && !s->schedule.path ? CHOICE_v : CHOICE_schedule);
   return policy_schedule(pl, a, pn, s, o, at, file);
 }

@@ -240,10 +240,10 @@ step          training
 
 winner       dp=4 tp=1 pp=1 mb=2 skip=4
              computes 99.7 % of the time, communicates 0.3 %, idles 0.0 %; MFU 75.7 %; needs 42.7 GiB on the fullest device
-certificate  2511 plans: 1 fit, 39 too large, 781 too slow, 682 impossible, 1008 equal to another;
-             1 simulated, 39 ruled out by bounds on memory, 781 on time
+certificate  2511 plans: 1 fit, 39 too large, 784 too slow, 679 impossible, 1008 equal to another;
+             1 simulated, 39 ruled out by bounds on memory, 784 on time
              other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
-impossible   373 such as dp=1 tp=1 pp=8 mb=8:
+impossible   370 such as dp=1 tp=1 pp=8 mb=8:
              send over 2 ranks: the machine has no link between its nodes
              128 such as dp=2 tp=4 pp=1 zero=2:
              reduce_scatter over 2 ranks: the machine has no link between its nodes

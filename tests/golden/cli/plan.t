@@ -18,8 +18,8 @@ winner       dp=4 tp=1 pp=1 zero=2
              computes 93.6 % of the time, communicates 6.4 %, idles 0.0 %; MFU 66.1 %; needs 18.0 MiB of 3.60 GiB
 next         dp=4 tp=1 pp=1 zero=3
              1.01x the time, limited by computation
-certificate  447 plans: 8 fit, 0 too large, 232 too slow, 0 impossible, 207 equal to another;
-             8 simulated, 0 ruled out by bounds on memory, 232 on time
+certificate  447 plans: 5 fit, 0 too large, 235 too slow, 0 impossible, 207 equal to another;
+             5 simulated, 0 ruled out by bounds on memory, 235 on time
              other values of some choices are not in it; --strategy 'v=* schedule=* sp=* layers=*' has them
 $ cat best.plan
 # heddle plan mlp-xs --batch 1024 --train --machine laptop --top 5 -o best.plan
@@ -248,9 +248,8 @@ winner       dp=2 tp=4 pp=1
              computes 76.3 % of the time, communicates 23.7 %, idles 0.0 %; MFU 12.7 %; needs 268 MiB of 28.8 GiB
 next         dp=2 tp=4 pp=1 recompute=selective
              1.02x the time, limited by communication
-dp alone     1.32x the time, limited by communication
-certificate  300 plans: 100 fit, 0 too large, 170 too slow, 30 impossible, 0 equal to another;
-             100 simulated, 0 ruled out by bounds on memory, 170 on time
+certificate  300 plans: 30 fit, 0 too large, 240 too slow, 30 impossible, 0 equal to another;
+             30 simulated, 0 ruled out by bounds on memory, 240 on time
              other values of some choices are not in it; --strategy 'v=* schedule=* sp=* layers=*' has them
 impossible   15 such as dp=1 tp=1 pp=8:
              8 pipeline stages, but the model has only 5 blocks and matmuls
@@ -263,7 +262,7 @@ asked    dp=1 tp=2 pp=4 mb=4
          the best of 15 plans with tp=2 pp=4
 time     1.68x the winner's
 costs    idle +5.406 ms, elementwise +571.8 us
-ranked   54 of 100 that were simulated and fit
+bound    ruled out by its lower bound, 7.342 ms: 7.342 ms of work on the busiest place
 
 time on a rank                winner     asked  difference  of the step
 matmul                      1.503 ms  1.497 ms   -5.601 us       -0.1 %

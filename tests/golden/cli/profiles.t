@@ -66,9 +66,8 @@ winner       dp=4 tp=1 pp=1 zero=3
              computes 94.9 % of the time, communicates 5.1 %, idles 0.0 %; MFU 36.8 %; needs 3.41 GiB of 28.8 GiB
 next         dp=4 tp=1 pp=1
              1.00x the time, limited by computation
-pp alone     1.33x the time, limited by bubble
-certificate  132 plans: 21 fit, 0 too large, 75 too slow, 12 impossible, 24 equal to another;
-             21 simulated, 0 ruled out by bounds on memory, 75 on time
+certificate  132 plans: 6 fit, 0 too large, 90 too slow, 12 impossible, 24 equal to another;
+             6 simulated, 0 ruled out by bounds on memory, 90 on time
              other values of some choices are not in it; --strategy 'v=* schedule=* sp=* layers=*' has them
 impossible   12 such as dp=1 tp=4 pp=1:
              examples/profiles/gpt2.csv has no times of layer 'first' on 4 v100 together
