@@ -260,27 +260,6 @@ static bool divides(work *w, const graph *g) {
   return false;
 }
 
-// A parameter lives on one mesh.
-static bool shares_no_parameter(work *w) {
-  const func_info *m = main_of(w);
-  u32 *user = ZNEWN(w->a, u32, m->nparams + 1);
-  for (u32 i = 0; !w->same && i < w->n; i++)
-    for (u32 k = 0; k < instr_nopd(m, &m->body.v[i]); k++) {
-      const value v = opd_of(m, &m->body.v[i], k);
-      if (v > m->nparams) continue;
-      if (!user[v]) user[v] = w->of[i];
-      if (user[v] == w->of[i]) continue;
-      const annotation_scope *s = w->graph[user[v] - 1].scope, *t = w->graph[w->of[i] - 1].scope;
-      diag(w->c, E_ANNOTATE, t->at, "`%s` and `%s` both read %s: that needs task graphs of one kind and size",
-           s->name, t->name, sym_str(w->c, val(m, v)->name));
-      diag_note(w->c, s->at, "the other task graph");
-      if (m->body.v[i].where.i) diag_note(w->c, m->body.v[i].where, "here in the model");
-      diag_hint(w->c, "put both into one scope, or give them the same strategy");
-      return false;
-    }
-  return true;
-}
-
 // ---- splits ---------------------------------------------------------------------------------------------
 // The batch over microbatches, replicas of the model, and in every task graph that is replicated over its
 // devices.
@@ -681,7 +660,7 @@ static void store(work *w) {
 
 // The rest, with the shares that there are.
 static bool compile(work *w) {
-  if (!make_meshes(w) || !shares_no_parameter(w) || !split_batch(w) || !split_graphs(w)) return false;
+  if (!make_meshes(w) || !split_batch(w) || !split_graphs(w)) return false;
   for (u32 k = 0; k < w->x->nscopes; k++)
     if (w->inner[k] && !split_inside(w, &w->x->scope[k], w->inner[k])) return false;
   make_segments(w);

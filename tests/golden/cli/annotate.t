@@ -680,19 +680,10 @@ $ heddle plan mlp-xs:layers=4 --annotate a.yaml --machine laptop --top 3
 error[E0801]: --top does not apply to --annotate: nothing is searched
   hint: leave it out
 [2]
-$ echo 'heddle-annotate: 1\nscopes: [{match: head, split: 4}, {layers: 0-1, replicate: 1}]' > a.yaml; heddle verify gpt2:layers=2,hidden=32,heads=2,vocab=64 --batch 8 --seq 8 --train --annotate a.yaml
-error[E0512]: `layers 0-1` and `head` both read wte: that needs task graphs of one kind and size
-  --> a.yaml:2:10
-   2 | scopes: [{match: head, split: 4}, {layers: 0-1, replicate: 1}]
-     |          ^
-  note: the other task graph
-    --> a.yaml:2:35
-     2 | scopes: [{match: head, split: 4}, {layers: 0-1, replicate: 1}]
-       |                                   ^
-  note: here in the model
-    --> gpt2: head
-  hint: put both into one scope, or give them the same strategy
-[1]
+$ echo 'heddle-annotate: 1\nscopes: [{match: head, split: 4}, {layers: 0-1, replicate: 1}]' > a.yaml; heddle verify gpt2:layers=2,hidden=32,heads=2,vocab=64 --batch 8 --seq 8 --train --annotate a.yaml | sed -n "2p;5p;7p"
+plan       layers 0-1: replicate(1), head: split(4)
+worst      9.99225e-13
+verdict    equal: the plan computes what the model computes
 $ echo 'heddle-annotate: 1\ndefault: {replicate: all}\nconfig: {pipeline.num_stages: 4}' > a.yaml; heddle verify mlp-xs --batch 64 --train --annotate a.yaml --devices 2; heddle verify mlp-xs --batch 64 --train --annotate a.yaml --devices 8 | head -2
 error[E0512]: 2 devices cannot be divided into replicas of the model of 4 (1 + 1 + 1 + 1)
   --> a.yaml:1:1
