@@ -87,6 +87,8 @@ typedef struct {
   u32 n, nbridges;
   const plan_task_graph *v; // n of them
   const plan_bridge *bridge;
+  u32 nkinds;
+  const double *speed; // by kind of the machine: samples a ps of a device that never waits; NULL: not known
 } plan_task_graphs;
 
 // op-order: what each place runs, in order: tasks of sched.h, whose stages are segments, without pairs,
@@ -394,6 +396,45 @@ prog *plan_lower(const prog *distributed, u32 rank);
 double plan_send_bytes(prog *distributed, const func_info *f, const instr *send);
 // The same task graphs, in `a`, with what their bridges move in the distributed program (bridges.c).
 plan_task_graphs *plan_bridges(prog *distributed, arena *a, const plan_task_graphs *t);
+
+// ---- what devices get (given.c) ----------------------------------------------------------------------------
+// Of one rank: its part of all products, samples of a step (the least and the most, where it has several stretches of
+// main), calls of main.
+typedef struct {
+  double work;
+  i64 samples[2];
+  u32 layers;
+  bool any; // else it has no part in the plan
+} rank_given;
+typedef struct {
+  u32 nranks;
+  bool cut; // some ranks have only some of the layers
+  const rank_given *rank;
+} plan_given;
+plan_given plan_given_of(planner *pl, const plan *pn, i64 batch, arena *a); // batch 0: not known
+double *plan_products(planner *pl, arena *a); // flops of the products of main's instructions, forward
+// Of the ranks of one kind of device.
+typedef struct {
+  const char *name;
+  u32 ranks;
+  const char *gets;              // each of them: "5 to 6 samples, 7 layers"; "nothing"; NULL: not known
+  double work;                   // part of the products; below 0: not known
+  double computes, communicates; // of the step, mean over its ranks
+  double one_more;               // the step without any waiting with one device more, relative; 0: not known
+  i64 peak_bytes, usable_bytes;
+} plan_kind;
+typedef struct {
+  const machine *m;
+  const plan_given *given; // NULL: not known
+  const double *speed;     // by kind, samples a ps of a device that never waits; NULL: not known
+  u32 ranks;               // of the machine: those below
+  bool unused;             // those that the program leaves out count, too
+  i64 memory_bytes;        // limit of every device; 0: its own
+} plan_kinds_opts;
+double plan_speed_of(const plan_kinds_opts *o,
+                     const sim_result *r); // samples a ps of all of them; 0: not known
+// Kinds that have ranks, in `a`. Returns how many.
+u32 plan_kinds_of(arena *a, const plan_kinds_opts *o, const sim_result *r, const plan_kind **out);
 
 // ---- policies (plan/policy/*.c), all from the mechanism above ---------------------------------------------
 // Schedules that were read from files, for many plans: never changed, so for all threads.

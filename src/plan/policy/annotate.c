@@ -700,6 +700,14 @@ static bool price(const work *w, candidate *x) {
   return ok;
 }
 
+static void tell_speeds(const work *w, const times *x, plan *pn) {
+  plan_task_graphs *t = arena_dup(w->a, pn->task_graphs, sizeof *t);
+  t->nkinds = cost_model_machine(w->o->k)->nkinds;
+  double *speed = NEWN(w->a, double, t->nkinds);
+  for (u32 k = 0; k < t->nkinds; k++) speed[k] = shares_speed(x, k);
+  t->speed = speed, pn->task_graphs = t;
+}
+
 // Where devices are of several kinds and shares are not said: of some that balance what task graphs compute, and of
 // equal ones, those with which the whole step is fastest.
 static plan *compile_best(work *w) {
@@ -724,7 +732,7 @@ static plan *compile_best(work *w) {
     if (k) diag_truncate(w->c, said); // equal shares are what is refused
     if (ok && (!best.pn || c.over < best.over || (c.over == best.over && c.ps < best.ps))) best = c;
   }
-  if (best.pn) diag_truncate(w->c, before);
+  if (best.pn) diag_truncate(w->c, before), tell_speeds(w, x, best.pn);
   return best.pn;
 }
 

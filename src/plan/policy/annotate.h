@@ -53,6 +53,8 @@ const times *shares_open(work *w);
 // Shares by these times where none are said: of split task graphs, and of the batch.
 typedef enum { BATCH_EQUAL, BATCH_OF_DEVICES, BATCH_OF_REPLICAS, BATCH_BY_WHALE, BATCH_WAYS } shares_of_batch;
 void shares_by_time(const times *x, bool splits, shares_of_batch batch);
+double shares_speed(const times *x,
+                    u32 kind); // samples a ps of a device of the kind that never waits; 0: not known
 // Can the instructions of these task graphs be split in such parts over an axis? Says nothing.
 bool graphs_may_split(work *w, const graph *g, const u32 *part);
 #endif

@@ -292,3 +292,17 @@ void shares_by_time(const times *x, bool splits, shares_of_batch batch) {
   }
   diag_truncate(w->c, before);
 }
+
+// A device of the kind alone, doing the work of all devices one after the other, with each task graph's part of a
+// microbatch.
+double shares_speed(const times *x, u32 kind) {
+  const work *w = x->w;
+  double each = 0; // ps of a sample
+  for (u32 g = 0; g < w->ngraphs; g++) {
+    const u32 d = w->graph[g].d;
+    const bool split = w->graph[g].scope->split;
+    const double own = (double)x->micro / w->R / (split ? 1 : d);
+    each += (x->time[g][kind].fixed + x->time[g][kind].each * own) / own * (split ? d : 1);
+  }
+  return each > 0 ? 1 / each : 0;
+}

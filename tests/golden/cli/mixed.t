@@ -47,9 +47,9 @@ instructions    30,160
 place  ranks  computes  communicates   idle  peak memory
     0  0-7      94.8 %         4.2 %  0.9 %     25.2 GiB
 
-device  ranks  computes  communicates   idle
-v100        4    95.8 %         4.2 %  0.0 %
-a100        4    93.9 %         4.2 %  1.9 %
+device  ranks  each gets   share of work  computes  communicates   idle  peak memory    usable
+v100        4  28 samples         43.8 %    95.8 %         4.2 %  0.0 %     20.2 GiB  28.8 GiB
+a100        4  36 samples         56.2 %    93.9 %         4.2 %  1.9 %     25.2 GiB  72.0 GiB
 $ heddle sim gpt2-xl --machine "1x4 v100 + 1x4 a100 ib=100Gb/s" --batch 32 --train --strategy "pp=8 mb=8 layers=auto" | sed -n 2p
 plan            dp=1 tp=1 pp=8 mb=8 layers=7/7/5/6/6/7/7/3 places=5/6/1/2/3/7/8/4
 $ heddle verify bert-large:layers=2 --batch 16 --train --strategy "dp=2 mb=2 dp.shares=5/3" | head -8
