@@ -499,8 +499,8 @@ u32 policy_batchnorm(const batchnorm_stats *has, const strategy *s);
 // figures do not go together, or the file has what is not planned.
 bool policy_schedule(planner *pl, arena *a, plan *pn, const strategy *s, const hybrid_opts *o, loc at,
                      const sched **file);
-// The plan of the program's annotations and of a file of them (text NULL: none; docs/annotations.md). o->s is not
-// looked at. devices: how many there are; 0: as the file says, else those of the machine of o->k, else one
+// The plan of the program's annotations and of a file of them (text NULL: none; docs/annotations.md), with the choices of
+// o->s that o->said says beside them (NULL: none). devices: how many there are; 0: as the file says, else those of the machine of o->k, else one
 // replica of the model. NULL and diagnostics, located in program or file.
 plan *policy_annotated(planner *pl, arena *a, sym file, const char *text, size_t n, const hybrid_opts *o,
                        u32 devices);
@@ -511,6 +511,9 @@ bool policy_schedule_files(ctx *c, arena *a, const strategy_set *set, schedule_f
 const char *policy_schedule_name(u32 i);                 // NULL past the last
 bool policy_schedule_named(const char *name, u32 *word); // by any of its names; false: none
 void policy_zero(plan *pn, u8 axis, u32 level);
+bool policy_wide_gradients(const prog *src,
+                           const strategy *s);          // are gradients of half-precision weights in f32?
+void policy_sends(ctx *c, plan *pn, const strategy *s); // streams of sends, as overlap and channels say
 bool policy_recompute(planner *pl, arena *a, plan *pn, choice_value what);
 
 // ---- sharding one function (shard.c) ----------------------------------------------------------------------

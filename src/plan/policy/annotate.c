@@ -14,23 +14,6 @@
 #include "plan/policy/annotate.h"
 
 // ---- devices --------------------------------------------------------------------------------------------
-static const char *kind_of(const annotation_scope *s) { return s->split ? "split" : "replicate"; }
-static void put_shares(strbuf *b, const u32 *part, u32 n) {
-  for (u32 k = 0; part && k < n; k++) {
-    sb_fmt(b, "%s%u", k ? "/" : " ", part[k]);
-    if (k < 15 || k + 1 >= n) continue;
-    sb_put(b, "/...");
-    return;
-  }
-}
-
-static const char *strategy_text(const work *w, const graph *g) {
-  strbuf b = {.a = w->a};
-  sb_fmt(&b, "%s(%u)", kind_of(g->scope), g->d);
-  put_shares(&b, g->shares, g->d);
-  return sb_str(&b);
-}
-
 // The scope around a task graph where that has nothing of its own, so that the task graph stands for both.
 static const annotation_scope *around_alone(const work *w, u32 k) {
   const graph *g = &w->graph[k];
@@ -170,8 +153,8 @@ static bool make_meshes(work *w) {
   w->same = same && (alone || together);
   pn->axes = NEWN(w->a, plan_axis, w->ngraphs + 4);
   pn->meshes = ZNEWN(w->a, plan_mesh, w->ngraphs + 1);
-  if (w->x->config.num_micro_batch.n > 1)
-    pn->time = axis_named(w, "mb", (plan_axis){.size = w->x->config.num_micro_batch.n, .temporal = true});
+  if (microbatches_of(w) > 1)
+    pn->time = axis_named(w, "mb", (plan_axis){.size = microbatches_of(w), .temporal = true});
   w->rep = axis_named(w, "rep", (plan_axis){.size = w->R, .shares = w->rep_shares});
   for (u32 k = 0; k < w->ngraphs; k++) {
     graph *g = &w->graph[k];
@@ -200,7 +183,7 @@ static bool make_meshes(work *w) {
   return true;
 }
 
-static plan_submesh submesh_of(const work *w, u32 k) {
+plan_submesh submesh_of(const work *w, u32 k) {
   const graph *g = &w->graph[k];
   if (!w->same) return (plan_submesh){.mesh = g->mesh};
   return (plan_submesh){.nfix = 1, .fix = {{w->tg, w->pn->axes[w->tg - 1].size > 1 ? k : 0}}};
@@ -299,7 +282,9 @@ static bool tensor(work *w, u8 axis, const bool *const *within, const annotation
   plan_mesh m = {.name = sym_of(w->c, "m"), .naxes = 1, .axis = {axis}};
   plan own = *w->pn;
   own.meshes = &m, own.nmeshes = 1;
-  if (!policy_tensor_within(w->pl, w->a, &own, axis, false, within, !weak)) return blame_scope(w, said, s);
+  if (!policy_tensor_within(w->pl, w->a, &own, axis, choice_is(CHOICE_tables, w->s.tables, "whole"), within,
+                            !weak))
+    return blame_scope(w, said, s);
   w->pn->trans = own.trans, w->pn->ntrans = own.ntrans;
   for (u32 k = before; k < own.ntrans; k++) own.trans[k].weak = weak;
   return true;
@@ -318,7 +303,8 @@ bool graphs_may_split(work *w, const graph *g, const u32 *part) {
   plan_axis axis = {.name = sym_of(w->c, "tp"), .size = g->d, .shares = part};
   plan_mesh m = {.name = sym_of(w->c, "m"), .naxes = 1, .axis = {1}};
   plan pn = {.naxes = 1, .axes = &axis, .nmeshes = 1, .meshes = &m};
-  const bool ok = policy_tensor_within(w->pl, tmp, &pn, 1, false, within, false);
+  const bool ok =
+      policy_tensor_within(w->pl, tmp, &pn, 1, choice_is(CHOICE_tables, w->s.tables, "whole"), within, false);
   arena_free(tmp);
   diag_truncate(w->c, before);
   return ok;
@@ -428,8 +414,6 @@ static bool split_inside(work *w, const annotation_scope *s, bool **mark) {
 }
 
 // ---- order ----------------------------------------------------------------------------------------------
-static bool gpipe(const work *w) { return w->x->config.order.n == 1; }
-
 // Where task graphs share ranks, or one has several segments: microbatch after microbatch, or where every
 // place has its own ranks all forwards of a segment and then all backwards.
 static void write_order(work *w, const u32 *place, u32 nplaces, bool shared) {
@@ -453,7 +437,7 @@ static void write_order(work *w, const u32 *place, u32 nplaces, bool shared) {
 
 static bool make_order(work *w) {
   plan *pn = w->pn;
-  pn->send_stream = sym_of(w->c, "pp"), pn->send_channels = 4; // as overlap=pp channels=peer
+  policy_sends(w->c, pn, &w->s);
   u32 *place = NEWN(w->a, u32, pn->nsegments), *first = NEWN(w->a, u32, w->ngraphs), nplaces = 0;
   bool shared = false;
   for (u32 s = 0; s < pn->nsegments; s++) {
@@ -469,9 +453,12 @@ static bool make_order(work *w) {
     return true;
   }
   const sched *file;
-  const strategy s =
-      strategy_of("pp=%u mb=%u schedule=%s", nplaces, microbatches_of(w), gpipe(w) ? "gpipe" : "1f1b");
-  return policy_schedule(w->pl, w->a, pn, &s, w->o, w->x->at, &file);
+  strategy s = w->s;
+  s.pp.n = nplaces;
+  const loc at =
+      w->o->said && w->o->said->of[CHOICE_schedule].said ? w->o->said->of[CHOICE_schedule].at : w->x->at;
+  w->pipeline = nplaces > 1;
+  return policy_schedule(w->pl, w->a, pn, &s, w->o, at, &file);
 }
 
 // ---- stages that nobody drew ----------------------------------------------------------------------------
@@ -505,7 +492,9 @@ static bool draw(work *w) {
   annotation_scope *s = ZNEWN(w->a, annotation_scope, N);
   hybrid_opts h = *w->o;
   h.s = strategy_of("dp=%u pp=%u mb=%u layers=%s", timed ? w->K / N : d, N, K, timed ? "auto" : "cost");
-  plan cut = {0};
+  if (h.said && h.said->of[CHOICE_layers].said) h.s.layers = w->s.layers;
+  h.s.recompute = w->s.recompute, h.s.grads = w->s.grads;
+  plan cut = {.train = w->o->train};
   if (!policy_balance(w->pl, w->a, &h, &h.s)) return false;
   const u32 said = diag_count(w->c);
   if (!policy_stages(w->pl, w->a, &cut, 0, &h.s, NULL, w->x->config.num_stages.at)) {
@@ -520,99 +509,6 @@ static bool draw(work *w) {
   }
   w->ngraphs = N;
   return true;
-}
-
-// ---- words ----------------------------------------------------------------------------------------------
-// "instructions 1-4,9", with the layers among them.
-static const char *covers_text(const work *w, u32 g) {
-  const func_info *m = main_of(w);
-  strbuf b = {.a = w->a};
-  u32 blocks = 0, runs = 0, first = 0, last = 0, mine = 0;
-  for (u32 i = 0; i < w->n; i++) {
-    const bool block = m->body.v[i].op == OP_call;
-    if (block && w->of[i] == g + 1) {
-      if (!mine++) first = blocks;
-      last = blocks;
-    }
-    blocks += block;
-  }
-  sb_put(&b, "instructions ");
-  for (u32 i = 0; i < w->n; i++) {
-    if (w->of[i] != g + 1) continue;
-    u32 j = i;
-    while (j + 1 < w->n && w->of[j + 1] == g + 1) j++;
-    if (runs++ == 4) {
-      sb_put(&b, ",...");
-      break;
-    }
-    sb_fmt(&b, j > i ? "%s%u-%u" : "%s%u", runs > 1 ? "," : "", i + 1, j + 1);
-    i = j;
-  }
-  if (mine == 1) sb_fmt(&b, ", layer %u", first);
-  if (mine > 1) sb_fmt(&b, ", %s %u-%u", last - first + 1 == mine ? "layers" : "layers among", first, last);
-  return sb_str(&b);
-}
-
-// "{0,1} {4,5}": one for each replica of the model.
-static const char *devices_text(const work *w, const graph *g) {
-  strbuf b = {.a = w->a};
-  for (u32 r = 0; r < w->R; r++) {
-    if (r == 4) {
-      sb_fmt(&b, " and %u more", w->R - r);
-      break;
-    }
-    const u32 first = rank_at(w, r, g, 0);
-    sb_fmt(&b,
-           g->d > 2   ? "%s{%u-%u}"
-           : g->d > 1 ? "%s{%u,%u}"
-                      : "%s{%u}",
-           r ? " " : "", first, first + g->d - 1);
-  }
-  return sb_str(&b);
-}
-
-// Which task graphs read values of which.
-static plan_bridge *bridges_of(const work *w, u32 *n) {
-  const func_info *m = main_of(w);
-  plan_bridge *v = ZNEWN(w->a, plan_bridge, w->ngraphs * w->ngraphs + 1);
-  *n = 0;
-  for (u32 i = 0; i < w->n; i++)
-    for (u32 k = 0; k < instr_nopd(m, &m->body.v[i]); k++) {
-      const u32 def = val(m, opd_of(m, &m->body.v[i], k))->def;
-      if (!def || w->of[def - 1] == w->of[i]) continue;
-      const plan_bridge b = {.from = w->of[def - 1] - 1, .to = w->of[i] - 1};
-      u32 j = 0;
-      while (j < *n && (v[j].from != b.from || v[j].to != b.to)) j++;
-      if (j == *n) v[(*n)++] = b;
-    }
-  return v;
-}
-
-static void name_plan(work *w) {
-  plan_task_graph *t = ZNEWN(w->a, plan_task_graph, w->ngraphs + 1);
-  strbuf name = {.a = w->a};
-  for (u32 k = 0; k < w->ngraphs; k++) {
-    const graph *g = &w->graph[k];
-    t[k] = (plan_task_graph){.name = g->scope->name,
-                             .strategy = strategy_text(w, g),
-                             .covers = covers_text(w, k),
-                             .devices = devices_text(w, g)};
-    const plan_submesh on = submesh_of(w, k);
-    t[k].mesh = w->pn->meshes[on.mesh].name;
-    if (on.nfix) t[k].axis = w->pn->axes[on.fix[0].axis - 1].name, t[k].at = on.fix[0].at;
-    if (k == 6) sb_fmt(&name, ", ... (%u task graphs)", w->ngraphs);
-    if (k < 6) sb_fmt(&name, "%s%s: %s", k ? ", " : "", t[k].name, t[k].strategy);
-  }
-  for (u32 k = 0; k < w->x->nscopes; k++)
-    if (w->inner[k]) sb_fmt(&name, ", %s: split inside", w->x->scope[k].name);
-  if (w->R > 1) sb_fmt(&name, "; %u replicas", w->R);
-  put_shares(&name, w->rep_shares, w->R);
-  if (w->x->config.num_micro_batch.n > 1) sb_fmt(&name, "; %u microbatches", w->x->config.num_micro_batch.n);
-  plan_task_graphs *all = NEW(w->a, plan_task_graphs);
-  *all = (plan_task_graphs){.n = w->ngraphs, .v = t};
-  all->bridge = bridges_of(w, &all->nbridges);
-  w->pn->task_graphs = all;
-  w->pn->name = sym_of(w->c, sb_str(&name));
 }
 
 // ---- all together ---------------------------------------------------------------------------------------
@@ -647,7 +543,7 @@ static bool divide(work *w) {
 }
 
 static void store(work *w) {
-  const u32 level = w->x->config.zero.n;
+  const u32 level = w->s.zero.n;
   u64 done = 0;
   if (w->R > 1) policy_zero(w->pn, w->rep, level);
   for (u32 k = 0; k < w->ngraphs; k++) {
@@ -665,10 +561,9 @@ static bool compile(work *w) {
     if (w->inner[k] && !split_inside(w, &w->x->scope[k], w->inner[k])) return false;
   make_segments(w);
   store(w);
-  static const char *const again[] = {"none", "full"};
-  const strategy s = strategy_of("recompute=%s", again[w->x->config.checkpoint.n > 0]);
-  if (!policy_recompute(w->pl, w->a, w->pn, s.recompute) || !make_order(w)) return false;
-  name_plan(w);
+  w->pn->wide_gradients = policy_wide_gradients(w->p, &w->s);
+  if (!policy_recompute(w->pl, w->a, w->pn, w->s.recompute) || !make_order(w)) return false;
+  annotated_words(w);
   return true;
 }
 
@@ -759,10 +654,7 @@ plan *policy_annotated(planner *pl, arena *a, sym file, const char *text, size_t
                  : x->devices ? x->devices
                  : o->k       ? cost_model_machine(o->k)->nranks
                               : 0};
-  plan *made = make(&w);
-  if (made && x->config.zero.n && (!made->train || !made->nstorage[STORAGE_STATE]))
-    diag(p->c, W_IGNORED, x->config.zero.at,
-         made->train ? "zero.level changes nothing: no states are on several data ranks"
-                     : "zero.level changes nothing: without --train there are no states");
+  plan *made = choices_beside(&w) ? make(&w) : NULL;
+  if (made) choices_ignored(&w, made);
   return made;
 }

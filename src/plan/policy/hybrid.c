@@ -169,10 +169,19 @@ static bool has_half(const prog *p) { // weights in f16 or bf16
   return false;
 }
 
+bool policy_wide_gradients(const prog *src, const strategy *s) {
+  return choice_is(CHOICE_grads, s->grads, "f32") && has_half(src);
+}
+
+void policy_sends(ctx *c, plan *pn, const strategy *s) {
+  static const u8 channels[] = {4, 2, 1};
+  if (s->overlap.n) pn->send_stream = sym_of(c, "pp"), pn->send_channels = channels[s->channels.n];
+}
+
 static plan *frame(arena *a, const prog *src, const hybrid_opts *o) {
   plan *pn = NEW(a, plan);
   pn->train = o->train, pn->optim = o->optim, pn->keep_gradients = o->keep_gradients;
-  pn->wide_gradients = choice_is(CHOICE_grads, o->s.grads, "f32") && has_half(src);
+  pn->wide_gradients = policy_wide_gradients(src, &o->s);
   pn->axes = NEWN(a, plan_axis, 8);
   pn->meshes = ZNEWN(a, plan_mesh, 1);
   pn->nmeshes = 1;
@@ -298,10 +307,7 @@ plan *policy_unordered(planner *pl, arena *a, const hybrid_opts *o) {
 
 bool policy_ordered(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const sched **file) {
   const strategy *s = &o->s;
-  if (s->overlap.n && s->pp.n > 1) {
-    static const u8 channels[] = {4, 2, 1};
-    pn->send_stream = sym_of(planner_source(pl)->c, "pp"), pn->send_channels = channels[s->channels.n];
-  }
+  if (s->pp.n > 1) policy_sends(planner_source(pl)->c, pn, s);
   const loc at = said_at(o, s->v.n > 1 && !s->schedule.path ? CHOICE_v : CHOICE_schedule);
   return policy_schedule(pl, a, pn, s, o, at, file);
 }
