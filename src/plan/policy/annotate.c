@@ -14,6 +14,12 @@
 #include "plan/policy/annotate.h"
 
 // ---- devices --------------------------------------------------------------------------------------------
+// As a file says it.
+static void hint_devices(const work *w, const annotation_scope *s, u32 n) {
+  const scope_row *row = scope_row_of(s->kind);
+  diag_hint(w->c, "%s%u%s", row->before, n, row->after);
+}
+
 // The scope around a task graph where that has nothing of its own, so that the task graph stands for both.
 static const annotation_scope *around_alone(const work *w, u32 k) {
   const graph *g = &w->graph[k];
@@ -41,7 +47,7 @@ static bool sizes(work *w, bool colocated) {
     diag(w->c, E_ANNOTATE, s->count_at, "`%s` takes %u devices, but `%s`, whose devices it shares, has %u",
          s->name, g->d, around->name, has);
     diag_note(w->c, around->at, "on these devices");
-    diag_hint(w->c, "%s: %u", kind_of(s), has);
+    hint_devices(w, s, has);
     return false;
   }
   for (u32 k = 0; k < w->ngraphs; k++) {
@@ -50,11 +56,11 @@ static bool sizes(work *w, bool colocated) {
     const annotation_scope *around = around_alone(w, k);
     if (g->scope->count || (around && around->count)) continue;
     if (colocated)
-      g->d = most ? most : g->scope->split && all ? all : 1;
+      g->d = most ? most : scope_splits(g->scope) && all ? all : 1;
     else if (g->home != k)
       g->d = home->d;
-    else if (g->scope->split) {
-      diag(w->c, E_ANNOTATE, g->scope->at, "split needs the number of devices");
+    else if (scope_row_of(g->scope->kind)->counted) {
+      diag(w->c, E_ANNOTATE, g->scope->at, "%s needs the number of devices", kind_of(g->scope));
       diag_hint(w->c, "such as split: 4; without a number it takes all devices if "
                       "cluster.colocate_split_and_replicate is true");
       return false;
@@ -68,7 +74,7 @@ static bool do_not_share(const work *w, const graph *g, const graph *h) {
        "`%s` takes %u devices, but `%s`, whose devices it shares, has %u", g->scope->name, g->d,
        h->scope->name, h->d);
   diag_note(w->c, h->scope->at, "on these devices");
-  diag_hint(w->c, "%s: %u", kind_of(g->scope), h->d);
+  hint_devices(w, g->scope, h->d);
   return false;
 }
 
@@ -162,7 +168,7 @@ static bool make_meshes(work *w) {
       diag(w->c, E_LIMIT, g->scope->at, "more than %d sizes of task graphs", AXES_MAX - 5);
       return false;
     }
-    g->axis = axis_named(w, arena_printf(w->a, "%s%u", g->scope->split ? "tp" : "dp", g->d),
+    g->axis = axis_named(w, arena_printf(w->a, "%s%u", scope_row_of(g->scope->kind)->axis, g->d),
                          (plan_axis){.size = g->d, .shares = g->shares});
     if (w->same && k) continue;
     if (w->same) {
@@ -201,35 +207,31 @@ static void make_segments(work *w) {
 }
 
 // ---- refusals ----
-// What another policy refused, from diagnostic `said` on, at the place in the file that is to blame: what is
-// refused, and the key that its hint, a number, is for (NULL: none).
-static bool blame(work *w, u32 said, loc where, const char *what, const char *key) {
-  static const char *const hints[] = {"hint: tp=", "hint: pp="};
-  if (diag_count(w->c) == said) return false;
+// What another policy refused, from diagnostic `said` on, at the place in the file that is to blame. Returns the number
+// that its hint proposes; 0: none.
+static u32 blame(work *w, u32 said, loc where, const char *what) {
+  if (diag_count(w->c) == said) return 0;
   const diag_item d = diag_get(w->c, said);
-  const char *why = arena_strdup(w->a, d.message), *text, *degree = NULL;
-  loc at;
-  for (u32 k = 0; k < d.notes; k++) {
-    diag_part(w->c, said, k, &at, &text);
-    for (u32 j = 0; j < COUNT_OF(hints); j++)
-      if (!strncmp(text, hints[j], strlen(hints[j]))) degree = arena_strdup(w->a, text + strlen(hints[j]));
-  }
+  const char *why = arena_strdup(w->a, d.message);
+  u32 number = 0;
+  for (u32 k = 0; k < d.notes; k++) number = MAX(number, diag_part(w->c, said, k).number);
   diag_truncate(w->c, said);
   diag(w->c, d.id, where, "%s: %s", what, why);
   if (d.at.i) diag_note(w->c, d.at, "here in the model");
-  if (degree && key) diag_hint(w->c, "%s: %s", key, degree);
-  return false;
+  return number;
 }
 
 static bool blame_scope(work *w, u32 said, const annotation_scope *s) {
-  return blame(w, said, s->count_at.i ? s->count_at : s->at,
-               arena_printf(w->a, "%s of `%s`", kind_of(s), s->name), kind_of(s));
+  const u32 number = blame(w, said, s->count_at.i ? s->count_at : s->at,
+                           arena_printf(w->a, "%s of `%s`", kind_of(s), s->name));
+  if (number) hint_devices(w, s, number);
+  return false;
 }
 
 static bool divides(work *w, const graph *g) {
   const annotation_scope *s = g->scope;
   const plan_axis *rep = &w->pn->axes[w->rep - 1], *own = &w->pn->axes[g->axis - 1];
-  const u32 K = microbatches_of(w), R = plan_parts(rep), d = s->split ? 1 : plan_parts(own);
+  const u32 K = microbatches_of(w), R = plan_parts(rep), d = scope_splits(s) ? 1 : plan_parts(own);
   const i64 batch = policy_batch_extent(w->pl), parts = (i64)K * R * d;
   if (!batch || batch % parts == 0) return true;
   strbuf of = {.a = w->a};
@@ -257,7 +259,7 @@ static bool split_batch(work *w) {
   u64 done = 0;
   for (u32 k = 0; k < w->ngraphs; k++) {
     const graph *g = &w->graph[k];
-    if (g->scope->split || g->d == 1 || done >> g->axis & 1) continue;
+    if (scope_splits(g->scope) || g->d == 1 || done >> g->axis & 1) continue;
     done |= 1ull << g->axis;
     plan own = *pn; // task graphs do not split what another one has split
     own.ntrans = common;
@@ -314,7 +316,7 @@ static bool split_graphs(work *w) {
   const u32 nf = w->p->funcs.n;
   for (u32 k = 0; k < w->ngraphs; k++) {
     const graph *g = &w->graph[k];
-    if (!g->scope->split || g->d == 1) continue;
+    if (!scope_splits(g->scope) || g->d == 1) continue;
     const bool **within = ZNEWN(w->a, const bool *, nf);
     bool *own = ZNEWN(w->a, bool, w->n + 1), first = true;
     for (u32 j = 0; j < w->ngraphs; j++) { // of all task graphs with its axis, at the first of them
@@ -383,7 +385,7 @@ static bool split_inside(work *w, const annotation_scope *s, bool **mark) {
     if (!of_main[i]) continue;
     const graph *g = &w->graph[w->of[i] - 1];
     if (in && in->axis == g->axis) continue;
-    if (g->scope->split) {
+    if (scope_splits(g->scope)) {
       diag(w->c, E_ANNOTATE, s->what_at, "`%s` is split inside `%s`, which is split already", s->name,
            g->scope->name);
       diag_note(w->c, g->scope->at, "the scope around it");
@@ -404,7 +406,7 @@ static bool split_inside(work *w, const annotation_scope *s, bool **mark) {
          "`%s` is part of blocks that `%s` computes on %u devices; it cannot be split %u ways", s->name,
          in->scope->name, in->d, d);
     if (in->scope->at.i) diag_note(w->c, in->scope->at, "the task graph around it");
-    diag_hint(w->c, in->scope == &w->x->dflt ? "add default: {replicate: %u}" : "replicate: %u", d);
+    hint_devices(w, in->scope, d);
     return false;
   }
   const u32 before = w->pn->ntrans;
@@ -499,11 +501,15 @@ static bool draw(work *w) {
   const u32 said = diag_count(w->c);
   if (!policy_stages(w->pl, w->a, &cut, 0, &h.s, NULL, w->x->config.num_stages.at)) {
     const loc at = w->x->config.num_stages.at;
-    return blame(w, said, at.i ? at : w->x->at, "automatic task graphs", "pipeline.num_stages");
+    const u32 number = blame(w, said, at.i ? at : w->x->at, "automatic task graphs");
+    if (number) diag_hint(w->c, "pipeline.num_stages: %u", number);
+    return false;
   }
   for (u32 k = 0; k < N; k++) {
-    s[k] = (annotation_scope){
-        .name = arena_printf(w->a, "stage %u", k), .count = d, .at = w->x->config.num_stages.at};
+    s[k] = (annotation_scope){.name = arena_printf(w->a, "stage %u", k),
+                              .kind = SCOPE_replicate,
+                              .count = d,
+                              .at = w->x->config.num_stages.at};
     w->graph[k] = (graph){.scope = &s[k], .home = k, .from = cut.segments[k].from, .to = cut.segments[k].to};
     for (u32 i = cut.segments[k].from; i <= cut.segments[k].to; i++) w->of[i - 1] = k + 1;
   }
@@ -517,7 +523,7 @@ static bool normalise(work *w, bool *changed) {
   const u32 K = microbatches_of(w);
   i64 parts = 1;
   for (u32 k = 0; k < w->ngraphs && parts <= CHOICE_MOST; k++)
-    if (!w->graph[k].scope->split)
+    if (!scope_splits(w->graph[k].scope))
       parts = parts / gcd_i64(parts, w->R * w->graph[k].d) * w->R * w->graph[k].d;
   if (parts > CHOICE_MOST) parts = 1; // no batch is so large: it will be refused
   const strategy s = strategy_of("dp=%u mb=%u", (u32)parts, K);
@@ -548,7 +554,8 @@ static void store(work *w) {
   if (w->R > 1) policy_zero(w->pn, w->rep, level);
   for (u32 k = 0; k < w->ngraphs; k++) {
     const graph *g = &w->graph[k];
-    if (g->scope->split || g->d == 1 || done >> g->axis & 1 || w->pn->nstorage[STORAGE_STATE] == 4) continue;
+    if (scope_splits(g->scope) || g->d == 1 || done >> g->axis & 1 || w->pn->nstorage[STORAGE_STATE] == 4)
+      continue;
     done |= 1ull << g->axis;
     policy_zero(w->pn, g->axis, level);
   }

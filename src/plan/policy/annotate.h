@@ -35,9 +35,9 @@ typedef struct {
 
 static inline const func_info *main_of(const work *w) { return func_get(w->p, w->p->main); }
 static inline u32 microbatches_of(const work *w) { return w->s.mb.n; }
-static inline const char *kind_of(const annotation_scope *s) { return s->split ? "split" : "replicate"; }
+static inline const char *kind_of(const annotation_scope *s) { return scope_row_of(s->kind)->word; }
 static inline bool is_alike(const graph *g, const graph *h) { // of one kind and size: they may have one axis
-  return g->d == h->d && g->scope->split == h->scope->split;
+  return g->d == h->d && scope_splits(g->scope) == scope_splits(h->scope);
 }
 
 // Which instructions of main are of which task graph, and what is split inside of them (w->of, graph, inner).

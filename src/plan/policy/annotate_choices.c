@@ -157,7 +157,8 @@ static void ignored(const work *w, choice_id id, const char *why) {
 
 void choices_ignored(const work *w, const plan *pn) {
   bool split = false;
-  for (u32 k = 0; k < w->ngraphs; k++) split = split || (w->graph[k].scope->split && w->graph[k].d > 1);
+  for (u32 k = 0; k < w->ngraphs; k++)
+    split = split || (scope_splits(w->graph[k].scope) && w->graph[k].d > 1);
   if (!pn->train)
     ignored(w, CHOICE_zero, "without --train there are no states");
   else if (!pn->nstorage[STORAGE_STATE])

@@ -39,7 +39,7 @@ static bool deal_by_cost(dealing *d) {
   if (d->P > 1 && heavy < d->P) {
     diag(d->p->c, E_DIVIDE, d->m->where, "%u pipeline stages, but the model has only %u blocks and matmuls",
          d->P, heavy);
-    diag_hint(d->p->c, "pp=%u%s", MAX(heavy, 1u), heavy > 1 ? " at most" : "");
+    diag_hint_number(d->p->c, MAX(heavy, 1u), "pp=%u%s", MAX(heavy, 1u), heavy > 1 ? " at most" : "");
     return false;
   }
   if (d->P == 1) return true;

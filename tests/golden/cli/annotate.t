@@ -520,7 +520,7 @@ error[E0512]: `*experts` is part of blocks that `default` computes on 1 device; 
     --> a.yaml:1:1
      1 | heddle-annotate: 1
        | ^
-  hint: add default: {replicate: 4}
+  hint: default: {replicate: 4}
 [1]
 $ echo 'heddle-annotate: 1\nscopes: [{match: "*experts", replicate: 4}]' > a.yaml; heddle verify moe-8x125m:layers=2,hidden=32,heads=2,experts=4,vocab=64 --batch 8 --seq 8 --annotate a.yaml --devices 4
 error[E0512]: `*experts` is part of a repeated block, and only a split can be
@@ -580,7 +580,7 @@ error[E0502]: automatic task graphs: 40 pipeline stages, but the model has only 
      |                                                    ^
   note: here in the model
     --> mlp-xs
-  hint: pipeline.num_stages: 4 at most
+  hint: pipeline.num_stages: 4
 [1]
 $ echo 'heddle-annotate: 1\nconfig: {pipeline.num_micro_batches: 2}' > a.yaml; heddle verify mlp-xs:layers=4 --annotate a.yaml
 error[E0512]: config: unknown key `pipeline.num_micro_batches`
@@ -785,3 +785,25 @@ $ echo 'heddle-annotate: 1\nconfig: {pipeline.num_stages: 2, num_micro_batch: 2}
 plan       stage 0: replicate(1), stage 1: replicate(1); 2 microbatches; recompute=selective layers=1/3
 worst      5.30732e-13
 verdict    equal: the plan computes what the model computes
+$ echo 'heddle-annotate: 1\nscopes: [{match: "*.mlp.*", split: 4}]' > a.yaml; heddle verify gpt2:layers=2,hidden=32,heads=2,vocab=64 --batch 8 --seq 8 --train --annotate a.yaml --devices 2
+error[E0512]: `*.mlp.*` is part of blocks that `default` computes on 1 device; it cannot be split 4 ways
+  --> a.yaml:2:36
+   2 | scopes: [{match: "*.mlp.*", split: 4}]
+     |                                    ^
+  note: the task graph around it
+    --> a.yaml:1:1
+     1 | heddle-annotate: 1
+       | ^
+  hint: default: {replicate: 4}
+[1]
+$ echo 'heddle-annotate: 1\ndefault: {replicate: 2}\nscopes: [{match: "*.mlp.*", split: 4}]' > a.yaml; heddle verify gpt2:layers=2,hidden=32,heads=2,vocab=64 --batch 8 --seq 8 --train --annotate a.yaml --devices 4
+error[E0512]: `*.mlp.*` is part of blocks that `default` computes on 2 devices; it cannot be split 4 ways
+  --> a.yaml:3:36
+   3 | scopes: [{match: "*.mlp.*", split: 4}]
+     |                                    ^
+  note: the task graph around it
+    --> a.yaml:2:10
+     2 | default: {replicate: 2}
+       |          ^
+  hint: default: {replicate: 4}
+[1]
