@@ -17,9 +17,7 @@ static const char model[] =
 static bool is_located(ctx *c, const char *file) {
   diag_item d = diag_get(c, diag_count(c) - 1);
   for (u32 k = 0; k <= d.notes; k++) {
-    loc at = d.at;
-    const char *text;
-    if (k) diag_part(c, diag_count(c) - 1, k - 1, &at, &text);
+    const loc at = k ? diag_part(c, diag_count(c) - 1, k - 1).at : d.at;
     const loc_info *l = loc_get(c, at);
     if (l && l->line && !strcmp(sym_str(c, l->file), file)) return true;
   }

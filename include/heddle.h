@@ -222,6 +222,8 @@ typedef struct {
   const char *costs;       // its cost model; NULL: "heddle"
   uint32_t
       devices; // of annotations: how many; 0: those of the machine, or without one as many as they ask for
+  const char
+      *strategy; // of annotations: choices that they do not say, such as "zero=1 recompute=full"; NULL: none
 } heddle_plan_options;
 // The plan of a strategy, one line such as "dp=2 tp=4 pp=2 mb=32 zero=1" (docs/strategy.md); a schedule that it
 // names as a .csv file is read. NULL if it does not divide.

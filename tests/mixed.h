@@ -25,7 +25,7 @@ static const struct {
     {"gnmt", "gnmt:layers=3,hidden=12,vocab=24", 12, 3, DT_NONE},
     {"batchnorm", "examples/batchnorm.heddle", 24, 0, DT_NONE},
 };
-enum { EACH = 21, MOST_KINDS = 4 }; // plans of every model
+enum { EACH = 24, MOST_KINDS = 4 }; // plans of every model
 
 static inline u32 pick(u64 *rng, u32 n) { return (u32)(rng_next(rng) % n); }
 static inline bool chance(u64 *rng, u32 n) { return pick(rng, n) == 0; }
@@ -164,6 +164,18 @@ static inline u32 divisor(u64 *rng, u32 n, u32 least) { // of n, at least so muc
   return k ? v[pick(rng, k)] : 0;
 }
 
+// Tensor degrees by place, with shares for their ranks where the strategy has any.
+static inline void by_degree(strategy *s, u32 micro, u64 *rng, arena *a) {
+  u32 *v = NEWN(a, u32, s->pp.n);
+  for (u32 q = 0; q < s->pp.n; q++) v[q] = divisor(rng, s->dp.n * s->tp.n, 1);
+  s->tp_stages = (choice_value){.nparts = s->pp.n, .part = v};
+  const u32 data = strategy_shares_needed(s, CHOICE_dp_shares),
+            tensor = strategy_shares_needed(s, CHOICE_tp_shares), sum = divisor(rng, micro, data);
+  if (s->dp_shares.nparts)
+    s->dp_shares = sum ? shares_in(rng, data, sum, a) : choice_default(CHOICE_dp_shares);
+  if (s->tp_shares.nparts && tensor <= 6) s->tp_shares = shares_in(rng, tensor, 6, a);
+}
+
 static inline strategy random_strategy(const model *m, u32 ranks, bool train, u64 *rng, arena *a) {
   strategy s = strategy_default();
   const u32 batch = (u32)models[m->index].batch;
@@ -199,6 +211,7 @@ static inline strategy random_strategy(const model *m, u32 ranks, bool train, u6
   }
   if (train && s.dp.n > 1) s.zero.n = pick(rng, 4);
   if (train) s.recompute.n = pick(rng, 3), s.bn.n = pick(rng, 2);
+  if (s.pp.n > 1 && s.dp.n * s.tp.n > 1 && !chance(rng, 3)) by_degree(&s, batch / s.mb.n, rng, a);
   return s;
 }
 

@@ -263,12 +263,11 @@ static void random_value(strategy *s, choice_id id, bool train, u64 *rng, arena 
     return;
   }
   if (id == CHOICE_tp_stages) {
-    if (!s->sp.n && chance(rng, 3)) s->of[id] = random_degrees(s, rng, a);
+    if (chance(rng, 3)) s->of[id] = random_degrees(s, rng, a);
     return;
   }
-  if ((id == CHOICE_dp_shares || id == CHOICE_tp_shares) && s->tp_stages.nparts) return;
   if (id == CHOICE_dp_shares || id == CHOICE_tp_shares) {
-    const u32 n = s->of[id == CHOICE_dp_shares ? CHOICE_dp : CHOICE_tp].n;
+    const u32 n = strategy_shares_needed(s, id);
     const u32 *shares = chance(rng, 2) ? random_shares(n, rng, a) : NULL;
     if (shares) s->of[id] = (choice_value){.nparts = n, .part = shares};
     return;
@@ -283,10 +282,7 @@ static void random_value(strategy *s, choice_id id, bool train, u64 *rng, arena 
     s->of[id].n = pick(rng, choice_words(id));
 }
 
-plan *plans_hybrid(plans_model *m, u64 *rng, arena *a) {
-  const bool train = !chance(rng, 6);
-  strategy say = strategy_default();
-  for (u32 id = 0; id < CHOICE_COUNT; id++) random_value(&say, (choice_id)id, train, rng, a);
+static plan *hybrid_of(plans_model *m, strategy say, bool train, u64 *rng, arena *a) {
   if (!say.overlap.n) say.channels = choice_default(CHOICE_channels);
   hybrid_opts o = {.s = say, .train = train, .optim = m->optim, .keep_gradients = true};
   plan *pn = policy_hybrid(m->pl, a, &o);
@@ -309,6 +305,33 @@ plan *plans_hybrid(plans_model *m, u64 *rng, arena *a) {
     }
   }
   return pn;
+}
+
+plan *plans_hybrid(plans_model *m, u64 *rng, arena *a) {
+  const bool train = !chance(rng, 6);
+  strategy s = strategy_default();
+  for (u32 id = 0; id < CHOICE_COUNT; id++) random_value(&s, (choice_id)id, train, rng, a);
+  return hybrid_of(m, s, train, rng, a);
+}
+
+// Degrees by place, with sequence parallelism and shares more often than chance has them.
+plan *plans_by_degree(plans_model *m, u64 *rng, arena *a) {
+  static const u32 ways[][2] = {{1, 2}, {2, 2}, {1, 4}, {3, 2}};
+  const u32 w = pick(rng, COUNT_OF(ways));
+  const bool train = !chance(rng, 6);
+  strategy s = strategy_default();
+  s.dp.n = ways[w][0], s.tp.n = ways[w][1], s.pp.n = 2 + pick(rng, 2), s.mb.n = 1 + pick(rng, 2);
+  for (u32 id = CHOICE_mb + 1; id < CHOICE_COUNT; id++)
+    if (id != CHOICE_sp && id != CHOICE_bn && (id == CHOICE_zero || id == CHOICE_tables || chance(rng, 3)))
+      random_value(&s, (choice_id)id, train, rng, a);
+  s.sp.n = pick(rng, 2), s.tp_stages = random_degrees(&s, rng, a);
+  for (choice_id id = CHOICE_dp_shares; id <= CHOICE_tp_shares; id++) {
+    const u32 n = strategy_shares_needed(&s, id), *shares = random_shares(n, rng, a);
+    s.of[id] = choice_default(id);
+    if (choice_applies(id, &s, train) && shares && !chance(rng, 3))
+      s.of[id] = (choice_value){.nparts = n, .part = shares};
+  }
+  return hybrid_of(m, s, train, rng, a);
 }
 
 // ---- random primitives ---------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ const plan_numbers *plans_want(plans_model *m, const plan *pn); // what pn must 
 // A plan made by policies: a hybrid of data, tensor and pipeline parallelism with random options. NULL: it
 // does not divide; the diagnostics stand in m->c. In `a`.
 plan *plans_hybrid(plans_model *m, u64 *rng, arena *a);
+plan *plans_by_degree(plans_model *m, u64 *rng, arena *a); // NULL: refused
 // Such a pipeline of microbatches, with its tasks in any order that respects who waits for whom, backwards in
 // one part, in two, or some so and some so, sends on any streams. NULL: none was found.
 plan *plans_ordered(plans_model *m, u64 *rng, arena *a);

@@ -248,11 +248,11 @@ static bool is_count(heddle_builder *b, uint32_t devices) {
          fail(b, E_LIMIT, "%u devices; at most %u, or HEDDLE_ALL", devices, UINT16_MAX);
 }
 
-static bool open_scope(heddle_builder *b, bool split, uint32_t devices, const char *name) {
+static bool open_scope(heddle_builder *b, scope_kind kind, uint32_t devices, const char *name) {
   prog *p = b->p;
   if (!is_count(b, devices)) return false;
   b->b.scope = scope_add(p, &(scope_info){.parent = b->b.scope,
-                                          .split = split,
+                                          .kind = kind,
                                           .count = devices,
                                           .name = name ? sym_of(p->c, name) : (sym){0},
                                           .where = b->b.where});
@@ -260,11 +260,12 @@ static bool open_scope(heddle_builder *b, bool split, uint32_t devices, const ch
 }
 bool heddle_builder_replicate(heddle_builder *b, uint32_t devices, const char *name) {
   if (!b) return false;
-  API_RETURN(bool, false, b->o.s, going(b, "replicate") ? open_scope(b, false, devices, name) : false);
+  API_RETURN(bool, false, b->o.s,
+             going(b, "replicate") ? open_scope(b, SCOPE_replicate, devices, name) : false);
 }
 bool heddle_builder_split(heddle_builder *b, uint32_t devices, const char *name) {
   if (!b) return false;
-  API_RETURN(bool, false, b->o.s, going(b, "split") ? open_scope(b, true, devices, name) : false);
+  API_RETURN(bool, false, b->o.s, going(b, "split") ? open_scope(b, SCOPE_split, devices, name) : false);
 }
 
 static bool end_scope(heddle_builder *b) {

@@ -30,6 +30,7 @@ struct heddle_program {
   batchnorm_stats batchnorm;           // under that plan
   const char *layers;                  // of its stages; NULL: there is one, or no plan
   const plan_task_graphs *task_graphs; // of that plan; NULL: it was not made from annotations
+  const plan_given *given;             // by that plan, where devices are of several kinds; NULL: not known
   front_extents extents;               // that an ONNX file leaves open
   bool told;                           // what a plan takes for granted
   bool default_batch;                  // of a built-in model, not the user's choice

@@ -67,12 +67,15 @@ heddle_plan *heddle_plan_read(heddle_program *p, const char *path) {
 static heddle_plan *annotated(heddle_program *p, const char *name, const char *text, size_t n,
                               const heddle_plan_options *o) {
   ctx *c = p->o.s->c;
-  hybrid_opts h = {.train = o->train};
+  strategy_set said;
+  hybrid_opts h = {.train = o->train, .said = &said};
   if (!program_to_plan(p)) return NULL;
   heddle_plan *b = plan_open(p);
   const cost_opts costs = {.model = o->costs};
   if (o->machine && !(h.k = cost_model_new(c, b->o.a, o->machine->m, &costs))) return checked(b, NULL);
-  if (!optimizer_read(c, &o->optimizer, &h.optim)) return checked(b, NULL);
+  if (!strategy_parse(c, b->o.a, o->strategy, &said) || !strategy_one(c, &said, &h.s) ||
+      !optimizer_read(c, &o->optimizer, &h.optim))
+    return checked(b, NULL);
   if (!text && !annotations_in(p->p)) {
     diag(c, E_ANNOTATE, func_get(p->p, p->p->main)->where, "the program has no annotations");
     diag_hint(c, "a text or a file of them, or heddle_plan_make with a strategy");
@@ -177,6 +180,10 @@ static heddle_program *applied(heddle_plan *b) {
   p->plan = arena_strdup(p->o.a, heddle_plan_name(b));
   p->batchnorm = plan_batchnorm(b->p->p, b->pn);
   p->layers = plan_layers(p->o.a, planner_source(program_planner(b->p)), b->pn);
+  if (b->m && b->m->m->nkinds > 1) {
+    const plan_given given = plan_given_of(program_planner(b->p), b->pn, program_batch(b->p->p), p->o.a);
+    p->given = arena_dup(p->o.a, &given, sizeof given);
+  }
   if (b->pn->task_graphs) p->task_graphs = plan_bridges(p->p, p->o.a, b->pn->task_graphs);
   if (has_elements(b->p->p)) p->source = object_hold(b->p); // they are not copied
   return p;

@@ -144,7 +144,7 @@ const loc_info *loc_get(const ctx *c, loc l); // NULL for loc 0
 // ---- diagnostics -------------------------------------------------------------------------------------
 // One row per diagnostic in diag.def: stable code, severity, one-line title, explanation for `heddle
 // explain`. A diagnostic is a message at a location, with notes (each with its own location) and hints.
-typedef enum { DIAG_NOTE, DIAG_WARNING, DIAG_ERROR } diag_severity;
+typedef enum { DIAG_WARNING, DIAG_ERROR } diag_severity;
 typedef enum {
   DIAG_NONE,
 #define DIAG(code, name, sev, title, text) name,
@@ -161,7 +161,9 @@ diag_id diag_find(const char *code);     // "E0301" -> id; DIAG_NONE if unknown
 void diag(ctx *c, diag_id id, loc at, const char *fmt, ...) PRINTF_LIKE(4, 5);
 void diag_note(ctx *c, loc at, const char *fmt, ...) PRINTF_LIKE(3, 4); // belongs to the latest diag
 void diag_hint(ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3);         // what the user can type or change
-u32 diag_errors(const ctx *c);                                          // how many errors so far
+// A hint that proposes a number, for whoever says it in other words.
+void diag_hint_number(ctx *c, u32 number, const char *fmt, ...) PRINTF_LIKE(3, 4);
+u32 diag_errors(const ctx *c); // how many errors so far
 u32 diag_count(const ctx *c);
 void diag_clear(ctx *c);
 void diag_truncate(ctx *c, u32 n);          // keep the first n (used by trial runs)
@@ -173,7 +175,13 @@ typedef struct {
   u32 notes;
 } diag_item;
 diag_item diag_get(const ctx *c, u32 index);
-diag_severity diag_part(const ctx *c, u32 index, u32 note, loc *at, const char **message); // notes and hints
+typedef struct {
+  loc at;
+  const char *message;
+  bool hint;
+  u32 number; // that a hint proposes; 0: none
+} diag_part_item;
+diag_part_item diag_part(const ctx *c, u32 index, u32 note); // notes and hints
 // All diagnostics as text, jq/rustc style, with caret where the source line is known:
 //   error[E0301]: matmul: inner extents differ: 1024 against 768
 //     --> mlp.heddle:4:8

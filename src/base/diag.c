@@ -33,10 +33,9 @@ void diag(ctx *c, diag_id id, loc at, const char *fmt, ...) {
   c->errors += row->severity == DIAG_ERROR;
 }
 
-static void add_part(ctx *c, loc at, bool hint, const char *fmt, va_list ap) {
+static void add_part(ctx *c, diag_part_item p, const char *fmt, va_list ap) {
   assert(c->diag.n);
-  diag_part_rec p = {.at = at, .message = text_agree(arena_vprintf(c->diag_text, fmt, ap)), .hint = hint};
-  if (hint) p.message = arena_printf(c->diag_text, "hint: %s", p.message);
+  p.message = text_agree(arena_vprintf(c->diag_text, fmt, ap));
   *vec_push(c->a, &c->part) = p;
   c->diag.v[c->diag.n - 1].parts++;
 }
@@ -44,14 +43,21 @@ static void add_part(ctx *c, loc at, bool hint, const char *fmt, va_list ap) {
 void diag_note(ctx *c, loc at, const char *fmt, ...) {
   va_list ap;
   va_start(ap, fmt);
-  add_part(c, at, false, fmt, ap);
+  add_part(c, (diag_part_item){.at = at}, fmt, ap);
   va_end(ap);
 }
 
 void diag_hint(ctx *c, const char *fmt, ...) {
   va_list ap;
   va_start(ap, fmt);
-  add_part(c, (loc){0}, true, fmt, ap);
+  add_part(c, (diag_part_item){.hint = true}, fmt, ap);
+  va_end(ap);
+}
+
+void diag_hint_number(ctx *c, u32 number, const char *fmt, ...) {
+  va_list ap;
+  va_start(ap, fmt);
+  add_part(c, (diag_part_item){.hint = true, .number = number}, fmt, ap);
   va_end(ap);
 }
 
@@ -78,13 +84,9 @@ diag_item diag_get(const ctx *c, u32 index) {
   return (diag_item){d->id, d->at, d->message, d->parts};
 }
 
-// A hint is told from a note by its text, which begins with "hint: ".
-diag_severity diag_part(const ctx *c, u32 index, u32 note, loc *at, const char **message) {
+diag_part_item diag_part(const ctx *c, u32 index, u32 note) {
   assert(index < c->diag.n && note < c->diag.v[index].parts);
-  const diag_part_rec *p = &c->part.v[c->diag.v[index].part + note];
-  *at = p->at;
-  *message = p->message;
-  return DIAG_NOTE;
+  return c->part.v[c->diag.v[index].part + note];
 }
 
 // ---- text ---------------------------------------------------------------------------------------------
@@ -160,8 +162,8 @@ char *diag_render(const ctx *c, arena *a) {
     sb_char(&b, '\n');
     put_loc(c, &b, d->at, 2);
     for (u32 k = 0; k < d->parts; k++) {
-      const diag_part_rec *p = &c->part.v[d->part + k];
-      sb_put(&b, p->hint ? "  " : "  note: ");
+      const diag_part_item *p = &c->part.v[d->part + k];
+      sb_put(&b, p->hint ? "  hint: " : "  note: ");
       put_clean(&b, p->message, strlen(p->message), true);
       sb_char(&b, '\n');
       put_loc(c, &b, p->at, 4);

@@ -21,12 +21,6 @@ typedef struct {
   arena_mark_t mark; // top of ctx.diag_text before this diagnostic: diag_truncate goes back there
 } diag_rec;
 
-typedef struct {
-  loc at;
-  const char *message;
-  bool hint;
-} diag_part_rec;
-
 struct ctx {
   arena *a;
   arena *diag_text; // messages; a stack of its own because trial runs take diagnostics back
@@ -37,7 +31,7 @@ struct ctx {
   VEC(loc_info) loc;       // [0] is unused
   const char *line_source; // of which the text of the latest location is a copy, NULL if it has none
   VEC(diag_rec) diag;
-  VEC(diag_part_rec) part;
+  VEC(diag_part_item) part;
   u32 errors;
 };
 

@@ -76,11 +76,8 @@ bool options_agree(cli *x) {
            {"weight-decay", x->weight_decay.given, true},
            {"no-master-weights", x->no_master, true},
            {"gradients", x->gradients, true}};
-  if (x->annotate && (x->plan || x->strategy || x->choice))
-    return usage_error("give one of them", "--%s cannot be combined with --annotate",
-                       x->plan       ? "plan"
-                       : x->strategy ? "strategy"
-                                     : x->choice);
+  if (x->annotate && x->plan)
+    return usage_error("give one of them", "--plan cannot be combined with --annotate");
   for (size_t i = 0; i < sizeof o / sizeof *o; i++) {
     if (o[i].given && x->plan)
       return usage_error("leave it out, or edit the plan file (docs/plans.md)",
@@ -109,6 +106,7 @@ static heddle_plan *held_by_plan(heddle_plan *b, heddle_program *model) {
 heddle_plan *annotated_of(cli *x, heddle_machine *m, heddle_program *model) {
   heddle_plan_options o = {
       .train = x->train, .machine = m, .costs = x->costs, .devices = (uint32_t)x->devices.i};
+  if (x->annotate) o.strategy = chosen_of(x);
   if (!optimizer_of(x, &o.optimizer)) return NULL;
   heddle_plan *b = held_by_plan(x->annotate ? heddle_plan_annotated_read(model, x->annotate, &o)
                                             : heddle_plan_annotated(model, NULL, NULL, 0, &o),

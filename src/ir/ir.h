@@ -104,10 +104,22 @@ typedef struct {
   const u32 *part;
   loc where;
 } shares_info;
+typedef enum {
+#define SCOPE(id, ...) SCOPE_##id,
+#include "ir/scopes.def"
+#undef SCOPE
+  SCOPE_KINDS
+} scope_kind;
+typedef struct {
+  const char *word;
+  bool split, inside, counted;
+  const char *axis, *before, *after;
+} scope_row; // columns of scopes.def
+const scope_row *scope_row_of(scope_kind k);
 typedef struct {
   u32 parent; // scope around it, a smaller number; 0: none
-  bool split; // else replicate
-  u32 count;  // devices; SCOPE_ALL; 0: not said
+  scope_kind kind;
+  u32 count; // devices; SCOPE_ALL; 0: not said
   shares_info shares;
   sym name; // {0}: none
   loc where;

@@ -490,16 +490,19 @@ static bool line(reader *r) {
 
 // ---- scopes -----------------------------------------------------------------------------------------
 // An operator may have the same name; then a value comes next.
-static bool at_scope(parser *ps) {
-  if (!parse_is_word(ps, "replicate") && !parse_is_word(ps, "split")) return false;
+static bool at_scope(parser *ps, scope_kind *kind) {
+  scope_kind k = SCOPE_default + 1;
+  while (k < SCOPE_KINDS && !parse_is_word(ps, scope_row_of(k)->word)) k++;
+  *kind = k;
+  if (k == SCOPE_KINDS) return false;
   const char *s = ps->l.at + strspn(ps->l.at, " \t");
   return *s != '%' && *s != '!';
 }
 
-static void open_scope(reader *r) {
+static void open_scope(reader *r, scope_kind kind) {
   parser *ps = &r->ps;
   const u32 outer = r->open.n ? r->open.v[r->open.n - 1] : 0;
-  scope_info s = {.parent = outer, .where = lex_loc(&ps->l), .split = parse_is_word(ps, "split")};
+  scope_info s = {.parent = outer, .where = lex_loc(&ps->l), .kind = kind};
   lex_next(&ps->l);
   const bool ok = parse_scope(ps, &s);
   *vec_push(ps->tmp, &r->open) = ok ? scope_add(ps->p, &s) : outer;
@@ -566,10 +569,11 @@ static void read_body(reader *r, func f) {
   while ((r->open.n || !parse_is(ps, '}')) && !parse_is_word(ps, "return") && ps->l.kind != TOK_END &&
          !too_many(r)) {
     const char *start = ps->l.start;
+    scope_kind kind;
     if (parse_is(ps, '}'))
       close_scope(r);
-    else if (at_scope(ps))
-      open_scope(r);
+    else if (at_scope(ps, &kind))
+      open_scope(r, kind);
     else if (line(r))
       continue;
     else

@@ -435,7 +435,7 @@ bool parse_default(parser *ps) {
     diag(ps->c, E_NAME, s.where, "a second default");
     return false;
   }
-  if (!parse_word(ps, "replicate"))
+  if (!parse_word(ps, scope_row_of(s.kind)->word))
     return parse_error(ps, "`replicate`: what stands in no scope is replicated");
   if (!scope_words(ps, &s)) return false;
   if (!ps->l.first && ps->l.kind != TOK_END) return parse_error(ps, "a number of devices or `all`");

@@ -234,7 +234,7 @@ static void put_shares(strbuf *b, const shares_info *s) {
 }
 
 static void put_count(printer *pr, const scope_info *s) {
-  sb_put(pr->b, s->split ? "split" : "replicate");
+  sb_put(pr->b, scope_row_of(s->kind)->word);
   if (s->count == SCOPE_ALL)
     sb_put(pr->b, " all");
   else if (s->count)

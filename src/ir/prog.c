@@ -482,6 +482,16 @@ prog *prog_clone(const prog *p, ctx *c) {
 }
 
 // ---- annotations ------------------------------------------------------------------------------------
+const scope_row *scope_row_of(scope_kind k) {
+  static const scope_row rows[] = {
+#define SCOPE(id, word, split, inside, counted, axis, before, after)                                         \
+  {word, split, inside, counted, axis, before, after},
+#include "ir/scopes.def"
+#undef SCOPE
+  };
+  return &rows[k];
+}
+
 u32 scope_add(prog *p, const scope_info *s) {
   assert(s->parent < p->scopes.n);
   *vec_push(p->a, &p->scopes) = *s;

@@ -216,8 +216,8 @@ static bool read_count(reader *r, const ynode *y, annotation_scope *s) {
   if (y->kind == Y_SCALAR && !*y->str) return true;
   if (y->kind == Y_SCALAR && !strcmp(y->str, "all")) return s->count = COUNT_ALL, true;
   if (y->kind == Y_SCALAR && integer(y->str, 1, UINT16_MAX, &s->count)) return true;
-  return bad(r, y, "%s takes a number of devices, 1 to %u, or `all`; got '%s'",
-             s->split ? "split" : "replicate", UINT16_MAX, y->kind == Y_SCALAR ? y->str : "...");
+  return bad(r, y, "%s takes a number of devices, 1 to %u, or `all`; got '%s'", scope_row_of(s->kind)->word,
+             UINT16_MAX, y->kind == Y_SCALAR ? y->str : "...");
 }
 
 // auto, equal, or a list of parts.
@@ -281,9 +281,9 @@ static bool read_selector(reader *r, const ynode *y, annotation_scope *s) {
 
 // What EPL forbids and the paper does not use: only a split inside a replicate has a meaning.
 static bool may_nest(reader *r, const annotation_scope *outer, const annotation_scope *s) {
-  if (!outer || (!outer->split && s->split)) return true;
-  diag(r->c, E_ANNOTATE, s->at, "%s inside %s cannot be nested", s->split ? "split" : "replicate",
-       outer->split ? "split" : "replicate");
+  if (!outer || (scope_row_of(s->kind)->inside && !scope_splits(outer))) return true;
+  diag(r->c, E_ANNOTATE, s->at, "%s inside %s cannot be nested", scope_row_of(s->kind)->word,
+       scope_row_of(outer->kind)->word);
   diag_note(r->c, outer->at, "the scope around it");
   diag_hint(
       r->c,
@@ -300,15 +300,20 @@ static void read_scopes(reader *r, const ynode *y, u32 parent) {
     return;
   }
   for (u32 i = 0; i < y->n && !r->failed; i++) {
-    const ynode *e = y->item[i], *split = yaml_get(e, "split"), *rep = yaml_get(e, "replicate"),
-                *name = yaml_get(e, "name"), *inner = yaml_get(e, "scopes"), *shares = yaml_get(e, "shares");
-    annotation_scope s = {.at = e->at, .parent = parent, .split = split != NULL};
+    const ynode *e = y->item[i], *name = yaml_get(e, "name"), *inner = yaml_get(e, "scopes"),
+                *shares = yaml_get(e, "shares"), *count = NULL;
+    annotation_scope s = {.at = e->at, .parent = parent};
+    u32 kinds = 0;
+    for (scope_kind k = SCOPE_default + 1; k < SCOPE_KINDS; k++) {
+      const ynode *of = yaml_get(e, scope_row_of(k)->word);
+      if (of) s.kind = k, count = of, kinds++;
+    }
     if (!known_keys(r, e, "a scope", keys)) return;
     if (r->x->nscopes == SCOPES_MAX) {
       bad(r, e, "more than %d scopes", SCOPES_MAX);
       return;
     }
-    if (!split == !rep) {
+    if (kinds != 1) {
       bad(r, e, "a scope has one of `replicate` and `split`");
       diag_hint(r->c, "such as replicate: 2, or split: 4");
       return;
@@ -317,7 +322,7 @@ static void read_scopes(reader *r, const ynode *y, u32 parent) {
       bad(r, name, "`name` must be text");
       return;
     }
-    if (!read_selector(r, e, &s) || !read_count(r, split ? split : rep, &s) ||
+    if (!read_selector(r, e, &s) || !read_count(r, count, &s) ||
         (shares && !read_shares(r, shares, &s.shares)) ||
         !may_nest(r, parent ? &r->x->scope[parent - 1] : NULL, &s))
       return;
@@ -355,7 +360,7 @@ static void add_written(reader *r, const prog *p, u32 id) {
                         .what_at = i->where,
                         .count_at = i->where,
                         .parent = i->parent,
-                        .split = i->split,
+                        .kind = i->kind,
                         .count = i->count,
                         .shares = i->shares,
                         .written = id};

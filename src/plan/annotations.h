@@ -16,11 +16,14 @@ typedef struct {
   bool layers;            // by number of repeated block from 0, first to last
   bool instructions;      // by number of instruction of main from 1, likewise
   u32 first, last;
-  bool split;                // else replicate
+  scope_kind kind;
   shares_info shares;        // of its devices
   u32 count, parent;         // parent: from 1, of the scope around it; 0: none
   loc at, what_at, count_at; // of the scope, of what it selects, of its count
 } annotation_scope;
+static inline bool scope_splits(const annotation_scope *s) {
+  return scope_row_of(s->kind)->split;
+} // the work
 
 typedef struct {
   loc at; // 0: not said

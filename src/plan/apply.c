@@ -121,11 +121,8 @@ void main_open(main_build *to, apply *x, u32 most) {
   mb.stage = ZNEWN(x->a, stage_build, mb.nstages + 1);
   u32 nv = mb.m->values.n;
   mb.stage_of = ZNEWN(x->a, u32, nv), mb.out_of = ZNEWN(x->a, u32, nv);
-  mb.param = ZNEWN(x->a, value, nv), mb.param_lay = ZNEWN(x->a, layout, nv),
-  mb.param_group = ZNEWN(x->a, group, nv);
+  mb.home = ZNEWN(x->a, mesh_param, mb.m->nparams + 1);
   for (u32 j = 0; j < OPTIM_STATES; j++) mb.state[j] = ZNEWN(x->a, value, nv);
-  mb.weight_set = ZNEWN(x->a, bool, nv), mb.weight_stored = ZNEWN(x->a, bool, nv);
-  mb.some_free = ZNEWN(x->a, u64, nv), mb.all_free = ZNEWN(x->a, u64, nv);
   mb.b = builder_at(p, func_new(p, sym_of(s->c, "main"), mb.m->where));
   mb.b.where = mb.m->where;
   *to = mb;

@@ -91,6 +91,7 @@ plan_task_graphs *plan_bridges(prog *p, arena *a, const plan_task_graphs *t) {
     v[k].name = arena_strdup(a, v[k].name), v[k].strategy = arena_strdup(a, v[k].strategy);
     v[k].covers = arena_strdup(a, v[k].covers), v[k].devices = arena_strdup(a, v[k].devices);
   }
-  *out = (plan_task_graphs){.n = t->n, .nbridges = b.n, .v = v, .bridge = b.v};
+  *out = (plan_task_graphs){.n = t->n, .nbridges = b.n, .v = v, .bridge = b.v, .nkinds = t->nkinds};
+  if (t->speed) out->speed = arena_dup(a, t->speed, t->nkinds * sizeof *t->speed);
   return out;
 }

@@ -105,6 +105,14 @@ static inline u32 strategy_block(const strategy *s, u32 place) {
   return s->places.nparts ? s->places.part[place] - 1 : place;
 }
 
+// Degrees by place (degrees.c): the tensor degree of a place of the pipeline. What its data ranks (dp.shares) or tensor
+// ranks get, in the smallest numbers; NULL: all the same. How many numbers the choice needs: those of the place
+// that has most ranks of the kind.
+u32 strategy_tensor_at(const strategy *s, u32 place);
+const u32 *strategy_shares_at(arena *a, const strategy *s, choice_id id, u32 place);
+u32 strategy_shares_needed(const strategy *s, choice_id id);
+bool strategy_settle_degrees(ctx *c, const strategy_set *set, const strategy *s); // part of strategy_settle
+
 // ---- strategies ---------------------------------------------------------------------------------------
 strategy strategy_default(void);
 const strategy *strategy_defaults(void); // the same

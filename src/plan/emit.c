@@ -36,6 +36,14 @@ static value on_group(main_build *mb, value v, group g) {
   return v;
 }
 
+// A parameter on a stage's group: of the parameter itself, or of its copy on the stage's mesh, which the first that asks
+// has sent.
+static value param_here(main_build *mb, value w, group g) {
+  mesh_param *x = main_param(mb, w, g);
+  if (!x->v) mb->b.coord = 0, x->v = main_move(mb, mb->home[w - 1].v, x->g, x->lay);
+  return mb->b.failed ? 0 : on_group(mb, x->v, g);
+}
+
 static value packed(main_build *mb, const value *v, u32 n, group g) {
   if (!n) return 0;
   type *ty = NEWN(mb->x->a, type, n);
@@ -48,7 +56,7 @@ static value packed(main_build *mb, const value *v, u32 n, group g) {
 // Packed weights of a stage: all of them, or those that the backward needs.
 static value pack_weights(main_build *mb, stage_build *s, const u32 *which, u32 n) {
   value *v = NEWN(mb->x->a, value, n + 1);
-  for (u32 k = 0; k < n; k++) v[k] = on_group(mb, mb->param[s->src->weight[which ? which[k] : k] - 1], s->g);
+  for (u32 k = 0; k < n; k++) v[k] = param_here(mb, s->src->weight[which ? which[k] : k], s->g);
   return packed(mb, v, n, s->g);
 }
 
@@ -71,7 +79,7 @@ void emit_before(main_build *mb, stage_build *s) {
   s->fwd_weights = pack_weights(mb, s, NULL, c->nweights);
   s->base = ZNEWN(mb->x->a, value, c->ninputs + 1);
   for (u32 k = 0; k < c->ninputs; k++)
-    if (!mb->stage_of[c->input[k]]) s->base[k] = on_group(mb, mb->param[c->input[k] - 1], s->g);
+    if (!mb->stage_of[c->input[k]]) s->base[k] = param_here(mb, c->input[k], s->g);
   if (!s->gp) return;
   s->bwd_weights = pack_weights(mb, s, s->gp->need, s->nneed_weights);
   if (s->gp->wgt.i) {
@@ -328,6 +336,9 @@ static void make_streams(main_build *mb) {
   const char *name = sym_str(mb->s->c, pn->send_stream);
   u32 n = 0, most = 0;
   if (pn->send_channels < 2) mb->send_strm = (u8)stream_of(p, pn->send_stream).i;
+  const u8 all = mb->send_strm;
+  if (pn->send_channels >= 2 && mb->copies.n)
+    mb->send_strm = (u8)stream_of(p, sym_of(mb->s->c, arena_printf(a, "%s.w", name))).i;
   for (u32 i = 0; i < mb->nstages; i++) most += mb->stage[i].nedges;
   edge **between = NEWN(a, edge *, most + 1);
   u16 *from = NEWN(a, u16, most + 1), *to = NEWN(a, u16, most + 1);
@@ -335,7 +346,7 @@ static void make_streams(main_build *mb) {
   for (u32 i = 0; i < mb->nstages; i++)
     for (u32 e = 0; e < mb->stage[i].nedges; e++) {
       edge *x = &mb->stage[i].edges[e];
-      x->strm[0] = x->strm[1] = mb->send_strm;
+      x->strm[0] = x->strm[1] = all;
       if (mb->stage[i].place == mb->stage[x->to].place) continue;
       from[n] = (u16)mb->stage[i].place, to[n] = (u16)mb->stage[x->to].place, between[n++] = x;
     }

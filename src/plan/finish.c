@@ -2,6 +2,8 @@
 // parameters that several stages use brought together, the update of the weights.
 #include "plan/main.h"
 
+static type type_of(const main_build *mb, value v) { return func_get(mb->p, mb->b.f)->values.v[v].ty; }
+
 // ---- the update -------------------------------------------------------------------------------------------
 // Two gradients of one weight on one group.
 static value combine(main_build *mb, value a, value b) {
@@ -58,16 +60,15 @@ static bool same_layout(main_build *mb, value *v, u32 n) {
   return !mb->b.failed;
 }
 
-// Gradients of one weight on several groups: one value on the weight's own group. Groups that are the
+// Gradients of one weight on several groups of one mesh: one value on the group of all of them. Groups that are the
 // coordinates of an axis become a sum over that axis; what lies in any other way is sent there and added.
-static value join_groups(main_build *mb, value w, value *v, u32 n) {
+static value join_groups(main_build *mb, value w, group all, value *v, u32 n) {
   prog *p = mb->p;
-  group home = mb->param_group[w - 1];
-  u8 ax = joined_axis(mb, home, v, n);
+  if (n == 1 && type_get(p, type_of(mb, v[0]))->g.i == all.i) return v[0];
+  u8 ax = joined_axis(mb, all, v, n);
   mb->b.coord = 0;
   for (u32 k = 0; !ax && k < n; k++) {
-    v[k] = main_move(mb, v[k], home,
-                     main_filter(mb, type_get(p, func_get(p, mb->b.f)->values.v[v[k]].ty)->lay, home));
+    v[k] = main_move(mb, v[k], all, main_filter(mb, type_get(p, type_of(mb, v[k]))->lay, all));
     if (mb->b.failed) return 0;
     if (k) v[0] = combine(mb, v[0], v[k]);
   }
@@ -77,17 +78,47 @@ static value join_groups(main_build *mb, value w, value *v, u32 n) {
               sym_str(mb->s->c, mb->m->values.v[w].name));
     return 0;
   }
-  const type_info *t = type_get(p, func_get(p, mb->b.f)->values.v[v[0]].ty);
+  const type_info *t = type_get(p, type_of(mb, v[0]));
   attr over = attr_x(A_over, &ax, 1);
   shape sh = t->s;
-  type rt = type_tensor(p, &sh, layout_with_part(p->sp, t->lay, ax, RED_SUM), home);
-  mb->b.g = home, mb->b.coord = 0;
+  type rt = type_tensor(p, &sh, layout_with_part(p->sp, t->lay, ax, RED_SUM), all);
+  mb->b.g = all, mb->b.coord = 0;
   return emit_res(p, mb->b.f, emit(&mb->b, OP_join, attrs_of(p, &over, 1), v, n, &rt, 1));
+}
+
+// The layout in which a copy's gradient goes home: as the weight lies there, without sums over space, and a sum over
+// time if it is one.
+static layout homeward(main_build *mb, value w, value v) {
+  space *sp = mb->p->sp;
+  const mesh_param *home = &mb->home[w - 1];
+  const layout own = type_get(mb->p, type_of(mb, v))->lay, l = main_filter(mb, home->lay, home->g);
+  return mb->time && layout_part_of(sp, own, mb->time) != RED_NONE
+             ? layout_with_part(sp, l, mb->time, RED_SUM)
+             : l;
+}
+
+// Gradients of one weight, one on each group: one value at home. Those of every mesh are joined there first.
+static value bring_home(main_build *mb, value w, value *v, u32 n) {
+  value *own = NEWN(mb->x->a, value, n + 1), sum = 0;
+  bool *done = ZNEWN(mb->x->a, bool, n + 1);
+  const mesh_param *home = &mb->home[w - 1];
+  for (u32 turn = 0; turn < 2; turn++) // at home, then the copies
+    for (u32 k = 0; k < n && !mb->b.failed; k++) {
+      const mesh_param *at = main_param(mb, w, type_get(mb->p, type_of(mb, v[k]))->g);
+      u32 m = 0;
+      if (done[k] || (at == home) == (turn > 0)) continue;
+      for (u32 j = k; j < n; j++)
+        if (main_param(mb, w, type_get(mb->p, type_of(mb, v[j]))->g) == at) own[m++] = v[j], done[j] = true;
+      value x = join_groups(mb, w, at->g, own, m);
+      if (!mb->b.failed && at != home) x = main_move(mb, x, home->g, homeward(mb, w, x));
+      if (!mb->b.failed) sum = sum ? combine(mb, sum, x) : x;
+    }
+  return mb->b.failed ? 0 : sum;
 }
 
 static value zero_grad(main_build *mb, value w) { // of a weight that the loss does not depend on
   prog *p = mb->p;
-  const type_info *t = type_get(p, func_get(p, mb->b.f)->values.v[mb->param[w - 1]].ty);
+  const type_info *t = type_get(p, func_get(p, mb->b.f)->values.v[mb->home[w - 1].v].ty);
   const shape s = main_gradient_shape(mb, w);
   attr at[2] = {attr_t(A_dtype, s.t), attr_v(A_shape, s.dim, s.nd)};
   mb->b.g = t->g, mb->b.coord = 0;
@@ -125,10 +156,7 @@ static bool gather_grads(main_build *mb, value *out) {
       else
         per[i].v[j] = combine(mb, per[i].v[j], per[i].v[k]);
     }
-    bool home =
-        n == 1 && type_get(p, func_get(p, mb->b.f)->values.v[per[i].v[0]].ty)->g.i == mb->param_group[i].i;
-    out[i] = home                                     ? per[i].v[0]
-             : n                                      ? join_groups(mb, i + 1, per[i].v, n)
+    out[i] = n                                        ? bring_home(mb, i + 1, per[i].v, n)
              : main_trains(mb, i + 1) && !mb->skip[i] ? zero_grad(mb, i + 1)
                                                       : 0;
     if (mb->b.failed) return false;
@@ -146,12 +174,12 @@ static bool update_group(main_build *mb, const value *w, u32 n, const value *gra
   func f = planner_update(x->pl, w, n, pn);
   layout *in = NEWN(x->a, layout, most), *demand = NEWN(x->a, layout, most);
   u32 *opd = NEWN(x->a, u32, most);
-  group g = mb->param_group[w[0] - 1];
+  group g = mb->home[w[0] - 1].g;
   for (u32 i = 0; i < n; i++) {
     value v = w[i];
-    layout stored = mb->param_lay[v - 1];
+    layout stored = mb->home[v - 1].lay;
     in[i] = stored, demand[i] = stored;
-    opd[i] = mb->param[v - 1] | OPD_DONATED;
+    opd[i] = mb->home[v - 1].v | OPD_DONATED;
     in[n + i] = type_get(p, func_get(p, mb->b.f)->values.v[grad[v - 1]].ty)->lay;
     opd[n + i] = grad[v - 1] | OPD_DONATED;
   }
@@ -200,7 +228,7 @@ static bool update_group(main_build *mb, const value *w, u32 n, const value *gra
 static bool alike(const main_build *mb, const value *grad, value i, value j) {
   const func_info *f = func_get(mb->p, mb->b.f);
   return mb->m->values.v[i].ty.i == mb->m->values.v[j].ty.i &&
-         mb->param_lay[i - 1].i == mb->param_lay[j - 1].i &&
+         mb->home[i - 1].lay.i == mb->home[j - 1].lay.i &&
          f->values.v[grad[i - 1]].ty.i == f->values.v[grad[j - 1]].ty.i;
 }
 
@@ -231,7 +259,7 @@ static bool update_weights(main_build *mb, value *neww, value **news, value *gra
     if (done[i] || !grad[i]) continue;
     u32 n = 0;
     for (u32 j = i; j < np; j++)
-      if (grad[j] && !done[j] && mb->param_group[j].i == mb->param_group[i].i) w[n++] = j + 1, done[j] = true;
+      if (grad[j] && !done[j] && mb->home[j].g.i == mb->home[i].g.i) w[n++] = j + 1, done[j] = true;
     for (u32 at = 0, k = 0; at < n; at += k) {
       k = layer_of(mb, grad, w + at, n - at, k);
       if (!update_group(mb, w + at, k, grad, neww, news, gradout)) return false;
@@ -244,7 +272,7 @@ static bool update_weights(main_build *mb, value *neww, value **news, value *gra
 // A value that main returns: the microbatches joined, sums over space done.
 static value returned(main_build *mb, value v) {
   prog *p = mb->p;
-  if (!mb->stage_of[v]) return mb->param[v - 1];
+  if (!mb->stage_of[v]) return mb->home[v - 1].v;
   stage_build *s = &mb->stage[mb->stage_of[v] - 1];
   value *per = &s->res[(size_t)mb->out_of[v] * mb->nmb], r = per[0];
   mb->b.g = s->g, mb->b.coord = 0;

@@ -14,7 +14,7 @@ typedef struct {
 } plan_mark;
 typedef struct {
   diag_item d;
-  const char *hint[2]; // as diag_part has them
+  diag_part_item hint[2];
 } refusal;
 
 // A source program with what does not depend on a plan: laws of its instructions, gradients of its functions.

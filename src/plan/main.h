@@ -44,6 +44,17 @@ typedef struct stage_build {
   value *base; // per input that is a parameter of main: restricted to this group
 } stage_build;
 
+// A parameter of main as the stages of one mesh have it: itself on the mesh of the first stage that reads it, its
+// home; on other meshes a copy, which is sent there before the tasks. Gradients go home.
+typedef struct {
+  value of; // of the source's main
+  group g;  // all groups of these stages; {0}: nobody reads it
+  value v;  // here; 0: not yet
+  layout lay;
+  bool set, stored;        // lay is known; it has splits that claim no role
+  u64 some_free, all_free; // axes that some groups, all groups of these stages have
+} mesh_param;
+
 // By types: in which layout a value is sent, and as what it arrives.
 typedef struct {
   u32 from, to, want;
@@ -55,7 +66,7 @@ typedef struct {
   VEC(known_move) moves;
   hmap move_map;
   attrset *part_at; // per microbatch: attributes of `part` over time
-  u8 send_strm;     // of the next send
+  u8 send_strm;     // of copies of parameters, and of gradients on their way home
   builder b;
   prog *s, *p;
   const func_info *m; // source main
@@ -68,17 +79,12 @@ typedef struct {
   VEC(u32) more;    // (number of an instruction, layers that it stands for as well)
   u8 time;          // temporal axis in p, 0: none
   stage_build *stage;
-  u32 *stage_of, *out_of; // per value of main: producing stage + 1, its output number
-  u32 *point;             // per microbatch: temporal point
-  value *param;           // per source parameter of main: value here
-  bool *skip;             // ... is it left out?
-  layout *param_lay;
-  group *param_group;
+  u32 *stage_of, *out_of;     // per value of main: producing stage + 1, its output number
+  u32 *point;                 // per microbatch: temporal point
+  mesh_param *home;           // per source parameter of main
+  VEC(mesh_param) copies;     // on other meshes
+  bool *skip;                 // per source parameter: is it left out?
   value *state[OPTIM_STATES]; // per source parameter: optimizer states; 0: it has none
-  u64 *some_free,
-      *all_free;       // per value of main: axes that some groups, all groups of the stages that use it have
-  bool *weight_set;    // its layout in storage is known
-  bool *weight_stored; // its layout has splits that claim no role
 } main_build;
 
 void main_open(main_build *mb, apply *x, u32 most); // most: microbatches that are emitted; 0: all
@@ -108,5 +114,8 @@ value main_move(main_build *mb, value v, group to, layout want);
 layout main_filter(const main_build *mb, layout l,
                    group g);                     // what of l can be said on g; sums over space done
 bool main_trains(const main_build *mb, value v); // is this parameter of main updated?
-type func_result(const prog *p, func f, u32 k);  // type of result k
+mesh_param *main_param(const main_build *mb, value v,
+                       group g); // parameter v on the mesh of g; NULL: not there
+bool main_has_copies(const main_build *mb, value v);
+type func_result(const prog *p, func f, u32 k); // type of result k
 #endif

@@ -87,6 +87,8 @@ typedef struct {
   u32 n, nbridges;
   const plan_task_graph *v; // n of them
   const plan_bridge *bridge;
+  u32 nkinds;
+  const double *speed; // by kind of the machine: samples a ps of a device that never waits; NULL: not known
 } plan_task_graphs;
 
 // op-order: what each place runs, in order: tasks of sched.h, whose stages are segments, without pairs,
@@ -396,6 +398,45 @@ double plan_send_bytes(prog *distributed, const func_info *f, const instr *send)
 // The same task graphs, in `a`, with what their bridges move in the distributed program (bridges.c).
 plan_task_graphs *plan_bridges(prog *distributed, arena *a, const plan_task_graphs *t);
 
+// ---- what devices get (given.c) ----------------------------------------------------------------------------
+// Of one rank: its part of all products, samples of a step (the least and the most, where it has several stretches of
+// main), calls of main.
+typedef struct {
+  double work;
+  i64 samples[2];
+  u32 layers;
+  bool any; // else it has no part in the plan
+} rank_given;
+typedef struct {
+  u32 nranks;
+  bool cut; // some ranks have only some of the layers
+  const rank_given *rank;
+} plan_given;
+plan_given plan_given_of(planner *pl, const plan *pn, i64 batch, arena *a); // batch 0: not known
+double *plan_products(planner *pl, arena *a); // flops of the products of main's instructions, forward
+// Of the ranks of one kind of device.
+typedef struct {
+  const char *name;
+  u32 ranks;
+  const char *gets;              // each of them: "5 to 6 samples, 7 layers"; "nothing"; NULL: not known
+  double work;                   // part of the products; below 0: not known
+  double computes, communicates; // of the step, mean over its ranks
+  double one_more;               // the step without any waiting with one device more, relative; 0: not known
+  i64 peak_bytes, usable_bytes;
+} plan_kind;
+typedef struct {
+  const machine *m;
+  const plan_given *given; // NULL: not known
+  const double *speed;     // by kind, samples a ps of a device that never waits; NULL: not known
+  u32 ranks;               // of the machine: those below
+  bool unused;             // those that the program leaves out count, too
+  i64 memory_bytes;        // limit of every device; 0: its own
+} plan_kinds_opts;
+double plan_speed_of(const plan_kinds_opts *o,
+                     const sim_result *r); // samples a ps of all of them; 0: not known
+// Kinds that have ranks, in `a`. Returns how many.
+u32 plan_kinds_of(arena *a, const plan_kinds_opts *o, const sim_result *r, const plan_kind **out);
+
 // ---- policies (plan/policy/*.c), all from the mechanism above ---------------------------------------------
 // Schedules that were read from files, for many plans: never changed, so for all threads.
 typedef struct {
@@ -429,7 +470,6 @@ bool policy_balance(planner *pl, arena *a, const hybrid_opts *o, strategy *s);
 // known.
 bool policy_speeds(planner *pl, arena *a, const hybrid_opts *o, double *speed);
 i64 policy_batch_extent(planner *pl); // samples that the program takes; 0: it has no batch
-void policy_sends(planner *pl, plan *pn, const strategy *s); // the streams of sends alone
 bool policy_ordered(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const sched **file);
 bool policy_staged(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const sched *file);
 // Of all but its name: equal plans of one source are the same program, in whatever session. unordered: of all
@@ -460,8 +500,8 @@ u32 policy_batchnorm(const batchnorm_stats *has, const strategy *s);
 // figures do not go together, or the file has what is not planned.
 bool policy_schedule(planner *pl, arena *a, plan *pn, const strategy *s, const hybrid_opts *o, loc at,
                      const sched **file);
-// The plan of the program's annotations and of a file of them (text NULL: none; docs/annotations.md). o->s is not
-// looked at. devices: how many there are; 0: as the file says, else those of the machine of o->k, else one
+// The plan of the program's annotations and of a file of them (text NULL: none; docs/annotations.md), with the choices of
+// o->s that o->said says beside them (NULL: none). devices: how many there are; 0: as the file says, else those of the machine of o->k, else one
 // replica of the model. NULL and diagnostics, located in program or file.
 plan *policy_annotated(planner *pl, arena *a, sym file, const char *text, size_t n, const hybrid_opts *o,
                        u32 devices);
@@ -472,6 +512,9 @@ bool policy_schedule_files(ctx *c, arena *a, const strategy_set *set, schedule_f
 const char *policy_schedule_name(u32 i);                 // NULL past the last
 bool policy_schedule_named(const char *name, u32 *word); // by any of its names; false: none
 void policy_zero(plan *pn, u8 axis, u32 level);
+bool policy_wide_gradients(const prog *src,
+                           const strategy *s);          // are gradients of half-precision weights in f32?
+void policy_sends(ctx *c, plan *pn, const strategy *s); // streams of sends, as overlap and channels say
 bool policy_recompute(planner *pl, arena *a, plan *pn, choice_value what);
 
 // ---- sharding one function (shard.c) ----------------------------------------------------------------------

@@ -302,9 +302,8 @@ void planner_keep_refusal(planner *pl, u64 key, u32 from) {
   *x = (refusal){.d = d};
   x->d.message = arena_strdup(pl->a, d.message);
   for (u32 k = 0; k < d.notes && k < COUNT_OF(x->hint); k++) {
-    loc at;
-    diag_part(c, from, k, &at, &x->hint[k]);
-    x->hint[k] = arena_strdup(pl->a, x->hint[k]);
+    x->hint[k] = diag_part(c, from, k);
+    x->hint[k].message = arena_strdup(pl->a, x->hint[k].message);
   }
   hmap_add(pl->a, &pl->refusal_map, key, pl->refusals.n);
 }
@@ -314,8 +313,8 @@ bool planner_refused(planner *pl, u64 key) {
   if (!hit) return false;
   const refusal *x = &pl->refusals.v[hit - 1];
   diag(pl->src->c, x->d.id, x->d.at, "%s", x->d.message);
-  for (u32 k = 0; k < COUNT_OF(x->hint) && x->hint[k]; k++)
-    diag_hint(pl->src->c, "%s", x->hint[k] + strlen("hint: "));
+  for (u32 k = 0; k < COUNT_OF(x->hint) && x->hint[k].message; k++)
+    diag_hint_number(pl->src->c, x->hint[k].number, "%s", x->hint[k].message);
   return true;
 }
 

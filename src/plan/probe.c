@@ -88,7 +88,7 @@ static void put_type(probing *x, type t) { // but for the group
 }
 
 static bool exclusive(const probing *x, const stage_build *s, value v) {
-  return x->mb.param_group[v - 1].i == s->g.i;
+  return x->mb.home[v - 1].g.i == s->g.i && !main_has_copies(&x->mb, v);
 }
 
 static void put_stage(probing *x, u32 i) {
@@ -106,7 +106,7 @@ static void put_stage(probing *x, u32 i) {
     own = own && exclusive(x, s, v);
     if (!x->first_user[v - 1]) x->first_user[v - 1] = i + 1;
     put(x, own ? x->ordinal[x->first_user[v - 1] - 1] : 0);
-    put(x, mb->m->values.v[v].ty.i), put(x, mb->param_lay[v - 1].i), put(x, mb->m->params.v[v - 1].r);
+    put(x, mb->m->values.v[v].ty.i), put(x, mb->home[v - 1].lay.i), put(x, mb->m->params.v[v - 1].r);
     put(x, mb->m->params.v[v - 1].data);
   }
   if (!own) put(x, i + 1), put(x, ~1u); // like no other
@@ -271,9 +271,6 @@ static bool write_out(probing *x) {
       if (active(x, i) && mb->stage[i].gp) backward(x, i, m);
   }
   if (mb->b.failed) return false;
-  mb->send_strm = mb->x->pn->send_channels < 2 && mb->x->pn->send_stream.i
-                      ? (u8)stream_of(mb->p, mb->x->pn->send_stream).i
-                      : 0;
   u32 first = here(x);
   if (!main_finish(mb)) return false;
   piece(x, PIECE_AFTER, 0, 0, 0, 0, first);
@@ -435,7 +432,7 @@ static bool updated_alike(const probing *x) {
   const func_info *f = func_get(mb->p, mb->b.f);
   u32 *span_of = ZNEWN(mb->x->a, u32, f->nparams + 1), n = 0;
   for (u32 i = 0; i < mb->m->nparams; i++)
-    if (mb->param[i] && main_trains(mb, i + 1)) span_of[mb->param[i]] = x->weight_span[i];
+    if (mb->home[i].v && main_trains(mb, i + 1)) span_of[mb->home[i].v] = x->weight_span[i];
   for (u32 i = 0; i < mb->m->nparams; i++) n = MAX(n, x->weight_span[i]);
   struct {
     u32 weights, calls, first; // first: the first call
@@ -478,7 +475,7 @@ static void describe_layers(const probing *x, sim_pipeline *out) {
   u32 *instr_more = ZNEWN(x->a, u32, f->body.n + 1), *param_more = ZNEWN(x->a, u32, f->nparams + 1);
   for (u32 k = 0; k < mb->more.n; k += 2) instr_more[mb->more.v[k] - 1] = mb->more.v[k + 1];
   for (u32 i = 0; i < mb->m->nparams; i++) {
-    if (mb->param[i]) param_more[mb->param[i] - 1] = mb->weight_more[i];
+    if (mb->home[i].v) param_more[mb->home[i].v - 1] = mb->weight_more[i];
     for (u32 j = 0; j < OPTIM_STATES; j++)
       if (mb->state[j][i]) param_more[mb->state[j][i] - 1] = mb->weight_more[i];
   }
@@ -500,6 +497,7 @@ static void describe(probing *x, sim_pipeline *out) {
                         .nlinks = x->nlinks,
                         .npieces = x->piece.n,
                         .nmicro = mb->K,
+                        .copies = mb->copies.n > 0,
                         .group = g,
                         .alike = x->alike,
                         .place = place,

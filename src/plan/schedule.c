@@ -150,6 +150,5 @@ bool main_tasks(main_build *mb) {
     stage_build *s = &mb->stage[line[k].stage];
     (line[k].send ? emit_sends : emit_task)(mb, s, (task_kind)line[k].task, line[k].mb);
   }
-  mb->send_strm = pn->send_channels < 2 && pn->send_stream.i ? (u8)stream_of(mb->p, pn->send_stream).i : 0;
   return !mb->b.failed;
 }

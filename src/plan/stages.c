@@ -154,6 +154,22 @@ static layout split_over(main_build *mb, const plan_trans *t, layout l, const sh
   return layout_with_pieces(sp, l, axis, t->dim, p);
 }
 
+mesh_param *main_param(const main_build *mb, value v, group g) {
+  const space *sp = mb->p->sp;
+  const mesh m = group_get(sp, g)->m;
+  mesh_param *home = &mb->home[v - 1];
+  if (home->g.i && group_get(sp, home->g)->m.i == m.i) return home;
+  for (u32 k = 0; k < mb->copies.n; k++)
+    if (mb->copies.v[k].of == v && group_get(sp, mb->copies.v[k].g)->m.i == m.i) return &mb->copies.v[k];
+  return NULL;
+}
+
+bool main_has_copies(const main_build *mb, value v) {
+  for (u32 k = 0; k < mb->copies.n; k++)
+    if (mb->copies.v[k].of == v) return true;
+  return false;
+}
+
 // Layout of an input of main as the plan deals it out over group g; with the temporal split of a microbatch
 // or not.
 static layout dealt(main_build *mb, value v, group g, bool in_task) {
@@ -166,7 +182,8 @@ static layout dealt(main_build *mb, value v, group g, bool in_task) {
     if (t->instr || t->fn.i != mb->s->main.i || t->index != v - 1) continue;
     u8 ax = mb->x->axis[t->axis];
     bool time = axis_get(sp, ax)->temporal;
-    if (!time && (!group_has_axis(sp, g, ax) || (!in_task && !(mb->all_free[v] >> ax & 1)))) continue;
+    if (!time && (!group_has_axis(sp, g, ax) || (!in_task && !(main_param(mb, v, g)->all_free >> ax & 1))))
+      continue;
     const layout with = split_over(mb, t, l, sh);
     if (!layout_split_of(sp, with, ax) || !layout_fits(sp, with, sh->nd, sh->dim)) {
       diag(mb->s->c, E_DIVIDE, t->at.i ? t->at : mb->m->where,
@@ -243,22 +260,38 @@ static layout over_own_axes(main_build *mb, value v, const stage_build *to, layo
   return l;
 }
 
+// Does the plan choose for the result that v is: in main, or *inside a function whose call makes it?
+static bool chosen_result(const main_build *mb, value v, const plan_trans *t, bool *inside) {
+  const func_info *f = mb->m;
+  func at = mb->s->main;
+  for (*inside = false; t->result; *inside = true) {
+    const u32 def = f->values.v[v].def;
+    const instr *in = def ? &f->body.v[def - 1] : NULL;
+    if (in && t->fn.i == at.i && t->instr == def && in->res + t->index == v) return true;
+    if (!in || in->op != OP_call) return false;
+    at = in->callee;
+    v = func_get(mb->s, at)->rets.v[v - in->res];
+    f = func_get(mb->s, at);
+  }
+  return false;
+}
+
 // Layout in which a value of another stage arrives: what of its layout can be said here, and what the plan
-// adds for axes that only this group has.
+// adds for axes that only this group has. What it chooses inside functions is in that layout already where the other
+// group has the axis.
 static layout arriving(main_build *mb, value v, const stage_build *to) {
   const stage_build *from = &mb->stage[mb->stage_of[v] - 1];
   space *sp = mb->p->sp;
   layout l = main_filter(mb, from->out[mb->out_of[v]], to->g);
   const shape *sh = &val_type(mb->s, mb->m, v)->s;
-  u32 def = mb->m->values.v[v].def;
   for (u32 i = 0; i < mb->x->pn->ntrans; i++) {
     const plan_trans *t = &mb->x->pn->trans[i];
-    u8 ax = mb->x->axis[t->axis];
-    if (t->fn.i != mb->s->main.i || t->instr != def || !t->result ||
-        mb->m->body.v[def - 1].res + t->index != v)
-      continue;
-    if (layout_split_of(sp, l, ax) || !group_has_axis(sp, to->g, ax)) continue;
-    l = split_over(mb, t, l, sh);
+    const u8 ax = mb->x->axis[t->axis];
+    bool inside;
+    if (!t->result || layout_split_of(sp, l, ax) || !group_has_axis(sp, to->g, ax)) continue;
+    if (!chosen_result(mb, v, t, &inside) || (inside && group_has_axis(sp, from->g, ax))) continue;
+    const layout with = split_over(mb, t, l, sh);
+    if (!inside || layout_fits(sp, with, sh->nd, sh->dim)) l = with;
   }
   return over_own_axes(mb, v, to, l);
 }
@@ -275,11 +308,9 @@ static bool shard_forward(main_build *mb, stage_build *s) {
          *demand = NEWN(a, layout, c->noutputs + (s->gp ? s->gp->nsaved : 0) + 1);
   bool *stored = ZNEWN(a, bool, n + 1);
   for (u32 k = 0; k < c->nweights; k++) {
-    value w = c->weight[k];
-    in[k] = mb->weight_set[w]                     ? mb->param_lay[w - 1]
-            : mb->all_free[w] != mb->some_free[w] ? (layout){0}
-                                                  : LAYOUT_FREE;
-    stored[k] = mb->weight_stored[w];
+    const mesh_param *w = main_param(mb, c->weight[k], s->g);
+    in[k] = w->set ? w->lay : w->all_free != w->some_free ? (layout){0} : LAYOUT_FREE;
+    stored[k] = w->stored;
   }
   s->in = in + c->nweights;
   for (u32 k = 0; k < c->ninputs; k++) {
@@ -295,10 +326,10 @@ static bool shard_forward(main_build *mb, stage_build *s) {
                         s->gp ? s->gp->nsaved : 0, 0,  0,      own_of(mb, s)};
   if (!shard_function(mb->x, &call, &s->fwd)) return false;
   for (u32 k = 0; k < c->nweights; k++) {
-    value w = c->weight[k];
+    mesh_param *w = main_param(mb, c->weight[k], s->g);
     layout l = s->fwd.in[k].i == LAYOUT_FREE.i ? (layout){0} : s->fwd.in[k];
-    if (!mb->weight_set[w]) mb->param_lay[w - 1] = l, mb->weight_stored[w] = s->fwd.stored[k];
-    mb->weight_set[w] = true;
+    if (!w->set) w->lay = l, w->stored = s->fwd.stored[k];
+    w->set = true;
   }
   layout *out = NEWN(a, layout, c->noutputs + 1);
   for (u32 k = 0; k < c->noutputs; k++) out[k] = type_get(mb->p, func_result(mb->p, s->fwd.dst, k))->lay;
@@ -308,10 +339,9 @@ static bool shard_forward(main_build *mb, stage_build *s) {
 
 static void take_weights(main_build *mb, const stage_build *s, u32 param, layout *in, bool *stored) {
   const stage_source *c = s->src;
-  if (param < c->nweights)
-    *in = mb->param_lay[c->weight[param] - 1], *stored = mb->weight_stored[c->weight[param]];
-  else
-    *in = s->in[param - c->nweights];
+  const mesh_param *w = param < c->nweights ? main_param(mb, c->weight[param], s->g) : NULL;
+  *in = w ? w->lay : s->in[param - c->nweights];
+  if (w) *stored = w->stored;
 }
 
 // Gradients arrive as the outputs left, but for time: of a value that is the same for all microbatches they
@@ -389,7 +419,7 @@ static group group_union(main_build *mb, group a, group b) {
   space *sp = mb->p->sp;
   if (!a.i || a.i == b.i) return b;
   const group_info *x = group_get(sp, a), *y = group_get(sp, b);
-  if (x->m.i != y->m.i) return (group){0};
+  assert(x->m.i == y->m.i);
   group_axis fix[MESH_AXES];
   u32 n = 0;
   for (u32 i = 0; i < x->naxes; i++) {
@@ -424,28 +454,25 @@ static u64 free_axes(const space *sp, group g) {
   return free;
 }
 
-// Where every parameter lives: on all groups of the stages that use it. Its layout may only name axes that
-// they all have.
-static bool make_param_groups(main_build *mb) {
+// Where every parameter lives: on all groups of the stages of one mesh that use it. Its layout there may only name
+// axes that they all have.
+static void make_param_groups(main_build *mb) {
   for (u32 i = 0; i < mb->nstages; i++) {
     const stage_source *c = mb->stage[i].src;
+    const group own = mb->stage[i].g;
+    const u64 free = free_axes(mb->p->sp, own);
     for (u32 k = 0; k < c->nweights + c->ninputs; k++) {
       value v = k < c->nweights ? c->weight[k] : c->input[k - c->nweights];
       if (mb->m->values.v[v].def) continue;
-      group g = group_union(mb, mb->param_group[v - 1], mb->stage[i].g);
-      if (!g.i) {
-        diag(mb->s->c, E_PLAN, mb->x->pn->segments[i].at, "%s is used by segments on different meshes",
-             sym_str(mb->s->c, mb->m->values.v[v].name));
-        diag_hint(mb->s->c, "give each mesh its own copy of the parameter, or place its users on one mesh");
-        return false;
-      }
-      u64 free = free_axes(mb->p->sp, mb->stage[i].g);
-      mb->some_free[v] |= free;
-      mb->all_free[v] = mb->param_group[v - 1].i ? mb->all_free[v] & free : free;
-      mb->param_group[v - 1] = g;
+      mesh_param *x = main_param(mb, v, own);
+      if (!x && !mb->home[v - 1].g.i) x = &mb->home[v - 1];
+      if (!x) x = vec_push(mb->x->a, &mb->copies), *x = (mesh_param){0};
+      x->of = v;
+      x->some_free |= free;
+      x->all_free = x->g.i ? x->all_free & free : free;
+      x->g = group_union(mb, x->g, own);
     }
   }
-  return true;
 }
 
 // Parameters that inactive stages use alone are left out of a probe.
@@ -461,7 +488,7 @@ static void find_active_params(main_build *mb) {
     }
   }
   for (u32 i = 0; i < mb->m->nparams; i++)
-    if (!mb->param_group[i].i) mb->skip[i] = !mb->active[0];
+    if (!mb->home[i].g.i) mb->skip[i] = !mb->active[0];
 }
 
 static bool make_params(main_build *mb) {
@@ -469,18 +496,22 @@ static bool make_params(main_build *mb) {
   for (u32 i = 0; i < mb->m->nparams; i++) {
     value v = i + 1;
     if (mb->skip[i]) continue;
-    if (!mb->param_group[i].i)
-      mb->param_group[i] = mb->stage[0].g, mb->all_free[v] = free_axes(mb->p->sp, mb->stage[0].g);
-    if (!mb->weight_set[v]) mb->param_lay[i] = dealt(mb, v, mb->param_group[i], false);
+    if (!mb->home[i].g.i)
+      mb->home[i].g = mb->stage[0].g, mb->home[i].all_free = free_axes(mb->p->sp, mb->stage[0].g);
+    if (!mb->home[i].set) mb->home[i].lay = dealt(mb, v, mb->home[i].g, false);
     if (mb->b.failed) return false;
-    type t = type_tensor(mb->p, &val_type(mb->s, mb->m, v)->s, mb->param_lay[i], mb->param_group[i]);
-    mb->param[i] = func_param(mb->p, mb->b.f, t, mb->m->values.v[v].name, mb->m->params.v[i].r);
+    type t = type_tensor(mb->p, &val_type(mb->s, mb->m, v)->s, mb->home[i].lay, mb->home[i].g);
+    mb->home[i].v = func_param(mb->p, mb->b.f, t, mb->m->values.v[v].name, mb->m->params.v[i].r);
     if (mb->m->params.v[i].data) {
       *vec_push(mb->p->a, &mb->p->data) = mb->s->data.v[mb->m->params.v[i].data];
-      func_get(mb->p, mb->b.f)->params.v[mb->param[i] - 1].data = mb->p->data.n - 1; // a probe skips some
+      func_get(mb->p, mb->b.f)->params.v[mb->home[i].v - 1].data = mb->p->data.n - 1; // a probe skips some
     }
   }
-  return true;
+  for (u32 k = 0; k < mb->copies.n && !mb->b.failed; k++) {
+    mesh_param *x = &mb->copies.v[k];
+    if (!x->set && !mb->skip[x->of - 1]) x->lay = dealt(mb, x->of, x->g, false);
+  }
+  return !mb->b.failed;
 }
 
 // The layout of a weight for a mean over one of its dimensions.
@@ -505,16 +536,18 @@ static void make_states(main_build *mb) {
       optim_state st;
       if (mb->skip[i] || !main_trains(mb, i + 1)) continue;
       if (!optim_state_find(&pn->optim, &val_type(mb->s, mb->m, i + 1)->s, j, &st)) continue;
-      layout l = without_dim(mb->p->sp, mb->param_lay[i], st.without);
-      l = shard_storage(mb->x, l, &st.s, STORAGE_STATE, mb->param_group[i]);
+      layout l = without_dim(mb->p->sp, mb->home[i].lay, st.without);
+      l = shard_storage(mb->x, l, &st.s, STORAGE_STATE, mb->home[i].g);
       sym name = sym_with(mb->s->c, mb->m->values.v[i + 1].name, st.suffix);
       mb->state[j][i] =
-          func_param(mb->p, mb->b.f, type_tensor(mb->p, &st.s, l, mb->param_group[i]), name, ROLE_STATE);
+          func_param(mb->p, mb->b.f, type_tensor(mb->p, &st.s, l, mb->home[i].g), name, ROLE_STATE);
     }
 }
 
 bool main_stages(main_build *mb) {
-  if (!make_groups(mb) || !make_stages(mb) || !make_param_groups(mb) || !make_grads(mb)) return false;
+  if (!make_groups(mb) || !make_stages(mb)) return false;
+  make_param_groups(mb);
+  if (!make_grads(mb)) return false;
   for (u32 i = 0; i < mb->nstages; i++)
     if (!shard_forward(mb, &mb->stage[i])) return false;
   for (u32 i = mb->nstages; i-- > 0;)

@@ -416,46 +416,20 @@ static bool settle_micro(ctx *c, const strategy_set *set, i64 batch, strategy *s
 // One share for each rank.
 static bool settle_shares(ctx *c, const strategy_set *set, choice_id id, choice_id of, const strategy *s) {
   const choice_value x = s->of[id];
-  if (!x.nparts || x.nparts == s->of[of].n) return true;
-  const char *name = choice_get(of)->name;
-  diag(c, E_DIVIDE, said_at(set, id), "%s has %u number%s, but %s=%u", choice_get(id)->name, x.nparts,
+  const char *own = choice_get(id)->name, *name = choice_get(of)->name;
+  u64 sum = 0;
+  for (u32 k = 0; k < x.nparts; k++) sum += x.part[k];
+  if (sum > CHOICE_MOST) {
+    diag(c, E_LIMIT, said_at(set, id), "%s adds up to %llu; at most %u are possible", own,
+         (unsigned long long)sum, CHOICE_MOST);
+    return false;
+  }
+  if (!x.nparts || s->tp_stages.nparts || x.nparts == s->of[of].n)
+    return true; // of degrees by place: degrees.c
+  diag(c, E_DIVIDE, said_at(set, id), "%s has %u number%s, but %s=%u", own, x.nparts,
        x.nparts == 1 ? "" : "s", name, s->of[of].n);
   diag_hint(c, "one number for each of the ranks, or %s=%u", name, x.nparts);
   return false;
-}
-
-// A degree for each place, each a divisor of the ranks that a place has.
-static bool settle_stages(ctx *c, const strategy_set *set, const strategy *s) {
-  const choice_value x = s->tp_stages;
-  const u32 ranks = s->dp.n * s->tp.n;
-  const loc here = said_at(set, CHOICE_tp_stages);
-  const choice_id other[] = {CHOICE_sp, CHOICE_dp_shares, CHOICE_tp_shares};
-  if (!x.nparts) return true;
-  if ((u64)s->dp.n * s->tp.n > CHOICE_MOST) {
-    diag(c, E_LIMIT, here, "tp.stages: a place has dp x tp = %llu ranks; at most %u are possible",
-         (unsigned long long)s->dp.n * s->tp.n, CHOICE_MOST);
-    return false;
-  }
-  if (x.nparts != s->pp.n) {
-    diag(c, E_DIVIDE, here, "tp.stages has %u number%s, but pp=%u", x.nparts, x.nparts == 1 ? "" : "s",
-         s->pp.n);
-    diag_hint(c, "one number for each place of the pipeline, or pp=%u", x.nparts);
-    return false;
-  }
-  for (u32 k = 0; k < x.nparts; k++) {
-    if (ranks % x.part[k] == 0) continue;
-    diag(c, E_DIVIDE, here, "tp.stages: a place has dp x tp = %u ranks, which %u does not divide", ranks,
-         x.part[k]);
-    diag_hint(c, "use divisors of %u", ranks);
-    return false;
-  }
-  for (u32 k = 0; k < COUNT_OF(other); k++) {
-    if (choice_same(s->of[other[k]], choice_default(other[k]))) continue;
-    diag(c, E_STRATEGY, here, "tp.stages cannot be combined with %s yet", choice_get(other[k])->name);
-    diag_hint(c, "leave out one of them");
-    return false;
-  }
-  return true;
 }
 
 // Every block of ranks once.
@@ -509,6 +483,6 @@ bool strategy_settle(ctx *c, const strategy_set *set, i64 batch, bool train, str
     return false;
   }
   return settle_shares(c, set, CHOICE_dp_shares, CHOICE_dp, s) &&
-         settle_shares(c, set, CHOICE_tp_shares, CHOICE_tp, s) && settle_stages(c, set, s) &&
+         settle_shares(c, set, CHOICE_tp_shares, CHOICE_tp, s) && strategy_settle_degrees(c, set, s) &&
          settle_places(c, set, s) && settle_micro(c, set, batch, s);
 }

@@ -17,6 +17,9 @@ struct report {
   VEC(part) parts;
 };
 
+// kinds.c: what the devices of each kind get and do
+void report_kinds(report *r, const plan_kind *v, u32 n);
+
 // origin.c: where the figures come from, how far the time of the step may be off
 void report_error(report *r, arena *a, const sim_result *s);
 void report_origins(report *r, arena *a, ctx *c, const sim_result *s);

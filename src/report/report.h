@@ -88,6 +88,7 @@ typedef struct {
   const cost_parts *path;              // sim_path_parts; NULL: not known
   const plan_task_graphs *task_graphs; // NULL: the plan was not made from annotations
   const char *layers;                  // by stage (plan_layers); NULL: not known
+  const plan_given *given;             // to every rank; NULL: not known
 } sim_about;
 void report_task_graphs(report *r, const plan_task_graphs *t); // with their bridges (annotate.c)
 void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_result *s,

@@ -1,5 +1,5 @@
 // search.c - the ranked table of plans, why the best is best, and how much of the space was looked at.
-#include "report/report.h"
+#include "report/internal.h"
 
 static const char *state_name(const search_point *p) {
   return p->state == SEARCH_OVER_MEMORY ? "does not fit" : "simulated";
@@ -87,26 +87,10 @@ static const char *not_searched(arena *a, const search_opts *o, u32 ranks, bool 
 // Of a mixed machine: who gets how much, what equal shares cost, and how far it is from no device ever
 // waiting.
 static void put_kinds(report *r, arena *a, const search_result *s, u32 ranks) {
-  static const column cols[] = {{"device", "device"},        {"ranks", "ranks"},
-                                {"gets", "each gets"},       {"work", "share of work"},
-                                {"utilisation", "computes"}, {"communication", "communicates"},
-                                {"bubble", "idle"},          {"peak_bytes", "peak memory"},
-                                {"usable_bytes", "usable"},  {"one_more", "speedup from one more"}};
   const search_point *w = &s->point[0];
   if (!s->nkinds) return;
   report_gap(r);
-  report_table(r, "devices", cols, COUNT_OF(cols));
-  for (u32 k = 0; k < s->nkinds; k++) {
-    const search_kind *x = &s->kinds[k];
-    const bool works = x->peak_bytes > 0;
-    report_row(r,
-               (cell[]){cell_text(x->name), cell_i(CELL_INT, x->ranks), cell_text(x->gets),
-                        cell_x(CELL_SHARE, x->work), works ? cell_x(CELL_SHARE, x->computes) : cell_none(),
-                        works ? cell_x(CELL_SHARE, x->communicates) : cell_none(),
-                        works ? cell_x(CELL_SHARE, MAX(1 - x->computes - x->communicates, 0)) : cell_none(),
-                        cell_i(CELL_BYTES, x->peak_bytes), cell_i(CELL_BYTES, x->usable_bytes),
-                        x->one_more > 0 ? cell_x(CELL_SHARE, 1 / x->one_more - 1) : cell_none()});
-  }
+  report_kinds(r, s->kinds, s->nkinds);
   report_gap(r);
   const double even = (double)s->even_ps / (double)w->time_ps;
   const u32 used = w->s.dp.n * w->s.tp.n * w->s.pp.n, first = w->s.skip.n;

@@ -57,31 +57,23 @@ static void put_stages(report *r, arena *a, const sim_result *s) {
   report_top(r, 16);
 }
 
-static void put_devices(report *r, const machine *m, const sim_result *s) {
-  static const column cols[] = {{"device", "device"},
-                                {"ranks", "ranks"},
-                                {"utilisation", "computes"},
-                                {"communication", "communicates"},
-                                {"bubble", "idle"}};
-  report_table(r, "devices", cols, COUNT_OF(cols));
-  const i64 span = s->makespan_ps;
-  for (u32 d = 0; d < m->nkinds; d++) {
-    sim_sum busy = 0, comm = 0, idle = 0;
-    u32 n = 0;
-    for (u32 k = 0; k < s->nranks; k++) {
-      if (!s->used[k] || m->dev[k].kind != d) continue;
-      u32 at = s->class_of_rank[k] * s->nstreams;
-      busy += s->busy_ps[at] - s->comm_ps[at];
-      comm += s->comm_ps[at];
-      idle += span - s->busy_ps[at];
-      n++;
-    }
-    if (n)
-      report_row(r, (cell[]){cell_text(sym_str(m->c, m->kind[d].name)), cell_i(CELL_INT, n),
-                             cell_x(CELL_SHARE, sim_mean_share(busy, span, n)),
-                             cell_x(CELL_SHARE, sim_mean_share(comm, span, n)),
-                             cell_x(CELL_SHARE, sim_mean_share(idle, span, n))});
-  }
+static void put_devices(report *r, arena *a, const machine *m, const sim_result *s, const sim_about *of) {
+  const plan_task_graphs *t = of->task_graphs;
+  const plan_kinds_opts o = {
+      .m = m, .given = of->given, .speed = t && t->nkinds == m->nkinds ? t->speed : NULL, .ranks = s->nranks};
+  const plan_kind *v;
+  const u32 n = plan_kinds_of(a, &o, s, &v);
+  report_kinds(r, v, n);
+  const double all = plan_speed_of(&o, s), span = (double)(s->ncarried ? s->period_ps : s->makespan_ps);
+  const i64 spread = all > 0 ? (i64)((double)of->batch / all) : 0;
+  report_fact(r, "spread_ps", NULL, spread ? cell_i(CELL_PS, spread) : cell_none());
+  if (!spread || (double)spread >= span) return;
+  const cell least = cell_i(CELL_PS, spread), more = cell_x(CELL_SHARE, span / (double)spread - 1);
+  strbuf text = {.a = a};
+  cell_print(&least, &text);
+  sb_put(&text, ", if no device ever waited for another one: the plan takes "), cell_print(&more, &text);
+  report_gap(r);
+  report_line(r, "no waiting", "%s more", sb_str(&text));
 }
 
 // Streams beside computation: how long each is in use.
@@ -353,7 +345,7 @@ void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_
   if (of->task_graphs) report_task_graphs(r, of->task_graphs);
   put_stages(r, a, s);
   if (m->nkinds > 1) report_gap(r);
-  put_devices(r, m, s);
+  put_devices(r, a, m, s, of);
   put_streams(r, a, p, s);
   report_gap(r);
   put_memory(r, a, s);

@@ -180,7 +180,7 @@ static void put_point(const search_point *x, strbuf *b) {
 static void put_kinds(const search_result *r, strbuf *b) {
   put_key(b, "devices");
   for (u32 i = 0; i < r->nkinds; i++) {
-    const search_kind *x = &r->kinds[i];
+    const plan_kind *x = &r->kinds[i];
     sb_put(b, i ? ",\n    {\"device\": " : "[\n    {\"device\": ");
     sb_json_str(b, x->name);
     sb_put(b, ", \"gets\": ");

@@ -152,18 +152,18 @@ static void read_point(reader *r, const ynode *y, search_point *p) {
 static void read_kinds(reader *r, const ynode *y, search_result *x) {
   const ynode *v = get(r, y, "devices", Y_SEQ);
   if (!v) return;
-  search_kind *of = ZNEWN(r->a, search_kind, v->n + 1);
+  plan_kind *of = ZNEWN(r->a, plan_kind, v->n + 1);
   for (u32 i = 0; i < v->n && !r->failed; i++) {
     const ynode *e = v->item[i];
-    of[i] = (search_kind){.name = string(r, e, "device"),
-                          .gets = string(r, e, "gets"),
-                          .ranks = (u32)number(r, e, "ranks", 1, UINT32_MAX),
-                          .work = share(r, e, "work"),
-                          .computes = share(r, e, "utilisation"),
-                          .communicates = share(r, e, "communication"),
-                          .one_more = share(r, e, "one_more"),
-                          .peak_bytes = number(r, e, "peak_bytes", 0, INT64_MAX),
-                          .usable_bytes = number(r, e, "usable_bytes", 0, INT64_MAX)};
+    of[i] = (plan_kind){.name = string(r, e, "device"),
+                        .gets = string(r, e, "gets"),
+                        .ranks = (u32)number(r, e, "ranks", 1, UINT32_MAX),
+                        .work = share(r, e, "work"),
+                        .computes = share(r, e, "utilisation"),
+                        .communicates = share(r, e, "communication"),
+                        .one_more = share(r, e, "one_more"),
+                        .peak_bytes = number(r, e, "peak_bytes", 0, INT64_MAX),
+                        .usable_bytes = number(r, e, "usable_bytes", 0, INT64_MAX)};
   }
   x->kinds = of, x->nkinds = v->n;
   x->spread_ps = number(r, y, "spread_ps", 0, INT64_MAX);

@@ -67,16 +67,6 @@ typedef struct {
   const char *why; // of the example
   const strategy *example;
 } search_reason;
-// What the best plan gives to a kind of device.
-typedef struct {
-  const char *name;
-  u32 ranks;
-  const char *gets;              // each of them: "5 to 6 samples, 7 layers"; "nothing"
-  double work;                   // part of the matmuls
-  double computes, communicates; // of the step, mean over its ranks
-  double one_more;               // spread_ps with one device more, relative; 0: not known
-  i64 peak_bytes, usable_bytes;
-} search_kind;
 typedef struct {
   u32 space;           // how many points there are
   u32 npoints;         // of them that are listed: all, but where parts were merged those of step 4
@@ -95,7 +85,7 @@ typedef struct {
   u64 time_ns;           // wall clock of the search
   // Of the best plan on devices of several kinds; nkinds 0: of one kind, or no plan was simulated whole
   u32 nkinds;
-  const search_kind *kinds;
+  const plan_kind *kinds;
   // The best plan that gives every device the same, searched by itself. 0 and NULL: none fits, or the best
   // one does
   i64 even_ps;

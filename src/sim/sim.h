@@ -315,8 +315,9 @@ typedef struct { // instructions [from, from + len) of f, from 0, come `more` ti
 } sim_span;
 typedef struct {
   u32 nplaces, nstages, nlinks, npieces, nmicro; // nmicro: of the schedule
-  const group *group;                            // of every place; all of one size
-  const u16 *alike;                              // of every place: the place in the probe that stands for it
+  bool copies;             // before the tasks values go from place to place: no stage tells when
+  const group *group;      // of every place; all of one size
+  const u16 *alike;        // of every place: the place in the probe that stands for it
   const u16 *place, *like; // of every stage; like: the stage that stands for it, on the place that does
   const sim_link *link;    // by from; between different places only
   const sim_piece *piece;  // of the probe

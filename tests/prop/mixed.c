@@ -24,13 +24,19 @@ TEST(mixed_shares_are_reduced) {
 static const char *samples_once(const plan *pn, const prog *p, arena *a) {
   space *sp = p->sp;
   const func_info *f = func_get(p, p->main);
-  const u8 dp = axis_find(sp, sym_of(p->c, "dp")), tp = axis_find(sp, sym_of(p->c, "tp")),
-           mb = axis_find(sp, sym_of(p->c, "mb"));
-  const u32 n = pn->axes[1].size, nmb = mb ? axis_get(sp, mb)->size : 1;
-  u32 checked = 0;
+  const u8 mb = axis_find(sp, sym_of(p->c, "mb"));
+  const u32 nmb = mb ? axis_get(sp, mb)->size : 1;
+  u32 checked = 0, n = 1;
   for (u32 i = 0; i < f->nparams; i++) {
     const type_info *t = val_type(p, f, i + 1);
     if ((f->params.v[i].r != ROLE_INPUT && f->params.v[i].r != ROLE_LABEL) || t->tuple || !t->s.nd) continue;
+    const sym on = mesh_get(sp, group_get(sp, t->g)->m)->name;
+    u32 of = 0; // the mesh of the plan
+    while (pn->meshes[of].name.i != on.i) of++;
+    const plan_axis *data = &pn->axes[pn->meshes[of].axis[1] - 1],
+                    *tensor = &pn->axes[pn->meshes[of].axis[2] - 1];
+    const u8 dp = axis_find(sp, data->name), tp = axis_find(sp, tensor->name);
+    n = MAX(n, data->size);
     const lay_split *split = dp ? layout_split_of(sp, t->lay, dp) : NULL;
     if (!split || split->dim) continue;
     const i64 extent = t->s.dim[0];
@@ -44,10 +50,10 @@ static const char *samples_once(const plan *pn, const prog *p, arena *a) {
         if (tp && at.at[tp]) continue; // tensor ranks have copies, or parts of other dimensions
         i64 *index = NEWN(a, i64, extent);
         const i64 have = layout_index(sp, t->lay, 0, extent, &at, index);
-        const u32 *share = shares_of(pn, 1);
+        const u32 *share = data->shares;
         const bool timed = mb && layout_split_of(sp, t->lay, mb) && layout_split_of(sp, t->lay, mb)->dim == 0;
         if (!timed && k) continue;
-        if (have * plan_parts(&pn->axes[1]) * (timed ? nmb : 1) != extent * (share ? share[at.at[dp]] : 1))
+        if (have * plan_parts(data) * (timed ? nmb : 1) != extent * (share ? share[at.at[dp]] : 1))
           return "a rank has more or less than its share";
         for (i64 x = 0; x < have; x++) seen[index[x]]++;
       }
@@ -77,13 +83,20 @@ static const char *layers_once(const model *m, const plan *pn) {
     next = seg->to + 1;
   }
   if (next != f->body.n + 1) wrong = "not all is in stages";
-  for (u32 x = 1; x < 3; x++) { // shares as they are called
-    const choice_value v = s.of[x == 1 ? CHOICE_dp_shares : CHOICE_tp_shares];
-    for (u32 k = 0; shares_of(pn, x) && k < pn->axes[x].size; k++)
-      if (v.nparts != pn->axes[x].size || v.part[k] != shares_of(pn, x)[k])
-        wrong = "shares are called something else";
-    if (choice_is(x == 1 ? CHOICE_dp_shares : CHOICE_tp_shares, v, "auto")) wrong = "auto is no number";
-  }
+  for (u32 k = 0; k < pn->nsegments; k++) // shares as they are called, each place in turn
+    for (u32 x = 1; x < 3; x++) {
+      const choice_id id = x == 1 ? CHOICE_dp_shares : CHOICE_tp_shares;
+      const plan_axis *axis = &pn->axes[pn->meshes[pn->segments[k].on.mesh].axis[x] - 1];
+      const u32 each = s.of[id].nparts / axis->size; // numbers that make one share
+      u64 all = 0;
+      for (u32 j = 0; j < s.of[id].nparts; j++) all += s.of[id].part[j];
+      for (u32 j = 0; axis->shares && j < axis->size; j++) {
+        u64 sum = 0;
+        for (u32 i = 0; i < each; i++) sum += s.of[id].part[x == 1 ? j * each + i : j + i * axis->size];
+        if (sum * plan_parts(axis) != axis->shares[j] * all) wrong = "shares are called something else";
+      }
+      if (choice_is(id, s.of[id], "auto")) wrong = "auto is no number";
+    }
   ctx_free(c);
   return wrong;
 }
@@ -133,8 +146,14 @@ static const char *simulated_alike(const model *m, const plan *pn, const prog *p
 }
 
 // ---- plans ------------------------------------------------------------------------------------------------
-static u32 ran, refused, with_data, with_tensor, with_both, with_layers, with_zero[4],
+static u32 ran, refused, with_data, with_tensor, with_both, with_degrees, with_layers, with_zero[4],
     kinds_used[MOST_KINDS + 1];
+
+static bool has_shares(const plan *pn, u32 x) { // of the data or tensor axis of any mesh
+  for (u32 k = 0; k < pn->nmeshes; k++)
+    if (pn->axes[pn->meshes[k].axis[x] - 1].shares) return true;
+  return false;
+}
 
 static const char *verified(const model *m, const plan *pn, cost_model *k, arena *a) {
   verify_report r;
@@ -228,10 +247,11 @@ static void check_plan(const model *m, const hybrid_opts *h, const plan *pn, con
   }
   prog_free(p);
   ran++;
-  with_data += shares_of(pn, 1) != NULL, with_tensor += shares_of(pn, 2) != NULL;
-  with_both += shares_of(pn, 1) && shares_of(pn, 2);
+  const bool data = has_shares(pn, 1), tensor = has_shares(pn, 2);
+  with_data += data, with_tensor += tensor, with_both += data && tensor;
+  with_degrees += pn->nmeshes > 1 && (data || tensor);
   with_layers += choice_is(CHOICE_layers, h->s.layers, "auto") && h->s.pp.n > 1;
-  with_zero[h->s.zero.n] += shares_of(pn, 1) || shares_of(pn, 2);
+  with_zero[h->s.zero.n] += data || tensor;
 }
 
 static bool check_seed(const model *m, u64 seed) {
@@ -274,14 +294,15 @@ TEST(mixed_plans_are_one_device) {
     CHECK_MSG(done == want || one, "%s: %u of %u", models[i].name, done, want);
     close_model(&m);
   }
-  printf("  %u plans (%u refused): %u with shares of the batch, %u of tensors, %u of both, %u with layers by "
-         "time; "
+  printf("  %u plans (%u refused): %u with shares of the batch, %u of tensors, %u of both, %u by degrees, %u "
+         "with "
+         "layers by time; "
          "ZeRO 0 to 3 %u %u %u %u; %u by stages; machines of 2, 3, 4 kinds %u %u %u\n",
-         ran, refused, with_data, with_tensor, with_both, with_layers, with_zero[0], with_zero[1],
-         with_zero[2], with_zero[3], staged, kinds_used[2], kinds_used[3], kinds_used[4]);
+         ran, refused, with_data, with_tensor, with_both, with_degrees, with_layers, with_zero[0],
+         with_zero[1], with_zero[2], with_zero[3], staged, kinds_used[2], kinds_used[3], kinds_used[4]);
   if (only || one || getenv("PLANS")) return;
   CHECK_MSG(messages >= 1000, "%u messages", messages);
-  CHECK(ran >= 200 && with_data >= 60 && with_tensor >= 40 && with_both >= 8 && with_layers >= 20 &&
-        staged >= 100);
+  CHECK(ran >= 200 && with_data >= 60 && with_tensor >= 40 && with_both >= 8 && with_degrees >= 8 &&
+        with_layers >= 20 && staged >= 100);
   for (u32 z = 0; z < 4; z++) CHECK_MSG(with_zero[z] >= 8, "ZeRO %u: %u", z, with_zero[z]);
 }

@@ -42,6 +42,10 @@ typedef enum {
   HAS_DATA_SHARES,
   HAS_TENSOR_SHARES,
   HAS_DEGREES,
+  HAS_DEGREES_SEQUENCE,
+  HAS_DEGREES_DATA_SHARES,
+  HAS_DEGREES_TENSOR_SHARES,
+  HAS_COPIES,
   HAS_PLACES,
   HAS_COUNT
 } feature;
@@ -77,6 +81,10 @@ static const char *const feature_name[] = {"data",
                                            "unequal shares of the batch",
                                            "unequal shares of matmuls",
                                            "tensor degrees by stage",
+                                           "tensor degrees by stage and sequence",
+                                           "tensor degrees by stage and unequal shares of the batch",
+                                           "tensor degrees by stage and unequal shares of matmuls",
+                                           "a weight that is read on two meshes",
                                            "places in another order"};
 static u32 has[HAS_COUNT], ran, refused;
 
@@ -101,13 +109,37 @@ static void note_name(const plan *pn, const char *name) {
     note(HAS_WHOLE_TABLES, choice_is(CHOICE_tables, s.tables, "whole"));
     note(HAS_EQUAL_LAYERS, choice_is(CHOICE_layers, s.layers, "equal"));
     note(HAS_DEGREES, pn->nmeshes > 1), note(HAS_PLACES, s.places.nparts > 1);
-    note(HAS_DATA_SHARES, pn->axes[1].shares), note(HAS_TENSOR_SHARES, pn->axes[2].shares);
+    bool data = false, tensor = false;
+    for (u32 i = 0; i < pn->nmeshes; i++) {
+      data |= pn->axes[pn->meshes[i].axis[1] - 1].shares != NULL;
+      tensor |= pn->axes[pn->meshes[i].axis[2] - 1].shares != NULL;
+    }
+    note(HAS_DATA_SHARES, data), note(HAS_TENSOR_SHARES, tensor);
+    note(HAS_DEGREES_SEQUENCE, pn->nmeshes > 1 && s.sp.n);
+    note(HAS_DEGREES_DATA_SHARES, pn->nmeshes > 1 && data);
+    note(HAS_DEGREES_TENSOR_SHARES, pn->nmeshes > 1 && tensor);
   }
   ctx_free(c);
 }
 
-static void note_plan(const plan *pn, const char *name) {
+static bool reads_on_two_meshes(const prog *src, const plan *pn) {
+  const func_info *m = func_get(src, src->main);
+  for (value v = 1; v <= m->nparams; v++) {
+    u32 on = 0; // + 1
+    for (u32 k = 0; m->params.v[v - 1].r == ROLE_WEIGHT && k < pn->nsegments; k++)
+      for (u32 i = pn->segments[k].from; i <= pn->segments[k].to; i++)
+        for (u32 o = 0; o < m->body.v[i - 1].nopd; o++) {
+          if (opd_of(m, &m->body.v[i - 1], o) != v) continue;
+          if (on && on != pn->segments[k].on.mesh + 1) return true;
+          on = pn->segments[k].on.mesh + 1;
+        }
+  }
+  return false;
+}
+
+static void note_plan(const prog *src, const plan *pn, const char *name) {
   note_name(pn, name);
+  note(HAS_COPIES, reads_on_two_meshes(src, pn));
   bool split = false;
   for (u32 i = 0; i < pn->nseqs; i++)
     for (u32 k = 0; k < pn->seqs[i].n; k++) split |= pn->seqs[i].v[k].kind == TASK_W;
@@ -242,7 +274,7 @@ static void check_plan(plans_model *m, const plan *pn, u64 seed, arena *a) {
   CHECK_MSG(!failed, "%s, seed %llu, %s: %s\n%s", m->name, (unsigned long long)seed, failed,
             diag_render(m->c, a), sb_str(&text));
   if (getenv("SEED")) puts(program_text(p, a));
-  note_plan(pn, sym_str(m->c, pn->name)), note(HAS_UNEVEN, has_pieces(p));
+  note_plan(m->src, pn, sym_str(m->c, pn->name)), note(HAS_UNEVEN, has_pieces(p));
   note(HAS_GROUPS, pn->batchnorm_groups > 0);
   note(HAS_SYNCHRONISED, func_find(p, sym_of(m->c, "batchnorm_train.split")).i > 0);
   prog_free(p);
@@ -250,6 +282,7 @@ static void check_plan(plans_model *m, const plan *pn, u64 seed, arena *a) {
 }
 
 typedef plan *maker(plans_model *m, u64 *rng, arena *a);
+enum { OF_POLICIES, OF_PRIMITIVES, BY_DEGREE };
 static void check_models(maker *make, u32 kind) {
   const char *only = getenv("MODEL"), *one = getenv("SEED");
   ran = refused = 0;
@@ -257,10 +290,10 @@ static void check_models(maker *make, u32 kind) {
     plans_model m;
     plans_open(&m, i);
     u32 want = ran + EACH;
-    u64 from = one ? strtoull(one, NULL, 0) : 1, to = one ? from : SEEDS * EACH;
+    u64 from = one ? strtoull(one, NULL, 0) : 1, to = one ? from : SEEDS * EACH * (kind == BY_DEGREE ? 2 : 1);
     for (u64 seed = from; seed <= to && ran < want && (!only || !strcmp(only, m.name)); seed++) {
       arena *a = arena_new();
-      u64 rng = hash_u64(seed, 2 * i + kind + 1);
+      u64 rng = hash_u64(seed, 2 * i + kind + 1 + (kind == BY_DEGREE) * 1000);
       diag_clear(m.c);
       plan *pn = make(&m, &rng, a);
       if (pn)
@@ -269,14 +302,16 @@ static void check_models(maker *make, u32 kind) {
         refused++;
       arena_free(a);
     }
-    if (!one && !only)
+    const bool never = kind == BY_DEGREE && m.batchnorm; // data ranks differ
+    if (!one && !only && !never)
       CHECK_MSG(ran == want, "%s: %u of %u plans can be applied", m.name, ran + EACH - want, EACH);
     plans_close(&m);
   }
 }
 
-TEST(plans_of_policies) { check_models(plans_hybrid, 0); }
-TEST(plans_of_primitives) { check_models(plans_random, 1); }
+TEST(plans_of_policies) { check_models(plans_hybrid, OF_POLICIES); }
+TEST(plans_of_primitives) { check_models(plans_random, OF_PRIMITIVES); }
+TEST(plans_by_degrees) { check_models(plans_by_degree, BY_DEGREE); }
 
 TEST(plans_had_everything) {
   for (u32 k = 0; k < HAS_COUNT && !getenv("MODEL") && !getenv("SEED"); k++)

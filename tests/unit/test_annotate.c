@@ -118,7 +118,7 @@ static u32 below(u64 *seed, u32 n) { return (u32)(rng_next(seed) % n); }
 
 // Scopes over stretches of six layers, some without any; kinds, sizes, devices, microbatches, what is stored
 // and in which order, at random.
-enum { NO_SHARES, EQUAL_SHARES, SOME_SHARES };
+enum { NO_SHARES, EQUAL_SHARES, SOME_SHARES, CHOICES_BESIDE };
 static const char *random_annotations(arena *a, u64 *seed, u32 *devices, int shares) {
   static const u32 sizes[] = {1, 2, 2, 4};
   const bool colocated = !below(seed, 4);
@@ -146,16 +146,30 @@ static const char *random_annotations(arena *a, u64 *seed, u32 *devices, int sha
     at = to + 1 + below(seed, 2);
   }
   const char *const order[] = {"PreferForward", "PreferBackward"}, *const zero[] = {"v0", "v1", "\"\""};
-  sb_fmt(&b,
-         "]\nconfig: {num_micro_batch: %u, pipeline.strategy: %s, zero.level: %s, "
-         "cluster.colocate_split_and_replicate: %s, cluster.device_place_prefer_intra_node: %s}\n",
-         1 + below(seed, 3), order[below(seed, 2)], zero[below(seed, 3)], colocated ? "true" : "false",
-         below(seed, 2) ? "true" : "false");
+  sb_put(&b, "]\nconfig: {");
+  const u32 mb = 1 + below(seed, 3), which = below(seed, 2), level = below(seed, 3);
+  if (shares != CHOICES_BESIDE)
+    sb_fmt(&b, "num_micro_batch: %u, pipeline.strategy: %s, zero.level: %s, ", mb, order[which], zero[level]);
+  sb_fmt(&b, "cluster.colocate_split_and_replicate: %s, cluster.device_place_prefer_intra_node: %s}\n",
+         colocated ? "true" : "false", below(seed, 2) ? "true" : "false");
   *devices = below(seed, 3) ? 0 : (colocated ? common : sum + dflt * common) * 2;
   return sb_str(&b);
 }
 
 static const char machine_text[] = "1x2 v100 + 1x8 p100 + 1x6 v100 ib=50Gb/s";
+
+// What annotations do not say.
+static const char *random_choices(arena *a, u64 *seed) {
+  static const char *const again[] = {"none", "selective", "full"},
+                           *const order[] = {"gpipe", "1f1b", "zb-h1", "bfs"},
+                           *const channel[] = {"", " overlap=none", " channels=one", " channels=pass"};
+  strbuf b = {.a = a};
+  sb_fmt(&b, "mb=%u zero=%u recompute=%s schedule=%s", 1 + below(seed, 3), below(seed, 4),
+         again[below(seed, 3)], order[below(seed, 4)]);
+  sb_fmt(&b, "%s%s%s", channel[below(seed, 4)], below(seed, 2) ? " grads=f32" : "",
+         below(seed, 2) ? " tables=whole" : "");
+  return sb_str(&b);
+}
 
 // How many of 60 can be planned; on: a machine, or NULL.
 static u32 plan_randomly(u64 from, const char *on, int shares) {
@@ -166,12 +180,17 @@ static u32 plan_randomly(u64 from, const char *on, int shares) {
     u32 devices;
     const char *text = random_annotations(a, &seed, &devices, shares);
     heddle_session *s = heddle_session_new();
-    heddle_program *p = heddle_program_load(s, "mlp-xs:layers=6,hidden=16",
-                                            &(heddle_load_options){.batch = on ? 288 : 48, .loss = true});
+    const bool tied = shares == CHOICES_BESIDE; // a weight that task graphs of every kind read
+    heddle_program *p = heddle_program_load(
+        s, tied ? "gpt2:layers=6,hidden=16,heads=4,vocab=24,positions=6,ffn=32" : "mlp-xs:layers=6,hidden=16",
+        &(heddle_load_options){
+            .batch = on ? 288 : 48, .seq = tied ? 4 : 0, .loss = true, .dtype = tied ? "f16" : NULL});
     heddle_machine *m = on ? heddle_machine_load(s, on) : NULL;
+    const char *choices = shares == CHOICES_BESIDE ? random_choices(a, &seed) : NULL;
     heddle_plan *b = heddle_plan_annotated(
         p, "random.yaml", text, strlen(text),
-        &(heddle_plan_options){.train = true, .devices = devices, .machine = devices ? m : NULL});
+        &(heddle_plan_options){
+            .train = true, .devices = devices, .machine = devices ? m : NULL, .strategy = choices});
     heddle_check *x = heddle_check_run(b, NULL);
     if (b && !heddle_check_passed(x)) printf("%s%s\n", text, heddle_session_messages(s));
     CHECK(!b || heddle_check_passed(x));
@@ -191,6 +210,11 @@ TEST(annotate_random_shares_compute_what_the_model_computes) {
   const u32 some = plan_randomly(100, NULL, SOME_SHARES),
             by_time = plan_randomly(200, machine_text, NO_SHARES);
   CHECK_MSG(some > 20 && by_time > 50, "%u with shares that are said, %u with shares by time", some, by_time);
+}
+
+TEST(annotate_random_choices_beside_compute_what_the_model_computes) {
+  const u32 n = plan_randomly(500, NULL, CHOICES_BESIDE);
+  CHECK_MSG(n > 40, "%u", n);
 }
 
 static double step_ms(heddle_program *p, heddle_machine *m, const char *text, u32 devices) {

@@ -236,6 +236,7 @@ TEST(diag_list_can_be_taken_back) {
   diag(c, E_SHAPE, (loc){0}, "one %d", 1);
   diag_note(c, (loc){0}, "a");
   diag_hint(c, "b");
+  diag_hint_number(c, 4, "tp=%u", 4);
   diag(c, W_IGNORED, (loc){0}, "two");
   CHECK_EQ_I64(diag_count(c), 2);
   CHECK_EQ_I64(diag_errors(c), 1);
@@ -247,13 +248,14 @@ TEST(diag_list_can_be_taken_back) {
   CHECK_EQ_I64(diag_errors(c), 1);
   diag_item d = diag_get(c, 0);
   CHECK_STR(d.message, "one 1");
-  CHECK_EQ_I64(d.notes, 2);
-  loc at;
-  const char *text;
-  CHECK(diag_part(c, 0, 0, &at, &text) == DIAG_NOTE);
-  CHECK_STR(text, "a");
-  diag_part(c, 0, 1, &at, &text);
-  CHECK_STR(text, "hint: b");
+  CHECK_EQ_I64(d.notes, 3);
+  static const diag_part_item parts[] = {
+      {.message = "a"}, {.message = "b", .hint = true}, {.message = "tp=4", .hint = true, .number = 4}};
+  for (u32 k = 0; k < COUNT_OF(parts); k++) {
+    const diag_part_item p = diag_part(c, 0, k);
+    CHECK_STR(p.message, parts[k].message);
+    CHECK(p.hint == parts[k].hint && p.number == parts[k].number);
+  }
   CHECK_EQ_I64(diag_get(c, 1).notes, 0);
   diag_clear(c);
   CHECK_EQ_I64(diag_count(c), 0);

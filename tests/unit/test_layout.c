@@ -602,11 +602,10 @@ TEST(layout_check_says_why) {
   CHECK_STR(last_message(), "the pieces of axis 'dp' are cut from extent 9, but dimension 0 has 8");
   l = layout_with_split(t.s, (layout){0}, dp, 0, 4);
   CHECK(!layout_check(t.s, l, first, 1, (i64[]){7}, (loc){0}));
-  const char *hint;
-  loc at;
   REQUIRE(diag_get(t.c, diag_count(t.c) - 1).notes == 1);
-  diag_part(t.c, diag_count(t.c) - 1, 0, &at, &hint);
-  CHECK_STR(hint, "hint: uneven pieces are written {dp:0-3|3-7}");
+  const diag_part_item hint = diag_part(t.c, diag_count(t.c) - 1, 0);
+  CHECK(hint.hint);
+  CHECK_STR(hint.message, "uneven pieces are written {dp:0-3|3-7}");
   close_space();
 }
 

@@ -14,21 +14,10 @@
 #include "plan/policy/annotate.h"
 
 // ---- devices --------------------------------------------------------------------------------------------
-static const char *kind_of(const annotation_scope *s) { return s->split ? "split" : "replicate"; }
-static void put_shares(strbuf *b, const u32 *part, u32 n) {
-  for (u32 k = 0; part && k < n; k++) {
-    sb_fmt(b, "%s%u", k ? "/" : " ", part[k]);
-    if (k < 15 || k + 1 >= n) continue;
-    sb_put(b, "/...");
-    return;
-  }
-}
-
-static const char *strategy_text(const work *w, const graph *g) {
-  strbuf b = {.a = w->a};
-  sb_fmt(&b, "%s(%u)", kind_of(g->scope), g->d);
-  put_shares(&b, g->shares, g->d);
-  return sb_str(&b);
+// As a file says it.
+static void hint_devices(const work *w, const annotation_scope *s, u32 n) {
+  const scope_row *row = scope_row_of(s->kind);
+  diag_hint(w->c, "%s%u%s", row->before, n, row->after);
 }
 
 // The scope around a task graph where that has nothing of its own, so that the task graph stands for both.
@@ -58,7 +47,7 @@ static bool sizes(work *w, bool colocated) {
     diag(w->c, E_ANNOTATE, s->count_at, "`%s` takes %u devices, but `%s`, whose devices it shares, has %u",
          s->name, g->d, around->name, has);
     diag_note(w->c, around->at, "on these devices");
-    diag_hint(w->c, "%s: %u", kind_of(s), has);
+    hint_devices(w, s, has);
     return false;
   }
   for (u32 k = 0; k < w->ngraphs; k++) {
@@ -67,11 +56,11 @@ static bool sizes(work *w, bool colocated) {
     const annotation_scope *around = around_alone(w, k);
     if (g->scope->count || (around && around->count)) continue;
     if (colocated)
-      g->d = most ? most : g->scope->split && all ? all : 1;
+      g->d = most ? most : scope_splits(g->scope) && all ? all : 1;
     else if (g->home != k)
       g->d = home->d;
-    else if (g->scope->split) {
-      diag(w->c, E_ANNOTATE, g->scope->at, "split needs the number of devices");
+    else if (scope_row_of(g->scope->kind)->counted) {
+      diag(w->c, E_ANNOTATE, g->scope->at, "%s needs the number of devices", kind_of(g->scope));
       diag_hint(w->c, "such as split: 4; without a number it takes all devices if "
                       "cluster.colocate_split_and_replicate is true");
       return false;
@@ -85,7 +74,7 @@ static bool do_not_share(const work *w, const graph *g, const graph *h) {
        "`%s` takes %u devices, but `%s`, whose devices it shares, has %u", g->scope->name, g->d,
        h->scope->name, h->d);
   diag_note(w->c, h->scope->at, "on these devices");
-  diag_hint(w->c, "%s: %u", kind_of(g->scope), h->d);
+  hint_devices(w, g->scope, h->d);
   return false;
 }
 
@@ -170,8 +159,8 @@ static bool make_meshes(work *w) {
   w->same = same && (alone || together);
   pn->axes = NEWN(w->a, plan_axis, w->ngraphs + 4);
   pn->meshes = ZNEWN(w->a, plan_mesh, w->ngraphs + 1);
-  if (w->x->config.num_micro_batch.n > 1)
-    pn->time = axis_named(w, "mb", (plan_axis){.size = w->x->config.num_micro_batch.n, .temporal = true});
+  if (microbatches_of(w) > 1)
+    pn->time = axis_named(w, "mb", (plan_axis){.size = microbatches_of(w), .temporal = true});
   w->rep = axis_named(w, "rep", (plan_axis){.size = w->R, .shares = w->rep_shares});
   for (u32 k = 0; k < w->ngraphs; k++) {
     graph *g = &w->graph[k];
@@ -179,7 +168,7 @@ static bool make_meshes(work *w) {
       diag(w->c, E_LIMIT, g->scope->at, "more than %d sizes of task graphs", AXES_MAX - 5);
       return false;
     }
-    g->axis = axis_named(w, arena_printf(w->a, "%s%u", g->scope->split ? "tp" : "dp", g->d),
+    g->axis = axis_named(w, arena_printf(w->a, "%s%u", scope_row_of(g->scope->kind)->axis, g->d),
                          (plan_axis){.size = g->d, .shares = g->shares});
     if (w->same && k) continue;
     if (w->same) {
@@ -200,7 +189,7 @@ static bool make_meshes(work *w) {
   return true;
 }
 
-static plan_submesh submesh_of(const work *w, u32 k) {
+plan_submesh submesh_of(const work *w, u32 k) {
   const graph *g = &w->graph[k];
   if (!w->same) return (plan_submesh){.mesh = g->mesh};
   return (plan_submesh){.nfix = 1, .fix = {{w->tg, w->pn->axes[w->tg - 1].size > 1 ? k : 0}}};
@@ -218,35 +207,31 @@ static void make_segments(work *w) {
 }
 
 // ---- refusals ----
-// What another policy refused, from diagnostic `said` on, at the place in the file that is to blame: what is
-// refused, and the key that its hint, a number, is for (NULL: none).
-static bool blame(work *w, u32 said, loc where, const char *what, const char *key) {
-  static const char *const hints[] = {"hint: tp=", "hint: pp="};
-  if (diag_count(w->c) == said) return false;
+// What another policy refused, from diagnostic `said` on, at the place in the file that is to blame. Returns the number
+// that its hint proposes; 0: none.
+static u32 blame(work *w, u32 said, loc where, const char *what) {
+  if (diag_count(w->c) == said) return 0;
   const diag_item d = diag_get(w->c, said);
-  const char *why = arena_strdup(w->a, d.message), *text, *degree = NULL;
-  loc at;
-  for (u32 k = 0; k < d.notes; k++) {
-    diag_part(w->c, said, k, &at, &text);
-    for (u32 j = 0; j < COUNT_OF(hints); j++)
-      if (!strncmp(text, hints[j], strlen(hints[j]))) degree = arena_strdup(w->a, text + strlen(hints[j]));
-  }
+  const char *why = arena_strdup(w->a, d.message);
+  u32 number = 0;
+  for (u32 k = 0; k < d.notes; k++) number = MAX(number, diag_part(w->c, said, k).number);
   diag_truncate(w->c, said);
   diag(w->c, d.id, where, "%s: %s", what, why);
   if (d.at.i) diag_note(w->c, d.at, "here in the model");
-  if (degree && key) diag_hint(w->c, "%s: %s", key, degree);
-  return false;
+  return number;
 }
 
 static bool blame_scope(work *w, u32 said, const annotation_scope *s) {
-  return blame(w, said, s->count_at.i ? s->count_at : s->at,
-               arena_printf(w->a, "%s of `%s`", kind_of(s), s->name), kind_of(s));
+  const u32 number = blame(w, said, s->count_at.i ? s->count_at : s->at,
+                           arena_printf(w->a, "%s of `%s`", kind_of(s), s->name));
+  if (number) hint_devices(w, s, number);
+  return false;
 }
 
 static bool divides(work *w, const graph *g) {
   const annotation_scope *s = g->scope;
   const plan_axis *rep = &w->pn->axes[w->rep - 1], *own = &w->pn->axes[g->axis - 1];
-  const u32 K = microbatches_of(w), R = plan_parts(rep), d = s->split ? 1 : plan_parts(own);
+  const u32 K = microbatches_of(w), R = plan_parts(rep), d = scope_splits(s) ? 1 : plan_parts(own);
   const i64 batch = policy_batch_extent(w->pl), parts = (i64)K * R * d;
   if (!batch || batch % parts == 0) return true;
   strbuf of = {.a = w->a};
@@ -258,27 +243,6 @@ static bool divides(work *w, const graph *g) {
   diag_note(w->c, main_of(w)->where, "the batch is the first extent of the first input");
   diag_hint(w->c, "choose a batch that is a multiple of %lld", (long long)parts);
   return false;
-}
-
-// A parameter lives on one mesh.
-static bool shares_no_parameter(work *w) {
-  const func_info *m = main_of(w);
-  u32 *user = ZNEWN(w->a, u32, m->nparams + 1);
-  for (u32 i = 0; !w->same && i < w->n; i++)
-    for (u32 k = 0; k < instr_nopd(m, &m->body.v[i]); k++) {
-      const value v = opd_of(m, &m->body.v[i], k);
-      if (v > m->nparams) continue;
-      if (!user[v]) user[v] = w->of[i];
-      if (user[v] == w->of[i]) continue;
-      const annotation_scope *s = w->graph[user[v] - 1].scope, *t = w->graph[w->of[i] - 1].scope;
-      diag(w->c, E_ANNOTATE, t->at, "`%s` and `%s` both read %s: that needs task graphs of one kind and size",
-           s->name, t->name, sym_str(w->c, val(m, v)->name));
-      diag_note(w->c, s->at, "the other task graph");
-      if (m->body.v[i].where.i) diag_note(w->c, m->body.v[i].where, "here in the model");
-      diag_hint(w->c, "put both into one scope, or give them the same strategy");
-      return false;
-    }
-  return true;
 }
 
 // ---- splits ---------------------------------------------------------------------------------------------
@@ -295,7 +259,7 @@ static bool split_batch(work *w) {
   u64 done = 0;
   for (u32 k = 0; k < w->ngraphs; k++) {
     const graph *g = &w->graph[k];
-    if (g->scope->split || g->d == 1 || done >> g->axis & 1) continue;
+    if (scope_splits(g->scope) || g->d == 1 || done >> g->axis & 1) continue;
     done |= 1ull << g->axis;
     plan own = *pn; // task graphs do not split what another one has split
     own.ntrans = common;
@@ -320,7 +284,9 @@ static bool tensor(work *w, u8 axis, const bool *const *within, const annotation
   plan_mesh m = {.name = sym_of(w->c, "m"), .naxes = 1, .axis = {axis}};
   plan own = *w->pn;
   own.meshes = &m, own.nmeshes = 1;
-  if (!policy_tensor_within(w->pl, w->a, &own, axis, false, within, !weak)) return blame_scope(w, said, s);
+  if (!policy_tensor_within(w->pl, w->a, &own, axis, choice_is(CHOICE_tables, w->s.tables, "whole"), within,
+                            !weak))
+    return blame_scope(w, said, s);
   w->pn->trans = own.trans, w->pn->ntrans = own.ntrans;
   for (u32 k = before; k < own.ntrans; k++) own.trans[k].weak = weak;
   return true;
@@ -339,7 +305,8 @@ bool graphs_may_split(work *w, const graph *g, const u32 *part) {
   plan_axis axis = {.name = sym_of(w->c, "tp"), .size = g->d, .shares = part};
   plan_mesh m = {.name = sym_of(w->c, "m"), .naxes = 1, .axis = {1}};
   plan pn = {.naxes = 1, .axes = &axis, .nmeshes = 1, .meshes = &m};
-  const bool ok = policy_tensor_within(w->pl, tmp, &pn, 1, false, within, false);
+  const bool ok =
+      policy_tensor_within(w->pl, tmp, &pn, 1, choice_is(CHOICE_tables, w->s.tables, "whole"), within, false);
   arena_free(tmp);
   diag_truncate(w->c, before);
   return ok;
@@ -349,7 +316,7 @@ static bool split_graphs(work *w) {
   const u32 nf = w->p->funcs.n;
   for (u32 k = 0; k < w->ngraphs; k++) {
     const graph *g = &w->graph[k];
-    if (!g->scope->split || g->d == 1) continue;
+    if (!scope_splits(g->scope) || g->d == 1) continue;
     const bool **within = ZNEWN(w->a, const bool *, nf);
     bool *own = ZNEWN(w->a, bool, w->n + 1), first = true;
     for (u32 j = 0; j < w->ngraphs; j++) { // of all task graphs with its axis, at the first of them
@@ -418,7 +385,7 @@ static bool split_inside(work *w, const annotation_scope *s, bool **mark) {
     if (!of_main[i]) continue;
     const graph *g = &w->graph[w->of[i] - 1];
     if (in && in->axis == g->axis) continue;
-    if (g->scope->split) {
+    if (scope_splits(g->scope)) {
       diag(w->c, E_ANNOTATE, s->what_at, "`%s` is split inside `%s`, which is split already", s->name,
            g->scope->name);
       diag_note(w->c, g->scope->at, "the scope around it");
@@ -439,7 +406,7 @@ static bool split_inside(work *w, const annotation_scope *s, bool **mark) {
          "`%s` is part of blocks that `%s` computes on %u devices; it cannot be split %u ways", s->name,
          in->scope->name, in->d, d);
     if (in->scope->at.i) diag_note(w->c, in->scope->at, "the task graph around it");
-    diag_hint(w->c, in->scope == &w->x->dflt ? "add default: {replicate: %u}" : "replicate: %u", d);
+    hint_devices(w, in->scope, d);
     return false;
   }
   const u32 before = w->pn->ntrans;
@@ -449,8 +416,6 @@ static bool split_inside(work *w, const annotation_scope *s, bool **mark) {
 }
 
 // ---- order ----------------------------------------------------------------------------------------------
-static bool gpipe(const work *w) { return w->x->config.order.n == 1; }
-
 // Where task graphs share ranks, or one has several segments: microbatch after microbatch, or where every
 // place has its own ranks all forwards of a segment and then all backwards.
 static void write_order(work *w, const u32 *place, u32 nplaces, bool shared) {
@@ -474,7 +439,7 @@ static void write_order(work *w, const u32 *place, u32 nplaces, bool shared) {
 
 static bool make_order(work *w) {
   plan *pn = w->pn;
-  pn->send_stream = sym_of(w->c, "pp"), pn->send_channels = 4; // as overlap=pp channels=peer
+  policy_sends(w->c, pn, &w->s);
   u32 *place = NEWN(w->a, u32, pn->nsegments), *first = NEWN(w->a, u32, w->ngraphs), nplaces = 0;
   bool shared = false;
   for (u32 s = 0; s < pn->nsegments; s++) {
@@ -490,9 +455,12 @@ static bool make_order(work *w) {
     return true;
   }
   const sched *file;
-  const strategy s =
-      strategy_of("pp=%u mb=%u schedule=%s", nplaces, microbatches_of(w), gpipe(w) ? "gpipe" : "1f1b");
-  return policy_schedule(w->pl, w->a, pn, &s, w->o, w->x->at, &file);
+  strategy s = w->s;
+  s.pp.n = nplaces;
+  const loc at =
+      w->o->said && w->o->said->of[CHOICE_schedule].said ? w->o->said->of[CHOICE_schedule].at : w->x->at;
+  w->pipeline = nplaces > 1;
+  return policy_schedule(w->pl, w->a, pn, &s, w->o, at, &file);
 }
 
 // ---- stages that nobody drew ----------------------------------------------------------------------------
@@ -526,114 +494,27 @@ static bool draw(work *w) {
   annotation_scope *s = ZNEWN(w->a, annotation_scope, N);
   hybrid_opts h = *w->o;
   h.s = strategy_of("dp=%u pp=%u mb=%u layers=%s", timed ? w->K / N : d, N, K, timed ? "auto" : "cost");
-  plan cut = {0};
+  if (h.said && h.said->of[CHOICE_layers].said) h.s.layers = w->s.layers;
+  h.s.recompute = w->s.recompute, h.s.grads = w->s.grads;
+  plan cut = {.train = w->o->train};
   if (!policy_balance(w->pl, w->a, &h, &h.s)) return false;
   const u32 said = diag_count(w->c);
   if (!policy_stages(w->pl, w->a, &cut, 0, &h.s, NULL, w->x->config.num_stages.at)) {
     const loc at = w->x->config.num_stages.at;
-    return blame(w, said, at.i ? at : w->x->at, "automatic task graphs", "pipeline.num_stages");
+    const u32 number = blame(w, said, at.i ? at : w->x->at, "automatic task graphs");
+    if (number) diag_hint(w->c, "pipeline.num_stages: %u", number);
+    return false;
   }
   for (u32 k = 0; k < N; k++) {
-    s[k] = (annotation_scope){
-        .name = arena_printf(w->a, "stage %u", k), .count = d, .at = w->x->config.num_stages.at};
+    s[k] = (annotation_scope){.name = arena_printf(w->a, "stage %u", k),
+                              .kind = SCOPE_replicate,
+                              .count = d,
+                              .at = w->x->config.num_stages.at};
     w->graph[k] = (graph){.scope = &s[k], .home = k, .from = cut.segments[k].from, .to = cut.segments[k].to};
     for (u32 i = cut.segments[k].from; i <= cut.segments[k].to; i++) w->of[i - 1] = k + 1;
   }
   w->ngraphs = N;
   return true;
-}
-
-// ---- words ----------------------------------------------------------------------------------------------
-// "instructions 1-4,9", with the layers among them.
-static const char *covers_text(const work *w, u32 g) {
-  const func_info *m = main_of(w);
-  strbuf b = {.a = w->a};
-  u32 blocks = 0, runs = 0, first = 0, last = 0, mine = 0;
-  for (u32 i = 0; i < w->n; i++) {
-    const bool block = m->body.v[i].op == OP_call;
-    if (block && w->of[i] == g + 1) {
-      if (!mine++) first = blocks;
-      last = blocks;
-    }
-    blocks += block;
-  }
-  sb_put(&b, "instructions ");
-  for (u32 i = 0; i < w->n; i++) {
-    if (w->of[i] != g + 1) continue;
-    u32 j = i;
-    while (j + 1 < w->n && w->of[j + 1] == g + 1) j++;
-    if (runs++ == 4) {
-      sb_put(&b, ",...");
-      break;
-    }
-    sb_fmt(&b, j > i ? "%s%u-%u" : "%s%u", runs > 1 ? "," : "", i + 1, j + 1);
-    i = j;
-  }
-  if (mine == 1) sb_fmt(&b, ", layer %u", first);
-  if (mine > 1) sb_fmt(&b, ", %s %u-%u", last - first + 1 == mine ? "layers" : "layers among", first, last);
-  return sb_str(&b);
-}
-
-// "{0,1} {4,5}": one for each replica of the model.
-static const char *devices_text(const work *w, const graph *g) {
-  strbuf b = {.a = w->a};
-  for (u32 r = 0; r < w->R; r++) {
-    if (r == 4) {
-      sb_fmt(&b, " and %u more", w->R - r);
-      break;
-    }
-    const u32 first = rank_at(w, r, g, 0);
-    sb_fmt(&b,
-           g->d > 2   ? "%s{%u-%u}"
-           : g->d > 1 ? "%s{%u,%u}"
-                      : "%s{%u}",
-           r ? " " : "", first, first + g->d - 1);
-  }
-  return sb_str(&b);
-}
-
-// Which task graphs read values of which.
-static plan_bridge *bridges_of(const work *w, u32 *n) {
-  const func_info *m = main_of(w);
-  plan_bridge *v = ZNEWN(w->a, plan_bridge, w->ngraphs * w->ngraphs + 1);
-  *n = 0;
-  for (u32 i = 0; i < w->n; i++)
-    for (u32 k = 0; k < instr_nopd(m, &m->body.v[i]); k++) {
-      const u32 def = val(m, opd_of(m, &m->body.v[i], k))->def;
-      if (!def || w->of[def - 1] == w->of[i]) continue;
-      const plan_bridge b = {.from = w->of[def - 1] - 1, .to = w->of[i] - 1};
-      u32 j = 0;
-      while (j < *n && (v[j].from != b.from || v[j].to != b.to)) j++;
-      if (j == *n) v[(*n)++] = b;
-    }
-  return v;
-}
-
-static void name_plan(work *w) {
-  plan_task_graph *t = ZNEWN(w->a, plan_task_graph, w->ngraphs + 1);
-  strbuf name = {.a = w->a};
-  for (u32 k = 0; k < w->ngraphs; k++) {
-    const graph *g = &w->graph[k];
-    t[k] = (plan_task_graph){.name = g->scope->name,
-                             .strategy = strategy_text(w, g),
-                             .covers = covers_text(w, k),
-                             .devices = devices_text(w, g)};
-    const plan_submesh on = submesh_of(w, k);
-    t[k].mesh = w->pn->meshes[on.mesh].name;
-    if (on.nfix) t[k].axis = w->pn->axes[on.fix[0].axis - 1].name, t[k].at = on.fix[0].at;
-    if (k == 6) sb_fmt(&name, ", ... (%u task graphs)", w->ngraphs);
-    if (k < 6) sb_fmt(&name, "%s%s: %s", k ? ", " : "", t[k].name, t[k].strategy);
-  }
-  for (u32 k = 0; k < w->x->nscopes; k++)
-    if (w->inner[k]) sb_fmt(&name, ", %s: split inside", w->x->scope[k].name);
-  if (w->R > 1) sb_fmt(&name, "; %u replicas", w->R);
-  put_shares(&name, w->rep_shares, w->R);
-  if (w->x->config.num_micro_batch.n > 1) sb_fmt(&name, "; %u microbatches", w->x->config.num_micro_batch.n);
-  plan_task_graphs *all = NEW(w->a, plan_task_graphs);
-  *all = (plan_task_graphs){.n = w->ngraphs, .v = t};
-  all->bridge = bridges_of(w, &all->nbridges);
-  w->pn->task_graphs = all;
-  w->pn->name = sym_of(w->c, sb_str(&name));
 }
 
 // ---- all together ---------------------------------------------------------------------------------------
@@ -642,7 +523,7 @@ static bool normalise(work *w, bool *changed) {
   const u32 K = microbatches_of(w);
   i64 parts = 1;
   for (u32 k = 0; k < w->ngraphs && parts <= CHOICE_MOST; k++)
-    if (!w->graph[k].scope->split)
+    if (!scope_splits(w->graph[k].scope))
       parts = parts / gcd_i64(parts, w->R * w->graph[k].d) * w->R * w->graph[k].d;
   if (parts > CHOICE_MOST) parts = 1; // no batch is so large: it will be refused
   const strategy s = strategy_of("dp=%u mb=%u", (u32)parts, K);
@@ -668,12 +549,13 @@ static bool divide(work *w) {
 }
 
 static void store(work *w) {
-  const u32 level = w->x->config.zero.n;
+  const u32 level = w->s.zero.n;
   u64 done = 0;
   if (w->R > 1) policy_zero(w->pn, w->rep, level);
   for (u32 k = 0; k < w->ngraphs; k++) {
     const graph *g = &w->graph[k];
-    if (g->scope->split || g->d == 1 || done >> g->axis & 1 || w->pn->nstorage[STORAGE_STATE] == 4) continue;
+    if (scope_splits(g->scope) || g->d == 1 || done >> g->axis & 1 || w->pn->nstorage[STORAGE_STATE] == 4)
+      continue;
     done |= 1ull << g->axis;
     policy_zero(w->pn, g->axis, level);
   }
@@ -681,15 +563,14 @@ static void store(work *w) {
 
 // The rest, with the shares that there are.
 static bool compile(work *w) {
-  if (!make_meshes(w) || !shares_no_parameter(w) || !split_batch(w) || !split_graphs(w)) return false;
+  if (!make_meshes(w) || !split_batch(w) || !split_graphs(w)) return false;
   for (u32 k = 0; k < w->x->nscopes; k++)
     if (w->inner[k] && !split_inside(w, &w->x->scope[k], w->inner[k])) return false;
   make_segments(w);
   store(w);
-  static const char *const again[] = {"none", "full"};
-  const strategy s = strategy_of("recompute=%s", again[w->x->config.checkpoint.n > 0]);
-  if (!policy_recompute(w->pl, w->a, w->pn, s.recompute) || !make_order(w)) return false;
-  name_plan(w);
+  w->pn->wide_gradients = policy_wide_gradients(w->p, &w->s);
+  if (!policy_recompute(w->pl, w->a, w->pn, w->s.recompute) || !make_order(w)) return false;
+  annotated_words(w);
   return true;
 }
 
@@ -721,6 +602,14 @@ static bool price(const work *w, candidate *x) {
   return ok;
 }
 
+static void tell_speeds(const work *w, const times *x, plan *pn) {
+  plan_task_graphs *t = arena_dup(w->a, pn->task_graphs, sizeof *t);
+  t->nkinds = cost_model_machine(w->o->k)->nkinds;
+  double *speed = NEWN(w->a, double, t->nkinds);
+  for (u32 k = 0; k < t->nkinds; k++) speed[k] = shares_speed(x, k);
+  t->speed = speed, pn->task_graphs = t;
+}
+
 // Where devices are of several kinds and shares are not said: of some that balance what task graphs compute, and of
 // equal ones, those with which the whole step is fastest.
 static plan *compile_best(work *w) {
@@ -745,7 +634,7 @@ static plan *compile_best(work *w) {
     if (k) diag_truncate(w->c, said); // equal shares are what is refused
     if (ok && (!best.pn || c.over < best.over || (c.over == best.over && c.ps < best.ps))) best = c;
   }
-  if (best.pn) diag_truncate(w->c, before);
+  if (best.pn) diag_truncate(w->c, before), tell_speeds(w, x, best.pn);
   return best.pn;
 }
 
@@ -772,10 +661,7 @@ plan *policy_annotated(planner *pl, arena *a, sym file, const char *text, size_t
                  : x->devices ? x->devices
                  : o->k       ? cost_model_machine(o->k)->nranks
                               : 0};
-  plan *made = make(&w);
-  if (made && x->config.zero.n && (!made->train || !made->nstorage[STORAGE_STATE]))
-    diag(p->c, W_IGNORED, x->config.zero.at,
-         made->train ? "zero.level changes nothing: no states are on several data ranks"
-                     : "zero.level changes nothing: without --train there are no states");
+  plan *made = choices_beside(&w) ? make(&w) : NULL;
+  if (made) choices_ignored(&w, made);
   return made;
 }

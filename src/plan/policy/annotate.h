@@ -20,6 +20,7 @@ typedef struct {
   arena *a;
   const annotations *x;
   const hybrid_opts *o;
+  strategy s; // choices that are no annotations: of the configuration, and beside it
   plan *pn;
   u32 n, *of; // instructions of main; the task graph of each, from 1
   u32 ngraphs;
@@ -29,12 +30,14 @@ typedef struct {
   bool ***inner;         // per scope: NULL, or by function what is split inside task graphs
   u8 rep, tg;            // axes: of replicas; of task graphs, 0 where each has a mesh of its own
   bool same;             // one mesh
+  bool pipeline;         // task graphs run beside each other, in an order that a schedule says
 } work;
 
 static inline const func_info *main_of(const work *w) { return func_get(w->p, w->p->main); }
-static inline u32 microbatches_of(const work *w) { return MAX(w->x->config.num_micro_batch.n, 1u); }
+static inline u32 microbatches_of(const work *w) { return w->s.mb.n; }
+static inline const char *kind_of(const annotation_scope *s) { return scope_row_of(s->kind)->word; }
 static inline bool is_alike(const graph *g, const graph *h) { // of one kind and size: they may have one axis
-  return g->d == h->d && g->scope->split == h->scope->split;
+  return g->d == h->d && scope_splits(g->scope) == scope_splits(h->scope);
 }
 
 // Which instructions of main are of which task graph, and what is split inside of them (w->of, graph, inner).
@@ -44,6 +47,14 @@ bool scopes_divide(work *w);
 static inline u32 rank_at(const work *w, u32 replica, const graph *g, u32 k) {
   return w->x->config.intra_node.n ? replica * w->D + g->first + k : w->R * g->first + replica * g->d + k;
 }
+// w->s: what the configuration and the choices beside it (w->o->said) say. False and a diagnostic: a choice that
+// annotations say themselves, or contradict.
+bool choices_beside(work *w);
+void choices_ignored(const work *w, const plan *pn); // warns of those that change nothing
+const char *choices_text(const work *w);             // those beside, "zero=1 grads=f32"; "": none
+// Name and task graphs of the plan (pn->name, pn->task_graphs).
+void annotated_words(work *w);
+plan_submesh submesh_of(const work *w, u32 graph);
 // What devices of task graphs and replicas of the model get, as is said (graph.shares, rep_shares). False and
 // diagnostics: shares that do not go together.
 bool shares_said(work *w);
@@ -53,6 +64,8 @@ const times *shares_open(work *w);
 // Shares by these times where none are said: of split task graphs, and of the batch.
 typedef enum { BATCH_EQUAL, BATCH_OF_DEVICES, BATCH_OF_REPLICAS, BATCH_BY_WHALE, BATCH_WAYS } shares_of_batch;
 void shares_by_time(const times *x, bool splits, shares_of_batch batch);
+double shares_speed(const times *x,
+                    u32 kind); // samples a ps of a device of the kind that never waits; 0: not known
 // Can the instructions of these task graphs be split in such parts over an axis? Says nothing.
 bool graphs_may_split(work *w, const graph *g, const u32 *part);
 #endif

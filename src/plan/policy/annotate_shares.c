@@ -77,7 +77,7 @@ bool shares_said(work *w) {
     const shares_info *s = &g->scope->shares;
     const char *what = arena_printf(w->a, "shares of `%s`", g->scope->name);
     if (!said(w, s, what, g->d, g->d == 1 ? "device" : "devices", &g->shares)) return false;
-    if (!g->scope->split && !said_of_batch(w, s, what, g->shares)) return false;
+    if (!scope_splits(g->scope) && !said_of_batch(w, s, what, g->shares)) return false;
   }
   const shares_info *s = &w->x->replicas;
   if (!said(w, s, "replicas", w->R, w->R == 1 ? "replica of the model" : "replicas of the model",
@@ -86,7 +86,7 @@ bool shares_said(work *w) {
     return false;
   for (u32 k = 0; w->rep_shares && k < w->ngraphs; k++) {
     const graph *g = &w->graph[k];
-    if (g->scope->split || !g->shares) continue;
+    if (scope_splits(g->scope) || !g->shares) continue;
     diag(w->c, E_ANNOTATE, g->scope->shares.where,
          "shares of `%s`: replicas have unequal shares of the batch already", g->scope->name);
     diag_note(w->c, s->where, "these");
@@ -106,9 +106,9 @@ static bool find_times(times *x) {
   x->time = NEWN(w->a, linear *, w->ngraphs);
   for (u32 g = 0; g < w->ngraphs; g++) {
     const u32 d = w->graph[g].d;
-    const bool split = w->graph[g].scope->split;
-    s[g] = strategy_of("dp=%u tp=%u mb=%u recompute=%s", split ? w->R : w->R * d, split ? d : 1, K,
-                       w->x->config.checkpoint.n ? "full" : "none");
+    const bool split = scope_splits(w->graph[g].scope);
+    s[g] = strategy_of("dp=%u tp=%u mb=%u", split ? w->R : w->R * d, split ? d : 1, K);
+    s[g].recompute = w->s.recompute, s[g].grads = w->s.grads, s[g].tables = w->s.tables;
     balance b = auto_open(w->pl, w->a, w->o, &s[g]);
     x->time[g] = ZNEWN(w->a, linear, x->m->nkinds);
     for (u32 kind = 0; kind < x->m->nkinds; kind++) {
@@ -151,8 +151,8 @@ static double replica_time(const times *x, u32 replica, double samples) {
         const graph *of = &w->graph[g];
         const double part = of->shares ? (double)of->shares[k] / sum_of(of->shares, of->d) : 1.0 / of->d;
         if (of->home != h) continue;
-        sum += of->scope->split ? time_at(x, g, replica, k, samples) * of->d * part
-                                : time_at(x, g, replica, k, samples * part);
+        sum += scope_splits(of->scope) ? time_at(x, g, replica, k, samples) * of->d * part
+                                       : time_at(x, g, replica, k, samples * part);
       }
       most = MAX(most, sum);
     }
@@ -205,12 +205,12 @@ static void share_devices(const times *x, bool splits, bool batch) {
   const i64 own = x->micro / w->R;
   for (u32 k = 0; k < w->ngraphs; k++) {
     const graph *like = &w->graph[k];
-    bool first = is_auto(&like->scope->shares) && like->d > 1 && (like->scope->split ? splits : batch);
+    bool first = is_auto(&like->scope->shares) && like->d > 1 && (scope_splits(like->scope) ? splits : batch);
     for (u32 j = 0; j < k; j++)
       first = first && !(is_alike(like, &w->graph[j]) && is_auto(&w->graph[j].scope->shares));
-    if (!first || (w->rep_shares && !like->scope->split)) continue;
+    if (!first || (w->rep_shares && !scope_splits(like->scope))) continue;
     const u32 *part = NULL;
-    if (like->scope->split) {
+    if (scope_splits(like->scope)) {
       double *pace = NEWN(w->a, double, like->d);
       i64 *share = NEWN(w->a, i64, like->d);
       for (u32 j = 0; j < like->d; j++) pace[j] = device_time(x, like, j, (double)own);
@@ -229,7 +229,7 @@ static void share_devices(const times *x, bool splits, bool batch) {
 static i64 unit_of(const work *w, i64 micro) {
   i64 each = 1;
   for (u32 k = 0; k < w->ngraphs; k++) {
-    bool first = !w->graph[k].scope->split;
+    bool first = !scope_splits(w->graph[k].scope);
     for (u32 j = 0; j < k; j++) first = first && !is_alike(&w->graph[k], &w->graph[j]);
     if (first && each > micro / w->graph[k].d) return 0;
     if (first) each *= w->graph[k].d;
@@ -243,21 +243,22 @@ static void share_replicas(const times *x) {
   const i64 unit = unit_of(w, x->micro);
   if (w->R == 1 || !unit || x->micro % unit || x->micro / unit < w->R) return;
   for (u32 k = 0; k < w->ngraphs; k++)
-    if (!w->graph[k].scope->split && w->graph[k].shares) return;
+    if (!scope_splits(w->graph[k].scope) && w->graph[k].shares) return;
   w->rep_shares = share_out(&(asked){x, NULL, unit}, x->micro / unit, w->R);
 }
 
 // One data rank a device and nothing else: as dp.shares=auto, which knows of memory, too.
 static bool plain(const work *w) {
   for (u32 k = 0; k < w->ngraphs; k++)
-    if (w->graph[k].home || w->graph[k].scope->split || !is_auto(&w->graph[k].scope->shares)) return false;
+    if (w->graph[k].home || scope_splits(w->graph[k].scope) || !is_auto(&w->graph[k].scope->shares))
+      return false;
   return (w->R == 1 || w->graph[0].d == 1) && is_auto(&w->x->replicas);
 }
 
 static void share_plain(work *w, const char *how) {
   hybrid_opts h = *w->o;
-  h.s = strategy_of("dp=%u mb=%u zero=%u recompute=%s dp.shares=%s", w->K, microbatches_of(w),
-                    w->x->config.zero.n, w->x->config.checkpoint.n ? "full" : "none", how);
+  h.s = strategy_of("dp=%u mb=%u zero=%u dp.shares=%s", w->K, microbatches_of(w), w->s.zero.n, how);
+  h.s.recompute = w->s.recompute, h.s.grads = w->s.grads;
   if (!policy_balance(w->pl, w->a, &h, &h.s)) return;
   const u32 *part = h.s.dp_shares.nparts ? h.s.dp_shares.part : NULL;
   for (u32 k = 0; w->R == 1 && k < w->ngraphs; k++) w->graph[k].shares = part;
@@ -291,4 +292,18 @@ void shares_by_time(const times *x, bool splits, shares_of_batch batch) {
     if (may_batch && batch == BATCH_OF_REPLICAS && is_auto(&w->x->replicas)) share_replicas(x);
   }
   diag_truncate(w->c, before);
+}
+
+// A device of the kind alone, doing the work of all devices one after the other, with each task graph's part of a
+// microbatch.
+double shares_speed(const times *x, u32 kind) {
+  const work *w = x->w;
+  double each = 0; // ps of a sample
+  for (u32 g = 0; g < w->ngraphs; g++) {
+    const u32 d = w->graph[g].d;
+    const bool split = scope_splits(w->graph[g].scope);
+    const double own = (double)x->micro / w->R / (split ? 1 : d);
+    each += (x->time[g][kind].fixed + x->time[g][kind].each * own) / own * (split ? d : 1);
+  }
+  return each > 0 ? 1 / each : 0;
 }

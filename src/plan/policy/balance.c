@@ -182,28 +182,48 @@ static bool all_equal(const u32 *v, u32 n) {
   return true;
 }
 
-// Which kinds every data rank has, and what each takes of main.
+// Of which kinds the devices of every data rank are, and what each takes of main. Where degrees differ by place these
+// are the data ranks of the place with most of them (degrees.c): elsewhere several are one, taken to have equal shares.
 typedef struct {
-  u32 nkinds;
-  const bool *has; // [rank][kind]
-  const linear *sum;
+  linear sum;
+  u32 ranks; // that are one there
+  bool known;
+} kind_time;
+typedef struct {
+  u32 n, nkinds;
+  kind_time *time; // [place][kind]
+  const bool *has; // [rank][place][kind]
 } data_ranks;
 
+// Places of one degree share their times.
+static bool find_time(balance *b, data_ranks *x, balance *at, u32 place, u32 kind) {
+  kind_time *to = &x->time[place * x->nkinds + kind];
+  if (to->known) return true;
+  const linear *of = auto_times(&at[place], kind);
+  if (of) *to = (kind_time){of[b->nbody], x->n / at[place].s->dp.n, true};
+  return of;
+}
+
 static bool data_ranks_of(balance *b, data_ranks *x) {
-  const u32 n = b->s->dp.n;
-  x->nkinds = b->m->nkinds;
-  bool *has = ZNEWN(b->a, bool, (size_t)n * x->nkinds);
-  linear *sum = ZNEWN(b->a, linear, x->nkinds);
-  for (u32 j = 0; j < n; j++)
-    for (u32 q = 0; q < b->s->pp.n; q++)
-      for (u32 t = 0; t < b->s->tp.n; t++) has[j * x->nkinds + kind_at(b, q, j, t)] = true;
-  for (u32 j = 0; j < n; j++)
-    for (u32 k = 0; k < x->nkinds; k++) {
-      const linear *of = has[j * x->nkinds + k] ? auto_times(b, k) : NULL;
-      if (has[j * x->nkinds + k] && !of) return false;
-      if (of) sum[k] = all_of(b, of);
+  const strategy *s = b->s;
+  const u32 ranks = s->dp.n * s->tp.n, places = s->pp.n;
+  *x = (data_ranks){.n = strategy_shares_needed(s, CHOICE_dp_shares), .nkinds = b->m->nkinds};
+  bool *has = ZNEWN(b->a, bool, (size_t)x->n *places * x->nkinds);
+  balance *at = NEWN(b->a, balance, places);
+  x->time = ZNEWN(b->a, kind_time, (size_t)places * x->nkinds), x->has = has;
+  for (u32 q = 0; q < places; q++) {
+    u32 like = 0;
+    while (like < q && strategy_tensor_at(s, like) != strategy_tensor_at(s, q)) like++;
+    at[q] = like < q ? at[like] : auto_at_place(b, q);
+    const u32 tp = at[q].s->tp.n, each = x->n / at[q].s->dp.n;
+    for (u32 r = 0; r < ranks; r++) {
+      const u32 kind = b->m->dev[s->skip.n + strategy_block(s, q) * ranks + r].kind;
+      if (!find_time(b, x, at, q, kind)) return false;
+      for (u32 j = r / tp * each; j < (r / tp + 1) * each; j++)
+        has[(j * places + q) * x->nkinds + kind] = true;
     }
-  x->has = has, x->sum = sum;
+  }
+  x->nkinds *= places; // from here on: of places
   return true;
 }
 
@@ -211,7 +231,7 @@ static bool data_ranks_of(balance *b, data_ranks *x) {
 static double data_rank_time(const data_ranks *x, u32 rank, i64 samples) {
   double most = 0;
   for (u32 k = 0; k < x->nkinds; k++)
-    if (x->has[rank * x->nkinds + k]) most = MAX(most, auto_at(x->sum[k], samples));
+    if (x->has[rank * x->nkinds + k]) most = MAX(most, auto_at(x->time[k].sum, samples * x->time[k].ranks));
   return most;
 }
 
@@ -223,7 +243,7 @@ static i64 time_of_rank(const void *arg, u32 rank, i64 samples) {
 }
 
 static bool shares_from(const balance *b, const double *share, choice_value *out) {
-  const u32 n = b->s->dp.n;
+  const u32 n = strategy_shares_needed(b->s, CHOICE_dp_shares);
   u32 *v = NEWN(b->a, u32, n);
   for (u32 j = 0; j < n; j++) {
     if (share[j] < 1) return false;
@@ -234,7 +254,7 @@ static bool shares_from(const balance *b, const double *share, choice_value *out
 }
 
 static bool share_batch(balance *b, choice_value *out) {
-  const u32 n = b->s->dp.n;
+  const u32 n = strategy_shares_needed(b->s, CHOICE_dp_shares);
   const planner_key key = auto_key(b, KEPT_SHARES, b->s->pp.n == 1);
   const double *known = planner_kept_times(b->pl, &key);
   data_ranks x;
@@ -263,7 +283,7 @@ static bool share_batch(balance *b, choice_value *out) {
 
 // The same by Whale's Algorithm 1, with its names: by speed, then what does not fit goes where there is room.
 static bool share_batch_whale(balance *b, choice_value *out) {
-  const u32 n = b->s->dp.n;
+  const u32 n = strategy_shares_needed(b->s, CHOICE_dp_shares);
   data_ranks x;
   double fixed, each, most = 0;
   if (b->micro < n || !data_ranks_of(b, &x)) return false;
@@ -285,16 +305,25 @@ static bool share_batch_whale(balance *b, choice_value *out) {
 }
 
 // ---- shares of tensor splits ----------------------------------------------------------------------------
+static bool splits_at(const balance *b, arena *tmp, u32 n, const u32 *shares) {
+  prog *p = planner_source(b->pl);
+  plan_axis axis = {.name = sym_of(p->c, "tp"), .size = n, .shares = shares};
+  plan_mesh all = {.name = sym_of(p->c, "m"), .naxes = 1, .axis = {1}};
+  plan pn = {.naxes = 1, .axes = &axis, .nmeshes = 1, .meshes = &all};
+  return n == 1 || policy_tensor(b->pl, tmp, &pn, 1, choice_is(CHOICE_tables, b->s->tables, "whole"));
+}
+
+// Of every degree of a place.
 static bool splits_so(void *arg, const u32 *v) {
   const balance *b = arg;
-  const u32 n = b->s->tp.n;
+  strategy s = *b->s;
   prog *p = planner_source(b->pl);
   const u32 said = diag_count(p->c);
   arena *tmp = arena_new();
-  plan_axis axis = {.name = sym_of(p->c, "tp"), .size = n, .shares = all_equal(v, n) ? NULL : v};
-  plan_mesh all = {.name = sym_of(p->c, "m"), .naxes = 1, .axis = {1}};
-  plan pn = {.naxes = 1, .axes = &axis, .nmeshes = 1, .meshes = &all};
-  const bool ok = policy_tensor(b->pl, tmp, &pn, 1, choice_is(CHOICE_tables, b->s->tables, "whole"));
+  bool ok = true;
+  s.tp_shares = (choice_value){.nparts = strategy_shares_needed(&s, CHOICE_tp_shares), .part = v};
+  for (u32 q = 0; ok && q < MAX(s.tp_stages.nparts, 1u); q++)
+    ok = splits_at(b, tmp, strategy_tensor_at(&s, q), strategy_shares_at(tmp, &s, CHOICE_tp_shares, q));
   diag_truncate(p->c, said);
   arena_free(tmp);
   return ok;
@@ -321,7 +350,7 @@ const u32 *auto_parts(arena *a, const double *pace, u32 n, bool (*may)(void *arg
 }
 
 static bool tensor_shares_from(const balance *b, const double *share, choice_value *out) {
-  const u32 n = b->s->tp.n;
+  const u32 n = strategy_shares_needed(b->s, CHOICE_tp_shares);
   u32 *v = NEWN(b->a, u32, n);
   for (u32 x = 0; x < n; x++) v[x] = (u32)share[x];
   *out = all_equal(v, n) ? choice_default(CHOICE_tp_shares) : parts(b, v, n);
@@ -329,17 +358,20 @@ static bool tensor_shares_from(const balance *b, const double *share, choice_val
 }
 
 static bool share_tensor(balance *b, choice_value *out) {
-  const u32 n = b->s->tp.n;
+  const u32 n = strategy_shares_needed(b->s, CHOICE_tp_shares);
+  u32 widest = 0; // a place of the highest degree
   const planner_key key = auto_key(b, KEPT_TENSOR, false);
   const double *known = planner_kept_times(b->pl, &key);
   if (known) return tensor_shares_from(b, known, out);
+  while (strategy_tensor_at(b->s, widest) < n) widest++;
+  balance at = auto_at_place(b, widest);
   double *pace = ZNEWN(b->a, double, n);
   for (u32 x = 0; x < n; x++)
     for (u32 q = 0; q < b->s->pp.n; q++)
-      for (u32 j = 0; j < b->s->dp.n; j++) {
-        const linear *t = auto_times(b, kind_at(b, q, j, x));
+      for (u32 j = 0; j < at.s->dp.n; j++) {
+        const linear *t = auto_times(&at, kind_at(&at, q, j, x));
         if (!t) return false;
-        pace[x] = MAX(pace[x], auto_at(all_of(b, t), MAX(b->micro / b->s->dp.n, 1)));
+        pace[x] = MAX(pace[x], auto_at(all_of(b, t), MAX(b->micro / at.s->dp.n, 1)));
       }
   const u32 *kept = auto_parts(b->a, pace, n, splits_so, b);
   double *share = NEWN(b->a, double, n);
@@ -357,6 +389,16 @@ balance auto_open(planner *pl, arena *a, const hybrid_opts *o, const strategy *s
   b.micro = policy_batch_extent(pl) / s->mb.n;
   b.time = ZNEWN(a, linear *, b.m->nkinds);
   return b;
+}
+
+balance auto_at_place(const balance *b, u32 place) {
+  const u32 tp = strategy_tensor_at(b->s, place);
+  if (tp == b->s->tp.n) return *b;
+  strategy *s = arena_dup(b->a, b->s, sizeof *s);
+  balance x = *b;
+  s->dp.n = s->dp.n * s->tp.n / tp, s->tp.n = tp;
+  x.s = s, x.time = ZNEWN(b->a, linear *, b->m->nkinds);
+  return x;
 }
 
 static bool known_batch(const balance *b) {

@@ -19,6 +19,8 @@ typedef struct {
 } balance;
 
 balance auto_open(planner *pl, arena *a, const hybrid_opts *o, const strategy *s);
+// The same with the degrees of a place (tp.stages), where times are its own; they are kept in what is returned.
+balance auto_at_place(const balance *b, u32 place);
 // The shares, of a sum of at most 64, whose slowest rank ends first. pace[x]: ps of all the work on rank x. may: can it
 // be split so? NULL: no sum can.
 const u32 *auto_parts(arena *a, const double *pace, u32 n, bool (*may)(void *arg, const u32 *part),

@@ -7,17 +7,21 @@ static bool indivisible(prog *p, i64 batch, i64 left, const plan_axis *over) {
   const loc at = func_get(p, p->main)->where;
   const char *axis = sym_str(p->c, over->name);
   const u32 n = plan_parts(over);
+  const bool row = !strcmp(axis, "dp"); // else an axis of places of one degree, or of annotations
   strbuf by = {.a = ctx_arena(p->c)};
-  sb_fmt(&by, over->shares ? "%2$u, the sum of %1$s.shares" : "%1$s=%2$u", axis, n);
+  sb_fmt(&by,
+         !over->shares ? "%1$s=%2$u"
+         : row         ? "%2$u, the sum of %1$s.shares"
+                       : "%2$u, the sum of the shares of axis %1$s",
+         axis, n);
   if (left == batch)
     diag(p->c, E_DIVIDE, at, "batch %lld is not divisible by %s", (long long)batch, sb_str(&by));
   else
     diag(p->c, E_DIVIDE, at, "batch %lld / %s %lld = %lld is not divisible by %s", (long long)batch,
          over->temporal ? "dp" : "mb", (long long)(batch / left), (long long)left, sb_str(&by));
   if (over->shares)
-    diag_hint(p->c,
-              "use shares whose sum divides %lld, %s.shares=auto, or a batch that is a multiple of %lld",
-              (long long)left, axis, (long long)(batch / left * n));
+    diag_hint(p->c, "use shares whose sum divides %lld%s, or a batch that is a multiple of %lld",
+              (long long)left, row ? ", dp.shares=auto" : "", (long long)(batch / left * n));
   else
     diag_hint(p->c, "choose a batch that is a multiple of %lld", (long long)(batch / left * n));
   return false;
@@ -165,32 +169,38 @@ static bool has_half(const prog *p) { // weights in f16 or bf16
   return false;
 }
 
+bool policy_wide_gradients(const prog *src, const strategy *s) {
+  return choice_is(CHOICE_grads, s->grads, "f32") && has_half(src);
+}
+
+void policy_sends(ctx *c, plan *pn, const strategy *s) {
+  static const u8 channels[] = {4, 2, 1};
+  pn->send_stream = s->overlap.n ? sym_of(c, "pp") : (sym){0};
+  pn->send_channels = s->overlap.n ? channels[s->channels.n] : 0;
+}
+
 static plan *frame(arena *a, const prog *src, const hybrid_opts *o) {
   plan *pn = NEW(a, plan);
   pn->train = o->train, pn->optim = o->optim, pn->keep_gradients = o->keep_gradients;
-  pn->wide_gradients = choice_is(CHOICE_grads, o->s.grads, "f32") && has_half(src);
+  pn->wide_gradients = policy_wide_gradients(src, &o->s);
   pn->axes = NEWN(a, plan_axis, 8);
   pn->meshes = ZNEWN(a, plan_mesh, 1);
   pn->nmeshes = 1;
   return pn;
 }
 
-static const u32 *shares_of(choice_value x) { // NULL: equal
-  for (u32 k = 1; k < x.nparts; k++)
-    if (x.part[k] != x.part[0]) return x.part;
-  return NULL;
-}
-
 enum { AXIS_pp = 1, AXIS_dp, AXIS_tp }; // in the order in which they are added
 
 static bool split_tensors(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s) {
-  return pn->axes[axis - 1].size == 1 ||
-         policy_tensor(pl, a, pn, axis, choice_is(CHOICE_tables, s->tables, "whole"));
+  if (pn->axes[axis - 1].size == 1) return true;
+  return policy_tensor(pl, a, pn, axis, choice_is(CHOICE_tables, s->tables, "whole")) &&
+         (!s->sp.n || policy_sequence(pl, a, pn, axis));
 }
 
 // Places with another tensor degree are on another mesh, of axes of its own: pp4, dp4 and tp4 for degree 4.
 typedef struct {
   u32 n, degree[64], places[64]; // places: how many have it
+  u32 first[64];                 // the first place that has it
   u32 *of, *at;                  // by place: number of its degree; how many places before it have that
 } degrees;
 
@@ -200,7 +210,7 @@ static degrees degrees_of(arena *a, const strategy *s) {
     u32 k = 0;
     while (k < d.n && d.degree[k] != s->tp_stages.part[q]) k++;
     if (k == COUNT_OF(d.degree)) return (degrees){0};
-    if (k == d.n) d.degree[d.n++] = s->tp_stages.part[q];
+    if (k == d.n) d.first[k] = q, d.degree[d.n++] = s->tp_stages.part[q];
     d.of[q] = k, d.at[q] = d.places[k]++;
   }
   return d;
@@ -230,15 +240,18 @@ static bool unordered_by_degree(planner *pl, arena *a, plan *pn, const strategy 
     m->axis[m->naxes++] = add_axis(c, pn, arena_printf(a, "pp%u", d.degree[k]), d.places[k], false);
     m->axis[m->naxes++] = add_axis(c, pn, arena_printf(a, "dp%u", d.degree[k]), ranks / d.degree[k], false);
     m->axis[m->naxes++] = add_axis(c, pn, arena_printf(a, "tp%u", d.degree[k]), d.degree[k], false);
+    pn->axes[m->axis[1] - 1].shares = strategy_shares_at(a, s, CHOICE_dp_shares, d.first[k]);
+    pn->axes[m->axis[2] - 1].shares = strategy_shares_at(a, s, CHOICE_tp_shares, d.first[k]);
   }
   if (s->mb.n > 1) pn->time = add_axis(c, pn, "mb", s->mb.n, true);
   if (pn->time && !policy_batch(pl, a, pn, pn->time)) return false;
   for (u32 k = 0; k < d.n; k++) {
-    const u8 *axis = pn->meshes[k].axis;
-    if (pn->axes[axis[1] - 1].size > 1 && !policy_batch(pl, a, pn, axis[1])) return false;
-    if (!split_tensors(pl, a, pn, axis[2], s)) return false;
-    policy_zero(pn, axis[1], s->zero.n);
+    const u8 axis = pn->meshes[k].axis[1];
+    if (pn->axes[axis - 1].size > 1 && !policy_batch(pl, a, pn, axis)) return false;
+    policy_zero(pn, axis, s->zero.n);
   }
+  for (u32 k = 0; k < d.n; k++)
+    if (!split_tensors(pl, a, pn, pn->meshes[k].axis[2], s)) return false;
   return policy_recompute(pl, a, pn, s->recompute);
 }
 
@@ -253,31 +266,12 @@ static void place_by_degree(arena *a, plan *pn, const strategy *s) {
   }
 }
 
-// A parameter lies on one mesh: what several stages read has one tensor degree.
-static bool parameters_meet(prog *p, arena *a, const plan *pn, loc where) {
-  const func_info *m = func_get(p, p->main);
-  u32 *mesh_of = ZNEWN(a, u32, m->nparams + 1); // + 1
-  for (u32 k = 0; k < pn->nsegments; k++)
-    for (u32 i = pn->segments[k].from - 1; i < pn->segments[k].to; i++)
-      for (u32 o = 0; o < instr_nopd(m, &m->body.v[i]); o++) {
-        const value v = opd_of(m, &m->body.v[i], o);
-        const u32 on = pn->segments[k].on.mesh + 1;
-        if (v > m->nparams || mesh_of[v] == on) continue;
-        if (mesh_of[v]) {
-          diag(p->c, E_PLAN, where, "%s is read by stages with different tensor degrees",
-               sym_str(p->c, val(m, v)->name));
-          diag_hint(p->c, "give the places of these stages the same number in tp.stages");
-          return false;
-        }
-        mesh_of[v] = on;
-      }
-  return true;
-}
-
 // Every data rank has as many samples of its own, or statistics are over all of them.
 static bool batchnorm_is_shared_out(const planner *pl, prog *src, const hybrid_opts *o) {
-  if (!shares_of(o->s.dp_shares) || !planner_batchnorm(pl)->groups || choice_is(CHOICE_bn, o->s.bn, "sync"))
-    return true;
+  const choice_value x = o->s.dp_shares;
+  bool equal = true;
+  for (u32 k = 1; k < x.nparts; k++) equal = equal && x.part[k] == x.part[0];
+  if (equal || !planner_batchnorm(pl)->groups || choice_is(CHOICE_bn, o->s.bn, "sync")) return true;
   diag(src->c, E_STRATEGY, said_at(o, CHOICE_dp_shares),
        "dp.shares: batch norm would take its statistics over unequal parts of the batch");
   diag_hint(src->c, "bn=sync takes them over all data ranks");
@@ -296,8 +290,8 @@ plan *policy_unordered(planner *pl, arena *a, const hybrid_opts *o) {
   add_axis(c, pn, "pp", s->pp.n, false);
   add_axis(c, pn, "dp", s->dp.n, false);
   add_axis(c, pn, "tp", s->tp.n, false);
-  pn->axes[AXIS_dp - 1].shares = shares_of(s->dp_shares);
-  pn->axes[AXIS_tp - 1].shares = shares_of(s->tp_shares);
+  pn->axes[AXIS_dp - 1].shares = strategy_shares_at(a, s, CHOICE_dp_shares, 0);
+  pn->axes[AXIS_tp - 1].shares = strategy_shares_at(a, s, CHOICE_tp_shares, 0);
   pn->meshes[0] = (plan_mesh){
       .name = sym_of(c, "m"), .naxes = 3, .axis = {AXIS_pp, AXIS_dp, AXIS_tp}, .first = s->skip.n};
   if (s->places.nparts) {
@@ -308,21 +302,13 @@ plan *policy_unordered(planner *pl, arena *a, const hybrid_opts *o) {
   }
   if (s->mb.n > 1) pn->time = add_axis(c, pn, "mb", s->mb.n, true);
   if (!deal_out(pl, a, pn, AXIS_dp, s) || !split_tensors(pl, a, pn, AXIS_tp, s)) return NULL;
-  if (s->sp.n && !policy_sequence(pl, a, pn, AXIS_tp)) return NULL;
   policy_zero(pn, AXIS_dp, s->zero.n);
   return policy_recompute(pl, a, pn, s->recompute) ? pn : NULL;
 }
 
-void policy_sends(planner *pl, plan *pn, const strategy *s) {
-  static const u8 channels[] = {4, 2, 1};
-  const bool overlaps = s->overlap.n && s->pp.n > 1;
-  pn->send_stream = overlaps ? sym_of(planner_source(pl)->c, "pp") : (sym){0};
-  pn->send_channels = overlaps ? channels[s->channels.n] : 0;
-}
-
 bool policy_ordered(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const sched **file) {
   const strategy *s = &o->s;
-  policy_sends(pl, pn, s);
+  if (s->pp.n > 1) policy_sends(planner_source(pl)->c, pn, s);
   const loc at = said_at(o, s->v.n > 1 && !s->schedule.path ? CHOICE_v : CHOICE_schedule);
   return policy_schedule(pl, a, pn, s, o, at, file);
 }
@@ -330,9 +316,8 @@ bool policy_ordered(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const
 bool policy_staged(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const sched *file) {
   pl = planner_grouped(pl, pn->batchnorm_groups, (loc){0});
   if (!pl || !policy_stages(pl, a, pn, AXIS_pp, &o->s, file, said_at(o, CHOICE_layers))) return false;
-  if (!o->s.tp_stages.nparts) return true;
-  place_by_degree(a, pn, &o->s);
-  return parameters_meet(planner_source(pl), a, pn, said_at(o, CHOICE_tp_stages));
+  if (o->s.tp_stages.nparts) place_by_degree(a, pn, &o->s);
+  return true;
 }
 
 plan *policy_hybrid(planner *pl, arena *a, const hybrid_opts *o) {

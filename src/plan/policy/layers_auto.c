@@ -23,19 +23,12 @@ static layer_list layers_of(const balance *b) {
   return x;
 }
 
-static strategy degrees_at(const balance *b, u32 place) {
-  strategy s = *b->s;
-  if (!s.tp_stages.nparts) return s;
-  s.dp.n = s.dp.n * s.tp.n / s.tp_stages.part[place], s.tp.n = s.tp_stages.part[place];
-  return s;
-}
-
 // ps of the layers for one microbatch on the slowest rank of a block, with the degrees of the place. NULL:
 // not known.
 static const i64 *block_times(balance *b, const layer_list *l, u32 block, u32 place) {
-  const u32 dp = b->s->dp.n, *shares = b->s->dp_shares.nparts ? b->s->dp_shares.part : NULL;
-  const strategy s = degrees_at(b, place);
-  balance own = *b;
+  balance own = auto_at_place(b, place);
+  const u32 dp = own.s->dp.n, tp = own.s->tp.n,
+            *shares = strategy_shares_at(b->a, b->s, CHOICE_dp_shares, place);
   i64 sum = 0, *ps = ZNEWN(b->a, i64, l->n + 1);
   double *most = ZNEWN(b->a, double, b->nbody + 1);
   struct {
@@ -43,19 +36,18 @@ static const i64 *block_times(balance *b, const layer_list *l, u32 block, u32 pl
   } seen[64]; // ranks that are alike
   u32 nseen = 0;
   for (u32 j = 0; j < dp; j++) sum += shares ? shares[j] : 1;
-  if (s.tp.n != b->s->tp.n) own.s = &s, own.time = ZNEWN(b->a, linear *, b->m->nkinds);
   for (u32 j = 0; j < dp; j++)
-    for (u32 t = 0; t < b->s->tp.n; t++) {
-      const u32 kind = b->m->dev[b->s->skip.n + (block * dp + j) * b->s->tp.n + t].kind,
+    for (u32 t = 0; t < tp; t++) {
+      const u32 kind = b->m->dev[b->s->skip.n + (block * dp + j) * tp + t].kind,
                 share = shares ? shares[j] : 1;
       u32 k = 0;
       while (k < nseen && (seen[k].kind != kind || seen[k].share != share)) k++;
       if (k < nseen) continue;
       if (nseen < COUNT_OF(seen)) seen[nseen].kind = kind, seen[nseen++].share = share;
-      const linear *of = auto_times(s.tp.n != b->s->tp.n ? &own : b, kind);
+      const linear *of = auto_times(&own, kind);
       if (!of) return NULL;
       for (u32 i = 0; i < b->nbody; i++)
-        most[i] = MAX(most[i], auto_at(of[i], shares ? b->micro * share / sum : b->micro / s.dp.n));
+        most[i] = MAX(most[i], auto_at(of[i], shares ? b->micro * share / sum : b->micro / dp));
     }
   double done = 0; // layers are differences of rounded sums
   i64 before = 0;

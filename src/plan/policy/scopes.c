@@ -162,7 +162,7 @@ static bool select_scope(work *w, const annotation_scope *s, bool *in, bool ***m
   }
   if (!whole && !parts) return matches_nothing(w, s);
   if (!parts) return true;
-  if (!s->split) {
+  if (!scope_splits(s)) {
     diag(w->c, E_ANNOTATE, s->what_at, "`%s` is part of a repeated block, and only a split can be",
          s->match ? s->match
          : s->op  ? s->op
@@ -218,7 +218,7 @@ static bool cover(work *w, u32 *scope) {
 static bool same_scope(const work *w, const annotation_scope *s, const annotation_scope *t) {
   if (s == t) return true;
   if (s == &w->x->dflt || t == &w->x->dflt || strcmp(s->name, t->name)) return false;
-  if (s->split != t->split || s->count != t->count || !s->parent != !t->parent) return false;
+  if (s->kind != t->kind || s->count != t->count || !s->parent != !t->parent) return false;
   return !s->parent || same_scope(w, &w->x->scope[s->parent - 1], &w->x->scope[t->parent - 1]);
 }
 
@@ -263,7 +263,7 @@ static bool shares_agree(const work *w) {
 
 // The scope, or the one around it, if it is replicated.
 static const annotation_scope *replicated(const work *w, u32 scope) {
-  while (scope && w->x->scope[scope - 1].split) scope = w->x->scope[scope - 1].parent;
+  while (scope && scope_splits(&w->x->scope[scope - 1])) scope = w->x->scope[scope - 1].parent;
   return scope ? &w->x->scope[scope - 1] : NULL;
 }
 

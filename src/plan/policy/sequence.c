@@ -123,8 +123,9 @@ static bool find_sequence(sequence *q) {
   if (whole) {
     const bool shares = q->pn->axes[q->axis - 1].shares;
     diag(p->c, E_DIVIDE, m->where,
-         shares ? "sequence length %lld is not divisible by %u, the sum of tp.shares"
-                : "sequence length %lld is not divisible by tp=%u",
+         shares               ? "sequence length %lld is not divisible by %u, the sum of tp.shares"
+         : q->pn->nmeshes > 1 ? "sequence length %lld is not divisible by %u, a degree of tp.stages"
+                              : "sequence length %lld is not divisible by tp=%u",
          (long long)whole, q->ways);
     diag_hint(p->c, "--seq %lld, or leave out sp", (long long)(ceil_div(whole, q->ways) * q->ways));
   } else {
@@ -190,12 +191,15 @@ static void split_stream(sequence *q, const bool *split) {
   }
 }
 
-// All choices for instructions follow from those for the tensor axis: a trial deals out no inputs.
+// All choices for instructions over the axis follow from those for matmuls: a trial deals out no inputs, and has no
+// other axis.
+static bool is_own(const plan_trans *t, u8 axis) { return t->instr && t->axis == axis; }
+
 static u64 key_of(const plan *pn, u8 axis) {
   u64 h = plan_axis_hash(hash_u64(axis, 0), &pn->axes[axis - 1]);
   for (u32 i = 0; i < pn->ntrans; i++) {
     const plan_trans *t = &pn->trans[i];
-    if (!t->instr) continue;
+    if (!is_own(t, axis)) continue;
     h = hash_u64((u64)t->fn.i << 32 | t->instr, h);
     h = hash_u64((u64)t->stride ^ (u64)t->index << 48 ^ (u64)t->dim << 56,
                  hash_u64((u64)t->axis << 8 | (u64)t->result << 2 | (u64)t->weak << 1 | t->uneven, h));
@@ -203,25 +207,34 @@ static u64 key_of(const plan *pn, u8 axis) {
   return h;
 }
 
+// The plan's choices, with room for more: those over the axis last. Returns how many others there are.
+static u32 own_last(arena *a, plan *pn, u8 axis, u32 room) {
+  plan_trans *v = NEWN(a, plan_trans, pn->ntrans + room + 1);
+  u32 n = 0, others;
+  for (u32 i = 0; i < pn->ntrans; i++)
+    if (!is_own(&pn->trans[i], axis)) v[n++] = pn->trans[i];
+  others = n;
+  for (u32 i = 0; i < pn->ntrans; i++)
+    if (is_own(&pn->trans[i], axis)) v[n++] = pn->trans[i];
+  pn->trans = v;
+  return others;
+}
+
 bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis) {
   prog *p = planner_source(pl);
-  u32 room = 0, inputs = 0, nkept; // room: a choice for every instruction at most
+  u32 room = 0, nkept; // room: a choice for every instruction at most
   plan_trial_result r;
   const u64 key = key_of(pn, axis);
-  while (inputs < pn->ntrans && !pn->trans[inputs].instr) inputs++; // come first
   const plan_trans *kept = planner_kept(pl, key, &nkept);
   if (kept) {
-    plan_trans *all = NEWN(a, plan_trans, inputs + nkept + 1);
-    if (inputs) memcpy(all, pn->trans, sizeof *all * inputs);
-    memcpy(all + inputs, kept, sizeof *kept * nkept);
-    pn->trans = all, pn->ntrans = inputs + nkept;
+    const u32 others = own_last(a, pn, axis, nkept);
+    memcpy(pn->trans + others, kept, sizeof *kept * nkept);
+    pn->ntrans = others + nkept;
     return true;
   }
   if (!plan_trial(pl, pn, p->main, axis, &r)) return false;
   for (u32 f = 1; f < planner_funcs(pl); f++) room += p->funcs.v[f]->body.n;
-  plan_trans *more = NEWN(a, plan_trans, pn->ntrans + room + 1);
-  if (pn->ntrans) memcpy(more, pn->trans, sizeof *more * pn->ntrans);
-  pn->trans = more;
+  const u32 others = own_last(a, pn, axis, room);
   sequence q = {
       .pl = pl, .pn = pn, .axis = axis, .ways = plan_parts(&pn->axes[axis - 1]), .l = letters_of(pl, a)};
   q.stream = ZNEWN(a, bool, classes_count(q.l.k) + 1);
@@ -231,6 +244,6 @@ bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis) {
   keep_matmuls(&q);
   if (!find_sequence(&q)) return false;
   split_stream(&q, r.split);
-  planner_keep(pl, key, pn->trans + inputs, pn->ntrans - inputs);
+  planner_keep(pl, key, pn->trans + others, pn->ntrans - others);
   return true;
 }

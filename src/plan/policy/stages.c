@@ -19,32 +19,12 @@ typedef struct {
 } dealing;
 
 // ---- work ---------------------------------------------------------------------------------------------
-static double func_flops(planner *pl, func f, double *memo) {
-  if (memo[f.i] >= 0) return memo[f.i];
-  prog *p = planner_source(pl);
-  const func_info *fi = func_get(p, f);
-  double sum = 0;
-  for (u32 i = 0; i < fi->body.n; i++) {
-    const instr *in = &fi->body.v[i];
-    if (in->op == OP_call)
-      sum += func_flops(pl, in->callee, memo);
-    else if (op_row_of(in->op)->flags & OPF_GEMM)
-      sum += op_flops(in->op, attrs_get(p, in->at), plan_law(pl, f, i));
-  }
-  return memo[f.i] = sum;
-}
-
 static u32 weigh(dealing *d) { // returns how many instructions are heavy
-  double *memo = NEWN(d->tmp, double, d->p->funcs.n);
   u32 heavy = 0;
-  for (u32 f = 0; f < d->p->funcs.n; f++) memo[f] = -1;
+  d->w = plan_products(d->pl, d->tmp);
   for (u32 i = 0; i < d->n; i++) {
-    const instr *in = &d->m->body.v[i];
-    d->w[i] = in->op == OP_call ? func_flops(d->pl, in->callee, memo)
-              : op_row_of(in->op)->flags & OPF_GEMM
-                  ? op_flops(in->op, attrs_get(d->p, in->at), plan_law(d->pl, d->p->main, i))
-                  : 0;
-    if (d->again && in->op == OP_call) d->w[i] *= 4.0 / 3; // four times its forward instead of three
+    if (d->again && d->m->body.v[i].op == OP_call)
+      d->w[i] *= 4.0 / 3; // four times its forward instead of three
     heavy += d->w[i] > 0;
   }
   return heavy;
@@ -59,7 +39,7 @@ static bool deal_by_cost(dealing *d) {
   if (d->P > 1 && heavy < d->P) {
     diag(d->p->c, E_DIVIDE, d->m->where, "%u pipeline stages, but the model has only %u blocks and matmuls",
          d->P, heavy);
-    diag_hint(d->p->c, "pp=%u%s", MAX(heavy, 1u), heavy > 1 ? " at most" : "");
+    diag_hint_number(d->p->c, MAX(heavy, 1u), "pp=%u%s", MAX(heavy, 1u), heavy > 1 ? " at most" : "");
     return false;
   }
   if (d->P == 1) return true;

@@ -188,7 +188,7 @@ static bool refuse(const tensor *t, func f, u32 index, const letter *x, u32 n) {
   else if (why && t->pn->nmeshes > 1)
     diag_hint(p->c, "use degrees that divide %lld in tp.stages", (long long)why->extent);
   else if (why && fits > 1)
-    diag_hint(p->c, "tp=%u", fits);
+    diag_hint_number(p->c, fits, "tp=%u", fits);
   else
     diag_hint(p->c,
               "use a degree that divides the heads and the hidden size of every layer, or leave out tp");

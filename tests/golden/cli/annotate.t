@@ -520,7 +520,7 @@ error[E0512]: `*experts` is part of blocks that `default` computes on 1 device; 
     --> a.yaml:1:1
      1 | heddle-annotate: 1
        | ^
-  hint: add default: {replicate: 4}
+  hint: default: {replicate: 4}
 [1]
 $ echo 'heddle-annotate: 1\nscopes: [{match: "*experts", replicate: 4}]' > a.yaml; heddle verify moe-8x125m:layers=2,hidden=32,heads=2,experts=4,vocab=64 --batch 8 --seq 8 --annotate a.yaml --devices 4
 error[E0512]: `*experts` is part of a repeated block, and only a split can be
@@ -580,7 +580,7 @@ error[E0502]: automatic task graphs: 40 pipeline stages, but the model has only 
      |                                                    ^
   note: here in the model
     --> mlp-xs
-  hint: pipeline.num_stages: 4 at most
+  hint: pipeline.num_stages: 4
 [1]
 $ echo 'heddle-annotate: 1\nconfig: {pipeline.num_micro_batches: 2}' > a.yaml; heddle verify mlp-xs:layers=4 --annotate a.yaml
 error[E0512]: config: unknown key `pipeline.num_micro_batches`
@@ -672,27 +672,14 @@ $ heddle verify mlp-xs:layers=4 --annotate a.yaml --plan b.plan
 error[E0801]: --plan cannot be combined with --annotate
   hint: give one of them
 [2]
-$ heddle verify mlp-xs:layers=4 --annotate a.yaml --strategy 'dp=2'
-error[E0801]: --strategy cannot be combined with --annotate
-  hint: give one of them
-[2]
 $ heddle plan mlp-xs:layers=4 --annotate a.yaml --machine laptop --top 3
 error[E0801]: --top does not apply to --annotate: nothing is searched
   hint: leave it out
 [2]
-$ echo 'heddle-annotate: 1\nscopes: [{match: head, split: 4}, {layers: 0-1, replicate: 1}]' > a.yaml; heddle verify gpt2:layers=2,hidden=32,heads=2,vocab=64 --batch 8 --seq 8 --train --annotate a.yaml
-error[E0512]: `layers 0-1` and `head` both read wte: that needs task graphs of one kind and size
-  --> a.yaml:2:10
-   2 | scopes: [{match: head, split: 4}, {layers: 0-1, replicate: 1}]
-     |          ^
-  note: the other task graph
-    --> a.yaml:2:35
-     2 | scopes: [{match: head, split: 4}, {layers: 0-1, replicate: 1}]
-       |                                   ^
-  note: here in the model
-    --> gpt2: head
-  hint: put both into one scope, or give them the same strategy
-[1]
+$ echo 'heddle-annotate: 1\nscopes: [{match: head, split: 4}, {layers: 0-1, replicate: 1}]' > a.yaml; heddle verify gpt2:layers=2,hidden=32,heads=2,vocab=64 --batch 8 --seq 8 --train --annotate a.yaml | sed -n "2p;5p;7p"
+plan       layers 0-1: replicate(1), head: split(4)
+worst      9.99225e-13
+verdict    equal: the plan computes what the model computes
 $ echo 'heddle-annotate: 1\ndefault: {replicate: all}\nconfig: {pipeline.num_stages: 4}' > a.yaml; heddle verify mlp-xs --batch 64 --train --annotate a.yaml --devices 2; heddle verify mlp-xs --batch 64 --train --annotate a.yaml --devices 8 | head -2
 error[E0512]: 2 devices cannot be divided into replicas of the model of 4 (1 + 1 + 1 + 1)
   --> a.yaml:1:1
@@ -711,3 +698,112 @@ warning[W0101]: zero.level changes nothing: without --train there are no states
   --> zero.yaml:3:22
    3 | config: {zero.level: v1}
      |                      ^
+$ echo 'heddle-annotate: 1\nscopes: [{layers: 0-11, replicate: 2}, {layers: 12-23, replicate: 2}]\nconfig: {num_micro_batch: 4}' > a.yaml; heddle plan bert-large --batch 256 --train --machine '1x4 v100 + 1x4 a100 ib=100Gb/s' --annotate a.yaml | sed -n '/^device/,/^no waiting/p'
+device  ranks  each gets              share of work  computes  communicates    idle  peak memory    usable  speedup from one more
+v100        4  56 samples, 12 layers         43.8 %    75.0 %         1.8 %  23.2 %     17.7 GiB  28.8 GiB                 10.9 %
+a100        4  72 samples, 12 layers         56.2 %    73.6 %         1.8 %  24.6 %     22.4 GiB  72.0 GiB                 14.1 %
+
+no waiting  2.795 s, if no device ever waited for another one: the plan takes 35.0 % more
+$ heddle plan resnet50:vocab=100000 --batch 256 --train --annotate examples/annotations/classes.yaml --machine "1x4 v100 + 1x4 a100 ib=100Gb/s" | sed -n '/^device/,/^$/p'
+device  ranks  each gets          share of work  computes  communicates   idle  peak memory    usable  speedup from one more
+v100        4  26 to 256 samples         40.6 %    82.3 %        14.6 %  3.0 %     2.79 GiB  28.8 GiB                 10.4 %
+a100        4  38 to 256 samples         59.4 %    82.3 %        14.6 %  3.0 %     4.00 GiB  72.0 GiB                 14.6 %
+
+## Choices beside annotations: those that annotations do not say are added, others are refused with both places.
+$ echo 'heddle-annotate: 1\nscopes: [{layers: 0-1, replicate: 2}, {layers: 2-3, replicate: 2}]' > a.yaml; heddle verify gpt2:layers=4,hidden=32,heads=4,vocab=64 --dtype f16 --batch 32 --seq 8 --train --optimizer adam --annotate a.yaml --devices 8 --strategy "zero=1 recompute=full grads=f32 mb=8" | sed -n "2p;5p;7p"
+plan       layers 0-1: replicate(2), layers 2-3: replicate(2); 2 replicas; 8 microbatches; zero=1 recompute=full grads=f32
+worst      1.49194e-12
+verdict    equal: the plan computes what the model computes
+$ heddle plan mlp-xs:layers=4 --batch 64 --train --annotate a.yaml --machine '1x8 a100' --zero 1 --microbatches 4 --schedule zb-h1 -o - | grep -v '^ \|^$'
+# heddle plan mlp-xs:layers=4 --batch 64 --train --annotate a.yaml --machine '1x8 a100' --zero 1 --microbatches 4 --schedule zb-h1 -o -
+heddle-plan: 1
+name: "layers 0-1: replicate(2), layers 2-3: replicate(2); 2 replicas; 4 microbatches; schedule=zb-h1 zero=1"
+model: {name: "mlp-xs:layers=4", instructions: 8, weights: "f32", input: "f32[64,512]", program: "d96abc206a1e45c1"}
+train: {optimizer: sgd, lr: 0.01, momentum: 0, beta1: 0, beta2: 0, eps: 0, weight-decay: 0}
+axes: {rep: 2, dp2: 2, tg: 2}
+time: {mb: 4}
+meshes:
+segments:
+trans:
+rest: {states: [rep, dp2]}
+send-stream: pp
+send-channels: 4
+order:
+$ echo 'config: {num_micro_batch: 4}' >> a.yaml; heddle verify mlp-xs:layers=4 --batch 64 --train --annotate a.yaml --strategy "mb=8"
+error[E0509]: mb=8 contradicts the annotations, which say mb=4
+  --> --strategy:1:1
+   1 | mb=8
+     | ^
+  note: pipeline.num_micro_batch of the configuration
+    --> a.yaml:3:27
+     3 | config: {num_micro_batch: 4}
+       |                           ^
+  hint: leave out one of them
+[2]
+$ heddle verify mlp-xs:layers=4 --batch 64 --train --annotate a.yaml --strategy "mb=4 zero=1" | sed -n "2p"
+plan       layers 0-1: replicate(2), layers 2-3: replicate(2); 4 microbatches; zero=1
+$ for c in 'tp=2' 'mbs=2' 'sp' 'bn=sync' 'layers=equal' 'dp.shares=3/1' 'skip=2' 'overlap=none channels=one' 'schedule=interleaved v=2'; do heddle verify mlp-xs:layers=4 --batch 64 --train --annotate a.yaml --strategy "$c" 2>&1 | sed -n '1p;$p'; done
+error[E0509]: tp=2 cannot be combined with annotations: annotations say the devices of every part of the model
+  hint: leave it out; `split: N` says it of a part of the model
+error[E0509]: mbs=2 cannot be combined with annotations: task graphs have data ranks of their own
+  hint: say the number of microbatches instead: mb
+error[E0509]: sp cannot be combined with annotations: splits of annotations leave the sequence whole
+  hint: leave it out; a strategy with tp has it
+error[E0509]: bn=sync cannot be combined with annotations: annotated plans take the statistics of batch norm on every device alone
+  hint: leave it out
+error[E0509]: layers=equal: only automatic task graphs are cut by it
+  hint: leave it out; the layers of a scope say it
+error[E0509]: dp.shares=3/1 cannot be combined with annotations: annotations say what devices get
+  hint: `shares: [3, 1]` of a scope, or `replicas: [3, 1]`
+error[E0509]: skip=2 cannot be combined with annotations: annotations are of devices from the first one on
+  hint: leave it out, or name these devices last
+error[E0509]: channels=one needs overlap=pp; got overlap=none
+  hint: leave out one of them
+error[E0509]: v=2 cannot be combined with annotations: a task graph is one stage, on its own place
+  hint: leave it out
+$ heddle verify mlp-xs:layers=4 --batch 64 --annotate a.yaml --strategy "recompute=full"
+error[E0509]: recompute=full applies to training only; this is inference
+  --> --strategy:1:1
+   1 | recompute=full
+     | ^
+  hint: add --train, or leave out recompute
+[2]
+$ EPL_ZERO_LEVEL=v0 heddle verify mlp-xs:layers=4 --batch 64 --train --annotate a.yaml --strategy "zero=2"
+error[E0509]: zero=2 contradicts the annotations, which say zero=1
+  --> --strategy:1:1
+   1 | zero=2
+     | ^
+  note: zero.level of the configuration, from the environment: EPL_ZERO_LEVEL
+  hint: leave out one of them
+[2]
+$ heddle verify mlp-xs:layers=4 --batch 64 --train --annotate a.yaml --strategy "tables=whole" 2>&1 >/dev/null
+warning[W0101]: tables=whole changes nothing: no task graph is split
+  --> --strategy:1:1
+   1 | tables=whole
+     | ^
+$ echo 'heddle-annotate: 1\nconfig: {pipeline.num_stages: 2, num_micro_batch: 2}' > a.yaml; heddle verify mlp-xs:layers=4 --batch 64 --train --annotate a.yaml --strategy "layers=1/3 recompute=selective" | sed -n "2p;5p;7p"
+plan       stage 0: replicate(1), stage 1: replicate(1); 2 microbatches; recompute=selective layers=1/3
+worst      5.30732e-13
+verdict    equal: the plan computes what the model computes
+$ echo 'heddle-annotate: 1\nscopes: [{match: "*.mlp.*", split: 4}]' > a.yaml; heddle verify gpt2:layers=2,hidden=32,heads=2,vocab=64 --batch 8 --seq 8 --train --annotate a.yaml --devices 2
+error[E0512]: `*.mlp.*` is part of blocks that `default` computes on 1 device; it cannot be split 4 ways
+  --> a.yaml:2:36
+   2 | scopes: [{match: "*.mlp.*", split: 4}]
+     |                                    ^
+  note: the task graph around it
+    --> a.yaml:1:1
+     1 | heddle-annotate: 1
+       | ^
+  hint: default: {replicate: 4}
+[1]
+$ echo 'heddle-annotate: 1\ndefault: {replicate: 2}\nscopes: [{match: "*.mlp.*", split: 4}]' > a.yaml; heddle verify gpt2:layers=2,hidden=32,heads=2,vocab=64 --batch 8 --seq 8 --train --annotate a.yaml --devices 4
+error[E0512]: `*.mlp.*` is part of blocks that `default` computes on 2 devices; it cannot be split 4 ways
+  --> a.yaml:3:36
+   3 | scopes: [{match: "*.mlp.*", split: 4}]
+     |                                    ^
+  note: the task graph around it
+    --> a.yaml:2:10
+     2 | default: {replicate: 2}
+       |          ^
+  hint: default: {replicate: 4}
+[1]

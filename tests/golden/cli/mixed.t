@@ -47,9 +47,9 @@ instructions    30,160
 place  ranks  computes  communicates   idle  peak memory
     0  0-7      94.8 %         4.2 %  0.9 %     25.2 GiB
 
-device  ranks  computes  communicates   idle
-v100        4    95.8 %         4.2 %  0.0 %
-a100        4    93.9 %         4.2 %  1.9 %
+device  ranks  each gets   share of work  computes  communicates   idle  peak memory    usable
+v100        4  28 samples         43.8 %    95.8 %         4.2 %  0.0 %     20.2 GiB  28.8 GiB
+a100        4  36 samples         56.2 %    93.9 %         4.2 %  1.9 %     25.2 GiB  72.0 GiB
 $ heddle sim gpt2-xl --machine "1x4 v100 + 1x4 a100 ib=100Gb/s" --batch 32 --train --strategy "pp=8 mb=8 layers=auto" | sed -n 2p
 plan            dp=1 tp=1 pp=8 mb=8 layers=7/7/5/6/6/7/7/3 places=5/6/1/2/3/7/8/4
 $ heddle verify bert-large:layers=2 --batch 16 --train --strategy "dp=2 mb=2 dp.shares=5/3" | head -8
@@ -121,13 +121,10 @@ elements   4,186,257
 worst      4.40054e-11
 tolerance  1e-09
 verdict    equal: the plan computes what the model computes, at the extents given above
-$ heddle verify gpt2:layers=4 --batch 16 --train --strategy "dp=2 tp=2 pp=2 mb=4 tp.stages=4/1"
-error[E0501]: wte is read by stages with different tensor degrees
-  --> --strategy:1:21
-   1 | dp=2 tp=2 pp=2 mb=4 tp.stages=4/1
-     |                     ^
-  hint: give the places of these stages the same number in tp.stages
-[1]
+$ heddle verify gpt2:layers=4 --batch 16 --train --strategy "dp=2 tp=2 pp=2 mb=4 tp.stages=4/1" | sed -n "2p;6p;8p"
+plan       dp=2 tp=2 pp=2 mb=4 tp.stages=4/1
+worst      5.86619e-12
+verdict    equal: the plan computes what the model computes, at the extents given above
 $ heddle verify llama2-7b:layers=4 --batch 16 --train --strategy "dp=2 tp=2 pp=2 mb=4 tp.stages=3/1"
 error[E0502]: tp.stages: a place has dp x tp = 4 ranks, which 3 does not divide
   --> --strategy:1:21
@@ -142,13 +139,52 @@ error[E0502]: tp.stages has 3 numbers, but pp=2
      |                     ^
   hint: one number for each place of the pipeline, or pp=3
 [1]
-$ heddle verify llama2-7b:layers=4 --batch 16 --train --strategy "dp=2 tp=2 pp=2 mb=4 sp tp.stages=4/1"
-error[E0509]: tp.stages cannot be combined with sp yet
-  --> --strategy:1:24
-   1 | dp=2 tp=2 pp=2 mb=4 sp tp.stages=4/1
-     |                        ^
-  hint: leave out one of them
+$ heddle verify llama2-7b:layers=4 --batch 16 --train --strategy "dp=2 tp=2 pp=2 mb=4 sp tp.stages=4/1" | sed -n "2p;6p;8p"
+plan       dp=2 tp=2 pp=2 mb=4 sp tp.stages=4/1
+worst      3.58712e-11
+verdict    equal: the plan computes what the model computes, at the extents given above
+$ heddle verify bert-large:layers=4 --batch 32 --train --strategy "dp=2 tp=2 pp=2 mb=4 sp tp.stages=2/1 dp.shares=1/1/3/3" | sed -n "2p;6p;8p"
+plan       dp=2 tp=2 pp=2 mb=4 sp tp.stages=2/1 dp.shares=1/1/3/3
+worst      7.57591e-12
+verdict    equal: the plan computes what the model computes, at the extents given above
+$ heddle verify bert-large:layers=4 --batch 32 --train --strategy "dp=2 tp=2 pp=2 mb=4 tp.stages=4/2 dp.shares=1/3 tp.shares=1/1/3/3" | sed -n "2p;6p;8p"
+plan       dp=2 tp=2 pp=2 mb=4 tp.stages=4/2 dp.shares=1/3 tp.shares=1/1/3/3
+worst      3.85667e-11
+verdict    equal: the plan computes what the model computes, at the extents given above
+$ heddle verify bert-large:layers=4 --batch 32 --train --strategy "dp=3 tp=2 pp=2 mb=4 tp.stages=3/2 dp.shares=1/3"
+error[E0509]: dp.shares: place 1 has 2 data ranks and another one 3, which is no multiple of it
+  --> --strategy:1:35
+   1 | dp=3 tp=2 pp=2 mb=4 tp.stages=3/2 dp.shares=1/3
+     |                                   ^
+  hint: use degrees in tp.stages that divide one another, or dp.shares=equal
 [2]
+$ heddle verify bert-large:layers=4 --batch 32 --train --strategy "dp=2 tp=2 pp=2 mb=4 tp.stages=4/2 tp.shares=1/1/3"
+error[E0502]: tp.shares has 3 numbers, but a place of tp.stages has 4 tensor ranks
+  --> --strategy:1:35
+   1 | dp=2 tp=2 pp=2 mb=4 tp.stages=4/2 tp.shares=1/1/3
+     |                                   ^
+  hint: one number for each of the 4; places with fewer put them together
+[1]
+$ heddle verify bert-large:layers=4 --batch 32 --train --strategy "dp=2 tp=2 pp=2 mb=4 tp.stages=2/1 dp.shares=1/1/3/4"
+error[E0502]: batch 32 / mb 4 = 8 is not divisible by 9, the sum of the shares of axis dp2
+  --> bert-large
+  hint: use shares whose sum divides 8, or a batch that is a multiple of 36
+[1]
+$ heddle verify bert-large:layers=4 --batch 32 --train --strategy "dp=2 dp.shares=1048576/1"
+error[E0901]: dp.shares adds up to 1048577; at most 1048576 are possible
+  --> --strategy:1:6
+   1 | dp=2 dp.shares=1048576/1
+     |      ^
+[1]
+$ heddle sim bert-large --batch 256 --seq 128 --train --dtype f16 --machine "1x2 v100 + 1x2 a100 + 1x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=2 tp=2 pp=2 mb=4 tp.stages=2/1 dp.shares=auto" | sed -n "2p;7p"
+plan            dp=2 tp=2 pp=2 mb=4 tp.stages=2/1 dp.shares=9/9/23/23
+time per step   183.9 ms
+$ heddle sim bert-large --batch 256 --seq 128 --train --dtype f16 --machine "1x2 v100 + 1x2 a100 + 1x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=2 tp=2 pp=2 mb=4 tp.stages=2/1" | sed -n "2p;7p"
+plan            dp=2 tp=2 pp=2 mb=4 tp.stages=2/1
+time per step   261.2 ms
+$ heddle sim bert-large --batch 256 --seq 128 --train --dtype f16 --machine "1x2 v100 + 1x2 a100 + 1x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=2 tp=2 pp=2 mb=4 tp.stages=4/2 tp.shares=auto" | sed -n "2p;7p"
+plan            dp=2 tp=2 pp=2 mb=4 tp.stages=4/2 tp.shares=3/3/5/5
+time per step   477.0 ms
 $ heddle sim llama2-7b --dtype f16 --batch 64 --train --strategy "pp=2 dp=2 tp=2 mb=32 zero=1 layers=16/16 places=2/1" --machine "1x4 v100 + 1x4 a100 ib=100Gb/s" | sed -n "2p;6p;7p;15p"
 plan            dp=2 tp=2 pp=2 mb=32 zero=1 layers=16/16 places=2/1
 layers          16/16

@@ -281,8 +281,9 @@ $ heddle sim mlp-xs --machine laptop --json | sed -E 's/: [0-9.e+-]+/: N/g'
     {"stage": N, "ranks": N, "utilisation": N, "communication": N, "bubble": N, "peak_bytes": N}
   ],
   "devices": [
-    {"device": "cpu-core", "ranks": N, "utilisation": N, "communication": N, "bubble": N}
+    {"device": "cpu-core", "ranks": N, "gets": null, "work": null, "utilisation": N, "communication": N, "bubble": N, "peak_bytes": N, "usable_bytes": N, "one_more": null}
   ],
+  "spread_ps": null,
   "memory": [
     {"first_rank": N, "ranks": N, "stage": N, "parameter_bytes": N, "gradient_bytes": N, "state_bytes": N, "activation_bytes": N, "temporary_bytes": N, "communication_bytes": N, "peak_bytes": N}
   ],
@@ -355,8 +356,9 @@ $ heddle sim mlp-xs --train --data 2 --pipeline 2 --microbatches 4 --machine lap
     {"stage": N, "ranks": N, "utilisation": N, "communication": N, "bubble": N, "peak_bytes": N}
   ],
   "devices": [
-    {"device": "cpu-core", "ranks": N, "utilisation": N, "communication": N, "bubble": N}
+    {"device": "cpu-core", "ranks": N, "gets": null, "work": null, "utilisation": N, "communication": N, "bubble": N, "peak_bytes": N, "usable_bytes": N, "one_more": null}
   ],
+  "spread_ps": null,
   "streams": [
     {"first_rank": N, "ranks": N, "stream": "compute", "busy_ps": N, "share": N},
     {"first_rank": N, "ranks": N, "stream": "pp.f0", "busy_ps": N, "share": N},
@@ -506,7 +508,7 @@ instructions    106,336
 place  ranks  computes  communicates    idle  peak memory
     0  0-15     76.5 %         4.8 %  18.7 %     12.6 GiB
 
-device  ranks  computes  communicates    idle
-v100        8    57.8 %         4.8 %  37.4 %
+device  ranks  each gets   share of work  computes  communicates    idle  peak memory    usable
+v100        8  32 samples         50.0 %    57.8 %         4.8 %  37.4 %     12.6 GiB  28.8 GiB
 $ for s in "mb=4" "mb=4 recompute=full" "pp=4 mb=4 layers=equal" "pp=4 mb=4 layers=equal recompute=full"; do heddle sim gpt2:layers=8 --batch 8 --train --machine '1x4 a100' --strategy "$s" --json | sed -n 's/^  "time_ps": //p'; done | tr -d ',' | paste -sd ' ' | awk '{printf "%.1f ms for (K + P - 1) of the %.1f ms that a stage computes again\n", ($4 - $3) / 1e9, ($2 - $1) / 16e9}'
 47.1 ms for (K + P - 1) of the 6.7 ms that a stage computes again
