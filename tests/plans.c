@@ -30,6 +30,7 @@ static const struct {
     {"unet", "tests/unet.heddle", 0, 0, DT_NONE, OPTIM_MOMENTUM},
     {"odd", NULL, 0, 0, DT_NONE, OPTIM_MOMENTUM},
     {"batchnorm", "examples/batchnorm.heddle", 0, 0, DT_NONE, OPTIM_MOMENTUM},
+    {"aside", "tests/aside.heddle", 0, 0, DT_NONE, OPTIM_MOMENTUM},
 };
 
 // What the models above lack: several results, a weight used on its own (regularisation, so a sum that does

@@ -215,6 +215,11 @@ static const u32 *put_need(writer *w, const job *j, const bool *used, u32 *n) {
   return need;
 }
 
+static void put_accumulators(writer *w, const job *j) {
+  for (u32 k = 0; k < j->fi->nparams; k++)
+    if (j->acc[k]) put_param(w, j, j->acc[k], ROLE_STATE);
+}
+
 static void find_used(const remat *s, bool wgt, bool *used) {
   for (u32 k = 0; k < s->nsteps; k++) {
     const step *t = &s->steps[k];
@@ -234,7 +239,7 @@ static void write_bwd(remat *s, const bool *carry) {
   for (value v = j->fi->nparams + 1; v < j->nf; v++)
     if (s->saved[v]) put_param(&w, j, v, ROLE_INPUT);
   for (value v = j->dy0; v < j->acc0; v++) put_param(&w, j, v, ROLE_INPUT);
-  for (value v = j->acc0; v < j->made0 && !j->split; v++) put_param(&w, j, v, ROLE_STATE);
+  if (!j->split) put_accumulators(&w, j);
   for (u32 k = 0; k < s->nsteps; k++)
     if (!s->steps[k].wgt) put_step(&w, s, &s->steps[k]);
   for (u32 k = 0; k < q->ndx + (j->split ? 0 : q->nacc); k++)
@@ -268,7 +273,7 @@ static void write_wgt(remat *s, const bool *used, const bool *carry) {
   q->need_w = put_need(&w, j, used, &q->nneed_w);
   for (value v = 1; v < j->body->values.n; v++)
     if (carry[v]) put_param(&w, j, v, ROLE_INPUT);
-  for (value v = j->acc0; v < j->made0; v++) put_param(&w, j, v, ROLE_STATE);
+  put_accumulators(&w, j);
   for (u32 k = 0; k < s->nsteps; k++)
     if (s->steps[k].wgt) put_step(&w, s, &s->steps[k]);
   for (u32 k = 0; k < q->nacc; k++) *vec_push(j->p->a, &w.to->rets) = w.id[j->out[q->ndx + k]];

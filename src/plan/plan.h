@@ -209,6 +209,8 @@ typedef struct {
 } plan_kept_value;
 u32 plan_kept(planner *pl, const plan *pn, cost_model *k, arena *a, plan_kept_value **out,
               bool **accumulates);
+// Values of main that its first result, the loss, depends on. In `a`.
+bool *plan_behind_loss(const prog *src, arena *a);
 // How long one microbatch keeps a rank busy, on average over ranks, under a plan of one stage: by instruction
 // of main, what comes of it in forward and backward. out: one for each. False: there is no such plan, no
 // price (with diagnostics), or two instructions have one origin.
