@@ -73,6 +73,23 @@ static void choose(remat *s) {
   }
 }
 
+// Which marks have made a difference. Callees that come one after the other are mostly one.
+static void list_again(const remat *s) {
+  job *j = s->j;
+  u32 n = 0, most = 0;
+  const grad_done *last = NULL;
+  for (u32 k = 0; k < j->fi->body.n; k++) most += 1 + (j->callee[k] ? j->callee[k]->pair.nagain : 0);
+  u32 *again = NEWN(j->tmp, u32, most + 1);
+  for (u32 k = 0; k < j->fi->body.n; k++) {
+    const instr *in = &j->fi->body.v[k];
+    const grad_done *c = j->callee[k];
+    if (s->at[k] != NEVER && in->flags & INSTR_RECOMPUTE && !is_free(j, in)) again[n++] = in->origin;
+    for (u32 i = 0; c && c != last && i < c->pair.nagain; i++) again[n++] = c->pair.again[i];
+    if (c) last = c;
+  }
+  j->pair.again = arena_dup(j->p->a, again, n * sizeof *again), j->pair.nagain = n;
+}
+
 // The backward body, with what is made again before its first use and in forward order.
 static void put_steps(remat *s) {
   const job *j = s->j;
@@ -288,6 +305,7 @@ void grad_rematerialise(job *j) {
   s.at = NEWN(j->tmp, u32, j->fi->body.n);
   find_uses(&s);
   choose(&s);
+  list_again(&s);
   put_steps(&s);
   for (value v = 1; v < j->fi->values.n; v++) j->body->values.v[j->to[v]].name = val(j->fi, v)->name;
   write_fwd(&s);

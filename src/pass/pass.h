@@ -72,6 +72,8 @@ typedef struct {
   func wgt;
   u32 ncarry, nneed_w;
   const u32 *need_w; // bwd's saved values needed by wgt travel in carry
+  u32 nagain;
+  const u32 *again; // origins of instructions that are computed again because they are marked; callees' too
 } grad_pair;
 typedef struct {
   const u8 *mark;     // grad_mark per parameter of f

@@ -483,13 +483,13 @@ time per step   309.4 us
 time per step   361.3 us
 ## A stage reads weights, and values of other stages, for what the loss does not depend on; sums with a microbatch twice.
 $ for s in "mb=2" "pp=2 mb=2" "pp=2 mb=2 schedule=zb-h1" "dp=2 tp=2 pp=2 mb=2 zero=3"; do for c in sim verify; do heddle $c tests/aside.heddle --train --machine '1x8 v100' --strategy "$s" | grep -E '^(time per|verdict)'; done; done
-time per step   310.8 us
+time per step   320.8 us
 verdict    equal: the plan computes what the model computes
 time per step   303.7 us
 verdict    equal: the plan computes what the model computes
 time per step   284.7 us
 verdict    equal: the plan computes what the model computes
-time per step   518.4 us
+time per step   523.4 us
 verdict    equal: the plan computes what the model computes
 $ heddle sim t5-small:layers=3 --batch 8 --train --machine '1x8 v100' --strategy 'pp=6 mb=4' | grep '^time per'
 time per step   62.79 ms
