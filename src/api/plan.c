@@ -177,6 +177,7 @@ static heddle_program *applied(heddle_plan *b) {
   p->plan = arena_strdup(p->o.a, heddle_plan_name(b));
   p->batchnorm = plan_batchnorm(b->p->p, b->pn);
   p->layers = plan_layers(p->o.a, planner_source(program_planner(b->p)), b->pn);
+  p->schedule = plan_schedule(b->pn);
   if (b->pn->task_graphs) p->task_graphs = plan_bridges(p->p, p->o.a, b->pn->task_graphs);
   if (has_elements(b->p->p)) p->source = object_hold(b->p); // they are not copied
   return p;

@@ -110,8 +110,9 @@ typedef struct {
     const sched *file; // of a file, with one place after the other as in seqs; NULL: there is none
     u64 key;           // of the schedule
     const u32 *live;   // plan_live of it
-  } made;              // by a policy: where seqs is NULL the sequences are made of it when they are needed
-  u8 time;             // the temporal axis of microbatches (1-based; 0: no microbatches)
+  } made;  // by a policy: where seqs is NULL the sequences are made of it when they are needed. From text:
+           // the row that they are, and its shape
+  u8 time; // the temporal axis of microbatches (1-based; 0: no microbatches)
   u32 nstorage[STORAGE_KINDS];
   u8 storage[STORAGE_KINDS]
             [PLAN_STORED]; // axes over which weights / gradients / states are also sharded in storage
@@ -167,6 +168,11 @@ bool plan_line(ctx *c, arena *a, const plan *pn, const plan_graph *g, u32 *n, co
 // Has a stage its backward in one piece for some microbatches and in two parts for others? What it sends then waits
 // for more in the one case than in the other, so no stages of a probe tell what the plan takes.
 bool plan_mixes_backwards(const plan *pn);
+// The schedule that the plan's order is: "1f1b". NULL: none with a name, or there is one place.
+const char *plan_schedule(const plan *pn);
+// The plan's sequences are called that schedule from now on if they are it, with groups of so many microbatches
+// (0: none said). Else returns in what they differ, *at is of the sequence.
+const char *plan_name_schedule(ctx *c, arena *a, plan *pn, const sched_row *row, u32 grouped, loc *at);
 
 // The streams of n sends from place to place under the plan, there and back, numbered from 1; 0: they are on
 // the compute stream. Returns how many there are.

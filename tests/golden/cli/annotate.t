@@ -222,7 +222,7 @@ error[E0505]: rank 0 needs 175 GiB; its device has 28.8 GiB
   --> m6-moe-10t
   note: 24 values of einsum in @decoder.bwd: 9.14 GiB of gradients
     --> m6-moe-10t: decoder/experts
-$ heddle plan mlp-xs:layers=4 --batch 64 --train --annotate examples/annotations/pipeline.yaml --machine '1x4 a100' -o a.plan | sed -n '7p'; heddle sim mlp-xs:layers=4 --batch 64 --plan a.plan --machine '1x4 a100' | sed -n '7p'; sed '1,2d;/^model/d' a.plan
+$ heddle plan mlp-xs:layers=4 --batch 64 --train --annotate examples/annotations/pipeline.yaml --machine '1x4 a100' -o a.plan | sed -n '8p'; heddle sim mlp-xs:layers=4 --batch 64 --plan a.plan --machine '1x4 a100' | sed -n '8p'; sed '1,2d;/^model/d' a.plan
 time per step   919.1 us
 time per step   919.1 us
 name: "layers 0-1: replicate(1), layers 2-3: replicate(1); 2 replicas; 8 microbatches"
@@ -241,6 +241,7 @@ trans:
   - {input: "z", dim: 0, axis: rep, stride: 4}
 send-stream: pp
 send-channels: 4
+schedule: 1f1b
 order:
   - "F0.0*2 (B0.0 F0.2)*6 B0.6*2"
   - "(F1.0 B1.0)*8"

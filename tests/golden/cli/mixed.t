@@ -149,7 +149,7 @@ error[E0509]: tp.stages cannot be combined with sp yet
      |                        ^
   hint: leave out one of them
 [2]
-$ heddle sim llama2-7b --dtype f16 --batch 64 --train --strategy "pp=2 dp=2 tp=2 mb=32 zero=1 layers=16/16 places=2/1" --machine "1x4 v100 + 1x4 a100 ib=100Gb/s" | sed -n "2p;6p;7p;15p"
+$ heddle sim llama2-7b --dtype f16 --batch 64 --train --strategy "pp=2 dp=2 tp=2 mb=32 zero=1 layers=16/16 places=2/1" --machine "1x4 v100 + 1x4 a100 ib=100Gb/s" | sed -n "2p;6p;8p;16p"
 plan            dp=2 tp=2 pp=2 mb=32 zero=1 layers=16/16 places=2/1
 layers          16/16
 time per step   22.09 s
@@ -290,7 +290,7 @@ a100        4  8 samples        100.0 %    98.9 %         1.1 %  0.0 %     12.7 
 left out      2 of 6 devices: the winner is on ranks 2 to 5
 equal shares  1.78x the time at best: dp=1 tp=1 pp=6 mb=32
 no waiting    519.6 ms, if no device ever waited for another one: the winner takes 1.1 % more
-$ heddle sim gpt2 --batch 32 --train --machine "1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s" --strategy "dp=4 skip=2" --json | head -13
+$ heddle sim gpt2 --batch 32 --train --machine "1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s" --strategy "dp=4 skip=2" --json | head -14
 {
   "model": "gpt2",
   "plan": "dp=4 tp=1 pp=1 skip=2",
@@ -299,6 +299,7 @@ $ heddle sim gpt2 --batch 32 --train --machine "1x2 p100 ib=10Gb/s + 1x4 a100 ib
   "machine": "1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s",
   "ranks": 4,
   "layers_by_stage": null,
+  "schedule": null,
   "period_ps": 525132211959,
   "time_ps": 525132211959,
   "time_error_ps": null,

@@ -179,6 +179,7 @@ weights         f32, the optimizer's states f32
 machine         dgx-2
 ranks           16
 layers          8/4
+schedule        1f1b
 time per step   520.0 ms
 one step alone  520.0 ms
 error bar       unknown: no measured spread for 100.0 % of the step
@@ -255,6 +256,7 @@ $ heddle sim mlp-xs --machine laptop --json | sed -E 's/: [0-9.e+-]+/: N/g'
   "machine": "laptop",
   "ranks": N,
   "layers_by_stage": null,
+  "schedule": null,
   "period_ps": null,
   "time_ps": N,
   "time_error_ps": null,
@@ -328,6 +330,7 @@ $ heddle sim mlp-xs --train --data 2 --pipeline 2 --microbatches 4 --machine lap
   "machine": "laptop",
   "ranks": N,
   "layers_by_stage": "4/4",
+  "schedule": "1f1b",
   "period_ps": N,
   "time_ps": N,
   "time_error_ps": null,
