@@ -159,6 +159,16 @@ bool plan_line(ctx *c, arena *a, const plan *pn, const plan_graph *g, u32 *count
   return ok;
 }
 
+// What is emitted from now on is of a task or its sends; NULL: of none. A program of one task has nothing to tell.
+static void begin_span(main_build *mb, const sim_order *of) {
+  task_span x = {.from = func_get(mb->p, mb->b.f)->body.n};
+  if (mb->nstages == 1 && mb->nmb == 1) return;
+  if (of)
+    x.microbatch = of->mb, x.stage = of->stage, x.letter = sched_letter((task_kind)of->task),
+    x.send = of->send;
+  *vec_push(mb->p->a, &mb->p->tasks) = x;
+}
+
 bool main_tasks(main_build *mb) {
   const plan *pn = mb->x->pn;
   const sim_order *line;
@@ -179,8 +189,10 @@ bool main_tasks(main_build *mb) {
   for (u32 i = 0; i < mb->nstages; i++) emit_before(mb, &mb->stage[i]);
   for (u32 k = 0; k < n && !mb->b.failed; k++) {
     stage_build *s = &mb->stage[line[k].stage];
+    begin_span(mb, &line[k]);
     (line[k].send ? emit_sends : emit_task)(mb, s, (task_kind)line[k].task, line[k].mb);
   }
+  begin_span(mb, NULL);
   mb->send_strm = pn->send_channels < 2 && pn->send_stream.i ? (u8)stream_of(mb->p, pn->send_stream).i : 0;
   return !mb->b.failed;
 }
