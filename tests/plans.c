@@ -30,6 +30,7 @@ static const struct {
     {"unet", "tests/unet.heddle", 0, 0, DT_NONE, OPTIM_MOMENTUM},
     {"odd", NULL, 0, 0, DT_NONE, OPTIM_MOMENTUM},
     {"batchnorm", "examples/batchnorm.heddle", 0, 0, DT_NONE, OPTIM_MOMENTUM},
+    {"aside", "tests/aside.heddle", 0, 0, DT_NONE, OPTIM_MOMENTUM},
 };
 
 // What the models above lack: several results, a weight used on its own (regularisation, so a sum that does
@@ -282,12 +283,19 @@ static void random_value(strategy *s, choice_id id, bool train, u64 *rng, arena 
     s->of[id].n = pick(rng, choice_words(id));
 }
 
+// Its order is no longer that of the strategy that is its name.
+static void own_order(ctx *c, plan *pn, arena *a) {
+  pn->made.row = NULL;
+  pn->name = sym_of(c, arena_printf(a, "reordered: %s", sym_str(c, pn->name)));
+}
+
 static plan *hybrid_of(plans_model *m, strategy say, bool train, u64 *rng, arena *a) {
   if (!say.overlap.n) say.channels = choice_default(CHOICE_channels);
   hybrid_opts o = {.s = say, .train = train, .optim = m->optim, .keep_gradients = true};
   plan *pn = policy_hybrid(m->pl, a, &o);
   if (!pn) return NULL;
   if (pn->train && chance(rng, 4)) { // weight gradients apart: each after its input gradient
+    own_order(m->c, pn, a);
     for (u32 i = 0; i < pn->nseqs; i++) {
       sched_seq *s = &pn->seqs[i];
       sched_task *v = NEWN(a, sched_task, 2 * s->n);
@@ -514,6 +522,7 @@ plan *plans_ordered(plans_model *m, u64 *rng, arena *a) {
   }
   if (!pn) return NULL;
   random_order(m->src, pn, pn->train && chance(rng, 3), rng, a);
+  own_order(m->c, pn, a);
   for (u32 i = 0; i < pn->nseqs && pn->train && chance(rng, 2); i++) split_some(&pn->seqs[i], rng, a);
   pn->send_stream = chance(rng, 3) ? (sym){0} : sym_of(m->c, "link");
   pn->send_channels = pn->send_stream.i ? (u8)(1u << pick(rng, 3)) : 0;

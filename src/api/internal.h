@@ -29,6 +29,7 @@ struct heddle_program {
   const char *name, *plan;             // plan: of a distributed program; NULL: of none
   batchnorm_stats batchnorm;           // under that plan
   const char *layers;                  // of its stages; NULL: there is one, or no plan
+  const char *schedule;                // of its plan; NULL: none with a name
   const plan_task_graphs *task_graphs; // of that plan; NULL: it was not made from annotations
   const plan_given *given;             // by that plan, where devices are of several kinds; NULL: not known
   front_extents extents;               // that an ONNX file leaves open

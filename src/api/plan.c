@@ -184,6 +184,7 @@ static heddle_program *applied(heddle_plan *b) {
     const plan_given given = plan_given_of(program_planner(b->p), b->pn, program_batch(b->p->p), p->o.a);
     p->given = arena_dup(p->o.a, &given, sizeof given);
   }
+  p->schedule = plan_schedule(b->pn);
   if (b->pn->task_graphs) p->task_graphs = plan_bridges(p->p, p->o.a, b->pn->task_graphs);
   if (has_elements(b->p->p)) p->source = object_hold(b->p); // they are not copied
   return p;

@@ -129,6 +129,15 @@ typedef struct {
   loc where;
 } setting_info;
 
+// Which instructions of main run which task of a pipeline (sched.h), where a plan made the program: those from
+// `from`, from 0, to the next stretch.
+typedef struct {
+  u32 from, microbatch;
+  u16 stage;
+  char letter; // of the kind of task; 0: of none
+  bool send;   // what the task has made is sent
+} task_span;
+
 typedef struct prog {
   ctx *c;
   arena *a;
@@ -147,6 +156,8 @@ typedef struct prog {
   bool has_default;
   shares_info replicas;           // of the model: their shares of the batch
   VEC(setting_info) settings;     // of its configuration
+  VEC(task_span) tasks;           // not in the text
+  u32 tasks_of;                   // of a main of so many instructions: a pass may have made another one
   const measured_times *measured; // NULL: prices are the cost model's. Not in the text, nor in a clone
   hmap type_map, attr_map, point_map;
   hmap regroup_map; // of type_on and type_bind: (type, group) to type

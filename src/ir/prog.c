@@ -470,6 +470,7 @@ prog *prog_clone(const prog *p, ctx *c) {
     copy_shares(a, &s->shares, &t);
   }
   copy_shares(a, &q->replicas, &t);
+  DUP(a, &q->tasks);
   DUP(a, &q->settings);
   for (u32 k = 0; k < q->settings.n; k++) {
     setting_info *s = &q->settings.v[k];

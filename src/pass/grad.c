@@ -183,8 +183,9 @@ static void lay_values(job *j, sums *s) {
     if (j->mark[k] == GRAD_INPUT) list[out->ndx++] = k;
   out->acc = list += out->ndx;
   s->acc = ZNEWN(j->tmp, value, fi->nparams);
+  j->acc = ZNEWN(j->tmp, value, fi->nparams);
   for (u32 k = 0; k < fi->nparams; k++) {
-    if (grad_accumulates(j->mark[k])) s->acc[k] = body_value(j, acc_type(j, k));
+    if (grad_accumulates(j->mark[k])) j->acc[k] = s->acc[k] = body_value(j, acc_type(j, k));
     if (grad_accumulates(j->mark[k]) || j->mark[k] == GRAD_PLAIN) list[out->nacc++] = k;
   }
   j->made0 = j->body->values.n;
@@ -264,7 +265,7 @@ void grad_call(rule *r) {
   if (j->split)
     acc = q->nacc ? emit_call(&s->b, q->wgt, opd, n) : 0;
   else
-    res = emit_call(&s->b, q->bwd, opd, n), acc = res + q->ndx;
+    res = q->ndx + q->nacc ? emit_call(&s->b, q->bwd, opd, n) : 0, acc = res + q->ndx;
   for (u32 k = 0; k < q->ndx; k++) r->dx[q->dx[k]] = res + k;
   for (u32 k = 0; k < q->nacc; k++)
     if (grad_accumulates(c->mark[q->acc[k]]))
@@ -294,6 +295,24 @@ static bool differentiate_instr(sums *s, u32 index, rule *r, value *x, value *dy
   return !b->failed;
 }
 
+// Parameters that no gradient has come to have none, and no accumulator: a stage may read one only for what the
+// loss does not depend on.
+static void drop_idle(job *j, const sums *s) {
+  grad_pair *out = &j->pair;
+  u32 *dx = arena_dup(j->p->a, out->dx, sizeof *dx * out->ndx), ndx = 0;
+  u32 *acc = arena_dup(j->p->a, out->acc, sizeof *acc * out->nacc), nacc = 0;
+  for (u32 k = 0; k < out->ndx; k++)
+    if (s->grad[out->dx[k] + 1]) dx[ndx++] = out->dx[k];
+  for (u32 k = 0; k < out->nacc; k++) {
+    const u32 param = out->acc[k];
+    if (j->acc[param] ? s->acc[param] != j->acc[param] : s->grad[param + 1] != 0)
+      acc[nacc++] = param;
+    else
+      j->acc[param] = 0;
+  }
+  out->dx = dx, out->ndx = ndx, out->acc = acc, out->nacc = nacc;
+}
+
 static bool make_body(job *j, sums *s) {
   const func_info *fi = j->fi;
   u32 most = 1;
@@ -306,12 +325,11 @@ static bool make_body(job *j, sums *s) {
   for (u32 k = fi->body.n; k-- > 0;)
     if (!differentiate_instr(s, k, &r, x, dy, want)) return false;
   s->b.where = fi->where, s->b.origin = 0;
+  drop_idle(j, s);
   j->out = NEWN(j->tmp, value, j->pair.ndx + j->pair.nacc);
   for (u32 k = 0; k < j->pair.ndx + j->pair.nacc; k++) {
-    u32 param = k < j->pair.ndx ? j->pair.dx[k] : j->pair.acc[k - j->pair.ndx];
-    shape like = shape_of(&r, param + 1);
-    value g = s->acc[param] ? s->acc[param] : s->grad[param + 1];
-    j->out[k] = g ? g : rule_full(&s->b, &like, 0);
+    const u32 param = k < j->pair.ndx ? j->pair.dx[k] : j->pair.acc[k - j->pair.ndx];
+    j->out[k] = s->acc[param] ? s->acc[param] : s->grad[param + 1];
   }
   return !s->b.failed;
 }

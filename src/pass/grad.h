@@ -85,6 +85,7 @@ struct job {
   func_info *body;          // the backward body
   value nf;                 // values of the body: F ids, then the gradients of results ...
   value dy0, acc0, made0;   // ... then accumulators, then what it makes
+  value *acc;               // parameter from 0 -> the accumulator that it has as the function begins; 0: none
   value *out;               // what it returns: pair.ndx gradients, then pair.nacc accumulators
   grad_pair pair;
 };

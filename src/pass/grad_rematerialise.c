@@ -73,6 +73,23 @@ static void choose(remat *s) {
   }
 }
 
+// Which marks have made a difference. Callees that come one after the other are mostly one.
+static void list_again(const remat *s) {
+  job *j = s->j;
+  u32 n = 0, most = 0;
+  const grad_done *last = NULL;
+  for (u32 k = 0; k < j->fi->body.n; k++) most += 1 + (j->callee[k] ? j->callee[k]->pair.nagain : 0);
+  u32 *again = NEWN(j->tmp, u32, most + 1);
+  for (u32 k = 0; k < j->fi->body.n; k++) {
+    const instr *in = &j->fi->body.v[k];
+    const grad_done *c = j->callee[k];
+    if (s->at[k] != NEVER && in->flags & INSTR_RECOMPUTE && !is_free(j, in)) again[n++] = in->origin;
+    for (u32 i = 0; c && c != last && i < c->pair.nagain; i++) again[n++] = c->pair.again[i];
+    if (c) last = c;
+  }
+  j->pair.again = arena_dup(j->p->a, again, n * sizeof *again), j->pair.nagain = n;
+}
+
 // The backward body, with what is made again before its first use and in forward order.
 static void put_steps(remat *s) {
   const job *j = s->j;
@@ -215,6 +232,11 @@ static const u32 *put_need(writer *w, const job *j, const bool *used, u32 *n) {
   return need;
 }
 
+static void put_accumulators(writer *w, const job *j) {
+  for (u32 k = 0; k < j->fi->nparams; k++)
+    if (j->acc[k]) put_param(w, j, j->acc[k], ROLE_STATE);
+}
+
 static void find_used(const remat *s, bool wgt, bool *used) {
   for (u32 k = 0; k < s->nsteps; k++) {
     const step *t = &s->steps[k];
@@ -234,7 +256,7 @@ static void write_bwd(remat *s, const bool *carry) {
   for (value v = j->fi->nparams + 1; v < j->nf; v++)
     if (s->saved[v]) put_param(&w, j, v, ROLE_INPUT);
   for (value v = j->dy0; v < j->acc0; v++) put_param(&w, j, v, ROLE_INPUT);
-  for (value v = j->acc0; v < j->made0 && !j->split; v++) put_param(&w, j, v, ROLE_STATE);
+  if (!j->split) put_accumulators(&w, j);
   for (u32 k = 0; k < s->nsteps; k++)
     if (!s->steps[k].wgt) put_step(&w, s, &s->steps[k]);
   for (u32 k = 0; k < q->ndx + (j->split ? 0 : q->nacc); k++)
@@ -268,7 +290,7 @@ static void write_wgt(remat *s, const bool *used, const bool *carry) {
   q->need_w = put_need(&w, j, used, &q->nneed_w);
   for (value v = 1; v < j->body->values.n; v++)
     if (carry[v]) put_param(&w, j, v, ROLE_INPUT);
-  for (value v = j->acc0; v < j->made0; v++) put_param(&w, j, v, ROLE_STATE);
+  put_accumulators(&w, j);
   for (u32 k = 0; k < s->nsteps; k++)
     if (s->steps[k].wgt) put_step(&w, s, &s->steps[k]);
   for (u32 k = 0; k < q->nacc; k++) *vec_push(j->p->a, &w.to->rets) = w.id[j->out[q->ndx + k]];
@@ -283,6 +305,7 @@ void grad_rematerialise(job *j) {
   s.at = NEWN(j->tmp, u32, j->fi->body.n);
   find_uses(&s);
   choose(&s);
+  list_again(&s);
   put_steps(&s);
   for (value v = 1; v < j->fi->values.n; v++) j->body->values.v[j->to[v]].name = val(j->fi, v)->name;
   write_fwd(&s);

@@ -47,8 +47,8 @@ void pass_compact(prog *p); // unused types, attributes and constants; renumbers
 // in need[]); dy: gradients of the results with has_dy; dx: gradients of the parameters marked GRAD_INPUT;
 // acc: a donated gradient accumulator for every parameter marked GRAD_ACC (acc' = acc + gradient; in f32 where it is
 // marked GRAD_ACC_F32); parameters
-// marked GRAD_PLAIN return their gradient without an accumulator (in acc's place). A call must donate the
-// accumulators. A saved value that is also a result is returned twice. Calls inside f are differentiated
+// marked GRAD_PLAIN return their gradient without an accumulator (in acc's place). Marked parameters that no
+// gradient comes to are left out (dx[] and acc[] say which are there). A call must donate the accumulators. A saved value that is also a result is returned twice. Calls inside f are differentiated
 // recursively, each (callee, marks) once. Fan-out adds are explicit. Every backward instruction carries
 // INSTR_BACKWARD and the origin of its forward instruction; gradients have the parameter's type. Forward
 // instructions marked INSTR_RECOMPUTE are not saved but computed again in bwd (a marked call: its inputs are
@@ -72,6 +72,8 @@ typedef struct {
   func wgt;
   u32 ncarry, nneed_w;
   const u32 *need_w; // bwd's saved values needed by wgt travel in carry
+  u32 nagain;
+  const u32 *again; // origins of instructions that are computed again because they are marked; callees' too
 } grad_pair;
 typedef struct {
   const u8 *mark;     // grad_mark per parameter of f

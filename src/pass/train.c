@@ -215,6 +215,12 @@ static bool main_gradients(prog *p, weights *w, grad_pair *pair) {
   return pass_grad(p, p->main, &(grad_opts){.mark = mark, .has_dy = has_dy}, pair);
 }
 
+static value zeros_like(builder *b, value w) { // the gradient of a weight that the loss does not depend on
+  const shape s = val_type(b->p, func_get(b->p, b->f), w)->s;
+  attr at[] = {attr_t(A_dtype, s.t), attr_v(A_shape, s.dim, s.nd)};
+  return build(b, OP_full, NULL, 0, at, COUNT_OF(at));
+}
+
 static void name_as(builder *b, value v, value of, const char *suffix) {
   sym name = val(func_get(b->p, b->f), of)->name;
   if (name.i) value_name(b->p, b->f, v, sym_with(b->p->c, name, suffix));
@@ -257,8 +263,12 @@ bool pass_train(prog *p, const optim_opts *o, bool return_gradients) {
   attr one[] = {attr_t(A_dtype, s->t), attr_v(A_shape, NULL, 0), attr_f(A_value, 1)};
   b.flags = INSTR_BACKWARD;
   args[n++] = build(&b, OP_full, NULL, 0, one, COUNT_OF(one));
-  value *grad = NEWN(p->a, value, bwd->rets.n + 1);
-  pass_splice(&b, pair.bwd, args, grad, false);
+  value *made_of = NEWN(p->a, value, bwd->rets.n + 1), *grad = NEWN(p->a, value, w.n + 1);
+  pass_splice(&b, pair.bwd, args, made_of, false);
+  for (u32 k = 0, i = 0; k < w.n; k++) {
+    const bool has = i < pair.nacc && pair.acc[i] == w.param[k];
+    grad[k] = has ? made_of[i++] : zeros_like(&b, param[w.param[k]]);
+  }
 
   attr by1 = attr_f(A_alpha, 1);
   if (y[0] <= np)

@@ -211,7 +211,7 @@ static void run_backward(main_build *mb, stage_build *s, u32 m) {
     opd[n++] = d ? d : loss_seed(mb, s, gp->dy[k], m);
   }
   if (!gp->wgt.i && s->acc && gp->nacc) opd[n++] = s->grads | OPD_DONATED;
-  for (u32 k = 0; k < ncame && mb->x->pn->nrecompute; k++) opd[n++] = came[k] | OPD_AFTER;
+  for (u32 k = 0; k < ncame && gp->nagain; k++) opd[n++] = came[k] | OPD_AFTER;
   u32 r = emit_call(mb, &s->bwd, &s->bwd_types, opd, n, s->g, m, INSTR_BACKWARD);
   for (u32 k = 0; k < gp->ndx; k++) s->dx[(size_t)k * mb->nmb + m] = r + k; // leaves in travel_backward
   if (gp->wgt.i)

@@ -312,5 +312,6 @@ bool main_finish(main_build *mb) {
       if (news[j][i]) ret[n++] = news[j][i];
   func_return(mb->p, mb->b.f, ret, n);
   mb->p->main = mb->b.f;
+  mb->p->tasks_of = func_get(mb->p, mb->b.f)->body.n;
   return !mb->b.failed;
 }

@@ -77,6 +77,45 @@ planner *planner_marked(planner *pl, const plan *pn) {
   made->nmarks = pn->nrecompute;
   made->mark = NEWN(made->a, plan_mark, pn->nrecompute + 1);
   for (u32 i = 0; i < pn->nrecompute; i++)
-    made->mark[i] = (plan_mark){pn->recompute[i].fn, pn->recompute[i].instr};
+    made->mark[i] = (plan_mark){.fn = pn->recompute[i].fn, .instr = pn->recompute[i].instr};
   return made;
+}
+
+// Which marks change the gradient of main in one piece: those that do so in any stage of it.
+static void find_idle(planner *pl) {
+  prog *p = pl->src;
+  const u32 before = diag_count(p->c);
+  pl->idle_known = true;
+  const value loss = func_get(p, p->main)->rets.v[0];
+  const stage_source *c = planner_stage(pl, 1, func_get(p, p->main)->body.n);
+  const func_info *m = func_get(p, p->main);
+  u8 *mark = ZNEWN(pl->a, u8, c->nweights + c->ninputs + 1);
+  bool *has_dy = ZNEWN(pl->a, bool, c->noutputs + 1), *again = ZNEWN(pl->a, bool, p->norigins + 1);
+  for (u32 k = 0; k < c->nweights; k++)
+    if (dtype_kind_of(val_type(p, m, c->weight[k])->s.t) == DK_FLOAT) mark[k] = GRAD_PLAIN;
+  for (u32 k = 0; k < c->noutputs; k++) has_dy[k] = c->output[k] == loss;
+  const grad_pair *gp = planner_grad(pl, c->fwd, &(grad_opts){.mark = mark, .has_dy = has_dy}, 0);
+  diag_truncate(p->c, before);
+  if (!gp) return; // whoever applies the plan says so
+  for (u32 k = 0; k < gp->nagain; k++) again[gp->again[k]] = true;
+  for (u32 i = 0; i < pl->nmarks; i++)
+    pl->mark[i].idle = !again[func_get(p, pl->mark[i].fn)->body.v[pl->mark[i].instr - 1].origin];
+}
+
+static bool marks_of_its_own(const planner *pl) {
+  for (u32 f = 1; f < pl->nfuncs; f++)
+    for (u32 i = 0; i < pl->src->funcs.v[f]->body.n; i++)
+      if (pl->src->funcs.v[f]->body.v[i].flags & INSTR_RECOMPUTE) return true;
+  return false;
+}
+
+void plan_drop_marks(planner *pl, plan *pn) {
+  pl = planner_grouped(pl, pn->batchnorm_groups, (loc){0});
+  if (!pl || !pn->train || !pn->nrecompute || marks_of_its_own(pl)) return; // without any those would hold
+  planner *own = planner_marked(pl, pn);
+  if (!own->idle_known) find_idle(own);
+  u32 n = 0;
+  for (u32 i = 0; i < pn->nrecompute; i++)
+    if (!own->mark[i].idle) pn->recompute[n++] = pn->recompute[i];
+  pn->nrecompute = n;
 }

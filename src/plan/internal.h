@@ -11,6 +11,7 @@ typedef struct {
 typedef struct {
   func fn;
   u32 instr; // number from 1
+  bool idle; // it makes no difference: see plan_drop_marks
 } plan_mark;
 typedef struct {
   diag_item d;
@@ -36,6 +37,7 @@ struct planner {
   u32 groups;                  // of the batch, for batch norm; 0: as the program came
   u32 nmarks;
   plan_mark *mark;    // instructions that the backward computes again
+  bool idle_known;    // of marks
   const u32 *periods; // per run of the longer program: how many are left; NULL: all
   u32 nfuncs;         // functions of the program as it came
   bool *cone;         // per instruction of main: depends on constants alone

@@ -112,8 +112,9 @@ typedef struct {
     const sched *file; // of a file, with one place after the other as in seqs; NULL: there is none
     u64 key;           // of the schedule
     const u32 *live;   // plan_live of it
-  } made;              // by a policy: where seqs is NULL the sequences are made of it when they are needed
-  u8 time;             // the temporal axis of microbatches (1-based; 0: no microbatches)
+  } made;  // by a policy: where seqs is NULL the sequences are made of it when they are needed. From text:
+           // the row that they are, and its shape
+  u8 time; // the temporal axis of microbatches (1-based; 0: no microbatches)
   u32 nstorage[STORAGE_KINDS];
   u8 storage[STORAGE_KINDS]
             [PLAN_STORED]; // axes over which weights / gradients / states are also sharded in storage
@@ -169,6 +170,11 @@ bool plan_line(ctx *c, arena *a, const plan *pn, const plan_graph *g, u32 *n, co
 // Has a stage its backward in one piece for some microbatches and in two parts for others? What it sends then waits
 // for more in the one case than in the other, so no stages of a probe tell what the plan takes.
 bool plan_mixes_backwards(const plan *pn);
+// The schedule that the plan's order is: "1f1b". NULL: none with a name, or there is one place.
+const char *plan_schedule(const plan *pn);
+// The plan's sequences are called that schedule from now on if they are it, with groups of so many microbatches
+// (0: none said). Else returns in what they differ, *at is of the sequence.
+const char *plan_name_schedule(ctx *c, arena *a, plan *pn, const sched_row *row, u32 grouped, loc *at);
 
 // The streams of n sends from place to place under the plan, there and back, numbered from 1; 0: they are on
 // the compute stream. Returns how many there are.
@@ -212,6 +218,8 @@ typedef struct {
 } plan_kept_value;
 u32 plan_kept(planner *pl, const plan *pn, cost_model *k, arena *a, plan_kept_value **out,
               bool **accumulates);
+// Values of main that its first result, the loss, depends on. In `a`.
+bool *plan_behind_loss(const prog *src, arena *a);
 // How long one microbatch keeps a rank busy, on average over ranks, under a plan of one stage: by instruction
 // of main, what comes of it in forward and backward. out: one for each. False: there is no such plan, no
 // price (with diagnostics), or two instructions have one origin.
@@ -449,7 +457,8 @@ typedef struct {
   bool train;
   optim_opts optim;
   bool keep_gradients;
-  bool no_order;               // the plan's sequences are left out: plan_line and plan_apply make them
+  bool beside_cost; // layers=cost is tried as well, so `auto` of layers need not be held against it
+  bool no_order;    // the plan's sequences are left out: plan_line and plan_apply make them
   const schedule_files *files; // NULL: a file that the strategy names is read
   cost_model *k;               // what `auto` asks how long things take; NULL: `auto` is refused
   i64 memory_bytes;            // ... and how much there is: of every rank; 0: its device's own, -1: no limit
@@ -493,6 +502,9 @@ bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, bool whole_tables);
 bool policy_tensor_within(planner *pl, arena *a, plan *pn, u8 axis, bool whole_tables,
                           const bool *const *within, bool shared);
 bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis); // what tensor left whole, over the sequence
+// Drops what the plan says is computed again where the backward has no use for it, or makes it again anyhow. What
+// it leaves is the same program.
+void plan_drop_marks(planner *pl, plan *pn);
 // parts of the batch that batch norm is to take its statistics over; 0: as the model says
 u32 policy_batchnorm(const batchnorm_stats *has, const strategy *s);
 // Sequences of all places: the schedule that the strategy names, or that its file has. at: where it says so.

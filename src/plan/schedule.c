@@ -86,6 +86,50 @@ static bool as_rows_have_it(const plan *pn, const plan_graph *g) {
   return same;
 }
 
+// ---- what an order is called --------------------------------------------------------------------------------
+const char *plan_schedule(const plan *pn) {
+  return pn->made.row && pn->nseqs > 1 ? pn->made.row->name : NULL;
+}
+
+static const char *task_str(arena *a, const sched_seq *s, u32 i) {
+  if (i >= s->n) return "nothing";
+  return arena_printf(a, "%c%u.%u", sched_letter((task_kind)s->v[i].kind), s->v[i].stage, s->v[i].mb);
+}
+
+// Where the plan's sequences are not those of s; NULL: nowhere.
+static const char *first_difference(arena *a, const plan *pn, const sched *s, loc *at) {
+  for (u32 p = 0; p < pn->nseqs; p++) {
+    const sched_seq *x = &pn->seqs[p], *y = &s->seq[p];
+    for (u32 i = 0; i < MAX(x->n, y->n); i++) {
+      const sched_task *t = &x->v[i], *u = &y->v[i];
+      if (i < x->n && i < y->n && t->stage == u->stage && t->kind == u->kind && t->mb == u->mb) continue;
+      *at = pn->seq_at[p];
+      return arena_printf(a, "place %u runs %s as its task %u, not %s", p, task_str(a, x, i), i + 1,
+                          task_str(a, y, i));
+    }
+  }
+  return NULL;
+}
+
+const char *plan_name_schedule(ctx *c, arena *a, plan *pn, const sched_row *row, u32 grouped, loc *at) {
+  arena *tmp = arena_new();
+  const u32 before = diag_count(c), stages = pn->nsegments;
+  const sched_shape form = {.places = pn->nseqs,
+                            .chunks = pn->nseqs ? stages / pn->nseqs : 0,
+                            .micro = pn->time ? pn->axes[pn->time - 1].size : 1,
+                            .group = grouped,
+                            .backward = pn->train};
+  const bool divides = form.chunks && stages % pn->nseqs == 0;
+  const sched *s = divides ? sched_make(c, tmp, row->name, &form, *at) : NULL;
+  diag_truncate(c, before);
+  const char *why = s ? first_difference(a, pn, s, at)
+                      : arena_printf(a, "it has none of %u segments on %u places and %u microbatches%s",
+                                     stages, pn->nseqs, form.micro, grouped ? " in such groups" : "");
+  if (!why) pn->made.row = row, pn->made.shape = form;
+  arena_free(tmp);
+  return why;
+}
+
 bool plan_mixes_backwards(const plan *pn) {
   const sched_seq *seq = pn->seqs ? pn->seqs : pn->made.file ? pn->made.file->seq : NULL;
   u32 most = 0;
@@ -128,6 +172,16 @@ bool plan_line(ctx *c, arena *a, const plan *pn, const plan_graph *g, u32 *count
   return ok;
 }
 
+// What is emitted from now on is of a task or its sends; NULL: of none. A program of one task has nothing to tell.
+static void begin_span(main_build *mb, const sim_order *of) {
+  task_span x = {.from = func_get(mb->p, mb->b.f)->body.n};
+  if (mb->nstages == 1 && mb->nmb == 1) return;
+  if (of)
+    x.microbatch = of->mb, x.stage = of->stage, x.letter = sched_letter((task_kind)of->task),
+    x.send = of->send;
+  *vec_push(mb->p->a, &mb->p->tasks) = x;
+}
+
 bool main_tasks(main_build *mb) {
   const plan *pn = mb->x->pn;
   const sim_order *line;
@@ -148,7 +202,9 @@ bool main_tasks(main_build *mb) {
   for (u32 i = 0; i < mb->nstages; i++) emit_before(mb, &mb->stage[i]);
   for (u32 k = 0; k < n && !mb->b.failed; k++) {
     stage_build *s = &mb->stage[line[k].stage];
+    begin_span(mb, &line[k]);
     (line[k].send ? emit_sends : emit_task)(mb, s, (task_kind)line[k].task, line[k].mb);
   }
+  begin_span(mb, NULL);
   return !mb->b.failed;
 }

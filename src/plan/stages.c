@@ -78,16 +78,15 @@ static bool make_stages(main_build *mb) {
   return true;
 }
 
-// Values of main that the loss depends on. What is kept beside it (running statistics) takes no gradient
-// along.
-static bool *behind_loss(const main_build *mb, value loss) {
-  bool *behind = ZNEWN(mb->x->a, bool, mb->m->values.n);
-  behind[loss] = true;
-  for (u32 i = mb->m->body.n; i-- > 0;) {
-    const instr *in = &mb->m->body.v[i];
+bool *plan_behind_loss(const prog *src, arena *a) {
+  const func_info *m = func_get(src, src->main);
+  bool *behind = ZNEWN(a, bool, m->values.n);
+  behind[m->rets.v[0]] = true;
+  for (u32 i = m->body.n; i-- > 0;) {
+    const instr *in = &m->body.v[i];
     bool any = false;
     for (u32 k = 0; k < in->nres; k++) any |= behind[in->res + k];
-    for (u32 k = 0; any && k < instr_nopd(mb->m, in); k++) behind[opd_of(mb->m, in, k)] = true;
+    for (u32 k = 0; any && k < instr_nopd(m, in); k++) behind[opd_of(m, in, k)] = true;
   }
   return behind;
 }
@@ -108,7 +107,7 @@ static bool make_grads(main_build *mb) {
     }
   value loss = mb->m->rets.v[0];
   if (mb->stage_of[loss]) mb->stage[mb->stage_of[loss] - 1].has_dy[mb->out_of[loss]] = true;
-  const bool *behind = behind_loss(mb, loss);
+  const bool *behind = plan_behind_loss(mb->s, a); // what is kept beside it takes no gradient along
   for (u32 i = mb->nstages; i-- > 0;) {
     stage_build *s = &mb->stage[i];
     stage_source *c = s->src;
@@ -128,12 +127,15 @@ static bool make_grads(main_build *mb) {
       bool input = !from && mb->m->params.v[c->input[k] - 1].r == ROLE_INPUT;
       if (from ? !behind[c->input[k]] : !(pn->input_gradients && input)) continue;
       mark[c->nweights + k] = GRAD_INPUT;
-      if (from) mb->stage[from - 1].has_dy[mb->out_of[c->input[k]]] = true;
     }
     grad_opts o = {mark, s->has_dy, split[i]};
     s->gp = planner_grad(mb->x->pl, s->f, &o, 0);
     mb->m = func_get(mb->s, mb->s->main);
     if (!s->gp) return false;
+    for (u32 k = 0; k < s->gp->ndx; k++) {
+      const value v = c->input[s->gp->dx[k] - c->nweights];
+      if (mb->stage_of[v]) mb->stage[mb->stage_of[v] - 1].has_dy[mb->out_of[v]] = true;
+    }
     while (s->nneed_weights < s->gp->nneed && s->gp->need[s->nneed_weights] < c->nweights) s->nneed_weights++;
   }
   return true;

@@ -183,6 +183,8 @@ void plan_print(const prog *src, const plan *pn, strbuf *b) {
     sb_char(b, '\n');
     if (pn->send_channels) sb_fmt(b, "send-channels: %u\n", pn->send_channels);
   }
+  if (plan_schedule(pn)) sb_fmt(b, "schedule: %s\n", plan_schedule(pn));
+  if (plan_schedule(pn) && pn->made.shape.group) sb_fmt(b, "group: %u\n", pn->made.shape.group);
   sb_put(b, "order:\n");
   for (u32 i = 0; i < pn->nseqs; i++) {
     sb_put(b, "  - \"");
@@ -566,6 +568,47 @@ static void read_order(reader *r, const ynode *top) {
   }
 }
 
+// What the order is called, where it is that: by `schedule`, or by a strategy that is the plan's name. Such a name
+// keeps nothing of the order if it is another one.
+static void name_order(reader *r, const ynode *y, const sched_row *row, u32 grouped) {
+  strategy_set set;
+  strategy s;
+  const u32 before = diag_count(r->c);
+  const bool named = r->pn->name.i && strategy_parse(r->c, r->a, sym_str(r->c, r->pn->name), &set) &&
+                     strategy_one(r->c, &set, &s);
+  diag_truncate(r->c, before);
+  if (!y && named) row = sched_row_of(s.schedule.n), grouped = s.group.n; // NULL: of a file
+  if (!row) return;
+  loc at = y ? y->at : (loc){0};
+  const char *why = plan_name_schedule(r->c, r->a, r->pn, row, grouped, &at);
+  if (!why) return;
+  if (y) {
+    diag(r->c, W_SCHEDULE, at, "the order is not that of schedule %s: %s", row->name, why);
+    if (at.i != y->at.i) diag_note(r->c, y->at, "the plan says so here");
+    diag_hint(r->c, "leave out `schedule` if the order is the plan's own");
+  }
+  strbuf b = {.a = r->a};
+  if (!named) return;
+  s = strategy_without(&s, CHOICE_OF_ORDER);
+  strategy_print(&s, &b);
+  sb_put(&b, ", an order of its own");
+  r->pn->name = sym_of(r->c, sb_str(&b));
+}
+
+static void read_schedule(reader *r, const ynode *top) {
+  const ynode *y = yaml_get(top, "schedule"), *grouped = yaml_get(top, "group");
+  if (grouped && !y) bad(r, grouped, "`group` is for a `schedule`");
+  const u32 of = (u32)number_at(r, top, "group", 0, 1 << 20, 0);
+  const sched_row *row = y && y->kind == Y_SCALAR ? sched_row_find(y->str) : NULL;
+  if (y && !row) {
+    bad(r, y, "unknown schedule `%s`", y->kind == Y_SCALAR ? y->str : "...");
+    strbuf names = {.a = r->a};
+    for (u32 k = 0; sched_row_of(k); k++) sb_fmt(&names, "%s%s", k ? " " : "", sched_row_of(k)->name);
+    diag_hint(r->c, "known schedules: %s", sb_str(&names));
+  }
+  if (!r->failed) name_order(r, y, row, of);
+}
+
 static double real_at(reader *r, const ynode *y, const char *key, double absent) {
   const ynode *v = yaml_get(y, key);
   if (!v) return absent;
@@ -684,6 +727,8 @@ plan *plan_parse(arena *a, const prog *src, const char *model, sym file, const c
                                      "keep-gradients",
                                      "send-stream",
                                      "send-channels",
+                                     "schedule",
+                                     "group",
                                      "order",
                                      NULL};
   reader r = {a, src, src->c, NEW(a, plan), false};
@@ -721,5 +766,6 @@ plan *plan_parse(arena *a, const prog *src, const char *model, sym file, const c
   read_storage(&r, y);
   read_recompute(&r, y);
   read_order(&r, y);
+  read_schedule(&r, y);
   return r.failed ? NULL : r.pn;
 }

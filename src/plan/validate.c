@@ -7,7 +7,7 @@
 // some coordinates: `set` says of which ones, as a tree of contributions. A function is walked once; what it
 // adds to a sum it was given is an expression over its parameters and "the coordinate it is called at", which
 // every call instantiates. Where a sum is taken to be complete (join), each contribution must be there from
-// every coordinate, once. Linear in the instructions of all functions, and of main in contributions to sums.
+// every coordinate, as often as from the others and by one call. Linear in the instructions of all functions, and of main in contributions to sums.
 //
 // Main calls a few functions very often, with tuples of hundreds of elements. So what a call of main yields
 // is not written down: it is what the callee returns, and the call. Sums are followed through calls when they
@@ -20,9 +20,8 @@
 typedef enum { SET_EMPTY, SET_AT, SET_CURRENT, SET_ALL, SET_PARAM, SET_BOTH, SET_CALL } set_kind;
 typedef struct {
   u8 kind;
-  bool loose; // AT: made in main itself, where equal contributions cannot be told from one made twice
-  u32 a, b;   // AT: coordinate; PARAM: slot; BOTH: two sets; CALL: a set of the callee, the instruction + 1
-  u64 site;   // AT, CURRENT, ALL
+  u32 a, b; // AT: coordinate; PARAM: slot; BOTH: two sets; CALL: a set of the callee, the instruction + 1
+  u64 site; // AT, CURRENT, ALL
 } set;
 
 // What an element of a value is, over the axis at hand. In functions, COORD_CURRENT is where they are called.
@@ -157,10 +156,13 @@ static state state_called(const coverage *w, const in_time *v, u32 n, u32 call) 
 }
 
 // ---- is a sum complete? --------------------------------------------------------------------------------
+// One call may contribute a value several times (b + b, or where(c, g, g + h)): what the model says, so each
+// coordinate must come as often as every other one. Two calls at one coordinate are a microbatch that counts
+// twice. In main itself, whose "call" is 0, the two cannot be told apart.
+enum { CALLS_MANY = ~0u };
 typedef struct {
   u64 site;
-  bool loose;
-  u32 *count; // per coordinate
+  u32 *count, *call; // per coordinate: how often it is there; from which call
 } tally;
 typedef struct {
   VEC(tally) v;
@@ -196,17 +198,24 @@ static u64 stage_of_call(const coverage *w, u32 call) {
   return h;
 }
 
-static u32 *count_of(coverage *w, tallies *t, const set *s, u32 call) {
+static tally *tally_of(coverage *w, tallies *t, const set *s, u32 call) {
   u64 site = call ? hash_u64(stage_of_call(w, call), s->site) : s->site;
   assert(!t->last || t->v.v);
-  if (t->last && t->v.v[t->last - 1].site == site) return t->v.v[t->last - 1].count;
+  if (t->last && t->v.v[t->last - 1].site == site) return &t->v.v[t->last - 1];
   t->last = hmap_get(&t->at, site);
   if (!t->last) {
-    *vec_push(w->tmp, &t->v) = (tally){site, s->loose, ZNEWN(w->tmp, u32, w->size)};
+    *vec_push(w->tmp, &t->v) = (tally){site, ZNEWN(w->tmp, u32, w->size), ZNEWN(w->tmp, u32, w->size)};
     hmap_add(w->tmp, &t->at, site, t->last = t->v.n);
   }
   assert(t->v.v);
-  return t->v.v[t->last - 1].count;
+  return &t->v.v[t->last - 1];
+}
+
+static void count_one(tally *t, u32 coordinate, u32 call) {
+  if (t->count[coordinate]++ && t->call[coordinate] != call)
+    t->call[coordinate] = CALLS_MANY;
+  else
+    t->call[coordinate] = call;
 }
 
 // What a call of main was given for a slot of its callee: the set, and the call that this is a set of.
@@ -238,11 +247,9 @@ static void count_set(coverage *w, tallies *t, u32 x, u32 call) {
     case SET_EMPTY: return;
     default: break;
     }
-    u32 *count = count_of(w, t, s, call);
-    if (s->kind != SET_ALL && at != COORD_NONE)
-      count[at]++;
-    else
-      for (u32 k = 0; k < w->size; k++) count[k]++;
+    tally *of = tally_of(w, t, s, call);
+    const bool one = s->kind != SET_ALL && at != COORD_NONE;
+    for (u32 k = one ? at : 0; k < (one ? at + 1 : w->size); k++) count_one(of, k, call);
     return;
   }
 }
@@ -312,10 +319,11 @@ static bool in_complete_chain(coverage *w, u32 x, u32 call) {
   return w->chain[v] == 1;
 }
 
-static void put_coordinates(const coverage *w, strbuf *b, const tally *t, bool missing, u32 most) {
+// Those that are not there, or, if all are, those that count more than once.
+static void put_coordinates(const coverage *w, strbuf *b, const tally *t, u32 least) {
   u32 n = 0;
   for (u32 k = 0; k < w->size; k++) {
-    if (missing ? t->count[k] > 0 : t->count[k] <= most) continue;
+    if (least ? t->count[k] == least && t->call[k] != CALLS_MANY : t->count[k] > 0) continue;
     if (n++ == 8) {
       sb_put(b, ", ...");
       return;
@@ -324,7 +332,7 @@ static void put_coordinates(const coverage *w, strbuf *b, const tally *t, bool m
   }
 }
 
-// Every contribution once from every coordinate. call: as of count_set.
+// Every contribution equally often from every coordinate, and by one call. call: as of count_set.
 static bool is_complete(coverage *w, u32 x, u32 call, const instr *i, const func_info *f) {
   if (in_complete_chain(w, x, call)) return true;
   arena_mark_t m = arena_mark(w->tmp);
@@ -333,13 +341,16 @@ static bool is_complete(coverage *w, u32 x, u32 call, const instr *i, const func
   count_set(w, &t, x, call);
   for (u32 k = 0; ok && k < t.v.n; k++) {
     const tally *y = &t.v.v[k];
-    u32 least = ~0u, most = 0, allowed = y->loose ? ~0u : 1;
-    for (u32 c = 0; c < w->size; c++) least = MIN(least, y->count[c]), most = MAX(most, y->count[c]);
-    if (least == most && most <= allowed) continue;
-    if (y->loose && least > 0) allowed = least;
+    u32 least = ~0u, most = 0;
+    bool again = false;
+    for (u32 c = 0; c < w->size; c++) {
+      least = MIN(least, y->count[c]), most = MAX(most, y->count[c]);
+      again |= y->call[c] == CALLS_MANY;
+    }
+    if (least == most && !again) continue;
     ok = false;
     strbuf b = {.a = w->tmp};
-    put_coordinates(w, &b, y, least == 0, least == 0 ? 0 : allowed);
+    put_coordinates(w, &b, y, least);
     diag(w->p->c, E_COVERAGE, i->where, "%s in @%s: a sum over %s %s %s%s", op_row_of((opcode)i->op)->name,
          sym_str(w->p->c, f->name), axis_name(w), least == 0 ? "lacks" : "counts", sb_str(&b),
          least == 0 ? "" : " twice");
@@ -367,7 +378,7 @@ static in_time made_here(coverage *w, const instr *i, type t, bool zero) {
                      : hash_u64((u64)w->f.i << 32 | (u32)(i - w->fi->body.v), 1);
   if (c == COORD_CURRENT) return (in_time){IN_SUM, set_new(w, (set){.kind = SET_CURRENT, .site = site})};
   if (c == COORD_NONE) return (in_time){IN_SUM, set_new(w, (set){.kind = SET_ALL, .site = site})};
-  return (in_time){IN_SUM, set_new(w, (set){.kind = SET_AT, .loose = w->main, .a = c, .site = site})};
+  return (in_time){IN_SUM, set_new(w, (set){.kind = SET_AT, .a = c, .site = site})};
 }
 
 static void read_elsewhere(coverage *w, const instr *i, u32 opd, u32 from, u32 at) {

@@ -2,7 +2,7 @@
 //
 // Idea: one line per event, in order of rank, stream and start, so that equal timelines are equal files. The
 // name of an event is its operator, its place in the user's model is an argument; colours come from the
-// category. Events are not kept: the timeline is played once for as many streams as fit into a buffer, and
+// category. Around what a task of a pipeline runs is a slice with the task's name. Events are not kept: the timeline is played once for as many streams as fit into a buffer, and
 // what is written goes to the file at once.
 #include "report/report.h"
 
@@ -11,7 +11,7 @@ enum { BUFFERED = 1 << 18, FLUSHED = 1 << 18 }; // events; bytes of text
 
 typedef struct {
   i64 start_ps, dur_ps;
-  u32 kind, microbatch, lowest_rank;
+  u32 kind, microbatch, lowest_rank, task;
 } kept;
 typedef struct {
   i64 start_ps;
@@ -31,6 +31,8 @@ typedef struct {
   u32 from; // the lanes that are buffered
   u32 *at;  // of every lane: where its next event goes
   kept *buffer;
+  u32 lane, task; // whose slice around its instructions is open; task 0: none is
+  i64 end_ps;     // of what is in it
 } writer;
 
 static void flush(writer *w, size_t most) {
@@ -136,9 +138,32 @@ static void put_number(writer *w, const char *key, i64 x) {
   sb_i64(w->out, x);
 }
 
+static void put_task(writer *w, const trace_task *t) { // in PyTorch's notation
+  sb_fmt(w->out, "\"%u%c%u\"", t->stage, t->letter, t->microbatch);
+}
+
+static void put_edge(writer *w, char phase, i64 ps) {
+  open_event(w);
+  sb_fmt(w->out, "{\"ph\":\"%c\",\"name\":", phase);
+  put_task(w, &w->t->task[w->task]);
+  sb_fmt(w->out, ",\"cat\":\"task\",\"pid\":%u,\"tid\":%u,\"ts\":", w->lane / w->t->nstreams,
+         w->lane % w->t->nstreams);
+  put_us(w->out, ps);
+  sb_char(w->out, '}');
+}
+
+// A slice around all that a task runs, one instruction after the other. Its sends are not in it.
+static void put_around(writer *w, u32 lane, u32 task, const kept *e) {
+  if (task && w->t->task[task].send) task = 0;
+  if (w->task && (w->task != task || w->lane != lane)) put_edge(w, 'E', w->end_ps), w->task = 0;
+  if (task && !w->task) w->task = task, w->lane = lane, put_edge(w, 'B', e->start_ps);
+  if (e) w->end_ps = e->start_ps + e->dur_ps;
+}
+
 static void put_event(writer *w, u32 lane, const kept *e) {
   const trace_kind *k = &w->t->kind[e->kind];
   u32 rank = lane / w->t->nstreams;
+  put_around(w, lane, e->task, e);
   open_event(w);
   put_number(w, head_of(w, k), rank);
   put_number(w, ",\"tid\":", lane % w->t->nstreams);
@@ -148,6 +173,7 @@ static void put_event(writer *w, u32 lane, const kept *e) {
   put_us(w->out, e->dur_ps);
   put_number(w, ",\"args\":{\"step\":", 0);
   if (e->microbatch != TRACE_NONE) put_number(w, ",\"microbatch\":", e->microbatch);
+  if (e->task) sb_put(w->out, ",\"task\":"), put_task(w, &w->t->task[e->task]);
   if (k->bytes >= 0) put_number(w, ",\"bytes\":", k->bytes);
   sb_put(w->out, place_of(w, k->where));
   sb_put(w->out, "}}");
@@ -157,7 +183,7 @@ static void put_event(writer *w, u32 lane, const kept *e) {
 }
 
 static kept kept_of(const trace_event *e) {
-  return (kept){e->start_ps, e->dur_ps, e->kind, e->microbatch, e->lowest_rank};
+  return (kept){e->start_ps, e->dur_ps, e->kind, e->microbatch, e->lowest_rank, e->task};
 }
 
 static void put_now(void *arg, const trace_event *e) {
@@ -218,6 +244,7 @@ static void print_to(ctx *c, const trace_source *t, const chrome_opts *o, strbuf
   sb_put(out, ",\"traceEvents\":[");
   put_names(&w);
   put_events(&w);
+  put_around(&w, 0, 0, NULL);
   put_arrows(&w);
   sb_put(out, "\n]}\n");
   flush(&w, 0);

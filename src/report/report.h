@@ -89,6 +89,7 @@ typedef struct {
   const plan_task_graphs *task_graphs; // NULL: the plan was not made from annotations
   const char *layers;                  // by stage (plan_layers); NULL: not known
   const plan_given *given;             // to every rank; NULL: not known
+  const char *schedule;                // of the plan's order (plan_schedule); NULL: none with a name
 } sim_about;
 void report_task_graphs(report *r, const plan_task_graphs *t); // with their bridges (annotate.c)
 void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_result *s,

@@ -324,6 +324,7 @@ void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_
   if (s->nused < m->nranks)
     report_line(r, "ranks", "%u; the machine's other %u are not used", s->nused, m->nranks - s->nused);
   report_fact(r, "layers_by_stage", of->layers ? "layers" : NULL, cell_text(of->layers));
+  report_fact(r, "schedule", of->schedule ? "schedule" : NULL, cell_text(of->schedule));
   put_time(r, s);
   report_error(r, a, s);
   put_samples(r, of->batch, alone, steady);

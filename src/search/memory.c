@@ -111,10 +111,15 @@ static void list_grads(const memory_bounds *b, known_kept *x, arena *a, const pr
                        const bool *accumulates) {
   const func_info *m = func_get(p, p->main);
   x->grads = ZNEWN(a, double, m->body.n + 2);
+  const bool *behind = accumulates ? plan_behind_loss(p, a) : NULL;
   for (u32 i = 0; accumulates && i < m->nparams; i++) {
+    const u32 first = b->first[i + 1];
+    bool has = !first; // else: which stage has the gradient is not said here
+    for (u32 r = 0; first && r < m->body.v[first - 1].nres; r++) has |= behind[m->body.v[first - 1].res + r];
+    if (!has) continue;
     shape s = val_type(p, m, i + 1)->s;
     s.t = grad_acc_type(wide ? GRAD_ACC_F32 : GRAD_ACC, s.t);
-    if (accumulates[i]) x->grads[MAX(b->first[i + 1], 1u)] += (double)shape_bytes(&s);
+    if (accumulates[i]) x->grads[MAX(first, 1u)] += (double)shape_bytes(&s);
   }
   for (u32 i = 1; i <= m->body.n; i++) x->grads[i] += x->grads[i - 1];
 }

@@ -21,6 +21,7 @@ typedef struct {
   u32 nmatch;
   u32 microbatch[64]; // of the calls around; deeper ones share the last
   u32 depth;
+  u32 task; // of the instruction of main
 } player;
 
 static u32 *here(player *r) { return &r->microbatch[MIN(r->depth, COUNT_OF(r->microbatch) - 1)]; }
@@ -37,6 +38,23 @@ static const instr *instr_at(const player *r, const sim_graph *c, u32 node) {
   return &func_get(r->l->p, (func){c->tag})->body.v[c->what[node] - 1];
 }
 
+// Number of the task that an instruction of main is of, from 1.
+static u32 task_at(const prog *p, u32 index) {
+  u32 from = 0, to = p->tasks.n;
+  while (from < to) {
+    const u32 mid = from + (to - from) / 2;
+    if (p->tasks.v[mid].from <= index)
+      from = mid + 1;
+    else
+      to = mid;
+  }
+  return from && p->tasks.v[from - 1].letter ? from : 0;
+}
+
+static void meet(player *r, const sim_graph *c, u32 node) {
+  if (!r->depth && r->l->of.task) r->task = task_at(r->l->p, c->what[node] - 1);
+}
+
 static u32 rank_at(const timeline *l, const sim_graph *c, u32 k) {
   return l->rank_of_class[c->clock_class[c->slot_clock[c->ref[k]] - 1]];
 }
@@ -46,6 +64,7 @@ static void record(void *arg, const sim_graph *c, u32 node, i64 start) {
   const timeline *l = r->l;
   if (!c->what[node]) return;
   const instr *i = instr_at(r, c, node);
+  meet(r, c, node);
   u32 first = c->occ[node], end = c->in[node], lowest = TRACE_NONE;
   u32 match = end - first > 1 ? ++r->nmatch : 0;
   for (u32 k = first; k < end; k++) {
@@ -57,6 +76,7 @@ static void record(void *arg, const sim_graph *c, u32 node, i64 start) {
                      .start_ps = start,
                      .dur_ps = c->dur[node],
                      .microbatch = microbatch_of(l->p, i->coord, *here(r)),
+                     .task = r->task,
                      .match = match,
                      .lowest_rank = lowest};
     r->tell(r->arg, &e);
@@ -66,6 +86,7 @@ static void record(void *arg, const sim_graph *c, u32 node, i64 start) {
 static void enter(void *arg, const sim_graph *c, u32 node) {
   player *r = arg;
   u32 around = *here(r);
+  meet(r, c, node);
   r->depth++;
   *here(r) = microbatch_of(r->l->p, instr_at(r, c, node)->coord, around);
 }
@@ -118,6 +139,17 @@ static void describe_kinds(sim *s, timeline *l) {
   arena_release(s->tmp, mark);
 }
 
+static const trace_task *tasks_of(sim *s) {
+  const prog *p = s->p;
+  if (!p->tasks.n || p->tasks_of != func_get(p, p->main)->body.n) return NULL;
+  trace_task *v = NEWN(s->a, trace_task, p->tasks.n + 1);
+  for (u32 k = 0; k < p->tasks.n; k++) {
+    const task_span *x = &p->tasks.v[k];
+    v[k + 1] = (trace_task){x->stage, x->microbatch, x->letter, x->send};
+  }
+  return v;
+}
+
 static void count_event(void *arg, const trace_event *e) { ((u32 *)arg)[e->lane]++; }
 
 trace_source *timeline_of(sim *s, const sim_graph *c) {
@@ -132,6 +164,7 @@ trace_source *timeline_of(sim *s, const sim_graph *c) {
                          .nnames = OP_COUNT,
                          .stream_name = s->p->streams.v,
                          .name = name,
+                         .task = tasks_of(s),
                          .count = count,
                          .play = play},
                   .p = s->p,

@@ -161,9 +161,15 @@ typedef struct {
   u8 flags;
 } trace_kind;
 typedef struct {
+  u32 stage, microbatch;
+  char letter; // of the kind, as in sched.h: "2F5" is the forward of stage 2 for microbatch 5
+  bool send;   // of what it has made
+} trace_task;
+typedef struct {
   u32 lane, kind;
   i64 start_ps, dur_ps;
   u32 microbatch;
+  u32 task;        // of a pipeline, into trace_source.task; 0: none
   u32 match;       // equal for the events of one rendezvous, from 1; 0 = on its own
   u32 lowest_rank; // that meets; the event's own if it is on its own
 } trace_event;
@@ -173,6 +179,7 @@ struct trace_source {
   u32 nranks, nstreams, nnames;
   const sym *stream_name, *name;
   const trace_kind *kind;
+  const trace_task *task;
   const u32 *count; // events of every lane
   // Tells the events of lanes from..to-1. Costs as much as all events, told or not, take to make.
   void (*play)(const trace_source *s, arena *scratch, u32 from, u32 to, trace_tell *tell, void *arg);

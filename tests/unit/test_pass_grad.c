@@ -232,11 +232,37 @@ TEST(grad_stops) {
   CHECK(grad(p, p->main, GRAD_PLAIN, false, NULL, &g));
   const func_info *b = func_get(p, g.bwd);
   CHECK_EQ_I64(g.ndx, 1);
-  CHECK_EQ_I64(g.nacc, 1);
-  CHECK_EQ_I64(b->body.n, 2); // dy f, and a zero for w
+  CHECK_EQ_I64(g.nacc, 0);
+  CHECK_EQ_I64(b->body.n, 1); // dy f, and nothing for w
   show(c);
   prog_free(p);
   ctx_free(c);
+}
+
+// A callee has accumulators for the weights whose gradients it makes, in one part and in two.
+TEST(grad_no_idle_accumulators) {
+  for (u32 split = 0; split < 2; split++) {
+    ctx *c = ctx_new();
+    prog *p = parse(
+        c, "func @f(%x: f32[4,4], %w: f32[4,4] weight, %v: f32[4,4] weight) -> (f32[4,4], f32[4,4]) {\n"
+           "  %y = matmul %x, %w\n  %z = matmul %x, %v\n  return %y, %z\n}\n"
+           "func @main(%x: f32[4,4], %w: f32[4,4] weight, %v: f32[4,4] weight) -> (f32[4,4], f32[4,4]) {\n"
+           "  %y, %z = call @f(%x, %w, %v)\n  return %y, %z\n}\n");
+    grad_pair g;
+    u8 mark[] = {GRAD_INPUT, GRAD_ACC, GRAD_ACC};
+    bool has_dy[] = {true, false};
+    CHECK(pass_grad(p, p->main, &(grad_opts){.mark = mark, .has_dy = has_dy, .split = split}, &g));
+    REQUIRE(g.nacc == 1 && g.ndx == 1);
+    CHECK_EQ_I64(g.acc[0], 1);
+    const func_info *b = func_get(p, split ? g.wgt : g.bwd);
+    u32 states = 0;
+    for (u32 k = 0; k < b->nparams; k++) states += b->params.v[k].r == ROLE_STATE;
+    CHECK_EQ_I64(states, 1);
+    CHECK_EQ_I64(b->rets.n, split ? 1 : 2);
+    show(c);
+    prog_free(p);
+    ctx_free(c);
+  }
 }
 
 TEST(loss) {

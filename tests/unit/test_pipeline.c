@@ -2,6 +2,7 @@
 // planned, written out and simulated with the prices of the table, and known by its stages likewise.
 #include "front/front.h"
 #include "plan/plan.h"
+#include "report/report.h"
 #include "test.h"
 
 enum { HIDDEN = 8 };
@@ -111,4 +112,63 @@ TEST(pipeline_streams_decide_what_interleaving_gains) {
     CHECK_MSG(makespan(said, 16, t, false) == of[k].want * 1000, "%s: %lld", said,
               (long long)makespan(said, 16, t, false));
   }
+}
+
+// ---- timelines --------------------------------------------------------------------------------------------
+// Names of the slices around tasks, in the file's order: rank after rank. Every one must be closed before the next.
+static const char *slices(ctx *c, arena *a, const strbuf *text) {
+  const json *j = json_parse(c, a, sym_of(c, "timeline"), text->v, text->n);
+  strbuf b = {.a = a};
+  const char *open = NULL;
+  REQUIRE(j);
+  const json *e = json_get(j, "traceEvents");
+  for (u32 k = 0; k < e->n; k++) {
+    const char *name = json_get(&e->item[k], "name")->str, *ph = json_get(&e->item[k], "ph")->str;
+    if (*ph == 'B') CHECK(!open);
+    if (*ph == 'B') sb_fmt(&b, "%s%s", b.n ? " " : "", open = name);
+    if (*ph != 'E') continue;
+    CHECK(open && !strcmp(open, name));
+    open = NULL;
+  }
+  CHECK(!open);
+  return sb_str(&b);
+}
+
+static void check_slices(const char *said, const char *want, u32 buffered) {
+  ctx *c = ctx_new();
+  arena *a = arena_new();
+  prog *src = front_load(c, "mlp-xs:layers=4,hidden=8", &(front_opts){.batch = 128, .loss = true});
+  REQUIRE(src);
+  planner *pl = planner_new(src);
+  hybrid_opts o = {.s = strategy_of("%s", said), .train = true, .optim = optim_default(OPTIM_SGD)};
+  plan *pn = policy_hybrid(pl, a, &o);
+  prog *d = pn ? plan_apply(pl, pn, NULL) : NULL;
+  sim_opts so = {
+      .mode = SIM_FLAT, .no_bytes = true, .cost = price, .cost_arg = &(times){1, 1, 1}, .timeline = true};
+  sim_result r = {0};
+  CHECK_MSG(d && sim_run(c, a, d, NULL, &so, &r), "%s: %s", said, diag_render(c, a));
+  strbuf text = {.a = a};
+  chrome_print(c, r.timeline, &(chrome_opts){.buffered = buffered}, &text);
+  CHECK_STR(slices(c, a, &text), want);
+  prog_free(d);
+  planner_free(pl);
+  prog_free(src);
+  arena_free(a);
+  ctx_free(c);
+}
+
+// As the schedule has them on every place, but for tasks that run nothing (the first stage has no input gradients).
+// What ends a step has no name.
+TEST(pipeline_timeline_names_tasks) {
+  static const struct {
+    const char *said, *want;
+  } rows[] = {
+      {"pp=2 mb=2", "0F0 0F1 0B0 0B1 1F0 1B0 1F1 1B1"},
+      {"pp=2 mb=2 overlap=none", "0F0 0F1 0B0 0B1 1F0 1B0 1F1 1B1"},
+      {"pp=2 mb=2 schedule=zb-h1", "0F0 0F1 0W0 0W1 1F0 1I0 1F1 1I1 1W0 1W1"},
+      {"pp=2 v=2 mb=2 schedule=bfs", "0F0 0F1 2F0 2F1 2B1 2B0 0B1 0B0 1F0 1F1 3F0 3F1 3B1 3B0 1B1 1B0"},
+      {"mb=2", "0F0 0B0 0F1 0B1"},
+      {"dp=2", ""}};
+  for (u32 k = 0; k < COUNT_OF(rows); k++)
+    for (u32 buffered = 0; buffered < 40; buffered += 13) check_slices(rows[k].said, rows[k].want, buffered);
 }

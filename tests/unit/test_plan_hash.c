@@ -35,7 +35,7 @@ static hashed hash_of(planner *pl, arena *a, const strategy *s, bool train) {
   hybrid_opts o = {.s = *s, .train = train, .optim = optim_default(OPTIM_ADAM)};
   plan *pn = policy_hybrid(pl, a, &o);
   REQUIRE(pn);
-  pn->name = (sym){0};
+  pn->name = (sym){0}, pn->made.row = NULL; // two schedules may be one order
   strbuf b = {.a = a};
   plan_print(planner_source(pl), pn, &b);
   return (hashed){plan_hash(planner_source(pl)->c, pn), sb_str(&b)};

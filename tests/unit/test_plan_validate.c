@@ -78,6 +78,9 @@ TEST(validate_time) {
   check_text(HEAD "  %b = call @bwd(%t0, !%a) @m @mb=0\n  %d = call @bwd(%t1, !%b) @m @mb=1\n  %c = call "
                   "@bwd(%t1, !%d) @m @mb=1\n" TAIL,
              "join in @update: a sum over mb counts mb=1 twice");
+  check_text(HEAD "  %b = call @bwd(%t0, !%a) @m @mb=0\n  %d = call @bwd(%t1, !%b) @m @mb=1\n  %e = call "
+                  "@bwd(%t0, !%d) @m @mb=0\n  %c = call @bwd(%t1, !%e) @m @mb=1\n" TAIL,
+             "join in @update: a sum over mb counts mb=0, mb=1 twice");
   check_text(HEAD "  %c = call @bwd(%t0, !%a) @m\n" TAIL,
              "call reads one piece of operand 1 along mb, but none is selected");
 }
@@ -89,7 +92,8 @@ TEST(validate_tuples_of_sums) {
       "func @bwd(%x: f32[4{mb},2], %acc: (f32[2]+mb, f32[2]+mb)) -> ((f32[2]+mb, f32[2]+mb)) {\n"
       "  %a, %b = unpack %acc : f32[2]+mb, f32[2]+mb\n  %y = tanh %x\n"
       "  %g = reduce_sum %x {axes=[0], keepdims=0}\n  %h = reduce_sum %y {axes=[0], keepdims=0}\n"
-      "  %a1 = add %a, %g\n  %b1 = add %b, %h\n  %a2 = add %a, %h\n";
+      "  %a1 = add %a, %g\n  %b1 = add %b, %h\n  %a2 = add %a, %h\n  %a3 = add %a1, %g\n"
+      "  %a4 = add %a1, %a\n";
   static const char tail[] =
       "  return %t\n}\n"
       "func @main(%x: f32[4,2] @m) -> (f32[2] @m, f32[2] @m) {\n"
@@ -104,7 +108,9 @@ TEST(validate_tuples_of_sums) {
   static const struct {
     const char *body, *want;
   } row[] = {{"%a1, %b1", ""},
-             {"%a1, %b", ""}, // nothing is added to the second, as often as it should
+             {"%a1, %b", ""},  // nothing is added to the second, as often as it should
+             {"%a3, %b1", ""}, // what every microbatch adds is what the function says
+             {"%a4, %b1", "join in @update: a sum over mb counts mb=0 twice"},
              {"%a1, %a2", "join in @update: a sum over mb lacks mb=0"},
              {"%b1, %a1", "join in @update: a sum over mb lacks mb=0"}};
   for (u32 k = 0; k < COUNT_OF(row); k++) {

@@ -149,6 +149,7 @@ bool policy_recompute(planner *pl, arena *a, plan *pn, choice_value what) {
         pn->recompute[pn->nrecompute].fn = (func){f}, pn->recompute[pn->nrecompute++].instr = i + 1;
     }
   }
+  plan_drop_marks(pl, pn);
   return true;
 }
 

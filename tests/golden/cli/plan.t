@@ -418,11 +418,19 @@ certificate  1 plan: 1 fit, 0 too large, 0 too slow, 0 impossible, 0 equal to an
 one step alone  586.4 us
 peak memory     53.5 KiB of 28.8 GiB on rank 0
 winner       dp=1 tp=1 pp=1
-             computes 100.0 % of the time, communicates 0.0 %, idles 0.0 %; MFU 0.0 %; needs 18.0 KiB of 28.8 GiB
+             computes 100.0 % of the time, communicates 0.0 %, idles 0.0 %; MFU 0.0 %; needs 16.5 KiB of 28.8 GiB
 certificate  1 plan: 1 fit, 0 too large, 0 too slow, 0 impossible, 0 equal to another;
              1 simulated, 0 ruled out by bounds on memory, 0 on time
 one step alone  270.4 us
-peak memory     18.0 KiB of 28.8 GiB on rank 0
+peak memory     16.5 KiB of 28.8 GiB on rank 0
+## what no backward would compute again for it is not in a plan: selective is none here
+$ heddle plan tests/aside.heddle --train --machine "1x2 v100" --strategy "dp=1 tp=1 pp=2 mb=2 recompute=*" -o aside.plan | grep -E "none|selective|full|^cert|equal"
+certificate  3 plans: 1 fit, 0 too large, 0 too slow, 0 impossible, 2 equal to another;
+$ for r in none selective full; do heddle plan tests/aside.heddle --train --machine "1x2 v100" --strategy "dp=1 tp=1 pp=2 mb=2 recompute=$r" -o $r.plan >$r.out; grep -c "^recompute:" $r.plan; done
+0
+0
+0
+[1]
 $ heddle plan gpt2 --batch 8 --dtype bf16 --train --machine "1x2 v100" --top 1
 error[E0506]: no plan can run: all 60 are impossible
   note: 60 impossible, such as dp=1 tp=1 pp=2: matmul in bf16: the device v100 has no rate for bf16

@@ -149,3 +149,45 @@ error[E0501]: `send-stream` must be a scalar
   14 | send-stream: [dp]
      |              ^
 [1]
+## The name of a schedule is kept as long as the order is that schedule's.
+$ heddle plan mlp-xs:layers=4 --batch 16 --train --machine '1x2 v100' --strategy 'dp=1 tp=1 pp=2 mb=4 v=2 schedule=interleaved group=4' -o ok.plan >plan.out; grep -E '^(name|schedule|group)' ok.plan; heddle sim mlp-xs:layers=4 --batch 16 --plan ok.plan --machine '1x2 v100' | grep -E '^(plan|schedule)'
+name: "dp=1 tp=1 pp=2 mb=4 v=2 schedule=interleaved group=4"
+schedule: interleaved
+group: 4
+plan            dp=1 tp=1 pp=2 mb=4 v=2 schedule=interleaved group=4
+schedule        interleaved
+$ heddle plan mlp-xs:layers=4 --batch 16 --train --machine '1x2 v100' --strategy 'dp=1 tp=1 pp=2 mb=4 schedule=gpipe' -o ok.plan >plan.out; sed 's/F1.0\*4 B1.0\*4/(F1.0 B1.0)*4/' ok.plan >t.plan; heddle sim mlp-xs:layers=4 --batch 16 --plan t.plan --machine '1x2 v100' | grep -E '^(plan|schedule)'
+warning[W0504]: the order is not that of schedule gpipe: place 1 runs B1.0 as its task 2, not F1.1
+  --> t.plan:21:5
+  21 |   - "(F1.0 B1.0)*4"
+     |     ^
+  note: the plan says so here
+    --> t.plan:18:11
+    18 | schedule: gpipe
+       |           ^
+  hint: leave out `schedule` if the order is the plan's own
+plan            dp=1 tp=1 pp=2 mb=4, an order of its own
+$ sed '/^schedule/d' ok.plan >old.plan; sed '/^schedule/d' t.plan >own.plan; for f in old own; do heddle sim mlp-xs:layers=4 --batch 16 --plan $f.plan --machine '1x2 v100' | grep -E '^(plan|schedule)'; done
+plan            dp=1 tp=1 pp=2 mb=4 schedule=gpipe
+schedule        gpipe
+plan            dp=1 tp=1 pp=2 mb=4, an order of its own
+$ sed 's/^schedule: gpipe/schedule: bfs\ngroup: 2/' ok.plan >t.plan; heddle sim mlp-xs:layers=4 --batch 16 --plan t.plan --machine '1x2 v100' | grep -E '^(plan|schedule)'
+warning[W0504]: the order is not that of schedule bfs: it has none of 2 segments on 2 places and 4 microbatches in such groups
+  --> t.plan:18:11
+  18 | schedule: bfs
+     |           ^
+  hint: leave out `schedule` if the order is the plan's own
+plan            dp=1 tp=1 pp=2 mb=4, an order of its own
+$ sed 's/^schedule: gpipe/schedule: 2f2b/' ok.plan >t.plan; heddle sim mlp-xs:layers=4 --batch 16 --plan t.plan --machine '1x2 v100'
+error[E0501]: unknown schedule `2f2b`
+  --> t.plan:18:11
+  18 | schedule: 2f2b
+     |           ^
+  hint: known schedules: gpipe 1f1b interleaved bfs zb-h1
+[1]
+$ sed 's/^schedule: gpipe/group: 2/' ok.plan >t.plan; heddle sim mlp-xs:layers=4 --batch 16 --plan t.plan --machine '1x2 v100'
+error[E0501]: `group` is for a `schedule`
+  --> t.plan:18:8
+  18 | group: 2
+     |        ^
+[1]

@@ -179,6 +179,7 @@ weights         f32, the optimizer's states f32
 machine         dgx-2
 ranks           16
 layers          8/4
+schedule        1f1b
 time per step   520.0 ms
 one step alone  520.0 ms
 error bar       unknown: no measured spread for 100.0 % of the step
@@ -255,6 +256,7 @@ $ heddle sim mlp-xs --machine laptop --json | sed -E 's/: [0-9.e+-]+/: N/g'
   "machine": "laptop",
   "ranks": N,
   "layers_by_stage": null,
+  "schedule": null,
   "period_ps": null,
   "time_ps": N,
   "time_error_ps": null,
@@ -329,6 +331,7 @@ $ heddle sim mlp-xs --train --data 2 --pipeline 2 --microbatches 4 --machine lap
   "machine": "laptop",
   "ranks": N,
   "layers_by_stage": "4/4",
+  "schedule": "1f1b",
   "period_ps": N,
   "time_ps": N,
   "time_error_ps": null,
@@ -437,6 +440,14 @@ $ heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --data 2 --pipeline 2 --microbat
 {"ph":"M","name":"thread_name","pid":1,"tid":0,"args":{"name":"compute"}},
 {"ph":"M","name":"thread_sort_index","pid":1,"tid":0,"args":{"sort_index":0}},
 {"ph":"M","name":"thread_name","pid":1,"tid":1,"args":{"name":"pp.f0"}},
+## Around what a task runs is a slice with its name: 0F1 is the forward of stage 0 for microbatch 1. Its sends say it too.
+$ heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --train --pipeline 2 --microbatches 2 --machine laptop --timeline - | grep '"0F1"'
+{"ph":"B","name":"0F1","cat":"task","pid":0,"tid":0,"ts":3.096},
+{"ph":"X","name":"matmul","cat":"forward","pid":0,"tid":0,"ts":3.096,"dur":1.048,"args":{"step":0,"microbatch":1,"task":"0F1","node":"mlp-xs"}},
+{"ph":"X","name":"relu","cat":"forward","pid":0,"tid":0,"ts":4.144,"dur":1.016,"args":{"step":0,"microbatch":1,"task":"0F1","node":"mlp-xs"}},
+{"ph":"E","name":"0F1","cat":"task","pid":0,"tid":0,"ts":5.16},
+{"ph":"X","name":"send","cat":"communication","pid":0,"tid":1,"ts":5.6088,"dur":2.5128,"args":{"step":0,"microbatch":1,"task":"0F1","bytes":64,"node":"mlp-xs"}},
+{"ph":"X","name":"send","cat":"communication","pid":1,"tid":1,"ts":5.6088,"dur":2.5128,"args":{"step":0,"microbatch":1,"task":"0F1","bytes":64,"node":"mlp-xs"}},
 ## A timeline of more events than viewers open: one rank of those that are alike.
 $ heddle sim mlp-xs --batch 1048576 --data 4096 --microbatches 64 --machine 'dgx-h100*512' --timeline t.json > t.txt; grep -o '"rank [^"]*"' t.json
 warning[W0501]: the timeline shows 1 of 4096 ranks, one for all that are alike; together they have 4.19e+06 events
@@ -483,6 +494,16 @@ $ for s in "pp=4 mb=2" "pp=2 v=2 mb=2 schedule=interleaved" "dp=2 pp=2 mb=2 zero
 time per step   303.4 us
 time per step   309.4 us
 time per step   361.3 us
+## A stage reads weights, and values of other stages, for what the loss does not depend on; sums with a microbatch twice.
+$ for s in "mb=2" "pp=2 mb=2" "pp=2 mb=2 schedule=zb-h1" "dp=2 tp=2 pp=2 mb=2 zero=3"; do for c in sim verify; do heddle $c tests/aside.heddle --train --machine '1x8 v100' --strategy "$s" | grep -E '^(time per|verdict)'; done; done
+time per step   320.8 us
+verdict    equal: the plan computes what the model computes
+time per step   303.7 us
+verdict    equal: the plan computes what the model computes
+time per step   284.7 us
+verdict    equal: the plan computes what the model computes
+time per step   523.4 us
+verdict    equal: the plan computes what the model computes
 $ heddle sim t5-small:layers=3 --batch 8 --train --machine '1x8 v100' --strategy 'pp=6 mb=4' | grep '^time per'
 time per step   62.79 ms
 ## what a search and a simulation say of one plan is the same to the last digit

@@ -343,7 +343,7 @@ error[E0501]: unknown key `axis`
   --> bad.plan:2:1
    2 | axis: {dp: 2}
      | ^
-  hint: known keys: heddle-plan name model train axes time meshes segments trans rest batchnorm-groups gradient-type recompute input-gradients keep-gradients send-stream send-channels order
+  hint: known keys: heddle-plan name model train axes time meshes segments trans rest batchnorm-groups gradient-type recompute input-gradients keep-gradients send-stream send-channels schedule group order
 error[E0501]: `axes` is missing
   --> bad.plan:1:1
    1 | heddle-plan: 1
@@ -695,9 +695,18 @@ $ heddle plan mlp-xs:layers=2,hidden=8 --batch 4 --train --data 1 --tensor 1 --p
 order:
   - "B0.0*2 F0.0*2"
   - "(F1.0 B1.0)*2"
+warning[W0504]: the order is not that of schedule 1f1b: place 0 runs B0.0 as its task 1, not F0.0
+  --> bad.plan:20:5
+  20 |   - "B0.0*2 F0.0*2"
+     |     ^
+  note: the plan says so here
+    --> bad.plan:18:11
+    18 | schedule: 1f1b
+       |           ^
+  hint: leave out `schedule` if the order is the plan's own
 error[E0503]: deadlock: no place can run its next task
-  --> bad.plan:19:3
-  19 |   - "B0.0*2 F0.0*2"
+  --> bad.plan:20:3
+  20 |   - "B0.0*2 F0.0*2"
      |   ^
   note: place 0 waits at 0B0 (task 1 of 4) for 0F0, task 3 of place 0
   note: place 1 waits at 1F0 (task 1 of 4) for 0F0, task 3 of place 0
@@ -786,9 +795,18 @@ error[E0801]: --data cannot be combined with --plan: the plan file decides it
   hint: leave it out, or edit the plan file (docs/plans.md)
 [2]
 $ sed 's/(F1.0 B1.0)/F1.0/' ok.plan > bad.plan; heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --plan bad.plan --machine laptop
+warning[W0504]: the order is not that of schedule 1f1b: place 1 runs F1.1 as its task 2, not B1.0
+  --> bad.plan:21:5
+  21 |   - "F1.0*2"
+     |     ^
+  note: the plan says so here
+    --> bad.plan:18:11
+    18 | schedule: 1f1b
+       |           ^
+  hint: leave out `schedule` if the order is the plan's own
 error[E0501]: task 1B0 is in no sequence
-  --> bad.plan:19:3
-  19 |   - "F0.0*2 B0.0*2"
+  --> bad.plan:20:3
+  20 |   - "F0.0*2 B0.0*2"
      |   ^
   hint: every stage runs every microbatch, 0 to 1, forward (F) and backward (B, or I and W) once
 [1]
