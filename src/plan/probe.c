@@ -25,6 +25,10 @@ typedef struct {
   u32 *first_user; // per parameter: stage + 1 that was looked at first
   VEC(sim_span) span;
   u32 *weight_span; // per parameter of main: layer that it is of, + 1, if that stands for others
+  plan_find_ending *find;
+  void *arg;
+  const sim_ending *ending;
+  VEC(sim_left) left;
 } probing;
 
 // ---- who is alike ---------------------------------------------------------------------------------------
@@ -256,6 +260,30 @@ static void backward(probing *x, u32 i, u32 m) {
   if (s->gp->wgt.i) run_task(x, i, TASK_W, m);
 }
 
+// What tasks leave: the gradients of a stage, and what main returns, of every microbatch.
+static void note_left(probing *x) {
+  const main_build *mb = &x->mb;
+  for (u32 i = 0; i < mb->nstages; i++)
+    if (active(x, i) && mb->stage[i].gp && mb->stage[i].grads)
+      *vec_push(x->a, &x->left) = (sim_left){(u16)i, 0, mb->stage[i].grads};
+  for (u32 k = 0; k < mb->m->rets.n; k++) {
+    const value v = mb->m->rets.v[k];
+    const u32 from = mb->stage_of[v];
+    for (u32 m = 0; from && active(x, from - 1) && m < mb->nmb; m++)
+      *vec_push(x->a, &x->left) = (sim_left){(u16)(from - 1), 1 + k * mb->nmb + m,
+                                             mb->stage[from - 1].res[mb->out_of[v] * mb->nmb + m]};
+  }
+}
+
+// Instead of what comes after the tasks: what they leave is returned.
+static void leave(probing *x) {
+  main_build *mb = &x->mb;
+  value *ret = NEWN(mb->x->a, value, x->left.n + 1);
+  for (u32 k = 0; k < x->left.n; k++) ret[k] = x->left.v[k].v;
+  func_return(mb->p, mb->b.f, ret, x->left.n);
+  mb->p->main = mb->b.f;
+}
+
 static bool write_out(probing *x) {
   main_build *mb = &x->mb;
   for (u32 i = 0; i < mb->nstages; i++) {
@@ -271,6 +299,11 @@ static bool write_out(probing *x) {
       if (active(x, i) && mb->stage[i].gp) backward(x, i, m);
   }
   if (mb->b.failed) return false;
+  note_left(x);
+  if (x->ending) {
+    leave(x);
+    return true;
+  }
   mb->send_strm = mb->x->pn->send_channels < 2 && mb->x->pn->send_stream.i
                       ? (u8)stream_of(mb->p, mb->x->pn->send_stream).i
                       : 0;
@@ -505,15 +538,25 @@ static void describe(probing *x, sim_pipeline *out) {
                         .place = place,
                         .like = like,
                         .link = x->link,
-                        .piece = x->piece.v};
+                        .piece = x->piece.v,
+                        .nleft = x->left.n,
+                        .left = x->left.v,
+                        .ending = x->ending};
+}
+
+static void find_ending(probing *x, plan_probed *out) {
+  out->nending = x->find ? main_ending(&x->mb, x->alike, x->a, &out->ending) : 0;
+  x->ending = out->nending ? x->find(x->arg, out->ending, out->nending) : NULL;
+  x->mb.no_ending = x->ending != NULL;
 }
 
 // few: NULL: all layers. *ok false without a diagnostic: not every layer left out is like those that are
 // there.
-static prog *probe(planner *pl, const plan *pn, cost_model *k, arena *a, const fewer_layers *few,
+static prog *probe(planner *pl, const plan *pn, cost_model *k, probing x, const fewer_layers *few,
                    plan_probed *out) {
   apply ap;
-  probing x = {.a = a, .m = k ? cost_model_machine(k) : NULL};
+  arena *a = x.a;
+  x.m = k ? cost_model_machine(k) : NULL;
   x.period = x.m ? machine_period(x.m) : 0;
   bool ok = apply_open(&ap, pl, pn, k);
   if (ok) {
@@ -528,7 +571,8 @@ static prog *probe(planner *pl, const plan *pn, cost_model *k, arena *a, const f
       make_links(&x);
       mb->active = ZNEWN(ap.a, bool, mb->nstages);
       for (u32 i = 0; i < mb->nstages; i++) mb->active[i] = x.alike[mb->stage[i].place] == mb->stage[i].place;
-      ok = main_params(mb) && write_out(&x) && (!few || updated_alike(&x));
+      find_ending(&x, out);
+      ok = main_params(mb) && write_out(&x) && (!few || x.ending || updated_alike(&x));
     }
     if (ok) describe(&x, &out->pipeline);
     if (ok && few) describe_layers(&x, &out->pipeline);
@@ -537,16 +581,23 @@ static prog *probe(planner *pl, const plan *pn, cost_model *k, arena *a, const f
   return apply_close(&ap, ok);
 }
 
-prog *plan_probe(planner *pl, const plan *pn, cost_model *k, arena *a, bool all_layers, plan_probed *out) {
+prog *plan_probe_tasks(planner *pl, const plan *pn, cost_model *k, arena *a, bool all_layers,
+                       plan_find_ending *find, void *arg, plan_probed *out) {
   fewer_layers few;
   const u32 before = diag_count(pl->src->c);
+  const bool measured = k && cost_model_machine(k)->profile; // prices depend on the plan
+  const probing x = {.a = a, .find = measured ? NULL : find, .arg = arg};
   prog *p = NULL;
   if (!all_layers && plan_fewer_layers(pl, pn, a, &few)) {
-    p = probe(few.pl, few.pn, k, a, &few, out);
+    p = probe(few.pl, few.pn, k, x, &few, out);
     if (!p) diag_truncate(pl->src->c, before); // the whole says it with its own names
   }
-  if (!p) p = probe(pl, pn, k, a, NULL, out);
+  if (!p) p = probe(pl, pn, k, x, NULL, out);
   if (!p || plan_measured(pl, pn, k, p)) return p;
   prog_free(p);
   return NULL;
+}
+
+prog *plan_probe(planner *pl, const plan *pn, cost_model *k, arena *a, bool all_layers, plan_probed *out) {
+  return plan_probe_tasks(pl, pn, k, a, all_layers, NULL, NULL, out);
 }

@@ -11,7 +11,7 @@
 #include "search/internal.h"
 
 // So many that what a batch uses is not evicted.
-enum { STAGES_KEPT = 192, LINES_KEPT = 256 };
+enum { STAGES_KEPT = 192, LINES_KEPT = 256, ENDINGS_KEPT = 512 };
 static const size_t LINES_BYTES = (size_t)384 << 20; // of lines that all threads keep for later batches
 
 enum { SENDINGS = 5 }; // by plan.send_channels
@@ -37,17 +37,28 @@ typedef struct {
   plan_graph graph;
   const sim_line *line;
 } known_line;
+typedef struct { // what comes after the tasks of stages
+  arena *a;      // NULL: empty
+  u64 hash, used;
+  const u32 *word; // that it depends on
+  u32 n;
+  bool storage_split[STORAGE_KINDS];
+  const sim_ending *of;
+} known_ending;
 _Static_assert(EVALUATED_MOST <= (int)STAGES_KEPT, "a point uses one set of stages");
 struct known {
-  u64 now, batch; // batch: when the one at work began
+  u64 now, batch;            // batch: when the one at work began
+  const known_ending *found; // the latest
   known_stages stages[STAGES_KEPT];
   known_line line[LINES_KEPT];
+  known_ending ending[ENDINGS_KEPT];
 };
 
 void known_free(known *k) {
   if (!k) return;
   for (u32 i = 0; i < STAGES_KEPT; i++) arena_free(k->stages[i].a);
   for (u32 i = 0; i < LINES_KEPT; i++) arena_free(k->line[i].a);
+  for (u32 i = 0; i < ENDINGS_KEPT; i++) arena_free(k->ending[i].a);
 }
 
 // ---- stages -------------------------------------------------------------------------------------------
@@ -64,6 +75,56 @@ static known_stages *stages_slot(known *k, const strategy *of, bool split, bool 
   return oldest;
 }
 
+static const sim_ending *find_ending(void *arg, const u32 *word, u32 n) {
+  known *k = arg;
+  const u64 hash = hash_bytes(word, n * sizeof *word, 0);
+  for (u32 i = 0; i < ENDINGS_KEPT; i++) {
+    known_ending *x = &k->ending[i];
+    if (!x->a || x->hash != hash || x->n != n || memcmp(x->word, word, n * sizeof *word)) continue;
+    x->used = ++k->now, k->found = x;
+    return x->of;
+  }
+  return NULL;
+}
+
+static void keep_ending(known *k, const known_stages *from) {
+  const plan_probed *p = &from->about;
+  known_ending *oldest = &k->ending[0];
+  for (u32 i = 1; i < ENDINGS_KEPT; i++)
+    if (k->ending[i].used < oldest->used) oldest = &k->ending[i];
+  arena *a = arena_new();
+  const sim_ending *of = sim_ending_of(a, from->st);
+  if (!of) {
+    arena_free(a);
+    return;
+  }
+  arena_free(oldest->a);
+  *oldest = (known_ending){.a = a, .of = of, .used = ++k->now, .n = p->nending};
+  oldest->hash = hash_bytes(p->ending, p->nending * sizeof *p->ending, 0);
+  oldest->word = arena_dup(a, p->ending, p->nending * sizeof *p->ending);
+  memcpy(oldest->storage_split, p->storage_split, sizeof p->storage_split);
+}
+
+// Makes x->st, NULL where stages are not known. False and diagnostics: the plan is impossible. False and *busy
+// above what is kept: it is too slow.
+static bool make_stages(worker *w, const plan *pn, bool all_layers, const sim_opts *so, known_stages *x) {
+  const u32 before = diag_errors(w->c);
+  known *k = w->stages;
+  bool made = true;
+  for (u32 again = 0; again < 2 && made && !x->st; again++) {
+    if (again && !x->about.pipeline.ending) break; // its end was in the probe
+    plan_find_ending *find = again || so->busiest_ps ? NULL : find_ending;
+    prog *probe = plan_probe_tasks(w->pl, pn, w->k, x->a, all_layers, find, k, &x->about);
+    if (probe) x->st = sim_stages_of(w->c, x->a, probe, w->k, so, &x->about.pipeline);
+    made = probe && diag_errors(w->c) == before && (!so->busiest_ps || *so->busiest_ps <= so->enough_ps);
+    prog_free(probe);
+  }
+  for (u32 i = 0; x->about.pipeline.ending && i < STORAGE_KINDS; i++)
+    x->about.storage_split[i] |= k->found->storage_split[i];
+  if (x->st && x->about.nending && !x->about.pipeline.ending) keep_ending(k, x);
+  return made;
+}
+
 // NULL and diagnostics: the plan is impossible. NULL and *busy above what is kept: it is too slow.
 static known_stages *stages_of(const search *s, worker *w, const search_point *p, const plan *pn, i64 *busy) {
   strategy of = strategy_of_stages(&p->s); // a file says where stages lie, too
@@ -78,16 +139,12 @@ static known_stages *stages_of(const search *s, worker *w, const search_point *p
                        .peak_only = true,
                        .busiest_ps = s->o->no_bounds || !s->several ? NULL : busy,
                        .enough_ps = enough};
-  const u32 before = diag_errors(w->c);
   bool made = true;
   plan as = *pn;
   as.send_stream = sym_of(w->c, "pp"), as.send_channels = 4;
   for (u32 all = 0; all < 2 && made && !x->st; all++) {
     if (all && !x->about.pipeline.nspans) break; // it had all layers
-    prog *probe = plan_probe(w->pl, &as, w->k, x->a, all, &x->about);
-    if (probe) x->st = sim_stages_of(w->c, x->a, probe, w->k, &so, &x->about.pipeline);
-    made = probe && diag_errors(w->c) == before && *busy <= enough;
-    prog_free(probe);
+    made = make_stages(w, &as, all, &so, x);
   }
   x->busy_ps = *busy;
   if (made) return x;
