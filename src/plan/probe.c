@@ -5,7 +5,9 @@
 // Idea: places are alike if their stages call the same functions, their ranks lie alike on the machine, what
 // comes and leaves is alike, and they share no parameter with others. One of each kind is written out, by the
 // code that writes out the whole program; what it exchanges with places that are left out is sent for real,
-// from or to where it would go, the values being zeros.
+// from or to where it would go, the values being zeros. Stages that have nothing in common with others of their
+// place are alike on one place as well; where what comes after the tasks is known, one of each kind is written
+// out.
 #include "cost/cost.h"
 #include "plan/main.h"
 
@@ -15,12 +17,13 @@ typedef struct {
   const machine *m;
   u32 period;   // ranks lie alike so many ranks further on; 0: that is not so
   u16 *alike;   // per place
+  u16 *like;    // per stage: that stands for it
+  bool *shares; // ... it shares a value or a parameter with another one of its place
   u32 *ordinal; // per stage: number among those of its place
   u32 nlinks;
   sim_link *link;
   u32 *link_of; // per stage: first link out of it, in edges' order
   VEC(sim_piece) piece;
-  hmap seen;
   VEC(u32) words;  // of signatures
   u32 *first_user; // per parameter: stage + 1 that was looked at first
   VEC(sim_span) span;
@@ -108,8 +111,10 @@ static void put_stage(probing *x, u32 i) {
     value v = k < c->nweights ? c->weight[k] : c->input[k - c->nweights];
     if (mb->m->values.v[v].def) continue;
     own = own && exclusive(x, s, v);
-    if (!x->first_user[v - 1]) x->first_user[v - 1] = i + 1;
-    put(x, own ? x->ordinal[x->first_user[v - 1] - 1] : 0);
+    const u32 first = x->first_user[v - 1] ? x->first_user[v - 1] - 1 : i;
+    x->first_user[v - 1] = first + 1;
+    if (first != i) x->shares[i] = x->shares[first] = true;
+    put(x, own ? x->ordinal[i] - x->ordinal[first] : 0);
     put(x, mb->m->values.v[v].ty.i), put(x, mb->param_lay[v - 1].i), put(x, mb->m->params.v[v - 1].r);
     put(x, mb->m->params.v[v - 1].data);
   }
@@ -121,6 +126,7 @@ static void put_stage(probing *x, u32 i) {
     const stage_build *from = &mb->stage[e->from];
     put_type(x, func_result(mb->p, from->fwd.dst, e->output));
     put(x, from->place == s->place ? x->ordinal[e->from] + 1 : 0);
+    x->shares[i] |= from->place == s->place;
     put_groups(x, from->g, s->g);
     u32 before = 0; // of other inputs: in which order they come
     for (u32 j = 0; j < s->nin && s->ins[j] != e; j++) before++;
@@ -131,6 +137,7 @@ static void put_stage(probing *x, u32 i) {
     const stage_build *to = &mb->stage[e->to];
     put(x, e->output), put(x, to->in[e->input].i), put(x, s->gp && s->dout ? s->dout[e->output].i : 0);
     put(x, to->place == s->place ? x->ordinal[e->to] + 1 : 0);
+    x->shares[i] |= to->place == s->place;
     put_groups(x, s->g, to->g);
     if (e->dx) put_type(x, func_result(mb->p, to->bwd.dst, e->dx - 1)); // the gradient that comes back
   }
@@ -138,36 +145,57 @@ static void put_stage(probing *x, u32 i) {
     if (mb->stage_of[mb->m->rets.v[k]] == i + 1) put(x, k + 1), put(x, ~2u);
 }
 
-static void find_alike(probing *x) {
-  main_build *mb = &x->mb;
-  u32 *at = NEWN(mb->x->a, u32, mb->nplaces + 1);
-  x->alike = NEWN(x->a, u16, mb->nplaces);
-  x->ordinal = ZNEWN(mb->x->a, u32, mb->nstages);
-  x->first_user = ZNEWN(mb->x->a, u32, mb->m->nparams + 1);
-  u32 *count = ZNEWN(mb->x->a, u32, mb->nplaces);
-  for (u32 i = 0; i < mb->nstages; i++) x->ordinal[i] = count[mb->stage[i].place]++;
-  for (u32 q = 0; q < mb->nplaces; q++) {
-    at[q] = x->words.n;
-    for (u32 i = 0; i < mb->nstages; i++)
-      if (mb->stage[i].place == q) put_stage(x, i), put(x, ~3u);
-    at[q + 1] = x->words.n;
-    u32 n = at[q + 1] - at[q];
-    u64 h = hash_bytes(x->words.v + at[q], n * sizeof(u32), n);
-    x->alike[q] = (u16)q;
-    for (u32 it = 0, id; hmap_next(&x->seen, h, &it, &id);)
-      if (at[id] - at[id - 1] == n && !memcmp(x->words.v + at[id - 1], x->words.v + at[q], n * sizeof(u32))) {
-        x->alike[q] = (u16)(id - 1);
-        break;
-      }
-    if (x->alike[q] == q) hmap_add(mb->x->a, &x->seen, h, q + 1);
-  }
+// The one, of those noted in `seen`, that has the words [at, end); itself, noted, if there is none.
+typedef struct {
+  hmap seen;
+  u32 *at, *end; // of words, by place or stage
+} noted;
+
+static u32 first_like(probing *x, noted *n, u32 of) {
+  const u32 *word = x->words.v, len = n->end[of] - n->at[of];
+  const u64 h = hash_bytes(word + n->at[of], len * sizeof *word, len);
+  for (u32 it = 0, k; hmap_next(&n->seen, h, &it, &k);)
+    if (n->end[k] - n->at[k] == len && !memcmp(word + n->at[k], word + n->at[of], len * sizeof *word))
+      return k;
+  hmap_add(x->mb.x->a, &n->seen, h, of);
+  return of;
 }
 
+// The stage that stands for stage i with all of its place.
 static u32 stage_like(const probing *x, u32 i) {
   u32 q = x->alike[x->mb.stage[i].place];
   for (u32 j = 0; j < x->mb.nstages; j++)
     if (x->mb.stage[j].place == q && x->ordinal[j] == x->ordinal[i]) return j;
   return i;
+}
+
+static void find_alike(probing *x) {
+  main_build *mb = &x->mb;
+  arena *a = mb->x->a;
+  const u32 np = mb->nplaces, ns = mb->nstages;
+  noted place = {{0}, NEWN(a, u32, np), NEWN(a, u32, np)}, stage = {{0}, NEWN(a, u32, ns), NEWN(a, u32, ns)};
+  u32 *count = ZNEWN(a, u32, np);
+  x->alike = NEWN(x->a, u16, np), x->like = NEWN(x->a, u16, ns);
+  x->ordinal = ZNEWN(a, u32, ns), x->shares = ZNEWN(a, bool, ns);
+  x->first_user = ZNEWN(a, u32, mb->m->nparams + 1);
+  for (u32 i = 0; i < ns; i++) x->ordinal[i] = count[mb->stage[i].place]++;
+  for (u32 q = 0; q < np; q++) {
+    place.at[q] = x->words.n;
+    for (u32 i = 0; i < ns; i++) {
+      if (mb->stage[i].place != q) continue;
+      stage.at[i] = x->words.n;
+      put_stage(x, i), put(x, ~3u);
+      stage.end[i] = x->words.n;
+    }
+    place.end[q] = x->words.n;
+    x->alike[q] = (u16)first_like(x, &place, q);
+  }
+  for (u32 i = 0; i < ns; i++) {
+    const bool stands = x->alike[mb->stage[i].place] == mb->stage[i].place;
+    if (stands) x->like[i] = (u16)(x->shares[i] ? i : first_like(x, &stage, i));
+  }
+  for (u32 i = 0; i < ns; i++)
+    if (x->alike[mb->stage[i].place] != mb->stage[i].place) x->like[i] = x->like[stage_like(x, i)];
 }
 
 // ---- links ----------------------------------------------------------------------------------------------
@@ -179,10 +207,10 @@ static void make_links(probing *x) { // one for every edge; those within a place
   for (u32 i = 0; i < mb->nstages; i++) x->link_of[i] = x->nlinks, x->nlinks += mb->stage[i].nedges;
   x->link = ZNEWN(x->a, sim_link, x->nlinks + 1);
   for (u32 i = 0; i < mb->nstages; i++) {
-    u32 like = stage_like(x, i);
+    u32 like = x->like[i];
     for (u32 e = 0; e < mb->stage[i].nedges; e++) {
       const edge *g = &mb->stage[i].edges[e];
-      const edge *in = mb->stage[stage_like(x, g->to)].came[g->input];
+      const edge *in = mb->stage[x->like[g->to]].came[g->input];
       x->link[link_at(x, i, e)] =
           (sim_link){.from = (u16)i,
                      .to = (u16)g->to,
@@ -522,10 +550,10 @@ static void describe_layers(const probing *x, sim_pipeline *out) {
 static void describe(probing *x, sim_pipeline *out) {
   main_build *mb = &x->mb;
   group *g = NEWN(x->a, group, mb->nplaces);
-  u16 *place = NEWN(x->a, u16, mb->nstages), *like = NEWN(x->a, u16, mb->nstages);
+  u16 *place = NEWN(x->a, u16, mb->nstages);
   for (u32 i = 0; i < mb->nstages; i++) {
     g[mb->stage[i].place] = mb->stage[i].g;
-    place[i] = (u16)mb->stage[i].place, like[i] = (u16)stage_like(x, i);
+    place[i] = (u16)mb->stage[i].place;
   }
   drop_local_links(x);
   *out = (sim_pipeline){.nplaces = mb->nplaces,
@@ -536,7 +564,7 @@ static void describe(probing *x, sim_pipeline *out) {
                         .group = g,
                         .alike = x->alike,
                         .place = place,
-                        .like = like,
+                        .like = x->like,
                         .link = x->link,
                         .piece = x->piece.v,
                         .nleft = x->left.n,
@@ -570,8 +598,9 @@ static prog *probe(planner *pl, const plan *pn, cost_model *k, probing x, const 
       find_alike(&x);
       make_links(&x);
       mb->active = ZNEWN(ap.a, bool, mb->nstages);
-      for (u32 i = 0; i < mb->nstages; i++) mb->active[i] = x.alike[mb->stage[i].place] == mb->stage[i].place;
       find_ending(&x, out);
+      for (u32 i = 0; i < mb->nstages; i++)
+        mb->active[i] = x.ending ? x.like[i] == i : x.alike[mb->stage[i].place] == mb->stage[i].place;
       ok = main_params(mb) && write_out(&x) && (!few || x.ending || updated_alike(&x));
     }
     if (ok) describe(&x, &out->pipeline);

@@ -305,7 +305,7 @@ typedef struct {
   u32 nplaces, nstages, nlinks, npieces, nmicro; // nmicro: of the schedule
   const group *group;                            // of every place; all of one size
   const u16 *alike;                              // of every place: the place in the probe that stands for it
-  const u16 *place, *like; // of every stage; like: the stage that stands for it, on the place that does
+  const u16 *place, *like; // of every stage; like: the stage that stands for it, in the probe
   const sim_link *link;    // by from; between different places only
   const sim_piece *piece;  // of the probe
   u32 nspans;              // equal layers that the probe leaves out; 0: then the two below are NULL
