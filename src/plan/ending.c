@@ -1,22 +1,23 @@
-// ending.c - what the end of a step depends on: sums of gradients, updates, results. Not what it is (finish.c), nor
-// what it costs (sim/ending.c).
+// ending.c - what the tasks of a plan depend on, and what the end of a step does: sums of gradients, updates,
+// results. Not what these are (emit.c, finish.c), nor what they cost (sim/stages.c, sim/ending.c).
 //
-// Idea: main_params and main_finish read the model, where the plan puts and stores what, and in which layouts
-// the functions of stages leave gradients and results. All of that as words, numbers of this program replaced
-// by what they stand for: programs with equal words have the same end. How many samples a microbatch has, what is
-// computed again and in which parts backwards run shows in the tasks alone.
+// Idea: tasks read all of a plan but its order, its optimizer and how it stores states. main_params and
+// main_finish read these two, the model, where the plan puts and stores what, and in which layouts the functions
+// of stages leave gradients and results. All of that as words, numbers of one program replaced by what they stand
+// for: where words are equal, so are the instructions. How many samples a microbatch has, what is computed again
+// and in which parts backwards run shows in the tasks alone.
 #include "plan/main.h"
 
 typedef struct {
-  main_build *mb;
   arena *a;
   VEC(u32) w;
+  const space *sp;          // of layouts
   u32 *layout_no, nlayouts; // by layout: its number, from 1, in order of occurrence
-} ending;
+} words;
 
-static void put(ending *x, u32 word) { *vec_push(x->a, &x->w) = word; }
+static void put(words *x, u32 word) { *vec_push(x->a, &x->w) = word; }
 
-static void put_bytes(ending *x, const void *p, size_t n) {
+static void put_bytes(words *x, const void *p, size_t n) {
   put(x, (u32)n);
   for (size_t k = 0; k < n; k += sizeof(u32)) {
     u32 word = 0;
@@ -25,18 +26,17 @@ static void put_bytes(ending *x, const void *p, size_t n) {
   }
 }
 
-static void put_i64(ending *x, i64 v) { put(x, (u32)v), put(x, (u32)((u64)v >> 32)); }
+static void put_i64(words *x, i64 v) { put(x, (u32)v), put(x, (u32)((u64)v >> 32)); }
 
-static void put_pieces(ending *x, u16 table) {
-  const pieces_info *t = pieces_get(x->mb->p->sp, (pieces){table});
+static void put_pieces(words *x, u16 table) {
+  const pieces_info *t = pieces_get(x->sp, (pieces){table});
   put(x, t->npieces), put_i64(x, t->extent);
   for (u32 k = 0; k <= t->npieces; k++) put(x, t->begin[k]);
   for (u32 k = 0; k < 2 * t->begin[t->npieces]; k++) put_i64(x, t->bound[k]);
 }
 
-// Axes have the numbers that they have in the plan (put_plan).
-static void put_layout(ending *x, layout l) {
-  const layout_info *li = layout_get(x->mb->p->sp, l);
+static void put_layout(words *x, layout l) {
+  const layout_info *li = layout_get(x->sp, l);
   u32 *no = &x->layout_no[l.i];
   const bool known = *no;
   if (!known) *no = ++x->nlayouts;
@@ -51,14 +51,12 @@ static void put_layout(ending *x, layout l) {
   for (u32 k = 0; k < li->npart; k++) put(x, (u32)li->part[k].axis << 8 | li->part[k].red);
 }
 
-static void put_plan(ending *x) {
-  const main_build *mb = x->mb;
-  const plan *pn = mb->x->pn;
+// time: the number of microbatches, as far as it matters.
+static void put_space(words *x, const plan *pn, u32 time) {
   put(x, pn->naxes), put(x, pn->time);
   for (u32 k = 0; k < pn->naxes; k++) {
     const plan_axis *ax = &pn->axes[k];
-    put(x, ax->name.i), put(x, mb->x->axis[k + 1]), put(x, ax->temporal);
-    put(x, k + 1 == pn->time ? MIN(mb->K, 4u) : ax->size); // up to three are in a probe
+    put(x, ax->name.i), put(x, ax->temporal), put(x, k + 1 == pn->time ? time : ax->size);
     put_bytes(x, ax->shares, ax->shares ? ax->size * sizeof *ax->shares : 0);
   }
   put(x, pn->nmeshes);
@@ -73,31 +71,61 @@ static void put_plan(ending *x) {
     put(x, s->from), put(x, s->to), put(x, s->on.mesh), put(x, s->on.nfix);
     for (u32 j = 0; j < s->on.nfix; j++) put(x, s->on.fix[j].axis), put(x, s->on.fix[j].at);
   }
+  put_bytes(x, pn->storage[STORAGE_WEIGHT], pn->nstorage[STORAGE_WEIGHT]);
+  put_bytes(x, pn->storage[STORAGE_GRAD], pn->nstorage[STORAGE_GRAD]);
+  put(x, (u32)pn->wide_gradients << 3 | (u32)pn->train << 2 | (u32)pn->keep_gradients << 1 |
+             pn->input_gradients);
+  put(x, pn->batchnorm_groups), put(x, pn->send_stream.i), put(x, pn->send_channels);
+}
+
+static void put_trans(words *x, const plan_trans *t, i64 stride) {
+  put(x, t->fn.i), put(x, t->instr), put(x, t->index);
+  put(x, (u32)t->dim << 16 | (u32)t->axis << 8 | (u32)t->result << 2 | (u32)t->weak << 1 | t->uneven);
+  put_i64(x, stride);
+}
+
+u32 plan_tasks(arena *a, const plan *pn, const u32 **word) {
+  words x = {.a = a};
+  put_space(&x, pn, pn->time ? pn->axes[pn->time - 1].size : 0);
+  put(&x, pn->ntrans), put(&x, pn->nrecompute);
+  for (u32 k = 0; k < pn->ntrans; k++) put_trans(&x, &pn->trans[k], pn->trans[k].stride);
+  for (u32 k = 0; k < pn->nrecompute; k++) put(&x, pn->recompute[k].fn.i), put(&x, pn->recompute[k].instr);
+  *word = x.w.v;
+  return x.w.n;
+}
+
+u32 plan_states(arena *a, const plan *pn, const u32 **word) {
+  words x = {.a = a};
+  put_bytes(&x, pn->storage[STORAGE_STATE], pn->nstorage[STORAGE_STATE]);
+  put_bytes(&x, &pn->optim, sizeof pn->optim);
+  *word = x.w.v;
+  return x.w.n;
+}
+
+// The stride says which samples of an input a rank has, and that depends on how many a microbatch has. How many
+// they are in all it does not change if the pieces are equal; nothing else of an input counts here.
+static void put_dealt(words *x, const main_build *mb) {
+  const plan *pn = mb->x->pn;
   for (u32 k = 0; k < pn->ntrans; k++) {
     const plan_trans *t = &pn->trans[k];
     if (t->instr || t->fn.i != mb->s->main.i) continue;
-    // The stride says which samples of an input a rank has, and is in a layout what a microbatch has. How many they
-    // are in all it does not change if the pieces are equal; nothing else of an input counts here.
     const role r = mb->m->params.v[t->index].r;
     const bool equal = (r == ROLE_INPUT || r == ROLE_LABEL) && !t->uneven && !pn->axes[t->axis - 1].shares;
-    put(x, t->index), put(x, (u32)t->dim << 16 | (u32)t->axis << 8 | t->uneven);
-    put_i64(x, equal ? 0 : t->stride);
+    put_trans(x, t, equal ? 0 : t->stride);
   }
-  for (u32 k = 0; k < STORAGE_KINDS; k++) put_bytes(x, pn->storage[k], pn->nstorage[k]);
-  put(x, (u32)pn->wide_gradients << 3 | (u32)pn->train << 2 | (u32)pn->keep_gradients << 1 |
-             pn->input_gradients);
-  put(x, pn->batchnorm_groups), put_bytes(x, &pn->optim, sizeof pn->optim);
-  put(x, pn->send_stream.i), put(x, pn->send_channels);
 }
 
 // Gradients that no accumulator has (of one microbatch) are what the backward makes them: a piece of it.
 u32 main_ending(main_build *mb, const u16 *alike, arena *a, const u32 **word) {
   const planner *asked = mb->x->asked;
-  ending x = {.mb = mb, .a = a, .layout_no = ZNEWN(mb->x->a, u32, mb->p->sp->layouts.n)};
+  const space *sp = mb->p->sp;
+  words x = {.a = a, .sp = sp, .layout_no = ZNEWN(mb->x->a, u32, sp->layouts.n)};
   for (u32 i = 0; i < mb->nstages; i++)
     if (mb->stage[i].gp && !mb->stage[i].acc) return 0;
-  put_bytes(&x, &asked, sizeof asked); // the model
-  put_plan(&x);
+  put_bytes(&x, &asked, sizeof asked);            // the model
+  put_space(&x, mb->x->pn, MIN(mb->K, 4u));       // up to three are in a probe
+  put_bytes(&x, mb->x->axis, sizeof mb->x->axis); // in layouts
+  put_dealt(&x, mb);
   put_bytes(&x, alike, mb->nplaces * sizeof *alike);
   for (u32 i = 0; i < mb->m->nparams; i++) {
     put(&x, mb->weight_set[i + 1]);

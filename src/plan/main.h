@@ -89,8 +89,7 @@ bool main_params(main_build *mb);                   // ... parameters and optimi
 void main_graph(const main_build *mb, arena *a, plan_graph *g);
 bool main_tasks(main_build *mb);
 bool main_finish(main_build *mb); // finish.c: results, gradients, updates
-// ending.c: all that what comes after the tasks depends on but what these leave, after main_stages. In `a`; 0
-// words: on more than that.
+// ending.c: plan_probed.ending, after main_stages. In `a`; returns how many.
 u32 main_ending(main_build *mb, const u16 *alike, arena *a, const u32 **word);
 // emit.c: one task after the other, in any order in which what a task needs was made before
 void emit_begin(main_build *mb);

@@ -95,6 +95,13 @@ void ending_use(arena *a, sim_stages *st, const sim_ending *e) {
   copy(a, st, &e->of);
 }
 
+const sim_stages *sim_stages_ending(arena *a, const sim_stages *st, const sim_ending *e) {
+  if (!ending_has_classes(e, st) || !ending_fits(e, st)) return NULL;
+  sim_stages *x = arena_dup(a, st, sizeof *st);
+  ending_use(a, x, e);
+  return x;
+}
+
 const sim_ending *sim_ending_of(arena *a, const sim_stages *st) {
   for (u32 k = 0; k < st->pl.nleft; k++)
     if (st->left[k].odd) return NULL;

@@ -341,6 +341,9 @@ const sim_stages *sim_stages_of(ctx *c, arena *a, const prog *probe, cost_model 
 // ranks are alike as they were; else there are none (NULL without a diagnostic). In `a`; NULL: it is of no use
 // elsewhere.
 const sim_ending *sim_ending_of(arena *a, const sim_stages *st);
+// The same stages with that after their tasks instead of what they have; NULL: likewise. In `a`, and with parts of
+// st.
+const sim_stages *sim_stages_ending(arena *a, const sim_stages *st, const sim_ending *e);
 // How long the tasks of one microbatch in a probe of one place keep a rank busy, on average over its ranks:
 // by the origin of the instructions that the tasks' functions have, probe->norigins + 1 of them, 0 before.
 // False and a diagnostic: a price is missing.
