@@ -77,6 +77,7 @@ typedef struct {
       *weight_more; // per parameter of main from 0, in a probe: layers that it stands for as well; NULL: none
   u32 *stage_more;  // per stage: of its functions, a number for what they stand for as well; 0: nothing
   VEC(u32) more;    // (number of an instruction, layers that it stands for as well)
+  bool no_ending;   // in a probe: what comes after the tasks is left out, and states with it
   u8 time;          // temporal axis in p, 0: none
   stage_build *stage;
   u32 *stage_of, *out_of;     // per value of main: producing stage + 1, its output number
@@ -94,6 +95,8 @@ bool main_params(main_build *mb);                   // ... parameters and optimi
 void main_graph(const main_build *mb, arena *a, plan_graph *g);
 bool main_tasks(main_build *mb);
 bool main_finish(main_build *mb); // finish.c: results, gradients, updates
+// ending.c: plan_probed.ending, after main_stages. In `a`; returns how many.
+u32 main_ending(main_build *mb, const u16 *alike, arena *a, const u32 **word);
 // emit.c: one task after the other, in any order in which what a task needs was made before
 void emit_begin(main_build *mb);
 // The latest instruction is one for weight w's layer, and for those that it stands for.

@@ -162,8 +162,22 @@ typedef struct {
   sim_pipeline pipeline;
   plan_graph graph;
   bool storage_split[STORAGE_KINDS]; // was anything of the kind sharded in storage?
+  // In words, all that what comes after the tasks depends on besides what these leave, the optimizer and how
+  // states are stored; 0 of them: on more than that
+  const u32 *ending;
+  u32 nending;
 } plan_probed;
 prog *plan_probe(planner *pl, const plan *pn, cost_model *k, arena *a, bool all_layers, plan_probed *out);
+// The same without what comes after the tasks if `find` has that: sim_ending_of stages with equal words
+// (plan_probed.ending) and states (plan_states), of the same planner and cost model. Then nothing is said of the
+// storage of states.
+typedef const sim_ending *plan_find_ending(void *arg, const u32 *word, u32 n);
+prog *plan_probe_tasks(planner *pl, const plan *pn, cost_model *k, arena *a, bool all_layers,
+                       plan_find_ending *find, void *arg, plan_probed *out);
+// In words, how the plan stores states, and its optimizer; all else of it that its probe depends on but whether
+// backwards are in two parts. How many; they are in `a`.
+u32 plan_states(arena *a, const plan *pn, const u32 **word);
+u32 plan_tasks(arena *a, const plan *pn, const u32 **word);
 // Tasks and sends of the plan's order on stages of that graph, in one line. False and diagnostics (E_PLAN,
 // E_DEADLOCK). *order is in `a`.
 bool plan_line(ctx *c, arena *a, const plan *pn, const plan_graph *g, u32 *n, const sim_order **order);

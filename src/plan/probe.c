@@ -5,7 +5,9 @@
 // Idea: places are alike if their stages call the same functions, their ranks lie alike on the machine, what
 // comes and leaves is alike, and they share no parameter with others. One of each kind is written out, by the
 // code that writes out the whole program; what it exchanges with places that are left out is sent for real,
-// from or to where it would go, the values being zeros.
+// from or to where it would go, the values being zeros. Stages that have nothing in common with others of their
+// place are alike on one place as well; where what comes after the tasks is known, one of each kind is written
+// out.
 #include "cost/cost.h"
 #include "plan/main.h"
 
@@ -15,16 +17,21 @@ typedef struct {
   const machine *m;
   u32 period;   // ranks lie alike so many ranks further on; 0: that is not so
   u16 *alike;   // per place
+  u16 *like;    // per stage: that stands for it
+  bool *shares; // ... it shares a value or a parameter with another one of its place
   u32 *ordinal; // per stage: number among those of its place
   u32 nlinks;
   sim_link *link;
   u32 *link_of; // per stage: first link out of it, in edges' order
   VEC(sim_piece) piece;
-  hmap seen;
   VEC(u32) words;  // of signatures
   u32 *first_user; // per parameter: stage + 1 that was looked at first
   VEC(sim_span) span;
   u32 *weight_span; // per parameter of main: layer that it is of, + 1, if that stands for others
+  plan_find_ending *find;
+  void *arg;
+  const sim_ending *ending;
+  VEC(sim_left) left;
 } probing;
 
 // ---- who is alike ---------------------------------------------------------------------------------------
@@ -104,8 +111,10 @@ static void put_stage(probing *x, u32 i) {
     value v = k < c->nweights ? c->weight[k] : c->input[k - c->nweights];
     if (mb->m->values.v[v].def) continue;
     own = own && exclusive(x, s, v);
-    if (!x->first_user[v - 1]) x->first_user[v - 1] = i + 1;
-    put(x, own ? x->ordinal[x->first_user[v - 1] - 1] : 0);
+    const u32 first = x->first_user[v - 1] ? x->first_user[v - 1] - 1 : i;
+    x->first_user[v - 1] = first + 1;
+    if (first != i) x->shares[i] = x->shares[first] = true;
+    put(x, own ? x->ordinal[i] - x->ordinal[first] : 0);
     put(x, mb->m->values.v[v].ty.i), put(x, mb->home[v - 1].lay.i), put(x, mb->m->params.v[v - 1].r);
     put(x, mb->m->params.v[v - 1].data);
   }
@@ -117,6 +126,7 @@ static void put_stage(probing *x, u32 i) {
     const stage_build *from = &mb->stage[e->from];
     put_type(x, func_result(mb->p, from->fwd.dst, e->output));
     put(x, from->place == s->place ? x->ordinal[e->from] + 1 : 0);
+    x->shares[i] |= from->place == s->place;
     put_groups(x, from->g, s->g);
     u32 before = 0; // of other inputs: in which order they come
     for (u32 j = 0; j < s->nin && s->ins[j] != e; j++) before++;
@@ -127,6 +137,7 @@ static void put_stage(probing *x, u32 i) {
     const stage_build *to = &mb->stage[e->to];
     put(x, e->output), put(x, to->in[e->input].i), put(x, s->gp && s->dout ? s->dout[e->output].i : 0);
     put(x, to->place == s->place ? x->ordinal[e->to] + 1 : 0);
+    x->shares[i] |= to->place == s->place;
     put_groups(x, s->g, to->g);
     if (e->dx) put_type(x, func_result(mb->p, to->bwd.dst, e->dx - 1)); // the gradient that comes back
   }
@@ -134,36 +145,57 @@ static void put_stage(probing *x, u32 i) {
     if (mb->stage_of[mb->m->rets.v[k]] == i + 1) put(x, k + 1), put(x, ~2u);
 }
 
-static void find_alike(probing *x) {
-  main_build *mb = &x->mb;
-  u32 *at = NEWN(mb->x->a, u32, mb->nplaces + 1);
-  x->alike = NEWN(x->a, u16, mb->nplaces);
-  x->ordinal = ZNEWN(mb->x->a, u32, mb->nstages);
-  x->first_user = ZNEWN(mb->x->a, u32, mb->m->nparams + 1);
-  u32 *count = ZNEWN(mb->x->a, u32, mb->nplaces);
-  for (u32 i = 0; i < mb->nstages; i++) x->ordinal[i] = count[mb->stage[i].place]++;
-  for (u32 q = 0; q < mb->nplaces; q++) {
-    at[q] = x->words.n;
-    for (u32 i = 0; i < mb->nstages; i++)
-      if (mb->stage[i].place == q) put_stage(x, i), put(x, ~3u);
-    at[q + 1] = x->words.n;
-    u32 n = at[q + 1] - at[q];
-    u64 h = hash_bytes(x->words.v + at[q], n * sizeof(u32), n);
-    x->alike[q] = (u16)q;
-    for (u32 it = 0, id; hmap_next(&x->seen, h, &it, &id);)
-      if (at[id] - at[id - 1] == n && !memcmp(x->words.v + at[id - 1], x->words.v + at[q], n * sizeof(u32))) {
-        x->alike[q] = (u16)(id - 1);
-        break;
-      }
-    if (x->alike[q] == q) hmap_add(mb->x->a, &x->seen, h, q + 1);
-  }
+// The one, of those noted in `seen`, that has the words [at, end); itself, noted, if there is none.
+typedef struct {
+  hmap seen;
+  u32 *at, *end; // of words, by place or stage
+} noted;
+
+static u32 first_like(probing *x, noted *n, u32 of) {
+  const u32 *word = x->words.v, len = n->end[of] - n->at[of];
+  const u64 h = hash_bytes(word + n->at[of], len * sizeof *word, len);
+  for (u32 it = 0, k; hmap_next(&n->seen, h, &it, &k);)
+    if (n->end[k] - n->at[k] == len && !memcmp(word + n->at[k], word + n->at[of], len * sizeof *word))
+      return k;
+  hmap_add(x->mb.x->a, &n->seen, h, of);
+  return of;
 }
 
+// The stage that stands for stage i with all of its place.
 static u32 stage_like(const probing *x, u32 i) {
   u32 q = x->alike[x->mb.stage[i].place];
   for (u32 j = 0; j < x->mb.nstages; j++)
     if (x->mb.stage[j].place == q && x->ordinal[j] == x->ordinal[i]) return j;
   return i;
+}
+
+static void find_alike(probing *x) {
+  main_build *mb = &x->mb;
+  arena *a = mb->x->a;
+  const u32 np = mb->nplaces, ns = mb->nstages;
+  noted place = {{0}, NEWN(a, u32, np), NEWN(a, u32, np)}, stage = {{0}, NEWN(a, u32, ns), NEWN(a, u32, ns)};
+  u32 *count = ZNEWN(a, u32, np);
+  x->alike = NEWN(x->a, u16, np), x->like = NEWN(x->a, u16, ns);
+  x->ordinal = ZNEWN(a, u32, ns), x->shares = ZNEWN(a, bool, ns);
+  x->first_user = ZNEWN(a, u32, mb->m->nparams + 1);
+  for (u32 i = 0; i < ns; i++) x->ordinal[i] = count[mb->stage[i].place]++;
+  for (u32 q = 0; q < np; q++) {
+    place.at[q] = x->words.n;
+    for (u32 i = 0; i < ns; i++) {
+      if (mb->stage[i].place != q) continue;
+      stage.at[i] = x->words.n;
+      put_stage(x, i), put(x, ~3u);
+      stage.end[i] = x->words.n;
+    }
+    place.end[q] = x->words.n;
+    x->alike[q] = (u16)first_like(x, &place, q);
+  }
+  for (u32 i = 0; i < ns; i++) {
+    const bool stands = x->alike[mb->stage[i].place] == mb->stage[i].place;
+    if (stands) x->like[i] = (u16)(x->shares[i] ? i : first_like(x, &stage, i));
+  }
+  for (u32 i = 0; i < ns; i++)
+    if (x->alike[mb->stage[i].place] != mb->stage[i].place) x->like[i] = x->like[stage_like(x, i)];
 }
 
 // ---- links ----------------------------------------------------------------------------------------------
@@ -175,10 +207,10 @@ static void make_links(probing *x) { // one for every edge; those within a place
   for (u32 i = 0; i < mb->nstages; i++) x->link_of[i] = x->nlinks, x->nlinks += mb->stage[i].nedges;
   x->link = ZNEWN(x->a, sim_link, x->nlinks + 1);
   for (u32 i = 0; i < mb->nstages; i++) {
-    u32 like = stage_like(x, i);
+    u32 like = x->like[i];
     for (u32 e = 0; e < mb->stage[i].nedges; e++) {
       const edge *g = &mb->stage[i].edges[e];
-      const edge *in = mb->stage[stage_like(x, g->to)].came[g->input];
+      const edge *in = mb->stage[x->like[g->to]].came[g->input];
       x->link[link_at(x, i, e)] =
           (sim_link){.from = (u16)i,
                      .to = (u16)g->to,
@@ -256,6 +288,30 @@ static void backward(probing *x, u32 i, u32 m) {
   if (s->gp->wgt.i) run_task(x, i, TASK_W, m);
 }
 
+// What tasks leave: the gradients of a stage, and what main returns, of every microbatch.
+static void note_left(probing *x) {
+  const main_build *mb = &x->mb;
+  for (u32 i = 0; i < mb->nstages; i++)
+    if (active(x, i) && mb->stage[i].gp && mb->stage[i].grads)
+      *vec_push(x->a, &x->left) = (sim_left){(u16)i, 0, mb->stage[i].grads};
+  for (u32 k = 0; k < mb->m->rets.n; k++) {
+    const value v = mb->m->rets.v[k];
+    const u32 from = mb->stage_of[v];
+    for (u32 m = 0; from && active(x, from - 1) && m < mb->nmb; m++)
+      *vec_push(x->a, &x->left) = (sim_left){(u16)(from - 1), 1 + k * mb->nmb + m,
+                                             mb->stage[from - 1].res[mb->out_of[v] * mb->nmb + m]};
+  }
+}
+
+// Instead of what comes after the tasks: what they leave is returned.
+static void leave(probing *x) {
+  main_build *mb = &x->mb;
+  value *ret = NEWN(mb->x->a, value, x->left.n + 1);
+  for (u32 k = 0; k < x->left.n; k++) ret[k] = x->left.v[k].v;
+  func_return(mb->p, mb->b.f, ret, x->left.n);
+  mb->p->main = mb->b.f;
+}
+
 static bool write_out(probing *x) {
   main_build *mb = &x->mb;
   for (u32 i = 0; i < mb->nstages; i++) {
@@ -271,6 +327,11 @@ static bool write_out(probing *x) {
       if (active(x, i) && mb->stage[i].gp) backward(x, i, m);
   }
   if (mb->b.failed) return false;
+  note_left(x);
+  if (x->ending) {
+    leave(x);
+    return true;
+  }
   u32 first = here(x);
   if (!main_finish(mb)) return false;
   piece(x, PIECE_AFTER, 0, 0, 0, 0, first);
@@ -486,10 +547,10 @@ static void describe_layers(const probing *x, sim_pipeline *out) {
 static void describe(probing *x, sim_pipeline *out) {
   main_build *mb = &x->mb;
   group *g = NEWN(x->a, group, mb->nplaces);
-  u16 *place = NEWN(x->a, u16, mb->nstages), *like = NEWN(x->a, u16, mb->nstages);
+  u16 *place = NEWN(x->a, u16, mb->nstages);
   for (u32 i = 0; i < mb->nstages; i++) {
     g[mb->stage[i].place] = mb->stage[i].g;
-    place[i] = (u16)mb->stage[i].place, like[i] = (u16)stage_like(x, i);
+    place[i] = (u16)mb->stage[i].place;
   }
   drop_local_links(x);
   *out = (sim_pipeline){.nplaces = mb->nplaces,
@@ -501,17 +562,27 @@ static void describe(probing *x, sim_pipeline *out) {
                         .group = g,
                         .alike = x->alike,
                         .place = place,
-                        .like = like,
+                        .like = x->like,
                         .link = x->link,
-                        .piece = x->piece.v};
+                        .piece = x->piece.v,
+                        .nleft = x->left.n,
+                        .left = x->left.v,
+                        .ending = x->ending};
+}
+
+static void find_ending(probing *x, plan_probed *out) {
+  out->nending = x->find ? main_ending(&x->mb, x->alike, x->a, &out->ending) : 0;
+  x->ending = out->nending ? x->find(x->arg, out->ending, out->nending) : NULL;
+  x->mb.no_ending = x->ending != NULL;
 }
 
 // few: NULL: all layers. *ok false without a diagnostic: not every layer left out is like those that are
 // there.
-static prog *probe(planner *pl, const plan *pn, cost_model *k, arena *a, const fewer_layers *few,
+static prog *probe(planner *pl, const plan *pn, cost_model *k, probing x, const fewer_layers *few,
                    plan_probed *out) {
   apply ap;
-  probing x = {.a = a, .m = k ? cost_model_machine(k) : NULL};
+  arena *a = x.a;
+  x.m = k ? cost_model_machine(k) : NULL;
   x.period = x.m ? machine_period(x.m) : 0;
   bool ok = apply_open(&ap, pl, pn, k);
   if (ok) {
@@ -525,8 +596,10 @@ static prog *probe(planner *pl, const plan *pn, cost_model *k, arena *a, const f
       find_alike(&x);
       make_links(&x);
       mb->active = ZNEWN(ap.a, bool, mb->nstages);
-      for (u32 i = 0; i < mb->nstages; i++) mb->active[i] = x.alike[mb->stage[i].place] == mb->stage[i].place;
-      ok = main_params(mb) && write_out(&x) && (!few || updated_alike(&x));
+      find_ending(&x, out);
+      for (u32 i = 0; i < mb->nstages; i++)
+        mb->active[i] = x.ending ? x.like[i] == i : x.alike[mb->stage[i].place] == mb->stage[i].place;
+      ok = main_params(mb) && write_out(&x) && (!few || x.ending || updated_alike(&x));
     }
     if (ok) describe(&x, &out->pipeline);
     if (ok && few) describe_layers(&x, &out->pipeline);
@@ -535,16 +608,23 @@ static prog *probe(planner *pl, const plan *pn, cost_model *k, arena *a, const f
   return apply_close(&ap, ok);
 }
 
-prog *plan_probe(planner *pl, const plan *pn, cost_model *k, arena *a, bool all_layers, plan_probed *out) {
+prog *plan_probe_tasks(planner *pl, const plan *pn, cost_model *k, arena *a, bool all_layers,
+                       plan_find_ending *find, void *arg, plan_probed *out) {
   fewer_layers few;
   const u32 before = diag_count(pl->src->c);
+  const bool measured = k && cost_model_machine(k)->profile; // prices depend on the plan
+  const probing x = {.a = a, .find = measured ? NULL : find, .arg = arg};
   prog *p = NULL;
   if (!all_layers && plan_fewer_layers(pl, pn, a, &few)) {
-    p = probe(few.pl, few.pn, k, a, &few, out);
+    p = probe(few.pl, few.pn, k, x, &few, out);
     if (!p) diag_truncate(pl->src->c, before); // the whole says it with its own names
   }
-  if (!p) p = probe(pl, pn, k, a, NULL, out);
+  if (!p) p = probe(pl, pn, k, x, NULL, out);
   if (!p || plan_measured(pl, pn, k, p)) return p;
   prog_free(p);
   return NULL;
+}
+
+prog *plan_probe(planner *pl, const plan *pn, cost_model *k, arena *a, bool all_layers, plan_probed *out) {
+  return plan_probe_tasks(pl, pn, k, a, all_layers, NULL, NULL, out);
 }

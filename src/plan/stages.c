@@ -559,6 +559,6 @@ bool main_stages(main_build *mb) {
 
 bool main_params(main_build *mb) {
   if (!make_params(mb)) return false;
-  make_states(mb);
+  if (!mb->no_ending) make_states(mb);
   return true;
 }

@@ -11,14 +11,25 @@
 #include "search/internal.h"
 
 // So many that what a batch uses is not evicted.
-enum { STAGES_KEPT = 192, LINES_KEPT = 256 };
+enum { STAGES_KEPT = 192, LINES_KEPT = 256, ENDINGS_KEPT = 512 };
 static const size_t LINES_BYTES = (size_t)384 << 20; // of lines that all threads keep for later batches
 
+typedef struct {
+  const u32 *v;
+  u32 n;
+  u64 hash;
+} words;
+typedef struct { // of stages, some parts of which other stages may use
+  arena *a;
+  u32 users;
+} stages_memory;
 enum { SENDINGS = 5 }; // by plan.send_channels
 typedef struct {
   strategy of; // without what only orders tasks and sends
   bool split;
-  arena *a; // NULL: empty
+  arena *a;                      // NULL: empty
+  stages_memory *own, *of_tasks; // of_tasks: whose tasks these are as well; NULL: their own
+  words tasks;                   // plan_tasks
   u64 used;
   plan_probed about;
   i64 busy_ps;          // of the busiest rank; 0: not asked
@@ -38,17 +49,37 @@ typedef struct {
   plan_graph graph;
   const sim_line *line;
 } known_line;
+typedef struct { // what comes after the tasks of stages
+  arena *a;      // NULL: empty
+  u64 used;
+  words tasks, states; // plan_probed.ending, plan_states
+  bool states_split;   // plan_probed.storage_split
+  const sim_ending *of;
+} known_ending;
 _Static_assert(EVALUATED_MOST <= (int)STAGES_KEPT, "a point uses one set of stages");
 struct known {
-  u64 now, batch; // batch: when the one at work began
+  u64 now, batch;            // batch: when the one at work began
+  const known_ending *found; // the latest
+  words states;              // plan_states of the plan at work
   known_stages stages[STAGES_KEPT];
   known_line line[LINES_KEPT];
+  known_ending ending[ENDINGS_KEPT];
 };
+
+static void release(stages_memory *x) {
+  if (x && !--x->users) arena_free(x->a);
+}
+
+static void forget(known_stages *x) {
+  release(x->own), release(x->of_tasks);
+  *x = (known_stages){.used = 0};
+}
 
 void known_free(known *k) {
   if (!k) return;
-  for (u32 i = 0; i < STAGES_KEPT; i++) arena_free(k->stages[i].a);
+  for (u32 i = 0; i < STAGES_KEPT; i++) forget(&k->stages[i]);
   for (u32 i = 0; i < LINES_KEPT; i++) arena_free(k->line[i].a);
+  for (u32 i = 0; i < ENDINGS_KEPT; i++) arena_free(k->ending[i].a);
 }
 
 // ---- stages -------------------------------------------------------------------------------------------
@@ -60,9 +91,95 @@ static known_stages *stages_slot(known *k, const strategy *of, bool split, bool 
     if (*found) return x;
     if (x->used < oldest->used) oldest = x;
   }
-  arena_free(oldest->a);
+  forget(oldest);
   *oldest = (known_stages){.of = *of, .split = split, .a = arena_new()};
+  oldest->own = NEW(oldest->a, stages_memory);
+  *oldest->own = (stages_memory){oldest->a, 1};
   return oldest;
+}
+
+static words words_of(u32 (*of)(arena *, const plan *, const u32 **), arena *a, const plan *pn) {
+  words x = {0};
+  x.n = of(a, pn, &x.v);
+  x.hash = hash_bytes(x.v, x.n * sizeof *x.v, 0);
+  return x;
+}
+
+static bool same_words(const words *x, const words *y) {
+  return x->hash == y->hash && x->n == y->n && !memcmp(x->v, y->v, x->n * sizeof *x->v);
+}
+
+static words words_dup(arena *a, const words *x) {
+  return (words){arena_dup(a, x->v, x->n * sizeof *x->v), x->n, x->hash};
+}
+
+static words ending_words(const u32 *word, u32 n) {
+  return (words){word, n, hash_bytes(word, n * sizeof *word, 0)};
+}
+
+static const sim_ending *find_ending(void *arg, const u32 *word, u32 n) {
+  known *k = arg;
+  const words w = ending_words(word, n);
+  for (u32 i = 0; i < ENDINGS_KEPT; i++) {
+    known_ending *x = &k->ending[i];
+    if (!x->a || !same_words(&x->tasks, &w) || !same_words(&x->states, &k->states)) continue;
+    x->used = ++k->now, k->found = x;
+    return x->of;
+  }
+  return NULL;
+}
+
+static void keep_ending(known *k, const known_stages *from) {
+  const plan_probed *p = &from->about;
+  known_ending *oldest = &k->ending[0];
+  for (u32 i = 1; i < ENDINGS_KEPT; i++)
+    if (k->ending[i].used < oldest->used) oldest = &k->ending[i];
+  arena *a = arena_new();
+  const sim_ending *of = sim_ending_of(a, from->st);
+  if (!of) {
+    arena_free(a);
+    return;
+  }
+  const words w = ending_words(p->ending, p->nending);
+  arena_free(oldest->a);
+  *oldest = (known_ending){.a = a, .of = of, .used = ++k->now};
+  oldest->tasks = words_dup(a, &w), oldest->states = words_dup(a, &k->states);
+  oldest->states_split = p->storage_split[STORAGE_STATE];
+}
+
+// The stages of a plan with the same tasks, and after them what this one has: plans may differ in how they store
+// states.
+static void take_tasks(known *k, known_stages *x) {
+  for (u32 i = 0; i < STAGES_KEPT && !x->st; i++) {
+    const known_stages *y = &k->stages[i];
+    if (!y->st || y->split != x->split || !y->about.nending || !same_words(&x->tasks, &y->tasks)) continue;
+    const sim_ending *e = find_ending(k, y->about.ending, y->about.nending);
+    x->st = e ? sim_stages_ending(x->a, y->st, e) : NULL;
+    if (!x->st) return;
+    x->about = y->about;
+    x->about.storage_split[STORAGE_STATE] = k->found->states_split;
+    x->of_tasks = y->of_tasks ? y->of_tasks : y->own;
+    x->of_tasks->users++;
+  }
+}
+
+// Makes x->st, NULL where stages are not known. False and diagnostics: the plan is impossible. False and *busy
+// above what is kept: it is too slow.
+static bool make_stages(worker *w, const plan *pn, bool all_layers, const sim_opts *so, known_stages *x) {
+  const u32 before = diag_errors(w->c);
+  known *k = w->stages;
+  bool made = true;
+  for (u32 again = 0; again < 2 && made && !x->st; again++) {
+    if (again && !x->about.pipeline.ending) break; // its end was in the probe
+    plan_find_ending *find = again || so->busiest_ps ? NULL : find_ending;
+    prog *probe = plan_probe_tasks(w->pl, pn, w->k, x->a, all_layers, find, k, &x->about);
+    if (probe) x->st = sim_stages_of(w->c, x->a, probe, w->k, so, &x->about.pipeline);
+    made = probe && diag_errors(w->c) == before && (!so->busiest_ps || *so->busiest_ps <= so->enough_ps);
+    prog_free(probe);
+  }
+  if (x->about.pipeline.ending) x->about.storage_split[STORAGE_STATE] = k->found->states_split;
+  if (x->st && x->about.nending && !x->about.pipeline.ending) keep_ending(k, x);
+  return made;
 }
 
 // NULL and diagnostics: the plan is impossible. NULL and *busy above what is kept: it is too slow.
@@ -79,21 +196,20 @@ static known_stages *stages_of(const search *s, worker *w, const search_point *p
                        .peak_only = true,
                        .busiest_ps = s->o->no_bounds || !s->several ? NULL : busy,
                        .enough_ps = enough};
-  const u32 before = diag_errors(w->c);
   bool made = true;
   plan as = *pn;
   as.send_stream = sym_of(w->c, "pp"), as.send_channels = 4;
+  x->tasks = words_of(plan_tasks, x->a, &as);
+  w->stages->states = words_of(plan_states, x->a, &as);
+  if (pn->made.row && !so.busiest_ps)
+    take_tasks(w->stages, x); // a file may split the backwards of some stages
   for (u32 all = 0; all < 2 && made && !x->st; all++) {
     if (all && !x->about.pipeline.nspans) break; // it had all layers
-    prog *probe = plan_probe(w->pl, &as, w->k, x->a, all, &x->about);
-    if (probe) x->st = sim_stages_of(w->c, x->a, probe, w->k, &so, &x->about.pipeline);
-    made = probe && diag_errors(w->c) == before && *busy <= enough;
-    prog_free(probe);
+    made = make_stages(w, &as, all, &so, x);
   }
   x->busy_ps = *busy;
   if (made) return x;
-  arena_free(x->a);
-  *x = (known_stages){.used = 0};
+  forget(x);
   return NULL;
 }
 

@@ -663,6 +663,7 @@ static const body *body_new(sim *s, u32 row, const u8 *late, const u8 *want, boo
     s->node_of[f->body.n] = m.dur.n;
     s->root = m.root ? arena_dup(s->a, m.root, f->values.n * sizeof *m.root) : NULL;
     s->at = m.at ? arena_dup(s->a, m.at, f->values.n * sizeof *m.at) : NULL;
+    s->made = m.made ? arena_dup(s->a, m.made, f->values.n * sizeof *m.made) : NULL;
   }
   arena_release(s->tmp, mark);
   return b;

@@ -6,7 +6,7 @@
 // the same instructions in the same order because a group's members do.
 //
 // A class is named by a 64-bit hash of what distinguishes it.
-#include "sim/internal.h"
+#include "sim/stages.h"
 
 // Numbers classes by first occurrence. Returns how many. Few classes alternate: most are found where their
 // like was found last.
@@ -170,6 +170,16 @@ static void split_by_mirror(const sim *s, u64 *sig, const u32 *class_of) {
   }
 }
 
+// Ranks that what comes after all tasks tells apart, though it is not in the probe.
+static void split_by_ending(const sim *s, u64 *sig) {
+  const sim_pipeline *pl = s->pipeline;
+  for (u32 q = 0; pl->ending && q < pl->nplaces; q++) {
+    const members *m = s->members.v[pl->group[q].i];
+    for (u32 k = 0; k < MIN(m->n, pl->ending->of.nmembers); k++)
+      sig[m->rank[k]] = hash_step(sig[m->rank[k]], pl->ending->of.member_class[k]);
+  }
+}
+
 // Ranks of no mesh are of no stage of their own: 0, like others.
 static void drop_unused(sim *s, u32 *stage_of) {
   u32 *number = ZNEWN(s->tmp, u32, s->nstages + 1), n = 0; // + 1
@@ -211,6 +221,7 @@ void fold_ranks(sim *s, bool fold) {
       members_of(s, s->pipeline->group[q]);
       split_by_group(s, x.sig, s->pipeline->group[q].i);
     }
+    if (s->pipeline) split_by_ending(s, x.sig);
     for (u32 now; (now = number_classes(s, x.sig, class_of)) != n; n = now) {
       split_by_peers(s, x.sig, class_of);
       if (s->pipeline) split_by_mirror(s, x.sig, class_of);

@@ -205,7 +205,7 @@ typedef struct {
   bool odd;                  // what a span stands for is not what it does
 } mem;
 
-typedef struct { // one pass over a function on a group
+typedef struct walk { // one pass over a function on a group
   mem *m;
   func fn;
   const func_info *f;

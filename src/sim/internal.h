@@ -5,7 +5,7 @@
 // graph. flat.c, map.c, critical.c: the engines, which do not include this file. path.c: the critical path by
 // instruction. life.c, heap.c, bytes.c, peak.c: memory. parts.c, origin.c: what the path is made of. split.c:
 // what all time consists of. steady.c: steps that follow each other. timeline.c: events. stages.c, line.c,
-// pipe.c, lanes.c: pipelines known by their stages. busy.c: how long tasks keep ranks busy. run.c: the whole.
+// ending.c, pipe.c, lanes.c: pipelines known by their stages. busy.c: how long tasks keep ranks busy. run.c: the whole.
 #ifndef HEDDLE_SIM_INTERNAL_H
 #define HEDDLE_SIM_INTERNAL_H
 #include "sim/sim.h"
@@ -137,6 +137,7 @@ typedef struct sim {
   bool odd_spans;               // one reads what its like has made: it cannot stand for others
   value *root;                  // of main's values: the value whose slots hold its time; NULL: one stream
   entry *at;
+  u16 *made; // ... on which streams they are made
 } sim;
 
 // rendezvous.c

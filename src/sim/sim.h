@@ -313,18 +313,29 @@ typedef struct { // instructions [from, from + len) of f, from 0, come `more` ti
   func f;
   u32 from, len, like, more; // like: first of as many that do the same, next to them
 } sim_span;
+// A value that the tasks of a stage leave for what comes after all tasks.
+typedef struct {
+  u16 stage;
+  u32 what; // 0: its gradients; else a result of main for one microbatch, by a number of its own
+  value v;  // of main
+} sim_left;
+// What comes after all tasks, and what ranks hold before the first one. See sim_ending_of.
+typedef struct sim_ending sim_ending;
 typedef struct {
   u32 nplaces, nstages, nlinks, npieces, nmicro; // nmicro: of the schedule
   bool copies;             // before the tasks values go from place to place: no stage tells when
   const group *group;      // of every place; all of one size
   const u16 *alike;        // of every place: the place in the probe that stands for it
-  const u16 *place, *like; // of every stage; like: the stage that stands for it, on the place that does
+  const u16 *place, *like; // of every stage; like: the stage that stands for it, in the probe
   const sim_link *link;    // by from; between different places only
   const sim_piece *piece;  // of the probe
   u32 nspans;              // equal layers that the probe leaves out; 0: then the two below are NULL
   const sim_span *span;    // of functions that main calls
   const u32 *main_more;    // per instruction of main: it comes so many times more
   const u32 *param_more;   // per parameter of main: there are so many more like it
+  u32 nleft;
+  const sim_left *left;
+  const sim_ending *ending; // what comes after all tasks, where the probe leaves it out; NULL: it is a piece
 } sim_pipeline;
 typedef struct {
   bool send;
@@ -346,6 +357,14 @@ typedef struct sim_stages sim_stages;
 // price is missing.
 const sim_stages *sim_stages_of(ctx *c, arena *a, const prog *probe, cost_model *k, const sim_opts *o,
                                 const sim_pipeline *pl);
+// What comes after the tasks of these stages, for a probe that leaves it out because it would be the same there
+// (sim_pipeline.ending). Stages of that probe have it if what its tasks leave is the same, byte by byte, and its
+// ranks are alike as they were; else there are none (NULL without a diagnostic). In `a`; NULL: it is of no use
+// elsewhere.
+const sim_ending *sim_ending_of(arena *a, const sim_stages *st);
+// The same stages with that after their tasks instead of what they have; NULL: likewise. In `a`, and with parts of
+// st.
+const sim_stages *sim_stages_ending(arena *a, const sim_stages *st, const sim_ending *e);
 // How long the tasks of one microbatch in a probe of one place keep a rank busy, on average over its ranks:
 // by the origin of the instructions that the tasks' functions have, probe->norigins + 1 of them, 0 before.
 // False and a diagnostic: a price is missing.

@@ -51,10 +51,13 @@ static bool find_classes(digest *d) {
       if (d->class_of[s->class_of_rank[p->rank[k]]] != d->class_of[s->class_of_rank[first->rank[k]]])
         return false;
   }
-  for (u32 k = 0; k < first->n; k++) weight[d->class_of[s->class_of_rank[first->rank[k]]]]++;
+  u32 *member_class = NEWN(s->a, u32, first->n);
+  for (u32 k = 0; k < first->n; k++)
+    weight[member_class[k] = d->class_of[s->class_of_rank[first->rank[k]]]]++;
   d->rank_class = rank_class;
   d->st->nclass = d->C, d->st->weight = weight;
-  return true;
+  d->st->nmembers = first->n, d->st->member_class = member_class;
+  return !pl->ending || ending_has_classes(pl->ending, d->st);
 }
 
 static void find_clocks(digest *d) {
@@ -538,13 +541,18 @@ static bool find_bytes(digest *d) {
     memcpy(before, w.h.cur, s->nclasses * sizeof *before);
     memcpy(w.h.peak, w.h.cur, s->nclasses * sizeof *before);
     if (p->kind == PIECE_AFTER) { // the last one
+      d->st->left = ending_left(s, &w, d->rank_class, d->C);
       if (!put_after(d, &w, before, p)) return false;
       break;
     }
     for (; at < p->end; at++) walk_step(&w, at);
     put_bytes(d, &w, before, p);
   }
-  return !m.odd;
+  if (!d->pl->ending || m.odd) return !m.odd;
+  d->st->left = ending_left(s, &w, d->rank_class, d->C);
+  if (!ending_fits(d->pl->ending, d->st)) return false;
+  ending_use(s->a, d->st, d->pl->ending);
+  return true;
 }
 
 // ---- all together ---------------------------------------------------------------------------------------

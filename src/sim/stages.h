@@ -38,10 +38,19 @@ typedef struct {
   const i64 *freed; // at its end, of every microbatch that there is above three
 } stage_after;
 
+typedef struct { // what a value is when all tasks have run
+  u32 n;
+  const i64 *v; // on which streams it was made; then of every tensor its `more` and its bytes by class
+  bool odd;     // its memory is not its own
+} stage_left;
+
 struct sim_stages {
   sim_pipeline pl;
   u32 nclass, nstreams;
   const u32 *weight;                  // ranks of a class
+  u32 nmembers;                       // ranks of a place
+  const u32 *member_class;            // of each of them
+  const stage_left *left;             // beside pl.left
   u32 nranks;                         // of the program
   u32 nreps, *rep, *rep_no;           // places that stand for others; number of every place's one in them
   const i64 *start;                   // [rep number * C + class]: bytes of parameters
@@ -57,6 +66,17 @@ struct sim_stages {
       *after_bytes; // [number * nreps + rep number]: of what comes after, one stretch after the other
   bool after_sends; // what comes after all tasks sends
 };
+
+// ---- what comes after all tasks (ending.c) -----------------------------------------------------------------
+struct sim_ending {
+  sim_stages
+      of; // of it: nclass, nmembers, member_class, left with pl.left, nreps, start, after to after_sends
+};
+struct walk;
+const stage_left *ending_left(sim *s, struct walk *w, const u32 *rank_class, u32 C);
+bool ending_has_classes(const sim_ending *e, const sim_stages *st); // ranks are alike as they were there
+bool ending_fits(const sim_ending *e, const sim_stages *st);        // what tasks leave is the same as there
+void ending_use(arena *a, sim_stages *st, const sim_ending *e);
 
 // ---- compiled lines (line.c) ----------------------------------------------------------------------------
 enum { SLOT_NEVER, SLOT_NOBODY, SLOT_FIRST }; // a value that is never waited for; one that nobody takes

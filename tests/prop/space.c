@@ -49,7 +49,7 @@ typedef struct {
   cost_model *k;
   strategy_set set;
 } setting;
-static u32 folded, flat, impossible, searches;
+static u32 folded, flat, impossible, equal, searches;
 
 static u32 pick(u64 *rng, u32 n) { return (u32)(rng_next(rng) % n); }
 
@@ -211,6 +211,28 @@ static void check_impossible(setting *s, const search_point *p) {
   impossible++;
 }
 
+// A level of ZeRO that splits nothing more than a lower one: both programs take the same.
+static void check_equal(setting *s, const search_point *p) {
+  arena *a = arena_new();
+  const sim_opts o = {.mode = SIM_FOLDED, .peak_only = true, .steady = true};
+  sim_result r[2] = {{0}, {0}};
+  strategy x[2] = {p->s, p->s};
+  bool ran = true;
+  x[1].zero.n = p->same_zero;
+  for (u32 k = 0; k < 2 && ran; k++) {
+    prog *d = apply(s, a, &x[k]);
+    ran = d && sim_run(s->c, a, d, s->k, &o, &r[k]);
+    prog_free(d);
+  }
+  CHECK_MSG(ran && r[0].makespan_ps == r[1].makespan_ps && r[0].period_ps == r[1].period_ps &&
+                r[0].peak_bytes == r[1].peak_bytes,
+            "%s on %s: %s is not %s: bytes %lld and %lld", s->of->model, s->of->machine, named(a, &x[0]),
+            p->why, (long long)r[0].peak_bytes, (long long)r[1].peak_bytes);
+  diag_clear(s->c);
+  arena_free(a);
+  equal++;
+}
+
 // Plans of one random part; returns how many were compared.
 static u32 check_part(setting *s, u32 most, bool by_flat) {
   const strategy_set part = random_part(s);
@@ -238,6 +260,8 @@ static u32 check_part(setting *s, u32 most, bool by_flat) {
   for (u32 i = 0, k = 0; ok && i < r.npoints && k < 2; i++)
     if (r.point[r.npoints - 1 - i].state == SEARCH_IMPOSSIBLE)
       check_impossible(s, &r.point[r.npoints - 1 - i]), k++;
+  for (u32 i = 0, k = 0; ok && i < r.npoints && k < 2; i++)
+    if (r.point[i].state == SEARCH_EQUAL && r.point[i].applied) check_equal(s, &r.point[i]), k++;
   arena_free(a);
   return n;
 }
@@ -258,6 +282,7 @@ TEST(space_is_the_programs_written_out) {
   for (u32 i = 0; i < COUNT_OF(small); i++) check_space(&small[i], few, flats / COUNT_OF(small), seed + i);
   for (u32 i = 0; i < COUNT_OF(full) && many; i++)
     check_space(&full[i], many / COUNT_OF(full), flats / COUNT_OF(full), seed + i);
-  printf("  %u plans of %u searches folded, %u flat, %u impossible\n", folded, searches, flat, impossible);
+  printf("  %u plans of %u searches folded, %u flat, %u impossible, %u equal\n", folded, searches, flat,
+         impossible, equal);
   CHECK(folded >= few * COUNT_OF(small) && impossible > 10);
 }
