@@ -729,6 +729,7 @@ trans:
 rest: {states: [rep, dp2]}
 send-stream: pp
 send-channels: 4
+schedule: zb-h1
 order:
 $ echo 'config: {num_micro_batch: 4}' >> a.yaml; heddle verify mlp-xs:layers=4 --batch 64 --train --annotate a.yaml --strategy "mb=8"
 error[E0509]: mb=8 contradicts the annotations, which say mb=4
