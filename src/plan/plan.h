@@ -471,8 +471,7 @@ typedef struct {
   bool train;
   optim_opts optim;
   bool keep_gradients;
-  bool beside_cost; // layers=cost is tried as well, so `auto` of layers need not be held against it
-  bool no_order;    // the plan's sequences are left out: plan_line and plan_apply make them
+  bool no_order;               // the plan's sequences are left out: plan_line and plan_apply make them
   const schedule_files *files; // NULL: a file that the strategy names is read
   cost_model *k;               // what `auto` asks how long things take; NULL: `auto` is refused
   i64 memory_bytes;            // ... and how much there is: of every rank; 0: its device's own, -1: no limit

@@ -15,18 +15,8 @@
 enum { WAVE = 64, BOUNDED = 64, ALL_WAVE = 1024 };
 
 // ---- plans ------------------------------------------------------------------------------------------------
-static bool tries_cost(const choice_set *layers) {
-  bool cost = !layers->said || layers->all;
-  for (u32 k = 0; k < layers->n; k++) cost |= choice_is(CHOICE_layers, layers->v[k], "cost");
-  return cost;
-}
-
 hybrid_opts search_hybrid(const search_opts *o, const search_point *p) {
-  return (hybrid_opts){.s = p->s,
-                       .train = o->train,
-                       .optim = o->optim,
-                       .beside_cost = tries_cost(&o->space.of[CHOICE_layers]),
-                       .memory_bytes = o->memory_bytes};
+  return (hybrid_opts){.s = p->s, .train = o->train, .optim = o->optim, .memory_bytes = o->memory_bytes};
 }
 
 static bool setup(search *s, worker *w) {

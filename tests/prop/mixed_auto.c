@@ -353,23 +353,6 @@ static double slowest_stage(const dealing *x, const u32 *share) {
   return most;
 }
 
-// Of steps that follow each other, as searches rank them.
-static i64 step_of(model *m, const hybrid_opts *h, choice_value layers) {
-  hybrid_opts of = *h;
-  of.s.layers = layers;
-  arena *a = arena_new();
-  const plan *pn = policy_hybrid(m->pl, a, &of);
-  prog *p = pn ? plan_apply(m->pl, pn, h->k) : NULL;
-  sim_result r = {0};
-  const sim_opts so = {.mode = SIM_FOLDED, .peak_only = true, .steady = true};
-  const bool ok =
-      p && sim_run(m->c, a, p, h->k, &so, &r) && sim_over_bytes(&r, cost_model_machine(h->k)) <= 0;
-  diag_clear(m->c);
-  prog_free(p);
-  arena_free(a);
-  return ok ? r.period_ps : INT64_MAX; // the slowest of all is what does not fit
-}
-
 static i64 time_of_layers(dealing *x, choice_value v) {
   listing l = {.m = x->m, .h = x->h};
   l.h.s.layers = v;
@@ -389,7 +372,6 @@ static void deal_all(dealing *x, u32 at, u32 left) {
 
 TEST(mixed_layers_end_together) {
   excess by = {0};
-  u32 by_cost = 0;
   for (u32 i = 0; i < 6; i++) {
     model m = open_model(i);
     for (u64 seed = 1; seed <= wanted(240) / 6; seed++) {
@@ -405,11 +387,10 @@ TEST(mixed_layers_end_together) {
       strategy_set set;
       strategy s;
       REQUIRE(pn && strategy_parse(m.c, a, sym_str(m.c, pn->name), &set) && strategy_one(m.c, &set, &s));
-      REQUIRE(s.layers.nparts == l.h.s.pp.n || !s.layers.nparts);
+      REQUIRE(s.layers.nparts == l.h.s.pp.n);
+      const double chosen = slowest_stage(&l, s.layers.part);
       const i64 t = time_of_layers(&l, l.h.s.layers);
       deal_all(&l, 0, m.calls);
-      const double chosen = s.layers.nparts ? slowest_stage(&l, s.layers.part) : 0; // layers=cost is faster
-      by_cost += !s.layers.nparts;
       CHECK_MSG(chosen <= l.least * (1 + 1e-9),
                 "%s, seed %llu: %s has a slowest stage of %.0f ps, %.0f is possible", models[i].name,
                 (unsigned long long)seed, sym_str(m.c, pn->name), chosen, l.least);
@@ -418,39 +399,7 @@ TEST(mixed_layers_end_together) {
     }
     close_model(&m);
   }
-  printf("  %u of %u cuts are those of layers=cost\n", by_cost, by.n);
   tell(&by, "layers=auto");
-}
-
-// Whatever else the plan has.
-TEST(mixed_layers_are_no_slower_than_by_cost) {
-  u32 n = 0, less = 0, equal = 0;
-  for (u32 i = 0; i < 6; i++) {
-    model m = open_model(i);
-    for (u64 seed = 1; seed <= wanted(240) / 6; seed++) {
-      arena *a = arena_new();
-      u64 rng = hash_u64(seed, 1000 + i);
-      figures x = random_figures(&rng, 1 + pick(&rng, 3), true);
-      while (ranks_of(&x) < 4) x.devices[0][0]++;
-      const u32 pp = 2 + pick(&rng, MIN(m.calls, 3) - 1), dp = pp == 2 ? 1 + pick(&rng, 2) : 1;
-      hybrid_opts h = auto_of(&m, a, machine_text(&x, 1, false, a), dp, 1, pp, 1u << pick(&rng, 3));
-      h.s.dp_shares = choice_default(CHOICE_dp_shares);
-      if (pick(&rng, 2))
-        h.s.v.n = 2, h.s.schedule = word_of(CHOICE_schedule, pick(&rng, 2) ? "bfs" : "interleaved");
-      else if (pick(&rng, 2))
-        h.s.schedule = word_of(CHOICE_schedule, pick(&rng, 2) ? "gpipe" : "zb-h1");
-      if (dp > 1) h.s.zero.n = pick(&rng, 4);
-      h.s.recompute = (choice_value){.n = pick(&rng, 3)};
-      const i64 cost = step_of(&m, &h, choice_default(CHOICE_layers)), own = step_of(&m, &h, h.s.layers);
-      CHECK_MSG(own <= cost, "%s, seed %llu, %s: %lld ps, by cost %lld", models[i].name,
-                (unsigned long long)seed, named(a, &h.s), (long long)own, (long long)cost);
-      n += cost < INT64_MAX, less += own < cost, equal += own == cost && cost < INT64_MAX;
-      arena_free(a);
-    }
-    close_model(&m);
-  }
-  CHECK(getenv("PLANS") || (n >= 100 && less >= 20 && equal >= 20));
-  printf("  layers=auto: faster than layers=cost in %u of %u, as fast in %u\n", less, n, equal);
 }
 
 // A V: the first and the last stage are on the first place, which is eight times as fast.

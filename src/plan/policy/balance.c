@@ -111,63 +111,32 @@ static u32 no_price(void *arg, const prog *p, const func_info *f, const instr *i
   return 1;
 }
 
-static bool simulated_whole(const balance *b, const plan *pn, arena *tmp, const sim_opts *o,
-                            sim_pipe_result *out) {
-  prog *d = plan_apply(b->pl, pn, b->o->k);
-  sim_result r;
-  const bool ok = d && sim_run(planner_source(b->pl)->c, tmp, d, b->o->k, o, &r);
-  if (ok)
-    *out = (sim_pipe_result){.makespan_ps = r.makespan_ps,
-                             .period_ps = r.period_ps,
-                             .peak_bytes = r.peak_bytes,
-                             .over_bytes = sim_over_bytes(&r, b->m)};
-  prog_free(d);
-  return ok;
-}
-
-const plan *auto_plan(const balance *b, arena *a, const strategy *s) {
-  hybrid_opts h = *b->o;
-  h.s = *s, h.said = NULL, h.no_order = true;
-  return policy_hybrid(b->pl, a, &h);
-}
-
-bool auto_simulated(const balance *b, const plan *pn, const sim_opts *o, bool whole, sim_pipe_result *out) {
-  ctx *c = planner_source(b->pl)->c;
-  arena *tmp = arena_new();
-  u32 n;
-  const sim_order *order;
-  plan_probed about;
-  const sim_stages *st = NULL;
-  bool slow = false;
-  for (u32 all = 0; all < 2 && !st && !slow; all++) {
-    if (all && !about.pipeline.nspans) break; // it had all layers
-    prog *probe = plan_probe(b->pl, pn, b->o->k, tmp, all, &about);
-    st = probe ? sim_stages_of(c, tmp, probe, b->o->k, o, &about.pipeline) : NULL;
-    prog_free(probe);
-    if (!probe) break;
-    slow = o->busiest_ps && *o->busiest_ps > o->enough_ps;
-  }
-  bool ok = st && plan_line(c, tmp, pn, &about.graph, &n, &order);
-  if (ok) sim_pipe(st, tmp, sim_line_new(tmp, st, order, n), out);
-  if (!st && !slow && whole) ok = simulated_whole(b, pn, tmp, o, out);
-  arena_free(tmp);
-  return ok;
-}
-
 // Bytes of the fullest rank of the plan with equal shares and microbatches of so many samples. Below 0: not
 // known.
 static double peak(const balance *b, i64 samples) {
-  strategy s = *b->s;
-  s.dp_shares = choice_default(CHOICE_dp_shares), s.tp_shares = choice_default(CHOICE_tp_shares);
-  s.mb.n = (u32)(b->micro * b->s->mb.n / b->s->dp.n / samples);
-  const planner_key key = {KEPT_PEAK, s, {0}, auto_training(b), cost_model_serial(b->o->k)};
+  hybrid_opts h = *b->o;
+  h.s = *b->s, h.said = NULL, h.no_order = true;
+  h.s.dp_shares = choice_default(CHOICE_dp_shares), h.s.tp_shares = choice_default(CHOICE_tp_shares);
+  h.s.mb.n = (u32)(b->micro * b->s->mb.n / b->s->dp.n / samples);
+  const planner_key key = {KEPT_PEAK, h.s, {0}, auto_training(b), cost_model_serial(b->o->k)};
   const double *known = planner_kept_times(b->pl, &key);
   if (known) return *known;
   const sim_opts so = {.mode = SIM_FOLDED, .peak_only = true, .cost = no_price};
-  sim_pipe_result r;
+  ctx *c = planner_source(b->pl)->c;
   arena *tmp = arena_new();
-  const plan *pn = auto_plan(b, tmp, &s);
-  const double bytes = pn && auto_simulated(b, pn, &so, false, &r) ? (double)r.peak_bytes : -1;
+  double bytes = -1;
+  u32 n;
+  const sim_order *order;
+  plan_probed about;
+  const plan *pn = policy_hybrid(b->pl, tmp, &h);
+  prog *probe = pn ? plan_probe(b->pl, pn, b->o->k, tmp, false, &about) : NULL;
+  const sim_stages *st = probe ? sim_stages_of(c, tmp, probe, b->o->k, &so, &about.pipeline) : NULL;
+  if (st && plan_line(c, tmp, pn, &about.graph, &n, &order)) {
+    sim_pipe_result r;
+    sim_pipe(st, tmp, sim_line_new(tmp, st, order, n), &r);
+    bytes = (double)r.peak_bytes;
+  }
+  prog_free(probe);
   arena_free(tmp);
   planner_keep_times(b->pl, &key, &bytes, 1);
   return bytes;

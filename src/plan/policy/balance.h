@@ -33,11 +33,6 @@ static inline u64 auto_training(const balance *b) {
 // What a microbatch takes of a device of the kind; b->time[kind], once it is known. NULL: it is not.
 const linear *auto_times(balance *b, u32 kind);
 static inline double auto_at(linear t, i64 samples) { return t.fixed + t.each * (double)samples; }
-// The plan of a strategy without `auto`. NULL: there is none.
-const plan *auto_plan(const balance *b, arena *a, const strategy *s);
-// Its time and bytes: by its stages, or if these do not say it (whole), of all of its program. False: not known, or
-// its busiest rank took more than o->enough_ps (*o->busiest_ps then has it).
-bool auto_simulated(const balance *b, const plan *pn, const sim_opts *o, bool whole, sim_pipe_result *out);
 // s->layers, and s->places if need be. False: times are not known.
 bool auto_layers(balance *b, strategy *s);
 #endif

@@ -2,8 +2,7 @@
 //
 // Idea: places in their order, with the least longest stage there is; of several stages on a place the sum is then
 // evened out. If that order has no memory for what 1F1B keeps, and another order of the same blocks has, that
-// with the least longest stage (balance/balance.h has the proofs). Times are those of balance.c. Last, the plan is
-// held against that of layers=cost, and the faster one is what `auto` stands for.
+// with the least longest stage (balance/balance.h has the proofs). Times are those of balance.c.
 #include "plan/policy/balance.h"
 
 // ---- layers ---------------------------------------------------------------------------------------------
@@ -171,10 +170,10 @@ static bool fits_in_order(const balance *b, const layer_bytes *bytes, const u32 
 }
 
 // Another order of blocks, where that of the machine does not fit and one does.
-static bool reorder(balance *b, const layer_list *l, const layer_bytes *bytes, u32 *end,
-                    choice_value *places) {
+static bool reorder(balance *b, const layer_list *l, u32 *end, choice_value *places) {
   const u32 n = b->s->pp.n;
-  const i64 *const *ps = times_of_blocks(b, l);
+  const layer_bytes bytes = bytes_of_layers(b, l);
+  const i64 *const *ps = fits_in_order(b, &bytes, end) ? NULL : times_of_blocks(b, l);
   if (!ps) return false;
   u32 *kind = NEWN(b->a, u32, n), nkinds = kinds_of_blocks(b, ps, l->n, kind);
   balance_devices *of = ZNEWN(b->a, balance_devices, nkinds);
@@ -185,8 +184,8 @@ static bool reorder(balance *b, const layer_list *l, const layer_bytes *bytes, u
                            .nkinds = nkinds,
                            .kind = of,
                            .time_ps = time,
-                           .fixed_bytes = bytes->fixed,
-                           .kept_bytes = bytes->kept,
+                           .fixed_bytes = bytes.fixed,
+                           .kept_bytes = bytes.kept,
                            .micro = b->s->mb.n,
                            .stages = n,
                            .aim = BALANCE_BOTTLENECK};
@@ -241,41 +240,6 @@ static const double *cuts_of(balance *b, const layer_list *l) {
   return end;
 }
 
-// ---- held against layers=cost ----------------------------------------------------------------------------
-// Cuts by FLOPs lie between single matmuls too (a head apart from the last layer), and no numbers of layers say
-// such. They are taken where the plan is faster so, and fits or neither does. Both plans are simulated by their stages, for
-// what decides is where a pipeline waits and sends, which is no sum. A search that tries layers=cost as well finds out
-// without.
-
-static bool is_large(const balance *b, const sim_pipe_result *r) {
-  const i64 limit = b->o->memory_bytes;
-  return limit > 0 ? r->peak_bytes > limit : !limit && r->over_bytes > 0;
-}
-
-// Both simulated.
-static bool is_faster(const balance *b, const plan *x, const plan *than) {
-  sim_opts so = {.mode = SIM_FOLDED, .peak_only = true, .steady = true};
-  sim_pipe_result of_x, other;
-  i64 busy = 0;
-  if (!auto_simulated(b, than, &so, true, &other)) return false;
-  const bool large = is_large(b, &other);
-  if (!large) so.busiest_ps = &busy, so.enough_ps = other.period_ps; // else x may be the one that fits
-  if (!auto_simulated(b, x, &so, true, &of_x)) return false;
-  return is_large(b, &of_x) == large ? of_x.period_ps < other.period_ps : large;
-}
-
-static bool cost_is_faster(const balance *b, const strategy *numbers) {
-  strategy cost = *b->s;
-  cost.layers = choice_default(CHOICE_layers);
-  arena *tmp = arena_new();
-  const plan *x = auto_plan(b, tmp, &cost), *than = auto_plan(b, tmp, numbers);
-  const ctx *c = planner_source(b->pl)->c;
-  const bool same = x && than && plan_hash(c, x) == plan_hash(c, than);
-  const bool faster = x && !same && (!than || is_faster(b, x, than));
-  arena_free(tmp);
-  return faster;
-}
-
 bool auto_layers(balance *b, strategy *s) {
   const u32 n = b->s->pp.n * b->s->v.n;
   const layer_list l = layers_of(b);
@@ -284,14 +248,9 @@ bool auto_layers(balance *b, strategy *s) {
   if (!cut) return false;
   if (cut[0] < 0) return true;
   u32 *end = NEWN(b->a, u32, n), *part = NEWN(b->a, u32, n);
-  strategy numbers = *s;
   for (u32 k = 0; k < n; k++) end[k] = (u32)cut[k];
-  const bool one_each = b->s->v.n == 1 && !b->s->places.nparts && !b->s->tp_stages.nparts;
-  const layer_bytes bytes = bytes_of_layers(b, &l);
-  const bool fits = one_each && fits_in_order(b, &bytes, end);
-  if (one_each && !fits) reorder(b, &l, &bytes, end, &numbers.places);
+  if (b->s->v.n == 1 && !b->s->places.nparts && !b->s->tp_stages.nparts) reorder(b, &l, end, &s->places);
   for (u32 k = 0; k < n; k++) part[k] = end[k] - (k ? end[k - 1] : 0);
-  numbers.layers = (choice_value){.nparts = n, .part = part};
-  if (b->o->beside_cost || !cost_is_faster(b, &numbers)) *s = numbers;
+  s->layers = (choice_value){.nparts = n, .part = part};
   return true;
 }

@@ -429,11 +429,3 @@ $ heddle plan llama2-7b:layers=8 --batch 16 --dtype f16 --train --machine '1x4 v
 10   1   4   2   4  auto    1/4           0  646.9 ms  1.20x  24.73/s  19.7 GiB  bubble 33 %
                1.01x the time, limited by bubble
                11 simulated, 0 ruled out by bounds on memory, 2 on time
-## A head apart from the last layer: no numbers of layers say it, but layers=auto takes it where it is faster.
-$ for l in cost equal auto; do heddle sim gpt2 --batch 32 --train --strategy "dp=1 pp=2 v=2 mb=8 schedule=interleaved layers=$l" --machine "1x2 v100" | grep -E "^(layers|time per)"; done
-layers          4/4/4/0
-time per step   1.545 s
-layers          3x4
-time per step   1.830 s
-layers          4/4/4/0
-time per step   1.545 s
