@@ -495,7 +495,7 @@ TEST(mixed_kinds_add_up) {
     double work = 0;
     u32 ranks = 0;
     for (u32 k = 0; k < r.nkinds; k++) {
-      const search_kind *q = &r.kinds[k];
+      const plan_kind *q = &r.kinds[k];
       work += q->work, ranks += q->ranks;
       CHECK(q->peak_bytes <= q->usable_bytes && q->computes >= 0 && q->communicates >= 0);
       CHECK_MSG(q->computes + q->communicates <= 1 + 1e-9, "seed %llu: %s computes %g, communicates %g",
