@@ -23,7 +23,6 @@ static void space(parser *r) {
 }
 static parser parser_of(ctx *c, arena *a, const char *option, const char *text) {
   const char *copy = arena_strdup(ctx_arena(c), text); // diagnostics point into it
-  (void)a;
   return (parser){.c = c, .a = a, .option = sym_of(c, option), .text = copy, .p = copy};
 }
 

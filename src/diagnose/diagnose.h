@@ -79,7 +79,7 @@ typedef struct {
 } replay_latency;
 typedef struct {
   u32 n;              // processes
-  job_work *const *w; // their clocks are aligned: base_ns and times of all can be compared
+  job_work *const *w; // times are compared as recorded: base_ns of all count from one moment
   u32 ncolls;         // communications with all of their members
   u32 *const *coll;   // coll[process][op]: number from 1; 0: on its own
 } replay_input;
@@ -112,6 +112,10 @@ typedef struct {
   replay_input replay;
   const u32 *file; // of every process
   u32 lone;        // communications without their peers: they count as computation
+  u32 left_out;    // files of formats without kernels
+  u32 partial;     // communications some of whose members were not recorded
+  u32 violated; // communications of all for all that end on a member before another one begins: clocks differ
+  i64 worst_ps; // by how much, at most
 } job_input;
 bool job_input_of(job *j, const char *steps, job_input *out);
 
@@ -127,7 +131,7 @@ u32 replay_apply(ctx *c, const replay *r, const replay_times *median, const stru
 // ---- who is late: late.c --------------------------------------------------------------------------------
 typedef struct {
   u32 rank;
-  u32 last;        // communications to which it came last; of equal ones the first process counts
+  u32 last;        // communications to which it came last, after all others
   i64 host_ps;     // until its last op ends if devices take no time
   i64 device_ps;   // until its last op ends if hosts take no time
   i64 path_ps;     // of its host, on the longest path over all processes
@@ -531,6 +535,7 @@ typedef struct {
   i64 seq, bytes;      // -1: not said
   u32 first, n;        // members, of match.member, in the order of files; of a message the sender first
   u32 late;            // the member that started last (match_time)
+  u32 size;            // of the group, as its members say; 0: not said
   match_by by;
   i64 at; // start of the first member
 } match_row;

@@ -136,7 +136,7 @@ static void put_kernels(job_diff *d, arena *a, const looker x[2]) {
       const kernel_use *use = &x[s].uses.kernels.v[k];
       u32 at = v.n;
       for (u32 it = 0, i; hmap_next(&of, hash_u64(use->name.i, 1), &it, &i);)
-        if (v.v[i].name.i == use->name.i) at = i;
+        if (i < v.n && v.v[i].name.i == use->name.i) at = i;
       if (at == v.n) {
         hmap_add(a, &of, hash_u64(use->name.i, 1), v.n);
         *vec_push(a, &v) = (diff_kernel){.name = use->name, .comm = use->comm};

@@ -182,6 +182,7 @@ static void make_sets(least *q) {
     const u64 h = hash_bytes(who, x->n * sizeof *who, x->family);
     q->set_of[c] = TRACE_NONE;
     while (q->set_of[c] == TRACE_NONE && hmap_next(&known, h, &it, &id)) {
+      if (id >= q->sets.n) break; // never: every id is of a set
       const member_set *s = &q->sets.v[id];
       if (s->n == x->n && s->family == x->family && !memcmp(s->process, who, x->n * sizeof *who))
         q->set_of[c] = id;
@@ -270,7 +271,7 @@ static void add_priors(least *q) {
     if (p->nk == 1 || v % p->nk == p->nk - 1) continue;
     row r = {0};
     row_add(&r, v, -1), row_add(&r, v + 1, 1);
-    const double w = 1 / (change * change), left = row_at(&r, q->z);
+    const double square = change * change, w = square > 0 ? 1 / square : 0, left = row_at(&r, q->z);
     sky_row(&q->h, &r, w);
     q->g[v] -= w * left, q->g[v + 1] += w * left;
   }

@@ -1,5 +1,7 @@
 // fuse.h - when gradients are communicated: fused into buckets, cut into partitions. Not whose gradients they are.
 //
+// No question asks for it yet.
+//
 // The model is dPRO's (MLSys 2022, section 5.1): a backward makes gradients one after the other; one channel
 // communicates them in that order, each when it is there and the one before it is done. A bucket is there with the last
 // of its gradients and takes the time of its bytes. What is asked for is the end of the last.

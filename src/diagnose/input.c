@@ -7,7 +7,17 @@ static bool window_of(job *j, const trace *t, u32 process, const char *steps, i6
   arena *tmp = arena_new();
   const job_steps *s = steps_of(tmp, t, process);
   bool *chosen = ZNEWN(tmp, bool, s->n + 1);
-  const bool ok = steps_choose(j->c, steps, s, chosen);
+  bool ok = steps_choose(j->c, steps, s, chosen);
+  u32 first = 0, last = s->n;
+  while (ok && !chosen[first]) first++;
+  while (ok && !chosen[last - 1]) last--;
+  for (u32 k = first; ok && k < last; k++) {
+    if (chosen[k]) continue;
+    diag(j->c, E_USAGE, (loc){0}, "--steps %s leaves out step %u: a replay takes one stretch of steps", steps,
+         s->step[k].number);
+    diag_hint(j->c, "--steps %u-%u", s->step[first].number, s->step[last - 1].number);
+    ok = false;
+  }
   *from = INT64_MAX, *to = INT64_MIN;
   for (u32 k = 0; ok && k < s->n; k++)
     if (chosen[k]) *from = MIN(*from, s->step[k].start_ps), *to = MAX(*to, s->step[k].end_ps);
@@ -49,6 +59,18 @@ static u64 event_hash(u32 file, u32 event) {
   return hash_u64((u64)file << 32 | event, 1);
 } // no two are equal
 
+// What must be said of a communication that counts: members that were not recorded, clocks that cannot be right.
+static void note_row(ctx *c, job_input *in, const match_row *row, const match_member *v) {
+  static const char *const all_for_all[] = {"all_reduce", "all_gather", "reduce_scatter", "all_to_all",
+                                            "barrier"};
+  const char *op = sym_str(c, row->op);
+  i64 worst = 0;
+  in->partial += row->size > row->n;
+  for (u32 k = 0; k < COUNT_OF(all_for_all); k++)
+    for (u32 i = 0; i < row->n && !strcmp(op, all_for_all[k]); i++) worst = MAX(worst, -v[i].transfer_ps);
+  in->violated += worst > 0, in->worst_ps = MAX(in->worst_ps, worst);
+}
+
 // A communication counts if all of its members are in what is replayed.
 static void put_colls(job *j, job_input *in, const match *m, const works *x) {
   replay_input *r = &in->replay;
@@ -72,6 +94,8 @@ static void put_colls(job *j, job_input *in, const match *m, const works *x) {
     u32 here = 0;
     for (u32 i = 0; i < row->n; i++) here += hmap_get(&op, event_hash(v[i].file, v[i].event)) > 0;
     if (row->n < 2 || here < row->n) continue;
+    assert(at.v);
+    note_row(j->c, in, row, v);
     r->ncolls++, total -= row->n;
     for (u32 i = 0; i < row->n; i++) {
       const u32 *of = &at.v[hmap_get(&op, event_hash(v[i].file, v[i].event)) - 1];
@@ -83,12 +107,32 @@ static void put_colls(job *j, job_input *in, const match *m, const works *x) {
   arena_free(tmp);
 }
 
+// Do all clocks count from one moment, as far as that can be told? Times of several are compared as they are.
+static bool comparable(job *j, const works *x) {
+  static const i64 year_ns = 31536000000000000, far_ns = 432000000000000; // five days
+  for (u32 p = 1; p < x->work.n; p++) {
+    const i64 a = x->work.v[0]->base_ns, b = x->work.v[p]->base_ns;
+    if ((a > year_ns) == (b > year_ns) && a - b < far_ns && b - a < far_ns) continue;
+    diag(j->c, E_TRACE, loc_node(j->c, sym_of(j->c, j->file[x->file.v[p]].path), (sym){0}, (sym){0}),
+         "its clock cannot be compared with that of %s: one counts from another moment, or days lie between "
+         "them",
+         j->file[x->file.v[0]].path);
+    diag_hint(j->c, "`heddle trace info` says what the clocks are; one file alone can be replayed");
+    return false;
+  }
+  return true;
+}
+
 bool job_input_of(job *j, const char *steps, job_input *out) {
   match *m = match_new(j->c, j->a);
   works x = {.work = {0}};
   *out = (job_input){.lone = 0};
-  for (u32 k = 0; k < j->n; k++)
-    if (!add_file(j, k, steps, m, &x)) return false;
+  for (u32 k = 0; k < j->n; k++) {
+    if (!trace_format_rows[j->file[k].format].kernels) // such as an execution trace of the same rank
+      out->left_out++;
+    else if (!add_file(j, k, steps, m, &x))
+      return false;
+  }
   u64 ops = 0;
   for (u32 p = 0; p < x.work.n; p++) ops += x.work.v[p]->nops;
   if (!ops) {
@@ -97,6 +141,7 @@ bool job_input_of(job *j, const char *steps, job_input *out) {
               "record activities of the device and of the host, such as CPU and CUDA of PyTorch's profiler");
     return false;
   }
+  if (!comparable(j, &x)) return false;
   match_finish(m);
   out->replay.n = x.work.n, out->replay.w = x.work.v, out->file = x.file.v;
   put_colls(j, out, m, &x);

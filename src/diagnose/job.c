@@ -11,6 +11,8 @@
 u32 job_rank_in_name(const char *path) {
   const char *slash = strrchr(path, '/'), *s = slash ? slash + 1 : path;
   u32 last = TRACE_NONE;
+  if (strstr(s, ".pt.trace.json"))
+    return TRACE_NONE; // HOST_PID.TIME.pt.trace.json: no number of it is a rank
   for (const char *p = s; *p; p++) {
     if (!isdigit((unsigned char)*p) || (p > s && (isalnum((unsigned char)p[-1]) || p[-1] == '.') &&
                                         !(p - s >= 4 && !strncasecmp(p - 4, "rank", 4))))

@@ -85,18 +85,20 @@ static void put_errors(late_report *l, const replay *r, const replay_input *in, 
 }
 
 static void count_last(late_report *l, const replay *r, const replay_input *in, arena *tmp) {
-  i64 *latest = NEWN(tmp, i64, in->ncolls + 1);
+  i64 *latest = NEWN(tmp, i64, in->ncolls + 1), *second = NEWN(tmp, i64, in->ncolls + 1);
   u32 *who = NEWN(tmp, u32, in->ncolls + 1);
-  for (u32 k = 0; k <= in->ncolls; k++) latest[k] = INT64_MIN, who[k] = TRACE_NONE;
+  for (u32 k = 0; k <= in->ncolls; k++) latest[k] = second[k] = INT64_MIN, who[k] = TRACE_NONE;
   for (u32 p = 0; in->coll && p < in->n; p++)
     for (u32 k = 0; k < in->w[p]->nops; k++) {
       const u32 c = in->coll[p][k];
       const i64 at = in->w[p]->op[k].start_ps - in->w[p]->start_ps + replay_start_of(r, p);
-      if (c && at > latest[c]) latest[c] = at, who[c] = p;
+      if (!c) continue;
+      second[c] = MAX(second[c], MIN(at, latest[c]));
+      if (at > latest[c]) latest[c] = at, who[c] = p;
     }
   l->ncolls = in->ncolls;
   for (u32 c = 1; c <= in->ncolls; c++)
-    if (who[c] != TRACE_NONE) l->process[who[c]].last++;
+    if (who[c] != TRACE_NONE && latest[c] > second[c]) l->process[who[c]].last++;
   l->late[0] = l->late[1] = TRACE_NONE;
   for (u32 p = 0; p < l->n; p++) {
     if (!l->process[p].last) continue;

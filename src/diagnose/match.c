@@ -93,6 +93,7 @@ static void count_streams(match *m) {
         *vec_push(m->a, &count) = 0;
         hmap_add(m->a, &counts, hash_u64(group, 3), c = count.n);
       }
+      assert(count.v && c <= count.n);
       at = ++count.v[c - 1];
       hmap_add(m->a, &lanes, h, at);
     }
@@ -162,6 +163,7 @@ static queues make_queues(match *m) {
     }
     x.queue--;
     m->calls.v[n++] = x;
+    assert(out.v);
     out.v[x.queue].n++;
   }
   m->calls.n = n;
@@ -217,6 +219,7 @@ static match_row *open_row(filling *f, const call *x) {
                    .seq = x->seq,
                    .bytes = x->bytes,
                    .first = f->m->member.n,
+                   .size = x->size,
                    .by = f->q->by};
   return r;
 }

@@ -102,6 +102,7 @@ static void find_coarse(problem *p, const forest *f) {
   for (u32 k = 0; k < p->ncomponents; k++) queue[n++] = p->reference[k];
   for (u32 i = 0; i < n; i++)
     for (u32 e = head[queue[i]]; e; e = next[e]) {
+      assert(f->tree.v);
       const near_tie *t = &f->tree.v[(e - 1) / 2];
       const bool forwards = t->from == queue[i];
       const u32 to = forwards ? t->to : t->from;

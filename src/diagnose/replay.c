@@ -202,8 +202,8 @@ static bool place_item(placing *x, u32 p) {
     r->rest_node[p][i] = put(r, NODE_HOST, p, i, 0) + 1;
   }
   if (it->first_wait < it[1].first_wait) {
-    u32 slot[64], n = 0;
-    for (u32 j = it->first_wait; j < it[1].first_wait && n < COUNT_OF(slot); j++)
+    u32 *slot = NEWN(x->tmp, u32, it[1].first_wait - it->first_wait), n = 0;
+    for (u32 j = it->first_wait; j < it[1].first_wait; j++)
       slot[n++] = later(r, p, i, r->end_slot[p][w->wait[j]], r->l.sync_ps);
     sim_ref(&r->b, l->clock), sim_node_waits(&r->b);
     for (u32 j = 0; j < n; j++) sim_ref(&r->b, slot[j]);
@@ -257,8 +257,8 @@ static bool place_op(placing *x, u32 p, u32 s) {
     if (!r->end_slot[p][w->after[j]]) return false;
   const u32 there = later(r, p, k, l->item[o->item], w->item[o->item].early_ps ? 0 : r->l.launch_ps[o->kind]),
             begins = sim_slot(&r->b);
-  u32 slot[64], n = 0;
-  for (u32 j = o->first_after; j < o[1].first_after && n < COUNT_OF(slot); j++)
+  u32 *slot = NEWN(x->tmp, u32, o[1].first_after - o->first_after), n = 0;
+  for (u32 j = o->first_after; j < o[1].first_after; j++)
     slot[n++] = later(r, p, k, r->end_slot[p][w->after[j]], r->l.cross_ps);
   sim_node_waits(&r->b), sim_ref(&r->b, there);
   if (l->stream[s]) sim_ref(&r->b, l->stream[s]);

@@ -123,6 +123,7 @@ static arcs arcs_of(const problem *p, const ties *keep, const double *x, u32 **w
       at = out.n;
       hmap_add(p->a, &known, h, at);
     }
+    assert(out.v && at <= out.n);
     if (gap < out.v[at - 1].weight) out.v[at - 1].weight = gap, (*which)[at - 1] = k;
   }
   return out;

@@ -84,7 +84,7 @@ static void collect_calls(reader *x, i64 from, i64 to) {
     if (launches[e] || is_sync(name) || is_stream_wait(name))
       *vec_push(x->tmp, &x->call) = (call){e, t->start_ps[e], t->start_ps[e] + t->dur_ps[e]};
   }
-  qsort(x->call.v, x->call.n, sizeof *x->call.v, by_end);
+  if (x->call.n) qsort(x->call.v, x->call.n, sizeof *x->call.v, by_end);
 }
 
 static void collect_ops(reader *x) {
@@ -99,7 +99,7 @@ static void collect_ops(reader *x) {
     else
       x->w->unlaunched += t->cause[e] == TRACE_NONE;
   }
-  qsort(x->op.v, x->op.n, sizeof *x->op.v, by_call);
+  if (x->op.n) qsort(x->op.v, x->op.n, sizeof *x->op.v, by_call);
 }
 
 static launch_kind kind_of(const trace *t, u32 e) {

@@ -80,6 +80,9 @@ bool answer_diff(report *r, ctx *c, arena *a, const trace_ask *q) {
   job_diff d;
   if (!after || !job_diff_of(before, after, q->steps, a, &d)) return false;
   put_sides(r, &d);
+  if (d.side[0].ranks != d.side[1].ranks)
+    report_line(r, "ranks", "%u recorded before and %u after: the slowest may be missing on one side",
+                d.side[0].ranks, d.side[1].ranks);
   report_gap(r);
   put_verdict(r, &d);
   report_gap(r);

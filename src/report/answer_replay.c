@@ -30,6 +30,7 @@ bool answer_replay(report *r, ctx *c, arena *a, const trace_ask *q) {
   if (!x) return false;
   const late_report l = late_of(x, a);
   put_figures(r, &l, replay_latencies(x));
+  report_left_out(r, a, &in);
   report_gap(r);
   report_late(r, a, &l);
   return true;

@@ -97,6 +97,7 @@ static bool whatif_kernels(report *r, ctx *c, arena *a, const trace_ask *q, job 
   const i64 before = replay_run(p, &was, NULL, NULL);
   report_fact(r, "ranks", "ranks", cell_i(CELL_INT, in.replay.n));
   report_fact(r, "replayed_ps", "job", cell_i(CELL_PS, before));
+  report_left_out(r, a, &in);
   report_gap(r);
   report_table(r, "changes", cols, COUNT_OF(cols));
   i64 after = before;
@@ -115,7 +116,8 @@ static bool whatif_kernels(report *r, ctx *c, arena *a, const trace_ask *q, job 
 bool answer_whatif(report *r, ctx *c, arena *a, const trace_ask *q) {
   if (!q->nset) {
     diag(c, E_USAGE, (loc){0}, "nothing is changed");
-    diag_hint(c, "say what would be different, such as --set 'worker 0 = ideal'");
+    diag_hint(c, "say what would be different, such as --set 'rank 3 = median', or of a pipelined job "
+                 "'worker 0 = ideal'");
     return false;
   }
   job_change *x = NEWN(a, job_change, q->nset);

@@ -45,11 +45,11 @@ static void put_late(report *r, arena *a, const late_report *l) {
                 named(a, l, l->late[1]), x->last, l->process[l->late[1]].last, l->ncolls);
   else
     report_line(r, "late", "%s arrives last: at %u of %u communications", first, x->last, l->ncolls);
-  if (x->repaired_ps >= 0)
-    report_line(r, "",
-                "with the host times of %s at the medians over ranks the job is %s shorter, of both %s",
-                first, share(a, l->replayed_ps - x->repaired_ps, l->replayed_ps),
-                share(a, l->replayed_ps - l->both_ps, l->replayed_ps));
+  if (x->repaired_ps < 0) return;
+  report_line(r, "", "with the host times of %s at the medians over ranks the job is %s shorter%s%s", first,
+              share(a, l->replayed_ps - x->repaired_ps, l->replayed_ps),
+              l->late[1] == TRACE_NONE ? "" : ", of both ",
+              l->late[1] == TRACE_NONE ? "" : share(a, l->replayed_ps - l->both_ps, l->replayed_ps));
 }
 
 // Who comes last most often need not be who costs most: a rank may be late once, by much.
@@ -113,4 +113,32 @@ void report_late_comms(report *r, ctx *c, arena *a, const replay *x, const late_
                            cell_i(CELL_INT, v[k].times)});
   }
   report_top(r, top ? top : 10);
+}
+
+void report_left_out(report *r, arena *a, const job_input *in) {
+  u64 unlaunched = 0;
+  strbuf b = {.a = a};
+  for (u32 p = 0; p < in->replay.n; p++) unlaunched += in->replay.w[p]->unlaunched;
+  report_fact(r, "files_left_out", NULL, cell_i(CELL_INT, in->left_out));
+  report_fact(r, "communications_alone", NULL, cell_i(CELL_INT, in->lone));
+  report_fact(r, "operations_left_out", NULL, cell_i(CELL_INT, (i64)unlaunched));
+  if (in->left_out) sb_fmt(&b, "%u files of formats without kernels", in->left_out);
+  if (unlaunched)
+    sb_fmt(&b, "%s%llu operations whose launch was not recorded", b.n ? "; " : "",
+           (unsigned long long)unlaunched);
+  if (b.n) report_line(r, "left out", "%s", sb_str(&b));
+  report_fact(r, "communications_partial", NULL, cell_i(CELL_INT, in->partial));
+  report_fact(r, "communications_violated", NULL, cell_i(CELL_INT, in->violated));
+  if (in->partial)
+    report_line(r, "members",
+                "%u communications have members that were not recorded: they may be the late ones",
+                in->partial);
+  if (in->violated)
+    report_line(
+        r, "clocks",
+        "%u of %u communications end before their last member begins, by up to %s: clocks differ, and who "
+        "is late cannot be told; heddle trace align says by how much",
+        in->violated, in->replay.ncolls, time_text(a, in->worst_ps));
+  if (in->lone)
+    report_line(r, "alone", "%u communications without their peers count as computation", in->lone);
 }

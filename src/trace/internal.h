@@ -30,7 +30,7 @@ static inline bool wanted(const reading *x, trace_is k) { return x->want->kinds 
 // A reader of one format: a row of formats.def with two functions.
 // knows: may a file that begins so be of it? Asked in the order of the rows.
 // read: appends. False and a diagnostic: nothing can be made of the file. What it passes over it counts.
-#define FORMAT(id, name, about)                                                                              \
+#define FORMAT(id, name, kernels, about)                                                                     \
   bool trace_knows_##id(const char *start, size_t n);                                                        \
   bool trace_read_##id(reading *x);
 #include "trace/formats.def"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 const trace_format_row trace_format_rows[TRACE_FORMATS] = {
-#define FORMAT(id, name, about) {#id, name, about},
+#define FORMAT(id, name, kernels, about) {#id, name, about, kernels},
 #include "trace/formats.def"
 #undef FORMAT
 };
@@ -11,7 +11,7 @@ static const struct {
   bool (*knows)(const char *start, size_t n);
   bool (*read)(reading *x);
 } readers[TRACE_FORMATS] = {
-#define FORMAT(id, name, about) {trace_knows_##id, trace_read_##id},
+#define FORMAT(id, name, kernels, about) {trace_knows_##id, trace_read_##id},
 #include "trace/formats.def"
 #undef FORMAT
 };

@@ -115,6 +115,8 @@ trace *trace_collect(arena *a, const trace_source *s) {
   const u64 n = trace_events(s);
   if (n >= UINT32_MAX) base_out_of_memory(n);
   collector k = {s, a, t, ZNEWN(a, u32, (size_t)s->nranks * s->nstreams + 1)};
-  s->play(s, a, 0, s->nranks * s->nstreams, collect, &k);
+  arena *scratch = arena_new(); // columns grow in `a` meanwhile
+  s->play(s, scratch, 0, s->nranks * s->nstreams, collect, &k);
+  arena_free(scratch);
   return t;
 }

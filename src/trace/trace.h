@@ -115,7 +115,7 @@ i64 trace_span_ps(const trace *t);
 // ---- files ----------------------------------------------------------------------------------------------
 // Formats that are read, a row of formats.def each.
 typedef enum {
-#define FORMAT(id, name, about) TRACE_FORMAT_##id,
+#define FORMAT(id, name, kernels, about) TRACE_FORMAT_##id,
 #include "trace/formats.def"
 #undef FORMAT
   TRACE_FORMATS,
@@ -123,6 +123,7 @@ typedef enum {
 } trace_format;
 typedef struct {
   const char *id, *name, *about;
+  bool kernels; // does it have launches and kernels, on a clock?
 } trace_format_row;
 extern const trace_format_row trace_format_rows[TRACE_FORMATS];
 // The format of a file, by how it begins. NONE and no diagnostic: of none. NONE and a diagnostic: not readable.

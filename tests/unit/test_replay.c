@@ -239,8 +239,8 @@ TEST(replay_of_a_real_job) {
   REQUIRE(r != NULL);
   const late_report l = late_of(r, a);
   CHECK_EQ_I64((i64)l.nops, 6216);
-  CHECK_MSG(l.error_ps < 15e6, "mean error of %.1f us", l.error_ps / 1e6);
-  CHECK_MSG(l.error99_ps < 50000000, "99 of 100 errors below %.1f us", (double)l.error99_ps / 1e6);
+  CHECK_MSG(l.error_ps < 3e6, "mean error of %.1f us", l.error_ps / 1e6);
+  CHECK_MSG(l.error99_ps < 8000000, "99 of 100 errors below %.1f us", (double)l.error99_ps / 1e6);
   CHECK_EQ_I64(l.hosts, 8);
   REQUIRE(l.late[0] != TRACE_NONE && l.late[1] != TRACE_NONE);
   CHECK(l.process[l.late[0]].rank == 0 && l.process[l.late[0]].last == 32);

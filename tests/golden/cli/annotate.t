@@ -126,8 +126,8 @@ $ heddle sim gpt2:layers=4 --batch 16 --seq 128 --train --annotate examples/anno
 model           gpt2:layers=4
 plan            stage 0: replicate(1), stage 1: replicate(1); 2 replicas; 4 microbatches
 task graph  strategy      covers                        virtual devices
-stage 0     replicate(1)  instructions 1-9, layers 0-3  {0} {2}
-stage 1     replicate(1)  instructions 10-11            {1} {3}
+stage 0     replicate(1)  instructions 1-7, layers 0-2  {0} {2}
+stage 1     replicate(1)  instructions 8-11, layer 3    {1} {3}
 
 bridge from  to        forward  backward  fused
 stage 0      stage 1  6.00 MiB  6.00 MiB  no
@@ -392,11 +392,11 @@ stage 1     replicate(1)  instructions 4-6, layers 3-5     {1}
 stage 2     replicate(1)  instructions 7-9, layers 6-8     {2}
 stage 3     replicate(1)  instructions 10-16, layers 9-11  {3}
 
-task graph  strategy      covers                         virtual devices
-stage 0     replicate(1)  instructions 1, layer 0        {0}
-stage 1     replicate(1)  instructions 2, layer 1        {1}
-stage 2     replicate(1)  instructions 3-4, layers 2-3   {2}
-stage 3     replicate(1)  instructions 5-10, layers 4-5  {3}
+task graph  strategy      covers                        virtual devices
+stage 0     replicate(1)  instructions 1-2, layers 0-1  {0}
+stage 1     replicate(1)  instructions 3, layer 2       {1}
+stage 2     replicate(1)  instructions 4-5, layers 3-4  {2}
+stage 3     replicate(1)  instructions 6-10, layer 5    {3}
 
 ## The environment has what the file does not say.
 $ echo 'heddle-annotate: 1\nscopes: [{layers: 0-1, replicate: 1}, {layers: 2-3, replicate: 1}]' > a.yaml; EPL_PIPELINE_NUM_MICRO_BATCH=2 heddle verify mlp-xs:layers=4,hidden=32 --batch 64 --train --annotate a.yaml | sed -n '2p'

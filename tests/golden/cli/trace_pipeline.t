@@ -156,7 +156,7 @@ $ heddle trace whatif examples/traces/pipeline --set 'data 1 = median' --steps 1
 ## What cannot be answered.
 $ heddle trace whatif examples/traces/pipeline
 error[E0801]: nothing is changed
-  hint: say what would be different, such as --set 'worker 0 = ideal'
+  hint: say what would be different, such as --set 'rank 3 = median', or of a pipelined job 'worker 0 = ideal'
 [2]
 $ heddle trace whatif examples/traces/pipeline --set 'worker 3 = ideel'
 error[E0801]: 'ideel' is no value

@@ -16,14 +16,13 @@ path: communication     2.082 ms
 path: latencies         53.13 us
 
 verdict  device-bound on all ranks: they take longer without hosts than without devices
-late     rank 0 and rank 1 arrive last: at 6 and 2 of 8 communications
-         with the host times of rank 0 at the medians over ranks the job is 0.0 % shorter, of both 4.2 %
-         of rank 1 alone it is 4.2 % shorter, the most of all
+late     rank 1 arrives last: at 2 of 8 communications
+         with the host times of rank 1 at the medians over ranks the job is 4.2 % shorter
          with those of all ranks it is 1.04 times faster: 8.841 ms
 bounds   8.055 ms if hosts took no time, 1.860 ms if devices took none
 
 rank      host    device  host on path  arrives last  gain if repaired
-   0  1.841 ms  8.055 ms             0             6             0.0 %
+   0  1.841 ms  8.055 ms             0             0             0.0 %
    1  1.860 ms  8.055 ms      1.175 ms             2             4.2 %
 $ heddle trace replay examples/traces/ddp --steps 11 --json
 {
@@ -45,9 +44,14 @@ $ heddle trace replay examples/traces/ddp --steps 11 --json
   "all_ps": 2137250000,
   "no_host_ps": 2137250000,
   "no_device_ps": 280000000,
+  "files_left_out": 0,
+  "communications_alone": 0,
+  "operations_left_out": 0,
+  "communications_partial": 0,
+  "communications_violated": 0,
   "bound": "device",
   "ranks": [
-    {"rank": 0, "host_ps": 280000000, "device_ps": 2136750000, "path_ps": 0, "last": 2, "repaired_ps": 2137250000, "gain": 0},
+    {"rank": 0, "host_ps": 280000000, "device_ps": 2136750000, "path_ps": 0, "last": 0, "repaired_ps": 2137250000, "gain": 0},
     {"rank": 1, "host_ps": 280000000, "device_ps": 2137250000, "path_ps": 0, "last": 0, "repaired_ps": 2137250000, "gain": 0}
   ]
 }
@@ -55,14 +59,13 @@ $ heddle trace replay examples/traces/ddp --steps 11 --json
 $ heddle trace blame examples/traces/ddp
 recorded  9.236 ms
 verdict   device-bound on all ranks: they take longer without hosts than without devices
-late      rank 0 and rank 1 arrive last: at 6 and 2 of 8 communications
-          with the host times of rank 0 at the medians over ranks the job is 0.0 % shorter, of both 4.2 %
-          of rank 1 alone it is 4.2 % shorter, the most of all
+late      rank 1 arrives last: at 2 of 8 communications
+          with the host times of rank 1 at the medians over ranks the job is 4.2 % shorter
           with those of all ranks it is 1.04 times faster: 8.841 ms
 bounds    8.055 ms if hosts took no time, 1.860 ms if devices took none
 
 rank      host    device  host on path  arrives last  gain if repaired
-   0  1.841 ms  8.055 ms             0             6             0.0 %
+   0  1.841 ms  8.055 ms             0             0             0.0 %
    1  1.860 ms  8.055 ms      1.175 ms             2             4.2 %
 
 communication  count  transfer  waiting of a rank  longest wait  last most often  times
@@ -82,6 +85,11 @@ $ heddle trace whatif examples/traces/ddp --set 'rank 1 = median' --json
 {
   "ranks": 2,
   "replayed_ps": 9230133328,
+  "files_left_out": 0,
+  "communications_alone": 0,
+  "operations_left_out": 0,
+  "communications_partial": 0,
+  "communications_violated": 0,
   "changes": [
     {"change": "rank 1 = median", "operations": 84, "changed_ps": 8839883328, "change_ps": -390250000, "times_faster": 1.044146510255842}
   ],
@@ -89,7 +97,7 @@ $ heddle trace whatif examples/traces/ddp --set 'rank 1 = median' --json
 }
 $ heddle trace whatif examples/traces/ddp
 error[E0801]: nothing is changed
-  hint: say what would be different, such as --set 'worker 0 = ideal'
+  hint: say what would be different, such as --set 'rank 3 = median', or of a pipelined job 'worker 0 = ideal'
 [2]
 $ heddle trace whatif examples/traces/ddp --set 'rank 7 = median'
 error[E0801]: no such rank is in the recordings
@@ -158,6 +166,27 @@ error[E0106]: this is no trace that Heddle can read
 $ heddle trace replay examples/traces/none
 error[E0101]: cannot open examples/traces/none: No such file or directory
 [1]
+$ heddle trace replay examples/traces/ddp --steps 10,12
+error[E0801]: --steps 10,12 leaves out step 11: a replay takes one stretch of steps
+  hint: --steps 10-12
+[2]
+## Clocks that differ, that count from another moment; a rank that is not there.
+$ mkdir s; cp examples/traces/ddp/rank0.json s; sed 's/"baseTimeNanoseconds": 1735689600000/"baseTimeNanoseconds": 1735689600005/' examples/traces/ddp/rank1.json > s/rank1.json; heddle trace blame s | head -n 2
+recorded  14.24 ms
+clocks    8 of 8 communications end before their last member begins, by up to 4.740 ms: clocks differ, and who is late cannot be told; heddle trace align says by how much
+$ sed 's/"baseTimeNanoseconds": 1735689600000000000/"baseTimeNanoseconds": 0/' examples/traces/ddp/rank1.json > s/rank1.json; heddle trace blame s
+error[E0106]: its clock cannot be compared with that of s/rank0.json: one counts from another moment, or days lie between them
+  --> s/rank1.json
+  hint: `heddle trace info` says what the clocks are; one file alone can be replayed
+[1]
+$ mkdir o; for r in 0 1; do sed 's/"Group size": 2/"Group size": 4/; s/"\[0, 1\]"/"[0, 1, 2, 3]"/' examples/traces/ddp/rank$r.json > o/rank$r.json; done; heddle trace blame o | head -n 2
+recorded  9.236 ms
+members   8 communications have members that were not recorded: they may be the late ones
+$ heddle trace diff examples/traces/ddp examples/traces/ddp/rank0.json --top 1 | sed -n 4,7p
+ranks  2 recorded before and 1 after: the slowest may be missing on one side
+
+verdict  no difference: 0.0 % faster, and steps vary so that up to 42.5 % mean nothing
+
 ## Before and after.
 $ heddle trace diff examples/traces/ddp examples/traces/ddp --top 2
         files  ranks  steps      step   scatter
