@@ -268,7 +268,7 @@ static void add_priors(least *q) {
   const double change = PRIOR_DRIFT * p->span / ALIGN_UNIT / (p->nk > 1 ? p->nk - 1 : 1);
   for (u32 v = 0; v < p->nx; v++) {
     *sky_cell(&q->h, v, v) += 1e-18; // of equals the one that changes least
-    if (p->nk == 1 || v % p->nk == p->nk - 1) continue;
+    if (p->nk <= 1 || v % p->nk == p->nk - 1) continue;
     row r = {0};
     row_add(&r, v, -1), row_add(&r, v + 1, 1);
     const double square = change * change, w = square > 0 ? 1 / square : 0, left = row_at(&r, q->z);
