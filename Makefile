@@ -138,7 +138,7 @@ $(B)/tests/fuzz/%: $(B)/obj/fuzz/%.o $(B)/obj/fuzz/driver.o $(LIB)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 check: all $(UNIT) $(PROP) $(FUZZ:%=$(B)/tests/fuzz/%)
-	@BUILD=$(B) HEDDLE=$(PROGRAM) tests/check tools/check-layers $(UNIT) $(PROP) $(FUZZ:%=$(B)/tests/fuzz/%) $(GOLDEN)
+	@BUILD=$(B) HEDDLE=$(PROGRAM) tests/check $(GOLDEN) tools/check-layers $(UNIT) $(PROP) $(FUZZ:%=$(B)/tests/fuzz/%)
 
 # Programs beside the build that others keep: they find the build in $BUILD and the program in $HEDDLE.
 check-onnx: all
