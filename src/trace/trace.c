@@ -50,7 +50,7 @@ u32 trace_add(arena *a, trace *t, trace_is is, u32 lane, sym name, i64 start_ps,
 static bool before(const trace *t, u32 x, u32 y) {
   if (t->lane[x] != t->lane[y]) return t->lane[x] < t->lane[y];
   if (t->start_ps[x] != t->start_ps[y]) return t->start_ps[x] < t->start_ps[y];
-  return t->dur_ps[x] >= t->dur_ps[y];
+  return t->lanes.v[t->lane[x]].device || t->dur_ps[x] >= t->dur_ps[y];
 }
 
 u32 *trace_order(arena *a, const trace *t) { // merge sort: stable, and linear on what is in order already
