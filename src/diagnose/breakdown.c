@@ -87,3 +87,26 @@ breakdown breakdown_of(ctx *c, arena *tmp, const trace *t, u32 n, const u32 *eve
   }
   return b;
 }
+
+static void add(breakdown *to, const breakdown *b) {
+  to->events += b->events, to->span_ps += b->span_ps, to->compute_ps += b->compute_ps;
+  to->comm_ps += b->comm_ps, to->overlap_ps += b->overlap_ps, to->copy_ps += b->copy_ps;
+  for (u32 k = 0; k < COMM_KINDS; k++) to->exposed_ps[k] += b->exposed_ps[k];
+  for (u32 k = 0; k < IDLE_KINDS; k++) to->idle_ps[k] += b->idle_ps[k];
+}
+
+breakdown breakdown_of_steps(ctx *c, arena *tmp, const trace *t, const job_steps *s, const bool *chosen,
+                             u32 n, const u32 *event) {
+  breakdown sum = {0};
+  u32 *some = NEWN(tmp, u32, n + 1);
+  if (!s->n) return breakdown_of(c, tmp, t, n, event);
+  for (u32 from = 0, to; from < s->n; from = to) {
+    u32 m = 0;
+    for (to = from + 1; to < s->n && chosen[from] == chosen[to];) to++;
+    for (u32 k = 0; chosen[from] && k < n; k++)
+      if (s->of[event[k]] >= from && s->of[event[k]] < to) some[m++] = event[k];
+    const breakdown b = breakdown_of(c, tmp, t, m, some);
+    add(&sum, &b);
+  }
+  return sum;
+}

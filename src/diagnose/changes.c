@@ -47,7 +47,7 @@ static bool number(parser *r, u32 *out) {
   return true;
 }
 
-static bool numbers(parser *r, step_set *out) {
+static bool numbers(parser *r, number_set *out) {
   VEC(u32) from = {0}, to = {0};
   do {
     const char *at = r->p;
@@ -65,18 +65,18 @@ static bool numbers(parser *r, step_set *out) {
     }
     *vec_push(r->a, &from) = lo, *vec_push(r->a, &to) = hi;
   } while (*r->p == ',' && r->p++);
-  *out = (step_set){.n = from.n, .from = from.v, .to = to.v};
+  *out = (number_set){.n = from.n, .from = from.v, .to = to.v};
   return true;
 }
 
-bool step_set_has(const step_set *s, u32 step) {
+bool number_set_has(const number_set *s, u32 step) {
   for (u32 k = 0; k < s->n; k++)
     if (s->from[k] <= step && step <= s->to[k]) return true;
   return !s->n;
 }
 
-bool step_set_parse(ctx *c, arena *a, const char *text, step_set *out) {
-  *out = (step_set){0};
+bool number_set_parse(ctx *c, arena *a, const char *text, number_set *out) {
+  *out = (number_set){0};
   if (!text) return true;
   parser r = parser_of(c, a, "--steps", text);
   space(&r);

@@ -111,11 +111,13 @@ i64 replay_start_of(const replay *r, u32 process); // when its line begins, rela
 typedef struct {
   replay_input replay;
   const u32 *file; // of every process
-  u32 lone;        // communications without their peers: they count as computation
-  u32 left_out;    // files of formats without kernels
-  u32 partial;     // communications some of whose members were not recorded
+  u32 lone; // communications without their peers, or of groups that cannot be told apart: they count as computation
+  u32 left_out; // files of formats without kernels
+  u32 partial;  // communications some of whose members were not recorded
   u32 violated; // communications of all for all that end on a member before another one begins: clocks differ
   i64 worst_ps; // by how much, at most
+  u32 nends;    // communications of all for all,
+  i64 ends_ps;  // and how far apart they end on their members, summed up
 } job_input;
 bool job_input_of(job *j, const char *steps, job_input *out);
 
@@ -128,6 +130,15 @@ struct job_change;
 u32 replay_apply(ctx *c, const replay *r, const replay_times *median, const struct job_change *x,
                  replay_times *t);
 
+// How far the ends of ops are from those recorded.
+typedef struct {
+  u64 n;
+  double mean_ps;           // of absolute values
+  i64 below_99_ps, most_ps; // 99 of 100 are not above the first
+  i64 recorded_ps;          // the last end
+} replay_errors;
+replay_errors replay_errors_of(const replay *r, i64 *const *end, arena *tmp); // end: of replay_run
+
 // ---- who is late: late.c --------------------------------------------------------------------------------
 typedef struct {
   u32 rank;
@@ -138,11 +149,8 @@ typedef struct {
   i64 repaired_ps; // the job with its host times at the medians; -1: no other process runs the same
 } late_process;
 typedef struct {
-  i64 recorded_ps; // from the earliest start to the last end
-  i64 replayed_ps;
-  u64 nops;
-  double error_ps; // of the ends of ops, mean of absolute values
-  i64 error99_ps, error_most_ps;
+  i64 replayed_ps; // from the earliest start to the last end
+  replay_errors error;
   u32 ncolls, n;
   late_process *process;
   u32 late[2];         // the two that come last most often; TRACE_NONE: there are not so many
@@ -208,6 +216,10 @@ typedef struct {
 } breakdown;
 // event: n of them, of which those on the device count.
 breakdown breakdown_of(ctx *c, arena *tmp, const trace *t, u32 n, const u32 *event);
+// Of the chosen steps, whose events these are: a sum over stretches of steps that follow each other, so that steps
+// that were not chosen are not idle time. Without steps of all events.
+breakdown breakdown_of_steps(ctx *c, arena *tmp, const trace *t, const job_steps *s, const bool *chosen,
+                             u32 n, const u32 *event);
 static inline i64 breakdown_exposed_ps(const breakdown *b) {
   i64 sum = 0;
   for (u32 k = 0; k < COMM_KINDS; k++) sum += b->exposed_ps[k];
@@ -302,10 +314,10 @@ sample sample_of(const double *v, u32 n);
 sample_change sample_compare(const sample *before, const sample *after);
 
 typedef enum { DIFF_FASTER = -1, DIFF_SAME = 0, DIFF_SLOWER = 1, DIFF_UNKNOWN = 2 } diff_verdict;
-enum { DIFF_PARTS = 6 };
+enum { DIFF_PARTS = 7 };
 extern const char *const diff_part_names[DIFF_PARTS]; // "computation" "exposed communication" "copies" ..
 typedef struct {
-  u32 files, ranks;
+  u32 files, ranks, world; // world: ranks that the job had, as a file says; 0: none does
   sample step; // ps: of every step, that of its slowest rank; of a job without steps one sample, all of it
   double part[DIFF_PARTS]; // ps, mean over ranks and steps
   u32 steps;               // looked at on every rank, at the most
@@ -324,15 +336,16 @@ typedef struct {
 } job_diff;
 // steps: as of steps_choose. False and a diagnostic: a file cannot be used.
 bool job_diff_of(job *before, job *after, const char *steps, arena *a, job_diff *out);
-// ---- steps of training: changes.c ------------------------------------------------------------------------
-// "3" or "3-5,8". Every number is a step as the recorder counts.
+
+// ---- numbers that are asked for: changes.c ---------------------------------------------------------------
+// "3" or "3-5,8": steps as the recorder counts, ranks, stages.
 typedef struct {
-  u32 n; // 0: all steps
+  u32 n; // 0: all
   const u32 *from, *to;
-} step_set;
-// text NULL: all. False and a diagnostic that points into the text.
-bool step_set_parse(ctx *c, arena *a, const char *text, step_set *out);
-bool step_set_has(const step_set *s, u32 step);
+} number_set;
+// Of --steps. text NULL: all. False and a diagnostic that points into the text.
+bool number_set_parse(ctx *c, arena *a, const char *text, number_set *out);
+bool number_set_has(const number_set *s, u32 number);
 
 // ---- what would be different: changes.c ------------------------------------------------------------------
 // CHANGE = WHAT.. '=' VALUE | WHAT.. 'x' FACTOR. All that is said of WHAT must hold: "stage 3 forward-compute x 0.5" is
@@ -352,7 +365,7 @@ typedef enum {
 typedef enum { CHANGE_IDEAL, CHANGE_MEDIAN, CHANGE_TIME, CHANGE_SCALE } change_how;
 typedef struct {
   change_what what;
-  step_set is;      // numbers; not of WHAT_NAME
+  number_set is;    // numbers; not of WHAT_NAME
   const char *name; // WHAT_NAME
   loc at;
 } change_term;
@@ -412,8 +425,8 @@ typedef struct {
   const struct sim_graph *graph;   // of one step, without durations
 } straggler;
 // From a loaded timeline. NULL and diagnostics: it has no steps or microbatches, or operations that fit no pipeline.
-straggler *straggler_new(ctx *c, arena *a, const trace *t, sym file, const step_set *steps);
-// From the one file of a job. steps: as step_set_parse takes them. NULL and diagnostics, also if there are several files
+straggler *straggler_new(ctx *c, arena *a, const trace *t, sym file, const number_set *steps);
+// From the one file of a job. steps: as number_set_parse takes them. NULL and diagnostics, also if there are several files
 // or they are of another format.
 straggler *straggler_of_job(job *j, arena *a, const char *steps);
 // No operation may take longer: a sum over a step must fit.

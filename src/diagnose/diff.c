@@ -7,9 +7,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-const char *const diff_part_names[DIFF_PARTS] = {"computation",     "exposed communication",
-                                                 "copies",          "idle, waiting for the host",
-                                                 "between kernels", "idle, other"};
+const char *const diff_part_names[DIFF_PARTS] = {
+    "computation", "exposed communication",       "copies", "idle, waiting for the host", "between kernels",
+    "idle, other", "before and after device work"};
 
 // ---- samples --------------------------------------------------------------------------------------------
 sample sample_of(const double *v, u32 n) {
@@ -69,11 +69,12 @@ static void put_step(looker *x, u32 number, double ps) {
   *vec_push(x->a, &x->step) = (step_time){number, ps};
 }
 
-static void put_parts(looker *x, const breakdown *b) {
+static void put_parts(looker *x, const breakdown *b, i64 steps_ps) {
   double *p = x->side->part;
   p[0] += (double)b->compute_ps, p[1] += (double)breakdown_exposed_ps(b), p[2] += (double)b->copy_ps;
   p[3] += (double)b->idle_ps[IDLE_HOST], p[4] += (double)b->idle_ps[IDLE_KERNEL],
       p[5] += (double)b->idle_ps[IDLE_OTHER];
+  p[6] += (double)(steps_ps - b->span_ps); // below 0: the device works on after its steps
 }
 
 static bool look_at(looker *x, const trace *t, u32 process, const char *steps) {
@@ -85,14 +86,18 @@ static bool look_at(looker *x, const trace *t, u32 process, const char *steps) {
       on_device = 0, many = 0;
   for (u32 k = 0; k < n; k++) on_device += TRACE_ON_DEVICE >> t->is[event[k]] & 1;
   if (ok && on_device) {
-    const breakdown b = breakdown_of(x->j->c, tmp, t, n, event);
-    put_parts(x, &b);
+    const breakdown b = breakdown_of_steps(x->j->c, tmp, t, s, chosen, n, event);
+    i64 steps_ps = 0;
     kernel_uses_add(x->a, &x->uses, t, n, event);
-    for (u32 k = 0; k < s->n; k++)
-      if (chosen[k])
-        many++, put_step(x, s->step[k].number, (double)(s->step[k].end_ps - s->step[k].start_ps));
+    for (u32 k = 0; k < s->n; k++) {
+      if (!chosen[k]) continue;
+      const i64 dur = s->step[k].end_ps - s->step[k].start_ps;
+      many++, steps_ps += dur, put_step(x, s->step[k].number, (double)dur);
+    }
+    put_parts(x, &b, many ? steps_ps : b.span_ps);
     if (!many) put_step(x, 0, (double)b.span_ps);
-    x->side->ranks++, x->side->steps = MAX(x->side->steps, many), x->rank_steps += MAX(many, 1);
+    x->side->ranks++, x->side->world = MAX(x->side->world, t->processes.v[process].world_size);
+    x->side->steps = MAX(x->side->steps, many), x->rank_steps += MAX(many, 1);
   }
   arena_free(tmp);
   return ok;

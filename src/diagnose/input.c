@@ -64,10 +64,16 @@ static void note_row(ctx *c, job_input *in, const match_row *row, const match_me
   static const char *const all_for_all[] = {"all_reduce", "all_gather", "reduce_scatter", "all_to_all",
                                             "barrier"};
   const char *op = sym_str(c, row->op);
-  i64 worst = 0;
+  i64 worst = 0, first = INT64_MAX, last = INT64_MIN;
+  bool all = false;
   in->partial += row->size > row->n;
   for (u32 k = 0; k < COUNT_OF(all_for_all); k++)
-    for (u32 i = 0; i < row->n && !strcmp(op, all_for_all[k]); i++) worst = MAX(worst, -v[i].transfer_ps);
+    if (!strcmp(op, all_for_all[k])) all = true;
+  for (u32 i = 0; all && i < row->n; i++) {
+    worst = MAX(worst, -v[i].transfer_ps);
+    first = MIN(first, v[i].end_ps), last = MAX(last, v[i].end_ps);
+  }
+  if (all) in->nends++, in->ends_ps += last - first;
   in->violated += worst > 0, in->worst_ps = MAX(in->worst_ps, worst);
 }
 
@@ -93,7 +99,8 @@ static void put_colls(job *j, job_input *in, const match *m, const works *x) {
     const match_member *v = &m->member.v[row->first];
     u32 here = 0;
     for (u32 i = 0; i < row->n; i++) here += hmap_get(&op, event_hash(v[i].file, v[i].event)) > 0;
-    if (row->n < 2 || here < row->n) continue;
+    if (row->n < 2 || here < row->n || (row->size && row->n > row->size))
+      continue; // more: groups of one name
     assert(at.v);
     note_row(j->c, in, row, v);
     r->ncolls++, total -= row->n;

@@ -63,25 +63,26 @@ static i64 **rows(arena *a, const replay_input *in) {
   return v;
 }
 
-static void put_errors(late_report *l, const replay *r, const replay_input *in, i64 *const *end, arena *tmp) {
-  u64 n = 0;
-  for (u32 p = 0; p < in->n; p++) n += in->w[p]->nops;
-  i64 *error = NEWN(tmp, i64, n + 1);
+replay_errors replay_errors_of(const replay *r, i64 *const *end, arena *tmp) {
+  const replay_input *in = replay_input_of(r);
+  replay_errors x = {.n = 0};
+  for (u32 p = 0; p < in->n; p++) x.n += in->w[p]->nops;
+  i64 *error = NEWN(tmp, i64, x.n + 1);
   double sum = 0;
-  l->nops = n, n = 0;
+  u64 n = 0;
   for (u32 p = 0; p < in->n; p++) {
     const job_work *w = in->w[p];
     const i64 begins = replay_start_of(r, p);
     for (u32 k = 0; k < w->nops; k++) {
       const i64 was = w->op[k].start_ps + w->op[k].dur_ps - w->start_ps + begins, off = end[p][k] - was;
-      l->recorded_ps = MAX(l->recorded_ps, was);
+      x.recorded_ps = MAX(x.recorded_ps, was);
       error[n] = off < 0 ? -off : off, sum += (double)error[n++];
     }
   }
-  if (!n) return;
+  if (!n) return x;
   qsort(error, n, sizeof *error, by_size);
-  l->error_ps = sum / (double)n;
-  l->error99_ps = error[n - 1 - n / 100], l->error_most_ps = error[n - 1];
+  x.mean_ps = sum / (double)n, x.below_99_ps = error[n - 1 - n / 100], x.most_ps = error[n - 1];
+  return x;
 }
 
 static void count_last(late_report *l, const replay *r, const replay_input *in, arena *tmp) {
@@ -129,7 +130,7 @@ late_report late_of(replay *r, arena *a) {
   i64 **end = rows(tmp, in), **host = NEWN(tmp, i64 *, in->n + 1), **med = replay_medians(r, &t, tmp).host,
       *none = NULL;
   l.replayed_ps = replay_run(r, &t, NULL, end);
-  put_errors(&l, r, in, end, tmp);
+  l.error = replay_errors_of(r, end, tmp);
   count_last(&l, r, in, tmp);
   l.path = replay_critical(r, &t, a);
   u32 items = 0, ops = 0;

@@ -10,7 +10,7 @@ static bool is_host(const change_term *t) { return t->what == WHAT_NAME && !strc
 // Does the change say anything of hosts, of this op?
 static bool says_rank(const job_change *x, u32 rank) {
   for (u32 k = 0; k < x->nterms; k++)
-    if (x->term[k].what == WHAT_RANK && (rank == TRACE_NONE || !step_set_has(&x->term[k].is, rank)))
+    if (x->term[k].what == WHAT_RANK && (rank == TRACE_NONE || !number_set_has(&x->term[k].is, rank)))
       return false;
   return true;
 }
@@ -54,7 +54,7 @@ static bool can(ctx *c, const replay_input *in, const job_change *x) {
     }
     bool any = false;
     for (u32 p = 0; p < in->n; p++)
-      any |= in->w[p]->rank != TRACE_NONE && step_set_has(&t->is, in->w[p]->rank);
+      any |= in->w[p]->rank != TRACE_NONE && number_set_has(&t->is, in->w[p]->rank);
     if (any) continue;
     diag(c, E_USAGE, t->at, "no such rank is in the recordings");
     return false;

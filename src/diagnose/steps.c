@@ -1,6 +1,5 @@
 // steps.c - the steps of training in a recording, and which step events belong to. Not what they take (breakdown.c).
 #include "diagnose/diagnose.h"
-#include <ctype.h>
 #include <stdlib.h>
 
 static int by_start(const void *x, const void *y) {
@@ -45,6 +44,26 @@ static void from_events(arena *a, const trace *t, u32 process, job_steps *s) {
   s->n = found.n, s->step = found.v;
 }
 
+static int by_number(const void *x, const void *y) {
+  const step_span *a = x, *b = y;
+  if (a->number != b->number) return a->number < b->number ? -1 : 1;
+  return a->start_ps < b->start_ps ? -1 : a->start_ps > b->start_ps;
+}
+
+// Several threads may annotate one step: it is from the first start to the last end.
+static void join(job_steps *s) {
+  u32 n = 0;
+  if (s->n) qsort(s->step, s->n, sizeof *s->step, by_number);
+  for (u32 k = 0; k < s->n; k++) {
+    if (n && s->step[n - 1].number == s->step[k].number)
+      s->step[n - 1].end_ps = MAX(s->step[n - 1].end_ps, s->step[k].end_ps);
+    else
+      s->step[n++] = s->step[k];
+  }
+  s->n = n;
+  if (n) qsort(s->step, n, sizeof *s->step, by_start);
+}
+
 job_steps *steps_of(arena *a, const trace *t, u32 process) {
   job_steps *s = NEW(a, job_steps);
   VEC(step_span) found = {0};
@@ -57,7 +76,7 @@ job_steps *steps_of(arena *a, const trace *t, u32 process) {
   }
   s->n = found.n, s->step = found.v;
   if (!s->n) from_events(a, t, process, s);
-  if (s->n) qsort(s->step, s->n, sizeof *s->step, by_start);
+  join(s);
   s->of = NEWN(a, u32, t->n + 1);
   for (u32 e = 0; e < t->n; e++) {
     s->of[e] = TRACE_NONE;
@@ -73,40 +92,17 @@ job_steps *steps_of(arena *a, const trace *t, u32 process) {
   return s;
 }
 
-static bool read_number(const char **p, u64 *out) {
-  const char *start = *p;
-  for (*out = 0; isdigit((unsigned char)**p); ++*p) *out = MIN(*out * 10 + (u64)(**p - '0'), UINT32_MAX);
-  return *p > start;
-}
-
-static bool list_has(const char *text, u32 number, bool *good) {
-  bool has = false;
-  for (const char *p = text;; p++) {
-    u64 from, to;
-    *good = read_number(&p, &from);
-    to = from;
-    if (*good && *p == '-') p++, *good = read_number(&p, &to);
-    *good &= (*p == ',' || !*p) && from <= to;
-    if (!*good) return false;
-    has |= from <= number && number <= to;
-    if (!*p) return has;
-  }
-}
-
 bool steps_choose(ctx *c, const char *text, const job_steps *s, bool *chosen) {
-  bool good = true;
+  arena *tmp = arena_new();
+  number_set set;
+  const bool good = number_set_parse(c, tmp, text, &set);
   u32 n = 0;
-  if (text) list_has(text, 0, &good);
-  if (!good) {
-    diag(c, E_USAGE, (loc){0}, "steps are numbers and ranges of numbers; got '%s'", text);
-    diag_hint(c, "--steps 3-5,8");
-    return false;
-  }
-  for (u32 k = 0; k < s->n; k++) {
-    chosen[k] = text ? list_has(text, s->step[k].number, &good) : s->n == 1 || k + 1 < s->n;
+  for (u32 k = 0; good && k < s->n; k++) {
+    chosen[k] = text ? number_set_has(&set, s->step[k].number) : s->n == 1 || k + 1 < s->n;
     n += chosen[k];
   }
-  if (n || !text) return true;
+  arena_free(tmp);
+  if (!good || n || !text) return good;
   diag(c, E_USAGE, (loc){0},
        s->n ? "none of the steps %s was recorded: there are %u to %u" : "no steps were recorded", text,
        s->n ? s->step[0].number : 0, s->n ? s->step[s->n - 1].number : 0);

@@ -93,12 +93,12 @@ static u32 worker_of(const straggler_making *m, u32 event) {
   return p->placed && m->s->worker[w].rank == p->rank ? w : TRACE_NONE;
 }
 
-static u32 collect(straggler_making *m, const step_set *steps, item *out) {
+static u32 collect(straggler_making *m, const number_set *steps, item *out) {
   const trace *t = m->t;
   u32 *type_at = NEWN(m->tmp, u32, t->names.n + 1), n = 0, strange = TRACE_NONE, others = 0;
   for (u32 k = 0; k < t->names.n; k++) type_at[k] = type_of(sym_str(m->c, t->names.v[k]));
   for (u32 e = 0; e < t->n; e++) {
-    if (t->step[e] == TRACE_NONE || t->dur_ps[e] < 0 || !step_set_has(steps, t->step[e])) continue;
+    if (t->step[e] == TRACE_NONE || t->dur_ps[e] < 0 || !number_set_has(steps, t->step[e])) continue;
     const u32 w = worker_of(m, e), what = type_at[t->name[e]];
     if (w == TRACE_NONE) continue;
     if (what == TRACE_NONE)
@@ -161,7 +161,7 @@ static u32 alike(const item *x, u32 n, range *step) {
   return kept;
 }
 
-static bool find_steps(straggler_making *m, const step_set *steps) {
+static bool find_steps(straggler_making *m, const number_set *steps) {
   const trace *t = m->t;
   straggler *s = m->s;
   item *x = NEWN(m->tmp, item, t->n + 1);
@@ -266,8 +266,8 @@ static void set_ideal(straggler_making *m) {
 }
 
 // ---- all of it ------------------------------------------------------------------------------------------
-straggler *straggler_new(ctx *c, arena *a, const trace *t, sym file, const step_set *steps) {
-  static const step_set all;
+straggler *straggler_new(ctx *c, arena *a, const trace *t, sym file, const number_set *steps) {
+  static const number_set all;
   straggler_making m = {.c = c, .a = a, .tmp = arena_new(), .file = file, .t = t, .s = NEW(a, straggler)};
   const bool ok =
       find_workers(&m) && find_steps(&m, steps ? steps : &all) && straggler_link(&m) && set_recorded(&m);
@@ -283,8 +283,8 @@ straggler *straggler_new(ctx *c, arena *a, const trace *t, sym file, const step_
 }
 
 straggler *straggler_of_job(job *j, arena *a, const char *steps) {
-  step_set set;
-  if (!step_set_parse(j->c, a, steps, &set)) return NULL;
+  number_set set;
+  if (!number_set_parse(j->c, a, steps, &set)) return NULL;
   for (u32 k = 0; k < j->n; k++) {
     const job_file *f = &j->file[k];
     if (f->format == TRACE_FORMAT_straggler) continue;

@@ -16,7 +16,7 @@ static u32 number_of(const straggler *s, change_what what, const straggler_node 
 static bool matches(const straggler *s, const change_term *t, const straggler_node *n) {
   if (t->what == WHAT_NAME) return change_name_matches(t->name, straggler_types[n->type].name);
   const u32 k = number_of(s, t->what, n);
-  return k != TRACE_NONE && step_set_has(&t->is, k);
+  return k != TRACE_NONE && number_set_has(&t->is, k);
 }
 
 static bool changes(const straggler *s, const job_change *x, u32 node) {

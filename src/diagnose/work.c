@@ -3,7 +3,8 @@
 // Idea: of a host's thousands of events only calls that launch or wait matter, and the time between them. That time
 // is the host's own, whatever it did; a call that waited for the device gives back what it waited. Which op a stream
 // waits for is said by events (cudaStreamWaitEvent), whose streams older traces do not tell: an op that is launched
-// after such a call waits for what was launched last on every other stream, unless it began before that ended.
+// after such a call waits for what was launched last on every other stream, unless it began before that ended. So does
+// an op of a graph, which is launched with others by one call.
 #include "diagnose/diagnose.h"
 #include <stdlib.h>
 
@@ -177,7 +178,11 @@ static void put_items(reader *x, const u32 *number) {
     if (launches) {
       const i64 end = sync ? c->start : c->end;
       put_item(x, c->start, end, end - before);
-      for (; k < x->op.n && x->op.v[k].call == i; k++) put_op(x, k, number);
+      for (const u32 first = k; k < x->op.n && x->op.v[k].call == i; k++) {
+        x->waited |=
+            k > first; // a graph: its ops wait for each other, and no event of the host says for which
+        put_op(x, k, number);
+      }
       before = MAX(before, end);
     }
     if (sync) {
@@ -190,15 +195,30 @@ static void put_items(reader *x, const u32 *number) {
   }
 }
 
+// By device and number, so that ranks that do the same have the same streams, whichever the file has first.
+static u32 *number_streams(reader *x) {
+  const trace *t = x->t;
+  u32 *number = ZNEWN(x->tmp, u32, t->lanes.n + 1);
+  for (u32 l = 0; l < t->lanes.n; l++) {
+    const trace_lane *a = &t->lanes.v[l];
+    if (!a->device || a->process != x->process) continue;
+    x->w->nstreams++;
+    for (u32 k = 0; k < t->lanes.n; k++) {
+      const trace_lane *b = &t->lanes.v[k];
+      if (b->device && b->process == x->process && (b->of != a->of ? b->of < a->of : b->id < a->id))
+        number[l]++;
+    }
+  }
+  return number;
+}
+
 job_work *job_work_of(ctx *c, arena *a, const trace *t, u32 process, i64 from_ps, i64 to_ps) {
   job_work *w = NEW(a, job_work);
   reader x = {.c = c, .a = a, .tmp = arena_new(), .t = t, .w = w, .process = process};
   w->rank = t->processes.v[process].rank, w->base_ns = t->processes.v[process].base_ns;
   collect_calls(&x, from_ps, to_ps);
   collect_ops(&x);
-  u32 *number = NEWN(x.tmp, u32, t->lanes.n + 1);
-  for (u32 l = 0; l < t->lanes.n; l++)
-    number[l] = t->lanes.v[l].device && t->lanes.v[l].process == process ? w->nstreams++ : 0;
+  u32 *number = number_streams(&x);
   w->start_ps = from_ps;
   if (from_ps == INT64_MIN) {
     w->start_ps = x.call.n ? x.call.v[0].start : 0;

@@ -213,8 +213,9 @@ static bool blame_kernels(report *r, ctx *c, arena *a, const trace_ask *q, job *
   job_close(j);
   if (!x) return false;
   const late_report l = late_of(x, a);
-  report_fact(r, "recorded_ps", "recorded", cell_i(CELL_PS, l.recorded_ps));
+  report_fact(r, "recorded_ps", "recorded", cell_i(CELL_PS, l.error.recorded_ps));
   report_left_out(r, a, &in);
+  report_replayed(r, a, &l.error);
   report_late(r, a, &l);
   report_late_comms(r, c, a, x, &l, q->top);
   return true;

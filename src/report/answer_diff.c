@@ -80,9 +80,10 @@ bool answer_diff(report *r, ctx *c, arena *a, const trace_ask *q) {
   job_diff d;
   if (!after || !job_diff_of(before, after, q->steps, a, &d)) return false;
   put_sides(r, &d);
-  if (d.side[0].ranks != d.side[1].ranks)
-    report_line(r, "ranks", "%u recorded before and %u after: the slowest may be missing on one side",
-                d.side[0].ranks, d.side[1].ranks);
+  for (u32 k = 0; k < 2; k++)
+    if (d.side[k].ranks < MAX(d.side[k].world, d.side[!k].ranks))
+      report_line(r, "ranks", "%u of %u recorded %s: the slowest may be missing", d.side[k].ranks,
+                  MAX(d.side[k].world, d.side[!k].ranks), k ? "after" : "before");
   report_gap(r);
   put_verdict(r, &d);
   report_gap(r);

@@ -2,12 +2,12 @@
 #include "report/internal.h"
 
 static void put_figures(report *r, const late_report *l, const replay_latency *x) {
-  report_fact(r, "recorded_ps", "recorded", cell_i(CELL_PS, l->recorded_ps));
+  report_fact(r, "recorded_ps", "recorded", cell_i(CELL_PS, l->error.recorded_ps));
   report_fact(r, "replayed_ps", "replayed", cell_i(CELL_PS, l->replayed_ps));
-  report_fact(r, "operations", "operations", cell_i(CELL_INT, (i64)l->nops));
-  report_fact(r, "error_ps", "error of their ends", cell_i(CELL_PS, (i64)(l->error_ps + 0.5)));
-  report_fact(r, "error99_ps", "  99 of 100 below", cell_i(CELL_PS, l->error99_ps));
-  report_fact(r, "error_most_ps", "  largest", cell_i(CELL_PS, l->error_most_ps));
+  report_fact(r, "operations", "operations", cell_i(CELL_INT, (i64)l->error.n));
+  report_fact(r, "error_ps", "error of their ends", cell_i(CELL_PS, (i64)(l->error.mean_ps + 0.5)));
+  report_fact(r, "error99_ps", "  99 of 100 below", cell_i(CELL_PS, l->error.below_99_ps));
+  report_fact(r, "error_most_ps", "  largest", cell_i(CELL_PS, l->error.most_ps));
   report_fact(r, "launch_ps", "launch latency", cell_i(CELL_PS, x->launch_ps[LAUNCH_KERNEL]));
   report_fact(r, "queue_ps", "between queued kernels", cell_i(CELL_PS, x->queue_ps));
   report_fact(r, "cross_ps", "between streams", cell_i(CELL_PS, x->cross_ps));

@@ -90,7 +90,7 @@ static bool one_process(summary *s, const trace *t, u32 process, u32 rank) {
       nchosen = 0;
   for (u32 k = 0; k < st->n; k++) nchosen += chosen[k];
   if (ok) {
-    const breakdown b = breakdown_of(s->c, tmp, t, n, event);
+    const breakdown b = breakdown_of_steps(s->c, tmp, t, st, chosen, n, event);
     time_row(s->ranks, rank, steps_text(s->a, st, chosen), &b);
     s->nranks++;
     comm_rows(s, t, rank, &b, n, event);

@@ -15,7 +15,7 @@ static void as_recorded(trying *t) {
 static void put_change(report *r, const trying *t, const char *text, i64 touched, double after_ps) {
   report_row(r, (cell[]){cell_text(text), cell_i(CELL_INT, touched), cell_ps(after_ps),
                          cell_signed(cell_ps(after_ps - t->before_ps)),
-                         cell_x(CELL_TIMES, after_ps > 0 ? t->before_ps / after_ps : 1)});
+                         after_ps > 0 ? cell_x(CELL_TIMES, t->before_ps / after_ps) : cell_none()});
 }
 
 static void put_steps(report *r, const straggler *s, const i64 *before, const i64 *after, u32 top) {
@@ -79,7 +79,7 @@ static void copy_times(const replay_input *in, const replay_times *from, replay_
 static void put_kernels(report *r, const char *text, i64 touched, i64 before, i64 after) {
   report_row(r, (cell[]){cell_text(text), touched ? cell_i(CELL_INT, touched) : cell_none(),
                          cell_i(CELL_PS, after), cell_signed(cell_i(CELL_PS, after - before)),
-                         cell_x(CELL_TIMES, after > 0 ? (double)before / (double)after : 1)});
+                         after > 0 ? cell_x(CELL_TIMES, (double)before / (double)after) : cell_none()});
 }
 
 static bool whatif_kernels(report *r, ctx *c, arena *a, const trace_ask *q, job *j, const job_change *x) {
@@ -94,10 +94,14 @@ static bool whatif_kernels(report *r, ctx *c, arena *a, const trace_ask *q, job 
   if (!p) return false;
   const replay_times was = replay_recorded(p, a), median = replay_medians(p, &was, a);
   replay_times one = replay_recorded(p, a), all = replay_recorded(p, a);
-  const i64 before = replay_run(p, &was, NULL, NULL);
+  i64 **end = NEWN(a, i64 *, in.replay.n + 1);
+  for (u32 k = 0; k < in.replay.n; k++) end[k] = NEWN(a, i64, in.replay.w[k]->nops + 1);
+  const i64 before = replay_run(p, &was, NULL, end);
+  const replay_errors error = replay_errors_of(p, end, a);
   report_fact(r, "ranks", "ranks", cell_i(CELL_INT, in.replay.n));
   report_fact(r, "replayed_ps", "job", cell_i(CELL_PS, before));
   report_left_out(r, a, &in);
+  report_replayed(r, a, &error);
   report_gap(r);
   report_table(r, "changes", cols, COUNT_OF(cols));
   i64 after = before;

@@ -33,6 +33,7 @@ void report_json(const report *r, strbuf *b);
 
 // ---- late.c -----------------------------------------------------------------------------------------------
 void report_late(report *r, arena *a, const late_report *l);
+void report_replayed(report *r, arena *a, const replay_errors *x); // how good the replay is, in a line
 void report_left_out(report *r, arena *a,
                      const job_input *in); // of a replay, and what stands for something else
 void report_late_comms(report *r, ctx *c, arena *a, const replay *x, const late_report *l, u32 top);

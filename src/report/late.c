@@ -3,8 +3,8 @@
 
 static void put_ranks(report *r, const late_report *l) {
   static const column cols[] = {{"rank", "rank"},
-                                {"host_ps", "host"},
-                                {"device_ps", "device"},
+                                {"host_ps", "host alone"},
+                                {"device_ps", "device alone"},
                                 {"path_ps", "host on path"},
                                 {"last", "arrives last"},
                                 {"repaired_ps", NULL},
@@ -115,6 +115,12 @@ void report_late_comms(report *r, ctx *c, arena *a, const replay *x, const late_
   report_top(r, top ? top : 10);
 }
 
+void report_replayed(report *r, arena *a, const replay_errors *x) {
+  report_fact(r, "error_ps", NULL, cell_i(CELL_PS, (i64)(x->mean_ps + 0.5)));
+  report_line(r, "replay", "operations end %s off on average, 99 of 100 at most %s",
+              time_text(a, (i64)(x->mean_ps + 0.5)), time_text(a, x->below_99_ps));
+}
+
 void report_left_out(report *r, arena *a, const job_input *in) {
   u64 unlaunched = 0;
   strbuf b = {.a = a};
@@ -141,4 +147,9 @@ void report_left_out(report *r, arena *a, const job_input *in) {
         in->violated, in->replay.ncolls, time_text(a, in->worst_ps));
   if (in->lone)
     report_line(r, "alone", "%u communications without their peers count as computation", in->lone);
+  const i64 apart = in->nends ? in->ends_ps / in->nends : 0;
+  report_fact(r, "ends_apart_ps", NULL, in->nends ? cell_i(CELL_PS, apart) : cell_none());
+  if (in->nends && !in->violated)
+    report_line(r, "ends apart", "%s on average in a communication: shorter waits say nothing",
+                time_text(a, apart));
 }

@@ -361,6 +361,8 @@ static void add_event(kineto *k, event *e) {
     k->x->about->skipped++;
     return;
   }
+  const bool of_process = !e->on_device && e->pid > 0 && (is == TRACE_OP || is == TRACE_CALL);
+  if (of_process && k->pid >= 0 && k->pid != e->pid) k->several = true;
   if (k->pid < 0 && !e->on_device && e->pid > 0 && is != TRACE_OTHER && is != TRACE_STACK) k->pid = e->pid;
   const i64 ns = e->ts_us * 1000 + e->ts_rest / 1000;
   const u32 n = wanted(k->x, is) ? add_column(k, e, is, ns) : TRACE_NONE;
@@ -556,6 +558,9 @@ bool trace_read_kineto(reading *x) {
     if (scan_is(k.s) == SCAN_BAD && !k.odd)
       diag(x->c, W_TRACE_ODD, here(&k), "this is not JSON; what comes before is used");
     kineto_link(&k);
+    if (k.several)
+      diag(x->c, W_TRACE_ODD, loc_text(x->c, x->file, 0, 0, NULL),
+           "it has host events of several processes, which are read as one rank");
   }
   arena_free(k.tmp);
   return ok;

@@ -4,15 +4,15 @@
 
 TEST(changes_steps) {
   ctx *c = ctx_new();
-  step_set s;
-  REQUIRE(step_set_parse(c, ctx_arena(c), NULL, &s));
-  CHECK(!s.n && step_set_has(&s, 0) && step_set_has(&s, 77));
-  REQUIRE(step_set_parse(c, ctx_arena(c), " 3-5,8 ", &s));
-  for (u32 k = 0; k < 12; k++) CHECK(step_set_has(&s, k) == ((k >= 3 && k <= 5) || k == 8));
+  number_set s;
+  REQUIRE(number_set_parse(c, ctx_arena(c), NULL, &s));
+  CHECK(!s.n && number_set_has(&s, 0) && number_set_has(&s, 77));
+  REQUIRE(number_set_parse(c, ctx_arena(c), " 3-5,8 ", &s));
+  for (u32 k = 0; k < 12; k++) CHECK(number_set_has(&s, k) == ((k >= 3 && k <= 5) || k == 8));
   static const char *const bad[] = {"", "3-", "5-3", "3;4", "-1", "3,", "4294967295", "3 4"};
   for (u32 k = 0; k < COUNT_OF(bad); k++) {
     const u32 before = diag_count(c);
-    CHECK_MSG(!step_set_parse(c, ctx_arena(c), bad[k], &s) && diag_count(c) == before + 1, "'%s'", bad[k]);
+    CHECK_MSG(!number_set_parse(c, ctx_arena(c), bad[k], &s) && diag_count(c) == before + 1, "'%s'", bad[k]);
   }
   ctx_free(c);
 }

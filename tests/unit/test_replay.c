@@ -200,7 +200,7 @@ TEST(late_process_is_found) {
   CHECK(l.process[2].last == l.ncolls && l.ncolls > 0);
   CHECK_EQ_I64(l.process[2].repaired_ps, even - j.begin[0]);
   CHECK_EQ_I64(l.process[1].repaired_ps, slow - j.begin[0]);
-  CHECK(l.no_host_ps < l.all_ps && l.error_most_ps == 0);
+  CHECK(l.no_host_ps < l.all_ps && l.error.most_ps == 0);
   CHECK(l.path.host_ps + l.path.device_ps + l.path.transfer_ps + l.path.latency_ps == l.replayed_ps);
   arena_free(x.a);
   ctx_free(x.c);
@@ -238,9 +238,10 @@ TEST(replay_of_a_real_job) {
   replay *r = replay_new(c, a, &in.replay);
   REQUIRE(r != NULL);
   const late_report l = late_of(r, a);
-  CHECK_EQ_I64((i64)l.nops, 6216);
-  CHECK_MSG(l.error_ps < 3e6, "mean error of %.1f us", l.error_ps / 1e6);
-  CHECK_MSG(l.error99_ps < 8000000, "99 of 100 errors below %.1f us", (double)l.error99_ps / 1e6);
+  CHECK_EQ_I64((i64)l.error.n, 6216);
+  CHECK_MSG(l.error.mean_ps < 3e6, "mean error of %.1f us", l.error.mean_ps / 1e6);
+  CHECK_MSG(l.error.below_99_ps < 8000000, "99 of 100 errors below %.1f us",
+            (double)l.error.below_99_ps / 1e6);
   CHECK_EQ_I64(l.hosts, 8);
   REQUIRE(l.late[0] != TRACE_NONE && l.late[1] != TRACE_NONE);
   CHECK(l.process[l.late[0]].rank == 0 && l.process[l.late[0]].last == 32);

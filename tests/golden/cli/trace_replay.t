@@ -14,6 +14,7 @@ path: host              1.175 ms
 path: device            5.920 ms
 path: communication     2.082 ms
 path: latencies         53.13 us
+ends apart              500.0 ns on average in a communication: shorter waits say nothing
 
 verdict  device-bound on all ranks: they take longer without hosts than without devices
 late     rank 1 arrives last: at 2 of 8 communications
@@ -21,9 +22,9 @@ late     rank 1 arrives last: at 2 of 8 communications
          with those of all ranks it is 1.04 times faster: 8.841 ms
 bounds   8.055 ms if hosts took no time, 1.860 ms if devices took none
 
-rank      host    device  host on path  arrives last  gain if repaired
-   0  1.841 ms  8.055 ms             0             0             0.0 %
-   1  1.860 ms  8.055 ms      1.175 ms             2             4.2 %
+rank  host alone  device alone  host on path  arrives last  gain if repaired
+   0    1.841 ms      8.055 ms             0             0             0.0 %
+   1    1.860 ms      8.055 ms      1.175 ms             2             4.2 %
 $ heddle trace replay examples/traces/ddp --steps 11 --json
 {
   "recorded_ps": 2138750000,
@@ -49,6 +50,7 @@ $ heddle trace replay examples/traces/ddp --steps 11 --json
   "operations_left_out": 0,
   "communications_partial": 0,
   "communications_violated": 0,
+  "ends_apart_ps": 500000,
   "bound": "device",
   "ranks": [
     {"rank": 0, "host_ps": 280000000, "device_ps": 2136750000, "path_ps": 0, "last": 0, "repaired_ps": 2137250000, "gain": 0},
@@ -57,23 +59,27 @@ $ heddle trace replay examples/traces/ddp --steps 11 --json
 }
 ## Who is late, and what waits.
 $ heddle trace blame examples/traces/ddp
-recorded  9.236 ms
-verdict   device-bound on all ranks: they take longer without hosts than without devices
-late      rank 1 arrives last: at 2 of 8 communications
-          with the host times of rank 1 at the medians over ranks the job is 4.2 % shorter
-          with those of all ranks it is 1.04 times faster: 8.841 ms
-bounds    8.055 ms if hosts took no time, 1.860 ms if devices took none
+recorded    9.236 ms
+ends apart  500.0 ns on average in a communication: shorter waits say nothing
+replay      operations end 2.320 us off on average, 99 of 100 at most 5.867 us
+verdict     device-bound on all ranks: they take longer without hosts than without devices
+late        rank 1 arrives last: at 2 of 8 communications
+            with the host times of rank 1 at the medians over ranks the job is 4.2 % shorter
+            with those of all ranks it is 1.04 times faster: 8.841 ms
+bounds      8.055 ms if hosts took no time, 1.860 ms if devices took none
 
-rank      host    device  host on path  arrives last  gain if repaired
-   0  1.841 ms  8.055 ms             0             0             0.0 %
-   1  1.860 ms  8.055 ms      1.175 ms             2             4.2 %
+rank  host alone  device alone  host on path  arrives last  gain if repaired
+   0    1.841 ms      8.055 ms             0             0             0.0 %
+   1    1.860 ms      8.055 ms      1.175 ms             2             4.2 %
 
 communication  count  transfer  waiting of a rank  longest wait  last most often  times
 all_reduce         8  3.120 ms           560.8 us      780.0 us                0      6
 ## What would be different. Everything that is not there is refused.
 $ heddle trace whatif examples/traces/ddp --set 'rank 1 = median' --set 'host = 0' --set 'all_reduce x 0.5' --set '*sgemm* = 0'
-ranks  2
-job    9.230 ms
+ranks       2
+job         9.230 ms
+ends apart  500.0 ns on average in a communication: shorter waits say nothing
+replay      operations end 2.320 us off on average, 99 of 100 at most 5.867 us
 
 change                      durations       job     change  faster
 rank 1 = median                    84  8.840 ms  -390.2 us   1.04x
@@ -90,6 +96,8 @@ $ heddle trace whatif examples/traces/ddp --set 'rank 1 = median' --json
   "operations_left_out": 0,
   "communications_partial": 0,
   "communications_violated": 0,
+  "ends_apart_ps": 500000,
+  "error_ps": 2320002,
   "changes": [
     {"change": "rank 1 = median", "operations": 84, "changed_ps": 8839883328, "change_ps": -390250000, "times_faster": 1.044146510255842}
   ],
@@ -147,8 +155,11 @@ error[E0801]: none of the steps 4 was recorded: there are 10 to 13
   hint: --steps 10-13
 [2]
 $ heddle trace replay examples/traces/ddp --steps x
-error[E0801]: steps are numbers and ranges of numbers; got 'x'
-  hint: --steps 3-5,8
+error[E0801]: 'x' where a number is expected
+  --> --steps:1:1
+   1 | x
+     | ^
+  hint: numbers are such as 3, or 3-5,8
 [2]
 $ heddle trace replay examples/traces/ddp --top 3
 error[E0801]: `heddle trace replay` has no option --top
@@ -180,10 +191,10 @@ error[E0106]: its clock cannot be compared with that of s/rank0.json: one counts
   hint: `heddle trace info` says what the clocks are; one file alone can be replayed
 [1]
 $ mkdir o; for r in 0 1; do sed 's/"Group size": 2/"Group size": 4/; s/"\[0, 1\]"/"[0, 1, 2, 3]"/' examples/traces/ddp/rank$r.json > o/rank$r.json; done; heddle trace blame o | head -n 2
-recorded  9.236 ms
-members   8 communications have members that were not recorded: they may be the late ones
+recorded    9.236 ms
+members     8 communications have members that were not recorded: they may be the late ones
 $ heddle trace diff examples/traces/ddp examples/traces/ddp/rank0.json --top 1 | sed -n 4,7p
-ranks  2 recorded before and 1 after: the slowest may be missing on one side
+ranks  1 of 2 recorded after: the slowest may be missing
 
 verdict  no difference: 0.0 % faster, and steps vary so that up to 42.5 % mean nothing
 
@@ -195,13 +206,14 @@ after       2      2      3  2.403 ms  450.3 us
 
 verdict  no difference: 0.0 % faster, and steps vary so that up to 42.5 % mean nothing
 
-of a rank in a step           before     after  change
-computation                 1.440 ms  1.440 ms       0  0.0 %
-exposed communication       651.8 us  651.8 us       0  0.0 %
-copies                      40.00 us  40.00 us       0  0.0 %
-idle, waiting for the host  219.7 us  219.7 us       0  0.0 %
-between kernels             9.500 us  9.500 us       0  0.0 %
-idle, other                        0         0       0
+of a rank in a step             before     after  change
+computation                   1.440 ms  1.440 ms       0  0.0 %
+exposed communication         651.8 us  651.8 us       0  0.0 %
+copies                        40.00 us  40.00 us       0  0.0 %
+idle, waiting for the host    219.7 us  219.7 us       0  0.0 %
+between kernels               9.500 us  9.500 us       0  0.0 %
+idle, other                          0         0       0
+before and after device work  41.83 us  41.83 us       0  0.0 %
 
 kernel                          before  after      time  time after  change
 Memcpy HtoD (Pinned -> Device)       1      1  40.00 us    40.00 us       0
@@ -222,7 +234,8 @@ $ heddle trace diff examples/traces/ddp examples/traces/ddp --steps 11 --json
     {"part": "copies", "before_ps": 40000000, "after_ps": 40000000, "change_ps": 0},
     {"part": "idle, waiting for the host", "before_ps": 0, "after_ps": 0, "change_ps": 0},
     {"part": "between kernels", "before_ps": 9500000, "after_ps": 9500000, "change_ps": 0},
-    {"part": "idle, other", "before_ps": 0, "after_ps": 0, "change_ps": 0}
+    {"part": "idle, other", "before_ps": 0, "after_ps": 0, "change_ps": 0},
+    {"part": "before and after device work", "before_ps": 131500000, "after_ps": 131500000, "change_ps": 0}
   ],
   "kernels": [
     {"kernel": "Memcpy HtoD (Pinned -> Device)", "before_count": 1, "after_count": 1, "before_ps": 40000000, "after_ps": 40000000, "change_ps": 0},
@@ -240,3 +253,23 @@ $ heddle trace diff examples/traces/ddp examples/traces/hang/missing
 error[E0106]: no traces in examples/traces/hang/missing
   hint: name the trace files, or the folder that they are in
 [1]
+## A step that is annotated twice is one step; events of two processes are told.
+$ mkdir d; for r in 0 1; do sed 's/^\({.*ProfilerStep#.*},\)$/\1 \1/' examples/traces/ddp/rank$r.json > d/rank$r.json; done; heddle trace diff examples/traces/ddp d --json | grep -A 9 '"parts"'
+  "parts": [
+    {"part": "computation", "before_ps": 1440000000, "after_ps": 1440000000, "change_ps": 0},
+    {"part": "exposed communication", "before_ps": 651750000, "after_ps": 651750000, "change_ps": 0},
+    {"part": "copies", "before_ps": 40000000, "after_ps": 40000000, "change_ps": 0},
+    {"part": "idle, waiting for the host", "before_ps": 219666667, "after_ps": 219666667, "change_ps": 0},
+    {"part": "between kernels", "before_ps": 9500000, "after_ps": 9500000, "change_ps": 0},
+    {"part": "idle, other", "before_ps": 0, "after_ps": 0, "change_ps": 0},
+    {"part": "before and after device work", "before_ps": 41833333, "after_ps": 41833333, "change_ps": 0}
+  ],
+  "kernels": [
+$ sed 's/"cat": "cpu_op", "name": "aten::linear", "pid": 4000/"cat": "cpu_op", "name": "aten::linear", "pid": 4001/' examples/traces/ddp/rank0.json > d/rank0.json; heddle trace info d/rank0.json 2>&1 >/dev/null
+warning[W0103]: it has host events of several processes, which are read as one rank
+  --> d/rank0.json
+## A name of two groups: a communication with more members than its group has is none.
+$ mkdir g; for r in 0 1; do sed 's/"Group size": 2/"Group size": 1/' examples/traces/ddp/rank$r.json > g/rank$r.json; done; heddle trace replay g | grep -e alone -e operations
+operations              80
+alone                   16 communications without their peers count as computation
+rank  host alone  device alone  host on path  arrives last  gain if repaired

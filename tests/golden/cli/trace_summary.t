@@ -92,8 +92,11 @@ error[E0801]: none of the steps 3 was recorded: there are 10 to 13
   hint: --steps 10-13
 [2]
 $ heddle trace summary examples/traces/ddp --steps last
-error[E0801]: steps are numbers and ranges of numbers; got 'last'
-  hint: --steps 3-5,8
+error[E0801]: 'l' where a number is expected
+  --> --steps:1:1
+   1 | last
+     | ^
+  hint: numbers are such as 3, or 3-5,8
 [2]
 ## no device
 $ grep -v '"kernel"\|gpu_memcpy' examples/traces/ddp/rank1.json >host.json; heddle trace summary host.json
