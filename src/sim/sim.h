@@ -257,6 +257,21 @@ typedef struct {
 } sim_watch;
 void sim_flat_watched(const sim_graph *c, i64 *x, i64 *frame, const sim_watch *w);
 
+// ---- ready queues: queue.c ------------------------------------------------------------------------------
+// Nodes whose order on a resource is not given: whenever it is free, a resource takes of the nodes that are ready that of
+// the lowest rank; of equal ranks that which was ready first; of those the lowest number. (dPRO, MLSys 2022, 4.3, which
+// keeps such a queue for every worker, server and link.)
+typedef struct {
+  u32 n, nres;
+  const i64 *dur;          // not below 0
+  const u32 *res;          // of every node; TRACE_NONE: needs none, starts when it is ready
+  const u32 *rank;         // NULL: all the same
+  const u32 *first, *next; // n + 1; nodes next[first[k]..first[k + 1]) wait for node k
+} sim_queue;
+// Writes start[n] and, if it is not NULL, cause[n]: the node whose end decided when it started, TRACE_NONE: none did.
+// Returns the last end; -1: nodes wait for each other in a circle.
+i64 sim_queue_run(arena *scratch, const sim_queue *q, i64 *start, u32 *cause);
+
 // The linear map from input ports to output ports as a reduced graph. Number 0 is the time 0, 1..nin-1 are
 // the input ports, nin + k is vertex k: the maximum over its edges of (earlier number) + weight. An output is
 // a number + weight.

@@ -1,5 +1,5 @@
 // test_fuse.c - buckets and partitions of gradients against enumeration.
-#include "diagnose/fuse.h"
+#include "tune/fuse.h"
 #include "test.h"
 #include <math.h>
 

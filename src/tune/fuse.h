@@ -1,12 +1,10 @@
 // fuse.h - when gradients are communicated: fused into buckets, cut into partitions. Not whose gradients they are.
 //
-// No question asks for it yet.
-//
 // The model is dPRO's (MLSys 2022, section 5.1): a backward makes gradients one after the other; one channel
 // communicates them in that order, each when it is there and the one before it is done. A bucket is there with the last
 // of its gradients and takes the time of its bytes. What is asked for is the end of the last.
-#ifndef HEDDLE_DIAGNOSE_FUSE_H
-#define HEDDLE_DIAGNOSE_FUSE_H
+#ifndef HEDDLE_TUNE_FUSE_H
+#define HEDDLE_TUNE_FUSE_H
 #include "base/base.h"
 
 typedef struct {
@@ -36,7 +34,7 @@ fuse_plan fuse_given(arena *a, const fuse_gradient *g, u32 n, const fuse_cost *c
 // Ways to fuse that people use, rows of policies.def: beside the exact one.
 typedef enum {
 #define POLICY(id, name, about) FUSE_##id,
-#include "diagnose/policies.def"
+#include "tune/policies.def"
 #undef POLICY
   FUSE_POLICIES
 } fuse_policy;

@@ -3,12 +3,12 @@
 // Idea: only two things of the past matter to the gradients that are left: how many are done, and when the channel is
 // free. Of two ways to be done with the same gradients the earlier one is never worse. So E(j), the earliest end of the
 // first j, is the least over i of max(E(i), ready(j)) + time(bytes of i+1..j).
-#include "diagnose/fuse.h"
+#include "tune/fuse.h"
 #include <math.h>
 
 const fuse_policy_row fuse_policy_rows[FUSE_POLICIES] = {
 #define POLICY(id, name, about) {#id, name, about},
-#include "diagnose/policies.def"
+#include "tune/policies.def"
 #undef POLICY
 };
 
