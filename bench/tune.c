@@ -3,6 +3,7 @@
 // 24 to 300 times), and whether the result stays. Graphs are those of the built-in models on a V100; forward and
 // backward of ResNet-50 and BERT are scaled to its Table 2. The strawman replays all workers at every decision.
 #include "bench.h"
+#include "cost/cost.h"
 #include "front/front.h"
 #include "pass/pass.h"
 #include "tune/tune.h"

@@ -349,7 +349,8 @@ typedef struct {
   const char *steps;  // of training, "3" or "3-5,8"; NULL: all
   uint32_t nset;      // changes, "rank 3 = median"
   const char *const *set;
-  const char *to; // format to convert to; NULL: not said
+  const char *to;       // format to convert to; NULL: not said
+  int64_t memory_bytes; // of a device; 0: not said
 } heddle_trace_options;
 // The answer, from files and folders with one file for each rank. The string lives as long as the session. NULL and
 // diagnostics if nothing can be made of the files.

@@ -77,5 +77,6 @@ void reproduce_distsim(ctx *c, verdict *v);  // DistSim's search
 void reproduce_whale(ctx *c, verdict *v);    // Whale's micro-benchmarks, mixed machines, M6-10B
 void reproduce_sailor(ctx *c, verdict *v);   // Sailor's measured runs
 void reproduce_amp(ctx *c, verdict *v);      // AMP's ranking
+void reproduce_dpro(ctx *c, verdict *v);     // dPRO's memory passes
 void reproduce_planners(ctx *c, verdict *v); // plans of Metis and HARP
 #endif

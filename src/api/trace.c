@@ -20,7 +20,8 @@ static const char *ask(heddle_session *s, const char *question, u32 n, const cha
                         .steps = o->steps,
                         .nset = o->nset,
                         .set = o->set,
-                        .to = o->to};
+                        .to = o->to,
+                        .memory_bytes = o->memory_bytes};
   return q->answer(r, s->c, a, &of) ? rendered(a, r, f) : NULL;
 }
 

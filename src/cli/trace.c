@@ -12,8 +12,8 @@ static bool trace_agree(const cli *x, const char *question) {
   const struct {
     const char *name;
     bool given;
-  } o[] = {
-      {"output", x->output}, {"top", x->top.given}, {"steps", x->steps}, {"set", x->set.n}, {"to", x->to}};
+  } o[] = {{"output", x->output}, {"top", x->top.given}, {"steps", x->steps},
+           {"set", x->set.n},     {"to", x->to},         {"memory", x->memory}};
   heddle_question q;
   for (uint32_t k = 0; heddle_question_get(k, &q); k++) {
     if (strcmp(q.name, question)) continue;
@@ -26,11 +26,12 @@ static bool trace_agree(const cli *x, const char *question) {
 
 bool cmd_trace(cli *x) {
   if (!trace_agree(x, x->operands[0])) return false;
-  const heddle_trace_options o = {.output = x->output,
-                                  .top = (uint32_t)x->top.i,
-                                  .steps = x->steps,
-                                  .nset = x->set.n,
-                                  .set = x->set.v,
-                                  .to = x->to};
+  heddle_trace_options o = {.output = x->output,
+                            .top = (uint32_t)x->top.i,
+                            .steps = x->steps,
+                            .nset = x->set.n,
+                            .set = x->set.v,
+                            .to = x->to};
+  if (x->memory && !heddle_session_bytes(x->s, "--memory", x->memory, &o.memory_bytes)) return false;
   return put(heddle_trace_ask(x->s, x->operands[0], x->noperands - 1, x->operands + 1, &o, format_of(x)));
 }

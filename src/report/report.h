@@ -145,7 +145,8 @@ typedef struct {
   const char *steps;  // "3" or "3-5,8"; NULL: all
   u32 nset;           // changes, "rank 3 = median"
   const char *const *set;
-  const char *to; // format to convert to; NULL: not said
+  const char *to;   // format to convert to; NULL: not said
+  i64 memory_bytes; // of a device; 0: not said
 } trace_ask;
 typedef struct {
   const char *id, *operands, *options, *about, *example;

@@ -8,6 +8,7 @@
 // All-reduce is a ring: 2 (n - 1) steps in which every worker sends one n-th to the next (Patarasuk and Yuan, 2009).
 // Servers: a piece is pushed over the worker's own link, comes in over the link of its server, is added up when it is
 // there from all, goes out and is pulled (BytePS, OSDI 2020). Pieces are dealt out to servers in turn.
+#include "sim/sim.h"
 #include "tune/tune.h"
 
 typedef struct {

@@ -5,7 +5,7 @@
 #include "tune/tune.h"
 
 typedef struct {
-  i64 all, heavy, gradients; // kept by the forward; of that by heavy ops; of the block's gradients
+  i64 all, heavy, gradients; // kept by the forward; results of heavy ops; of the block's gradients
 } block_bytes;
 
 static i64 kept(const tune_job *j, const tune_plan *p, const block_bytes *b, u32 k) {
@@ -26,7 +26,7 @@ i64 tune_bytes(const tune_job *j, const tune_plan *p) {
   for (u32 k = 0; k < j->nops; k++) {
     const tune_op *o = &j->op[k];
     if (o->phase == TUNE_FORWARD)
-      b[o->block].all += o->keeps_bytes, b[o->block].heavy += o->heavy ? o->keeps_bytes : 0;
+      b[o->block].all += o->keeps_bytes, b[o->block].heavy += o->heavy ? o->result_bytes : 0;
     if (o->phase == TUNE_BACKWARD && !met[o->block]) met[o->block] = true, order[n++] = o->block;
   }
   for (u32 k = 0; k < j->ntensors; k++)

@@ -5,6 +5,7 @@
 // that made its storage: views have none of their own. An operation can be fused with the one before it if it reads what
 // that one makes and is no matmul: that saves a launch, and the value in between is neither written nor read.
 #include "pass/pass.h"
+#include "cost/cost.h"
 #include "tune/tune.h"
 
 typedef struct {
@@ -89,9 +90,10 @@ static bool put_ops(reader *x) {
     const op_row *row = op_row_of((opcode)in->op);
     x->op_of[i] = TUNE_NONE;
     if (row->flags & (OPF_VIEW | OPF_META)) continue;
-    i64 ps = 0, keeps = 0;
+    i64 ps = 0, keeps = 0, result = 0;
     if (!cost_instr(x->k, x->p, x->f, in, x->one, &ps)) return false;
     for (u32 r = 0; r < in->nres; r++) keeps += x->kept[in->res + r] ? value_bytes(x, in->res + r) : 0;
+    for (u32 r = 0; r < in->nres; r++) result += value_bytes(x, in->res + r);
     x->op_of[i] = x->ops.n;
     *vec_push(x->a, &x->ops) = (tune_op){.name = sym_of(x->c, row->name),
                                          .phase = phase_of(in),
@@ -99,6 +101,7 @@ static bool put_ops(reader *x) {
                                          .ps = ps,
                                          .saved_ps = before ? saving(x, in, before, ps) : 0,
                                          .keeps_bytes = keeps,
+                                         .result_bytes = result,
                                          .block = x->block.v[i]};
     before = in;
   }

@@ -6,7 +6,7 @@
 // shorter. What a plan is worth is found by replaying its graph, of one worker where all do the same.
 #ifndef HEDDLE_TUNE_H
 #define HEDDLE_TUNE_H
-#include "sim/sim.h"
+#include "base/base.h"
 
 enum { TUNE_NONE = ~0u };
 
@@ -15,12 +15,13 @@ typedef enum { TUNE_FORWARD, TUNE_BACKWARD, TUNE_UPDATE } tune_phase;
 typedef struct {
   sym name;
   tune_phase phase;
-  bool heavy;      // a matmul or a convolution: not what is computed again cheaply
-  i64 ps;          // alone
-  i64 half_ps;     // in half precision; 0: not known
-  i64 saved_ps;    // so much less if it is fused with the op before it; 0: it cannot be
-  i64 keeps_bytes; // forward: of its results, what the backward reads
-  u32 block;       // layer that it belongs to; of a phase blocks are consecutive
+  bool heavy;       // a matmul or a convolution: not what is computed again cheaply
+  i64 ps;           // alone
+  i64 half_ps;      // in half precision; 0: not known
+  i64 saved_ps;     // so much less if it is fused with the op before it; 0: it cannot be
+  i64 keeps_bytes;  // forward: of its results, what the backward reads
+  i64 result_bytes; // forward: all of them; of heavy ops these are kept to compute the others again
+  u32 block;        // layer that it belongs to; of a phase blocks are consecutive
 } tune_op;
 typedef struct {
   sym name;
@@ -169,7 +170,9 @@ tune_result tune_search(arena *a, const tune_job *j, const tune_opts *o);
 // ---- from a program: model.c ----------------------------------------------------------------------------------
 // The job that every worker of the program does: one device's training step, priced by k. p is inlined. NULL and a
 // diagnostic: it does not train, or an instruction has no price.
-tune_job *tune_of_program(ctx *c, arena *a, prog *p, cost_model *k, const tune_link *l);
+struct prog;
+struct cost_model;
+tune_job *tune_of_program(ctx *c, arena *a, struct prog *p, struct cost_model *k, const tune_link *l);
 // All times scaled: forward and backward (0: as they are).
 void tune_scale(tune_job *j, i64 forward_ps, i64 backward_ps);
 #endif

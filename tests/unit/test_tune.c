@@ -1,4 +1,5 @@
 // Plans of data-parallel jobs: replays of one worker and of all, memory, the search against enumeration.
+#include "cost/cost.h"
 #include "front/front.h"
 #include "pass/pass.h"
 #include "test.h"
@@ -20,7 +21,8 @@ static tune_job *layers(arena *a, u32 n, u64 *seed, const tune_link *l) {
   for (u32 k = 0; k < n; k++) {
     const i64 t = 1000 + (i64)(rng_next(seed) % 9000), s = (i64)(rng_next(seed) % 900);
     const u32 b = 2 * n + 2 * (n - 1 - k);
-    j->op[2 * k] = (tune_op){.phase = TUNE_FORWARD, .heavy = true, .ps = t, .keeps_bytes = 400, .block = k};
+    j->op[2 * k] = (tune_op){
+        .phase = TUNE_FORWARD, .heavy = true, .ps = t, .keeps_bytes = 400, .result_bytes = 400, .block = k};
     j->op[2 * k + 1] =
         (tune_op){.phase = TUNE_FORWARD, .ps = t / 2, .saved_ps = s, .keeps_bytes = 600, .block = k};
     j->op[b] = (tune_op){.phase = TUNE_BACKWARD, .ps = t, .saved_ps = s, .block = k};

@@ -1,0 +1,187 @@
+// tuning.c - the data-parallel job that a recording shows: what one worker computes in a step, and the gradients that
+// all of them add up. Not what would make it faster (tune/).
+//
+// Idea: kernels of one rank are one row; those that another thread than the first launched are the backward, what comes
+// after them is the update. An all-reduce that is launched in the backward has gradients, which were ready with the
+// last kernel before it. How a recorded bucket was made up of gradients no recording says: its bytes are spread over the
+// kernels since the one before, by their time. What a communication takes is a line over its bytes, fitted.
+#include "diagnose/diagnose.h"
+#include <stdlib.h>
+
+typedef struct {
+  job *j;
+  job_input *in;
+  arena *a, *tmp;
+  u32 process;
+  const trace *t;
+  const job_work *w;
+  const i64 *transfer; // of every op: without waiting for peers
+  VEC(tune_op) ops;
+  VEC(tune_tensor) tensors;
+  VEC(u8) bucketed;    // of tensors, as recorded
+  VEC(i64) size, took; // of every gradient communication
+  u32 other;           // communications that carry no gradients
+} reader;
+
+static i64 thread_of(const reader *x, u32 op) {
+  const u32 call = x->t->cause[x->w->op[op].event];
+  return call == TRACE_NONE ? -1 : (i64)x->t->lane[call];
+}
+
+static bool is_gradient(const reader *x, u32 op, const char *what) {
+  const work_op *o = &x->w->op[op];
+  return o->comm && o->comm_op.i && !strcmp(sym_str(x->j->c, o->comm_op), what);
+}
+
+static bool fusable(const reader *x, u32 op) {
+  const char *name = sym_str(x->j->c, x->w->op[op].name);
+  return strstr(name, "elementwise") || strstr(name, "Elementwise");
+}
+
+// The row of kernels. Phases by threads: forward, backward, forward's thread again.
+static bool put_ops(reader *x, i64 gap_ps) {
+  u32 first = TUNE_NONE, last = 0;
+  for (u32 k = 0; k < x->w->nops; k++)
+    if (!x->w->op[k].comm && thread_of(x, k) != thread_of(x, 0)) first = MIN(first, k), last = k;
+  if (first == TUNE_NONE) return false;
+  u32 compute = TUNE_NONE, filled = 0; // filled: gradients' bytes are dealt out to ops from here on
+  for (u32 k = 0; k < x->w->nops; k++) {
+    const work_op *o = &x->w->op[k];
+    const tune_phase phase = k < first ? TUNE_FORWARD : k <= last ? TUNE_BACKWARD : TUNE_UPDATE;
+    if (!o->comm) {
+      compute = x->ops.n;
+      *vec_push(x->a, &x->ops) = (tune_op){.name = o->name,
+                                           .phase = phase,
+                                           .ps = o->dur_ps + gap_ps,
+                                           .saved_ps = fusable(x, k) ? MIN(gap_ps, o->dur_ps) : 0};
+      if (phase < TUNE_BACKWARD) filled = x->ops.n;
+      continue;
+    }
+    const u32 comm = x->t->comm[o->event];
+    const i64 bytes = comm == TRACE_NONE ? -1 : x->t->comms.v[comm].bytes;
+    // Buckets may be launched when the backward's last kernel is: by the thread of the backward, or the first again.
+    if (!is_gradient(x, k, "all_reduce") || bytes <= 0 || compute == TUNE_NONE || k < first ||
+        filled > compute) {
+      x->other++;
+      continue;
+    }
+    i64 time = 0, given = 0, so_far = 0;
+    for (u32 i = filled; i <= compute; i++) time += x->ops.v[i].phase == TUNE_BACKWARD ? x->ops.v[i].ps : 0;
+    const u32 begin = x->tensors.n;
+    for (u32 i = filled; i <= compute && time; i++) {
+      if (x->ops.v[i].phase != TUNE_BACKWARD) continue;
+      so_far += x->ops.v[i].ps;
+      const i64 upto = (i64)((double)bytes * ((double)so_far / (double)time) + 0.5);
+      *vec_push(x->a, &x->tensors) = (tune_tensor){.name = o->name, .bytes = upto - given, .op = i};
+      *vec_push(x->a, &x->bucketed) = x->tensors.n - 1 > begin;
+      given = upto;
+    }
+    filled = compute + 1;
+    *vec_push(x->tmp, &x->size) = bytes, *vec_push(x->tmp, &x->took) = x->transfer[k];
+  }
+  return true;
+}
+
+// Least squares of time over bytes, neither part below 0.
+static void fit(const reader *x, tune_link *l, tuning *out) {
+  double n = x->size.n, s = 0, t = 0, ss = 0, st = 0;
+  for (u32 k = 0; k < x->size.n; k++) {
+    const double b = (double)x->size.v[k], d = (double)x->took.v[k];
+    s += b, t += d, ss += b * b, st += b * d;
+  }
+  const double spread = n * ss - s * s;
+  double slope = spread > 0 ? (n * st - s * t) / spread : t / s, start = spread > 0 ? (t - slope * s) / n : 0;
+  if (slope < 0) slope = 0, start = t / n;
+  if (start < 0) start = 0, slope = st / ss;
+  const double parts = 2. * (l->workers - 1) / l->workers; // of a ring
+  l->start_ps = (i64)(start + 0.5), l->ps_per_byte = slope / parts;
+  for (u32 k = 0; k < x->size.n; k++) {
+    const double off = start + slope * (double)x->size.v[k] - (double)x->took.v[k];
+    out->fit_error_ps += (off < 0 ? -off : off) / n;
+  }
+  out->one_size = !(spread > 0);
+}
+
+static bool refuse(reader *x, const char *why, const char *hint) {
+  ctx *c = x->j->c;
+  diag(c, E_TRACE, loc_text(c, sym_of(c, x->j->file[x->in->file[x->process]].path), 0, 0, NULL), "%s", why);
+  diag_hint(c, "%s", hint);
+  return false;
+}
+
+static bool fill(reader *x, const replay *r, tuning *out) {
+  const i64 gap = replay_latencies(r)->queue_ps;
+  if (!put_ops(x, gap))
+    return refuse(x, "its forward and backward cannot be told apart: one thread launches everything",
+                  "PyTorch's autograd launches the backward from a thread of its own");
+  if (!x->tensors.n)
+    return refuse(x, "no all-reduce of gradients in its backward: it is not a data-parallel job",
+                  "`heddle trace summary` says what it communicates");
+  tune_job *t = &out->job;
+  *t = (tune_job){.nops = x->ops.n,
+                  .op = x->ops.v,
+                  .ntensors = x->tensors.n,
+                  .tensor = x->tensors.v,
+                  .nblocks = 1,
+                  .kind = ZNEWN(x->a, u32, 1),
+                  .input_bytes = ZNEWN(x->a, i64, 1)};
+  const u32 world = x->t->processes.v[0].world_size;
+  t->link.workers = MAX(2, MAX(world, x->in->replay.n));
+  fit(x, &t->link, out);
+  out->recorded = tune_plan_new(x->a, t);
+  memcpy(out->recorded.bucketed, x->bucketed.v, x->tensors.n);
+  out->nbuckets = x->size.n, out->other = x->other;
+  return true;
+}
+
+// The step of median length of the first process that has steps; NULL: all there is.
+static const char *a_step(job *j) {
+  arena *tmp = arena_new();
+  const char *text = NULL;
+  const trace *t = NULL;
+  u32 f = 0;
+  for (; f < j->n && !t; f++)
+    if (trace_format_rows[j->file[f].format].kernels) t = job_load(j, f, 0);
+  const job_steps *s = t && t->processes.n ? steps_of(tmp, t, 0) : NULL;
+  for (u32 k = 0; s && k < s->n; k++) {
+    u32 shorter = 0, same = 0; // the last may have been cut off
+    const u32 n = s->n > 1 ? s->n - 1 : 1;
+    const i64 d = s->step[k].end_ps - s->step[k].start_ps;
+    for (u32 i = 0; i < n; i++) {
+      const i64 e = s->step[i].end_ps - s->step[i].start_ps;
+      shorter += e < d, same += e == d && i < k;
+    }
+    if (k < n && shorter + same == (n - 1) / 2) text = sym_str(j->c, sym_fmt(j->c, "%u", s->step[k].number));
+  }
+  if (t) job_unload(j, f - 1);
+  arena_free(tmp);
+  return text;
+}
+
+bool tuning_of(job *j, const char *steps, arena *a, tuning *out) {
+  *out = (tuning){.steps = steps ? steps : a_step(j)};
+  job_input in;
+  if (!job_input_of(j, out->steps, &in)) return false;
+  replay *r = replay_new(j->c, a, &in.replay);
+  if (!r) return false;
+  const replay_times times = replay_recorded(r, a);
+  // The slowest rank: the others wait for it.
+  reader x = {.j = j, .in = &in, .a = a};
+  i64 most = -1;
+  for (u32 p = 0; p < in.replay.n; p++) {
+    i64 sum = 0;
+    for (u32 k = 0; k < in.replay.w[p]->nops; k++)
+      sum += in.replay.w[p]->op[k].comm ? 0 : in.replay.w[p]->op[k].dur_ps;
+    if (sum > most) most = sum, x.process = p;
+  }
+  x.w = in.replay.w[x.process], x.transfer = times.op[x.process];
+  x.t = job_load(j, in.file[x.process], 0);
+  if (!x.t) return false;
+  x.tmp = arena_new();
+  out->rank = x.w->rank, out->recorded_ps = replay_run(r, &times, NULL, NULL);
+  const bool ok = fill(&x, r, out);
+  if (ok) out->modelled_ps = tune_time(&out->job, &out->recorded, TUNE_ONE_WORKER);
+  arena_free(x.tmp);
+  job_unload(j, in.file[x.process]);
+  return ok;
+}

@@ -1,0 +1,107 @@
+// answer_optimize.c - heddle trace optimize: plans that people use beside the best that was found, and what to set.
+#include "report/internal.h"
+
+static void put_job(report *r, const tuning *t) {
+  const tune_job *j = &t->job;
+  const double bw = j->link.ps_per_byte > 0 ? 1e12 / j->link.ps_per_byte : 0;
+  report_fact(r, "rank", "rank", cell_i(CELL_INT, t->rank));
+  report_fact(r, "steps", "step", t->steps ? cell_text(t->steps) : cell_none());
+  report_fact(r, "workers", "workers", cell_i(CELL_INT, j->link.workers));
+  report_fact(r, "recorded_ps", "recorded", cell_i(CELL_PS, t->recorded_ps));
+  report_fact(r, "modelled_ps", "device alone", cell_i(CELL_PS, t->modelled_ps));
+  report_fact(r, "kernels", "kernels", cell_i(CELL_INT, j->nops));
+  report_fact(r, "all_reduces", "all-reduces", cell_i(CELL_INT, t->nbuckets));
+  report_fact(r, "start_ps", "  start", t->one_size ? cell_none() : cell_i(CELL_PS, j->link.start_ps));
+  report_fact(r, "bandwidth", "  bandwidth", bw > 0 ? cell_x(CELL_RATE, bw) : cell_none());
+  report_fact(r, "fit_error_ps", "  error of both", cell_i(CELL_PS, (i64)(t->fit_error_ps + 0.5)));
+  report_line(r, "gradients",
+              "their sizes are not recorded: each all-reduce is spread over the kernels before it");
+  if (t->one_size)
+    report_line(r, "start", "all have the same size: what starting one takes is not known, and taken for 0");
+  if (t->other)
+    report_line(r, "left out", "%u communication%s without gradients", t->other, t->other == 1 ? "" : "s");
+  if ((double)t->modelled_ps < 0.9 * (double)t->recorded_ps)
+    report_line(
+        r, "hosts",
+        "%.0f %% of the step wait for hosts or peers, which no plan below changes: see heddle trace blame",
+        100 - 100 * (double)t->modelled_ps / (double)t->recorded_ps);
+}
+
+static void put_plan(report *r, const tuning *t, const char *name, const char *about, i64 ps, bool best) {
+  const i64 was = t->modelled_ps;
+  report_row(r, (cell[]){cell_text(name), cell_i(CELL_PS, ps), cell_signed(cell_i(CELL_PS, ps - was)),
+                         ps > 0 ? cell_x(CELL_TIMES, (double)was / (double)ps) : cell_none(),
+                         best ? cell_text("best") : cell_text(about)});
+}
+
+static void put_plans(report *r, const tuning *t, const tune_result *x) {
+  static const column cols[] = {{"plan", "plan"},
+                                {"step_ps", "step"},
+                                {"change_ps", "change"},
+                                {"times_faster", "faster"},
+                                {"about", "what it does"}};
+  report_table(r, "plans", cols, COUNT_OF(cols));
+  put_plan(r, t, "found", "", x->ps, true);
+  put_plan(r, t, "as recorded", "buckets of the recording", t->modelled_ps, false);
+  for (u32 b = 0; b < TUNE_BASELINES; b++)
+    put_plan(r, t, tune_baseline_rows[b].name, tune_baseline_rows[b].about, x->base_ps[b], false);
+}
+
+static void put_buckets(report *r, const tuning *t, const tune_result *x, arena *a, u32 top) {
+  static const column cols[] = {{"bucket", "bucket"},  {"bytes", "bytes"},    {"pieces", "pieces"},
+                                {"ready_ps", "ready"}, {"start_ps", "start"}, {"end_ps", "end"}};
+  const tune_step s = tune_step_of(a, &t->job, &x->plan, TUNE_ONE_WORKER);
+  u32 n = 0;
+  report_table(r, "buckets", cols, COUNT_OF(cols));
+  for (u32 k = 0, end; k < t->job.ntensors; k = end) {
+    const i64 bytes = tune_bucket_bytes(&t->job, &x->plan, k, &end);
+    report_row(r, (cell[]){cell_i(CELL_INT, ++n), cell_i(CELL_BYTES, bytes), cell_i(CELL_INT, x->plan.cut[k]),
+                           cell_i(CELL_PS, s.ready_ps[end - 1]), cell_i(CELL_PS, s.start_ps[k]),
+                           cell_i(CELL_PS, s.end_ps[k])});
+  }
+  report_top(r, top ? top : 10);
+}
+
+// What the frameworks take: DDP closes buckets at one size, Horovod at one size or time.
+static void put_settings(report *r, const tuning *t, const tune_result *x) {
+  i64 most = 0, first = 0;
+  u32 n = 0, fused = 0;
+  for (u32 k = 0, end; k < t->job.ntensors; k = end) {
+    const i64 bytes = tune_bucket_bytes(&t->job, &x->plan, k, &end);
+    if (!n++) first = bytes;
+    most = MAX(most, bytes);
+  }
+  for (u32 k = 0; k < t->job.nops; k++) fused += x->plan.joined[k];
+  const i64 mb = (most + (1 << 20) - 1) >> 20;
+  report_fact(r, "found_buckets", NULL, cell_i(CELL_INT, n));
+  report_fact(r, "found_first_bytes", NULL, cell_i(CELL_BYTES, first));
+  report_fact(r, "found_most_bytes", NULL, cell_i(CELL_BYTES, most));
+  report_fact(r, "found_fused", NULL, cell_i(CELL_INT, fused));
+  report_line(r, "PyTorch DDP", "DistributedDataParallel(model, bucket_cap_mb=%lld), the nearest of one size",
+              (long long)mb);
+  report_line(r, "Horovod", "HOROVOD_FUSION_THRESHOLD=%lld", (long long)mb << 20);
+  if (fused)
+    report_line(r, "kernels", "%u element-wise kernels fused with the one before, as torch.compile does",
+                fused);
+}
+
+bool answer_optimize(report *r, ctx *c, arena *a, const trace_ask *q) {
+  job *j = job_open(c, a, q->npaths, q->path);
+  tuning t;
+  if (!j || !tuning_of(j, q->steps, a, &t)) return false;
+  if (q->memory_bytes && !t.job.peak_bytes) {
+    diag(c, E_TRACE, (loc){0},
+         "the recording does not say how much memory the job takes, so --memory has no use");
+    diag_hint(c, "leave --memory out; `heddle sim MODEL` says what a model takes");
+    return false;
+  }
+  const tune_result x = tune_search(a, &t.job, &(tune_opts){.memory_bytes = q->memory_bytes});
+  put_job(r, &t);
+  report_gap(r);
+  put_plans(r, &t, &x);
+  report_gap(r);
+  put_settings(r, &t, &x);
+  report_gap(r);
+  put_buckets(r, &t, &x, a, q->top);
+  return true;
+}
