@@ -1,8 +1,9 @@
 // tune.c - dPRO's search on its four models: 16 workers, 32 samples each, over a ring and over parameter servers. How
 // much faster the coarsened view, partial replay with the theorems, and symmetry make it (dPRO, MLSys 2022, Table 5:
-// 24 to 300 times), and whether the result stays. Graphs are those of the built-in models on a V100; forward and
+// 16 to 300 times), and whether the result stays. Graphs are those of the built-in models on a V100; forward and
 // backward of ResNet-50 and BERT are scaled to its Table 2. The strawman replays all workers at every decision.
 #include "bench.h"
+#include <stdarg.h>
 #include "cost/cost.h"
 #include "front/front.h"
 #include "pass/pass.h"
@@ -15,6 +16,15 @@ static const struct {
               {"vgg16", 0, 0, 0},
               {"inception-v3", 0, 0, 0},
               {"bert-base:positions=128", 0, 107490, 185660}};
+
+static const char *format(arena *a, const char *fmt, ...) {
+  char b[160];
+  va_list args;
+  va_start(args, fmt);
+  vsnprintf(b, sizeof b, fmt, args);
+  va_end(args);
+  return strcpy(NEWN(a, char, strlen(b) + 1), b);
+}
 
 static tune_job *job_of(ctx *c, arena *a, u32 k, const tune_link *l) {
   const front_opts fo = {.batch = 32, .seq = models[k].seq, .loss = true};
@@ -33,7 +43,8 @@ static tune_job *job_of(ctx *c, arena *a, u32 k, const tune_link *l) {
   return j;
 }
 
-static void measure(u32 k, const tune_link *l, bool straw) {
+// The search with and without each way to make it faster. Slower results than the strawman's are told.
+static void measure(u32 k, const tune_link *l) {
   static const struct {
     const char *name;
     tune_opts o;
@@ -41,31 +52,36 @@ static void measure(u32 k, const tune_link *l, bool straw) {
               {"+ coarsened view", {.whole = true, .scope = TUNE_ALL_WORKERS, .plain = true}},
               {"+ partial replay", {.scope = TUNE_ALL_WORKERS, .plain = true}},
               {"+ symmetry", {.plain = true}},
-              {"whole search", {.fine = false}}};
+              {"the whole search", {.fine = false}}};
   ctx *c = ctx_new();
-  arena *a = arena_new();
+  arena *a = arena_new(); // the rows' names
   const tune_job *j = job_of(c, a, k, l);
-  double first = 0;
-  i64 first_ps = 0;
-  for (u32 w = straw ? 0 : 3; w < COUNT_OF(ways); w++) {
+  double straw = 0, took = 0;
+  i64 straw_ps = 0, worst_ps = 0, base = INT64_MAX;
+  for (u32 w = 0; w < COUNT_OF(ways); w++) {
     const double start = bench_ms();
     const tune_result r = tune_search(a, j, &ways[w].o);
-    const double ms = bench_ms() - start;
-    if (!w) first = ms, first_ps = r.ps;
-    i64 base = INT64_MAX;
+    took = bench_ms() - start;
+    if (!w) straw = took, straw_ps = r.ps;
+    worst_ps = MAX(worst_ps, r.ps);
     for (u32 b = 0; b < TUNE_BASELINES; b++) base = MIN(base, r.base_ps[b]);
-    printf("%-24s %-8s %-18s %10.1f ms %7.1fx %6.1f ms a step (%.1f as it is, best baseline %.1f)%s %llu\n",
-           models[k].name, l->sync ? "servers" : "ring", ways[w].name, ms, first ? first / ms : 0.,
-           (double)r.ps / 1e9, (double)r.unchanged_ps / 1e9, (double)base / 1e9,
-           first_ps && (double)r.ps > 1.01 * (double)first_ps ? "  MORE THAN 1 % SLOWER" : "",
-           (unsigned long long)r.replays);
+    const char *name = format(a, "%s, %s: %s", models[k].name, l->sync ? "servers" : "ring", ways[w].name);
+    if (w == 3)
+      bench_add((bench_row){name, "x", straw / took, 36, "50 to 300 (dPRO, Table 5)", true});
+    else
+      bench_add((bench_row){name, "ms", took, 0, "", false});
+    if (w + 1 == COUNT_OF(ways))
+      bench_add((bench_row){
+          format(a, "%s, %s: step over the best baseline's", models[k].name, l->sync ? "servers" : "ring"),
+          "", (double)r.ps / (double)base, 1, "", false});
   }
-  arena_free(a);
+  bench_add(
+      (bench_row){format(a, "%s, %s: step over the strawman's", models[k].name, l->sync ? "servers" : "ring"),
+                  "", (double)worst_ps / (double)straw_ps, 1.01, "", false});
   ctx_free(c);
 }
 
-// With the name of a model: its strawman, too, which takes hours of the others.
-int main(int argc, char **argv) {
+int main(void) {
   // 100 Gb/s; a server on every worker.
   tune_link l = {.workers = 16,
                  .servers = 16,
@@ -76,7 +92,7 @@ int main(int argc, char **argv) {
   for (u32 sync = 0; sync < 2; sync++)
     for (u32 k = 0; k < COUNT_OF(models); k++) {
       l.sync = sync ? TUNE_SERVERS : TUNE_ALL_REDUCE;
-      if (argc < 2 || !strcmp(argv[1], models[k].name)) measure(k, &l, argc > 1);
+      measure(k, &l);
     }
-  return 0;
+  return bench_end();
 }

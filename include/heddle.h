@@ -336,6 +336,32 @@ const char *heddle_search_why(heddle_search *f, const char *strategy,
                               heddle_format format); // of one question
 
 // ---- traces of real jobs --------------------------------------------------------------------------------
+// A graph pass of yours, tried by the question `optimize` beside its own (examples/pass.c). Of one worker's step a pass
+// sees the kernels in the order they run, and proposes changes one after the other; those that make the step shorter
+// are kept. Indices of kernels stay.
+typedef struct heddle_tuning heddle_tuning; // a step as it is now; lives as long as the call
+typedef struct {
+  const char *name;
+  enum { HEDDLE_FORWARD, HEDDLE_BACKWARD, HEDDLE_UPDATE } phase;
+  int64_t time_ps;        // before fusing
+  int64_t gradient_bytes; // that are communicated once it has ended; 0: none
+  bool critical;          // on the critical path when the pass began
+  bool fused;             // with the kernel before
+} heddle_kernel;
+uint32_t heddle_tuning_kernels(const heddle_tuning *t);
+bool heddle_tuning_kernel(const heddle_tuning *t, uint32_t k,
+                          heddle_kernel *out);                         // false: there is no such kernel
+bool heddle_tuning_set_time(heddle_tuning *t, uint32_t k, int64_t ps); // false: no such kernel, or below 0
+// Of the gradients that the kernel makes together. False: it makes none, or below 0.
+bool heddle_tuning_set_gradient(heddle_tuning *t, uint32_t k, int64_t bytes);
+bool heddle_tuning_fuse(heddle_tuning *t, uint32_t k); // false: it cannot be fused with the kernel before
+typedef struct {
+  const char *name;
+  bool (*propose)(void *arg, uint32_t number,
+                  heddle_tuning *t); // false: there is no such proposal, nor later ones
+  void *arg;
+} heddle_pass;
+
 // What can be asked of the traces of a job (docs/diagnosis.md).
 typedef struct {
   const char *name, *operands; // "info", "PATH..."
@@ -351,6 +377,8 @@ typedef struct {
   const char *const *set;
   const char *to;       // format to convert to; NULL: not said
   int64_t memory_bytes; // of a device; 0: not said
+  uint32_t npasses;     // of `optimize`
+  const heddle_pass *passes;
 } heddle_trace_options;
 // The answer, from files and folders with one file for each rank. The string lives as long as the session. NULL and
 // diagnostics if nothing can be made of the files.

@@ -127,4 +127,8 @@ i64 program_batch(const prog *p);          // samples a step; 0: no input says
 heddle_plan *plan_open(heddle_program *p); // without its plan
 void search_tell_mfu(heddle_search *f);    // before a report
 bool optimizer_read(ctx *c, const heddle_optimizer *o, optim_opts *out);
+
+// ---- tuning.c -------------------------------------------------------------------------------------------
+// The caller's graph passes for tune/; in a, which refers to theirs.
+const struct tune_pass *tuning_passes(ctx *c, arena *a, u32 n, const heddle_pass *passes);
 #endif

@@ -21,7 +21,9 @@ static const char *ask(heddle_session *s, const char *question, u32 n, const cha
                         .nset = o->nset,
                         .set = o->set,
                         .to = o->to,
-                        .memory_bytes = o->memory_bytes};
+                        .memory_bytes = o->memory_bytes,
+                        .npasses = o->npasses,
+                        .pass = tuning_passes(s->c, a, o->npasses, o->passes)};
   return q->answer(r, s->c, a, &of) ? rendered(a, r, f) : NULL;
 }
 

@@ -62,6 +62,16 @@ static void put_buckets(report *r, const tuning *t, const tune_result *x, arena 
   report_top(r, top ? top : 10);
 }
 
+static void put_passes(report *r, const tune_result *x, const trace_ask *q) {
+  static const column cols[] = {{"pass", "pass"}, {"kept", "proposals kept"}, {"about", "what it does"}};
+  report_table(r, "passes", cols, COUNT_OF(cols));
+  for (u32 k = 0; k < TUNE_PASSES + q->npasses; k++) {
+    const tune_pass *p = k < TUNE_PASSES ? &tune_passes[k] : &q->pass[k - TUNE_PASSES];
+    if (k >= TUNE_PASSES || p->exact)
+      report_row(r, (cell[]){cell_text(p->id), cell_i(CELL_INT, x->kept[k]), cell_text(p->about)});
+  }
+}
+
 // What the frameworks take: DDP closes buckets at one size, Horovod at one size or time.
 static void put_settings(report *r, const tuning *t, const tune_result *x) {
   i64 most = 0, first = 0;
@@ -95,12 +105,15 @@ bool answer_optimize(report *r, ctx *c, arena *a, const trace_ask *q) {
     diag_hint(c, "leave --memory out; `heddle sim MODEL` says what a model takes");
     return false;
   }
-  const tune_result x = tune_search(a, &t.job, &(tune_opts){.memory_bytes = q->memory_bytes});
+  const tune_result x = tune_search(
+      a, &t.job, &(tune_opts){.memory_bytes = q->memory_bytes, .nown = q->npasses, .own = q->pass});
   put_job(r, &t);
   report_gap(r);
   put_plans(r, &t, &x);
   report_gap(r);
   put_settings(r, &t, &x);
+  report_gap(r);
+  put_passes(r, &x, q);
   report_gap(r);
   put_buckets(r, &t, &x, a, q->top);
   return true;

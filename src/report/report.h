@@ -147,6 +147,8 @@ typedef struct {
   const char *const *set;
   const char *to;   // format to convert to; NULL: not said
   i64 memory_bytes; // of a device; 0: not said
+  u32 npasses;      // graph passes of the caller's, for optimize
+  const struct tune_pass *pass;
 } trace_ask;
 typedef struct {
   const char *id, *operands, *options, *about, *example;

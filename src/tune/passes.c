@@ -120,7 +120,7 @@ static tune_verdict pass_compress(const tune_look *x, u32 k, tune_plan *p) {
 }
 
 const tune_pass tune_passes[TUNE_PASSES] = {
-#define PASS(id, exact, about) {#id, about, exact, pass_##id},
+#define PASS(id, exact, about) {#id, about, exact, pass_##id, NULL},
 #include "tune/passes.def"
 #undef PASS
 };

@@ -30,8 +30,11 @@ tune_plan tune_plan_new(arena *a, const tune_job *j) {
                  .recompute = ZNEWN(a, u8, j->nblocks + 1),
                  .half = ZNEWN(a, u8, j->nops + 1),
                  .compressed = ZNEWN(a, u8, j->ntensors + 1),
+                 .ps = NEWN(a, i64, j->nops + 1),
+                 .bytes = NEWN(a, i64, j->ntensors + 1),
                  .accumulate = 1};
-  for (u32 k = 0; k < j->ntensors; k++) p.cut[k] = 1;
+  for (u32 k = 0; k < j->nops; k++) p.ps[k] = -1;
+  for (u32 k = 0; k < j->ntensors; k++) p.cut[k] = 1, p.bytes[k] = -1;
   return p;
 }
 
@@ -42,6 +45,8 @@ void tune_plan_set(const tune_job *j, tune_plan *to, const tune_plan *p) {
   memcpy(to->recompute, p->recompute, j->nblocks);
   memcpy(to->half, p->half, j->nops);
   memcpy(to->compressed, p->compressed, j->ntensors);
+  memcpy(to->ps, p->ps, j->nops * sizeof *p->ps);
+  memcpy(to->bytes, p->bytes, j->ntensors * sizeof *p->bytes);
   to->accumulate = p->accumulate, to->cycle_ps = p->cycle_ps;
 }
 
@@ -57,7 +62,7 @@ bool tune_may_join(const tune_job *j, u32 op) {
 
 static i64 op_ps(const tune_job *j, const tune_plan *p, u32 k) {
   const tune_op *o = &j->op[k];
-  i64 ps = p->half[k] && o->half_ps ? o->half_ps : o->ps;
+  i64 ps = p->ps[k] >= 0 ? p->ps[k] : p->half[k] && o->half_ps ? o->half_ps : o->ps;
   if (o->phase != TUNE_UPDATE) ps = (ps + p->accumulate - 1) / p->accumulate;
   return ps;
 }
@@ -77,8 +82,8 @@ i64 tune_bucket_bytes(const tune_job *j, const tune_plan *p, u32 first, u32 *end
   i64 sum = 0;
   u32 k = first;
   do {
-    i64 b = j->tensor[k].bytes;
-    if (p->half[j->tensor[k].op] && j->op[j->tensor[k].op].half_ps) b = (b + 1) / 2;
+    i64 b = p->bytes[k] >= 0 ? p->bytes[k] : j->tensor[k].bytes;
+    if (p->bytes[k] < 0 && p->half[j->tensor[k].op] && j->op[j->tensor[k].op].half_ps) b = (b + 1) / 2;
     if (p->compressed[k]) b = (i64)((double)b * j->compressed + 0.5);
     sum += b;
   } while (++k < j->ntensors && p->bucketed[k]);

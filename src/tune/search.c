@@ -84,10 +84,10 @@ static void keep(search *s, const tune_plan *p, i64 ps) {
 }
 
 // One proposal; with its likes in other blocks first, if those are wanted and help.
-static void consider(search *s, tune_verdict v) {
+static bool consider(search *s, tune_verdict v) {
   if (v == TUNE_TAKE) {
     keep(s, &s->trial, s->ps);
-    return;
+    return true;
   }
   if (!s->o->fine) {
     tune_plan all = tune_plan_copy(s->tmp, s->j, &s->trial);
@@ -95,25 +95,27 @@ static void consider(search *s, tune_verdict v) {
     const i64 ps = price(s, &all);
     if (ps < s->ps) {
       keep(s, &all, ps);
-      return;
+      return true;
     }
   }
   const i64 ps = price(s, &s->trial);
-  if (ps < s->ps) keep(s, &s->trial, ps);
+  if (ps >= s->ps) return false;
+  keep(s, &s->trial, ps);
+  return true;
 }
 
-static void run_pass(search *s, const tune_pass *pass) {
+static void run_pass(search *s, const tune_pass *pass, u32 *kept) {
   const arena_mark_t mark = arena_mark(s->tmp);
   const tune_step step = tune_step_of(s->tmp, s->j, &s->now, s->o->scope);
   const tune_plan was = tune_plan_copy(s->tmp, s->j, &s->now);
   const tune_look look = {
-      .job = s->j, .plan = &was, .step = &step, .scope = s->o->scope, .whole = s->o->whole};
+      .job = s->j, .plan = &was, .step = &step, .scope = s->o->scope, .whole = s->o->whole, .arg = pass->arg};
   s->r->replays++;
   for (u32 k = 0;; k++) {
     tune_plan_set(s->j, &s->trial, &s->now);
     const tune_verdict v = pass->propose(&look, k, &s->trial);
     if (v == TUNE_END) break;
-    if (v != TUNE_SKIP) consider(s, v);
+    if (v != TUNE_SKIP) *kept += consider(s, v);
   }
   arena_release(s->tmp, mark);
   s->ps = price(s, &s->now); // after what was taken without a replay
@@ -124,8 +126,8 @@ static void algorithm_1(search *s) {
   for (u32 quiet = 0; quiet < 5;) {
     const i64 before = s->ps;
     for (u32 k = 0; k < TUNE_PASSES; k++)
-      if (allowed(s, k)) run_pass(s, &tune_passes[k]);
-    for (u32 k = 0; k < s->o->nown; k++) run_pass(s, &s->o->own[k]);
+      if (allowed(s, k)) run_pass(s, &tune_passes[k], &s->r->kept[k]);
+    for (u32 k = 0; k < s->o->nown; k++) run_pass(s, &s->o->own[k], &s->r->kept[TUNE_PASSES + k]);
     if (s->ps >= before) return;
     quiet = (double)(before - s->ps) < 1e-3 * (double)before ? quiet + 1 : 0;
   }
@@ -279,7 +281,7 @@ static void memory_passes(search *s) {
 }
 
 tune_result tune_search(arena *a, const tune_job *j, const tune_opts *o) {
-  tune_result r = {.fits = true};
+  tune_result r = {.fits = true, .kept = ZNEWN(a, u32, TUNE_PASSES + o->nown + 1)};
   search s = {.a = a, .tmp = arena_new(), .j = j, .o = o, .r = &r};
   s.now = tune_plan_new(a, j), s.trial = tune_plan_new(s.tmp, j);
   s.ps = r.unchanged_ps = price(&s, &s.now);

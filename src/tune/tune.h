@@ -64,6 +64,8 @@ typedef struct {
   u8 *recompute;  // of a block
   u8 *half;       // of an op
   u8 *compressed; // of a gradient
+  i64 *ps;        // of an op: what it takes instead; -1: as the job says
+  i64 *bytes;     // of a gradient likewise
   u32 accumulate; // microbatches of a step, from 1
   i64 cycle_ps;   // communications start at multiples of it; 0: when they are ready
 } tune_plan;
@@ -104,6 +106,7 @@ typedef struct {
   const tune_step *step; // of the plan when the pass began
   tune_scope scope;
   bool whole; // decide by replaying the whole graph alone
+  void *arg;  // of the pass
 } tune_look;
 typedef enum {
   TUNE_END,  // there are no more proposals
@@ -111,11 +114,12 @@ typedef enum {
   TUNE_TRY,  // kept if a replay says that the step is shorter
   TUNE_TAKE  // known to be no worse without one
 } tune_verdict;
-typedef struct {
+typedef struct tune_pass {
   const char *id, *about;
   bool exact; // numbers stay what they are: on unless said otherwise
   // Edits p, a copy of the plan, as its k-th proposal.
   tune_verdict (*propose)(const tune_look *x, u32 k, tune_plan *p);
+  void *arg;
 } tune_pass;
 typedef enum {
 #define PASS(id, exact, about) TUNE_PASS_##id,
@@ -162,6 +166,7 @@ typedef struct {
   u32 nmemory;                 // ways to fit that were tried; 0: it fits as it is, or memory is not known
   const tune_memory *memory;
   bool fits;
+  u32 *kept;   // proposals of every pass, the caller's behind the built-in ones
   u64 replays; // of whole graphs
 } tune_result;
 // In a. Never worse than any baseline that fits, unless opts.plain.

@@ -1,0 +1,98 @@
+## A small job of two ranks: its buckets are launched too late, smaller ones overlap.
+$ heddle trace optimize examples/traces/ddp
+rank             0
+step             11
+workers          2
+recorded         2.137 ms
+device alone     2.012 ms
+kernels          8
+all-reduces      2
+  start          0
+  bandwidth      61.5 GB/s
+  error of both  0
+gradients        their sizes are not recorded: each all-reduce is spread over the kernels before it
+
+plan                  step     change  faster  what it does
+found             1.752 ms  -260.0 us   1.15x  best
+as recorded       2.012 ms          0   1.00x  buckets of the recording
+as it is          1.752 ms  -260.0 us   1.15x  every gradient alone, no fusion
+fuse all          1.752 ms  -260.0 us   1.15x  XLA: all operations of a phase that may, every gradient alone
+one bucket        2.272 ms  +260.0 us   0.89x  all gradients together, after the backward
+PyTorch DDP       2.012 ms          0   1.00x  buckets of 25 MiB, the first of 1 MiB
+Horovod           5.872 ms  +3.860 ms   0.34x  what is there every 5 ms, up to 64 MiB
+Horovod Autotune  2.012 ms          0   1.00x  Horovod with the best of its cycle times and sizes
+BytePS            1.752 ms  -260.0 us   1.15x  every gradient alone, in pieces of 4 MB
+
+PyTorch DDP  DistributedDataParallel(model, bucket_cap_mb=16), the nearest of one size
+Horovod      HOROVOD_FUSION_THRESHOLD=16777216
+
+pass           proposals kept  what it does
+op_fusion                   0  fuse neighbouring operations of a phase into one kernel
+tensor_fusion               0  communicate neighbouring gradients together
+partition                   0  cut a gradient into pieces that follow each other
+
+bucket     bytes  pieces     ready     start       end
+     1  15.3 MiB       1  797.5 us  797.5 us  1.058 ms
+     2  15.3 MiB       1  1.099 ms  1.099 ms  1.359 ms
+     3  15.3 MiB       1  1.401 ms  1.401 ms  1.661 ms
+$ heddle trace optimize examples/traces/ddp --steps 12 --top 1 --json
+{
+  "rank": 0,
+  "steps": "12",
+  "workers": 2,
+  "recorded_ps": 2917416666,
+  "modelled_ps": 2012000000,
+  "kernels": 8,
+  "all_reduces": 2,
+  "start_ps": 0,
+  "bandwidth": 61538461538.46154,
+  "fit_error_ps": 0,
+  "plans": [
+    {"plan": "found", "step_ps": 1752000000, "change_ps": -260000000, "times_faster": 1.1484018264840183, "about": "best"},
+    {"plan": "as recorded", "step_ps": 2012000000, "change_ps": 0, "times_faster": 1, "about": "buckets of the recording"},
+    {"plan": "as it is", "step_ps": 1752000000, "change_ps": -260000000, "times_faster": 1.1484018264840183, "about": "every gradient alone, no fusion"},
+    {"plan": "fuse all", "step_ps": 1752000000, "change_ps": -260000000, "times_faster": 1.1484018264840183, "about": "XLA: all operations of a phase that may, every gradient alone"},
+    {"plan": "one bucket", "step_ps": 2272000000, "change_ps": 260000000, "times_faster": 0.8855633802816901, "about": "all gradients together, after the backward"},
+    {"plan": "PyTorch DDP", "step_ps": 2012000000, "change_ps": 0, "times_faster": 1, "about": "buckets of 25 MiB, the first of 1 MiB"},
+    {"plan": "Horovod", "step_ps": 5871500000, "change_ps": 3859500000, "times_faster": 0.3426722302648386, "about": "what is there every 5 ms, up to 64 MiB"},
+    {"plan": "Horovod Autotune", "step_ps": 2012000000, "change_ps": 0, "times_faster": 1, "about": "Horovod with the best of its cycle times and sizes"},
+    {"plan": "BytePS", "step_ps": 1752000000, "change_ps": -260000000, "times_faster": 1.1484018264840183, "about": "every gradient alone, in pieces of 4 MB"}
+  ],
+  "found_buckets": 3,
+  "found_first_bytes": 16000000,
+  "found_most_bytes": 16000000,
+  "found_fused": 0,
+  "passes": [
+    {"pass": "op_fusion", "kept": 0, "about": "fuse neighbouring operations of a phase into one kernel"},
+    {"pass": "tensor_fusion", "kept": 0, "about": "communicate neighbouring gradients together"},
+    {"pass": "partition", "kept": 0, "about": "cut a gradient into pieces that follow each other"}
+  ],
+  "buckets": [
+    {"bucket": 1, "bytes": 16000000, "pieces": 1, "ready_ps": 797500000, "start_ps": 797500000, "end_ps": 1057500000},
+    {"bucket": 2, "bytes": 16000000, "pieces": 1, "ready_ps": 1099000000, "start_ps": 1099000000, "end_ps": 1359000000},
+    {"bucket": 3, "bytes": 16000000, "pieces": 1, "ready_ps": 1400500000, "start_ps": 1400500000, "end_ps": 1660500000}
+  ]
+}
+## What cannot be planned.
+$ heddle trace optimize examples/traces/ddp --memory 16GB
+error[E0106]: the recording does not say how much memory the job takes, so --memory has no use
+  hint: leave --memory out; `heddle sim MODEL` says what a model takes
+[1]
+$ heddle trace optimize examples/traces/ddp --memory lots
+error[E0602]: --memory: 'lots' is not a quantity
+  hint: write 1 GiB or GB
+[1]
+$ sed 's/"tid": 4001/"tid": 4000/' examples/traces/ddp/rank0.json > one.json; heddle trace optimize one.json
+error[E0106]: its forward and backward cannot be told apart: one thread launches everything
+  --> one.json
+  hint: PyTorch's autograd launches the backward from a thread of its own
+[1]
+$ sed 's/allreduce/allgather/g; s/AllReduce/AllGather/g' examples/traces/ddp/rank0.json > gather.json; heddle trace optimize gather.json
+error[E0106]: no all-reduce of gradients in its backward: it is not a data-parallel job
+  --> gather.json
+  hint: `heddle trace summary` says what it communicates
+[1]
+$ heddle trace optimize examples/traces/pipeline
+error[E0106]: no operation on a device whose launch is in the trace
+  hint: record activities of the device and of the host, such as CPU and CUDA of PyTorch's profiler
+[1]
