@@ -75,7 +75,7 @@ static void take_args(chrome *k, taken *t) {
 
 static bool take_time(chrome *k, i64 *us, u32 *rest, bool *bad) {
   scan_text t;
-  const bool ok = scan_scalar(k->s, &t) && scan_decimal(t, us, rest);
+  const bool ok = scan_scalar(k->s, &t) && scan_nearest(t, us, rest);
   *bad |= !ok;
   return ok;
 }

@@ -6,8 +6,8 @@
 // chunk and slice of NCCL's ring. Processes are "host0.rank0", a worker's GPU by its number on its host, or
 // "worker_0::server_1", messages from one to the other.
 //
-// Idea: a process of the file is one here, a thread is a lane. The group of a communication is its tensor and part, so
-// that the two ends of a message can be found: of a ring the neighbour is not in these files.
+// Idea: a process of the file is one here, a thread is a lane. The group of a communication is its tensor, of a message
+// also its part and who has this end of it: which rank is the next of the ring is not in these files.
 #include "trace/chrome.h"
 #include <ctype.h>
 #include <stdlib.h>
@@ -172,14 +172,15 @@ static void put_comm(gtrace *g, const chrome_event *e, u32 n, const char *op, sc
   reading *x = g->k.x;
   const u32 from = name.n > 5 && !memcmp(name.v, "Comm.", 5) ? 5 : 0;
   const char *long_name = sym_str(x->c, e->label.i ? e->label : e->name), *part = strstr(long_name, "~>");
-  const bool all = !strcmp(op, "all_reduce");
+  const member *m = &g->members.v[g->member[e->track]];
+  const bool all = !strcmp(op, "all_reduce"), of = !all && m->local >= 0;
   part = part ? part + 2 : sym_str(x->c, e->extra);
   x->t->flags[n] |= TRACE_COMM, x->t->comm[n] = x->t->comms.n;
   *vec_push(x->a, &x->t->comms) =
       (trace_comm){.op = sym_of(x->c, op),
-                   .group = sym_fmt(x->c, "%.*s%s%s", (int)(dot > from ? dot - from : 0), name.v + from,
-                                    *part ? " " : "", part),
-                   .size = all ? x->t->processes.v[g->members.v[g->member[e->track]].process].world_size : 0,
+                   .group = sym_fmt(x->c, "%.*s%s%s%s%s", (int)(dot > from ? dot - from : 0), name.v + from,
+                                    *part ? " " : "", part, of ? " " : "", of ? sym_str(x->c, m->name) : ""),
+                   .size = all ? x->t->processes.v[m->process].world_size : 0,
                    .peer = TRACE_NONE,
                    .seq = e->number - 1,
                    .in = -1,
