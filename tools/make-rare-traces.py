@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes tests/rare: small traces in formats of which no recorded file is at hand, as their writers format them.
+"""Writes tests/rare: small traces in formats of which no recorded file is at hand, as their writers format them; and
+what the fuzzer of all readers starts from, fuzz/corpus/trace.
 
 The figures are made up and the same every time. Run it from anywhere; it takes no arguments.
   tensorflow/  trace.json.gz of the profiler (tensorflow/core/profiler/convert/trace_events_to_json.cc), a GPU with
@@ -12,6 +13,8 @@ The figures are made up and the same every time. Run it from anywhere; it takes 
 import gzip
 import json
 import os
+import sqlite3
+import tempfile
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "rare")
 
@@ -229,5 +232,88 @@ def inspector():
         "".join(json.dumps(x) + "\n" for x in [marker] + perf + [proxy, sub, send]))
 
 
-for make in (tensorflow, mxnet, byteps, gtrace, inspector):
+# ---- what the fuzzer starts from ------------------------------------------------------------------------
+def corpus():
+    def seed(name, data):
+        path = os.path.join(ROOT, "..", "..", "fuzz", "corpus", "trace", name)
+        with open(path, "wb") as f:
+            f.write(data if isinstance(data, bytes) else data.encode())
+
+    def fixture(name):
+        with open(os.path.join(ROOT, name), "rb") as f:
+            data = f.read()
+        return gzip.decompress(data) if name.endswith(".gz") else data
+
+    for name, path in (("tensorflow", "tensorflow/worker.trace.json.gz"), ("timeline", "tensorflow/timeline.json"),
+                       ("byteps", "byteps/0/comm.json"), ("server", "byteps/server_profile.json"),
+                       ("gtrace", "gtrace/worker1.json.gz"), ("messages", "gtrace/comm_timeline.json"),
+                       ("inspector", "inspector/node0-pid4242.log"), ("markers", "inspector/untimed.jsonl.gz")):
+        seed(name, fixture(path))
+    seed("mxnet", fixture("mxnet/profile.json")[:6000])  # cut off
+    with open(os.path.join(ROOT, "inspector/untimed.jsonl.gz"), "rb") as f:
+        seed("packed.gz", f.read())
+    seed("smdebug", """[
+{"name": "process_name", "ph": "M", "pid": 0, "args": {"start_time_since_epoch_in_micros": 1594662605425850}},
+{"name": "process_name", "ph": "M", "pid": 1, "args": {"name": "NcclManager"}},
+{"name": "Step:ModeKeys.TRAIN", "pid": 2, "ph": "X", "ts": 2664345, "dur": 9020, "args": {"step_num": "0"}},
+{"ph": "X", "name": "kAllReduce", "ts": 2665000, "pid": 1, "dur": 130}
+]
+""")
+    seed("horovod", """[
+{"name": "process_name", "ph": "M", "pid": 1, "args": {"name": "grad/w"}},
+{"ph": "B", "name": "NEGOTIATE_ALLREDUCE", "ts": 100, "pid": 1},
+{"ph": "X", "name": "4", "ts": 103, "pid": 1, "dur": 0},
+{"ph": "E", "ts": 110, "pid": 1},
+{"ph": "B", "name": "ALLREDUCE", "ts": 111, "pid": 1},
+{"ph": "B", "name": "NCCL_ALLREDUCE", "ts": 112.5, "pid": 1},
+{"ph": "E", "ts": 130, "pid": 1},
+{"ph": "i", "name": "CYCLE_START", "ts": 140, "s": "g"},
+""")
+    seed("nodes", json.dumps({"schema": "1.1.0-chakra.0.0.4", "pid": 3, "nodes": [
+        {"id": 2, "name": "[root]", "ctrl_deps": 1, "attrs": [{"name": "tid", "type": "uint64", "value": 7}]},
+        {"id": 5, "name": "nccl:all_reduce", "ctrl_deps": [2], "data_deps": [2, 9], "runtime": 12}]}))
+
+    def field(number, value):  # of a message: a number, or what has a length
+        def varint(v):
+            out = b""
+            while v > 127:
+                out, v = out + bytes([v & 127 | 128]), v >> 7
+            return out + bytes([v])
+        if isinstance(value, int):
+            return varint(number << 3) + varint(value)
+        return varint(number << 3 | 2) + varint(len(value)) + value
+
+    def attr(name, value):
+        return field(10, field(1, name.encode()) + field(13, value))
+
+    nodes = [field(1, b"0.0.4"),
+             field(1, 10) + field(2, b"gemm") + field(3, 4) + field(6, 100) + field(7, 30) + attr("is_cpu_op", 0) +
+             attr("stream", 7),
+             field(1, 11) + field(2, b"nccl") + field(3, 7) + field(4, 10) + field(5, bytes([10, 99])) + field(6, 130) +
+             field(7, 5) + attr("comm_type", 2) + attr("comm_size", 4096)]
+    seed("chakra", b"".join(field(0, n)[1:] for n in nodes))
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "nsight.sqlite")
+        db = sqlite3.connect(path)
+        db.execute("PRAGMA page_size = 512")
+        db.execute("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT)")
+        db.executemany("INSERT INTO StringIds VALUES (?, ?)",
+                       [(1, "cudaLaunchKernel"), (2, "sgemm"), (3, "ncclDevKernel_AllReduce_Sum_f32_RING_LL")])
+        db.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INT, end INT, globalTid INT, correlationId INT, nameId INT)")
+        db.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT, deviceId INT, streamId INT, "
+                   "correlationId INT, globalPid INT, demangledName INT, shortName INT)")
+        db.execute("CREATE TABLE NVTX_EVENTS (start INT, end INT, eventType INT, text TEXT, textId INT, globalTid INT)")
+        for k in range(3):
+            db.execute("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?, ?, 16777217, ?, 1)", (1000 * k, 1000 * k + 50, k))
+            db.execute("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?, ?, 0, 7, ?, 16777216, ?, ?)",
+                       (1000 * k + 60, 1000 * k + 400, k, 2 + k % 2, 2 + k % 2))
+        db.execute("INSERT INTO NVTX_EVENTS VALUES (0, 3000, 59, 'step', NULL, 16777217)")
+        db.commit()
+        db.close()
+        with open(path, "rb") as f:
+            seed("nsight", f.read())
+
+
+for make in (tensorflow, mxnet, byteps, gtrace, inspector, corpus):
     make()

@@ -259,15 +259,33 @@ static loc here(chrome *k) {
                   sym_fmt(x->c, "byte %llu", (unsigned long long)scan_offset(k->s)));
 }
 
+static void one_event(chrome *k) { // that was entered, or what is left of it
+  taken t = take_event(k);
+  if (scan_is(k->s) == SCAN_OK) put_event(k, &t);
+}
+
+// Where there is no JSON, it goes on at the next phase; what of an event comes before its phase is lost.
+static bool go_on(chrome *k) {
+  if (scan_is(k->s) != SCAN_BAD) return false;
+  if (!k->odd++)
+    diag(k->x->c, W_TRACE_ODD, here(k), "this is not JSON; the trace is read on from the next event");
+  k->x->about->skipped++;
+  return scan_find(k->s, "\"ph\"");
+}
+
 static void take_events(chrome *k) {
   scan_array(k->s);
   while (scan_element(k->s)) {
-    if (!scan_object(k->s)) {
+    if (scan_object(k->s))
+      one_event(k);
+    else
       k->x->about->events++, k->x->about->skipped++;
-      continue;
-    }
-    taken t = take_event(k);
-    if (scan_is(k->s) == SCAN_OK) put_event(k, &t);
+    while (go_on(k)) one_event(k);
+  }
+  while (go_on(k)) {
+    one_event(k);
+    while (scan_element(k->s))
+      if (scan_object(k->s)) one_event(k);
   }
 }
 
@@ -305,7 +323,7 @@ bool chrome_read(chrome *k) {
     return false;
   }
   k->x->about->truncated |= scan_is(k->s) == SCAN_ENDED;
-  if (scan_is(k->s) == SCAN_BAD)
+  if (scan_is(k->s) == SCAN_BAD && !k->odd)
     diag(k->x->c, W_TRACE_ODD, here(k), "this is not JSON; what comes before is used");
   name_tracks(k);
   set_times(k);

@@ -37,9 +37,10 @@ struct chrome {
   hmap by_track;
   i64 epoch_us; // what times are relative to, if the file says; 0: not said
   i64 base_ns;  // as of trace_process
+  u64 odd;      // places that were no JSON
 };
 // Reads all events; k: x, tmp and arg are set. What cannot be understood, is there twice or lies a month from the rest
-// is counted in about->skipped. Not JSON from some place on: W_TRACE_ODD, what comes before is there. False and
+// is counted in about->skipped. Where there is no JSON it goes on at the next event, with W_TRACE_ODD. False and
 // E_TRACE: the file is neither an array of events nor an object with one.
 bool chrome_read(chrome *k);
 // The event as one of the trace, on the lane (process, device, of, id). TRACE_NONE: nobody wants it.

@@ -10,7 +10,7 @@ bool trace_knows_mxnet(const char *start, size_t n) {
   (void)n;
   const char *p = start + strspn(start, " \t\r\n");
   return *p == '{' && strstr(p, "\"traceEvents\"") &&
-         (chrome_start_has(p, "\"name\"", "cpu/0\"", true) || chrome_start_has(p, "\"cat\"", "MXNET_", true));
+         (chrome_start_has(p, "\"name\"", "cpu/0", true) || chrome_start_has(p, "\"cat\"", "MXNET_", true));
 }
 
 // Copies between devices, also those of a parameter store.
