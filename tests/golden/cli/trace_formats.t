@@ -306,11 +306,14 @@ warning[W0102]: the file ends early: 26 events before that are used
   --> cut.json
 $ gzip -dc tests/rare/tensorflow/worker.trace.json.gz | sed 's/"MatMul", "ph":/"MatMul", "ph" oh/' >odd.json; heddle trace info odd.json
 rank  file      format      host  device  steps  streams  threads  events      span  clock starts at
-      odd.json  TensorFlow                0            0        0       1  900.2 us  of its own
+      odd.json  TensorFlow                0-2          4        1      35  2.900 ms  of its own
 
 rank  missing
-      no events of a device: was the profiler told to record it?
-warning[W0103]: this is not JSON; what comes before is used
+      2 of 35 events could not be understood or are there twice
+      no launches: why a device is idle cannot be told
+      nothing about the job: how many ranks it has is not known
+      the sizes of 6 of 6 communications: bandwidths cannot be told
+warning[W0103]: this is not JSON; the trace is read on from the next event
   --> odd.json: event 2, byte 1311
 $ head -c 5000 nccl/node0-pid4243.log >cut.log; heddle trace info cut.log
 rank  file     format          host   device  steps  streams  threads  events      span  clock starts at
