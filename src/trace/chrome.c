@@ -322,7 +322,7 @@ bool chrome_read(chrome *k) {
                                      : "there is no list of events, traceEvents");
     return false;
   }
-  k->x->about->truncated |= scan_is(k->s) == SCAN_ENDED;
+  k->x->about->truncated |= scan_is(k->s) == SCAN_ENDED && !k->endless;
   if (scan_is(k->s) == SCAN_BAD && !k->odd)
     diag(k->x->c, W_TRACE_ODD, here(k), "this is not JSON; what comes before is used");
   name_tracks(k);

@@ -31,6 +31,7 @@ struct chrome {
   arena *tmp; // of the reader: events and tracks live here
   // Takes the value of a member of args, or returns false and takes nothing. May be NULL.
   bool (*arg)(chrome *k, chrome_event *e, scan_text key);
+  bool endless; // the writer never closes its array: a file without an end is whole
   scan *s;
   VEC(chrome_event) events;
   VEC(chrome_track) tracks;
@@ -39,7 +40,7 @@ struct chrome {
   i64 base_ns;  // as of trace_process
   u64 odd;      // places that were no JSON
 };
-// Reads all events; k: x, tmp and arg are set. What cannot be understood, is there twice or lies a month from the rest
+// Reads all events; k: x, tmp, arg and endless are set. What cannot be understood, is there twice or lies a month from the rest
 // is counted in about->skipped. Where there is no JSON it goes on at the next event, with W_TRACE_ODD. False and
 // E_TRACE: the file is neither an array of events nor an object with one.
 bool chrome_read(chrome *k);
