@@ -92,37 +92,46 @@ static void find_members(gtrace *g) {
   }
 }
 
+typedef struct {
+  const char *host;
+  size_t words; // before its number
+  unsigned long long number;
+  member *m;
+} worker;
+
 // host2 is before host10.
-static int by_place(const ctx *c, const member *a, const member *b) {
-  const char *s = sym_str(c, a->host), *t = sym_str(c, b->host);
-  size_t n = strlen(s), m = strlen(t);
-  while (n && isdigit((unsigned char)s[n - 1])) n--;
-  while (m && isdigit((unsigned char)t[m - 1])) m--;
-  const int words = n == m ? memcmp(s, t, n) : strcmp(s, t);
+static int by_place(const void *x, const void *y) {
+  const worker *a = x, *b = y;
+  const int words = a->words == b->words ? memcmp(a->host, b->host, a->words) : strcmp(a->host, b->host);
   if (words) return words;
-  const unsigned long long p = strtoull(s + n, NULL, 10), q = strtoull(t + m, NULL, 10);
-  if (p != q) return p < q ? -1 : 1;
-  if (a->host.i != b->host.i) return strcmp(s, t);
-  return a->local < b->local ? -1 : a->local > b->local;
+  if (a->number != b->number) return a->number < b->number ? -1 : 1;
+  const int names = strcmp(a->host, b->host);
+  if (names) return names;
+  return a->m->local < b->m->local ? -1 : a->m->local > b->m->local;
+}
+
+static u32 find_workers(gtrace *g, worker *w) {
+  u32 n = 0;
+  for (u32 i = 0; i < g->members.n; i++) {
+    member *m = &g->members.v[i];
+    if (m->local < 0) continue;
+    const char *host = sym_str(g->k.x->c, m->host);
+    size_t words = strlen(host);
+    while (words && isdigit((unsigned char)host[words - 1])) words--;
+    w[n++] = (worker){host, words, strtoull(host + words, NULL, 10), m};
+  }
+  if (n) qsort(w, n, sizeof *w, by_place);
+  return n;
 }
 
 // Workers have ranks in the order of their hosts and of the GPUs on them, which is how dPRO and Horovod number them.
 static void put_processes(gtrace *g) {
   reading *x = g->k.x;
-  member **worker = NEWN(g->k.tmp, member *, g->members.n + 1);
-  u32 workers = 0;
-  for (u32 i = 0; i < g->members.n; i++)
-    if (g->members.v[i].local >= 0) worker[workers++] = &g->members.v[i];
-  for (u32 i = 1; i < workers; i++) { // few: inserted one by one
-    member *m = worker[i];
-    u32 to = i;
-    for (; to && by_place(x->c, worker[to - 1], m) > 0; to--) worker[to] = worker[to - 1];
-    worker[to] = m;
-  }
+  worker *w = NEWN(g->k.tmp, worker, g->members.n + 1);
+  const u32 workers = find_workers(g, w);
   for (u32 i = 0; i < workers; i++) {
-    if (workers > 1 && worker[i]->rank < 0) worker[i]->rank = i;
-    if (workers == 1 && worker[i]->rank < 0)
-      worker[i]->rank = x->rank != TRACE_NONE ? (i64)x->rank : worker[i]->local;
+    member *m = w[i].m;
+    if (m->rank < 0) m->rank = workers > 1 ? (i64)i : x->rank != TRACE_NONE ? (i64)x->rank : m->local;
   }
   for (u32 i = 0; i < g->members.n; i++) {
     member *m = &g->members.v[i];
