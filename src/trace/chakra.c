@@ -239,7 +239,7 @@ bool trace_read_chakra(reading *x) {
       x->about->truncated = true;
       break;
     }
-    if (n > room) free(buf), room = n * 2, buf = base_malloc(room);
+    if (n >= room) free(buf), room = n * 2 + 64, buf = base_malloc(room); // never NULL
     if (input_read(x->in, buf, n) < n) {
       x->about->truncated = true;
       break;

@@ -102,7 +102,7 @@ static void settle_times(kineto *k) {
   for (u32 i = 0; i < k->odd_rest.n; i += 2)
     if (k->odd_rest.v[i] != TRACE_NONE) t->start_ps[k->odd_rest.v[i]] += k->odd_rest.v[i + 1];
   const bool fits = k->base_ns > 0 && k->base_ns <= (i64)4 << 60 && least <= (i64)4 << 60;
-  t->processes.v[k->process].base_ns = least + (fits ? k->base_ns : 0);
+  t->processes.v[k->process].base_ns = MAX(least + (fits ? k->base_ns : 0), 0);
 }
 
 static void settle_events(kineto *k) {

@@ -435,6 +435,22 @@ bool scan_decimal(scan_text t, i64 *whole, u32 *millionths) {
   return true;
 }
 
+bool scan_nearest(scan_text t, i64 *whole, u32 *millionths) {
+  digits d;
+  if (t.n < 9 && !memchr(t.v, 'e', t.n) && !memchr(t.v, 'E', t.n)) return scan_decimal(t, whole, millionths);
+  if (!read_digits(t.v, t.n, &d) || d.point > 18) return false;
+  const i64 next = d.point + 6;
+  const bool up = next >= 0 && next < MIN(d.n, 40) && d.digit[next] >= 5;
+  *whole = (i64)part(&d, 0, d.point);
+  *millionths = (u32)part(&d, d.point, next) + up;
+  if (*millionths == 1000000) ++*whole, *millionths = 0;
+  if (d.minus && (*whole || *millionths)) {
+    *whole = -*whole - (*millionths > 0);
+    if (*millionths) *millionths = 1000000 - *millionths;
+  }
+  return true;
+}
+
 bool scan_integer(scan_text t, i64 *out) {
   i64 whole;
   u32 rest;

@@ -45,5 +45,6 @@ static inline bool scan_eq(scan_text t, const char *s) { return strlen(s) == t.n
 // A decimal number, also with exponent: its whole part, towards minus infinity, and the millionths above it; what is
 // less than a millionth is dropped. False: not a number, or 10^18 or more.
 bool scan_decimal(scan_text t, i64 *whole, u32 *millionths);
-bool scan_integer(scan_text t, i64 *out); // up to 2^64 - 1, wrapped. False: not an integer
+bool scan_nearest(scan_text t, i64 *whole, u32 *millionths); // the same, to the nearest millionth
+bool scan_integer(scan_text t, i64 *out);                    // up to 2^64 - 1, wrapped. False: not an integer
 #endif

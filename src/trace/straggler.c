@@ -166,7 +166,7 @@ static bool take(timeline *l, const json *j) { // false: not understood
   if (!l->operations.n && ts && ts->kind == JSON_NUM && fabs(ts->num) > 1e12 && fabs(ts->num) < 9e15)
     l->base_us = floor(ts->num); // since 1970
   if (strcmp(ph->str, "X") || !placed || pid > 1 << 20 || !args || args->kind != JSON_OBJ ||
-      !ps_of(ts, l->base_us, &o.start_ps) || !ps_of(json_get(j, "dur"), 0, &o.dur_ps))
+      !ps_of(ts, l->base_us, &o.start_ps) || !ps_of(json_get(j, "dur"), 0, &o.dur_ps) || o.dur_ps < 0)
     return false;
   whole(json_get(args, "seq_id"), &o.seq);
   o.step = count_of(json_get(args, "step"));

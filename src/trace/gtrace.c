@@ -1,0 +1,240 @@
+// gtrace.c - what dPRO makes of the traces of all workers (bps_trace_final.json, its "gTrace"), and the parts of it: a
+// worker's own file, the messages of NCCL (comm_detail.json) and of BytePS (comm_timeline.json, bps_comm_aligned.json).
+//
+// Names: "Comm.3+4.SEND" is an operation of the tensors 3 and 4, which were fused; "FW.", "BW.", "UPDATE_", "I/O" and
+// "OUTPUT" are operators. args.name has the process before "->" and, behind "~>", which part it is: loop, channel,
+// chunk and slice of NCCL's ring. Processes are "host0.rank0", a worker's GPU by its number on its host, or
+// "worker_0::server_1", messages from one to the other.
+//
+// Idea: a process of the file is one here, a thread is a lane. The group of a communication is its tensor, of a message
+// also its part and who has this end of it: which rank is the next of the ring is not in these files.
+#include "trace/chrome.h"
+#include <ctype.h>
+#include <stdlib.h>
+
+typedef struct {
+  sym name, host;
+  i64 local;   // number of the GPU on its host; -1: no worker
+  i64 rank;    // said by the file; -1: not
+  u32 process; // of the trace
+  u32 lanes;   // so far
+} member;
+typedef struct {
+  chrome k;
+  i64 part[4]; // of the event that is read: loop, channel, chunk, slice
+  u64 part_of; // which event
+  VEC(member) members;
+  hmap by_name;
+  u32 *member, *lane; // of every track
+} gtrace;
+
+bool trace_knows_gtrace(const char *start, size_t n) {
+  (void)n;
+  const char *p = start + strspn(start, " \t\r\n");
+  if (*p != '[' && *p != '{') return false;
+  return chrome_start_has(p, "\"pid\"", ".rank", false) || chrome_start_has(p, "\"pid\"", "::", false) ||
+         chrome_start_has(p, "\"pid\"", "comm_detail_r", true) ||
+         (*p == '[' && (chrome_start_has(p, "\"name\"", " -> server_", false) ||
+                        chrome_start_has(p, "\"name\"", " -> worker_", false)));
+}
+
+static bool take_arg(chrome *k, chrome_event *e, scan_text key) {
+  static const char *const ids[] = {"loopId", "channelId", "chunkId", "sliceId"};
+  gtrace *g = (gtrace *)k;
+  i64 n;
+  if (scan_eq(key, "cnt")) {
+    if (chrome_number(sym_str(k->x->c, chrome_text(k)), &n) && n >= 0 && n < INT64_MAX) e->number = n + 1;
+    return true;
+  }
+  for (u32 i = 0; i < COUNT_OF(ids); i++) {
+    if (!scan_eq(key, ids[i])) continue;
+    if (g->part_of != k->x->about->events + 1) g->part[0] = g->part[1] = g->part[2] = g->part[3] = -1;
+    g->part_of = k->x->about->events + 1;
+    if (!chrome_number(sym_str(k->x->c, chrome_text(k)), &g->part[i])) g->part[i] = -1;
+    if (g->part[0] >= 0 && g->part[1] >= 0 && g->part[2] >= 0 && g->part[3] >= 0)
+      e->extra = sym_fmt(k->x->c, "%lld_%lld_%lld_%lld", (long long)g->part[0], (long long)g->part[1],
+                         (long long)g->part[2], (long long)g->part[3]);
+    return true;
+  }
+  return false;
+}
+
+// ---- who ----------------------------------------------------------------------------------------------------
+static member member_of(ctx *c, sym name) {
+  const char *s = sym_str(c, name), *dot = NULL;
+  member m = {.name = name, .host = name, .local = -1, .rank = -1};
+  for (const char *p = s; (p = strstr(p, ".rank")); p++) dot = p;
+  i64 n;
+  if (dot && chrome_number(dot + 5, &n) && n >= 0 && n < 1 << 20)
+    m.host = sym_ofn(c, s, (size_t)(dot - s)), m.local = n;
+  else if (chrome_number_after(s, "comm_detail_r", &n) && n < 1 << 20)
+    m.host = (sym){0}, m.local = m.rank = n;
+  return m;
+}
+
+static void find_members(gtrace *g) {
+  chrome *k = &g->k;
+  g->member = NEWN(k->tmp, u32, k->tracks.n + 1), g->lane = NEWN(k->tmp, u32, k->tracks.n + 1);
+  bool *used = ZNEWN(k->tmp, bool, k->tracks.n + 1); // not those that only metadata name
+  for (u32 i = 0; i < k->events.n; i++) used[k->events.v[i].track] = true;
+  for (u32 i = 0; i < k->tracks.n; i++) {
+    const chrome_track *t = &k->tracks.v[i];
+    const sym name = t->process.i ? t->process : t->pid;
+    if (!used[i]) continue;
+    const u64 h = hash_u64(name.i, 5);
+    u32 at = hmap_get(&g->by_name, h);
+    if (!at) {
+      *vec_push(k->tmp, &g->members) = member_of(k->x->c, name);
+      hmap_add(k->tmp, &g->by_name, h, at = g->members.n);
+    }
+    assert(g->members.v);
+    g->member[i] = at - 1, g->lane[i] = g->members.v[at - 1].lanes++;
+  }
+}
+
+typedef struct {
+  const char *host;
+  size_t words; // before its number
+  unsigned long long number;
+  member *m;
+} worker;
+
+// host2 is before host10.
+static int by_place(const void *x, const void *y) {
+  const worker *a = x, *b = y;
+  const int words = a->words == b->words ? memcmp(a->host, b->host, a->words) : strcmp(a->host, b->host);
+  if (words) return words;
+  if (a->number != b->number) return a->number < b->number ? -1 : 1;
+  const int names = strcmp(a->host, b->host);
+  if (names) return names;
+  return a->m->local < b->m->local ? -1 : a->m->local > b->m->local;
+}
+
+static u32 find_workers(gtrace *g, worker *w) {
+  u32 n = 0;
+  for (u32 i = 0; i < g->members.n; i++) {
+    member *m = &g->members.v[i];
+    if (m->local < 0) continue;
+    const char *host = sym_str(g->k.x->c, m->host);
+    size_t words = strlen(host);
+    while (words && isdigit((unsigned char)host[words - 1])) words--;
+    w[n++] = (worker){host, words, strtoull(host + words, NULL, 10), m};
+  }
+  if (n) qsort(w, n, sizeof *w, by_place);
+  return n;
+}
+
+// Workers have ranks in the order of their hosts and of the GPUs on them, which is how dPRO and Horovod number them.
+static void put_processes(gtrace *g) {
+  reading *x = g->k.x;
+  worker *w = NEWN(g->k.tmp, worker, g->members.n + 1);
+  const u32 workers = find_workers(g, w);
+  for (u32 i = 0; i < workers; i++) {
+    member *m = w[i].m;
+    if (m->rank < 0) m->rank = workers > 1 ? (i64)i : x->rank != TRACE_NONE ? (i64)x->rank : m->local;
+  }
+  for (u32 i = 0; i < g->members.n; i++) {
+    member *m = &g->members.v[i];
+    m->process = x->t->processes.n;
+    *vec_push(x->a, &x->t->processes) =
+        (trace_process){.rank = m->rank >= 0 ? (u32)m->rank : TRACE_NONE,
+                        .world_size = workers > 1 && m->local >= 0 ? workers : 0,
+                        .pid = -1,
+                        .host = m->host,
+                        .base_ns = g->k.base_ns};
+  }
+  if (!g->members.n) *vec_push(x->a, &x->t->processes) = (trace_process){.rank = x->rank, .pid = -1};
+}
+
+// ---- what ---------------------------------------------------------------------------------------------------
+static const struct {
+  const char *word; // the last of a name
+  const char *op;   // NULL: no communication
+  trace_is is;
+} words[] = {
+    {"SEND", "send", TRACE_KERNEL},
+    {"RECV", "recv", TRACE_KERNEL},
+    {"PUSH", "send", TRACE_KERNEL},
+    {"PULL", "send", TRACE_KERNEL},
+    {"PUSH_REQ", "send", TRACE_KERNEL},
+    {"PUSH_RES", "send", TRACE_KERNEL},
+    {"PULL_REQ", "send", TRACE_KERNEL},
+    {"PULL_RES", "send", TRACE_KERNEL},
+    {"NCCL_ALLREDUCE", "all_reduce", TRACE_KERNEL},
+    {"MEMCPY_IN_FUSION_BUFFER", NULL, TRACE_COPY},
+    {"MEMCPY_OUT_FUSION_BUFFER", NULL, TRACE_COPY},
+};
+static const struct {
+  const char *start;
+  u8 flags;
+} operators[] = {{"FW", 0}, {"BW", TRACE_BACKWARD}, {"UPDATE", TRACE_UPDATE}, {"OUTPUT", 0}};
+
+// Without the process before it and the part behind it.
+static scan_text plain_name(const char *s) {
+  const char *arrow = strstr(s, "->"), *tilde;
+  if (arrow) s = arrow + 2;
+  tilde = strstr(s, "~>");
+  return (scan_text){s, (u32)(tilde ? (size_t)(tilde - s) : strlen(s)), false};
+}
+
+static void put_comm(gtrace *g, const chrome_event *e, u32 n, const char *op, scan_text name, u32 dot) {
+  reading *x = g->k.x;
+  const u32 from = name.n > 5 && !memcmp(name.v, "Comm.", 5) ? 5 : 0;
+  const char *long_name = sym_str(x->c, e->label.i ? e->label : e->name), *part = strstr(long_name, "~>");
+  const member *m = &g->members.v[g->member[e->track]];
+  const bool all = !strcmp(op, "all_reduce"), of = !all && m->local >= 0;
+  part = part ? part + 2 : sym_str(x->c, e->extra);
+  x->t->flags[n] |= TRACE_COMM, x->t->comm[n] = x->t->comms.n;
+  *vec_push(x->a, &x->t->comms) =
+      (trace_comm){.op = sym_of(x->c, op),
+                   .group = sym_fmt(x->c, "%.*s%s%s%s%s", (int)(dot > from ? dot - from : 0), name.v + from,
+                                    *part ? " " : "", part, of ? " " : "", of ? sym_str(x->c, m->name) : ""),
+                   .size = all ? x->t->processes.v[m->process].world_size : 0,
+                   .peer = TRACE_NONE,
+                   .seq = e->number - 1,
+                   .in = -1,
+                   .out = -1,
+                   .bytes = -1};
+}
+
+static void put_event(gtrace *g, const chrome_event *e) {
+  reading *x = g->k.x;
+  const member *m = &g->members.v[g->member[e->track]];
+  const scan_text name = plain_name(sym_str(x->c, e->name));
+  u32 dot = name.n, w = 0;
+  while (dot && name.v[dot - 1] != '.') dot--;
+  const scan_text last = {name.v + dot, name.n - dot, false};
+  const bool messages = strstr(sym_str(x->c, m->name), "::") || strstr(sym_str(x->c, m->name), " -> ");
+  while (w < COUNT_OF(words) && !(dot && scan_eq(last, words[w].word))) w++;
+  const bool comm = w < COUNT_OF(words) && (messages || !strncmp(name.v, "Comm", 4));
+  trace_is is = comm ? words[w].is : TRACE_OP;
+  u8 flags = 0;
+  for (u32 k = 0; k < COUNT_OF(operators) && !comm; k++) {
+    const u32 n = (u32)strlen(operators[k].start);
+    if (name.n < n || memcmp(name.v, operators[k].start, n)) continue;
+    is = TRACE_KERNEL, flags = operators[k].flags;
+    break;
+  }
+  if (e->phase != 'X') is = TRACE_NOTE;
+  const bool device = TRACE_ON_DEVICE >> is & 1;
+  const u32 n =
+      chrome_put(&g->k, e, is, m->process, device, device ? MAX(m->local, 0) : -1, g->lane[e->track]);
+  if (n == TRACE_NONE) return;
+  const sym tid = g->k.tracks.v[e->track].tid;
+  trace_lane *lane = &x->t->lanes.v[x->t->lane[n]];
+  if (!lane->name.i) lane->name = tid;
+  x->t->flags[n] |= flags;
+  if (comm && is == TRACE_KERNEL && words[w].op) put_comm(g, e, n, words[w].op, name, dot ? dot - 1 : 0);
+}
+
+bool trace_read_gtrace(reading *x) {
+  gtrace g = {.k = {.x = x, .tmp = arena_new(), .arg = take_arg}};
+  const bool ok = chrome_read(&g.k);
+  if (ok) {
+    find_members(&g);
+    put_processes(&g);
+    for (u32 i = 0; i < g.k.events.n; i++) put_event(&g, &g.k.events.v[i]);
+  }
+  arena_free(g.k.tmp);
+  return ok;
+}
