@@ -525,9 +525,9 @@ typedef struct {
   bool dated;        // does it say?
 } match_place;
 typedef struct {
-  u32 place, file, event;
-  i64 start_ps, end_ps;     // on the place's clock, base_ps included
-  i64 wait_ps, transfer_ps; // latest start less its own; its end less the latest start (match_time)
+  u32 place, file, event, lane; // lane: of the file's trace
+  i64 start_ps, end_ps;         // on the place's clock, base_ps included
+  i64 wait_ps, transfer_ps;     // latest start less its own; its end less the latest start (match_time)
 } match_member;
 typedef enum { MATCH_BY_FILE, MATCH_BY_NUMBER, MATCH_BY_ORDER } match_by;
 typedef struct {

@@ -31,6 +31,17 @@ static inline cell cell_ps(double ps) { return cell_i(CELL_PS, (i64)(ps < 0 ? ps
 
 void report_json(const report *r, strbuf *b);
 
+// ---- convert.c: timelines of recorded jobs ------------------------------------------------------------------
+typedef struct {
+  arena *a;
+  const char *output;
+  u32 processes, arrows; // what was written
+  u64 events;
+} conversion;
+bool convert_chrome(conversion *v, job *j); // Kineto's categories and arguments
+bool convert_heddle(conversion *v, job *j); // those of Heddle's own timelines
+const char *chrome_category(u8 flags);      // of an instruction: "communication" .. "forward" (chrome.c)
+
 // ---- late.c -----------------------------------------------------------------------------------------------
 void report_late(report *r, arena *a, const late_report *l);
 void report_left_out(report *r, arena *a,
