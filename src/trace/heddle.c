@@ -44,7 +44,6 @@ typedef struct {
   sym name, cat;
   // of args
   sym title, host, device;
-  bool has_comm;
   i64 rank, world, data, stage, tensor, dated, of, stream, thread; // ABSENT: not said
   i64 launch, step, microbatch, chunk, match;
   trace_comm comm;
@@ -111,7 +110,10 @@ static void take_args(heddle *h, event *e) {
     for (u32 k = 0; k < COUNT_OF(numbers) && !taken; k++)
       if (scan_eq(key, numbers[k].key)) *numbers[k].to = take_integer(h), taken = true;
     for (u32 k = 0; k < COUNT_OF(of_comm) && !taken; k++)
-      if (scan_eq(key, of_comm[k].key)) *of_comm[k].to = MAX(take_integer(h), -1), taken = e->has_comm = true;
+      if (scan_eq(key, of_comm[k].key)) {
+        const i64 v = take_integer(h);
+        *of_comm[k].to = MAX(v, -1), taken = true;
+      }
     for (u32 k = 0; k < COUNT_OF(texts) && !taken; k++)
       if (scan_eq(key, texts[k].key)) *texts[k].to = take_text(h), taken = true;
     if (taken) continue;
@@ -283,7 +285,7 @@ static void settle(heddle *h) {
     if (call) t->cause[h->waits.v[k].event] = call - 1;
   }
   for (u32 k = 0; k < h->places.n; k++)
-    if (h->places.v[k].dated) t->processes.v[h->places.v[k].process].base_ns = h->base_ns;
+    if (h->places.v[k].dated && h->base_ns > 0) t->processes.v[h->places.v[k].process].base_ns = h->base_ns;
 }
 
 static void take_events(heddle *h) {
@@ -308,7 +310,7 @@ bool trace_read_heddle(reading *x) {
       if (scan_eq(key, "traceEvents"))
         found = true, take_events(&h);
       else if (scan_eq(key, "baseTimeNanoseconds"))
-        h.base_ns = MAX(take_integer(&h), 0);
+        h.base_ns = take_integer(&h);
       else
         scan_skip(h.s);
     }
