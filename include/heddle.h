@@ -349,7 +349,9 @@ typedef struct {
   const char *steps;  // of training, "3" or "3-5,8"; NULL: all
   uint32_t nset;      // changes, "rank 3 = median"
   const char *const *set;
-  const char *to; // format to convert to; NULL: not said
+  const char *to;           // format to convert to; NULL: not said
+  const char *timeline;     // file for a timeline of measured and predicted; NULL: none
+  heddle_result *predicted; // simulated with options.timeline: what questions with the option "plan" need
 } heddle_trace_options;
 // The answer, from files and folders with one file for each rank. The string lives as long as the session. NULL and
 // diagnostics if nothing can be made of the files.

@@ -679,4 +679,6 @@ double align_sd_ps(const align_clocks *x, u32 process); // largest standard erro
 // count of which no member can end before all have started. own_clocks: even processes of one host have clocks of
 // their own.
 const align_seen *align_observe(arena *a, const match *m, bool own_clocks);
+// ---- beside a prediction, and at another size ------------------------------------------------------------
+#include "diagnose/compare.h"
 #endif

@@ -4,15 +4,15 @@
 #include <sys/stat.h>
 
 // The files of the job are still to be read when the first output is written.
-static bool overwrites(ctx *c, const job *j, const char *output) {
+bool convert_overwrites(ctx *c, const job *j, const char *output) {
   struct stat to, from;
   if (!strcmp(output, "-") || stat(output, &to)) return false;
   for (u32 k = 0; k < j->n; k++) {
     const char *path = j->file[k].path;
     if (stat(path, &from) || from.st_dev != to.st_dev || from.st_ino != to.st_ino) continue;
     diag(c, E_FILE_WRITE, loc_node(c, sym_of(c, path), (sym){0}, (sym){0}),
-         "%s is a file that is to be converted: it would be overwritten", output);
-    diag_hint(c, "name another file with -o");
+         "%s is one of the recordings: it would be overwritten", output);
+    diag_hint(c, "name another file");
     return true;
   }
   return false;
@@ -38,7 +38,7 @@ static bool convert_chakra(conversion *v, job *j) {
                 rank = said == TRACE_NONE ? next : said;
       const char *path = chakra_path(v->a, v->output, rank);
       u64 nodes = 0;
-      ok = !overwrites(j->c, j, path) && trace_write_chakra(j->c, t, p, path, &nodes);
+      ok = !convert_overwrites(j->c, j, path) && trace_write_chakra(j->c, t, p, path, &nodes);
       v->processes++, v->events += nodes, next = MAX(next, rank + 1);
     }
     if (t) job_unload(j, f);
@@ -68,7 +68,7 @@ bool answer_convert(report *r, ctx *c, arena *a, const trace_ask *q) {
   }
   job *j = job_open(c, a, q->npaths, q->path);
   conversion v = {.a = a, .output = q->output};
-  if (!j || overwrites(c, j, q->output)) return false;
+  if (!j || convert_overwrites(c, j, q->output)) return false;
   const bool ok = targets[k].convert(&v, j), chakra = targets[k].convert == convert_chakra;
   job_close(j);
   if (!ok) return false;

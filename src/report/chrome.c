@@ -47,7 +47,7 @@ static void open_event(writer *w) {
 }
 
 // Picoseconds as microseconds, exactly.
-static void put_us(strbuf *out, i64 ps) {
+void put_us(strbuf *out, i64 ps) {
   i64 whole = ps / 1000000, rest = ps % 1000000;
   if (ps < 0) sb_char(out, '-');
   sb_i64(out, whole < 0 ? -whole : whole);

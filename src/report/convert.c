@@ -44,16 +44,6 @@ static void open_event(converter *k) {
   k->comma = true;
 }
 
-// Picoseconds as microseconds, exactly.
-static void put_us(strbuf *out, i64 ps) {
-  const u64 x = ps < 0 ? -(u64)ps : (u64)ps;
-  sb_fmt(out, "%s%llu", ps < 0 ? "-" : "", (unsigned long long)(x / 1000000));
-  if (x % 1000000 % 1000)
-    sb_fmt(out, ".%06u", (u32)(x % 1000000));
-  else if (x % 1000000)
-    sb_fmt(out, ".%03u", (u32)(x % 1000000 / 1000));
-}
-
 // more: members of "args" beside the name, each with a comma before it.
 static void put_name(converter *k, const char *what, u32 pid, i64 tid, const char *name, const char *more,
                      u32 order) {

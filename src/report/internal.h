@@ -40,7 +40,10 @@ typedef struct {
 } conversion;
 bool convert_chrome(conversion *v, job *j); // Kineto's categories and arguments
 bool convert_heddle(conversion *v, job *j); // those of Heddle's own timelines
-const char *chrome_category(u8 flags);      // of an instruction: "communication" .. "forward" (chrome.c)
+// Would writing there overwrite a file of the job? Then a diagnostic. answer_convert.c
+bool convert_overwrites(ctx *c, const job *j, const char *output);
+void put_us(strbuf *out, i64 ps);      // picoseconds as microseconds, exactly (chrome.c)
+const char *chrome_category(u8 flags); // of an instruction: "communication" .. "forward" (chrome.c)
 
 // ---- late.c -----------------------------------------------------------------------------------------------
 void report_late(report *r, arena *a, const late_report *l);

@@ -137,6 +137,12 @@ typedef struct {
 void report_patterns(report *r, arena *a, const report_pattern *of);
 
 // ---- questions about traces (trace.c; questions.def, each in answer_ID.c) -------------------------------
+// What the job's plan is predicted to take.
+typedef struct {
+  const sim_result *s; // with a timeline
+  const machine *m;
+  const char *model, *plan; // plan: NULL: a program that is distributed already
+} prediction;
 typedef struct {
   u32 npaths;
   const char *const *path;
@@ -145,7 +151,9 @@ typedef struct {
   const char *steps;  // "3" or "3-5,8"; NULL: all
   u32 nset;           // changes, "rank 3 = median"
   const char *const *set;
-  const char *to; // format to convert to; NULL: not said
+  const char *to;              // format to convert to; NULL: not said
+  const char *timeline;        // file for a timeline; NULL: none was named
+  const prediction *predicted; // of questions that have the option "plan", never NULL; else NULL
 } trace_ask;
 typedef struct {
   const char *id, *operands, *options, *about, *example;
