@@ -99,7 +99,7 @@ static void put_ranks(report *r, arena *a, const job_compare *d) {
   const bool staged = stages > 1;
   if (staged) cols[0] = (column){"stage", "stage"};
   report_gap(r);
-  report_table(r, "ranks", cols, COUNT_OF(by_rank));
+  report_table(r, "by_rank", cols, COUNT_OF(by_rank));
   for (u32 k = 0; k < d->n; k++) of[k] = staged ? d->rank[k].stage : k;
   for (u32 g = 0; g < (staged ? stages : d->n); g++) {
     i64 sum[2][PARTS] = {{0}};
