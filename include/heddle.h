@@ -350,6 +350,8 @@ typedef struct {
   uint32_t nset;      // changes, "rank 3 = median"
   const char *const *set;
   const char *to;           // format to convert to; NULL: not said
+  uint32_t ranks;           // that the job is to have; 0: not said
+  heddle_machine *machine;  // whose model extrapolates; NULL: none
   const char *timeline;     // file for a timeline of measured and predicted; NULL: none
   heddle_result *predicted; // simulated with options.timeline: what questions with the option "plan" need
 } heddle_trace_options;

@@ -36,6 +36,8 @@ static const char *ask(heddle_session *s, const char *question, u32 n, const cha
                         .set = o->set,
                         .to = o->to,
                         .timeline = o->timeline,
+                        .ranks = o->ranks,
+                        .machine = o->machine ? o->machine->m : NULL,
                         .predicted = p ? &predicted : NULL};
   return q->answer(r, s->c, a, &of) ? rendered(a, r, f) : NULL;
 }

@@ -286,7 +286,7 @@ bool options_parse(cli *x, const command *c, int argc, char **argv) {
     if (once && given[o - options]) return usage_error(NULL, "--%s is given twice", o->name);
     given[o - options] = true;
     if (o->groups & (G_MODEL | G_TRAIN | G_CHOICE | G_PLAN | G_MACHINE) && !(o->groups & G_TRACE) &&
-        !x->planning)
+        strcmp(o->name, "machine") && !x->planning)
       x->planning = o->name;
     if (!read_value(x, o, eq ? eq + 1 : bare ? NULL : argv[i])) return false;
   }

@@ -12,14 +12,16 @@ static bool trace_agree(const cli *x, const char *question) {
   const struct {
     const char *name;
     bool given;
-  } o[] = {{"output", x->output}, {"top", x->top.given}, {"steps", x->steps},
-           {"set", x->set.n},     {"to", x->to},         {"timeline", x->timeline}};
+  } o[] = {{"output", x->output}, {"top", x->top.given},     {"steps", x->steps},      {"set", x->set.n},
+           {"to", x->to},         {"ranks", x->ranks.given}, {"timeline", x->timeline}};
   heddle_question q;
   for (uint32_t k = 0; heddle_question_get(k, &q); k++) {
     if (strcmp(q.name, question)) continue;
     for (size_t i = 0; i < sizeof o / sizeof *o; i++)
       if (o[i].given && !takes(q.options, o[i].name))
         return usage_error("leave it out", "`heddle trace %s` has no option --%s", question, o[i].name);
+    if (x->machine && !takes(q.options, "plan") && !takes(q.options, "machine"))
+      return usage_error("leave it out", "`heddle trace %s` has no option --machine", question);
     if (x->planning && !takes(q.options, "plan"))
       return usage_error("leave it out", "`heddle trace %s` has no option --%s", question, x->planning);
   }
@@ -53,7 +55,9 @@ bool cmd_trace(cli *x) {
                             .nset = x->set.n,
                             .set = x->set.v,
                             .to = x->to,
-                            .timeline = x->timeline};
+                            .timeline = x->timeline,
+                            .ranks = (uint32_t)x->ranks.i};
+  if (x->machine && !plan && !(o.machine = machine_of(x))) return false;
   if (plan && !(o.predicted = predicted_of(x))) return false;
   return put(
       heddle_trace_ask(x->s, x->operands[0], x->noperands - 1 - plan, x->operands + 1, &o, format_of(x)));

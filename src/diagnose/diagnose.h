@@ -681,4 +681,5 @@ double align_sd_ps(const align_clocks *x, u32 process); // largest standard erro
 const align_seen *align_observe(arena *a, const match *m, bool own_clocks);
 // ---- beside a prediction, and at another size ------------------------------------------------------------
 #include "diagnose/compare.h"
+#include "diagnose/rescale.h"
 #endif

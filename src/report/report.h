@@ -153,6 +153,8 @@ typedef struct {
   const char *const *set;
   const char *to;              // format to convert to; NULL: not said
   const char *timeline;        // file for a timeline; NULL: none was named
+  u32 ranks;                   // that the job is to have; 0: not said
+  const machine *machine;      // NULL: none was named
   const prediction *predicted; // of questions that have the option "plan", never NULL; else NULL
 } trace_ask;
 typedef struct {
