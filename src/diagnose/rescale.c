@@ -128,8 +128,8 @@ static void find_arrivals(rescaling *x, i64 *arrival) { // [step][node][data]
   }
 }
 
-// Of one meeting: delays are relative to the mean of a step's ranks; as that is known from few of them, they are
-// widened by sqrt(D / (D - 1)).
+// Of one meeting: delays are relative to the mean of a step's ranks, and pooled over steps. They are not widened for the
+// mean being that of few ranks: slow ranks stay slow, and widened delays overshoot (docs/design/diagnosis.md).
 static void set_meeting(rescaling *x, u32 node, const i64 *arrival) {
   const straggler *s = x->s;
   const u32 D = s->ndata, more = x->data - D;
@@ -142,7 +142,7 @@ static void set_meeting(rescaling *x, u32 node, const i64 *arrival) {
       if (at[d] == INT64_MIN) return; // not of all data ranks
       mean += (double)at[d] / D;
     }
-    for (u32 d = 0; d < D; d++) pool[n++] = ((double)at[d] - mean) * sqrt(D / (D - 1.));
+    for (u32 d = 0; d < D; d++) pool[n++] = ((double)at[d] - mean);
   }
   qsort(pool, n, sizeof *pool, by_value);
   x->out->draws = n;

@@ -49,7 +49,7 @@ static void take_meetings(rescaling *x, const replay_times *t) {
         const double at = (double)x->start[p][k];
         if (pass) {
           m->most = fmax(m->most, at - m->mean / m->n);
-          *vec_push(x->tmp, &pool_of(x, o->name)->delay) = (at - m->mean / m->n) * sqrt(m->n / (m->n - 1.));
+          *vec_push(x->tmp, &pool_of(x, o->name)->delay) = (at - m->mean / m->n);
           continue;
         }
         m->transfer_ps = m->n ? MIN(m->transfer_ps, t->op[p][k]) : t->op[p][k];
@@ -80,8 +80,9 @@ static bool all_grow(const rescaling *x) {
   return false;
 }
 
-static bool set_meetings(rescaling *x, const machine *m, u32 ranks) {
-  const u32 size[2] = {x->in->n, ranks};
+// members: that communications had, recorded or not.
+static bool set_meetings(rescaling *x, const machine *m, u32 members, u32 ranks) {
+  const u32 size[2] = {members, ranks};
   u32 *place[2];
   for (u32 w = 0; w < 2; w++) {
     place[w] = NEWN(x->a, u32, size[w]);
@@ -112,11 +113,11 @@ static double replayed(rescaling *x, replay *r, const replay_times *t, bool tran
   return (double)replay_run(r, &now, NULL, NULL);
 }
 
-static void put_rows(rescaling *x, u32 ranks, job_rescale *out) {
+static void put_rows(rescaling *x, u32 members, u32 ranks, job_rescale *out) {
   rescale_row *v = ZNEWN(x->a, rescale_row, x->pools.n + 1);
   u64 draws = 0;
   for (u32 i = 0; i < x->pools.n; i++) {
-    v[i] = (rescale_row){.name = sym_str(x->c, x->pools.v[i].name), .from = x->in->n, .to = ranks};
+    v[i] = (rescale_row){.name = sym_str(x->c, x->pools.v[i].name), .from = members, .to = ranks};
     draws += x->pools.v[i].delay.n;
     for (u32 k = 1; k <= x->in->ncolls; k++) {
       const meeting *m = &x->meet[k];
@@ -131,14 +132,22 @@ static void put_rows(rescaling *x, u32 ranks, job_rescale *out) {
   out->n = x->pools.n, out->row = v, out->draws = (u32)(draws / MAX(x->pools.n, 1));
 }
 
+// Ranks of the job, of which some may not be recorded; 0: the file does not say.
+static u32 world_of(job *j, u32 file) {
+  const trace *t = job_load(j, file, 1 << TRACE_STEP);
+  const u32 n = t && t->processes.n ? t->processes.v[0].world_size : 0;
+  if (t) job_unload(j, file);
+  return n;
+}
+
 static bool kernels_rescale(job *j, const char *steps, u32 ranks, const machine *m, arena *a,
                             job_rescale *out) {
   job_input in;
   if (!job_input_of(j, steps, &in)) return false;
-  const u32 n = in.replay.n;
-  if (ranks < n) {
-    diag(j->c, E_USAGE, (loc){0}, "--ranks %u: the job has %u ranks already", ranks, n);
-    diag_hint(j->c, "--ranks %u", 2 * n);
+  const u32 n = in.replay.n, world = world_of(j, in.file[0]), members = MAX(world, n);
+  if (ranks < members) {
+    diag(j->c, E_USAGE, (loc){0}, "--ranks %u: the job has %u ranks already", ranks, members);
+    diag_hint(j->c, "--ranks %u", 2 * members);
     return false;
   }
   replay *r = replay_new(j->c, a, &in.replay);
@@ -154,14 +163,15 @@ static bool kernels_rescale(job *j, const char *steps, u32 ranks, const machine 
     first = MIN(first, off + w->start_ps);
     for (u32 k = 0; k < w->nops; k++) last = MAX(last, off + w->op[k].start_ps + w->op[k].dur_ps);
   }
-  *out = (job_rescale){.ranks = {n, ranks}, .data = {n, ranks}, .recorded_ps = (double)(last - first)};
+  *out = (job_rescale){
+      .ranks = {members, ranks}, .data = {members, ranks}, .recorded_ps = (double)(last - first)};
   out->replayed_ps = (double)replay_run(r, &t, x.start, NULL);
   take_meetings(&x, &t);
-  const bool ok = all_grow(&x) && set_meetings(&x, m, ranks);
+  const bool ok = all_grow(&x) && set_meetings(&x, m, members, ranks);
   if (ok) {
     out->transfer_ps = replayed(&x, r, &t, true, false), out->late_ps = replayed(&x, r, &t, false, true);
     out->predicted_ps = replayed(&x, r, &t, true, true);
-    put_rows(&x, ranks, out);
+    put_rows(&x, members, ranks, out);
   }
   arena_free(x.tmp);
   return ok;
