@@ -98,7 +98,7 @@ $ heddle trace compare examples/traces/simulated/slow.json mlp-xs:layers=2 --bat
     {"group": "computation", "part": "element-wise", "measured_ps": 52059939, "predicted_ps": 52059939, "gap_ps": 0, "share": null},
     {"group": "exposed communication", "part": "all_reduce", "measured_ps": 335823334, "predicted_ps": 49860779, "gap_ps": 285962555, "share": 1}
   ],
-  "ranks": [
+  "by_rank": [
     {"rank": 0, "ranks": 1, "compute_ps": 118346142, "predicted_compute_ps": 118346142, "exposed_ps": 335823334, "predicted_exposed_ps": 49860779, "copy_ps": 0, "predicted_copy_ps": 0, "idle_ps": 0, "predicted_idle_ps": 0},
     {"rank": 1, "ranks": 1, "compute_ps": 118346142, "predicted_compute_ps": 118346142, "exposed_ps": 335823334, "predicted_exposed_ps": 49860779, "copy_ps": 0, "predicted_copy_ps": 0, "idle_ps": 0, "predicted_idle_ps": 0},
     {"rank": 2, "ranks": 1, "compute_ps": 118346142, "predicted_compute_ps": 118346142, "exposed_ps": 335823334, "predicted_exposed_ps": 49860779, "copy_ps": 0, "predicted_copy_ps": 0, "idle_ps": 0, "predicted_idle_ps": 0},
