@@ -225,3 +225,43 @@ TEST(chakra_files_are_read_as_they_were_written) {
   arena_free(a);
   ctx_free(c);
 }
+
+// Cut off anywhere: what comes before is read, or a diagnostic says why nothing is. Damaged anywhere: no crash.
+TEST(heddle_timelines_that_are_cut_off_or_damaged) {
+  ctx *c = ctx_new();
+  arena *a = arena_new();
+  file_view f;
+  REQUIRE(file_map(c, "examples/traces/simulated/slow.json", &f));
+  char *text = arena_strndup(a, (const char *)f.data, f.size);
+  const char *path = path_of(a, "-cut.json");
+  u32 last = 0;
+  u64 seed = 3;
+  for (size_t n = 300; n < f.size; n += 97) {
+    trace t = {.n = 0};
+    trace_read_about about;
+    const u32 before = diag_count(c);
+    REQUIRE(file_write(c, path, text, n));
+    const bool ok = trace_read(c, a, path, TRACE_FORMAT_heddle, NULL, TRACE_NONE, &t, &about);
+    CHECK_MSG(ok && about.truncated, "%zu bytes", n);
+    CHECK(diag_count(c) > before && t.n >= last);
+    last = t.n;
+  }
+  CHECK(last > 90);
+  for (u32 k = 0; k < 300; k++) {
+    trace t = {.n = 0};
+    trace_read_about about;
+    char *odd = arena_strndup(a, text, f.size);
+    for (u32 i = 0; i < 4; i++) odd[64 + rng_next(&seed) % (f.size - 64)] = (char)(rng_next(&seed) % 127 + 1);
+    REQUIRE(file_write(c, path, odd, f.size));
+    const u32 before = diag_errors(c);
+    const bool ok = trace_read(c, a, path, TRACE_FORMAT_heddle, NULL, TRACE_NONE, &t, &about);
+    CHECK(ok ? t.n <= last + 20 : diag_errors(c) > before);
+    for (u32 e = 0; e < t.n; e++)
+      CHECK(t.lane[e] < t.lanes.n && t.lanes.v[t.lane[e]].process < t.processes.n &&
+            (t.comm[e] == TRACE_NONE || t.comm[e] < t.comms.n));
+  }
+  unlink(path);
+  file_unmap(&f);
+  arena_free(a);
+  ctx_free(c);
+}
