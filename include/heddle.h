@@ -379,6 +379,10 @@ typedef struct {
   int64_t memory_bytes; // of a device; 0: not said
   uint32_t npasses;     // of `optimize`
   const heddle_pass *passes;
+  uint32_t ranks;           // that the job is to have; 0: not said
+  heddle_machine *machine;  // whose model extrapolates; NULL: none
+  const char *timeline;     // file for a timeline of measured and predicted; NULL: none
+  heddle_result *predicted; // simulated with options.timeline: what questions with the option "plan" need
 } heddle_trace_options;
 // The answer, from files and folders with one file for each rank. The string lives as long as the session. NULL and
 // diagnostics if nothing can be made of the files.

@@ -64,9 +64,10 @@ typedef struct {
   uint32_t noperands;
   int argc; // the words after `heddle`
   char **argv;
-  char *choices;      // a strategy, made of the options that are choices; NULL: none was given
-  const char *choice; // the first of them
-  char *line;         // --strategy and the choices
+  char *choices;        // a strategy, made of the options that are choices; NULL: none was given
+  const char *choice;   // the first of them
+  const char *planning; // the first option that says a model, a plan or a machine; NULL: none was given
+  char *line;           // --strategy and the choices
 #define OPT(name, field, kind, groups, arg, help) CLI_##kind field;
 #include "cli/options.def"
 #undef OPT

@@ -285,6 +285,9 @@ bool options_parse(cli *x, const command *c, int argc, char **argv) {
         o->kind != DIMS && o->kind != FIXES && o->kind != TEXTS && o->kind != CHOICE && o->kind != FLAG;
     if (once && given[o - options]) return usage_error(NULL, "--%s is given twice", o->name);
     given[o - options] = true;
+    if (o->groups & (G_MODEL | G_TRAIN | G_CHOICE | G_PLAN | G_MACHINE) && !(o->groups & G_TRACE) &&
+        strcmp(o->name, "machine") && !x->planning)
+      x->planning = o->name;
     if (!read_value(x, o, eq ? eq + 1 : bare ? NULL : argv[i])) return false;
   }
   if ((int)x->noperands < c->least && !x->help)

@@ -539,9 +539,9 @@ typedef struct {
   bool dated;        // does it say?
 } match_place;
 typedef struct {
-  u32 place, file, event;
-  i64 start_ps, end_ps;     // on the place's clock, base_ps included
-  i64 wait_ps, transfer_ps; // latest start less its own; its end less the latest start (match_time)
+  u32 place, file, event, lane; // lane: of the file's trace
+  i64 start_ps, end_ps;         // on the place's clock, base_ps included
+  i64 wait_ps, transfer_ps;     // latest start less its own; its end less the latest start (match_time)
 } match_member;
 typedef enum { MATCH_BY_FILE, MATCH_BY_NUMBER, MATCH_BY_ORDER } match_by;
 typedef struct {
@@ -710,4 +710,7 @@ typedef struct {
 // steps: as job_input_of takes them; NULL: one step of median length. In a. False and a diagnostic: it is no
 // data-parallel job of kernels.
 bool tuning_of(job *j, const char *steps, arena *a, tuning *out);
+// ---- beside a prediction, and at another size ------------------------------------------------------------
+#include "diagnose/compare.h"
+#include "diagnose/rescale.h"
 #endif

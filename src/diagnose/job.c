@@ -13,6 +13,14 @@ u32 job_rank_in_name(const char *path) {
   u32 last = TRACE_NONE;
   if (strstr(s, ".pt.trace.json"))
     return TRACE_NONE; // HOST_PID.TIME.pt.trace.json: no number of it is a rank
+  const size_t n = strlen(s);
+  for (const char *p = s + n; n > 3 && !strcmp(s + n - 3, ".et"); p--) { // Chakra's: NAME.RANK.et
+    const char *end = s + n - 3;
+    if (p >= end) continue;
+    if (isdigit((unsigned char)*p) && p > s) continue;
+    if (*p == '.' && end - p > 1 && end - p <= 7) return (u32)strtoul(p + 1, NULL, 10);
+    break;
+  }
   for (const char *p = s; *p; p++) {
     if (!isdigit((unsigned char)*p) || (p > s && (isalnum((unsigned char)p[-1]) || p[-1] == '.') &&
                                         !(p - s >= 4 && !strncasecmp(p - 4, "rank", 4))))

@@ -41,8 +41,14 @@ static void add_call(match *m, const trace *t, u32 file, u32 first_place, u32 e)
   const u32 place = first_place + lane->process;
   const i64 base = m->places.v[place].base_ps;
   call *x = vec_push(m->a, &m->calls);
-  *x = (call){
-      .place = place, .file = file, .event = e, .lane = lane->id, .peer = TRACE_NONE, .seq = -1, .bytes = -1};
+  *x = (call){.place = place,
+              .file = file,
+              .event = e,
+              .at = t->lane[e],
+              .lane = lane->id,
+              .peer = TRACE_NONE,
+              .seq = -1,
+              .bytes = -1};
   const i64 start = MAX(-FAR_PS, MIN(FAR_PS, t->start_ps[e]));
   x->start = base + start, x->end = x->start + MAX(0, MIN(FAR_PS, t->dur_ps[e]));
   x->name = trace_name(t, e), x->by_file = t->match[e];
@@ -224,7 +230,8 @@ static match_row *open_row(filling *f, const call *x) {
   return r;
 }
 static void add_member(filling *f, match_row *r, const call *x) {
-  *vec_push(f->m->a, &f->m->member) = (match_member){x->place, x->file, x->event, x->start, x->end, 0, 0};
+  *vec_push(f->m->a, &f->m->member) =
+      (match_member){x->place, x->file, x->event, x->at, x->start, x->end, 0, 0};
   r->n++;
 }
 static void close_row(filling *f, match_row *r, const call *x) {

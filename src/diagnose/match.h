@@ -4,7 +4,7 @@
 #include "diagnose/diagnose.h"
 
 struct match_call {
-  u32 place, file, event, stream; // stream: the k-th of its group on its place
+  u32 place, file, event, at, stream; // at: index of its lane; stream: the k-th of its group on its place
   i64 start, end, seq, bytes, lane;
   sym op, group, members, name, type;
   u32 size, peer, by_file; // by_file: what the file says belongs together; 0: nothing

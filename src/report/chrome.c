@@ -4,14 +4,14 @@
 // name of an event is its operator, its place in the user's model is an argument; colours come from the
 // category. Around what a task of a pipeline runs is a slice with the task's name. Events are not kept: the timeline is played once for as many streams as fit into a buffer, and
 // what is written goes to the file at once.
-#include "report/report.h"
+#include "report/internal.h"
 
 enum { ARROWS_MOST = 100000 };                  // viewers get slow
 enum { BUFFERED = 1 << 18, FLUSHED = 1 << 18 }; // events; bytes of text
 
 typedef struct {
   i64 start_ps, dur_ps;
-  u32 kind, microbatch, lowest_rank, task;
+  u32 kind, microbatch, lowest_rank, task, match;
 } kept;
 typedef struct {
   i64 start_ps;
@@ -47,14 +47,14 @@ static void open_event(writer *w) {
 }
 
 // Picoseconds as microseconds, exactly.
-static void put_us(strbuf *out, i64 ps) {
-  i64 whole = ps / 1000000, part = ps % 1000000;
+void put_us(strbuf *out, i64 ps) {
+  i64 whole = ps / 1000000, rest = ps % 1000000;
   if (ps < 0) sb_char(out, '-');
   sb_i64(out, whole < 0 ? -whole : whole);
-  part = part < 0 ? -part : part;
-  if (!part) return;
+  rest = rest < 0 ? -rest : rest;
+  if (!rest) return;
   char digits[8];
-  for (u32 k = 6; k-- > 0; part /= 10) digits[k] = (char)('0' + part % 10);
+  for (u32 k = 6; k-- > 0; rest /= 10) digits[k] = (char)('0' + rest % 10);
   u32 n = 6;
   while (digits[n - 1] == '0') n--;
   sb_char(out, '.');
@@ -97,7 +97,7 @@ static void put_names(writer *w) {
   }
 }
 
-static const char *category(u8 flags) {
+const char *chrome_category(u8 flags) {
   if (flags & TRACE_COMM) return "communication";
   if (flags & TRACE_UPDATE) return "update";
   if (flags & TRACE_RECOMPUTE) return "recompute";
@@ -129,7 +129,7 @@ static const char *head_of(writer *w, const trace_kind *k) { // up to the rank
   strbuf s = {.a = w->a};
   sb_put(&s, "{\"ph\":\"X\",\"name\":");
   sb_json_str(&s, sym_str(w->c, w->t->name[k->what]));
-  sb_fmt(&s, ",\"cat\":\"%s\",\"pid\":", category(k->flags));
+  sb_fmt(&s, ",\"cat\":\"%s\",\"pid\":", chrome_category(k->flags));
   return w->heads.v[key] = sb_str(&s);
 }
 
@@ -175,6 +175,7 @@ static void put_event(writer *w, u32 lane, const kept *e) {
   if (e->microbatch != TRACE_NONE) put_number(w, ",\"microbatch\":", e->microbatch);
   if (e->task) sb_put(w->out, ",\"task\":"), put_task(w, &w->t->task[e->task]);
   if (k->bytes >= 0) put_number(w, ",\"bytes\":", k->bytes);
+  if (e->match) put_number(w, ",\"match\":", e->match);
   sb_put(w->out, place_of(w, k->where));
   sb_put(w->out, "}}");
   flush(w, FLUSHED);
@@ -183,7 +184,7 @@ static void put_event(writer *w, u32 lane, const kept *e) {
 }
 
 static kept kept_of(const trace_event *e) {
-  return (kept){e->start_ps, e->dur_ps, e->kind, e->microbatch, e->lowest_rank, e->task};
+  return (kept){e->start_ps, e->dur_ps, e->kind, e->microbatch, e->lowest_rank, e->task, e->match};
 }
 
 static void put_now(void *arg, const trace_event *e) {
@@ -235,7 +236,7 @@ static void print_to(ctx *c, const trace_source *t, const chrome_opts *o, strbuf
   writer w = {.c = c, .t = t, .o = o ? o : &plain, .out = out, .file = file};
   w.a = arena_new();
   w.tmp = arena_new();
-  sb_put(out, "{\"displayTimeUnit\":\"ms\"");
+  sb_put(out, "{\"displayTimeUnit\":\"ms\"," TRACE_HEDDLE_MARK);
   if (w.o->title) {
     sb_put(out, ",\"otherData\":{\"title\":");
     sb_json_str(out, w.o->title);

@@ -31,6 +31,20 @@ static inline cell cell_ps(double ps) { return cell_i(CELL_PS, (i64)(ps < 0 ? ps
 
 void report_json(const report *r, strbuf *b);
 
+// ---- convert.c: timelines of recorded jobs ------------------------------------------------------------------
+typedef struct {
+  arena *a;
+  const char *output;
+  u32 processes, arrows; // what was written
+  u64 events;
+} conversion;
+bool convert_chrome(conversion *v, job *j); // Kineto's categories and arguments
+bool convert_heddle(conversion *v, job *j); // those of Heddle's own timelines
+// Would writing there overwrite a file of the job? Then a diagnostic. answer_convert.c
+bool convert_overwrites(ctx *c, const job *j, const char *output);
+void put_us(strbuf *out, i64 ps);      // picoseconds as microseconds, exactly (chrome.c)
+const char *chrome_category(u8 flags); // of an instruction: "communication" .. "forward" (chrome.c)
+
 // ---- late.c -----------------------------------------------------------------------------------------------
 void report_late(report *r, arena *a, const late_report *l);
 void report_replayed(report *r, arena *a, const replay_errors *x); // how good the replay is, in a line

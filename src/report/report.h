@@ -137,6 +137,12 @@ typedef struct {
 void report_patterns(report *r, arena *a, const report_pattern *of);
 
 // ---- questions about traces (trace.c; questions.def, each in answer_ID.c) -------------------------------
+// What the job's plan is predicted to take.
+typedef struct {
+  const sim_result *s; // with a timeline
+  const machine *m;
+  const char *model, *plan; // plan: NULL: a program that is distributed already
+} prediction;
 typedef struct {
   u32 npaths;
   const char *const *path;
@@ -149,6 +155,10 @@ typedef struct {
   i64 memory_bytes; // of a device; 0: not said
   u32 npasses;      // graph passes of the caller's, for optimize
   const struct tune_pass *pass;
+  const char *timeline;        // file for a timeline; NULL: none was named
+  u32 ranks;                   // that the job is to have; 0: not said
+  const machine *machine;      // NULL: none was named
+  const prediction *predicted; // of questions that have the option "plan", never NULL; else NULL
 } trace_ask;
 typedef struct {
   const char *id, *operands, *options, *about, *example;

@@ -125,7 +125,7 @@ typedef struct {
   u64 count;
   i64 ps;
 } sim_origin; // instructions on the critical path whose prices come from one row
-typedef struct {
+typedef struct sim_result {
   i64 makespan_ps;
   i64 period_ps; // time per step in steady state, never above the makespan; = makespan unless asked for
   u32 ncarried;  // if steady: results that are a parameter of the next step

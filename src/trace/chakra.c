@@ -74,6 +74,7 @@ typedef struct {
   u64 id, type, start, dur;
   bytes name;
   bool host;
+  i64 start_ps, dur_ps; // what is below a microsecond, as Heddle writes it
   i64 stream, tid, comm, size, src, dst;
   bytes group;
   VEC(u64) ctrl, data;
@@ -98,6 +99,8 @@ static bool read_attr(node *n, bytes b) {
   }
   if (number && is(&name, "is_cpu_op")) n->host = v;
   if (number && is(&name, "stream")) n->stream = (i64)v;
+  if (number && is(&name, "start_ps") && v < 1000000) n->start_ps = (i64)v;
+  if (number && is(&name, "duration_ps") && v < 1000000) n->dur_ps = (i64)v;
   if (number && is(&name, "tid")) n->tid = (i64)v;
   if (number && is(&name, "comm_type")) n->comm = (i64)v;
   if (number && is(&name, "comm_size")) n->size = (i64)v;
@@ -183,7 +186,7 @@ static void put_node(chakra *k, const node *n) {
                                  is_a == TRACE_OP ? n->tid : n->stream);
   const sym name = text(x, &n->name);
   const u32 e = trace_add(x->a, x->t, is_a, lane, name.i ? name : sym_of(x->c, "node"),
-                          (i64)n->start * 1000000, (i64)n->dur * 1000000);
+                          (i64)n->start * 1000000 + n->start_ps, (i64)n->dur * 1000000 + n->dur_ps);
   put_comm(k, n, e);
   hmap_add(k->tmp, &k->by_id, hash_u64(n->id, 1), k->id.n);
   *vec_push(k->tmp, &k->id) = n->id, *vec_push(k->tmp, &k->event) = e;

@@ -151,6 +151,14 @@ typedef struct {
 bool trace_read(ctx *c, arena *a, const char *path, trace_format f, const trace_want *w, u32 rank, trace *t,
                 trace_read_about *about);
 
+// Writes the events of a process as a Chakra execution trace (chakra_write.c): a node for every operator, call and
+// device event; what a node waits for is what its file says, else what launched it and what was before it on its stream
+// or thread. Chakra counts in microseconds: what is finer stands in attributes that Heddle reads. *nodes: how many.
+// False and a diagnostic: the file cannot be written.
+bool trace_write_chakra(ctx *c, const trace *t, u32 process, const char *path, u64 *nodes);
+// Stands at the start of Heddle's own timelines: by it they are known (heddle.c).
+#define TRACE_HEDDLE_MARK "\"schema\":\"heddle timeline 1\""
+
 // ---- timelines that are played --------------------------------------------------------------------------
 // A timeline that is played as often as it is asked for. A lane is a stream of a rank: rank * nstreams +
 // stream. The events of a lane come in order of their start; those of different lanes come mixed. What is the

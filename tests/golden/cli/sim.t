@@ -428,7 +428,7 @@ $ heddle sim mlp-xs --train --data 2 --pipeline 2 --microbatches 4 --machine lap
 }
 ## A timeline: one slice for every instruction on every rank.
 $ heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --data 2 --pipeline 2 --microbatches 2 --machine laptop --timeline - | head -12
-{"displayTimeUnit":"ms","traceEvents":[
+{"displayTimeUnit":"ms","schema":"heddle timeline 1","traceEvents":[
 {"ph":"M","name":"process_name","pid":0,"args":{"name":"rank 0"}},
 {"ph":"M","name":"process_sort_index","pid":0,"args":{"sort_index":0}},
 {"ph":"M","name":"thread_name","pid":0,"tid":0,"args":{"name":"compute"}},
@@ -446,8 +446,8 @@ $ heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --train --pipeline 2 --microbatc
 {"ph":"X","name":"matmul","cat":"forward","pid":0,"tid":0,"ts":3.096,"dur":1.048,"args":{"step":0,"microbatch":1,"task":"0F1","node":"mlp-xs"}},
 {"ph":"X","name":"relu","cat":"forward","pid":0,"tid":0,"ts":4.144,"dur":1.016,"args":{"step":0,"microbatch":1,"task":"0F1","node":"mlp-xs"}},
 {"ph":"E","name":"0F1","cat":"task","pid":0,"tid":0,"ts":5.16},
-{"ph":"X","name":"send","cat":"communication","pid":0,"tid":1,"ts":5.6088,"dur":2.5128,"args":{"step":0,"microbatch":1,"task":"0F1","bytes":64,"node":"mlp-xs"}},
-{"ph":"X","name":"send","cat":"communication","pid":1,"tid":1,"ts":5.6088,"dur":2.5128,"args":{"step":0,"microbatch":1,"task":"0F1","bytes":64,"node":"mlp-xs"}},
+{"ph":"X","name":"send","cat":"communication","pid":0,"tid":1,"ts":5.6088,"dur":2.5128,"args":{"step":0,"microbatch":1,"task":"0F1","bytes":64,"match":2,"node":"mlp-xs"}},
+{"ph":"X","name":"send","cat":"communication","pid":1,"tid":1,"ts":5.6088,"dur":2.5128,"args":{"step":0,"microbatch":1,"task":"0F1","bytes":64,"match":2,"node":"mlp-xs"}},
 ## A timeline of more events than viewers open: one rank of those that are alike.
 $ heddle sim mlp-xs --batch 1048576 --data 4096 --microbatches 64 --machine 'dgx-h100*512' --timeline t.json > t.txt; grep -o '"rank [^"]*"' t.json
 warning[W0501]: the timeline shows 1 of 4096 ranks, one for all that are alike; together they have 4.19e+06 events

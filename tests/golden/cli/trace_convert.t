@@ -6,9 +6,9 @@ events     280
 arrows     8
 $ grep -c '"ph":"X"' all.json; grep '"cat":"meet"' all.json | head -2; grep nccl all.json | head -1; tail -1 all.json
 280
-{"ph":"s","id":1,"cat":"meet","name":"meet","pid":0,"tid":3,"ts":86400004069},
-{"ph":"f","bp":"e","id":1,"cat":"meet","name":"meet","pid":1,"tid":3,"ts":86400004069},
-{"ph":"X","cat":"kernel","name":"ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)","pid":0,"tid":3,"ts":86400001923.250,"dur":260,"args":{ "device":0,"stream":20,"correlation":15,"Collective name":"all_reduce","In msg nelems":4000000,"Out msg nelems":4000000,"dtype":"f32","Group size":2,"Process Group Name":"0","Process Group Ranks":"[0,1]","Seq":1}},
+{"ph":"s","id":1,"cat":"meet","name":"meet","pid":0,"tid":3,"ts":86400001923.25},
+{"ph":"f","bp":"e","id":1,"cat":"meet","name":"meet","pid":1,"tid":3,"ts":86400001923.25},
+{"ph":"X","cat":"kernel","name":"ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)","pid":0,"tid":3,"ts":86400001923.25,"dur":260,"args":{ "device":0,"stream":20,"correlation":15,"Collective name":"all_reduce","In msg nelems":4000000,"Out msg nelems":4000000,"dtype":"f32","Group size":2,"Process Group Name":"0","Process Group Ranks":"[0,1]","Seq":1}},
 ],"baseTimeNanoseconds":1735603200000000000}
 $ heddle trace convert examples/traces/ddp/rank1.json -o one.json --json
 {
@@ -26,7 +26,7 @@ error[E0801]: no file to write was named
 [2]
 $ heddle trace convert examples/traces/ddp --to nsys -o all.json
 error[E0801]: traces are not converted to 'nsys'
-  hint: --to chrome
+  hint: --to chrome, heddle or chakra
 [2]
 $ echo '{"traceEvents": 3}' >bad.json; heddle trace convert bad.json -o none.json; ls none.json
 error[E0106]: there is no list of events, traceEvents
@@ -40,3 +40,53 @@ error[E0106]: its clock starts 2313 days from that of the first file: these are 
   hint: heddle trace info years/rank1.json
 ls: cannot access 'none.json': No such file or directory
 [2]
+## arrows from every send to its receive
+$ heddle sim mlp-xs:layers=2 --batch 16 --strategy 'pp=2 mb=2' --machine dgx-2 --timeline pipe.json >sim.txt; heddle trace convert pipe.json --to chrome -o arrows.json; grep '"cat":"meet"' arrows.json
+file       arrows.json
+processes  2
+events     16
+arrows     2
+{"ph":"s","id":1,"cat":"meet","name":"meet","pid":0,"tid":1,"ts":13.170412},
+{"ph":"f","bp":"e","id":1,"cat":"meet","name":"meet","pid":1,"tid":3,"ts":13.170412},
+{"ph":"s","id":2,"cat":"meet","name":"meet","pid":0,"tid":1,"ts":26.340824},
+{"ph":"f","bp":"e","id":2,"cat":"meet","name":"meet","pid":1,"tid":3,"ts":26.340824}
+## to Heddle's own timelines, and back with the same answers
+$ heddle trace convert examples/traces/ddp --to heddle -o own.json; head -4 own.json; grep nccl own.json | head -1
+file       own.json
+processes  2
+events     280
+arrows     8
+{"displayTimeUnit":"ms","schema":"heddle timeline 1","traceEvents":[
+{"ph":"M","name":"process_name","pid":0,"tid":0,"args":{"name":"rank 0","rank":0,"dated":1,"world":2,"device":"NVIDIA A100-SXM4-80GB"}},
+{"ph":"M","name":"process_sort_index","pid":0,"tid":0,"args":{"sort_index":0}},
+{"ph":"M","name":"thread_name","pid":0,"tid":0,"args":{"name":"python","thread":4000}},
+{"ph":"X","cat":"communication","name":"ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)","pid":0,"tid":3,"ts":86400001923.25,"dur":260,"args":{ "launch":15,"op":"all_reduce","group":"0","members":"0,1","type":"f32","size":2,"seq":1,"bytes":16000000,"in":4000000,"out":4000000}},
+$ heddle trace summary own.json >a; heddle trace summary examples/traces/ddp | cmp - a; heddle trace replay own.json >a; heddle trace replay examples/traces/ddp | cmp - a; heddle trace info own.json | head -3
+rank  file      format  host  device                 steps  streams  threads  events      span  clock starts at
+   0  own.json  Heddle        NVIDIA A100-SXM4-80GB  10-13        4        4     280  9.360 ms  2024-12-31 00:00:00.000000000 UTC
+## to Chakra: a file for every rank
+$ heddle trace convert examples/traces/ddp --to chakra -o job --json; ls job.*; heddle trace info job.0.et | head -2
+{
+  "output": "job.RANK.et",
+  "processes": 2,
+  "events": 272
+}
+job.0.et
+job.1.et
+rank  file      format  host  device  steps  streams  threads  events      span  clock starts at
+   0  job.0.et  Chakra                             2        2     136  9.357 ms  of its own
+$ heddle trace convert examples/traces/ddp --to chakra -o -
+error[E0801]: Chakra has a file for every rank: they cannot go to standard output
+  hint: -o trace writes trace.0.et, trace.1.et ..
+[2]
+## nothing that is to be read is overwritten
+$ cp examples/traces/ddp/rank0.json mine.json; heddle trace convert mine.json -o ./mine.json
+error[E0102]: ./mine.json is one of the recordings: it would be overwritten
+  --> mine.json
+  hint: name another file
+[1]
+$ heddle trace convert job.0.et --to chakra -o job
+error[E0102]: job.0.et is one of the recordings: it would be overwritten
+  --> job.0.et
+  hint: name another file
+[1]

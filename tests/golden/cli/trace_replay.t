@@ -172,7 +172,7 @@ error[E0801]: unknown question 'blaim'
 $ heddle trace replay examples/gpt_block.heddle
 error[E0106]: this is no trace that Heddle can read
   --> examples/gpt_block.heddle
-  hint: formats: Nsight Systems, Chakra, execution trace, Horovod, operation timeline, gTrace, BytePS, MXNet, TensorFlow, NCCL Inspector, Kineto
+  hint: formats: Nsight Systems, Chakra, Heddle, execution trace, Horovod, operation timeline, gTrace, BytePS, MXNet, TensorFlow, NCCL Inspector, Kineto
 [1]
 $ heddle trace replay examples/traces/none
 error[E0101]: cannot open examples/traces/none: No such file or directory

@@ -1,0 +1,456 @@
+// compare.c - measured beside predicted: slices of both sides, the step that is compared, and where its time goes.
+#include "diagnose/compare.h"
+#include "sim/sim.h"
+#include <stdlib.h>
+
+typedef VEC(compare_slice) slices;
+// A step of a process.
+typedef struct {
+  u32 number;
+  i64 first_ps, last_ps; // of its device events; first_ps: or of its host, where that says
+  bool chosen;
+} span;
+typedef struct {
+  u32 file, rank;
+  i64 base_ns, shift_ps; // shift_ps: onto the clock that all share
+  slices slice;
+  VEC(span) step;
+} recorded;
+typedef struct {
+  ctx *c;
+  arena *a, *tmp;
+  job *j;
+  const sim_result *s;
+  const char *steps;
+  job_compare *out;
+  match *m;
+  hmap by_event; // of file and event: communications, number in `comm` + 1
+  VEC(u32) comm; // pairs: recorded, slice
+  VEC(recorded) rec;
+  bool own; // names are those of Heddle's operators
+} comparing;
+
+static u32 row_of_comm(const char *op) {
+  u32 k = 0;
+  if (!strcmp(op, "recv") || !strcmp(op, "send_recv")) op = "send";
+  while (k + 1 < COMM_KINDS && strcmp(comm_kind_name(k), op)) k++;
+  return COMPARE_COMM + k;
+}
+static bool is_message(u32 row) { return !strcmp(compare_row_name(row), "send"); }
+
+// ---- the recording --------------------------------------------------------------------------------------
+static u64 event_hash(u32 file, u32 event) { return hash_u64((u64)file << 32 | event, 1); }
+
+static u8 row_of_event(comparing *x, const trace *t, u32 e) {
+  if (t->is[e] != TRACE_KERNEL) return COMPARE_COPY;
+  if (t->flags[e] & TRACE_COMM)
+    return (u8)(t->comm[e] == TRACE_NONE ? COMPARE_COPY - 1
+                                         : row_of_comm(sym_str(x->c, t->comms.v[t->comm[e]].op)));
+  if (t->flags[e] & TRACE_UPDATE) return KERNEL_OPTIMIZER;
+  return (u8)kernel_class_of(sym_str(x->c, trace_name(t, e)));
+}
+
+static void take_slice(comparing *x, recorded *r, const trace *t, u32 e, const u8 *row_of_name) {
+  const u8 known = t->is[e] == TRACE_KERNEL && !t->flags[e] ? row_of_name[t->name[e]] : 255,
+           row = known < 255 ? known : row_of_event(x, t, e);
+  const u32 cause = t->cause[e];
+  if (t->is[e] == TRACE_KERNEL && t->flags[e] & TRACE_COMM) {
+    *vec_push(x->tmp, &x->comm) = x->rec.n - 1, *vec_push(x->tmp, &x->comm) = r->slice.n;
+    hmap_add(x->tmp, &x->by_event, event_hash(r->file, e), x->comm.n / 2);
+  }
+  *vec_push(x->a, &r->slice) =
+      (compare_slice){.start_ps = t->start_ps[e],
+                      .end_ps = t->start_ps[e] + t->dur_ps[e],
+                      .name = trace_name(t, e),
+                      .lane = t->lane[e],
+                      .row = row,
+                      .message = is_message(row),
+                      .launched_ps = cause == TRACE_NONE ? INT64_MIN : t->start_ps[cause]};
+}
+
+static bool take_steps(comparing *x, recorded *r, const trace *t, u32 process, arena *tmp) {
+  const job_steps *s = steps_of(tmp, t, process);
+  bool *chosen = ZNEWN(tmp, bool, s->n + 1);
+  if (!steps_choose(x->c, x->steps, s, chosen)) return false;
+  const u32 n = MAX(s->n, 1);
+  span *v = vec_push_n(x->a, &r->step, n);
+  for (u32 k = 0; k < n; k++) {
+    v[k] = (span){s->n ? s->step[k].number : TRACE_NONE, INT64_MAX, INT64_MIN, !s->n || chosen[k]};
+    if (s->n) v[k].first_ps = s->step[k].start_ps;
+  }
+  for (u32 e = 0; e < t->n; e++) {
+    const u32 k = s->n ? s->of[e] : 0;
+    if (t->lanes.v[t->lane[e]].process != process || k == TRACE_NONE || t->dur_ps[e] < 0 ||
+        !(TRACE_ON_DEVICE >> t->is[e] & 1))
+      continue;
+    v[k].first_ps = MIN(v[k].first_ps, t->start_ps[e]);
+    v[k].last_ps = MAX(v[k].last_ps, t->start_ps[e] + t->dur_ps[e]);
+  }
+  return true;
+}
+
+static bool take_process(comparing *x, const trace *t, u32 file, u32 process) {
+  arena *tmp = arena_new();
+  const u32 *order = trace_order(tmp, t), said = t->processes.v[process].rank;
+  u8 *row_of_name = NEWN(tmp, u8, t->names.n + 1);
+  for (u32 k = 0; k < t->names.n; k++) row_of_name[k] = (u8)kernel_class_of(sym_str(x->c, t->names.v[k]));
+  recorded *r = vec_push(x->a, &x->rec);
+  *r = (recorded){.file = file,
+                  .rank = said != TRACE_NONE    ? said
+                          : t->processes.n == 1 ? job_rank(x->j, file)
+                                                : TRACE_NONE,
+                  .base_ns = t->processes.v[process].base_ns};
+  if (r->rank == TRACE_NONE) r->rank = x->rec.n - 1;
+  for (u32 k = 0; k < t->n; k++) {
+    const u32 e = order[k];
+    if (t->lanes.v[t->lane[e]].process == process && TRACE_ON_DEVICE >> t->is[e] & 1 && t->dur_ps[e] > 0)
+      take_slice(x, r, t, e, row_of_name);
+  }
+  const bool ok = take_steps(x, r, t, process, tmp);
+  if (!r->slice.n) x->rec.n--; // a host without a device
+  arena_free(tmp);
+  return ok;
+}
+
+static bool take_files(comparing *x) {
+  x->own = true;
+  for (u32 f = 0; f < x->j->n; f++) {
+    if (!trace_format_rows[x->j->file[f].format].kernels)
+      continue; // such as an execution trace of the same rank
+    const trace *t = job_load(x->j, f, 0);
+    bool ok = t;
+    x->own &= x->j->file[f].format == TRACE_FORMAT_heddle;
+    for (u32 p = 0; ok && p < t->processes.n; p++) ok = take_process(x, t, f, p);
+    if (ok) match_add(x->m, t, f, job_rank(x->j, f));
+    if (t) job_unload(x->j, f);
+    if (!ok) return false;
+  }
+  if (x->rec.n) return true;
+  diag(x->c, E_TRACE, loc_node(x->c, sym_of(x->c, x->j->file[0].path), (sym){0}, (sym){0}),
+       "nothing runs on a device here");
+  return false;
+}
+
+// A rank of the recording must be one of the plan's, and be there once.
+static bool check_ranks(comparing *x) {
+  for (u32 k = 0; k < x->rec.n; k++) {
+    const recorded *r = &x->rec.v[k];
+    const loc at = loc_node(x->c, sym_of(x->c, x->j->file[r->file].path), (sym){0}, (sym){0});
+    for (u32 i = 0; i < k; i++) {
+      if (x->rec.v[i].rank != r->rank) continue;
+      diag(x->c, E_TRACE, at, "rank %u is there twice: also in %s", r->rank,
+           x->j->file[x->rec.v[i].file].path);
+      return false;
+    }
+    if (r->rank < x->s->nranks && x->s->used[r->rank]) continue;
+    diag(x->c, E_TRACE, at, "rank %u was recorded, but the plan has %u ranks", r->rank, x->s->nused);
+    diag_hint(x->c, "compare with the plan that the job ran: its dp, tp and pp multiply to the job's ranks");
+    return false;
+  }
+  return true;
+}
+
+// ---- clocks and waits -----------------------------------------------------------------------------------
+static const span *step_numbered(const recorded *r, u32 number) {
+  for (u32 k = 0; k < r->step.n; k++)
+    if (r->step.v[k].number == number) return &r->step.v[k];
+  return NULL;
+}
+
+// Times are compared as recorded. Where clocks count from different moments, the ends of a step count as one moment.
+static void set_clocks(comparing *x) {
+  static const i64 year_ns = 31536000000000000, far_ns = 432000000000000; // five days
+  const recorded *first = &x->rec.v[0];
+  x->out->clocks = true;
+  for (u32 k = 1; k < x->rec.n; k++) {
+    recorded *r = &x->rec.v[k];
+    const i64 off = r->base_ns - first->base_ns;
+    const bool same = r->file == first->file || (r->base_ns > year_ns && first->base_ns > year_ns);
+    x->out->clocks &= same && off < far_ns && off > -far_ns;
+    r->shift_ps = x->out->clocks ? off * 1000 : 0;
+  }
+  if (x->out->clocks) return;
+  for (u32 k = 1; k < x->rec.n; k++) {
+    recorded *r = &x->rec.v[k];
+    const span *own = &r->step.v[0], *to = step_numbered(first, own->number);
+    r->shift_ps = (to ? to->last_ps : first->step.v[0].last_ps) - own->last_ps;
+  }
+}
+
+static void set_waits(comparing *x) {
+  match_finish(x->m);
+  x->out->comms = x->comm.n / 2, x->out->lone = x->out->comms;
+  for (u32 k = 0; k < x->m->row.n; k++) {
+    const match_row *row = &x->m->row.v[k];
+    const match_member *v = x->m->member.v + row->first;
+    if (row->n < 2) continue;
+    for (u32 i = 0; i < row->n; i++) {
+      const u32 at = hmap_get(&x->by_event, event_hash(v[i].file, v[i].event));
+      if (!at) continue;
+      assert(x->comm.v);
+      compare_slice *s = &x->rec.v[x->comm.v[2 * at - 2]].slice.v[x->comm.v[2 * at - 1]];
+      x->out->lone--;
+      if (x->out->clocks) s->wait_ps = MIN(v[i].wait_ps, s->end_ps - s->start_ps);
+    }
+  }
+}
+
+// ---- the step -------------------------------------------------------------------------------------------
+typedef struct {
+  u32 number;
+  i64 from_ps, to_ps;
+  bool alone;
+} stretch;
+
+// A step goes from the end of the one before it, on all ranks, to its own; the first one begins with its first rank.
+static bool stretch_of(const comparing *x, u32 number, u32 before, stretch *out) {
+  *out = (stretch){number, INT64_MAX, INT64_MIN, before == TRACE_NONE};
+  i64 begins = INT64_MIN;
+  for (u32 k = 0; k < x->rec.n; k++) {
+    const recorded *r = &x->rec.v[k];
+    const span *s = step_numbered(r, number), *b = before == TRACE_NONE ? NULL : step_numbered(r, before);
+    if (!s || s->last_ps == INT64_MIN) return false;
+    out->to_ps = MAX(out->to_ps, s->last_ps + r->shift_ps);
+    out->from_ps = MIN(out->from_ps, s->first_ps + r->shift_ps);
+    if (b && b->last_ps > INT64_MIN)
+      begins = MAX(begins, b->last_ps + r->shift_ps);
+    else
+      out->alone = true;
+  }
+  if (!out->alone) out->from_ps = begins;
+  return out->to_ps > out->from_ps;
+}
+
+static int by_time(const void *x, const void *y) {
+  const stretch *a = x, *b = y;
+  const i64 u = a->to_ps - a->from_ps, v = b->to_ps - b->from_ps;
+  if (u != v) return u < v ? -1 : 1;
+  return a->number < b->number ? -1 : a->number > b->number;
+}
+
+// The step of median length, of those that follow another one where there are any.
+static bool choose_step(comparing *x, stretch *out) {
+  const recorded *r = &x->rec.v[0];
+  stretch *v = NEWN(x->tmp, stretch, r->step.n + 1);
+  u32 n = 0, following = 0;
+  for (u32 k = 0; k < r->step.n; k++)
+    if (r->step.v[k].chosen &&
+        stretch_of(x, r->step.v[k].number, k ? r->step.v[k - 1].number : TRACE_NONE, &v[n]))
+      following += !v[n].alone, n++;
+  if (!n) {
+    diag(x->c, E_TRACE, loc_node(x->c, sym_of(x->c, x->j->file[r->file].path), (sym){0}, (sym){0}),
+         "no step was recorded on all ranks");
+    diag_hint(x->c, "`heddle trace info` says which steps every rank has");
+    return false;
+  }
+  u32 m = 0;
+  for (u32 k = 0; k < n; k++)
+    if (!following || !v[k].alone) v[m++] = v[k];
+  qsort(v, m, sizeof *v, by_time);
+  double *ps = NEWN(x->tmp, double, m);
+  for (u32 k = 0; k < m; k++) ps[k] = (double)(v[k].to_ps - v[k].from_ps);
+  *out = v[(m - 1) / 2];
+  job_compare *o = x->out;
+  o->steps = sample_of(ps, m), o->nsteps = m, o->step = out->number, o->alone = out->alone;
+  o->least_ps = v[0].to_ps - v[0].from_ps, o->most_ps = v[m - 1].to_ps - v[m - 1].from_ps;
+  o->step_ps[0] = out->to_ps - out->from_ps;
+  return true;
+}
+
+// ---- the prediction -------------------------------------------------------------------------------------
+typedef struct {
+  comparing *x;
+  const trace_source *s;
+  slices *of; // by rank, of those that are drawn
+} hearing;
+
+static void hear(void *arg, const trace_event *e) {
+  const hearing *h = arg;
+  const trace_kind *kind = &h->s->kind[e->kind];
+  const sym name = h->s->name[kind->what];
+  const char *text = sym_str(h->x->c, name);
+  const u32 row = kind->flags & TRACE_COMM     ? row_of_comm(text)
+                  : kind->flags & TRACE_UPDATE ? KERNEL_OPTIMIZER
+                                               : (u32)kernel_class_of(text);
+  if (!e->dur_ps) return;
+  *vec_push(h->x->a, &h->of[e->lane / h->s->nstreams]) = (compare_slice){.start_ps = e->start_ps,
+                                                                         .end_ps = e->start_ps + e->dur_ps,
+                                                                         .name = name,
+                                                                         .lane = e->lane % h->s->nstreams,
+                                                                         .row = (u8)row,
+                                                                         .message = is_message(row),
+                                                                         .launched_ps = INT64_MIN};
+}
+
+static slices *hear_all(comparing *x) {
+  const trace_source *s = x->s->timeline;
+  hearing h = {x, s, ZNEWN(x->tmp, slices, s->nranks + 1)};
+  arena *scratch = arena_new();
+  s->play(s, scratch, 0, s->nranks * s->nstreams, hear, &h);
+  arena_free(scratch);
+  return h.of;
+}
+
+// ---- where the time goes --------------------------------------------------------------------------------
+typedef struct {
+  i64 at;
+  u32 slice;
+  u8 row;
+  bool begins;
+} edge;
+static int by_edge(const void *x, const void *y) {
+  const edge *a = x, *b = y;
+  if (a->at != b->at) return a->at < b->at ? -1 : 1;
+  if (a->begins != b->begins) return a->begins ? -1 : 1;
+  return a->slice < b->slice ? -1 : a->slice > b->slice;
+}
+
+static u32 put_edges(edge *v, u32 n, u32 slice, u32 row, i64 start, i64 end, i64 from, i64 to) {
+  start = MAX(start, from), end = MIN(end, to);
+  if (start >= end) return n;
+  v[n++] = (edge){start, slice, (u8)row, true};
+  v[n++] = (edge){end, slice, (u8)row, false};
+  return n;
+}
+
+// Why nothing runs until a slice begins.
+static u32 idle_row(const compare_slice *s, i64 since, i64 until) {
+  if (s->launched_ps > since) return COMPARE_HOST;
+  if (s->message) return COMPARE_BUBBLE;
+  if (s->row >= COMPARE_COMM && s->row < COMPARE_COPY) return COMPARE_PEERS;
+  return until - since < (i64)30 * 1000000 ? COMPARE_LAUNCH : COMPARE_IDLE;
+}
+
+// Every instant from `from` to `to`; times of slices are shift_ps behind.
+static void take_apart(arena *tmp, const compare_slice *s, u32 n, i64 shift_ps, i64 from, i64 to,
+                       i64 *row_ps) {
+  const arena_mark_t mark = arena_mark(tmp);
+  edge *v = NEWN(tmp, edge, 4 * (size_t)n + 1);
+  u32 m = 0, running[COMPARE_ROWS] = {0}, all = 0;
+  for (u32 k = 0; k < n; k++) {
+    const i64 start = s[k].start_ps + shift_ps, end = s[k].end_ps + shift_ps, there = start + s[k].wait_ps;
+    m = put_edges(v, m, k, s[k].message ? COMPARE_BUBBLE : COMPARE_PEERS, start, there, from, to);
+    m = put_edges(v, m, k, s[k].row, there, end, from, to);
+  }
+  if (m) qsort(v, m, sizeof *v, by_edge);
+  i64 at = from;
+  for (u32 k = 0; k < m; at = v[k++].at) {
+    const i64 ps = v[k].at - at;
+    if (ps && all) {
+      u32 r = 0;
+      while (!running[r]) r++;
+      row_ps[r] += ps;
+    } else if (ps) {
+      row_ps[idle_row(&s[v[k].slice], at - shift_ps, v[k].at - shift_ps)] += ps;
+    }
+    const u32 by = v[k].begins ? 1 : ~(u32)0;
+    running[v[k].row] += by, all += by;
+  }
+  bool pipeline = false; // nothing is left to run until the step's end
+  for (u32 k = 0; k < n && !pipeline; k++) pipeline = s[k].message;
+  row_ps[pipeline ? COMPARE_BUBBLE : COMPARE_PEERS] += to - at;
+  arena_release(tmp, mark);
+}
+
+// ---- events by class ------------------------------------------------------------------------------------
+typedef struct {
+  VEC(compare_event) event;
+  VEC(compare_kernel) kernel;
+  hmap by_key, by_name;
+} tally;
+
+static void count_kernel(arena *a, tally *y, const compare_slice *s) {
+  const u64 h = hash_u64(s->name.i, 1);
+  u32 at = hmap_get(&y->by_name, h);
+  if (!at) {
+    *vec_push(a, &y->kernel) = (compare_kernel){.name = s->name};
+    hmap_add(a, &y->by_name, h, at = y->kernel.n);
+  }
+  assert(y->kernel.v);
+  y->kernel.v[at - 1].count++, y->kernel.v[at - 1].total_ps += s->end_ps - s->start_ps;
+}
+
+static void count_slices(comparing *x, tally *y, u32 side, const compare_slice *s, u32 n, i64 shift_ps,
+                         i64 from, i64 to) {
+  for (u32 k = 0; k < n; k++) {
+    const i64 start = s[k].start_ps + shift_ps;
+    if (start < from || start >= to) continue;
+    const u64 h = hash_u64(x->own ? s[k].name.i : 0, s[k].row + 1u);
+    u32 at = hmap_get(&y->by_key, h);
+    if (!at) {
+      *vec_push(x->a, &y->event) = (compare_event){
+          .name = x->own ? sym_str(x->c, s[k].name) : compare_row_name(s[k].row), .row = s[k].row};
+      hmap_add(x->a, &y->by_key, h, at = y->event.n);
+    }
+    assert(y->event.v);
+    compare_event *e = &y->event.v[at - 1];
+    e->count[side]++, e->total_ps[side] += s[k].end_ps - s[k].start_ps - s[k].wait_ps;
+    if (!side && s[k].row == KERNEL_OTHER) count_kernel(x->a, y, &s[k]);
+  }
+}
+
+static int by_difference(const void *x, const void *y) {
+  const compare_event *a = x, *b = y;
+  const i64 u = llabs(a->total_ps[0] - a->total_ps[1]), v = llabs(b->total_ps[0] - b->total_ps[1]);
+  if (u != v) return u > v ? -1 : 1;
+  if (a->row != b->row) return a->row < b->row ? -1 : 1;
+  return strcmp(a->name, b->name);
+}
+static int by_total(const void *x, const void *y) {
+  const compare_kernel *a = x, *b = y;
+  if (a->total_ps != b->total_ps) return a->total_ps > b->total_ps ? -1 : 1;
+  return a->name.i < b->name.i ? -1 : a->name.i > b->name.i;
+}
+static int by_rank(const void *x, const void *y) {
+  const compare_rank *a = x, *b = y;
+  return a->rank < b->rank ? -1 : a->rank > b->rank;
+}
+
+// ---- all of it ------------------------------------------------------------------------------------------
+static void compare_ranks(comparing *x, const stretch *step) {
+  job_compare *o = x->out;
+  const sim_result *s = x->s;
+  const slices *heard = hear_all(x);
+  tally y = {.by_key = {0}};
+  o->n = x->rec.n, o->plan_ranks = s->nused, o->rank = ZNEWN(x->a, compare_rank, o->n);
+  o->from_ps[0] = step->from_ps;
+  o->step_ps[1] = o->alone ? s->makespan_ps : s->period_ps;
+  for (u32 k = 0; k < o->n; k++) {
+    const recorded *r = &x->rec.v[k];
+    const u32 cls = s->class_of_rank[r->rank], like = s->cls[cls].first_rank;
+    const slices *p = heard[r->rank].n ? &heard[r->rank] : &heard[like];
+    compare_rank *c = &o->rank[k];
+    for (u32 i = 0; i < r->slice.n; i++)
+      r->slice.v[i].start_ps += r->shift_ps, r->slice.v[i].end_ps += r->shift_ps;
+    for (u32 i = 0; i < r->slice.n; i++)
+      if (r->slice.v[i].launched_ps > INT64_MIN) r->slice.v[i].launched_ps += r->shift_ps;
+    *c = (compare_rank){
+        .rank = r->rank, .stage = s->cls[cls].stage, .n = {r->slice.n, p->n}, .slice = {r->slice.v, p->v}};
+    const i64 from[2] = {step->from_ps, 0}, to[2] = {step->to_ps, s->makespan_ps};
+    for (u32 side = 0; side < 2; side++) {
+      take_apart(x->tmp, c->slice[side], c->n[side], 0, from[side], to[side], c->row_ps[side]);
+      count_slices(x, &y, side, c->slice[side], c->n[side], 0, from[side], to[side]);
+    }
+    c->row_ps[1][COMPARE_NEXT] = o->step_ps[1] - s->makespan_ps;
+    for (u32 side = 0; side < 2; side++)
+      for (u32 i = 0; i < COMPARE_ROWS; i++) o->row_ps[side][i] += c->row_ps[side][i];
+  }
+  qsort(o->rank, o->n, sizeof *o->rank, by_rank);
+  if (y.event.n) qsort(y.event.v, y.event.n, sizeof *y.event.v, by_difference);
+  if (y.kernel.n) qsort(y.kernel.v, y.kernel.n, sizeof *y.kernel.v, by_total);
+  o->nevents = y.event.n, o->event = y.event.v, o->nkernels = y.kernel.n, o->kernel = y.kernel.v;
+}
+
+bool job_compare_of(job *j, const sim_result *predicted, const char *steps, arena *a, job_compare *out) {
+  *out = (job_compare){.n = 0};
+  assert(predicted->timeline);
+  comparing x = {.c = j->c, .a = a, .tmp = arena_new(), .j = j, .s = predicted, .steps = steps, .out = out};
+  x.m = match_new(j->c, x.tmp);
+  stretch step;
+  bool ok = take_files(&x) && check_ranks(&x);
+  if (ok) set_clocks(&x), set_waits(&x);
+  ok = ok && choose_step(&x, &step);
+  if (ok) compare_ranks(&x, &step);
+  arena_free(x.tmp);
+  return ok;
+}

@@ -1,0 +1,85 @@
+// compare.h - a job's recording beside the simulation of the plan that it runs: where the step's time went and where
+// the prediction has it, row by row. Part of diagnose.h.
+//
+// Idea: both sides are slices of time on ranks. A step is one stretch of time, the same for all ranks, and every
+// instant of it on a rank counts once, in the first row of those that run. So rows add up to the step's time on either
+// side, and their differences to the gap, to the picosecond.
+#ifndef HEDDLE_DIAGNOSE_COMPARE_H
+#define HEDDLE_DIAGNOSE_COMPARE_H
+#include "diagnose/diagnose.h"
+
+typedef enum {
+#define CLASS(id, name) KERNEL_##id,
+#include "diagnose/classes.def"
+  KERNEL_CLASSES
+} kernel_class;
+const char *kernel_class_name(kernel_class k);
+// By the table of patterns; never by guessing.
+kernel_class kernel_class_of(const char *name);
+
+// Rows, in the order in which they take an instant. Communications by kind (comm_kind_name), send and recv together;
+// then what the device does besides, and why it does nothing:
+enum {
+  COMPARE_COMM = KERNEL_CLASSES,            // + comm_kind: transfer that no computation hides
+  COMPARE_COPY = COMPARE_COMM + COMM_KINDS, // only copies or fills run
+  COMPARE_PEERS,  // a collective has begun whose last member has not, or nothing runs until one begins
+  COMPARE_BUBBLE, // the same of a message of a pipeline; nothing is left to run in the step
+  COMPARE_HOST,   // nothing runs, and what ends the pause was launched after it had begun
+  COMPARE_LAUNCH, // nothing runs for less than 30 us, though it had been launched
+  COMPARE_IDLE,   // nothing runs for another reason
+  COMPARE_NEXT,   // predicted only, below 0: what a step saves by beginning before the last one has ended
+  COMPARE_ROWS
+};
+const char *compare_row_name(u32 row); // "matmul" "all_reduce" "waiting for peers"
+
+typedef struct {
+  i64 start_ps, end_ps; // on the clock of the side
+  sym name;
+  u32 lane;
+  u8 row;
+  bool message;    // send or recv
+  i64 wait_ps;     // of a communication: until its last member came
+  i64 launched_ps; // INT64_MIN: not said
+} compare_slice;
+typedef struct {
+  u32 rank, stage;
+  u32 n[2];
+  const compare_slice *slice[2]; // measured, predicted: by start
+  i64 row_ps[2][COMPARE_ROWS];
+} compare_rank;
+typedef struct {
+  const char *name; // of the class; where both sides have Heddle's words, of the operator
+  u32 row;
+  u64 count[2]; // on all compared ranks
+  i64 total_ps[2];
+} compare_event;
+typedef struct {
+  sym name;
+  u64 count;
+  i64 total_ps;
+} compare_kernel;
+typedef struct {
+  u32 n; // ranks that were recorded
+  compare_rank *rank;
+  u32 plan_ranks;        // of the plan
+  u32 nsteps;            // that were looked at
+  u32 step;              // the one that is told, TRACE_NONE: the recording has no steps
+  sample steps;          // ps
+  i64 least_ps, most_ps; // of them
+  bool alone;            // no step before it was recorded: it is compared with one step alone
+  bool clocks;           // times of ranks can be compared; else steps are laid one upon the other
+  i64 step_ps[2], from_ps[2];
+  i64 row_ps[2][COMPARE_ROWS]; // sums over compared ranks
+  u32 nevents;
+  const compare_event *event; // the largest difference of time first
+  u32 nkernels;
+  const compare_kernel *kernel; // of no class, the longest first
+  u32 lone, comms;              // communications without all of their members, of all
+} job_compare;
+
+struct sim_result;
+// What is predicted: a result with a timeline. steps: as of steps_choose. False and diagnostics: a file cannot be used,
+// or a rank was recorded that the plan has not.
+bool job_compare_of(job *j, const struct sim_result *predicted, const char *steps, arena *a,
+                    job_compare *out);
+#endif
