@@ -78,7 +78,8 @@ static void miss_of_file(job_info *i, arena *a, const file_info *x) {
     miss(i, a, x->rank, "no events of a device: was the profiler told to record it?");
   else if (!x->launches)
     miss(i, a, x->rank, "no launches: why a device is idle cannot be told");
-  if (!x->nsteps) miss(i, a, x->rank, "no steps: the loop does not call the profiler's step()");
+  if (!x->nsteps)
+    miss(i, a, x->rank, "no steps: nothing says where one begins, such as calls of the profiler's step()");
   if (x->device_events && !x->world_size && x->processes < 2)
     miss(i, a, x->rank, "nothing about the job: how many ranks it has is not known");
   if (x->comms > x->sized)

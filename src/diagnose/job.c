@@ -11,8 +11,9 @@
 u32 job_rank_in_name(const char *path) {
   const char *slash = strrchr(path, '/'), *s = slash ? slash + 1 : path;
   u32 last = TRACE_NONE;
-  if (strstr(s, ".pt.trace.json"))
-    return TRACE_NONE; // HOST_PID.TIME.pt.trace.json: no number of it is a rank
+  // HOST_PID.TIME.pt.trace.json, HOST.trace.json: no number of a host's name is a rank.
+  if (strstr(s, ".pt.trace.json") || (strstr(s, ".trace.json") && !strstr(s, "rank") && !strstr(s, "Rank")))
+    return TRACE_NONE;
   const size_t n = strlen(s);
   for (const char *p = s + n; n > 3 && !strcmp(s + n - 3, ".et"); p--) { // Chakra's: NAME.RANK.et
     const char *end = s + n - 3;

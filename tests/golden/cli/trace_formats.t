@@ -8,7 +8,7 @@ rank  missing
       the rank of 2 of 2 files
       its clock starts with the recording: times of ranks cannot be compared before they are aligned
       no launches: why a device is idle cannot be told
-      no steps: the loop does not call the profiler's step()
+      no steps: nothing says where one begins, such as calls of the profiler's step()
       nothing about the job: how many ranks it has is not known
       no launches: why a device is idle cannot be told
       nothing about the job: how many ranks it has is not known
@@ -47,7 +47,7 @@ rank  file     format  host  device  steps  streams  threads  events      span  
 
 rank  missing
       no launches: why a device is idle cannot be told
-      no steps: the loop does not call the profiler's step()
+      no steps: nothing says where one begins, such as calls of the profiler's step()
       nothing about the job: how many ranks it has is not known
       the sizes of 6 of 6 communications: bandwidths cannot be told
 ## MXNet: operators of devices.
@@ -57,7 +57,7 @@ rank  file                           format  host  device  steps  streams  threa
 
 rank  missing
       no launches: why a device is idle cannot be told
-      no steps: the loop does not call the profiler's step()
+      no steps: nothing says where one begins, such as calls of the profiler's step()
       nothing about the job: how many ranks it has is not known
 $ heddle trace summary tests/rare/mxnet/profile.json
 rank  steps      time  computes  exposed    copies      idle  for host   between     other  hidden  computing
@@ -82,15 +82,15 @@ rank  missing
       the rank of 1 of 3 files
       an instant that all files have recorded: are these files of one run?
    0  no launches: why a device is idle cannot be told
-   0  no steps: the loop does not call the profiler's step()
+   0  no steps: nothing says where one begins, such as calls of the profiler's step()
    0  nothing about the job: how many ranks it has is not known
    0  the sizes of 6 of 6 communications: bandwidths cannot be told
    1  no launches: why a device is idle cannot be told
-   1  no steps: the loop does not call the profiler's step()
+   1  no steps: nothing says where one begins, such as calls of the profiler's step()
    1  nothing about the job: how many ranks it has is not known
    1  the sizes of 12 of 12 communications: bandwidths cannot be told
       no events of a device: was the profiler told to record it?
-      no steps: the loop does not call the profiler's step()
+      no steps: nothing says where one begins, such as calls of the profiler's step()
 $ heddle trace summary tests/rare/byteps/0/comm.json tests/rare/byteps/1/comm.json --top 4
 rank  steps      time  computes   exposed    copies      idle  for host   between     other  hidden  computing
    0         5.270 ms         0  580.0 us         0  4.690 ms         0         0  4.690 ms   0.0 %      0.0 %
@@ -138,10 +138,10 @@ rank  file                                    format  host                  devi
 
 rank  missing
    0  no launches: why a device is idle cannot be told
-   0  no steps: the loop does not call the profiler's step()
+   0  no steps: nothing says where one begins, such as calls of the profiler's step()
    0  the sizes of 84 of 84 communications: bandwidths cannot be told
       no launches: why a device is idle cannot be told
-      no steps: the loop does not call the profiler's step()
+      no steps: nothing says where one begins, such as calls of the profiler's step()
       the sizes of 16 of 16 communications: bandwidths cannot be told
 $ heddle trace summary tests/rare/gtrace/bps_trace_final.json --steps 1
 rank  steps      time  computes   exposed    copies      idle  for host   between     other  hidden  computing
@@ -199,14 +199,14 @@ rank  file                               format  host   device  steps  streams  
 
 rank  missing
    1  no launches: why a device is idle cannot be told
-   1  no steps: the loop does not call the profiler's step()
+   1  no steps: nothing says where one begins, such as calls of the profiler's step()
    1  nothing about the job: how many ranks it has is not known
    1  the sizes of 21 of 21 communications: bandwidths cannot be told
 $ heddle trace convert tests/rare/gtrace/bps_trace_final.json --to chrome -o all.json
 file       all.json
 processes  4
 events     180
-arrows     27
+arrows     9
 ## NCCL Inspector: a file of each process; collectives of two ranks are matched by their numbers
 $ mkdir nccl; cp tests/rare/inspector/*.log nccl; heddle trace info nccl
 rank  file                    format          host   device  steps  streams  threads  events      span  clock starts at
@@ -215,9 +215,9 @@ rank  file                    format          host   device  steps  streams  thr
 
 rank  missing
    0  no launches: why a device is idle cannot be told
-   0  no steps: the loop does not call the profiler's step()
+   0  no steps: nothing says where one begins, such as calls of the profiler's step()
    1  no launches: why a device is idle cannot be told
-   1  no steps: the loop does not call the profiler's step()
+   1  no steps: nothing says where one begins, such as calls of the profiler's step()
 $ heddle trace summary nccl
 rank  steps      time  computes   exposed  copies      idle  for host  between     other  hidden  computing
    0         12.54 ms         0  5.140 ms       0  7.400 ms         0        0  7.400 ms   0.0 %      0.0 %
@@ -268,7 +268,7 @@ rank  file                                   format          host   device  step
 rank  missing
       7 of 8 ranks: 0-2,4-7
    3  no launches: why a device is idle cannot be told
-   3  no steps: the loop does not call the profiler's step()
+   3  no steps: nothing says where one begins, such as calls of the profiler's step()
 warning[W0101]: records have no starts: communications are laid one after the other, and ranks cannot be compared in time
   --> tests/rare/inspector/untimed.jsonl.gz
   hint: record with NCCL_INSPECTOR_DUMP_VERBOSE=1
@@ -299,7 +299,7 @@ rank  file      format  host  device  steps  streams  threads  events      span 
 rank  missing
       the file ends early
       no launches: why a device is idle cannot be told
-      no steps: the loop does not call the profiler's step()
+      no steps: nothing says where one begins, such as calls of the profiler's step()
       nothing about the job: how many ranks it has is not known
       the sizes of 9 of 9 communications: bandwidths cannot be told
 warning[W0102]: the file ends early: 26 events before that are used
@@ -323,7 +323,7 @@ rank  missing
       1 of 2 ranks: 0
    1  the file ends early
    1  no launches: why a device is idle cannot be told
-   1  no steps: the loop does not call the profiler's step()
+   1  no steps: nothing says where one begins, such as calls of the profiler's step()
 warning[W0102]: the file ends early: 5 events before that are used
   --> cut.log
 $ echo '{"traceEvents": [], "x": "/host:CPU", "name": "/host:CPU"}' >empty.json; heddle trace info empty.json
@@ -332,7 +332,7 @@ rank  file        format      host  device  steps  streams  threads  events  spa
 
 rank  missing
       no events of a device: was the profiler told to record it?
-      no steps: the loop does not call the profiler's step()
+      no steps: nothing says where one begins, such as calls of the profiler's step()
 $ echo '{"dump_stats": 3' >short.log; heddle trace info short.log
 error[E0106]: there is no record of a communication
   --> short.log: byte 17

@@ -57,4 +57,4 @@ rank  file        format  host  device  steps  streams  threads  events  span  c
 
 rank  missing
       no events of a device: was the profiler told to record it?
-      no steps: the loop does not call the profiler's step()
+      no steps: nothing says where one begins, such as calls of the profiler's step()
