@@ -7,6 +7,7 @@
 #include "cost/cost.h"
 #include "front/front.h"
 #include "pass/pass.h"
+#include "tune/fuse.h"
 #include "tune/tune.h"
 
 static const struct {
@@ -81,7 +82,24 @@ static void measure(u32 k, const tune_link *l) {
   ctx_free(c);
 }
 
+static i64 line(const void *arg, i64 bytes) { return *(const i64 *)arg + 80 * bytes; }
+
+static void measure_fusion(void) {
+  enum { N = 1000 };
+  arena *a = arena_new();
+  fuse_gradient *g = NEWN(a, fuse_gradient, N);
+  const i64 start_ps = 50000000;
+  u64 seed = 1;
+  for (u32 k = 0; k < N; k++)
+    g[k] = (fuse_gradient){(i64)k * 100000000, 1000 + (i64)(rng_next(&seed) % 4000000)};
+  const double start = bench_ms();
+  fuse_exact(a, g, N, &(fuse_cost){line, &start_ps}, 0);
+  bench_add((bench_row){"exact buckets of 1,000 gradients", "ms", bench_ms() - start, 50, "", false});
+  arena_free(a);
+}
+
 int main(void) {
+  measure_fusion();
   // 100 Gb/s; a server on every worker.
   tune_link l = {.workers = 16,
                  .servers = 16,
