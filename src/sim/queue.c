@@ -126,10 +126,10 @@ i64 sim_queue_run(arena *scratch, const sim_queue *q, i64 *start, u32 *cause) {
     if (!r.left[k]) root[nroots++] = k;
   for (u32 k = 0; k < nroots; k++) becomes_ready(&r, root[k], 0);
   for (;;) {
+    while (r.ends.n && r.ends.v[0].ps == at) ended(&r, take(&r.ends).node, at);
     dispatch(&r, at);
     if (!r.ends.n) break;
     at = r.ends.v[0].ps;
-    while (r.ends.n && r.ends.v[0].ps == at) ended(&r, take(&r.ends).node, at);
   }
   return r.done == q->n ? at : -1;
 }
