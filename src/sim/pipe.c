@@ -280,6 +280,8 @@ static void add_sends_of(i64 *busy, const sim_stages *st, u32 link, bool back) {
     }
 }
 
+u32 sim_stages_classes(const sim_stages *st) { return st->nclass; }
+
 i64 sim_stages_busiest(const sim_stages *st, arena *tmp) {
   const sim_pipeline *pl = &st->pl;
   const u32 C = st->nclass;
