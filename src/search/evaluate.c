@@ -388,10 +388,10 @@ static pass prepare(search *s, worker *w, search_point *p) {
   return left;
 }
 
-// Passes over one line, with sends on the same streams.
+// Passes over one line, with sends on the same streams, of stages with as many rank classes.
 typedef struct {
   const known_line *line;
-  u32 channels, n;
+  u32 channels, nclasses, n;
   search_point *p[SIM_LANES];
   const sim_stages *st[SIM_LANES];
 } together;
@@ -413,13 +413,15 @@ void search_evaluate(search *s, worker *w, search_point **p, u32 n) {
   for (u32 i = 0; i < n; i++) {
     const pass left = prepare(s, w, p[i]);
     if (!left.line) continue;
+    const u32 nclasses = sim_stages_classes(left.st);
     u32 k = 0;
-    while (k < TOGETHER && (!some[k].n || some[k].line != left.line || some[k].channels != left.channels))
+    while (k < TOGETHER && (!some[k].n || some[k].line != left.line || some[k].channels != left.channels ||
+                            some[k].nclasses != nclasses))
       k++;
     if (k == TOGETHER) {
       k = turn++ % TOGETHER;
       run_together(s, &some[k], a);
-      some[k].line = left.line, some[k].channels = left.channels;
+      some[k].line = left.line, some[k].channels = left.channels, some[k].nclasses = nclasses;
     }
     some[k].p[some[k].n] = p[i], some[k].st[some[k].n++] = left.st;
     if (some[k].n == SIM_LANES) run_together(s, &some[k], a);

@@ -1,5 +1,5 @@
-// lanes.c - one pass over a line for several sets of stages at once, each in a lane of vectors. Stages of one
-// or two rank classes, whose tasks have one value that comes and one that leaves, at most.
+// lanes.c - one pass over a line for several sets of stages at once, each in a lane of vectors. Stages of few
+// rank classes, whose tasks have one value that comes and one that leaves, at most.
 #include "sim/pipe.h"
 
 #if defined(__x86_64__)
@@ -7,7 +7,10 @@ typedef i64 lanes __attribute__((vector_size(SIM_LANES * sizeof(i64)), aligned(6
 
 typedef struct {
   lanes clock_in[2], value_in[2], clock_out[2], value_out[2]; // by class; of maps of rank one
-  lanes *full; // [out * 2C + in], clocks first, then values; NULL: every lane's map is of rank one
+  const lanes
+      *full;    // else, NULL: every lane's map is of rank one: by output and input, what some lane waits for
+  const u8 *in; // ... the input of each
+  u16 end[2 * SIMPLE_CLASSES]; // ... by output: behind its last. Clocks come first, then the value
 } lane_task;
 typedef struct {
   const sim_line *l;
@@ -26,16 +29,15 @@ EACH void latest(lanes *t, const lanes *than) {
 }
 
 EACH void run_full(const lane_task *m, lanes *clock, const lanes *in, lanes *out, const u32 C) {
-  const lanes zero = {0};
-  lanes y[4];
-  for (u32 o = 0; o < 2 * C; o++) {
-    const lanes *a = m->full + o * 2 * C;
-    y[o] = zero;
-    for (u32 c = 0; c < C; c++) {
-      const lanes free = clock[c] + a[c], came = in[c] + a[C + c];
-      latest(&y[o], &free);
-      latest(&y[o], &came);
+  lanes y[2 * SIMPLE_CLASSES];
+  for (u32 o = 0, k = 0; o < 2 * C; o++) {
+    lanes t = {0};
+    for (; k < m->end[o]; k++) {
+      const u32 i = m->in[k];
+      const lanes by = (i < C ? clock[i] : in[i - C]) + m->full[k];
+      latest(&t, &by);
     }
+    y[o] = t;
   }
   for (u32 c = 0; c < C; c++) clock[c] = y[c], out[c] = y[C + c];
 }
@@ -84,27 +86,26 @@ EACH void run(const lane_pass *x, const u32 C) {
       run_send(x, o, C);
 }
 
-__attribute__((target("avx512f"))) static void run_512(const lane_pass *x, u32 C) {
-  C == 1 ? run(x, 1) : run(x, 2);
+EACH void run_any(const lane_pass *x, u32 C) {
+  switch (C) {
+  case 1: run(x, 1); break;
+  case 2: run(x, 2); break;
+  case 4: run(x, 4); break;
+  default: run(x, C);
+  }
 }
-__attribute__((target("avx2"))) static void run_256(const lane_pass *x, u32 C) {
-  C == 1 ? run(x, 1) : run(x, 2);
-}
+
+__attribute__((target("avx512f"))) static void run_512(const lane_pass *x, u32 C) { run_any(x, C); }
+__attribute__((target("avx2"))) static void run_256(const lane_pass *x, u32 C) { run_any(x, C); }
 
 bool lanes_here(void) { return __builtin_cpu_supports("avx2"); }
 
-static void put_full(lanes *to, u32 lane, const task_map *m, u32 C) {
+static i64 wait_of(const task_map *m, u32 o, u32 i, u32 C) {
   const u32 nin = (1 + m->nin) * C, nout = (1 + m->nout) * C;
-  for (u32 o = 0; o < 2 * C; o++)
-    for (u32 i = 0; i < 2 * C; i++)
-      to[o * 2 * C + i][lane] = m->a && o < nout && i < nin ? m->a[o * nin + i] : STAGE_NEVER;
+  return m->a && o < nout && i < nin ? m->a[o * nin + i] : STAGE_NEVER;
 }
 
-static void put_task(lane_task *to, u32 lane, const task_map *m, u32 C) {
-  if (to->full) {
-    put_full(to->full, lane, m, C);
-    return;
-  }
+static void put_one(lane_task *to, u32 lane, const task_map *m, u32 C) {
   for (u32 c = 0; c < C; c++) {
     to->clock_in[c][lane] = m->from[c], to->value_in[c][lane] = m->from[C + c];
     to->clock_out[c][lane] = m->to[c], to->value_out[c][lane] = m->to[C + c];
@@ -126,6 +127,30 @@ static void *blank(arena *tmp, size_t n, size_t size) {
   return memset(v, 0, n * size);
 }
 
+// Lanes from n on do as the last one does.
+static void put_task(lane_task *to, pipe *const *p, u32 n, u32 w, arena *tmp) {
+  const u32 C = p[0]->C;
+  bool one = C <= 2;
+  for (u32 k = 0; k < n; k++) one &= !p[k]->task[w].a || p[k]->task[w].one;
+  for (u32 k = 0; one && k < SIM_LANES; k++) put_one(to, k, &p[MIN(k, n - 1)]->task[w], C);
+  if (one) return;
+  lanes *full = blank(tmp, 4 * C * C + 1, sizeof *full);
+  u8 *in = NEWN(tmp, u8, 4 * C * C);
+  u32 at = 0;
+  for (u32 o = 0; o < 2 * C; o++) {
+    for (u32 i = 0; i < 2 * C; i++) {
+      bool any = false;
+      for (u32 k = 0; k < SIM_LANES; k++) {
+        full[at][k] = wait_of(&p[MIN(k, n - 1)]->task[w], o, i, C);
+        any |= full[at][k] != STAGE_NEVER;
+      }
+      if (any) in[at++] = (u8)i;
+    }
+    to->end[o] = (u16)at;
+  }
+  to->full = full, to->in = in;
+}
+
 void lanes_run(pipe *const *p, u32 n, arena *tmp) {
   const sim_pipeline *pl = &p[0]->st->pl;
   const u32 C = p[0]->C, tasks = TASK_KINDS * pl->nstages, sends = 2 * pl->nlinks, cells = pl->nplaces * C;
@@ -136,10 +161,7 @@ void lanes_run(pipe *const *p, u32 n, arena *tmp) {
   const bool likes = same_likes(p, n);
   for (u32 w = 0; w < tasks; w++) {
     of[w] = likes ? w - w % pl->nstages + pl->like[w % pl->nstages] : w;
-    bool one = true;
-    for (u32 k = 0; of[w] == w && k < n; k++) one &= !p[k]->task[w].a || p[k]->task[w].one;
-    if (!one) task[w].full = blank(tmp, 4 * C * C, sizeof(lanes));
-    for (u32 k = 0; of[w] == w && k < SIM_LANES; k++) put_task(&task[w], k, &p[MIN(k, n - 1)]->task[w], C);
+    if (of[w] == w) put_task(&task[w], p, n, w, tmp);
   }
   for (u32 w = 0; w < sends; w++) {
     strm[w] = p[0]->send[w].strm * cells;

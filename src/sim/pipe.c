@@ -67,7 +67,7 @@ static const send_map *send_maps(const sim_stages *st, arena *tmp) {
       send_map *m = &v[back * pl->nlinks + k];
       m->x = &st->send[back][back ? l->like_to : l->like_from];
       m->strm = l->strm[back];
-      m->simple = st->nclass <= 2 && m->x->n == st->nclass;
+      m->simple = st->nclass <= SIMPLE_CLASSES && m->x->n == st->nclass;
       for (u32 j = 0; m->simple && j < m->x->n; j++) {
         m->simple = m->x->v[j].from == 1u << j && m->x->v[j].to == 1u << j;
         m->dur[j] = m->x->v[j].dur;
@@ -137,7 +137,7 @@ static void run_rendezvous(pipe *p, const sim_op *o, const send_map *s) {
 
 EACH void run_send(pipe *p, const sim_op *o, const u32 C) {
   const send_map *s = &p->send[o->what];
-  if (C > 2 || !s->simple) {
+  if (!s->simple) {
     run_rendezvous(p, o, s);
     return;
   }
@@ -223,7 +223,7 @@ static void add_blocking(pipe *p) {
   for (u32 w = 0; w < 2 * pl->nlinks; w++) {
     const send_map *s = &p->send[w];
     const sim_link *l = &pl->link[w % pl->nlinks];
-    if (s->strm || !s->simple || p->C > 2) continue;
+    if (s->strm || !s->simple) continue;
     const u32 *n = &p->l->count[line_send_type(pl, w, false, 0)], times = n[0] + n[1] + n[2];
     for (u32 side = 0; side < 2; side++)
       for (u32 c = 0; c < p->C; c++) {
@@ -279,6 +279,8 @@ static void add_sends_of(i64 *busy, const sim_stages *st, u32 link, bool back) {
       if (x->v[k].to >> c & 1) busy[pl->place[back ? l->from : l->to] * st->nclass + c] += x->v[k].dur;
     }
 }
+
+u32 sim_stages_classes(const sim_stages *st) { return st->nclass; }
 
 i64 sim_stages_busiest(const sim_stages *st, arena *tmp) {
   const sim_pipeline *pl = &st->pl;
@@ -376,6 +378,7 @@ static void run_alone(pipe *p, arena *tmp) {
   switch (p->C) {
   case 1: run_line(p, 1); break;
   case 2: run_line(p, 2); break;
+  case 4: run_line(p, 4); break;
   default: run_line(p, p->C);
   }
 }
@@ -384,7 +387,7 @@ static void run_alone(pipe *p, arena *tmp) {
 // Is all that the line runs of the kind that lanes know?
 static bool fits_lane(const pipe *p) {
   const sim_pipeline *pl = &p->st->pl;
-  if (p->C > 2 || p->l->nmany) return false;
+  if (p->C > SIMPLE_CLASSES || p->l->nmany) return false;
   for (u32 w = 0; w < TASK_KINDS * pl->nstages; w++)
     if (p->task[w].nin > 1 || p->task[w].nout > 1) return false;
   for (u32 w = 0; w < 2 * pl->nlinks; w++) {
@@ -486,7 +489,7 @@ static i64 later_from_first(const pipe *p, arena *tmp) {
   for (const sim_op *o = p->l->op, *end = o + p->l->n; left && o < end; o++) {
     const bool send = o->kind == OP_SEND, blocks = send && !p->send[o->what].strm;
     const u32 at = send ? o->out : o->place;
-    if (send && (by < 0 || C > 2 || !p->send[o->what].simple || (blocks && !met[o->place]))) return -1;
+    if (send && (by < 0 || !p->send[o->what].simple || (blocks && !met[o->place]))) return -1;
     if (!met[at] && (blocks || !send)) {
       for (u32 c = 0; blocks && c < C; c++) {
         const i64 from = now.clock[o->place * C + c];

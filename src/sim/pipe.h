@@ -3,6 +3,7 @@
 #define HEDDLE_SIM_PIPE_H
 #include "sim/stages.h"
 
+enum { SIMPLE_CLASSES = 8 }; // most rank classes of simple sends, and of lanes
 typedef struct {
   bool one; // a[o][i] = to[o] + from[i]
   u32 nin, nout;
@@ -11,7 +12,7 @@ typedef struct {
 } task_map; // from, to: of two classes at most, with one value that comes and one that leaves
 typedef struct {
   bool simple; // class k to class k
-  i64 dur[2];
+  i64 dur[SIMPLE_CLASSES];
   u32 strm;
   const stage_send *x;
 } send_map;
@@ -28,8 +29,9 @@ typedef struct {
   i64 *cur, *peak, *busy, *comm; // [place * C + class]
 } pipe;
 
-// Can this machine run lanes at all? Then the line is run for n pipes at once: of as many rank classes, one
-// or two, with the same line and streams, one value at most into and out of every task, and all sends simple.
+// Can this machine run lanes at all? Then the line is run for n pipes at once: of as many rank classes,
+// SIMPLE_CLASSES at most, with the same line and streams, one value at most into and out of every task, and
+// all sends simple.
 // Clocks and channels go on from theirs, and are left as pipe.c would leave them.
 bool lanes_here(void);
 void lanes_run(pipe *const *p, u32 n, arena *tmp);

@@ -393,6 +393,7 @@ bool sim_busy_of(ctx *c, const prog *probe, cost_model *k, const sim_pipeline *p
 // or, if n is 0, on the compute stream. st: with sends on streams. after: where what comes after all tasks
 // sends is on a stream as well. NULL: what st says is not enough to tell. In `a`, and with parts of st.
 const sim_stages *sim_stages_sending(arena *a, const sim_stages *st, u32 n, u8 *const strm[2], bool after);
+u32 sim_stages_classes(const sim_stages *st); // rank classes of a place
 // How long the busiest rank works in a step, whatever the order of tasks: what no line of these stages beats.
 i64 sim_stages_busiest(const sim_stages *st, arena *tmp);
 // A line of n steps, in which every task comes after what it needs, compiled for stages of that form: places,
@@ -402,8 +403,8 @@ const sim_line *sim_line_new(arena *a, const sim_stages *st, const sim_order *or
 bool sim_line_fits(const sim_line *l, const sim_stages *st); // are they of that form?
 // Everything is in `tmp` and given back. The line fits the stages.
 void sim_pipe(const sim_stages *st, arena *tmp, const sim_line *l, sim_pipe_result *r);
-// The same of n sets of stages, SIM_LANES at most, in less than twice the time of one on processors with
-// AVX2.
+// The same of n sets of stages, SIM_LANES at most; those with as many rank classes in less than twice the time
+// of one on processors with AVX2.
 enum { SIM_LANES = 8 };
 void sim_pipes(u32 n, const sim_stages *const *st, arena *tmp, const sim_line *l, sim_pipe_result *r);
 
