@@ -109,6 +109,7 @@ static bool runs(const u8 *p, size_t size, u32 bits, u32 n, u32 *out) {
       if (bytes > (size_t)(end - p) || !many) return false;
       const u32 x = (u32)little(p, bytes);
       p += bytes;
+      if ((u64)x >> bits) return false;
       for (u64 i = 0; i < many; i++) out[k++] = x;
       continue;
     }
