@@ -12,6 +12,8 @@ void input_close(input *x);
 size_t input_read(input *x, u8 *to, size_t n);
 bool input_cut(const input *x);  // did it end before its packing says so, or in an error of reading?
 u64 input_total(const input *x); // bytes given so far
+// All that is left of it, with a NUL behind. False and a diagnostic: more than limit. In read.c.
+bool input_whole(ctx *c, arena *a, input *x, const char *path, size_t limit, const char **text, size_t *n);
 
 // ---- read.c ---------------------------------------------------------------------------------------------
 typedef struct {

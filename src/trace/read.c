@@ -26,20 +26,26 @@ size_t trace_begin(ctx *c, const char *path, char *to, size_t n) {
   return n;
 }
 
-bool trace_whole(ctx *c, arena *a, const char *path, size_t limit, const char **text, size_t *n, bool *cut) {
+bool input_whole(ctx *c, arena *a, input *in, const char *path, size_t limit, const char **text, size_t *n) {
   enum { PART = 1 << 20 };
-  input *in = input_open(c, path);
-  if (!in) return false;
   strbuf b = {.a = a};
   char *part = base_malloc(PART);
   for (size_t got; b.n <= limit && (got = input_read(in, (u8 *)part, PART));) sb_putn(&b, part, got);
   free(part);
-  *text = sb_str(&b), *n = b.n, *cut = input_cut(in);
-  input_close(in);
+  *text = sb_str(&b), *n = b.n;
   if (b.n <= limit) return true;
   diag(c, E_LIMIT, loc_node(c, sym_of(c, path), (sym){0}, (sym){0}), "the file has more than %s, unpacked",
        text_bytes(a, (double)limit));
   return false;
+}
+
+bool trace_whole(ctx *c, arena *a, const char *path, size_t limit, const char **text, size_t *n, bool *cut) {
+  input *in = input_open(c, path);
+  if (!in) return false;
+  const bool ok = input_whole(c, a, in, path, limit, text, n);
+  *cut = input_cut(in);
+  input_close(in);
+  return ok;
 }
 
 trace_format trace_format_of(ctx *c, const char *path) {

@@ -237,3 +237,40 @@ error[E0106]: the timeline has no operation that can be read
 $ cp examples/traces/pipeline/timeline.json.gz timeline-x.json.gz; printf 'dp_size: 4\npp_size: 4\n' > meta-x.yaml; heddle trace blame timeline-x.json.gz 2>&1 >/dev/null
 warning[W0101]: dp_size is 4, but the timeline has 2: that is used
   --> meta-x.yaml: dp_size
+## The first two steps of the same job as a table (tools/make-parquet-trace.py).
+$ heddle trace blame tests/table/v2.parquet | head -n 5
+timeline   tests/table/v2.parquet
+job        2 x 4 workers (data ranks x stages), 4 microbatches, 2 steps of 212 operations
+step       517.4 ms; 488.0 ms if every operation took what it does on average: 1.06x
+verdict    worker 3 (rank 3: stage 1, data rank 1) costs 8 % of the step; repairing it gains 6 % (483.8 ms instead of 517.4 ms)
+explained  by the slowest 3 % of workers (1) 114.1 % of what is lost, by the last stage 12.8 %
+$ heddle trace blame tests/table/dictionary.parquet | tail -n 3
+step  recorded  replayed     ideal  slowdown
+  10  518.8 ms  518.8 ms  488.0 ms     1.06x
+  11  516.1 ms  516.1 ms  488.0 ms     1.06x
+$ heddle trace info tests/table/plain.parquet
+rank  file                       format              host  device  steps  streams  threads  events     span  clock starts at
+   0  tests/table/plain.parquet  operation timeline                            24        0     424  1.035 s  of its own
+
+rank  missing
+   0  no launches: why a device is idle cannot be told
+   0  no steps: nothing says where one begins, such as calls of the profiler's step()
+   0  the sizes of 264 of 264 communications: bandwidths cannot be told
+$ heddle trace blame tests/table/zstd.parquet
+error[E0109]: the pages are packed with Zstandard, which is not read
+  --> tests/table/zstd.parquet: dp_rank
+  hint: write the table with compression snappy, gzip or none
+[1]
+$ head -c 5000 tests/table/v2.parquet > cut.parquet; heddle trace blame cut.parquet
+error[E0109]: the Parquet file ends early: the index that should be at its end is missing
+  --> cut.parquet
+[1]
+$ sed 's/start_ts/started_/' tests/table/plain.parquet > other.parquet; heddle trace info other.parquet
+error[E0109]: the table has no such column
+  --> other.parquet: start_ts
+  hint: its columns are dp_rank, stage, rank, step, optype, started_, duration, seq_id, mc, mb_id
+[1]
+$ (head -c 3000 tests/table/v2.parquet; head -c 9 /dev/zero; tail -c +3010 tests/table/v2.parquet) > bad.parquet; heddle trace info bad.parquet
+error[E0109]: a page of 127 bytes does not unpack (gzip) to 106
+  --> bad.parquet: start_ts
+[1]
