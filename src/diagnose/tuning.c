@@ -23,14 +23,34 @@ typedef struct {
   u32 other;           // communications that carry no gradients
 } reader;
 
-static i64 thread_of(const reader *x, u32 op) {
+static u32 thread_of(const reader *x, u32 op) {
   const u32 call = x->t->cause[x->w->op[op].event];
-  return call == TRACE_NONE ? -1 : (i64)x->t->lane[call];
+  return call == TRACE_NONE ? TUNE_NONE : x->t->lane[call];
 }
 
-static bool is_gradient(const reader *x, u32 op, const char *what) {
+// The thread that launches the backward: PyTorch's engine says so itself; else the first that is not the first op's.
+static u32 backward_thread(const reader *x) {
+  static const char engine[] = "autograd::engine";
+  const trace *t = x->t;
+  const i64 from = x->w->start_ps;
+  for (u32 e = 0; e < t->n; e++)
+    if (t->is[e] == TRACE_OP && t->start_ps[e] >= from &&
+        !strncmp(sym_str(x->j->c, trace_name(t, e)), engine, sizeof engine - 1))
+      for (u32 k = 0; k < x->w->nops; k++)
+        if (!x->w->op[k].comm && thread_of(x, k) == t->lane[e]) return t->lane[e];
+  for (u32 k = 0; k < x->w->nops; k++)
+    if (!x->w->op[k].comm && thread_of(x, k) != thread_of(x, 0)) return thread_of(x, k);
+  return TUNE_NONE;
+}
+
+// Gradients are summed up for the update: what the backward itself waits for, as batch norm over all ranks does, has none.
+static bool is_gradient(const reader *x, u32 op, u32 last) {
   const work_op *o = &x->w->op[op];
-  return o->comm && o->comm_op.i && !strcmp(sym_str(x->j->c, o->comm_op), what);
+  if (!o->comm_op.i || strcmp(sym_str(x->j->c, o->comm_op), "all_reduce")) return false;
+  for (u32 k = op + 1; k <= last; k++)
+    for (u32 i = x->w->op[k].first_after; i < x->w->op[k + 1].first_after && !x->w->op[k].comm; i++)
+      if (x->w->after[i] == op) return false;
+  return true;
 }
 
 static bool fusable(const reader *x, u32 op) {
@@ -40,9 +60,17 @@ static bool fusable(const reader *x, u32 op) {
 
 // The row of kernels. Phases by threads: forward, backward, forward's thread again.
 static bool put_ops(reader *x, i64 gap_ps) {
+  const u32 thread = backward_thread(x);
   u32 first = TUNE_NONE, last = 0;
-  for (u32 k = 0; k < x->w->nops; k++)
-    if (!x->w->op[k].comm && thread_of(x, k) != thread_of(x, 0)) first = MIN(first, k), last = k;
+  bool others = false;
+  for (u32 k = 0; k < x->w->nops && thread != TUNE_NONE; k++) {
+    if (x->w->op[k].comm) continue;
+    if (thread_of(x, k) == thread)
+      first = MIN(first, k), last = k;
+    else
+      others = true;
+  }
+  if (!others) return false;
   if (first == TUNE_NONE) return false;
   u32 compute = TUNE_NONE, filled = 0; // filled: gradients' bytes are dealt out to ops from here on
   for (u32 k = 0; k < x->w->nops; k++) {
@@ -60,8 +88,7 @@ static bool put_ops(reader *x, i64 gap_ps) {
     const u32 comm = x->t->comm[o->event];
     const i64 bytes = comm == TRACE_NONE ? -1 : x->t->comms.v[comm].bytes;
     // Buckets may be launched when the backward's last kernel is: by the thread of the backward, or the first again.
-    if (!is_gradient(x, k, "all_reduce") || bytes <= 0 || compute == TUNE_NONE || k < first ||
-        filled > compute) {
+    if (!is_gradient(x, k, last) || bytes <= 0 || compute == TUNE_NONE || k < first || filled > compute) {
       x->other++;
       continue;
     }
