@@ -272,15 +272,29 @@ i64 tune_sync_ps(const tune_job *j, i64 bytes, u32 cut, tune_scope scope) {
   return ps;
 }
 
+// No cut into k pieces takes less: all are pushed over one link, and then the last one goes its way.
+static i64 least_ps(const tune_job *j, i64 bytes, u32 k) {
+  const tune_link *l = &j->link;
+  const i64 piece = (bytes + k - 1) / k, wire = rate_ps(piece, l->ps_per_byte), own = l->step_ps + wire;
+  const i64 out = wire * (l->workers - 1) / l->workers, in = out + rate_ps(piece, l->sum_ps_per_byte);
+  return (i64)k * (l->start_ps + own) + (i64)l->workers * (in + out) + own;
+}
+
+// The most promising first, until none can be better.
 u32 tune_best_cut(const tune_job *j, i64 bytes, tune_scope scope) {
+  enum { MOST = 64 };
+  bool tried[MOST + 1] = {false};
   u32 best = 1;
-  i64 least = tune_sync_ps(j, bytes, 1, scope);
-  for (u32 k = 2; k <= 64 && j->link.sync == TUNE_SERVERS; k++) {
-    const i64 ps = tune_sync_ps(j, bytes, k, scope);
-    if (ps < least)
-      least = ps, best = k;
-    else if (ps > least + least / 2)
-      break; // overheads grow with k
+  i64 best_ps = INT64_MAX;
+  if (j->link.sync != TUNE_SERVERS || j->link.workers < 2) return 1;
+  for (u32 n = 0; n < MOST; n++) {
+    u32 next = 0;
+    for (u32 k = 1; k <= MOST; k++)
+      if (!tried[k] && (!next || least_ps(j, bytes, k) < least_ps(j, bytes, next))) next = k;
+    if (least_ps(j, bytes, next) > best_ps) break;
+    tried[next] = true;
+    const i64 ps = tune_sync_ps(j, bytes, next, scope);
+    if (ps < best_ps || (ps == best_ps && next < best)) best_ps = ps, best = next;
   }
   return best;
 }

@@ -67,6 +67,24 @@ TEST(tune_one_worker_stands_for_all) {
   }
 }
 
+// The best cut is the best of all that are tried one by one.
+TEST(tune_best_cut_of_all) {
+  u64 seed = 9;
+  arena *a = arena_new();
+  for (u32 i = 0; i < 60; i++) {
+    tune_link l = link_of(TUNE_SERVERS, 2 + i % 5);
+    l.servers = 1 + i % 4, l.start_ps = (i64)(rng_next(&seed) % 3000);
+    const tune_job *j = layers(a, 2, &seed, &l);
+    const i64 bytes = (i64)(rng_next(&seed) % 200000);
+    u32 best = 1;
+    for (u32 k = 2; k <= 64; k++)
+      if (tune_sync_ps(j, bytes, k, TUNE_ALL_WORKERS) < tune_sync_ps(j, bytes, best, TUNE_ALL_WORKERS))
+        best = k;
+    CHECK_EQ_I64(tune_best_cut(j, bytes, TUNE_ONE_WORKER), best);
+  }
+  arena_free(a);
+}
+
 // By hand: 2 layers, no fusion; forward, backward, a ring of 4 for each gradient on one channel, the update.
 TEST(tune_time_by_hand) {
   arena *a = arena_new();
