@@ -209,7 +209,7 @@ static bool stretch_of(const comparing *x, u32 number, u32 before, stretch *out)
   for (u32 k = 0; k < x->rec.n; k++) {
     const recorded *r = &x->rec.v[k];
     const span *s = step_numbered(r, number), *b = before == TRACE_NONE ? NULL : step_numbered(r, before);
-    if (!s || s->last_ps == INT64_MIN) return false;
+    if (!s || !s->chosen || s->last_ps == INT64_MIN) return false; // the last of a rank may be cut off
     out->to_ps = MAX(out->to_ps, s->last_ps + r->shift_ps);
     out->from_ps = MIN(out->from_ps, s->first_ps + r->shift_ps);
     if (b && b->last_ps > INT64_MIN)

@@ -96,7 +96,7 @@ static bool set_meetings(rescaling *x, const machine *m, u32 members, u32 ranks)
     meeting *y = &x->meet[i];
     const pool *p = pool_of(x, y->name);
     if ((y->ratio = rescale_ratio(k, y->op, -1, y->transfer_ps)) < 0) return false;
-    y->late_ps = rescale_expected(p->delay.v, p->delay.n, y->most, ranks - x->in->n) - y->most;
+    y->late_ps = rescale_expected(p->delay.v, p->delay.n, y->most, ranks - members) - y->most;
   }
   return true;
 }

@@ -21,6 +21,8 @@ typedef struct {
   VEC(u8) bucketed;    // of tensors, as recorded
   VEC(i64) size, took; // of every gradient communication
   u32 other;           // communications that carry no gradients
+  u32 thread[2];       // of the forward, of the backward
+  u32 beside, size_of_group;
 } reader;
 
 static u32 thread_of(const reader *x, u32 op) {
@@ -58,25 +60,78 @@ static bool fusable(const reader *x, u32 op) {
   return strstr(name, "elementwise") || strstr(name, "Elementwise");
 }
 
-// The row of kernels. Phases by threads: forward, backward, forward's thread again.
-static bool put_ops(reader *x, i64 gap_ps) {
-  const u32 thread = backward_thread(x);
-  u32 first = TUNE_NONE, last = 0;
-  bool others = false;
-  for (u32 k = 0; k < x->w->nops && thread != TUNE_NONE; k++) {
-    if (x->w->op[k].comm) continue;
-    if (thread_of(x, k) == thread)
-      first = MIN(first, k), last = k;
-    else
-      others = true;
+static bool refuse(reader *x, const char *why, const char *hint) {
+  ctx *c = x->j->c;
+  diag(c, E_TRACE, loc_text(c, sym_of(c, x->j->file[x->in->file[x->process]].path), 0, 0, NULL), "%s", why);
+  diag_hint(c, "%s", hint);
+  return false;
+}
+
+// Of the threads but this one, that which launches most.
+static u32 forward_thread(const reader *x, u32 backward) {
+  u32 *n = ZNEWN(x->tmp, u32, x->t->lanes.n + 1), best = TUNE_NONE;
+  for (u32 k = 0; k < x->w->nops; k++) {
+    const u32 l = thread_of(x, k);
+    if (!x->w->op[k].comm && l != TUNE_NONE && l != backward && (++n[l] > 0) &&
+        (best == TUNE_NONE || n[l] > n[best]))
+      best = l;
   }
-  if (!others) return false;
-  if (first == TUNE_NONE) return false;
-  u32 compute = TUNE_NONE, filled = 0; // filled: gradients' bytes are dealt out to ops from here on
+  return best;
+}
+
+// Where the backward begins and ends. More than one, as with accumulation or in several steps, is refused.
+static bool find_phases(reader *x, u32 *first, u32 *last) {
+  const u32 backward = backward_thread(x), forward = forward_thread(x, backward);
+  if (backward == TUNE_NONE || forward == TUNE_NONE)
+    return refuse(x, "its forward and backward cannot be told apart: one thread launches everything",
+                  "PyTorch's autograd launches the backward from a thread of its own");
+  x->thread[0] = forward, x->thread[1] = backward;
+  *first = TUNE_NONE;
+  for (u32 k = 0; k < x->w->nops; k++)
+    if (!x->w->op[k].comm && thread_of(x, k) == backward) *first = MIN(*first, k), *last = k;
+  for (u32 k = *first; k < *last; k++)
+    if (!x->w->op[k].comm && thread_of(x, k) == forward)
+      return refuse(x,
+                    "it has several backwards, as accumulation of gradients or several steps have: which one "
+                    "communicates "
+                    "is not planned",
+                    "--steps N, of a step with one backward");
+  return true;
+}
+
+// The gradients of an all-reduce: its bytes over the backward's kernels since the one before, by their time.
+static void put_gradients(reader *x, sym name, u32 filled, u32 compute, i64 bytes) {
+  i64 time = 0, given = 0, so_far = 0;
+  const u32 begin = x->tensors.n;
+  for (u32 i = filled; i <= compute; i++) time += x->ops.v[i].phase == TUNE_BACKWARD ? x->ops.v[i].ps : 0;
+  for (u32 i = filled; i <= compute && time; i++) {
+    if (x->ops.v[i].phase != TUNE_BACKWARD) continue;
+    so_far += x->ops.v[i].ps;
+    const i64 upto = (i64)((double)bytes * ((double)so_far / (double)time) + 0.5);
+    *vec_push(x->a, &x->tensors) = (tune_tensor){.name = name, .bytes = upto - given, .op = i};
+    *vec_push(x->a, &x->bucketed) = x->tensors.n - 1 > begin;
+    given = upto;
+  }
+  if (time) return;
+  // Behind one that was launched after the same kernel.
+  *vec_push(x->a, &x->tensors) = (tune_tensor){.name = name, .bytes = bytes, .op = compute};
+  *vec_push(x->a, &x->bucketed) = false;
+}
+
+// The row of kernels of both threads, and the gradients between them.
+static bool put_ops(reader *x, i64 gap_ps) {
+  enum { BYTES_MOST_LOG = 44 };
+  u32 first = 0, last = 0, compute = TUNE_NONE, filled = 0, unsized = 0;
+  if (!find_phases(x, &first, &last)) return false;
   for (u32 k = 0; k < x->w->nops; k++) {
     const work_op *o = &x->w->op[k];
     const tune_phase phase = k < first ? TUNE_FORWARD : k <= last ? TUNE_BACKWARD : TUNE_UPDATE;
     if (!o->comm) {
+      const u32 thread = thread_of(x, k);
+      if (thread != x->thread[0] && thread != x->thread[1]) {
+        x->beside++;
+        continue;
+      }
       compute = x->ops.n;
       *vec_push(x->a, &x->ops) = (tune_op){.name = o->name,
                                            .phase = phase,
@@ -85,27 +140,24 @@ static bool put_ops(reader *x, i64 gap_ps) {
       if (phase < TUNE_BACKWARD) filled = x->ops.n;
       continue;
     }
-    const u32 comm = x->t->comm[o->event];
-    const i64 bytes = comm == TRACE_NONE ? -1 : x->t->comms.v[comm].bytes;
-    // Buckets may be launched when the backward's last kernel is: by the thread of the backward, or the first again.
-    if (!is_gradient(x, k, last) || bytes <= 0 || compute == TUNE_NONE || k < first || filled > compute) {
+    if (compute == TUNE_NONE || x->ops.v[compute].phase != TUNE_BACKWARD || !is_gradient(x, k, last)) {
       x->other++;
       continue;
     }
-    i64 time = 0, given = 0, so_far = 0;
-    for (u32 i = filled; i <= compute; i++) time += x->ops.v[i].phase == TUNE_BACKWARD ? x->ops.v[i].ps : 0;
-    const u32 begin = x->tensors.n;
-    for (u32 i = filled; i <= compute && time; i++) {
-      if (x->ops.v[i].phase != TUNE_BACKWARD) continue;
-      so_far += x->ops.v[i].ps;
-      const i64 upto = (i64)((double)bytes * ((double)so_far / (double)time) + 0.5);
-      *vec_push(x->a, &x->tensors) = (tune_tensor){.name = o->name, .bytes = upto - given, .op = i};
-      *vec_push(x->a, &x->bucketed) = x->tensors.n - 1 > begin;
-      given = upto;
+    const u32 comm = x->t->comm[o->event];
+    const i64 bytes = comm == TRACE_NONE ? -1 : x->t->comms.v[comm].bytes;
+    if (comm != TRACE_NONE) x->size_of_group = MAX(x->size_of_group, x->t->comms.v[comm].size);
+    if (bytes <= 0 || bytes >> BYTES_MOST_LOG) {
+      unsized++;
+      continue;
     }
+    put_gradients(x, o->name, filled, compute, bytes);
     filled = compute + 1;
     *vec_push(x->tmp, &x->size) = bytes, *vec_push(x->tmp, &x->took) = x->transfer[k];
   }
+  if (unsized)
+    return refuse(x, "all-reduces in its backward do not say how many bytes they have, or say too many",
+                  "PyTorch's profiler of 2023 and later records the elements of a communication");
   return true;
 }
 
@@ -129,21 +181,13 @@ static void fit(const reader *x, tune_link *l, tuning *out) {
   out->one_size = !(spread > 0);
 }
 
-static bool refuse(reader *x, const char *why, const char *hint) {
-  ctx *c = x->j->c;
-  diag(c, E_TRACE, loc_text(c, sym_of(c, x->j->file[x->in->file[x->process]].path), 0, 0, NULL), "%s", why);
-  diag_hint(c, "%s", hint);
-  return false;
-}
-
 static bool fill(reader *x, const replay *r, tuning *out) {
   const i64 gap = replay_latencies(r)->queue_ps;
-  if (!put_ops(x, gap))
-    return refuse(x, "its forward and backward cannot be told apart: one thread launches everything",
-                  "PyTorch's autograd launches the backward from a thread of its own");
+  if (!put_ops(x, gap)) return false;
   if (!x->tensors.n)
-    return refuse(x, "no all-reduce of gradients in its backward: it is not a data-parallel job",
-                  "`heddle trace summary` says what it communicates");
+    return refuse(
+        x, "no all-reduce in its backward that the backward does not wait for: it is not a data-parallel job",
+        "`heddle trace summary` says what it communicates");
   tune_job *t = &out->job;
   *t = (tune_job){.nops = x->ops.n,
                   .op = x->ops.v,
@@ -153,11 +197,20 @@ static bool fill(reader *x, const replay *r, tuning *out) {
                   .kind = ZNEWN(x->a, u32, 1),
                   .input_bytes = ZNEWN(x->a, i64, 1)};
   const u32 world = x->t->processes.v[0].world_size;
-  t->link.workers = MAX(2, MAX(world, x->in->replay.n));
+  enum { WORKERS_MOST = 1 << 16 };
+  t->link.workers = MAX(2, x->size_of_group ? x->size_of_group : MAX(world, x->in->replay.n));
+  if (t->link.workers > WORKERS_MOST)
+    return refuse(x, "its group of workers is said to be larger than 65,536",
+                  "`heddle trace info` says what it has");
   fit(x, &t->link, out);
+  double sum = 0;
+  for (u32 k = 0; k < x->size.n; k++) sum += (double)x->size.v[k];
+  if (sum * t->link.ps_per_byte + (double)x->tensors.n * (double)t->link.start_ps > 1e17) // a day
+    return refuse(x, "its communications take longer than a day by what the recorded ones take",
+                  "`heddle trace summary` says what it communicates");
   out->recorded = tune_plan_new(x->a, t);
   memcpy(out->recorded.bucketed, x->bucketed.v, x->tensors.n);
-  out->nbuckets = x->size.n, out->other = x->other;
+  out->nbuckets = x->size.n, out->other = x->other, out->beside = x->beside, out->partial = x->in->partial;
   return true;
 }
 

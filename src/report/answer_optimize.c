@@ -4,7 +4,7 @@
 static void put_job(report *r, const tuning *t) {
   const tune_job *j = &t->job;
   const double bw = j->link.ps_per_byte > 0 ? 1e12 / j->link.ps_per_byte : 0;
-  report_fact(r, "rank", "rank", cell_i(CELL_INT, t->rank));
+  report_fact(r, "rank", "rank", t->rank == TRACE_NONE ? cell_none() : cell_i(CELL_INT, t->rank));
   report_fact(r, "steps", "step", t->steps ? cell_text(t->steps) : cell_none());
   report_fact(r, "workers", "workers", cell_i(CELL_INT, j->link.workers));
   report_fact(r, "recorded_ps", "recorded", cell_i(CELL_PS, t->recorded_ps));
@@ -18,8 +18,18 @@ static void put_job(report *r, const tuning *t) {
               "their sizes are not recorded: each all-reduce is spread over the kernels before it");
   if (t->one_size)
     report_line(r, "start", "all have the same size: what starting one takes is not known, and taken for 0");
+  if (t->partial)
+    report_line(r, "peers",
+                "members of %u communications were not recorded: times include waiting for them, and starts "
+                "come out too long",
+                t->partial);
+  if (t->beside)
+    report_line(r, "beside",
+                "%u operations of other threads, such as copies ahead, run beside and are left out",
+                t->beside);
   if (t->other)
-    report_line(r, "left out", "%u communication%s without gradients", t->other, t->other == 1 ? "" : "s");
+    report_line(r, "left out", "%u communication%s that carry no gradients, or that the backward waits for",
+                t->other, t->other == 1 ? "" : "s");
   if ((double)t->modelled_ps < 0.9 * (double)t->recorded_ps)
     report_line(
         r, "hosts",
@@ -72,24 +82,33 @@ static void put_passes(report *r, const tune_result *x, const trace_ask *q) {
   }
 }
 
-// What the frameworks take: DDP closes buckets at one size, Horovod at one size or time.
-static void put_settings(report *r, const tuning *t, const tune_result *x) {
-  i64 most = 0, first = 0;
+static void put_setting(report *r, arena *a, const tuning *t, const char *framework, const char *set,
+                        i64 ps) {
+  if (ps < t->modelled_ps)
+    report_line(r, framework, "%s: %s", set, time_text(a, ps));
+  else
+    report_line(r, framework, "no setting is faster than the recording; the best is %s", set);
+}
+
+// What the frameworks can be told, and what that gives: buckets of one size only.
+static void put_settings(report *r, const tuning *t, const tune_result *x, arena *a) {
+  const tune_setting ddp = tune_best_ddp(a, &t->job), hvd = tune_best_horovod(a, &t->job);
   u32 n = 0, fused = 0;
-  for (u32 k = 0, end; k < t->job.ntensors; k = end) {
-    const i64 bytes = tune_bucket_bytes(&t->job, &x->plan, k, &end);
-    if (!n++) first = bytes;
-    most = MAX(most, bytes);
-  }
+  for (u32 k = 0; k < t->job.ntensors; k++) n += !x->plan.bucketed[k];
   for (u32 k = 0; k < t->job.nops; k++) fused += x->plan.joined[k];
-  const i64 mb = (most + (1 << 20) - 1) >> 20;
   report_fact(r, "found_buckets", NULL, cell_i(CELL_INT, n));
-  report_fact(r, "found_first_bytes", NULL, cell_i(CELL_BYTES, first));
-  report_fact(r, "found_most_bytes", NULL, cell_i(CELL_BYTES, most));
   report_fact(r, "found_fused", NULL, cell_i(CELL_INT, fused));
-  report_line(r, "PyTorch DDP", "DistributedDataParallel(model, bucket_cap_mb=%lld), the nearest of one size",
-              (long long)mb);
-  report_line(r, "Horovod", "HOROVOD_FUSION_THRESHOLD=%lld", (long long)mb << 20);
+  report_fact(r, "ddp_cap_bytes", NULL, cell_i(CELL_BYTES, ddp.bytes));
+  report_fact(r, "ddp_ps", NULL, cell_i(CELL_PS, ddp.ps));
+  report_fact(r, "horovod_threshold_bytes", NULL, cell_i(CELL_BYTES, hvd.bytes));
+  report_fact(r, "horovod_cycle_ps", NULL, cell_i(CELL_PS, hvd.cycle_ps));
+  report_fact(r, "horovod_ps", NULL, cell_i(CELL_PS, hvd.ps));
+  put_setting(r, a, t, "PyTorch DDP", arena_printf(a, "bucket_cap_mb=%lld", (long long)(ddp.bytes >> 20)),
+              ddp.ps);
+  put_setting(r, a, t, "Horovod",
+              arena_printf(a, "HOROVOD_FUSION_THRESHOLD=%lld HOROVOD_CYCLE_TIME=%lld", (long long)hvd.bytes,
+                           (long long)(hvd.cycle_ps / 1000000000)),
+              hvd.ps);
   if (fused)
     report_line(r, "kernels", "%u element-wise kernels fused with the one before, as torch.compile does",
                 fused);
@@ -111,7 +130,7 @@ bool answer_optimize(report *r, ctx *c, arena *a, const trace_ask *q) {
   report_gap(r);
   put_plans(r, &t, &x);
   report_gap(r);
-  put_settings(r, &t, &x);
+  put_settings(r, &t, &x, a);
   report_gap(r);
   put_passes(r, &x, q);
   report_gap(r);

@@ -90,3 +90,10 @@ void cell_print(const cell *x, strbuf *b) {
     break;
   }
 }
+
+const char *time_text(arena *a, i64 ps) {
+  strbuf b = {.a = a};
+  const cell x = cell_i(CELL_PS, ps);
+  cell_print(&x, &b);
+  return sb_str(&b);
+}

@@ -45,6 +45,9 @@ bool convert_overwrites(ctx *c, const job *j, const char *output);
 void put_us(strbuf *out, i64 ps);      // picoseconds as microseconds, exactly (chrome.c)
 const char *chrome_category(u8 flags); // of an instruction: "communication" .. "forward" (chrome.c)
 
+// ---- cells.c ----------------------------------------------------------------------------------------------
+const char *time_text(arena *a, i64 ps); // "1.234 ms"
+
 // ---- late.c -----------------------------------------------------------------------------------------------
 void report_late(report *r, arena *a, const late_report *l);
 void report_replayed(report *r, arena *a, const replay_errors *x); // how good the replay is, in a line

@@ -25,12 +25,6 @@ static void put_ranks(report *r, const late_report *l) {
 static const char *share(arena *a, i64 some, i64 of) {
   return arena_printf(a, "%.1f %%", of ? 100 * (double)some / (double)of : 0);
 }
-static const char *time_text(arena *a, i64 ps) {
-  strbuf b = {.a = a};
-  const cell x = cell_i(CELL_PS, ps);
-  cell_print(&x, &b);
-  return sb_str(&b);
-}
 
 static const char *named(arena *a, const late_report *l, u32 p) {
   const u32 rank = l->process[p].rank;

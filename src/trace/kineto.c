@@ -361,8 +361,9 @@ static void add_event(kineto *k, event *e) {
     k->x->about->skipped++;
     return;
   }
-  const bool of_process = !e->on_device && e->pid > 0 && (is == TRACE_OP || is == TRACE_CALL);
-  if (of_process && k->pid >= 0 && k->pid != e->pid) k->several = true;
+  const bool of_process = !e->on_device && e->pid >= 0 && (is == TRACE_OP || is == TRACE_CALL);
+  if (of_process && k->host >= 0 && k->host != e->pid) k->several = true;
+  if (of_process && k->host < 0) k->host = e->pid;
   if (k->pid < 0 && !e->on_device && e->pid > 0 && is != TRACE_OTHER && is != TRACE_STACK) k->pid = e->pid;
   const i64 ns = e->ts_us * 1000 + e->ts_rest / 1000;
   const u32 n = wanted(k->x, is) ? add_column(k, e, is, ns) : TRACE_NONE;
@@ -543,8 +544,13 @@ static bool take_document(kineto *k) {
 }
 
 bool trace_read_kineto(reading *x) {
-  kineto k = {
-      .x = x, .tmp = arena_new(), .process = x->t->processes.n, .first = x->t->n, .pid = -1, .rank = x->rank};
+  kineto k = {.x = x,
+              .tmp = arena_new(),
+              .process = x->t->processes.n,
+              .first = x->t->n,
+              .pid = -1,
+              .host = -1,
+              .rank = x->rank};
   k.s = scan_new(k.tmp, x->in);
   *vec_push(x->a, &x->t->processes) = (trace_process){.rank = x->rank, .pid = -1};
   scan_mark(k.s);

@@ -48,7 +48,8 @@ typedef struct {
   u32 process, first; // first: number of the first event
   i64 base_ns;        // of the file's times; 0: not said
   i64 pid;            // of the host's events; -1: none yet
-  bool several;       // hosts of other processes have events, too
+  i64 host;           // the first process with operators or calls; -1: none yet
+  bool several;       // others have some, too
   u32 rank, world_size;
   VEC(kineto_call) calls;
   VEC(kineto_work) work;

@@ -311,6 +311,7 @@ static u32 find(const parquet *p, const char *name) {
 bool parquet_has(const parquet *p, const char *name) { return find(p, name) < p->columns.n; }
 const char *parquet_names(const parquet *p, arena *a) {
   strbuf b = {.a = a};
+  assert(p->columns.v); // an index without columns is refused
   for (u32 k = 0; k < p->columns.n; k++)
     sb_fmt(&b, "%s%s", k ? ", " : "", sym_str(p->c, p->columns.v[k].name));
   return sb_str(&b);
@@ -327,6 +328,7 @@ typedef struct {
 
 // The struct with what is particular to a kind of page: its fields by their numbers.
 static void take_kind(thrift *t, page *g, u32 kind) {
+  assert(g);
   for (field f = {0}; next_field(t, &f);) {
     i64 *to = NULL;
     if (f.id == 1) to = &g->values;

@@ -69,6 +69,12 @@ static u32 by_size(const fuse_gradient *g, u32 n, i64 first_bytes, i64 bytes, u3
   return buckets;
 }
 
+fuse_plan fuse_by_bytes(arena *a, const fuse_gradient *g, u32 n, const fuse_cost *c, i64 first_bytes,
+                        i64 bytes) {
+  u32 *first = NEWN(a, u32, n + 1);
+  return fuse_given(a, g, n, c, first, by_size(g, n, first_bytes, bytes, first));
+}
+
 // At the end of every cycle, when the channel is free: what is there, as much as the buffer holds.
 static u32 by_cycle(const fuse_gradient *g, u32 n, const fuse_cost *c, i64 cycle, i64 bytes, u32 *first) {
   u32 buckets = 0;
@@ -85,7 +91,7 @@ static u32 by_cycle(const fuse_gradient *g, u32 n, const fuse_cost *c, i64 cycle
 }
 
 // Horovod's communications start with the cycle, not when the gradients are there.
-static fuse_plan cycled(arena *a, const fuse_gradient *g, u32 n, const fuse_cost *c, i64 cycle, i64 bytes) {
+fuse_plan fuse_by_cycle(arena *a, const fuse_gradient *g, u32 n, const fuse_cost *c, i64 cycle, i64 bytes) {
   u32 *first = NEWN(a, u32, n + 1);
   fuse_gradient *late = NEWN(a, fuse_gradient, n + 1);
   const u32 buckets = by_cycle(g, n, c, cycle, bytes, first);
@@ -105,7 +111,7 @@ static fuse_plan autotuned(arena *a, const fuse_gradient *g, u32 n, const fuse_c
   fuse_plan best = {.ends_ps = INT64_MAX};
   for (i64 ms = 1; ms <= 50; ms = ms < 5 ? ms + 1 : ms + 5)
     for (i64 mib = 1; mib <= 64; mib *= 2) {
-      const fuse_plan p = cycled(a, g, n, c, ms * MS, mib * MIB);
+      const fuse_plan p = fuse_by_cycle(a, g, n, c, ms * MS, mib * MIB);
       if (p.ends_ps < best.ends_ps) best = p;
     }
   return best;
@@ -135,7 +141,7 @@ fuse_plan fuse_by(arena *a, fuse_policy p, const fuse_gradient *g, u32 n, const 
   if (!n) return fuse_given(a, g, n, c, first, 0);
   switch (p) {
   case FUSE_exact: return fuse_exact(a, g, n, c, 0);
-  case FUSE_horovod: return cycled(a, g, n, c, 5 * MS, 64 * MIB);
+  case FUSE_horovod: return fuse_by_cycle(a, g, n, c, 5 * MS, 64 * MIB);
   case FUSE_autotune: return autotuned(a, g, n, c);
   case FUSE_none:
     for (; buckets < n; buckets++) first[buckets] = buckets;

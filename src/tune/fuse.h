@@ -44,6 +44,12 @@ typedef struct {
 extern const fuse_policy_row fuse_policy_rows[FUSE_POLICIES];
 fuse_plan fuse_by(arena *a, fuse_policy p, const fuse_gradient *g, u32 n, const fuse_cost *c);
 
+// Buckets that are closed when they have so many bytes, as PyTorch's; the first when it has first_bytes.
+fuse_plan fuse_by_bytes(arena *a, const fuse_gradient *g, u32 n, const fuse_cost *c, i64 first_bytes,
+                        i64 bytes);
+// At the end of every cycle what is there, up to so many bytes, as Horovod's. Starts are multiples of the cycle.
+fuse_plan fuse_by_cycle(arena *a, const fuse_gradient *g, u32 n, const fuse_cost *c, i64 cycle_ps, i64 bytes);
+
 // ---- partitions -----------------------------------------------------------------------------------------
 // A tensor that is pushed to a server and pulled back in k partitions, where one is pulled while the next is pushed:
 // (k + 1) times (overhead + bytes / k at the rate). In ps; bytes that do not divide make a last partition that is

@@ -20,7 +20,7 @@ typedef struct {
   const tune_plan *p;
   u32 n; // workers that are nodes
   VEC(i64) dur;
-  VEC(u32) res, op, bucket;
+  VEC(u32) res, rank, op, bucket;
   VEC(edge) edges;
   u32 piece; // pieces so far, for servers
 } graph;
@@ -35,6 +35,7 @@ static u32 resources(const graph *g) { return 3 * g->n + 2 * g->j->link.servers;
 static u32 node(graph *g, u32 res, i64 dur) {
   *vec_push(g->a, &g->dur) = dur, *vec_push(g->a, &g->res) = res;
   *vec_push(g->a, &g->op) = TUNE_NONE, *vec_push(g->a, &g->bucket) = TUNE_NONE;
+  *vec_push(g->a, &g->rank) = 1;
   return g->dur.n - 1;
 }
 
@@ -179,6 +180,15 @@ static u32 *ready_nodes(graph *g, const worker *x, u32 tensor, i64 ready_ps) {
   return ready;
 }
 
+// With cycles nothing starts between two of them: a bucket that begins with one holds the channel to the end of another.
+static void hold(graph *g, u32 w, u32 last, i64 took) {
+  const i64 cycle = g->p->cycle_ps, rest = (cycle - took % cycle) % cycle;
+  if (!rest) return;
+  const u32 k = node(g, link_of(g, w), rest);
+  after(g, k, last);
+  g->rank.v[k] = 0; // before whatever is ready
+}
+
 static void put_step(graph *g, i64 *ready_ps) {
   const tune_job *j = g->j;
   worker *x = NEWN(g->a, worker, g->n);
@@ -187,6 +197,9 @@ static void put_step(graph *g, i64 *ready_ps) {
   for (u32 k = 0, end; k < j->ntensors && j->link.workers > 1; k = end) {
     const i64 bytes = tune_bucket_bytes(j, g->p, k, &end);
     put_bucket(g, k, bytes, g->p->cut[k], ready_nodes(g, x, end - 1, ready_ps[end - 1]), last);
+    if (!g->p->cycle_ps || end == j->ntensors || j->link.sync != TUNE_ALL_REDUCE) continue;
+    const i64 took = tune_sync_ps(j, bytes, g->p->cut[k], TUNE_ONE_WORKER);
+    for (u32 w = 0; w < g->n; w++) hold(g, w, last[w].v[last[w].n - 1], took);
   }
   for (u32 w = 0; w < g->n; w++) {
     const u32 all = node(g, TRACE_NONE, 0);
@@ -204,8 +217,13 @@ static i64 play(graph *g, i64 *start, u32 *cause) {
   for (u32 k = 0; k < g->edges.n; k++) first[g->edges.v[k].from + 2]++;
   for (u32 k = 2; k < n + 2; k++) first[k] += first[k - 1];
   for (u32 k = 0; k < g->edges.n; k++) next[first[g->edges.v[k].from + 1]++] = g->edges.v[k].to;
-  const sim_queue q = {
-      .n = n, .nres = resources(g), .dur = g->dur.v, .res = g->res.v, .first = first, .next = next};
+  const sim_queue q = {.n = n,
+                       .nres = resources(g),
+                       .dur = g->dur.v,
+                       .res = g->res.v,
+                       .rank = g->rank.v,
+                       .first = first,
+                       .next = next};
   const i64 ps = sim_queue_run(g->a, &q, start, cause);
   assert(ps >= 0); // edges go from earlier to later nodes
   return ps;

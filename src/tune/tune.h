@@ -141,6 +141,14 @@ typedef struct {
 } tune_baseline_row;
 extern const tune_baseline_row tune_baseline_rows[TUNE_BASELINES];
 tune_plan tune_baseline_of(arena *a, const tune_job *j, tune_baseline b);
+// The best that a framework can be told: PyTorch's bucket_cap_mb of 1 to 256 MiB; Horovod's cycle of 1 to 50 ms and
+// threshold of 1 to 128 MiB. In a; ps of plan.
+typedef struct {
+  tune_plan plan;
+  i64 ps, bytes, cycle_ps;
+} tune_setting;
+tune_setting tune_best_ddp(arena *a, const tune_job *j);
+tune_setting tune_best_horovod(arena *a, const tune_job *j);
 
 // ---- the search: search.c -----------------------------------------------------------------------------------
 typedef struct {

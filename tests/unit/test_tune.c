@@ -3,6 +3,7 @@
 #include "front/front.h"
 #include "pass/pass.h"
 #include "test.h"
+#include "tune/fuse.h"
 #include "tune/tune.h"
 
 // A job of layers that are alike: a forward op, two of the backward, one gradient each; and an update.
@@ -102,6 +103,31 @@ TEST(tune_time_by_hand) {
   }
   CHECK_EQ_I64(tune_time(j, &p, TUNE_ONE_WORKER), MAX(at, free) + 500);
   arena_free(a);
+}
+
+static i64 sync_of(const void *job, i64 bytes) { return tune_sync_ps(job, bytes, 1, TUNE_ONE_WORKER); }
+
+// Buckets that start with cycles end when Horovod's own rule says.
+TEST(tune_cycles_hold_the_channel) {
+  u64 seed = 13;
+  for (u32 i = 0; i < 100; i++) {
+    arena *a = arena_new();
+    const tune_link l = link_of(TUNE_ALL_REDUCE, 2 + i % 4);
+    const tune_job *j = layers(a, 2 + i % 7, &seed, &l);
+    tune_plan p = tune_plan_new(a, j);
+    const tune_step s = tune_step_of(a, j, &p, TUNE_ONE_WORKER);
+    fuse_gradient *g = NEWN(a, fuse_gradient, j->ntensors);
+    i64 compute = 0;
+    for (u32 k = 0; k + 1 < j->nops; k++) compute += j->op[k].ps;
+    for (u32 k = 0; k < j->ntensors; k++) g[k] = (fuse_gradient){s.ready_ps[k], j->tensor[k].bytes};
+    p.cycle_ps = 1000 + (i64)(rng_next(&seed) % 9000);
+    const fuse_plan f = fuse_by_cycle(a, g, j->ntensors, &(fuse_cost){sync_of, j}, p.cycle_ps, 15000);
+    for (u32 b = 0; b < f.n; b++)
+      for (u32 k = f.first[b] + 1; k < f.first[b + 1]; k++) p.bucketed[k] = 1;
+    CHECK_EQ_I64(tune_time(j, &p, TUNE_ONE_WORKER), MAX(compute, f.ends_ps) + 500);
+    CHECK_EQ_I64(tune_time(j, &p, TUNE_ALL_WORKERS), MAX(compute, f.ends_ps) + 500);
+    arena_free(a);
+  }
 }
 
 // Every plan of fused operations and buckets.

@@ -20,11 +20,11 @@ fuse all          1.752 ms  -260.0 us   1.15x  XLA: all operations of a phase th
 one bucket        2.272 ms  +260.0 us   0.89x  all gradients together, after the backward
 PyTorch DDP       2.012 ms          0   1.00x  buckets of 25 MiB, the first of 1 MiB
 Horovod           5.872 ms  +3.860 ms   0.34x  what is there every 5 ms, up to 64 MiB
-Horovod Autotune  2.012 ms          0   1.00x  Horovod with the best of its cycle times and sizes
+Horovod Autotune  2.611 ms  +599.5 us   0.77x  Horovod with the best of its cycle times and sizes
 BytePS            1.752 ms  -260.0 us   1.15x  every gradient alone, in pieces of 4 MB
 
-PyTorch DDP  DistributedDataParallel(model, bucket_cap_mb=16), the nearest of one size
-Horovod      HOROVOD_FUSION_THRESHOLD=16777216
+PyTorch DDP  bucket_cap_mb=15: 1.752 ms
+Horovod      no setting is faster than the recording; the best is HOROVOD_FUSION_THRESHOLD=33554432 HOROVOD_CYCLE_TIME=1
 
 pass           proposals kept  what it does
 op_fusion                   0  fuse neighbouring operations of a phase into one kernel
@@ -55,13 +55,16 @@ $ heddle trace optimize examples/traces/ddp --steps 12 --top 1 --json
     {"plan": "one bucket", "step_ps": 2272000000, "change_ps": 260000000, "times_faster": 0.8855633802816901, "about": "all gradients together, after the backward"},
     {"plan": "PyTorch DDP", "step_ps": 2012000000, "change_ps": 0, "times_faster": 1, "about": "buckets of 25 MiB, the first of 1 MiB"},
     {"plan": "Horovod", "step_ps": 5871500000, "change_ps": 3859500000, "times_faster": 0.3426722302648386, "about": "what is there every 5 ms, up to 64 MiB"},
-    {"plan": "Horovod Autotune", "step_ps": 2012000000, "change_ps": 0, "times_faster": 1, "about": "Horovod with the best of its cycle times and sizes"},
+    {"plan": "Horovod Autotune", "step_ps": 2611500000, "change_ps": 599500000, "times_faster": 0.7704384453379284, "about": "Horovod with the best of its cycle times and sizes"},
     {"plan": "BytePS", "step_ps": 1752000000, "change_ps": -260000000, "times_faster": 1.1484018264840183, "about": "every gradient alone, in pieces of 4 MB"}
   ],
   "found_buckets": 3,
-  "found_first_bytes": 16000000,
-  "found_most_bytes": 16000000,
   "found_fused": 0,
+  "ddp_cap_bytes": 15728640,
+  "ddp_ps": 1752000000,
+  "horovod_threshold_bytes": 33554432,
+  "horovod_cycle_ps": 1000000000,
+  "horovod_ps": 2611500000,
   "passes": [
     {"pass": "op_fusion", "kept": 0, "about": "fuse neighbouring operations of a phase into one kernel"},
     {"pass": "tensor_fusion", "kept": 0, "about": "communicate neighbouring gradients together"},
@@ -88,7 +91,7 @@ error[E0106]: its forward and backward cannot be told apart: one thread launches
   hint: PyTorch's autograd launches the backward from a thread of its own
 [1]
 $ sed 's/allreduce/allgather/g; s/AllReduce/AllGather/g' examples/traces/ddp/rank0.json > gather.json; heddle trace optimize gather.json
-error[E0106]: no all-reduce of gradients in its backward: it is not a data-parallel job
+error[E0106]: no all-reduce in its backward that the backward does not wait for: it is not a data-parallel job
   --> gather.json
   hint: `heddle trace summary` says what it communicates
 [1]
@@ -96,3 +99,36 @@ $ heddle trace optimize examples/traces/pipeline
 error[E0106]: no operation on a device whose launch is in the trace
   hint: record activities of the device and of the host, such as CPU and CUDA of PyTorch's profiler
 [1]
+## Several backwards; sizes that are missing or too large; a thread that copies ahead; peers that were not recorded.
+$ heddle trace optimize examples/traces/ddp --steps 10-12
+error[E0106]: it has several backwards, as accumulation of gradients or several steps have: which one communicates is not planned
+  --> examples/traces/ddp/rank0.json
+  hint: --steps N, of a step with one backward
+[1]
+$ sed 's/"In msg nelems": 4000000, "Out msg nelems": 4000000, //' examples/traces/ddp/rank0.json > some.json; heddle trace optimize some.json
+error[E0106]: all-reduces in its backward do not say how many bytes they have, or say too many
+  --> some.json
+  hint: PyTorch's profiler of 2023 and later records the elements of a communication
+[1]
+$ sed 's/"In msg nelems": 4000000/"In msg nelems": 4611686018427387904/' examples/traces/ddp/rank0.json > huge.json; heddle trace optimize huge.json
+error[E0106]: all-reduces in its backward do not say how many bytes they have, or say too many
+  --> huge.json
+  hint: PyTorch's profiler of 2023 and later records the elements of a communication
+[1]
+$ sed 's/"name": "cudaMemcpyAsync", "pid": 4000, "tid": 4000/"name": "cudaMemcpyAsync", "pid": 4000, "tid": 4007/' examples/traces/ddp/rank0.json > ahead.json; heddle trace optimize ahead.json --top 1 | head -n 16
+rank             0
+step             11
+workers          2
+recorded         2.137 ms
+device alone     1.970 ms
+kernels          7
+all-reduces      2
+  start          0
+  bandwidth      61.5 GB/s
+  error of both  0
+gradients        their sizes are not recorded: each all-reduce is spread over the kernels before it
+beside           1 operations of other threads, such as copies ahead, run beside and are left out
+
+plan                  step     change  faster  what it does
+found             1.710 ms  -260.0 us   1.15x  best
+as recorded       1.970 ms          0   1.00x  buckets of the recording
