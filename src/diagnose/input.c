@@ -33,7 +33,7 @@ typedef struct {
 
 // Every process of a file.
 static bool add_file(job *j, u32 k, const char *steps, match *m, works *x) {
-  const trace *t = job_load(j, k, 0);
+  const trace *t = job_load(j, k, TRACE_ON_DEVICE | 1 << TRACE_WAIT | 1 << TRACE_CALL | 1 << TRACE_STEP);
   bool ok = t;
   for (u32 p = 0; ok && p < t->processes.n; p++) {
     i64 from = INT64_MIN, to = INT64_MAX;
@@ -134,6 +134,7 @@ bool job_input_of(job *j, const char *steps, job_input *out) {
   match *m = match_new(j->c, j->a);
   works x = {.work = {0}};
   *out = (job_input){.lone = 0};
+  if (!job_want_steps(j, steps)) return false;
   for (u32 k = 0; k < j->n; k++) {
     if (!trace_format_rows[j->file[k].format].kernels) // such as an execution trace of the same rank
       out->left_out++;
