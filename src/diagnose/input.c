@@ -33,7 +33,7 @@ typedef struct {
 
 // Every process of a file.
 static bool add_file(job *j, u32 k, const char *steps, match *m, works *x) {
-  const trace *t = job_load(j, k, TRACE_ON_DEVICE | 1 << TRACE_WAIT | 1 << TRACE_CALL | 1 << TRACE_STEP);
+  const trace *t = job_load(j, k, 0);
   bool ok = t;
   for (u32 p = 0; ok && p < t->processes.n; p++) {
     i64 from = INT64_MIN, to = INT64_MAX;
