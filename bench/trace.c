@@ -57,7 +57,8 @@ static double read_rate(const char *path, u32 kinds) {
     trace *t = NEW(a, trace);
     trace_read_about about;
     const double start = bench_ms();
-    if (!trace_read(c, a, path, TRACE_FORMAT_kineto, &(trace_want){kinds}, TRACE_NONE, t, &about) || !t->n)
+    if (!trace_read(c, a, path, TRACE_FORMAT_kineto, &(trace_want){.kinds = kinds}, TRACE_NONE, t, &about) ||
+        !t->n)
       abort();
     ms[i] = bench_ms() - start, bytes = (double)about.bytes;
     arena_free(a);

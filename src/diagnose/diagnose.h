@@ -23,11 +23,15 @@ typedef struct {
   ctx *c;
   arena *a;
   u32 n;
-  job_file *file; // in the order of their ranks, then of their paths
+  job_file *file;                 // in the order of their ranks, then of their paths
+  const struct number_set *steps; // that are loaded; NULL: all
 } job;
 // Files, and folders with all files of a known format directly in them. Nothing is read but how files begin. NULL and
 // diagnostics: a path does not exist, or a file that was said is of no known format, or there is none.
 job *job_open(ctx *c, arena *a, u32 n, const char *const *paths);
+// Of files that are loaded from now on, memory is taken for these steps only: as of number_set_parse; NULL: all of a file.
+// False and a diagnostic: not such a text.
+bool job_want_steps(job *j, const char *steps);
 // The events of a file; kinds: those wanted (0: all but stacks). NULL and a diagnostic: nothing can be made of it.
 // Given back by job_unload or with the job.
 const trace *job_load(job *j, u32 file, u32 kinds);
@@ -340,7 +344,7 @@ bool job_diff_of(job *before, job *after, const char *steps, arena *a, job_diff 
 
 // ---- numbers that are asked for: changes.c ---------------------------------------------------------------
 // "3" or "3-5,8": steps as the recorder counts, ranks, stages.
-typedef struct {
+typedef struct number_set {
   u32 n; // 0: all
   const u32 *from, *to;
 } number_set;

@@ -104,8 +104,9 @@ static bool look_at(looker *x, const trace *t, u32 process, const char *steps) {
 }
 
 static bool look(looker *x, const char *steps) {
+  if (!job_want_steps(x->j, steps)) return false;
   for (u32 k = 0; k < x->j->n; k++) {
-    const trace *t = job_load(x->j, k, 0);
+    const trace *t = job_load(x->j, k, TRACE_ON_DEVICE | 1 << TRACE_CALL | 1 << TRACE_STEP);
     if (!t) return false;
     bool ok = true;
     for (u32 p = 0; ok && p < t->processes.n; p++) ok = look_at(x, t, p, steps);

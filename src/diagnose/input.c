@@ -134,6 +134,7 @@ bool job_input_of(job *j, const char *steps, job_input *out) {
   match *m = match_new(j->c, j->a);
   works x = {.work = {0}};
   *out = (job_input){.lone = 0};
+  if (!job_want_steps(j, steps)) return false;
   for (u32 k = 0; k < j->n; k++) {
     if (!trace_format_rows[j->file[k].format].kernels) // such as an execution trace of the same rank
       out->left_out++;

@@ -106,12 +106,22 @@ job *job_open(ctx *c, arena *a, u32 n, const char *const *paths) {
   return j;
 }
 
+bool job_want_steps(job *j, const char *steps) {
+  number_set *set = NEW(j->a, number_set);
+  j->steps = NULL;
+  if (!number_set_parse(j->c, j->a, steps, set)) return false;
+  if (set->n) j->steps = set;
+  return true;
+}
+
+static bool wants_step(const void *steps, u32 number) { return number_set_has(steps, number); }
+
 const trace *job_load(job *j, u32 file, u32 kinds) {
   job_file *f = &j->file[file];
   assert(file < j->n && !f->a);
   f->a = arena_new();
   f->t = NEW(f->a, trace);
-  const trace_want want = {.kinds = kinds};
+  const trace_want want = {.kinds = kinds, .step = j->steps ? wants_step : NULL, .steps = j->steps};
   if (trace_read(j->c, f->a, f->path, f->format, &want, f->rank, f->t, &f->about)) return f->t;
   job_unload(j, file);
   return NULL;

@@ -195,7 +195,7 @@ bool answer_summary(report *r, ctx *c, arena *a, const trace_ask *q) {
   report_table(s.steps, "steps", time_cols, COUNT_OF(time_cols));
   report_table(s.comms, "communication", comm_cols, COUNT_OF(comm_cols));
   report_table(s.streams, "streams", stream_cols, COUNT_OF(stream_cols));
-  bool ok = true;
+  bool ok = job_want_steps(j, q->steps);
   for (u32 k = 0; ok && k < j->n; k++) {
     const trace *t = job_load(j, k, TRACE_ON_DEVICE | 1 << TRACE_CALL | 1 << TRACE_STEP);
     ok = t;

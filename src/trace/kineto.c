@@ -16,6 +16,9 @@ bool trace_knows_kineto(const char *start, size_t n) {
          (strstr(p, "\"schemaVersion\"") && strstr(p, "\"deviceProperties\""));
 }
 
+// Some 140 years, so that the difference of two times in ns has 63 bits.
+static const i64 MOST_US = (i64)4500000 * 1000000 * 1000, MOST_DUR_US = (i64)40 * 24 * 3600 * 1000000;
+
 // ---- one event ----------------------------------------------------------------------------------------------
 enum { KNOWS_CAT = 1, KNOWS_NAME = 2 };
 enum {
@@ -260,8 +263,8 @@ static bool is_flow(const event *e) { return e->phase == 's' || e->phase == 'f';
 // May an event of this category be of use, whatever its name?
 static bool useful(const kineto *k, const event *e) {
   const u32 kinds = k->x->want->kinds;
-  if (e->phase == 'M') return true;
-  if (is_flow(e)) return !k->correlated && !e->is_other_flow;
+  if (e->phase == 'M') return !k->again;
+  if (is_flow(e)) return kinds & WORK && !k->correlated && !e->is_other_flow;
   if (e->phase && e->phase != 'X' && e->phase != 'i' && e->phase != 'I') return false;
   if (!(e->knows & KNOWS_CAT)) return true;
   if (wanted(k->x, e->is)) return true;
@@ -278,6 +281,26 @@ static bool needs_args(const event *e) {
   if (!(e->knows & KNOWS_NAME) || !(e->knows & KNOWS_CAT) || e->phase == 'M') return true;
   if (e->is == TRACE_OP || e->is == TRACE_NOTE) return e->says == PARAM_NAME || e->says == NCCL_NAME;
   return e->is == TRACE_CALL || e->on_device;
+}
+
+static i64 ns_of(i64 us, u32 rest) { return us * 1000 + rest / 1000; }
+
+// Is it known by now that the event is of no step that is wanted?
+static bool outside(const kineto *k, const event *e) {
+  const bool flow = is_flow(e);
+  if (!k->windows.n || !e->has_ts || e->bad || e->ts_us > MOST_US || e->ts_us < -MOST_US || e->phase == 'M')
+    return false;
+  if (!flow && !(e->knows & KNOWS_CAT)) return false;
+  const kineto_side side = (flow ? e->phase == 'f' : e->on_device) ? KINETO_DEVICE
+                           : flow || e->is == TRACE_CALL           ? KINETO_CALL
+                                                                   : KINETO_HOST;
+  const bool around =
+      side == KINETO_HOST && e->says != PLAIN; // what tells of communications that start in it
+  if (around && (!e->has_dur || e->dur_us > MOST_DUR_US)) return false;
+  if (!e->on_device && e->says == STEP_NAME) return k->again;
+  const i64 start = ns_of(e->ts_us, e->ts_rest);
+  return kineto_outside(k, side, start, around ? start + ns_of(e->dur_us, e->dur_rest) : start,
+                        e->correlation);
 }
 
 static void take_time(scan *s, bool *has, i64 *us, u32 *rest, bool *bad) {
@@ -312,17 +335,16 @@ static bool take_event(kineto *k, event *e) {
     } else if (scan_eq(key, "id")) {
       e->id = integer_or(s, ABSENT);
     } else if (scan_eq(key, "args") && needs_args(e)) {
+      if (outside(k, e)) return scan_leave(s), false;
       take_args(k, e);
     } else {
       scan_skip(s);
     }
   }
-  return scan_is(s) == SCAN_OK && useful(k, e) && useful_by_name(k, e);
+  return scan_is(s) == SCAN_OK && useful(k, e) && useful_by_name(k, e) && !outside(k, e);
 }
 
 // ---- into columns -------------------------------------------------------------------------------------------
-// Some 140 years, so that the difference of two times in ns has 63 bits.
-static const i64 MOST_US = (i64)4500000 * 1000000 * 1000, MOST_DUR_US = (i64)40 * 24 * 3600 * 1000000;
 
 static u32 add_comm(kineto *k, event *e) {
   trace_comm *m = &e->comm;
@@ -365,8 +387,9 @@ static void add_event(kineto *k, event *e) {
   if (of_process && k->host >= 0 && k->host != e->pid) k->several = true;
   if (of_process && k->host < 0) k->host = e->pid;
   if (k->pid < 0 && !e->on_device && e->pid > 0 && is != TRACE_OTHER && is != TRACE_STACK) k->pid = e->pid;
-  const i64 ns = e->ts_us * 1000 + e->ts_rest / 1000;
-  const u32 n = wanted(k->x, is) ? add_column(k, e, is, ns) : TRACE_NONE;
+  const i64 ns = ns_of(e->ts_us, e->ts_rest);
+  const bool known_only = is == TRACE_CALL && !kineto_inside(k, ns); // of another step
+  const u32 n = wanted(k->x, is) && !known_only ? add_column(k, e, is, ns) : TRACE_NONE;
   k->correlated |= e->correlation != ABSENT && (is == TRACE_CALL || WORK >> is & 1);
   if (is == TRACE_CALL)
     *vec_push(k->tmp, &k->calls) = (kineto_call){e->correlation, e->external, e->tid, ns, n};
@@ -378,7 +401,7 @@ static void add_event(kineto *k, event *e) {
     *vec_push(k->tmp, &k->started) = (kineto_started){.external = e->external,
                                                       .thread = e->tid,
                                                       .start_ns = ns,
-                                                      .end_ns = ns + e->dur_us * 1000 + e->dur_rest / 1000,
+                                                      .end_ns = ns + ns_of(e->dur_us, e->dur_rest),
                                                       .comm = add_comm(k, e),
                                                       .event = n,
                                                       .guess = e->says == NCCL_NAME};
@@ -387,7 +410,7 @@ static void add_event(kineto *k, event *e) {
 static void add_flow(kineto *k, const event *e) {
   if (!e->has_ts || e->bad || e->id == ABSENT || e->ts_us > MOST_US || e->ts_us < -MOST_US) return;
   *vec_push(k->tmp, &k->flows) =
-      (kineto_flow){e->id, e->pid, e->tid, e->ts_us * 1000 + e->ts_rest / 1000, e->phase == 's'};
+      (kineto_flow){e->id, e->pid, e->tid, ns_of(e->ts_us, e->ts_rest), e->phase == 's'};
 }
 
 static void add_thread_name(kineto *k, const event *e) {
@@ -521,7 +544,7 @@ static void take_devices(kineto *k) {
 }
 
 // False: there are no events.
-static bool take_document(kineto *k) {
+bool kineto_document(kineto *k) {
   scan *s = k->s;
   scan_text key;
   bool has_events = false;
@@ -554,12 +577,13 @@ bool trace_read_kineto(reading *x) {
   k.s = scan_new(k.tmp, x->in);
   *vec_push(x->a, &x->t->processes) = (trace_process){.rank = x->rank, .pid = -1};
   scan_mark(k.s);
-  const bool ok = take_document(&k);
-  if (!ok) {
+  const bool found = !x->want->step || kineto_find_windows(&k);
+  bool ok = found && kineto_document(&k);
+  if (found && !ok) {
     diag(x->c, E_TRACE, here(&k), "%s",
          scan_is(k.s) == SCAN_ENDED ? "the file ends before its events"
                                     : "there is no list of events, traceEvents");
-  } else {
+  } else if (ok && (ok = !k.windows.n || kineto_read_late(&k))) {
     x->about->truncated |= scan_is(k.s) == SCAN_ENDED;
     if (scan_is(k.s) == SCAN_BAD && !k.odd)
       diag(x->c, W_TRACE_ODD, here(&k), "this is not JSON; what comes before is used");

@@ -41,6 +41,13 @@ typedef struct {
   u32 size;
 } kineto_group;
 
+// A stretch of time of the file, ns, both ends in it. What was launched during it may start on the device until `late`;
+// what starts later is looked for again if it is missed. Calls are known from `early` on, so that what starts in the
+// window can be told from what was launched before.
+typedef struct {
+  i64 early, from, to, late;
+} kineto_window;
+
 typedef struct {
   reading *x;
   scan *s;
@@ -54,8 +61,11 @@ typedef struct {
   VEC(kineto_call) calls;
   VEC(kineto_work) work;
   VEC(kineto_started) started;
-  VEC(kineto_flow) flows; // kept as long as no event had a correlation id
-  bool correlated;        // an event had one
+  VEC(kineto_flow) flows;     // kept as long as no event had a correlation id
+  bool correlated;            // an event had one
+  VEC(kineto_window) windows; // in order, apart; none: all of the file is wanted
+  bool again;                 // this reading is for what starts late
+  hmap launched;              // then: correlation ids of calls that are here
   VEC(trace_comm) comms;
   VEC(kineto_name) threads;
   VEC(kineto_device) devices;
@@ -74,6 +84,26 @@ u32 kineto_type_bytes(const char *type);               // of ours; 0: not known
 // "[0, 1]" is "0,1"; 0: it was cut off.
 sym kineto_members(ctx *c, const char *list, u32 n);
 
+// kineto.c: reads the file of k->s. False: there are no events.
+bool kineto_document(kineto *k);
+
+// kineto_steps.c: reading no more than some steps.
+// Windows of the steps that are wanted, from a reading for steps alone. No windows: the file has no steps, or all are
+// wanted. False and a diagnostic: it cannot be opened.
+bool kineto_find_windows(kineto *k);
+// Is the event out of all windows? Work of a device is in one if it may have been launched there.
+typedef enum { KINETO_HOST, KINETO_CALL, KINETO_DEVICE } kineto_side;
+bool kineto_outside(const kineto *k, kineto_side side, i64 from_ns, i64 to_ns, i64 correlation);
+// Is this start in a window itself?
+bool kineto_inside(const kineto *k, i64 ns);
+// After reading: reads again for what was launched in a window and starts after its `late`, if there is such.
+bool kineto_read_late(kineto *k);
+// Marks work that no call in a window has launched. Returns how many.
+u32 kineto_mark_outside(kineto *k, bool *gone);
+
 // kineto_link.c: after all events.
 void kineto_link(kineto *k);
+// Index of the call with this correlation id + 1, of calls that have one.
+hmap kineto_calls_by_id(kineto *k);
+const kineto_call *kineto_call_of(const kineto *k, const hmap *by_id, i64 correlation); // NULL: none
 #endif

@@ -10,6 +10,21 @@
 
 #define DAY_NS ((i64)24 * 3600 * 1000000000)
 
+// ---- calls by their ids -----------------------------------------------------------------------------------
+hmap kineto_calls_by_id(kineto *k) {
+  hmap m = {0};
+  for (u32 i = 0; i < k->calls.n; i++) {
+    const u64 h = hash_u64((u64)k->calls.v[i].correlation, 7);
+    if (k->calls.v[i].correlation != ABSENT && !hmap_get(&m, h)) hmap_add(k->tmp, &m, h, i + 1);
+  }
+  return m;
+}
+const kineto_call *kineto_call_of(const kineto *k, const hmap *m, i64 correlation) {
+  if (correlation == ABSENT) return NULL;
+  const u32 i = hmap_get(m, hash_u64((u64)correlation, 7));
+  return i && k->calls.v[i - 1].correlation == correlation ? &k->calls.v[i - 1] : NULL;
+}
+
 // ---- times --------------------------------------------------------------------------------------------------
 static int by_value(const void *x, const void *y) {
   const i64 a = *(const i64 *)x, b = *(const i64 *)y;
@@ -111,10 +126,11 @@ static void settle_events(kineto *k) {
   i64 least, most;
   range(k, &least, &most);
   bool *gone = ZNEWN(k->tmp, bool, n + 1);
-  const u32 far = n ? mark_far(k, gone, least, most) : 0;
-  if (far + mark_twice(k, gone)) {
+  const u32 far = n ? mark_far(k, gone, least, most) : 0, outside = kineto_mark_outside(k, gone);
+  if (outside + far + mark_twice(k, gone)) {
     u32 *number = NEWN(k->tmp, u32, n + 1);
     drop(k, gone, number);
+    k->x->about->skipped -= outside;
     renumber(k, number);
   }
   settle_times(k);
@@ -156,21 +172,6 @@ static void ids_from_flows(kineto *k) {
     kineto_work *w = &k->work.v[i];
     w->correlation = id_at(k, false, t->start_ps[w->event], t->lanes.v[t->lane[w->event]].id);
   }
-}
-
-// Index of the call with this correlation id + 1; 0: none.
-static hmap calls_by_id(kineto *k) {
-  hmap m = {0};
-  for (u32 i = 0; i < k->calls.n; i++) {
-    const u64 h = hash_u64((u64)k->calls.v[i].correlation, 7);
-    if (k->calls.v[i].correlation != ABSENT && !hmap_get(&m, h)) hmap_add(k->tmp, &m, h, i + 1);
-  }
-  return m;
-}
-static const kineto_call *call_of(const kineto *k, const hmap *m, i64 correlation) {
-  if (correlation == ABSENT) return NULL;
-  const u32 i = hmap_get(m, hash_u64((u64)correlation, 7));
-  return i && k->calls.v[i - 1].correlation == correlation ? &k->calls.v[i - 1] : NULL;
 }
 
 // ---- communications -----------------------------------------------------------------------------------------
@@ -249,7 +250,7 @@ static u32 put_comm(kineto *k, const trace_comm *m) {
 
 static void link_work(kineto *k) {
   trace *t = k->x->t;
-  const hmap calls = calls_by_id(k);
+  const hmap calls = kineto_calls_by_id(k);
   hmap by_external = {0};
   if (k->started.n) qsort(k->started.v, k->started.n, sizeof *k->started.v, by_start);
   for (u32 i = 0; i < k->started.n; i++)
@@ -257,7 +258,7 @@ static void link_work(kineto *k) {
       hmap_add(k->tmp, &by_external, hash_u64((u64)k->started.v[i].external, 11), i);
   for (u32 i = 0; i < k->work.n; i++) {
     const kineto_work *w = &k->work.v[i];
-    const kineto_call *call = call_of(k, &calls, w->correlation);
+    const kineto_call *call = kineto_call_of(k, &calls, w->correlation);
     if (call) t->cause[w->event] = call->event;
     if (w->comm == TRACE_NONE) continue;
     trace_comm m = k->comms.v[w->comm];

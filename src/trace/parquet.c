@@ -321,26 +321,18 @@ const char *parquet_names(const parquet *p, arena *a) {
 typedef enum { PAGE_DATA = 0, PAGE_INDEX = 1, PAGE_DICTIONARY = 2, PAGE_DATA_V2 = 3 } page_kind;
 typedef struct {
   i64 kind, unpacked, packed;
-  i64 values, nulls, encoding, levels; // levels: encoding of them, of v1
-  i64 nlevels, nrepeats;               // bytes, of v2
-  bool plain_bytes;                    // of v2: its values are not packed
+  i64 values, encoding, levels; // levels: encoding of them, of v1
+  i64 nlevels, nrepeats;        // bytes, of v2
+  bool plain_bytes;             // of v2: its values are not packed
 } page;
 
-// The struct with what is particular to a kind of page: its fields by their numbers.
-static void take_kind(thrift *t, page *g, u32 kind) {
-  assert(g);
+// The struct with what is particular to a kind of page: the value of its field k is number[k].
+enum { KIND_FIELDS = 8 };
+static void take_kind(thrift *t, i64 number[KIND_FIELDS], bool *plain_bytes) {
   for (field f = {0}; next_field(t, &f);) {
-    i64 *to = NULL;
-    if (f.id == 1) to = &g->values;
-    if (kind == PAGE_DATA_V2 && f.id == 2) to = &g->nulls;
-    if (kind == PAGE_DATA_V2 && f.id == 4) to = &g->encoding;
-    if (kind == PAGE_DATA_V2 && f.id == 5) to = &g->nlevels;
-    if (kind == PAGE_DATA_V2 && f.id == 6) to = &g->nrepeats;
-    if (kind != PAGE_DATA_V2 && f.id == 2) to = &g->encoding;
-    if (kind == PAGE_DATA && f.id == 3) to = &g->levels;
-    if (kind == PAGE_DATA_V2 && f.id == 7) g->plain_bytes = f.type == T_FALSE;
-    if (to)
-      take_integer(t, f, to);
+    if (f.id == 7) *plain_bytes = f.type == T_FALSE; // "is it packed?", of v2
+    if (f.id < KIND_FIELDS)
+      take_integer(t, f, &number[f.id]);
     else
       skip(t, f.type, 0);
   }
@@ -348,20 +340,26 @@ static void take_kind(thrift *t, page *g, u32 kind) {
 
 static page take_page(thrift *t) {
   enum { KIND_AT = 5 }; // fields 5, 7 and 8 have what a kind has
-  page g = {.kind = -1, .unpacked = -1, .packed = -1, .values = -1, .encoding = -1, .levels = -1};
+  i64 head[4] = {-1, -1, -1, -1}, of_kind[KIND_FIELDS] = {0, -1, -1, -1, -1};
+  bool plain_bytes = false;
   for (field f = {0}; next_field(t, &f);) {
-    if (f.id == 1)
-      take_integer(t, f, &g.kind);
-    else if (f.id == 2)
-      take_integer(t, f, &g.unpacked);
-    else if (f.id == 3)
-      take_integer(t, f, &g.packed);
-    else if (f.id >= KIND_AT && f.type == T_STRUCT && f.id == (u32)g.kind + KIND_AT)
-      take_kind(t, &g, (u32)g.kind);
+    if (f.id < COUNT_OF(head))
+      take_integer(t, f, &head[f.id]);
+    else if (f.type == T_STRUCT && f.id == (u64)head[1] + KIND_AT)
+      take_kind(t, of_kind, &plain_bytes);
     else
       skip(t, f.type, 0);
   }
-  return g;
+  const bool v2 = head[1] == PAGE_DATA_V2;
+  return (page){.kind = head[1],
+                .unpacked = head[2],
+                .packed = head[3],
+                .values = of_kind[1],
+                .encoding = of_kind[v2 ? 4 : 2],
+                .levels = of_kind[3],
+                .nlevels = v2 ? of_kind[5] : 0,
+                .nrepeats = v2 ? of_kind[6] : 0,
+                .plain_bytes = plain_bytes};
 }
 
 static bool dictionary(parquet_reading *r, const page *g, const u8 *p, size_t size, arena *tmp) {

@@ -63,7 +63,8 @@ trace_format trace_format_of(ctx *c, const char *path) {
 bool trace_read(ctx *c, arena *a, const char *path, trace_format f, const trace_want *w, u32 rank, trace *t,
                 trace_read_about *about) {
   assert(f < TRACE_FORMATS);
-  const trace_want all = {w && w->kinds ? w->kinds : TRACE_ALL & ~(1u << TRACE_STACK)};
+  trace_want all = w ? *w : (trace_want){0};
+  if (!all.kinds) all.kinds = TRACE_ALL & ~(1u << TRACE_STACK);
   *about = (trace_read_about){0};
   reading x = {c, a, path, sym_of(c, path), input_open(c, path), &all, rank, t, about};
   if (!x.in) return false;

@@ -66,6 +66,7 @@ static void put_behind(timeline *l) {
   for (u32 k = 0; k < l->operations.n; k++) {
     const operation *o = &l->operations.v[k];
     at[k] = step_at(l->tmp, &by_step, &steps, o->step);
+    assert(steps.v);
     step_time *s = &steps.v[at[k]];
     s->from = MIN(s->from, o->start_ps), s->to = MAX(s->to, o->start_ps + o->dur_ps);
   }

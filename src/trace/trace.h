@@ -137,6 +137,11 @@ bool trace_whole(ctx *c, arena *a, const char *path, size_t limit, const char **
 
 typedef struct {
   u32 kinds; // 1 << TRACE_...: others are passed over; 0: all but TRACE_STACK
+  // Which steps of training (NULL: all there is). Of these alone memory is taken: of what starts on a host during one of
+  // them, until the next begins, and of what it launched. All steps themselves are there, and so may be more: readers of
+  // formats that do not know how give everything, as does Kineto's where a recording has no steps.
+  bool (*step)(const void *steps, u32 number);
+  const void *steps;
 } trace_want;
 // What was wrong with a file that could be read all the same: told in reports.
 typedef struct {

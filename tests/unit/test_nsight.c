@@ -15,7 +15,7 @@ typedef struct {
 static read_file read_path(const char *path, u32 kinds) {
   read_file x = {.c = ctx_new(), .a = arena_new()};
   x.t = NEW(x.a, trace);
-  const trace_want w = {kinds};
+  const trace_want w = {.kinds = kinds};
   const trace_format f = trace_format_of(x.c, path);
   x.ok = f == TRACE_FORMAT_nsight && trace_read(x.c, x.a, path, f, &w, TRACE_NONE, x.t, &x.about);
   return x;
