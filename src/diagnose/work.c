@@ -2,8 +2,8 @@
 //
 // Idea: of a host's thousands of events only calls that launch or wait matter, and the time between them. That time
 // is the host's own, whatever it did; a call that waited for the device gives back what it waited. Which op a stream
-// waits for is said by events (cudaStreamWaitEvent), whose streams older traces do not tell: an op that is launched
-// after such a call waits for what was launched last on every other stream, unless it began before that ended. So does
+// waits for is said by events (cudaStreamWaitEvent). Newer traces have events of synchronisation that tell their streams,
+// or what the host waited for. In older ones an op that is launched after such a call waits for what was launched last on every other stream, unless it began before that ended. So does
 // an op of a graph, which is launched with others by one call.
 #include "diagnose/diagnose.h"
 #include <stdlib.h>
@@ -54,6 +54,10 @@ static int by_call(const void *x, const void *y) {
 }
 
 typedef struct {
+  u32 stream, op; // the next op of the stream waits for this one
+} told;
+
+typedef struct {
   ctx *c;
   arena *a, *tmp;
   const trace *t;
@@ -64,8 +68,12 @@ typedef struct {
   VEC(work_item) item;
   VEC(u32) wait, after;
   u32 *last;   // by stream: op + 1 that was launched last
-  i64 *ended;  // by stream: the latest end so far
   bool waited; // a stream was told to wait for another since the last launch
+  // In recordings with events of synchronisation:
+  bool tells;
+  u32 *made;      // by event of a call: the wait that it made, + 1
+  u32 *awaited;   // by event of a wait: number of the op that it is for, + 1
+  VEC(told) told; // and not come to yet
 } reader;
 
 static bool on_device(const reader *x, u32 e) {
@@ -103,6 +111,19 @@ static void collect_ops(reader *x) {
   if (x->op.n) qsort(x->op.v, x->op.n, sizeof *x->op.v, by_call);
 }
 
+// Waits that the recording has events of, with what they are for.
+static void collect_waits(reader *x) {
+  const trace *t = x->t;
+  u32 *op = ZNEWN(x->tmp, u32, t->n + 1);
+  x->made = ZNEWN(x->tmp, u32, t->n + 1), x->awaited = ZNEWN(x->tmp, u32, t->n + 1);
+  for (u32 k = 0; k < x->op.n; k++) op[x->op.v[k].event] = k + 1;
+  for (u32 e = 0; e < t->n; e++)
+    if (t->is[e] == TRACE_WAIT && t->cause[e] != TRACE_NONE && t->lanes.v[t->lane[e]].process == x->process)
+      x->made[t->cause[e]] = e + 1, x->tells = true;
+  for (u32 i = 0; i < t->edges.n; i++)
+    if (t->edges.v[i].after != TRACE_NONE) x->awaited[t->edges.v[i].event] = op[t->edges.v[i].after];
+}
+
 static launch_kind kind_of(const trace *t, u32 e) {
   return t->is[e] == TRACE_COPY ? LAUNCH_COPY : t->is[e] == TRACE_FILL ? LAUNCH_FILL : LAUNCH_KERNEL;
 }
@@ -120,22 +141,47 @@ static void put_after(reader *x, u32 k) {
     w->guessed++;
   }
   x->waited = false;
+  u32 left = 0;
+  for (u32 i = 0; i < x->told.n; i++) {
+    if (x->told.v[i].stream == o->stream)
+      *vec_push(x->a, &x->after) = x->told.v[i].op;
+    else
+      x->told.v[left++] = x->told.v[i];
+  }
+  x->told.n = left;
 }
 
-// An item that waits: for the last op of every stream that had ended when the call did. Was it really waiting?
-static bool put_waits(reader *x, const call *c) {
+// A stream was told to wait. Where the recording has such events, a call without one made nothing wait.
+static void put_told(reader *x, const call *c, u32 nops, const u32 *number) {
+  const u32 wait = x->made[c->event], op = wait ? x->awaited[wait - 1] : 0;
+  if (!x->tells)
+    x->waited = true;
+  else if (op && op <= nops && x->w->op[op - 1].stream != number[x->t->lane[wait - 1]])
+    *vec_push(x->tmp, &x->told) = (told){number[x->t->lane[wait - 1]], op - 1};
+}
+
+static bool put_wait(reader *x, const call *c, u32 op) {
+  const work_op *o = &x->w->op[op];
+  *vec_push(x->a, &x->wait) = op;
+  return o->start_ps + o->dur_ps > c->start;
+}
+
+// An item that waits: for what the recording says, a stream or an op, or else for the last op of every stream that had
+// ended when the call did. Was it really waiting?
+static bool put_waits(reader *x, const call *c, u32 nops, const u32 *number) {
+  const u32 wait = x->made[c->event], op = wait ? x->awaited[wait - 1] : 0;
+  const trace_lane *lane = wait ? &x->t->lanes.v[x->t->lane[wait - 1]] : NULL;
   bool waited = false;
+  if (op && op <= nops) return put_wait(x, c, op - 1);
   for (u32 s = 0; s < x->w->nstreams; s++) {
+    if (lane && lane->id >= 0 && number[x->t->lane[wait - 1]] != s) continue;
     u32 k = x->last[s]; // back to one that had ended
     while (k && x->w->op[k - 1].start_ps + x->w->op[k - 1].dur_ps > c->end) {
       u32 j = k - 1;
       while (j && x->w->op[j - 1].stream != s) j--;
       k = j;
     }
-    if (!k) continue;
-    const work_op *o = &x->w->op[k - 1];
-    waited |= o->start_ps + o->dur_ps > c->start;
-    *vec_push(x->a, &x->wait) = k - 1;
+    if (k) waited |= put_wait(x, c, k - 1);
   }
   return waited;
 }
@@ -174,7 +220,7 @@ static void put_items(reader *x, const u32 *number) {
     const call *c = &x->call.v[i];
     const char *name = sym_str(x->c, trace_name(x->t, c->event));
     const bool launches = k < x->op.n && x->op.v[k].call == i, sync = is_sync(name);
-    if (is_stream_wait(name)) x->waited = true;
+    if (is_stream_wait(name)) put_told(x, c, k, number);
     if (launches) {
       const i64 end = sync ? c->start : c->end;
       put_item(x, c->start, end, end - before);
@@ -187,7 +233,7 @@ static void put_items(reader *x, const u32 *number) {
     }
     if (sync) {
       const u32 first = x->wait.n;
-      const bool waited = put_waits(x, c);
+      const bool waited = put_waits(x, c, k, number);
       put_item(x, c->start, c->end, (waited ? c->start : c->end) - before);
       x->item.v[x->item.n - 1].waited = waited, x->item.v[x->item.n - 1].first_wait = first;
       before = MAX(before, c->end);
@@ -218,6 +264,7 @@ job_work *job_work_of(ctx *c, arena *a, const trace *t, u32 process, i64 from_ps
   w->rank = t->processes.v[process].rank, w->base_ns = t->processes.v[process].base_ns;
   collect_calls(&x, from_ps, to_ps);
   collect_ops(&x);
+  collect_waits(&x);
   u32 *number = number_streams(&x);
   w->start_ps = from_ps;
   if (from_ps == INT64_MIN) {

@@ -39,6 +39,7 @@ typedef struct {
   u32 ts_rest, dur_rest; // millionths
   bool has_ts, has_dur, bad;
   i64 correlation, external, device, stream, id; // id: of a flow
+  i64 wait_on, record;                           // of a WAIT
   bool has_comm, comm_kernel, waits;
   i64 group_start, group_stride;
   trace_comm comm;
@@ -245,6 +246,10 @@ static void take_args(kineto *k, event *e) {
       if (e->stream == UINT32_MAX) e->stream = -1; // of no stream, in files of 2023
     } else if (scan_eq(key, "device")) {
       e->device = integer_or(s, ABSENT);
+    } else if (e->is == TRACE_WAIT && scan_eq(key, "wait_on_stream")) {
+      e->wait_on = integer_or(s, ABSENT);
+    } else if (e->is == TRACE_WAIT && scan_eq(key, "wait_on_cuda_event_record_corr_id")) {
+      e->record = integer_or(s, ABSENT);
     } else if (e->phase == 'M' && (scan_eq(key, "name") || scan_eq(key, "labels"))) {
       e->thread_name = text_of(k);
     } else if (e->says == NCCL_NAME && e->is != TRACE_KERNEL) {
@@ -397,6 +402,8 @@ static void add_event(kineto *k, event *e) {
     *vec_push(k->tmp, &k->work) =
         (kineto_work){e->correlation, e->external, n,
                       is == TRACE_KERNEL && (e->has_comm || e->comm_kernel) ? add_comm(k, e) : TRACE_NONE};
+  if (is == TRACE_WAIT && n != TRACE_NONE && e->wait_on != ABSENT)
+    *vec_push(k->tmp, &k->waits) = (kineto_wait){n, e->wait_on, e->record};
   if (!e->on_device && (e->says == PARAM_NAME || e->says == NCCL_NAME) && e->has_comm && !e->waits)
     *vec_push(k->tmp, &k->started) = (kineto_started){.external = e->external,
                                                       .thread = e->tid,
@@ -427,6 +434,8 @@ static void one_event(kineto *k) {
              .external = ABSENT,
              .device = ABSENT,
              .stream = ABSENT,
+             .wait_on = ABSENT,
+             .record = ABSENT,
              .id = ABSENT,
              .step = TRACE_NONE};
   e.is = TRACE_OTHER;

@@ -15,6 +15,12 @@ typedef struct {
   u32 event;
   u32 comm; // index into comms: what the event itself says; TRACE_NONE: nothing
 } kineto_work;
+// What a WAIT waits for.
+typedef struct {
+  u32 event;
+  i64 stream,
+      record; // of its device; correlation id of the call that recorded the event there, ABSENT: not said
+} kineto_wait;
 // A communication that the host has started: what the framework says of it.
 typedef struct {
   i64 external, thread, start_ns, end_ns;
@@ -60,6 +66,7 @@ typedef struct {
   u32 rank, world_size;
   VEC(kineto_call) calls;
   VEC(kineto_work) work;
+  VEC(kineto_wait) waits;
   VEC(kineto_started) started;
   VEC(kineto_flow) flows;     // kept as long as no event had a correlation id
   bool correlated;            // an event had one
@@ -100,6 +107,9 @@ bool kineto_inside(const kineto *k, i64 ns);
 bool kineto_read_late(kineto *k);
 // Marks work that no call in a window has launched. Returns how many.
 u32 kineto_mark_outside(kineto *k, bool *gone);
+
+// kineto_wait.c: from waits to edges; after causes and times are known.
+void kineto_link_waits(kineto *k);
 
 // kineto_link.c: after all events.
 void kineto_link(kineto *k);

@@ -52,6 +52,7 @@ static void renumber(kineto *k, const u32 *number) {
   for (u32 i = 0; i < k->calls.n; i++) k->calls.v[i].event = NEW_NUMBER(k->calls.v[i].event);
   for (u32 i = 0; i < k->started.n; i++) k->started.v[i].event = NEW_NUMBER(k->started.v[i].event);
   for (u32 i = 0; i < k->odd_rest.n; i += 2) k->odd_rest.v[i] = NEW_NUMBER(k->odd_rest.v[i]);
+  for (u32 i = 0; i < k->waits.n; i++) k->waits.v[i].event = NEW_NUMBER(k->waits.v[i].event);
   u32 n = 0;
   for (u32 i = 0; i < k->work.n; i++) {
     const u32 e = NEW_NUMBER(k->work.v[i].event);
@@ -316,6 +317,7 @@ void kineto_link(kineto *k) {
   ids_from_flows(k); // while times are those of the file
   settle_events(k);
   link_work(k);
+  kineto_link_waits(k);
   name_lanes(k);
   trace_process *p = &k->x->t->processes.v[k->process];
   p->rank = k->rank, p->world_size = k->world_size, p->pid = k->pid;

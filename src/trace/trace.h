@@ -68,7 +68,8 @@ typedef struct {
   i64 bytes;   // the larger of what goes in and comes out; -1: not said
 } trace_comm;
 
-// One event cannot begin before another has ended, as the file says (Chakra).
+// One event cannot begin before another has ended, as the file says (Chakra). In Kineto's files `event` is a WAIT, of a
+// stream for an event that was recorded on another, or of the host for such an event: what it waits for.
 typedef struct {
   u32 event, after; // after: TRACE_NONE: not in the file
   bool data;        // else control
