@@ -65,7 +65,7 @@ static void measure(u32 k, const tune_link *l) {
     took = bench_ms() - start;
     if (!w) straw = took, straw_ps = r.ps;
     worst_ps = MAX(worst_ps, r.ps);
-    for (u32 b = 0; b < TUNE_BASELINES; b++) base = MIN(base, r.base_ps[b]);
+    for (u32 b = 0; b < TUNE_BASELINES && !ways[w].o.plain; b++) base = MIN(base, r.base_ps[b]);
     const char *name = format(a, "%s, %s: %s", models[k].name, l->sync ? "servers" : "ring", ways[w].name);
     if (w == 3)
       bench_add((bench_row){name, "x", straw / took, 36, "50 to 300 (dPRO, Table 5)", true});

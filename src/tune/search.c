@@ -230,7 +230,8 @@ static bool may_start(const search *s, u32 b) {
 // side or the other. Of large jobs only the baseline that is better than the plan found, if there is one.
 enum { STARTS_MOST = 64 };
 static void with_baselines(search *s, const tune_plan *memory) {
-  if (!s->o->plain) better(s);
+  if (s->o->plain) return;
+  better(s);
   tune_plan best = tune_plan_copy(s->a, s->j, &s->now);
   i64 best_ps = s->ps;
   for (u32 b = 0; b < TUNE_BASELINES; b++) {
@@ -238,7 +239,7 @@ static void with_baselines(search *s, const tune_plan *memory) {
     memcpy(p.recompute, memory->recompute, s->j->nblocks);
     p.accumulate = memory->accumulate;
     s->r->base_ps[b] = price(s, &p);
-    if (s->o->plain || !may_start(s, b)) continue;
+    if (!may_start(s, b)) continue;
     const bool large = s->j->nops > STARTS_MOST;
     if (large && s->r->base_ps[b] >= best_ps) continue;
     keep(s, &p, s->r->base_ps[b]);

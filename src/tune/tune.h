@@ -170,7 +170,7 @@ typedef struct {
 typedef struct {
   tune_plan plan;
   i64 ps, bytes, unchanged_ps, unchanged_bytes;
-  i64 base_ps[TUNE_BASELINES]; // with the same memory pass
+  i64 base_ps[TUNE_BASELINES]; // with the same memory pass; 0: opts.plain
   u32 nmemory;                 // ways to fit that were tried; 0: it fits as it is, or memory is not known
   const tune_memory *memory;
   bool fits;
