@@ -411,13 +411,13 @@ static void step(pipe *p, const bool *done, u32 n, arena *tmp) {
   for (u32 k = 0; k < n; k++) {
     if (done[k]) continue;
     run_before(&p[k]);
-    if (lanes_here() && fits_lane(&p[k]) && (!m || same_form(lane[0], &p[k])))
+    if (fits_lane(&p[k]) && (!m || same_form(lane[0], &p[k])))
       lane[m++] = &p[k];
     else
       run_alone(&p[k], tmp);
   }
-  if (m == 1) run_alone(lane[0], tmp);
-  if (m > 1) lanes_run(lane, m, tmp);
+  if (m < 2 || !lanes_run(lane, m, tmp))
+    for (u32 k = 0; k < m; k++) run_alone(lane[k], tmp);
   for (u32 k = 0; k < n; k++)
     if (!done[k]) run_after(&p[k], tmp);
 }

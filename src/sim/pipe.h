@@ -29,10 +29,9 @@ typedef struct {
   i64 *cur, *peak, *busy, *comm; // [place * C + class]
 } pipe;
 
-// Can this machine run lanes at all? Then the line is run for n pipes at once: of as many rank classes,
-// SIMPLE_CLASSES at most, with the same line and streams, one value at most into and out of every task, and
-// all sends simple.
-// Clocks and channels go on from theirs, and are left as pipe.c would leave them.
-bool lanes_here(void);
-void lanes_run(pipe *const *p, u32 n, arena *tmp);
+// Runs the line for n pipes at once: of as many rank classes, SIMPLE_CLASSES at most, with the same line and
+// streams, one value at most into and out of every task, and all sends simple. Clocks and channels go on from
+// theirs, and are left as pipe.c would leave them. False, and they stay as they were: times are too long for
+// lanes.
+bool lanes_run(pipe *const *p, u32 n, arena *tmp);
 #endif
