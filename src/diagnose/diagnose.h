@@ -123,6 +123,8 @@ typedef struct {
   i64 worst_ps; // by how much, at most
   u32 nends;    // communications of all for all,
   i64 ends_ps;  // and how far apart they end on their members, summed up
+  i64 clocks_by_ps; // clocks of hosts were apart by up to this, and times are corrected; 0: they are as recorded
+  i64 clocks_within_ps; // ... and are right to within this
 } job_input;
 bool job_input_of(job *j, const char *steps, job_input *out);
 

@@ -71,7 +71,7 @@ static void note_row(ctx *c, job_input *in, const match_row *row, const match_me
     if (!strcmp(op, all_for_all[k])) all = true;
   for (u32 i = 0; all && i < row->n; i++) {
     worst = MAX(worst, -v[i].transfer_ps);
-    first = MIN(first, v[i].end_ps), last = MAX(last, v[i].end_ps);
+    first = MIN(first, v[i].transfer_ps), last = MAX(last, v[i].transfer_ps); // from one moment on
   }
   if (all) in->nends++, in->ends_ps += last - first;
   in->violated += worst > 0, in->worst_ps = MAX(in->worst_ps, worst);
@@ -130,6 +130,58 @@ static bool comparable(job *j, const works *x) {
   return true;
 }
 
+// ---- clocks of several hosts ------------------------------------------------------------------------------
+// The place of match.h that a process of the works is.
+static u32 place_of(const match *m, u32 file, u32 process) {
+  for (u32 k = 0; k < m->places.n; k++)
+    if (m->places.v[k].file == file && m->places.v[k].process == process) return k;
+  return TRACE_NONE;
+}
+
+// Members of one host, whose clock is one, end up to 15 us apart on average in recordings at hand: so much may
+// be no clock's, and twice as much is needed to tell.
+static const i64 ENDS_PS = 15000000, CLOCKS_LEAST_PS = 30000000;
+
+// Are clocks apart by more than that, and than what is uncertain of them?
+static bool clocks_differ(const align_clocks *x, i64 *most) {
+  *most = 0;
+  bool any = false;
+  for (u32 k = 0; k < x->n; k++) {
+    const i64 by = align_offset(x, k), size = by < 0 ? -by : by;
+    any |= size >= CLOCKS_LEAST_PS && (double)size > 4 * MAX(align_sd_ps(x, k), x->ends_sd_ps);
+    *most = MAX(*most, size);
+  }
+  return any;
+}
+
+static void shift_work(job_work *w, const align_clocks *x, const match_place *at, u32 place) {
+#define SHIFTED(t) (align_time(x, place, (t) + at->base_ps) - at->base_ps)
+  w->start_ps = SHIFTED(w->start_ps);
+  for (u32 k = 0; k < w->nitems; k++)
+    w->item[k].start_ps = SHIFTED(w->item[k].start_ps), w->item[k].end_ps = SHIFTED(w->item[k].end_ps);
+  for (u32 k = 0; k < w->nops; k++) w->op[k].start_ps = SHIFTED(w->op[k].start_ps);
+#undef SHIFTED
+}
+
+// Onto one clock, where hosts have several that communications tie together and that are not the same.
+static void align_works(job *j, match *m, const works *x, job_input *out) {
+  const align_seen *seen = align_observe(j->a, m, false);
+  u32 used = 0;
+  if (x->work.n < 2 || (!seen->ncollectives && !seen->nmessages)) return;
+  const align_clocks *of = align_find(j->a, seen, NULL);
+  i64 most = 0;
+  if (!clocks_differ(of, &most)) return;
+  for (u32 p = 0; p < x->work.n; p++) used += place_of(m, x->file.v[p], x->process.v[p]) != TRACE_NONE;
+  if (used < x->work.n) return;
+  match_time(m, of);
+  for (u32 p = 0; p < x->work.n; p++) {
+    const u32 place = place_of(m, x->file.v[p], x->process.v[p]);
+    shift_work(x->work.v[p], of, &m->places.v[place], place);
+    out->clocks_within_ps = MAX(out->clocks_within_ps, (i64)align_sd_ps(of, place));
+  }
+  out->clocks_by_ps = most, out->clocks_within_ps = MAX(out->clocks_within_ps, ENDS_PS);
+}
+
 bool job_input_of(job *j, const char *steps, job_input *out) {
   match *m = match_new(j->c, j->a);
   works x = {.work = {0}};
@@ -151,6 +203,7 @@ bool job_input_of(job *j, const char *steps, job_input *out) {
   }
   if (!comparable(j, &x)) return false;
   match_finish(m);
+  align_works(j, m, &x, out);
   out->replay.n = x.work.n, out->replay.w = x.work.v, out->file = x.file.v;
   put_colls(j, out, m, &x);
   return true;

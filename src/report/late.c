@@ -129,6 +129,10 @@ void report_left_out(report *r, arena *a, const job_input *in) {
   if (b.n) report_line(r, "left out", "%s", sb_str(&b));
   report_fact(r, "communications_partial", NULL, cell_i(CELL_INT, in->partial));
   report_fact(r, "communications_violated", NULL, cell_i(CELL_INT, in->violated));
+  report_fact(r, "clocks_corrected_ps", NULL, cell_i(CELL_PS, in->clocks_by_ps));
+  if (in->clocks_by_ps)
+    report_line(r, "clocks", "of hosts are up to %s apart: corrected by ends of communications, to within %s",
+                time_text(a, in->clocks_by_ps), time_text(a, in->clocks_within_ps));
   if (in->partial)
     report_line(r, "members",
                 "%u communications have members that were not recorded: they may be the late ones",
@@ -143,7 +147,7 @@ void report_left_out(report *r, arena *a, const job_input *in) {
     report_line(r, "alone", "%u communications without their peers count as computation", in->lone);
   const i64 apart = in->nends ? in->ends_ps / in->nends : 0;
   report_fact(r, "ends_apart_ps", NULL, in->nends ? cell_i(CELL_PS, apart) : cell_none());
-  if (in->nends && !in->violated)
+  if (apart && !in->violated)
     report_line(r, "ends apart", "%s on average in a communication: shorter waits say nothing",
                 time_text(a, apart));
 }

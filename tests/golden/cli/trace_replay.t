@@ -50,6 +50,7 @@ $ heddle trace replay examples/traces/ddp --steps 11 --json
   "operations_left_out": 0,
   "communications_partial": 0,
   "communications_violated": 0,
+  "clocks_corrected_ps": 0,
   "ends_apart_ps": 500000,
   "bound": "device",
   "ranks": [
@@ -96,6 +97,7 @@ $ heddle trace whatif examples/traces/ddp --set 'rank 1 = median' --json
   "operations_left_out": 0,
   "communications_partial": 0,
   "communications_violated": 0,
+  "clocks_corrected_ps": 0,
   "ends_apart_ps": 500000,
   "error_ps": 2320002,
   "changes": [
@@ -181,10 +183,29 @@ $ heddle trace replay examples/traces/ddp --steps 10,12
 error[E0801]: --steps 10,12 leaves out step 11: a replay takes one stretch of steps
   hint: --steps 10-12
 [2]
-## Clocks that differ, that count from another moment; a rank that is not there.
-$ mkdir s; cp examples/traces/ddp/rank0.json s; sed 's/"baseTimeNanoseconds": 1735689600000/"baseTimeNanoseconds": 1735689600005/' examples/traces/ddp/rank1.json > s/rank1.json; heddle trace blame s | head -n 2
-recorded  14.24 ms
-clocks    8 of 8 communications end before their last member begins, by up to 4.740 ms: clocks differ, and who is late cannot be told; heddle trace align says by how much
+## Clocks that differ are corrected, also by less than a communication takes; one that jumps cannot be. Clocks that count from another moment; a rank that is not there.
+$ mkdir s; cp examples/traces/ddp/rank0.json s; sed 's/"baseTimeNanoseconds": 1735689600000/"baseTimeNanoseconds": 1735689600005/' examples/traces/ddp/rank1.json > s/rank1.json; heddle trace blame s | head -n 5
+recorded  9.236 ms
+clocks    of hosts are up to 5.000 ms apart: corrected by ends of communications, to within 15.00 us
+replay    operations end 2.320 us off on average, 99 of 100 at most 5.867 us
+verdict   device-bound on all ranks: they take longer without hosts than without devices
+late      rank 0 and rank 1 arrive last: at 6 and 2 of 8 communications
+$ sed 's/"baseTimeNanoseconds": 1735689600000000/"baseTimeNanoseconds": 1735689600000060/' examples/traces/ddp/rank1.json > s/rank1.json; heddle trace blame s | sed -n '1,3p;/^rank/,$p'
+recorded  9.236 ms
+clocks    of hosts are up to 60.50 us apart: corrected by ends of communications, to within 15.00 us
+replay    operations end 2.320 us off on average, 99 of 100 at most 5.867 us
+rank  host alone  device alone  host on path  arrives last  gain if repaired
+   0    1.840 ms      8.054 ms      266.0 us             6             0.0 %
+   1    1.860 ms      8.054 ms      910.0 us             2             4.2 %
+
+communication  count  transfer  waiting of a rank  longest wait  last most often  times
+all_reduce         8  3.121 ms           561.8 us      779.5 us                0      6
+$ heddle trace replay s | head -n 2
+recorded                9.236 ms
+replayed                9.230 ms
+$ awk '{ if (match($0, /"ts": [0-9.]+/)) { t = substr($0, RSTART + 6, RLENGTH - 6); if (t > 5000) t += 3000; $0 = substr($0, 1, RSTART + 5) t substr($0, RSTART + RLENGTH) } print }' examples/traces/ddp/rank1.json > s/rank1.json; heddle trace blame s | head -n 2
+recorded  12.14 ms
+clocks    4 of 8 communications end before their last member begins, by up to 2.740 ms: clocks differ, and who is late cannot be told; heddle trace align says by how much
 $ sed 's/"baseTimeNanoseconds": 1735689600000000000/"baseTimeNanoseconds": 0/' examples/traces/ddp/rank1.json > s/rank1.json; heddle trace blame s
 error[E0106]: its clock cannot be compared with that of s/rank0.json: one counts from another moment, or days lie between them
   --> s/rank1.json
