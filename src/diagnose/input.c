@@ -138,22 +138,6 @@ static u32 place_of(const match *m, u32 file, u32 process) {
   return TRACE_NONE;
 }
 
-// Members of one host, whose clock is one, end up to 15 us apart on average in recordings at hand: so much may
-// be no clock's, and twice as much is needed to tell.
-static const i64 ENDS_PS = 15000000, CLOCKS_LEAST_PS = 30000000;
-
-// Are clocks apart by more than that, and than what is uncertain of them?
-static bool clocks_differ(const align_clocks *x, i64 *most) {
-  *most = 0;
-  bool any = false;
-  for (u32 k = 0; k < x->n; k++) {
-    const i64 by = align_offset(x, k), size = by < 0 ? -by : by;
-    any |= size >= CLOCKS_LEAST_PS && (double)size > 4 * MAX(align_sd_ps(x, k), x->ends_sd_ps);
-    *most = MAX(*most, size);
-  }
-  return any;
-}
-
 static void shift_work(job_work *w, const align_clocks *x, const match_place *at, u32 place) {
 #define SHIFTED(t) (align_time(x, place, (t) + at->base_ps) - at->base_ps)
   w->start_ps = SHIFTED(w->start_ps);
@@ -165,21 +149,18 @@ static void shift_work(job_work *w, const align_clocks *x, const match_place *at
 
 // Onto one clock, where hosts have several that communications tie together and that are not the same.
 static void align_works(job *j, match *m, const works *x, job_input *out) {
-  const align_seen *seen = align_observe(j->a, m, false);
+  i64 by = 0, within = 0;
   u32 used = 0;
-  if (x->work.n < 2 || (!seen->ncollectives && !seen->nmessages)) return;
-  const align_clocks *of = align_find(j->a, seen, NULL);
-  i64 most = 0;
-  if (!clocks_differ(of, &most)) return;
+  const align_clocks *of = x->work.n > 1 ? clocks_apart(j->a, m, &by, &within) : NULL;
+  if (!of) return;
   for (u32 p = 0; p < x->work.n; p++) used += place_of(m, x->file.v[p], x->process.v[p]) != TRACE_NONE;
   if (used < x->work.n) return;
   match_time(m, of);
   for (u32 p = 0; p < x->work.n; p++) {
     const u32 place = place_of(m, x->file.v[p], x->process.v[p]);
     shift_work(x->work.v[p], of, &m->places.v[place], place);
-    out->clocks_within_ps = MAX(out->clocks_within_ps, (i64)align_sd_ps(of, place));
   }
-  out->clocks_by_ps = most, out->clocks_within_ps = MAX(out->clocks_within_ps, ENDS_PS);
+  out->clocks_by_ps = by, out->clocks_within_ps = within;
 }
 
 bool job_input_of(job *j, const char *steps, job_input *out) {

@@ -77,6 +77,10 @@ bool answer_convert(report *r, ctx *c, arena *a, const trace_ask *q) {
               cell_text(chakra ? arena_printf(a, "%s.RANK.et", q->output) : q->output));
   report_fact(r, "processes", tell ? "processes" : NULL, cell_i(CELL_INT, v.processes));
   report_fact(r, "events", tell ? "events" : NULL, cell_i(CELL_INT, (i64)v.events));
+  if (!chakra) report_fact(r, "clocks_corrected_ps", NULL, cell_i(CELL_PS, v.clocks_by_ps));
+  if (v.clocks_by_ps && tell)
+    report_line(r, "clocks", "of hosts are up to %s apart: put on that of the first",
+                time_text(a, v.clocks_by_ps));
   if (!chakra) report_fact(r, "arrows", tell ? "arrows" : NULL, cell_i(CELL_INT, v.arrows));
   return true;
 }

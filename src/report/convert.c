@@ -3,7 +3,8 @@
 //
 // Idea: one writer for two dialects. Categories and arguments of one are Kineto's, of the other those of Heddle's own
 // timelines (trace/heddle.c reads them), so what is written can be read again with the same answers. Files are read
-// one after the other; of communications of all ranks only what matching keeps stays, for the arrows at the end.
+// one after the other; of communications of all ranks only what matching keeps stays, for the arrows at the end. Several
+// files are read twice: what they have in common says how far their clocks are apart.
 #include "report/internal.h"
 #include <stdlib.h>
 
@@ -30,7 +31,8 @@ typedef struct {
   u32 matches;                 // likewise, of events that their files match
   u32 pids, processes, arrows; // pids: above the highest
   match *m;
-  VEC(put_place) places; // as those of m
+  const align_clocks *clocks; // of its places; NULL: times are as recorded
+  VEC(put_place) places;      // as those of m
 } converter;
 
 static void flush(converter *k, size_t most) {
@@ -163,6 +165,12 @@ static void put_event(converter *k, const trace *t, u32 e, u32 pid, i64 ps) {
   sb_put(out, "}}");
 }
 
+// A reading of a place's clock, base_ps included, as a time of the timeline.
+static i64 in_timeline(const converter *k, u32 place, i64 reading_ps) {
+  const i64 time = k->clocks ? align_time(k->clocks, place, reading_ps) : reading_ps;
+  return time - k->m->places.v[place].base_ps + k->places.v[place].shift_ps;
+}
+
 static bool put_process(converter *k, const trace *t, u32 process, const char *file) {
   const trace_process *p = &t->processes.v[process];
   if (!k->base_ns && p->base_ns) { // a day's start, so that times are short and none is negative
@@ -178,15 +186,15 @@ static bool put_process(converter *k, const trace *t, u32 process, const char *f
     return false;
   }
   arena *tmp = arena_new();
-  const u32 pid = p->rank != TRACE_NONE ? p->rank : k->pids, *order = trace_order(tmp, t);
+  const u32 pid = p->rank != TRACE_NONE ? p->rank : k->pids, place = k->places.n,
+            *order = trace_order(tmp, t);
   k->pids = MAX(k->pids, pid + 1), k->processes++;
   *vec_push(k->a, &k->places) = (put_place){pid, shift_ns * 1000};
   put_lanes(k, t, process, pid, file);
   for (u32 i = 0; i < t->n; i++) {
     const u32 e = order[i];
     if (t->lanes.v[t->lane[e]].process != process) continue;
-    const i64 ps = shift_ns * 1000 + t->start_ps[e];
-    put_event(k, t, e, pid, ps);
+    put_event(k, t, e, pid, in_timeline(k, place, k->m->places.v[place].base_ps + t->start_ps[e]));
     k->events++;
   }
   arena_free(tmp);
@@ -194,7 +202,7 @@ static bool put_process(converter *k, const trace *t, u32 process, const char *f
 }
 
 static i64 start_in_timeline(const converter *k, const match_member *v) {
-  return v->start_ps - k->m->places.v[v->place].base_ps + k->places.v[v->place].shift_ps;
+  return in_timeline(k, v->place, v->start_ps);
 }
 
 static void put_end(converter *k, const match_member *v, u32 id, bool last) {
@@ -207,7 +215,6 @@ static void put_end(converter *k, const match_member *v, u32 id, bool last) {
 
 // From the rank that came first to each of the others: viewers draw no arrows backwards in time.
 static void put_arrows(converter *k) {
-  match_finish(k->m);
   for (u32 i = 0; i < k->m->row.n; i++) {
     const match_row *r = &k->m->row.v[i];
     const match_member *v = k->m->member.v + r->first, *first = v;
@@ -231,15 +238,16 @@ static bool put_job(converter *k, job *j) {
     const trace *t = job_load(j, f, 0);
     u32 matches = 0;
     if (!t) return false;
+    if (j->n == 1) match_add(k->m, t, f, job_rank(j, f));
     for (u32 p = 0; p < t->processes.n; p++) {
       rank = t->processes.v[p].rank, world = MAX(world, t->processes.v[p].world_size);
       if (!put_process(k, t, p, j->file[f].path)) return false;
     }
-    match_add(k->m, t, f, job_rank(j, f));
     for (u32 e = 0; e < t->n; e++) matches = MAX(matches, t->match[e]);
     k->calls += t->n, k->matches += matches;
     job_unload(j, f);
   }
+  if (j->n == 1) match_finish(k->m);
   put_arrows(k);
   sb_put(&k->out, "\n]");
   if (k->base_ns) sb_fmt(&k->out, ",\"baseTimeNanoseconds\":%lld", (long long)k->base_ns);
@@ -254,7 +262,12 @@ static bool put_job(converter *k, job *j) {
 }
 
 static bool convert_timeline(conversion *v, job *j, bool own) {
-  converter k = {.c = j->c, .a = v->a, .own = own, .out = {.a = v->a}, .m = match_new(j->c, v->a)};
+  converter k = {.c = j->c, .a = v->a, .own = own, .out = {.a = v->a}};
+  i64 within = 0;
+  k.m = j->n > 1 ? match_job(j, v->a) : match_new(j->c, v->a); // one file is read once
+  if (!k.m) return false;
+  if (j->n > 1) k.clocks = clocks_apart(v->a, k.m, &v->clocks_by_ps, &within);
+  if (!k.clocks) v->clocks_by_ps = 0;
   if (!(k.file = file_begin(j->c, v->a, v->output))) return false;
   if (!put_job(&k, j)) return file_drop(k.file), false;
   if (!file_end(k.file)) return false;

@@ -37,6 +37,7 @@ typedef struct {
   const char *output;
   u32 processes, arrows; // what was written
   u64 events;
+  i64 clocks_by_ps; // clocks of hosts were apart by up to this, and are put on one; 0: they are as recorded
 } conversion;
 bool convert_chrome(conversion *v, job *j); // Kineto's categories and arguments
 bool convert_heddle(conversion *v, job *j); // those of Heddle's own timelines

@@ -15,6 +15,7 @@ $ heddle trace convert examples/traces/ddp/rank1.json -o one.json --json
   "output": "one.json",
   "processes": 1,
   "events": 140,
+  "clocks_corrected_ps": 0,
   "arrows": 0
 }
 $ heddle trace summary one.json >a; heddle trace summary examples/traces/ddp/rank1.json | cmp - a && tail -1 one.json
@@ -50,6 +51,15 @@ arrows     2
 {"ph":"f","bp":"e","id":1,"cat":"meet","name":"meet","pid":1,"tid":3,"ts":13.170412},
 {"ph":"s","id":2,"cat":"meet","name":"meet","pid":0,"tid":1,"ts":26.340824},
 {"ph":"f","bp":"e","id":2,"cat":"meet","name":"meet","pid":1,"tid":3,"ts":26.340824}
+## clocks of hosts that are apart are put on one
+$ mkdir far; cp examples/traces/ddp/rank0.json far; sed 's/"baseTimeNanoseconds": 1735689600000/"baseTimeNanoseconds": 1735689600005/' examples/traces/ddp/rank1.json >far/rank1.json; heddle trace convert far -o near.json; grep '"cat":"meet"' near.json | head -2
+file       near.json
+processes  2
+events     280
+clocks     of hosts are up to 5.000 ms apart: put on that of the first
+arrows     8
+{"ph":"s","id":1,"cat":"meet","name":"meet","pid":1,"tid":3,"ts":86400001922.75},
+{"ph":"f","bp":"e","id":1,"cat":"meet","name":"meet","pid":0,"tid":3,"ts":86400001923.25},
 ## to Heddle's own timelines, and back with the same answers
 $ heddle trace convert examples/traces/ddp --to heddle -o own.json; head -4 own.json; grep nccl own.json | head -1
 file       own.json
