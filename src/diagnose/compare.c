@@ -11,7 +11,7 @@ typedef struct {
   bool chosen;
 } span;
 typedef struct {
-  u32 file, rank;
+  u32 file, process, rank;
   i64 base_ns, shift_ps; // shift_ps: onto the clock that all share
   slices slice;
   VEC(span) step;
@@ -96,6 +96,7 @@ static bool take_process(comparing *x, const trace *t, u32 file, u32 process) {
   for (u32 k = 0; k < t->names.n; k++) row_of_name[k] = (u8)kernel_class_of(sym_str(x->c, t->names.v[k]));
   recorded *r = vec_push(x->a, &x->rec);
   *r = (recorded){.file = file,
+                  .process = process,
                   .rank = said != TRACE_NONE    ? said
                           : t->processes.n == 1 ? job_rank(x->j, file)
                                                 : TRACE_NONE,
@@ -177,8 +178,23 @@ static void set_clocks(comparing *x) {
   }
 }
 
+// Clocks of hosts that are apart are put on one: steps are short, so one shift does for all of a process.
+static void align_ranks(comparing *x) {
+  i64 within = 0;
+  const align_clocks *of = x->out->clocks ? clocks_apart(x->tmp, x->m, &x->out->clocks_by_ps, &within) : NULL;
+  if (!of) x->out->clocks_by_ps = 0;
+  for (u32 k = 0; of && k < x->rec.n; k++) {
+    recorded *r = &x->rec.v[k];
+    const u32 place = match_place_of(x->m, r->file, r->process);
+    const i64 at = r->slice.v[r->slice.n / 2].start_ps + x->m->places.v[place].base_ps;
+    r->shift_ps += align_time(of, place, at) - at;
+  }
+  if (of) match_time(x->m, of);
+}
+
 static void set_waits(comparing *x) {
   match_finish(x->m);
+  align_ranks(x);
   x->out->comms = x->comm.n / 2, x->out->lone = x->out->comms;
   for (u32 k = 0; k < x->m->row.n; k++) {
     const match_row *row = &x->m->row.v[k];

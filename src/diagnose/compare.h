@@ -68,6 +68,7 @@ typedef struct {
   i64 least_ps, most_ps; // of them
   bool alone;            // no step before it was recorded: it is compared with one step alone
   bool clocks;           // times of ranks can be compared; else steps are laid one upon the other
+  i64 clocks_by_ps;      // ... after they were put on one, since they were up to this apart; 0: as recorded
   i64 step_ps[2], from_ps[2];
   i64 row_ps[2][COMPARE_ROWS]; // sums over compared ranks
   u32 nevents;

@@ -590,7 +590,8 @@ void match_add(match *m, const trace *t, u32 file, u32 rank);
 void match_finish(match *m); // matches what was added; times as recorded
 // All files of a job. NULL and a diagnostic: one of them cannot be read.
 match *match_job(job *j, arena *a);
-const char *match_trouble_name(match_trouble t); // "orphan"
+const char *match_trouble_name(match_trouble t);           // "orphan"
+u32 match_place_of(const match *m, u32 file, u32 process); // of a file that was added
 struct align_clocks;
 // Waits and transfers anew, on corrected clocks (processes are places); NULL: as recorded.
 void match_time(match *m, const struct align_clocks *x);

@@ -131,13 +131,6 @@ static bool comparable(job *j, const works *x) {
 }
 
 // ---- clocks of several hosts ------------------------------------------------------------------------------
-// The place of match.h that a process of the works is.
-static u32 place_of(const match *m, u32 file, u32 process) {
-  for (u32 k = 0; k < m->places.n; k++)
-    if (m->places.v[k].file == file && m->places.v[k].process == process) return k;
-  return TRACE_NONE;
-}
-
 static void shift_work(job_work *w, const align_clocks *x, const match_place *at, u32 place) {
 #define SHIFTED(t) (align_time(x, place, (t) + at->base_ps) - at->base_ps)
   w->start_ps = SHIFTED(w->start_ps);
@@ -150,14 +143,11 @@ static void shift_work(job_work *w, const align_clocks *x, const match_place *at
 // Onto one clock, where hosts have several that communications tie together and that are not the same.
 static void align_works(job *j, match *m, const works *x, job_input *out) {
   i64 by = 0, within = 0;
-  u32 used = 0;
   const align_clocks *of = x->work.n > 1 ? clocks_apart(j->a, m, &by, &within) : NULL;
   if (!of) return;
-  for (u32 p = 0; p < x->work.n; p++) used += place_of(m, x->file.v[p], x->process.v[p]) != TRACE_NONE;
-  if (used < x->work.n) return;
   match_time(m, of);
   for (u32 p = 0; p < x->work.n; p++) {
-    const u32 place = place_of(m, x->file.v[p], x->process.v[p]);
+    const u32 place = match_place_of(m, x->file.v[p], x->process.v[p]);
     shift_work(x->work.v[p], of, &m->places.v[place], place);
   }
   out->clocks_by_ps = by, out->clocks_within_ps = within;

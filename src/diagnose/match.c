@@ -357,6 +357,13 @@ void match_time(match *m, const align_clocks *x) {
   }
 }
 
+u32 match_place_of(const match *m, u32 file, u32 process) {
+  u32 k = 0;
+  while (k < m->places.n && (m->places.v[k].file != file || m->places.v[k].process != process)) k++;
+  assert(k < m->places.n);
+  return k;
+}
+
 const char *match_trouble_name(match_trouble t) {
   static const char *const name[] = {
       [MATCH_ORPHAN] = "orphan",

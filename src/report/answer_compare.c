@@ -34,6 +34,10 @@ static void put_step(report *r, arena *a, const job_compare *d, const prediction
   report_fact(r, "ratio", "ratio", cell_x(CELL_TIMES, (double)d->step_ps[0] / (double)MAX(d->step_ps[1], 1)));
   if (d->alone && d->nsteps)
     report_line(r, "step", "no step before it was recorded, so it is compared with one step alone");
+  report_fact(r, "clocks_corrected_ps", NULL, cell_i(CELL_PS, d->clocks_by_ps));
+  if (d->clocks_by_ps)
+    report_line(r, "clocks", "of hosts are up to %s apart: put on that of the first",
+                time_text(a, d->clocks_by_ps));
   if (!d->clocks)
     report_line(r, "clocks",
                 "ranks count from different moments: steps are laid one upon the other, and waiting inside "

@@ -89,6 +89,7 @@ $ heddle trace compare examples/traces/simulated/slow.json mlp-xs:layers=2 --bat
   "predicted_ps": 168206921,
   "gap_ps": 285962555,
   "ratio": 2.700064143020607,
+  "clocks_corrected_ps": 0,
   "lone": 0,
   "parts": [
     {"group": "computation", "part": "matmul", "measured_ps": 33764310, "predicted_ps": 33764310, "gap_ps": 0, "share": null},
@@ -164,6 +165,35 @@ measured   2.926 ms
 predicted  1.108 ms
 gap        +1.817 ms
 ratio      2.64x
+## Clocks of hosts that are apart change little.
+$ mkdir far; cp examples/traces/ddp/rank0.json far; sed 's/"baseTimeNanoseconds": 1735689600000/"baseTimeNanoseconds": 1735689600005/' examples/traces/ddp/rank1.json >far/rank1.json; heddle trace compare far mlp-xs:layers=3,hidden=2048 --batch 64 --train --strategy dp=2 --machine dgx-2 >a; sed -n 4,9p a; heddle trace compare examples/traces/ddp mlp-xs:layers=3,hidden=2048 --batch 64 --train --strategy dp=2 --machine dgx-2 | diff - a
+ranks      2
+measured   2.146 ms, the median of 2 steps from 2.146 ms to 2.926 ms
+predicted  1.108 ms
+gap        +1.037 ms
+ratio      1.94x
+clocks     of hosts are up to 5.000 ms apart: put on that of the first
+8a9
+> clocks     of hosts are up to 5.000 ms apart: put on that of the first
+16c17
+< exposed communication  all_reduce            521.8 us   506.0 us  +15.72 us       1.5 %
+---
+> exposed communication  all_reduce            521.2 us   506.0 us  +15.22 us       1.5 %
+18,19c19,20
+< idle                   waiting for peers     250.0 ns          0  +250.0 ns       0.0 %
+< idle                   waiting for the host  134.2 us          0  +134.2 us      12.9 %
+---
+> idle                   waiting for peers     500.0 ns          0  +500.0 ns       0.0 %
+> idle                   waiting for the host  134.5 us          0  +134.5 us      13.0 %
+24c25
+<    1  1.440 ms   602.4 us  522.0 us   506.0 us  40.00 us          0  143.8 us          0
+---
+>    1  1.440 ms   602.4 us  521.0 us   506.0 us  40.00 us          0  144.8 us          0
+28c29
+< all_reduce     exposed communication         2          4  390.2 us   126.5 us  +274.5 us
+---
+> all_reduce     exposed communication         2          4  390.0 us   126.5 us  +274.0 us
+[1]
 ## wrong
 $ heddle trace compare examples/traces/ddp
 error[E0801]: the model is missing
