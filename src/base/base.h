@@ -101,6 +101,19 @@ bool hmap_next(const hmap *m, u64 h, u32 *it, u32 *val); // walks the values sto
 void hmap_add(arena *a, hmap *m, u64 h, u32 val);
 u32 hmap_get(const hmap *m, u64 h); // first value under h, 0 if none (h unique by construction)
 
+// Keys of any length, compared in full. A key's number counts from 1, in the order in which they came.
+typedef struct {
+  u64 *v;
+  u32 n, cap;
+} key_words;                                                         // {0}; vec_push and these add to it
+void key_put_bytes(arena *a, key_words *k, const void *p, size_t n); // and how many
+typedef struct {
+  hmap map;
+  VEC(key_words) key;
+} key_table;
+u32 key_find(const key_table *t, const key_words *k);    // 0: it is not there
+u32 key_add(arena *a, key_table *t, const key_words *k); // copies it; it is not there yet
+
 i64 gcd_i64(i64 a, i64 b);
 bool mul_i64(i64 a, i64 b, i64 *out); // false on overflow
 // Of counts (not negative): INT64_MAX, which is printed as more than 9.2e18, instead of wrapping.

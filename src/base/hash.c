@@ -68,6 +68,26 @@ u32 hmap_get(const hmap *m, u64 h) {
   return hmap_next(m, h, &it, &val) ? val : 0;
 }
 
+void key_put_bytes(arena *a, key_words *k, const void *p, size_t n) {
+  *vec_push(a, k) = n;
+  for (const char *s = p; n; s += MIN(n, 8), n -= MIN(n, 8))
+    *vec_push(a, k) = n >= 8 ? word8(s) : word_of(s, n);
+}
+
+static u64 key_hash(const key_words *k) { return hash_bytes(k->v, k->n * sizeof *k->v, 0); }
+
+u32 key_find(const key_table *t, const key_words *k) {
+  for (u32 it = 0, i; t->map.n && hmap_next(&t->map, key_hash(k), &it, &i);)
+    if (t->key.v[i - 1].n == k->n && !memcmp(t->key.v[i - 1].v, k->v, k->n * sizeof *k->v)) return i;
+  return 0;
+}
+
+u32 key_add(arena *a, key_table *t, const key_words *k) {
+  *vec_push(a, &t->key) = (key_words){arena_dup(a, k->v, k->n * sizeof *k->v), k->n, k->n};
+  hmap_add(a, &t->map, key_hash(k), t->key.n);
+  return t->key.n;
+}
+
 i64 gcd_i64(i64 a, i64 b) {
   u64 x = a < 0 ? -(u64)a : (u64)a, y = b < 0 ? -(u64)b : (u64)b;
   while (y) {

@@ -12,15 +12,14 @@ const opcode step_op[] = {[STEP_SHARD] = OP_shard,
                           [STEP_ALL_TO_ALL] = OP_all_to_all,
                           [STEP_PERMUTE] = OP_permute};
 
-u64 group_free_axes(const space *sp, group g) {
+void group_put_free_axes(arena *a, key_words *k, const space *sp, group g) {
   const group_info *gi = group_get(sp, g);
-  u64 key = gi->m.i;
+  *vec_push(a, k) = (u64)gi->m.i << 32 | gi->naxes;
   for (u32 i = 0; i < gi->naxes; i++) {
     const group_axis *ax = &gi->axis[i];
-    key = hash_u64((u64)(MIN(ax->at, 0) + 2), key);
-    if (ax->at == -2) key = hash_bytes(ax->only, sizeof *ax->only * ax->nonly, key);
+    *vec_push(a, k) = (u64)(MIN(ax->at, 0) + 2);
+    if (ax->at == -2) key_put_bytes(a, k, ax->only, sizeof *ax->only * ax->nonly);
   }
-  return key;
 }
 
 typedef struct {
@@ -54,17 +53,18 @@ int plan_path(const prog *p, cost_model *k, const shape *s, layout from, layout 
 }
 
 static const path_entry *path_between(apply *x, const shape *sh, layout from, layout to, group g) {
-  u64 key = hash_bytes(sh->dim, sizeof(i64) * sh->nd,
-                       hash_u64(((u64)from.i << 32) | to.i, group_free_axes(x->p->sp, g)));
-  key = hash_u64(sh->t, key);
-  u32 at = hmap_get(&x->path_map, key);
+  key_words key = {0};
+  *vec_push(x->a, &key) = (u64)from.i << 32 | to.i, *vec_push(x->a, &key) = (u64)sh->t << 32 | sh->nd;
+  for (u32 d = 0; d < sh->nd; d++) *vec_push(x->a, &key) = (u64)sh->dim[d];
+  group_put_free_axes(x->a, &key, x->p->sp, g);
+  const u32 at = key_find(&x->path_keys, &key);
   if (at) return x->paths.v[at - 1].n == ~0u ? NULL : &x->paths.v[at - 1];
   layout_step steps[PATH_STEPS];
   double cost;
   const int n = plan_path(x->p, x->k, sh, from, to, g, steps, &cost);
-  *vec_push(x->a, &x->paths) = (path_entry){key, n < 0 ? 0 : cost, n < 0 ? ~0u : (u32)n,
+  *vec_push(x->a, &x->paths) = (path_entry){n < 0 ? 0 : cost, n < 0 ? ~0u : (u32)n,
                                             n > 0 ? arena_dup(x->a, steps, sizeof *steps * (u32)n) : NULL};
-  hmap_add(x->a, &x->path_map, key, x->paths.n);
+  key_add(x->a, &x->path_keys, &key);
   return n < 0 ? NULL : &x->paths.v[x->paths.n - 1];
 }
 

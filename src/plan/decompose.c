@@ -85,9 +85,10 @@ func planner_decompose(planner *pl, func f, u32 index) {
   u32 row = 0, n = instr_nopd(fi, in);
   while (row < COUNT_OF(rows) && rows[row].op != in->op) row++;
   if (row == COUNT_OF(rows) || n > COUNT_OF(((decomposition *)0)->x)) return (func){0};
-  u64 key = hash_u64((u64)in->op << 32 | in->at.i, in->flags);
-  for (u32 k = 0; k < n; k++) key = hash_u64(fi->values.v[opd_of(fi, in, k)].ty.i, key);
-  u32 hit = hmap_get(&pl->decompose_map, key);
+  u64 word[2 + COUNT_OF(((decomposition *)0)->x)] = {(u64)in->op << 32 | in->at.i, in->flags};
+  for (u32 k = 0; k < n; k++) word[2 + k] = fi->values.v[opd_of(fi, in, k)].ty.i;
+  const key_words key = {word, 2 + n, 2 + n};
+  const u32 hit = key_find(&pl->decompose_keys, &key);
   if (hit) return pl->decomposed.v[hit - 1];
   func g = func_new(p, sym_with(p->c, sym_of(p->c, op_row_of(in->op)->name), ".split"), in->where);
   decomposition e = {.b = builder_at(p, g), .f = func_get(p, g), .at = attrs_get(p, in->at), .nopd = n};
@@ -100,6 +101,6 @@ func planner_decompose(planner *pl, func f, u32 index) {
   u32 nres = results_of(&e, row, y);
   if (nres) func_return(p, g, y, nres);
   *vec_push(pl->a, &pl->decomposed) = nres ? g : (func){0};
-  hmap_add(pl->a, &pl->decompose_map, key, pl->decomposed.n);
+  key_add(pl->a, &pl->decompose_keys, &key);
   return pl->decomposed.v[pl->decomposed.n - 1];
 }

@@ -94,7 +94,7 @@ static void find_idle(planner *pl) {
   for (u32 k = 0; k < c->nweights; k++)
     if (dtype_kind_of(val_type(p, m, c->weight[k])->s.t) == DK_FLOAT) mark[k] = GRAD_PLAIN;
   for (u32 k = 0; k < c->noutputs; k++) has_dy[k] = c->output[k] == loss;
-  const grad_pair *gp = planner_grad(pl, c->fwd, &(grad_opts){.mark = mark, .has_dy = has_dy}, 0);
+  const grad_pair *gp = planner_grad(pl, c->fwd, &(grad_opts){.mark = mark, .has_dy = has_dy});
   diag_truncate(p->c, before);
   if (!gp) return; // whoever applies the plan says so
   for (u32 k = 0; k < gp->nagain; k++) again[gp->again[k]] = true;

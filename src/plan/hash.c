@@ -17,6 +17,11 @@ u64 plan_axis_hash(u64 h, const plan_axis *x) {
   return h;
 }
 
+void plan_axis_key(arena *a, key_words *k, const plan_axis *x) {
+  *vec_push(a, k) = (u64)x->size << 2 | (u64)x->temporal << 1 | (x->shares != NULL);
+  for (u32 i = 0; x->shares && i < x->size; i++) *vec_push(a, k) = x->shares[i];
+}
+
 static u64 hash_space(u64 h, const ctx *c, const plan *pn) {
   h = hash_step(hash_step(h, pn->naxes), pn->nmeshes);
   for (u32 i = 0; i < pn->naxes; i++) h = plan_axis_hash(hash_name(h, c, pn->axes[i].name), &pn->axes[i]);

@@ -26,7 +26,8 @@ struct planner {
   VEC(struct stage_source *) stage_sources;
   VEC(grad_pair *) grads;
   VEC(func) updates, decomposed;
-  hmap source_map, like_map, decompose_map, grad_map, update_map, kept_map, schedule_map;
+  hmap source_map, like_map, schedule_map;
+  key_table decompose_keys, grad_keys, update_keys, kept_keys;
   const classes *classes;
   VEC(struct {
     u32 n;
@@ -45,7 +46,8 @@ struct planner {
   VEC(struct {
     const sched_row *row;
     sched_shape shape;
-    u64 key;
+    u64 key; // 0: refused
+    u32 refusal;
     const u32 *live;
   })
   schedules;
@@ -63,7 +65,8 @@ struct planner {
   batchnorm_stats batchnorm;
   VEC(u32) inputs; // parameters of main that are inputs or labels
   VEC(refusal) refusals;
-  hmap refusal_map;
+  VEC(u32) refused; // by refusal_keys: number of the refusal
+  key_table refusal_keys;
   grad_memo *memo; // gradients of functions called by several stage sources
   VEC(layer_run) runs;
   bool runs_known;
@@ -104,8 +107,7 @@ typedef struct stage_source {
 // Instructions from..to of main (numbers from 1). Instructions that depend on constants alone are copied into
 // every stage source that uses them. Cached.
 stage_source *planner_stage(planner *pl, u32 from, u32 to);
-const grad_pair *planner_grad(planner *pl, func f, const grad_opts *o,
-                              u64 key); // cached by f, o and key; NULL if refused
+const grad_pair *planner_grad(planner *pl, func f, const grad_opts *o); // kept by f and o; NULL if refused
 // Do gradients go into accumulators? With one microbatch only if they are stored in pieces (ZeRO 2 and 3).
 static inline bool plan_accumulates(const plan *pn) {
   return (pn->time && pn->axes[pn->time - 1].size > 1) || pn->nstorage[STORAGE_GRAD];
@@ -126,7 +128,6 @@ typedef struct {
   const choice *v;
 } choice_list;
 typedef struct {
-  u64 key;
   double cost;
   u32 n;
   layout_step *step;
@@ -153,9 +154,9 @@ typedef struct apply {
   VEC(attrset) attr_map; // source attribute set -> p's (0: not yet)
   VEC(u32) data_map;     // constant elements likewise
   VEC(sharded) variants; // sharded functions by the hash of how they are called
-  hmap variant_map;
+  key_table variant_keys;
   VEC(path_entry) paths;
-  hmap path_map;
+  key_table path_keys;
   bool storage_split[STORAGE_KINDS]; // was anything of the kind sharded in storage?
   bool update;                       // sharding an update function: sums over time are complete
   plan_trial_result *trial;          // counting work and traffic (plan_trial)
@@ -205,7 +206,7 @@ bool shard_function(apply *x, const shard_call_of *c, sharded *out);
 // ---- layouts (convert.c) ---------------------------------------------------------------------------------
 // All that sharding looks at in a group, as a key: its mesh, and which axes are free. Functions and paths are
 // shared by groups that agree.
-u64 group_free_axes(const space *sp, group g);
+void group_put_free_axes(arena *a, key_words *k, const space *sp, group g);
 // v converted to a layout by the cheapest chain of communications, emitted at b; v itself if nothing is to be
 // done. 0: impossible.
 value shard_convert(apply *x, builder *b, value v, layout to, group g);

@@ -242,13 +242,15 @@ bool plan_busy(planner *pl, const plan *pn, cost_model *k, sim_busy *out);
 // made. pl: of the whole program. False and diagnostics (E_PROFILE): layers or numbers of devices without
 // times.
 bool plan_measured(planner *pl, const plan *pn, cost_model *k, prog *p);
-// What a policy found out about the source program, kept for the next plan: trans by any key.
-const plan_trans *planner_kept(planner *pl, u64 key, u32 *n); // NULL: nothing kept
-void planner_keep(planner *pl, u64 key, const plan_trans *v, u32 n);
+// What a policy found out about the source program, kept for the next plan: trans by any key. Keys of a policy begin
+// with its word.
+enum { KEY_TENSOR, KEY_SEQUENCE, KEY_STAGES };
+const plan_trans *planner_kept(planner *pl, const key_words *key, u32 *n); // NULL: nothing kept
+void planner_keep(planner *pl, const key_words *key, const plan_trans *v, u32 n);
 // What a policy refuses whatever else a plan has, under another key: the diagnostic number `from`, with its
 // hints, two at most. planner_refused reports it again, if there is one.
-void planner_keep_refusal(planner *pl, u64 key, u32 from);
-bool planner_refused(planner *pl, u64 key);
+void planner_keep_refusal(planner *pl, const key_words *key, u32 from);
+bool planner_refused(planner *pl, const key_words *key);
 // Figures that were measured, one for each instruction of main, likewise: found by what they are, a strategy, two
 // numbers that it does not say, what of training they depend on, and the cost model.
 typedef enum {
@@ -497,7 +499,8 @@ bool policy_staged(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const 
 // Of all but its name: equal plans of one source are the same program, in whatever session. unordered: of all
 // but order and sends.
 u64 plan_hash(const ctx *c, const plan *pn);
-u64 plan_axis_hash(u64 h, const plan_axis *x); // h with its size and shares
+u64 plan_axis_hash(u64 h, const plan_axis *x);                  // h with its size and shares
+void plan_axis_key(arena *a, key_words *k, const plan_axis *x); // likewise
 u64 plan_hash_unordered(const ctx *c, const plan *pn);
 u64 plan_hash_ordered(const ctx *c, const plan *pn, u64 unordered); // plan_hash from that
 // Its parts, each adding to a plan whose axes and meshes exist. axis: 1-based into pn->axes.

@@ -196,17 +196,25 @@ stage_source *planner_stage(planner *pl, u32 from, u32 to) {
   return c;
 }
 
-const grad_pair *planner_grad(planner *pl, func f, const grad_opts *o, u64 key) {
+const grad_pair *planner_grad(planner *pl, func f, const grad_opts *o) {
   const func_info *fi = func_get(pl->src, f);
-  key = hash_bytes(o->mark, fi->nparams,
-                   hash_bytes(o->has_dy, fi->rets.n * sizeof *o->has_dy, hash_u64(f.i * 2 + o->split, key)));
-  u32 hit = hmap_get(&pl->grad_map, key);
-  if (hit) return pl->grads.v[hit - 1];
-  grad_pair *g = NEW(pl->a, grad_pair);
-  if (!pl->memo) pl->memo = grad_memo_new(pl->src);
-  if (!pass_grad_shared(pl->memo, f, o, g)) return NULL;
-  *vec_push(pl->a, &pl->grads) = g;
-  hmap_add(pl->a, &pl->grad_map, key, pl->grads.n);
+  arena *tmp = arena_new();
+  key_words key = {0};
+  *vec_push(tmp, &key) = (u64)f.i << 1 | o->split;
+  key_put_bytes(tmp, &key, o->mark, fi->nparams * sizeof *o->mark);
+  key_put_bytes(tmp, &key, o->has_dy, fi->rets.n * sizeof *o->has_dy);
+  const u32 hit = key_find(&pl->grad_keys, &key);
+  grad_pair *g = hit ? pl->grads.v[hit - 1] : NEW(pl->a, grad_pair);
+  if (!hit) {
+    if (!pl->memo) pl->memo = grad_memo_new(pl->src);
+    if (!pass_grad_shared(pl->memo, f, o, g)) {
+      arena_free(tmp);
+      return NULL;
+    }
+    *vec_push(pl->a, &pl->grads) = g;
+    key_add(pl->a, &pl->grad_keys, &key);
+  }
+  arena_free(tmp);
   return g;
 }
 
@@ -221,10 +229,18 @@ func planner_update(planner *pl, const value *weight, u32 n, const plan *pn) {
   in_use.master = false;
   for (u32 i = 0; i < n; i++)
     in_use.master |= optim_has_master(o, val_type(p, func_get(p, p->main), weight[i])->s.t);
-  u64 key = hash_bytes(&in_use, sizeof in_use, keep + 2 * pn->wide_gradients + 4 * late);
-  for (u32 i = 0; i < n; i++) key = hash_u64(func_get(p, p->main)->values.v[weight[i]].ty.i, key);
-  u32 hit = hmap_get(&pl->update_map, key);
-  if (hit) return pl->updates.v[hit - 1];
+  key_words key = {0};
+  arena *tmp = arena_new();
+  *vec_push(tmp, &key) = (u64)keep | (u64)pn->wide_gradients << 1 | (u64)late << 2;
+  const double rates[] = {in_use.lr,    in_use.momentum, in_use.beta1,
+                          in_use.beta2, in_use.eps,      in_use.weight_decay};
+  *vec_push(tmp, &key) = (u64)in_use.kind << 1 | in_use.master;
+  key_put_bytes(tmp, &key, rates, sizeof rates);
+  for (u32 i = 0; i < n; i++) *vec_push(tmp, &key) = func_get(p, p->main)->values.v[weight[i]].ty.i;
+  u32 hit = key_find(&pl->update_keys, &key);
+  if (!hit) hit = key_add(pl->a, &pl->update_keys, &key);
+  arena_free(tmp);
+  if (hit <= pl->updates.n) return pl->updates.v[hit - 1];
   func f = func_new(p, sym_of(p->c, "update"), func_get(p, p->main)->where);
   u32 most = n * (2 + OPTIM_STATES), nr = 0;
   value *v = ZNEWN(pl->a, value, most), *ret = NEWN(pl->a, value, most), *res = ZNEWN(pl->a, value, most);
@@ -255,7 +271,6 @@ func planner_update(planner *pl, const value *weight, u32 n, const plan *pn) {
   for (u32 i = 0; i < n && keep; i++) ret[nr++] = v[n + i];
   func_return(p, f, ret, nr);
   *vec_push(pl->a, &pl->updates) = f;
-  hmap_add(pl->a, &pl->update_map, key, pl->updates.n);
   return f;
 }
 
@@ -280,23 +295,24 @@ const classes *planner_classes(planner *pl) {
   return pl->classes;
 }
 
-const plan_trans *planner_kept(planner *pl, u64 key, u32 *n) {
-  u32 hit = hmap_get(&pl->kept_map, key);
+const plan_trans *planner_kept(planner *pl, const key_words *key, u32 *n) {
+  const u32 hit = key_find(&pl->kept_keys, key);
   if (!hit) return NULL;
   *n = pl->kept.v[hit - 1].n;
   return pl->kept.v[hit - 1].v;
 }
 
-void planner_keep(planner *pl, u64 key, const plan_trans *v, u32 n) {
+void planner_keep(planner *pl, const key_words *key, const plan_trans *v, u32 n) {
   vec_push(pl->a, &pl->kept);
   pl->kept.v[pl->kept.n - 1].n = n;
   pl->kept.v[pl->kept.n - 1].v = arena_dup(pl->a, v, sizeof *v * n);
-  hmap_add(pl->a, &pl->kept_map, key, pl->kept.n);
+  key_add(pl->a, &pl->kept_keys, key);
 }
 
-void planner_keep_refusal(planner *pl, u64 key, u32 from) {
+// The diagnostic number `from`, with its hints. Its number from 1; 0: there is none.
+static u32 keep_refusal(planner *pl, u32 from) {
   const ctx *c = pl->src->c;
-  if (from >= diag_count(c)) return;
+  if (from >= diag_count(c)) return 0;
   const diag_item d = diag_get(c, from);
   refusal *x = vec_push(pl->a, &pl->refusals);
   *x = (refusal){.d = d};
@@ -305,17 +321,27 @@ void planner_keep_refusal(planner *pl, u64 key, u32 from) {
     x->hint[k] = diag_part(c, from, k);
     x->hint[k].message = arena_strdup(pl->a, x->hint[k].message);
   }
-  hmap_add(pl->a, &pl->refusal_map, key, pl->refusals.n);
+  return pl->refusals.n;
 }
 
-bool planner_refused(planner *pl, u64 key) {
-  const u32 hit = hmap_get(&pl->refusal_map, key);
-  if (!hit) return false;
-  const refusal *x = &pl->refusals.v[hit - 1];
+static void refuse_again(planner *pl, u32 number) {
+  const refusal *x = &pl->refusals.v[number - 1];
   diag(pl->src->c, x->d.id, x->d.at, "%s", x->d.message);
   for (u32 k = 0; k < COUNT_OF(x->hint) && x->hint[k].message; k++)
     diag_hint_number(pl->src->c, x->hint[k].number, "%s", x->hint[k].message);
-  return true;
+}
+
+void planner_keep_refusal(planner *pl, const key_words *key, u32 from) {
+  const u32 number = keep_refusal(pl, from);
+  if (!number) return;
+  *vec_push(pl->a, &pl->refused) = number;
+  key_add(pl->a, &pl->refusal_keys, key);
+}
+
+bool planner_refused(planner *pl, const key_words *key) {
+  const u32 hit = key_find(&pl->refusal_keys, key);
+  if (hit) refuse_again(pl, pl->refused.v[hit - 1]);
+  return hit;
 }
 
 const u32 *planner_kept_ends(const planner *pl, const planner_ends *of) {
@@ -374,11 +400,11 @@ u64 planner_schedule_key(planner *pl, const sched_row *row, const sched_shape *x
   const u64 hash = hash_bytes(row->name, strlen(row->name), sched_shape_hash(x));
   for (u32 it = 0, i; hmap_next(&pl->schedule_map, hash, &it, &i);) {
     if (pl->schedules.v[i].row != row || !sched_shape_same(&pl->schedules.v[i].shape, x)) continue;
+    if (pl->schedules.v[i].refusal) refuse_again(pl, pl->schedules.v[i].refusal);
     if (live) *live = pl->schedules.v[i].live;
     return pl->schedules.v[i].key;
   }
   const u32 said = diag_count(pl->src->c);
-  if (planner_refused(pl, hash)) return 0;
   // No more stages than there can be: else no sequence is told.
   const arena_mark_t mark = arena_mark(pl->a);
   const u64 most = (u64)x->places * x->chunks;
@@ -386,15 +412,15 @@ u64 planner_schedule_key(planner *pl, const sched_row *row, const sched_shape *x
   const u64 key = sched_make_key(pl->src->c, row->name, x, where, count_alive, (void *)(uintptr_t)&of);
   if (!key) {
     arena_release(pl->a, mark);
-    if (!where.i) planner_keep_refusal(pl, hash, said); // one that was not said by somebody
-    return 0;
+    if (where.i) return 0; // said by somebody, with a place of its own
   }
-  if (live) *live = of.live;
+  if (live) *live = key ? of.live : NULL;
   hmap_add(pl->a, &pl->schedule_map, hash, pl->schedules.n);
   vec_push(pl->a, &pl->schedules);
   pl->schedules.v[pl->schedules.n - 1].row = row;
   pl->schedules.v[pl->schedules.n - 1].shape = *x;
   pl->schedules.v[pl->schedules.n - 1].key = key;
-  pl->schedules.v[pl->schedules.n - 1].live = of.live;
+  pl->schedules.v[pl->schedules.n - 1].refusal = key ? 0 : keep_refusal(pl, said);
+  pl->schedules.v[pl->schedules.n - 1].live = key ? of.live : NULL;
   return key;
 }

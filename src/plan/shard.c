@@ -671,18 +671,22 @@ static void make_returns(sharding *s, const shard_call_of *c) {
   func_return(x->p, s->b.f, ret, n);
 }
 
-static u64 call_key(const apply *x, const shard_call_of *c, const func_info *f) {
-  u64 key = hash_bytes(c->in, sizeof *c->in * f->nparams, c->f.i);
-  if (c->stored) key = hash_bytes(c->stored, f->nparams, key);
-  if (c->demand) key = hash_bytes(c->demand, sizeof *c->demand * f->rets.n, key);
-  for (u32 i = 0; i < c->npack; i++) key = hash_u64(((u64)c->pack[i].first << 32) | c->pack[i].count, key);
-  return hash_u64((u64)c->own << 32 | c->pack_results, hash_u64(group_free_axes(x->p->sp, c->g), key));
+static key_words call_key(const apply *x, const shard_call_of *c, const func_info *f) {
+  key_words k = {0};
+  *vec_push(x->a, &k) = (u64)c->f.i << 32 | (u64)(c->stored != NULL) << 1 | (c->demand != NULL);
+  *vec_push(x->a, &k) = (u64)c->own << 32 | c->pack_results;
+  group_put_free_axes(x->a, &k, x->p->sp, c->g);
+  key_put_bytes(x->a, &k, c->in, sizeof *c->in * f->nparams);
+  if (c->stored) key_put_bytes(x->a, &k, c->stored, f->nparams);
+  if (c->demand) key_put_bytes(x->a, &k, c->demand, sizeof *c->demand * f->rets.n);
+  for (u32 i = 0; i < c->npack; i++) *vec_push(x->a, &k) = (u64)c->pack[i].first << 32 | c->pack[i].count;
+  return k;
 }
 
 bool shard_function(apply *x, const shard_call_of *c, sharded *out) {
   const func_info *fi = func_get(x->src, c->f);
-  u64 key = call_key(x, c, fi);
-  u32 hit = hmap_get(&x->variant_map, key);
+  const key_words key = call_key(x, c, fi);
+  const u32 hit = key_find(&x->variant_keys, &key);
   if (hit) {
     *out = x->variants.v[hit - 1];
     return true;
@@ -695,6 +699,6 @@ bool shard_function(apply *x, const shard_call_of *c, sharded *out) {
   pack_types(&s, c);
   out->dst = s.b.f, out->in = s.in, out->stored = s.stored + 1;
   *vec_push(x->a, &x->variants) = *out;
-  hmap_add(x->a, &x->variant_map, key, x->variants.n);
+  key_add(x->a, &x->variant_keys, &key);
   return !s.b.failed;
 }

@@ -129,7 +129,7 @@ static bool make_grads(main_build *mb) {
       mark[c->nweights + k] = GRAD_INPUT;
     }
     grad_opts o = {mark, s->has_dy, split[i]};
-    s->gp = planner_grad(mb->x->pl, s->f, &o, 0);
+    s->gp = planner_grad(mb->x->pl, s->f, &o);
     mb->m = func_get(mb->s, mb->s->main);
     if (!s->gp) return false;
     for (u32 k = 0; k < s->gp->ndx; k++) {

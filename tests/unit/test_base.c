@@ -143,6 +143,30 @@ TEST(hash_tells_lengths_and_bytes_apart) {
   arena_free(a);
 }
 
+// Two keys of one hash: the second word undoes what the first one did to the hash's state.
+TEST(keys_of_one_hash_are_told_apart) {
+  arena *a = arena_new();
+  key_table t = {0};
+  const u64 state = hash_u64(16, 1);
+  u64 x[] = {1, 5}, y[] = {2, hash_step(state, 1) ^ hash_step(state, 2) ^ 5};
+  const key_words of_x = {x, 2, 2}, of_y = {y, 2, 2}, shorter = {x, 1, 1};
+  CHECK(hash_bytes(x, sizeof x, 0) == hash_bytes(y, sizeof y, 0));
+  CHECK(!key_find(&t, &of_x));
+  CHECK_EQ_I64(key_add(a, &t, &of_x), 1);
+  CHECK(!key_find(&t, &of_y) && !key_find(&t, &shorter));
+  CHECK_EQ_I64(key_add(a, &t, &of_y), 2);
+  x[1] = 6; // copied
+  CHECK(!key_find(&t, &of_x));
+  x[1] = 5;
+  CHECK(key_find(&t, &of_x) == 1 && key_find(&t, &of_y) == 2);
+  key_words k = {0}, l = {0};
+  key_put_bytes(a, &k, "abcdefghi", 9), key_put_bytes(a, &l, "abcdefgh", 8);
+  CHECK_EQ_I64(k.n, 3);
+  CHECK_EQ_I64(l.n, 2);
+  CHECK(k.v[0] == 9 && k.v[1] == l.v[1] && k.v[2] == 'i');
+  arena_free(a);
+}
+
 TEST(hmap_walks_all_values_of_a_hash) {
   arena *a = arena_new();
   hmap m = {0};

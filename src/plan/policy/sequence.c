@@ -195,16 +195,18 @@ static void split_stream(sequence *q, const bool *split) {
 // other axis.
 static bool is_own(const plan_trans *t, u8 axis) { return t->instr && t->axis == axis; }
 
-static u64 key_of(const plan *pn, u8 axis) {
-  u64 h = plan_axis_hash(hash_u64(axis, 0), &pn->axes[axis - 1]);
+static key_words key_of(arena *a, const plan *pn, u8 axis) {
+  key_words k = {0};
+  *vec_push(a, &k) = KEY_SEQUENCE, *vec_push(a, &k) = axis;
+  plan_axis_key(a, &k, &pn->axes[axis - 1]);
   for (u32 i = 0; i < pn->ntrans; i++) {
     const plan_trans *t = &pn->trans[i];
     if (!is_own(t, axis)) continue;
-    h = hash_u64((u64)t->fn.i << 32 | t->instr, h);
-    h = hash_u64((u64)t->stride ^ (u64)t->index << 48 ^ (u64)t->dim << 56,
-                 hash_u64((u64)t->axis << 8 | (u64)t->result << 2 | (u64)t->weak << 1 | t->uneven, h));
+    *vec_push(a, &k) = (u64)t->fn.i << 32 | t->instr, *vec_push(a, &k) = (u64)t->stride;
+    *vec_push(a, &k) = (u64)t->index << 32 | (u64)t->dim << 16 | (u64)t->axis << 8 | (u64)t->result << 2 |
+                       (u64)t->weak << 1 | t->uneven;
   }
-  return h;
+  return k;
 }
 
 // The plan's choices, with room for more: those over the axis last. Returns how many others there are.
@@ -224,8 +226,8 @@ bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis) {
   prog *p = planner_source(pl);
   u32 room = 0, nkept; // room: a choice for every instruction at most
   plan_trial_result r;
-  const u64 key = key_of(pn, axis);
-  const plan_trans *kept = planner_kept(pl, key, &nkept);
+  const key_words key = key_of(a, pn, axis);
+  const plan_trans *kept = planner_kept(pl, &key, &nkept);
   if (kept) {
     const u32 others = own_last(a, pn, axis, nkept);
     memcpy(pn->trans + others, kept, sizeof *kept * nkept);
@@ -244,6 +246,6 @@ bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis) {
   keep_matmuls(&q);
   if (!find_sequence(&q)) return false;
   split_stream(&q, r.split);
-  planner_keep(pl, key, pn->trans + others, pn->ntrans - others);
+  planner_keep(pl, &key, pn->trans + others, pn->ntrans - others);
   return true;
 }

@@ -174,12 +174,13 @@ bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s, 
                .again = pn->train && choice_is(CHOICE_recompute, s->recompute, "full")};
   d.place = NEWN(tmp, u32, d.P);
   for (u32 k = 0; k < d.P; k++) d.place[k] = file ? file->at[k].v[0] : k % d.places; // else they go round
-  const u64 key = hash_u64((u64)d.P << 32 | s->layers.n, s->layers.nparts + 2);
+  key_words key = {0}; // of a word, not of numbers
+  *vec_push(tmp, &key) = KEY_STAGES, *vec_push(tmp, &key) = (u64)d.P << 32 | s->layers.n;
   const u32 *end = planner_kept_ends(pl, &(planner_ends){d.P, d.place, s->layers, d.again}),
             said = diag_count(p->c);
-  if (!end && (s->layers.nparts || !planner_refused(pl, key))) {
+  if (!end && (s->layers.nparts || !planner_refused(pl, &key))) {
     end = deal(&d, s, at.i ? at : m->where);
-    if (!end && !s->layers.nparts) planner_keep_refusal(pl, key, said);
+    if (!end && !s->layers.nparts) planner_keep_refusal(pl, &key, said);
   }
   pn->nsegments = end ? d.P : 0;
   pn->segments = ZNEWN(a, plan_segment, pn->nsegments + 1);

@@ -266,11 +266,12 @@ bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, bool whole_tables) 
   return policy_tensor_within(pl, a, pn, axis, whole_tables, NULL, false);
 }
 
-static u64 hash_within(const prog *p, u32 nf, const bool *const *within) {
-  u64 h = 0;
-  for (u32 f = 1; within && f < nf; f++)
-    if (within[f]) h = hash_bytes(within[f], p->funcs.v[f]->body.n, hash_u64(f, h + 1));
-  return h;
+static void put_within(arena *a, key_words *k, const prog *p, u32 nf, const bool *const *within) {
+  for (u32 f = 1; within && f < nf; f++) {
+    if (!within[f]) continue;
+    *vec_push(a, k) = f;
+    key_put_bytes(a, k, within[f], p->funcs.v[f]->body.n);
+  }
 }
 
 bool policy_tensor_within(planner *pl, arena *a, plan *pn, u8 axis, bool whole_tables,
@@ -281,16 +282,19 @@ bool policy_tensor_within(planner *pl, arena *a, plan *pn, u8 axis, bool whole_t
   plan_trans *more = NEWN(a, plan_trans, before + room + 1);
   if (before) memcpy(more, pn->trans, sizeof *more * before);
   pn->trans = more;
-  u64 key = plan_axis_hash(hash_u64(axis, (u64)shared << 1 | whole_tables), &pn->axes[axis - 1]);
-  if (within) key = hash_u64(hash_within(p, nf, within), key);
-  const plan_trans *kept = planner_kept(pl, key, &nkept);
+  key_words key = {0};
+  *vec_push(a, &key) = KEY_TENSOR;
+  *vec_push(a, &key) = (u64)axis << 3 | (u64)(within != NULL) << 2 | (u64)shared << 1 | whole_tables;
+  plan_axis_key(a, &key, &pn->axes[axis - 1]);
+  put_within(a, &key, p, nf, within);
+  const plan_trans *kept = planner_kept(pl, &key, &nkept);
   if (kept) {
     memcpy(pn->trans + before, kept, sizeof *kept * nkept);
     pn->ntrans += nkept;
     return true;
   }
   const u32 said = diag_count(p->c);
-  if (planner_refused(pl, key)) return false;
+  if (planner_refused(pl, &key)) return false;
   tensor t = {.pl = pl,
               .pn = pn,
               .axis = axis,
@@ -303,7 +307,7 @@ bool policy_tensor_within(planner *pl, arena *a, plan *pn, u8 axis, bool whole_t
   t.flops = NEWN(a, double, nf);
   for (u32 f = 0; f < nf; f++) t.flops[f] = -1;
   if (!visit(&t, p->main)) {
-    planner_keep_refusal(pl, key, said);
+    planner_keep_refusal(pl, &key, said);
     return false;
   }
   if (!t.matmuls) {
@@ -312,6 +316,6 @@ bool policy_tensor_within(planner *pl, arena *a, plan *pn, u8 axis, bool whole_t
     diag_hint(p->c, "leave out tp");
     return false;
   }
-  planner_keep(pl, key, pn->trans + before, pn->ntrans - before);
+  planner_keep(pl, &key, pn->trans + before, pn->ntrans - before);
   return true;
 }
