@@ -183,6 +183,12 @@ static bool ready(const scheduling *s, u32 sg, u32 kind, u32 mb) {
   return (s->done[sg * s->K + mb] & before) == before;
 }
 
+static const plan_submesh *where(const plan *pn,
+                                 u32 stage) { // those of a replica after those of the one before
+  const u32 r = stage / pn->nsegments, k = stage % pn->nsegments;
+  return r ? &pn->replicas[r].on[k] : &pn->segments[k].on;
+}
+
 static void random_order(const prog *p, plan *pn, bool split, u64 *rng, arena *a) {
   u32 n = pn->nsegments, K = pn->time ? pn->axes[pn->time - 1].size : 1, left = 0, np = 0;
   bool *reads = ZNEWN(a, bool, n *n), *grads = ZNEWN(a, bool, n *n);
@@ -195,15 +201,16 @@ static void random_order(const prog *p, plan *pn, bool split, u64 *rng, arena *a
     kinds[s] = !pn->train || !back ? 1 : split ? 1u << TASK_F | 1u << TASK_I | 1u << TASK_W : 3;
   }
   scheduling s = {pn, rng, n, K, reads, grads, kinds, ZNEWN(a, u8, n * K)};
-  u32 *place = NEWN(a, u32, n), style = pick(rng, 3);
-  pn->seqs = ZNEWN(a, sched_seq, n);
-  sched_task **seq = NEWN(a, sched_task *, n);
-  for (u32 i = 0; i < n; i++) {
+  const u32 all = n * MAX(pn->nreplicas, 1);
+  u32 *place = NEWN(a, u32, all), style = pick(rng, 3);
+  pn->seqs = ZNEWN(a, sched_seq, all);
+  sched_task **seq = NEWN(a, sched_task *, all);
+  for (u32 i = 0; i < all; i++) {
     u32 k = 0;
-    while (k < i && !same_submesh(&pn->segments[k].on, &pn->segments[i].on)) k++;
+    while (k < i && !same_submesh(where(pn, k), where(pn, i))) k++;
     place[i] = k < i ? place[k] : np;
     if (k == i) seq[np++] = NEWN(a, sched_task, 3 * n * K);
-    for (u32 b = 0; b < TASK_KINDS; b++) left += K * (kinds[i] >> b & 1);
+    for (u32 b = 0; i < n && b < TASK_KINDS; b++) left += K * (kinds[i] >> b & 1);
   }
   while (left) { // style 1 prefers late microbatches, 2 backwards; 0 nothing
     sched_task best = {0};
@@ -218,9 +225,11 @@ static void random_order(const prog *p, plan *pn, bool split, u64 *rng, arena *a
           best = (sched_task){.stage = (u16)sg, .kind = (u8)kind, .mb = mb};
         }
     assert(most);
-    sched_seq *to = &pn->seqs[place[best.stage]];
-    seq[place[best.stage]][to->n++] = best;
     s.done[best.stage * K + best.mb] |= (u8)(1u << best.kind);
+    while (pn->nreplicas && best.mb >= pn->replicas[best.replica].micro)
+      best.mb -= pn->replicas[best.replica++].micro;
+    const u32 at = place[best.replica * n + best.stage];
+    seq[at][pn->seqs[at].n++] = best;
     left--;
   }
   pn->nseqs = np;
@@ -380,6 +389,14 @@ static void random_axes(plans_model *m, plan *pn, u64 *rng, arena *a) {
   }
 }
 
+static plan_submesh random_submesh(const plan *pn, u64 *rng) {
+  plan_submesh on = {.mesh = pn->nmeshes > 1 && chance(rng, 3)};
+  const plan_mesh *m = &pn->meshes[on.mesh];
+  for (u32 k = 0; k < m->naxes; k++)
+    if (chance(rng, 3)) on.fix[on.nfix++] = (plan_fix){m->axis[k], pick(rng, pn->axes[m->axis[k] - 1].size)};
+  return on;
+}
+
 static void random_segments(plans_model *m, plan *pn, u64 *rng, arena *a) {
   u32 body = func_get(m->src, m->src->main)->body.n, n = 1 + pick(rng, 4), at = 1;
   pn->segments = ZNEWN(a, plan_segment, n);
@@ -394,13 +411,25 @@ static void random_segments(plans_model *m, plan *pn, u64 *rng, arena *a) {
       s->on = pn->segments[pick(rng, i)].on;
       continue;
     }
-    s->on.mesh = pn->nmeshes > 1 && chance(rng, 3);
-    const plan_mesh *pm = &pn->meshes[s->on.mesh];
-    for (u32 k = 0; k < pm->naxes; k++)
-      if (chance(rng, 3))
-        s->on.fix[s->on.nfix++] = (plan_fix){pm->axis[k], pick(rng, pn->axes[pm->axis[k] - 1].size)};
+    s->on = random_submesh(pn, rng);
   }
   pn->segments[pn->nsegments - 1].to = body;
+}
+
+// Two or three, each with some of the microbatches, on submeshes of their own but for some segments.
+static void random_replicas(plan *pn, u64 *rng, arena *a) {
+  u32 left = pn->time ? pn->axes[pn->time - 1].size : 1, n = MIN(2 + pick(rng, 2), left);
+  if (n < 2) return;
+  pn->replicas = ZNEWN(a, plan_replica, n);
+  for (u32 r = 0; r < n; r++) {
+    const u32 most = left - (n - 1 - r), micro = r + 1 == n ? left : 1 + pick(rng, most);
+    plan_submesh *on = NEWN(a, plan_submesh, pn->nsegments);
+    left -= micro;
+    for (u32 k = 0; r && k < pn->nsegments; k++)
+      on[k] = chance(rng, 4) ? *where(pn, pick(rng, (r - 1) * pn->nsegments + pn->nsegments))
+                             : random_submesh(pn, rng);
+    pn->replicas[pn->nreplicas++] = (plan_replica){.micro = micro, .on = r ? on : NULL};
+  }
 }
 
 // One split: some dimension of an operand or result of some instruction, somewhere in one of its letters.
@@ -478,6 +507,7 @@ static plan *random_plan(plans_model *m, u32 groups, u64 *rng, arena *a) {
   const bool split = pn->train && chance(rng, 4);
   random_axes(m, pn, rng, a);
   random_segments(m, pn, rng, a);
+  if (chance(rng, 4)) random_replicas(pn, rng, a);
   if (pn->time && !policy_batch(m->pl, a, pn, pn->time)) return NULL;
   if (chance(rng, 2) && pn->axes[0].size > 1 && !policy_batch(m->pl, a, pn, 1)) return NULL;
   random_splits(m, pn, rng, a);

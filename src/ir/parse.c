@@ -55,7 +55,21 @@ static bool unknown_op(parser *ps) {
 }
 
 // ---- declarations -----------------------------------------------------------------------------------
-// "[pp=2, tp=4]": new axes; spatial ones may be known already, with the same size.
+// "2+3": a size in parts. How many; 0 and a diagnostic: it is none.
+enum { PARTS_MOST = UINT8_MAX };
+static u32 parts_decl(parser *ps, u32 *part, i64 *size) {
+  u32 n = 0;
+  *size = 0;
+  do {
+    i64 x;
+    if (!parse_int(ps, 1, UINT16_MAX, &x)) return 0;
+    if (n == PARTS_MOST) return parse_error(ps, "no more parts"), 0;
+    part[n++] = (u32)x, *size += x;
+  } while (parse_take(ps, '+'));
+  return n;
+}
+
+// "[pp=2, tp=4]": new axes; spatial ones may be known already, with the same size. One in time may be in parts.
 static bool axes_decl(parser *ps, bool temporal, u8 *axis, u32 *n) {
   *n = 0;
   if (!parse_expect(ps, '[')) return false;
@@ -65,7 +79,10 @@ static bool axes_decl(parser *ps, bool temporal, u8 *axis, u32 *n) {
     if (ps->l.kind != TOK_NAME) return parse_error(ps, "the name of an axis");
     sym name = lex_sym(&ps->l);
     lex_next(&ps->l);
-    if (!parse_expect(ps, '=') || !parse_int(ps, 1, UINT16_MAX, &size)) return false;
+    u32 part[PARTS_MOST], nparts = 0;
+    if (!parse_expect(ps, '=')) return false;
+    if (temporal ? !(nparts = parts_decl(ps, part, &size)) : !parse_int(ps, 1, UINT16_MAX, &size))
+      return false;
     u8 a = axis_find(ps->p->sp, name);
     if (a && (temporal || axis_get(ps->p->sp, a)->temporal || axis_size(ps->p->sp, a) != size)) {
       diag(ps->c, E_NAME, where, "the axis %s exists already, with size %u", sym_str(ps->c, name),
@@ -77,6 +94,7 @@ static bool axes_decl(parser *ps, bool temporal, u8 *axis, u32 *n) {
       return false;
     }
     if (!a && !(a = axis_add(ps->p->sp, name, (u32)size, temporal))) return false;
+    if (nparts > 1) axis_in_parts(ps->p->sp, a, part, nparts);
     axis[(*n)++] = a;
   }
   return parse_expect(ps, ']');

@@ -390,7 +390,9 @@ static void put_func(printer *pr, func f) {
 // ---- declarations -----------------------------------------------------------------------------------
 static void put_axis(const prog *p, u8 axis, strbuf *b) {
   put_name(b, p->c, axis_get(p->sp, axis)->name);
-  sb_fmt(b, "=%u", axis_size(p->sp, axis));
+  const axis_info *x = axis_get(p->sp, axis);
+  if (!x->nparts) sb_fmt(b, "=%u", x->size);
+  for (u32 k = 0; k < x->nparts; k++) sb_fmt(b, "%c%u", k ? '+' : '=', x->part[k]);
 }
 
 // Axes are declared in the order of their ids: by the mesh that needs them where it continues that order,

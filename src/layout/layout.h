@@ -41,9 +41,12 @@ typedef struct {
   sym name;
   u32 size;
   bool temporal;
+  u32 nparts; // of one in time: coordinates that run on placements of their own, one part after the other; 0: one
+  const u32 *part;
 } axis_info;
 u8 axis_add(space *s, sym name, u32 size,
-            bool temporal);             // 0 and a diagnostic when the name exists or too many
+            bool temporal); // 0 and a diagnostic when the name exists or too many
+void axis_in_parts(space *s, u8 axis, const u32 *part, u32 n);
 u8 axis_find(const space *s, sym name); // 0 if absent
 const axis_info *axis_get(const space *s, u8 axis);
 u32 axis_count(const space *s);                               // ids are 1..axis_count

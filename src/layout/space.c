@@ -64,6 +64,8 @@ space *space_clone(const space *s, ctx *c, arena *a) {
     for (u32 k = 0; k < g->naxes; k++)
       g->axis[k].only = arena_dup(a, g->axis[k].only, g->axis[k].nonly * sizeof(u32));
   }
+  for (u32 i = 1; i <= q->naxes; i++)
+    q->axis[i].part = arena_dup(a, s->axis[i].part, s->axis[i].nparts * sizeof(u32));
   VEC_CLONE(a, &q->layouts, &s->layouts);
   VEC_CLONE(a, &q->tables, &s->tables);
   for (u32 i = 1; i < q->tables.n; i++) {
@@ -102,8 +104,13 @@ u8 axis_add(space *s, sym name, u32 size, bool temporal) {
          sym_str(s->c, name), AXES_MAX - 1);
     return 0;
   }
-  s->axis[++s->naxes] = (axis_info){name, size, temporal};
+  s->axis[++s->naxes] = (axis_info){.name = name, .size = size, .temporal = temporal};
   return (u8)s->naxes;
+}
+
+void axis_in_parts(space *s, u8 axis, const u32 *part, u32 n) {
+  s->axis[axis].nparts = n;
+  s->axis[axis].part = arena_dup(s->a, part, n * sizeof *part);
 }
 
 u8 axis_find(const space *s, sym name) {

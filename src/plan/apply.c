@@ -9,6 +9,9 @@ static bool make_space(apply *x) {
     x->axis[i + 1] = axis_add(sp, pn->axes[i].name, pn->axes[i].size, pn->axes[i].temporal);
     if (!x->axis[i + 1]) return false;
   }
+  u32 *micro = NEWN(x->a, u32, pn->nreplicas + 1);
+  for (u32 r = 0; r < pn->nreplicas; r++) micro[r] = pn->replicas[r].micro;
+  if (pn->time && pn->nreplicas > 1) axis_in_parts(sp, x->axis[pn->time], micro, pn->nreplicas);
   for (u32 i = 0; i < pn->ntrans; i++)
     if (!pn->trans[i].instr && pn->trans[i].fn.i == x->src->main.i)
       x->batch_axes |= 1ull << x->axis[pn->trans[i].axis];
@@ -108,7 +111,14 @@ static bool make_choices(apply *x) {
 // Sets up the main that is built. Its arrays are in x->a.
 void main_open(main_build *to, apply *x, u32 most) {
   prog *s = x->src, *p = x->p;
-  main_build mb = {.x = x, .s = s, .p = p, .m = func_get(s, s->main), .nstages = x->pn->nsegments, .K = 1};
+  main_build mb = {.x = x,
+                   .s = s,
+                   .p = p,
+                   .m = func_get(s, s->main),
+                   .nsegments = x->pn->nsegments,
+                   .nreplicas = MAX(x->pn->nreplicas, 1),
+                   .K = 1};
+  mb.nstages = mb.nsegments * mb.nreplicas;
   if (x->pn->time) {
     mb.time = x->axis[x->pn->time];
     mb.K = x->pn->axes[x->pn->time - 1].size;
@@ -119,6 +129,8 @@ void main_open(main_build *to, apply *x, u32 most) {
     for (u32 i = 0; i < mb.nmb; i++) mb.point[i] = point_with(p, 0, mb.time, (u16)i);
   }
   mb.stage = ZNEWN(x->a, stage_build, mb.nstages + 1);
+  for (u32 i = 0; i < mb.nstages; i++)
+    mb.stage[i].segment = i % mb.nsegments, mb.stage[i].replica = i / mb.nsegments;
   u32 nv = mb.m->values.n;
   mb.stage_of = ZNEWN(x->a, u32, nv), mb.out_of = ZNEWN(x->a, u32, nv);
   mb.home = ZNEWN(x->a, mesh_param, mb.m->nparams + 1);

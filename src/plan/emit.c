@@ -295,10 +295,10 @@ static void make_edges(main_build *mb) {
     for (u32 j = 0; j < mb->nstages; j++)
       for (u32 k = 0; k < mb->stage[j].src->ninputs; k++) {
         value v = mb->stage[j].src->input[k];
-        if (!mb->stage_of[v]) continue;
-        stage_build *s = &mb->stage[mb->stage_of[v] - 1];
+        stage_build *s = main_maker(mb, &mb->stage[j], v);
+        if (!s) continue;
         if (pass)
-          s->edges[s->nedges] = (edge){.from = mb->stage_of[v] - 1,
+          s->edges[s->nedges] = (edge){.from = (u32)(s - mb->stage),
                                        .to = j,
                                        .input = k,
                                        .output = mb->out_of[v],

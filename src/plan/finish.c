@@ -269,11 +269,22 @@ static bool update_weights(main_build *mb, value *neww, value **news, value *gra
 }
 
 // ---- results ----------------------------------------------------------------------------------------------
+// One microbatch's part of a value that main returns, on the group of the replica that the value is returned from.
+static value part_at(main_build *mb, const stage_build *s, value v, u32 m) {
+  u32 r = 0, last = 0;
+  while (mb->nreplicas > 1 && m >= (last += mb->x->pn->replicas[r].micro)) r++;
+  const stage_build *from = &mb->stage[r * mb->nsegments + s->segment];
+  const value x = from->res[(size_t)mb->out_of[v] * mb->nmb + m];
+  if (from == s) return x;
+  mb->b.coord = mb->point[m];
+  return main_move(mb, x, s->g, s->out[mb->out_of[v]]);
+}
+
 // A value that main returns: the microbatches joined, sums over space done.
 static value returned(main_build *mb, value v) {
   prog *p = mb->p;
-  if (!mb->stage_of[v]) return mb->home[v - 1].v;
-  stage_build *s = &mb->stage[mb->stage_of[v] - 1];
+  const stage_build *s = main_maker(mb, &mb->stage[0], v);
+  if (!s) return mb->home[v - 1].v;
   value *per = &s->res[(size_t)mb->out_of[v] * mb->nmb], r = per[0];
   mb->b.g = s->g, mb->b.coord = 0;
   if (mb->time) {
@@ -282,6 +293,10 @@ static value returned(main_build *mb, value v) {
     bool varies =
         layout_split_of(p->sp, t.lay, mb->time) || layout_part_of(p->sp, t.lay, mb->time) != RED_NONE;
     type rt = type_tensor(p, &t.s, layout_without(p->sp, t.lay, mb->time), t.g);
+    for (u32 m = 0; varies && m < mb->nmb && mb->nreplicas > 1 && !mb->b.failed; m++)
+      per[m] = part_at(mb, s, v, m);
+    mb->b.g = s->g, mb->b.coord = 0;
+    if (mb->b.failed) return 0;
     if (varies) r = emit_res(p, mb->b.f, emit(&mb->b, OP_join, attrs_of(p, &over, 1), per, mb->nmb, &rt, 1));
   }
   layout l = main_filter(mb, type_get(p, func_get(p, mb->b.f)->values.v[r].ty)->lay, s->g);

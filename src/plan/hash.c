@@ -41,13 +41,18 @@ static u64 hash_trans(u64 h, const plan_trans *t) {
 }
 
 static u64 hash_orders(u64 h, const plan *pn) {
+  h = hash_step(h, pn->nreplicas);
+  for (u32 r = 0; r < pn->nreplicas; r++) {
+    h = hash_step(h, pn->replicas[r].micro);
+    for (u32 i = 0; pn->replicas[r].on && i < pn->nsegments; i++) h = hash_submesh(h, &pn->replicas[r].on[i]);
+  }
   if (!pn->seqs) return hash_step(h, pn->made.key);
   h = hash_step(h, pn->nseqs);
   for (u32 i = 0; i < pn->nseqs; i++) {
     h = hash_step(h, pn->seqs[i].n);
     for (u32 k = 0; k < pn->seqs[i].n; k++) {
       const sched_task *t = &pn->seqs[i].v[k];
-      h = hash_step(h, (u64)t->stage | (u64)t->kind << 16 | (u64)t->mb << 32);
+      h = hash_step(h, (u64)t->stage | (u64)t->kind << 16 | (u64)t->replica << 24 | (u64)t->mb << 32);
     }
   }
   return h;

@@ -222,6 +222,8 @@ int plan_path(const prog *p, cost_model *k, const shape *s, layout from, layout 
 // if that has an element for every rank. What is left out then stays whole.
 layout shard_storage(apply *x, layout l, const shape *sh, storage_kind what, group g);
 
+extern const char *const plan_storage_name[STORAGE_KINDS]; // in plan files
+void plan_put_task(strbuf *b, const sched_task *t); // "F0.3"; of another replica than the first: "F0.3r1"
 bool plan_check_projections(const prog *p); // plan_check_orders of main's own orders, one rank of each kind
 
 // ---- the model of a plan file (fingerprint.c) -----------------------------------------------------------

@@ -17,10 +17,11 @@ typedef struct stage_build {
   stage_source *src;
   func f; // what it does: the source's function, or that of one that is like it
   group g;
-  u32 place;           // number of its place
-  const grad_pair *gp; // NULL: no backward
-  bool acc;            // gradients go into accumulators
-  bool *has_dy;        // per output: a gradient comes back
+  u32 segment, replica; // of the plan
+  u32 place;            // number of its place
+  const grad_pair *gp;  // NULL: no backward
+  bool acc;             // gradients go into accumulators
+  bool *has_dy;         // per output: a gradient comes back
   sharded fwd, bwd, wgt;
   const type *fwd_types, *bwd_types, *wgt_types; // results of a call on this group
   layout *in;                                    // per input of the stage
@@ -70,9 +71,10 @@ typedef struct {
   builder b;
   prog *s, *p;
   const func_info *m; // source main
-  u32 K, nstages, nplaces;
-  u32 nmb;      // microbatches that are emitted: K, fewer in a probe
-  bool *active; // per stage, in a probe: is it emitted? NULL: all are
+  u32 K, nplaces;
+  u32 nsegments, nreplicas, nstages; // stages: those of the first replica, then those of the next, ..
+  u32 nmb;                           // microbatches that are emitted: K, fewer in a probe
+  bool *active;                      // per stage, in a probe: is it emitted? NULL: all are
   const u32
       *weight_more; // per parameter of main from 0, in a probe: layers that it stands for as well; NULL: none
   u32 *stage_more;  // per stage: of its functions, a number for what they stand for as well; 0: nothing
@@ -80,7 +82,7 @@ typedef struct {
   bool no_ending;   // in a probe: what comes after the tasks is left out, and states with it
   u8 time;          // temporal axis in p, 0: none
   stage_build *stage;
-  u32 *stage_of, *out_of;     // per value of main: producing stage + 1, its output number
+  u32 *stage_of, *out_of;     // per value of main: segment that makes it + 1, its output number
   u32 *point;                 // per microbatch: temporal point
   mesh_param *home;           // per source parameter of main
   VEC(mesh_param) copies;     // on other meshes
@@ -117,6 +119,10 @@ value main_move(main_build *mb, value v, group to, layout want);
 layout main_filter(const main_build *mb, layout l,
                    group g);                     // what of l can be said on g; sums over space done
 bool main_trains(const main_build *mb, value v); // is this parameter of main updated?
+// The stage that makes value v of main, in the replica of stage s; NULL: v is a parameter.
+static inline stage_build *main_maker(const main_build *mb, const stage_build *s, value v) {
+  return mb->stage_of[v] ? &mb->stage[s->replica * mb->nsegments + mb->stage_of[v] - 1] : NULL;
+}
 mesh_param *main_param(const main_build *mb, value v,
                        group g); // parameter v on the mesh of g; NULL: not there
 bool main_has_copies(const main_build *mb, value v);

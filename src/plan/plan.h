@@ -71,6 +71,14 @@ typedef struct {
   loc at;
 } plan_segment;
 
+// Several replicas of the model, placed differently: each is a set of microbatches that runs on segments of its own
+// submeshes. Microbatches of the first come first in time, then those of the second, and so on.
+typedef struct {
+  u32 micro;        // how many it has
+  plan_submesh *on; // by segment; NULL, of the first replica: as the segments say
+  loc at;
+} plan_replica;
+
 // What annotations call a task graph, for reports: where it lies, and in words what it is.
 typedef struct {
   const char *name, *strategy, *covers, *devices; // "features", "replicate(8)", "layers 0-11", "{0-7}"
@@ -92,7 +100,7 @@ typedef struct {
 } plan_task_graphs;
 
 // op-order: what each place runs, in order: tasks of sched.h, whose stages are segments, without pairs,
-// replicas, passes and versions.
+// passes and versions.
 enum { PLAN_STORED = 24 };
 typedef enum { STORAGE_WEIGHT, STORAGE_GRAD, STORAGE_STATE, STORAGE_KINDS } storage_kind;
 typedef struct {
@@ -104,8 +112,12 @@ typedef struct {
   plan_trans *trans;
   u32 nsegments;
   plan_segment *segments;
+  u32 nreplicas; // 0: one, of all microbatches
+  plan_replica *replicas;
   u32 nseqs;
-  sched_seq *seqs; // one for each place (distinct submesh), in order of first use by segments
+  sched_seq
+      *seqs; // one for each place (distinct submesh), in order of first use by segments, then by those of
+             // the next replica
   struct {
     const sched_row *row; // NULL: there is none
     sched_shape shape;
@@ -148,8 +160,10 @@ void planner_free(planner *pl);
 prog *plan_apply(planner *pl, const plan *pn, cost_model *k);
 // Which stages read which, and where they lie: what a schedule needs to know of the program.
 typedef struct {
-  u32 nstages, nplaces, nmicro, nedges;
-  const u16 *place; // of every stage
+  u32 nstages, nplaces, nmicro, nedges; // nstages: of one replica
+  u32 nreplicas;
+  const u32 *micro; // by replica
+  const u16 *place; // [replica * nstages + stage]
   const sched_edge *edge;
   const bool *forward;  // stages that the loss does not depend on; NULL: there are none
   bool train, backward; // backward: some stage has one
@@ -167,6 +181,7 @@ typedef struct {
   const u32 *ending;
   u32 nending;
 } plan_probed;
+bool plan_has_probe(const plan *pn); // none of several replicas: those are simulated whole
 prog *plan_probe(planner *pl, const plan *pn, cost_model *k, arena *a, bool all_layers, plan_probed *out);
 // The same without what comes after the tasks if `find` has that: sim_ending_of stages with equal words
 // (plan_probed.ending) and states (plan_states), of the same planner and cost model. Then nothing is said of the
@@ -178,8 +193,8 @@ prog *plan_probe_tasks(planner *pl, const plan *pn, cost_model *k, arena *a, boo
 // backwards are in two parts. How many; they are in `a`.
 u32 plan_states(arena *a, const plan *pn, const u32 **word);
 u32 plan_tasks(arena *a, const plan *pn, const u32 **word);
-// Tasks and sends of the plan's order on stages of that graph, in one line. False and diagnostics (E_PLAN,
-// E_DEADLOCK). *order is in `a`.
+// Tasks and sends of the plan's order on stages of that graph, in one line: stages as [replica * nstages + stage],
+// microbatches of the step. False and diagnostics (E_PLAN, E_DEADLOCK). *order is in `a`.
 bool plan_line(ctx *c, arena *a, const plan *pn, const plan_graph *g, u32 *n, const sim_order **order);
 // Has a stage its backward in one piece for some microbatches and in two parts for others? What it sends then waits
 // for more in the one case than in the other, so no stages of a probe tell what the plan takes.
@@ -496,6 +511,8 @@ bool policy_speeds(planner *pl, arena *a, const hybrid_opts *o, double *speed);
 i64 policy_batch_extent(planner *pl); // samples that the program takes; 0: it has no batch
 bool policy_ordered(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const sched **file);
 bool policy_staged(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const sched *file);
+// Last, the replicas that the schedule runs and where their stages lie.
+void policy_replicas(arena *a, plan *pn, const strategy *s, const sched *file);
 // Of all but its name: equal plans of one source are the same program, in whatever session. unordered: of all
 // but order and sends.
 u64 plan_hash(const ctx *c, const plan *pn);

@@ -610,6 +610,7 @@ static prog *probe(planner *pl, const plan *pn, cost_model *k, probing x, const 
 
 prog *plan_probe_tasks(planner *pl, const plan *pn, cost_model *k, arena *a, bool all_layers,
                        plan_find_ending *find, void *arg, plan_probed *out) {
+  assert(plan_has_probe(pn)); // the stages of replicas are not told apart
   fewer_layers few;
   const u32 before = diag_count(pl->src->c);
   const bool measured = k && cost_model_machine(k)->profile; // prices depend on the plan

@@ -2,14 +2,14 @@
 // (sched/); then every task and send written out.
 #include "plan/main.h"
 
-// The graph of stages: who reads whom, and along which edges gradients come back.
+// The graph of stages: who reads whom, and along which edges gradients come back. All replicas have the same.
 static u32 graph_of(const main_build *mb, sched_edge *out, bool *forward) {
   u32 n = 0;
-  for (u32 i = 0; i < mb->nstages; i++) {
+  for (u32 i = 0; i < mb->nsegments; i++) {
     const stage_build *s = &mb->stage[i];
     u32 first = n;
     forward[i] = !s->gp;
-    for (u32 to = i + 1; to < mb->nstages; to++) {
+    for (u32 to = i + 1; to < mb->nsegments; to++) {
       bool reads = false, back = false;
       for (u32 e = 0; e < s->nedges; e++)
         if (s->edges[e].to == to) reads = true, back |= s->edges[e].dx != 0;
@@ -22,14 +22,20 @@ static u32 graph_of(const main_build *mb, sched_edge *out, bool *forward) {
 
 void main_graph(const main_build *mb, arena *a, plan_graph *g) {
   u16 *place = NEWN(a, u16, mb->nstages + 1);
-  bool *forward = NEWN(a, bool, mb->nstages + 1), any = false;
-  u32 nedges = 0;
-  *g = (plan_graph){
-      .nstages = mb->nstages, .nplaces = mb->nplaces, .nmicro = mb->K, .train = mb->x->pn->train};
+  bool *forward = NEWN(a, bool, mb->nsegments + 1), any = false;
+  u32 nedges = 0, *micro = NEWN(a, u32, mb->nreplicas);
+  *g = (plan_graph){.nstages = mb->nsegments,
+                    .nplaces = mb->nplaces,
+                    .nmicro = mb->K,
+                    .nreplicas = mb->nreplicas,
+                    .micro = micro,
+                    .train = mb->x->pn->train};
+  for (u32 r = 0; r < mb->nreplicas; r++)
+    micro[r] = mb->x->pn->nreplicas ? mb->x->pn->replicas[r].micro : mb->K;
   for (u32 i = 0; i < mb->nstages; i++) place[i] = (u16)mb->stage[i].place, nedges += mb->stage[i].nedges;
   sched_edge *out = NEWN(a, sched_edge, nedges + 1);
   g->nedges = graph_of(mb, out, forward);
-  for (u32 i = 0; i < mb->nstages; i++) any |= g->train && forward[i], g->backward |= !forward[i];
+  for (u32 i = 0; i < mb->nsegments; i++) any |= g->train && forward[i], g->backward |= !forward[i];
   g->place = place, g->edge = out, g->forward = any ? forward : NULL;
 }
 
@@ -47,14 +53,14 @@ static sched_seq only_needed(arena *a, const sched_seq *seq, const plan_graph *g
 static const sched *schedule_of(ctx *c, arena *a, const plan *pn, const plan_graph *g) {
   const sched_seq *given = pn->seqs ? pn->seqs : pn->made.file ? pn->made.file->seq : NULL;
   if (!given) {
-    const sched *s = sched_make(c, a, pn->made.row->name, &pn->made.shape, pn->order_at);
-    if (!s) return NULL;
-    given = s->seq;
+    const sched *row = sched_make(c, a, pn->made.row->name, &pn->made.shape, pn->order_at);
+    if (!row) return NULL;
+    given = row->seq;
   }
   sched_seq *seq = NEWN(a, sched_seq, pn->nseqs + 1);
   for (u32 p = 0; p < pn->nseqs; p++) seq[p] = g->forward ? only_needed(a, &given[p], g) : given[p];
-  return sched_with(a, sched_of(a, g->nstages, pn->nseqs, g->nmicro, g->place, seq), g->nedges, g->edge,
-                    g->forward);
+  const sched *s = sched_of_replicas(a, g->nstages, pn->nseqs, g->nreplicas, g->micro, g->place, seq);
+  return sched_with(a, s, g->nedges, g->edge, g->forward);
 }
 
 static bool check(ctx *c, const plan *pn, const plan_graph *g, const sched *s) {
@@ -71,16 +77,18 @@ static bool check(ctx *c, const plan *pn, const plan_graph *g, const sched *s) {
 // The backward of a stage in two parts is two tasks, also where the schedule runs it whole.
 static void put(const sched *s, sim_order **v, u32 *n, const sched_task *t, bool send) {
   bool whole = t->kind == TASK_B && s->split[t->stage];
+  const u16 stage = (u16)(t->replica * s->nstages + t->stage);
+  const u32 mb = sched_first(s, t->replica) + t->mb;
   if (send && t->kind == TASK_W) return;
-  (*v)[(*n)++] = (sim_order){send, whole && !send ? TASK_I : t->kind, t->stage, t->mb};
-  if (whole && !send) (*v)[(*n)++] = (sim_order){false, TASK_W, t->stage, t->mb};
+  (*v)[(*n)++] = (sim_order){send, whole && !send ? TASK_I : t->kind, stage, mb};
+  if (whole && !send) (*v)[(*n)++] = (sim_order){false, TASK_W, stage, mb};
 }
 
 // Are the stages where the rows of schedules have them, each with a backward if there is any? Then a row says
 // every task once, on its place: nothing is left to check.
 static bool as_rows_have_it(const plan *pn, const plan_graph *g) {
   const sched_shape *x = &pn->made.shape;
-  bool same = !pn->seqs && !pn->made.file && !g->forward && g->backward == x->backward &&
+  bool same = !pn->seqs && !pn->made.file && !g->forward && g->nreplicas == 1 && g->backward == x->backward &&
               g->nmicro == x->micro && g->nplaces == x->places && (u64)x->places * x->chunks == g->nstages;
   for (u32 i = 0; same && i < g->nstages; i++) same = g->place[i] == i % g->nplaces;
   return same;
@@ -93,7 +101,9 @@ const char *plan_schedule(const plan *pn) {
 
 static const char *task_str(arena *a, const sched_seq *s, u32 i) {
   if (i >= s->n) return "nothing";
-  return arena_printf(a, "%c%u.%u", sched_letter((task_kind)s->v[i].kind), s->v[i].stage, s->v[i].mb);
+  strbuf b = {.a = a};
+  plan_put_task(&b, &s->v[i]);
+  return sb_str(&b);
 }
 
 // Where the plan's sequences are not those of s; NULL: nowhere.
@@ -102,7 +112,9 @@ static const char *first_difference(arena *a, const plan *pn, const sched *s, lo
     const sched_seq *x = &pn->seqs[p], *y = &s->seq[p];
     for (u32 i = 0; i < MAX(x->n, y->n); i++) {
       const sched_task *t = &x->v[i], *u = &y->v[i];
-      if (i < x->n && i < y->n && t->stage == u->stage && t->kind == u->kind && t->mb == u->mb) continue;
+      if (i < x->n && i < y->n && t->stage == u->stage && t->kind == u->kind && t->mb == u->mb &&
+          t->replica == u->replica)
+        continue;
       *at = pn->seq_at[p];
       return arena_printf(a, "place %u runs %s as its task %u, not %s", p, task_str(a, x, i), i + 1,
                           task_str(a, y, i));
@@ -129,6 +141,8 @@ const char *plan_name_schedule(ctx *c, arena *a, plan *pn, const sched_row *row,
   arena_free(tmp);
   return why;
 }
+
+bool plan_has_probe(const plan *pn) { return pn->nreplicas <= 1; }
 
 bool plan_mixes_backwards(const plan *pn) {
   const sched_seq *seq = pn->seqs ? pn->seqs : pn->made.file ? pn->made.file->seq : NULL;
@@ -177,8 +191,8 @@ static void begin_span(main_build *mb, const sim_order *of) {
   task_span x = {.from = func_get(mb->p, mb->b.f)->body.n};
   if (mb->nstages == 1 && mb->nmb == 1) return;
   if (of)
-    x.microbatch = of->mb, x.stage = of->stage, x.letter = sched_letter((task_kind)of->task),
-    x.send = of->send;
+    x.microbatch = of->mb, x.stage = mb->stage[of->stage].segment,
+    x.letter = sched_letter((task_kind)of->task), x.send = of->send;
   *vec_push(mb->p->a, &mb->p->tasks) = x;
 }
 

@@ -334,16 +334,33 @@ static void shard_call(sharding *s, const instr *in) {
   finish(s, in, at);
 }
 
+// The forward of an instruction that was last sharded for a group with the axes that its operands are split over: a
+// stage may run on several meshes.
+static const seen_forward *forward_on(const sharding *s, const instr *in) {
+  const space *sp = s->x->p->sp;
+  for (const seen_forward *fw = &s->x->seen[in->origin]; fw; fw = fw->other) {
+    bool here = true;
+    for (u32 k = 0; k < fw->n; k++) {
+      const layout_info *li = layout_get(sp, fw->lay[k]);
+      for (u32 i = 0; i < li->nsplit; i++)
+        here = here &&
+               (axis_get(sp, li->split[i].axis)->temporal || group_has_axis(sp, s->g, li->split[i].axis));
+    }
+    if (here) return fw;
+  }
+  return NULL;
+}
+
 // An instruction of a backward keeps the letters of the forward instruction it came from: where it makes a
 // gradient of the shape of a forward operand out of less (the gradient of a sum), it is split as that operand
 // was.
 static u32 roles_from_forward(sharding *s, const instr *in, const law *l, const op_row *row, axis_role *r,
                               u32 nr) {
   space *sp = s->x->p->sp;
-  const seen_forward *fw = &s->x->seen[in->origin];
   if (!in->nres || !in->origin) return nr;
+  const seen_forward *fw = forward_on(s, in);
   const shape *sh = &val_type(s->x->src, s->f, in->res)->s;
-  for (u32 k = 0; k < fw->n; k++) {
+  for (u32 k = 0; fw && k < fw->n; k++) {
     if (fw->shape[k]->nd != sh->nd || memcmp(fw->shape[k]->dim, sh->dim, sh->nd * sizeof *sh->dim)) continue;
     const layout_info li = *layout_get(sp, fw->lay[k]);
     for (u32 i = 0; i < li.nsplit && nr < ROLES_MAX; i++) {

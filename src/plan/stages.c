@@ -21,16 +21,18 @@ static bool same_submesh(const plan_submesh *a, const plan_submesh *b) {
 static bool make_groups(main_build *mb) {
   const plan *pn = mb->x->pn;
   space *sp = mb->p->sp;
-  const plan_submesh **submesh = NEWN(mb->x->a, const plan_submesh *, pn->nsegments);
+  const plan_submesh **submesh = NEWN(mb->x->a, const plan_submesh *, mb->nstages);
   for (u32 i = 0; i < mb->nstages; i++) {
-    const plan_submesh *pl = &pn->segments[i].on;
+    const plan_segment *ps = &pn->segments[mb->stage[i].segment];
+    const plan_replica *r = pn->nreplicas ? &pn->replicas[mb->stage[i].replica] : NULL;
+    const plan_submesh *pl = r && r->on ? &r->on[mb->stage[i].segment] : &ps->on;
     group_axis fix[MESH_AXES];
     for (u32 k = 0; k < pl->nfix; k++)
       fix[k] = (group_axis){.axis = mb->x->axis[pl->fix[k].axis], .at = (int)pl->fix[k].at};
     u32 before = diag_count(mb->s->c);
     mb->stage[i].g = group_of(sp, mb->x->mesh[pl->mesh], fix, pl->nfix);
     if (!mb->stage[i].g.i) {
-      diag_locate(mb->s->c, before, pn->segments[i].at);
+      diag_locate(mb->s->c, before, r && r->on ? r->at : ps->at);
       return false;
     }
     u32 k = 0;
@@ -54,12 +56,25 @@ static bool same_choices(const apply *x, const stage_source *c, const stage_sour
   return true;
 }
 
+// Every microbatch is of one replica.
+static bool check_replicas(const main_build *mb) {
+  const plan *pn = mb->x->pn;
+  u64 all = 0;
+  for (u32 r = 0; r < pn->nreplicas; r++) all += pn->replicas[r].micro;
+  if (!pn->nreplicas || all == mb->K) return true;
+  diag(mb->s->c, E_PLAN, pn->replicas[0].at, "the replicas have %llu microbatches, but there are %u in time",
+       (unsigned long long)all, mb->K);
+  diag_hint(mb->s->c, "microbatches of the replicas that add up to %u", mb->K);
+  return false;
+}
+
 static bool make_stages(main_build *mb) {
   const plan *pn = mb->x->pn;
   u32 at = 1, end = mb->m->body.n;
-  for (u32 i = 0; i < mb->nstages; i++) {
+  if (!check_replicas(mb)) return false;
+  for (u32 i = 0; i < mb->nsegments; i++) {
     const plan_segment *ps = &pn->segments[i];
-    if (ps->from != at || ps->to < ps->from || ps->to > end || (i + 1 == mb->nstages && ps->to != end)) {
+    if (ps->from != at || ps->to < ps->from || ps->to > end || (i + 1 == mb->nsegments && ps->to != end)) {
       diag(mb->s->c, E_PLAN, ps->at,
            "segment %u covers instructions %u to %u of main; expected to start at %u and the last to end at "
            "%u",
@@ -74,6 +89,10 @@ static bool make_stages(main_build *mb) {
     mb->stage[i].f = same_choices(mb->x, c, c->like) ? c->like->fwd : c->fwd;
     mb->m = func_get(mb->s, mb->s->main);
     for (u32 k = 0; k < c->noutputs; k++) mb->stage_of[c->output[k]] = i + 1, mb->out_of[c->output[k]] = k;
+  }
+  for (u32 i = mb->nsegments; i < mb->nstages; i++) {
+    const stage_build *first = &mb->stage[mb->stage[i].segment];
+    mb->stage[i].src = first->src, mb->stage[i].f = first->f;
   }
   return true;
 }
@@ -97,16 +116,17 @@ static bool make_grads(main_build *mb) {
   arena *a = mb->x->a;
   for (u32 i = 0; i < mb->nstages; i++) mb->stage[i].has_dy = ZNEWN(a, bool, mb->stage[i].src->noutputs + 1);
   if (!pn->train) return true;
-  bool *split = ZNEWN(a, bool, mb->nstages);
-  for (u32 i = 0; i < mb->nstages; i++)
+  bool *split = ZNEWN(a, bool, mb->nsegments);
+  for (u32 i = 0; i < mb->nsegments; i++)
     split[i] = !pn->seqs && (pn->made.file ? pn->made.file->split[i] : pn->made.row->split);
   for (u32 i = 0; pn->seqs && i < pn->nseqs; i++)
     for (u32 k = 0; k < pn->seqs[i].n; k++) {
       const sched_task *t = &pn->seqs[i].v[k];
-      if (t->kind > TASK_B && t->stage < mb->nstages) split[t->stage] = true;
+      if (t->kind > TASK_B && t->stage < mb->nsegments) split[t->stage] = true;
     }
   value loss = mb->m->rets.v[0];
-  if (mb->stage_of[loss]) mb->stage[mb->stage_of[loss] - 1].has_dy[mb->out_of[loss]] = true;
+  for (u32 r = 0; mb->stage_of[loss] && r < mb->nreplicas; r++)
+    main_maker(mb, &mb->stage[r * mb->nsegments], loss)->has_dy[mb->out_of[loss]] = true;
   const bool *behind = plan_behind_loss(mb->s, a); // what is kept beside it takes no gradient along
   for (u32 i = mb->nstages; i-- > 0;) {
     stage_build *s = &mb->stage[i];
@@ -122,19 +142,20 @@ static bool make_grads(main_build *mb) {
                 : pn->wide_gradients           ? GRAD_ACC_F32
                                                : GRAD_ACC;
     for (u32 k = 0; k < c->ninputs; k++) {
-      u32 from = mb->stage_of[c->input[k]];
+      const stage_build *from = main_maker(mb, s, c->input[k]);
       if (!is_float(mb->s, mb->m, c->input[k])) continue;
       bool input = !from && mb->m->params.v[c->input[k] - 1].r == ROLE_INPUT;
       if (from ? !behind[c->input[k]] : !(pn->input_gradients && input)) continue;
       mark[c->nweights + k] = GRAD_INPUT;
     }
-    grad_opts o = {mark, s->has_dy, split[i]};
+    grad_opts o = {mark, s->has_dy, split[s->segment]};
     s->gp = planner_grad(mb->x->pl, s->f, &o);
     mb->m = func_get(mb->s, mb->s->main);
     if (!s->gp) return false;
     for (u32 k = 0; k < s->gp->ndx; k++) {
       const value v = c->input[s->gp->dx[k] - c->nweights];
-      if (mb->stage_of[v]) mb->stage[mb->stage_of[v] - 1].has_dy[mb->out_of[v]] = true;
+      stage_build *from = main_maker(mb, s, v);
+      if (from) from->has_dy[mb->out_of[v]] = true;
     }
     while (s->nneed_weights < s->gp->nneed && s->gp->need[s->nneed_weights] < c->nweights) s->nneed_weights++;
   }
@@ -247,7 +268,7 @@ static bool split_alike(const main_build *mb, const plan_trans *t, value v, plan
 static layout over_own_axes(main_build *mb, value v, const stage_build *to, layout l) {
   space *sp = mb->p->sp;
   const shape *sh = &val_type(mb->s, mb->m, v)->s;
-  const stage_build *from = &mb->stage[mb->stage_of[v] - 1];
+  const stage_build *from = main_maker(mb, to, v);
   for (u32 i = 0; i < mb->x->pn->ntrans; i++) {
     const plan_trans *t = &mb->x->pn->trans[i];
     const u8 ax = mb->x->axis[t->axis];
@@ -282,7 +303,7 @@ static bool chosen_result(const main_build *mb, value v, const plan_trans *t, bo
 // adds for axes that only this group has. What it chooses inside functions is in that layout already where the other
 // group has the axis.
 static layout arriving(main_build *mb, value v, const stage_build *to) {
-  const stage_build *from = &mb->stage[mb->stage_of[v] - 1];
+  const stage_build *from = main_maker(mb, to, v);
   space *sp = mb->p->sp;
   layout l = main_filter(mb, from->out[mb->out_of[v]], to->g);
   const shape *sh = &val_type(mb->s, mb->m, v)->s;
@@ -355,11 +376,11 @@ static void gradient_layouts(main_build *mb, u32 index) {
   for (u32 k = 0; mb->time && k < s->src->noutputs; k++)
     if (layout_part_of(sp, s->out[k], mb->time) != RED_NONE)
       s->dout[k] = layout_without(sp, s->out[k], mb->time);
-  for (u32 j = index + 1; mb->time && j < mb->nstages; j++) {
+  for (u32 j = index + 1; mb->time && j < (s->replica + 1) * mb->nsegments; j++) {
     const stage_build *d = &mb->stage[j];
     for (u32 k = 0; d->gp && k < d->gp->ndx; k++) {
       value v = d->src->input[d->gp->dx[k] - d->src->nweights];
-      if (mb->stage_of[v] != index + 1) continue;
+      if (main_maker(mb, d, v) != s) continue;
       layout dx = type_get(mb->p, func_result(mb->p, d->bwd.dst, k))->lay, *l = &s->dout[mb->out_of[v]];
       if (layout_part_of(sp, dx, mb->time) != RED_NONE) *l = layout_with_part(sp, *l, mb->time, RED_SUM);
     }

@@ -7,7 +7,8 @@
 // some coordinates: `set` says of which ones, as a tree of contributions. A function is walked once; what it
 // adds to a sum it was given is an expression over its parameters and "the coordinate it is called at", which
 // every call instantiates. Where a sum is taken to be complete (join), each contribution must be there from
-// every coordinate, as often as from the others and by one call. Linear in the instructions of all functions, and of main in contributions to sums.
+// every coordinate, as often as from the others and by one call. Where replicas of the model have microbatches of their
+// own, stages of each make a contribution from its coordinates, and all replicas together from every one. Linear in the instructions of all functions, and of main in contributions to sums.
 //
 // Main calls a few functions very often, with tuples of hundreds of elements. So what a call of main yields
 // is not written down: it is what the callee returns, and the call. Sums are followed through calls when they
@@ -161,7 +162,7 @@ static state state_called(const coverage *w, const in_time *v, u32 n, u32 call) 
 // twice. In main itself, whose "call" is 0, the two cannot be told apart.
 enum { CALLS_MANY = ~0u };
 typedef struct {
-  u64 site;
+  u64 site, stage;   // stage: stage_of_call; 0: main itself
   u32 *count, *call; // per coordinate: how often it is there; from which call
 } tally;
 typedef struct {
@@ -199,12 +200,12 @@ static u64 stage_of_call(const coverage *w, u32 call) {
 }
 
 static tally *tally_of(coverage *w, tallies *t, const set *s, u32 call) {
-  u64 site = call ? hash_u64(stage_of_call(w, call), s->site) : s->site;
+  const u64 stage = call ? stage_of_call(w, call) : 0, site = call ? hash_u64(stage, s->site) : s->site;
   assert(!t->last || t->v.v);
   if (t->last && t->v.v[t->last - 1].site == site) return &t->v.v[t->last - 1];
   t->last = hmap_get(&t->at, site);
   if (!t->last) {
-    *vec_push(w->tmp, &t->v) = (tally){site, ZNEWN(w->tmp, u32, w->size), ZNEWN(w->tmp, u32, w->size)};
+    *vec_push(w->tmp, &t->v) = (tally){site, stage, ZNEWN(w->tmp, u32, w->size), ZNEWN(w->tmp, u32, w->size)};
     hmap_add(w->tmp, &t->at, site, t->last = t->v.n);
   }
   assert(t->v.v);
@@ -319,17 +320,56 @@ static bool in_complete_chain(coverage *w, u32 x, u32 call) {
   return w->chain[v] == 1;
 }
 
-// Those that are not there, or, if all are, those that count more than once.
-static void put_coordinates(const coverage *w, strbuf *b, const tally *t, u32 least) {
+// Those that are not there, or, if all are, those that count more than once. fewer: of those that are not there, if
+// any.
+static void put_coordinates(const coverage *w, strbuf *b, const tally *t, u32 least, const bool *fewer) {
   u32 n = 0;
+  bool some = false;
+  for (u32 k = 0; k < w->size; k++) some |= fewer[k] && !t->count[k];
   for (u32 k = 0; k < w->size; k++) {
-    if (least ? t->count[k] == least && t->call[k] != CALLS_MANY : t->count[k] > 0) continue;
+    if (least ? t->count[k] == least && t->call[k] != CALLS_MANY : t->count[k] > 0 || (some && !fewer[k]))
+      continue;
     if (n++ == 8) {
       sb_put(b, ", ...");
       return;
     }
     sb_fmt(b, "%s%s=%u", n > 1 ? ", " : "", axis_name(w), k);
   }
+}
+
+// Where time is in parts, those of replicas of the model: is it there from all coordinates of some parts, and from none
+// of the others?
+static bool has_parts(const coverage *w, const tally *t) {
+  const axis_info *x = axis_get(w->p->sp, w->axis);
+  bool all = x->nparts > 0;
+  for (u32 k = 0, c = 0; all && k < x->nparts; k++)
+    for (u32 i = 0; i < x->part[k]; i++, c++) all &= !t->count[c] == !t->count[c - i];
+  return all;
+}
+
+static bool lacks_some(const coverage *w, const tally *t) {
+  for (u32 c = 0; c < w->size; c++)
+    if (!t->count[c]) return true;
+  return false;
+}
+
+// Every replica has the stages that the others have: of contributions that lack coordinates, marks those from which
+// fewer stages contribute than from others. True if there are none.
+static bool replicas_cover(const coverage *w, const tallies *t, bool *fewer) {
+  u32 *stages = ZNEWN(w->tmp, u32, w->size), most = 0;
+  bool all = true;
+  for (u32 k = 0; k < t->v.n; k++) {
+    const tally *x = &t->v.v[k];
+    for (u32 c = 0; lacks_some(w, x) && c < w->size; c++) {
+      bool counts = x->count[c] > 0;
+      for (u32 j = 0; j < k && counts; j++)
+        counts = t->v.v[j].stage != x->stage || !t->v.v[j].count[c] || !lacks_some(w, &t->v.v[j]);
+      stages[c] += counts;
+      most = MAX(most, stages[c]);
+    }
+  }
+  for (u32 c = 0; c < w->size; c++) all &= !(fewer[c] = stages[c] < most);
+  return all;
 }
 
 // Every contribution equally often from every coordinate, and by one call. call: as of count_set.
@@ -341,16 +381,20 @@ static bool is_complete(coverage *w, u32 x, u32 call, const instr *i, const func
   count_set(w, &t, x, call);
   for (u32 k = 0; ok && k < t.v.n; k++) {
     const tally *y = &t.v.v[k];
-    u32 least = ~0u, most = 0;
+    u32 least = ~0u, most = 0, there = ~0u;
     bool again = false;
     for (u32 c = 0; c < w->size; c++) {
       least = MIN(least, y->count[c]), most = MAX(most, y->count[c]);
+      if (y->count[c]) there = MIN(there, y->count[c]);
       again |= y->call[c] == CALLS_MANY;
     }
     if (least == most && !again) continue;
+    bool *fewer = ZNEWN(w->tmp, bool, w->size);
+    const bool cover = axis_get(w->p->sp, w->axis)->nparts && !least && replicas_cover(w, &t, fewer);
+    if (cover && there == most && !again && has_parts(w, y)) continue;
     ok = false;
     strbuf b = {.a = w->tmp};
-    put_coordinates(w, &b, y, least);
+    put_coordinates(w, &b, y, least, fewer);
     diag(w->p->c, E_COVERAGE, i->where, "%s in @%s: a sum over %s %s %s%s", op_row_of((opcode)i->op)->name,
          sym_str(w->p->c, f->name), axis_name(w), least == 0 ? "lacks" : "counts", sb_str(&b),
          least == 0 ? "" : " twice");

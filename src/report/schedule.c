@@ -36,7 +36,7 @@ void report_schedule(report *r, arena *a, const sched *s, const sched_times *t, 
   report_fact(r, "schedule", "schedule", cell_text(name));
   report_fact(r, "places", "places", cell_i(CELL_INT, s->nplaces));
   report_fact(r, "stages", "stages", cell_i(CELL_INT, s->nstages));
-  report_fact(r, "microbatches", "microbatches", cell_i(CELL_INT, s->nmicro));
+  report_fact(r, "microbatches", "microbatches", cell_i(CELL_INT, sched_first(s, s->nreplicas)));
   report_fact(r, "time", NULL, cell_i(CELL_INT, (i64)t->makespan));
   report_line(r, "time",
               s->backward ? "%llu, where a forward of a stage takes 1 and a backward 2"

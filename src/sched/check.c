@@ -31,19 +31,27 @@ static bool fail_task(check *k, u32 place, u32 index, const char *why) {
   return fail(k, place, index, "task %s of place %u: %s", t.s, place, why);
 }
 
-static u64 cells_of(const sched *s) { return (u64)s->nreplicas * npasses_of(s) * s->nstages * s->nmicro; }
+static u64 before(const sched *s, u32 replica) { // cells of the replicas before
+  return (u64)sched_first(s, replica) * npasses_of(s) * s->nstages;
+}
+
+static u64 cells_of(const sched *s) { return before(s, s->nreplicas); }
 
 static u64 cell_of(const sched *s, const sched_task *t) {
-  return (((u64)t->replica * npasses_of(s) + t->pass) * s->nstages + t->stage) * s->nmicro + t->mb;
+  return before(s, t->replica) + ((u64)t->pass * s->nstages + t->stage) * sched_micro(s, t->replica) + t->mb;
 }
 
 static sched_task task_at(const sched *s, u64 at, task_kind kind) {
-  u64 stage = at / s->nmicro, pass = stage / s->nstages;
+  u32 replica = 0;
+  while (at >= before(s, replica + 1)) replica++;
+  at -= before(s, replica);
+  const u32 micro = sched_micro(s, replica);
+  const u64 stage = at / micro;
   return (sched_task){.stage = (u16)(stage % s->nstages),
                       .kind = (u8)kind,
-                      .pass = (u8)(pass % npasses_of(s)),
-                      .replica = (u8)(pass / npasses_of(s)),
-                      .mb = (u32)(at % s->nmicro)};
+                      .pass = (u8)(stage / s->nstages),
+                      .replica = (u8)replica,
+                      .mb = (u32)(at % micro)};
 }
 
 // ---- sizes and places ---------------------------------------------------------------------------------
@@ -59,6 +67,8 @@ static bool check_sizes(check *k) {
     if (!size[i].n || size[i].n > size[i].most)
       return fail(k, NO_TASK, NO_TASK, "%llu %s; there must be 1 to %llu", (unsigned long long)size[i].n,
                   size[i].what, (unsigned long long)size[i].most);
+  for (u32 r = 0; r < s->nreplicas; r++)
+    if (!sched_micro(s, r)) return fail(k, NO_TASK, NO_TASK, "replica %u runs no microbatch", r);
   for (u32 p = 0; p < s->nplaces; p++)
     if (!s->seq[p].n) return fail(k, p, NO_TASK, "place %u runs no task", p);
   return true;
@@ -104,8 +114,8 @@ static bool runs_forward(const sched *s, u32 stage) { return s->forward && s->fo
 static const char *wrong_number(const sched *s, const sched_task *t) {
   return t->stage >= s->nstages                           ? "there is no such stage"
          : t->kind >= TASK_KINDS                          ? "there is no such kind"
-         : t->mb >= s->nmicro                             ? "there is no such microbatch"
          : t->replica >= s->nreplicas                     ? "there is no such replica"
+         : t->mb >= sched_micro(s, t->replica)            ? "there is no such microbatch"
          : t->pass >= npasses_of(s)                       ? "there is no such pass"
          : t->pass && t->kind != TASK_F                   ? "only forwards have passes"
          : !s->backward && t->kind != TASK_F              ? "the schedule has no backward"
@@ -173,8 +183,9 @@ static bool check_whole(check *k) {
       const sched_places *at = places_of(s, &t);
       if (miss >> kind & 1) {
         fail(k, NO_TASK, NO_TASK, "task %s is in no sequence", name_of(&t).s);
-        k->f.hint = arena_printf(k->a, "every stage runs every microbatch, 0 to %u, forward (F)%s once",
-                                 s->nmicro - 1, s->backward ? " and backward (B, or I and W)" : "");
+        k->f.hint =
+            arena_printf(k->a, "every stage runs every microbatch, 0 to %u, forward (F)%s once",
+                         sched_micro(s, t.replica) - 1, s->backward ? " and backward (B, or I and W)" : "");
         return false;
       }
       if (at->n < 2 || !(k->seen[x] >> kind & 1) || k->times[kind][x] == at->n) continue;

@@ -232,12 +232,14 @@ static bool read_lines(reader *r) {
 
 // ---- the schedule -------------------------------------------------------------------------------------
 static void set_sizes(const reader *r, sched *s) {
+  u32 micro[UINT8_MAX] = {0};
   for (u32 i = 0; i < r->tasks.n; i++) {
     const sched_task *t = &r->tasks.v[i];
-    s->nstages = MAX(s->nstages, t->stage + 1u), s->nmicro = MAX(s->nmicro, t->mb + 1);
+    s->nstages = MAX(s->nstages, t->stage + 1u), micro[t->replica] = MAX(micro[t->replica], t->mb + 1);
     s->nreplicas = MAX(s->nreplicas, t->replica + 1u), s->npasses = MAX(s->npasses, t->pass + 1u);
     s->backward |= t->kind != TASK_F;
   }
+  sched_set_micro(r->a, s, micro);
 }
 
 static u32 places_seen(const reader *r, const sched *s, u32 *last, u16 *put, const u32 *begin) {

@@ -12,7 +12,7 @@ const sched *sched_read(ctx *c, arena *a, const char *path, loc where) {
   return s;
 }
 
-// Stages of every place; a stage on several counts on each.
+// Stages of every place, of the first replica; a stage on several counts on each.
 static u32 stages_on(const sched *s, u32 place) {
   u32 n = 0;
   for (u32 k = 0; k < s->nstages; k++)
@@ -47,7 +47,8 @@ bool sched_fits(ctx *c, const sched *s, const char *name, const sched_shape *sha
   const struct {
     u32 want, has;
     const char *what, *choice;
-  } row[] = {{shape->places, s->nplaces, "places", "pp"}, {shape->micro, s->nmicro, "microbatches", "mb"}};
+  } row[] = {{shape->places, s->nplaces, "places", "pp"},
+             {shape->micro, sched_first(s, s->nreplicas), "microbatches", "mb"}};
   for (u32 i = 0; i < COUNT_OF(row); i++) {
     if (!row[i].want || row[i].want == row[i].has) continue;
     diag(c, E_PLAN, where, "%s has %u %s, but %s=%u", name, row[i].has, row[i].what, row[i].choice,

@@ -50,7 +50,8 @@ static inline const sched_places *places_of(const sched *s, const sched_task *t)
 }
 u32 npasses_of(const sched *s);
 u64 ntasks_of(const sched *s);
-void sched_seal(sched *s); // works out the key
+void sched_seal(sched *s);                                  // works out the key
+void sched_set_micro(arena *a, sched *s, const u32 *micro); // of nreplicas replicas
 // "3F0"; with replica, pass and version behind it where they are not 0: "3F0r1p2v1".
 typedef struct {
   char s[48];

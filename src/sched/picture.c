@@ -12,15 +12,13 @@ static char mark(u32 ordinal) {
   return marks[ordinal % (sizeof marks - 1)];
 }
 
-// Of every (replica, stage): how many of the same replica are before it on its first place. Sets the most.
+// Of every (replica, stage): how many are before it on its first place. Sets the most.
 static u32 *ordinals(arena *a, const sched *s, u32 *most) {
   u32 *ordinal = NEWN(a, u32, (size_t)s->nreplicas * s->nstages);
   *most = 0;
-  for (u32 r = 0; r < s->nreplicas; r++) {
-    u32 *count = ZNEWN(a, u32, s->nplaces);
-    for (u32 k = r * s->nstages; k < (r + 1) * s->nstages; k++)
-      ordinal[k] = count[s->at[k].v[0]]++, *most = MAX(*most, ordinal[k]);
-  }
+  u32 *count = ZNEWN(a, u32, s->nplaces);
+  for (u32 k = 0; k < s->nreplicas * s->nstages; k++)
+    ordinal[k] = count[s->at[k].v[0]]++, *most = MAX(*most, ordinal[k]);
   return ordinal;
 }
 

@@ -8,8 +8,8 @@ static const struct {
   sched_row row;
   sched_task *(*fill)(const sched_shape *s, u32 place, sched_task *t);
 } rows[] = {
-#define SCHEDULE(id, name, aliases, about, chunks, group, split, idle_inference)                             \
-  {{name, aliases, about, chunks, group, split, idle_inference}, fill_##id},
+#define SCHEDULE(id, name, aliases, about, chunks, group, split, idle_inference, both_ways)                  \
+  {{name, aliases, about, chunks, group, split, idle_inference, both_ways}, fill_##id},
 #include "sched/schedules.def"
 #undef SCHEDULE
 };
@@ -82,6 +82,7 @@ static u64 edge_bits(const sched_edge *e) { return (u64)e->no_gradient << 32 | (
 static u64 hash_form(const sched *s) {
   u64 h = hash_step(hash_step(s->nstages, s->nplaces), s->nmicro);
   h = hash_step(hash_step(hash_step(h, s->nreplicas), npasses_of(s)), s->backward);
+  for (u32 r = 0; s->micro && r < s->nreplicas; r++) h = hash_step(h, s->micro[r]);
   for (u32 k = 0; k < s->nreplicas * s->nstages; k++) {
     h = hash_step(h, s->at[k].n);
     for (u32 i = 0; i < s->at[k].n; i++) h = hash_step(h, s->at[k].v[i]);
@@ -152,6 +153,8 @@ bool sched_equal(const sched *a, const sched *b) {
       a->nreplicas != b->nreplicas || npasses_of(a) != npasses_of(b) || a->nedges != b->nedges ||
       a->backward != b->backward || !same_places(a, b))
     return false;
+  for (u32 r = 0; r < a->nreplicas; r++)
+    if (sched_micro(a, r) != sched_micro(b, r)) return false;
   for (u32 k = 0; k < a->nedges; k++)
     if (edge_bits(&a->edge[k]) != edge_bits(&b->edge[k])) return false;
   for (u32 k = 0; k < a->nstages; k++)
@@ -200,6 +203,17 @@ static bool check_sizes(ctx *c, const sched_row *r, const sched_shape *s, loc wh
     diag_hint(c, "v=1, or schedule=interleaved");
     return false;
   }
+  if (r->both_ways && s->places % 2) {
+    diag(c, E_PLAN, where, "%s needs an even number of places; got %u", r->name, s->places);
+    diag_hint(c, "pp=%u or pp=%u", s->places + 1, s->places > 1 ? s->places - 1 : 2);
+    return false;
+  }
+  if (r->both_ways && s->micro % 2) {
+    diag(c, E_PLAN, where, "%s runs half of the microbatches in each direction; got %u, an odd number",
+         r->name, s->micro);
+    diag_hint(c, "mb=%u", s->micro + 1);
+    return false;
+  }
   u64 stages = (u64)s->places * s->chunks, each = 1 + (s->backward ? 1 + (u64)r->split : 0);
   if (stages > STAGES_MAX) {
     diag(c, E_LIMIT, where, "%s: places %u x chunks %u = %llu stages; at most %d", r->name, s->places,
@@ -244,14 +258,14 @@ static bool set_edges(ctx *c, arena *a, const char *name, const sched_shape *sha
 }
 
 static void set_places(arena *a, const sched_shape *shape, bool split, sched *s) {
-  sched_places *at = NEWN(a, sched_places, s->nstages);
+  sched_places *at = NEWN(a, sched_places, s->nreplicas * s->nstages);
   u16 *place = NEWN(a, u16, s->nplaces);
   bool *in_two = ZNEWN(a, bool, s->nstages);
   for (u32 r = 0; r < s->nplaces; r++) place[r] = (u16)r;
-  for (u32 k = 0; k < s->nstages; k++) {
-    at[k] = (sched_places){1, &place[k % s->nplaces]};
-    in_two[k] = split && shape->backward;
-  }
+  for (u32 r = 0; r < s->nreplicas; r++)
+    for (u32 k = 0; k < s->nstages; k++)
+      at[r * s->nstages + k] = (sched_places){1, &place[sched_place(s->nplaces, r, k)]};
+  for (u32 k = 0; k < s->nstages; k++) in_two[k] = split && shape->backward;
   s->at = at, s->split = in_two;
 }
 
@@ -274,18 +288,31 @@ static void set_tasks(arena *a, u32 row, const sched_shape *shape, sched *s) {
 
 const sched *sched_of(arena *a, u32 nstages, u32 nplaces, u32 nmicro, const u16 *place,
                       const sched_seq *seq) {
+  return sched_of_replicas(a, nstages, nplaces, 1, &nmicro, place, seq);
+}
+
+void sched_set_micro(arena *a, sched *s, const u32 *micro) {
+  bool equal = true;
+  for (u32 r = 0; r < s->nreplicas; r++) {
+    s->nmicro = MAX(s->nmicro, micro[r]);
+    equal = equal && micro[r] == micro[0];
+  }
+  s->micro = equal ? NULL : arena_dup(a, micro, s->nreplicas * sizeof *micro);
+}
+
+const sched *sched_of_replicas(arena *a, u32 nstages, u32 nplaces, u32 nreplicas, const u32 *micro,
+                               const u16 *place, const sched_seq *seq) {
   sched *s = NEW(a, sched);
-  *s = (sched){
-      .name = "text", .nstages = nstages, .nplaces = nplaces, .nmicro = nmicro, .nreplicas = 1, .npasses = 1};
-  sched_places *at = NEWN(a, sched_places, nstages + 1);
+  const u32 all = nreplicas * nstages;
+  *s = (sched){.name = "text", .nstages = nstages, .nplaces = nplaces, .nreplicas = nreplicas, .npasses = 1};
+  sched_set_micro(a, s, micro);
+  sched_places *at = NEWN(a, sched_places, all + 1);
   sched_edge *e = ZNEWN(a, sched_edge, nstages + 1);
   sched_seq *own = NEWN(a, sched_seq, nplaces + 1);
   bool *split = ZNEWN(a, bool, nstages + 1);
-  const u16 *on = arena_dup(a, place, nstages * sizeof *place);
-  for (u32 k = 0; k < nstages; k++) {
-    at[k] = (sched_places){1, on + k};
-    if (k) e[k - 1] = (sched_edge){.from = (u16)(k - 1), .to = (u16)k};
-  }
+  const u16 *on = arena_dup(a, place, all * sizeof *place);
+  for (u32 k = 0; k < all; k++) at[k] = (sched_places){1, on + k};
+  for (u32 k = 1; k < nstages; k++) e[k - 1] = (sched_edge){.from = (u16)(k - 1), .to = (u16)k};
   for (u32 p = 0; p < nplaces; p++) {
     own[p] = (sched_seq){seq[p].n, arena_dup(a, seq[p].v, seq[p].n * sizeof *seq[p].v)};
     for (u32 i = 0; i < seq[p].n; i++) {
@@ -312,8 +339,8 @@ static sched *draft(arena *a, u32 row, const sched_shape *shape) {
   *s = (sched){.name = rows[row].row.name,
                .nstages = shape->places * shape->chunks,
                .nplaces = shape->places,
-               .nmicro = shape->micro,
-               .nreplicas = 1,
+               .nmicro = shape->micro / sched_replicas(&rows[row].row),
+               .nreplicas = sched_replicas(&rows[row].row),
                .npasses = 1,
                .backward = shape->backward};
   set_places(a, shape, rows[row].row.split, s);

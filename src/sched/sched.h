@@ -12,6 +12,9 @@
 // runs in several passes, F of a stage that reads nothing needs in every later pass F of all stages that
 // nobody reads in the pass before, and B needs the last pass.
 //
+// Where several *replicas* of the model run, every one has microbatches of its own, which count from 0 in each, and
+// says where its stages lie. A task needs tasks of its own replica only.
+//
 // A pair of tasks needs what both need before it starts, takes as long as both, and gives the results of both
 // when it ends. A pair lies on one place. A stage on several places runs its tasks on all of them at once:
 // each of these places has the task in its sequence, and it starts when all of them have come to it.
@@ -35,7 +38,7 @@ typedef struct {
   u8 pass;     // of the forward, where a microbatch runs several; else 0
   u8 version;  // of the weights, where several are alive; else 0
   bool paired; // runs at once with the task after it in the sequence: together they start and end
-  u32 mb;      // microbatch, from 0
+  u32 mb;      // microbatch of its replica, from 0
 } sched_task;
 
 typedef struct {
@@ -63,7 +66,10 @@ typedef struct {
 
 typedef struct sched {
   const char *name; // of its row in schedules.def; "csv": from text
-  u32 nstages, nplaces, nmicro, nreplicas;
+  u32 nstages, nplaces;
+  u32 nmicro; // microbatches of a replica: the most that one has
+  u32 nreplicas;
+  const u32 *micro;       // by replica: how many it has; NULL: each nmicro
   u32 npasses;            // forwards of a microbatch through the whole model, one after the other; 0 is 1
   const sched_places *at; // [replica * nstages + stage]: the places that it lies on, one or more
   u32 nedges;
@@ -76,15 +82,24 @@ typedef struct sched {
   const sched_source *source; // NULL: not from text
 } sched;
 bool sched_equal(const sched *a, const sched *b);
+static inline u32 sched_micro(const sched *s, u32 replica) {
+  return s->micro ? s->micro[replica] : s->nmicro;
+}
+// Microbatches of the replicas before this one: those of a step are those of replica 0, then those of replica 1, ..
+static inline u32 sched_first(const sched *s, u32 replica) {
+  u32 n = 0;
+  for (u32 r = 0; r < replica; r++) n += sched_micro(s, r);
+  return n;
+}
 
 // ---- generators: one row each in schedules.def
 // -------------------------------------------------------------
 typedef struct {
   u32 places, chunks; // stages = places * chunks; chunk c of place r is stage c * places + r
-  u32 micro;
-  u32 group;     // microbatches that a place takes before it goes on to its next chunk; 0: `places`
-  bool backward; // training
-  u32 nedges;    // 0: a chain
+  u32 micro;          // of a step; replicas have equal parts of them
+  u32 group;          // microbatches that a place takes before it goes on to its next chunk; 0: `places`
+  bool backward;      // training
+  u32 nedges;         // 0: a chain
   const sched_edge *edge;
 } sched_shape;
 bool sched_shape_same(const sched_shape *x, const sched_shape *y);
@@ -97,7 +112,13 @@ typedef struct {
   bool group;          // reads sched_shape.group
   bool split;          // backward in two parts
   bool idle_inference; // without backward: differs from the rows before it
+  bool both_ways;      // two replicas: stage k of the second lies where stage P-1-k of the first does
 } sched_row;
+// Replicas of the model that a row runs, and the place of a stage of one of them.
+static inline u32 sched_replicas(const sched_row *r) { return r->both_ways ? 2 : 1; }
+static inline u32 sched_place(u32 places, u32 replica, u32 stage) {
+  return replica ? places - 1 - stage % places : stage % places;
+}
 const sched_row *sched_row_of(u32 i);              // number i from 0; NULL: there are no more
 const sched_row *sched_row_find(const char *name); // by name or alias, case ignored; NULL: none
 // NULL and a diagnostic at `where` (E_PLAN, E_LIMIT; E_DEADLOCK where groups of microbatches are too small
@@ -115,6 +136,9 @@ u64 sched_make_key(ctx *c, const char *name, const sched_shape *s, loc where,
 // From sequences as they are, with one place for each stage: `place` has it. No edges are a chain; `forward`
 // may be NULL. Everything is copied. Nothing is checked: sched_check does.
 const sched *sched_of(arena *a, u32 nstages, u32 nplaces, u32 nmicro, const u16 *place, const sched_seq *seq);
+// The same of several replicas: micro[replica] microbatches, `place` by [replica * nstages + stage].
+const sched *sched_of_replicas(arena *a, u32 nstages, u32 nplaces, u32 nreplicas, const u32 *micro,
+                               const u16 *place, const sched_seq *seq);
 // The same schedule of another graph of stages.
 const sched *sched_with(arena *a, const sched *s, u32 nedges, const sched_edge *edge, const bool *forward);
 
@@ -133,7 +157,7 @@ const sched *sched_read(ctx *c, arena *a, const char *path, loc where); // a fil
 bool sched_fits(ctx *c, const sched *s, const char *name, const sched_shape *shape, loc where);
 
 // ---- checks and the merge -----------------------------------------------------------------------------
-// Does every (stage, replica, microbatch) run forward once, and backward (B, or I and W) once if there is any
+// Does every (stage, replica, microbatch of it) run forward once, and backward (B, or I and W) once if there is any
 // backward, each on the places of its stage; are all numbers in range? With diagnostics (E_PLAN, at `where`)
 // that name task and place. seq_at (or NULL): where every sequence was said.
 bool sched_check(ctx *c, const sched *s, loc where, const loc *seq_at);

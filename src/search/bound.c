@@ -227,12 +227,16 @@ void bounds_make(arena *keep, planner *pl, const machine *m, u32 ranks, cost_mod
 // The least that the largest of K w_s + sum of w_r, r < s, can be over P stages with w in all.
 static double filled(double w, double P, double K) { return w / (1 - pow(1 - 1 / K, P)); }
 
+bool bound_one_way(const strategy *s) { return !s->schedule.path && !sched_row_of(s->schedule.n)->both_ways; }
+
 static bool splits_backward(const strategy *s) {
   return s->schedule.path || sched_row_of(s->schedule.n)->split;
 }
 
 bool bound_splits(const bounds *b, const strategy *s) { return b->train && splits_backward(s); }
-bool bound_fills(const bounds *b, const strategy *s) { return b->chain && !bound_splits(b, s); }
+bool bound_fills(const bounds *b, const strategy *s) {
+  return b->chain && !bound_splits(b, s) && bound_one_way(s);
+}
 
 // And of it, the time of the products spread evenly.
 static double seconds(const bounds *b, const strategy *s, double *even) {

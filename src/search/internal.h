@@ -144,6 +144,8 @@ void bounds_make(arena *a, planner *pl, const machine *m, u32 ranks, cost_model 
 void bound(const bounds *b, search_point *p); // bound_ps, bound_fill_ps
 // Are its backwards in two parts, of which one may run late?
 bool bound_splits(const bounds *b, const strategy *s);
+// Does a place run one stage, for all microbatches? Of a file that is not known.
+bool bound_one_way(const strategy *s);
 // Does a step wait for its pipeline to fill and to drain? A training step ends with the first stage's backward,
 // where the next one begins, unless weight gradients may run later than that.
 bool bound_fills(const bounds *b, const strategy *s);

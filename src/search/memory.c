@@ -199,7 +199,7 @@ double memory_bound(const memory_bounds *b, worker *w, const search_opts *o, are
   const known_kept *x = keeps ? kept_of(b, w, o, s) : NULL;
   held *place = ZNEWN(a, held, s->pp.n + 1);
   double most = 0;
-  if (s->tp_stages.nparts) return 0; // degrees differ by place
+  if (s->tp_stages.nparts || pn->nreplicas > 1) return 0; // degrees differ by place; stages lie on several
   for (u32 k = 0; k < pn->nsegments; k++) {
     const u32 at = pn->segments[k].on.nfix ? pn->segments[k].on.fix[0].at : 0;
     if (at < s->pp.n) add_stage(&place[at], b, x, s, pn, k);

@@ -85,11 +85,12 @@ plan *search_plan(const search *s, worker *w, arena *a, const search_point *p, u
   if (!resolve(w, a, &h)) return NULL;
   const unordered_plan *x = h.s.schedule.path ? NULL : find(w, &h);
   plan *pn = !x ? policy_unordered(w->pl, a, &h) : x->pn ? arena_dup(a, x->pn, sizeof *x->pn) : NULL;
-  const sched *file;
+  const sched *file = NULL;
   const bool plain = x && x->why && h.s.v.n == 1 && !h.s.group.n; // no check of a schedule can fail
   if (pn && !plain && !policy_ordered(w->pl, a, pn, &h, &file)) return NULL; // before what is said of stages
   if (x && x->why) diag(w->c, x->id, (loc){0}, "%s", x->why);
   if (!pn || (x ? x->why != NULL : !policy_staged(w->pl, a, pn, &h, file))) return NULL;
+  if (!plain) policy_replicas(a, pn, &h.s, file);
   if (hash) *hash = x ? x->hash : plan_hash_unordered(w->c, pn);
   return pn;
 }

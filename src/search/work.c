@@ -178,7 +178,7 @@ static u32 find_works(works *x, const strategy *s, bool add, work *v[WORKS_MOST]
   const search_opts *o = x->s->o;
   const bool split = o->train && splits_in_row(s);
   const u64 all = (u64)s->dp.n * s->mb.n;
-  if (x->off || s->schedule.path || s->tp_stages.nparts || all > CHOICE_MOST) return 0;
+  if (x->off || !bound_one_way(s) || s->tp_stages.nparts || all > CHOICE_MOST) return 0;
   strategy of = one_stage(s, 1, (u32)all, 0);
   if (x->mixed) return find_mixed(x, s, &of, split, add, v);
   if (s->mb.n == 1) of = one_stage(s, s->dp.n, 1, 0); // nothing is accumulated
@@ -430,12 +430,15 @@ static void work_bound_mixed(measure *m, const search *s, worker *w, limit *of) 
 
 // Of devices of several kinds `auto` may have asked for the order.
 bool work_alike(const works *x, const search_point *p, const search_point *q) {
-  return p == q || (!x->mixed && splits_in_row(&p->s) == splits_in_row(&q->s) &&
-                    strategy_same_but(&p->s, &q->s, CHOICES_OF_LINE));
+  return p == q ||
+         (!x->mixed && splits_in_row(&p->s) == splits_in_row(&q->s) &&
+          bound_one_way(&p->s) == bound_one_way(&q->s) && strategy_same_but(&p->s, &q->s, CHOICES_OF_LINE));
 }
 
 u64 work_key(const works *x, const search_point *p) {
-  return x->mixed ? p->plan : hash_u64(strategy_hash_but(&p->s, CHOICES_OF_LINE), splits_in_row(&p->s));
+  return x->mixed ? p->plan
+                  : hash_u64(strategy_hash_but(&p->s, CHOICES_OF_LINE),
+                             splits_in_row(&p->s) + 2 * bound_one_way(&p->s));
 }
 
 void work_bound(works *x, const search *s, worker *w, limit *of) {

@@ -47,6 +47,8 @@ typedef enum {
   HAS_DEGREES_TENSOR_SHARES,
   HAS_COPIES,
   HAS_PLACES,
+  HAS_REPLICAS,
+  HAS_CHIMERA,
   HAS_COUNT
 } feature;
 static const char *const feature_name[] = {"data",
@@ -85,7 +87,9 @@ static const char *const feature_name[] = {"data",
                                            "tensor degrees by stage and unequal shares of the batch",
                                            "tensor degrees by stage and unequal shares of matmuls",
                                            "a weight that is read on two meshes",
-                                           "places in another order"};
+                                           "places in another order",
+                                           "several replicas",
+                                           "chimera"};
 static u32 has[HAS_COUNT], ran, refused;
 
 static void note(feature f, bool yes) { has[f] += yes; }
@@ -104,6 +108,7 @@ static void note_name(const plan *pn, const char *name) {
     note(HAS_SELECTIVE, choice_is(CHOICE_recompute, s.recompute, "selective"));
     note(HAS_FULL, choice_is(CHOICE_recompute, s.recompute, "full"));
     note(HAS_GPIPE, p > 1 && choice_is(CHOICE_schedule, s.schedule, "gpipe"));
+    note(HAS_CHIMERA, p > 1 && choice_is(CHOICE_schedule, s.schedule, "chimera"));
     note(HAS_1F1B, p > 1 && choice_is(CHOICE_schedule, s.schedule, "1f1b"));
     note(HAS_SEQUENCE, s.sp.n), note(HAS_OVERLAP, s.overlap.n && pn->send_stream.i);
     note(HAS_WHOLE_TABLES, choice_is(CHOICE_tables, s.tables, "whole"));
@@ -139,7 +144,7 @@ static bool reads_on_two_meshes(const prog *src, const plan *pn) {
 
 static void note_plan(const prog *src, const plan *pn, const char *name) {
   note_name(pn, name);
-  note(HAS_COPIES, reads_on_two_meshes(src, pn));
+  note(HAS_COPIES, reads_on_two_meshes(src, pn)), note(HAS_REPLICAS, pn->nreplicas > 1);
   bool split = false;
   for (u32 i = 0; i < pn->nseqs; i++)
     for (u32 k = 0; k < pn->seqs[i].n; k++) split |= pn->seqs[i].v[k].kind == TASK_W;

@@ -27,6 +27,7 @@ static strategy random_strategy(u64 *rng, bool train) {
     s.of[i] = choice_default(id);
     if (id != CHOICE_layers) s.of[i] = (choice_value){.nparts = 2, .part = three_one};
   }
+  if (choice_is(CHOICE_schedule, s.schedule, "chimera")) s.mb.n = 2;
   if (!s.overlap.n) s.channels = choice_default(CHOICE_channels);
   return s;
 }
@@ -85,6 +86,8 @@ TEST(plan_hash_tells_every_part) {
                    .optim = optim_default(OPTIM_ADAM)};
   plan *pn = policy_hybrid(pl, a, &o);
   REQUIRE(pn);
+  pn->nreplicas = 2, pn->replicas = ZNEWN(a, plan_replica, 2);
+  pn->replicas[0].micro = 3, pn->replicas[1] = (plan_replica){.micro = 1, .on = ZNEWN(a, plan_submesh, 2)};
   const u64 was = plan_hash(c, pn);
 #define TELLS(field, value)                                                                                  \
   do {                                                                                                       \
@@ -105,6 +108,10 @@ TEST(plan_hash_tells_every_part) {
   TELLS(pn->trans[0].weak, !pn->trans[0].weak);
   TELLS(pn->trans[0].uneven, true);
   TELLS(pn->segments[0].to, 2);
+  TELLS(pn->nreplicas, 1);
+  TELLS(pn->replicas[0].micro, 2);
+  TELLS(pn->replicas[1].on[1].nfix, 1);
+  TELLS(pn->replicas[1].on[0].mesh, 1);
   TELLS(pn->segments[1].on.fix[0].at, 0);
   TELLS(pn->time, 0);
   TELLS(pn->nstorage[STORAGE_GRAD], 0);

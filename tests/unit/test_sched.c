@@ -268,6 +268,26 @@ static void check_formulas(u32 P, u32 v, u32 K, double f, double i, double w) {
   bed_free(&b);
 }
 
+// With forwards and backwards of one length every place is idle for P - 2 of them, and keeps P/2 + 1 to P microbatches:
+// the figures of Chimera's paper. With P microbatches and backwards twice as long the longest way is P forwards and
+// 2P - 2 backwards: 6 and 10 on six places, as in its figure.
+TEST(sched_chimera) {
+  bed b = bed_new();
+  for (u32 P = 2; P <= 12; P += 2)
+    for (u32 rounds = 1; rounds <= 3; rounds++) {
+      const sched *s = made(&b, "chimera", P, 1, P * rounds, true);
+      const u32 even[TASK_KINDS] = {[TASK_F] = 1, [TASK_B] = 1},
+                twice[TASK_KINDS] = {[TASK_F] = 1, [TASK_B] = 2};
+      sched_times t;
+      REQUIRE(sched_check(b.c, s, (loc){0}, NULL) && sched_time(b.c, b.a, s, even, (loc){0}, &t));
+      CHECK_EQ_I64(t.makespan, 2 * P * rounds + P - 2);
+      for (u32 r = 0; r < P; r++) CHECK(t.live[r] >= P / 2 + 1 && t.live[r] <= P);
+      REQUIRE(sched_time(b.c, b.a, s, twice, (loc){0}, &t));
+      if (rounds == 1) CHECK_EQ_I64(t.makespan, P + 2 * (2 * P - 2));
+    }
+  bed_free(&b);
+}
+
 // Idle time and activations by the known formulas. W is no longer than I, F than I: else zb-h1 has other
 // gaps.
 TEST(sched_formulas) {
@@ -300,6 +320,9 @@ TEST(sched_orders) {
   check_order("bfs", 2, 2, 2, 0, true, "0F0,0F1,2F0,2F1,2B1,2B0,0B1,0B0\n1F0,1F1,3F0,3F1,3B1,3B0,1B1,1B0\n");
   check_order("zb-h1", 2, 1, 3, 0, true,
               "0F0,0F1,0I0,0W0,0F2,0I1,0W1,0I2,0W2\n1F0,1I0,1F1,1I1,1W0,1F2,1I2,1W1,1W2\n");
+  check_order("chimera", 4, 1, 4, 0, true,
+              "0F0,0F1,3F0r1,3B0r1,3F1r1,3B1r1,0B0,0B1\n1F0,2F0r1,1F1,2F1r1,2B0r1,1B0,2B1r1,1B1\n"
+              "1F0r1,2F0,1F1r1,2F1,2B0,1B0r1,2B1,1B1r1\n0F0r1,0F1r1,3F0,3B0,3F1,3B1,0B0r1,0B1r1\n");
   check_order("interleaved", 2, 2, 3, 2, false, "0F0,0F1,2F0,2F1,0F2,2F2\n1F0,1F1,3F0,3F1,1F2,3F2\n");
   check_order("bfs", 2, 2, 3, 0, false, "0F0,0F1,0F2,2F0,2F1,2F2\n1F0,1F1,1F2,3F0,3F1,3F2\n");
 }
@@ -311,14 +334,15 @@ TEST(sched_inference) {
   for (u32 k = 0; sched_row_of(k); k++) {
     const sched_row *r = sched_row_of(k);
     u32 v = r->chunks ? 2 : 1;
-    const sched *train = made(&b, r->name, 3, v, 6, true), *infer = made(&b, r->name, 3, v, 6, false);
+    const sched *train = made(&b, r->name, 4, v, 8, true), *infer = made(&b, r->name, 4, v, 8, false);
     CHECK(!infer->backward && !infer->split[0] && train->backward && train->split[0] == r->split);
-    for (u32 q = 0; q < 3; q++) {
+    for (u32 q = 0; q < 4; q++) {
       u32 n = 0;
       for (u32 i = 0; i < train->seq[q].n; i++) {
         const sched_task *t = &train->seq[q].v[i];
         if (t->kind != TASK_F) continue;
-        CHECK(infer->seq[q].v[n].stage == t->stage && infer->seq[q].v[n].mb == t->mb);
+        CHECK(infer->seq[q].v[n].stage == t->stage && infer->seq[q].v[n].mb == t->mb &&
+              infer->seq[q].v[n].replica == t->replica);
         n++;
       }
       CHECK_EQ_I64(infer->seq[q].n, n);
@@ -326,7 +350,7 @@ TEST(sched_inference) {
     bool before = false;
     for (u32 j = 0; j < k; j++) {
       const sched_row *o = sched_row_of(j);
-      if (o->chunks >= r->chunks) before |= sched_equal(infer, made(&b, o->name, 3, v, 6, false));
+      if (o->chunks >= r->chunks) before |= sched_equal(infer, made(&b, o->name, 4, v, 8, false));
     }
     CHECK_MSG(before != r->idle_inference, "%s", r->name);
   }
@@ -410,8 +434,8 @@ TEST(sched_pictures) {
   static const struct {
     const char *name;
     u32 places, chunks, micro;
-  } drawn[] = {{"gpipe", 4, 1, 6}, {"1f1b", 4, 1, 6},        {"zb-h1", 4, 1, 6},
-               {"bfs", 3, 2, 6},   {"interleaved", 3, 2, 6}, {"zb-h1", 3, 2, 6}};
+  } drawn[] = {{"gpipe", 4, 1, 6},       {"1f1b", 4, 1, 6},  {"zb-h1", 4, 1, 6},  {"bfs", 3, 2, 6},
+               {"interleaved", 3, 2, 6}, {"zb-h1", 3, 2, 6}, {"chimera", 4, 1, 8}};
   bed b = bed_new();
   const char *page = read_text(&b, "docs/schedules.md");
   for (u32 k = 0; k < COUNT_OF(drawn); k++) {

@@ -256,15 +256,12 @@ static bool unordered_by_degree(planner *pl, arena *a, plan *pn, const strategy 
   return policy_recompute(pl, a, pn, s->recompute);
 }
 
-// From coordinates of the one mesh to those of the meshes of degrees.
-static void place_by_degree(arena *a, plan *pn, const strategy *s) {
-  const degrees d = degrees_of(a, s);
-  for (u32 k = 0; k < pn->nsegments; k++) {
-    plan_submesh *on = &pn->segments[k].on;
-    const u32 q = on->fix[0].at;
-    on->mesh = d.of[q];
-    on->fix[0] = (plan_fix){pn->meshes[d.of[q]].axis[0], d.at[q]};
-  }
+// From a coordinate of the one mesh to that of the meshes of degrees.
+static plan_submesh of_degree(const plan *pn, const degrees *d, plan_submesh on) {
+  const u32 q = on.fix[0].at;
+  on.mesh = d->of[q];
+  on.fix[0] = (plan_fix){pn->meshes[d->of[q]].axis[0], d->at[q]};
+  return on;
 }
 
 // Every data rank has as many samples of its own, or statistics are over all of them.
@@ -317,8 +314,27 @@ bool policy_ordered(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const
 bool policy_staged(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const sched *file) {
   pl = planner_grouped(pl, pn->batchnorm_groups, (loc){0});
   if (!pl || !policy_stages(pl, a, pn, AXIS_pp, &o->s, file, said_at(o, CHOICE_layers))) return false;
-  if (o->s.tp_stages.nparts) place_by_degree(a, pn, &o->s);
+  const degrees d = degrees_of(a, &o->s);
+  for (u32 k = 0; d.n && k < pn->nsegments; k++) pn->segments[k].on = of_degree(pn, &d, pn->segments[k].on);
   return true;
+}
+
+void policy_replicas(arena *a, plan *pn, const strategy *s, const sched *file) {
+  const u32 n = file ? file->nreplicas : sched_replicas(pn->made.row);
+  if (n < 2) return;
+  const degrees d = degrees_of(a, s);
+  pn->nreplicas = n;
+  pn->replicas = ZNEWN(a, plan_replica, n);
+  for (u32 r = 0; r < n; r++) {
+    pn->replicas[r].micro = file ? sched_micro(file, r) : s->mb.n / n;
+    plan_submesh *on = NEWN(a, plan_submesh, pn->nsegments);
+    for (u32 k = 0; r && k < pn->nsegments; k++) {
+      const u32 q = file ? file->at[r * pn->nsegments + k].v[0] : sched_place(s->pp.n, r, k);
+      on[k] = (plan_submesh){.nfix = 1, .fix = {{AXIS_pp, q}}};
+      if (d.n) on[k] = of_degree(pn, &d, on[k]);
+    }
+    if (r) pn->replicas[r].on = on;
+  }
 }
 
 plan *policy_hybrid(planner *pl, arena *a, const hybrid_opts *o) {
@@ -329,6 +345,7 @@ plan *policy_hybrid(planner *pl, arena *a, const hybrid_opts *o) {
   const sched *file;
   plan *pn = policy_unordered(pl, a, &own);
   if (!pn || !policy_ordered(pl, a, pn, &own, &file) || !policy_staged(pl, a, pn, &own, file)) return NULL;
+  policy_replicas(a, pn, &own.s, file);
   strbuf name = {.a = a};
   strategy said = o->s; // with the numbers that `auto` stands for
   said.layers = own.s.layers, said.dp_shares = own.s.dp_shares, said.tp_shares = own.s.tp_shares;

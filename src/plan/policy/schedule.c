@@ -14,17 +14,15 @@ bool policy_schedule_named(const char *name, u32 *word) {
 
 // What a file may say that plans cannot do, or that this one is not for.
 static bool can_plan(ctx *c, const sched *s, const char *name, bool train, loc at) {
-  const char *lacks = s->nreplicas > 1 ? "several replicas of the model (r1)"
-                      : s->npasses > 1 ? "several passes of the forward (p1)"
-                                       : NULL;
-  for (u32 k = 0; k < s->nstages && !lacks; k++)
+  const char *lacks = s->npasses > 1 ? "several passes of the forward (p1)" : NULL;
+  for (u32 k = 0; k < s->nreplicas * s->nstages && !lacks; k++)
     if (s->at[k].n > 1) lacks = "a stage on several places";
   for (u32 p = 0; p < s->nplaces; p++)
     for (u32 i = 0; i < s->seq[p].n && !lacks; i++)
       if (s->seq[p].v[i].version) lacks = "several versions of the weights (v1)";
   if (lacks) {
     diag(c, E_PLAN, at, "%s has %s, which plans do not support", name, lacks);
-    diag_hint(c, "use a schedule with one replica, one pass, one version, and every stage on one place");
+    diag_hint(c, "use a schedule with one pass, one version, and every stage of a replica on one place");
     return false;
   }
   if (s->backward == train) return true;
@@ -37,13 +35,16 @@ static bool can_plan(ctx *c, const sched *s, const char *name, bool train, loc a
   return false;
 }
 
-// The same schedule as plans have it: places in the order in which stages first use them, and one task after
-// the other on each, those of a pair too.
+// The same schedule as plans have it: places in the order in which stages first use them, replica after replica, and
+// one task after the other on each, those of a pair too.
 static const sched *as_planned(arena *a, const sched *s) {
-  u16 *place = NEWN(a, u16, s->nstages), *number = ZNEWN(a, u16, s->nplaces); // number: from 1
+  const u32 all = s->nreplicas * s->nstages;
+  u16 *place = NEWN(a, u16, all), *number = ZNEWN(a, u16, s->nplaces); // number: from 1
   sched_seq *seq = NEWN(a, sched_seq, s->nplaces);
+  u32 *micro = NEWN(a, u32, s->nreplicas);
   u16 n = 0;
-  for (u32 k = 0; k < s->nstages; k++) {
+  for (u32 r = 0; r < s->nreplicas; r++) micro[r] = sched_micro(s, r);
+  for (u32 k = 0; k < all; k++) {
     const u32 p = s->at[k].v[0];
     if (!number[p]) {
       sched_task *t = arena_dup(a, s->seq[p].v, s->seq[p].n * sizeof *t);
@@ -53,7 +54,7 @@ static const sched *as_planned(arena *a, const sched *s) {
     }
     place[k] = (u16)(number[p] - 1);
   }
-  return sched_of(a, s->nstages, s->nplaces, s->nmicro, place, seq);
+  return sched_of_replicas(a, s->nstages, s->nplaces, s->nreplicas, micro, place, seq);
 }
 
 typedef struct schedule_file {
@@ -70,9 +71,9 @@ static bool runs(ctx *c, const sched *s, loc at) {
 }
 
 static bool on_one_place_each(const sched *s) {
-  for (u32 k = 0; k < s->nstages; k++)
+  for (u32 k = 0; k < s->nreplicas * s->nstages; k++)
     if (s->at[k].n > 1) return false;
-  return s->nreplicas == 1;
+  return true;
 }
 
 bool policy_schedule_files(ctx *c, arena *a, const strategy_set *set, schedule_files *out) {

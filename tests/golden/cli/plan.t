@@ -227,8 +227,8 @@ layers       2x4
 next         dp=1 tp=1 pp=4 mb=8
              1.30x the time, limited by bubble
 one device   0.96x the time, 14.12 ms: --devices 1
-certificate  30 plans: 10 fit, 0 too large, 0 too slow, 0 impossible, 20 equal to another;
-             10 simulated, 0 ruled out by bounds on memory, 0 on time
+certificate  36 plans: 12 fit, 0 too large, 0 too slow, 0 impossible, 24 equal to another;
+             12 simulated, 0 ruled out by bounds on memory, 0 on time
              other values of some choices are not in it; --strategy 'v=* sp=*' has them
 ## Why not, and what if.
 $ heddle plan gpt2:layers=4 --batch 16 --seq 128 --dtype f16 --train --machine '1x8 v100' --top 2 --why 'tp=2 pp=4' --what-if

@@ -178,7 +178,7 @@ error[E0501]: gpipe runs one chunk on each place; got 2
 [1]
 $ heddle schedule zbv --pp 2 --mb 2
 error[E0501]: unknown schedule 'zbv'
-  hint: did you mean schedule=zb1p? There are gpipe, 1f1b, interleaved, bfs, zb-h1
+  hint: did you mean schedule=zb1p? There are gpipe, 1f1b, interleaved, bfs, zb-h1, chimera
 [1]
 ## plans of a file
 $ heddle verify mlp-xs:layers=8,hidden=16 --batch 8 --train --strategy "pp=4 v=2 mb=8 schedule=examples/zbv.csv" | head -7
@@ -424,33 +424,146 @@ error[E0501]: forward.csv runs no backward, but this is training
      |           ^
   hint: use a schedule with backwards (B, or I and W)
 [1]
-$ printf '0F0,0F0r1,0B0,0B0r1\n' > replicas.csv; heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 schedule=replicas.csv"
-error[E0501]: replicas.csv has several replicas of the model (r1), which plans do not support
-  --> --strategy:1:6
-   1 | pp=2 schedule=replicas.csv
-     |      ^
-  hint: use a schedule with one replica, one pass, one version, and every stage on one place
+## Replicas: in both directions, and of a file where one has more microbatches than the other.
+$ heddle schedule chimera --pp 4 --mb 4
+0F0,0F1,3F0r1,3B0r1,3F1r1,3B1r1,0B0,0B1
+1F0,2F0r1,1F1,2F1r1,2B0r1,1B0,2B1r1,1B1
+1F0r1,2F0,1F1r1,2F1,2B0,1B0r1,2B1,1B1r1
+0F0r1,0F1r1,3F0,3B0,3F1,3B1,0B0r1,0B1r1
+$ heddle schedule chimera --pp 3 --mb 4
+error[E0501]: chimera needs an even number of places; got 3
+  hint: pp=4 or pp=2
 [1]
+$ heddle schedule chimera --pp 4 --mb 5
+error[E0501]: chimera runs half of the microbatches in each direction; got 5, an odd number
+  hint: mb=6
+[1]
+$ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 mb=4 v=2 schedule=chimera"
+error[E0501]: chimera runs one chunk on each place; got 2
+  --> --strategy:1:11
+   1 | pp=2 mb=4 v=2 schedule=chimera
+     |           ^
+  hint: v=1, or schedule=interleaved
+[1]
+$ heddle sim mlp-xs:layers=8 --batch 48 --train --machine laptop --strategy "pp=2 mb=3 schedule=chimera"
+error[E0501]: chimera runs half of the microbatches in each direction; got 3, an odd number
+  --> --strategy:1:11
+   1 | pp=2 mb=3 schedule=chimera
+     |           ^
+  hint: mb=4
+[1]
+$ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=4 mb=8 schedule=chimera" | head -13
+model           mlp-xs:layers=8
+plan            dp=1 tp=1 pp=4 mb=8 schedule=chimera
+weights         f32
+machine         laptop
+ranks           4
+layers          2x4
+schedule        chimera
+time per step   20.69 ms
+one step alone  20.69 ms
+error bar       unknown: no measured spread for 100.0 % of the step
+samples         3,093/s
+arithmetic      9.59 GFLOP/s a device, 10.0 % of the f32 peak (MFU)
+computes        72.2 %
+$ heddle verify mlp-xs:layers=8 --batch 64 --train --strategy "pp=4 mb=8 schedule=chimera" | head -7
+model      mlp-xs:layers=8
+plan       dp=1 tp=1 pp=4 mb=8 schedule=chimera
+results    17
+elements   4,194,305
+worst      9.48639e-13
+tolerance  1e-09
+verdict    equal: the plan computes what the model computes
+$ printf '0F0,1F0r1,1B0r1,0F1,0B0,0F2,0B1,0B2\n0F0r1,1F0,1B0,0B0r1,1F1,1B1,1F2,1B2\n' > replicas.csv; heddle schedule replicas.csv --picture; heddle verify mlp-xs:layers=8 --batch 64 --train --strategy "pp=2 mb=4 schedule=replicas.csv" | head -7
+schedule      replicas.csv
+places        2
+stages        2
+microbatches  4
+time          14, where a forward of a stage takes 1 and a backward 2
+
+place 0  0 0'a'A'1 a A 2 . b B . c C
+place 1  0'0 a A a'A'1 b B 2 c C . .
+
+place  stages  tasks  idle  bubble  activations
+    0  0 1         8     2  14.3 %            2
+    1  0 1         8     2  14.3 %            2
+model      mlp-xs:layers=8
+plan       dp=1 tp=1 pp=2 mb=4 schedule=replicas.csv
+results    17
+elements   4,194,305
+worst      7.83658e-13
+tolerance  1e-09
+verdict    equal: the plan computes what the model computes
+$ heddle verify mlp-xs:layers=8 --batch 48 --train --strategy "pp=2 mb=3 schedule=replicas.csv"
+error[E0501]: replicas.csv has 4 microbatches, but mb=3
+  --> --strategy:1:11
+   1 | pp=2 mb=3 schedule=replicas.csv
+     |           ^
+  hint: mb=4
+[1]
+$ printf '0F0,0F0r2,0B0,0B0r2\n' > replicas.csv; heddle schedule replicas.csv
+error[E0501]: replica 1 runs no microbatch
+  --> replicas.csv
+[1]
+$ printf '0F0,0F1r1,0B0,0B1r1\n' > replicas.csv; heddle schedule replicas.csv
+error[E0501]: task 0F0r1 is in no sequence
+  --> replicas.csv
+  note: the highest stage is 0
+    --> replicas.csv:1:1
+     1 | 0F0,0F1r1,0B0,0B1r1
+       | ^
+  note: the highest microbatch is 1
+    --> replicas.csv:1:5
+     1 | 0F0,0F1r1,0B0,0B1r1
+       |     ^
+  hint: every stage runs every microbatch, 0 to 1, forward (F) and backward (B, or I and W) once
+[1]
+$ heddle plan mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=4 mb=8 schedule=1f1b,gpipe,chimera"
+model         mlp-xs:layers=8
+weights       f32
+machine       laptop
+ranks         4
+batch         64
+memory limit  3.60 GiB
+step          training
+
+   pp  mb  schedule  recompute      time         samples    memory  limited by
+1   4   8  1f1b      none       19.17 ms  1.00x  3,339/s  5.30 MiB  bubble 28 %
+2   4   8  gpipe     none       19.17 ms  1.00x  3,339/s  5.67 MiB  bubble 28 %
+3   4   8  chimera   none       20.69 ms  1.08x  3,093/s  9.42 MiB  bubble 24 %
+4   4   8  1f1b      full       20.72 ms  1.08x  3,089/s  5.25 MiB  bubble 28 %
+5   4   8  gpipe     full       20.72 ms  1.08x  3,089/s  5.56 MiB  bubble 28 %
+6   4   8  chimera   full       22.39 ms  1.17x  2,859/s  9.39 MiB  bubble 24 %
+
+winner       dp=1 tp=1 pp=4 mb=8
+             computes 72.5 % of the time, communicates 0.0 %, idles 27.5 %; MFU 10.8 %; needs 5.30 MiB of 3.60 GiB
+layers       2x4
+next         dp=1 tp=1 pp=4 mb=8 schedule=gpipe
+             1.00x the time, limited by bubble
+one device   0.74x the time, 14.12 ms: --devices 1
+certificate  9 plans: 6 fit, 0 too large, 0 too slow, 0 impossible, 3 equal to another;
+             6 simulated, 0 ruled out by bounds on memory, 0 on time
+             other values of some choices are not in it; --strategy 'v=* sp=* layers=*' has them
 $ printf '0F0,0F0p1,0B0\n' > passes.csv; heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 schedule=passes.csv"
 error[E0501]: passes.csv has several passes of the forward (p1), which plans do not support
   --> --strategy:1:6
    1 | pp=2 schedule=passes.csv
      |      ^
-  hint: use a schedule with one replica, one pass, one version, and every stage on one place
+  hint: use a schedule with one pass, one version, and every stage of a replica on one place
 [1]
 $ printf '0F0v1,0B0\n' > versions.csv; heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 schedule=versions.csv"
 error[E0501]: versions.csv has several versions of the weights (v1), which plans do not support
   --> --strategy:1:6
    1 | pp=2 schedule=versions.csv
      |      ^
-  hint: use a schedule with one replica, one pass, one version, and every stage on one place
+  hint: use a schedule with one pass, one version, and every stage of a replica on one place
 [1]
 $ printf '0F0,1F0,1B0,0B0\n0F0,2F0,2B0,0B0\n' > several.csv; heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 schedule=several.csv"
 error[E0501]: several.csv has a stage on several places, which plans do not support
   --> --strategy:1:6
    1 | pp=2 schedule=several.csv
      |      ^
-  hint: use a schedule with one replica, one pass, one version, and every stage on one place
+  hint: use a schedule with one pass, one version, and every stage of a replica on one place
 [1]
 $ printf '0F0,1F0,2F0,2B0,1B0,0B0\n3F0,3B0\n' > uneven.csv; heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 v=2 schedule=uneven.csv"
 error[E0501]: uneven.csv has 3 stages on place 0, but v=2
@@ -464,7 +577,7 @@ error[E0509]: schedule: unknown value 'mine.cvs'
   --> --strategy:1:15
    1 | pp=2 schedule=mine.cvs
      |               ^
-  hint: schedule takes gpipe, 1f1b, interleaved, bfs or zb-h1, or a file whose name ends in .csv
+  hint: schedule takes gpipe, 1f1b, interleaved, bfs, zb-h1 or chimera, or a file whose name ends in .csv
 [2]
 $ for b in 1B0 1I0,1W0; do printf "0F0,0F1,0B0,0B1\n1F0,1F1,$b,1I1,1W1\n" > mixed.csv; heddle sim mlp-xs:layers=4,hidden=512 --batch 64 --train --machine "1x2 v100" --strategy "pp=2 mb=2 schedule=mixed.csv" | grep "time per step"; heddle plan mlp-xs:layers=4,hidden=512 --batch 64 --train --machine "1x2 v100" --strategy "dp=1 tp=1 pp=2 mb=2 recompute=none schedule=mixed.csv" | grep "^1"; done
 time per step   393.2 us

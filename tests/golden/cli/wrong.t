@@ -290,7 +290,7 @@ error[E0509]: schedule: unknown value '2f1b'
   --> --strategy:1:10
    1 | schedule=2f1b
      |          ^
-  hint: schedule takes gpipe, 1f1b, interleaved, bfs or zb-h1, or a file whose name ends in .csv
+  hint: schedule takes gpipe, 1f1b, interleaved, bfs, zb-h1 or chimera, or a file whose name ends in .csv
 [2]
 $ heddle sim gpt2 --machine dgx-2 --data 3
 error[E0502]: batch 8 is not divisible by dp=3
@@ -343,7 +343,7 @@ error[E0501]: unknown key `axis`
   --> bad.plan:2:1
    2 | axis: {dp: 2}
      | ^
-  hint: known keys: heddle-plan name model train axes time meshes segments trans rest batchnorm-groups gradient-type recompute input-gradients keep-gradients send-stream send-channels schedule group order
+  hint: known keys: heddle-plan name model train axes time meshes segments replicas trans rest batchnorm-groups gradient-type recompute input-gradients keep-gradients send-stream send-channels schedule group order
 error[E0501]: `axes` is missing
   --> bad.plan:1:1
    1 | heddle-plan: 1
@@ -1072,7 +1072,7 @@ error[E0509]: schedule: unknown value 'zb-h2'
   --> --strategy:1:20
    1 | pp=4 mb=8 schedule=zb-h2
      |                    ^
-  hint: schedule takes gpipe, 1f1b, interleaved, bfs or zb-h1, or a file whose name ends in .csv
+  hint: schedule takes gpipe, 1f1b, interleaved, bfs, zb-h1 or chimera, or a file whose name ends in .csv
 [2]
 ## A loss that no microbatch can compute its share of.
 $ printf 'func @main(%%w: f32[8, 4] weight, %%c: f32[4] const = [1, 2, 1, 0.5], %%x: f32[16, 8], %%y: i32[16] label) -> (f32[]) {\n  %%z = matmul %%x, %%w : f32[16, 4]\n  %%l = log_softmax %%z {axis=1} : f32[16, 4]\n  %%r = nll %%l, %%y, %%c {reduce="mean"} : f32[]\n  return %%r\n}\n' > weighted.heddle; heddle verify weighted.heddle --train --strategy "dp=2 mb=2"
