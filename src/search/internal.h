@@ -144,84 +144,82 @@ void bounds_make(arena *a, planner *pl, const machine *m, u32 ranks, cost_model 
 void bound(const bounds *b, search_point *p); // bound_ps, bound_fill_ps
 // Are its backwards in two parts, of which one may run late?
 bool bound_splits(const bounds *b, const strategy *s);
-// Does a step wait for its pipeline to fill and to drain? A training step ends with the first stage's backward,
-// where the next one begins, unless weight gradients may run later than that.
 // Does a place run one stage, for all microbatches? Of a file that is not known.
 bool bound_one_way(const strategy *s);
-    const strategy *s); // is a place known to run one stage of all microbatches? A file may not
-    bool bound_fills(const bounds *b, const strategy *s);
-    // ps of the products of main's instructions [from, to) for one microbatch at the best rate: with their
-    // backwards, unless these are in two parts.
-    double bound_products(const bounds *b, const strategy *s, bool splits, u32 from, u32 to);
+// Does a step wait for its pipeline to fill and to drain? A training step ends with the first stage's backward,
+// where the next one begins, unless weight gradients may run later than that.
+bool bound_fills(const bounds *b, const strategy *s);
+// ps of the products of main's instructions [from, to) for one microbatch at the best rate: with their
+// backwards, unless these are in two parts.
+double bound_products(const bounds *b, const strategy *s, bool splits, u32 from, u32 to);
 
-    // ---- sync.c -------------------------------------------------------------------------------------------
-    typedef struct syncs syncs;
-    syncs *syncs_make(arena *a, const prog *src);
-    void sync_prepare(syncs *x, arena *a, u32 nbody, u32 tp); // before bytes are asked for
-    // Bytes that each of tp ranks has of gradients of weights first read by instructions [from, to) of main, at least.
-    double sync_bytes(const syncs *x, u32 from, u32 to, u32 tp);
-    // ps of summing them over the dp data ranks of a place whose first rank it is; 0: nothing is known.
-    double sync_ps(worker *w, arena *tmp, u32 first, u32 dp, u32 tp, double bytes);
+// ---- sync.c -------------------------------------------------------------------------------------------
+typedef struct syncs syncs;
+syncs *syncs_make(arena *a, const prog *src);
+void sync_prepare(syncs *x, arena *a, u32 nbody, u32 tp); // before bytes are asked for
+// Bytes that each of tp ranks has of gradients of weights first read by instructions [from, to) of main, at least.
+double sync_bytes(const syncs *x, u32 from, u32 to, u32 tp);
+// ps of summing them over the dp data ranks of a place whose first rank it is; 0: nothing is known.
+double sync_ps(worker *w, arena *tmp, u32 first, u32 dp, u32 tp, double bytes);
 
-    // ---- work.c -------------------------------------------------------------------------------------------
-    // What one microbatch takes of a rank under strategies without stages, for all of the search.
-    works *works_new(arena *a, const search *s);
-    // The strategies that the bound of s needs measured, in v; returns how many: 0, the bound says no more than
-    // `bound`.
-    enum { WORKS_MOST = 64 };
-    u32 works_of(works *x, const strategy *s, work *v[WORKS_MOST]);
-    void works_off(works *x);                        // no such bound from here on
-    void work_measure(works *x, worker *w, work *v); // unless it is; each by one thread
-    bool work_known(const work *v);
-    // What the work of its stages says of a point's time.
-    void work_bound(works *x, const search *s, worker *w, limit *of);
-    // Points whose bound is the same for sure: of the same stages, with backwards in as many parts.
-    bool work_alike(const works *x, const search_point *p, const search_point *q);
-    u64 work_key(const works *x, const search_point *p); // equal for those
+// ---- work.c -------------------------------------------------------------------------------------------
+// What one microbatch takes of a rank under strategies without stages, for all of the search.
+works *works_new(arena *a, const search *s);
+// The strategies that the bound of s needs measured, in v; returns how many: 0, the bound says no more than
+// `bound`.
+enum { WORKS_MOST = 64 };
+u32 works_of(works *x, const strategy *s, work *v[WORKS_MOST]);
+void works_off(works *x);                        // no such bound from here on
+void work_measure(works *x, worker *w, work *v); // unless it is; each by one thread
+bool work_known(const work *v);
+// What the work of its stages says of a point's time.
+void work_bound(works *x, const search *s, worker *w, limit *of);
+// Points whose bound is the same for sure: of the same stages, with backwards in as many parts.
+bool work_alike(const works *x, const search_point *p, const search_point *q);
+u64 work_key(const works *x, const search_point *p); // equal for those
 
-    // ---- whole.c ------------------------------------------------------------------------------------------
-    typedef struct {
-      plan *plan;
-      prog *program;
-      sim_result result;
-    } whole_answer;
-    // False and diagnostics in the planner's session: there is no such plan, or no price. Everything but the
-    // program, which whole_free gives back in any case, is in `a`.
-    bool whole_run(planner *pl, cost_model *k, arena *a, const hybrid_opts *h, const sim_opts *so,
-                   whole_answer *out);
-    void whole_free(whole_answer *x);
-    // NULL if the program of the point's plan, written out, passes validation and takes the time and memory that
-    // the search has for it; else what is wrong, in `a`.
-    // told (or NULL) is told of what was simulated.
-    const char *whole_differs(planner *pl, cost_model *k, arena *a, const search_opts *o,
-                              const search_point *p, search *told);
+// ---- whole.c ------------------------------------------------------------------------------------------
+typedef struct {
+  plan *plan;
+  prog *program;
+  sim_result result;
+} whole_answer;
+// False and diagnostics in the planner's session: there is no such plan, or no price. Everything but the
+// program, which whole_free gives back in any case, is in `a`.
+bool whole_run(planner *pl, cost_model *k, arena *a, const hybrid_opts *h, const sim_opts *so,
+               whole_answer *out);
+void whole_free(whole_answer *x);
+// NULL if the program of the point's plan, written out, passes validation and takes the time and memory that
+// the search has for it; else what is wrong, in `a`.
+// told (or NULL) is told of what was simulated.
+const char *whole_differs(planner *pl, cost_model *k, arena *a, const search_opts *o, const search_point *p,
+                          search *told);
 
-    // ---- kinds.c --------------------------------------------------------------------------------------------
-    void kinds_of(search *s, const whole_answer *x, const hybrid_opts *h); // of a mixed machine
+// ---- kinds.c --------------------------------------------------------------------------------------------
+void kinds_of(search *s, const whole_answer *x, const hybrid_opts *h); // of a mixed machine
 
-    // ---- memory.c -----------------------------------------------------------------------------------------
-    // By parameter of main, from 1: the number from 1 of the first instruction that reads it; 0: none does.
-    u32 *memory_readers(arena *a, const prog *p);
-    const memory_bounds *memory_bounds_make(arena *a, planner *pl, const search_opts *o); // in `a`
-    bool memory_has_states(const memory_bounds *b);                                       // of the optimizer
-    // Bytes that some rank of the plan holds at least, some time; pn: of s, with or without its sequences.
-    double memory_bound(const memory_bounds *b, worker *w, const search_opts *o, arena *a, const strategy *s,
-                        const plan *pn);
+// ---- memory.c -----------------------------------------------------------------------------------------
+// By parameter of main, from 1: the number from 1 of the first instruction that reads it; 0: none does.
+u32 *memory_readers(arena *a, const prog *p);
+const memory_bounds *memory_bounds_make(arena *a, planner *pl, const search_opts *o); // in `a`
+bool memory_has_states(const memory_bounds *b);                                       // of the optimizer
+// Bytes that some rank of the plan holds at least, some time; pn: of s, with or without its sequences.
+double memory_bound(const memory_bounds *b, worker *w, const search_opts *o, arena *a, const strategy *s,
+                    const plan *pn);
 
-    // ---- order.c ------------------------------------------------------------------------------------------
-    // The points by strategy_compare, as they are where they lie. In `a`.
-    point_order *order_make(arena *a, u32 n, const search_point *point);
-    u32 order_at(const point_order *o, u32 i);               // the index of number i in order
-    u32 order_find(const point_order *o, const strategy *s); // its index; n: it is none of them
+// ---- order.c ------------------------------------------------------------------------------------------
+// The points by strategy_compare, as they are where they lie. In `a`.
+point_order *order_make(arena *a, u32 n, const search_point *point);
+u32 order_at(const point_order *o, u32 i);               // the index of number i in order
+u32 order_find(const point_order *o, const strategy *s); // its index; n: it is none of them
 
-    // ---- outcome.c ----------------------------------------------------------------------------------------
-    kept kept_new(arena *a, const search_opts *o, u32 npoints);
-    void kept_add(kept *k, i64 time_ps);
-    i64
-    kept_last(const kept *k); // the time above which a lower bound is too slow; INT64_MAX: there is none yet
-    // Which of the points that were applied are too slow after all. Ranks the points, adds them to the counts and
-    // reasons that r has. order: of the points.
-    void outcome_settle(arena *a, const search_opts *o, search_result *r, const point_order *order);
-    void outcome_count(arena *a, search_result *r, const search_point *p); // one point
-    void outcome_no_plan(ctx *c, const search_opts *o, const search_result *r);
+// ---- outcome.c ----------------------------------------------------------------------------------------
+kept kept_new(arena *a, const search_opts *o, u32 npoints);
+void kept_add(kept *k, i64 time_ps);
+i64 kept_last(const kept *k); // the time above which a lower bound is too slow; INT64_MAX: there is none yet
+// Which of the points that were applied are too slow after all. Ranks the points, adds them to the counts and
+// reasons that r has. order: of the points.
+void outcome_settle(arena *a, const search_opts *o, search_result *r, const point_order *order);
+void outcome_count(arena *a, search_result *r, const search_point *p); // one point
+void outcome_no_plan(ctx *c, const search_opts *o, const search_result *r);
 #endif
