@@ -514,13 +514,18 @@ static const search_point *same_as(const listing *l, const search_result *r, con
   return NULL;
 }
 
+// Equal plans are told from each other before any is applied, so what shows only then is true of all of them.
 static void check_equal(const listing *l, const search_result *r, const search_point *p) {
   const search_point *to = p;
   for (u32 n = 0; n < 5 && to && to->state == SEARCH_EQUAL; n++) to = same_as(l, r, to);
-  AGREE(l, p, to && to->state != SEARCH_EQUAL && to->state != SEARCH_IMPOSSIBLE);
+  const bool impossible = to && to->state == SEARCH_IMPOSSIBLE && to->applied;
+  AGREE(l, p, to && to->state != SEARCH_EQUAL && (impossible || to->state != SEARCH_IMPOSSIBLE));
   const truth *x = find_truth(l->w, &p->s), *y = to ? find_truth(l->w, &to->s) : NULL;
   AGREE(l, p,
-        x && y && x->possible && y->possible && x->time_ps == y->time_ps && x->peak_bytes == y->peak_bytes);
+        x && y && x->possible == y->possible && x->time_ps == y->time_ps && x->peak_bytes == y->peak_bytes);
+  AGREE(l, p,
+        x && (x->possible || impossible || (to && to->state == SEARCH_BOUND_TIME) ||
+              (to && to->state == SEARCH_BOUND_MEMORY)));
   if (equal++ % 8 == 0 && x && y && x->possible && y->possible) // dear
     AGREE(l, p, same_program(l->w, x, y, NULL));
 }
