@@ -250,7 +250,7 @@ bool choice_applies(choice_id id, const strategy *s, bool train) {
   if (needs & CHOICE_GROUPED && !grouped(s)) return false;
   const u64 rows_of = (1ull << CHOICE_COUNT) - 1;
   for (u64 many = needs & rows_of; many; many &= many - 1)
-    if (s->of[__builtin_ctzll(many)].n <= 1) return false;
+    if (strategy_most(s, (choice_id)__builtin_ctzll(many)) <= 1) return false;
   for (u64 on = needs >> 31 & rows_of; on; on &= on - 1)
     if (!s->of[__builtin_ctzll(on)].n) return false;
   return true;
@@ -260,7 +260,7 @@ const char *choice_lacks(arena *a, choice_id id, const strategy *s, bool train) 
   const u64 needs = rows[id].needs;
   if (needs & CHOICE_TRAINING && !train) return "applies to training only; this is inference";
   for (u32 k = 0; k < CHOICE_COUNT; k++) {
-    if (needs >> k & 1 && s->of[k].n <= 1)
+    if (needs >> k & 1 && strategy_most(s, (choice_id)k) <= 1)
       return arena_printf(a, "needs %s > 1; got %s=%u", rows[k].name, rows[k].name, s->of[k].n);
     if (needs >> (31 + k) & 1 && !s->of[k].n)
       return arena_printf(a, "needs %s=%s; got %s=none", rows[k].name, rows[k].dflt, rows[k].name);
