@@ -528,6 +528,7 @@ plan *plans_ordered(plans_model *m, u64 *rng, arena *a) {
   for (u32 i = 0; i < pn->nseqs && pn->train && chance(rng, 2); i++) split_some(&pn->seqs[i], rng, a);
   pn->send_stream = chance(rng, 3) ? (sym){0} : sym_of(m->c, "link");
   pn->send_channels = pn->send_stream.i ? (u8)(1u << pick(rng, 3)) : 0;
+  pn->rendezvous = pn->rendezvous && !pn->send_stream.i;
   return pn;
 }
 

@@ -465,8 +465,9 @@ static const char *what_it_needs(arena *a, choice_id id, const strategy *s, bool
   for (u32 k = 0; k < CHOICE_COUNT; k++) {
     const choice_row *r = choice_get((choice_id)k);
     if (needs >> k & 1 && strategy_most(s, (choice_id)k) <= 1) return arena_printf(a, "add %s=2", r->name);
-    if (needs >> (31 + k) & 1 && !s->of[k].n) return arena_printf(a, "set %s=%s", r->name, r->dflt);
+    if (needs >> (30 + k) & 1 && !s->of[k].n) return arena_printf(a, "set %s=%s", r->name, r->dflt);
   }
+  if (needs & CHOICE_BLOCKING && s->overlap.n) return "set overlap=none";
   return needs & CHOICE_GROUPED ? "use schedule=interleaved" : "";
 }
 

@@ -183,6 +183,7 @@ void plan_print(const prog *src, const plan *pn, strbuf *b) {
     sb_char(b, '\n');
     if (pn->send_channels) sb_fmt(b, "send-channels: %u\n", pn->send_channels);
   }
+  if (pn->rendezvous) sb_put(b, "buffers: rendezvous\n");
   if (plan_schedule(pn)) sb_fmt(b, "schedule: %s\n", plan_schedule(pn));
   if (plan_schedule(pn) && pn->made.shape.group) sb_fmt(b, "group: %u\n", pn->made.shape.group);
   sb_put(b, "order:\n");
@@ -727,6 +728,7 @@ plan *plan_parse(arena *a, const prog *src, const char *model, sym file, const c
                                      "keep-gradients",
                                      "send-stream",
                                      "send-channels",
+                                     "buffers",
                                      "schedule",
                                      "group",
                                      "order",
@@ -748,6 +750,11 @@ plan *plan_parse(arena *a, const prog *src, const char *model, sym file, const c
   if (send) r.pn->send_stream = word(&r, send, "send-stream");
   r.pn->send_channels = (u8)number_at(&r, y, "send-channels", 0, 4, 0);
   if (r.pn->send_channels == 3) bad(&r, yaml_get(y, "send-channels"), "`send-channels` is 1, 2 or 4");
+  const ynode *buffers = yaml_get(y, "buffers");
+  r.pn->rendezvous = buffers && buffers->kind == Y_SCALAR && !strcmp(buffers->str, "rendezvous");
+  if (buffers && !r.pn->rendezvous) bad(&r, buffers, "`buffers` is rendezvous; without it no sender waits");
+  if (r.pn->rendezvous && send)
+    bad(&r, buffers, "`buffers: rendezvous` is of sends that block: without `send-stream`");
   r.pn->input_gradients = truth(&r, yaml_get(y, "input-gradients"));
   r.pn->keep_gradients = truth(&r, yaml_get(y, "keep-gradients"));
   const ynode *wide = yaml_get(y, "gradient-type");
