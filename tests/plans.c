@@ -333,15 +333,17 @@ plan *plans_hybrid(plans_model *m, u64 *rng, arena *a) {
 
 // Degrees by place, with sequence parallelism and shares more often than chance has them.
 plan *plans_by_degree(plans_model *m, u64 *rng, arena *a) {
-  static const u32 ways[][2] = {{1, 2}, {2, 2}, {1, 4}, {3, 2}};
+  static const u32 ways[][2] = {{1, 2}, {2, 1}, {2, 2}, {1, 4}, {4, 1}, {3, 2}};
   const u32 w = pick(rng, COUNT_OF(ways));
   const bool train = !chance(rng, 6);
   strategy s = strategy_default();
   s.dp.n = ways[w][0], s.tp.n = ways[w][1], s.pp.n = 2 + pick(rng, 2), s.mb.n = 1 + pick(rng, 2);
+  s.tp_stages = random_degrees(&s, rng, a);
   for (u32 id = CHOICE_mb + 1; id < CHOICE_COUNT; id++)
-    if (id != CHOICE_sp && id != CHOICE_bn && (id == CHOICE_zero || id == CHOICE_tables || chance(rng, 3)))
+    if (id != CHOICE_sp && id != CHOICE_bn && id != CHOICE_tp_stages &&
+        (id == CHOICE_zero || id == CHOICE_tables || chance(rng, 3)))
       random_value(&s, (choice_id)id, train, rng, a);
-  s.sp.n = pick(rng, 2), s.tp_stages = random_degrees(&s, rng, a);
+  s.sp.n = choice_applies(CHOICE_sp, &s, train) && pick(rng, 2);
   for (choice_id id = CHOICE_dp_shares; id <= CHOICE_tp_shares; id++) {
     const u32 n = strategy_shares_needed(&s, id), *shares = random_shares(n, rng, a);
     s.of[id] = choice_default(id);
@@ -556,6 +558,7 @@ plan *plans_ordered(plans_model *m, u64 *rng, arena *a) {
   for (u32 i = 0; i < pn->nseqs && pn->train && chance(rng, 2); i++) split_some(&pn->seqs[i], rng, a);
   pn->send_stream = chance(rng, 3) ? (sym){0} : sym_of(m->c, "link");
   pn->send_channels = pn->send_stream.i ? (u8)(1u << pick(rng, 3)) : 0;
+  pn->rendezvous = pn->rendezvous && !pn->send_stream.i;
   return pn;
 }
 

@@ -14,8 +14,9 @@
   .words = (const char *const[]) { "off", "on", NULL }
 #define TRAINING CHOICE_TRAINING
 #define GROUPED  CHOICE_GROUPED
+#define BLOCKING CHOICE_BLOCKING
 #define MANY(id) (1ull << CHOICE_##id)
-#define ON(id)   (1ull << (31 + CHOICE_##id))
+#define ON(id)   (1ull << (30 + CHOICE_##id))
 static const choice_row rows[CHOICE_COUNT] = {
 #define CHOICE(id, name_, also_, of_, kind_, values_, dflt_, search_, needs_, title_, arg_, about_)          \
   [CHOICE_##id] = {.name = name_,                                                                            \
@@ -32,7 +33,7 @@ static const choice_row rows[CHOICE_COUNT] = {
 #include "plan/choices.def"
 #undef CHOICE
 };
-_Static_assert(CHOICE_COUNT < 31, "needs has one bit for each row");
+_Static_assert(CHOICE_COUNT <= 30, "needs has two bits for each row");
 
 const choice_row *choice_get(choice_id id) { return &rows[id]; }
 const char *choice_option(choice_id id) { return rows[id].also[0]; }
@@ -248,10 +249,11 @@ bool choice_applies(choice_id id, const strategy *s, bool train) {
   const u64 needs = rows[id].needs;
   if (needs & CHOICE_TRAINING && !train) return false;
   if (needs & CHOICE_GROUPED && !grouped(s)) return false;
+  if (needs & CHOICE_BLOCKING && s->overlap.n) return false;
   const u64 rows_of = (1ull << CHOICE_COUNT) - 1;
   for (u64 many = needs & rows_of; many; many &= many - 1)
-    if (s->of[__builtin_ctzll(many)].n <= 1) return false;
-  for (u64 on = needs >> 31 & rows_of; on; on &= on - 1)
+    if (strategy_most(s, (choice_id)__builtin_ctzll(many)) <= 1) return false;
+  for (u64 on = needs >> 30 & rows_of; on; on &= on - 1)
     if (!s->of[__builtin_ctzll(on)].n) return false;
   return true;
 }
@@ -260,14 +262,15 @@ const char *choice_lacks(arena *a, choice_id id, const strategy *s, bool train) 
   const u64 needs = rows[id].needs;
   if (needs & CHOICE_TRAINING && !train) return "applies to training only; this is inference";
   for (u32 k = 0; k < CHOICE_COUNT; k++) {
-    if (needs >> k & 1 && s->of[k].n <= 1)
+    if (needs >> k & 1 && strategy_most(s, (choice_id)k) <= 1)
       return arena_printf(a, "needs %s > 1; got %s=%u", rows[k].name, rows[k].name, s->of[k].n);
-    if (needs >> (31 + k) & 1 && !s->of[k].n)
+    if (needs >> (30 + k) & 1 && !s->of[k].n)
       return arena_printf(a, "needs %s=%s; got %s=none", rows[k].name, rows[k].dflt, rows[k].name);
   }
   if (needs & CHOICE_GROUPED && !grouped(s))
     return arena_printf(a, "needs a schedule with groups of microbatches; %s has none",
                         sched_row_of(s->schedule.n)->name);
+  if (needs & CHOICE_BLOCKING && s->overlap.n) return "needs overlap=none; got overlap=pp";
   return "applies";
 }
 
@@ -277,8 +280,9 @@ const char *choice_needs(arena *a, choice_id id) {
   if (needs & CHOICE_TRAINING) sb_put(&b, "training");
   for (u32 k = 0; k < CHOICE_COUNT; k++) {
     if (needs >> k & 1) sb_fmt(&b, "%s%s > 1", b.n ? " and " : "", rows[k].name);
-    if (needs >> (31 + k) & 1) sb_fmt(&b, "%s%s=%s", b.n ? " and " : "", rows[k].name, rows[k].dflt);
+    if (needs >> (30 + k) & 1) sb_fmt(&b, "%s%s=%s", b.n ? " and " : "", rows[k].name, rows[k].dflt);
   }
   if (needs & CHOICE_GROUPED) sb_fmt(&b, "%sa schedule with groups", b.n ? " and " : "");
+  if (needs & CHOICE_BLOCKING) sb_fmt(&b, "%soverlap=none", b.n ? " and " : "");
   return sb_str(&b);
 }

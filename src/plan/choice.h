@@ -34,11 +34,12 @@ typedef struct {
   bool (*named)(const char *name, u32 *word); // other names of its words; NULL: there are none
   const char *suffix;                         // CK_WORD: a path that ends so is a value too; NULL: none is
   const char *dflt, *search; // search: "*"; or the default: "" or "?", or with a word: "auto"
-  u64 needs; // CHOICE_TRAINING, CHOICE_GROUPED; bit id: of a row that must be above 1; 31 + id: that must be on
+  u64 needs; // CHOICE_TRAINING, _GROUPED, _BLOCKING; bit id: of a row whose strategy_most must be above 1; 30 + id: that must be on
   const char *title, *arg, *about;
 } choice_row;
 #define CHOICE_TRAINING (1ull << 63)
 #define CHOICE_GROUPED  (1ull << 62) // a schedule that takes microbatches in groups
+#define CHOICE_BLOCKING (1ull << 61) // sends on the compute stream
 
 // n: the count; the number of the word from 0; 1 for a flag that is on; of a set one bit for each word. A
 // list of numbers: its parts (n is then 0). A file instead of a word: its path (n is then how many words
@@ -111,6 +112,8 @@ static inline u32 strategy_block(const strategy *s, u32 place) {
 u32 strategy_tensor_at(const strategy *s, u32 place);
 const u32 *strategy_shares_at(arena *a, const strategy *s, choice_id id, u32 place);
 u32 strategy_shares_needed(const strategy *s, choice_id id);
+u32 strategy_most(const strategy *s,
+                  choice_id row); // the number of the row; of dp and tp that of the place with most
 bool strategy_settle_degrees(ctx *c, const strategy_set *set, const strategy *s); // part of strategy_settle
 
 // ---- strategies ---------------------------------------------------------------------------------------

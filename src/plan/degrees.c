@@ -12,13 +12,18 @@ u32 strategy_tensor_at(const strategy *s, u32 place) {
 
 static u32 ranks_of(const strategy *s) { return s->dp.n * s->tp.n; } // of a place
 
-u32 strategy_shares_needed(const strategy *s, choice_id id) {
-  u32 most = 0;
+u32 strategy_most(const strategy *s, choice_id row) {
+  u64 most = 0;
+  if (row != CHOICE_dp && row != CHOICE_tp) return s->of[row].n;
   for (u32 q = 0; q < s->pp.n && q < s->tp_stages.nparts; q++) {
     const u32 t = s->tp_stages.part[q];
-    most = MAX(most, id == CHOICE_dp_shares ? ranks_of(s) / t : t);
+    most = MAX(most, row == CHOICE_dp ? (u64)s->dp.n * s->tp.n / t : t);
   }
-  return most ? most : s->of[id == CHOICE_dp_shares ? CHOICE_dp : CHOICE_tp].n;
+  return most ? (u32)MIN(most, (u64)UINT32_MAX) : s->of[row].n;
+}
+
+u32 strategy_shares_needed(const strategy *s, choice_id id) {
+  return strategy_most(s, id == CHOICE_dp_shares ? CHOICE_dp : CHOICE_tp);
 }
 
 const u32 *strategy_shares_at(arena *a, const strategy *s, choice_id id, u32 place) {

@@ -273,11 +273,13 @@ static void send_backward(main_build *mb, stage_build *s, edge *x, u32 m, bool w
   mb->b.flags = 0;
 }
 
-void emit_sends(main_build *mb, stage_build *s, task_kind kind, u32 m) {
-  for (u32 e = 0; kind == TASK_F && e < s->nedges && !mb->b.failed; e++) send_forward(mb, s, &s->edges[e], m);
+void emit_sends(main_build *mb, stage_build *s, task_kind kind, u32 m, u32 to) {
+  for (u32 e = 0; kind == TASK_F && e < s->nedges && !mb->b.failed; e++)
+    if (!to || s->edges[e].to + 1 == to) send_forward(mb, s, &s->edges[e], m);
   bool back = kind == TASK_B || kind == TASK_I;
   for (u32 k = 0; back && k < s->nin && !mb->b.failed; k++)
-    if (s->ins[k]->dx) send_backward(mb, s, s->ins[k], m, kind == TASK_B);
+    if (s->ins[k]->dx && (!to || s->ins[k]->from + 1 == to))
+      send_backward(mb, s, s->ins[k], m, kind == TASK_B);
 }
 
 void emit_task(main_build *mb, stage_build *s, task_kind kind, u32 m) {

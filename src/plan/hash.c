@@ -86,7 +86,8 @@ u64 plan_hash_unordered(const ctx *c, const plan *pn) {
 }
 
 u64 plan_hash_ordered(const ctx *c, const plan *pn, u64 unordered) {
-  return hash_u64(hash_name(hash_orders(unordered, pn), c, pn->send_stream), pn->send_channels);
+  return hash_u64(hash_name(hash_orders(unordered, pn), c, pn->send_stream),
+                  pn->send_channels + 8u * pn->rendezvous);
 }
 
 u64 plan_hash(const ctx *c, const plan *pn) { return plan_hash_ordered(c, pn, plan_hash_unordered(c, pn)); }

@@ -106,7 +106,13 @@ void emit_one_a_layer(main_build *mb, value w);
 shape main_gradient_shape(const main_build *mb, value weight); // of the one that the backwards leave
 void emit_before(main_build *mb, stage_build *s);              // weights, pieces of inputs, accumulators
 void emit_task(main_build *mb, stage_build *s, task_kind kind, u32 m);
-void emit_sends(main_build *mb, stage_build *s, task_kind kind, u32 m); // of what the task left
+// Of what the task left: to the stage `to` - 1, or, if `to` is 0, to all.
+void emit_sends(main_build *mb, stage_build *s, task_kind kind, u32 m, u32 to);
+// blocking.c: a line of tasks, with each send where sender and receiver have come to it. order: room for all.
+// Returns how many steps.
+u32 blocking_line(arena *a, const sched *s, const sched_line *line, sim_order *order);
+// schedule.c: one task as steps of a line; more than one if it is a whole backward of a stage that has it in two.
+void order_put(const sched *s, sim_order *v, u32 *n, const sched_task *t, bool send);
 // Of a backward: what they wait for as well. whole: it was a B, though the stage has its backward in two parts.
 value emit_sends_after(const stage_build *s, bool whole);
 // move.c: a value of main on its way to another group, where it is wanted in layout `want`. leave: converted

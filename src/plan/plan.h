@@ -143,6 +143,7 @@ typedef struct {
   sym send_stream;  // of sends; {0}: they occupy the compute stream at both ends (blocking sends)
   u8 send_channels; // 0, 1: all sends on that stream; 2: forward and backward apart; 4: one channel for
                     // each peer, pass and direction
+  bool rendezvous;  // a place goes on when what it sent was taken: sends on the compute stream alone
   sym name;         // what the user sees, "dp=2 tp=4 pp=2 mb=32 zero=1"
   const plan_task_graphs *task_graphs; // of a plan made from annotations; NULL: it was not
   const char *model; // what the model is called: plan_print writes its fingerprint; NULL: it does not

@@ -199,6 +199,7 @@ void plan_print(const prog *src, const plan *pn, strbuf *b) {
     sb_char(b, '\n');
     if (pn->send_channels) sb_fmt(b, "send-channels: %u\n", pn->send_channels);
   }
+  if (pn->rendezvous) sb_put(b, "buffers: rendezvous\n");
   if (plan_schedule(pn)) sb_fmt(b, "schedule: %s\n", plan_schedule(pn));
   if (plan_schedule(pn) && pn->made.shape.group) sb_fmt(b, "group: %u\n", pn->made.shape.group);
   sb_put(b, "order:\n");

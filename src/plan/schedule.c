@@ -75,13 +75,25 @@ static bool check(ctx *c, const plan *pn, const plan_graph *g, const sched *s) {
 }
 
 // The backward of a stage in two parts is two tasks, also where the schedule runs it whole.
-static void put(const sched *s, sim_order **v, u32 *n, const sched_task *t, bool send) {
-  bool whole = t->kind == TASK_B && s->split[t->stage];
+void order_put(const sched *s, sim_order *v, u32 *n, const sched_task *t, bool send) {
+  const bool whole = t->kind == TASK_B && s->split[t->stage];
   const u16 stage = (u16)(t->replica * s->nstages + t->stage);
   const u32 mb = sched_first(s, t->replica) + t->mb;
   if (send && t->kind == TASK_W) return;
-  (*v)[(*n)++] = (sim_order){send, whole && !send ? TASK_I : t->kind, stage, mb};
-  if (whole && !send) (*v)[(*n)++] = (sim_order){false, TASK_W, stage, mb};
+  v[(*n)++] = (sim_order){.send = send, .task = whole && !send ? TASK_I : t->kind, .stage = stage, .mb = mb};
+  if (whole && !send) v[(*n)++] = (sim_order){.task = TASK_W, .stage = stage, .mb = mb};
+}
+
+// The tasks of one step, then what they send.
+static u32 flowing_line(const sched *s, const sched_line *line, sim_order *order) {
+  u32 n = 0;
+  for (u32 k = 0, end; k < line->n; k = end) {
+    for (end = k; end < line->n && line->v[end].step == line->v[k].step;) end++;
+    for (u32 send = 0; send < 2; send++)
+      for (u32 i = k; i < end; i++)
+        order_put(s, order, &n, &s->seq[line->v[i].place].v[line->v[i].index], send);
+  }
+  return n;
 }
 
 // Are the stages where the rows of schedules have them, each with a backward if there is any? Then a row says
@@ -173,15 +185,17 @@ bool plan_line(ctx *c, arena *a, const plan *pn, const plan_graph *g, u32 *count
       direct ? sched_make_on(c, tmp, pn->made.row->name, &pn->made.shape, pn->order_at, g->nedges, g->edge)
              : schedule_of(c, tmp, pn, g);
   sched_line line;
-  bool ok = s && (direct || check(c, pn, g, s)) && sched_merge(c, tmp, s, NULL, pn->order_at, &line);
-  u32 n = 0;
-  sim_order *v = ok ? NEWN(a, sim_order, 3 * (size_t)line.n + 1) : NULL;
-  for (u32 k = 0, end; ok && k < line.n; k = end) { // the tasks of one step, then what they send
-    for (end = k; end < line.n && line.v[end].step == line.v[k].step;) end++;
-    for (u32 send = 0; send < 2; send++)
-      for (u32 i = k; i < end; i++) put(s, &v, &n, &s->seq[line.v[i].place].v[line.v[i].index], send);
-  }
-  *count = n, *out = v;
+  const sched_buffers buffers = {.rendezvous = pn->rendezvous};
+  const u32 said = diag_count(c);
+  const bool runs = s && (direct || check(c, pn, g, s)),
+             ok = runs && sched_merge(c, tmp, s, &buffers, pn->order_at, &line);
+  if (runs && !ok && pn->rendezvous && diag_get(c, said).id == E_DEADLOCK)
+    diag_hint(c, "buffers=unbounded lets senders go on");
+  size_t most = ok ? 3 * (size_t)line.n + 1 : 0;
+  for (u32 i = 0; ok && pn->rendezvous && i < g->nedges; i++) most += 2 * (size_t)g->nmicro;
+  sim_order *v = ok ? NEWN(a, sim_order, most) : NULL;
+  *count = !ok ? 0 : pn->rendezvous ? blocking_line(tmp, s, &line, v) : flowing_line(s, &line, v);
+  *out = v;
   arena_free(tmp);
   return ok;
 }
@@ -217,7 +231,10 @@ bool main_tasks(main_build *mb) {
   for (u32 k = 0; k < n && !mb->b.failed; k++) {
     stage_build *s = &mb->stage[line[k].stage];
     begin_span(mb, &line[k]);
-    (line[k].send ? emit_sends : emit_task)(mb, s, (task_kind)line[k].task, line[k].mb);
+    if (line[k].send)
+      emit_sends(mb, s, (task_kind)line[k].task, line[k].mb, line[k].to);
+    else
+      emit_task(mb, s, (task_kind)line[k].task, line[k].mb);
   }
   begin_span(mb, NULL);
   return !mb->b.failed;

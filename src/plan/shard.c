@@ -239,10 +239,21 @@ static value summed_wide(sharding *s, value v, layout need) {
   return s->b.failed ? 0 : cast_to(s, sum, t);
 }
 
+// How a weight is kept of which this layout is needed: all microbatches read the same one, so it is no piece or
+// part of one of them, but is cut where it is used.
+static layout kept_weight(const sharding *s, layout need) {
+  space *sp = s->x->p->sp;
+  const layout_info li = *layout_get(sp, need);
+  for (u32 i = li.npart; i-- > 0;) need = layout_without(sp, need, li.part[i].axis);
+  for (u32 i = li.nsplit; i-- > 0;)
+    if (axis_get(sp, li.split[i].axis)->temporal) need = layout_without(sp, need, li.split[i].axis);
+  return need;
+}
+
 // The operand (a source value) in the layout that is needed.
 static value operand_as(sharding *s, value sv, layout need) {
   if (s->free_param[sv]) {
-    layout lay = s->f->params.v[sv - 1].r == ROLE_WEIGHT ? without_spatial_parts(s, need) : need;
+    layout lay = s->f->params.v[sv - 1].r == ROLE_WEIGHT ? kept_weight(s, need) : need;
     set_free(s, sv, shard_storage(s->x, lay, &val_type(s->x->src, s->f, sv)->s, STORAGE_WEIGHT, s->g));
     s->stored[sv] = true;
   }

@@ -381,8 +381,10 @@ static bool settle_micro(ctx *c, const strategy_set *set, i64 batch, strategy *s
   const u32 mbs = s->mbs.n, dp = s->dp.n;
   const loc here = said_at(set, CHOICE_mbs);
   if (!mbs) return true;
-  if (!choice_same(s->dp_shares, choice_default(CHOICE_dp_shares))) {
-    diag(c, E_STRATEGY, here, "mbs=%u: data ranks do not have microbatches of one size (dp.shares)", mbs);
+  const bool shares = !choice_same(s->dp_shares, choice_default(CHOICE_dp_shares));
+  if (shares || s->tp_stages.nparts) {
+    diag(c, E_STRATEGY, here, "mbs=%u: data ranks do not have microbatches of one size (%s)", mbs,
+         shares ? "dp.shares" : "tp.stages");
     diag_hint(c, "give the number of microbatches instead: mb");
     return false;
   }
@@ -462,9 +464,10 @@ static const char *what_it_needs(arena *a, choice_id id, const strategy *s, bool
   if (needs & CHOICE_TRAINING && !train) return "add --train";
   for (u32 k = 0; k < CHOICE_COUNT; k++) {
     const choice_row *r = choice_get((choice_id)k);
-    if (needs >> k & 1 && s->of[k].n <= 1) return arena_printf(a, "add %s=2", r->name);
-    if (needs >> (31 + k) & 1 && !s->of[k].n) return arena_printf(a, "set %s=%s", r->name, r->dflt);
+    if (needs >> k & 1 && strategy_most(s, (choice_id)k) <= 1) return arena_printf(a, "add %s=2", r->name);
+    if (needs >> (30 + k) & 1 && !s->of[k].n) return arena_printf(a, "set %s=%s", r->name, r->dflt);
   }
+  if (needs & CHOICE_BLOCKING && s->overlap.n) return "set overlap=none";
   return needs & CHOICE_GROUPED ? "use schedule=interleaved" : "";
 }
 

@@ -559,28 +559,11 @@ static bool read_model(reader *r, const ynode *top, const char *model, const cha
 }
 
 plan *plan_parse(arena *a, const prog *src, const char *model, sym file, const char *text, size_t n) {
-  static const char *const keys[] = {"heddle-plan",
-                                     "name",
-                                     "model",
-                                     "train",
-                                     "axes",
-                                     "time",
-                                     "meshes",
-                                     "segments",
-                                     "replicas",
-                                     "trans",
-                                     "rest",
-                                     "batchnorm-groups",
-                                     "gradient-type",
-                                     "recompute",
-                                     "input-gradients",
-                                     "keep-gradients",
-                                     "send-stream",
-                                     "send-channels",
-                                     "schedule",
-                                     "group",
-                                     "order",
-                                     NULL};
+  static const char *const keys[] = {
+      "heddle-plan",   "name",      "model",           "train",          "axes",        "time",
+      "meshes",        "segments",  "replicas",        "trans",          "rest",        "batchnorm-groups",
+      "gradient-type", "recompute", "input-gradients", "keep-gradients", "send-stream", "send-channels",
+      "buffers",       "schedule",  "group",           "order",          NULL};
   reader r = {a, src, src->c, NEW(a, plan), false};
   const ynode *y = yaml_parse(src->c, a, file, text, n);
   if (!y) return NULL;
@@ -598,6 +581,11 @@ plan *plan_parse(arena *a, const prog *src, const char *model, sym file, const c
   if (send) r.pn->send_stream = word(&r, send, "send-stream");
   r.pn->send_channels = (u8)number_at(&r, y, "send-channels", 0, 4, 0);
   if (r.pn->send_channels == 3) bad(&r, yaml_get(y, "send-channels"), "`send-channels` is 1, 2 or 4");
+  const ynode *buffers = yaml_get(y, "buffers");
+  r.pn->rendezvous = buffers && buffers->kind == Y_SCALAR && !strcmp(buffers->str, "rendezvous");
+  if (buffers && !r.pn->rendezvous) bad(&r, buffers, "`buffers` is rendezvous; without it no sender waits");
+  if (r.pn->rendezvous && send)
+    bad(&r, buffers, "`buffers: rendezvous` is of sends that block: without `send-stream`");
   r.pn->input_gradients = truth(&r, yaml_get(y, "input-gradients"));
   r.pn->keep_gradients = truth(&r, yaml_get(y, "keep-gradients"));
   const ynode *wide = yaml_get(y, "gradient-type");

@@ -43,6 +43,7 @@ typedef struct {
 typedef struct {
   choice_value schedule;
   u64 key; // of the schedule, which a file has at the time
+  bool rendezvous;
   sched_shape shape;
   arena *a;
   u64 used;
@@ -280,7 +281,8 @@ static known_line *line_of(const search *s, worker *w, const search_point *p, co
   for (u32 i = 0; i < LINES_KEPT; i++) {
     known_line *l = &k->line[i];
     if (l->a && choice_same(l->schedule, p->s.schedule) && l->key == pn->made.key &&
-        sched_shape_same(&l->shape, x) && same_graph(&l->graph, g) && sim_line_fits(l->line, of)) {
+        l->rendezvous == pn->rendezvous && sched_shape_same(&l->shape, x) && same_graph(&l->graph, g) &&
+        sim_line_fits(l->line, of)) {
       l->used = ++k->now;
       return l;
     }
@@ -290,7 +292,11 @@ static known_line *line_of(const search *s, worker *w, const search_point *p, co
   for (u32 i = 1; i < LINES_KEPT; i++)
     if (k->line[i].used < oldest->used) oldest = &k->line[i];
   arena_free(oldest->a);
-  *oldest = (known_line){.schedule = p->s.schedule, .key = pn->made.key, .shape = *x, .a = arena_new()};
+  *oldest = (known_line){.schedule = p->s.schedule,
+                         .key = pn->made.key,
+                         .rendezvous = pn->rendezvous,
+                         .shape = *x,
+                         .a = arena_new()};
   oldest->used = ++k->now;
   oldest->graph = copy_graph(oldest->a, g);
   u32 n;

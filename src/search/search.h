@@ -31,6 +31,9 @@ typedef struct {
 //   3. too slow: its lower bound on time is above last_ps;
 //   4. impossible, or equal to another, as shows when it is applied; too large; it fits.
 //
+// A point of step 1 that is equal to another stays so if that one is impossible by step 4: then both are, and
+// its reason is that of both.
+//
 // So the state of a point does not depend on when, where or beside which others it was evaluated. A point
 // that was simulated before last_ps was known, and turns out too slow, says nothing of its simulation. With
 // no_bounds 2 and 3 are left out.

@@ -109,11 +109,14 @@ static void put_send(compiler *x, u32 link, bool back, u32 mb) {
   note(x, to, line_send_type(pl, what, true, turn));
 }
 
-static void put_sends(compiler *x, u32 stage, task_kind kind, u32 mb) {
-  const bool back = kind != TASK_F;
+static void put_sends(compiler *x, const sim_order *o) {
+  const bool back = o->task != TASK_F;
   const link_lists *of = back ? &x->in : &x->out;
-  for (u32 k = of->begin[stage]; kind != TASK_W && k < of->begin[stage + 1]; k++)
-    if (!back || x->pl->link[of->list[k]].back) put_send(x, of->list[k], back, mb);
+  for (u32 k = of->begin[o->stage]; o->task != TASK_W && k < of->begin[o->stage + 1]; k++) {
+    const sim_link *l = &x->pl->link[of->list[k]];
+    const u32 to = back ? l->from : l->to;
+    if ((!back || l->back) && (!o->to || to + 1 == o->to)) put_send(x, of->list[k], back, o->mb);
+  }
 }
 
 // Room for all that the line does, and for the words of all places.
@@ -191,7 +194,10 @@ const sim_line *sim_line_new(arena *a, const sim_stages *st, const sim_order *or
   x.l->op = x.op, x.l->word = NEWN(a, sim_word, pl->nplaces);
   for (u32 k = 0; k < n; k++) {
     const sim_order *o = &order[k];
-    (o->send ? put_sends : put_task)(&x, o->stage, (task_kind)o->task, o->mb);
+    if (o->send)
+      put_sends(&x, o);
+    else
+      put_task(&x, o->stage, (task_kind)o->task, o->mb);
   }
   for (u32 q = 0; q < pl->nplaces; q++) compress(&x, q);
   count_types(&x);

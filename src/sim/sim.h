@@ -354,8 +354,8 @@ typedef struct {
 } sim_pipeline;
 typedef struct {
   bool send;
-  u8 task; // kind; of a send that of the task it follows: B where I and W stand for it
-  u16 stage;
+  u8 task;       // kind; of a send that of the task it follows: B where I and W stand for it
+  u16 stage, to; // to: of a send the stage that it goes to, + 1; 0: all
   u32 mb;
 } sim_order; // one step of the line that main is
 typedef struct {

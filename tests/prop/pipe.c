@@ -54,7 +54,8 @@ static bool compare(plans_model *m, const plan *pn, cost_model *k, bool by_time,
       if (memcmp(shares[0], shares[1], sizeof shares[0])) // to the last bit
         ok = false, printf("  utilisation %.17g for %.17g\n", p.utilisation, r.utilisation);
       known++;
-      if (ok && elsewhere && about.pipeline.nlinks) ok = sends_elsewhere(m, pn, k, order, n, a);
+      if (ok && elsewhere && about.pipeline.nlinks && !pn->rendezvous)
+        ok = sends_elsewhere(m, pn, k, order, n, a);
     } else
       ok = false;
   }

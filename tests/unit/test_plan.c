@@ -126,6 +126,22 @@ TEST(plan_sums_over_time) {
   }
 }
 
+// All microbatches read the same weight: what each of them needs a piece of is kept whole.
+TEST(plan_weight_split_over_time) {
+  static const char model[] = "func @main(%x: f32[12], %w: f32[12] weight) -> (f32[12]) {\n"
+                              "  %1 = mul %x, %w\n  return %1\n}\n";
+  static const char text[] = "heddle-plan: 1\naxes: {a: 2}\ntime: {mb: 2}\nmeshes:\n  m: {axes: [a]}\n"
+                             "segments:\n  - {from: 1, to: 1, on: m}\n"
+                             "trans:\n  - {input: x, dim: 0, axis: mb}\norder:\n  - \"(F0.0)*2\"\n";
+  check_plan(model, text);
+  session s = open_source(model);
+  plan *pn = plan_parse(s.a, planner_source(s.pl), NULL, sym_of(s.c, "plan"), text, strlen(text));
+  prog *p = pn ? plan_apply(s.pl, pn, NULL) : NULL;
+  CHECK_MSG(p && plan_validate(p), "%s", diag_render(s.c, s.a));
+  if (p) prog_free(p);
+  close_source(&s);
+}
+
 // An operand split over time says how an instruction runs; what a plan chooses comes after it.
 TEST(plan_time_comes_first) {
   check_plan(

@@ -123,6 +123,7 @@ TEST(plan_hash_tells_every_part) {
   TELLS(pn->optim.master, false);
   TELLS(pn->send_stream, ((sym){0}));
   TELLS(pn->send_channels, 1);
+  TELLS(pn->rendezvous, true);
   sched_task *t = arena_dup(a, pn->seqs[0].v, pn->seqs[0].n * sizeof *t); // two tasks change places
   sched_task first = t[0];
   t[0] = t[1], t[1] = first;

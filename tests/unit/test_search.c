@@ -198,6 +198,28 @@ TEST(search_knows_optimizers_without_states) {
   tear_down(&s);
 }
 
+// Of a plan that turns out impossible when it is applied its equals stay equal to it: here there are no times of
+// layers on two tensor ranks.
+TEST(search_keeps_equals_of_impossible_plans) {
+  static const char times[] = "layer,device,samples,tensor,forward_us,backward_us,update_us\n"
+                              "layer,a40,4,1,10,20,1\nfirst,a40,4,1,10,20,1\nlast,a40,4,1,10,20,1\n";
+  setting s = set_up(small, "a40-4x4", 16, true);
+  REQUIRE(machine_profile_parse(s.m, s.a, sym_of(s.c, "times"), times, sizeof times - 1));
+  for (u32 tp = 1; tp <= 2; tp++) {
+    search_opts o =
+        told(&s, arena_printf(s.a, "dp=2 tp=%u pp=1 mb=2 zero=0,1 recompute=none sp=off", tp), 16);
+    o.optim = optim_default(OPTIM_SGD), o.optim.master = false, o.ranks = 2 * tp;
+    search_result r;
+    CHECK(search_run(s.c, s.a, s.p, s.m, NULL, &o, &r) == (tp == 1));
+    const search_point *of = find_point(&r, tp == 1 ? "dp=2 mb=2" : "dp=2 tp=2 mb=2"),
+                       *equal = find_point(&r, tp == 1 ? "dp=2 mb=2 zero=1" : "dp=2 tp=2 mb=2 zero=1");
+    REQUIRE(of && equal);
+    CHECK(of->state == (tp == 1 ? SEARCH_RAN : SEARCH_IMPOSSIBLE) && equal->state == SEARCH_EQUAL);
+    CHECK(r.count[SEARCH_EQUAL] == 1 && r.count[SEARCH_IMPOSSIBLE] == tp - 1);
+  }
+  tear_down(&s);
+}
+
 // Schedules of inference are one program; every combination is in the space once and in one state.
 TEST(search_space_has_every_strategy_once) {
   setting s = set_up(small, "dgx-2", 16, false);

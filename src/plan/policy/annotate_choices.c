@@ -42,6 +42,7 @@ static const struct {
     {CHOICE_mbs, "task graphs have data ranks of their own", "say the number of microbatches instead: mb"},
     {CHOICE_v, "a task graph is one stage, on its own place", "leave it out"},
     {CHOICE_group, "a task graph is one stage, on its own place", "leave it out"},
+    {CHOICE_buffers, "sends of task graphs never wait", "leave it out; a strategy with pp has it"},
     {CHOICE_sp, "splits of annotations leave the sequence whole", "leave it out; a strategy with tp has it"},
     {CHOICE_bn, "annotated plans take the statistics of batch norm on every device alone", "leave it out"},
     {CHOICE_tp_stages, "annotations say the devices of every part of the model",

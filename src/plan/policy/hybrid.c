@@ -307,6 +307,7 @@ plan *policy_unordered(planner *pl, arena *a, const hybrid_opts *o) {
 bool policy_ordered(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const sched **file) {
   const strategy *s = &o->s;
   if (s->pp.n > 1) policy_sends(planner_source(pl)->c, pn, s);
+  pn->rendezvous = choice_is(CHOICE_buffers, s->buffers, "rendezvous");
   const loc at = said_at(o, s->v.n > 1 && !s->schedule.path ? CHOICE_v : CHOICE_schedule);
   return policy_schedule(pl, a, pn, s, o, at, file);
 }

@@ -91,29 +91,30 @@ output
 example
   heddle show gpt2 --batch 4 --seq 256
 $ heddle choices
-choice     option               values                                                   default  needs                             about
-dp         --data               N, 1 or more                                             1                                          data-parallel degree
-tp         --tensor             N, 1 or more                                             1                                          tensor-parallel degree
-pp         --pipeline           N, 1 or more                                             1                                          pipeline-parallel degree
-mb         --microbatches       N, 1 or more                                             1                                          microbatches per step
-mbs        --microbatch-size    N, 1 or more                                                                                        samples per microbatch on one data rank, instead of mb
-v          --chunks             N, 1 or more                                             1        pp > 1                            pipeline stages on each place
-schedule   --schedule           gpipe, 1f1b, interleaved, bfs, zb-h1, chimera, FILE.csv  1f1b     pp > 1                            pipeline schedule: gpipe, 1f1b, interleaved, bfs, zb-h1, chimera, or FILE.csv
-group      --group              N, 0 or more                                             0        v > 1 and a schedule with groups  microbatches that a chunk takes before the next chunk; 0: pp
-zero       --zero               N, 0 to 3                                                0        training and dp > 1               ZeRO stage: 1 shards optimizer states, 2 gradients too, 3 weights too
-recompute  --recompute          none, selective, full                                    none     training                          activation recomputation: none, selective or full
-sp         --sequence-parallel  off, on                                                  off      tp > 1                            shard activations by sequence outside tensor-parallel layers
-overlap    --overlap            none, pp                                                 pp       pp > 1                            communication that overlaps computation: pp (sends between stages), or none
-channels   --channels           peer, pass, one                                          peer     pp > 1 and overlap=pp             send streams: one per peer, pass and direction (peer), one per pass (pass), or one
-tables     --tables             split, whole                                             split    tp > 1                            embedding tables: split by rows over tp, or whole on every rank
-layers     --layers             cost, equal, auto, N/N/..                                cost     pp > 1                            layers per stage: balanced by FLOPs (cost), by time on the devices (auto), equal, or numbers such as 10/12/12/6
-bn         --batchnorm          local, sync                                              local    training                          batch norm statistics: per data rank and microbatch (local), or over all data ranks (sync)
-grads      --gradient-type      own, f32                                                 own      training                          type in which gradients are accumulated and summed over data ranks: the weight's (own), or f32
-tp.stages  --tensor-stages      equal, N/N/..                                            equal    pp > 1                            tensor-parallel degree of each place of the pipeline: equal (tp), or numbers such as 8/4/4/2; a place has dp x tp ranks
-dp.shares  --data-shares        equal, auto, whale, N/N/..                               equal    dp > 1                            how much of the batch each data rank gets: equal, by the speed and memory of devices (auto: the least time; whale: by Whale's Algorithm 1), or parts such as 3/3/1/1
-tp.shares  --tensor-shares      equal, auto, N/N/..                                      equal    tp > 1                            how much of each split each tensor rank gets: equal, by the speed of devices (auto), or parts such as 5/4/4/3
-places     --places             inorder, N/N/..                                          inorder  pp > 1                            which ranks each place of the pipeline has: the next dp x tp ranks of the machine (inorder), or numbers of such blocks from 1, such as 2/1
-skip       --skip               N, 0 or more                                             0                                          ranks of the machine, from the first, that the plan leaves out
+choice     option               values                                                   default    needs                             about
+dp         --data               N, 1 or more                                             1                                            data-parallel degree
+tp         --tensor             N, 1 or more                                             1                                            tensor-parallel degree
+pp         --pipeline           N, 1 or more                                             1                                            pipeline-parallel degree
+mb         --microbatches       N, 1 or more                                             1                                            microbatches per step
+mbs        --microbatch-size    N, 1 or more                                                                                          samples per microbatch on one data rank, instead of mb
+v          --chunks             N, 1 or more                                             1          pp > 1                            pipeline stages on each place
+schedule   --schedule           gpipe, 1f1b, interleaved, bfs, zb-h1, chimera, FILE.csv  1f1b       pp > 1                            pipeline schedule: gpipe, 1f1b, interleaved, bfs, zb-h1, chimera, or FILE.csv
+group      --group              N, 0 or more                                             0          v > 1 and a schedule with groups  microbatches that a chunk takes before the next chunk; 0: pp
+tp.stages  --tensor-stages      equal, N/N/..                                            equal      pp > 1                            tensor-parallel degree of each place of the pipeline: equal (tp), or numbers such as 8/4/4/2; a place has dp x tp ranks
+zero       --zero               N, 0 to 3                                                0          training and dp > 1               ZeRO stage: 1 shards optimizer states, 2 gradients too, 3 weights too
+recompute  --recompute          none, selective, full                                    none       training                          activation recomputation: none, selective or full
+sp         --sequence-parallel  off, on                                                  off        tp > 1                            shard activations by sequence outside tensor-parallel layers
+overlap    --overlap            none, pp                                                 pp         pp > 1                            communication that overlaps computation: pp (sends between stages), or none
+channels   --channels           peer, pass, one                                          peer       pp > 1 and overlap=pp             send streams: one per peer, pass and direction (peer), one per pass (pass), or one
+buffers    --buffers            unbounded, rendezvous                                    unbounded  pp > 1 and overlap=none           when a place goes on after a send: at once (unbounded), or when the receiver has taken it (rendezvous)
+tables     --tables             split, whole                                             split      tp > 1                            embedding tables: split by rows over tp, or whole on every rank
+layers     --layers             cost, equal, auto, N/N/..                                cost       pp > 1                            layers per stage: balanced by FLOPs (cost), by time on the devices (auto), equal, or numbers such as 10/12/12/6
+bn         --batchnorm          local, sync                                              local      training                          batch norm statistics: per data rank and microbatch (local), or over all data ranks (sync)
+grads      --gradient-type      own, f32                                                 own        training                          type in which gradients are accumulated and summed over data ranks: the weight's (own), or f32
+dp.shares  --data-shares        equal, auto, whale, N/N/..                               equal      dp > 1                            how much of the batch each data rank gets: equal, by the speed and memory of devices (auto: the least time; whale: by Whale's Algorithm 1), or parts such as 3/3/1/1
+tp.shares  --tensor-shares      equal, auto, N/N/..                                      equal      tp > 1                            how much of each split each tensor rank gets: equal, by the speed of devices (auto), or parts such as 5/4/4/3
+places     --places             inorder, N/N/..                                          inorder    pp > 1                            which ranks each place of the pipeline has: the next dp x tp ranks of the machine (inorder), or numbers of such blocks from 1, such as 2/1
+skip       --skip               N, 0 or more                                             0                                            ranks of the machine, from the first, that the plan leaves out
 
 A strategy is a line of them, "dp=2 tp=4 pp=2 mb=32 zero=1". `heddle plan` takes several values,
 "tp=1,2,4 zero=*", and searches those that are not given of dp tp pp mb zero recompute. docs/strategy.md has the rules.

@@ -114,7 +114,7 @@ $ heddle sim bert-large --batch 256 --train --strategy "dp=8 mb=2 dp.shares=auto
 plan            dp=8 tp=1 pp=1 mb=2 dp.shares=9x4/23x4
 $ heddle verify llama2-7b:layers=4 --batch 16 --train --strategy "dp=2 tp=2 pp=2 mb=4 zero=2 tp.stages=4/1" | head -8
 model      llama2-7b:layers=4
-plan       dp=2 tp=2 pp=2 mb=4 zero=2 tp.stages=4/1
+plan       dp=2 tp=2 pp=2 mb=4 tp.stages=4/1 zero=2
 shrunk     4096 -> 8 (tokens[1]), 4096 -> 8 (embedding[1])
 results    79
 elements   4,186,257
@@ -140,17 +140,40 @@ error[E0502]: tp.stages has 3 numbers, but pp=2
   hint: one number for each place of the pipeline, or pp=3
 [1]
 $ heddle verify llama2-7b:layers=4 --batch 16 --train --strategy "dp=2 tp=2 pp=2 mb=4 sp tp.stages=4/1" | sed -n "2p;6p;8p"
-plan       dp=2 tp=2 pp=2 mb=4 sp tp.stages=4/1
+plan       dp=2 tp=2 pp=2 mb=4 tp.stages=4/1 sp
 worst      3.58712e-11
 verdict    equal: the plan computes what the model computes, at the extents given above
 $ heddle verify bert-large:layers=4 --batch 32 --train --strategy "dp=2 tp=2 pp=2 mb=4 sp tp.stages=2/1 dp.shares=1/1/3/3" | sed -n "2p;6p;8p"
-plan       dp=2 tp=2 pp=2 mb=4 sp tp.stages=2/1 dp.shares=1/1/3/3
+plan       dp=2 tp=2 pp=2 mb=4 tp.stages=2/1 sp dp.shares=1/1/3/3
 worst      7.57591e-12
 verdict    equal: the plan computes what the model computes, at the extents given above
 $ heddle verify bert-large:layers=4 --batch 32 --train --strategy "dp=2 tp=2 pp=2 mb=4 tp.stages=4/2 dp.shares=1/3 tp.shares=1/1/3/3" | sed -n "2p;6p;8p"
 plan       dp=2 tp=2 pp=2 mb=4 tp.stages=4/2 dp.shares=1/3 tp.shares=1/1/3/3
 worst      3.85667e-11
 verdict    equal: the plan computes what the model computes, at the extents given above
+## What needs several data or tensor ranks needs them at one place.
+$ heddle verify bert-large:layers=4 --batch 32 --train --strategy "dp=1 tp=2 pp=2 mb=4 tp.stages=2/1 zero=3 sp dp.shares=1/3" | sed -n "2p;6p;8p"
+plan       dp=1 tp=2 pp=2 mb=4 tp.stages=2/1 zero=3 sp dp.shares=1/3
+worst      5.14089e-12
+verdict    equal: the plan computes what the model computes, at the extents given above
+$ heddle verify bert-large:layers=4 --batch 32 --train --strategy "dp=2 tp=1 pp=2 mb=4 tp.stages=1/2 zero=2 sp tables=whole tp.shares=1/3" | sed -n "2p;6p;8p"
+plan       dp=2 tp=1 pp=2 mb=4 tp.stages=1/2 zero=2 sp tables=whole tp.shares=1/3
+worst      2.85726e-11
+verdict    equal: the plan computes what the model computes, at the extents given above
+$ heddle verify bert-large:layers=4 --batch 32 --train --strategy "dp=2 tp=1 pp=2 mb=4 tp.stages=1/1 sp"
+error[E0509]: sp needs tp > 1; got tp=1
+  --> --strategy:1:35
+   1 | dp=2 tp=1 pp=2 mb=4 tp.stages=1/1 sp
+     |                                   ^
+  hint: add tp=2, or leave out sp
+[2]
+$ heddle verify bert-large:layers=4 --batch 32 --train --strategy "dp=1 tp=2 pp=2 mb=4 tp.stages=2/2 zero=1"
+error[E0509]: zero=1 needs dp > 1; got dp=1
+  --> --strategy:1:35
+   1 | dp=1 tp=2 pp=2 mb=4 tp.stages=2/2 zero=1
+     |                                   ^
+  hint: add dp=2, or leave out zero
+[2]
 $ heddle verify bert-large:layers=4 --batch 32 --train --strategy "dp=3 tp=2 pp=2 mb=4 tp.stages=3/2 dp.shares=1/3"
 error[E0509]: dp.shares: place 1 has 2 data ranks and another one 3, which is no multiple of it
   --> --strategy:1:35
@@ -227,6 +250,13 @@ error[E0509]: mbs=2: data ranks do not have microbatches of one size (dp.shares)
   --> --strategy:1:6
    1 | dp=2 mbs=2 dp.shares=3/1
      |      ^
+  hint: give the number of microbatches instead: mb
+[2]
+$ heddle verify bert-large:layers=4 --batch 16 --train --strategy "dp=2 tp=2 pp=2 mbs=2 tp.stages=4/2"
+error[E0509]: mbs=2: data ranks do not have microbatches of one size (tp.stages)
+  --> --strategy:1:16
+   1 | dp=2 tp=2 pp=2 mbs=2 tp.stages=4/2
+     |                ^
   hint: give the number of microbatches instead: mb
 [2]
 $ heddle verify gpt2:layers=2 --batch 4 --seq 4 --train --strategy "tp=2 sp tp.shares=2/1"
@@ -417,15 +447,15 @@ equal shares  no plan that gives every device the same is possible and fits
 no waiting    1.183 s, if no device ever waited for another one: the winner takes 165.7 % more
 ## Degrees of places are searched where that is asked for; neighbours of one kind have one degree.
 $ heddle plan llama2-7b:layers=8 --batch 16 --dtype f16 --train --machine '1x4 v100 ib=100Gb/s + 1x4 h100 ib=8x400Gb/s' --powers-of-two --strategy 'pp=2 mb=4 tp.stages=* recompute=none zero=0 dp.shares=equal layers=auto' | grep '^ *[0-9]'
- 1   2   2   2   4  auto    2/1           0  540.9 ms  1.00x  29.58/s  25.3 GiB  bubble 27 %
- 2   4   1   2   4  auto    equal         0  547.1 ms  1.01x  29.25/s  25.3 GiB  bubble 28 %
- 3   1   4   2   4  auto    4/1           0  552.1 ms  1.02x  28.98/s  25.3 GiB  bubble 26 %
- 4   2   2   2   4  auto    equal         0  573.0 ms  1.06x  27.92/s  20.6 GiB  bubble 30 %
- 5   1   4   2   4  auto    4/2           0  577.1 ms  1.07x  27.73/s  20.6 GiB  bubble 27 %
- 6   2   2   2   4  auto    1/2           0  579.2 ms  1.07x  27.62/s  20.6 GiB  bubble 31 %
- 7   2   1   2   4  auto    equal         4  620.2 ms  1.15x  25.80/s  36.6 GiB  bubble 22 %
- 8   1   4   2   4  auto    2/4           0  640.7 ms  1.18x  24.97/s  19.7 GiB  bubble 32 %
- 9   1   4   2   4  auto    equal         0  644.7 ms  1.19x  24.82/s  19.7 GiB  bubble 30 %
-10   1   4   2   4  auto    1/4           0  646.9 ms  1.20x  24.73/s  19.7 GiB  bubble 33 %
+ 1   2   2   2   4  2/1        auto       0  540.9 ms  1.00x  29.58/s  25.3 GiB  bubble 27 %
+ 2   4   1   2   4  equal      auto       0  547.1 ms  1.01x  29.25/s  25.3 GiB  bubble 28 %
+ 3   1   4   2   4  4/1        auto       0  552.1 ms  1.02x  28.98/s  25.3 GiB  bubble 26 %
+ 4   2   2   2   4  equal      auto       0  573.0 ms  1.06x  27.92/s  20.6 GiB  bubble 30 %
+ 5   1   4   2   4  4/2        auto       0  577.1 ms  1.07x  27.73/s  20.6 GiB  bubble 27 %
+ 6   2   2   2   4  1/2        auto       0  579.2 ms  1.07x  27.62/s  20.6 GiB  bubble 31 %
+ 7   2   1   2   4  equal      auto       4  620.2 ms  1.15x  25.80/s  36.6 GiB  bubble 22 %
+ 8   1   4   2   4  2/4        auto       0  640.7 ms  1.18x  24.97/s  19.7 GiB  bubble 32 %
+ 9   1   4   2   4  equal      auto       0  644.7 ms  1.19x  24.82/s  19.7 GiB  bubble 30 %
+10   1   4   2   4  1/4        auto       0  646.9 ms  1.20x  24.73/s  19.7 GiB  bubble 33 %
                1.01x the time, limited by bubble
                11 simulated, 0 ruled out by bounds on memory, 2 on time

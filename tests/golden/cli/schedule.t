@@ -584,3 +584,60 @@ time per step   393.2 us
 1   2   2  mixed.csv  393.2 us  1.00x  162,759/s  5.69 MiB  bubble 32 %
 time per step   390.4 us
 1   2   2  mixed.csv  390.4 us  1.00x  163,914/s  5.63 MiB  bubble 32 %
+## Sends that end when they are received.
+$ for b in "" " buffers=rendezvous"; do heddle sim gpt2 --batch 8 --machine "1x4 v100" --strategy "pp=4 mb=8 layers=1/5/1/5 overlap=none$b" | sed -n "2p;/time per step/p"; done
+plan           dp=1 tp=1 pp=4 mb=8 overlap=none layers=1/5/1/5
+time per step  173.3 ms
+plan           dp=1 tp=1 pp=4 mb=8 overlap=none buffers=rendezvous layers=1/5/1/5
+time per step  163.6 ms
+$ heddle verify gpt2:layers=4 --batch 8 --train --strategy "pp=4 mb=4 schedule=gpipe overlap=none buffers=rendezvous" | sed -n "2p;8p"
+plan       dp=1 tp=1 pp=4 mb=4 schedule=gpipe overlap=none buffers=rendezvous
+verdict    equal: the plan computes what the model computes, at the extents given above
+$ heddle sim gpt2 --batch 8 --train --machine "1x4 v100" --strategy "pp=2 mb=4 overlap=none buffers=rendezvous"
+error[E0503]: deadlock: no place can run its next task
+  note: place 0 waits after 0F1 (task 2 of 8) to be received by 1F1, task 3 of place 1
+  note: place 1 waits after 1B0 (task 2 of 8) to be received by 0B0, task 3 of place 0
+  hint: it runs with depth=1, room for that many messages in every buffer
+  hint: buffers=unbounded lets senders go on
+[1]
+$ heddle sim gpt2 --batch 8 --train --machine "1x4 v100" --strategy "pp=2 v=2 mb=4 schedule=interleaved overlap=none buffers=rendezvous" 2>&1 | head -3
+error[E0503]: deadlock: no place can run its next task
+  note: place 0 waits after 0F1 (task 2 of 16) to be received by 1F1, task 2 of place 1
+  note: place 1 waits after 1F0 (task 1 of 16) to be received by 2F0, task 3 of place 0
+$ heddle sim gpt2 --batch 8 --train --machine "1x4 v100" --strategy "pp=4 mb=4 schedule=gpipe buffers=rendezvous"
+error[E0509]: buffers=rendezvous needs overlap=none; got overlap=pp
+  --> --strategy:1:26
+   1 | pp=4 mb=4 schedule=gpipe buffers=rendezvous
+     |                          ^
+  hint: set overlap=none, or leave out buffers
+[2]
+$ heddle sim gpt2 --batch 8 --train --machine "1x4 v100" --strategy "pp=4 mb=4 schedule=gpipe overlap=none buffers=2"
+error[E0509]: buffers: unknown value '2'
+  --> --strategy:1:47
+   1 | pp=4 mb=4 schedule=gpipe overlap=none buffers=2
+     |                                               ^
+  hint: buffers takes unbounded or rendezvous
+[2]
+$ heddle plan gpt2:layers=4 --batch 8 --train --machine "1x4 v100" --strategy "pp=2 tp=1 dp=2 mb=4 schedule=gpipe,1f1b overlap=none buffers=unbounded,rendezvous zero=0 recompute=none" | grep -A1 "^imposs\|^certif"
+certificate  4 plans: 3 fit, 0 too large, 0 too slow, 1 impossible, 0 equal to another;
+             3 simulated, 0 ruled out by bounds on memory, 0 on time
+--
+impossible   1 such as dp=2 tp=1 pp=2 mb=4 overlap=none buffers=rendezvous:
+             deadlock: no place can run its next task
+$ heddle plan gpt2:layers=4 --batch 8 --machine "1x4 v100" --devices 2 --strategy "pp=2 mb=4 overlap=none buffers=rendezvous" -o r.plan > /dev/null && grep -n "^buffers\|^schedule" r.plan && heddle sim gpt2:layers=4 --batch 8 --machine "1x4 v100" --plan r.plan | sed -n "2p;/time per step/p"
+14:buffers: rendezvous
+15:schedule: 1f1b
+plan           dp=1 tp=1 pp=2 mb=4 overlap=none buffers=rendezvous
+time per step  85.78 ms
+$ sed "s/^buffers: .*/buffers: 2/" r.plan > w.plan && heddle sim gpt2:layers=4 --batch 8 --machine "1x4 v100" --plan w.plan
+error[E0501]: `buffers` is rendezvous; without it no sender waits
+  --> w.plan:14:10
+  14 | buffers: 2
+     |          ^
+[1]
+$ sed "s/^buffers/send-stream: pp\nbuffers/" r.plan > w.plan && heddle sim gpt2:layers=4 --batch 8 --machine "1x4 v100" --plan w.plan
+error[E0501]: `buffers: rendezvous` is of sends that block: without `send-stream`
+  --> w.plan:15:10
+  15 | buffers: rendezvous
+     |          ^
+[1]
