@@ -3,15 +3,9 @@
 // there, times can be added, and reading it for fewer kinds gives the same events of these.
 #define _GNU_SOURCE
 #include "trace/trace.h"
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#include "memory_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool ok) {
-  if (!ok) abort();
-}
 
 static trace *read_kinds(ctx *c, arena *a, const char *path, trace_format f, u32 kinds, u64 *skipped) {
   trace *t = NEW(a, trace);
@@ -52,16 +46,9 @@ static const char *named(const uint8_t *data, size_t size) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  static int fd = -1;
-  static char in_memory[64];
-  if (fd < 0) {
-    fd = memfd_create("trace", 0);
-    snprintf(in_memory, sizeof in_memory, "/proc/self/fd/%d", fd);
-  }
-  must(fd >= 0 && ftruncate(fd, 0) == 0 && pwrite(fd, data, size, 0) == (ssize_t)size);
   ctx *c = ctx_new();
   arena *a = arena_new();
-  const char *path = in_memory;
+  const char *path = memory_file(data, size);
   trace_format f = trace_format_of(c, path);
   must(!diag_count(c));
   if (f == TRACE_FORMAT_NONE) f = (trace_format)(size % TRACE_FORMATS);

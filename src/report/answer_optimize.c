@@ -37,11 +37,11 @@ static void put_job(report *r, const tuning *t) {
         100 - 100 * (double)t->modelled_ps / (double)t->recorded_ps);
 }
 
-static void put_plan(report *r, const tuning *t, const char *name, const char *about, i64 ps, bool best) {
+static void put_plan(report *r, const tuning *t, const char *name, i64 ps, const char *about) {
   const i64 was = t->modelled_ps;
-  report_row(r, (cell[]){cell_text(name), cell_i(CELL_PS, ps), cell_signed(cell_i(CELL_PS, ps - was)),
-                         ps > 0 ? cell_x(CELL_TIMES, (double)was / (double)ps) : cell_none(),
-                         best ? cell_text("best") : cell_text(about)});
+  report_row(r,
+             (cell[]){cell_text(name), cell_i(CELL_PS, ps), cell_signed(cell_i(CELL_PS, ps - was)),
+                      ps > 0 ? cell_x(CELL_TIMES, (double)was / (double)ps) : cell_none(), cell_text(about)});
 }
 
 static void put_plans(report *r, const tuning *t, const tune_result *x) {
@@ -51,10 +51,10 @@ static void put_plans(report *r, const tuning *t, const tune_result *x) {
                                 {"times_faster", "faster"},
                                 {"about", "what it does"}};
   report_table(r, "plans", cols, COUNT_OF(cols));
-  put_plan(r, t, "found", "", x->ps, true);
-  put_plan(r, t, "as recorded", "buckets of the recording", t->modelled_ps, false);
+  put_plan(r, t, "found", x->ps, "best");
+  put_plan(r, t, "as recorded", t->modelled_ps, "buckets of the recording");
   for (u32 b = 0; b < TUNE_BASELINES; b++)
-    put_plan(r, t, tune_baseline_rows[b].name, tune_baseline_rows[b].about, x->base_ps[b], false);
+    put_plan(r, t, tune_baseline_rows[b].name, x->base_ps[b], tune_baseline_rows[b].about);
 }
 
 static void put_buckets(report *r, const tuning *t, const tune_result *x, arena *a, u32 top) {

@@ -282,6 +282,7 @@ static void memory_passes(search *s) {
 }
 
 tune_result tune_search(arena *a, const tune_job *j, const tune_opts *o) {
+  assert(tune_verify(j));
   tune_result r = {.fits = true, .kept = ZNEWN(a, u32, TUNE_PASSES + o->nown + 1)};
   search s = {.a = a, .tmp = arena_new(), .j = j, .o = o, .r = &r};
   s.now = tune_plan_new(a, j), s.trial = tune_plan_new(s.tmp, j);

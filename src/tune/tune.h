@@ -51,9 +51,8 @@ typedef struct {
   double compressed;           // a compressed gradient is so much of its size; 0: it cannot be compressed
   double compress_ps_per_byte; // on the device that made it
 } tune_job;
-// Whether the job's parts fit each other: phases and blocks in order, gradients by backward ops. False and a diagnostic
-// that names `file`.
-bool tune_check(ctx *c, const tune_job *j, sym file);
+// Do the job's parts fit each other: phases and blocks in order, gradients by backward ops? Who makes a job sees to it.
+bool tune_verify(const tune_job *j);
 
 // ---- plans: plan.c --------------------------------------------------------------------------------------
 typedef enum { TUNE_KEEP, TUNE_CHEAP, TUNE_WHOLE } tune_recompute; // CHEAP: all but heavy ops
