@@ -707,7 +707,7 @@ typedef struct {
   u32 nbuckets;        // gradient communications
   u32 other;           // communications that carry no gradients: left out
   u32 beside;          // operations of other threads: left out
-  u32 partial;         // communications with members that were not recorded
+  u32 partial;         // communications with members that were not recorded, also if they stand alone
   i64 recorded_ps;     // of the whole job, hosts too
   i64 modelled_ps;     // of the recorded plan: device and communication alone
   double fit_error_ps; // of a communication, mean

@@ -21,6 +21,7 @@ typedef struct {
   VEC(u8) bucketed;    // of tensors, as recorded
   VEC(i64) size, took; // of every gradient communication
   u32 other;           // communications that carry no gradients
+  u32 unseen;          // communications that stand alone as other members were not recorded
   u32 thread[2];       // of the forward, of the backward
   u32 beside, size_of_group;
 } reader;
@@ -118,6 +119,25 @@ static void put_gradients(reader *x, sym name, u32 filled, u32 compute, i64 byte
   *vec_push(x->a, &x->bucketed) = false;
 }
 
+static bool recorded(const reader *x, u32 rank) {
+  for (u32 p = 0; p < x->in->replay.n; p++)
+    if (x->in->replay.w[p]->rank == rank) return true;
+  return false;
+}
+
+// Has its group members that are in no file? Those that it names, or so many as there are no files.
+static bool lacks_members(const reader *x, const trace_comm *m) {
+  const char *s = sym_str(x->j->c, m->members);
+  if (!m->members.i || strstr(s, ".."))
+    return MAX(m->size, m->size ? 0 : x->t->processes.v[0].world_size) > x->in->replay.n;
+  for (char *end; *s; s = *end == ',' ? end + 1 : end) {
+    const unsigned long rank = strtoul(s, &end, 10);
+    if (end == s || (*end && *end != ',')) return m->size > x->in->replay.n; // not a list of ranks
+    if (!recorded(x, (u32)rank)) return true;
+  }
+  return false;
+}
+
 // The row of kernels of both threads, and the gradients between them.
 static bool put_ops(reader *x, i64 gap_ps) {
   enum { BYTES_MOST_LOG = 44 };
@@ -140,11 +160,13 @@ static bool put_ops(reader *x, i64 gap_ps) {
       if (phase < TUNE_BACKWARD) filled = x->ops.n;
       continue;
     }
+    const u32 comm = x->t->comm[o->event];
+    if (comm != TRACE_NONE && !x->in->replay.coll[x->process][k])
+      x->unseen += lacks_members(x, &x->t->comms.v[comm]);
     if (compute == TUNE_NONE || x->ops.v[compute].phase != TUNE_BACKWARD || !is_gradient(x, k, last)) {
       x->other++;
       continue;
     }
-    const u32 comm = x->t->comm[o->event];
     const i64 bytes = comm == TRACE_NONE ? -1 : x->t->comms.v[comm].bytes;
     if (comm != TRACE_NONE) x->size_of_group = MAX(x->size_of_group, x->t->comms.v[comm].size);
     if (bytes <= 0 || bytes >> BYTES_MOST_LOG) {
@@ -210,7 +232,8 @@ static bool fill(reader *x, const replay *r, tuning *out) {
                   "`heddle trace summary` says what it communicates");
   out->recorded = tune_plan_new(x->a, t);
   memcpy(out->recorded.bucketed, x->bucketed.v, x->tensors.n);
-  out->nbuckets = x->size.n, out->other = x->other, out->beside = x->beside, out->partial = x->in->partial;
+  out->nbuckets = x->size.n, out->other = x->other, out->beside = x->beside,
+  out->partial = x->in->partial + x->unseen;
   return true;
 }
 

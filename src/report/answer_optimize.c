@@ -18,11 +18,12 @@ static void put_job(report *r, const tuning *t) {
               "their sizes are not recorded: each all-reduce is spread over the kernels before it");
   if (t->one_size)
     report_line(r, "start", "all have the same size: what starting one takes is not known, and taken for 0");
+  report_fact(r, "communications_partial", NULL, cell_i(CELL_INT, t->partial));
   if (t->partial)
     report_line(r, "peers",
-                "members of %u communications were not recorded: times include waiting for them, and starts "
+                "members of %u communication%s were not recorded: times include waiting for them, and starts "
                 "come out too long",
-                t->partial);
+                t->partial, t->partial == 1 ? "" : "s");
   if (t->beside)
     report_line(r, "beside",
                 "%u operations of other threads, such as copies ahead, run beside and are left out",

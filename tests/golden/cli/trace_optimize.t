@@ -47,6 +47,7 @@ $ heddle trace optimize examples/traces/ddp --steps 12 --top 1 --json
   "start_ps": 0,
   "bandwidth": 61538461538.46154,
   "fit_error_ps": 0,
+  "communications_partial": 0,
   "plans": [
     {"plan": "found", "step_ps": 1752000000, "change_ps": -260000000, "times_faster": 1.1484018264840183, "about": "best"},
     {"plan": "as recorded", "step_ps": 2012000000, "change_ps": 0, "times_faster": 1, "about": "buckets of the recording"},
@@ -115,7 +116,7 @@ error[E0106]: all-reduces in its backward do not say how many bytes they have, o
   --> huge.json
   hint: PyTorch's profiler of 2023 and later records the elements of a communication
 [1]
-$ sed 's/"name": "cudaMemcpyAsync", "pid": 4000, "tid": 4000/"name": "cudaMemcpyAsync", "pid": 4000, "tid": 4007/' examples/traces/ddp/rank0.json > ahead.json; heddle trace optimize ahead.json --top 1 | head -n 16
+$ sed 's/"name": "cudaMemcpyAsync", "pid": 4000, "tid": 4000/"name": "cudaMemcpyAsync", "pid": 4000, "tid": 4007/' examples/traces/ddp/rank0.json > ahead.json; heddle trace optimize ahead.json --top 1 | head -n 17
 rank             0
 step             11
 workers          2
@@ -127,8 +128,27 @@ all-reduces      2
   bandwidth      61.5 GB/s
   error of both  0
 gradients        their sizes are not recorded: each all-reduce is spread over the kernels before it
+peers            members of 2 communications were not recorded: times include waiting for them, and starts come out too long
 beside           1 operations of other threads, such as copies ahead, run beside and are left out
 
 plan                  step     change  faster  what it does
 found             1.710 ms  -260.0 us   1.15x  best
 as recorded       1.970 ms          0   1.00x  buckets of the recording
+$ heddle trace optimize examples/traces/ddp/rank0.json --top 1 | head -n 13
+rank             0
+step             11
+workers          2
+recorded         2.137 ms
+device alone     2.012 ms
+kernels          8
+all-reduces      2
+  start          0
+  bandwidth      61.5 GB/s
+  error of both  0
+gradients        their sizes are not recorded: each all-reduce is spread over the kernels before it
+peers            members of 2 communications were not recorded: times include waiting for them, and starts come out too long
+
+$ sed 's/, "Process Group Ranks": "\[0, 1\]"//' examples/traces/ddp/rank0.json > unnamed.json; heddle trace optimize unnamed.json --json | grep partial
+  "communications_partial": 2,
+$ heddle trace optimize examples/traces/ddp --json | grep partial
+  "communications_partial": 0,
