@@ -30,6 +30,10 @@ static void whole(arena *a, const trace *t) {
   for (u32 k = 0; k < t->edges.n; k++)
     must(t->edges.v[k].event < t->n && (t->edges.v[k].after == TRACE_NONE || t->edges.v[k].after < t->n));
   for (u32 p = 0; p < t->processes.n; p++) must(t->processes.v[p].base_ns >= 0);
+  for (u32 k = 0; k < t->memory.n; k++) {
+    const trace_memory *m = &t->memory.v[k];
+    must(m->process < t->processes.n && m->bytes && m->at_ps > -most / 2 && m->at_ps < most / 2);
+  }
   const u32 *order = trace_order(a, t);
   for (u32 e = 1; e < t->n; e++) must(t->lane[order[e - 1]] <= t->lane[order[e]]);
 }
@@ -54,12 +58,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (f == TRACE_FORMAT_NONE) f = (trace_format)(size % TRACE_FORMATS);
   if (f == TRACE_FORMAT_nsight) path = named(data, size);
   u64 skipped, ignored;
-  const trace *all = read_kinds(c, a, path, f, TRACE_ALL, &skipped);
+  const trace *all = read_kinds(c, a, path, f, TRACE_ALL | TRACE_MEMORY, &skipped);
   const trace *some = read_kinds(c, a, path, f, TRACE_ON_DEVICE, &ignored);
   must(!all == !some);
   if (all) {
     whole(a, all), whole(a, some);
     u32 n = 0;
+    must(!some->memory.n);
     for (u32 e = 0; e < some->n; e++) must(TRACE_ON_DEVICE >> some->is[e] & 1);
     for (u32 e = 0; e < all->n; e++) n += TRACE_ON_DEVICE >> all->is[e] & 1;
     must(skipped || n == some->n);

@@ -698,25 +698,8 @@ double align_sd_ps(const align_clocks *x, u32 process); // largest standard erro
 // their own.
 const align_seen *align_observe(arena *a, const match *m, bool own_clocks);
 
-// ---- a job to tune: tuning.c ------------------------------------------------------------------------------
-typedef struct {
-  tune_job job;
-  tune_plan recorded;  // its buckets as they were
-  const char *steps;   // that it is of; NULL: all that was recorded
-  u32 rank;            // of the worker that stands for all: the slowest
-  u32 nbuckets;        // gradient communications
-  u32 other;           // communications that carry no gradients: left out
-  u32 beside;          // operations of other threads: left out
-  u32 partial;         // communications with members that were not recorded, also if they stand alone
-  i64 recorded_ps;     // of the whole job, hosts too
-  i64 modelled_ps;     // of the recorded plan: device and communication alone
-  double fit_error_ps; // of a communication, mean
-  bool one_size;       // all communications have the same bytes: no start could be told from the rate
-} tuning;
-// steps: as job_input_of takes them; NULL: one step of median length. In a. False and a diagnostic: it is no
-// data-parallel job of kernels.
-bool tuning_of(job *j, const char *steps, arena *a, tuning *out);
-// ---- beside a prediction, and at another size ------------------------------------------------------------
+// ---- beside a prediction, at another size, tuned ----------------------------------------------------------
 #include "diagnose/compare.h"
 #include "diagnose/rescale.h"
+#include "diagnose/tuning.h"
 #endif

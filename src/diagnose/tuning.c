@@ -17,6 +17,7 @@ typedef struct {
   const job_work *w;
   const i64 *transfer; // of every op: without waiting for peers
   VEC(tune_op) ops;
+  VEC(i64) launch; // of ops
   VEC(tune_tensor) tensors;
   VEC(u8) bucketed;    // of tensors, as recorded
   VEC(i64) size, took; // of every gradient communication
@@ -153,6 +154,7 @@ static bool put_ops(reader *x, i64 gap_ps) {
         continue;
       }
       compute = x->ops.n;
+      *vec_push(x->tmp, &x->launch) = x->w->item[o->item].start_ps;
       *vec_push(x->a, &x->ops) = (tune_op){.name = o->name,
                                            .phase = phase,
                                            .ps = o->dur_ps + gap_ps,
@@ -232,6 +234,15 @@ static bool fill(reader *x, const replay *r, tuning *out) {
                   "`heddle trace summary` says what it communicates");
   out->recorded = tune_plan_new(x->a, t);
   memcpy(out->recorded.bucketed, x->bucketed.v, x->tensors.n);
+  const trace_lane *lane = &x->t->lanes.v[x->t->lane[x->w->op[0].event]];
+  const tuning_recorded in = {.c = x->j->c,
+                              .t = x->t,
+                              .process = lane->process,
+                              .device = lane->of,
+                              .from_ps = x->w->start_ps,
+                              .to_ps = x->w->item[x->w->nitems - 1].end_ps,
+                              .launch_ps = x->launch.v};
+  out->memory = tuning_memory_of(x->a, &in, &out->recorded, t);
   out->nbuckets = x->size.n, out->other = x->other, out->beside = x->beside,
   out->partial = x->in->partial + x->unseen;
   return true;
@@ -278,7 +289,7 @@ bool tuning_of(job *j, const char *steps, arena *a, tuning *out) {
     if (sum > most) most = sum, x.process = p;
   }
   x.w = in.replay.w[x.process], x.transfer = times.op[x.process];
-  x.t = job_load(j, in.file[x.process], 0);
+  x.t = job_load(j, in.file[x.process], (TRACE_ALL & ~(1u << TRACE_STACK)) | TRACE_MEMORY);
   if (!x.t) return false;
   x.tmp = arena_new();
   out->rank = x.w->rank, out->recorded_ps = replay_run(r, &times, NULL, NULL);

@@ -115,19 +115,50 @@ static void put_settings(report *r, const tuning *t, const tune_result *x, arena
                 fused);
 }
 
+static const char *size_text(arena *a, i64 bytes) { return text_bytes(a, (double)bytes); }
+
+// What the job takes, and ways to make it fit.
+static void put_memory(report *r, const tuning *t, const tune_result *x, arena *a, i64 limit) {
+  const i64 peak = t->job.peak_bytes;
+  report_fact(r, "memory_peak_bytes", NULL, peak ? cell_i(CELL_BYTES, peak) : cell_none());
+  if (!peak) return;
+  report_fact(r, "memory_before_bytes", NULL, cell_i(CELL_BYTES, t->memory.before_bytes));
+  report_fact(r, "memory_kept_bytes", NULL, cell_i(CELL_BYTES, t->memory.kept_bytes));
+  report_line(r, "memory", "%s at its peak: %s before the step, %s kept by the forward for the backward",
+              size_text(a, peak), size_text(a, t->memory.before_bytes), size_text(a, t->memory.kept_bytes));
+  if (!limit) return;
+  if (!x->nmemory) {
+    report_line(r, "limit", "%s: it fits as it is", size_text(a, limit));
+    return;
+  }
+  if (t->memory.no_recompute) report_line(r, "recompute", "not tried: %s", t->memory.no_recompute);
+  report_line(r, "limit",
+              x->fits ? "%s: the plans below take the fastest way that fits"
+                      : "%s: nothing that was tried fits",
+              size_text(a, limit));
+  report_gap(r);
+  static const column cols[] = {{"way", "to fit"}, {"step_ps", "step"}, {"bytes", "peak"}, {"fits", "fits"}};
+  report_table(r, "memory", cols, COUNT_OF(cols));
+  for (u32 k = 0; k < x->nmemory; k++)
+    report_row(r,
+               (cell[]){cell_text(x->memory[k].name), cell_i(CELL_PS, x->memory[k].ps),
+                        cell_i(CELL_BYTES, x->memory[k].bytes), cell_text(x->memory[k].fits ? "yes" : "no")});
+}
+
 bool answer_optimize(report *r, ctx *c, arena *a, const trace_ask *q) {
   job *j = job_open(c, a, q->npaths, q->path);
   tuning t;
   if (!j || !tuning_of(j, q->steps, a, &t)) return false;
   if (q->memory_bytes && !t.job.peak_bytes) {
-    diag(c, E_TRACE, (loc){0},
-         "the recording does not say how much memory the job takes, so --memory has no use");
-    diag_hint(c, "leave --memory out; `heddle sim MODEL` says what a model takes");
+    diag(c, E_TRACE, (loc){0}, "--memory: the recording does not say how much the job takes: %s",
+         t.memory.unknown);
+    diag_hint(c, "record with PyTorch's profile_memory=True");
     return false;
   }
   const tune_result x = tune_search(
       a, &t.job, &(tune_opts){.memory_bytes = q->memory_bytes, .nown = q->npasses, .own = q->pass});
   put_job(r, &t);
+  put_memory(r, &t, &x, a, q->memory_bytes);
   report_gap(r);
   put_plans(r, &t, &x);
   report_gap(r);

@@ -263,22 +263,29 @@ static void try_memory(search *s, tune_memory *m) {
   s->r->nmemory++;
 }
 
-// The faster that fits; of those that do not the smallest.
+// The faster that fits; of those that do not the smallest. To compute one block again is to have all of it at once, so
+// where there is no other nothing is gained.
 static void memory_passes(search *s) {
-  static const char *const names[] = {"as it is",          "recompute cheap ops", "recompute blocks",
-                                      "accumulate over 2", "accumulate over 4",   "accumulate over 8"};
-  tune_memory *m = ZNEWN(s->a, tune_memory, COUNT_OF(names));
-  u32 best = 0;
-  for (u32 k = 0; k < COUNT_OF(names); k++) {
-    m[k].name = names[k], m[k].plan = tune_plan_copy(s->a, s->j, &s->now);
-    if (k == 1 || k == 2) recompute(s, &m[k].plan, k == 1 ? TUNE_CHEAP : TUNE_WHOLE);
-    if (k > 2) m[k].plan.accumulate = 1u << (k - 2);
-    try_memory(s, &m[k]);
-    if (m[k].fits != m[best].fits ? m[k].fits : m[k].fits ? m[k].ps < m[best].ps : m[k].bytes < m[best].bytes)
-      best = k;
+  static const struct {
+    const char *name;
+    tune_recompute recompute;
+    u32 accumulate;
+  } ways[] = {{"as it is", TUNE_KEEP, 1},          {"recompute cheap ops", TUNE_CHEAP, 1},
+              {"recompute blocks", TUNE_WHOLE, 1}, {"accumulate over 2", TUNE_KEEP, 2},
+              {"accumulate over 4", TUNE_KEEP, 4}, {"accumulate over 8", TUNE_KEEP, 8}};
+  tune_memory *best = NULL, *tried = ZNEWN(s->a, tune_memory, COUNT_OF(ways));
+  for (u32 k = 0; k < COUNT_OF(ways); k++) {
+    if (ways[k].recompute && s->j->nblocks < 2) continue;
+    tune_memory *m = &tried[s->r->nmemory];
+    m->name = ways[k].name, m->plan = tune_plan_copy(s->a, s->j, &s->now);
+    if (ways[k].recompute) recompute(s, &m->plan, ways[k].recompute);
+    m->plan.accumulate = ways[k].accumulate;
+    try_memory(s, m);
+    if (!best || (m->fits != best->fits ? m->fits : m->fits ? m->ps < best->ps : m->bytes < best->bytes))
+      best = m;
   }
-  s->r->memory = m;
-  keep(s, &m[best].plan, m[best].ps);
+  s->r->memory = tried;
+  keep(s, &best->plan, best->ps);
 }
 
 tune_result tune_search(arena *a, const tune_job *j, const tune_opts *o) {

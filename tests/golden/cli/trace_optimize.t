@@ -48,6 +48,7 @@ $ heddle trace optimize examples/traces/ddp --steps 12 --top 1 --json
   "bandwidth": 61538461538.46154,
   "fit_error_ps": 0,
   "communications_partial": 0,
+  "memory_peak_bytes": null,
   "plans": [
     {"plan": "found", "step_ps": 1752000000, "change_ps": -260000000, "times_faster": 1.1484018264840183, "about": "best"},
     {"plan": "as recorded", "step_ps": 2012000000, "change_ps": 0, "times_faster": 1, "about": "buckets of the recording"},
@@ -79,8 +80,8 @@ $ heddle trace optimize examples/traces/ddp --steps 12 --top 1 --json
 }
 ## What cannot be planned.
 $ heddle trace optimize examples/traces/ddp --memory 16GB
-error[E0106]: the recording does not say how much memory the job takes, so --memory has no use
-  hint: leave --memory out; `heddle sim MODEL` says what a model takes
+error[E0106]: --memory: the recording does not say how much the job takes: it has no events of an allocator
+  hint: record with PyTorch's profile_memory=True
 [1]
 $ heddle trace optimize examples/traces/ddp --memory lots
 error[E0602]: --memory: 'lots' is not a quantity
@@ -152,3 +153,58 @@ $ sed 's/, "Process Group Ranks": "\[0, 1\]"//' examples/traces/ddp/rank0.json >
   "communications_partial": 2,
 $ heddle trace optimize examples/traces/ddp --json | grep partial
   "communications_partial": 0,
+## Memory that the recording tells: what fits, what does not, what cannot be judged.
+$ heddle trace optimize tests/memory --memory 190MB --top 1 | sed -n 12,28p
+start            all have the same size: what starting one takes is not known, and taken for 0
+memory           210 MiB at its peak: 100 MiB before the step, 108 MiB kept by the forward for the backward
+limit            181 MiB: the plans below take the fastest way that fits
+
+to fit                   step     peak  fits
+as it is             2.196 ms  210 MiB  no
+recompute cheap ops  2.485 ms  184 MiB  no
+recompute blocks     2.568 ms  163 MiB  yes
+accumulate over 2    2.196 ms  163 MiB  yes
+accumulate over 4    2.196 ms  136 MiB  yes
+accumulate over 8    2.321 ms  122 MiB  yes
+
+plan                  step     change  faster  what it does
+found             2.142 ms  -125.4 us   1.06x  best
+as recorded       2.268 ms          0   1.00x  buckets of the recording
+as it is          2.196 ms  -71.60 us   1.03x  every gradient alone, no fusion
+fuse all          2.142 ms  -125.4 us   1.06x  XLA: all operations of a phase that may, every gradient alone
+$ heddle trace optimize tests/memory --memory 100MB --top 1 | grep limit
+limit            95.4 MiB: nothing that was tried fits
+$ heddle trace optimize tests/memory --memory 1GB --top 1 | grep limit
+limit            954 MiB: it fits as it is
+$ mkdir bare; for k in 0 1; do sed 's/"Addr": [0-9]*, //' tests/memory/rank$k.json > bare/rank$k.json; done; heddle trace optimize bare --memory 150MB --top 1 | sed -n 13,20p
+memory           210 MiB at its peak: 100 MiB before the step, 109 MiB kept by the forward for the backward
+recompute        not tried: its allocator told no addresses, so nobody knows which kernel keeps what
+limit            143 MiB: the plans below take the fastest way that fits
+
+to fit                 step     peak  fits
+as it is           2.196 ms  210 MiB  no
+accumulate over 2  2.196 ms  156 MiB  no
+accumulate over 4  2.196 ms  128 MiB  yes
+$ for k in 0 1; do sed 's/"Total Allocated": [0-9]*, //' tests/memory/rank$k.json > bare/rank$k.json; done; heddle trace optimize bare --memory 150MB
+error[E0106]: --memory: the recording does not say how much the job takes: its allocator did not tell what was taken in all, as PyTorch does since 2022
+  hint: record with PyTorch's profile_memory=True
+[1]
+$ for k in 0 1; do sed 's/"Device Type": 1/"Device Type": 0/' tests/memory/rank$k.json > bare/rank$k.json; done; heddle trace optimize bare --memory 150MB
+error[E0106]: --memory: the recording does not say how much the job takes: it has no events of an allocator
+  hint: record with PyTorch's profile_memory=True
+[1]
+$ for k in 0 1; do sed 's/"Device Id": [01]/"Device Id": 3/' tests/memory/rank$k.json > bare/rank$k.json; done; heddle trace optimize bare --memory 150MB
+error[E0106]: --memory: the recording does not say how much the job takes: its allocator told nothing of its device in the step
+  hint: record with PyTorch's profile_memory=True
+[1]
+$ heddle trace optimize tests/memory --memory 190MB --top 1 --json | sed -n '/"memory/p;/"way"/p'
+  "memory_peak_bytes": 220200960,
+  "memory_before_bytes": 104857600,
+  "memory_kept_bytes": 113246208,
+  "memory": [
+    {"way": "as it is", "step_ps": 2195966272, "bytes": 220200960, "fits": "no"},
+    {"way": "recompute cheap ops", "step_ps": 2484579892, "bytes": 192937984, "fits": "no"},
+    {"way": "recompute blocks", "step_ps": 2568375352, "bytes": 170917888, "fits": "yes"},
+    {"way": "accumulate over 2", "step_ps": 2195966272, "bytes": 170917888, "fits": "yes"},
+    {"way": "accumulate over 4", "step_ps": 2195966362, "bytes": 142606336, "fits": "yes"},
+    {"way": "accumulate over 8", "step_ps": 2320565022, "bytes": 128450560, "fits": "yes"}
