@@ -24,19 +24,26 @@ typedef struct {
   double fit_error_ps; // of a communication, mean
   bool one_size;       // all communications have the same bytes: no start could be told from the rate
   tuning_memory memory;
+  const char *no_half; // why neither half precision nor compression has a use; NULL: they have
 } tuning;
+// What is assumed of passes that change numbers: a kernel of matmuls, convolutions or attention takes half the time in half
+// precision (it moves half the bytes; its arithmetic gains as much or more), compressed gradients have 16 bits, and to convert a
+// byte there and back takes 3 ps on the device (6 bytes of memory moved for 4, twice, at 1 TB/s).
+#define TUNING_HALF_TIME            0.5
+#define TUNING_COMPRESSED           0.5
+#define TUNING_COMPRESS_PS_PER_BYTE 3.0
 // steps: as job_input_of takes them; NULL: one step of median length. In a. False and a diagnostic: it is no
 // data-parallel job of kernels.
 bool tuning_of(job *j, const char *steps, arena *a, tuning *out);
 
-// tuning_memory.c. Fills in what j's operations keep, its blocks, what else it takes and its peak; p: the recorded plan.
+// tuning_memory.c. Fills in what j's operations keep, its blocks, what else it takes and its peak; p: the recorded plan, made
+// to fit the blocks.
 // launch_ps: when the host launched them.
 typedef struct {
-  ctx *c;
   const trace *t;
   u32 process;
   i64 device, from_ps, to_ps; // from_ps .. to_ps: the step
   const i64 *launch_ps;
 } tuning_recorded;
-tuning_memory tuning_memory_of(arena *a, const tuning_recorded *x, const tune_plan *p, tune_job *j);
+tuning_memory tuning_memory_of(arena *a, const tuning_recorded *x, tune_plan *p, tune_job *j);
 #endif

@@ -90,10 +90,6 @@ static void put_kept(reader *x) {
     if (p->kept) o->keeps_bytes += p->bytes;
     if (p->freed > x->in->launch_ps[p->op + 1]) o->result_bytes += p->bytes; // else it is workspace
   }
-  for (u32 k = 0; k < x->j->nops; k++) {
-    const kernel_class c = kernel_class_of(sym_str(x->in->c, x->j->op[k].name));
-    x->j->op[k].heavy = c == KERNEL_MATMUL || c == KERNEL_CONV || c == KERNEL_ATTENTION;
-  }
 }
 
 // ---- blocks -----------------------------------------------------------------------------------------------
@@ -214,7 +210,7 @@ static void put_sum(reader *x, const tuning_memory *m) {
   x->j->op[x->nforward - 1].keeps_bytes = MAX(0, total - m->before_bytes);
 }
 
-tuning_memory tuning_memory_of(arena *a, const tuning_recorded *in, const tune_plan *p, tune_job *j) {
+tuning_memory tuning_memory_of(arena *a, const tuning_recorded *in, tune_plan *p, tune_job *j) {
   reader x = {.in = in, .tmp = arena_new(), .j = j};
   tuning_memory out = {0};
   while (x.nforward < j->nops && j->op[x.nforward].phase == TUNE_FORWARD) x.nforward++;
@@ -230,7 +226,10 @@ tuning_memory tuning_memory_of(arena *a, const tuning_recorded *in, const tune_p
       const lives l = lives_of(&x);
       u32 *cut = NEWN(x.tmp, u32, x.nforward + 1);
       const u32 n = choose_cuts(&x, &l, cut);
-      if (n) put_blocks(&x, a, &l, n, cut);
+      if (n) {
+        put_blocks(&x, a, &l, n, cut);
+        p->recompute = ZNEWN(a, u8, j->nblocks + 1); // it was made for one block
+      }
       if (!n)
         out.no_recompute = "nowhere in its forward is all that comes later given back before what was there";
     } else {

@@ -73,14 +73,38 @@ static void put_buckets(report *r, const tuning *t, const tune_result *x, arena 
   report_top(r, top ? top : 10);
 }
 
-static void put_passes(report *r, const tune_result *x, const trace_ask *q) {
+static void put_passes(report *r, const tune_result *x, const trace_ask *q, u32 passes) {
   static const column cols[] = {{"pass", "pass"}, {"kept", "proposals kept"}, {"about", "what it does"}};
   report_table(r, "passes", cols, COUNT_OF(cols));
   for (u32 k = 0; k < TUNE_PASSES + q->npasses; k++) {
     const tune_pass *p = k < TUNE_PASSES ? &tune_passes[k] : &q->pass[k - TUNE_PASSES];
-    if (k >= TUNE_PASSES || p->exact)
+    if (k >= TUNE_PASSES || passes >> k & 1)
       report_row(r, (cell[]){cell_text(p->id), cell_i(CELL_INT, x->kept[k]), cell_text(p->about)});
   }
+}
+
+// What passes that are not usual take for granted.
+static void put_assumed(report *r, const tuning *t, const tune_result *x, u32 passes) {
+  u32 half = 0, compressed = 0;
+  for (u32 k = 0; k < t->job.nops; k++) half += x->plan.half[k];
+  for (u32 k = 0; k < t->job.ntensors; k++) compressed += x->plan.compressed[k];
+  if (passes >> TUNE_PASS_half & 1) report_fact(r, "found_half", NULL, cell_i(CELL_INT, half));
+  if (passes >> TUNE_PASS_compress & 1)
+    report_fact(r, "found_compressed", NULL, cell_i(CELL_INT, compressed));
+  if (passes >> TUNE_PASS_priority & 1)
+    report_fact(r, "found_priority", NULL, cell_i(CELL_INT, x->plan.priority));
+  if (half)
+    report_line(r, "half",
+                "%u matmuls and the like are taken to need %.0f %% of their time in half precision", half,
+                100 * TUNING_HALF_TIME);
+  if (compressed)
+    report_line(r, "compressed", "gradients have 16 bits on the wire; to convert a byte takes %.0f ps",
+                TUNING_COMPRESS_PS_PER_BYTE);
+  if (x->plan.priority)
+    report_line(
+        r, "priority",
+        "the next forward begins when what it reads first is there (BytePS, ByteScheduler); the step and its "
+        "times count from the start of the backward");
 }
 
 static void put_setting(report *r, arena *a, const tuning *t, const char *framework, const char *set,
@@ -146,6 +170,8 @@ static void put_memory(report *r, const tuning *t, const tune_result *x, arena *
 }
 
 bool answer_optimize(report *r, ctx *c, arena *a, const trace_ask *q) {
+  const u32 passes = q->use_passes ? tune_passes_named(c, q->use_passes) : tune_passes_usual();
+  if (!passes) return false;
   job *j = job_open(c, a, q->npaths, q->path);
   tuning t;
   if (!j || !tuning_of(j, q->steps, a, &t)) return false;
@@ -155,16 +181,25 @@ bool answer_optimize(report *r, ctx *c, arena *a, const trace_ask *q) {
     diag_hint(c, "record with PyTorch's profile_memory=True");
     return false;
   }
+  const u32 gone = t.no_half ? passes & (1u << TUNE_PASS_half | 1u << TUNE_PASS_compress) : 0;
+  if (gone) {
+    diag(c, E_TRACE, (loc){0}, "--passes: %s has no use: %s",
+         gone >> TUNE_PASS_half & 1 ? "half" : "compress", t.no_half);
+    diag_hint(c, "leave it out");
+    return false;
+  }
   const tune_result x = tune_search(
-      a, &t.job, &(tune_opts){.memory_bytes = q->memory_bytes, .nown = q->npasses, .own = q->pass});
+      a, &t.job,
+      &(tune_opts){.memory_bytes = q->memory_bytes, .passes = passes, .nown = q->npasses, .own = q->pass});
   put_job(r, &t);
   put_memory(r, &t, &x, a, q->memory_bytes);
   report_gap(r);
   put_plans(r, &t, &x);
   report_gap(r);
   put_settings(r, &t, &x, a);
+  put_assumed(r, &t, &x, passes);
   report_gap(r);
-  put_passes(r, &x, q);
+  put_passes(r, &x, q, passes);
   report_gap(r);
   put_buckets(r, &t, &x, a, q->top);
   return true;

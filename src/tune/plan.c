@@ -38,7 +38,7 @@ void tune_plan_set(const tune_job *j, tune_plan *to, const tune_plan *p) {
   memcpy(to->compressed, p->compressed, j->ntensors);
   memcpy(to->ps, p->ps, j->nops * sizeof *p->ps);
   memcpy(to->bytes, p->bytes, j->ntensors * sizeof *p->bytes);
-  to->accumulate = p->accumulate, to->cycle_ps = p->cycle_ps;
+  to->accumulate = p->accumulate, to->cycle_ps = p->cycle_ps, to->priority = p->priority;
 }
 
 tune_plan tune_plan_copy(arena *a, const tune_job *j, const tune_plan *p) {

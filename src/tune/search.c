@@ -22,7 +22,7 @@ static i64 price(search *s, const tune_plan *p) {
 }
 
 static bool allowed(const search *s, u32 pass) {
-  return s->o->passes ? s->o->passes >> pass & 1 : tune_passes[pass].exact;
+  return (s->o->passes ? s->o->passes : tune_passes_usual()) >> pass & 1;
 }
 
 // ---- the coarsened view ---------------------------------------------------------------------------------
@@ -208,13 +208,68 @@ static bool turn_buckets(search *s) {
   return s->ps < was;
 }
 
+enum { CUTS = 4 }; // into 1, 2, 4, 8 pieces
+// With priorities a bucket that is cut lets others pass between its pieces.
+static bool turn_cuts(search *s) {
+  const i64 was = s->ps;
+  for (u32 k = 0; k < s->j->ntensors; k++)
+    for (u32 cut = 1; cut < 1u << CUTS && s->now.priority && !s->now.bucketed[k]; cut *= 2) {
+      if (s->now.cut[k] == cut) continue;
+      tune_plan_set(s->j, &s->trial, &s->now);
+      s->trial.cut[k] = cut;
+      turn(s);
+    }
+  return s->ps < was;
+}
+
+// One change of a plan: of a border of operations, of a border of gradients, of a cut.
+static bool change(const search *s, u32 move, tune_plan *p) {
+  const tune_job *j = s->j;
+  if (move < j->nops) {
+    if (!tune_may_join(j, move) || !allowed(s, TUNE_PASS_op_fusion)) return false;
+    p->joined[move] ^= 1;
+  } else if ((move -= j->nops) < j->ntensors) {
+    if (!move || !allowed(s, TUNE_PASS_tensor_fusion)) return false;
+    p->bucketed[move] ^= 1;
+  } else {
+    move -= j->ntensors;
+    u32 *cut = &p->cut[move / CUTS];
+    if (*cut == 1u << move % CUTS || !allowed(s, TUNE_PASS_partition)) return false;
+    *cut = 1u << move % CUTS;
+  }
+  return true;
+}
+
+// With priorities changes depend on each other more than without. Where there are few, every two of them.
+enum { MOVES_MOST = 64 };
+static bool turn_pairs(search *s) {
+  const u32 n = s->j->nops + s->j->ntensors * (1 + CUTS);
+  const i64 was = s->ps;
+  for (u32 a = 0; a < n && n <= MOVES_MOST && s->now.priority; a++)
+    for (u32 b = a + 1; b < n; b++) {
+      tune_plan_set(s->j, &s->trial, &s->now);
+      if (change(s, a, &s->trial) && change(s, b, &s->trial)) turn(s);
+    }
+  return s->ps < was;
+}
+
+static bool turn_priority(search *s) {
+  const i64 was = s->ps;
+  if (allowed(s, TUNE_PASS_priority))
+    run_pass(s, &tune_passes[TUNE_PASS_priority], &s->r->kept[TUNE_PASS_priority]);
+  return s->ps < was;
+}
+
 static void better(search *s) {
   const bool buckets = allowed(s, TUNE_PASS_tensor_fusion) && s->j->ntensors && s->j->link.workers > 1;
   const bool one_channel = s->j->link.sync == TUNE_ALL_REDUCE; // the exact programme's
   for (u32 round = 0; round < 8; round++) {
     bool gained = buckets && one_channel && exact_buckets(s);
+    gained |= turn_priority(s);
     gained |= turn_borders(s);
     gained |= buckets && turn_buckets(s);
+    gained |= allowed(s, TUNE_PASS_partition) && turn_cuts(s);
+    gained |= turn_pairs(s);
     if (!gained) break;
   }
 }
@@ -242,9 +297,12 @@ static void with_baselines(search *s, const tune_plan *memory) {
     if (!may_start(s, b)) continue;
     const bool large = s->j->nops > STARTS_MOST;
     if (large && s->r->base_ps[b] >= best_ps) continue;
-    keep(s, &p, s->r->base_ps[b]);
-    better(s);
-    if (s->ps < best_ps) best_ps = s->ps, tune_plan_set(s->j, &best, &s->now);
+    for (u32 with = 0; with < (allowed(s, TUNE_PASS_priority) && !p.cycle_ps && !large ? 2 : 1); with++) {
+      p.priority = with;
+      keep(s, &p, with ? price(s, &p) : s->r->base_ps[b]);
+      better(s);
+      if (s->ps < best_ps) best_ps = s->ps, tune_plan_set(s->j, &best, &s->now);
+    }
   }
   keep(s, &best, best_ps);
 }

@@ -28,8 +28,8 @@ static tune_job *layers(arena *a, u32 n, u64 *seed, const tune_link *l) {
         (tune_op){.phase = TUNE_FORWARD, .ps = t / 2, .saved_ps = s, .keeps_bytes = 600, .block = k};
     j->op[b] = (tune_op){.phase = TUNE_BACKWARD, .ps = t, .saved_ps = s, .block = k};
     j->op[b + 1] = (tune_op){.phase = TUNE_BACKWARD, .ps = t / 2, .saved_ps = s / 2, .block = k};
-    j->tensor[n - 1 - k] =
-        (tune_tensor){.bytes = 100 + (i64)(rng_next(seed) % 20000), .op = b + rng_next(seed) % 2};
+    j->tensor[n - 1 - k] = (tune_tensor){
+        .bytes = 100 + (i64)(rng_next(seed) % 20000), .op = b + rng_next(seed) % 2, .read_by = 2 * k};
     j->kind[k] = k, j->input_bytes[k] = 100;
   }
   j->op[4 * n] = (tune_op){.phase = TUNE_UPDATE, .ps = 500, .block = n - 1};
@@ -53,6 +53,7 @@ static void random_plan(const tune_job *j, tune_plan *p, u64 *seed) {
   for (u32 k = 0; k < j->nblocks; k++) p->recompute[k] = rng_next(seed) % 3;
   p->accumulate = 1 + rng_next(seed) % 3;
   p->cycle_ps = rng_next(seed) % 2 ? 0 : 3000;
+  p->priority = !p->cycle_ps && rng_next(seed) % 2;
 }
 
 TEST(tune_one_worker_stands_for_all) {

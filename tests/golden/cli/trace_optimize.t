@@ -208,3 +208,64 @@ $ heddle trace optimize tests/memory --memory 190MB --top 1 --json | sed -n '/"m
     {"way": "accumulate over 2", "step_ps": 2195966272, "bytes": 170917888, "fits": "yes"},
     {"way": "accumulate over 4", "step_ps": 2195966362, "bytes": 142606336, "fits": "yes"},
     {"way": "accumulate over 8", "step_ps": 2320565022, "bytes": 128450560, "fits": "yes"}
+## Passes by name: half precision, compression, priorities; what is no pass; where gradients have 16 bits or nobody knows.
+$ heddle trace optimize examples/traces/ddp --passes op_fusion,tensor_fusion,half --top 1 | sed -n '13,15p;25,32p'
+plan                  step     change  faster  what it does
+found             942.5 us  -1.069 ms   2.13x  best
+as recorded       2.012 ms          0   1.00x  buckets of the recording
+Horovod      no setting is faster than the recording; the best is HOROVOD_FUSION_THRESHOLD=33554432 HOROVOD_CYCLE_TIME=1
+half         6 matmuls and the like are taken to need 50 % of their time in half precision
+
+pass           proposals kept  what it does
+op_fusion                   0  fuse neighbouring operations of a phase into one kernel
+tensor_fusion               0  communicate neighbouring gradients together
+half                        1  matmuls, convolutions and gradients in half precision
+
+$ heddle trace optimize examples/traces/ddp --passes compress --top 3 --json | sed -n '/found/p;/"pass/p;/"bucket"/p'
+    {"plan": "found", "step_ps": 1718000000, "change_ps": -294000000, "times_faster": 1.1711292200232828, "about": "best"},
+  "found_buckets": 3,
+  "found_fused": 0,
+  "found_compressed": 1,
+  "passes": [
+    {"pass": "compress", "kept": 1, "about": "compress gradients"}
+    {"bucket": 1, "bytes": 16000000, "pieces": 1, "ready_ps": 797500000, "start_ps": 797500000, "end_ps": 1057500000},
+    {"bucket": 2, "bytes": 16000000, "pieces": 1, "ready_ps": 1099000000, "start_ps": 1099000000, "end_ps": 1359000000},
+    {"bucket": 3, "bytes": 8000000, "pieces": 1, "ready_ps": 1448500000, "start_ps": 1448500000, "end_ps": 1578500000}
+$ heddle trace optimize examples/traces/ddp --passes op_fusion,tensor_fusion,partition,priority --top 3 | sed -n '13,15p;24,38p'
+plan                  step     change  faster  what it does
+found             1.710 ms  -301.5 us   1.18x  best
+as recorded       2.012 ms          0   1.00x  buckets of the recording
+PyTorch DDP  bucket_cap_mb=15: 1.752 ms
+Horovod      no setting is faster than the recording; the best is HOROVOD_FUSION_THRESHOLD=33554432 HOROVOD_CYCLE_TIME=1
+priority     the next forward begins when what it reads first is there (BytePS, ByteScheduler); the step and its times count from the start of the backward
+
+pass           proposals kept  what it does
+op_fusion                   0  fuse neighbouring operations of a phase into one kernel
+tensor_fusion               0  communicate neighbouring gradients together
+partition                   0  cut a gradient into pieces that follow each other
+priority                    8  send first what the next forward reads first, and wait for no more than that
+
+bucket     bytes  pieces     ready     start       end
+     1  15.3 MiB       1  301.5 us  301.5 us  561.5 us
+     2  15.3 MiB       1  603.0 us  603.0 us  863.0 us
+     3  15.3 MiB       1  904.5 us  904.5 us  1.165 ms
+$ heddle trace optimize examples/traces/ddp --passes op_fuson
+error[E0801]: --passes: there is no graph pass 'op_fuson'
+  hint: did you mean 'op_fusion'?
+[2]
+$ heddle trace optimize examples/traces/ddp --passes op_fusion,
+error[E0801]: --passes: there is no graph pass ''
+  hint: a list such as op_fusion,tensor_fusion; docs/diagnosis.md has them all
+[2]
+$ heddle trace summary examples/traces/ddp --passes op_fusion
+error[E0801]: `heddle trace summary` has no option --passes
+  hint: leave it out
+[2]
+$ sed 's/"Float"/"BFloat16"/' examples/traces/ddp/rank0.json > short.json; heddle trace optimize short.json --passes half,compress
+error[E0106]: --passes: half has no use: gradients are not of 32 bits
+  hint: leave it out
+[1]
+$ heddle trace convert examples/traces/ddp --to heddle -o all.json > log; sed 's/"type": *"f32",* *//' all.json > untyped.json; heddle trace optimize untyped.json --steps 11 --passes compress
+error[E0106]: --passes: compress has no use: the recording does not say of which type gradients are
+  hint: leave it out
+[1]
