@@ -179,6 +179,7 @@ bool trace_read_nodes(reading *x) {
         scan_skip(k.s);
     }
   *vec_push(x->a, &x->t->processes) = p;
+  x->t->graph = true;
   for (u32 i = 0; i < k.deps.n; i++)
     *vec_push(x->a, &x->t->edges) =
         (trace_edge){k.deps.v[i].event, event_of(&k, k.deps.v[i].on), k.deps.v[i].data};

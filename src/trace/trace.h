@@ -70,7 +70,7 @@ typedef struct {
 } trace_comm;
 
 // One event cannot begin before another has ended, as the file says (Chakra). In Kineto's files `event` is a WAIT, of a
-// stream for an event that was recorded on another, or of the host for such an event: what it waits for.
+// stream for an event that was recorded on another, or of the host for such an event: what it waits for. In dPRO's, messages.
 typedef struct {
   u32 event, after; // after: TRACE_NONE: not in the file
   bool data;        // else control
@@ -105,6 +105,8 @@ typedef struct {
   VEC(sym) names;
   VEC(trace_comm) comms;
   VEC(trace_edge) edges;
+  bool
+      graph; // edges are all that waits, as in files that are a graph; else streams and threads have their order besides
   VEC(trace_memory) memory; // in the order of the file
   hmap by_lane, by_name;
 } trace;

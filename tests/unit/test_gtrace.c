@@ -87,3 +87,113 @@ TEST(gtrace_messages_of_byteps) {
 }
 
 TEST(gtrace_cut_off) { rare_cut("tests/rare/gtrace/bps_trace_final.json", TRACE_FORMAT_gtrace); }
+
+// ---- transaction ids --------------------------------------------------------------------------------------
+static u32 waits_for(const trace_file *r, u32 e, u32 *first) {
+  u32 n = 0;
+  for (u32 k = 0; k < r->t.edges.n; k++)
+    if (r->t.edges.v[k].event == e && !n++) *first = r->t.edges.v[k].after;
+  return n;
+}
+
+// Two workers: both ends of every step of the ring, the next step for what came in, BytePS' answers for its requests.
+TEST(gtrace_messages_by_their_ids) {
+  trace_file r = rare_read("tests/rare/gtrace/pair.json", TRACE_FORMAT_gtrace, TRACE_NONE);
+  REQUIRE(r.ok && r.t.n == 72 && !diag_count(r.c));
+  u32 ends[128] = {0}, sends = 0, passed_on = 0, answers = 0, pulled = 0;
+  for (u32 e = 0; e < r.t.n; e++) {
+    const char *word = strrchr(trace_file_name(&r, e), '.') + 1;
+    u32 on = 0;
+    const u32 n = waits_for(&r, e, &on);
+    if (strcmp(word, "SEND") && strcmp(word, "RECV") && strncmp(word, "PU", 2)) continue;
+    REQUIRE(r.t.match[e] && r.t.match[e] < COUNT_OF(ends));
+    ends[r.t.match[e]]++;
+    if (!strcmp(word, "SEND")) {
+      sends++, passed_on += n;
+      for (u32 o = 0; o < r.t.n; o++) // the other end: another worker's, of the same chunk and step
+        if (o != e && r.t.match[o] == r.t.match[e])
+          CHECK(!strcmp(trace_file_name(&r, o), "Comm.3.RECV") && r.t.step[o] == r.t.step[e] &&
+                trace_process_of(&r.t, o)->rank == 1 - trace_process_of(&r.t, e)->rank);
+      if (n)
+        CHECK(!strcmp(trace_file_name(&r, on), "Comm.3.RECV") &&
+              trace_process_of(&r.t, on)->rank == trace_process_of(&r.t, e)->rank &&
+              r.t.start_ps[on] < r.t.start_ps[e]);
+    }
+    if (!strcmp(word, "PUSH_RES")) answers += n;
+    if (!strcmp(word, "PULL_RES")) {
+      CHECK_EQ_I64(n, 3); // its request, and the pushes of both workers
+      pulled++;
+      for (u32 k = 0; k < r.t.edges.n; k++) {
+        if (r.t.edges.v[k].event != e) continue;
+        const u32 o = r.t.edges.v[k].after;
+        CHECK(r.t.step[o] == r.t.step[e] && r.t.start_ps[o] + r.t.dur_ps[o] <= r.t.start_ps[e]);
+      }
+    }
+  }
+  CHECK(sends == 16 && passed_on == 8 && answers == 8 && pulled == 8);
+  for (u32 k = 1; k < COUNT_OF(ends); k++) CHECK(ends[k] == (k <= 48 ? ends[k] : 0) && ends[k] <= 2);
+  trace_file_close(&r);
+  // Of four workers who is next in the ring is not said: what is passed on is known all the same.
+  r = rare_read("tests/rare/gtrace/bps_trace_final.json", TRACE_FORMAT_gtrace, TRACE_NONE);
+  CHECK(r.ok && !diag_count(r.c));
+  CHECK_EQ_I64(r.t.edges.n, 4 * 3 * 2); // 2 of 3 steps
+  for (u32 e = 0; e < r.t.n; e++) CHECK(!r.t.match[e]);
+  trace_file_close(&r);
+  // Steps that are not said are counted: two of each part.
+  r = rare_read("tests/rare/gtrace/comm_timeline.json", TRACE_FORMAT_gtrace, TRACE_NONE);
+  CHECK(r.ok && !diag_count(r.c));
+  CHECK_EQ_I64(r.t.edges.n, 4 * (1 + 2));
+  trace_file_close(&r);
+}
+
+// What has no other end, and what is there twice, is told and tied to nothing.
+TEST(gtrace_orphans_and_duplicates) {
+#define MESSAGE(name, ends, at, cnt)                                                                         \
+  "{\"name\":\"Comm.g." name "\",\"ph\":\"X\",\"ts\":" #at ",\"dur\":5,\"pid\":\"" ends                      \
+  "\",\"tid\":0,\"args\":"                                                                                   \
+  "{\"name\":\"Comm.g." name "~>" ends "::0\",\"cnt\":" #cnt "}}"
+  static const char text[] = "[" MESSAGE("PUSH_REQ", "worker_0::server_0", 100, 0) "," MESSAGE(
+      "PUSH_RES", "server_0::worker_0", 110,
+      0) "," MESSAGE("PUSH_RES", "server_0::worker_0", 120,
+                     0) "," MESSAGE("PUSH_RES", "server_0::worker_1", 130,
+                                    0) "," MESSAGE("PULL_REQ", "worker_0::server_0", 140,
+                                                   7) "," MESSAGE("PULL_RES", "server_1::worker_0", 150,
+                                                                  7) "]";
+#undef MESSAGE
+  trace_file r = rare_text(text, sizeof text - 1, TRACE_FORMAT_gtrace);
+  REQUIRE(r.ok && r.t.n == 6);
+  CHECK_EQ_I64(r.t.edges.n, 1); // the first answer for its request
+  CHECK(r.t.edges.v[0].event == 1 && r.t.edges.v[0].after == 0);
+  CHECK_EQ_I64(diag_count(r.c), 1);
+  const char *told = diag_render(r.c, r.a);
+  CHECK_MSG(strstr(told, "of 6 messages 3 have no other end here and 1 is there twice") ||
+                strstr(told, "of 6 messages 3 have no other end here and 1 are there twice"),
+            "%s", told);
+  trace_file_close(&r);
+}
+
+// Written as a graph, messages are tied besides the order of their threads.
+TEST(gtrace_written_as_chakra) {
+  trace_file r = rare_read("tests/rare/gtrace/pair.json", TRACE_FORMAT_gtrace, TRACE_NONE);
+  REQUIRE(r.ok);
+  char path[200];
+  snprintf(path, sizeof path, "%s/test_gtrace-%d.et", test_build(), (int)getpid());
+  u64 nodes;
+  REQUIRE(trace_write_chakra(r.c, &r.t, 0, path, &nodes));
+  trace_file w = trace_file_open(path, TRACE_FORMAT_chakra);
+  u32 after_recv = 0, in_order = 0;
+  CHECK_EQ_I64((i64)nodes, w.t.n);
+  for (u32 k = 0; k < w.t.edges.n; k++) {
+    REQUIRE(w.t.edges.v[k].after != TRACE_NONE);
+    const char *to = trace_file_name(&w, w.t.edges.v[k].event),
+               *on = trace_file_name(&w, w.t.edges.v[k].after);
+    if (w.t.edges.v[k].data)
+      after_recv += !strcmp(to, "Comm.3.SEND") && !strcmp(on, "Comm.3.RECV");
+    else
+      in_order++;
+  }
+  CHECK(after_recv == 4 && in_order == w.t.n - 2); // two threads
+  trace_file_close(&w);
+  trace_file_close(&r);
+  unlink(path);
+}
