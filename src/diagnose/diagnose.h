@@ -191,7 +191,7 @@ typedef struct {
 job_steps *steps_of(arena *a, const trace *t, u32 process);
 // Steps that were asked for: "3", "3-5,8"; NULL: all but the last of several, whose work may have been cut off when
 // the recording stopped. chosen[k]: is step[k] one? False and a diagnostic: the text cannot be read, or none is there.
-bool steps_choose(ctx *c, const char *text, const job_steps *s, bool *chosen);
+bool steps_choose(ctx *c, const char *text, const job_steps *s, bool *chosen, const char *path);
 // The events of a process that belong to chosen steps, or all where there are no steps. event has room for all of the
 // trace. Returns their number.
 u32 steps_events(const trace *t, u32 process, const job_steps *s, const bool *chosen, u32 *event);

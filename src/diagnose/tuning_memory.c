@@ -210,6 +210,47 @@ static void put_sum(reader *x, const tuning_memory *m) {
   x->j->op[x->nforward - 1].keeps_bytes = MAX(0, total - m->before_bytes);
 }
 
+// What is kept is there all at once when the forward has ended. As no sum of pieces is larger, none is too large for a number.
+static bool contradicts(const reader *x) {
+  i64 kept = 0, passing = 0;
+  for (u32 k = 0; k < x->pieces.n; k++) {
+    i64 *sum = x->pieces.v[k].kept ? &kept : &passing;
+    *sum = add_sat(*sum, x->pieces.v[k].bytes);
+  }
+  return x->paired && (kept > x->peak || passing > (i64)1 << 60);
+}
+
+static void put_paired(reader *x, arena *a, tune_plan *p, tuning_memory *out) {
+  put_kept(x);
+  const lives l = lives_of(x);
+  u32 *cut = NEWN(x->tmp, u32, x->nforward + 1);
+  const u32 n = choose_cuts(x, &l, cut);
+  if (!n) {
+    out->no_recompute = "nowhere in its forward is all that comes later given back before what was there";
+    return;
+  }
+  put_blocks(x, a, &l, n, cut);
+  p->recompute = ZNEWN(a, u8, x->j->nblocks + 1); // it was made for one block
+}
+
+static void put_memory(reader *x, arena *a, tune_plan *p, tuning_memory *out) {
+  pair_rows(x);
+  if (contradicts(x)) {
+    out->unknown = "its allocator contradicts itself: more is kept than was taken in all";
+    return;
+  }
+  if (x->paired) {
+    put_paired(x, a, p, out);
+  } else {
+    put_sum(x, out);
+    out->no_recompute = "its allocator told no addresses, so nobody knows which kernel keeps what";
+  }
+  for (u32 k = 0; k < x->nforward; k++) out->kept_bytes += x->j->op[k].keeps_bytes;
+  // What the model does not know was there all the time.
+  x->j->fixed_bytes = MAX(0, x->peak - tune_bytes(x->j, p));
+  x->j->peak_bytes = x->peak;
+}
+
 tuning_memory tuning_memory_of(arena *a, const tuning_recorded *in, tune_plan *p, tune_job *j) {
   reader x = {.in = in, .tmp = arena_new(), .j = j};
   tuning_memory out = {0};
@@ -217,30 +258,10 @@ tuning_memory tuning_memory_of(arena *a, const tuning_recorded *in, tune_plan *p
   for (x.backward_end = x.nforward; x.backward_end < j->nops && j->op[x.backward_end].phase == TUNE_BACKWARD;)
     x.backward_end++;
   take_rows(&x);
-  if (!x.nforward || x.nforward == x.backward_end) {
+  if (!x.nforward || x.nforward == x.backward_end)
     out.unknown = "no kernel of its forward comes before its backward";
-  } else if (take_totals(&x, &out)) {
-    pair_rows(&x);
-    if (x.paired) {
-      put_kept(&x);
-      const lives l = lives_of(&x);
-      u32 *cut = NEWN(x.tmp, u32, x.nforward + 1);
-      const u32 n = choose_cuts(&x, &l, cut);
-      if (n) {
-        put_blocks(&x, a, &l, n, cut);
-        p->recompute = ZNEWN(a, u8, j->nblocks + 1); // it was made for one block
-      }
-      if (!n)
-        out.no_recompute = "nowhere in its forward is all that comes later given back before what was there";
-    } else {
-      put_sum(&x, &out);
-      out.no_recompute = "its allocator told no addresses, so nobody knows which kernel keeps what";
-    }
-    for (u32 k = 0; k < x.nforward; k++) out.kept_bytes += j->op[k].keeps_bytes;
-    // What the model does not know was there all the time.
-    j->fixed_bytes = MAX(0, x.peak - tune_bytes(j, p));
-    j->peak_bytes = x.peak;
-  }
+  else if (take_totals(&x, &out))
+    put_memory(&x, a, p, &out);
   arena_free(x.tmp);
   return out;
 }

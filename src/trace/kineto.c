@@ -406,11 +406,13 @@ static u32 add_column(kineto *k, const event *e, trace_is is, i64 start_ns) {
 
 // Memory of hosts, and what says neither how much nor when, is of no use.
 static void add_memory(kineto *k, const event *e, i64 ns) {
+  const i64 most = (i64)1 << 50; // bytes of no device
   if (!wants_memory(k) || e->says != MEMORY_NAME || e->device_type == ABSENT || !e->device_type ||
-      !e->memory.bytes || !kineto_inside(k, ns))
+      !e->memory.bytes || e->memory.bytes > most || e->memory.bytes < -most || !kineto_inside(k, ns))
     return;
   trace_memory *m = vec_push(k->x->a, &k->x->t->memory);
   *m = e->memory;
+  if (m->total > most) m->total = -1;
   m->process = k->process, m->at_ps = ns; // until times are settled
 }
 

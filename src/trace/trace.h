@@ -81,7 +81,7 @@ typedef struct {
   u32 process;
   i64 at_ps; // as start_ps of events
   i64 device;
-  i64 bytes;        // below 0: given back
+  i64 bytes;        // below 0: given back; at most 2^50
   i64 total, place; // all that is taken thereafter; address. -1: not said
 } trace_memory;
 

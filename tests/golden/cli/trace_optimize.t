@@ -269,3 +269,23 @@ $ heddle trace convert examples/traces/ddp --to heddle -o all.json > log; sed 's
 error[E0106]: --passes: compress has no use: the recording does not say of which type gradients are
   hint: leave it out
 [1]
+## Files of different runs: no instant that both have, a step that one of them lacks. Amounts that there cannot be.
+$ mkdir runs; cp examples/traces/ddp/rank0.json runs; sed 's/"baseTimeNanoseconds": 1735689600/"baseTimeNanoseconds": 1735689700/' examples/traces/ddp/rank1.json > runs/rank1.json; heddle trace optimize runs
+error[E0106]: it has no instant in common with runs/rank0.json: they are of different runs, or clocks differ by more than the recording
+  --> runs/rank1.json
+  hint: name the files of one run; `heddle trace align` says how far clocks are apart
+[1]
+$ heddle trace replay runs
+error[E0106]: it has no instant in common with runs/rank0.json: they are of different runs, or clocks differ by more than the recording
+  --> runs/rank1.json
+  hint: name the files of one run; `heddle trace align` says how far clocks are apart
+[1]
+$ sed 's/ProfilerStep#1/ProfilerStep#3/' examples/traces/ddp/rank1.json > runs/rank1.json; heddle trace optimize runs
+error[E0801]: none of the steps 11 was recorded: there are 30 to 33
+  --> runs/rank1.json
+  hint: --steps 30-33
+[2]
+$ sed 's/"Bytes": [0-9]*/"Bytes": 1125899906842624/' tests/memory/rank0.json > much.json; heddle trace optimize much.json --memory 150MB
+error[E0106]: --memory: the recording does not say how much the job takes: its allocator contradicts itself: more is kept than was taken in all
+  hint: record with PyTorch's profile_memory=True
+[1]
