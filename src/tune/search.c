@@ -11,9 +11,8 @@ typedef struct {
   const tune_job *j;
   const tune_opts *o;
   tune_result *r;
-  tune_plan now, trial;         // trial: room for a proposal
-  i64 ps;                       // of now
-  u32 *first_op, *first_tensor; // of a block: of the backward's and the forward's ops; of its gradients
+  tune_plan now, trial; // trial: room for a proposal
+  i64 ps;               // of now
 } search;
 
 static i64 price(search *s, const tune_plan *p) {

@@ -156,7 +156,7 @@ $ heddle trace optimize examples/traces/ddp --json | grep partial
 ## Memory that the recording tells: what fits, what does not, what cannot be judged.
 $ heddle trace optimize tests/memory --memory 190MB --top 1 | sed -n 12,28p
 start            all have the same size: what starting one takes is not known, and taken for 0
-memory           210 MiB at its peak: 100 MiB before the step, 108 MiB kept by the forward for the backward
+memory           210 MiB at its peak: 100 MiB before the step, of these 9.00 MiB weights, as large as their gradients; 108 MiB kept by the forward for the backward
 limit            181 MiB: the plans below take the fastest way that fits
 
 to fit                   step     peak  fits
@@ -177,7 +177,7 @@ limit            95.4 MiB: nothing that was tried fits
 $ heddle trace optimize tests/memory --memory 1GB --top 1 | grep limit
 limit            954 MiB: it fits as it is
 $ mkdir bare; for k in 0 1; do sed 's/"Addr": [0-9]*, //' tests/memory/rank$k.json > bare/rank$k.json; done; heddle trace optimize bare --memory 150MB --top 1 | sed -n 13,20p
-memory           210 MiB at its peak: 100 MiB before the step, 109 MiB kept by the forward for the backward
+memory           210 MiB at its peak: 100 MiB before the step, of these 9.00 MiB weights, as large as their gradients; 109 MiB kept by the forward for the backward
 recompute        not tried: its allocator told no addresses, so nobody knows which kernel keeps what
 limit            143 MiB: the plans below take the fastest way that fits
 
@@ -201,6 +201,7 @@ $ heddle trace optimize tests/memory --memory 190MB --top 1 --json | sed -n '/"m
   "memory_peak_bytes": 220200960,
   "memory_before_bytes": 104857600,
   "memory_kept_bytes": 113246208,
+  "memory_weights_bytes": 9437184,
   "memory": [
     {"way": "as it is", "step_ps": 2195966272, "bytes": 220200960, "fits": "no"},
     {"way": "recompute cheap ops", "step_ps": 2484579892, "bytes": 192937984, "fits": "no"},
