@@ -2,15 +2,9 @@
 // can be made of it as a job has times that are no longer than all its operations one after the other.
 #define _GNU_SOURCE
 #include "diagnose/diagnose.h"
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#include "memory_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool ok) {
-  if (!ok) abort();
-}
 
 static void whole(const trace *t) {
   for (u32 e = 0; e < t->n; e++) {
@@ -40,15 +34,9 @@ static void job_is_whole(arena *a, const straggler *s) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  static int fd = -1;
-  static char path[64];
-  if (fd < 0) {
-    fd = memfd_create("straggler", 0);
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-  }
-  must(fd >= 0 && ftruncate(fd, 0) == 0 && pwrite(fd, data, size, 0) == (ssize_t)size);
   ctx *c = ctx_new();
   arena *a = arena_new();
+  const char *path = memory_file(data, size);
   trace t = {0};
   trace_read_about about;
   const bool ok = trace_read(c, a, path, TRACE_FORMAT_straggler, NULL, TRACE_NONE, &t, &about);

@@ -3,15 +3,9 @@
 // there, times can be added, and reading it for fewer kinds gives the same events of these.
 #define _GNU_SOURCE
 #include "trace/trace.h"
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#include "memory_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool ok) {
-  if (!ok) abort();
-}
 
 static trace *read_kinds(ctx *c, arena *a, const char *path, trace_format f, u32 kinds, u64 *skipped) {
   trace *t = NEW(a, trace);
@@ -36,6 +30,10 @@ static void whole(arena *a, const trace *t) {
   for (u32 k = 0; k < t->edges.n; k++)
     must(t->edges.v[k].event < t->n && (t->edges.v[k].after == TRACE_NONE || t->edges.v[k].after < t->n));
   for (u32 p = 0; p < t->processes.n; p++) must(t->processes.v[p].base_ns >= 0);
+  for (u32 k = 0; k < t->memory.n; k++) {
+    const trace_memory *m = &t->memory.v[k];
+    must(m->process < t->processes.n && m->bytes && m->at_ps > -most / 2 && m->at_ps < most / 2);
+  }
   const u32 *order = trace_order(a, t);
   for (u32 e = 1; e < t->n; e++) must(t->lane[order[e - 1]] <= t->lane[order[e]]);
 }
@@ -52,27 +50,21 @@ static const char *named(const uint8_t *data, size_t size) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  static int fd = -1;
-  static char in_memory[64];
-  if (fd < 0) {
-    fd = memfd_create("trace", 0);
-    snprintf(in_memory, sizeof in_memory, "/proc/self/fd/%d", fd);
-  }
-  must(fd >= 0 && ftruncate(fd, 0) == 0 && pwrite(fd, data, size, 0) == (ssize_t)size);
   ctx *c = ctx_new();
   arena *a = arena_new();
-  const char *path = in_memory;
+  const char *path = memory_file(data, size);
   trace_format f = trace_format_of(c, path);
   must(!diag_count(c));
   if (f == TRACE_FORMAT_NONE) f = (trace_format)(size % TRACE_FORMATS);
   if (f == TRACE_FORMAT_nsight) path = named(data, size);
   u64 skipped, ignored;
-  const trace *all = read_kinds(c, a, path, f, TRACE_ALL, &skipped);
+  const trace *all = read_kinds(c, a, path, f, TRACE_ALL | TRACE_MEMORY, &skipped);
   const trace *some = read_kinds(c, a, path, f, TRACE_ON_DEVICE, &ignored);
   must(!all == !some);
   if (all) {
     whole(a, all), whole(a, some);
     u32 n = 0;
+    must(!some->memory.n);
     for (u32 e = 0; e < some->n; e++) must(TRACE_ON_DEVICE >> some->is[e] & 1);
     for (u32 e = 0; e < all->n; e++) n += TRACE_ON_DEVICE >> all->is[e] & 1;
     must(skipped || n == some->n);

@@ -383,6 +383,7 @@ typedef struct {
   heddle_machine *machine;  // whose model extrapolates; NULL: none
   const char *timeline;     // file for a timeline of measured and predicted; NULL: none
   heddle_result *predicted; // simulated with options.timeline: what questions with the option "plan" need
+  const char *use_passes;   // of `optimize`: its own graph passes, "op_fusion,half"; NULL: the usual ones
 } heddle_trace_options;
 // The answer, from files and folders with one file for each rank. The string lives as long as the session. NULL and
 // diagnostics if nothing can be made of the files.

@@ -182,6 +182,28 @@ def gtrace():
                                      "ts": 1612345678000000 + 2000 * step + 900 * part + ts, "pid": pid, "tid": 0})
     put("gtrace/comm_timeline.json", json.dumps(messages, indent=4))
 
+    # Two workers whose clocks are 5 ms apart: a ring of two, whose every step is received 30 us after it was sent, and
+    # BytePS' messages of them with one server, as dPRO names them in the whole trace.
+    del traces[:]
+    pair = ["host0.rank0", "host1.rank0"]
+    for step in range(4):
+        for w, pid in enumerate(pair):
+            at = 1612345678000000 + 20000 * step + 5000 * w
+            event(pid, "operator0", "operator", "BW.conv0", at, 900, step, step)
+            for chunk in range(2):
+                ids = {"loopId": "0", "channelId": "0", "chunkId": str(chunk), "sliceId": "0"}
+                event(pid, "comm_detail_r%d_lr0" % w, "Comm", "Comm.3.SEND", at + 1000 + 200 * chunk + 7 * step, 80, step,
+                      step, "0_0_%d_0" % chunk, **ids)
+                event(pid, "comm_detail_r%d_lr0" % w, "Comm", "Comm.3.RECV", at + 1000 + 200 * chunk + 7 * step, 110, step,
+                      step, "0_0_%d_0" % chunk, **ids)
+        for w in (0, 1):
+            for op, way, start, dur in (("PUSH_REQ", 0, 0, 250), ("PUSH_RES", 1, 260, 20), ("PULL_REQ", 0, 300, 30),
+                                        ("PULL_RES", 1, 700, 240)):
+                ends = ("server_0", "worker_%d" % w)[::1 if way else -1]
+                event("::".join(ends), "0", "Comm", "Comm.g." + op, 1612345678000000 + 20000 * step + 3000 + 150 * w + start,
+                      dur, step, step, "%s::%s::0" % ends)
+    put("gtrace/pair.json", json.dumps(traces))
+
 
 # ---- NCCL Inspector -------------------------------------------------------------------------------------
 def inspector():

@@ -38,6 +38,7 @@ static const char *ask(heddle_session *s, const char *question, u32 n, const cha
                         .memory_bytes = o->memory_bytes,
                         .npasses = o->npasses,
                         .pass = tuning_passes(s->c, a, o->npasses, o->passes),
+                        .use_passes = o->use_passes,
                         .timeline = o->timeline,
                         .ranks = o->ranks,
                         .machine = o->machine ? o->machine->m : NULL,

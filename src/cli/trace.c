@@ -14,7 +14,7 @@ static bool trace_agree(const cli *x, const char *question) {
     bool given;
   } o[] = {{"output", x->output},     {"top", x->top.given}, {"steps", x->steps},
            {"set", x->set.n},         {"to", x->to},         {"ranks", x->ranks.given},
-           {"timeline", x->timeline}, {"memory", x->memory}};
+           {"timeline", x->timeline}, {"memory", x->memory}, {"passes", x->passes}};
   heddle_question q;
   for (uint32_t k = 0; heddle_question_get(k, &q); k++) {
     if (strcmp(q.name, question)) continue;
@@ -57,6 +57,7 @@ bool cmd_trace(cli *x) {
                             .set = x->set.v,
                             .to = x->to,
                             .timeline = x->timeline,
+                            .use_passes = x->passes,
                             .ranks = (uint32_t)x->ranks.i};
   if (x->memory && !heddle_session_bytes(x->s, "--memory", x->memory, &o.memory_bytes)) return false;
   if (x->machine && !plan && !(o.machine = machine_of(x))) return false;

@@ -71,7 +71,7 @@ static void take_slice(comparing *x, recorded *r, const trace *t, u32 e, const u
 static bool take_steps(comparing *x, recorded *r, const trace *t, u32 process, arena *tmp) {
   const job_steps *s = steps_of(tmp, t, process);
   bool *chosen = ZNEWN(tmp, bool, s->n + 1);
-  if (!steps_choose(x->c, x->steps, s, chosen)) return false;
+  if (!steps_choose(x->c, x->steps, s, chosen, x->j->file[r->file].path)) return false;
   const u32 n = MAX(s->n, 1);
   span *v = vec_push_n(x->a, &r->step, n);
   for (u32 k = 0; k < n; k++) {

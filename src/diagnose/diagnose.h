@@ -193,7 +193,7 @@ typedef struct {
 job_steps *steps_of(arena *a, const trace *t, u32 process);
 // Steps that were asked for: "3", "3-5,8"; NULL: all but the last of several, whose work may have been cut off when
 // the recording stopped. chosen[k]: is step[k] one? False and a diagnostic: the text cannot be read, or none is there.
-bool steps_choose(ctx *c, const char *text, const job_steps *s, bool *chosen);
+bool steps_choose(ctx *c, const char *text, const job_steps *s, bool *chosen, const char *path);
 // The events of a process that belong to chosen steps, or all where there are no steps. event has room for all of the
 // trace. Returns their number.
 u32 steps_events(const trace *t, u32 process, const job_steps *s, const bool *chosen, u32 *event);
@@ -705,25 +705,8 @@ const align_seen *align_observe(arena *a, const match *m, bool own_clocks);
 // up to *by_ps, known to within *within_ps (clocks.c). NULL: times are compared as recorded. In a.
 const align_clocks *clocks_apart(arena *a, const match *m, i64 *by_ps, i64 *within_ps);
 
-// ---- a job to tune: tuning.c ------------------------------------------------------------------------------
-typedef struct {
-  tune_job job;
-  tune_plan recorded;  // its buckets as they were
-  const char *steps;   // that it is of; NULL: all that was recorded
-  u32 rank;            // of the worker that stands for all: the slowest
-  u32 nbuckets;        // gradient communications
-  u32 other;           // communications that carry no gradients: left out
-  u32 beside;          // operations of other threads: left out
-  u32 partial;         // communications with members that were not recorded
-  i64 recorded_ps;     // of the whole job, hosts too
-  i64 modelled_ps;     // of the recorded plan: device and communication alone
-  double fit_error_ps; // of a communication, mean
-  bool one_size;       // all communications have the same bytes: no start could be told from the rate
-} tuning;
-// steps: as job_input_of takes them; NULL: one step of median length. In a. False and a diagnostic: it is no
-// data-parallel job of kernels.
-bool tuning_of(job *j, const char *steps, arena *a, tuning *out);
-// ---- beside a prediction, and at another size ------------------------------------------------------------
+// ---- beside a prediction, at another size, tuned ----------------------------------------------------------
 #include "diagnose/compare.h"
 #include "diagnose/rescale.h"
+#include "diagnose/tuning.h"
 #endif

@@ -77,11 +77,11 @@ static void put_parts(looker *x, const breakdown *b, i64 steps_ps) {
   p[6] += (double)(steps_ps - b->span_ps); // below 0: the device works on after its steps
 }
 
-static bool look_at(looker *x, const trace *t, u32 process, const char *steps) {
+static bool look_at(looker *x, u32 file, const trace *t, u32 process, const char *steps) {
   arena *tmp = arena_new();
   const job_steps *s = steps_of(tmp, t, process);
   bool *chosen = ZNEWN(tmp, bool, s->n + 1);
-  const bool ok = steps_choose(x->j->c, steps, s, chosen);
+  const bool ok = steps_choose(x->j->c, steps, s, chosen, x->j->file[file].path);
   u32 *event = NEWN(tmp, u32, t->n + 1), n = ok ? steps_events(t, process, s, chosen, event) : 0,
       on_device = 0, many = 0;
   for (u32 k = 0; k < n; k++) on_device += TRACE_ON_DEVICE >> t->is[event[k]] & 1;
@@ -109,7 +109,7 @@ static bool look(looker *x, const char *steps) {
     const trace *t = job_load(x->j, k, TRACE_ON_DEVICE | 1 << TRACE_CALL | 1 << TRACE_STEP);
     if (!t) return false;
     bool ok = true;
-    for (u32 p = 0; ok && p < t->processes.n; p++) ok = look_at(x, t, p, steps);
+    for (u32 p = 0; ok && p < t->processes.n; p++) ok = look_at(x, k, t, p, steps);
     job_unload(x->j, k);
     if (!ok) return false;
   }

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 
 // From the start of the first step that was asked for to the end of the last. False and a diagnostic: there is none.
-static bool window_of(job *j, const trace *t, u32 process, const char *steps, i64 *from, i64 *to) {
+static bool window_of(job *j, u32 file, const trace *t, u32 process, const char *steps, i64 *from, i64 *to) {
   arena *tmp = arena_new();
   const job_steps *s = steps_of(tmp, t, process);
   bool *chosen = ZNEWN(tmp, bool, s->n + 1);
-  bool ok = steps_choose(j->c, steps, s, chosen);
+  bool ok = steps_choose(j->c, steps, s, chosen, j->file[file].path);
   u32 first = 0, last = s->n;
   while (ok && !chosen[first]) first++;
   while (ok && !chosen[last - 1]) last--;
@@ -37,7 +37,7 @@ static bool add_file(job *j, u32 k, const char *steps, match *m, works *x) {
   bool ok = t;
   for (u32 p = 0; ok && p < t->processes.n; p++) {
     i64 from = INT64_MIN, to = INT64_MAX;
-    ok = !steps || window_of(j, t, p, steps, &from, &to);
+    ok = !steps || window_of(j, k, t, p, steps, &from, &to);
     if (!ok) break;
     job_work *w = job_work_of(j->c, j->a, t, p, from, to);
     if (!w->nops && t->processes.n > 1) continue;
@@ -114,12 +114,33 @@ static void put_colls(job *j, job_input *in, const match *m, const works *x) {
   arena_free(tmp);
 }
 
+// Have both recorded some instant, if they have recorded anything?
+static bool meet(const job_work *x, const job_work *y) {
+  if (!x->nitems || !y->nitems) return true;
+  const i64 ns = y->base_ns - x->base_ns; // below five days
+  const i64 x_end = x->item[x->nitems - 1].end_ps, y_end = y->item[y->nitems - 1].end_ps;
+  return x->start_ps <= y_end + ns * 1000 && y->start_ps + ns * 1000 <= x_end;
+}
+
+// Ranks of one run wait for each other: no replay can say anything of recordings that lie apart.
+static bool apart(job *j, const works *x, u32 p) {
+  diag(j->c, E_TRACE, loc_node(j->c, sym_of(j->c, j->file[x->file.v[p]].path), (sym){0}, (sym){0}),
+       "it has no instant in common with %s: they are of different runs, or clocks differ by more than the "
+       "recording",
+       j->file[x->file.v[0]].path);
+  diag_hint(j->c, "name the files of one run; `heddle trace align` says how far clocks are apart");
+  return false;
+}
+
 // Do all clocks count from one moment, as far as that can be told? Times of several are compared as they are.
 static bool comparable(job *j, const works *x) {
   static const i64 year_ns = 31536000000000000, far_ns = 432000000000000; // five days
   for (u32 p = 1; p < x->work.n; p++) {
     const i64 a = x->work.v[0]->base_ns, b = x->work.v[p]->base_ns;
-    if ((a > year_ns) == (b > year_ns) && a - b < far_ns && b - a < far_ns) continue;
+    if ((a > year_ns) == (b > year_ns) && a - b < far_ns && b - a < far_ns) {
+      if (!meet(x->work.v[0], x->work.v[p])) return apart(j, x, p);
+      continue;
+    }
     diag(j->c, E_TRACE, loc_node(j->c, sym_of(j->c, j->file[x->file.v[p]].path), (sym){0}, (sym){0}),
          "its clock cannot be compared with that of %s: one counts from another moment, or days lie between "
          "them",

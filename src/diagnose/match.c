@@ -234,6 +234,15 @@ static void add_member(filling *f, match_row *r, const call *x) {
       (match_member){x->place, x->file, x->event, x->at, x->start, x->end, 0, 0};
   r->n++;
 }
+// What the file ties is a message with the sender first, too.
+static void turn_row(filling *f, match_row *r, const call *second) {
+  match_member *v = &f->m->member.v[r->first];
+  if (f->q->by != MATCH_BY_FILE || r->n != 2 || !named(f->m, r->op, "recv") ||
+      !named(f->m, second->op, "send"))
+    return;
+  const match_member x = v[0];
+  v[0] = v[1], v[1] = x, r->op = second->op;
+}
 static void close_row(filling *f, match_row *r, const call *x) {
   if (f->q->by != MATCH_BY_FILE && r->n < f->expected) put_problem(f->m, MATCH_ORPHAN, x, r->n, f->expected);
 }
@@ -259,6 +268,7 @@ static void fill_by_number(filling *f) {
         add_member(f, r, &v[k]);
       last = v[k].place;
     }
+    turn_row(f, r, &v[k - 1]);
     close_row(f, r, head);
   }
 }

@@ -92,7 +92,7 @@ job_steps *steps_of(arena *a, const trace *t, u32 process) {
   return s;
 }
 
-bool steps_choose(ctx *c, const char *text, const job_steps *s, bool *chosen) {
+bool steps_choose(ctx *c, const char *text, const job_steps *s, bool *chosen, const char *path) {
   arena *tmp = arena_new();
   number_set set;
   const bool good = number_set_parse(c, tmp, text, &set);
@@ -103,7 +103,7 @@ bool steps_choose(ctx *c, const char *text, const job_steps *s, bool *chosen) {
   }
   arena_free(tmp);
   if (!good || n || !text) return good;
-  diag(c, E_USAGE, (loc){0},
+  diag(c, E_USAGE, loc_text(c, sym_of(c, path), 0, 0, NULL),
        s->n ? "none of the steps %s was recorded: there are %u to %u" : "no steps were recorded", text,
        s->n ? s->step[0].number : 0, s->n ? s->step[s->n - 1].number : 0);
   if (s->n) diag_hint(c, "--steps %u-%u", s->step[0].number, s->step[s->n - 1].number);

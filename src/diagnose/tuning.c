@@ -17,10 +17,14 @@ typedef struct {
   const job_work *w;
   const i64 *transfer; // of every op: without waiting for peers
   VEC(tune_op) ops;
+  VEC(i64) launch; // of ops
+  VEC(u8) reads;   // of ops: it may read a parameter, as copies and fills do not
   VEC(tune_tensor) tensors;
   VEC(u8) bucketed;    // of tensors, as recorded
   VEC(i64) size, took; // of every gradient communication
   u32 other;           // communications that carry no gradients
+  sym type;            // of gradients, as first said
+  u32 unseen;          // communications that stand alone as other members were not recorded
   u32 thread[2];       // of the forward, of the backward
   u32 beside, size_of_group;
 } reader;
@@ -58,6 +62,11 @@ static bool is_gradient(const reader *x, u32 op, u32 last) {
 static bool fusable(const reader *x, u32 op) {
   const char *name = sym_str(x->j->c, x->w->op[op].name);
   return strstr(name, "elementwise") || strstr(name, "Elementwise");
+}
+
+static bool is_heavy(const reader *x, u32 op) {
+  const kernel_class c = kernel_class_of(sym_str(x->j->c, x->w->op[op].name));
+  return c == KERNEL_MATMUL || c == KERNEL_CONV || c == KERNEL_ATTENTION;
 }
 
 static bool refuse(reader *x, const char *why, const char *hint) {
@@ -118,6 +127,25 @@ static void put_gradients(reader *x, sym name, u32 filled, u32 compute, i64 byte
   *vec_push(x->a, &x->bucketed) = false;
 }
 
+static bool recorded(const reader *x, u32 rank) {
+  for (u32 p = 0; p < x->in->replay.n; p++)
+    if (x->in->replay.w[p]->rank == rank) return true;
+  return false;
+}
+
+// Has its group members that are in no file? Those that it names, or so many as there are no files.
+static bool lacks_members(const reader *x, const trace_comm *m) {
+  const char *s = sym_str(x->j->c, m->members);
+  if (!m->members.i || strstr(s, ".."))
+    return MAX(m->size, m->size ? 0 : x->t->processes.v[0].world_size) > x->in->replay.n;
+  for (char *end; *s; s = *end == ',' ? end + 1 : end) {
+    const unsigned long rank = strtoul(s, &end, 10);
+    if (end == s || (*end && *end != ',')) return m->size > x->in->replay.n; // not a list of ranks
+    if (!recorded(x, (u32)rank)) return true;
+  }
+  return false;
+}
+
 // The row of kernels of both threads, and the gradients between them.
 static bool put_ops(reader *x, i64 gap_ps) {
   enum { BYTES_MOST_LOG = 44 };
@@ -133,24 +161,30 @@ static bool put_ops(reader *x, i64 gap_ps) {
         continue;
       }
       compute = x->ops.n;
+      *vec_push(x->tmp, &x->launch) = x->w->item[o->item].start_ps;
+      *vec_push(x->tmp, &x->reads) = o->kind == LAUNCH_KERNEL;
       *vec_push(x->a, &x->ops) = (tune_op){.name = o->name,
                                            .phase = phase,
+                                           .heavy = is_heavy(x, k),
                                            .ps = o->dur_ps + gap_ps,
                                            .saved_ps = fusable(x, k) ? MIN(gap_ps, o->dur_ps) : 0};
       if (phase < TUNE_BACKWARD) filled = x->ops.n;
       continue;
     }
+    const u32 comm = x->t->comm[o->event];
+    if (comm != TRACE_NONE && !x->in->replay.coll[x->process][k])
+      x->unseen += lacks_members(x, &x->t->comms.v[comm]);
     if (compute == TUNE_NONE || x->ops.v[compute].phase != TUNE_BACKWARD || !is_gradient(x, k, last)) {
       x->other++;
       continue;
     }
-    const u32 comm = x->t->comm[o->event];
     const i64 bytes = comm == TRACE_NONE ? -1 : x->t->comms.v[comm].bytes;
     if (comm != TRACE_NONE) x->size_of_group = MAX(x->size_of_group, x->t->comms.v[comm].size);
     if (bytes <= 0 || bytes >> BYTES_MOST_LOG) {
       unsized++;
       continue;
     }
+    if (!x->type.i) x->type = x->t->comms.v[comm].type;
     put_gradients(x, o->name, filled, compute, bytes);
     filled = compute + 1;
     *vec_push(x->tmp, &x->size) = bytes, *vec_push(x->tmp, &x->took) = x->transfer[k];
@@ -159,6 +193,37 @@ static bool put_ops(reader *x, i64 gap_ps) {
     return refuse(x, "all-reduces in its backward do not say how many bytes they have, or say too many",
                   "PyTorch's profiler of 2023 and later records the elements of a communication");
   return true;
+}
+
+// Which kernel of the forward reads a parameter first no recording says: layers run in the backward in the opposite order,
+// so it is taken to be as far from the start of the forward as its gradient's kernel is from the end of the backward.
+static void put_readers(const reader *x) {
+  i64 all[2] = {0}, done = 0;
+  u32 last = 0; // of the forward
+  for (u32 k = 0; k < x->ops.n && x->ops.v[k].phase < TUNE_UPDATE; k++)
+    if (x->reads.v[k]) all[x->ops.v[k].phase] += x->ops.v[k].ps;
+  while (last + 1 < x->ops.n && x->ops.v[last + 1].phase == TUNE_FORWARD) last++;
+  for (u32 k = last + 1, t = 0; k < x->ops.n && t < x->tensors.n && all[0] && all[1]; k++) {
+    if (x->reads.v[k]) done += x->ops.v[k].ps;
+    i64 left = (i64)((double)all[0] * ((double)(all[1] - done) / (double)all[1]));
+    u32 op = 0;
+    for (; op < last && (!x->reads.v[op] || left >= x->ops.v[op].ps); op++)
+      if (x->reads.v[op]) left -= x->ops.v[op].ps;
+    for (; t < x->tensors.n && x->tensors.v[t].op == k; t++) x->tensors.v[t].read_by = op;
+  }
+}
+
+// Passes that change numbers, where gradients have 32 bits.
+static void put_half(const reader *x, tune_job *t, tuning *out) {
+  const char *type = sym_str(x->j->c, x->type);
+  if (!x->type.i)
+    out->no_half = "the recording does not say of which type gradients are";
+  else if (strcmp(type, "f32"))
+    out->no_half = "gradients are not of 32 bits";
+  if (out->no_half) return;
+  for (u32 k = 0; k < t->nops; k++)
+    if (t->op[k].heavy) t->op[k].half_ps = (i64)((double)t->op[k].ps * TUNING_HALF_TIME);
+  t->compressed = TUNING_COMPRESSED, t->compress_ps_per_byte = TUNING_COMPRESS_PS_PER_BYTE;
 }
 
 // Least squares of time over bytes, neither part below 0.
@@ -188,6 +253,7 @@ static bool fill(reader *x, const replay *r, tuning *out) {
     return refuse(
         x, "no all-reduce in its backward that the backward does not wait for: it is not a data-parallel job",
         "`heddle trace summary` says what it communicates");
+  put_readers(x);
   tune_job *t = &out->job;
   *t = (tune_job){.nops = x->ops.n,
                   .op = x->ops.v,
@@ -208,9 +274,19 @@ static bool fill(reader *x, const replay *r, tuning *out) {
   if (sum * t->link.ps_per_byte + (double)x->tensors.n * (double)t->link.start_ps > 1e17) // a day
     return refuse(x, "its communications take longer than a day by what the recorded ones take",
                   "`heddle trace summary` says what it communicates");
+  put_half(x, t, out);
   out->recorded = tune_plan_new(x->a, t);
   memcpy(out->recorded.bucketed, x->bucketed.v, x->tensors.n);
-  out->nbuckets = x->size.n, out->other = x->other, out->beside = x->beside, out->partial = x->in->partial;
+  const trace_lane *lane = &x->t->lanes.v[x->t->lane[x->w->op[0].event]];
+  const tuning_recorded in = {.t = x->t,
+                              .process = lane->process,
+                              .device = lane->of,
+                              .from_ps = x->w->start_ps,
+                              .to_ps = x->w->item[x->w->nitems - 1].end_ps,
+                              .launch_ps = x->launch.v};
+  out->memory = tuning_memory_of(x->a, &in, &out->recorded, t);
+  out->nbuckets = x->size.n, out->other = x->other, out->beside = x->beside,
+  out->partial = x->in->partial + x->unseen;
   return true;
 }
 
@@ -255,7 +331,7 @@ bool tuning_of(job *j, const char *steps, arena *a, tuning *out) {
     if (sum > most) most = sum, x.process = p;
   }
   x.w = in.replay.w[x.process], x.transfer = times.op[x.process];
-  x.t = job_load(j, in.file[x.process], 0);
+  x.t = job_load(j, in.file[x.process], (TRACE_ALL & ~(1u << TRACE_STACK)) | TRACE_MEMORY);
   if (!x.t) return false;
   x.tmp = arena_new();
   out->rank = x.w->rank, out->recorded_ps = replay_run(r, &times, NULL, NULL);

@@ -81,11 +81,11 @@ static const char *steps_text(arena *a, const job_steps *st, const bool *chosen)
 }
 
 // One process of a file that is loaded.
-static bool one_process(summary *s, const trace *t, u32 process, u32 rank) {
+static bool one_process(summary *s, const char *path, const trace *t, u32 process, u32 rank) {
   arena *tmp = arena_new();
   job_steps *st = steps_of(tmp, t, process);
   bool *chosen = ZNEWN(tmp, bool, st->n + 1);
-  const bool ok = steps_choose(s->c, s->q->steps, st, chosen);
+  const bool ok = steps_choose(s->c, s->q->steps, st, chosen, path);
   u32 *event = NEWN(tmp, u32, t->n + 1), n = ok ? steps_events(t, process, st, chosen, event) : 0,
       nchosen = 0;
   for (u32 k = 0; k < st->n; k++) nchosen += chosen[k];
@@ -200,7 +200,8 @@ bool answer_summary(report *r, ctx *c, arena *a, const trace_ask *q) {
     const trace *t = job_load(j, k, TRACE_ON_DEVICE | 1 << TRACE_CALL | 1 << TRACE_STEP);
     ok = t;
     for (u32 p = 0; ok && p < t->processes.n; p++)
-      ok = one_process(&s, t, p, t->processes.n > 1 ? t->processes.v[p].rank : job_rank(j, k));
+      ok = one_process(&s, j->file[k].path, t, p,
+                       t->processes.n > 1 ? t->processes.v[p].rank : job_rank(j, k));
     if (t) job_unload(j, k);
   }
   job_close(j);

@@ -155,6 +155,7 @@ typedef struct {
   i64 memory_bytes; // of a device; 0: not said
   u32 npasses;      // graph passes of the caller's, for optimize
   const struct tune_pass *pass;
+  const char *use_passes;      // built-in ones, "op_fusion,half"; NULL: the usual ones
   const char *timeline;        // file for a timeline; NULL: none was named
   u32 ranks;                   // that the job is to have; 0: not said
   const machine *machine;      // NULL: none was named

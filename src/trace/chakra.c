@@ -255,6 +255,7 @@ bool trace_read_chakra(reading *x) {
       x->about->events++, bad++;
   }
   free(buf);
+  x->t->graph = true;
   for (u32 i = 0; i < k.deps.n; i++) {
     const u32 on = event_of(&k, k.deps.v[i].on);
     *vec_push(x->a, &x->t->edges) = (trace_edge){k.deps.v[i].event, on, k.deps.v[i].data};

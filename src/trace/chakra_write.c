@@ -28,7 +28,6 @@ typedef struct {
   u32 *previous; // of every event: what was before it on its lane; TRACE_NONE
   u32 *edge_at;  // of every event: its edges are edge[edge_at[e]..edge_at[e + 1])
   const trace_edge **edge;
-  bool stated; // the file says what waits for what
 } writer;
 
 static void put_attr(writer *w, const char *name, u32 field, u64 v, const char *text) {
@@ -76,7 +75,7 @@ static void put_waits(writer *w, u32 e, u32 process) {
   for (u32 k = w->edge_at[e]; k < w->edge_at[e + 1]; k++)
     if (written(t, w->edge[k]->after, process))
       put_uint(&w->node, w->edge[k]->data ? 5 : 4, w->edge[k]->after);
-  if (w->stated) return;
+  if (t->graph) return;
   if (w->previous[e] != TRACE_NONE) put_uint(&w->node, 4, w->previous[e]);
   if (TRACE_ON_DEVICE >> t->is[e] & 1 && written(t, t->cause[e], process)) put_uint(&w->node, 5, t->cause[e]);
 }
@@ -115,7 +114,6 @@ static void sort_edges(writer *w, arena *a) {
   for (u32 k = 0; k < t->edges.n; k++) w->edge_at[t->edges.v[k].event + 2]++;
   for (u32 k = 0; k < t->n; k++) w->edge_at[k + 2] += w->edge_at[k + 1];
   for (u32 k = 0; k < t->edges.n; k++) w->edge[w->edge_at[t->edges.v[k].event + 1]++] = &t->edges.v[k];
-  w->stated = t->edges.n > 0;
 }
 
 bool trace_write_chakra(ctx *c, const trace *t, u32 process, const char *path, u64 *nodes) {

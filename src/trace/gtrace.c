@@ -7,8 +7,9 @@
 // "worker_0::server_1", messages from one to the other.
 //
 // Idea: a process of the file is one here, a thread is a lane. The group of a communication is its tensor, of a message
-// also its part and who has this end of it: which rank is the next of the ring is not in these files.
+// also its part and who has this end of it. Which rank is the next of a ring is not in these files: of two workers it is the other.
 #include "trace/chrome.h"
+#include "trace/gtrace.h"
 #include <ctype.h>
 #include <stdlib.h>
 
@@ -26,6 +27,8 @@ typedef struct {
   VEC(member) members;
   hmap by_name;
   u32 *member, *lane; // of every track
+  member *pair[2];    // the workers, if there are two
+  VEC(gtrace_message) messages;
 } gtrace;
 
 bool trace_knows_gtrace(const char *start, size_t n) {
@@ -129,6 +132,7 @@ static void put_processes(gtrace *g) {
   reading *x = g->k.x;
   worker *w = NEWN(g->k.tmp, worker, g->members.n + 1);
   const u32 workers = find_workers(g, w);
+  for (u32 i = 0; i < workers && workers == 2; i++) g->pair[i] = w[i].m;
   for (u32 i = 0; i < workers; i++) {
     member *m = w[i].m;
     if (m->rank < 0) m->rank = workers > 1 ? (i64)i : x->rank != TRACE_NONE ? (i64)x->rank : m->local;
@@ -177,24 +181,80 @@ static scan_text plain_name(const char *s) {
   return (scan_text){s, (u32)(tilde ? (size_t)(tilde - s) : strlen(s)), false};
 }
 
-static void put_comm(gtrace *g, const chrome_event *e, u32 n, const char *op, scan_text name, u32 dot) {
+// What a message of BytePS is: the last word of its name, "PUSH_REQ", or "PUSH" and who sends it.
+static bool what_of(scan_text word, bool from_server, gtrace_what *what) {
+  static const struct {
+    const char *word;
+    gtrace_what request, answer;
+  } all[] = {{"PUSH", GTRACE_PUSH, GTRACE_PUSHED},   {"PULL", GTRACE_PULL, GTRACE_PULLED},
+             {"PUSH_REQ", GTRACE_PUSH, GTRACE_PUSH}, {"PUSH_RES", GTRACE_PUSHED, GTRACE_PUSHED},
+             {"PULL_REQ", GTRACE_PULL, GTRACE_PULL}, {"PULL_RES", GTRACE_PULLED, GTRACE_PULLED},
+             {"SEND", GTRACE_SEND, GTRACE_SEND},     {"RECV", GTRACE_RECV, GTRACE_RECV}};
+  for (u32 k = 0; k < COUNT_OF(all); k++)
+    if (scan_eq(word, all[k].word)) return *what = from_server ? all[k].answer : all[k].request, true;
+  return false;
+}
+
+// "worker_0 -> server_1" or "worker_0::server_1".
+static bool ends_of(ctx *c, const char *name, sym *from, sym *to) {
+  const char *at = strstr(name, " -> "), *mark = at ? " -> " : "::";
+  if (!at) at = strstr(name, mark);
+  if (!at) return false;
+  *from = sym_ofn(c, name, (size_t)(at - name)), *to = sym_of(c, at + strlen(mark));
+  return true;
+}
+
+// The transaction id of event n, if it has one. tensor: of its name; part: behind "~>", or of its arguments.
+static void put_message(gtrace *g, const chrome_event *e, u32 n, scan_text word, scan_text tensor,
+                        const char *part) {
+  ctx *c = g->k.x->c;
+  const member *m = &g->members.v[g->member[e->track]];
+  gtrace_message x = {.event = n, .step = e->number - 1, .start_ps = e->start_ps};
+  const bool ends = ends_of(c, sym_str(c, m->name), &x.from, &x.to);
+  if (!what_of(word, ends && !strncmp(sym_str(c, x.from), "server", 6), &x.what)) return;
+  x.tensor = sym_ofn(c, tensor.v, tensor.n);
+  long long loop, channel, chunk, slice;
+  if (x.what > GTRACE_RECV) {
+    const char *last = strrchr(part, ':'); // worker_0::server_0::1
+    x.part = sym_of(c, last ? last + 1 : part);
+    if (ends) *vec_push(g->k.tmp, &g->messages) = x;
+    return;
+  }
+  if (m->local < 0 || sscanf(part, "%lld_%lld_%lld_%lld", &loop, &channel, &chunk, &slice) != 4) return;
+  const sym own = sym_fmt(c, "%s.rank%lld", sym_str(c, m->host), (long long)m->local);
+  const member *const *p = (const member *const *)g->pair;
+  const member *other = !p[0] || !p[1]          ? NULL
+                        : p[0]->rank == m->rank ? p[1]
+                        : p[1]->rank == m->rank ? p[0]
+                                                : NULL;
+  const sym its =
+      other ? sym_fmt(c, "%s.rank%lld", sym_str(c, other->host), (long long)other->local) : (sym){0};
+  x.part = sym_fmt(c, "%lld_%lld_%lld", loop, channel, slice), x.chunk = chunk;
+  x.from = x.what == GTRACE_SEND ? own : its, x.to = x.what == GTRACE_SEND ? its : own;
+  *vec_push(g->k.tmp, &g->messages) = x;
+}
+
+static void put_comm(gtrace *g, const chrome_event *e, u32 n, u32 w, scan_text name, u32 dot) {
   reading *x = g->k.x;
+  const char *op = words[w].op;
   const u32 from = name.n > 5 && !memcmp(name.v, "Comm.", 5) ? 5 : 0;
   const char *long_name = sym_str(x->c, e->label.i ? e->label : e->name), *part = strstr(long_name, "~>");
   const member *m = &g->members.v[g->member[e->track]];
   const bool all = !strcmp(op, "all_reduce"), of = !all && m->local >= 0;
+  const scan_text tensor = {name.v + from, dot > from ? dot - from : 0, false};
   part = part ? part + 2 : sym_str(x->c, e->extra);
   x->t->flags[n] |= TRACE_COMM, x->t->comm[n] = x->t->comms.n;
   *vec_push(x->a, &x->t->comms) =
       (trace_comm){.op = sym_of(x->c, op),
-                   .group = sym_fmt(x->c, "%.*s%s%s%s%s", (int)(dot > from ? dot - from : 0), name.v + from,
-                                    *part ? " " : "", part, of ? " " : "", of ? sym_str(x->c, m->name) : ""),
+                   .group = sym_fmt(x->c, "%.*s%s%s%s%s", (int)tensor.n, tensor.v, *part ? " " : "", part,
+                                    of ? " " : "", of ? sym_str(x->c, m->name) : ""),
                    .size = all ? x->t->processes.v[m->process].world_size : 0,
                    .peer = TRACE_NONE,
                    .seq = e->number - 1,
                    .in = -1,
                    .out = -1,
                    .bytes = -1};
+  put_message(g, e, n, (scan_text){words[w].word, (u32)strlen(words[w].word), false}, tensor, part);
 }
 
 static void put_event(gtrace *g, const chrome_event *e) {
@@ -224,7 +284,7 @@ static void put_event(gtrace *g, const chrome_event *e) {
   trace_lane *lane = &x->t->lanes.v[x->t->lane[n]];
   if (!lane->name.i) lane->name = tid;
   x->t->flags[n] |= flags;
-  if (comm && is == TRACE_KERNEL && words[w].op) put_comm(g, e, n, words[w].op, name, dot ? dot - 1 : 0);
+  if (comm && is == TRACE_KERNEL && words[w].op) put_comm(g, e, n, w, name, dot ? dot - 1 : 0);
 }
 
 bool trace_read_gtrace(reading *x) {
@@ -234,6 +294,7 @@ bool trace_read_gtrace(reading *x) {
     find_members(&g);
     put_processes(&g);
     for (u32 i = 0; i < g.k.events.n; i++) put_event(&g, &g.k.events.v[i]);
+    gtrace_link(x, g.k.tmp, g.messages.v, g.messages.n);
   }
   arena_free(g.k.tmp);
   return ok;

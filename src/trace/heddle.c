@@ -315,13 +315,7 @@ bool trace_read_heddle(reading *x) {
         scan_skip(h.s);
     }
   settle(&h);
-  x->about->truncated |= scan_is(h.s) == SCAN_ENDED;
-  const loc at = loc_node(x->c, x->file, (sym){0}, (sym){0});
-  if (scan_is(h.s) == SCAN_BAD)
-    diag(x->c, found ? W_IGNORED : E_TRACE, at, "not JSON at byte %llu: what comes then is left out",
-         (unsigned long long)scan_offset(h.s));
-  else if (!found)
-    diag(x->c, E_TRACE, at, "there is no list of events, traceEvents");
+  reading_ends(x, h.s, found, "there is no list of events, traceEvents");
   arena_free(h.tmp);
   return found;
 }

@@ -25,8 +25,9 @@ enum {
   PLAIN,
   STEP_NAME,
   PARAM_NAME,
-  NCCL_NAME
-}; // what a name says: ProfilerStep#3, record_param_comms, nccl:send
+  NCCL_NAME,
+  MEMORY_NAME
+}; // what a name says: ProfilerStep#3, record_param_comms, nccl:send, [memory]
 typedef struct {
   char phase; // 0: not said
   u32 knows;
@@ -43,6 +44,8 @@ typedef struct {
   bool has_comm, comm_kernel, waits;
   i64 group_start, group_stride;
   trace_comm comm;
+  i64 device_type; // ABSENT: it says nothing of memory
+  trace_memory memory;
 } event;
 
 typedef struct {
@@ -114,6 +117,7 @@ static void take_name(kineto *k, event *e, scan_text t) {
   e->says = starts_with(t, "ProfilerStep")     ? STEP_NAME
             : scan_eq(t, "record_param_comms") ? PARAM_NAME
             : starts_with(t, "nccl:")          ? NCCL_NAME
+            : scan_eq(t, "[memory]")           ? MEMORY_NAME
                                                : PLAIN;
   if (e->says == STEP_NAME) e->step = step_number(t);
   if (e->says == NCCL_NAME)
@@ -232,11 +236,29 @@ static bool take_comm(kineto *k, event *e, scan_text key) {
   return true;
 }
 
+// What an allocator has done. False: the key is none of these.
+static bool take_memory(kineto *k, event *e, scan_text key) {
+  i64 *to = scan_eq(key, "Device Type")       ? &e->device_type
+            : scan_eq(key, "Device Id")       ? &e->memory.device
+            : scan_eq(key, "Bytes")           ? &e->memory.bytes
+            : scan_eq(key, "Addr")            ? &e->memory.place
+            : scan_eq(key, "Total Allocated") ? &e->memory.total
+                                              : NULL;
+  if (to) *to = integer_or(k->s, to == &e->device_type ? ABSENT : -1);
+  return to;
+}
+
+static bool wants_memory(const kineto *k) { return k->x->want->kinds & TRACE_MEMORY && !k->again; }
+static bool may_be_memory(const kineto *k, const event *e) {
+  return wants_memory(k) && (e->says == MEMORY_NAME || !(e->knows & KNOWS_NAME));
+}
+
 static void take_args(kineto *k, event *e) {
   scan *s = k->s;
   scan_text key;
   if (!scan_object(s)) return;
   while (scan_member(s, &key)) {
+    if (may_be_memory(k, e) && take_memory(k, e, key)) continue;
     if (scan_eq(key, "correlation")) {
       e->correlation = integer_or(s, ABSENT);
     } else if (key.n == 11 && !memcmp(key.v + 1, "xternal id", 10)) { // External id, external id
@@ -272,17 +294,19 @@ static bool useful(const kineto *k, const event *e) {
   if (is_flow(e)) return kinds & WORK && !k->correlated && !e->is_other_flow;
   if (e->phase && e->phase != 'X' && e->phase != 'i' && e->phase != 'I') return false;
   if (!(e->knows & KNOWS_CAT)) return true;
-  if (wanted(k->x, e->is)) return true;
+  if (wanted(k->x, e->is) || (e->is == TRACE_OTHER && !e->on_device && wants_memory(k))) return true;
   if (e->is == TRACE_CALL) return kinds & 1 << TRACE_KERNEL;
   return (e->is == TRACE_OP || e->is == TRACE_NOTE) && !e->on_device &&
          kinds & (1 << TRACE_KERNEL | 1 << TRACE_STEP);
 }
 static bool useful_by_name(const kineto *k, const event *e) {
   if (!(e->knows & KNOWS_NAME) || !(e->knows & KNOWS_CAT) || wanted(k->x, e->is) || is_flow(e)) return true;
+  if (e->is == TRACE_OTHER) return e->says == MEMORY_NAME;
   if (e->is != TRACE_OP && e->is != TRACE_NOTE) return true;
   return e->says == STEP_NAME ? wanted(k->x, TRACE_STEP) : e->says != PLAIN;
 }
-static bool needs_args(const event *e) {
+static bool needs_args(const kineto *k, const event *e) {
+  if (e->says == MEMORY_NAME) return wants_memory(k);
   if (!(e->knows & KNOWS_NAME) || !(e->knows & KNOWS_CAT) || e->phase == 'M') return true;
   if (e->is == TRACE_OP || e->is == TRACE_NOTE) return e->says == PARAM_NAME || e->says == NCCL_NAME;
   return e->is == TRACE_CALL || e->on_device;
@@ -300,7 +324,7 @@ static bool outside(const kineto *k, const event *e) {
                            : flow || e->is == TRACE_CALL           ? KINETO_CALL
                                                                    : KINETO_HOST;
   const bool around =
-      side == KINETO_HOST && e->says != PLAIN; // what tells of communications that start in it
+      side == KINETO_HOST && e->says != PLAIN && e->says != MEMORY_NAME; // what tells of communications in it
   if (around && (!e->has_dur || e->dur_us > MOST_DUR_US)) return false;
   if (!e->on_device && e->says == STEP_NAME) return k->again;
   const i64 start = ns_of(e->ts_us, e->ts_rest);
@@ -339,7 +363,7 @@ static bool take_event(kineto *k, event *e) {
       if (scan_scalar(s, &t)) e->tid = lane_number(k, t);
     } else if (scan_eq(key, "id")) {
       e->id = integer_or(s, ABSENT);
-    } else if (scan_eq(key, "args") && needs_args(e)) {
+    } else if (scan_eq(key, "args") && needs_args(k, e)) {
       if (outside(k, e)) return scan_leave(s), false;
       take_args(k, e);
     } else {
@@ -380,6 +404,18 @@ static u32 add_column(kineto *k, const event *e, trace_is is, i64 start_ns) {
   return n;
 }
 
+// Memory of hosts, and what says neither how much nor when, is of no use.
+static void add_memory(kineto *k, const event *e, i64 ns) {
+  const i64 most = (i64)1 << 50; // bytes of no device
+  if (!wants_memory(k) || e->says != MEMORY_NAME || e->device_type == ABSENT || !e->device_type ||
+      !e->memory.bytes || e->memory.bytes > most || e->memory.bytes < -most || !kineto_inside(k, ns))
+    return;
+  trace_memory *m = vec_push(k->x->a, &k->x->t->memory);
+  *m = e->memory;
+  if (m->total > most) m->total = -1;
+  m->process = k->process, m->at_ps = ns; // until times are settled
+}
+
 static void add_event(kineto *k, event *e) {
   const bool is_step = e->says == STEP_NAME && !e->on_device && (e->is == TRACE_OP || e->is == TRACE_NOTE);
   const trace_is is = e->phase != 'X' ? TRACE_OTHER : is_step ? TRACE_STEP : e->is;
@@ -393,6 +429,7 @@ static void add_event(kineto *k, event *e) {
   if (of_process && k->host < 0) k->host = e->pid;
   if (k->pid < 0 && !e->on_device && e->pid > 0 && is != TRACE_OTHER && is != TRACE_STACK) k->pid = e->pid;
   const i64 ns = ns_of(e->ts_us, e->ts_rest);
+  add_memory(k, e, ns);
   const bool known_only = is == TRACE_CALL && !kineto_inside(k, ns); // of another step
   const u32 n = wanted(k->x, is) && !known_only ? add_column(k, e, is, ns) : TRACE_NONE;
   k->correlated |= e->correlation != ABSENT && (is == TRACE_CALL || WORK >> is & 1);
@@ -441,6 +478,7 @@ static void one_event(kineto *k) {
   e.is = TRACE_OTHER;
   e.comm = (trace_comm){.peer = TRACE_NONE, .seq = -1, .in = -1, .out = -1, .bytes = -1};
   e.group_start = e.group_stride = -1;
+  e.device_type = ABSENT, e.memory = (trace_memory){.device = -1, .total = -1, .place = -1};
   const bool use = take_event(k, &e);
   if (scan_is(k->s) != SCAN_OK) return;
   const bool is_event = e.phase == 'X' || e.phase == 'i' || e.phase == 'I';
@@ -580,6 +618,7 @@ bool trace_read_kineto(reading *x) {
               .tmp = arena_new(),
               .process = x->t->processes.n,
               .first = x->t->n,
+              .first_memory = x->t->memory.n,
               .pid = -1,
               .host = -1,
               .rank = x->rank};

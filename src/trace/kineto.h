@@ -59,6 +59,7 @@ typedef struct {
   scan *s;
   arena *tmp;
   u32 process, first; // first: number of the first event
+  u32 first_memory;   // likewise of the first row of memory
   i64 base_ns;        // of the file's times; 0: not said
   i64 pid;            // of the host's events; -1: none yet
   i64 host;           // the first process with operators or calls; -1: none yet

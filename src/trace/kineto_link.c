@@ -108,11 +108,25 @@ static void range(const kineto *k, i64 *least, i64 *most) {
     *least = MIN(*least, t->start_ps[e]), *most = MAX(*most, t->start_ps[e]);
 }
 
+// What lies a day from all events has no time that could be trusted.
+static void settle_memory(kineto *k, i64 least, i64 most) {
+  trace *t = k->x->t;
+  u32 n = k->first_memory;
+  for (u32 i = n; i < t->memory.n; i++) {
+    trace_memory m = t->memory.v[i];
+    if (least > most || m.at_ps < least - DAY_NS || m.at_ps > most + DAY_NS) continue;
+    m.at_ps = (m.at_ps - least) * 1000;
+    t->memory.v[n++] = m;
+  }
+  t->memory.n = n;
+}
+
 // From ns of the file to ps from the first event.
 static void settle_times(kineto *k) {
   trace *t = k->x->t;
   i64 least, most;
   range(k, &least, &most);
+  settle_memory(k, least, most);
   if (least > most) return;
   for (u32 e = k->first; e < t->n; e++) t->start_ps[e] = (t->start_ps[e] - least) * 1000;
   for (u32 i = 0; i < k->odd_rest.n; i += 2)

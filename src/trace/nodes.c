@@ -179,16 +179,11 @@ bool trace_read_nodes(reading *x) {
         scan_skip(k.s);
     }
   *vec_push(x->a, &x->t->processes) = p;
+  x->t->graph = true;
   for (u32 i = 0; i < k.deps.n; i++)
     *vec_push(x->a, &x->t->edges) =
         (trace_edge){k.deps.v[i].event, event_of(&k, k.deps.v[i].on), k.deps.v[i].data};
-  x->about->truncated |= scan_is(k.s) == SCAN_ENDED;
-  const loc at = loc_node(x->c, x->file, (sym){0}, (sym){0});
-  if (scan_is(k.s) == SCAN_BAD)
-    diag(x->c, found ? W_IGNORED : E_TRACE, at, "not JSON at byte %llu: what comes then is left out",
-         (unsigned long long)scan_offset(k.s));
-  else if (!found)
-    diag(x->c, E_TRACE, at, "there is no array of nodes");
+  reading_ends(x, k.s, found, "there is no array of nodes");
   arena_free(k.tmp);
   return found;
 }

@@ -1,5 +1,5 @@
 // read.c - which format a file is of, and reading it by the row of its format.
-#include "trace/internal.h"
+#include "trace/scan.h"
 #include <stdlib.h>
 
 const trace_format_row trace_format_rows[TRACE_FORMATS] = {
@@ -77,4 +77,14 @@ bool trace_read(ctx *c, arena *a, const char *path, trace_format f, const trace_
     diag(c, W_TRACE_CUT, loc_node(c, x.file, (sym){0}, (sym){0}),
          "the file ends early: %llu events before that are used", (unsigned long long)(t->n - before));
   return ok;
+}
+
+void reading_ends(reading *x, const scan *s, bool found, const char *without) {
+  const loc at = loc_node(x->c, x->file, (sym){0}, (sym){0});
+  x->about->truncated |= scan_is(s) == SCAN_ENDED;
+  if (scan_is(s) == SCAN_BAD)
+    diag(x->c, found ? W_IGNORED : E_TRACE, at, "not JSON at byte %llu: what comes then is left out",
+         (unsigned long long)scan_offset(s));
+  else if (!found)
+    diag(x->c, E_TRACE, at, "%s", without);
 }

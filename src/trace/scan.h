@@ -40,6 +40,9 @@ void scan_skip(scan *s);
 void scan_plain(scan *s, scan_text *t);
 // To the next place, also in the midst of values, where the bytes are these. False: none.
 bool scan_find(scan *s, const char *what);
+// What is told when a reader is done with a file: that it ended early, is no JSON from some place on (an error unless `found`),
+// or has nothing of what was looked for, in the words of `without`. In read.c.
+void reading_ends(reading *x, const scan *s, bool found, const char *without);
 
 static inline bool scan_eq(scan_text t, const char *s) { return strlen(s) == t.n && !memcmp(t.v, s, t.n); }
 // A decimal number, also with exponent: its whole part, towards minus infinity, and the millionths above it; what is

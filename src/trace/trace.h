@@ -31,7 +31,8 @@ typedef enum {
 } trace_is;
 enum {
   TRACE_ALL = (1 << TRACE_KINDS) - 1,
-  TRACE_ON_DEVICE = 1 << TRACE_KERNEL | 1 << TRACE_COPY | 1 << TRACE_FILL
+  TRACE_ON_DEVICE = 1 << TRACE_KERNEL | 1 << TRACE_COPY | 1 << TRACE_FILL,
+  TRACE_MEMORY = 1 << TRACE_KINDS // in trace_want.kinds: what allocators tell, too
 };
 const char *trace_is_name(trace_is k); // "kernel"
 
@@ -69,11 +70,20 @@ typedef struct {
 } trace_comm;
 
 // One event cannot begin before another has ended, as the file says (Chakra). In Kineto's files `event` is a WAIT, of a
-// stream for an event that was recorded on another, or of the host for such an event: what it waits for.
+// stream for an event that was recorded on another, or of the host for such an event: what it waits for. In dPRO's, messages.
 typedef struct {
   u32 event, after; // after: TRACE_NONE: not in the file
   bool data;        // else control
 } trace_edge;
+
+// Memory of a device that a process has taken or given back, as its allocator tells (Kineto's "[memory]").
+typedef struct {
+  u32 process;
+  i64 at_ps; // as start_ps of events
+  i64 device;
+  i64 bytes;        // below 0: given back; at most 2^50
+  i64 total, place; // all that is taken thereafter; address. -1: not said
+} trace_memory;
 
 typedef struct {
   u32 n, cap;
@@ -95,6 +105,9 @@ typedef struct {
   VEC(sym) names;
   VEC(trace_comm) comms;
   VEC(trace_edge) edges;
+  bool
+      graph; // edges are all that waits, as in files that are a graph; else streams and threads have their order besides
+  VEC(trace_memory) memory; // in the order of the file
   hmap by_lane, by_name;
 } trace;
 enum { TRACE_COMM = 1, TRACE_BACKWARD = 2, TRACE_UPDATE = 4, TRACE_RECOMPUTE = 8 };
@@ -137,7 +150,7 @@ size_t trace_begin(ctx *c, const char *path, char *to, size_t n);
 bool trace_whole(ctx *c, arena *a, const char *path, size_t limit, const char **text, size_t *n, bool *cut);
 
 typedef struct {
-  u32 kinds; // 1 << TRACE_...: others are passed over; 0: all but TRACE_STACK
+  u32 kinds; // 1 << TRACE_...: others are passed over; 0: all but TRACE_STACK and TRACE_MEMORY
   // Which steps of training (NULL: all there is). Of these alone memory is taken: of what starts on a host during one of
   // them, until the next begins, and of what it launched. All steps themselves are there, and so may be more: readers of
   // formats that do not know how give everything, as does Kineto's where a recording has no steps.

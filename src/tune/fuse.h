@@ -1,4 +1,5 @@
-// fuse.h - when gradients are communicated: fused into buckets, cut into partitions. Not whose gradients they are.
+// fuse.h - when gradients are communicated: fused into buckets. Not whose gradients they are, nor what they are cut into
+// (tune_best_cut).
 //
 // The model is dPRO's (MLSys 2022, section 5.1): a backward makes gradients one after the other; one channel
 // communicates them in that order, each when it is there and the one before it is done. A bucket is there with the last
@@ -31,31 +32,9 @@ fuse_plan fuse_exact(arena *a, const fuse_gradient *g, u32 n, const fuse_cost *c
 fuse_plan fuse_given(arena *a, const fuse_gradient *g, u32 n, const fuse_cost *c, const u32 *first,
                      u32 buckets);
 
-// Ways to fuse that people use, rows of policies.def: beside the exact one.
-typedef enum {
-#define POLICY(id, name, about) FUSE_##id,
-#include "tune/policies.def"
-#undef POLICY
-  FUSE_POLICIES
-} fuse_policy;
-typedef struct {
-  const char *id, *name, *about;
-} fuse_policy_row;
-extern const fuse_policy_row fuse_policy_rows[FUSE_POLICIES];
-fuse_plan fuse_by(arena *a, fuse_policy p, const fuse_gradient *g, u32 n, const fuse_cost *c);
-
 // Buckets that are closed when they have so many bytes, as PyTorch's; the first when it has first_bytes.
 fuse_plan fuse_by_bytes(arena *a, const fuse_gradient *g, u32 n, const fuse_cost *c, i64 first_bytes,
                         i64 bytes);
 // At the end of every cycle what is there, up to so many bytes, as Horovod's. Starts are multiples of the cycle.
 fuse_plan fuse_by_cycle(arena *a, const fuse_gradient *g, u32 n, const fuse_cost *c, i64 cycle_ps, i64 bytes);
-
-// ---- partitions -----------------------------------------------------------------------------------------
-// A tensor that is pushed to a server and pulled back in k partitions, where one is pulled while the next is pushed:
-// (k + 1) times (overhead + bytes / k at the rate). In ps; bytes that do not divide make a last partition that is
-// smaller, counted as the others are.
-i64 fuse_partitioned_ps(i64 bytes, u32 k, i64 overhead_ps, double ps_per_byte);
-// The k from 1 to most for which that is least, the lowest of equal ones: around the root of bytes x rate over
-// overhead, where the rounded function has its minimum, all k within a rounding of it are tried.
-u32 fuse_partitions(i64 bytes, u32 most, i64 overhead_ps, double ps_per_byte);
 #endif

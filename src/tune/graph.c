@@ -23,7 +23,10 @@ typedef struct {
   VEC(u32) res, rank, op, bucket;
   VEC(edge) edges;
   u32 piece; // pieces so far, for servers
+  u32 turn;  // rank on a worker's link of what begins to be sent
 } graph;
+// On a link: what holds it or has begun; whatever is ready; with priorities, from here on by who reads it.
+enum { TURN_NOW, TURN_ANY, TURN_BY_READER };
 
 // Resources: the device of every worker; its link, or its link up; its link down; of every server the link in, out.
 static u32 link_of(const graph *g, u32 worker) { return g->n + worker; }
@@ -35,7 +38,7 @@ static u32 resources(const graph *g) { return 3 * g->n + 2 * g->j->link.servers;
 static u32 node(graph *g, u32 res, i64 dur) {
   *vec_push(g->a, &g->dur) = dur, *vec_push(g->a, &g->res) = res;
   *vec_push(g->a, &g->op) = TUNE_NONE, *vec_push(g->a, &g->bucket) = TUNE_NONE;
-  *vec_push(g->a, &g->rank) = 1;
+  *vec_push(g->a, &g->rank) = TURN_ANY;
   return g->dur.n - 1;
 }
 
@@ -53,6 +56,7 @@ static void put_ring(graph *g, i64 bytes, const u32 *ready, u32 *done) {
   const i64 step = l->step_ps + rate_ps((bytes + l->workers - 1) / l->workers, l->ps_per_byte);
   if (g->n == 1) {
     done[0] = node(g, link_of(g, 0), l->start_ps + (i64)steps * step);
+    g->rank.v[done[0]] = g->turn;
     after(g, done[0], ready[0]);
     return;
   }
@@ -60,11 +64,13 @@ static void put_ring(graph *g, i64 bytes, const u32 *ready, u32 *done) {
   u32 *now = NEWN(g->a, u32, 2 * g->n), *next = now + g->n;
   for (u32 w = 0; w < g->n; w++) {
     now[w] = node(g, link_of(g, w), l->start_ps);
+    g->rank.v[now[w]] = g->turn;
     for (u32 i = 0; i < g->n; i++) after(g, now[w], ready[i]);
   }
   for (u32 s = 0; s < steps; s++) {
     for (u32 w = 0; w < g->n; w++) {
       next[w] = node(g, link_of(g, w), step);
+      if (g->turn >= TURN_BY_READER) g->rank.v[next[w]] = TURN_NOW;
       after(g, next[w], now[w]), after(g, next[w], now[(w + g->n - 1) % g->n]);
     }
     memcpy(now, next, sizeof *now * g->n);
@@ -82,6 +88,7 @@ static void put_piece(graph *g, i64 bytes, const u32 *ready, u32 *done) {
   u32 *sent = NEWN(g->a, u32, g->n);
   for (u32 w = 0; w < g->n; w++) {
     const u32 push = node(g, link_of(g, w), l->start_ps + own);
+    g->rank.v[push] = g->turn; // servers take what comes
     after(g, push, ready[w]);
     sent[w] = node(g, in_of(g, server), in * times);
     after(g, sent[w], push);
@@ -162,8 +169,10 @@ static void put_worker(graph *g, worker *x, u32 w, i64 *ready_ps) {
                 .ready_ps = NEWN(g->a, i64, j->ntensors + 1)};
   for (u32 k = 0; k < j->nblocks; k++)
     if (g->p->recompute[k]) again[k] = again_ps(g, k);
-  for (u32 m = 0; m < g->p->accumulate; m++)
-    put_phase(g, x, w, TUNE_FORWARD, again), put_phase(g, x, w, TUNE_BACKWARD, again);
+  for (u32 m = 0; m < g->p->accumulate; m++) {
+    if (m || !g->p->priority) put_phase(g, x, w, TUNE_FORWARD, again);
+    put_phase(g, x, w, TUNE_BACKWARD, again);
+  }
   memcpy(ready_ps, x->ready_ps, j->ntensors * sizeof *ready_ps);
 }
 
@@ -186,28 +195,101 @@ static void hold(graph *g, u32 w, u32 last, i64 took) {
   if (!rest) return;
   const u32 k = node(g, link_of(g, w), rest);
   after(g, k, last);
-  g->rank.v[k] = 0; // before whatever is ready
+  g->rank.v[k] = TURN_NOW;
+}
+
+// ---- the next forward, with priorities ------------------------------------------------------------------
+// The op of the forward that waits for a gradient: the first one, if nobody knows.
+static u32 reader_of(const tune_job *j, u32 tensor) {
+  const u32 k = j->tensor[tensor].read_by;
+  return k < j->nops && j->op[k].phase == TUNE_FORWARD ? k : 0;
+}
+
+static u32 first_reader(const tune_job *j, u32 first, u32 end) {
+  u32 op = reader_of(j, first);
+  for (u32 t = first + 1; t < end; t++) op = MIN(op, reader_of(j, t));
+  return op;
+}
+
+static i64 updates_ps(const graph *g) {
+  i64 ps = 0;
+  for (u32 k = 0, end; k < g->j->nops; k = end) {
+    const i64 own = tune_group_ps(g->j, g->p, k, &end);
+    if (g->j->op[k].phase == TUNE_UPDATE) ps += own;
+  }
+  return ps;
+}
+
+// The update of what ops [first, end) read, by its share of the bytes; *done: bytes that were updated before.
+static void put_update(graph *g, worker *x, u32 w, u32 first, u32 end, i64 all_ps, i64 *done,
+                       const numbers *of_tensor) {
+  const tune_job *j = g->j;
+  i64 all = 0, bytes = *done;
+  for (u32 t = 0; t < j->ntensors; t++) {
+    all += j->tensor[t].bytes;
+    if (reader_of(j, t) >= first && reader_of(j, t) < end) bytes += j->tensor[t].bytes;
+  }
+  const double before = all ? (double)*done / (double)all : 0,
+               after_it = all ? (double)bytes / (double)all : 1;
+  const i64 ps = (i64)((double)all_ps * after_it) - (i64)((double)all_ps * before);
+  const u32 k = node(g, w, ps);
+  after(g, k, x->last);
+  for (u32 t = 0; t < j->ntensors; t++)
+    if (reader_of(j, t) >= first && reader_of(j, t) < end)
+      for (u32 i = 0; i < of_tensor[t].n; i++) after(g, k, of_tensor[t].v[i]);
+  x->last = k, *done = bytes;
+}
+
+// Updates and the forward in its order, each kernel as soon as what it reads is there.
+static void put_next(graph *g, worker *x, u32 w, const numbers *of_tensor) {
+  const tune_job *j = g->j;
+  const i64 all_ps = updates_ps(g);
+  i64 done = 0;
+  u32 k = 0;
+  if (!j->nops || j->op[0].phase != TUNE_FORWARD) put_update(g, x, w, 0, j->nops, all_ps, &done, of_tensor);
+  for (u32 end; k < j->nops && j->op[k].phase == TUNE_FORWARD; k = end) {
+    const i64 ps = tune_group_ps(j, g->p, k, &end);
+    bool reads = !j->ntensors && !k;
+    for (u32 t = 0; t < j->ntensors && !reads; t++) reads = reader_of(j, t) >= k && reader_of(j, t) < end;
+    if (reads) put_update(g, x, w, k, end, all_ps, &done, of_tensor);
+    put_op(g, x, w, k, ps);
+  }
+}
+
+// ---- a step ---------------------------------------------------------------------------------------------
+// What follows the backward: the updates when all is there.
+static void put_rest(graph *g, worker *x, u32 w, const numbers *of_tensor) {
+  const u32 all = node(g, TRACE_NONE, 0);
+  after(g, all, x->last);
+  for (u32 t = 0; t < g->j->ntensors; t++)
+    for (u32 i = 0; i < of_tensor[t].n && !g->p->bucketed[t]; i++) after(g, all, of_tensor[t].v[i]);
+  x->last = all;
+  put_phase(g, x, w, TUNE_UPDATE, NULL);
 }
 
 static void put_step(graph *g, i64 *ready_ps) {
   const tune_job *j = g->j;
   worker *x = NEWN(g->a, worker, g->n);
-  numbers *last = ZNEWN(g->a, numbers, g->n);
+  numbers *last = NEWN(g->a, numbers, g->n),
+          **of = NEWN(g->a, numbers *, g->n); // of: every tensor of a worker
+  for (u32 w = 0; w < g->n; w++) of[w] = ZNEWN(g->a, numbers, j->ntensors + 1);
   for (u32 w = 0; w < g->n; w++) put_worker(g, &x[w], w, ready_ps);
   for (u32 k = 0, end; k < j->ntensors && j->link.workers > 1; k = end) {
     const i64 bytes = tune_bucket_bytes(j, g->p, k, &end);
+    memset(last, 0, g->n * sizeof *last);
+    g->turn = g->p->priority ? TURN_BY_READER + first_reader(j, k, end) : TURN_ANY;
     put_bucket(g, k, bytes, g->p->cut[k], ready_nodes(g, x, end - 1, ready_ps[end - 1]), last);
+    for (u32 w = 0; w < g->n; w++)
+      for (u32 t = k; t < end; t++) of[w][t] = last[w];
     if (!g->p->cycle_ps || end == j->ntensors || j->link.sync != TUNE_ALL_REDUCE) continue;
     const i64 took = tune_sync_ps(j, bytes, g->p->cut[k], TUNE_ONE_WORKER);
     for (u32 w = 0; w < g->n; w++) hold(g, w, last[w].v[last[w].n - 1], took);
   }
-  for (u32 w = 0; w < g->n; w++) {
-    const u32 all = node(g, TRACE_NONE, 0);
-    after(g, all, x[w].last);
-    for (u32 k = 0; k < last[w].n; k++) after(g, all, last[w].v[k]);
-    x[w].last = all;
-    put_phase(g, &x[w], w, TUNE_UPDATE, NULL);
-  }
+  for (u32 w = 0; w < g->n; w++)
+    if (g->p->priority)
+      put_next(g, &x[w], w, of[w]);
+    else
+      put_rest(g, &x[w], w, of[w]);
 }
 
 // ---- replays --------------------------------------------------------------------------------------------
@@ -230,7 +312,8 @@ static i64 play(graph *g, i64 *start, u32 *cause) {
 }
 
 static graph graph_new(arena *a, const tune_job *j, const tune_plan *p, tune_scope scope) {
-  return (graph){.a = a, .j = j, .p = p, .n = scope == TUNE_ALL_WORKERS ? j->link.workers : 1};
+  return (graph){
+      .a = a, .j = j, .p = p, .n = scope == TUNE_ALL_WORKERS ? j->link.workers : 1, .turn = TURN_ANY};
 }
 
 i64 tune_time(const tune_job *j, const tune_plan *p, tune_scope scope) {

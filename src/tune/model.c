@@ -130,14 +130,32 @@ static void pair_blocks(reader *x) {
   }
 }
 
+// Of every value the first op of the forward that reads it, as itself or through a view; TUNE_NONE: none.
+static u32 *first_readers(const reader *x) {
+  u32 *of = NEWN(x->tmp, u32, x->f->values.n + 1);
+  for (u32 v = 0; v < x->f->values.n; v++) of[v] = TUNE_NONE;
+  for (u32 i = 0; i < x->f->body.n; i++) {
+    const instr *in = &x->f->body.v[i];
+    if (x->op_of[i] == TUNE_NONE || phase_of(in) != TUNE_FORWARD) continue;
+    for (u32 k = 0; k < in->nopd; k++) {
+      u32 *first = &of[x->root[operand(x, in, k)]];
+      *first = MIN(*first, x->op_of[i]);
+    }
+  }
+  return of;
+}
+
 static bool put_tensors(reader *x) {
+  const u32 *reader_of = first_readers(x);
   for (u32 i = 0; i < x->f->body.n; i++) {
     const instr *in = &x->f->body.v[i];
     if (phase_of(in) != TUNE_UPDATE || in->nopd < 2 || maker(x, operand(x, in, 0))) continue;
     const u32 g = x->root[operand(x, in, 1)], def = maker(x, g);
     if (!def || x->op_of[def - 1] == TUNE_NONE || phase_of(&x->f->body.v[def - 1]) != TUNE_BACKWARD) continue;
-    *vec_push(x->a, &x->tensors) = (tune_tensor){
-        .name = x->f->values.v[operand(x, in, 0)].name, .bytes = value_bytes(x, g), .op = x->op_of[def - 1]};
+    *vec_push(x->a, &x->tensors) = (tune_tensor){.name = x->f->values.v[operand(x, in, 0)].name,
+                                                 .bytes = value_bytes(x, g),
+                                                 .op = x->op_of[def - 1],
+                                                 .read_by = reader_of[x->root[operand(x, in, 0)]]};
   }
   // By their ops; insertion keeps the order of equal ones.
   for (u32 i = 1; i < x->tensors.n; i++) {

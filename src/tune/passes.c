@@ -20,7 +20,8 @@ static u32 bucket_of(const tune_plan *p, u32 tensor) {
 }
 
 static bool plain_channel(const tune_look *x) {
-  return !x->whole && x->job->link.sync == TUNE_ALL_REDUCE && !x->plan->cycle_ps && x->plan->accumulate == 1;
+  return !x->whole && x->job->link.sync == TUNE_ALL_REDUCE && !x->plan->cycle_ps && !x->plan->priority &&
+         x->plan->accumulate == 1;
 }
 
 // Gradients of ops [first, end).
@@ -37,7 +38,8 @@ static bool theorem_1(const tune_look *x, tune_plan *p, u32 op) {
   const u32 u = fused_with(p, op - 1);
   u32 end, from = 0;
   const u32 n = tensors_of(j, u, op, &from);
-  if (!n) return true; // nothing is made by u that others wait for
+  if (!n)
+    return !x->plan->priority || j->op[op].phase != TUNE_FORWARD; // nothing is made by u that others wait for
   if (!plain_channel(x) || p->recompute[j->op[op].block]) return false;
   const i64 before = tune_group_ps(j, p, u, &end), this = tune_group_ps(j, p, op, &end);
   p->joined[op] = 1;
@@ -89,14 +91,15 @@ static tune_verdict pass_tensor_fusion(const tune_look *x, u32 k, tune_plan *p) 
 
 static tune_verdict pass_partition(const tune_look *x, u32 k, tune_plan *p) {
   const tune_job *j = x->job;
-  if (j->link.sync != TUNE_SERVERS) return TUNE_END; // of a ring pieces only add overheads
-  const u32 ways = x->whole ? 6 : 1;                 // by whole replays: powers of 2
+  const bool ring = j->link.sync != TUNE_SERVERS, powers = x->whole || ring; // powers: of 2, each replayed
+  if (ring && !p->priority) return TUNE_END; // pieces only add overheads, unless others go between them
+  const u32 ways = powers ? 6 : 1;
   if (k >= x->step->nbuckets * ways) return TUNE_END;
   const u32 b = x->step->bucket[k / ways];
   u32 end;
   if (p->bucketed[b]) return TUNE_SKIP;
   const u32 cut =
-      x->whole ? 2u << k % ways : tune_best_cut(j, tune_bucket_bytes(j, p, b, &end), TUNE_ONE_WORKER);
+      powers ? 2u << k % ways : tune_best_cut(j, tune_bucket_bytes(j, p, b, &end), TUNE_ONE_WORKER);
   if (cut == p->cut[b]) return TUNE_SKIP;
   p->cut[b] = cut;
   return TUNE_TRY;
@@ -119,8 +122,47 @@ static tune_verdict pass_compress(const tune_look *x, u32 k, tune_plan *p) {
   return TUNE_TRY;
 }
 
+// As it is, with kernels of the forward apart where one reads what the one before does not wait for, with every gradient
+// alone, with both: what is fused waits together, so priorities gain little where all is fused already.
+static tune_verdict pass_priority(const tune_look *x, u32 k, tune_plan *p) {
+  const tune_job *j = x->job;
+  if (k > 3 || !j->ntensors || j->link.workers < 2 || p->cycle_ps || p->priority) return TUNE_END;
+  p->priority = true;
+  for (u32 t = 0; t < j->ntensors && k & 1; t++)
+    if (j->tensor[t].read_by < j->nops) p->joined[j->tensor[t].read_by] = 0;
+  if (k & 2) memset(p->bucketed, 0, j->ntensors);
+  return TUNE_TRY;
+}
+
 const tune_pass tune_passes[TUNE_PASSES] = {
-#define PASS(id, exact, about) {#id, about, exact, pass_##id, NULL},
+#define PASS(id, usual, about) {#id, about, usual, pass_##id, NULL},
 #include "tune/passes.def"
 #undef PASS
 };
+
+u32 tune_passes_usual(void) {
+  u32 passes = 0;
+  for (u32 k = 0; k < TUNE_PASSES; k++) passes |= (u32)tune_passes[k].usual << k;
+  return passes;
+}
+
+u32 tune_passes_named(ctx *c, const char *list) {
+  u32 passes = 0;
+  for (const char *end, *s = list; s; s = *end ? end + 1 : NULL) {
+    end = s + strcspn(s, ",");
+    char name[32] = {0};
+    memcpy(name, s, MIN((size_t)(end - s), sizeof name - 1));
+    near_name near = near_to(name, strlen(name));
+    u32 k = 0;
+    for (; k < TUNE_PASSES && strcmp(name, tune_passes[k].id); k++) near_try(&near, tune_passes[k].id);
+    passes |= 1u << k;
+    if (k < TUNE_PASSES) continue;
+    diag(c, E_USAGE, (loc){0}, "--passes: there is no graph pass '%s'", name);
+    if (near.name)
+      diag_hint(c, "did you mean '%s'?", near.name);
+    else
+      diag_hint(c, "a list such as op_fusion,tensor_fusion; docs/diagnosis.md has them all");
+    return 0;
+  }
+  return passes;
+}

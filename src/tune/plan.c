@@ -1,24 +1,15 @@
-// plan.c - jobs and plans: made, copied, checked. Not what they are worth (graph.c, memory.c).
+// plan.c - jobs and plans: verified, made, copied. Not what they are worth (graph.c, memory.c).
 #include "tune/tune.h"
 
-static bool wrong(ctx *c, sym file, const char *text, u32 k) {
-  diag(c, E_TRACE, loc_text(c, file, 0, 0, NULL), "%s: number %u", text, k);
-  return false;
-}
-
-bool tune_check(ctx *c, const tune_job *j, sym file) {
-  for (u32 k = 1; k < j->nops; k++)
-    if (j->op[k].phase < j->op[k - 1].phase)
-      return wrong(c, file, "an operation of the forward after one of the backward", k);
-  for (u32 k = 0; k < j->nops; k++)
-    if (j->op[k].ps < 0 || j->op[k].block >= j->nblocks)
-      return wrong(c, file, "an operation without time or block", k);
+bool tune_verify(const tune_job *j) {
+  for (u32 k = 0; k < j->nops; k++) {
+    const tune_op *o = &j->op[k];
+    if (o->ps < 0 || o->block >= j->nblocks || (k && o->phase < o[-1].phase)) return false;
+  }
   for (u32 k = 0; k < j->ntensors; k++) {
     const tune_tensor *t = &j->tensor[k];
-    if (t->op >= j->nops || j->op[t->op].phase != TUNE_BACKWARD || t->bytes < 0)
-      return wrong(c, file, "a gradient that no operation of the backward makes", k);
-    if (k && t->op < t[-1].op)
-      return wrong(c, file, "gradients are not in the order in which they are made", k);
+    if (t->op >= j->nops || j->op[t->op].phase != TUNE_BACKWARD || t->bytes < 0) return false;
+    if (k && t->op < t[-1].op) return false; // not in the order in which they are made
   }
   return true;
 }
@@ -47,7 +38,7 @@ void tune_plan_set(const tune_job *j, tune_plan *to, const tune_plan *p) {
   memcpy(to->compressed, p->compressed, j->ntensors);
   memcpy(to->ps, p->ps, j->nops * sizeof *p->ps);
   memcpy(to->bytes, p->bytes, j->ntensors * sizeof *p->bytes);
-  to->accumulate = p->accumulate, to->cycle_ps = p->cycle_ps;
+  to->accumulate = p->accumulate, to->cycle_ps = p->cycle_ps, to->priority = p->priority;
 }
 
 tune_plan tune_plan_copy(arena *a, const tune_job *j, const tune_plan *p) {

@@ -11,9 +11,8 @@ typedef struct {
   const tune_job *j;
   const tune_opts *o;
   tune_result *r;
-  tune_plan now, trial;         // trial: room for a proposal
-  i64 ps;                       // of now
-  u32 *first_op, *first_tensor; // of a block: of the backward's and the forward's ops; of its gradients
+  tune_plan now, trial; // trial: room for a proposal
+  i64 ps;               // of now
 } search;
 
 static i64 price(search *s, const tune_plan *p) {
@@ -22,7 +21,7 @@ static i64 price(search *s, const tune_plan *p) {
 }
 
 static bool allowed(const search *s, u32 pass) {
-  return s->o->passes ? s->o->passes >> pass & 1 : tune_passes[pass].exact;
+  return (s->o->passes ? s->o->passes : tune_passes_usual()) >> pass & 1;
 }
 
 // ---- the coarsened view ---------------------------------------------------------------------------------
@@ -208,13 +207,68 @@ static bool turn_buckets(search *s) {
   return s->ps < was;
 }
 
+enum { CUTS = 4 }; // into 1, 2, 4, 8 pieces
+// With priorities a bucket that is cut lets others pass between its pieces.
+static bool turn_cuts(search *s) {
+  const i64 was = s->ps;
+  for (u32 k = 0; k < s->j->ntensors; k++)
+    for (u32 cut = 1; cut < 1u << CUTS && s->now.priority && !s->now.bucketed[k]; cut *= 2) {
+      if (s->now.cut[k] == cut) continue;
+      tune_plan_set(s->j, &s->trial, &s->now);
+      s->trial.cut[k] = cut;
+      turn(s);
+    }
+  return s->ps < was;
+}
+
+// One change of a plan: of a border of operations, of a border of gradients, of a cut.
+static bool change(const search *s, u32 move, tune_plan *p) {
+  const tune_job *j = s->j;
+  if (move < j->nops) {
+    if (!tune_may_join(j, move) || !allowed(s, TUNE_PASS_op_fusion)) return false;
+    p->joined[move] ^= 1;
+  } else if ((move -= j->nops) < j->ntensors) {
+    if (!move || !allowed(s, TUNE_PASS_tensor_fusion)) return false;
+    p->bucketed[move] ^= 1;
+  } else {
+    move -= j->ntensors;
+    u32 *cut = &p->cut[move / CUTS];
+    if (*cut == 1u << move % CUTS || !allowed(s, TUNE_PASS_partition)) return false;
+    *cut = 1u << move % CUTS;
+  }
+  return true;
+}
+
+// With priorities changes depend on each other more than without. Where there are few, every two of them.
+enum { MOVES_MOST = 64 };
+static bool turn_pairs(search *s) {
+  const u32 n = s->j->nops + s->j->ntensors * (1 + CUTS);
+  const i64 was = s->ps;
+  for (u32 a = 0; a < n && n <= MOVES_MOST && s->now.priority; a++)
+    for (u32 b = a + 1; b < n; b++) {
+      tune_plan_set(s->j, &s->trial, &s->now);
+      if (change(s, a, &s->trial) && change(s, b, &s->trial)) turn(s);
+    }
+  return s->ps < was;
+}
+
+static bool turn_priority(search *s) {
+  const i64 was = s->ps;
+  if (allowed(s, TUNE_PASS_priority))
+    run_pass(s, &tune_passes[TUNE_PASS_priority], &s->r->kept[TUNE_PASS_priority]);
+  return s->ps < was;
+}
+
 static void better(search *s) {
   const bool buckets = allowed(s, TUNE_PASS_tensor_fusion) && s->j->ntensors && s->j->link.workers > 1;
   const bool one_channel = s->j->link.sync == TUNE_ALL_REDUCE; // the exact programme's
   for (u32 round = 0; round < 8; round++) {
     bool gained = buckets && one_channel && exact_buckets(s);
+    gained |= turn_priority(s);
     gained |= turn_borders(s);
     gained |= buckets && turn_buckets(s);
+    gained |= allowed(s, TUNE_PASS_partition) && turn_cuts(s);
+    gained |= turn_pairs(s);
     if (!gained) break;
   }
 }
@@ -242,9 +296,12 @@ static void with_baselines(search *s, const tune_plan *memory) {
     if (!may_start(s, b)) continue;
     const bool large = s->j->nops > STARTS_MOST;
     if (large && s->r->base_ps[b] >= best_ps) continue;
-    keep(s, &p, s->r->base_ps[b]);
-    better(s);
-    if (s->ps < best_ps) best_ps = s->ps, tune_plan_set(s->j, &best, &s->now);
+    for (u32 with = 0; with < (allowed(s, TUNE_PASS_priority) && !p.cycle_ps && !large ? 2 : 1); with++) {
+      p.priority = with;
+      keep(s, &p, with ? price(s, &p) : s->r->base_ps[b]);
+      better(s);
+      if (s->ps < best_ps) best_ps = s->ps, tune_plan_set(s->j, &best, &s->now);
+    }
   }
   keep(s, &best, best_ps);
 }
@@ -263,25 +320,33 @@ static void try_memory(search *s, tune_memory *m) {
   s->r->nmemory++;
 }
 
-// The faster that fits; of those that do not the smallest.
+// The faster that fits; of those that do not the smallest. To compute one block again is to have all of it at once, so
+// where there is no other nothing is gained.
 static void memory_passes(search *s) {
-  static const char *const names[] = {"as it is",          "recompute cheap ops", "recompute blocks",
-                                      "accumulate over 2", "accumulate over 4",   "accumulate over 8"};
-  tune_memory *m = ZNEWN(s->a, tune_memory, COUNT_OF(names));
-  u32 best = 0;
-  for (u32 k = 0; k < COUNT_OF(names); k++) {
-    m[k].name = names[k], m[k].plan = tune_plan_copy(s->a, s->j, &s->now);
-    if (k == 1 || k == 2) recompute(s, &m[k].plan, k == 1 ? TUNE_CHEAP : TUNE_WHOLE);
-    if (k > 2) m[k].plan.accumulate = 1u << (k - 2);
-    try_memory(s, &m[k]);
-    if (m[k].fits != m[best].fits ? m[k].fits : m[k].fits ? m[k].ps < m[best].ps : m[k].bytes < m[best].bytes)
-      best = k;
+  static const struct {
+    const char *name;
+    tune_recompute recompute;
+    u32 accumulate;
+  } ways[] = {{"as it is", TUNE_KEEP, 1},          {"recompute cheap ops", TUNE_CHEAP, 1},
+              {"recompute blocks", TUNE_WHOLE, 1}, {"accumulate over 2", TUNE_KEEP, 2},
+              {"accumulate over 4", TUNE_KEEP, 4}, {"accumulate over 8", TUNE_KEEP, 8}};
+  tune_memory *best = NULL, *tried = ZNEWN(s->a, tune_memory, COUNT_OF(ways));
+  for (u32 k = 0; k < COUNT_OF(ways); k++) {
+    if (ways[k].recompute && s->j->nblocks < 2) continue;
+    tune_memory *m = &tried[s->r->nmemory];
+    m->name = ways[k].name, m->plan = tune_plan_copy(s->a, s->j, &s->now);
+    if (ways[k].recompute) recompute(s, &m->plan, ways[k].recompute);
+    m->plan.accumulate = ways[k].accumulate;
+    try_memory(s, m);
+    if (!best || (m->fits != best->fits ? m->fits : m->fits ? m->ps < best->ps : m->bytes < best->bytes))
+      best = m;
   }
-  s->r->memory = m;
-  keep(s, &m[best].plan, m[best].ps);
+  s->r->memory = tried;
+  keep(s, &best->plan, best->ps);
 }
 
 tune_result tune_search(arena *a, const tune_job *j, const tune_opts *o) {
+  assert(tune_verify(j));
   tune_result r = {.fits = true, .kept = ZNEWN(a, u32, TUNE_PASSES + o->nown + 1)};
   search s = {.a = a, .tmp = arena_new(), .j = j, .o = o, .r = &r};
   s.now = tune_plan_new(a, j), s.trial = tune_plan_new(s.tmp, j);

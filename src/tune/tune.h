@@ -27,6 +27,7 @@ typedef struct {
   sym name;
   i64 bytes;
   u32 op; // of the backward, that makes it
+  u32 read_by; // the first op of the forward that reads its parameter; no op of the forward: the next step waits for it
 } tune_tensor;
 typedef enum { TUNE_ALL_REDUCE, TUNE_SERVERS } tune_sync;
 typedef struct {
@@ -51,9 +52,8 @@ typedef struct {
   double compressed;           // a compressed gradient is so much of its size; 0: it cannot be compressed
   double compress_ps_per_byte; // on the device that made it
 } tune_job;
-// Whether the job's parts fit each other: phases and blocks in order, gradients by backward ops. False and a diagnostic
-// that names `file`.
-bool tune_check(ctx *c, const tune_job *j, sym file);
+// Do the job's parts fit each other: phases and blocks in order, gradients by backward ops? Who makes a job sees to it.
+bool tune_verify(const tune_job *j);
 
 // ---- plans: plan.c --------------------------------------------------------------------------------------
 typedef enum { TUNE_KEEP, TUNE_CHEAP, TUNE_WHOLE } tune_recompute; // CHEAP: all but heavy ops
@@ -67,7 +67,9 @@ typedef struct {
   i64 *ps;        // of an op: what it takes instead; -1: as the job says
   i64 *bytes;     // of a gradient likewise
   u32 accumulate; // microbatches of a step, from 1
-  i64 cycle_ps;   // communications start at multiples of it; 0: when they are ready
+  bool
+      priority; // what the next forward reads first is communicated first, and no kernel waits for more than it reads
+  i64 cycle_ps; // communications start at multiples of it; 0: when they are ready
 } tune_plan;
 tune_plan tune_plan_new(arena *a, const tune_job *j); // nothing is changed
 tune_plan tune_plan_copy(arena *a, const tune_job *j, const tune_plan *p);
@@ -83,6 +85,8 @@ i64 tune_bucket_bytes(const tune_job *j, const tune_plan *p, u32 first, u32 *end
 // TUNE_ALL_WORKERS: every worker and every step of a ring or message to a server is a node. TUNE_ONE_WORKER: one stands
 // for all; the same times, as they do the same.
 typedef enum { TUNE_ONE_WORKER, TUNE_ALL_WORKERS } tune_scope;
+// A step begins with the forward; with plan.priority, where the forward of the next step begins before all gradients are
+// there, it is taken from the first op of the backward to the last one of the next forward.
 typedef struct {
   i64 ps;
   u32 nops, *op;          // first ops of groups on the critical path, in its order
@@ -116,18 +120,21 @@ typedef enum {
 } tune_verdict;
 typedef struct tune_pass {
   const char *id, *about;
-  bool exact; // numbers stay what they are: on unless said otherwise
+  bool usual; // on unless said otherwise: numbers stay what they are, and frameworks can be told
   // Edits p, a copy of the plan, as its k-th proposal.
   tune_verdict (*propose)(const tune_look *x, u32 k, tune_plan *p);
   void *arg;
 } tune_pass;
 typedef enum {
-#define PASS(id, exact, about) TUNE_PASS_##id,
+#define PASS(id, usual, about) TUNE_PASS_##id,
 #include "tune/passes.def"
 #undef PASS
   TUNE_PASSES
 } tune_pass_id;
 extern const tune_pass tune_passes[TUNE_PASSES];
+// 1 << TUNE_PASS_.. of names with commas between them, "op_fusion,half". 0 and a diagnostic: there is no such pass.
+u32 tune_passes_named(ctx *c, const char *list);
+u32 tune_passes_usual(void);
 
 // ---- baselines: baselines.def --------------------------------------------------------------------------------
 typedef enum {
@@ -157,7 +164,7 @@ typedef struct {
   tune_scope scope; // TUNE_ONE_WORKER unless every worker shall be replayed
   bool plain;       // dPRO's Algorithm 1 alone: without the exact programme and the baselines
   i64 memory_bytes; // of a device; 0: no limit
-  u32 passes;       // 1 << TUNE_PASS_..; 0: those that are exact
+  u32 passes;       // 1 << TUNE_PASS_..; 0: tune_passes_usual
   u32 nown;         // passes of the caller
   const tune_pass *own;
 } tune_opts;

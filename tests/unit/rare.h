@@ -1,51 +1,33 @@
 // rare.h - reading a trace file in a test: one of tests/rare (tools/make-rare-traces.py), or a text of the test's own.
 #ifndef HEDDLE_TEST_RARE_H
 #define HEDDLE_TEST_RARE_H
-#include "test.h"
-#include "trace/trace.h"
+#include "trace_file.h"
 #include <stdio.h>
 #include <unistd.h>
 
-typedef struct {
-  ctx *c;
-  arena *a;
-  trace *t;
-  trace_read_about about;
-  bool ok;
-} rare;
-
-static inline rare rare_read(const char *path, trace_format f, u32 rank) {
-  rare r = {.c = ctx_new(), .a = arena_new()};
-  r.t = NEW(r.a, trace);
+static inline trace_file rare_read(const char *path, trace_format f, u32 rank) {
+  trace_file r = trace_file_read(path, f, rank);
   CHECK(trace_format_of(r.c, path) == f);
-  r.ok = trace_read(r.c, r.a, path, f, NULL, rank, r.t, &r.about);
   return r;
 }
 // The text as a file. f: read as that format, whether or not it begins so.
-static inline rare rare_text(const char *text, size_t n, trace_format f) {
+static inline trace_file rare_text(const char *text, size_t n, trace_format f) {
   char path[200];
   snprintf(path, sizeof path, "%s/rare-%d", test_build(), (int)getpid());
   FILE *out = fopen(path, "wb");
   REQUIRE(out != NULL);
   CHECK(fwrite(text, 1, n, out) == n && !fclose(out));
-  rare r = {.c = ctx_new(), .a = arena_new()};
-  r.t = NEW(r.a, trace);
-  r.ok = trace_read(r.c, r.a, path, f, NULL, TRACE_NONE, r.t, &r.about);
+  const trace_file r = trace_file_read(path, f, TRACE_NONE);
   unlink(path);
   return r;
 }
-static inline void rare_done(rare *r) {
-  arena_free(r->a);
-  ctx_free(r->c);
-}
-static inline const char *rare_name(const rare *r, u32 e) { return sym_str(r->c, trace_name(r->t, e)); }
 // Events of that kind, and of that name if it is not NULL; their times in *ps.
-static inline u32 rare_count(const rare *r, trace_is is, const char *name, i64 *ps) {
+static inline u32 rare_count(const trace_file *r, trace_is is, const char *name, i64 *ps) {
   u32 n = 0;
   i64 sum = 0;
-  for (u32 e = 0; e < r->t->n; e++) {
-    if (r->t->is[e] != is || (name && strcmp(rare_name(r, e), name))) continue;
-    n++, sum += r->t->dur_ps[e];
+  for (u32 e = 0; e < r->t.n; e++) {
+    if (r->t.is[e] != is || (name && strcmp(trace_file_name(r, e), name))) continue;
+    n++, sum += r->t.dur_ps[e];
   }
   if (ps) *ps = sum;
   return n;
@@ -59,11 +41,11 @@ static inline void rare_cut(const char *path, trace_format f) {
   REQUIRE(n > 100);
   u32 before = 0;
   for (size_t k = 1; k < n; k += 1 + n / 150) {
-    rare r = rare_text(text, k, f);
+    trace_file r = rare_text(text, k, f);
     CHECK_MSG(r.ok == !diag_errors(r.c), "after %zu bytes", k);
-    CHECK_MSG(r.t->n >= before, "after %zu bytes", k);
-    if (r.ok) before = r.t->n;
-    rare_done(&r);
+    CHECK_MSG(r.t.n >= before, "after %zu bytes", k);
+    if (r.ok) before = r.t.n;
+    trace_file_close(&r);
   }
   CHECK(before > 0);
 }

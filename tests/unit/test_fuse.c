@@ -1,7 +1,6 @@
-// test_fuse.c - buckets and partitions of gradients against enumeration.
+// test_fuse.c - buckets of gradients against enumeration, and the rules of frameworks against the exact ones.
 #include "tune/fuse.h"
 #include "test.h"
-#include <math.h>
 
 static const i64 US = 1000000;
 typedef struct {
@@ -59,11 +58,10 @@ TEST(fuse_exact_equals_enumeration) {
   }
 }
 
-// No policy is faster than the exact one; the greedy one is slower in some chains, so it is no proof of anything.
-TEST(fuse_policies_are_never_better) {
+// No rule is faster than the exact buckets, and each is slower for some gradients.
+TEST(fuse_rules_are_never_better) {
   u64 seed = 7;
-  u32 slower[FUSE_POLICIES] = {0};
-  double worst = 1;
+  u32 slower[2] = {0};
   for (u32 i = 0; i < 2000; i++) {
     arena *a = arena_new();
     fuse_gradient g[30];
@@ -72,61 +70,41 @@ TEST(fuse_policies_are_never_better) {
     l.step = 0;
     const fuse_cost c = {cost, &l};
     const i64 best = fuse_exact(a, g, n, &c, 0).ends_ps;
-    for (u32 k = 0; k < FUSE_POLICIES; k++) {
-      const fuse_plan p = fuse_by(a, (fuse_policy)k, g, n, &c);
-      CHECK_MSG(p.ends_ps >= best, "chain %u: %s is faster than the exact one", i, fuse_policy_rows[k].name);
-      CHECK(p.n && p.first[0] == 0 && p.first[p.n] == n);
-      slower[k] += p.ends_ps > best;
-      if (k == FUSE_greedy && best) worst = fmax(worst, (double)p.ends_ps / (double)best);
+    const fuse_plan p[] = {fuse_by_bytes(a, g, n, &c, 1 << 20, 25 << 20),
+                           fuse_by_cycle(a, g, n, &c, 5000 * US, 64 << 20)};
+    for (u32 k = 0; k < COUNT_OF(p); k++) {
+      CHECK_MSG(p[k].ends_ps >= best, "chain %u: rule %u is faster than the exact one", i, k);
+      CHECK(p[k].n && p[k].first[0] == 0 && p[k].first[p[k].n] == n);
+      slower[k] += p[k].ends_ps > best;
     }
     arena_free(a);
   }
-  CHECK(slower[FUSE_exact] == 0);
-  for (u32 k = 1; k < FUSE_POLICIES; k++) CHECK_MSG(slower[k] > 0, "%s is exact", fuse_policy_rows[k].name);
-  CHECK_MSG(worst > 1.02, "the greedy policy is at most %.3f slower", worst);
+  CHECK(slower[0] && slower[1]);
 }
 
 TEST(fuse_nothing) {
   arena *a = arena_new();
   const link_cost l = {US, 1, 0};
   const fuse_cost c = {cost, &l};
-  for (u32 k = 0; k < FUSE_POLICIES; k++) {
-    const fuse_plan p = fuse_by(a, (fuse_policy)k, NULL, 0, &c);
-    CHECK(p.n == 0 && p.ends_ps == 0);
-  }
+  const fuse_plan p[] = {fuse_exact(a, NULL, 0, &c, 0), fuse_by_bytes(a, NULL, 0, &c, 1, 2),
+                         fuse_by_cycle(a, NULL, 0, &c, US, 2)};
+  for (u32 k = 0; k < COUNT_OF(p); k++) CHECK(p[k].n == 0 && p[k].ends_ps == 0);
   arena_free(a);
 }
 
-// The known policies, by hand: 1 MiB each, ready every 3 ms, 1 ms each and 1 ms to start.
-TEST(fuse_policies_by_hand) {
+// By hand: 1 MiB each, ready every 3 ms, 1 ms each and 1 ms to start; so a bucket of 25 takes 26 ms.
+TEST(fuse_rules_by_hand) {
   arena *a = arena_new();
-  enum { N = 60 };
+  enum { N = 60, MIB = 1 << 20 };
   fuse_gradient g[N];
-  const i64 ms = 1000 * US, mib = 1 << 20;
-  for (u32 k = 0; k < N; k++) g[k] = (fuse_gradient){(k + 1) * 3 * ms, mib};
-  const link_cost l = {ms, (double)ms / (double)mib, 0};
+  const i64 ms = 1000 * US;
+  for (u32 k = 0; k < N; k++) g[k] = (fuse_gradient){(k + 1) * 3 * ms, MIB};
+  const link_cost l = {ms, (double)ms / (double)MIB, 0};
   const fuse_cost c = {cost, &l};
-  CHECK_EQ_I64(fuse_by(a, FUSE_none, g, N, &c).ends_ps, (3 * N + 2) * ms);
-  CHECK_EQ_I64(fuse_by(a, FUSE_all, g, N, &c).ends_ps, (3 * N + N + 1) * ms);
-  const fuse_plan ddp = fuse_by(a, FUSE_ddp, g, N, &c);
+  const fuse_plan ddp = fuse_by_bytes(a, g, N, &c, MIB, 25 * MIB);
   CHECK(ddp.n == 4 && ddp.first[1] == 1 && ddp.first[2] == 26 && ddp.first[3] == 51);
   CHECK_EQ_I64(ddp.ends_ps, (3 * N + 9 + 1) * ms);
-  const fuse_plan hvd = fuse_by(a, FUSE_horovod, g, N, &c); // the first goes at 5 ms, alone
+  const fuse_plan hvd = fuse_by_cycle(a, g, N, &c, 5 * ms, 64 * MIB); // the first goes at 5 ms, alone
   CHECK(hvd.first[1] == 1 && hvd.start_ps[0] == 5 * ms && hvd.start_ps[1] == 10 * ms);
   arena_free(a);
-}
-
-TEST(fuse_partitions_equal_exhaustive_search) {
-  u64 seed = 3;
-  for (u32 i = 0; i < 400; i++) {
-    const i64 bytes = i < 100 ? (i64)(i + 1) << 20 : 1 + (i64)(rng_next(&seed) % (100u << 20));
-    const i64 overhead = (i64)(rng_next(&seed) % 200) * US / 4;
-    const double rate = i % 50 ? 20 + rng_unit(&seed) * 1000 : 0;
-    const u32 most = i % 7 ? 512 : 1 + (u32)(rng_next(&seed) % 20);
-    u32 best = 1;
-    for (u32 k = 2; k <= most; k++)
-      if (fuse_partitioned_ps(bytes, k, overhead, rate) < fuse_partitioned_ps(bytes, best, overhead, rate))
-        best = k;
-    CHECK_EQ_I64(fuse_partitions(bytes, most, overhead, rate), best);
-  }
 }

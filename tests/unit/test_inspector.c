@@ -3,22 +3,22 @@
 #include "rare.h"
 
 TEST(inspector_times) {
-  rare r = rare_read("tests/rare/inspector/node0-pid4242.log", TRACE_FORMAT_inspector, 9);
-  REQUIRE(r.ok && r.t->n == 7);
+  trace_file r = rare_read("tests/rare/inspector/node0-pid4242.log", TRACE_FORMAT_inspector, 9);
+  REQUIRE(r.ok && r.t.n == 7);
   CHECK(r.about.events == 7 && r.about.skipped == 0 && diag_count(r.c) == 0);
-  const trace_process *p = r.t->processes.v;
+  const trace_process *p = r.t.processes.v;
   CHECK(p->rank == 0 && p->world_size == 2 && p->pid == 4242); // the file says, whatever its name
   CHECK_STR(sym_str(r.c, p->host), "node0");
   CHECK_EQ_I64(p->base_ns, 1752867229235000000);
-  CHECK(r.t->start_ps[4] == 8300000000 && r.t->dur_ps[4] == 600000000); // the earlier of two channels
-  const trace_comm *m = &r.t->comms.v[r.t->comm[4]], *scatter = &r.t->comms.v[r.t->comm[5]],
-                   *send = &r.t->comms.v[r.t->comm[6]];
+  CHECK(r.t.start_ps[4] == 8300000000 && r.t.dur_ps[4] == 600000000); // the earlier of two channels
+  const trace_comm *m = &r.t.comms.v[r.t.comm[4]], *scatter = &r.t.comms.v[r.t.comm[5]],
+                   *send = &r.t.comms.v[r.t.comm[6]];
   CHECK_STR(sym_str(r.c, m->op), "all_reduce");
   CHECK(m->seq == 2 && m->size == 2 && m->bytes == 67108864);
   CHECK_STR(sym_str(r.c, scatter->op), "reduce_scatter");
   CHECK_EQ_I64(scatter->bytes, 2 * 33554432); // what goes in
   CHECK(send->peer == 1 && send->bytes == 65536 && !strcmp(sym_str(r.c, send->op), "send"));
-  rare_done(&r);
+  trace_file_close(&r);
 }
 
 // Bytes are what the plugin takes for bandwidths. The figures are of NVIDIA's manual: 2 GiB in 41,057 us on 8 ranks.
@@ -28,26 +28,26 @@ TEST(inspector_bandwidth) {
                              "\"ReduceScatter\",\"coll_sn\":1231,\"coll_msg_size_bytes\":2147483648,\"coll_"
                              "exec_time_us\":41057,\"coll_algobw_gbs\":"
                              "418.439467}}\n";
-  rare r = rare_text(text, sizeof text - 1, TRACE_FORMAT_inspector);
-  REQUIRE(r.ok && r.t->n == 1);
-  const double bw = (double)r.t->comms.v[r.t->comm[0]].bytes / ((double)r.t->dur_ps[0] * 1e-12) / 1e9;
+  trace_file r = rare_text(text, sizeof text - 1, TRACE_FORMAT_inspector);
+  REQUIRE(r.ok && r.t.n == 1);
+  const double bw = (double)r.t.comms.v[r.t.comm[0]].bytes / ((double)r.t.dur_ps[0] * 1e-12) / 1e9;
   CHECK_MSG(bw > 418.439 && bw < 418.440, "%f", bw);
-  CHECK_EQ_I64(r.t->comms.v[r.t->comm[0]].seq, 1231);
-  rare_done(&r);
+  CHECK_EQ_I64(r.t.comms.v[r.t.comm[0]].seq, 1231);
+  trace_file_close(&r);
 }
 
 // v4.3: the communicator is said once for the lines that follow. Without starts one comes after the other.
 TEST(inspector_markers) {
-  rare r = rare_read("tests/rare/inspector/untimed.jsonl.gz", TRACE_FORMAT_inspector, TRACE_NONE);
-  REQUIRE(r.ok && r.t->n == 3);
+  trace_file r = rare_read("tests/rare/inspector/untimed.jsonl.gz", TRACE_FORMAT_inspector, TRACE_NONE);
+  REQUIRE(r.ok && r.t.n == 3);
   CHECK(r.about.events == 3 && r.about.skipped == 0 && diag_count(r.c) == 2); // no starts; five dropped
-  const trace_process *p = r.t->processes.v;
+  const trace_process *p = r.t.processes.v;
   CHECK(p->rank == 3 && p->world_size == 8 && p->base_ns == 0);
-  CHECK(r.t->start_ps[1] == 100000000 && r.t->start_ps[2] == 201000000 && r.t->dur_ps[2] == 12000000);
-  CHECK_EQ_I64(r.t->comms.v[r.t->comm[0]].bytes, 8 << 20);
-  CHECK(r.t->comms.v[r.t->comm[2]].peer == TRACE_NONE); // numbered in a communicator of two
-  CHECK_STR(sym_str(r.c, r.t->lanes.v[r.t->lane[2]].name), "TP Group 1");
-  rare_done(&r);
+  CHECK(r.t.start_ps[1] == 100000000 && r.t.start_ps[2] == 201000000 && r.t.dur_ps[2] == 12000000);
+  CHECK_EQ_I64(r.t.comms.v[r.t.comm[0]].bytes, 8 << 20);
+  CHECK(r.t.comms.v[r.t.comm[2]].peer == TRACE_NONE); // numbered in a communicator of two
+  CHECK_STR(sym_str(r.c, r.t.lanes.v[r.t.lane[2]].name), "TP Group 1");
+  trace_file_close(&r);
 }
 
 TEST(inspector_damage) {
@@ -61,15 +61,15 @@ TEST(inspector_damage) {
                              "{\"header\":{\"id\":\"a\",\"rank\":1,\"n_ranks\":2},\"coll_perf\":{\"coll\":"
                              "\"AllReduce\",\"coll_exec_time_us\":5}}\n"
                              "{\"header\":{\"id\":\"a\",\"rank\":1";
-  rare r = rare_text(text, sizeof text - 1, TRACE_FORMAT_inspector);
-  CHECK(r.ok && r.t->n == 1 && r.about.events == 5 && r.about.skipped == 4 && r.about.truncated);
-  CHECK(r.t->comms.n == 1 && r.t->comms.v[0].seq == -1 && r.t->comms.v[0].bytes == -1);
-  rare_done(&r);
+  trace_file r = rare_text(text, sizeof text - 1, TRACE_FORMAT_inspector);
+  CHECK(r.ok && r.t.n == 1 && r.about.events == 5 && r.about.skipped == 4 && r.about.truncated);
+  CHECK(r.t.comms.n == 1 && r.t.comms.v[0].seq == -1 && r.t.comms.v[0].bytes == -1);
+  trace_file_close(&r);
   static const char *const none[] = {"", "\n\n", "{\"header\""};
   for (u32 k = 0; k < COUNT_OF(none); k++) {
     r = rare_text(none[k], strlen(none[k]), TRACE_FORMAT_inspector);
     CHECK_MSG(!r.ok && diag_errors(r.c) == 1, "%s", none[k]);
-    rare_done(&r);
+    trace_file_close(&r);
   }
 }
 

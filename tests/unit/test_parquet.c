@@ -1,32 +1,12 @@
 // test_parquet.c - operations of pipelined jobs as Parquet tables: the published ones, row by row against the timelines
 // of the same jobs; small ones in every way of writing that is read; and files with any byte changed or cut off.
 #include "diagnose/diagnose.h"
-#include "test.h"
+#include "trace_file.h"
 #include <math.h>
 #include <stdlib.h>
 
-typedef struct {
-  ctx *c;
-  arena *a;
-  trace t;
-  trace_read_about about;
-} file;
-static file open_file(const char *path) {
-  file f = {.c = ctx_new(), .a = arena_new()};
-  const trace_format is = trace_format_of(f.c, path);
-  const bool ok =
-      is == TRACE_FORMAT_straggler && trace_read(f.c, f.a, path, is, NULL, TRACE_NONE, &f.t, &f.about);
-  CHECK_MSG(ok, "%s", diag_render(f.c, f.a));
-  REQUIRE(ok);
-  return f;
-}
-static void close_file(file *f) {
-  arena_free(f->a);
-  ctx_free(f->c);
-}
-
 // What an operation is, without its times: equal in both forms of a job.
-static u64 key_of(const file *f, u32 e) {
+static u64 key_of(const trace_file *f, u32 e) {
   const trace *t = &f->t;
   const trace_process *p = trace_process_of(t, e);
   u64 h = hash_bytes(sym_str(f->c, trace_name(t, e)), sym_len(f->c, trace_name(t, e)), 1);
@@ -61,7 +41,7 @@ static spans spans_of(arena *a, const trace *t) {
 // The k-th event of a key in one file is the k-th of it in the other, and ends as long before the end of its step.
 // early: how many communications of the table begin before they do in the timeline, where they begin together.
 enum { ROUNDED = 1000000 }; // ps; the timelines were worked out in f32, 0.12 us apart
-static void check_rows(const file *table, const file *timeline, u32 *early) {
+static void check_rows(const trace_file *table, const trace_file *timeline, u32 *early) {
   const trace *t = &table->t, *u = &timeline->t;
   arena *a = arena_new();
   hmap at = {0};
@@ -100,16 +80,16 @@ static void check_published(const char *name, u32 rows, u32 early) {
   char path[128];
   snprintf(path, sizeof path, "traces/bytedance_straggler/data__trace-%s.parquet", name);
   const char *full = test_data(path);
-  file table = open_file(full);
+  trace_file table = trace_file_open(full, TRACE_FORMAT_straggler);
   snprintf(path, sizeof path, "traces/bytedance_straggler/data__timeline-%s.json.gz", name);
-  file timeline = open_file(test_data(path));
+  trace_file timeline = trace_file_open(test_data(path), TRACE_FORMAT_straggler);
   u32 got;
   check_rows(&table, &timeline, &got);
   CHECK_EQ_I64(table.t.n, rows);
   CHECK_EQ_I64((i64)table.about.events, rows);
   CHECK_EQ_I64((i64)table.about.skipped, 0);
   CHECK_EQ_I64(got, early);
-  close_file(&table), close_file(&timeline);
+  trace_file_close(&table), trace_file_close(&timeline);
 }
 TEST(parquet_slow_stage_is_the_published_timeline) { check_published("ST", 6784, 2080); }
 TEST(parquet_slow_worker_is_the_published_timeline) { check_published("AR", 117216, 35679); }
@@ -120,7 +100,7 @@ static const char *const ways[] = {"plain", "dictionary", "v2", "v2-plain"};
 enum { ROWS = 2 * 212 };
 
 TEST(parquet_tables_say_the_same_however_they_are_written) {
-  file timeline = open_file("examples/traces/pipeline/timeline.json.gz");
+  trace_file timeline = trace_file_open("examples/traces/pipeline/timeline.json.gz", TRACE_FORMAT_straggler);
   trace *t = &timeline.t;
   u32 n = 0;
   for (u32 e = 0; e < t->n; e++) n += t->step[e] < 12;
@@ -137,7 +117,7 @@ TEST(parquet_tables_say_the_same_however_they_are_written) {
   for (u32 w = 0; w < COUNT_OF(ways); w++) {
     char path[64];
     snprintf(path, sizeof path, "tests/table/%s.parquet", ways[w]);
-    file table = open_file(path);
+    trace_file table = trace_file_open(path, TRACE_FORMAT_straggler);
     u32 early;
     check_rows(&table, &timeline, &early);
     CHECK_EQ_I64(early, 0);
@@ -151,9 +131,9 @@ TEST(parquet_tables_say_the_same_however_they_are_written) {
     }
     CHECK_EQ_I64(first, 0);
     CHECK_EQ_I64(second, end);
-    close_file(&table);
+    trace_file_close(&table);
   }
-  close_file(&timeline);
+  trace_file_close(&timeline);
 }
 
 // ---- damaged files ----------------------------------------------------------------------------------------

@@ -3,9 +3,9 @@
 #include "rare.h"
 
 TEST(tensorflow_devices_streams_steps) {
-  rare r = rare_read("tests/rare/tensorflow/worker.trace.json.gz", TRACE_FORMAT_tensorflow, TRACE_NONE);
+  trace_file r = rare_read("tests/rare/tensorflow/worker.trace.json.gz", TRACE_FORMAT_tensorflow, TRACE_NONE);
   REQUIRE(r.ok);
-  CHECK(r.about.events == 36 && r.about.skipped == 0 && !r.about.truncated && r.t->n == 36);
+  CHECK(r.about.events == 36 && r.about.skipped == 0 && !r.about.truncated && r.t.n == 36);
   i64 ps;
   CHECK_EQ_I64(rare_count(&r, TRACE_KERNEL, NULL, &ps), 12);
   CHECK_EQ_I64(ps, (6 * 300 + 3 * 200 + 3 * 250) * (i64)1000000);
@@ -16,41 +16,41 @@ TEST(tensorflow_devices_streams_steps) {
   CHECK_EQ_I64(rare_count(&r, TRACE_NOTE, NULL, NULL), 12);
   CHECK_EQ_I64(rare_count(&r, TRACE_OP, "MatMul", NULL), 3);
   u32 comms = 0;
-  for (u32 e = 0; e < r.t->n; e++) {
-    const trace_lane *l = &r.t->lanes.v[r.t->lane[e]];
-    if (r.t->is[e] == TRACE_KERNEL) CHECK(l->device && l->id == 13 && l->of >= 0 && l->of <= 1);
-    if (r.t->is[e] == TRACE_COPY) CHECK(l->device && l->id == 20);
-    if (r.t->comm[e] == TRACE_NONE) continue;
+  for (u32 e = 0; e < r.t.n; e++) {
+    const trace_lane *l = &r.t.lanes.v[r.t.lane[e]];
+    if (r.t.is[e] == TRACE_KERNEL) CHECK(l->device && l->id == 13 && l->of >= 0 && l->of <= 1);
+    if (r.t.is[e] == TRACE_COPY) CHECK(l->device && l->id == 20);
+    if (r.t.comm[e] == TRACE_NONE) continue;
     comms++;
-    CHECK_STR(sym_str(r.c, r.t->comms.v[r.t->comm[e]].op), "all_reduce");
+    CHECK_STR(sym_str(r.c, r.t.comms.v[r.t.comm[e]].op), "all_reduce");
   }
   CHECK_EQ_I64(comms, 6);
-  CHECK(r.t->processes.n == 1 && r.t->processes.v[0].base_ns == 0);
-  rare_done(&r);
+  CHECK(r.t.processes.n == 1 && r.t.processes.v[0].base_ns == 0);
+  trace_file_close(&r);
 }
 
 // Streams are told apart, so "stream:all" says the same again; the device's own process is the host's part.
 TEST(tensorflow_of_run_metadata) {
-  rare r = rare_read("tests/rare/tensorflow/timeline.json", TRACE_FORMAT_tensorflow, 3);
-  REQUIRE(r.ok && r.t->n == 6);
+  trace_file r = rare_read("tests/rare/tensorflow/timeline.json", TRACE_FORMAT_tensorflow, 3);
+  REQUIRE(r.ok && r.t.n == 6);
   CHECK_EQ_I64(rare_count(&r, TRACE_KERNEL, NULL, NULL), 2);
   CHECK_EQ_I64(rare_count(&r, TRACE_OP, NULL, NULL), 2);
-  CHECK_EQ_I64(r.t->processes.v[0].base_ns, 1600000000000500000);
-  CHECK(r.t->processes.v[0].rank == 3 && r.t->start_ps[0] == 0);
-  rare_done(&r);
+  CHECK_EQ_I64(r.t.processes.v[0].base_ns, 1600000000000500000);
+  CHECK(r.t.processes.v[0].rank == 3 && r.t.start_ps[0] == 0);
+  trace_file_close(&r);
 }
 
 TEST(tensorflow_cut_off) { rare_cut("tests/rare/tensorflow/worker.trace.json.gz", TRACE_FORMAT_tensorflow); }
 
 static void totals(const char *path, u64 events, i64 ps, u32 lanes) {
-  rare r = rare_read(path, TRACE_FORMAT_tensorflow, TRACE_NONE);
+  trace_file r = rare_read(path, TRACE_FORMAT_tensorflow, TRACE_NONE);
   REQUIRE(r.ok);
   i64 sum;
   CHECK_EQ_I64(rare_count(&r, TRACE_OP, NULL, &sum), (i64)events);
-  CHECK(r.about.events == events && r.about.skipped == 0 && r.t->n == events);
+  CHECK(r.about.events == events && r.about.skipped == 0 && r.t.n == events);
   CHECK_EQ_I64(sum, ps);
-  CHECK_EQ_I64(r.t->lanes.n, lanes);
-  rare_done(&r);
+  CHECK_EQ_I64(r.t.lanes.n, lanes);
+  trace_file_close(&r);
 }
 #define SMDEBUG "traces/smdebug/tests__profiler__resources__"
 #define PROFILE                                                                                              \
@@ -65,14 +65,15 @@ TEST(tensorflow_recorded) {
 
 // Steps of training and of evaluation count from 0 each: the first kind is the job's.
 TEST(tensorflow_smdebug) {
-  rare r = rare_read(test_data(SMDEBUG "merge_traces__framework__pevents__2020071317__1594662624718694_905-"
-                                       "b88ab1bb8259_pythontimeline.json"),
-                     TRACE_FORMAT_tensorflow, TRACE_NONE);
-  REQUIRE(r.ok && r.t->n == 40);
+  trace_file r =
+      rare_read(test_data(SMDEBUG "merge_traces__framework__pevents__2020071317__1594662624718694_905-"
+                                  "b88ab1bb8259_pythontimeline.json"),
+                TRACE_FORMAT_tensorflow, TRACE_NONE);
+  REQUIRE(r.ok && r.t.n == 40);
   i64 ps;
   CHECK_EQ_I64(rare_count(&r, TRACE_STEP, "Step:ModeKeys.TRAIN", &ps), 30);
   CHECK_EQ_I64(ps, 11465583 * (i64)1000000);
   CHECK_EQ_I64(rare_count(&r, TRACE_OP, "Step:ModeKeys.EVAL", NULL), 10);
-  CHECK_EQ_I64(r.t->processes.v[0].base_ns, 1594662605425850000);
-  rare_done(&r);
+  CHECK_EQ_I64(r.t.processes.v[0].base_ns, 1594662605425850000);
+  trace_file_close(&r);
 }

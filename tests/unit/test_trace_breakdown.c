@@ -105,12 +105,12 @@ TEST(steps_are_those_of_the_launch) {
   CHECK(s->step[0].number == 3 && s->step[1].number == 4);
   CHECK(s->of[3] == 0 && s->of[4] == TRACE_NONE && s->of[5] == TRACE_NONE && s->of[6] == 1);
   bool chosen[2];
-  CHECK(steps_choose(r.c, NULL, s, chosen) && chosen[0] && !chosen[1]);
-  CHECK(steps_choose(r.c, "1-2,4", s, chosen) && !chosen[0] && chosen[1]);
+  CHECK(steps_choose(r.c, NULL, s, chosen, "a") && chosen[0] && !chosen[1]);
+  CHECK(steps_choose(r.c, "1-2,4", s, chosen, "a") && !chosen[0] && chosen[1]);
   static const char *const wrong[] = {"", "x", "3-", "4-3", "3,,4", "-1", "7-9", "99999999999999999999"};
   for (u32 k = 0; k < COUNT_OF(wrong); k++) {
     const u32 before = diag_errors(r.c);
-    CHECK_MSG(!steps_choose(r.c, wrong[k], s, chosen) && diag_errors(r.c) == before + 1, "%s", wrong[k]);
+    CHECK_MSG(!steps_choose(r.c, wrong[k], s, chosen, "a") && diag_errors(r.c) == before + 1, "%s", wrong[k]);
   }
   done(&r);
 }
@@ -197,7 +197,7 @@ static recorded open_file(const char *name, const char *rank, bool all_steps) {
   round_as_the_tool(r.t);
   r.steps = steps_of(r.a, r.t, 0);
   bool *chosen = ZNEWN(r.a, bool, r.steps->n + 1);
-  REQUIRE(steps_choose(r.c, NULL, r.steps, chosen));
+  REQUIRE(steps_choose(r.c, NULL, r.steps, chosen, "a"));
   for (u32 i = 0; i < r.steps->n; i++) chosen[i] |= all_steps;
   r.event = NEWN(r.a, u32, r.t->n);
   r.n = steps_events(r.t, 0, r.steps, chosen, r.event);

@@ -1,45 +1,27 @@
 // test_waits.c - events of synchronisation in Kineto's files (cuda_sync): what waits for what, and what a replay makes
 // of it; and single figures that HolisticTraceAnalysis' own tests of its critical path have for the same recordings.
 #include "diagnose/diagnose.h"
-#include "test.h"
+#include "trace_file.h"
 #include <unistd.h>
 
-typedef struct {
-  ctx *c;
-  arena *a;
-  trace t;
-} file;
-static file read_file(const char *path) {
-  file f = {.c = ctx_new(), .a = arena_new()};
-  trace_read_about about;
-  const bool ok = trace_read(f.c, f.a, path, TRACE_FORMAT_kineto, NULL, TRACE_NONE, &f.t, &about);
-  CHECK_MSG(ok, "%s", diag_render(f.c, f.a));
-  REQUIRE(ok);
-  return f;
-}
-static void close_file(file *f) {
-  arena_free(f->a);
-  ctx_free(f->c);
-}
-static const char *name(const file *f, u32 e) { return sym_str(f->c, trace_name(&f->t, e)); }
 // The first event from `from_ps` on whose name starts so.
-static u32 next_of(const file *f, const char *start, i64 from_ps) {
+static u32 next_of(const trace_file *f, const char *start, i64 from_ps) {
   u32 found = TRACE_NONE;
   for (u32 e = 0; e < f->t.n; e++)
-    if (f->t.start_ps[e] >= from_ps && !strncmp(name(f, e), start, strlen(start)) &&
+    if (f->t.start_ps[e] >= from_ps && !strncmp(trace_file_name(f, e), start, strlen(start)) &&
         (found == TRACE_NONE || f->t.start_ps[e] < f->t.start_ps[found]))
       found = e;
   CHECK_MSG(found != TRACE_NONE, "no %s", start);
   REQUIRE(found != TRACE_NONE);
   return found;
 }
-static i64 end_of(const file *f, u32 e) { return f->t.start_ps[e] + f->t.dur_ps[e]; }
+static i64 end_of(const trace_file *f, u32 e) { return f->t.start_ps[e] + f->t.dur_ps[e]; }
 
 // ---- what the recordings say ------------------------------------------------------------------------------
 TEST(waits_of_the_host_for_an_event) {
   const char *path =
       test_data("traces/hta/tests__data__critical_path__cuda_event_sync__event_sync_trace.json.gz");
-  file f = read_file(path);
+  trace_file f = trace_file_open(path, TRACE_FORMAT_kineto);
   const trace *t = &f.t;
   u32 of_no_stream = 0;
   for (u32 e = 0; e < t->n; e++) of_no_stream += t->is[e] == TRACE_WAIT && t->lanes.v[t->lane[e]].id == -1;
@@ -49,7 +31,7 @@ TEST(waits_of_the_host_for_an_event) {
   CHECK_EQ_I64(t->edges.n, COUNT_OF(by));
   for (u32 i = 0; i < t->edges.n && i < COUNT_OF(by); i++) {
     CHECK_EQ_I64(t->edges.v[i].after, spin);
-    CHECK_STR(name(&f, t->cause[t->edges.v[i].event]), by[i]);
+    CHECK_STR(trace_file_name(&f, t->cause[t->edges.v[i].event]), by[i]);
   }
   const job_work *w = job_work_of(f.c, f.a, t, 0, INT64_MIN, INT64_MAX);
   const i64 sync = t->start_ps[next_of(&f, "cudaEventSynchronize", 0)];
@@ -62,14 +44,14 @@ TEST(waits_of_the_host_for_an_event) {
     CHECK_EQ_I64(w->op[w->wait[w->item[k].first_wait]].event, spin);
   }
   CHECK_EQ_I64(seen, 1);
-  close_file(&f);
+  trace_file_close(&f);
 }
 
 // Microseconds between the starts and ends of three operators that are nested, of a launch, and between two kernels.
 TEST(waits_intervals_are_those_of_a_published_critical_path) {
   const char *path = test_data(
       "traces/hta/tests__data__critical_path__simple_add__benchmark_result_493459_1694039959_trace.json.gz");
-  file f = read_file(path);
+  trace_file f = trace_file_open(path, TRACE_FORMAT_kineto);
   const trace *t = &f.t;
   const char *forward = "[param|pytorch.model.alex_net|0|0|0|measure|forward]";
   const i64 from = t->start_ps[next_of(&f, forward, t->start_ps[next_of(&f, forward, 0)] + 1)]; // the second
@@ -91,7 +73,7 @@ TEST(waits_intervals_are_those_of_a_published_critical_path) {
       next = e;
   REQUIRE(next != TRACE_NONE);
   CHECK_EQ_I64(t->start_ps[next] - end_of(&f, fft), 7 * us);
-  close_file(&f);
+  trace_file_close(&f);
 }
 
 // ---- an answer that they change ---------------------------------------------------------------------------
@@ -127,7 +109,7 @@ static i64 replay_with_long_kernel_x3(u32 told, u32 *guessed) {
   }
   fprintf(out, "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":1,\"args\":{\"name\":\"python\"}}]}\n");
   CHECK(!fclose(out));
-  file f = read_file(path);
+  trace_file f = trace_file_open(path, TRACE_FORMAT_kineto);
   unlink(path);
   CHECK_EQ_I64(f.t.edges.n, told > 0);
   job_work *w = job_work_of(f.c, f.a, &f.t, 0, INT64_MIN, INT64_MAX);
@@ -140,7 +122,7 @@ static i64 replay_with_long_kernel_x3(u32 told, u32 *guessed) {
   CHECK_EQ_I64(replay_run(r, &x, NULL, NULL), 1610000000); // as recorded, from the first call on
   x.op[0][0] *= 3;
   const i64 end = replay_run(r, &x, NULL, NULL);
-  close_file(&f);
+  trace_file_close(&f);
   return end;
 }
 

@@ -207,6 +207,26 @@ file       all.json
 processes  4
 events     180
 arrows     9
+## Two workers: their messages by dPRO's ids say how far their clocks are apart; answers and duplicates without another end are told
+$ heddle trace align tests/rare/gtrace/pair.json --set clocks=process | head -n 12
+processes    6
+clocks       6
+collectives  0
+messages     16
+method       floors
+form         offsets
+slack        30.00 us
+violated     8 of 16 as recorded (by up to 4.970 ms), 0 once aligned
+
+                       rank  tied     offset  drift ppm    +-   at least    at most  used
+                          0     0          0                                           16
+                          1     0  +5.000 ms             3 ps  +4.970 ms  +5.030 ms    16
+$ sed 's/worker_1::server_0/worker_9::server_0/g' tests/rare/gtrace/pair.json > orphans.json; heddle trace info orphans.json | head -n 3
+warning[W0103]: of 64 messages 16 have no other end here and 0 are there twice: what they wait for is not known
+  --> orphans.json
+rank  file          format  host   device  steps  streams  threads  events      span  clock starts at
+   0  orphans.json  gTrace  host0                       8        0      72  66.33 ms  2021-02-03 09:47:58.000000000 UTC
+
 ## NCCL Inspector: a file of each process; collectives of two ranks are matched by their numbers
 $ mkdir nccl; cp tests/rare/inspector/*.log nccl; heddle trace info nccl
 rank  file                    format          host   device  steps  streams  threads  events      span  clock starts at

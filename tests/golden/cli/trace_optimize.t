@@ -47,6 +47,8 @@ $ heddle trace optimize examples/traces/ddp --steps 12 --top 1 --json
   "start_ps": 0,
   "bandwidth": 61538461538.46154,
   "fit_error_ps": 0,
+  "communications_partial": 0,
+  "memory_peak_bytes": null,
   "plans": [
     {"plan": "found", "step_ps": 1752000000, "change_ps": -260000000, "times_faster": 1.1484018264840183, "about": "best"},
     {"plan": "as recorded", "step_ps": 2012000000, "change_ps": 0, "times_faster": 1, "about": "buckets of the recording"},
@@ -78,8 +80,8 @@ $ heddle trace optimize examples/traces/ddp --steps 12 --top 1 --json
 }
 ## What cannot be planned.
 $ heddle trace optimize examples/traces/ddp --memory 16GB
-error[E0106]: the recording does not say how much memory the job takes, so --memory has no use
-  hint: leave --memory out; `heddle sim MODEL` says what a model takes
+error[E0106]: --memory: the recording does not say how much the job takes: it has no events of an allocator
+  hint: record with PyTorch's profile_memory=True
 [1]
 $ heddle trace optimize examples/traces/ddp --memory lots
 error[E0602]: --memory: 'lots' is not a quantity
@@ -115,7 +117,7 @@ error[E0106]: all-reduces in its backward do not say how many bytes they have, o
   --> huge.json
   hint: PyTorch's profiler of 2023 and later records the elements of a communication
 [1]
-$ sed 's/"name": "cudaMemcpyAsync", "pid": 4000, "tid": 4000/"name": "cudaMemcpyAsync", "pid": 4000, "tid": 4007/' examples/traces/ddp/rank0.json > ahead.json; heddle trace optimize ahead.json --top 1 | head -n 16
+$ sed 's/"name": "cudaMemcpyAsync", "pid": 4000, "tid": 4000/"name": "cudaMemcpyAsync", "pid": 4000, "tid": 4007/' examples/traces/ddp/rank0.json > ahead.json; heddle trace optimize ahead.json --top 1 | head -n 17
 rank             0
 step             11
 workers          2
@@ -127,8 +129,164 @@ all-reduces      2
   bandwidth      61.5 GB/s
   error of both  0
 gradients        their sizes are not recorded: each all-reduce is spread over the kernels before it
+peers            members of 2 communications were not recorded: times include waiting for them, and starts come out too long
 beside           1 operations of other threads, such as copies ahead, run beside and are left out
 
 plan                  step     change  faster  what it does
 found             1.710 ms  -260.0 us   1.15x  best
 as recorded       1.970 ms          0   1.00x  buckets of the recording
+$ heddle trace optimize examples/traces/ddp/rank0.json --top 1 | head -n 13
+rank             0
+step             11
+workers          2
+recorded         2.137 ms
+device alone     2.012 ms
+kernels          8
+all-reduces      2
+  start          0
+  bandwidth      61.5 GB/s
+  error of both  0
+gradients        their sizes are not recorded: each all-reduce is spread over the kernels before it
+peers            members of 2 communications were not recorded: times include waiting for them, and starts come out too long
+
+$ sed 's/, "Process Group Ranks": "\[0, 1\]"//' examples/traces/ddp/rank0.json > unnamed.json; heddle trace optimize unnamed.json --json | grep partial
+  "communications_partial": 2,
+$ heddle trace optimize examples/traces/ddp --json | grep partial
+  "communications_partial": 0,
+## Memory that the recording tells: what fits, what does not, what cannot be judged.
+$ heddle trace optimize tests/memory --memory 190MB --top 1 | sed -n 12,28p
+start            all have the same size: what starting one takes is not known, and taken for 0
+memory           210 MiB at its peak: 100 MiB before the step, of these 9.00 MiB weights, as large as their gradients; 108 MiB kept by the forward for the backward
+limit            181 MiB: the plans below take the fastest way that fits
+
+to fit                   step     peak  fits
+as it is             2.196 ms  210 MiB  no
+recompute cheap ops  2.485 ms  184 MiB  no
+recompute blocks     2.568 ms  163 MiB  yes
+accumulate over 2    2.196 ms  163 MiB  yes
+accumulate over 4    2.196 ms  136 MiB  yes
+accumulate over 8    2.321 ms  122 MiB  yes
+
+plan                  step     change  faster  what it does
+found             2.142 ms  -125.4 us   1.06x  best
+as recorded       2.268 ms          0   1.00x  buckets of the recording
+as it is          2.196 ms  -71.60 us   1.03x  every gradient alone, no fusion
+fuse all          2.142 ms  -125.4 us   1.06x  XLA: all operations of a phase that may, every gradient alone
+$ heddle trace optimize tests/memory --memory 100MB --top 1 | grep limit
+limit            95.4 MiB: nothing that was tried fits
+$ heddle trace optimize tests/memory --memory 1GB --top 1 | grep limit
+limit            954 MiB: it fits as it is
+$ mkdir bare; for k in 0 1; do sed 's/"Addr": [0-9]*, //' tests/memory/rank$k.json > bare/rank$k.json; done; heddle trace optimize bare --memory 150MB --top 1 | sed -n 13,20p
+memory           210 MiB at its peak: 100 MiB before the step, of these 9.00 MiB weights, as large as their gradients; 109 MiB kept by the forward for the backward
+recompute        not tried: its allocator told no addresses, so nobody knows which kernel keeps what
+limit            143 MiB: the plans below take the fastest way that fits
+
+to fit                 step     peak  fits
+as it is           2.196 ms  210 MiB  no
+accumulate over 2  2.196 ms  156 MiB  no
+accumulate over 4  2.196 ms  128 MiB  yes
+$ for k in 0 1; do sed 's/"Total Allocated": [0-9]*, //' tests/memory/rank$k.json > bare/rank$k.json; done; heddle trace optimize bare --memory 150MB
+error[E0106]: --memory: the recording does not say how much the job takes: its allocator did not tell what was taken in all, as PyTorch does since 2022
+  hint: record with PyTorch's profile_memory=True
+[1]
+$ for k in 0 1; do sed 's/"Device Type": 1/"Device Type": 0/' tests/memory/rank$k.json > bare/rank$k.json; done; heddle trace optimize bare --memory 150MB
+error[E0106]: --memory: the recording does not say how much the job takes: it has no events of an allocator
+  hint: record with PyTorch's profile_memory=True
+[1]
+$ for k in 0 1; do sed 's/"Device Id": [01]/"Device Id": 3/' tests/memory/rank$k.json > bare/rank$k.json; done; heddle trace optimize bare --memory 150MB
+error[E0106]: --memory: the recording does not say how much the job takes: its allocator told nothing of its device in the step
+  hint: record with PyTorch's profile_memory=True
+[1]
+$ heddle trace optimize tests/memory --memory 190MB --top 1 --json | sed -n '/"memory/p;/"way"/p'
+  "memory_peak_bytes": 220200960,
+  "memory_before_bytes": 104857600,
+  "memory_kept_bytes": 113246208,
+  "memory_weights_bytes": 9437184,
+  "memory": [
+    {"way": "as it is", "step_ps": 2195966272, "bytes": 220200960, "fits": "no"},
+    {"way": "recompute cheap ops", "step_ps": 2484579892, "bytes": 192937984, "fits": "no"},
+    {"way": "recompute blocks", "step_ps": 2568375352, "bytes": 170917888, "fits": "yes"},
+    {"way": "accumulate over 2", "step_ps": 2195966272, "bytes": 170917888, "fits": "yes"},
+    {"way": "accumulate over 4", "step_ps": 2195966362, "bytes": 142606336, "fits": "yes"},
+    {"way": "accumulate over 8", "step_ps": 2320565022, "bytes": 128450560, "fits": "yes"}
+## Passes by name: half precision, compression, priorities; what is no pass; where gradients have 16 bits or nobody knows.
+$ heddle trace optimize examples/traces/ddp --passes op_fusion,tensor_fusion,half --top 1 | sed -n '13,15p;25,32p'
+plan                  step     change  faster  what it does
+found             942.5 us  -1.069 ms   2.13x  best
+as recorded       2.012 ms          0   1.00x  buckets of the recording
+Horovod      no setting is faster than the recording; the best is HOROVOD_FUSION_THRESHOLD=33554432 HOROVOD_CYCLE_TIME=1
+half         6 matmuls and the like are taken to need 50 % of their time in half precision
+
+pass           proposals kept  what it does
+op_fusion                   0  fuse neighbouring operations of a phase into one kernel
+tensor_fusion               0  communicate neighbouring gradients together
+half                        1  matmuls, convolutions and gradients in half precision
+
+$ heddle trace optimize examples/traces/ddp --passes compress --top 3 --json | sed -n '/found/p;/"pass/p;/"bucket"/p'
+    {"plan": "found", "step_ps": 1718000000, "change_ps": -294000000, "times_faster": 1.1711292200232828, "about": "best"},
+  "found_buckets": 3,
+  "found_fused": 0,
+  "found_compressed": 1,
+  "passes": [
+    {"pass": "compress", "kept": 1, "about": "compress gradients"}
+    {"bucket": 1, "bytes": 16000000, "pieces": 1, "ready_ps": 797500000, "start_ps": 797500000, "end_ps": 1057500000},
+    {"bucket": 2, "bytes": 16000000, "pieces": 1, "ready_ps": 1099000000, "start_ps": 1099000000, "end_ps": 1359000000},
+    {"bucket": 3, "bytes": 8000000, "pieces": 1, "ready_ps": 1448500000, "start_ps": 1448500000, "end_ps": 1578500000}
+$ heddle trace optimize examples/traces/ddp --passes op_fusion,tensor_fusion,partition,priority --top 3 | sed -n '13,15p;24,38p'
+plan                  step     change  faster  what it does
+found             1.710 ms  -301.5 us   1.18x  best
+as recorded       2.012 ms          0   1.00x  buckets of the recording
+PyTorch DDP  bucket_cap_mb=15: 1.752 ms
+Horovod      no setting is faster than the recording; the best is HOROVOD_FUSION_THRESHOLD=33554432 HOROVOD_CYCLE_TIME=1
+priority     the next forward begins when what it reads first is there (BytePS, ByteScheduler); the step and its times count from the start of the backward
+
+pass           proposals kept  what it does
+op_fusion                   0  fuse neighbouring operations of a phase into one kernel
+tensor_fusion               0  communicate neighbouring gradients together
+partition                   0  cut a gradient into pieces that follow each other
+priority                    8  send first what the next forward reads first, and wait for no more than that
+
+bucket     bytes  pieces     ready     start       end
+     1  15.3 MiB       1  301.5 us  301.5 us  561.5 us
+     2  15.3 MiB       1  603.0 us  603.0 us  863.0 us
+     3  15.3 MiB       1  904.5 us  904.5 us  1.165 ms
+$ heddle trace optimize examples/traces/ddp --passes op_fuson
+error[E0801]: --passes: there is no graph pass 'op_fuson'
+  hint: did you mean 'op_fusion'?
+[2]
+$ heddle trace optimize examples/traces/ddp --passes op_fusion,
+error[E0801]: --passes: there is no graph pass ''
+  hint: a list such as op_fusion,tensor_fusion; docs/diagnosis.md has them all
+[2]
+$ heddle trace summary examples/traces/ddp --passes op_fusion
+error[E0801]: `heddle trace summary` has no option --passes
+  hint: leave it out
+[2]
+$ sed 's/"Float"/"BFloat16"/' examples/traces/ddp/rank0.json > short.json; heddle trace optimize short.json --passes half,compress
+error[E0106]: --passes: half has no use: gradients are not of 32 bits
+  hint: leave it out
+[1]
+$ heddle trace convert examples/traces/ddp --to heddle -o all.json > log; sed 's/"type": *"f32",* *//' all.json > untyped.json; heddle trace optimize untyped.json --steps 11 --passes compress
+error[E0106]: --passes: compress has no use: the recording does not say of which type gradients are
+  hint: leave it out
+[1]
+## Files of different runs: no instant that both have, a step that one of them lacks. Amounts that there cannot be.
+$ mkdir runs; cp examples/traces/ddp/rank0.json runs; sed 's/"baseTimeNanoseconds": 1735689600/"baseTimeNanoseconds": 1735689700/' examples/traces/ddp/rank1.json > runs/rank1.json; heddle trace optimize runs
+error[E0106]: it has no instant in common with runs/rank0.json: they are of different runs, or clocks differ by more than the recording
+  --> runs/rank1.json
+  hint: name the files of one run; `heddle trace align` says how far clocks are apart
+[1]
+$ heddle trace replay runs
+error[E0106]: it has no instant in common with runs/rank0.json: they are of different runs, or clocks differ by more than the recording
+  --> runs/rank1.json
+  hint: name the files of one run; `heddle trace align` says how far clocks are apart
+[1]
+$ sed 's/ProfilerStep#1/ProfilerStep#3/' examples/traces/ddp/rank1.json > runs/rank1.json; heddle trace optimize runs
+error[E0801]: none of the steps 11 was recorded: there are 30 to 33
+  --> runs/rank1.json
+  hint: --steps 30-33
+[2]
+$ sed 's/"Bytes": [0-9]*/"Bytes": 1125899906842624/' tests/memory/rank0.json > much.json; heddle trace optimize much.json --memory 150MB
+error[E0106]: --memory: the recording does not say how much the job takes: its allocator contradicts itself: more is kept than was taken in all
+  hint: record with PyTorch's profile_memory=True
+[1]

@@ -154,6 +154,7 @@ error[E0106]: examples/traces/ddp/rank0.json and examples/traces/ddp/rank0.json 
 [1]
 $ heddle trace replay examples/traces/ddp --steps 4
 error[E0801]: none of the steps 4 was recorded: there are 10 to 13
+  --> examples/traces/ddp/rank0.json
   hint: --steps 10-13
 [2]
 $ heddle trace replay examples/traces/ddp --steps x

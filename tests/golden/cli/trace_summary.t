@@ -89,6 +89,7 @@ $ heddle trace summary examples/traces/ddp/rank0.json --steps 11 --json
 ## steps that are not there
 $ heddle trace summary examples/traces/ddp --steps 3
 error[E0801]: none of the steps 3 was recorded: there are 10 to 13
+  --> examples/traces/ddp/rank0.json
   hint: --steps 10-13
 [2]
 $ heddle trace summary examples/traces/ddp --steps last
