@@ -81,8 +81,14 @@ static bool add_path(job *j, files *f, const char *path) {
     return true;
   }
   if (diag_count(j->c) > before) return false;
-  diag(j->c, E_TRACE, loc_node(j->c, sym_of(j->c, path), (sym){0}, (sym){0}),
-       "this is no trace that Heddle can read");
+  char start[512] = {0};
+  const loc at = loc_node(j->c, sym_of(j->c, path), (sym){0}, (sym){0});
+  if (trace_begin(j->c, path, start, sizeof start - 1) > 262 && !memcmp(start + 257, "ustar", 5)) {
+    diag(j->c, E_TRACE, at, "this is an archive of files (tar)");
+    diag_hint(j->c, "unpack it: tar xf %s", path);
+    return false;
+  }
+  diag(j->c, E_TRACE, at, "this is no trace that Heddle can read");
   strbuf b = {.a = j->a};
   for (u32 k = 0; k < TRACE_FORMATS; k++) sb_fmt(&b, "%s%s", k ? ", " : "", trace_format_rows[k].name);
   diag_hint(j->c, "formats: %s", sb_str(&b));

@@ -96,8 +96,12 @@ static bool find_phases(reader *x, u32 *first, u32 *last) {
                   "PyTorch's autograd launches the backward from a thread of its own");
   x->thread[0] = forward, x->thread[1] = backward;
   *first = TUNE_NONE;
-  for (u32 k = 0; k < x->w->nops; k++)
-    if (!x->w->op[k].comm && thread_of(x, k) == backward) *first = MIN(*first, k), *last = k;
+  for (u32 k = 0; k < x->w->nops; k++) {
+    if (x->w->op[k].comm || thread_of(x, k) != backward) continue;
+    *first = MIN(*first, k);
+    // Copies behind its last kernel bring sums from buckets to gradients, when these have been added up.
+    if (*last < *first || x->w->op[k].kind == LAUNCH_KERNEL) *last = k;
+  }
   for (u32 k = *first; k < *last; k++)
     if (!x->w->op[k].comm && thread_of(x, k) == forward)
       return refuse(x,

@@ -122,11 +122,18 @@ u32 kineto_mark_outside(kineto *k, bool *gone) {
 }
 
 // ---- what starts late -------------------------------------------------------------------------------------
-// Is there a call whose work was not seen, of a name of which others have launched?
+// What launches, by its name in all runtimes: cudaLaunchKernel, hipExtModuleLaunchKernel, cuMemcpyAsync, hipMemsetAsync.
+static bool may_launch(const char *name) {
+  return strstr(name, "Launch") || strstr(name, "Memcpy") || strstr(name, "Memset");
+}
+
+// Is there a call whose work was not seen, of a name of which others have launched or that says so itself? A device may
+// be so far behind that no work of the window was seen at all.
 static bool something_is_missing(kineto *k) {
   const trace *t = k->x->t;
   bool *launches = ZNEWN(k->tmp, bool, t->names.n + 1), *seen = ZNEWN(k->tmp, bool, k->calls.n + 1);
   if (!k->correlated) return k->flows.n;
+  for (u32 i = 0; i < t->names.n; i++) launches[i] = may_launch(sym_str(k->x->c, t->names.v[i]));
   for (u32 i = 0; i < k->work.n; i++) {
     const kineto_call *c = kineto_call_of(k, &k->launched, k->work.v[i].correlation);
     if (!c) continue;

@@ -120,3 +120,26 @@ TEST(tuning_memory_of_a_recording) {
     ctx_free(c);
   }
 }
+
+// Of a recorded job of eight ranks, whose device is more than a step behind the host, every step has the same two buckets;
+// what copies their sums to the gradients is no part of the backward.
+TEST(tuning_of_a_recorded_job) {
+  const char *path = test_data("traces/tracelens/tests__traces__mi300__resnet_act_checkpoint.json.gz");
+  static const char *const steps[] = {"15", "16", "17"};
+  for (u32 k = 0; k < COUNT_OF(steps); k++) {
+    ctx *c = ctx_new();
+    arena *a = arena_new();
+    job *j = job_open(c, a, 1, &path);
+    tuning t;
+    const bool ok = j && tuning_of(j, steps[k], a, &t);
+    CHECK_MSG(ok, "%s", diag_render(c, a));
+    REQUIRE(ok);
+    i64 bytes = 0;
+    for (u32 i = 0; i < t.job.ntensors; i++) bytes += t.job.tensor[i].bytes;
+    CHECK_EQ_I64(bytes, 2 * (2873320 + 8816192));
+    CHECK(t.nbuckets == 2 && t.job.link.workers == 8 && t.partial == 4 && t.no_half);
+    CHECK_EQ_I64(t.job.nops, 891);
+    arena_free(a);
+    ctx_free(c);
+  }
+}

@@ -123,3 +123,12 @@ sgemm_128x128_nt  compute     12  3.600 ms  39.8 %  300.0 us  300.0 us  300.0 us
 operation   group  type      size  count  shortest    median  algorithm        bus  median bus
 all_reduce      2  f32   30.5 MiB      4  520.5 us  520.5 us  61.5 GB/s  61.5 GB/s   61.5 GB/s
 all_reduce      2  f32   15.3 MiB      4  260.5 us  260.5 us  61.4 GB/s  61.4 GB/s   61.4 GB/s
+## A device that is more than a step behind its host: a step alone has the work that it has in the whole file. An archive.
+$ awk '/"pid": 0, /{ match($0, /"ts": [0-9.]+/); $0 = substr($0, 1, RSTART + 5) sprintf("%.3f", substr($0, RSTART + 6, RLENGTH - 6) + 9000) substr($0, RSTART + RLENGTH) } 1' examples/traces/ddp/rank0.json > behind.json; heddle trace summary behind.json | grep '^   0  11 '; heddle trace summary behind.json --steps 11 | sed -n 2p
+   0  11     2.011 ms  1.440 ms  521.5 us  40.00 us  9.500 us         0  9.500 us      0  33.1 %     71.6 %
+   0  11     2.011 ms  1.440 ms  521.5 us  40.00 us  9.500 us         0  9.500 us      0  33.1 %     71.6 %
+$ tar cf traces.tar examples/traces/ddp/rank0.json; heddle trace info traces.tar
+error[E0106]: this is an archive of files (tar)
+  --> traces.tar
+  hint: unpack it: tar xf traces.tar
+[1]
