@@ -523,6 +523,10 @@ error[E0509]: tp=*: one value is needed here
      | ^
   hint: several values are for the --strategy of `heddle plan`
 [2]
+## What convolutions sum over is no sequence.
+$ heddle verify resnet50 --batch 4 --train --strategy "tp=2 sp" | sed -n "/^plan/p;/^verdict/p"
+plan       dp=1 tp=2 pp=1 sp
+verdict    equal: the plan computes what the model computes, at the extents given above
 $ heddle sim mlp-xs --machine laptop --strategy "sp"
 error[E0509]: sp needs tp > 1; got tp=1
   --> --strategy:1:1
