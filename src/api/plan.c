@@ -19,6 +19,41 @@ static heddle_plan *checked(heddle_plan *b, plan *pn) {
   return NULL;
 }
 
+static bool has_states(const prog *p, const optim_opts *o) {
+  const func_info *m = func_get(p, p->main);
+  bool any = o->kind != OPTIM_SGD;
+  for (u32 k = 0; k < m->nparams && !any; k++)
+    any = m->params.v[k].r == ROLE_WEIGHT && optim_has_master(o, val_type(p, m, k + 1)->s.t);
+  return any;
+}
+
+// Choices that were said and are not in the plan: there is nothing of what they are about.
+static void tell_unused(heddle_program *p, const plan *pn, const hybrid_opts *h) {
+  static const choice_id rows[] = {CHOICE_recompute, CHOICE_sp, CHOICE_tables, CHOICE_grads};
+  ctx *c = p->o.s->c;
+  const choice_set *zero = &h->said->of[CHOICE_zero];
+  const strategy *s = &h->s;
+  if (zero->said && s->zero.n == 1 && !has_states(p->p, &h->optim))
+    diag(c, W_IGNORED, zero->at, "zero=1 changes nothing: the optimizer has no states");
+  for (u32 k = 0; k < COUNT_OF(rows); k++) {
+    const choice_id id = rows[k];
+    if (!h->said->of[id].said || choice_same(s->of[id], choice_default(id))) continue;
+    arena *tmp = arena_new();
+    hybrid_opts without = *h;
+    without.s.of[id] = choice_default(id), without.no_order = true;
+    const u32 said = diag_count(c);
+    const plan *other = policy_hybrid(program_planner(p), tmp, &without);
+    const bool same = other && plan_hash_unordered(c, other) == plan_hash_unordered(c, pn);
+    diag_truncate(c, said);
+    strbuf b = {.a = tmp};
+    choice_say(id, s->of[id], &b);
+    if (same)
+      diag(c, W_IGNORED, h->said->of[id].at, "%s changes nothing: the plan is the same without it",
+           sb_str(&b));
+    arena_free(tmp);
+  }
+}
+
 static heddle_plan *make(heddle_program *p, const char *line, const heddle_plan_options *o) {
   ctx *c = p->o.s->c;
   strategy_set said;
@@ -32,7 +67,7 @@ static heddle_plan *make(heddle_program *p, const char *line, const heddle_plan_
             strategy_settle(c, &said, program_batch(p->p), o->train, &h.s) &&
             optimizer_read(c, &o->optimizer, &h.optim);
   b = checked(b, ok ? policy_hybrid(program_planner(p), b->o.a, &h) : NULL);
-  if (b) b->pn->model = p->name, program_tell_batchnorm(p, &said);
+  if (b) b->pn->model = p->name, program_tell_batchnorm(p, &said), tell_unused(p, b->pn, &h);
   return b;
 }
 heddle_plan *heddle_plan_make(heddle_program *p, const char *line, const heddle_plan_options *o) {

@@ -18,6 +18,7 @@ typedef struct {
   letters l;
   bool *stream, *sequence; // per class
   bool *cut, *batch;       // per class: matmuls have it in their results and are split over it; experts
+  bool *summed;            // per class: products with weights sum over it
 } sequence;
 
 static bool has_class(const sequence *q, func f, value v, const bool *set) {
@@ -70,6 +71,7 @@ static void keep_matmul(sequence *q, func f, u32 index) {
   u32 n = letters_weight(&q->l, f, index, x);
   plan_trans *t = choice_for(q, f, index);
   if (!t) t = choice_of_table(q, f, index);
+  for (u32 j = 0; j < n; j++) q->summed[x[j].class] |= x[j].kind == LETTER_ROW;
   for (u32 j = 0; j < n; j++)
     if (x[j].kind == LETTER_ROW && q->cut[x[j].class]) return;
   if (!t) return;
@@ -92,7 +94,8 @@ static void keep_matmuls(sequence *q) {
       if (letters_is_matmul(&q->l, (func){f}, i)) keep_matmul(q, (func){f}, i);
 }
 
-// The dimensions of inputs, behind the first one, that the stream has.
+// The dimensions of inputs, behind the first one, that the stream has and products with weights go along: what these
+// sum over are channels.
 static bool find_sequence(sequence *q) {
   prog *p = planner_source(q->pl);
   const func_info *m = func_get(p, p->main);
@@ -113,7 +116,7 @@ static bool find_sequence(sequence *q) {
       for (u32 d = 0; d < t->s.nd; d++) {
         u32 id[16], n = classes_dim(q->l.k, (func){f}, v, d, id, COUNT_OF(id));
         for (u32 j = 0; j < n; j++) {
-          if (!input[id[j]]) continue;
+          if (!input[id[j]] || q->summed[id[j]]) continue;
           q->sequence[id[j]] = any = true;
           if (classes_get(q->l.k, id[j])->extent % q->ways) whole = classes_get(q->l.k, id[j])->extent;
         }
@@ -243,6 +246,7 @@ bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis) {
   q.sequence = ZNEWN(a, bool, classes_count(q.l.k) + 1);
   q.cut = ZNEWN(a, bool, classes_count(q.l.k) + 1);
   q.batch = ZNEWN(a, bool, classes_count(q.l.k) + 1);
+  q.summed = ZNEWN(a, bool, classes_count(q.l.k) + 1);
   keep_matmuls(&q);
   if (!find_sequence(&q)) return false;
   split_stream(&q, r.split);

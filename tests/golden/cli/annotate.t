@@ -744,7 +744,7 @@ error[E0509]: mb=8 contradicts the annotations, which say mb=4
 [2]
 $ heddle verify mlp-xs:layers=4 --batch 64 --train --annotate a.yaml --strategy "mb=4 zero=1" | sed -n "2p"
 plan       layers 0-1: replicate(2), layers 2-3: replicate(2); 4 microbatches; zero=1
-$ for c in 'tp=2' 'mbs=2' 'sp' 'bn=sync' 'layers=equal' 'dp.shares=3/1' 'skip=2' 'overlap=none channels=one' 'schedule=interleaved v=2'; do heddle verify mlp-xs:layers=4 --batch 64 --train --annotate a.yaml --strategy "$c" 2>&1 | sed -n '1p;$p'; done
+$ for c in 'tp=2' 'mbs=2' 'sp' 'bn=sync' 'layers=equal' 'dp.shares=3/1' 'skip=2' 'overlap=none channels=one' 'overlap=none buffers=rendezvous' 'schedule=interleaved v=2'; do heddle verify mlp-xs:layers=4 --batch 64 --train --annotate a.yaml --strategy "$c" 2>&1 | sed -n '1p;$p'; done
 error[E0509]: tp=2 cannot be combined with annotations: annotations say the devices of every part of the model
   hint: leave it out; `split: N` says it of a part of the model
 error[E0509]: mbs=2 cannot be combined with annotations: task graphs have data ranks of their own
@@ -761,6 +761,8 @@ error[E0509]: skip=2 cannot be combined with annotations: annotations are of dev
   hint: leave it out, or name these devices last
 error[E0509]: channels=one needs overlap=pp; got overlap=none
   hint: leave out one of them
+error[E0509]: buffers=rendezvous cannot be combined with annotations: sends of task graphs never wait
+  hint: leave it out; a strategy with pp has it
 error[E0509]: v=2 cannot be combined with annotations: a task graph is one stage, on its own place
   hint: leave it out
 $ heddle verify mlp-xs:layers=4 --batch 64 --annotate a.yaml --strategy "recompute=full"

@@ -523,6 +523,10 @@ error[E0509]: tp=*: one value is needed here
      | ^
   hint: several values are for the --strategy of `heddle plan`
 [2]
+## What convolutions sum over is no sequence.
+$ heddle verify resnet50 --batch 4 --train --strategy "tp=2 sp" | sed -n "/^plan/p;/^verdict/p"
+plan       dp=1 tp=2 pp=1 sp
+verdict    equal: the plan computes what the model computes, at the extents given above
 $ heddle sim mlp-xs --machine laptop --strategy "sp"
 error[E0509]: sp needs tp > 1; got tp=1
   --> --strategy:1:1
@@ -1295,6 +1299,25 @@ warning[W0101]: bn=sync changes nothing: no batch norm of the model takes statis
   --> --strategy:1:6
    1 | dp=2 bn=sync
      |      ^
+$ heddle sim gpt2:layers=2 --train --batch 8 --machine "2 v100" --strategy "dp=2 zero=1 grads=f32 recompute=selective" 2>&1 >/dev/null
+warning[W0101]: zero=1 changes nothing: the optimizer has no states
+  --> --strategy:1:6
+   1 | dp=2 zero=1 grads=f32 recompute=selective
+     |      ^
+warning[W0101]: grads=f32 changes nothing: the plan is the same without it
+  --> --strategy:1:13
+   1 | dp=2 zero=1 grads=f32 recompute=selective
+     |             ^
+$ heddle verify resnet50 --batch 4 --train --strategy "tp=2 tables=whole recompute=selective" 2>&1 >/dev/null
+warning[W0101]: recompute=selective changes nothing: the plan is the same without it
+  --> --strategy:1:19
+   1 | tp=2 tables=whole recompute=selective
+     |                   ^
+warning[W0101]: tables=whole changes nothing: the plan is the same without it
+  --> --strategy:1:6
+   1 | tp=2 tables=whole recompute=selective
+     |      ^
+$ heddle sim gpt2:layers=2 --train --dtype f16 --batch 8 --machine "2 v100" --strategy "dp=2 zero=1 grads=f32" 2>&1 >/dev/null
 $ heddle plan mlp-xs:layers=4,hidden=64 --batch 8 --train --machine laptop --strategy 'zero=0,3' --why dp=1 | sed -n '/^why not/,$p'
 why not  dp=1
 winner   dp=1 tp=4 pp=1
