@@ -14,6 +14,7 @@ static u32 ranks_of(const strategy *s) { return s->dp.n * s->tp.n; } // of a pla
 
 u32 strategy_shares_needed(const strategy *s, choice_id id) {
   u32 most = 0;
+  if (id == CHOICE_dp_shares && s->replicas.nparts) return strategy_replicas(s);
   for (u32 q = 0; q < s->pp.n && q < s->tp_stages.nparts; q++) {
     const u32 t = s->tp_stages.part[q];
     most = MAX(most, id == CHOICE_dp_shares ? ranks_of(s) / t : t);
