@@ -205,6 +205,7 @@ bool policy_replica_speeds(planner *pl, arena *a, const hybrid_opts *o, double *
 static bool set_micro(ctx *c, const hybrid_opts *o, const strategy *s, replica *v) {
   const u32 n = strategy_replicas(s), K = s->mb.n;
   u64 sum = 0;
+  assert(n > 1); // strategies have none of fewer
   for (u32 r = 0; r < n; r++) sum += s->dp_shares.nparts ? s->dp_shares.part[r] : 1;
   const loc at =
       o->said ? o->said->of[s->dp_shares.nparts ? CHOICE_dp_shares : CHOICE_replicas].at : (loc){0};
