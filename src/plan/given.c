@@ -105,7 +105,7 @@ plan_given plan_given_of(planner *pl, const plan *pn, i64 batch, arena *a) {
     for (u32 r = 0; r < MAX(pn->nreplicas, 1); r++) {
       const plan_submesh *on = r ? &pn->replicas[r].on[k] : &s->on;
       const plan_mesh *m_of = &pn->meshes[on->mesh];
-      const u32 K = pn->nreplicas ? pn->axes[pn->time - 1].size : 1,
+      const u32 K = pn->nreplicas && pn->time ? pn->axes[pn->time - 1].size : 1,
                 own = pn->nreplicas ? pn->replicas[r].micro : 1;
       for (u32 i = members_of_mesh(pn, m_of); i-- > 0;)
         give(pn, on, i, use, batch * own / K, work * own / K, layers, &v[rank_of(m_of, i)]);

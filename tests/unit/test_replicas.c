@@ -43,6 +43,13 @@ static void check_verified(session *s, const plan *pn, const char *what) {
   prog *p = pn ? plan_apply(s->pl, pn, NULL) : NULL;
   CHECK_MSG(p && ir_verify(p) && infer_verify(p) && plan_validate(p), "%s: %s", what,
             diag_render(s->c, s->a));
+  strbuf text = {.a = s->a}, again = {.a = s->a};
+  if (p) ir_print(p, &text);
+  prog *read = p ? ir_parse(s->c, sym_of(s->c, "printed"), sb_str(&text), text.n) : NULL;
+  CHECK_MSG(read && plan_validate(read), "%s: %s", what, diag_render(s->c, s->a));
+  if (read) ir_print(read, &again);
+  CHECK_STR(sb_str(&again), sb_str(&text));
+  prog_free(read);
   prog_free(p);
 }
 
