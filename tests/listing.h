@@ -143,6 +143,10 @@ static void list_from(listing *l, u32 row, strategy *s) {
     return;
   }
   const choice_set *x = &l->o.space.of[row];
+  if (id == CHOICE_replicas) { // others: list_replicas
+    if (!x->n || is_said(x, choice_default(id))) list_from(l, row + 1, s);
+    return;
+  }
   const bool star = x->said ? x->all : *choice_get(id)->search == '*';
   const u32 most = star ? highest(l, id) : 0;
   const choice_value dflt = choice_default(id);
@@ -155,6 +159,21 @@ static void list_from(listing *l, u32 row, strategy *s) {
   if (!x->said && !star && several_kinds(l) && !(id == CHOICE_dp_shares && s->tp_stages.nparts) &&
       !choice_same(word, dflt) && choice_applies(id, s, l->o.train))
     list_value(l, row, s, word);
+}
+
+// Replicas of different make-up, with dp, tp and pp 1 whatever the devices are.
+static void list_replicas(listing *l, u32 first) {
+  const choice_set *x = &l->o.space.of[CHOICE_replicas];
+  for (u32 k = 0; k < x->n; k++) {
+    strategy s = strategy_default();
+    s.skip.n = first, s.replicas = x->v[k];
+    bool ok = s.replicas.nparts && strategy_ranks(&s) <= l->n;
+    for (choice_id id = CHOICE_dp; ok && id <= CHOICE_pp; id++) {
+      const choice_set *of = &l->o.space.of[id];
+      ok = !of->n || is_said(of, (choice_value){.n = 1});
+    }
+    if (ok) list_from(l, CHOICE_replicas + 1, &s);
+  }
 }
 
 // All ranks that were asked for; where that is the whole machine and nothing was said of skip, every range of
@@ -177,6 +196,7 @@ static bool list_all(listing *l) {
     strategy s = strategy_default();
     s.skip.n = l->first = first[k], l->n = end[k] - first[k];
     list_from(l, 0, &s);
+    list_replicas(l, first[k]);
   }
   l->first = 0, l->n = l->ranks;
   return true;
@@ -204,6 +224,11 @@ static void say_value(u64 *rng, choice_id id, strbuf *out) {
   static const char *const stages[] = {"2/1", "1/2", "1/1", "2/2", "1/2/1"};
   if (id == CHOICE_tp_stages && !chance(rng, 3)) {
     sb_put(out, stages[pick(rng, COUNT_OF(stages))]);
+    return;
+  }
+  static const char *const replicas[] = {"none", "1x1+1x1", "2x1+1x1", "1x1+1x2", "1x1x2+1x1", "1x1+1x1+1x1"};
+  if (id == CHOICE_replicas) {
+    sb_put(out, replicas[pick(rng, COUNT_OF(replicas))]);
     return;
   }
   static const char *const places[] = {"2/1", "1/2", "3/1/2", "2/3/1"};
@@ -236,7 +261,7 @@ static void say_value(u64 *rng, choice_id id, strbuf *out) {
 static void say_row(setting *w, choice_id id, u32 most, strbuf *out) {
   const bool searched = *choice_get(id)->search == '*';
   sb_fmt(out, "%s%s=", out->n ? " " : "", choice_get(id)->name);
-  if (id != CHOICE_mbs && most > 1 && chance(&w->rng, searched ? 3 : 2)) {
+  if (id != CHOICE_mbs && id != CHOICE_replicas && most > 1 && chance(&w->rng, searched ? 3 : 2)) {
     sb_char(out, '*');
     return;
   }
@@ -250,7 +275,8 @@ static void say_row(setting *w, choice_id id, u32 most, strbuf *out) {
 static void any_line(setting *w, strbuf *out) {
   for (u32 i = 0; i < CHOICE_COUNT; i++) {
     const choice_id id = (choice_id)i;
-    const bool rare = (id >= CHOICE_v && id <= CHOICE_group) || id == CHOICE_tp_shares || id == CHOICE_skip;
+    const bool rare = (id >= CHOICE_v && id <= CHOICE_group) || id == CHOICE_tp_shares || id == CHOICE_skip ||
+                      id == CHOICE_replicas;
     if (id == CHOICE_mbs ? !chance(&w->rng, 6) : rare ? !chance(&w->rng, 4) : chance(&w->rng, 2)) continue;
     say_row(w, id, 2, out);
   }

@@ -262,12 +262,31 @@ static choice_value random_degrees(const strategy *s, u64 *rng, arena *a) {
   return (choice_value){.nparts = s->pp.n, .part = v};
 }
 
+// Two or three replicas, which say the degrees.
+static strategy random_grids(const strategy *of, u64 *rng, arena *a) {
+  const u32 n = 2 + pick(rng, 2);
+  u32 *v = NEWN(a, u32, 3 * n);
+  strategy s = *of;
+  for (u32 k = 0; k < 3 * n; k++) v[k] = 1 + pick(rng, 2);
+  s.dp.n = s.tp.n = s.pp.n = 1;
+  s.replicas = (choice_value){.nparts = 3 * n, .part = v};
+  return s;
+}
+
 // ---- hybrids -------------------------------------------------------------------------------------------
 // Any value of a row that can be chosen and planned; mbs says mb again.
 static void random_value(strategy *s, choice_id id, bool train, u64 *rng, arena *a) {
   static const u32 degree[] = {1, 1, 2, 2, 3, 4};
   const choice_row *r = choice_get(id);
   if (!choice_applies(id, s, train) || id == CHOICE_mbs || id == CHOICE_group) return;
+  if (id == CHOICE_replicas) {
+    if (chance(rng, 10)) *s = random_grids(s, rng, a);
+    return;
+  }
+  if (id == CHOICE_mb && s->replicas.nparts) {
+    s->mb.n = strategy_replicas(s) * (1 + pick(rng, 2));
+    return;
+  }
   if (id == CHOICE_places) {
     if (chance(rng, 3)) s->of[id] = random_order_of_places(s->pp.n, rng, a);
     return;
@@ -279,6 +298,11 @@ static void random_value(strategy *s, choice_id id, bool train, u64 *rng, arena 
   if (id == CHOICE_dp_shares || id == CHOICE_tp_shares) {
     const u32 n = strategy_shares_needed(s, id);
     const u32 *shares = chance(rng, 2) ? random_shares(n, rng, a) : NULL;
+    if (s->replicas.nparts && shares) { // in parts of the microbatches
+      s->mb.n = 0;
+      for (u32 k = 0; k < n; k++) s->mb.n += shares[k];
+      if (12 % s->mb.n) shares = NULL, s->mb.n = n;
+    }
     if (shares) s->of[id] = (choice_value){.nparts = n, .part = shares};
     return;
   }
@@ -549,7 +573,7 @@ plan *plans_ordered(plans_model *m, u64 *rng, arena *a) {
   for (u32 n = 0; n < 60; n++) {
     diag_clear(m->c);
     pn = plans_hybrid(m, rng, a);
-    if (pn && pn->nsegments > 1 && pn->time) break;
+    if (pn && pn->nsegments > 1 && pn->time && plan_has_probe(pn)) break;
     pn = NULL;
   }
   if (!pn) return NULL;

@@ -15,6 +15,7 @@
 #define TRAINING CHOICE_TRAINING
 #define GROUPED  CHOICE_GROUPED
 #define BLOCKING CHOICE_BLOCKING
+#define SEVERAL  CHOICE_SEVERAL
 #define MANY(id) (1ull << CHOICE_##id)
 #define ON(id)   (1ull << (30 + CHOICE_##id))
 static const choice_row rows[CHOICE_COUNT] = {
@@ -153,6 +154,26 @@ static bool read_list(choice_id id, arena *a, const char *text, size_t n, choice
   return true;
 }
 
+// "2x2+1x2x4": degrees of replicas, each pp x tp or pp x tp x dp.
+static bool read_grids(choice_id id, arena *a, const char *text, size_t n, choice_value *out) {
+  if (read_word(id, text, n, &out->n)) return true;
+  VEC(u32) v = {0};
+  for (const char *end = text + n; text <= end;) {
+    u32 grid[3] = {1, 1, 1}, k = 0;
+    for (bool more = true; more; k++) {
+      size_t len = 0;
+      while (text + len < end && text[len] != '+' && text[len] != 'x') len++;
+      if (k == 3 || !read_count(text, len, 1, UINT16_MAX, &grid[k])) return false;
+      more = text + len < end && text[len] == 'x';
+      text += len + 1;
+    }
+    if (k < 2 || v.n == CHOICE_PARTS) return false;
+    for (k = 0; k < 3; k++) *vec_push(a, &v) = grid[k];
+  }
+  *out = (choice_value){.nparts = v.n, .part = v.v};
+  return v.n > 3;
+}
+
 bool choice_read(choice_id id, arena *a, const char *text, size_t n, choice_value *out) {
   const choice_row *r = &rows[id];
   *out = (choice_value){0};
@@ -162,6 +183,7 @@ bool choice_read(choice_id id, arena *a, const char *text, size_t n, choice_valu
   case CK_FLAG: return read_word(id, text, n, &out->n);
   case CK_SET: return read_set(id, text, n, &out->n);
   case CK_LIST: return read_list(id, a, text, n, out);
+  case CK_GRIDS: return read_grids(id, a, text, n, out);
   }
   return false;
 }
@@ -227,6 +249,13 @@ void choice_print(choice_id id, choice_value x, strbuf *out) {
     }
     if (x.nparts) return;
     break;
+  case CK_GRIDS:
+    for (u32 i = 0; i < x.nparts; i += 3) {
+      sb_fmt(out, "%s%ux%u", i ? "+" : "", x.part[i], x.part[i + 1]);
+      if (x.part[i + 2] > 1) sb_fmt(out, "x%u", x.part[i + 2]);
+    }
+    if (x.nparts) return;
+    break;
   case CK_WORD:
   case CK_FLAG: break;
   }
@@ -250,6 +279,7 @@ bool choice_applies(choice_id id, const strategy *s, bool train) {
   if (needs & CHOICE_TRAINING && !train) return false;
   if (needs & CHOICE_GROUPED && !grouped(s)) return false;
   if (needs & CHOICE_BLOCKING && s->overlap.n) return false;
+  if (needs & CHOICE_SEVERAL && strategy_most(s, CHOICE_dp) <= 1 && !s->replicas.nparts) return false;
   const u64 rows_of = (1ull << CHOICE_COUNT) - 1;
   for (u64 many = needs & rows_of; many; many &= many - 1)
     if (strategy_most(s, (choice_id)__builtin_ctzll(many)) <= 1) return false;
@@ -267,6 +297,8 @@ const char *choice_lacks(arena *a, choice_id id, const strategy *s, bool train) 
     if (needs >> (30 + k) & 1 && !s->of[k].n)
       return arena_printf(a, "needs %s=%s; got %s=none", rows[k].name, rows[k].dflt, rows[k].name);
   }
+  if (needs & CHOICE_SEVERAL && strategy_most(s, CHOICE_dp) <= 1 && !s->replicas.nparts)
+    return arena_printf(a, "needs dp > 1 or replicas; got dp=%u", s->dp.n);
   if (needs & CHOICE_GROUPED && !grouped(s))
     return arena_printf(a, "needs a schedule with groups of microbatches; %s has none",
                         sched_row_of(s->schedule.n)->name);
@@ -282,6 +314,7 @@ const char *choice_needs(arena *a, choice_id id) {
     if (needs >> k & 1) sb_fmt(&b, "%s%s > 1", b.n ? " and " : "", rows[k].name);
     if (needs >> (30 + k) & 1) sb_fmt(&b, "%s%s=%s", b.n ? " and " : "", rows[k].name, rows[k].dflt);
   }
+  if (needs & CHOICE_SEVERAL) sb_fmt(&b, "%sdp > 1 or replicas", b.n ? " and " : "");
   if (needs & CHOICE_GROUPED) sb_fmt(&b, "%sa schedule with groups", b.n ? " and " : "");
   if (needs & CHOICE_BLOCKING) sb_fmt(&b, "%soverlap=none", b.n ? " and " : "");
   return sb_str(&b);

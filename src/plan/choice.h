@@ -20,7 +20,7 @@ typedef enum {
   CHOICE_OF_ORDER,
   CHOICE_OF_SENDS
 } choice_subject;
-typedef enum { CK_COUNT, CK_WORD, CK_FLAG, CK_SET, CK_LIST } choice_kind;
+typedef enum { CK_COUNT, CK_WORD, CK_FLAG, CK_SET, CK_LIST, CK_GRIDS } choice_kind;
 enum { CHOICE_MOST = 1 << 20, CHOICE_ALTERNATIVES = 64, CHOICE_PARTS = 1024 };
 
 typedef struct {
@@ -40,9 +40,10 @@ typedef struct {
 #define CHOICE_TRAINING (1ull << 63)
 #define CHOICE_GROUPED  (1ull << 62) // a schedule that takes microbatches in groups
 #define CHOICE_BLOCKING (1ull << 61) // sends on the compute stream
+#define CHOICE_SEVERAL  (1ull << 60) // data ranks or replicas
 
 // n: the count; the number of the word from 0; 1 for a flag that is on; of a set one bit for each word. A
-// list of numbers: its parts (n is then 0). A file instead of a word: its path (n is then how many words
+// list of numbers: its parts (n is then 0); of grids three for each, pp, tp and dp. A file instead of a word: its path (n is then how many words
 // there are), and no parts.
 typedef struct {
   u32 n, nparts;
@@ -115,6 +116,17 @@ u32 strategy_shares_needed(const strategy *s, choice_id id);
 u32 strategy_most(const strategy *s,
                   choice_id row); // the number of the row; of dp and tp that of the place with most
 bool strategy_settle_degrees(ctx *c, const strategy_set *set, const strategy *s); // part of strategy_settle
+
+// Replicas of different make-up, each with degrees of its own, on ranks in order.
+typedef struct {
+  u32 pp, tp, dp;
+} replica_grid;
+static inline u32 strategy_replicas(const strategy *s) { return s->replicas.nparts / 3; } // 0: there are none
+static inline replica_grid strategy_replica(const strategy *s, u32 r) {
+  const u32 *x = &s->replicas.part[3 * r];
+  return (replica_grid){x[0], x[1], x[2]};
+}
+u64 strategy_ranks(const strategy *s); // that a plan of it uses
 
 // ---- strategies ---------------------------------------------------------------------------------------
 strategy strategy_default(void);

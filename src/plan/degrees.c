@@ -23,6 +23,7 @@ u32 strategy_most(const strategy *s, choice_id row) {
 }
 
 u32 strategy_shares_needed(const strategy *s, choice_id id) {
+  if (id == CHOICE_dp_shares && s->replicas.nparts) return strategy_replicas(s);
   return strategy_most(s, id == CHOICE_dp_shares ? CHOICE_dp : CHOICE_tp);
 }
 

@@ -60,9 +60,9 @@ static u32 members_of_mesh(const plan *pn, const plan_mesh *m) {
 
 // Of a segment with so much work and so many layers, what member `at` of its mesh has; nothing if the segment is on other
 // members.
-static void give(const plan *pn, const plan_segment *s, u32 at, const axis_use *use, i64 batch, double work,
+static void give(const plan *pn, const plan_submesh *on, u32 at, const axis_use *use, i64 batch, double work,
                  u32 layers, rank_given *to) {
-  const plan_mesh *m = &pn->meshes[s->on.mesh];
+  const plan_mesh *m = &pn->meshes[on->mesh];
   i64 samples = batch;
   u32 left = at;
   for (u32 k = m->naxes; k-- > 0;) {
@@ -70,10 +70,10 @@ static void give(const plan *pn, const plan_segment *s, u32 at, const axis_use *
     const u32 here = left % x->size, share = x->shares ? x->shares[here] : 1, parts = plan_parts(x);
     bool fixed = false;
     left /= x->size;
-    for (u32 j = 0; j < s->on.nfix; j++) {
-      if (s->on.fix[j].axis != m->axis[k]) continue;
+    for (u32 j = 0; j < on->nfix; j++) {
+      if (on->fix[j].axis != m->axis[k]) continue;
       fixed = true;
-      if (s->on.fix[j].at != here) return;
+      if (on->fix[j].at != here) return;
     }
     if (fixed || use[m->axis[k]] == AXIS_IDLE) continue;
     work *= (double)share / parts;
@@ -98,13 +98,18 @@ plan_given plan_given_of(planner *pl, const plan *pn, i64 batch, arena *a) {
   rank_given *v = ZNEWN(a, rank_given, n + 1);
   for (u32 k = 0; k < pn->nsegments; k++) {
     const plan_segment *s = &pn->segments[k];
-    const plan_mesh *on = &pn->meshes[s->on.mesh];
     double work = 0;
     u32 layers = 0;
     for (u32 i = s->from - 1; i < s->to; i++) work += flops[i], layers += m->body.v[i].op == OP_call;
     nlayers += layers;
-    for (u32 i = members_of_mesh(pn, on); i-- > 0;)
-      give(pn, s, i, use, batch, work, layers, &v[rank_of(on, i)]);
+    for (u32 r = 0; r < MAX(pn->nreplicas, 1); r++) {
+      const plan_submesh *on = r ? &pn->replicas[r].on[k] : &s->on;
+      const plan_mesh *m_of = &pn->meshes[on->mesh];
+      const u32 K = pn->nreplicas && pn->time ? pn->axes[pn->time - 1].size : 1,
+                own = pn->nreplicas ? pn->replicas[r].micro : 1;
+      for (u32 i = members_of_mesh(pn, m_of); i-- > 0;)
+        give(pn, on, i, use, batch * own / K, work * own / K, layers, &v[rank_of(m_of, i)]);
+    }
   }
   plan_given out = {.nranks = n, .rank = v};
   for (u32 r = 0; r < n; r++) all += v[r].work, out.cut |= v[r].any && v[r].layers < nlayers;

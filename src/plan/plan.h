@@ -514,6 +514,8 @@ bool policy_ordered(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const
 bool policy_staged(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const sched *file);
 // Last, the replicas that the schedule runs and where their stages lie.
 void policy_replicas(arena *a, plan *pn, const strategy *s, const sched *file);
+// The plan of replicas of different make-up (replicas.c), but for what does not depend on degrees: with its stages and its order.
+bool policy_make_up(planner *pl, arena *a, plan *pn, const hybrid_opts *o);
 // Of all but its name: equal plans of one source are the same program, in whatever session. unordered: of all
 // but order and sends.
 u64 plan_hash(const ctx *c, const plan *pn);

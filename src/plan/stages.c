@@ -61,6 +61,11 @@ static bool check_replicas(const main_build *mb) {
   const plan *pn = mb->x->pn;
   u64 all = 0;
   for (u32 r = 0; r < pn->nreplicas; r++) all += pn->replicas[r].micro;
+  if ((u64)mb->nsegments * mb->nreplicas > UINT16_MAX) {
+    diag(mb->s->c, E_LIMIT, pn->replicas[0].at, "%u segments of %u replicas are more than %d stages",
+         mb->nsegments, mb->nreplicas, UINT16_MAX);
+    return false;
+  }
   if (!pn->nreplicas || all == mb->K) return true;
   diag(mb->s->c, E_PLAN, pn->replicas[0].at, "the replicas have %llu microbatches, but there are %u in time",
        (unsigned long long)all, mb->K);

@@ -88,6 +88,7 @@ static const char *values_of(arena *a, choice_id id) {
            : id == CHOICE_places    ? "2/1"
            : id == CHOICE_tp_stages ? "8/4"
                                     : "3/1");
+  if (r->kind == CK_GRIDS) sb_put(&b, ", or stages x tensor ranks of two replicas or more, such as 2x2+1x2");
   return sb_str(&b);
 }
 
@@ -426,8 +427,9 @@ static bool settle_shares(ctx *c, const strategy_set *set, choice_id id, choice_
          (unsigned long long)sum, CHOICE_MOST);
     return false;
   }
-  if (!x.nparts || s->tp_stages.nparts || x.nparts == s->of[of].n)
-    return true; // of degrees by place: degrees.c
+  const bool replicas = id == CHOICE_dp_shares && s->replicas.nparts;
+  if (!x.nparts || s->tp_stages.nparts || replicas || x.nparts == s->of[of].n)
+    return true; // of degrees by place: degrees.c; of replicas below
   diag(c, E_DIVIDE, said_at(set, id), "%s has %u number%s, but %s=%u", own, x.nparts,
        x.nparts == 1 ? "" : "s", name, s->of[of].n);
   diag_hint(c, "one number for each of the ranks, or %s=%u", name, x.nparts);
@@ -468,7 +470,45 @@ static const char *what_it_needs(arena *a, choice_id id, const strategy *s, bool
     if (needs >> (30 + k) & 1 && !s->of[k].n) return arena_printf(a, "set %s=%s", r->name, r->dflt);
   }
   if (needs & CHOICE_BLOCKING && s->overlap.n) return "set overlap=none";
+  if (needs & CHOICE_SEVERAL && strategy_most(s, CHOICE_dp) <= 1 && !s->replicas.nparts) return "add dp=2";
   return needs & CHOICE_GROUPED ? "use schedule=interleaved" : "";
+}
+
+// Degrees of its own for each, on whole microbatches.
+static bool settle_replicas(ctx *c, const strategy_set *set, const strategy *s) {
+  static const choice_id degrees[] = {CHOICE_dp, CHOICE_tp, CHOICE_pp};
+  const u32 n = strategy_replicas(s);
+  const choice_value x = s->dp_shares;
+  if (!n) return true;
+  for (u32 k = 0; k < COUNT_OF(degrees); k++) {
+    const choice_value own = s->of[degrees[k]];
+    if (own.n == 1) continue;
+    diag(c, E_STRATEGY, said_at(set, degrees[k]), "%s=%u: each replica of replicas has degrees of its own",
+         choice_get(degrees[k])->name, own.n);
+    diag_hint(c, "%s=1, and degrees in replicas: stages x tensor ranks x data ranks",
+              choice_get(degrees[k])->name);
+    return false;
+  }
+  if (choice_is(CHOICE_dp_shares, x, "whale")) {
+    diag(c, E_STRATEGY, said_at(set, CHOICE_dp_shares),
+         "dp.shares=whale is for data ranks, not for replicas");
+    diag_hint(c, "dp.shares=auto");
+    return false;
+  }
+  if (!x.nparts || x.nparts == n) return true;
+  diag(c, E_DIVIDE, said_at(set, CHOICE_dp_shares), "dp.shares has %u numbers, but there are %u replicas",
+       x.nparts, n);
+  diag_hint(c, "one number for each replica");
+  return false;
+}
+
+u64 strategy_ranks(const strategy *s) {
+  u64 n = 0;
+  for (u32 r = 0; r < strategy_replicas(s); r++) {
+    const replica_grid g = strategy_replica(s, r);
+    n += (u64)g.pp * g.tp * g.dp;
+  }
+  return n ? n : (u64)s->dp.n * s->tp.n * s->pp.n;
 }
 
 bool strategy_settle(ctx *c, const strategy_set *set, i64 batch, bool train, strategy *s) {
@@ -485,7 +525,7 @@ bool strategy_settle(ctx *c, const strategy_set *set, i64 batch, bool train, str
     arena_free(a);
     return false;
   }
-  return settle_shares(c, set, CHOICE_dp_shares, CHOICE_dp, s) &&
+  return settle_replicas(c, set, s) && settle_shares(c, set, CHOICE_dp_shares, CHOICE_dp, s) &&
          settle_shares(c, set, CHOICE_tp_shares, CHOICE_tp, s) && strategy_settle_degrees(c, set, s) &&
          settle_places(c, set, s) && settle_micro(c, set, batch, s);
 }

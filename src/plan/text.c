@@ -426,7 +426,8 @@ static void name_order(reader *r, const ynode *y, const sched_row *row, u32 grou
   const bool named = r->pn->name.i && strategy_parse(r->c, r->a, sym_str(r->c, r->pn->name), &set) &&
                      strategy_one(r->c, &set, &s);
   diag_truncate(r->c, before);
-  if (!y && named) row = sched_row_of(s.schedule.n), grouped = s.group.n; // NULL: of a file
+  if (!y && named && !s.replicas.nparts)
+    row = sched_row_of(s.schedule.n), grouped = s.group.n; // NULL: of a file
   if (!row) return;
   loc at = y ? y->at : (loc){0};
   const char *why = plan_name_schedule(r->c, r->a, r->pn, row, grouped, &at);

@@ -93,7 +93,7 @@ static void put_kinds(report *r, arena *a, const search_result *s, u32 ranks) {
   report_kinds(r, s->kinds, s->nkinds);
   report_gap(r);
   const double even = (double)s->even_ps / (double)w->time_ps;
-  const u32 used = w->s.dp.n * w->s.tp.n * w->s.pp.n, first = w->s.skip.n;
+  const u32 used = (u32)strategy_ranks(&w->s), first = w->s.skip.n;
   if (used < ranks)
     report_line(r, "left out", "%u of %u devices: the winner is on ranks %u to %u", ranks - used, ranks,
                 first, first + used - 1);

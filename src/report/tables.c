@@ -67,6 +67,7 @@ static const char *choice_values(arena *a, choice_id id) {
   if (row->kind == CK_SET) sb_put(&b, "none, ");
   for (u32 i = 0; i < choice_words(id); i++) sb_fmt(&b, "%s%s", i ? ", " : "", choice_word(id, i));
   if (row->kind == CK_LIST) sb_put(&b, ", N/N/..");
+  if (row->kind == CK_GRIDS) sb_put(&b, ", NxN+NxN..");
   if (row->suffix) sb_fmt(&b, ", FILE%s", row->suffix);
   return sb_str(&b);
 }

@@ -249,10 +249,10 @@ void report_what_if(report *r, arena *a, const search_what_if *v, u32 n, const s
   const char *now = name_of(a, &w->s);
   report_gap(r);
   report_table(r, "what_if", cols, COUNT_OF(cols));
-  report_row(r, (cell[]){cell_text("as it is"), cell_text(now), cell_none(), cell_text(now),
-                         cell_i(CELL_PS, w->time_ps), cell_x(CELL_TIMES, 1),
-                         cell_i(CELL_BYTES, w->peak_bytes), cell_i(CELL_BYTES, s->memory_bytes),
-                         cell_i(CELL_INT, (i64)w->s.dp.n * w->s.tp.n * w->s.pp.n)});
+  report_row(r,
+             (cell[]){cell_text("as it is"), cell_text(now), cell_none(), cell_text(now),
+                      cell_i(CELL_PS, w->time_ps), cell_x(CELL_TIMES, 1), cell_i(CELL_BYTES, w->peak_bytes),
+                      cell_i(CELL_BYTES, s->memory_bytes), cell_i(CELL_INT, (i64)strategy_ranks(&w->s))});
   for (u32 i = 0; i < n; i++) {
     const search_what_if *x = &v[i];
     const char *name = x->found ? name_of(a, &x->s) : NULL;

@@ -227,7 +227,9 @@ void bounds_make(arena *keep, planner *pl, const machine *m, u32 ranks, cost_mod
 // The least that the largest of K w_s + sum of w_r, r < s, can be over P stages with w in all.
 static double filled(double w, double P, double K) { return w / (1 - pow(1 - 1 / K, P)); }
 
-bool bound_one_way(const strategy *s) { return !s->schedule.path && !sched_row_of(s->schedule.n)->both_ways; }
+bool bound_one_way(const strategy *s) {
+  return !s->schedule.path && !sched_row_of(s->schedule.n)->both_ways && !s->replicas.nparts;
+}
 
 static bool splits_backward(const strategy *s) {
   return s->schedule.path || sched_row_of(s->schedule.n)->split;
@@ -240,12 +242,11 @@ bool bound_fills(const bounds *b, const strategy *s) {
 
 // And of it, the time of the products spread evenly.
 static double seconds(const bounds *b, const strategy *s, double *even) {
-  const u64 ranks = (u64)s->dp.n * s->tp.n * s->pp.n;
+  const u64 ranks = strategy_ranks(s);
   double all = b->work;
   for (u32 k = 0; k < b->nwindows; k++)
     if (b->window[k].first == s->skip.n && b->window[k].n == ranks) all = b->window[k].spread;
-  const double K = s->mb.n, P = s->pp.n, w = b->work / s->dp.n / s->tp.n / K,
-               mean = all / s->dp.n / s->tp.n / P;
+  const double K = s->mb.n, P = s->pp.n, w = b->work / s->dp.n / s->tp.n / K, mean = all / (double)ranks;
   *even = mean;
   if (s->pp.n == 1 || s->v.n > 1 || !bound_fills(b, s)) return mean;
   return MAX(mean, filled(w, P, K));

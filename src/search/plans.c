@@ -83,10 +83,15 @@ plan *search_plan(const search *s, worker *w, arena *a, const search_point *p, u
   h.k = w->k;
   if (!strategy_settle(w->c, NULL, 0, h.train, &h.s)) return NULL;
   if (!resolve(w, a, &h)) return NULL;
-  const unordered_plan *x = h.s.schedule.path ? NULL : find(w, &h);
+  const bool made_up = h.s.replicas.nparts; // with stages and order of their own
+  const unordered_plan *x = h.s.schedule.path || made_up ? NULL : find(w, &h);
   plan *pn = !x ? policy_unordered(w->pl, a, &h) : x->pn ? arena_dup(a, x->pn, sizeof *x->pn) : NULL;
   const sched *file = NULL;
   const bool plain = x && x->why && h.s.v.n == 1 && !h.s.group.n; // no check of a schedule can fail
+  if (made_up) {
+    if (pn && hash) *hash = plan_hash_unordered(w->c, pn);
+    return pn;
+  }
   if (pn && !plain && !policy_ordered(w->pl, a, pn, &h, &file)) return NULL; // before what is said of stages
   if (x && x->why) diag(w->c, x->id, (loc){0}, "%s", x->why);
   if (!pn || (x ? x->why != NULL : !policy_staged(w->pl, a, pn, &h, file))) return NULL;

@@ -158,6 +158,7 @@ static void all_values(points *sp, choice_id id, strategy *s) {
   case CK_SET: n = 1u << choice_words(id); break;
   case CK_WORD:
   case CK_FLAG:
+  case CK_GRIDS:
   case CK_LIST: n = choice_words(id); break;
   }
   for (u32 k = 0; k < n; k++) with(sp, id, s, first + k);
@@ -182,6 +183,73 @@ static bool says_default(const choice_set *x, choice_id id) {
   return !x->n;
 }
 
+// ---- replicas of different make-up ----------------------------------------------------------------------
+// Rows of the window's devices that one replica may have: of one node, or of neighbouring nodes of one kind.
+enum { REPLICAS_MOST = 8 };
+static u32 groups_of(const points *sp, u32 first, bool by_node, u32 *size) {
+  u32 n = 0;
+  for (u32 r = first; r < first + sp->ranks; r++) {
+    const machine_dev *d = &sp->on->dev[r];
+    const bool follows = r > first && (by_node ? d[-1].node == d->node : d[-1].kind == d->kind);
+    if (!follows && n == REPLICAS_MOST) return 0;
+    if (!follows) size[n++] = 0;
+    size[n - 1]++;
+  }
+  return n;
+}
+
+// Of every group a pipeline, or data ranks, of so many tensor ranks (fewer where it has not as many). NULL: they do not
+// divide it.
+static const u32 *grids_of(const points *sp, const u32 *size, u32 n, u32 tensor, bool data) {
+  u32 *v = NEWN(sp->a, u32, 3 * n);
+  for (u32 k = 0; k < n; k++) {
+    const u32 t = MIN(tensor, size[k]), rest = size[k] / t;
+    if (size[k] % t) return NULL;
+    v[3 * k] = data ? 1 : rest, v[3 * k + 1] = t, v[3 * k + 2] = data ? rest : 1;
+  }
+  return v;
+}
+
+static u32 tried_replicas(const points *sp, u32 first, choice_value *out) {
+  u32 n = 0, largest = 0;
+  for (u32 by = 0; by < 2 && sp->mixed; by++) {
+    u32 size[REPLICAS_MOST], groups = groups_of(sp, first, by, size);
+    for (u32 k = 0; k < groups; k++) largest = MAX(largest, size[k]);
+    for (u32 t = 1; groups > 1 && t <= MIN(largest, 8u); t *= 2)
+      for (u32 data = 0; data < 2; data++) {
+        const u32 *v = grids_of(sp, size, groups, t, data);
+        const choice_value x = {.nparts = 3 * groups, .part = v};
+        bool again = !v;
+        for (u32 j = 0; j < n && !again; j++) again = choice_same(out[j], x);
+        if (!again) out[n++] = x;
+      }
+  }
+  return n;
+}
+
+static bool may_be_one(const choice_set *x) {
+  bool one = !x->said || x->all || !x->n;
+  for (u32 k = 0; k < x->n; k++) one |= x->v[k].n == 1;
+  return one;
+}
+
+// Strategies of replicas, whose degrees are their own.
+static void all_replicas(points *sp, const strategy *of) {
+  const choice_set *x = &sp->o->space.of[CHOICE_replicas];
+  choice_value tried[2 * 2 * 4];
+  const u32 n = x->all ? tried_replicas(sp, of->skip.n, tried) : x->n;
+  for (choice_id id = 0; choice_is_degree(id); id++)
+    if (!may_be_one(&sp->o->space.of[id])) return;
+  for (u32 k = 0; k < n; k++) {
+    strategy s = *of;
+    s.replicas = x->all ? tried[k] : x->v[k];
+    if (!s.replicas.nparts || strategy_ranks(&s) > sp->ranks) continue;
+    const u32 have = sp->count + sp->v.n;
+    next(sp, CHOICE_replicas + 1, &s);
+    if (!x->all && sp->count + sp->v.n > have) sp->used[CHOICE_replicas] |= (u64)1 << k;
+  }
+}
+
 static void next(points *sp, u32 row, strategy *s) {
   while (row < CHOICE_COUNT && sp->fixed[row]) row++;
   const choice_id id = (choice_id)row;
@@ -194,6 +262,10 @@ static void next(points *sp, u32 row, strategy *s) {
     return;
   }
   const choice_set *x = &sp->o->space.of[row];
+  if (id == CHOICE_replicas) { // others are apart: all_replicas
+    if (x->all || says_default(x, id)) next(sp, row + 1, s);
+    return;
+  }
   const bool applies = choice_applies(id, s, sp->o->train);
   if (applies && searched(sp, id)) {
     all_values(sp, id, s);
@@ -237,6 +309,14 @@ static bool unused(points *sp, choice_id id, choice_value x) {
     diag(sp->c, E_STRATEGY, at, "%s is impossible on %u devices: dp x tp x pp must be %u", sb_str(&b),
          sp->ranks, sp->ranks);
     diag_hint(sp->c, "leave it out, or set --devices N");
+    return false;
+  }
+  if (id == CHOICE_replicas) {
+    strategy s = strategy_default();
+    s.replicas = x;
+    diag(sp->c, E_STRATEGY, at, "%s has %llu ranks, with dp, tp and pp 1; there are %u devices", sb_str(&b),
+         (unsigned long long)strategy_ranks(&s), sp->ranks);
+    diag_hint(sp->c, "replicas of %u ranks together at most", sp->ranks);
     return false;
   }
   if (r->needs & CHOICE_TRAINING && !sp->o->train) {
@@ -313,6 +393,8 @@ static void all_windows(points *sp, const machine *m, u32 ranks) {
     fix_rows(sp);
     const u32 have = sp->count + sp->v.n;
     next(sp, 0, &s);
+    s = strategy_default(), s.skip.n = x->first;
+    all_replicas(sp, &s);
     const choice_set *skip = &sp->o->space.of[CHOICE_skip];
     for (u32 k = 0; k < skip->n && sp->count + sp->v.n > have; k++)
       if (choice_same(skip->v[k], s.skip)) sp->used[CHOICE_skip] |= (u64)1 << k;
@@ -338,6 +420,9 @@ bool space_make(ctx *c, arena *a, const prog *src, const machine *on, const sear
     return false;
   }
   if (r->npoints) return o->only || all_used(&sp);
+  const choice_set *grids = &o->space.of[CHOICE_replicas];
+  for (u32 k = 0; k < grids->n; k++)
+    if (grids->v[k].nparts) return unused(&sp, CHOICE_replicas, grids->v[k]);
   for (choice_id id = 0; choice_is_degree(id); id++)
     for (u32 k = 0; k < o->space.of[id].n; k++)
       if (ranks % o->space.of[id].v[k].n) return unused(&sp, id, o->space.of[id].v[k]);

@@ -49,6 +49,7 @@ typedef enum {
   HAS_PLACES,
   HAS_REPLICAS,
   HAS_CHIMERA,
+  HAS_MAKE_UP,
   HAS_COUNT
 } feature;
 static const char *const feature_name[] = {"data",
@@ -89,7 +90,8 @@ static const char *const feature_name[] = {"data",
                                            "a weight that is read on two meshes",
                                            "places in another order",
                                            "several replicas",
-                                           "chimera"};
+                                           "chimera",
+                                           "replicas of different make-up"};
 static u32 has[HAS_COUNT], ran, refused;
 
 static void note(feature f, bool yes) { has[f] += yes; }
@@ -108,6 +110,7 @@ static void note_name(const plan *pn, const char *name) {
     note(HAS_SELECTIVE, choice_is(CHOICE_recompute, s.recompute, "selective"));
     note(HAS_FULL, choice_is(CHOICE_recompute, s.recompute, "full"));
     note(HAS_GPIPE, p > 1 && choice_is(CHOICE_schedule, s.schedule, "gpipe"));
+    note(HAS_MAKE_UP, s.replicas.nparts > 0);
     note(HAS_CHIMERA, p > 1 && choice_is(CHOICE_schedule, s.schedule, "chimera"));
     note(HAS_1F1B, p > 1 && choice_is(CHOICE_schedule, s.schedule, "1f1b"));
     note(HAS_SEQUENCE, s.sp.n), note(HAS_OVERLAP, s.overlap.n && pn->send_stream.i);

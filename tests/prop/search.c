@@ -234,7 +234,7 @@ static void check_one_device(const listing *l, const search_result *r) {
   strategy one = strategy_default();
   const truth *t = truth_of(l->w, &one);
   const strategy *w = &r->point[0].s;
-  bool faster = t->possible && t->time_ps < r->point[0].time_ps && w->dp.n * w->tp.n * w->pp.n > 1 &&
+  bool faster = t->possible && t->time_ps < r->point[0].time_ps && strategy_ranks(w) > 1 &&
                 (l->o.memory_bytes < 0 || t->peak_bytes <= l->o.memory_bytes);
   CHECK_MSG(r->one_device_ps == (faster ? t->time_ps : 0), "%s: one device takes %lld, the search says %lld",
             told(l), (long long)t->time_ps, (long long)r->one_device_ps);

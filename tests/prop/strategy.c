@@ -26,6 +26,14 @@ static choice_value random_value(choice_id id, u64 *rng, arena *a) {
     }
     x.n = pick(rng, choice_words(id));
     break;
+  case CK_GRIDS:
+    if (pick(rng, 2)) {
+      x.nparts = 6 + 3 * pick(rng, 2);
+      u32 *part = NEWN(a, u32, x.nparts);
+      for (u32 i = 0; i < x.nparts; i++) part[i] = 1 + pick(rng, 4);
+      x.part = part;
+    }
+    break;
   case CK_WORD:
   case CK_FLAG:
     x.n = pick(rng, choice_words(id) + (r->suffix != NULL));

@@ -43,6 +43,13 @@ static void check_verified(session *s, const plan *pn, const char *what) {
   prog *p = pn ? plan_apply(s->pl, pn, NULL) : NULL;
   CHECK_MSG(p && ir_verify(p) && infer_verify(p) && plan_validate(p), "%s: %s", what,
             diag_render(s->c, s->a));
+  strbuf text = {.a = s->a}, again = {.a = s->a};
+  if (p) ir_print(p, &text);
+  prog *read = p ? ir_parse(s->c, sym_of(s->c, "printed"), sb_str(&text), text.n) : NULL;
+  CHECK_MSG(read && plan_validate(read), "%s: %s", what, diag_render(s->c, s->a));
+  if (read) ir_print(read, &again);
+  CHECK_STR(sb_str(&again), sb_str(&text));
+  prog_free(read);
   prog_free(p);
 }
 
@@ -73,6 +80,15 @@ TEST(replicas_in_two_directions) {
   check_strategy("gpt2:layers=4,hidden=16,heads=2,vocab=32", "pp=4 mb=4 schedule=chimera", false);
 }
 
+static void check_make_up(const char *model, const char *line, bool train) {
+  session s = open_model(model);
+  strategy_set set;
+  hybrid_opts o = {.train = train, .optim = optim_default(OPTIM_ADAM), .keep_gradients = true};
+  REQUIRE(strategy_parse(s.c, s.a, line, &set) && strategy_one(s.c, &set, &o.s));
+  check_verified(&s, policy_hybrid(s.pl, s.a, &o), line);
+  close_source(&s);
+}
+
 // A file, with more microbatches in one direction than in the other.
 TEST(replicas_of_a_file) {
   const char *path = "build/replicas.csv";
@@ -85,6 +101,74 @@ TEST(replicas_of_a_file) {
 }
 
 // ---- of different make-up -----------------------------------------------------------------------------------
+TEST(replicas_by_strategy) {
+  static const char *const lines[] = {"replicas=2x2+1x2 mb=2", "replicas=2x1+1x2+2x1 mb=8 dp.shares=1/2/1",
+                                      "replicas=3x1+2x2x2 mb=4 recompute=full dp.shares=3/1",
+                                      "replicas=1x1x4+1x1x4 mb=2", "replicas=4x1+3x1 mb=2 skip=1"};
+  for (u32 k = 0; k < COUNT_OF(lines); k++) {
+    check_make_up("gpt2:layers=5,hidden=16,heads=2,vocab=32", lines[k], true);
+    check_make_up("mlp-xs:layers=8,hidden=16", lines[k], true);
+  }
+  check_make_up("gpt2:layers=5,hidden=16,heads=2,vocab=32", lines[0], false);
+}
+
+// Replicas that are alike are one mesh; a segment ends where a stage of any replica does.
+TEST(replicas_of_a_strategy_lie_on_few_meshes) {
+  static const struct {
+    const char *line;
+    u32 meshes, segments, places;
+  } want[] = {{"replicas=2x2+1x2 mb=2", 2, 2, 3},
+              {"replicas=2x1+2x1+1x2 mb=4 dp.shares=1/2/1", 2, 2, 5},
+              {"replicas=4x1+3x1 mb=2", 2, 6, 7}};
+  for (u32 k = 0; k < COUNT_OF(want); k++) {
+    session s = open_model("gpt2:layers=12,hidden=16,heads=2,vocab=32");
+    strategy_set set;
+    hybrid_opts o = {.train = true, .optim = optim_default(OPTIM_ADAM)};
+    REQUIRE(strategy_parse(s.c, s.a, want[k].line, &set) && strategy_one(s.c, &set, &o.s));
+    const plan *pn = policy_hybrid(s.pl, s.a, &o);
+    REQUIRE(pn);
+    CHECK_EQ_I64(pn->nmeshes, want[k].meshes);
+    CHECK_EQ_I64(pn->nsegments, want[k].segments);
+    CHECK_EQ_I64(pn->nseqs, want[k].places);
+    close_source(&s);
+  }
+}
+
+// What auto says, against every way of dealing the microbatches out.
+TEST(replicas_shares_by_speed) {
+  static const char *const settings[][2] = {{"2x2 v100 + 1x2 a100 ib=100Gb/s", "replicas=2x2+1x2"},
+                                            {"1x4 v100 + 1x4 a100 ib=100Gb/s", "replicas=4x1+2x2"},
+                                            {"1x2 p100 + 1x2 v100 ib=100Gb/s", "replicas=1x1x2+1x1x2"}};
+  enum { K = 12 };
+  for (u32 k = 0; k < COUNT_OF(settings); k++) {
+    ctx *c = ctx_new();
+    session s =
+        open_source(front_load(c, "gpt2:layers=12", &(front_opts){.batch = 48, .seq = 256, .loss = true}), c);
+    machine *m = machine_load(c, s.a, settings[k][0]);
+    REQUIRE(m);
+    cost_model *cm = cost_model_new(c, s.a, m, NULL);
+    i64 best = INT64_MAX, by_auto = 0;
+    for (u32 first = 0; first < K; first++) {
+      const char *line = first
+                             ? arena_printf(s.a, "%s mb=12 dp.shares=%u/%u", settings[k][1], first, K - first)
+                             : arena_printf(s.a, "%s mb=12 dp.shares=auto", settings[k][1]);
+      strategy_set set;
+      hybrid_opts o = {.train = true, .optim = optim_default(OPTIM_ADAM), .k = cm};
+      sim_result r;
+      REQUIRE(strategy_parse(c, s.a, line, &set) && strategy_one(c, &set, &o.s));
+      const plan *pn = policy_hybrid(s.pl, s.a, &o);
+      prog *p = pn ? plan_apply(s.pl, pn, cm) : NULL;
+      REQUIRE(p && sim_run(c, s.a, p, cm, &(sim_opts){.mode = SIM_FOLDED, .peak_only = true}, &r));
+      if (first) best = MIN(best, r.makespan_ps);
+      if (!first) by_auto = r.makespan_ps;
+      prog_free(p);
+    }
+    CHECK_MSG(by_auto == best, "%s: %lld by speed, %lld at best", settings[k][0], (long long)by_auto,
+              (long long)best);
+    close_source(&s);
+  }
+}
+
 #define TRAIN "heddle-plan: 1\ntrain: {optimizer: adam, lr: 0.01}\n"
 
 // Two products and a squared error: main has 5 instructions.

@@ -39,6 +39,8 @@ static const struct {
      "leave it out; `split: N` says it of a part of the model"},
     {CHOICE_pp, "annotations say the stages of a pipeline",
      "leave it out; one scope for each stage, or pipeline.num_stages"},
+    {CHOICE_replicas, "annotations say the devices of every part of the model",
+     "leave it out; `replicas: [3, 1]` deals out samples"},
     {CHOICE_mbs, "task graphs have data ranks of their own", "say the number of microbatches instead: mb"},
     {CHOICE_v, "a task graph is one stage, on its own place", "leave it out"},
     {CHOICE_group, "a task graph is one stage, on its own place", "leave it out"},

@@ -404,7 +404,7 @@ balance auto_at_place(const balance *b, u32 place) {
 static bool known_batch(const balance *b) {
   const strategy *s = b->s;
   const i64 batch = policy_batch_extent(b->pl);
-  return batch > 0 && batch % s->mb.n == 0 && s->skip.n + (u64)s->dp.n * s->tp.n * s->pp.n <= b->m->nranks;
+  return batch > 0 && batch % s->mb.n == 0 && s->skip.n + strategy_ranks(s) <= b->m->nranks;
 }
 
 static bool several_kinds(const balance *b) { // of the devices that are used
@@ -413,6 +413,7 @@ static bool several_kinds(const balance *b) { // of the devices that are used
 
 bool policy_speeds(planner *pl, arena *a, const hybrid_opts *o, double *speed) {
   prog *p = planner_source(pl);
+  if (o->s.replicas.nparts) return policy_replica_speeds(pl, a, o, speed);
   balance b = auto_open(pl, a, o, &o->s);
   const i64 even = MAX(b.micro / o->s.dp.n, 1);
   const u32 said = diag_count(p->c);
@@ -446,6 +447,7 @@ bool policy_balance(planner *pl, arena *a, const hybrid_opts *o, strategy *s) {
              layers = is_auto(CHOICE_layers, s->layers);
   if (!tensor && !data && !layers) return true;
   if (!o->k) return no_machine(o, p, tensor ? CHOICE_tp_shares : data ? CHOICE_dp_shares : CHOICE_layers);
+  if (s->replicas.nparts) return policy_replica_shares(pl, a, o, s);
   balance b = auto_open(pl, a, o, s);
   const u32 said = diag_count(p->c);
   const choice_value cost = choice_default(CHOICE_layers);

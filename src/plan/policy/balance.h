@@ -33,6 +33,9 @@ static inline u64 auto_training(const balance *b) {
 // What a microbatch takes of a device of the kind; b->time[kind], once it is known. NULL: it is not.
 const linear *auto_times(balance *b, u32 kind);
 static inline double auto_at(linear t, i64 samples) { return t.fixed + t.each * (double)samples; }
+// policy_balance and policy_speeds of replicas of different make-up (replicas.c).
+bool policy_replica_shares(planner *pl, arena *a, const hybrid_opts *o, strategy *s);
+bool policy_replica_speeds(planner *pl, arena *a, const hybrid_opts *o, double *speed);
 // s->layers, and s->places if need be. False: times are not known.
 bool auto_layers(balance *b, strategy *s);
 #endif

@@ -284,6 +284,7 @@ plan *policy_unordered(planner *pl, arena *a, const hybrid_opts *o) {
   pl = planner_grouped(pl, pn->batchnorm_groups, (loc){0});
   if (!pl) return NULL;
   if (!batchnorm_is_shared_out(pl, planner_source(pl), o)) return NULL;
+  if (s->replicas.nparts) return policy_make_up(pl, a, pn, o) ? pn : NULL;
   if (s->tp_stages.nparts) return unordered_by_degree(pl, a, pn, s) ? pn : NULL;
   add_axis(c, pn, "pp", s->pp.n, false);
   add_axis(c, pn, "dp", s->dp.n, false);
@@ -343,10 +344,13 @@ plan *policy_hybrid(planner *pl, arena *a, const hybrid_opts *o) {
   hybrid_opts own = *o;
   if (!strategy_settle(c, o->said, 0, o->train, &own.s)) return NULL;
   if (!policy_balance(pl, a, &own, &own.s)) return NULL;
-  const sched *file;
+  const sched *file = NULL;
   plan *pn = policy_unordered(pl, a, &own);
-  if (!pn || !policy_ordered(pl, a, pn, &own, &file) || !policy_staged(pl, a, pn, &own, file)) return NULL;
-  policy_replicas(a, pn, &own.s, file);
+  const bool made_up = own.s.replicas.nparts; // with stages and order of their own
+  if (!pn) return NULL;
+  if (!made_up && (!policy_ordered(pl, a, pn, &own, &file) || !policy_staged(pl, a, pn, &own, file)))
+    return NULL;
+  if (!made_up) policy_replicas(a, pn, &own.s, file);
   strbuf name = {.a = a};
   strategy said = o->s; // with the numbers that `auto` stands for
   said.layers = own.s.layers, said.dp_shares = own.s.dp_shares, said.tp_shares = own.s.tp_shares;

@@ -186,7 +186,7 @@ static bool refuse(const tensor *t, func f, u32 index, const letter *x, u32 n) {
   if (why && fits > 1 && t->pn->axes[t->axis - 1].shares)
     diag_hint(p->c, "use tp.shares whose sum divides %lld", (long long)why->extent);
   else if (why && t->pn->nmeshes > 1)
-    diag_hint(p->c, "use degrees that divide %lld in tp.stages", (long long)why->extent);
+    diag_hint(p->c, "use degrees that divide %lld in tp.stages or replicas", (long long)why->extent);
   else if (why && fits > 1)
     diag_hint_number(p->c, fits, "tp=%u", fits);
   else

@@ -90,7 +90,7 @@ error[E0502]: dp.shares has 3 numbers, but dp=2
   hint: one number for each of the ranks, or dp=3
 [1]
 $ heddle verify bert-large:layers=2 --batch 16 --train --strategy "dp=1 dp.shares=2/1"
-error[E0509]: dp.shares=2/1 needs dp > 1; got dp=1
+error[E0509]: dp.shares=2/1 needs dp > 1 or replicas; got dp=1
   --> --strategy:1:6
    1 | dp=1 dp.shares=2/1
      |      ^
@@ -459,3 +459,130 @@ $ heddle plan llama2-7b:layers=8 --batch 16 --dtype f16 --train --machine '1x4 v
 10   1   4   2   4  1/4        auto       0  646.9 ms  1.20x  24.73/s  19.7 GiB  bubble 33 %
                1.01x the time, limited by bubble
                11 simulated, 0 ruled out by bounds on memory, 2 on time
+## Replicas of different make-up: microbatches by speed, the result of one device, and a search.
+$ heddle sim bert-large --machine "2x2 v100 + 1x2 a100 ib=100Gb/s" --batch 96 --train --strategy "replicas=2x2+1x2 mb=12 dp.shares=auto" | head -26
+model           bert-large
+plan            dp=1 tp=1 pp=1 replicas=2x2+1x2 mb=12 dp.shares=7/5
+weights         f32
+machine         2x2 v100 + 1x2 a100 ib=100Gb/s
+ranks           6
+layers          13/11
+time per step   2.099 s
+one step alone  2.099 s
+error bar       at least +-478.2 ms; no measured spread for 84.8 % of the step
+samples         45.74/s
+arithmetic      8.45 TFLOP/s a device, 49.8 % of the f32 peak (MFU)
+computes        79.8 %
+communicates    3.0 %
+idle            17.1 %
+peak memory     7.18 GiB of 72.0 GiB on rank 4
+instructions    42,162
+
+place  ranks  computes  communicates    idle  peak memory
+    0  0-1      77.5 %         3.8 %  18.8 %     6.63 GiB
+    1  2-3      77.4 %         3.3 %  19.3 %     3.66 GiB
+    2  4-5      84.7 %         2.1 %  13.3 %     7.18 GiB
+
+device  ranks  each gets                    share of work  computes  communicates    idle  peak memory    usable
+v100        4  56 samples, 11 to 13 layers         58.3 %    77.4 %         3.5 %  19.0 %     6.63 GiB  28.8 GiB
+a100        2  40 samples, 24 layers               41.7 %    84.7 %         2.1 %  13.3 %     7.18 GiB  72.0 GiB
+
+$ heddle verify gpt2:layers=6,hidden=64,heads=4,vocab=256 --batch 24 --seq 16 --train --strategy "replicas=2x1+1x2+2x1 mb=4 dp.shares=1/2/1" | head -7
+model      gpt2:layers=6,hidden=64,heads=4,vocab=256
+plan       dp=1 tp=1 pp=1 replicas=2x1+1x2+2x1 mb=4 dp.shares=1/2/1
+results    153
+elements   763,905
+worst      2.89487e-12
+tolerance  1e-09
+verdict    equal: the plan computes what the model computes
+$ heddle plan gpt2 --batch 48 --train --machine "2x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=1 tp=1 pp=1 replicas=* recompute=none mb=6,12" --top 5 --threads 1
+model         gpt2
+weights       f32
+machine       2x2 v100 + 1x2 a100 ib=100Gb/s
+ranks         6
+batch         48
+memory limit  per device, 28.8 GiB to 72.0 GiB
+step          training
+
+   replicas           mb  dp.shares      time         samples    memory  limited by
+1  1x1x2+1x1x2+1x1x2   6  equal      797.5 ms  1.00x  60.18/s  7.14 GiB  computation 84 %
+2  1x2+1x2+1x2         6  equal      833.7 ms  1.05x  57.57/s  7.20 GiB  computation 82 %
+3  1x1x2+1x1x2+1x1x2  12  auto       856.4 ms  1.07x  56.05/s  4.11 GiB  computation 83 %
+4  1x1x2+1x1x2+1x1x2  12  equal      856.4 ms  1.07x  56.05/s  4.11 GiB  computation 85 %
+5  1x1x4+1x1x2         6  auto       867.1 ms  1.09x  55.36/s  7.14 GiB  computation 82 %
+
+winner       dp=1 tp=1 pp=1 replicas=1x1x2+1x1x2+1x1x2 mb=6
+             computes 84.1 % of the time, communicates 8.5 %, idles 7.4 %; MFU 52.0 %; needs 7.14 GiB on the fullest device
+next         dp=1 tp=1 pp=1 replicas=1x2+1x2+1x2 mb=6
+             1.05x the time, limited by computation
+certificate  32 plans: 25 fit, 0 too large, 0 too slow, 0 impossible, 7 equal to another;
+             25 simulated, 0 ruled out by bounds on memory, 0 on time
+
+device  ranks  each gets  share of work  computes  communicates    idle  peak memory    usable  speedup from one more
+v100        4  8 samples         66.7 %    91.5 %         8.5 %   0.0 %     7.14 GiB  28.8 GiB                 15.1 %
+a100        2  8 samples         33.3 %    69.2 %         8.5 %  22.3 %     7.14 GiB  72.0 GiB                 19.9 %
+
+no waiting  655.4 ms, if no device ever waited for another one: the winner takes 21.7 % more
+$ heddle sim gpt2 --batch 30 --train --machine laptop --strategy "replicas=1x2+1x1 mb=5"
+error[E0502]: mb=5 microbatches cannot be dealt out to 2 replicas in equal parts
+  --> --strategy:1:1
+   1 | replicas=1x2+1x1 mb=5
+     | ^
+  hint: mb=4, or dp.shares=auto
+[1]
+$ heddle sim gpt2 --batch 30 --train --machine laptop --strategy "replicas=1x2+1x1 mb=1"
+error[E0502]: mb=1 microbatches cannot be dealt out to 2 replicas in equal parts
+  --> --strategy:1:1
+   1 | replicas=1x2+1x1 mb=1
+     | ^
+  hint: mb=2
+[1]
+$ heddle sim gpt2 --batch 30 --train --machine laptop --strategy "replicas=1x2+1x1 mb=10 dp.shares=3/1"
+error[E0502]: mb=10 microbatches cannot be dealt out to 2 replicas in parts of 4
+  --> --strategy:1:24
+   1 | replicas=1x2+1x1 mb=10 dp.shares=3/1
+     |                        ^
+  hint: mb=8, or dp.shares=auto
+[1]
+$ heddle sim gpt2 --batch 30 --train --machine laptop --strategy "replicas=1x2+1x1 mb=6 dp.shares=3/1/1"
+error[E0502]: dp.shares has 3 numbers, but there are 2 replicas
+  --> --strategy:1:23
+   1 | replicas=1x2+1x1 mb=6 dp.shares=3/1/1
+     |                       ^
+  hint: one number for each replica
+[1]
+$ heddle sim gpt2 --batch 30 --train --machine laptop --strategy "replicas=1x2+1x1 mb=6 dp.shares=whale"
+error[E0509]: dp.shares=whale is for data ranks, not for replicas
+  --> --strategy:1:23
+   1 | replicas=1x2+1x1 mb=6 dp.shares=whale
+     |                       ^
+  hint: dp.shares=auto
+[2]
+$ heddle sim gpt2 --batch 30 --train --machine laptop --strategy "dp=2 replicas=1x2+1x1 mb=6"
+error[E0509]: dp=2: each replica of replicas has degrees of its own
+  --> --strategy:1:1
+   1 | dp=2 replicas=1x2+1x1 mb=6
+     | ^
+  hint: dp=1, and degrees in replicas: stages x tensor ranks x data ranks
+[2]
+$ heddle sim gpt2 --batch 30 --train --machine laptop --strategy "replicas=1x2 mb=6"
+error[E0509]: replicas: unknown value '1x2'
+  --> --strategy:1:10
+   1 | replicas=1x2 mb=6
+     |          ^
+  hint: replicas takes none, or stages x tensor ranks of two replicas or more, such as 2x2+1x2
+[2]
+$ heddle sim gpt2 --batch 30 --train --machine laptop --strategy "replicas=1x2+1x3 mb=6"
+error[E0605]: rank 4 is used; the machine laptop has ranks 0 to 3
+  hint: plan for this machine, or use more of them: --machine 'laptop*2'
+[1]
+$ heddle plan gpt2 --batch 30 --train --machine laptop --strategy "replicas=2x2+1x1 mb=6"
+error[E0509]: replicas=2x2+1x1 has 5 ranks, with dp, tp and pp 1; there are 4 devices
+  --> --strategy:1:1
+   1 | replicas=2x2+1x1 mb=6
+     | ^
+  hint: replicas of 4 ranks together at most
+[2]
+$ heddle sim examples/batchnorm.heddle --train --machine laptop --strategy "replicas=1x1+1x1 mb=2"
+error[E0509]: replicas: batch norm needs the same data ranks in all replicas
+[2]

@@ -1,0 +1,355 @@
+// replicas.c - replicas of the model of different make-up (replicas=2x2+1x2): stages of each on ranks of its own, and
+// microbatches by their speed.
+//
+// Idea: each replica is a pipeline of its own in 1F1B, so its stages are what policies make of its degrees on its
+// ranks alone. A plan has one list of segments: it is cut wherever a replica is, and a stage of a replica is a
+// row of them on one place. Replicas of equal degrees that are cut alike are coordinates of one axis of one mesh, so that their
+// gradients are summed over that axis; others lie on meshes of their own.
+#include "plan/policy/balance.h"
+#include <math.h>
+
+typedef struct {
+  replica_grid grid;
+  strategy s;   // of it alone, with all microbatches
+  u32 first;    // rank
+  u32 *end;     // last instruction of every stage
+  u32 mesh, at; // of the plan; which of its replicas
+  u32 micro;
+} replica;
+
+// ---- stages of each -------------------------------------------------------------------------------------------
+static strategy of_replica(const hybrid_opts *o, const strategy *s, u32 r, u32 first) {
+  strategy own = *s;
+  const replica_grid g = strategy_replica(s, r);
+  own.replicas = choice_default(CHOICE_replicas), own.dp_shares = choice_default(CHOICE_dp_shares);
+  own.pp.n = g.pp, own.tp.n = g.tp, own.dp.n = g.dp, own.skip.n = s->skip.n + first;
+  if (g.pp > 1 && o->k) (void)choice_read(CHOICE_layers, NULL, "auto", 4, &own.layers);
+  return own;
+}
+
+// NULL and diagnostics: one of them cannot be.
+static replica *replicas_of(planner *pl, arena *a, const hybrid_opts *o, const strategy *s) {
+  const u32 n = strategy_replicas(s);
+  replica *v = ZNEWN(a, replica, n);
+  for (u32 r = 0, first = 0; r < n; r++) {
+    replica *x = &v[r];
+    hybrid_opts own = *o;
+    plan cut = {.train = o->train};
+    own.said = NULL, own.s = of_replica(o, s, r, first);
+    if (!policy_balance(pl, a, &own, &own.s) || !policy_stages(pl, a, &cut, 1, &own.s, NULL, (loc){0}))
+      return NULL;
+    *x = (replica){
+        .grid = strategy_replica(s, r), .s = own.s, .first = first, .end = NEWN(a, u32, cut.nsegments)};
+    for (u32 q = 0; q < cut.nsegments; q++) x->end[q] = cut.segments[q].to;
+    first += x->grid.pp * x->grid.tp * x->grid.dp;
+  }
+  return v;
+}
+
+// ---- microbatches of each -------------------------------------------------------------------------------------
+typedef struct {
+  double all, longest; // ps of the stages for one microbatch, together and the longest of them
+} pace;
+
+// False: not known.
+static bool pace_of(planner *pl, arena *a, const hybrid_opts *o, const replica *x, pace *out) {
+  balance b = auto_open(pl, a, o, &x->s);
+  const u32 ranks = x->grid.dp * x->grid.tp;
+  *out = (pace){0};
+  for (u32 q = 0, from = 0; q < x->grid.pp; from = x->end[q++]) {
+    double slowest = 0;
+    for (u32 r = 0; r < ranks; r++) {
+      const u32 rank = x->s.skip.n + strategy_block(&x->s, q) * ranks + r;
+      const linear *of = rank < b.m->nranks ? auto_times(&b, b.m->dev[rank].kind) : NULL;
+      double ps = 0;
+      if (!of) return false;
+      for (u32 i = from; i < x->end[q]; i++) ps += auto_at(of[i], MAX(b.micro / x->grid.dp, 1));
+      slowest = MAX(slowest, ps);
+    }
+    out->all += slowest, out->longest = MAX(out->longest, slowest);
+  }
+  return true;
+}
+
+// Each microbatch to the replica that ends first with one more: time grows with their number, so no other way of dealing
+// them out ends earlier.
+static void deal_by_pace(const pace *p, u32 n, u32 K, u32 *micro) {
+  for (u32 r = 0; r < n; r++) micro[r] = 1;
+  for (u32 left = K - n; left; left--) {
+    u32 to = 0;
+    double best = 0;
+    for (u32 r = 0; r < n; r++) {
+      const double with = p[r].all + p[r].longest * micro[r];
+      if (!r || with < best) best = with, to = r;
+    }
+    micro[to]++;
+  }
+}
+
+static choice_value shares_of(arena *a, const u32 *micro, u32 n) {
+  u32 *v = arena_dup(a, micro, n * sizeof *v);
+  bool equal = true;
+  i64 by = 0;
+  for (u32 r = 0; r < n; r++) by = gcd_i64(by, v[r]), equal = equal && v[r] == v[0];
+  for (u32 r = 0; r < n; r++) v[r] /= (u32)by;
+  return equal ? choice_default(CHOICE_dp_shares) : (choice_value){.nparts = n, .part = v};
+}
+
+typedef struct {
+  planner *pl;
+  const hybrid_opts *o;
+  const strategy *s;
+  u32 n, *micro;
+  double best;
+  u32 left; // simulations
+} dealing;
+
+// ps of a step of the whole plan; one that fits is better than any that does not. INFINITY: there is no such plan.
+static double time_of(dealing *d, const u32 *micro) {
+  arena *tmp = arena_new();
+  ctx *c = planner_source(d->pl)->c;
+  hybrid_opts h = *d->o;
+  h.s = *d->s, h.said = NULL, h.s.dp_shares = shares_of(tmp, micro, d->n);
+  const plan *pn = policy_hybrid(d->pl, tmp, &h);
+  prog *p = pn ? plan_apply(d->pl, pn, h.k) : NULL;
+  sim_result r;
+  double ps = INFINITY;
+  if (p && sim_run(c, tmp, p, h.k, &(sim_opts){.mode = SIM_FOLDED, .peak_only = true}, &r)) {
+    const bool over = h.memory_bytes > 0 ? r.peak_bytes > h.memory_bytes
+                                         : !h.memory_bytes && sim_over_bytes(&r, cost_model_machine(h.k)) > 0;
+    ps = (double)r.makespan_ps * (over ? 1e6 : 1);
+  }
+  prog_free(p);
+  arena_free(tmp);
+  d->left--;
+  return ps;
+}
+
+// Moves so many microbatches from one replica to another if the step is shorter then.
+static bool move(dealing *d, u32 from, u32 to, u32 by) {
+  if (from == to || d->micro[from] <= by || !d->left) return false;
+  d->micro[from] -= by, d->micro[to] += by;
+  const double ps = time_of(d, d->micro);
+  if (ps < d->best) return d->best = ps, true;
+  d->micro[from] += by, d->micro[to] -= by;
+  return false;
+}
+
+// From what arithmetic says, in ever smaller steps: the time of a step is that of the replica that ends last, which
+// has fewer with every one that another gets. Copies of weights and sends of gradients take their part of it.
+static void improve(dealing *d, u32 K) {
+  d->best = time_of(d, d->micro);
+  for (u32 by = MAX(K / 4, 1); by && d->left; by /= 2)
+    for (bool again = true; again;) {
+      again = false;
+      for (u32 x = 0; x < d->n * d->n && !again; x++) again = move(d, x / d->n, x % d->n, by);
+    }
+}
+
+enum { SIMULATIONS_MOST = 32 };
+bool policy_replica_shares(planner *pl, arena *a, const hybrid_opts *o, strategy *s) {
+  if (!choice_is(CHOICE_dp_shares, s->dp_shares, "auto")) return true;
+  const u32 n = strategy_replicas(s), K = s->mb.n, said = diag_count(planner_source(pl)->c);
+  const planner_key key = {KEPT_SHARES,
+                           *s,
+                           {o->memory_bytes},
+                           planner_training(o->train, &o->optim, o->keep_gradients),
+                           cost_model_serial(o->k)};
+  const double *kept = planner_kept_times(pl, &key);
+  const i64 batch = policy_batch_extent(pl);
+  const bool may = K >= n && batch > 0 && batch % K == 0 &&
+                   s->skip.n + strategy_ranks(s) <= cost_model_machine(o->k)->nranks;
+  u32 *micro = NEWN(a, u32, n);
+  double *now = NEWN(a, double, n);
+  s->dp_shares = choice_default(CHOICE_dp_shares);
+  const replica *v = may && !kept ? replicas_of(pl, a, o, s) : NULL;
+  pace *p = NEWN(a, pace, n);
+  bool known = v != NULL;
+  for (u32 r = 0; known && r < n; r++) known = pace_of(pl, a, o, &v[r], &p[r]);
+  if (known) {
+    deal_by_pace(p, n, K, micro);
+    improve(&(dealing){.pl = pl, .o = o, .s = s, .n = n, .micro = micro, .left = SIMULATIONS_MOST}, K);
+    for (u32 r = 0; r < n; r++) now[r] = micro[r];
+    planner_keep_times(pl, &key, now, n);
+  }
+  diag_truncate(planner_source(pl)->c,
+                said); // what cannot be measured cannot be planned either: the plan says why
+  for (u32 r = 0; kept && r < n; r++) micro[r] = (u32)kept[r];
+  if (kept || known) s->dp_shares = shares_of(a, micro, n);
+  return true;
+}
+
+bool policy_replica_speeds(planner *pl, arena *a, const hybrid_opts *o, double *speed) {
+  const u32 said = diag_count(planner_source(pl)->c), n = strategy_replicas(&o->s);
+  const machine *m = cost_model_machine(o->k);
+  const i64 batch = policy_batch_extent(pl);
+  bool known = batch > 0 && batch % o->s.mb.n == 0 && o->s.skip.n + strategy_ranks(&o->s) <= m->nranks;
+  for (u32 k = 0; k < m->nkinds; k++) speed[k] = 0;
+  for (u32 r = 0, first = 0; r < n && known; r++) {
+    const strategy own = of_replica(o, &o->s, r, first);
+    const u32 ranks = (u32)strategy_ranks(&own);
+    balance b = auto_open(pl, a, o, &own);
+    for (u32 k = 0; k < ranks && known; k++) {
+      const u32 kind = m->dev[own.skip.n + k].kind;
+      const linear *of = speed[kind] > 0 ? NULL : auto_times(&b, kind);
+      const i64 each = MAX(b.micro / own.dp.n, 1);
+      known = of || speed[kind] > 0;
+      if (of) speed[kind] = (double)each / auto_at(of[b.nbody], each) / own.tp.n;
+    }
+    first += ranks;
+  }
+  diag_truncate(planner_source(pl)->c, said);
+  return known;
+}
+
+static bool set_micro(ctx *c, const hybrid_opts *o, const strategy *s, replica *v) {
+  const u32 n = strategy_replicas(s), K = s->mb.n;
+  u64 sum = 0;
+  assert(n > 1); // strategies have none of fewer
+  for (u32 r = 0; r < n; r++) sum += s->dp_shares.nparts ? s->dp_shares.part[r] : 1;
+  const loc at =
+      o->said ? o->said->of[s->dp_shares.nparts ? CHOICE_dp_shares : CHOICE_replicas].at : (loc){0};
+  for (u32 r = 0; r < n; r++)
+    v[r].micro = (u32)(K * (u64)(s->dp_shares.nparts ? s->dp_shares.part[r] : 1) / sum);
+  if (K % sum == 0) return true;
+  diag(c, E_DIVIDE, at, "mb=%u microbatches cannot be dealt out to %u replicas in %s", K, n,
+       s->dp_shares.nparts ? arena_printf(ctx_arena(c), "parts of %llu", (unsigned long long)sum)
+                           : "equal parts");
+  diag_hint(c, K < n ? "mb=%llu" : "mb=%llu, or dp.shares=auto",
+            (unsigned long long)(K < sum ? sum : K / sum * sum));
+  return false;
+}
+
+// ---- the plan -------------------------------------------------------------------------------------------------
+static u8 add_axis(ctx *c, plan *pn, const char *name, u32 size, bool temporal) {
+  pn->axes[pn->naxes++] = (plan_axis){.name = sym_of(c, name), .size = size, .temporal = temporal};
+  return (u8)pn->naxes;
+}
+
+static bool alike(const replica *x, const replica *y) {
+  return !memcmp(&x->grid, &y->grid, sizeof x->grid) && !memcmp(x->end, y->end, x->grid.pp * sizeof *x->end);
+}
+
+// One mesh for replicas that are alike, of axes rp0, pp0, dp0, tp0.
+enum { AXIS_REPLICA, AXIS_STAGE, AXIS_DATA, AXIS_TENSOR };
+static void make_meshes(ctx *c, arena *a, plan *pn, replica *v, u32 n) {
+  u32 *members = ZNEWN(a, u32, n);
+  for (u32 r = 0; r < n; r++) {
+    u32 k = 0;
+    while (k < r && !alike(&v[k], &v[r])) k++;
+    v[r].mesh = k < r ? v[k].mesh : pn->nmeshes++;
+    v[r].at = members[v[r].mesh]++;
+  }
+  pn->meshes = ZNEWN(a, plan_mesh, pn->nmeshes);
+  for (u32 r = 0; r < n; r++) {
+    const replica *x = &v[r];
+    const u32 k = x->mesh, block = x->grid.dp * x->grid.tp, each = x->grid.pp * block;
+    plan_mesh *m = &pn->meshes[k];
+    static const char *const names[] = {"rp%u", "pp%u", "dp%u", "tp%u"};
+    const u32 sizes[] = {members[k], x->grid.pp, x->grid.dp, x->grid.tp};
+    if (!m->naxes) m->name = sym_of(c, arena_printf(a, "m%u", k)), m->ranks = NEWN(a, u32, members[k] * each);
+    for (u32 i = m->naxes; i < COUNT_OF(sizes); i++)
+      m->axis[m->naxes++] = add_axis(c, pn, arena_printf(a, names[i], k), sizes[i], false);
+    u32 *rank = (u32 *)(uintptr_t)m->ranks;
+    for (u32 i = 0; i < each; i++)
+      rank[m->nranks++] = x->s.skip.n + strategy_block(&x->s, i / block) * block + i % block;
+  }
+}
+
+static bool split_all(planner *pl, arena *a, plan *pn, const strategy *s) {
+  if (pn->time && !policy_batch(pl, a, pn, pn->time)) return false;
+  for (u32 k = 0; k < pn->nmeshes; k++) {
+    const u8 data = pn->meshes[k].axis[AXIS_DATA];
+    if (pn->axes[data - 1].size > 1 && !policy_batch(pl, a, pn, data)) return false;
+  }
+  for (u32 k = 0; k < pn->nmeshes; k++) {
+    const u8 tensor = pn->meshes[k].axis[AXIS_TENSOR];
+    if (pn->axes[tensor - 1].size > 1 && !policy_tensor(pl, a, pn, tensor, false)) return false;
+  }
+  return policy_recompute(pl, a, pn, s->recompute);
+}
+
+// A segment ends where a stage of any replica does. stage[r * segments + k]: that segment k is in.
+static u32 *make_segments(arena *a, plan *pn, const replica *v, u32 n) {
+  u32 most = 0, last = v[0].end[v[0].grid.pp - 1], at = 0;
+  for (u32 r = 0; r < n; r++) most += v[r].grid.pp;
+  pn->segments = ZNEWN(a, plan_segment, most);
+  u32 *stage = ZNEWN(a, u32, n * most), *of = NEWN(a, u32, n * most), *now = ZNEWN(a, u32, n);
+  while (at < last) {
+    u32 end = last;
+    for (u32 r = 0; r < n; r++) end = MIN(end, v[r].end[now[r]]);
+    for (u32 r = 0; r < n; r++) {
+      of[r * most + pn->nsegments] = now[r];
+      now[r] += v[r].end[now[r]] == end;
+    }
+    pn->segments[pn->nsegments++] = (plan_segment){.from = at + 1, .to = end};
+    at = end;
+  }
+  for (u32 r = 0; r < n; r++)
+    for (u32 k = 0; k < pn->nsegments; k++) stage[r * pn->nsegments + k] = of[r * most + k];
+  return stage;
+}
+
+static void place_segments(arena *a, plan *pn, const replica *v, u32 n, const u32 *stage) {
+  pn->nreplicas = n, pn->replicas = ZNEWN(a, plan_replica, n);
+  for (u32 r = 0; r < n; r++) {
+    const plan_mesh *m = &pn->meshes[v[r].mesh];
+    plan_submesh *on = NEWN(a, plan_submesh, pn->nsegments);
+    for (u32 k = 0; k < pn->nsegments; k++) {
+      on[k] = (plan_submesh){.mesh = v[r].mesh, .nfix = 2};
+      on[k].fix[0] = (plan_fix){m->axis[AXIS_REPLICA], v[r].at};
+      on[k].fix[1] = (plan_fix){m->axis[AXIS_STAGE], stage[r * pn->nsegments + k]};
+      if (!r) pn->segments[k].on = on[k];
+    }
+    pn->replicas[r] = (plan_replica){.micro = v[r].micro, .on = r ? on : NULL};
+  }
+}
+
+// Tasks of stage q of replica r: those of 1F1B, each as the tasks of its segments.
+static sched_seq tasks_of(arena *a, const plan *pn, const sched_seq *of, u32 r, u32 q, const u32 *stage) {
+  const u32 n = pn->nsegments;
+  sched_task *v = NEWN(a, sched_task, of->n * n);
+  u32 at = 0;
+  for (u32 i = 0; i < of->n; i++)
+    for (u32 j = 0; j < n; j++) {
+      const u32 k = of->v[i].kind == TASK_F ? j : n - 1 - j;
+      if (stage[r * n + k] == q)
+        v[at++] = (sched_task){.stage = (u16)k, .kind = of->v[i].kind, .replica = (u8)r, .mb = of->v[i].mb};
+    }
+  return (sched_seq){at, v};
+}
+
+static bool make_order(ctx *c, arena *a, plan *pn, const replica *v, u32 n, const u32 *stage) {
+  u32 places = 0;
+  for (u32 r = 0; r < n; r++) places += v[r].grid.pp;
+  pn->seqs = NEWN(a, sched_seq, places);
+  for (u32 r = 0; r < n; r++) {
+    const sched_shape form = {
+        .places = v[r].grid.pp, .chunks = 1, .micro = v[r].micro, .backward = pn->train};
+    const sched *s = sched_make(c, a, "1f1b", &form, (loc){0});
+    for (u32 q = 0; s && q < form.places; q++)
+      pn->seqs[pn->nseqs++] = tasks_of(a, pn, &s->seq[q], r, q, stage);
+    if (!s) return false;
+  }
+  return true;
+}
+
+bool policy_make_up(planner *pl, arena *a, plan *pn, const hybrid_opts *o) {
+  ctx *c = planner_source(pl)->c;
+  const strategy *s = &o->s;
+  const u32 n = strategy_replicas(s);
+  if (pn->batchnorm_groups) {
+    diag(c, E_STRATEGY, (loc){0}, "replicas: batch norm needs the same data ranks in all replicas");
+    return false;
+  }
+  replica *v = replicas_of(pl, a, o, s);
+  if (!v || !set_micro(c, o, s, v)) return false;
+  pn->axes = NEWN(a, plan_axis, 4 * n + 1), pn->nmeshes = 0;
+  make_meshes(c, a, pn, v, n);
+  if (s->mb.n > 1) pn->time = add_axis(c, pn, "mb", s->mb.n, true);
+  if (!split_all(pl, a, pn, s)) return false;
+  const u32 *stage = make_segments(a, pn, v, n);
+  place_segments(a, pn, v, n, stage);
+  policy_sends(c, pn, s);
+  return make_order(c, a, pn, v, n, stage);
+}
