@@ -280,7 +280,8 @@ static void random_value(strategy *s, choice_id id, bool train, u64 *rng, arena 
   const choice_row *r = choice_get(id);
   if (!choice_applies(id, s, train) || id == CHOICE_mbs || id == CHOICE_group) return;
   if (id == CHOICE_replicas) {
-    if (chance(rng, 10)) *s = random_grids(s, rng, a);
+    u64 own = *rng ^ 0x9E3779B97F4A7C15u;
+    if (chance(&own, 10)) *s = random_grids(s, &own, a);
     return;
   }
   if (id == CHOICE_mb && s->replicas.nparts) {
@@ -533,7 +534,8 @@ static plan *random_plan(plans_model *m, u32 groups, u64 *rng, arena *a) {
   const bool split = pn->train && chance(rng, 4);
   random_axes(m, pn, rng, a);
   random_segments(m, pn, rng, a);
-  if (chance(rng, 4)) random_replicas(pn, rng, a);
+  u64 own = *rng ^ 0x9E3779B97F4A7C15u; // with or without them, the rest is the same plan
+  if (chance(&own, 4)) random_replicas(pn, &own, a);
   if (pn->time && !policy_batch(m->pl, a, pn, pn->time)) return NULL;
   if (chance(rng, 2) && pn->axes[0].size > 1 && !policy_batch(m->pl, a, pn, 1)) return NULL;
   random_splits(m, pn, rng, a);
