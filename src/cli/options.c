@@ -330,6 +330,17 @@ void options_help(const command *c, FILE *to) {
     fputs("\nMODEL is an .onnx file, a .heddle file, or a built-in model such as gpt3-175b or\n"
           "llama2-7b:layers=2,hidden=256 (`heddle show --list` lists them).\n",
           to);
+  heddle_question q;
+  for (uint32_t i = 0; c->groups & G_TRACE && heddle_question_get(i, &q); i++) {
+    char left[40];
+    snprintf(left, sizeof left, "%s %s", q.name, q.operands);
+    fprintf(to, "%s  %-22s %s\n", i ? "" : "\nquestions\n", left, q.about);
+  }
+  put_group(c, to, &shown, c->groups & G_TRACE, "the question");
+  if (c->groups & G_TRACE)
+    fputs("\nThe model, training, the plan and the machine are what compare predicts; rescale too takes a "
+          "machine.\n",
+          to);
   put_group(c, to, &shown, G_MODEL | G_LIST, "the model");
   put_group(c, to, &shown, G_TRAIN | G_IMPORT, "training");
   put_group(c, to, &shown, G_PLAN | G_CHOICE, c->groups & G_SEARCH ? choices_title() : "the plan");
@@ -342,19 +353,12 @@ void options_help(const command *c, FILE *to) {
                      : c->groups & G_RANK   ? "the rank"
                                             : "simulation";
   put_group(c, to, &shown, G_EVAL | G_VERIFY | G_RANK | G_TIME, does);
-  put_group(c, to, &shown, G_TRACE, "the question");
   put_group(c, to, &shown, G_OUTPUT | G_ALL, "output");
   if (c->groups & G_MACHINE)
     fputs("\nnot modelled\n"
           "  flash attention and other fused kernels; dropout in built-in models; overlap of data-parallel\n"
           "  and tensor-parallel communication with computation (docs/commands.md)\n",
           to);
-  heddle_question q;
-  for (uint32_t i = 0; c->groups & G_TRACE && heddle_question_get(i, &q); i++) {
-    char left[40];
-    snprintf(left, sizeof left, "%s %s", q.name, q.operands);
-    fprintf(to, "%s  %-22s %s\n", i ? "" : "\nquestions\n", left, q.about);
-  }
   fprintf(to, "\nexample\n");
   for (const char *e = c->example; *e; e += *e == '\n') {
     int n = (int)strcspn(e, "\n");

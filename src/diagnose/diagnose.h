@@ -87,6 +87,9 @@ typedef struct {
   job_work *const *w; // times are compared as recorded: base_ns of all count from one moment
   u32 ncolls;         // communications with all of their members
   u32 *const *coll;   // coll[process][op]: number from 1; 0: on its own
+  // Clocks that were corrected are right to within this: an arrival that is nearer to another is not the last. 0: as
+  // recorded.
+  i64 within_ps;
 } replay_input;
 typedef struct replay replay;
 // The graph of all processes. NULL and a diagnostic: communications are not in one order on all members.
@@ -104,6 +107,7 @@ replay_times replay_recorded(const replay *r, arena *a);
 i64 replay_run(replay *r, const replay_times *t, i64 *const *start, i64 *const *end);
 // Of the last run: what its longest path consists of.
 typedef struct {
+  i64 begin_ps; // until it begins: the rank on which it begins was not the first to be recorded
   i64 host_ps, device_ps, transfer_ps, latency_ps;
   i64 *rank_host_ps; // by process
 } replay_path;

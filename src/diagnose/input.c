@@ -29,7 +29,16 @@ static bool window_of(job *j, u32 file, const trace *t, u32 process, const char 
 typedef struct {
   VEC(job_work *) work;
   VEC(u32) file, process; // of it
+  VEC(i64) first, last;   // of all that its process has recorded, not of the steps alone
 } works;
+
+static void extent_of(const trace *t, u32 process, i64 *first, i64 *last) {
+  *first = INT64_MAX, *last = INT64_MIN;
+  for (u32 e = 0; e < t->n; e++) {
+    if (t->lanes.v[t->lane[e]].process != process) continue;
+    *first = MIN(*first, t->start_ps[e]), *last = MAX(*last, t->start_ps[e] + MAX(t->dur_ps[e], 0));
+  }
+}
 
 // Every process of a file.
 static bool add_file(job *j, u32 k, const char *steps, match *m, works *x) {
@@ -48,6 +57,9 @@ static bool add_file(job *j, u32 k, const char *steps, match *m, works *x) {
            j->file[k].path, w->rank);
       ok = false;
     }
+    i64 first, last;
+    extent_of(t, p, &first, &last);
+    *vec_push(j->a, &x->first) = first, *vec_push(j->a, &x->last) = last;
     *vec_push(j->a, &x->work) = w, *vec_push(j->a, &x->file) = k, *vec_push(j->a, &x->process) = p;
   }
   if (ok) match_add(m, t, k, job_rank(j, k));
@@ -114,12 +126,19 @@ static void put_colls(job *j, job_input *in, const match *m, const works *x) {
   arena_free(tmp);
 }
 
-// Have both recorded some instant, if they have recorded anything?
+// Have the first process and p recorded some instant together, if they have recorded anything?
+static bool recorded_together(const works *x, u32 p) {
+  if (!x->work.v[0]->nitems || !x->work.v[p]->nitems) return true;
+  const i64 ps = (x->work.v[p]->base_ns - x->work.v[0]->base_ns) * 1000; // below five days
+  return x->first.v[0] <= x->last.v[p] + ps && x->first.v[p] + ps <= x->last.v[0];
+}
+
+// Do the steps that were asked for, on one clock?
 static bool meet(const job_work *x, const job_work *y) {
   if (!x->nitems || !y->nitems) return true;
-  const i64 ns = y->base_ns - x->base_ns; // below five days
+  const i64 ps = (y->base_ns - x->base_ns) * 1000;
   const i64 x_end = x->item[x->nitems - 1].end_ps, y_end = y->item[y->nitems - 1].end_ps;
-  return x->start_ps <= y_end + ns * 1000 && y->start_ps + ns * 1000 <= x_end;
+  return x->start_ps <= y_end + ps && y->start_ps + ps <= x_end;
 }
 
 // Ranks of one run wait for each other: no replay can say anything of recordings that lie apart.
@@ -138,7 +157,7 @@ static bool comparable(job *j, const works *x) {
   for (u32 p = 1; p < x->work.n; p++) {
     const i64 a = x->work.v[0]->base_ns, b = x->work.v[p]->base_ns;
     if ((a > year_ns) == (b > year_ns) && a - b < far_ns && b - a < far_ns) {
-      if (!meet(x->work.v[0], x->work.v[p])) return apart(j, x, p);
+      if (!recorded_together(x, p)) return apart(j, x, p);
       continue;
     }
     diag(j->c, E_TRACE, loc_node(j->c, sym_of(j->c, j->file[x->file.v[p]].path), (sym){0}, (sym){0}),
@@ -196,7 +215,10 @@ bool job_input_of(job *j, const char *steps, job_input *out) {
   if (!comparable(j, &x)) return false;
   match_finish(m);
   align_works(j, m, &x, out);
+  for (u32 p = 1; p < x.work.n; p++)
+    if (!meet(x.work.v[0], x.work.v[p])) return apart(j, &x, p);
   out->replay.n = x.work.n, out->replay.w = x.work.v, out->file = x.file.v;
   put_colls(j, out, m, &x);
+  out->replay.within_ps = out->clocks_within_ps;
   return true;
 }

@@ -91,7 +91,7 @@ static bool add_path(job *j, files *f, const char *path) {
   diag(j->c, E_TRACE, at, "this is no trace that Heddle can read");
   strbuf b = {.a = j->a};
   for (u32 k = 0; k < TRACE_FORMATS; k++) sb_fmt(&b, "%s%s", k ? ", " : "", trace_format_rows[k].name);
-  diag_hint(j->c, "formats: %s", sb_str(&b));
+  diag_hint(j->c, "formats: %s; of a job that hangs dumps and RAS output: heddle trace hang", sb_str(&b));
   return false;
 }
 
@@ -104,7 +104,8 @@ job *job_open(ctx *c, arena *a, u32 n, const char *const *paths) {
   if (!ok) return NULL;
   if (!f.n) {
     diag(c, E_TRACE, (loc){0}, "no traces in %s", n ? paths[0] : "nothing");
-    diag_hint(c, "name the trace files, or the folder that they are in");
+    diag_hint(c, "name the trace files, or the folder that they are in; dumps of a job that hangs are for "
+                 "heddle trace hang");
     return NULL;
   }
   qsort(f.v, f.n, sizeof *f.v, by_rank);

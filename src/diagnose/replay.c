@@ -146,14 +146,18 @@ static i64 offset_of(const replay *r, const job_work *w) {
 i64 replay_start_of(const replay *r, u32 process) { return offset_of(r, r->in.w[process]) - r->earliest_ps; }
 
 // A stream may still be busy with what was launched before the recording begins. If its first op began more than ten
-// launch latencies after its launch, the stream was free then, and not before.
+// launch latencies after its launch, the stream was free then, and not before. In a short recording no launch may have
+// met a free stream, so that their latency is not known: none is below a microsecond.
+static const i64 LEAST_LAUNCH_PS = 1000000;
+
 static void begin_stream(placing *x, u32 p, u32 s) {
   const job_work *w = x->r->in.w[p];
   line *l = &x->line[p];
   const u32 k = l->queue[s][0];
   if (k == TRACE_NONE || w->op[k].comm || w->op[k].first_after < w->op[k + 1].first_after) return;
   const work_op *o = &w->op[k];
-  if (o->start_ps - w->item[o->item].end_ps <= 10 * x->r->l.launch_ps[o->kind]) return;
+  const i64 launch = MAX(x->r->l.launch_ps[o->kind], LEAST_LAUNCH_PS);
+  if (o->start_ps - w->item[o->item].end_ps <= 10 * launch) return;
   l->stream[s] = sim_slot(&x->r->b);
   sim_node_waits(&x->r->b), sim_node_makes(&x->r->b), sim_ref(&x->r->b, l->stream[s]);
   put(x->r, NODE_FREE, p, k, o->start_ps - w->start_ps + replay_start_of(x->r, p));
@@ -435,7 +439,7 @@ static void on_path(void *arg, const sim_graph *g, u32 node, u32 cls, i64 start)
   case NODE_OP: f->path->device_ps += dur; break;
   case NODE_TRANSFER: f->path->transfer_ps += dur; break;
   case NODE_LATENCY: f->path->latency_ps += dur; break;
-  case NODE_FREE: break;
+  case NODE_FREE: f->path->begin_ps += dur; break;
   }
 }
 

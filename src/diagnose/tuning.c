@@ -92,8 +92,10 @@ static u32 forward_thread(const reader *x, u32 backward) {
 static bool find_phases(reader *x, u32 *first, u32 *last) {
   const u32 backward = backward_thread(x), forward = forward_thread(x, backward);
   if (backward == TUNE_NONE || forward == TUNE_NONE)
-    return refuse(x, "its forward and backward cannot be told apart: one thread launches everything",
-                  "PyTorch's autograd launches the backward from a thread of its own");
+    return refuse(
+        x, "forward and backward of this recording cannot be told apart: one thread launches everything",
+        "PyTorch's autograd launches the backward from a thread of its own; a forward alone has no "
+        "gradients");
   x->thread[0] = forward, x->thread[1] = backward;
   *first = TUNE_NONE;
   for (u32 k = 0; k < x->w->nops; k++) {

@@ -11,6 +11,7 @@ static void put_step(report *r, arena *a, const job_compare *d, const prediction
   strbuf b = {.a = a};
   report_fact(r, "model", "model", cell_text(p->model));
   report_fact(r, "plan", p->plan ? "plan" : NULL, cell_text(p->plan));
+  report_fact(r, "parameter_dtypes", p->weights ? "weights" : NULL, cell_text(p->weights));
   report_fact(r, "machine", "machine", cell_text(machine_title(a, p->m)));
   report_fact(r, "ranks", d->n == d->plan_ranks ? "ranks" : NULL, cell_i(CELL_INT, d->n));
   if (d->n != d->plan_ranks)

@@ -12,6 +12,8 @@ static void put_figures(report *r, const late_report *l, const replay_latency *x
   report_fact(r, "queue_ps", "between queued kernels", cell_i(CELL_PS, x->queue_ps));
   report_fact(r, "cross_ps", "between streams", cell_i(CELL_PS, x->cross_ps));
   report_fact(r, "sync_ps", "return of a wait", cell_i(CELL_PS, x->sync_ps));
+  report_fact(r, "path_begin_ps", l->path.begin_ps ? "path: until it begins" : NULL,
+              cell_i(CELL_PS, l->path.begin_ps));
   report_fact(r, "path_host_ps", "path: host", cell_i(CELL_PS, l->path.host_ps));
   report_fact(r, "path_device_ps", "path: device", cell_i(CELL_PS, l->path.device_ps));
   report_fact(r, "path_transfer_ps", "path: communication", cell_i(CELL_PS, l->path.transfer_ps));

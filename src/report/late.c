@@ -56,7 +56,8 @@ static void put_costliest(report *r, arena *a, const late_report *l) {
   if (best == TRACE_NONE || best == l->late[0] ||
       l->replayed_ps - l->process[best].repaired_ps < l->replayed_ps / 1000)
     return;
-  report_line(r, "", "of %s alone it is %s shorter, the most of all", named(a, l, best),
+  report_line(r, "", "%sof %s alone it is %s shorter, the most of all",
+              l->late[0] == TRACE_NONE ? "with the median host times " : "", named(a, l, best),
               share(a, l->replayed_ps - l->process[best].repaired_ps, l->replayed_ps));
 }
 
@@ -73,7 +74,8 @@ static void put_verdict(report *r, arena *a, const late_report *l) {
   if (l->late[0] != TRACE_NONE) put_late(r, a, l);
   put_costliest(r, a, l);
   if (l->all_ps > 0 && l->all_ps < l->replayed_ps)
-    report_line(r, "", "with those of all ranks it is %.2f times faster: %s",
+    report_line(r, "", "with %s of all ranks it is %.2f times faster: %s",
+                l->late[0] == TRACE_NONE ? "the median host times" : "those",
                 (double)l->replayed_ps / (double)l->all_ps, time_text(a, l->all_ps));
   report_line(r, "bounds", "%s if hosts took no time, %s if devices took none", time_text(a, l->no_host_ps),
               time_text(a, l->no_device_ps));
@@ -99,7 +101,7 @@ void report_late_comms(report *r, ctx *c, arena *a, const replay *x, const late_
   report_gap(r);
   report_table(r, "communications", cols, COUNT_OF(cols));
   for (u32 k = 0; k < n; k++) {
-    const u32 rank = l->process[v[k].last].rank;
+    const u32 rank = v[k].last == TRACE_NONE ? TRACE_NONE : l->process[v[k].last].rank;
     report_row(r, (cell[]){cell_text(sym_str(c, v[k].op)), cell_i(CELL_INT, v[k].count),
                            cell_i(CELL_PS, v[k].transfer_ps), cell_i(CELL_PS, v[k].wait_ps / MAX(l->n, 1)),
                            cell_i(CELL_PS, v[k].longest_ps),

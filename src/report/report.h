@@ -142,6 +142,7 @@ typedef struct {
   const sim_result *s; // with a timeline
   const machine *m;
   const char *model, *plan; // plan: NULL: a program that is distributed already
+  const char *weights;      // types of its parameters; NULL: it has none
 } prediction;
 typedef struct {
   u32 npaths;

@@ -201,7 +201,8 @@ TEST(late_process_is_found) {
   CHECK_EQ_I64(l.process[2].repaired_ps, even - j.begin[0]);
   CHECK_EQ_I64(l.process[1].repaired_ps, slow - j.begin[0]);
   CHECK(l.no_host_ps < l.all_ps && l.error.most_ps == 0);
-  CHECK(l.path.host_ps + l.path.device_ps + l.path.transfer_ps + l.path.latency_ps == l.replayed_ps);
+  CHECK(l.path.begin_ps + l.path.host_ps + l.path.device_ps + l.path.transfer_ps + l.path.latency_ps ==
+        l.replayed_ps);
   arena_free(x.a);
   ctx_free(x.c);
 }
@@ -219,7 +220,7 @@ TEST(replay_refuses_communications_in_another_order) {
   REQUIRE(n == 2);
   const u32 was = x.coll[0][at[0]];
   x.coll[0][at[0]] = x.coll[0][at[1]], x.coll[0][at[1]] = was;
-  const replay_input in = {PROCESSES, x.w, replay_input_of(x.r)->ncolls, x.coll};
+  const replay_input in = {PROCESSES, x.w, replay_input_of(x.r)->ncolls, x.coll, 0};
   CHECK(!replay_new(x.c, x.a, &in) && diag_errors(x.c) == 1);
   arena_free(x.a);
   ctx_free(x.c);

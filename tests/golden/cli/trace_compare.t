@@ -2,6 +2,7 @@
 $ heddle sim mlp-xs:layers=2 --batch 16 --train --strategy 'dp=2 pp=2 mb=2' --machine dgx-2 --timeline own.json >sim.txt; heddle trace compare own.json mlp-xs:layers=2 --batch 16 --train --strategy 'dp=2 pp=2 mb=2' --machine dgx-2
 model      mlp-xs:layers=2
 plan       dp=2 tp=1 pp=2 mb=2
+weights    f32
 machine    dgx-2
 ranks      4
 measured   275.0 us
@@ -40,6 +41,7 @@ relu_dx     computation         2          2  5.167 us   5.167 us       0
 $ heddle trace compare examples/traces/simulated/slow.json mlp-xs:layers=2 --batch 16 --train --strategy 'dp=2 tp=2' --machine dgx-2 --top 3 --timeline both.json
 model      mlp-xs:layers=2
 plan       dp=2 tp=2 pp=1
+weights    f32
 machine    dgx-2
 ranks      4
 measured   454.2 us
@@ -77,6 +79,7 @@ $ heddle trace compare examples/traces/simulated/slow.json mlp-xs:layers=2 --bat
 {
   "model": "mlp-xs:layers=2",
   "plan": "dp=2 tp=2 pp=1",
+  "parameter_dtypes": "f32",
   "machine": "dgx-2",
   "ranks": 4,
   "measured_ps": 454169476,
@@ -124,6 +127,7 @@ $ heddle trace compare examples/traces/simulated/slow.json mlp-xs:layers=2 --bat
 $ heddle trace compare examples/traces/ddp mlp-xs:layers=3,hidden=2048 --batch 64 --train --strategy dp=2 --machine dgx-2
 model      mlp-xs:layers=3,hidden=2048
 plan       dp=2 tp=1 pp=1
+weights    f32
 machine    dgx-2
 ranks      2
 measured   2.146 ms, the median of 2 steps from 2.146 ms to 2.926 ms
@@ -156,9 +160,10 @@ copies         copies                        1          0  40.00 us             
 data movement  computation                   0          2             5.534 us  -11.07 us
 reduction      computation                   0          1             6.067 us  -6.067 us
 ## One rank of two
-$ heddle trace compare examples/traces/ddp/rank1.json mlp-xs:layers=3,hidden=2048 --batch 64 --train --strategy dp=2 --machine dgx-2 --steps 12 | head -8
+$ heddle trace compare examples/traces/ddp/rank1.json mlp-xs:layers=3,hidden=2048 --batch 64 --train --strategy dp=2 --machine dgx-2 --steps 12 | head -9
 model      mlp-xs:layers=3,hidden=2048
 plan       dp=2 tp=1 pp=1
+weights    f32
 machine    dgx-2
 ranks      1 recorded of the plan's 2: those are compared
 measured   2.926 ms
@@ -166,30 +171,30 @@ predicted  1.108 ms
 gap        +1.817 ms
 ratio      2.64x
 ## Clocks of hosts that are apart change little.
-$ mkdir far; cp examples/traces/ddp/rank0.json far; sed 's/"baseTimeNanoseconds": 1735689600000/"baseTimeNanoseconds": 1735689600005/' examples/traces/ddp/rank1.json >far/rank1.json; heddle trace compare far mlp-xs:layers=3,hidden=2048 --batch 64 --train --strategy dp=2 --machine dgx-2 >a; sed -n 4,9p a; heddle trace compare examples/traces/ddp mlp-xs:layers=3,hidden=2048 --batch 64 --train --strategy dp=2 --machine dgx-2 | diff - a
+$ mkdir far; cp examples/traces/ddp/rank0.json far; sed 's/"baseTimeNanoseconds": 1735689600000/"baseTimeNanoseconds": 1735689600005/' examples/traces/ddp/rank1.json >far/rank1.json; heddle trace compare far mlp-xs:layers=3,hidden=2048 --batch 64 --train --strategy dp=2 --machine dgx-2 >a; sed -n 5,10p a; heddle trace compare examples/traces/ddp mlp-xs:layers=3,hidden=2048 --batch 64 --train --strategy dp=2 --machine dgx-2 | diff - a
 ranks      2
 measured   2.146 ms, the median of 2 steps from 2.146 ms to 2.926 ms
 predicted  1.108 ms
 gap        +1.037 ms
 ratio      1.94x
 clocks     of hosts are up to 5.000 ms apart: put on that of the first
-8a9
+9a10
 > clocks     of hosts are up to 5.000 ms apart: put on that of the first
-16c17
+17c18
 < exposed communication  all_reduce            521.8 us   506.0 us  +15.72 us       1.5 %
 ---
 > exposed communication  all_reduce            521.2 us   506.0 us  +15.22 us       1.5 %
-18,19c19,20
+19,20c20,21
 < idle                   waiting for peers     250.0 ns          0  +250.0 ns       0.0 %
 < idle                   waiting for the host  134.2 us          0  +134.2 us      12.9 %
 ---
 > idle                   waiting for peers     500.0 ns          0  +500.0 ns       0.0 %
 > idle                   waiting for the host  134.5 us          0  +134.5 us      13.0 %
-24c25
+25c26
 <    1  1.440 ms   602.4 us  522.0 us   506.0 us  40.00 us          0  143.8 us          0
 ---
 >    1  1.440 ms   602.4 us  521.0 us   506.0 us  40.00 us          0  144.8 us          0
-28c29
+29c30
 < all_reduce     exposed communication         2          4  390.2 us   126.5 us  +274.5 us
 ---
 > all_reduce     exposed communication         2          4  390.0 us   126.5 us  +274.0 us

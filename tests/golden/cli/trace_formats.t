@@ -221,7 +221,7 @@ violated     8 of 16 as recorded (by up to 4.970 ms), 0 once aligned
                        rank  tied     offset  drift ppm    +-   at least    at most  used
                           0     0          0                                           16
                           1     0  +5.000 ms             3 ps  +4.970 ms  +5.030 ms    16
-$ sed 's/worker_1::server_0/worker_9::server_0/g' tests/rare/gtrace/pair.json > orphans.json; heddle trace info orphans.json > told; head -n 3 told
+$ sed 's/worker_1::server_0/worker_9::server_0/g' tests/rare/gtrace/pair.json > orphans.json; heddle trace info orphans.json > log; head -n 3 log
 warning[W0103]: of 64 messages 16 have no other end here and 0 are there twice: what they wait for is not known
   --> orphans.json
 rank  file          format  host   device  steps  streams  threads  events      span  clock starts at

@@ -3,7 +3,7 @@ $ heddle trace optimize examples/traces/ddp
 rank             0
 step             11
 workers          2
-recorded         2.137 ms
+recorded         2.135 ms
 device alone     2.012 ms
 kernels          8
 all-reduces      2
@@ -40,7 +40,7 @@ $ heddle trace optimize examples/traces/ddp --steps 12 --top 1 --json
   "rank": 0,
   "steps": "12",
   "workers": 2,
-  "recorded_ps": 2917416666,
+  "recorded_ps": 2915166666,
   "modelled_ps": 2012000000,
   "kernels": 8,
   "all_reduces": 2,
@@ -88,9 +88,9 @@ error[E0602]: --memory: 'lots' is not a quantity
   hint: write 1 GiB or GB
 [1]
 $ sed 's/"tid": 4001/"tid": 4000/' examples/traces/ddp/rank0.json > one.json; heddle trace optimize one.json
-error[E0106]: its forward and backward cannot be told apart: one thread launches everything
+error[E0106]: forward and backward of this recording cannot be told apart: one thread launches everything
   --> one.json
-  hint: PyTorch's autograd launches the backward from a thread of its own
+  hint: PyTorch's autograd launches the backward from a thread of its own; a forward alone has no gradients
 [1]
 $ sed 's/allreduce/allgather/g; s/AllReduce/AllGather/g' examples/traces/ddp/rank0.json > gather.json; heddle trace optimize gather.json
 error[E0106]: no all-reduce in its backward that the backward does not wait for: it is not a data-parallel job
@@ -121,7 +121,7 @@ $ sed 's/"name": "cudaMemcpyAsync", "pid": 4000, "tid": 4000/"name": "cudaMemcpy
 rank             0
 step             11
 workers          2
-recorded         2.137 ms
+recorded         2.135 ms
 device alone     1.970 ms
 kernels          7
 all-reduces      2
@@ -139,7 +139,7 @@ $ heddle trace optimize examples/traces/ddp/rank0.json --top 1 | head -n 13
 rank             0
 step             11
 workers          2
-recorded         2.137 ms
+recorded         2.135 ms
 device alone     2.012 ms
 kernels          8
 all-reduces      2

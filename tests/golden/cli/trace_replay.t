@@ -28,22 +28,23 @@ rank  host alone  device alone  host on path  arrives last  gain if repaired
 $ heddle trace replay examples/traces/ddp --steps 11 --json
 {
   "recorded_ps": 2138750000,
-  "replayed_ps": 2137250000,
+  "replayed_ps": 2135000000,
   "operations": 20,
-  "error_ps": 200000,
-  "error99_ps": 1500000,
-  "error_most_ps": 1500000,
+  "error_ps": 2350000,
+  "error99_ps": 3750000,
+  "error_most_ps": 3750000,
   "launch_ps": 0,
   "queue_ps": 1500000,
   "cross_ps": 250000,
   "sync_ps": 2000000,
-  "path_host_ps": 0,
+  "path_begin_ps": 0,
+  "path_host_ps": 125000000,
   "path_device_ps": 1480000000,
   "path_transfer_ps": 520500000,
   "path_latency_ps": 9500000,
-  "both_ps": 2137250000,
-  "all_ps": 2137250000,
-  "no_host_ps": 2137250000,
+  "both_ps": 2135000000,
+  "all_ps": 2135000000,
+  "no_host_ps": 2010000000,
   "no_device_ps": 280000000,
   "files_left_out": 0,
   "communications_alone": 0,
@@ -54,8 +55,8 @@ $ heddle trace replay examples/traces/ddp --steps 11 --json
   "ends_apart_ps": 500000,
   "bound": "device",
   "ranks": [
-    {"rank": 0, "host_ps": 280000000, "device_ps": 2136750000, "path_ps": 0, "last": 0, "repaired_ps": 2137250000, "gain": 0},
-    {"rank": 1, "host_ps": 280000000, "device_ps": 2137250000, "path_ps": 0, "last": 0, "repaired_ps": 2137250000, "gain": 0}
+    {"rank": 0, "host_ps": 280000000, "device_ps": 2009500000, "path_ps": 0, "last": 0, "repaired_ps": 2135000000, "gain": 0},
+    {"rank": 1, "host_ps": 280000000, "device_ps": 2010000000, "path_ps": 125000000, "last": 0, "repaired_ps": 2135000000, "gain": 0}
   ]
 }
 ## Who is late, and what waits.
@@ -74,7 +75,7 @@ rank  host alone  device alone  host on path  arrives last  gain if repaired
    1    1.860 ms      8.055 ms      1.175 ms             2             4.2 %
 
 communication  count  transfer  waiting of a rank  longest wait  last most often  times
-all_reduce         8  3.120 ms           560.8 us      780.0 us                0      6
+all_reduce         8  3.120 ms           560.8 us      780.0 us                1      2
 ## What would be different. Everything that is not there is refused.
 $ heddle trace whatif examples/traces/ddp --set 'rank 1 = median' --set 'host = 0' --set 'all_reduce x 0.5' --set '*sgemm* = 0'
 ranks       2
@@ -175,7 +176,7 @@ error[E0801]: unknown question 'blaim'
 $ heddle trace replay examples/gpt_block.heddle
 error[E0106]: this is no trace that Heddle can read
   --> examples/gpt_block.heddle
-  hint: formats: Nsight Systems, Chakra, Heddle, execution trace, Horovod, operation timeline, gTrace, BytePS, MXNet, TensorFlow, NCCL Inspector, Kineto
+  hint: formats: Nsight Systems, Chakra, Heddle, execution trace, Horovod, operation timeline, gTrace, BytePS, MXNet, TensorFlow, NCCL Inspector, Kineto; of a job that hangs dumps and RAS output: heddle trace hang
 [1]
 $ heddle trace replay examples/traces/none
 error[E0101]: cannot open examples/traces/none: No such file or directory
@@ -190,17 +191,33 @@ recorded  9.236 ms
 clocks    of hosts are up to 5.000 ms apart: corrected by ends of communications, to within 15.00 us
 replay    operations end 2.320 us off on average, 99 of 100 at most 5.867 us
 verdict   device-bound on all ranks: they take longer without hosts than without devices
-late      rank 0 and rank 1 arrive last: at 6 and 2 of 8 communications
+late      rank 1 arrives last: at 2 of 8 communications
+## They may be further apart than a step takes.
+$ heddle trace blame s --steps 12 | head -n 6; heddle trace optimize s | sed -n 1,4p
+recorded  2.919 ms
+clocks    of hosts are up to 5.000 ms apart: corrected by ends of communications, to within 15.00 us
+replay    operations end 2.317 us off on average, 99 of 100 at most 3.583 us
+verdict   device-bound on all ranks: they take longer without hosts than without devices
+late      rank 1 arrives last: at 2 of 2 communications
+          with the host times of rank 1 at the medians over ranks the job is 13.4 % shorter
+rank             0
+step             11
+workers          2
+recorded         2.135 ms
+## A step that begins with slow data: what its host does before the first launch counts as the host's.
+$ heddle trace blame examples/traces/ddp --steps 12 | grep -A 1 late
+late        rank 1 arrives last: at 2 of 2 communications
+            with the host times of rank 1 at the medians over ranks the job is 13.4 % shorter
 $ sed 's/"baseTimeNanoseconds": 1735689600000000/"baseTimeNanoseconds": 1735689600000060/' examples/traces/ddp/rank1.json > s/rank1.json; heddle trace blame s | sed -n '1,3p;/^rank/,$p'
 recorded  9.236 ms
 clocks    of hosts are up to 60.50 us apart: corrected by ends of communications, to within 15.00 us
 replay    operations end 2.320 us off on average, 99 of 100 at most 5.867 us
 rank  host alone  device alone  host on path  arrives last  gain if repaired
-   0    1.840 ms      8.054 ms      266.0 us             6             0.0 %
+   0    1.840 ms      8.054 ms      266.0 us             0             0.0 %
    1    1.860 ms      8.054 ms      910.0 us             2             4.2 %
 
 communication  count  transfer  waiting of a rank  longest wait  last most often  times
-all_reduce         8  3.121 ms           561.8 us      779.5 us                0      6
+all_reduce         8  3.121 ms           561.8 us      779.5 us                1      2
 $ heddle trace replay s | head -n 2
 recorded                9.236 ms
 replayed                9.230 ms
@@ -273,7 +290,7 @@ error[E0801]: a comparison needs two paths: before and after; got 1
 [2]
 $ heddle trace diff examples/traces/ddp examples/traces/hang/missing
 error[E0106]: no traces in examples/traces/hang/missing
-  hint: name the trace files, or the folder that they are in
+  hint: name the trace files, or the folder that they are in; dumps of a job that hangs are for heddle trace hang
 [1]
 ## A step that is annotated twice is one step; events of two processes are told.
 $ mkdir d; for r in 0 1; do sed 's/^\({.*ProfilerStep#.*},\)$/\1 \1/' examples/traces/ddp/rank$r.json > d/rank$r.json; done; heddle trace diff examples/traces/ddp d --json | grep -A 9 '"parts"'
