@@ -31,12 +31,11 @@ typedef struct {
 } comparing;
 
 static u32 row_of_comm(const char *op) {
-  u32 k = 0;
-  if (!strcmp(op, "recv") || !strcmp(op, "send_recv")) op = "send";
-  while (k + 1 < COMM_KINDS && strcmp(comm_kind_name(k), op)) k++;
-  return COMPARE_COMM + k;
+  const comm_kind k = comm_kind_named(op);
+  const comm_who who = comm_kind_rows[k].who;
+  return COMPARE_COMM + (u32)(who == COMM_WHO_MESSAGE || who == COMM_WHO_MESSAGES ? COMM_SEND : k);
 }
-static bool is_message(u32 row) { return !strcmp(compare_row_name(row), "send"); }
+static bool is_message(u32 row) { return row == (u32)COMPARE_COMM + COMM_SEND; }
 
 // ---- the recording --------------------------------------------------------------------------------------
 static u64 event_hash(u32 file, u32 event) { return hash_u64((u64)file << 32 | event, 1); }
@@ -44,7 +43,7 @@ static u64 event_hash(u32 file, u32 event) { return hash_u64((u64)file << 32 | e
 static u8 row_of_event(comparing *x, const trace *t, u32 e) {
   if (t->is[e] != TRACE_KERNEL) return COMPARE_COPY;
   if (t->flags[e] & TRACE_COMM)
-    return (u8)(t->comm[e] == TRACE_NONE ? COMPARE_COPY - 1
+    return (u8)(t->comm[e] == TRACE_NONE ? COMPARE_COMM + COMM_OTHER
                                          : row_of_comm(sym_str(x->c, t->comms.v[t->comm[e]].op)));
   if (t->flags[e] & TRACE_UPDATE) return KERNEL_OPTIMIZER;
   return (u8)kernel_class_of(sym_str(x->c, trace_name(t, e)));

@@ -199,10 +199,7 @@ bool steps_choose(ctx *c, const char *text, const job_steps *s, bool *chosen, co
 u32 steps_events(const trace *t, u32 process, const job_steps *s, const bool *chosen, u32 *event);
 
 // ---- where the time goes: breakdown.c -------------------------------------------------------------------
-// Kinds of communication that are told apart.
-enum { COMM_KINDS = 13 };
-const char *comm_kind_name(u32 kind);                // "all_reduce" .. "other"
-u32 comm_kind_of(ctx *c, const trace *t, u32 event); // of a kernel that is a communication
+comm_kind comm_kind_of(ctx *c, const trace *t, u32 event); // of a kernel that is a communication
 // Why a device or stream had nothing to do until the next event began.
 typedef enum {
   IDLE_HOST,   // it was launched only after the idle time had begun

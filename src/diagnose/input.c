@@ -61,14 +61,9 @@ static u64 event_hash(u32 file, u32 event) {
 
 // What must be said of a communication that counts: members that were not recorded, clocks that cannot be right.
 static void note_row(ctx *c, job_input *in, const match_row *row, const match_member *v) {
-  static const char *const all_for_all[] = {"all_reduce", "all_gather", "reduce_scatter", "all_to_all",
-                                            "barrier"};
-  const char *op = sym_str(c, row->op);
+  const bool all = comm_kind_rows[comm_kind_named(sym_str(c, row->op))].who == COMM_WHO_FOR_ALL;
   i64 worst = 0, first = INT64_MAX, last = INT64_MIN;
-  bool all = false;
   in->partial += row->size > row->n;
-  for (u32 k = 0; k < COUNT_OF(all_for_all); k++)
-    if (!strcmp(op, all_for_all[k])) all = true;
   for (u32 i = 0; all && i < row->n; i++) {
     worst = MAX(worst, -v[i].transfer_ps);
     first = MIN(first, v[i].transfer_ps), last = MAX(last, v[i].transfer_ps); // from one moment on

@@ -4,33 +4,21 @@
 #include <ctype.h>
 #include <stdlib.h>
 
-// Letters alone, in lower case: "_allgather_base" and "all_gather_into_tensor" begin with the same word then. Of several
-// rows the first that fits.
-static const struct {
-  const char *start, *op;
-} ops[] = {
-    {"allreduce", "all_reduce"},
-    {"allgather", "all_gather"},
-    {"reducescatter", "reduce_scatter"},
-    {"broadcast", "broadcast"},
-    {"alltoall", "all_to_all"},
-    {"sendrecv", "send_recv"},
-    {"reduce", "reduce"},
-    {"gather", "gather"},
-    {"scatter", "scatter"},
-    {"send", "send"},
-    {"recv", "recv"},
-    {"barrier", "barrier"},
-};
-
+// Letters alone, in lower case: "_allgather_base" and "all_gather_into_tensor" begin with the same word then.
 sym kineto_comm_op(ctx *c, const char *name, u32 n) {
   char letters[32];
   u32 m = 0;
   for (u32 k = 0; k < n && m + 1 < sizeof letters; k++)
     if (isalpha((unsigned char)name[k])) letters[m++] = (char)tolower((unsigned char)name[k]);
   letters[m] = 0;
-  for (u32 k = 0; k < COUNT_OF(ops); k++)
-    if (!strncmp(letters, ops[k].start, strlen(ops[k].start))) return sym_of(c, ops[k].op);
+  const char *op = NULL;
+  size_t longest = 0;
+  for (u32 k = 0; k < COMM_OTHER; k++) {
+    const size_t len = strlen(comm_kind_rows[k].letters);
+    if (len > longest && !strncmp(letters, comm_kind_rows[k].letters, len))
+      op = comm_kind_rows[k].name, longest = len;
+  }
+  if (op) return sym_of(c, op);
   if (!strcmp(letters, "wait") || !strcmp(letters, "init")) return (sym){0};
   return sym_ofn(c, name, n);
 }
@@ -157,9 +145,7 @@ static void nccl_parts(ctx *c, const char *v, u32 n, trace_comm *out) {
   u32 word = 0;
   while (word < end && v[word] != '_') word++;
   const sym op = kineto_comm_op(c, v, word);
-  const char *name = sym_str(c, op);
-  for (u32 k = 0; k < COUNT_OF(ops); k++)
-    if (!strcmp(ops[k].op, name)) out->op = op;
+  if (comm_kind_named(sym_str(c, op)) != COMM_OTHER) out->op = op;
   for (u32 at = word; at < end;) { // a type may have underlines itself
     const u32 start = ++at;
     while (at < end && v[at] != '_') at++;

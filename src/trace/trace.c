@@ -7,6 +7,18 @@ const char *trace_is_name(trace_is k) {
   return name[k];
 }
 
+const comm_kind_row comm_kind_rows[COMM_KINDS] = {
+#define COMM(id, name, letters, who, bus, chakra) {name, letters, COMM_WHO_##who, COMM_BUS_##bus, chakra},
+#include "trace/comms.def"
+#undef COMM
+    {"other", NULL, COMM_WHO_UNKNOWN, COMM_BUS_UNKNOWN, -1}};
+
+comm_kind comm_kind_named(const char *op) {
+  u32 k = 0;
+  while (k < COMM_OTHER && strcmp(comm_kind_rows[k].name, op)) k++;
+  return (comm_kind)k;
+}
+
 static void grow(arena *a, trace *t) {
   const u32 cap = MAX(t->cap * 2, 64);
 #define GROW(col) (t->col = vec_grow(a, t->col, t->n, &(u32){t->cap}, cap, sizeof *t->col))

@@ -57,8 +57,7 @@ typedef struct {
 } trace_lane;
 // A communication, as the process that takes part in it describes it.
 typedef struct {
-  sym op; // "all_reduce" "all_gather" "reduce_scatter" "broadcast" "all_to_all" "reduce" "gather" "scatter" "send"
-      // "recv" "barrier" or, of none of these, as the file has it
+  sym op;      // a name of comms.def or, of none of these, as the file has it
   sym group;   // name of the process group; 0: not said
   sym members; // its ranks, "0,1,2"; 0: not said
   u32 size;    // of the group; 0: not said
@@ -68,6 +67,31 @@ typedef struct {
   sym type;    // of elements, "f16"; 0: not said
   i64 bytes;   // the larger of what goes in and comes out; -1: not said
 } trace_comm;
+
+// What a communication does, by its op: a row of comms.def each, then all others.
+typedef enum {
+#define COMM(id, name, letters, who, bus, chakra) COMM_##id,
+#include "trace/comms.def"
+#undef COMM
+  COMM_OTHER,
+  COMM_KINDS
+} comm_kind;
+typedef enum {
+  COMM_WHO_UNKNOWN,
+  COMM_WHO_FOR_ALL,
+  COMM_WHO_ROOTED,
+  COMM_WHO_MESSAGE,
+  COMM_WHO_MESSAGES
+} comm_who;
+typedef enum { COMM_BUS_UNKNOWN, COMM_BUS_ONCE, COMM_BUS_OTHERS, COMM_BUS_TWICE } comm_bus;
+typedef struct {
+  const char *name, *letters; // of others "other", NULL
+  comm_who who;
+  comm_bus bus;
+  i64 chakra; // below 0: none
+} comm_kind_row;
+extern const comm_kind_row comm_kind_rows[COMM_KINDS];
+comm_kind comm_kind_named(const char *op); // COMM_OTHER: of no row
 
 // One event cannot begin before another has ended, as the file says (Chakra). In Kineto's files `event` is a WAIT, of a
 // stream for an event that was recorded on another, or of the host for such an event: what it waits for. In dPRO's, messages.
