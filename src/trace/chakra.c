@@ -161,15 +161,10 @@ static void put_comm(chakra *k, const node *n, u32 e) {
                                             : "communication";
   if (!coll && n->type != NODE_SEND && n->type != NODE_RECV) return;
   const i64 peer = n->type == NODE_SEND ? n->dst : n->type == NODE_RECV ? n->src : -1;
-  x->t->flags[e] |= TRACE_COMM, x->t->comm[e] = x->t->comms.n;
-  *vec_push(x->a, &x->t->comms) =
-      (trace_comm){.op = sym_of(x->c, name),
-                   .group = text(x, &n->group),
-                   .peer = peer >= 0 && peer < TRACE_NONE ? (u32)peer : TRACE_NONE,
-                   .seq = -1,
-                   .in = -1,
-                   .out = -1,
-                   .bytes = n->size};
+  trace_comm m = trace_comm_of(sym_of(x->c, name));
+  m.group = text(x, &n->group), m.bytes = n->size;
+  if (peer >= 0 && peer < TRACE_NONE) m.peer = (u32)peer;
+  trace_add_comm(x->a, x->t, e, m);
 }
 
 static void put_node(chakra *k, const node *n) {

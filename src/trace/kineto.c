@@ -476,7 +476,7 @@ static void one_event(kineto *k) {
              .id = ABSENT,
              .step = TRACE_NONE};
   e.is = TRACE_OTHER;
-  e.comm = (trace_comm){.peer = TRACE_NONE, .seq = -1, .in = -1, .out = -1, .bytes = -1};
+  e.comm = trace_comm_of((sym){0});
   e.group_start = e.group_stride = -1;
   e.device_type = ABSENT, e.memory = (trace_memory){.device = -1, .total = -1, .place = -1};
   const bool use = take_event(k, &e);

@@ -65,6 +65,11 @@ static bool before(const trace *t, u32 x, u32 y) {
   return t->lanes.v[t->lane[x]].device || t->dur_ps[x] >= t->dur_ps[y];
 }
 
+void trace_add_comm(arena *a, trace *t, u32 event, trace_comm m) {
+  t->flags[event] |= TRACE_COMM, t->comm[event] = t->comms.n;
+  *vec_push(a, &t->comms) = m;
+}
+
 u32 *trace_order(arena *a, const trace *t) { // merge sort: stable, and linear on what is in order already
   u32 *from = NEWN(a, u32, t->n), *to = NEWN(a, u32, t->n);
   for (u32 k = 0; k < t->n; k++) from[k] = k;

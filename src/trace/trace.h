@@ -141,6 +141,12 @@ u32 trace_lane_of(arena *a, trace *t, u32 process, bool device, i64 of, i64 id);
 u32 trace_name_of(arena *a, trace *t, sym name);
 // One event more; its cause, comm, step, microbatch, chunk are TRACE_NONE, its match and flags 0. Returns its number.
 u32 trace_add(arena *a, trace *t, trace_is is, u32 lane, sym name, i64 start_ps, i64 dur_ps);
+// A communication of which only the operation is said.
+static inline trace_comm trace_comm_of(sym op) {
+  return (trace_comm){.op = op, .peer = TRACE_NONE, .seq = -1, .in = -1, .out = -1, .bytes = -1};
+}
+// The event is this communication.
+void trace_add_comm(arena *a, trace *t, u32 event, trace_comm m);
 static inline const trace_process *trace_process_of(const trace *t, u32 event) {
   return &t->processes.v[t->lanes.v[t->lane[event]].process];
 }
