@@ -3,6 +3,7 @@
 // Calls fall into queues: those of one group on its k-th stream, those of one sender to one receiver. Within a queue
 // every process makes its calls in the same order, so a call is known by its number if the recorder gave one, and else by
 // its place in the order (match_order.c).
+#include "diagnose/internal.h"
 #include "diagnose/match.h"
 #include <stdlib.h>
 
@@ -13,21 +14,19 @@ match *match_new(ctx *c, arena *a) {
   return m;
 }
 
-// A base is since 1970, or since the host started, which is less long ago than this.
-// What lies further apart than FAR is not of one job; sums of a few such times fit.
-static const i64 YEAR_NS = 31536000000000000, FAR_NS = 432000000000000, FAR_PS = 432000000000000000;
+static const i64 FAR_PS = JOB_FAR_NS * 1000;
 
 static i64 base_of(match *m, const trace_process *p, bool dated) {
   i64 *zero = &m->zero_ns[dated];
   if (!*zero) *zero = p->base_ns;
   const i64 ns = p->base_ns - *zero;
-  return ns > -FAR_NS && ns < FAR_NS ? ns * 1000 : 0; // picoseconds of more do not fit
+  return ns > -JOB_FAR_NS && ns < JOB_FAR_NS ? ns * 1000 : 0; // picoseconds of more do not fit
 }
 
 static void add_places(match *m, const trace *t, u32 file, u32 rank) {
   for (u32 k = 0; k < t->processes.n; k++) {
     const trace_process *p = &t->processes.v[k];
-    match_place at = {.file = file, .process = k, .host = p->host, .dated = p->base_ns >= YEAR_NS};
+    match_place at = {.file = file, .process = k, .host = p->host, .dated = trace_dated(p->base_ns)};
     at.rank = p->rank != TRACE_NONE ? p->rank : t->processes.n == 1 ? rank : TRACE_NONE;
     at.base_ps = base_of(m, p, at.dated);
     *vec_push(m->a, &m->places) = at;

@@ -48,6 +48,7 @@ typedef struct {
   i64 base_ns; // times of its events are relative to this, ns since 1970 (or since the host started: then it is
                // below a year); 0: times are relative to nothing that others know
 } trace_process;
+static inline bool trace_dated(i64 base_ns) { return base_ns >= (i64)365 * 24 * 3600 * 1000000000; }
 typedef struct {
   u32 process;
   bool device; // a stream; else a thread
