@@ -9,7 +9,7 @@
 // Idea: a record is a row; what the job is known at the end. Starts are in records only where NCCL_INSPECTOR_DUMP_VERBOSE
 // was set (event_trace_ts: when the host saw the kernel's channels begin, us since 1970). Without them communications
 // are laid one after the other, and times are relative to nothing.
-#include "trace/kineto.h"
+#include "trace/comm_words.h"
 #include "trace/scan.h"
 #include <stdlib.h>
 
@@ -262,7 +262,7 @@ static void put_record(inspector *i, const record *r, u32 world, i64 start_ps) {
   const about_comm *m = &i->comms.v[r->comm];
   const char *function = sym_str(x->c, r->function);
   const u32 lane = trace_lane_of(x->a, x->t, x->t->processes.n - 1, true, 0, r->comm);
-  const sym op = kineto_comm_op(x->c, function, sym_len(x->c, r->function));
+  const sym op = comm_op_of(x->c, function, sym_len(x->c, r->function));
   const bool messages = comm_kind_rows[comm_kind_named(sym_str(x->c, op))].who == COMM_WHO_MESSAGE;
   const u32 n = trace_add(x->a, x->t, TRACE_KERNEL, lane, sym_fmt(x->c, "nccl:%s", function), start_ps,
                           r->exec_us * 1000000);

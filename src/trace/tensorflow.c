@@ -5,7 +5,7 @@
 // Compute". On a device, threads named "Stream #N" have what ran; "TensorFlow Ops", "XLA Modules", "Steps" and the like
 // say the same again, by what it was for. The file is of one host process: one process here, devices are lanes.
 #include "trace/chrome.h"
-#include "trace/kineto.h"
+#include "trace/comm_words.h"
 #include <ctype.h>
 
 typedef struct {
@@ -112,9 +112,9 @@ static void put_event(tensorflow *f, const chrome_event *e, u32 process) {
     is = begins(name, "Memcpy", "MEMCPY")   ? TRACE_COPY
          : begins(name, "Memset", "MEMSET") ? TRACE_FILL
                                             : TRACE_KERNEL;
-    comm = is == TRACE_KERNEL && kineto_comm_kernel(c, name, sym_len(c, e->name), &m);
+    comm = is == TRACE_KERNEL && comm_of_kernel(c, name, sym_len(c, e->name), &m);
   } else if (!strcmp(sym_str(c, f->k.tracks.v[e->track].process), "NcclManager") && *name == 'k') {
-    m.op = kineto_comm_op(c, name + 1, sym_len(c, e->name) - 1); // "kAllReduce"
+    m.op = comm_op_of(c, name + 1, sym_len(c, e->name) - 1); // "kAllReduce"
     comm = m.op.i;
   }
   const u32 n = chrome_put(&f->k, e, is, process, p->device, p->of, p->id);
