@@ -7,17 +7,9 @@
 #include "diagnose/internal.h"
 #include <stdlib.h>
 
-static const char *const kinds[COMM_KINDS] = {
-    "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "gather",
-    "scatter",    "send",       "recv",           "send_recv",  "barrier",   "other"};
-const char *comm_kind_name(u32 kind) { return kinds[kind]; }
-
-u32 comm_kind_of(ctx *c, const trace *t, u32 event) {
-  u32 k = 0;
-  if (t->comm[event] == TRACE_NONE) return COMM_KINDS - 1;
-  const char *op = sym_str(c, t->comms.v[t->comm[event]].op);
-  while (k + 1 < COMM_KINDS && strcmp(kinds[k], op)) k++;
-  return k;
+comm_kind comm_kind_of(ctx *c, const trace *t, u32 event) {
+  if (t->comm[event] == TRACE_NONE) return COMM_OTHER;
+  return comm_kind_named(sym_str(c, t->comms.v[t->comm[event]].op));
 }
 
 enum { COMPUTE, COPY, COMM }; // classes: COMM + kind

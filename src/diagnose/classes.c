@@ -28,5 +28,5 @@ const char *compare_row_name(u32 row) {
       "copies",          "waiting for peers", "pipeline bubble",         "waiting for the host",
       "between kernels", "idle, other",       "next step begins earlier"};
   if (row < KERNEL_CLASSES) return names[row];
-  return row < COMPARE_COPY ? comm_kind_name(row - COMPARE_COMM) : rest[row - COMPARE_COPY];
+  return row < COMPARE_COPY ? comm_kind_rows[row - COMPARE_COMM].name : rest[row - COMPARE_COPY];
 }

@@ -1,5 +1,6 @@
 // compare.c - measured beside predicted: slices of both sides, the step that is compared, and where its time goes.
 #include "diagnose/compare.h"
+#include "diagnose/internal.h"
 #include "sim/sim.h"
 #include <stdlib.h>
 
@@ -31,20 +32,17 @@ typedef struct {
 } comparing;
 
 static u32 row_of_comm(const char *op) {
-  u32 k = 0;
-  if (!strcmp(op, "recv") || !strcmp(op, "send_recv")) op = "send";
-  while (k + 1 < COMM_KINDS && strcmp(comm_kind_name(k), op)) k++;
-  return COMPARE_COMM + k;
+  const comm_kind k = comm_kind_named(op);
+  const comm_who who = comm_kind_rows[k].who;
+  return COMPARE_COMM + (u32)(who == COMM_WHO_MESSAGE || who == COMM_WHO_MESSAGES ? COMM_SEND : k);
 }
-static bool is_message(u32 row) { return !strcmp(compare_row_name(row), "send"); }
+static bool is_message(u32 row) { return row == (u32)COMPARE_COMM + COMM_SEND; }
 
 // ---- the recording --------------------------------------------------------------------------------------
-static u64 event_hash(u32 file, u32 event) { return hash_u64((u64)file << 32 | event, 1); }
-
 static u8 row_of_event(comparing *x, const trace *t, u32 e) {
   if (t->is[e] != TRACE_KERNEL) return COMPARE_COPY;
   if (t->flags[e] & TRACE_COMM)
-    return (u8)(t->comm[e] == TRACE_NONE ? COMPARE_COPY - 1
+    return (u8)(t->comm[e] == TRACE_NONE ? COMPARE_COMM + COMM_OTHER
                                          : row_of_comm(sym_str(x->c, t->comms.v[t->comm[e]].op)));
   if (t->flags[e] & TRACE_UPDATE) return KERNEL_OPTIMIZER;
   return (u8)kernel_class_of(sym_str(x->c, trace_name(t, e)));
@@ -160,14 +158,13 @@ static const span *step_numbered(const recorded *r, u32 number) {
 
 // Times are compared as recorded. Where clocks count from different moments, the ends of a step count as one moment.
 static void set_clocks(comparing *x) {
-  static const i64 year_ns = 31536000000000000, far_ns = 432000000000000; // five days
   const recorded *first = &x->rec.v[0];
   x->out->clocks = true;
   for (u32 k = 1; k < x->rec.n; k++) {
     recorded *r = &x->rec.v[k];
     const i64 off = r->base_ns - first->base_ns;
-    const bool same = r->file == first->file || (r->base_ns > year_ns && first->base_ns > year_ns);
-    x->out->clocks &= same && off < far_ns && off > -far_ns;
+    const bool same = r->file == first->file || (trace_dated(r->base_ns) && trace_dated(first->base_ns));
+    x->out->clocks &= same && off < JOB_FAR_NS && off > -JOB_FAR_NS;
     r->shift_ps = x->out->clocks ? off * 1000 : 0;
   }
   if (x->out->clocks) return;

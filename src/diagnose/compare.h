@@ -17,7 +17,7 @@ const char *kernel_class_name(kernel_class k);
 // By the table of patterns; never by guessing.
 kernel_class kernel_class_of(const char *name);
 
-// Rows, in the order in which they take an instant. Communications by kind (comm_kind_name), send and recv together;
+// Rows, in the order in which they take an instant. Communications by kind (comms.def), send and recv together;
 // then what the device does besides, and why it does nothing:
 enum {
   COMPARE_COMM = KERNEL_CLASSES,            // + comm_kind: transfer that no computation hides

@@ -36,7 +36,8 @@ bool job_want_steps(job *j, const char *steps);
 // Given back by job_unload or with the job.
 const trace *job_load(job *j, u32 file, u32 kinds);
 void job_unload(job *j, u32 file);
-void job_close(job *j); // all files; the job is the arena's
+void job_close(job *j);                 // all files; the job is the arena's
+u32 job_rank_in_name(const char *path); // as job_file.rank has it
 // Rank of a loaded file: what it says itself, else what its name says, else TRACE_NONE.
 u32 job_rank(const job *j, u32 file);
 
@@ -203,10 +204,7 @@ bool steps_choose(ctx *c, const char *text, const job_steps *s, bool *chosen, co
 u32 steps_events(const trace *t, u32 process, const job_steps *s, const bool *chosen, u32 *event);
 
 // ---- where the time goes: breakdown.c -------------------------------------------------------------------
-// Kinds of communication that are told apart.
-enum { COMM_KINDS = 13 };
-const char *comm_kind_name(u32 kind);                // "all_reduce" .. "other"
-u32 comm_kind_of(ctx *c, const trace *t, u32 event); // of a kernel that is a communication
+comm_kind comm_kind_of(ctx *c, const trace *t, u32 event); // of a kernel that is a communication
 // Why a device or stream had nothing to do until the next event began.
 typedef enum {
   IDLE_HOST,   // it was launched only after the idle time had begun
@@ -470,73 +468,7 @@ typedef struct {
   u32 nslow;
 } straggler_blame;
 straggler_blame *straggler_blame_of(arena *a, const straggler *s);
-// Rank by the name of a file, as job_file has it.
-u32 job_rank_in_name(const char *path);
 
-// ---- hangs: hang.c ----------------------------------------------------------------------------------------
-// What dumps of PyTorch's flight recorder (one for every rank) and the output of NCCL's RAS say of a job that does not
-// go on.
-typedef enum {
-#define HANG(id, name, pytorch, about) HANG_##id,
-#include "diagnose/hang.def"
-#undef HANG
-  HANG_KINDS
-} hang_kind;
-typedef struct {
-  const char *name, *pytorch, *about;
-} hang_kind_row;
-extern const hang_kind_row hang_kind_rows[HANG_KINDS];
-typedef struct {
-  u32 n;
-  const u32 *v; // ranks of the job (RAS: of the communicator), ascending
-} hang_ranks;
-typedef struct {
-  hang_kind kind;
-  const char *text; // one line that says it all
-  sym group, desc;  // name and description of the group, hash of the communicator; 0: of several
-  sym op;           // "all_reduce"; 0: of none
-  i64 seq;          // number of the collective in its group, of the message between its two ranks; -1: none
-  hang_ranks who;   // those to look at: who did not come, who differs, who is behind
-  hang_ranks wait;  // those that wait, or that `who` differs from
-  sym at;      // where the first of `who` last called a communication: "train.py:41 train_step"; 0: not known
-  i64 bytes;   // of the communication; -1: not known
-  i64 when_ns; // when the first rank called it; RAS: 0
-  bool done;   // a mismatch in what was done all the same
-  bool follows; // from an earlier finding: `who` waits there
-} hang_finding;
-// Ranks that stand alike in a group.
-typedef struct {
-  hang_ranks ranks;
-  sym group, desc;
-  i64 completed, started, scheduled; // highest numbers of collectives; -1: none
-  sym op;            // the first that is not done, else the last one: "all_reduce"; 0: none recorded
-  i64 seq;           // its number
-  const char *state; // "scheduled" "started" "completed"; NULL: none recorded
-  sym at;
-  i64 bytes;
-} hang_stand;
-// A communicator of RAS output.
-typedef struct {
-  sym file, hash;
-  u32 size, answered, missing;
-  const char *state; // "ok", or RAS's words: "INCOMPLETE,MISMATCH"
-} hang_comm;
-typedef struct {
-  u32 dumps, ranks; // read; of the job, as far as dumps know
-  hang_ranks no_dump;
-  u32 groups, collectives, messages,
-      matched; // matched: of the collectives, on all ranks that there are dumps of
-  u32 skipped; // entries that cannot be understood
-  u32 nfound, nstands, ncomms;
-  const hang_finding *found; // what came first comes first
-  const hang_stand *stand;   // by lowest rank, group
-  const hang_comm *comm;
-} hang;
-// Files, and folders with dumps or RAS output directly in them. A file that cannot be read is left out with a warning
-// if others can. NULL and diagnostics.
-hang *hang_find(ctx *c, arena *a, u32 n, const char *const *paths);
-const char *hang_ranks_text(arena *a, const hang_ranks *r,
-                            u32 most); // "0-3, 7"; most: ranges, then ".."; 0: all
 // ---- communications across ranks: match.c -----------------------------------------------------------------
 // Which events of different processes are one communication: those that the file says are (trace.match), or that have
 // the same number in their group, or else the k-th on the k-th stream of the group. A send belongs to the receive of
@@ -600,117 +532,10 @@ struct align_clocks;
 // Waits and transfers anew, on corrected clocks (processes are places); NULL: as recorded.
 void match_time(match *m, const struct align_clocks *x);
 
-// ---- clocks: align.c ------------------------------------------------------------------------------------
-// The clocks of processes, from what happened on several of them. This part knows no files: it is given times.
-//
-// A process reads its clock; true time is what the clock of a reference shows. Two kinds of observations tie clocks
-// together. A message is sent on one clock and has been received on another, later. A collective ends on all its
-// members at nearly the same time, and on none before the last of them has started. Both must hold once times are
-// corrected (else an effect comes before its cause), and among the corrections that keep all of them the one is taken
-// that makes the fastest messages of a family, and the ends of a collective, as equal as they can be.
-typedef struct {
-  u32 from, to; // processes
-  u32 family;   // of operations that take alike, 0 .. nfamilies-1: they share a latency
-} align_link;
-typedef struct {
-  u32 link;
-  i64 send_ps, recv_ps; // the end of sending on the sender's clock, of receiving on the receiver's
-} align_message;
-typedef struct {
-  u32 first, n; // members, of align_seen.member
-  u32 family;   // 0 .. nfamilies-1
-} align_collective;
-typedef struct {
-  u32 process;
-  i64 start_ps, end_ps; // on its own clock
-} align_member;
-// Readings lie within 900,000 s (9e17 ps) of zero.
-typedef struct {
-  u32 nprocesses, nfamilies;
-  const u32 *machine; // by process: equal numbers share a clock. NULL: every process has its own
-  u32 nlinks;
-  const align_link *link;
-  u32 nmessages;
-  const align_message *message;
-  const i64 *posted_ps; // by message: when the receiver began to wait, on its clock; NULL: not known
-  u32 ncollectives;
-  const align_collective *collective;
-  u32 nmembers;
-  const align_member *member;
-} align_seen;
-
-typedef enum {
-  ALIGN_FLOORS, // weighted least squares over the fastest message of every window, and over ends of collectives
-  ALIGN_DPRO    // dPRO: the least variance of the time that receiving takes, within a link. Offsets only
-} align_method;
-enum { ALIGN_DRIFT_AUTO = 0, ALIGN_DRIFT_NONE, ALIGN_DRIFT_LINEAR, ALIGN_PIECES_MAX = 16 };
-typedef struct {
-  align_method method;
-  u32 drift; // ALIGN_DRIFT_..., or from 3 on: clocks of drift-1 pieces of equal length
-} align_opts;
-
-// What a clock shows less true time, at readings of the clock: straight between knots and beyond them.
-typedef struct {
-  i64 coarse_ps; // whole part, at any time
-  double *at;    // [nknots]: ps that come on top, at align_clocks.knot_ps
-  double *sd;    // [nknots]: standard error of at; 0: a reference, or not known (ALIGN_DPRO)
-  // The offset (at the middle) is certainly between, by the order of causes and effects alone. INT64_MIN, INT64_MAX:
-  // nothing says so, or something is violated.
-  i64 low_ps, high_ps;
-  u32 clock, component; // processes of one number have one clock; are tied together, directly or not
-  u64 used;             // messages and ends of collectives of the process
-} align_clock;
-typedef struct {
-  u32 from, to; // processes
-  i64 time_ps;  // when it was sent, on the sender's clock
-  i64 gap_ps;   // received less sent, corrected
-  bool collective;
-} align_step;
-// A clock that jumps: after time (on its own clock) it is by_ps ahead of what it was.
-typedef struct {
-  u32 process;
-  i64 time_ps, within_ps; // time, and how exactly it is known
-  i64 by_ps;
-} align_jump;
-typedef struct align_clocks {
-  u32 n;              // processes
-  align_clock *clock; // by process
-  u32 nknots;         // 1: offsets; 2: a drift; more: pieces
-  i64 *knot_ps;       // readings, less coarse_ps
-  u32 ncomponents;
-  u32 *reference; // of a component: the process whose clock counts as true
-  // The largest time by which every message of the tie can be later than its cause at once. Below 0: no clocks of
-  // this form satisfy all of them. INT64_MAX: there is no cycle.
-  i64 slack_ps;
-  u32 ncycle; // the cycle of messages that allows no more (slack_ps * ncycle is what its gaps add up to)
-  align_step *cycle;
-  u64 constraints;               // messages, and pairs (latest start, earliest end) of collectives
-  u64 before, after;             // of these, violated as recorded and once corrected
-  i64 worst_before, worst_after; // by how much at most; 0: none is
-  double *latency_ps;            // by family; NAN: no message of it counts
-  double ends_sd_ps;             // scatter of ends of collectives; 0: none
-  u32 njumps;
-  align_jump *jump;
-  bool
-      flat; // ALIGN_DPRO: the objective does not say where some clocks are (every receiver waited for every message)
-} align_clocks;
-align_clocks *align_find(arena *a, const align_seen *seen, const align_opts *o); // o: NULL for defaults
-// A reading of a process's clock as true time.
-i64 align_time(const align_clocks *x, u32 process, i64 reading_ps);
-i64 align_offset(const align_clocks *x, u32 process);   // clock less true time at the middle of all readings
-double align_drift(const align_clocks *x, u32 process); // from the first knot to the last; 20e-6 = 20 ppm
-double align_sd_ps(const align_clocks *x, u32 process); // largest standard error at any knot; 0: see sd
-// What matched communications say of clocks (observe.c): processes are places. Sends are messages; of collectives those
-// count of which no member can end before all have started. own_clocks: even processes of one host have clocks of
-// their own.
-const align_seen *align_observe(arena *a, const match *m, bool own_clocks);
-
-// The clocks of m's places, where communications say that they are further apart than what else makes ends differ: by
-// up to *by_ps, known to within *within_ps (clocks.c). NULL: times are compared as recorded. In a.
-const align_clocks *clocks_apart(arena *a, const match *m, i64 *by_ps, i64 *within_ps);
-
-// ---- beside a prediction, at another size, tuned ----------------------------------------------------------
+// ---- clocks, hangs, beside a prediction, at another size, tuned ---------------------------------------------
+#include "diagnose/clocks.h"
 #include "diagnose/compare.h"
+#include "diagnose/hang.h"
 #include "diagnose/rescale.h"
 #include "diagnose/tuning.h"
 #endif

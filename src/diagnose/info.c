@@ -21,8 +21,7 @@ const char *number_list(arena *a, const u32 *number, u32 n) {
 }
 
 static clock_kind clock_of(i64 base_ns) {
-  const i64 year_ns = (i64)365 * 24 * 3600 * 1000000000;
-  return base_ns >= year_ns ? CLOCK_WORLD : base_ns > 0 ? CLOCK_HOST : CLOCK_NONE;
+  return trace_dated(base_ns) ? CLOCK_WORLD : base_ns > 0 ? CLOCK_HOST : CLOCK_NONE;
 }
 
 static void count_events(arena *tmp, const trace *t, file_info *x) {

@@ -1,5 +1,5 @@
 // input.c - a job as replay takes it: what every process did, and which communications belong together.
-#include "diagnose/diagnose.h"
+#include "diagnose/internal.h"
 #include <stdlib.h>
 
 // From the start of the first step that was asked for to the end of the last. False and a diagnostic: there is none.
@@ -67,20 +67,11 @@ static bool add_file(job *j, u32 k, const char *steps, match *m, works *x) {
   return ok;
 }
 
-static u64 event_hash(u32 file, u32 event) {
-  return hash_u64((u64)file << 32 | event, 1);
-} // no two are equal
-
 // What must be said of a communication that counts: members that were not recorded, clocks that cannot be right.
 static void note_row(ctx *c, job_input *in, const match_row *row, const match_member *v) {
-  static const char *const all_for_all[] = {"all_reduce", "all_gather", "reduce_scatter", "all_to_all",
-                                            "barrier"};
-  const char *op = sym_str(c, row->op);
+  const bool all = comm_kind_rows[comm_kind_named(sym_str(c, row->op))].who == COMM_WHO_FOR_ALL;
   i64 worst = 0, first = INT64_MAX, last = INT64_MIN;
-  bool all = false;
   in->partial += row->size > row->n;
-  for (u32 k = 0; k < COUNT_OF(all_for_all); k++)
-    if (!strcmp(op, all_for_all[k])) all = true;
   for (u32 i = 0; all && i < row->n; i++) {
     worst = MAX(worst, -v[i].transfer_ps);
     first = MIN(first, v[i].transfer_ps), last = MAX(last, v[i].transfer_ps); // from one moment on
@@ -153,10 +144,9 @@ static bool apart(job *j, const works *x, u32 p) {
 
 // Do all clocks count from one moment, as far as that can be told? Times of several are compared as they are.
 static bool comparable(job *j, const works *x) {
-  static const i64 year_ns = 31536000000000000, far_ns = 432000000000000; // five days
   for (u32 p = 1; p < x->work.n; p++) {
     const i64 a = x->work.v[0]->base_ns, b = x->work.v[p]->base_ns;
-    if ((a > year_ns) == (b > year_ns) && a - b < far_ns && b - a < far_ns) {
+    if (trace_dated(a) == trace_dated(b) && a - b < JOB_FAR_NS && b - a < JOB_FAR_NS) {
       if (!recorded_together(x, p)) return apart(j, x, p);
       continue;
     }

@@ -73,10 +73,13 @@ void kernel_uses_sort(kernel_uses *u) {
 
 double comm_bus_factor(const char *op, u32 size) {
   const double n = size;
-  if (!strcmp(op, "send") || !strcmp(op, "recv")) return 1;
-  if (!size) return 0;
-  if (!strcmp(op, "all_reduce")) return 2 * (n - 1) / n;
-  if (!strcmp(op, "all_gather") || !strcmp(op, "reduce_scatter") || !strcmp(op, "all_to_all"))
-    return (n - 1) / n;
-  return !strcmp(op, "broadcast") || !strcmp(op, "reduce") ? 1 : 0;
+  const comm_kind_row *row = &comm_kind_rows[comm_kind_named(op)];
+  if (!size && row->who != COMM_WHO_MESSAGE) return 0;
+  switch (row->bus) {
+  case COMM_BUS_ONCE: return 1;
+  case COMM_BUS_OTHERS: return (n - 1) / n;
+  case COMM_BUS_TWICE: return 2 * (n - 1) / n;
+  case COMM_BUS_UNKNOWN: break;
+  }
+  return 0;
 }

@@ -3,6 +3,7 @@
 // Calls fall into queues: those of one group on its k-th stream, those of one sender to one receiver. Within a queue
 // every process makes its calls in the same order, so a call is known by its number if the recorder gave one, and else by
 // its place in the order (match_order.c).
+#include "diagnose/internal.h"
 #include "diagnose/match.h"
 #include <stdlib.h>
 
@@ -13,28 +14,29 @@ match *match_new(ctx *c, arena *a) {
   return m;
 }
 
-// A base is since 1970, or since the host started, which is less long ago than this.
-// What lies further apart than FAR is not of one job; sums of a few such times fit.
-static const i64 YEAR_NS = 31536000000000000, FAR_NS = 432000000000000, FAR_PS = 432000000000000000;
+static const i64 FAR_PS = JOB_FAR_NS * 1000;
 
 static i64 base_of(match *m, const trace_process *p, bool dated) {
   i64 *zero = &m->zero_ns[dated];
   if (!*zero) *zero = p->base_ns;
   const i64 ns = p->base_ns - *zero;
-  return ns > -FAR_NS && ns < FAR_NS ? ns * 1000 : 0; // picoseconds of more do not fit
+  return ns > -JOB_FAR_NS && ns < JOB_FAR_NS ? ns * 1000 : 0; // picoseconds of more do not fit
 }
 
 static void add_places(match *m, const trace *t, u32 file, u32 rank) {
   for (u32 k = 0; k < t->processes.n; k++) {
     const trace_process *p = &t->processes.v[k];
-    match_place at = {.file = file, .process = k, .host = p->host, .dated = p->base_ns >= YEAR_NS};
+    match_place at = {.file = file, .process = k, .host = p->host, .dated = trace_dated(p->base_ns)};
     at.rank = p->rank != TRACE_NONE ? p->rank : t->processes.n == 1 ? rank : TRACE_NONE;
     at.base_ps = base_of(m, p, at.dated);
     *vec_push(m->a, &m->places) = at;
   }
 }
 
-static bool named(const match *m, sym op, const char *name) { return !strcmp(sym_str(m->c, op), name); }
+static comm_kind kind_of(const match *m, sym op) { return comm_kind_named(sym_str(m->c, op)); }
+static bool is_message(const match *m, sym op) {
+  return comm_kind_rows[kind_of(m, op)].who == COMM_WHO_MESSAGE;
+}
 
 static void add_call(match *m, const trace *t, u32 file, u32 first_place, u32 e) {
   const trace_lane *lane = &t->lanes.v[t->lane[e]];
@@ -58,7 +60,7 @@ static void add_call(match *m, const trace *t, u32 file, u32 first_place, u32 e)
     x->seq = c->seq, x->bytes = c->bytes, x->type = c->type;
   }
   u64 h = hash_step(17, x->op.i ? x->op.i : x->name.i);
-  if (named(m, x->op, "send") || named(m, x->op, "recv")) h = 18;
+  if (is_message(m, x->op)) h = 18;
   h = hash_step(hash_step(h, (u64)x->bytes), x->type.i);
   x->what = hash_u64(h, 1);
 }
@@ -131,8 +133,8 @@ static u64 key_of(const match *m, const call *x, queue *q) {
   const u32 rank = m->places.v[x->place].rank;
   *q = (queue){.by = x->by_file ? MATCH_BY_FILE : x->seq >= 0 ? MATCH_BY_NUMBER : MATCH_BY_ORDER};
   if (x->by_file) return hash_u64(hash_step(hash_step(4, x->file), x->by_file), 4);
-  const bool sends = named(m, x->op, "send");
-  if (sends || named(m, x->op, "recv")) {
+  const bool sends = kind_of(m, x->op) == COMM_SEND;
+  if (is_message(m, x->op)) {
     if (x->peer == TRACE_NONE || rank == TRACE_NONE) return 0;
     q->by = MATCH_BY_ORDER, q->message = true;
     q->from = sends ? rank : x->peer, q->to = sends ? x->peer : rank;
@@ -237,8 +239,8 @@ static void add_member(filling *f, match_row *r, const call *x) {
 // What the file ties is a message with the sender first, too.
 static void turn_row(filling *f, match_row *r, const call *second) {
   match_member *v = &f->m->member.v[r->first];
-  if (f->q->by != MATCH_BY_FILE || r->n != 2 || !named(f->m, r->op, "recv") ||
-      !named(f->m, second->op, "send"))
+  if (f->q->by != MATCH_BY_FILE || r->n != 2 || kind_of(f->m, r->op) != COMM_RECV ||
+      kind_of(f->m, second->op) != COMM_SEND)
     return;
   const match_member x = v[0];
   v[0] = v[1], v[1] = x, r->op = second->op;

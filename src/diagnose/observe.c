@@ -1,16 +1,9 @@
 // observe.c - from communications that are matched across ranks to what they say of clocks.
 //
-// Members of an all-reduce, all-gather, reduce-scatter, all-to-all or barrier need something of every other member: none
-// ends before the last has started, and all end at about the same time. The root of a broadcast may be done before
-// others begin, so communications with a root say nothing here. What takes alike is a family: one operation, one size, one
-// number of members.
+// Members of a communication for all (comms.def) need something of every other member: none ends before the last has
+// started, and all end at about the same time. The root of a broadcast may be done before others begin, so communications
+// with a root say nothing here. What takes alike is a family: one operation, one size, one number of members.
 #include "diagnose/diagnose.h"
-
-static bool is_of(const match *m, sym op, const char *const *names, u32 n) {
-  for (u32 k = 0; k < n; k++)
-    if (!strcmp(sym_str(m->c, op), names[k])) return true;
-  return false;
-}
 
 typedef struct {
   const match *m;
@@ -65,18 +58,16 @@ static u32 *machines(const match *m, arena *a, bool own_clocks) {
 }
 
 const align_seen *align_observe(arena *a, const match *m, bool own_clocks) {
-  static const char *const all_for_all[] = {"all_reduce", "all_gather", "reduce_scatter", "all_to_all",
-                                            "barrier"};
-  static const char *const sends[] = {"send", "recv"};
   observing o = {.m = m, .a = a};
   for (u32 k = 0; k < m->row.n; k++) {
     const match_row *r = &m->row.v[k];
+    const comm_who who = comm_kind_rows[comm_kind_named(sym_str(m->c, r->op))].who;
     if (r->n < 2) continue;
     const u64 h = hash_u64(
         hash_step(hash_step(hash_step(hash_step(19, r->op.i), (u64)r->bytes), r->n), r->group.i), 20);
-    if (is_of(m, r->op, all_for_all, COUNT_OF(all_for_all)))
+    if (who == COMM_WHO_FOR_ALL)
       observe_collective(&o, r, number_of(&o, &o.families, h, &o.nfamilies));
-    else if (r->n == 2 && is_of(m, r->op, sends, COUNT_OF(sends))) {
+    else if (r->n == 2 && who == COMM_WHO_MESSAGE) {
       const u64 size = hash_u64(hash_step(hash_step(22, 0), (u64)r->bytes), 20); // both ways are one family
       observe_message(&o, r, number_of(&o, &o.families, size, &o.nfamilies));
     }

@@ -50,8 +50,8 @@ static void comm_rows(summary *s, const trace *t, u32 rank, const breakdown *b, 
   }
   for (u32 k = 0; k < COMM_KINDS; k++)
     if (count[k])
-      report_row(s->comms, (cell[]){rank_cell(rank), cell_text(comm_kind_name(k)), cell_i(CELL_INT, count[k]),
-                                    ps(total[k]), ps(b->exposed_ps[k])});
+      report_row(s->comms, (cell[]){rank_cell(rank), cell_text(comm_kind_rows[k].name),
+                                    cell_i(CELL_INT, count[k]), ps(total[k]), ps(b->exposed_ps[k])});
 }
 
 static void stream_rows(summary *s, const trace *t, u32 process, u32 rank, u32 n, const u32 *event) {

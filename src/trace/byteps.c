@@ -50,15 +50,9 @@ static u32 queue_of(const char *name) {
 static void put_comm(chrome *k, const chrome_event *e, u32 n, const char *op) {
   reading *x = k->x;
   const chrome_track *t = &k->tracks.v[e->track];
-  x->t->flags[n] |= TRACE_COMM, x->t->comm[n] = x->t->comms.n;
-  *vec_push(x->a, &x->t->comms) =
-      (trace_comm){.op = sym_of(x->c, op),
-                   .group = sym_fmt(x->c, "%s key %s", sym_str(x->c, t->pid), sym_str(x->c, t->tid)),
-                   .peer = TRACE_NONE,
-                   .seq = -1,
-                   .in = -1,
-                   .out = -1,
-                   .bytes = -1};
+  trace_comm m = trace_comm_of(sym_of(x->c, op));
+  m.group = sym_fmt(x->c, "%s key %s", sym_str(x->c, t->pid), sym_str(x->c, t->tid));
+  trace_add_comm(x->a, x->t, n, m);
 }
 
 static void put_event(chrome *k, const chrome_event *e, u32 process) {

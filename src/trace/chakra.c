@@ -149,25 +149,22 @@ static sym text(const reading *x, const bytes *b) {
 
 // What a node communicates, by its type or, on a host, by the collective that it says.
 static void put_comm(chakra *k, const node *n, u32 e) {
-  static const char *const op[] = {"all_reduce", "reduce",     "all_gather",     "gather",         "scatter",
-                                   "broadcast",  "all_to_all", "reduce_scatter", "reduce_scatter", "barrier"};
+  enum { BLOCKS = 8 }; // reduce_scatter, too
   reading *x = k->x;
-  const bool coll = n->type == NODE_COLL, known = n->comm >= 0 && n->comm < (i64)COUNT_OF(op);
+  const bool coll = n->type == NODE_COLL;
+  const i64 type = n->comm == BLOCKS ? comm_kind_rows[COMM_REDUCE_SCATTER].chakra : n->comm;
+  u32 kind = 0;
+  while (kind < COMM_OTHER && (type < 0 || comm_kind_rows[kind].chakra != type)) kind++;
   const char *name = n->type == NODE_SEND   ? "send"
                      : n->type == NODE_RECV ? "recv"
-                     : known                ? op[n->comm]
+                     : kind < COMM_OTHER    ? comm_kind_rows[kind].name
                                             : "communication";
   if (!coll && n->type != NODE_SEND && n->type != NODE_RECV) return;
   const i64 peer = n->type == NODE_SEND ? n->dst : n->type == NODE_RECV ? n->src : -1;
-  x->t->flags[e] |= TRACE_COMM, x->t->comm[e] = x->t->comms.n;
-  *vec_push(x->a, &x->t->comms) =
-      (trace_comm){.op = sym_of(x->c, name),
-                   .group = text(x, &n->group),
-                   .peer = peer >= 0 && peer < TRACE_NONE ? (u32)peer : TRACE_NONE,
-                   .seq = -1,
-                   .in = -1,
-                   .out = -1,
-                   .bytes = n->size};
+  trace_comm m = trace_comm_of(sym_of(x->c, name));
+  m.group = text(x, &n->group), m.bytes = n->size;
+  if (peer >= 0 && peer < TRACE_NONE) m.peer = (u32)peer;
+  trace_add_comm(x->a, x->t, e, m);
 }
 
 static void put_node(chakra *k, const node *n) {

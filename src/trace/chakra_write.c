@@ -51,14 +51,11 @@ static u32 type_of(const writer *w, u32 e) {
 }
 
 static void put_comm(writer *w, u32 e, u32 type) {
-  static const char *const op[] = {"all_reduce", "reduce",    "all_gather", "gather",
-                                   "scatter",    "broadcast", "all_to_all", "reduce_scatter",
-                                   NULL,         "barrier"}; // by comm_type
   const trace *t = w->t;
   if (t->comm[e] == TRACE_NONE) return;
   const trace_comm *m = &t->comms.v[t->comm[e]];
-  for (u32 k = 0; k < COUNT_OF(op) && type == NODE_COLL; k++)
-    if (op[k] && !strcmp(op[k], sym_str(w->c, m->op))) put_attr(w, "comm_type", FIELD_INT64, k, NULL);
+  const i64 chakra = comm_kind_rows[comm_kind_named(sym_str(w->c, m->op))].chakra;
+  if (type == NODE_COLL && chakra >= 0) put_attr(w, "comm_type", FIELD_INT64, (u64)chakra, NULL);
   if (m->bytes >= 0) put_attr(w, "comm_size", FIELD_INT64, (u64)m->bytes, NULL);
   if (m->peer != TRACE_NONE && type != NODE_COLL)
     put_attr(w, type == NODE_SEND ? "comm_dst" : "comm_src", FIELD_INT64, m->peer, NULL);

@@ -243,17 +243,11 @@ static void put_comm(gtrace *g, const chrome_event *e, u32 n, u32 w, scan_text n
   const bool all = !strcmp(op, "all_reduce"), of = !all && m->local >= 0;
   const scan_text tensor = {name.v + from, dot > from ? dot - from : 0, false};
   part = part ? part + 2 : sym_str(x->c, e->extra);
-  x->t->flags[n] |= TRACE_COMM, x->t->comm[n] = x->t->comms.n;
-  *vec_push(x->a, &x->t->comms) =
-      (trace_comm){.op = sym_of(x->c, op),
-                   .group = sym_fmt(x->c, "%.*s%s%s%s%s", (int)tensor.n, tensor.v, *part ? " " : "", part,
-                                    of ? " " : "", of ? sym_str(x->c, m->name) : ""),
-                   .size = all ? x->t->processes.v[m->process].world_size : 0,
-                   .peer = TRACE_NONE,
-                   .seq = e->number - 1,
-                   .in = -1,
-                   .out = -1,
-                   .bytes = -1};
+  trace_comm is = trace_comm_of(sym_of(x->c, op));
+  is.group = sym_fmt(x->c, "%.*s%s%s%s%s", (int)tensor.n, tensor.v, *part ? " " : "", part, of ? " " : "",
+                     of ? sym_str(x->c, m->name) : "");
+  is.size = all ? x->t->processes.v[m->process].world_size : 0, is.seq = e->number - 1;
+  trace_add_comm(x->a, x->t, n, is);
   put_message(g, e, n, (scan_text){words[w].word, (u32)strlen(words[w].word), false}, tensor, part);
 }
 

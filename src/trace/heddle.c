@@ -137,7 +137,7 @@ static event take_event(heddle *h) {
   i64 *absent[] = {&e.rank,   &e.world,  &e.data,   &e.stage, &e.tensor, &e.dated,      &e.of,
                    &e.stream, &e.thread, &e.launch, &e.step,  &e.chunk,  &e.microbatch, &e.match};
   for (u32 k = 0; k < COUNT_OF(absent); k++) *absent[k] = ABSENT;
-  e.comm = (trace_comm){.peer = TRACE_NONE, .seq = -1, .in = -1, .out = -1, .bytes = -1};
+  e.comm = trace_comm_of((sym){0});
   scan_text key, t;
   while (scan_member(h->s, &key)) {
     if (scan_eq(key, "ph"))

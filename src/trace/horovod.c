@@ -35,9 +35,7 @@ static void put_event(chrome *k, const chrome_event *e, u32 process) {
   x->t->lanes.v[x->t->lane[n]].name = t->process;
   const char *op = op_of(sym_str(x->c, e->name));
   if (!op) return;
-  x->t->flags[n] |= TRACE_COMM, x->t->comm[n] = x->t->comms.n;
-  *vec_push(x->a, &x->t->comms) =
-      (trace_comm){.op = sym_of(x->c, op), .peer = TRACE_NONE, .seq = -1, .in = -1, .out = -1, .bytes = -1};
+  trace_add_comm(x->a, x->t, n, trace_comm_of(sym_of(x->c, op)));
 }
 
 bool trace_read_horovod(reading *x) {

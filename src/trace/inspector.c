@@ -9,7 +9,7 @@
 // Idea: a record is a row; what the job is known at the end. Starts are in records only where NCCL_INSPECTOR_DUMP_VERBOSE
 // was set (event_trace_ts: when the host saw the kernel's channels begin, us since 1970). Without them communications
 // are laid one after the other, and times are relative to nothing.
-#include "trace/kineto.h"
+#include "trace/comm_words.h"
 #include "trace/scan.h"
 #include <stdlib.h>
 
@@ -262,21 +262,16 @@ static void put_record(inspector *i, const record *r, u32 world, i64 start_ps) {
   const about_comm *m = &i->comms.v[r->comm];
   const char *function = sym_str(x->c, r->function);
   const u32 lane = trace_lane_of(x->a, x->t, x->t->processes.n - 1, true, 0, r->comm);
-  const sym op = kineto_comm_op(x->c, function, sym_len(x->c, r->function));
-  const bool messages = !strcmp(sym_str(x->c, op), "send") || !strcmp(sym_str(x->c, op), "recv");
+  const sym op = comm_op_of(x->c, function, sym_len(x->c, r->function));
+  const bool messages = comm_kind_rows[comm_kind_named(sym_str(x->c, op))].who == COMM_WHO_MESSAGE;
   const u32 n = trace_add(x->a, x->t, TRACE_KERNEL, lane, sym_fmt(x->c, "nccl:%s", function), start_ps,
                           r->exec_us * 1000000);
   x->t->lanes.v[lane].name = m->name.i && strcmp(sym_str(x->c, m->name), "unknown") ? m->name : m->id;
-  x->t->flags[n] |= TRACE_COMM, x->t->comm[n] = x->t->comms.n;
-  *vec_push(x->a, &x->t->comms) =
-      (trace_comm){.op = op.i ? op : r->function,
-                   .group = messages ? m->id : sym_fmt(x->c, "%s %s", sym_str(x->c, m->id), function),
-                   .size = (u32)m->size,
-                   .peer = r->comm == world && r->peer >= 0 && r->peer < m->size ? (u32)r->peer : TRACE_NONE,
-                   .seq = r->seq,
-                   .in = -1,
-                   .out = -1,
-                   .bytes = bytes_of(r, sym_str(x->c, op), m->size)};
+  trace_comm of = trace_comm_of(op.i ? op : r->function);
+  of.group = messages ? m->id : sym_fmt(x->c, "%s %s", sym_str(x->c, m->id), function);
+  of.size = (u32)m->size, of.seq = r->seq, of.bytes = bytes_of(r, sym_str(x->c, op), m->size);
+  if (r->comm == world && r->peer >= 0 && r->peer < m->size) of.peer = (u32)r->peer;
+  trace_add_comm(x->a, x->t, n, of);
 }
 
 static void put_all(inspector *i) {

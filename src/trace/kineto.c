@@ -120,10 +120,9 @@ static void take_name(kineto *k, event *e, scan_text t) {
             : scan_eq(t, "[memory]")           ? MEMORY_NAME
                                                : PLAIN;
   if (e->says == STEP_NAME) e->step = step_number(t);
-  if (e->says == NCCL_NAME)
-    e->comm.op = kineto_comm_op(k->x->c, t.v + 5, t.n - 5), e->has_comm = e->comm.op.i;
+  if (e->says == NCCL_NAME) e->comm.op = comm_op_of(k->x->c, t.v + 5, t.n - 5), e->has_comm = e->comm.op.i;
   const bool may_be_kernel = !(e->knows & KNOWS_CAT) || e->is == TRACE_KERNEL;
-  if (may_be_kernel) e->comm_kernel = kineto_comm_kernel(k->x->c, t.v, t.n, &e->comm);
+  if (may_be_kernel) e->comm_kernel = comm_of_kernel(k->x->c, t.v, t.n, &e->comm);
   e->name = sym_ofn(k->x->c, t.v, t.n);
 }
 
@@ -179,7 +178,7 @@ static i64 elements(scan *s, u32 depth) {
 
 static void take_type(kineto *k, event *e, scan_text t) {
   scan_plain(k->s, &t);
-  if (t.n) e->comm.type = kineto_comm_type(k->x->c, t.v, t.n);
+  if (t.n) e->comm.type = comm_type_of(k->x->c, t.v, t.n);
 }
 
 // Arguments that annotations of communications have: shapes where nothing better is said.
@@ -205,7 +204,7 @@ static bool take_comm(kineto *k, event *e, scan_text key) {
   if (scan_eq(key, "Collective name")) {
     if (!scan_string(s, &t)) return true;
     scan_plain(s, &t);
-    const sym op = kineto_comm_op(k->x->c, t.v, t.n);
+    const sym op = comm_op_of(k->x->c, t.v, t.n);
     if (op.i) m->op = op;
     e->has_comm = true, e->waits = !op.i;
   } else if (scan_eq(key, "dtype")) {
@@ -220,7 +219,7 @@ static bool take_comm(kineto *k, event *e, scan_text key) {
   } else if (scan_eq(key, "Process Group Name")) {
     m->group = text_of(k);
   } else if (scan_eq(key, "Process Group Ranks")) {
-    if (scan_string(s, &t)) scan_plain(s, &t), m->members = kineto_members(k->x->c, t.v, t.n);
+    if (scan_string(s, &t)) scan_plain(s, &t), m->members = comm_members_of(k->x->c, t.v, t.n);
   } else if (scan_eq(key, "Seq")) {
     m->seq = integer_or(s, -1);
   } else if (scan_eq(key, "Src Rank") || scan_eq(key, "Dst Rank")) {
@@ -476,7 +475,7 @@ static void one_event(kineto *k) {
              .id = ABSENT,
              .step = TRACE_NONE};
   e.is = TRACE_OTHER;
-  e.comm = (trace_comm){.peer = TRACE_NONE, .seq = -1, .in = -1, .out = -1, .bytes = -1};
+  e.comm = trace_comm_of((sym){0});
   e.group_start = e.group_stride = -1;
   e.device_type = ABSENT, e.memory = (trace_memory){.device = -1, .total = -1, .place = -1};
   const bool use = take_event(k, &e);
@@ -545,7 +544,7 @@ static void take_groups(kineto *k) {
           sb_fmt(&b, "%s%lld", b.n ? "," : "", (long long)integer_or(s, -1));
         g.members = sym_of(k->x->c, sb_str(&b));
       } else if (scan_eq(key, "ranks")) {
-        if (scan_scalar(s, &t)) scan_plain(s, &t), g.members = kineto_members(k->x->c, t.v, t.n);
+        if (scan_scalar(s, &t)) scan_plain(s, &t), g.members = comm_members_of(k->x->c, t.v, t.n);
       } else {
         scan_skip(s);
       }

@@ -2,6 +2,7 @@
 // it had. Private to trace/.
 #ifndef HEDDLE_TRACE_KINETO_H
 #define HEDDLE_TRACE_KINETO_H
+#include "trace/comm_words.h"
 #include "trace/scan.h"
 
 #define ABSENT INT64_MIN // of ids: not said
@@ -82,15 +83,6 @@ typedef struct {
   VEC(u32) odd_rest; // events whose start is no whole number of ns, and the ps above: pairs
   u64 odd;           // places that were no JSON
 } kineto;
-
-// kineto_comm.c: words of the profiler and of kernels' names in ours.
-// Is the name of a kernel that of a communication? op and type of elements as far as the name has them.
-bool kineto_comm_kernel(ctx *c, const char *name, u32 n, trace_comm *out);
-sym kineto_comm_op(ctx *c, const char *name, u32 n);   // "_allgather_base" is all_gather; 0: none ("wait")
-sym kineto_comm_type(ctx *c, const char *name, u32 n); // "c10::Half" is f16; unknown: as it is
-u32 kineto_type_bytes(const char *type);               // of ours; 0: not known
-// "[0, 1]" is "0,1"; 0: it was cut off.
-sym kineto_members(ctx *c, const char *list, u32 n);
 
 // kineto.c: reads the file of k->s. False: there are no events.
 bool kineto_document(kineto *k);

@@ -253,7 +253,7 @@ static void finish(kineto *k, trace_comm *m) {
       if (!m->members.i) m->members = k->groups.v[g].members;
       if (!m->size) m->size = k->groups.v[g].size;
     }
-  const i64 most = MAX(m->in, m->out), bytes = kineto_type_bytes(sym_str(c, m->type));
+  const i64 most = MAX(m->in, m->out), bytes = comm_type_bytes(sym_str(c, m->type));
   if (most >= 0 && bytes) m->bytes = mul_sat(most, bytes);
 }
 

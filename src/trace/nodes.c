@@ -110,13 +110,7 @@ static void put_comm(nodes *k, const node *n, u32 e) {
   const bool named = !strncmp(name, "nccl:", 5),
              typed = n->chakra && n->type >= NODE_SEND && n->type <= NODE_COLL;
   if (!named && !typed) return;
-  x->t->flags[e] |= TRACE_COMM, x->t->comm[e] = x->t->comms.n;
-  *vec_push(x->a, &x->t->comms) = (trace_comm){.op = sym_of(x->c, named ? name + 5 : "communication"),
-                                               .peer = TRACE_NONE,
-                                               .seq = -1,
-                                               .in = -1,
-                                               .out = -1,
-                                               .bytes = -1};
+  trace_add_comm(x->a, x->t, e, trace_comm_of(sym_of(x->c, named ? name + 5 : "communication")));
 }
 
 static void put_node(nodes *k, const node *n) {

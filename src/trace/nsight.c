@@ -174,9 +174,7 @@ static void read_device(nsight *s, const char *table, trace_is is, const char *n
     if (corr >= 0) x->t->cause[e] = call_of(s, key_of(p, corr));
     const char *op = is == TRACE_KERNEL ? comm_of(sym_str(x->c, is_called)) : NULL;
     if (!op) continue;
-    x->t->flags[e] |= TRACE_COMM, x->t->comm[e] = x->t->comms.n;
-    *vec_push(x->a, &x->t->comms) =
-        (trace_comm){.op = sym_of(x->c, op), .peer = TRACE_NONE, .seq = -1, .in = -1, .out = -1, .bytes = -1};
+    trace_add_comm(x->a, x->t, e, trace_comm_of(sym_of(x->c, op)));
   }
 }
 

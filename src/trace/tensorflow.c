@@ -5,7 +5,7 @@
 // Compute". On a device, threads named "Stream #N" have what ran; "TensorFlow Ops", "XLA Modules", "Steps" and the like
 // say the same again, by what it was for. The file is of one host process: one process here, devices are lanes.
 #include "trace/chrome.h"
-#include "trace/kineto.h"
+#include "trace/comm_words.h"
 #include <ctype.h>
 
 typedef struct {
@@ -97,17 +97,11 @@ static bool begins(const char *s, const char *a, const char *b) {
   return !strncmp(s, a, strlen(a)) || !strncmp(s, b, strlen(b));
 }
 
-static void put_comm(tensorflow *f, u32 n, trace_comm m) {
-  reading *x = f->k.x;
-  x->t->flags[n] |= TRACE_COMM, x->t->comm[n] = x->t->comms.n;
-  *vec_push(x->a, &x->t->comms) = m;
-}
-
 static void put_event(tensorflow *f, const chrome_event *e, u32 process) {
   ctx *c = f->k.x->c;
   const place *p = &f->place[e->track];
   const char *name = sym_str(c, e->name);
-  trace_comm m = {.peer = TRACE_NONE, .seq = -1, .in = -1, .out = -1, .bytes = -1};
+  trace_comm m = trace_comm_of((sym){0});
   bool comm = false;
   trace_is is = p->device ? TRACE_NOTE : TRACE_OP;
   if (e->phase != 'X') {
@@ -118,15 +112,15 @@ static void put_event(tensorflow *f, const chrome_event *e, u32 process) {
     is = begins(name, "Memcpy", "MEMCPY")   ? TRACE_COPY
          : begins(name, "Memset", "MEMSET") ? TRACE_FILL
                                             : TRACE_KERNEL;
-    comm = is == TRACE_KERNEL && kineto_comm_kernel(c, name, sym_len(c, e->name), &m);
+    comm = is == TRACE_KERNEL && comm_of_kernel(c, name, sym_len(c, e->name), &m);
   } else if (!strcmp(sym_str(c, f->k.tracks.v[e->track].process), "NcclManager") && *name == 'k') {
-    m.op = kineto_comm_op(c, name + 1, sym_len(c, e->name) - 1); // "kAllReduce"
+    m.op = comm_op_of(c, name + 1, sym_len(c, e->name) - 1); // "kAllReduce"
     comm = m.op.i;
   }
   const u32 n = chrome_put(&f->k, e, is, process, p->device, p->of, p->id);
   if (n != TRACE_NONE && is != TRACE_STEP)
     f->k.x->t->step[n] = TRACE_NONE; // numbers of others count other things
-  if (n != TRACE_NONE && comm) put_comm(f, n, m);
+  if (n != TRACE_NONE && comm) trace_add_comm(f->k.x->a, f->k.x->t, n, m);
 }
 
 bool trace_read_tensorflow(reading *x) {

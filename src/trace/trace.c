@@ -7,6 +7,18 @@ const char *trace_is_name(trace_is k) {
   return name[k];
 }
 
+const comm_kind_row comm_kind_rows[COMM_KINDS] = {
+#define COMM(id, name, letters, who, bus, chakra) {name, letters, COMM_WHO_##who, COMM_BUS_##bus, chakra},
+#include "trace/comms.def"
+#undef COMM
+    {"other", NULL, COMM_WHO_UNKNOWN, COMM_BUS_UNKNOWN, -1}};
+
+comm_kind comm_kind_named(const char *op) {
+  u32 k = 0;
+  while (k < COMM_OTHER && strcmp(comm_kind_rows[k].name, op)) k++;
+  return (comm_kind)k;
+}
+
 static void grow(arena *a, trace *t) {
   const u32 cap = MAX(t->cap * 2, 64);
 #define GROW(col) (t->col = vec_grow(a, t->col, t->n, &(u32){t->cap}, cap, sizeof *t->col))
@@ -51,6 +63,11 @@ static bool before(const trace *t, u32 x, u32 y) {
   if (t->lane[x] != t->lane[y]) return t->lane[x] < t->lane[y];
   if (t->start_ps[x] != t->start_ps[y]) return t->start_ps[x] < t->start_ps[y];
   return t->lanes.v[t->lane[x]].device || t->dur_ps[x] >= t->dur_ps[y];
+}
+
+void trace_add_comm(arena *a, trace *t, u32 event, trace_comm m) {
+  t->flags[event] |= TRACE_COMM, t->comm[event] = t->comms.n;
+  *vec_push(a, &t->comms) = m;
 }
 
 u32 *trace_order(arena *a, const trace *t) { // merge sort: stable, and linear on what is in order already

@@ -48,6 +48,7 @@ typedef struct {
   i64 base_ns; // times of its events are relative to this, ns since 1970 (or since the host started: then it is
                // below a year); 0: times are relative to nothing that others know
 } trace_process;
+static inline bool trace_dated(i64 base_ns) { return base_ns >= (i64)365 * 24 * 3600 * 1000000000; }
 typedef struct {
   u32 process;
   bool device; // a stream; else a thread
@@ -57,8 +58,7 @@ typedef struct {
 } trace_lane;
 // A communication, as the process that takes part in it describes it.
 typedef struct {
-  sym op; // "all_reduce" "all_gather" "reduce_scatter" "broadcast" "all_to_all" "reduce" "gather" "scatter" "send"
-      // "recv" "barrier" or, of none of these, as the file has it
+  sym op;      // a name of comms.def or, of none of these, as the file has it
   sym group;   // name of the process group; 0: not said
   sym members; // its ranks, "0,1,2"; 0: not said
   u32 size;    // of the group; 0: not said
@@ -68,6 +68,31 @@ typedef struct {
   sym type;    // of elements, "f16"; 0: not said
   i64 bytes;   // the larger of what goes in and comes out; -1: not said
 } trace_comm;
+
+// What a communication does, by its op: a row of comms.def each, then all others.
+typedef enum {
+#define COMM(id, name, letters, who, bus, chakra) COMM_##id,
+#include "trace/comms.def"
+#undef COMM
+  COMM_OTHER,
+  COMM_KINDS
+} comm_kind;
+typedef enum {
+  COMM_WHO_UNKNOWN,
+  COMM_WHO_FOR_ALL,
+  COMM_WHO_ROOTED,
+  COMM_WHO_MESSAGE,
+  COMM_WHO_MESSAGES
+} comm_who;
+typedef enum { COMM_BUS_UNKNOWN, COMM_BUS_ONCE, COMM_BUS_OTHERS, COMM_BUS_TWICE } comm_bus;
+typedef struct {
+  const char *name, *letters; // of others "other", NULL
+  comm_who who;
+  comm_bus bus;
+  i64 chakra; // below 0: none
+} comm_kind_row;
+extern const comm_kind_row comm_kind_rows[COMM_KINDS];
+comm_kind comm_kind_named(const char *op); // COMM_OTHER: of no row
 
 // One event cannot begin before another has ended, as the file says (Chakra). In Kineto's files `event` is a WAIT, of a
 // stream for an event that was recorded on another, or of the host for such an event: what it waits for. In dPRO's, messages.
@@ -117,6 +142,12 @@ u32 trace_lane_of(arena *a, trace *t, u32 process, bool device, i64 of, i64 id);
 u32 trace_name_of(arena *a, trace *t, sym name);
 // One event more; its cause, comm, step, microbatch, chunk are TRACE_NONE, its match and flags 0. Returns its number.
 u32 trace_add(arena *a, trace *t, trace_is is, u32 lane, sym name, i64 start_ps, i64 dur_ps);
+// A communication of which only the operation is said.
+static inline trace_comm trace_comm_of(sym op) {
+  return (trace_comm){.op = op, .peer = TRACE_NONE, .seq = -1, .in = -1, .out = -1, .bytes = -1};
+}
+// The event is this communication.
+void trace_add_comm(arena *a, trace *t, u32 event, trace_comm m);
 static inline const trace_process *trace_process_of(const trace *t, u32 event) {
   return &t->processes.v[t->lanes.v[t->lane[event]].process];
 }

@@ -140,6 +140,12 @@ TEST(bus_bandwidths_count_as_nccl_tests_do) {
   CHECK(comm_bus_factor("reduce_scatter", 4) == 0.75 && comm_bus_factor("all_to_all", 2) == 0.5);
   CHECK(comm_bus_factor("broadcast", 8) == 1 && comm_bus_factor("send", 0) == 1);
   CHECK(comm_bus_factor("all_reduce", 0) == 0 && comm_bus_factor("barrier", 8) == 0);
+  for (u32 k = 0; k < COMM_KINDS; k++) {
+    CHECK(comm_kind_named(comm_kind_rows[k].name) == k);
+    for (u32 i = 0; i < k; i++)
+      CHECK(comm_kind_rows[i].chakra < 0 || comm_kind_rows[i].chakra != comm_kind_rows[k].chakra);
+  }
+  CHECK(comm_kind_named("all_reduce_coalesced") == COMM_OTHER && comm_kind_named("") == COMM_OTHER);
 }
 
 TEST(lists_of_ranks_are_short) {

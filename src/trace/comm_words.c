@@ -1,36 +1,24 @@
-// kineto_comm.c - communications in the words of the profiler and of kernels' names: operations, element types,
+// comm_words.c - communications in the words of profilers and of kernels' names: operations, element types,
 // members. Not which kernel belongs to which communication (kineto_link.c).
-#include "trace/kineto.h"
+#include "trace/comm_words.h"
 #include <ctype.h>
 #include <stdlib.h>
 
-// Letters alone, in lower case: "_allgather_base" and "all_gather_into_tensor" begin with the same word then. Of several
-// rows the first that fits.
-static const struct {
-  const char *start, *op;
-} ops[] = {
-    {"allreduce", "all_reduce"},
-    {"allgather", "all_gather"},
-    {"reducescatter", "reduce_scatter"},
-    {"broadcast", "broadcast"},
-    {"alltoall", "all_to_all"},
-    {"sendrecv", "send_recv"},
-    {"reduce", "reduce"},
-    {"gather", "gather"},
-    {"scatter", "scatter"},
-    {"send", "send"},
-    {"recv", "recv"},
-    {"barrier", "barrier"},
-};
-
-sym kineto_comm_op(ctx *c, const char *name, u32 n) {
+// Letters alone, in lower case: "_allgather_base" and "all_gather_into_tensor" begin with the same word then.
+sym comm_op_of(ctx *c, const char *name, u32 n) {
   char letters[32];
   u32 m = 0;
   for (u32 k = 0; k < n && m + 1 < sizeof letters; k++)
     if (isalpha((unsigned char)name[k])) letters[m++] = (char)tolower((unsigned char)name[k]);
   letters[m] = 0;
-  for (u32 k = 0; k < COUNT_OF(ops); k++)
-    if (!strncmp(letters, ops[k].start, strlen(ops[k].start))) return sym_of(c, ops[k].op);
+  const char *op = NULL;
+  size_t longest = 0;
+  for (u32 k = 0; k < COMM_OTHER; k++) {
+    const size_t len = strlen(comm_kind_rows[k].letters);
+    if (len > longest && !strncmp(letters, comm_kind_rows[k].letters, len))
+      op = comm_kind_rows[k].name, longest = len;
+  }
+  if (op) return sym_of(c, op);
   if (!strcmp(letters, "wait") || !strcmp(letters, "init")) return (sym){0};
   return sym_ofn(c, name, n);
 }
@@ -95,19 +83,19 @@ static const char *type_of(const char *name, size_t n) {
   return NULL;
 }
 
-u32 kineto_type_bytes(const char *type) {
+u32 comm_type_bytes(const char *type) {
   for (u32 k = 0; k < COUNT_OF(sizes); k++)
     if (!strcmp(sizes[k].type, type)) return sizes[k].bytes;
   return 0;
 }
 
-sym kineto_comm_type(ctx *c, const char *name, u32 n) {
+sym comm_type_of(ctx *c, const char *name, u32 n) {
   if (n > 5 && !memcmp(name, "c10::", 5)) name += 5, n -= 5;
   const char *known = type_of(name, n);
   return known ? sym_of(c, known) : sym_ofn(c, name, n);
 }
 
-sym kineto_members(ctx *c, const char *list, u32 n) {
+sym comm_members_of(ctx *c, const char *list, u32 n) {
   char *to = base_malloc(n + 1);
   u32 m = 0;
   bool whole = true;
@@ -156,10 +144,8 @@ static void nccl_parts(ctx *c, const char *v, u32 n, trace_comm *out) {
   while (end < n && v[end] != '(' && v[end] != '<') end++;
   u32 word = 0;
   while (word < end && v[word] != '_') word++;
-  const sym op = kineto_comm_op(c, v, word);
-  const char *name = sym_str(c, op);
-  for (u32 k = 0; k < COUNT_OF(ops); k++)
-    if (!strcmp(ops[k].op, name)) out->op = op;
+  const sym op = comm_op_of(c, v, word);
+  if (comm_kind_named(sym_str(c, op)) != COMM_OTHER) out->op = op;
   for (u32 at = word; at < end;) { // a type may have underlines itself
     const u32 start = ++at;
     while (at < end && v[at] != '_') at++;
@@ -169,7 +155,7 @@ static void nccl_parts(ctx *c, const char *v, u32 n, trace_comm *out) {
   }
 }
 
-bool kineto_comm_kernel(ctx *c, const char *v, u32 n, trace_comm *out) {
+bool comm_of_kernel(ctx *c, const char *v, u32 n, trace_comm *out) {
   static const char *const starts[] = {"ncclDevKernel_", "ncclKernel_", "nccl"};
   for (u32 k = 0; k < COUNT_OF(starts); k++) {
     const u32 m = (u32)strlen(starts[k]);
