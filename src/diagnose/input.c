@@ -198,5 +198,6 @@ bool job_input_of(job *j, const char *steps, job_input *out) {
   align_works(j, m, &x, out);
   out->replay.n = x.work.n, out->replay.w = x.work.v, out->file = x.file.v;
   put_colls(j, out, m, &x);
+  out->replay.apart_ps = MAX(out->clocks_within_ps, out->nends ? out->ends_ps / out->nends : 0);
   return true;
 }

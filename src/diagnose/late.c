@@ -99,7 +99,8 @@ static void count_last(late_report *l, const replay *r, const replay_input *in, 
     }
   l->ncolls = in->ncolls;
   for (u32 c = 1; c <= in->ncolls; c++)
-    if (who[c] != TRACE_NONE && latest[c] > second[c]) l->process[who[c]].last++;
+    if (who[c] != TRACE_NONE && (second[c] == INT64_MIN || latest[c] - second[c] > in->apart_ps))
+      l->process[who[c]].last++;
   l->late[0] = l->late[1] = TRACE_NONE;
   for (u32 p = 0; p < l->n; p++) {
     if (!l->process[p].last) continue;

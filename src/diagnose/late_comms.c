@@ -4,8 +4,8 @@
 
 typedef struct {
   sym op;
-  i64 last_ps, ends_ps;    // latest start; earliest end
-  i64 starts_ps, first_ps; // sum of starts; earliest start
+  i64 last_ps, second_ps, ends_ps; // latest start, and the one before it; earliest end
+  i64 starts_ps, first_ps;         // sum of starts; earliest start
   u32 members, late;
 } meeting;
 
@@ -17,7 +17,13 @@ static int by_wait(const void *x, const void *y) {
 
 static void add_member(meeting *m, const work_op *o, i64 start, u32 process) {
   if (!m->members)
-    *m = (meeting){o->comm_op.i ? o->comm_op : o->name, INT64_MIN, INT64_MAX, 0, INT64_MAX, 0, process};
+    *m = (meeting){.op = o->comm_op.i ? o->comm_op : o->name,
+                   .last_ps = INT64_MIN,
+                   .second_ps = INT64_MIN,
+                   .ends_ps = INT64_MAX,
+                   .first_ps = INT64_MAX,
+                   .late = process};
+  m->second_ps = MAX(m->second_ps, MIN(start, m->last_ps));
   if (start > m->last_ps) m->last_ps = start, m->late = process;
   m->first_ps = MIN(m->first_ps, start), m->ends_ps = MIN(m->ends_ps, start + o->dur_ps);
   m->starts_ps += start, m->members++;
@@ -39,11 +45,13 @@ u32 late_comms(const replay *r, arena *a, late_comm **out) {
     u32 k = 0;
     while (k < v.n && v.v[k].op.i != m[c].op.i) k++;
     if (k == v.n)
-      *vec_push(a, &v) = (late_comm){.op = m[c].op}, *vec_push(tmp, &last) = ZNEWN(tmp, u32, in->n + 1);
+      *vec_push(a, &v) = (late_comm){.op = m[c].op, .last = TRACE_NONE},
+                   *vec_push(tmp, &last) = ZNEWN(tmp, u32, in->n + 1);
     late_comm *x = &v.v[k];
     x->count++, x->transfer_ps += MAX(m[c].ends_ps - m[c].last_ps, 0);
     x->wait_ps += m[c].last_ps * m[c].members - m[c].starts_ps;
     x->longest_ps = MAX(x->longest_ps, m[c].last_ps - m[c].first_ps);
+    if (m[c].second_ps > INT64_MIN && m[c].last_ps - m[c].second_ps <= in->apart_ps) continue;
     if (++last.v[k][m[c].late] > x->times) x->times = last.v[k][m[c].late], x->last = m[c].late;
   }
   if (v.n) qsort(v.v, v.n, sizeof *v.v, by_wait);

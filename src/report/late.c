@@ -99,7 +99,7 @@ void report_late_comms(report *r, ctx *c, arena *a, const replay *x, const late_
   report_gap(r);
   report_table(r, "communications", cols, COUNT_OF(cols));
   for (u32 k = 0; k < n; k++) {
-    const u32 rank = l->process[v[k].last].rank;
+    const u32 rank = v[k].last == TRACE_NONE ? TRACE_NONE : l->process[v[k].last].rank;
     report_row(r, (cell[]){cell_text(sym_str(c, v[k].op)), cell_i(CELL_INT, v[k].count),
                            cell_i(CELL_PS, v[k].transfer_ps), cell_i(CELL_PS, v[k].wait_ps / MAX(l->n, 1)),
                            cell_i(CELL_PS, v[k].longest_ps),
