@@ -219,7 +219,7 @@ TEST(replay_refuses_communications_in_another_order) {
   REQUIRE(n == 2);
   const u32 was = x.coll[0][at[0]];
   x.coll[0][at[0]] = x.coll[0][at[1]], x.coll[0][at[1]] = was;
-  const replay_input in = {PROCESSES, x.w, replay_input_of(x.r)->ncolls, x.coll};
+  const replay_input in = {PROCESSES, x.w, replay_input_of(x.r)->ncolls, x.coll, 0};
   CHECK(!replay_new(x.c, x.a, &in) && diag_errors(x.c) == 1);
   arena_free(x.a);
   ctx_free(x.c);
@@ -245,7 +245,7 @@ TEST(replay_of_a_real_job) {
   CHECK_EQ_I64(l.hosts, 8);
   REQUIRE(l.late[0] != TRACE_NONE && l.late[1] != TRACE_NONE);
   CHECK(l.process[l.late[0]].rank == 0 && l.process[l.late[0]].last == 32);
-  CHECK(l.process[l.late[1]].rank == 6 && l.process[l.late[1]].last == 28);
+  CHECK(l.process[l.late[1]].rank == 6 && l.process[l.late[1]].last == 16); // 28 by any time at all; ends lie 31 us apart
   const double whole = (double)l.replayed_ps;
   const double one = 1 - (double)l.process[l.late[0]].repaired_ps / whole,
                both = 1 - (double)l.both_ps / whole;

@@ -33,18 +33,18 @@ $ heddle trace replay examples/traces/ddp --steps 11 --json
   "error_ps": 200000,
   "error99_ps": 1500000,
   "error_most_ps": 1500000,
-  "launch_ps": 0,
+  "launch_ps": 2250000,
   "queue_ps": 1500000,
   "cross_ps": 250000,
   "sync_ps": 2000000,
-  "path_host_ps": 0,
+  "path_host_ps": 125000000,
   "path_device_ps": 1480000000,
   "path_transfer_ps": 520500000,
-  "path_latency_ps": 9500000,
+  "path_latency_ps": 11750000,
   "both_ps": 2137250000,
   "all_ps": 2137250000,
-  "no_host_ps": 2137250000,
-  "no_device_ps": 280000000,
+  "no_host_ps": 2012250000,
+  "no_device_ps": 282250000,
   "files_left_out": 0,
   "communications_alone": 0,
   "operations_left_out": 0,
@@ -54,8 +54,8 @@ $ heddle trace replay examples/traces/ddp --steps 11 --json
   "ends_apart_ps": 500000,
   "bound": "device",
   "ranks": [
-    {"rank": 0, "host_ps": 280000000, "device_ps": 2136750000, "path_ps": 0, "last": 0, "repaired_ps": 2137250000, "gain": 0},
-    {"rank": 1, "host_ps": 280000000, "device_ps": 2137250000, "path_ps": 0, "last": 0, "repaired_ps": 2137250000, "gain": 0}
+    {"rank": 0, "host_ps": 282250000, "device_ps": 2011750000, "path_ps": 0, "last": 0, "repaired_ps": 2137250000, "gain": 0},
+    {"rank": 1, "host_ps": 282250000, "device_ps": 2012250000, "path_ps": 125000000, "last": 0, "repaired_ps": 2137250000, "gain": 0}
   ]
 }
 ## Who is late, and what waits.
@@ -304,3 +304,8 @@ clocks      of hosts are up to 150.5 us apart: corrected by ends of communicatio
 late        rank 1 arrives last: at 2 of 8 communications
 communication  count  transfer  waiting of a rank  longest wait  last most often  times
 all_reduce         8  3.121 ms           561.6 us      779.5 us                1      2
+## One step of a device that is never idle, so that launches tell no latency: what its host did before the first one counts.
+$ heddle trace blame examples/traces/ddp --steps 12 | grep -e shorter -e bounds
+ends apart  500.0 ns on average in a communication: shorter waits say nothing
+            with the host times of rank 1 at the medians over ranks the job is 13.4 % shorter
+bounds      2.012 ms if hosts took no time, 1.062 ms if devices took none
