@@ -245,7 +245,8 @@ TEST(replay_of_a_real_job) {
   CHECK_EQ_I64(l.hosts, 8);
   REQUIRE(l.late[0] != TRACE_NONE && l.late[1] != TRACE_NONE);
   CHECK(l.process[l.late[0]].rank == 0 && l.process[l.late[0]].last == 32);
-  CHECK(l.process[l.late[1]].rank == 6 && l.process[l.late[1]].last == 16); // 28 by any time at all; ends lie 31 us apart
+  // 28 by any time at all; ends lie 31 us apart.
+  CHECK(l.process[l.late[1]].rank == 6 && l.process[l.late[1]].last == 16);
   const double whole = (double)l.replayed_ps;
   const double one = 1 - (double)l.process[l.late[0]].repaired_ps / whole,
                both = 1 - (double)l.both_ps / whole;
