@@ -14,10 +14,12 @@ B      ?= build
 # Debug builds also run the checks that cost time (the verifier after every pass). Asserts are always on.
 ifdef SAN
 B      := build/san
-CFLAGS := -O1 -g -DHEDDLE_DEBUG -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+CFLAGS := -O1 -g
+override CFLAGS += -DHEDDLE_DEBUG -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 else ifdef DEBUG
 B      := build/debug
-CFLAGS := -O1 -g -DHEDDLE_DEBUG
+CFLAGS := -O1 -g
+override CFLAGS += -DHEDDLE_DEBUG
 endif
 
 WARN    := -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes $(if $(WERROR),-Werror)

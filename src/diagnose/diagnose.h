@@ -154,7 +154,7 @@ replay_errors replay_errors_of(const replay *r, i64 *const *end, arena *tmp); //
 // ---- who is late: late.c --------------------------------------------------------------------------------
 typedef struct {
   u32 rank;
-  u32 last;        // communications to which it came last, after all others
+  u32 last;        // communications to which it came last, after all others by more than clocks may be off
   i64 host_ps;     // until its last op ends if devices take no time
   i64 device_ps;   // until its last op ends if hosts take no time
   i64 path_ps;     // of its host, on the longest path over all processes
@@ -179,7 +179,7 @@ typedef struct {
   u32 count;
   i64 transfer_ps; // summed over them: of each, what its fastest member took from the last one's start
   i64 wait_ps, longest_ps; // waiting of all members; the longest wait of one
-  u32 last, times;         // the process that came last most often, and how often
+  u32 last, times;         // the process that came last most often, TRACE_NONE: none; and how often
 } late_comm;
 // Those with peers; the most waiting first. Returns their number.
 u32 late_comms(const replay *r, arena *a, late_comm **out);

@@ -89,7 +89,7 @@ static int by_place(const void *x, const void *y) {
 static void count_streams(match *m) {
   hmap lanes = {0}, counts = {0};
   VEC(u32) count = {0};
-  qsort(m->calls.v, m->calls.n, sizeof *m->calls.v, by_place);
+  if (m->calls.n) qsort(m->calls.v, m->calls.n, sizeof *m->calls.v, by_place);
   for (u32 k = 0; k < m->calls.n; k++) {
     call *x = &m->calls.v[k];
     const u64 group = hash_step(hash_step(hash_step(8, x->place), x->group.i), x->members.i);

@@ -70,6 +70,12 @@ static void measure_launches(const job_work *w, arena *tmp, figures launch[LAUNC
   }
 }
 
+// Where the device is never seen idle, its first op tells, if it began no later than starting a kernel takes.
+static void measure_first(const job_work *w, arena *tmp, figures *first) {
+  const i64 most = 30000000, ps = w->nops ? w->op[0].start_ps - w->item[w->op[0].item].end_ps : -1;
+  if (ps >= 0 && ps < most && !w->item[w->op[0].item].early_ps) *vec_push(tmp, first) = ps;
+}
+
 // Ops that were there in time, and waited for what is before them: on their stream, or on another.
 static void measure_queues(const job_work *w, const replay_latency *l, arena *tmp, figures *queue,
                            figures *cross, figures *sync) {
@@ -96,9 +102,11 @@ static void measure(replay *r) {
   arena *tmp = arena_new();
   figures launch[LAUNCH_KINDS] = {0}, queue = {0}, cross = {0}, sync = {0};
   for (u32 p = 0; p < r->in.n; p++) measure_launches(r->in.w[p], tmp, launch);
-  figures any = {0}; // a class that was never seen on an idle device is taken for one that was
+  figures any = {0}, first = {0}; // a class that was never seen on an idle device is taken for one that was
   for (u32 k = 0; k < LAUNCH_KINDS; k++)
     for (u32 i = 0; i < launch[k].n; i++) *vec_push(tmp, &any) = launch[k].v[i];
+  for (u32 p = 0; !any.n && p < r->in.n; p++) measure_first(r->in.w[p], tmp, &first);
+  if (!any.n) any = first;
   for (u32 k = 0; k < LAUNCH_KINDS; k++) r->l.launch_ps[k] = median(launch[k].n ? &launch[k] : &any);
   for (u32 p = 0; p < r->in.n; p++) measure_queues(r->in.w[p], &r->l, tmp, &queue, &cross, &sync);
   r->l.queue_ps = median(&queue), r->l.cross_ps = median(&cross), r->l.sync_ps = median(&sync);

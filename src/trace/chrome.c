@@ -36,7 +36,8 @@ bool chrome_start_has(const char *start, const char *key, const char *part, bool
   for (const char *p = start; (p = strstr(p, key));) {
     p += strlen(key);
     p += strspn(p, " \t\r\n:");
-    if (*p++ != '"') continue;
+    if (*p != '"') continue; // or the end
+    p++;
     const char *end = strchr(p, '"');
     if (!end) return false;
     for (const char *q = p; q + n <= end; q++) {

@@ -361,3 +361,6 @@ $ printf '{"name": "cpu/0", "traceEvents": 3}' >none.json; heddle trace info non
 error[E0106]: there is no list of events, traceEvents
   --> none.json: event 1, byte 35
 [1]
+## cut off behind a key
+$ printf '{"traceEvents":[{"cat":' >cut.json; heddle trace info cut.json 2>&1 | head -n 1
+rank  file      format  host  device  steps  streams  threads  events  span  clock starts at

@@ -3,7 +3,7 @@ $ heddle trace optimize examples/traces/ddp
 rank             0
 step             11
 workers          2
-recorded         2.135 ms
+recorded         2.137 ms
 device alone     2.012 ms
 kernels          8
 all-reduces      2
@@ -40,7 +40,7 @@ $ heddle trace optimize examples/traces/ddp --steps 12 --top 1 --json
   "rank": 0,
   "steps": "12",
   "workers": 2,
-  "recorded_ps": 2915166666,
+  "recorded_ps": 2917416666,
   "modelled_ps": 2012000000,
   "kernels": 8,
   "all_reduces": 2,
@@ -121,7 +121,7 @@ $ sed 's/"name": "cudaMemcpyAsync", "pid": 4000, "tid": 4000/"name": "cudaMemcpy
 rank             0
 step             11
 workers          2
-recorded         2.135 ms
+recorded         2.137 ms
 device alone     1.970 ms
 kernels          7
 all-reduces      2
@@ -139,7 +139,7 @@ $ heddle trace optimize examples/traces/ddp/rank0.json --top 1 | head -n 13
 rank             0
 step             11
 workers          2
-recorded         2.135 ms
+recorded         2.137 ms
 device alone     2.012 ms
 kernels          8
 all-reduces      2

@@ -28,12 +28,12 @@ rank  host alone  device alone  host on path  arrives last  gain if repaired
 $ heddle trace replay examples/traces/ddp --steps 11 --json
 {
   "recorded_ps": 2138750000,
-  "replayed_ps": 2135000000,
+  "replayed_ps": 2137250000,
   "operations": 20,
-  "error_ps": 2350000,
-  "error99_ps": 3750000,
-  "error_most_ps": 3750000,
-  "launch_ps": 0,
+  "error_ps": 200000,
+  "error99_ps": 1500000,
+  "error_most_ps": 1500000,
+  "launch_ps": 2250000,
   "queue_ps": 1500000,
   "cross_ps": 250000,
   "sync_ps": 2000000,
@@ -41,11 +41,11 @@ $ heddle trace replay examples/traces/ddp --steps 11 --json
   "path_host_ps": 125000000,
   "path_device_ps": 1480000000,
   "path_transfer_ps": 520500000,
-  "path_latency_ps": 9500000,
-  "both_ps": 2135000000,
-  "all_ps": 2135000000,
-  "no_host_ps": 2010000000,
-  "no_device_ps": 280000000,
+  "path_latency_ps": 11750000,
+  "both_ps": 2137250000,
+  "all_ps": 2137250000,
+  "no_host_ps": 2012250000,
+  "no_device_ps": 282250000,
   "files_left_out": 0,
   "communications_alone": 0,
   "operations_left_out": 0,
@@ -55,8 +55,8 @@ $ heddle trace replay examples/traces/ddp --steps 11 --json
   "ends_apart_ps": 500000,
   "bound": "device",
   "ranks": [
-    {"rank": 0, "host_ps": 280000000, "device_ps": 2009500000, "path_ps": 0, "last": 0, "repaired_ps": 2135000000, "gain": 0},
-    {"rank": 1, "host_ps": 280000000, "device_ps": 2010000000, "path_ps": 125000000, "last": 0, "repaired_ps": 2135000000, "gain": 0}
+    {"rank": 0, "host_ps": 282250000, "device_ps": 2011750000, "path_ps": 0, "last": 0, "repaired_ps": 2137250000, "gain": 0},
+    {"rank": 1, "host_ps": 282250000, "device_ps": 2012250000, "path_ps": 125000000, "last": 0, "repaired_ps": 2137250000, "gain": 0}
   ]
 }
 ## Who is late, and what waits.
@@ -196,14 +196,14 @@ late      rank 1 arrives last: at 2 of 8 communications
 $ heddle trace blame s --steps 12 | head -n 6; heddle trace optimize s | sed -n 1,4p
 recorded  2.919 ms
 clocks    of hosts are up to 5.000 ms apart: corrected by ends of communications, to within 15.00 us
-replay    operations end 2.317 us off on average, 99 of 100 at most 3.583 us
+replay    operations end 200.0 ns off on average, 99 of 100 at most 1.333 us
 verdict   device-bound on all ranks: they take longer without hosts than without devices
 late      rank 1 arrives last: at 2 of 2 communications
           with the host times of rank 1 at the medians over ranks the job is 13.4 % shorter
 rank             0
 step             11
 workers          2
-recorded         2.135 ms
+recorded         2.137 ms
 ## A step that begins with slow data: what its host does before the first launch counts as the host's.
 $ heddle trace blame examples/traces/ddp --steps 12 | grep -A 1 late
 late        rank 1 arrives last: at 2 of 2 communications
@@ -312,3 +312,17 @@ $ mkdir g; for r in 0 1; do sed 's/"Group size": 2/"Group size": 1/' examples/tr
 operations              80
 alone                   16 communications without their peers count as computation
 rank  host alone  device alone  host on path  arrives last  gain if repaired
+## Ranks that come at once: nobody is late. Clocks that a drift takes apart, though they agree in the middle.
+$ cp examples/traces/ddp/rank0.json s; sed 's/"rank": 0/"rank": 1/' s/rank0.json > s/rank1.json; heddle trace blame s | sed -n '/^late/p;/^communication/,$p'
+communication  count  transfer  waiting of a rank  longest wait  last most often  times
+all_reduce         8  4.242 ms                  0             0                       0
+$ for r in 0 1; do awk -v r=$r -v CONVFMT=%.12g '/DataLoader/ { k++ } match($0, /"ts": [0-9.]+/) { $0 = substr($0, 1, RSTART + 5) (substr($0, RSTART + 6, RLENGTH - 6) + k * 1000000 + r * (k - 2.5) * 100) substr($0, RSTART + RLENGTH) } 1' examples/traces/ddp/rank$r.json > s/rank$r.json; done; heddle trace blame s | sed -n '2p;/^late/p;/^communication/,$p'
+clocks      of hosts are up to 150.5 us apart: corrected by ends of communications, to within 15.00 us
+late        rank 1 arrives last: at 2 of 8 communications
+communication  count  transfer  waiting of a rank  longest wait  last most often  times
+all_reduce         8  3.121 ms           561.6 us      779.5 us                1      2
+## One step of a device that is never idle, so that launches tell no latency: what its host did before the first one counts.
+$ heddle trace blame examples/traces/ddp --steps 12 | grep -e shorter -e bounds
+ends apart  500.0 ns on average in a communication: shorter waits say nothing
+            with the host times of rank 1 at the medians over ranks the job is 13.4 % shorter
+bounds      2.012 ms if hosts took no time, 1.062 ms if devices took none
