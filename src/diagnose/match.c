@@ -175,7 +175,7 @@ static queues make_queues(match *m) {
     out.v[x.queue].n++;
   }
   m->calls.n = n;
-  qsort(m->calls.v, n, sizeof *m->calls.v, by_queue);
+  if (m->calls.n) qsort(m->calls.v, n, sizeof *m->calls.v, by_queue);
   for (u32 k = 0, at = 0; k < out.n; at += out.v[k++].n) out.v[k].at = at;
   return out;
 }
