@@ -337,7 +337,7 @@ void match_finish(match *m) {
   }
   for (u32 k = 0; k < m->row.n; k++)
     m->row.v[k].at = m->row.v[k].n ? m->member.v[m->row.v[k].first].start_ps : 0;
-  qsort(m->row.v, m->row.n, sizeof *m->row.v, by_start);
+  if (m->row.n) qsort(m->row.v, m->row.n, sizeof *m->row.v, by_start);
   match_time(m, NULL);
 }
 

@@ -156,7 +156,7 @@ static void nccl_parts(ctx *c, const char *v, u32 n, trace_comm *out) {
 }
 
 bool comm_of_kernel(ctx *c, const char *v, u32 n, trace_comm *out) {
-  static const char *const starts[] = {"ncclDevKernel_", "ncclKernel_", "nccl"};
+  static const char *const starts[] = {"ncclDevKernel_", "ncclKernel_", "nccl_", "nccl"};
   for (u32 k = 0; k < COUNT_OF(starts); k++) {
     const u32 m = (u32)strlen(starts[k]);
     if (n < m || memcmp(v, starts[k], m)) continue;

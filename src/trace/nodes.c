@@ -2,6 +2,7 @@
 // Chakra's own JSON form. They say what ran after what; PyTorch's have no times.
 //
 // Idea: one array of objects, whatever it is called, and a node's members by the names that versions have given them.
+#include "trace/comm_words.h"
 #include "trace/scan.h"
 #include <stdlib.h>
 
@@ -110,7 +111,9 @@ static void put_comm(nodes *k, const node *n, u32 e) {
   const bool named = !strncmp(name, "nccl:", 5),
              typed = n->chakra && n->type >= NODE_SEND && n->type <= NODE_COLL;
   if (!named && !typed) return;
-  trace_add_comm(x->a, x->t, e, trace_comm_of(sym_of(x->c, named ? name + 5 : "communication")));
+  sym op = named ? comm_op_of(x->c, name + 5, (u32)strlen(name + 5)) : sym_of(x->c, "communication");
+  if (!op.i) op = sym_of(x->c, name + 5);
+  trace_add_comm(x->a, x->t, e, trace_comm_of(op));
 }
 
 static void put_node(nodes *k, const node *n) {

@@ -3,6 +3,7 @@
 // Idea: one query a table. Tables are made by the profiler when there is something to put into them and columns have
 // come and gone with versions, so what is absent is asked for first and read as nothing. A file may have several
 // processes, on one clock.
+#include "trace/comm_words.h"
 #include "trace/internal.h"
 #include <sqlite3.h>
 
@@ -131,20 +132,6 @@ static u32 call_of(const nsight *s, u64 key) {
   return TRACE_NONE;
 }
 
-// "ncclDevKernel_AllReduce_Sum_f16_RING_LL(..": the op, as trace_comm calls it; NULL: no communication.
-static const char *comm_of(const char *name) {
-  static const struct {
-    const char *in, *op;
-  } ops[] = {{"AllReduce", "all_reduce"}, {"ReduceScatter", "reduce_scatter"},
-             {"AllGather", "all_gather"}, {"Broadcast", "broadcast"},
-             {"SendRecv", "send"},        {"AllToAll", "all_to_all"},
-             {"Reduce", "reduce"}};
-  if (strncasecmp(name, "nccl", 4)) return NULL;
-  for (size_t k = 0; k < COUNT_OF(ops); k++)
-    if (strstr(name, ops[k].in)) return ops[k].op;
-  return "communication";
-}
-
 // Kernels, copies, fills: all with the same columns but for the name.
 static void read_device(nsight *s, const char *table, trace_is is, const char *name) {
   reading *x = s->x;
@@ -172,9 +159,11 @@ static void read_device(nsight *s, const char *table, trace_is is, const char *n
     const u32 e = trace_add(x->a, x->t, is, lane, is_called, start, dur);
     const i64 corr = whole(q, 5, -1);
     if (corr >= 0) x->t->cause[e] = call_of(s, key_of(p, corr));
-    const char *op = is == TRACE_KERNEL ? comm_of(sym_str(x->c, is_called)) : NULL;
-    if (!op) continue;
-    trace_add_comm(x->a, x->t, e, trace_comm_of(sym_of(x->c, op)));
+    const char *called = sym_str(x->c, is_called);
+    trace_comm comm = trace_comm_of((sym){0});
+    if (is != TRACE_KERNEL || !comm_of_kernel(x->c, called, (u32)strlen(called), &comm)) continue;
+    if (!comm.op.i) comm.op = sym_of(x->c, "communication");
+    trace_add_comm(x->a, x->t, e, comm);
   }
 }
 
