@@ -82,7 +82,7 @@ fuse_plan fuse_by_cycle(arena *a, const fuse_gradient *g, u32 n, const fuse_cost
   fuse_gradient *late = NEWN(a, fuse_gradient, n + 1);
   const u32 buckets = by_cycle(g, n, c, cycle, bytes, first);
   i64 free = 0;
-  memcpy(late, g, sizeof *g * n);
+  if (n) memcpy(late, g, sizeof *g * n);
   for (u32 k = 0; k < buckets; k++) {
     const u32 end = k + 1 < buckets ? first[k + 1] : n;
     i64 has = 0;
