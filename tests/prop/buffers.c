@@ -315,7 +315,7 @@ TEST(buffers_are_the_clock) {
   for (u32 i = 0; i < plans_count(); i++) {
     plans_model m;
     plans_open(&m, i);
-    for (u64 seed = one ? strtoull(one, NULL, 0) : 1; seed <= (one ? strtoull(one, NULL, 0) : 60); seed++) {
+    for (u64 seed = one ? strtoull(one, NULL, 0) : 1; seed <= (one ? strtoull(one, NULL, 0) : 90); seed++) {
       arena *a = arena_new();
       u64 rng = hash_u64(seed, i);
       plan *pn = make[seed % 2](&m, &rng, a);
