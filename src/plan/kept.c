@@ -131,13 +131,14 @@ void plan_live_on(const sched_seq *q, u32 nstages, u32 *live) {
   for (u32 i = 0; i < at; i++) {
     const sched_task *t = &q->v[i];
     if (t->stage >= nstages) continue;
-    if (t->kind == TASK_F) live[t->stage]++;
-    if (t->kind == TASK_B || t->kind == TASK_I) live[t->stage]--;
+    u32 *of = &live[t->replica * nstages + t->stage];
+    if (t->kind == TASK_F) ++*of;
+    if (t->kind == TASK_B || t->kind == TASK_I) --*of;
   }
 }
 
 u32 *plan_live(arena *a, const sched *s) {
-  u32 *live = ZNEWN(a, u32, s->nstages + 1);
+  u32 *live = ZNEWN(a, u32, s->nreplicas * s->nstages + 1);
   for (u32 k = 0; k < s->nplaces; k++) plan_live_on(&s->seq[k], s->nstages, live);
   return live;
 }

@@ -234,7 +234,7 @@ const classes *planner_classes(planner *pl); // of the source program, kept
 // kept.
 u64 planner_schedule_key(planner *pl, const sched_row *row, const sched_shape *shape, loc where,
                          const u32 **live);
-// Per stage, of a schedule with backwards: microbatches whose forward has run and whose backward has not,
+// By [replica * stages + stage], of a schedule with backwards: microbatches whose forward has run and whose backward has not,
 // when its place has most of them. In `a`.
 u32 *plan_live(arena *a, const sched *s);
 void plan_live_on(const sched_seq *seq, u32 nstages, u32 *live); // of one place, whose stages have 0

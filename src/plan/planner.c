@@ -408,7 +408,8 @@ u64 planner_schedule_key(planner *pl, const sched_row *row, const sched_shape *x
   // No more stages than there can be: else no sequence is told.
   const arena_mark_t mark = arena_mark(pl->a);
   const u64 most = (u64)x->places * x->chunks;
-  const alive of = {(u32)MIN(most, UINT16_MAX), ZNEWN(pl->a, u32, MIN(most, UINT16_MAX) + 1)};
+  const u32 stages = (u32)MIN(most, UINT16_MAX);
+  const alive of = {stages, ZNEWN(pl->a, u32, sched_replicas(row) * stages + 1)};
   const u64 key = sched_make_key(pl->src->c, row->name, x, where, count_alive, (void *)(uintptr_t)&of);
   if (!key) {
     arena_release(pl->a, mark);

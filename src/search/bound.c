@@ -227,9 +227,9 @@ void bounds_make(arena *keep, planner *pl, const machine *m, u32 ranks, cost_mod
 // The least that the largest of K w_s + sum of w_r, r < s, can be over P stages with w in all.
 static double filled(double w, double P, double K) { return w / (1 - pow(1 - 1 / K, P)); }
 
-bool bound_one_way(const strategy *s) {
-  return !s->schedule.path && !sched_row_of(s->schedule.n)->both_ways && !s->replicas.nparts;
-}
+bool bound_places(const strategy *s) { return !s->schedule.path && !s->replicas.nparts; }
+
+u32 bound_replicas(const strategy *s) { return sched_replicas(sched_row_of(s->schedule.n)); }
 
 static bool splits_backward(const strategy *s) {
   return s->schedule.path || sched_row_of(s->schedule.n)->split;
@@ -237,7 +237,7 @@ static bool splits_backward(const strategy *s) {
 
 bool bound_splits(const bounds *b, const strategy *s) { return b->train && splits_backward(s); }
 bool bound_fills(const bounds *b, const strategy *s) {
-  return b->chain && !bound_splits(b, s) && bound_one_way(s);
+  return b->chain && !bound_splits(b, s) && bound_places(s);
 }
 
 // And of it, the time of the products spread evenly.
@@ -248,7 +248,7 @@ static double seconds(const bounds *b, const strategy *s, double *even) {
     if (b->window[k].first == s->skip.n && b->window[k].n == ranks) all = b->window[k].spread;
   const double K = s->mb.n, P = s->pp.n, w = b->work / s->dp.n / s->tp.n / K, mean = all / (double)ranks;
   *even = mean;
-  if (s->pp.n == 1 || s->v.n > 1 || !bound_fills(b, s)) return mean;
+  if (s->pp.n == 1 || s->v.n > 1 || !bound_fills(b, s) || bound_replicas(s) > 1) return mean;
   return MAX(mean, filled(w, P, K));
 }
 

@@ -121,8 +121,9 @@ search_point *search_find(const search *s, const strategy *x); // NULL: not in t
 plan *search_plan(const search *s, worker *w, arena *a, const search_point *p, u64 *hash);
 bool search_as_said(const worker *w); // had the latest of them no `auto`, which may ask for the order?
 void unordered_free(unordered *x);
-// The block of dp x tp ranks, of those that the plan does not skip, that the stage lies on.
-u32 search_block(const strategy *s, const plan *pn, const plan_segment *seg);
+// The place that the stage of that replica lies on; the block of dp x tp ranks, of those that the plan does not skip.
+u32 search_place(const plan *pn, u32 replica, u32 stage);
+u32 search_block(const strategy *s, const plan *pn, u32 replica, u32 stage);
 
 // ---- evaluate.c ---------------------------------------------------------------------------------------
 enum { EVALUATED_MOST = 64 };
@@ -144,8 +145,10 @@ void bounds_make(arena *a, planner *pl, const machine *m, u32 ranks, cost_model 
 void bound(const bounds *b, search_point *p); // bound_ps, bound_fill_ps
 // Are its backwards in two parts, of which one may run late?
 bool bound_splits(const bounds *b, const strategy *s);
-// Does a place run one stage, for all microbatches? Of a file that is not known.
-bool bound_one_way(const strategy *s);
+// Is it known which stages a place runs, for which share of the microbatches? Not of files and of replicas of different
+// make-up. Else stage k of replica r, of bound_replicas, lies on place sched_place, and each has as many microbatches.
+bool bound_places(const strategy *s);
+u32 bound_replicas(const strategy *s);
 // Does a step wait for its pipeline to fill and to drain? A training step ends with the first stage's backward,
 // where the next one begins, unless weight gradients may run later than that.
 bool bound_fills(const bounds *b, const strategy *s);

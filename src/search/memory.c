@@ -172,10 +172,10 @@ typedef struct {
 } held;
 
 static void add_stage(held *to, const memory_bounds *b, const known_kept *of, const strategy *s,
-                      const plan *pn, u32 stage) {
+                      const plan *pn, u32 stage, u32 replica) {
   const u32 from = pn->segments[stage].from - 1, to_instr = pn->segments[stage].to, zero = s->zero.n;
   const double dp = s->dp.n, tp = s->tp.n;
-  const u32 live = pn->made.live ? pn->made.live[stage] : 0;
+  const u32 live = pn->made.live ? pn->made.live[replica * pn->nsegments + stage] : 0;
   double bytes = (b->weights[to_instr] - b->weights[from]) / tp / (zero >= 3 ? dp : 1);
   if (pn->train && !b->distir) bytes += (b->states[to_instr] - b->states[from]) / tp / (zero >= 1 ? dp : 1);
   to->tasks += bytes, to->update += bytes;
@@ -199,11 +199,12 @@ double memory_bound(const memory_bounds *b, worker *w, const search_opts *o, are
   const known_kept *x = keeps ? kept_of(b, w, o, s) : NULL;
   held *place = ZNEWN(a, held, s->pp.n + 1);
   double most = 0;
-  if (s->tp_stages.nparts || pn->nreplicas > 1) return 0; // degrees differ by place; stages lie on several
-  for (u32 k = 0; k < pn->nsegments; k++) {
-    const u32 at = pn->segments[k].on.nfix ? pn->segments[k].on.fix[0].at : 0;
-    if (at < s->pp.n) add_stage(&place[at], b, x, s, pn, k);
-  }
+  if (s->tp_stages.nparts || (pn->nreplicas > 1 && !bound_places(s))) return 0; // degrees differ by place
+  for (u32 r = 0; r < MAX(pn->nreplicas, 1u); r++)
+    for (u32 k = 0; k < pn->nsegments; k++) {
+      const u32 at = search_place(pn, r, k);
+      if (at < s->pp.n) add_stage(&place[at], b, x, s, pn, k, r);
+    }
   for (u32 q = 0; q < s->pp.n; q++) most = MAX(most, MAX(place[q].tasks, place[q].update));
   return most;
 }

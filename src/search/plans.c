@@ -65,11 +65,20 @@ static bool resolve(worker *w, arena *a, hybrid_opts *h) {
   return true;
 }
 
-u32 search_block(const strategy *s, const plan *pn, const plan_segment *seg) {
-  const plan_mesh *m = &pn->meshes[seg->on.mesh];
+static const plan_submesh *stage_on(const plan *pn, u32 replica, u32 stage) {
+  return replica && pn->replicas[replica].on ? &pn->replicas[replica].on[stage] : &pn->segments[stage].on;
+}
+
+u32 search_place(const plan *pn, u32 replica, u32 stage) {
+  const plan_submesh *on = stage_on(pn, replica, stage);
+  return on->nfix ? on->fix[0].at : 0;
+}
+
+u32 search_block(const strategy *s, const plan *pn, u32 replica, u32 stage) {
+  const plan_mesh *m = &pn->meshes[stage_on(pn, replica, stage)->mesh];
   u32 ranks = 1;
   for (u32 k = 1; k < m->naxes; k++) ranks *= pn->axes[m->axis[k] - 1].size;
-  const u32 at = (seg->on.nfix ? seg->on.fix[0].at : 0) * ranks;
+  const u32 at = search_place(pn, replica, stage) * ranks;
   return m->ranks ? (m->ranks[at] - s->skip.n) / ranks : at / ranks;
 }
 

@@ -178,7 +178,7 @@ static u32 find_works(works *x, const strategy *s, bool add, work *v[WORKS_MOST]
   const search_opts *o = x->s->o;
   const bool split = o->train && splits_in_row(s);
   const u64 all = (u64)s->dp.n * s->mb.n;
-  if (x->off || !bound_one_way(s) || s->tp_stages.nparts || all > CHOICE_MOST) return 0;
+  if (x->off || !bound_places(s) || s->tp_stages.nparts || all > CHOICE_MOST) return 0;
   strategy of = one_stage(s, 1, (u32)all, 0);
   if (x->mixed) return find_mixed(x, s, &of, split, add, v);
   if (s->mb.n == 1) of = one_stage(s, s->dp.n, 1, 0); // nothing is accumulated
@@ -325,6 +325,21 @@ static double ahead(const measure *m, u32 from, u32 to) {
   return MAX(all_of(m, 1, from, first + 1) - products_of(m, true, first, first + 1), 0);
 }
 
+// ---- places -----------------------------------------------------------------------------------------------
+// Each of the replicas has as many microbatches; 0: what places run is not known.
+static u32 bound_form(const strategy *s) { return bound_places(s) ? bound_replicas(s) : 0; }
+
+// The next stage lies there: is it the first of its replica? What a place waits for at both ends of a step, *passed,
+// is the work before the first stage on it: that before stages of other replicas has all of that in it.
+static bool begins_at(bool *met, u32 places, u32 replicas, u32 replica, u32 at, double *passed,
+                      double before) {
+  bool *own = &met[replica * places + at], *any = &met[replicas * places + at];
+  const bool first = !*own;
+  if (!*any) *passed = before;
+  *own = *any = true;
+  return first;
+}
+
 // ---- devices of several kinds -----------------------------------------------------------------------------
 // What was measured on tp ranks of the kind with the most samples that are no more than these; from 1, 0:
 // nothing was. samples 0: all that was measured had as many.
@@ -381,10 +396,11 @@ static void bound_blocks(const measure *m, const search *s, worker *w, arena *tm
                          double *most, double *fill) {
   const u32 places = m->s->pp.n, ranks = m->s->dp.n * m->s->tp.n;
   const plan_axis *dp = &pn->axes[1], *tp = &pn->axes[2];
+  const u32 replicas = bound_replicas(m->s);
   double *takes = ZNEWN(tmp, double, places * m->n), *passed = ZNEWN(tmp, double, places),
-         *bytes = ZNEWN(tmp, double, places), before = 0;
+         *early = ZNEWN(tmp, double, places), *bytes = ZNEWN(tmp, double, places), before = 0;
   u64 *has = ZNEWN(tmp, u64, places); // works of its ranks
-  bool *met = ZNEWN(tmp, bool, places);
+  bool *met = ZNEWN(tmp, bool, (replicas + 1) * places);
   const bool chain = bound_fills(&s->bounds, m->s) && !dp->shares && !tp->shares;
   for (u32 r = 0; r < places * ranks; r++) {
     const u32 of = work_at(m, dp, tp->shares ? 1 : m->s->tp.n, r / ranks, r % ranks);
@@ -393,19 +409,24 @@ static void bound_blocks(const measure *m, const search *s, worker *w, arena *tm
   }
   for (u32 k = 0; k < pn->nsegments; k++) {
     const plan_segment *seg = &pn->segments[k];
-    const u32 at = search_block(m->s, pn, seg), from = seg->from - 1, to = seg->to;
-    double earliest = INFINITY, way = INFINITY;
-    for (u32 j = 0; j < m->n; j++) {
-      if (!(has[at] >> j & 1)) continue;
-      const measure one = of_one(m, j);
-      takes[at * m->n + j] += work_in(&one, from, to);
-      if (chain && !met[at] && before > 0) earliest = MIN(earliest, before - ahead(&one, from, to));
-      if (chain && k + 1 < pn->nsegments) way = MIN(way, passing(&one, from, to));
+    const u32 from = seg->from - 1, to = seg->to;
+    double way = INFINITY;
+    for (u32 r = 0; r < replicas; r++) {
+      const u32 at = search_block(m->s, pn, r, k);
+      const bool begins = begins_at(met, places, replicas, r, at, &passed[at], before) && before > 0;
+      for (u32 j = 0; j < m->n; j++) {
+        if (!(has[at] >> j & 1)) continue;
+        const measure one = of_one(m, j);
+        takes[at * m->n + j] += work_in(&one, from, to) / replicas;
+        if (chain && begins) early[at] = MAX(early[at], ahead(&one, from, to));
+        if (chain && k + 1 < pn->nsegments) way = MIN(way, passing(&one, from, to));
+      }
+      if (m->x->sync && !tp->shares && replicas == 1)
+        bytes[at] += sync_bytes(m->x->sync, from, to, m->s->tp.n);
     }
-    if (!met[at]) met[at] = true, passed[at] = before > 0 ? MAX(earliest, 0) : 0;
     if (chain && k + 1 < pn->nsegments) before += way;
-    if (m->x->sync && !tp->shares) bytes[at] += sync_bytes(m->x->sync, from, to, m->s->tp.n);
   }
+  for (u32 q = 0; q < places; q++) passed[q] = MAX(passed[q] - early[q], 0);
   for (u32 q = 0; q < places; q++) {
     const double t =
         m->s->mb.n * slowest(m, pn, q, takes + q * m->n) +
@@ -432,13 +453,13 @@ static void work_bound_mixed(measure *m, const search *s, worker *w, limit *of) 
 bool work_alike(const works *x, const search_point *p, const search_point *q) {
   return p == q ||
          (!x->mixed && splits_in_row(&p->s) == splits_in_row(&q->s) &&
-          bound_one_way(&p->s) == bound_one_way(&q->s) && strategy_same_but(&p->s, &q->s, CHOICES_OF_LINE));
+          bound_form(&p->s) == bound_form(&q->s) && strategy_same_but(&p->s, &q->s, CHOICES_OF_LINE));
 }
 
 u64 work_key(const works *x, const search_point *p) {
   return x->mixed ? p->plan
                   : hash_u64(strategy_hash_but(&p->s, CHOICES_OF_LINE),
-                             splits_in_row(&p->s) + 2 * bound_one_way(&p->s));
+                             splits_in_row(&p->s) + 2 * bound_form(&p->s));
 }
 
 void work_bound(works *x, const search *s, worker *w, limit *of) {
@@ -453,10 +474,11 @@ void work_bound(works *x, const search *s, worker *w, limit *of) {
     if (!m.v[k]->known) return;
   arena *tmp = arena_new();
   const plan *pn = m.n ? search_plan(s, w, tmp, p, NULL) : NULL;
-  const u32 places = p->s.pp.n;
-  u32 *first = ZNEWN(tmp, u32, places);                                       // stage + 1
+  const u32 places = p->s.pp.n, replicas = bound_form(&p->s);                 // 0: nothing was measured
+  bool *met = ZNEWN(tmp, bool, (replicas + 1) * places);                      // by replica, then all
   double *takes = ZNEWN(tmp, double, places), before = 0, most = 0, fill = 0; // takes: for one microbatch
-  double *passed = ZNEWN(tmp, double, places); // until the first stage of a place can go on
+  double *passed = ZNEWN(tmp, double, places); // until a microbatch has come to the place, there and back
+  double *early = ZNEWN(tmp, double, places);  // of that, what the first forward may do before
   double *bytes = ZNEWN(tmp, double, places);  // of gradients; 0 where their sum is in what was measured
   double *synced = ZNEWN(tmp, double, places);
   m.tensor = lies_alike(s->m, p->s.tp.n), m.data = m.tensor && lies_alike(s->m, p->s.dp.n * p->s.tp.n);
@@ -464,13 +486,19 @@ void work_bound(works *x, const search *s, worker *w, limit *of) {
   const bool fills = bound_fills(&s->bounds, &p->s);
   for (u32 k = 0; pn && k < pn->nsegments; k++) {
     const plan_segment *seg = &pn->segments[k];
-    const u32 at = seg->on.nfix ? seg->on.fix[0].at : 0, from = seg->from - 1, to = seg->to;
-    assert(at < places);
-    if (!first[at]) first[at] = k + 1, passed[at] = before > 0 ? MAX(before - ahead(&m, from, to), 0) : 0;
-    takes[at] += work_in(&m, from, to);
-    if (x->sync && m.n == 1 && p->s.mb.n > 1) bytes[at] += sync_bytes(x->sync, from, to, p->s.tp.n);
+    const u32 from = seg->from - 1, to = seg->to;
+    for (u32 r = 0; r < replicas; r++) {
+      const u32 at = search_place(pn, r, k);
+      assert(at < places);
+      if (begins_at(met, places, replicas, r, at, &passed[at], before) && before > 0)
+        early[at] = MAX(early[at], ahead(&m, from, to));
+      takes[at] += work_in(&m, from, to) / replicas;
+      if (x->sync && m.n == 1 && p->s.mb.n > 1 && replicas == 1)
+        bytes[at] += sync_bytes(x->sync, from, to, p->s.tp.n);
+    }
     if (fills && k + 1 < pn->nsegments) before += passing(&m, from, to);
   }
+  for (u32 q = 0; q < places; q++) passed[q] = MAX(passed[q] - early[q], 0);
   const u32 dp = p->s.dp.n, tp = p->s.tp.n;
   for (u32 q = 0; pn && q < places; q++) {
     const double t = p->s.mb.n * takes[q];

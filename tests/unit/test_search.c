@@ -354,6 +354,8 @@ TEST(search_bounds_are_below_what_is_true) {
              {"mlp-xs:layers=8,hidden=24", "dp=1 tp=1 schedule=zb-h1 zero=0 recompute=none", NULL},
              {"mlp-xs:layers=8,hidden=24", "dp=1 tp=1 pp=4 v=2 schedule=interleaved recompute=none", NULL},
              {"mlp-xs:layers=4,hidden=24", "dp=1 tp=1 pp=4 mb=2 overlap=pp zero=0 recompute=none", NULL},
+             {"mlp-xs:layers=8,hidden=24", "tp=1 schedule=chimera", NULL},
+             {"gpt2:layers=8,hidden=48,heads=8,vocab=64,positions=16", "schedule=chimera", NULL},
              {"tests/unet.heddle", "tp=1 recompute=none zero=0", NULL},
              {"mlp-xs:layers=8,hidden=24", "tp=1 pp=1 zero=3 mb=1 recompute=none", "distir"}};
   for (u32 i = 0; i < COUNT_OF(all); i++) {
