@@ -210,7 +210,8 @@ static bool check_join_time(const move *m, const type *opd, type to) {
     if (type_get(m->p, opd[k])->lay.i != first.i)
       return fail(m, "operand %u is %s, operand 1 is %s", k + 1, str(m, opd[k]), str(m, opd[0]));
   }
-  if (type_get(m->p, to)->lay.i == without(m, first).i) return true;
+  const layout is = type_get(m->p, to)->lay;
+  if (is.i == without(m, first).i || (now == 'V' && is.i == first.i)) return true;
   return fail(m, "operands are %s, the result %s", str(m, opd[0]), str(m, to));
 }
 

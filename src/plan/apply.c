@@ -123,10 +123,16 @@ void main_open(main_build *to, apply *x, u32 most) {
     mb.time = x->axis[x->pn->time];
     mb.K = x->pn->axes[x->pn->time - 1].size;
   }
-  mb.nmb = most ? MIN(most, mb.K) : mb.K;
+  mb.most = most ? MIN(most, mb.K) : mb.K, mb.nmb = mb.nreplicas == 1 ? mb.most : 0;
+  for (u32 r = 0; r < mb.nreplicas && mb.nreplicas > 1; r++) mb.nmb += MIN(x->pn->replicas[r].micro, mb.most);
   if (mb.time) {
-    mb.point = NEWN(x->a, u32, mb.nmb);
-    for (u32 i = 0; i < mb.nmb; i++) mb.point[i] = point_with(p, 0, mb.time, (u16)i);
+    mb.point = NEWN(x->a, u32, mb.nmb), mb.coord = NEWN(x->a, u32, mb.nmb);
+    for (u32 r = 0, i = 0, first = 0; r < mb.nreplicas; r++) {
+      const u32 micro = mb.nreplicas == 1 ? mb.K : x->pn->replicas[r].micro;
+      for (u32 k = 0; k < MIN(micro, mb.most); k++, i++) mb.coord[i] = first + k;
+      first += micro;
+    }
+    for (u32 i = 0; i < mb.nmb; i++) mb.point[i] = point_with(p, 0, mb.time, (u16)mb.coord[i]);
   }
   mb.stage = ZNEWN(x->a, stage_build, mb.nstages + 1);
   for (u32 i = 0; i < mb.nstages; i++)

@@ -142,7 +142,7 @@ static value argument(main_build *mb, stage_build *s, u32 k, u32 m) {
   if (rt->i != type_here(mb, v).i) {
     attrset *at = &mb->part_at[m];
     if (!at->i) {
-      attr a[2] = {attr_x(A_over, &mb->time, 1), attr_i(A_at, m)};
+      attr a[2] = {attr_x(A_over, &mb->time, 1), attr_i(A_at, mb->coord[m])};
       *at = attrs_of(p, a, 2);
     }
     v = emit_res(p, mb->b.f, emit(&mb->b, OP_part, *at, &v, 1, rt, 1));

@@ -269,10 +269,48 @@ static bool update_weights(main_build *mb, value *neww, value **news, value *gra
 }
 
 // ---- results ----------------------------------------------------------------------------------------------
+static u32 first_of(const main_build *mb, u32 replica) { // microbatch
+  u32 n = 0;
+  for (u32 r = 0; r < replica; r++) n += main_micro(mb, r);
+  return n;
+}
+
+// A sum over time: what the microbatches of each replica have together, and these joined as gradients are; 0: it is
+// not of that kind, or replicas do not lie along an axis.
+static value joined_replicas(main_build *mb, const stage_build *s, value v) {
+  prog *p = mb->p;
+  group all = s->g;
+  value *own = NEWN(mb->x->a, value, mb->nreplicas);
+  for (u32 r = 0; r < mb->nreplicas; r++) {
+    const stage_build *at = &mb->stage[r * mb->nsegments + s->segment];
+    value *per = &at->res[(size_t)mb->out_of[v] * mb->nmb + first_of(mb, r)];
+    const type ty = type_of(mb, per[0]);
+    if (layout_part_of(p->sp, type_get(p, ty)->lay, mb->time) != RED_SUM) return 0;
+    if (group_get(p->sp, at->g)->m.i != group_get(p->sp, all)->m.i) return 0;
+    all = main_union(mb, all, at->g);
+    own[r] = per[0];
+  }
+  value *v_of = arena_dup(mb->x->a, own, mb->nreplicas * sizeof *own);
+  if (!joined_axis(mb, all, v_of, mb->nreplicas)) return 0;
+  attr over = attr_x(A_over, &mb->time, 1);
+  for (u32 r = 0; r < mb->nreplicas; r++) {
+    const stage_build *at = &mb->stage[r * mb->nsegments + s->segment];
+    value *per = &at->res[(size_t)mb->out_of[v] * mb->nmb + first_of(mb, r)];
+    const type ty = type_of(mb, per[0]);
+    mb->b.g = at->g, mb->b.coord = 0;
+    if (main_micro(mb, r) > 1)
+      own[r] =
+          emit_res(p, mb->b.f, emit(&mb->b, OP_join, attrs_of(p, &over, 1), per, main_micro(mb, r), &ty, 1));
+  }
+  const value sum = join_groups(mb, v, all, own, mb->nreplicas);
+  mb->b.g = all, mb->b.coord = 0;
+  return sum ? shard_complete(mb->x, &mb->b, sum) : 0;
+}
+
 // One microbatch's part of a value that main returns, on the group of the replica that the value is returned from.
 static value part_at(main_build *mb, const stage_build *s, value v, u32 m) {
   u32 r = 0, last = 0;
-  while (mb->nreplicas > 1 && m >= (last += mb->x->pn->replicas[r].micro)) r++;
+  while (m >= (last += main_micro(mb, r))) r++;
   const stage_build *from = &mb->stage[r * mb->nsegments + s->segment];
   const value x = from->res[(size_t)mb->out_of[v] * mb->nmb + m];
   if (from == s) return x;
@@ -280,27 +318,34 @@ static value part_at(main_build *mb, const stage_build *s, value v, u32 m) {
   return main_move(mb, x, s->g, s->out[mb->out_of[v]]);
 }
 
+// The microbatches of a value that varies in time as one.
+static value joined(main_build *mb, const stage_build *s, value v) {
+  prog *p = mb->p;
+  value *per = &s->res[(size_t)mb->out_of[v] * mb->nmb], sum = 0;
+  if (mb->nreplicas > 1) sum = joined_replicas(mb, s, v);
+  if (sum || mb->b.failed) return sum;
+  for (u32 m = 0; m < mb->nmb && mb->nreplicas > 1 && !mb->b.failed; m++) per[m] = part_at(mb, s, v, m);
+  if (mb->b.failed) return 0;
+  const type_info t = *type_get(p, type_of(mb, per[0]));
+  const attr over = attr_x(A_over, &mb->time, 1);
+  const type rt = type_tensor(p, &t.s, layout_without(p->sp, t.lay, mb->time), t.g);
+  mb->b.g = s->g, mb->b.coord = 0;
+  return emit_res(p, mb->b.f, emit(&mb->b, OP_join, attrs_of(p, &over, 1), per, mb->nmb, &rt, 1));
+}
+
 // A value that main returns: the microbatches joined, sums over space done.
 static value returned(main_build *mb, value v) {
   prog *p = mb->p;
   const stage_build *s = main_maker(mb, &mb->stage[0], v);
   if (!s) return mb->home[v - 1].v;
-  value *per = &s->res[(size_t)mb->out_of[v] * mb->nmb], r = per[0];
-  mb->b.g = s->g, mb->b.coord = 0;
-  if (mb->time) {
-    type_info t = *type_get(p, func_get(p, mb->b.f)->values.v[r].ty);
-    attr over = attr_x(A_over, &mb->time, 1);
-    bool varies =
-        layout_split_of(p->sp, t.lay, mb->time) || layout_part_of(p->sp, t.lay, mb->time) != RED_NONE;
-    type rt = type_tensor(p, &t.s, layout_without(p->sp, t.lay, mb->time), t.g);
-    for (u32 m = 0; varies && m < mb->nmb && mb->nreplicas > 1 && !mb->b.failed; m++)
-      per[m] = part_at(mb, s, v, m);
-    mb->b.g = s->g, mb->b.coord = 0;
-    if (mb->b.failed) return 0;
-    if (varies) r = emit_res(p, mb->b.f, emit(&mb->b, OP_join, attrs_of(p, &over, 1), per, mb->nmb, &rt, 1));
-  }
-  layout l = main_filter(mb, type_get(p, func_get(p, mb->b.f)->values.v[r].ty)->lay, s->g);
-  r = shard_convert(mb->x, &mb->b, r, l, s->g);
+  value r = s->res[(size_t)mb->out_of[v] * mb->nmb];
+  const layout own = type_get(p, type_of(mb, r))->lay;
+  if (mb->time && (layout_split_of(p->sp, own, mb->time) || layout_part_of(p->sp, own, mb->time) != RED_NONE))
+    r = joined(mb, s, v);
+  if (mb->b.failed) return 0;
+  const type_info t = *type_get(p, type_of(mb, r));
+  mb->b.g = t.g, mb->b.coord = 0;
+  r = shard_convert(mb->x, &mb->b, r, main_filter(mb, t.lay, t.g), t.g);
   value_name(p, mb->b.f, r, mb->m->values.v[v].name);
   return r;
 }

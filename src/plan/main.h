@@ -73,8 +73,8 @@ typedef struct {
   const func_info *m; // source main
   u32 K, nplaces;
   u32 nsegments, nreplicas, nstages; // stages: those of the first replica, then those of the next, ..
-  u32 nmb;                           // microbatches that are emitted: K, fewer in a probe
-  bool *active;                      // per stage, in a probe: is it emitted? NULL: all are
+  u32 most, nmb; // most: microbatches of a replica that are emitted; nmb: of all. K, fewer in a probe
+  bool *active;  // per stage, in a probe: is it emitted? NULL: all are
   const u32
       *weight_more; // per parameter of main from 0, in a probe: layers that it stands for as well; NULL: none
   u32 *stage_more;  // per stage: of its functions, a number for what they stand for as well; 0: nothing
@@ -83,16 +83,17 @@ typedef struct {
   u8 time;          // temporal axis in p, 0: none
   stage_build *stage;
   u32 *stage_of, *out_of;     // per value of main: segment that makes it + 1, its output number
-  u32 *point;                 // per microbatch: temporal point
+  u32 *coord, *point;         // per microbatch that is emitted: which of the step it is; temporal point
   mesh_param *home;           // per source parameter of main
   VEC(mesh_param) copies;     // on other meshes
   bool *skip;                 // per source parameter: is it left out?
   value *state[OPTIM_STATES]; // per source parameter: optimizer states; 0: it has none
 } main_build;
 
-void main_open(main_build *mb, apply *x, u32 most); // most: microbatches that are emitted; 0: all
-bool main_stages(main_build *mb);                   // stages.c: groups, stages, gradients, sharded functions
-bool main_params(main_build *mb);                   // ... parameters and optimizer states
+void main_open(main_build *mb, apply *x,
+               u32 most);         // most: microbatches of a replica that are emitted; 0: all
+bool main_stages(main_build *mb); // stages.c: groups, stages, gradients, sharded functions
+bool main_params(main_build *mb); // ... parameters and optimizer states
 // schedule.c: the graph of stages, after emit_begin; everything written out in the plan's order.
 void main_graph(const main_build *mb, arena *a, plan_graph *g);
 bool main_tasks(main_build *mb);
@@ -129,6 +130,11 @@ bool main_trains(const main_build *mb, value v); // is this parameter of main up
 static inline stage_build *main_maker(const main_build *mb, const stage_build *s, value v) {
   return mb->stage_of[v] ? &mb->stage[s->replica * mb->nsegments + mb->stage_of[v] - 1] : NULL;
 }
+// Microbatches of a replica that are emitted.
+static inline u32 main_micro(const main_build *mb, u32 replica) {
+  return mb->nreplicas == 1 ? mb->nmb : MIN(mb->x->pn->replicas[replica].micro, mb->most);
+}
+group main_union(main_build *mb, group a, group b); // the smallest group of their mesh that has both; a 0: b
 mesh_param *main_param(const main_build *mb, value v,
                        group g); // parameter v on the mesh of g; NULL: not there
 bool main_has_copies(const main_build *mb, value v);

@@ -442,8 +442,8 @@ static bool shard_backward(main_build *mb, stage_build *s) {
   return true;
 }
 
-// The smallest group of one mesh that contains two others: coordinates that differ become subsets.
-static group group_union(main_build *mb, group a, group b) {
+// Coordinates that differ become subsets.
+group main_union(main_build *mb, group a, group b) {
   space *sp = mb->p->sp;
   if (!a.i || a.i == b.i) return b;
   const group_info *x = group_get(sp, a), *y = group_get(sp, b);
@@ -498,7 +498,7 @@ static void make_param_groups(main_build *mb) {
       x->of = v;
       x->some_free |= free;
       x->all_free = x->g.i ? x->all_free & free : free;
-      x->g = group_union(mb, x->g, own);
+      x->g = main_union(mb, x->g, own);
     }
   }
 }

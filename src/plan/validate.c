@@ -581,7 +581,7 @@ static void do_instr(coverage *w, const instr *i) {
     const state *s = &w->val[opd_of(w->fi, i, k)];
     if (s->n == 1 && elements_of(s)->kind == IN_SUM) sum = set_both(w, sum, sum_of(w, s, 0)), any = true;
   }
-  if (time && i->op == OP_join && any) claim_complete(w, sum, i);
+  if (time && i->op == OP_join && any && role_of(w, val(w->fi, i->res)->ty) != 'V') claim_complete(w, sum, i);
   for (u32 k = 0; k < i->nres; k++) {
     type t = val(w->fi, i->res + k)->ty;
     if (type_get(w->p, t)->tuple) { // opaque: a tuple of nobody knows what

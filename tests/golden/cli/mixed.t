@@ -505,10 +505,10 @@ memory limit  per device, 28.8 GiB to 72.0 GiB
 step          training
 
    replicas           mb  dp.shares      time         samples    memory  limited by
-1  1x1x2+1x1x2+1x1x2   6  equal      797.5 ms  1.00x  60.18/s  7.14 GiB  computation 84 %
+1  1x1x2+1x1x2+1x1x2   6  equal      797.5 ms  1.00x  60.19/s  7.14 GiB  computation 84 %
 2  1x2+1x2+1x2         6  equal      833.7 ms  1.05x  57.57/s  7.20 GiB  computation 82 %
-3  1x1x2+1x1x2+1x1x2  12  auto       856.4 ms  1.07x  56.05/s  4.11 GiB  computation 83 %
-4  1x1x2+1x1x2+1x1x2  12  equal      856.4 ms  1.07x  56.05/s  4.11 GiB  computation 85 %
+3  1x1x2+1x1x2+1x1x2  12  equal      856.2 ms  1.07x  56.06/s  4.11 GiB  computation 85 %
+4  1x1x2+1x1x2+1x1x2  12  auto       856.2 ms  1.07x  56.06/s  4.11 GiB  computation 83 %
 5  1x1x4+1x1x2         6  auto       867.1 ms  1.09x  55.36/s  7.14 GiB  computation 82 %
 
 winner       dp=1 tp=1 pp=1 replicas=1x1x2+1x1x2+1x1x2 mb=6

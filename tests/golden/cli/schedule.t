@@ -463,7 +463,7 @@ schedule        chimera
 time per step   20.69 ms
 one step alone  20.69 ms
 error bar       unknown: no measured spread for 100.0 % of the step
-samples         3,093/s
+samples         3,094/s
 arithmetic      9.59 GFLOP/s a device, 10.0 % of the f32 peak (MFU)
 computes        72.2 %
 $ heddle verify mlp-xs:layers=8 --batch 64 --train --strategy "pp=4 mb=8 schedule=chimera" | head -7
@@ -530,10 +530,10 @@ step          training
    pp  mb  schedule  recompute      time         samples    memory  limited by
 1   4   8  1f1b      none       19.17 ms  1.00x  3,339/s  5.30 MiB  bubble 28 %
 2   4   8  gpipe     none       19.17 ms  1.00x  3,339/s  5.67 MiB  bubble 28 %
-3   4   8  chimera   none       20.69 ms  1.08x  3,093/s  9.42 MiB  bubble 24 %
+3   4   8  chimera   none       20.69 ms  1.08x  3,094/s  9.42 MiB  bubble 24 %
 4   4   8  1f1b      full       20.72 ms  1.08x  3,089/s  5.25 MiB  bubble 28 %
 5   4   8  gpipe     full       20.72 ms  1.08x  3,089/s  5.56 MiB  bubble 28 %
-6   4   8  chimera   full       22.39 ms  1.17x  2,859/s  9.39 MiB  bubble 24 %
+6   4   8  chimera   full       22.38 ms  1.17x  2,860/s  9.39 MiB  bubble 24 %
 
 winner       dp=1 tp=1 pp=4 mb=8
              computes 72.5 % of the time, communicates 0.0 %, idles 27.5 %; MFU 10.8 %; needs 5.30 MiB of 3.60 GiB
