@@ -51,6 +51,11 @@ static void put_layout(words *x, layout l) {
   for (u32 k = 0; k < li->npart; k++) put(x, (u32)li->part[k].axis << 8 | li->part[k].red);
 }
 
+static void put_submesh(words *x, const plan_submesh *on) {
+  put(x, on->mesh), put(x, on->nfix);
+  for (u32 j = 0; j < on->nfix; j++) put(x, on->fix[j].axis), put(x, on->fix[j].at);
+}
+
 // time: the number of microbatches, as far as it matters.
 static void put_space(words *x, const plan *pn, u32 time) {
   put(x, pn->naxes), put(x, pn->time);
@@ -68,8 +73,12 @@ static void put_space(words *x, const plan *pn, u32 time) {
   put(x, pn->nsegments);
   for (u32 k = 0; k < pn->nsegments; k++) {
     const plan_segment *s = &pn->segments[k];
-    put(x, s->from), put(x, s->to), put(x, s->on.mesh), put(x, s->on.nfix);
-    for (u32 j = 0; j < s->on.nfix; j++) put(x, s->on.fix[j].axis), put(x, s->on.fix[j].at);
+    put(x, s->from), put(x, s->to), put_submesh(x, &s->on);
+  }
+  put(x, pn->nreplicas);
+  for (u32 r = 0; r < pn->nreplicas; r++) {
+    put(x, MIN(pn->replicas[r].micro, time)), put(x, pn->replicas[r].on != NULL);
+    for (u32 k = 0; pn->replicas[r].on && k < pn->nsegments; k++) put_submesh(x, &pn->replicas[r].on[k]);
   }
   put_bytes(x, pn->storage[STORAGE_WEIGHT], pn->nstorage[STORAGE_WEIGHT]);
   put_bytes(x, pn->storage[STORAGE_GRAD], pn->nstorage[STORAGE_GRAD]);
@@ -140,7 +149,8 @@ u32 main_ending(main_build *mb, const u16 *alike, arena *a, const u32 **word) {
   for (u32 k = 0; k < mb->m->rets.n; k++) {
     const u32 from = mb->stage_of[mb->m->rets.v[k]];
     put(&x, from);
-    if (from) put_layout(&x, mb->stage[from - 1].out[mb->out_of[mb->m->rets.v[k]]]);
+    for (u32 r = 0; from && r < mb->nreplicas; r++)
+      put_layout(&x, mb->stage[r * mb->nsegments + from - 1].out[mb->out_of[mb->m->rets.v[k]]]);
   }
   *word = x.w.v;
   return x.w.n;

@@ -25,7 +25,9 @@ typedef struct {
   u32 *link_of; // per stage: first link out of it, in edges' order
   VEC(sim_piece) piece;
   VEC(u32) words;  // of signatures
-  u32 *first_user; // per parameter: stage + 1 that was looked at first
+  u32 *first_user; // per replica and parameter: stage + 1 that was looked at first
+  u32 *reader;     // per parameter: segment + 1 that reads it; ~0: several do
+  u16 *with;       // sim_pipeline.with
   VEC(sim_span) span;
   u32 *weight_span; // per parameter of main: layer that it is of, + 1, if that stands for others
   plan_find_ending *find;
@@ -94,8 +96,44 @@ static void put_type(probing *x, type t) { // but for the group
   put(x, type_tensor(x->mb.p, &i->s, i->lay, (group){0}).i);
 }
 
+// Do stages of this place read it alone, or with two replicas those of the two that have the segment?
 static bool exclusive(const probing *x, const stage_build *s, value v) {
-  return x->mb.home[v - 1].g.i == s->g.i && !main_has_copies(&x->mb, v);
+  if (main_has_copies(&x->mb, v)) return false;
+  return x->mb.nreplicas == 1 ? x->mb.home[v - 1].g.i == s->g.i : x->reader[v - 1] == s->segment + 1;
+}
+
+static void find_readers(probing *x) {
+  const main_build *mb = &x->mb;
+  x->reader = ZNEWN(mb->x->a, u32, mb->m->nparams + 1);
+  for (u32 i = 0; i < mb->nsegments; i++) {
+    const stage_source *c = mb->stage[i].src;
+    for (u32 k = 0; k < c->nweights + c->ninputs; k++) {
+      const value v = k < c->nweights ? c->weight[k] : c->input[k - c->nweights];
+      if (mb->m->values.v[v].def) continue;
+      u32 *of = &x->reader[v - 1];
+      *of = !*of || *of == i + 1 ? i + 1 : ~0u;
+    }
+  }
+}
+
+// The place on which the other replica has the segments of this one.
+static void find_with(probing *x) {
+  const main_build *mb = &x->mb;
+  x->with = NEWN(x->a, u16, mb->nplaces);
+  for (u32 q = 0; q < mb->nplaces; q++) x->with[q] = (u16)q;
+  for (u32 i = 0; mb->nreplicas == 2 && i < mb->nstages; i++)
+    x->with[mb->stage[i].place] = (u16)mb->stage[(i + mb->nsegments) % mb->nstages].place;
+}
+
+// How the ranks that sum gradients with those of this stage lie to them. Of two such places one is the first.
+static void put_with(probing *x, u32 i) {
+  const main_build *mb = &x->mb;
+  const stage_build *s = &mb->stage[i], *other = &mb->stage[(i + mb->nsegments) % mb->nstages];
+  const group_info *a = group_get(mb->p->sp, s->g), *b = group_get(mb->p->sp, other->g);
+  u32 *node = NEWN(mb->x->a, u32, a->nranks + b->nranks + 1), n = 0;
+  put(x, s->place < other->place), put(x, MIN(main_micro(mb, s->replica), 3u));
+  put_ranks(x, a->ranks, a->nranks, node, &n);
+  put_ranks(x, b->ranks, b->nranks, node, &n);
 }
 
 static void put_stage(probing *x, u32 i) {
@@ -103,6 +141,7 @@ static void put_stage(probing *x, u32 i) {
   const stage_build *s = &mb->stage[i];
   const stage_source *c = s->src;
   put_shares(x, s->g);
+  if (mb->nreplicas > 1) put_with(x, i);
   put(x, s->fwd.dst.i), put(x, s->gp ? s->bwd.dst.i : 0), put(x, s->gp && s->gp->wgt.i ? s->wgt.dst.i : 0);
   put(x, c->nweights), put(x, c->ninputs), put(x, c->noutputs), put(x, s->acc), put(x, s->nneed_weights);
   for (u32 k = 0; s->gp && k < s->gp->nacc; k++) put(x, s->acc_lay[k].i);
@@ -111,8 +150,9 @@ static void put_stage(probing *x, u32 i) {
     value v = k < c->nweights ? c->weight[k] : c->input[k - c->nweights];
     if (mb->m->values.v[v].def) continue;
     own = own && exclusive(x, s, v);
-    const u32 first = x->first_user[v - 1] ? x->first_user[v - 1] - 1 : i;
-    x->first_user[v - 1] = first + 1;
+    u32 *user = &x->first_user[s->replica * mb->m->nparams + v - 1];
+    const u32 first = *user ? *user - 1 : i;
+    *user = first + 1;
     if (first != i) x->shares[i] = x->shares[first] = true;
     put(x, own ? x->ordinal[i] - x->ordinal[first] : 0);
     put(x, mb->m->values.v[v].ty.i), put(x, mb->home[v - 1].lay.i), put(x, mb->m->params.v[v - 1].r);
@@ -142,7 +182,7 @@ static void put_stage(probing *x, u32 i) {
     if (e->dx) put_type(x, func_result(mb->p, to->bwd.dst, e->dx - 1)); // the gradient that comes back
   }
   for (u32 k = 0; k < mb->m->rets.n; k++) // results of main
-    if (mb->stage_of[mb->m->rets.v[k]] == i + 1) put(x, k + 1), put(x, ~2u);
+    if (mb->stage_of[mb->m->rets.v[k]] == s->segment + 1) put(x, k + 1), put(x, ~2u);
 }
 
 // The one, of those noted in `seen`, that has the words [at, end); itself, noted, if there is none.
@@ -177,7 +217,8 @@ static void find_alike(probing *x) {
   u32 *count = ZNEWN(a, u32, np);
   x->alike = NEWN(x->a, u16, np), x->like = NEWN(x->a, u16, ns);
   x->ordinal = ZNEWN(a, u32, ns), x->shares = ZNEWN(a, bool, ns);
-  x->first_user = ZNEWN(a, u32, mb->m->nparams + 1);
+  x->first_user = ZNEWN(a, u32, mb->nreplicas * mb->m->nparams + 1);
+  find_readers(x), find_with(x);
   for (u32 i = 0; i < ns; i++) x->ordinal[i] = count[mb->stage[i].place]++;
   for (u32 q = 0; q < np; q++) {
     place.at[q] = x->words.n;
@@ -190,6 +231,9 @@ static void find_alike(probing *x) {
     place.end[q] = x->words.n;
     x->alike[q] = (u16)first_like(x, &place, q);
   }
+  bool paired = true; // what comes after the tasks is of a place and the one it sums with
+  for (u32 q = 0; q < np; q++) paired &= x->alike[x->with[q]] == x->with[x->alike[q]];
+  for (u32 q = 0; q < np && !paired; q++) x->alike[q] = (u16)q;
   for (u32 i = 0; i < ns; i++) {
     const bool stands = x->alike[mb->stage[i].place] == mb->stage[i].place;
     if (stands) x->like[i] = (u16)(x->shares[i] ? i : first_like(x, &stage, i));
@@ -226,7 +270,8 @@ static void make_links(probing *x) { // one for every edge; those within a place
 static u32 here(const probing *x) { return func_get(x->mb.p, x->mb.b.f)->body.n; }
 
 static void piece(probing *x, piece_kind kind, u32 what, u32 stage, u32 link, u32 m, u32 first) {
-  *vec_push(x->a, &x->piece) = (sim_piece){(u8)kind, (u8)what, (u16)stage, link, m, first, here(x)};
+  const u32 own = m % MAX(main_micro(&x->mb, 0), 1u); // of its replica
+  *vec_push(x->a, &x->piece) = (sim_piece){(u8)kind, (u8)what, (u16)stage, link, own, first, here(x)};
 }
 
 static bool active(const probing *x, u32 stage) { return x->mb.active[stage]; }
@@ -296,10 +341,13 @@ static void note_left(probing *x) {
       *vec_push(x->a, &x->left) = (sim_left){(u16)i, 0, mb->stage[i].grads};
   for (u32 k = 0; k < mb->m->rets.n; k++) {
     const value v = mb->m->rets.v[k];
-    const u32 from = mb->stage_of[v];
-    for (u32 m = 0; from && active(x, from - 1) && m < mb->nmb; m++)
-      *vec_push(x->a, &x->left) = (sim_left){(u16)(from - 1), 1 + k * mb->nmb + m,
-                                             mb->stage[from - 1].res[mb->out_of[v] * mb->nmb + m]};
+    for (u32 r = 0, m = 0; mb->stage_of[v] && r < mb->nreplicas; r++) {
+      const u32 from = r * mb->nsegments + mb->stage_of[v] - 1;
+      for (u32 end = m + main_micro(mb, r); m < end; m++)
+        if (active(x, from))
+          *vec_push(x->a, &x->left) =
+              (sim_left){(u16)from, 1 + k * mb->nmb + m, mb->stage[from].res[mb->out_of[v] * mb->nmb + m]};
+    }
   }
 }
 
@@ -320,10 +368,12 @@ static bool write_out(probing *x) {
     emit_before(mb, &mb->stage[i]);
     piece(x, PIECE_BEFORE, 0, i, 0, 0, first);
   }
+  const u32 each = MAX(main_micro(mb, 0), 1u);
   for (u32 m = 0; m < mb->nmb && !mb->b.failed; m++) {
-    for (u32 i = 0; i < mb->nstages && !mb->b.failed; i++)
+    const u32 from = m / each * mb->nsegments, end = from + mb->nsegments; // of its replica
+    for (u32 i = from; i < end && !mb->b.failed; i++)
       if (active(x, i)) forward(x, i, m);
-    for (u32 i = mb->nstages; i-- > 0 && !mb->b.failed;)
+    for (u32 i = end; i-- > from && !mb->b.failed;)
       if (active(x, i) && mb->stage[i].gp) backward(x, i, m);
   }
   if (mb->b.failed) return false;
@@ -373,16 +423,17 @@ static bool same_spans(const probing *x, const fewer_layers *few, u32 i, u32 j) 
 // Stages that leave out the same share functions: each gets the number, from 1, of the first that does.
 static void number_stages(probing *x, const fewer_layers *few) {
   main_build *mb = &x->mb;
-  u32 *first = NEWN(mb->x->a, u32, mb->nstages), n = 0;
-  bool *any = ZNEWN(mb->x->a, bool, mb->nstages);
+  u32 *first = NEWN(mb->x->a, u32, mb->nsegments), n = 0;
+  bool *any = ZNEWN(mb->x->a, bool, mb->nsegments);
   mb->stage_more = ZNEWN(mb->x->a, u32, mb->nstages);
   for (u32 k = 0; k < few->span.n; k++) any[few->span.v[k].segment] = true;
-  for (u32 i = 0; i < mb->nstages; i++) {
+  for (u32 i = 0; i < mb->nsegments; i++) {
     u32 k = 0;
     while (any[i] && k < n && !same_spans(x, few, first[k], i)) k++;
     if (any[i] && k == n) first[n++] = i;
     if (any[i]) mb->stage_more[i] = first[k] + 1;
   }
+  for (u32 i = mb->nsegments; i < mb->nstages; i++) mb->stage_more[i] = mb->stage_more[i - mb->nsegments];
 }
 
 static void note_layers(probing *x, const fewer_layers *few) {
@@ -466,9 +517,9 @@ static bool makes_gradients(const probing *x, const stage_build *s, func dst, u3
 
 static bool find_spans(probing *x, const fewer_layers *few) {
   main_build *mb = &x->mb;
-  for (u32 k = 0; k < few->span.n; k++) {
-    const layer_span *l = &few->span.v[k];
-    const stage_build *s = &mb->stage[l->segment];
+  for (u32 k = 0; k < few->span.n * mb->nreplicas; k++) {
+    const layer_span *l = &few->span.v[k / mb->nreplicas];
+    const stage_build *s = &mb->stage[k % mb->nreplicas * mb->nsegments + l->segment];
     const stage_source *own = s->src, *like = s->f.i == own->fwd.i ? own : own->like;
     u8 *of_main = ZNEWN(mb->x->a, u8, mb->s->norigins + 1), *which = ZNEWN(mb->x->a, u8, mb->s->norigins + 1);
     for (u32 j = 0; j < l->len; j++) {
@@ -480,7 +531,8 @@ static bool find_spans(probing *x, const fewer_layers *few) {
     if (which[0] || !find_span(x, which, s->fwd.dst, l->more)) return false;
     if (s->gp && !find_span(x, which, s->bwd.dst, l->more)) return false;
     if (s->gp && s->gp->wgt.i && !find_span(x, which, s->wgt.dst, l->more)) return false;
-    if (s->gp && !makes_gradients(x, s, s->gp->wgt.i ? s->wgt.dst : s->bwd.dst, k)) return false;
+    if (s->gp && !makes_gradients(x, s, s->gp->wgt.i ? s->wgt.dst : s->bwd.dst, k / mb->nreplicas))
+      return false;
   }
   return true;
 }
@@ -557,10 +609,12 @@ static void describe(probing *x, sim_pipeline *out) {
                         .nstages = mb->nstages,
                         .nlinks = x->nlinks,
                         .npieces = x->piece.n,
-                        .nmicro = mb->K,
+                        .nreplicas = mb->nreplicas,
+                        .nmicro = mb->K / mb->nreplicas,
                         .copies = mb->copies.n > 0,
                         .group = g,
                         .alike = x->alike,
+                        .with = x->with,
                         .place = place,
                         .like = x->like,
                         .link = x->link,
@@ -610,7 +664,7 @@ static prog *probe(planner *pl, const plan *pn, cost_model *k, probing x, const 
 
 prog *plan_probe_tasks(planner *pl, const plan *pn, cost_model *k, arena *a, bool all_layers,
                        plan_find_ending *find, void *arg, plan_probed *out) {
-  assert(plan_has_probe(pn)); // the stages of replicas are not told apart
+  assert(plan_has_probe(pn));
   fewer_layers few;
   const u32 before = diag_count(pl->src->c);
   const bool measured = k && cost_model_machine(k)->profile; // prices depend on the plan

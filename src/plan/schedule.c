@@ -154,7 +154,26 @@ const char *plan_name_schedule(ctx *c, arena *a, plan *pn, const sched_row *row,
   return why;
 }
 
-bool plan_has_probe(const plan *pn) { return pn->nreplicas <= 1; }
+// Two replicas, each with half of the microbatches; where a stage of one lies, the other one's lies on the same other
+// place as that one's there.
+static bool mirrored(const plan *pn) {
+  const plan_replica *r = pn->replicas;
+  if (pn->nreplicas != 2 || r[0].on || !r[1].on || r[0].micro != r[1].micro) return false;
+  for (u32 k = 0; k < pn->nsegments; k++) {
+    const plan_submesh *x = &pn->segments[k].on, *y = &r[1].on[k];
+    if (x->mesh != y->mesh || x->nfix != 1 || y->nfix != 1 || x->fix[0].axis != y->fix[0].axis ||
+        x->fix[0].at == y->fix[0].at || x->mesh != pn->segments[0].on.mesh)
+      return false;
+    for (u32 j = 0; j < k; j++) {
+      const u32 a = pn->segments[j].on.fix[0].at, b = r[1].on[j].fix[0].at, at = x->fix[0].at,
+                to = y->fix[0].at;
+      if ((at == a) != (to == b) || (at == b) != (to == a)) return false;
+    }
+  }
+  return true;
+}
+
+bool plan_has_probe(const plan *pn) { return pn->nreplicas <= 1 || mirrored(pn); }
 
 bool plan_mixes_backwards(const plan *pn) {
   const sched_seq *seq = pn->seqs ? pn->seqs : pn->made.file ? pn->made.file->seq : NULL;

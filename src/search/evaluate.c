@@ -25,8 +25,8 @@ typedef struct { // of stages, some parts of which other stages may use
 } stages_memory;
 enum { SENDINGS = 5 }; // by plan.send_channels
 typedef struct {
-  strategy of; // without what only orders tasks and sends
-  bool split;
+  strategy of;                   // without what only orders tasks and sends
+  u32 form;                      // stages_form
   arena *a;                      // NULL: empty
   stages_memory *own, *of_tasks; // of_tasks: whose tasks these are as well; NULL: their own
   words tasks;                   // plan_tasks
@@ -84,16 +84,22 @@ void known_free(known *k) {
 }
 
 // ---- stages -------------------------------------------------------------------------------------------
-static known_stages *stages_slot(known *k, const strategy *of, bool split, bool *found) {
+// What stages depend on of the order: backwards in two parts, replicas.
+static u32 stages_form(const plan *pn) {
+  const bool split = pn->made.row && pn->made.row->split && pn->train;
+  return pn->nreplicas << 1 | split;
+}
+
+static known_stages *stages_slot(known *k, const strategy *of, u32 form, bool *found) {
   known_stages *oldest = &k->stages[0];
   for (u32 i = 0; i < STAGES_KEPT; i++) {
     known_stages *x = &k->stages[i];
-    *found = x->a && x->split == split && !strategy_compare(&x->of, of);
+    *found = x->a && x->form == form && !strategy_compare(&x->of, of);
     if (*found) return x;
     if (x->used < oldest->used) oldest = x;
   }
   forget(oldest);
-  *oldest = (known_stages){.of = *of, .split = split, .a = arena_new()};
+  *oldest = (known_stages){.of = *of, .form = form, .a = arena_new()};
   oldest->own = NEW(oldest->a, stages_memory);
   *oldest->own = (stages_memory){oldest->a, 1};
   return oldest;
@@ -153,7 +159,7 @@ static void keep_ending(known *k, const known_stages *from) {
 static void take_tasks(known *k, known_stages *x) {
   for (u32 i = 0; i < STAGES_KEPT && !x->st; i++) {
     const known_stages *y = &k->stages[i];
-    if (!y->st || y->split != x->split || !y->about.nending || !same_words(&x->tasks, &y->tasks)) continue;
+    if (!y->st || y->form != x->form || !y->about.nending || !same_words(&x->tasks, &y->tasks)) continue;
     const sim_ending *e = find_ending(k, y->about.ending, y->about.nending);
     x->st = e ? sim_stages_ending(x->a, y->st, e) : NULL;
     if (!x->st) return;
@@ -187,7 +193,7 @@ static bool make_stages(worker *w, const plan *pn, bool all_layers, const sim_op
 static known_stages *stages_of(const search *s, worker *w, const search_point *p, const plan *pn, i64 *busy) {
   strategy of = strategy_of_stages(&p->s); // a file says where stages lie, too
   bool found;
-  known_stages *x = stages_slot(w->stages, &of, pn->made.row && pn->made.row->split && pn->train, &found);
+  known_stages *x = stages_slot(w->stages, &of, stages_form(pn), &found);
   x->used = ++w->stages->now;
   *busy = x->busy_ps;
   if (found) return x;
@@ -236,11 +242,15 @@ static const sim_stages *stages_sending(known_stages *x, const plan *pn, arena *
 // ---- lines --------------------------------------------------------------------------------------------
 static bool same_graph(const plan_graph *x, const plan_graph *y) {
   if (x->nstages != y->nstages || x->nplaces != y->nplaces || x->nmicro != y->nmicro ||
-      x->nedges != y->nedges || x->train != y->train || x->backward != y->backward ||
-      !x->forward != !y->forward)
+      x->nreplicas != y->nreplicas || x->nedges != y->nedges || x->train != y->train ||
+      x->backward != y->backward || !x->forward != !y->forward)
     return false;
+  for (u32 r = 0; r < x->nreplicas; r++)
+    if (x->micro[r] != y->micro[r]) return false;
+  for (u32 i = 0; i < x->nreplicas * x->nstages; i++)
+    if (x->place[i] != y->place[i]) return false;
   for (u32 i = 0; i < x->nstages; i++)
-    if (x->place[i] != y->place[i] || (x->forward && x->forward[i] != y->forward[i])) return false;
+    if (x->forward && x->forward[i] != y->forward[i]) return false;
   for (u32 i = 0; i < x->nedges; i++) {
     const sched_edge *a = &x->edge[i], *b = &y->edge[i];
     if (a->from != b->from || a->to != b->to || a->no_gradient != b->no_gradient) return false;
@@ -250,7 +260,8 @@ static bool same_graph(const plan_graph *x, const plan_graph *y) {
 
 static plan_graph copy_graph(arena *a, const plan_graph *g) {
   plan_graph x = *g;
-  x.place = arena_dup(a, g->place, g->nstages * sizeof *g->place);
+  x.place = arena_dup(a, g->place, g->nreplicas * g->nstages * sizeof *g->place);
+  x.micro = arena_dup(a, g->micro, g->nreplicas * sizeof *g->micro);
   x.edge = arena_dup(a, g->edge, g->nedges * sizeof *g->edge);
   if (g->forward) x.forward = arena_dup(a, g->forward, g->nstages * sizeof *g->forward);
   return x;

@@ -192,17 +192,20 @@ const sim_line *sim_line_new(arena *a, const sim_stages *st, const sim_order *or
   x.spare = NEWN(tmp, u32, (size_t)(2 * pl->nlinks + most + 1) * pl->nmicro);
   make_room(&x, order, n);
   x.l->op = x.op, x.l->word = NEWN(a, sim_word, pl->nplaces);
+  const u32 stages = MAX(pl->nstages / pl->nreplicas, 1u); // of a replica
   for (u32 k = 0; k < n; k++) {
-    const sim_order *o = &order[k];
-    if (o->send)
-      put_sends(&x, o);
+    sim_order o = order[k];
+    o.mb -= o.stage / stages * pl->nmicro; // of its replica
+    if (o.send)
+      put_sends(&x, &o);
     else
-      put_task(&x, o->stage, (task_kind)o->task, o->mb);
+      put_task(&x, o.stage, (task_kind)o.task, o.mb);
   }
   for (u32 q = 0; q < pl->nplaces; q++) compress(&x, q);
   count_types(&x);
   x.l->many = x.many.v, x.l->nmany = x.many.n;
-  x.l->nmicro = pl->nmicro, x.l->nplaces = pl->nplaces, x.l->nstages = pl->nstages, x.l->nlinks = pl->nlinks;
+  x.l->nreplicas = pl->nreplicas, x.l->nmicro = pl->nmicro, x.l->nplaces = pl->nplaces,
+  x.l->nstages = pl->nstages, x.l->nlinks = pl->nlinks;
   x.l->place = arena_dup(a, pl->place, pl->nstages * sizeof *pl->place);
   x.l->link = arena_dup(a, pl->link, pl->nlinks * sizeof *pl->link);
   arena_free(tmp);
@@ -211,8 +214,9 @@ const sim_line *sim_line_new(arena *a, const sim_stages *st, const sim_order *or
 
 bool sim_line_fits(const sim_line *l, const sim_stages *st) {
   const sim_pipeline *pl = &st->pl;
-  if (l->nmicro != pl->nmicro || l->nplaces != pl->nplaces || l->nstages != pl->nstages ||
-      l->nlinks != pl->nlinks || memcmp(l->place, pl->place, pl->nstages * sizeof *pl->place) != 0)
+  if (l->nreplicas != pl->nreplicas || l->nmicro != pl->nmicro || l->nplaces != pl->nplaces ||
+      l->nstages != pl->nstages || l->nlinks != pl->nlinks ||
+      memcmp(l->place, pl->place, pl->nstages * sizeof *pl->place) != 0)
     return false;
   for (u32 i = 0; i < pl->nstages; i++)
     if (l->carried[i] != st->carried[pl->like[i]]) return false;

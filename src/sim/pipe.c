@@ -313,26 +313,30 @@ static void run_before(pipe *p) {
   }
 }
 
+// y = max(y, a x), of one block of the map of what comes after.
+static void add_block(const sim_stages *st, u32 to, u32 from, const i64 *x, i64 *y) {
+  const u32 C = st->nclass, n = st->nreps * C;
+  for (u32 o = 0; o < C; o++)
+    for (u32 i = 0; i < C; i++) y[o] = MAX(y[o], x[i] + st->after[(to * C + o) * n + from * C + i]);
+}
+
 static void run_after(pipe *p, arena *tmp) {
   const sim_stages *st = p->st;
   const u32 C = p->C, n = st->nreps * C;
   i64 *x = NEWN(tmp, i64, n), *y = NEWN(tmp, i64, n);
-  for (u32 r = 0; r < st->nreps; r++) memcpy(x + r * C, p->clock + st->rep[r] * C, C * sizeof *x);
+  const i64 *was = arena_dup(tmp, p->clock, st->pl.nplaces * C * sizeof *was);
+  for (u32 r = 0; r < st->nreps; r++) memcpy(x + r * C, was + st->rep[r] * C, C * sizeof *x);
   apply_map(st->after, n, n, x, y);
   for (u32 q = 0; q < st->pl.nplaces; q++) {
-    const u32 r = st->rep_no[q];
+    const u32 r = st->rep_no[q], with = st->pl.with[q];
     i64 *own = p->clock + q * C;
-    if (st->rep[r] == q)
+    if (st->rep[r] == q) {
       memcpy(own, y + r * C, C * sizeof *own);
-    else {
-      i64 in[STAGE_CLASSES];
-      memcpy(in, own, C * sizeof *in);
-      for (u32 o = 0; o < C; o++) {
-        i64 t = 0;
-        for (u32 i = 0; i < C; i++) t = MAX(t, in[i] + st->after[(r * C + o) * n + r * C + i]);
-        own[o] = t;
-      }
+      continue;
     }
+    memset(own, 0, C * sizeof *own);
+    add_block(st, r, r, was + q * C, own);
+    if (with != q) add_block(st, r, st->rep_no[with], was + with * C, own);
   }
 }
 

@@ -337,10 +337,13 @@ typedef struct {
 // What comes after all tasks, and what ranks hold before the first one. See sim_ending_of.
 typedef struct sim_ending sim_ending;
 typedef struct {
-  u32 nplaces, nstages, nlinks, npieces, nmicro; // nmicro: of the schedule
-  bool copies;             // before the tasks values go from place to place: no stage tells when
-  const group *group;      // of every place; all of one size
-  const u16 *alike;        // of every place: the place in the probe that stands for it
+  u32 nplaces, nstages, nlinks, npieces;
+  u32 nreplicas,
+      nmicro;  // of the schedule; nmicro: of every replica. Stages are those of the first, then of the next
+  bool copies; // before the tasks values go from place to place: no stage tells when
+  const group *group; // of every place; all of one size
+  const u16 *alike;   // of every place: the place in the probe that stands for it
+  const u16 *with;    // of every place: that it sums gradients with when all tasks have run; itself: none
   const u16 *place, *like; // of every stage; like: the stage that stands for it, in the probe
   const sim_link *link;    // by from; between different places only
   const sim_piece *piece;  // of the probe

@@ -408,11 +408,13 @@ static bool after_of(digest *d, const sim_piece *p) {
   i64 *a = matrix(d, n0, n1, &all, &all);
   for (u32 k = 0; k < n; k++)
     if (!all.slot[k]) a[k * n + k] = 0;
-  for (u32 q = 0; q < d->pl->nplaces; q++) { // who stands for others has nothing to do with anybody
-    u32 r = st->rep_no[q];
+  for (u32 q = 0; q < d->pl->nplaces; q++) { // who stands for others has nothing to do with anybody else
+    const u32 r = st->rep_no[q], with = st->rep_no[d->pl->with[q]];
     for (u32 o = 0; st->rep[r] != q && o < n; o++)
-      for (u32 i = 0; i < n; i++)
-        if ((o / d->C == r) != (i / d->C == r) && a[o * n + i] != STAGE_NEVER) return false;
+      for (u32 i = 0; i < n; i++) {
+        const bool to = o / d->C == r || o / d->C == with, from = i / d->C == r || i / d->C == with;
+        if (to != from && a[o * n + i] != STAGE_NEVER) return false;
+      }
   }
   st->after = a;
   for (u32 k = p->first; k < p->end; k++) st->after_sends |= d->s->main->body.v[k].op == OP_send;

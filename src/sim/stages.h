@@ -102,7 +102,7 @@ struct sim_line {
   u32 nmany;        // of it
   sim_word *word;   // per place: what it does to its memory
   const u32 *count; // per type
-  u32 nmicro, nplaces, nstages, nlinks;
+  u32 nreplicas, nmicro, nplaces, nstages, nlinks;
   const u16 *place; // of the stages that it was made for
   const u32 *carried;
   const sim_link *link;

@@ -225,6 +225,33 @@ TEST(pipe_of_odd_models) {
   check_plan("tests/nograd.heddle", 0, "1x2 v100", "pp=2 layers=equal mb=4 schedule=zb-h1");
 }
 
+// Two replicas that run in opposite directions: weights that several stages read, several values between stages,
+// fewer microbatches of a replica than a probe has, pairs of places that lie in other ways.
+TEST(pipe_of_both_ways) {
+  static const struct {
+    const char *model, *on;
+  } all[] = {{"gpt2:layers=12,hidden=64,heads=4,vocab=96", "2x4 v100 ib=100Gb/s"},
+             {"bert-large:layers=9", "4x2 a100 ib=100Gb/s"},
+             {"t5-small", "1x8 a100"},
+             {"mlp-xs:layers=17", "8x1 v100 ib=10Gb/s"}};
+  static const char *const lines[] = {"pp=2 mb=2",
+                                      "pp=2 mb=4 dp=4 zero=2",
+                                      "pp=2 mb=12 tp=4 sp",
+                                      "pp=4 mb=6 dp=2 zero=3",
+                                      "pp=4 mb=8 overlap=none",
+                                      "pp=4 mb=16 dp=2 recompute=full channels=pass",
+                                      "pp=8 mb=2 channels=one",
+                                      "pp=8 mb=8",
+                                      "pp=8 mb=24 recompute=selective"};
+  for (u32 i = 0; i < COUNT_OF(all); i++)
+    for (u32 k = 0; k < COUNT_OF(lines); k++) {
+      char line[100];
+      if (!strncmp(all[i].model, "mlp", 3) && strstr(lines[k], " sp")) continue;
+      snprintf(line, sizeof line, "schedule=chimera layers=equal %s", lines[k]);
+      check_plan(all[i].model, 96, all[i].on, line);
+    }
+}
+
 // Several sets of stages on one line at once are what each of them is alone.
 TEST(pipe_lanes_are_pipes) {
   static const char *const shapes[] = {"dp=2 tp=2 pp=2 mb=4",
