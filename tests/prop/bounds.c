@@ -142,7 +142,7 @@ TEST(bounds_hold_for_every_plan) {
                                      {"16x1 a100 ib=200Gb/s", {4, 6, 12}}};
   static const char *const lines[] = {"",
                                       "layers=equal",
-                                      "schedule=1f1b,zb-h1 recompute=none",
+                                      "schedule=1f1b,zb-h1,chimera recompute=none",
                                       "v=1,2 schedule=interleaved",
                                       "overlap=none zero=3",
                                       "grads=* zero=*"};
