@@ -365,7 +365,9 @@ typedef struct {
   i64 told;      // elements that are other numbers on other inputs: the rest say nothing about the plan
   i64 odd;       // infinite or not a number
   double max_abs,
-      max_rel; // relative to the larger of the two, where that is more than rounding (compare.c says how)
+      max_rel;   // relative to the larger of the two, where that is more than rounding (compare.c says how)
+  double spread; // most that an element which tells nothing is away from what it is on other inputs
+  bool rounding; // zero in exact arithmetic, say: no further from the model's than that is on other inputs
 } verify_row;
 typedef struct {
   bool passed; // equal, and told
@@ -386,6 +388,9 @@ double plan_element(const eval_array *x, i64 k); // as a double
 // Counts what differs between `want`, with its scales, and the same program's results on other inputs.
 void plan_tell(const plan_numbers *want, const double *scale, const plan_numbers *other, verify_report *r);
 bool plan_all_told(const verify_report *r);
+// After plan_tell: marks results above the tolerance that are nothing but rounding, takes them out of `worst`, sorts them
+// behind the others, and sets r->passed.
+void plan_rounding(verify_report *r);
 // W_UNTOLD for results that do not depend on the inputs or are not finite; E_UNTOLD, and no longer passed, if
 // no result, or no gradient where there are gradients, does.
 void plan_judge(ctx *c, loc where, const plan_numbers *want, verify_report *r);

@@ -5,6 +5,10 @@
 // inputs: an element that stays as it was tells nothing. What is updated tells what its gradient tells.
 #include "plan/plan.h"
 #include <math.h>
+#include <stdlib.h>
+
+// So many times further apart than on other inputs, where an element says nothing: rounding may be no further.
+static const double ROUNDING = 8;
 
 // Far above what a comparison lets pass: what a wrong plan changes may be less than what other inputs change.
 static const double TELLING = 1e3;
@@ -20,13 +24,32 @@ void plan_tell(const plan_numbers *want, const double *scale, const plan_numbers
     const eval_array *x = &want->v[row->result], *y = &other->v[row->result];
     i64 told = 0, odd = 0;
     for (i64 k = 0; k < row->elems; k++) {
-      double e = plan_element(x, k);
-      told += tells(e, plan_element(y, k), scale[row->result], r->tolerance);
+      const double e = plan_element(x, k), f = plan_element(y, k);
+      const bool tell = tells(e, f, scale[row->result], r->tolerance);
+      told += tell;
+      if (!tell && isfinite(e) && isfinite(f)) row->spread = fmax(row->spread, fabs(e - f));
       odd += !isfinite(e);
     }
     row->told = MAX(row->told, told);
     row->odd = odd;
   }
+}
+
+static int rounding_last(const void *x, const void *y) {
+  const verify_row *a = x, *b = y;
+  if (a->rounding != b->rounding) return a->rounding - b->rounding;
+  return a->max_rel > b->max_rel ? -1 : a->max_rel < b->max_rel ? 1 : strcmp(a->name, b->name);
+}
+
+void plan_rounding(verify_report *r) {
+  for (u32 i = 0; i < r->nrows; i++) {
+    verify_row *row = &r->row[i];
+    row->rounding =
+        row->max_rel > r->tolerance && !row->told && !row->odd && row->max_abs <= ROUNDING * row->spread;
+  }
+  qsort(r->row, r->nrows, sizeof *r->row, rounding_last);
+  r->worst = r->nrows && !r->row[0].rounding ? r->row[0].max_rel : 0;
+  r->passed = r->worst <= r->tolerance;
 }
 
 static bool counts(const verify_row *row) { return plan_result_kind(row->name) <= RESULT_GRAD; }

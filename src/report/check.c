@@ -18,9 +18,14 @@ void report_check(report *r, arena *a, const verify_report *v, const char *model
                   const batchnorm_stats *bn) {
   static const column cols[] = {
       {"name", "result"},      {"elements", "elements"}, {"max_abs", "largest difference"},
-      {"max_rel", "relative"}, {"told", NULL},           {"not_finite", NULL}};
+      {"max_rel", "relative"}, {"told", NULL},           {"not_finite", NULL},
+      {"rounding", NULL}};
   i64 elements = 0;
+  u32 rounding = 0;
+  const char *such = "";
   for (u32 i = 0; i < v->nrows; i++) elements += v->row[i].elems;
+  for (u32 i = 0; i < v->nrows; i++)
+    if (v->row[i].rounding && !rounding++) such = v->row[i].name;
   report_fact(r, "model", "model", cell_text(model));
   report_fact(r, "plan", "plan", cell_text(name));
   report_batchnorm(r, bn);
@@ -38,11 +43,15 @@ void report_check(report *r, arena *a, const verify_report *v, const char *model
               : !v->told ? "INCONCLUSIVE: the results are equal, but a wrong plan could give the same"
                          : "DIFFERENT",
               whole || !v->passed ? "" : ", at the extents given above");
+  if (rounding)
+    report_line(r, "rounding", "%u result%s such as %s differ%s by no more than on other inputs", rounding,
+                rounding == 1 ? "" : "s", such, rounding == 1 ? "s" : "");
   report_gap(r);
   report_table(r, "differences", cols, COUNT_OF(cols));
   for (u32 i = 0; i < v->nrows; i++)
     report_row(r, (cell[]){cell_text(v->row[i].name), cell_i(CELL_INT, v->row[i].elems),
                            cell_x(CELL_REAL, v->row[i].max_abs), cell_x(CELL_REAL, v->row[i].max_rel),
-                           cell_i(CELL_INT, v->row[i].told), cell_i(CELL_INT, v->row[i].odd)});
+                           cell_i(CELL_INT, v->row[i].told), cell_i(CELL_INT, v->row[i].odd),
+                           cell_i(CELL_BOOL, v->row[i].rounding)});
   report_top(r, 10);
 }

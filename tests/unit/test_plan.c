@@ -296,6 +296,35 @@ TEST(plan_verify_tells_what_differs) {
   close_source(&s);
 }
 
+// Zero in exact arithmetic: as far from the model's as from itself on other inputs is rounding; a partial sum is not,
+// nor is anything where an element depends on the inputs.
+TEST(plan_verify_measures_rounding) {
+  const session s = open_source(DECAY);
+  double zero[4] = {1e-15, -2e-15, 0, 1e-15}, there[4] = {-1e-15, 1e-15, 2e-15, 0}, got[4] = {0, 2e-15, 0, 0},
+         large[2] = {1, 2}, larger[2] = {2, 3}, same[2] = {1, 2};
+  const shape four = {.t = DT_F64, .nd = 1, .dim = {4}}, two = {.t = DT_F64, .nd = 1, .dim = {2}};
+  const char *name[2] = {"b.grad", "w.grad"};
+  eval_array want_v[2] = {{four, zero}, {two, large}}, got_v[2] = {{four, got}, {two, same}},
+             other_v[2] = {{four, there}, {two, larger}};
+  const plan_numbers want = {2, name, want_v}, is = {2, name, got_v}, other = {2, name, other_v};
+  const double scale[2] = {1e-8, 1e-8}, *all = plan_scales(&want, s.a);
+  verify_report r;
+  const double tolerance = 1e-11; // relative to 1e-5 of all gradients it is 1e-16
+  REQUIRE(plan_compare(s.c, &want, &is, tolerance, s.a, &r));
+  CHECK(!r.passed && !strcmp(r.row[0].name, "b.grad"));
+  plan_tell(&want, all, &other, &r), plan_rounding(&r);
+  CHECK(r.passed && r.row[1].rounding && !r.row[0].rounding && !strcmp(r.row[1].name, "b.grad"));
+  got[1] = 1e-13; // a sum that was left undone
+  REQUIRE(plan_compare(s.c, &want, &is, tolerance, s.a, &r));
+  plan_tell(&want, all, &other, &r), plan_rounding(&r);
+  CHECK(!r.passed && !r.row[0].rounding && !strcmp(r.row[0].name, "b.grad"));
+  got[1] = 2e-15, there[0] = 1e-9; // it depends on the inputs
+  REQUIRE(plan_compare(s.c, &want, &is, tolerance, s.a, &r));
+  plan_tell(&want, scale, &other, &r), plan_rounding(&r);
+  CHECK(!r.passed);
+  close_source((session *)&s);
+}
+
 // The batch in both dimensions of one input: an axis splits the first.
 TEST(plan_batch_twice) {
   session s = open_source("func @main(%x: f32[6,6], %w: f32[6,6] weight) -> (f32[6,6]) {\n"
