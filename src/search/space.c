@@ -273,7 +273,9 @@ static void next(points *sp, u32 row, strategy *s) {
   }
   if (!applies && sp->o->only && !says_default(x, id)) return;
   if (!applies || !x->n) {
-    const bool alone = id == CHOICE_dp_shares && s->tp_stages.nparts; // they do not go together
+    // Shares and degrees by place do not go together; layers of replicas are by time anyway.
+    const bool alone =
+        (id == CHOICE_dp_shares && s->tp_stages.nparts) || (id == CHOICE_layers && s->replicas.nparts);
     const bool may = applies && !alone && !x->said && sp->mixed;
     const choice_value word = may ? choice_of_mixed(id) : choice_default(id);
     s->of[row] = choice_default(id);
