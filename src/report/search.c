@@ -139,6 +139,7 @@ static void put_certificate(report *r, arena *a, const search_about *about, cons
   }
   if (s->nreasons > REASONS)
     report_line(r, "", "... and %u more reasons (--json has all)", s->nreasons - REASONS);
+  report_replicas_tried(r, a, o, s);
 }
 
 static void put_counts(report *r, arena *a, const search_result *s) {

@@ -518,6 +518,14 @@ next         dp=1 tp=1 pp=1 replicas=1x1x2+1x1x2+1x1x2 mb=6 zero=2
 certificate  68 plans: 43 fit, 0 too large, 0 too slow, 0 impossible, 25 equal to another;
              43 simulated, 0 ruled out by bounds on memory, 0 on time
 
+replicas tried     plans  simulated      best  at least
+1x1x2+1x1x2+1x1x2     16          9  797.5 ms  491.1 ms
+1x2+1x2+1x2            4          3  833.7 ms  491.1 ms
+1x1x4+1x1x2           16         10  867.1 ms  491.1 ms
+1x2x2+1x2             16         10  902.7 ms  491.1 ms
+2x2+1x2                4          3  902.9 ms  491.1 ms
+... and 3 more
+
 device  ranks  each gets  share of work  computes  communicates    idle  peak memory    usable  speedup from one more
 v100        4  8 samples         66.7 %    91.5 %         8.5 %   0.0 %     7.14 GiB  28.8 GiB                 15.1 %
 a100        2  8 samples         33.3 %    69.2 %         8.5 %  22.3 %     7.14 GiB  72.0 GiB                 19.9 %

@@ -143,3 +143,36 @@ $ heddle verify mlp-xs:layers=2,hidden=16 --batch 720720 --train --strategy "rep
 error[E0901]: replicas are of 16 make-ups; at most 15 are possible
 $ heddle verify mlp-xs:layers=2,hidden=16 --batch 255 --train --strategy "replicas=$(yes 1x1 | head -255 | paste -sd+) mb=255" 2>&1 | head -1
 error[E0901]: 255 replicas; at most 254 are possible
+## Which of them a search tried, and what became of each.
+$ heddle plan gpt2 --batch 48 --train --machine "2x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=1 tp=1 pp=1 replicas=* recompute=none mb=6" --top 1 --threads 1 | sed -n "/^certif/,/^$/ p;/^replicas tried/,/^$/ p"
+certificate  34 plans: 18 fit, 0 too large, 0 too slow, 0 impossible, 16 equal to another;
+             18 simulated, 0 ruled out by bounds on memory, 0 on time
+
+replicas tried     plans  simulated      best  at least
+1x1x2+1x1x2+1x1x2      8          3  797.5 ms  491.1 ms
+1x2+1x2+1x2            2          1  833.7 ms  491.1 ms
+1x1x4+1x1x2            8          5  867.1 ms  491.1 ms
+1x2x2+1x2              8          5  902.7 ms  491.1 ms
+2x2+1x2                2          1  990.6 ms  491.1 ms
+... and 3 more
+
+$ heddle plan gpt2 --batch 48 --train --machine "2x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=1 tp=1 pp=1 replicas=1x4+1x2,1x5+1x1,2x2+1x2,1x1+1x1 recompute=none mb=6 zero=0" --top 1 --threads 1 | sed -n "/^certif/,/^$/ p;/^replicas tried/,/^$/ p"
+certificate  10 plans: 2 fit, 0 too large, 2 too slow, 2 impossible, 4 equal to another;
+             2 simulated, 0 ruled out by bounds on memory, 2 on time
+impossible   2 such as dp=1 tp=1 pp=1 replicas=1x5+1x1 mb=6:
+             attn.qkv of 768 x 2304 cannot be split 5 ways: 2304 = 3 x 12 x 64, and 12 is not divisible by 5
+
+replicas tried  plans  simulated      best  at least  why not
+2x2+1x2             2          1  990.6 ms  491.1 ms
+1x4+1x2             2          1   1.036 s  491.1 ms
+1x1+1x1             4          0             1.282 s  its bound is above the last plan that is kept: 990.6 ms
+1x5+1x1             2          0                      attn.qkv of 768 x 2304 cannot be split 5 ways: 2304 = 3 x 12 x 64, and 12 is not divisible by 5
+
+$ heddle plan gpt2 --batch 48 --train --machine "2x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=1 tp=1 pp=1 replicas=1x4+1x2,1x5+1x1,1x1+1x1 recompute=none mb=6 zero=0" --top 1 --threads 1 --json | sed -n "/replicas_tried/,/\]/ p"
+  "replicas_tried": [
+    {"replicas": "1x4+1x2", "plans": 2, "simulated": 1, "time_ps": 1035609582623, "bound_ps": 491127727563, "reason": null},
+    {"replicas": "1x1+1x1", "plans": 4, "simulated": 0, "time_ps": null, "bound_ps": 1281969299128, "reason": "its bound is above the last plan that is kept: 1.036 s"},
+    {"replicas": "1x5+1x1", "plans": 2, "simulated": 0, "time_ps": null, "bound_ps": null, "reason": "attn.qkv of 768 x 2304 cannot be split 5 ways: 2304 = 3 x 12 x 64, and 12 is not divisible by 5"}
+  ],
+$ heddle plan gpt2 --batch 8 --train --machine laptop --strategy "mb=1 replicas=*" --top 1 --threads 1 | grep "^replicas"
+replicas     none tried: * is one of each node or kind of device, of 2 to 8, on devices of several kinds
