@@ -149,6 +149,7 @@ strategy strategy_dup(arena *a, const strategy *s);         // with numbers and 
 u64 strategy_hash(const strategy *s);
 // The rows that are not at their defaults, dp, tp and pp always.
 void strategy_print(const strategy *s, strbuf *out);
+const char *strategy_str(arena *a, const strategy *s);       // likewise, in `a`
 void strategy_set_print(const strategy_set *s, strbuf *out); // what was said
 // Reads a line (NULL: empty), or several, with # comments. False and diagnostics (E_STRATEGY), located in the
 // line. Lists are in `a`.

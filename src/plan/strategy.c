@@ -254,6 +254,12 @@ void strategy_print(const strategy *s, strbuf *out) {
   }
 }
 
+const char *strategy_str(arena *a, const strategy *s) {
+  strbuf b = {.a = a};
+  strategy_print(s, &b);
+  return sb_str(&b);
+}
+
 void strategy_set_print(const strategy_set *s, strbuf *out) {
   const char *between = "";
   for (u32 i = 0; i < CHOICE_COUNT; i++) {

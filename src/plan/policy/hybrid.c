@@ -351,11 +351,9 @@ plan *policy_hybrid(planner *pl, arena *a, const hybrid_opts *o) {
   if (!made_up && (!policy_ordered(pl, a, pn, &own, &file) || !policy_staged(pl, a, pn, &own, file)))
     return NULL;
   if (!made_up) policy_replicas(a, pn, &own.s, file);
-  strbuf name = {.a = a};
   strategy said = o->s; // with the numbers that `auto` stands for
   said.layers = own.s.layers, said.dp_shares = own.s.dp_shares, said.tp_shares = own.s.tp_shares;
   said.places = own.s.places;
-  strategy_print(&said, &name);
-  pn->name = sym_of(c, sb_str(&name));
+  pn->name = sym_of(c, strategy_str(a, &said));
   return pn;
 }

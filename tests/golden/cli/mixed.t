@@ -460,24 +460,10 @@ $ heddle plan llama2-7b:layers=8 --batch 16 --dtype f16 --train --machine '1x4 v
                1.01x the time, limited by bubble
                11 simulated, 0 ruled out by bounds on memory, 2 on time
 ## Replicas of different make-up: microbatches by speed, the result of one device, and a search.
-$ heddle sim bert-large --machine "2x2 v100 + 1x2 a100 ib=100Gb/s" --batch 96 --train --strategy "replicas=2x2+1x2 mb=12 dp.shares=auto" | head -26
-model           bert-large
+$ heddle sim bert-large --machine "2x2 v100 + 1x2 a100 ib=100Gb/s" --batch 96 --train --strategy "replicas=2x2+1x2 mb=12 dp.shares=auto" | sed -n "2p;6,7p;/^place/,/^a100/ p"
 plan            dp=1 tp=1 pp=1 replicas=2x2+1x2 mb=12 dp.shares=7/5
-weights         f32
-machine         2x2 v100 + 1x2 a100 ib=100Gb/s
-ranks           6
 layers          13/11
 time per step   2.099 s
-one step alone  2.099 s
-error bar       at least +-478.2 ms; no measured spread for 84.8 % of the step
-samples         45.74/s
-arithmetic      8.45 TFLOP/s a device, 49.8 % of the f32 peak (MFU)
-computes        79.8 %
-communicates    3.0 %
-idle            17.1 %
-peak memory     7.18 GiB of 72.0 GiB on rank 4
-instructions    42,162
-
 place  ranks  computes  communicates    idle  peak memory
     0  0-1      77.5 %         3.8 %  18.8 %     6.63 GiB
     1  2-3      77.4 %         3.3 %  19.3 %     3.66 GiB
@@ -486,14 +472,8 @@ place  ranks  computes  communicates    idle  peak memory
 device  ranks  each gets                    share of work  computes  communicates    idle  peak memory    usable
 v100        4  56 samples, 11 to 13 layers         58.3 %    77.4 %         3.5 %  19.0 %     6.63 GiB  28.8 GiB
 a100        2  40 samples, 24 layers               41.7 %    84.7 %         2.1 %  13.3 %     7.18 GiB  72.0 GiB
-
-$ heddle verify gpt2:layers=6,hidden=64,heads=4,vocab=256 --batch 24 --seq 16 --train --strategy "replicas=2x1+1x2+2x1 mb=4 dp.shares=1/2/1" | head -7
-model      gpt2:layers=6,hidden=64,heads=4,vocab=256
+$ heddle verify gpt2:layers=6,hidden=64,heads=4,vocab=256 --batch 24 --seq 16 --train --strategy "replicas=2x1+1x2+2x1 mb=4 dp.shares=1/2/1" | grep "^plan\|^verdict"
 plan       dp=1 tp=1 pp=1 replicas=2x1+1x2+2x1 mb=4 dp.shares=1/2/1
-results    153
-elements   763,905
-worst      2.89487e-12
-tolerance  1e-09
 verdict    equal: the plan computes what the model computes
 $ heddle plan gpt2 --batch 48 --train --machine "2x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=1 tp=1 pp=1 replicas=* recompute=none mb=6,12" --top 5 --threads 1
 model         gpt2
