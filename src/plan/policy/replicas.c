@@ -44,8 +44,10 @@ static replica *replicas_of(planner *pl, planner *cut_of, arena *a, const hybrid
     hybrid_opts own = *o;
     plan cut = {.train = o->train};
     own.said = NULL, own.s = of_replica(o, s, r, first);
-    if (!policy_balance(pl, a, &own, &own.s) || !policy_stages(cut_of, a, &cut, 1, &own.s, NULL, (loc){0}))
+    if (!policy_balance(pl, a, &own, &own.s) || !policy_stages(cut_of, a, &cut, 1, &own.s, NULL, (loc){0})) {
+      diag_note(planner_source(pl)->c, said_at(o, CHOICE_replicas), "this is replica %u of replicas", r + 1);
       return NULL;
+    }
     *x = (replica){.grid = strategy_replica(s, r),
                    .s = own.s,
                    .first = first,
@@ -232,6 +234,31 @@ static bool set_micro(ctx *c, const hybrid_opts *o, const strategy *s, replica *
   return false;
 }
 
+// Every data rank has samples of every microbatch.
+static bool micro_divide(planner *pl, const hybrid_opts *o) {
+  ctx *c = planner_source(pl)->c;
+  const strategy *s = &o->s;
+  const u32 n = strategy_replicas(s), K = s->mb.n;
+  const i64 batch = policy_batch_extent(pl);
+  i64 all = 1; // what the samples of a microbatch must be a multiple of
+  u32 bad = n, fits = K;
+  for (u32 r = 0; r < n; r++) {
+    const u32 dp = strategy_replica(s, r).dp;
+    all = all / gcd_i64(all, dp) * dp;
+    if (bad == n && batch % K == 0 && batch / K % dp) bad = r;
+  }
+  if (bad == n) return true;
+  while (fits && (batch % (fits * all) || fits < n || (!s->dp_shares.nparts && fits % n))) fits--;
+  diag(c, E_DIVIDE, said_at(o, CHOICE_replicas),
+       "mb=%u: a microbatch of %lld samples is not divisible by the %u data ranks of replica %u", K,
+       (long long)(batch / K), strategy_replica(s, bad).dp, bad + 1);
+  if (fits)
+    diag_hint(c, "mb=%u", fits);
+  else
+    diag_hint(c, "choose a batch that is a multiple of %lld", (long long)(K * all));
+  return false;
+}
+
 // ---- the plan -------------------------------------------------------------------------------------------------
 static u8 add_axis(ctx *c, plan *pn, const char *name, u32 size, bool temporal) {
   pn->axes[pn->naxes++] = (plan_axis){.name = sym_of(c, name), .size = size, .temporal = temporal};
@@ -380,9 +407,8 @@ static bool batchnorm_is_even(planner *pl, const hybrid_opts *o) {
   if (!planner_batchnorm(pl)->groups || strategy_data_ranks(&o->s) || choice_is(CHOICE_bn, o->s.bn, "sync"))
     return true;
   diag(c, E_STRATEGY, said_at(o, CHOICE_replicas),
-       "replicas: batch norm would take its statistics over larger parts of the batch in replicas of fewer "
-       "data "
-       "ranks");
+       "replicas: batch norm would take its statistics over larger parts of the batch in replicas of "
+       "fewer data ranks");
   diag_hint(c, "bn=sync takes them over whole microbatches; or give all replicas as many data ranks");
   return false;
 }
@@ -391,7 +417,7 @@ bool policy_make_up(planner *source, arena *a, plan *pn, const hybrid_opts *o) {
   ctx *c = planner_source(source)->c;
   const strategy *s = &o->s;
   const u32 n = strategy_replicas(s);
-  if (!batchnorm_is_even(source, o)) return false;
+  if (!batchnorm_is_even(source, o) || !micro_divide(source, o)) return false;
   planner *pl = planner_grouped(source, pn->batchnorm_groups, (loc){0});
   replica *v = pl ? replicas_of(source, pl, a, o, s) : NULL;
   if (!v || !set_micro(c, o, s, v)) return false;

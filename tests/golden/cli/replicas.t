@@ -132,6 +132,29 @@ error[E0502]: sequence length 15 is not divisible by 2, a degree of tp.stages or
   --> gpt2
   hint: --seq 16, or leave out sp
 [1]
+$ heddle verify gpt2:layers=6,hidden=64,heads=4,vocab=256 --batch 24 --seq 16 --train --strategy "replicas=1x1x4+1x1 mb=24"
+error[E0502]: mb=24: a microbatch of 1 sample is not divisible by the 4 data ranks of replica 1
+  --> --strategy:1:1
+   1 | replicas=1x1x4+1x1 mb=24
+     | ^
+  hint: mb=6
+[1]
+$ heddle verify gpt2:layers=6,hidden=64,heads=4,vocab=256 --batch 24 --seq 16 --train --strategy "replicas=1x1x5+1x1 mb=4"
+error[E0502]: mb=4: a microbatch of 6 samples is not divisible by the 5 data ranks of replica 1
+  --> --strategy:1:1
+   1 | replicas=1x1x5+1x1 mb=4
+     | ^
+  hint: choose a batch that is a multiple of 20
+[1]
+$ heddle verify gpt2:layers=6,hidden=64,heads=4,vocab=256 --batch 24 --seq 16 --train --strategy "replicas=2x1+9x1 mb=4"
+error[E0502]: 9 pipeline stages, but the model has only 7 blocks and matmuls
+  --> gpt2
+  hint: pp=7 at most
+  note: this is replica 2 of replicas
+    --> --strategy:1:1
+     1 | replicas=2x1+9x1 mb=4
+       | ^
+[1]
 $ heddle verify examples/batchnorm.heddle --train --strategy "replicas=1x1+1x1x2 mb=2"
 error[E0509]: replicas: batch norm would take its statistics over larger parts of the batch in replicas of fewer data ranks
   --> --strategy:1:1
@@ -139,7 +162,7 @@ error[E0509]: replicas: batch norm would take its statistics over larger parts o
      | ^
   hint: bn=sync takes them over whole microbatches; or give all replicas as many data ranks
 [2]
-$ heddle verify mlp-xs:layers=2,hidden=16 --batch 720720 --train --strategy "replicas=$(seq -f 1x1x%g -s+ 16) mb=16" 2>&1 | head -1
+$ heddle verify mlp-xs:layers=2,hidden=16 --batch 16 --train --strategy "replicas=$(seq -f 1x%g -s+ 16) mb=16" 2>&1 | head -1
 error[E0901]: replicas are of 16 make-ups; at most 15 are possible
 $ heddle verify mlp-xs:layers=2,hidden=16 --batch 255 --train --strategy "replicas=$(yes 1x1 | head -255 | paste -sd+) mb=255" 2>&1 | head -1
 error[E0901]: 255 replicas; at most 254 are possible
