@@ -60,7 +60,9 @@ void report_replicas_tried(report *r, arena *a, const search_opts *o, const sear
   const u32 n = all_tried(a, s, &v);
   column *cols = arena_dup(a, all, sizeof all);
   bool any = false;
-  if (o->space.of[CHOICE_replicas].all && !n)
+  if (s->no_replicas) report_line(r, "not tried", "%s", s->no_replicas);
+  report_fact(r, "replicas_not_tried", NULL, cell_text(s->no_replicas));
+  if (o->space.of[CHOICE_replicas].all && !n && !s->no_replicas)
     report_line(
         r, "replicas",
         "none tried: * is one of each node or kind of device, of 2 to 8, on devices of several kinds");

@@ -199,3 +199,13 @@ $ heddle plan gpt2 --batch 48 --train --machine "2x2 v100 + 1x2 a100 ib=100Gb/s"
   ],
 $ heddle plan gpt2 --batch 8 --train --machine laptop --strategy "mb=1 replicas=*" --top 1 --threads 1 | grep "^replicas"
 replicas     none tried: * is one of each node or kind of device, of 2 to 8, on devices of several kinds
+$ heddle plan mlp-xs:layers=2 --batch 18 --train --machine "1x1 v100 + 8x1 a100 ib=100Gb/s" --strategy "dp=1 tp=1 pp=1 replicas=* mb=9" --top 1 --threads 1 | sed -n "/^not tried/ p;/^replicas tried/,/^$/ p"
+not tried    one for each of 9 nodes: at most 8 replicas are tried
+replicas tried  plans  simulated      best  at least  why not
+1x1+2x4             6          2  1.765 ms  327.2 ns
+1x1+1x8             6          2  3.294 ms  327.2 ns
+1x1+1x4x2          24          6  3.294 ms  327.2 ns
+1x1+1x1x8          24          0                      mb=9: a microbatch of 2 samples is not divisible by the 8 data ranks of replica 2
+1x1+1x2x4          24          0                      mb=9: a microbatch of 2 samples is not divisible by the 4 data ranks of replica 2
+... and 2 more
+
