@@ -9,7 +9,7 @@ static const char *state_name(const search_point *p) {
 static const char *limit_of(const search_point *p) {
   if (p->state == SEARCH_OVER_MEMORY) return "memory";
   if (MAX(p->bubble, p->comm) < 0.2) return "computation";
-  return p->comm > p->bubble ? "communication" : p->s.pp.n > 1 ? "bubble" : "waiting";
+  return p->comm > p->bubble ? "communication" : strategy_most(&p->s, CHOICE_pp) > 1 ? "bubble" : "waiting";
 }
 
 static const char *limit_text(arena *a, const search_point *p) {
