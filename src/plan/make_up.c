@@ -45,7 +45,6 @@ static bool degrees_are_own(ctx *c, const strategy_set *set, const strategy *s) 
 }
 
 static bool is_list(choice_value x) { return x.nparts; }
-static bool is_word(choice_value x) { return !x.nparts; }
 static bool is_path(choice_value x) { return choice_file(x); }
 static bool has_two_ways(choice_value x) { return !choice_file(x) && sched_row_of(x.n)->both_ways; }
 static bool is_whale(choice_value x) { return choice_is(CHOICE_dp_shares, x, "whale"); }
@@ -53,7 +52,7 @@ static bool is_whale(choice_value x) { return choice_is(CHOICE_dp_shares, x, "wh
 // Values that say something of one model.
 static const struct {
   choice_id id;
-  bool (*is)(choice_value x);
+  bool (*is)(choice_value x); // NULL: all but the default
   const char *why, *hint;
 } refused[] = {
     {CHOICE_schedule, is_path,
@@ -67,9 +66,7 @@ static const struct {
      "layers=equal, or leave it out: by time"},
     {CHOICE_dp_shares, is_whale, "it deals out samples to data ranks, and replicas get whole microbatches",
      "dp.shares=auto"},
-    {CHOICE_tp_shares, is_list, "one list of tensor ranks, and each replica has tensor ranks of its own",
-     "tp.shares=equal"},
-    {CHOICE_tp_shares, is_word, "one list of tensor ranks, and each replica has tensor ranks of its own",
+    {CHOICE_tp_shares, NULL, "it is one list of tensor ranks, and each replica has tensor ranks of its own",
      "tp.shares=equal"},
     {CHOICE_places, is_list, "replicas have the ranks of the machine in their order",
      "leave it out, or name the replicas in another order"},
@@ -87,7 +84,7 @@ bool strategy_settle_replicas(ctx *c, const strategy_set *set, const strategy *s
   for (u32 k = 0; k < COUNT_OF(refused); k++) {
     const choice_id id = refused[k].id;
     const choice_value x = s->of[id];
-    if (choice_same(x, choice_default(id)) || !refused[k].is(x)) continue;
+    if (choice_same(x, choice_default(id)) || (refused[k].is && !refused[k].is(x))) continue;
     arena *a = arena_new();
     strbuf one = {.a = a};
     choice_say(id, x, &one);

@@ -72,7 +72,7 @@ error[E0509]: tp.stages=2/1 does not go with replicas: each replica says its ten
   hint: leave it out, and say them in replicas: stages x tensor ranks
 [2]
 $ heddle verify gpt2 --batch 24 --train --strategy "replicas=2x1+1x2 mb=4 tp.shares=2/1"
-error[E0509]: tp.shares=2/1 does not go with replicas: one list of tensor ranks, and each replica has tensor ranks of its own
+error[E0509]: tp.shares=2/1 does not go with replicas: it is one list of tensor ranks, and each replica has tensor ranks of its own
   --> --strategy:1:23
    1 | replicas=2x1+1x2 mb=4 tp.shares=2/1
      |                       ^
