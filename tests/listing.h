@@ -77,7 +77,7 @@ static bool legal(const listing *l, choice_id id, const strategy *s) {
   if (!choice_applies(id, s, l->o.train)) return choice_same(s->of[id], choice_default(id));
   if (star) return in_star(l, id, s);
   if (!x->said && several_kinds(l) && !(id == CHOICE_dp_shares && s->tp_stages.nparts) &&
-      choice_same(s->of[id], choice_of_mixed(id)))
+      !(id == CHOICE_layers && s->replicas.nparts) && choice_same(s->of[id], choice_of_mixed(id)))
     return true;
   return x->n ? is_said(x, s->of[id]) : choice_same(s->of[id], choice_default(id));
 }
@@ -157,7 +157,8 @@ static void list_from(listing *l, u32 row, strategy *s) {
   if (!is_said(x, dflt) && (!star || dflt.n > most)) list_value(l, row, s, dflt); // once
   const choice_value word = choice_of_mixed(id);
   if (!x->said && !star && several_kinds(l) && !(id == CHOICE_dp_shares && s->tp_stages.nparts) &&
-      !choice_same(word, dflt) && choice_applies(id, s, l->o.train))
+      !(id == CHOICE_layers && s->replicas.nparts) && !choice_same(word, dflt) &&
+      choice_applies(id, s, l->o.train))
     list_value(l, row, s, word);
 }
 

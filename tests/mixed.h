@@ -215,11 +215,5 @@ static inline strategy random_strategy(const model *m, u32 ranks, bool train, u6
   return s;
 }
 
-static inline const char *named(arena *a, const strategy *s) {
-  strbuf b = {.a = a};
-  strategy_print(s, &b);
-  return sb_str(&b);
-}
-
 static inline const u32 *shares_of(const plan *pn, u32 axis) { return pn->axes[axis].shares; }
 #endif

@@ -378,6 +378,25 @@ plan *plans_by_degree(plans_model *m, u64 *rng, arena *a) {
   return hybrid_of(m, s, train, rng, a);
 }
 
+// Replicas of different make-up, with what they may have inside more often than chance has it.
+plan *plans_made_up(plans_model *m, u64 *rng, arena *a) {
+  static const char *const orders[] = {"1f1b", "gpipe", "interleaved", "bfs", "zb-h1"};
+  const bool train = !chance(rng, 6);
+  strategy s = strategy_default();
+  s = random_grids(&s, rng, a);
+  for (u32 id = CHOICE_mb; id < CHOICE_COUNT; id++)
+    if (id != CHOICE_v && id != CHOICE_schedule && (id == CHOICE_mb || id == CHOICE_bn || chance(rng, 2)))
+      random_value(&s, (choice_id)id, train, rng, a);
+  if (choice_is(CHOICE_layers, s.layers, "auto")) s.layers = choice_default(CHOICE_layers); // needs a machine
+  if (choice_applies(CHOICE_schedule, &s, train))
+    (void)policy_schedule_named(orders[pick(rng, COUNT_OF(orders))], &s.schedule.n);
+  if (choice_applies(CHOICE_v, &s, train) && sched_row_of(s.schedule.n)->chunks) s.v.n = 1 + pick(rng, 2);
+  s.group.n = choice_applies(CHOICE_group, &s, train) ? pick(rng, 3) : 0;
+  if (choice_applies(CHOICE_zero, &s, train)) s.zero.n = pick(rng, 4);
+  s.sp.n = choice_applies(CHOICE_sp, &s, train) && pick(rng, 2);
+  return hybrid_of(m, s, train, rng, a);
+}
+
 // ---- random primitives ---------------------------------------------------------------------------------
 static void random_axes(plans_model *m, plan *pn, u64 *rng, arena *a) {
   static const u32 sizes[] = {2, 2, 3, 4, 5};

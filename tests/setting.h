@@ -99,12 +99,6 @@ static void close_setting(setting *s) {
   ctx_free(s->c);
 }
 
-static const char *named(arena *a, const strategy *s) {
-  strbuf b = {.a = a};
-  strategy_print(s, &b);
-  return sb_str(&b);
-}
-
 // ---- one plan, alone ----------------------------------------------------------------------------------
 static u64 text_hash(const strbuf *b) { return hash_bytes(b->v, b->n, 0); }
 
@@ -176,7 +170,7 @@ static const truth *truth_of(setting *s, const strategy *x) {
     if (s->known.v[i].memory == s->memory && !strategy_compare(&s->known.v[i].s, x)) return &s->known.v[i];
   truth *t = vec_push(s->a, &s->known);
   *t = (truth){.s = *x, .memory = s->memory};
-  if (getenv("PLANS")) fprintf(stderr, "%s\n", named(s->a, x));
+  if (getenv("PLANS")) fprintf(stderr, "%s\n", strategy_str(s->a, x));
   work_out(s, t);
   return t;
 }

@@ -16,8 +16,9 @@
 #define GROUPED  CHOICE_GROUPED
 #define BLOCKING CHOICE_BLOCKING
 #define SEVERAL  CHOICE_SEVERAL
+#define ALIKE    CHOICE_ALIKE
 #define MANY(id) (1ull << CHOICE_##id)
-#define ON(id)   (1ull << (30 + CHOICE_##id))
+#define ON(id)   (1ull << (CHOICE_ON + CHOICE_##id))
 static const choice_row rows[CHOICE_COUNT] = {
 #define CHOICE(id, name_, also_, of_, kind_, values_, dflt_, search_, needs_, title_, arg_, about_)          \
   [CHOICE_##id] = {.name = name_,                                                                            \
@@ -34,7 +35,7 @@ static const choice_row rows[CHOICE_COUNT] = {
 #include "plan/choices.def"
 #undef CHOICE
 };
-_Static_assert(CHOICE_COUNT <= 30, "needs has two bits for each row");
+_Static_assert((int)CHOICE_COUNT <= (int)CHOICE_ON, "needs has two bits for each row");
 
 const choice_row *choice_get(choice_id id) { return &rows[id]; }
 const char *choice_option(choice_id id) { return rows[id].also[0]; }
@@ -280,10 +281,11 @@ bool choice_applies(choice_id id, const strategy *s, bool train) {
   if (needs & CHOICE_GROUPED && !grouped(s)) return false;
   if (needs & CHOICE_BLOCKING && s->overlap.n) return false;
   if (needs & CHOICE_SEVERAL && strategy_most(s, CHOICE_dp) <= 1 && !s->replicas.nparts) return false;
+  if (needs & CHOICE_ALIKE && s->replicas.nparts) return false;
   const u64 rows_of = (1ull << CHOICE_COUNT) - 1;
   for (u64 many = needs & rows_of; many; many &= many - 1)
     if (strategy_most(s, (choice_id)__builtin_ctzll(many)) <= 1) return false;
-  for (u64 on = needs >> 30 & rows_of; on; on &= on - 1)
+  for (u64 on = needs >> CHOICE_ON & rows_of; on; on &= on - 1)
     if (!s->of[__builtin_ctzll(on)].n) return false;
   return true;
 }
@@ -293,8 +295,11 @@ const char *choice_lacks(arena *a, choice_id id, const strategy *s, bool train) 
   if (needs & CHOICE_TRAINING && !train) return "applies to training only; this is inference";
   for (u32 k = 0; k < CHOICE_COUNT; k++) {
     if (needs >> k & 1 && strategy_most(s, (choice_id)k) <= 1)
-      return arena_printf(a, "needs %s > 1; got %s=%u", rows[k].name, rows[k].name, s->of[k].n);
-    if (needs >> (30 + k) & 1 && !s->of[k].n)
+      return s->replicas.nparts && choice_is_degree((choice_id)k)
+                 ? arena_printf(a, "needs a replica of several %s; got one in each",
+                                strategy_counts((choice_id)k))
+                 : arena_printf(a, "needs %s > 1; got %s=%u", rows[k].name, rows[k].name, s->of[k].n);
+    if (needs >> (CHOICE_ON + k) & 1 && !s->of[k].n)
       return arena_printf(a, "needs %s=%s; got %s=none", rows[k].name, rows[k].dflt, rows[k].name);
   }
   if (needs & CHOICE_SEVERAL && strategy_most(s, CHOICE_dp) <= 1 && !s->replicas.nparts)
@@ -312,10 +317,11 @@ const char *choice_needs(arena *a, choice_id id) {
   if (needs & CHOICE_TRAINING) sb_put(&b, "training");
   for (u32 k = 0; k < CHOICE_COUNT; k++) {
     if (needs >> k & 1) sb_fmt(&b, "%s%s > 1", b.n ? " and " : "", rows[k].name);
-    if (needs >> (30 + k) & 1) sb_fmt(&b, "%s%s=%s", b.n ? " and " : "", rows[k].name, rows[k].dflt);
+    if (needs >> (CHOICE_ON + k) & 1) sb_fmt(&b, "%s%s=%s", b.n ? " and " : "", rows[k].name, rows[k].dflt);
   }
   if (needs & CHOICE_SEVERAL) sb_fmt(&b, "%sdp > 1 or replicas", b.n ? " and " : "");
   if (needs & CHOICE_GROUPED) sb_fmt(&b, "%sa schedule with groups", b.n ? " and " : "");
   if (needs & CHOICE_BLOCKING) sb_fmt(&b, "%soverlap=none", b.n ? " and " : "");
+  if (needs & CHOICE_ALIKE) sb_fmt(&b, "%sreplicas=none", b.n ? " and " : "");
   return sb_str(&b);
 }

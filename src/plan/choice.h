@@ -34,13 +34,15 @@ typedef struct {
   bool (*named)(const char *name, u32 *word); // other names of its words; NULL: there are none
   const char *suffix;                         // CK_WORD: a path that ends so is a value too; NULL: none is
   const char *dflt, *search; // search: "*"; or the default: "" or "?", or with a word: "auto"
-  u64 needs; // CHOICE_TRAINING, _GROUPED, _BLOCKING; bit id: of a row whose strategy_most must be above 1; 30 + id: that must be on
+  u64 needs; // CHOICE_TRAINING, ..; bit id: of a row whose strategy_most must be above 1; CHOICE_ON + id: that must be on
   const char *title, *arg, *about;
 } choice_row;
 #define CHOICE_TRAINING (1ull << 63)
 #define CHOICE_GROUPED  (1ull << 62) // a schedule that takes microbatches in groups
 #define CHOICE_BLOCKING (1ull << 61) // sends on the compute stream
 #define CHOICE_SEVERAL  (1ull << 60) // data ranks or replicas
+#define CHOICE_ALIKE    (1ull << 59) // replicas=none
+enum { CHOICE_ON = 29 };
 
 // n: the count; the number of the word from 0; 1 for a flag that is on; of a set one bit for each word. A
 // list of numbers: its parts (n is then 0); of grids three for each, pp, tp and dp. A file instead of a word: its path (n is then how many words
@@ -113,11 +115,11 @@ static inline u32 strategy_block(const strategy *s, u32 place) {
 u32 strategy_tensor_at(const strategy *s, u32 place);
 const u32 *strategy_shares_at(arena *a, const strategy *s, choice_id id, u32 place);
 u32 strategy_shares_needed(const strategy *s, choice_id id);
-u32 strategy_most(const strategy *s,
-                  choice_id row); // the number of the row; of dp and tp that of the place with most
+// The number of the row; of dp, tp and pp that of the place or replica with most.
+u32 strategy_most(const strategy *s, choice_id row);
 bool strategy_settle_degrees(ctx *c, const strategy_set *set, const strategy *s); // part of strategy_settle
 
-// Replicas of different make-up, each with degrees of its own, on ranks in order.
+// Replicas of different make-up, each with degrees of its own, on ranks in order (make_up.c).
 typedef struct {
   u32 pp, tp, dp;
 } replica_grid;
@@ -126,7 +128,11 @@ static inline replica_grid strategy_replica(const strategy *s, u32 r) {
   const u32 *x = &s->replicas.part[3 * r];
   return (replica_grid){x[0], x[1], x[2]};
 }
-u64 strategy_ranks(const strategy *s); // that a plan of it uses
+u32 strategy_degree(replica_grid g, choice_id degree);
+u32 strategy_data_ranks(const strategy *s);    // of each replica; 0: they have different numbers
+const char *strategy_counts(choice_id degree); // "data ranks"
+u64 strategy_ranks(const strategy *s);         // that a plan of it uses
+bool strategy_settle_replicas(ctx *c, const strategy_set *set, const strategy *s); // part of strategy_settle
 
 // ---- strategies ---------------------------------------------------------------------------------------
 strategy strategy_default(void);
@@ -143,6 +149,7 @@ strategy strategy_dup(arena *a, const strategy *s);         // with numbers and 
 u64 strategy_hash(const strategy *s);
 // The rows that are not at their defaults, dp, tp and pp always.
 void strategy_print(const strategy *s, strbuf *out);
+const char *strategy_str(arena *a, const strategy *s);       // likewise, in `a`
 void strategy_set_print(const strategy_set *s, strbuf *out); // what was said
 // Reads a line (NULL: empty), or several, with # comments. False and diagnostics (E_STRATEGY), located in the
 // line. Lists are in `a`.

@@ -14,6 +14,9 @@ static u32 ranks_of(const strategy *s) { return s->dp.n * s->tp.n; } // of a pla
 
 u32 strategy_most(const strategy *s, choice_id row) {
   u64 most = 0;
+  for (u32 r = 0; choice_is_degree(row) && r < strategy_replicas(s); r++)
+    most = MAX(most, strategy_degree(strategy_replica(s, r), row));
+  if (most) return (u32)most;
   if (row != CHOICE_dp && row != CHOICE_tp) return s->of[row].n;
   for (u32 q = 0; q < s->pp.n && q < s->tp_stages.nparts; q++) {
     const u32 t = s->tp_stages.part[q];

@@ -520,7 +520,7 @@ bool policy_staged(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const 
 // Last, the replicas that the schedule runs and where their stages lie.
 void policy_replicas(arena *a, plan *pn, const strategy *s, const sched *file);
 // The plan of replicas of different make-up (replicas.c), but for what does not depend on degrees: with its stages and its order.
-bool policy_make_up(planner *pl, arena *a, plan *pn, const hybrid_opts *o);
+bool policy_make_up(planner *source, arena *a, plan *pn, const hybrid_opts *o);
 // Of all but its name: equal plans of one source are the same program, in whatever session. unordered: of all
 // but order and sends.
 u64 plan_hash(const ctx *c, const plan *pn);
@@ -531,6 +531,9 @@ u64 plan_hash_ordered(const ctx *c, const plan *pn, u64 unordered); // plan_hash
 // Its parts, each adding to a plan whose axes and meshes exist. axis: 1-based into pn->axes.
 bool policy_batch(planner *pl, arena *a, plan *pn,
                   u8 axis); // the batch of every input over an axis (space or time)
+bool policy_batch_part(planner *pl, arena *a, plan *pn, u8 axis, u32 which); // or a minor index of it
+bool policy_split_tensors(planner *pl, arena *a, plan *pn, u8 axis,
+                          const strategy *s); // tp, tables and sp of it
 // segments on the coordinates of axis, one for each stage of the schedule, as `layers` says; at: where it
 // says so
 bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s, const sched *file, loc at);

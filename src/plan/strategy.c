@@ -254,6 +254,12 @@ void strategy_print(const strategy *s, strbuf *out) {
   }
 }
 
+const char *strategy_str(arena *a, const strategy *s) {
+  strbuf b = {.a = a};
+  strategy_print(s, &b);
+  return sb_str(&b);
+}
+
 void strategy_set_print(const strategy_set *s, strbuf *out) {
   const char *between = "";
   for (u32 i = 0; i < CHOICE_COUNT; i++) {
@@ -379,13 +385,15 @@ static loc said_at(const strategy_set *set, choice_id id) { return set ? set->of
 
 // mbs into mb.
 static bool settle_micro(ctx *c, const strategy_set *set, i64 batch, strategy *s) {
-  const u32 mbs = s->mbs.n, dp = s->dp.n;
+  const u32 mbs = s->mbs.n, dp = strategy_data_ranks(s);
   const loc here = said_at(set, CHOICE_mbs);
   if (!mbs) return true;
-  const bool shares = !choice_same(s->dp_shares, choice_default(CHOICE_dp_shares));
-  if (shares || s->tp_stages.nparts) {
+  const bool shares = !s->replicas.nparts && !choice_same(s->dp_shares, choice_default(CHOICE_dp_shares));
+  if (shares || s->tp_stages.nparts || !dp) {
     diag(c, E_STRATEGY, here, "mbs=%u: data ranks do not have microbatches of one size (%s)", mbs,
-         shares ? "dp.shares" : "tp.stages");
+         !dp      ? "replicas"
+         : shares ? "dp.shares"
+                  : "tp.stages");
     diag_hint(c, "give the number of microbatches instead: mb");
     return false;
   }
@@ -429,7 +437,7 @@ static bool settle_shares(ctx *c, const strategy_set *set, choice_id id, choice_
   }
   const bool replicas = id == CHOICE_dp_shares && s->replicas.nparts;
   if (!x.nparts || s->tp_stages.nparts || replicas || x.nparts == s->of[of].n)
-    return true; // of degrees by place: degrees.c; of replicas below
+    return true; // of degrees by place: degrees.c; of replicas: make_up.c
   diag(c, E_DIVIDE, said_at(set, id), "%s has %u number%s, but %s=%u", own, x.nparts,
        x.nparts == 1 ? "" : "s", name, s->of[of].n);
   diag_hint(c, "one number for each of the ranks, or %s=%u", name, x.nparts);
@@ -466,53 +474,23 @@ static const char *what_it_needs(arena *a, choice_id id, const strategy *s, bool
   if (needs & CHOICE_TRAINING && !train) return "add --train";
   for (u32 k = 0; k < CHOICE_COUNT; k++) {
     const choice_row *r = choice_get((choice_id)k);
-    if (needs >> k & 1 && strategy_most(s, (choice_id)k) <= 1) return arena_printf(a, "add %s=2", r->name);
-    if (needs >> (30 + k) & 1 && !s->of[k].n) return arena_printf(a, "set %s=%s", r->name, r->dflt);
+    const bool few = needs >> k & 1 && strategy_most(s, (choice_id)k) <= 1;
+    if (few && s->replicas.nparts && choice_is_degree((choice_id)k))
+      return arena_printf(a, "use a replica of two %s, such as %s", strategy_counts((choice_id)k),
+                          k == CHOICE_pp   ? "2x1"
+                          : k == CHOICE_tp ? "1x2"
+                                           : "1x1x2");
+    if (few) return arena_printf(a, "add %s=2", r->name);
+    if (needs >> (CHOICE_ON + k) & 1 && !s->of[k].n) return arena_printf(a, "set %s=%s", r->name, r->dflt);
   }
   if (needs & CHOICE_BLOCKING && s->overlap.n) return "set overlap=none";
   if (needs & CHOICE_SEVERAL && strategy_most(s, CHOICE_dp) <= 1 && !s->replicas.nparts) return "add dp=2";
   return needs & CHOICE_GROUPED ? "use schedule=interleaved" : "";
 }
 
-// Degrees of its own for each, on whole microbatches.
-static bool settle_replicas(ctx *c, const strategy_set *set, const strategy *s) {
-  static const choice_id degrees[] = {CHOICE_dp, CHOICE_tp, CHOICE_pp};
-  const u32 n = strategy_replicas(s);
-  const choice_value x = s->dp_shares;
-  if (!n) return true;
-  for (u32 k = 0; k < COUNT_OF(degrees); k++) {
-    const choice_value own = s->of[degrees[k]];
-    if (own.n == 1) continue;
-    diag(c, E_STRATEGY, said_at(set, degrees[k]), "%s=%u: each replica of replicas has degrees of its own",
-         choice_get(degrees[k])->name, own.n);
-    diag_hint(c, "%s=1, and degrees in replicas: stages x tensor ranks x data ranks",
-              choice_get(degrees[k])->name);
-    return false;
-  }
-  if (choice_is(CHOICE_dp_shares, x, "whale")) {
-    diag(c, E_STRATEGY, said_at(set, CHOICE_dp_shares),
-         "dp.shares=whale is for data ranks, not for replicas");
-    diag_hint(c, "dp.shares=auto");
-    return false;
-  }
-  if (!x.nparts || x.nparts == n) return true;
-  diag(c, E_DIVIDE, said_at(set, CHOICE_dp_shares), "dp.shares has %u numbers, but there are %u replicas",
-       x.nparts, n);
-  diag_hint(c, "one number for each replica");
-  return false;
-}
-
-u64 strategy_ranks(const strategy *s) {
-  u64 n = 0;
-  for (u32 r = 0; r < strategy_replicas(s); r++) {
-    const replica_grid g = strategy_replica(s, r);
-    n += (u64)g.pp * g.tp * g.dp;
-  }
-  return n ? n : (u64)s->dp.n * s->tp.n * s->pp.n;
-}
-
 bool strategy_settle(ctx *c, const strategy_set *set, i64 batch, bool train, strategy *s) {
   const strategy *dflt = strategy_defaults();
+  if (!strategy_settle_replicas(c, set, s)) return false;
   for (u32 i = 0; i < CHOICE_COUNT; i++) {
     choice_id id = (choice_id)i;
     if (s->of[i].n == dflt->of[i].n && !s->of[i].part) continue; // a default has neither parts nor a path
@@ -525,7 +503,7 @@ bool strategy_settle(ctx *c, const strategy_set *set, i64 batch, bool train, str
     arena_free(a);
     return false;
   }
-  return settle_replicas(c, set, s) && settle_shares(c, set, CHOICE_dp_shares, CHOICE_dp, s) &&
+  return settle_shares(c, set, CHOICE_dp_shares, CHOICE_dp, s) &&
          settle_shares(c, set, CHOICE_tp_shares, CHOICE_tp, s) && strategy_settle_degrees(c, set, s) &&
          settle_places(c, set, s) && settle_micro(c, set, batch, s);
 }

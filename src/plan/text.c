@@ -437,12 +437,9 @@ static void name_order(reader *r, const ynode *y, const sched_row *row, u32 grou
     if (at.i != y->at.i) diag_note(r->c, y->at, "the plan says so here");
     diag_hint(r->c, "leave out `schedule` if the order is the plan's own");
   }
-  strbuf b = {.a = r->a};
   if (!named) return;
   s = strategy_without(&s, CHOICE_OF_ORDER);
-  strategy_print(&s, &b);
-  sb_put(&b, ", an order of its own");
-  r->pn->name = sym_of(r->c, sb_str(&b));
+  r->pn->name = sym_of(r->c, arena_printf(r->a, "%s, an order of its own", strategy_str(r->a, &s)));
 }
 
 static void read_schedule(reader *r, const ynode *top) {

@@ -20,6 +20,9 @@ struct report {
 // kinds.c: what the devices of each kind get and do
 void report_kinds(report *r, const plan_kind *v, u32 n);
 
+// replicas.c: which replicas of different make-up a search tried
+void report_replicas_tried(report *r, arena *a, const search_opts *o, const search_result *s);
+
 // origin.c: where the figures come from, how far the time of the step may be off
 void report_error(report *r, arena *a, const sim_result *s);
 void report_origins(report *r, arena *a, ctx *c, const sim_result *s);

@@ -9,7 +9,7 @@ static const char *state_name(const search_point *p) {
 static const char *limit_of(const search_point *p) {
   if (p->state == SEARCH_OVER_MEMORY) return "memory";
   if (MAX(p->bubble, p->comm) < 0.2) return "computation";
-  return p->comm > p->bubble ? "communication" : p->s.pp.n > 1 ? "bubble" : "waiting";
+  return p->comm > p->bubble ? "communication" : strategy_most(&p->s, CHOICE_pp) > 1 ? "bubble" : "waiting";
 }
 
 static const char *limit_text(arena *a, const search_point *p) {
@@ -18,12 +18,6 @@ static const char *limit_text(arena *a, const search_point *p) {
                  : !strcmp(what, "computation") ? p->utilisation
                                                 : p->comm;
   return p->state == SEARCH_OVER_MEMORY ? what : arena_printf(a, "%s %.0f %%", what, 100 * share);
-}
-
-static const char *name_of(arena *a, const search_point *p) {
-  strbuf b = {.a = a};
-  strategy_print(&p->s, &b);
-  return sb_str(&b);
 }
 
 static const char *text_of(arena *a, cell x) {
@@ -46,7 +40,7 @@ static const search_point *alone(const search_result *s, choice_id degree, u32 r
 static void put_other(report *r, arena *a, const char *label, const search_point *p, const char *how,
                       const search_result *s) {
   double times = (double)p->time_ps / (double)s->point[0].time_ps;
-  report_line(r, label, "%s", name_of(a, p));
+  report_line(r, label, "%s", strategy_str(a, &p->s));
   report_line(r, "", "%s the time, %s", text_of(a, cell_x(CELL_TIMES, times)), how);
 }
 
@@ -101,7 +95,7 @@ static void put_kinds(report *r, arena *a, const search_result *s, u32 ranks) {
   report_fact(r, "equal_strategy", NULL, s->even_ps ? cell_text(s->even) : cell_none());
   if (!s->even_ps)
     report_line(r, "equal shares", "no plan that gives every device the same is possible and fits");
-  else if (strcmp(s->even, name_of(a, w)))
+  else if (strcmp(s->even, strategy_str(a, &w->s)))
     report_line(r, "equal shares", "%s the time at best: %s", text_of(a, cell_x(CELL_TIMES, even)), s->even);
   report_fact(r, "spread_ps", NULL, s->spread_ps ? cell_i(CELL_PS, s->spread_ps) : cell_none());
   if (s->spread_ps && s->spread_ps < w->time_ps) // layers that suit different kinds may be faster apart
@@ -132,13 +126,13 @@ static void put_certificate(report *r, arena *a, const search_about *about, cons
   if (more) report_line(r, "", "other values of some choices are not in it; --strategy '%s' has them", more);
   report_fact(r, "not_searched", NULL, more ? cell_text(more) : cell_none());
   for (u32 i = 0; i < s->nreasons && i < REASONS; i++) {
-    strbuf b = {.a = a};
-    strategy_print(s->reason[i].example, &b);
-    report_line(r, i ? "" : "impossible", "%u such as %s:", s->reason[i].count, sb_str(&b));
+    report_line(r, i ? "" : "impossible", "%u such as %s:", s->reason[i].count,
+                strategy_str(a, s->reason[i].example));
     report_line(r, "", "%s", s->reason[i].why);
   }
   if (s->nreasons > REASONS)
     report_line(r, "", "... and %u more reasons (--json has all)", s->nreasons - REASONS);
+  report_replicas_tried(r, a, o, s);
 }
 
 static void put_counts(report *r, arena *a, const search_result *s) {
@@ -153,12 +147,9 @@ static void put_counts(report *r, arena *a, const search_result *s) {
   report_fact(r, "most_microbatches", NULL,
               s->most_microbatches ? cell_i(CELL_INT, s->most_microbatches) : cell_none());
   report_table(r, "impossible_reasons", cols, COUNT_OF(cols));
-  for (u32 i = 0; i < s->nreasons; i++) {
-    strbuf b = {.a = a};
-    strategy_print(s->reason[i].example, &b);
+  for (u32 i = 0; i < s->nreasons; i++)
     report_row(r, (cell[]){cell_i(CELL_INT, s->reason[i].count), cell_text(s->reason[i].why),
-                           cell_text(sb_str(&b))});
-  }
+                           cell_text(strategy_str(a, s->reason[i].example))});
 }
 
 // Why the best is best and what limits the others, in lines made of the figures.
@@ -167,8 +158,8 @@ static void put_why(report *r, arena *a, const search_about *about, const search
   const cell share = about->mfu > 0 ? cell_x(CELL_SHARE, about->mfu) : cell_none();
   const char *mfu = about->mfu > 0 ? arena_printf(a, "; MFU %s", text_of(a, share)) : "";
   const bool own = s->memory_least && s->memory_least < s->memory_bytes; // devices have limits of their own
-  report_line(r, "winner", "%s", name_of(a, w));
-  if (s->resolved && *s->resolved && strcmp(s->resolved, name_of(a, w)))
+  report_line(r, "winner", "%s", strategy_str(a, &w->s));
+  if (s->resolved && *s->resolved && strcmp(s->resolved, strategy_str(a, &w->s)))
     report_line(r, "auto resolved", "%s", s->resolved);
   report_fact(r, "resolved", NULL, s->resolved && *s->resolved ? cell_text(s->resolved) : cell_none());
   report_line(r, "", "computes %s of the time, communicates %s, idles %s%s; needs %s%s%s",
@@ -253,7 +244,7 @@ static void put_plans(report *r, arena *a, const search_opts *o, const search_re
     v[k++] = cell_i(CELL_INT, i + 1);
     for (u32 id = 0; id < CHOICE_COUNT; id++)
       if (choice_get((choice_id)id)->title) v[k++] = choice_cell(a, (choice_id)id, &at->s, o->train);
-    v[k++] = cell_text(name_of(a, at));
+    v[k++] = cell_text(strategy_str(a, &at->s));
     v[k++] = cell_text(state_name(at));
     v[k++] = cell_i(CELL_PS, at->alone_ps);
     v[k++] = o->train ? cell_i(CELL_PS, at->time_ps) : cell_none();
@@ -306,7 +297,7 @@ void report_part(report *r, arena *a, const search_about *about, const search_op
   report_line(r, "part", "%u of %u has %u of the %u: %u simulated, %u ruled out by bounds on time", o->part,
               o->parts, s->dealt, left, simulated, s->count[SEARCH_BOUND_TIME]);
   if (s->nfit)
-    report_line(r, "best", "%s, %s", name_of(a, &s->point[0]),
+    report_line(r, "best", "%s, %s", strategy_str(a, &s->point[0].s),
                 text_of(a, cell_i(CELL_PS, s->point[0].time_ps)));
   else
     report_line(r, "best", "no plan fits");

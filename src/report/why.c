@@ -2,11 +2,6 @@
 #include "report/report.h"
 #include <stdlib.h>
 
-static const char *name_of(arena *a, const strategy *s) {
-  strbuf b = {.a = a};
-  strategy_print(s, &b);
-  return sb_str(&b);
-}
 static const char *text_of(arena *a, cell x) {
   strbuf b = {.a = a};
   cell_print(&x, &b);
@@ -195,7 +190,7 @@ static void put_verdict(report *r, arena *a, const search_why *w, const search_r
   switch (v) {
   case IS_WINNER: report_line(r, "", "which is the winner"); return;
   case IS_SAME:
-    report_line(r, "", "which is the same program as the winner, %s", name_of(a, &w->winner.s));
+    report_line(r, "", "which is the same program as the winner, %s", strategy_str(a, &w->winner.s));
     return;
   case IS_IMPOSSIBLE: report_line(r, "impossible", "%s", why ? why : ""); return;
   case IS_LARGE:
@@ -224,8 +219,8 @@ void report_why(report *r, arena *a, const search_why *w, const search_result *s
   const rows time = two ? time_rows(a, w) : (rows){.a = a};
   report_gap(r);
   report_fact(r, "asked", "why not", cell_text(sb_str(&said)));
-  report_line(r, "winner", "%s", name_of(a, &w->winner.s));
-  report_fact(r, "asked_strategy", "asked", cell_text(name_of(a, &w->asked.s)));
+  report_line(r, "winner", "%s", strategy_str(a, &w->winner.s));
+  report_fact(r, "asked_strategy", "asked", cell_text(strategy_str(a, &w->asked.s)));
   report_fact(r, "agree", NULL, cell_i(CELL_INT, w->agree.npoints));
   const search_state is = w->point->state;
   if (w->agree.npoints > 1 && is == SEARCH_RAN)
@@ -246,7 +241,7 @@ void report_what_if(report *r, arena *a, const search_what_if *v, u32 n, const s
                                 {NULL, "best plan"},      {"time_ps", "time"},          {"speedup", "faster"},
                                 {"peak_bytes", "memory"}, {"memory_limit_bytes", NULL}, {"ranks", NULL}};
   const search_point *w = &s->point[0];
-  const char *now = name_of(a, &w->s);
+  const char *now = strategy_str(a, &w->s);
   report_gap(r);
   report_table(r, "what_if", cols, COUNT_OF(cols));
   report_row(r,
@@ -255,7 +250,7 @@ void report_what_if(report *r, arena *a, const search_what_if *v, u32 n, const s
                       cell_i(CELL_BYTES, s->memory_bytes), cell_i(CELL_INT, (i64)strategy_ranks(&w->s))});
   for (u32 i = 0; i < n; i++) {
     const search_what_if *x = &v[i];
-    const char *name = x->found ? name_of(a, &x->s) : NULL;
+    const char *name = x->found ? strategy_str(a, &x->s) : NULL;
     const double times = x->found ? (double)w->time_ps / (double)x->time_ps : 0;
     report_row(r, (cell[]){cell_text(x->what), cell_text(name), cell_text(x->why),
                            cell_text(name ? name : arena_printf(a, "none: %s", x->why)),

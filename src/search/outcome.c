@@ -163,13 +163,11 @@ static void say_counts(ctx *c, const search_result *r) {
 static void say_reasons(ctx *c, arena *a, const search_result *r) {
   enum { REASONS = 5 };
   for (u32 i = 0; i < r->nreasons && i < REASONS; i++) {
-    strbuf s = {.a = a};
-    strategy_print(r->reason[i].example, &s);
     if (r->space == 1)
       diag_note(c, (loc){0}, "%s", r->reason[i].why);
     else
-      diag_note(c, (loc){0}, "%u impossible, such as %s: %s", r->reason[i].count, sb_str(&s),
-                r->reason[i].why);
+      diag_note(c, (loc){0}, "%u impossible, such as %s: %s", r->reason[i].count,
+                strategy_str(a, r->reason[i].example), r->reason[i].why);
   }
 }
 

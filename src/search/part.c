@@ -126,10 +126,8 @@ static void put_number(strbuf *b, const char *key, i64 x) {
 
 static void put_strategy(strbuf *b, const char *key, const strategy *s) {
   arena *a = arena_new();
-  strbuf line = {.a = a};
-  strategy_print(s, &line);
   sb_fmt(b, "\"%s\": ", key);
-  sb_json_str(b, sb_str(&line));
+  sb_json_str(b, strategy_str(a, s));
   arena_free(a);
 }
 

@@ -97,7 +97,7 @@ static void screen_point(search *s, worker *w, arena *a, search_point *p, screen
 // Only the streams of its sends are others.
 static void screen_as(worker *w, search_point *p, screened *last) {
   if (last->pn) {
-    if (p->s.pp.n > 1) policy_sends(w->c, last->pn, &p->s);
+    if (strategy_most(&p->s, CHOICE_pp) > 1) policy_sends(w->c, last->pn, &p->s);
     p->plan = plan_hash_ordered(w->c, last->pn, last->hash), p->bound_bytes = last->p->bound_bytes;
   } else {
     impossible(p, last->p->why, last->p->why_id);
@@ -458,10 +458,8 @@ static void confirm(search *s) {
   const search_point *p = &s->r->point[0];
   const char *wrong =
       whole_differs(s->w[0].pl, s->w[0].k, s->a, s->o, p, s->several && !s->o->plain ? s : NULL);
-  strbuf b = {.a = s->a};
   if (!wrong) return;
-  strategy_print(&p->s, &b);
-  fprintf(stderr, "heddle: the program of %s: %s\n", sb_str(&b), wrong);
+  fprintf(stderr, "heddle: the program of %s: %s\n", strategy_str(s->a, &p->s), wrong);
   assert(!"the winner of a search is what its program is");
 }
 
@@ -514,11 +512,7 @@ static void find_even(search *s, int threads) {
     any = space_make(c, a, s->src, s->m, &o, s->ranks, &even, &e.files);
   }
   if (any) run(&e, threads);
-  if (even.nfit) {
-    strbuf b = {.a = s->a};
-    strategy_print(&even.point[0].s, &b);
-    r->even_ps = even.point[0].time_ps, r->even = sb_str(&b);
-  }
+  if (even.nfit) r->even_ps = even.point[0].time_ps, r->even = strategy_str(s->a, &even.point[0].s);
   ctx_free(c);
   arena_free(a);
 }

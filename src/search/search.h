@@ -78,14 +78,15 @@ typedef struct {
   i64 last_ps;         // time of the last plan that is kept, o->top from the best; INT64_MAX: all are kept
   u32 count[SEARCH_STATES]; // of the space
   u32 nreasons, reasons_cap;
-  search_reason *reason; // the most frequent first
-  u32 most_microbatches; // of mb=*, where the batch is not known; else 0
-  i64 least_bytes;       // that a plan which is too large needs at least; 0: none is
-  i64 one_device_ps;     // of one step on one device, where that is faster than the best plan; else 0
-  u32 dealt;             // points that were left to applying them, in this part
-  u64 screened;          // fingerprint of all points, their plans and bounds, before any was applied
-  bool bound_failed;     // a plan was faster than its measured bound, so these were not used: a bug
-  u64 time_ns;           // wall clock of the search
+  search_reason *reason;   // the most frequent first
+  u32 most_microbatches;   // of mb=*, where the batch is not known; else 0
+  const char *no_replicas; // of replicas=*, which were too many to be tried; NULL: none. Of one search alone
+  i64 least_bytes;         // that a plan which is too large needs at least; 0: none is
+  i64 one_device_ps;       // of one step on one device, where that is faster than the best plan; else 0
+  u32 dealt;               // points that were left to applying them, in this part
+  u64 screened;            // fingerprint of all points, their plans and bounds, before any was applied
+  bool bound_failed;       // a plan was faster than its measured bound, so these were not used: a bug
+  u64 time_ns;             // wall clock of the search
   // Of the best plan on devices of several kinds; nkinds 0: of one kind, or no plan was simulated whole
   u32 nkinds;
   const plan_kind *kinds;

@@ -12,10 +12,11 @@ typedef struct {
   arena *a;
   const search_opts *o;
   const machine *on;
-  u32 ranks, layers; // layers: calls of main
-  u32 most_micro;    // of mb=*, where the batch is not known
-  bool mixed;        // devices of several kinds
-  bool counting;     // how many there are, for one array of all
+  u32 ranks, layers;       // layers: calls of main
+  const char *no_replicas; // search_result has it
+  u32 most_micro;          // of mb=*, where the batch is not known
+  bool mixed;              // devices of several kinds
+  bool counting;           // how many there are, for one array of all
   u32 count;
   VEC(search_point) v;
   const char *why;          // the latest reason
@@ -186,14 +187,14 @@ static bool says_default(const choice_set *x, choice_id id) {
 // ---- replicas of different make-up ----------------------------------------------------------------------
 // Rows of the window's devices that one replica may have: of one node, or of neighbouring nodes of one kind.
 enum { REPLICAS_MOST = 8 };
+// How many there are; sizes of the first of them.
 static u32 groups_of(const points *sp, u32 first, bool by_node, u32 *size) {
   u32 n = 0;
   for (u32 r = first; r < first + sp->ranks; r++) {
     const machine_dev *d = &sp->on->dev[r];
     const bool follows = r > first && (by_node ? d[-1].node == d->node : d[-1].kind == d->kind);
-    if (!follows && n == REPLICAS_MOST) return 0;
-    if (!follows) size[n++] = 0;
-    size[n - 1]++;
+    if (!follows && n++ < REPLICAS_MOST) size[n - 1] = 0;
+    if (n <= REPLICAS_MOST) size[n - 1]++;
   }
   return n;
 }
@@ -210,10 +211,16 @@ static const u32 *grids_of(const points *sp, const u32 *size, u32 n, u32 tensor,
   return v;
 }
 
-static u32 tried_replicas(const points *sp, u32 first, choice_value *out) {
+static u32 tried_replicas(points *sp, u32 first, choice_value *out) {
   u32 n = 0, largest = 0;
   for (u32 by = 0; by < 2 && sp->mixed; by++) {
     u32 size[REPLICAS_MOST], groups = groups_of(sp, first, by, size);
+    if (groups > REPLICAS_MOST) {
+      if (!sp->no_replicas) // of all devices first
+        sp->no_replicas = arena_printf(sp->a, "one for each of %u %s: at most %d replicas are tried", groups,
+                                       by ? "nodes" : "rows of nodes of one kind", REPLICAS_MOST);
+      continue;
+    }
     for (u32 k = 0; k < groups; k++) largest = MAX(largest, size[k]);
     for (u32 t = 1; groups > 1 && t <= MIN(largest, 8u); t *= 2)
       for (u32 data = 0; data < 2; data++) {
@@ -273,7 +280,9 @@ static void next(points *sp, u32 row, strategy *s) {
   }
   if (!applies && sp->o->only && !says_default(x, id)) return;
   if (!applies || !x->n) {
-    const bool alone = id == CHOICE_dp_shares && s->tp_stages.nparts; // they do not go together
+    // Shares and degrees by place do not go together; layers of replicas are by time anyway.
+    const bool alone =
+        (id == CHOICE_dp_shares && s->tp_stages.nparts) || (id == CHOICE_layers && s->replicas.nparts);
     const bool may = applies && !alone && !x->said && sp->mixed;
     const choice_value word = may ? choice_of_mixed(id) : choice_default(id);
     s->of[row] = choice_default(id);
@@ -413,7 +422,7 @@ bool space_make(ctx *c, arena *a, const prog *src, const machine *on, const sear
   vec_reserve(a, &sp.v, sp.count);
   if (!sp.full) all_windows(&sp, on, ranks);
   r->space = r->npoints = sp.v.n, r->point = sp.v.v;
-  r->most_microbatches = sp.most_micro;
+  r->most_microbatches = sp.most_micro, r->no_replicas = sp.no_replicas;
   if (sp.full) {
     diag(c, E_LIMIT, (loc){0}, "more than %d plans to search", POINTS_MOST);
     diag_hint(c, "fix more choices, such as dp=8, or add --powers-of-two");

@@ -102,9 +102,8 @@ static void check_model(u32 index, u32 plans) {
     const plan *pn = policy_hybrid(pl, a, &h);
     diag_clear(c);
     if (pn && !equal(c, a, pl, pn, k)) {
-      strbuf b = {.a = a};
-      strategy_print(&h.s, &b);
-      printf("%s, seed %u, %s: %s\n", models[index].spec, seed, train ? "training" : "inference", sb_str(&b));
+      printf("%s, seed %u, %s: %s\n", models[index].spec, seed, train ? "training" : "inference",
+             strategy_str(a, &h.s));
       CHECK(false);
     }
     diag_clear(c);

@@ -238,7 +238,7 @@ static void check_plan(const model *m, const hybrid_opts *h, const plan *pn, con
   if (p && !wrong) wrong = lowered(p);
   if (p && !wrong) wrong = verified(m, pn, h->k, a);
   CHECK_MSG(!wrong || !p, "%s, seed %llu, %s, %s (%s): %s\n%s\n%s", models[m->index].name,
-            (unsigned long long)seed, h->train ? "training" : "inference", named(a, &h->s),
+            (unsigned long long)seed, h->train ? "training" : "inference", strategy_str(a, &h->s),
             sym_str(m->c, pn->name), wrong, diag_render(m->c, a), machine_is);
   if (!p) {
     if (getenv("SEED")) printf("%s: %s", sym_str(m->c, pn->name), diag_render(m->c, a));
@@ -269,7 +269,7 @@ static bool check_seed(const model *m, u64 seed) {
   diag_clear(m->c);
   const plan *pn = policy_hybrid(m->pl, a, &h);
   if (getenv("SEED"))
-    printf("%s\n%s %s: %s\n", text, models[m->index].name, named(a, &h.s),
+    printf("%s\n%s %s: %s\n", text, models[m->index].name, strategy_str(a, &h.s),
            pn ? sym_str(m->c, pn->name) : diag_render(m->c, a));
   diag_clear(m->c);
   if (pn) check_plan(m, &h, pn, text, seed, a);

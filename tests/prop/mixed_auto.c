@@ -38,7 +38,7 @@ TEST(mixed_auto_of_one_kind_is_equal) {
       e.s.tp_shares = choice_default(CHOICE_tp_shares);
       const plan *p = plan_of(&m, &h, a), *q = plan_of(&m, &e, a);
       CHECK_MSG(!p == !q && (!p || plan_hash(m.c, p) == plan_hash(m.c, q)), "%s: %s is %s", models[i].name,
-                named(a, &h.s), p ? sym_str(m.c, p->name) : "nothing");
+                strategy_str(a, &h.s), p ? sym_str(m.c, p->name) : "nothing");
       n += p != NULL;
       arena_free(a);
     }
@@ -243,7 +243,7 @@ static i64 time_of(listing *x, choice_value v) {
   prog *p = pn ? plan_apply(x->m->pl, pn, h.k) : NULL;
   sim_result r = {0};
   const bool ok = p && sim_run(x->m->c, a, p, h.k, &(sim_opts){.mode = SIM_FOLDED, .peak_only = true}, &r);
-  CHECK_MSG(ok, "%s %s: %s", models[x->m->index].name, named(a, &h.s), diag_render(x->m->c, a));
+  CHECK_MSG(ok, "%s %s: %s", models[x->m->index].name, strategy_str(a, &h.s), diag_render(x->m->c, a));
   diag_clear(x->m->c);
   prog_free(p);
   arena_free(a);
@@ -505,7 +505,7 @@ TEST(mixed_kinds_add_up) {
     CHECK(ranks == want);
     if (r.spread_ps > r.point[0].time_ps)
       faster++, printf("  seed %llu: %s takes %lld ps, without waiting %lld\n", (unsigned long long)seed,
-                       named(a, &r.point[0].s), (long long)r.point[0].time_ps, (long long)r.spread_ps);
+                       strategy_str(a, &r.point[0].s), (long long)r.point[0].time_ps, (long long)r.spread_ps);
     nearest = MIN(nearest, (double)r.point[0].time_ps / (double)r.spread_ps);
     for (u32 w = 0; w < MIN(r.nfit, o.top); w++) { // every rank within its own limit
       hybrid_opts h = search_hybrid(&o, &r.point[w]);

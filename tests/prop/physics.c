@@ -427,12 +427,10 @@ TEST(physics_of_microbatches) {
     i64 before = -1;
     for (s.mb.n = 1; s.mb.n <= 6; s.mb.n++) {
       i64 peak, t = time_of(c, model, m, &s, mbs, train, &peak);
-      strbuf b = {.a = a};
-      strategy_print(&s, &b);
       if (t > 0 && before > 0) {
         pairs++;
         CHECK_MSG(t >= before, "%s %s, %lld samples each: %lld ps, with one microbatch less %lld",
-                  plans_name(model), sb_str(&b), (long long)mbs, (long long)t, (long long)before);
+                  plans_name(model), strategy_str(a, &s), (long long)mbs, (long long)t, (long long)before);
       }
       before = t > 0 ? t : before;
     }

@@ -50,6 +50,11 @@ typedef enum {
   HAS_REPLICAS,
   HAS_CHIMERA,
   HAS_MAKE_UP,
+  HAS_MAKE_UP_ZERO,
+  HAS_MAKE_UP_SEQUENCE,
+  HAS_MAKE_UP_CHUNKS,
+  HAS_MAKE_UP_SPLIT,
+  HAS_MAKE_UP_GROUPS,
   HAS_COUNT
 } feature;
 static const char *const feature_name[] = {"data",
@@ -91,7 +96,12 @@ static const char *const feature_name[] = {"data",
                                            "places in another order",
                                            "several replicas",
                                            "chimera",
-                                           "replicas of different make-up"};
+                                           "replicas of different make-up",
+                                           "replicas of different make-up and storage in pieces",
+                                           "replicas of different make-up and sequence",
+                                           "replicas of different make-up and several stages on a place",
+                                           "replicas of different make-up and split backwards",
+                                           "replicas of different make-up and batch norm in groups"};
 static u32 has[HAS_COUNT], ran, refused;
 
 static void note(feature f, bool yes) { has[f] += yes; }
@@ -110,7 +120,11 @@ static void note_name(const plan *pn, const char *name) {
     note(HAS_SELECTIVE, choice_is(CHOICE_recompute, s.recompute, "selective"));
     note(HAS_FULL, choice_is(CHOICE_recompute, s.recompute, "full"));
     note(HAS_GPIPE, p > 1 && choice_is(CHOICE_schedule, s.schedule, "gpipe"));
-    note(HAS_MAKE_UP, s.replicas.nparts > 0);
+    const bool made_up = s.replicas.nparts > 0;
+    note(HAS_MAKE_UP, made_up), note(HAS_MAKE_UP_ZERO, made_up && pn->nstorage[STORAGE_WEIGHT]);
+    note(HAS_MAKE_UP_SEQUENCE, made_up && s.sp.n), note(HAS_MAKE_UP_CHUNKS, made_up && s.v.n > 1);
+    note(HAS_MAKE_UP_SPLIT, made_up && choice_is(CHOICE_schedule, s.schedule, "zb-h1"));
+    note(HAS_MAKE_UP_GROUPS, made_up && pn->batchnorm_groups);
     note(HAS_CHIMERA, p > 1 && choice_is(CHOICE_schedule, s.schedule, "chimera"));
     note(HAS_1F1B, p > 1 && choice_is(CHOICE_schedule, s.schedule, "1f1b"));
     note(HAS_SEQUENCE, s.sp.n), note(HAS_OVERLAP, s.overlap.n && pn->send_stream.i);
@@ -290,7 +304,7 @@ static void check_plan(plans_model *m, const plan *pn, u64 seed, arena *a) {
 }
 
 typedef plan *maker(plans_model *m, u64 *rng, arena *a);
-enum { OF_POLICIES, OF_PRIMITIVES, BY_DEGREE };
+enum { OF_POLICIES, OF_PRIMITIVES, BY_DEGREE, MADE_UP };
 static void check_models(maker *make, u32 kind) {
   const char *only = getenv("MODEL"), *one = getenv("SEED");
   ran = refused = 0;
@@ -298,10 +312,10 @@ static void check_models(maker *make, u32 kind) {
     plans_model m;
     plans_open(&m, i);
     u32 want = ran + EACH;
-    u64 from = one ? strtoull(one, NULL, 0) : 1, to = one ? from : SEEDS * EACH * (kind == BY_DEGREE ? 2 : 1);
+    u64 from = one ? strtoull(one, NULL, 0) : 1, to = one ? from : SEEDS * EACH * (kind >= BY_DEGREE ? 2 : 1);
     for (u64 seed = from; seed <= to && ran < want && (!only || !strcmp(only, m.name)); seed++) {
       arena *a = arena_new();
-      u64 rng = hash_u64(seed, 2 * i + kind + 1 + (kind == BY_DEGREE) * 1000);
+      u64 rng = hash_u64(seed, 2 * i + kind + 1 + (kind >= BY_DEGREE) * 1000);
       diag_clear(m.c);
       plan *pn = make(&m, &rng, a);
       if (pn)
@@ -320,6 +334,7 @@ static void check_models(maker *make, u32 kind) {
 TEST(plans_of_policies) { check_models(plans_hybrid, OF_POLICIES); }
 TEST(plans_of_primitives) { check_models(plans_random, OF_PRIMITIVES); }
 TEST(plans_by_degrees) { check_models(plans_by_degree, BY_DEGREE); }
+TEST(plans_of_replicas) { check_models(plans_made_up, MADE_UP); }
 
 TEST(plans_had_everything) {
   for (u32 k = 0; k < HAS_COUNT && !getenv("MODEL") && !getenv("SEED"); k++)

@@ -23,7 +23,7 @@ static const char *told(const listing *l) {
 
 #define AGREE(l, p, cond)                                                                                    \
   CHECK_MSG(cond, "%s\n  %s: %s (state %u, time %lld, peak %lld, bounds %lld, %lld; %s)", told(l),           \
-            named((l)->w->a, &(p)->s), #cond, (p)->state, (long long)(p)->time_ps,                           \
+            strategy_str((l)->w->a, &(p)->s), #cond, (p)->state, (long long)(p)->time_ps,                    \
             (long long)(p)->peak_bytes, (long long)(p)->bound_ps, (long long)(p)->bound_bytes,               \
             (p)->why ? (p)->why : "")
 
@@ -121,7 +121,7 @@ static void check_space(const listing *l, const search_result *r) {
     u32 found = 0;
     for (u32 k = 0; k < r->npoints; k++) found += !strategy_compare(&r->point[k].s, &l->v.v[i].s);
     CHECK_MSG(found == 1 || !l->v.v[i].settled, "%s: %s is %u times in the space", told(l),
-              named(l->w->a, &l->v.v[i].s), found);
+              strategy_str(l->w->a, &l->v.v[i].s), found);
   }
 }
 
@@ -146,7 +146,7 @@ static void count_twins(const listing *l, const search_result *r) {
       twins++;
       AGREE(l, &r->point[i], !plans);
       if (getenv("TWINS"))
-        printf("%s: twins %s, %s\n", told(l), named(l->w->a, &x->s), named(l->w->a, &y->s));
+        printf("%s: twins %s, %s\n", told(l), strategy_str(l->w->a, &x->s), strategy_str(l->w->a, &y->s));
       break;
     }
 }

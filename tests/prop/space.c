@@ -73,12 +73,6 @@ static void close_setting(setting *s) {
   ctx_free(s->c);
 }
 
-static const char *named(arena *a, const strategy *s) {
-  strbuf b = {.a = a};
-  strategy_print(s, &b);
-  return sb_str(&b);
-}
-
 // ---- parts of a space -----------------------------------------------------------------------------------
 static choice_value any(setting *s, const strategy_set *x, choice_id id) {
   choice_value v[SPACE_VALUES];
@@ -182,9 +176,9 @@ static void shrink(setting *s, strategy x) {
     if (y.mb.n + 16 < x.mb.n && y.mb.n < x.mb.n / 2) break;
   }
   differs(s, &x, &r, &p);
-  printf("  as small: %s: time %lld for %lld, alone %lld for %lld, bytes %lld for %lld\n", named(s->a, &x),
-         (long long)p.time_ps, (long long)r.period_ps, (long long)p.alone_ps, (long long)r.makespan_ps,
-         (long long)p.peak_bytes, (long long)r.peak_bytes);
+  printf("  as small: %s: time %lld for %lld, alone %lld for %lld, bytes %lld for %lld\n",
+         strategy_str(s->a, &x), (long long)p.time_ps, (long long)r.period_ps, (long long)p.alone_ps,
+         (long long)r.makespan_ps, (long long)p.peak_bytes, (long long)r.peak_bytes);
 }
 
 // ---- one search -----------------------------------------------------------------------------------------
@@ -192,7 +186,7 @@ static void check_point(setting *s, const search_point *p, sim_mode mode) {
   sim_result r;
   const bool ok = same(s, p, mode, &r);
   CHECK_MSG(ok, "%s on %s, batch %lld, %s, %s: time %lld for %lld, alone %lld for %lld, bytes %lld for %lld",
-            s->of->model, s->of->machine, (long long)s->of->batch, named(s->a, &p->s),
+            s->of->model, s->of->machine, (long long)s->of->batch, strategy_str(s->a, &p->s),
             mode == SIM_FLAT ? "flat" : "folded", (long long)p->time_ps, (long long)r.period_ps,
             (long long)p->alone_ps, (long long)r.makespan_ps, (long long)p->peak_bytes,
             (long long)r.peak_bytes);
@@ -204,7 +198,8 @@ static void check_impossible(setting *s, const search_point *p) {
   strategy x = p->s;
   if (!strategy_settle(s->c, NULL, s->of->batch, true, &x)) x.mb.n = 0;
   prog *d = x.mb.n ? apply(s, a, &x) : NULL;
-  CHECK_MSG(!d, "%s on %s: %s is possible, but: %s", s->of->model, s->of->machine, named(a, &x), p->why);
+  CHECK_MSG(!d, "%s on %s: %s is possible, but: %s", s->of->model, s->of->machine, strategy_str(a, &x),
+            p->why);
   prog_free(d);
   diag_clear(s->c);
   arena_free(a);
@@ -226,8 +221,8 @@ static void check_equal(setting *s, const search_point *p) {
   }
   CHECK_MSG(ran && r[0].makespan_ps == r[1].makespan_ps && r[0].period_ps == r[1].period_ps &&
                 r[0].peak_bytes == r[1].peak_bytes,
-            "%s on %s: %s is not %s: bytes %lld and %lld", s->of->model, s->of->machine, named(a, &x[0]),
-            p->why, (long long)r[0].peak_bytes, (long long)r[1].peak_bytes);
+            "%s on %s: %s is not %s: bytes %lld and %lld", s->of->model, s->of->machine,
+            strategy_str(a, &x[0]), p->why, (long long)r[0].peak_bytes, (long long)r[1].peak_bytes);
   diag_clear(s->c);
   arena_free(a);
   equal++;

@@ -44,12 +44,6 @@ static choice_value random_value(choice_id id, u64 *rng, arena *a) {
   return x;
 }
 
-static const char *printed(arena *a, const strategy *s) {
-  strbuf b = {.a = a};
-  strategy_print(s, &b);
-  return sb_str(&b);
-}
-
 static bool read_one(ctx *c, arena *a, const char *line, strategy *out) {
   strategy_set set;
   bool ok = strategy_parse(c, a, line, &set) && strategy_one(c, &set, out);
@@ -75,8 +69,8 @@ TEST(strategy_every_row) {
       strategy s = strategy_default(), back, other;
       s.of[id].n = r->kind == CK_SET ? 1u << w : w;
       const char *by_option = arena_printf(a, "%s=%s", choice_option(id), choice_word(id, w));
-      if (read_one(c, a, printed(a, &s), &back))
-        CHECK_MSG(!strategy_compare(&s, &back), "%s", printed(a, &s));
+      if (read_one(c, a, strategy_str(a, &s), &back))
+        CHECK_MSG(!strategy_compare(&s, &back), "%s", strategy_str(a, &s));
       if (read_one(c, a, by_option, &other)) CHECK_MSG(!strategy_compare(&s, &other), "%s", by_option);
     }
     if (r->kind != CK_FLAG && r->kind != CK_SET) continue;
@@ -96,16 +90,16 @@ TEST(strategy_prints_and_reads_back) {
     strategy s = strategy_default(), back, again = strategy_default();
     for (u32 i = 0; i < CHOICE_COUNT; i++)
       if (pick(&rng, 2)) s.of[i] = random_value((choice_id)i, &rng, a);
-    const char *line = printed(a, &s);
+    const char *line = strategy_str(a, &s);
     if (read_one(c, a, line, &back)) {
       CHECK_MSG(!strategy_compare(&s, &back) && strategy_hash(&s) == strategy_hash(&back), "%s", line);
-      CHECK_STR(printed(a, &back), line);
+      CHECK_STR(strategy_str(a, &back), line);
     }
     const choice_id id = (choice_id)pick(&rng, CHOICE_COUNT); // one value changed: another line
     again = s;
     again.of[id] = random_value(id, &rng, a);
     bool same = choice_same(s.of[id], again.of[id]);
-    CHECK(same == !strategy_compare(&s, &again) && same == !strcmp(line, printed(a, &again)));
+    CHECK(same == !strategy_compare(&s, &again) && same == !strcmp(line, strategy_str(a, &again)));
     CHECK(same == (strategy_hash(&s) == strategy_hash(&again)));
     CHECK(strategy_compare(&s, &again) == -strategy_compare(&again, &s));
     for (u32 i = CHOICE_mb; i < CHOICE_COUNT; i++)
@@ -214,7 +208,7 @@ TEST(strategy_settles) {
       for (u32 i = 0; i < CHOICE_COUNT; i++)
         CHECK_MSG(choice_applies((choice_id)i, &s, train) ||
                       choice_same(s.of[i], choice_default((choice_id)i)),
-                  "%s: %s", printed(a, &s), choice_get((choice_id)i)->name);
+                  "%s: %s", strategy_str(a, &s), choice_get((choice_id)i)->name);
       CHECK(strategy_settle(c, NULL, batch, train, &s) && !strategy_compare(&once, &s));
     } else
       refused++;

@@ -2,6 +2,7 @@
 // wrong.
 #include "plan/plan.h"
 #include "test.h"
+#include "two_products.h"
 
 typedef struct {
   ctx *c;
@@ -39,28 +40,6 @@ static void check_plan(const char *model, const char *text) {
 }
 
 #define TRAIN "heddle-plan: 1\ntrain: {optimizer: sgd}\n"
-
-// Two products and a squared error: main has 5 instructions.
-#define TWO                                                                                                  \
-  "func @main(%x: f32[12,8], %y: f32[12,8] label, %w: f32[8,8] weight, %v: f32[8,8] weight) -> (f32[]) {\n"  \
-  "  %1 = matmul %x, %w\n"                                                                                   \
-  "  %2 = matmul %1, %v\n"                                                                                   \
-  "  %3 = sub %2, %y\n"                                                                                      \
-  "  %4 = mul %3, %3\n"                                                                                      \
-  "  %5 = reduce_sum %4 {axes=[0,1], keepdims=0}\n"                                                          \
-  "  return %5\n"                                                                                            \
-  "}\n"
-
-// The same weight twice.
-#define TIED                                                                                                 \
-  "func @main(%x: f32[12,8], %y: f32[12,8] label, %w: f32[8,8] weight) -> (f32[]) {\n"                       \
-  "  %1 = matmul %x, %w\n"                                                                                   \
-  "  %2 = matmul %1, %w\n"                                                                                   \
-  "  %3 = sub %2, %y\n"                                                                                      \
-  "  %4 = mul %3, %3\n"                                                                                      \
-  "  %5 = reduce_sum %4 {axes=[0,1], keepdims=0}\n"                                                          \
-  "  return %5\n"                                                                                            \
-  "}\n"
 
 // A sum over the batch and one over a weight, added.
 #define DECAY                                                                                                \

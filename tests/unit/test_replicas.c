@@ -3,6 +3,7 @@
 #include "front/front.h"
 #include "plan/plan.h"
 #include "test.h"
+#include "two_products.h"
 
 typedef struct {
   ctx *c;
@@ -171,28 +172,6 @@ TEST(replicas_shares_by_speed) {
 
 #define TRAIN "heddle-plan: 1\ntrain: {optimizer: adam, lr: 0.01}\n"
 
-// Two products and a squared error: main has 5 instructions.
-#define TWO                                                                                                  \
-  "func @main(%x: f32[12,8], %y: f32[12,8] label, %w: f32[8,8] weight, %v: f32[8,8] weight) -> (f32[]) {\n"  \
-  "  %1 = matmul %x, %w\n"                                                                                   \
-  "  %2 = matmul %1, %v\n"                                                                                   \
-  "  %3 = sub %2, %y\n"                                                                                      \
-  "  %4 = mul %3, %3\n"                                                                                      \
-  "  %5 = reduce_sum %4 {axes=[0,1], keepdims=0}\n"                                                          \
-  "  return %5\n"                                                                                            \
-  "}\n"
-
-// The same weight twice, and a result that has the batch.
-#define TIED                                                                                                 \
-  "func @main(%x: f32[12,8], %y: f32[12,8] label, %w: f32[8,8] weight) -> (f32[], f32[12,8]) {\n"            \
-  "  %1 = matmul %x, %w\n"                                                                                   \
-  "  %2 = matmul %1, %w\n"                                                                                   \
-  "  %3 = sub %2, %y\n"                                                                                      \
-  "  %4 = mul %3, %3\n"                                                                                      \
-  "  %5 = reduce_sum %4 {axes=[0,1], keepdims=0}\n"                                                          \
-  "  return %5, %2\n"                                                                                        \
-  "}\n"
-
 // Four ranks in two stages, each split two ways; two ranks with the batch split, which run both stages.
 #define UNLIKE                                                                                               \
   "axes: {pp: 2, tp: 2, dp: 2}\ntime: {mb: 3}\n"                                                             \
@@ -212,7 +191,7 @@ static plan *parsed(session *s, const char *text) {
 }
 
 TEST(replicas_of_different_make_up) {
-  static const char *const models[] = {TWO, TIED};
+  static const char *const models[] = {TWO, TIED_WITH_RESULT};
   for (u32 k = 0; k < COUNT_OF(models); k++) {
     session s = open_text(models[k]);
     plan *pn = parsed(&s, TRAIN UNLIKE REPLICAS SPLITS ORDER);

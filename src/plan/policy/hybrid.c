@@ -39,9 +39,9 @@ static bool meet(const plan *pn, u8 x, u8 y) {
   return both;
 }
 
-// The batch is the index of atom `which` (0: the most major) of the first input's first dimension; every
-// input is split wherever that index occurs.
-static bool split_batch(planner *pl, arena *a, plan *pn, u8 axis, u32 which) {
+// The batch is the index of atom `which` of the first input's first dimension; every input is split wherever that
+// index occurs.
+bool policy_batch_part(planner *pl, arena *a, plan *pn, u8 axis, u32 which) {
   prog *p = planner_source(pl);
   const func_info *m = func_get(p, p->main);
   const classes *k = planner_classes(pl);
@@ -91,7 +91,7 @@ static bool split_batch(planner *pl, arena *a, plan *pn, u8 axis, u32 which) {
   return false;
 }
 
-bool policy_batch(planner *pl, arena *a, plan *pn, u8 axis) { return split_batch(pl, a, pn, axis, 0); }
+bool policy_batch(planner *pl, arena *a, plan *pn, u8 axis) { return policy_batch_part(pl, a, pn, axis, 0); }
 
 // Over data ranks and microbatches. Where batch norm is synchronised its groups are microbatches, and unequal
 // shares are of a microbatch: time is the major part of the batch then, and every rank has a piece of each.
@@ -99,7 +99,7 @@ static bool deal_out(planner *pl, arena *a, plan *pn, u8 dp, const strategy *s) 
   const bool sync = pn->batchnorm_groups && pn->time && choice_is(CHOICE_bn, s->bn, "sync"),
              by_time = sync || (pn->time && pn->axes[dp - 1].shares);
   if (by_time && !policy_batch(pl, a, pn, pn->time)) return false;
-  if (s->dp.n > 1 && !split_batch(pl, a, pn, dp, sync)) return false; // sync: inside a group
+  if (s->dp.n > 1 && !policy_batch_part(pl, a, pn, dp, sync)) return false; // sync: inside a group
   return by_time || s->mb.n <= 1 || policy_batch(pl, a, pn, pn->time);
 }
 
@@ -192,7 +192,7 @@ static plan *frame(arena *a, const prog *src, const hybrid_opts *o) {
 
 enum { AXIS_pp = 1, AXIS_dp, AXIS_tp }; // in the order in which they are added
 
-static bool split_tensors(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s) {
+bool policy_split_tensors(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s) {
   if (pn->axes[axis - 1].size == 1) return true;
   return policy_tensor(pl, a, pn, axis, choice_is(CHOICE_tables, s->tables, "whole")) &&
          (!s->sp.n || policy_sequence(pl, a, pn, axis));
@@ -252,7 +252,7 @@ static bool unordered_by_degree(planner *pl, arena *a, plan *pn, const strategy 
     policy_zero(pn, axis, s->zero.n);
   }
   for (u32 k = 0; k < d.n; k++)
-    if (!split_tensors(pl, a, pn, pn->meshes[k].axis[2], s)) return false;
+    if (!policy_split_tensors(pl, a, pn, pn->meshes[k].axis[2], s)) return false;
   return policy_recompute(pl, a, pn, s->recompute);
 }
 
@@ -281,10 +281,10 @@ plan *policy_unordered(planner *pl, arena *a, const hybrid_opts *o) {
   const strategy *s = &o->s;
   plan *pn = frame(a, planner_source(pl), o);
   pn->batchnorm_groups = policy_batchnorm(planner_batchnorm(pl), s);
+  if (s->replicas.nparts) return policy_make_up(pl, a, pn, o) ? pn : NULL;
   pl = planner_grouped(pl, pn->batchnorm_groups, (loc){0});
   if (!pl) return NULL;
   if (!batchnorm_is_shared_out(pl, planner_source(pl), o)) return NULL;
-  if (s->replicas.nparts) return policy_make_up(pl, a, pn, o) ? pn : NULL;
   if (s->tp_stages.nparts) return unordered_by_degree(pl, a, pn, s) ? pn : NULL;
   add_axis(c, pn, "pp", s->pp.n, false);
   add_axis(c, pn, "dp", s->dp.n, false);
@@ -300,7 +300,7 @@ plan *policy_unordered(planner *pl, arena *a, const hybrid_opts *o) {
     pn->meshes[0].ranks = rank, pn->meshes[0].nranks = n;
   }
   if (s->mb.n > 1) pn->time = add_axis(c, pn, "mb", s->mb.n, true);
-  if (!deal_out(pl, a, pn, AXIS_dp, s) || !split_tensors(pl, a, pn, AXIS_tp, s)) return NULL;
+  if (!deal_out(pl, a, pn, AXIS_dp, s) || !policy_split_tensors(pl, a, pn, AXIS_tp, s)) return NULL;
   policy_zero(pn, AXIS_dp, s->zero.n);
   return policy_recompute(pl, a, pn, s->recompute) ? pn : NULL;
 }
@@ -351,11 +351,9 @@ plan *policy_hybrid(planner *pl, arena *a, const hybrid_opts *o) {
   if (!made_up && (!policy_ordered(pl, a, pn, &own, &file) || !policy_staged(pl, a, pn, &own, file)))
     return NULL;
   if (!made_up) policy_replicas(a, pn, &own.s, file);
-  strbuf name = {.a = a};
   strategy said = o->s; // with the numbers that `auto` stands for
   said.layers = own.s.layers, said.dp_shares = own.s.dp_shares, said.tp_shares = own.s.tp_shares;
   said.places = own.s.places;
-  strategy_print(&said, &name);
-  pn->name = sym_of(c, sb_str(&name));
+  pn->name = sym_of(c, strategy_str(a, &said));
   return pn;
 }

@@ -1,7 +1,7 @@
 // replicas.c - replicas of the model of different make-up (replicas=2x2+1x2): stages of each on ranks of its own, and
 // microbatches by their speed.
 //
-// Idea: each replica is a pipeline of its own in 1F1B, so its stages are what policies make of its degrees on its
+// Idea: each replica is a pipeline of its own, so its stages and their order are what policies make of its degrees on its
 // ranks alone. A plan has one list of segments: it is cut wherever a replica is, and a stage of a replica is a
 // row of them on one place. Replicas of equal degrees that are cut alike are coordinates of one axis of one mesh, so that their
 // gradients are summed over that axis; others lie on meshes of their own.
@@ -12,23 +12,31 @@ typedef struct {
   replica_grid grid;
   strategy s;   // of it alone, with all microbatches
   u32 first;    // rank
+  u32 nstages;  // several on a place where there are chunks
   u32 *end;     // last instruction of every stage
   u32 mesh, at; // of the plan; which of its replicas
   u32 micro;
 } replica;
 
+static loc said_at(const hybrid_opts *o, choice_id id) { return o->said ? o->said->of[id].at : (loc){0}; }
+
 // ---- stages of each -------------------------------------------------------------------------------------------
+// What it has none or one of is not chosen for it: a replica of one stage has neither schedule nor chunks.
 static strategy of_replica(const hybrid_opts *o, const strategy *s, u32 r, u32 first) {
   strategy own = *s;
   const replica_grid g = strategy_replica(s, r);
   own.replicas = choice_default(CHOICE_replicas), own.dp_shares = choice_default(CHOICE_dp_shares);
   own.pp.n = g.pp, own.tp.n = g.tp, own.dp.n = g.dp, own.skip.n = s->skip.n + first;
-  if (g.pp > 1 && o->k) (void)choice_read(CHOICE_layers, NULL, "auto", 4, &own.layers);
+  for (u32 i = 0; i < CHOICE_COUNT; i++)
+    if (!choice_applies((choice_id)i, &own, o->train)) own.of[i] = choice_default((choice_id)i);
+  const bool equal = choice_is(CHOICE_layers, s->layers, "equal");
+  if (g.pp > 1 && o->k && !equal) (void)choice_read(CHOICE_layers, NULL, "auto", 4, &own.layers);
   return own;
 }
 
-// NULL and diagnostics: one of them cannot be.
-static replica *replicas_of(planner *pl, arena *a, const hybrid_opts *o, const strategy *s) {
+// NULL and diagnostics: one of them cannot be. cut: whose main the stages are of; pl itself, or its program with batch
+// norm in groups, of which nothing is measured.
+static replica *replicas_of(planner *pl, planner *cut_of, arena *a, const hybrid_opts *o, const strategy *s) {
   const u32 n = strategy_replicas(s);
   replica *v = ZNEWN(a, replica, n);
   for (u32 r = 0, first = 0; r < n; r++) {
@@ -36,10 +44,15 @@ static replica *replicas_of(planner *pl, arena *a, const hybrid_opts *o, const s
     hybrid_opts own = *o;
     plan cut = {.train = o->train};
     own.said = NULL, own.s = of_replica(o, s, r, first);
-    if (!policy_balance(pl, a, &own, &own.s) || !policy_stages(pl, a, &cut, 1, &own.s, NULL, (loc){0}))
+    if (!policy_balance(pl, a, &own, &own.s) || !policy_stages(cut_of, a, &cut, 1, &own.s, NULL, (loc){0})) {
+      diag_note(planner_source(pl)->c, said_at(o, CHOICE_replicas), "this is replica %u of replicas", r + 1);
       return NULL;
-    *x = (replica){
-        .grid = strategy_replica(s, r), .s = own.s, .first = first, .end = NEWN(a, u32, cut.nsegments)};
+    }
+    *x = (replica){.grid = strategy_replica(s, r),
+                   .s = own.s,
+                   .first = first,
+                   .nstages = cut.nsegments,
+                   .end = NEWN(a, u32, cut.nsegments)};
     for (u32 q = 0; q < cut.nsegments; q++) x->end[q] = cut.segments[q].to;
     first += x->grid.pp * x->grid.tp * x->grid.dp;
   }
@@ -48,7 +61,7 @@ static replica *replicas_of(planner *pl, arena *a, const hybrid_opts *o, const s
 
 // ---- microbatches of each -------------------------------------------------------------------------------------
 typedef struct {
-  double all, longest; // ps of the stages for one microbatch, together and the longest of them
+  double all, longest; // ps of the places for one microbatch, together and the longest of them
 } pace;
 
 // False: not known.
@@ -56,14 +69,16 @@ static bool pace_of(planner *pl, arena *a, const hybrid_opts *o, const replica *
   balance b = auto_open(pl, a, o, &x->s);
   const u32 ranks = x->grid.dp * x->grid.tp;
   *out = (pace){0};
-  for (u32 q = 0, from = 0; q < x->grid.pp; from = x->end[q++]) {
+  for (u32 q = 0; q < x->grid.pp; q++) {
     double slowest = 0;
     for (u32 r = 0; r < ranks; r++) {
       const u32 rank = x->s.skip.n + strategy_block(&x->s, q) * ranks + r;
       const linear *of = rank < b.m->nranks ? auto_times(&b, b.m->dev[rank].kind) : NULL;
       double ps = 0;
       if (!of) return false;
-      for (u32 i = from; i < x->end[q]; i++) ps += auto_at(of[i], MAX(b.micro / x->grid.dp, 1));
+      for (u32 k = q; k < x->nstages; k += x->grid.pp)
+        for (u32 i = k ? x->end[k - 1] : 0; i < x->end[k]; i++)
+          ps += auto_at(of[i], MAX(b.micro / x->grid.dp, 1));
       slowest = MAX(slowest, ps);
     }
     out->all += slowest, out->longest = MAX(out->longest, slowest);
@@ -162,7 +177,7 @@ bool policy_replica_shares(planner *pl, arena *a, const hybrid_opts *o, strategy
   u32 *micro = NEWN(a, u32, n);
   double *now = NEWN(a, double, n);
   s->dp_shares = choice_default(CHOICE_dp_shares);
-  const replica *v = may && !kept ? replicas_of(pl, a, o, s) : NULL;
+  const replica *v = may && !kept ? replicas_of(pl, pl, a, o, s) : NULL;
   pace *p = NEWN(a, pace, n);
   bool known = v != NULL;
   for (u32 r = 0; known && r < n; r++) known = pace_of(pl, a, o, &v[r], &p[r]);
@@ -207,8 +222,7 @@ static bool set_micro(ctx *c, const hybrid_opts *o, const strategy *s, replica *
   u64 sum = 0;
   assert(n > 1); // strategies have none of fewer
   for (u32 r = 0; r < n; r++) sum += s->dp_shares.nparts ? s->dp_shares.part[r] : 1;
-  const loc at =
-      o->said ? o->said->of[s->dp_shares.nparts ? CHOICE_dp_shares : CHOICE_replicas].at : (loc){0};
+  const loc at = said_at(o, s->dp_shares.nparts ? CHOICE_dp_shares : CHOICE_replicas);
   for (u32 r = 0; r < n; r++)
     v[r].micro = (u32)(K * (u64)(s->dp_shares.nparts ? s->dp_shares.part[r] : 1) / sum);
   if (K % sum == 0) return true;
@@ -220,6 +234,31 @@ static bool set_micro(ctx *c, const hybrid_opts *o, const strategy *s, replica *
   return false;
 }
 
+// Every data rank has samples of every microbatch.
+static bool micro_divide(planner *pl, const hybrid_opts *o) {
+  ctx *c = planner_source(pl)->c;
+  const strategy *s = &o->s;
+  const u32 n = strategy_replicas(s), K = s->mb.n;
+  const i64 batch = policy_batch_extent(pl);
+  i64 all = 1; // what the samples of a microbatch must be a multiple of
+  u32 bad = n, fits = K;
+  for (u32 r = 0; r < n; r++) {
+    const u32 dp = strategy_replica(s, r).dp;
+    all = all / gcd_i64(all, dp) * dp;
+    if (bad == n && batch % K == 0 && batch / K % dp) bad = r;
+  }
+  if (bad == n) return true;
+  while (fits && (batch % (fits * all) || fits < n || (!s->dp_shares.nparts && fits % n))) fits--;
+  diag(c, E_DIVIDE, said_at(o, CHOICE_replicas),
+       "mb=%u: a microbatch of %lld samples is not divisible by the %u data ranks of replica %u", K,
+       (long long)(batch / K), strategy_replica(s, bad).dp, bad + 1);
+  if (fits)
+    diag_hint(c, "mb=%u", fits);
+  else
+    diag_hint(c, "choose a batch that is a multiple of %lld", (long long)(K * all));
+  return false;
+}
+
 // ---- the plan -------------------------------------------------------------------------------------------------
 static u8 add_axis(ctx *c, plan *pn, const char *name, u32 size, bool temporal) {
   pn->axes[pn->naxes++] = (plan_axis){.name = sym_of(c, name), .size = size, .temporal = temporal};
@@ -227,18 +266,25 @@ static u8 add_axis(ctx *c, plan *pn, const char *name, u32 size, bool temporal) 
 }
 
 static bool alike(const replica *x, const replica *y) {
-  return !memcmp(&x->grid, &y->grid, sizeof x->grid) && !memcmp(x->end, y->end, x->grid.pp * sizeof *x->end);
+  return !memcmp(&x->grid, &y->grid, sizeof x->grid) && !memcmp(x->end, y->end, x->nstages * sizeof *x->end);
 }
 
 // One mesh for replicas that are alike, of axes rp0, pp0, dp0, tp0.
-enum { AXIS_REPLICA, AXIS_STAGE, AXIS_DATA, AXIS_TENSOR };
-static void make_meshes(ctx *c, arena *a, plan *pn, replica *v, u32 n) {
+enum { AXIS_REPLICA, AXIS_STAGE, AXIS_DATA, AXIS_TENSOR, AXES_A_MESH };
+enum { MAKE_UPS_MOST = (AXES_MAX - 2) / AXES_A_MESH };
+_Static_assert((int)MAKE_UPS_MOST <= (int)PLAN_STORED, "an axis of each in storage");
+static bool make_meshes(const hybrid_opts *o, ctx *c, arena *a, plan *pn, replica *v, u32 n) {
   u32 *members = ZNEWN(a, u32, n);
   for (u32 r = 0; r < n; r++) {
     u32 k = 0;
     while (k < r && !alike(&v[k], &v[r])) k++;
     v[r].mesh = k < r ? v[k].mesh : pn->nmeshes++;
     v[r].at = members[v[r].mesh]++;
+  }
+  if (pn->nmeshes > MAKE_UPS_MOST) {
+    diag(c, E_LIMIT, said_at(o, CHOICE_replicas), "replicas are of %u make-ups; at most %d are possible",
+         pn->nmeshes, MAKE_UPS_MOST);
+    return false;
   }
   pn->meshes = ZNEWN(a, plan_mesh, pn->nmeshes);
   for (u32 r = 0; r < n; r++) {
@@ -254,25 +300,42 @@ static void make_meshes(ctx *c, arena *a, plan *pn, replica *v, u32 n) {
     for (u32 i = 0; i < each; i++)
       rank[m->nranks++] = x->s.skip.n + strategy_block(&x->s, i / block) * block + i % block;
   }
+  return true;
 }
 
+// Data ranks have parts of a microbatch. Statistics that are over all of it are over the major part of the batch then.
 static bool split_all(planner *pl, arena *a, plan *pn, const strategy *s) {
+  const bool sync = pn->batchnorm_groups && pn->time && choice_is(CHOICE_bn, s->bn, "sync");
   if (pn->time && !policy_batch(pl, a, pn, pn->time)) return false;
   for (u32 k = 0; k < pn->nmeshes; k++) {
     const u8 data = pn->meshes[k].axis[AXIS_DATA];
-    if (pn->axes[data - 1].size > 1 && !policy_batch(pl, a, pn, data)) return false;
+    if (pn->axes[data - 1].size > 1 && !policy_batch_part(pl, a, pn, data, sync)) return false;
   }
-  for (u32 k = 0; k < pn->nmeshes; k++) {
-    const u8 tensor = pn->meshes[k].axis[AXIS_TENSOR];
-    if (pn->axes[tensor - 1].size > 1 && !policy_tensor(pl, a, pn, tensor, false)) return false;
-  }
+  for (u32 k = 0; k < pn->nmeshes; k++)
+    if (!policy_split_tensors(pl, a, pn, pn->meshes[k].axis[AXIS_TENSOR], s)) return false;
   return policy_recompute(pl, a, pn, s->recompute);
+}
+
+static void store(plan *pn, storage_kind what, u8 axis) {
+  if (pn->axes[axis - 1].size > 1) pn->storage[what][pn->nstorage[what]++] = axis;
+}
+
+// ZeRO: gradients, and copies of weights, over the data ranks of every replica. States lie with the weights, on the mesh
+// of the first replica: over its data ranks, and over the replicas that are like it.
+static void store_all(plan *pn, u32 level) {
+  for (u32 k = 0; k < pn->nmeshes; k++) {
+    const u8 *axis = pn->meshes[k].axis;
+    if (level > 0 && !k)
+      store(pn, STORAGE_STATE, axis[AXIS_DATA]), store(pn, STORAGE_STATE, axis[AXIS_REPLICA]);
+    if (level > 1) store(pn, STORAGE_GRAD, axis[AXIS_DATA]);
+    if (level > 2) store(pn, STORAGE_WEIGHT, axis[AXIS_DATA]);
+  }
 }
 
 // A segment ends where a stage of any replica does. stage[r * segments + k]: that segment k is in.
 static u32 *make_segments(arena *a, plan *pn, const replica *v, u32 n) {
-  u32 most = 0, last = v[0].end[v[0].grid.pp - 1], at = 0;
-  for (u32 r = 0; r < n; r++) most += v[r].grid.pp;
+  u32 most = 0, last = v[0].end[v[0].nstages - 1], at = 0;
+  for (u32 r = 0; r < n; r++) most += v[r].nstages;
   pn->segments = ZNEWN(a, plan_segment, most);
   u32 *stage = ZNEWN(a, u32, n * most), *of = NEWN(a, u32, n * most), *now = ZNEWN(a, u32, n);
   while (at < last) {
@@ -298,58 +361,74 @@ static void place_segments(arena *a, plan *pn, const replica *v, u32 n, const u3
     for (u32 k = 0; k < pn->nsegments; k++) {
       on[k] = (plan_submesh){.mesh = v[r].mesh, .nfix = 2};
       on[k].fix[0] = (plan_fix){m->axis[AXIS_REPLICA], v[r].at};
-      on[k].fix[1] = (plan_fix){m->axis[AXIS_STAGE], stage[r * pn->nsegments + k]};
+      on[k].fix[1] = (plan_fix){m->axis[AXIS_STAGE], stage[r * pn->nsegments + k] % v[r].grid.pp};
       if (!r) pn->segments[k].on = on[k];
     }
     pn->replicas[r] = (plan_replica){.micro = v[r].micro, .on = r ? on : NULL};
   }
 }
 
-// Tasks of stage q of replica r: those of 1F1B, each as the tasks of its segments.
-static sched_seq tasks_of(arena *a, const plan *pn, const sched_seq *of, u32 r, u32 q, const u32 *stage) {
+// Tasks of a place of replica r: those of its schedule, each as the tasks of its stage's segments.
+static sched_seq tasks_of(arena *a, const plan *pn, const sched_seq *of, u32 r, const u32 *stage) {
   const u32 n = pn->nsegments;
   sched_task *v = NEWN(a, sched_task, of->n * n);
   u32 at = 0;
   for (u32 i = 0; i < of->n; i++)
     for (u32 j = 0; j < n; j++) {
       const u32 k = of->v[i].kind == TASK_F ? j : n - 1 - j;
-      if (stage[r * n + k] == q)
+      if (stage[r * n + k] == of->v[i].stage)
         v[at++] = (sched_task){.stage = (u16)k, .kind = of->v[i].kind, .replica = (u8)r, .mb = of->v[i].mb};
     }
   return (sched_seq){at, v};
 }
 
-static bool make_order(ctx *c, arena *a, plan *pn, const replica *v, u32 n, const u32 *stage) {
+static bool make_order(ctx *c, arena *a, plan *pn, const replica *v, u32 n, const u32 *stage, loc at) {
   u32 places = 0;
   for (u32 r = 0; r < n; r++) places += v[r].grid.pp;
   pn->seqs = NEWN(a, sched_seq, places);
   for (u32 r = 0; r < n; r++) {
-    const sched_shape form = {
-        .places = v[r].grid.pp, .chunks = 1, .micro = v[r].micro, .backward = pn->train};
-    const sched *s = sched_make(c, a, "1f1b", &form, (loc){0});
-    for (u32 q = 0; s && q < form.places; q++)
-      pn->seqs[pn->nseqs++] = tasks_of(a, pn, &s->seq[q], r, q, stage);
+    const strategy *of = &v[r].s;
+    const sched_shape form = {.places = v[r].grid.pp,
+                              .chunks = of->v.n,
+                              .micro = v[r].micro,
+                              .group = of->group.n,
+                              .backward = pn->train};
+    const sched *s = sched_make(c, a, sched_row_of(of->schedule.n)->name, &form, at);
+    for (u32 q = 0; s && q < form.places; q++) pn->seqs[pn->nseqs++] = tasks_of(a, pn, &s->seq[q], r, stage);
     if (!s) return false;
   }
   return true;
 }
 
-bool policy_make_up(planner *pl, arena *a, plan *pn, const hybrid_opts *o) {
+// Statistics of a data rank are over its part of a microbatch, which is as large in every replica, or they are of all
+// of it.
+static bool batchnorm_is_even(planner *pl, const hybrid_opts *o) {
   ctx *c = planner_source(pl)->c;
+  if (!planner_batchnorm(pl)->groups || strategy_data_ranks(&o->s) || choice_is(CHOICE_bn, o->s.bn, "sync"))
+    return true;
+  diag(c, E_STRATEGY, said_at(o, CHOICE_replicas),
+       "replicas: batch norm would take its statistics over larger parts of the batch in replicas of "
+       "fewer data ranks");
+  diag_hint(c, "bn=sync takes them over whole microbatches; or give all replicas as many data ranks");
+  return false;
+}
+
+bool policy_make_up(planner *source, arena *a, plan *pn, const hybrid_opts *o) {
+  ctx *c = planner_source(source)->c;
   const strategy *s = &o->s;
   const u32 n = strategy_replicas(s);
-  if (pn->batchnorm_groups) {
-    diag(c, E_STRATEGY, (loc){0}, "replicas: batch norm needs the same data ranks in all replicas");
-    return false;
-  }
-  replica *v = replicas_of(pl, a, o, s);
+  if (!batchnorm_is_even(source, o) || !micro_divide(source, o)) return false;
+  planner *pl = planner_grouped(source, pn->batchnorm_groups, (loc){0});
+  replica *v = pl ? replicas_of(source, pl, a, o, s) : NULL;
   if (!v || !set_micro(c, o, s, v)) return false;
   pn->axes = NEWN(a, plan_axis, 4 * n + 1), pn->nmeshes = 0;
-  make_meshes(c, a, pn, v, n);
+  if (!make_meshes(o, c, a, pn, v, n)) return false;
   if (s->mb.n > 1) pn->time = add_axis(c, pn, "mb", s->mb.n, true);
   if (!split_all(pl, a, pn, s)) return false;
+  store_all(pn, s->zero.n);
   const u32 *stage = make_segments(a, pn, v, n);
   place_segments(a, pn, v, n, stage);
   policy_sends(c, pn, s);
-  return make_order(c, a, pn, v, n, stage);
+  pn->rendezvous = choice_is(CHOICE_buffers, s->buffers, "rendezvous");
+  return make_order(c, a, pn, v, n, stage, said_at(o, s->v.n > 1 ? CHOICE_v : CHOICE_schedule));
 }

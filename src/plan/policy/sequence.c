@@ -126,9 +126,10 @@ static bool find_sequence(sequence *q) {
   if (whole) {
     const bool shares = q->pn->axes[q->axis - 1].shares;
     diag(p->c, E_DIVIDE, m->where,
-         shares               ? "sequence length %lld is not divisible by %u, the sum of tp.shares"
-         : q->pn->nmeshes > 1 ? "sequence length %lld is not divisible by %u, a degree of tp.stages"
-                              : "sequence length %lld is not divisible by tp=%u",
+         shares ? "sequence length %lld is not divisible by %u, the sum of tp.shares"
+         : q->pn->nmeshes > 1
+             ? "sequence length %lld is not divisible by %u, a degree of tp.stages or replicas"
+             : "sequence length %lld is not divisible by tp=%u",
          (long long)whole, q->ways);
     diag_hint(p->c, "--seq %lld, or leave out sp", (long long)(ceil_div(whole, q->ways) * q->ways));
   } else {

@@ -101,7 +101,7 @@ mbs        --microbatch-size    N, 1 or more                                    
 v          --chunks             N, 1 or more                                             1          pp > 1                            pipeline stages on each place
 schedule   --schedule           gpipe, 1f1b, interleaved, bfs, zb-h1, chimera, FILE.csv  1f1b       pp > 1                            pipeline schedule: gpipe, 1f1b, interleaved, bfs, zb-h1, chimera, or FILE.csv
 group      --group              N, 0 or more                                             0          v > 1 and a schedule with groups  microbatches that a chunk takes before the next chunk; 0: pp
-tp.stages  --tensor-stages      equal, N/N/..                                            equal      pp > 1                            tensor-parallel degree of each place of the pipeline: equal (tp), or numbers such as 8/4/4/2; a place has dp x tp ranks
+tp.stages  --tensor-stages      equal, N/N/..                                            equal      pp > 1 and replicas=none          tensor-parallel degree of each place of the pipeline: equal (tp), or numbers such as 8/4/4/2; a place has dp x tp ranks
 zero       --zero               N, 0 to 3                                                0          training and dp > 1               ZeRO stage: 1 shards optimizer states, 2 gradients too, 3 weights too
 recompute  --recompute          none, selective, full                                    none       training                          activation recomputation: none, selective or full
 sp         --sequence-parallel  off, on                                                  off        tp > 1                            shard activations by sequence outside tensor-parallel layers
@@ -113,8 +113,8 @@ layers     --layers             cost, equal, auto, N/N/..                       
 bn         --batchnorm          local, sync                                              local      training                          batch norm statistics: per data rank and microbatch (local), or over all data ranks (sync)
 grads      --gradient-type      own, f32                                                 own        training                          type in which gradients are accumulated and summed over data ranks: the weight's (own), or f32
 dp.shares  --data-shares        equal, auto, whale, N/N/..                               equal      dp > 1 or replicas                how much of the batch each data rank, or replica, gets: equal, by the speed and memory of devices (auto: the least time; whale: by Whale's Algorithm 1), or parts such as 3/3/1/1
-tp.shares  --tensor-shares      equal, auto, N/N/..                                      equal      tp > 1                            how much of each split each tensor rank gets: equal, by the speed of devices (auto), or parts such as 5/4/4/3
-places     --places             inorder, N/N/..                                          inorder    pp > 1                            which ranks each place of the pipeline has: the next dp x tp ranks of the machine (inorder), or numbers of such blocks from 1, such as 2/1
+tp.shares  --tensor-shares      equal, auto, N/N/..                                      equal      tp > 1 and replicas=none          how much of each split each tensor rank gets: equal, by the speed of devices (auto), or parts such as 5/4/4/3
+places     --places             inorder, N/N/..                                          inorder    pp > 1 and replicas=none          which ranks each place of the pipeline has: the next dp x tp ranks of the machine (inorder), or numbers of such blocks from 1, such as 2/1
 skip       --skip               N, 0 or more                                             0                                            ranks of the machine, from the first, that the plan leaves out
 
 A strategy is a line of them, "dp=2 tp=4 pp=2 mb=32 zero=1". `heddle plan` takes several values,

@@ -125,6 +125,8 @@ $ heddle plan mlp-xs --batch 1024 --train --machine laptop --data 2 --tensor 1,2
   "layers_by_stage": null,
   "bound_failed": false,
   "not_searched": "v=* schedule=* sp=* layers=*",
+  "replicas_not_tried": null,
+  "replicas_tried": [],
   "space": N,
   "fit": N,
   "simulated": N,

@@ -1,0 +1,84 @@
+// replicas.c - which replicas of different make-up a search tried, and what became of each.
+#include "report/internal.h"
+
+typedef struct {
+  choice_value is;
+  u32 plans, simulated;
+  i64 bound_ps;            // the least of its plans; 0: none has one
+  const search_point *top; // what the others are not told for: simulated before ruled out before impossible
+} tried;
+
+static u32 worth(const search_point *p) {
+  static const u32 of[SEARCH_STATES] = {
+      [SEARCH_OPEN] = 0,       [SEARCH_IMPOSSIBLE] = 1,  [SEARCH_EQUAL] = 2, [SEARCH_BOUND_MEMORY] = 3,
+      [SEARCH_BOUND_TIME] = 4, [SEARCH_OVER_MEMORY] = 5, [SEARCH_RAN] = 6};
+  return of[p->state];
+}
+
+static const char *reason(arena *a, const search_result *s, const search_point *p) {
+  strbuf b = {.a = a};
+  cell x;
+  switch (p->state) {
+  case SEARCH_RAN: return NULL;
+  case SEARCH_OVER_MEMORY: return "does not fit";
+  case SEARCH_OPEN: return "left to another part";
+  case SEARCH_BOUND_MEMORY:
+    x = cell_i(CELL_BYTES, p->bound_bytes), cell_print(&x, &b);
+    return arena_printf(a, "needs %s at least", sb_str(&b));
+  case SEARCH_BOUND_TIME:
+    x = cell_i(CELL_PS, s->last_ps), cell_print(&x, &b);
+    return arena_printf(a, "its bound is above the last plan that is kept: %s", sb_str(&b));
+  default: return p->why;
+  }
+}
+
+// Points are ranked, so the best come first.
+static u32 all_tried(arena *a, const search_result *s, tried **out) {
+  VEC(tried) v = {0};
+  for (u32 i = 0; i < s->npoints; i++) {
+    const search_point *p = &s->point[i];
+    const choice_value is = p->s.replicas;
+    if (!is.nparts) continue;
+    u32 k = 0;
+    while (k < v.n && !choice_same(v.v[k].is, is)) k++;
+    if (k == v.n) *vec_push(a, &v) = (tried){.is = is, .top = p};
+    tried *x = &v.v[k];
+    x->plans++, x->simulated += worth(p) > 4;
+    if (p->bound_ps && (!x->bound_ps || p->bound_ps < x->bound_ps)) x->bound_ps = p->bound_ps;
+    if (worth(p) > worth(x->top)) x->top = p;
+  }
+  *out = v.v;
+  return v.n;
+}
+
+void report_replicas_tried(report *r, arena *a, const search_opts *o, const search_result *s) {
+  enum { SHOWN = 5 };
+  static const column all[] = {{"replicas", "replicas tried"}, {"plans", "plans"},
+                               {"simulated", "simulated"},     {"time_ps", "best"},
+                               {"bound_ps", "at least"},       {"reason", "why not"}};
+  tried *v;
+  const u32 n = all_tried(a, s, &v);
+  column *cols = arena_dup(a, all, sizeof all);
+  bool any = false;
+  if (s->no_replicas) report_line(r, "not tried", "%s", s->no_replicas);
+  report_fact(r, "replicas_not_tried", NULL, cell_text(s->no_replicas));
+  if (o->space.of[CHOICE_replicas].all && !n && !s->no_replicas)
+    report_line(
+        r, "replicas",
+        "none tried: * is one of each node or kind of device, of 2 to 8, on devices of several kinds");
+  for (u32 i = 0; i < n; i++) any |= v[i].top->state != SEARCH_RAN;
+  if (!any) cols[COUNT_OF(all) - 1].title = NULL;
+  if (n) report_gap(r);
+  report_table(r, "replicas_tried", cols, COUNT_OF(all));
+  for (u32 i = 0; i < n; i++) {
+    const tried *x = &v[i];
+    strbuf name = {.a = a};
+    choice_print(CHOICE_replicas, x->is, &name);
+    report_row(r,
+               (cell[]){cell_text(sb_str(&name)), cell_i(CELL_INT, x->plans), cell_i(CELL_INT, x->simulated),
+                        x->top->time_ps ? cell_i(CELL_PS, x->top->time_ps) : cell_none(),
+                        x->bound_ps ? cell_i(CELL_PS, x->bound_ps) : cell_none(),
+                        cell_text(reason(a, s, x->top))});
+  }
+  report_top(r, SHOWN);
+}
