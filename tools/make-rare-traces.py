@@ -204,6 +204,39 @@ def gtrace():
                       dur, step, step, "%s::%s::0" % ends)
     put("gtrace/pair.json", json.dumps(traces))
 
+    # Four workers in a ring 0 -> 2 -> 1 -> 3 -> 0 of NCCL's, with its graphs: in one file, and in one each as NCCL writes them.
+    # Clocks of the second host are 3 ms ahead. What is sent arrives 40 us after it was sent; a step takes 60 us.
+    del traces[:]
+    after = {0: 2, 2: 1, 1: 3, 3: 0}
+    own = {}
+    for w in range(4):
+        pid = "host%d.rank%d" % (w // 2, w % 2)
+        before = [k for k in after if after[k] == w][0]
+        put("gtrace/ring/host%d/%d/nccl_rank_graph.json" % (w // 2, w % 2), json.dumps(
+            {"RealRing": {"0": "%d[%d000] -> %d[%d000] [receive] via NET/Socket/0,%d[%d000] -> %d[%d000] [send] via NET/Socket/0"
+                               % (before, before % 2, w, w % 2, w, w % 2, after[w], after[w] % 2)},
+             "displayTimeUnit": "ms"}))
+        own[w] = []
+        for step in range(3):
+            at = 1612345678000000 + 5000 * step + 3000 * (w // 2)
+            event(pid, "operator0", "operator", "FW.conv0", at, 300, step, step)
+            event(pid, "operator0", "operator", "BW.conv1", at + 300, 350, step, step)
+            event(pid, "operator0", "operator", "BW.conv0", at + 650, 350 + 50 * w, step, step)
+            for tensor, begin in ((4, 650), (3, 1160)):
+                for chunk in range(6):
+                    for op, start, dur in (("SEND", 0, 20), ("RECV", 0, 40)):
+                        ts = at + begin + (60 + step) * chunk + start
+                        event(pid, "comm_detail_r%d_lr%d" % (w, w % 2), "Comm", "Comm.%d.%s" % (tensor, op), ts, dur, step, step,
+                              "0_0_%d_0" % chunk)
+                        own[w].append({"ph": "X", "args": {"name": "%d->Comm.%d.%s" % (step, tensor, op), "chunkId": chunk,
+                                                           "sliceId": 0, "channelId": 0, "loopId": 0},
+                                       "pid": "comm_detail_r%d_lr%d" % (w, w % 2), "name": "%d->Comm.%d.%s" % (step, tensor, op),
+                                       "ts": ts, "dur": dur, "tid": "none", "cat": "Comm"})
+            event(pid, "operator0", "operator", "UPDATE_0", at + 1600, 200, step, step)
+        put("gtrace/ring/host%d/%d/comm_detail.json" % (w // 2, w % 2),
+            json.dumps({"traceEvents": own[w], "displayTimeUnit": "ms"}))
+    put("gtrace/ring/bps_trace_final.json", json.dumps(traces))
+
 
 # ---- NCCL Inspector -------------------------------------------------------------------------------------
 def inspector():

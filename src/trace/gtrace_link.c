@@ -82,10 +82,7 @@ static void link_send(linking *k, u32 i) {
   const u32 before = id.chunk >= 0 ? find(k, &id, false) : k->n;
   if (before < k->n)
     *vec_push(k->x->a, &k->x->t->edges) = (trace_edge){k->v[i].event, k->v[before].event, true};
-  if (!k->v[i].to.i) {
-    k->has[i] = true; // nobody could say
-    return;
-  }
+  if (k->v[i].outside) return;
   const u32 other = like(k, i, GTRACE_RECV, k->v[i].from, k->v[i].to);
   if (other == k->n) return;
   k->has[i] = k->has[other] = true;
@@ -113,7 +110,7 @@ void gtrace_link(reading *x, arena *tmp, gtrace_message *v, u32 n) {
   for (u32 i = 0; i < k.n; i++) {
     if (v[i].what == GTRACE_SEND) link_send(&k, i);
     if (v[i].what == GTRACE_PUSHED || v[i].what == GTRACE_PULLED) link_answer(&k, i);
-    if (v[i].what == GTRACE_RECV && !v[i].from.i) k.has[i] = true;
+    k.has[i] |= v[i].outside; // what other files have, or who nobody says
     if (v[i].what >= GTRACE_PUSH) x->t->match[v[i].event] = ++k.matches; // one event has both ends
   }
   for (u32 i = 0; i < k.n; i++) k.alone += !k.has[i];

@@ -227,6 +227,62 @@ warning[W0103]: of 64 messages 16 have no other end here and 0 are there twice: 
 rank  file          format  host   device  steps  streams  threads  events      span  clock starts at
    0  orphans.json  gTrace  host0                       8        0      72  66.33 ms  2021-02-03 09:47:58.000000000 UTC
 
+## Four workers in a ring, which NCCL's graphs beside the files say: in one file, and in one each
+$ heddle trace align tests/rare/gtrace/ring/bps_trace_final.json --set clocks=process
+processes    4
+clocks       4
+collectives  0
+messages     144
+method       floors
+form         offsets
+slack        20.00 us
+violated     72 of 144 as recorded (by up to 2.980 ms), 0 once aligned
+
+rank     offset  drift ppm    +-   at least    at most  used
+   0          0                                           72
+   1          0             4 ps  -40.00 us  +40.00 us    72
+   2  +3.000 ms             4 ps  +2.940 ms  +3.020 ms    72
+   3  +3.000 ms             4 ps  +2.980 ms  +3.060 ms    72
+
+from  to  by       at      takes
+   0   2  message   0  +20.00 us
+   2   1  message   0  +20.00 us
+   1   3  message   0  +20.00 us
+   3   0  message   0  +20.00 us
+$ heddle trace align tests/rare/gtrace/ring/host*/*/comm_detail.json --set clocks=process | head -n 14
+processes    4
+clocks       4
+collectives  0
+messages     144
+method       floors
+form         offsets
+slack        20.00 us
+violated     72 of 144 as recorded (by up to 2.980 ms), 0 once aligned
+
+rank     offset  drift ppm    +-   at least    at most  used
+   0          0                                           72
+   1          0             4 ps  -40.00 us  +40.00 us    72
+   2  +3.000 ms             4 ps  +2.940 ms  +3.020 ms    72
+   3  +3.000 ms             4 ps  +2.980 ms  +3.060 ms    72
+## a graph that cannot be used is told, and one that is no JSON refused
+$ cp -r tests/rare/gtrace/ring odd; sed -i 's/RealRing/Star/' odd/host1/0/nccl_rank_graph.json; heddle trace align odd/bps_trace_final.json
+warning[W0103]: it does not say which rank is next in NCCL's rings: messages are not tied by it
+  --> odd/host1/0/nccl_rank_graph.json
+error[E0106]: no communication is in the traces of more than one of 4 processes
+  hint: name traces of the same steps; `heddle trace info` says what they have
+[1]
+$ cp odd/host0/1/nccl_rank_graph.json odd/host1/0/nccl_rank_graph.json; heddle trace align odd/bps_trace_final.json
+warning[W0103]: it is the graph of rank 1, which is not the rank of its worker: messages are not tied by it
+  --> odd/host1/0/nccl_rank_graph.json
+error[E0106]: no communication is in the traces of more than one of 4 processes
+  hint: name traces of the same steps; `heddle trace info` says what they have
+[1]
+$ echo '{' > odd/host1/0/nccl_rank_graph.json; heddle trace align odd/bps_trace_final.json
+error[E0103]: the text ends where a string is expected
+  --> odd/host1/0/nccl_rank_graph.json:2:1
+   2 |
+     | ^
+[1]
 ## NCCL Inspector: a file of each process; collectives of two ranks are matched by their numbers
 $ mkdir nccl; cp tests/rare/inspector/*.log nccl; heddle trace info nccl
 rank  file                    format          host   device  steps  streams  threads  events      span  clock starts at
