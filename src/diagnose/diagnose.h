@@ -536,6 +536,7 @@ void match_time(match *m, const struct align_clocks *x);
 #include "diagnose/clocks.h"
 #include "diagnose/compare.h"
 #include "diagnose/hang.h"
+#include "diagnose/messages.h"
 #include "diagnose/rescale.h"
 #include "diagnose/tuning.h"
 #endif

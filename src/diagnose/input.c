@@ -173,7 +173,7 @@ static void shift_work(job_work *w, const align_clocks *x, const match_place *at
 // Onto one clock, where hosts have several that communications tie together and that are not the same.
 static void align_works(job *j, match *m, const works *x, job_input *out) {
   i64 by = 0, within = 0;
-  const align_clocks *of = x->work.n > 1 ? clocks_apart(j->a, m, &by, &within) : NULL;
+  const align_clocks *of = x->work.n > 1 ? clocks_apart(j->a, m, false, &by, &within) : NULL;
   if (!of) return;
   match_time(m, of);
   for (u32 p = 0; p < x->work.n; p++) {
@@ -183,10 +183,22 @@ static void align_works(job *j, match *m, const works *x, job_input *out) {
   out->clocks_by_ps = by, out->clocks_within_ps = within;
 }
 
+// What BytePS records itself says neither which server has a tensor nor which worker asked for it.
+static bool tied(const job *j) {
+  u32 k = 0;
+  while (k < j->n && j->file[k].format == TRACE_FORMAT_byteps) k++;
+  if (!j->n || k < j->n) return true;
+  diag(j->c, E_TRACE, loc_text(j->c, sym_of(j->c, j->file[0].path), 0, 0, NULL),
+       "BytePS's own traces do not say which server has a tensor: what waits for what is not known");
+  diag_hint(j->c, "bps_trace_final.json, in which dPRO joins workers and servers, can be replayed");
+  return false;
+}
+
 bool job_input_of(job *j, const char *steps, job_input *out) {
   match *m = match_new(j->c, j->a);
   works x = {.work = {0}};
   *out = (job_input){.lone = 0};
+  if (!tied(j)) return false;
   if (!job_want_steps(j, steps)) return false;
   for (u32 k = 0; k < j->n; k++) {
     if (!trace_format_rows[j->file[k].format].kernels) // such as an execution trace of the same rank

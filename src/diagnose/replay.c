@@ -4,7 +4,7 @@
 // start one class latency later at the earliest, after what is before them on their stream, and after what their
 // stream was told to wait for. A communication starts its transfer when the last member is there. Durations are
 // written into the graph before a run, so a scenario costs one pass.
-#include "diagnose/diagnose.h"
+#include "diagnose/internal.h"
 #include "sim/sim.h"
 #include <stdlib.h>
 
@@ -31,14 +31,13 @@ struct replay {
 };
 
 // ---- latencies ------------------------------------------------------------------------------------------
-typedef VEC(i64) figures;
 static int by_size(const void *x, const void *y) {
   const i64 a = *(const i64 *)x, b = *(const i64 *)y;
   return a < b ? -1 : a > b;
 }
 // The median. Recorders round to whole microseconds or nanoseconds, so several are equal: within those it lies as far
 // as they have to be divided, as if they filled the interval that is rounded to them.
-static i64 median(figures *f) {
+i64 figures_median(figures *f) {
   if (!f->n) return 0;
   qsort(f->v, f->n, sizeof *f->v, by_size);
   const i64 v = f->v[f->n / 2];
@@ -107,9 +106,10 @@ static void measure(replay *r) {
     for (u32 i = 0; i < launch[k].n; i++) *vec_push(tmp, &any) = launch[k].v[i];
   for (u32 p = 0; !any.n && p < r->in.n; p++) measure_first(r->in.w[p], tmp, &first);
   if (!any.n) any = first;
-  for (u32 k = 0; k < LAUNCH_KINDS; k++) r->l.launch_ps[k] = median(launch[k].n ? &launch[k] : &any);
+  for (u32 k = 0; k < LAUNCH_KINDS; k++) r->l.launch_ps[k] = figures_median(launch[k].n ? &launch[k] : &any);
   for (u32 p = 0; p < r->in.n; p++) measure_queues(r->in.w[p], &r->l, tmp, &queue, &cross, &sync);
-  r->l.queue_ps = median(&queue), r->l.cross_ps = median(&cross), r->l.sync_ps = median(&sync);
+  r->l.queue_ps = figures_median(&queue), r->l.cross_ps = figures_median(&cross),
+  r->l.sync_ps = figures_median(&sync);
   arena_free(tmp);
 }
 

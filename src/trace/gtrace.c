@@ -29,6 +29,8 @@ typedef struct {
   u32 *member, *lane; // of every track
   member *pair[2];    // the workers, if there are two
   gtrace_rings rings;
+  u32 workers;
+  const char *sizes; // where the list of tensors would be
   VEC(gtrace_message) messages;
 } gtrace;
 
@@ -128,19 +130,23 @@ static u32 find_workers(gtrace *g, worker *w) {
   return n;
 }
 
-// NCCL's graphs lie beside a worker's own file, and in HOST/NUMBER beside the file of all. They say ranks, too; two graphs of one
-// rank are of different jobs.
+// What dPRO has of a worker beside its traces: in the folder of its own file, and in HOST/NUMBER beside the file of all.
+static const char *beside(const gtrace *g, const member *m, u32 workers, const char *file) {
+  const char *path = g->k.x->path, *slash = strrchr(path, '/');
+  const int n = slash ? (int)(slash - path) + 1 : 0;
+  if (workers == 1) return arena_printf(g->k.tmp, "%.*s%s", n, path, file);
+  return arena_printf(g->k.tmp, "%.*s%s/%lld/%s", n, path, sym_str(g->k.x->c, m->host), (long long)m->local,
+                      file);
+}
+
+// NCCL's graphs say ranks, too; two graphs of one rank are of different jobs.
 static bool find_rings(gtrace *g, const worker *w, u32 workers) {
   reading *x = g->k.x;
-  const char *slash = strrchr(x->path, '/');
-  const int n = slash ? (int)(slash - x->path) + 1 : 0;
   bool *taken = ZNEWN(g->k.tmp, bool, workers + 1);
   u32 known = 0, *of = NEWN(g->k.tmp, u32, workers + 1);
   for (u32 i = 0; i < workers; i++) {
     member *m = w[i].m;
-    const char *path = workers == 1 ? arena_printf(g->k.tmp, "%.*snccl_rank_graph.json", n, x->path)
-                                    : arena_printf(g->k.tmp, "%.*s%s/%lld/nccl_rank_graph.json", n, x->path,
-                                                   sym_str(x->c, m->host), (long long)m->local);
+    const char *path = beside(g, m, workers, "nccl_rank_graph.json");
     u32 rank;
     if (!gtrace_rings_add(x, g->k.tmp, path, &g->rings, &rank)) return false;
     if (rank == TRACE_NONE) continue;
@@ -167,6 +173,8 @@ static bool put_processes(gtrace *g) {
   worker *w = NEWN(g->k.tmp, worker, g->members.n + 1);
   const u32 workers = find_workers(g, w);
   if (!find_rings(g, w, workers)) return false;
+  g->workers = workers;
+  if (workers > 1) g->sizes = beside(g, w[0].m, workers, "gradient_name_list.json");
   for (u32 i = 0; i < workers && workers == 2; i++) g->pair[i] = w[i].m;
   for (u32 i = 0; i < workers; i++) {
     member *m = w[i].m;
@@ -349,6 +357,7 @@ bool trace_read_gtrace(reading *x) {
   }
   if (ok) {
     for (u32 i = 0; i < g.k.events.n; i++) put_event(&g, &g.k.events.v[i]);
+    if (g.sizes) ok = gtrace_sizes(x, g.k.tmp, g.sizes, g.workers, g.messages.v, g.messages.n);
     gtrace_link(x, g.k.tmp, g.messages.v, g.messages.n);
   }
   arena_free(g.k.tmp);

@@ -33,4 +33,8 @@ typedef struct {
 bool gtrace_rings_add(reading *x, arena *tmp, const char *path, gtrace_rings *r, u32 *rank);
 // To whom `rank` sends in a channel, or from whom it receives. TRACE_NONE: not known.
 u32 gtrace_peer(const gtrace_rings *r, u32 channel, u32 rank, bool sends);
+
+// ---- gtrace_sizes.c: bytes ---------------------------------------------------------------------------------
+// Says the bytes of messages of a ring of so many workers, if the list of tensors is there. False and a diagnostic: it is no JSON.
+bool gtrace_sizes(reading *x, arena *tmp, const char *path, u32 workers, const gtrace_message *v, u32 n);
 #endif

@@ -102,6 +102,13 @@ static void link_answer(linking *k, u32 i) {
     *vec_push(k->x->a, &k->x->t->edges) = (trace_edge){m->event, k->v[p].event, true};
 }
 
+// A worker asks for a sum when its own push was answered.
+static void link_pull(linking *k, u32 i) {
+  const gtrace_message *m = &k->v[i];
+  const u32 pushed = like(k, i, GTRACE_PUSHED, m->to, m->from);
+  if (pushed < k->n) *vec_push(k->x->a, &k->x->t->edges) = (trace_edge){m->event, k->v[pushed].event, true};
+}
+
 void gtrace_link(reading *x, arena *tmp, gtrace_message *v, u32 n) {
   linking k = {.x = x, .v = v, .n = n};
   if (!n) return;
@@ -109,6 +116,7 @@ void gtrace_link(reading *x, arena *tmp, gtrace_message *v, u32 n) {
   k.has = ZNEWN(tmp, bool, k.n + 1);
   for (u32 i = 0; i < k.n; i++) {
     if (v[i].what == GTRACE_SEND) link_send(&k, i);
+    if (v[i].what == GTRACE_PULL) link_pull(&k, i);
     if (v[i].what == GTRACE_PUSHED || v[i].what == GTRACE_PULLED) link_answer(&k, i);
     k.has[i] |= v[i].outside; // what other files have, or who nobody says
     if (v[i].what >= GTRACE_PUSH) x->t->match[v[i].event] = ++k.matches; // one event has both ends
