@@ -97,6 +97,7 @@ static void put_colls(job *j, job_input *in, const match *m, const works *x) {
       *vec_push(tmp, &at) = p, *vec_push(tmp, &at) = k;
     }
   }
+  replay_meeting *meet = ZNEWN(j->a, replay_meeting, m->row.n + 1);
   for (u32 k = 0; k < m->row.n; k++) {
     const match_row *row = &m->row.v[k];
     const match_member *v = &m->member.v[row->first];
@@ -106,14 +107,20 @@ static void put_colls(job *j, job_input *in, const match *m, const works *x) {
       continue; // more: groups of one name
     assert(at.v);
     note_row(j->c, in, row, v);
-    r->ncolls++, total -= row->n;
+    replay_meeting *y = &meet[++r->ncolls];
+    total -= row->n;
+    *y = (replay_meeting){
+        .op = row->op.i ? row->op : row->name, .ahead_ps = row->ahead_ps, .transfer_ps = INT64_MAX};
     for (u32 i = 0; i < row->n; i++) {
       const u32 *of = &at.v[hmap_get(&op, event_hash(v[i].file, v[i].event)) - 1];
       coll[of[0]][of[1]] = r->ncolls;
+      if (i == row->late) y->process = of[0], y->late_op = of[1];
+      y->wait_ps += v[i].wait_ps, y->longest_ps = MAX(y->longest_ps, v[i].wait_ps);
+      y->transfer_ps = MIN(y->transfer_ps, MAX(v[i].transfer_ps, 0));
     }
   }
   in->lone = total;
-  r->coll = coll;
+  r->coll = coll, r->meet = meet;
   arena_free(tmp);
 }
 

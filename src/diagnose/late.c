@@ -93,22 +93,10 @@ replay_errors replay_errors_of(const replay *r, i64 *const *end, arena *tmp) {
   return replay_errors_between(tmp, n, is, was);
 }
 
-static void count_last(late_report *l, const replay *r, const replay_input *in, arena *tmp) {
-  i64 *latest = NEWN(tmp, i64, in->ncolls + 1), *second = NEWN(tmp, i64, in->ncolls + 1);
-  u32 *who = NEWN(tmp, u32, in->ncolls + 1);
-  for (u32 k = 0; k <= in->ncolls; k++) latest[k] = second[k] = INT64_MIN, who[k] = TRACE_NONE;
-  for (u32 p = 0; in->coll && p < in->n; p++)
-    for (u32 k = 0; k < in->w[p]->nops; k++) {
-      const u32 c = in->coll[p][k];
-      const i64 at = in->w[p]->op[k].start_ps - in->w[p]->start_ps + replay_start_of(r, p);
-      if (!c) continue;
-      second[c] = MAX(second[c], MIN(at, latest[c]));
-      if (at > latest[c]) latest[c] = at, who[c] = p;
-    }
+static void count_last(late_report *l, const replay_input *in) {
   l->ncolls = in->ncolls;
   for (u32 c = 1; c <= in->ncolls; c++)
-    if (who[c] != TRACE_NONE && second[c] != INT64_MIN && latest[c] - second[c] > in->within_ps)
-      l->process[who[c]].last++;
+    if (in->meet[c].ahead_ps > in->within_ps) l->process[in->meet[c].process].last++;
   l->late[0] = l->late[1] = TRACE_NONE;
   for (u32 p = 0; p < l->n; p++) {
     if (!l->process[p].last) continue;
@@ -140,7 +128,7 @@ late_report late_of(replay *r, arena *a) {
       *none = NULL;
   l.replayed_ps = replay_run(r, &t, NULL, end);
   l.error = replay_errors_of(r, end, tmp);
-  count_last(&l, r, in, tmp);
+  count_last(&l, in);
   l.path = replay_critical(r, &t, a);
   u32 items = 0, ops = 0;
   for (u32 p = 0; p < in->n; p++) {

@@ -327,19 +327,15 @@ static void count_members(placing *x) {
 }
 
 // Transfers as recorded: from the moment when the last member was there.
-static void put_transfers(replay *r, i64 **op) {
+static void put_transfers(const replay *r, i64 **op) {
   const replay_input *in = &r->in;
-  i64 *last = NEWN(r->a, i64, in->ncolls + 1);
-  for (u32 k = 0; k <= in->ncolls; k++) last[k] = INT64_MIN;
   for (u32 p = 0; in->coll && p < in->n; p++)
     for (u32 k = 0; k < in->w[p]->nops; k++) {
-      const i64 at = (in->w[p]->base_ns - r->base_ns) * 1000 + in->w[p]->op[k].start_ps;
-      last[in->coll[p][k]] = MAX(last[in->coll[p][k]], at);
-    }
-  for (u32 p = 0; in->coll && p < in->n; p++)
-    for (u32 k = 0; k < in->w[p]->nops; k++) {
-      const i64 end = (in->w[p]->base_ns - r->base_ns) * 1000 + op_end(&in->w[p]->op[k]);
-      if (in->coll[p][k]) op[p][k] = MAX(end - last[in->coll[p][k]], 0);
+      if (!in->coll[p][k]) continue;
+      const replay_meeting *m = &in->meet[in->coll[p][k]];
+      const job_work *w = in->w[p], *late = in->w[m->process];
+      const i64 end = (w->base_ns - r->base_ns) * 1000 + op_end(&w->op[k]);
+      op[p][k] = MAX(end - (late->base_ns - r->base_ns) * 1000 - late->op[m->late_op].start_ps, 0);
     }
 }
 
@@ -395,7 +391,7 @@ replay_times replay_recorded(const replay *r, arena *a) {
     for (u32 i = 0; i < w->nitems; i++) t.host[p][i] = w->item[i].host_ps;
     for (u32 k = 0; k < w->nops; k++) t.op[p][k] = w->op[k].dur_ps;
   }
-  put_transfers((replay *)r, t.op);
+  put_transfers(r, t.op);
   return t;
 }
 
