@@ -36,8 +36,7 @@ bool job_want_steps(job *j, const char *steps);
 // Given back by job_unload or with the job.
 const trace *job_load(job *j, u32 file, u32 kinds);
 void job_unload(job *j, u32 file);
-void job_close(job *j);                 // all files; the job is the arena's
-u32 job_rank_in_name(const char *path); // as job_file.rank has it
+void job_close(job *j); // all files; the job is the arena's
 // Rank of a loaded file: what it says itself, else what its name says, else TRACE_NONE.
 u32 job_rank(const job *j, u32 file);
 
