@@ -93,6 +93,8 @@ typedef struct {
 } comm_kind_row;
 extern const comm_kind_row comm_kind_rows[COMM_KINDS];
 comm_kind comm_kind_named(const char *op); // COMM_OTHER: of no row
+comm_kind comm_kind_of_word(const char *name,
+                            u32 n); // likewise, in the words of others: "_allgather_base", "ALLTOALL"
 
 // One event cannot begin before another has ended, as the file says (Chakra). In Kineto's files `event` is a WAIT, of a
 // stream for an event that was recorded on another, or of the host for such an event: what it waits for. In dPRO's, messages.
