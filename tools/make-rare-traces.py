@@ -204,6 +204,59 @@ def gtrace():
                       dur, step, step, "%s::%s::0" % ends)
     put("gtrace/pair.json", json.dumps(traces))
 
+    # Four workers in a ring 0 -> 2 -> 1 -> 3 -> 0 of NCCL's, with its graphs: in one file, and in one each as NCCL writes them.
+    # Clocks of the second host are 3 ms ahead. What is sent arrives 40 us after it was sent, 25 us of the smaller tensor.
+    del traces[:]
+    after = {0: 2, 2: 1, 1: 3, 3: 0}
+    own = {}
+    for w in range(4):
+        pid = "host%d.rank%d" % (w // 2, w % 2)
+        before = [k for k in after if after[k] == w][0]
+        put("gtrace/ring/host%d/%d/nccl_rank_graph.json" % (w // 2, w % 2), json.dumps(
+            {"RealRing": {"0": "%d[%d000] -> %d[%d000] [receive] via NET/Socket/0,%d[%d000] -> %d[%d000] [send] via NET/Socket/0"
+                               % (before, before % 2, w, w % 2, w, w % 2, after[w], after[w] % 2)},
+             "displayTimeUnit": "ms"}))
+        own[w] = []
+        for step in range(3):
+            at = 1612345678000000 + 5000 * step + 3000 * (w // 2)
+            event(pid, "operator0", "operator", "FW.conv0", at, 300, step, step)
+            event(pid, "operator0", "operator", "BW.conv1", at + 300, 350, step, step)
+            event(pid, "operator0", "operator", "BW.conv0", at + 650, 350 + 50 * w, step, step)
+            for tensor, begin, took in ((4, 650, 40), (3, 1160, 25)):
+                for chunk in range(6):
+                    for op, dur in (("SEND", 20), ("RECV", took)):
+                        ts = at + begin + (took + 20 + step) * chunk
+                        event(pid, "comm_detail_r%d_lr%d" % (w, w % 2), "Comm", "Comm.%d.%s" % (tensor, op), ts, dur, step, step,
+                              "0_0_%d_0" % chunk)
+                        own[w].append({"ph": "X", "args": {"name": "%d->Comm.%d.%s" % (step, tensor, op), "chunkId": chunk,
+                                                           "sliceId": 0, "channelId": 0, "loopId": 0},
+                                       "pid": "comm_detail_r%d_lr%d" % (w, w % 2), "name": "%d->Comm.%d.%s" % (step, tensor, op),
+                                       "ts": ts, "dur": dur, "tid": "none", "cat": "Comm"})
+            event(pid, "operator0", "operator", "UPDATE_0", at + 1600, 200, step, step)
+        put("gtrace/ring/host%d/%d/comm_detail.json" % (w // 2, w % 2),
+            json.dumps({"traceEvents": own[w], "displayTimeUnit": "ms"}))
+    put("gtrace/ring/bps_trace_final.json", json.dumps(traces))
+    put("gtrace/ring/host0/0/gradient_name_list.json", json.dumps({"gradient_name_list": [
+        "bias;shape=(64,);dtype=float32", "gamma;shape=(64,);dtype=float32", "beta;shape=(64,);dtype=float32",
+        "conv0_weight;shape=(512, 512, 1);dtype=float32", "conv1_weight;shape=(512, 1024);dtype=float32"]}))
+
+    # Two workers on two hosts with one server, as dPRO joins them.
+    del traces[:]
+    for step in range(3):
+        for w, pid in enumerate(pair):
+            at = 1612345678000000 + 4000 * step
+            event(pid, "operator0", "operator", "FW.fc", at, 400, step, step)
+            event(pid, "operator0", "operator", "BW.fc1", at + 405, 300, step, step)
+            event(pid, "operator0", "operator", "BW.fc0", at + 710, 300 + 100 * w, step, step)
+            for tensor, begin, pulled in ((1, 715, 955), (0, 1015 + 100 * w, 1345)):
+                for op, way, start, dur in (("PUSH_REQ", 0, 0, 200), ("PUSH_RES", 1, 205, 10), ("PULL_REQ", 0, 220, 10),
+                                            ("PULL_RES", 1, pulled - begin, 200)):
+                    ends = ("server_0", "worker_%d" % w)[::1 if way else -1]
+                    event("::".join(ends), "0", "Comm", "Comm.g%d.%s" % (tensor, op), at + begin + start, dur, step, step,
+                          "%s::%s::%d" % (ends + (tensor,)))
+            event(pid, "operator0", "operator", "UPDATE_0", at + 1600, 100, step, step)
+    put("gtrace/servers.json", json.dumps(traces))
+
 
 # ---- NCCL Inspector -------------------------------------------------------------------------------------
 def inspector():

@@ -295,4 +295,7 @@ typedef struct {
 void progress_begin(progress *p, const char *title, u64 total); // draws on standard error if it is a terminal
 void progress_step(progress *p, u64 done);
 void progress_end(progress *p);
+
+// ---- protobuf: protobuf.c ------------------------------------------------------------------------------------
+#include "base/protobuf.h"
 #endif

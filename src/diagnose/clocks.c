@@ -15,8 +15,8 @@ static i64 off_by(const align_clocks *x, u32 process) {
   return (i64)fmin(4e18, most);
 }
 
-const align_clocks *clocks_apart(arena *a, const match *m, i64 *by_ps, i64 *within_ps) {
-  const align_seen *seen = align_observe(a, m, false);
+const align_clocks *clocks_apart(arena *a, const match *m, bool own_clocks, i64 *by_ps, i64 *within_ps) {
+  const align_seen *seen = align_observe(a, m, own_clocks);
   if (m->places.n < 2 || (!seen->ncollectives && !seen->nmessages)) return NULL;
   const align_clocks *x = align_find(a, seen, NULL);
   bool apart = false;

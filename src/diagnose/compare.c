@@ -178,7 +178,8 @@ static void set_clocks(comparing *x) {
 // Clocks of hosts that are apart are put on one: steps are short, so one shift does for all of a process.
 static void align_ranks(comparing *x) {
   i64 within = 0;
-  const align_clocks *of = x->out->clocks ? clocks_apart(x->tmp, x->m, &x->out->clocks_by_ps, &within) : NULL;
+  const align_clocks *of =
+      x->out->clocks ? clocks_apart(x->tmp, x->m, false, &x->out->clocks_by_ps, &within) : NULL;
   if (!of) x->out->clocks_by_ps = 0;
   for (u32 k = 0; of && k < x->rec.n; k++) {
     recorded *r = &x->rec.v[k];

@@ -36,8 +36,7 @@ bool job_want_steps(job *j, const char *steps);
 // Given back by job_unload or with the job.
 const trace *job_load(job *j, u32 file, u32 kinds);
 void job_unload(job *j, u32 file);
-void job_close(job *j);                 // all files; the job is the arena's
-u32 job_rank_in_name(const char *path); // as job_file.rank has it
+void job_close(job *j); // all files; the job is the arena's
 // Rank of a loaded file: what it says itself, else what its name says, else TRACE_NONE.
 u32 job_rank(const job *j, u32 file);
 
@@ -83,11 +82,20 @@ typedef struct {
   i64 cross_ps; // from the end of an op to the start of one on another stream that waited for it
   i64 sync_ps;  // from the end of an op to the return of the call that waited for it
 } replay_latency;
+// A communication, as it was matched and timed (match.c).
 typedef struct {
-  u32 n;              // processes
-  job_work *const *w; // times are compared as recorded: base_ns of all count from one moment
-  u32 ncolls;         // communications with all of their members
-  u32 *const *coll;   // coll[process][op]: number from 1; 0: on its own
+  sym op;                  // or the kernel's name, where the operation is not known
+  u32 process, late_op;    // whose op was there last
+  i64 ahead_ps;            // so much before it came the one before it
+  i64 wait_ps, longest_ps; // waiting of all members; the longest of one
+  i64 transfer_ps;         // of its fastest member
+} replay_meeting;
+typedef struct {
+  u32 n;                      // processes
+  job_work *const *w;         // times are compared as recorded: base_ns of all count from one moment
+  u32 ncolls;                 // communications with all of their members
+  u32 *const *coll;           // coll[process][op]: number from 1; 0: on its own
+  const replay_meeting *meet; // [ncolls + 1], by number
   // Clocks that were corrected are right to within this: an arrival that is nearer to another is not the last. 0: as
   // recorded.
   i64 within_ps;
@@ -491,6 +499,7 @@ typedef struct {
   i64 seq, bytes;      // -1: not said
   u32 first, n;        // members, of match.member, in the order of files; of a message the sender first
   u32 late;            // the member that started last (match_time)
+  i64 ahead_ps;        // and how much earlier the one before it did
   u32 size;            // of the group, as its members say; 0: not said
   match_by by;
   i64 at; // start of the first member
@@ -536,6 +545,7 @@ void match_time(match *m, const struct align_clocks *x);
 #include "diagnose/clocks.h"
 #include "diagnose/compare.h"
 #include "diagnose/hang.h"
+#include "diagnose/messages.h"
 #include "diagnose/rescale.h"
 #include "diagnose/tuning.h"
 #endif

@@ -28,15 +28,6 @@ typedef struct {
 } work;
 
 // ---- files ------------------------------------------------------------------------------------------------------
-// The recorder's file is a prefix that the user chose, and the rank: "/tmp/dump3".
-static u32 rank_of_name(const char *path) {
-  const u32 r = job_rank_in_name(path);
-  if (r != TRACE_NONE) return r;
-  const char *slash = strrchr(path, '/'), *s = slash ? slash + 1 : path, *end = s + strcspn(s, "."), *p = end;
-  while (p > s && isdigit((unsigned char)p[-1])) p--;
-  return p < end && end - p <= 6 ? (u32)strtoul(p, NULL, 10) : TRACE_NONE;
-}
-
 static bool within(const char *s, size_t n, const char *word) {
   const size_t k = strlen(word);
   for (const char *p = s; (p = memchr(p, *word, (size_t)(s + n - p))); p++) {
@@ -60,7 +51,7 @@ static bool is_meant(const char *s, size_t n) {
 }
 
 static void add_file(work *w, const char *path) {
-  *vec_push(w->a, &w->files) = (file){arena_strdup(w->a, path), rank_of_name(path)};
+  *vec_push(w->a, &w->files) = (file){arena_strdup(w->a, path), trace_rank_in_name(path, RANK_DUMP)};
 }
 
 static bool add_path(work *w, const char *path) {

@@ -18,14 +18,17 @@ typedef struct {
 } scan;
 
 // ---- what of two entries must be equal -----------------------------------------------------------------------
-static bool has(const char *op, const char *x, const char *y) { return strstr(op, x) || strstr(op, y); }
-static bool is_gather(const char *op) {
-  return has(op, "all_gather", "allgather") || has(op, "ALLGATHER", "all_gather");
+// 1 << COMM_.. of an operation; of several that were recorded as one, "all_gather + reduce_scatter", of all of them.
+static u32 kinds_of(const char *op) {
+  u32 kinds = 0;
+  for (const char *end; (end = strstr(op, " + ")); op = end + 3)
+    kinds |= 1u << comm_kind_of_word(op, (u32)(end - op));
+  return kinds | 1u << comm_kind_of_word(op, (u32)strlen(op));
 }
-static bool is_scatter(const char *op) { return has(op, "reduce_scatter", "REDUCE_SCATTER"); }
-static bool is_exchange(const char *op) { return has(op, "all_to_all", "alltoall"); }
-static bool in_differs(const char *op) { return is_exchange(op) || !strcmp(op, "scatter"); }
-static bool out_differs(const char *op) { return is_exchange(op) || !strcmp(op, "gather"); }
+static bool is_gather(const char *op) { return kinds_of(op) >> COMM_ALL_GATHER & 1; }
+static bool is_scatter(const char *op) { return kinds_of(op) >> COMM_REDUCE_SCATTER & 1; }
+static bool in_differs(const char *op) { return kinds_of(op) & (1u << COMM_ALL_TO_ALL | 1u << COMM_SCATTER); }
+static bool out_differs(const char *op) { return kinds_of(op) & (1u << COMM_ALL_TO_ALL | 1u << COMM_GATHER); }
 
 static u64 type_key(const scan *s, const flight_entry *e) { return (void)s, e->op.i; }
 static u64 size_key(const scan *s, const flight_entry *e) {

@@ -97,6 +97,7 @@ static void put_colls(job *j, job_input *in, const match *m, const works *x) {
       *vec_push(tmp, &at) = p, *vec_push(tmp, &at) = k;
     }
   }
+  replay_meeting *meet = ZNEWN(j->a, replay_meeting, m->row.n + 1);
   for (u32 k = 0; k < m->row.n; k++) {
     const match_row *row = &m->row.v[k];
     const match_member *v = &m->member.v[row->first];
@@ -106,14 +107,20 @@ static void put_colls(job *j, job_input *in, const match *m, const works *x) {
       continue; // more: groups of one name
     assert(at.v);
     note_row(j->c, in, row, v);
-    r->ncolls++, total -= row->n;
+    replay_meeting *y = &meet[++r->ncolls];
+    total -= row->n;
+    *y = (replay_meeting){
+        .op = row->op.i ? row->op : row->name, .ahead_ps = row->ahead_ps, .transfer_ps = INT64_MAX};
     for (u32 i = 0; i < row->n; i++) {
       const u32 *of = &at.v[hmap_get(&op, event_hash(v[i].file, v[i].event)) - 1];
       coll[of[0]][of[1]] = r->ncolls;
+      if (i == row->late) y->process = of[0], y->late_op = of[1];
+      y->wait_ps += v[i].wait_ps, y->longest_ps = MAX(y->longest_ps, v[i].wait_ps);
+      y->transfer_ps = MIN(y->transfer_ps, MAX(v[i].transfer_ps, 0));
     }
   }
   in->lone = total;
-  r->coll = coll;
+  r->coll = coll, r->meet = meet;
   arena_free(tmp);
 }
 
@@ -173,7 +180,7 @@ static void shift_work(job_work *w, const align_clocks *x, const match_place *at
 // Onto one clock, where hosts have several that communications tie together and that are not the same.
 static void align_works(job *j, match *m, const works *x, job_input *out) {
   i64 by = 0, within = 0;
-  const align_clocks *of = x->work.n > 1 ? clocks_apart(j->a, m, &by, &within) : NULL;
+  const align_clocks *of = x->work.n > 1 ? clocks_apart(j->a, m, false, &by, &within) : NULL;
   if (!of) return;
   match_time(m, of);
   for (u32 p = 0; p < x->work.n; p++) {
@@ -183,10 +190,22 @@ static void align_works(job *j, match *m, const works *x, job_input *out) {
   out->clocks_by_ps = by, out->clocks_within_ps = within;
 }
 
+// What BytePS records itself says neither which server has a tensor nor which worker asked for it.
+static bool tied(const job *j) {
+  u32 k = 0;
+  while (k < j->n && j->file[k].format == TRACE_FORMAT_byteps) k++;
+  if (!j->n || k < j->n) return true;
+  diag(j->c, E_TRACE, loc_text(j->c, sym_of(j->c, j->file[0].path), 0, 0, NULL),
+       "BytePS's own traces do not say which server has a tensor: what waits for what is not known");
+  diag_hint(j->c, "bps_trace_final.json, in which dPRO joins workers and servers, can be replayed");
+  return false;
+}
+
 bool job_input_of(job *j, const char *steps, job_input *out) {
   match *m = match_new(j->c, j->a);
   works x = {.work = {0}};
   *out = (job_input){.lone = 0};
+  if (!tied(j)) return false;
   if (!job_want_steps(j, steps)) return false;
   for (u32 k = 0; k < j->n; k++) {
     if (!trace_format_rows[j->file[k].format].kernels) // such as an execution trace of the same rank

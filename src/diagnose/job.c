@@ -1,45 +1,9 @@
 // job.c - the files of a job: found, ordered by rank, read one at a time.
 #include "diagnose/diagnose.h"
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-
-// The number after "rank", or else the last one of the name that stands between other signs: trace_3.json. Of
-// several candidates the one after "rank"; a number with more than six digits is a time or a process.
-u32 job_rank_in_name(const char *path) {
-  const char *slash = strrchr(path, '/'), *s = slash ? slash + 1 : path;
-  u32 last = TRACE_NONE;
-  // HOST_PID.TIME.pt.trace.json, HOST.trace.json: no number of a host's name is a rank.
-  if (strstr(s, ".pt.trace.json") || (strstr(s, ".trace.json") && !strstr(s, "rank") && !strstr(s, "Rank")))
-    return TRACE_NONE;
-  const size_t n = strlen(s);
-  for (const char *p = s + n; n > 3 && !strcmp(s + n - 3, ".et"); p--) { // Chakra's: NAME.RANK.et
-    const char *end = s + n - 3;
-    if (p >= end) continue;
-    if (isdigit((unsigned char)*p) && p > s) continue;
-    if (*p == '.' && end - p > 1 && end - p <= 7) return (u32)strtoul(p + 1, NULL, 10);
-    break;
-  }
-  for (const char *p = s; *p; p++) {
-    if (!isdigit((unsigned char)*p) || (p > s && (isalnum((unsigned char)p[-1]) || p[-1] == '.') &&
-                                        !(p - s >= 4 && !strncasecmp(p - 4, "rank", 4))))
-      continue;
-    const char *end = p;
-    while (isdigit((unsigned char)*end)) end++;
-    const bool after_rank =
-        (p - s >= 4 && !strncasecmp(p - 4, "rank", 4)) || (p - s >= 5 && !strncasecmp(p - 5, "rank", 4));
-    const bool alone = !isalnum((unsigned char)*end);
-    if (end - p <= 6 && (alone || after_rank)) {
-      const u32 r = (u32)strtoul(p, NULL, 10);
-      if (after_rank) return r;
-      last = r;
-    }
-    p = end - 1;
-  }
-  return last;
-}
 
 static int by_rank(const void *x, const void *y) {
   const job_file *a = x, *b = y;
@@ -50,7 +14,7 @@ static int by_rank(const void *x, const void *y) {
 typedef VEC(job_file) files;
 
 static void add(job *j, files *f, const char *path, trace_format format) {
-  *vec_push(j->a, f) = (job_file){.path = path, .format = format, .rank = job_rank_in_name(path)};
+  *vec_push(j->a, f) = (job_file){.path = path, .format = format, .rank = trace_rank_in_name(path, RANK_ANY)};
 }
 
 static bool add_folder(job *j, files *f, const char *path) {

@@ -3,7 +3,7 @@
 // Idea: a process is repaired by giving its host the times that others take for the same items: the medians over all
 // processes that launch the same ops in the same order. What devices take stays. So a gain is what the host of that
 // process alone has cost the job, with all waiting that follows from it.
-#include "diagnose/diagnose.h"
+#include "diagnose/internal.h"
 #include <stdlib.h>
 
 static int by_size(const void *x, const void *y) {
@@ -63,21 +63,14 @@ static i64 **rows(arena *a, const replay_input *in) {
   return v;
 }
 
-replay_errors replay_errors_of(const replay *r, i64 *const *end, arena *tmp) {
-  const replay_input *in = replay_input_of(r);
-  replay_errors x = {.n = 0};
-  for (u32 p = 0; p < in->n; p++) x.n += in->w[p]->nops;
-  i64 *error = NEWN(tmp, i64, x.n + 1);
+replay_errors replay_errors_between(arena *tmp, u64 n, const i64 *end, const i64 *was) {
+  replay_errors x = {.n = n};
+  i64 *error = NEWN(tmp, i64, n + 1);
   double sum = 0;
-  u64 n = 0;
-  for (u32 p = 0; p < in->n; p++) {
-    const job_work *w = in->w[p];
-    const i64 begins = replay_start_of(r, p);
-    for (u32 k = 0; k < w->nops; k++) {
-      const i64 was = w->op[k].start_ps + w->op[k].dur_ps - w->start_ps + begins, off = end[p][k] - was;
-      x.recorded_ps = MAX(x.recorded_ps, was);
-      error[n] = off < 0 ? -off : off, sum += (double)error[n++];
-    }
+  for (u64 k = 0; k < n; k++) {
+    const i64 off = end[k] - was[k];
+    x.recorded_ps = MAX(x.recorded_ps, was[k]);
+    error[k] = off < 0 ? -off : off, sum += (double)error[k];
   }
   if (!n) return x;
   qsort(error, n, sizeof *error, by_size);
@@ -85,22 +78,25 @@ replay_errors replay_errors_of(const replay *r, i64 *const *end, arena *tmp) {
   return x;
 }
 
-static void count_last(late_report *l, const replay *r, const replay_input *in, arena *tmp) {
-  i64 *latest = NEWN(tmp, i64, in->ncolls + 1), *second = NEWN(tmp, i64, in->ncolls + 1);
-  u32 *who = NEWN(tmp, u32, in->ncolls + 1);
-  for (u32 k = 0; k <= in->ncolls; k++) latest[k] = second[k] = INT64_MIN, who[k] = TRACE_NONE;
-  for (u32 p = 0; in->coll && p < in->n; p++)
-    for (u32 k = 0; k < in->w[p]->nops; k++) {
-      const u32 c = in->coll[p][k];
-      const i64 at = in->w[p]->op[k].start_ps - in->w[p]->start_ps + replay_start_of(r, p);
-      if (!c) continue;
-      second[c] = MAX(second[c], MIN(at, latest[c]));
-      if (at > latest[c]) latest[c] = at, who[c] = p;
-    }
+replay_errors replay_errors_of(const replay *r, i64 *const *end, arena *tmp) {
+  const replay_input *in = replay_input_of(r);
+  u64 n = 0;
+  for (u32 p = 0; p < in->n; p++) n += in->w[p]->nops;
+  i64 *is = NEWN(tmp, i64, n + 1), *was = NEWN(tmp, i64, n + 1);
+  n = 0;
+  for (u32 p = 0; p < in->n; p++) {
+    const job_work *w = in->w[p];
+    const i64 begins = replay_start_of(r, p);
+    for (u32 k = 0; k < w->nops; k++, n++)
+      is[n] = end[p][k], was[n] = w->op[k].start_ps + w->op[k].dur_ps - w->start_ps + begins;
+  }
+  return replay_errors_between(tmp, n, is, was);
+}
+
+static void count_last(late_report *l, const replay_input *in) {
   l->ncolls = in->ncolls;
   for (u32 c = 1; c <= in->ncolls; c++)
-    if (who[c] != TRACE_NONE && second[c] != INT64_MIN && latest[c] - second[c] > in->within_ps)
-      l->process[who[c]].last++;
+    if (in->meet[c].ahead_ps > in->within_ps) l->process[in->meet[c].process].last++;
   l->late[0] = l->late[1] = TRACE_NONE;
   for (u32 p = 0; p < l->n; p++) {
     if (!l->process[p].last) continue;
@@ -132,7 +128,7 @@ late_report late_of(replay *r, arena *a) {
       *none = NULL;
   l.replayed_ps = replay_run(r, &t, NULL, end);
   l.error = replay_errors_of(r, end, tmp);
-  count_last(&l, r, in, tmp);
+  count_last(&l, in);
   l.path = replay_critical(r, &t, a);
   u32 items = 0, ops = 0;
   for (u32 p = 0; p < in->n; p++) {

@@ -357,11 +357,13 @@ void match_time(match *m, const align_clocks *x) {
   for (u32 k = 0; k < m->row.n; k++) {
     match_row *r = &m->row.v[k];
     match_member *v = m->member.v + r->first;
-    i64 latest = INT64_MIN;
+    i64 latest = INT64_MIN, second = INT64_MIN;
     for (u32 i = 0; i < r->n; i++) {
       const i64 start = x ? align_time(x, v[i].place, v[i].start_ps) : v[i].start_ps;
+      second = MAX(second, MIN(start, latest));
       if (start > latest) latest = start, r->late = i;
     }
+    r->ahead_ps = r->n > 1 ? latest - second : 0;
     for (u32 i = 0; i < r->n; i++) {
       v[i].wait_ps = latest - (x ? align_time(x, v[i].place, v[i].start_ps) : v[i].start_ps);
       v[i].transfer_ps = (x ? align_time(x, v[i].place, v[i].end_ps) : v[i].end_ps) - latest;

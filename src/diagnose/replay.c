@@ -4,7 +4,7 @@
 // start one class latency later at the earliest, after what is before them on their stream, and after what their
 // stream was told to wait for. A communication starts its transfer when the last member is there. Durations are
 // written into the graph before a run, so a scenario costs one pass.
-#include "diagnose/diagnose.h"
+#include "diagnose/internal.h"
 #include "sim/sim.h"
 #include <stdlib.h>
 
@@ -31,14 +31,13 @@ struct replay {
 };
 
 // ---- latencies ------------------------------------------------------------------------------------------
-typedef VEC(i64) figures;
 static int by_size(const void *x, const void *y) {
   const i64 a = *(const i64 *)x, b = *(const i64 *)y;
   return a < b ? -1 : a > b;
 }
 // The median. Recorders round to whole microseconds or nanoseconds, so several are equal: within those it lies as far
 // as they have to be divided, as if they filled the interval that is rounded to them.
-static i64 median(figures *f) {
+i64 figures_median(figures *f) {
   if (!f->n) return 0;
   qsort(f->v, f->n, sizeof *f->v, by_size);
   const i64 v = f->v[f->n / 2];
@@ -107,9 +106,10 @@ static void measure(replay *r) {
     for (u32 i = 0; i < launch[k].n; i++) *vec_push(tmp, &any) = launch[k].v[i];
   for (u32 p = 0; !any.n && p < r->in.n; p++) measure_first(r->in.w[p], tmp, &first);
   if (!any.n) any = first;
-  for (u32 k = 0; k < LAUNCH_KINDS; k++) r->l.launch_ps[k] = median(launch[k].n ? &launch[k] : &any);
+  for (u32 k = 0; k < LAUNCH_KINDS; k++) r->l.launch_ps[k] = figures_median(launch[k].n ? &launch[k] : &any);
   for (u32 p = 0; p < r->in.n; p++) measure_queues(r->in.w[p], &r->l, tmp, &queue, &cross, &sync);
-  r->l.queue_ps = median(&queue), r->l.cross_ps = median(&cross), r->l.sync_ps = median(&sync);
+  r->l.queue_ps = figures_median(&queue), r->l.cross_ps = figures_median(&cross),
+  r->l.sync_ps = figures_median(&sync);
   arena_free(tmp);
 }
 
@@ -327,19 +327,15 @@ static void count_members(placing *x) {
 }
 
 // Transfers as recorded: from the moment when the last member was there.
-static void put_transfers(replay *r, i64 **op) {
+static void put_transfers(const replay *r, i64 **op) {
   const replay_input *in = &r->in;
-  i64 *last = NEWN(r->a, i64, in->ncolls + 1);
-  for (u32 k = 0; k <= in->ncolls; k++) last[k] = INT64_MIN;
   for (u32 p = 0; in->coll && p < in->n; p++)
     for (u32 k = 0; k < in->w[p]->nops; k++) {
-      const i64 at = (in->w[p]->base_ns - r->base_ns) * 1000 + in->w[p]->op[k].start_ps;
-      last[in->coll[p][k]] = MAX(last[in->coll[p][k]], at);
-    }
-  for (u32 p = 0; in->coll && p < in->n; p++)
-    for (u32 k = 0; k < in->w[p]->nops; k++) {
-      const i64 end = (in->w[p]->base_ns - r->base_ns) * 1000 + op_end(&in->w[p]->op[k]);
-      if (in->coll[p][k]) op[p][k] = MAX(end - last[in->coll[p][k]], 0);
+      if (!in->coll[p][k]) continue;
+      const replay_meeting *m = &in->meet[in->coll[p][k]];
+      const job_work *w = in->w[p], *late = in->w[m->process];
+      const i64 end = (w->base_ns - r->base_ns) * 1000 + op_end(&w->op[k]);
+      op[p][k] = MAX(end - (late->base_ns - r->base_ns) * 1000 - late->op[m->late_op].start_ps, 0);
     }
 }
 
@@ -395,7 +391,7 @@ replay_times replay_recorded(const replay *r, arena *a) {
     for (u32 i = 0; i < w->nitems; i++) t.host[p][i] = w->item[i].host_ps;
     for (u32 k = 0; k < w->nops; k++) t.op[p][k] = w->op[k].dur_ps;
   }
-  put_transfers((replay *)r, t.op);
+  put_transfers(r, t.op);
   return t;
 }
 

@@ -5,7 +5,7 @@
 // after them is the update. An all-reduce that is launched in the backward has gradients, which were ready with the
 // last kernel before it. How a recorded bucket was made up of gradients no recording says: its bytes are spread over the
 // kernels since the one before, by their time. What a communication takes is a line over its bytes, fitted.
-#include "diagnose/diagnose.h"
+#include "diagnose/internal.h"
 #include <stdlib.h>
 
 typedef struct {
@@ -232,24 +232,29 @@ static void put_half(const reader *x, tune_job *t, tuning *out) {
   t->compressed = TUNING_COMPRESSED, t->compress_ps_per_byte = TUNING_COMPRESS_PS_PER_BYTE;
 }
 
-// Least squares of time over bytes, neither part below 0.
+void line_fit_add(line_fit *f, double x, double y) {
+  f->n++, f->s += x, f->t += y, f->ss += x * x, f->st += x * y;
+}
+
+bool line_fit_of(const line_fit *f, double *start, double *slope) {
+  const double n = f->n, s = f->s, t = f->t, spread = n * f->ss - s * s;
+  *slope = spread > 0 ? (n * f->st - s * t) / spread : t / s, *start = spread > 0 ? (t - *slope * s) / n : 0;
+  if (*slope < 0) *slope = 0, *start = t / n;
+  if (*start < 0) *start = 0, *slope = f->st / f->ss;
+  return spread > 0;
+}
+
 static void fit(const reader *x, tune_link *l, tuning *out) {
-  double n = x->size.n, s = 0, t = 0, ss = 0, st = 0;
-  for (u32 k = 0; k < x->size.n; k++) {
-    const double b = (double)x->size.v[k], d = (double)x->took.v[k];
-    s += b, t += d, ss += b * b, st += b * d;
-  }
-  const double spread = n * ss - s * s;
-  double slope = spread > 0 ? (n * st - s * t) / spread : t / s, start = spread > 0 ? (t - slope * s) / n : 0;
-  if (slope < 0) slope = 0, start = t / n;
-  if (start < 0) start = 0, slope = st / ss;
+  line_fit f = {0};
+  double slope, start;
+  for (u32 k = 0; k < x->size.n; k++) line_fit_add(&f, (double)x->size.v[k], (double)x->took.v[k]);
+  out->one_size = !line_fit_of(&f, &start, &slope);
   const double parts = 2. * (l->workers - 1) / l->workers; // of a ring
   l->start_ps = (i64)(start + 0.5), l->ps_per_byte = slope / parts;
   for (u32 k = 0; k < x->size.n; k++) {
     const double off = start + slope * (double)x->size.v[k] - (double)x->took.v[k];
-    out->fit_error_ps += (off < 0 ? -off : off) / n;
+    out->fit_error_ps += (off < 0 ? -off : off) / f.n;
   }
-  out->one_size = !(spread > 0);
 }
 
 static bool fill(reader *x, const replay *r, tuning *out) {
@@ -321,6 +326,7 @@ static const char *a_step(job *j) {
 }
 
 bool tuning_of(job *j, const char *steps, arena *a, tuning *out) {
+  if (message_job(j)) return tuning_of_messages(j, steps, a, out);
   *out = (tuning){.steps = steps ? steps : a_step(j)};
   job_input in;
   if (!job_input_of(j, out->steps, &in)) return false;

@@ -22,6 +22,7 @@ typedef struct {
   i64 recorded_ps;     // of the whole job, hosts too
   i64 modelled_ps;     // of the recorded plan: device and communication alone
   double fit_error_ps; // of a communication, mean
+  bool sized;          // the recording says how large each gradient is
   bool one_size;       // all communications have the same bytes: no start could be told from the rate
   tuning_memory memory;
   const char *no_half; // why neither half precision nor compression has a use; NULL: they have
@@ -35,6 +36,9 @@ typedef struct {
 // steps: as job_input_of takes them; NULL: one step of median length. In a. False and a diagnostic: it is no
 // data-parallel job of kernels.
 bool tuning_of(job *j, const char *steps, arena *a, tuning *out);
+
+// tuning_messages.c: of a message_job. The recorded time is that of the step.
+bool tuning_of_messages(job *j, const char *steps, arena *a, tuning *out);
 
 // tuning_memory.c. Fills in what j's operations keep, its blocks, what else it takes and its peak; p: the recorded plan, made
 // to fit the blocks.

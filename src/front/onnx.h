@@ -1,5 +1,4 @@
-// onnx.h - what the files of the ONNX importer share: the wire reader, the views of a model, the importer's
-// state.
+// onnx.h - what the files of the ONNX importer share: the views of a model, the importer's state.
 //
 // Idea: a model is never copied. Names become symbols, structure becomes small arrays in an arena, and
 // everything long (weights, strings) stays a span of the mapped file.
@@ -8,41 +7,7 @@
 #include "front/front.h"
 #include "infer/infer.h"
 
-// ---- protobuf wire format (onnx_wire.c) ----------------------------------------------------------------
-typedef struct {
-  const u8 *at, *end;
-} pb_span;
-typedef struct {
-  ctx *c;
-  arena *a;
-  sym file;
-  const u8 *base;
-  bool bad; // a diagnostic was given: every reader of the file stops
-} pb_file;
-enum { PB_VARINT = 0, PB_64 = 1, PB_BYTES = 2, PB_GROUP = 3, PB_GROUP_END = 4, PB_32 = 5 };
-enum { PB_DEPTH = 100 }; // messages inside messages; protobuf's own limit
-typedef struct {
-  pb_file *f;
-  const u8 *at, *end;
-  u32 depth, field, wire;
-  u64 num;       // PB_VARINT, PB_64, PB_32
-  pb_span bytes; // PB_BYTES
-} pb;
 typedef VEC(sym) sym_vec;
-typedef VEC(i64) i64_vec;
-typedef VEC(float) f32_vec;
-
-pb pb_of(pb_file *f, const u8 *at, size_t n);
-bool pb_next(pb *r);                             // the next field; false at the end or when the file is bad
-pb pb_message(pb *r);                            // reader of the message in the current field
-bool pb_want(pb *r, u32 wire, const char *what); // is it of this wire type? else a diagnostic
-void pb_i64(pb *r, i64 *out, const char *what);
-void pb_sym(pb *r, sym *out, const char *what);
-void pb_text(pb *r, pb_span *out, const char *what);
-void pb_i64s(pb *r, i64_vec *out, const char *what); // packed or one at a time
-void pb_f32s(pb *r, f32_vec *out, const char *what);
-bool pb_bad(pb_file *f, const u8 *at, const char *fmt, ...)
-    PRINTF_LIKE(3, 4); // E_ONNX at the byte; always false
 
 // ---- the model's parts (onnx_model.c) ------------------------------------------------------------------
 typedef struct {

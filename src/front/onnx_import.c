@@ -367,7 +367,9 @@ prog *front_onnx_bytes(ctx *c, const char *path, const u8 *bytes, size_t n, cons
   prog *p = prog_new(c);
   arena *a = arena_new();
   const char *slash = strrchr(path, '/');
-  imp I = {.f = {.c = c, .a = a, .file = sym_of(c, path), .base = bytes}, .a = a, .o = o ? o : &none};
+  imp I = {.f = {.c = c, .a = a, .id = E_ONNX, .file = sym_of(c, path), .base = bytes},
+           .a = a,
+           .o = o ? o : &none};
   I.errors = diag_errors(c);
   I.store.dir = slash ? arena_strndup(a, path, (size_t)MAX(slash - path, 1)) : ".";
   p->main = func_new(p, sym_of(c, "main"), loc_node(c, I.f.file, (sym){0}, (sym){0}));
@@ -393,7 +395,7 @@ prog *front_onnx(ctx *c, const char *path, const front_opts *o) {
 }
 
 bool front_tensor(ctx *c, arena *a, const char *path, const u8 *bytes, size_t n, data_info *out, sym *name) {
-  pb_file f = {.c = c, .a = a, .file = sym_of(c, path), .base = bytes};
+  pb_file f = {.c = c, .a = a, .id = E_ONNX, .file = sym_of(c, path), .base = bytes};
   onnx_store store = {.dir = "."};
   onnx_tensor t;
   if (!onnx_tensor_read(&f, bytes, n, &t)) return false;

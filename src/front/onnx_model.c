@@ -17,10 +17,10 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
        ? (void)0                                                                                             \
        : (void)((vec)->v = arena_alloc((r).f->a, (count) * sizeof *(vec)->v), (vec)->cap = (count)))
 
-static void read_graph(pb r, onnx_graph *g);
+static void read_graph(pb_reader r, onnx_graph *g);
 
 // How often the message has each of the fields below n.
-static void count_fields(pb r, u32 *count, u32 n) {
+static void count_fields(pb_reader r, u32 *count, u32 n) {
   memset(count, 0, n * sizeof *count);
   while (pb_next(&r))
     if (r.field < n) count[r.field]++;
@@ -41,7 +41,7 @@ static bool span_is(pb_span s, const char *text) {
   return (size_t)(s.end - s.at) == n && memcmp(s.at, text, n) == 0;
 }
 
-static void read_external(pb r, onnx_tensor *t) {
+static void read_external(pb_reader r, onnx_tensor *t) {
   pb_span key = {0}, text = {0};
   while (pb_next(&r)) {
     if (r.field == 1) pb_text(&r, &key, "key");
@@ -53,14 +53,14 @@ static void read_external(pb r, onnx_tensor *t) {
 }
 
 // A run of fixed-size elements, packed or alone.
-static void read_run(pb *r, onnx_tensor *t, u32 wire) {
+static void read_run(pb_reader *r, onnx_tensor *t, u32 wire) {
   if (r->wire == PB_BYTES)
     *ADD(r, &t->data) = r->bytes;
   else if (pb_want(r, wire, "elements"))
     *ADD(r, &t->data) = (pb_span){r->at - (wire == PB_32 ? 4 : 8), r->at};
 }
 
-static void read_tensor(pb r, onnx_tensor *t) {
+static void read_tensor(pb_reader r, onnx_tensor *t) {
   i64 place = t->external;
   if (!t->length) t->length = -1;
   while (pb_next(&r)) switch (r.field) {
@@ -80,12 +80,12 @@ static void read_tensor(pb r, onnx_tensor *t) {
 }
 
 // ---- types ---------------------------------------------------------------------------------------------
-static void read_shape(pb r, onnx_value *v) {
+static void read_shape(pb_reader r, onnx_value *v) {
   while (pb_next(&r)) {
     if (r.field != 1) continue;
     onnx_dim *d = ADD(&r, &v->dim);
     d->n = -1;
-    for (pb q = pb_message(&r); pb_next(&q);) {
+    for (pb_reader q = pb_message(&r); pb_next(&q);) {
       if (q.field == 1) pb_i64(&q, &d->n, "dim_value"), d->name = (sym){0};
       if (q.field == 2) pb_sym(&q, &d->name, "dim_param"), d->n = -1;
     }
@@ -93,14 +93,14 @@ static void read_shape(pb r, onnx_value *v) {
   }
 }
 
-static void read_value(pb r, onnx_value *v) {
+static void read_value(pb_reader r, onnx_value *v) {
   while (pb_next(&r)) {
     if (r.field == 1) pb_sym(&r, &v->name, "name");
     if (r.field != 2) continue;
-    for (pb t = pb_message(&r); pb_next(&t);) {
+    for (pb_reader t = pb_message(&r); pb_next(&t);) {
       if (t.field != 1) continue;
       v->tensor = true;
-      for (pb q = pb_message(&t); pb_next(&q);) {
+      for (pb_reader q = pb_message(&t); pb_next(&q);) {
         if (q.field == 1) pb_i64(&q, &v->type, "elem_type");
         if (q.field == 2) v->ranked = true, read_shape(pb_message(&q), v);
       }
@@ -109,7 +109,7 @@ static void read_value(pb r, onnx_value *v) {
 }
 
 // ---- nodes ---------------------------------------------------------------------------------------------
-static void read_attr(pb r, onnx_attr *at) {
+static void read_attr(pb_reader r, onnx_attr *at) {
   arena *a = r.f->a;
   while (pb_next(&r)) switch (r.field) {
     case 1: pb_sym(&r, &at->name, "name"); break;
@@ -142,7 +142,7 @@ static void read_attr(pb r, onnx_attr *at) {
     }
 }
 
-static void read_node(pb r, onnx_node *n) {
+static void read_node(pb_reader r, onnx_node *n) {
   arena *a = r.f->a;
   u32 count[6];
   count_fields(r, count, COUNT_OF(count));
@@ -160,7 +160,7 @@ static void read_node(pb r, onnx_node *n) {
     }
 }
 
-static void read_graph(pb r, onnx_graph *g) {
+static void read_graph(pb_reader r, onnx_graph *g) {
   u32 count[6];
   count_fields(r, count, COUNT_OF(count));
   ROOM(r, &g->node, count[1]);
@@ -177,14 +177,14 @@ static void read_graph(pb r, onnx_graph *g) {
 }
 
 // ---- model ---------------------------------------------------------------------------------------------
-static void read_opset(pb r, onnx_opset *o) {
+static void read_opset(pb_reader r, onnx_opset *o) {
   while (pb_next(&r)) {
     if (r.field == 1) pb_sym(&r, &o->domain, "domain");
     if (r.field == 2) pb_i64(&r, &o->version, "version");
   }
 }
 
-static void read_function(pb r, onnx_function *f) {
+static void read_function(pb_reader r, onnx_function *f) {
   arena *a = r.f->a;
   while (pb_next(&r)) switch (r.field) {
     case 1: pb_sym(&r, &f->name, "name"); break;
@@ -200,7 +200,7 @@ static void read_function(pb r, onnx_function *f) {
 }
 
 bool onnx_model_read(pb_file *f, const u8 *bytes, size_t n, onnx_model *out) {
-  pb r = pb_of(f, bytes, n);
+  pb_reader r = pb_of(f, bytes, n);
   *out = (onnx_model){0};
   while (pb_next(&r)) switch (r.field) {
     case 1: pb_i64(&r, &out->ir_version, "ir_version"); break;

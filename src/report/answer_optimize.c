@@ -14,8 +14,9 @@ static void put_job(report *r, const tuning *t) {
   report_fact(r, "start_ps", "  start", t->one_size ? cell_none() : cell_i(CELL_PS, j->link.start_ps));
   report_fact(r, "bandwidth", "  bandwidth", bw > 0 ? cell_x(CELL_RATE, bw) : cell_none());
   report_fact(r, "fit_error_ps", "  error of both", cell_i(CELL_PS, (i64)(t->fit_error_ps + 0.5)));
-  report_line(r, "gradients",
-              "their sizes are not recorded: each all-reduce is spread over the kernels before it");
+  if (!t->sized)
+    report_line(r, "gradients",
+                "their sizes are not recorded: each all-reduce is spread over the kernels before it");
   if (t->one_size)
     report_line(r, "start", "all have the same size: what starting one takes is not known, and taken for 0");
   report_fact(r, "communications_partial", NULL, cell_i(CELL_INT, t->partial));

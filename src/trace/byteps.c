@@ -8,7 +8,6 @@
 // Idea: a queue is a lane, since partitions overlap in it; what moves data is a communication of its tensor and key. A
 // server has no rank, so peers are not said.
 #include "trace/chrome.h"
-#include <stdlib.h>
 
 typedef enum { HOST, COPIES, COMMUNICATES } queue_kind;
 static const struct {
@@ -75,22 +74,15 @@ static void put_event(chrome *k, const chrome_event *e, u32 process) {
   }
 }
 
-// comm.json has its rank on its host as the name of its folder.
-static u32 rank_of_folder(const char *path) {
-  const char *file = strrchr(path, '/');
-  if (!file) return TRACE_NONE;
-  const char *p = file;
-  while (p > path && p[-1] >= '0' && p[-1] <= '9') p--;
-  return p < file && file - p <= 6 && (p == path || p[-1] == '/') ? (u32)strtoul(p, NULL, 10) : TRACE_NONE;
-}
-
 bool trace_read_byteps(reading *x) {
   chrome k = {.x = x, .tmp = arena_new()};
   const u32 process = x->t->processes.n;
   const bool ok = chrome_read(&k);
   if (ok)
-    *vec_push(x->a, &x->t->processes) = (trace_process){
-        .rank = x->rank != TRACE_NONE ? x->rank : rank_of_folder(x->path), .pid = -1, .base_ns = k.base_ns};
+    *vec_push(x->a, &x->t->processes) =
+        (trace_process){.rank = x->rank != TRACE_NONE ? x->rank : trace_rank_in_name(x->path, RANK_FOLDER),
+                        .pid = -1,
+                        .base_ns = k.base_ns};
   for (u32 i = 0; ok && i < k.events.n; i++) put_event(&k, &k.events.v[i], process);
   arena_free(k.tmp);
   return ok;

@@ -9,52 +9,6 @@
 enum { MESSAGE_MOST = 64 << 20 };
 enum { NODE_LOAD = 2, NODE_STORE, NODE_COMP, NODE_SEND, NODE_RECV, NODE_COLL }; // et_def.proto, NodeType
 
-typedef struct {
-  const u8 *p, *end;
-} bytes;
-typedef struct {
-  u32 number, wire;
-  u64 v;     // of varints and fixed widths
-  bytes sub; // of what has a length
-} field;
-
-static bool varint(bytes *b, u64 *v) {
-  *v = 0;
-  for (u32 shift = 0; shift < 64 && b->p < b->end; shift += 7) {
-    const u8 c = *b->p++;
-    *v |= (u64)(c & 127) << shift;
-    if (c < 128) return true;
-  }
-  return false;
-}
-static bool fixed(bytes *b, u32 n, u64 *v) {
-  if ((size_t)(b->end - b->p) < n) return false;
-  *v = 0;
-  for (u32 k = 0; k < n; k++) *v |= (u64)*b->p++ << 8 * k;
-  return true;
-}
-// The next field. False: there is none, or the rest is damaged (then b->p < b->end).
-static bool next_field(bytes *b, field *f) {
-  const u8 *start = b->p;
-  u64 tag;
-  if (b->p == b->end) return false;
-  bool ok = varint(b, &tag);
-  f->number = (u32)(tag >> 3), f->wire = (u32)(tag & 7), f->sub = (bytes){0};
-  if (ok && f->wire == 0)
-    ok = varint(b, &f->v);
-  else if (ok && f->wire == 1)
-    ok = fixed(b, 8, &f->v);
-  else if (ok && f->wire == 5)
-    ok = fixed(b, 4, &f->v);
-  else if (ok && f->wire == 2) {
-    ok = varint(b, &f->v) && f->v <= (u64)(b->end - b->p);
-    if (ok) f->sub = (bytes){b->p, b->p + f->v}, b->p += f->v;
-  } else
-    ok = false;
-  if (!ok) b->p = start;
-  return ok;
-}
-
 // ---- nodes ----------------------------------------------------------------------------------------------
 typedef struct {
   u32 event;
@@ -72,79 +26,63 @@ typedef struct {
 } chakra;
 typedef struct {
   u64 id, type, start, dur;
-  bytes name;
+  pb_span name;
   bool host;
   i64 start_ps, dur_ps; // what is below a microsecond, as Heddle writes it
   i64 stream, tid, comm, size, src, dst;
-  bytes group;
-  VEC(u64) ctrl, data;
+  pb_span group;
+  i64_vec ctrl, data;
 } node;
 
-static bool is(const bytes *b, const char *s) {
-  return (size_t)(b->end - b->p) == strlen(s) && !memcmp(b->p, s, strlen(s));
-}
-
-static bool read_attr(node *n, bytes b) {
-  field f;
-  bytes name = {0}, string = {0};
+static void read_attr(node *n, pb_reader r) {
+  pb_span name = {0}, string = {0};
   u64 v = 0;
   bool number = false;
-  while (next_field(&b, &f)) {
-    if (f.number == 1 && f.wire == 2)
-      name = f.sub;
-    else if (f.wire == 2)
-      string = f.sub;
+  while (pb_next(&r)) {
+    if (r.field == 1 && r.wire == PB_BYTES)
+      name = r.bytes;
+    else if (r.wire == PB_BYTES)
+      string = r.bytes;
     else
-      v = f.v, number = true;
+      v = r.num, number = true;
   }
-  if (number && is(&name, "is_cpu_op")) n->host = v;
-  if (number && is(&name, "stream")) n->stream = (i64)v;
-  if (number && is(&name, "start_ps") && v < 1000000) n->start_ps = (i64)v;
-  if (number && is(&name, "duration_ps") && v < 1000000) n->dur_ps = (i64)v;
-  if (number && is(&name, "tid")) n->tid = (i64)v;
-  if (number && is(&name, "comm_type")) n->comm = (i64)v;
-  if (number && is(&name, "comm_size")) n->size = (i64)v;
-  if (number && is(&name, "comm_src")) n->src = (i64)v;
-  if (number && is(&name, "comm_dst")) n->dst = (i64)v;
-  if (!number && is(&name, "pg_name")) n->group = string;
-  return b.p == b.end;
+  if (number && pb_is(&name, "is_cpu_op")) n->host = v;
+  if (number && pb_is(&name, "stream")) n->stream = (i64)v;
+  if (number && pb_is(&name, "start_ps") && v < 1000000) n->start_ps = (i64)v;
+  if (number && pb_is(&name, "duration_ps") && v < 1000000) n->dur_ps = (i64)v;
+  if (number && pb_is(&name, "tid")) n->tid = (i64)v;
+  if (number && pb_is(&name, "comm_type")) n->comm = (i64)v;
+  if (number && pb_is(&name, "comm_size")) n->size = (i64)v;
+  if (number && pb_is(&name, "comm_src")) n->src = (i64)v;
+  if (number && pb_is(&name, "comm_dst")) n->dst = (i64)v;
+  if (!number && pb_is(&name, "pg_name")) n->group = string;
 }
 
-// Packed or one by one.
-static bool read_ids(arena *a, const field *f, void *ids) {
-  VEC(u64) *v = ids;
-  bytes b = f->sub;
-  u64 id;
-  if (f->wire == 0) return *vec_push(a, v) = f->v, true;
-  while (b.p < b.end) {
-    if (!varint(&b, &id)) return false;
-    *vec_push(a, v) = id;
-  }
-  return f->wire == 2;
-}
+static u64 number(const pb_reader *r) { return r->wire == PB_BYTES ? 0 : r->num; }
 
-static bool read_node(chakra *k, bytes b, node *n) {
-  field f;
+static bool read_node(const chakra *k, const u8 *at, size_t size, node *n) {
+  pb_file file = {.c = k->x->c, .a = k->tmp, .file = k->x->file, .base = at, .silent = true};
+  pb_reader r = pb_of(&file, at, size);
   *n = (node){.host = false, .stream = -1, .tid = -1, .comm = -1, .size = -1, .src = -1, .dst = -1};
-  bool ok = true, id = false;
-  while (ok && next_field(&b, &f)) {
-    switch (f.number) {
-    case 1: n->id = f.v, id = f.wire == 0; break;
-    case 2: n->name = f.sub; break;
-    case 3: n->type = f.v; break;
-    case 4: ok = read_ids(k->tmp, &f, &n->ctrl); break;
-    case 5: ok = read_ids(k->tmp, &f, &n->data); break;
-    case 6: n->start = f.v; break;
-    case 7: n->dur = f.v; break;
-    case 10: ok = f.wire == 2 && read_attr(n, f.sub); break;
+  bool id = false;
+  while (pb_next(&r)) {
+    switch (r.field) {
+    case 1: n->id = number(&r), id = r.wire == PB_VARINT; break;
+    case 2: n->name = r.wire == PB_BYTES ? r.bytes : (pb_span){0}; break;
+    case 3: n->type = number(&r); break;
+    case 4: pb_i64s(&r, &n->ctrl, "ctrl_deps"); break;
+    case 5: pb_i64s(&r, &n->data, "data_deps"); break;
+    case 6: n->start = number(&r); break;
+    case 7: n->dur = number(&r); break;
+    case 10: read_attr(n, pb_message(&r)); break;
     default: break;
     }
   }
-  return ok && id && b.p == b.end;
+  return id && !file.bad;
 }
 
-static sym text(const reading *x, const bytes *b) {
-  return b->p < b->end ? sym_ofn(x->c, (const char *)b->p, (size_t)(b->end - b->p)) : (sym){0};
+static sym text(const reading *x, const pb_span *b) {
+  return b->at < b->end ? sym_ofn(x->c, (const char *)b->at, (size_t)(b->end - b->at)) : (sym){0};
 }
 
 // What a node communicates, by its type or, on a host, by the collective that it says.
@@ -187,8 +125,8 @@ static void put_node(chakra *k, const node *n) {
   put_comm(k, n, e);
   hmap_add(k->tmp, &k->by_id, hash_u64(n->id, 1), k->id.n);
   *vec_push(k->tmp, &k->id) = n->id, *vec_push(k->tmp, &k->event) = e;
-  for (u32 i = 0; i < n->ctrl.n; i++) *vec_push(k->tmp, &k->deps) = (depends){e, n->ctrl.v[i], false};
-  for (u32 i = 0; i < n->data.n; i++) *vec_push(k->tmp, &k->deps) = (depends){e, n->data.v[i], true};
+  for (u32 i = 0; i < n->ctrl.n; i++) *vec_push(k->tmp, &k->deps) = (depends){e, (u64)n->ctrl.v[i], false};
+  for (u32 i = 0; i < n->data.n; i++) *vec_push(k->tmp, &k->deps) = (depends){e, (u64)n->data.v[i], true};
 }
 
 static u32 event_of(const chakra *k, u64 id) {
@@ -200,32 +138,34 @@ static u32 event_of(const chakra *k, u64 id) {
 // ---- the file -------------------------------------------------------------------------------------------
 // The length before a message. False: the end of the file.
 static bool read_length(reading *x, u64 *n) {
-  u8 c;
-  *n = 0;
-  for (u32 shift = 0; shift < 64; shift += 7) {
-    if (!input_read(x->in, &c, 1)) {
-      x->about->truncated |= shift > 0;
+  enum { LONGEST = 10 };
+  u8 c[LONGEST];
+  u32 k = 0;
+  do
+    if (!input_read(x->in, &c[k], 1)) {
+      x->about->truncated |= k > 0;
       return false;
     }
-    *n |= (u64)(c & 127) << shift;
-    if (c < 128) return true;
-  }
-  x->about->truncated = true;
-  return false;
+  while (c[k++] & 128 && k < LONGEST);
+  pb_file f = {.silent = true};
+  pb_reader r = pb_of(&f, c, k);
+  x->about->truncated |= !pb_varint(&r, n);
+  return !f.bad;
 }
 
 // The first message has attributes or a version, the second begins with an id.
 bool trace_knows_chakra(const char *start, size_t n) {
-  bytes b = {(const u8 *)start, (const u8 *)start + n};
-  field f;
+  pb_file f = {.silent = true};
+  pb_reader r = pb_of(&f, (const u8 *)start, n);
   u64 len;
-  if (!varint(&b, &len) || len > (u64)(b.end - b.p)) return false;
-  bytes head = {b.p, b.p + len};
-  for (bytes h = head; h.p < h.end;)
-    if (!next_field(&h, &f) || f.number < 1 || f.number > 2 || f.wire != 2) return false;
-  b.p += len;
-  if (b.p == b.end) return len > 0 && n < 1 << 16;
-  return varint(&b, &len) && len > 0 && b.p < b.end && *b.p == 0x08;
+  if (!pb_varint(&r, &len) || len > (u64)(r.end - r.at)) return false;
+  pb_reader head = pb_of(&f, r.at, len);
+  while (pb_next(&head))
+    if (head.field > 2 || head.wire != PB_BYTES) return false;
+  r.at += len;
+  if (f.bad) return false;
+  if (r.at == r.end) return len > 0 && n < 1 << 16;
+  return pb_varint(&r, &len) && len > 0 && r.at < r.end && *r.at == 0x08;
 }
 
 bool trace_read_chakra(reading *x) {
@@ -246,7 +186,7 @@ bool trace_read_chakra(reading *x) {
     }
     node own;
     if (first) continue; // about the file
-    if (read_node(&k, (bytes){buf, buf + n}, &own))
+    if (read_node(&k, buf, n, &own))
       put_node(&k, &own);
     else
       x->about->events++, bad++;

@@ -4,21 +4,33 @@
 #include <ctype.h>
 #include <stdlib.h>
 
-// Letters alone, in lower case: "_allgather_base" and "all_gather_into_tensor" begin with the same word then.
-sym comm_op_of(ctx *c, const char *name, u32 n) {
-  char letters[32];
+enum { LETTERS = 32 };
+static void letters_of(const char *name, u32 n, char to[LETTERS]) {
   u32 m = 0;
-  for (u32 k = 0; k < n && m + 1 < sizeof letters; k++)
-    if (isalpha((unsigned char)name[k])) letters[m++] = (char)tolower((unsigned char)name[k]);
-  letters[m] = 0;
-  const char *op = NULL;
+  for (u32 k = 0; k < n && m + 1 < LETTERS; k++)
+    if (isalpha((unsigned char)name[k])) to[m++] = (char)tolower((unsigned char)name[k]);
+  to[m] = 0;
+}
+
+// Letters alone, in lower case: "_allgather_base" and "all_gather_into_tensor" begin with the same word then.
+comm_kind comm_kind_of_word(const char *name, u32 n) {
+  char letters[LETTERS];
+  comm_kind kind = COMM_OTHER;
   size_t longest = 0;
+  letters_of(name, n, letters);
   for (u32 k = 0; k < COMM_OTHER; k++) {
     const size_t len = strlen(comm_kind_rows[k].letters);
     if (len > longest && !strncmp(letters, comm_kind_rows[k].letters, len))
-      op = comm_kind_rows[k].name, longest = len;
+      kind = (comm_kind)k, longest = len;
   }
-  if (op) return sym_of(c, op);
+  return kind;
+}
+
+sym comm_op_of(ctx *c, const char *name, u32 n) {
+  char letters[LETTERS];
+  const comm_kind kind = comm_kind_of_word(name, n);
+  if (kind < COMM_OTHER) return sym_of(c, comm_kind_rows[kind].name);
+  letters_of(name, n, letters);
   if (!strcmp(letters, "wait") || !strcmp(letters, "init")) return (sym){0};
   return sym_ofn(c, name, n);
 }

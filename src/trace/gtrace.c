@@ -7,8 +7,8 @@
 // "worker_0::server_1", messages from one to the other.
 //
 // Idea: a process of the file is one here, a thread is a lane. The group of a communication is its tensor, of a message
-// also its part and who has this end of it. Which rank is the next of a ring is not in these files: of two workers it is the other.
-#include "trace/chrome.h"
+// also its part and, unless its other end is known, who has this one. Which rank is the next of a ring is not in these files: of
+// two workers it is the other, else NCCL's graph says it (gtrace_ring.c).
 #include "trace/gtrace.h"
 #include <ctype.h>
 #include <stdlib.h>
@@ -28,6 +28,9 @@ typedef struct {
   hmap by_name;
   u32 *member, *lane; // of every track
   member *pair[2];    // the workers, if there are two
+  gtrace_rings rings;
+  u32 workers;
+  const char *sizes; // where the list of tensors would be
   VEC(gtrace_message) messages;
 } gtrace;
 
@@ -127,11 +130,51 @@ static u32 find_workers(gtrace *g, worker *w) {
   return n;
 }
 
-// Workers have ranks in the order of their hosts and of the GPUs on them, which is how dPRO and Horovod number them.
-static void put_processes(gtrace *g) {
+// What dPRO has of a worker beside its traces: in the folder of its own file, and in HOST/NUMBER beside the file of all.
+static const char *beside(const gtrace *g, const member *m, u32 workers, const char *file) {
+  const char *path = g->k.x->path, *slash = strrchr(path, '/');
+  const int n = slash ? (int)(slash - path) + 1 : 0;
+  if (workers == 1) return arena_printf(g->k.tmp, "%.*s%s", n, path, file);
+  return arena_printf(g->k.tmp, "%.*s%s/%lld/%s", n, path, sym_str(g->k.x->c, m->host), (long long)m->local,
+                      file);
+}
+
+// NCCL's graphs say ranks, too; two graphs of one rank are of different jobs.
+static bool find_rings(gtrace *g, const worker *w, u32 workers) {
+  reading *x = g->k.x;
+  bool *taken = ZNEWN(g->k.tmp, bool, workers + 1);
+  u32 known = 0, *of = NEWN(g->k.tmp, u32, workers + 1);
+  for (u32 i = 0; i < workers; i++) {
+    member *m = w[i].m;
+    const char *path = beside(g, m, workers, "nccl_rank_graph.json");
+    u32 rank;
+    if (!gtrace_rings_add(x, g->k.tmp, path, &g->rings, &rank)) return false;
+    if (rank == TRACE_NONE) continue;
+    const bool odd = workers > 1 ? rank >= workers || taken[rank] : m->rank >= 0 && m->rank != (i64)rank;
+    if (odd) {
+      diag(x->c, W_TRACE_ODD, loc_text(x->c, sym_of(x->c, path), 0, 0, NULL),
+           "it is the graph of rank %u, which is not the rank of its worker: messages are not tied by it",
+           rank);
+      known = 0;
+      break;
+    }
+    if (workers > 1) taken[rank] = true;
+    of[i] = rank, known++;
+  }
+  for (u32 i = 0; i < workers && known == workers; i++) w[i].m->rank = of[i]; // all, or none
+  if (known < workers) g->rings.hops.n = 0;
+  return true;
+}
+
+// Workers have ranks in the order of their hosts and of the GPUs on them, which is how dPRO and Horovod number them, unless
+// NCCL's graphs say others.
+static bool put_processes(gtrace *g) {
   reading *x = g->k.x;
   worker *w = NEWN(g->k.tmp, worker, g->members.n + 1);
   const u32 workers = find_workers(g, w);
+  if (!find_rings(g, w, workers)) return false;
+  g->workers = workers;
+  if (workers > 1) g->sizes = beside(g, w[0].m, workers, "gradient_name_list.json");
   for (u32 i = 0; i < workers && workers == 2; i++) g->pair[i] = w[i].m;
   for (u32 i = 0; i < workers; i++) {
     member *m = w[i].m;
@@ -148,6 +191,7 @@ static void put_processes(gtrace *g) {
                         .base_ns = g->k.base_ns};
   }
   if (!g->members.n) *vec_push(x->a, &x->t->processes) = (trace_process){.rank = x->rank, .pid = -1};
+  return true;
 }
 
 // ---- what ---------------------------------------------------------------------------------------------------
@@ -209,7 +253,8 @@ static void put_message(gtrace *g, const chrome_event *e, u32 n, scan_text word,
                         const char *part) {
   ctx *c = g->k.x->c;
   const member *m = &g->members.v[g->member[e->track]];
-  gtrace_message x = {.event = n, .step = e->number - 1, .start_ps = e->start_ps};
+  const trace *t = g->k.x->t;
+  gtrace_message x = {.event = n, .step = t->comms.v[t->comm[n]].seq, .start_ps = e->start_ps};
   const bool ends = ends_of(c, sym_str(c, m->name), &x.from, &x.to);
   if (!what_of(word, ends && !strncmp(sym_str(c, x.from), "server", 6), &x.what)) return;
   x.tensor = sym_ofn(c, tensor.v, tensor.n);
@@ -221,22 +266,37 @@ static void put_message(gtrace *g, const chrome_event *e, u32 n, scan_text word,
     return;
   }
   if (m->local < 0 || sscanf(part, "%lld_%lld_%lld_%lld", &loop, &channel, &chunk, &slice) != 4) return;
-  const sym own = sym_fmt(c, "%s.rank%lld", sym_str(c, m->host), (long long)m->local);
-  const member *const *p = (const member *const *)g->pair;
-  const member *other = !p[0] || !p[1]          ? NULL
-                        : p[0]->rank == m->rank ? p[1]
-                        : p[1]->rank == m->rank ? p[0]
-                                                : NULL;
-  const sym its =
-      other ? sym_fmt(c, "%s.rank%lld", sym_str(c, other->host), (long long)other->local) : (sym){0};
+  const u32 peer = t->comms.v[t->comm[n]].peer;
+  const sym own = sym_fmt(c, "%lld", (long long)m->rank),
+            its = peer == TRACE_NONE ? (sym){0} : sym_fmt(c, "%u", peer);
   x.part = sym_fmt(c, "%lld_%lld_%lld", loop, channel, slice), x.chunk = chunk;
   x.from = x.what == GTRACE_SEND ? own : its, x.to = x.what == GTRACE_SEND ? its : own;
+  x.outside = true;
+  for (u32 i = 0; i < t->processes.n && peer != TRACE_NONE; i++) x.outside &= t->processes.v[i].rank != peer;
   *vec_push(g->k.tmp, &g->messages) = x;
+}
+
+// Who has the other end of a message of a ring; TRACE_NONE: not known.
+static u32 peer_of(const gtrace *g, const member *m, const char *part, bool sends) {
+  long long loop, channel;
+  const member *const *p = (const member *const *)g->pair;
+  if (m->local < 0 || sscanf(part, "%lld_%lld_", &loop, &channel) != 2 || channel < 0) return TRACE_NONE;
+  if (g->rings.hops.n) return gtrace_peer(&g->rings, (u32)channel, (u32)m->rank, sends);
+  if (!p[0] || !p[1] || (p[0] != m && p[1] != m)) return TRACE_NONE;
+  return (u32)(p[0] == m ? p[1] : p[0])->rank;
+}
+
+// NCCL's own file has the number of the step in front of the name, "5->Comm.3.SEND".
+static i64 step_of(const chrome_event *e, const char *long_name) {
+  char *end;
+  if (e->number) return e->number - 1;
+  const long long n = strtoll(long_name, &end, 10);
+  return end > long_name && n >= 0 && !strncmp(end, "->", 2) ? n : -1;
 }
 
 static void put_comm(gtrace *g, const chrome_event *e, u32 n, u32 w, scan_text name, u32 dot) {
   reading *x = g->k.x;
-  const char *op = words[w].op;
+  const char *op = words[w].op, *word = words[w].word;
   const u32 from = name.n > 5 && !memcmp(name.v, "Comm.", 5) ? 5 : 0;
   const char *long_name = sym_str(x->c, e->label.i ? e->label : e->name), *part = strstr(long_name, "~>");
   const member *m = &g->members.v[g->member[e->track]];
@@ -244,11 +304,18 @@ static void put_comm(gtrace *g, const chrome_event *e, u32 n, u32 w, scan_text n
   const scan_text tensor = {name.v + from, dot > from ? dot - from : 0, false};
   part = part ? part + 2 : sym_str(x->c, e->extra);
   trace_comm is = trace_comm_of(sym_of(x->c, op));
-  is.group = sym_fmt(x->c, "%.*s%s%s%s%s", (int)tensor.n, tensor.v, *part ? " " : "", part, of ? " " : "",
-                     of ? sym_str(x->c, m->name) : "");
-  is.size = all ? x->t->processes.v[m->process].world_size : 0, is.seq = e->number - 1;
+  is.seq = step_of(e, long_name);
+  if (of) is.peer = peer_of(g, m, part, !strcmp(op, "send"));
+  // Ends in different files are one message if they are of one step.
+  const char *end = !of                     ? ""
+                    : is.peer == TRACE_NONE ? sym_str(x->c, m->name)
+                    : is.seq < 0            ? "ring"
+                                            : sym_str(x->c, sym_fmt(x->c, "step %lld", (long long)is.seq));
+  is.group =
+      sym_fmt(x->c, "%.*s%s%s%s%s", (int)tensor.n, tensor.v, *part ? " " : "", part, *end ? " " : "", end);
+  is.size = all ? x->t->processes.v[m->process].world_size : 0;
   trace_add_comm(x->a, x->t, n, is);
-  put_message(g, e, n, (scan_text){words[w].word, (u32)strlen(words[w].word), false}, tensor, part);
+  put_message(g, e, n, (scan_text){word, (u32)strlen(word), false}, tensor, part);
 }
 
 static void put_event(gtrace *g, const chrome_event *e) {
@@ -283,11 +350,14 @@ static void put_event(gtrace *g, const chrome_event *e) {
 
 bool trace_read_gtrace(reading *x) {
   gtrace g = {.k = {.x = x, .tmp = arena_new(), .arg = take_arg}};
-  const bool ok = chrome_read(&g.k);
+  bool ok = chrome_read(&g.k);
   if (ok) {
     find_members(&g);
-    put_processes(&g);
+    ok = put_processes(&g);
+  }
+  if (ok) {
     for (u32 i = 0; i < g.k.events.n; i++) put_event(&g, &g.k.events.v[i]);
+    if (g.sizes) ok = gtrace_sizes(x, g.k.tmp, g.sizes, g.workers, g.messages.v, g.messages.n);
     gtrace_link(x, g.k.tmp, g.messages.v, g.messages.n);
   }
   arena_free(g.k.tmp);

@@ -82,10 +82,7 @@ static void link_send(linking *k, u32 i) {
   const u32 before = id.chunk >= 0 ? find(k, &id, false) : k->n;
   if (before < k->n)
     *vec_push(k->x->a, &k->x->t->edges) = (trace_edge){k->v[i].event, k->v[before].event, true};
-  if (!k->v[i].to.i) {
-    k->has[i] = true; // nobody could say
-    return;
-  }
+  if (k->v[i].outside) return;
   const u32 other = like(k, i, GTRACE_RECV, k->v[i].from, k->v[i].to);
   if (other == k->n) return;
   k->has[i] = k->has[other] = true;
@@ -105,6 +102,13 @@ static void link_answer(linking *k, u32 i) {
     *vec_push(k->x->a, &k->x->t->edges) = (trace_edge){m->event, k->v[p].event, true};
 }
 
+// A worker asks for a sum when its own push was answered.
+static void link_pull(linking *k, u32 i) {
+  const gtrace_message *m = &k->v[i];
+  const u32 pushed = like(k, i, GTRACE_PUSHED, m->to, m->from);
+  if (pushed < k->n) *vec_push(k->x->a, &k->x->t->edges) = (trace_edge){m->event, k->v[pushed].event, true};
+}
+
 void gtrace_link(reading *x, arena *tmp, gtrace_message *v, u32 n) {
   linking k = {.x = x, .v = v, .n = n};
   if (!n) return;
@@ -112,8 +116,9 @@ void gtrace_link(reading *x, arena *tmp, gtrace_message *v, u32 n) {
   k.has = ZNEWN(tmp, bool, k.n + 1);
   for (u32 i = 0; i < k.n; i++) {
     if (v[i].what == GTRACE_SEND) link_send(&k, i);
+    if (v[i].what == GTRACE_PULL) link_pull(&k, i);
     if (v[i].what == GTRACE_PUSHED || v[i].what == GTRACE_PULLED) link_answer(&k, i);
-    if (v[i].what == GTRACE_RECV && !v[i].from.i) k.has[i] = true;
+    k.has[i] |= v[i].outside; // what other files have, or who nobody says
     if (v[i].what >= GTRACE_PUSH) x->t->match[v[i].event] = ++k.matches; // one event has both ends
   }
   for (u32 i = 0; i < k.n; i++) k.alone += !k.has[i];

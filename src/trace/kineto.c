@@ -2,8 +2,8 @@
 // order. Not what connects events, which is known at the end (kineto_link.c).
 //
 // Idea: most of a file is of no interest: stacks, shapes, flows. As soon as an event's category says that nobody
-// wants it, what is left of it is passed over. What is taken goes straight into columns, start_ps in ns of the file
-// until kineto_link knows what they are relative to.
+// wants it, what is left of it is passed over. What is taken goes straight into columns, all but its start, which is kept in ns
+// of the file until kineto_link knows what it is relative to.
 #include "trace/kineto.h"
 #include <ctype.h>
 
@@ -394,10 +394,9 @@ static u32 add_column(kineto *k, const event *e, trace_is is, i64 start_ns) {
                                                 numbered ? e->stream : e->tid)
                                 : trace_lane_of(x->a, x->t, k->process, false, -1, e->tid);
   const bool ends = e->phase == 'X' && e->has_dur && e->dur_us >= 0;
-  const u32 n =
-      trace_add(x->a, x->t, is, lane, e->name, start_ns, ends ? e->dur_us * 1000000 + e->dur_rest : -1);
-  if (e->ts_rest % 1000)
-    *vec_push(k->tmp, &k->odd_rest) = n, *vec_push(k->tmp, &k->odd_rest) = e->ts_rest % 1000;
+  const u32 n = trace_add(x->a, x->t, is, lane, e->name, e->ts_rest % 1000,
+                          ends ? e->dur_us * 1000000 + e->dur_rest : -1);
+  *vec_push(k->tmp, &k->at_ns) = start_ns;
   x->t->step[n] = e->step;
   if (is == TRACE_KERNEL && (e->comm_kernel || e->has_comm)) x->t->flags[n] |= TRACE_COMM;
   return n;
@@ -412,7 +411,8 @@ static void add_memory(kineto *k, const event *e, i64 ns) {
   trace_memory *m = vec_push(k->x->a, &k->x->t->memory);
   *m = e->memory;
   if (m->total > most) m->total = -1;
-  m->process = k->process, m->at_ps = ns; // until times are settled
+  m->process = k->process, m->at_ps = 0;
+  *vec_push(k->tmp, &k->memory_ns) = ns;
 }
 
 static void add_event(kineto *k, event *e) {

@@ -5,7 +5,8 @@
 #include "trace/comm_words.h"
 #include "trace/scan.h"
 
-#define ABSENT INT64_MIN // of ids: not said
+#define ABSENT          INT64_MIN // of ids: not said
+#define kineto_ns(k, e) ((k)->at_ns.v[(e) - (k)->first])
 // What connects events, as the file has it. Times are the file's, in ns.
 typedef struct {
   i64 correlation, external, thread, start_ns;
@@ -79,9 +80,12 @@ typedef struct {
   VEC(kineto_name) threads;
   VEC(kineto_device) devices;
   VEC(kineto_group) groups;
-  VEC(sym) labels;   // threads that have no number: -2, -3, ..
-  VEC(u32) odd_rest; // events whose start is no whole number of ns, and the ps above: pairs
-  u64 odd;           // places that were no JSON
+  VEC(sym) labels; // threads that have no number: -2, -3, ..
+  VEC(i64)
+  at_ns; // of event first + k: its start on the file's clock, which no picoseconds since 1970 would fit; in the
+         // column is what it has above that, below 1000 ps, until all times are known (kineto_link.c)
+  VEC(i64) memory_ns; // of row first_memory + k of memory, likewise
+  u64 odd;            // places that were no JSON
 } kineto;
 
 // kineto.c: reads the file of k->s. False: there are no events.

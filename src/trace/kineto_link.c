@@ -38,6 +38,7 @@ static void drop(kineto *k, const bool *gone, u32 *number) {
   for (u32 e = k->first; e < t->n; e++) {
     number[e - k->first] = gone[e - k->first] ? TRACE_NONE : to;
     if (gone[e - k->first]) continue;
+    kineto_ns(k, to) = kineto_ns(k, e);
     t->lane[to] = t->lane[e], t->start_ps[to] = t->start_ps[e], t->dur_ps[to] = t->dur_ps[e];
     t->name[to] = t->name[e], t->is[to] = t->is[e], t->flags[to] = t->flags[e], t->step[to] = t->step[e];
     t->cause[to] = t->comm[to] = t->microbatch[to] = TRACE_NONE, t->match[to] = 0;
@@ -51,7 +52,6 @@ static void renumber(kineto *k, const u32 *number) {
 #define NEW_NUMBER(e) ((e) == TRACE_NONE ? TRACE_NONE : number[(e)-k->first])
   for (u32 i = 0; i < k->calls.n; i++) k->calls.v[i].event = NEW_NUMBER(k->calls.v[i].event);
   for (u32 i = 0; i < k->started.n; i++) k->started.v[i].event = NEW_NUMBER(k->started.v[i].event);
-  for (u32 i = 0; i < k->odd_rest.n; i += 2) k->odd_rest.v[i] = NEW_NUMBER(k->odd_rest.v[i]);
   for (u32 i = 0; i < k->waits.n; i++) k->waits.v[i].event = NEW_NUMBER(k->waits.v[i].event);
   u32 n = 0;
   for (u32 i = 0; i < k->work.n; i++) {
@@ -70,13 +70,14 @@ static u32 mark_twice(kineto *k, bool *gone) {
   for (u32 i = 0; i < k->work.n; i++) {
     const kineto_work *w = &k->work.v[i];
     const u32 e = w->event;
-    u64 h = hash_step(hash_u64((u64)t->start_ps[e], t->lane[e]), (u64)t->dur_ps[e]);
+    u64 h = hash_step(hash_u64((u64)kineto_ns(k, e), t->lane[e]), (u64)t->dur_ps[e]);
     h = hash_u64(hash_step(h, (u64)w->correlation), t->name[e]);
     bool twice = false;
     for (u32 it = 0, v; !twice && hmap_next(&seen, h, &it, &v);) {
       const u32 o = k->work.v[v].event;
-      twice = k->work.v[v].correlation == w->correlation && t->start_ps[o] == t->start_ps[e] &&
-              t->lane[o] == t->lane[e] && t->dur_ps[o] == t->dur_ps[e] && t->name[o] == t->name[e];
+      twice = k->work.v[v].correlation == w->correlation && kineto_ns(k, o) == kineto_ns(k, e) &&
+              t->start_ps[o] == t->start_ps[e] && t->lane[o] == t->lane[e] && t->dur_ps[o] == t->dur_ps[e] &&
+              t->name[o] == t->name[e];
     }
     if (twice)
       n += !gone[e - k->first], gone[e - k->first] = true;
@@ -91,11 +92,11 @@ static u32 mark_far(kineto *k, bool *gone, i64 least, i64 most) {
   const trace *t = k->x->t;
   const u32 n = t->n - k->first;
   if (most - least <= 60 * DAY_NS) return 0;
-  i64 *sorted = arena_dup(k->tmp, t->start_ps + k->first, n * sizeof *sorted);
+  i64 *sorted = arena_dup(k->tmp, k->at_ns.v, n * sizeof *sorted);
   qsort(sorted, n, sizeof *sorted, by_value);
   u32 far = 0;
   for (u32 i = 0; i < n; i++) {
-    gone[i] = llabs(t->start_ps[k->first + i] - sorted[n / 2]) > 30 * DAY_NS;
+    gone[i] = llabs(k->at_ns.v[i] - sorted[n / 2]) > 30 * DAY_NS;
     far += gone[i];
   }
   return far;
@@ -105,7 +106,7 @@ static void range(const kineto *k, i64 *least, i64 *most) {
   const trace *t = k->x->t;
   *least = INT64_MAX, *most = INT64_MIN;
   for (u32 e = k->first; e < t->n; e++)
-    *least = MIN(*least, t->start_ps[e]), *most = MAX(*most, t->start_ps[e]);
+    *least = MIN(*least, kineto_ns(k, e)), *most = MAX(*most, kineto_ns(k, e));
 }
 
 // What lies a day from all events has no time that could be trusted.
@@ -114,8 +115,9 @@ static void settle_memory(kineto *k, i64 least, i64 most) {
   u32 n = k->first_memory;
   for (u32 i = n; i < t->memory.n; i++) {
     trace_memory m = t->memory.v[i];
-    if (least > most || m.at_ps < least - DAY_NS || m.at_ps > most + DAY_NS) continue;
-    m.at_ps = (m.at_ps - least) * 1000;
+    const i64 ns = k->memory_ns.v[i - k->first_memory];
+    if (least > most || ns < least - DAY_NS || ns > most + DAY_NS) continue;
+    m.at_ps = (ns - least) * 1000;
     t->memory.v[n++] = m;
   }
   t->memory.n = n;
@@ -128,9 +130,7 @@ static void settle_times(kineto *k) {
   range(k, &least, &most);
   settle_memory(k, least, most);
   if (least > most) return;
-  for (u32 e = k->first; e < t->n; e++) t->start_ps[e] = (t->start_ps[e] - least) * 1000;
-  for (u32 i = 0; i < k->odd_rest.n; i += 2)
-    if (k->odd_rest.v[i] != TRACE_NONE) t->start_ps[k->odd_rest.v[i]] += k->odd_rest.v[i + 1];
+  for (u32 e = k->first; e < t->n; e++) t->start_ps[e] += (kineto_ns(k, e) - least) * 1000;
   const bool fits = k->base_ns > 0 && k->base_ns <= (i64)4 << 60 && least <= (i64)4 << 60;
   t->processes.v[k->process].base_ns = MAX(least + (fits ? k->base_ns : 0), 0);
 }
@@ -185,7 +185,7 @@ static void ids_from_flows(kineto *k) {
   }
   for (u32 i = 0; i < k->work.n; i++) {
     kineto_work *w = &k->work.v[i];
-    w->correlation = id_at(k, false, t->start_ps[w->event], t->lanes.v[t->lane[w->event]].id);
+    w->correlation = id_at(k, false, kineto_ns(k, w->event), t->lanes.v[t->lane[w->event]].id);
   }
 }
 
@@ -328,7 +328,7 @@ static sym device_of(const kineto *k) {
 }
 
 void kineto_link(kineto *k) {
-  ids_from_flows(k); // while times are those of the file
+  ids_from_flows(k);
   settle_events(k);
   link_work(k);
   kineto_link_waits(k);

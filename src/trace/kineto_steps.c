@@ -12,7 +12,7 @@
 // ---- windows ----------------------------------------------------------------------------------------------
 typedef struct {
   u32 number;
-  i64 start;
+  i64 start; // ns of the file
 } step_start;
 static int by_number(const void *x, const void *y) {
   const step_start *a = x, *b = y;
@@ -73,7 +73,8 @@ bool kineto_find_windows(kineto *k) {
   step_start *step = NEWN(tmp, step_start, t.n + 1);
   u32 n = 0;
   for (u32 e = 0; e < t.n; e++)
-    if (t.is[e] == TRACE_STEP && t.step[e] != TRACE_NONE) step[n++] = (step_start){t.step[e], t.start_ps[e]};
+    if (t.is[e] == TRACE_STEP && t.step[e] != TRACE_NONE)
+      step[n++] = (step_start){t.step[e], first.at_ns.v[e]};
   put_windows(k, step, n);
   arena_free(tmp);
   return true;
@@ -107,14 +108,13 @@ bool kineto_outside(const kineto *k, kineto_side side, i64 from_ns, i64 to_ns, i
 
 // Launched by a call of another step, or not known by whom and not started in a window.
 u32 kineto_mark_outside(kineto *k, bool *gone) {
-  const trace *t = k->x->t;
   u32 n = 0;
   if (!k->windows.n) return 0;
   const hmap calls = kineto_calls_by_id(k);
   for (u32 i = 0; i < k->work.n; i++) {
     const kineto_work *w = &k->work.v[i];
     const kineto_call *c = kineto_call_of(k, &calls, w->correlation);
-    if (gone[w->event - k->first] || kineto_inside(k, c ? c->start_ns : t->start_ps[w->event])) continue;
+    if (gone[w->event - k->first] || kineto_inside(k, c ? c->start_ns : kineto_ns(k, w->event))) continue;
     gone[w->event - k->first] = true;
     n++;
   }

@@ -93,6 +93,8 @@ typedef struct {
 } comm_kind_row;
 extern const comm_kind_row comm_kind_rows[COMM_KINDS];
 comm_kind comm_kind_named(const char *op); // COMM_OTHER: of no row
+comm_kind comm_kind_of_word(const char *name,
+                            u32 n); // likewise, in the words of others: "_allgather_base", "ALLTOALL"
 
 // One event cannot begin before another has ended, as the file says (Chakra). In Kineto's files `event` is a WAIT, of a
 // stream for an event that was recorded on another, or of the host for such an event: what it waits for. In dPRO's, messages.
@@ -173,6 +175,11 @@ typedef struct {
 extern const trace_format_row trace_format_rows[TRACE_FORMATS];
 // The format of a file, by how it begins. NONE and no diagnostic: of none. NONE and a diagnostic: not readable.
 trace_format trace_format_of(ctx *c, const char *path);
+
+// The rank that the name of a file says: after "rank", else the last number that stands alone; TRACE_NONE: none. DUMP: of
+// PyTorch's flight recorder, which writes the rank behind a prefix; FOLDER: of BytePS, whose folders have it. rank_name.c.
+typedef enum { RANK_ANY, RANK_DUMP, RANK_FOLDER } rank_names;
+u32 trace_rank_in_name(const char *path, rank_names of);
 
 // Files that are no timeline: their bytes, unpacked, with a NUL behind them.
 // The first bytes, at most n; their number. 0 and a diagnostic: cannot be opened. to has room for n + 1.

@@ -185,7 +185,7 @@ static void check_case(const char *kind_dir, const char *name) {
   char *path = arena_printf(a, "%s/%s/model.onnx", kind_dir, name), why[2000] = "";
   file_view view = {0};
   onnx_model m;
-  pb_file f = {.c = c, .a = a, .file = sym_of(c, path)};
+  pb_file f = {.c = c, .a = a, .id = E_ONNX, .file = sym_of(c, path)};
   if (!file_exists(path) || !file_map(c, path, &view)) goto done;
   f.base = view.data;
   if (!onnx_model_read(&f, view.data, view.size, &m)) fail(name, diag_render(c, a));

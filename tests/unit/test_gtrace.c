@@ -142,7 +142,7 @@ TEST(gtrace_messages_by_their_ids) {
   // Steps that are not said are counted: two of each part.
   r = rare_read("tests/rare/gtrace/comm_timeline.json", TRACE_FORMAT_gtrace, TRACE_NONE);
   CHECK(r.ok && !diag_count(r.c));
-  CHECK_EQ_I64(r.t.edges.n, 4 * (1 + 2));
+  CHECK_EQ_I64(r.t.edges.n, 4 * (1 + 1 + 2));
   trace_file_close(&r);
 }
 

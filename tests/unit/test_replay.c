@@ -103,9 +103,26 @@ typedef struct {
   arena *a;
   job_work *w[PROCESSES];
   u32 *coll[PROCESSES];
+  replay_meeting *meet;
   replay *r;
   replay_times t;
 } replayed;
+
+// Who came last, and how much later than the one before.
+static void put_meetings(replayed *x, u32 n) {
+  x->meet = ZNEWN(x->a, replay_meeting, n + 1);
+  for (u32 c = 1; c <= n; c++) {
+    i64 last = INT64_MIN, second = INT64_MIN;
+    for (u32 p = 0; p < PROCESSES; p++)
+      for (u32 k = 0; k < x->w[p]->nops; k++) {
+        const i64 at = x->w[p]->base_ns * 1000 + x->w[p]->op[k].start_ps;
+        if (x->coll[p][k] != c) continue;
+        second = MAX(second, MIN(at, last));
+        if (at > last) last = at, x->meet[c].process = p, x->meet[c].late_op = k;
+      }
+    x->meet[c].ahead_ps = last - second;
+  }
+}
 
 static bool replay_job(replayed *x, const random_job *j) {
   replay_input in = {.n = PROCESSES, .w = x->w, .coll = x->coll};
@@ -117,6 +134,8 @@ static bool replay_job(replayed *x, const random_job *j) {
       if (x->w[p]->op[k].comm) x->coll[p][k] = ++n;
     in.ncolls = n;
   }
+  put_meetings(x, in.ncolls);
+  in.meet = x->meet;
   x->r = replay_new(x->c, x->a, &in);
   if (!x->r) return false;
   x->t = replay_recorded(x->r, x->a);
@@ -220,7 +239,7 @@ TEST(replay_refuses_communications_in_another_order) {
   REQUIRE(n == 2);
   const u32 was = x.coll[0][at[0]];
   x.coll[0][at[0]] = x.coll[0][at[1]], x.coll[0][at[1]] = was;
-  const replay_input in = {PROCESSES, x.w, replay_input_of(x.r)->ncolls, x.coll, 0};
+  const replay_input in = {PROCESSES, x.w, replay_input_of(x.r)->ncolls, x.coll, x.meet, 0};
   CHECK(!replay_new(x.c, x.a, &in) && diag_errors(x.c) == 1);
   arena_free(x.a);
   ctx_free(x.c);

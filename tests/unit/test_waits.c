@@ -76,6 +76,47 @@ TEST(waits_intervals_are_those_of_a_published_critical_path) {
   trace_file_close(&f);
 }
 
+// The same path has 315 nodes, 314 edges between them and 159 events, as published. Its nodes are starts and ends of operators
+// and calls that take time, and of what devices ran. From the device op that ends last it goes back along the stream while
+// these had been launched before the one before them ended, then to a launch, and from there back over all that its thread began or
+// ended.
+TEST(waits_nodes_are_those_of_a_published_critical_path) {
+  const char *path = test_data(
+      "traces/hta/tests__data__critical_path__simple_add__benchmark_result_493459_1694039959_trace.json.gz");
+  trace_file f = trace_file_open(path, TRACE_FORMAT_kineto);
+  const trace *t = &f.t;
+  const char *forward = "[param|pytorch.model.alex_net|0|0|0|measure|forward]";
+  const u32 window = next_of(&f, forward, t->start_ps[next_of(&f, forward, 0)] + 1); // the second
+  const i64 from = t->start_ps[window], to = end_of(&f, window);
+#define LAUNCHED(e)                                                                                          \
+  (TRACE_ON_DEVICE >> t->is[e] & 1 && t->cause[e] != TRACE_NONE && t->start_ps[t->cause[e]] >= from &&       \
+   t->start_ps[t->cause[e]] <= to)
+  u32 at = TRACE_NONE, device = 0, nodes = 0, events = 0;
+  for (u32 e = 0; e < t->n; e++)
+    if (LAUNCHED(e) && (at == TRACE_NONE || end_of(&f, e) > end_of(&f, at))) at = e;
+  REQUIRE(at != TRACE_NONE);
+  for (u32 before = at; before != TRACE_NONE; device++) {
+    at = before, before = TRACE_NONE;
+    for (u32 e = 0; e < t->n; e++)
+      if (LAUNCHED(e) && t->lane[e] == t->lane[at] && t->start_ps[e] < t->start_ps[at] &&
+          (before == TRACE_NONE || t->start_ps[e] > t->start_ps[before]))
+        before = e;
+    if (before != TRACE_NONE && t->start_ps[t->cause[at]] >= end_of(&f, before)) before = TRACE_NONE;
+  }
+#undef LAUNCHED
+  const i64 launch = t->start_ps[t->cause[at]];
+  for (u32 e = 0; e < t->n; e++) {
+    if (t->lane[e] != t->lane[t->cause[at]] || (t->is[e] != TRACE_OP && t->is[e] != TRACE_CALL) ||
+        !t->dur_ps[e] || t->start_ps[e] < from || t->start_ps[e] > launch)
+      continue;
+    events++, nodes += 1 + (end_of(&f, e) <= launch);
+  }
+  CHECK_EQ_I64(device, 6);
+  CHECK_EQ_I64(nodes + 2 * device, 315);
+  CHECK_EQ_I64(events + device, 159);
+  trace_file_close(&f);
+}
+
 // ---- an answer that they change ---------------------------------------------------------------------------
 // A long kernel on stream 7, a short one on 8, and one on 9 that waits for the short one and is launched late. The
 // long one had ended by then, so the times do not tell that nobody waits for it. told: 0 no events of

@@ -227,6 +227,195 @@ warning[W0103]: of 64 messages 16 have no other end here and 0 are there twice: 
 rank  file          format  host   device  steps  streams  threads  events      span  clock starts at
    0  orphans.json  gTrace  host0                       8        0      72  66.33 ms  2021-02-03 09:47:58.000000000 UTC
 
+## Four workers in a ring, which NCCL's graphs beside the files say: in one file, and in one each
+$ heddle trace align tests/rare/gtrace/ring/bps_trace_final.json --set clocks=process
+processes    4
+clocks       4
+collectives  0
+messages     144
+method       floors
+form         offsets
+slack        5.000 us
+violated     72 of 144 as recorded (by up to 2.995 ms), 0 once aligned
+
+rank     offset  drift ppm    +-   at least    at most  used
+   0          0                                           72
+   1          0             3 ps  -10.00 us  +10.00 us    72
+   2  +3.000 ms             3 ps  +2.985 ms  +3.005 ms    72
+   3  +3.000 ms             3 ps  +2.995 ms  +3.015 ms    72
+
+from  to  by             at      takes
+   0   2  message  510.0 us  +5.000 us
+   2   1  message  510.0 us  +5.000 us
+   1   3  message  510.0 us  +5.000 us
+   3   0  message  510.0 us  +5.000 us
+$ heddle trace align tests/rare/gtrace/ring/host*/*/comm_detail.json --set clocks=process | head -n 14
+processes    4
+clocks       4
+collectives  0
+messages     144
+method       floors
+form         offsets
+slack        5.000 us
+violated     72 of 144 as recorded (by up to 2.995 ms), 0 once aligned
+
+rank     offset  drift ppm    +-   at least    at most  used
+   0          0                                           72
+   1          0             4 ps  -10.00 us  +10.00 us    72
+   2  +3.000 ms             4 ps  +2.985 ms  +3.005 ms    72
+   3  +3.000 ms             4 ps  +2.995 ms  +3.015 ms    72
+## operators and messages are replayed; with the sizes of tensors a ring can be optimized
+$ heddle trace replay tests/rare/gtrace/ring/bps_trace_final.json
+recorded              11.80 ms
+replayed              11.80 ms
+workers               4
+operators             48
+messages              144
+error of their ends   4.427 us
+  99 of 100 below     14.50 us
+  largest             14.50 us
+between operators     0
+between steps         3.200 ms
+operator to message   9.500 us
+message to message    21.00 us
+message to operator   185.0 us
+path: operators       4.050 ms
+path: messages        450.0 us
+path: gaps            7.298 ms
+clocks were apart by  3.000 ms
+
+from  to  count      busy  on the path
+   0         12  3.600 ms     200.0 us
+   1         12  3.750 ms            0
+   2         12  3.900 ms            0
+   3         12  4.050 ms     3.850 ms
+   0   2     36  1.170 ms     75.00 us
+   1   3     36  1.170 ms     150.0 us
+   3   0     36  1.170 ms     100.0 us
+   2   1     36  1.170 ms     125.0 us
+$ heddle trace replay tests/rare/gtrace/ring/bps_trace_final.json --steps 1 --json
+{
+  "recorded_ps": 1800000000,
+  "replayed_ps": 1799500000,
+  "workers": 4,
+  "operations": 16,
+  "messages": 48,
+  "error_ps": 3781250,
+  "error99_ps": 9500000,
+  "error_most_ps": 9500000,
+  "operators_ps": 0,
+  "step_ps": 0,
+  "to_link_ps": 9500000,
+  "link_ps": 21000000,
+  "from_link_ps": 185000000,
+  "path_begin_ps": 0,
+  "path_device_ps": 1350000000,
+  "path_transfer_ps": 150000000,
+  "path_latency_ps": 299500000,
+  "clocks_corrected_ps": 3000000000,
+  "queues": [
+    {"from": 0, "to": null, "count": 4, "busy_ps": 1200000000, "path_ps": 200000000},
+    {"from": 1, "to": null, "count": 4, "busy_ps": 1250000000, "path_ps": 0},
+    {"from": 2, "to": null, "count": 4, "busy_ps": 1300000000, "path_ps": 0},
+    {"from": 3, "to": null, "count": 4, "busy_ps": 1350000000, "path_ps": 1150000000},
+    {"from": 0, "to": 2, "count": 12, "busy_ps": 390000000, "path_ps": 25000000},
+    {"from": 1, "to": 3, "count": 12, "busy_ps": 390000000, "path_ps": 50000000},
+    {"from": 3, "to": 0, "count": 12, "busy_ps": 390000000, "path_ps": 50000000},
+    {"from": 2, "to": 1, "count": 12, "busy_ps": 390000000, "path_ps": 25000000}
+  ]
+}
+$ heddle trace optimize tests/rare/gtrace/ring/bps_trace_final.json | head -n 20
+rank             3
+step             1
+workers          4
+recorded         1.800 ms
+device alone     1.821 ms
+kernels          4
+all-reduces      2
+  start          9.500 us
+  bandwidth      17.5 GB/s
+  error of both  0
+
+plan                  step     change  faster  what it does
+found             1.821 ms          0   1.00x  best
+as recorded       1.821 ms          0   1.00x  buckets of the recording
+as it is          1.821 ms          0   1.00x  every gradient alone, no fusion
+fuse all          1.821 ms          0   1.00x  XLA: all operations of a phase that may, every gradient alone
+one bucket        2.001 ms  +180.0 us   0.91x  all gradients together, after the backward
+PyTorch DDP       1.821 ms          0   1.00x  buckets of 25 MiB, the first of 1 MiB
+Horovod           5.851 ms  +4.030 ms   0.31x  what is there every 5 ms, up to 64 MiB
+Horovod Autotune  2.671 ms  +850.0 us   0.68x  Horovod with the best of its cycle times and sizes
+$ heddle trace replay tests/rare/gtrace/servers.json
+recorded             9.700 ms
+replayed             9.730 ms
+workers              2
+operators            24
+messages             48
+error of their ends  11.48 us
+  99 of 100 below    29.62 us
+  largest            29.62 us
+between operators    5.000 us
+between steps        2.300 ms
+operator to message  9.500 us
+message to message   5.125 us
+message to operator  55.00 us
+path: operators      3.600 ms
+path: messages       1.260 ms
+path: gaps           4.870 ms
+
+              from  to  count      busy  on the path
+                 0         12  3.300 ms            0
+                 1         12  3.600 ms     3.600 ms
+worker_0::server_0         12  1.260 ms            0
+worker_1::server_0         12  1.260 ms     630.0 us
+server_0::worker_0         12  1.260 ms            0
+server_0::worker_1         12  1.260 ms     630.0 us
+$ heddle trace optimize tests/rare/gtrace/servers.json
+error[E0106]: its messages go to servers: how many bytes a request has is not said
+  --> tests/rare/gtrace/servers.json
+  hint: `heddle trace replay` replays it; rings can be optimized
+[1]
+$ for f in pair bps_trace_final comm_timeline; do heddle trace replay tests/rare/gtrace/$f.json; done
+error[E0106]: it has messages of rings and of servers: which operators wait for which is not known
+  --> tests/rare/gtrace/pair.json
+  hint: a job has one of both
+error[E0106]: of 72 ends of messages 72 have no other end, such as Comm.3+4.SEND of tensor 3+4: who is next in a ring is not said, or they were not recorded
+  --> tests/rare/gtrace/bps_trace_final.json
+  hint: nccl_rank_graph.json of every worker in HOST/GPU/ beside the file says who is next
+error[E0106]: it has messages alone: without operators nothing says what waits for them
+  --> tests/rare/gtrace/comm_timeline.json
+  hint: bps_trace_final.json of all workers has both
+[1]
+$ grep -v NOTHING tests/rare/gtrace/ring/bps_trace_final.json > unsized.json; cp -r tests/rare/gtrace/ring/host* .; rm host0/0/gradient_name_list.json; heddle trace optimize unsized.json
+error[E0106]: the size of tensor 4 is not known: what fusing or cutting it brings cannot be said
+  --> unsized.json
+  hint: gradient_name_list.json with shapes, in HOST/GPU/ of the first worker beside the file, says sizes
+[1]
+$ echo '{"gradient_name_list": [' > host0/0/gradient_name_list.json; heddle trace info unsized.json
+error[E0103]: the text ends where a value is expected
+  --> host0/0/gradient_name_list.json:2:1
+   2 |
+     | ^
+[1]
+## a graph that cannot be used is told, and one that is no JSON refused
+$ cp -r tests/rare/gtrace/ring odd; sed -i 's/RealRing/Star/' odd/host1/0/nccl_rank_graph.json; heddle trace align odd/bps_trace_final.json
+warning[W0103]: it does not say which rank is next in NCCL's rings: messages are not tied by it
+  --> odd/host1/0/nccl_rank_graph.json
+error[E0106]: no communication is in the traces of more than one of 4 processes
+  hint: name traces of the same steps; `heddle trace info` says what they have
+[1]
+$ cp odd/host0/1/nccl_rank_graph.json odd/host1/0/nccl_rank_graph.json; heddle trace align odd/bps_trace_final.json
+warning[W0103]: it is the graph of rank 1, which is not the rank of its worker: messages are not tied by it
+  --> odd/host1/0/nccl_rank_graph.json
+error[E0106]: no communication is in the traces of more than one of 4 processes
+  hint: name traces of the same steps; `heddle trace info` says what they have
+[1]
+$ echo '{' > odd/host1/0/nccl_rank_graph.json; heddle trace align odd/bps_trace_final.json
+error[E0103]: the text ends where a string is expected
+  --> odd/host1/0/nccl_rank_graph.json:2:1
+   2 |
+     | ^
+[1]
 ## NCCL Inspector: a file of each process; collectives of two ranks are matched by their numbers
 $ mkdir nccl; cp tests/rare/inspector/*.log nccl; heddle trace info nccl
 rank  file                    format          host   device  steps  streams  threads  events      span  clock starts at
@@ -300,10 +489,12 @@ error[E0106]: no operation on a device whose launch is in the trace
   hint: record activities of the device and of the host, such as CPU and CUDA of PyTorch's profiler
 error[E0106]: no operation on a device whose launch is in the trace
   hint: record activities of the device and of the host, such as CPU and CUDA of PyTorch's profiler
-error[E0106]: no operation on a device whose launch is in the trace
-  hint: record activities of the device and of the host, such as CPU and CUDA of PyTorch's profiler
-error[E0106]: no operation on a device whose launch is in the trace
-  hint: record activities of the device and of the host, such as CPU and CUDA of PyTorch's profiler
+error[E0106]: BytePS's own traces do not say which server has a tensor: what waits for what is not known
+  --> tests/rare/byteps/1/comm.json
+  hint: bps_trace_final.json, in which dPRO joins workers and servers, can be replayed
+error[E0106]: of 18 ends of messages 18 have no other end, such as Comm.3+4.SEND of tensor 3+4: who is next in a ring is not said, or they were not recorded
+  --> tests/rare/gtrace/worker1.json.gz
+  hint: nccl_rank_graph.json of every worker in HOST/GPU/ beside the file says who is next
 error[E0106]: no operation on a device whose launch is in the trace
   hint: record activities of the device and of the host, such as CPU and CUDA of PyTorch's profiler
 [1]

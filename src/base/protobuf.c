@@ -1,28 +1,29 @@
-// onnx_wire.c - protobuf's wire format, read in place. Knows nothing of ONNX.
+// protobuf.c - protobuf's wire format, read in place. Not what messages mean.
 //
 // Idea: a reader is a cursor over one message. A field is announced with its number and wire type; scalars
 // are decoded, everything with a length is a span of the file. Lengths are 64-bit and checked against the
 // message around them, so a reader never leaves its message, and a nested message costs one reader on the C
 // stack, of which there are at most PB_DEPTH. Fields that the caller does not ask for cost one step.
-#include "front/onnx.h"
+#include "base/base.h"
 
 bool pb_bad(pb_file *f, const u8 *at, const char *fmt, ...) {
-  if (f->bad) return false;
+  const bool told = f->bad || f->silent;
+  f->bad = true;
+  if (told) return false;
   char text[256];
   va_list ap;
   va_start(ap, fmt);
   vsnprintf(text, sizeof text, fmt, ap);
   va_end(ap);
-  diag(f->c, E_ONNX,
+  diag(f->c, f->id,
        loc_node(f->c, f->file, (sym){0}, sym_fmt(f->c, "byte %llu", (unsigned long long)(at - f->base))),
        "%s", text);
-  f->bad = true;
   return false;
 }
 
-pb pb_of(pb_file *f, const u8 *at, size_t n) { return (pb){.f = f, .at = at, .end = at + n}; }
+pb_reader pb_of(pb_file *f, const u8 *at, size_t n) { return (pb_reader){.f = f, .at = at, .end = at + n}; }
 
-static bool varint(pb *r, u64 *out) {
+bool pb_varint(pb_reader *r, u64 *out) {
   const u8 *p = r->at;
   u64 v = 0;
   for (u32 shift = 0; shift < 70; shift += 7) {
@@ -38,7 +39,7 @@ static bool varint(pb *r, u64 *out) {
   return pb_bad(r->f, r->at, "a number has more than ten bytes");
 }
 
-static bool fixed(pb *r, u32 bytes) {
+static bool fixed(pb_reader *r, u32 bytes) {
   if ((size_t)(r->end - r->at) < bytes)
     return pb_bad(r->f, r->at, "a number runs past the end of its message");
   r->num = 0;
@@ -48,23 +49,23 @@ static bool fixed(pb *r, u32 bytes) {
 }
 
 // One field, groups unskipped. False and bad, or false at the end.
-static bool field(pb *r) {
+static bool field(pb_reader *r) {
   const u8 *start = r->at;
   u64 tag;
-  if (r->at == r->end || r->f->bad || !varint(r, &tag)) return false;
+  if (r->at == r->end || r->f->bad || !pb_varint(r, &tag)) return false;
   r->wire = (u32)(tag & 7);
   if (tag >> 3 == 0 || tag >> 32)
     return pb_bad(r->f, start, "field number %llu", (unsigned long long)(tag >> 3));
   r->field = (u32)(tag >> 3);
   switch (r->wire) {
-  case PB_VARINT: return varint(r, &r->num);
+  case PB_VARINT: return pb_varint(r, &r->num);
   case PB_64: return fixed(r, 8);
   case PB_32: return fixed(r, 4);
   case PB_GROUP:
   case PB_GROUP_END: return true;
   case PB_BYTES: {
     u64 n;
-    if (!varint(r, &n)) return false;
+    if (!pb_varint(r, &n)) return false;
     u64 left = (u64)(r->end - r->at);
     if (n > left)
       return pb_bad(r->f, start, "a part of %llu bytes where its message has %llu left",
@@ -77,8 +78,8 @@ static bool field(pb *r) {
   }
 }
 
-bool pb_next(pb *r) {
-  // Groups are long out of use; ONNX has none, so one can only be an unknown field.
+bool pb_next(pb_reader *r) {
+  // Groups are long out of use; one can only be an unknown field.
   u32 open[PB_DEPTH], n = 0;
   const u8 *start = r->at;
   while (field(r)) {
@@ -94,8 +95,8 @@ bool pb_next(pb *r) {
   return n ? pb_bad(r->f, start, "a group does not end") : false;
 }
 
-pb pb_message(pb *r) {
-  pb m = {.f = r->f, .at = r->bytes.at, .end = r->bytes.end, .depth = r->depth + 1};
+pb_reader pb_message(pb_reader *r) {
+  pb_reader m = {.f = r->f, .at = r->bytes.at, .end = r->bytes.end, .depth = r->depth + 1};
   if (!pb_want(r, PB_BYTES, "message")) m.end = m.at;
   if (m.depth > PB_DEPTH) {
     pb_bad(r->f, m.at, "messages nest deeper than %d", PB_DEPTH);
@@ -104,16 +105,16 @@ pb pb_message(pb *r) {
   return m;
 }
 
-bool pb_want(pb *r, u32 wire, const char *what) {
+bool pb_want(pb_reader *r, u32 wire, const char *what) {
   return r->wire == wire ||
          pb_bad(r->f, r->at, "field %u (%s) has wire type %u, not %u", r->field, what, r->wire, wire);
 }
 
-void pb_i64(pb *r, i64 *out, const char *what) {
+void pb_i64(pb_reader *r, i64 *out, const char *what) {
   if (pb_want(r, PB_VARINT, what)) *out = (i64)r->num;
 }
 
-void pb_sym(pb *r, sym *out, const char *what) {
+void pb_sym(pb_reader *r, sym *out, const char *what) {
   if (!pb_want(r, PB_BYTES, what)) return;
   size_t n = (size_t)(r->bytes.end - r->bytes.at);
   if (memchr(r->bytes.at, 0, n))
@@ -122,21 +123,25 @@ void pb_sym(pb *r, sym *out, const char *what) {
     *out = sym_ofn(r->f->c, (const char *)r->bytes.at, n);
 }
 
-void pb_text(pb *r, pb_span *out, const char *what) {
+bool pb_is(const pb_span *s, const char *text) {
+  return (size_t)(s->end - s->at) == strlen(text) && !memcmp(s->at, text, strlen(text));
+}
+
+void pb_text(pb_reader *r, pb_span *out, const char *what) {
   if (pb_want(r, PB_BYTES, what)) *out = r->bytes;
 }
 
-void pb_i64s(pb *r, i64_vec *out, const char *what) {
+void pb_i64s(pb_reader *r, i64_vec *out, const char *what) {
   if (r->wire == PB_VARINT) {
     *vec_push(r->f->a, out) = (i64)r->num;
     return;
   }
   if (!pb_want(r, PB_BYTES, what)) return;
-  pb run = {.f = r->f, .at = r->bytes.at, .end = r->bytes.end};
-  for (u64 v = 0; run.at != run.end && varint(&run, &v);) *vec_push(r->f->a, out) = (i64)v;
+  pb_reader run = {.f = r->f, .at = r->bytes.at, .end = r->bytes.end};
+  for (u64 v = 0; run.at != run.end && pb_varint(&run, &v);) *vec_push(r->f->a, out) = (i64)v;
 }
 
-void pb_f32s(pb *r, f32_vec *out, const char *what) {
+void pb_f32s(pb_reader *r, f32_vec *out, const char *what) {
   if (r->wire == PB_32) {
     u32 bits = (u32)r->num;
     memcpy(vec_push(r->f->a, out), &bits, sizeof bits);
