@@ -163,11 +163,11 @@ typedef struct {
   const prediction *predicted; // of questions that have the option "plan", never NULL; else NULL
 } trace_ask;
 typedef struct {
-  const char *id, *operands, *options, *about, *example;
+  const char *id, *operands, *options, *about, *answers, *examples; // as questions.def has them
   // Appends the answer to r. False and diagnostics: there is none.
   bool (*answer)(report *r, ctx *c, arena *a, const trace_ask *q);
 } trace_question;
-#define QUESTION(id, operands, options, about, example)                                                      \
+#define QUESTION(id, operands, options, about, answers, examples)                                            \
   bool answer_##id(report *r, ctx *c, arena *a, const trace_ask *q);
 #include "report/questions.def"
 #undef QUESTION

@@ -260,7 +260,7 @@ error[E0801]: --passes: there is no graph pass ''
 [2]
 $ heddle trace summary examples/traces/ddp --passes op_fusion
 error[E0801]: `heddle trace summary` has no option --passes
-  hint: leave it out
+  hint: leave it out; questions that take it: optimize
 [2]
 $ sed 's/"Float"/"BFloat16"/' examples/traces/ddp/rank0.json > short.json; heddle trace optimize short.json --passes half,compress
 error[E0106]: --passes: half has no use: gradients are not of 32 bits

@@ -212,7 +212,7 @@ error[E0106]: it has no operation of these steps
 [1]
 $ heddle trace blame examples/traces/pipeline --set 'worker 3 = ideal'
 error[E0801]: `heddle trace blame` has no option --set
-  hint: leave it out
+  hint: leave it out; questions that take it: whatif, align
 [2]
 $ heddle trace blame examples/traces/pipeline tests/interleaved
 error[E0106]: 2 timelines: one has all workers of a job

@@ -167,7 +167,7 @@ error[E0801]: 'x' where a number is expected
 [2]
 $ heddle trace replay examples/traces/ddp --top 3
 error[E0801]: `heddle trace replay` has no option --top
-  hint: leave it out
+  hint: leave it out; questions that take it: summary, diff, compare, blame, whatif, optimize, rescale, hang, align
 [2]
 $ heddle trace blaim examples/traces/ddp
 error[E0801]: unknown question 'blaim'

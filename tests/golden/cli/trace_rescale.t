@@ -93,5 +93,5 @@ error[E0106]: no communication between recorded ranks: how they wait for each ot
 [1]
 $ heddle trace rescale examples/traces/ddp --ranks 64 --costs distir
 error[E0801]: `heddle trace rescale` has no option --costs
-  hint: leave it out
+  hint: leave it out; questions that take it: compare
 [2]
