@@ -88,8 +88,8 @@ typedef struct {
   job_work *const *w; // times are compared as recorded: base_ns of all count from one moment
   u32 ncolls;         // communications with all of their members
   u32 *const *coll;   // coll[process][op]: number from 1; 0: on its own
-  // Clocks that were corrected are right to within this: an arrival that is nearer to another is not the last. 0: as
-  // recorded.
+  // What the clocks of several hosts leave in doubt, corrected or not: who came last by less than this cannot be told.
+  // 0: one clock.
   i64 within_ps;
 } replay_input;
 typedef struct replay replay;
@@ -155,6 +155,7 @@ replay_errors replay_errors_of(const replay *r, i64 *const *end, arena *tmp); //
 typedef struct {
   u32 rank;
   u32 last;        // communications to which it came last, after all others by more than clocks may be off
+  u32 last_read;   // ... by whatever clocks show
   i64 host_ps;     // until its last op ends if devices take no time
   i64 device_ps;   // until its last op ends if hosts take no time
   i64 path_ps;     // of its host, on the longest path over all processes
@@ -164,6 +165,7 @@ typedef struct {
   i64 replayed_ps; // from the earliest start to the last end
   replay_errors error;
   u32 ncolls, n;
+  i64 doubt_ps; // of clocks: replay_input.within_ps
   late_process *process;
   u32 late[2];         // the two that come last most often; TRACE_NONE: there are not so many
   i64 both_ps, all_ps; // the job with both of them, with all processes repaired

@@ -97,10 +97,12 @@ static void count_last(late_report *l, const replay *r, const replay_input *in, 
       second[c] = MAX(second[c], MIN(at, latest[c]));
       if (at > latest[c]) latest[c] = at, who[c] = p;
     }
-  l->ncolls = in->ncolls;
-  for (u32 c = 1; c <= in->ncolls; c++)
-    if (who[c] != TRACE_NONE && second[c] != INT64_MIN && latest[c] - second[c] > in->within_ps)
-      l->process[who[c]].last++;
+  l->ncolls = in->ncolls, l->doubt_ps = in->within_ps;
+  for (u32 c = 1; c <= in->ncolls; c++) {
+    if (who[c] == TRACE_NONE || second[c] == INT64_MIN) continue;
+    const i64 margin = latest[c] - second[c];
+    l->process[who[c]].last_read += margin > 0, l->process[who[c]].last += margin > in->within_ps;
+  }
   l->late[0] = l->late[1] = TRACE_NONE;
   for (u32 p = 0; p < l->n; p++) {
     if (!l->process[p].last) continue;
