@@ -437,8 +437,11 @@ typedef struct {
 } straggler;
 // From a loaded timeline. NULL and diagnostics: it has no steps or microbatches, or operations that fit no pipeline.
 straggler *straggler_new(ctx *c, arena *a, const trace *t, sym file, const number_set *steps);
-// From the one file of a job. steps: as number_set_parse takes them. NULL and diagnostics, also if there are several files
-// or they are of another format.
+// What a job's files are of: timelines of operations, or recordings of other kinds. JOB_MIXED and a diagnostic: both.
+typedef enum { JOB_MIXED, JOB_KERNELS, JOB_PIPELINE } job_kind;
+job_kind job_kind_of(job *j);
+// From the one file of a job of JOB_PIPELINE. steps: as number_set_parse takes them. NULL and diagnostics, also if there
+// are several files.
 straggler *straggler_of_job(job *j, arena *a, const char *steps);
 // No operation may take longer: a sum over a step must fit.
 static inline i64 straggler_longest(const straggler *s) { return INT64_MAX / 2 / ((i64)s->n + 1); }
