@@ -53,19 +53,16 @@ static void put_parts(report *r, const job_diff *d) {
   }
 }
 
-static void put_kernels(report *r, ctx *c, arena *a, const job_diff *d, u32 top) {
+static void put_kernels(report *r, ctx *c, const job_diff *d, u32 top) {
   enum { NAME = 60 };
-  static const column cols[] = {{"kernel", NULL},         {NULL, "kernel"},      {"before_count", "before"},
-                                {"after_count", "after"}, {"before_ps", "time"}, {"after_ps", "time after"},
-                                {"change_ps", "change"}};
+  static const column cols[] = {{"kernel", "kernel"},  {"before_count", "before"}, {"after_count", "after"},
+                                {"before_ps", "time"}, {"after_ps", "time after"}, {"change_ps", "change"}};
   report_table(r, "kernels", cols, COUNT_OF(cols));
   for (u32 k = 0; k < d->nkernels; k++) {
     const diff_kernel *x = &d->kernel[k];
-    const char *name = sym_str(c, x->name);
-    report_row(r, (cell[]){cell_text(name),
-                           cell_text(arena_printf(a, "%.*s%s", NAME, name, strlen(name) > NAME ? ".." : "")),
-                           cell_x(CELL_REAL, x->count[0]), cell_x(CELL_REAL, x->count[1]), ps(x->ps[0]),
-                           ps(x->ps[1]), difference(x->ps[1] - x->ps[0])});
+    report_row(r, (cell[]){cell_name(sym_str(c, x->name), NAME), cell_x(CELL_REAL, x->count[0]),
+                           cell_x(CELL_REAL, x->count[1]), ps(x->ps[0]), ps(x->ps[1]),
+                           difference(x->ps[1] - x->ps[0])});
   }
   report_top(r, top);
 }
@@ -89,6 +86,6 @@ bool answer_diff(report *r, ctx *c, arena *a, const trace_ask *q) {
   report_gap(r);
   put_parts(r, &d);
   report_gap(r);
-  put_kernels(r, c, a, &d, q->top ? q->top : TOP);
+  put_kernels(r, c, &d, q->top ? q->top : TOP);
   return true;
 }
