@@ -22,7 +22,7 @@ typedef struct {
 typedef struct {
   ctx *c;
   arena *a;
-  bool own; // Heddle's dialect
+  bool own; // Heddle's dialect. Kineto's has one rank in a file, so several are always written in Heddle's
   strbuf out;
   file_out *file;
   bool comma;
@@ -229,15 +229,20 @@ static void put_arrows(converter *k) {
   }
 }
 
-static bool put_job(converter *k, job *j) {
+static void put_beginning(converter *k) {
   sb_put(&k->out, "{\"displayTimeUnit\":\"ms\",");
   if (k->own) sb_put(&k->out, TRACE_HEDDLE_MARK ",");
   sb_put(&k->out, "\"traceEvents\":[");
+}
+
+static bool put_job(converter *k, job *j) {
   u32 rank = TRACE_NONE, world = 0;
   for (u32 f = 0; f < j->n; f++) {
     const trace *t = job_load(j, f, 0);
     u32 matches = 0;
     if (!t) return false;
+    k->own |= j->n > 1 || t->processes.n > 1;
+    if (!f) put_beginning(k);
     if (j->n == 1) match_add(k->m, t, f, job_rank(j, f));
     for (u32 p = 0; p < t->processes.n; p++) {
       rank = t->processes.v[p].rank, world = MAX(world, t->processes.v[p].world_size);

@@ -131,8 +131,8 @@ example
 $ heddle trace convert --help
 heddle trace convert PATH... - all ranks as one timeline that ui.perfetto.dev opens (--to chrome -o FILE)
 
-chrome: for ui.perfetto.dev and for programs that read Kineto. heddle: loses nothing of ranks, groups,
-bytes and launches. chakra: execution traces, FILE.RANK.et for every rank.
+chrome: for ui.perfetto.dev; of one rank as Kineto has it. heddle: loses nothing of ranks, groups, bytes
+and launches, as does chrome of several ranks. chakra: execution traces, FILE.RANK.et for every rank.
 
 the question
   --to FORMAT            format to convert to: chrome, heddle or chakra (default chrome)
