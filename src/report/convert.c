@@ -167,6 +167,7 @@ static void put_event(converter *k, const trace *t, u32 e, u32 pid, i64 ps) {
 
 // A reading of a place's clock, base_ps included, as a time of the timeline.
 static i64 in_timeline(const converter *k, u32 place, i64 reading_ps) {
+  assert(k->places.v && place < k->places.n && place < k->m->places.n);
   const i64 time = k->clocks ? align_time(k->clocks, place, reading_ps) : reading_ps;
   return time - k->m->places.v[place].base_ps + k->places.v[place].shift_ps;
 }
