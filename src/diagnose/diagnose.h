@@ -335,13 +335,23 @@ typedef struct {
 } diff_side;
 typedef struct {
   sym name;
-  bool comm;
-  double count[2], ps[2]; // of a rank in a step, before and after
+  bool comm, split; // split: waiting is known of all of them, on both sides
+  double count[2], ps[2],
+      wait_ps[2]; // of a rank in a step, before and after; wait_ps: for members that came later
 } diff_kernel;
+// Of the communications that are split, by how much they and the waiting in them change, and for whom it grows most.
+typedef struct {
+  bool known;         // there are such, on both sides
+  double doubt_ps;    // that corrected clocks leave in wait_ps, at the most; 0: clocks are as recorded
+  double ps, wait_ps; // of a rank in a step
+  u32 rank;           // TRACE_NONE: no rank that is known makes others wait longer
+  double rank_ps;     // by which others wait longer for it
+} diff_waiting;
 typedef struct {
   diff_side side[2];
   sample_change change;
   diff_verdict verdict;
+  diff_waiting waiting;
   u32 nkernels;
   diff_kernel *kernel; // the largest change of time first
 } job_diff;

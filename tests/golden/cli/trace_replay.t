@@ -255,7 +255,7 @@ between kernels               9.500 us  9.500 us       0  0.0 %
 idle, other                          0         0       0
 before and after device work  41.83 us  41.83 us       0  0.0 %
 
-kernel                          before  after      time  time after  change
+kernel                          before  after      time  time after  change  waiting  transfer
 Memcpy HtoD (Pinned -> Device)       1      1  40.00 us    40.00 us       0
 sgemm_128x128_tn                     3      3  450.0 us    450.0 us       0
 ... and 3 more
@@ -268,6 +268,9 @@ $ heddle trace diff examples/traces/ddp examples/traces/ddp --steps 11 --json
   "verdict": "unknown",
   "change_ps": 0,
   "noise_ps": null,
+  "waiting_change_ps": 0,
+  "transfer_change_ps": 0,
+  "waits_for_rank": null,
   "parts": [
     {"part": "computation", "before_ps": 1440000000, "after_ps": 1440000000, "change_ps": 0},
     {"part": "exposed communication", "before_ps": 521750000, "after_ps": 521750000, "change_ps": 0},
@@ -278,11 +281,11 @@ $ heddle trace diff examples/traces/ddp examples/traces/ddp --steps 11 --json
     {"part": "before and after device work", "before_ps": 131500000, "after_ps": 131500000, "change_ps": 0}
   ],
   "kernels": [
-    {"kernel": "Memcpy HtoD (Pinned -> Device)", "before_count": 1, "after_count": 1, "before_ps": 40000000, "after_ps": 40000000, "change_ps": 0},
-    {"kernel": "sgemm_128x128_tn", "before_count": 3, "after_count": 3, "before_ps": 450000000, "after_ps": 450000000, "change_ps": 0},
-    {"kernel": "sgemm_128x128_nt", "before_count": 3, "after_count": 3, "before_ps": 900000000, "after_ps": 900000000, "change_ps": 0},
-    {"kernel": "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "before_count": 2, "after_count": 2, "before_ps": 780500000, "after_ps": 780500000, "change_ps": 0},
-    {"kernel": "multi_tensor_apply_kernel", "before_count": 1, "after_count": 1, "before_ps": 90000000, "after_ps": 90000000, "change_ps": 0}
+    {"kernel": "Memcpy HtoD (Pinned -> Device)", "before_count": 1, "after_count": 1, "before_ps": 40000000, "after_ps": 40000000, "change_ps": 0, "wait_change_ps": null, "transfer_change_ps": null},
+    {"kernel": "sgemm_128x128_tn", "before_count": 3, "after_count": 3, "before_ps": 450000000, "after_ps": 450000000, "change_ps": 0, "wait_change_ps": null, "transfer_change_ps": null},
+    {"kernel": "sgemm_128x128_nt", "before_count": 3, "after_count": 3, "before_ps": 900000000, "after_ps": 900000000, "change_ps": 0, "wait_change_ps": null, "transfer_change_ps": null},
+    {"kernel": "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "before_count": 2, "after_count": 2, "before_ps": 780500000, "after_ps": 780500000, "change_ps": 0, "wait_change_ps": 0, "transfer_change_ps": 0},
+    {"kernel": "multi_tensor_apply_kernel", "before_count": 1, "after_count": 1, "before_ps": 90000000, "after_ps": 90000000, "change_ps": 0, "wait_change_ps": null, "transfer_change_ps": null}
   ]
 }
 $ heddle trace diff examples/traces/ddp
@@ -293,6 +296,51 @@ $ heddle trace diff examples/traces/ddp examples/traces/hang/missing
 error[E0106]: no traces in examples/traces/hang/missing
   hint: name the trace files, or the folder that they are in; dumps of a job that hangs are for heddle trace hang
 [1]
+## Communications that take longer: one rank comes later, links are slower; a rank is missing, clocks cannot be compared.
+$ grow() { awk -v later="$1" -v longer="$2" -v CONVFMT=%.12g '/"kernel".*nccl/ { match($0, /"ts": [0-9.]+/); $0 = substr($0, 1, RSTART + 5) (substr($0, RSTART + 6, RLENGTH - 6) + later) substr($0, RSTART + RLENGTH); match($0, /"dur": [0-9.]+/); $0 = substr($0, 1, RSTART + 6) (substr($0, RSTART + 7, RLENGTH - 7) + longer) substr($0, RSTART + RLENGTH) } /ProfilerStep/ { match($0, /"dur": [0-9.]+/); $0 = substr($0, 1, RSTART + 6) (substr($0, RSTART + 7, RLENGTH - 7) + 400) substr($0, RSTART + RLENGTH) } 1' examples/traces/ddp/rank$3.json; }; mkdir w l c; grow 0 28 0 >c/rank0.json; grow 28 0 1 | sed 's/"baseTimeNanoseconds": 1735689600000/"baseTimeNanoseconds": 1735689600005/' >c/rank1.json; grow 0 200 0 >w/rank0.json; grow 200 0 1 >w/rank1.json; grow 0 200 0 >l/rank0.json; grow 0 200 1 >l/rank1.json; for d in w l c; do heddle trace diff examples/traces/ddp $d --steps 11 --top 2 | sed -n '/^verdict/,/^$/p;/^kernel/,$p'; done
+verdict  18.7 % slower; one step on a side: how much steps vary is not known
+         communications take 200.0 us longer: waiting +200.0 us, transfer 0; waits for rank 1, not slower links
+
+kernel                                                        before  after      time  time after     change    waiting  transfer
+ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsS..       2      2  780.5 us    980.5 us  +200.0 us  +200.0 us         0
+Memcpy HtoD (Pinned -> Device)                                     1      1  40.00 us    40.00 us          0
+... and 3 more
+verdict  18.7 % slower; one step on a side: how much steps vary is not known
+         communications take 400.0 us longer: waiting 0, transfer +400.0 us; slower links, not late ranks
+
+kernel                                                        before  after      time  time after     change  waiting   transfer
+ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsS..       2      2  780.5 us    1.181 ms  +400.0 us        0  +400.0 us
+Memcpy HtoD (Pinned -> Device)                                     1      1  40.00 us    40.00 us          0
+... and 3 more
+verdict  18.7 % slower; one step on a side: how much steps vary is not known
+         communications take 28.00 us longer: waiting +27.50 us, transfer +500.0 ns; which of both, clocks leave in doubt
+
+kernel                                                        before  after      time  time after     change    waiting   transfer
+ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsS..       2      2  780.5 us    808.5 us  +28.00 us  +27.50 us  +500.0 ns
+Memcpy HtoD (Pinned -> Device)                                     1      1  40.00 us    40.00 us          0
+... and 3 more
+$ heddle trace diff w examples/traces/ddp --steps 11 --top 2 | sed -n '/^verdict/,/^$/p'; heddle trace diff examples/traces/ddp w --steps 11 --json | grep -e '^  "w' -e '^  "tr' -e nccl
+verdict  15.7 % faster; one step on a side: how much steps vary is not known
+         communications take 200.0 us less: waiting -200.0 us, transfer 0; ranks come together more closely; links are not faster
+
+  "waiting_change_ps": 200000000,
+  "transfer_change_ps": 0,
+  "waits_for_rank": 1,
+    {"kernel": "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "before_count": 2, "after_count": 2, "before_ps": 780500000, "after_ps": 980500000, "change_ps": 200000000, "wait_change_ps": 200000000, "transfer_change_ps": 0},
+$ heddle trace diff examples/traces/ddp/rank0.json w --steps 11 --top 2 | sed -n '/^verdict/,/^$/p;/^kernel/,$p'
+verdict  18.7 % slower; one step on a side: how much steps vary is not known
+
+kernel                                                        before  after      time  time after     change
+ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsS..       2      2  780.0 us    980.5 us  +200.5 us
+Memcpy HtoD (Pinned -> Device)                                     1      1  40.00 us    40.00 us          0
+... and 3 more
+$ sed 's/"baseTimeNanoseconds": 1735689600000000000/"baseTimeNanoseconds": 0/' w/rank1.json >l/rank1.json; cp w/rank0.json l; heddle trace diff examples/traces/ddp l --steps 11 --top 2 --json | grep -e '^  "w' -e '^  "tr'; sed 's/"baseTimeNanoseconds": 1735689600000/"baseTimeNanoseconds": 1735689600005/' w/rank1.json >l/rank1.json; heddle trace diff examples/traces/ddp l --steps 11 --top 2 | sed -n '/^verdict/,/^$/p'
+  "waiting_change_ps": null,
+  "transfer_change_ps": null,
+  "waits_for_rank": null,
+verdict  18.7 % slower; one step on a side: how much steps vary is not known
+         communications take 200.0 us longer: waiting +199.5 us, transfer +500.0 ns; waits for rank 1, not slower links
+
 ## A step that is annotated twice is one step; events of two processes are told.
 $ mkdir d; for r in 0 1; do sed 's/^\({.*ProfilerStep#.*},\)$/\1 \1/' examples/traces/ddp/rank$r.json > d/rank$r.json; done; heddle trace diff examples/traces/ddp d --json | grep -A 9 '"parts"'
   "parts": [
