@@ -366,7 +366,8 @@ typedef struct {
 typedef struct {
   const char *name, *operands; // "info", "PATH..."
   const char *options; // of heddle_trace_options that it takes, as the command line calls them, by commas
-  const char *about, *example;
+  const char *about, *example; // example: command lines, one a line
+  const char *answers;         // what its help says of it, in lines
 } heddle_question;
 bool heddle_question_get(uint32_t index, heddle_question *out); // false past the end
 typedef struct {

@@ -13,6 +13,10 @@ _heddle() {
     list=$(heddle machines | sed 1d | cut -d' ' -f1)
   elif [ "${COMP_WORDS[1]}" = help ]; then
     list=$(heddle help | sed -n 's/^  heddle \([a-z]*\).*/\1/p')
+  elif [ "${COMP_WORDS[1]}" = trace ] && [ "$COMP_CWORD" = 2 ]; then
+    list=$(heddle trace --help | sed -n '/^questions$/,/^$/s/^  \([a-z]*\) .*/\1/p')
+  elif [ "${COMP_WORDS[1]}" = trace ] && [ "${word#-}" != "$word" ]; then
+    list=$(heddle trace "${COMP_WORDS[2]}" --help | grep -o '^  --[a-z0-9-]*')
   elif [ "${word#-}" != "$word" ]; then
     list=$(heddle "${COMP_WORDS[1]}" --help | grep -o '^  --[a-z0-9-]*')
   elif [ "${previous#--}" != "$previous" ]; then

@@ -3,7 +3,7 @@
 
 bool heddle_question_get(uint32_t index, heddle_question *out) {
   const trace_question *q = trace_question_get(index);
-  if (q) *out = (heddle_question){q->id, q->operands, q->options, q->about, q->example};
+  if (q) *out = (heddle_question){q->id, q->operands, q->options, q->about, q->examples, q->answers};
   return q;
 }
 

@@ -64,13 +64,14 @@ typedef struct {
   uint32_t noperands;
   int argc; // the words after `heddle`
   char **argv;
-  char *choices;        // a strategy, made of the options that are choices; NULL: none was given
-  const char *choice;   // the first of them
-  const char *planning; // the first option that says a model, a plan or a machine; NULL: none was given
-  char *line;           // --strategy and the choices
+  char *choices;      // a strategy, made of the options that are choices; NULL: none was given
+  const char *choice; // the first of them
+  char *line;         // --strategy and the choices
 #define OPT(name, field, kind, groups, arg, help) CLI_##kind field;
+#define ALSO(name, field, kind, groups, arg, help)
 #include "cli/options.def"
 #undef OPT
+#undef ALSO
 } cli;
 
 typedef struct {
@@ -88,7 +89,12 @@ const command *command_find(const char *name);
 // Reads the words after the command. False: wrong usage, said on standard error.
 bool options_parse(cli *x, const command *c, int argc, char **argv);
 void options_help(const command *c, FILE *to);
-void options_json(const command *c, FILE *to);                     // the texts of the tables need no escapes
+// Of one question of `heddle trace`: its help, and whether it takes every option that was given (false: wrong usage, said).
+void question_help(const command *c, const heddle_question *q, FILE *to);
+bool question_agrees(const heddle_question *q);
+bool question_takes(const heddle_question *q,
+                    const char *option);       // by its own name; "plan": a model and its plan
+void options_json(const command *c, FILE *to); // the texts of the tables need no escapes
 const char *nearest(const char *word, const char *(*name)(int i)); // name: NULL ends; NULL: nothing is near
 extern int usage_errors;                                           // so far
 bool usage_error(const char *hint, const char *fmt, ...)

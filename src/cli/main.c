@@ -71,11 +71,12 @@ int main(int argc, char **argv) {
   x.argc = argc, x.argv = argv;
   const command *c = command_find(*argv);
   if (!c || !options_parse(&x, c, argc - 1, argv + 1)) return EXIT_USAGE;
-  if (x.help) {
+  const bool question = c->groups & G_TRACE && x.noperands; // it has options and a help of its own
+  if (x.help && !question) {
     options_help(c, stdout);
     return EXIT_OK;
   }
-  if (!options_agree(&x)) return EXIT_USAGE;
+  if (!question && !options_agree(&x)) return EXIT_USAGE;
   x.s = heddle_session_new();
   if (!x.s) {
     fputs("error: out of memory\n", stderr);

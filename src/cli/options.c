@@ -17,12 +17,15 @@ typedef struct {
 } option;
 static const option table[] = {
 #define OPT(name, field, kind, groups, arg, help) {name, arg, help, kind, groups, offsetof(cli, field)},
+#define ALSO                                      OPT
 #include "cli/options.def"
 #undef OPT
+#undef ALSO
 };
 enum { NTABLE = sizeof table / sizeof *table, CHOICES_MOST = 64 };
 static option options[NTABLE + CHOICES_MOST];
 static int noptions;
+static bool given[NTABLE + CHOICES_MOST]; // by options_parse
 
 // The table with the choices after --strategy.
 static void options_list(void) {
@@ -253,7 +256,7 @@ static const option *option_find(const command *c, const char *name, size_t n) {
 
 bool options_parse(cli *x, const command *c, int argc, char **argv) {
   char hint[96];
-  bool only_operands = false, given[NTABLE + CHOICES_MOST] = {false};
+  bool only_operands = false;
   snprintf(hint, sizeof hint, "`heddle %s --help` explains it", c->name);
   options_list();
   x->operands = calloc((size_t)argc + 1, sizeof *x->operands);
@@ -285,9 +288,6 @@ bool options_parse(cli *x, const command *c, int argc, char **argv) {
         o->kind != DIMS && o->kind != FIXES && o->kind != TEXTS && o->kind != CHOICE && o->kind != FLAG;
     if (once && given[o - options]) return usage_error(NULL, "--%s is given twice", o->name);
     given[o - options] = true;
-    if (o->groups & (G_MODEL | G_TRAIN | G_CHOICE | G_PLAN | G_MACHINE) && !(o->groups & G_TRACE) &&
-        strcmp(o->name, "machine") && !x->planning)
-      x->planning = o->name;
     if (!read_value(x, o, eq ? eq + 1 : bare ? NULL : argv[i])) return false;
   }
   if ((int)x->noperands < c->least && !x->help)
@@ -295,20 +295,76 @@ bool options_parse(cli *x, const command *c, int argc, char **argv) {
   return true;
 }
 
+// ---- questions of `heddle trace` ------------------------------------------------------------------------
+bool question_takes(const heddle_question *q, const char *name) {
+  const size_t n = strlen(name);
+  for (const char *p = q->options; (p = strstr(p, name)); p += n)
+    if ((p == q->options || p[-1] == ',') && (!p[n] || p[n] == ',')) return true;
+  return false;
+}
+
+static bool question_has(const heddle_question *q, const option *o) {
+  const unsigned planning = G_MODEL | G_TRAIN | G_CHOICE | G_PLAN | G_MACHINE;
+  return o->groups & G_ALL || question_takes(q, o->name) ||
+         (o->groups & planning && question_takes(q, "plan"));
+}
+
+// "summary, diff, blame".
+static const char *questions_with(const option *o) {
+  static char list[256];
+  heddle_question q;
+  size_t n = 0;
+  list[0] = 0;
+  for (uint32_t k = 0; heddle_question_get(k, &q) && n < sizeof list; k++)
+    if (question_has(&q, o)) n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", n ? ", " : "", q.name);
+  return list;
+}
+
+bool question_agrees(const heddle_question *q) {
+  char hint[320];
+  for (int k = 0; k < noptions; k++) {
+    if (!given[k] || question_has(q, &options[k])) continue;
+    snprintf(hint, sizeof hint, "leave it out; questions that take it: %s", questions_with(&options[k]));
+    return usage_error(hint, "`heddle trace %s` has no option --%s", q->name, options[k].name);
+  }
+  return true;
+}
+
 // ---- help ---------------------------------------------------------------------------------------------
-// shown: groups that stand above. An option of several stands once.
-static void put_group(const command *c, FILE *to, unsigned *shown, unsigned group, const char *title) {
-  const unsigned before = *shown;
-  *shown |= group;
-  if (!(group & (c->groups | G_ALL))) return;
-  fprintf(to, "\n%s\n", title);
+typedef struct {
+  const command *c;
+  const heddle_question *q; // whose options alone are shown; NULL: the command's
+  FILE *to;
+  unsigned shown; // groups that stand above. An option of several stands once
+} helping;
+
+static bool shows(const helping *h, const option *o, unsigned group) {
+  return o->groups & group & (h->c->groups | G_ALL) && (!h->q || question_has(h->q, o));
+}
+
+static void put_option(const helping *h, const option *o, const char *questions) {
+  char left[64];
+  snprintf(left, sizeof left, "--%s %s", o->name, o->arg);
+  fprintf(h->to, "  %-22s %s%s%s\n", left, o->help, questions ? "; of " : "", questions ? questions : "");
+}
+
+static void put_group(helping *h, unsigned group, const char *title) {
+  const unsigned before = h->shown;
+  bool any = false;
+  h->shown |= group;
   for (int k = 0; k < noptions; k++) {
     const option *o = &options[k];
-    char left[64];
-    if (!(o->groups & group & (c->groups | G_ALL))) continue;
-    if (o->groups & before & c->groups) continue;
-    snprintf(left, sizeof left, "--%s %s", o->name, o->arg);
-    fprintf(to, "  %-22s %s\n", left, o->help);
+    if (!shows(h, o, group) || o->groups & before & h->c->groups) continue;
+    if (!any) fprintf(h->to, "\n%s\n", title);
+    any = true, put_option(h, o, NULL);
+  }
+}
+
+static void put_lines(FILE *to, const char *indent, const char *text) {
+  for (const char *e = text; *e; e += *e == '\n') {
+    const int n = (int)strcspn(e, "\n");
+    fprintf(to, "%s%.*s\n", indent, n, e);
+    e += n;
   }
 }
 
@@ -323,48 +379,85 @@ static const char *choices_title(void) {
   return title;
 }
 
-void options_help(const command *c, FILE *to) {
-  unsigned shown = 0;
-  fprintf(to, "heddle %s%s%s - %s\n", c->name, *c->operands ? " " : "", c->operands, c->summary);
-  if (strstr(c->operands, "MODEL"))
-    fputs("\nMODEL is an .onnx file, a .heddle file, or a built-in model such as gpt3-175b or\n"
-          "llama2-7b:layers=2,hidden=256 (`heddle show --list` lists them).\n",
-          to);
-  heddle_question q;
-  for (uint32_t i = 0; c->groups & G_TRACE && heddle_question_get(i, &q); i++) {
-    char left[40];
-    snprintf(left, sizeof left, "%s %s", q.name, q.operands);
-    fprintf(to, "%s  %-22s %s\n", i ? "" : "\nquestions\n", left, q.about);
-  }
-  put_group(c, to, &shown, c->groups & G_TRACE, "the question");
-  if (c->groups & G_TRACE)
-    fputs("\nThe model, training, the plan and the machine are what compare predicts; rescale too takes a "
-          "machine.\n",
-          to);
-  put_group(c, to, &shown, G_MODEL | G_LIST, "the model");
-  put_group(c, to, &shown, G_TRAIN | G_IMPORT, "training");
-  put_group(c, to, &shown, G_PLAN | G_CHOICE, c->groups & G_SEARCH ? choices_title() : "the plan");
-  put_group(c, to, &shown, G_SHAPE, "the schedule");
-  put_group(c, to, &shown, G_PATTERN, "sharding patterns");
-  put_group(c, to, &shown, G_MACHINE, "the machine");
-  put_group(c, to, &shown, G_SEARCH | G_RANKING, "the search");
+static void put_model(const helping *h) {
+  fputs("\nMODEL is an .onnx file, a .heddle file, or a built-in model such as gpt3-175b or\n"
+        "llama2-7b:layers=2,hidden=256 (`heddle show --list` lists them).\n",
+        h->to);
+}
+
+static void put_groups(helping *h) {
+  const command *c = h->c;
+  put_group(h, G_MODEL | G_LIST, "the model");
+  put_group(h, G_TRAIN | G_IMPORT, "training");
+  put_group(h, G_PLAN | G_CHOICE, c->groups & G_SEARCH ? choices_title() : "the plan");
+  put_group(h, G_SHAPE, "the schedule");
+  put_group(h, G_PATTERN, "sharding patterns");
+  put_group(h, G_MACHINE, "the machine");
+  put_group(h, G_SEARCH | G_RANKING, "the search");
   const char *does = c->groups & G_EVAL     ? "evaluation"
                      : c->groups & G_VERIFY ? "verification"
                      : c->groups & G_RANK   ? "the rank"
                                             : "simulation";
-  put_group(c, to, &shown, G_EVAL | G_VERIFY | G_RANK | G_TIME, does);
-  put_group(c, to, &shown, G_OUTPUT | G_ALL, "output");
-  if (c->groups & G_MACHINE)
-    fputs("\nnot modelled\n"
-          "  flash attention and other fused kernels; dropout in built-in models; overlap of data-parallel\n"
-          "  and tensor-parallel communication with computation (docs/commands.md)\n",
-          to);
-  fprintf(to, "\nexample\n");
-  for (const char *e = c->example; *e; e += *e == '\n') {
-    int n = (int)strcspn(e, "\n");
-    fprintf(to, "  %.*s\n", n, e);
-    e += n;
+  put_group(h, G_EVAL | G_VERIFY | G_RANK | G_TIME, does);
+  put_group(h, G_OUTPUT | G_ALL, "output");
+}
+
+static void put_not_modelled(const helping *h) {
+  fputs("\nnot modelled\n"
+        "  flash attention and other fused kernels; dropout in built-in models; overlap of data-parallel\n"
+        "  and tensor-parallel communication with computation (docs/commands.md)\n",
+        h->to);
+}
+
+static void put_questions(helping *h) {
+  heddle_question q;
+  fputs("\nPATH is a recorded file, or the folder with the files of a job, one for every rank; .gz too.\n"
+        "\nquestions\n",
+        h->to);
+  for (uint32_t i = 0; heddle_question_get(i, &q); i++) {
+    char left[40];
+    snprintf(left, sizeof left, "%s %s", q.name, q.operands);
+    fprintf(h->to, "  %-22s %s\n", left, q.about);
   }
+  fputs("\noptions of questions (compare takes those of `heddle sim` too: model, training, plan, machine)\n",
+        h->to);
+  for (int k = 0; k < noptions; k++)
+    if (options[k].groups & G_TRACE) put_option(h, &options[k], questions_with(&options[k]));
+  put_group(h, G_ALL, "options of every question");
+  fputs("\n`heddle trace QUESTION --help` says what a question answers and which options it takes, with "
+        "examples.\n"
+        "docs/diagnosis.md has the formats that are read, and which question to ask when.\n",
+        h->to);
+}
+
+void options_help(const command *c, FILE *to) {
+  helping h = {.c = c, .to = to};
+  fprintf(to, "heddle %s%s%s - %s\n", c->name, *c->operands ? " " : "", c->operands, c->summary);
+  if (strstr(c->operands, "MODEL")) put_model(&h);
+  if (c->groups & G_TRACE) {
+    put_questions(&h);
+  } else {
+    put_groups(&h);
+    if (c->groups & G_MACHINE) put_not_modelled(&h);
+  }
+  fputs("\nexample\n", to);
+  put_lines(to, "  ", c->example);
+}
+
+void question_help(const command *c, const heddle_question *q, FILE *to) {
+  helping h = {.c = c, .q = q, .to = to};
+  fprintf(to, "heddle trace %s %s - %s\n\n", q->name, q->operands, q->about);
+  put_lines(to, "", q->answers);
+  if (question_takes(q, "plan")) put_model(&h);
+  put_group(&h, G_TRACE, "the question");
+  put_groups(&h);
+  if (question_takes(q, "plan")) put_not_modelled(&h);
+  fprintf(to,
+          "\nExit status 0: answered, whatever the answer is; others: docs/commands.md. More: "
+          "docs/diagnosis.md.\n"
+          "\nexample%s\n",
+          strchr(q->example, '\n') ? "s" : "");
+  put_lines(to, "  ", q->example);
 }
 
 void options_json(const command *c, FILE *to) {

@@ -1,38 +1,9 @@
 // trace.c - heddle trace QUESTION PATH...: an answer from the traces of a job.
 #include "cli/cli.h"
 
-static bool takes(const char *options, const char *name) {
-  const size_t n = strlen(name);
-  for (const char *p = options; (p = strstr(p, name)); p += n)
-    if ((p == options || p[-1] == ',') && (!p[n] || p[n] == ',')) return true;
-  return false;
-}
-
-static bool trace_agree(const cli *x, const char *question) {
-  const struct {
-    const char *name;
-    bool given;
-  } o[] = {{"output", x->output},     {"top", x->top.given}, {"steps", x->steps},
-           {"set", x->set.n},         {"to", x->to},         {"ranks", x->ranks.given},
-           {"timeline", x->timeline}, {"memory", x->memory}, {"passes", x->passes}};
-  heddle_question q;
-  for (uint32_t k = 0; heddle_question_get(k, &q); k++) {
-    if (strcmp(q.name, question)) continue;
-    for (size_t i = 0; i < sizeof o / sizeof *o; i++)
-      if (o[i].given && !takes(q.options, o[i].name))
-        return usage_error("leave it out", "`heddle trace %s` has no option --%s", question, o[i].name);
-    if (x->machine && !takes(q.options, "plan") && !takes(q.options, "machine"))
-      return usage_error("leave it out", "`heddle trace %s` has no option --machine", question);
-    if (x->planning && !takes(q.options, "plan"))
-      return usage_error("leave it out", "`heddle trace %s` has no option --%s", question, x->planning);
-  }
-  return true;
-}
-
-static bool needs_plan(const char *question) {
-  heddle_question q;
-  for (uint32_t k = 0; heddle_question_get(k, &q); k++)
-    if (!strcmp(q.name, question)) return takes(q.options, "plan");
+static bool question_find(const char *name, heddle_question *q) {
+  for (uint32_t k = 0; heddle_question_get(k, q); k++)
+    if (!strcmp(q->name, name)) return true;
   return false;
 }
 
@@ -48,8 +19,16 @@ static heddle_result *predicted_of(cli *x) {
 }
 
 bool cmd_trace(cli *x) {
-  if (!trace_agree(x, x->operands[0])) return false;
-  const bool plan = needs_plan(x->operands[0]);
+  char hint[96];
+  heddle_question q;
+  const bool known = question_find(x->operands[0], &q); // the library says what is wrong with another
+  if (known && x->help) return question_help(command_find("trace"), &q, stdout), true;
+  if ((known && !question_agrees(&q)) || !options_agree(x)) return false;
+  const bool plan = known && question_takes(&q, "plan");
+  if (x->noperands < 2 && known) {
+    snprintf(hint, sizeof hint, "`heddle trace %s --help` explains it", q.name);
+    return usage_error(hint, "`heddle trace %s` needs %s", q.name, q.operands);
+  }
   heddle_trace_options o = {.output = x->output,
                             .top = (uint32_t)x->top.i,
                             .steps = x->steps,

@@ -96,8 +96,8 @@ typedef struct {
   u32 ncolls;                 // communications with all of their members
   u32 *const *coll;           // coll[process][op]: number from 1; 0: on its own
   const replay_meeting *meet; // [ncolls + 1], by number
-  // Clocks that were corrected are right to within this: an arrival that is nearer to another is not the last. 0: as
-  // recorded.
+  // What the clocks of several hosts leave in doubt, corrected or not: who came last by less than this cannot be told.
+  // 0: one clock.
   i64 within_ps;
 } replay_input;
 typedef struct replay replay;
@@ -163,6 +163,7 @@ replay_errors replay_errors_of(const replay *r, i64 *const *end, arena *tmp); //
 typedef struct {
   u32 rank;
   u32 last;        // communications to which it came last, after all others by more than clocks may be off
+  u32 last_read;   // ... by whatever clocks show
   i64 host_ps;     // until its last op ends if devices take no time
   i64 device_ps;   // until its last op ends if hosts take no time
   i64 path_ps;     // of its host, on the longest path over all processes
@@ -172,6 +173,7 @@ typedef struct {
   i64 replayed_ps; // from the earliest start to the last end
   replay_errors error;
   u32 ncolls, n;
+  i64 doubt_ps; // of clocks: replay_input.within_ps
   late_process *process;
   u32 late[2];         // the two that come last most often; TRACE_NONE: there are not so many
   i64 both_ps, all_ps; // the job with both of them, with all processes repaired
@@ -341,13 +343,23 @@ typedef struct {
 } diff_side;
 typedef struct {
   sym name;
-  bool comm;
-  double count[2], ps[2]; // of a rank in a step, before and after
+  bool comm, split; // split: waiting is known of all of them, on both sides
+  double count[2], ps[2],
+      wait_ps[2]; // of a rank in a step, before and after; wait_ps: for members that came later
 } diff_kernel;
+// Of the communications that are split, by how much they and the waiting in them change, and for whom it grows most.
+typedef struct {
+  bool known;         // there are such, on both sides
+  double doubt_ps;    // that corrected clocks leave in wait_ps, at the most; 0: clocks are as recorded
+  double ps, wait_ps; // of a rank in a step
+  u32 rank;           // TRACE_NONE: no rank that is known makes others wait longer
+  double rank_ps;     // by which others wait longer for it
+} diff_waiting;
 typedef struct {
   diff_side side[2];
   sample_change change;
   diff_verdict verdict;
+  diff_waiting waiting;
   u32 nkernels;
   diff_kernel *kernel; // the largest change of time first
 } job_diff;
@@ -443,8 +455,11 @@ typedef struct {
 } straggler;
 // From a loaded timeline. NULL and diagnostics: it has no steps or microbatches, or operations that fit no pipeline.
 straggler *straggler_new(ctx *c, arena *a, const trace *t, sym file, const number_set *steps);
-// From the one file of a job. steps: as number_set_parse takes them. NULL and diagnostics, also if there are several files
-// or they are of another format.
+// What a job's files are of: timelines of operations, or recordings of other kinds. JOB_MIXED and a diagnostic: both.
+typedef enum { JOB_MIXED, JOB_KERNELS, JOB_PIPELINE } job_kind;
+job_kind job_kind_of(job *j);
+// From the one file of a job of JOB_PIPELINE. steps: as number_set_parse takes them. NULL and diagnostics, also if there
+// are several files.
 straggler *straggler_of_job(job *j, arena *a, const char *steps);
 // No operation may take longer: a sum over a step must fit.
 static inline i64 straggler_longest(const straggler *s) { return INT64_MAX / 2 / ((i64)s->n + 1); }

@@ -2,8 +2,9 @@
 //
 // Idea: steps of one job vary. A step takes what its slowest rank takes; the means over steps are compared with the
 // scatter of steps (Welch's test), so that a difference is told only if steps that are alike would seldom show it.
-// Where the time went is per rank and step, so that jobs with other numbers of steps and ranks can be compared.
-#include "diagnose/diagnose.h"
+// Where the time went is per rank and step, so that jobs with other numbers of steps and ranks can be compared. A
+// communication lasts until the last member has come, so where all members were recorded its waiting is split from its transfer.
+#include "diagnose/internal.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -52,8 +53,22 @@ typedef struct {
   double ps;
 } step_time;
 typedef struct {
+  sym name;
+  u32 n; // of them waiting is known
+  double ps;
+} waits_of;
+typedef struct {
+  u32 rank;
+  double ps; // that others waited for it
+} waits_for;
+typedef struct {
   arena *a;
   job *j;
+  match *m;
+  i64 doubt_ps; // of clocks
+  hmap chosen;  // of communications: event_hash, the name
+  VEC(waits_of) waits;
+  VEC(waits_for) late;
   diff_side *side;
   VEC(step_time) step; // of the slowest rank
   kernel_uses uses;
@@ -89,6 +104,9 @@ static bool look_at(looker *x, u32 file, const trace *t, u32 process, const char
     const breakdown b = breakdown_of_steps(x->j->c, tmp, t, s, chosen, n, event);
     i64 steps_ps = 0;
     kernel_uses_add(x->a, &x->uses, t, n, event);
+    for (u32 k = 0; k < n; k++)
+      if (t->flags[event[k]] & TRACE_COMM && TRACE_ON_DEVICE >> t->is[event[k]] & 1)
+        hmap_add(x->a, &x->chosen, event_hash(file, event[k]), trace_name(t, event[k]).i);
     for (u32 k = 0; k < s->n; k++) {
       if (!chosen[k]) continue;
       const i64 dur = s->step[k].end_ps - s->step[k].start_ps;
@@ -103,13 +121,65 @@ static bool look_at(looker *x, u32 file, const trace *t, u32 process, const char
   return ok;
 }
 
+// ---- waiting --------------------------------------------------------------------------------------------
+// Are times of all ranks on one clock, once corrected?
+static bool one_clock(looker *l) {
+  match *m = l->m;
+  i64 by, within;
+  for (u32 k = 1; k < m->places.n; k++) {
+    const match_place *x = &m->places.v[0], *y = &m->places.v[k];
+    if (x->file != y->file && (!x->dated || !y->dated)) return false;
+  }
+  const align_clocks *clocks = clocks_apart(l->a, m, false, &by, &within);
+  match_time(m, clocks), l->doubt_ps = clocks ? within : 0;
+  for (u32 k = 0; k < m->row.n; k++) {
+    const match_row *r = &m->row.v[k];
+    if (comm_kind_rows[comm_kind_named(sym_str(m->c, r->op))].who != COMM_WHO_FOR_ALL) continue;
+    for (u32 i = 0; i < r->n; i++)
+      if (m->member.v[r->first + i].transfer_ps < 0) return false;
+  }
+  return true;
+}
+
+static void put_wait(looker *x, sym name, double ps) {
+  u32 k = 0;
+  while (k < x->waits.n && x->waits.v[k].name.i != name.i) k++;
+  if (k == x->waits.n) *vec_push(x->a, &x->waits) = (waits_of){.name = name};
+  x->waits.v[k].n++, x->waits.v[k].ps += ps;
+}
+static void put_late(looker *x, u32 rank, double ps) {
+  u32 k = 0;
+  while (k < x->late.n && x->late.v[k].rank != rank) k++;
+  if (k == x->late.n) *vec_push(x->a, &x->late) = (waits_for){.rank = rank};
+  x->late.v[k].ps += ps;
+}
+
+// Of communications all of whose members were recorded.
+static void put_waits(looker *x) {
+  match_finish(x->m);
+  if (!one_clock(x)) return;
+  for (u32 k = 0; k < x->m->row.n; k++) {
+    const match_row *r = &x->m->row.v[k];
+    const match_member *v = &x->m->member.v[r->first];
+    if (r->n < 2 || (r->size ? r->n != r->size : r->n != x->m->places.n)) continue;
+    for (u32 i = 0; i < r->n; i++) {
+      const u32 name = hmap_get(&x->chosen, event_hash(v[i].file, v[i].event));
+      if (!name) continue; // of a step that is not compared
+      const double ps = (double)MAX(0, MIN(v[i].wait_ps, v[i].end_ps - v[i].start_ps));
+      put_wait(x, (sym){name}, ps), put_late(x, x->m->places.v[v[r->late].place].rank, ps);
+    }
+  }
+}
+
 static bool look(looker *x, const char *steps) {
   if (!job_want_steps(x->j, steps)) return false;
+  x->m = match_new(x->j->c, x->a);
   for (u32 k = 0; k < x->j->n; k++) {
     const trace *t = job_load(x->j, k, TRACE_ON_DEVICE | 1 << TRACE_CALL | 1 << TRACE_STEP);
     if (!t) return false;
     bool ok = true;
     for (u32 p = 0; ok && p < t->processes.n; p++) ok = look_at(x, k, t, p, steps);
+    if (ok) match_add(x->m, t, k, job_rank(x->j, k));
     job_unload(x->j, k);
     if (!ok) return false;
   }
@@ -123,6 +193,7 @@ static bool look(looker *x, const char *steps) {
   for (u32 k = 0; k < x->step.n; k++) v[k] = x->step.v[k].ps;
   x->side->step = sample_of(v, x->step.n);
   for (u32 k = 0; k < DIFF_PARTS; k++) x->side->part[k] /= x->rank_steps;
+  put_waits(x);
   return true;
 }
 
@@ -132,6 +203,38 @@ static int by_change(const void *x, const void *y) {
   const double u = fabs(a->ps[1] - a->ps[0]), v = fabs(b->ps[1] - b->ps[0]);
   if (u != v) return u > v ? -1 : 1;
   return a->name.i < b->name.i ? -1 : a->name.i > b->name.i;
+}
+
+static void put_split(diff_kernel *out, const kernel_use *use, const looker *x, u32 side) {
+  u32 k = 0;
+  while (k < x->waits.n && x->waits.v[k].name.i != use->name.i) k++;
+  const bool all = k < x->waits.n && x->waits.v[k].n == use->count;
+  out->split &= all;
+  if (all) out->wait_ps[side] = x->waits.v[k].ps / x->rank_steps;
+}
+
+// Whom others wait for longer than before, by the most.
+static void put_latest(diff_waiting *w, const looker x[2]) {
+  w->rank = TRACE_NONE;
+  for (u32 k = 0; k < x[1].late.n; k++) {
+    const waits_for *after = &x[1].late.v[k];
+    double ps = after->ps / x[1].rank_steps;
+    for (u32 i = 0; i < x[0].late.n; i++)
+      if (x[0].late.v[i].rank == after->rank) ps -= x[0].late.v[i].ps / x[0].rank_steps;
+    if (after->rank != TRACE_NONE && ps > w->rank_ps) w->rank = after->rank, w->rank_ps = ps;
+  }
+}
+
+static void put_waiting(job_diff *d, const looker x[2]) {
+  diff_waiting *w = &d->waiting;
+  for (u32 k = 0; k < d->nkernels; k++) {
+    const diff_kernel *y = &d->kernel[k];
+    if (!y->split) continue;
+    w->known = true,
+    w->doubt_ps += (double)MAX(x[0].doubt_ps, x[1].doubt_ps) * fmax(y->count[0], y->count[1]);
+    w->ps += y->ps[1] - y->ps[0], w->wait_ps += y->wait_ps[1] - y->wait_ps[0];
+  }
+  put_latest(w, x);
 }
 
 static void put_kernels(job_diff *d, arena *a, const looker x[2]) {
@@ -145,8 +248,9 @@ static void put_kernels(job_diff *d, arena *a, const looker x[2]) {
         if (i < v.n && v.v[i].name.i == use->name.i) at = i;
       if (at == v.n) {
         hmap_add(a, &of, hash_u64(use->name.i, 1), v.n);
-        *vec_push(a, &v) = (diff_kernel){.name = use->name, .comm = use->comm};
+        *vec_push(a, &v) = (diff_kernel){.name = use->name, .comm = use->comm, .split = use->comm};
       }
+      put_split(&v.v[at], use, &x[s], s);
       v.v[at].count[s] += use->count / x[s].rank_steps;
       v.v[at].ps[s] += (double)use->total_ps / x[s].rank_steps;
     }
@@ -164,5 +268,6 @@ bool job_diff_of(job *before, job *after, const char *steps, arena *a, job_diff 
                : d->change.change > 0                      ? DIFF_SLOWER
                                                            : DIFF_FASTER;
   put_kernels(d, a, x);
+  put_waiting(d, x);
   return true;
 }

@@ -201,6 +201,17 @@ static bool tied(const job *j) {
   return false;
 }
 
+// Are clocks known to be several: corrected, or of hosts that the files name?
+static bool several_clocks(const job_input *in, const match *m) {
+  sym host = {0};
+  for (u32 k = 0; k < m->places.n; k++) {
+    const sym h = m->places.v[k].host;
+    if (h.i && host.i && h.i != host.i) return true;
+    if (h.i) host = h;
+  }
+  return in->clocks_by_ps > 0;
+}
+
 bool job_input_of(job *j, const char *steps, job_input *out) {
   match *m = match_new(j->c, j->a);
   works x = {.work = {0}};
@@ -228,6 +239,8 @@ bool job_input_of(job *j, const char *steps, job_input *out) {
     if (!meet(x.work.v[0], x.work.v[p])) return apart(j, &x, p);
   out->replay.n = x.work.n, out->replay.w = x.work.v, out->file = x.file.v;
   put_colls(j, out, m, &x);
-  out->replay.within_ps = out->clocks_within_ps;
+  // Members of one communication end together, so clocks agree to within how far apart they show these ends.
+  if (several_clocks(out, m))
+    out->replay.within_ps = MAX(out->clocks_within_ps, out->nends ? out->ends_ps / out->nends : 0);
   return true;
 }

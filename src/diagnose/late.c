@@ -94,9 +94,13 @@ replay_errors replay_errors_of(const replay *r, i64 *const *end, arena *tmp) {
 }
 
 static void count_last(late_report *l, const replay_input *in) {
-  l->ncolls = in->ncolls;
-  for (u32 c = 1; c <= in->ncolls; c++)
-    if (in->meet[c].ahead_ps > in->within_ps) l->process[in->meet[c].process].last++;
+  l->ncolls = in->ncolls, l->doubt_ps = in->within_ps;
+  for (u32 c = 1; c <= in->ncolls; c++) {
+    const replay_meeting *x = &in->meet[c];
+    if (x->process == TRACE_NONE) continue;
+    l->process[x->process].last_read += x->ahead_ps > 0,
+        l->process[x->process].last += x->ahead_ps > in->within_ps;
+  }
   l->late[0] = l->late[1] = TRACE_NONE;
   for (u32 p = 0; p < l->n; p++) {
     if (!l->process[p].last) continue;

@@ -178,7 +178,9 @@ static bool kernels_rescale(job *j, const char *steps, u32 ranks, const machine 
 }
 
 bool job_rescale_of(job *j, const char *steps, u32 ranks, const machine *m, arena *a, job_rescale *out) {
-  if (j->file[0].format != TRACE_FORMAT_straggler) return kernels_rescale(j, steps, ranks, m, a, out);
+  const job_kind is = job_kind_of(j);
+  if (is == JOB_MIXED) return false;
+  if (is == JOB_KERNELS) return kernels_rescale(j, steps, ranks, m, a, out);
   const straggler *s = straggler_of_job(j, a, steps);
   return s && straggler_rescale(j->c, a, s, ranks, m,
                                 loc_node(j->c, sym_of(j->c, j->file[0].path), (sym){0}, (sym){0}), out);

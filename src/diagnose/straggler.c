@@ -282,19 +282,22 @@ straggler *straggler_new(ctx *c, arena *a, const trace *t, sym file, const numbe
   return ok ? m.s : NULL;
 }
 
+job_kind job_kind_of(job *j) {
+  const job_file *pipeline = NULL, *other = NULL;
+  for (u32 k = j->n; k-- > 0;)
+    *(j->file[k].format == TRACE_FORMAT_straggler ? &pipeline : &other) = &j->file[k];
+  if (!pipeline || !other) return pipeline ? JOB_PIPELINE : JOB_KERNELS;
+  diag(j->c, E_TRACE, loc_node(j->c, sym_of(j->c, pipeline->path), (sym){0}, (sym){0}),
+       "this is the timeline of a whole pipelined job, and %s is of %s: no question takes both", other->path,
+       trace_format_rows[other->format].name);
+  diag_hint(j->c, "name files of one kind, such as %s alone", pipeline->path);
+  return JOB_MIXED;
+}
+
 straggler *straggler_of_job(job *j, arena *a, const char *steps) {
   number_set set;
+  assert(job_kind_of(j) == JOB_PIPELINE);
   if (!number_set_parse(j->c, a, steps, &set)) return NULL;
-  for (u32 k = 0; k < j->n; k++) {
-    const job_file *f = &j->file[k];
-    if (f->format == TRACE_FORMAT_straggler) continue;
-    diag(j->c, E_TRACE, loc_node(j->c, sym_of(j->c, f->path), (sym){0}, (sym){0}),
-         "this question is answered from a timeline of operations with steps and microbatches; the file is "
-         "of %s",
-         trace_format_rows[f->format].name);
-    diag_hint(j->c, "docs/diagnosis.md says what each question needs");
-    return NULL;
-  }
   if (j->n > 1) {
     diag(j->c, E_TRACE, loc_node(j->c, sym_of(j->c, j->file[1].path), (sym){0}, (sym){0}),
          "%u timelines: one has all workers of a job", j->n);

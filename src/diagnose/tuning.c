@@ -27,6 +27,7 @@ typedef struct {
   u32 unseen;          // communications that stand alone as other members were not recorded
   u32 thread[2];       // of the forward, of the backward
   u32 beside, size_of_group;
+  tuning_peak peak; // of memory
 } reader;
 
 static u32 thread_of(const reader *x, u32 op) {
@@ -294,7 +295,8 @@ static bool fill(reader *x, const replay *r, tuning *out) {
                               .device = lane->of,
                               .from_ps = x->w->start_ps,
                               .to_ps = x->w->item[x->w->nitems - 1].end_ps,
-                              .launch_ps = x->launch.v};
+                              .launch_ps = x->launch.v,
+                              .peak = x->peak};
   out->memory = tuning_memory_of(x->a, &in, &out->recorded, t);
   out->nbuckets = x->size.n, out->other = x->other, out->beside = x->beside,
   out->partial = x->in->partial + x->unseen;
@@ -343,13 +345,17 @@ bool tuning_of(job *j, const char *steps, arena *a, tuning *out) {
     if (sum > most) most = sum, x.process = p;
   }
   x.w = in.replay.w[x.process], x.transfer = times.op[x.process];
-  x.t = job_load(j, in.file[x.process], (TRACE_ALL & ~(1u << TRACE_STACK)) | TRACE_MEMORY);
-  if (!x.t) return false;
+  const u32 kinds = (TRACE_ALL & ~(1u << TRACE_STACK)) | TRACE_MEMORY, file = in.file[x.process];
+  if (!(x.t = job_load(j, file, kinds))) return false;
+  if (x.t->memory.n) { // then others may tell more; this one is among them
+    job_unload(j, file);
+    if (!tuning_peak_of(j, &x.peak) || !(x.t = job_load(j, file, kinds))) return false;
+  }
   x.tmp = arena_new();
   out->rank = x.w->rank, out->recorded_ps = replay_run(r, &times, NULL, NULL);
   const bool ok = fill(&x, r, out);
   if (ok) out->modelled_ps = tune_time(&out->job, &out->recorded, TUNE_ONE_WORKER);
   arena_free(x.tmp);
-  job_unload(j, in.file[x.process]);
+  job_unload(j, file);
   return ok;
 }

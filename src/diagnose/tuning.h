@@ -4,8 +4,14 @@
 #include "diagnose/diagnose.h"
 #include "tune/tune.h"
 
+// The most that an allocator had given on a device, over all ranks and steps that were recorded.
+typedef struct {
+  i64 bytes;      // 0: no rank tells
+  u32 rank, step; // TRACE_NONE: not known, of no step
+} tuning_peak;
 // What the recording tells of memory. Texts say what cannot be judged, and why; NULL: it can.
 typedef struct {
+  tuning_peak peak;
   i64 before_bytes; // taken when the step began
   i64 kept_bytes;   // of what the forward took, what was given back in the backward
   const char *unknown, *no_recompute;
@@ -48,6 +54,9 @@ typedef struct {
   u32 process;
   i64 device, from_ps, to_ps; // from_ps .. to_ps: the step
   const i64 *launch_ps;
+  tuning_peak peak; // of the job: what has to fit; it may be of another rank or step
 } tuning_recorded;
+// Reads all files, none of which may be loaded. False and a diagnostic: one of them cannot be read.
+bool tuning_peak_of(job *j, tuning_peak *out);
 tuning_memory tuning_memory_of(arena *a, const tuning_recorded *x, tune_plan *p, tune_job *j);
 #endif

@@ -185,6 +185,38 @@ static void put_blocks(reader *x, arena *a, const lives *l, u32 n, const u32 *cu
   }
 }
 
+// ---- the whole job ------------------------------------------------------------------------------------------
+static void peak_of_process(job *j, u32 file, const trace *t, u32 process, tuning_peak *out) {
+  arena *tmp = arena_new();
+  const job_steps *s = steps_of(tmp, t, process);
+  for (u32 k = 0; k < t->memory.n; k++) {
+    const trace_memory *m = &t->memory.v[k];
+    u32 step = 0;
+    if (m->process != process || m->total <= out->bytes) continue;
+    while (step < s->n && (m->at_ps < s->step[step].start_ps || m->at_ps > s->step[step].end_ps)) step++;
+    if (s->n && step == s->n) continue; // before the first or between two: no training
+    out->bytes = m->total, out->step = s->n ? s->step[step].number : TRACE_NONE;
+    out->rank = t->processes.n == 1 ? job_rank(j, file) : t->processes.v[process].rank;
+  }
+  arena_free(tmp);
+}
+
+bool tuning_peak_of(job *j, tuning_peak *out) {
+  *out = (tuning_peak){0, TRACE_NONE, TRACE_NONE};
+  const struct number_set *wanted = j->steps;
+  j->steps = NULL; // all steps that there are
+  bool ok = true;
+  for (u32 k = 0; ok && k < j->n; k++) {
+    if (!trace_format_rows[j->file[k].format].kernels) continue;
+    const trace *t = job_load(j, k, 1u << TRACE_STEP | TRACE_MEMORY);
+    for (u32 p = 0; t && p < t->processes.n; p++) peak_of_process(j, k, t, p, out);
+    if (t) job_unload(j, k);
+    ok = t;
+  }
+  j->steps = wanted;
+  return ok;
+}
+
 // ---- all of it --------------------------------------------------------------------------------------------
 static bool take_totals(reader *x, tuning_memory *out) {
   if (!x->row.n) {
@@ -247,13 +279,14 @@ static void put_memory(reader *x, arena *a, tune_plan *p, tuning_memory *out) {
   }
   for (u32 k = 0; k < x->nforward; k++) out->kept_bytes += x->j->op[k].keeps_bytes;
   // What the model does not know was there all the time.
-  x->j->fixed_bytes = MAX(0, x->peak - tune_bytes(x->j, p));
-  x->j->peak_bytes = x->peak;
+  const i64 peak = MAX(x->peak, x->in->peak.bytes);
+  x->j->fixed_bytes = MAX(0, peak - tune_bytes(x->j, p));
+  x->j->peak_bytes = peak;
 }
 
 tuning_memory tuning_memory_of(arena *a, const tuning_recorded *in, tune_plan *p, tune_job *j) {
   reader x = {.in = in, .tmp = arena_new(), .j = j};
-  tuning_memory out = {0};
+  tuning_memory out = {.peak = in->peak};
   while (x.nforward < j->nops && j->op[x.nforward].phase == TUNE_FORWARD) x.nforward++;
   for (x.backward_end = x.nforward; x.backward_end < j->nops && j->op[x.backward_end].phase == TUNE_BACKWARD;)
     x.backward_end++;

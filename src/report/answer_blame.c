@@ -223,8 +223,9 @@ static bool blame_kernels(report *r, ctx *c, arena *a, const trace_ask *q, job *
 
 bool answer_blame(report *r, ctx *c, arena *a, const trace_ask *q) {
   job *j = job_open(c, a, q->npaths, q->path);
-  if (j && j->file[0].format != TRACE_FORMAT_straggler) return blame_kernels(r, c, a, q, j);
-  straggler *s = j ? straggler_of_job(j, a, q->steps) : NULL;
+  const job_kind is = j ? job_kind_of(j) : JOB_MIXED;
+  if (is == JOB_KERNELS) return blame_kernels(r, c, a, q, j);
+  straggler *s = is == JOB_PIPELINE ? straggler_of_job(j, a, q->steps) : NULL;
   job_close(j);
   if (!s) return false;
   const blaming x = {.r = r, .a = a, .s = s, .b = straggler_blame_of(a, s), .top = q->top ? q->top : TOP};

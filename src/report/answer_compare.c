@@ -143,16 +143,13 @@ static void put_events(report *r, const job_compare *d, u32 top) {
   report_top(r, top);
 }
 
-static void put_unknown(report *r, ctx *c, arena *a, const job_compare *d) {
-  static const column cols[] = {
-      {"kernel", NULL}, {NULL, "other kernels"}, {"count", "count"}, {"time_ps", "time"}};
+static void put_unknown(report *r, ctx *c, const job_compare *d) {
+  static const column cols[] = {{"kernel", "other kernels"}, {"count", "count"}, {"time_ps", "time"}};
   if (!d->nkernels) return;
   report_gap(r);
   report_table(r, "other", cols, COUNT_OF(cols));
   for (u32 k = 0; k < d->nkernels; k++) {
-    const char *name = sym_str(c, d->kernel[k].name);
-    report_row(r, (cell[]){cell_text(name),
-                           cell_text(arena_printf(a, "%.*s%s", NAME, name, strlen(name) > NAME ? ".." : "")),
+    report_row(r, (cell[]){cell_name(sym_str(c, d->kernel[k].name), NAME),
                            cell_x(CELL_REAL, (double)d->kernel[k].count / d->n),
                            cell_i(CELL_PS, d->kernel[k].total_ps / (i64)d->n)});
   }
@@ -206,6 +203,6 @@ bool answer_compare(report *r, ctx *c, arena *a, const trace_ask *q) {
   put_rows(r, &d);
   put_ranks(r, a, &d);
   put_events(r, &d, q->top ? q->top : TOP);
-  put_unknown(r, c, a, &d);
+  put_unknown(r, c, &d);
   return true;
 }

@@ -1,12 +1,13 @@
 // answer_diff.c - a job before and after: slower, faster or the same within noise, and where the time went.
-#include "report/report.h"
+#include "report/internal.h"
 #include <math.h>
 
 enum { TOP = 10 };
+static const double TOLD = 0.01; // of a step: what communications change by less is not worth a line
 static cell ps(double x) { return cell_i(CELL_PS, (i64)(x + (x < 0 ? -.5 : .5))); }
 static cell difference(double x) { return cell_signed(ps(x)); }
-static cell share(double part, double of) {
-  return of > 0 ? cell_signed(cell_x(CELL_SHARE, part / of)) : cell_none();
+static cell share(double some, double of) {
+  return of > 0 ? cell_signed(cell_x(CELL_SHARE, some / of)) : cell_none();
 }
 
 static void put_sides(report *r, const job_diff *d) {
@@ -40,6 +41,29 @@ static void put_verdict(report *r, const job_diff *d) {
                 d->verdict == DIFF_SLOWER ? "slower" : "faster", noise);
 }
 
+// Of communications whose members were all recorded: do ranks wait for others, or do links take longer?
+static void put_waiting(report *r, arena *a, const job_diff *d) {
+  const diff_waiting *w = &d->waiting;
+  const double step = d->side[0].step.mean, transfer = w->ps - w->wait_ps;
+  const bool longer = w->ps > 0;
+  report_fact(r, "waiting_change_ps", NULL, w->known ? difference(w->wait_ps) : cell_none());
+  report_fact(r, "transfer_change_ps", NULL, w->known ? difference(transfer) : cell_none());
+  report_fact(r, "waits_for_rank", NULL,
+              w->known && w->rank != TRACE_NONE ? cell_i(CELL_INT, w->rank) : cell_none());
+  if (!w->known || fabs(w->ps) < TOLD * step) return;
+  const bool waits = fabs(w->wait_ps) > fabs(transfer),
+             one = w->rank != TRACE_NONE && 2 * w->rank_ps > w->wait_ps;
+  const char *why = fabs(w->wait_ps) < w->doubt_ps && fabs(transfer) < w->doubt_ps
+                        ? "which of both, clocks leave in doubt"
+                    : !waits  ? longer ? "slower links, not late ranks" : "faster links"
+                    : !longer ? "ranks come together more closely; links are not faster"
+                    : one     ? arena_printf(a, "waits for rank %u, not slower links", w->rank)
+                              : "waits for several ranks by turns, not slower links";
+  report_line(r, "", "communications take %s %s: waiting %s%s, transfer %s%s; %s",
+              time_text(a, (i64)fabs(w->ps)), longer ? "longer" : "less", w->wait_ps > 0 ? "+" : "",
+              time_text(a, (i64)w->wait_ps), transfer > 0 ? "+" : "", time_text(a, (i64)transfer), why);
+}
+
 static void put_parts(report *r, const job_diff *d) {
   static const column cols[] = {{"part", "of a rank in a step"},
                                 {"before_ps", "before"},
@@ -53,19 +77,23 @@ static void put_parts(report *r, const job_diff *d) {
   }
 }
 
-static void put_kernels(report *r, ctx *c, arena *a, const job_diff *d, u32 top) {
-  enum { NAME = 60 };
-  static const column cols[] = {{"kernel", NULL},         {NULL, "kernel"},      {"before_count", "before"},
-                                {"after_count", "after"}, {"before_ps", "time"}, {"after_ps", "time after"},
-                                {"change_ps", "change"}};
-  report_table(r, "kernels", cols, COUNT_OF(cols));
+static void put_kernels(report *r, ctx *c, const job_diff *d, u32 top) {
+  enum { NAME = 60, SPLIT = 6, COLUMNS = 8 };
+  static const column all[COLUMNS] = {{"kernel", "kernel"},          {"before_count", "before"},
+                                      {"after_count", "after"},      {"before_ps", "time"},
+                                      {"after_ps", "time after"},    {"change_ps", "change"},
+                                      {"wait_change_ps", "waiting"}, {"transfer_change_ps", "transfer"}};
+  column *cols = NEWN(r->a, column, COLUMNS);
+  memcpy(cols, all, sizeof all);
+  for (u32 k = SPLIT; k < COLUMNS && !d->waiting.known; k++) cols[k].title = NULL;
+  report_table(r, "kernels", cols, COLUMNS);
   for (u32 k = 0; k < d->nkernels; k++) {
     const diff_kernel *x = &d->kernel[k];
-    const char *name = sym_str(c, x->name);
-    report_row(r, (cell[]){cell_text(name),
-                           cell_text(arena_printf(a, "%.*s%s", NAME, name, strlen(name) > NAME ? ".." : "")),
-                           cell_x(CELL_REAL, x->count[0]), cell_x(CELL_REAL, x->count[1]), ps(x->ps[0]),
-                           ps(x->ps[1]), difference(x->ps[1] - x->ps[0])});
+    const double by = x->ps[1] - x->ps[0], wait = x->wait_ps[1] - x->wait_ps[0];
+    report_row(r, (cell[]){cell_name(sym_str(c, x->name), NAME), cell_x(CELL_REAL, x->count[0]),
+                           cell_x(CELL_REAL, x->count[1]), ps(x->ps[0]), ps(x->ps[1]), difference(by),
+                           x->split ? difference(wait) : cell_none(),
+                           x->split ? difference(by - wait) : cell_none()});
   }
   report_top(r, top);
 }
@@ -86,9 +114,10 @@ bool answer_diff(report *r, ctx *c, arena *a, const trace_ask *q) {
                   MAX(d.side[k].world, d.side[!k].ranks), k ? "after" : "before");
   report_gap(r);
   put_verdict(r, &d);
+  put_waiting(r, a, &d);
   report_gap(r);
   put_parts(r, &d);
   report_gap(r);
-  put_kernels(r, c, a, &d, q->top ? q->top : TOP);
+  put_kernels(r, c, &d, q->top ? q->top : TOP);
   return true;
 }

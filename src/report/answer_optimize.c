@@ -147,17 +147,23 @@ static void put_memory(report *r, const tuning *t, const tune_result *x, arena *
   const i64 peak = t->job.peak_bytes;
   report_fact(r, "memory_peak_bytes", NULL, peak ? cell_i(CELL_BYTES, peak) : cell_none());
   if (!peak) return;
+  const tuning_peak *of = &t->memory.peak;
+  report_fact(r, "memory_peak_rank", NULL, of->rank == TRACE_NONE ? cell_none() : cell_i(CELL_INT, of->rank));
+  report_fact(r, "memory_peak_step", NULL, of->step == TRACE_NONE ? cell_none() : cell_i(CELL_INT, of->step));
   report_fact(r, "memory_before_bytes", NULL, cell_i(CELL_BYTES, t->memory.before_bytes));
   report_fact(r, "memory_kept_bytes", NULL, cell_i(CELL_BYTES, t->memory.kept_bytes));
   i64 weights = 0; // are as large as their gradients
   for (u32 k = 0; k < t->job.ntensors; k++) weights += t->job.tensor[k].bytes;
   report_fact(r, "memory_weights_bytes", NULL, cell_i(CELL_BYTES, weights));
-  report_line(
-      r, "memory",
-      "%s at its peak: %s before the step, of these %s weights, as large as their gradients; %s kept by the "
-      "forward for the backward",
-      size_text(a, peak), size_text(a, t->memory.before_bytes), size_text(a, weights),
-      size_text(a, t->memory.kept_bytes));
+  report_line(r, "memory", "%s at the most, over all ranks and steps recorded%s%s", size_text(a, peak),
+              of->rank == TRACE_NONE ? "" : arena_printf(a, ": on rank %u", of->rank),
+              of->step == TRACE_NONE ? "" : arena_printf(a, " in step %u", of->step));
+  report_line(r, "",
+              "in the step that is tuned %s before it, of these %s weights, as large as their gradients; %s "
+              "kept by the "
+              "forward for the backward",
+              size_text(a, t->memory.before_bytes), size_text(a, weights),
+              size_text(a, t->memory.kept_bytes));
   if (!limit) return;
   if (!x->nmemory) {
     report_line(r, "limit", "%s: it fits as it is", size_text(a, limit));

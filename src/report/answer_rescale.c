@@ -6,20 +6,22 @@ static void put_scenario(report *r, const char *title, const char *key, double p
                          from > 0 ? cell_signed(cell_x(CELL_SHARE, (ps - from) / from)) : cell_none()});
 }
 
-static void put_rows(report *r, arena *a, const job_rescale *x, u32 top) {
+static void put_rows(report *r, const job_rescale *x, u32 top) {
   enum { NAME = 50 };
-  static const column cols[] = {
-      {"name", NULL}, {NULL, "grows"},           {"count", "count"},   {"from", "members"},
-      {"to", "then"}, {"before_ps", "transfer"}, {"after_ps", "then"}, {"late_ps", "last comes later"}};
+  static const column cols[] = {{"name", "grows"},
+                                {"count", "count"},
+                                {"from", "members"},
+                                {"to", "then"},
+                                {"before_ps", "transfer"},
+                                {"after_ps", "then"},
+                                {"late_ps", "last comes later"}};
   report_gap(r);
   report_table(r, "communications", cols, COUNT_OF(cols));
   for (u32 k = 0; k < x->n; k++) {
     const rescale_row *c = &x->row[k];
-    report_row(
-        r, (cell[]){cell_text(c->name),
-                    cell_text(arena_printf(a, "%.*s%s", NAME, c->name, strlen(c->name) > NAME ? ".." : "")),
-                    cell_i(CELL_INT, c->count), cell_i(CELL_INT, c->from), cell_i(CELL_INT, c->to),
-                    cell_ps(c->before_ps), cell_ps(c->after_ps), cell_ps(c->late_ps)});
+    report_row(r, (cell[]){cell_name(c->name, NAME), cell_i(CELL_INT, c->count), cell_i(CELL_INT, c->from),
+                           cell_i(CELL_INT, c->to), cell_ps(c->before_ps), cell_ps(c->after_ps),
+                           cell_ps(c->late_ps)});
   }
   report_top(r, top);
 }
@@ -57,6 +59,6 @@ bool answer_rescale(report *r, ctx *c, arena *a, const trace_ask *q) {
   put_scenario(r, "transfers among more members", "transfers", x.transfer_ps, x.replayed_ps);
   put_scenario(r, "later last members", "late", x.late_ps, x.replayed_ps);
   put_scenario(r, "both", "both", x.predicted_ps, x.replayed_ps);
-  put_rows(r, a, &x, q->top ? q->top : 10);
+  put_rows(r, &x, q->top ? q->top : 10);
   return true;
 }

@@ -117,20 +117,18 @@ static const char *kernel_kind(const kernel_use *x) {
   return x->comm ? "communication" : x->is == TRACE_KERNEL ? "compute" : trace_is_name(x->is);
 }
 
-static void kernel_rows(report *r, const ctx *c, arena *a, const kernel_uses *u, u32 top) {
+static void kernel_rows(report *r, const ctx *c, const kernel_uses *u, u32 top) {
   enum { NAME = 60 };
-  static const column cols[] = {{"name", NULL},      {NULL, "kernel"},       {"kind", "kind"},
-                                {"count", "count"},  {"total_ps", "total"},  {"share", "share"},
-                                {"mean_ps", "mean"}, {"min_ps", "shortest"}, {"max_ps", "longest"}};
+  static const column cols[] = {{"name", "kernel"},     {"kind", "kind"},     {"count", "count"},
+                                {"total_ps", "total"},  {"share", "share"},   {"mean_ps", "mean"},
+                                {"min_ps", "shortest"}, {"max_ps", "longest"}};
   double all = 0;
   for (u32 k = 0; k < u->kernels.n; k++) all += (double)u->kernels.v[k].total_ps;
   report_table(r, "kernels", cols, COUNT_OF(cols));
   for (u32 k = 0; k < u->kernels.n; k++) {
     const kernel_use *x = &u->kernels.v[k];
-    const char *name = sym_str(c, x->name);
-    report_row(r, (cell[]){cell_text(name),
-                           cell_text(strlen(name) > NAME ? arena_printf(a, "%.*s..", NAME - 2, name) : name),
-                           cell_text(kernel_kind(x)), cell_i(CELL_INT, x->count), ps(x->total_ps),
+    report_row(r, (cell[]){cell_name(sym_str(c, x->name), NAME), cell_text(kernel_kind(x)),
+                           cell_i(CELL_INT, x->count), ps(x->total_ps),
                            all > 0 ? cell_x(CELL_SHARE, (double)x->total_ps / all) : cell_none(),
                            ps(x->total_ps / x->count), ps(x->min_ps), ps(x->max_ps)});
   }
@@ -219,7 +217,7 @@ bool answer_summary(report *r, ctx *c, arena *a, const trace_ask *q) {
   if (s.uses.comms.n) report_append(r, s.comms), report_gap(r);
   report_append(r, s.streams);
   report_gap(r);
-  kernel_rows(r, c, a, &s.uses, top);
+  kernel_rows(r, c, &s.uses, top);
   if (s.uses.comms.n) report_gap(r), bandwidth_rows(r, c, &s.uses, top);
   return true;
 }

@@ -127,8 +127,9 @@ bool answer_whatif(report *r, ctx *c, arena *a, const trace_ask *q) {
   job_change *x = NEWN(a, job_change, q->nset);
   if (!changes_parse(c, a, q->nset, q->set, x)) return false;
   job *j = job_open(c, a, q->npaths, q->path);
-  if (j && j->file[0].format != TRACE_FORMAT_straggler) return whatif_kernels(r, c, a, q, j, x);
-  const straggler *s = j ? straggler_of_job(j, a, q->steps) : NULL;
+  const job_kind is = j ? job_kind_of(j) : JOB_MIXED;
+  if (is == JOB_KERNELS) return whatif_kernels(r, c, a, q, j, x);
+  const straggler *s = is == JOB_PIPELINE ? straggler_of_job(j, a, q->steps) : NULL;
   job_close(j);
   return s && answer(r, c, a, q, s, j->file[0].path, x);
 }

@@ -22,7 +22,7 @@ typedef struct {
 typedef struct {
   ctx *c;
   arena *a;
-  bool own; // Heddle's dialect
+  bool own; // Heddle's dialect. Kineto's has one rank in a file, so several are always written in Heddle's
   strbuf out;
   file_out *file;
   bool comma;
@@ -167,6 +167,7 @@ static void put_event(converter *k, const trace *t, u32 e, u32 pid, i64 ps) {
 
 // A reading of a place's clock, base_ps included, as a time of the timeline.
 static i64 in_timeline(const converter *k, u32 place, i64 reading_ps) {
+  assert(k->places.v && place < k->places.n && place < k->m->places.n);
   const i64 time = k->clocks ? align_time(k->clocks, place, reading_ps) : reading_ps;
   return time - k->m->places.v[place].base_ps + k->places.v[place].shift_ps;
 }
@@ -229,15 +230,20 @@ static void put_arrows(converter *k) {
   }
 }
 
-static bool put_job(converter *k, job *j) {
+static void put_beginning(converter *k) {
   sb_put(&k->out, "{\"displayTimeUnit\":\"ms\",");
   if (k->own) sb_put(&k->out, TRACE_HEDDLE_MARK ",");
   sb_put(&k->out, "\"traceEvents\":[");
+}
+
+static bool put_job(converter *k, job *j) {
   u32 rank = TRACE_NONE, world = 0;
   for (u32 f = 0; f < j->n; f++) {
     const trace *t = job_load(j, f, 0);
     u32 matches = 0;
     if (!t) return false;
+    k->own |= j->n > 1 || t->processes.n > 1;
+    if (!f) put_beginning(k);
     if (j->n == 1) match_add(k->m, t, f, job_rank(j, f));
     for (u32 p = 0; p < t->processes.n; p++) {
       rank = t->processes.v[p].rank, world = MAX(world, t->processes.v[p].world_size);

@@ -32,6 +32,9 @@ void report_straggler(report *r, const straggler *s, const char *path);
 const char *straggler_worker_name(arena *a, const straggler *s, u32 worker); // "worker 3 (rank 12: ..)"
 static inline cell cell_ps(double ps) { return cell_i(CELL_PS, (i64)(ps < 0 ? ps - 0.5 : ps + 0.5)); }
 
+// names.c: n names of one column, each of at most so many characters unless that makes two of them alike.
+void names_cut(arena *a, u32 n, const char *const *name, u32 most, const char **out);
+
 void report_json(const report *r, strbuf *b);
 
 // ---- convert.c: timelines of recorded jobs ------------------------------------------------------------------

@@ -24,7 +24,8 @@ static void put_real(strbuf *b, double x) {
 static void put_cell(strbuf *b, const cell *x) {
   switch (x->kind) {
   case CELL_NONE: sb_put(b, "null"); break;
-  case CELL_TEXT: sb_json_str(b, x->u.s); break;
+  case CELL_TEXT:
+  case CELL_NAME: sb_json_str(b, x->u.s); break;
   case CELL_INT:
   case CELL_COUNT:
   case CELL_BYTES:

@@ -2,22 +2,27 @@
 #include "report/internal.h"
 
 static void put_ranks(report *r, const late_report *l) {
+  enum { BEYOND = 5 };
   static const column cols[] = {{"rank", "rank"},
                                 {"host_ps", "host alone"},
                                 {"device_ps", "device alone"},
                                 {"path_ps", "host on path"},
-                                {"last", "arrives last"},
+                                {"last_read", "arrives last"},
+                                [BEYOND] = {"last", "beyond doubt"},
                                 {"repaired_ps", NULL},
                                 {"gain", "gain if repaired"}};
-  report_table(r, "ranks", cols, COUNT_OF(cols));
+  column *v = NEWN(r->a, column, COUNT_OF(cols));
+  memcpy(v, cols, sizeof cols);
+  if (!l->doubt_ps) v[BEYOND].title = NULL;
+  report_table(r, "ranks", v, COUNT_OF(cols));
   for (u32 p = 0; p < l->n; p++) {
     const late_process *x = &l->process[p];
     const bool can = x->repaired_ps >= 0;
     const double gain = can && l->replayed_ps ? 1 - (double)x->repaired_ps / (double)l->replayed_ps : 0;
     report_row(r, (cell[]){x->rank == TRACE_NONE ? cell_none() : cell_i(CELL_INT, x->rank),
                            cell_i(CELL_PS, x->host_ps), cell_i(CELL_PS, x->device_ps),
-                           cell_i(CELL_PS, x->path_ps), cell_i(CELL_INT, x->last),
-                           can ? cell_i(CELL_PS, x->repaired_ps) : cell_none(),
+                           cell_i(CELL_PS, x->path_ps), cell_i(CELL_INT, x->last_read),
+                           cell_i(CELL_INT, x->last), can ? cell_i(CELL_PS, x->repaired_ps) : cell_none(),
                            can ? cell_x(CELL_SHARE, gain) : cell_none()});
   }
 }
@@ -31,14 +36,33 @@ static const char *named(arena *a, const late_report *l, u32 p) {
   return rank == TRACE_NONE ? arena_printf(a, "process %u", p) : arena_printf(a, "rank %u", rank);
 }
 
+// Where nobody comes last by more than clocks are in doubt, nobody is named.
+static void put_undecided(report *r, arena *a, const late_report *l) {
+  u32 all = 0;
+  for (u32 p = 0; p < l->n; p++) all += l->process[p].last_read;
+  if (all)
+    report_line(
+        r, "late",
+        "cannot be told: who comes last to a communication does so by less than the clocks' doubt, %s",
+        time_text(a, l->doubt_ps));
+}
+
 static void put_late(report *r, arena *a, const late_report *l) {
   const late_process *x = &l->process[l->late[0]];
-  const char *first = named(a, l, l->late[0]);
-  if (l->late[1] != TRACE_NONE)
-    report_line(r, "late", "%s and %s arrive last: at %u and %u of %u communications", first,
-                named(a, l, l->late[1]), x->last, l->process[l->late[1]].last, l->ncolls);
-  else
-    report_line(r, "late", "%s arrives last: at %u of %u communications", first, x->last, l->ncolls);
+  const char *first = named(a, l, l->late[0]), *beyond = "";
+  if (l->late[1] != TRACE_NONE) {
+    const late_process *y = &l->process[l->late[1]];
+    if (l->doubt_ps)
+      beyond = arena_printf(a, ", %u and %u beyond the clocks' doubt, %s", x->last, y->last,
+                            time_text(a, l->doubt_ps));
+    report_line(r, "late", "%s and %s arrive last: at %u and %u of %u communications%s", first,
+                named(a, l, l->late[1]), x->last_read, y->last_read, l->ncolls, beyond);
+  } else {
+    if (l->doubt_ps)
+      beyond = arena_printf(a, ", %u beyond the clocks' doubt, %s", x->last, time_text(a, l->doubt_ps));
+    report_line(r, "late", "%s arrives last: at %u of %u communications%s", first, x->last_read, l->ncolls,
+                beyond);
+  }
   if (x->repaired_ps < 0) return;
   report_line(r, "", "with the host times of %s at the medians over ranks the job is %s shorter%s%s", first,
               share(a, l->replayed_ps - x->repaired_ps, l->replayed_ps),
@@ -63,6 +87,7 @@ static void put_costliest(report *r, arena *a, const late_report *l) {
 
 static void put_verdict(report *r, arena *a, const late_report *l) {
   const bool all_hosts = l->hosts == l->n, all_devices = !l->hosts;
+  report_fact(r, "clocks_doubt_ps", NULL, cell_i(CELL_PS, l->doubt_ps));
   report_fact(r, "bound", NULL, cell_text(all_hosts ? "host" : all_devices ? "device" : "mixed"));
   if (all_hosts)
     report_line(r, "verdict", "host-bound on all ranks: they take longer without devices than without hosts");
@@ -71,7 +96,10 @@ static void put_verdict(report *r, arena *a, const late_report *l) {
                 "device-bound on all ranks: they take longer without hosts than without devices");
   else
     report_line(r, "verdict", "host-bound on %u of %u ranks", l->hosts, l->n);
-  if (l->late[0] != TRACE_NONE) put_late(r, a, l);
+  if (l->late[0] != TRACE_NONE)
+    put_late(r, a, l);
+  else
+    put_undecided(r, a, l);
   put_costliest(r, a, l);
   if (l->all_ps > 0 && l->all_ps < l->replayed_ps)
     report_line(r, "", "with %s of all ranks it is %.2f times faster: %s",

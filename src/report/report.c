@@ -80,7 +80,7 @@ static u32 rows_shown(const part *p) { return p->top && p->nrows > p->top + 1 ? 
 
 // Words to the left, quantities to the right, so that digits of one weight stand below each other.
 static bool is_word(cell_kind k) {
-  return k == CELL_NONE || k == CELL_TEXT || k == CELL_DIMS || k == CELL_BOOL;
+  return k == CELL_NONE || k == CELL_TEXT || k == CELL_NAME || k == CELL_DIMS || k == CELL_BOOL;
 }
 
 static void put_row(const column *col, u32 ncols, const char *const *text, const u32 *to, const bool *right,
@@ -94,6 +94,23 @@ static void put_row(const column *col, u32 ncols, const char *const *text, const
   }
   trim(b);
   sb_char(b, '\n');
+}
+
+// The names of column `of`, in the cells of the rows that are shown; text has those cells in the same order.
+static void cut_names(arena *a, const part *p, u32 n, u32 of, const char **text) {
+  VEC(const char *) name = {0};
+  VEC(u32) where = {0};
+  u32 at = 0, most = 0;
+  for (u32 t = 0; t < n; at += rows_shown(&p[t]) * p->ncols, t++)
+    for (u32 i = of; i < rows_shown(&p[t]) * p->ncols; i += p->ncols) {
+      const cell *x = &p[t].cells.v[i];
+      if (x->kind != CELL_NAME) continue;
+      *vec_push(a, &name) = x->u.s, *vec_push(a, &where) = at + i, most = x->n;
+    }
+  if (!name.n) return;
+  const char **cut = NEWN(a, const char *, name.n);
+  names_cut(a, name.n, name.v, most, cut);
+  for (u32 k = 0; k < name.n; k++) text[where.v[k]] = cut[k];
 }
 
 // Tables p[0..n) have the same columns and follow each other: they are aligned as one, below one head.
@@ -116,9 +133,13 @@ static void put_tables(const report *r, const part *p, u32 n, strbuf *b) {
       u32 k = i % ncols;
       if (!col[k].title) continue;
       text[at] = cell_str(r->a, x);
-      to[k] = MAX(to[k], width(text[at]));
       right[k] |= !is_word(x->kind);
     }
+  for (u32 k = 0; k < ncols; k++) {
+    if (!col[k].title) continue;
+    cut_names(r->a, p, n, k, text);
+    for (u32 i = k; i < cells; i += ncols) to[k] = MAX(to[k], width(text[i]));
+  }
   if (heads && cells) put_row(col, ncols, text + cells, to, right, b);
   at = 0;
   for (u32 t = 0; t < n; t++) {

@@ -14,9 +14,10 @@
 
 // ---- cells --------------------------------------------------------------------------------------------
 typedef enum {
-  CELL_NONE,  // text: nothing; JSON: null
-  CELL_TEXT,  // "..."
-  CELL_INT,   // 1,280,000
+  CELL_NONE, // text: nothing; JSON: null
+  CELL_TEXT, // "..."
+  CELL_NAME, // the same; in tables of text cut to n characters, so that no two names print the same (names.c)
+  CELL_INT,  // 1,280,000
   CELL_COUNT, // 1.56 billion
   CELL_BYTES, // 2.90 GiB: memory is counted in powers of two
   CELL_PS,    // 1.234 ms
@@ -32,7 +33,7 @@ typedef enum {
 } cell_kind;
 typedef struct {
   cell_kind kind;
-  u32 n; // of DIMS; of others 1: a difference, with its sign
+  u32 n; // of DIMS and NAME; of others 1: a difference, with its sign
   union {
     const char *s;
     i64 i;
@@ -42,6 +43,9 @@ typedef struct {
 } cell;
 static inline cell cell_none(void) { return (cell){.kind = CELL_NONE}; }
 static inline cell cell_text(const char *s) { return (cell){.kind = s ? CELL_TEXT : CELL_NONE, .u.s = s}; }
+static inline cell cell_name(const char *s, u32 most) {
+  return (cell){.kind = CELL_NAME, .n = most, .u.s = s};
+}
 static inline cell cell_i(cell_kind k, i64 i) { return (cell){.kind = k, .u.i = i}; } // INT .. PS, BOOL
 static inline cell cell_x(cell_kind k, double x) {
   return (cell){.kind = k, .u.x = x};
@@ -163,11 +167,11 @@ typedef struct {
   const prediction *predicted; // of questions that have the option "plan", never NULL; else NULL
 } trace_ask;
 typedef struct {
-  const char *id, *operands, *options, *about, *example;
+  const char *id, *operands, *options, *about, *answers, *examples; // as questions.def has them
   // Appends the answer to r. False and diagnostics: there is none.
   bool (*answer)(report *r, ctx *c, arena *a, const trace_ask *q);
 } trace_question;
-#define QUESTION(id, operands, options, about, example)                                                      \
+#define QUESTION(id, operands, options, about, answers, examples)                                            \
   bool answer_##id(report *r, ctx *c, arena *a, const trace_ask *q);
 #include "report/questions.def"
 #undef QUESTION

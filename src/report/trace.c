@@ -2,7 +2,8 @@
 #include "report/report.h"
 
 static const trace_question questions[] = {
-#define QUESTION(id, operands, options, about, example) {#id, operands, options, about, example, answer_##id},
+#define QUESTION(id, operands, options, about, answers, examples)                                            \
+  {#id, operands, options, about, answers, examples, answer_##id},
 #include "report/questions.def"
 #undef QUESTION
 };

@@ -200,5 +200,5 @@ error[E0801]: unknown setting 'method'
 [2]
 $ heddle trace align examples/traces/clocks --steps 3
 error[E0801]: `heddle trace align` has no option --steps
-  hint: leave it out
+  hint: leave it out; questions that take it: replay, summary, diff, compare, blame, whatif, optimize, rescale
 [2]

@@ -219,11 +219,11 @@ error[E0106]: nothing runs on a device here
 [1]
 $ heddle trace compare examples/traces/ddp mlp-xs:layers=3 --train --machine dgx-2 --strategy dp=2 --set 'rank 1 = median'
 error[E0801]: `heddle trace compare` has no option --set
-  hint: leave it out
+  hint: leave it out; questions that take it: whatif, align
 [2]
 $ heddle trace summary examples/traces/ddp --machine dgx-2
 error[E0801]: `heddle trace summary` has no option --machine
-  hint: leave it out
+  hint: leave it out; questions that take it: compare, rescale
 [2]
 $ heddle trace compare own.json mlp-xs:layers=2 --batch 16 --train --strategy 'dp=2 pp=2 mb=2' --machine dgx-2 --timeline ./own.json
 error[E0102]: ./own.json is one of the recordings: it would be overwritten

@@ -8,7 +8,7 @@ $ grep -c '"ph":"X"' all.json; grep '"cat":"meet"' all.json | head -2; grep nccl
 280
 {"ph":"s","id":1,"cat":"meet","name":"meet","pid":0,"tid":3,"ts":86400001923.25},
 {"ph":"f","bp":"e","id":1,"cat":"meet","name":"meet","pid":1,"tid":3,"ts":86400001923.25},
-{"ph":"X","cat":"kernel","name":"ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)","pid":0,"tid":3,"ts":86400001923.25,"dur":260,"args":{ "device":0,"stream":20,"correlation":15,"Collective name":"all_reduce","In msg nelems":4000000,"Out msg nelems":4000000,"dtype":"f32","Group size":2,"Process Group Name":"0","Process Group Ranks":"[0,1]","Seq":1}},
+{"ph":"X","cat":"communication","name":"ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)","pid":0,"tid":3,"ts":86400001923.25,"dur":260,"args":{ "launch":15,"op":"all_reduce","group":"0","members":"0,1","type":"f32","size":2,"seq":1,"bytes":16000000,"in":4000000,"out":4000000}},
 ],"baseTimeNanoseconds":1735603200000000000}
 $ heddle trace convert examples/traces/ddp/rank1.json -o one.json --json
 {
@@ -20,6 +20,16 @@ $ heddle trace convert examples/traces/ddp/rank1.json -o one.json --json
 }
 $ heddle trace summary one.json >a; heddle trace summary examples/traces/ddp/rank1.json | cmp - a && tail -1 one.json
 ],"baseTimeNanoseconds":1735603200000000000,"distributedInfo":{"rank":1,"world_size":2}}
+## Several ranks are read again as the ranks that they were.
+$ for q in summary replay blame 'summary --steps 11' 'whatif --set host=0'; do heddle trace ${q%% *} all.json $(echo "$q" | cut -s -d' ' -f2-) >a; heddle trace ${q%% *} examples/traces/ddp $(echo "$q" | cut -s -d' ' -f2-) | cmp - a && wc -l <a; done; heddle trace info all.json 2>&1 | sed -n 1,3p
+32
+25
+15
+24
+7
+rank  file      format  host  device                 steps  streams  threads  events      span  clock starts at
+   0  all.json  Heddle        NVIDIA A100-SXM4-80GB  10-13        4        4     280  9.360 ms  2024-12-31 00:00:00.000000000 UTC
+$ heddle trace convert all.json --to chrome -o again.json >a; heddle trace summary again.json >a; heddle trace summary examples/traces/ddp | cmp - a
 ## wrong
 $ heddle trace convert examples/traces/ddp --to chrome
 error[E0801]: no file to write was named

@@ -210,9 +210,9 @@ warning[W0101]: this file is left out: the text ends where a value is expected
      |                                                                                                    ^
 $ heddle trace hang examples/traces/hang/order --steps 3
 error[E0801]: `heddle trace hang` has no option --steps
-  hint: leave it out
+  hint: leave it out; questions that take it: replay, summary, diff, compare, blame, whatif, optimize, rescale
 [2]
 $ heddle trace hang
-error[E0801]: `heddle trace` needs QUESTION PATH...
-  hint: `heddle trace --help` explains it
+error[E0801]: `heddle trace hang` needs PATH...
+  hint: `heddle trace hang --help` explains it
 [2]

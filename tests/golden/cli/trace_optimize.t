@@ -143,9 +143,10 @@ $ sed 's/, "Process Group Ranks": "\[0, 1\]"//' examples/traces/ddp/rank0.json >
 $ heddle trace optimize examples/traces/ddp --json | grep partial
   "communications_partial": 0,
 ## Memory that the recording tells: what fits, what does not, what cannot be judged.
-$ heddle trace optimize tests/memory --memory 190MB --top 1 | sed -n 12,28p
+$ heddle trace optimize tests/memory --memory 190MB --top 1 | sed -n 12,29p
 start            all have the same size: what starting one takes is not known, and taken for 0
-memory           210 MiB at its peak: 100 MiB before the step, of these 9.00 MiB weights, as large as their gradients; 108 MiB kept by the forward for the backward
+memory           210 MiB at the most, over all ranks and steps recorded: on rank 0 in step 4
+                 in the step that is tuned 100 MiB before it, of these 9.00 MiB weights, as large as their gradients; 108 MiB kept by the forward for the backward
 limit            181 MiB: the plans below take the fastest way that fits
 
 to fit                   step     peak  fits
@@ -161,12 +162,28 @@ found             2.142 ms  -125.4 us   1.06x  best
 as recorded       2.268 ms          0   1.00x  buckets of the recording
 as it is          2.196 ms  -71.60 us   1.03x  every gradient alone, no fusion
 fuse all          2.142 ms  -125.4 us   1.06x  XLA: all operations of a phase that may, every gradient alone
+## The peak of another rank and step than those that are tuned.
+$ mkdir peak; cp tests/memory/rank0.json peak; awk 'match($0, /"ts": [0-9.]+/) { last = substr($0, RSTART + 6, RLENGTH - 6) >= 5560 } last && /"Total Allocated": / && /"Device Type": 1/ { match($0, /"Total Allocated": [0-9]+/); $0 = substr($0, 1, RSTART + 18) (substr($0, RSTART + 19, RLENGTH - 19) + 33554432) substr($0, RSTART + RLENGTH) } 1' tests/memory/rank1.json >peak/rank1.json; heddle trace optimize peak --memory 190MB --top 1 | sed -n '1,2p;/^memory/,/^$/p;/^as it is/p;/^recompute/p'; heddle trace optimize peak --memory 190MB --steps 4 --json | grep -e memory_peak
+rank             0
+step             4
+memory           242 MiB at the most, over all ranks and steps recorded: on rank 1 in step 6
+                 in the step that is tuned 100 MiB before it, of these 9.00 MiB weights, as large as their gradients; 108 MiB kept by the forward for the backward
+limit            181 MiB: the plans below take the fastest way that fits
+
+as it is             2.196 ms  242 MiB  no
+recompute cheap ops  2.485 ms  216 MiB  no
+recompute blocks     2.848 ms  174 MiB  yes
+as it is          2.196 ms  -71.60 us   1.03x  every gradient alone, no fusion
+  "memory_peak_bytes": 253755392,
+  "memory_peak_rank": 1,
+  "memory_peak_step": 6,
 $ heddle trace optimize tests/memory --memory 100MB --top 1 | grep limit
 limit            95.4 MiB: nothing that was tried fits
 $ heddle trace optimize tests/memory --memory 1GB --top 1 | grep limit
 limit            954 MiB: it fits as it is
-$ mkdir bare; for k in 0 1; do sed 's/"Addr": [0-9]*, //' tests/memory/rank$k.json > bare/rank$k.json; done; heddle trace optimize bare --memory 150MB --top 1 | sed -n 13,20p
-memory           210 MiB at its peak: 100 MiB before the step, of these 9.00 MiB weights, as large as their gradients; 109 MiB kept by the forward for the backward
+$ mkdir bare; for k in 0 1; do sed 's/"Addr": [0-9]*, //' tests/memory/rank$k.json > bare/rank$k.json; done; heddle trace optimize bare --memory 150MB --top 1 | sed -n 13,21p
+memory           210 MiB at the most, over all ranks and steps recorded: on rank 0 in step 4
+                 in the step that is tuned 100 MiB before it, of these 9.00 MiB weights, as large as their gradients; 109 MiB kept by the forward for the backward
 recompute        not tried: its allocator told no addresses, so nobody knows which kernel keeps what
 limit            143 MiB: the plans below take the fastest way that fits
 
@@ -188,6 +205,8 @@ error[E0106]: --memory: the recording does not say how much the job takes: its a
 [1]
 $ heddle trace optimize tests/memory --memory 190MB --top 1 --json | sed -n '/"memory/p;/"way"/p'
   "memory_peak_bytes": 220200960,
+  "memory_peak_rank": 0,
+  "memory_peak_step": 4,
   "memory_before_bytes": 104857600,
   "memory_kept_bytes": 113246208,
   "memory_weights_bytes": 9437184,
@@ -249,7 +268,7 @@ error[E0801]: --passes: there is no graph pass ''
 [2]
 $ heddle trace summary examples/traces/ddp --passes op_fusion
 error[E0801]: `heddle trace summary` has no option --passes
-  hint: leave it out
+  hint: leave it out; questions that take it: optimize
 [2]
 $ sed 's/"Float"/"BFloat16"/' examples/traces/ddp/rank0.json > short.json; heddle trace optimize short.json --passes half,compress
 error[E0106]: --passes: half has no use: gradients are not of 32 bits

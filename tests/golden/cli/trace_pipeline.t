@@ -212,7 +212,7 @@ error[E0106]: it has no operation of these steps
 [1]
 $ heddle trace blame examples/traces/pipeline --set 'worker 3 = ideal'
 error[E0801]: `heddle trace blame` has no option --set
-  hint: leave it out
+  hint: leave it out; questions that take it: whatif, align
 [2]
 $ heddle trace blame examples/traces/pipeline tests/interleaved
 error[E0106]: 2 timelines: one has all workers of a job
@@ -273,4 +273,25 @@ error[E0109]: the table has no such column
 $ (head -c 3000 tests/table/v2.parquet; head -c 9 /dev/zero; tail -c +3010 tests/table/v2.parquet) > bad.parquet; heddle trace info bad.parquet
 error[E0109]: a page of 127 bytes does not unpack (gzip) to 106
   --> bad.parquet: start_ts
+[1]
+## A timeline of a pipelined job beside recordings of kernels, whichever comes first.
+$ heddle trace blame examples/traces/pipeline/timeline.json.gz examples/traces/ddp
+error[E0106]: this is the timeline of a whole pipelined job, and examples/traces/ddp/rank0.json is of Kineto: no question takes both
+  --> examples/traces/pipeline/timeline.json.gz
+  hint: name files of one kind, such as examples/traces/pipeline/timeline.json.gz alone
+[1]
+$ mkdir mixed; cp examples/traces/pipeline/timeline.json.gz mixed/a.json.gz; cp examples/traces/ddp/rank0.json mixed/b.json; heddle trace whatif mixed --set 'rank 0 = median'
+error[E0106]: this is the timeline of a whole pipelined job, and mixed/b.json is of Kineto: no question takes both
+  --> mixed/a.json.gz
+  hint: name files of one kind, such as mixed/a.json.gz alone
+[1]
+$ mv mixed/a.json.gz mixed/c.json.gz; heddle trace whatif mixed --set 'rank 0 = median'
+error[E0106]: this is the timeline of a whole pipelined job, and mixed/b.json is of Kineto: no question takes both
+  --> mixed/c.json.gz
+  hint: name files of one kind, such as mixed/c.json.gz alone
+[1]
+$ heddle trace rescale mixed --ranks 64
+error[E0106]: this is the timeline of a whole pipelined job, and mixed/b.json is of Kineto: no question takes both
+  --> mixed/c.json.gz
+  hint: name files of one kind, such as mixed/c.json.gz alone
 [1]

@@ -53,10 +53,11 @@ $ heddle trace replay examples/traces/ddp --steps 11 --json
   "communications_violated": 0,
   "clocks_corrected_ps": 0,
   "ends_apart_ps": 500000,
+  "clocks_doubt_ps": 0,
   "bound": "device",
   "ranks": [
-    {"rank": 0, "host_ps": 282250000, "device_ps": 2011750000, "path_ps": 0, "last": 0, "repaired_ps": 2137250000, "gain": 0},
-    {"rank": 1, "host_ps": 282250000, "device_ps": 2012250000, "path_ps": 125000000, "last": 0, "repaired_ps": 2137250000, "gain": 0}
+    {"rank": 0, "host_ps": 282250000, "device_ps": 2011750000, "path_ps": 0, "last_read": 0, "last": 0, "repaired_ps": 2137250000, "gain": 0},
+    {"rank": 1, "host_ps": 282250000, "device_ps": 2012250000, "path_ps": 125000000, "last_read": 0, "last": 0, "repaired_ps": 2137250000, "gain": 0}
   ]
 }
 ## Who is late, and what waits.
@@ -167,7 +168,7 @@ error[E0801]: 'x' where a number is expected
 [2]
 $ heddle trace replay examples/traces/ddp --top 3
 error[E0801]: `heddle trace replay` has no option --top
-  hint: leave it out
+  hint: leave it out; questions that take it: summary, diff, compare, blame, whatif, optimize, rescale, hang, align
 [2]
 $ heddle trace blaim examples/traces/ddp
 error[E0801]: unknown question 'blaim'
@@ -191,14 +192,14 @@ recorded  9.236 ms
 clocks    of hosts are up to 5.000 ms apart: corrected by ends of communications, to within 15.00 us
 replay    operations end 2.320 us off on average, 99 of 100 at most 5.867 us
 verdict   device-bound on all ranks: they take longer without hosts than without devices
-late      rank 1 arrives last: at 2 of 8 communications
+late      rank 1 arrives last: at 2 of 8 communications, 2 beyond the clocks' doubt, 15.00 us
 ## They may be further apart than a step takes.
 $ heddle trace blame s --steps 12 | head -n 6; heddle trace optimize s | sed -n 1,4p
 recorded  2.919 ms
 clocks    of hosts are up to 5.000 ms apart: corrected by ends of communications, to within 15.00 us
 replay    operations end 200.0 ns off on average, 99 of 100 at most 1.333 us
 verdict   device-bound on all ranks: they take longer without hosts than without devices
-late      rank 1 arrives last: at 2 of 2 communications
+late      rank 1 arrives last: at 2 of 2 communications, 2 beyond the clocks' doubt, 15.00 us
           with the host times of rank 1 at the medians over ranks the job is 13.4 % shorter
 rank             0
 step             11
@@ -212,9 +213,9 @@ $ sed 's/"baseTimeNanoseconds": 1735689600000000/"baseTimeNanoseconds": 17356896
 recorded  9.236 ms
 clocks    of hosts are up to 60.50 us apart: corrected by ends of communications, to within 15.00 us
 replay    operations end 2.320 us off on average, 99 of 100 at most 5.867 us
-rank  host alone  device alone  host on path  arrives last  gain if repaired
-   0    1.840 ms      8.054 ms      266.0 us             0             0.0 %
-   1    1.860 ms      8.054 ms      910.0 us             2             4.2 %
+rank  host alone  device alone  host on path  arrives last  beyond doubt  gain if repaired
+   0    1.840 ms      8.054 ms      266.0 us             6             0             0.0 %
+   1    1.860 ms      8.054 ms      910.0 us             2             2             4.2 %
 
 communication  count  transfer  waiting of a rank  longest wait  last most often  times
 all_reduce         8  3.121 ms           561.8 us      779.5 us                1      2
@@ -254,7 +255,7 @@ between kernels               9.500 us  9.500 us       0  0.0 %
 idle, other                          0         0       0
 before and after device work  41.83 us  41.83 us       0  0.0 %
 
-kernel                          before  after      time  time after  change
+kernel                          before  after      time  time after  change  waiting  transfer
 Memcpy HtoD (Pinned -> Device)       1      1  40.00 us    40.00 us       0
 sgemm_128x128_tn                     3      3  450.0 us    450.0 us       0
 ... and 3 more
@@ -267,6 +268,9 @@ $ heddle trace diff examples/traces/ddp examples/traces/ddp --steps 11 --json
   "verdict": "unknown",
   "change_ps": 0,
   "noise_ps": null,
+  "waiting_change_ps": 0,
+  "transfer_change_ps": 0,
+  "waits_for_rank": null,
   "parts": [
     {"part": "computation", "before_ps": 1440000000, "after_ps": 1440000000, "change_ps": 0},
     {"part": "exposed communication", "before_ps": 521750000, "after_ps": 521750000, "change_ps": 0},
@@ -277,11 +281,11 @@ $ heddle trace diff examples/traces/ddp examples/traces/ddp --steps 11 --json
     {"part": "before and after device work", "before_ps": 131500000, "after_ps": 131500000, "change_ps": 0}
   ],
   "kernels": [
-    {"kernel": "Memcpy HtoD (Pinned -> Device)", "before_count": 1, "after_count": 1, "before_ps": 40000000, "after_ps": 40000000, "change_ps": 0},
-    {"kernel": "sgemm_128x128_tn", "before_count": 3, "after_count": 3, "before_ps": 450000000, "after_ps": 450000000, "change_ps": 0},
-    {"kernel": "sgemm_128x128_nt", "before_count": 3, "after_count": 3, "before_ps": 900000000, "after_ps": 900000000, "change_ps": 0},
-    {"kernel": "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "before_count": 2, "after_count": 2, "before_ps": 780500000, "after_ps": 780500000, "change_ps": 0},
-    {"kernel": "multi_tensor_apply_kernel", "before_count": 1, "after_count": 1, "before_ps": 90000000, "after_ps": 90000000, "change_ps": 0}
+    {"kernel": "Memcpy HtoD (Pinned -> Device)", "before_count": 1, "after_count": 1, "before_ps": 40000000, "after_ps": 40000000, "change_ps": 0, "wait_change_ps": null, "transfer_change_ps": null},
+    {"kernel": "sgemm_128x128_tn", "before_count": 3, "after_count": 3, "before_ps": 450000000, "after_ps": 450000000, "change_ps": 0, "wait_change_ps": null, "transfer_change_ps": null},
+    {"kernel": "sgemm_128x128_nt", "before_count": 3, "after_count": 3, "before_ps": 900000000, "after_ps": 900000000, "change_ps": 0, "wait_change_ps": null, "transfer_change_ps": null},
+    {"kernel": "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "before_count": 2, "after_count": 2, "before_ps": 780500000, "after_ps": 780500000, "change_ps": 0, "wait_change_ps": 0, "transfer_change_ps": 0},
+    {"kernel": "multi_tensor_apply_kernel", "before_count": 1, "after_count": 1, "before_ps": 90000000, "after_ps": 90000000, "change_ps": 0, "wait_change_ps": null, "transfer_change_ps": null}
   ]
 }
 $ heddle trace diff examples/traces/ddp
@@ -292,6 +296,51 @@ $ heddle trace diff examples/traces/ddp examples/traces/hang/missing
 error[E0106]: no traces in examples/traces/hang/missing
   hint: name the trace files, or the folder that they are in; dumps of a job that hangs are for heddle trace hang
 [1]
+## Communications that take longer: one rank comes later, links are slower; a rank is missing, clocks cannot be compared.
+$ grow() { awk -v later="$1" -v longer="$2" -v CONVFMT=%.12g '/"kernel".*nccl/ { match($0, /"ts": [0-9.]+/); $0 = substr($0, 1, RSTART + 5) (substr($0, RSTART + 6, RLENGTH - 6) + later) substr($0, RSTART + RLENGTH); match($0, /"dur": [0-9.]+/); $0 = substr($0, 1, RSTART + 6) (substr($0, RSTART + 7, RLENGTH - 7) + longer) substr($0, RSTART + RLENGTH) } /ProfilerStep/ { match($0, /"dur": [0-9.]+/); $0 = substr($0, 1, RSTART + 6) (substr($0, RSTART + 7, RLENGTH - 7) + 400) substr($0, RSTART + RLENGTH) } 1' examples/traces/ddp/rank$3.json; }; mkdir w l c; grow 0 28 0 >c/rank0.json; grow 28 0 1 | sed 's/"baseTimeNanoseconds": 1735689600000/"baseTimeNanoseconds": 1735689600005/' >c/rank1.json; grow 0 200 0 >w/rank0.json; grow 200 0 1 >w/rank1.json; grow 0 200 0 >l/rank0.json; grow 0 200 1 >l/rank1.json; for d in w l c; do heddle trace diff examples/traces/ddp $d --steps 11 --top 2 | sed -n '/^verdict/,/^$/p;/^kernel/,$p'; done
+verdict  18.7 % slower; one step on a side: how much steps vary is not known
+         communications take 200.0 us longer: waiting +200.0 us, transfer 0; waits for rank 1, not slower links
+
+kernel                                                        before  after      time  time after     change    waiting  transfer
+ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsS..       2      2  780.5 us    980.5 us  +200.0 us  +200.0 us         0
+Memcpy HtoD (Pinned -> Device)                                     1      1  40.00 us    40.00 us          0
+... and 3 more
+verdict  18.7 % slower; one step on a side: how much steps vary is not known
+         communications take 400.0 us longer: waiting 0, transfer +400.0 us; slower links, not late ranks
+
+kernel                                                        before  after      time  time after     change  waiting   transfer
+ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsS..       2      2  780.5 us    1.181 ms  +400.0 us        0  +400.0 us
+Memcpy HtoD (Pinned -> Device)                                     1      1  40.00 us    40.00 us          0
+... and 3 more
+verdict  18.7 % slower; one step on a side: how much steps vary is not known
+         communications take 28.00 us longer: waiting +27.50 us, transfer +500.0 ns; which of both, clocks leave in doubt
+
+kernel                                                        before  after      time  time after     change    waiting   transfer
+ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsS..       2      2  780.5 us    808.5 us  +28.00 us  +27.50 us  +500.0 ns
+Memcpy HtoD (Pinned -> Device)                                     1      1  40.00 us    40.00 us          0
+... and 3 more
+$ heddle trace diff w examples/traces/ddp --steps 11 --top 2 | sed -n '/^verdict/,/^$/p'; heddle trace diff examples/traces/ddp w --steps 11 --json | grep -e '^  "w' -e '^  "tr' -e nccl
+verdict  15.7 % faster; one step on a side: how much steps vary is not known
+         communications take 200.0 us less: waiting -200.0 us, transfer 0; ranks come together more closely; links are not faster
+
+  "waiting_change_ps": 200000000,
+  "transfer_change_ps": 0,
+  "waits_for_rank": 1,
+    {"kernel": "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "before_count": 2, "after_count": 2, "before_ps": 780500000, "after_ps": 980500000, "change_ps": 200000000, "wait_change_ps": 200000000, "transfer_change_ps": 0},
+$ heddle trace diff examples/traces/ddp/rank0.json w --steps 11 --top 2 | sed -n '/^verdict/,/^$/p;/^kernel/,$p'
+verdict  18.7 % slower; one step on a side: how much steps vary is not known
+
+kernel                                                        before  after      time  time after     change
+ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsS..       2      2  780.0 us    980.5 us  +200.5 us
+Memcpy HtoD (Pinned -> Device)                                     1      1  40.00 us    40.00 us          0
+... and 3 more
+$ sed 's/"baseTimeNanoseconds": 1735689600000000000/"baseTimeNanoseconds": 0/' w/rank1.json >l/rank1.json; cp w/rank0.json l; heddle trace diff examples/traces/ddp l --steps 11 --top 2 --json | grep -e '^  "w' -e '^  "tr'; sed 's/"baseTimeNanoseconds": 1735689600000/"baseTimeNanoseconds": 1735689600005/' w/rank1.json >l/rank1.json; heddle trace diff examples/traces/ddp l --steps 11 --top 2 | sed -n '/^verdict/,/^$/p'
+  "waiting_change_ps": null,
+  "transfer_change_ps": null,
+  "waits_for_rank": null,
+verdict  18.7 % slower; one step on a side: how much steps vary is not known
+         communications take 200.0 us longer: waiting +199.5 us, transfer +500.0 ns; waits for rank 1, not slower links
+
 ## A step that is annotated twice is one step; events of two processes are told.
 $ mkdir d; for r in 0 1; do sed 's/^\({.*ProfilerStep#.*},\)$/\1 \1/' examples/traces/ddp/rank$r.json > d/rank$r.json; done; heddle trace diff examples/traces/ddp d --json | grep -A 9 '"parts"'
   "parts": [
@@ -318,9 +367,30 @@ communication  count  transfer  waiting of a rank  longest wait  last most often
 all_reduce         8  4.242 ms                  0             0                       0
 $ for r in 0 1; do awk -v r=$r -v CONVFMT=%.12g '/DataLoader/ { k++ } match($0, /"ts": [0-9.]+/) { $0 = substr($0, 1, RSTART + 5) (substr($0, RSTART + 6, RLENGTH - 6) + k * 1000000 + r * (k - 2.5) * 100) substr($0, RSTART + RLENGTH) } 1' examples/traces/ddp/rank$r.json > s/rank$r.json; done; heddle trace blame s | sed -n '2p;/^late/p;/^communication/,$p'
 clocks      of hosts are up to 150.5 us apart: corrected by ends of communications, to within 15.00 us
-late        rank 1 arrives last: at 2 of 8 communications
+late        rank 1 arrives last: at 2 of 8 communications, 2 beyond the clocks' doubt, 15.00 us
 communication  count  transfer  waiting of a rank  longest wait  last most often  times
 all_reduce         8  3.121 ms           561.6 us      779.5 us                1      2
+## Who comes last by less than clocks of two hosts are in doubt is counted and not named; files that name two hosts.
+$ cp examples/traces/ddp/rank0.json s; sed 's/"rank": 0/"rank": 1/; s/"baseTimeNanoseconds": 1735689600000/"baseTimeNanoseconds": 1735689600005/' s/rank0.json | awk -v CONVFMT=%.12g '/"kernel".*nccl/ { match($0, /"ts": [0-9.]+/); t = substr($0, RSTART + 6, RLENGTH - 6) + 3; $0 = substr($0, 1, RSTART + 5) t substr($0, RSTART + RLENGTH); match($0, /"dur": [0-9.]+/); d = substr($0, RSTART + 7, RLENGTH - 7) - 3; $0 = substr($0, 1, RSTART + 6) d substr($0, RSTART + RLENGTH) } 1' >s/rank1.json; heddle trace blame s | sed -n '2p;/^late/p;/^rank/,$p'
+clocks    of hosts are up to 5.000 ms apart: corrected by ends of communications, to within 15.00 us
+late      cannot be told: who comes last to a communication does so by less than the clocks' doubt, 15.00 us
+rank  host alone  device alone  host on path  arrives last  beyond doubt  gain if repaired
+   0    1.082 ms      8.832 ms      130.5 us             0             0             0.0 %
+   1    1.082 ms      8.832 ms      266.0 us             8             0             0.0 %
+
+communication  count  transfer  waiting of a rank  longest wait  last most often  times
+all_reduce         8  4.218 ms           12.00 us      3.000 us                       0
+$ heddle trace convert examples/traces/ddp --to heddle -o one.json >a; sed 's/"rank":0,"dated"/"rank":0,"host":"a","dated"/; s/"rank":1,"dated"/"rank":1,"host":"b","dated"/' one.json >two.json; heddle trace blame two.json | sed -n '/^late/p;/^rank/,$p'; heddle trace blame two.json --json | grep -e doubt -e last_read
+late        rank 1 arrives last: at 2 of 8 communications, 2 beyond the clocks' doubt, 500.0 ns
+rank  host alone  device alone  host on path  arrives last  beyond doubt  gain if repaired
+   0    1.841 ms      8.055 ms             0             0             0             0.0 %
+   1    1.860 ms      8.055 ms      1.175 ms             2             2             4.2 %
+
+communication  count  transfer  waiting of a rank  longest wait  last most often  times
+all_reduce         8  3.120 ms           560.8 us      780.0 us                1      2
+  "clocks_doubt_ps": 500000,
+    {"rank": 0, "host_ps": 1840516666, "device_ps": 8054633328, "path_ps": 0, "last_read": 0, "last": 0, "repaired_ps": 9230133328, "gain": 0},
+    {"rank": 1, "host_ps": 1860250000, "device_ps": 8055133328, "path_ps": 1175000000, "last_read": 2, "last": 2, "repaired_ps": 8840883328, "gain": 0.042171655182833945}
 ## One step of a device that is never idle, so that launches tell no latency: what its host did before the first one counts.
 $ heddle trace blame examples/traces/ddp --steps 12 | grep -e shorter -e bounds
 ends apart  500.0 ns on average in a communication: shorter waits say nothing

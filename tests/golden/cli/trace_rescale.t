@@ -48,8 +48,8 @@ transfers among more members  11.13 ms  +1.899 ms  +20.6 %
 later last members            10.19 ms  +955.0 us  +10.3 %
 both                          12.63 ms  +3.397 ms  +36.8 %
 
-grows                                                 count  members  then  transfer      then  last comes later
-ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKer..      8        2    16  390.0 us  750.5 us          222.4 us
+grows                                               count  members  then  transfer      then  last comes later
+ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevK..      8        2    16  390.0 us  750.5 us          222.4 us
 $ heddle trace rescale examples/traces/ddp --ranks 16 --json
 {
   "machine": null,
@@ -93,5 +93,5 @@ error[E0106]: no communication between recorded ranks: how they wait for each ot
 [1]
 $ heddle trace rescale examples/traces/ddp --ranks 64 --costs distir
 error[E0801]: `heddle trace rescale` has no option --costs
-  hint: leave it out
+  hint: leave it out; questions that take it: compare
 [2]

@@ -132,3 +132,18 @@ error[E0106]: this is an archive of files (tar)
   --> traces.tar
   hint: unpack it: tar xf traces.tar
 [1]
+## Names that are alike for longer than a column is wide show where they differ; two never print the same.
+$ p='void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<c10::BFloat16>, std::array<char*, 3ul>'; awk -v p="$p" '/"kernel"/ { n++; sub(/"sgemm_128x128_tn"/, "\"" p (n % 3 ? n % 3 == 1 ? " >(int, at::native::CUDAFunctor_add<c10::BFloat16>)" : ", float>(int)" : "") "\"") } 1' examples/traces/ddp/rank0.json >alike.json; heddle trace summary alike.json | sed -n '/^kernel/,/^$/p'; heddle trace summary alike.json --json | grep -c '"name": "void'; heddle trace diff alike.json alike.json --top 9 | grep void
+kernel                                                        kind           count     total   share      mean  shortest   longest
+ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsS..  communication      6  3.462 ms  43.8 %  576.9 us  260.0 us  1.040 ms
+sgemm_128x128_nt                                              compute            9  2.700 ms  34.2 %  300.0 us  300.0 us  300.0 us
+void at::native::vectorized_el..3ul> >(int, at::native::CU..  compute            3  450.0 us   5.7 %  150.0 us  150.0 us  150.0 us
+void at::native::vectorized_el..ray<char*, 3ul>, float>(int)  compute            3  450.0 us   5.7 %  150.0 us  150.0 us  150.0 us
+void at::native::vectorized_el..t16>, std::array<char*, 3ul>  compute            3  450.0 us   5.7 %  150.0 us  150.0 us  150.0 us
+multi_tensor_apply_kernel                                     compute            3  270.0 us   3.4 %  90.00 us  90.00 us  90.00 us
+Memcpy HtoD (Pinned -> Device)                                copy               3  120.0 us   1.5 %  40.00 us  40.00 us  40.00 us
+
+3
+void at::native::vectorized_el..3ul> >(int, at::native::CU..       1      1  150.0 us    150.0 us       0
+void at::native::vectorized_el..ray<char*, 3ul>, float>(int)       1      1  150.0 us    150.0 us       0
+void at::native::vectorized_el..t16>, std::array<char*, 3ul>       1      1  150.0 us    150.0 us       0
