@@ -40,7 +40,7 @@ int main(void) {
     coll[p] = ZNEWN(a, u32, OPS + 1);
     for (u32 k = 0; k < OPS; k++) coll[p][k] = w[p]->op[k].comm ? k / COMM_EVERY + 1 : 0;
   }
-  const replay_input in = {PROCESSES, w, OPS / COMM_EVERY + 1, coll, 0};
+  const replay_input in = {.n = PROCESSES, .w = w, .ncolls = OPS / COMM_EVERY + 1, .coll = coll};
   const double start = bench_ms();
   replay *r = replay_new(c, a, &in);
   if (!r) return 1;
