@@ -40,7 +40,16 @@ int main(void) {
     coll[p] = ZNEWN(a, u32, OPS + 1);
     for (u32 k = 0; k < OPS; k++) coll[p][k] = w[p]->op[k].comm ? k / COMM_EVERY + 1 : 0;
   }
-  const replay_input in = {.n = PROCESSES, .w = w, .ncolls = OPS / COMM_EVERY + 1, .coll = coll};
+  replay_meeting *meet = ZNEWN(a, replay_meeting, OPS / COMM_EVERY + 2); // all have the same ops
+  for (u32 k = 0; k < OPS; k++) {
+    replay_meeting *m = &meet[coll[0][k]];
+    if (!coll[0][k]) continue;
+    m->late_op = k;
+    for (u32 p = 1; p < PROCESSES; p++)
+      if (w[p]->op[k].start_ps > w[m->process]->op[k].start_ps) m->process = p;
+  }
+  const replay_input in = {
+      .n = PROCESSES, .w = w, .ncolls = OPS / COMM_EVERY + 1, .coll = coll, .meet = meet};
   const double start = bench_ms();
   replay *r = replay_new(c, a, &in);
   if (!r) return 1;
