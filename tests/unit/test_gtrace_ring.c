@@ -215,3 +215,40 @@ TEST(gtrace_ring_odd_graphs) {
   }
   drop_ring(&r);
 }
+
+// Files beside a trace with any bytes: read, or told with their place.
+TEST(gtrace_ring_files_of_any_bytes) {
+  static const char *const beside[] = {"nccl_rank_graph.json", "gradient_name_list.json"};
+  static const char *const text[] = {
+      "{\"Tree\": {\"-1\": \"[0] 1/-1/-1->0\"}, \"RealRing\": {\"0\": \"2[1] -> 0[2] [receive] via X,0[2] -> "
+      "1[3] via P\"}}",
+      "{\"gradient_name_list\": [\"w;shape=(512, 1024);dtype=float16\", \"b;shape=(8,);dtype=float32\"]}"};
+  u64 rng = 7;
+  u32 whole = 0, refused = 0;
+  ring r = {.n = 3, .graphs = true};
+  put_ring(&r);
+  for (u32 k = 0; k < 600; k++) {
+    const char *of = text[k % 2];
+    char path[200], bytes[200];
+    size_t n = strlen(of);
+    memcpy(bytes, of, n);
+    for (u32 i = 0; i < 1 + k % 5; i++) {
+      char *at = &bytes[rng_next(&rng) % n];
+      *at = k % 3 ? "0[]->,;\"{}-=:9e+"[rng_next(&rng) % 16] : (char)rng_next(&rng);
+    }
+    if (k % 7 == 0) n = rng_next(&rng) % n;
+    snprintf(path, sizeof path, "%s/h/0/%s", r.dir, beside[k % 2]);
+    FILE *f = fopen(path, "w");
+    REQUIRE(f && fwrite(bytes, 1, n, f) == n && !fclose(f));
+    char all[200];
+    snprintf(all, sizeof all, "%s/all.json", r.dir);
+    trace_file t = trace_file_read(all, TRACE_FORMAT_gtrace, TRACE_NONE);
+    whole += t.ok, refused += !t.ok;
+    CHECK(t.ok || (diag_count(t.c) && strstr(diag_render(t.c, t.a), beside[k % 2])));
+    trace_file_close(&t);
+    if (k % 2) unlink(path);
+    if (!(k % 2)) put_graph(&r, 0);
+  }
+  CHECK(whole > 50 && refused > 50);
+  drop_ring(&r);
+}
