@@ -104,11 +104,6 @@ static void find_meetings(rescaling *x) {
   }
 }
 
-static int by_value(const void *x, const void *y) {
-  const double a = *(const double *)x, b = *(const double *)y;
-  return a < b ? -1 : a > b;
-}
-
 // Arrivals at every meeting, replayed as recorded: of a data rank that of its last member.
 static void find_arrivals(rescaling *x, i64 *arrival) { // [step][node][data]
   const straggler *s = x->s;
@@ -144,7 +139,7 @@ static void set_meeting(rescaling *x, u32 node, const i64 *arrival) {
     }
     for (u32 d = 0; d < D; d++) pool[n++] = ((double)at[d] - mean);
   }
-  qsort(pool, n, sizeof *pool, by_value);
+  qsort(pool, n, sizeof *pool, ascending_double);
   x->out->draws = n;
   for (u32 i = 0; i < s->nsteps; i++) {
     const i64 *at = &arrival[((size_t)i * s->n + node) * D];

@@ -239,11 +239,6 @@ static bool set_recorded(straggler_making *m) {
   return true;
 }
 
-static int by_size(const void *x, const void *y) {
-  const i64 a = *(const i64 *)x, b = *(const i64 *)y;
-  return a < b ? -1 : a > b;
-}
-
 static void set_ideal(straggler_making *m) {
   straggler *s = m->s;
   i64 *ideal = ZNEWN(m->a, i64, s->n), *median = ZNEWN(m->a, i64, s->n);
@@ -256,7 +251,7 @@ static void set_ideal(straggler_making *m) {
         if (s->node[k].worker != TRACE_NONE && s->node[k].type == ty)
           sum += all[n++] = s->recorded_ps[(size_t)i * s->n + k];
     if (!n) continue;
-    qsort(all, n, sizeof *all, by_size);
+    qsort(all, n, sizeof *all, ascending_i64);
     const i64 middle = (all[(n - 1) / 2] + all[n / 2]) / 2, mean = (i64)((sum + (sim_sum)n / 2) / (sim_sum)n);
     for (u32 k = 0; k < s->n; k++)
       if (s->node[k].worker != TRACE_NONE && s->node[k].type == ty)

@@ -226,18 +226,13 @@ static void take_lines(inspector *i) {
 }
 
 // ---- the trace ----------------------------------------------------------------------------------------------
-static int by_value(const void *x, const void *y) {
-  const i64 a = *(const i64 *)x, b = *(const i64 *)y;
-  return a < b ? -1 : a > b;
-}
-
 // Times are kept if every record has a start, within a month of the middle one; the least is what they are relative to.
 static bool find_base(inspector *i, i64 *least) {
   static const i64 month_us = (i64)30 * 24 * 3600 * 1000000;
   const u32 n = i->records.n;
   i64 *us = NEWN(i->tmp, i64, n + 1);
   for (u32 k = 0; k < n; k++) us[k] = i->records.v[k].start_us;
-  if (n) qsort(us, n, sizeof *us, by_value);
+  if (n) qsort(us, n, sizeof *us, ascending_i64);
   if (!n || us[0] < 0) return false;
   const i64 middle = us[n / 2];
   u32 to = 0;
