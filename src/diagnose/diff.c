@@ -134,7 +134,7 @@ static bool one_clock(looker *l) {
   match_time(m, clocks), l->doubt_ps = clocks ? within : 0;
   for (u32 k = 0; k < m->row.n; k++) {
     const match_row *r = &m->row.v[k];
-    if (comm_kind_rows[comm_kind_named(sym_str(m->c, r->op))].who != COMM_WHO_FOR_ALL) continue;
+    if (comm_who_of(m->c, r->op) != COMM_WHO_FOR_ALL) continue;
     for (u32 i = 0; i < r->n; i++)
       if (m->member.v[r->first + i].transfer_ps < 0) return false;
   }

@@ -69,7 +69,7 @@ static bool add_file(job *j, u32 k, const char *steps, match *m, works *x) {
 
 // What must be said of a communication that counts: members that were not recorded, clocks that cannot be right.
 static void note_row(ctx *c, job_input *in, const match_row *row, const match_member *v) {
-  const bool all = comm_kind_rows[comm_kind_named(sym_str(c, row->op))].who == COMM_WHO_FOR_ALL;
+  const bool all = comm_who_of(c, row->op) == COMM_WHO_FOR_ALL;
   i64 worst = 0, first = INT64_MAX, last = INT64_MIN;
   in->partial += row->size > row->n;
   for (u32 i = 0; all && i < row->n; i++) {

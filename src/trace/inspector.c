@@ -258,7 +258,7 @@ static void put_record(inspector *i, const record *r, u32 world, i64 start_ps) {
   const char *function = sym_str(x->c, r->function);
   const u32 lane = trace_lane_of(x->a, x->t, x->t->processes.n - 1, true, 0, r->comm);
   const sym op = comm_op_of(x->c, function, sym_len(x->c, r->function));
-  const bool messages = comm_kind_rows[comm_kind_named(sym_str(x->c, op))].who == COMM_WHO_MESSAGE;
+  const bool messages = comm_who_of(x->c, op) == COMM_WHO_MESSAGE;
   const u32 n = trace_add(x->a, x->t, TRACE_KERNEL, lane, sym_fmt(x->c, "nccl:%s", function), start_ps,
                           r->exec_us * 1000000);
   x->t->lanes.v[lane].name = m->name.i && strcmp(sym_str(x->c, m->name), "unknown") ? m->name : m->id;

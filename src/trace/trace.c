@@ -19,6 +19,8 @@ comm_kind comm_kind_named(const char *op) {
   return (comm_kind)k;
 }
 
+comm_who comm_who_of(const ctx *c, sym op) { return comm_kind_rows[comm_kind_named(sym_str(c, op))].who; }
+
 static void grow(arena *a, trace *t) {
   const u32 cap = MAX(t->cap * 2, 64);
 #define GROW(col) (t->col = vec_grow(a, t->col, t->n, &(u32){t->cap}, cap, sizeof *t->col))

@@ -93,6 +93,7 @@ typedef struct {
 } comm_kind_row;
 extern const comm_kind_row comm_kind_rows[COMM_KINDS];
 comm_kind comm_kind_named(const char *op); // COMM_OTHER: of no row
+comm_who comm_who_of(const ctx *c, sym op);
 comm_kind comm_kind_of_word(const char *name,
                             u32 n); // likewise, in the words of others: "_allgather_base", "ALLTOALL"
 
