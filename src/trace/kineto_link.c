@@ -34,10 +34,7 @@ static void drop(kineto *k, const bool *gone, u32 *number) {
     number[e - k->first] = gone[e - k->first] ? TRACE_NONE : to;
     if (gone[e - k->first]) continue;
     kineto_ns(k, to) = kineto_ns(k, e);
-    t->lane[to] = t->lane[e], t->start_ps[to] = t->start_ps[e], t->dur_ps[to] = t->dur_ps[e];
-    t->name[to] = t->name[e], t->is[to] = t->is[e], t->flags[to] = t->flags[e], t->step[to] = t->step[e];
-    t->cause[to] = t->comm[to] = t->microbatch[to] = TRACE_NONE, t->match[to] = 0;
-    to++;
+    trace_move(t, to++, e);
   }
   k->x->about->skipped += t->n - to;
   t->n = to;
