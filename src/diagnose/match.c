@@ -4,7 +4,7 @@
 // every process makes its calls in the same order, so a call is known by its number if the recorder gave one, and else by
 // its place in the order (match_order.c).
 #include "diagnose/internal.h"
-#include "diagnose/match.h"
+#include "diagnose/match_call.h"
 #include <stdlib.h>
 
 // ---- adding -------------------------------------------------------------------------------------------------

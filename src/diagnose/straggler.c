@@ -6,7 +6,7 @@
 // communication takes from the moment at which its last member is there; what its members spend before is waiting, and
 // follows from the graph. Ideal is what an operation takes on average over workers, steps and microbatches: the mean
 // of computation, which has to be done by somebody; the median of communication, whose long ones are faults.
-#include "diagnose/straggler.h"
+#include "diagnose/straggler_making.h"
 #include "sim/sim.h"
 #include <stdlib.h>
 
