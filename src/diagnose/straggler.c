@@ -13,7 +13,7 @@
 enum { CHUNKS = 256 }; // of a worker: more is a mistake of the file
 
 const straggler_type_row straggler_types[STRAGGLER_TYPES] = {
-#define OPERATION(id, name, is, flags, comm, over) {name, (flags)&TRACE_COMM},
+#define OPERATION(id, name, is, flags, comm, over) {name, comm, (flags)&TRACE_COMM, STRAGGLER_OVER_##over},
 #include "trace/straggler.def"
 #undef OPERATION
 };

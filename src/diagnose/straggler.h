@@ -13,9 +13,18 @@ typedef enum {
 #undef OPERATION
   STRAGGLER_TYPES
 } straggler_type;
+typedef enum { // who takes part: straggler.def
+  STRAGGLER_OVER_NONE,
+  STRAGGLER_OVER_NEXT,
+  STRAGGLER_OVER_DATA,
+  STRAGGLER_OVER_TENSOR,
+  STRAGGLER_OVER_ENDS,
+  STRAGGLER_OVER_ALL
+} straggler_over;
 typedef struct {
-  const char *name;
+  const char *name, *op; // op: of trace_comm; "": no communication
   bool comm;
+  straggler_over over;
 } straggler_type_row;
 extern const straggler_type_row straggler_types[STRAGGLER_TYPES];
 
