@@ -179,15 +179,14 @@ static void shift_work(job_work *w, const align_clocks *x, const match_place *at
 
 // Onto one clock, where hosts have several that communications tie together and that are not the same.
 static void align_works(job *j, match *m, const works *x, job_input *out) {
-  i64 by = 0, within = 0;
-  const align_clocks *of = x->work.n > 1 ? clocks_apart(j->a, m, false, &by, &within) : NULL;
+  const align_clocks *of =
+      x->work.n > 1 ? clocks_apart(j->a, m, false, &out->clocks_by_ps, &out->clocks_within_ps) : NULL;
   if (!of) return;
   match_time(m, of);
   for (u32 p = 0; p < x->work.n; p++) {
     const u32 place = match_place_of(m, x->file.v[p], x->process.v[p]);
     shift_work(x->work.v[p], of, &m->places.v[place], place);
   }
-  out->clocks_by_ps = by, out->clocks_within_ps = within;
 }
 
 // What BytePS records itself says neither which server has a tensor nor which worker asked for it.

@@ -333,7 +333,6 @@ static bool fill(building *b) {
                   "bps_trace_final.json of all workers has both");
   match_finish(b->m);
   b->clocks = clocks_apart(b->a, b->m, true, &g->clocks_by_ps, &(i64){0});
-  if (!b->clocks) g->clocks_by_ps = 0;
   b->works = ZNEWN(b->tmp, bool, b->m->places.n + 1);
   order_operators(b);
   if (!add_messages(b) || !find_teams(b)) return false;
