@@ -296,6 +296,11 @@ void progress_begin(progress *p, const char *title, u64 total); // draws on stan
 void progress_step(progress *p, u64 done);
 void progress_end(progress *p);
 
+// ---- the order of plain numbers, for qsort and bsearch: ascending.c ----------------------------------------
+int ascending_u32(const void *x, const void *y);
+int ascending_i64(const void *x, const void *y);
+int ascending_double(const void *x, const void *y);
+
 // ---- protobuf: protobuf.c ------------------------------------------------------------------------------------
 #include "base/protobuf.h"
 #endif

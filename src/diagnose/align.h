@@ -140,7 +140,8 @@ typedef struct {
 } floor_of;
 // By link and window of n equal ones: floor[link * n + window].
 floor_of *floors_of(const problem *p, arena *a, const double *x, u32 n);
-u32 *floors_reverse(const problem *p, arena *a); // by link: the link back, of the same family; TRACE_NONE
+double floors_median(double *v, u32 n, double none); // sorts; none: of no values
+u32 *floors_reverse(const problem *p, arena *a);     // by link: the link back, of the same family; TRACE_NONE
 
 // ---- slack.c -----------------------------------------------------------------------------------------------------
 typedef struct {

@@ -1,7 +1,7 @@
 // changes.c - what a user asks for in words: changes ("stage 3 forward-compute x 0.5") and steps ("3-5,8"). Not what
 // they do to a job: that is each question's own.
 //
-// Idea: one small grammar for all kinds of traces (diagnose.h has it). Whoever applies a change knows which workers and
+// Idea: one small grammar for all kinds of traces (job.h has it). Whoever applies a change knows which workers and
 // names there are; here only the form is checked, and every error points at its place in the text.
 #include "diagnose/diagnose.h"
 #include <ctype.h>

@@ -17,15 +17,18 @@ static i64 off_by(const align_clocks *x, u32 process) {
 
 const align_clocks *clocks_apart(arena *a, const match *m, bool own_clocks, i64 *by_ps, i64 *within_ps) {
   const align_seen *seen = align_observe(a, m, own_clocks);
+  *by_ps = *within_ps = 0;
   if (m->places.n < 2 || (!seen->ncollectives && !seen->nmessages)) return NULL;
   const align_clocks *x = align_find(a, seen, NULL);
   bool apart = false;
-  *by_ps = 0, *within_ps = ENDS_PS;
+  i64 by = 0, within = ENDS_PS;
   for (u32 k = 0; k < x->n; k++) {
     const i64 size = off_by(x, k);
     const double sd = align_sd_ps(x, k);
     apart |= size >= LEAST_PS && (double)size > 4 * MAX(sd, x->ends_sd_ps);
-    *by_ps = MAX(*by_ps, size), *within_ps = MAX(*within_ps, (i64)sd);
+    by = MAX(by, size), within = MAX(within, (i64)sd);
   }
-  return apart ? x : NULL;
+  if (!apart) return NULL;
+  *by_ps = by, *within_ps = within;
+  return x;
 }

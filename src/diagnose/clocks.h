@@ -109,7 +109,8 @@ double align_sd_ps(const align_clocks *x, u32 process); // largest standard erro
 const align_seen *align_observe(arena *a, const struct match *m, bool own_clocks);
 
 // The clocks of m's places, where communications say that they are further apart than what else makes ends differ: by
-// up to *by_ps, known to within *within_ps (clocks.c). own_clocks: as of align_observe. NULL: times are compared as recorded. In a.
+// up to *by_ps, known to within *within_ps (clocks.c). own_clocks: as of align_observe. NULL, and
+// both are 0: times are compared as recorded. In a.
 const align_clocks *clocks_apart(arena *a, const struct match *m, bool own_clocks, i64 *by_ps,
                                  i64 *within_ps);
 #endif

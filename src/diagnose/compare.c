@@ -180,7 +180,6 @@ static void align_ranks(comparing *x) {
   i64 within = 0;
   const align_clocks *of =
       x->out->clocks ? clocks_apart(x->tmp, x->m, false, &x->out->clocks_by_ps, &within) : NULL;
-  if (!of) x->out->clocks_by_ps = 0;
   for (u32 k = 0; of && k < x->rec.n; k++) {
     recorded *r = &x->rec.v[k];
     const u32 place = match_place_of(x->m, r->file, r->process);

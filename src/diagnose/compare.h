@@ -6,7 +6,7 @@
 // side, and their differences to the gap, to the picosecond.
 #ifndef HEDDLE_DIAGNOSE_COMPARE_H
 #define HEDDLE_DIAGNOSE_COMPARE_H
-#include "diagnose/diagnose.h"
+#include "diagnose/diff.h"
 
 typedef enum {
 #define CLASS(id, name) KERNEL_##id,

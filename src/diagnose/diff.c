@@ -125,16 +125,16 @@ static bool look_at(looker *x, u32 file, const trace *t, u32 process, const char
 // Are times of all ranks on one clock, once corrected?
 static bool one_clock(looker *l) {
   match *m = l->m;
-  i64 by, within;
+  i64 by;
   for (u32 k = 1; k < m->places.n; k++) {
     const match_place *x = &m->places.v[0], *y = &m->places.v[k];
     if (x->file != y->file && (!x->dated || !y->dated)) return false;
   }
-  const align_clocks *clocks = clocks_apart(l->a, m, false, &by, &within);
-  match_time(m, clocks), l->doubt_ps = clocks ? within : 0;
+  const align_clocks *clocks = clocks_apart(l->a, m, false, &by, &l->doubt_ps);
+  match_time(m, clocks);
   for (u32 k = 0; k < m->row.n; k++) {
     const match_row *r = &m->row.v[k];
-    if (comm_kind_rows[comm_kind_named(sym_str(m->c, r->op))].who != COMM_WHO_FOR_ALL) continue;
+    if (comm_who_of(m->c, r->op) != COMM_WHO_FOR_ALL) continue;
     for (u32 i = 0; i < r->n; i++)
       if (m->member.v[r->first + i].transfer_ps < 0) return false;
   }

@@ -9,11 +9,6 @@ const char *flight_state_name(u8 s) {
   return name[s];
 }
 
-static int by_number(const void *x, const void *y) {
-  const u32 a = *(const u32 *)x, b = *(const u32 *)y;
-  return a < b ? -1 : a > b;
-}
-
 u32 flight_group_of(flight *f, sym name, sym desc, u32 n, const u32 *member) {
   for (u32 k = 0; k < f->groups.n; k++) {
     flight_group *g = &f->groups.v[k];
@@ -24,7 +19,7 @@ u32 flight_group_of(flight *f, sym name, sym desc, u32 n, const u32 *member) {
   flight_group g = {.name = name, .desc = desc, .size = n};
   if (n) {
     u32 *sorted = arena_dup(f->a, member, n * sizeof *member);
-    qsort(sorted, n, sizeof *sorted, by_number);
+    qsort(sorted, n, sizeof *sorted, ascending_u32);
     g.member = arena_dup(f->a, member, n * sizeof *member);
     g.sorted = sorted;
   }

@@ -79,13 +79,9 @@ typedef struct {
   bool *seen;
 } least;
 
-static int by_value(const void *x, const void *y) {
-  const double a = *(const double *)x, b = *(const double *)y;
-  return (a > b) - (a < b);
-}
-static double median(double *v, u32 n) {
-  qsort(v, n, sizeof *v, by_value);
-  return n ? (v[(n - 1) / 2] + v[n / 2]) / 2 : 0;
+double floors_median(double *v, u32 n, double none) {
+  qsort(v, n, sizeof *v, ascending_double);
+  return n ? (v[(n - 1) / 2] + v[n / 2]) / 2 : none;
 }
 
 static void make_terms(least *q, const double *x0, u32 windows) {
@@ -112,7 +108,7 @@ static void make_terms(least *q, const double *x0, u32 windows) {
 // The least latency of a family: the least half sum of both ways that is not out of all proportion to the others (a
 // message that cannot have arrived so early).
 static double least_way(double *v, u32 n) {
-  qsort(v, n, sizeof *v, by_value);
+  qsort(v, n, sizeof *v, ascending_double);
   const double middle = v[n / 2], limit = middle - OUTLYING * (middle - v[n / 4]) - 1e-3;
   u32 k = 0;
   while (v[k] < limit) k++;
@@ -132,7 +128,7 @@ static void weigh(const least *q, double *variance) {
     for (u32 k = 0; k < n; k++)
       if (q->terms.v[k].family == f) v[m++] = variance[k];
     if (!m) continue;
-    const double low = least_way(v, m), typical = 2 * (median(v, m) - low);
+    const double low = least_way(v, m), typical = 2 * (floors_median(v, m, 0) - low);
     for (u32 k = 0; k < n; k++) {
       if (q->terms.v[k].family != f) continue;
       const double wide = fmax(2 * (variance[k] - low), typical + 1e-5);
@@ -220,7 +216,7 @@ static void find_scatter(least *q) {
       ends_of(p, table, c, end);
       for (u32 k = 0; k < x->n; k++) v[n++] = fabs(end[k]) / sqrt(1 - 1.0 / x->n);
     }
-    q->ends_sd[f] = fmax(MAD * median(v, n), 1e-3);
+    q->ends_sd[f] = fmax(MAD * floors_median(v, n, 0), 1e-3);
   }
 }
 

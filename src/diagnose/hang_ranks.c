@@ -2,16 +2,11 @@
 #include "diagnose/flight.h"
 #include <stdlib.h>
 
-static int by_number(const void *x, const void *y) {
-  const u32 a = *(const u32 *)x, b = *(const u32 *)y;
-  return a < b ? -1 : a > b;
-}
-
 hang_ranks hang_ranks_of(arena *a, u32 n, const u32 *v) {
   u32 *out = NEWN(a, u32, n), k = 0;
   if (n) {
     memcpy(out, v, n * sizeof *v);
-    qsort(out, n, sizeof *out, by_number);
+    qsort(out, n, sizeof *out, ascending_u32);
   }
   for (u32 i = 0; i < n; i++)
     if (!k || out[k - 1] != out[i]) out[k++] = out[i];
@@ -19,7 +14,7 @@ hang_ranks hang_ranks_of(arena *a, u32 n, const u32 *v) {
 }
 
 bool hang_has(const hang_ranks *r, u32 rank) {
-  return r->n && bsearch(&rank, r->v, r->n, sizeof rank, by_number);
+  return r->n && bsearch(&rank, r->v, r->n, sizeof rank, ascending_u32);
 }
 
 const char *hang_ranks_text(arena *a, const hang_ranks *r, u32 most) {

@@ -87,11 +87,6 @@ static void miss_of_file(job_info *i, arena *a, const file_info *x) {
                       x->comms - x->sized, x->comms));
 }
 
-static int by_number(const void *x, const void *y) {
-  const u32 a = *(const u32 *)x, b = *(const u32 *)y;
-  return a < b ? -1 : a > b;
-}
-
 static void miss_ranks(job_info *i, arena *a) {
   u32 *rank = NEWN(a, u32, i->n + 1), n = 0, world = 0, unknown = 0;
   for (u32 k = 0; k < i->n; k++) {
@@ -102,7 +97,7 @@ static void miss_ranks(job_info *i, arena *a) {
     else
       rank[n++] = i->file[k].rank;
   }
-  if (n) qsort(rank, n, sizeof *rank, by_number);
+  if (n) qsort(rank, n, sizeof *rank, ascending_u32);
   u32 *absent = NEWN(a, u32, MIN(world, 1 << 20) + 1), m = 0, at = 0;
   for (u32 r = 0; r < MIN(world, 1u << 20); r++) {
     while (at < n && rank[at] < r) at++;

@@ -69,7 +69,7 @@ static bool add_file(job *j, u32 k, const char *steps, match *m, works *x) {
 
 // What must be said of a communication that counts: members that were not recorded, clocks that cannot be right.
 static void note_row(ctx *c, job_input *in, const match_row *row, const match_member *v) {
-  const bool all = comm_kind_rows[comm_kind_named(sym_str(c, row->op))].who == COMM_WHO_FOR_ALL;
+  const bool all = comm_who_of(c, row->op) == COMM_WHO_FOR_ALL;
   i64 worst = 0, first = INT64_MAX, last = INT64_MIN;
   in->partial += row->size > row->n;
   for (u32 i = 0; all && i < row->n; i++) {
@@ -179,15 +179,14 @@ static void shift_work(job_work *w, const align_clocks *x, const match_place *at
 
 // Onto one clock, where hosts have several that communications tie together and that are not the same.
 static void align_works(job *j, match *m, const works *x, job_input *out) {
-  i64 by = 0, within = 0;
-  const align_clocks *of = x->work.n > 1 ? clocks_apart(j->a, m, false, &by, &within) : NULL;
+  const align_clocks *of =
+      x->work.n > 1 ? clocks_apart(j->a, m, false, &out->clocks_by_ps, &out->clocks_within_ps) : NULL;
   if (!of) return;
   match_time(m, of);
   for (u32 p = 0; p < x->work.n; p++) {
     const u32 place = match_place_of(m, x->file.v[p], x->process.v[p]);
     shift_work(x->work.v[p], of, &m->places.v[place], place);
   }
-  out->clocks_by_ps = by, out->clocks_within_ps = within;
 }
 
 // What BytePS records itself says neither which server has a tensor nor which worker asked for it.

@@ -26,15 +26,6 @@ static u32 window_of(const problem *p, double t) {
   return w <= 0 ? 0 : w >= WINDOWS ? WINDOWS - 1 : (u32)w;
 }
 
-static int by_value(const void *x, const void *y) {
-  const double a = *(const double *)x, b = *(const double *)y;
-  return (a > b) - (a < b);
-}
-static double median(double *v, u32 n) {
-  qsort(v, n, sizeof *v, by_value);
-  return n ? (v[(n - 1) / 2] + v[n / 2]) / 2 : NAN;
-}
-
 static void find_leads(jumps *j, const double *x) {
   const problem *p = j->p;
   const floor_of *f = floors_of(p, j->a, x, WINDOWS);
@@ -60,7 +51,7 @@ static void find_leads(jumps *j, const double *x) {
     if (c->n == 2)
       *vec_push(j->a, &j->leads) =
           (lead){p->clock_of[m[0].process], p->clock_of[m[1].process], window_of(p, end[0]), end[0] - end[1]};
-    const double middle = median(sorted, c->n);
+    const double middle = floors_median(sorted, c->n, NAN);
     for (u32 k = 0; c->n > 2 && k < c->n; k++)
       *vec_push(j->a, &j->leads) =
           (lead){p->clock_of[m[k].process], TRACE_NONE, window_of(p, end[k]), end[k] - middle};
@@ -83,7 +74,7 @@ static void find_series(jumps *j) {
     v[end[l->x * WINDOWS + l->window]++] = l->ahead;
     if (l->y != TRACE_NONE) v[end[l->y * WINDOWS + l->window]++] = -l->ahead;
   }
-  for (u32 k = 0; k < cells; k++) j->series[k] = median(v + count[k], end[k] - count[k]);
+  for (u32 k = 0; k < cells; k++) j->series[k] = floors_median(v + count[k], end[k] - count[k], NAN);
 }
 
 // Least squares of a line, and of a step from window `at` on (0: none): what is left. v: NAN where nothing is known.
@@ -134,7 +125,8 @@ static found find_step(const jumps *j) {
       last = v[w];
     }
     if (seen < 8) continue;
-    const double scatter = 1.4826 * median(difference, n) / sqrt(2), none = line_left(v, 0, &step);
+    const double scatter = 1.4826 * floors_median(difference, n, NAN) / sqrt(2),
+                 none = line_left(v, 0, &step);
     for (u32 at = 2; at + 2 <= WINDOWS; at++) {
       const double left = line_left(v, at, &step), gain = none - left;
       if (left == INFINITY || gain <= best.gain || fabs(step) < CERTAIN * scatter + ALIGN_UNIT ||

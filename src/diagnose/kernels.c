@@ -47,10 +47,6 @@ static int longer(const void *x, const void *y) {
   if (a->count != b->count) return a->count > b->count ? -1 : 1;
   return a->name.i < b->name.i ? -1 : a->name.i > b->name.i;
 }
-static int by_value(const void *x, const void *y) {
-  const i64 a = *(const i64 *)x, b = *(const i64 *)y;
-  return a < b ? -1 : a > b;
-}
 static i64 total(const comm_use *m) {
   i64 sum = 0;
   for (u32 k = 0; k < m->dur_ps.n; k++) sum = add_sat(sum, m->dur_ps.v[k]);
@@ -66,7 +62,7 @@ static int comm_longer(const void *x, const void *y) {
 
 void kernel_uses_sort(kernel_uses *u) {
   for (u32 k = 0; k < u->comms.n; k++)
-    qsort(u->comms.v[k].dur_ps.v, u->comms.v[k].dur_ps.n, sizeof(i64), by_value);
+    qsort(u->comms.v[k].dur_ps.v, u->comms.v[k].dur_ps.n, sizeof(i64), ascending_i64);
   if (u->kernels.n) qsort(u->kernels.v, u->kernels.n, sizeof *u->kernels.v, longer);
   if (u->comms.n) qsort(u->comms.v, u->comms.n, sizeof *u->comms.v, comm_longer);
 }

@@ -6,11 +6,6 @@
 #include "diagnose/internal.h"
 #include <stdlib.h>
 
-static int by_size(const void *x, const void *y) {
-  const i64 a = *(const i64 *)x, b = *(const i64 *)y;
-  return a < b ? -1 : a > b;
-}
-
 // Do two processes launch the same?
 static u64 signature(const job_work *w) {
   u64 h = hash_step(w->nitems, w->nops);
@@ -31,7 +26,7 @@ static i64 *median_row(const replay_times *t, bool host, const u32 *same, u32 n,
   i64 *m = NEWN(a, i64, len + 1);
   for (u32 i = 0; i < len; i++) {
     for (u32 k = 0; k < n; k++) v[k] = (host ? t->host : t->op)[same[k]][i];
-    qsort(v, n, sizeof *v, by_size);
+    qsort(v, n, sizeof *v, ascending_i64);
     m[i] = n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
   }
   return m;
@@ -73,7 +68,7 @@ replay_errors replay_errors_between(arena *tmp, u64 n, const i64 *end, const i64
     error[k] = off < 0 ? -off : off, sum += (double)error[k];
   }
   if (!n) return x;
-  qsort(error, n, sizeof *error, by_size);
+  qsort(error, n, sizeof *error, ascending_i64);
   x.mean_ps = sum / (double)n, x.below_99_ps = error[n - 1 - n / 100], x.most_ps = error[n - 1];
   return x;
 }

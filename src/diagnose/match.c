@@ -4,7 +4,7 @@
 // every process makes its calls in the same order, so a call is known by its number if the recorder gave one, and else by
 // its place in the order (match_order.c).
 #include "diagnose/internal.h"
-#include "diagnose/match.h"
+#include "diagnose/match_call.h"
 #include <stdlib.h>
 
 // ---- adding -------------------------------------------------------------------------------------------------
@@ -34,9 +34,7 @@ static void add_places(match *m, const trace *t, u32 file, u32 rank) {
 }
 
 static comm_kind kind_of(const match *m, sym op) { return comm_kind_named(sym_str(m->c, op)); }
-static bool is_message(const match *m, sym op) {
-  return comm_kind_rows[kind_of(m, op)].who == COMM_WHO_MESSAGE;
-}
+static bool is_message(const match *m, sym op) { return comm_who_of(m->c, op) == COMM_WHO_MESSAGE; }
 
 static void add_call(match *m, const trace *t, u32 file, u32 first_place, u32 e) {
   const trace_lane *lane = &t->lanes.v[t->lane[e]];

@@ -5,7 +5,7 @@
 // clocks show. First one is moved against the other until the most pairs agree in what they are and in the time to the
 // next; then both are walked from where most of them agree: a call belongs to the one that ends as far away as the last
 // pair did, to within a quarter of the time to the next call. What is left over has no partner.
-#include "diagnose/match.h"
+#include "diagnose/match_call.h"
 #include <stdlib.h>
 
 enum { EITHER_WAY = 16 };

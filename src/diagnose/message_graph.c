@@ -98,8 +98,7 @@ static bool read_file(building *b, u32 file) {
     if (!wanted(b->j, t->step[e]) || t->is[e] != TRACE_KERNEL) continue;
     if (!comm && b->m->places.v[first + l->process].rank != TRACE_NONE)
       add_operator(b, t, e, first + l->process);
-    else if (comm && comm_kind_rows[comm_kind_named(sym_str(b->j->c, t->comms.v[t->comm[e]].op))].who ==
-                         COMM_WHO_MESSAGE)
+    else if (comm && comm_who_of(b->j->c, t->comms.v[t->comm[e]].op) == COMM_WHO_MESSAGE)
       add_end(b, t, file, e, first + l->process);
   }
   for (u32 k = 0; k < t->edges.n; k++)
@@ -334,7 +333,6 @@ static bool fill(building *b) {
                   "bps_trace_final.json of all workers has both");
   match_finish(b->m);
   b->clocks = clocks_apart(b->a, b->m, true, &g->clocks_by_ps, &(i64){0});
-  if (!b->clocks) g->clocks_by_ps = 0;
   b->works = ZNEWN(b->tmp, bool, b->m->places.n + 1);
   order_operators(b);
   if (!add_messages(b) || !find_teams(b)) return false;

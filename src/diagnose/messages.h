@@ -1,7 +1,9 @@
 // messages.h - jobs recorded as operators and messages (dPRO's traces): their global graph, and its replay. Part of diagnose.h.
 #ifndef HEDDLE_DIAGNOSE_MESSAGES_H
 #define HEDDLE_DIAGNOSE_MESSAGES_H
-#include "diagnose/diagnose.h"
+#include "diagnose/match.h"
+#include "diagnose/replay.h"
+#include "tune/tune.h"
 
 // ---- the graph: message_graph.c ------------------------------------------------------------------------------
 // Operators run in their order on the thread that they were recorded on. A message waits for what came in before it in

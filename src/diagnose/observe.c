@@ -61,7 +61,7 @@ const align_seen *align_observe(arena *a, const match *m, bool own_clocks) {
   observing o = {.m = m, .a = a};
   for (u32 k = 0; k < m->row.n; k++) {
     const match_row *r = &m->row.v[k];
-    const comm_who who = comm_kind_rows[comm_kind_named(sym_str(m->c, r->op))].who;
+    const comm_who who = comm_who_of(m->c, r->op);
     if (r->n < 2) continue;
     const u64 h = hash_u64(
         hash_step(hash_step(hash_step(hash_step(19, r->op.i), (u64)r->bytes), r->n), r->group.i), 20);

@@ -31,15 +31,11 @@ struct replay {
 };
 
 // ---- latencies ------------------------------------------------------------------------------------------
-static int by_size(const void *x, const void *y) {
-  const i64 a = *(const i64 *)x, b = *(const i64 *)y;
-  return a < b ? -1 : a > b;
-}
 // The median. Recorders round to whole microseconds or nanoseconds, so several are equal: within those it lies as far
 // as they have to be divided, as if they filled the interval that is rounded to them.
 i64 figures_median(figures *f) {
   if (!f->n) return 0;
-  qsort(f->v, f->n, sizeof *f->v, by_size);
+  qsort(f->v, f->n, sizeof *f->v, ascending_i64);
   const i64 v = f->v[f->n / 2];
   u32 below = f->n / 2, above = f->n / 2;
   while (below && f->v[below - 1] == v) below--;

@@ -78,18 +78,8 @@ typedef struct {
   double *ratio; // by type and stage
 } rescaling;
 
-static bool of_data(u32 ty) {
-  return ty == STRAGGLER_GATHER || ty == STRAGGLER_REDUCE || ty == STRAGGLER_REDUCE_APART ||
-         ty == STRAGGLER_CLIP;
-}
-static const char *comm_of_type(u32 ty) {
-  static const char *const op[STRAGGLER_TYPES] = {
-#define OPERATION(id, name, is, flags, comm, over) [STRAGGLER_##id] = comm,
-#include "trace/straggler.def"
-#undef OPERATION
-  };
-  return op[ty];
-}
+static bool of_all(u32 ty) { return straggler_types[ty].over == STRAGGLER_OVER_ALL; }
+static bool of_data(u32 ty) { return straggler_types[ty].over == STRAGGLER_OVER_DATA || of_all(ty); }
 
 // A member of a communication waits for one node that is no operation (straggler_graph.c).
 static void find_meetings(rescaling *x) {
@@ -102,11 +92,6 @@ static void find_meetings(rescaling *x) {
     const u32 slot = g->ref[g->occ[k]]; // of node slot - 1
     if (slot && s->node[slot - 1].worker == TRACE_NONE) x->meets[k] = slot - 1;
   }
-}
-
-static int by_value(const void *x, const void *y) {
-  const double a = *(const double *)x, b = *(const double *)y;
-  return a < b ? -1 : a > b;
 }
 
 // Arrivals at every meeting, replayed as recorded: of a data rank that of its last member.
@@ -144,7 +129,7 @@ static void set_meeting(rescaling *x, u32 node, const i64 *arrival) {
     }
     for (u32 d = 0; d < D; d++) pool[n++] = ((double)at[d] - mean);
   }
-  qsort(pool, n, sizeof *pool, by_value);
+  qsort(pool, n, sizeof *pool, ascending_double);
   x->out->draws = n;
   for (u32 i = 0; i < s->nsteps; i++) {
     const i64 *at = &arrival[((size_t)i * s->n + node) * D];
@@ -172,14 +157,14 @@ static void set_meetings(rescaling *x) {
 // Members of the communications of a stage's data ranks, one subgroup for every tensor rank; of clipping all ranks.
 static rescale_model *model_of(rescaling *x, u32 ty, u32 stage) {
   const straggler *s = x->s;
-  const u32 D[2] = {s->ndata, x->data}, T = ty == STRAGGLER_CLIP ? 1 : x->tensors;
+  const u32 D[2] = {s->ndata, x->data}, T = of_all(ty) ? 1 : x->tensors;
   u32 size[2], *place[2];
   for (u32 w = 0; w < 2; w++) {
-    size[w] = ty == STRAGGLER_CLIP ? D[w] * s->nstages * x->tensors : D[w];
+    size[w] = of_all(ty) ? D[w] * s->nstages * x->tensors : D[w];
     place[w] = NEWN(x->a, u32, (size_t)size[w] * T);
     for (u32 t = 0; t < T; t++)
       for (u32 k = 0; k < size[w]; k++)
-        place[w][t * size[w] + k] = ty == STRAGGLER_CLIP ? k : (stage * D[w] + k) * x->tensors + t;
+        place[w][t * size[w] + k] = of_all(ty) ? k : (stage * D[w] + k) * x->tensors + t;
   }
   return rescale_model_new(x->c, x->a, x->m, size, T, (const u32 *const *)place);
 }
@@ -196,7 +181,7 @@ static bool set_ratios(rescaling *x) {
       for (u32 k = 0; k < s->n; k++)
         if (s->node[k].worker != TRACE_NONE && s->node[k].type == ty) took = s->median_ps[k];
       rescale_model *k = model_of(x, ty, stage);
-      if (!k || (*to = rescale_ratio(k, comm_of_type(ty), -1, took)) < 0) return false;
+      if (!k || (*to = rescale_ratio(k, straggler_types[ty].op, -1, took)) < 0) return false;
     }
   return true;
 }
@@ -223,7 +208,7 @@ static void put_rows(rescaling *x) {
   VEC(rescale_row) rows = {0};
   for (u32 ty = 0; ty < STRAGGLER_TYPES; ty++) {
     rescale_row r = {.name = straggler_types[ty].name, .count = s->count[ty] / s->nworkers};
-    const u32 of = ty == STRAGGLER_CLIP ? s->nstages * x->tensors : 1;
+    const u32 of = of_all(ty) ? s->nstages * x->tensors : 1;
     u64 n = 0;
     r.from = s->ndata * of, r.to = x->data * of;
     for (u32 k = 0; k < s->n; k++) {

@@ -7,7 +7,7 @@
 // ranks over all steps, and what is taken is the expected maximum.
 #ifndef HEDDLE_DIAGNOSE_RESCALE_H
 #define HEDDLE_DIAGNOSE_RESCALE_H
-#include "diagnose/diagnose.h"
+#include "diagnose/straggler.h"
 
 // The expected maximum of `most` and of `more` independent draws from the empirical distribution of v[0..n), ascending:
 //   most F(most)^more + sum over v[i] > most of v[i] ((i/n)^more - ((i-1)/n)^more),  i from 1, F(x) = #{v <= x} / n,

@@ -58,11 +58,6 @@ static void take_meetings(rescaling *x, const replay_times *t) {
       }
 }
 
-static int by_value(const void *x, const void *y) {
-  const double a = *(const double *)x, b = *(const double *)y;
-  return a < b ? -1 : a > b;
-}
-
 // Every communication must be one of all processes: which of several groups would grow cannot be told.
 static bool all_grow(const rescaling *x) {
   for (u32 k = 1; k <= x->in->ncolls; k++) {
@@ -91,7 +86,7 @@ static bool set_meetings(rescaling *x, const machine *m, u32 members, u32 ranks)
   rescale_model *k = rescale_model_new(x->c, x->a, m, size, 1, (const u32 *const *)place);
   if (!k) return false;
   for (u32 i = 0; i < x->pools.n; i++)
-    qsort(x->pools.v[i].delay.v, x->pools.v[i].delay.n, sizeof(double), by_value);
+    qsort(x->pools.v[i].delay.v, x->pools.v[i].delay.n, sizeof(double), ascending_double);
   for (u32 i = 1; i <= x->in->ncolls; i++) {
     meeting *y = &x->meet[i];
     const pool *p = pool_of(x, y->name);

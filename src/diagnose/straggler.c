@@ -6,14 +6,14 @@
 // communication takes from the moment at which its last member is there; what its members spend before is waiting, and
 // follows from the graph. Ideal is what an operation takes on average over workers, steps and microbatches: the mean
 // of computation, which has to be done by somebody; the median of communication, whose long ones are faults.
-#include "diagnose/straggler.h"
+#include "diagnose/straggler_making.h"
 #include "sim/sim.h"
 #include <stdlib.h>
 
 enum { CHUNKS = 256 }; // of a worker: more is a mistake of the file
 
 const straggler_type_row straggler_types[STRAGGLER_TYPES] = {
-#define OPERATION(id, name, is, flags, comm, over) {name, (flags)&TRACE_COMM},
+#define OPERATION(id, name, is, flags, comm, over) {name, comm, (flags)&TRACE_COMM, STRAGGLER_OVER_##over},
 #include "trace/straggler.def"
 #undef OPERATION
 };
@@ -239,11 +239,6 @@ static bool set_recorded(straggler_making *m) {
   return true;
 }
 
-static int by_size(const void *x, const void *y) {
-  const i64 a = *(const i64 *)x, b = *(const i64 *)y;
-  return a < b ? -1 : a > b;
-}
-
 static void set_ideal(straggler_making *m) {
   straggler *s = m->s;
   i64 *ideal = ZNEWN(m->a, i64, s->n), *median = ZNEWN(m->a, i64, s->n);
@@ -256,7 +251,7 @@ static void set_ideal(straggler_making *m) {
         if (s->node[k].worker != TRACE_NONE && s->node[k].type == ty)
           sum += all[n++] = s->recorded_ps[(size_t)i * s->n + k];
     if (!n) continue;
-    qsort(all, n, sizeof *all, by_size);
+    qsort(all, n, sizeof *all, ascending_i64);
     const i64 middle = (all[(n - 1) / 2] + all[n / 2]) / 2, mean = (i64)((sum + (sim_sum)n / 2) / (sim_sum)n);
     for (u32 k = 0; k < s->n; k++)
       if (s->node[k].worker != TRACE_NONE && s->node[k].type == ty)

@@ -4,7 +4,7 @@
 // is won if all is as recorded but the group ("repaired"). Both are replays of one graph in which little differs from
 // one that was replayed before (straggler_rerun.c). They differ where several groups are late at once: each alone costs
 // the step as much as all, and repairing one of them wins nothing.
-#include "diagnose/straggler.h"
+#include "diagnose/straggler_making.h"
 #include "sim/sim.h"
 
 // What every operation belongs to, of one kind: its number, TRACE_NONE: to none.

@@ -10,7 +10,7 @@
 //   gradients, clipping, update. Where a reduction of its own comes last ("separate"), gradients are reduced as soon
 //   as the last backward computation of their chunk has ended, and norms wait for that.
 // A communication begins when all its members are there; each member ends after its own transfer.
-#include "diagnose/straggler.h"
+#include "diagnose/straggler_making.h"
 #include "sim/sim.h"
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
 // Idea: nodes come in an order in which none waits for a later one. So the nodes whose time may change are kept as bits
 // and taken in that order; what a node writes matters only if it differs, and only then those that wait for it are
 // looked at. A worker that is late moves its own data rank and the end of the step: of a large job that is little.
-#include "diagnose/straggler.h"
+#include "diagnose/straggler_making.h"
 #include "sim/sim.h"
 
 struct straggler_rerun {

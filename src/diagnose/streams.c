@@ -19,11 +19,6 @@ static int begins_first(const void *x, const void *y) {
   if (a->at != b->at) return a->at < b->at ? -1 : 1;
   return (int)b->begins - (int)a->begins;
 }
-static int by_value(const void *x, const void *y) {
-  const i64 a = *(const i64 *)x, b = *(const i64 *)y;
-  return a < b ? -1 : a > b;
-}
-
 // Lengths of the queue after every edge.
 static double lengths(const queue_edge *edges, u32 n, i64 *length) {
   i64 now = 0;
@@ -54,7 +49,7 @@ static void queue(arena *tmp, const trace *t, u32 n, const u32 *mine, stream_tim
     squares += d * d;
   }
   s->queue_std = sqrt(squares / (m - 1));
-  qsort(length, m, sizeof *length, by_value);
+  qsort(length, m, sizeof *length, ascending_i64);
   s->queue_median = (double)(length[(m - 1) / 2] + length[m / 2]) / 2;
   s->queue_max = (u32)MAX(length[m - 1], 0);
 }

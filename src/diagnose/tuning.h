@@ -1,7 +1,7 @@
 // tuning.h - the data-parallel job that a recording shows, to be tuned (tune/). Part of diagnose.h.
 #ifndef HEDDLE_DIAGNOSE_TUNING_H
 #define HEDDLE_DIAGNOSE_TUNING_H
-#include "diagnose/diagnose.h"
+#include "diagnose/job.h"
 #include "tune/tune.h"
 
 // The most that an allocator had given on a device, over all ranks and steps that were recorded.

@@ -1,5 +1,5 @@
-// answer_blame.c - who is late in a pipelined job, and what that costs: by operation, stage, data rank, worker,
-// microbatch and step, with one line that says it. How it is found out is in diagnose/straggler_blame.c.
+// answer_blame.c - who is late, and what that costs. In a pipelined job by operation, stage, data rank, worker, microbatch
+// and step, with one line that says it (found out in diagnose/straggler_blame.c); of recorded kernels by rank (late.c).
 #include "report/internal.h"
 #include <stdlib.h>
 

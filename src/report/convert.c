@@ -273,7 +273,6 @@ static bool convert_timeline(conversion *v, job *j, bool own) {
   k.m = j->n > 1 ? match_job(j, v->a) : match_new(j->c, v->a); // one file is read once
   if (!k.m) return false;
   if (j->n > 1) k.clocks = clocks_apart(v->a, k.m, false, &v->clocks_by_ps, &within);
-  if (!k.clocks) v->clocks_by_ps = 0;
   if (!(k.file = file_begin(j->c, v->a, v->output))) return false;
   if (!put_job(&k, j)) return file_drop(k.file), false;
   if (!file_end(k.file)) return false;

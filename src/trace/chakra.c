@@ -3,26 +3,17 @@
 //
 // Idea: a message is read whole into a buffer and its fields are walked once; a field of an unknown number is passed
 // over, as protobuf has it. Dependencies name nodes by id, also ones that come later, so they are resolved at the end.
-#include "trace/internal.h"
+#include "trace/node_graph.h"
 #include <stdlib.h>
 
 enum { MESSAGE_MOST = 64 << 20 };
-enum { NODE_LOAD = 2, NODE_STORE, NODE_COMP, NODE_SEND, NODE_RECV, NODE_COLL }; // et_def.proto, NodeType
 
 // ---- nodes ----------------------------------------------------------------------------------------------
-typedef struct {
-  u32 event;
-  u64 on;
-  bool data;
-} depends;
 typedef struct {
   reading *x;
   arena *tmp;
   u32 process;
-  hmap by_id;
-  VEC(u64) id;
-  VEC(u32) event;
-  VEC(depends) deps;
+  node_graph graph;
 } chakra;
 typedef struct {
   u64 id, type, start, dur;
@@ -123,16 +114,9 @@ static void put_node(chakra *k, const node *n) {
   const u32 e = trace_add(x->a, x->t, is_a, lane, name.i ? name : sym_of(x->c, "node"),
                           (i64)n->start * 1000000 + n->start_ps, (i64)n->dur * 1000000 + n->dur_ps);
   put_comm(k, n, e);
-  hmap_add(k->tmp, &k->by_id, hash_u64(n->id, 1), k->id.n);
-  *vec_push(k->tmp, &k->id) = n->id, *vec_push(k->tmp, &k->event) = e;
-  for (u32 i = 0; i < n->ctrl.n; i++) *vec_push(k->tmp, &k->deps) = (depends){e, (u64)n->ctrl.v[i], false};
-  for (u32 i = 0; i < n->data.n; i++) *vec_push(k->tmp, &k->deps) = (depends){e, (u64)n->data.v[i], true};
-}
-
-static u32 event_of(const chakra *k, u64 id) {
-  for (u32 it = 0, i; hmap_next(&k->by_id, hash_u64(id, 1), &it, &i);)
-    if (k->id.v[i] == id) return k->event.v[i];
-  return TRACE_NONE;
+  node_graph_put(&k->graph, n->id, e);
+  for (u32 i = 0; i < n->ctrl.n; i++) node_graph_wait(&k->graph, e, (u64)n->ctrl.v[i], false);
+  for (u32 i = 0; i < n->data.n; i++) node_graph_wait(&k->graph, e, (u64)n->data.v[i], true);
 }
 
 // ---- the file -------------------------------------------------------------------------------------------
@@ -170,6 +154,7 @@ bool trace_knows_chakra(const char *start, size_t n) {
 
 bool trace_read_chakra(reading *x) {
   chakra k = {.x = x, .tmp = arena_new(), .process = x->t->processes.n};
+  k.graph.tmp = k.tmp;
   *vec_push(x->a, &x->t->processes) = (trace_process){.rank = x->rank, .pid = -1};
   u8 *buf = NULL;
   size_t room = 0;
@@ -192,11 +177,7 @@ bool trace_read_chakra(reading *x) {
       x->about->events++, bad++;
   }
   free(buf);
-  x->t->graph = true;
-  for (u32 i = 0; i < k.deps.n; i++) {
-    const u32 on = event_of(&k, k.deps.v[i].on);
-    *vec_push(x->a, &x->t->edges) = (trace_edge){k.deps.v[i].event, on, k.deps.v[i].data};
-  }
+  node_graph_finish(&k.graph, x->a, x->t);
   x->about->skipped += bad;
   if (bad)
     diag(x->c, W_IGNORED, loc_node(x->c, x->file, (sym){0}, (sym){0}),

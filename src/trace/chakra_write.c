@@ -4,9 +4,8 @@
 // Idea: what of a timeline is work becomes a node: operators and calls of the host, kernels, copies, communications.
 // Dependencies are those that the recorded file states; where it states none, a node waits for what was before it on
 // its stream or thread, and what is on a device also for the call that launched it.
-#include "trace/trace.h"
+#include "trace/node_graph.h"
 
-enum { NODE_LOAD = 2, NODE_STORE, NODE_COMP, NODE_SEND, NODE_RECV, NODE_COLL };  // NodeType
 enum { FIELD_INT64 = 9, FIELD_UINT64 = 13, FIELD_BOOL = 27, FIELD_STRING = 29 }; // AttributeProto
 enum { WRITTEN = TRACE_ON_DEVICE | 1 << TRACE_OP | 1 << TRACE_CALL, FLUSHED = 1 << 18 };
 

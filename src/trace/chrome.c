@@ -196,11 +196,6 @@ static void put_event(chrome *k, taken *t) {
 }
 
 // ---- times --------------------------------------------------------------------------------------------------
-static int by_value(const void *x, const void *y) {
-  const i64 a = *(const i64 *)x, b = *(const i64 *)y;
-  return a < b ? -1 : a > b;
-}
-
 // Is it there before, the same in all? What takes less than the clock's step may be.
 static bool is_twice(chrome *k, hmap *seen, u32 i) {
   const chrome_event *e = &k->events.v[i];
@@ -223,7 +218,7 @@ static i64 drop_odd(chrome *k, i64 *most) {
   const u32 n = k->events.n;
   i64 *us = NEWN(k->tmp, i64, n + 1), least = INT64_MAX;
   for (u32 i = 0; i < n; i++) us[i] = k->events.v[i].start_us;
-  qsort(us, n, sizeof *us, by_value);
+  qsort(us, n, sizeof *us, ascending_i64);
   const i64 middle = us[n / 2];
   hmap seen = {0};
   u32 to = 0;

@@ -199,18 +199,20 @@ static const struct {
   const char *word; // the last of a name
   const char *op;   // NULL: no communication
   trace_is is;
+  bool message; // of one that has another end: what it is, from a worker and from a server
+  gtrace_what request, answer;
 } words[] = {
-    {"SEND", "send", TRACE_KERNEL},
-    {"RECV", "recv", TRACE_KERNEL},
-    {"PUSH", "send", TRACE_KERNEL},
-    {"PULL", "send", TRACE_KERNEL},
-    {"PUSH_REQ", "send", TRACE_KERNEL},
-    {"PUSH_RES", "send", TRACE_KERNEL},
-    {"PULL_REQ", "send", TRACE_KERNEL},
-    {"PULL_RES", "send", TRACE_KERNEL},
-    {"NCCL_ALLREDUCE", "all_reduce", TRACE_KERNEL},
-    {"MEMCPY_IN_FUSION_BUFFER", NULL, TRACE_COPY},
-    {"MEMCPY_OUT_FUSION_BUFFER", NULL, TRACE_COPY},
+    {"SEND", "send", TRACE_KERNEL, true, GTRACE_SEND, GTRACE_SEND},
+    {"RECV", "recv", TRACE_KERNEL, true, GTRACE_RECV, GTRACE_RECV},
+    {"PUSH", "send", TRACE_KERNEL, true, GTRACE_PUSH, GTRACE_PUSHED},
+    {"PULL", "send", TRACE_KERNEL, true, GTRACE_PULL, GTRACE_PULLED},
+    {"PUSH_REQ", "send", TRACE_KERNEL, true, GTRACE_PUSH, GTRACE_PUSH},
+    {"PUSH_RES", "send", TRACE_KERNEL, true, GTRACE_PUSHED, GTRACE_PUSHED},
+    {"PULL_REQ", "send", TRACE_KERNEL, true, GTRACE_PULL, GTRACE_PULL},
+    {"PULL_RES", "send", TRACE_KERNEL, true, GTRACE_PULLED, GTRACE_PULLED},
+    {"NCCL_ALLREDUCE", "all_reduce", TRACE_KERNEL, .message = false},
+    {"MEMCPY_IN_FUSION_BUFFER", NULL, TRACE_COPY, .message = false},
+    {"MEMCPY_OUT_FUSION_BUFFER", NULL, TRACE_COPY, .message = false},
 };
 static const struct {
   const char *start;
@@ -225,20 +227,6 @@ static scan_text plain_name(const char *s) {
   return (scan_text){s, (u32)(tilde ? (size_t)(tilde - s) : strlen(s)), false};
 }
 
-// What a message of BytePS is: the last word of its name, "PUSH_REQ", or "PUSH" and who sends it.
-static bool what_of(scan_text word, bool from_server, gtrace_what *what) {
-  static const struct {
-    const char *word;
-    gtrace_what request, answer;
-  } all[] = {{"PUSH", GTRACE_PUSH, GTRACE_PUSHED},   {"PULL", GTRACE_PULL, GTRACE_PULLED},
-             {"PUSH_REQ", GTRACE_PUSH, GTRACE_PUSH}, {"PUSH_RES", GTRACE_PUSHED, GTRACE_PUSHED},
-             {"PULL_REQ", GTRACE_PULL, GTRACE_PULL}, {"PULL_RES", GTRACE_PULLED, GTRACE_PULLED},
-             {"SEND", GTRACE_SEND, GTRACE_SEND},     {"RECV", GTRACE_RECV, GTRACE_RECV}};
-  for (u32 k = 0; k < COUNT_OF(all); k++)
-    if (scan_eq(word, all[k].word)) return *what = from_server ? all[k].answer : all[k].request, true;
-  return false;
-}
-
 // "worker_0 -> server_1" or "worker_0::server_1".
 static bool ends_of(ctx *c, const char *name, sym *from, sym *to) {
   const char *at = strstr(name, " -> "), *mark = at ? " -> " : "::";
@@ -249,14 +237,14 @@ static bool ends_of(ctx *c, const char *name, sym *from, sym *to) {
 }
 
 // The transaction id of event n, if it has one. tensor: of its name; part: behind "~>", or of its arguments.
-static void put_message(gtrace *g, const chrome_event *e, u32 n, scan_text word, scan_text tensor,
-                        const char *part) {
+static void put_message(gtrace *g, const chrome_event *e, u32 n, u32 w, scan_text tensor, const char *part) {
+  if (!words[w].message) return;
   ctx *c = g->k.x->c;
   const member *m = &g->members.v[g->member[e->track]];
   const trace *t = g->k.x->t;
   gtrace_message x = {.event = n, .step = t->comms.v[t->comm[n]].seq, .start_ps = e->start_ps};
   const bool ends = ends_of(c, sym_str(c, m->name), &x.from, &x.to);
-  if (!what_of(word, ends && !strncmp(sym_str(c, x.from), "server", 6), &x.what)) return;
+  x.what = ends && !strncmp(sym_str(c, x.from), "server", 6) ? words[w].answer : words[w].request;
   x.tensor = sym_ofn(c, tensor.v, tensor.n);
   long long loop, channel, chunk, slice;
   if (x.what > GTRACE_RECV) {
@@ -296,7 +284,7 @@ static i64 step_of(const chrome_event *e, const char *long_name) {
 
 static void put_comm(gtrace *g, const chrome_event *e, u32 n, u32 w, scan_text name, u32 dot) {
   reading *x = g->k.x;
-  const char *op = words[w].op, *word = words[w].word;
+  const char *op = words[w].op;
   const u32 from = name.n > 5 && !memcmp(name.v, "Comm.", 5) ? 5 : 0;
   const char *long_name = sym_str(x->c, e->label.i ? e->label : e->name), *part = strstr(long_name, "~>");
   const member *m = &g->members.v[g->member[e->track]];
@@ -315,7 +303,7 @@ static void put_comm(gtrace *g, const chrome_event *e, u32 n, u32 w, scan_text n
       sym_fmt(x->c, "%.*s%s%s%s%s", (int)tensor.n, tensor.v, *part ? " " : "", part, *end ? " " : "", end);
   is.size = all ? x->t->processes.v[m->process].world_size : 0;
   trace_add_comm(x->a, x->t, n, is);
-  put_message(g, e, n, (scan_text){word, (u32)strlen(word), false}, tensor, part);
+  put_message(g, e, n, w, tensor, part);
 }
 
 static void put_event(gtrace *g, const chrome_event *e) {

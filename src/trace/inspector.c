@@ -226,18 +226,13 @@ static void take_lines(inspector *i) {
 }
 
 // ---- the trace ----------------------------------------------------------------------------------------------
-static int by_value(const void *x, const void *y) {
-  const i64 a = *(const i64 *)x, b = *(const i64 *)y;
-  return a < b ? -1 : a > b;
-}
-
 // Times are kept if every record has a start, within a month of the middle one; the least is what they are relative to.
 static bool find_base(inspector *i, i64 *least) {
   static const i64 month_us = (i64)30 * 24 * 3600 * 1000000;
   const u32 n = i->records.n;
   i64 *us = NEWN(i->tmp, i64, n + 1);
   for (u32 k = 0; k < n; k++) us[k] = i->records.v[k].start_us;
-  if (n) qsort(us, n, sizeof *us, by_value);
+  if (n) qsort(us, n, sizeof *us, ascending_i64);
   if (!n || us[0] < 0) return false;
   const i64 middle = us[n / 2];
   u32 to = 0;
@@ -263,7 +258,7 @@ static void put_record(inspector *i, const record *r, u32 world, i64 start_ps) {
   const char *function = sym_str(x->c, r->function);
   const u32 lane = trace_lane_of(x->a, x->t, x->t->processes.n - 1, true, 0, r->comm);
   const sym op = comm_op_of(x->c, function, sym_len(x->c, r->function));
-  const bool messages = comm_kind_rows[comm_kind_named(sym_str(x->c, op))].who == COMM_WHO_MESSAGE;
+  const bool messages = comm_who_of(x->c, op) == COMM_WHO_MESSAGE;
   const u32 n = trace_add(x->a, x->t, TRACE_KERNEL, lane, sym_fmt(x->c, "nccl:%s", function), start_ps,
                           r->exec_us * 1000000);
   x->t->lanes.v[lane].name = m->name.i && strcmp(sym_str(x->c, m->name), "unknown") ? m->name : m->id;

@@ -26,11 +26,6 @@ const kineto_call *kineto_call_of(const kineto *k, const hmap *m, i64 correlatio
 }
 
 // ---- times --------------------------------------------------------------------------------------------------
-static int by_value(const void *x, const void *y) {
-  const i64 a = *(const i64 *)x, b = *(const i64 *)y;
-  return a < b ? -1 : a > b;
-}
-
 // Takes events out of the columns. gone: of event first + k.
 static void drop(kineto *k, const bool *gone, u32 *number) {
   trace *t = k->x->t;
@@ -39,10 +34,7 @@ static void drop(kineto *k, const bool *gone, u32 *number) {
     number[e - k->first] = gone[e - k->first] ? TRACE_NONE : to;
     if (gone[e - k->first]) continue;
     kineto_ns(k, to) = kineto_ns(k, e);
-    t->lane[to] = t->lane[e], t->start_ps[to] = t->start_ps[e], t->dur_ps[to] = t->dur_ps[e];
-    t->name[to] = t->name[e], t->is[to] = t->is[e], t->flags[to] = t->flags[e], t->step[to] = t->step[e];
-    t->cause[to] = t->comm[to] = t->microbatch[to] = TRACE_NONE, t->match[to] = 0;
-    to++;
+    trace_move(t, to++, e);
   }
   k->x->about->skipped += t->n - to;
   t->n = to;
@@ -93,7 +85,7 @@ static u32 mark_far(kineto *k, bool *gone, i64 least, i64 most) {
   const u32 n = t->n - k->first;
   if (most - least <= 60 * DAY_NS) return 0;
   i64 *sorted = arena_dup(k->tmp, k->at_ns.v, n * sizeof *sorted);
-  qsort(sorted, n, sizeof *sorted, by_value);
+  qsort(sorted, n, sizeof *sorted, ascending_i64);
   u32 far = 0;
   for (u32 i = 0; i < n; i++) {
     gone[i] = llabs(k->at_ns.v[i] - sorted[n / 2]) > 30 * DAY_NS;

@@ -3,23 +3,16 @@
 //
 // Idea: one array of objects, whatever it is called, and a node's members by the names that versions have given them.
 #include "trace/comm_words.h"
+#include "trace/node_graph.h"
 #include "trace/scan.h"
 #include <stdlib.h>
 
-typedef struct {
-  u64 on;
-  u32 event;
-  bool data;
-} depends;
 typedef struct {
   reading *x;
   scan *s;
   arena *tmp;
   u32 process;
-  hmap by_id;
-  VEC(u64) id;
-  VEC(u32) event;
-  VEC(depends) deps;
+  node_graph graph;
 } nodes;
 typedef struct {
   bool has_id, host, chakra;
@@ -105,7 +98,6 @@ static void take_member(nodes *k, scan_text key, node *n) {
 
 // "nccl:all_reduce" is one; record_param_comms is what PyTorch writes down of one.
 static void put_comm(nodes *k, const node *n, u32 e) {
-  enum { NODE_SEND = 5, NODE_COLL = 7 };
   reading *x = k->x;
   const char *name = sym_str(x->c, n->name);
   const bool named = !strncmp(name, "nccl:", 5),
@@ -129,10 +121,9 @@ static void put_node(nodes *k, const node *n) {
   const u32 e = trace_add(x->a, x->t, is, lane, n->name.i ? n->name : sym_of(x->c, "node"), 0,
                           n->runtime < 0 ? -1 : n->runtime * 1000000);
   put_comm(k, n, e);
-  hmap_add(k->tmp, &k->by_id, hash_u64((u64)n->id, 1), k->id.n);
-  *vec_push(k->tmp, &k->id) = (u64)n->id, *vec_push(k->tmp, &k->event) = e;
-  for (u32 i = 0; i < n->ctrl.n; i++) *vec_push(k->tmp, &k->deps) = (depends){n->ctrl.v[i], e, false};
-  for (u32 i = 0; i < n->data.n; i++) *vec_push(k->tmp, &k->deps) = (depends){n->data.v[i], e, true};
+  node_graph_put(&k->graph, (u64)n->id, e);
+  for (u32 i = 0; i < n->ctrl.n; i++) node_graph_wait(&k->graph, e, n->ctrl.v[i], false);
+  for (u32 i = 0; i < n->data.n; i++) node_graph_wait(&k->graph, e, n->data.v[i], true);
 }
 
 static void take_nodes(nodes *k) {
@@ -153,15 +144,9 @@ static void take_nodes(nodes *k) {
   }
 }
 
-static u32 event_of(const nodes *k, u64 id) {
-  for (u32 it = 0, i; hmap_next(&k->by_id, hash_u64(id, 1), &it, &i);)
-    if (k->id.v[i] == id) return k->event.v[i];
-  return TRACE_NONE;
-}
-
 bool trace_read_nodes(reading *x) {
   nodes k = {.x = x, .tmp = arena_new(), .process = x->t->processes.n};
-  k.s = scan_new(k.tmp, x->in);
+  k.graph.tmp = k.tmp, k.s = scan_new(k.tmp, x->in);
   scan_text key;
   trace_process p = {.rank = x->rank, .pid = -1};
   bool found = false;
@@ -176,10 +161,7 @@ bool trace_read_nodes(reading *x) {
         scan_skip(k.s);
     }
   *vec_push(x->a, &x->t->processes) = p;
-  x->t->graph = true;
-  for (u32 i = 0; i < k.deps.n; i++)
-    *vec_push(x->a, &x->t->edges) =
-        (trace_edge){k.deps.v[i].event, event_of(&k, k.deps.v[i].on), k.deps.v[i].data};
+  node_graph_finish(&k.graph, x->a, x->t);
   reading_ends(x, k.s, found, "there is no array of nodes");
   arena_free(k.tmp);
   return found;

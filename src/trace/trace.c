@@ -19,13 +19,24 @@ comm_kind comm_kind_named(const char *op) {
   return (comm_kind)k;
 }
 
+comm_who comm_who_of(const ctx *c, sym op) { return comm_kind_rows[comm_kind_named(sym_str(c, op))].who; }
+
+#define COLUMNS(DO)                                                                                          \
+  DO(lane), DO(start_ps), DO(dur_ps), DO(name), DO(is), DO(flags), DO(cause), DO(comm), DO(step),            \
+      DO(microbatch), DO(chunk), DO(match)
+
 static void grow(arena *a, trace *t) {
   const u32 cap = MAX(t->cap * 2, 64);
 #define GROW(col) (t->col = vec_grow(a, t->col, t->n, &(u32){t->cap}, cap, sizeof *t->col))
-  GROW(lane), GROW(start_ps), GROW(dur_ps), GROW(name), GROW(is), GROW(flags);
-  GROW(cause), GROW(comm), GROW(step), GROW(microbatch), GROW(chunk), GROW(match);
+  COLUMNS(GROW);
 #undef GROW
   t->cap = cap;
+}
+
+void trace_move(trace *t, u32 to, u32 from) {
+#define MOVE(col) (t->col[to] = t->col[from])
+  COLUMNS(MOVE);
+#undef MOVE
 }
 
 u32 trace_lane_of(arena *a, trace *t, u32 process, bool device, i64 of, i64 id) {

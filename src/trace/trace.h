@@ -93,6 +93,7 @@ typedef struct {
 } comm_kind_row;
 extern const comm_kind_row comm_kind_rows[COMM_KINDS];
 comm_kind comm_kind_named(const char *op); // COMM_OTHER: of no row
+comm_who comm_who_of(const ctx *c, sym op);
 comm_kind comm_kind_of_word(const char *name,
                             u32 n); // likewise, in the words of others: "_allgather_base", "ALLTOALL"
 
@@ -144,6 +145,8 @@ u32 trace_lane_of(arena *a, trace *t, u32 process, bool device, i64 of, i64 id);
 u32 trace_name_of(arena *a, trace *t, sym name);
 // One event more; its cause, comm, step, microbatch, chunk are TRACE_NONE, its match and flags 0. Returns its number.
 u32 trace_add(arena *a, trace *t, trace_is is, u32 lane, sym name, i64 start_ps, i64 dur_ps);
+// Event `to` becomes what event `from` is, in every column.
+void trace_move(trace *t, u32 to, u32 from);
 // A communication of which only the operation is said.
 static inline trace_comm trace_comm_of(sym op) {
   return (trace_comm){.op = op, .peer = TRACE_NONE, .seq = -1, .in = -1, .out = -1, .bytes = -1};
