@@ -108,10 +108,14 @@ bool answer_diff(report *r, ctx *c, arena *a, const trace_ask *q) {
   job_diff d;
   if (!after || !job_diff_of(before, after, q->steps, a, &d)) return false;
   put_sides(r, &d);
-  for (u32 k = 0; k < 2; k++)
-    if (d.side[k].ranks < MAX(d.side[k].world, d.side[!k].ranks))
-      report_line(r, "ranks", "%u of %u recorded %s: the slowest may be missing", d.side[k].ranks,
-                  MAX(d.side[k].world, d.side[!k].ranks), k ? "after" : "before");
+  for (u32 k = 0; k < 2; k++) { // a job need not have as many ranks as the other
+    const u32 all = d.side[k].world ? d.side[k].world : d.side[!k].ranks;
+    if (d.side[k].ranks < all)
+      report_line(r, "ranks", "%u of %u recorded %s: the slowest may be missing", d.side[k].ranks, all,
+                  k ? "after" : "before");
+  }
+  if (d.side[0].world && d.side[1].world && d.side[0].world != d.side[1].world)
+    report_line(r, "ranks", "the job had %u before and has %u after", d.side[0].world, d.side[1].world);
   report_gap(r);
   put_verdict(r, &d);
   put_waiting(r, a, &d);

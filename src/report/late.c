@@ -28,7 +28,8 @@ static void put_ranks(report *r, const late_report *l) {
 }
 
 static const char *share(arena *a, i64 some, i64 of) {
-  return arena_printf(a, "%.1f %%", of ? 100 * (double)some / (double)of : 0);
+  const double x = of ? 100 * (double)some / (double)of : 0;
+  return arena_printf(a, "%.1f %%", x < 0 && x > -0.05 ? 0 : x); // not "-0.0 % shorter"
 }
 
 static const char *named(arena *a, const late_report *l, u32 p) {
@@ -64,7 +65,8 @@ static void put_late(report *r, arena *a, const late_report *l) {
                 beyond);
   }
   if (x->repaired_ps < 0) return;
-  report_line(r, "", "with the host times of %s at the medians over ranks the job is %s shorter%s%s", first,
+  report_line(r, "", "with the host times of %s %s the job is %s shorter%s%s", first,
+              l->n == 2 ? "halfway to the other's (the median of two)" : "at the medians over ranks",
               share(a, l->replayed_ps - x->repaired_ps, l->replayed_ps),
               l->late[1] == TRACE_NONE ? "" : ", of both ",
               l->late[1] == TRACE_NONE ? "" : share(a, l->replayed_ps - l->both_ps, l->replayed_ps));

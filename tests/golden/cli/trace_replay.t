@@ -18,7 +18,7 @@ ends apart              500.0 ns on average in a communication: shorter waits sa
 
 verdict  device-bound on all ranks: they take longer without hosts than without devices
 late     rank 1 arrives last: at 2 of 8 communications
-         with the host times of rank 1 at the medians over ranks the job is 4.2 % shorter
+         with the host times of rank 1 halfway to the other's (the median of two) the job is 4.2 % shorter
          with those of all ranks it is 1.04 times faster: 8.841 ms
 bounds   8.055 ms if hosts took no time, 1.860 ms if devices took none
 
@@ -67,7 +67,7 @@ ends apart  500.0 ns on average in a communication: shorter waits say nothing
 replay      operations end 2.320 us off on average, 99 of 100 at most 5.867 us
 verdict     device-bound on all ranks: they take longer without hosts than without devices
 late        rank 1 arrives last: at 2 of 8 communications
-            with the host times of rank 1 at the medians over ranks the job is 4.2 % shorter
+            with the host times of rank 1 halfway to the other's (the median of two) the job is 4.2 % shorter
             with those of all ranks it is 1.04 times faster: 8.841 ms
 bounds      8.055 ms if hosts took no time, 1.860 ms if devices took none
 
@@ -153,6 +153,7 @@ error[E0901]: times become too long to be added up: at most 6822 s each here
 ## A rank twice, a step that is not there, a question that takes no such option.
 $ heddle trace replay examples/traces/ddp examples/traces/ddp/rank0.json
 error[E0106]: examples/traces/ddp/rank0.json and examples/traces/ddp/rank0.json are both of rank 0
+  hint: name one file of every rank, all of one run and of the same recorded steps
 [1]
 $ heddle trace replay examples/traces/ddp --steps 4
 error[E0801]: none of the steps 4 was recorded: there are 10 to 13
@@ -200,7 +201,7 @@ clocks    of hosts are up to 5.000 ms apart: corrected by ends of communications
 replay    operations end 200.0 ns off on average, 99 of 100 at most 1.333 us
 verdict   device-bound on all ranks: they take longer without hosts than without devices
 late      rank 1 arrives last: at 2 of 2 communications, 2 beyond the clocks' doubt, 15.00 us
-          with the host times of rank 1 at the medians over ranks the job is 13.4 % shorter
+          with the host times of rank 1 halfway to the other's (the median of two) the job is 13.4 % shorter
 rank             0
 step             11
 workers          2
@@ -208,7 +209,7 @@ recorded         2.137 ms
 ## A step that begins with slow data: what its host does before the first launch counts as the host's.
 $ heddle trace blame examples/traces/ddp --steps 12 | grep -A 1 late
 late        rank 1 arrives last: at 2 of 2 communications
-            with the host times of rank 1 at the medians over ranks the job is 13.4 % shorter
+            with the host times of rank 1 halfway to the other's (the median of two) the job is 13.4 % shorter
 $ sed 's/"baseTimeNanoseconds": 1735689600000000/"baseTimeNanoseconds": 1735689600000060/' examples/traces/ddp/rank1.json > s/rank1.json; heddle trace blame s | sed -n '1,3p;/^rank/,$p'
 recorded  9.236 ms
 clocks    of hosts are up to 60.50 us apart: corrected by ends of communications, to within 15.00 us
@@ -294,8 +295,16 @@ error[E0801]: a comparison needs two paths: before and after; got 1
 [2]
 $ heddle trace diff examples/traces/ddp examples/traces/hang/missing
 error[E0106]: no traces in examples/traces/hang/missing
-  hint: name the trace files, or the folder that they are in; dumps of a job that hangs are for heddle trace hang
+  hint: name the trace files, or the folder that they are in (folders inside it are not searched); dumps of a job that hangs are for heddle trace hang
 [1]
+## A job of another number of ranks is no job of which ranks are missing.
+$ mkdir four; for r in 0 1; do sed 's/"world_size": 2/"world_size": 4/' examples/traces/ddp/rank$r.json >four/rank$r.json; done; heddle trace diff examples/traces/ddp four --steps 11 | sed -n 1,6p
+        files  ranks  steps      step  scatter
+before      2      2      1  2.143 ms
+after       2      2      1  2.143 ms
+ranks  2 of 4 recorded after: the slowest may be missing
+ranks  the job had 2 before and has 4 after
+
 ## Communications that take longer: one rank comes later, links are slower; a rank is missing, clocks cannot be compared.
 $ grow() { awk -v later="$1" -v longer="$2" -v CONVFMT=%.12g '/"kernel".*nccl/ { match($0, /"ts": [0-9.]+/); $0 = substr($0, 1, RSTART + 5) (substr($0, RSTART + 6, RLENGTH - 6) + later) substr($0, RSTART + RLENGTH); match($0, /"dur": [0-9.]+/); $0 = substr($0, 1, RSTART + 6) (substr($0, RSTART + 7, RLENGTH - 7) + longer) substr($0, RSTART + RLENGTH) } /ProfilerStep/ { match($0, /"dur": [0-9.]+/); $0 = substr($0, 1, RSTART + 6) (substr($0, RSTART + 7, RLENGTH - 7) + 400) substr($0, RSTART + RLENGTH) } 1' examples/traces/ddp/rank$3.json; }; mkdir w l c; grow 0 28 0 >c/rank0.json; grow 28 0 1 | sed 's/"baseTimeNanoseconds": 1735689600000/"baseTimeNanoseconds": 1735689600005/' >c/rank1.json; grow 0 200 0 >w/rank0.json; grow 200 0 1 >w/rank1.json; grow 0 200 0 >l/rank0.json; grow 0 200 1 >l/rank1.json; for d in w l c; do heddle trace diff examples/traces/ddp $d --steps 11 --top 2 | sed -n '/^verdict/,/^$/p;/^kernel/,$p'; done
 verdict  18.7 % slower; one step on a side: how much steps vary is not known
@@ -394,5 +403,5 @@ all_reduce         8  3.120 ms           560.8 us      780.0 us                1
 ## One step of a device that is never idle, so that launches tell no latency: what its host did before the first one counts.
 $ heddle trace blame examples/traces/ddp --steps 12 | grep -e shorter -e bounds
 ends apart  500.0 ns on average in a communication: shorter waits say nothing
-            with the host times of rank 1 at the medians over ranks the job is 13.4 % shorter
+            with the host times of rank 1 halfway to the other's (the median of two) the job is 13.4 % shorter
 bounds      2.012 ms if hosts took no time, 1.062 ms if devices took none
