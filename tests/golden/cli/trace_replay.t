@@ -116,6 +116,7 @@ error[E0801]: no such rank is in the recordings
   --> --set:1:1
    1 | rank 7 = median
      | ^
+  hint: `heddle trace info` lists them; the name of a file may say its rank: rank1.json
 [2]
 $ heddle trace whatif examples/traces/ddp --set 'stage 1 = median'
 error[E0801]: recordings of kernels know ranks, not workers, stages, data ranks or microbatches
@@ -328,6 +329,15 @@ kernel                                                        before  after     
 ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsS..       2      2  780.5 us    808.5 us  +28.00 us  +27.50 us  +500.0 ns
 Memcpy HtoD (Pinned -> Device)                                     1      1  40.00 us    40.00 us          0
 ... and 3 more
+$ mkdir x y; for r in 0 1; do for d in examples/traces/ddp:x w:y; do sed 's/"rank": [01], //; s/"Rank": [01], //' ${d%:*}/rank$r.json >${d#*:}/node${r}_4711.1690000000.pt.trace.json; done; done; heddle trace diff x y --steps 11 | grep -e verdict -e waits; heddle trace whatif x --set 'rank 1 = median'
+verdict  18.7 % slower; one step on a side: how much steps vary is not known
+         communications take 200.0 us longer: waiting +200.0 us, transfer 0; waits for ranks that no file names, not slower links; rank0.json, .. would name them
+error[E0801]: no such rank is in the recordings
+  --> --set:1:1
+   1 | rank 1 = median
+     | ^
+  hint: `heddle trace info` lists them; the name of a file may say its rank: rank1.json
+[2]
 $ heddle trace diff w examples/traces/ddp --steps 11 --top 2 | sed -n '/^verdict/,/^$/p'; heddle trace diff examples/traces/ddp w --steps 11 --json | grep -e '^  "w' -e '^  "tr' -e nccl
 verdict  15.7 % faster; one step on a side: how much steps vary is not known
          communications take 200.0 us less: waiting -200.0 us, transfer 0; ranks come together more closely; links are not faster
