@@ -222,6 +222,7 @@ static void put_latest(diff_waiting *w, const looker x[2]) {
     for (u32 i = 0; i < x[0].late.n; i++)
       if (x[0].late.v[i].rank == after->rank) ps -= x[0].late.v[i].ps / x[0].rank_steps;
     if (after->rank != TRACE_NONE && ps > w->rank_ps) w->rank = after->rank, w->rank_ps = ps;
+    w->nameless |= after->rank == TRACE_NONE && ps > 0;
   }
 }
 

@@ -39,6 +39,7 @@ typedef struct {
   double ps, wait_ps; // of a rank in a step
   u32 rank;           // TRACE_NONE: no rank that is known makes others wait longer
   double rank_ps;     // by which others wait longer for it
+  bool nameless;      // others wait longer for one or several ranks whose files do not say which they are
 } diff_waiting;
 typedef struct {
   diff_side side[2];

@@ -108,7 +108,9 @@ static void miss_ranks(job_info *i, arena *a) {
     if (rank[k] == rank[k - 1] && (k < 2 || rank[k] != rank[k - 2]))
       miss(i, a, rank[k], "the rank is there more than once: are these files of one run?");
   if (unknown && i->n > 1)
-    miss(i, a, TRACE_NONE, arena_printf(a, "the rank of %u of %u files", unknown, i->n));
+    miss(i, a, TRACE_NONE,
+         arena_printf(a, "the rank of %u of %u files: their names may say it, as rank0.json does", unknown,
+                      i->n));
   for (u32 k = 0; k < i->n; k++)
     if (i->file[k].world_size && world != i->file[k].world_size)
       miss(i, a, i->file[k].rank,

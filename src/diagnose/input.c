@@ -55,6 +55,7 @@ static bool add_file(job *j, u32 k, const char *steps, match *m, works *x) {
       if (w->rank == TRACE_NONE || x->work.v[i]->rank != w->rank) continue;
       diag(j->c, E_TRACE, (loc){0}, "%s and %s are both of rank %u", j->file[x->file.v[i]].path,
            j->file[k].path, w->rank);
+      diag_hint(j->c, "name one file of every rank, all of one run and of the same recorded steps");
       ok = false;
     }
     i64 first, last;

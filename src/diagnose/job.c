@@ -68,8 +68,9 @@ job *job_open(ctx *c, arena *a, u32 n, const char *const *paths) {
   if (!ok) return NULL;
   if (!f.n) {
     diag(c, E_TRACE, (loc){0}, "no traces in %s", n ? paths[0] : "nothing");
-    diag_hint(c, "name the trace files, or the folder that they are in; dumps of a job that hangs are for "
-                 "heddle trace hang");
+    diag_hint(
+        c, "name the trace files, or the folder that they are in (folders inside it are not searched); dumps "
+           "of a job that hangs are for heddle trace hang");
     return NULL;
   }
   qsort(f.v, f.n, sizeof *f.v, by_rank);

@@ -118,6 +118,15 @@ static void put_ends(const replay *r, const replay_input *in, i64 *const *end, i
   }
 }
 
+// The host times that repair process p: of two that do the same those of the other, else the medians; NULL: nobody does
+// the same.
+static i64 *repaired(const replay_input *in, const replay_times *t, i64 *const *med, u32 p) {
+  u32 n = 0, other = p;
+  for (u32 q = 0; med[p] && q < in->n; q++)
+    if (q != p && med[q] == med[p]) n++, other = q;
+  return n == 1 ? t->host[other] : med[p];
+}
+
 late_report late_of(replay *r, arena *a) {
   const replay_input *in = replay_input_of(r);
   arena *tmp = arena_new();
@@ -135,7 +144,7 @@ late_report late_of(replay *r, arena *a) {
     items = MAX(items, in->w[p]->nitems), ops = MAX(ops, in->w[p]->nops);
     x->rank = in->w[p]->rank, x->path_ps = l.path.rank_host_ps[p], x->repaired_ps = -1;
     memcpy(host, t.host, sizeof *host * in->n);
-    if (med[p]) host[p] = med[p], x->repaired_ps = with(r, &t, host);
+    if (med[p]) host[p] = repaired(in, &t, med, p), x->repaired_ps = with(r, &t, host);
   }
   memcpy(host, t.host, sizeof *host * in->n);
   for (u32 k = 0; k < 2; k++)

@@ -57,6 +57,7 @@ static bool can(ctx *c, const replay_input *in, const job_change *x) {
       any |= in->w[p]->rank != TRACE_NONE && number_set_has(&t->is, in->w[p]->rank);
     if (any) continue;
     diag(c, E_USAGE, t->at, "no such rank is in the recordings");
+    diag_hint(c, "`heddle trace info` lists them; the name of a file may say its rank: rank1.json");
     return false;
   }
   if (x->how == CHANGE_IDEAL) {

@@ -53,12 +53,13 @@ static void put_waiting(report *r, arena *a, const job_diff *d) {
   if (!w->known || fabs(w->ps) < TOLD * step) return;
   const bool waits = fabs(w->wait_ps) > fabs(transfer),
              one = w->rank != TRACE_NONE && 2 * w->rank_ps > w->wait_ps;
-  const char *why = fabs(w->wait_ps) < w->doubt_ps && fabs(transfer) < w->doubt_ps
-                        ? "which of both, clocks leave in doubt"
-                    : !waits  ? longer ? "slower links, not late ranks" : "faster links"
-                    : !longer ? "ranks come together more closely; links are not faster"
-                    : one     ? arena_printf(a, "waits for rank %u, not slower links", w->rank)
-                              : "waits for several ranks by turns, not slower links";
+  const char *why =
+      fabs(w->wait_ps) < w->doubt_ps && fabs(transfer) < w->doubt_ps ? "which of both, clocks leave in doubt"
+      : !waits      ? longer ? "slower links, not late ranks" : "faster links"
+      : !longer     ? "ranks come together more closely; links are not faster"
+      : one         ? arena_printf(a, "waits for rank %u, not slower links", w->rank)
+      : w->nameless ? "waits for ranks that no file names, not slower links; rank0.json, .. would name them"
+                    : "waits for several ranks by turns, not slower links";
   report_line(r, "", "communications take %s %s: waiting %s%s, transfer %s%s; %s",
               time_text(a, (i64)fabs(w->ps)), longer ? "longer" : "less", w->wait_ps > 0 ? "+" : "",
               time_text(a, (i64)w->wait_ps), transfer > 0 ? "+" : "", time_text(a, (i64)transfer), why);
@@ -108,10 +109,14 @@ bool answer_diff(report *r, ctx *c, arena *a, const trace_ask *q) {
   job_diff d;
   if (!after || !job_diff_of(before, after, q->steps, a, &d)) return false;
   put_sides(r, &d);
-  for (u32 k = 0; k < 2; k++)
-    if (d.side[k].ranks < MAX(d.side[k].world, d.side[!k].ranks))
-      report_line(r, "ranks", "%u of %u recorded %s: the slowest may be missing", d.side[k].ranks,
-                  MAX(d.side[k].world, d.side[!k].ranks), k ? "after" : "before");
+  for (u32 k = 0; k < 2; k++) { // a job need not have as many ranks as the other
+    const u32 all = d.side[k].world ? d.side[k].world : d.side[!k].ranks;
+    if (d.side[k].ranks < all)
+      report_line(r, "ranks", "%u of %u recorded %s: the slowest may be missing", d.side[k].ranks, all,
+                  k ? "after" : "before");
+  }
+  if (d.side[0].world && d.side[1].world && d.side[0].world != d.side[1].world)
+    report_line(r, "ranks", "the job had %u before and has %u after", d.side[0].world, d.side[1].world);
   report_gap(r);
   put_verdict(r, &d);
   put_waiting(r, a, &d);

@@ -28,7 +28,8 @@ static void put_ranks(report *r, const late_report *l) {
 }
 
 static const char *share(arena *a, i64 some, i64 of) {
-  return arena_printf(a, "%.1f %%", of ? 100 * (double)some / (double)of : 0);
+  const double x = of ? 100 * (double)some / (double)of : 0;
+  return arena_printf(a, "%.1f %%", x < 0 && x > -0.05 ? 0 : x); // not "-0.0 % shorter"
 }
 
 static const char *named(arena *a, const late_report *l, u32 p) {
@@ -45,6 +46,12 @@ static void put_undecided(report *r, arena *a, const late_report *l) {
         r, "late",
         "cannot be told: who comes last to a communication does so by less than the clocks' doubt, %s",
         time_text(a, l->doubt_ps));
+}
+
+// Is the job as long without them, to a tenth of a percent?
+static bool harmless(const late_report *l) {
+  const i64 one = l->process[l->late[0]].repaired_ps, both = l->late[1] == TRACE_NONE ? one : l->both_ps;
+  return one >= 0 && l->replayed_ps - MIN(one, both) < l->replayed_ps / 2000;
 }
 
 static void put_late(report *r, arena *a, const late_report *l) {
@@ -64,7 +71,13 @@ static void put_late(report *r, arena *a, const late_report *l) {
                 beyond);
   }
   if (x->repaired_ps < 0) return;
-  report_line(r, "", "with the host times of %s at the medians over ranks the job is %s shorter%s%s", first,
+  if (harmless(l)) {
+    report_line(r, "",
+                "by so little that it does not matter: with the host times of others the job takes as long");
+    return;
+  }
+  report_line(r, "", "with the host times of %s %s the job is %s shorter%s%s", first,
+              l->n == 2 ? "as the other's" : "at the medians over ranks",
               share(a, l->replayed_ps - x->repaired_ps, l->replayed_ps),
               l->late[1] == TRACE_NONE ? "" : ", of both ",
               l->late[1] == TRACE_NONE ? "" : share(a, l->replayed_ps - l->both_ps, l->replayed_ps));
@@ -103,7 +116,7 @@ static void put_verdict(report *r, arena *a, const late_report *l) {
   put_costliest(r, a, l);
   if (l->all_ps > 0 && l->all_ps < l->replayed_ps)
     report_line(r, "", "with %s of all ranks it is %.2f times faster: %s",
-                l->late[0] == TRACE_NONE ? "the median host times" : "those",
+                l->late[0] == TRACE_NONE || l->n == 2 ? "the median host times" : "those",
                 (double)l->replayed_ps / (double)l->all_ps, time_text(a, l->all_ps));
   report_line(r, "bounds", "%s if hosts took no time, %s if devices took none", time_text(a, l->no_host_ps),
               time_text(a, l->no_device_ps));

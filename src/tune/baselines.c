@@ -10,7 +10,7 @@ const tune_baseline_row tune_baseline_rows[TUNE_BASELINES] = {
 
 static i64 sync_time(const void *arg, i64 bytes) { return tune_sync_ps(arg, bytes, 1, TUNE_ONE_WORKER); }
 
-enum { MIB = 1 << 20 };
+enum { MIB = 1 << 20, DDP_MIB = 25 }; // bucket_cap_mb, unless it is set
 static const i64 MS = 1000000000;
 
 // Gradients as they are ready without any fusion, and what takes their times.
@@ -57,9 +57,10 @@ static bool better(const tune_job *j, const tune_plan *p, tune_setting *best) {
 tune_setting tune_best_ddp(arena *a, const tune_job *j) {
   const gradients x = gradients_of(a, j);
   tune_setting best = {.ps = 0};
-  for (i64 mib = 256; mib; mib--) { // of equal ones the largest
-    const tune_plan p = ddp(&x, mib * MIB);
-    if (better(j, &p, &best)) best.bytes = mib * MIB;
+  for (i64 k = 257; k; k--) { // of equal ones PyTorch's own, which need not be set, else the largest
+    const i64 bytes = (k == 257 ? DDP_MIB : k) * MIB;
+    const tune_plan p = ddp(&x, bytes);
+    if (better(j, &p, &best)) best.bytes = bytes;
   }
   return best;
 }
@@ -85,7 +86,7 @@ tune_plan tune_baseline_of(arena *a, const tune_job *j, tune_baseline b) {
     for (u32 k = 1; k < j->nops; k++) p.joined[k] = tune_may_join(j, k);
     break;
   case TUNE_BASE_one_bucket: memset(p.bucketed + 1, 1, j->ntensors - 1); break;
-  case TUNE_BASE_ddp: return ddp(&x, 25 * MIB);
+  case TUNE_BASE_ddp: return ddp(&x, DDP_MIB * MIB);
   case TUNE_BASE_horovod: return horovod(&x, 5 * MS, 64 * MIB);
   case TUNE_BASE_autotune: return tune_best_horovod(a, j).plan;
   case TUNE_BASE_byteps:

@@ -5,7 +5,7 @@ rank  file                                        format      host  device  step
       tests/rare/tensorflow/worker.trace.json.gz  TensorFlow                0-2          4        1      36  2.900 ms  of its own
 
 rank  missing
-      the rank of 2 of 2 files
+      the rank of 2 of 2 files: their names may say it, as rank0.json does
       its clock starts with the recording: times of ranks cannot be compared before they are aligned
       no launches: why a device is idle cannot be told
       no steps: nothing says where one begins, such as calls of the profiler's step()
@@ -79,7 +79,7 @@ rank  file                                   format  host  device  steps  stream
       tests/rare/byteps/server_profile.json  BytePS                             0        1       3  189.0 us  2019-09-24 13:33:19.234742000 UTC
 
 rank  missing
-      the rank of 1 of 3 files
+      the rank of 1 of 3 files: their names may say it, as rank0.json does
       an instant that all files have recorded: are these files of one run?
    0  no launches: why a device is idle cannot be told
    0  no steps: nothing says where one begins, such as calls of the profiler's step()

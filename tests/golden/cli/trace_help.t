@@ -64,6 +64,7 @@ heddle trace whatif PATH... - how long steps take if something took another time
 Runs the job again with each --set, and with all of them. A change is WHAT = VALUE or WHAT x FACTOR:
 WHAT is rank N, host, the name of a kernel or communication ('*' stands for anything), and of
 pipelined jobs worker N, stage N, data N, microbatch N or all; VALUE is median, ideal, 0 or a time.
+What links of twice the bandwidth bring: 'all_reduce x 0.5'.
 
 the question
   --top N                rows of the tables
@@ -78,7 +79,7 @@ Exit status 0: answered, whatever the answer is; others: docs/commands.md. More:
 
 examples
   heddle trace whatif examples/traces/ddp --set 'rank 1 = median' --set 'host = 0' --set '*sgemm* x 0.5'
-  heddle trace whatif examples/traces/pipeline --set 'worker 2 = ideal'
+  heddle trace whatif examples/traces/pipeline --set 'worker 3 = ideal'
 $ heddle trace align --help
 heddle trace align PATH... - how far the clocks of processes are apart, by what they send each other
 

@@ -18,13 +18,13 @@ ends apart              500.0 ns on average in a communication: shorter waits sa
 
 verdict  device-bound on all ranks: they take longer without hosts than without devices
 late     rank 1 arrives last: at 2 of 8 communications
-         with the host times of rank 1 at the medians over ranks the job is 4.2 % shorter
-         with those of all ranks it is 1.04 times faster: 8.841 ms
+         with the host times of rank 1 as the other's the job is 8.4 % shorter
+         with the median host times of all ranks it is 1.04 times faster: 8.841 ms
 bounds   8.055 ms if hosts took no time, 1.860 ms if devices took none
 
 rank  host alone  device alone  host on path  arrives last  gain if repaired
    0    1.841 ms      8.055 ms             0             0             0.0 %
-   1    1.860 ms      8.055 ms      1.175 ms             2             4.2 %
+   1    1.860 ms      8.055 ms      1.175 ms             2             8.4 %
 $ heddle trace replay examples/traces/ddp --steps 11 --json
 {
   "recorded_ps": 2138750000,
@@ -67,13 +67,13 @@ ends apart  500.0 ns on average in a communication: shorter waits say nothing
 replay      operations end 2.320 us off on average, 99 of 100 at most 5.867 us
 verdict     device-bound on all ranks: they take longer without hosts than without devices
 late        rank 1 arrives last: at 2 of 8 communications
-            with the host times of rank 1 at the medians over ranks the job is 4.2 % shorter
-            with those of all ranks it is 1.04 times faster: 8.841 ms
+            with the host times of rank 1 as the other's the job is 8.4 % shorter
+            with the median host times of all ranks it is 1.04 times faster: 8.841 ms
 bounds      8.055 ms if hosts took no time, 1.860 ms if devices took none
 
 rank  host alone  device alone  host on path  arrives last  gain if repaired
    0    1.841 ms      8.055 ms             0             0             0.0 %
-   1    1.860 ms      8.055 ms      1.175 ms             2             4.2 %
+   1    1.860 ms      8.055 ms      1.175 ms             2             8.4 %
 
 communication  count  transfer  waiting of a rank  longest wait  last most often  times
 all_reduce         8  3.120 ms           560.8 us      780.0 us                1      2
@@ -116,6 +116,7 @@ error[E0801]: no such rank is in the recordings
   --> --set:1:1
    1 | rank 7 = median
      | ^
+  hint: `heddle trace info` lists them; the name of a file may say its rank: rank1.json
 [2]
 $ heddle trace whatif examples/traces/ddp --set 'stage 1 = median'
 error[E0801]: recordings of kernels know ranks, not workers, stages, data ranks or microbatches
@@ -153,6 +154,7 @@ error[E0901]: times become too long to be added up: at most 6822 s each here
 ## A rank twice, a step that is not there, a question that takes no such option.
 $ heddle trace replay examples/traces/ddp examples/traces/ddp/rank0.json
 error[E0106]: examples/traces/ddp/rank0.json and examples/traces/ddp/rank0.json are both of rank 0
+  hint: name one file of every rank, all of one run and of the same recorded steps
 [1]
 $ heddle trace replay examples/traces/ddp --steps 4
 error[E0801]: none of the steps 4 was recorded: there are 10 to 13
@@ -200,7 +202,7 @@ clocks    of hosts are up to 5.000 ms apart: corrected by ends of communications
 replay    operations end 200.0 ns off on average, 99 of 100 at most 1.333 us
 verdict   device-bound on all ranks: they take longer without hosts than without devices
 late      rank 1 arrives last: at 2 of 2 communications, 2 beyond the clocks' doubt, 15.00 us
-          with the host times of rank 1 at the medians over ranks the job is 13.4 % shorter
+          with the host times of rank 1 as the other's the job is 26.7 % shorter
 rank             0
 step             11
 workers          2
@@ -208,14 +210,14 @@ recorded         2.137 ms
 ## A step that begins with slow data: what its host does before the first launch counts as the host's.
 $ heddle trace blame examples/traces/ddp --steps 12 | grep -A 1 late
 late        rank 1 arrives last: at 2 of 2 communications
-            with the host times of rank 1 at the medians over ranks the job is 13.4 % shorter
+            with the host times of rank 1 as the other's the job is 26.7 % shorter
 $ sed 's/"baseTimeNanoseconds": 1735689600000000/"baseTimeNanoseconds": 1735689600000060/' examples/traces/ddp/rank1.json > s/rank1.json; heddle trace blame s | sed -n '1,3p;/^rank/,$p'
 recorded  9.236 ms
 clocks    of hosts are up to 60.50 us apart: corrected by ends of communications, to within 15.00 us
 replay    operations end 2.320 us off on average, 99 of 100 at most 5.867 us
 rank  host alone  device alone  host on path  arrives last  beyond doubt  gain if repaired
    0    1.840 ms      8.054 ms      266.0 us             6             0             0.0 %
-   1    1.860 ms      8.054 ms      910.0 us             2             2             4.2 %
+   1    1.860 ms      8.054 ms      910.0 us             2             2             8.4 %
 
 communication  count  transfer  waiting of a rank  longest wait  last most often  times
 all_reduce         8  3.121 ms           561.8 us      779.5 us                1      2
@@ -294,8 +296,16 @@ error[E0801]: a comparison needs two paths: before and after; got 1
 [2]
 $ heddle trace diff examples/traces/ddp examples/traces/hang/missing
 error[E0106]: no traces in examples/traces/hang/missing
-  hint: name the trace files, or the folder that they are in; dumps of a job that hangs are for heddle trace hang
+  hint: name the trace files, or the folder that they are in (folders inside it are not searched); dumps of a job that hangs are for heddle trace hang
 [1]
+## A job of another number of ranks is no job of which ranks are missing.
+$ mkdir four; for r in 0 1; do sed 's/"world_size": 2/"world_size": 4/' examples/traces/ddp/rank$r.json >four/rank$r.json; done; heddle trace diff examples/traces/ddp four --steps 11 | sed -n 1,6p
+        files  ranks  steps      step  scatter
+before      2      2      1  2.143 ms
+after       2      2      1  2.143 ms
+ranks  2 of 4 recorded after: the slowest may be missing
+ranks  the job had 2 before and has 4 after
+
 ## Communications that take longer: one rank comes later, links are slower; a rank is missing, clocks cannot be compared.
 $ grow() { awk -v later="$1" -v longer="$2" -v CONVFMT=%.12g '/"kernel".*nccl/ { match($0, /"ts": [0-9.]+/); $0 = substr($0, 1, RSTART + 5) (substr($0, RSTART + 6, RLENGTH - 6) + later) substr($0, RSTART + RLENGTH); match($0, /"dur": [0-9.]+/); $0 = substr($0, 1, RSTART + 6) (substr($0, RSTART + 7, RLENGTH - 7) + longer) substr($0, RSTART + RLENGTH) } /ProfilerStep/ { match($0, /"dur": [0-9.]+/); $0 = substr($0, 1, RSTART + 6) (substr($0, RSTART + 7, RLENGTH - 7) + 400) substr($0, RSTART + RLENGTH) } 1' examples/traces/ddp/rank$3.json; }; mkdir w l c; grow 0 28 0 >c/rank0.json; grow 28 0 1 | sed 's/"baseTimeNanoseconds": 1735689600000/"baseTimeNanoseconds": 1735689600005/' >c/rank1.json; grow 0 200 0 >w/rank0.json; grow 200 0 1 >w/rank1.json; grow 0 200 0 >l/rank0.json; grow 0 200 1 >l/rank1.json; for d in w l c; do heddle trace diff examples/traces/ddp $d --steps 11 --top 2 | sed -n '/^verdict/,/^$/p;/^kernel/,$p'; done
 verdict  18.7 % slower; one step on a side: how much steps vary is not known
@@ -319,6 +329,15 @@ kernel                                                        before  after     
 ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsS..       2      2  780.5 us    808.5 us  +28.00 us  +27.50 us  +500.0 ns
 Memcpy HtoD (Pinned -> Device)                                     1      1  40.00 us    40.00 us          0
 ... and 3 more
+$ mkdir x y; for r in 0 1; do for d in examples/traces/ddp:x w:y; do sed 's/"rank": [01], //; s/"Rank": [01], //' ${d%:*}/rank$r.json >${d#*:}/node${r}_4711.1690000000.pt.trace.json; done; done; heddle trace diff x y --steps 11 | grep -e verdict -e waits; heddle trace whatif x --set 'rank 1 = median'
+verdict  18.7 % slower; one step on a side: how much steps vary is not known
+         communications take 200.0 us longer: waiting +200.0 us, transfer 0; waits for ranks that no file names, not slower links; rank0.json, .. would name them
+error[E0801]: no such rank is in the recordings
+  --> --set:1:1
+   1 | rank 1 = median
+     | ^
+  hint: `heddle trace info` lists them; the name of a file may say its rank: rank1.json
+[2]
 $ heddle trace diff w examples/traces/ddp --steps 11 --top 2 | sed -n '/^verdict/,/^$/p'; heddle trace diff examples/traces/ddp w --steps 11 --json | grep -e '^  "w' -e '^  "tr' -e nccl
 verdict  15.7 % faster; one step on a side: how much steps vary is not known
          communications take 200.0 us less: waiting -200.0 us, transfer 0; ranks come together more closely; links are not faster
@@ -384,15 +403,15 @@ $ heddle trace convert examples/traces/ddp --to heddle -o one.json >a; sed 's/"r
 late        rank 1 arrives last: at 2 of 8 communications, 2 beyond the clocks' doubt, 500.0 ns
 rank  host alone  device alone  host on path  arrives last  beyond doubt  gain if repaired
    0    1.841 ms      8.055 ms             0             0             0             0.0 %
-   1    1.860 ms      8.055 ms      1.175 ms             2             2             4.2 %
+   1    1.860 ms      8.055 ms      1.175 ms             2             2             8.4 %
 
 communication  count  transfer  waiting of a rank  longest wait  last most often  times
 all_reduce         8  3.120 ms           560.8 us      780.0 us                1      2
   "clocks_doubt_ps": 500000,
     {"rank": 0, "host_ps": 1840516666, "device_ps": 8054633328, "path_ps": 0, "last_read": 0, "last": 0, "repaired_ps": 9230133328, "gain": 0},
-    {"rank": 1, "host_ps": 1860250000, "device_ps": 8055133328, "path_ps": 1175000000, "last_read": 2, "last": 2, "repaired_ps": 8840883328, "gain": 0.042171655182833945}
+    {"rank": 1, "host_ps": 1860250000, "device_ps": 8055133328, "path_ps": 1175000000, "last_read": 2, "last": 2, "repaired_ps": 8451633328, "gain": 0.084343310365668}
 ## One step of a device that is never idle, so that launches tell no latency: what its host did before the first one counts.
 $ heddle trace blame examples/traces/ddp --steps 12 | grep -e shorter -e bounds
 ends apart  500.0 ns on average in a communication: shorter waits say nothing
-            with the host times of rank 1 at the medians over ranks the job is 13.4 % shorter
+            with the host times of rank 1 as the other's the job is 26.7 % shorter
 bounds      2.012 ms if hosts took no time, 1.062 ms if devices took none

@@ -147,3 +147,12 @@ Memcpy HtoD (Pinned -> Device)                                copy              
 void at::native::vectorized_el..3ul> >(int, at::native::CU..       1      1  150.0 us    150.0 us       0
 void at::native::vectorized_el..ray<char*, 3ul>, float>(int)       1      1  150.0 us    150.0 us       0
 void at::native::vectorized_el..t16>, std::array<char*, 3ul>       1      1  150.0 us    150.0 us       0
+$ for far in "" "cta_per_row_1<c10::Half, float, c10::Half, 2ul, 32>::"; do awk -v far="$far" '/"kernel"/ { n++; sub(/"sgemm_128x128_t[nt]"/, "\"void split_embedding_backward_codegen_rowwise_adagrad_" (n % 2 ? "un" : "") "weighted_kernel_" far (n % 4 < 2 ? "cta" : "warp") "_per_row_1<c10::Half, float, c10::Half, 2ul, 32>(a::b<float, 2ul, long>)\"") } 1' examples/traces/ddp/rank0.json >alike.json; heddle trace summary alike.json | grep ^void; done
+void split_embedding_backward_..unweighted_kernel_warp_per..  compute            3  450.0 us   5.7 %  150.0 us  150.0 us  150.0 us
+void split_embedding_backward_..unweighted_kernel_cta_per_..  compute            2  300.0 us   3.8 %  150.0 us  150.0 us  150.0 us
+void split_embedding_backward_..weighted_kernel_warp_per_r..  compute            2  300.0 us   3.8 %  150.0 us  150.0 us  150.0 us
+void split_embedding_backward_..weighted_kernel_cta_per_ro..  compute            2  300.0 us   3.8 %  150.0 us  150.0 us  150.0 us
+void split_embedding_backward_..unweighted_kernel_ct..#1      compute            3  450.0 us   5.7 %  150.0 us  150.0 us  150.0 us
+void split_embedding_backward_..unweighted_kernel_ct..#2      compute            2  300.0 us   3.8 %  150.0 us  150.0 us  150.0 us
+void split_embedding_backward_..weighted_kernel_cta_..#1      compute            2  300.0 us   3.8 %  150.0 us  150.0 us  150.0 us
+void split_embedding_backward_..weighted_kernel_cta_..#2      compute            2  300.0 us   3.8 %  150.0 us  150.0 us  150.0 us
