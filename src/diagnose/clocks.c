@@ -6,12 +6,26 @@
 // be no clock's, and twice as much is needed to tell.
 static const i64 ENDS_PS = 15000000, LEAST_PS = 30000000;
 
-// How far a clock is off at most: in the middle, or where a drift has taken it by then.
-static i64 off_by(const align_clocks *x, u32 process) {
-  const align_clock *c = &x->clock[process];
-  const i64 middle = align_offset(x, process);
-  double most = fabs((double)middle);
-  for (u32 k = 0; k < x->nknots; k++) most = fmax(most, fabs((double)c->coarse_ps + c->at[k]));
+typedef struct {
+  double low, high;
+} range;
+
+static void widen(range *r, double ps) { r->low = fmin(r->low, ps), r->high = fmax(r->high, ps); }
+
+// How far clocks that are tied together are apart at most: in the middle, or where drifts have taken them by then. Not
+// how far they are off the first: that may lie between two others.
+static i64 most_apart(arena *a, const align_clocks *x) {
+  const u32 moments = x->nknots + 1; // the middle is the last
+  double most = 0;
+  range *r = NEWN(a, range, (size_t)x->ncomponents * moments + 1);
+  for (size_t k = 0; k < (size_t)x->ncomponents * moments; k++) r[k] = (range){INFINITY, -INFINITY};
+  for (u32 p = 0; p < x->n; p++) {
+    const align_clock *c = &x->clock[p];
+    range *of = r + (size_t)c->component * moments;
+    for (u32 k = 0; k < x->nknots; k++) widen(&of[k], (double)c->coarse_ps + c->at[k]);
+    widen(&of[x->nknots], (double)align_offset(x, p));
+  }
+  for (size_t k = 0; k < (size_t)x->ncomponents * moments; k++) most = fmax(most, r[k].high - r[k].low);
   return (i64)fmin(4e18, most);
 }
 
@@ -20,15 +34,10 @@ const align_clocks *clocks_apart(arena *a, const match *m, bool own_clocks, i64 
   *by_ps = *within_ps = 0;
   if (m->places.n < 2 || (!seen->ncollectives && !seen->nmessages)) return NULL;
   const align_clocks *x = align_find(a, seen, NULL);
-  bool apart = false;
-  i64 by = 0, within = ENDS_PS;
-  for (u32 k = 0; k < x->n; k++) {
-    const i64 size = off_by(x, k);
-    const double sd = align_sd_ps(x, k);
-    apart |= size >= LEAST_PS && (double)size > 4 * MAX(sd, x->ends_sd_ps);
-    by = MAX(by, size), within = MAX(within, (i64)sd);
-  }
-  if (!apart) return NULL;
-  *by_ps = by, *within_ps = within;
+  double sd = 0;
+  for (u32 k = 0; k < x->n; k++) sd = fmax(sd, align_sd_ps(x, k));
+  const i64 by = most_apart(a, x);
+  if (by < LEAST_PS || (double)by <= 4 * MAX(sd, x->ends_sd_ps)) return NULL;
+  *by_ps = by, *within_ps = MAX(ENDS_PS, (i64)sd);
   return x;
 }

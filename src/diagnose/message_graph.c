@@ -165,13 +165,16 @@ static bool add_messages(building *b) {
                   "it has no messages: of communications their SEND and RECV, or PUSH and PULL, are needed",
                   "NCCL_ENABLE_TIMELINE of dPRO's NCCL records those of rings, BytePS's servers theirs");
   if (!alone) return true;
-  return refuse(
-      b,
-      arena_printf(b->a,
-                   "of %u ends of messages %u have no other end, such as %s of tensor %s: who is next "
-                   "in a ring is not said, or they were not recorded",
-                   b->end.n, alone, sym_str(b->j->c, odd->name), sym_str(b->j->c, odd->tensor)),
-      "nccl_rank_graph.json of every worker in HOST/GPU/ beside the file says who is next");
+  const bool servers = b->g->servers && !b->g->ring;
+  return refuse(b,
+                arena_printf(b->a, "of %u ends of messages %u %s no other end, such as %s of tensor %s: %s",
+                             b->end.n, alone, alone == 1 ? "has" : "have", sym_str(b->j->c, odd->name),
+                             sym_str(b->j->c, odd->tensor),
+                             servers ? "it was not recorded, or is there twice"
+                                     : "who is next in a ring is not said, or they were not recorded"),
+                servers
+                    ? "a recording of workers and servers from the same steps has both ends of every message"
+                    : "nccl_rank_graph.json of every worker in HOST/GPU/ beside the file says who is next");
 }
 
 // ---- what waits for what ------------------------------------------------------------------------------------

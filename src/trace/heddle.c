@@ -39,7 +39,7 @@ typedef struct {
 } heddle;
 typedef struct {
   char ph;
-  bool has_ts;
+  bool has_ts, has_name;       // a name may be empty
   i64 pid, tid, ts_ps, dur_ps; // dur_ps: -1: not said
   sym name, cat;
   // of args
@@ -63,11 +63,16 @@ static bool microseconds(scan_text t, i64 *ps) {
   *ps = whole * 1000000 + millionths;
   return true;
 }
-static sym take_text(heddle *h) {
+static bool is_text(heddle *h, sym *to) {
   scan_text t;
-  if (!scan_string(h->s, &t)) return (sym){0};
+  if (!scan_string(h->s, &t)) return false;
   if (t.escaped) scan_plain(h->s, &t);
-  return sym_ofn(h->x->c, t.v, t.n);
+  *to = sym_ofn(h->x->c, t.v, t.n);
+  return true;
+}
+static sym take_text(heddle *h) {
+  sym s = {0};
+  return is_text(h, &s) ? s : (sym){0};
 }
 static i64 take_integer(heddle *h) {
   scan_text t;
@@ -143,7 +148,7 @@ static event take_event(heddle *h) {
     if (scan_eq(key, "ph"))
       e.ph = scan_string(h->s, &t) && t.n == 1 ? *t.v : '?';
     else if (scan_eq(key, "name"))
-      e.name = take_text(h);
+      e.has_name = is_text(h, &e.name);
     else if (scan_eq(key, "cat"))
       e.cat = take_text(h);
     else if (scan_eq(key, "ts"))
@@ -267,7 +272,7 @@ static void put_event(heddle *h, const event *e) {
   if (e->ph == 's' || e->ph == 'f') return;
   x->about->events += e->ph != 'B';
   const bool task = e->ph == 'B' || e->ph == 'E';
-  if (!e->has_ts || e->pid == ABSENT || e->tid == ABSENT || !e->name.i || (e->ph == 'X' && e->dur_ps < 0)) {
+  if (!e->has_ts || e->pid == ABSENT || e->tid == ABSENT || !e->has_name || (e->ph == 'X' && e->dur_ps < 0)) {
     x->about->skipped++;
   } else if (task) {
     take_task(h, e);

@@ -84,6 +84,8 @@ arrows     8
 $ heddle trace summary own.json >a; heddle trace summary examples/traces/ddp | cmp - a; heddle trace replay own.json >a; heddle trace replay examples/traces/ddp | cmp - a; heddle trace info own.json | head -3
 rank  file      format  host  device                 steps  streams  threads  events      span  clock starts at
    0  own.json  Heddle        NVIDIA A100-SXM4-80GB  10-13        4        4     280  9.360 ms  2024-12-31 00:00:00.000000000 UTC
+## A kernel whose name is empty is kept.
+$ mkdir bare; for r in 0 1; do sed 's/"sgemm_128x128_nt"/""/' examples/traces/ddp/rank$r.json >bare/rank$r.json; done; heddle trace convert bare --to heddle -o bare.json >a; heddle trace blame bare >a; heddle trace blame bare.json | cmp - a
 ## to Chakra: a file for every rank
 $ heddle trace convert examples/traces/ddp --to chakra -o job --json; ls job.*; heddle trace info job.0.et | head -2
 {
