@@ -6,7 +6,7 @@
 #include "test.h"
 #include <stdlib.h>
 
-enum { SEARCHES = 100 };
+enum { SEARCHES = 70 };
 
 static u32 upto(u64 *rng, u32 n) { return (u32)(rng_next(rng) % n); }
 
@@ -160,7 +160,7 @@ TEST(bounds_hold_on_devices_of_several_kinds) {
   static const char *const lines[] = {"dp.shares=auto layers=auto",
                                       "layers=auto,equal",
                                       "dp.shares=auto,equal mb=* tp.shares=auto",
-                                      "dp.shares=auto schedule=1f1b,zb-h1 recompute=none",
+                                      "dp.shares=auto schedule=1f1b,zb-h1,chimera recompute=none",
                                       "v=1,2 schedule=interleaved",
                                       "overlap=none zero=* dp.shares=auto",
                                       "places=* dp.shares=equal",

@@ -10,15 +10,14 @@
 //   order     one rank issues it before the instruction that it should follow
 // Not made, because they are equal by construction: what does not reach a result; zeros instead of zeros; an
 // operand that is the same value (computed again, or the same in other pieces); an order that no other rank
-// can see and that no value contradicts. Few mutants may not be noticed: those that compute the same on other inputs
-// as well (two biases that are added up have one gradient), and faint ones, noticed on other inputs alone (a query of
-// attention moves the loss by about the tolerance). SEED=n MODEL=name runs one plan and
+// can see and that no value contradicts. A mutant that is not noticed must compute the same on other inputs
+// as well; few may (two biases that are added up have one gradient). SEED=n MODEL=name runs one plan and
 // prints the fate of every mutant.
 #include "plans.h"
 #include "test.h"
 #include <stdlib.h>
 
-enum { PLANS = 3, MOST = 20 }; // plans of a model and kind; communications of one plan
+enum { PLANS = 2, MOST = 20 }; // plans of a model and kind; communications of one plan
 
 typedef enum { MUT_LOST, MUT_ZERO, MUT_AXIS, MUT_AT, MUT_PLACE, MUT_OPERAND, MUT_ORDER, MUT_COUNT } mutation;
 static const char *const mut_name[] = {"lost", "zero", "axis", "at", "place", "operand", "order"};
@@ -26,7 +25,7 @@ typedef struct {
   u32 made, proved, numbers;
 } tally;
 static tally tallies[MUT_COUNT];
-static u32 equal, faint; // mutants that compute the same; that other inputs notice
+static u32 equal; // mutants that compute the same
 
 typedef struct {
   plans_model *m;
@@ -165,14 +164,18 @@ static void judge(world *w, prog *q, mutation how) {
   bool proved = !ir_verify(q) || !plan_validate(q),
        seen = proved || differs(w, q, PLANS_SEED, plans_want(w->m, w->pn), a),
        same = !seen && is_equal(w, q, a);
-  tallies[how].proved += proved, tallies[how].numbers += seen && !proved;
-  equal += same, faint += !seen && !same;
+  tallies[how].proved += proved, tallies[how].numbers += seen && !proved, equal += same;
   if ((!seen && !same) || getenv("SEED") || getenv("VERBOSE"))
     report(w, how,
            proved ? diag_get(w->m->c, had).message
            : seen ? "numbers"
            : same ? "computes the same"
-                  : "noticed on other inputs alone");
+                  : "NOT NOTICED");
+  if (!seen && !same) {
+    strbuf b = {.a = a};
+    plan_print(planner_source(w->m->pl), w->pn, &b);
+    CHECK_MSG(false, "a mutant was not noticed; the plan:\n%s", sb_str(&b));
+  }
   diag_truncate(w->m->c, had);
   arena_free(a);
   prog_free(q);
@@ -410,7 +413,6 @@ TEST(mutants_are_noticed) {
   u32 all = 0;
   for (u32 k = 0; k < MUT_COUNT; k++) all += tallies[k].made;
   CHECK_MSG(equal * 100 <= all || one, "%u of %u mutants compute the same", equal, all);
-  CHECK_MSG(faint * 1000 <= all || one, "%u of %u mutants are noticed on other inputs alone", faint, all);
   for (u32 k = 0; k < MUT_COUNT; k++) {
     if (getenv("VERBOSE"))
       printf("%s: %u made, %u proved wrong, %u by numbers\n", mut_name[k], tallies[k].made, tallies[k].proved,
