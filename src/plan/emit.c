@@ -349,7 +349,7 @@ static void make_streams(main_build *mb) {
     for (u32 e = 0; e < mb->stage[i].nedges; e++) {
       edge *x = &mb->stage[i].edges[e];
       x->strm[0] = x->strm[1] = all;
-      if (mb->stage[i].place == mb->stage[x->to].place) continue;
+      if (mb->stage[i].g.i == mb->stage[x->to].g.i) continue;
       from[n] = (u16)mb->stage[i].place, to[n] = (u16)mb->stage[x->to].place, between[n++] = x;
     }
   plan_send_streams(a, pn, n, from, to, strm);

@@ -18,7 +18,8 @@ typedef struct stage_build {
   func f; // what it does: the source's function, or that of one that is like it
   group g;
   u32 segment, replica; // of the plan
-  u32 place;            // number of its place
+  u32 place;            // number of its place, of several the lowest
+  sched_places on;      // all of them
   const grad_pair *gp;  // NULL: no backward
   bool acc;             // gradients go into accumulators
   bool *has_dy;         // per output: a gradient comes back

@@ -163,8 +163,9 @@ prog *plan_apply(planner *pl, const plan *pn, cost_model *k);
 typedef struct {
   u32 nstages, nplaces, nmicro, nedges; // nstages: of one replica
   u32 nreplicas;
-  const u32 *micro; // by replica
-  const u16 *place; // [replica * nstages + stage]
+  const u32 *micro;       // by replica
+  const u16 *place;       // [replica * nstages + stage]; of several the lowest
+  const sched_places *at; // likewise, all of them; NULL: each has one
   const sched_edge *edge;
   const bool *forward;  // stages that the loss does not depend on; NULL: there are none
   bool train, backward; // backward: some stage has one

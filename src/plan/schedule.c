@@ -32,11 +32,17 @@ void main_graph(const main_build *mb, arena *a, plan_graph *g) {
                     .train = mb->x->pn->train};
   for (u32 r = 0; r < mb->nreplicas; r++)
     micro[r] = mb->x->pn->nreplicas ? mb->x->pn->replicas[r].micro : mb->K;
-  for (u32 i = 0; i < mb->nstages; i++) place[i] = (u16)mb->stage[i].place, nedges += mb->stage[i].nedges;
+  sched_places *at = NEWN(a, sched_places, mb->nstages + 1);
+  bool wide = false;
+  for (u32 i = 0; i < mb->nstages; i++) {
+    const stage_build *s = &mb->stage[i];
+    place[i] = (u16)s->place, at[i] = s->on, nedges += s->nedges;
+    wide |= s->on.n > 1;
+  }
   sched_edge *out = NEWN(a, sched_edge, nedges + 1);
   g->nedges = graph_of(mb, out, forward);
   for (u32 i = 0; i < mb->nsegments; i++) any |= g->train && forward[i], g->backward |= !forward[i];
-  g->place = place, g->edge = out, g->forward = any ? forward : NULL;
+  g->place = place, g->at = wide ? at : NULL, g->edge = out, g->forward = any ? forward : NULL;
 }
 
 // Stages that the loss does not depend on have no backward, whatever a policy wrote down for them.
@@ -59,7 +65,7 @@ static const sched *schedule_of(ctx *c, arena *a, const plan *pn, const plan_gra
   }
   sched_seq *seq = NEWN(a, sched_seq, pn->nseqs + 1);
   for (u32 p = 0; p < pn->nseqs; p++) seq[p] = g->forward ? only_needed(a, &given[p], g) : given[p];
-  const sched *s = sched_of_replicas(a, g->nstages, pn->nseqs, g->nreplicas, g->micro, g->place, seq);
+  const sched *s = sched_of_replicas(a, g->nstages, pn->nseqs, g->nreplicas, g->micro, g->place, g->at, seq);
   return sched_with(a, s, g->nedges, g->edge, g->forward);
 }
 
@@ -173,7 +179,25 @@ static bool mirrored(const plan *pn) {
   return true;
 }
 
-bool plan_has_probe(const plan *pn) { return pn->nreplicas <= 1 || mirrored(pn); }
+static bool within(const plan_submesh *x, const plan_submesh *of) {
+  if (x->mesh != of->mesh || x->nfix <= of->nfix) return false;
+  for (u32 k = 0; k < of->nfix; k++) {
+    u32 j = 0;
+    while (j < x->nfix && (x->fix[j].axis != of->fix[k].axis || x->fix[j].at != of->fix[k].at)) j++;
+    if (j == x->nfix) return false;
+  }
+  return true;
+}
+
+// May a segment lie on several places?
+static bool lies_wide(const plan *pn) {
+  for (u32 i = 0; i < pn->nsegments; i++)
+    for (u32 k = 0; k < pn->nsegments; k++)
+      if (within(&pn->segments[k].on, &pn->segments[i].on)) return true;
+  return false;
+}
+
+bool plan_has_probe(const plan *pn) { return (pn->nreplicas <= 1 || mirrored(pn)) && !lies_wide(pn); }
 
 bool plan_mixes_backwards(const plan *pn) {
   const sched_seq *seq = pn->seqs ? pn->seqs : pn->made.file ? pn->made.file->seq : NULL;

@@ -18,10 +18,56 @@ static bool same_submesh(const plan_submesh *a, const plan_submesh *b) {
   return a->mesh == b->mesh && a->nfix == b->nfix && !memcmp(a->fix, b->fix, sizeof *a->fix * a->nfix);
 }
 
+// ---- places ---------------------------------------------------------------------------------------------
+typedef struct {
+  const plan_submesh *on;
+  group g;
+  u32 place; // its number, of several the lowest
+  sched_places in;
+} submesh;
+
+static bool inside(const space *sp, group g, group of) {
+  const group_info *i = group_get(sp, g);
+  if (i->nranks >= group_get(sp, of)->nranks) return false;
+  for (u32 k = 0; k < i->nranks; k++)
+    if (group_member(sp, of, i->ranks[k]) < 0) return false;
+  return true;
+}
+
+// Which of them lie inside x, each without another one inside it, if all of x's ranks are in one of these. Returns how
+// many, or 0.
+static u32 parts_of(const main_build *mb, const submesh *v, u32 n, const submesh *x, u16 *part) {
+  const space *sp = mb->p->sp;
+  u32 ranks = 0, found = 0;
+  for (u32 k = 0; k < n; k++) {
+    bool least = inside(sp, v[k].g, x->g);
+    for (u32 j = 0; j < n && least; j++) least = !inside(sp, v[j].g, v[k].g);
+    if (least) part[found++] = (u16)k, ranks += group_get(sp, v[k].g)->nranks;
+  }
+  return ranks == group_get(sp, x->g)->nranks ? found : 0;
+}
+
+// Submeshes are places, but for those that are several others together.
+static void number_places(main_build *mb, submesh *v, u32 n) {
+  u16 *part = NEWN(mb->x->a, u16, n + 1);
+  for (u32 pass = 0; pass < 2; pass++)
+    for (u32 k = 0; k < n; k++) {
+      const u32 parts = parts_of(mb, v, n, &v[k], part);
+      if (!pass && !parts) v[k].place = mb->nplaces++;
+      if (pass != (parts > 0)) continue;
+      u16 *in = NEWN(mb->x->a, u16, parts + 1);
+      in[0] = (u16)v[k].place;
+      for (u32 j = 0; j < parts; j++) in[j] = (u16)v[part[j]].place;
+      if (parts) v[k].place = in[0]; // they are in order of first use, as their numbers are
+      v[k].in = (sched_places){MAX(parts, 1u), in};
+    }
+}
+
 static bool make_groups(main_build *mb) {
   const plan *pn = mb->x->pn;
   space *sp = mb->p->sp;
-  const plan_submesh **submesh = NEWN(mb->x->a, const plan_submesh *, mb->nstages);
+  submesh *v = ZNEWN(mb->x->a, submesh, mb->nstages + 1);
+  u32 *of = NEWN(mb->x->a, u32, mb->nstages + 1), n = 0;
   for (u32 i = 0; i < mb->nstages; i++) {
     const plan_segment *ps = &pn->segments[mb->stage[i].segment];
     const plan_replica *r = pn->nreplicas ? &pn->replicas[mb->stage[i].replica] : NULL;
@@ -36,10 +82,12 @@ static bool make_groups(main_build *mb) {
       return false;
     }
     u32 k = 0;
-    while (k < mb->nplaces && !same_submesh(submesh[k], pl)) k++;
-    if (k == mb->nplaces) submesh[mb->nplaces++] = pl;
-    mb->stage[i].place = k;
+    while (k < n && !same_submesh(v[k].on, pl)) k++;
+    if (k == n) v[n++] = (submesh){.on = pl, .g = mb->stage[i].g};
+    of[i] = k;
   }
+  number_places(mb, v, n);
+  for (u32 i = 0; i < mb->nstages; i++) mb->stage[i].place = v[of[i]].place, mb->stage[i].on = v[of[i]].in;
   return true;
 }
 

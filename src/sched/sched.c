@@ -288,7 +288,7 @@ static void set_tasks(arena *a, u32 row, const sched_shape *shape, sched *s) {
 
 const sched *sched_of(arena *a, u32 nstages, u32 nplaces, u32 nmicro, const u16 *place,
                       const sched_seq *seq) {
-  return sched_of_replicas(a, nstages, nplaces, 1, &nmicro, place, seq);
+  return sched_of_replicas(a, nstages, nplaces, 1, &nmicro, place, NULL, seq);
 }
 
 void sched_set_micro(arena *a, sched *s, const u32 *micro) {
@@ -301,7 +301,7 @@ void sched_set_micro(arena *a, sched *s, const u32 *micro) {
 }
 
 const sched *sched_of_replicas(arena *a, u32 nstages, u32 nplaces, u32 nreplicas, const u32 *micro,
-                               const u16 *place, const sched_seq *seq) {
+                               const u16 *place, const sched_places *several, const sched_seq *seq) {
   sched *s = NEW(a, sched);
   const u32 all = nreplicas * nstages;
   *s = (sched){.name = "text", .nstages = nstages, .nplaces = nplaces, .nreplicas = nreplicas, .npasses = 1};
@@ -311,7 +311,9 @@ const sched *sched_of_replicas(arena *a, u32 nstages, u32 nplaces, u32 nreplicas
   sched_seq *own = NEWN(a, sched_seq, nplaces + 1);
   bool *split = ZNEWN(a, bool, nstages + 1);
   const u16 *on = arena_dup(a, place, all * sizeof *place);
-  for (u32 k = 0; k < all; k++) at[k] = (sched_places){1, on + k};
+  for (u32 k = 0; k < all; k++)
+    at[k] = !several ? (sched_places){1, on + k}
+                     : (sched_places){several[k].n, arena_dup(a, several[k].v, several[k].n * sizeof *on)};
   for (u32 k = 1; k < nstages; k++) e[k - 1] = (sched_edge){.from = (u16)(k - 1), .to = (u16)k};
   for (u32 p = 0; p < nplaces; p++) {
     own[p] = (sched_seq){seq[p].n, arena_dup(a, seq[p].v, seq[p].n * sizeof *seq[p].v)};

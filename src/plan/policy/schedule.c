@@ -54,7 +54,7 @@ static const sched *as_planned(arena *a, const sched *s) {
     }
     place[k] = (u16)(number[p] - 1);
   }
-  return sched_of_replicas(a, s->nstages, s->nplaces, s->nreplicas, micro, place, seq);
+  return sched_of_replicas(a, s->nstages, s->nplaces, s->nreplicas, micro, place, NULL, seq);
 }
 
 typedef struct schedule_file {

@@ -191,3 +191,30 @@ error[E0501]: `group` is for a `schedule`
   18 | group: 2
      |        ^
 [1]
+## A segment may lie on several places: here the embedding and the head, on all four, between the tasks of the layers.
+$ heddle verify gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --plan tests/golden/plan/interlaced.plan | grep -e ^results -e ^verdict
+results    105
+verdict    equal: the plan computes what the model computes
+$ heddle sim gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --plan tests/golden/plan/interlaced.plan --machine '1x4 v100' | sed -n '/^place/,/^ *3/p'
+place  ranks  computes  communicates    idle  peak memory
+    0  0        57.4 %         2.6 %  39.9 %     1.38 MiB
+    1  1        57.4 %         2.6 %  39.9 %     1.27 MiB
+    2  2        57.4 %         2.6 %  39.9 %     1.12 MiB
+    3  3        57.4 %         2.6 %  39.9 %     1016 KiB
+$ sed 's/^  - "F0.0 F0.1 F2.0/  - "F0.1 F0.0 F2.0/' tests/golden/plan/interlaced.plan > t.plan; heddle verify gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --plan t.plan
+error[E0503]: deadlock: no place can run its next task
+  --> t.plan:21:3
+  21 |   - "F0.0 F1.0 F0.1 F1.1 F0.2 F1.2 F0.3 F1.3 F5.0 B5.0 F5.1 B5.1 B1.0 F5.2 B5.2 B0.0 B1.1 F5.3 B...
+     |   ^
+  note: place 0 waits at 0F0 (task 1 of 24) for place 1, which runs it too
+  note: place 1 waits at 0F1 (task 1 of 24) for place 0, which runs it too
+  note: place 2 waits at 0F0 (task 1 of 24) for place 1, which runs it too
+  note: place 3 waits at 0F0 (task 1 of 24) for place 1, which runs it too
+  hint: put each task after the tasks that it waits for; schedule=1f1b and schedule=gpipe run with any pp and mb
+[1]
+$ sed 's/^  - "F0.0 F0.1 F2.0/  - "F0.1 F2.0/' tests/golden/plan/interlaced.plan > t.plan; heddle verify gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --plan t.plan
+error[E0501]: task 0F0 is on 3 of the 4 places of its stage
+  --> t.plan:21:3
+  21 |   - "F0.0 F1.0 F0.1 F1.1 F0.2 F1.2 F0.3 F1.3 F5.0 B5.0 F5.1 B5.1 B1.0 F5.2 B5.2 B0.0 B1.1 F5.3 B...
+     |   ^
+[1]
