@@ -256,6 +256,63 @@ const char *heddle_plan_name(const heddle_plan *b); // "dp=2 tp=4 pp=2 mb=32"
 bool heddle_plan_on(heddle_plan *b, heddle_machine *m, const char *costs);
 heddle_program *heddle_plan_apply(heddle_plan *b); // the distributed program
 
+// ---- plans, written by a program ---------------------------------------------------------------------------
+// What a program walks: instructions of main (function NULL) or of a function that it calls, numbered from 1 as plan
+// files have them. examples/plans.c writes two plans with this.
+typedef struct {
+  const char *op;       // "matmul"; a call of a function is "call"
+  const char *calls;    // that function; NULL: it is no call
+  const char *function; // in which it stands
+  uint32_t number, noperands, nresults;
+} heddle_operator;
+typedef struct {
+  const char *name; // of a parameter of the function: "wte"; "" if it has none
+  const char
+      *role; // of a parameter of main: "input", "weight", "state", "label" or "const"; NULL: it is none
+  const char *dtype; // NULL: a tuple, which has no dimensions
+  uint32_t made_by;  // the number of the operator whose result it is; 0: it is a parameter
+  uint32_t ndims;
+  int64_t dims[8];
+} heddle_operand;
+uint32_t heddle_program_operators(heddle_program *p, const char *function); // 0: no such function
+// False past the end.
+bool heddle_program_operator(heddle_program *p, const char *function, uint32_t number, heddle_operator *out);
+bool heddle_program_operand(heddle_program *p, const char *function, uint32_t number, uint32_t index,
+                            heddle_operand *out);
+bool heddle_program_result(heddle_program *p, const char *function, uint32_t number, uint32_t index,
+                           heddle_operand *out);
+
+// A plan out of three primitives: what is split (trans), where it runs (assign), when it runs (order). Communication,
+// gradients and updates follow. Every call adds what a line of a plan file says (docs/plans.md), and
+// heddle_draft_plan reads them as one: what is wrong is told with its line, and called `name`. After a call that
+// fails all others return false or NULL.
+typedef struct heddle_draft heddle_draft;
+heddle_draft *heddle_draft_new(heddle_program *p, const char *name, const heddle_plan_options *o);
+void heddle_draft_free(heddle_draft *d);
+bool heddle_draft_axis(heddle_draft *d, const char *axis, uint32_t size); // across devices
+bool heddle_draft_time(heddle_draft *d, const char *axis, uint32_t size); // microbatches; at most one
+// Ranks from `first`, row-major over the axes.
+bool heddle_draft_mesh(heddle_draft *d, const char *mesh, uint32_t first, uint32_t naxes,
+                       const char *const *axes);
+// op-trans: dimension `dim` of an input of the model, of an operand or of a result is split over the axis, with all
+// that has its index by the operator's law.
+bool heddle_draft_trans_input(heddle_draft *d, const char *input, uint32_t dim, const char *axis);
+bool heddle_draft_trans(heddle_draft *d, const heddle_operator *o, uint32_t operand, uint32_t dim,
+                        const char *axis);
+bool heddle_draft_trans_result(heddle_draft *d, const heddle_operator *o, uint32_t result, uint32_t dim,
+                               const char *axis);
+// op-assign: instructions `from` to `to` of main run where the mesh has coordinate `at` of the axis (NULL: on all of
+// it). Segments, numbered from 0 in the order of these calls.
+bool heddle_draft_assign(heddle_draft *d, uint32_t from, uint32_t to, const char *mesh, const char *axis,
+                         uint32_t at);
+// op-order: the next task of a place: forward 'F', backward 'B', or in two parts 'I' and 'W', of a segment for a
+// microbatch. Places are numbered from 0 in the order in which segments first use them; a segment on several places
+// has its tasks in the order of each.
+bool heddle_draft_order(heddle_draft *d, uint32_t place, char kind, uint32_t segment, uint32_t microbatch);
+// Any other key of a plan file: "send-stream", "pp"; "rest", "{states: [dp]}".
+bool heddle_draft_set(heddle_draft *d, const char *key, const char *value);
+heddle_plan *heddle_draft_plan(heddle_draft *d);
+
 // ---- schedules ------------------------------------------------------------------------------------------
 typedef struct {
   uint32_t places, chunks,

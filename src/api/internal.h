@@ -125,7 +125,8 @@ bool program_has_work(const prog *p);                  // and inputs with elemen
 heddle_program *program_wrap(heddle_session *s, prog *p, const char *name); // takes p over; NULL for NULL
 i64 program_batch(const prog *p);          // samples a step; 0: no input says
 heddle_plan *plan_open(heddle_program *p); // without its plan
-void search_tell_mfu(heddle_search *f);    // before a report
+heddle_plan *plan_read_text(heddle_program *p, const char *name, const char *text, size_t n);
+void search_tell_mfu(heddle_search *f); // before a report
 bool optimizer_read(ctx *c, const heddle_optimizer *o, optim_opts *out);
 
 // ---- tuning.c -------------------------------------------------------------------------------------------

@@ -76,7 +76,7 @@ heddle_plan *heddle_plan_make(heddle_program *p, const char *line, const heddle_
   API_RETURN(heddle_plan *, NULL, p->o.s, make(p, line, o ? o : &none));
 }
 
-static heddle_plan *parse(heddle_program *p, const char *name, const char *text, size_t n) {
+heddle_plan *plan_read_text(heddle_program *p, const char *name, const char *text, size_t n) {
   if (!program_to_plan(p)) return NULL;
   heddle_plan *b = plan_open(p);
   const prog *src = planner_source(program_planner(p));
@@ -84,13 +84,13 @@ static heddle_plan *parse(heddle_program *p, const char *name, const char *text,
 }
 heddle_plan *heddle_plan_parse(heddle_program *p, const char *name, const char *text, size_t n) {
   if (!p) return NULL;
-  API_RETURN(heddle_plan *, NULL, p->o.s, parse(p, name, text, n));
+  API_RETURN(heddle_plan *, NULL, p->o.s, plan_read_text(p, name, text, n));
 }
 
 static heddle_plan *read(heddle_program *p, const char *path) {
   file_view f;
   if (!file_map(p->o.s->c, path, &f)) return NULL;
-  heddle_plan *b = parse(p, path, (const char *)f.data, f.size);
+  heddle_plan *b = plan_read_text(p, path, (const char *)f.data, f.size);
   file_unmap(&f);
   return b;
 }

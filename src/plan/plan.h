@@ -409,7 +409,8 @@ bool plan_verify(planner *pl, const plan *pn, cost_model *k, const verify_opts *
                  verify_report *r);
 
 // ---- text -------------------------------------------------------------------------------------------------
-void plan_print(const prog *src, const plan *pn, strbuf *out); // YAML; docs/plans.md
+void plan_print(const prog *src, const plan *pn, strbuf *out);       // YAML; docs/plans.md
+void plan_put_train(const optim_opts *o, bool masters, strbuf *out); // its line about training
 // NULL and diagnostics; E_PLAN_MODEL, before anything else is read, if the text has the fingerprint of
 // another program.
 // model: what users call src; NULL: it has no name.

@@ -151,6 +151,14 @@ static void put_replicas(const prog *src, const plan *pn, strbuf *b) {
   }
 }
 
+void plan_put_train(const optim_opts *o, bool masters, strbuf *b) {
+  sb_fmt(b,
+         "train: {optimizer: %s, lr: %.17g, momentum: %.17g, beta1: %.17g, beta2: %.17g, eps: %.17g, "
+         "weight-decay: %.17g%s}\n",
+         optim_name(o->kind), o->lr, o->momentum, o->beta1, o->beta2, o->eps, o->weight_decay,
+         masters ? ", master-weights: true" : "");
+}
+
 void plan_print(const prog *src, const plan *pn, strbuf *b) {
   sb_put(b, "heddle-plan: 1\nname: ");
   sb_json_str(b, sym_str(src->c, pn->name));
@@ -162,11 +170,7 @@ void plan_print(const prog *src, const plan *pn, strbuf *b) {
     const func_info *m = func_get(src, src->main);
     for (u32 k = 0; k < m->nparams; k++)
       masters |= m->params.v[k].r == ROLE_WEIGHT && optim_has_master(o, val_type(src, m, k + 1)->s.t);
-    sb_fmt(b,
-           "train: {optimizer: %s, lr: %.17g, momentum: %.17g, beta1: %.17g, beta2: %.17g, eps: %.17g, "
-           "weight-decay: %.17g%s}\n",
-           optim_name(o->kind), o->lr, o->momentum, o->beta1, o->beta2, o->eps, o->weight_decay,
-           masters ? ", master-weights: true" : "");
+    plan_put_train(o, masters, b);
   }
   put_axes(src, pn, false, b);
   put_axes(src, pn, true, b);
