@@ -448,6 +448,28 @@ typedef struct {
 const char *heddle_trace_ask(heddle_session *s, const char *question, uint32_t n, const char *const *paths,
                              const heddle_trace_options *o, heddle_format f);
 
+// ---- running ----------------------------------------------------------------------------------------------
+// One rank of a distributed program in this process, the others in processes (or threads) of their own. What joins them
+// is the caller's: MPI, sockets. Messages between two ranks arrive in the order in which they were sent.
+typedef struct {
+  uint32_t rank; // this one
+  void *arg;
+  // Returns at once; the data is the caller's again. False: the other end is gone.
+  bool (*send)(void *arg, uint32_t to, const void *data, int64_t bytes);
+  bool (*receive)(void *arg, uint32_t from, void *data, int64_t bytes); // waits for exactly so many bytes
+} heddle_link;
+typedef struct heddle_run heddle_run;
+// inputs: of the distributed program, whole; this rank takes its pieces of them. All ranks make the same calls.
+heddle_run *heddle_run_new(heddle_program *distributed, const heddle_link *link,
+                           const heddle_tensors *inputs);
+void heddle_run_free(heddle_run *r);
+// One step. Updated weights and states are those of the next one.
+bool heddle_run_step(heddle_run *r);
+// Of the latest step; on rank 0, and 0 on others. False: it has none, or another rank is gone.
+bool heddle_run_loss(heddle_run *r, double *loss);
+// All parameters as they are now, whole, on rank 0; without elements on others.
+heddle_tensors *heddle_run_parameters(heddle_run *r);
+
 // ---- verification ---------------------------------------------------------------------------------------
 typedef struct {
   uint64_t seed;

@@ -126,7 +126,8 @@ heddle_program *program_wrap(heddle_session *s, prog *p, const char *name); // t
 i64 program_batch(const prog *p);          // samples a step; 0: no input says
 heddle_plan *plan_open(heddle_program *p); // without its plan
 heddle_plan *plan_read_text(heddle_program *p, const char *name, const char *text, size_t n);
-void search_tell_mfu(heddle_search *f); // before a report
+heddle_tensors *tensors_of_parameters(heddle_program *p); // without elements
+void search_tell_mfu(heddle_search *f);                   // before a report
 bool optimizer_read(ctx *c, const heddle_optimizer *o, optim_opts *out);
 
 // ---- tuning.c -------------------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ static bool fits(const prog *p) {
   return false;
 }
 
-static heddle_tensors *inputs(heddle_program *p) {
+heddle_tensors *tensors_of_parameters(heddle_program *p) {
   const func_info *m = func_get(p->p, p->p->main);
   heddle_tensors *t = open(p->o.s, m->nparams);
   value *v = NEWN(t->o.a, value, t->n + 1);
@@ -66,7 +66,7 @@ static heddle_tensors *inputs(heddle_program *p) {
 
 static heddle_tensors *random_inputs(heddle_program *p, u64 seed) {
   if (!fits(p->p)) return NULL;
-  heddle_tensors *t = inputs(p);
+  heddle_tensors *t = tensors_of_parameters(p);
   if (eval_random(p->p, seed, t->x, t->n, t->o.a)) return t;
   object_drop(t);
   return NULL;
@@ -95,7 +95,7 @@ static const char *npy_path(arena *a, const char *folder, const char *name) {
 static heddle_tensors *read_folder(heddle_program *p, const char *folder) {
   ctx *c = p->p->c;
   if (!fits(p->p)) return NULL;
-  heddle_tensors *t = inputs(p);
+  heddle_tensors *t = tensors_of_parameters(p);
   const func_info *m = func_get(p->p, p->p->main);
   strbuf missing = {.a = t->o.a};
   bool ok = true;

@@ -10,13 +10,13 @@
 // ---- values --------------------------------------------------------------------------------------------
 
 // Room for a value of this type; pieces not yet there.
-static held held_new(interp *m, type t, group bound) {
+held eval_held_new(interp *m, type t, group bound) {
   const type_info *ti = type_get(m->p, t);
   held h = {.g = ti->tuple ? (group){0} : bind(ti->g, bound)}; // a tuple lies where its elements lie
   if (ti->tuple) {
     h.n = ti->n;
     h.elem = ZNEWN(m->stack, held, h.n);
-    for (u32 k = 0; k < h.n; k++) h.elem[k] = held_new(m, ti->elem[k], bound);
+    for (u32 k = 0; k < h.n; k++) h.elem[k] = eval_held_new(m, ti->elem[k], bound);
   } else {
     h.n = eval_members(m, h.g);
     h.piece = ZNEWN(m->stack, buf *, h.n);
@@ -24,10 +24,10 @@ static held held_new(interp *m, type t, group bound) {
   return h;
 }
 
-static void held_drop(interp *m, held *h) {
+void eval_held_drop(interp *m, held *h) {
   for (u32 k = 0; k < h->n; k++) {
     if (h->elem)
-      held_drop(m, &h->elem[k]);
+      eval_held_drop(m, &h->elem[k]);
     else if (h->piece) {
       eval_drop(m, h->piece[k]);
       h->piece[k] = NULL;
@@ -35,12 +35,12 @@ static void held_drop(interp *m, held *h) {
   }
 }
 
-static void held_share(held *to, const held *from) {
+void eval_held_share(held *to, const held *from) {
   assert(to->n == from->n);
   for (u32 k = 0; k < to->n; k++)
     if (to->elem)
-      held_share(&to->elem[k], &from->elem[k]);
-    else
+      eval_held_share(&to->elem[k], &from->elem[k]);
+    else if (from->piece[k])
       to->piece[k] = buf_share(from->piece[k]);
 }
 
@@ -95,14 +95,14 @@ typedef struct {
 static bool wrong_size(interp *m, const step *s, u32 opd, u32 member, i64 want) {
   diag(m->c, E_LAYOUT, s->i->where, "%s: operand %u has %lld bytes on rank %u, its type says %lld",
        op_row_of(s->i->op)->name, opd + 1, (long long)s->in[opd]->piece[member]->bytes,
-       eval_rank(m, s->g, member), (long long)want);
+       eval_rank_of(m, s->g, member), (long long)want);
   return false;
 }
 
 // Does an earlier member see the same pieces for the same results? Then its results are this one's.
 static bool repeats(const step *s, u32 member, u32 earlier) {
   for (u32 k = 0; k < s->nopd; k++)
-    if (s->in[k]->piece[member] != s->in[k]->piece[earlier]) return false;
+    if (s->in[k]->piece[member] != s->in[k]->piece[earlier] || !s->in[k]->piece[member]) return false;
   for (u32 k = 0; k < s->nopd; k++)
     if (!eval_same(&s->inp[k]->at[member], &s->inp[k]->at[earlier], s->inp[k]->t->s.nd)) return false;
   for (u32 k = 0; k < s->nres; k++)
@@ -150,7 +150,7 @@ static bool compute_member(interp *m, const frame *f, const step *s, u32 member,
   u32 before = diag_count(m->c);
   if (kernel_run(m->c, &args, s->i->where)) return true;
   if (eval_members(m, s->g) > 1 && diag_count(m->c) > before)
-    diag_note(m->c, s->i->where, "on rank %u", eval_rank(m, s->g, member));
+    diag_note(m->c, s->i->where, "on rank %u", eval_rank_of(m, s->g, member));
   return false;
 }
 
@@ -189,7 +189,8 @@ static bool compute(interp *m, frame *f, const instr *i, u32 index, const point 
   }
   for (u32 k = 0, n = eval_members(m, s.g); k < n && ok; k++) {
     u32 j = 0;
-    while (j < k && !repeats(&s, k, j)) j++;
+    if (!eval_mine(m, s.g, k)) continue;
+    while (j < k && !(eval_mine(m, s.g, j) && repeats(&s, k, j))) j++;
     if (j == k)
       ok = compute_member(m, f, &s, k, data ? &blob : NULL);
     else
@@ -233,9 +234,9 @@ static bool communicate(interp *m, frame *f, const instr *i, const point *at) {
     *(is_out ? &out[j] : &in[j]) = (end){f->v[v].g, p, &f->v[v]};
     ok = p;
     for (u32 r = 0; ok && !is_out && r < p->n; r++)
-      if (f->v[v].piece[r]->bytes != spot_bytes(p, r)) {
+      if (eval_mine(m, f->v[v].g, r) && f->v[v].piece[r]->bytes != spot_bytes(p, r)) {
         diag(m->c, E_LAYOUT, i->where, "%s: operand %u has %lld bytes on rank %u, its type says %lld",
-             op_row_of(i->op)->name, j + 1, (long long)f->v[v].piece[r]->bytes, eval_rank(m, f->v[v].g, r),
+             op_row_of(i->op)->name, j + 1, (long long)f->v[v].piece[r]->bytes, eval_rank_of(m, f->v[v].g, r),
              (long long)spot_bytes(p, r));
         ok = false;
       }
@@ -274,10 +275,10 @@ static bool call(interp *m, frame *f, const instr *i, u32 index, const point *at
   bool ok = true;
   for (u32 k = 0; k < n && ok; k++) {
     const held *x = &f->v[opd_of(f->f, i, k)];
-    args[k] = held_new(m, callee->values.v[k + 1].ty, g);
+    args[k] = eval_held_new(m, callee->values.v[k + 1].ty, g);
     ok = held_alike(&args[k], x);
     if (ok)
-      held_share(&args[k], x);
+      eval_held_share(&args[k], x);
     else
       diag(m->c, E_LAYOUT, i->where, "call of @%s: operand %u is on another group than the parameter",
            sym_str(m->c, callee->name), k + 1);
@@ -285,10 +286,10 @@ static bool call(interp *m, frame *f, const instr *i, u32 index, const point *at
   // What ends here ends before the callee runs, which may then work in its storage.
   for (u32 k = f->life->begin[index]; ok && k < f->life->begin[index + 1]; k++) {
     value v = f->life->dies[k];
-    if (v < i->res || v >= i->res + i->nres) held_drop(m, &f->v[v]);
+    if (v < i->res || v >= i->res + i->nres) eval_held_drop(m, &f->v[v]);
   }
   ok = ok && run_func(m, i->callee, g, at, args, &f->v[i->res]);
-  for (u32 k = 0; k < n; k++) held_drop(m, &args[k]);
+  for (u32 k = 0; k < n; k++) eval_held_drop(m, &args[k]);
   arena_release(m->stack, mark);
   return ok;
 }
@@ -296,17 +297,17 @@ static bool call(interp *m, frame *f, const instr *i, u32 index, const point *at
 static bool exec(interp *m, frame *f, u32 index) {
   const instr *i = &f->f->body.v[index];
   point at = i->coord ? merged(m, &f->at, i->coord) : f->at;
-  for (u32 k = 0; k < i->nres; k++) f->v[i->res + k] = held_new(m, val(f->f, i->res + k)->ty, f->g);
+  for (u32 k = 0; k < i->nres; k++) f->v[i->res + k] = eval_held_new(m, val(f->f, i->res + k)->ty, f->g);
   const op_row *row = op_row_of(i->op);
   if (i->op == OP_call) return call(m, f, i, index, &at);
   if (i->op == OP_pack) {
     held *t = &f->v[i->res];
-    for (u32 k = 0; k < t->n; k++) held_share(&t->elem[k], &f->v[opd_of(f->f, i, k)]);
+    for (u32 k = 0; k < t->n; k++) eval_held_share(&t->elem[k], &f->v[opd_of(f->f, i, k)]);
     return true;
   }
   if (i->op == OP_unpack) {
     const held *t = &f->v[opd_of(f->f, i, 0)];
-    for (u32 k = 0; k < i->nres; k++) held_share(&f->v[i->res + k], &t->elem[k]);
+    for (u32 k = 0; k < i->nres; k++) eval_held_share(&f->v[i->res + k], &t->elem[k]);
     return true;
   }
   if (i->op == OP_opaque) {
@@ -329,8 +330,8 @@ static bool run_func(interp *m, func fn, group g, const point *at, held *args, h
   bool ok = true;
   for (u32 i = 0; i < f.f->body.n && ok; i++) {
     ok = exec(m, &f, i);
-    progress_step(&m->bar, m->done += eval_members(m, bind(f.f->body.v[i].g, g)));
-    for (u32 k = f.life->begin[i]; k < f.life->begin[i + 1]; k++) held_drop(m, &f.v[f.life->dies[k]]);
+    if (!m->link) progress_step(&m->bar, m->done += eval_members(m, bind(f.f->body.v[i].g, g)));
+    for (u32 k = f.life->begin[i]; k < f.life->begin[i + 1]; k++) eval_held_drop(m, &f.v[f.life->dies[k]]);
   }
   for (u32 k = 0; k < f.f->rets.n && ok; k++) {
     const held *v = &f.v[f.f->rets.v[k]];
@@ -339,9 +340,9 @@ static bool run_func(interp *m, func fn, group g, const point *at, held *args, h
            sym_str(m->c, f.f->name));
       ok = false;
     } else
-      held_share(&results[k], v);
+      eval_held_share(&results[k], v);
   }
-  for (u32 v = 1; v < f.f->values.n; v++) held_drop(m, &f.v[v]);
+  for (u32 v = 1; v < f.f->values.n; v++) eval_held_drop(m, &f.v[v]);
   return ok;
 }
 
@@ -361,21 +362,34 @@ static bool input_fits(interp *m, u32 k, const type_info *t, const eval_array *x
   return false;
 }
 
-static bool run_main(interp *m, const eval_array *in, eval_array *out, arena *a) {
+bool eval_enter(interp *m, const eval_array *in, held *args) {
   const prog *p = m->p;
   const func_info *f = func_get(p, p->main);
   point at = {0};
-  held *args = ZNEWN(m->stack, held, f->nparams), *results = ZNEWN(m->stack, held, f->rets.n);
   for (u32 k = 0; k < f->nparams; k++) {
     type t = f->values.v[k + 1].ty;
     if (!input_fits(m, k, type_get(p, t), &in[k], f->where)) return false;
     const holdings *pl = eval_holdings(m, t, (group){0}, &at, f->where);
     if (!pl) return false;
-    args[k] = held_new(m, t, (group){0});
+    args[k] = eval_held_new(m, t, (group){0});
     if (!eval_cut(m, pl, &in[k], &args[k], f->where)) return false;
   }
-  for (u32 k = 0; k < f->rets.n; k++) results[k] = held_new(m, f->values.v[f->rets.v[k]].ty, (group){0});
-  if (!run_func(m, p->main, (group){0}, &at, args, results)) return false;
+  return true;
+}
+
+bool eval_main(interp *m, held *args, held *results) {
+  const func_info *f = func_get(m->p, m->p->main);
+  const point at = {0};
+  for (u32 k = 0; k < f->rets.n; k++) results[k] = eval_held_new(m, f->values.v[f->rets.v[k]].ty, (group){0});
+  return run_func(m, m->p->main, (group){0}, &at, args, results);
+}
+
+static bool run_main(interp *m, const eval_array *in, eval_array *out, arena *a) {
+  const prog *p = m->p;
+  const func_info *f = func_get(p, p->main);
+  const point at = {0};
+  held *args = ZNEWN(m->stack, held, f->nparams), *results = ZNEWN(m->stack, held, f->rets.n);
+  if (!eval_enter(m, in, args) || !eval_main(m, args, results)) return false;
   for (u32 k = 0; k < f->rets.n; k++) {
     type t = f->values.v[f->rets.v[k]].ty;
     if (type_get(p, t)->tuple) {
@@ -384,9 +398,22 @@ static bool run_main(interp *m, const eval_array *in, eval_array *out, arena *a)
     }
     const holdings *pl = eval_holdings(m, t, (group){0}, &at, f->where);
     if (!pl || !eval_assemble(m, pl, &results[k], &out[k], a, f->where)) return false;
-    held_drop(m, &results[k]);
+    eval_held_drop(m, &results[k]);
   }
   return true;
+}
+
+void eval_open(interp *m) {
+  m->a = arena_new(), m->stack = arena_new(), m->scratch = arena_new();
+  m->life = ZNEWN(m->a, lifetimes, m->p->funcs.n);
+}
+
+void eval_close(interp *m) {
+  while (m->live) {
+    m->live->refs = 1;
+    eval_drop(m, m->live);
+  }
+  arena_free(m->scratch), arena_free(m->stack), arena_free(m->a);
 }
 
 // Out of memory must pass through here, because pieces are not in an arena. False in *whole: it did.
@@ -395,23 +422,14 @@ static bool run_or_clean(interp *m, const eval_array *in, eval_array *out, arena
   volatile bool ok = false;
   if (setjmp(here) == 0) {
     base_oom = &here;
-    m->a = arena_new();
-    m->stack = arena_new();
-    m->scratch = arena_new();
-    m->life = ZNEWN(m->a, lifetimes, m->p->funcs.n);
+    eval_open(m);
     progress_begin(&m->bar, m->o.title ? m->o.title : "evaluating", (u64)eval_executions(m->p));
     ok = run_main(m, in, out, a);
     *whole = true;
   }
   base_oom = outer;
   progress_end(&m->bar);
-  while (m->live) {
-    m->live->refs = 1;
-    eval_drop(m, m->live);
-  }
-  arena_free(m->scratch);
-  arena_free(m->stack);
-  arena_free(m->a);
+  eval_close(m);
   return *whole && ok;
 }
 

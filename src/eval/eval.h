@@ -44,10 +44,34 @@ void eval_masters(const prog *p, eval_array *in);
 shape eval_param_shape(const prog *p, u32 k); // of parameter k of main, from 0
 shape eval_result_shape(const prog *p, u32 k);
 
+double eval_element(const eval_array *x, i64 k); // as a double; of any type
 // The largest difference of two arrays of one shape: max |x-y| / max(|x|, |y|, floor), where floor is 1e-3
 // times the root mean square of y, so that elements that are nothing but rounding do not decide. *where (may
 // be NULL) gets the element. Infinite where exactly one is not finite.
 double eval_difference(const eval_array *x, const eval_array *y, i64 *where);
+
+// ---- one rank of it (rank.c) -----------------------------------------------------------------------------
+// A program whose ranks run in processes of their own, each with its pieces alone. What joins them is the caller's:
+// messages between two ranks arrive in the order in which they were sent.
+typedef struct {
+  u32 rank; // this process
+  void *arg;
+  // Returns at once; the data is the caller's again. False: the other end is gone.
+  bool (*send)(void *arg, u32 to, const void *data, i64 bytes);
+  bool (*receive)(void *arg, u32 from, void *data, i64 bytes); // exactly so many bytes; waits for them
+} eval_link;
+typedef struct eval_rank eval_rank;
+// in: whole arrays for main's parameters, as eval_run takes them; pieces are copied. NULL and diagnostics.
+eval_rank *eval_rank_new(const prog *p, const eval_opts *o, const eval_link *link, const eval_array *in,
+                         u32 nin);
+void eval_rank_free(eval_rank *r);
+// Runs main once. next[k]: the result, from 1, that parameter k is from the next step on, which must have its type;
+// 0: it stays. False and diagnostics; E_PEER where another rank is gone.
+bool eval_rank_step(eval_rank *r, const u32 *next);
+// Result k of the latest step as a whole array on rank 0; on others data is NULL. Every rank asks for the same.
+bool eval_rank_result(eval_rank *r, u32 k, eval_array *out, arena *a);
+// Parameter k likewise, as it is now.
+bool eval_rank_parameter(eval_rank *r, u32 k, eval_array *out, arena *a);
 
 // ---- numpy's files (npy.c) -----------------------------------------------------------------------------
 // C order, any byte order, elements in `a`; bf16 is written as f32, for numpy has none.

@@ -36,7 +36,7 @@ void eval_drop(interp *m, buf *b) {
 // ---- groups: group 0 is one rank, 0 --------------------------------------------------------------------
 
 u32 eval_members(const interp *m, group g) { return g.i ? group_get(m->p->sp, g)->nranks : 1; }
-u32 eval_rank(const interp *m, group g, u32 member) {
+u32 eval_rank_of(const interp *m, group g, u32 member) {
   return g.i ? group_get(m->p->sp, g)->ranks[member] : 0;
 }
 int eval_member(const interp *m, group g, u32 rank) {

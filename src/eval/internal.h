@@ -57,6 +57,7 @@ typedef struct {
   eval_opts o;
   arena *a, *stack, *scratch; // the run's; frames; one instruction's
   buf *live;                  // list head
+  const eval_link *link;      // NULL: all ranks are here
   VEC(imap *) maps;
   VEC(holdings *) holdings;
   VEC(u64) holdings_key; // three words each
@@ -88,8 +89,13 @@ static inline i64 spot_bytes(const holdings *p, u32 member) {
 }
 static inline group bind(group own, group bound) { return own.i ? own : bound; }
 u32 eval_members(const interp *m, group g);
-u32 eval_rank(const interp *m, group g, u32 member);
+u32 eval_rank_of(const interp *m, group g, u32 member);
 int eval_member(const interp *m, group g, u32 rank); // -1: the rank is not in the group
+// Is the member run by this process?
+static inline bool eval_mine(const interp *m, group g, u32 member) {
+  return !m->link || eval_rank_of(m, g, member) == m->link->rank;
+}
+bool eval_gone(interp *m, u32 rank, loc where); // false, with E_PEER
 
 // Copies into the piece d of dp what the piece s of sp holds of it; returns how many elements. `done`, if
 // given, has a byte per element of d: elements marked are left alone, those written are marked.
@@ -99,6 +105,16 @@ i64 eval_copy(interp *m, const holdings *dp, u32 d, void *dst, const holdings *s
 // Whole arrays (whole.c): an input into the pieces of a value, an output from them.
 bool eval_cut(interp *m, const holdings *p, const eval_array *x, held *v, loc where);
 bool eval_assemble(interp *m, const holdings *p, const held *v, eval_array *out, arena *a, loc where);
+
+// ---- running (eval.c) -----------------------------------------------------------------------------------
+held eval_held_new(interp *m, type t, group bound); // room for a value of this type; pieces not yet there
+void eval_held_share(held *to, const held *from);
+void eval_held_drop(interp *m, held *h);
+bool eval_enter(interp *m, const eval_array *in, held *args); // the pieces of main's parameters
+// Takes the pieces of the arguments; what is left of them is the caller's to drop. Makes the results.
+bool eval_main(interp *m, held *args, held *results);
+void eval_open(interp *m);  // its arenas
+void eval_close(interp *m); // and all pieces
 
 // ---- movement (move.c) ---------------------------------------------------------------------------------
 typedef struct { // one end

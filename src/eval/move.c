@@ -126,7 +126,7 @@ static bool root_rank(const movement *v, group g, u32 member, u32 *rank) {
   }
   u32 *offset = NEWN(v->m->scratch, u32, n);
   group_offsets(v->m->p->sp, g, v->over, v->nover, offset, n);
-  *rank = eval_rank(v->m, g, group_lead(v->m->p->sp, g, member, v->over, v->nover) + offset[root]);
+  *rank = eval_rank_of(v->m, g, group_lead(v->m->p->sp, g, member, v->over, v->nover) + offset[root]);
   return true;
 }
 
@@ -164,7 +164,7 @@ static void give_across(movement *v, u32 to) {
 
 // Draws up the givers of one target member. False: the rule itself is broken (diagnosed).
 static bool givers(movement *v, u32 to) {
-  u32 rank = eval_rank(v->m, v->out->g, to), root;
+  u32 rank = eval_rank_of(v->m, v->out->g, to), root;
   v->n = 0;
   switch (v->i->op) {
   case OP_all_reduce:
@@ -203,7 +203,7 @@ static bool givers(movement *v, u32 to) {
 static bool not_covered(const movement *v, u32 to, i64 found) {
   const spot *s = &v->out->p->at[to];
   diag(v->m->c, E_COVERAGE, v->i->where, "%s: rank %u needs %lld elements and is given %lld", v->name,
-       eval_rank(v->m, v->out->g, to), (long long)s->elems, (long long)found);
+       eval_rank_of(v->m, v->out->g, to), (long long)s->elems, (long long)found);
   return false;
 }
 
@@ -230,7 +230,7 @@ static bool put_together(movement *v, u32 to) {
   for (u32 k = 0; k < v->n && found < s->elems; k++) {
     giver g = v->list[k];
     const holdings *ip = v->in[g.end].p;
-    bool again = false;
+    bool again = !v->in[g.end].v->piece[g.member]; // of another process, and not needed
     for (u32 j = 0; j < k && !again; j++)
       again = eval_same(&v->in[v->list[j].end].p->at[v->list[j].member], &ip->at[g.member], nd);
     if (!again) found += eval_copy(v->m, op, to, b->data, ip, g.member, given(v, g), done);
@@ -263,7 +263,85 @@ static bool combine(movement *v, u32 to) {
   return found == s->elems || not_covered(v, to, found);
 }
 
+// ---- between processes -----------------------------------------------------------------------------------
+// How many elements of the piece of `to` the giver has.
+static i64 overlap(const movement *v, u32 to, giver g) {
+  const holdings *ip = v->in[g.end].p, *op = v->out->p;
+  i64 n = 1;
+  for (u32 d = 0; d < op->t->s.nd && n; d++) {
+    const imap *x = ip->at[g.member].map[d], *y = op->at[to].map[d];
+    i64 both = op->at[to].dim[d];
+    if (x && x != y) {
+      both = 0;
+      for (i64 j = 0; j < op->at[to].dim[d]; j++) both += x->inverse[y ? y->index[j] : j] >= 0;
+    }
+    n *= both;
+  }
+  return n;
+}
+
+// Does the piece of `to` need what giver k of its list holds? Both ends must say the same.
+static bool needed(const movement *v, u32 to, u32 k) {
+  const u32 nd = v->out->p->t->s.nd;
+  const spot *at = &v->in[v->list[k].end].p->at[v->list[k].member];
+  if (v->red != RED_NONE) return true;
+  if (eval_same(&v->in[v->list[0].end].p->at[v->list[0].member], &v->out->p->at[to], nd)) return !k;
+  for (u32 j = 0; j < k; j++)
+    if (eval_same(&v->in[v->list[j].end].p->at[v->list[j].member], at, nd)) return false;
+  return overlap(v, to, v->list[k]) > 0;
+}
+
+// What this rank has for the piece of `to` leaves, or what it needs for its own piece comes: came[k] says so of giver k.
+static bool exchange(movement *v, u32 to, bool *came) {
+  interp *m = v->m;
+  const eval_link *l = m->link;
+  const u32 target = eval_rank_of(m, v->out->g, to);
+  for (u32 k = 0; k < v->n; k++) {
+    const end *e = &v->in[v->list[k].end];
+    const u32 member = v->list[k].member, from = eval_rank_of(m, e->g, member);
+    came[k] = false;
+    if ((from == l->rank) == (target == l->rank) || !needed(v, to, k)) continue;
+    if (from == l->rank) {
+      if (!l->send(l->arg, target, e->v->piece[member]->data, e->v->piece[member]->bytes))
+        return eval_gone(m, target, v->i->where);
+      continue;
+    }
+    buf *b = e->v->piece[member] = eval_buf(m, spot_bytes(e->p, member));
+    came[k] = true;
+    if (!l->receive(l->arg, from, b->data, b->bytes)) return eval_gone(m, from, v->i->where);
+  }
+  return true;
+}
+
+static void forget(movement *v, const bool *came) {
+  for (u32 k = 0; k < v->n; k++) {
+    buf **b = &v->in[v->list[k].end].v->piece[v->list[k].member];
+    if (came[k]) eval_drop(v->m, *b), *b = NULL;
+  }
+}
+
+// Targets one after the other, on every rank in the same order.
+static bool linked_movement(movement *v) {
+  arena_mark_t mark = arena_mark(v->m->scratch);
+  v->cap = v->nin;
+  for (u32 e = 0; e < v->nin; e++) v->cap = MAX(v->cap, v->in[e].p->n);
+  v->list = NEWN(v->m->scratch, giver, v->cap);
+  bool ok = true, *came = NEWN(v->m->scratch, bool, v->cap + 1);
+  for (u32 to = 0; to < v->out->p->n && ok; to++) {
+    arena_mark_t one = arena_mark(v->m->scratch);
+    ok = givers(v, to) && exchange(v, to, came);
+    if (ok && eval_mine(v->m, v->out->g, to)) {
+      ok = v->red == RED_NONE ? put_together(v, to) : combine(v, to);
+      forget(v, came);
+    }
+    arena_release(v->m->scratch, one);
+  }
+  arena_release(v->m->scratch, mark);
+  return ok;
+}
+
 static bool whole_movement(movement *v) {
+  if (v->m->link) return linked_movement(v);
   arena_mark_t mark = arena_mark(v->m->scratch);
   u32 n = v->out->p->n, *begin = NEWN(v->m->scratch, u32, n + 1), nd = v->out->p->t->s.nd;
   v->cap = v->nin;
@@ -359,6 +437,7 @@ static bool make_partial(movement *v) {
   v->list = NEW(v->m->scratch, giver);
   v->cap = 1;
   for (u32 k = 0; k < op->n; k++) {
+    if (!eval_mine(v->m, v->out->g, k)) continue;
     if (first && group_lead(v->m->p->sp, v->out->g, k, v->over, v->nover) == k) {
       v->n = 0;
       give(v, 0, k);

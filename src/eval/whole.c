@@ -22,10 +22,11 @@ bool eval_cut(interp *m, const holdings *p, const eval_array *x, held *v, loc wh
   size_t bytes = dtype_bytes(x->s.t);
   for (u32 k = 0; k < p->n; k++) {
     const spot *s = &p->at[k];
+    if (!eval_mine(m, v->g, k)) continue;
     for (u32 j = 0; j < k && !v->piece[k]; j++)
-      if (eval_same(&p->at[j], s, x->s.nd)) v->piece[k] = buf_share(v->piece[j]);
+      if (v->piece[j] && eval_same(&p->at[j], s, x->s.nd)) v->piece[k] = buf_share(v->piece[j]);
     if (v->piece[k]) continue;
-    if (x->s.t == p->stored && whole_spot(s, x->s.nd)) {
+    if (x->s.t == p->stored && whole_spot(s, x->s.nd) && !m->link) {
       v->piece[k] = eval_borrow(m, x->data, spot_bytes(p, k));
       continue;
     }
@@ -83,7 +84,7 @@ static bool differs(const assembly *s, u32 j, u32 k, i64 element, const char *x,
   ker_convert(&b, DT_F64, y, s->p->stored, 1);
   diag(s->m->c, E_DIFFERS, s->where,
        "ranks %u and %u hold different values of element %lld of an output: %.17g and %.17g",
-       eval_rank(s->m, s->v->g, j), eval_rank(s->m, s->v->g, k), (long long)element, a, b);
+       eval_rank_of(s->m, s->v->g, j), eval_rank_of(s->m, s->v->g, k), (long long)element, a, b);
   return false;
 }
 
@@ -224,6 +225,12 @@ bool eval_assemble(interp *m, const holdings *p, const held *v, eval_array *out,
 }
 
 // ---- comparing -----------------------------------------------------------------------------------------
+
+double eval_element(const eval_array *x, i64 k) {
+  double e;
+  ker_convert(&e, DT_F64, (const char *)x->data + (size_t)k * dtype_bytes(x->s.t), x->s.t, 1);
+  return e;
+}
 
 double eval_difference(const eval_array *x, const eval_array *y, i64 *where) {
   enum { CHUNK = 512 };
