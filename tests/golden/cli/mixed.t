@@ -571,3 +571,12 @@ error[E0509]: replicas=2x2+1x1 has 5 ranks, with dp, tp and pp 1; there are 4 de
      | ^
   hint: replicas of 4 ranks together at most
 [2]
+## A plan that fits the larger devices only does not fit.
+$ heddle sim gpt2-xl --dtype f16 --batch 8 --train --machine "1x4 a100 + 1x4 p100 ib=100Gb/s" --strategy "dp=8" 2>&1 | grep "peak memory  \|E0505"
+peak memory     16.8 GiB, does not fit in 14.4 GiB on rank 4
+device  ranks  each gets  share of work  computes  communicates    idle  peak memory    usable
+error[E0505]: rank 4 needs 16.8 GiB; its device has 14.4 GiB
+$ heddle sim gpt2-xl --dtype f16 --batch 8 --train --machine "1x4 a100 + 1x4 p100 ib=100Gb/s" --strategy "dp=8" --json 2>&1 | grep '^  "\(peak_bytes\|usable_bytes\|fits\)'
+  "peak_bytes": 18028446208,
+  "usable_bytes": 15461253120,
+  "fits": false,
