@@ -2,6 +2,8 @@
 // them working all of the time.
 #include "search/internal.h"
 
+rank_window kinds_within(const search *s) { return s->o->ranks ? s->within : (rank_window){0, s->ranks, 0}; }
+
 // The plan was simulated whole.
 void kinds_of(search *s, const whole_answer *x, const hybrid_opts *h) {
   const machine *m = s->m;
@@ -13,10 +15,12 @@ void kinds_of(search *s, const whole_answer *x, const hybrid_opts *h) {
   const bool told =
       strategy_settle(s->w[0].c, NULL, 0, h->train, &own.s) && policy_speeds(pl, tmp, &own, speed);
   const plan_given given = plan_given_of(pl, x->plan, MAX(s->o->batch, 0), tmp);
+  const rank_window in = kinds_within(s);
   const plan_kinds_opts o = {.m = m,
                              .given = &given,
                              .speed = told ? speed : NULL,
-                             .ranks = s->ranks,
+                             .first = in.first,
+                             .ranks = in.n,
                              .unused = true,
                              .memory_bytes = s->o->memory_bytes};
   r->nkinds = plan_kinds_of(s->a, &o, &x->result, &r->kinds);
