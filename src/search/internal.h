@@ -200,8 +200,8 @@ const char *whole_differs(planner *pl, cost_model *k, arena *a, const search_opt
                           search *told);
 
 // ---- kinds.c --------------------------------------------------------------------------------------------
-// The ranks that it is of: all, skipped ones too, unless it was said how many.
-rank_window kinds_within(const search *s);
+bool kinds_told(
+    const search *s); // are there several? Of all ranks, skipped ones too, unless it was said how many
 void kinds_of(search *s, const whole_answer *x, const hybrid_opts *h); // of a mixed machine
 
 // ---- memory.c -----------------------------------------------------------------------------------------

@@ -457,9 +457,7 @@ static i64 one_device(search *s) {
 static void confirm(search *s) {
   if (!s->r->nfit) return;
   const search_point *p = &s->r->point[0];
-  const rank_window in = kinds_within(s);
-  const bool tell = !s->o->plain && !machine_one_kind(s->m, in.first, in.n);
-  const char *wrong = whole_differs(s->w[0].pl, s->w[0].k, s->a, s->o, p, tell ? s : NULL);
+  const char *wrong = whole_differs(s->w[0].pl, s->w[0].k, s->a, s->o, p, kinds_told(s) ? s : NULL);
   if (!wrong) return;
   fprintf(stderr, "heddle: the program of %s: %s\n", strategy_str(s->a, &p->s), wrong);
   assert(!"the winner of a search is what its program is");
@@ -485,7 +483,7 @@ static void find_even(search *s, int threads) {
   static const choice_id rows[] = {CHOICE_dp_shares, CHOICE_tp_shares, CHOICE_layers,
                                    CHOICE_tp_stages, CHOICE_places,    CHOICE_skip};
   search_result *r = s->r, even = {.batch = s->o->batch};
-  if (!r->nkinds || s->o->plain || s->o->part > 1) return;
+  if (!kinds_told(s) || s->o->part > 1 || (!r->nfit && !s->o->parts)) return; // in other parts some may fit
   arena *a = arena_new();
   ctx *c = ctx_new();
   search_opts o = *s->o;
