@@ -147,7 +147,7 @@ static plan_kind kind_of(arena *a, const plan_kinds_opts *o, const sim_result *r
   plan_kind x = {.name = sym_str(o->m->c, o->m->kind[kind].name),
                  .work = o->given ? 0 : -1,
                  .usable_bytes = o->memory_bytes > 0 ? o->memory_bytes : o->m->kind[kind].usable_bytes};
-  for (u32 k = 0; k < o->ranks; k++) {
+  for (u32 k = o->first; k < o->first + o->ranks; k++) {
     const bool ran = k < r->nranks && r->used[k];
     if (o->m->dev[k].kind != kind || (!ran && !o->unused)) continue;
     x.ranks++;
@@ -167,7 +167,7 @@ static plan_kind kind_of(arena *a, const plan_kinds_opts *o, const sim_result *r
 
 double plan_speed_of(const plan_kinds_opts *o, const sim_result *r) {
   double all = 0;
-  for (u32 k = 0; o->speed && k < o->ranks; k++)
+  for (u32 k = o->first; o->speed && k < o->first + o->ranks; k++)
     if (o->unused || (k < r->nranks && r->used[k])) all += o->speed[o->m->dev[k].kind];
   return all;
 }

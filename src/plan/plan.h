@@ -475,7 +475,7 @@ typedef struct {
   const machine *m;
   const plan_given *given; // NULL: not known
   const double *speed;     // by kind, samples a ps of a device that never waits; NULL: not known
-  u32 ranks;               // of the machine: those below
+  u32 first, ranks;        // so many of the machine, from first
   bool unused;             // those that the program leaves out count, too
   i64 memory_bytes;        // limit of every device; 0: its own
 } plan_kinds_opts;

@@ -306,7 +306,8 @@ static void put_time(report *r, const sim_result *s) {
 
 void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_result *s,
                 const sim_about *of) {
-  i64 usable = m->kind[m->dev[s->cls[s->peak_class].first_rank].kind].usable_bytes;
+  const bool fits = sim_over_bytes(s, m) <= 0; // if not: of the rank that lacks most
+  const u32 fullest = fits ? s->cls[s->peak_class].first_rank : sim_tightest(s, m);
   const double alone = (double)s->makespan_ps * 1e-12;
   const double steady = s->ncarried ? (double)s->period_ps * 1e-12 : 0;
   const arithmetic work = arithmetic_of(p, m);
@@ -333,14 +334,15 @@ void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_
   report_fact(r, "communication", "communicates", cell_x(CELL_SHARE, s->comm));
   report_fact(r, "bubble", "idle", cell_x(CELL_SHARE, s->bubble));
   strbuf mem = {.a = a};
-  cell peak = cell_i(CELL_BYTES, s->peak_bytes), most = cell_i(CELL_BYTES, usable);
+  const cell peak = cell_i(CELL_BYTES, s->cls[s->class_of_rank[fullest]].peak_bytes),
+             most = cell_i(CELL_BYTES, machine_kind_of(m, fullest)->usable_bytes);
   cell_print(&peak, &mem);
-  sb_put(&mem, s->peak_bytes > usable ? ", does not fit in " : " of ");
+  sb_put(&mem, fits ? " of " : ", does not fit in ");
   cell_print(&most, &mem);
-  report_line(r, "peak memory", "%s on rank %u", sb_str(&mem), s->cls[s->peak_class].first_rank);
+  report_line(r, "peak memory", "%s on rank %u", sb_str(&mem), fullest);
   report_fact(r, "peak_bytes", NULL, peak);
   report_fact(r, "usable_bytes", NULL, most);
-  report_fact(r, "fits", NULL, cell_i(CELL_BOOL, s->peak_bytes <= usable));
+  report_fact(r, "fits", NULL, cell_i(CELL_BOOL, fits));
   report_fact(r, "instructions", "instructions", cell_i(CELL_INT, (i64)s->instructions));
   report_gap(r);
   if (of->task_graphs) report_task_graphs(r, of->task_graphs);

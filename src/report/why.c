@@ -135,8 +135,9 @@ static verdict judge(const search_why *w) {
   return w->asked.r.period_ps < w->winner.r.period_ps ? IS_FASTER : IS_SLOWER;
 }
 
-static void put_large(report *r, arena *a, const search_why *w, i64 limit) {
-  const sim_class *u = &w->asked.r.cls[w->asked.r.peak_class];
+static void put_large(report *r, arena *a, const search_look *w) {
+  const sim_class *u = &w->r.cls[w->r.class_of_rank[w->tightest]];
+  const i64 limit = w->limit_bytes;
   u32 most = 0;
   for (u32 k = 1; k < MEM_KINDS; k++)
     if (u->peak_kind[k] > u->peak_kind[most]) most = k;
@@ -194,7 +195,7 @@ static void put_verdict(report *r, arena *a, const search_why *w, const search_r
     return;
   case IS_IMPOSSIBLE: report_line(r, "impossible", "%s", why ? why : ""); return;
   case IS_LARGE:
-    put_large(r, a, w, s->memory_bytes);
+    put_large(r, a, &w->asked);
     report_line(r, "time", "%s the winner's, if it fit", times_text(a, w));
     break;
   case IS_SLOWER:

@@ -183,24 +183,26 @@ static bool is_chain(chains *w, value until) {
 }
 
 // ---- one search -------------------------------------------------------------------------------------------
-void bounds_make(arena *keep, planner *pl, const machine *m, u32 ranks, cost_model *k, const search_opts *o,
-                 bounds *b) {
+void bounds_make(arena *keep, const search *s, bounds *b) {
+  planner *pl = s->w[0].pl;
+  cost_model *k = s->w[0].k;
+  const machine *m = s->m;
+  const search_opts *o = s->o;
   prog *src = planner_source(pl);
   const func_info *f = func_get(src, src->main);
   arena *a = arena_new();
   *b = (bounds){.train = o->train, .memory = memory_bounds_make(keep, pl, o)};
-  b->nwindows = space_windows(m, o, ranks, b->window);
+  b->nwindows = space_windows(m, o, s->ranks, b->window);
   counting x = counting_new(a, src, m, k);
   const double forward = products_time(&x, src->main); // what nobody uses included
   prog *whole = plan_apply(pl, plan_single(a, src, o->train, &o->optim), NULL);
   if (whole) { // else no plan can be made
     counting y = counting_new(a, whole, m, k);
     b->work = products_time(&y, whole->main);
-    const bool several = !machine_one_kind(m, 0, ranks);
     for (u32 w = 0; w < b->nwindows; w++) {
       rank_window *of = &b->window[w];
       of->spread = b->work;
-      for (u32 t = 1; several && t < DT_COUNT; t++) { // kinds may be good at different types
+      for (u32 t = 1; s->several && t < DT_COUNT; t++) { // kinds may be good at different types
         counting z = counting_new(a, whole, m, k);
         z.first = of->first, z.mean = of->n, z.only = (dtype)t;
         of->spread = MAX(products_time(&z, whole->main), of->spread);

@@ -27,7 +27,7 @@ typedef struct {
   u32 first, n;
   double spread; // bounds.spread of them
 } rank_window;
-enum { WINDOWS_MOST = 16 };
+enum { WINDOWS_MOST = CHOICE_ALTERNATIVES }; // of skip
 typedef struct {
   double work; // seconds of all products of a step on one device at the best rate of any
   u32 nwindows;
@@ -65,8 +65,9 @@ typedef struct {
   search_result *r;
   arena *a;
   worker *w;
-  u32 ranks, threads;
-  bool several; // kinds of devices
+  u32 ranks, threads; // ranks: of one plan, if it leaves none out
+  rank_window within; // where all plans lie
+  bool several;       // kinds of devices there
   i64 limit;
   kept kept;
   const point_order *order;  // of the points, until they are ranked
@@ -136,12 +137,12 @@ void known_free(known *k);
 // Every strategy of the space once; impossible ones that show without a plan are marked. False and a
 // diagnostic if there is none, if a value that was said is in none, or if a file is no schedule that runs.
 u32 space_windows(const machine *m, const search_opts *o, u32 ranks, rank_window out[WINDOWS_MOST]);
+rank_window space_within(const machine *m, const search_opts *o, u32 ranks); // the least that has all of them
 bool space_make(ctx *c, arena *a, const prog *src, const machine *m, const search_opts *o, u32 ranks,
                 search_result *r, schedule_files *files);
 
 // ---- bound.c ------------------------------------------------------------------------------------------
-void bounds_make(arena *a, planner *pl, const machine *m, u32 ranks, cost_model *k, const search_opts *o,
-                 bounds *b);
+void bounds_make(arena *a, const search *s, bounds *b);
 void bound(const bounds *b, search_point *p); // bound_ps, bound_fill_ps
 // Are its backwards in two parts, of which one may run late?
 bool bound_splits(const bounds *b, const strategy *s);
@@ -199,6 +200,8 @@ const char *whole_differs(planner *pl, cost_model *k, arena *a, const search_opt
                           search *told);
 
 // ---- kinds.c --------------------------------------------------------------------------------------------
+bool kinds_told(
+    const search *s); // are there several? Of all ranks, skipped ones too, unless it was said how many
 void kinds_of(search *s, const whole_answer *x, const hybrid_opts *h); // of a mixed machine
 
 // ---- memory.c -----------------------------------------------------------------------------------------

@@ -444,6 +444,7 @@ static i64 one_device(search *s) {
   const search_result *r = s->r;
   const i64 best = r->nfit ? r->point[0].time_ps : INT64_MAX;
   search_point p = {.s = strategy_default()};
+  p.s.skip.n = s->within.first;
   bound(&s->bounds, &p);
   if (s->ranks == 1 || s->o->part > 1 || (!r->nfit && !s->o->parts) || p.bound_ps >= best) return 0;
   search_evaluate(s, &s->w[0], &(search_point *){&p}, 1);
@@ -456,8 +457,7 @@ static i64 one_device(search *s) {
 static void confirm(search *s) {
   if (!s->r->nfit) return;
   const search_point *p = &s->r->point[0];
-  const char *wrong =
-      whole_differs(s->w[0].pl, s->w[0].k, s->a, s->o, p, s->several && !s->o->plain ? s : NULL);
+  const char *wrong = whole_differs(s->w[0].pl, s->w[0].k, s->a, s->o, p, kinds_told(s) ? s : NULL);
   if (!wrong) return;
   fprintf(stderr, "heddle: the program of %s: %s\n", strategy_str(s->a, &p->s), wrong);
   assert(!"the winner of a search is what its program is");
@@ -466,7 +466,7 @@ static void confirm(search *s) {
 static void run(search *s, int threads) {
   search_result *r = s->r;
   search_point **all = NEWN(s->a, search_point *, r->npoints + 1);
-  bounds_make(s->a, s->w[0].pl, s->m, s->ranks, s->w[0].k, s->o, &s->bounds);
+  bounds_make(s->a, s, &s->bounds);
   screen(s, threads);
   r->dealt = deal(s, all);
   s->kept = kept_new(s->a, s->o, r->dealt);
@@ -483,7 +483,7 @@ static void find_even(search *s, int threads) {
   static const choice_id rows[] = {CHOICE_dp_shares, CHOICE_tp_shares, CHOICE_layers,
                                    CHOICE_tp_stages, CHOICE_places,    CHOICE_skip};
   search_result *r = s->r, even = {.batch = s->o->batch};
-  if (!r->nkinds || s->o->plain || s->o->part > 1) return;
+  if (!kinds_told(s) || s->o->part > 1 || (!r->nfit && !s->o->parts)) return; // in other parts some may fit
   arena *a = arena_new();
   ctx *c = ctx_new();
   search_opts o = *s->o;
@@ -503,6 +503,7 @@ static void find_even(search *s, int threads) {
               .w = s->w,
               .ranks = s->ranks,
               .threads = s->threads,
+              .within = s->within,
               .several = s->several,
               .limit = s->limit,
               .works = s->works};
@@ -540,14 +541,13 @@ bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_
               .ranks = ranks,
               .threads = (u32)threads};
   if (!enough(c, m, ranks) || !space_make(c, a, src, m, o, ranks, r, &s.files)) return false;
-  i64 usable =
-      machine_kind_of(m, 0)->usable_bytes; // of the largest: which rank holds what is not known to bounds
-  i64 least = usable;
-  for (u32 k = 1; k < ranks; k++) {
+  s.within = space_within(m, o, ranks);
+  s.several = !machine_one_kind(m, s.within.first, s.within.n);
+  i64 usable = 0, least = INT64_MAX; // limits of the largest: which rank holds what is not known to bounds
+  for (u32 k = s.within.first; k < s.within.first + s.within.n; k++) {
     usable = MAX(usable, machine_kind_of(m, k)->usable_bytes);
     least = MIN(least, machine_kind_of(m, k)->usable_bytes);
   }
-  s.several = !machine_one_kind(m, 0, ranks);
   s.limit = r->memory_bytes = o->memory_bytes ? o->memory_bytes : usable;
   r->memory_least = o->memory_bytes ? o->memory_bytes : least;
   bool ok = setup(&s, &s.w[0]);

@@ -140,6 +140,8 @@ typedef struct {
   const char *why; // it did not: the reason
   u64 plan;        // plan_hash
   sim_result r;    // with the kinds of memory, split and critical path
+  u32 tightest;    // the rank that lacks most memory, or has least to spare
+  i64 limit_bytes; // what it has
   bool has_path;
   cost_parts path;
 } search_look;

@@ -333,8 +333,11 @@ static bool unused(points *sp, choice_id id, choice_value x) {
     diag_hint(sp->c, "add --train, or leave out %s", r->name);
     return false;
   }
-  diag(sp->c, E_STRATEGY, at, "%s needs %s; no plan of this search has that", sb_str(&b),
-       choice_needs(sp->a, id));
+  const char *needs = choice_needs(sp->a, id);
+  if (*needs)
+    diag(sp->c, E_STRATEGY, at, "%s needs %s; no plan of this search has that", sb_str(&b), needs);
+  else
+    diag(sp->c, E_STRATEGY, at, "no plan of this search has %s", sb_str(&b));
   diag_hint(sp->c, "leave out %s", r->name);
   return false;
 }
@@ -376,6 +379,15 @@ u32 space_windows(const machine *m, const search_opts *o, u32 ranks, rank_window
     for (u32 to = runs; to > from; to--)
       if (to - from < runs && n < WINDOWS_MOST) out[n++] = (rank_window){at[from], at[to] - at[from], 0};
   return n;
+}
+
+rank_window space_within(const machine *m, const search_opts *o, u32 ranks) {
+  rank_window window[WINDOWS_MOST];
+  const u32 n = space_windows(m, o, ranks, window);
+  u32 first = m->nranks, end = 0;
+  for (u32 w = 0; w < n; w++)
+    first = MIN(first, window[w].first), end = MAX(end, window[w].first + window[w].n);
+  return (rank_window){first, end - first, 0};
 }
 
 // False: not so many.

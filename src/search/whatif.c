@@ -8,7 +8,7 @@ static void again(ctx *c, arena *keep, const prog *src, const machine *m, const 
   search_opts one = *o;
   const u32 before = diag_count(c);
   one.top = 1, one.plain = true, one.memory_bytes = out->memory_bytes;
-  one.ranks = out->ranks == m->nranks ? 0 : out->ranks; // 0: all, or without slow ones
+  one.ranks = o->ranks ? out->ranks : 0; // 0: all, or without slow ones
   out->found = search_run(c, a, src, m, costs, &one, &r);
   if (out->found) {
     out->s = r.point[0].s;
@@ -54,7 +54,9 @@ u32 search_what_ifs(ctx *c, arena *a, const prog *src, const machine *m, const c
     again(c, a, src, larger, costs, o, &out[n]);
     out[n++].memory_bytes = bytes;
   }
-  const machine *twice = 2 * (u64)ranks <= m->nranks ? m : machine_twice(a, m);
+  const rank_window in = space_within(m, o, ranks); // of a machine twice as large others would be skipped
+  const bool has = (u64)in.first + in.n + ranks <= m->nranks;
+  const machine *twice = has ? m : in.first ? NULL : machine_twice(a, m);
   if (twice) {
     out[n] =
         (search_what_if){.what = "twice the devices", .ranks = 2 * ranks, .memory_bytes = o->memory_bytes};

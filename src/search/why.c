@@ -22,6 +22,11 @@ void search_look_at(arena *a, const prog *src, const machine *m, const cost_opts
   *out = (search_look){.s = *s};
   out->ran = k && whole_run(pl, k, a, &h, &so, &x);
   out->r = x.result;
+  if (out->ran) {
+    const sim_result *r = &out->r;
+    out->tightest = o->memory_bytes ? r->cls[r->peak_class].first_rank : sim_tightest(r, m);
+    out->limit_bytes = o->memory_bytes ? o->memory_bytes : machine_kind_of(m, out->tightest)->usable_bytes;
+  }
   if (x.plan) out->plan = plan_hash(c, x.plan);
   if (out->ran) out->has_path = sim_path_parts(x.program, k, &out->r, &out->path);
   if (!out->ran) out->why = arena_strdup(a, diag_count(c) ? diag_get(c, 0).message : "");
@@ -94,7 +99,7 @@ bool search_why_not(ctx *c, arena *a, const prog *src, const machine *m, const c
     return false;
   narrow.space = both(&o->space, &out->said);
   free_degrees(&narrow.space, &out->said);
-  narrow.top = 1, narrow.only = narrow.plain = true, narrow.memory_bytes = r->memory_bytes;
+  narrow.top = 1, narrow.only = narrow.plain = true;
   const u32 before = diag_count(c);
   if (!search_run(c, a, src, m, costs, &narrow, &out->agree)) {
     u32 ended = 0;

@@ -86,7 +86,7 @@ works *works_new(arena *a, const search *s) {
   for (u32 i = 0; i < m->body.n; i++) call[i] = m->body.v[i].op == OP_call;
   x->a = a, x->s = s, x->nbody = m->body.n, x->call = call;
   x->have = ZNEWN(a, u32, s->m->nkinds);
-  for (u32 k = 0; k < s->ranks; k++) x->have[s->m->dev[k].kind]++;
+  for (u32 k = 0; k < s->within.n; k++) x->have[s->m->dev[s->within.first + k].kind]++;
   x->mixed = s->several;
   x->rises = cost_rises(s->w[0].k), x->splits = cost_splits(s->w[0].k);
   x->even = x->mixed ? even_nodes(s->m) : 0;
@@ -131,7 +131,8 @@ static strategy one_stage(const strategy *s, u32 dp, u32 mb, u32 zero) {
 
 static u32 ranks_of_kind(const search *s, u32 kind, u32 most, u32 *rank) {
   u32 n = 0;
-  for (u32 k = 0; k < s->ranks && n < most; k++)
+  const u32 first = s->within.first;
+  for (u32 k = first; k < first + s->within.n && n < most; k++)
     if (s->m->dev[k].kind == kind) rank[n++] = k;
   return n;
 }

@@ -183,13 +183,8 @@ void bytes_run(sim *s, sim_result *r) {
 
 // ---- what devices have ------------------------------------------------------------------------------
 bool sim_fits(const prog *p, const machine *m, const sim_result *r) {
-  i64 over = 0;
-  u32 worst = 0;
-  for (u32 k = 0; k < r->nranks; k++) {
-    i64 more = r->cls[r->class_of_rank[k]].peak_bytes - machine_kind_of(m, k)->usable_bytes;
-    if (more > over) over = more, worst = k;
-  }
-  if (!over) return true;
+  if (sim_over_bytes(r, m) <= 0) return true;
+  const u32 worst = sim_tightest(r, m);
   arena *a = ctx_arena(p->c);
   const sim_class *u = &r->cls[r->class_of_rank[worst]];
   const func_info *main = func_get(p, p->main);

@@ -94,12 +94,18 @@ static void sum_up_stages(sim *s, sim_result *r) {
   r->peak_bytes = r->cls[r->peak_class].peak_bytes;
 }
 
-i64 sim_over_bytes(const sim_result *r, const machine *m) {
-  i64 over = INT64_MIN;
-  for (u32 k = 0; k < MIN(r->nranks, m->nranks); k++)
-    over = MAX(over, r->cls[r->class_of_rank[k]].peak_bytes - machine_kind_of(m, k)->usable_bytes);
-  return over;
+static i64 over_bytes(const sim_result *r, const machine *m, u32 rank) {
+  return r->cls[r->class_of_rank[rank]].peak_bytes - machine_kind_of(m, rank)->usable_bytes;
 }
+
+u32 sim_tightest(const sim_result *r, const machine *m) {
+  u32 rank = 0;
+  for (u32 k = 1; k < MIN(r->nranks, m->nranks); k++)
+    if (over_bytes(r, m, k) > over_bytes(r, m, rank)) rank = k;
+  return rank;
+}
+
+i64 sim_over_bytes(const sim_result *r, const machine *m) { return over_bytes(r, m, sim_tightest(r, m)); }
 
 static u32 price_by_cost_model(void *arg, const prog *p, const func_info *f, const instr *i, group g,
                                i64 *ps) {

@@ -368,6 +368,7 @@ typedef struct {
   double utilisation, comm, bubble; // as in sim_result
 } sim_pipe_result;
 i64 sim_over_bytes(const sim_result *r, const machine *m); // the same of a whole simulation
+u32 sim_tightest(const sim_result *r, const machine *m);   // the first rank that it is of
 typedef struct sim_stages sim_stages;
 // NULL without a diagnostic: this pipeline is not of a kind that can be known by its stages (groups of
 // different size, ranks of a place that do not exchange what they hold member by member, tasks on several

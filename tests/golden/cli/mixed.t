@@ -571,3 +571,49 @@ error[E0509]: replicas=2x2+1x1 has 5 ranks, with dp, tp and pp 1; there are 4 de
      | ^
   hint: replicas of 4 ranks together at most
 [2]
+## Limits, kinds and bounds are of the ranks that the plans lie on, not of the first ones of the machine.
+$ heddle plan gpt2-xl --dtype f16 --batch 12 --train --machine "1x4 p100 + 1x4 a100 ib=100Gb/s" --devices 4 --strategy "skip=4 dp=4" --top 2 --threads 1 | grep "memory limit\|^1\|^2\|needs\|too large\|100  "
+memory limit  72.0 GiB
+1   4     1     4  281.0 ms  1.00x  42.71/s  22.2 GiB  computation 86 %
+2   4     0     4  285.1 ms  1.01x  42.09/s  26.6 GiB  computation 90 %
+             computes 86.5 % of the time, communicates 13.5 %, idles 0.0 %; MFU 36.1 %; needs 22.2 GiB of 72.0 GiB
+certificate  24 plans: 2 fit, 0 too large, 22 too slow, 0 impossible, 0 equal to another;
+$ heddle plan gpt2-xl --dtype f16 --batch 12 --train --machine "1x4 p100 + 1x4 a100 ib=100Gb/s" --devices 6 --strategy "skip=2 dp=6" --top 1 --threads 1 | grep "00  \|ranks\|no waiting"
+ranks         6
+device  ranks  each gets       share of work  computes  communicates    idle  peak memory    usable  speedup from one more
+p100        2  1 sample               16.7 %    62.2 %        37.8 %   0.0 %     12.0 GiB  14.4 GiB                  2.5 %
+a100        4  2 to 3 samples         83.3 %    14.4 %        37.6 %  48.0 %     21.7 GiB  72.0 GiB                 23.8 %
+no waiting    245.7 ms, if no device ever waited for another one: the winner takes 482.6 % more
+$ heddle plan gpt2-xl --dtype f16 --batch 12 --train --machine "1x4 p100 + 1x4 a100 ib=100Gb/s" --devices 4 --strategy "skip=4 dp=4" --what-if --top 1 --threads 1 | sed -n '/^what if/,$p'
+what if             best plan                         time  faster    memory
+as it is            dp=4 tp=1 pp=1 zero=1 skip=4  281.0 ms   1.00x  22.2 GiB
+memory limit +25 %  dp=4 tp=1 pp=1 zero=1 skip=4  281.0 ms   1.00x  22.2 GiB
+memory limit +50 %  dp=4 tp=1 pp=1 zero=1 skip=4  281.0 ms   1.00x  22.2 GiB
+## A plan that fits the larger devices only does not fit.
+$ heddle sim gpt2-xl --dtype f16 --batch 8 --train --machine "1x4 a100 + 1x4 p100 ib=100Gb/s" --strategy "dp=8" 2>&1 | grep "peak memory  \|E0505"
+peak memory     16.8 GiB, does not fit in 14.4 GiB on rank 4
+device  ranks  each gets  share of work  computes  communicates    idle  peak memory    usable
+error[E0505]: rank 4 needs 16.8 GiB; its device has 14.4 GiB
+$ heddle sim gpt2-xl --dtype f16 --batch 8 --train --machine "1x4 a100 + 1x4 p100 ib=100Gb/s" --strategy "dp=8" --json 2>&1 | grep '^  "\(peak_bytes\|usable_bytes\|fits\)'
+  "peak_bytes": 18028446208,
+  "usable_bytes": 15461253120,
+  "fits": false,
+$ heddle plan gpt2-xl --dtype f16 --batch 8 --train --machine "1x4 a100 + 1x4 p100 ib=100Gb/s" --strategy "dp=8 mb=1 recompute=none zero=3 dp.shares=equal skip=0" --why "zero=0" --threads 1 | sed -n '/^why not/,/^space/p'
+why not    zero=0
+winner     dp=8 tp=1 pp=1 zero=3
+asked      dp=8 tp=1 pp=1
+too large  16.8 GiB of 14.4 GiB: 2.39 GiB more than there is, most of it optimizer state (5.80 GiB)
+time       0.85x the winner's, if it fit
+saves      all_gather over dp -553.6 ms, reduce_scatter over dp -293.7 ms
+space      the search did not try it; --strategy 'zero=0' would
+## As many values of skip as of any other choice.
+$ heddle plan mlp-xs --batch 64 --machine "1x20 v100" --strategy "dp=2 tp=1 pp=1 mb=1 skip=0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17" --devices 2 --top 1 --threads 1 | grep "plan"
+step          inference; --train plans a training step
+certificate  18 plans: 18 fit, 0 too large, 0 too slow, 0 impossible, 0 equal to another;
+$ heddle plan mlp-xs --batch 64 --train --machine "1x4 a100" --strategy "skip=0,1 dp=4"
+error[E0509]: no plan of this search has skip=1
+  --> --strategy:1:1
+   1 | skip=0,1 dp=4
+     | ^
+  hint: leave out skip
+[2]
