@@ -54,7 +54,11 @@ MAKEFLAGS += -j$(shell nproc) --no-builtin-rules
 .SECONDARY:
 .PHONY: FORCE all help deps check check-onnx check-format format analyze bench demo reproduce spreads fuzz install clean
 
-all: $(LIB) $(B)/libheddle.so $(PROGRAM)
+# What joins the ranks of `heddle run`: only where there is an MPI, and nothing else needs it.
+MPICC ?= $(shell command -v mpicc)
+MPI   := $(if $(MPICC),$(B)/heddle-mpi.so)
+
+all: $(LIB) $(B)/libheddle.so $(PROGRAM) $(MPI)
 
 help:
 	@echo 'make                 build/heddle, build/libheddle.a, build/libheddle.so'
@@ -115,7 +119,12 @@ $(B)/libheddle.so: $(LIB_OBJ) $(B)/sources tools/heddle.map
 
 $(B)/heddle: $(CLI_OBJ) $(LIB)
 	$(call say,LD)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS) -ldl
+
+$(B)/heddle-mpi.so: src/run/mpi.c include/heddle.h Makefile
+	@mkdir -p $(@D)
+	$(call say,MPICC)
+	$(Q)$(MPICC) -std=c11 -fPIC -Iinclude $(DEFINES) $(WARN) $(CFLAGS) -shared -o $@ $<
 
 # ---- tests -------------------------------------------------------------------------------------------
 
@@ -236,7 +245,7 @@ install: all
 	install -d $(TO)/bin $(TO)/lib/pkgconfig $(TO)/include $(TO)/share/heddle/machines \
 	  $(TO)/share/bash-completion/completions
 	$(if $(PROGRAM),install $(PROGRAM) $(TO)/bin)
-	install -m 644 $(LIB) $(B)/libheddle.so $(TO)/lib
+	install -m 644 $(LIB) $(B)/libheddle.so $(MPI) $(TO)/lib
 	install -m 644 include/heddle.h $(TO)/include
 	install -m 644 $(wildcard machines/*) $(TO)/share/heddle/machines
 	install -m 644 tools/completion.bash $(TO)/share/bash-completion/completions/heddle

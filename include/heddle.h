@@ -458,6 +458,15 @@ typedef struct {
   bool (*send)(void *arg, uint32_t to, const void *data, int64_t bytes);
   bool (*receive)(void *arg, uint32_t from, void *data, int64_t bytes); // waits for exactly so many bytes
 } heddle_link;
+// What `heddle run` loads to join its ranks: a shared object with a function `heddle_transport_open` of this type.
+// heddle-mpi.so is one. False: it could not, and `error` says why.
+typedef struct {
+  uint32_t ranks;
+  heddle_link link;
+  void (*close)(void *arg,
+                bool failed); // waits for what is still under way; failed: ends the job on all ranks
+} heddle_transport;
+typedef bool heddle_transport_opener(heddle_transport *out, char *error, size_t size);
 typedef struct heddle_run heddle_run;
 // inputs: of the distributed program, whole; this rank takes its pieces of them. All ranks make the same calls.
 heddle_run *heddle_run_new(heddle_program *distributed, const heddle_link *link,

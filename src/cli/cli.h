@@ -28,7 +28,8 @@ enum {
   G_SHAPE = 1 << 14,
   G_RANKING = 1 << 15,
   G_PATTERN = 1 << 16,
-  G_TRACE = 1 << 17
+  G_TRACE = 1 << 17,
+  G_RUN = 1 << 18
 };
 
 typedef bool CLI_FLAG;

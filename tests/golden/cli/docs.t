@@ -8,6 +8,7 @@ heddle - plans, simulates and verifies distributed training and inference
   heddle merge PART...          combine the parts of a search that were evaluated separately
   heddle sim MODEL              simulate time and memory of every rank under a plan
   heddle verify MODEL           check that a plan computes what the model computes
+  heddle run MODEL              train under a plan for real, one process a rank (docs/running.md)
   heddle lower MODEL            print the program of one rank under a plan
   heddle schedule SCHEDULE      print a pipeline schedule, by name or from FILE.csv, as CSV or as a picture
   heddle trace QUESTION PATH... ask the traces of a job: what is slow, who is late, what would help
@@ -35,6 +36,7 @@ $ heddle help --json
     {"name": "merge", "operand": "PART...", "about": "combine the parts of a search that were evaluated separately"},
     {"name": "sim", "operand": "MODEL", "about": "simulate time and memory of every rank under a plan"},
     {"name": "verify", "operand": "MODEL", "about": "check that a plan computes what the model computes"},
+    {"name": "run", "operand": "MODEL", "about": "train under a plan for real, one process a rank (docs/running.md)"},
     {"name": "lower", "operand": "MODEL", "about": "print the program of one rank under a plan"},
     {"name": "schedule", "operand": "SCHEDULE", "about": "print a pipeline schedule, by name or from FILE.csv, as CSV or as a picture"},
     {"name": "trace", "operand": "QUESTION PATH...", "about": "ask the traces of a job: what is slow, who is late, what would help"},
