@@ -1,5 +1,6 @@
 // bridges.c - what moves between the task graphs of an annotated plan, counted in the distributed program:
-// sends, and the conversions before and after them in main. Bytes that a rank has already do not count.
+// sends, and the conversions before and after them in main. Bytes that a rank has already do not count, nor do
+// copies of weights that several task graphs read, nor their gradients on the way home.
 #include "plan/plan.h"
 
 typedef struct {
@@ -47,6 +48,8 @@ static double converted(const bridges *b, const instr *in) {
   case OP_reduce_scatter: return (from - into) * ranks;
   case OP_all_reduce: return 2 * from * (ranks - 1);
   case OP_all_to_all: return from * (ranks - 1);
+  case OP_shard:
+  case OP_partial: return 0; // every rank takes what it has
   default: return op_row_of(in->op)->flags & OPF_COMM ? from * ranks : 0;
   }
 }
@@ -68,6 +71,19 @@ static double around(const bridges *b, const u32 *reader, const instr *send) {
   return bytes;
 }
 
+// A copy comes from a parameter; a gradient on its way home was made in the backward, and is sent after it.
+static bool of_weight(const bridges *b, const instr *send) {
+  for (value v = opd_of(b->m, send, 0);;) {
+    const u32 def = val(b->m, v)->def;
+    if (!def) return true;
+    const instr *in = &b->m->body.v[def - 1];
+    const bool same = in->flags & INSTR_PLAN || in->op == OP_unpack || in->op == OP_join;
+    if (!same || instr_nopd(b->m, in) != 1)
+      return in->flags & INSTR_BACKWARD && !(send->flags & INSTR_BACKWARD);
+    v = opd_of(b->m, in, 0);
+  }
+}
+
 plan_task_graphs *plan_bridges(prog *p, arena *a, const plan_task_graphs *t) {
   plan_task_graphs *out = NEW(a, plan_task_graphs);
   plan_task_graph *v = arena_dup(a, t->v, t->n * sizeof *v);
@@ -79,7 +95,7 @@ plan_task_graphs *plan_bridges(prog *p, arena *a, const plan_task_graphs *t) {
     for (u32 k = 0; k < b.m->body.v[i].nopd; k++) reader[opd_of(b.m, &b.m->body.v[i], k)] = i + 1;
   for (u32 i = 0; i < b.m->body.n; i++) {
     const instr *in = &b.m->body.v[i];
-    if (in->op != OP_send) continue;
+    if (in->op != OP_send || of_weight(&b, in)) continue;
     const u32 from = graph_on(&b, val_type(p, b.m, opd_of(b.m, in, 0))->g),
               to = graph_on(&b, val_type(p, b.m, in->res)->g);
     if (from == t->n || to == t->n || from == to) continue;

@@ -161,7 +161,7 @@ static plan_kind kind_of(arena *a, const plan_kinds_opts *o, const sim_result *r
   x.computes = sim_mean_share(busy, r->makespan_ps, x.ranks);
   x.communicates = sim_mean_share(comm, r->makespan_ps, x.ranks);
   if (o->given) x.gets = say_given(a, o->m, kind, o->given);
-  if (o->speed && all > 0) x.one_more = all / (all + o->speed[kind]);
+  if (o->speed && o->speed[kind] > 0) x.one_more = all / (all + o->speed[kind]);
   return x;
 }
 

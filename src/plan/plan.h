@@ -513,8 +513,8 @@ plan *policy_unordered(planner *pl, arena *a, const hybrid_opts *o);
 // and a diagnostic: there is no machine. Numbers are in `a`. The same machine gives the same numbers.
 bool policy_balance(planner *pl, arena *a, const hybrid_opts *o, strategy *s);
 // Samples a ps that one device of each kind of the machine gets through, at the microbatch and with the
-// tensor parallelism of a settled strategy, if it never waits; 0: no device of the kind is used. False: not
-// known.
+// tensor parallelism of a settled strategy, if it never waits; 0: not known. False: that of a kind which the
+// strategy uses is not.
 bool policy_speeds(planner *pl, arena *a, const hybrid_opts *o, double *speed);
 i64 policy_batch_extent(planner *pl); // samples that the program takes; 0: it has no batch
 bool policy_ordered(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const sched **file);

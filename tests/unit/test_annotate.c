@@ -114,6 +114,39 @@ TEST(annotate_bridges_on_shared_devices_have_a_price) {
   heddle_session_free(s);
 }
 
+// A rank that sends its part of what it has whole sends that part; weights that two task graphs read are no bridge.
+TEST(annotate_bridges_count_what_leaves_a_rank) {
+  static const struct {
+    const char *model;
+    u32 seq;
+    const char *text, *machine, *says;
+  } row[] = {
+      {"mlp-xs:layers=4", 0, "[{layers: 0-1, split: 4}, {layers: 2-3, replicate: 2}]", "1x6 a100",
+       "\"forward_bytes\": 131072, \"backward_bytes\": 524288, "}, // 64 x 512 x 4; a whole one for each of 4
+      {"gpt2:layers=2,hidden=64,heads=2,vocab=512", 8,
+       "[{layers: 0, replicate: 2}, {layers: 1, replicate: 1}]", "1x3 a100",
+       "\"forward_bytes\": 131072, \"backward_bytes\": 131072, "}, // 64 x 8 x 64 x 4
+  };
+  for (u32 k = 0; k < COUNT_OF(row); k++)
+    for (u32 n = 1; n <= 2; n++) {
+      heddle_session *s = heddle_session_new();
+      char text[200];
+      snprintf(text, sizeof text, "heddle-annotate: 1\nscopes: %s\nconfig: {num_micro_batch: %u}",
+               row[k].text, n);
+      heddle_program *p = heddle_program_load(
+          s, row[k].model, &(heddle_load_options){.batch = 64, .seq = row[k].seq, .loss = true});
+      heddle_machine *m = heddle_machine_load(s, row[k].machine);
+      heddle_plan *b = heddle_plan_annotated(p, "test.yaml", text, strlen(text),
+                                             &(heddle_plan_options){.train = true, .machine = m});
+      REQUIRE(heddle_plan_on(b, m, NULL));
+      const char *r = heddle_result_report(heddle_result_run(heddle_plan_apply(b), m, NULL), HEDDLE_JSON);
+      const char *bridges = strstr(r, "\"bridges\"");
+      CHECK(says(r, row[k].says));
+      CHECK(bridges && !strstr(strstr(bridges, "\"from\"") + 1, "\"from\"")); // no other
+      heddle_session_free(s);
+    }
+}
+
 static u32 below(u64 *seed, u32 n) { return (u32)(rng_next(seed) % n); }
 
 // Scopes over stretches of six layers, some without any; kinds, sizes, devices, microbatches, what is stored

@@ -426,6 +426,10 @@ bool policy_speeds(planner *pl, arena *a, const hybrid_opts *o, double *speed) {
     known = t != NULL;
     if (known) speed[kind] = (double)even / auto_at(all_of(&b, t), even) / o->s.tp.n;
   }
+  for (u32 k = 0; known && k < b.m->nkinds; k++) { // what the plan leaves out could work, too
+    const linear *t = speed[k] > 0 ? NULL : auto_times(&b, k);
+    if (t) speed[k] = (double)even / auto_at(all_of(&b, t), even) / o->s.tp.n;
+  }
   diag_truncate(p->c, said);
   return known;
 }

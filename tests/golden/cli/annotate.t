@@ -301,8 +301,8 @@ task graph  strategy      covers                        virtual devices
 layers 0-1  split(4)      instructions 1-2, layers 0-1  {0-3}
 layers 2-3  replicate(2)  instructions 3-8, layers 2-3  {4,5}
 
-bridge from  to          forward  backward  fused
-layers 0-1   layers 2-3  480 KiB   384 KiB  no
+bridge from  to           forward  backward  fused
+layers 0-1   layers 2-3  96.0 KiB   384 KiB  no
 
 ## What no scope covers joins the last replicate, never a split; scopes of one name are one task graph.
 $ echo 'heddle-annotate: 1\nscopes: [{layers: 1, replicate: 2}, {layers: 2, split: 2}]' > a.yaml; heddle verify mlp-xs:layers=6,hidden=32 --batch 64 --train --annotate a.yaml | head -6; heddle sim mlp-xs:layers=6 --batch 64 --train --annotate a.yaml --machine '1x4 a100' | sed -n '2p;/^task graph/,/^$/p;/^bridge/,/^$/p'
@@ -318,7 +318,7 @@ layer 1     replicate(2)  instructions 1-2,4-10, layers among 0-5  {0,1}
 layer 2     split(2)      instructions 3, layer 2                  {2,3}
 
 bridge from  to       forward  backward  fused
-layer 1      layer 2  256 KiB   384 KiB  no
+layer 1      layer 2  256 KiB   128 KiB  no
 layer 2      layer 1  128 KiB   128 KiB  no
 
 $ echo 'heddle-annotate: 1\nscopes: [{name: a, layers: 0, replicate: 1}, {name: b, layers: 1, replicate: 1}, {name: a, layers: 2-3, replicate: 1}]\nconfig: {num_micro_batch: 2}' > a.yaml; heddle verify mlp-xs:layers=4,hidden=32 --batch 64 --train --annotate a.yaml --devices 4 | head -6; heddle sim mlp-xs:layers=4 --batch 64 --train --annotate a.yaml --machine '1x2 a100' | sed -n '2p;/^task graph/,/^$/p;/^bridge/,/^$/p'

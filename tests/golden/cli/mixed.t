@@ -319,12 +319,12 @@ impossible   370 such as dp=1 tp=1 pp=8 mb=8:
              all_reduce over 8 ranks: the machine has no link between its nodes
 
 device  ranks  each gets   share of work  computes  communicates   idle  peak memory    usable  speedup from one more
-v100        4  nothing             0.0 %                                         0 B  28.8 GiB                  0.0 %
-a100        4  64 samples        100.0 %    99.7 %         0.3 %  0.0 %     42.7 GiB  72.0 GiB                 25.0 %
+v100        4  nothing             0.0 %                                         0 B  28.8 GiB                 10.9 %
+a100        4  64 samples        100.0 %    99.7 %         0.3 %  0.0 %     42.7 GiB  72.0 GiB                 14.1 %
 
 left out      4 of 8 devices: the winner is on ranks 4 to 7
 equal shares  no plan that gives every device the same is possible and fits
-no waiting    4.785 s, if no device ever waited for another one: the winner takes 0.4 % more
+no waiting    2.697 s, if no device ever waited for another one: the winner takes 78.2 % more
 ## Devices that had better be left out, and a plan that leaves them out.
 $ heddle plan gpt2 --batch 32 --train --machine "1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s" --top 2 --threads 1
 model         gpt2
@@ -350,12 +350,12 @@ impossible   252 such as dp=3 tp=1 pp=2:
              batch 32 is not divisible by dp=3
 
 device  ranks  each gets  share of work  computes  communicates   idle  peak memory    usable  speedup from one more
-p100        2  nothing            0.0 %                                         0 B  14.4 GiB                  0.0 %
-a100        4  8 samples        100.0 %    98.9 %         1.1 %  0.0 %     12.7 GiB  72.0 GiB                 25.0 %
+p100        2  nothing            0.0 %                                         0 B  14.4 GiB                  9.4 %
+a100        4  8 samples        100.0 %    98.9 %         1.1 %  0.0 %     12.7 GiB  72.0 GiB                 20.3 %
 
 left out      2 of 6 devices: the winner is on ranks 2 to 5
 equal shares  1.78x the time at best: dp=1 tp=1 pp=6 mb=32
-no waiting    519.6 ms, if no device ever waited for another one: the winner takes 1.1 % more
+no waiting    421.8 ms, if no device ever waited for another one: the winner takes 24.5 % more
 $ heddle sim gpt2 --batch 32 --train --machine "1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s" --strategy "dp=4 skip=2" --json | head -14
 {
   "model": "gpt2",
@@ -426,21 +426,21 @@ $ heddle plan bert-base:layers=4 --train --batch 16 --machine "1x2 t4 eth=1Gb/s 
 1   2     2  238.5 ms  1.00x  67.08/s  2.41 GiB  computation 91 %
 winner       dp=2 tp=1 pp=1 skip=2
 left out      2 of 4 devices: the winner is on ranks 2 to 3
-no waiting    217.1 ms, if no device ever waited for another one: the winner takes 9.9 % more
+no waiting    130.6 ms, if no device ever waited for another one: the winner takes 82.6 % more
 $ heddle plan bert-base:layers=4 --train --batch 16 --machine "1x1 a100 eth=100Mb/s + 1x4 v100 eth=100Mb/s" --top 1 --threads 1 | grep "winner\|^1"
 1   4     1  75.24 ms  1.00x  212.7/s  1.39 GiB  computation 95 %
 winner       dp=4 tp=1 pp=1 skip=1
 left out      1 of 5 devices: the winner is on ranks 1 to 4
-no waiting    71.47 ms, if no device ever waited for another one: the winner takes 5.3 % more
+no waiting    53.90 ms, if no device ever waited for another one: the winner takes 39.6 % more
 ## Equal shares are those of the devices that were said, or that the degrees leave.
 $ heddle plan gpt2 --batch 32 --train --machine "1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s" --strategy skip=2 --top 1 --threads 1 | grep "winner \|equal shares"
 winner       dp=4 tp=1 pp=1 skip=2
 left out    2 of 6 devices: the winner is on ranks 2 to 5
-no waiting  519.6 ms, if no device ever waited for another one: the winner takes 1.1 % more
+no waiting  421.8 ms, if no device ever waited for another one: the winner takes 24.5 % more
 $ heddle plan gpt2 --batch 32 --train --machine "1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s" --strategy "dp=2 tp=2 pp=1 zero=3" --top 1 --threads 1 | grep "winner \|equal shares"
 winner       dp=2 tp=2 pp=1 zero=3 skip=2
 left out    2 of 6 devices: the winner is on ranks 2 to 5
-no waiting  540.9 ms, if no device ever waited for another one: the winner takes 1.2 % more
+no waiting  452.9 ms, if no device ever waited for another one: the winner takes 20.9 % more
 $ heddle plan gpt2 --train --machine "1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s" --strategy "dp=3 tp=1 pp=2 mb=1 zero=0 recompute=none" --batch 96 --top 1 --threads 1 | grep "winner \|equal shares"
 winner            dp=3 tp=1 pp=2 layers=auto dp.shares=auto
 equal shares  no plan that gives every device the same is possible and fits
@@ -617,3 +617,12 @@ error[E0509]: no plan of this search has skip=1
      | ^
   hint: leave out skip
 [2]
+## A kind that is left out has a speed all the same.
+$ heddle plan gpt2:layers=2 --batch 24 --seq 128 --dtype f16 --train --machine '1x4 a100 + 1x1 h100 ib=1Gb/s' | sed -n '/^device/,$p'
+device  ranks  each gets   share of work  computes  communicates   idle  peak memory    usable  speedup from one more
+a100        4  24 samples        100.0 %    86.4 %        13.6 %  0.0 %      521 MiB  72.0 GiB                 12.5 %
+h100        1  nothing             0.0 %                                         0 B  72.0 GiB                 50.0 %
+
+left out      1 of 5 devices: the winner is on ranks 0 to 3
+equal shares  no plan that gives every device the same is possible and fits
+no waiting    1.782 ms, if no device ever waited for another one: the winner takes 121.8 % more
