@@ -145,7 +145,9 @@ balance_fault balance_stages(arena *a, const balance_line *in, balance_cuts *out
 // What a microbatch waits for in the end is the busiest place, tau_ps; of cuts with the same, a shorter longest
 // chunk (longest_ps) fills the pipeline sooner, and then the less the sum of squares of the chunks' times is the
 // better. With one chunk on a place the result is exact in all three (of those that are left, the fewest layers
-// in the first chunk, then in the second, ..). With several, tau_ps may be more than it need be: for limits
+// in the first chunk, then in the second, ..). But with `micro` microbatches, if that is not 0, the least (micro - 1) tau
+// + sum over all chunks comes first, again exactly: with few of them layers are worth more on fast places than tau
+// is. With several chunks, tau_ps may be more than it need be: for limits
 // of 1, 9/8, 5/4, 3/2 and 2 times the least longest chunk, cuts with the least sum of squares are
 // evened out by handing layers from stage to stage while the busiest of the places concerned gets less
 // to do; the best of these is taken. No cuts have less than tau_bound_ps, found as above. O(chunks * layers^2 +
@@ -155,6 +157,7 @@ typedef struct {
   const u32 *kind;                       // by place
   const u32 *place;                      // by stage, nchunks for each place; NULL: they go round
   const i64 *const *time_ps;             // [kind][layer]
+  u32 micro;                             // microbatches; 0: any number
 } balance_passes;
 typedef struct {
   const u32 *end; // by stage: one past its last layer

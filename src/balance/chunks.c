@@ -12,6 +12,7 @@ typedef struct {
   u32 n, L;      // stages, layers
   i64 *time;     // [kind * (L + 1) + cut]: of the layers before it
   i64 limit;     // of a chunk
+  bool sums;     // times are added up, not their squares
   wide *squares; // [stage * (L + 1) + cut]: from this stage on, which begins there; -1: impossible
 } chunking;
 typedef struct {
@@ -46,6 +47,8 @@ static i64 least_longest(arena *tmp, const chunking *c) {
 
 static wide square(i64 x) { return (wide)x * x; }
 
+static wide weight(const chunking *c, i64 x) { return c->sums ? x : square(x); }
+
 static void fill(chunking *c) {
   for (u32 e = 0; e <= c->L; e++) row_of(c, c->n)[e] = e == c->L ? 0 : -1;
   for (u32 i = c->n; i-- > 0;) {
@@ -54,7 +57,7 @@ static void fill(chunking *c) {
     for (u32 s = 0; s <= c->L; s++) {
       wide least = -1;
       for (u32 e = s + 1; e <= c->L && time[e] - time[s] <= c->limit; e++) {
-        wide x = behind[e] < 0 ? -1 : behind[e] + square(time[e] - time[s]);
+        wide x = behind[e] < 0 ? -1 : behind[e] + weight(c, time[e] - time[s]);
         if (x >= 0 && (least < 0 || x < least)) least = x;
       }
       row_of(c, i)[s] = least;
@@ -67,7 +70,7 @@ static void cut(const chunking *c, u32 *end) {
     const i64 *time = times_of(c, i);
     for (end[i] = s + 1;; end[i]++) {
       wide behind = row_of(c, i + 1)[end[i]];
-      if (behind >= 0 && behind + square(time[end[i]] - time[s]) == row_of(c, i)[s]) break;
+      if (behind >= 0 && behind + weight(c, time[end[i]] - time[s]) == row_of(c, i)[s]) break;
     }
   }
 }
@@ -123,13 +126,39 @@ static bool is_better(const chunk_value *x, const chunk_value *y) {
   return x->longest != y->longest ? x->longest < y->longest : x->squares < y->squares;
 }
 
+// One chunk on each place, whose longest is v: cuts by which `micro` microbatches take less time in all. With fewer
+// layers on slow places a longer longest chunk may have the less sum. From the longest that can pay downwards each
+// step has the least sum under a limit. True: there are some.
+static bool less_in_all(chunking *c, u32 micro, u32 *end, chunk_value *v) {
+  i64 sum = 0, least = v->longest;
+  u32 *other = end + c->n;
+  bool found = false;
+  for (u32 i = 0; i < c->n; i++) sum += time_of(c, end, i);
+  wide best = sum + (wide)(micro - 1) * least;
+  c->sums = true, c->limit = NEVER - 1;
+  fill(c);
+  if (micro > 1) c->limit = least + (i64)((sum - row_of(c, 0)[0]) / (micro - 1));
+  for (;;) {
+    i64 longest = 0;
+    fill(c);
+    if (row_of(c, 0)[0] < 0 || row_of(c, 0)[0] + (wide)(micro - 1) * least >= best) return found;
+    cut(c, other);
+    for (u32 i = 0; i < c->n; i++) longest = MAX(longest, time_of(c, other, i));
+    c->limit = longest - 1;
+    if (row_of(c, 0)[0] + (wide)(micro - 1) * longest >= best) continue;
+    best = row_of(c, 0)[0] + (wide)(micro - 1) * longest, found = true;
+    v->tau = v->longest = longest;
+    memcpy(end, other, c->n * sizeof *end);
+  }
+}
+
 balance_fault balance_chunks(arena *a, const balance_passes *in, balance_chunked *out) {
   static const u32 above[] = {0, 1, 2, 4, 8, 16, 64}; // eighths of the least longest chunk
   *out = (balance_chunked){0};
   if ((u64)in->nplaces * in->nchunks > in->nlayers) return BALANCE_STAGES;
   arena *tmp = arena_new();
   chunking c = {.in = in, .n = in->nplaces * in->nchunks, .L = in->nlayers};
-  u32 *end = NEWN(tmp, u32, c.n), *count = ZNEWN(tmp, u32, in->nkinds);
+  u32 *end = NEWN(tmp, u32, 2 * c.n), *count = ZNEWN(tmp, u32, in->nkinds);
   i64 *work = NEWN(tmp, i64, 2 * in->nplaces);
   chunk_value best = {INT64_MAX, 0, 0};
   c.time = ZNEWN(tmp, i64, (size_t)in->nkinds * (c.L + 1));
@@ -149,6 +178,8 @@ balance_fault balance_chunks(arena *a, const balance_passes *in, balance_chunked
     best = v;
     out->end = arena_dup(a, end, c.n * sizeof *end);
   }
+  if (in->nchunks == 1 && in->micro && less_in_all(&c, in->micro, end, &best))
+    out->end = arena_dup(a, end, c.n * sizeof *end);
   out->longest_ps = best.longest, out->tau_ps = best.tau;
   arena_free(tmp);
   return BALANCE_OK;

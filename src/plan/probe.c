@@ -596,6 +596,21 @@ static void describe_layers(const probing *x, sim_pipeline *out) {
   out->main_more = instr_more, out->param_more = param_more;
 }
 
+// Does main return what replicas have on several places other than as a sum? Then every microbatch of the others is
+// sent after the tasks, and a probe has fewer of them than the plan.
+static bool gathers_microbatches(const main_build *mb) {
+  const space *sp = mb->p->sp;
+  for (u32 i = 0; mb->nreplicas > 1 && i < mb->m->rets.n; i++) {
+    const value v = mb->m->rets.v[i];
+    const stage_build *s = main_maker(mb, &mb->stage[0], v);
+    if (!s) continue;
+    const layout lay = s->out[mb->out_of[v]];
+    const reduction part = layout_part_of(sp, lay, mb->time);
+    if (layout_split_of(sp, lay, mb->time) || (part != RED_NONE && part != RED_SUM)) return true;
+  }
+  return false;
+}
+
 static void describe(probing *x, sim_pipeline *out) {
   main_build *mb = &x->mb;
   group *g = NEWN(x->a, group, mb->nplaces);
@@ -611,7 +626,7 @@ static void describe(probing *x, sim_pipeline *out) {
                         .npieces = x->piece.n,
                         .nreplicas = mb->nreplicas,
                         .nmicro = mb->K / mb->nreplicas,
-                        .copies = mb->copies.n > 0,
+                        .outside = mb->copies.n > 0 || gathers_microbatches(mb),
                         .group = g,
                         .alike = x->alike,
                         .with = x->with,

@@ -339,8 +339,8 @@ typedef struct sim_ending sim_ending;
 typedef struct {
   u32 nplaces, nstages, nlinks, npieces;
   u32 nreplicas,
-      nmicro;  // of the schedule; nmicro: of every replica. Stages are those of the first, then of the next
-  bool copies; // before the tasks values go from place to place: no stage tells when
+      nmicro;   // of the schedule; nmicro: of every replica. Stages are those of the first, then of the next
+  bool outside; // before or after the tasks values go from place to place: no stage tells when, or how many
   const group *group; // of every place; all of one size
   const u16 *alike;   // of every place: the place in the probe that stands for it
   const u16 *with;    // of every place: that it sums gradients with when all tasks have run; itself: none

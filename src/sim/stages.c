@@ -646,7 +646,7 @@ const sim_stages *sim_stages_of(ctx *c, arena *a, const prog *probe, cost_model 
   sim s;
   sim_opts so = *o;
   so.mode = SIM_FOLDED;
-  if (pl->copies || !of_one_size(probe, pl)) return NULL;
+  if (pl->outside || !of_one_size(probe, pl)) return NULL;
   bool ok = sim_open(&s, c, a, probe, k, &so, false);
   if (ok) is_probe(&s, pl);
   ok = ok && sim_price(&s);

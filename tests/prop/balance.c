@@ -556,10 +556,11 @@ typedef struct {
   u32 n, end[LAYERS];   // by stage
   i64 longest, squares; // of the cuts with the least longest chunk, then squares
   i64 tau, tau_of_best; // the least of all cuts; of those with the least longest chunk
+  i64 total;            // the least of all cuts, for in->micro microbatches
   bool any;
 } chunk_brute;
 typedef struct {
-  i64 longest, squares, tau, work[LAYERS];
+  i64 longest, squares, tau, total, work[LAYERS];
 } chunk_price;
 
 static chunk_price price_chunks(const balance_passes *in, const u32 *end) {
@@ -569,8 +570,9 @@ static chunk_price price_chunks(const balance_passes *in, const u32 *end) {
     i64 time = 0;
     for (; l < end[s]; l++) time += in->time_ps[in->kind[place]][l];
     p.longest = MAX(p.longest, time), p.squares += time * time, p.work[place] += time;
-    p.tau = MAX(p.tau, p.work[place]);
+    p.tau = MAX(p.tau, p.work[place]), p.total += time;
   }
+  p.total += (MAX(in->micro, 1) - 1) * p.longest;
   return p;
 }
 
@@ -586,6 +588,7 @@ static void try_chunks(chunk_brute *b, u32 i) {
   if (b->end[b->n - 1] != in->nlayers) return;
   chunk_price p = price_chunks(in, b->end);
   b->tau = b->any ? MIN(b->tau, p.tau) : p.tau;
+  b->total = b->any ? MIN(b->total, p.total) : p.total;
   if (b->any && (p.longest > b->longest || (p.longest == b->longest && p.squares >= b->squares))) return;
   b->any = true, b->longest = p.longest, b->squares = p.squares, b->tau_of_best = p.tau;
 }
@@ -600,7 +603,7 @@ static void check_chunks(const balance_passes *in, const balance_chunked *c, u32
 
 TEST(chunks_keep_places_even) {
   R = 9;
-  u32 least = 0, met = 0, improved = 0, done = 0;
+  u32 least = 0, met = 0, improved = 0, done = 0, sooner = 0;
   double above = 0, worst = 0;
   for (u32 tries = 0; tries < 3000; tries++) {
     model m;
@@ -627,7 +630,16 @@ TEST(chunks_keep_places_even) {
       check_chunks(&in, &c, b.n);
       const chunk_price own = price_chunks(&in, c.end);
       CHECK(c.tau_bound_ps <= b.tau && b.tau <= c.tau_ps && c.tau_ps <= b.tau_of_best);
-      if (in.nchunks == 1) CHECK(c.longest_ps == b.longest && own.squares == b.squares);
+      if (in.nchunks == 1) {
+        CHECK(c.longest_ps == b.longest && own.squares == b.squares);
+        in.micro = 1 + (u32)few(5);
+        chunk_brute some = {.in = &in, .n = b.n};
+        try_chunks(&some, 0);
+        CHECK_EQ_I64(balance_chunks(a, &in, &c), BALANCE_OK);
+        check_chunks(&in, &c, b.n);
+        CHECK_EQ_I64(price_chunks(&in, c.end).total, some.total);
+        sooner += c.tau_ps > b.tau;
+      }
       const bool several = in.nchunks > 1;
       least += several && c.tau_ps == b.tau, met += c.tau_bound_ps == b.tau;
       improved += c.tau_ps < b.tau_of_best, done += several;
@@ -640,7 +652,7 @@ TEST(chunks_keep_places_even) {
   printf(
       "  several chunks: the least busiest place in %u of %u, on average %.2f %% above it, at most %.1f %%\n",
       least, done, 100 * above / done, 100 * worst);
-  CHECK_MSG(done >= 500 && met >= 100 && improved >= 50 && least >= done * 9 / 10,
+  CHECK_MSG(done >= 500 && met >= 100 && improved >= 50 && sooner >= 50 && least >= done * 9 / 10,
             "%u done, bound met in %u, improved in %u, least in %u", done, met, improved, least);
 }
 

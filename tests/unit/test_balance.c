@@ -284,6 +284,20 @@ TEST(balance_chunks_of_unequal_places) {
   arena_free(a);
 }
 
+TEST(balance_chunks_of_few_microbatches) {
+  arena *a = arena_new();
+  balance_chunked c;
+  balance_passes in = {
+      .nlayers = 9, .nkinds = 2, .nplaces = 2, .nchunks = 1, .kind = (u32[]){0, 1}, .time_ps = fast_slow};
+  // 6 + 3 layers take 60 and 60. One microbatch passes through 8 + 1 in 100; two take 80 more there, and 60 more here.
+  static const u32 first[] = {6, 8, 6};
+  for (in.micro = 0; in.micro < COUNT_OF(first); in.micro++) {
+    CHECK_EQ_I64(balance_chunks(a, &in, &c), BALANCE_OK);
+    CHECK_EQ_I64(c.end[0], first[in.micro]);
+  }
+  arena_free(a);
+}
+
 // ---- Whale --------------------------------------------------------------------------------------------
 TEST(balance_whale_shifts_until_the_peak_fits) {
   arena *a = arena_new();

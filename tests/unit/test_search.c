@@ -344,6 +344,22 @@ TEST(search_says_why_nothing_fits) {
   tear_down(&s);
 }
 
+// What inference returns of the second of two replicas is sent to the first one for every microbatch. The search holds
+// its winner against the whole program.
+TEST(search_of_inference_in_two_directions) {
+  static const char *const lines[] = {"dp=1 tp=1 pp=4 mb=8 schedule=chimera",
+                                      "dp=1 tp=2 pp=2 mb=16 schedule=chimera overlap=none"};
+  for (u32 i = 0; i < COUNT_OF(lines); i++) {
+    setting s = set_up("mlp-xs:layers=8,hidden=24", "1x4 v100", 16, false);
+    search_opts o = told(&s, lines[i], 16);
+    search_result r;
+    o.train = false;
+    REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &r));
+    CHECK(r.nfit == 1);
+    tear_down(&s);
+  }
+}
+
 // Products take all of the time here, so bounds are as near as they come: the first product has no gradient
 // of its input, weight gradients of zb-h1 run where there is room, branches of unet and t5 run side by side,
 // and weights that are sharded in storage are not whole on any rank.

@@ -1,7 +1,7 @@
 // layers_auto.c - layers=auto: which layers every stage has, so that places of different speed end together.
 //
-// Idea: places in their order, with the least longest stage there is; of several stages on a place the sum is then
-// evened out. If that order has no memory for what 1F1B keeps, and another order of the same blocks has, that
+// Idea: places in their order, with the least time of all microbatches: all stages once, and the longest one for each
+// microbatch more. Of several stages on a place the sum is evened out. If that order has no memory for what 1F1B keeps, and another order of the same blocks has, that
 // with the least longest stage (balance/balance.h has the proofs). Times are those of balance.c.
 #include "plan/policy/balance.h"
 
@@ -231,7 +231,8 @@ static const double *cuts_of(balance *b, const layer_list *l) {
                              .nchunks = b->s->v.n,
                              .kind = kind,
                              .place = place,
-                             .time_ps = ps};
+                             .time_ps = ps,
+                             .micro = b->s->mb.n};
   balance_chunked cut;
   const bool ok = balance_chunks(b->a, &in, &cut) == BALANCE_OK;
   double *end = NEWN(b->a, double, n);

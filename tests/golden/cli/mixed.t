@@ -17,8 +17,8 @@ auto resolved  dp=8 tp=1 pp=1 recompute=selective dp.shares=7x4/9x4
                computes 94.8 % of the time, communicates 4.3 %, idles 0.9 %; MFU 68.5 %; needs 32.1 GiB on the fullest device
 next           dp=8 tp=1 pp=1 mb=2 dp.shares=auto
                1.01x the time, limited by computation
-certificate    2511 plans: 3 fit, 39 too large, 1461 too slow, 0 impossible, 1008 equal to another;
-               3 simulated, 39 ruled out by bounds on memory, 1461 on time
+certificate    2511 plans: 3 fit, 41 too large, 1459 too slow, 0 impossible, 1008 equal to another;
+               3 simulated, 41 ruled out by bounds on memory, 1459 on time
                other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
 
 device  ranks  each gets   share of work  computes  communicates   idle  peak memory    usable  speedup from one more
@@ -306,10 +306,10 @@ step          training
 
 winner       dp=4 tp=1 pp=1 mb=2 skip=4
              computes 99.7 % of the time, communicates 0.3 %, idles 0.0 %; MFU 75.7 %; needs 42.7 GiB on the fullest device
-certificate  2511 plans: 1 fit, 39 too large, 784 too slow, 679 impossible, 1008 equal to another;
-             1 simulated, 39 ruled out by bounds on memory, 784 on time
+certificate  2511 plans: 1 fit, 41 too large, 775 too slow, 686 impossible, 1008 equal to another;
+             1 simulated, 41 ruled out by bounds on memory, 775 on time
              other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
-impossible   370 such as dp=1 tp=1 pp=8 mb=8:
+impossible   377 such as dp=1 tp=1 pp=8 mb=8:
              send over 2 ranks: the machine has no link between its nodes
              128 such as dp=2 tp=4 pp=1 zero=2:
              reduce_scatter over 2 ranks: the machine has no link between its nodes
@@ -343,8 +343,8 @@ winner       dp=4 tp=1 pp=1 skip=2
              computes 98.9 % of the time, communicates 1.1 %, idles 0.0 %; MFU 68.7 %; needs 12.7 GiB on the fullest device
 next         dp=4 tp=1 pp=1 zero=2 skip=2
              1.01x the time, limited by computation
-certificate  1140 plans: 2 fit, 0 too large, 610 too slow, 252 impossible, 276 equal to another;
-             2 simulated, 0 ruled out by bounds on memory, 610 on time
+certificate  1140 plans: 2 fit, 0 too large, 613 too slow, 252 impossible, 273 equal to another;
+             2 simulated, 0 ruled out by bounds on memory, 613 on time
              other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
 impossible   252 such as dp=3 tp=1 pp=2:
              batch 32 is not divisible by dp=3
@@ -442,9 +442,9 @@ winner       dp=2 tp=2 pp=1 zero=3 skip=2
 left out    2 of 6 devices: the winner is on ranks 2 to 5
 no waiting  452.9 ms, if no device ever waited for another one: the winner takes 20.9 % more
 $ heddle plan gpt2 --train --machine "1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s" --strategy "dp=3 tp=1 pp=2 mb=1 zero=0 recompute=none" --batch 96 --top 1 --threads 1 | grep "winner \|equal shares"
-winner            dp=3 tp=1 pp=2 layers=auto dp.shares=auto
+winner         dp=3 tp=1 pp=2 layers=auto
 equal shares  no plan that gives every device the same is possible and fits
-no waiting    1.183 s, if no device ever waited for another one: the winner takes 165.7 % more
+no waiting    1.183 s, if no device ever waited for another one: the winner takes 119.6 % more
 ## Degrees of places are searched where that is asked for; neighbours of one kind have one degree.
 $ heddle plan llama2-7b:layers=8 --batch 16 --dtype f16 --train --machine '1x4 v100 ib=100Gb/s + 1x4 h100 ib=8x400Gb/s' --powers-of-two --strategy 'pp=2 mb=4 tp.stages=* recompute=none zero=0 dp.shares=equal layers=auto' | grep '^ *[0-9]'
  1   2   2   2   4  2/1        auto       0  540.9 ms  1.00x  29.58/s  25.3 GiB  bubble 27 %
