@@ -14,6 +14,7 @@ enum {
   PERIODS = 40, // that are tried, each a PERIOD_STEP-th of the least longer than the one before
   PERIOD_STEP = 32,
   TASKS_MOST = 1 << 16,
+  SMALL = 128, // tasks: the whole may be searched at once
   WINDOW_MOST = 256,
   WIDTH_MOST = 1 << 14,
 };
@@ -171,8 +172,9 @@ static bool run(search *s) {
   u64 rest = set_aside(x, 4);
   try_periods(s);
   x->steps += rest;
-  rest = set_aside(x, 4);
-  const bool all = search_whole(s, 256);
+  const bool small = x->n <= SMALL;
+  rest = set_aside(x, small ? 2 : 4);
+  const bool all = search_whole(s, small ? WIDTH_MOST * 4 : 256);
   x->steps += rest;
   if (all || best_time(s) <= s->bound) return all;
   const u32 n = s->nseeds;
