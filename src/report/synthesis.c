@@ -88,7 +88,7 @@ static u64 unit_of(const sched_stages *of) {
     for (u32 kind = 0; kind < TASK_KINDS; kind++) unit = gcd_i64(unit, (i64)of->cost.task[kind][k]);
     unit = gcd_i64(unit, (i64)of->cost.send[k]);
   }
-  return (u64)unit;
+  return unit ? (u64)unit : 1;
 }
 
 // To scale where that is no longer than lines that can be read; else by REPORT_COSTS, as schedules by name are drawn.

@@ -17,6 +17,7 @@ enum {
   SMALL = 128, // tasks: the whole may be searched at once
   WINDOW_MOST = 256,
   WIDTH_MOST = 1 << 14,
+  ITEMS_MOST = 1 << 22, // of all partial orders that are kept: tens of megabytes
 };
 
 typedef struct {
@@ -158,6 +159,7 @@ static int by_seed(const void *a, const void *b) {
 // The whole as one window, with more and more kept. True: nothing was left out.
 static bool search_whole(search *s, u32 most) {
   synth *x = &s->x;
+  most = MIN(most, ITEMS_MOST / x->n);
   for (u32 width = 4; width <= most && x->steps && best_time(s) > s->bound; width *= 4) {
     bool all;
     order_item *o = arena_dup(s->a, s->seed[0].o, x->n * sizeof *o);

@@ -32,10 +32,10 @@ typedef struct {
   u16 *forward, *release,
       *back; // by stage: the part that takes memory, that gives it back, whose end others need
   u64 *work; // by place: of one microbatch
-  u64 steps; // work that is left to be done; what is counted is said where it is
+  u64 steps; // that may be taken still: of some nanoseconds each
 } synth;
 void synth_open(synth *x, arena *a, const sched_stages *of, const sched_aims *aims);
-static inline bool spend(synth *x, u64 steps) { return x->steps -= MIN(x->steps, steps), x->steps > 0; }
+static inline void spend(synth *x, u64 steps) { x->steps -= MIN(x->steps, steps); }
 
 // ---- orders: synthesis_order.c --------------------------------------------------------------------------
 typedef u16 order_item;

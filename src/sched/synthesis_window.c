@@ -284,9 +284,10 @@ static u32 children_of(window *w, const level *l, partial *try, child *out) {
       copy_partial(w, try, l->v[i]);
       advance(w, try, k, begin);
       const u64 bound = MAX(l->v[i]->bound, bound_of(w, try));
-      w->x->steps -= MIN(w->x->steps, w->n / 8 + 4 * w->x->nparts + 20);
-      if (bound < w->before && (!w->x->part[k].takes || has_way_out(w, try)))
-        out[n++] = (child){bound, try->idle, i, k};
+      spend(w->x, w->n / 8 + 4 * w->x->nparts + 20);
+      if (bound >= w->before) continue;
+      if (w->x->part[k].takes) spend(w->x, w->x->nplaces * w->x->of->nstages);
+      if (!w->x->part[k].takes || has_way_out(w, try)) out[n++] = (child){bound, try->idle, i, k};
     }
   qsort(out, n, sizeof *out, by_bound);
   return n;
@@ -311,7 +312,7 @@ static void keep(window *w, const level *from, level *to, const child *v, u32 n,
     bool covered = false;
     for (u32 it = 0, id; !covered && hmap_next(&to->seen, s->hash, &it, &id);)
       covered = covers(w, to->v[id], s);
-    w->x->steps -= MIN(w->x->steps, w->n / 4 + 20);
+    spend(w->x, w->n / 4 + 20);
     if (covered) continue;
     hmap_add(tmp, &to->seen, s->hash, to->n);
     parts[to->n] = v[i].part, parents[to->n] = v[i].parent;
@@ -342,14 +343,15 @@ bool window_search(synth *x, order_item *o, u32 from, u32 to, u64 before, u32 wi
   arena *a = arena_new();
   window w = {.x = x, .a = a, .before = before, .n = to - from, .width = width};
   open_window(&w, o, from, to);
+  spend(x, 20 * x->n);
   u64 *begin = NEWN(a, u64, x->n);
   order_time(x, o, begin);
   u16 **parts = NEWN(a, u16 *, w.n);
   u32 **parents = NEWN(a, u32 *, w.n);
   level l[2] = {{.v = NEWN(a, partial *, width + 1)}, {.v = NEWN(a, partial *, width + 1)}};
   u32 made = 0; // partial orders that there is room for
-  child *v = NULL;
-  u32 room = 0;
+  u32 room = x->nparts;
+  child *v = NEWN(a, child, room);
   partial *try = partial_new(&w);
   l[0].v[0] = first_partial(&w, o, from, begin), l[0].n = 1;
   *all = true;
