@@ -329,6 +329,15 @@ const char *heddle_schedule_print(heddle_schedule *x); // as CSV
 // picture: as text, with the tasks of every place over time.
 const char *heddle_schedule_report(heddle_schedule *x, bool picture, heddle_format f);
 
+typedef struct {
+  uint32_t microbatches;
+  const char *memory; // that activations may take on a place, in the unit of the file; NULL: no limit
+  uint32_t seconds;   // about how long to search, counted in steps: same figures, same schedule; 0: 5
+} heddle_find_options;
+// Looks for the fastest schedule of stages whose times a CSV file has (docs/schedules.md). Its report has the named
+// schedules beside it, and below which time no schedule can be. NULL and diagnostics at lines of the file.
+heddle_schedule *heddle_schedule_find(heddle_session *s, const char *stages, const heddle_find_options *o);
+
 // ---- time and memory ------------------------------------------------------------------------------------
 typedef struct {
   bool timeline; // keep the events for heddle_result_timeline: of every rank; where that makes millions, of

@@ -62,6 +62,10 @@ struct heddle_schedule {
   const sched *s;
   sched_times t; // by REPORT_COSTS
   const char *name;
+  bool found; // for stages, within aims
+  sched_stages stages;
+  sched_aims aims;
+  sched_synthesis of;
 };
 struct heddle_search {
   object o;

@@ -1,6 +1,8 @@
 // schedule.c - schedules of pipelines behind heddle.h.
 #include "api/internal.h"
 
+enum { SECONDS = 5 }; // of a search, if nothing is said
+
 static const sched *find(ctx *c, arena *a, const char *name, const heddle_schedule_options *o) {
   sched_shape form = {.places = o->places,
                       .chunks = o->chunks,
@@ -28,6 +30,38 @@ static heddle_schedule *load(heddle_session *s, const char *name, const heddle_s
   object_drop(x);
   return NULL;
 }
+
+static bool read_aims(ctx *c, const heddle_find_options *o, sched_aims *out) {
+  *out = (sched_aims){
+      .micro = o->microbatches, .memory = SCHED_NO_LIMIT, .seconds = o->seconds ? o->seconds : SECONDS};
+  if (!o->microbatches) {
+    diag(c, E_STAGES, (loc){0}, "microbatches must be 1 or more; got 0");
+    return false;
+  }
+  if (!o->memory || sched_amount(o->memory, strlen(o->memory), &out->memory)) return true;
+  diag(c, E_STAGES, (loc){0}, "memory: '%s' is not a number from 0 to 100,000,000", o->memory);
+  diag_hint(c, "in the unit of the column memory, such as 8 or 2.5");
+  return false;
+}
+
+static heddle_schedule *look_for(heddle_session *s, const char *path, const heddle_find_options *o) {
+  heddle_schedule *x = object_new(s, sizeof *x, NULL);
+  arena *a = x->o.a;
+  x->name = arena_strdup(a, path), x->found = true;
+  if (read_aims(s->c, o, &x->aims) && sched_stages_read(s->c, a, path, &x->stages) &&
+      sched_synthesize(s->c, a, &x->stages, &x->aims, &x->of) &&
+      sched_time(s->c, a, x->of.s, REPORT_COSTS, (loc){0}, &x->t)) {
+    x->s = x->of.s;
+    return x;
+  }
+  object_drop(x);
+  return NULL;
+}
+heddle_schedule *heddle_schedule_find(heddle_session *s, const char *stages, const heddle_find_options *o) {
+  if (!s || !stages || !o) return NULL;
+  API_RETURN(heddle_schedule *, NULL, s, look_for(s, stages, o));
+}
+
 heddle_schedule *heddle_schedule_load(heddle_session *s, const char *name, const heddle_schedule_options *o) {
   static const heddle_schedule_options none;
   if (!s || !name) return NULL;
@@ -48,7 +82,11 @@ const char *heddle_schedule_print(heddle_schedule *x) {
 
 static const char *describe(heddle_schedule *x, bool picture, heddle_format f) {
   report *r = report_new(x->o.a);
-  report_schedule(r, x->o.a, x->s, &x->t, x->name, picture && f == HEDDLE_TEXT);
+  const bool draw = picture && f == HEDDLE_TEXT;
+  if (x->found)
+    report_synthesis(r, x->o.a, &x->stages, &x->aims, &x->of, x->name, draw ? &x->t : NULL);
+  else
+    report_schedule(r, x->o.a, x->s, &x->t, x->name, draw);
   return rendered(x->o.a, r, f);
 }
 const char *heddle_schedule_report(heddle_schedule *x, bool picture, heddle_format f) {

@@ -1,4 +1,5 @@
-// schedule.c - heddle schedule NAME or FILE.csv: a schedule as CSV, or in figures and drawn.
+// schedule.c - heddle schedule NAME or FILE.csv: a schedule as CSV, or in figures and drawn; with --stages one that
+// is looked for.
 //
 // The CSV goes to -o FILE. Figures go to standard output, unless the CSV goes there: with -o -, and where a
 // schedule is asked for by name and nothing else is said.
@@ -9,18 +10,50 @@ static bool is_file(const char *name) {
   return n >= 4 && !strcmp(name + n - 4, ".csv");
 }
 
+// The CSV to `to` (NULL: nowhere), figures to standard output unless it is there.
+static bool put_schedule(cli *x, heddle_schedule *s, const char *to) {
+  if (!s || (to && !heddle_session_write(x->s, to, heddle_schedule_print(s)))) return false;
+  return (to && !strcmp(to, "-")) || put(heddle_schedule_report(s, x->picture, format_of(x)));
+}
+
+static heddle_schedule *named(cli *x) {
+  return heddle_schedule_load(x->s, x->operand,
+                              &(heddle_schedule_options){.places = (uint32_t)x->places.i,
+                                                         .chunks = (uint32_t)x->chunks.i,
+                                                         .microbatches = (uint32_t)x->micro.i,
+                                                         .group = (uint32_t)x->group.i,
+                                                         .inference = x->inference});
+}
+
+static bool find(cli *x) {
+  const struct {
+    const char *name;
+    bool given;
+  } own[] = {{"pp", x->places.given},
+             {"v", x->chunks.given},
+             {"group", x->group.given},
+             {"inference", x->inference}};
+  for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+    if (own[i].given)
+      return usage_error("leave it out", "--%s cannot be combined with --stages: the file says what there is",
+                         own[i].name);
+  if (x->operand)
+    return usage_error("leave out one of them", "--stages finds a schedule; got %s too", x->operand);
+  if (!x->micro.given) return usage_error("--mb 8", "`heddle schedule --stages` needs --mb");
+  const heddle_find_options o = {
+      .microbatches = (uint32_t)x->micro.i, .memory = x->memory, .seconds = (uint32_t)x->seconds.i};
+  return put_schedule(x, heddle_schedule_find(x->s, x->stages, &o), x->output);
+}
+
 bool cmd_schedule(cli *x) {
+  if (x->stages) return find(x);
+  if (!x->operand)
+    return usage_error("heddle schedule --help", "`heddle schedule` needs SCHEDULE, or --stages FILE");
+  if (x->memory || x->seconds.given)
+    return usage_error("add --stages FILE, or leave it out", "--%s applies to --stages only",
+                       x->memory ? "memory" : "time");
   const bool file = is_file(x->operand);
   if (!file && (!x->places.given || !x->micro.given))
     return usage_error("--pp 4 --mb 8", "`heddle schedule %s` needs --pp and --mb", x->operand);
-  heddle_schedule *s = heddle_schedule_load(x->s, x->operand,
-                                            &(heddle_schedule_options){.places = (uint32_t)x->places.i,
-                                                                       .chunks = (uint32_t)x->chunks.i,
-                                                                       .microbatches = (uint32_t)x->micro.i,
-                                                                       .group = (uint32_t)x->group.i,
-                                                                       .inference = x->inference});
-  if (!s) return false;
-  const char *to = x->output ? x->output : file || x->picture || x->json ? NULL : "-";
-  if (to && !heddle_session_write(x->s, to, heddle_schedule_print(s))) return false;
-  return (to && !strcmp(to, "-")) || put(heddle_schedule_report(s, x->picture, format_of(x)));
+  return put_schedule(x, named(x), x->output ? x->output : file || x->picture || x->json ? NULL : "-");
 }

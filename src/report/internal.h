@@ -20,6 +20,9 @@ struct report {
 // kinds.c: what the devices of each kind get and do
 void report_kinds(report *r, const plan_kind *v, u32 n);
 
+// schedule.c: "0 7", the stages that run something on a place, and how many
+const char *stages_on(arena *a, const sched *s, u32 place, u32 *count);
+
 // replicas.c: which replicas of different make-up a search tried
 void report_replicas_tried(report *r, arena *a, const search_opts *o, const search_result *s);
 

@@ -111,6 +111,9 @@ void report_what_if(report *r, arena *a, const search_what_if *v, u32 n, const s
 extern const u32 REPORT_COSTS[TASK_KINDS]; // F 1, B 2
 void report_schedule(report *r, arena *a, const sched *s, const sched_times *t, const char *name,
                      bool picture);
+// A schedule that was found for stages (synthesis.c). drawn: its times by REPORT_COSTS, for a picture; or NULL.
+void report_synthesis(report *r, arena *a, const sched_stages *of, const sched_aims *aims,
+                      const sched_synthesis *x, const char *name, const sched_times *drawn);
 void report_machine(report *r, arena *a, const machine *m); // machines NAME (machine.c)
 bool report_machines(report *r, ctx *c, arena *a);          // every preset
 void report_check(report *r, arena *a, const verify_report *v, const char *model, const char *plan,

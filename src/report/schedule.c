@@ -1,10 +1,9 @@
 // schedule.c - a schedule in figures: idle time and live activations of its places.
-#include "report/report.h"
+#include "report/internal.h"
 
 const u32 REPORT_COSTS[TASK_KINDS] = {[TASK_F] = 1, [TASK_B] = 2, [TASK_I] = 1, [TASK_W] = 1};
 
-// "0 7": those that run something on a place.
-static const char *stages_on(arena *a, const sched *s, u32 place, u32 *count) {
+const char *stages_on(arena *a, const sched *s, u32 place, u32 *count) {
   strbuf b = {.a = a};
   bool *on = ZNEWN(a, bool, s->nstages);
   *count = 0;

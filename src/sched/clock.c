@@ -1,4 +1,4 @@
-// clock.c - when every task of a schedule runs, by fixed costs of the kinds of tasks, and what is alive.
+// clock.c - when every task of a schedule runs, by fixed costs of tasks and sends, and what is alive.
 //
 // Idea: the merge has put all tasks into one line in which each stands after what it waits for, so one pass
 // along it is enough: a task begins when its places are free and the latest of its needs has ended.
@@ -6,7 +6,7 @@
 
 typedef struct {
   merge m; // its tables of edges and cells; it is not run
-  const u32 *cost;
+  const sched_costs *cost;
   u64 *done[2]; // by cell_index: when the forward has ended; the backward, of the first pass
   u64 *clock;   // by place
   u32 *next;    // by place: number of its next task
@@ -14,12 +14,21 @@ typedef struct {
   u64 *busy;
 } timing;
 
-// The end of the latest of the tasks of these stages for the microbatch of t.
-static u64 latest(const timing *x, const u64 *done, sched_task t, const u32 *stage, u32 n) {
+bool share_places(const sched_places *a, const sched_places *b) {
+  for (u32 i = 0, k = 0; i < a->n && k < b->n; a->v[i] < b->v[k] ? i++ : k++)
+    if (a->v[i] == b->v[k]) return true;
+  return false;
+}
+
+// When what t needs of these stages is there. What is sent is what the earlier stage of the two makes, or its gradient.
+static u64 latest(const timing *x, const u64 *done, const sched_task *t, const u32 *stage, u32 n) {
   u64 end = 0;
   for (u32 k = 0; k < n; k++) {
-    t.stage = (u16)stage[k];
-    end = MAX(end, done[cell_index(&x->m, &t)]);
+    sched_task from = *t;
+    from.stage = (u16)stage[k];
+    u64 send = x->cost->send[MIN(from.stage, t->stage)];
+    if (send && share_places(places_of(x->m.s, &from), places_of(x->m.s, t))) send = 0;
+    end = MAX(end, done[cell_index(&x->m, &from)] + send);
   }
   return end;
 }
@@ -30,13 +39,13 @@ static u64 ready(const timing *x, const sched_task *t) {
   sched_task own = *t;
   if (t->kind == TASK_F) {
     u32 from = m->reads[t->stage], n = m->reads[t->stage + 1] - from;
-    if (n || !t->pass) return latest(x, x->done[0], own, m->read + from, n);
+    if (n || !t->pass) return latest(x, x->done[0], t, m->read + from, n);
     own.pass--;
-    return latest(x, x->done[0], own, m->last, m->nlast);
+    return latest(x, x->done[0], &own, m->last, m->nlast);
   }
   if (t->kind == TASK_W) return x->done[1][cell_index(m, t)];
   u32 from = m->receives[t->stage], n = m->receives[t->stage + 1] - from;
-  u64 after = latest(x, x->done[1], own, m->received + from, n);
+  u64 after = latest(x, x->done[1], t, m->received + from, n);
   own.pass = (u8)(m->npasses - 1);
   return MAX(after, x->done[0][cell_index(m, &own)]);
 }
@@ -46,27 +55,30 @@ static void run(timing *x, const sched_task *t) {
   const sched_places *on = places_of(x->m.s, t);
   u64 begin = ready(x, t);
   for (u32 i = 0; i < on->n; i++) begin = MAX(begin, x->clock[on->v[i]]);
-  const sched_span span = {begin, begin + x->cost[t->kind]};
+  const u64 dur = x->cost->task[t->kind][t->stage];
+  const sched_span span = {begin, begin + dur};
   for (u32 i = 0; i < on->n; i++) {
     u32 p = on->v[i];
-    x->clock[p] = span.end, x->busy[p] += x->cost[t->kind];
+    x->clock[p] = span.end, x->busy[p] += dur;
     x->at[p][x->next[p]++] = span;
   }
   if (t->kind != TASK_W) x->done[t->kind != TASK_F][cell_index(&x->m, t)] = span.end;
 }
 
-static u32 most_alive(const sched_seq *seq) {
-  u32 live = 0, most = 0;
+// The most that is alive at once, each activation as much as `memory` says of its stage; NULL: 1.
+static u64 most_alive(const sched_seq *seq, const u64 *memory) {
+  u64 live = 0, most = 0;
   for (u32 i = 0; i < seq->n; i++) {
     const sched_task *t = &seq->v[i];
-    live += t->kind == TASK_F && !t->pass;
+    const u64 each = memory ? memory[t->stage] : 1;
+    if (t->kind == TASK_F && !t->pass) live += each;
     most = MAX(most, live);
-    live -= t->kind == TASK_B || t->kind == TASK_W;
+    if (t->kind == TASK_B || t->kind == TASK_W) live -= each;
   }
   return most;
 }
 
-static void timing_open(timing *x, arena *a, arena *tmp, const sched *s, const u32 *cost) {
+static void timing_open(timing *x, arena *a, arena *tmp, const sched *s, const sched_costs *cost) {
   merge_open(&x->m, tmp, s, NULL);
   x->cost = cost;
   for (u32 d = 0; d < 2; d++) x->done[d] = ZNEWN(tmp, u64, x->m.ncells);
@@ -76,7 +88,7 @@ static void timing_open(timing *x, arena *a, arena *tmp, const sched *s, const u
   for (u32 p = 0; p < s->nplaces; p++) x->at[p] = NEWN(a, sched_span, s->seq[p].n);
 }
 
-bool sched_time(ctx *c, arena *a, const sched *s, const u32 cost[TASK_KINDS], loc where, sched_times *out) {
+bool sched_time_of(ctx *c, arena *a, const sched *s, const sched_costs *cost, loc where, sched_times *out) {
   sched_line line;
   arena *tmp = arena_new();
   bool ok = sched_merge(c, tmp, s, NULL, where, &line);
@@ -85,12 +97,29 @@ bool sched_time(ctx *c, arena *a, const sched *s, const u32 cost[TASK_KINDS], lo
     timing_open(&x, a, tmp, s, cost);
     for (u32 k = 0; k < line.n; k++) run(&x, &s->seq[line.v[k].place].v[line.v[k].index]);
     u32 *live = ZNEWN(a, u32, s->nplaces);
-    *out = (sched_times){.at = (const sched_span *const *)x.at, .busy = x.busy, .live = live};
+    u64 *memory = ZNEWN(a, u64, s->nplaces);
+    *out =
+        (sched_times){.at = (const sched_span *const *)x.at, .busy = x.busy, .live = live, .memory = memory};
     for (u32 p = 0; p < s->nplaces; p++) {
       out->makespan = MAX(out->makespan, x.clock[p]);
-      if (s->backward) live[p] = most_alive(&s->seq[p]);
+      if (!s->backward) continue;
+      live[p] = (u32)most_alive(&s->seq[p], NULL);
+      memory[p] = most_alive(&s->seq[p], cost->memory);
     }
   }
   arena_free(tmp);
   return ok;
+}
+
+bool sched_time(ctx *c, arena *a, const sched *s, const u32 cost[TASK_KINDS], loc where, sched_times *out) {
+  sched_costs all = {.send = ZNEWN(a, u64, s->nstages)};
+  u64 *one = NEWN(a, u64, s->nstages);
+  for (u32 k = 0; k < s->nstages; k++) one[k] = 1;
+  all.memory = one;
+  for (u32 kind = 0; kind < TASK_KINDS; kind++) {
+    u64 *of = NEWN(a, u64, s->nstages);
+    for (u32 k = 0; k < s->nstages; k++) of[k] = cost[kind];
+    all.task[kind] = of;
+  }
+  return sched_time_of(c, a, s, &all, where, out);
 }

@@ -131,6 +131,7 @@ bool sched_runs(const sched *s, const sched_buffers *b);
 // or (*fits false) there are pairs.
 bool chain_is(const sched *s);
 bool chain_run(arena *a, const sched *s, sched_slot *v, u32 *nsteps, bool *fits);
+bool share_places(const sched_places *a, const sched_places *b); // clock.c
 void deadlock_report(ctx *c, const merge *m, loc where);
 
 // What a place waits for.

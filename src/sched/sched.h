@@ -210,12 +210,66 @@ typedef struct {
   const sched_span *const *at; // [place][number in the sequence]
   const u64 *busy;             // by place; it is idle for the rest of makespan
   const u32 *live;             // by place: most activations at once; 0 without backward
+  const u64 *memory;           // by place: the most that activations take at once; 0 without backward
 } sched_times;
 // False and a diagnostic E_DEADLOCK. The schedule has passed sched_check.
 bool sched_time(ctx *c, arena *a, const sched *s, const u32 cost[TASK_KINDS], loc where, sched_times *out);
+// The same where stages differ. What a stage makes, and the gradient of it, reaches stages that lie on none of its
+// places `send` after its end; meanwhile both ends go on.
+typedef struct {
+  const u64 *task[TASK_KINDS]; // by stage
+  const u64 *send;             // by stage
+  const u64 *memory;           // by stage: of one activation, on every place of the stage
+} sched_costs;
+bool sched_time_of(ctx *c, arena *a, const sched *s, const sched_costs *cost, loc where, sched_times *out);
 // One line for each place, a column for each unit of time where F, I and W take one and B two:
 // docs/schedules.md explains it. t: of these costs. Lines longer than PICTURE_MOST units are cut, and end in
 // "...".
 enum { PICTURE_MOST = 1000 };
 void sched_picture(const sched *s, const sched_times *t, strbuf *out);
+
+// ---- synthesis: a schedule for given stages --------------------------------------------------------------
+// Times are in picoseconds, memory in millionths of the user's unit.
+typedef struct {
+  u32 nstages, nplaces;
+  const sched_places *at; // by stage
+  u32 nedges;
+  const sched_edge *edge;
+  sched_costs cost;    // B takes as long as I and W
+  const loc *where;    // by stage: its line
+  const char *columns; // a header of the text that all these can be read from
+} sched_stages;
+// A table with a line for every stage (docs/schedules.md). False and diagnostics E_STAGES at line and column.
+bool sched_stages_read(ctx *c, arena *a, const char *path, sched_stages *out);
+bool sched_stages_parse(ctx *c, arena *a, sym file, const char *text, size_t n, sched_stages *out);
+bool sched_amount(const char *text, size_t n, u64 *out); // "2.5": millionths; false: not that, or over 1e8
+
+typedef struct {
+  u32 micro;
+  u64 memory;  // of every place; SCHED_NO_LIMIT
+  u32 seconds; // about how long to search, counted in steps: the same figures give the same schedule
+} sched_aims;
+#define SCHED_NO_LIMIT UINT64_MAX
+typedef struct {
+  const char *name;
+  const sched *s;  // NULL: the row has none for these stages
+  const char *why; // ... as this says
+  sched_times t;
+  bool fits; // the limit
+} sched_rival;
+typedef enum { BOUND_CHAIN, BOUND_WORK, BOUND_MEMORY, BOUND_SEARCH } sched_bound_of;
+typedef struct {
+  u32 nrivals;
+  const sched_rival *rival; // the rows of schedules.def
+  const sched *s;           // the best that was found, never worse than a rival that fits
+  sched_times t;
+  u64 bound; // no schedule of these stages within the limit takes less
+  // What says so: what one microbatch after the other must wait for; the work of `place`, with what comes before and
+  // after it; the memory of `place`; or that the search left nothing out.
+  sched_bound_of bound_of;
+  u32 place;
+  bool stopped; // the seconds were used up
+} sched_synthesis;
+// False and diagnostics: E_STAGES where one microbatch does not fit, at its stage; E_LIMIT.
+bool sched_synthesize(ctx *c, arena *a, const sched_stages *of, const sched_aims *aims, sched_synthesis *out);
 #endif

@@ -1,0 +1,67 @@
+// synthesis.h - what the files that look for a schedule share. Private to sched/.
+//
+// A *part* is what a stage does of one kind, for any microbatch: F, and B or I and W. Of all schedules that take
+// least time there is one in which every part takes the microbatches in order: exchange two that are not, and each
+// still begins after what it needs, with the same memory at every time. So a schedule is an *order*: a list of parts
+// with each of them once for every microbatch, in which the n-th that names a part is its microbatch n. Timed as soon
+// as possible, it says what every place runs when.
+#ifndef HEDDLE_SCHED_SYNTHESIS_H
+#define HEDDLE_SCHED_SYNTHESIS_H
+#include "sched/internal.h"
+
+typedef struct {
+  u16 part;
+  u64 delay; // from the end of the one to the beginning of the other
+} part_edge;
+typedef struct {
+  u16 stage;
+  u8 kind;
+  u64 dur;
+  u64 takes, gives; // memory, on every one of its places: when it begins, when it ends
+  u32 npred, nsucc;
+  const part_edge *pred, *succ; // of the same microbatch
+  const sched_places *at;
+} part;
+typedef struct {
+  arena *a;
+  const sched_stages *of;
+  u32 nparts, nplaces, micro;
+  u32 n;      // tasks: nparts * micro
+  u64 limit;  // memory of a place
+  part *part; // each after those that it needs
+  u16 *forward, *release,
+      *back; // by stage: the part that takes memory, that gives it back, whose end others need
+  u64 *work; // by place: of one microbatch
+  u64 steps; // that may be taken still: of some nanoseconds each
+} synth;
+void synth_open(synth *x, arena *a, const sched_stages *of, const sched_aims *aims);
+static inline void spend(synth *x, u64 steps) { x->steps -= MIN(x->steps, steps); }
+
+// ---- orders: synthesis_order.c --------------------------------------------------------------------------
+typedef u16 order_item;
+// When it ends. begin (or NULL): by [part * micro + microbatch].
+u64 order_time(const synth *x, const order_item *o, u64 *begin);
+bool order_fits(const synth *x, const order_item *o); // is it one, and is memory enough?
+void order_sort(const synth *x, order_item *o);       // by when tasks begin
+// The order of a schedule that lies as the stages do. begin: of its tasks.
+order_item *order_of(const synth *x, arena *a, const sched *s, const sched_times *t, const sched_line *line);
+const sched *order_sched(const synth *x, arena *a, const order_item *o);
+void order_one_by_one(const synth *x, order_item *o); // a microbatch after the other: least memory
+
+// ---- windows: synthesis_window.c -----------------------------------------------------------------------
+// Orders items from..to-1 of an order anew so that all ends before `before`; the others stay. At every number of items
+// `width` partial orders are kept. True: done, o is changed. *all: none was dropped, so where it is false, no order of
+// these items ends earlier.
+bool window_search(synth *x, order_item *o, u32 from, u32 to, u64 before, u32 width, bool *all);
+
+// ---- periods: synthesis_period.c -----------------------------------------------------------------------
+// An order that repeats every `period`, from the first microbatch to the last; NULL: none was found. best: the least
+// time that an order has so far.
+order_item *period_search(synth *x, arena *a, u64 period, u64 best);
+u64 period_least(const synth *x); // no period is shorter
+
+// ---- bounds: synthesis_bound.c -------------------------------------------------------------------------
+// By stage: from the beginning of its forward to when its memory is given back, at least.
+void stages_inside(const synth *x, u64 *inside);
+u64 synth_bound(const synth *x, sched_bound_of *of, u32 *place);
+#endif

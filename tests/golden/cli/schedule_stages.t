@@ -1,0 +1,303 @@
+## a schedule that is found: beside the named ones, drawn to scale, and as a file that is a schedule
+$ heddle schedule --stages examples/stages.csv --memory 3 --microbatches 8 -o found.csv
+schedule      found for examples/stages.csv
+places        4
+stages        4
+microbatches  8
+memory        3
+time          324.0 us
+bound         324.0 us: the work of place 3
+gap           none: no schedule of these stages within this memory is faster
+
+schedule         time  bubble  memory  fits  why not
+found        324.0 us  19.1 %       3  yes
+gpipe        371.0 us  29.4 %      12  no    over the limit
+1f1b         362.0 us  27.6 %       4  no    over the limit
+interleaved  357.0 us  26.6 %       7  no    over the limit
+bfs          371.0 us  29.4 %      12  no    over the limit
+zb-h1        324.0 us  19.1 %       6  no    over the limit
+chimera                                      a second replica of the model
+
+place  stages  tasks      idle  bubble  memory  activations
+    0  0          24  84.00 us  25.9 %       3            3
+    1  1          24  20.00 us   6.2 %       3            3
+    2  2          24  108.0 us  33.3 %       3            3
+    3  3          24  36.00 us  11.1 %       3            2
+$ heddle schedule found.csv | head -n 4
+schedule      found.csv
+places        4
+stages        4
+microbatches  8
+$ head -n 2 found.csv
+# edges 0-2 1-2 2-3
+0F0,0F1,0F2,0I0,0W0,0F3,0I1,0W1,0F4,0I2,0W2,0F5,0I3,0W3,0F6,0I4,0W4,0F7,0I5,0W5,0I6,0W6,0I7,0W7
+$ heddle schedule --stages examples/stages.csv --memory 3 --mb 8 -o - | cmp - found.csv
+$ printf 'stage,forward_us,input_us,weight_us,memory\n0,1,2,0,1\n1,1,2,0,1\n2,2.5,5,0,1\n' > chain.csv
+$ heddle schedule --stages chain.csv --mb 4 --picture
+schedule      found for chain.csv
+places        3
+stages        3
+microbatches  4
+time          36.00 us
+bound         36.00 us: the work of place 2
+gap           none: no schedule of these stages within this memory is faster
+
+a column is 500.0 ns
+place 0  00112233..............................aAAA......bBBB......cCCC......dDDD
+place 1  ..00112233........................aAAA......bBBB......cCCC......dDDD....
+place 2  ....00000111112222233333aAAAAAAAAAbBBBBBBBBBcCCCCCCCCCdDDDDDDDDD........
+
+schedule         time  bubble  memory  fits  why not
+found        36.00 us  50.0 %       4  yes
+gpipe        36.00 us  50.0 %       4  yes
+1f1b         36.00 us  50.0 %       3  yes
+interleaved  36.00 us  50.0 %       4  yes
+bfs          36.00 us  50.0 %       4  yes
+zb-h1        36.00 us  50.0 %       3  yes
+chimera                                      chimera needs an even number of places; got 3
+
+place  stages  tasks      idle  bubble  memory  activations
+    0  0           8  24.00 us  66.7 %       4            4
+    1  1           8  24.00 us  66.7 %       4            4
+    2  2           8  6.000 us  16.7 %       4            4
+$ heddle schedule --stages chain.csv --mb 4 --memory 1 --json
+{
+  "schedule": "found for chain.csv",
+  "places": 3,
+  "stages": 3,
+  "microbatches": 4,
+  "memory_limit": 1,
+  "time_ps": 54000000,
+  "bound_ps": 54000000,
+  "bound_of": "chain",
+  "bound_place": null,
+  "gap": 0,
+  "stopped": false,
+  "by_schedule": [
+    {"schedule": "found", "time_ps": 54000000, "bubble": 0.6666666666666667, "memory": 1, "fits": true, "why": null},
+    {"schedule": "gpipe", "time_ps": 36000000, "bubble": 0.5, "memory": 4, "fits": false, "why": "over the limit"},
+    {"schedule": "1f1b", "time_ps": 36000000, "bubble": 0.5, "memory": 3, "fits": false, "why": "over the limit"},
+    {"schedule": "interleaved", "time_ps": 36000000, "bubble": 0.5, "memory": 4, "fits": false, "why": "over the limit"},
+    {"schedule": "bfs", "time_ps": 36000000, "bubble": 0.5, "memory": 4, "fits": false, "why": "over the limit"},
+    {"schedule": "zb-h1", "time_ps": 36000000, "bubble": 0.5, "memory": 3, "fits": false, "why": "over the limit"},
+    {"schedule": "chimera", "time_ps": null, "bubble": null, "memory": null, "fits": null, "why": "chimera needs an even number of places; got 3"}
+  ],
+  "by_place": [
+    {"place": 0, "stages": "0", "tasks": 8, "idle_ps": 42000000, "bubble": 0.7777777777777778, "memory": 1, "activations": 1},
+    {"place": 1, "stages": "1", "tasks": 8, "idle_ps": 42000000, "bubble": 0.7777777777777778, "memory": 1, "activations": 1},
+    {"place": 2, "stages": "2", "tasks": 8, "idle_ps": 24000000, "bubble": 0.4444444444444444, "memory": 1, "activations": 1}
+  ]
+}
+$ printf 'stage,forward_us,input_us,weight_us,memory,places\n0,1,1,0,0,0+1\n1,1,3,0,1,0\n2,1,3,0,1,1\n3,1,1,0,0,0+1\n' > shared.csv
+$ heddle schedule --stages shared.csv --mb 4 --memory 2 --picture -o found.csv
+schedule      found for shared.csv
+places        2
+stages        4
+microbatches  4
+memory        2
+time          38.00 us
+bound         38.00 us: the search left no order out
+gap           none: no schedule of these stages within this memory is faster
+
+a column is 1.000 us
+place 0  0 1 2 3 0'1'0"a". 1"b". . . a'A'A'a 2'. 2"c"b'B'B'b 3'. 3"d"c'C'C'c d'D'D'd
+place 1  0 1 2 3 . 0 0"a"1 1"b"a A A b B B a . 2 2"c"c C C b . 3 3"d"d D D c . . . d
+
+schedule         time  bubble  memory  fits  why not
+found        38.00 us  15.8 %       2  yes
+gpipe                                        one stage on every place
+1f1b                                         one stage on every place
+interleaved                                  stages on other places
+bfs                                          stages on other places
+zb-h1                                        stages on other places
+chimera                                      one stage on every place
+
+place  stages  tasks      idle  bubble  memory  activations
+    0  0 1 3      24  6.000 us  15.8 %       2            7
+    1  0 2 3      24  6.000 us  15.8 %       2            7
+$ cat found.csv
+0F0,0F1,0F2,0F3,1F0,1F1,3F0,3B0,3F1,3B1,1B0,0B0,1F2,3F2,3B2,1B1,0B1,1F3,3F3,3B3,1B2,0B2,1B3,0B3
+0F0,0F1,0F2,0F3,2F0,3F0,3B0,2F1,3F1,3B1,2B0,2B1,0B0,2F2,3F2,3B2,2B2,0B1,2F3,3F3,3B3,2B3,0B2,0B3
+$ heddle schedule --stages examples/stages.csv --mb 2 --picture | head -n 14
+schedule      found for examples/stages.csv
+places        4
+stages        4
+microbatches  2
+time          108.0 us
+bound         108.0 us: the work of place 1
+gap           none: no schedule of these stages within this memory is faster
+
+a column is 1.000 us
+place 0  00000000001111111111........................................aAAAAAAAAAAAAAAAAAAA....bBBBBBBBBBBBBBBBBBBB....
+place 1  0000000000000011111111111111................................aAAAAAAAAAAAAAAAAAAAAAAAbBBBBBBBBBBBBBBBBBBBBBBB
+place 2  ...............000000000.....111111111............aAAAAAAAAAAAAAAAAA......bBBBBBBBBBBBBBBBBB................
+place 3  .........................000000000000aAAAAAAAAAAA111111111111bBBBBBBBBBBBAAAAAAAAAAAABBBBBBBBBBBB...........
+
+## what is wrong with the file
+$ heddle schedule --stages none.csv --mb 4
+error[E0101]: cannot read 'none.csv': No such file or directory
+[1]
+$ : > empty.csv; heddle schedule --stages empty.csv --mb 4
+error[E0118]: the file is empty
+  --> empty.csv
+[1]
+$ printf 'stage,forward_us,input_us,memory\n0,1,2,1\n' > bad.csv; heddle schedule --stages bad.csv --mb 4
+error[E0118]: column 'weight_us' is missing
+  --> bad.csv:1:1
+   1 | stage,forward_us,input_us,memory
+     | ^
+  hint: the first line names the columns: stage,forward_us,input_us,weight_us,memory[,place][,after][,send_us]
+[1]
+$ printf 'stage,forward_us,input_us,weight_us,memory,color\n0,1,2,0,1,red\n' > bad.csv; heddle schedule --stages bad.csv --mb 4
+error[E0118]: unknown column 'color'
+  --> bad.csv:1:44
+   1 | stage,forward_us,input_us,weight_us,memory,color
+     |                                            ^
+  hint: the first line names the columns: stage,forward_us,input_us,weight_us,memory[,place][,after][,send_us]
+[1]
+$ printf 'stage,forward_us,input_us,weight_us,memory,place,places\n0,1,2,0,1,0,0\n' > bad.csv; heddle schedule --stages bad.csv --mb 4
+error[E0118]: place and places are one column: give one of them
+  --> bad.csv:1:1
+   1 | stage,forward_us,input_us,weight_us,memory,place,places
+     | ^
+[1]
+$ printf 'stage,forward_us,input_us,weight_us,memory\n' > bad.csv; heddle schedule --stages bad.csv --mb 4
+error[E0118]: no stage stands below the names of the columns
+  --> bad.csv:1:1
+   1 | stage,forward_us,input_us,weight_us,memory
+     | ^
+[1]
+$ printf 'stage,forward_us,input_us,weight_us,memory\n0,1,2,0,1\n1,1,-2,0,1\n' > bad.csv; heddle schedule --stages bad.csv --mb 4
+error[E0118]: input_us: '-2' is not a number from 0 to 100,000,000 with at most 6 digits after the point
+  --> bad.csv:3:5
+   3 | 1,1,-2,0,1
+     |     ^
+[1]
+$ printf 'stage,forward_us,input_us,weight_us,memory\n0,1,2,0,1\n1,1,2,0\n' > bad.csv; heddle schedule --stages bad.csv --mb 4
+error[E0118]: fewer cells than the 5 columns of the first line
+  --> bad.csv:3:1
+   3 | 1,1,2,0
+     | ^
+[1]
+$ printf 'stage,forward_us,input_us,weight_us,memory\n0,1,2,0,1\n1,1,2,0,1.2345678\n' > bad.csv; heddle schedule --stages bad.csv --mb 4
+error[E0118]: memory: '1.2345678' is not a number from 0 to 100,000,000 with at most 6 digits after the point
+  --> bad.csv:3:9
+   3 | 1,1,2,0,1.2345678
+     |         ^
+[1]
+$ printf 'stage,forward_us,input_us,weight_us,memory\n0,0,0,0,1\n' > bad.csv; heddle schedule --stages bad.csv --mb 4
+error[E0118]: no stage takes any time
+  --> bad.csv:2:1
+   2 | 0,0,0,0,1
+     | ^
+[1]
+$ printf 'stage,forward_us,input_us,weight_us,memory\n0,1,2,0,1\n0,1,2,0,1\n' > bad.csv; heddle schedule --stages bad.csv --mb 4
+error[E0118]: stage 0 is there twice
+  --> bad.csv:3:1
+   3 | 0,1,2,0,1
+     | ^
+  note: here first
+    --> bad.csv:2:1
+     2 | 0,1,2,0,1
+       | ^
+[1]
+$ printf 'stage,forward_us,input_us,weight_us,memory\nfirst,1,2,0,1\n' > bad.csv; heddle schedule --stages bad.csv --mb 4
+error[E0118]: stage: 'first' is not the number of a stage, 0 to 1023
+  --> bad.csv:2:1
+   2 | first,1,2,0,1
+     | ^
+[1]
+$ printf 'stage,forward_us,input_us,weight_us,memory\n0,1,2,0,1\n2,1,2,0,1\n' > bad.csv; heddle schedule --stages bad.csv --mb 4
+error[E0118]: stage 2 of 2 stages
+  --> bad.csv:3:1
+   3 | 2,1,2,0,1
+     | ^
+  hint: stages count from 0, and every one of them has a line
+[1]
+$ printf 'stage,forward_us,input_us,weight_us,memory,place\n0,1,2,0,1,0\n1,1,2,0,1,2\n' > bad.csv; heddle schedule --stages bad.csv --mb 4
+error[E0118]: 3 places, but no stage lies on place 1
+  --> bad.csv:1:1
+   1 | stage,forward_us,input_us,weight_us,memory,place
+     | ^
+  hint: places count from 0
+[1]
+$ printf 'stage,forward_us,input_us,weight_us,memory,place\n0,1,2,0,1,0+0\n' > bad.csv; heddle schedule --stages bad.csv --mb 4
+error[E0118]: place: '0+0' is not a list in which every number is there once
+  --> bad.csv:2:11
+   2 | 0,1,2,0,1,0+0
+     |           ^
+[1]
+$ printf 'stage,forward_us,input_us,weight_us,memory,place\n0,1,2,0,1,\n' > bad.csv; heddle schedule --stages bad.csv --mb 4
+error[E0118]: place: '' is not a place, or several as 0+1
+  --> bad.csv:2:11
+   2 | 0,1,2,0,1,
+     |           ^
+[1]
+$ printf 'stage,forward_us,input_us,weight_us,memory,after\n0,1,2,0,1,\n1,1,2,0,1,4\n' > bad.csv; heddle schedule --stages bad.csv --mb 4
+error[E0118]: stage 1 reads stage 4 of 2 stages
+  --> bad.csv:3:11
+   3 | 1,1,2,0,1,4
+     |           ^
+[1]
+$ printf 'stage,forward_us,input_us,weight_us,memory,after\n0,1,2,0,1,\n1,1,2,0,1,0+2\n2,1,2,0,1,1\n' > bad.csv; heddle schedule --stages bad.csv --mb 4
+error[E0118]: a cycle: stage 1 reads stage 2, which waits for stage 1
+  --> bad.csv:3:11
+   3 | 1,1,2,0,1,0+2
+     |           ^
+  note: stage 2 is here
+    --> bad.csv:4:11
+     4 | 2,1,2,0,1,1
+       |           ^
+[1]
+$ printf 'stage,forward_us,input_us,weight_us,memory,after\n0,1,2,0,1,1\n1,1,2,0,1,\n' > bad.csv; heddle schedule --stages bad.csv --mb 4
+error[E0118]: stage 0 reads stage 1, a later one
+  --> bad.csv:2:11
+   2 | 0,1,2,0,1,1
+     |           ^
+  hint: number the stages so that each reads earlier ones only
+[1]
+$ printf 'stage,forward_us,input_us,weight_us,memory,after\n0,1,2,0,1,0\n' > bad.csv; heddle schedule --stages bad.csv --mb 4
+error[E0118]: a cycle: stage 0 reads stage 0, which waits for stage 0
+  --> bad.csv:2:11
+   2 | 0,1,2,0,1,0
+     |           ^
+[1]
+$ printf 'stage,forward_us,input_us,weight_us,memory,place\n0,1,2,0,1,0\n1,1,2,0,1.5,0\n' > bad.csv; heddle schedule --stages bad.csv --mb 4 --memory 2
+error[E0118]: place 0: one microbatch takes 2.5 up to stage 1, but the limit is 2
+  --> bad.csv:3:1
+   3 | 1,1,2,0,1.5,0
+     | ^
+  hint: a higher limit, smaller microbatches, or fewer stages on the place
+[1]
+$ heddle schedule --stages chain.csv --mb 100000
+error[E0901]: 3 stages x 100000 microbatches x 3 tasks are 900000 tasks; at most 65536
+  --> chain.csv:2:1
+   2 | 0,1,2,0,1
+     | ^
+  hint: fewer microbatches: the steady state is the same
+[1]
+## what does not go together
+$ heddle schedule
+error[E0801]: `heddle schedule` needs SCHEDULE, or --stages FILE
+  hint: heddle schedule --help
+[2]
+$ heddle schedule --stages chain.csv
+error[E0801]: `heddle schedule --stages` needs --mb
+  hint: --mb 8
+[2]
+$ heddle schedule --stages chain.csv --mb 4 --pp 3
+error[E0801]: --pp cannot be combined with --stages: the file says what there is
+  hint: leave it out
+[2]
+$ heddle schedule 1f1b --stages chain.csv --mb 4
+error[E0801]: --stages finds a schedule; got 1f1b too
+  hint: leave out one of them
+[2]
+$ heddle schedule 1f1b --mb 4 --pp 4 --memory 3
+error[E0801]: --memory applies to --stages only
+  hint: add --stages FILE, or leave it out
+[2]
+$ heddle schedule --stages chain.csv --mb 4 --memory much
+error[E0118]: memory: 'much' is not a number from 0 to 100,000,000
+  hint: in the unit of the column memory, such as 8 or 2.5
+[1]
