@@ -116,6 +116,30 @@ static const char *check_model(const char *text, const recorded *r) {
   return text;
 }
 
+// Of three passes through the layers only the last one saves anything, or has a backward.
+TEST(models_recycle_without_gradient) {
+  u32 calls[2], backward[2];
+  for (u32 again = 0; again < 2; again++) {
+    ctx *c = ctx_new();
+    const char *name = again ? "alphafold2:layers=4,recycle=3" : "alphafold2:layers=4";
+    prog *p = front_family(c, name, &(front_opts){.batch = 1, .loss = true});
+    const optim_opts sgd = optim_default(OPTIM_SGD);
+    REQUIRE(p && pass_train(p, &sgd, true));
+    calls[again] = backward[again] = 0;
+    for (u32 f = 1; f < p->funcs.n; f++)
+      for (u32 i = 0; i < p->funcs.v[f]->body.n; i++) {
+        const instr *in = &p->funcs.v[f]->body.v[i];
+        const char *callee = in->op == OP_call ? sym_str(c, func_get(p, in->callee)->name) : "";
+        calls[again] += !strncmp(callee, "evoformer", 9),
+            backward[again] += strstr(callee, "evoformer.bwd") != NULL;
+      }
+    prog_free(p);
+    ctx_free(c);
+  }
+  CHECK_EQ_I64(calls[1] - calls[0], 8);
+  CHECK(backward[0] == 4 && backward[1] == 4);
+}
+
 TEST(models_are_pytorchs) {
   ctx *c = ctx_new();
   arena *a = arena_new();
