@@ -31,6 +31,12 @@ static const struct {
     {"odd", NULL, 0, 0, DT_NONE, OPTIM_MOMENTUM},
     {"batchnorm", "examples/batchnorm.heddle", 0, 0, DT_NONE, OPTIM_MOMENTUM},
     {"aside", "tests/aside.heddle", 0, 0, DT_NONE, OPTIM_MOMENTUM},
+    {"mbart", "mbart-large:layers=2,hidden=12,heads=4,vocab=24,positions=6,ffn=24", 12, 4, DT_NONE,
+     OPTIM_MOMENTUM},
+    {"swin", "swin-t:layers=7,hidden=8,heads=2,window=2,vocab=12,ffn=12", 4, 32, DT_NONE, OPTIM_MOMENTUM},
+    {"evoformer",
+     "alphafold2:layers=1,hidden=16,heads=2,head_dim=8,ffn=24,vocab=12,msa=2,pair=16,positions=4,recycle=2",
+     4, 4, DT_NONE, OPTIM_MOMENTUM},
 };
 
 // What the models above lack: several results, a weight used on its own (regularisation, so a sum that does

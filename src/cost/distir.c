@@ -46,7 +46,7 @@ static bool compute(cost_model *k, const cost_event *e, loc at, cost_info *out) 
     s = dtype_bytes(x->t) * n * (e->nopd > 1 && e->work == EFF_ELEMENTWISE ? 2 : 1) / p->mem_bw + n / p->rate;
   }
   *out = (cost_info){.ps = p->launch_ps + seconds(s), .spread = -1};
-  if (e->op == OP_identity) out->ps = 0;
+  if (e->op == OP_identity || e->op == OP_stop_gradient) out->ps = 0;
   return true;
 }
 

@@ -131,8 +131,9 @@ static void note_use(tracer *t, func fn, const func_info *f, const instr *i, u32
   // What only moves elements hands them on.
   const op_row *row = op_row_of(i->op);
   bool moves = row->flags & OPF_COMM || i->op == OP_join || i->op == OP_part || i->op == OP_identity ||
-               i->op == OP_reshape || i->op == OP_transpose || i->op == OP_slice || i->op == OP_split ||
-               i->op == OP_expand || i->op == OP_concat || i->op == OP_cast;
+               i->op == OP_stop_gradient || i->op == OP_reshape || i->op == OP_transpose ||
+               i->op == OP_slice || i->op == OP_split || i->op == OP_expand || i->op == OP_concat ||
+               i->op == OP_cast;
   if (!moves) return;
   for (u32 k = 0; k < i->nres; k++) trace(t, fn, i->res + k, u, depth + 1);
 }

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 static const front_row rows[] = {
-#define FAMILY(name, kind, lay, hid, heads, kv, dim, ffn, vocab, pos, exp, top, src)                         \
-  {name, #kind, src, lay, hid, heads, kv, dim, ffn, vocab, pos, exp, top},
+#define FAMILY(name, kind, lay, hid, heads, kv, dim, ffn, vocab, pos, exp, top, win, msa, pair, rec, src)    \
+  {name, #kind, src, lay, hid, heads, kv, dim, ffn, vocab, pos, exp, top, win, msa, pair, rec},
 #include "front/families.def"
 };
 
@@ -86,7 +86,7 @@ value fam_weights(fam *m, func block, const char *prefix) {
 
 value fam_call(fam *m, func block, const value *x, u32 nx, value weights) {
   u32 n = func_get(m->p, block)->nparams;
-  value opd[64];
+  value opd[128];
   assert(n <= COUNT_OF(opd) && nx <= n);
   for (u32 i = 0; i < n; i++) opd[i] = i < nx ? x[i] : weights + i - nx;
   return build_call(&m->b, block, opd, n);
@@ -180,13 +180,23 @@ static const struct {
   void (*make)(fam *m);
   i64 batch;
 } kinds[] = {
-    {"mlp", fam_mlp, 512},   {"gpt", fam_gpt, 8},
-    {"moe", fam_moe, 8},     {"bert", fam_bert, 8},
-    {"llama", fam_llama, 8}, {"llama3", fam_llama, 8},
-    {"t5", fam_t5, 8},       {"m6", fam_m6, 8},
-    {"m6moe", fam_m6, 8},    {"gnmt", fam_gnmt, 8},
-    {"vit", fam_vit, 8},     {"resnet", fam_resnet, 8},
-    {"vgg", fam_vgg, 8},     {"inception", fam_inception, 8},
+    {"mlp", fam_mlp, 512},
+    {"gpt", fam_gpt, 8},
+    {"moe", fam_moe, 8},
+    {"bert", fam_bert, 8},
+    {"llama", fam_llama, 8},
+    {"llama3", fam_llama, 8},
+    {"t5", fam_t5, 8},
+    {"m6", fam_m6, 8},
+    {"m6moe", fam_m6, 8},
+    {"gnmt", fam_gnmt, 8},
+    {"vit", fam_vit, 8},
+    {"resnet", fam_resnet, 8},
+    {"vgg", fam_vgg, 8},
+    {"inception", fam_inception, 8},
+    {"mbart", fam_mbart, 8},
+    {"swin", fam_swin, 8},
+    {"evoformer", fam_evoformer, 8},
 };
 
 static const front_row *row_find(ctx *c, const char *name, size_t n) {
@@ -218,7 +228,8 @@ static bool override(ctx *c, front_row *r, const char *name, const char *text) {
   } keys[] = {{"layers", &r->layers},     {"hidden", &r->hidden},       {"heads", &r->heads},
               {"kv_heads", &r->kv_heads}, {"head_dim", &r->head_dim},   {"ffn", &r->ffn},
               {"vocab", &r->vocab},       {"positions", &r->positions}, {"experts", &r->experts},
-              {"topk", &r->topk}};
+              {"topk", &r->topk},         {"window", &r->window},       {"msa", &r->msa},
+              {"pair", &r->pair},         {"recycle", &r->recycle}};
   const i64 *given[COUNT_OF(keys)];
   u32 ngiven = 0;
   for (const char *s = text; *s;) {
@@ -236,7 +247,8 @@ static bool override(ctx *c, front_row *r, const char *name, const char *text) {
         if (*keys[i].to) sb_fmt(&names, "%s%s", names.n ? ", " : "", keys[i].key);
       diag_note(c, (loc){0}, "%s has %s", r->name, sb_str(&names));
       diag_hint(c, "give each field an integer above 0, such as `%s:%shidden=%d`", r->name,
-                !r->layers || *r->kind == 'r' || *r->kind == 'v' ? "" : "layers=2,", r->heads ? 256 : 64);
+                !r->layers || *r->kind == 'r' || *r->kind == 'v' || *r->kind == 's' ? "" : "layers=2,",
+                r->heads ? 256 : 64);
       return false;
     }
     for (u32 i = 0; i < ngiven; i++)

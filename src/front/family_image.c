@@ -5,12 +5,10 @@
 // a default.
 #include "front/family.h"
 
-static value labels(fam *m) {
-  return m->o->loss ? fam_x(m, "labels", ROLE_LABEL, DT_I64, DIMS(m->batch)) : 0;
-}
+value fam_classes(fam *m) { return m->o->loss ? fam_x(m, "labels", ROLE_LABEL, DT_I64, DIMS(m->batch)) : 0; }
 
-static void finish(fam *m, value logits, value want) {
-  fam_return(m, want ? fam_xent(m, logits, want) : logits);
+void fam_classify(fam *m, value logits, value labels) {
+  fam_return(m, labels ? fam_xent(m, logits, labels) : logits);
 }
 
 typedef struct {
@@ -26,6 +24,10 @@ static value conv(fam *m, value x, value w, value bias, window k) {
   if (!bias || !y) return y;
   i64 n = val_type(m->p, func_get(m->p, m->b.f), bias)->s.dim[0];
   return build2(&m->b, OP_add, y, fam_reshape(m, bias, DIMS(n, 1, 1)));
+}
+
+value fam_patches(fam *m, value image, value w, value bias, i64 n) {
+  return conv(m, image, w, bias, square(n, n, 0));
 }
 
 static value pool(fam *m, opcode op, value x, window k) {
@@ -47,7 +49,7 @@ void fam_vit(fam *m) {
   }
   func layer = fam_layer(m, "layer", s, false);
   m->p->main = fam_func(m, "main");
-  value x = fam_x(m, "image", ROLE_INPUT, m->t, DIMS(n, 3, m->seq, m->seq)), want = labels(m);
+  value x = fam_x(m, "image", ROLE_INPUT, m->t, DIMS(n, 3, m->seq, m->seq)), want = fam_classes(m);
   value pw = fam_w(m, "patch", DIMS(d, 3, 16, 16)), pb = fam_w(m, "patch.bias", DIMS(d));
   value token = fam_w(m, "class", DIMS(1, 1, d)), pos = fam_w(m, "position", DIMS(1, s, d));
   value *w = NEWN(m->p->a, value, m->v.layers);
@@ -55,7 +57,7 @@ void fam_vit(fam *m) {
   value g = fam_w(m, "ln.g", DIMS(d)), b = fam_w(m, "ln.b", DIMS(d));
   value hw = fam_w(m, "head", DIMS(d, m->v.vocab)), hb = fam_w(m, "head.bias", DIMS(m->v.vocab));
   fam_at(m, "embedding");
-  x = fam_reshape(m, conv(m, x, pw, pb, square(16, 16, 0)), DIMS(n, d, s - 1));
+  x = fam_reshape(m, fam_patches(m, x, pw, pb, 16), DIMS(n, d, s - 1));
   x = fam_transpose(m, x, DIMS(0, 2, 1));
   attr whole = attr_v(A_shape, (const i64[]){n, 1, d}, 3), axis = attr_i(A_axis, 1);
   x = build(&m->b, OP_concat, (value[]){fam_op(m, OP_expand, token, whole), x}, 2, &axis, 1);
@@ -67,7 +69,7 @@ void fam_vit(fam *m) {
                   attr_v(A_axes, (const i64[]){1}, 1)};
   x = build(&m->b, OP_slice, &x, 1, first, 3);
   x = fam_layernorm(m, fam_reshape(m, x, DIMS(n, d)), g, b, 1e-6);
-  finish(m, fam_linear(m, x, hw, hb), want);
+  fam_classify(m, fam_linear(m, x, hw, hb), want);
 }
 
 // ---- convolution and batch normalisation ---------------------------------------------------------------
@@ -150,7 +152,7 @@ void fam_resnet(fam *m) {
   }
 
   m->p->main = fam_func(m, "main");
-  value x = fam_x(m, "image", ROLE_INPUT, m->t, DIMS(n, 3, m->seq, m->seq)), want = labels(m);
+  value x = fam_x(m, "image", ROLE_INPUT, m->t, DIMS(n, 3, m->seq, m->seq)), want = fam_classes(m);
   conv_bn stem = conv_bn_declare(m, "stem", 3, base, square(7, 2, 3));
   value w[4][64];
   for (u32 k = 0; k < 4; k++)
@@ -167,7 +169,7 @@ void fam_resnet(fam *m) {
     for (i64 i = 0; i < depths[v].blocks[k]; i++) x = fam_call(m, stage[k][i > 0], &x, 1, w[k][i]);
   }
   fam_at(m, "head");
-  finish(m, classify(m, x, hw, hb), want);
+  fam_classify(m, classify(m, x, hw, hb), want);
 }
 
 // ---- VGG -----------------------------------------------------------------------------------------------
@@ -199,7 +201,7 @@ void fam_vgg(fam *m) {
     from = to;
   }
   m->p->main = fam_func(m, "main");
-  value x = fam_x(m, "image", ROLE_INPUT, m->t, DIMS(n, 3, m->seq, m->seq)), want = labels(m), w[5][4];
+  value x = fam_x(m, "image", ROLE_INPUT, m->t, DIMS(n, 3, m->seq, m->seq)), want = fam_classes(m), w[5][4];
   for (u32 k = 0; k < 5; k++)
     for (i64 i = 0; i < (k < 2 ? 2 : per); i++) {
       snprintf(name, sizeof name, "stage%u.%d", k + 1, (int)i);
@@ -218,7 +220,7 @@ void fam_vgg(fam *m) {
   fam_at(m, "head");
   x = build1(&m->b, OP_relu, fam_linear(m, fam_reshape(m, x, DIMS(n, flat)), w1, b1));
   x = build1(&m->b, OP_relu, fam_linear(m, x, w2, b2));
-  finish(m, fam_linear(m, x, w3, b3), want);
+  fam_classify(m, fam_linear(m, x, w3, b3), want);
 }
 
 // ---- Inception v3 --------------------------------------------------------------------------------------
@@ -369,7 +371,7 @@ void fam_inception(fam *m) {
   }
 
   m->p->main = fam_func(m, "main");
-  value x = fam_x(m, "image", ROLE_INPUT, m->t, DIMS(n, 3, m->seq, m->seq)), want = labels(m);
+  value x = fam_x(m, "image", ROLE_INPUT, m->t, DIMS(n, 3, m->seq, m->seq)), want = fam_classes(m);
   conv_bn u[UNITS];
   for (u32 i = 0; i < UNITS; i++)
     u[i] =
@@ -387,5 +389,5 @@ void fam_inception(fam *m) {
     x = fam_call(m, block[b], &x, 1, w[b]);
   }
   fam_at(m, "head");
-  finish(m, classify(m, x, hw, hb), want);
+  fam_classify(m, classify(m, x, hw, hb), want);
 }

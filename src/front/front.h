@@ -66,7 +66,8 @@ prog *front_text(ctx *c, sym file, const char *text, size_t n); // program text;
 // Built-in models, in the order of families.def; NULL past the end. Columns that a kind does not use are 0.
 typedef struct {
   const char *name, *kind, *source;
-  i64 layers, hidden, heads, kv_heads, head_dim, ffn, vocab, positions, experts, topk;
+  i64 layers, hidden, heads, kv_heads, head_dim, ffn, vocab, positions, experts, topk, window, msa, pair,
+      recycle;
 } front_row;
 const front_row *front_family_get(u32 index);
 

@@ -43,6 +43,7 @@ struct shrinking {
 static bool hands_on(opcode op) { // moves elements as they are
   switch (op) {
   case OP_identity:
+  case OP_stop_gradient:
   case OP_cast:
   case OP_reshape:
   case OP_transpose:

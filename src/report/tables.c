@@ -6,18 +6,20 @@ static cell positive(i64 x) { return x > 0 ? cell_i(CELL_INT, x) : cell_none(); 
 
 void report_families(report *r, arena *a) {
   (void)a;
-  static const column cols[] = {
-      {"name", "model"},  {"kind", "kind"},           {"layers", "layers"},   {"hidden", "hidden"},
-      {"heads", "heads"}, {"kv_heads", NULL},         {"head_dim", NULL},     {"ffn", "ffn"},
-      {"vocab", "vocab"}, {"positions", "positions"}, {"experts", "experts"}, {"topk", NULL},
-      {"source", NULL}};
+  static const column cols[] = {{"name", "model"},          {"kind", "kind"},       {"layers", "layers"},
+                                {"hidden", "hidden"},       {"heads", "heads"},     {"kv_heads", NULL},
+                                {"head_dim", NULL},         {"ffn", "ffn"},         {"vocab", "vocab"},
+                                {"positions", "positions"}, {"experts", "experts"}, {"topk", NULL},
+                                {"window", NULL},           {"msa", NULL},          {"pair", NULL},
+                                {"recycle", NULL},          {"source", NULL}};
   report_table(r, "models", cols, COUNT_OF(cols));
   const front_row *f;
   for (u32 i = 0; (f = front_family_get(i)); i++)
     report_row(r, (cell[]){cell_text(f->name), cell_text(f->kind), positive(f->layers), positive(f->hidden),
                            positive(f->heads), positive(f->kv_heads), positive(f->head_dim), positive(f->ffn),
                            positive(f->vocab), positive(f->positions), positive(f->experts),
-                           positive(f->topk), cell_text(f->source)});
+                           positive(f->topk), positive(f->window), positive(f->msa), positive(f->pair),
+                           positive(f->recycle), cell_text(f->source)});
 }
 
 void report_ops(report *r, arena *a) {

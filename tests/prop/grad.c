@@ -306,6 +306,9 @@ static const char *const models[] = {
     "m6-moe-100b:layers=1,hidden=16,heads=2,vocab=32,positions=8,experts=4",
     "gnmt:layers=3,hidden=8,vocab=32,positions=5",
     "vit-base:layers=2,hidden=16,heads=2,positions=32",
+    "mbart-large:layers=1,hidden=16,heads=2,vocab=32,positions=8",
+    "swin-t:layers=7,hidden=8,heads=2,window=2,vocab=8,positions=64",
+    "alphafold2:layers=1,hidden=16,heads=2,ffn=32,vocab=8,msa=3,pair=16,positions=5",
     "resnet50:hidden=4,positions=32",
     "inception-v3:hidden=2,positions=75",
 };

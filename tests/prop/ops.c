@@ -17,7 +17,7 @@ typedef struct {
 
 static const example examples[] = {
     // clang-format off
-    {"identity", "4,6", ""}, {"cast", "4,6", "dtype=f32"}, {"cast", "i64:4", "dtype=f64"}, {"neg", "4,6", ""},
+    {"identity", "4,6", ""}, {"stop_gradient", "4,6", ""}, {"cast", "4,6", "dtype=f32"}, {"cast", "i64:4", "dtype=f64"}, {"neg", "4,6", ""},
     {"abs", "6", ""}, {"exp", "6", ""}, {"log", "6", ""}, {"sqrt", "6", ""}, {"rsqrt", "6", ""}, {"recip", "6", ""},
     {"tanh", "6", ""}, {"sigmoid", "6", ""}, {"relu", "6", ""}, {"leaky_relu", "6", "alpha=0.2"}, {"gelu", "6", ""},
     {"gelu", "6", "approx=1"}, {"silu", "6", ""}, {"erf", "6", ""}, {"sin", "6", ""}, {"cos", "6", ""}, {"tan", "6", ""},

@@ -20,7 +20,8 @@ static const front_dim split_dims[] = {{"batch", 4}, {"sequence", 16}};
 static split_model split_open(const char *name, u32 dims, const hybrid_opts *h) {
   split_model m = {.c = ctx_new(), .a = arena_new()};
   front_opts fo = {.ndims = dims, .dims = split_dims, .loss = h->train};
-  if (!dims && !strstr(name, ".heddle")) fo.batch = 4, fo.seq = strstr(name, "vit") ? 64 : 16;
+  if (!dims && !strstr(name, ".heddle"))
+    fo.batch = 4, fo.seq = strstr(name, "vit") ? 64 : strstr(name, "swin") ? 224 : 16;
   m.src = front_load(m.c, name, &fo);
   if (m.src && dims) pass_outline(m.src);
   if (m.src && h->train && !pass_loss(m.src)) REQUIRE(!"a loss");

@@ -48,6 +48,10 @@ TEST(front_family_sizes) {
       {"llama2-70b", 68976648192},          //
       {"t5-small", 60506624},               //
       {"vit-base", 86567656},               //
+      {"swin-t", 28288354},                 //
+      {"swin-s", 49606258},                 //
+      {"swin-b", 87768224},                 //
+      {"mbart-large", 610851840},           //
       {"resnet50", 25557032},               //
       {"vgg16", 138357544},                 //
       {"inception-v3", 27161264 - 3326696}, // the auxiliary head left out
@@ -70,9 +74,8 @@ TEST(front_family_sizes_about) {
     const char *name;
     double n, within;
   } want[] = {
-      {"m6-10b", 10e9, 0.01},
-      {"m6-moe-100b", 100e9, 0.04},
-      {"m6-moe-1t", 1e12, 0.01},
+      {"m6-10b", 10e9, 0.01},     {"m6-moe-100b", 100e9, 0.04}, {"m6-moe-1t", 1e12, 0.01},
+      {"swin-1.8b", 1.8e9, 0.01}, {"mbart-4.7b", 4.7e9, 0.01},  {"gpt3-1.3b", 1.3e9, 0.02},
       {"gnmt", 278e6, 0.015}, // as Shazeer et al. (2017) count it
   };
   for (u32 i = 0; i < COUNT_OF(want); i++) {
@@ -98,6 +101,25 @@ TEST(front_gnmt_size) {
   ctx_free(c);
 }
 
+// By the terms of the supplement's algorithms; recycling adds two normalisations and no other weight.
+TEST(front_alphafold_size) {
+  const i64 d = 256, p = 128, e = 32, linear = d * d + d, pair = p * p + p;
+  const i64 row = 2 * d + 3 * d * d + 2 * linear + 2 * p + p * (d / e), column = row - 2 * p - p * (d / e);
+  const i64 transitions = 2 * d + 8 * d * d + 5 * d + 2 * p + 8 * p * p + 5 * p;
+  const i64 outer = 2 * d + 2 * (d * e + e) + e * e * p + p, triangle = 4 * p + 6 * pair;
+  const i64 edge = 2 * p + 3 * p * p + 2 * pair + p * (p / e);
+  const i64 block = row + column + transitions + outer + 2 * triangle + 2 * edge;
+  const i64 ends = 49 * d + d + 22 * d + d + 2 * (22 * p + p) + 65 * p + p * 64 + 64;
+  ctx *c = ctx_new();
+  prog *once = front_family(c, "alphafold2", NULL), *again = front_family(c, "alphafold2:recycle=3", NULL);
+  REQUIRE(once && again);
+  CHECK_EQ_I64(weights(once), 48 * block + ends);
+  CHECK_EQ_I64(weights(again), 48 * block + ends + 2 * d + 2 * p);
+  prog_free(once);
+  prog_free(again);
+  ctx_free(c);
+}
+
 TEST(front_family_overrides) {
   ctx *c = ctx_new();
   prog *p = front_family(c, "llama2-70b:layers=2,hidden=256,heads=8,vocab=100,positions=32", NULL);
@@ -120,7 +142,16 @@ TEST(front_family_overrides) {
   CHECK(!front_family(c, "inception-v3:hidden=2000000000", NULL));
   CHECK(!front_family(c, "gpt2:heads=2000000000", NULL));
   CHECK(!front_family(c, "vit-base", &(front_opts){.seq = 16000000000000}));
-  CHECK_EQ_I64(diag_errors(c), 16);
+  CHECK(!front_family(c, "swin-t:layers=6", NULL));
+  CHECK(!front_family(c, "swin-t", &(front_opts){.seq = 225}));
+  CHECK(!front_family(c, "swin-t:window=8", NULL));
+  CHECK(!front_family(c, "swin-t:recycle=2", NULL));
+  CHECK(!front_family(c, "mbart-large:window=7", NULL));
+  CHECK(!front_family(c, "mbart-large:heads=3", NULL));
+  CHECK(!front_family(c, "alphafold2:pair=100", NULL));
+  CHECK(!front_family(c, "alphafold2:recycle=0", NULL));
+  CHECK(!front_family(c, "alphafold2:recycle=300", NULL));
+  CHECK_EQ_I64(diag_errors(c), 25);
   CHECK_GOLDEN("front/overrides.txt", diag_render(c, ctx_arena(c)));
   prog_free(p);
   ctx_free(c);
@@ -180,7 +211,10 @@ TEST(front_families_evaluate) {
       {"m6-10b:layers=2,hidden=32,heads=4,vocab=50", 8, 50},
       {"m6-moe-100b:layers=2,hidden=32,heads=4,vocab=50,experts=4", 8, 50},
       {"gnmt:layers=3,hidden=32,vocab=50", 5, 50},
+      {"mbart-large:layers=2,hidden=32,heads=4,vocab=50", 8, 50},
       {"vit-base:layers=2,hidden=32,heads=4,vocab=10", 32, 10},
+      {"swin-t:layers=7,hidden=16,heads=2,window=2,vocab=10", 64, 10},
+      {"alphafold2:layers=2,hidden=16,heads=2,vocab=10,msa=3,pair=16,recycle=2", 6, 10},
       {"resnet50:hidden=4,vocab=10", 32, 10},
       {"vgg16:hidden=4,vocab=10,ffn=16", 32, 10},
       {"inception-v3:hidden=4,vocab=10", 75, 10},

@@ -17,6 +17,10 @@ static const family families[] = {
     {"moe-8x125m:layers=4,hidden=64,heads=8,vocab=512", "layer", 0, 2},
     {"moe-8x125m:layers=2,hidden=768,heads=16,vocab=512", "layer", 0, 2},
     {"vit-base:layers=3,hidden=64,heads=8", "layer", 0, 2},
+    {"mbart-large:layers=3,hidden=64,heads=8,vocab=512", "encoder", 0, 2},
+    {"mbart-large:layers=3,hidden=64,heads=8,vocab=512", "decoder", 0, 3},
+    {"swin-t:layers=12,hidden=64,heads=8", "stage1", 0, 2}, // a bias of every head from a table of distances
+    {"swin-t:layers=12,hidden=64,heads=8", "stage3.moved", 0, 2},
     {"examples/gpt2.onnx", "block", 2, 2},             // fused QKV, single steps as PyTorch exports them
     {"tests/golden/onnx/encoder.onnx", "block", 1, 2}, // nn.TransformerEncoderLayer
 };
@@ -48,6 +52,23 @@ TEST(tensor_is_megatrons) {
       }
       split_close(&m);
     }
+}
+
+// An Evoformer block takes a sum for each of its attentions and transitions; the outer product mean has two operands
+// whose channels would both be split over the axis, so it gathers one. Triangle updates normalise the channels
+// that they multiply along, and stay whole where they are small.
+TEST(tensor_splits_evoformers) {
+  static const u32 want[2][3] = {{7, 1, 0}, {8, 1, 2}}; // pass: sums, gathers and exchanges, sums into pieces
+  hybrid_opts h = {.s = strategy_of("tp=2"), .train = true};
+  split_model m = split_open("alphafold2:layers=3,hidden=64,heads=8,pair=64,msa=8", 0, &h);
+  REQUIRE(m.p != NULL);
+  for (u32 pass = 0; pass < 2; pass++) {
+    traffic t = split_traffic(&m, split_block(&m, pass ? "evoformer.bwd" : "evoformer.fwd"), 2);
+    CHECK_EQ_I64(t.n[OP_all_reduce], want[pass][0]);
+    CHECK_EQ_I64(t.n[OP_all_gather] + t.n[OP_all_to_all], want[pass][1]);
+    CHECK_EQ_I64(t.n[OP_reduce_scatter], want[pass][2]);
+  }
+  split_close(&m);
 }
 
 // What is refused names the weight, the extent and the degree.

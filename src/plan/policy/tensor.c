@@ -219,16 +219,52 @@ static bool choose(tensor *t, func f, u32 index) {
   return row || (!on && f.i == planner_source(t->pl)->main.i) || refuse(t, f, index, x, n);
 }
 
+// Does a value depend on nothing that main is given?
+static bool is_fixed(const func_info *fi, value v) {
+  const u32 def = val(fi, v)->def;
+  if (!def) return false;
+  const instr *in = &fi->body.v[def - 1];
+  for (u32 o = 0; o < instr_nopd(fi, in); o++)
+    if (!is_fixed(fi, opd_of(fi, in, o))) return false;
+  return true;
+}
+
+// An index of a table along which a split goes on into products (a bias for every head); NULL: there is none.
+static const law_letter *head_of_table(const tensor *t, func f, value table, const law *l, u32 *dim) {
+  for (u32 d = 0; d < l->opd[0].nd; d++) {
+    u32 id[2];
+    const law_dim *ld = &l->opd[0].dim[d];
+    if (ld->n != 1 || classes_dim(t->l.k, f, table, d, id, COUNT_OF(id)) != 1) continue;
+    const law_letter *x = &l->letter[ld->f[0]];
+    const u8 use = t->l.use[id[0]];
+    *dim = d;
+    if (!(x->flags & (LAW_ADDRESSED | LAW_WHOLE)) && x->extent % t->ways == 0 && use & LETTER_INNER &&
+        !(use & (LETTER_WHOLE | LETTER_AGAIN)))
+      return x;
+  }
+  return NULL;
+}
+
 // A table whose rows are picked by value (an embedding) is split over its rows: every rank looks up those
 // that it has, and the sum over the ranks is the result. That moves as much as one product of a layer does,
-// for a table, its gradient and its optimizer states that would else lie on every rank.
+// for a table, its gradient and its optimizer states that would else lie on every rank. One whose rows are always the
+// same ones (of relative positions) is split over its heads, if it has any: that moves nothing.
 static void split_table(tensor *t, func f, u32 index) {
   prog *p = planner_source(t->pl);
   const func_info *fi = func_get(p, f);
   const instr *in = &fi->body.v[index];
   const law *l = instr_nopd(fi, in) && t->l.weight[f.i][opd_of(fi, in, 0)] ? plan_law(t->pl, f, index) : NULL;
-  u32 n = t->ways;
-  for (u32 d = 0; l && d < l->opd[0].nd; d++) {
+  u32 n = t->ways, at = 0;
+  const bool fixed = l && is_fixed(fi, opd_of(fi, in, 1));
+  const law_letter *head = fixed ? head_of_table(t, f, opd_of(fi, in, 0), l, &at) : NULL;
+  if (head)
+    t->pn->trans[t->pn->ntrans++] = (plan_trans){.fn = f,
+                                                 .instr = index + 1,
+                                                 .dim = (u8)at,
+                                                 .axis = t->axis,
+                                                 .stride = head->extent / n,
+                                                 .weak = true};
+  for (u32 d = 0; l && !head && d < l->opd[0].nd; d++) {
     const law_dim *ld = &l->opd[0].dim[d];
     if (ld->n != 1) continue;
     const law_letter *x = &l->letter[ld->f[0]];

@@ -156,9 +156,9 @@ $ heddle ops layernorm --json
 $ heddle ops | head -5
 operator          operands  results  about
 identity          1               1  the operand itself
+stop_gradient     1               1  the operand itself, as a constant to gradients
 cast              1               1  conversion to another element type
 neg               1               1  -x
-abs               1               1  |x|
 $ heddle explain E0502
 E0502 (error): a split does not divide
 
@@ -225,4 +225,4 @@ mlp-large     mlp            96  32,768
 $ heddle show --list --json | head -3
 {
   "models": [
-    {"name": "mlp-xs", "kind": "mlp", "layers": 8, "hidden": 512, "heads": null, "kv_heads": null, "head_dim": null, "ffn": null, "vocab": null, "positions": null, "experts": null, "topk": null, "source": "DistIR examples: 8 x 512"},
+    {"name": "mlp-xs", "kind": "mlp", "layers": 8, "hidden": 512, "heads": null, "kv_heads": null, "head_dim": null, "ffn": null, "vocab": null, "positions": null, "experts": null, "topk": null, "window": null, "msa": null, "pair": null, "recycle": null, "source": "DistIR examples: 8 x 512"},
