@@ -172,10 +172,26 @@ $ heddle schedule gpipe --pp 2 --mb 2 --v 2
 error[E0501]: gpipe runs one chunk on each place; got 2
   hint: v=1, or schedule=interleaved
 [1]
-$ heddle schedule zbv --pp 2 --mb 2
+$ heddle schedule zbw --pp 2 --mb 2
 error[E0501]: unknown schedule 'zbv'
   hint: did you mean schedule=zb1p? There are gpipe, 1f1b, interleaved, bfs, zb-h1, chimera
 [1]
+## stages in a V, and pairs
+$ heddle schedule zb-v --pp 4 --mb 8 | diff - examples/zbv.csv
+$ heddle schedule dualpipev --pp 4 --mb 8 -o rows.csv > row; diff rows.csv tests/golden/sched/dualpipev_p4_m8.csv; heddle schedule rows.csv | diff row -
+$ heddle schedule ScheduleDualPipeV --pp 3 --mb 6 --picture
+$ heddle schedule dualpipe --pp 4 --mb 8 --picture
+$ heddle schedule zb-v-half --pp 3 --mb 6 --inference --picture
+$ heddle schedule dualpipe --pp 4 --mb 6
+$ heddle schedule zb-v --pp 4 --mb 8 --v 3
+$ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=4 mb=8 v=1 schedule=zb-v"
+$ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=4 mb=4 schedule=dualpipev"
+$ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=4 mb=8 schedule=zb-v" | sed -n '2p;6,8p'
+$ heddle verify gpt2:layers=8,hidden=32,heads=4,vocab=64 --batch 16 --seq 8 --train --strategy "dp=2 pp=4 mb=8 schedule=zb-v zero=2" | grep "^plan\|^verdict"
+$ heddle verify llama2-7b:layers=8,hidden=48,heads=8,kv_heads=4,head_dim=6,ffn=96,vocab=64 --batch 16 --seq 8 --train --strategy "pp=4 tp=2 mb=8 schedule=dualpipev" | grep "^plan\|^verdict"
+$ heddle verify bert-large:layers=8,hidden=64,heads=4,vocab=96 --batch 16 --seq 8 --train --strategy "pp=4 mb=8 schedule=dualpipe" | grep "^plan\|^verdict"
+$ heddle verify t5-small:layers=8,hidden=48,heads=8,head_dim=6,ffn=96,vocab=64 --batch 16 --seq 8 --train --strategy "pp=4 mb=8 schedule=zb-v-min" | grep "^plan\|^verdict"
+$ heddle plan mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=4 mb=8 v=1,2 recompute=none schedule=zb-v,dualpipev,gems"
 ## plans of a file
 $ heddle verify mlp-xs:layers=8,hidden=16 --batch 8 --train --strategy "pp=4 v=2 mb=8 schedule=examples/zbv.csv" | grep "^plan\|^verdict"
 plan       dp=1 tp=1 pp=4 mb=8 v=2 schedule=examples/zbv.csv
