@@ -319,7 +319,11 @@ static void random_value(strategy *s, choice_id id, bool train, u64 *rng, arena 
   const sched_row *row = sched_row_of(s->schedule.n);
   if (row->chunks && (row->chunks == 2 || chance(rng, 2))) s->v.n = row->chunks;
   if (sched_replicas(row) > 1 && !chance(rng, 3)) s->pp.n = 2 + 2 * pick(rng, 2);
-  if (s->mb.n < row->least * s->pp.n && !chance(rng, 3)) s->schedule.n = choice_default(id).n, s->v.n = 1;
+  if (s->mb.n >= row->least * s->pp.n || chance(rng, 6)) return;
+  if (s->pp.n == 2)
+    s->mb.n = row->least * s->pp.n;
+  else
+    s->schedule = choice_default(id), s->v = choice_default(CHOICE_v);
 }
 
 // Its order is no longer that of the strategy that is its name.
