@@ -321,6 +321,15 @@ static void random_value(strategy *s, choice_id id, bool train, u64 *rng, arena 
     s->of[id].n = pick(rng, 1u << choice_words(id));
   else
     s->of[id].n = pick(rng, choice_words(id));
+  if (id != CHOICE_schedule) return;
+  const sched_row *row = sched_row_of(s->schedule.n);
+  if (row->chunks && (row->chunks == 2 || chance(rng, 2))) s->v.n = row->chunks;
+  if (sched_replicas(row) > 1 && !chance(rng, 3)) s->pp.n = 2 + 2 * pick(rng, 2);
+  if (s->mb.n >= row->least * s->pp.n || chance(rng, 6)) return;
+  if (s->pp.n == 2)
+    s->mb.n = row->least * s->pp.n;
+  else
+    s->schedule = choice_default(id), s->v = choice_default(CHOICE_v);
 }
 
 // Its order is no longer that of the strategy that is its name.
@@ -396,7 +405,8 @@ plan *plans_made_up(plans_model *m, u64 *rng, arena *a) {
   if (choice_is(CHOICE_layers, s.layers, "auto")) s.layers = choice_default(CHOICE_layers); // needs a machine
   if (choice_applies(CHOICE_schedule, &s, train))
     (void)policy_schedule_named(orders[pick(rng, COUNT_OF(orders))], &s.schedule.n);
-  if (choice_applies(CHOICE_v, &s, train) && sched_row_of(s.schedule.n)->chunks) s.v.n = 1 + pick(rng, 2);
+  if (choice_applies(CHOICE_v, &s, train) && sched_row_of(s.schedule.n)->chunks == CHUNKS_ANY)
+    s.v.n = 1 + pick(rng, 2);
   s.group.n = choice_applies(CHOICE_group, &s, train) ? pick(rng, 3) : 0;
   if (choice_applies(CHOICE_zero, &s, train)) s.zero.n = pick(rng, 4);
   s.sp.n = choice_applies(CHOICE_sp, &s, train) && pick(rng, 2);

@@ -8,7 +8,8 @@ static const sched *find(ctx *c, arena *a, const char *name, const heddle_schedu
                       .chunks = o->chunks,
                       .micro = o->microbatches,
                       .group = o->group,
-                      .backward = !o->inference};
+                      .backward = !o->inference,
+                      .paired = true};
   choice_value x;
   if (choice_read(CHOICE_schedule, a, name, strlen(name), &x) && x.path) {
     const sched *s = sched_read(c, a, name, (loc){0});
@@ -18,7 +19,8 @@ static const sched *find(ctx *c, arena *a, const char *name, const heddle_schedu
     diag_hint(c, "leave out --inference, or write a schedule of forwards (F) only");
     return NULL;
   }
-  if (!form.chunks) form.chunks = 1;
+  const sched_row *row = sched_row_find(name);
+  if (!form.chunks) form.chunks = row ? MAX(row->chunks, 1u) : 1;
   return sched_make(c, a, name, &form, (loc){0});
 }
 

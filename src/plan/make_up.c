@@ -46,7 +46,7 @@ static bool degrees_are_own(ctx *c, const strategy_set *set, const strategy *s) 
 
 static bool is_list(choice_value x) { return x.nparts; }
 static bool is_path(choice_value x) { return choice_file(x); }
-static bool has_two_ways(choice_value x) { return !choice_file(x) && sched_row_of(x.n)->both_ways; }
+static bool has_two_ways(choice_value x) { return !choice_file(x) && sched_replicas(sched_row_of(x.n)) > 1; }
 static bool is_whale(choice_value x) { return choice_is(CHOICE_dp_shares, x, "whale"); }
 
 // Values that say something of one model.

@@ -198,9 +198,6 @@ u32 plan_tasks(arena *a, const plan *pn, const u32 **word);
 // Tasks and sends of the plan's order on stages of that graph, in one line: stages as [replica * nstages + stage],
 // microbatches of the step. False and diagnostics (E_PLAN, E_DEADLOCK). *order is in `a`.
 bool plan_line(ctx *c, arena *a, const plan *pn, const plan_graph *g, u32 *n, const sim_order **order);
-// Has a stage its backward in one piece for some microbatches and in two parts for others? What it sends then waits
-// for more in the one case than in the other, so no stages of a probe tell what the plan takes.
-bool plan_mixes_backwards(const plan *pn);
 // The schedule that the plan's order is: "1f1b". NULL: none with a name, or there is one place.
 const char *plan_schedule(const plan *pn);
 // The plan's sequences are called that schedule from now on if they are it, with groups of so many microbatches

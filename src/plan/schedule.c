@@ -86,8 +86,10 @@ void order_put(const sched *s, sim_order *v, u32 *n, const sched_task *t, bool s
   const u16 stage = (u16)(t->replica * s->nstages + t->stage);
   const u32 mb = sched_first(s, t->replica) + t->mb;
   if (send && t->kind == TASK_W) return;
-  v[(*n)++] = (sim_order){.send = send, .task = whole && !send ? TASK_I : t->kind, .stage = stage, .mb = mb};
-  if (whole && !send) v[(*n)++] = (sim_order){.task = TASK_W, .stage = stage, .mb = mb};
+  const bool parts = whole && !send;
+  v[(*n)++] =
+      (sim_order){.send = send, .whole = parts, .task = parts ? TASK_I : t->kind, .stage = stage, .mb = mb};
+  if (parts) v[(*n)++] = (sim_order){.whole = true, .task = TASK_W, .stage = stage, .mb = mb};
 }
 
 // The tasks of one step, then what they send.
@@ -108,7 +110,8 @@ static bool as_rows_have_it(const plan *pn, const plan_graph *g) {
   const sched_shape *x = &pn->made.shape;
   bool same = !pn->seqs && !pn->made.file && !g->forward && g->nreplicas == 1 && g->backward == x->backward &&
               g->nmicro == x->micro && g->nplaces == x->places && (u64)x->places * x->chunks == g->nstages;
-  for (u32 i = 0; same && i < g->nstages; i++) same = g->place[i] == i % g->nplaces;
+  for (u32 i = 0; same && i < g->nstages; i++)
+    same = g->place[i] == sched_place(pn->made.row, g->nplaces, 0, i);
   return same;
 }
 
@@ -198,24 +201,6 @@ static bool lies_wide(const plan *pn) {
 }
 
 bool plan_has_probe(const plan *pn) { return (pn->nreplicas <= 1 || mirrored(pn)) && !lies_wide(pn); }
-
-bool plan_mixes_backwards(const plan *pn) {
-  const sched_seq *seq = pn->seqs ? pn->seqs : pn->made.file ? pn->made.file->seq : NULL;
-  u32 most = 0;
-  for (u32 p = 0; seq && p < pn->nseqs; p++)
-    for (u32 k = 0; k < seq[p].n; k++) most = MAX(most, seq[p].v[k].stage);
-  arena *tmp = arena_new();
-  u8 *has = ZNEWN(tmp, u8, most + 1);
-  bool both = false;
-  for (u32 p = 0; seq && p < pn->nseqs; p++)
-    for (u32 k = 0; k < seq[p].n; k++) {
-      const sched_task *t = &seq[p].v[k];
-      if (t->kind != TASK_F) has[t->stage] |= t->kind == TASK_B ? 1 : 2;
-      both |= has[t->stage] == 3;
-    }
-  arena_free(tmp);
-  return both;
-}
 
 bool plan_line(ctx *c, arena *a, const plan *pn, const plan_graph *g, u32 *count, const sim_order **out) {
   if (pn->nseqs != g->nplaces) {

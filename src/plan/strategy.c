@@ -284,7 +284,20 @@ static strategy without(const strategy *s, u32 of) {
 }
 
 strategy strategy_without(const strategy *s, choice_subject of) { return without(s, 1u << of); }
-strategy strategy_of_stages(const strategy *s) { return without(s, CHOICES_OF_LINE); }
+
+// The first row whose stages lie as those of this one, as a plan of one pipeline has them.
+static u32 lies_like(u32 row) {
+  u32 k = 0;
+  if (sched_row_of(row)->placement != PLACED_V) return choice_default(CHOICE_schedule).n;
+  while (sched_row_of(k)->placement != PLACED_V) k++;
+  return k;
+}
+
+strategy strategy_of_stages(const strategy *s) {
+  strategy x = without(s, CHOICES_OF_LINE);
+  if (!choice_file(s->schedule)) x.schedule.n = lies_like(s->schedule.n);
+  return x;
+}
 
 bool strategy_same_but(const strategy *x, const strategy *y, u32 of) {
   for (u32 i = 0; i < CHOICE_COUNT; i++) {
@@ -488,9 +501,24 @@ static const char *what_it_needs(arena *a, choice_id id, const strategy *s, bool
   return needs & CHOICE_GROUPED ? "use schedule=interleaved" : "";
 }
 
+// A schedule with a number of chunks of its own says v.
+static bool settle_chunks(ctx *c, const strategy_set *set, bool train, strategy *s) {
+  if (s->schedule.path || !choice_applies(CHOICE_schedule, s, train)) return true;
+  const sched_row *r = sched_row_of(s->schedule.n);
+  if (r->chunks < 2 || s->v.n == r->chunks) return true;
+  if (s->v.n == choice_default(CHOICE_v).n && !(set && set->of[CHOICE_v].said)) {
+    s->v.n = r->chunks;
+    return true;
+  }
+  diag(c, E_STRATEGY, said_at(set, CHOICE_v), "v=%u: schedule=%s has %u chunks on each place", s->v.n,
+       r->name, r->chunks);
+  diag_hint(c, "v=%u, or leave out v", r->chunks);
+  return false;
+}
+
 bool strategy_settle(ctx *c, const strategy_set *set, i64 batch, bool train, strategy *s) {
   const strategy *dflt = strategy_defaults();
-  if (!strategy_settle_replicas(c, set, s)) return false;
+  if (!strategy_settle_replicas(c, set, s) || !settle_chunks(c, set, train, s)) return false;
   for (u32 i = 0; i < CHOICE_COUNT; i++) {
     choice_id id = (choice_id)i;
     if (s->of[i].n == dflt->of[i].n && !s->of[i].part) continue; // a default has neither parts nor a path

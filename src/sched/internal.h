@@ -12,12 +12,13 @@ enum {
 
 // ---- generators ---------------------------------------------------------------------------------------
 // One skeleton: write the tasks of one place from t on, in order, and return where they end. The shape has
-// been checked, and its group is not 0. Without backward a generator writes all forwards and nothing else.
+// been checked, and its group is not 0. Without backward a generator writes all forwards and nothing else. A row
+// whose stages are all split has for each at least one backward in two parts.
 #define SCHEDULE(id, ...) sched_task *fill_##id(const sched_shape *s, u32 place, sched_task *t);
 #include "sched/schedules.def"
 #undef SCHEDULE
 
-// The order in which a place takes (chunk, microbatch): a group of microbatches in chunk 0, the same group in
+// The order in which a place of a loop takes (chunk, microbatch): a group of microbatches in chunk 0, the same group in
 // chunk 1, .., then the next group. The last group may be short. Backwards go through the chunks from the
 // last to the first.
 typedef struct {

@@ -8,10 +8,13 @@ static const struct {
   sched_row row;
   sched_task *(*fill)(const sched_shape *s, u32 place, sched_task *t);
 } rows[] = {
-#define SCHEDULE(id, name, aliases, about, chunks, group, split, idle_inference, both_ways)                  \
-  {{name, aliases, about, chunks, group, split, idle_inference, both_ways}, fill_##id},
+#define ANY CHUNKS_ANY
+#define SCHEDULE(id, name, aliases, about, chunks, group, split, idle_inference, placement, least)           \
+  {{name, aliases, about, chunks, group, SPLIT_##split, idle_inference, PLACED_##placement, least},          \
+   fill_##id},
 #include "sched/schedules.def"
 #undef SCHEDULE
+#undef ANY
 };
 
 char sched_letter(task_kind k) {
@@ -132,7 +135,8 @@ static bool same_tasks(const sched_seq *a, const sched_seq *b) {
 _Static_assert(sizeof(sched_shape) == 32, "sched_shape_same and sched_shape_hash know every field");
 bool sched_shape_same(const sched_shape *x, const sched_shape *y) {
   bool same = x->places == y->places && x->chunks == y->chunks && x->micro == y->micro &&
-              x->group == y->group && x->backward == y->backward && x->nedges == y->nedges;
+              x->group == y->group && x->backward == y->backward && x->paired == y->paired &&
+              x->nedges == y->nedges;
   for (u32 k = 0; same && k < x->nedges; k++)
     same = x->edge[k].from == y->edge[k].from && x->edge[k].to == y->edge[k].to &&
            x->edge[k].no_gradient == y->edge[k].no_gradient;
@@ -140,7 +144,7 @@ bool sched_shape_same(const sched_shape *x, const sched_shape *y) {
 }
 
 u64 sched_shape_hash(const sched_shape *x) {
-  const u32 words[] = {x->places, x->chunks, x->micro, x->group, x->backward, x->nedges};
+  const u32 words[] = {x->places, x->chunks, x->micro, x->group, x->backward, x->paired, x->nedges};
   u64 h = hash_bytes(words, sizeof words, 0);
   for (u32 k = 0; k < x->nedges; k++)
     h = hash_step(h, (u64)x->edge[k].from << 32 | (u64)x->edge[k].to << 1 | x->edge[k].no_gradient);
@@ -198,23 +202,30 @@ static bool check_sizes(ctx *c, const sched_row *r, const sched_shape *s, loc wh
     diag(c, E_PLAN, where, "%s: %s must be 1 or more; got 0", r->name, zero);
     return false;
   }
-  if (s->chunks > 1 && !r->chunks) {
-    diag(c, E_PLAN, where, "%s runs one chunk on each place; got %u", r->name, s->chunks);
-    diag_hint(c, "v=1, or schedule=interleaved");
+  if (r->chunks && s->chunks != r->chunks) {
+    diag(c, E_PLAN, where, "%s runs %s on each place; got %u", r->name,
+         r->chunks == 1 ? "one chunk" : "two chunks", s->chunks);
+    diag_hint(c, "v=%u, or schedule=interleaved", r->chunks);
     return false;
   }
-  if (r->both_ways && s->places % 2) {
+  if (s->micro < (u64)r->least * s->places) {
+    diag(c, E_PLAN, where, "%s needs %u microbatches for each place; got %u for %u places", r->name, r->least,
+         s->micro, s->places);
+    diag_hint(c, "mb=%llu", (unsigned long long)r->least * s->places);
+    return false;
+  }
+  if (r->placement == PLACED_BOTH && s->places % 2) {
     diag(c, E_PLAN, where, "%s needs an even number of places; got %u", r->name, s->places);
     diag_hint(c, "pp=%u or pp=%u", s->places + 1, s->places > 1 ? s->places - 1 : 2);
     return false;
   }
-  if (r->both_ways && s->micro % 2) {
+  if (r->placement == PLACED_BOTH && s->micro % 2) {
     diag(c, E_PLAN, where, "%s runs half of the microbatches in each direction; got %u, an odd number",
          r->name, s->micro);
     diag_hint(c, "mb=%u", s->micro + 1);
     return false;
   }
-  u64 stages = (u64)s->places * s->chunks, each = 1 + (s->backward ? 1 + (u64)r->split : 0);
+  u64 stages = (u64)s->places * s->chunks, each = 1 + (s->backward ? 1 + (r->split != SPLIT_NO) : 0);
   if (stages > STAGES_MAX) {
     diag(c, E_LIMIT, where, "%s: places %u x chunks %u = %llu stages; at most %d", r->name, s->places,
          s->chunks, (unsigned long long)stages, STAGES_MAX);
@@ -257,21 +268,29 @@ static bool set_edges(ctx *c, arena *a, const char *name, const sched_shape *sha
   return true;
 }
 
-static void set_places(arena *a, const sched_shape *shape, bool split, sched *s) {
+static void set_places(arena *a, const sched_shape *shape, const sched_row *row, sched *s) {
   sched_places *at = NEWN(a, sched_places, s->nreplicas * s->nstages);
   u16 *place = NEWN(a, u16, s->nplaces);
   bool *in_two = ZNEWN(a, bool, s->nstages);
   for (u32 r = 0; r < s->nplaces; r++) place[r] = (u16)r;
   for (u32 r = 0; r < s->nreplicas; r++)
     for (u32 k = 0; k < s->nstages; k++)
-      at[r * s->nstages + k] = (sched_places){1, &place[sched_place(s->nplaces, r, k)]};
-  for (u32 k = 0; k < s->nstages; k++) in_two[k] = split && shape->backward;
+      at[r * s->nstages + k] = (sched_places){1, &place[sched_place(row, s->nplaces, r, k)]};
+  for (u32 k = 0; k < s->nstages; k++) in_two[k] = row->split != SPLIT_NO && shape->backward;
   s->at = at, s->split = in_two;
 }
 
-// Tasks of every place.
+// Tasks of a place, at most.
 static u32 tasks_of_place(u32 row, const sched_shape *shape) {
-  return shape->chunks * shape->micro * (1 + (shape->backward ? 1 + rows[row].row.split : 0));
+  const bool split = rows[row].row.split != SPLIT_NO;
+  return shape->chunks * shape->micro * (1 + (shape->backward ? 1 + split : 0));
+}
+
+static sched_seq fill_place(u32 row, const sched_shape *shape, u32 place, sched_task *t) {
+  const u32 most = tasks_of_place(row, shape), n = (u32)(rows[row].fill(shape, place, t) - t);
+  assert(n == most || (rows[row].row.split == SPLIT_SOME && n < most));
+  (void)most;
+  return (sched_seq){n, t};
 }
 
 static void set_tasks(arena *a, u32 row, const sched_shape *shape, sched *s) {
@@ -279,9 +298,8 @@ static void set_tasks(arena *a, u32 row, const sched_shape *shape, sched *s) {
   sched_task *t = NEWN(a, sched_task, (size_t)n * s->nplaces);
   sched_seq *seq = NEWN(a, sched_seq, s->nplaces);
   for (u32 r = 0; r < s->nplaces; r++) {
-    seq[r] = (sched_seq){n, t};
-    t = rows[row].fill(shape, r, t);
-    assert(t == seq[r].v + n);
+    seq[r] = fill_place(row, shape, r, t);
+    t += seq[r].n;
   }
   s->seq = seq;
 }
@@ -345,7 +363,7 @@ static sched *draft(arena *a, u32 row, const sched_shape *shape) {
                .nreplicas = sched_replicas(&rows[row].row),
                .npasses = 1,
                .backward = shape->backward};
-  set_places(a, shape, rows[row].row.split, s);
+  set_places(a, shape, &rows[row].row, s);
   return s;
 }
 
@@ -438,14 +456,11 @@ u64 sched_make_key(ctx *c, const char *name, const sched_shape *given, loc where
   if (tried) set_tasks(a, row, &shape, s);
   bool ok = s && (!tried || check_groups(c, &rows[row].row, &shape, where, s));
   u64 h = ok ? hash_form(s) : 0;
-  sched_seq one = {0};
-  sched_task *v = NULL;
-  if (ok && !tried) one.n = tasks_of_place(row, &shape), one.v = v = NEWN(a, sched_task, one.n);
+  sched_task *v = ok && !tried ? NEWN(a, sched_task, tasks_of_place(row, &shape)) : NULL;
   for (u32 p = 0; ok && p < s->nplaces; p++) {
-    if (!tried) rows[row].fill(&shape, p, v);
-    const sched_seq *seq = tried ? &s->seq[p] : &one;
-    each(arg, seq);
-    h = hash_step(h, hash_seq(seq));
+    const sched_seq seq = tried ? s->seq[p] : fill_place(row, &shape, p, v);
+    each(arg, &seq);
+    h = hash_step(h, hash_seq(&seq));
   }
   arena_free(a);
   return ok ? hash_u64(h, 0) : 0;

@@ -95,29 +95,40 @@ static inline u32 sched_first(const sched *s, u32 replica) {
 // ---- generators: one row each in schedules.def
 // -------------------------------------------------------------
 typedef struct {
-  u32 places, chunks; // stages = places * chunks; chunk c of place r is stage c * places + r
+  u32 places, chunks; // stages = places * chunks; where they lie, the row says (sched_place)
   u32 micro;          // of a step; replicas have equal parts of them
   u32 group;          // microbatches that a place takes before it goes on to its next chunk; 0: `places`
   bool backward;      // training
+  bool paired;        // pairs of a row run at once; else one task after the other
   u32 nedges;         // 0: a chain
   const sched_edge *edge;
 } sched_shape;
 bool sched_shape_same(const sched_shape *x, const sched_shape *y);
 u64 sched_shape_hash(const sched_shape *x);
+// Where stages lie on P places.
+typedef enum {
+  PLACED_LOOP, // stage k on place k % P: chunks go round
+  PLACED_V, // every second chunk runs the other way: stages 0 and 2P-1 lie on place 0, P-1 and P on the last one
+  PLACED_BOTH, // two replicas: stage k of the second lies where stage P-1-k of the first does
+} sched_placement;
+typedef enum { SPLIT_NO, SPLIT_ALL, SPLIT_SOME } sched_split;
+enum { CHUNKS_ANY = 0 };
 typedef struct {
-  const char *name;    // "1f1b"
-  const char *aliases; // "dapple,pipedream-flush"
-  const char *about;   // a sentence for users
-  bool chunks;         // may have several chunks on a place
-  bool group;          // reads sched_shape.group
-  bool split;          // backward in two parts
-  bool idle_inference; // without backward: differs from the rows before it
-  bool both_ways;      // two replicas: stage k of the second lies where stage P-1-k of the first does
+  const char *name;          // "1f1b"
+  const char *aliases;       // "dapple,pipedream-flush"
+  const char *about;         // a sentence for users
+  u32 chunks;                // on each place; CHUNKS_ANY: one or more
+  bool group;                // reads sched_shape.group
+  sched_split split;         // backward in two parts; SOME: of every stage that of some microbatches
+  bool idle_inference;       // without backward: differs from the rows before it
+  sched_placement placement; // of its stages
+  u32 least;                 // microbatches for each place, at least
 } sched_row;
 // Replicas of the model that a row runs, and the place of a stage of one of them.
-static inline u32 sched_replicas(const sched_row *r) { return r->both_ways ? 2 : 1; }
-static inline u32 sched_place(u32 places, u32 replica, u32 stage) {
-  return replica ? places - 1 - stage % places : stage % places;
+static inline u32 sched_replicas(const sched_row *r) { return r->placement == PLACED_BOTH ? 2 : 1; }
+static inline u32 sched_place(const sched_row *r, u32 places, u32 replica, u32 stage) {
+  const bool back = replica || (r->placement == PLACED_V && stage / places % 2);
+  return back ? places - 1 - stage % places : stage % places;
 }
 const sched_row *sched_row_of(u32 i);              // number i from 0; NULL: there are no more
 const sched_row *sched_row_find(const char *name); // by name or alias, case ignored; NULL: none

@@ -364,9 +364,8 @@ static bool simulate_whole(const search *s, worker *w, arena *a, const plan *pn,
 
 // What stages on one place share goes with the last task that uses it. By rows that is a task of the last
 // microbatch; in a file with several stages on a place it may be any, so those are simulated whole.
-static bool by_stages(const search *s, const search_point *p, const plan *pn) {
-  return s->o->bytes == SIM_BYTES_HEDDLE &&
-         !(p->s.schedule.path && (p->s.v.n > 1 || plan_mixes_backwards(pn)));
+static bool by_stages(const search *s, const search_point *p) {
+  return s->o->bytes == SIM_BYTES_HEDDLE && !(p->s.schedule.path && p->s.v.n > 1);
 }
 
 // What is left to do of a point: a pass over its line, beside others on the same one.
@@ -385,7 +384,7 @@ static pass prepare(search *s, worker *w, search_point *p) {
   const bool whole = pn && !plan_has_probe(pn);
   known_stages *x = pn && !whole ? stages_of(s, w, p, pn, &busy) : NULL;
   sim_pipe_result r;
-  left.st = x && by_stages(s, p, pn) ? stages_sending(x, pn, a, &busy) : NULL;
+  left.st = x && by_stages(s, p) ? stages_sending(x, pn, a, &busy) : NULL;
   if (!s->o->no_bounds && busy > p->bound_ps) p->bound_ps = busy, p->bound_fill_ps = 0, p->bound_work = true;
   p->same_zero = x ? same_zero(s, x->about.storage_split, p) : p->s.zero.n;
   if (busy > kept_last(&s->kept)) {

@@ -450,17 +450,20 @@ static void work_bound_mixed(measure *m, const search *s, worker *w, limit *of) 
   arena_free(tmp);
 }
 
+// What a bound reads of a row: are backwards in two parts, where do stages lie?
+static u32 row_form(const strategy *s) {
+  const u32 placement = bound_places(s) ? 1 + (u32)sched_row_of(s->schedule.n)->placement : 0;
+  return splits_in_row(s) + 2 * placement;
+}
+
 // Of devices of several kinds `auto` may have asked for the order.
 bool work_alike(const works *x, const search_point *p, const search_point *q) {
-  return p == q ||
-         (!x->mixed && splits_in_row(&p->s) == splits_in_row(&q->s) &&
-          bound_form(&p->s) == bound_form(&q->s) && strategy_same_but(&p->s, &q->s, CHOICES_OF_LINE));
+  return p == q || (!x->mixed && row_form(&p->s) == row_form(&q->s) &&
+                    strategy_same_but(&p->s, &q->s, CHOICES_OF_LINE));
 }
 
 u64 work_key(const works *x, const search_point *p) {
-  return x->mixed ? p->plan
-                  : hash_u64(strategy_hash_but(&p->s, CHOICES_OF_LINE),
-                             splits_in_row(&p->s) + 2 * bound_form(&p->s));
+  return x->mixed ? p->plan : hash_u64(strategy_hash_but(&p->s, CHOICES_OF_LINE), row_form(&p->s));
 }
 
 void work_bound(works *x, const search *s, worker *w, limit *of) {

@@ -198,8 +198,10 @@ const sim_line *sim_line_new(arena *a, const sim_stages *st, const sim_order *or
     o.mb -= o.stage / stages * pl->nmicro; // of its replica
     if (o.send)
       put_sends(&x, &o);
-    else
+    else if (!o.whole)
       put_task(&x, o.stage, (task_kind)o.task, o.mb);
+    else if (o.task == TASK_I)
+      put_task(&x, o.stage, TASK_B, o.mb); // with the W that follows
   }
   for (u32 q = 0; q < pl->nplaces; q++) compress(&x, q);
   count_types(&x);

@@ -290,6 +290,7 @@ i64 sim_stages_busiest(const sim_stages *st, arena *tmp) {
   for (u32 k = 0; k < TASK_KINDS; k++)
     for (u32 i = 0; i < pl->nstages; i++) {
       const stage_task *t = &st->task[k][pl->like[i]];
+      if (k == TASK_B && st->task[TASK_I][pl->like[i]].a) continue; // that is I and W
       for (u32 c = 0; t->a && c < C; c++) busy[pl->place[i] * C + c] += t->busy[c];
     }
   for (u32 k = 0; k < 2 * pl->nlinks; k++) add_sends_of(busy, st, k / 2, k & 1);

@@ -357,6 +357,7 @@ typedef struct {
 } sim_pipeline;
 typedef struct {
   bool send;
+  bool whole;    // of I and of W, which follows it: both are one backward
   u8 task;       // kind; of a send that of the task it follows: B where I and W stand for it
   u16 stage, to; // to: of a send the stage that it goes to, + 1; 0: all
   u32 mb;

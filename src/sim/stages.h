@@ -47,17 +47,18 @@ typedef struct { // what a value is when all tasks have run
 struct sim_stages {
   sim_pipeline pl;
   u32 nclass, nstreams;
-  const u32 *weight;                  // ranks of a class
-  u32 nmembers;                       // ranks of a place
-  const u32 *member_class;            // of each of them
-  const stage_left *left;             // beside pl.left
-  u32 nranks;                         // of the program
-  u32 nreps, *rep, *rep_no;           // places that stand for others; number of every place's one in them
-  const i64 *start;                   // [rep number * C + class]: bytes of parameters
-  const i64 *usable;                  // ... likewise: of the device
-  const stage_task *before;           // per stage of the probe
-  const stage_task *task[TASK_KINDS]; // by kind, per stage of the probe
-  const u32 *carried; // per stage of the probe: values that I leaves for W, besides those that it sends
+  const u32 *weight;        // ranks of a class
+  u32 nmembers;             // ranks of a place
+  const u32 *member_class;  // of each of them
+  const stage_left *left;   // beside pl.left
+  u32 nranks;               // of the program
+  u32 nreps, *rep, *rep_no; // places that stand for others; number of every place's one in them
+  const i64 *start;         // [rep number * C + class]: bytes of parameters
+  const i64 *usable;        // ... likewise: of the device
+  const stage_task *before; // per stage of the probe
+  const stage_task
+      *task[TASK_KINDS]; // by kind, per stage of the probe; B where there are I and W: both at once
+  const u32 *carried;    // per stage of the probe: values that I leaves for W, besides those that it sends
   const stage_send *send[2]; // there, back; per link of the probe
   const i64 *after;          // [(rep number, cls) out][... in]
   const stage_task *tail;    // per rep number: busy

@@ -143,6 +143,7 @@ TEST(bounds_hold_for_every_plan) {
   static const char *const lines[] = {"",
                                       "layers=equal",
                                       "schedule=1f1b,zb-h1,chimera recompute=none",
+                                      "schedule=* recompute=none zero=0",
                                       "v=1,2 schedule=interleaved",
                                       "overlap=none zero=3",
                                       "grads=* zero=*"};
@@ -161,6 +162,7 @@ TEST(bounds_hold_on_devices_of_several_kinds) {
                                       "layers=auto,equal",
                                       "dp.shares=auto,equal mb=* tp.shares=auto",
                                       "dp.shares=auto schedule=1f1b,zb-h1,chimera recompute=none",
+                                      "schedule=* recompute=none zero=0 layers=auto",
                                       "v=1,2 schedule=interleaved",
                                       "overlap=none zero=* dp.shares=auto",
                                       "places=* dp.shares=equal",

@@ -49,6 +49,8 @@ typedef enum {
   HAS_PLACES,
   HAS_REPLICAS,
   HAS_CHIMERA,
+  HAS_V,
+  HAS_SOME_SPLIT,
   HAS_MAKE_UP,
   HAS_MAKE_UP_ZERO,
   HAS_MAKE_UP_SEQUENCE,
@@ -96,6 +98,8 @@ static const char *const feature_name[] = {"data",
                                            "places in another order",
                                            "several replicas",
                                            "chimera",
+                                           "stages in a V",
+                                           "some backwards in two parts",
                                            "replicas of different make-up",
                                            "replicas of different make-up and storage in pieces",
                                            "replicas of different make-up and sequence",
@@ -126,6 +130,9 @@ static void note_name(const plan *pn, const char *name) {
     note(HAS_MAKE_UP_SPLIT, made_up && choice_is(CHOICE_schedule, s.schedule, "zb-h1"));
     note(HAS_MAKE_UP_GROUPS, made_up && pn->batchnorm_groups);
     note(HAS_CHIMERA, p > 1 && choice_is(CHOICE_schedule, s.schedule, "chimera"));
+    const sched_row *row = p > 1 && !s.schedule.path ? sched_row_of(s.schedule.n) : NULL;
+    note(HAS_V, row && row->placement == PLACED_V);
+    note(HAS_SOME_SPLIT, row && row->split == SPLIT_SOME);
     note(HAS_1F1B, p > 1 && choice_is(CHOICE_schedule, s.schedule, "1f1b"));
     note(HAS_SEQUENCE, s.sp.n), note(HAS_OVERLAP, s.overlap.n && pn->send_stream.i);
     note(HAS_WHOLE_TABLES, choice_is(CHOICE_tables, s.tables, "whole"));

@@ -402,17 +402,19 @@ TEST(sched_merge_is_the_clock) {
 }
 
 // ---- rows ---------------------------------------------------------------------------------------------
-static void check_every_task_once(arena *a, const sched *s) {
-  u32 each = s->backward ? s->split[0] ? 3 : 2 : 1, total = 0;
+static void check_every_task_once(arena *a, const sched_row *r, const sched *s) {
+  u32 each = s->backward ? s->split[0] ? 3 : 2 : 1, total = 0, whole = 0;
   u8 *seen = ZNEWN(a, u8, s->nreplicas * s->nstages * s->nmicro);
   for (u32 p = 0; p < s->nplaces; p++)
     for (u32 i = 0; i < s->seq[p].n; i++, total++) {
       const sched_task *t = &s->seq[p].v[i];
       u8 *x = &seen[(t->replica * s->nstages + t->stage) * s->nmicro + t->mb];
-      CHECK(sched_place(s->nplaces, t->replica, t->stage) == p && !(*x >> t->kind & 1));
+      CHECK(sched_place(r, s->nplaces, t->replica, t->stage) == p && !(*x >> t->kind & 1));
+      whole += t->kind == TASK_B && s->split[0];
       *x |= (u8)(1u << t->kind);
     }
-  CHECK_EQ_I64(total, s->nreplicas * s->nstages * s->nmicro * each);
+  CHECK_EQ_I64(total + whole, s->nreplicas * s->nstages * s->nmicro * each);
+  CHECK((whole > 0) == (s->backward && r->split == SPLIT_SOME));
 }
 
 // A schedule of a random row, every task once, merges in the order of the clock.
@@ -453,11 +455,16 @@ TEST(sched_rows_at_random) {
     arena *a = arena_new();
     const sched_row *r = sched_row_of(few(nrows));
     sched_shape shape = {.places = 1 + few(6),
-                         .chunks = r->chunks ? 1 + few(4) : 1,
+                         .chunks = r->chunks == CHUNKS_ANY ? 1 + few(4) : r->chunks,
                          .micro = 1 + few(12),
                          .group = r->group ? few(8) : 0,
-                         .backward = few(3)};
-    if (r->both_ways && few(8)) shape.places += shape.places % 2, shape.micro += shape.micro % 2;
+                         .backward = few(3),
+                         .paired = few(2)};
+    if (few(8)) shape.micro = MAX(shape.micro, r->least * shape.places);
+    if (sched_replicas(r) > 1 && few(8)) {
+      shape.places += shape.places % 2, shape.micro += shape.micro % 2;
+      shape.micro = MAX(shape.micro, r->least * shape.places);
+    }
     const sched *s = sched_make(c, a, r->name, &shape, (loc){0});
     refused += !s;
     CHECK_EQ_I64(diag_errors(c), !s);
@@ -470,7 +477,7 @@ TEST(sched_rows_at_random) {
         CHECK(on->seq[p].n == s->seq[p].n && told_same(&on->seq[p], &s->seq[p]));
       CHECK(s->nstages == shape.places * shape.chunks && s->nplaces == shape.places &&
             sched_first(s, s->nreplicas) == shape.micro);
-      check_every_task_once(a, s);
+      check_every_task_once(a, r, s);
       check_round_trip(c, a, s);
       u32 deadlocks = 0;
       compare(c, a, s, (sched_buffers){0}, &deadlocks);
@@ -519,8 +526,13 @@ TEST(sched_text_tampered) {
     arena *a = arena_new();
     static const char *const name[] = {"1f1b", "interleaved", "zb-h1"};
     u32 z = few(3);
-    const sched *s = sched_make(
-        c, a, name[z], &(sched_shape){1 + few(3), z ? 1 + few(2) : 1, 3, z ? 3 : 0, true, 0, NULL}, (loc){0});
+    const sched *s = sched_make(c, a, name[z],
+                                &(sched_shape){.places = 1 + few(3),
+                                               .chunks = z ? 1 + few(2) : 1,
+                                               .micro = 3,
+                                               .group = z ? 3 : 0,
+                                               .backward = true},
+                                (loc){0});
     REQUIRE(s != NULL);
     strbuf out = {.a = a};
     sched_print(s, &out);

@@ -196,7 +196,7 @@ static void check_point(setting *s, const search_point *p, sim_mode mode) {
 static void check_impossible(setting *s, const search_point *p) {
   arena *a = arena_new();
   strategy x = p->s;
-  if (!strategy_settle(s->c, NULL, s->of->batch, true, &x)) x.mb.n = 0;
+  if (!strategy_settle(s->c, &s->set, s->of->batch, true, &x)) x.mb.n = 0;
   prog *d = x.mb.n ? apply(s, a, &x) : NULL;
   CHECK_MSG(!d, "%s on %s: %s is possible, but: %s", s->of->model, s->of->machine, strategy_str(a, &x),
             p->why);

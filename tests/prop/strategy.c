@@ -176,7 +176,8 @@ TEST(strategy_same_but_for_what_is_left_out) {
     const strategy p = strategy_of_stages(&x), q = strategy_of_stages(&y);
     const strategy f = strategy_without(&x, CHOICE_OF_SENDS), g = strategy_without(&y, CHOICE_OF_SENDS);
     const bool same = strategy_same_but(&x, &y, CHOICES_OF_LINE);
-    CHECK(same == !strategy_compare(&p, &q));
+    const bool lie_alike = choice_same(p.schedule, q.schedule); // stages depend on that of the order
+    CHECK((same && lie_alike) == !strategy_compare(&p, &q));
     CHECK(strategy_same_but(&x, &y, CHOICES_OF_SENDS) == !strategy_compare(&f, &g));
     CHECK(strategy_same_but(&x, &y, 0) == !strategy_compare(&x, &y));
     CHECK(!same || strategy_hash_but(&x, CHOICES_OF_LINE) == strategy_hash_but(&y, CHOICES_OF_LINE));

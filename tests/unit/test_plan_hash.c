@@ -27,7 +27,8 @@ static strategy random_strategy(u64 *rng, bool train) {
     s.of[i] = choice_default(id);
     if (id != CHOICE_layers) s.of[i] = (choice_value){.nparts = 2, .part = three_one};
   }
-  if (choice_is(CHOICE_schedule, s.schedule, "chimera")) s.mb.n = 2;
+  if (sched_replicas(sched_row_of(s.schedule.n)) > 1) s.mb.n = 2;
+  s.mb.n = MAX(s.mb.n, sched_row_of(s.schedule.n)->least * s.pp.n);
   if (!s.overlap.n) s.channels = choice_default(CHOICE_channels);
   return s;
 }
@@ -50,7 +51,7 @@ TEST(plan_hash_is_of_all_but_the_name) {
   for (u32 k = 0; k < 2; k++) {
     c[k] = ctx_new();
     if (k) sym_of(c[k], "another session"); // its symbols have other numbers
-    prog *p = front_load(c[k], model, &(front_opts){.batch = 8, .seq = 16, .loss = true});
+    prog *p = front_load(c[k], model, &(front_opts){.batch = 16, .seq = 16, .loss = true});
     REQUIRE(p);
     pl[k] = planner_new(p);
     prog_free(p);

@@ -73,7 +73,11 @@ TEST(replicas_in_two_directions) {
                                       "pp=2 mb=2 dp=2 tp=2 schedule=chimera zero=1 overlap=none",
                                       "pp=2 mb=4 dp=2 schedule=chimera zero=2 channels=one",
                                       "pp=2 mb=4 dp=2 schedule=chimera zero=3",
-                                      "pp=2 mb=4 tp=2 schedule=chimera tp.stages=2/1 places=2/1"};
+                                      "pp=2 mb=4 tp=2 schedule=chimera tp.stages=2/1 places=2/1",
+                                      "pp=2 mb=4 dp=2 schedule=dualpipe zero=2",
+                                      "pp=4 mb=8 schedule=dualpipe recompute=full",
+                                      "pp=4 mb=4 schedule=gems",
+                                      "pp=2 mb=4 dp=2 tp=2 schedule=gems zero=1 overlap=none"};
   for (u32 k = 0; k < COUNT_OF(lines); k++) {
     check_strategy("mlp-xs:layers=8,hidden=16", lines[k], true);
     check_strategy("gpt2:layers=4,hidden=16,heads=2,vocab=32", lines[k], true);

@@ -17,7 +17,9 @@ static void bed_free(bed *b) {
 static const sched *made(bed *b, const char *name, u32 places, u32 chunks, u32 micro, bool backward) {
   const sched *s = sched_make(
       b->c, b->a, name,
-      &(sched_shape){.places = places, .chunks = chunks, .micro = micro, .backward = backward}, (loc){0});
+      &(sched_shape){
+          .places = places, .chunks = chunks, .micro = micro, .backward = backward, .paired = true},
+      (loc){0});
   CHECK_MSG(s != NULL, "%s P%u v%u K%u: %s", name, places, chunks, micro, diag_render(b->c, b->a));
   REQUIRE(s != NULL);
   return s;
@@ -61,20 +63,24 @@ typedef struct {
 
 typedef struct {
   const sched *s;
-  double *fwd, *bwd; // when the results of (stage, microbatch) are there; -1: not yet
+  double *fwd, *bwd; // when the results of (replica, stage, microbatch) are there; -1: not yet
 } results;
+
+static u32 cell_of(const sched *s, const sched_task *t, u32 stage) {
+  return (t->replica * s->nstages + stage) * s->nmicro + t->mb;
+}
 
 // When what t needs is there; -1: not yet.
 static double ready(const results *r, const sched_task *t) {
   const sched *s = r->s;
   double at = 0;
-  if (t->kind == TASK_W) return r->bwd[t->stage * s->nmicro + t->mb];
-  if (t->kind != TASK_F) at = r->fwd[t->stage * s->nmicro + t->mb];
+  if (t->kind == TASK_W) return r->bwd[cell_of(s, t, t->stage)];
+  if (t->kind != TASK_F) at = r->fwd[cell_of(s, t, t->stage)];
   for (u32 k = 0; k < s->nedges && at >= 0; k++) {
     const sched_edge *e = &s->edge[k];
     double x = 0;
-    if (t->kind == TASK_F && e->to == t->stage) x = r->fwd[e->from * s->nmicro + t->mb];
-    if (t->kind != TASK_F && e->from == t->stage) x = r->bwd[e->to * s->nmicro + t->mb];
+    if (t->kind == TASK_F && e->to == t->stage) x = r->fwd[cell_of(s, t, e->from)];
+    if (t->kind != TASK_F && e->from == t->stage) x = r->bwd[cell_of(s, t, e->to)];
     at = x < 0 ? -1 : MAX(at, x);
   }
   return at;
@@ -106,7 +112,7 @@ static bool play_next(results *r, const sched_seq *seq, u32 *at, double *clock, 
   for (u32 i = 0; i < n; i++) to += p->of[seq->v[*at + i].kind];
   for (u32 i = 0; i < n; i++, ++*at) {
     const sched_task *t = &seq->v[*at];
-    u32 x = t->stage * r->s->nmicro + t->mb;
+    u32 x = cell_of(r->s, t, t->stage);
     if (t->kind == TASK_F) r->fwd[x] = to;
     if (t->kind == TASK_B || t->kind == TASK_I) r->bwd[x] = to;
     begin[*at] = from, end[*at] = to;
@@ -116,7 +122,7 @@ static bool play_next(results *r, const sched_seq *seq, u32 *at, double *clock, 
 }
 
 static played play(bed *b, const sched *s, const prices *p) {
-  u32 cells = s->nstages * s->nmicro, n = 0;
+  u32 cells = s->nreplicas * s->nstages * s->nmicro, n = 0;
   results r = {s, NEWN(b->a, double, cells), NEWN(b->a, double, cells)};
   for (u32 k = 0; k < cells; k++) r.fwd[k] = r.bwd[k] = -1;
   u32 *at = ZNEWN(b->a, u32, s->nplaces), *base = NEWN(b->a, u32, s->nplaces);
@@ -170,19 +176,34 @@ static bool read_golden(const char *line, golden *g) {
 }
 
 static const sched *golden_schedule(bed *b, const golden *g) {
-  static const char *const by_name[][2] = {{"GPipe", "gpipe"},
-                                           {"1F1B", "1f1b"},
-                                           {"Interleaved", "interleaved"},
-                                           {"LoopedBFS", "bfs"},
-                                           {"torch IZB", "zb-h1"}};
-  for (u32 k = 0; k < COUNT_OF(by_name); k++)
-    if (!strncmp(g->name, by_name[k][0], strlen(by_name[k][0])))
-      return made(b, by_name[k][1], g->places, g->chunks, g->micro, true);
-  const char *file = !strcmp(g->name, "ZBV") ? "zbv" : !strcmp(g->name, "DualPipeV") ? "dualpipev" : NULL;
-  CHECK_MSG(file != NULL, "what is %s?", g->name);
-  REQUIRE(file != NULL);
-  return parsed(
-      b, read_text(b, arena_printf(b->a, "tests/golden/sched/%s_p%u_m%u.csv", file, g->places, g->micro)));
+  static const char *const by_name[][2] = {
+      {"GPipe", "gpipe"},     {"1F1B", "1f1b"}, {"Interleaved", "interleaved"}, {"LoopedBFS", "bfs"},
+      {"torch IZB", "zb-h1"}, {"ZBV", "zb-v"},  {"DualPipeV", "dualpipev"}};
+  u32 k = 0;
+  while (k < COUNT_OF(by_name) && strncmp(g->name, by_name[k][0], strlen(by_name[k][0])) != 0) k++;
+  CHECK_MSG(k < COUNT_OF(by_name), "what is %s?", g->name);
+  REQUIRE(k < COUNT_OF(by_name));
+  return made(b, by_name[k][1], g->places, g->chunks, g->micro, true);
+}
+
+// Rows are the published orders, which a script wrote down from their definitions (make.py).
+TEST(sched_is_the_published_order) {
+  static const struct {
+    const char *name, *file;
+    u32 places, micro;
+  } all[] = {{"zb-v", "zbv", 4, 8},
+             {"zb-v", "zbv", 4, 16},
+             {"zb-v", "zbv", 8, 32},
+             {"dualpipev", "dualpipev", 4, 8},
+             {"dualpipev", "dualpipev", 4, 16},
+             {"dualpipev", "dualpipev", 8, 32}};
+  bed b = bed_new();
+  for (u32 k = 0; k < COUNT_OF(all); k++) {
+    const char *path =
+        arena_printf(b.a, "tests/golden/sched/%s_p%u_m%u.csv", all[k].file, all[k].places, all[k].micro);
+    CHECK_STR(printed(&b, made(&b, all[k].name, all[k].places, 2, all[k].micro, true)), read_text(&b, path));
+  }
+  bed_free(&b);
 }
 
 // The library's times, in units of 1/chunks, are those of the definition.
@@ -299,6 +320,92 @@ TEST(sched_formulas) {
       }
 }
 
+// ---- rows of which the figures hold with F = I = W, or in other ways ------------------------------------------
+// Idle time of a place, with pairs held together or not, in units of which a task of a stage takes f, i and w; the most
+// activations on a place.
+typedef struct {
+  double idle;
+  u32 live;
+} figures;
+
+static figures figures_of(const char *name, u32 P, u32 v, u32 K, double f, double i, double w, bool pairs) {
+  bed b = bed_new();
+  prices p = prices_of(f, i, w, 1);
+  p.pairs = pairs;
+  const sched *s = made(&b, name, P, v, K, true);
+  const played x = play(&b, s, &p);
+  figures out = {.idle = x.makespan - K * v * (f + i + w)};
+  for (u32 q = 0; q < P; q++) out.live = MAX(out.live, x.peak[q]);
+  bed_free(&b);
+  return out;
+}
+
+#define CHECK_FIGURES(x, idle_is, live_is, P, K)                                                             \
+  CHECK_MSG((x).idle == (idle_is) && (x).live == (live_is), "P%u K%u: idle %g, not %g; live %u, not %u", P,  \
+            K, (x).idle, (double)(idle_is), (x).live, (u32)(live_is))
+
+// The first place begins all other places late by a forward each. V-Half repeats one block of six steps without a
+// change at either end, which is half a step for each place more than half of what 1F1B idles.
+TEST(sched_in_a_v) {
+  for (u32 P = 2; P <= 16; P++)
+    for (u32 K = 2 * P; K <= 4 * P; K += P) {
+      figures x = figures_of("zb-v", P, 2, K, 1, 1, 1, false);
+      CHECK_FIGURES(x, P - 1, 2 * P, P, K);
+      x = figures_of("zb-v-half", P, 2, K, 2, 2, 2, false);
+      CHECK_FIGURES(x, P % 2 ? 7 * P - 11 : 7 * P - 8, P % 2 ? P + 1 : P + 2, P, K);
+      x = figures_of("zb-v-min", P, 2, K, 1, 1, 1, false);
+      CHECK_FIGURES(x, P % 3 ? 4 * P - 5 : 4 * P - 3, (P + 1) / 3 * 2 + 2, P, K);
+    }
+}
+
+// DualPipe's own figure, F&B being as long as F and B: (PP/2 - 1)(F&B + B - 3W) on PP stages, and PP + 1 activations. It
+// is exact where F = I = W; where they differ some W fill what others leave.
+TEST(sched_dualpipe) {
+  static const double price[][3] = {{1, 1, 1}, {10, 13, 7}};
+  for (u32 k = 0; k < 2; k++)
+    for (u32 P = 2; P <= 10; P++)
+      for (u32 K = 2 * P; K <= 4 * P; K += 2 * P) {
+        const double f = price[k][0], i = price[k][1], w = price[k][2], each = f + i + w + i + w - 3 * w;
+        const figures x = figures_of("dualpipev", P, 2, K, f, i, w, true);
+        CHECK_FIGURES(x, k ? MIN(x.idle, (P - 1) * each) : (P - 1) * each, 2 * P + 1, P, K);
+        if (P % 2) continue;
+        const figures y = figures_of("dualpipe", P, 1, K, f, i, w, true);
+        CHECK_FIGURES(y, k ? MIN(y.idle, (P / 2 - 1) * each) : (P / 2 - 1) * each, P + 1, P, K);
+      }
+}
+
+// From the first task of a place to its last one it idles for (P-1)(F + I - 2W).
+TEST(sched_twice_the_forwards) {
+  for (u32 P = 1; P <= 8; P++)
+    for (u32 k = 0; k < 2; k++) {
+      bed b = bed_new();
+      const double f = k ? 10 : 1, i = k ? 13 : 1, w = k ? 7 : 1;
+      const u32 K = 4 * P;
+      const prices p = prices_of(f, i, w, 1);
+      const sched *s = made(&b, "zb-h2", P, 1, K, true);
+      const played x = play(&b, s, &p);
+      double most = 0;
+      for (u32 q = 0, at = 0; q < P; at += s->seq[q++].n) {
+        const double span = x.end[at + s->seq[q].n - 1] - x.begin[at];
+        most = MAX(most, span - K * (f + i + w));
+        CHECK_EQ_I64(x.peak[q], 2 * P - 1);
+      }
+      CHECK_MSG(most == (P - 1) * (f + i - 2 * w), "P%u: idle %g", P, most);
+      bed_free(&b);
+    }
+}
+
+// A forward follows the backward before it through all places.
+TEST(sched_gems) {
+  for (u32 P = 2; P <= 8; P += 2)
+    for (u32 K = 2; K <= 12; K += 2)
+      for (u32 f = 1; f <= 4; f++) {
+        const double b = 2, idle = (P - 1) * (f + b + (K - 1) * MAX(f, b));
+        const figures x = figures_of("gems", P, 1, K, f, 1, 1, false);
+        CHECK_FIGURES(x, idle, 1, P, K);
+      }
+}
+
 static void check_order(const char *name, u32 places, u32 chunks, u32 micro, u32 group, bool backward,
                         const char *want) {
   bed b = bed_new();
@@ -333,9 +440,10 @@ TEST(sched_inference) {
   bed b = bed_new();
   for (u32 k = 0; sched_row_of(k); k++) {
     const sched_row *r = sched_row_of(k);
-    u32 v = r->chunks ? 2 : 1;
+    u32 v = r->chunks == CHUNKS_ANY ? 2 : r->chunks;
     const sched *train = made(&b, r->name, 4, v, 8, true), *infer = made(&b, r->name, 4, v, 8, false);
-    CHECK(!infer->backward && !infer->split[0] && train->backward && train->split[0] == r->split);
+    CHECK(!infer->backward && !infer->split[0] && train->backward &&
+          train->split[0] == (r->split != SPLIT_NO));
     for (u32 q = 0; q < 4; q++) {
       u32 n = 0;
       for (u32 i = 0; i < train->seq[q].n; i++) {
@@ -350,7 +458,8 @@ TEST(sched_inference) {
     bool before = false;
     for (u32 j = 0; j < k; j++) {
       const sched_row *o = sched_row_of(j);
-      if (o->chunks >= r->chunks) before |= sched_equal(infer, made(&b, o->name, 4, v, 8, false));
+      if (o->chunks == CHUNKS_ANY || o->chunks == v)
+        before |= sched_equal(infer, made(&b, o->name, 4, v, 8, false));
     }
     CHECK_MSG(before != r->idle_inference, "%s", r->name);
   }
@@ -401,8 +510,11 @@ TEST(sched_buffers) {
     const char *name;
     u32 chunks, depth;
     bool rendezvous;
-  } row[] = {{"gpipe", 1, 1, true}, {"1f1b", 1, 1, false},  {"interleaved", 2, 1, false}, {"bfs", 1, 1, true},
-             {"bfs", 2, 4, false},  {"zb-h1", 1, 1, false}, {"zb-h1", 2, 2, false}};
+  } row[] = {{"gpipe", 1, 1, true},      {"1f1b", 1, 1, false},     {"interleaved", 2, 1, false},
+             {"bfs", 1, 1, true},        {"bfs", 2, 4, false},      {"zb-h1", 1, 1, false},
+             {"zb-h1", 2, 2, false},     {"zb-h2", 1, 1, false},    {"zb-v", 2, 1, false},
+             {"zb-v-half", 2, 1, false}, {"zb-v-min", 2, 1, false}, {"dualpipev", 2, 1, false},
+             {"dualpipe", 1, 1, false},  {"gems", 1, 1, true}};
   bed b = bed_new();
   for (u32 k = 0; k < COUNT_OF(row); k++) {
     const sched *s = made(&b, row[k].name, 4, row[k].chunks, 16, true);
@@ -434,8 +546,11 @@ TEST(sched_pictures) {
   static const struct {
     const char *name;
     u32 places, chunks, micro;
-  } drawn[] = {{"gpipe", 4, 1, 6},       {"1f1b", 4, 1, 6},  {"zb-h1", 4, 1, 6},  {"bfs", 3, 2, 6},
-               {"interleaved", 3, 2, 6}, {"zb-h1", 3, 2, 6}, {"chimera", 4, 1, 8}};
+  } drawn[] = {{"gpipe", 4, 1, 6},     {"1f1b", 4, 1, 6},        {"zb-h1", 4, 1, 6},
+               {"bfs", 3, 2, 6},       {"interleaved", 3, 2, 6}, {"zb-h1", 3, 2, 6},
+               {"chimera", 4, 1, 8},   {"zb-h2", 4, 1, 8},       {"zb-v", 4, 2, 8},
+               {"zb-v-half", 4, 2, 6}, {"zb-v-min", 4, 2, 6},    {"dualpipev", 4, 2, 8},
+               {"dualpipe", 4, 1, 8},  {"gems", 4, 1, 4}};
   bed b = bed_new();
   const char *page = read_text(&b, "docs/schedules.md");
   for (u32 k = 0; k < COUNT_OF(drawn); k++) {

@@ -366,14 +366,19 @@ TEST(search_of_inference_in_two_directions) {
 TEST(search_bounds_are_below_what_is_true) {
   static const struct {
     const char *model, *line, *costs;
-  } all[] = {{"mlp-xs:layers=2,hidden=24", "pp=1 mb=1", NULL},
-             {"mlp-xs:layers=8,hidden=24", "dp=1 tp=1 schedule=zb-h1 zero=0 recompute=none", NULL},
-             {"mlp-xs:layers=8,hidden=24", "dp=1 tp=1 pp=4 v=2 schedule=interleaved recompute=none", NULL},
-             {"mlp-xs:layers=4,hidden=24", "dp=1 tp=1 pp=4 mb=2 overlap=pp zero=0 recompute=none", NULL},
-             {"mlp-xs:layers=8,hidden=24", "tp=1 schedule=chimera", NULL},
-             {"gpt2:layers=8,hidden=48,heads=8,vocab=64,positions=16", "schedule=chimera", NULL},
-             {"tests/unet.heddle", "tp=1 recompute=none zero=0", NULL},
-             {"mlp-xs:layers=8,hidden=24", "tp=1 pp=1 zero=3 mb=1 recompute=none", "distir"}};
+  } all[] = {
+      {"mlp-xs:layers=2,hidden=24", "pp=1 mb=1", NULL},
+      {"mlp-xs:layers=8,hidden=24", "dp=1 tp=1 schedule=zb-h1 zero=0 recompute=none", NULL},
+      {"mlp-xs:layers=8,hidden=24", "dp=1 tp=1 pp=4 v=2 schedule=interleaved recompute=none", NULL},
+      {"mlp-xs:layers=4,hidden=24", "dp=1 tp=1 pp=4 mb=2 overlap=pp zero=0 recompute=none", NULL},
+      {"mlp-xs:layers=8,hidden=24", "tp=1 schedule=chimera", NULL},
+      {"gpt2:layers=8,hidden=48,heads=8,vocab=64,positions=16", "schedule=chimera", NULL},
+      {"mlp-xs:layers=8,hidden=24", "tp=1 schedule=zb-h2,zb-v,zb-v-half,zb-v-min,dualpipev", NULL},
+      {"gpt2:layers=8,hidden=48,heads=8,vocab=64,positions=16", "schedule=zb-v,zb-v-min,dualpipev", NULL},
+      {"mlp-xs:layers=8,hidden=24", "tp=1 schedule=dualpipe,gems", NULL},
+      {"gpt2:layers=8,hidden=48,heads=8,vocab=64,positions=16", "schedule=dualpipe,gems", NULL},
+      {"tests/unet.heddle", "tp=1 recompute=none zero=0", NULL},
+      {"mlp-xs:layers=8,hidden=24", "tp=1 pp=1 zero=3 mb=1 recompute=none", "distir"}};
   for (u32 i = 0; i < COUNT_OF(all); i++) {
     setting s = set_up(all[i].model, "1x4 v100", 16, true);
     for (u32 t = 0; t < DT_COUNT; t++) s.m->kind[0].rate[t] /= 1e8;

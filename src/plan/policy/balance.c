@@ -25,7 +25,8 @@ static u32 kind_at(const balance *b, u32 place, u32 data, u32 tensor) {
 
 planner_key auto_key(const balance *b, kept_figures what, bool zero) {
   strategy s = *b->s;
-  if (!s.schedule.path) s.schedule = choice_default(CHOICE_schedule), s.group = choice_default(CHOICE_group);
+  if (!s.schedule.path)
+    s.schedule = strategy_of_stages(b->s).schedule, s.group = choice_default(CHOICE_group);
   s.overlap = choice_default(CHOICE_overlap), s.channels = choice_default(CHOICE_channels);
   if (!zero) s.zero = choice_default(CHOICE_zero);
   return (planner_key){what, s, {b->o->memory_bytes}, auto_training(b), cost_model_serial(b->o->k)};

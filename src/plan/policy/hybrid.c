@@ -331,7 +331,7 @@ void policy_replicas(arena *a, plan *pn, const strategy *s, const sched *file) {
     pn->replicas[r].micro = file ? sched_micro(file, r) : s->mb.n / n;
     plan_submesh *on = NEWN(a, plan_submesh, pn->nsegments);
     for (u32 k = 0; r && k < pn->nsegments; k++) {
-      const u32 q = file ? file->at[r * pn->nsegments + k].v[0] : sched_place(s->pp.n, r, k);
+      const u32 q = file ? file->at[r * pn->nsegments + k].v[0] : sched_place(pn->made.row, s->pp.n, r, k);
       on[k] = (plan_submesh){.nfix = 1, .fix = {{AXIS_pp, q}}};
       if (d.n) on[k] = of_degree(pn, &d, on[k]);
     }
@@ -353,7 +353,7 @@ plan *policy_hybrid(planner *pl, arena *a, const hybrid_opts *o) {
   if (!made_up) policy_replicas(a, pn, &own.s, file);
   strategy said = o->s; // with the numbers that `auto` stands for
   said.layers = own.s.layers, said.dp_shares = own.s.dp_shares, said.tp_shares = own.s.tp_shares;
-  said.places = own.s.places;
+  said.places = own.s.places, said.v = own.s.v;
   pn->name = sym_of(c, strategy_str(a, &said));
   return pn;
 }

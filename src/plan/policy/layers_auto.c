@@ -203,14 +203,15 @@ static bool reorder(balance *b, const layer_list *l, u32 *end, choice_value *pla
   return true;
 }
 
-// Which place every stage is on: a file says it, else they go round. False: the file does not fit.
+// Which place every stage is on. False: the schedule's file does not fit.
 static bool places_of_stages(const balance *b, u32 *place) {
   plan pn = {.train = b->o->train};
   const sched *file = NULL;
   hybrid_opts h = *b->o;
   h.no_order = true;
   if (b->s->schedule.path && !policy_schedule(b->pl, b->a, &pn, b->s, &h, (loc){0}, &file)) return false;
-  for (u32 k = 0; k < b->s->pp.n * b->s->v.n; k++) place[k] = file ? file->at[k].v[0] : k % b->s->pp.n;
+  for (u32 k = 0; k < b->s->pp.n * b->s->v.n; k++)
+    place[k] = file ? file->at[k].v[0] : sched_place(sched_row_of(b->s->schedule.n), b->s->pp.n, 0, k);
   return true;
 }
 

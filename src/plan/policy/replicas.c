@@ -361,7 +361,9 @@ static void place_segments(arena *a, plan *pn, const replica *v, u32 n, const u3
     for (u32 k = 0; k < pn->nsegments; k++) {
       on[k] = (plan_submesh){.mesh = v[r].mesh, .nfix = 2};
       on[k].fix[0] = (plan_fix){m->axis[AXIS_REPLICA], v[r].at};
-      on[k].fix[1] = (plan_fix){m->axis[AXIS_STAGE], stage[r * pn->nsegments + k] % v[r].grid.pp};
+      const u32 q =
+          sched_place(sched_row_of(v[r].s.schedule.n), v[r].grid.pp, 0, stage[r * pn->nsegments + k]);
+      on[k].fix[1] = (plan_fix){m->axis[AXIS_STAGE], q};
       if (!r) pn->segments[k].on = on[k];
     }
     pn->replicas[r] = (plan_replica){.micro = v[r].micro, .on = r ? on : NULL};

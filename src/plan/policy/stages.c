@@ -173,7 +173,8 @@ bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s, 
                .places = s->pp.n,
                .again = pn->train && choice_is(CHOICE_recompute, s->recompute, "full")};
   d.place = NEWN(tmp, u32, d.P);
-  for (u32 k = 0; k < d.P; k++) d.place[k] = file ? file->at[k].v[0] : k % d.places; // else they go round
+  for (u32 k = 0; k < d.P; k++)
+    d.place[k] = file ? file->at[k].v[0] : sched_place(sched_row_of(s->schedule.n), d.places, 0, k);
   key_words key = {0}; // of a word, not of numbers
   *vec_push(tmp, &key) = KEY_STAGES, *vec_push(tmp, &key) = (u64)d.P << 32 | s->layers.n;
   const u32 *end = planner_kept_ends(pl, &(planner_ends){d.P, d.place, s->layers, d.again}),

@@ -210,28 +210,30 @@ batch         64
 memory limit  3.60 GiB
 step          training
 
-    pp  mb  schedule     overlap      time         samples    memory  limited by
- 1   4   8  zb-h1        pp       14.76 ms  1.00x  4,336/s  5.38 MiB  computation 91 %
- 2   4   8  1f1b         pp       19.17 ms  1.30x  3,339/s  5.30 MiB  bubble 28 %
- 3   4   8  interleaved  pp       19.17 ms  1.30x  3,339/s  5.39 MiB  bubble 28 %
- 4   4   8  gpipe        pp       19.17 ms  1.30x  3,339/s  5.67 MiB  bubble 28 %
- 5   4   8  bfs          pp       19.17 ms  1.30x  3,339/s  5.67 MiB  bubble 28 %
- 6   4   8  1f1b         none     19.26 ms  1.31x  3,322/s  5.30 MiB  bubble 27 %
- 7   4   8  interleaved  none     19.26 ms  1.31x  3,322/s  5.39 MiB  bubble 27 %
- 8   4   8  gpipe        none     19.26 ms  1.31x  3,322/s  5.67 MiB  bubble 27 %
- 9   4   8  bfs          none     19.26 ms  1.31x  3,322/s  5.67 MiB  bubble 27 %
-10   4   8  zb-h1        none     19.58 ms  1.33x  3,268/s  5.38 MiB  bubble 31 %
+    pp  mb  v  schedule   overlap      time         samples    memory  limited by
+ 1   4   8  1  zb-h2      pp       14.38 ms  1.00x  4,452/s  5.58 MiB  computation 91 %
+ 2   4   8  2  dualpipev  pp       14.41 ms  1.00x  4,442/s  5.45 MiB  computation 95 %
+ 3   4   8  1  zb-h1      pp       14.76 ms  1.03x  4,336/s  5.38 MiB  computation 91 %
+ 4   4   8  2  zb-v       pp       15.01 ms  1.04x  4,263/s  5.42 MiB  computation 90 %
+ 5   4   8  2  zb-v-half  pp       15.44 ms  1.07x  4,146/s  5.39 MiB  computation 90 %
+ 6   4   8  2  zb-v-min   pp       15.61 ms  1.09x  4,099/s  5.36 MiB  computation 89 %
+ 7   4   8  1  dualpipe   pp       16.04 ms  1.12x  3,991/s  9.48 MiB  computation 92 %
+ 8   4   8  2  dualpipev  none     16.95 ms  1.18x  3,776/s  5.45 MiB  computation 80 %
+ 9   4   8  1  dualpipe   none     17.80 ms  1.24x  3,596/s  9.48 MiB  computation 83 %
+10   4   8  1  zb-h2      none     18.79 ms  1.31x  3,406/s  5.58 MiB  bubble 29 %
 
-winner       dp=1 tp=1 pp=4 mb=8 schedule=zb-h1
-             computes 91.1 % of the time, communicates 0.0 %, idles 8.9 %; MFU 14.0 %; needs 5.38 MiB of 3.60 GiB
+winner       dp=1 tp=1 pp=4 mb=8 schedule=zb-h2
+             computes 91.1 % of the time, communicates 0.0 %, idles 8.9 %; MFU 14.4 %; needs 5.58 MiB of 3.60 GiB
              of one step alone, which takes 15.24 ms; the next one begins beside its end
 layers       2x4
-next         dp=1 tp=1 pp=4 mb=8
-             1.30x the time, limited by bubble
-one device   0.96x the time, 14.12 ms: --devices 1
-certificate  36 plans: 12 fit, 0 too large, 0 too slow, 0 impossible, 24 equal to another;
-             12 simulated, 0 ruled out by bounds on memory, 0 on time
+next         dp=1 tp=1 pp=4 mb=8 v=2 schedule=dualpipev
+             1.00x the time, limited by computation
+one device   0.98x the time, 14.12 ms: --devices 1
+certificate  78 plans: 26 fit, 0 too large, 0 too slow, 8 impossible, 44 equal to another;
+             26 simulated, 0 ruled out by bounds on memory, 0 on time
              other values of some choices are not in it; --strategy 'v=* sp=*' has them
+impossible   8 such as dp=1 tp=1 pp=4 mb=8 v=2 schedule=zb-v overlap=none layers=2x4:
+             layers has 4 numbers, but there are 8 stages (pp=8)
 ## Why not, and what if.
 $ heddle plan gpt2:layers=4 --batch 16 --seq 128 --dtype f16 --train --machine '1x8 v100' --top 2 --why 'tp=2 pp=4' --what-if
 model         gpt2:layers=4

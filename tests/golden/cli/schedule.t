@@ -172,10 +172,127 @@ $ heddle schedule gpipe --pp 2 --mb 2 --v 2
 error[E0501]: gpipe runs one chunk on each place; got 2
   hint: v=1, or schedule=interleaved
 [1]
-$ heddle schedule zbv --pp 2 --mb 2
-error[E0501]: unknown schedule 'zbv'
-  hint: did you mean schedule=zb1p? There are gpipe, 1f1b, interleaved, bfs, zb-h1, chimera
+$ heddle schedule zbw --pp 2 --mb 2
+error[E0501]: unknown schedule 'zbw'
+  hint: did you mean schedule=zbv? There are gpipe, 1f1b, interleaved, bfs, zb-h1, zb-h2, zb-v, zb-v-half, zb-v-min, dualpipev, chimera, dualpipe, gems
 [1]
+## stages in a V, and pairs
+$ heddle schedule zb-v --pp 4 --mb 8 | diff - examples/zbv.csv
+$ heddle schedule dualpipev --pp 4 --mb 8 | diff - tests/golden/sched/dualpipev_p4_m8.csv
+$ heddle schedule dualpipe --pp 4 --mb 8 > rows.csv; heddle schedule rows.csv -o again.csv > row; diff rows.csv again.csv
+$ heddle schedule ScheduleDualPipeV --pp 3 --mb 6 --picture
+schedule      ScheduleDualPipeV
+places        3
+stages        6
+microbatches  6
+time          38, where a forward of a stage takes 1 and a backward 2
+
+place 0  0 1 2 3 4 0'a'A'1'b'B'2'5 c'C'3'a A d'D'4'. b B e'E'5'. c C f'F'd D e E f F
+place 1  . 0 1 2 0'3 1'a'A'2'4 b'B'3'a A 5 c'C'4'b B d'D'5'. c C e'E'd D f'e F'f E F
+place 2  . . 0 0'1 1'2 2'3 a'A'3'a A 4 b'B'4'b B 5 c'C'5'c C d'D'd D e'E'e f'f E F'F
+
+place  stages  tasks  idle  bubble  activations
+    0  0 5        29     2   5.3 %            7
+    1  1 4        28     2   5.3 %            7
+    2  2 3        27     2   5.3 %            7
+$ heddle schedule dualpipe --pp 4 --mb 8 --picture
+schedule      dualpipe
+places        4
+stages        4
+microbatches  8
+time          25, where a forward of a stage takes 1 and a backward 2
+
+place 0  0 1 2 0'a'A'1'3 b'B'2'a A c'C'3'. b B d'D'c C d D
+place 1  . 0 0'1 1'2 a'A'2'a A 3 b'B'3'b B c'C'c C d'd D'D
+place 2  . 0'0 1'1 2'a A 2 a'A'3'b B 3 b'B'c C c'C'd d'D D'
+place 3  0'1'2'0 a A 1 3'b B 2 a'A'c C 3 . b'B'd D c'C'd'D'
+
+place  stages  tasks  idle  bubble  activations
+    0  0 3        19     1   4.0 %            5
+    1  1 2        18     1   4.0 %            5
+    2  1 2        18     1   4.0 %            5
+    3  0 3        19     1   4.0 %            5
+$ heddle schedule zb-v-half --pp 3 --mb 6 --inference --picture
+schedule      zb-v-half
+places        3
+stages        6
+microbatches  6
+time          26, where a forward of a stage takes 1
+
+place 0  0 1 . . . 0'2 . . 1'3 . . 2'4 . . 3'5 . . 4'. . . 5'
+place 1  . 0 . . 0'1 . . 1'2 . . 2'3 . . 3'4 . . 4'5 . . 5'.
+place 2  . . 0 0'. . 1 1'. . 2 2'. . 3 3'. . 4 4'. . 5 5'. .
+
+place  stages  tasks  idle  bubble  activations
+    0  0 5        12    14  53.8 %
+    1  1 4        12    14  53.8 %
+    2  2 3        12    14  53.8 %
+$ heddle schedule dualpipe --pp 4 --mb 6
+error[E0501]: dualpipe needs 2 microbatches for each place; got 6 for 4 places
+  hint: mb=8
+[1]
+$ heddle schedule zb-v --pp 4 --mb 8 --v 3
+error[E0501]: zb-v runs two chunks on each place; got 3
+  hint: v=2, or schedule=interleaved
+[1]
+$ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=4 mb=8 v=1 schedule=zb-v"
+error[E0509]: v=1: schedule=zb-v has 2 chunks on each place
+  --> --strategy:1:11
+   1 | pp=4 mb=8 v=1 schedule=zb-v
+     |           ^
+  hint: v=2, or leave out v
+[2]
+$ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=4 mb=4 schedule=dualpipev"
+error[E0501]: dualpipev needs 2 microbatches for each place; got 4 for 4 places
+  hint: mb=8
+[1]
+$ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=4 mb=8 schedule=zb-v" | sed -n '2p;6,8p'
+plan            dp=1 tp=1 pp=4 mb=8 v=2 schedule=zb-v
+layers          1x8
+schedule        zb-v
+time per step   15.01 ms
+$ heddle verify gpt2:layers=8,hidden=32,heads=4,vocab=64 --batch 16 --seq 8 --train --strategy "dp=2 pp=4 mb=8 schedule=zb-v zero=2" | grep "^plan\|^verdict"
+plan       dp=2 tp=1 pp=4 mb=8 v=2 schedule=zb-v zero=2
+verdict    equal: the plan computes what the model computes
+$ heddle verify llama2-7b:layers=8,hidden=48,heads=8,kv_heads=4,head_dim=6,ffn=96,vocab=64 --batch 16 --seq 8 --train --strategy "pp=4 tp=2 mb=8 schedule=dualpipev" | grep "^plan\|^verdict"
+plan       dp=1 tp=2 pp=4 mb=8 v=2 schedule=dualpipev
+verdict    equal: the plan computes what the model computes
+$ heddle verify bert-large:layers=8,hidden=64,heads=4,vocab=96 --batch 16 --seq 8 --train --strategy "pp=4 mb=8 schedule=dualpipe" | grep "^plan\|^verdict"
+plan       dp=1 tp=1 pp=4 mb=8 schedule=dualpipe
+verdict    equal: the plan computes what the model computes
+$ heddle verify t5-small:layers=8,hidden=48,heads=8,head_dim=6,ffn=96,vocab=64 --batch 16 --seq 8 --train --strategy "pp=4 mb=8 schedule=zb-v-min" | grep "^plan\|^verdict"
+plan       dp=1 tp=1 pp=4 mb=8 v=2 schedule=zb-v-min
+verdict    equal: the plan computes what the model computes
+$ heddle plan mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=4 mb=8 v=1,2 recompute=none schedule=zb-v,dualpipev,gems"
+model         mlp-xs:layers=8
+weights       f32
+machine       laptop
+ranks         4
+batch         64
+memory limit  3.60 GiB
+step          training
+
+   pp  mb  v  schedule       time         samples    memory  limited by
+1   4   8  2  dualpipev  14.41 ms  1.00x  4,442/s  5.45 MiB  computation 95 %
+2   4   8  2  zb-v       15.01 ms  1.04x  4,263/s  5.42 MiB  computation 90 %
+3   4   8  1  gems       48.54 ms  3.37x  1,319/s  9.36 MiB  bubble 67 %
+
+winner       dp=1 tp=1 pp=4 mb=8 v=2 schedule=dualpipev
+             computes 95.4 % of the time, communicates 0.0 %, idles 4.6 %; MFU 14.3 %; needs 5.45 MiB of 3.60 GiB
+             of one step alone, which takes 14.56 ms; the next one begins beside its end
+layers       1x8
+next         dp=1 tp=1 pp=4 mb=8 v=2 schedule=zb-v
+             1.04x the time, limited by computation
+one device   0.98x the time, 14.12 ms: --devices 1
+certificate  6 plans: 3 fit, 0 too large, 0 too slow, 3 impossible, 0 equal to another;
+             3 simulated, 0 ruled out by bounds on memory, 0 on time
+             other values of some choices are not in it; --strategy 'sp=* layers=*' has them
+impossible   1 such as dp=1 tp=1 pp=4 mb=8 v=2 schedule=gems:
+             gems runs one chunk on each place; got 2
+             1 such as dp=1 tp=1 pp=4 mb=8 schedule=dualpipev:
+             v=1: schedule=dualpipev has 2 chunks on each place
+             1 such as dp=1 tp=1 pp=4 mb=8 schedule=zb-v:
+             v=1: schedule=zb-v has 2 chunks on each place
 ## plans of a file
 $ heddle verify mlp-xs:layers=8,hidden=16 --batch 8 --train --strategy "pp=4 v=2 mb=8 schedule=examples/zbv.csv" | grep "^plan\|^verdict"
 plan       dp=1 tp=1 pp=4 mb=8 v=2 schedule=examples/zbv.csv
@@ -556,7 +673,7 @@ error[E0509]: schedule: unknown value 'mine.cvs'
   --> --strategy:1:15
    1 | pp=2 schedule=mine.cvs
      |               ^
-  hint: schedule takes gpipe, 1f1b, interleaved, bfs, zb-h1 or chimera, or a file whose name ends in .csv
+  hint: schedule takes gpipe, 1f1b, interleaved, bfs, zb-h1, zb-h2, zb-v, zb-v-half, zb-v-min, dualpipev, chimera, dualpipe or gems, or a file whose name ends in .csv
 [2]
 $ for b in 1B0 1I0,1W0; do printf "0F0,0F1,0B0,0B1\n1F0,1F1,$b,1I1,1W1\n" > mixed.csv; heddle sim mlp-xs:layers=4,hidden=512 --batch 64 --train --machine "1x2 v100" --strategy "pp=2 mb=2 schedule=mixed.csv" | grep "time per step"; heddle plan mlp-xs:layers=4,hidden=512 --batch 64 --train --machine "1x2 v100" --strategy "dp=1 tp=1 pp=2 mb=2 recompute=none schedule=mixed.csv" | grep "^1"; done
 time per step   393.2 us
