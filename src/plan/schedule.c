@@ -156,7 +156,7 @@ const char *plan_name_schedule(ctx *c, arena *a, plan *pn, const sched_row *row,
 
 // Two replicas, each with half of the microbatches; where a stage of one lies, the other one's lies on the same other
 // place as that one's there.
-static bool mirrored(const plan *pn) {
+bool plan_is_mirrored(const plan *pn) {
   const plan_replica *r = pn->replicas;
   if (pn->nreplicas != 2 || r[0].on || !r[1].on || r[0].micro != r[1].micro) return false;
   for (u32 k = 0; k < pn->nsegments; k++) {
@@ -172,8 +172,6 @@ static bool mirrored(const plan *pn) {
   }
   return true;
 }
-
-bool plan_has_probe(const plan *pn) { return pn->nreplicas <= 1 || mirrored(pn); }
 
 bool plan_mixes_backwards(const plan *pn) {
   const sched_seq *seq = pn->seqs ? pn->seqs : pn->made.file ? pn->made.file->seq : NULL;

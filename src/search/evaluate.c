@@ -233,7 +233,7 @@ static const sim_stages *stages_sending(known_stages *x, const plan *pn, arena *
     from[i] = pl->place[pl->link[i].from], to[i] = pl->place[pl->link[i].to];
   const u32 n = plan_send_streams(tmp, pn, pl->nlinks, from, to, strm);
   x->sending[k].known = true;
-  x->sending[k].st = sim_stages_sending(x->a, x->st, n, strm, k == 1);
+  x->sending[k].st = sim_stages_sending(x->a, x->st, n, strm, k);
   if (x->sending[k].st) x->sending[k].busy_ps = sim_stages_busiest(x->sending[k].st, tmp);
   *busy = MAX(*busy, x->sending[k].busy_ps);
   return x->sending[k].st;
@@ -382,15 +382,14 @@ static pass prepare(search *s, worker *w, search_point *p) {
   if (!w->stages) w->stages = ZNEWN(w->a, known, 1);
   plan *pn = search_plan(s, w, a, p, NULL);
   i64 busy = 0;
-  const bool whole = pn && !plan_has_probe(pn);
-  known_stages *x = pn && !whole ? stages_of(s, w, p, pn, &busy) : NULL;
+  known_stages *x = pn ? stages_of(s, w, p, pn, &busy) : NULL;
   sim_pipe_result r;
   left.st = x && by_stages(s, p, pn) ? stages_sending(x, pn, a, &busy) : NULL;
   if (!s->o->no_bounds && busy > p->bound_ps) p->bound_ps = busy, p->bound_fill_ps = 0, p->bound_work = true;
   p->same_zero = x ? same_zero(s, x->about.storage_split, p) : p->s.zero.n;
   if (busy > kept_last(&s->kept)) {
     p->state = SEARCH_BOUND_TIME;
-  } else if (!x && !whole) {
+  } else if (!x) {
     search_impossible(p, w);
   } else if (p->same_zero != p->s.zero.n) {
     p->state = SEARCH_EQUAL; // worded when the wave is done
