@@ -404,6 +404,8 @@ bool sim_busy_of(ctx *c, const prog *probe, cost_model *k, const sim_pipeline *p
 // 1: all on one other, with what is sent before the tasks and after them. NULL: what st says is not enough to
 // tell. In `a`, and with parts of st.
 const sim_stages *sim_stages_sending(arena *a, const sim_stages *st, u32 n, u8 *const strm[2], u32 channels);
+// The same stages with so many microbatches of every replica; NULL: the probe has another number of one for them.
+const sim_stages *sim_stages_dealt(arena *a, const sim_stages *st, const u32 *micro);
 u32 sim_stages_classes(const sim_stages *st); // rank classes of a place
 // How long the busiest rank works in a step, whatever the order of tasks: what no line of these stages beats.
 i64 sim_stages_busiest(const sim_stages *st, arena *tmp);

@@ -725,6 +725,18 @@ const sim_stages *sim_stages_of(ctx *c, arena *a, const prog *probe, cost_model 
   return ok ? st : NULL;
 }
 
+// ---- with other microbatches ----------------------------------------------------------------------------
+const sim_stages *sim_stages_dealt(arena *a, const sim_stages *st, const u32 *micro) {
+  sim_stages *x = arena_dup(a, st, sizeof *st);
+  u32 *by_place = ZNEWN(a, u32, st->pl.nplaces);
+  for (u32 r = 0; r < st->pl.nreplicas; r++)
+    if (MIN(micro[r], (u32)PROBE_MICRO) != MIN(st->pl.micro[r], (u32)PROBE_MICRO)) return NULL;
+  x->pl.micro = arena_dup(a, micro, st->pl.nreplicas * sizeof *micro);
+  for (u32 i = 0; i < x->pl.nstages; i++) by_place[x->pl.place[i]] = sim_micro(&x->pl, i);
+  x->micro = by_place;
+  return x;
+}
+
 // ---- on other streams -----------------------------------------------------------------------------------
 // The part of a map that is about clocks: values come with a clock where sends block.
 static const stage_task *clocks_only(arena *a, const stage_task *of, u32 n, u32 C) {
