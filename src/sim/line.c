@@ -193,6 +193,7 @@ static void count_types(compiler *x) {
 // By stage: the first microbatch of its replica.
 static const u32 *first_of_replicas(const compiler *x) {
   const sim_pipeline *pl = x->pl;
+  assert(pl->nreplicas); // a pipeline has one at least
   const u32 each = MAX(pl->nstages / pl->nreplicas, 1u);
   u32 *first = ZNEWN(x->tmp, u32, pl->nstages + 1);
   for (u32 i = each; i < pl->nstages; i++) first[i] = first[i - each] + pl->micro[i / each - 1];
