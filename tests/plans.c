@@ -610,7 +610,7 @@ plan *plans_ordered(plans_model *m, u64 *rng, arena *a) {
   for (u32 n = 0; n < 60; n++) {
     diag_clear(m->c);
     pn = plans_hybrid(m, rng, a);
-    if (pn && pn->nsegments > 1 && pn->time && plan_has_probe(pn)) break;
+    if (pn && pn->nsegments > 1 && pn->time && pn->nreplicas <= 1) break;
     pn = NULL;
   }
   if (!pn) return NULL;

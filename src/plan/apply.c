@@ -140,6 +140,7 @@ void main_open(main_build *to, apply *x, u32 most) {
   u32 nv = mb.m->values.n;
   mb.stage_of = ZNEWN(x->a, u32, nv), mb.out_of = ZNEWN(x->a, u32, nv);
   mb.home = ZNEWN(x->a, mesh_param, mb.m->nparams + 1);
+  mb.first_copy = ZNEWN(x->a, u32, mb.m->nparams + 1);
   for (u32 j = 0; j < OPTIM_STATES; j++) mb.state[j] = ZNEWN(x->a, value, nv);
   mb.b = builder_at(p, func_new(p, sym_of(s->c, "main"), mb.m->where));
   mb.b.where = mb.m->where;

@@ -129,6 +129,9 @@ static inline replica_grid strategy_replica(const strategy *s, u32 r) {
   return (replica_grid){x[0], x[1], x[2]};
 }
 u32 strategy_degree(replica_grid g, choice_id degree);
+// What replica r is alone, with all microbatches: what it has none or one of is not chosen for it. One of a single stage
+// has neither schedule nor chunks.
+strategy strategy_of_replica(const strategy *s, u32 r, bool train);
 u32 strategy_data_ranks(const strategy *s);    // of each replica; 0: they have different numbers
 const char *strategy_counts(choice_id degree); // "data ranks"
 u64 strategy_ranks(const strategy *s);         // that a plan of it uses

@@ -130,7 +130,7 @@ u32 main_ending(main_build *mb, const u16 *alike, arena *a, const u32 **word) {
   const space *sp = mb->p->sp;
   words x = {.a = a, .sp = sp, .layout_no = ZNEWN(mb->x->a, u32, sp->layouts.n)};
   for (u32 i = 0; i < mb->nstages; i++)
-    if (mb->copies.n || (mb->stage[i].gp && !mb->stage[i].acc)) return 0;
+    if (mb->stage[i].gp && !mb->stage[i].acc) return 0;
   put_bytes(&x, &asked, sizeof asked);            // the model
   put_space(&x, mb->x->pn, MIN(mb->K, 4u));       // up to three are in a probe
   put_bytes(&x, mb->x->axis, sizeof mb->x->axis); // in layouts

@@ -275,36 +275,59 @@ static u32 first_of(const main_build *mb, u32 replica) { // microbatch
   return n;
 }
 
-// A sum over time: what the microbatches of each replica have together, and these joined as gradients are; 0: it is
-// not of that kind, or replicas do not lie along an axis.
+// Is it a sum over time in every replica?
+static bool is_sum_over_time(const main_build *mb, const stage_build *s, value v) {
+  for (u32 r = 0; r < mb->nreplicas; r++) {
+    const stage_build *at = &mb->stage[r * mb->nsegments + s->segment];
+    const value x = at->res[(size_t)mb->out_of[v] * mb->nmb + first_of(mb, r)];
+    if (layout_part_of(mb->p->sp, type_get(mb->p, type_of(mb, x))->lay, mb->time) != RED_SUM) return false;
+  }
+  return true;
+}
+
+// What the microbatches of a replica have together.
+static value sum_of_replica(main_build *mb, const stage_build *at, value v) {
+  const u32 r = at->replica;
+  const value *per = &at->res[(size_t)mb->out_of[v] * mb->nmb + first_of(mb, r)];
+  const attr over = attr_x(A_over, &mb->time, 1);
+  const type ty = type_of(mb, per[0]);
+  mb->b.g = at->g, mb->b.coord = 0;
+  if (main_micro(mb, r) == 1) return per[0];
+  return emit_res(mb->p, mb->b.f,
+                  emit(&mb->b, OP_join, attrs_of(mb->p, &over, 1), per, main_micro(mb, r), &ty, 1));
+}
+
+// Sums of replicas that lie in any way, where the first one's is.
+static value added_replicas(main_build *mb, const stage_build *s, value *own) {
+  space *sp = mb->p->sp;
+  const layout first = type_get(mb->p, type_of(mb, own[0]))->lay,
+               to = layout_with_part(sp, main_filter(mb, first, s->g), mb->time, RED_SUM);
+  value sum = 0;
+  for (u32 r = 0; r < mb->nreplicas && !mb->b.failed; r++) {
+    const value x = main_move(mb, own[r], s->g, to);
+    if (!mb->b.failed) sum = sum ? combine(mb, sum, x) : x;
+  }
+  return sum;
+}
+
+// A sum over time: what the microbatches of each replica have together, and these joined as gradients are where they
+// lie along an axis, else sent to the first and added.
 static value joined_replicas(main_build *mb, const stage_build *s, value v) {
-  prog *p = mb->p;
+  const space *sp = mb->p->sp;
   group all = s->g;
   value *own = NEWN(mb->x->a, value, mb->nreplicas);
+  bool along = true;
   for (u32 r = 0; r < mb->nreplicas; r++) {
     const stage_build *at = &mb->stage[r * mb->nsegments + s->segment];
-    value *per = &at->res[(size_t)mb->out_of[v] * mb->nmb + first_of(mb, r)];
-    const type ty = type_of(mb, per[0]);
-    if (layout_part_of(p->sp, type_get(p, ty)->lay, mb->time) != RED_SUM) return 0;
-    if (group_get(p->sp, at->g)->m.i != group_get(p->sp, all)->m.i) return 0;
-    all = main_union(mb, all, at->g);
-    own[r] = per[0];
+    own[r] = sum_of_replica(mb, at, v);
+    along = along && group_get(sp, at->g)->m.i == group_get(sp, s->g)->m.i;
+    if (along) all = main_union(mb, all, at->g);
   }
-  value *v_of = arena_dup(mb->x->a, own, mb->nreplicas * sizeof *own);
-  if (!joined_axis(mb, all, v_of, mb->nreplicas)) return 0;
-  attr over = attr_x(A_over, &mb->time, 1);
-  for (u32 r = 0; r < mb->nreplicas; r++) {
-    const stage_build *at = &mb->stage[r * mb->nsegments + s->segment];
-    value *per = &at->res[(size_t)mb->out_of[v] * mb->nmb + first_of(mb, r)];
-    const type ty = type_of(mb, per[0]);
-    mb->b.g = at->g, mb->b.coord = 0;
-    if (main_micro(mb, r) > 1)
-      own[r] =
-          emit_res(p, mb->b.f, emit(&mb->b, OP_join, attrs_of(p, &over, 1), per, main_micro(mb, r), &ty, 1));
-  }
-  const value sum = join_groups(mb, v, all, own, mb->nreplicas);
-  mb->b.g = all, mb->b.coord = 0;
-  return sum ? shard_complete(mb->x, &mb->b, sum) : 0;
+  along = along && joined_axis(mb, all, arena_dup(mb->x->a, own, mb->nreplicas * sizeof *own), mb->nreplicas);
+  const value sum = along ? join_groups(mb, v, all, own, mb->nreplicas) : added_replicas(mb, s, own);
+  if (mb->b.failed) return 0;
+  mb->b.g = along ? all : s->g, mb->b.coord = 0;
+  return shard_complete(mb->x, &mb->b, sum);
 }
 
 // One microbatch's part of a value that main returns, on the group of the replica that the value is returned from.
@@ -322,7 +345,7 @@ static value part_at(main_build *mb, const stage_build *s, value v, u32 m) {
 static value joined(main_build *mb, const stage_build *s, value v) {
   prog *p = mb->p;
   value *per = &s->res[(size_t)mb->out_of[v] * mb->nmb], sum = 0;
-  if (mb->nreplicas > 1) sum = joined_replicas(mb, s, v);
+  if (mb->nreplicas > 1 && is_sum_over_time(mb, s, v)) sum = joined_replicas(mb, s, v);
   if (sum || mb->b.failed) return sum;
   for (u32 m = 0; m < mb->nmb && mb->nreplicas > 1 && !mb->b.failed; m++) per[m] = part_at(mb, s, v, m);
   if (mb->b.failed) return 0;

@@ -86,6 +86,8 @@ typedef struct {
 } fewer_layers;
 // The plan over four of the equal layers that a stage has. False: no stage has more, or not every one is like
 // the others under the plan. In `a`.
+// Do two replicas mirror each other on the places (schedule.c)?
+bool plan_is_mirrored(const plan *pn);
 bool plan_fewer_layers(planner *pl, const plan *pn, arena *a, fewer_layers *out);
 
 // What a stage computes, whatever the plan splits: a stretch of main as a function, with its gradient. Inputs

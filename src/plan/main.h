@@ -53,7 +53,8 @@ typedef struct {
   group g;  // all groups of these stages; {0}: nobody reads it
   value v;  // here; 0: not yet
   layout lay;
-  bool set, stored;        // lay is known; it has splits that claim no role
+  u32 next;         // of a copy: the next one of the same parameter in main_build.copies, from 1; 0: none
+  bool set, stored; // lay is known; it has splits that claim no role
   u64 some_free, all_free; // axes that some groups, all groups of these stages have
 } mesh_param;
 
@@ -87,6 +88,7 @@ typedef struct {
   u32 *coord, *point;         // per microbatch that is emitted: which of the step it is; temporal point
   mesh_param *home;           // per source parameter of main
   VEC(mesh_param) copies;     // on other meshes
+  u32 *first_copy;            // per source parameter of main: its first one, from 1; 0: none
   bool *skip;                 // per source parameter: is it left out?
   value *state[OPTIM_STATES]; // per source parameter: optimizer states; 0: it has none
 } main_build;

@@ -29,6 +29,20 @@ u64 strategy_ranks(const strategy *s) {
   return n ? n : (u64)s->dp.n * s->tp.n * s->pp.n;
 }
 
+strategy strategy_of_replica(const strategy *s, u32 r, bool train) {
+  strategy own = *s;
+  const replica_grid g = strategy_replica(s, r);
+  for (u32 k = 0; k < r; k++) {
+    const replica_grid x = strategy_replica(s, k);
+    own.skip.n += x.pp * x.tp * x.dp;
+  }
+  own.replicas = choice_default(CHOICE_replicas), own.dp_shares = choice_default(CHOICE_dp_shares);
+  own.pp.n = g.pp, own.tp.n = g.tp, own.dp.n = g.dp;
+  for (u32 i = 0; i < CHOICE_COUNT; i++)
+    if (!choice_applies((choice_id)i, &own, train)) own.of[i] = choice_default((choice_id)i);
+  return own;
+}
+
 // ---- is it possible? ------------------------------------------------------------------------------------
 static loc said_at(const strategy_set *set, choice_id id) { return set ? set->of[id].at : (loc){0}; }
 

@@ -267,7 +267,8 @@ static double *asked(const measuring *x, const loaded *l, u32 micro) {
   bool ok = true;
   for (u32 q = 0; q < pl->npieces && ok; q++) {
     const sim_piece *piece = &pl->piece[q];
-    if (piece->kind == PIECE_AFTER || (piece->kind == PIECE_TASK && piece->mb == (pl->nmicro > 1)))
+    if (piece->kind == PIECE_AFTER ||
+        (piece->kind == PIECE_TASK && piece->mb == (sim_micro(pl, piece->stage) > 1)))
       ok = add(&s, main, (group){0}, piece->first, piece->end);
   }
   p->measured = NULL;

@@ -183,7 +183,7 @@ typedef struct {
   const u32 *ending;
   u32 nending;
 } plan_probed;
-bool plan_has_probe(const plan *pn); // none of several replicas: those are simulated whole
+bool plan_has_probe(const plan *pn); // no segment lies on several places: those are simulated whole
 prog *plan_probe(planner *pl, const plan *pn, cost_model *k, arena *a, bool all_layers, plan_probed *out);
 // The same without what comes after the tasks if `find` has that: sim_ending_of stages with equal words
 // (plan_probed.ending) and states (plan_states), of the same planner and cost model. Then nothing is said of the

@@ -18,6 +18,7 @@ typedef struct {
   u32 period;   // ranks lie alike so many ranks further on; 0: that is not so
   u16 *alike;   // per place
   u16 *like;    // per stage: that stands for it
+  bool apart;   // sim_pipeline.apart
   bool *shares; // ... it shares a value or a parameter with another one of its place
   u32 *ordinal; // per stage: number among those of its place
   u32 nlinks;
@@ -121,7 +122,7 @@ static void find_with(probing *x) {
   const main_build *mb = &x->mb;
   x->with = NEWN(x->a, u16, mb->nplaces);
   for (u32 q = 0; q < mb->nplaces; q++) x->with[q] = (u16)q;
-  for (u32 i = 0; mb->nreplicas == 2 && i < mb->nstages; i++)
+  for (u32 i = 0; mb->nreplicas == 2 && !x->apart && i < mb->nstages; i++)
     x->with[mb->stage[i].place] = (u16)mb->stage[(i + mb->nsegments) % mb->nstages].place;
 }
 
@@ -209,6 +210,15 @@ static u32 stage_like(const probing *x, u32 i) {
   return i;
 }
 
+// Every place and every stage stands for itself.
+static void find_apart(probing *x) {
+  main_build *mb = &x->mb;
+  x->alike = NEWN(x->a, u16, mb->nplaces), x->like = NEWN(x->a, u16, mb->nstages);
+  for (u32 q = 0; q < mb->nplaces; q++) x->alike[q] = (u16)q;
+  for (u32 i = 0; i < mb->nstages; i++) x->like[i] = (u16)i;
+  find_with(x);
+}
+
 static void find_alike(probing *x) {
   main_build *mb = &x->mb;
   arena *a = mb->x->a;
@@ -270,8 +280,8 @@ static void make_links(probing *x) { // one for every edge; those within a place
 static u32 here(const probing *x) { return func_get(x->mb.p, x->mb.b.f)->body.n; }
 
 static void piece(probing *x, piece_kind kind, u32 what, u32 stage, u32 link, u32 m, u32 first) {
-  const u32 own = m % MAX(main_micro(&x->mb, 0), 1u); // of its replica
-  *vec_push(x->a, &x->piece) = (sim_piece){(u8)kind, (u8)what, (u16)stage, link, own, first, here(x)};
+  for (u32 r = 0; m >= main_micro(&x->mb, r); r++) m -= main_micro(&x->mb, r); // of its replica
+  *vec_push(x->a, &x->piece) = (sim_piece){(u8)kind, (u8)what, (u16)stage, link, m, first, here(x)};
 }
 
 static bool active(const probing *x, u32 stage) { return x->mb.active[stage]; }
@@ -362,19 +372,22 @@ static void leave(probing *x) {
 
 static bool write_out(probing *x) {
   main_build *mb = &x->mb;
+  const u32 begin = here(x);
   for (u32 i = 0; i < mb->nstages; i++) {
     u32 first = here(x);
     if (!active(x, i)) continue;
     emit_before(mb, &mb->stage[i]);
-    piece(x, PIECE_BEFORE, 0, i, 0, 0, first);
+    if (!x->apart) piece(x, PIECE_BEFORE, 0, i, 0, 0, first);
   }
-  const u32 each = MAX(main_micro(mb, 0), 1u);
-  for (u32 m = 0; m < mb->nmb && !mb->b.failed; m++) {
-    const u32 from = m / each * mb->nsegments, end = from + mb->nsegments; // of its replica
-    for (u32 i = from; i < end && !mb->b.failed; i++)
-      if (active(x, i)) forward(x, i, m);
-    for (u32 i = end; i-- > from && !mb->b.failed;)
-      if (active(x, i) && mb->stage[i].gp) backward(x, i, m);
+  if (x->apart) piece(x, PIECE_BEFORE, 0, 0, 0, 0, begin); // of all together
+  for (u32 r = 0, first = 0; r < mb->nreplicas; first += main_micro(mb, r++)) {
+    const u32 from = r * mb->nsegments, end = from + mb->nsegments;
+    for (u32 m = first; m < first + main_micro(mb, r) && !mb->b.failed; m++) {
+      for (u32 i = from; i < end && !mb->b.failed; i++)
+        if (active(x, i)) forward(x, i, m);
+      for (u32 i = end; i-- > from && !mb->b.failed;)
+        if (active(x, i) && mb->stage[i].gp) backward(x, i, m);
+    }
   }
   if (mb->b.failed) return false;
   note_left(x);
@@ -611,10 +624,33 @@ static bool gathers_microbatches(const main_build *mb) {
   return false;
 }
 
+// Do several places have a copy of a parameter together, which the last of their tasks gives back, and may that be a task
+// of either of two? In one replica it is the last backward of the first stage that reads it.
+static bool shares_copies(const main_build *mb) {
+  for (u32 k = 0; k < mb->copies.n; k++) {
+    const stage_build *first = NULL;
+    const mesh_param *x = &mb->copies.v[k];
+    for (u32 i = 0; i < mb->nstages; i++) {
+      const stage_build *s = &mb->stage[i];
+      bool reads = false;
+      for (u32 j = 0; j < s->src->nweights + s->src->ninputs && !reads; j++)
+        reads = (j < s->src->nweights ? s->src->weight[j] : s->src->input[j - s->src->nweights]) == x->of;
+      if (!reads || main_param(mb, x->of, s->g) != x) continue;
+      if (first && (first->replica != s->replica || (first->place != s->place && s->gp && s->gp->wgt.i)))
+        return true;
+      if (!first) first = s;
+    }
+  }
+  return false;
+}
+
 static void describe(probing *x, sim_pipeline *out) {
   main_build *mb = &x->mb;
   group *g = NEWN(x->a, group, mb->nplaces);
   u16 *place = NEWN(x->a, u16, mb->nstages);
+  u32 *micro = NEWN(x->a, u32, mb->nreplicas);
+  for (u32 r = 0; r < mb->nreplicas; r++)
+    micro[r] = mb->nreplicas == 1 ? mb->K : mb->x->pn->replicas[r].micro;
   for (u32 i = 0; i < mb->nstages; i++) {
     g[mb->stage[i].place] = mb->stage[i].g;
     place[i] = (u16)mb->stage[i].place;
@@ -625,8 +661,9 @@ static void describe(probing *x, sim_pipeline *out) {
                         .nlinks = x->nlinks,
                         .npieces = x->piece.n,
                         .nreplicas = mb->nreplicas,
-                        .nmicro = mb->K / mb->nreplicas,
-                        .outside = mb->copies.n > 0 || gathers_microbatches(mb),
+                        .micro = micro,
+                        .apart = x->apart,
+                        .outside = shares_copies(mb) || gathers_microbatches(mb),
                         .group = g,
                         .alike = x->alike,
                         .with = x->with,
@@ -640,7 +677,7 @@ static void describe(probing *x, sim_pipeline *out) {
 }
 
 static void find_ending(probing *x, plan_probed *out) {
-  out->nending = x->find ? main_ending(&x->mb, x->alike, x->a, &out->ending) : 0;
+  out->nending = x->find && !x->apart ? main_ending(&x->mb, x->alike, x->a, &out->ending) : 0;
   x->ending = out->nending ? x->find(x->arg, out->ending, out->nending) : NULL;
   x->mb.no_ending = x->ending != NULL;
 }
@@ -659,10 +696,12 @@ static prog *probe(planner *pl, const plan *pn, cost_model *k, probing x, const 
     main_open(mb, &ap, 3);
     if (few) note_layers(&x, few);
     ok = main_stages(mb) && (!few || find_spans(&x, few));
+    x.apart = mb->copies.n || (mb->nreplicas > 1 && !plan_is_mirrored(pn));
+    ok = ok && !(few && x.apart); // what is sent before the tasks and after them is of every layer
     if (ok) {
       emit_begin(mb);
       main_graph(mb, a, &out->graph);
-      find_alike(&x);
+      x.apart ? find_apart(&x) : find_alike(&x);
       make_links(&x);
       mb->active = ZNEWN(ap.a, bool, mb->nstages);
       find_ending(&x, out);
@@ -679,7 +718,6 @@ static prog *probe(planner *pl, const plan *pn, cost_model *k, probing x, const 
 
 prog *plan_probe_tasks(planner *pl, const plan *pn, cost_model *k, arena *a, bool all_layers,
                        plan_find_ending *find, void *arg, plan_probed *out) {
-  assert(plan_has_probe(pn));
   fewer_layers few;
   const u32 before = diag_count(pl->src->c);
   const bool measured = k && cost_model_machine(k)->profile; // prices depend on the plan

@@ -165,7 +165,7 @@ const char *plan_name_schedule(ctx *c, arena *a, plan *pn, const sched_row *row,
 
 // Two replicas, each with half of the microbatches; where a stage of one lies, the other one's lies on the same other
 // place as that one's there.
-static bool mirrored(const plan *pn) {
+bool plan_is_mirrored(const plan *pn) {
   const plan_replica *r = pn->replicas;
   if (pn->nreplicas != 2 || r[0].on || !r[1].on || r[0].micro != r[1].micro) return false;
   for (u32 k = 0; k < pn->nsegments; k++) {
@@ -200,7 +200,7 @@ static bool lies_wide(const plan *pn) {
   return false;
 }
 
-bool plan_has_probe(const plan *pn) { return (pn->nreplicas <= 1 || mirrored(pn)) && !lies_wide(pn); }
+bool plan_has_probe(const plan *pn) { return !lies_wide(pn); }
 
 bool plan_line(ctx *c, arena *a, const plan *pn, const plan_graph *g, u32 *count, const sim_order **out) {
   if (pn->nseqs != g->nplaces) {

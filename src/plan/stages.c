@@ -235,16 +235,12 @@ mesh_param *main_param(const main_build *mb, value v, group g) {
   const mesh m = group_get(sp, g)->m;
   mesh_param *home = &mb->home[v - 1];
   if (home->g.i && group_get(sp, home->g)->m.i == m.i) return home;
-  for (u32 k = 0; k < mb->copies.n; k++)
-    if (mb->copies.v[k].of == v && group_get(sp, mb->copies.v[k].g)->m.i == m.i) return &mb->copies.v[k];
+  for (u32 k = mb->first_copy[v - 1]; k; k = mb->copies.v[k - 1].next)
+    if (group_get(sp, mb->copies.v[k - 1].g)->m.i == m.i) return &mb->copies.v[k - 1];
   return NULL;
 }
 
-bool main_has_copies(const main_build *mb, value v) {
-  for (u32 k = 0; k < mb->copies.n; k++)
-    if (mb->copies.v[k].of == v) return true;
-  return false;
-}
+bool main_has_copies(const main_build *mb, value v) { return mb->first_copy[v - 1]; }
 
 // Layout of an input of main as the plan deals it out over group g; with the temporal split of a microbatch
 // or not.
@@ -542,7 +538,11 @@ static void make_param_groups(main_build *mb) {
       if (mb->m->values.v[v].def) continue;
       mesh_param *x = main_param(mb, v, own);
       if (!x && !mb->home[v - 1].g.i) x = &mb->home[v - 1];
-      if (!x) x = vec_push(mb->x->a, &mb->copies), *x = (mesh_param){0};
+      if (!x) {
+        x = vec_push(mb->x->a, &mb->copies);
+        *x = (mesh_param){.next = mb->first_copy[v - 1]};
+        mb->first_copy[v - 1] = mb->copies.n;
+      }
       x->of = v;
       x->some_free |= free;
       x->all_free = x->g.i ? x->all_free & free : free;

@@ -86,7 +86,9 @@ void known_free(known *k) {
 // ---- stages -------------------------------------------------------------------------------------------
 // What stages depend on of the order: backwards in two parts, replicas.
 static u32 stages_form(const plan *pn) {
-  const bool split = pn->made.row && pn->made.row->split && pn->train;
+  bool split = pn->made.row && pn->made.row->split && pn->train;
+  for (u32 q = 0; pn->seqs && q < pn->nseqs; q++)
+    for (u32 k = 0; k < pn->seqs[q].n; k++) split |= pn->seqs[q].v[k].kind > TASK_B;
   return pn->nreplicas << 1 | split;
 }
 
@@ -233,7 +235,7 @@ static const sim_stages *stages_sending(known_stages *x, const plan *pn, arena *
     from[i] = pl->place[pl->link[i].from], to[i] = pl->place[pl->link[i].to];
   const u32 n = plan_send_streams(tmp, pn, pl->nlinks, from, to, strm);
   x->sending[k].known = true;
-  x->sending[k].st = sim_stages_sending(x->a, x->st, n, strm, k == 1);
+  x->sending[k].st = sim_stages_sending(x->a, x->st, n, strm, k);
   if (x->sending[k].st) x->sending[k].busy_ps = sim_stages_busiest(x->sending[k].st, tmp);
   *busy = MAX(*busy, x->sending[k].busy_ps);
   return x->sending[k].st;
@@ -285,15 +287,26 @@ static void make_room(known *k, u32 threads) {
   }
 }
 
+// Of an order that neither the schedule's name and shape nor its file say: that of replicas of different make-up.
+static u64 order_key(const plan *pn) {
+  u64 h = pn->made.key;
+  for (u32 q = 0; pn->seqs && q < pn->nseqs; q++)
+    for (u32 k = 0; k < pn->seqs[q].n; k++) {
+      const sched_task *t = &pn->seqs[q].v[k];
+      h = hash_step(hash_step(hash_step(h, q), (u64)t->stage << 16 | (u64)t->kind << 8 | t->replica), t->mb);
+    }
+  return h;
+}
+
 static known_line *line_of(const search *s, worker *w, const search_point *p, const plan *pn,
                            const plan_graph *g, const sim_stages *of) {
   known *k = w->stages;
   const sched_shape *x = &pn->made.shape;
+  const u64 key = order_key(pn);
   for (u32 i = 0; i < LINES_KEPT; i++) {
     known_line *l = &k->line[i];
-    if (l->a && choice_same(l->schedule, p->s.schedule) && l->key == pn->made.key &&
-        l->rendezvous == pn->rendezvous && sched_shape_same(&l->shape, x) && same_graph(&l->graph, g) &&
-        sim_line_fits(l->line, of)) {
+    if (l->a && choice_same(l->schedule, p->s.schedule) && l->key == key && l->rendezvous == pn->rendezvous &&
+        sched_shape_same(&l->shape, x) && same_graph(&l->graph, g) && sim_line_fits(l->line, of)) {
       l->used = ++k->now;
       return l;
     }
@@ -303,11 +316,8 @@ static known_line *line_of(const search *s, worker *w, const search_point *p, co
   for (u32 i = 1; i < LINES_KEPT; i++)
     if (k->line[i].used < oldest->used) oldest = &k->line[i];
   arena_free(oldest->a);
-  *oldest = (known_line){.schedule = p->s.schedule,
-                         .key = pn->made.key,
-                         .rendezvous = pn->rendezvous,
-                         .shape = *x,
-                         .a = arena_new()};
+  *oldest = (known_line){
+      .schedule = p->s.schedule, .key = key, .rendezvous = pn->rendezvous, .shape = *x, .a = arena_new()};
   oldest->used = ++k->now;
   oldest->graph = copy_graph(oldest->a, g);
   u32 n;
@@ -398,7 +408,10 @@ static pass prepare(search *s, worker *w, search_point *p) {
   } else {
     left.line = line_of(s, w, p, pn, &x->about.graph, left.st);
     left.channels = pn->send_stream.i ? MAX(pn->send_channels, 1u) : 0;
-    if (!left.line) search_impossible(p, w);
+    if (!left.line && !diag_count(w->c) && simulate_whole(s, w, a, pn, &r))
+      settle(s, p, &r);
+    else if (!left.line)
+      search_impossible(p, w);
   }
   diag_clear(w->c);
   arena_free(a);

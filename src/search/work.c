@@ -175,8 +175,29 @@ static bool splits_in_row(const strategy *s) {
   return !s->schedule.path && sched_row_of(s->schedule.n)->split;
 }
 
+static u32 find_works(works *x, const strategy *s, bool add, work *v[WORKS_MOST]);
+
+// Those of every replica alone.
+static u32 find_replicas(works *x, const strategy *s, bool add, work *v[WORKS_MOST]) {
+  u32 n = 0;
+  for (u32 r = 0; r < strategy_replicas(s); r++) {
+    const strategy own = strategy_of_replica(s, r, x->s->o->train);
+    work *of[WORKS_MOST];
+    const u32 more = find_works(x, &own, add, of);
+    if (!more) return 0;
+    for (u32 k = 0; k < more; k++) {
+      u32 j = 0;
+      while (j < n && v[j] != of[k]) j++;
+      if (j == WORKS_MOST) return 0;
+      if (j == n) v[n++] = of[k];
+    }
+  }
+  return n;
+}
+
 static u32 find_works(works *x, const strategy *s, bool add, work *v[WORKS_MOST]) {
   const search_opts *o = x->s->o;
+  if (s->replicas.nparts) return x->mixed && !x->off ? find_replicas(x, s, add, v) : 0;
   const bool split = o->train && splits_in_row(s);
   const u64 all = (u64)s->dp.n * s->mb.n;
   if (x->off || !bound_places(s) || s->tp_stages.nparts || all > CHOICE_MOST) return 0;
@@ -245,6 +266,10 @@ typedef struct {
   bool tensor, data;    // communication of tensor groups, of data groups
   bool several, splits; // stages; backwards in two parts
   bool products;        // of backwards products alone count
+  // Of devices of several kinds
+  const plan_axis *dp, *tp;
+  u32 micro;   // microbatches that each place runs
+  u32 replica; // of different make-up: which it is, from 1; 0: none
 } measure;
 
 // ps of instructions [from, to) in the first so many passes: forward, backward.
@@ -364,7 +389,8 @@ static measure of_one(const measure *m, u32 k) {
 }
 
 // Which work rank `index` of block `block` has, measured on so many tensor ranks; from 1.
-static u32 work_at(const measure *m, const plan_axis *dp, u32 tp, u32 block, u32 index) {
+static u32 work_at(const measure *m, u32 tp, u32 block, u32 index) {
+  const plan_axis *dp = m->dp;
   const u32 ranks = m->s->dp.n * m->s->tp.n,
             kind = m->x->s->m->dev[m->s->skip.n + block * ranks + index].kind;
   const i64 all = m->x->s->o->batch / m->s->mb.n;
@@ -375,14 +401,14 @@ static u32 work_at(const measure *m, const plan_axis *dp, u32 tp, u32 block, u32
 
 // ps of a microbatch on the slowest data rank of the block, where takes has those of every work. Tensor ranks
 // with unequal parts: at least their mean, were all of the fastest kind there.
-static double slowest(const measure *m, const plan *pn, u32 block, const double *takes) {
+static double slowest(const measure *m, u32 block, const double *takes) {
   const u32 tp = m->s->tp.n;
-  const bool parts = pn->axes[2].shares;
+  const bool parts = m->tp->shares;
   double most = 0;
   for (u32 i = 0; i < m->s->dp.n; i++) {
     double least = INFINITY;
     for (u32 j = 0; j < tp; j++) {
-      const double t = takes[work_at(m, &pn->axes[1], parts ? 1 : tp, block, i * tp + j) - 1];
+      const double t = takes[work_at(m, parts ? 1 : tp, block, i * tp + j) - 1];
       if (!parts) most = MAX(most, t);
       least = MIN(least, t);
     }
@@ -391,12 +417,21 @@ static double slowest(const measure *m, const plan *pn, u32 block, const double 
   return most;
 }
 
+// The block of ranks that the segment is on, in replica r of those that the schedule runs.
+static u32 block_of(const measure *m, const plan *pn, u32 r, u32 segment) {
+  if (!m->replica) return search_block(m->s, pn, r, segment);
+  const plan_replica *own = &pn->replicas[m->replica - 1];
+  return (own->on ? own->on[segment] : pn->segments[segment].on)
+      .fix[1]
+      .at; // policy/replicas.c: of their stages
+}
+
 // Every place by itself: its slowest rank for all microbatches, and beside it the first one's way through the
 // stages before and the last one's back, or the sum of gradients, which may run beside that.
 static void bound_blocks(const measure *m, const search *s, worker *w, arena *tmp, const plan *pn,
                          double *most, double *fill) {
   const u32 places = m->s->pp.n, ranks = m->s->dp.n * m->s->tp.n;
-  const plan_axis *dp = &pn->axes[1], *tp = &pn->axes[2];
+  const plan_axis *dp = m->dp, *tp = m->tp;
   const u32 replicas = bound_replicas(m->s);
   double *takes = ZNEWN(tmp, double, places * m->n), *passed = ZNEWN(tmp, double, places),
          *early = ZNEWN(tmp, double, places), *bytes = ZNEWN(tmp, double, places), before = 0;
@@ -404,7 +439,7 @@ static void bound_blocks(const measure *m, const search *s, worker *w, arena *tm
   bool *met = ZNEWN(tmp, bool, (replicas + 1) * places);
   const bool chain = bound_fills(&s->bounds, m->s) && !dp->shares && !tp->shares;
   for (u32 r = 0; r < places * ranks; r++) {
-    const u32 of = work_at(m, dp, tp->shares ? 1 : m->s->tp.n, r / ranks, r % ranks);
+    const u32 of = work_at(m, tp->shares ? 1 : m->s->tp.n, r / ranks, r % ranks);
     if (!of) return;
     has[r / ranks] |= 1ull << (of - 1);
   }
@@ -413,7 +448,7 @@ static void bound_blocks(const measure *m, const search *s, worker *w, arena *tm
     const u32 from = seg->from - 1, to = seg->to;
     double way = INFINITY;
     for (u32 r = 0; r < replicas; r++) {
-      const u32 at = search_block(m->s, pn, r, k);
+      const u32 at = block_of(m, pn, r, k);
       const bool begins = begins_at(met, places, replicas, r, at, &passed[at], before) && before > 0;
       for (u32 j = 0; j < m->n; j++) {
         if (!(has[at] >> j & 1)) continue;
@@ -422,7 +457,7 @@ static void bound_blocks(const measure *m, const search *s, worker *w, arena *tm
         if (chain && begins) early[at] = MAX(early[at], ahead(&one, from, to));
         if (chain && k + 1 < pn->nsegments) way = MIN(way, passing(&one, from, to));
       }
-      if (m->x->sync && !tp->shares && replicas == 1)
+      if (m->x->sync && !tp->shares && replicas == 1 && !m->replica)
         bytes[at] += sync_bytes(m->x->sync, from, to, m->s->tp.n);
     }
     if (chain && k + 1 < pn->nsegments) before += way;
@@ -430,9 +465,37 @@ static void bound_blocks(const measure *m, const search *s, worker *w, arena *tm
   for (u32 q = 0; q < places; q++) passed[q] = MAX(passed[q] - early[q], 0);
   for (u32 q = 0; q < places; q++) {
     const double t =
-        m->s->mb.n * slowest(m, pn, q, takes + q * m->n) +
+        m->micro * slowest(m, q, takes + q * m->n) +
         MAX(passed[q], sync_ps(w, tmp, m->s->skip.n + q * ranks, m->s->dp.n, m->s->tp.n, bytes[q]));
     if (t > *most) *most = t, *fill = passed[q];
+  }
+}
+
+static void bound_places_of(measure *m, const search *s, worker *w, arena *tmp, const plan *pn, double *most,
+                            double *fill) {
+  const u32 tp = m->s->tp.n;
+  m->products = m->s->dp.n > 1 && (m->s->mb.n == 1 || m->s->zero.n >= 2);
+  m->several = pn->nsegments > 1;
+  m->tensor = m->x->even && m->x->even % tp == 0 && !m->dp->shares && !m->tp->shares;
+  bound_blocks(m, s, w, tmp, pn, most, fill);
+}
+
+// No step is shorter than that of one replica with its own microbatches.
+static void bound_make_up(const measure *all, const search *s, worker *w, arena *tmp, const plan *pn,
+                          double *most, double *fill) {
+  for (u32 r = 0; r < pn->nreplicas; r++) {
+    const strategy own = strategy_of_replica(all->s, r, s->o->train);
+    const plan_submesh *on = pn->replicas[r].on ? pn->replicas[r].on : &pn->segments[0].on;
+    const plan_mesh *of_mesh = &pn->meshes[on->mesh];
+    measure m = {.x = all->x,
+                 .s = &own,
+                 .splits = bound_splits(&s->bounds, &own),
+                 .dp = &pn->axes[of_mesh->axis[2] - 1],
+                 .tp = &pn->axes[of_mesh->axis[3] - 1],
+                 .micro = pn->replicas[r].micro,
+                 .replica = r + 1};
+    m.n = find_works((works *)(uintptr_t)all->x, &own, false, m.v);
+    if (m.n) bound_places_of(&m, s, w, tmp, pn, most, fill);
   }
 }
 
@@ -441,10 +504,12 @@ static void work_bound_mixed(measure *m, const search *s, worker *w, limit *of) 
   arena *tmp = arena_new();
   const plan *pn = m->n ? search_plan(s, w, tmp, p, NULL) : NULL;
   double most = 0, fill = 0;
-  m->products = p->s.dp.n > 1 && (p->s.mb.n == 1 || p->s.zero.n >= 2);
-  m->several = pn && pn->nsegments > 1;
-  m->tensor = pn && m->x->even && m->x->even % p->s.tp.n == 0 && !pn->axes[1].shares && !pn->axes[2].shares;
-  if (pn) bound_blocks(m, s, w, tmp, pn, &most, &fill);
+  if (pn && p->s.replicas.nparts) {
+    bound_make_up(m, s, w, tmp, pn, &most, &fill);
+  } else if (pn) {
+    m->dp = &pn->axes[1], m->tp = &pn->axes[2], m->micro = p->s.mb.n;
+    bound_places_of(m, s, w, tmp, pn, &most, &fill);
+  }
   of->ps = most * 0.999999, of->fill_ps = fill * 0.999999;
   diag_clear(w->c);
   arena_free(tmp);

@@ -114,7 +114,7 @@ bool sim_busy_of(ctx *c, const prog *probe, cost_model *k, const sim_pipeline *p
   counting x = {.s = &s, .out = out};
   for (u32 q = 0; main && q < pl->npieces; q++) {
     const sim_piece *p = &pl->piece[q];
-    if (p->kind != PIECE_TASK || p->mb != (pl->nmicro > 1)) continue;
+    if (p->kind != PIECE_TASK || p->mb != (sim_micro(pl, p->stage) > 1)) continue;
     x.backward = p->task != TASK_F;
     for (u32 n = s.node_of[p->first]; n < s.node_of[p->end]; n++) {
       const sim_graph *sub = main->dur[n] < 0 ? main->site[~main->dur[n]].sub : NULL;
@@ -179,7 +179,7 @@ i64 sim_busiest(sim *s, const sim_pipeline *pl) {
   for (u32 q = 0; q < pl->npieces; q++) {
     const sim_piece *p = &pl->piece[q];
     i64 *to = p->kind == PIECE_TASK ? task + p->stage * s->nranks : p->kind == PIECE_AFTER ? after : NULL;
-    const i64 times = p->kind != PIECE_TASK || !p->mb ? 1 : p->mb == 1 ? (i64)pl->nmicro - 1 : 0;
+    const i64 times = p->kind != PIECE_TASK || !p->mb ? 1 : p->mb == 1 ? (i64)sim_micro(pl, p->stage) - 1 : 0;
     for (u32 k = p->first; to && k < p->end; k++)
       add_instr(&x, s->main, main->ev[k], k, times * (1 + (pl->nspans ? (i64)pl->main_more[k] : 0)), to);
   }

@@ -224,7 +224,7 @@ void fold_ranks(sim *s, bool fold) {
     if (s->pipeline) split_by_ending(s, x.sig);
     for (u32 now; (now = number_classes(s, x.sig, class_of)) != n; n = now) {
       split_by_peers(s, x.sig, class_of);
-      if (s->pipeline) split_by_mirror(s, x.sig, class_of);
+      if (s->pipeline && !s->pipeline->apart) split_by_mirror(s, x.sig, class_of);
     }
     s->nclasses = n;
   } else {

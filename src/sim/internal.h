@@ -164,9 +164,10 @@ void fold_ranks(sim *s, bool fold);
 
 // run.c: everything from the program to the event graph of main; NULL and diagnostics
 bool sim_open(sim *s, ctx *c, arena *a, const prog *p, cost_model *k, const sim_opts *o, bool want_path);
-sim_graph *sim_graph_of(sim *s);                                  // the two below
-bool sim_price(sim *s);                                           // prices of all instructions
-sim_graph *sim_graph_priced(sim *s);                              // ranks folded, and the event graph
+const sim_graph *sim_graph_of(sim *s); // the two below
+bool sim_price(sim *s);                // prices of all instructions
+// Ranks folded, and the event graph. late, want: as graph_of_step has them; NULL: none.
+const sim_graph *sim_graph_priced(sim *s, const u8 *late, const u8 *want);
 const sim_graph *sim_probe_graph(sim *s, const sim_pipeline *pl); // stages.c: the same of a probe
 i64 sim_busiest(sim *s,
                 const sim_pipeline *pl); // busy.c: ps of the busiest rank of a priced probe's pipeline
@@ -189,6 +190,7 @@ typedef struct {
   const sim_graph *graph;
   const u32 *next; // which output port an input port goes on from; NULL: its clock's
 } step_graph;
+void steady_named(sim *s);       // adds to s->carry the results that are named after a parameter
 step_graph steady_steps(sim *s); // after the bytes: they tell which results parameters are in the next step
 void steady_period(sim *s, const step_graph *x, sim_result *r); // r: of one step
 // Steps that follow each other: the state at the end of each, until it repeats.

@@ -21,6 +21,9 @@ typedef struct {
   u32 *slot[2];                 // per (link, microbatch): of the value there, back
   u32 *carried_begin, *carried; // per (stage, microbatch): the first of its slots; those
   u32 nspare, *spare;
+  u32 *ran; // per kind and stage: tasks so far. Where places are apart the last one, whatever its
+            // microbatch, gives back what was sent before the tasks
+  u32 most; // microbatches that a replica has
   sim_op *op;
   VEC(u32) many;
   u32 *nword, **word; // per place: types of what it does
@@ -53,7 +56,7 @@ static void list_carried(compiler *x) {
   x->carried_begin = NEWN(x->tmp, u32, pl->nstages);
   for (u32 i = 0; i < pl->nstages; i++) {
     x->carried_begin[i] = n;
-    n += (own[i] = x->st->carried[pl->like[i]]) * pl->nmicro;
+    n += (own[i] = x->st->carried[pl->like[i]]) * sim_micro(pl, i);
   }
   x->carried = NEWN(x->tmp, u32, n + 1);
   x->l->carried = own;
@@ -63,20 +66,22 @@ static u32 slot_new(compiler *x) { return x->nspare ? x->spare[--x->nspare] : x-
 
 static void note(compiler *x, u32 at, u32 does) { x->word[at][x->nword[at]++] = does; }
 
-static void put_many(compiler *x, sim_op *op, const u32 *in, u32 nin, const u32 *out, u32 nout) {
-  op->kind = OP_TASK_MANY, op->in = x->many.n;
-  u32 *v = vec_push_n(x->a, &x->many, nin + nout + 2);
+// ends: STAGE_BEGINS, STAGE_ENDS, which only the line of stages with ends of their own needs to know.
+static void put_many(compiler *x, sim_op *op, const u32 *in, u32 nin, const u32 *out, u32 nout, u32 ends) {
+  op->kind = ends ? OP_TASK_END : OP_TASK_MANY, op->in = x->many.n;
+  u32 *v = vec_push_n(x->a, &x->many, nin + nout + 3);
   *v++ = nin;
   for (u32 k = 0; k < nin; k++) *v++ = in[k];
   *v++ = nout;
   for (u32 k = 0; k < nout; k++) *v++ = out[k];
+  *v = ends;
 }
 
-static void put_task(compiler *x, u32 stage, task_kind kind, u32 mb) {
+static void put_task(compiler *x, u32 stage, task_kind kind, u32 mb, u32 ends) {
   const sim_pipeline *pl = x->pl;
   const bool back = kind == TASK_B || kind == TASK_I;
   const link_lists *from = &x->from[back], *to = &x->to[back];
-  const size_t K = pl->nmicro;
+  const size_t K = x->most;
   u32 in[VALUES_MAX], out[VALUES_MAX], nin = 0, nout = 0;
   const u32 own = x->l->carried[stage];
   u32 *carried = x->carried + x->carried_begin[stage] + (size_t)own * mb;
@@ -94,16 +99,21 @@ static void put_task(compiler *x, u32 stage, task_kind kind, u32 mb) {
                  .what = kind * pl->nstages + stage,
                  .in = nin ? in[0] : SLOT_NEVER,
                  .out = nout ? out[0] : SLOT_NOBODY};
-  if (nin > 1 || nout > 1) put_many(x, op, in, nin, out, nout);
-  note(x, op->place, line_task_type(pl, op->what, stage_turn(mb, pl->nmicro)));
+  if (nin > 1 || nout > 1 || ends) put_many(x, op, in, nin, out, nout, ends);
+  const u32 turn = stage_turn(x->st->ends ? x->ran[op->what]++ : mb, sim_micro(pl, stage));
+  note(x, op->place, line_task_type(pl, op->what, turn));
+  for (u32 k = 0; k < x->st->nothers; k++) {
+    const stage_other *y = &x->st->others[k];
+    if (y->what == op->what && y->turn == turn) note(x, y->place, line_other_type(pl, k));
+  }
 }
 
 static void put_send(compiler *x, u32 link, bool back, u32 mb) {
   const sim_pipeline *pl = x->pl;
   const sim_link *l = &pl->link[link];
   const u32 from = pl->place[back ? l->to : l->from], to = pl->place[back ? l->from : l->to];
-  const u32 what = back * pl->nlinks + link, turn = stage_turn(mb, pl->nmicro);
-  const u32 slot = l->strm[back] ? x->slot[back][(size_t)link * pl->nmicro + mb] : SLOT_NOBODY;
+  const u32 what = back * pl->nlinks + link, turn = stage_turn(mb, sim_micro(pl, l->from));
+  const u32 slot = l->strm[back] ? x->slot[back][(size_t)link * x->most + mb] : SLOT_NOBODY;
   x->op[x->l->n++] = (sim_op){OP_SEND, (u16)from, what, slot, to};
   note(x, from, line_send_type(pl, what, false, turn));
   note(x, to, line_send_type(pl, what, true, turn));
@@ -139,6 +149,8 @@ static void make_room(compiler *x, const sim_order *order, u32 n) {
   }
   x->op = NEWN(x->a, sim_op, nop + 1);
   x->nword = ZNEWN(x->tmp, u32, pl->nplaces), x->word = NEWN(x->tmp, u32 *, pl->nplaces);
+  for (u32 k = 0; k < x->st->nothers; k++)
+    room[x->st->others[k].place] += tasks[x->st->others[k].what % pl->nstages];
   for (u32 q = 0; q < pl->nplaces; q++) x->word[q] = NEWN(x->tmp, u32, room[q] + 1);
 }
 
@@ -172,42 +184,73 @@ static void compress(compiler *x, u32 at) {
 }
 
 static void count_types(compiler *x) {
-  u32 *count = ZNEWN(x->a, u32, line_types(x->pl));
+  u32 *count = ZNEWN(x->a, u32, line_types(x->pl) + x->st->nothers);
   for (u32 q = 0; q < x->pl->nplaces; q++)
     for (u32 k = 0; k < x->nword[q]; k++) count[x->word[q][k]]++;
   x->l->count = count;
 }
 
+// By stage: the first microbatch of its replica.
+static const u32 *first_of_replicas(const compiler *x) {
+  const sim_pipeline *pl = x->pl;
+  assert(pl->nreplicas); // a pipeline has one at least
+  const u32 each = MAX(pl->nstages / pl->nreplicas, 1u);
+  u32 *first = ZNEWN(x->tmp, u32, pl->nstages + 1);
+  for (u32 i = each; i < pl->nstages; i++) first[i] = first[i - each] + pl->micro[i / each - 1];
+  return first;
+}
+
+// Of every step: is it the first, the last task of its kind of its stage?
+static const u8 *find_ends(const compiler *x, const sim_order *order, u32 n) {
+  u8 *ends = ZNEWN(x->tmp, u8, n + 1);
+  u32 *last = ZNEWN(x->tmp, u32, TASK_KINDS * x->pl->nstages + 1);
+  for (u32 k = 0; k < n; k++) {
+    if (order[k].send) continue;
+    u32 *to = &last[order[k].task * x->pl->nstages + order[k].stage];
+    if (!*to) ends[k] |= STAGE_BEGINS;
+    *to = k + 1;
+  }
+  for (u32 k = 0; k < TASK_KINDS * x->pl->nstages; k++)
+    if (last[k]) ends[last[k] - 1] |= STAGE_ENDS;
+  return ends;
+}
+
 const sim_line *sim_line_new(arena *a, const sim_stages *st, const sim_order *order, u32 n) {
   const sim_pipeline *pl = &st->pl;
+  for (u32 k = 0; st->ends && k < n; k++)
+    if (order[k].whole) return NULL;
   arena *tmp = arena_new();
   compiler x = {.a = a, .tmp = tmp, .st = st, .pl = pl, .l = ZNEWN(a, sim_line, 1)};
   x.in = list_links(&x, true, true, false), x.out = list_links(&x, false, true, false);
   for (u32 k = 0; k < 2; k++) x.from[k] = list_links(&x, !k, false, k), x.to[k] = list_links(&x, k, false, k);
   list_carried(&x);
   x.l->nslots = SLOT_FIRST;
-  for (u32 k = 0; k < 2; k++) x.slot[k] = ZNEWN(tmp, u32, (size_t)(pl->nlinks + 1) * pl->nmicro);
+  for (u32 r = 0; r < pl->nreplicas; r++) x.most = MAX(x.most, pl->micro[r]);
+  for (u32 k = 0; k < 2; k++) x.slot[k] = ZNEWN(tmp, u32, (size_t)(pl->nlinks + 1) * x.most);
   u32 most = 0; // values under way, however often they are used
   for (u32 i = 0; i < pl->nstages; i++) most += x.l->carried[i];
-  x.spare = NEWN(tmp, u32, (size_t)(2 * pl->nlinks + most + 1) * pl->nmicro);
+  x.spare = NEWN(tmp, u32, (size_t)(2 * pl->nlinks + most + 1) * x.most);
+  x.ran = ZNEWN(tmp, u32, TASK_KINDS * pl->nstages + 1);
   make_room(&x, order, n);
   x.l->op = x.op, x.l->word = NEWN(a, sim_word, pl->nplaces);
-  const u32 stages = MAX(pl->nstages / pl->nreplicas, 1u); // of a replica
+  const u8 *ends = st->ends ? find_ends(&x, order, n) : NULL;
+  const u32 *first = first_of_replicas(&x);
   for (u32 k = 0; k < n; k++) {
     sim_order o = order[k];
-    o.mb -= o.stage / stages * pl->nmicro; // of its replica
+    o.mb -= first[o.stage]; // of its replica
     if (o.send)
       put_sends(&x, &o);
     else if (!o.whole)
-      put_task(&x, o.stage, (task_kind)o.task, o.mb);
+      put_task(&x, o.stage, (task_kind)o.task, o.mb, ends ? ends[k] : 0);
     else if (o.task == TASK_I)
-      put_task(&x, o.stage, TASK_B, o.mb); // with the W that follows
+      put_task(&x, o.stage, TASK_B, o.mb, 0); // with the W that follows
   }
   for (u32 q = 0; q < pl->nplaces; q++) compress(&x, q);
   count_types(&x);
   x.l->many = x.many.v, x.l->nmany = x.many.n;
-  x.l->nreplicas = pl->nreplicas, x.l->nmicro = pl->nmicro, x.l->nplaces = pl->nplaces,
-  x.l->nstages = pl->nstages, x.l->nlinks = pl->nlinks;
+  x.l->nreplicas = pl->nreplicas, x.l->micro = arena_dup(a, pl->micro, pl->nreplicas * sizeof *pl->micro);
+  x.l->nplaces = pl->nplaces, x.l->nstages = pl->nstages, x.l->nlinks = pl->nlinks, x.l->ends = st->ends;
+  x.l->nothers = st->nothers, x.l->others = arena_dup(a, st->others, st->nothers * sizeof *st->others);
   x.l->place = arena_dup(a, pl->place, pl->nstages * sizeof *pl->place);
   x.l->link = arena_dup(a, pl->link, pl->nlinks * sizeof *pl->link);
   arena_free(tmp);
@@ -216,10 +259,15 @@ const sim_line *sim_line_new(arena *a, const sim_stages *st, const sim_order *or
 
 bool sim_line_fits(const sim_line *l, const sim_stages *st) {
   const sim_pipeline *pl = &st->pl;
-  if (l->nreplicas != pl->nreplicas || l->nmicro != pl->nmicro || l->nplaces != pl->nplaces ||
-      l->nstages != pl->nstages || l->nlinks != pl->nlinks ||
+  if (l->nreplicas != pl->nreplicas || l->nplaces != pl->nplaces || l->nstages != pl->nstages ||
+      l->nlinks != pl->nlinks || l->ends != (st->ends != NULL) || l->nothers != st->nothers ||
+      memcmp(l->micro, pl->micro, pl->nreplicas * sizeof *pl->micro) != 0 ||
       memcmp(l->place, pl->place, pl->nstages * sizeof *pl->place) != 0)
     return false;
+  for (u32 k = 0; k < l->nothers; k++)
+    if (l->others[k].what != st->others[k].what || l->others[k].turn != st->others[k].turn ||
+        l->others[k].place != st->others[k].place)
+      return false;
   for (u32 i = 0; i < pl->nstages; i++)
     if (l->carried[i] != st->carried[pl->like[i]]) return false;
   for (u32 k = 0; k < pl->nlinks; k++) {

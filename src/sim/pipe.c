@@ -109,6 +109,28 @@ static void run_many(pipe *p, const sim_op *o) {
   for (u32 k = 1; k <= *out; k++) memcpy(p->value + (size_t)out[k] * C, y + k * C, C * sizeof *y);
 }
 
+// The first task of its kind of its stage, or the last one.
+static void run_end(pipe *p, const sim_op *o) {
+  const u32 C = p->C, n = p->st->pl.nstages, *in = p->l->many + o->in, *out = in + 1 + *in,
+            ends = out[1 + *out];
+  const task_map *m = &p->task[o->what];
+  const stage_task *t = &p->st->task[o->what / n][o->what % n];
+  const u32 nin = (1 + m->nin) * C, nout = (1 + m->nout) * C;
+  i64 x[PORTS_MOST], y[PORTS_MOST];
+  memcpy(x, p->clock + o->place * C, C * sizeof *x);
+  for (u32 k = 1; k <= *in; k++) memcpy(x + k * C, p->value + (size_t)in[k] * C, C * sizeof *x);
+  apply_map(m->a, nin, nout, x, y);
+  for (u32 k = 0; ends & STAGE_BEGINS && t->nwaits && k < nout; k++) y[k] = MAX(y[k], p->waited[o->what][k]);
+  for (u32 k = 0; ends & STAGE_ENDS && k < t->nleaves; k++) {
+    i64 *to = &p->slot[t->leave[k]];
+    apply_map(t->leaves + (size_t)k * nin, nin, 1, x, to);
+    for (u32 j = 0; ends & STAGE_BEGINS && j < t->nwaits; j++)
+      *to = MAX(*to, p->slot[t->wait[j]] + t->leave_waits[k * t->nwaits + j]);
+  }
+  memcpy(p->clock + o->place * C, y, C * sizeof *y);
+  for (u32 k = 1; k <= *out; k++) memcpy(p->value + (size_t)out[k] * C, y + k * C, C * sizeof *y);
+}
+
 static void run_rendezvous(pipe *p, const sim_op *o, const send_map *s) {
   const u32 C = p->C, from = o->place, to = o->out;
   i64 *clock = s->strm ? p->channel + (size_t)s->strm * p->st->pl.nplaces * C : p->clock;
@@ -159,8 +181,10 @@ EACH void run_line(pipe *p, const u32 C) {
       run_task(p, o, C);
     else if (o->kind == OP_SEND)
       run_send(p, o, C);
-    else
+    else if (o->kind == OP_TASK_MANY)
       run_many(p, o);
+    else
+      run_end(p, o);
   }
 }
 
@@ -168,7 +192,8 @@ EACH void run_line(pipe *p, const u32 C) {
 // What each type does to the memory of a class; NULL: there is no such task.
 static const stage_bytes **bytes_of_types(const pipe *p, arena *tmp) {
   const sim_pipeline *pl = &p->st->pl;
-  const stage_bytes **v = ZNEWN(tmp, const stage_bytes *, line_types(pl));
+  const stage_bytes **v = ZNEWN(tmp, const stage_bytes *, line_types(pl) + p->st->nothers);
+  for (u32 k = 0; k < p->st->nothers; k++) v[line_other_type(pl, k)] = p->st->others[k].bytes;
   for (u32 turn = 0; turn < 3; turn++) {
     for (u32 k = 0; k < TASK_KINDS; k++)
       for (u32 i = 0; i < pl->nstages; i++)
@@ -247,7 +272,11 @@ static void add_before(pipe *p) {
   const u32 C = p->C;
   for (u32 q = 0; q < st->pl.nplaces; q++)
     for (u32 c = 0; c < C; c++) p->cur[q * C + c] = p->peak[q * C + c] = st->start[st->rep_no[q] * C + c];
-  for (u32 i = 0; i < st->pl.nstages; i++) {
+  for (u32 q = 0; st->ends && q < st->pl.nplaces; q++) {
+    add_bytes(p, q, st->ends->begin[q].bytes[0]);
+    add_busy(p, q, &st->ends->begin[q], 1);
+  }
+  for (u32 i = 0; !st->ends && i < st->pl.nstages; i++) {
     const stage_task *t = &st->before[st->pl.like[i]];
     add_bytes(p, st->pl.place[i], t->bytes[0]);
     add_busy(p, st->pl.place[i], t, 1);
@@ -261,7 +290,7 @@ static void add_after(pipe *p) {
     for (u32 k = 0; k < st->nafter; k++) {
       const stage_after *part = &st->after_bytes[k * st->nreps + r];
       add_bytes(p, q, part->bytes);
-      for (u32 c = 0; c < p->C; c++) p->cur[q * p->C + c] -= part->freed[c] * (MAX(st->pl.nmicro, 3u) - 3);
+      for (u32 c = 0; c < p->C; c++) p->cur[q * p->C + c] -= part->freed[c] * (MAX(st->micro[q], 3u) - 3);
     }
     add_busy(p, q, &st->tail[r], 1);
   }
@@ -294,9 +323,10 @@ i64 sim_stages_busiest(const sim_stages *st, arena *tmp) {
       for (u32 c = 0; t->a && c < C; c++) busy[pl->place[i] * C + c] += t->busy[c];
     }
   for (u32 k = 0; k < 2 * pl->nlinks; k++) add_sends_of(busy, st, k / 2, k & 1);
-  for (u32 k = 0; k < pl->nplaces * C; k++) busy[k] *= pl->nmicro;
-  for (u32 i = 0; i < pl->nstages; i++)
+  for (u32 k = 0; k < pl->nplaces * C; k++) busy[k] *= st->micro[k / C];
+  for (u32 i = 0; !st->ends && i < pl->nstages; i++)
     for (u32 c = 0; c < C; c++) busy[pl->place[i] * C + c] += st->before[pl->like[i]].busy[c];
+  for (u32 k = 0; st->ends && k < pl->nplaces * C; k++) busy[k] += st->ends->begin[k / C].busy[k % C];
   for (u32 q = 0; q < pl->nplaces; q++)
     for (u32 c = 0; c < C; c++) most = MAX(most, busy[q * C + c] + st->tail[st->rep_no[q]].busy[c]);
   arena_release(tmp, mark);
@@ -304,7 +334,51 @@ i64 sim_stages_busiest(const sim_stages *st, arena *tmp) {
 }
 
 // ---- steps --------------------------------------------------------------------------------------------------
+// Clocks go into the event graph's slots, and come back.
+static void swap_clocks(pipe *p, bool into) {
+  const stage_ends *e = p->st->ends;
+  const u32 cells = p->st->pl.nplaces * p->C;
+  i64 *own[2] = {p->clock, p->channel + (size_t)e->strm * cells};
+  for (u32 k = 0; k < (e->strm ? 2 : 1) * cells; k++) {
+    if (!e->clock[k]) continue;
+    if (into)
+      p->slot[e->clock[k]] = own[k / cells][k % cells];
+    else
+      own[k / cells][k % cells] = p->slot[e->clock[k]];
+  }
+}
+
+static void run_ends_before(pipe *p) {
+  const sim_stages *st = p->st;
+  const stage_ends *e = st->ends;
+  memset(p->slot, 0, e->of->nslot * sizeof *p->slot);
+  swap_clocks(p, true);
+  for (u32 k = 0; k < e->nlate; k++) p->slot[e->late[k]] = p->late[k];
+  sim_part(e->of, e->before[0], e->before[1], p->slot, p->frame);
+  swap_clocks(p, false);
+  for (u32 w = 0; w < TASK_KINDS * st->pl.nstages; w++) {
+    const stage_task *t = &st->task[w / st->pl.nstages][w % st->pl.nstages];
+    for (u32 o = 0; t->nwaits && o < (1 + p->task[w].nout) * p->C; o++) {
+      i64 time = 0;
+      for (u32 k = 0; k < t->nwaits; k++) time = MAX(time, p->slot[t->wait[k]] + t->waits[o * t->nwaits + k]);
+      p->waited[w][o] = time;
+    }
+  }
+}
+
+static void run_ends_after(pipe *p) {
+  const stage_ends *e = p->st->ends;
+  swap_clocks(p, true);
+  sim_part(e->of, e->after[0], e->after[1], p->slot, p->frame);
+  swap_clocks(p, false);
+  for (u32 k = 0; k < e->nlate; k++) p->late[k] = p->slot[e->renewed[k]];
+}
+
 static void run_before(pipe *p) {
+  if (p->st->ends) {
+    run_ends_before(p);
+    return;
+  }
   const u32 C = p->C;
   i64 y[STAGE_CLASSES];
   for (u32 i = 0; i < p->st->pl.nstages; i++) {
@@ -323,6 +397,10 @@ static void add_block(const sim_stages *st, u32 to, u32 from, const i64 *x, i64 
 
 static void run_after(pipe *p, arena *tmp) {
   const sim_stages *st = p->st;
+  if (st->ends) {
+    run_ends_after(p);
+    return;
+  }
   const u32 C = p->C, n = st->nreps * C;
   i64 *x = NEWN(tmp, i64, n), *y = NEWN(tmp, i64, n);
   const i64 *was = arena_dup(tmp, p->clock, st->pl.nplaces * C * sizeof *was);
@@ -355,7 +433,7 @@ static void sum_up(const pipe *p, sim_pipe_result *r) {
   const i64 span = r->makespan_ps;
   sim_sum busy = 0, comm = 0, idle = 0;
   for (u32 k = 0; k < n; k++) {
-    const u32 w = st->weight[k % p->C];
+    const u32 w = st->weight[k];
     busy += (sim_sum)w * (p->busy[k] - p->comm[k]);
     comm += (sim_sum)w * p->comm[k];
     idle += (sim_sum)w * (span - p->busy[k]);
@@ -367,11 +445,29 @@ static void sum_up(const pipe *p, sim_pipe_result *r) {
   r->bubble = sim_mean_share(idle, span, ranks);
 }
 
+// Numbers that a step leaves to the next one: clocks, channels, late parameters.
+static u32 state_of(const sim_stages *st) {
+  return st->pl.nplaces * st->nclass * (1 + st->nstreams) + (st->ends ? st->ends->nlate : 0);
+}
+
+static void open_ends(pipe *p, arena *tmp) {
+  const sim_stages *st = p->st;
+  const stage_ends *e = st->ends;
+  p->late = p->channel + (size_t)st->pl.nplaces * p->C * st->nstreams;
+  p->slot = ZNEWN(tmp, i64, e->of->nslot), p->frame = NEWN(tmp, i64, e->of->frame + 1);
+  p->waited = NEWN(tmp, i64 *, TASK_KINDS * st->pl.nstages);
+  for (u32 w = 0; w < TASK_KINDS * st->pl.nstages; w++) {
+    const stage_task *t = &st->task[w / st->pl.nstages][w % st->pl.nstages];
+    p->waited[w] = NEWN(tmp, i64, t->nwaits ? (1 + t->nout) * p->C : 1);
+  }
+}
+
 static void begin(pipe *p, const sim_stages *st, arena *tmp, const sim_line *l) {
   const u32 cells = st->pl.nplaces * st->nclass;
   assert(sim_line_fits(l, st));
   *p = (pipe){.st = st, .l = l, .C = st->nclass};
-  p->clock = ZNEWN(tmp, i64, (size_t)cells * (1 + st->nstreams)), p->channel = p->clock + cells;
+  p->clock = ZNEWN(tmp, i64, state_of(st)), p->channel = p->clock + cells;
+  if (st->ends) open_ends(p, tmp);
   p->cur = ZNEWN(tmp, i64, cells), p->peak = ZNEWN(tmp, i64, cells);
   p->busy = ZNEWN(tmp, i64, cells), p->comm = ZNEWN(tmp, i64, cells);
   p->task = task_maps(st, tmp), p->send = send_maps(st, tmp);
@@ -483,6 +579,7 @@ static i64 later_from_first(const pipe *p, arena *tmp) {
   const sim_stages *st = p->st;
   const u32 C = p->C, cells = st->pl.nplaces * C;
   i64 by = -1;
+  if (st->ends) return -1; // places may wait for each other before the first task
   pipe now = *p, next = *p;
   now.clock = ZNEWN(tmp, i64, (size_t)cells * (1 + st->nstreams)), now.channel = now.clock + cells;
   next.clock = arena_dup(tmp, p->clock, cells * sizeof *p->clock);
@@ -533,7 +630,7 @@ static void find_periods(pipe *p, u32 n, arena *tmp, sim_pipe_result *r) {
       r[k].period_ps = by, done[k] = true;
       continue;
     }
-    steps_begin(&seen[k], tmp, st->pl.nplaces * st->nclass * (1 + st->nstreams), r[k].makespan_ps);
+    steps_begin(&seen[k], tmp, state_of(st), r[k].makespan_ps);
     done[k] = steps_add(&seen[k], p[k].clock);
     left += !done[k];
   }

@@ -26,6 +26,9 @@ typedef struct {
   i64 *value;   // [slot * C + class]
   const task_map *task;
   const send_map *send;
+  // Of stages with ends of their own: slots of these, late parameters as the step before has left them, and by task
+  // when what the first of its kind waits for lets it leave every output
+  i64 *slot, *frame, *late, **waited;
   i64 *cur, *peak, *busy, *comm; // [place * C + class]
 } pipe;
 

@@ -165,7 +165,7 @@ static holding holding_of(sim *s, group g, layout l, u8 dim, i64 extent, i64 cel
   for (u32 j = 0; j < ncombo; j++) {
     i64 n = layout_index(s->p->sp, l, dim, extent, of[j], index);
     h.span[j].first = h.words, h.span[j].end = 0;
-    for (i64 k = 0; k < n; k++) {
+    for (i64 k = 0; k < n; k += cell) { // cells are listed whole
       u64 c = (u64)(index[k] / cell);
       h.span[j].first = MIN(h.span[j].first, (u32)(c / 64));
       h.span[j].end = MAX(h.span[j].end, (u32)(c / 64) + 1);

@@ -152,11 +152,11 @@ static bool fits_in_time(sim *s) {
   return !s->overflow;
 }
 
-sim_graph *sim_graph_of(sim *s) { return sim_price(s) ? sim_graph_priced(s) : NULL; }
+const sim_graph *sim_graph_of(sim *s) { return sim_price(s) ? sim_graph_priced(s, NULL, NULL) : NULL; }
 
-sim_graph *sim_graph_priced(sim *s) {
+const sim_graph *sim_graph_priced(sim *s, const u8 *late, const u8 *want) {
   fold(s);
-  sim_graph *main = graph_of_main(s, s->o->mode & SIM_COMPOSED);
+  const sim_graph *main = late ? graph_of_step(s, late, want) : graph_of_main(s, s->o->mode & SIM_COMPOSED);
   return fits_in_time(s) ? main : NULL;
 }
 

@@ -338,10 +338,15 @@ typedef struct {
 typedef struct sim_ending sim_ending;
 typedef struct {
   u32 nplaces, nstages, nlinks, npieces;
-  u32 nreplicas,
-      nmicro;   // of the schedule; nmicro: of every replica. Stages are those of the first, then of the next
-  bool outside; // before or after the tasks values go from place to place: no stage tells when, or how many
-  const group *group; // of every place; all of one size
+  u32 nreplicas;    // of the schedule. Stages are those of the first, then of the next
+  const u32 *micro; // of every replica
+  // No place is like another one, and they may differ in size. What comes before the tasks is of all of them together:
+  // values go from place to place there. The probe has all stages.
+  bool apart;
+  // Of what is sent there something is read by several replicas, so the order says which task frees it; or something is
+  // sent for every microbatch: no stage tells.
+  bool outside;
+  const group *group; // of every place; of one size unless apart
   const u16 *alike;   // of every place: the place in the probe that stands for it
   const u16 *with;    // of every place: that it sums gradients with when all tasks have run; itself: none
   const u16 *place, *like; // of every stage; like: the stage that stands for it, in the probe
@@ -355,6 +360,9 @@ typedef struct {
   const sim_left *left;
   const sim_ending *ending; // what comes after all tasks, where the probe leaves it out; NULL: it is a piece
 } sim_pipeline;
+static inline u32 sim_micro(const sim_pipeline *pl, u32 stage) { // microbatches that it runs
+  return pl->micro[stage / MAX(pl->nstages / pl->nreplicas, 1u)];
+}
 typedef struct {
   bool send;
   bool whole;    // of I and of W, which follows it: both are one backward
@@ -395,14 +403,18 @@ typedef struct {
 } sim_busy;
 bool sim_busy_of(ctx *c, const prog *probe, cost_model *k, const sim_pipeline *pl, sim_busy *out);
 // The same stages with the sends of every link, there and back, on other streams, numbered from 1 up to n,
-// or, if n is 0, on the compute stream. st: with sends on streams. after: where what comes after all tasks
-// sends is on a stream as well. NULL: what st says is not enough to tell. In `a`, and with parts of st.
-const sim_stages *sim_stages_sending(arena *a, const sim_stages *st, u32 n, u8 *const strm[2], bool after);
+// or, if n is 0, on the compute stream. st: with sends on streams. channels: 0, all sends are on the compute stream;
+// 1: all on one other, with what is sent before the tasks and after them. NULL: what st says is not enough to
+// tell. In `a`, and with parts of st.
+const sim_stages *sim_stages_sending(arena *a, const sim_stages *st, u32 n, u8 *const strm[2], u32 channels);
+// The same stages with so many microbatches of every replica; NULL: the probe has another number of one for them.
+const sim_stages *sim_stages_dealt(arena *a, const sim_stages *st, const u32 *micro);
 u32 sim_stages_classes(const sim_stages *st); // rank classes of a place
 // How long the busiest rank works in a step, whatever the order of tasks: what no line of these stages beats.
 i64 sim_stages_busiest(const sim_stages *st, arena *tmp);
 // A line of n steps, in which every task comes after what it needs, compiled for stages of that form: places,
-// stages, links and whether these have streams, microbatches, what a stage's I leaves for its W. In `a`.
+// stages, links and whether these have streams, microbatches, what a stage's I leaves for its W. In `a`. NULL: places
+// are apart, and a backward of a stage that has them in two parts runs whole; no line tells what that takes.
 typedef struct sim_line sim_line;
 const sim_line *sim_line_new(arena *a, const sim_stages *st, const sim_order *order, u32 n);
 bool sim_line_fits(const sim_line *l, const sim_stages *st); // are they of that form?

@@ -5,55 +5,45 @@
 // Idea: a piece is run once for each clock and value that it reads, set far ahead of everything else; where
 // that arrives, and how much later, is the linear map. Nothing is said of a piece that the event graph and
 // the walk of the whole program would not say.
+#include "sim/digest.h"
 #include "sim/heap.h"
-#include "sim/stages.h"
 #include <stdlib.h>
 
-static const i64 FAR = (i64)1 << 60;
-
-typedef struct {
-  sim *s;
-  const sim_pipeline *pl;
-  sim_stages *st;
-  const sim_graph *c;
-  u32 C;
-  u32 *clock;                      // (rank class, stream) -> slot; 0: none
-  u32 *class_of;                   // rank class -> its number on its place; ~0: on no place
-  u32 *place_of;                   // rank class -> place
-  const u32 *rank_class;           // [place * C + class]
-  u32 *written;                    // by slot: last piece + 1 that wrote it
-  u32 *unit_of;                    // by slot of a value: its rank class + 1; 0: not known
-  const u32 *leaves[2], *comes[2]; // per link there, back: slots of its value by class, [link * C + class]
-  const u32 *after[2];             // ... of what its send waits for as well
-  i64 *x, *frame;
-} digest;
-
 // ---- classes --------------------------------------------------------------------------------------------
+// Places that are alike have the same members in the same classes.
+static bool same_classes(const digest *d, const members *p, const members *first) {
+  if (p->cs->n != d->C || p->n != first->n) return false;
+  for (u32 k = 0; k < p->n; k++)
+    if (d->class_of[d->s->class_of_rank[p->rank[k]]] != d->class_of[d->s->class_of_rank[first->rank[k]]])
+      return false;
+  return true;
+}
+
 static bool find_classes(digest *d) {
   sim *s = d->s;
   const sim_pipeline *pl = d->pl;
   const members *first = members_of(s, pl->group[0]);
-  u32 *rank_class = NEWN(s->a, u32, pl->nplaces * STAGE_CLASSES), *weight = ZNEWN(s->a, u32, STAGE_CLASSES);
-  d->C = first->cs->n;
+  for (u32 q = 0; q < (pl->apart ? pl->nplaces : 1); q++)
+    d->C = MAX(d->C, members_of(s, pl->group[q])->cs->n);
   if (d->C > STAGE_CLASSES) return false;
+  u32 *rank_class = NEWN(s->a, u32, pl->nplaces * d->C), *weight = ZNEWN(s->a, u32, pl->nplaces * d->C);
+  memset(rank_class, 0xff, pl->nplaces * d->C * sizeof *rank_class);
   d->class_of = NEWN(s->a, u32, s->nclasses), d->place_of = NEWN(s->a, u32, s->nclasses);
   memset(d->class_of, 0xff, s->nclasses * sizeof *d->class_of);
   for (u32 q = 0; q < pl->nplaces; q++) {
     const members *p = members_of(s, pl->group[q]);
-    if (p->cs->n != d->C || p->n != first->n) return false;
-    for (u32 c = 0; c < d->C; c++) {
+    if (p->cs->n > d->C) return false;
+    for (u32 c = 0; c < p->cs->n; c++) {
       u32 u = p->cs->cls[c];
       if (d->class_of[u] != ~0u) return false; // ranks on two places
       rank_class[q * d->C + c] = u;
       d->class_of[u] = c, d->place_of[u] = q;
     }
-    for (u32 k = 0; k < p->n; k++)
-      if (d->class_of[s->class_of_rank[p->rank[k]]] != d->class_of[s->class_of_rank[first->rank[k]]])
-        return false;
+    if (!pl->apart && !same_classes(d, p, first)) return false;
+    for (u32 k = 0; k < p->n; k++) weight[q * d->C + d->class_of[s->class_of_rank[p->rank[k]]]]++;
   }
   u32 *member_class = NEWN(s->a, u32, first->n);
-  for (u32 k = 0; k < first->n; k++)
-    weight[member_class[k] = d->class_of[s->class_of_rank[first->rank[k]]]]++;
+  for (u32 k = 0; k < first->n; k++) member_class[k] = d->class_of[s->class_of_rank[first->rank[k]]];
   d->rank_class = rank_class;
   d->st->nclass = d->C, d->st->weight = weight;
   d->st->nmembers = first->n, d->st->member_class = member_class;
@@ -66,8 +56,9 @@ static void find_clocks(digest *d) {
     d->clock[d->c->clock_class[k] * d->s->nstreams + d->c->clock_stream[k]] = d->c->port_in[k];
 }
 
-static u32 clock_slot(const digest *d, u32 at, u32 cls, u32 strm) {
-  return d->clock[d->rank_class[at * d->C + cls] * d->s->nstreams + strm];
+u32 digest_clock(const digest *d, u32 at, u32 cls, u32 strm) {
+  const u32 u = d->rank_class[at * d->C + cls];
+  return u == NO_CLASS ? 0 : d->clock[u * d->s->nstreams + strm];
 }
 
 // Slots of a value of main on the classes of a place; 0: nobody waits for it there.
@@ -77,6 +68,7 @@ static void value_slots(const digest *d, value v, u32 at, u32 *slot) {
     slot[c] = 0;
     if (!s->root || !s->root[v] || !s->at[s->root[v]].cs) continue;
     const entry *e = &s->at[s->root[v]];
+    if (d->rank_class[at * d->C + c] == NO_CLASS) continue;
     u32 pos = e->cs->pos[d->rank_class[at * d->C + c]];
     slot[c] = pos ? e->slot + pos - 1 : 0;
   }
@@ -94,30 +86,30 @@ static void find_units(digest *d) {
 static void find_values(digest *d) {
   const sim_pipeline *pl = d->pl;
   find_units(d);
-  for (u32 pass = 0; pass < 2; pass++) {
+  for (u32 w = 0; w < 2 * PROBE_MICRO; w++) {
+    const u32 pass = w / PROBE_MICRO, m = w % PROBE_MICRO;
     u32 *after = ZNEWN(d->s->a, u32, pl->nlinks * d->C + 1);
     u32 *leaves = ZNEWN(d->s->a, u32, pl->nlinks * d->C + 1),
         *comes = ZNEWN(d->s->a, u32, pl->nlinks * d->C + 1);
     for (u32 k = 0; k < pl->npieces; k++) {
       const sim_piece *p = &pl->piece[k];
-      if (p->kind != PIECE_SEND || p->task != pass || p->mb != (pl->nmicro > 1)) continue;
+      if (p->kind != PIECE_SEND || p->task != pass || p->mb != m) continue;
       const instr *i = &d->s->main->body.v[p->first];
       u16 there = pl->place[pl->link[p->link].to], here = pl->place[pl->link[p->link].from];
       value_slots(d, opd_of(d->s->main, i, 0), pass ? there : here, leaves + p->link * d->C);
       value_slots(d, i->res, pass ? here : there, comes + p->link * d->C);
       if (i->nopd > 1) value_slots(d, opd_of(d->s->main, i, 1), pass ? there : here, after + p->link * d->C);
     }
-    d->leaves[pass] = leaves, d->comes[pass] = comes, d->after[pass] = after;
+    d->leaves[pass][m] = leaves, d->comes[pass][m] = comes, d->after[pass][m] = after;
   }
 }
 
-// ---- one piece ------------------------------------------------------------------------------------------
-typedef struct {
-  u32 n;
-  u32 slot[(1 + VALUES_MAX) * STAGE_CLASSES];
-  u32 also[(1 + VALUES_MAX) * STAGE_CLASSES]; // the later of the two counts
-} ports;                                      // clocks by class, then values by class; slot 0: absent
+// Slots of what comes over a link in the microbatch that stands for all.
+static const u32 *coming(const digest *d, u32 link, bool back) {
+  return d->comes[back][digest_turn(d, d->pl->link[link].from)] + link * d->C;
+}
 
+// ---- one piece ------------------------------------------------------------------------------------------
 static void add_value(const digest *d, ports *p, const u32 *slot, const u32 *also) {
   memcpy(p->slot + p->n, slot, d->C * sizeof *slot);
   if (also)
@@ -127,8 +119,8 @@ static void add_value(const digest *d, ports *p, const u32 *slot, const u32 *als
   p->n += d->C;
 }
 
-// Runs nodes [n0, n1) with one input far ahead: a[out] is how much later each output is, or NEVER.
-static void respond(digest *d, u32 n0, u32 n1, u32 ahead, const ports *out, i64 *a, u32 stride) {
+static const i64 FAR = (i64)1 << 60;
+void digest_respond(digest *d, u32 n0, u32 n1, u32 ahead, const ports *out, i64 *a, u32 stride) {
   memset(d->x, 0, d->c->nslot * sizeof *d->x);
   d->x[ahead] = FAR;
   sim_part(d->c, n0, n1, d->x, d->frame);
@@ -147,7 +139,8 @@ static bool in_ports(const ports *p, u32 slot) {
 // Is the slot the time of a value that an earlier task of the same stage has waited for?
 static bool waited_before(const digest *d, u32 slot) {
   for (u32 k = 0; k < d->pl->nlinks * d->C; k++)
-    if (d->comes[0][k] == slot || d->comes[1][k] == slot) return true;
+    if (coming(d, k / d->C, false)[k % d->C] == slot || coming(d, k / d->C, true)[k % d->C] == slot)
+      return true;
   return false;
 }
 
@@ -188,6 +181,10 @@ static bool reads_only(digest *d, u32 n0, u32 n1, u32 mark, const ports *in, wai
     for (u32 k = c->in[i]; k < c->out[i]; k++) {
       const u32 slot = c->ref[k];
       if (!slot || d->written[slot] == mark || in_ports(in, slot)) continue;
+      if (d->ends && d->arrived[slot]) {
+        if (!ends_wait(d, slot)) return false;
+        continue;
+      }
       if (!late || !add_wait(d, late, slot, i)) return false;
     }
     for (u32 k = c->out[i]; k < c->occ[i + 1]; k++) d->written[c->ref[k]] = mark;
@@ -195,10 +192,10 @@ static bool reads_only(digest *d, u32 n0, u32 n1, u32 mark, const ports *in, wai
   return true;
 }
 
-static void count_busy(digest *d, u32 n0, u32 n1, u32 at, i64 *busy, i64 *comm) {
+void digest_busy(digest *d, u32 n0, u32 n1, u32 at, i64 *busy, i64 *comm) {
   const sim_graph *c = d->c;
   for (u32 k = 0; k < d->C; k++) {
-    u32 slot = clock_slot(d, at, k, 0);
+    u32 slot = digest_clock(d, at, k, 0);
     busy[k] = comm[k] = 0;
     for (u32 i = n0; slot && i < n1; i++) {
       const sim_site *site = c->dur[i] < 0 ? &c->site[~c->dur[i]] : NULL;
@@ -216,14 +213,14 @@ static void count_busy(digest *d, u32 n0, u32 n1, u32 at, i64 *busy, i64 *comm) 
 
 static void clocks_of(const digest *d, u32 at, ports *p) {
   *p = (ports){0};
-  for (u32 c = 0; c < d->C; c++) p->slot[p->n++] = clock_slot(d, at, c, 0);
+  for (u32 c = 0; c < d->C; c++) p->slot[p->n++] = digest_clock(d, at, c, 0);
 }
 
 static i64 *matrix(digest *d, u32 n0, u32 n1, const ports *in, const ports *out) {
   i64 *a = NEWN(d->s->a, i64, in->n * out->n + 1);
   for (u32 k = 0; k < in->n * out->n; k++) a[k] = STAGE_NEVER;
   for (u32 i = 0; i < in->n; i++)
-    if (in->slot[i]) respond(d, n0, n1, in->slot[i], out, a + i, in->n);
+    if (in->slot[i]) digest_respond(d, n0, n1, in->slot[i], out, a + i, in->n);
   for (u32 c = 0; c < MIN(in->n, out->n); c++) // a clock that nothing ever occupies
     if (!in->slot[c] && !out->slot[c]) a[c * in->n + c] = 0;
   return a;
@@ -235,7 +232,7 @@ static u32 input_of(const digest *d, u32 stage, bool back, u32 slot) {
     const sim_link *l = &d->pl->link[k];
     if ((back ? l->from : l->to) != stage || (back && !l->back)) continue;
     for (u32 c = 0; c < d->C; c++, at++)
-      if (d->comes[back][k * d->C + c] == slot) return at;
+      if (coming(d, k, back)[c] == slot) return at;
   }
   return ~0u;
 }
@@ -250,12 +247,12 @@ static bool waited_enough(digest *d, u32 n0, u32 n1, const ports *clocks, u32 sl
   if (!t || !t->a) return false;
   u32 width = (1 + t->nin) * d->C, at = d->C + (there != ~0u ? there : back);
   i64 own[STAGE_CLASSES] = {0}, later[STAGE_CLASSES] = {0}, best[STAGE_CLASSES] = {0};
-  respond(d, n0, n1, slot, clocks, own, 1);
+  digest_respond(d, n0, n1, slot, clocks, own, 1);
   for (u32 o = 0; o < d->C; o++) best[o] = STAGE_NEVER;
   for (u32 c = 0; c < d->C; c++) {
     i64 after = t->a[c * width + at];
     if (after == STAGE_NEVER || !clocks->slot[c]) continue;
-    respond(d, n0, n1, clocks->slot[c], clocks, later, 1);
+    digest_respond(d, n0, n1, clocks->slot[c], clocks, later, 1);
     for (u32 o = 0; o < d->C; o++)
       if (later[o] != STAGE_NEVER) best[o] = MAX(best[o], later[o] + after);
   }
@@ -265,7 +262,7 @@ static bool waited_enough(digest *d, u32 n0, u32 n1, const ports *clocks, u32 sl
 }
 
 // Clocks of its place, then values that come to it and leave it.
-static void ports_of(const digest *d, const sim_piece *p, ports *in, ports *out, u32 *nin, u32 *nout) {
+void digest_ports(const digest *d, const sim_piece *p, ports *in, ports *out, u32 *nin, u32 *nout) {
   const sim_pipeline *pl = d->pl;
   const bool back = p->task == TASK_B || p->task == TASK_I;
   *nin = *nout = 0;
@@ -275,9 +272,9 @@ static void ports_of(const digest *d, const sim_piece *p, ports *in, ports *out,
     const sim_link *l = &pl->link[k];
     if ((back && !l->back) || !l->strm[back]) continue; // sends on the compute stream: its clock says it all
     if ((back ? l->from : l->to) == p->stage && (*nin)++ < VALUES_MAX)
-      add_value(d, in, d->comes[back] + k * d->C, NULL);
+      add_value(d, in, d->comes[back][p->mb] + k * d->C, NULL);
     if ((back ? l->to : l->from) == p->stage && (*nout)++ < VALUES_MAX)
-      add_value(d, out, d->leaves[back] + k * d->C, d->after[back] + k * d->C);
+      add_value(d, out, d->leaves[back][p->mb] + k * d->C, d->after[back][p->mb] + k * d->C);
   }
 }
 
@@ -290,7 +287,7 @@ static bool made_in_time(digest *d, const sim_piece *now, u32 slot, u32 node, u3
   u32 nin, nout;
   i64 at[1 + STAGE_CLASSES];
   if (p->kind != PIECE_TASK || p->stage != now->stage || p->mb != now->mb) return false;
-  ports_of(d, p, &in, &out, &nin, &nout);
+  digest_ports(d, p, &in, &out, &nin, &nout);
   own.slot[own.n++] = slot;
   for (u32 k = d->c->occ[node]; k < d->c->in[node] && own.n <= STAGE_CLASSES; k++)
     own.slot[own.n++] = d->c->ref[k];
@@ -299,7 +296,7 @@ static bool made_in_time(digest *d, const sim_piece *now, u32 slot, u32 node, u3
   for (u32 i = 0; i < in.n; i++) {
     if (!in.slot[i]) continue;
     i64 clock = STAGE_NEVER;
-    respond(d, d->s->node_of[p->first], d->s->node_of[p->end], in.slot[i], &own, at, 1);
+    digest_respond(d, d->s->node_of[p->first], d->s->node_of[p->end], in.slot[i], &own, at, 1);
     for (u32 k = 1; k < own.n; k++) clock = MAX(clock, at[k]);
     if (at[0] > clock) return false;
   }
@@ -340,13 +337,13 @@ static bool leave_for_weights(digest *d, const sim_piece *w, const ports *carrie
   stage_task *t = (stage_task *)&d->st->task[TASK_I][w->stage];
   ports in, out;
   while (p->kind != PIECE_TASK || p->task != TASK_I || p->stage != w->stage || p->mb != w->mb) p--;
-  ports_of(d, p, &in, &out, &t->nin, &t->nout);
+  digest_ports(d, p, &in, &out, &t->nin, &t->nout);
   if (t->nout + carried->n / d->C > VALUES_MAX) return false;
   add_ports(&out, carried);
   t->nout += carried->n / d->C;
   ((u32 *)d->st->carried)[w->stage] = carried->n / d->C;
   t->a = matrix(d, d->s->node_of[p->first], d->s->node_of[p->end], &in, &out);
-  return true;
+  return !d->ends || ends_waits(d, p, t, &in, &out);
 }
 
 static bool task_of(digest *d, const sim_piece *p, stage_task *t) {
@@ -355,8 +352,9 @@ static bool task_of(digest *d, const sim_piece *p, stage_task *t) {
   const bool later = p->kind == PIECE_TASK && p->task != TASK_F;
   waits late = {0};
   ports in, out, clocks, carried = {0};
+  d->wait.n = 0;
   clocks_of(d, on, &clocks);
-  ports_of(d, p, &in, &out, &t->nin, &t->nout);
+  digest_ports(d, p, &in, &out, &t->nin, &t->nout);
   if (t->nin > VALUES_MAX || t->nout > VALUES_MAX) return false;
   if (!reads_only(d, n0, n1, mark, &in, later ? &late : NULL)) return false;
   if (!carry(d, p, &late, &clocks, &carried)) return false;
@@ -364,8 +362,12 @@ static bool task_of(digest *d, const sim_piece *p, stage_task *t) {
   add_ports(&in, &carried);
   t->nin += carried.n / d->C;
   t->a = matrix(d, n0, n1, &in, &out);
+  if (d->ends) {
+    t->nwaits = d->wait.n, t->wait = arena_dup(d->s->a, d->wait.v, d->wait.n * sizeof *t->wait);
+    if (!ends_waits(d, p, t, &in, &out)) return false;
+  }
   i64 *busy = NEWN(d->s->a, i64, d->C), *comm = NEWN(d->s->a, i64, d->C);
-  count_busy(d, n0, n1, on, busy, comm);
+  digest_busy(d, n0, n1, on, busy, comm);
   t->busy = busy, t->comm = comm;
   return true;
 }
@@ -383,8 +385,8 @@ static bool send_of(digest *d, const sim_piece *p, stage_send *x) {
     m->dur = c->dur[i];
     for (u32 k = c->occ[i]; k < c->in[i]; k++)
       for (u32 q = 0; q < d->C; q++) {
-        if (c->ref[k] == clock_slot(d, from, q, strm)) m->from |= 1u << q;
-        if (c->ref[k] == clock_slot(d, to, q, strm)) m->to |= 1u << q;
+        if (c->ref[k] == digest_clock(d, from, q, strm)) m->from |= 1u << q;
+        if (c->ref[k] == digest_clock(d, to, q, strm)) m->to |= 1u << q;
       }
     if ((u32)__builtin_popcount(m->from) + (u32)__builtin_popcount(m->to) != c->in[i] - c->occ[i])
       return false;
@@ -394,10 +396,11 @@ static bool send_of(digest *d, const sim_piece *p, stage_send *x) {
 }
 
 // ---- what comes after -----------------------------------------------------------------------------------
-static bool after_of(digest *d, const sim_piece *p) {
+// Its map from the clocks of all places that stand for others to these. False: it waits for more.
+static bool map_after(digest *d, u32 n0, u32 n1, const sim_piece *p) {
   sim_stages *st = d->st;
-  u32 n0 = d->s->node_of[p->first], n1 = d->s->node_of[p->end], n = st->nreps * d->C;
-  if (n > (1 + VALUES_MAX) * STAGE_CLASSES) return false;
+  const u32 n = st->nreps * d->C;
+  if (n > PORTS_MOST) return false;
   ports all = {0};
   for (u32 r = 0; r < st->nreps; r++) {
     ports one;
@@ -417,11 +420,18 @@ static bool after_of(digest *d, const sim_piece *p) {
       }
   }
   st->after = a;
+  return true;
+}
+
+static bool after_of(digest *d, const sim_piece *p) {
+  sim_stages *st = d->st;
+  const u32 n0 = d->s->node_of[p->first], n1 = d->s->node_of[p->end];
+  if (d->ends ? !ends_close(d) : !map_after(d, n0, n1, p)) return false;
   for (u32 k = p->first; k < p->end; k++) st->after_sends |= d->s->main->body.v[k].op == OP_send;
   stage_task *tail = ZNEWN(d->s->a, stage_task, st->nreps);
   for (u32 r = 0; r < st->nreps; r++) {
     i64 *busy = NEWN(d->s->a, i64, d->C), *comm = NEWN(d->s->a, i64, d->C);
-    count_busy(d, n0, n1, st->rep[r], busy, comm);
+    digest_busy(d, n0, n1, st->rep[r], busy, comm);
     tail[r].busy = busy, tail[r].comm = comm;
   }
   st->tail = tail;
@@ -433,26 +443,59 @@ static const stage_bytes *bytes_on(const digest *d, const walk *w, const i64 *be
   stage_bytes *b = NEWN(d->s->a, stage_bytes, d->C);
   for (u32 c = 0; c < d->C; c++) {
     u32 u = d->rank_class[at * d->C + c];
-    b[c] = (stage_bytes){w->h.cur[u] - before[u], w->h.peak[u] - before[u]};
+    b[c] = (stage_bytes){0};
+    if (u != NO_CLASS) b[c] = (stage_bytes){w->h.cur[u] - before[u], w->h.peak[u] - before[u]};
   }
   return b;
+}
+
+// What the piece does to places that it is not of. False: it takes bytes there, or is no task.
+static bool put_others(digest *d, const walk *w, const i64 *before, const sim_piece *p) {
+  const sim_pipeline *pl = d->pl;
+  const sim_link *l = &pl->link[p->link];
+  if (p->kind == PIECE_BEFORE) return true;
+  const u32 own[2] = {pl->place[p->kind == PIECE_SEND ? l->from : p->stage],
+                      pl->place[p->kind == PIECE_SEND ? l->to : p->stage]};
+  for (u32 q = 0; q < pl->nplaces; q++) {
+    bool any = false;
+    for (u32 c = 0; c < d->C && q != own[0] && q != own[1]; c++) {
+      const u32 u = d->rank_class[q * d->C + c];
+      any |= u != NO_CLASS && w->h.cur[u] != before[u];
+      if (u != NO_CLASS && w->h.peak[u] > before[u]) return false;
+    }
+    if (any && p->kind != PIECE_TASK) return false;
+    if (any)
+      *vec_push(d->s->a, &d->other) = (stage_other){
+          p->task * pl->nstages + p->stage, stage_turn(p->mb, MIN(sim_micro(pl, p->stage), (u32)PROBE_MICRO)),
+          q, bytes_on(d, w, before, q)};
+  }
+  return true;
 }
 
 static void put_bytes(digest *d, const walk *w, const i64 *before, const sim_piece *p) {
   sim_stages *st = d->st;
   const sim_link *l = &d->pl->link[p->link];
-  if (p->kind == PIECE_BEFORE) {
+  const u32 micro = MIN(sim_micro(d->pl, p->kind == PIECE_SEND ? l->from : p->stage), (u32)PROBE_MICRO),
+            turn = stage_turn(p->mb, micro);
+  if (p->kind == PIECE_BEFORE && d->ends) {
+    for (u32 q = 0; q < d->pl->nplaces; q++) d->ends->begin[q].bytes[0] = bytes_on(d, w, before, q);
+  } else if (p->kind == PIECE_BEFORE) {
     ((stage_task *)&st->before[p->stage])->bytes[0] = bytes_on(d, w, before, d->pl->place[p->stage]);
   } else if (p->kind == PIECE_TASK) {
-    ((stage_task *)&st->task[p->task][p->stage])->bytes[stage_turn(p->mb, MIN(d->pl->nmicro, 3u))] =
+    ((stage_task *)&st->task[p->task][p->stage])->bytes[turn] =
         bytes_on(d, w, before, d->pl->place[p->stage]);
   } else if (p->kind == PIECE_SEND) {
     stage_send *x = (stage_send *)&st->send[p->task][p->link];
-    x->sender[stage_turn(p->mb, MIN(d->pl->nmicro, 3u))] =
-        bytes_on(d, w, before, d->pl->place[p->task ? l->to : l->from]);
-    x->receiver[stage_turn(p->mb, MIN(d->pl->nmicro, 3u))] =
-        bytes_on(d, w, before, d->pl->place[p->task ? l->from : l->to]);
+    x->sender[turn] = bytes_on(d, w, before, d->pl->place[p->task ? l->to : l->from]);
+    x->receiver[turn] = bytes_on(d, w, before, d->pl->place[p->task ? l->from : l->to]);
   }
+}
+
+// Has a replica more microbatches than the probe?
+static bool has_more(const sim_pipeline *pl) {
+  for (u32 r = 0; r < pl->nreplicas; r++)
+    if (pl->micro[r] > PROBE_MICRO) return true;
+  return false;
 }
 
 // What every microbatch has left for the end (its loss): buffers that a join holds. It is a view, so they go
@@ -493,7 +536,7 @@ static bool put_after(digest *d, walk *w, i64 *before, const sim_piece *p) {
   VEC(joined) some = {0};
   for (u32 at = p->first; at <= p->end; at++) {
     const instr *i = at < p->end ? &s->main->body.v[at] : NULL;
-    if (i && i->op == OP_join && i->nopd == 3 && d->pl->nmicro > 3) {
+    if (i && i->op == OP_join && i->nopd == 3 && has_more(d->pl)) {
       joined x;
       if (!add_joined(w, i, &x)) return false;
       *vec_push(s->tmp, &some) = x;
@@ -535,7 +578,10 @@ static bool find_bytes(digest *d) {
   i64 *start = ZNEWN(s->a, i64, d->st->nreps * d->C), *before = NEWN(s->a, i64, s->nclasses);
   walk_open_main(&w);
   for (u32 r = 0; r < d->st->nreps; r++)
-    for (u32 c = 0; c < d->C; c++) start[r * d->C + c] = w.h.cur[d->rank_class[d->st->rep[r] * d->C + c]];
+    for (u32 c = 0; c < d->C; c++) {
+      const u32 u = d->rank_class[d->st->rep[r] * d->C + c];
+      if (u != NO_CLASS) start[r * d->C + c] = w.h.cur[u];
+    }
   d->st->start = start;
   for (u32 q = 0, at = 0; q < d->pl->npieces; q++) { // pieces are in order
     const sim_piece *p = &d->pl->piece[q];
@@ -543,13 +589,15 @@ static bool find_bytes(digest *d) {
     memcpy(before, w.h.cur, s->nclasses * sizeof *before);
     memcpy(w.h.peak, w.h.cur, s->nclasses * sizeof *before);
     if (p->kind == PIECE_AFTER) { // the last one
-      d->st->left = ending_left(s, &w, d->rank_class, d->C);
+      if (!d->ends) d->st->left = ending_left(s, &w, d->rank_class, d->C);
       if (!put_after(d, &w, before, p)) return false;
       break;
     }
     for (; at < p->end; at++) walk_step(&w, at);
     put_bytes(d, &w, before, p);
+    if (d->ends && !put_others(d, &w, before, p)) return false;
   }
+  d->st->others = d->other.v, d->st->nothers = d->other.n;
   if (!d->pl->ending || m.odd) return !m.odd;
   d->st->left = ending_left(s, &w, d->rank_class, d->C);
   if (!ending_fits(d->pl->ending, d->st)) return false;
@@ -611,6 +659,9 @@ static void compose_all(digest *d) {
 static void find_reps(digest *d) {
   sim_stages *st = d->st;
   u32 n = d->pl->nplaces;
+  u32 *micro = ZNEWN(d->s->a, u32, n);
+  for (u32 i = 0; i < d->pl->nstages; i++) micro[d->pl->place[i]] = sim_micro(d->pl, i);
+  st->micro = micro;
   st->rep = NEWN(d->s->a, u32, n), st->rep_no = NEWN(d->s->a, u32, n);
   for (u32 q = 0; q < n; q++) {
     if (d->pl->alike[q] == q) st->rep[st->nreps++] = q;
@@ -625,8 +676,10 @@ static void find_usable(digest *d, const machine *m) {
   for (u32 k = 0; k < s->nclasses; k++) of[k] = INT64_MAX / 2;
   for (u32 k = 0; m && k < MIN(s->nranks, m->nranks); k++)
     of[s->class_of_rank[k]] = MIN(of[s->class_of_rank[k]], machine_kind_of(m, k)->usable_bytes);
-  for (u32 k = 0; k < d->st->nreps * d->C; k++)
-    usable[k] = of[d->rank_class[d->st->rep[k / d->C] * d->C + k % d->C]];
+  for (u32 k = 0; k < d->st->nreps * d->C; k++) {
+    const u32 u = d->rank_class[d->st->rep[k / d->C] * d->C + k % d->C];
+    usable[k] = u == NO_CLASS ? INT64_MAX / 2 : of[u];
+  }
   d->st->usable = usable;
 }
 
@@ -642,7 +695,9 @@ static bool find_pieces(digest *d) {
   for (u32 q = 0; q < pl->npieces; q++) {
     const sim_piece *p = &pl->piece[q];
     bool ok = true;
-    if ((p->kind == PIECE_TASK || p->kind == PIECE_SEND) && p->mb != (pl->nmicro > 1)) continue; // the second
+    if (p->kind == PIECE_TASK && p->mb != digest_turn(d, p->stage)) continue;
+    if (p->kind == PIECE_SEND && p->mb != digest_turn(d, pl->link[p->link].from)) continue;
+    if (p->kind == PIECE_BEFORE && d->ends) continue; // as it is
     if (p->kind == PIECE_BEFORE)
       ok = task_of(d, p, &before[p->stage]);
     else if (p->kind == PIECE_TASK)
@@ -696,12 +751,12 @@ const sim_stages *sim_stages_of(ctx *c, arena *a, const prog *probe, cost_model 
   sim s;
   sim_opts so = *o;
   so.mode = SIM_FOLDED;
-  if (pl->outside || !of_one_size(probe, pl)) return NULL;
+  if (pl->outside || (!pl->apart && !of_one_size(probe, pl))) return NULL;
   bool ok = sim_open(&s, c, a, probe, k, &so, false);
   if (ok) is_probe(&s, pl);
   ok = ok && sim_price(&s);
   if (ok && o->busiest_ps) *o->busiest_ps = sim_busiest(&s, pl), ok = *o->busiest_ps <= o->enough_ps;
-  const sim_graph *main = ok ? sim_graph_priced(&s) : NULL;
+  const sim_graph *main = !ok ? NULL : pl->apart ? ends_graph(&s, pl) : sim_graph_priced(&s, NULL, NULL);
   sim_stages *st = NEW(a, sim_stages);
   *st = (sim_stages){.pl = *pl, .nstreams = s.nstreams, .nranks = s.nused};
   digest d = {.s = &s, .pl = pl, .st = st, .c = main};
@@ -713,12 +768,24 @@ const sim_stages *sim_stages_of(ctx *c, arena *a, const prog *probe, cost_model 
     find_usable(&d, cost_model_machine(k));
     d.written = ZNEWN(s.tmp, u32, main->nslot + 1);
     d.x = NEWN(s.tmp, i64, main->nslot), d.frame = NEWN(s.tmp, i64, main->frame + 1);
-    ok = find_pieces(&d);
+    ok = (!pl->apart || ends_open(&d)) && find_pieces(&d);
   }
   ok = ok && !s.odd_spans && find_bytes(&d);
   if (ok) compose_all(&d);
   arena_free(s.tmp);
   return ok ? st : NULL;
+}
+
+// ---- with other microbatches ----------------------------------------------------------------------------
+const sim_stages *sim_stages_dealt(arena *a, const sim_stages *st, const u32 *micro) {
+  sim_stages *x = arena_dup(a, st, sizeof *st);
+  u32 *by_place = ZNEWN(a, u32, st->pl.nplaces);
+  for (u32 r = 0; r < st->pl.nreplicas; r++)
+    if (MIN(micro[r], (u32)PROBE_MICRO) != MIN(st->pl.micro[r], (u32)PROBE_MICRO)) return NULL;
+  x->pl.micro = arena_dup(a, micro, st->pl.nreplicas * sizeof *micro);
+  for (u32 i = 0; i < x->pl.nstages; i++) by_place[x->pl.place[i]] = sim_micro(&x->pl, i);
+  x->micro = by_place;
+  return x;
 }
 
 // ---- on other streams -----------------------------------------------------------------------------------
@@ -734,12 +801,17 @@ static const stage_task *clocks_only(arena *a, const stage_task *of, u32 n, u32 
   return v;
 }
 
-const sim_stages *sim_stages_sending(arena *a, const sim_stages *st, u32 n, u8 *const strm[2], bool after) {
-  if (after && st->after_sends) return NULL;
+const sim_stages *sim_stages_sending(arena *a, const sim_stages *st, u32 n, u8 *const strm[2], u32 channels) {
+  if ((channels == 1 && st->after_sends) || (channels < 2 && st->ends && st->ends->strm)) return NULL;
   sim_stages *x = arena_dup(a, st, sizeof *st);
   sim_link *link = arena_dup(a, st->pl.link, (st->pl.nlinks + 1) * sizeof *link);
   for (u32 k = 0; k < st->pl.nlinks; k++) link[k].strm[0] = strm[0][k], link[k].strm[1] = strm[1][k];
   x->pl.link = link, x->nstreams = 1 + n;
+  if (st->ends && st->ends->strm) { // a stream of its own, behind the others
+    stage_ends *ends = arena_dup(a, st->ends, sizeof *ends);
+    ends->strm = x->nstreams++;
+    x->ends = ends;
+  }
   if (n) return x;
   for (u32 k = 0; k < TASK_KINDS; k++) x->task[k] = clocks_only(a, st->task[k], st->pl.nstages, st->nclass);
   x->carried = ZNEWN(a, u32, st->pl.nstages);

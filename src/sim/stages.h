@@ -9,6 +9,7 @@
 #include "sim/internal.h"
 
 enum { STAGE_CLASSES = 16, VALUES_MAX = 64 }; // VALUES_MAX: that come to a task, or leave it
+enum { PORTS_MOST = (1 + VALUES_MAX) * STAGE_CLASSES };
 static const i64 STAGE_NEVER = INT64_MIN / 4; // in a map: this input does not matter
 
 typedef struct {
@@ -19,6 +20,12 @@ typedef struct {
   const i64 *a;                // [out * (1 + nin) * C + in]: clocks first, then value after value
   const stage_bytes *bytes[3]; // of the first microbatch, of the others, of the last
   const i64 *busy, *comm;      // by class: on the compute stream; comm: communication of it
+  // Of stages with ends of their own (stage_ends): slots that the first task of the kind waits for, which what comes
+  // before the tasks has left there, with the map from them, [out * nwaits + number]; and slots that the last one
+  // leaves for what comes after, with the maps to them.
+  u32 nwaits, nleaves;
+  const u32 *wait, *leave;
+  const i64 *waits, *leaves, *leave_waits; // leaves: as a has it; leave_waits: as waits
 } stage_task;
 typedef struct {
   u32 from, to; // classes at the sender, at the receiver, as bits
@@ -44,10 +51,31 @@ typedef struct { // what a value is when all tasks have run
   bool odd;     // its memory is not its own
 } stage_left;
 
+// What comes before the tasks and after them where places are apart: instructions of the probe's main, run as they
+// are. Any place may wait there for any other one, on the compute stream and on one more (ends.c).
+enum { STAGE_BEGINS = 1, STAGE_ENDS = 2 };
+typedef struct {
+  const sim_graph *of;
+  u32 before[2], after[2];   // its nodes, from, to
+  u32 strm;                  // the other stream; 0: there is none
+  const u32 *clock;          // [place * C + class]: slots of compute streams, then of the other one; 0: none
+  u32 nlate;                 // slots of parameters that somebody waits for there,
+  const u32 *late, *renewed; // ... and of what takes their place in the next step
+  stage_task *begin;         // by place: bytes[0], busy, comm of what comes before
+} stage_ends;
+
+// Bytes that a task gives back on another place: of what both have a part.
+typedef struct {
+  u32 what, turn, place; // what: kind * stages + stage
+  const stage_bytes *bytes;
+} stage_other;
+
 struct sim_stages {
   sim_pipeline pl;
   u32 nclass, nstreams;
-  const u32 *weight;        // ranks of a class
+  const stage_ends *ends;   // NULL: `before` and `after` say it
+  const u32 *weight;        // [place * C + class]: ranks
+  const u32 *micro;         // by place: microbatches
   u32 nmembers;             // ranks of a place
   const u32 *member_class;  // of each of them
   const stage_left *left;   // beside pl.left
@@ -56,9 +84,11 @@ struct sim_stages {
   const i64 *start;         // [rep number * C + class]: bytes of parameters
   const i64 *usable;        // ... likewise: of the device
   const stage_task *before; // per stage of the probe
-  const stage_task
-      *task[TASK_KINDS]; // by kind, per stage of the probe; B where there are I and W: both at once
-  const u32 *carried;    // per stage of the probe: values that I leaves for W, besides those that it sends
+  // By kind, per stage of the probe; B where there are I and W: both at once (not where places are apart).
+  const stage_task *task[TASK_KINDS];
+  u32 nothers;
+  const stage_other *others;
+  const u32 *carried; // per stage of the probe: values that I leaves for W, besides those that it sends
   const stage_send *send[2]; // there, back; per link of the probe
   const i64 *after;          // [(rep number, cls) out][... in]
   const stage_task *tail;    // per rep number: busy
@@ -81,12 +111,13 @@ void ending_use(arena *a, sim_stages *st, const sim_ending *e);
 
 // ---- compiled lines (line.c) ----------------------------------------------------------------------------
 enum { SLOT_NEVER, SLOT_NOBODY, SLOT_FIRST }; // a value that is never waited for; one that nobody takes
-typedef enum { OP_TASK, OP_TASK_MANY, OP_SEND } sim_op_kind;
+typedef enum { OP_TASK, OP_TASK_MANY, OP_TASK_END, OP_SEND } sim_op_kind;
 typedef struct {
   u16 kind, place; // of a send: that it comes from
   u32 what;        // kind * stages + stage; of a send: back * links + link
   u32 in,
-      out; // slots; MANY: in: from there on in `many` n, n slots, m, m slots. Of a send: its slot; where to
+      out; // slots; MANY, END: in: from there on in `many` n, n slots, m, m slots, STAGE_BEGINS and STAGE_ENDS. Of a
+      // send: its slot; where to
 } sim_op;
 typedef struct {
   u32 first, len, times; // of the word
@@ -103,7 +134,11 @@ struct sim_line {
   u32 nmany;        // of it
   sim_word *word;   // per place: what it does to its memory
   const u32 *count; // per type
-  u32 nreplicas, nmicro, nplaces, nstages, nlinks;
+  u32 nreplicas, nplaces, nstages, nlinks;
+  bool ends; // of stages with ends of their own
+  u32 nothers;
+  const stage_other *others;
+  const u32 *micro;
   const u16 *place; // of the stages that it was made for
   const u32 *carried;
   const sim_link *link;
@@ -111,6 +146,7 @@ struct sim_line {
 static inline u32 line_types(const sim_pipeline *pl) {
   return 3 * (TASK_KINDS * pl->nstages + 4 * pl->nlinks);
 }
+static inline u32 line_other_type(const sim_pipeline *pl, u32 other) { return line_types(pl) + other; }
 static inline u32 line_task_type(const sim_pipeline *pl, u32 what, u32 turn) {
   (void)pl;
   return 3 * what + turn;

@@ -94,7 +94,7 @@ static step_graph graph_between(sim *s) {
 
 // Results that lie where a parameter lay are known from the bytes. A weight that is gathered after its update
 // lies elsewhere: it is known by its name, "w.new" for w.
-static void add_named(sim *s) {
+void steady_named(sim *s) {
   const func_info *f = func_get(s->p, s->p->main);
   u8 *taken = ZNEWN(s->tmp, u8, f->nparams + 1);
   hmap by_name = {0};
@@ -109,14 +109,14 @@ static void add_named(sim *s) {
     for (u32 it = 0, k; v->name.i && hmap_next(&by_name, hash_u64(v->name.i, 0), &it, &k);) {
       if (taken[k] || v->ty.i != f->values.v[k + 1].ty.i) continue;
       taken[k] = 1;
-      *vec_push(s->a, &s->carry) = (sim_carry){r, k};
+      *vec_push(s->a, &s->carry) = (sim_carry){.result = r, .param = k};
     }
   }
 }
 
 step_graph steady_steps(sim *s) {
   for (u32 j = 0; j < s->o->ncarry; j++) *vec_push(s->a, &s->carry) = s->o->carry[j];
-  if (!s->o->ncarry) add_named(s);
+  if (!s->o->ncarry) steady_named(s);
   // On one stream nothing waits for a value: every clock covers what was made on it.
   return s->carry.n && !s->one_stream ? graph_between(s) : (step_graph){0};
 }

@@ -21,16 +21,11 @@ typedef struct {
 static loc said_at(const hybrid_opts *o, choice_id id) { return o->said ? o->said->of[id].at : (loc){0}; }
 
 // ---- stages of each -------------------------------------------------------------------------------------------
-// What it has none or one of is not chosen for it: a replica of one stage has neither schedule nor chunks.
 static strategy of_replica(const hybrid_opts *o, const strategy *s, u32 r, u32 first) {
-  strategy own = *s;
-  const replica_grid g = strategy_replica(s, r);
-  own.replicas = choice_default(CHOICE_replicas), own.dp_shares = choice_default(CHOICE_dp_shares);
-  own.pp.n = g.pp, own.tp.n = g.tp, own.dp.n = g.dp, own.skip.n = s->skip.n + first;
-  for (u32 i = 0; i < CHOICE_COUNT; i++)
-    if (!choice_applies((choice_id)i, &own, o->train)) own.of[i] = choice_default((choice_id)i);
+  strategy own = strategy_of_replica(s, r, o->train);
   const bool equal = choice_is(CHOICE_layers, s->layers, "equal");
-  if (g.pp > 1 && o->k && !equal) (void)choice_read(CHOICE_layers, NULL, "auto", 4, &own.layers);
+  assert(own.skip.n == s->skip.n + first);
+  if (own.pp.n > 1 && o->k && !equal) (void)choice_read(CHOICE_layers, NULL, "auto", 4, &own.layers);
   return own;
 }
 
@@ -117,24 +112,59 @@ typedef struct {
   u32 n, *micro;
   double best;
   u32 left; // simulations
+  arena *a;
+  plan_probed about;    // the latest probe
+  const sim_stages *st; // its stages; NULL: there is none, or it is not known by them
 } dealing;
+
+// By the stages of the plan, which are those of the one before if its probe has as many microbatches of each
+// replica. False: it is not known by them.
+static bool run_stages(dealing *d, arena *tmp, const plan *pn, sim_pipe_result *out) {
+  ctx *c = planner_source(d->pl)->c;
+  u32 *micro = NEWN(tmp, u32, d->n), n;
+  for (u32 r = 0; r < d->n; r++) micro[r] = pn->replicas[r].micro;
+  const sim_stages *st = d->st ? sim_stages_dealt(tmp, d->st, micro) : NULL;
+  if (!st) {
+    const sim_opts so = {.mode = SIM_FOLDED, .peak_only = true};
+    prog *probe = plan_probe(d->pl, pn, d->o->k, d->a, false, &d->about);
+    st = d->st = probe ? sim_stages_of(c, d->a, probe, d->o->k, &so, &d->about.pipeline) : NULL;
+    prog_free(probe);
+  }
+  plan_graph g = d->about.graph;
+  g.micro = micro;
+  const sim_order *order = NULL;
+  if (!st || !plan_line(c, tmp, pn, &g, &n, &order)) return false;
+  const sim_line *l = sim_line_new(tmp, st, order, n);
+  if (l) sim_pipe(st, tmp, l, out);
+  return l != NULL;
+}
+
+static bool run_whole(dealing *d, arena *tmp, const plan *pn, sim_pipe_result *out) {
+  prog *p = plan_apply(d->pl, pn, d->o->k);
+  sim_result r;
+  const bool ok = p && sim_run(planner_source(d->pl)->c, tmp, p, d->o->k,
+                               &(sim_opts){.mode = SIM_FOLDED, .peak_only = true}, &r);
+  if (ok)
+    *out = (sim_pipe_result){.makespan_ps = r.makespan_ps,
+                             .peak_bytes = r.peak_bytes,
+                             .over_bytes = sim_over_bytes(&r, cost_model_machine(d->o->k))};
+  prog_free(p);
+  return ok;
+}
 
 // ps of a step of the whole plan; one that fits is better than any that does not. INFINITY: there is no such plan.
 static double time_of(dealing *d, const u32 *micro) {
   arena *tmp = arena_new();
-  ctx *c = planner_source(d->pl)->c;
   hybrid_opts h = *d->o;
   h.s = *d->s, h.said = NULL, h.s.dp_shares = shares_of(tmp, micro, d->n);
   const plan *pn = policy_hybrid(d->pl, tmp, &h);
-  prog *p = pn ? plan_apply(d->pl, pn, h.k) : NULL;
-  sim_result r;
+  sim_pipe_result r;
   double ps = INFINITY;
-  if (p && sim_run(c, tmp, p, h.k, &(sim_opts){.mode = SIM_FOLDED, .peak_only = true}, &r)) {
-    const bool over = h.memory_bytes > 0 ? r.peak_bytes > h.memory_bytes
-                                         : !h.memory_bytes && sim_over_bytes(&r, cost_model_machine(h.k)) > 0;
+  if (pn && (run_stages(d, tmp, pn, &r) || run_whole(d, tmp, pn, &r))) {
+    const bool over =
+        h.memory_bytes > 0 ? r.peak_bytes > h.memory_bytes : !h.memory_bytes && r.over_bytes > 0;
     ps = (double)r.makespan_ps * (over ? 1e6 : 1);
   }
-  prog_free(p);
   arena_free(tmp);
   d->left--;
   return ps;
@@ -183,7 +213,10 @@ bool policy_replica_shares(planner *pl, arena *a, const hybrid_opts *o, strategy
   for (u32 r = 0; known && r < n; r++) known = pace_of(pl, a, o, &v[r], &p[r]);
   if (known) {
     deal_by_pace(p, n, K, micro);
-    improve(&(dealing){.pl = pl, .o = o, .s = s, .n = n, .micro = micro, .left = SIMULATIONS_MOST}, K);
+    dealing d = {
+        .pl = pl, .o = o, .s = s, .n = n, .micro = micro, .left = SIMULATIONS_MOST, .a = arena_new()};
+    improve(&d, K);
+    arena_free(d.a);
     for (u32 r = 0; r < n; r++) now[r] = micro[r];
     planner_keep_times(pl, &key, now, n);
   }

@@ -495,15 +495,15 @@ winner       dp=1 tp=1 pp=1 replicas=1x1x2+1x1x2+1x1x2 mb=6
              computes 84.1 % of the time, communicates 8.5 %, idles 7.4 %; MFU 52.0 %; needs 7.14 GiB on the fullest device
 next         dp=1 tp=1 pp=1 replicas=1x1x2+1x1x2+1x1x2 mb=6 zero=2
              1.01x the time, limited by computation
-certificate  68 plans: 43 fit, 0 too large, 0 too slow, 0 impossible, 25 equal to another;
-             43 simulated, 0 ruled out by bounds on memory, 0 on time
+certificate  68 plans: 10 fit, 0 too large, 33 too slow, 0 impossible, 25 equal to another;
+             10 simulated, 0 ruled out by bounds on memory, 33 on time
 
-replicas tried     plans  simulated      best  at least
-1x1x2+1x1x2+1x1x2     16          9  797.5 ms  491.1 ms
-1x2+1x2+1x2            4          3  833.7 ms  491.1 ms
-1x1x4+1x1x2           16         10  867.1 ms  491.1 ms
-1x2x2+1x2             16         10  902.7 ms  491.1 ms
-2x2+1x2                4          3  902.9 ms  491.1 ms
+replicas tried     plans  simulated      best  at least  why not
+1x1x2+1x1x2+1x1x2     16          5  797.5 ms  797.5 ms
+1x2+1x2+1x2            4          1  833.7 ms  833.7 ms
+2x2+1x2                4          1  902.9 ms  839.5 ms
+1x1x4+1x1x2           16          3   1.022 s  829.3 ms
+1x2x2+1x2             16          0            857.5 ms  its bound is above the last plan that is kept: 856.2 ms
 ... and 3 more
 
 device  ranks  each gets  share of work  computes  communicates    idle  peak memory    usable  speedup from one more

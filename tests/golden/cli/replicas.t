@@ -168,15 +168,15 @@ $ heddle verify mlp-xs:layers=2,hidden=16 --batch 255 --train --strategy "replic
 error[E0901]: 255 replicas; at most 254 are possible
 ## Which of them a search tried, and what became of each.
 $ heddle plan gpt2 --batch 48 --train --machine "2x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=1 tp=1 pp=1 replicas=* recompute=none mb=6" --top 1 --threads 1 | sed -n "/^certif/,/^$/ p;/^replicas tried/,/^$/ p"
-certificate  34 plans: 18 fit, 0 too large, 0 too slow, 0 impossible, 16 equal to another;
-             18 simulated, 0 ruled out by bounds on memory, 0 on time
+certificate  34 plans: 1 fit, 0 too large, 17 too slow, 0 impossible, 16 equal to another;
+             1 simulated, 0 ruled out by bounds on memory, 17 on time
 
-replicas tried     plans  simulated      best  at least
-1x1x2+1x1x2+1x1x2      8          3  797.5 ms  491.1 ms
-1x2+1x2+1x2            2          1  833.7 ms  491.1 ms
-1x1x4+1x1x2            8          5  867.1 ms  491.1 ms
-1x2x2+1x2              8          5  902.7 ms  491.1 ms
-2x2+1x2                2          1  990.6 ms  491.1 ms
+replicas tried     plans  simulated      best  at least  why not
+1x1x2+1x1x2+1x1x2      8          1  797.5 ms  797.5 ms
+1x1x4+1x1x2            8          0            829.3 ms  its bound is above the last plan that is kept: 797.5 ms
+1x2x2+1x2              8          0            857.5 ms  its bound is above the last plan that is kept: 797.5 ms
+1x4+1x2                2          0            955.9 ms  its bound is above the last plan that is kept: 797.5 ms
+2x2+1x2                2          0            857.4 ms  its bound is above the last plan that is kept: 797.5 ms
 ... and 3 more
 
 $ heddle plan gpt2 --batch 48 --train --machine "2x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=1 tp=1 pp=1 replicas=1x4+1x2,1x5+1x1,2x2+1x2,1x1+1x1 recompute=none mb=6 zero=0" --top 1 --threads 1 | sed -n "/^certif/,/^$/ p;/^replicas tried/,/^$/ p"
@@ -186,15 +186,15 @@ impossible   2 such as dp=1 tp=1 pp=1 replicas=1x5+1x1 mb=6:
              attn.qkv of 768 x 2304 cannot be split 5 ways: 2304 = 3 x 12 x 64, and 12 is not divisible by 5
 
 replicas tried  plans  simulated      best  at least  why not
-2x2+1x2             2          1  990.6 ms  491.1 ms
-1x4+1x2             2          1   1.036 s  491.1 ms
-1x1+1x1             4          0             1.282 s  its bound is above the last plan that is kept: 990.6 ms
+2x2+1x2             2          1  990.6 ms  857.4 ms
+1x4+1x2             2          1   1.036 s  955.9 ms
+1x1+1x1             4          0             1.565 s  its bound is above the last plan that is kept: 990.6 ms
 1x5+1x1             2          0                      attn.qkv of 768 x 2304 cannot be split 5 ways: 2304 = 3 x 12 x 64, and 12 is not divisible by 5
 
 $ heddle plan gpt2 --batch 48 --train --machine "2x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=1 tp=1 pp=1 replicas=1x4+1x2,1x5+1x1,1x1+1x1 recompute=none mb=6 zero=0" --top 1 --threads 1 --json | sed -n "/replicas_tried/,/\]/ p"
   "replicas_tried": [
-    {"replicas": "1x4+1x2", "plans": 2, "simulated": 1, "time_ps": 1035609582623, "bound_ps": 491127727563, "reason": null},
-    {"replicas": "1x1+1x1", "plans": 4, "simulated": 0, "time_ps": null, "bound_ps": 1281969299128, "reason": "its bound is above the last plan that is kept: 1.036 s"},
+    {"replicas": "1x4+1x2", "plans": 2, "simulated": 1, "time_ps": 1035609582623, "bound_ps": 955890533100, "reason": null},
+    {"replicas": "1x1+1x1", "plans": 4, "simulated": 0, "time_ps": null, "bound_ps": 1565128553300, "reason": "its bound is above the last plan that is kept: 1.036 s"},
     {"replicas": "1x5+1x1", "plans": 2, "simulated": 0, "time_ps": null, "bound_ps": null, "reason": "attn.qkv of 768 x 2304 cannot be split 5 ways: 2304 = 3 x 12 x 64, and 12 is not divisible by 5"}
   ],
 $ heddle plan gpt2 --batch 8 --train --machine laptop --strategy "mb=1 replicas=*" --top 1 --threads 1 | grep "^replicas"
@@ -202,9 +202,9 @@ replicas     none tried: * is one of each node or kind of device, of 2 to 8, on 
 $ heddle plan mlp-xs:layers=2 --batch 18 --train --machine "1x1 v100 + 8x1 a100 ib=100Gb/s" --strategy "dp=1 tp=1 pp=1 replicas=* mb=9" --top 1 --threads 1 | sed -n "/^not tried/ p;/^replicas tried/,/^$/ p"
 not tried    one for each of 9 nodes: at most 8 replicas are tried
 replicas tried  plans  simulated      best  at least  why not
-1x1+2x4             6          2  1.765 ms  327.2 ns
-1x1+1x8             6          2  3.294 ms  327.2 ns
-1x1+1x4x2          24          6  3.294 ms  327.2 ns
+1x1+2x4             6          1  1.765 ms  1.080 ms
+1x1+1x8             6          1  3.294 ms  1.080 ms
+1x1+1x4x2          24          3  3.294 ms  1.080 ms
 1x1+1x1x8          24          0                      mb=9: a microbatch of 2 samples is not divisible by the 8 data ranks of replica 2
 1x1+1x2x4          24          0                      mb=9: a microbatch of 2 samples is not divisible by the 4 data ranks of replica 2
 ... and 2 more

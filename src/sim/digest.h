@@ -1,0 +1,54 @@
+// digest.h - a probe while its stages are being made known. Shared by stages.c and ends.c only.
+#ifndef HEDDLE_SIM_DIGEST_H
+#define HEDDLE_SIM_DIGEST_H
+#include "sim/stages.h"
+
+enum { PROBE_MICRO = 3 }; // microbatches of a replica that a probe has, at most
+typedef struct {
+  sim *s;
+  const sim_pipeline *pl;
+  sim_stages *st;
+  const sim_graph *c;
+  u32 C;
+  u32 *clock;                        // (rank class, stream) -> slot; 0: none
+  u32 *class_of;                     // rank class -> its number on its place; ~0: on no place
+  u32 *place_of;                     // rank class -> place
+  const u32 *rank_class;             // [place * C + class]; NO_CLASS: a place that has fewer
+  u32 *written;                      // by slot: last piece + 1 that wrote it
+  u32 *unit_of;                      // by slot of a value: its rank class + 1; 0: not known
+  const u32 *leaves[2][PROBE_MICRO], // per link there, back, by microbatch: slots of its value by class,
+      *comes[2][PROBE_MICRO];        // ... [link * C + class]
+  const u32 *after[2][PROBE_MICRO];  // ... of what its send waits for as well
+  i64 *x, *frame;
+  stage_ends *ends;  // NULL: none of their own
+  const u8 *arrived; // ... by slot: what comes before the tasks leaves it
+  u32 *writer;       // ... by slot: the task's piece + 1 that writes it
+  VEC(stage_other) other;
+  VEC(u32) wait; // ... of the piece at hand: such slots that it waits for
+} digest;
+enum { NO_CLASS = ~0u };
+
+typedef struct {
+  u32 n;
+  u32 slot[PORTS_MOST];
+  u32 also[PORTS_MOST]; // the later of the two counts
+} ports;                // clocks by class, then values by class; slot 0: absent
+
+// The microbatch, of those in the probe, that stands for all: the second, if there is one.
+static inline u32 digest_turn(const digest *d, u32 stage) { return sim_micro(d->pl, stage) > 1; }
+u32 digest_clock(const digest *d, u32 at, u32 cls, u32 strm); // slot; 0: none
+// Runs nodes [n0, n1) with one input far ahead: a[out * stride] is how much later each output is, or STAGE_NEVER.
+void digest_respond(digest *d, u32 n0, u32 n1, u32 ahead, const ports *out, i64 *a, u32 stride);
+// Clocks of its place, then values that come to the piece and leave it.
+void digest_ports(const digest *d, const sim_piece *p, ports *in, ports *out, u32 *nin, u32 *nout);
+void digest_busy(digest *d, u32 n0, u32 n1, u32 at, i64 *busy, i64 *comm);
+
+// ---- ends.c -------------------------------------------------------------------------------------------------
+// The event graph of a probe whose places are apart; NULL and diagnostics: its times do not fit.
+const sim_graph *ends_graph(sim *s, const sim_pipeline *pl);
+bool ends_open(digest *d);           // after the clocks are known. False: they cannot be known
+bool ends_wait(digest *d, u32 slot); // the piece at hand waits for it, which d->arrived says
+// What the task waits for, once its map is known for these ports. False: not only the first of its kind waits for it.
+bool ends_waits(digest *d, const sim_piece *p, stage_task *t, const ports *in, const ports *out);
+bool ends_close(digest *d); // what the tasks leave for what comes after them, once their maps are known
+#endif
