@@ -611,7 +611,7 @@ plan *plans_random(plans_model *m, u64 *rng, arena *a) {
   static const u32 groups[] = {0, 2, 4, 6, 8, 12, 24};
   u32 n = m->batchnorm ? groups[pick(rng, COUNT_OF(groups))] : 0;
   planner *pl = m->pl;
-  m->pl = planner_grouped(pl, n, (loc){0});
+  m->pl = planner_formed(pl, &(plan){.batchnorm_groups = n});
   plan *pn = random_plan(m, n, rng, a);
   m->pl = pl;
   return pn;
