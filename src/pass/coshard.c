@@ -16,6 +16,7 @@ typedef struct {
   i64 extent;
   bool *in;   // per instruction
   value seen; // a weight that has the class
+  bool heads; // it is of products of activations, too
   func part;
 } segment;
 
@@ -150,11 +151,14 @@ static bool try_class(finder *x, u32 class, segment *s) {
     if (!in_parts(x, i, class) || !has_room(x, in)) return false;
     s->in[i] = true, s->n++;
     comes_out |= !results_with(x, in, class);
+    bool weight = !is_matmul(in);
     for (u32 k = 0; k < in->nopd; k++) {
       const value v = opd_of(fi, in, k);
+      weight |= x->weight[v];
       if (x->weight[v] && is_matmul(in)) s->matmuls++;
       if (v <= fi->nparams && x->weight[v] && has(x, v, class) && is_matmul(in)) s->seen = v;
     }
+    s->heads |= !weight;
   }
   return comes_out && !waits_for_itself(x, s);
 }
@@ -350,15 +354,22 @@ static bool cut(builder *b, const split *w, value v, value here, value *piece) {
   return !b->failed;
 }
 
+// Its gradient, a sum over parts, is to be complete before that of what else reads it is added: of ranks that each have
+// partial sums, one sum then.
+static bool varies(const finder *x, value v) {
+  return !x->weight[v] && dtype_kind_of(val_type(x->p, x->fi, v)->s.t) == DK_FLOAT;
+}
+
 static bool put_calls(builder *b, const split *w, value *map) {
   arena *a = w->x->a;
   value *piece = ZNEWN(a, value, (size_t)w->narg * w->parts + 1), *arg = NEWN(a, value, w->narg + 1);
   for (u32 k = 0; k < w->narg; k++) {
     const value here = map[w->arg[k]];
     value *at = piece + (size_t)k * w->parts;
-    if (!has(w->x, w->arg[k], w->s->class))
-      for (u32 c = 0; c < w->parts; c++) at[c] = here;
-    else if (!cut(b, w, w->arg[k], here, at))
+    if (!has(w->x, w->arg[k], w->s->class)) {
+      const value own = varies(w->x, w->arg[k]) ? build1(b, OP_identity, here) : here;
+      for (u32 c = 0; c < w->parts; c++) at[c] = own;
+    } else if (!cut(b, w, w->arg[k], here, at))
       return false;
   }
   for (u32 c = 0; c < w->parts && !b->failed; c++) {
@@ -464,8 +475,8 @@ static bool list(finder *x, void *arg) {
   coshard_index *v = NEWN(o->a, coshard_index, o->n + x->n);
   if (o->n) memcpy(v, o->v, sizeof *v * o->n);
   for (u32 k = 0; k < x->n; k++)
-    v[o->n + k] = (coshard_index){x->v[k].extent, x->fi->name, val(x->fi, x->v[k].seen)->name,
-                                  first_of(x, &x->v[k])->where};
+    v[o->n + k] = (coshard_index){x->v[k].extent, x->v[k].heads ? "heads" : "hidden units", x->fi->name,
+                                  val(x->fi, x->v[k].seen)->name, first_of(x, &x->v[k])->where};
   o->v = v, o->n += x->n;
   return true;
 }
@@ -478,6 +489,7 @@ u32 pass_coshard_of(prog *p, arena *a, coshard_index **out) {
 }
 
 bool pass_coshard(prog *p, u32 parts, loc where) {
+  assert(parts && parts <= OP_RES_MAX);
   ctx *c = p->c;
   arena *tmp = arena_new();
   coshard_index *v;
@@ -495,9 +507,8 @@ bool pass_coshard(prog *p, u32 parts, loc where) {
          parts);
     diag_hint(c, "leave out coshard; `heddle import` shows the functions of the model");
   } else if (bad < n) {
-    diag(c, E_DIVIDE, where,
-         "coshard=%u: the %lld heads or hidden units of %s in %s do not split in %u parts", parts,
-         (long long)v[bad].extent, sym_str(c, v[bad].weight), sym_str(c, v[bad].fn), parts);
+    diag(c, E_DIVIDE, where, "coshard=%u: %lld %s (%s of %s) do not split in %u parts", parts,
+         (long long)v[bad].extent, v[bad].what, sym_str(c, v[bad].weight), sym_str(c, v[bad].fn), parts);
     diag_note(c, v[bad].where, "they are here");
     if (fits > 1)
       diag_hint_number(c, fits, "coshard=%u", fits);

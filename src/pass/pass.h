@@ -37,7 +37,8 @@ bool pass_batchnorm_of(const prog *p, batchnorm_stats *out); // of the smallest 
 // none. parts: OP_RES_MAX at most.
 bool pass_coshard(prog *p, u32 parts, loc where);
 typedef struct {
-  i64 extent; // what must divide
+  i64 extent;       // what must divide
+  const char *what; // "heads"
   sym fn, weight;
   loc where;
 } coshard_index;

@@ -23,9 +23,8 @@ bool policy_coshard_fits(planner *pl, const strategy *s, loc at) {
   }
   if (bad == n) return true;
   while (all % fits) fits--;
-  diag(c, E_DIVIDE, at,
-       "coshard=%u: %lld heads or hidden units of %s in %s / tp %u = %lld, which do not split in %u parts",
-       parts, (long long)v[bad].extent, sym_str(c, v[bad].weight), sym_str(c, v[bad].fn), tp,
+  diag(c, E_DIVIDE, at, "coshard=%u: %lld %s (%s of %s) / tp %u = %lld, which do not split in %u parts",
+       parts, (long long)v[bad].extent, v[bad].what, sym_str(c, v[bad].weight), sym_str(c, v[bad].fn), tp,
        (long long)(v[bad].extent / tp), parts);
   diag_note(c, v[bad].where, "they are here");
   if (fits > 1)
@@ -113,24 +112,40 @@ static bool find_in(const prog *p, const classes *k, func f, value v, const clas
   return false;
 }
 
-// What is cut lies as the pieces are needed: else every rank would store it whole.
-void policy_coshard_tensor(planner *pl, arena *a, plan *pn, u8 axis) {
+// The classes that the axis splits in operands of parts.
+static u32 splits_of(planner *pl, const plan *pn, u8 axis, class_split *s) {
   const prog *p = planner_source(pl);
-  const classes *k = planner_classes(pl);
-  const u32 parts = planner_first_part(pl), before = pn->ntrans;
-  if (!parts) return;
-  u32 ns = 0, room = before + 1;
-  class_split *s = NEWN(a, class_split, before + 1);
-  for (u32 i = 0; i < before; i++) {
+  u32 n = 0;
+  for (u32 i = 0; i < pn->ntrans; i++) {
     const plan_trans *t = &pn->trans[i];
-    if (t->axis != axis || t->fn.i < parts || !t->instr || !t->stride || t->result) continue;
+    if (t->axis != axis || t->fn.i < planner_first_part(pl) || !t->instr || !t->stride || t->result) continue;
     const func_info *fi = func_get(p, t->fn);
     const value v = opd_of(fi, &fi->body.v[t->instr - 1], t->index);
-    if (!split_class(k, t->fn, v, t->dim, t->stride, &s[ns])) continue;
+    if (!split_class(planner_classes(pl), t->fn, v, t->dim, t->stride, &s[n])) continue;
     u32 j = 0;
-    while (s[j].class != s[ns].class) j++;
-    ns += j == ns;
+    while (s[j].class != s[n].class) j++;
+    n += j == n;
   }
+  return n;
+}
+
+// Where a function first looks at what operand k of a call of a part comes from; 0: the part does. Numbers from 1.
+static u32 first_look(const func_info *f, const instr *call, u32 k) {
+  const u32 cut = cut_of(f, call, k);
+  if (!cut) return 0;
+  const u32 before = val(f, opd_of(f, &f->body.v[cut - 1], 0))->def;
+  const bool shaped = before && f->body.v[before - 1].op == OP_reshape;
+  return shaped && !val(f, opd_of(f, &f->body.v[before - 1], 0))->def ? before : cut;
+}
+
+// What is cut lies as the parts need it: else every rank would store it whole.
+void policy_coshard_tensor(planner *pl, arena *a, plan *pn, u8 axis) {
+  const prog *p = planner_source(pl);
+  const u32 parts = planner_first_part(pl), before = pn->ntrans;
+  if (!parts) return;
+  class_split *s = NEWN(a, class_split, before + 1);
+  const u32 ns = splits_of(pl, pn, axis, s);
+  u32 room = before + 1;
   for (u32 f = 1; f < parts; f++) room += p->funcs.v[f]->body.n;
   plan_trans *more = NEWN(a, plan_trans, room);
   if (before) memcpy(more, pn->trans, sizeof *more * before);
@@ -140,17 +155,12 @@ void policy_coshard_tensor(planner *pl, arena *a, plan *pn, u8 axis) {
     bool *done = ZNEWN(a, bool, fi->body.n + 1);
     for (u32 i = 0; i < fi->body.n; i++)
       for (u32 o = 0; calls_part(pl, &fi->body.v[i]) && o < fi->body.v[i].nopd; o++) {
-        u32 at = cut_of(fi, &fi->body.v[i], o); // or where it is first looked at in another shape
-        if (!at) continue;
-        const u32 def = val(fi, opd_of(fi, &fi->body.v[at - 1], 0))->def;
-        if (def && fi->body.v[def - 1].op == OP_reshape &&
-            val(fi, opd_of(fi, &fi->body.v[def - 1], 0))->def == 0)
-          at = def;
-        const value v = opd_of(fi, &fi->body.v[at - 1], 0);
-        for (u32 j = 0; j < ns && !done[at - 1]; j++) {
-          u32 dim;
-          i64 stride;
-          if (!find_in(p, k, (func){f}, v, &s[j], &dim, &stride)) continue;
+        const u32 at = first_look(fi, &fi->body.v[i], o);
+        u32 dim;
+        i64 stride;
+        for (u32 j = 0; at && j < ns && !done[at - 1]; j++) {
+          const value v = opd_of(fi, &fi->body.v[at - 1], 0);
+          if (!find_in(p, planner_classes(pl), (func){f}, v, &s[j], &dim, &stride)) continue;
           done[at - 1] = true;
           pn->trans[pn->ntrans++] = (plan_trans){
               .fn = {f}, .instr = at, .dim = (u8)dim, .axis = axis, .stride = stride, .weak = true};
