@@ -341,6 +341,7 @@ static bool cut(builder *b, const split *w, value v, value here, value *piece) {
   }
   const attr to = attr_v(A_shape, dim, nd);
   const value in = alone ? here : build(b, OP_reshape, &here, 1, &to, 1);
+  assert(w->parts && "pass_coshard asks for some");
   for (u32 c = 0; c < w->parts; c++) sizes[c] = extent / w->parts;
   const attr how[2] = {attr_i(A_axis, axis), attr_v(A_sizes, sizes, w->parts)};
   const value first = build_n(b, OP_split, &in, 1, how, 2, w->parts);
