@@ -40,6 +40,18 @@ static u32 highest(const listing *l, choice_id id) {
   return r->kind == CK_SET ? (1u << choice_words(id)) - 1 : choice_words(id) - 1;
 }
 
+static bool splits_in(const listing *l, u32 parts) {
+  prog *p = prog_clone(l->w->src, l->w->src->c);
+  arena *a = arena_new();
+  coshard_index *v;
+  const u32 n = pass_coshard_of(p, a, &v);
+  bool yes = n > 0;
+  for (u32 k = 0; k < n; k++) yes = yes && v[k].extent % parts == 0;
+  arena_free(a);
+  prog_free(p);
+  return yes;
+}
+
 static bool in_star(const listing *l, choice_id id, const strategy *s) {
   const u32 x = s->of[id].n, degree = s->dp.n * s->tp.n * s->pp.n;
   if (s->of[id].nparts) return false;
@@ -51,6 +63,8 @@ static bool in_star(const listing *l, choice_id id, const strategy *s) {
   const u32 per = MAX((u32)(l->o.batch / s->dp.n), 1), size = s->mbs.n * s->dp.n,
             mb = size ? (u32)(l->o.batch / size) : s->mb.n;
   if (id == CHOICE_mbs) return x && per % x == 0;
+  if (id == CHOICE_coshard)
+    return x == 1 || (x && x <= 64 && splits_in(l, splits_in(l, s->tp.n) ? x * s->tp.n : x));
   if (id == CHOICE_v) return x == 1 || (x && x * s->pp.n <= layers(l) && layers(l) % (x * s->pp.n) == 0);
   if (id == CHOICE_group) return !x || (x > s->pp.n && mb && mb % x == 0);
   return x >= choice_get(id)->least && x <= highest(l, id);

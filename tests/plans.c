@@ -294,6 +294,11 @@ static void random_value(strategy *s, choice_id id, bool train, u64 *rng, arena 
     s->mb.n = strategy_replicas(s) * (1 + pick(rng, 2));
     return;
   }
+  if (id == CHOICE_coshard) { // with or without parts, the rest is the same plan
+    u64 own = *rng ^ 0xD1B54A32D192ED03u;
+    if (chance(&own, 4)) s->coshard.n = 2 + pick(&own, 3);
+    return;
+  }
   if (id == CHOICE_places) {
     if (chance(rng, 3)) s->of[id] = random_order_of_places(s->pp.n, rng, a);
     return;
@@ -550,6 +555,10 @@ static void random_storage(plan *pn, u64 *rng) {
 
 static void random_recompute(plans_model *m, plan *pn, u64 *rng, arena *a) {
   u32 n = pick(rng, 6);
+  if (pn->coshard && pick(rng, 4)) {
+    policy_coshard_again(m->pl, a, pn);
+    return;
+  }
   prog *p = planner_source(m->pl);
   pn->recompute = arena_alloc(a, sizeof *pn->recompute * (n + 1));
   for (u32 i = 0; i < n; i++) {
@@ -560,9 +569,9 @@ static void random_recompute(plans_model *m, plan *pn, u64 *rng, arena *a) {
   }
 }
 
-static plan *random_plan(plans_model *m, u32 groups, u64 *rng, arena *a) {
+static plan *random_plan(plans_model *m, const plan *form, u64 *rng, arena *a) {
   plan *pn = NEW(a, plan);
-  pn->batchnorm_groups = groups;
+  pn->batchnorm_groups = form->batchnorm_groups, pn->coshard = form->coshard;
   pn->name = sym_of(m->c, "random");
   pn->train = !chance(rng, 5), pn->keep_gradients = true;
   pn->optim = m->optim;
@@ -627,8 +636,13 @@ plan *plans_random(plans_model *m, u64 *rng, arena *a) {
   static const u32 groups[] = {0, 2, 4, 6, 8, 12, 24};
   u32 n = m->batchnorm ? groups[pick(rng, COUNT_OF(groups))] : 0;
   planner *pl = m->pl;
-  m->pl = planner_grouped(pl, n, (loc){0});
-  plan *pn = random_plan(m, n, rng, a);
+  u64 own = *rng ^ 0xD1B54A32D192ED03u;
+  plan form = {.batchnorm_groups = n};
+  const u32 before = diag_count(m->c);
+  if (chance(&own, 4) && (form.coshard = 2 + pick(&own, 3), !planner_formed(pl, &form))) form.coshard = 0;
+  diag_truncate(m->c, before);
+  m->pl = planner_formed(pl, &form);
+  plan *pn = random_plan(m, &form, rng, a);
   m->pl = pl;
   return pn;
 }

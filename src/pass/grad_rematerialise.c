@@ -4,7 +4,7 @@
 // Idea: a forward value that the body uses is a parameter, is made again, or is saved. Made again, just
 // before the first use, is what is marked for it and what costs nothing to speak of: views, and what depends
 // on no parameter (masks, positions). Saved is the rest. The inputs of a call that is made again are kept, or
-// recomputing one block would recompute all blocks before it. With split, what the input gradients need is
+// recomputing one block would recompute all blocks before it; but not what is marked and cut out of a parameter. With split, what the input gradients need is
 // bwd and the rest is wgt; what crosses over is carried.
 #include "pass/grad.h"
 
@@ -48,9 +48,24 @@ static void find_uses(remat *s) {
     s->first[j->out[k]] = MIN(s->first[j->out[k]], b->body.n);
 }
 
+// Values made of parameters alone by what is marked and by views: to make them again no chain begins.
+static bool *near_params(const job *j) {
+  bool *near = ZNEWN(j->tmp, bool, j->fi->values.n);
+  for (u32 k = 0; k < j->fi->nparams; k++) near[k + 1] = true;
+  for (u32 k = 0; k < j->fi->body.n; k++) {
+    const instr *in = &j->fi->body.v[k];
+    bool all =
+        in->op != OP_call && (in->flags & INSTR_RECOMPUTE || op_row_of((opcode)in->op)->flags & OPF_VIEW);
+    for (u32 o = 0; o < in->nopd; o++) all = all && near[opd_of(j->fi, in, o)];
+    for (u32 r = 0; r < in->nres; r++) near[in->res + r] = all;
+  }
+  return near;
+}
+
 // Users come before what they use, so that every instruction sees all uses of its results.
 static void choose(remat *s) {
   const job *j = s->j;
+  const bool *near = near_params(j);
   for (u32 k = j->fi->body.n; k-- > 0;) {
     const instr *in = &j->fi->body.v[k];
     value y = in->nres ? j->to[in->res] : 0;
@@ -58,7 +73,7 @@ static void choose(remat *s) {
     s->at[k] = NEVER;
     for (u32 r = 0; r < results_of(j, k); r++) {
       if (s->first[y + r] == NEVER) continue;
-      if ((marked && !s->keep[y + r]) || frees)
+      if ((marked && (!s->keep[y + r] || near[in->res])) || frees)
         s->at[k] = MIN(s->at[k], s->first[y + r]);
       else
         s->saved[y + r] = true;

@@ -29,6 +29,21 @@ typedef struct {
 } batchnorm_stats;
 bool pass_batchnorm_of(const prog *p, batchnorm_stats *out); // of the smallest batch; false: there is none
 
+// ---- co-sharding (coshard.c) --------------------------------------------------------------------------------
+// In functions that main calls, attention heads and hidden units are computed in `parts` equal parts one after the
+// other: what has such an index becomes a function of a part, called so often with pieces of the weights, and the
+// results are added. The functions of parts are new; of the others the rewritten keep their ids, and main is as it
+// was. False and a diagnostic at `where` (E_DIVIDE, E_PLAN) if the index of a function does not divide or there is
+// none. parts: OP_RES_MAX at most.
+bool pass_coshard(prog *p, u32 parts, loc where);
+typedef struct {
+  i64 extent;       // what must divide
+  const char *what; // "heads"
+  sym fn, weight;
+  loc where;
+} coshard_index;
+u32 pass_coshard_of(prog *p, arena *a, coshard_index **out); // what would be split. How many; in `a`
+
 // ---- clean-up (clean.c) ----------------------------------------------------------------------------------
 // Each drops unreachable functions, so that ids of functions may change. The first two return how many
 // instructions went.

@@ -154,7 +154,7 @@ static bool build_main(apply *x) {
 }
 
 bool apply_open(apply *x, planner *pl, const plan *pn, cost_model *k) {
-  planner *own = planner_grouped(pl, pn->batchnorm_groups, pn->groups_at);
+  planner *own = planner_formed(pl, pn);
   if (own) own = planner_marked(own, pn);
   *x = (apply){.pl = own ? own : pl, .asked = pl, .pn = pn, .k = k};
   x->src = x->pl->src;

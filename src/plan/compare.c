@@ -299,7 +299,7 @@ static bool compare_smaller(planner *pl, const plan *pn, cost_model *k, const ve
   prog *src = shrink_program(sh, pl->nfuncs); // the planner's own follow
   if (!src) return false;
   plan q = smaller_plan(pl, pn, a, planner_classes(pl), sh);
-  q.batchnorm_groups = 0; // they are in the smaller program
+  q.batchnorm_groups = q.coshard = 0; // they are in the smaller program
   planner *small = planner_new(src);
   bool ok = compare_plans(small, &q, k, o, a, r);
   strbuf b = {.a = a};
@@ -317,7 +317,7 @@ bool plan_verify(planner *pl, const plan *pn, cost_model *k, const verify_opts *
   double memory = o->memory_bytes > 0 ? (double)o->memory_bytes : 1e9,
          points = o->points > 0 ? o->points : 2e9;
   double elems, most;
-  pl = planner_grouped(pl, pn->batchnorm_groups, pn->groups_at);
+  pl = planner_formed(pl, pn);
   if (!pl) return false;
   const classes *c = planner_classes(pl);
   for (u32 stage = 0; stage < 3; stage++) {

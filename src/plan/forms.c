@@ -1,5 +1,5 @@
-// forms.c - the source program in other forms: with batch normalisation over groups of the batch, with
-// instructions that the backward computes again, or with fewer layers (layers.c). One planner for every form.
+// forms.c - the source program in other forms: with batch normalisation over groups of the batch, with heads and
+// hidden units in parts, with instructions that the backward computes again, or with fewer layers (layers.c). One planner for every form.
 // Not here: which form a plan has (policy/batchnorm.c, policy/hybrid.c).
 //
 // Idea: the form changes laws of instructions, gradients or main, and with them classes and stage sources:
@@ -17,7 +17,7 @@ prog *planner_program(const planner *pl) {
 planner *planner_form(planner *pl, prog *p) {
   planner *made = planner_new(p);
   prog_free(p);
-  made->groups = pl->groups;
+  made->groups = pl->groups, made->coshard = pl->coshard, made->first_part = pl->first_part;
   return *vec_push(pl->a, &pl->forms) = made;
 }
 
@@ -39,10 +39,10 @@ batchnorm_stats plan_batchnorm(const prog *src, const plan *pn) {
   return s;
 }
 
-planner *planner_grouped(planner *pl, u32 groups, loc where) {
+static planner *planner_grouped(planner *pl, u32 groups, loc where) {
   if (!groups || groups == pl->groups) return pl;
   for (u32 i = 0; i < pl->forms.n; i++)
-    if (pl->forms.v[i]->groups == groups) return pl->forms.v[i];
+    if (pl->forms.v[i]->groups == groups && pl->forms.v[i]->coshard == pl->coshard) return pl->forms.v[i];
   prog *p = planner_program(pl);
   if (!pass_batchnorm(p, groups, where)) {
     prog_free(p);
@@ -51,6 +51,57 @@ planner *planner_grouped(planner *pl, u32 groups, loc where) {
   planner *made = planner_form(pl, p);
   made->groups = groups;
   return made;
+}
+
+// Without functions that a planner, or nobody, has added after those that run: parts have the same numbers, whoever asks.
+static prog *in_parts(const prog *src, u32 parts, loc where, u32 *first) {
+  prog *p = prog_clone(src, src->c);
+  arena *tmp = arena_new();
+  u32 n;
+  const u32 *order = ir_call_order(p, tmp, &n);
+  *first = 1;
+  for (u32 k = 0; k < n; k++) *first = MAX(*first, order[k] + 1);
+  p->funcs.n = *first;
+  arena_free(tmp);
+  if (pass_coshard(p, parts, where)) return p;
+  prog_free(p);
+  return NULL;
+}
+
+static planner *planner_coshard(planner *pl, u32 parts, loc where) {
+  if (parts < 2 || parts == pl->coshard) return pl;
+  for (u32 i = 0; i < pl->forms.n; i++)
+    if (pl->forms.v[i]->coshard == parts && pl->forms.v[i]->groups == pl->groups) return pl->forms.v[i];
+  u32 first;
+  prog *p = in_parts(pl->src, parts, where, &first);
+  if (!p) return NULL;
+  planner *made = planner_form(pl, p);
+  made->coshard = parts, made->first_part = first;
+  return made;
+}
+
+u32 planner_first_part(const planner *pl) { return pl->first_part; }
+
+u32 planner_coshard_of(planner *pl, const coshard_index **out) {
+  if (!pl->indices_known) {
+    prog *p = planner_program(pl);
+    pl->nindices = pass_coshard_of(p, pl->a, &pl->indices);
+    prog_free(p);
+  }
+  pl->indices_known = true;
+  *out = pl->indices;
+  return pl->nindices;
+}
+
+planner *planner_formed(planner *pl, const plan *pn) {
+  pl = planner_grouped(pl, pn->batchnorm_groups, pn->groups_at);
+  return pl ? planner_coshard(pl, pn->coshard, pn->coshard_at) : NULL;
+}
+
+const prog *plan_program(const prog *src, const plan *pn, prog **own) {
+  u32 first;
+  *own = NULL;
+  return pn->coshard < 2 ? src : (*own = in_parts(src, pn->coshard, pn->coshard_at, &first));
 }
 
 // ---- computed again -------------------------------------------------------------------------------------
@@ -66,7 +117,7 @@ planner *planner_marked(planner *pl, const plan *pn) {
   if (same_marks(pl, pn)) return pl;
   for (u32 i = 0; i < pl->forms.n; i++) {
     planner *x = pl->forms.v[i];
-    if (x->groups == pl->groups && !x->periods && same_marks(x, pn)) return x;
+    if (x->groups == pl->groups && x->coshard == pl->coshard && !x->periods && same_marks(x, pn)) return x;
   }
   prog *p = planner_program(pl);
   for (u32 f = 1; f < p->funcs.n; f++) // what the program itself had marked is the plan's choice
@@ -110,7 +161,7 @@ static bool marks_of_its_own(const planner *pl) {
 }
 
 void plan_drop_marks(planner *pl, plan *pn) {
-  pl = planner_grouped(pl, pn->batchnorm_groups, (loc){0});
+  pl = planner_formed(pl, pn);
   if (!pl || !pn->train || !pn->nrecompute || marks_of_its_own(pl)) return; // without any those would hold
   planner *own = planner_marked(pl, pn);
   if (!own->idle_known) find_idle(own);

@@ -36,6 +36,11 @@ struct planner {
   kept;
   VEC(struct planner *) forms; // of the same program in other forms; what follows says which this one is
   u32 groups;                  // of the batch, for batch norm; 0: as the program came
+  u32 coshard,
+      first_part; // parts of heads and hidden units, and the first function of one; 0: as the program came
+  bool indices_known;
+  u32 nindices;
+  coshard_index *indices; // pass_coshard_of
   u32 nmarks;
   plan_mark *mark;    // instructions that the backward computes again
   bool idle_known;    // of marks

@@ -450,9 +450,17 @@ static bool all_known(const measuring *x) {
   return true;
 }
 
+// What was measured is a whole layer. Splits of parts of one (plan.coshard) are of the rewritten layer only.
+static planner *whole_layers(planner *pl, const plan *pn) {
+  bool splits = false;
+  for (u32 i = 0; i < pn->ntrans; i++) splits |= pn->trans[i].instr != 0;
+  return splits && pn->coshard > 1 ? planner_formed(pl, pn) : pl;
+}
+
 bool plan_measured(planner *pl, const plan *pn, cost_model *k, prog *p) {
   const machine *m = k ? cost_model_machine(k) : NULL;
   if (!m || !m->profile) return true;
+  if (!(pl = whole_layers(pl, pn))) return false;
   measuring x = {.pl = pl,
                  .pn = pn,
                  .k = k,

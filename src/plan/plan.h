@@ -137,6 +137,7 @@ typedef struct {
   } * recompute;
   bool wide_gradients;  // those of f16 and bf16 weights are accumulated and summed in f32
   u32 batchnorm_groups; // parts of the batch, each normalised with its own statistics; 0: as the model says
+  u32 coshard;          // parts in which heads and hidden units are computed (pass_coshard); 0, 1: in one
   bool train, keep_gradients;
   bool input_gradients; // of floating-point inputs too, though nothing reads them: what some systems spend
   optim_opts optim;
@@ -147,8 +148,8 @@ typedef struct {
   sym name;         // what the user sees, "dp=2 tp=4 pp=2 mb=32 zero=1"
   const plan_task_graphs *task_graphs; // of a plan made from annotations; NULL: it was not
   const char *model; // what the model is called: plan_print writes its fingerprint; NULL: it does not
-  loc at, order_at, groups_at; // in the plan's text; 0 where a policy made it
-  const loc *seq_at;           // per sequence; NULL where a policy made them
+  loc at, order_at, groups_at, coshard_at; // in the plan's text; 0 where a policy made it
+  const loc *seq_at;                       // per sequence; NULL where a policy made them
 } plan;
 
 // Makes the distributed program. src: forward program (main's first result is the loss when plan->train). The
@@ -305,15 +306,21 @@ void planner_keep_ends(planner *pl, const planner_ends *of, const u32 *end);
 // planner_funcs()-1; those after them are the planner's own.
 prog *planner_source(planner *pl);
 u32 planner_funcs(const planner *pl);
+// Functions from this number on are parts of others (plan.coshard); 0: there are none.
+u32 planner_first_part(const planner *pl);
+u32 planner_coshard_of(planner *pl, const coshard_index **out); // pass_coshard_of, kept
 // What batch norm of the model takes its statistics over under the plan; {0, 0}: there is none in training.
 batchnorm_stats plan_batchnorm(const prog *src, const plan *pn);
 // Layers, calls of main, of every stage: "10x6/11/9", as `layers` of a strategy. In `a`; NULL: one stage, or
 // no layers.
 const char *plan_layers(arena *a, const prog *src, const plan *pn);
-// The planner of the same program with batch norm over `groups` parts of the batch (pass_batchnorm); pl
-// itself for 0. Kept, and freed with pl. Plans are applied and verified on it; policies must look at it. NULL
-// and a diagnostic at `where` if the batch does not divide.
-planner *planner_grouped(planner *pl, u32 groups, loc where);
+// The planner of the program in the form that the plan asks for: with batch norm over so many parts of the batch
+// (pass_batchnorm), heads and hidden units in so many parts (pass_coshard); pl itself where it asks for neither.
+// Kept, and freed with pl. Plans are about it, applied and verified on it; policies must look at it. main is the
+// same. NULL and a diagnostic, at the plan's locations, if something does not divide.
+planner *planner_formed(planner *pl, const plan *pn);
+// The program that the plan names instructions of: src, or a new one, which *own is then too. NULL and diagnostics.
+const prog *plan_program(const prog *src, const plan *pn, prog **own);
 
 // ---- validation -------------------------------------------------------------------------------------------
 // Every element produced exactly once where it is needed, sums complete over space and time, collectives in
@@ -571,6 +578,13 @@ bool policy_wide_gradients(const prog *src,
                            const strategy *s);          // are gradients of half-precision weights in f32?
 void policy_sends(ctx *c, plan *pn, const strategy *s); // streams of sends, as overlap and channels say
 bool policy_recompute(planner *pl, arena *a, plan *pn, choice_value what);
+// Heads and hidden units in parts (coshard.c): plan.coshard of a strategy. fits: false and a diagnostic if what a tensor
+// rank has of them does not divide. again: parts are computed again in the backward. tensor: what parts are cut from is
+// split as their operands are over the axis, after policy_tensor.
+u32 policy_coshard_parts(const strategy *s);
+bool policy_coshard_fits(planner *pl, const strategy *s, loc at);
+void policy_coshard_again(planner *pl, arena *a, plan *pn);
+void policy_coshard_tensor(planner *pl, arena *a, plan *pn, u8 axis);
 
 // ---- sharding one function (shard.c) ----------------------------------------------------------------------
 typedef struct {

@@ -159,11 +159,11 @@ void plan_put_train(const optim_opts *o, bool masters, strbuf *b) {
          masters ? ", master-weights: true" : "");
 }
 
-void plan_print(const prog *src, const plan *pn, strbuf *b) {
+static void put_plan(const prog *src, const prog *model, const plan *pn, strbuf *b) {
   sb_put(b, "heddle-plan: 1\nname: ");
   sb_json_str(b, sym_str(src->c, pn->name));
   sb_char(b, '\n');
-  if (pn->model) plan_model_print(src, pn->model, b);
+  if (pn->model) plan_model_print(model, pn->model, b);
   if (pn->train) {
     const optim_opts *o = &pn->optim;
     bool masters = false;
@@ -189,6 +189,7 @@ void plan_print(const prog *src, const plan *pn, strbuf *b) {
   }
   if (pn->wide_gradients) sb_put(b, "gradient-type: f32\n");
   if (pn->batchnorm_groups) sb_fmt(b, "batchnorm-groups: %u\n", pn->batchnorm_groups);
+  if (pn->coshard > 1) sb_fmt(b, "coshard: %u\n", pn->coshard);
   if (pn->nrecompute) sb_put(b, "recompute:\n");
   for (u32 i = 0; i < pn->nrecompute; i++) {
     sb_put(b, "  - {");
@@ -212,4 +213,14 @@ void plan_print(const prog *src, const plan *pn, strbuf *b) {
     put_sequence(b, &pn->seqs[i]);
     sb_put(b, "\"\n");
   }
+}
+
+// Instructions are those of the program in the form that the plan asks for; its fingerprint is the model's.
+void plan_print(const prog *src, const plan *pn, strbuf *b) {
+  prog *own;
+  const u32 before = diag_count(src->c);
+  const prog *of = plan_program(src, pn, &own);
+  diag_truncate(src->c, before); // a plan that cannot be applied has nothing in functions that are not there
+  put_plan(of ? of : src, src, pn, b);
+  prog_free(own);
 }

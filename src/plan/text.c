@@ -556,12 +556,39 @@ static bool read_model(reader *r, const ynode *top, const char *model, const cha
   return true;
 }
 
+// Instructions are named as they are in the form that the plan asks for.
+static bool read_coshard(reader *r, const ynode *top, prog **own) {
+  const ynode *y = yaml_get(top, "coshard");
+  *own = NULL;
+  if (!y) return true;
+  r->pn->coshard = (u32)number(r, y, 1, OP_RES_MAX), r->pn->coshard_at = y->at;
+  if (!r->failed) r->src = plan_program(r->src, r->pn, own);
+  return !r->failed && r->src;
+}
+
+static bool read_plan(reader *r, const ynode *y) {
+  read_axes(r, y, "axes", false);
+  read_axes(r, y, "time", true);
+  if (!r->pn->naxes) bad(r, y, "`axes` is missing");
+  if (r->failed) return false;
+  read_train(r, y);
+  read_meshes(r, y);
+  if (!r->failed) read_segments(r, y);
+  if (!r->failed) read_replicas(r, y);
+  if (!r->failed) read_trans(r, y);
+  read_storage(r, y);
+  read_recompute(r, y);
+  read_order(r, y);
+  read_schedule(r, y);
+  return !r->failed;
+}
+
 plan *plan_parse(arena *a, const prog *src, const char *model, sym file, const char *text, size_t n) {
   static const char *const keys[] = {
-      "heddle-plan",   "name",      "model",           "train",          "axes",        "time",
-      "meshes",        "segments",  "replicas",        "trans",          "rest",        "batchnorm-groups",
-      "gradient-type", "recompute", "input-gradients", "keep-gradients", "send-stream", "send-channels",
-      "buffers",       "schedule",  "group",           "order",          NULL};
+      "heddle-plan",   "name",          "model",     "train",           "axes",           "time",
+      "meshes",        "segments",      "replicas",  "trans",           "rest",           "batchnorm-groups",
+      "coshard",       "gradient-type", "recompute", "input-gradients", "keep-gradients", "send-stream",
+      "send-channels", "buffers",       "schedule",  "group",           "order",          NULL};
   reader r = {a, src, src->c, NEW(a, plan), false};
   const ynode *y = yaml_parse(src->c, a, file, text, n);
   if (!y) return NULL;
@@ -591,18 +618,8 @@ plan *plan_parse(arena *a, const prog *src, const char *model, sym file, const c
   if (wide && !r.pn->wide_gradients) bad(&r, wide, "`gradient-type` is f32; without it that of each weight");
   const ynode *groups = yaml_get(y, "batchnorm-groups");
   if (groups) r.pn->batchnorm_groups = (u32)number(&r, groups, 1, 1 << 20), r.pn->groups_at = groups->at;
-  read_axes(&r, y, "axes", false);
-  read_axes(&r, y, "time", true);
-  if (!r.pn->naxes) bad(&r, y, "`axes` is missing");
-  if (r.failed) return NULL;
-  read_train(&r, y);
-  read_meshes(&r, y);
-  if (!r.failed) read_segments(&r, y);
-  if (!r.failed) read_replicas(&r, y);
-  if (!r.failed) read_trans(&r, y);
-  read_storage(&r, y);
-  read_recompute(&r, y);
-  read_order(&r, y);
-  read_schedule(&r, y);
-  return r.failed ? NULL : r.pn;
+  prog *own;
+  const bool ok = read_coshard(&r, y, &own) && read_plan(&r, y);
+  prog_free(own);
+  return ok ? r.pn : NULL;
 }

@@ -13,6 +13,7 @@ typedef struct {
   const search_opts *o;
   const machine *on;
   u32 ranks, layers;       // layers: calls of main
+  i64 heads;               // what heads and hidden units have in common; 0: there are none, or nobody asks
   const char *no_replicas; // search_result has it
   u32 most_micro;          // of mb=*, where the batch is not known
   bool mixed;              // devices of several kinds
@@ -99,6 +100,25 @@ static void all_groups(points *sp, strategy *s) {
     if (mb % k == 0) with(sp, CHOICE_group, s, k);
 }
 
+// Divisors of what a tensor rank has of all heads and hidden units.
+static void all_parts(points *sp, strategy *s) {
+  const u32 most = choice_get(CHOICE_coshard)->most;
+  const i64 own = sp->heads % s->tp.n ? sp->heads : sp->heads / s->tp.n;
+  for (u32 k = 1; k <= most; k++)
+    if (k == 1 || (own && own % k == 0)) with(sp, CHOICE_coshard, s, k);
+}
+
+static i64 common_heads(const prog *src) {
+  prog *p = prog_clone(src, src->c);
+  arena *tmp = arena_new();
+  coshard_index *v;
+  i64 all = 0;
+  for (u32 k = pass_coshard_of(p, tmp, &v); k-- > 0;) all = gcd_i64(all, v[k].extent);
+  arena_free(tmp);
+  prog_free(p);
+  return all;
+}
+
 // Are these places alike: each of one kind of devices, and both of the same?
 static bool same_kind(const points *sp, const strategy *s, u32 place, u32 other) {
   const u32 n = s->dp.n * s->tp.n, first = s->skip.n + place * n, second = s->skip.n + other * n;
@@ -149,6 +169,7 @@ static void all_values(points *sp, choice_id id, strategy *s) {
   case CHOICE_v: all_chunks(sp, s); return;
   case CHOICE_group: all_groups(sp, s); return;
   case CHOICE_tp_stages: all_tensor_degrees(sp, s); return;
+  case CHOICE_coshard: all_parts(sp, s); return;
   default: break;
   }
   switch (r->kind) {
@@ -428,6 +449,7 @@ bool space_make(ctx *c, arena *a, const prog *src, const machine *on, const sear
   points sp = {.c = c, .a = a, .o = o, .on = on};
   const func_info *m = func_get(src, src->main);
   for (u32 i = 0; i < m->body.n; i++) sp.layers += m->body.v[i].op == OP_call;
+  if (o->space.of[CHOICE_coshard].all) sp.heads = common_heads(src);
   if (!policy_schedule_files(c, a, &o->space, files)) return false;
   if (!windows_fit(&sp, on, ranks)) return false;
   sp.counting = true, all_windows(&sp, on, ranks), sp.counting = false;

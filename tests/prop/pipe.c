@@ -31,16 +31,17 @@ static bool compare(plans_model *m, const plan *pn, cost_model *k, bool by_time,
     u32 errors = diag_errors(c);
     sim_result r;
     const sim_stages *st = sim_stages_of(c, a, probe, k, &so, &about.pipeline);
-    if (!st) {
+    if (st) REQUIRE(plan_line(c, a, pn, &about.graph, &n, &order));
+    const sim_line *l = st ? sim_line_new(a, st, order, n) : NULL;
+    if (!l) {
       whole++;
       ok = diag_errors(c) == errors;
     } else if (sim_run(c, a, d, k, &so, &r)) {
       sim_pipe_result p;
-      REQUIRE(plan_line(c, a, pn, &about.graph, &n, &order));
-      sim_pipe(st, a, sim_line_new(a, st, order, n), &p);
+      sim_pipe(st, a, l, &p);
       sim_pipe_result lanes[2]; // the same in vectors
       const sim_stages *both[2] = {st, st};
-      sim_pipes(2, both, a, sim_line_new(a, st, order, n), lanes);
+      sim_pipes(2, both, a, l, lanes);
       many_classes += sim_stages_classes(st) > 2;
       bytes_differ += p.peak_bytes != r.peak_bytes;
       ok = !memcmp(&lanes[0], &p, sizeof p) && !memcmp(&lanes[1], &p, sizeof p) &&

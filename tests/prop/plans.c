@@ -57,6 +57,9 @@ typedef enum {
   HAS_MAKE_UP_CHUNKS,
   HAS_MAKE_UP_SPLIT,
   HAS_MAKE_UP_GROUPS,
+  HAS_PARTS,
+  HAS_PARTS_TENSOR,
+  HAS_PARTS_PRIMITIVES,
   HAS_COUNT
 } feature;
 static const char *const feature_name[] = {"data",
@@ -105,7 +108,10 @@ static const char *const feature_name[] = {"data",
                                            "replicas of different make-up and sequence",
                                            "replicas of different make-up and several stages on a place",
                                            "replicas of different make-up and split backwards",
-                                           "replicas of different make-up and batch norm in groups"};
+                                           "replicas of different make-up and batch norm in groups",
+                                           "heads in parts",
+                                           "heads in parts and matmuls split",
+                                           "heads in parts and random splits"};
 static u32 has[HAS_COUNT], ran, refused;
 
 static void note(feature f, bool yes) { has[f] += yes; }
@@ -121,6 +127,7 @@ static void note_name(const plan *pn, const char *name) {
     note(HAS_DATA, d > 1), note(HAS_TENSOR, t > 1), note(HAS_PIPELINE, p > 1), note(HAS_MICRO, k > 1);
     note(HAS_ALL_FOUR, d > 1 && t > 1 && p > 1 && k > 1);
     for (u32 z = 1; z <= 3; z++) note((feature)(HAS_ZERO1 + z - 1), s.zero.n == z);
+    note(HAS_PARTS, s.coshard.n > 1), note(HAS_PARTS_TENSOR, s.coshard.n > 1 && t > 1);
     note(HAS_SELECTIVE, choice_is(CHOICE_recompute, s.recompute, "selective"));
     note(HAS_FULL, choice_is(CHOICE_recompute, s.recompute, "full"));
     note(HAS_GPIPE, p > 1 && choice_is(CHOICE_schedule, s.schedule, "gpipe"));
@@ -305,6 +312,7 @@ static void check_plan(plans_model *m, const plan *pn, u64 seed, arena *a) {
   if (getenv("SEED")) puts(program_text(p, a));
   note_plan(m->src, pn, sym_str(m->c, pn->name)), note(HAS_UNEVEN, has_pieces(p));
   note(HAS_GROUPS, pn->batchnorm_groups > 0);
+  note(HAS_PARTS_PRIMITIVES, pn->coshard > 1 && !strncmp(sym_str(m->c, pn->name), "random", 6));
   note(HAS_SYNCHRONISED, func_find(p, sym_of(m->c, "batchnorm_train.split")).i > 0);
   prog_free(p);
   ran++;

@@ -18,7 +18,9 @@ static strategy random_strategy(u64 *rng, bool train) {
     const choice_id id = (choice_id)i;
     const choice_row *r = choice_get(id);
     if (!choice_applies(id, &s, train) || id == CHOICE_mbs || id == CHOICE_v || id == CHOICE_group) continue;
-    if (r->kind == CK_COUNT)
+    if (id == CHOICE_coshard) // of eight heads, which ranks may share 3 to 1
+      s.of[i].n = pick(rng, 8) ? 1 : 2;
+    else if (r->kind == CK_COUNT)
       s.of[i].n = r->most == CHOICE_MOST ? 1 + pick(rng, 2) : r->least + pick(rng, r->most - r->least + 1);
     else
       s.of[i].n = pick(rng, choice_words(id));
@@ -44,7 +46,7 @@ static hashed hash_of(planner *pl, arena *a, const strategy *s, bool train) {
 }
 
 TEST(plan_hash_is_of_all_but_the_name) {
-  static const char model[] = "gpt2:layers=4,hidden=32,heads=4,vocab=64,positions=16";
+  static const char model[] = "gpt2:layers=4,hidden=64,heads=8,vocab=64,positions=16";
   planner *pl[2];
   ctx *c[2];
   arena *a = arena_new();
@@ -117,6 +119,7 @@ TEST(plan_hash_tells_every_part) {
   TELLS(pn->time, 0);
   TELLS(pn->nstorage[STORAGE_GRAD], 0);
   TELLS(pn->nrecompute, 1);
+  TELLS(pn->coshard, 2);
   TELLS(pn->input_gradients, true);
   TELLS(pn->keep_gradients, true);
   TELLS(pn->train, false);

@@ -529,7 +529,7 @@ static bool normalise(work *w, bool *changed) {
   const strategy s = strategy_of("dp=%u mb=%u", (u32)parts, K);
   planner *before = w->pl;
   w->pn->batchnorm_groups = policy_batchnorm(planner_batchnorm(w->pl), &s);
-  w->pl = planner_grouped(w->pl, w->pn->batchnorm_groups, (loc){0});
+  w->pl = planner_formed(w->pl, w->pn);
   *changed = w->pl != before;
   return w->pl != NULL;
 }

@@ -123,7 +123,10 @@ void policy_zero(plan *pn, u8 axis, u32 level) { // 1: optimizer states, 2: grad
 bool policy_recompute(planner *pl, arena *a, plan *pn, choice_value what) {
   prog *p = planner_source(pl);
   const bool full = choice_is(CHOICE_recompute, what, "full");
-  if (choice_is(CHOICE_recompute, what, "none")) return true;
+  if (choice_is(CHOICE_recompute, what, "none")) {
+    policy_coshard_again(pl, a, pn);
+    return true;
+  }
   u32 total = 0;
   for (u32 f = 1; f < planner_funcs(pl); f++) total += p->funcs.v[f]->body.n;
   pn->recompute = arena_alloc(a, sizeof *pn->recompute * (total + 1));
@@ -149,6 +152,7 @@ bool policy_recompute(planner *pl, arena *a, plan *pn, choice_value what) {
         pn->recompute[pn->nrecompute].fn = (func){f}, pn->recompute[pn->nrecompute++].instr = i + 1;
     }
   }
+  policy_coshard_again(pl, a, pn);
   plan_drop_marks(pl, pn);
   return true;
 }
@@ -194,8 +198,9 @@ enum { AXIS_pp = 1, AXIS_dp, AXIS_tp }; // in the order in which they are added
 
 bool policy_split_tensors(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s) {
   if (pn->axes[axis - 1].size == 1) return true;
-  return policy_tensor(pl, a, pn, axis, choice_is(CHOICE_tables, s->tables, "whole")) &&
-         (!s->sp.n || policy_sequence(pl, a, pn, axis));
+  if (!policy_tensor(pl, a, pn, axis, choice_is(CHOICE_tables, s->tables, "whole"))) return false;
+  policy_coshard_tensor(pl, a, pn, axis);
+  return !s->sp.n || policy_sequence(pl, a, pn, axis);
 }
 
 // Places with another tensor degree are on another mesh, of axes of its own: pp4, dp4 and tp4 for degree 4.
@@ -281,8 +286,10 @@ plan *policy_unordered(planner *pl, arena *a, const hybrid_opts *o) {
   const strategy *s = &o->s;
   plan *pn = frame(a, planner_source(pl), o);
   pn->batchnorm_groups = policy_batchnorm(planner_batchnorm(pl), s);
+  pn->coshard = policy_coshard_parts(s), pn->coshard_at = said_at(o, CHOICE_coshard);
+  if (!policy_coshard_fits(pl, s, pn->coshard_at)) return NULL;
   if (s->replicas.nparts) return policy_make_up(pl, a, pn, o) ? pn : NULL;
-  pl = planner_grouped(pl, pn->batchnorm_groups, (loc){0});
+  pl = planner_formed(pl, pn);
   if (!pl) return NULL;
   if (!batchnorm_is_shared_out(pl, planner_source(pl), o)) return NULL;
   if (s->tp_stages.nparts) return unordered_by_degree(pl, a, pn, s) ? pn : NULL;
@@ -314,7 +321,7 @@ bool policy_ordered(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const
 }
 
 bool policy_staged(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const sched *file) {
-  pl = planner_grouped(pl, pn->batchnorm_groups, (loc){0});
+  pl = planner_formed(pl, pn);
   if (!pl || !policy_stages(pl, a, pn, AXIS_pp, &o->s, file, said_at(o, CHOICE_layers))) return false;
   const degrees d = degrees_of(a, &o->s);
   for (u32 k = 0; d.n && k < pn->nsegments; k++) pn->segments[k].on = of_degree(pn, &d, pn->segments[k].on);

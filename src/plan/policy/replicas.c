@@ -453,7 +453,7 @@ bool policy_make_up(planner *source, arena *a, plan *pn, const hybrid_opts *o) {
   const strategy *s = &o->s;
   const u32 n = strategy_replicas(s);
   if (!batchnorm_is_even(source, o) || !micro_divide(source, o)) return false;
-  planner *pl = planner_grouped(source, pn->batchnorm_groups, (loc){0});
+  planner *pl = planner_formed(source, pn);
   replica *v = pl ? replicas_of(source, pl, a, o, s) : NULL;
   if (!v || !set_micro(c, o, s, v)) return false;
   pn->axes = NEWN(a, plan_axis, 4 * n + 1), pn->nmeshes = 0;

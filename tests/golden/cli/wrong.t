@@ -302,6 +302,31 @@ error[E0502]: attn.qkv of 1600 x 4800 cannot be split 8 ways: 4800 = 3 x 25 x 64
   --> gpt2-xl: layer/attention
   hint: tp=5
 [1]
+$ heddle sim gpt3-xl --machine dgx-2 --train --coshard 3
+error[E0502]: coshard=3: 16 heads (attn.out of layer) do not split in 3 parts
+  --> --strategy:1:1
+   1 | coshard=3
+     | ^
+  note: they are here
+    --> gpt3-xl: layer/attention
+  hint: coshard=2
+[1]
+$ heddle sim gpt3-xl --machine dgx-2 --train --strategy "tp=4 coshard=8"
+error[E0502]: coshard=8: 16 heads (attn.out of layer) / tp 4 = 4, which do not split in 8 parts
+  --> --strategy:1:6
+   1 | tp=4 coshard=8
+     |      ^
+  note: they are here
+    --> gpt3-xl: layer/attention
+  hint: coshard=4
+[1]
+$ heddle sim mlp-xs --machine dgx-2 --train --coshard 2
+error[E0501]: coshard=2: no function that main calls has heads or hidden units to split
+  --> --strategy:1:1
+   1 | coshard=2
+     | ^
+  hint: leave out coshard; `heddle import` shows the functions of the model
+[1]
 $ heddle sim gpt2 --machine dgx-2 --tensor 2 --seq 15 --sequence-parallel
 error[E0502]: sequence length 15 is not divisible by tp=2
   --> gpt2
@@ -343,7 +368,7 @@ error[E0501]: unknown key `axis`
   --> bad.plan:2:1
    2 | axis: {dp: 2}
      | ^
-  hint: known keys: heddle-plan name model train axes time meshes segments replicas trans rest batchnorm-groups gradient-type recompute input-gradients keep-gradients send-stream send-channels buffers schedule group order
+  hint: known keys: heddle-plan name model train axes time meshes segments replicas trans rest batchnorm-groups coshard gradient-type recompute input-gradients keep-gradients send-stream send-channels buffers schedule group order
 error[E0501]: `axes` is missing
   --> bad.plan:1:1
    1 | heddle-plan: 1
