@@ -75,7 +75,8 @@ static const sched *row_schedule(search *s, const sched_row *row, const char **w
                        .nedges = of->nedges,
                        .edge = of->edge};
   if (of->nstages % of->nplaces) return *why = "as many stages on every place", NULL;
-  if (chunks > 1 && !row->chunks) return *why = "one stage on every place", NULL;
+  if (row->chunks == 1 && chunks > 1) return *why = "one stage on every place", NULL;
+  if (row->chunks > 1 && chunks != row->chunks) return *why = "two stages on every place", NULL;
   const u32 before = diag_count(s->c);
   const sched *x = sched_make_on(s->c, s->a, row->name, &shape, (loc){0}, of->nedges, of->edge);
   if (x && !sched_runs(x, NULL)) return *why = "deadlocks", NULL;

@@ -16,7 +16,14 @@ gpipe        371.0 us  29.4 %      12  no    over the limit
 interleaved  357.0 us  26.6 %       7  no    over the limit
 bfs          371.0 us  29.4 %      12  no    over the limit
 zb-h1        324.0 us  19.1 %       6  no    over the limit
+zb-h2        313.0 us  16.3 %    10.5  no    over the limit
+zb-v                                         two stages on every place
+zb-v-half                                    two stages on every place
+zb-v-min                                     two stages on every place
+dualpipev                                    two stages on every place
 chimera                                      a second replica of the model
+dualpipe                                     a second replica of the model
+gems                                         a second replica of the model
 
 place  stages  tasks      idle  bubble  memory  activations
     0  0          24  84.00 us  25.9 %       3            3
@@ -54,7 +61,14 @@ gpipe        36.00 us  50.0 %       4  yes
 interleaved  36.00 us  50.0 %       4  yes
 bfs          36.00 us  50.0 %       4  yes
 zb-h1        36.00 us  50.0 %       3  yes
+zb-h2        36.00 us  50.0 %       4  yes
+zb-v                                         two stages on every place
+zb-v-half                                    two stages on every place
+zb-v-min                                     two stages on every place
+dualpipev                                    two stages on every place
 chimera                                      chimera needs an even number of places; got 3
+dualpipe                                     dualpipe needs 2 microbatches for each place; got 4 for 3 places
+gems                                         gems needs an even number of places; got 3
 
 place  stages  tasks      idle  bubble  memory  activations
     0  0           8  24.00 us  66.7 %       4            4
@@ -80,7 +94,14 @@ $ heddle schedule --stages chain.csv --mb 4 --memory 1 --json
     {"schedule": "interleaved", "time_ps": 36000000, "bubble": 0.5, "memory": 4, "fits": false, "why": "over the limit"},
     {"schedule": "bfs", "time_ps": 36000000, "bubble": 0.5, "memory": 4, "fits": false, "why": "over the limit"},
     {"schedule": "zb-h1", "time_ps": 36000000, "bubble": 0.5, "memory": 3, "fits": false, "why": "over the limit"},
-    {"schedule": "chimera", "time_ps": null, "bubble": null, "memory": null, "fits": null, "why": "chimera needs an even number of places; got 3"}
+    {"schedule": "zb-h2", "time_ps": 36000000, "bubble": 0.5, "memory": 4, "fits": false, "why": "over the limit"},
+    {"schedule": "zb-v", "time_ps": null, "bubble": null, "memory": null, "fits": null, "why": "two stages on every place"},
+    {"schedule": "zb-v-half", "time_ps": null, "bubble": null, "memory": null, "fits": null, "why": "two stages on every place"},
+    {"schedule": "zb-v-min", "time_ps": null, "bubble": null, "memory": null, "fits": null, "why": "two stages on every place"},
+    {"schedule": "dualpipev", "time_ps": null, "bubble": null, "memory": null, "fits": null, "why": "two stages on every place"},
+    {"schedule": "chimera", "time_ps": null, "bubble": null, "memory": null, "fits": null, "why": "chimera needs an even number of places; got 3"},
+    {"schedule": "dualpipe", "time_ps": null, "bubble": null, "memory": null, "fits": null, "why": "dualpipe needs 2 microbatches for each place; got 4 for 3 places"},
+    {"schedule": "gems", "time_ps": null, "bubble": null, "memory": null, "fits": null, "why": "gems needs an even number of places; got 3"}
   ],
   "by_place": [
     {"place": 0, "stages": "0", "tasks": 8, "idle_ps": 42000000, "bubble": 0.7777777777777778, "memory": 1, "activations": 1},
@@ -110,7 +131,14 @@ gpipe                                        one stage on every place
 interleaved                                  stages on other places
 bfs                                          stages on other places
 zb-h1                                        stages on other places
+zb-h2                                        one stage on every place
+zb-v                                         stages on other places
+zb-v-half                                    stages on other places
+zb-v-min                                     stages on other places
+dualpipev                                    stages on other places
 chimera                                      one stage on every place
+dualpipe                                     one stage on every place
+gems                                         one stage on every place
 
 place  stages  tasks      idle  bubble  memory  activations
     0  0 1 3      24  6.000 us  15.8 %       2            7
