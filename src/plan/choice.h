@@ -137,6 +137,18 @@ const char *strategy_counts(choice_id degree); // "data ranks"
 u64 strategy_ranks(const strategy *s);         // that a plan of it uses
 bool strategy_settle_replicas(ctx *c, const strategy_set *set, const strategy *s); // part of strategy_settle
 
+// What a value of another row leaves no room for.
+typedef struct {
+  choice_id id;
+  bool (*is)(choice_value x); // NULL: all but the default
+  const char *why, *hint;
+} choice_unfit;
+// False, with a diagnostic at the first of them that is there: "... does not go with BESIDE".
+bool strategy_goes_with(ctx *c, const strategy_set *set, const strategy *s, const char *beside,
+                        const choice_unfit *v, u32 n);
+bool choice_is_list(choice_value x);      // of numbers
+bool choice_has_two_ways(choice_value x); // of schedule: it runs two replicas of its own
+
 // ---- strategies ---------------------------------------------------------------------------------------
 strategy strategy_default(void);
 const strategy *strategy_defaults(void); // the same

@@ -58,31 +58,29 @@ static bool degrees_are_own(ctx *c, const strategy_set *set, const strategy *s) 
   return true;
 }
 
-static bool is_list(choice_value x) { return x.nparts; }
 static bool is_path(choice_value x) { return choice_file(x); }
-static bool has_two_ways(choice_value x) { return !choice_file(x) && sched_replicas(sched_row_of(x.n)) > 1; }
-static bool is_whale(choice_value x) { return choice_is(CHOICE_dp_shares, x, "whale"); }
+static bool is_whale_layers(choice_value x) { return choice_is(CHOICE_layers, x, "whale"); }
+static bool is_whale_shares(choice_value x) { return choice_is(CHOICE_dp_shares, x, "whale"); }
 
 // Values that say something of one model.
-static const struct {
-  choice_id id;
-  bool (*is)(choice_value x); // NULL: all but the default
-  const char *why, *hint;
-} refused[] = {
+static const choice_unfit refused[] = {
     {CHOICE_schedule, is_path,
      "a file says the places of one pipeline, and each replica has places of its own",
      "the name of a schedule, such as schedule=1f1b"},
-    {CHOICE_schedule, has_two_ways, "it runs two replicas of its own on the same places",
+    {CHOICE_schedule, choice_has_two_ways, "it runs two replicas of its own on the same places",
      "schedule=1f1b, or leave out replicas"},
-    {CHOICE_tp_stages, is_list, "each replica says its tensor ranks itself",
+    {CHOICE_tp_stages, choice_is_list, "each replica says its tensor ranks itself",
      "leave it out, and say them in replicas: stages x tensor ranks"},
-    {CHOICE_layers, is_list, "each replica has stages of its own, which its layers are dealt out over",
+    {CHOICE_layers, choice_is_list, "each replica has stages of its own, which its layers are dealt out over",
      "layers=equal, or leave it out: by time"},
-    {CHOICE_dp_shares, is_whale, "it deals out samples to data ranks, and replicas get whole microbatches",
-     "dp.shares=auto"},
+    {CHOICE_layers, is_whale_layers,
+     "it orders the places of one pipeline, and each replica has ranks of its own",
+     "layers=equal, or leave it out: by time"},
+    {CHOICE_dp_shares, is_whale_shares,
+     "it deals out samples to data ranks, and replicas get whole microbatches", "dp.shares=auto"},
     {CHOICE_tp_shares, NULL, "it is one list of tensor ranks, and each replica has tensor ranks of its own",
      "tp.shares=equal"},
-    {CHOICE_places, is_list, "replicas have the ranks of the machine in their order",
+    {CHOICE_places, choice_is_list, "replicas have the ranks of the machine in their order",
      "leave it out, or name the replicas in another order"},
 };
 
@@ -95,18 +93,7 @@ bool strategy_settle_replicas(ctx *c, const strategy_set *set, const strategy *s
     return false;
   }
   if (!degrees_are_own(c, set, s)) return false;
-  for (u32 k = 0; k < COUNT_OF(refused); k++) {
-    const choice_id id = refused[k].id;
-    const choice_value x = s->of[id];
-    if (choice_same(x, choice_default(id)) || (refused[k].is && !refused[k].is(x))) continue;
-    arena *a = arena_new();
-    strbuf one = {.a = a};
-    choice_say(id, x, &one);
-    diag(c, E_STRATEGY, said_at(set, id), "%s does not go with replicas: %s", sb_str(&one), refused[k].why);
-    diag_hint(c, "%s", refused[k].hint);
-    arena_free(a);
-    return false;
-  }
+  if (!strategy_goes_with(c, set, s, "replicas", refused, COUNT_OF(refused))) return false;
   if (!s->dp_shares.nparts || s->dp_shares.nparts == n) return true;
   diag(c, E_DIVIDE, said_at(set, CHOICE_dp_shares), "dp.shares has %u numbers, but there are %u replicas",
        s->dp_shares.nparts, n);

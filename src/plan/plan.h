@@ -513,8 +513,8 @@ plan *policy_hybrid(planner *pl, arena *a, const hybrid_opts *o);
 // Staged: the rest. What a plan had stays as it was, so one plan without order can be copied for every
 // strategy that differs in nothing else, with its stages where no file says where they lie.
 plan *policy_unordered(planner *pl, arena *a, const hybrid_opts *o);
-// `auto` of a settled strategy made into numbers: devices of different speed end together (balance.c). False
-// and a diagnostic: there is no machine. Numbers are in `a`. The same machine gives the same numbers.
+// `auto` and `whale` of a settled strategy made into numbers: devices of different speed end together (balance.c).
+// False and a diagnostic: there is no machine, or there are fewer layers than whale's stages. Numbers are in `a`. The same machine gives the same numbers.
 bool policy_balance(planner *pl, arena *a, const hybrid_opts *o, strategy *s);
 // Samples a ps that one device of each kind of the machine gets through, at the microbatch and with the
 // tensor parallelism of a settled strategy, if it never waits; 0: not known. False: that of a kind which the
@@ -540,6 +540,8 @@ bool policy_batch(planner *pl, arena *a, plan *pn,
 bool policy_batch_part(planner *pl, arena *a, plan *pn, u8 axis, u32 which); // or a minor index of it
 bool policy_split_tensors(planner *pl, arena *a, plan *pn, u8 axis,
                           const strategy *s); // tp, tables and sp of it
+// Work of main's instructions, of what plan_products has. again: the backward computes layers again.
+double *policy_work(planner *pl, arena *a, bool again);
 // segments on the coordinates of axis, one for each stage of the schedule, as `layers` says; at: where it
 // says so
 bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s, const sched *file, loc at);

@@ -481,6 +481,47 @@ static bool settle_places(ctx *c, const strategy_set *set, const strategy *s) {
   return true;
 }
 
+// ---- what does not go together --------------------------------------------------------------------------
+bool choice_is_list(choice_value x) { return x.nparts; }
+bool choice_has_two_ways(choice_value x) { return !choice_file(x) && sched_replicas(sched_row_of(x.n)) > 1; }
+
+bool strategy_goes_with(ctx *c, const strategy_set *set, const strategy *s, const char *beside,
+                        const choice_unfit *v, u32 n) {
+  for (u32 k = 0; k < n; k++) {
+    const choice_id id = v[k].id;
+    const choice_value x = s->of[id];
+    if (choice_same(x, choice_default(id)) || (v[k].is && !v[k].is(x))) continue;
+    arena *a = arena_new();
+    strbuf one = {.a = a};
+    choice_say(id, x, &one);
+    diag(c, E_STRATEGY, said_at(set, id), "%s does not go with %s: %s", sb_str(&one), beside, v[k].why);
+    diag_hint(c, "%s", v[k].hint);
+    arena_free(a);
+    return false;
+  }
+  return true;
+}
+
+static bool says_places(choice_value x) {
+  return choice_file(x) || choice_has_two_ways(x) || sched_row_of(x.n)->chunks > 1;
+}
+
+// Whale's pipelines have one stage on each place, and decide themselves which places come first.
+static const choice_unfit beside_whale[] = {
+    {CHOICE_schedule, says_places, "Whale's policy has one stage on each place, in one direction",
+     "schedule=1f1b, or layers=auto"},
+    {CHOICE_v, NULL, "Whale's policy has one stage on each place", "v=1, or layers=auto"},
+    {CHOICE_tp_stages, choice_is_list, "Whale's policy orders the places itself, by memory",
+     "tp.stages=equal, or layers=auto"},
+    {CHOICE_places, choice_is_list, "Whale's policy orders the places itself, by memory",
+     "leave it out, or layers=auto"},
+};
+
+static bool settle_whale(ctx *c, const strategy_set *set, const strategy *s) {
+  return !choice_is(CHOICE_layers, s->layers, "whale") ||
+         strategy_goes_with(c, set, s, "layers=whale", beside_whale, COUNT_OF(beside_whale));
+}
+
 // To be typed: "add --train", "add tp=2".
 static const char *what_it_needs(arena *a, choice_id id, const strategy *s, bool train) {
   const u64 needs = choice_get(id)->needs;
@@ -533,5 +574,5 @@ bool strategy_settle(ctx *c, const strategy_set *set, i64 batch, bool train, str
   }
   return settle_shares(c, set, CHOICE_dp_shares, CHOICE_dp, s) &&
          settle_shares(c, set, CHOICE_tp_shares, CHOICE_tp, s) && strategy_settle_degrees(c, set, s) &&
-         settle_places(c, set, s) && settle_micro(c, set, batch, s);
+         settle_places(c, set, s) && settle_whale(c, set, s) && settle_micro(c, set, batch, s);
 }

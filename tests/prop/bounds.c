@@ -170,7 +170,7 @@ TEST(bounds_hold_on_devices_of_several_kinds) {
        {8, 10, 12}},
       {"2x3 t4 ib=50Gb/s + 1x3 v100 ib=10Gb/s", {6, 8, 9}}};
   static const char *const lines[] = {"dp.shares=auto layers=auto",
-                                      "layers=auto,equal",
+                                      "layers=auto,equal,whale",
                                       "dp.shares=auto,equal mb=* tp.shares=auto",
                                       "dp.shares=auto schedule=1f1b,zb-h1,chimera recompute=none",
                                       "schedule=* recompute=none zero=0 layers=auto",

@@ -89,6 +89,13 @@ static bool may_be_said(const work *w, choice_id id, choice_value x, loc at) {
 }
 
 static bool layers_may_be_said(const work *w, choice_value x, loc at) {
+  if (choice_is(CHOICE_layers, x, "whale")) {
+    diag(w->c, E_STRATEGY, at,
+         "layers=whale cannot be combined with annotations: it orders places by memory");
+    note_annotations(w);
+    diag_hint(w->c, "layers=auto, or a strategy with pp");
+    return false;
+  }
   if (!w->x->nscopes && (w->x->config.auto_parallel.n || w->x->config.num_stages.n > 1)) return true;
   diag(w->c, E_STRATEGY, at, "%s: only automatic task graphs are cut by it", said_text(w, CHOICE_layers, x));
   note_annotations(w);

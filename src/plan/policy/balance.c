@@ -449,11 +449,13 @@ bool policy_balance(planner *pl, arena *a, const hybrid_opts *o, strategy *s) {
   const bool whale = choice_is(CHOICE_dp_shares, s->dp_shares, "whale");
   const bool tensor = is_auto(CHOICE_tp_shares, s->tp_shares),
              data = whale || is_auto(CHOICE_dp_shares, s->dp_shares),
-             layers = is_auto(CHOICE_layers, s->layers);
+             by_whale = choice_is(CHOICE_layers, s->layers, "whale"),
+             layers = by_whale || is_auto(CHOICE_layers, s->layers);
   if (!tensor && !data && !layers) return true;
   if (!o->k) return no_machine(o, p, tensor ? CHOICE_tp_shares : data ? CHOICE_dp_shares : CHOICE_layers);
   if (s->replicas.nparts) return policy_replica_shares(pl, a, o, s);
   balance b = auto_open(pl, a, o, s);
+  if (by_whale && !auto_whale_may(&b, o->said ? o->said->of[CHOICE_layers].at : (loc){0})) return false;
   const u32 said = diag_count(p->c);
   const choice_value cost = choice_default(CHOICE_layers);
   bool known = known_batch(&b);
@@ -464,7 +466,7 @@ bool policy_balance(planner *pl, arena *a, const hybrid_opts *o, strategy *s) {
   const bool several = known && several_kinds(&b);
   if (tensor && several) known = share_tensor(&b, &s->tp_shares);
   if (data && known && several) known = (whale ? share_batch_whale : share_batch)(&b, &s->dp_shares);
-  if (layers && known) auto_layers(&b, s);
+  if (layers && known) (by_whale ? auto_whale_layers : auto_layers)(&b, s);
   diag_truncate(p->c, said);
   return true;
 }

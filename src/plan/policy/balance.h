@@ -38,4 +38,7 @@ bool policy_replica_shares(planner *pl, arena *a, const hybrid_opts *o, strategy
 bool policy_replica_speeds(planner *pl, arena *a, const hybrid_opts *o, double *speed);
 // s->layers, and s->places if need be. False: times are not known.
 bool auto_layers(balance *b, strategy *s);
+// The same by Whale's policy; it has a layer for every stage if auto_whale_may.
+bool auto_whale_may(const balance *b, loc at);
+bool auto_whale_layers(balance *b, strategy *s);
 #endif

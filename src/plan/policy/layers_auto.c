@@ -1,4 +1,5 @@
-// layers_auto.c - layers=auto: which layers every stage has, so that places of different speed end together.
+// layers_auto.c - layers=auto, and layers=whale: which layers every stage has, so that places of different speed end
+// together.
 //
 // Idea: places in their order, with the least time of all microbatches: all stages once, and the longest one for each
 // microbatch more. Of several stages on a place the sum is evened out. If that order has no memory for what 1F1B keeps, and another order of the same blocks has, that
@@ -138,11 +139,16 @@ static layer_bytes bytes_of_layers(const balance *b, const layer_list *l) {
 // ---- order and cuts -------------------------------------------------------------------------------------
 enum { FULL = 95 }; // percent of a device's memory that is dealt out: what is computed with is not counted
 
-static i64 memory_of_block(const balance *b, u32 block) {
+static i64 usable_of_block(const balance *b, u32 block) {
   i64 least = INT64_MAX;
   const u32 ranks = b->s->dp.n * b->s->tp.n;
   for (u32 r = block * ranks; r < (block + 1) * ranks; r++)
     least = MIN(least, machine_kind_of(b->m, b->s->skip.n + r)->usable_bytes);
+  return least;
+}
+
+static i64 memory_of_block(const balance *b, u32 block) {
+  i64 least = usable_of_block(b, block);
   if (b->o->memory_bytes > 0) least = b->o->memory_bytes;
   return b->o->memory_bytes < 0 ? INT64_MAX / 2 : least / 100 * FULL;
 }
@@ -242,6 +248,7 @@ static const double *cuts_of(balance *b, const layer_list *l) {
   return end;
 }
 
+// ---- auto -----------------------------------------------------------------------------------------------
 bool auto_layers(balance *b, strategy *s) {
   const u32 n = b->s->pp.n * b->s->v.n;
   const layer_list l = layers_of(b);
@@ -254,5 +261,64 @@ bool auto_layers(balance *b, strategy *s) {
   if (b->s->v.n == 1 && !b->s->places.nparts && !b->s->tp_stages.nparts) reorder(b, &l, end, &s->places);
   for (u32 k = 0; k < n; k++) part[k] = end[k] - (k ? end[k - 1] : 0);
   s->layers = (choice_value){.nparts = n, .part = part};
+  return true;
+}
+
+// ---- Whale's policy -------------------------------------------------------------------------------------
+bool auto_whale_may(const balance *b, loc at) {
+  const layer_list l = layers_of(b);
+  if (l.n >= b->s->pp.n) return true;
+  prog *p = planner_source(b->pl);
+  diag(p->c, E_DIVIDE, at, "layers=whale: %u stages, but the model has %u repeated layers", b->s->pp.n, l.n);
+  diag_hint(p->c, "layers=cost distributes single matmuls too%s", l.n > 1 ? ", or use fewer stages" : "");
+  return false;
+}
+
+enum { ALL = 1 << 30, NO_LIMIT = 1 << 16 }; // all work, and the speed of the fastest block; times its memory
+
+static const i64 *work_of_layers(const balance *b, const layer_list *l) {
+  const bool again = b->o->train && choice_is(CHOICE_recompute, b->s->recompute, "full");
+  const double *w = policy_work(b->pl, b->a, again);
+  double all = 1;
+  i64 *work = ZNEWN(b->a, i64, l->n + 1);
+  for (u32 i = 0; i < b->nbody; i++) all += w[i];
+  for (u32 i = 0; i < b->nbody; i++) work[l->of[i]] += (i64)(w[i] / all * ALL);
+  return work;
+}
+
+// With the names of the paper: a block of ranks is a device, as fast as it computes the whole model, with the memory of
+// its smallest. Where that is short whatever the cuts, these are the last ones tried: the plan says that it does not fit.
+bool auto_whale_layers(balance *b, strategy *s) {
+  const u32 n = b->s->pp.n;
+  const layer_list l = layers_of(b);
+  const i64 *const *ps = times_of_blocks(b, &l);
+  if (!ps) return false;
+  i64 *DF = ZNEWN(b->a, i64, n), *DM = NEWN(b->a, i64, n), least = INT64_MAX;
+  for (u32 q = 0; q < n; q++) {
+    for (u32 k = 0; k < l.n; k++) DF[q] += ps[q][k];
+    least = MIN(least, MAX(DF[q], 1));
+    DM[q] = b->o->memory_bytes < 0 ? usable_of_block(b, q) * NO_LIMIT : memory_of_block(b, q);
+  }
+  for (u32 q = 0; q < n; q++) DF[q] = MAX((i64)((double)least / (double)MAX(DF[q], 1) * ALL), 1);
+  const layer_bytes bytes = bytes_of_layers(b, &l);
+  const balance_whale_line in = {.n = n,
+                                 .DF = DF,
+                                 .DM = DM,
+                                 .nlayers = l.n,
+                                 .micro = b->s->mb.n,
+                                 .flop = work_of_layers(b, &l),
+                                 .fixed_bytes = bytes.fixed,
+                                 .kept_bytes = bytes.kept};
+  balance_whale_cuts cuts;
+  if (balance_whale_stages(b->a, &in, &cuts) == BALANCE_STAGES) return false;
+  u32 *part = NEWN(b->a, u32, n), *order = NEWN(b->a, u32, n);
+  bool same = true;
+  for (u32 q = 0; q < n; q++) {
+    part[q] = cuts.end[q] - (q ? cuts.end[q - 1] : 0);
+    order[q] = cuts.device[q] + 1;
+    same = same && cuts.device[q] == q;
+  }
+  s->layers = (choice_value){.nparts = n, .part = part};
+  if (!same) s->places = (choice_value){.nparts = n, .part = order};
   return true;
 }

@@ -19,14 +19,18 @@ typedef struct {
 } dealing;
 
 // ---- work ---------------------------------------------------------------------------------------------
+double *policy_work(planner *pl, arena *a, bool again) {
+  const func_info *m = func_get(planner_source(pl), planner_source(pl)->main);
+  double *w = plan_products(pl, a);
+  for (u32 i = 0; again && i < m->body.n; i++)
+    if (m->body.v[i].op == OP_call) w[i] *= 4.0 / 3; // four times its forward instead of three
+  return w;
+}
+
 static u32 weigh(dealing *d) { // returns how many instructions are heavy
   u32 heavy = 0;
-  d->w = plan_products(d->pl, d->tmp);
-  for (u32 i = 0; i < d->n; i++) {
-    if (d->again && d->m->body.v[i].op == OP_call)
-      d->w[i] *= 4.0 / 3; // four times its forward instead of three
-    heavy += d->w[i] > 0;
-  }
+  d->w = policy_work(d->pl, d->tmp, d->again);
+  for (u32 i = 0; i < d->n; i++) heavy += d->w[i] > 0;
   return heavy;
 }
 

@@ -122,6 +122,17 @@ h.1.attn.out.grad     1,024         4.16334e-17  1.68799e-13
 h.2.mlp.down.grad     4,096         2.08167e-17  1.68362e-13
 h.0.mlp.down.grad     4,096         2.77556e-17  1.45017e-13
 ... and 95 more
+$ heddle sim gpt2:layers=4 --batch 16 --seq 128 --train --annotate examples/annotations/auto.yaml --machine '1x4 a100' --strategy layers=whale
+error[E0509]: layers=whale cannot be combined with annotations: it orders places by memory
+  --> --strategy:1:1
+   1 | layers=whale
+     | ^
+  note: the annotations
+    --> examples/annotations/auto.yaml:1:1
+     1 | heddle-annotate: 1
+       | ^
+  hint: layers=auto, or a strategy with pp
+[2]
 $ heddle sim gpt2:layers=4 --batch 16 --seq 128 --train --annotate examples/annotations/auto.yaml --machine '1x4 a100' | sed -n '1,2p;/^task graph/,/^$/p;/^bridge/,/^$/p'
 model           gpt2:layers=4
 plan            stage 0: replicate(1), stage 1: replicate(1); 2 replicas; 4 microbatches

@@ -52,6 +52,75 @@ v100        4  28 samples         43.8 %    95.8 %         4.2 %  0.0 %     20.2
 a100        4  36 samples         56.2 %    93.9 %         4.2 %  1.9 %     25.2 GiB  72.0 GiB
 $ heddle sim gpt2-xl --machine "1x4 v100 + 1x4 a100 ib=100Gb/s" --batch 32 --train --strategy "pp=8 mb=8 layers=auto" | sed -n 2p
 plan            dp=1 tp=1 pp=8 mb=8 layers=7/7/5/6/6/7/7/3 places=5/6/1/2/3/7/8/4
+$ heddle sim gpt2 --machine "1x2 v100 + 1x2 a100 ib=100Gb/s" --batch 32 --train --strategy "pp=4 mb=8 layers=whale" | sed -n 2p
+plan            dp=1 tp=1 pp=4 mb=8 layers=5/4/2/1 places=3/4/1/2
+$ heddle verify gpt2:layers=4 --machine "1x2 v100 + 1x2 a100 ib=100Gb/s" --batch 8 --train --strategy "dp=2 pp=2 mb=4 layers=whale" | sed -n "2p;6p;8p"
+plan       dp=2 tp=1 pp=2 mb=4 layers=3/1 places=2/1
+worst      1.42854e-12
+verdict    equal: the plan computes what the model computes, at the extents given above
+$ heddle sim gpt2 --machine "1x2 v100 + 1x2 a100 ib=100Gb/s" --batch 32 --train --strategy "pp=4 mb=8 layers=whale schedule=zb-v"
+error[E0509]: schedule=zb-v does not go with layers=whale: Whale's policy has one stage on each place, in one direction
+  --> --strategy:1:24
+   1 | pp=4 mb=8 layers=whale schedule=zb-v
+     |                        ^
+  hint: schedule=1f1b, or layers=auto
+[2]
+$ heddle sim gpt2 --machine "1x2 v100 + 1x2 a100 ib=100Gb/s" --batch 32 --train --strategy "pp=4 mb=8 layers=whale schedule=chimera"
+error[E0509]: schedule=chimera does not go with layers=whale: Whale's policy has one stage on each place, in one direction
+  --> --strategy:1:24
+   1 | pp=4 mb=8 layers=whale schedule=chimera
+     |                        ^
+  hint: schedule=1f1b, or layers=auto
+[2]
+$ heddle sim gpt2 --machine "1x2 v100 + 1x2 a100 ib=100Gb/s" --batch 32 --train --strategy "pp=4 mb=8 layers=whale v=2"
+error[E0509]: v=2 does not go with layers=whale: Whale's policy has one stage on each place
+  --> --strategy:1:24
+   1 | pp=4 mb=8 layers=whale v=2
+     |                        ^
+  hint: v=1, or layers=auto
+[2]
+$ heddle sim gpt2 --machine "1x2 v100 + 1x2 a100 ib=100Gb/s" --batch 32 --train --strategy "pp=4 mb=8 places=3/4/1/2 layers=whale"
+error[E0509]: places=3/4/1/2 does not go with layers=whale: Whale's policy orders the places itself, by memory
+  --> --strategy:1:11
+   1 | pp=4 mb=8 places=3/4/1/2 layers=whale
+     |           ^
+  hint: leave it out, or layers=auto
+[2]
+$ heddle sim gpt2 --machine "1x2 v100 + 1x2 a100 ib=100Gb/s" --batch 32 --train --strategy "dp=1 tp=2 pp=2 mb=8 tp.stages=2/1 layers=whale"
+error[E0509]: tp.stages=2/1 does not go with layers=whale: Whale's policy orders the places itself, by memory
+  --> --strategy:1:21
+   1 | dp=1 tp=2 pp=2 mb=8 tp.stages=2/1 layers=whale
+     |                     ^
+  hint: tp.stages=equal, or layers=auto
+[2]
+$ heddle sim gpt2 --machine "1x2 v100 + 1x2 a100 ib=100Gb/s" --batch 32 --train --strategy "replicas=2x1+2x1 mb=8 layers=whale"
+error[E0509]: layers=whale does not go with replicas: it orders the places of one pipeline, and each replica has ranks of its own
+  --> --strategy:1:23
+   1 | replicas=2x1+2x1 mb=8 layers=whale
+     |                       ^
+  hint: layers=equal, or leave it out: by time
+[2]
+$ heddle sim gpt2 --machine "1x2 v100 + 1x2 a100 ib=100Gb/s" --batch 32 --train --strategy "pp=1 layers=whale"
+error[E0509]: layers=whale needs pp > 1; got pp=1
+  --> --strategy:1:6
+   1 | pp=1 layers=whale
+     |      ^
+  hint: add pp=2, or leave out layers
+[2]
+$ heddle sim mlp-xs:layers=3 --machine "1x2 v100 + 1x2 a100 ib=100Gb/s" --batch 32 --train --strategy "pp=4 mb=2 layers=whale"
+error[E0502]: layers=whale: 4 stages, but the model has 3 repeated layers
+  --> --strategy:1:11
+   1 | pp=4 mb=2 layers=whale
+     |           ^
+  hint: layers=cost distributes single matmuls too, or use fewer stages
+[1]
+$ heddle verify mlp-xs --batch 32 --train --strategy "pp=4 mb=2 layers=whale"
+error[E0509]: layers=whale needs a machine
+  --> --strategy:1:11
+   1 | pp=4 mb=2 layers=whale
+     |           ^
+  hint: add --machine, or say the parts: layers=equal
+[2]
 $ heddle verify bert-large:layers=2 --batch 16 --train --strategy "dp=2 mb=2 dp.shares=5/3" | head -8
 model      bert-large:layers=2
 plan       dp=2 tp=1 pp=1 mb=2 dp.shares=5/3

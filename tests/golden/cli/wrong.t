@@ -665,7 +665,7 @@ error[E0509]: layers: unknown value '0/8'
   --> --strategy:1:13
    1 | pp=2 layers=0/8
      |             ^
-  hint: layers takes cost, equal, auto, or integers from 1 such as 10/12/12/6
+  hint: layers takes cost, equal, auto, whale, or integers from 1 such as 10/12/12/6
 [2]
 $ heddle sim mlp-xs:layers=2 --machine laptop --strategy "pp=3 layers=equal"
 error[E0502]: layers=equal: 3 stages, but the model has 2 repeated layers
