@@ -222,7 +222,7 @@ $(B)/analyze/%: %.c Makefile
 	@mkdir -p $(@D)
 	@$(ANALYZE_CC) --analyze $(ANALYZE_FLAGS) --analyzer-output text $(FLAGS) -MF $@.d $<
 	@touch $@
-analyze: $(ALL_SRC:%.c=$(B)/analyze/%)
+analyze: $(patsubst %.c,$(B)/analyze/%,$(filter-out src/run/%,$(ALL_SRC)))
 
 # ---- installation ------------------------------------------------------------------------------------
 

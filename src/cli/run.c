@@ -150,8 +150,12 @@ static int start(cli *x, uint32_t ranks) {
   enum { WORDS = 64 };
   char self[4096], count[16], *line = strdup(x->launcher ? x->launcher : "mpirun");
   char **argv = calloc((size_t)x->argc + WORDS + 8, sizeof *argv);
+  int status = -1;
   int k = 0;
-  if (!own_path(self, sizeof self) || !line || !argv) return -1;
+  if (!own_path(self, sizeof self) || !line || !argv) {
+    free(argv), free(line);
+    return status;
+  }
   snprintf(count, sizeof count, "%u", ranks);
   for (char *w = strtok(line, " "); w && k < WORDS; w = strtok(NULL, " ")) argv[k++] = w;
   argv[k++] = "-n", argv[k++] = count, argv[k++] = self;
@@ -166,7 +170,6 @@ static int start(cli *x, uint32_t ranks) {
             argv[0], strerror(errno));
     _exit(NO_LAUNCHER);
   }
-  int status = -1;
   while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
   free(argv), free(line);
   return status;

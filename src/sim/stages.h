@@ -115,9 +115,9 @@ typedef enum { OP_TASK, OP_TASK_MANY, OP_TASK_END, OP_SEND } sim_op_kind;
 typedef struct {
   u16 kind, place; // of a send: that it comes from
   u32 what;        // kind * stages + stage; of a send: back * links + link
-  u32 in,
-      out; // slots; MANY, END: in: from there on in `many` n, n slots, m, m slots, STAGE_BEGINS and STAGE_ENDS. Of a
-      // send: its slot; where to
+  // Slots; MANY, END: in: from there on in `many` n, n slots, m, m slots, STAGE_BEGINS and STAGE_ENDS. Of a send: its
+  // slot; where to
+  u32 in, out;
 } sim_op;
 typedef struct {
   u32 first, len, times; // of the word

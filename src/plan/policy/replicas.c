@@ -183,6 +183,7 @@ static bool move(dealing *d, u32 from, u32 to, u32 by) {
 // From what arithmetic says, in ever smaller steps: the time of a step is that of the replica that ends last, which
 // has fewer with every one that another gets. Copies of weights and sends of gradients take their part of it.
 static void improve(dealing *d, u32 K) {
+  assert(d->n);
   d->best = time_of(d, d->micro);
   for (u32 by = MAX(K / 4, 1); by && d->left; by /= 2)
     for (bool again = true; again;) {
