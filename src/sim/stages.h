@@ -117,7 +117,7 @@ typedef struct {
   u32 what;        // kind * stages + stage; of a send: back * links + link
   u32 in,
       out; // slots; MANY, END: in: from there on in `many` n, n slots, m, m slots, STAGE_BEGINS and STAGE_ENDS. Of a
-           // send: its slot; where to
+      // send: its slot; where to
 } sim_op;
 typedef struct {
   u32 first, len, times; // of the word
