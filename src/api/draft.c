@@ -174,7 +174,7 @@ bool heddle_draft_trans_input(heddle_draft *d, const char *input, uint32_t dim, 
 static bool put_trans(heddle_draft *d, const heddle_operator *o, const char *what, uint32_t index,
                       uint32_t dim, const char *axis) {
   if (d->failed) return false;
-  if (!o || !axis) return fail(d, "a split needs an operator and an axis");
+  if (!o || !o->op || !axis) return fail(d, "a split needs an operator and an axis");
   sb_put(&d->trans, "  - {in: ");
   sb_json_str(&d->trans, o->function);
   sb_fmt(&d->trans, ", instr: %u, op: %s, %s: %u", o->number, o->op, what, index);

@@ -5,6 +5,8 @@
 #include "cli/cli.h"
 #include <dlfcn.h>
 #include <errno.h>
+#include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -73,6 +75,25 @@ static int by_ms(const void *x, const void *y) {
   return a->ms < b->ms ? -1 : a->ms > b->ms;
 }
 
+static void put_json_text(const char *s) {
+  putchar('"');
+  for (; *s; s++) {
+    if ((unsigned char)*s < ' ')
+      printf("\\u%04x", (unsigned)*s);
+    else
+      printf(*s == '"' || *s == '\\' ? "\\%c" : "%c", *s);
+  }
+  putchar('"');
+}
+
+// JSON has no word for what is not finite.
+static void put_json_loss(double x) {
+  if (isfinite(x))
+    printf("%.9g", x);
+  else
+    fputs("null", stdout);
+}
+
 static void tell_step(const cli *x, uint64_t k, const step_taken *s) {
   if (x->json) return;
   if (!k) puts("step         loss       time");
@@ -93,9 +114,14 @@ static void tell_all(const cli *x, uint32_t ranks, const char *plan, uint64_t n,
     printf("\n%s on %u rank%s: %.2f ms a step (median)\n", plan, ranks, ranks > 1 ? "s" : "", median);
     return;
   }
-  printf("{\"plan\": \"%s\", \"ranks\": %u, \"step_ms\": %.6g, \"steps\": [", plan, ranks, median);
-  for (uint64_t k = 0; k < n; k++)
-    printf("%s{\"loss\": %.9g, \"ms\": %.6g}", k ? ", " : "", s[k].loss, s[k].ms);
+  fputs("{\"plan\": ", stdout);
+  put_json_text(plan);
+  printf(", \"ranks\": %u, \"step_ms\": %.6g, \"steps\": [", ranks, median);
+  for (uint64_t k = 0; k < n; k++) {
+    printf("%s{\"loss\": ", k ? ", " : "");
+    put_json_loss(s[k].loss);
+    printf(", \"ms\": %.6g}", s[k].ms);
+  }
   puts("]}");
 }
 
@@ -145,6 +171,19 @@ static void say_to_mpi(void) {
   setenv("OPENBLAS_NUM_THREADS", "1", 0);
 }
 
+// The ranks end with this process. A terminal tells the launcher itself, and one told twice leaves ranks behind.
+static volatile sig_atomic_t launcher;
+static void pass_on(int sig, siginfo_t *info, void *context) {
+  (void)sig, (void)context;
+  if (info->si_code <= 0 && launcher > 0) kill((pid_t)launcher, SIGTERM);
+}
+static void catch_ends(void) {
+  static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+  struct sigaction a = {.sa_sigaction = pass_on, .sa_flags = SA_SIGINFO};
+  sigemptyset(&a.sa_mask);
+  for (size_t k = 0; k < sizeof ends / sizeof *ends; k++) sigaction(ends[k], &a, NULL);
+}
+
 enum { NO_LAUNCHER = 127 };
 static int start(cli *x, uint32_t ranks) {
   enum { WORDS = 64 };
@@ -162,6 +201,7 @@ static int start(cli *x, uint32_t ranks) {
   for (int i = 0; i < x->argc; i++) argv[k++] = x->argv[i];
   fflush(stdout), fflush(stderr);
   const pid_t child = fork();
+  if (child > 0) launcher = child, catch_ends();
   if (!child) {
     say_to_mpi();
     execvp(argv[0], argv);

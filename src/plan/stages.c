@@ -34,15 +34,29 @@ static bool inside(const space *sp, group g, group of) {
   return true;
 }
 
-// Which of them lie inside x, each without another one inside it, if all of x's ranks are in one of these. Returns how
-// many, or 0.
+// Marks the members of `of` that g has. False: one was marked before.
+static bool mark_members(const space *sp, group g, group of, bool *seen) {
+  const group_info *i = group_get(sp, g);
+  for (u32 k = 0; k < i->nranks; k++) {
+    bool *at = &seen[group_member(sp, of, i->ranks[k])];
+    if (*at) return false;
+    *at = true;
+  }
+  return true;
+}
+
+// Which of them lie inside x, each without another one inside it, if each of x's ranks is in just one of these. Returns
+// how many, or 0.
 static u32 parts_of(const main_build *mb, const submesh *v, u32 n, const submesh *x, u16 *part) {
   const space *sp = mb->p->sp;
+  bool *seen = ZNEWN(mb->x->a, bool, group_get(sp, x->g)->nranks);
   u32 ranks = 0, found = 0;
   for (u32 k = 0; k < n; k++) {
     bool least = inside(sp, v[k].g, x->g);
     for (u32 j = 0; j < n && least; j++) least = !inside(sp, v[j].g, v[k].g);
-    if (least) part[found++] = (u16)k, ranks += group_get(sp, v[k].g)->nranks;
+    if (!least) continue;
+    if (!mark_members(sp, v[k].g, x->g, seen)) return 0; // two that overlap are not x together
+    part[found++] = (u16)k, ranks += group_get(sp, v[k].g)->nranks;
   }
   return ranks == group_get(sp, x->g)->nranks ? found : 0;
 }

@@ -99,5 +99,7 @@ TEST(draft_refuses_with_its_line) {
   heddle_session_clear(s);
   heddle_draft *two = halves(p, "tokens"); // a key is one line
   CHECK(!heddle_draft_set(two, "rest", "{states:\n [dp]}"));
+  CHECK(
+      !heddle_draft_trans(halves(p, "tokens"), &(heddle_operator){.op = NULL}, 0, 0, "dp")); // not filled in
   heddle_session_free(s);
 }

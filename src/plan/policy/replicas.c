@@ -183,12 +183,13 @@ static bool move(dealing *d, u32 from, u32 to, u32 by) {
 // From what arithmetic says, in ever smaller steps: the time of a step is that of the replica that ends last, which
 // has fewer with every one that another gets. Copies of weights and sends of gradients take their part of it.
 static void improve(dealing *d, u32 K) {
-  assert(d->n);
+  const u32 n = d->n;
+  assert(n);
   d->best = time_of(d, d->micro);
   for (u32 by = MAX(K / 4, 1); by && d->left; by /= 2)
     for (bool again = true; again;) {
       again = false;
-      for (u32 x = 0; x < d->n * d->n && !again; x++) again = move(d, x / d->n, x % d->n, by);
+      for (u32 x = 0; x < n * n && !again; x++) again = move(d, x / n, x % n, by);
     }
 }
 

@@ -218,3 +218,6 @@ error[E0501]: task 0F0 is on 3 of the 4 places of its stage
   21 |   - "F0.0 F1.0 F0.1 F1.1 F0.2 F1.2 F0.3 F1.3 F5.0 B5.0 F5.1 B5.1 B1.0 F5.2 B5.2 B0.0 B1.1 F5.3 B...
      |   ^
 [1]
+## Two places that overlap have as many ranks together as the mesh, but not all of them: the mesh is a place of its own.
+$ heddle verify mlp-xs --batch 32 --plan tests/golden/plan/overlapping.plan | grep verdict
+verdict    equal: the plan computes what the model computes
