@@ -1,4 +1,4 @@
-// digest.h - a probe while its stages are being made known. Shared by stages.c, compose.c and ends.c only.
+// digest.h - a probe while its stages are being made known. Shared by stages.c, stage_bytes.c, compose.c and ends.c only.
 #ifndef HEDDLE_SIM_DIGEST_H
 #define HEDDLE_SIM_DIGEST_H
 #include "sim/stages.h"
@@ -44,6 +44,8 @@ void digest_ports(const digest *d, const sim_piece *p, ports *in, ports *out, u3
 void digest_busy(digest *d, u32 n0, u32 n1, u32 at, i64 *busy, i64 *comm);
 
 void digest_compose(digest *d); // compose.c: whole backwards out of their two parts
+// stage_bytes.c: False: equal layers do not take equal bytes, or who frees a buffer depends on an order that no line tells.
+bool digest_bytes(digest *d);
 
 // ---- ends.c -------------------------------------------------------------------------------------------------
 // The event graph of a probe whose places are apart; NULL and diagnostics: its times do not fit.

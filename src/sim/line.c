@@ -215,6 +215,30 @@ static const u8 *find_ends(const compiler *x, const sim_order *order, u32 n) {
   return ends;
 }
 
+// By stage whose next one is on the same place: what of it is early, as sim_line says.
+static const u8 *find_early(const compiler *x, const sim_order *order, u32 n, const u32 *first) {
+  const sim_pipeline *pl = x->pl;
+  u8 *early = ZNEWN(x->a, u8, pl->nstages + 1);
+  bool *weights = NULL; // per (stage, microbatch): has the weight part run?
+  for (u32 i = 0; i + 1 < pl->nstages && !weights; i++)
+    if (pl->place[i] == pl->place[i + 1]) weights = ZNEWN(x->tmp, bool, (size_t)pl->nstages * x->most);
+  for (u32 k = 0; weights && k < n; k++) {
+    const sim_order *o = &order[k];
+    if (o->send || o->task == TASK_F) continue;
+    const u32 i = o->stage, m = o->mb - first[i];
+    if (o->task == TASK_W || o->whole) weights[(size_t)i * x->most + m] = true;
+    if (i + 1 < pl->nstages && pl->place[i] == pl->place[i + 1] && !weights[(size_t)(i + 1) * x->most + m])
+      early[i] |= o->task == TASK_W ? STAGE_FREES_W : STAGE_FREES_I;
+  }
+  return early;
+}
+
+static bool frees_in_time(const sim_stages *st, const u8 *early) {
+  for (u32 i = 0; i < st->pl.nstages; i++)
+    if (st->frees[st->pl.like[i]] & early[i]) return false;
+  return true;
+}
+
 const sim_line *sim_line_new(arena *a, const sim_stages *st, const sim_order *order, u32 n) {
   const sim_pipeline *pl = &st->pl;
   for (u32 k = 0; st->ends && k < n; k++)
@@ -235,6 +259,11 @@ const sim_line *sim_line_new(arena *a, const sim_stages *st, const sim_order *or
   x.l->op = x.op, x.l->word = NEWN(a, sim_word, pl->nplaces);
   const u8 *ends = st->ends ? find_ends(&x, order, n) : NULL;
   const u32 *first = first_of_replicas(&x);
+  x.l->early = find_early(&x, order, n, first);
+  if (!frees_in_time(st, x.l->early)) {
+    arena_free(tmp);
+    return NULL;
+  }
   for (u32 k = 0; k < n; k++) {
     sim_order o = order[k];
     o.mb -= first[o.stage]; // of its replica
@@ -276,5 +305,5 @@ bool sim_line_fits(const sim_line *l, const sim_stages *st) {
         !x->strm[1] != !y->strm[1])
       return false;
   }
-  return true;
+  return frees_in_time(st, l->early);
 }

@@ -45,6 +45,10 @@ typedef struct {
   const i64 *freed; // at its end, of every microbatch that there is above three
 } stage_after;
 
+// What the weight part of the next stage reads as well, on the same place: the input part (or a whole backward), the weight
+// part of this one frees it, after that.
+enum { STAGE_FREES_I = 1, STAGE_FREES_W = 2 };
+
 typedef struct { // what a value is when all tasks have run
   u32 n;
   const i64 *v; // on which streams it was made; then of every tensor its `more` and its bytes by class
@@ -88,6 +92,7 @@ struct sim_stages {
   const stage_task *task[TASK_KINDS];
   u32 nothers;
   const stage_other *others;
+  const u8 *frees;    // per stage of the probe: STAGE_FREES
   const u32 *carried; // per stage of the probe: values that I leaves for W, besides those that it sends
   const stage_send *send[2]; // there, back; per link of the probe
   const i64 *after;          // [(rep number, cls) out][... in]
@@ -142,6 +147,8 @@ struct sim_line {
   const u16 *place; // of the stages that it was made for
   const u32 *carried;
   const sim_link *link;
+  const u8 *
+      early; // per stage: STAGE_FREES, of what runs for some microbatch before the weight part of the next stage
 };
 static inline u32 line_types(const sim_pipeline *pl) {
   return 3 * (TASK_KINDS * pl->nstages + 4 * pl->nlinks);

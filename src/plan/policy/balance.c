@@ -134,8 +134,8 @@ static double peak(const balance *b, i64 samples) {
   const sim_stages *st = probe ? sim_stages_of(c, tmp, probe, b->o->k, &so, &about.pipeline) : NULL;
   if (st && plan_line(c, tmp, pn, &about.graph, &n, &order)) {
     sim_pipe_result r;
-    sim_pipe(st, tmp, sim_line_new(tmp, st, order, n), &r);
-    bytes = (double)r.peak_bytes;
+    const sim_line *l = sim_line_new(tmp, st, order, n);
+    if (l) sim_pipe(st, tmp, l, &r), bytes = (double)r.peak_bytes;
   }
   prog_free(probe);
   arena_free(tmp);
