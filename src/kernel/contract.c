@@ -7,17 +7,19 @@
 // inner index, so a result does not depend on blocking or machine.
 #include "kernel/internal.h"
 
-enum { MR = 6, NR = 8, PACK_A = 1 << 16, PACK_B = 1 << 18 }; // elements of a packed block, about L2 and L3
+// Rows and columns of a tile, extents of blocks: PACK_ROWS x PACK_DEEP of one operand are in L2 with the sums of a block, a tile's
+// columns of the other in L1. PACK_A, PACK_B: packed elements of the first operand that are kept for all columns, of the second.
+enum { MR = 6, NR = 8, PACK_ROWS = 96, PACK_DEEP = 256, PACK_A = 1 << 22, PACK_B = 1 << 18 };
 
 #if defined(__GNUC__)
 typedef double v4 __attribute__((vector_size(32), aligned(8), may_alias));
 
-// out[MR][NR] = sum over k of a[k][MR] b[k][NR]: twelve accumulators, two columns, one broadcast.
+// out[MR][NR] += sum over k of a[k][MR] b[k][NR]: twelve accumulators, two columns, one broadcast.
 static inline __attribute__((always_inline)) void tile_body(i64 k, const double *a, const double *b,
                                                             double *out) {
 #define ROWS(R) R(0) R(1) R(2) R(3) R(4) R(5)
-#define ZERO(i) v4 p##i = {0}, q##i = {0};
-  ROWS(ZERO)
+#define LOAD(i) v4 p##i = *(const v4 *)(out + i * NR), q##i = *(const v4 *)(out + i * NR + 4);
+  ROWS(LOAD)
   for (; k > 0; k--, a += MR, b += NR) {
     v4 p = *(const v4 *)b, q = *(const v4 *)(b + 4);
 #define STEP(i) p##i += a[i] * p, q##i += a[i] * q;
@@ -28,7 +30,6 @@ static inline __attribute__((always_inline)) void tile_body(i64 k, const double 
 }
 #else
 static void tile_body(i64 k, const double *a, const double *b, double *out) {
-  memset(out, 0, sizeof(double) * MR * NR);
   for (; k > 0; k--, a += MR, b += NR)
     for (int i = 0; i < MR; i++)
       for (int j = 0; j < NR; j++) out[i * NR + j] += a[i] * b[j];
@@ -56,13 +57,15 @@ typedef struct {
 } table;
 
 // out[col][wide] = rows from..from+wide-1 of the matrix, as f64, zero beyond the last row.
-static void pack(double *out, dtype t, const table *m, i64 from, i64 wide) {
+static void pack_tile(double *out, dtype t, const table *m, i64 from, i64 wide) {
   i64 rows = MIN(wide, m->nrow - from);
   if (rows < wide) memset(out, 0, sizeof(double) * (size_t)(wide * m->ncol));
 #define PACK(T)                                                                                              \
-  for (i64 i = 0; i < rows; i++) {                                                                           \
-    const T *x = (const T *)m->data + m->row[from + i];                                                      \
-    for (i64 k = 0; k < m->ncol; k++) out[k * wide + i] = (double)x[m->col[k]];                              \
+  {                                                                                                          \
+    const T *x[NR];                                                                                          \
+    for (i64 i = 0; i < rows; i++) x[i] = (const T *)m->data + m->row[from + i];                             \
+    for (i64 k = 0; k < m->ncol; k++)                                                                        \
+      for (i64 i = 0; i < rows; i++) out[k * wide + i] = (double)x[i][m->col[k]];                            \
   }
   switch (t) {
   case DT_F64: PACK(double) break;
@@ -75,32 +78,88 @@ static void pack(double *out, dtype t, const table *m, i64 from, i64 wide) {
 #undef PACK
 }
 
+// The same of rows that lie next to each other, all of them a column at a time: columns may lie far apart.
+static void pack_columns(double *out, dtype t, const table *m, i64 from, i64 end, i64 wide) {
+  const i64 full = (end - from) / wide;
+  const i64 tile = wide * m->ncol;
+#define PACK(T)                                                                                              \
+  for (i64 k = 0; k < m->ncol; k++) {                                                                        \
+    const T *x = (const T *)m->data + m->row[from] + m->col[k];                                              \
+    for (i64 p = 0; p < full; p++, x += wide)                                                                \
+      for (i64 i = 0; i < wide; i++) out[p * tile + k * wide + i] = (double)x[i];                            \
+  }
+  if (t == DT_F64)
+    PACK(double)
+  else
+    PACK(float)
+#undef PACK
+  if (from + full * wide < end) pack_tile(out + full * tile, t, m, from + full * wide, wide);
+}
+
+static void pack(double *out, dtype t, const table *m, i64 from, i64 end, i64 wide) {
+  bool next = t == DT_F64 || t == DT_F32;
+  for (i64 i = from + 1; i < end && next; i++) next = m->row[i] == m->row[i - 1] + 1;
+  if (next && m->ncol > 1) {
+    pack_columns(out, t, m, from, end, wide);
+    return;
+  }
+  for (i64 i = from; i < end; i += wide) pack_tile(out + (i - from) * m->ncol, t, m, i, wide);
+}
+
 // c[cm[i] + cn[j]] = sum over k of a[i][k] b[j][k].
-static void product_f64(arena *scratch, dtype t, const table *a, const table *b, double *c, const i64 *cm,
-                        const i64 *cn, bool add) {
-  arena_mark_t mark = arena_mark(scratch);
+typedef struct {
+  dtype t;
+  const table *a, *b;
+  double *c;
+  const i64 *cm, *cn;
+  bool add;
+  double *pa, *pb, *sum; // packed operands; the tiles of a block, column after column
+} product;
+
+static void store_tile(const product *x, i64 i, i64 j, const double *sum) {
+  const i64 rows = MIN(MR, x->a->nrow - i), cols = MIN(NR, x->b->nrow - j);
+  for (i64 y = 0; y < rows; y++)
+    for (i64 z = 0; z < cols; z++) {
+      double *to = x->c + x->cm[i + y] + x->cn[j + z];
+      *to = x->add ? *to + sum[y * NR + z] : sum[y * NR + z];
+    }
+}
+
+// Rows from i0 of a, packed at pa, with columns from j0, packed at pb. Every sum is added in the order of k, whatever the blocks.
+static void multiply_block(const product *x, const double *pa, i64 i0, i64 i1, i64 j0, i64 j1) {
   tile_fn *tile = tile_best();
-  i64 m = a->nrow, n = b->nrow, k = a->ncol, kk = MAX(k, 1);
-  i64 mc = MAX(PACK_A / kk / MR, 1) * MR, nc = MAX(PACK_B / kk / NR, 1) * NR;
-  mc = MIN(mc, (m + MR - 1) / MR * MR);
-  nc = MIN(nc, (n + NR - 1) / NR * NR);
-  double *pa = NEWN(scratch, double, mc *kk), *pb = NEWN(scratch, double, nc *kk), out[MR * NR];
+  const i64 k = x->a->ncol, ntile = (i1 - i0 + MR - 1) / MR;
+  memset(x->sum, 0, sizeof(double) * (size_t)(ntile * ((j1 - j0 + NR - 1) / NR)) * MR * NR);
+  for (i64 k0 = 0; k0 < k; k0 += PACK_DEEP)
+    for (i64 j = j0; j < j1; j += NR) {
+      double *sum = x->sum + (j - j0) / NR * ntile * MR * NR;
+      for (i64 i = i0; i < i1; i += MR, sum += MR * NR)
+        tile(MIN(PACK_DEEP, k - k0), pa + (i - i0) * k + k0 * MR, x->pb + (j - j0) * k + k0 * NR, sum);
+    }
+  for (i64 j = j0; j < j1; j += NR)
+    for (i64 i = i0; i < i1; i += MR)
+      store_tile(x, i, j, x->sum + ((j - j0) / NR * ntile + (i - i0) / MR) * MR * NR);
+}
+
+static i64 round_up(i64 n, i64 to) { return (n + to - 1) / to * to; }
+
+static void product_f64(arena *scratch, product x) {
+  arena_mark_t mark = arena_mark(scratch);
+  const i64 m = x.a->nrow, n = x.b->nrow, k = x.a->ncol, kk = MAX(k, 1);
+  const i64 mc = MIN(MAX(MIN(PACK_ROWS, PACK_A / kk / MR * MR), MR), round_up(m, MR)),
+            nc = MIN(MAX(PACK_B / kk / NR, 1) * NR, round_up(n, NR));
+  const bool keep = n > nc && round_up(m, MR) * kk <= PACK_A; // of all columns
+  x.pa = NEWN(scratch, double, (keep ? round_up(m, MR) : mc) * kk);
+  x.pb = NEWN(scratch, double, nc *kk);
+  x.sum = NEWN(scratch, double, mc *nc);
   for (i64 j0 = 0; j0 < n; j0 += nc) {
-    i64 j1 = MIN(j0 + nc, n);
-    for (i64 j = j0; j < j1; j += NR) pack(pb + (j - j0) * k, t, b, j, NR);
+    const i64 j1 = MIN(j0 + nc, n);
+    pack(x.pb, x.t, x.b, j0, j1, NR);
     for (i64 i0 = 0; i0 < m; i0 += mc) {
-      i64 i1 = MIN(i0 + mc, m);
-      for (i64 i = i0; i < i1; i += MR) pack(pa + (i - i0) * k, t, a, i, MR);
-      for (i64 j = j0; j < j1; j += NR)
-        for (i64 i = i0; i < i1; i += MR) {
-          tile(k, pa + (i - i0) * k, pb + (j - j0) * k, out);
-          i64 rows = MIN(MR, i1 - i), cols = MIN(NR, j1 - j);
-          for (i64 y = 0; y < rows; y++)
-            for (i64 x = 0; x < cols; x++) {
-              double *to = c + cm[i + y] + cn[j + x];
-              *to = add ? *to + out[y * NR + x] : out[y * NR + x];
-            }
-        }
+      const i64 i1 = MIN(i0 + mc, m);
+      double *pa = x.pa + (keep ? i0 * k : 0);
+      if (!keep || !j0) pack(pa, x.t, x.a, i0, i1, MR);
+      multiply_block(&x, pa, i0, i1, j0, j1);
     }
   }
   arena_release(scratch, mark);
@@ -171,7 +230,7 @@ void ker_contract(run *r, const contraction *k) {
     table a = {(const char *)k->a + ba[i] * (i64)bytes, m, p, am, ak};
     table b = {(const char *)k->b + bb[i] * (i64)bytes, n, p, bn, bk};
     if (dtype_kind_of(k->t) == DK_FLOAT)
-      product_f64(r->a, k->t, &a, &b, (double *)k->c + bc[i], cm, cn, k->add);
+      product_f64(r->a, (product){k->t, &a, &b, (double *)k->c + bc[i], cm, cn, k->add, NULL, NULL, NULL});
     else
       product_i64(r->a, k->t, &a, &b, (i64 *)k->c + bc[i], cm, cn, k->add);
   }

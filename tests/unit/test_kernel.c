@@ -276,6 +276,37 @@ TEST(kernel_einsum_is_a_sum_over_letters) {
   end();
 }
 
+// Larger than every block, whichever way operands lie: sums are added in the order of the inner letter, to the bit.
+TEST(kernel_products_add_in_order) {
+  static const struct {
+    const char *law;
+    dtype t;
+    i64 m, k, n;
+  } all[] = {{"mk,kn->mn", DT_F64, 203, 601, 907},   {"km,kn->mn", DT_F64, 203, 601, 907},
+             {"mk,nk->mn", DT_F32, 203, 601, 907},   {"km,nk->nm", DT_F32, 101, 257, 1103},
+             {"mk,kn->mn", DT_F32, 5003, 1201, 231}, {"mk,kn->mn", DT_BF16, 97, 300, 9}};
+  for (u32 c = 0; c < COUNT_OF(all); c++) {
+    begin();
+    const i64 m = all[c].m, k = all[c].k, n = all[c].n;
+    const bool am = all[c].law[0] == 'm', bk = all[c].law[3] == 'k', cm = all[c].law[7] == 'm';
+    ker_tensor x = made(all[c].t, DIMS(am ? m : k, am ? k : m), NULL),
+               y = made(all[c].t, DIMS(bk ? k : n, bk ? n : k), NULL);
+    ker_tensor z = run2(OP_einsum, WITH(as(A_law, all[c].law)), x, y);
+    for (u32 q = 0; q < 300; q++) {
+      const i64 i = (i64)(hash_u64(q, 1) % (u64)m), j = (i64)(hash_u64(q, 2) % (u64)n);
+      double sum = 0;
+      for (i64 p = 0; p < k; p++)
+        sum += at(&x, am ? i * k + p : p * m + i) * at(&y, bk ? p * n + j : j * k + p);
+      char bits[8] = {0};
+      ker_store_f64(bits, all[c].t, &sum, 1);
+      double want;
+      ker_load_f64(&want, all[c].t, bits, 1);
+      CHECK(at(&z, cm ? i * n + j : j * m + i) == want);
+    }
+    end();
+  }
+}
+
 TEST(kernel_matmul_speed) {
   begin();
   i64 n = 384;
