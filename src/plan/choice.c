@@ -298,6 +298,9 @@ const char *choice_lacks(arena *a, choice_id id, const strategy *s, bool train) 
       return s->replicas.nparts && choice_is_degree((choice_id)k)
                  ? arena_printf(a, "needs a replica of several %s; got one in each",
                                 strategy_counts((choice_id)k))
+             : s->tp_stages.nparts && s->of[k].n > 1
+                 ? arena_printf(a, "needs a place with %s > 1; tp.stages leaves %s=1 at every place",
+                                rows[k].name, rows[k].name)
                  : arena_printf(a, "needs %s > 1; got %s=%u", rows[k].name, rows[k].name, s->of[k].n);
     if (needs >> (CHOICE_ON + k) & 1 && !s->of[k].n)
       return arena_printf(a, "needs %s=%s; got %s=none", rows[k].name, rows[k].dflt, rows[k].name);

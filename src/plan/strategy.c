@@ -534,6 +534,8 @@ static const char *what_it_needs(arena *a, choice_id id, const strategy *s, bool
                           k == CHOICE_pp   ? "2x1"
                           : k == CHOICE_tp ? "1x2"
                                            : "1x1x2");
+    if (few && s->tp_stages.nparts && s->of[k].n > 1)
+      return arena_printf(a, "use %s numbers in tp.stages", k == CHOICE_dp ? "smaller" : "larger");
     if (few) return arena_printf(a, "add %s=2", r->name);
     if (needs >> (CHOICE_ON + k) & 1 && !s->of[k].n) return arena_printf(a, "set %s=%s", r->name, r->dflt);
   }

@@ -695,3 +695,18 @@ h100        1  nothing             0.0 %                                        
 left out      1 of 5 devices: the winner is on ranks 0 to 3
 equal shares  no plan that gives every device the same is possible and fits
 no waiting    1.782 ms, if no device ever waited for another one: the winner takes 121.8 % more
+## Tensor ranks by place leave no data ranks.
+$ heddle sim gpt2:layers=4,hidden=64,heads=4,vocab=96 --batch 8 --seq 16 --train --machine '2x2 v100 ib=100Gb/s' --strategy 'pp=2 dp=2 tp.stages=2/2 zero=1'
+error[E0509]: zero=1 needs a place with dp > 1; tp.stages leaves dp=1 at every place
+  --> --strategy:1:25
+   1 | pp=2 dp=2 tp.stages=2/2 zero=1
+     |                         ^
+  hint: use smaller numbers in tp.stages, or leave out zero
+[2]
+$ heddle sim gpt2:layers=4,hidden=64,heads=4,vocab=96 --batch 8 --seq 16 --train --machine '2x2 v100 ib=100Gb/s' --strategy 'pp=2 tp=2 tp.stages=1/1 sp'
+error[E0509]: sp needs a place with tp > 1; tp.stages leaves tp=1 at every place
+  --> --strategy:1:25
+   1 | pp=2 tp=2 tp.stages=1/1 sp
+     |                         ^
+  hint: use larger numbers in tp.stages, or leave out sp
+[2]
