@@ -219,5 +219,5 @@ error[E0501]: task 0F0 is on 3 of the 4 places of its stage
      |   ^
 [1]
 ## Two places that overlap have as many ranks together as the mesh, but not all of them: the mesh is a place of its own.
-$ heddle verify mlp-xs --batch 32 --plan tests/golden/plan/overlapping.plan | grep verdict
-verdict    equal: the plan computes what the model computes
+$ heddle verify mlp-xs --memory 50MB --batch 32 --plan tests/golden/plan/overlapping.plan | grep verdict
+verdict    equal: the plan computes what the model computes, at the extents given above
