@@ -45,7 +45,7 @@ typedef struct {
 
 // One distinct instruction on one group with its price.
 typedef struct {
-  const u32 *key; // opcode, attributes, group, types
+  const u32 *key; // opcode, attributes, group, coordinate in time where it counts, types
   u32 nkey;
   group g;
   i64 dur;         // if per is NULL
@@ -55,6 +55,7 @@ typedef struct {
 
 typedef struct {
   u32 op, at, g, from, to; // types of the operand and the result
+  u32 coord;               // 0: the price is that of all coordinates in time, else it is of coord - 1
   u32 id;
 } recent_event;
 

@@ -1,10 +1,12 @@
 // price.c - durations: one price for every distinct instruction on every group, asked for once. Not how
 // prices are made (cost/).
 //
-// Idea: an event is (opcode, attributes, group, types, how measured times change it); a program of a million
-// executed instructions has a few hundred. Functions are priced once for every group they are called on,
+// Idea: an event is (opcode, attributes, group, types, how measured times change it, and the coordinate in
+// time where pieces are uneven); a program of a million executed instructions has a few hundred. Functions are priced once for every group they are called on,
 // never for every call.
 #include "sim/internal.h"
+
+enum { EVENT_COORD = 3, EVENT_TYPES }; // words of its key
 
 static u32 event_new(sim *s, const func_info *f, const instr *i, group g, const u32 *key, u32 nkey) {
   const members *pl = members_of(s, g);
@@ -25,15 +27,25 @@ static u32 event_new(sim *s, const func_info *f, const instr *i, group g, const 
   return s->events.n - 1;
 }
 
+// Pieces of a table may be larger in one microbatch than in another.
+static bool differs_in_time(const sim *s, const func_info *f, const instr *i) {
+  for (u32 k = 0; k < i->nopd + i->nres; k++) {
+    const value v = k < i->nopd ? opd_of(f, i, k) : i->res + k - i->nopd;
+    if (!layout_is_even(s->p->sp, type_get(s->p, f->values.v[v].ty)->lay)) return true;
+  }
+  return false;
+}
+
 static u32 event_find(sim *s, const func_info *f, const instr *i, group g) {
-  u32 few[64], n = 3 + i->nopd + i->nres;
+  u32 few[64], n = EVENT_TYPES + i->nopd + i->nres;
   arena_mark_t m = arena_mark(s->tmp);
   u32 *key = n <= COUNT_OF(few) ? few : NEWN(s->tmp, u32, n);
   key[0] = i->op | cost_measured(s->p, f, i) << 16;
   key[1] = i->at.i;
   key[2] = g.i;
-  for (u32 k = 0; k < i->nopd; k++) key[3 + k] = f->values.v[opd_of(f, i, k)].ty.i;
-  for (u32 k = 0; k < i->nres; k++) key[3 + i->nopd + k] = f->values.v[i->res + k].ty.i;
+  key[EVENT_COORD] = differs_in_time(s, f, i) ? i->coord + 1 : 0;
+  for (u32 k = 0; k < i->nopd; k++) key[EVENT_TYPES + k] = f->values.v[opd_of(f, i, k)].ty.i;
+  for (u32 k = 0; k < i->nres; k++) key[EVENT_TYPES + i->nopd + k] = f->values.v[i->res + k].ty.i;
   u64 h = hash_bytes(key, n * sizeof *key, i->nopd);
   u32 found = 0;
   for (u32 it = 0, id; !found && hmap_next(&s->event_map, h, &it, &id);) {
@@ -52,8 +64,11 @@ static u32 event_of(sim *s, const func_info *f, const instr *i, group g) {
   u32 from = f->values.v[opd_of(f, i, 0)].ty.i, to = f->values.v[i->res].ty.i;
   const u32 op = i->op | cost_measured(s->p, f, i) << 16;
   recent_event *r = &s->recent[(from * 31 + to * 7 + i->op) % COUNT_OF(s->recent)];
-  if (!r->id || r->op != op || r->at != i->at.i || r->g != g.i || r->from != from || r->to != to)
-    *r = (recent_event){op, i->at.i, g.i, from, to, event_find(s, f, i, g)};
+  if (!r->id || r->op != op || r->at != i->at.i || r->g != g.i || r->from != from || r->to != to ||
+      (r->coord && r->coord != i->coord + 1)) {
+    *r = (recent_event){op, i->at.i, g.i, from, to, 0, event_find(s, f, i, g)};
+    r->coord = r->id ? s->events.v[r->id].key[EVENT_COORD] : 0;
+  }
   return r->id;
 }
 

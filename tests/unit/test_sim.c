@@ -392,6 +392,36 @@ static u32 no_price(void *arg, const prog *p, const func_info *f, const instr *i
   return 0;
 }
 
+static u32 price_of_model(void *arg, const prog *p, const func_info *f, const instr *i, group g, i64 *ps) {
+  return cost_instr(arg, p, f, i, g, ps);
+}
+
+// The second microbatch's piece of c=1 is larger than the first's: one price each, however often it is sent.
+TEST(sim_pieces_that_differ_in_time) {
+  static const char text[] = "mesh @m [c=2]\nmesh @n [c=2] ranks {2, 3}\ntime [mb=2]\n"
+                             "func @main(%x: f32[12,1024,1024] @m) -> (f32[12,1024,1024] @n) {\n"
+                             "  %a = part %x {at=0} over mb @m @mb=0 : f32[12{mb},1024,1024]\n"
+                             "  %b = part %x {at=1} over mb @m @mb=1 : f32[12{mb},1024,1024]\n"
+                             "  %c = send %a @m @mb=0 : f32[12{mb,c:0-8|8-12},1024,1024] @n\n"
+                             "  %d = send %b @m @mb=1 : f32[12{mb,c:0-8|8-12},1024,1024] @n\n"
+                             "  %e = all_gather %c over c @n @mb=0 : f32[12{mb},1024,1024]\n"
+                             "  %f = all_gather %d over c @n @mb=1 : f32[12{mb},1024,1024]\n"
+                             "  %r = join %e, %f over mb @n : f32[12,1024,1024]\n"
+                             "  return %r\n"
+                             "}\n";
+  bed b = parsed(text);
+  cost_model *k =
+      cost_model_new(b.c, b.a, machine_load(b.c, b.a, "2x2 v100 nvlink=100GB/s ib=100Gb/s"), NULL);
+  sim_result by_model, given;
+  REQUIRE(k && sim_run(b.c, b.a, b.p, k, &(sim_opts){.mode = SIM_FLAT}, &by_model));
+  REQUIRE(sim_run(b.c, b.a, b.p, NULL, &(sim_opts){.mode = SIM_FLAT, .cost = price_of_model, .cost_arg = k},
+                  &given));
+  CHECK_EQ_I64(by_model.makespan_ps, given.makespan_ps);
+  for (u32 r = 0; r < 4; r++)
+    CHECK_EQ_I64(by_model.busy_ps[by_model.class_of_rank[r]], given.busy_ps[given.class_of_rank[r]]);
+  drop(&b);
+}
+
 TEST(sim_refuses) {
   bed b = parsed(overlapped);
   sim_result r;
