@@ -155,7 +155,7 @@ static heddle_tensors *eval(heddle_program *p, const heddle_tensors *in, bool wi
   }
   heddle_tensors *t = open(p->o.s, m->rets.n);
   name_values(t, p->p, m->rets.v);
-  eval_opts o = {.as_f64 = wide};
+  eval_opts o = {.as_f64 = wide, .threads = cpu_count()};
   if (eval_run(p->p, &o, in->x, in->n, t->x, t->n, t->o.a)) return t;
   object_drop(t);
   return NULL;

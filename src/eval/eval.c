@@ -146,7 +146,8 @@ static bool compute_member(interp *m, const frame *f, const step *s, u32 member,
                    .opd = x,
                    .res = y,
                    .blob = blob,
-                   .scratch = m->scratch};
+                   .scratch = m->scratch,
+                   .threads = m->o.threads};
   u32 before = diag_count(m->c);
   if (kernel_run(m->c, &args, s->i->where)) return true;
   if (eval_members(m, s->g) > 1 && diag_count(m->c) > before)

@@ -4,12 +4,14 @@
 // whose rows, columns and inner index are products of letters, addressed through offset tables (the packing
 // step of a fast matrix product reads every element through its table once and the inner loop never sees
 // them). Letters of both operands and the result are a batch. Everything is added in f64 in the order of the
-// inner index, so a result does not depend on blocking or machine.
+// inner index, so a result does not depend on blocking, machine or threads: a thread has rows or columns of the
+// result to itself.
 #include "kernel/internal.h"
 
 // Rows and columns of a tile, extents of blocks: PACK_ROWS x PACK_DEEP of one operand are in L2 with the sums of a block, a tile's
 // columns of the other in L1. PACK_A, PACK_B: packed elements of the first operand that are kept for all columns, of the second.
 enum { MR = 6, NR = 8, PACK_ROWS = 96, PACK_DEEP = 256, PACK_A = 1 << 22, PACK_B = 1 << 18 };
+enum { ALONE = 1 << 22 }; // products of so many elements are not worth a thread
 
 #if defined(__GNUC__)
 typedef double v4 __attribute__((vector_size(32), aligned(8), may_alias));
@@ -207,6 +209,52 @@ static i64 *offsets(arena *scratch, const contraction *k, u8 in, int from, i64 *
   return off;
 }
 
+// ---- on threads ------------------------------------------------------------------------------------------
+typedef struct {
+  const contraction *k;
+  i64 m, n, p;
+  const i64 *ba, *bb, *bc, *am, *bn, *ak, *bk, *cm, *cn; // offsets of batch, rows, columns, inner index
+  u32 cuts;                                              // parts of each matrix of the batch ...
+  bool rows;                                             // ... by rows, else by columns
+  arena **temp;                                          // by thread
+} products;
+
+// Where part `part` of n begins: a multiple of the tile.
+static i64 cut_at(i64 n, i64 tile, u32 part, u32 cuts) {
+  return part == cuts ? n : n / tile * part / cuts * tile;
+}
+
+static void one_part(void *arg, u32 i, int thread) {
+  const products *x = arg;
+  const contraction *k = x->k;
+  const u32 batch = i / x->cuts, part = i % x->cuts;
+  const size_t bytes = dtype_bytes(k->t);
+  i64 i0 = 0, i1 = x->m, j0 = 0, j1 = x->n;
+  if (x->rows)
+    i0 = cut_at(x->m, MR, part, x->cuts), i1 = cut_at(x->m, MR, part + 1, x->cuts);
+  else
+    j0 = cut_at(x->n, NR, part, x->cuts), j1 = cut_at(x->n, NR, part + 1, x->cuts);
+  if (i0 == i1 || j0 == j1) return;
+  const table a = {(const char *)k->a + x->ba[batch] * (i64)bytes, i1 - i0, x->p, (i64 *)x->am + i0,
+                   (i64 *)x->ak};
+  const table b = {(const char *)k->b + x->bb[batch] * (i64)bytes, j1 - j0, x->p, (i64 *)x->bn + j0,
+                   (i64 *)x->bk};
+  product_f64(x->temp[thread], (product){k->t, &a, &b, (double *)k->c + x->bc[batch], x->cm + i0, x->cn + j0,
+                                         k->add, NULL, NULL, NULL});
+}
+
+static void all_parts(run *r, products *x, u32 nbatch) {
+  const double work = (double)nbatch * (double)x->m * (double)x->n * (double)x->p;
+  const int threads = work < ALONE ? 1 : MAX(r->threads, 1);
+  x->cuts = nbatch < 4 * (u32)threads ? (u32)threads : 1;
+  x->rows = x->m >= x->n;
+  x->temp = NEWN(r->a, arena *, threads);
+  x->temp[0] = r->a;
+  for (int t = 1; t < threads; t++) x->temp[t] = arena_new();
+  parallel_for(threads, nbatch * x->cuts, one_part, x);
+  for (int t = 1; t < threads; t++) arena_free(x->temp[t]);
+}
+
 void ker_contract(run *r, const contraction *k) {
   contraction s = *k;
   for (u32 i = 0; i < s.n;
@@ -226,13 +274,28 @@ void ker_contract(run *r, const contraction *k) {
   i64 *cn = offsets(r->a, &s, IN_B | IN_C, FROM_C, &n), *bn = offsets(r->a, &s, IN_B | IN_C, FROM_B, &n);
   i64 *ak = offsets(r->a, &s, IN_A | IN_B, FROM_A, &p), *bk = offsets(r->a, &s, IN_A | IN_B, FROM_B, &p);
   size_t bytes = dtype_bytes(k->t);
-  for (i64 i = 0; i < nbatch; i++) {
-    table a = {(const char *)k->a + ba[i] * (i64)bytes, m, p, am, ak};
-    table b = {(const char *)k->b + bb[i] * (i64)bytes, n, p, bn, bk};
-    if (dtype_kind_of(k->t) == DK_FLOAT)
-      product_f64(r->a, (product){k->t, &a, &b, (double *)k->c + bc[i], cm, cn, k->add, NULL, NULL, NULL});
-    else
+  if (dtype_kind_of(k->t) == DK_FLOAT) {
+    products x = {.k = k,
+                  .m = m,
+                  .n = n,
+                  .p = p,
+                  .ba = ba,
+                  .bb = bb,
+                  .bc = bc,
+                  .am = am,
+                  .bn = bn,
+                  .ak = ak,
+                  .bk = bk,
+                  .cm = cm,
+                  .cn = cn};
+    assert(nbatch <= INT32_MAX);
+    all_parts(r, &x, (u32)nbatch);
+  } else {
+    for (i64 i = 0; i < nbatch; i++) {
+      table a = {(const char *)k->a + ba[i] * (i64)bytes, m, p, am, ak};
+      table b = {(const char *)k->b + bb[i] * (i64)bytes, n, p, bn, bk};
       product_i64(r->a, k->t, &a, &b, (i64 *)k->c + bc[i], cm, cn, k->add);
+    }
   }
   arena_release(r->a, mark);
 }

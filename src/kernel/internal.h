@@ -15,6 +15,7 @@ typedef struct {
   u32 nopd, nres;
   ker_tensor *opd, *res;
   const ker_tensor *blob;
+  int threads;
 } run;
 
 #define F(t) ((double *)(t)->data)

@@ -36,7 +36,10 @@ bool plan_evaluate(const prog *src, const prog *p, u64 seed, arena *a, plan_numb
   // itself.
   if (!eval_telling(p, seed, in, np, a) || !eval_telling(src, seed, in, ns, a)) return false;
   eval_masters(p, in);
-  return eval_run(p, &(eval_opts){.as_f64 = true, .title = many ? "running the plan" : "running the model"},
+  return eval_run(p,
+                  &(eval_opts){.as_f64 = true,
+                               .threads = cpu_count(),
+                               .title = many ? "running the plan" : "running the model"},
                   in, np, out->v, n, a);
 }
 

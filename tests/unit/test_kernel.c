@@ -564,3 +564,33 @@ TEST(kernel_random_is_uniform_and_normal) {
   CHECK(ker_uniform(7, 1) != ker_uniform(8, 1) && ker_uniform(7, 1) != ker_uniform(7, 2));
   end();
 }
+
+// Products cut by rows, by columns and by their batch: the same bits on any number of threads.
+TEST(kernel_products_on_threads) {
+  static const i64 sizes[][4] = {
+      {1, 331, 203, 170}, {1, 61, 1003, 170}, {7, 90, 101, 90}, {64, 40, 41, 60}, {1, 3, 5, 400000}};
+  ctx *c = ctx_new();
+  u64 rng = 5;
+  for (u32 k = 0; k < COUNT_OF(sizes); k++) {
+    const i64 b = sizes[k][0], m = sizes[k][1], n = sizes[k][2], p = sizes[k][3];
+    arena *a = arena_new();
+    float *x = NEWN(a, float, b *m *p), *y = NEWN(a, float, b *p *n);
+    for (i64 i = 0; i < b * m * p; i++) x[i] = (float)ker_normal(1, rng++);
+    for (i64 i = 0; i < b * p * n; i++) y[i] = (float)ker_normal(2, rng++);
+    const shape sx = {.t = DT_F32, .nd = 3, .dim = {b, m, p}}, sy = {.t = DT_F32, .nd = 3, .dim = {b, p, n}},
+                sz = {.t = DT_F32, .nd = 3, .dim = {b, m, n}};
+    const ker_tensor in[2] = {ker_whole(&sx, x), ker_whole(&sy, y)};
+    float *first = NULL;
+    for (int threads = 1; threads < 6; threads++) {
+      float *z = NEWN(a, float, b *m *n);
+      ker_tensor out = ker_whole(&sz, z);
+      const ker_args args = {
+          .op = OP_matmul, .nopd = 2, .nres = 1, .opd = in, .res = &out, .threads = threads};
+      REQUIRE(kernel_run(c, &args, (loc){0}));
+      if (!first) first = z;
+      CHECK(!memcmp(z, first, sizeof *z * (size_t)(b * m * n)));
+    }
+    arena_free(a);
+  }
+  ctx_free(c);
+}
