@@ -156,6 +156,28 @@ TEST(machine_sizes) {
   ctx_free(c);
 }
 
+// A device may be said with the memory that it is sold with.
+TEST(machine_kinds_by_whole_name) {
+  static const struct {
+    const char *spec, *whole;
+  } rows[] = {{"2x8 a100 ib=200Gb/s", "2x8 a100-80gb ib=200Gb/s"}, {"1x8 h100", "1x8 h100-80gb"}};
+  ctx *c = ctx_new();
+  arena *a = arena_new();
+  for (u32 i = 0; i < COUNT_OF(rows); i++) {
+    machine *m = machine_load(c, a, rows[i].spec), *w = machine_load(c, a, rows[i].whole);
+    if (!CHECK_MSG(m && w, "%s: %s", rows[i].whole, diag_render(c, a))) continue;
+    device_kind *was = (device_kind *)machine_kind_of(m, 0);
+    const device_kind *is = machine_kind_of(w, 0);
+    CHECK_EQ_I64(is->mem_bytes, was->mem_bytes);
+    was->name = is->name; // all else prints alike
+    const char *text = printed(w, a), *same = printed(m, a);
+    CHECK_STR(strchr(text, '\n'), strchr(same, '\n'));
+  }
+  CHECK(diag_count(c) == 0);
+  arena_free(a);
+  ctx_free(c);
+}
+
 // A network that is said once, at the end of the line, joins all nodes that have no other.
 TEST(machine_network_of_all_segments) {
   ctx *c = ctx_new();

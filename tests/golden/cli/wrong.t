@@ -118,7 +118,7 @@ error[E0601]: 'A100-80GB' is neither a file nor a preset
   --> --machine:1:1
    1 | A100-80GB
      | ^
-  hint: a100 is a kind of device; a machine of them is '1x8 a100', or the preset dgx-a100-80
+  hint: a100-80gb is a kind of device; a machine of them is '1x8 a100-80gb'
 [1]
 $ heddle machines "v100-16gb*2"
 error[E0601]: 'v100-16gb' is neither a file nor a preset
@@ -147,7 +147,7 @@ error[E0601]: unknown device 'A100-PCIE-40GB'
    1 | 2x8 A100-PCIE-40GB
      |     ^
   hint: did you mean 'a100-40gb'?
-  hint: define it under devices:, or use one of v100 v100-16gb v100-32gb p100 t4 a40 a10 a100 a100-40gb h100 h200 b200 mi300x cpu-core
+  hint: define it under devices:, or use one of v100 v100-16gb v100-32gb p100 t4 a40 a10 a100 a100-80gb a100-40gb h100 h100-80gb h200 b200 mi300x cpu-core
 [1]
 $ heddle machines tpu-v5
 error[E0601]: 'tpu-v5' is neither a file nor a preset
@@ -169,7 +169,7 @@ error[E0601]: unknown device 'h101'
    1 | 2x8 h101
      |     ^
   hint: did you mean 'h100'?
-  hint: define it under devices:, or use one of v100 v100-16gb v100-32gb p100 t4 a40 a10 a100 a100-40gb h100 h200 b200 mi300x cpu-core
+  hint: define it under devices:, or use one of v100 v100-16gb v100-32gb p100 t4 a40 a10 a100 a100-80gb a100-40gb h100 h100-80gb h200 b200 mi300x cpu-core
 [1]
 $ printf 'func @main(%%x: f32[4,8], %%y: f32[4,8]) -> (f32[4,8]) {\n  %%z = matmul %%x, %%y : f32[4,8]\n  return %%z\n}\n' > bad.heddle; heddle show bad.heddle
 error[E0301]: matmul: inner extents differ: 8 against 4
