@@ -160,11 +160,18 @@ double bound_products(const bounds *b, const strategy *s, bool splits, u32 from,
 // ---- sync.c -------------------------------------------------------------------------------------------
 typedef struct syncs syncs;
 syncs *syncs_make(arena *a, const prog *src);
-void sync_prepare(syncs *x, arena *a, u32 nbody, u32 tp); // before bytes are asked for
-// Bytes that each of tp ranks has of gradients of weights first read by instructions [from, to) of main, at least.
-double sync_bytes(const syncs *x, u32 from, u32 to, u32 tp);
-// ps of summing them over the dp data ranks of a place whose first rank it is; 0: nothing is known.
-double sync_ps(worker *w, arena *tmp, u32 first, u32 dp, u32 tp, double bytes);
+void sync_prepare(syncs *x, arena *a, u32 nbody, u32 dp, u32 tp); // before bytes are asked for
+// Bytes that each of tp ranks has at least of gradients of weights; of those that dp data ranks can shard.
+typedef struct {
+  double all, sharded;
+} sync_bytes;
+void sync_add(const syncs *x, u32 from, u32 to, u32 dp, u32 tp, sync_bytes *out); // first read by main's [from, to)
+// ps of summing them over the data ranks of a place whose first rank it is: for every microbatch, once a step. 0:
+// nothing is known.
+typedef struct {
+  double micro, step;
+} sync_time;
+sync_time sync_ps(worker *w, arena *tmp, u32 first, const strategy *s, const sync_bytes *bytes);
 
 // ---- work.c -------------------------------------------------------------------------------------------
 // What one microbatch takes of a rank under strategies without stages, for all of the search.

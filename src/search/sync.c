@@ -3,9 +3,10 @@
 //
 // Idea: every data rank has the gradients of its place's weights, split over its tensor ranks at most, and
 // each of them is reduced over all data ranks once a step at least: by an all-reduce, or by a reduce-scatter
-// with an all-gather of the weights. One such communication of all bytes takes no longer than many of parts,
-// for each algorithm takes a start and a time in proportion, and the fastest is taken. It is on the compute
-// stream, so what a rank computes comes besides.
+// with an all-gather of the weights. Under ZeRO 2 and 3 gradients that can be sharded are reduce-scattered for every
+// microbatch, and under ZeRO 3 their weights are gathered for each. One such communication of all bytes takes no
+// longer than many of parts, for each algorithm takes a start and a time in proportion, and the fastest is taken. It
+// is on the compute stream, so what a rank computes comes besides.
 #include "search/internal.h"
 
 typedef struct {
@@ -15,8 +16,8 @@ typedef struct {
   i64 dim[DIMS_MAX];
 } sync_weight;
 typedef struct {
-  u32 tp;
-  double *before; // bytes of weights first read before instruction i
+  u32 dp, tp;
+  double *before, *sharded; // bytes of weights first read before instruction i; of those that dp ranks can shard
 } sync_split;
 struct syncs {
   u32 n;
@@ -47,29 +48,63 @@ static double least_part(const sync_weight *w, u32 tp) {
   return w->bytes * least / tp;
 }
 
-void sync_prepare(syncs *x, arena *a, u32 nbody, u32 tp) {
-  for (u32 k = 0; k < x->split.n; k++)
-    if (x->split.v[k].tp == tp) return;
-  double *before = ZNEWN(a, double, nbody + 1);
-  for (u32 i = 0; i < x->n; i++) before[x->w[i].first + 1] += least_part(&x->w[i], tp);
-  for (u32 i = 1; i <= nbody; i++) before[i] += before[i - 1];
-  *vec_push(a, &x->split) = (sync_split){tp, before};
+// Can dp ranks shard it, whichever dimension tp splits?
+static bool is_sharded(const sync_weight *w, u32 dp, u32 tp) {
+  u32 long_enough = 0;
+  for (u32 d = 0; d < w->nd; d++) long_enough += w->dim[d] >= dp;
+  return long_enough > (tp > 1);
 }
 
-double sync_bytes(const syncs *x, u32 from, u32 to, u32 tp) {
+static const sync_split *split_of(const syncs *x, u32 dp, u32 tp) {
   for (u32 k = 0; k < x->split.n; k++)
-    if (x->split.v[k].tp == tp) return x->split.v[k].before[to] - x->split.v[k].before[from];
-  return 0;
+    if (x->split.v[k].dp == dp && x->split.v[k].tp == tp) return &x->split.v[k];
+  return NULL;
 }
 
-double sync_ps(worker *w, arena *tmp, u32 first, u32 dp, u32 tp, double bytes) {
-  static const opcode op[] = {OP_all_reduce, OP_reduce_scatter, OP_all_gather};
-  i64 ps[COUNT_OF(op)];
-  if (dp < 2 || bytes < 1) return 0;
+void sync_prepare(syncs *x, arena *a, u32 nbody, u32 dp, u32 tp) {
+  if (split_of(x, dp, tp)) return;
+  double *before = ZNEWN(a, double, nbody + 1), *part = ZNEWN(a, double, nbody + 1);
+  for (u32 i = 0; i < x->n; i++) {
+    const sync_weight *w = &x->w[i];
+    const double bytes = least_part(w, tp);
+    before[w->first + 1] += bytes;
+    if (is_sharded(w, dp, tp)) part[w->first + 1] += bytes;
+  }
+  for (u32 i = 1; i <= nbody; i++) before[i] += before[i - 1], part[i] += part[i - 1];
+  *vec_push(a, &x->split) = (sync_split){dp, tp, before, part};
+}
+
+void sync_add(const syncs *x, u32 from, u32 to, u32 dp, u32 tp, sync_bytes *out) {
+  const sync_split *s = split_of(x, dp, tp);
+  if (!s) return;
+  out->all += s->before[to] - s->before[from];
+  out->sharded += s->sharded[to] - s->sharded[from];
+}
+
+// ps of each of these, of so many bytes; 0: nothing is known.
+enum { REDUCE, SCATTER, GATHER, SYNCS };
+static void price(worker *w, const u32 *ranks, u32 dp, u32 tp, double bytes, i64 ps[SYNCS]) {
+  static const opcode op[SYNCS] = {OP_all_reduce, OP_reduce_scatter, OP_all_gather};
+  memset(ps, 0, SYNCS * sizeof *ps);
+  if (bytes >= 1 && !cost_beside(w->k, op, SYNCS, (i64)bytes, ranks, tp, dp, ps))
+    memset(ps, 0, SYNCS * sizeof *ps); // told by who evaluates it
+}
+
+sync_time sync_ps(worker *w, arena *tmp, u32 first, const strategy *s, const sync_bytes *bytes) {
+  const u32 dp = s->dp.n, tp = s->tp.n;
+  sync_time t = {0, 0};
+  i64 ps[SYNCS];
+  if (dp < 2 || bytes->all < 1) return t;
   u32 *ranks = NEWN(tmp, u32, dp * tp);
   for (u32 j = 0; j < tp; j++)
     for (u32 i = 0; i < dp; i++) ranks[j * dp + i] = first + i * tp + j;
-  if (!cost_beside(w->k, op, COUNT_OF(op), (i64)bytes, ranks, tp, dp, ps))
-    return 0; // told by who evaluates it
-  return (double)MIN(ps[0], ps[1] + ps[2]);
+  if (s->zero.n >= 2) {
+    price(w, ranks, dp, tp, bytes->sharded, ps);
+    t.micro = (double)(ps[SCATTER] + (s->zero.n > 2 ? ps[GATHER] : 0));
+    if (s->zero.n == 2) t.step = (double)ps[GATHER];
+    return t;
+  }
+  price(w, ranks, dp, tp, bytes->all, ps);
+  t.step = (double)MIN(ps[REDUCE], ps[SCATTER] + ps[GATHER]);
+  return t;
 }

@@ -43,7 +43,7 @@ struct work {
   bool tried, known;
   double *compute[2], *comm[2]; // ps of instructions of main before number i, forward and backward
   double *inner[2];             // ... of comm, between products of one call
-  double *products;             // ... of compute[1], products
+  double *needed;               // ... of compute[1], products and what they need
 };
 struct works {
   arena *a;
@@ -115,7 +115,7 @@ static work *work_of(works *x, const strategy *of, u32 kind, bool split, bool ad
   for (u32 k = 0; k < 2; k++)
     v->compute[k] = ZNEWN(x->a, double, x->nbody + 1), v->comm[k] = ZNEWN(x->a, double, x->nbody + 1),
     v->inner[k] = ZNEWN(x->a, double, x->nbody + 1);
-  v->products = ZNEWN(x->a, double, x->nbody + 1);
+  v->needed = ZNEWN(x->a, double, x->nbody + 1);
   hmap_add(x->a, &x->map, h, x->v.n);
   return *vec_push(x->a, &x->v) = v;
 }
@@ -217,7 +217,7 @@ static u32 find_works(works *x, const strategy *s, bool add, work *v[WORKS_MOST]
 }
 
 u32 works_of(works *x, const strategy *s, work *v[WORKS_MOST]) {
-  if (x->sync) sync_prepare(x->sync, x->a, x->nbody, s->tp.n);
+  if (x->sync) sync_prepare(x->sync, x->a, x->nbody, s->dp.n, s->tp.n);
   return find_works(x, s, true, v);
 }
 
@@ -252,7 +252,7 @@ void work_measure(works *x, worker *w, work *v) {
       v->comm[k][i + 1] = v->comm[k][i] + busy[i].comm[k];
       v->inner[k][i + 1] = v->inner[k][i] + busy[i].inner[k];
     }
-  for (u32 i = 0; v->known && i < x->nbody; i++) v->products[i + 1] = v->products[i] + busy[i].products;
+  for (u32 i = 0; v->known && i < x->nbody; i++) v->needed[i + 1] = v->needed[i] + busy[i].needed;
   diag_truncate(w->c, before);
   arena_free(tmp);
 }
@@ -265,7 +265,7 @@ typedef struct {
   work *v[WORKS_MOST];
   bool tensor, data;    // communication of tensor groups, of data groups
   bool several, splits; // stages; backwards in two parts
-  bool products;        // of backwards products alone count
+  bool part;            // of backwards products and what they need alone count
   // Of devices of several kinds
   const plan_axis *dp, *tp;
   u32 micro;   // microbatches that each place runs
@@ -285,13 +285,19 @@ static double comm_of(const work *v, u32 passes, u32 from, u32 to) {
 
 static double compute_of(const measure *m, const work *v, u32 passes, u32 from, u32 to) {
   double t = v->compute[0][to] - v->compute[0][from];
-  const double *back = m->products ? v->products : v->compute[1];
+  const double *back = m->part ? v->needed : v->compute[1];
   return passes > 1 ? t + back[to] - back[from] : t;
+}
+
+static double tensor_comm(const measure *m, u32 passes, u32 from, u32 to) {
+  const work *v = m->v[0];
+  if (!m->part || passes == 1) return comm_of(v, passes, from, to);
+  return comm_of(v, 1, from, to) + v->inner[1][to] - v->inner[1][from];
 }
 
 static double all_of(const measure *m, u32 passes, u32 from, u32 to) {
   double t = compute_of(m, m->v[0], passes, from, to);
-  if (m->tensor) t += comm_of(m->v[0], m->products ? 1 : passes, from, to);
+  if (m->tensor) t += tensor_comm(m, passes, from, to);
   if (m->n == 1) return t;
   t += compute_of(m, m->v[1], passes, from, to) - compute_of(m, m->v[2], passes, from, to);
   return m->data ? t + comm_of(m->v[1], passes, from, to) - comm_of(m->v[2], passes, from, to) : t;
@@ -299,7 +305,7 @@ static double all_of(const measure *m, u32 passes, u32 from, u32 to) {
 
 // Communication of tensor groups that may be done in another way if the instructions are a stage of several.
 static double at_borders(const measure *m, u32 from, u32 to) {
-  const u32 passes = m->products ? 1 : 2;
+  const u32 passes = m->part ? 1 : 2;
   double sum = comm_of(m->v[0], passes, from, to), last = 0;
   bool first = true;
   for (u32 i = from; i < to; i++) {
@@ -434,7 +440,8 @@ static void bound_blocks(const measure *m, const search *s, worker *w, arena *tm
   const plan_axis *dp = m->dp, *tp = m->tp;
   const u32 replicas = bound_replicas(m->s);
   double *takes = ZNEWN(tmp, double, places * m->n), *passed = ZNEWN(tmp, double, places),
-         *early = ZNEWN(tmp, double, places), *bytes = ZNEWN(tmp, double, places), before = 0;
+         *early = ZNEWN(tmp, double, places), before = 0;
+  sync_bytes *bytes = ZNEWN(tmp, sync_bytes, places);
   u64 *has = ZNEWN(tmp, u64, places); // works of its ranks
   bool *met = ZNEWN(tmp, bool, (replicas + 1) * places);
   const bool chain = bound_fills(&s->bounds, m->s) && !dp->shares && !tp->shares;
@@ -458,15 +465,14 @@ static void bound_blocks(const measure *m, const search *s, worker *w, arena *tm
         if (chain && k + 1 < pn->nsegments) way = MIN(way, passing(&one, from, to));
       }
       if (m->x->sync && !tp->shares && replicas == 1 && !m->replica)
-        bytes[at] += sync_bytes(m->x->sync, from, to, m->s->tp.n);
+        sync_add(m->x->sync, from, to, m->s->dp.n, m->s->tp.n, &bytes[at]);
     }
     if (chain && k + 1 < pn->nsegments) before += way;
   }
   for (u32 q = 0; q < places; q++) passed[q] = MAX(passed[q] - early[q], 0);
   for (u32 q = 0; q < places; q++) {
-    const double t =
-        m->micro * slowest(m, q, takes + q * m->n) +
-        MAX(passed[q], sync_ps(w, tmp, m->s->skip.n + q * ranks, m->s->dp.n, m->s->tp.n, bytes[q]));
+    const sync_time sum = sync_ps(w, tmp, m->s->skip.n + q * ranks, m->s, &bytes[q]);
+    const double t = m->micro * (slowest(m, q, takes + q * m->n) + sum.micro) + MAX(passed[q], sum.step);
     if (t > *most) *most = t, *fill = passed[q];
   }
 }
@@ -474,7 +480,7 @@ static void bound_blocks(const measure *m, const search *s, worker *w, arena *tm
 static void bound_places_of(measure *m, const search *s, worker *w, arena *tmp, const plan *pn, double *most,
                             double *fill) {
   const u32 tp = m->s->tp.n;
-  m->products = m->s->dp.n > 1 && (m->s->mb.n == 1 || m->s->zero.n >= 2);
+  m->part = m->s->dp.n > 1 && (m->s->mb.n == 1 || m->s->zero.n >= 2);
   m->several = pn->nsegments > 1;
   m->tensor = m->x->even && m->x->even % tp == 0 && !m->dp->shares && !m->tp->shares;
   bound_blocks(m, s, w, tmp, pn, most, fill);
@@ -548,7 +554,7 @@ void work_bound(works *x, const search *s, worker *w, limit *of) {
   double *takes = ZNEWN(tmp, double, places), before = 0, most = 0, fill = 0; // takes: for one microbatch
   double *passed = ZNEWN(tmp, double, places); // until a microbatch has come to the place, there and back
   double *early = ZNEWN(tmp, double, places);  // of that, what the first forward may do before
-  double *bytes = ZNEWN(tmp, double, places);  // of gradients; 0 where their sum is in what was measured
+  sync_bytes *bytes = ZNEWN(tmp, sync_bytes, places); // of gradients; 0 where their sum is in what was measured
   double *synced = ZNEWN(tmp, double, places);
   m.tensor = lies_alike(s->m, p->s.tp.n), m.data = m.tensor && lies_alike(s->m, p->s.dp.n * p->s.tp.n);
   m.several = pn && pn->nsegments > 1;
@@ -563,7 +569,7 @@ void work_bound(works *x, const search *s, worker *w, limit *of) {
         early[at] = MAX(early[at], ahead(&m, from, to));
       takes[at] += work_in(&m, from, to) / replicas;
       if (x->sync && m.n == 1 && p->s.mb.n > 1 && replicas == 1)
-        bytes[at] += sync_bytes(x->sync, from, to, p->s.tp.n);
+        sync_add(x->sync, from, to, p->s.dp.n, p->s.tp.n, &bytes[at]);
     }
     if (fills && k + 1 < pn->nsegments) before += passing(&m, from, to);
   }
@@ -573,8 +579,8 @@ void work_bound(works *x, const search *s, worker *w, limit *of) {
     const double t = p->s.mb.n * takes[q];
     if (t + passed[q] > most) most = t + passed[q], fill = passed[q];
     u32 j = 0; // of places that lie alike the gradients of one are summed as those of another
-    while (j < q && !(m.data && bytes[j] == bytes[q])) j++;
-    synced[q] = j < q ? synced[j] : sync_ps(w, tmp, p->s.skip.n + q * dp * tp, dp, tp, bytes[q]);
+    while (j < q && !(m.data && bytes[j].all == bytes[q].all)) j++;
+    synced[q] = j < q ? synced[j] : sync_ps(w, tmp, p->s.skip.n + q * dp * tp, &p->s, &bytes[q]).step;
     if (t + synced[q] > most) most = t + synced[q], fill = 0;
   }
   of->ps = most * 0.999999, of->fill_ps = fill * 0.999999;

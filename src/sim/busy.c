@@ -4,7 +4,7 @@
 
 typedef struct {
   const sim_graph *of;
-  double *products, *inner; // ps by clock
+  double *needed, *inner; // ps by clock
 } known_parts;
 typedef struct {
   const sim *s;
@@ -29,26 +29,33 @@ static bool has_products(const prog *p, func f) {
   return false;
 }
 
-// By number of the instruction from 1: does it read what a product has made, and does a product need it?
-static const bool *between_products(const counting *x, func f) {
+// By number of the instruction from 1: does a product of the function need it? Does it read what a product has made,
+// besides?
+typedef struct {
+  bool *before, *between;
+} around_products;
+
+static around_products products_in(const counting *x, func f) {
   const prog *p = x->s->p;
   const func_info *fi = func_get(p, f);
-  bool *product = ZNEWN(x->s->tmp, bool, fi->body.n + 1), *both = ZNEWN(x->s->tmp, bool, fi->body.n + 1);
-  bool *made = ZNEWN(x->s->tmp, bool, fi->values.n + 1), *needed = ZNEWN(x->s->tmp, bool, fi->values.n + 1);
+  arena *a = x->s->tmp;
+  around_products is = {ZNEWN(a, bool, fi->body.n + 1), ZNEWN(a, bool, fi->body.n + 1)};
+  bool *product = ZNEWN(a, bool, fi->body.n + 1), *made = ZNEWN(a, bool, fi->values.n + 1),
+       *needed = ZNEWN(a, bool, fi->values.n + 1);
   for (u32 i = 0; i < fi->body.n; i++) {
     const instr *in = &fi->body.v[i];
     product[i] = in->op == OP_call ? has_products(p, in->callee) : op_row_of(in->op)->flags & OPF_GEMM;
-    for (u32 k = 0; k < instr_nopd(fi, in); k++) both[i + 1] |= made[opd_of(fi, in, k)];
-    for (u32 k = 0; k < in->nres; k++) made[in->res + k] = product[i] || both[i + 1];
+    for (u32 k = 0; k < instr_nopd(fi, in); k++) is.between[i + 1] |= made[opd_of(fi, in, k)];
+    for (u32 k = 0; k < in->nres; k++) made[in->res + k] = product[i] || is.between[i + 1];
   }
   for (u32 i = fi->body.n; i-- > 0;) {
     const instr *in = &fi->body.v[i];
-    bool after = false;
-    for (u32 k = 0; k < in->nres; k++) after |= needed[in->res + k];
-    for (u32 k = 0; k < instr_nopd(fi, in); k++) needed[opd_of(fi, in, k)] |= after || product[i];
-    both[i + 1] &= after;
+    for (u32 k = 0; k < in->nres; k++) is.before[i + 1] |= needed[in->res + k];
+    for (u32 k = 0; k < instr_nopd(fi, in); k++)
+      needed[opd_of(fi, in, k)] |= is.before[i + 1] || product[i];
+    is.between[i + 1] &= is.before[i + 1];
   }
-  return both;
+  return is;
 }
 
 // Kept, for most calls are of few event graphs.
@@ -57,8 +64,8 @@ static const known_parts *parts_of(counting *x, const sim_graph *c) {
     if (x->parts.v[k]->of == c) return x->parts.v[k];
   arena *a = x->s->tmp;
   const func_info *f = func_get(x->s->p, (func){c->tag});
-  const bool *both = between_products(x, (func){c->tag});
-  double *products = ZNEWN(a, double, c->nslot + 1), *inner = ZNEWN(a, double, c->nslot + 1); // by slot
+  const around_products is = products_in(x, (func){c->tag});
+  double *needed = ZNEWN(a, double, c->nslot + 1), *inner = ZNEWN(a, double, c->nslot + 1); // by slot
   known_parts *own = NEW(a, known_parts);
   *own = (known_parts){c, ZNEWN(a, double, c->nclock + 1), ZNEWN(a, double, c->nclock + 1)};
   for (u32 node = 0; node < c->n; node++) {
@@ -66,16 +73,18 @@ static const known_parts *parts_of(counting *x, const sim_graph *c) {
     const sim_site *site = c->dur[node] < 0 ? &c->site[~c->dur[node]] : NULL;
     const known_parts *sub = site ? parts_of(x, site->sub) : NULL;
     for (u32 k = 0; site && k < site->sub->nclock; k++) {
-      products[site->clock[k]] += sub->products[k];
-      inner[site->clock[k]] += both[what] ? (double)site->sub->comm[k] : sub->inner[k];
+      needed[site->clock[k]] += sub->needed[k];
+      inner[site->clock[k]] += is.between[what] ? (double)site->sub->comm[k] : sub->inner[k];
     }
     if (site || !what) continue;
     const u32 flags = op_row_of(f->body.v[what - 1].op)->flags;
-    double *to = flags & OPF_GEMM ? products : flags & OPF_COMM && both[what] ? inner : NULL;
+    double *to = flags & OPF_COMM                      ? is.between[what] ? inner : NULL
+                 : flags & OPF_GEMM || is.before[what] ? needed
+                                                       : NULL;
     for (u32 k = c->occ[node]; to && k < c->in[node]; k++) to[c->ref[k]] += (double)c->dur[node];
   }
   for (u32 k = 0; k < c->nclock; k++)
-    own->products[k] = products[c->port_in[k]], own->inner[k] = inner[c->port_in[k]];
+    own->needed[k] = needed[c->port_in[k]], own->inner[k] = inner[c->port_in[k]];
   return *vec_push(a, &x->parts) = own;
 }
 
@@ -86,7 +95,7 @@ static void count_call(counting *x, const sim_graph *c, const sim_site *site, si
     to->compute[x->backward] += ranks * (double)(site->sub->busy[k] - site->sub->comm[k]);
     to->comm[x->backward] += ranks * (double)site->sub->comm[k];
     to->inner[x->backward] += ranks * parts->inner[k];
-    if (x->backward) to->products += ranks * parts->products[k];
+    if (x->backward) to->needed += ranks * parts->needed[k];
   }
 }
 
@@ -102,7 +111,7 @@ static void count_node(counting *x, const sim_graph *c, const func_info *f, u32 
   for (u32 k = c->occ[node]; k < c->in[node]; k++) {
     const double ps = ranks_of_clock(x, c, c->ref[k]) * (double)c->dur[node];
     (comm ? to->comm : to->compute)[x->backward] += ps;
-    if (product && x->backward) to->products += ps;
+    if (product && x->backward) to->needed += ps;
   }
 }
 
@@ -124,7 +133,7 @@ bool sim_busy_of(ctx *c, const prog *probe, cost_model *k, const sim_pipeline *p
   const double ranks = group_get(probe->sp, pl->group[0])->nranks;
   for (u32 o = 0; o <= probe->norigins; o++) {
     for (u32 d = 0; d < 2; d++) out[o].compute[d] /= ranks, out[o].comm[d] /= ranks, out[o].inner[d] /= ranks;
-    out[o].products /= ranks;
+    out[o].needed /= ranks;
   }
   arena_free(s.tmp);
   arena_free(a);

@@ -399,7 +399,7 @@ const sim_stages *sim_stages_ending(arena *a, const sim_stages *st, const sim_en
 typedef struct {
   double compute[2], comm[2]; // ps on the compute stream: of forwards, of backwards
   double inner[2];            // ... of comm, what lies between products of one call
-  double products;            // ... of compute[1], products
+  double needed;              // ... of compute[1], products and what a product of the same call needs
 } sim_busy;
 bool sim_busy_of(ctx *c, const prog *probe, cost_model *k, const sim_pipeline *pl, sim_busy *out);
 // The same stages with the sends of every link, there and back, on other streams, numbered from 1 up to n,
