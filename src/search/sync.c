@@ -17,7 +17,8 @@ typedef struct {
 } sync_weight;
 typedef struct {
   u32 dp, tp;
-  double *before, *sharded; // bytes of weights first read before instruction i; of those that dp ranks can shard
+  double *before,
+      *sharded; // bytes of weights first read before instruction i; of those that dp ranks can shard
 } sync_split;
 struct syncs {
   u32 n;

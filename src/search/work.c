@@ -554,7 +554,8 @@ void work_bound(works *x, const search *s, worker *w, limit *of) {
   double *takes = ZNEWN(tmp, double, places), before = 0, most = 0, fill = 0; // takes: for one microbatch
   double *passed = ZNEWN(tmp, double, places); // until a microbatch has come to the place, there and back
   double *early = ZNEWN(tmp, double, places);  // of that, what the first forward may do before
-  sync_bytes *bytes = ZNEWN(tmp, sync_bytes, places); // of gradients; 0 where their sum is in what was measured
+  sync_bytes *bytes =
+      ZNEWN(tmp, sync_bytes, places); // of gradients; 0 where their sum is in what was measured
   double *synced = ZNEWN(tmp, double, places);
   m.tensor = lies_alike(s->m, p->s.tp.n), m.data = m.tensor && lies_alike(s->m, p->s.dp.n * p->s.tp.n);
   m.several = pn && pn->nsegments > 1;

@@ -51,8 +51,7 @@ static around_products products_in(const counting *x, func f) {
   for (u32 i = fi->body.n; i-- > 0;) {
     const instr *in = &fi->body.v[i];
     for (u32 k = 0; k < in->nres; k++) is.before[i + 1] |= needed[in->res + k];
-    for (u32 k = 0; k < instr_nopd(fi, in); k++)
-      needed[opd_of(fi, in, k)] |= is.before[i + 1] || product[i];
+    for (u32 k = 0; k < instr_nopd(fi, in); k++) needed[opd_of(fi, in, k)] |= is.before[i + 1] || product[i];
     is.between[i + 1] &= is.before[i + 1];
   }
   return is;
