@@ -379,14 +379,14 @@ step          training
 
 winner       dp=4 tp=1 pp=1 mb=2 skip=4
              computes 99.7 % of the time, communicates 0.3 %, idles 0.0 %; MFU 75.7 %; needs 42.7 GiB on the fullest device
-certificate  2511 plans: 1 fit, 41 too large, 775 too slow, 686 impossible, 1008 equal to another;
-             1 simulated, 41 ruled out by bounds on memory, 775 on time
+certificate  2511 plans: 1 fit, 41 too large, 813 too slow, 648 impossible, 1008 equal to another;
+             1 simulated, 41 ruled out by bounds on memory, 813 on time
              other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
-impossible   377 such as dp=1 tp=1 pp=8 mb=8:
+impossible   349 such as dp=1 tp=1 pp=8 mb=8:
              send over 2 ranks: the machine has no link between its nodes
-             128 such as dp=2 tp=4 pp=1 zero=2:
+             123 such as dp=2 tp=4 pp=1 zero=2:
              reduce_scatter over 2 ranks: the machine has no link between its nodes
-             98 such as dp=2 tp=4 pp=1 zero=3:
+             93 such as dp=2 tp=4 pp=1 zero=3:
              all_gather over 2 ranks: the machine has no link between its nodes
              83 such as dp=1 tp=8 pp=1 recompute=selective:
              all_reduce over 8 ranks: the machine has no link between its nodes
